@@ -1,0 +1,390 @@
+package sitemap
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+)
+
+func init() {
+	caddy.RegisterModule(new(App))
+}
+
+const (
+	maxNamedHosts    = 100       // that are looked up at the start
+	maxVisitorSites  = 1000      // of hosts that only visitors named
+	maxVisitorBytes  = 256 << 20 // of their snapshots
+	usedLately       = time.Hour
+	lookupsAtATime   = 8
+	shareOfTime      = 20 // a refresh takes a twentieth of the time at most
+	retryContended   = 200 * time.Millisecond
+	longestScheduled = time.Hour
+)
+
+var errTooManySites = errors.New("too many sites that no matcher names")
+
+// App owns the sites of all sitemap handlers, the schedule of their refreshes and
+// what these may use. It has no settings; handlers load it.
+type App struct {
+	ctx    caddy.Context
+	logger *zap.Logger
+	now    func() time.Time
+
+	store      *store
+	generation *generation
+
+	httpPort, httpsPort int
+	askers              map[*caddyhttp.Server]*asker
+
+	mu           sync.RWMutex
+	handlers     []*Handler
+	sites        map[siteID]*site
+	visitorSites int
+	fullUntil    time.Time
+
+	started chan struct{}
+	wake    chan struct{}
+	cancel  context.CancelFunc
+	running context.Context
+	group   sync.WaitGroup
+	first   chan struct{} // slots of first refreshes
+	later   chan struct{} // slots of later refreshes
+}
+
+// CaddyModule returns the Caddy module information.
+func (*App) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "sitemap",
+		New: func() caddy.Module { return new(App) },
+	}
+}
+
+// Provision prepares the app, in memory alone.
+func (a *App) Provision(ctx caddy.Context) error {
+	a.ctx, a.logger, a.now = ctx, ctx.Logger(), time.Now
+	pooled, _, err := snapshots.LoadOrNew(snapshotsKey, func() (caddy.Destructor, error) { return newStore(), nil })
+	if err != nil {
+		return fmt.Errorf("loading snapshots: %w", err)
+	}
+	a.store = pooled.(*store)
+	a.generation = a.store.join()
+	a.sites = make(map[siteID]*site)
+	a.askers = make(map[*caddyhttp.Server]*asker)
+	a.started, a.wake = make(chan struct{}), make(chan struct{}, 1)
+	a.running, a.cancel = context.WithCancel(context.Background())
+	cores := runtime.GOMAXPROCS(0)
+	a.first = make(chan struct{}, max(cores, 2))
+	a.later = make(chan struct{}, max(cores/2, 1))
+	return nil
+}
+
+// register makes a handler known while it is provisioned.
+func (a *App) register(h *Handler) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.handlers = append(a.handlers, h)
+}
+
+// Start finds the sites and begins to refresh them.
+func (a *App) Start() error {
+	a.httpPort, a.httpsPort = caddyhttp.DefaultHTTPPort, caddyhttp.DefaultHTTPSPort
+	if httpApp, err := a.ctx.AppIfConfigured("http"); err == nil {
+		app := httpApp.(*caddyhttp.App)
+		a.httpPort = cmp.Or(app.HTTPPort, a.httpPort)
+		a.httpsPort = cmp.Or(app.HTTPSPort, a.httpsPort)
+	}
+	for _, h := range a.handlers {
+		if a.askers[h.server] != nil {
+			continue
+		}
+		a.askers[h.server] = newAsker(h.server)
+		for handler, seats := range walk(h.server) {
+			handler.seats = seats
+		}
+	}
+	for _, h := range a.handlers {
+		h.listener = listenerOf(h.server, a.httpPort, a.httpsPort)
+	}
+	close(a.started)
+	a.group.Go(func() { a.run(a.running) })
+	return nil
+}
+
+// Stop ends all refreshes and waits for them.
+func (a *App) Stop() error {
+	a.cancel()
+	a.group.Wait()
+	return nil
+}
+
+// Cleanup gives back the snapshots. It runs after a failed Provision, too.
+func (a *App) Cleanup() error {
+	if a.generation == nil {
+		return nil
+	}
+	a.cancel()
+	a.group.Wait()
+	a.store.leave(a.generation)
+	a.generation = nil
+	_, err := snapshots.Delete(snapshotsKey)
+	return err
+}
+
+// run looks the named sites up, and then starts refreshes as they become due.
+func (a *App) run(ctx context.Context) {
+	a.lookUp(ctx)
+	a.store.settle(a.generation)
+	for ctx.Err() == nil {
+		timer := time.NewTimer(a.dispatch(ctx))
+		select {
+		case <-ctx.Done():
+		case <-a.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// rouse makes run look at the schedule again.
+func (a *App) rouse() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// lookUp makes the sites that matchers and base URLs name, and settles which of
+// them stand for others.
+func (a *App) lookUp(ctx context.Context) {
+	var named []*site
+	for _, h := range a.handlers {
+		named = append(named, a.namedSites(h, maxNamedHosts-len(named))...)
+	}
+	visited := a.visitedSites()
+	slots := make(chan struct{}, lookupsAtATime)
+	var group sync.WaitGroup
+	for _, s := range slices.Concat(named, visited) {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			if err := s.look(ctx); err == nil {
+				s.resume()
+			}
+		})
+	}
+	group.Wait()
+	if ctx.Err() != nil {
+		return
+	}
+	a.unite(ctx, named)
+}
+
+// visitedSites makes anew the sites that visitors named to the configuration
+// before this one, so that they are served on.
+func (a *App) visitedSites() []*site {
+	var visited []*site
+	for _, h := range a.handlers {
+		for _, at := range a.store.remembered(h.settings.digest) {
+			if s, err := a.site(h, siteID{h, at}, at.folder); err == nil {
+				visited = append(visited, s)
+			}
+		}
+	}
+	return visited
+}
+
+// namedSites makes up to most sites of a handler whose hosts are known without a
+// request.
+func (a *App) namedSites(h *Handler, most int) []*site {
+	var named []*site
+	for _, folder := range h.seats.folders() {
+		if h.settings.base != "" {
+			if s, err := a.site(h, siteID{handler: h}, folder); err == nil && !slices.Contains(named, s) {
+				named = append(named, s)
+			}
+			continue
+		}
+		for _, host := range h.seats.hosts(folder) {
+			if len(named) >= most {
+				h.logger.Info("many hosts are named: the other ones' sitemaps are built when they are first asked for", zap.Int("looked_up", maxNamedHosts))
+				return named
+			}
+			id := siteID{h, address{h.listener.scheme, host, h.listener.port, folder}}
+			if s, err := a.site(h, id, folder); err == nil {
+				named = append(named, s)
+			}
+		}
+	}
+	return named
+}
+
+// site returns the site of an ID, and makes it if it is new. The error is
+// errTooManySites.
+func (a *App) site(h *Handler, id siteID, folder string) (*site, error) {
+	a.mu.RLock()
+	s := a.sites[id]
+	a.mu.RUnlock()
+	if s != nil {
+		return s, nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.sites[id]; s != nil {
+		return s, nil
+	}
+	visitors := h.settings.base == "" && !h.seats.spells(id.host, id.folder)
+	if visitors {
+		if err := a.makeRoom(); err != nil {
+			return nil, err
+		}
+		a.visitorSites++
+	}
+	s = newSite(a, h, id, folder, visitors)
+	a.sites[id] = s
+	return s, nil
+}
+
+// makeRoom lets one more site of a visitor's word in, in the place of the one
+// that was not used for longest, if none may be added.
+func (a *App) makeRoom() error {
+	now := a.now()
+	if now.Before(a.fullUntil) {
+		return errTooManySites
+	}
+	var bytes int64
+	var oldest *site
+	for _, s := range a.sites {
+		if !s.visitors {
+			continue
+		}
+		bytes += s.bytes()
+		if oldest == nil || s.used.Load() < oldest.used.Load() {
+			oldest = s
+		}
+	}
+	if a.visitorSites == 0 || a.visitorSites < maxVisitorSites && bytes < maxVisitorBytes {
+		return nil
+	}
+	if now.Unix()-oldest.used.Load() < int64(usedLately/time.Second) {
+		a.fullUntil = now.Add(time.Second)
+		a.logger.Warn("too many sites are known by their visitors' Host headers alone; name hosts in the configuration, or set base_url",
+			zap.Int("sites", a.visitorSites), zap.Int64("bytes", bytes))
+		return errTooManySites
+	}
+	delete(a.sites, oldest.id)
+	a.visitorSites--
+	oldest.drop()
+	return nil
+}
+
+// dispatch starts the refreshes that are due and have a slot, and returns how long
+// it is until the next one.
+func (a *App) dispatch(ctx context.Context) time.Duration {
+	now := a.now()
+	wait := longestScheduled
+	for _, s := range a.due(now, &wait) {
+		slots := a.later
+		if s.isFirst() {
+			slots = a.first
+		}
+		select {
+		case slots <- struct{}{}:
+		default:
+			continue // whoever frees the slot rouses run
+		}
+		if !s.busy.CompareAndSwap(false, true) {
+			<-slots
+			continue
+		}
+		a.group.Go(func() {
+			s.refresh(ctx)
+			s.busy.Store(false)
+			<-slots
+			a.rouse()
+		})
+	}
+	return wait
+}
+
+// due lists the sites whose refresh is due: named ones first, then as they wait.
+func (a *App) due(now time.Time, wait *time.Duration) []*site {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	var due []*site
+	for _, s := range a.sites {
+		at := s.dueAt()
+		if at.IsZero() || s.busy.Load() {
+			continue
+		}
+		if d := at.Sub(now); d > 0 {
+			*wait = min(*wait, d)
+			continue
+		}
+		due = append(due, s)
+	}
+	slices.SortFunc(due, func(x, y *site) int {
+		if x.visitors != y.visitors {
+			if x.visitors {
+				return 1
+			}
+			return -1
+		}
+		return x.dueAt().Compare(y.dueAt())
+	})
+	return due
+}
+
+// siteOf returns the site that a request to a handler is for. The error is ready to
+// be returned to Caddy.
+func (a *App) siteOf(h *Handler, r *http.Request, folder string) (*site, error) {
+	<-a.started
+	if h.settings.base != "" {
+		return a.site(h, siteID{handler: h}, folder)
+	}
+	id := siteID{h, address{scheme: h.listener.scheme, port: h.listener.port, folder: folder}}
+	host := r.Host
+	if scheme, forwardedHost := forwarded(r); scheme != "" || forwardedHost != "" {
+		id.scheme, id.port = cmp.Or(scheme, id.scheme), ""
+		host = cmp.Or(forwardedHost, host)
+		if _, port, err := net.SplitHostPort(host); err == nil && origin(id.scheme, "", port) != origin(id.scheme, "", "") {
+			id.port = port
+		}
+	}
+	var ok bool
+	if id.host, ok = cleanHost(host); !ok {
+		return nil, caddyhttp.Error(http.StatusBadRequest, fmt.Errorf("'%.100s' is no host name", host))
+	}
+	s, err := a.site(h, id, folder)
+	if err != nil {
+		return nil, caddyhttp.Error(http.StatusServiceUnavailable, err)
+	}
+	return s, nil
+}
+
+// keyOf is the hash of all that shapes a site's snapshot.
+func keyOf(parts ...any) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(sum, "%q\n", part)
+	}
+	return string(sum.Sum(nil))
+}
+
+// Interface guards
+var (
+	_ caddy.App          = (*App)(nil)
+	_ caddy.Provisioner  = (*App)(nil)
+	_ caddy.CleanerUpper = (*App)(nil)
+)

@@ -1,0 +1,214 @@
+package sitemap
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+const (
+	askTimeout   = 10 * time.Second
+	askMaxBody   = 64 << 20 // of a list of URLs
+	askPeekBody  = 64 << 10 // of a page whose head alone is of interest
+	askUserAgent = "caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)"
+
+	// TEST-NET-1 of RFC 5737: what is open to an address of the inside is not
+	// open to this one.
+	strangerAddr = "192.0.2.1:49152"
+)
+
+var errAborted = errors.New("the connection was aborted")
+
+// asker asks a server itself, in memory, through its own routes.
+type asker struct {
+	server *caddyhttp.Server
+	routes caddyhttp.Handler
+}
+
+func newAsker(server *caddyhttp.Server) *asker {
+	// What no route answers is, to a visitor, an empty 200; the asker wants to
+	// know the difference.
+	unhandled := caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+		if a, ok := findAnswer(w); ok {
+			a.Unhandled = true
+		}
+		return nil
+	})
+	return &asker{server: server, routes: server.Routes.Compile(unhandled)}
+}
+
+// question is what is asked for.
+type question struct {
+	method string
+	base   string // scheme, host and port
+	path   string // percent-encoded, with query
+	limit  int    // most bytes of the body that are kept
+	probe  *probe // what the handler leaves a note in
+}
+
+// Answer is what the site answered to an ask.
+type Answer struct {
+	Status    int
+	Header    http.Header
+	Body      []byte
+	Truncated bool // the body was longer than asked for
+	Unhandled bool // no route answered: a visitor gets an empty 200
+}
+
+// ask comes as a stranger: from an address of documentation, with no cookies and
+// no credentials. It leaves no line in the access log. A handler's error is an
+// answer with that error's status; the error here means that there was no answer.
+func (a *asker) ask(ctx context.Context, q question) (ans *Answer, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	w := &answerWriter{limit: q.limit, stop: cancel, Answer: Answer{Header: make(http.Header)}}
+	r, err := q.request(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// net/http would catch what abort and broken upstreams throw.
+	defer func() {
+		switch v := recover(); {
+		case v == nil:
+		case w.Truncated:
+			ans, err = w.answer(nil)
+		case v == http.ErrAbortHandler:
+			ans, err = nil, errAborted
+		default:
+			ans, err = nil, fmt.Errorf("panic: %v", v)
+		}
+	}()
+	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, a.server)
+	caddyhttp.SetVar(r.Context(), caddyhttp.LogSkipVar, true)
+	err = a.routes.ServeHTTP(w, r)
+	if w.Truncated {
+		return w.answer(nil)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return w.answer(err)
+}
+
+func (q question) request(ctx context.Context) (*http.Request, error) {
+	if q.probe != nil {
+		ctx = context.WithValue(ctx, probeCtxKey{}, q.probe)
+	}
+	target, err := url.Parse(q.base + q.path)
+	if err != nil {
+		return nil, err
+	}
+	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}
+	ctx = context.WithValue(ctx, http.LocalAddrContextKey, net.Addr(local))
+	r := (&http.Request{
+		Method:     q.method,
+		URL:        &url.URL{Path: target.Path, RawPath: target.RawPath, RawQuery: target.RawQuery},
+		Proto:      "HTTP/1.1",
+		ProtoMajor: 1,
+		ProtoMinor: 1,
+		Header:     http.Header{"User-Agent": {askUserAgent}, "Accept": {"*/*"}},
+		Body:       http.NoBody,
+		Host:       target.Host,
+		RemoteAddr: strangerAddr,
+		RequestURI: q.path,
+	}).WithContext(ctx)
+	if target.Scheme == "https" {
+		// Without HandshakeComplete Caddy takes the request for 0-RTT.
+		r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
+		r.TLS = &tls.ConnectionState{
+			Version:            tls.VersionTLS13,
+			HandshakeComplete:  true,
+			NegotiatedProtocol: "h2",
+			ServerName:         target.Hostname(),
+		}
+	}
+	return r, nil
+}
+
+// answerWriter keeps a response in memory, up to a limit.
+type answerWriter struct {
+	Answer
+	header http.Header // as it stands; Answer.Header is as it was sent
+	body   bytes.Buffer
+	limit  int
+	stop   context.CancelFunc
+}
+
+func (w *answerWriter) Header() http.Header {
+	if w.header == nil {
+		w.header = make(http.Header)
+	}
+	return w.header
+}
+
+func (w *answerWriter) WriteHeader(status int) {
+	if w.Status != 0 || status < 200 {
+		return
+	}
+	w.Status = status
+	w.Answer.Header = w.Header().Clone()
+}
+
+func (w *answerWriter) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if room := w.limit - w.body.Len(); len(b) > room {
+		w.body.Write(b[:room])
+		w.Truncated = true
+		w.stop()
+		return room, errors.New("more than was asked for")
+	}
+	return w.body.Write(b)
+}
+
+// Flush does nothing: an answer is looked at when it is whole.
+func (w *answerWriter) Flush() {}
+
+func (w *answerWriter) answer(err error) (*Answer, error) {
+	if err != nil && w.Status == 0 {
+		var herr caddyhttp.HandlerError
+		w.WriteHeader(http.StatusInternalServerError)
+		if errors.As(err, &herr) && herr.StatusCode != 0 {
+			w.Status = herr.StatusCode
+		}
+	}
+	w.WriteHeader(http.StatusOK)
+	w.Body = w.body.Bytes()
+	return &w.Answer, nil
+}
+
+// findAnswer looks through wrapped writers.
+func findAnswer(w http.ResponseWriter) (*Answer, bool) {
+	for {
+		switch v := w.(type) {
+		case *answerWriter:
+			return &v.Answer, true
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = v.Unwrap()
+		default:
+			return nil, false
+		}
+	}
+}
+
+type probeCtxKey struct{}
+
+// probe is carried by an ask to the handler, which notes what it sees there.
+type probe struct {
+	handler *Handler
+	folder  string // that the handler answers for there
+	robots  bool   // only whether it sees robots.txt
+
+	reached bool
+	root    string // {http.vars.root}, when reached or else after the next handlers
+	fs      string
+	servers []fileServer // the file servers that follow, placeholders replaced
+}

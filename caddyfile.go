@@ -1,0 +1,613 @@
+package sitemap
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+	"github.com/seed3295b519/caddy-sitemap/internal/urllist"
+)
+
+func init() {
+	httpcaddyfile.RegisterHandlerDirective("sitemap", parseCaddyfile)
+	// Inside encode, so that it does not see our bytes twice; behind basic_auth,
+	// so that it guards the sitemap as it guards the pages.
+	httpcaddyfile.RegisterDirectiveOrder("sitemap", httpcaddyfile.Before, "templates")
+}
+
+// sourceNamespace is where guest modules register sources.
+const sourceNamespace = "http.sitemap.sources"
+
+// The subdirectives of each block.
+var (
+	handlerWords = []string{
+		"path", "base_url", "refresh", "shard_urls", "max_urls", "robots_txt", "schema", "omit", "rule", "source",
+	}
+	ruleWords  = []string{"changefreq", "priority"}
+	filesWords = []string{"at", "include", "exclude", "hide", "index", "clean_urls", "fs"}
+)
+
+// parseCaddyfile parses the sitemap directive.
+// See UnmarshalCaddyfile for the syntax.
+func parseCaddyfile(helper httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	h := new(Handler)
+	err := h.UnmarshalCaddyfile(helper.Dispenser)
+	return h, err
+}
+
+// UnmarshalCaddyfile parses the sitemap directive. Every setting is optional;
+// the defaults are in parentheses:
+//
+//	sitemap [<matcher>] {
+//	    path       <path>                # of the sitemap or its index (/sitemap.xml)
+//	    base_url   <url>                 # scheme, host and folder of every URL (the site's own)
+//	    refresh    <interval>            # at least 1s (1m, or longer where refreshing is slow)
+//	    shard_urls <n>                   # most pages in a shard, up to 50000 (50000)
+//	    max_urls   <n>                   # most pages in all (10000000)
+//	    robots_txt on|off                # whether /robots.txt names the sitemap (on)
+//	    schema     0.9|0.84              # version of the sitemap schema (0.9)
+//	    omit       <path-pattern...>     # pages that are not listed
+//	    rule <path-pattern...> {         # what is said of pages; the first match wins
+//	        changefreq always|hourly|daily|weekly|monthly|yearly|never
+//	        priority   <0.0–1.0>
+//	    }
+//	    files [<root>] {                 # the default source
+//	        ...
+//	    }
+//	    urls <file or path...> {
+//	        ...
+//	    }
+//	    source <module> ...              # any module of http.sitemap.sources
+//	}
+//
+// omit, rule and the sources may be repeated. The name of a source module that
+// is none of the words above may stand without source in front of it.
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // consume directive name
+	if d.NextArg() {
+		return d.Errf("unexpected argument '%s': the settings of a sitemap, such as path, belong in a block", d.Val())
+	}
+	set := make(settingsGiven)
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		start := mark(d)
+		if err := h.unmarshalSetting(d, set); err != nil {
+			return err
+		}
+		if err := h.check(); err != nil {
+			return start.WrapErr(err)
+		}
+	}
+	return nil
+}
+
+func (h *Handler) unmarshalSetting(d *caddyfile.Dispenser, set settingsGiven) (err error) {
+	switch d.Val() {
+	case "path":
+		h.Path, err = set.once(d)
+	case "base_url":
+		h.BaseURL, err = set.once(d)
+	case "refresh":
+		h.RefreshInterval, err = set.duration(d)
+	case "shard_urls":
+		h.ShardURLs, err = set.number(d)
+	case "max_urls":
+		h.MaxURLs, err = set.number(d)
+	case "robots_txt":
+		var value string
+		if value, err = set.oneOf(d, "on", "off"); err == nil {
+			on := value == "on"
+			h.RobotsTxt = &on
+		}
+	case "schema":
+		h.Schema, err = set.oneOf(d, sitemapxml.Schema09.String(), sitemapxml.Schema084.String())
+	case "omit":
+		// Repeated ones add up, as file_server's hide does, so that a snippet and
+		// the site that imports it can both omit.
+		var patterns []string
+		patterns, err = values(d)
+		h.Omit = append(h.Omit, patterns...)
+	case "rule":
+		err = h.unmarshalRule(d)
+	case "source":
+		if !d.NextArg() {
+			return d.Errf("source wants the name of a module of %s, such as files", sourceNamespace)
+		}
+		if !isSource(d.Val()) {
+			return unrecognized(d, "source", sourceNames())
+		}
+		err = h.unmarshalSource(d)
+	default:
+		if !isSource(d.Val()) {
+			return unrecognized(d, "subdirective", slices.Concat(handlerWords, sourceNames()))
+		}
+		err = h.unmarshalSource(d)
+	}
+	return err
+}
+
+// check puts the settings so far through what Provision and Validate check, so
+// that the Caddyfile and JSON have the same rules and texts, but the Caddyfile
+// names the line. What holds a placeholder is left to them.
+func (h *Handler) check() error {
+	c := &Handler{
+		Path:            literal(h.Path),
+		BaseURL:         literal(h.BaseURL),
+		RefreshInterval: h.RefreshInterval,
+		ShardURLs:       h.ShardURLs,
+		MaxURLs:         h.MaxURLs,
+		Schema:          h.Schema,
+		Omit:            literals(h.Omit),
+	}
+	for _, r := range h.Rules {
+		if !slices.ContainsFunc(r.Match, hasPlaceholder) {
+			c.Rules = append(c.Rules, r)
+		}
+	}
+	var err error
+	if c.settings, err = c.compile(caddy.NewEmptyReplacer()); err != nil {
+		return err
+	}
+	return c.Validate()
+}
+
+func (h *Handler) unmarshalRule(d *caddyfile.Dispenser) error {
+	start := mark(d)
+	r := Rule{Match: d.RemainingArgs()}
+	if err := refuseEmpty(d, "rule", r.Match); err != nil {
+		return err
+	}
+	set := make(settingsGiven)
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		var err error
+		switch d.Val() {
+		case "changefreq":
+			r.ChangeFreq, err = set.oneOf(d, page.ChangeFreqs()...)
+		case "priority":
+			r.Priority, err = set.priority(d)
+		default:
+			err = unrecognized(d, "subdirective", ruleWords)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if pattern, ok := h.shadowed(r); ok {
+		return start.Errf("the rule for %s is never used: an earlier one for %s matches first", strings.Join(r.Match, " "), pattern)
+	}
+	h.Rules = append(h.Rules, r)
+	return nil
+}
+
+// shadowed reports whether the rules so far leave no page to r, as far as that
+// shows without comparing one pattern with another, and a pattern that says so.
+func (h *Handler) shadowed(r Rule) (pattern string, ok bool) {
+	var earlier []string
+	for _, e := range h.Rules {
+		earlier = append(earlier, e.Match...)
+	}
+	for _, p := range r.Match {
+		i := slices.IndexFunc(earlier, func(e string) bool {
+			return e == "*" || e == "/*" || strings.EqualFold(e, p)
+		})
+		if i < 0 {
+			return "", false
+		}
+		pattern = earlier[i]
+	}
+	return pattern, pattern != ""
+}
+
+// unmarshalSource parses the source whose name is d's token.
+func (h *Handler) unmarshalSource(d *caddyfile.Dispenser) error {
+	start, name := mark(d), d.Val()
+	source, err := caddyfile.UnmarshalModule(d, sourceNamespace+"."+name)
+	if err != nil {
+		return err
+	}
+	raw := caddyconfig.JSONModuleObject(source, "source", name, nil)
+	if slices.ContainsFunc(h.SourcesRaw, func(other json.RawMessage) bool { return bytes.Equal(other, raw) }) {
+		return start.Errf("source %s given twice with the same settings", name)
+	}
+	h.SourcesRaw = append(h.SourcesRaw, raw)
+	return nil
+}
+
+// UnmarshalCaddyfile parses the files source. Every setting is optional; the
+// defaults are in parentheses:
+//
+//	files [<root>] {                     # the folder on disk (the site's own root)
+//	    at         <folder>              # URL folder under which the root is served (the site's own)
+//	    include    <path-pattern...>     # which files are documents (*.html *.htm *.xhtml)
+//	    exclude    <path-pattern...>     # which of them are left out all the same
+//	    hide       <file...>             # what to hide, besides what file_server hides
+//	    index      <name...>             # names of index files (file_server's, else index.html index.txt)
+//	    clean_urls auto|on|off           # whether /about is listed for about.html (auto: ask the server)
+//	    fs         <name>                # the file system (the site's own)
+//	}
+//
+// include, exclude and hide may be repeated.
+func (s *SourceFiles) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // consume module name
+	switch args := d.RemainingArgs(); len(args) {
+	case 0:
+	case 1:
+		if err := refuseEmpty(d, "files", args); err != nil {
+			return err
+		}
+		s.Root = args[0]
+	default:
+		return d.Errf("files takes one root, not '%s': write it once for each, with at", strings.Join(args, " "))
+	}
+	set := make(settingsGiven)
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		start := mark(d)
+		if err := s.unmarshalSetting(d, set); err != nil {
+			return err
+		}
+		c := &SourceFiles{At: literal(s.At), Include: literals(s.Include), Exclude: literals(s.Exclude), Index: literals(s.Index)}
+		if err := c.check(); err != nil {
+			return start.WrapErr(err)
+		}
+		for _, p := range s.Exclude {
+			if slices.Contains(s.Include, p) {
+				return start.Errf("files both includes and excludes %s", p)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *SourceFiles) unmarshalSetting(d *caddyfile.Dispenser, set settingsGiven) (err error) {
+	var list []string
+	switch d.Val() {
+	case "at":
+		s.At, err = set.once(d)
+	case "include":
+		list, err = values(d)
+		s.Include = append(s.Include, list...)
+	case "exclude":
+		list, err = values(d)
+		s.Exclude = append(s.Exclude, list...)
+	case "hide":
+		list, err = values(d)
+		s.Hide = append(s.Hide, list...)
+	case "index":
+		// Their order says which one is the folder's, so two lists are no one list.
+		if err = set.add(d); err == nil {
+			s.Index, err = values(d)
+		}
+	case "clean_urls":
+		s.CleanURLs, err = set.oneOf(d, "auto", "on", "off")
+	case "fs":
+		s.FileSystem, err = set.once(d)
+	default:
+		err = unrecognized(d, "subdirective", filesWords)
+	}
+	return err
+}
+
+// UnmarshalCaddyfile parses the urls source: names of files, paths of the site
+// that are asked for a list, and a block with one URL a line, of which one kind
+// at least is given:
+//
+//	urls <file or path...> {
+//	    <url> [lastmod=<date>] [changefreq=<frequency>] [priority=<0.0–1.0>]
+//	}
+//
+// A URL is absolute or begins with a slash; a date is W3C Datetime, such as
+// 2006-01-02.
+func (s *SourceURLs) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // consume module name
+	start := mark(d)
+	s.From = d.RemainingArgs()
+	if err := refuseEmpty(d, "urls", s.From); err != nil {
+		return err
+	}
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		words := append([]string{d.Val()}, d.RemainingArgs()...)
+		line := strings.Join(words, " ")
+		if _, err := urllist.ParseLine(line); err != nil {
+			return d.WrapErr(withNearestOption(err, words[1:]))
+		}
+		if err := refuseBlock(d, "a URL"); err != nil {
+			return err
+		}
+		s.URLs = append(s.URLs, line)
+	}
+	if len(s.From) == 0 && len(s.URLs) == 0 {
+		return start.Err("urls has no URLs: name a file or a path of the site, or list them in a block")
+	}
+	return nil
+}
+
+// withNearestOption adds to an error of a URL's options what was likely meant.
+func withNearestOption(err error, options []string) error {
+	known := []string{"lastmod", "changefreq", "priority"}
+	for _, option := range options {
+		key, value, ok := strings.Cut(option, "=")
+		if !ok {
+			continue
+		}
+		if !slices.Contains(known, key) {
+			if near := nearest(key, known); near != "" {
+				return fmt.Errorf("%w; did you mean '%s='?", err, near)
+			}
+		}
+		if key == "changefreq" && !slices.Contains(page.ChangeFreqs(), value) {
+			if near := nearest(value, page.ChangeFreqs()); near != "" {
+				return fmt.Errorf("%w; did you mean '%s'?", err, near)
+			}
+		}
+	}
+	return err
+}
+
+// settingsGiven are the settings that a block has had, and where. Its methods
+// read a setting that may be given once, and whose name is d's token.
+type settingsGiven map[string]string
+
+func (set settingsGiven) add(d *caddyfile.Dispenser) error {
+	if first, ok := set[d.Val()]; ok {
+		return d.Errf("%s given twice, first at %s", d.Val(), first)
+	}
+	set[d.Val()] = fmt.Sprintf("%s:%d", d.File(), d.Line())
+	return nil
+}
+
+// once reads one value.
+func (set settingsGiven) once(d *caddyfile.Dispenser) (string, error) {
+	if err := set.add(d); err != nil {
+		return "", err
+	}
+	setting := d.Val()
+	args, err := values(d)
+	if err != nil {
+		return "", err
+	}
+	if len(args) > 1 {
+		return "", d.Errf("%s takes one value, not '%s'", setting, strings.Join(args, " "))
+	}
+	return args[0], nil
+}
+
+// fixed reads one value that cannot be a placeholder, because the JSON that the
+// Caddyfile becomes does not hold it as text, or is not replaced later.
+func (set settingsGiven) fixed(d *caddyfile.Dispenser) (string, error) {
+	setting := d.Val()
+	value, err := set.once(d)
+	if err == nil && hasPlaceholder(value) {
+		err = d.Errf("%s '%s': placeholders do not work here; {$NAME} stands for an environment variable", setting, value)
+	}
+	return value, err
+}
+
+// oneOf reads one of the words.
+func (set settingsGiven) oneOf(d *caddyfile.Dispenser, words ...string) (string, error) {
+	setting := d.Val()
+	value, err := set.fixed(d)
+	if err != nil || slices.Contains(words, value) {
+		return value, err
+	}
+	if near := nearest(value, words); near != "" {
+		return "", d.Errf("unrecognized %s '%s'; did you mean '%s'?", setting, value, near)
+	}
+	last := len(words) - 1
+	return "", d.Errf("unrecognized %s '%s': use %s or %s", setting, value, strings.Join(words[:last], ", "), words[last])
+}
+
+// number reads a whole number. Zero would be taken for the default.
+func (set settingsGiven) number(d *caddyfile.Dispenser) (int, error) {
+	setting := d.Val()
+	value, err := set.fixed(d)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 {
+		return 0, d.Errf("%s '%s': a whole number from 1 on is wanted", setting, value)
+	}
+	return n, nil
+}
+
+// duration reads a duration. Zero would be taken for the default.
+func (set settingsGiven) duration(d *caddyfile.Dispenser) (caddy.Duration, error) {
+	setting := d.Val()
+	value, err := set.fixed(d)
+	if err != nil {
+		return 0, err
+	}
+	dur, err := caddy.ParseDuration(value)
+	if err != nil {
+		return 0, d.Errf("%s '%s': a duration such as 30s, 5m or 1d is wanted", setting, value)
+	}
+	if dur < minRefresh {
+		return 0, d.Errf("refresh interval %s is too short: the shortest is %s", dur, minRefresh)
+	}
+	return caddy.Duration(dur), nil
+}
+
+func (set settingsGiven) priority(d *caddyfile.Dispenser) (*float64, error) {
+	setting := d.Val()
+	value, err := set.fixed(d)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := page.ParsePriority(value); err != nil {
+		return nil, d.Errf("%s %w", setting, err)
+	}
+	f, err := strconv.ParseFloat(value, 64)
+	return &f, err
+}
+
+// values reads the one or more values of the setting whose name is d's token.
+func values(d *caddyfile.Dispenser) ([]string, error) {
+	setting := d.Val()
+	args := d.RemainingArgs()
+	if len(args) == 0 {
+		return nil, d.Errf("%s wants a value", setting)
+	}
+	if err := refuseEmpty(d, setting, args); err != nil {
+		return nil, err
+	}
+	return args, refuseBlock(d, setting)
+}
+
+// refuseEmpty refuses "", which is what an environment variable without a value
+// leaves behind in quotes.
+func refuseEmpty(d *caddyfile.Dispenser, setting string, args []string) error {
+	if slices.Contains(args, "") {
+		return d.Errf("%s has an empty value", setting)
+	}
+	return nil
+}
+
+// refuseBlock refuses a block after the arguments of what takes none.
+func refuseBlock(d *caddyfile.Dispenser, what string) error {
+	if !d.Next() {
+		return nil
+	}
+	block := d.Val() == "{" && !d.Token().Quoted()
+	d.Prev()
+	if block {
+		return d.Errf("%s takes no block", what)
+	}
+	return nil
+}
+
+// mark returns a dispenser that stays at d's token, for errors that only show
+// once its block has been read.
+func mark(d *caddyfile.Dispenser) *caddyfile.Dispenser {
+	m := caddyfile.NewDispenser([]caddyfile.Token{d.Token()})
+	m.Next()
+	return m
+}
+
+func hasPlaceholder(s string) bool { return strings.Contains(s, "{") }
+
+// literal is s, or "" if it may hold a placeholder.
+func literal(s string) string {
+	if hasPlaceholder(s) {
+		return ""
+	}
+	return s
+}
+
+func literals(list []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), hasPlaceholder)
+}
+
+func isSource(name string) bool {
+	_, err := caddy.GetModule(sourceNamespace + "." + name)
+	return err == nil
+}
+
+// sourceNames are the names of all sources that this Caddy has, in order.
+func sourceNames() []string {
+	var names []string
+	for _, m := range caddy.GetModules(sourceNamespace) {
+		names = append(names, m.ID.Name())
+	}
+	return names
+}
+
+// unrecognized is the error for d's token, a word that is none of those known.
+func unrecognized(d *caddyfile.Dispenser, kind string, known []string) error {
+	if near := nearest(d.Val(), known); near != "" {
+		return d.Errf("unrecognized %s '%s'; did you mean '%s'?", kind, d.Val(), near)
+	}
+	return d.Errf("unrecognized %s '%s'", kind, d.Val())
+}
+
+// synonyms are words that are near in meaning, not in spelling.
+var synonyms = map[string]string{
+	"yes": "on", "true": "on", "1": "on", "enable": "on", "enabled": "on",
+	"no": "off", "false": "off", "0": "off", "disable": "off", "disabled": "off",
+	"interval": "refresh", "exclude": "omit", "ignore": "omit",
+}
+
+// nearest is the known word that was likely meant by word, "" if there is none:
+// one that differs by few typing errors, else one of which word is a part, such
+// as base for base_url, or that is a part of word, such as refresh of
+// refresh_interval. Of equally near ones it is one that begins alike, else the
+// first.
+func nearest(word string, known []string) string {
+	word = strings.ToLower(word)
+	if s := synonyms[word]; slices.Contains(known, s) {
+		return s
+	}
+	best, least := "", 0
+	consider := func(k string, n int) {
+		n *= 2
+		if strings.HasPrefix(k, word) || strings.HasPrefix(word, k) {
+			n--
+		}
+		if best == "" || n < least {
+			best, least = k, n
+		}
+	}
+	for _, k := range known {
+		// In a word of which every letter is wrong, nothing is left to recognize.
+		errs, shorter, longer := distance(word, k), min(len(word), len(k)), max(len(word), len(k))
+		if errs < shorter && errs <= max(1, longer/3) {
+			consider(k, errs)
+		}
+	}
+	if best != "" {
+		return best
+	}
+	for _, k := range known {
+		if min(len(word), len(k)) >= 3 && (strings.Contains(k, word) || strings.Contains(word, k)) {
+			consider(k, distance(word, k))
+		}
+	}
+	return best
+}
+
+// distance counts the typing errors between two words: letters that are
+// missing, too many or wrong, and neighbours that changed places
+// (Damerau–Levenshtein, as optimal string alignment).
+func distance(a, b string) int {
+	const longest = 64 // no word that is known comes near it
+	if len(a) > longest || len(b) > longest {
+		return longest
+	}
+	var rows [longest + 1][longest + 1]int
+	for i := range len(a) + 1 {
+		rows[i][0] = i
+	}
+	for j := range len(b) + 1 {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			n := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				n = min(n, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = n
+		}
+	}
+	return rows[len(a)][len(b)]
+}
+
+// Interface guards
+var (
+	_ caddyfile.Unmarshaler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler = (*SourceFiles)(nil)
+	_ caddyfile.Unmarshaler = (*SourceURLs)(nil)
+)

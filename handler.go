@@ -1,0 +1,263 @@
+package sitemap
+
+import (
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+const (
+	robotsPath  = "/robots.txt"
+	longestAge  = time.Hour
+	retryAfter  = "10"
+	contentXML  = "application/xml; charset=utf-8"
+	contentGzip = "application/gzip"
+	contentText = "text/plain; charset=utf-8"
+)
+
+// ServeHTTP serves the documents of the site that the request is for, and its
+// robots.txt with the Sitemap line. Everything else goes to the next handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	path := r.URL.Path
+	wanted, ok := h.match(path)
+	folder := ""
+	if original, isRequest := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); isRequest && original.URL != nil {
+		if ok {
+			folder = stripped(original.URL.Path, path)
+		} else if original.URL.Path != path {
+			// A rewrite may have led the request elsewhere.
+			wanted, folder, ok = h.matchOriginal(original.URL.Path)
+		}
+	}
+	if !ok {
+		return next.ServeHTTP(w, r)
+	}
+	if p, ok := r.Context().Value(probeCtxKey{}).(*probe); ok && p.handler == h && p.robots == wanted.robots {
+		return h.note(p, w, r, next)
+	}
+	if wanted.robots {
+		return h.serveRobots(w, r, next, folder)
+	}
+	return h.serveDocument(w, r, next, wanted, folder)
+}
+
+// wanted is which of a site's documents a request is for.
+type wanted struct {
+	robots bool
+	suffix string
+	form   form
+}
+
+// match reports whether a path is that of a document.
+func (h *Handler) match(path string) (wanted, bool) {
+	if path == robotsPath {
+		return wanted{robots: true}, h.settings.robots
+	}
+	suffix, form, ok := parseName(path, h.stem)
+	if !ok && h.settings.folder != "" {
+		// Nothing strips the folder of the base URL.
+		if rest, found := strings.CutPrefix(path, h.baseFolder); found {
+			suffix, form, ok = parseName(rest, h.stem)
+		}
+	}
+	return wanted{suffix: suffix, form: form}, ok
+}
+
+// matchOriginal is match for the path as the client sent it, from which a folder
+// may have been stripped since.
+func (h *Handler) matchOriginal(original string) (wanted, string, bool) {
+	if w, ok := h.match(original); ok {
+		return w, "", true
+	}
+	for _, folder := range h.seats.folders() {
+		if rest, found := strings.CutPrefix(original, page.Unescape(folder)); found && folder != "" && rest != robotsPath {
+			if w, ok := h.match(rest); ok {
+				return w, folder, true
+			}
+		}
+	}
+	return wanted{}, "", false
+}
+
+// stripped is the folder, percent-encoded, that a path was below before.
+func stripped(original, path string) string {
+	if folder, ok := strings.CutSuffix(original, path); ok {
+		return page.Escape(folder)
+	}
+	return ""
+}
+
+// note leaves in a probe what the handler sees: the root and what serves it.
+func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	p.reached = true
+	if p.robots {
+		return nil
+	}
+	var err error
+	p.root = h.rootVar(r)
+	if p.root == "" && h.wantsRoot {
+		// A root inside of handle { } is set behind this handler.
+		err = next.ServeHTTP(w, r)
+		p.root = h.rootVar(r)
+	}
+	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	p.fs, _ = caddyhttp.GetVar(r.Context(), "fs").(string)
+	for _, fsrv := range h.seats.fileServers(p.folder) {
+		p.servers = append(p.servers, describe(fsrv, repl))
+	}
+	return err
+}
+
+func (h *Handler) rootVar(r *http.Request) string {
+	root, _ := caddyhttp.GetVar(r.Context(), "root").(string)
+	return root
+}
+
+// fileSystem is the file system of a name; nil: the operating system's own.
+func (h *Handler) fileSystem(name string) (fs.FS, error) {
+	return fileSystem(h.ctx, name)
+}
+
+// fileSystem looks a file system up by name; nil: the operating system's own.
+func fileSystem(ctx caddy.Context, name string) (fs.FS, error) {
+	fsys, ok := ctx.FileSystems().Get(name)
+	if !ok {
+		return nil, fmt.Errorf("there is no file system '%s'", name)
+	}
+	var none caddy.Context
+	if fsys == none.FileSystems().Default() {
+		return nil, nil
+	}
+	return fsys, nil
+}
+
+// serveDocument answers a request for a document; where the site has none of that
+// name, the next handler does.
+func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, want wanted, folder string) error {
+	s, err := h.app.siteOf(h, r, folder)
+	if err != nil {
+		return err
+	}
+	if main := s.stands(); main != nil {
+		http.Redirect(w, r, main.base+main.docPath(want.suffix, extensions[want.form]), http.StatusPermanentRedirect)
+		return nil
+	}
+	snapshot, err := s.snapshot(r.Context())
+	if err != nil {
+		w.Header().Set("Retry-After", retryAfter)
+		return err
+	}
+	if snapshot == nil {
+		return next.ServeHTTP(w, r)
+	}
+	d := snapshot.find(want.suffix)
+	if d == nil || want.form == formText && d.kind != kindURLSet {
+		return next.ServeHTTP(w, r)
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		return caddyhttp.Error(http.StatusMethodNotAllowed, nil)
+	}
+	if c := h.logger.Check(zapcore.DebugLevel, "serving sitemap"); c != nil {
+		c.Write(zap.String("site", s.base), zap.String("path", r.URL.Path))
+	}
+	s.serve(w, r, d, want.form)
+	return nil
+}
+
+// serve writes a document in the form, and in the encoding that the client takes.
+func (s *site) serve(w http.ResponseWriter, r *http.Request, d *document, f form) {
+	header := w.Header()
+	header["Cache-Control"] = []string{s.cacheControl()}
+	header["X-Robots-Tag"] = noindex
+	header["Last-Modified"] = d.headers.lastModified
+	switch {
+	case f == formGzip:
+		header["Content-Type"], header["Etag"] = gzipType, d.headers.etagFile
+		serveGzip(w, r, d)
+	case f == formText:
+		header["Content-Type"], header["Etag"] = textType, d.headers.etagText
+		serveStream(w, r, d, d.textSize, openText)
+	case acceptsGzip(r.Header):
+		header["Content-Type"], header["Etag"], header["Vary"] = xmlType, d.headers.etagGzip, varyEncoding
+		header["Content-Encoding"] = gzipEncoding
+		serveGzip(w, r, d)
+	default:
+		header["Content-Type"], header["Etag"], header["Vary"] = xmlType, d.headers.etag, varyEncoding
+		serveStream(w, r, d, d.size, openXML)
+	}
+}
+
+// cacheControl lets a copy be used until the next refresh, an hour at most.
+func (s *site) cacheControl() string {
+	left := time.Duration(s.due.Load() - s.app.now().UnixNano())
+	return "max-age=" + strconv.Itoa(int(min(max(left, 0), longestAge)/time.Second))
+}
+
+var (
+	noindex      = []string{"noindex"}
+	xmlType      = []string{contentXML}
+	gzipType     = []string{contentGzip}
+	textType     = []string{contentText}
+	varyEncoding = []string{"Accept-Encoding"}
+	gzipEncoding = []string{"gzip"}
+)
+
+// acceptsGzip reads Accept-Encoding as RFC 9110, section 12.5.3, has it.
+func acceptsGzip(header http.Header) bool {
+	star := false
+	for _, line := range header["Accept-Encoding"] {
+		for line != "" {
+			var item string
+			item, line, _ = strings.Cut(line, ",")
+			coding, params, _ := strings.Cut(item, ";")
+			switch coding = strings.TrimSpace(coding); {
+			case strings.EqualFold(coding, "gzip"), strings.EqualFold(coding, "x-gzip"):
+				return quality(params) > 0
+			case coding == "*":
+				star = quality(params) > 0
+			}
+		}
+	}
+	return star
+}
+
+// quality is the weight in parameters, 1 where there is none.
+func quality(params string) float64 {
+	for params != "" {
+		var param string
+		param, params, _ = strings.Cut(params, ";")
+		key, value, _ := strings.Cut(strings.TrimSpace(param), "=")
+		if strings.EqualFold(key, "q") {
+			q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil {
+				return 0
+			}
+			return q
+		}
+	}
+	return 1
+}
+
+// stands is the site whose documents stand for this one's; nil: its own do.
+func (s *site) stands() *site {
+	main := s.main.Load()
+	for main != nil {
+		next := main.main.Load()
+		if next == nil {
+			return main
+		}
+		main = next
+	}
+	return nil
+}

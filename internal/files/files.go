@@ -1,0 +1,134 @@
+// Package files finds the pages in a folder: the documents that a file server
+// rooted there answers with 200 and without a redirect.
+package files
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+// Options says what to scan and what to list.
+type Options struct {
+	// FS is the file system to scan. Nil: the operating system's own.
+	FS fs.FS
+
+	// Root is the folder to scan; it may itself be a symbolic link. With FS, a
+	// path as it is given to FS.Open; "" is ".". Without FS, a relative one is
+	// relative to the working directory, and "" is an error.
+	Root string
+
+	// At is the URL folder under which Root is served, percent-encoded and
+	// without a slash at its end: "" or such as "/docs".
+	At string
+
+	// Include are patterns, as [page.Patterns] has them, of the files that are
+	// pages. They match At and the file's path below Root, which is
+	// /dir/index.html for an index file. Empty: *.html, *.htm and *.xhtml.
+	//
+	// Error pages such as 404.html, files that prove a site's ownership, and
+	// files that begin with "_" are pages only if a pattern without a wildcard
+	// names them. Folders that begin with "_", node_modules and
+	// bower_components are entered only for a pattern that begins with their
+	// path, such as /_posts/*.
+	Include []string
+
+	// Exclude are patterns of the files that are not pages. They match what
+	// Include matches; for an index file also its folder's URL, and with
+	// CleanURLs also the shorter form that would be listed.
+	Exclude []string
+
+	// Hide lists files that are not served, as file_server's hide does: entries
+	// with a path separator are paths or globs of whole paths, others are names
+	// or globs that match any component of the absolute path.
+	Hide []string
+
+	// Index lists the names of index files, the preferred first. Nil:
+	// index.html, index.txt. Empty, but not nil: folders have none.
+	Index []string
+
+	// CleanURLs lists about.html as /about, unless there is a file of that name.
+	CleanURLs bool
+
+	// Workers is how many goroutines may work at a time. 1 or less: none is
+	// started, all happens in the calling one.
+	Workers int
+
+	// Now is the present: a modification time after it, or before 1981, is
+	// taken for unknown. The zero value: the time of the call.
+	Now time.Time
+}
+
+// Reasons to leave something out, the keys of [Stats.LeftOut].
+const (
+	NotIncluded      = "not included"
+	Excluded         = "excluded"
+	Hidden           = "hidden"
+	Dotfile          = "dotfile"
+	UnderscoreName   = "underscore name"
+	DependencyFolder = "dependency folder"
+	ErrorPage        = "error page"
+	OwnershipFile    = "ownership file"
+	Empty            = "empty"
+	NotRegular       = "not a regular file"
+	Unreadable       = "unreadable"
+	Vanished         = "vanished"
+	Dangling         = "dangling link"
+	LinkLoop         = "link loop"
+	LinkedOften      = "folder linked too often"
+	Duplicate        = "link to a listed page"
+	NameTooLong      = "name too long"
+	NameRefused      = "name not served"
+	TooDeep          = "folder too deep"
+)
+
+// Stats is what a scan saw.
+type Stats struct {
+	Pages   int // pages yielded
+	Files   int // entries of folders that are no folders themselves
+	Folders int // folders read
+
+	// LeftOut counts what is not listed, by reason. A folder that is not
+	// entered counts once.
+	LeftOut map[string]int
+
+	// Unreadable holds the first few paths that could not be read, as the
+	// operating system or the FS knows them.
+	Unreadable []string
+}
+
+// ErrNotFolder is the error of a root that is something else than a folder.
+var ErrNotFolder = errors.New("not a folder")
+
+const (
+	maxUnreadable = 3       // paths kept in Stats.Unreadable
+	maxDepth      = 256     // folders below the root
+	maxURL        = 8 << 10 // bytes of a page's path
+	maxEntered    = 8       // times that links may lead into one folder
+	maxUnknown    = 1000    // folders behind links whose identity is unknown
+	maxReadAhead  = 32 << 20
+)
+
+// Scan yields the pages below o.Root in the order of [page.Compare], each once.
+//
+// It stops at the first error of yield and returns it, and at the end of ctx
+// with its error. A root that is missing, may not be read or is no folder is an
+// error for [errors.Is] with [fs.ErrNotExist], [fs.ErrPermission] and
+// [ErrNotFolder]; [path.ErrBadPattern] is that of a pattern that cannot match.
+// What goes wrong below the root is counted and passed over, save that the
+// process lacks memory or file descriptors: then pages would be missed, and the
+// scan ends with that error. The Stats are those of what was yielded.
+//
+// No goroutine outlives Scan.
+func Scan(ctx context.Context, o Options, yield func(page.Page) error) (Stats, error) {
+	s, err := newScan(ctx, o)
+	if err != nil {
+		return Stats{}, err
+	}
+	defer s.stop()
+	err = s.run(yield)
+	return s.total.stats(), err
+}

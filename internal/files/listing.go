@@ -1,0 +1,125 @@
+package files
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"unsafe"
+)
+
+type kind uint8
+
+const (
+	kindFile kind = iota
+	kindFolder
+	kindLink
+	kindOther
+	kindUnknown
+)
+
+// entry is one page or sub-folder of a listing. It holds no pointers, for the
+// garbage collector's sake: a folder may have millions.
+type entry struct {
+	sort   uint64 // the first bytes of the key after what all keys share
+	time   int64  // LastMod
+	name   uint32 // where the name begins in listing.names; a NUL follows it
+	key    uint32 // where the escaped form begins
+	size   uint16 // bytes of the name
+	keyLen uint16 // bytes of the key: the listed form; that of a folder ends in "/", that of an index file is empty
+	id     uint32 // in listing.ids, from 1; 0: the page is not reached through a link
+	ord    uint32 // the number of the entry as the folder was read
+	flags  flags
+	why    reason
+}
+
+type flags uint8
+
+const (
+	isFolder flags = 1 << iota
+	isLink         // the entry is a symbolic link
+	isIndex
+	isHTML // the name ends in ".html"
+	isClean
+	isKnown // time is known, and all that is asked of a file holds
+)
+
+// listing is what a folder has: the pages and folders in the order in which
+// they are listed.
+type listing struct {
+	names   []byte
+	entries []entry
+	folders []uint32 // indices of the folders among entries
+	ids     []fileID
+	tally   tally
+}
+
+func (l *listing) reset() {
+	l.names, l.entries, l.folders = l.names[:0], l.entries[:0], l.folders[:0]
+	l.ids = nil
+	l.tally = tally{}
+}
+
+// memory is how many bytes l keeps.
+func (l *listing) memory() int {
+	return cap(l.names) + cap(l.entries)*int(unsafe.Sizeof(entry{})) + cap(l.folders)*4 + cap(l.ids)*int(unsafe.Sizeof(fileID{})) + int(unsafe.Sizeof(*l))
+}
+
+func (l *listing) name(e *entry) string  { return l.text(e.name, int(e.size)) }
+func (l *listing) keyOf(e *entry) string { return l.text(e.key, int(e.keyLen)) }
+
+// text is part of names without a copy: valid until l is reset.
+func (l *listing) text(at uint32, n int) string {
+	if n == 0 {
+		return ""
+	}
+	return unsafe.String(&l.names[at], n)
+}
+
+// sort orders the entries by their keys and finds the folders.
+func (l *listing) sort() {
+	es := l.entries
+	if len(es) > 1 {
+		first := l.names[es[0].key:][:es[0].keyLen]
+		shared := len(first)
+		for i := 1; i < len(es) && shared > 0; i++ {
+			key := l.names[es[i].key:][:es[i].keyLen]
+			if len(key) < shared {
+				shared = len(key)
+			}
+			for k := 0; k < shared; k++ {
+				if key[k] != first[k] {
+					shared = k
+					break
+				}
+			}
+		}
+		for i := range es {
+			es[i].sort = prefix(l.names[es[i].key:][shared:es[i].keyLen])
+		}
+		slices.SortFunc(es, func(a, b entry) int {
+			switch {
+			case a.sort < b.sort:
+				return -1
+			case a.sort > b.sort:
+				return 1
+			}
+			return bytes.Compare(l.names[a.key:][shared:a.keyLen], l.names[b.key:][shared:b.keyLen])
+		})
+	}
+	for i := range es {
+		if es[i].flags&isFolder != 0 {
+			l.folders = append(l.folders, uint32(i))
+		}
+	}
+}
+
+// prefix is the first eight bytes of key as a number that compares as they do.
+// No key holds a NUL.
+func prefix(key []byte) uint64 {
+	if len(key) >= 8 {
+		return binary.BigEndian.Uint64(key)
+	}
+	var b [8]byte
+	copy(b[:], key)
+	return binary.BigEndian.Uint64(b[:])
+}

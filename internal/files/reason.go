@@ -1,0 +1,113 @@
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+)
+
+// reason is why something is left out; 0: it is not.
+type reason uint8
+
+const (
+	listed reason = iota
+	notIncluded
+	excluded
+	hidden
+	dotfile
+	underscoreName
+	dependencyFolder
+	errorPage
+	ownershipFile
+	empty
+	notRegular
+	unreadable
+	vanished
+	dangling
+	linkLoop
+	linkedOften
+	duplicate
+	nameTooLong
+	nameRefused
+	tooDeep
+	reasons // how many there are
+)
+
+var reasonNames = [reasons]string{
+	notIncluded:      NotIncluded,
+	excluded:         Excluded,
+	hidden:           Hidden,
+	dotfile:          Dotfile,
+	underscoreName:   UnderscoreName,
+	dependencyFolder: DependencyFolder,
+	errorPage:        ErrorPage,
+	ownershipFile:    OwnershipFile,
+	empty:            Empty,
+	notRegular:       NotRegular,
+	unreadable:       Unreadable,
+	vanished:         Vanished,
+	dangling:         Dangling,
+	linkLoop:         LinkLoop,
+	linkedOften:      LinkedOften,
+	duplicate:        Duplicate,
+	nameTooLong:      NameTooLong,
+	nameRefused:      NameRefused,
+	tooDeep:          TooDeep,
+}
+
+// tally counts what was seen: in one folder, or by the emitter in all.
+type tally struct {
+	pages, files, folders int
+	leftOut               [reasons]int
+	unreadable            []string
+}
+
+func (t *tally) add(o *tally) {
+	t.pages += o.pages
+	t.files += o.files
+	t.folders += o.folders
+	for i, n := range o.leftOut {
+		t.leftOut[i] += n
+	}
+	for _, p := range o.unreadable {
+		t.keep(p)
+	}
+}
+
+func (t *tally) keep(path string) {
+	if len(t.unreadable) < maxUnreadable {
+		t.unreadable = append(t.unreadable, path)
+	}
+}
+
+func (t *tally) stats() Stats {
+	st := Stats{
+		Pages: t.pages, Files: t.files, Folders: t.folders,
+		LeftOut: make(map[string]int), Unreadable: t.unreadable,
+	}
+	for i, n := range t.leftOut {
+		if n > 0 {
+			st.LeftOut[reasonNames[i]] = n
+		}
+	}
+	return st
+}
+
+// reasonOf says what an error of opening or examining something means for it.
+func reasonOf(err error) reason {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ESTALE):
+		return vanished
+	case errors.Is(err, syscall.ELOOP):
+		return linkLoop
+	case errors.Is(err, syscall.ENAMETOOLONG):
+		return nameTooLong
+	}
+	return unreadable
+}
+
+// starved reports whether an error says nothing of the file, but that the
+// process lacks what it needs to look at it.
+func starved(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
+}

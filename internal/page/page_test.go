@@ -1,0 +1,112 @@
+package page
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestMerge(t *testing.T) {
+	const daily, weekly = ChangeFreq(3), ChangeFreq(4)
+	for _, test := range []struct {
+		name       string
+		p, o, want Page
+	}{
+		{"nothing known", Page{Path: "/a"}, Page{Path: "/b"}, Page{Path: "/a"}},
+		{
+			"all from the other",
+			Page{Path: "/"},
+			Page{LastMod: 5, LastModDay: true, ChangeFreq: daily, Priority: 7},
+			Page{Path: "/", LastMod: 5, LastModDay: true, ChangeFreq: daily, Priority: 7},
+		},
+		{
+			"what is known stays",
+			Page{LastMod: 5, ChangeFreq: daily, Priority: 7},
+			Page{LastMod: 4, LastModDay: true, ChangeFreq: weekly, Priority: 9},
+			Page{LastMod: 5, ChangeFreq: daily, Priority: 7},
+		},
+		{"the later time", Page{LastMod: 5, LastModDay: true}, Page{LastMod: 6}, Page{LastMod: 6}},
+	} {
+		got := test.p
+		if got.Merge(test.o); got != test.want {
+			t.Errorf("%s: got %+v, want %+v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	want := []string{"/", "/%C3%A9", "/A", "/a", "/a%20", "/a-b", "/a/b", "/a?b", "/ab"}
+	pages := make([]Page, len(want))
+	for i, path := range want {
+		pages[len(want)-1-i].Path = path
+	}
+	slices.SortFunc(pages, Compare)
+	for i, p := range pages {
+		if p.Path != want[i] {
+			t.Errorf("place %d: got %q, want %q", i, p.Path, want[i])
+		}
+	}
+	if got := Compare(Page{Path: "/a", LastMod: 1}, Page{Path: "/a", Priority: 2}); got != 0 {
+		t.Errorf("one path: got %d, want 0", got)
+	}
+}
+
+func TestChangeFreq(t *testing.T) {
+	names := ChangeFreqs()
+	if len(names) != 7 || names[0] != "always" || names[6] != "never" {
+		t.Errorf("got %q", names)
+	}
+	for i, name := range names {
+		c, err := ParseChangeFreq(name)
+		if err != nil || int(c) != i+1 || c.String() != name {
+			t.Errorf("%q: got %d %q, %v", name, c, c, err)
+		}
+	}
+	for _, bad := range []string{"", "Daily", "daily ", "fortnightly"} {
+		if c, err := ParseChangeFreq(bad); err == nil || !strings.Contains(err.Error(), "always, hourly") {
+			t.Errorf("%q: got %q, %v", bad, c, err)
+		}
+	}
+	for c := range 256 {
+		if got := ChangeFreq(c).String(); (got != "") != (c >= 1 && c <= 7) {
+			t.Errorf("%d: got %q", c, got)
+		}
+	}
+}
+
+func TestPriority(t *testing.T) {
+	for in, want := range map[string]string{
+		"0": "0.0", "0.0": "0.0", "1": "1.0", "1.0": "1.0", "1.000": "1.0", "0.5": "0.5", ".5": "0.5", "00.50": "0.5",
+		"0.25": "0.25", "0.05": "0.05", "0.994": "0.99", "0.995": "1.0", "0.001": "0.0", "1.": "1.0",
+	} {
+		p, err := ParsePriority(in)
+		if err != nil || p == 0 || p.String() != want {
+			t.Errorf("%q: got %q, %v, want %q", in, p, err, want)
+		}
+	}
+	for _, bad := range []string{"", ".", "-0.1", "+0.1", "1.01", "2", "0,5", "5e-1", "1e0", "0x1", "0_1", "NaN", "Inf", " 0.5", "high", "1.1.1"} {
+		if p, err := ParsePriority(bad); err == nil {
+			t.Errorf("%q: got %q", bad, p)
+		}
+	}
+	if p, err := PriorityOf(-1); err == nil {
+		t.Errorf("-1: got %q", p)
+	}
+	for n := range 256 {
+		p := Priority(n)
+		if (p.String() != "") != (n >= 1 && n <= 101) {
+			t.Errorf("%d: got %q", n, p)
+		}
+		if p.String() == "" {
+			continue
+		}
+		f, err := strconv.ParseFloat(p.String(), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := PriorityOf(f); again != p || err != nil {
+			t.Errorf("%q: got %q, %v", p, again, err)
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package page
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func TestEscape(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                     "",
+		"/":                    "/",
+		"/a-b._~!$&'()*+,;=:@": "/a-b._~!$&'()*+,;=:@",
+		"/a b":                 "/a%20b",
+		"/100%":                "/100%25",
+		"/%41":                 "/%2541",
+		"/a?b#c":               "/a%3Fb%23c",
+		"/[x]{y}|\\^`\"<>":     "/%5Bx%5D%7By%7D%7C%5C%5E%60%22%3C%3E",
+		"/é":                   "/%C3%A9",
+		"/caf\xe9":             "/caf%E9",
+		"/\x00\n\x7f":          "/%00%0A%7F",
+	} {
+		if got := Escape(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+		if got := string(AppendEscaped([]byte("x"), in)); got != "x"+want {
+			t.Errorf("%q: appended: got %q", in, got)
+		}
+		if got := Unescape(want); got != in {
+			t.Errorf("%q: decoded: got %q, want %q", want, got, in)
+		}
+	}
+	plain := "/a/plain/path.html"
+	if n := testing.AllocsPerRun(10, func() { Escape(plain); Unescape(plain) }); n != 0 {
+		t.Errorf("a plain path costs %v allocations", n)
+	}
+}
+
+func TestCanonical(t *testing.T) {
+	for _, test := range []struct {
+		in, want string
+		err      error
+	}{
+		{"/", "/", nil},
+		{"/a/b.html", "/a/b.html", nil},
+		{"/a%2fb", "/a%2Fb", nil},
+		{"/%7Euser/%41%2D", "/~user/A-", nil},
+		{"/a b", "/a%20b", nil},
+		{"/é", "/%C3%A9", nil},
+		{"/%e9", "/%E9", nil},
+		{"/%25", "/%25", nil},
+		{"/%2541", "/%2541", nil},
+		{"/a'b&c", "/a'b&c", nil},
+		{"/[a]", "/%5Ba%5D", nil},
+		{"/a#b", "/a", nil},
+		{"/a?b#c?d", "/a?b", nil},
+		{"/a#b?c", "/a", nil},
+		{"/a?", "/a", nil},
+		{"/a?#b", "/a", nil},
+		{"/?a=b&c=d/e?f", "/?a=b&c=d/e?f", nil},
+		{"/?a=%3d%26%7e+b c", "/?a=%3D%26~+b%20c", nil},
+		{"/?../x", "/?../x", nil},
+		{"//", "//", nil},
+		{"//a//b", "//a//b", nil},
+		{"/./a/./b/.", "/a/b/", nil},
+		{"/a/../b", "/b", nil},
+		{"/a/b/..", "/a/", nil},
+		{"/..", "/", nil},
+		{"/../../a", "/a", nil},
+		{"/a/%2e%2E/b", "/b", nil},
+		{"/a//../b", "/a/b", nil},
+		{"/a/.../..b/.c", "/a/.../..b/.c", nil},
+		{"", "", ErrRelative},
+		{"a", "", ErrRelative},
+		{"?a", "", ErrRelative},
+		{"https://example.com/", "", ErrRelative},
+		{"/%", "", ErrEscape},
+		{"/%4", "", ErrEscape},
+		{"/%zz", "", ErrEscape},
+		{"/a?%", "", ErrEscape},
+		{"/a#%", "/a", nil},
+	} {
+		got, err := Canonical(test.in)
+		if got != test.want || err != test.err {
+			t.Errorf("%q: got %q, %v, want %q, %v", test.in, got, err, test.want, test.err)
+		}
+	}
+}
+
+func TestUnescape(t *testing.T) {
+	for in, want := range map[string]string{
+		"/a?b%20c":       "/a",
+		"/a%20b?c":       "/a b",
+		"/a%3Fb":         "/a?b",
+		"/%":             "/%",
+		"/%4":            "/%4",
+		"/%zz%41":        "/%zzA",
+		"/%c3%A9":        "/é",
+		"/%2541":         "/%41",
+		"/trailing%20":   "/trailing ",
+		"/trailing%20%2": "/trailing %2",
+	} {
+		if got := Unescape(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestFolder(t *testing.T) {
+	for in, want := range map[string]string{
+		"/": "/", "/a": "/", "/a/": "/a/", "/a/b.html": "/a/", "/a?b/c": "/", "/a/?b/c": "/a/", "": "",
+	} {
+		if got := Folder(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+// FuzzCanonical holds what Canonical gives against RFC 3986, word by word where it
+// gives an algorithm, and against net/url.
+func FuzzCanonical(f *testing.F) {
+	for _, seed := range []string{
+		"/", "/a/../b?c#d", "/%2e%2e/%41%e9", "//a//..//b", "/a/./", "/.", "/..", "/a?%7e?", "/%zz", "a", "/é '\"<>[]\x00", "/a%2F../b",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, ref string) {
+		got, err := Canonical(ref)
+		if err != nil {
+			if got != "" || !errors.Is(err, ErrRelative) && !errors.Is(err, ErrEscape) {
+				t.Fatalf("got %q, %v", got, err)
+			}
+			return
+		}
+		if again, err := Canonical(got); again != got || err != nil {
+			t.Fatalf("%q is not canonical: %q, %v", got, again, err)
+		}
+		path, query, _ := strings.Cut(got, "?")
+		if got[0] != '/' || strings.Contains(path+"/", "/./") || strings.Contains(path+"/", "/../") {
+			t.Fatalf("got %q", got)
+		}
+		for i := 0; i < len(got); i++ {
+			switch c := got[i]; {
+			case inPath[c] || c == '?':
+			case c == '%' && strings.ToUpper(got[i:i+3]) == got[i:i+3] && !unreserved[unhex(got[i+1])<<4|unhex(got[i+2])]:
+			default:
+				t.Fatalf("%q has %q", got, c)
+			}
+		}
+
+		before, _, _ := strings.Cut(ref, "#")
+		wantPath, wantQuery, _ := strings.Cut(before, "?")
+		wantPath = Escape(rfcDotSegments(mustUnescape(t, wantPath)))
+		if !strings.Contains(before, "%") && path != wantPath {
+			t.Fatalf("got path %q, want %q", path, wantPath)
+		}
+		if mustUnescape(t, query) != mustUnescape(t, wantQuery) {
+			t.Fatalf("got query %q, want %q", query, wantQuery)
+		}
+		// "//host" is a host to net/url.
+		if u, err := url.Parse("https://example.com" + got); err != nil || u.EscapedPath() != path || u.RawQuery != query {
+			t.Fatalf("net/url reads %q as %+v, %v", got, u, err)
+		}
+		if Escape(Unescape(path)) != path && !strings.Contains(path, "%") {
+			t.Fatalf("%q decodes to %q", path, Unescape(path))
+		}
+		if folder := Folder(got); !strings.HasPrefix(got, folder) || !strings.HasSuffix(folder, "/") {
+			t.Fatalf("Folder(%q) is %q", got, folder)
+		}
+	})
+}
+
+func mustUnescape(t *testing.T, s string) string {
+	u, err := url.PathUnescape(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// rfcDotSegments is remove_dot_segments of RFC 3986, section 5.2.4, as it stands
+// there, for a path that begins with a slash.
+func rfcDotSegments(in string) string {
+	out := ""
+	for in != "" {
+		switch {
+		case strings.HasPrefix(in, "/./"):
+			in = in[2:]
+		case in == "/.":
+			in = "/"
+		case strings.HasPrefix(in, "/../"), in == "/..":
+			in = "/" + strings.TrimPrefix(in[3:], "/")
+			out = out[:max(0, strings.LastIndexByte(out, '/'))]
+		default:
+			next := strings.IndexByte(in[1:], '/') + 1
+			if next == 0 {
+				next = len(in)
+			}
+			out += in[:next]
+			in = in[next:]
+		}
+	}
+	return out
+}
+
+func BenchmarkCanonical(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Canonical("/articles/2026/some-ordinary-page-of-a-site.html?page=2"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package robotstxt
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const sitemap = "https://example.com/sitemap.xml"
+
+func TestMerge(t *testing.T) {
+	const line = "Sitemap: " + sitemap
+	for _, test := range []struct{ name, body, want string }{
+		{"empty", "", line + "\n"},
+		{"BOM alone", bom, bom + line + "\n"},
+		{"blank lines alone", "\n\n", "\n\n" + line + "\n"},
+		{"one blank line", "\r\n", "\r\n" + line + "\r\n"},
+		{"LF", "User-agent: *\nDisallow: /x\n", "User-agent: *\nDisallow: /x\n\n" + line + "\n"},
+		{"CR LF", "User-agent: *\r\nDisallow:\r\n", "User-agent: *\r\nDisallow:\r\n\r\n" + line + "\r\n"},
+		{"CR", "User-agent: *\rDisallow:\r", "User-agent: *\rDisallow:\r\r" + line + "\r"},
+		{"LF, no last line end", "User-agent: *\nDisallow: /x", "User-agent: *\nDisallow: /x\n\n" + line + "\n"},
+		{"CR LF, no last line end", "User-agent: *\r\nDisallow: /x", "User-agent: *\r\nDisallow: /x\r\n\r\n" + line + "\r\n"},
+		{"no line end at all", "User-agent: *", "User-agent: *\n\n" + line + "\n"},
+		{"a blank line already", "Disallow:\n\n", "Disallow:\n\n" + line + "\n"},
+		{"a blank line in CR LF", "Disallow:\r\n\r\n", "Disallow:\r\n\r\n" + line + "\r\n"},
+		{"a last line of spaces", "Disallow:\n  ", "Disallow:\n  \n\n" + line + "\n"},
+		{"LF, then CR", "a\nb\r", "a\nb\r\n\n" + line + "\n"},
+		{"CR, then LF", "a\rb\n", "a\rb\n\r" + line + "\r"},
+		{"CR LF, then LF", "a\r\nb\n", "a\r\nb\n\r\n" + line + "\r\n"},
+		{"BOM", bom + "Disallow: /x\n", bom + "Disallow: /x\n\n" + line + "\n"},
+		{"Latin-1", "# f\xfcr\n", "# f\xfcr\n\n" + line + "\n"},
+		{"DOS end of file", "Disallow:\r\n\x1a", "Disallow:\r\n\x1a\r\n\r\n" + line + "\r\n"},
+
+		{"other sitemaps", "Sitemap: https://example.com/a.xml\n", "Sitemap: https://example.com/a.xml\n\n" + line + "\n"},
+		{"a longer URL", line + ".gz\n", line + ".gz\n\n" + line + "\n"},
+		{"other case of the URL", "Sitemap: " + strings.ToUpper(sitemap), "Sitemap: " + strings.ToUpper(sitemap) + "\n\n" + line + "\n"},
+		{"commented out", "#" + line, "#" + line + "\n\n" + line + "\n"},
+		{"within a comment", "Disallow: # " + line, "Disallow: # " + line + "\n\n" + line + "\n"},
+		{"without a colon", "Sitemap " + sitemap, "Sitemap " + sitemap + "\n\n" + line + "\n"},
+
+		{"there", line, line},
+		{"there, in the middle", "a\n" + line + "\nb", "a\n" + line + "\nb"},
+		{"there, CR", "a\r" + line + "\rb\r", "a\r" + line + "\rb\r"},
+		{"there, CR LF", "a\r\n" + line + "\r\n", "a\r\n" + line + "\r\n"},
+		{"there, BOM", bom + line, bom + line},
+		{"there, white space", " \tSiteMap\t :" + sitemap + "\t ", " \tSiteMap\t :" + sitemap + "\t "},
+		{"there, comment", "SITEMAP:" + sitemap + "#x", "SITEMAP:" + sitemap + "#x"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			body := []byte(test.body)
+			got, ok := Merge(body, sitemap)
+			if string(got) != test.want || !ok {
+				t.Errorf("got %q, %t, want %q", got, ok, test.want)
+			}
+			if string(body) != test.body {
+				t.Errorf("the body became %q", body)
+			}
+			if again, _ := Merge(got, sitemap); !bytes.Equal(again, got) {
+				t.Errorf("merged twice: got %q, want %q", again, got)
+			}
+		})
+	}
+}
+
+func TestMergeNoText(t *testing.T) {
+	for _, body := range []string{"\xff\xfea\x00", "\xfe\xff\x00a", "a\x00\n\x00", "\x1f\x8b\x08", "a\x7f\x0b"} {
+		if got, ok := Merge([]byte(body), sitemap); string(got) != body || ok {
+			t.Errorf("%q: got %q, %t", body, got, ok)
+		}
+	}
+}
+
+func TestMergeBadURL(t *testing.T) {
+	for _, u := range []string{"", "https://example.com/a b", "https://example.com/\nDisallow: /", "https://example.com/#a", "https://exämple.com/", "https://" + strings.Repeat("a", maxURL)} {
+		if got, ok := Merge([]byte("a"), u); string(got) != "a" || ok {
+			t.Errorf("%q: got %q, %t", u, got, ok)
+		}
+		if got := New(u); string(got) != "User-agent: *\nDisallow:\n" {
+			t.Errorf("New(%q): got %q", u, got)
+		}
+	}
+}
+
+func TestMergeNearTheLimit(t *testing.T) {
+	const line = "Sitemap: " + sitemap + "\n"
+	of := func(n int) string { return strings.Repeat("#", n-1) + "\n" }
+	room := limit - len("\n"+line)
+	for _, test := range []struct{ name, body, want string }{
+		{"fits", of(room), of(room) + "\n" + line},
+		{"a byte too long", of(room + 1), line + "\n" + of(room+1)},
+		{"BOM counts", bom + of(room-2), bom + line + "\n" + of(room-2)},
+		{"longer than the limit", of(limit + 100), line + "\n" + of(limit+100)},
+		{"CR LF", "#\r\n" + of(room), "Sitemap: " + sitemap + "\r\n\r\n#\r\n" + of(room)},
+		{"there, within the limit", of(limit-len(line)) + line, of(limit-len(line)) + line},
+		{"there, its line end beyond the limit", of(limit-len(line)+1) + line, of(limit-len(line)+1) + line},
+		{"there, beyond the limit", of(limit) + line, line + "\n" + of(limit) + line},
+		{"there, cut by the limit", of(limit-len(line)+2) + line, line + "\n" + of(limit-len(line)+2) + line},
+		{"another URL, cut to it by the limit", of(limit-len(line)+1) + line[:len(line)-1] + ".gz\n", line + "\n" + of(limit-len(line)+1) + line[:len(line)-1] + ".gz\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			merged, _ := Merge([]byte(test.body), sitemap)
+			got := string(merged)
+			if got != test.want {
+				i := 0
+				for i < len(got) && i < len(test.want) && got[i] == test.want[i] {
+					i++
+				}
+				t.Errorf("differs at %d of %d: got %.60q, want %.60q", i, len(got), got[i:], test.want[i:])
+			}
+			if again, _ := Merge(merged, sitemap); string(again) != got {
+				t.Error("merging twice changes it")
+			}
+		})
+	}
+}
+
+func TestNew(t *testing.T) {
+	const want = "User-agent: *\nDisallow:\n\nSitemap: https://example.com/sitemap.xml\n"
+	got := New(sitemap)
+	if string(got) != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	robots := parse(got)
+	if !slices.Equal(robots.sitemaps, []string{sitemap}) || len(robots.groups) != 1 || robots.groups[0].disallow != nil {
+		t.Errorf("parses as %+v", robots)
+	}
+}
+
+func TestContentTypes(t *testing.T) {
+	const page, rules = " \r\n<!DOCTYPE html><title>x</title>", "User-agent: *\n"
+	for _, test := range []struct {
+		contentType, body string
+		html, text        bool
+	}{
+		{"text/plain", rules, false, true},
+		{"text/plain; charset=utf-8", rules, false, true},
+		{"Text/Plain ;charset=ISO-8859-1", rules, false, true},
+		{"text/plain; charset", rules, false, true},
+		{"text/plain; charset=UTF-16LE", rules, false, false},
+		{"text/plain; charset=utf-32", rules, false, false},
+		{"text/markdown", rules, false, true},
+		{"", rules, false, true},
+		{"application/octet-stream", rules, false, true},
+		{"", "", false, true},
+
+		{"text/html", rules, true, false},
+		{"TEXT/HTML; charset=utf-8", rules, true, false},
+		{"application/xhtml+xml", rules, true, false},
+		{"", page, true, true},
+		{"application/octet-stream", page, true, true},
+		{"text/plain", page, true, true},
+		{"text/plain", bom + page, true, true},
+		{"", "<html lang=en>", true, true},
+		{"", "<!-- x --><html>", true, true},
+		{"", `<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml">`, true, true},
+		{"", `<?xml version="1.0"?><urlset>`, false, true},
+		{"", "# <html>", false, true},
+
+		{"application/json", page, false, false},
+		{"image/png", page, false, false},
+		{"multipart/form-data", rules, false, false},
+	} {
+		if got := IsHTML(test.contentType, []byte(test.body)); got != test.html {
+			t.Errorf("IsHTML(%q, %q): got %t, want %t", test.contentType, test.body, got, test.html)
+		}
+		if got := IsText(test.contentType); got != test.text {
+			t.Errorf("IsText(%q): got %t, want %t", test.contentType, got, test.text)
+		}
+	}
+}
+
+// TestMergeChangesNoGroup asks a parser whether the site's rules are still the same.
+func TestMergeChangesNoGroup(t *testing.T) {
+	for _, body := range []string{
+		"User-agent: *\nDisallow: /x",
+		"User-agent: a\nUser-agent: b\nDisallow: /x\n\nUser-agent: *\nDisallow: /y\n",
+		"User-agent: a\r\nDisallow: /x\r\n\r\nSitemap: https://example.com/a.xml\r\nUser-agent: *",
+		"User-agent: a\rDisallow: /x",
+		bom + "User-agent: *\nDisallow: /x",
+		"User-agent: *\nDisallow: /x\n" + strings.Repeat("# a comment\n", limit/12-1),
+	} {
+		merged, _ := Merge([]byte(body), sitemap)
+		before, after := parse([]byte(body)), parse(merged)
+		if !slices.Contains(after.sitemaps, sitemap) || len(after.sitemaps) != len(before.sitemaps)+1 {
+			t.Errorf("%.60q: got sitemaps %q", body, after.sitemaps)
+		}
+		if !slices.EqualFunc(after.groups, before.groups, group.equal) {
+			t.Errorf("%.60q: got groups %+v, want %+v", body, after.groups, before.groups)
+		}
+	}
+}
+
+func FuzzMerge(f *testing.F) {
+	for _, body := range []string{
+		"", bom, "a", "a\n", "a\r\n", "a\r", "\n", "\r\n\r", "a\nb\r", "User-agent: *\r\nDisallow: /\r\n\r\nsitemap : " + sitemap + " # x", "\xff\xfe",
+	} {
+		f.Add([]byte(body), uint32(0))
+		f.Add([]byte(body), uint32(limit-20))
+	}
+	f.Fuzz(func(t *testing.T, body []byte, padding uint32) {
+		if padding > 0 {
+			body = append(bytes.Repeat([]byte("#"), int(padding%(limit+100))), body...)
+		}
+		before := slices.Clone(body)
+		got, ok := Merge(body, sitemap)
+		if !bytes.Equal(body, before) {
+			t.Fatal("the body was changed")
+		}
+		if again, _ := Merge(got, sitemap); !bytes.Equal(again, got) {
+			t.Fatal("merging twice changes it")
+		}
+		if ok == isBinary(body) {
+			t.Fatalf("got %t", ok)
+		}
+		if !ok {
+			if !bytes.Equal(got, body) {
+				t.Fatal("a binary body was changed")
+			}
+			return
+		}
+		if robots := parse(got); !slices.Contains(robots.sitemaps, sitemap) {
+			t.Fatalf("the line is not found in %.100q", got)
+		}
+		text := bytes.TrimPrefix(body, []byte(bom))
+		if bytes.HasPrefix(body, []byte(bom)) && !bytes.HasPrefix(got, []byte(bom)) || bytes.Count(got, text) == 0 {
+			t.Fatal("the body is not in it")
+		}
+		rest := lines(bytes.TrimPrefix(got, []byte(bom)))
+		for _, line := range lines(text) {
+			i := slices.Index(rest, line)
+			if i < 0 {
+				t.Fatalf("line %.100q is missing", line)
+			}
+			rest = rest[i+1:]
+		}
+	})
+}
+
+func BenchmarkMerge(b *testing.B) {
+	body := bytes.Repeat([]byte("Disallow: /some/folder/\n"), 1000)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		Merge(body, sitemap)
+	}
+}

@@ -1,0 +1,459 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+// entrySize stands for a document's real entries: some bytes around the path.
+func entrySize(p page.Page) int { return 20 + len(p.Path) }
+
+func entriesBound(pages int, pathBytes int64) int64 { return 20*int64(pages) + 6*pathBytes }
+
+// cutAll cuts pages and checks what must hold of any cutting: all pages, in order,
+// within bounds, under unique names that follow from the pages.
+func cutAll(t testing.TB, o Options, pages []page.Page) []Shard {
+	t.Helper()
+	shards := cut(t, o, pages)
+	o = NewCutter(o, nil).o
+	ids := map[uint64]bool{}
+	rest := pages
+	for i, s := range shards {
+		n := len(s.Pages)
+		if n == 0 || n > len(rest) || !slices.Equal(s.Pages, rest[:n]) {
+			t.Fatalf("shard %d of %d does not hold the next %d pages", i, len(shards), n)
+		}
+		rest = rest[n:]
+		if s.Only != (len(shards) == 1) {
+			t.Errorf("shard %d of %d: Only is %v", i, len(shards), s.Only)
+		}
+		if n > o.MaxPages {
+			t.Errorf("shard %d has %d pages", i, n)
+		}
+		if o.Size != nil && n > 1 && size(o, s.Pages) > o.MaxBytes {
+			t.Errorf("shard %d has %d bytes", i, size(o, s.Pages))
+		}
+		if ids[s.ID] || s.ID>>idBits != 0 || (s.ID == 0) != (i == 0) {
+			t.Errorf("shard %d is named %012x", i, s.ID)
+		}
+		ids[s.ID] = true
+	}
+	if len(rest) > 0 {
+		t.Fatalf("the last %d pages are missing", len(rest))
+	}
+	return shards
+}
+
+func cut(t testing.TB, o Options, pages []page.Page) []Shard {
+	t.Helper()
+	var shards []Shard
+	c := NewCutter(o, func(s Shard) error {
+		shards = append(shards, s)
+		return nil
+	})
+	for _, p := range pages {
+		if err := c.Add(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return shards
+}
+
+func size(o Options, pages []page.Page) int64 {
+	n := o.Overhead
+	for _, p := range pages {
+		n += int64(o.Size(p))
+	}
+	return n
+}
+
+// numbered are n pages in order.
+func numbered(n int) []page.Page {
+	pages := make([]page.Page, n)
+	for i := range pages {
+		pages[i].Path = fmt.Sprintf("/folder-%04d/page-%07d.html", i/200, i)
+	}
+	return pages
+}
+
+func randomPages(r *rand.Rand, n, length int) []page.Page {
+	paths := map[string]bool{}
+	for len(paths) < n {
+		b := make([]byte, 1+r.IntN(length))
+		for i := range b {
+			b[i] = "abcdefghij/&"[r.IntN(12)]
+		}
+		paths["/"+string(b)] = true
+	}
+	pages := make([]page.Page, 0, n)
+	for path := range paths {
+		pages = append(pages, page.Page{Path: path})
+	}
+	slices.SortFunc(pages, page.Compare)
+	return pages
+}
+
+func TestPageLimit(t *testing.T) {
+	for _, test := range []struct {
+		pages int
+		only  bool
+	}{{0, false}, {1, true}, {2, true}, {50_000, true}, {50_001, false}, {120_000, false}} {
+		shards := cutAll(t, Options{Size: entrySize, Bound: entriesBound}, numbered(test.pages))
+		if got := len(shards) == 1; got != test.only {
+			t.Errorf("%d pages: got %d shards", test.pages, len(shards))
+		}
+	}
+}
+
+func TestByteLimit(t *testing.T) {
+	long := func(n, length int) []page.Page {
+		pages := numbered(n)
+		for i := range pages {
+			pages[i].Path += strings.Repeat("x", length-len(pages[i].Path))
+		}
+		return pages
+	}
+	for _, bound := range []func(int, int64) int64{nil, entriesBound} {
+		if slow && bound == nil {
+			continue
+		}
+		o := Options{Overhead: 110, Size: entrySize, Bound: bound}
+		for _, pages := range [][]page.Page{numbered(1000), long(40_000, 1500)} {
+			o.MaxBytes = size(o, pages)
+			if shards := cutAll(t, o, pages); len(shards) != 1 {
+				t.Errorf("%d bytes at the limit: got %d shards", o.MaxBytes, len(shards))
+			}
+			o.MaxBytes--
+			if shards := cutAll(t, o, pages); len(shards) < 2 {
+				t.Errorf("%d bytes past the limit: got %d shards", o.MaxBytes+1, len(shards))
+			}
+		}
+
+		o.MaxBytes = 0
+		pages := long(28_000, 1900)
+		protocol := int((DefaultMaxBytes - o.Overhead) / int64(entrySize(pages[0])))
+		if shards := cutAll(t, o, pages[:protocol]); len(shards) != 1 {
+			t.Errorf("%d long pages: got %d shards", protocol, len(shards))
+		}
+		if shards := cutAll(t, o, pages[:protocol+1]); len(shards) < 2 {
+			t.Errorf("%d long pages: got %d shards", protocol+1, len(shards))
+		}
+	}
+}
+
+// A page that is too long by itself has to go somewhere.
+func TestOnePageAlwaysFits(t *testing.T) {
+	o := Options{MaxBytes: 10, Overhead: 100, Size: entrySize}
+	pages := numbered(20)
+	if shards := cutAll(t, o, pages); len(shards) != len(pages) {
+		t.Errorf("got %d shards, want %d", len(shards), len(pages))
+	}
+	if shards := cutAll(t, o, pages[:1]); len(shards) != 1 || !shards[0].Only {
+		t.Errorf("got %+v", shards)
+	}
+}
+
+func TestTinyLimits(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for maxPages := 1; maxPages <= 20; maxPages++ {
+		for n := range 60 {
+			cutAll(t, Options{MaxPages: maxPages}, randomPages(r, n, 8))
+			cutAll(t, Options{MaxPages: maxPages, MaxBytes: 120, Overhead: 20, Size: entrySize, Bound: entriesBound}, randomPages(r, n, 8))
+		}
+	}
+}
+
+// Where the cuts lie follows from the set of pages: not from what a Bound says,
+// and not from what is known of the pages but their paths and sizes.
+func TestCutsFollowFromPages(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	for range 200 {
+		pages := randomPages(r, r.IntN(2000), 12)
+		o := Options{MaxPages: 1 + r.IntN(300), MaxBytes: 100 + r.Int64N(10_000), Overhead: 50, Size: entrySize}
+		want := cutAll(t, o, pages)
+		o.Bound = entriesBound
+		got := cutAll(t, o, pages)
+		if !slices.EqualFunc(got, want, same) {
+			t.Fatalf("%+v: the bound changes the cuts", o)
+		}
+		if reference := reference(o, pages); !slices.EqualFunc(got, reference, same) {
+			t.Fatalf("%+v: cuts are not those of the whole list at once", o)
+		}
+	}
+}
+
+func same(a, b Shard) bool {
+	return a.ID == b.ID && a.Only == b.Only && slices.Equal(a.Pages, b.Pages)
+}
+
+// reference is the rule as the design says it, on all pages at once.
+func reference(o Options, pages []page.Page) []Shard {
+	fits := func(p []page.Page) bool { return len(p) <= o.MaxPages && size(o, p) <= o.MaxBytes || len(p) == 1 }
+	if len(pages) == 0 {
+		return nil
+	}
+	if fits(pages) {
+		return []Shard{{Pages: pages, Only: true}}
+	}
+	hash := func(p page.Page) uint64 { return xxhash.Sum64String(p.Path) }
+	var shards []Shard
+	var cut func(p []page.Page)
+	cut = func(p []page.Page) {
+		if fits(p) {
+			s := Shard{Pages: p}
+			if len(shards) > 0 {
+				s.ID = ID(p[0].Path)
+			}
+			shards = append(shards, s)
+			return
+		}
+		at := 0
+		for i := max(1, len(p)/8); i < len(p)-len(p)/8; i++ {
+			if at == 0 || hash(p[i]) < hash(p[at]) {
+				at = i
+			}
+		}
+		cut(p[:at])
+		cut(p[at:])
+	}
+	from := 0
+	for i := 1; i < len(pages); i++ {
+		if half := uint64(o.MaxPages / 2); half < 2 || hash(pages[i])*half/half == hash(pages[i]) {
+			cut(pages[from:i])
+			from = i
+		}
+	}
+	cut(pages[from:])
+	return shards
+}
+
+func TestInsertionChangesOneShard(t *testing.T) {
+	insertions, pages := 200, 200_000
+	if slow || testing.Short() {
+		insertions = 20
+	}
+	r := rand.New(rand.NewPCG(3, 3))
+	all := numbered(pages)
+	before := cutAll(t, Options{}, all)
+	changed := map[int]int{}
+	after := make([]page.Page, 0, pages+1)
+	for range insertions {
+		p := page.Page{Path: fmt.Sprintf("/folder-%04d/page-%07d-%x.html", r.IntN(pages/200), r.IntN(pages), r.Uint32())}
+		at, _ := slices.BinarySearchFunc(all, p, page.Compare)
+		after = append(append(append(after[:0], all[:at]...), p), all[at:]...)
+		changed[difference(before, cut(t, Options{}, after))]++
+	}
+	t.Logf("%d shards; insertions by the number of shards they changed: %v", len(before), changed)
+	for n := range changed {
+		if n > 3 {
+			t.Errorf("an insertion changed %d shards", n)
+		}
+	}
+	if changed[1]*100 < insertions*99 {
+		t.Errorf("%d of %d insertions changed exactly one shard", changed[1], insertions)
+	}
+}
+
+// difference is how many documents a crawler has to fetch again: those that after
+// has and before has not, by name and content.
+func difference(before, after []Shard) int {
+	known := map[uint64]Shard{}
+	for _, s := range before {
+		known[s.ID] = s
+	}
+	n := 0
+	for _, s := range after {
+		if k, ok := known[s.ID]; !ok || !slices.Equal(k.Pages, s.Pages) {
+			n++
+		}
+	}
+	return n
+}
+
+// Shards are handed over as soon as they are complete: what is held stays near a
+// shard's size, however many pages come.
+func TestStreams(t *testing.T) {
+	const maxPages = 100
+	emitted, most := 0, 0
+	c := NewCutter(Options{MaxPages: maxPages}, func(s Shard) error {
+		emitted += len(s.Pages)
+		return nil
+	})
+	for i, p := range numbered(100_000) {
+		if err := c.Add(p); err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, i+1-emitted)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if most > 12*maxPages {
+		t.Errorf("held %d pages", most)
+	}
+}
+
+// Paths that hash high, whether by chance or made to, must not fill the memory.
+func TestHeldIsBounded(t *testing.T) {
+	const maxPages = 100
+	o := Options{MaxPages: maxPages}
+	begin := NewCutter(o, nil).begin
+	var pages []page.Page
+	for _, p := range numbered(20_000) {
+		if xxhash.Sum64String(p.Path) > begin {
+			pages = append(pages, p)
+		}
+	}
+	shards := cutAll(t, o, pages)
+	most, emitted := 0, 0
+	c := NewCutter(o, func(s Shard) error {
+		emitted += len(s.Pages)
+		return nil
+	})
+	for i, p := range pages {
+		if err := c.Add(p); err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, i+1-emitted)
+	}
+	if most > maxHeld*maxPages {
+		t.Errorf("held %d pages", most)
+	}
+	if average := len(pages) / len(shards); average < maxPages/4 {
+		t.Errorf("%d pages a shard", average)
+	}
+}
+
+func TestShardsBelongToTheReceiver(t *testing.T) {
+	pages := numbered(5000)
+	shards := cutAll(t, Options{MaxPages: 100}, pages)
+	for _, s := range shards {
+		if cap(s.Pages) > len(s.Pages)+len(s.Pages)/4+8 {
+			t.Errorf("%d pages keep room for %d", len(s.Pages), cap(s.Pages))
+		}
+		clear(s.Pages)
+	}
+	cutAll(t, Options{MaxPages: 100}, pages)
+}
+
+func TestCollidingNames(t *testing.T) {
+	c := NewCutter(Options{}, nil)
+	path := "/page"
+	ids := []uint64{c.newID("/first"), c.newID(path), c.newID(path), c.newID(path), c.newID("/other")}
+	want := []uint64{0, ID(path), ID(path + "\x00"), ID(path + "\x00\x00"), ID("/other")}
+	if !slices.Equal(ids, want) {
+		t.Errorf("got %x, want %x", ids, want)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	t.Run("order", func(t *testing.T) {
+		for _, paths := range [][]string{{"/b", "/a"}, {"/a", "/a"}, {"", ""}} {
+			c := NewCutter(Options{}, func(Shard) error { t.Error("emitted"); return nil })
+			if err := c.Add(page.Page{Path: paths[0]}); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Add(page.Page{Path: paths[1]}); !errors.Is(err, ErrOrder) {
+				t.Errorf("got %v", err)
+			}
+			if err := c.Close(); !errors.Is(err, ErrOrder) {
+				t.Errorf("Close: got %v", err)
+			}
+		}
+	})
+	t.Run("order after a shard was emitted", func(t *testing.T) {
+		c := NewCutter(Options{MaxPages: 1}, func(Shard) error { return nil })
+		c.Add(page.Page{Path: "/a"})
+		c.Add(page.Page{Path: "/b"})
+		if err := c.Add(page.Page{Path: "/b"}); !errors.Is(err, ErrOrder) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("emit", func(t *testing.T) {
+		stop := errors.New("stop")
+		emits := 0
+		c := NewCutter(Options{MaxPages: 3}, func(Shard) error { emits++; return stop })
+		var err error
+		for _, p := range numbered(100) {
+			if err = c.Add(p); err != nil {
+				break
+			}
+		}
+		if err != stop || c.Add(page.Page{Path: "/z"}) != stop || c.Close() != stop || emits != 1 {
+			t.Errorf("got %v after %d emits", err, emits)
+		}
+	})
+	t.Run("emit in Close", func(t *testing.T) {
+		stop := errors.New("stop")
+		c := NewCutter(Options{}, func(Shard) error { return stop })
+		c.Add(page.Page{Path: "/"})
+		if err := c.Close(); err != stop {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("closed", func(t *testing.T) {
+		c := NewCutter(Options{}, func(Shard) error { return nil })
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Add(page.Page{Path: "/"}); err != ErrClosed {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func FuzzCutter(f *testing.F) {
+	f.Add("a b c d e f g h i j k", 3, int64(100))
+	f.Add("", 0, int64(0))
+	f.Add("/a /a/b /a/c /b /b?c /d", 1, int64(1))
+	f.Fuzz(func(t *testing.T, words string, maxPages int, maxBytes int64) {
+		var pages []page.Page
+		for word := range strings.FieldsSeq(words) {
+			pages = append(pages, page.Page{Path: "/" + word})
+		}
+		slices.SortFunc(pages, page.Compare)
+		pages = slices.Compact(pages)
+		o := Options{MaxPages: maxPages, MaxBytes: maxBytes, Overhead: 5, Size: entrySize, Bound: entriesBound}
+		got := cutAll(t, o, pages)
+		if maxPages > 0 && maxBytes > 0 && len(pages) < maxHeld*maxPages {
+			if !slices.EqualFunc(got, reference(o, pages), same) {
+				t.Error("cuts are not those of the whole list at once")
+			}
+		}
+	})
+}
+
+func BenchmarkCut(b *testing.B) {
+	pages := numbered(1_000_000)
+	for i := range pages {
+		pages[i].Path += strings.Repeat("x", 60-len(pages[i].Path))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		shards := 0
+		c := NewCutter(Options{Overhead: 110, Size: entrySize, Bound: entriesBound}, func(Shard) error { shards++; return nil })
+		for _, p := range pages {
+			if err := c.Add(p); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := c.Close(); err != nil {
+			b.Fatal(err)
+		}
+		if shards < 40 {
+			b.Fatalf("got %d shards", shards)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/1Mpages")
+}

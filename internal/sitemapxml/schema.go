@@ -1,0 +1,50 @@
+// Package sitemapxml writes sitemap documents, and reads them for checking.
+package sitemapxml
+
+import "fmt"
+
+// Schema is the XML schema that a document follows. The zero value is [Schema09].
+type Schema uint8
+
+const (
+	// Schema09 is that of https://www.sitemaps.org/protocol.html.
+	Schema09 Schema = iota
+
+	// Schema084 is Google's first, which some engines and appliances still want.
+	Schema084
+)
+
+var (
+	schemaNames = [...]string{Schema09: "0.9", Schema084: "0.84"}
+	namespaces  = [...]string{
+		Schema09:  "http://www.sitemaps.org/schemas/sitemap/0.9",
+		Schema084: "http://www.google.com/schemas/sitemap/0.84",
+	}
+)
+
+// ParseSchema reads "0.9" or "0.84"; "" is "0.9".
+func ParseSchema(s string) (Schema, error) {
+	switch s {
+	case "", schemaNames[Schema09]:
+		return Schema09, nil
+	case schemaNames[Schema084]:
+		return Schema084, nil
+	}
+	return 0, fmt.Errorf("'%s' is no sitemap schema: use 0.9 or 0.84", s)
+}
+
+// String is the schema's version, "0.9" or "0.84".
+func (s Schema) String() string { return schemaNames[s] }
+
+// Namespace is the XML namespace of the schema's documents.
+func (s Schema) Namespace() string { return namespaces[s] }
+
+// schemaOf is the schema that has a namespace.
+func schemaOf(namespace string) (Schema, bool) {
+	for s, ns := range namespaces {
+		if ns == namespace {
+			return Schema(s), true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,347 @@
+// Package sitemap is a Caddy module that knows every page a site serves and
+// tells search engines: /sitemap.xml, its shards, and the Sitemap line in
+// /robots.txt.
+package sitemap
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+)
+
+func init() {
+	caddy.RegisterModule(Handler{})
+}
+
+// Defaults and bounds of the settings.
+const (
+	defaultPath     = "/sitemap.xml"
+	defaultRefresh  = time.Minute
+	minRefresh      = time.Second
+	maxShardURLs    = 50_000
+	defaultMaxURLs  = 10_000_000
+	largestMaxURLs  = 1_000_000_000
+	maxIndexEntries = 50_000
+	maxDocument     = 52_428_800
+)
+
+// Handler generates and serves XML sitemaps: an index, its shards and the
+// Sitemap line in robots.txt, for every site whose requests reach it. The pages
+// come from its sources and are gathered in the background; requests that are
+// not for one of these documents go to the next handler untouched.
+type Handler struct {
+	// The path of the sitemap, or of the index when it takes more than one
+	// document; it ends in .xml. The shards lie beside it. Pages outside of its
+	// folder are not listed, as the protocol asks. Default: /sitemap.xml.
+	Path string `json:"path,omitempty"`
+
+	// The scheme, host and folder of every listed URL, such as
+	// https://example.com. With it there is one site, whatever the Host header
+	// says; pages outside of the folder are not listed. Global placeholders,
+	// such as {env.*}, are replaced. Default: the scheme, host and port under
+	// which the site is served.
+	BaseURL string `json:"base_url,omitempty"`
+
+	// How long after the beginning of a refresh the next one begins; at least
+	// 1s. Refreshes of a site never overlap. Default: 1m, or twenty times what
+	// the last refresh took where that is longer.
+	RefreshInterval caddy.Duration `json:"refresh_interval,omitempty"`
+
+	// The most pages in a shard, 1 to 50000. Default: 50000.
+	ShardURLs int `json:"shard_urls,omitempty"`
+
+	// The most pages in all. Those that exceed it, the last ones by path, are
+	// counted and logged. Default: 10000000.
+	MaxURLs int `json:"max_urls,omitempty"`
+
+	// Whether /robots.txt names the sitemap. Default: true.
+	RobotsTxt *bool `json:"robots_txt,omitempty"`
+
+	// The version of the sitemap schema: 0.9 (sitemaps.org) or 0.84 (Google's
+	// first). Default: 0.9.
+	Schema string `json:"schema,omitempty"`
+
+	// Pages that are not listed: patterns as in Caddy's path matcher.
+	Omit []string `json:"omit,omitempty"`
+
+	// What is said of pages by pattern. The first rule that matches a page is
+	// used, and only where the page's source says nothing itself.
+	Rules []Rule `json:"rules,omitempty"`
+
+	// Where pages come from. Default: one files source.
+	SourcesRaw []json.RawMessage `json:"sources,omitempty" caddy:"namespace=http.sitemap.sources inline_key=source"`
+
+	app    *App
+	server *caddyhttp.Server
+	logger *zap.Logger
+
+	ctx      caddy.Context
+	settings settings
+
+	// For matching requests, decoded.
+	stem       string
+	baseFolder string
+
+	sources     []Source
+	sourceNames []string
+	wantsRoot   bool // a source takes the site's own root
+
+	// Known once Caddy starts.
+	seats    seats
+	listener listener
+}
+
+// Rule says something of all pages that match one of its patterns.
+type Rule struct {
+	// Patterns as in Caddy's path matcher.
+	Match []string `json:"match,omitempty"`
+
+	// How often the pages change: always, hourly, daily, weekly, monthly,
+	// yearly or never.
+	ChangeFreq string `json:"changefreq,omitempty"`
+
+	// The pages' weight within the site, 0.0 to 1.0.
+	Priority *float64 `json:"priority,omitempty"`
+}
+
+// settings are a handler's settings, checked and in the form that a refresh and
+// a request use.
+type settings struct {
+	path      string // of the index
+	stem      string // path without .xml
+	base      string // scheme and host of base_url, "" without one
+	folder    string // folder of base_url, percent-encoded, without the last slash
+	refresh   time.Duration
+	fixed     bool // refresh was given
+	shardURLs int
+	maxURLs   int
+	robots    bool
+	schema    sitemapxml.Schema
+	omit      page.Patterns
+	rules     []rule
+	digest    []byte // of everything that shapes a snapshot
+}
+
+type rule struct {
+	match      page.Patterns
+	changeFreq page.ChangeFreq
+	priority   page.Priority
+}
+
+// CaddyModule returns the Caddy module information.
+func (Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.handlers.sitemap",
+		New: func() caddy.Module { return new(Handler) },
+	}
+}
+
+// Provision checks the settings, loads the sources and makes the handler known
+// to the App. It reads and writes nothing outside of memory.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.ctx, h.logger = ctx, ctx.Logger()
+	if h.SourcesRaw == nil {
+		h.SourcesRaw = []json.RawMessage{json.RawMessage(`{"source":"files"}`)}
+	}
+	// Caddy forgets the raw sources once they are loaded.
+	digest, err := json.Marshal(h)
+	if err != nil {
+		return fmt.Errorf("encoding the settings: %w", err)
+	}
+	if h.settings, err = h.compile(caddy.NewReplacer()); err != nil {
+		return err
+	}
+	h.settings.digest = digest
+	h.stem, h.baseFolder = page.Unescape(h.settings.stem), page.Unescape(h.settings.folder)
+	sources, err := ctx.LoadModule(h, "SourcesRaw")
+	if err != nil {
+		return fmt.Errorf("loading sources: %w", err)
+	}
+	for _, s := range sources.([]any) {
+		source, ok := s.(Source)
+		if !ok {
+			return fmt.Errorf("%T is no source of pages", s)
+		}
+		if files, ok := source.(*SourceFiles); !ok || files.Root == "" {
+			h.wantsRoot = true
+		}
+		h.sources = append(h.sources, source)
+		h.sourceNames = append(h.sourceNames, caddy.GetModuleName(s))
+	}
+	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	if !ok {
+		return errors.New("a sitemap belongs into the routes of an HTTP server")
+	}
+	h.server = server
+	app, err := ctx.App("sitemap")
+	if err != nil {
+		return fmt.Errorf("loading the sitemap app: %w", err)
+	}
+	h.app = app.(*App)
+	h.app.register(h)
+	return nil
+}
+
+// compile checks the settings and fills in their defaults.
+func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
+	s := settings{
+		path:      h.Path,
+		refresh:   time.Duration(h.RefreshInterval),
+		fixed:     h.RefreshInterval != 0,
+		shardURLs: h.ShardURLs,
+		maxURLs:   h.MaxURLs,
+		robots:    h.RobotsTxt == nil || *h.RobotsTxt,
+	}
+	var err error
+	if s.path == "" {
+		s.path = defaultPath
+	}
+	if s.path, err = checkPath(s.path); err != nil {
+		return s, err
+	}
+	s.stem = strings.TrimSuffix(s.path, ".xml")
+	if s.base, s.folder, err = checkBaseURL(repl.ReplaceKnown(h.BaseURL, "")); err != nil {
+		return s, err
+	}
+	if !s.fixed {
+		s.refresh = defaultRefresh
+	}
+	if s.refresh < minRefresh {
+		return s, fmt.Errorf("refresh interval %s is too short: the shortest is %s", s.refresh, minRefresh)
+	}
+	if s.shardURLs == 0 {
+		s.shardURLs = maxShardURLs
+	}
+	if s.shardURLs < 1 || s.shardURLs > maxShardURLs {
+		return s, fmt.Errorf("shard_urls is %d: a shard holds 1 to %d pages", s.shardURLs, maxShardURLs)
+	}
+	if s.maxURLs == 0 {
+		s.maxURLs = defaultMaxURLs
+	}
+	if s.maxURLs < 1 || s.maxURLs > largestMaxURLs {
+		return s, fmt.Errorf("max_urls is %d: a site lists 1 to %d pages", s.maxURLs, largestMaxURLs)
+	}
+	if s.schema, err = sitemapxml.ParseSchema(h.Schema); err != nil {
+		return s, err
+	}
+	if s.omit, err = compilePatterns("omit", h.Omit); err != nil {
+		return s, err
+	}
+	for _, r := range h.Rules {
+		compiled, err := r.compile()
+		if err != nil {
+			return s, err
+		}
+		s.rules = append(s.rules, compiled)
+	}
+	return s, nil
+}
+
+func (r Rule) compile() (rule, error) {
+	var c rule
+	var err error
+	if len(r.Match) == 0 {
+		return c, errors.New("a rule has at least one path pattern")
+	}
+	if r.ChangeFreq == "" && r.Priority == nil {
+		return c, fmt.Errorf("the rule for %s says nothing: give it a changefreq or a priority", strings.Join(r.Match, " "))
+	}
+	if c.match, err = compilePatterns("rule", r.Match); err != nil {
+		return c, err
+	}
+	if r.ChangeFreq != "" {
+		if c.changeFreq, err = page.ParseChangeFreq(r.ChangeFreq); err != nil {
+			return c, err
+		}
+	}
+	if r.Priority != nil {
+		if c.priority, err = page.PriorityOf(*r.Priority); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// compilePatterns refuses what could never match a page: a pattern begins with
+// a slash or an asterisk.
+func compilePatterns(setting string, patterns []string) (page.Patterns, error) {
+	for _, p := range patterns {
+		if p == "" || p[0] != '/' && p[0] != '*' {
+			return nil, fmt.Errorf("%s: path pattern '%s' matches nothing: it begins with '/' or '*'", setting, p)
+		}
+	}
+	compiled, err := page.CompilePatterns(patterns)
+	if err != nil {
+		return nil, fmt.Errorf("%s: path pattern in '%s': %w", setting, strings.Join(patterns, " "), err)
+	}
+	return compiled, nil
+}
+
+// checkPath returns the path in canonical form.
+func checkPath(p string) (string, error) {
+	canonical, err := page.Canonical(p)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("path '%s': %w", p, err)
+	case strings.ContainsAny(p, "?#"), strings.Contains(p, "//"), path.Clean(p) != p:
+		return "", fmt.Errorf("path '%s': a clean path without query is wanted", p)
+	case path.Ext(p) != ".xml", path.Base(p) == ".xml":
+		return "", fmt.Errorf("path '%s': the name of a sitemap ends in .xml", p)
+	}
+	return canonical, nil
+}
+
+// checkBaseURL splits a base URL into scheme and host, and folder.
+func checkBaseURL(raw string) (base, folder string, err error) {
+	if raw == "" {
+		return "", "", nil
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return "", "", fmt.Errorf("base_url: %w", err)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "", "", fmt.Errorf("base_url '%s': it begins with https:// or http://", raw)
+	case u.User != nil, u.RawQuery != "", u.Fragment != "", u.ForceQuery:
+		return "", "", fmt.Errorf("base_url '%s': only scheme, host, port and folder belong into it", raw)
+	}
+	host, ok := cleanHost(u.Hostname())
+	if !ok {
+		return "", "", fmt.Errorf("base_url '%s': '%s' is no host name", raw, u.Hostname())
+	}
+	folder, err = page.Canonical(u.EscapedPath() + "/")
+	if err != nil {
+		return "", "", fmt.Errorf("base_url '%s': %w", raw, err)
+	}
+	return origin(u.Scheme, host, u.Port()), strings.TrimRight(folder, "/"), nil
+}
+
+// Validate reports settings that contradict each other.
+func (h *Handler) Validate() error {
+	s := h.settings
+	if s.folder != "" && h.Path != "" && strings.HasPrefix(s.path, s.folder+"/") {
+		return nil
+	}
+	if s.folder != "" && path.Dir(s.path) != "/" {
+		return fmt.Errorf("base_url has the folder %s, and path %s lies outside of it", s.folder, s.path)
+	}
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddy.Validator             = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+)

@@ -1,0 +1,143 @@
+package sitemap
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// Snapshots outlive a reload: the pool's one value holds them for as long as any
+// configuration with a sitemap is there.
+var snapshots = caddy.NewUsagePool()
+
+const snapshotsKey = "snapshots"
+
+// held is a snapshot that generations of configurations hand on. It is data
+// alone: no server, context, logger or module.
+type held struct {
+	snapshot atomic.Pointer[Snapshot]
+
+	mu      sync.Mutex // held by whoever refreshes; guards what follows
+	begun   time.Time  // the last refresh that ended; zero: none
+	took    time.Duration
+	doubted doubt
+}
+
+// store maps what shapes a snapshot to the snapshot.
+type store struct {
+	mu          sync.Mutex
+	entries     map[string]*storeEntry
+	generations map[*generation]struct{}
+}
+
+type storeEntry struct {
+	held *held
+	uses map[*generation]int
+
+	visited address // with digest, where only visitors named the site
+	digest  string
+}
+
+// generation is one configuration's share of the store.
+type generation struct{ settled bool }
+
+func newStore() *store {
+	return &store{entries: make(map[string]*storeEntry), generations: make(map[*generation]struct{})}
+}
+
+// Destruct lets the store be a value of a [caddy.UsagePool].
+func (s *store) Destruct() error { return nil }
+
+// join adds a generation.
+func (s *store) join() *generation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := new(generation)
+	s.generations[g] = struct{}{}
+	return g
+}
+
+// acquire returns what is held under the key, for a generation to use until it
+// releases it.
+func (s *store) acquire(g *generation, key string) *held {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[key]
+	if e == nil {
+		e = &storeEntry{held: new(held), uses: make(map[*generation]int)}
+		s.entries[key] = e
+	}
+	e.uses[g]++
+	return e.held
+}
+
+// remember notes which site of a visitor's word a key is for.
+func (s *store) remember(key string, digest []byte, at address) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.entries[key]; e != nil {
+		e.visited, e.digest = at, string(digest)
+	}
+}
+
+// remembered are the sites of visitors' word that handlers with these settings had.
+func (s *store) remembered(digest []byte) []address {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []address
+	for _, e := range s.entries {
+		if e.digest == string(digest) {
+			all = append(all, e.visited)
+		}
+	}
+	return all
+}
+
+// release ends one use. What nobody uses goes.
+func (s *store) release(g *generation, key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[key]
+	if e == nil || e.uses[g] == 0 {
+		return
+	}
+	if e.uses[g]--; e.uses[g] == 0 {
+		delete(e.uses, g)
+	}
+	s.sweep()
+}
+
+// settle says that a generation has adopted what it will.
+func (s *store) settle(g *generation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g.settled = true
+	s.sweep()
+}
+
+// leave ends all uses of a generation.
+func (s *store) leave(g *generation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.generations, g)
+	for _, e := range s.entries {
+		delete(e.uses, g)
+	}
+	s.sweep()
+}
+
+// sweep drops what nobody uses, unless a generation may still adopt it.
+func (s *store) sweep() {
+	for g := range s.generations {
+		if !g.settled {
+			return
+		}
+	}
+	for key, e := range s.entries {
+		if len(e.uses) == 0 {
+			delete(s.entries, key)
+		}
+	}
+}

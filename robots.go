@@ -1,0 +1,166 @@
+package sitemap
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
+)
+
+// serveRobots serves the site's own robots.txt with the Sitemap line in it.
+func (h *Handler) serveRobots(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, folder string) error {
+	if folder != "" || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return next.ServeHTTP(w, r)
+	}
+	sitemap := h.sitemapURL(r)
+	if sitemap == "" {
+		return next.ServeHTTP(w, r)
+	}
+	rec := &robotsWriter{w: w}
+	err := next.ServeHTTP(rec, withoutConditions(r))
+	if rec.passed {
+		return err
+	}
+	if err != nil {
+		var herr caddyhttp.HandlerError
+		if rec.status != 0 || !errors.As(err, &herr) || !isGone(herr.StatusCode) {
+			return err
+		}
+		rec.status = herr.StatusCode
+	}
+	rec.finish(r, sitemap)
+	return nil
+}
+
+// sitemapURL is what the line says; "": there is no sitemap to name. Whatever is
+// wrong with the request is for the next handler to say, since a robots.txt that
+// fails keeps crawlers out.
+func (h *Handler) sitemapURL(r *http.Request) string {
+	s, err := h.app.siteOf(h, r, h.robotsFolder())
+	if err != nil {
+		return ""
+	}
+	if main := s.stands(); main != nil {
+		s = main
+	}
+	if snapshot, err := s.snapshot(r.Context()); err != nil || snapshot == nil {
+		return ""
+	}
+	return s.url()
+}
+
+// robotsFolder is the folder of the site whose line is in robots.txt: with a base
+// URL there is one site, wherever the handler sits.
+func (h *Handler) robotsFolder() string {
+	if folders := h.seats.folders(); h.settings.base != "" && len(folders) > 0 {
+		return folders[0]
+	}
+	return ""
+}
+
+// withoutConditions is the request for the whole file as it is.
+func withoutConditions(r *http.Request) *http.Request {
+	clone := r.Clone(r.Context())
+	clone.Method = http.MethodGet
+	for _, name := range []string{"Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "Accept-Encoding"} {
+		clone.Header.Del(name)
+	}
+	return clone
+}
+
+func isGone(status int) bool {
+	return status == http.StatusNotFound || status == http.StatusGone
+}
+
+// robotsWriter keeps a robots.txt to be changed, and lets pass what is none.
+type robotsWriter struct {
+	w      http.ResponseWriter
+	status int
+	body   bytes.Buffer
+	passed bool // the response went on to the client
+}
+
+func (rw *robotsWriter) Header() http.Header { return rw.w.Header() }
+
+// Unwrap lets an http.ResponseController reach what lies beneath.
+func (rw *robotsWriter) Unwrap() http.ResponseWriter { return rw.w }
+
+func (rw *robotsWriter) WriteHeader(status int) {
+	if rw.passed || status < 200 {
+		rw.w.WriteHeader(status)
+		return
+	}
+	if rw.status != 0 {
+		return
+	}
+	rw.status = status
+	encoding := rw.Header().Get("Content-Encoding")
+	if !isGone(status) && (status != http.StatusOK || encoding != "" && encoding != "identity") {
+		rw.pass()
+	}
+}
+
+func (rw *robotsWriter) Write(p []byte) (int, error) {
+	rw.WriteHeader(http.StatusOK)
+	if rw.passed {
+		return rw.w.Write(p)
+	}
+	if isGone(rw.status) {
+		return len(p), nil
+	}
+	if rw.body.Len()+len(p) > robotstxt.MaxBody {
+		rw.pass()
+		return rw.w.Write(p)
+	}
+	return rw.body.Write(p)
+}
+
+// Flush holds back what is still to be changed.
+func (rw *robotsWriter) Flush() {
+	if rw.passed {
+		_ = http.NewResponseController(rw.w).Flush()
+	}
+}
+
+// pass lets the response go on as it is.
+func (rw *robotsWriter) pass() {
+	rw.passed = true
+	rw.w.WriteHeader(rw.status)
+	_, _ = rw.w.Write(rw.body.Bytes())
+	rw.body = bytes.Buffer{}
+}
+
+// finish writes the robots.txt that names the sitemap.
+func (rw *robotsWriter) finish(r *http.Request, sitemap string) {
+	header := rw.Header()
+	body, contentType := rw.body.Bytes(), header.Get("Content-Type")
+	switch {
+	case isGone(rw.status), len(body) == 0, robotstxt.IsHTML(contentType, body):
+		body, contentType = robotstxt.New(sitemap), "text/plain; charset=utf-8"
+	case contentType != "" && !robotstxt.IsText(contentType):
+		rw.pass()
+		return
+	default:
+		merged := robotstxt.Merge(body, sitemap)
+		if bytes.Equal(merged, body) {
+			rw.pass()
+			return
+		}
+		body = merged
+	}
+	for _, name := range []string{"Etag", "Last-Modified", "Content-Length", "Accept-Ranges", "Content-Encoding", "Content-Disposition"} {
+		header.Del(name)
+	}
+	if contentType == "" {
+		contentType = "text/plain; charset=utf-8"
+	}
+	header.Set("Content-Type", contentType)
+	header.Set("Etag", `"`+strconv.FormatUint(xxhash.Sum64(body), 36)+`"`)
+	http.ServeContent(rw.w, r, "", time.Time{}, bytes.NewReader(body))
+}

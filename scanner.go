@@ -1,0 +1,387 @@
+package sitemap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/gather"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/shard"
+	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+)
+
+// Why a page is left out, besides the reasons that sources give.
+const (
+	outsideScope  = "outside the sitemap's folder"
+	omitted       = "omitted"
+	urlTooLong    = "URL too long"
+	overMaxURLs   = "over max_urls"
+	indexFull     = "no room in the index"
+	ownDocument   = "a document of the sitemap"
+	notCanonical  = "malformed path"
+	maxLoggedName = 3
+)
+
+// outcome is what a refresh came to.
+type outcome struct {
+	snapshot *Snapshot // nil: no pages
+	pages    int
+	leftOut  map[string]int
+	failed   []error // sources that could not be read
+}
+
+// refresh runs from the sources to a new snapshot and schedules the next run.
+func (s *site) refresh(ctx context.Context) {
+	now := s.app.now()
+	if !s.looked {
+		if err := s.look(ctx); err != nil {
+			s.failed(ctx, now, err)
+			return
+		}
+		if s.held.Load() != s.resumed {
+			s.resumed = s.held.Load()
+			if s.resume() {
+				return
+			}
+		}
+	}
+	s.looked = false
+	held := s.held.Load()
+	if !held.mu.TryLock() {
+		// Another generation is at it.
+		s.looked = true
+		s.due.Store(now.Add(retryContended).UnixNano())
+		return
+	}
+	defer held.mu.Unlock()
+	s.begun.Store(now.Unix())
+	result, err := s.run(ctx, held.snapshot.Load(), now)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		result.failed = append(result.failed, err)
+	}
+	held.begun, held.took = now, s.app.now().Sub(now)
+	s.publish(held, result)
+	s.due.Store(now.Add(s.interval(held.took)).UnixNano())
+	s.markReady()
+}
+
+// failed notes that the site could not even be looked at.
+func (s *site) failed(ctx context.Context, now time.Time, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	s.say(zapcore.WarnLevel, "look", "looking at the site failed; the last good sitemap stays", zap.Error(err))
+	s.begun.Store(now.Unix())
+	s.due.Store(now.Add(s.interval(0)).UnixNano())
+	s.markReady()
+}
+
+// resume serves on from what an earlier configuration left, without a refresh of
+// its own until the next one is due.
+func (s *site) resume() bool {
+	held := s.held.Load()
+	if !held.mu.TryLock() {
+		return false
+	}
+	defer held.mu.Unlock()
+	if held.begun.IsZero() {
+		return false
+	}
+	s.begun.Store(held.begun.Unix())
+	s.due.Store(held.begun.Add(s.interval(held.took)).UnixNano())
+	s.markReady()
+	return true
+}
+
+// interval is the time from the beginning of one refresh to that of the next.
+func (s *site) interval(took time.Duration) time.Duration {
+	interval := s.handler.settings.refresh
+	if s.handler.settings.fixed {
+		return max(interval, took)
+	}
+	return max(interval, shareOfTime*took)
+}
+
+// run gathers, judges, cuts and writes. The first run of a site may use every
+// core, later ones one.
+func (s *site) run(ctx context.Context, previous *Snapshot, now time.Time) (outcome, error) {
+	r := &Refresh{
+		BaseURL: s.base, Folder: s.at, Now: now, Workers: 1, Logger: s.logger,
+		Root: s.sight.root, Hide: s.sight.hide, Index: s.sight.index,
+		site: s, leftOut: make(map[string]int),
+	}
+	if s.isFirst() {
+		r.Workers = cap(s.app.first)
+	}
+	if !s.mayList() {
+		return outcome{leftOut: r.leftOut}, nil
+	}
+	if s.sight.root != "" {
+		fsys, err := s.handler.fileSystem(s.sight.fs)
+		if err != nil {
+			return outcome{leftOut: r.leftOut}, err
+		}
+		r.FS = fsys
+	}
+	set := s.handler.settings
+	w := newWriter(s.base, s.docPath("", ""), set.schema, previous, now, r.Workers)
+	only := false
+	cutter := shard.NewCutter(shard.Options{
+		MaxPages: set.shardURLs,
+		MaxBytes: maxDocument,
+		Overhead: sitemapxml.Overhead(set.schema),
+		Size:     func(p page.Page) int { return sitemapxml.EntrySize(s.base, p) },
+		Bound:    func(n int, pathBytes int64) int64 { return sitemapxml.EntriesBound(s.base, n, pathBytes) },
+	}, func(piece shard.Shard) error {
+		only = piece.Only
+		if w.count() == maxIndexEntries {
+			r.LeaveOut(indexFull, len(piece.Pages))
+			return nil
+		}
+		return w.add(piece)
+	})
+	j := &judge{settings: set, site: s, refresh: r, scope: s.scope(), next: cutter.Add}
+	failed, err := gather.Gather(ctx, s.inputs(r), gather.Options{Parallel: r.Workers > 1}, j.page)
+	if err == nil {
+		err = cutter.Close()
+	}
+	snapshot, werr := w.finish(only)
+	result := outcome{leftOut: r.leftOut}
+	for _, f := range failed {
+		result.failed = append(result.failed, f)
+	}
+	if err := errors.Join(err, werr); err != nil {
+		return result, err
+	}
+	result.snapshot = snapshot
+	if snapshot != nil {
+		result.pages = snapshot.pages
+	}
+	return result, nil
+}
+
+// mayList reports whether the site lists anything, and says so where it does not.
+func (s *site) mayList() bool {
+	switch seen := s.sight; {
+	case seen.private != 0:
+		s.say(zapcore.InfoLevel, "access", "the site refuses strangers, so nothing is listed", zap.Int("status", seen.private))
+		return false
+	case !seen.reached:
+		s.say(zapcore.WarnLevel, "access", "requests for the sitemap do not reach its handler, so nothing is listed", zap.String("path", s.askPath()), zap.Int("status", seen.status))
+		return false
+	}
+	delete(s.said, "access")
+	return true
+}
+
+func (s *site) inputs(r *Refresh) []gather.Input {
+	var inputs []gather.Input
+	for i, source := range s.handler.sources {
+		sorted, _ := source.(SortedSource)
+		pages := func(ctx context.Context, yield func(page.Page) error) error {
+			return source.Pages(ctx, r, yield)
+		}
+		switch source.(type) {
+		case *SourceFiles, *SourceURLs:
+		default:
+			pages = r.checked(pages)
+		}
+		inputs = append(inputs, gather.Input{
+			Name:   s.handler.sourceNames[i],
+			Pages:  pages,
+			Sorted: sorted != nil && sorted.Sorted(),
+		})
+	}
+	return inputs
+}
+
+// checked leaves out what a guest module's source yields that is no path.
+func (r *Refresh) checked(pages gather.Stream) gather.Stream {
+	return func(ctx context.Context, yield func(page.Page) error) error {
+		return pages(ctx, func(p page.Page) error {
+			if canonical, err := page.Canonical(p.Path); err != nil || canonical != p.Path {
+				r.LeaveOut(notCanonical, 1)
+				return nil
+			}
+			return yield(p)
+		})
+	}
+}
+
+// judge drops the pages that must not be listed and says of the others what rules
+// say.
+type judge struct {
+	settings settings
+	site     *site
+	refresh  *Refresh
+	scope    string
+	listed   int
+	next     func(page.Page) error
+}
+
+func (j *judge) page(p page.Page) error {
+	if reason := j.verdict(p); reason != "" {
+		j.refresh.LeaveOut(reason, 1)
+		return nil
+	}
+	j.listed++
+	for _, rule := range j.settings.rules {
+		if rule.match.Match(p.Path) {
+			p.Merge(page.Page{ChangeFreq: rule.changeFreq, Priority: rule.priority})
+			break
+		}
+	}
+	return j.next(p)
+}
+
+// verdict is the reason for which a page is left out; "": it is listed.
+func (j *judge) verdict(p page.Page) string {
+	switch {
+	case !strings.HasPrefix(p.Path, j.scope):
+		return outsideScope
+	case j.settings.omit.Match(p.Path):
+		return omitted
+	case len(p.Path)+len(j.site.base) > page.MaxLoc:
+		return urlTooLong
+	case j.site.isDocument(p.Path):
+		return ownDocument
+	case j.listed >= j.settings.maxURLs:
+		return overMaxURLs
+	}
+	return ""
+}
+
+// isDocument reports whether a path is that of one of the site's own documents.
+func (s *site) isDocument(path string) bool {
+	_, _, ok := parseName(path, s.docPath("", ""))
+	return ok
+}
+
+// LeaveOut counts candidates that are not listed for a reason, a few words that a
+// log line can group them by.
+func (r *Refresh) LeaveOut(reason string, n int) {
+	if n == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leftOut[reason] += n
+}
+
+// doubt is why a refresh was not believed.
+type doubt string
+
+const (
+	doubtFailed doubt = "a source could not be read"
+	doubtFewer  doubt = "less than half of the pages are left"
+)
+
+// publish makes a snapshot the one that is served, unless there is reason to doubt
+// it: then the next refresh must say the same first.
+func (s *site) publish(held *held, result outcome) {
+	previous := held.snapshot.Load()
+	var reason doubt
+	switch {
+	case previous == nil:
+	case len(result.failed) > 0:
+		reason = doubtFailed
+	case result.pages < (previous.pages+1)/2:
+		reason = doubtFewer
+	}
+	s.sayFailed(result.failed)
+	if reason != "" && reason != held.doubted {
+		held.doubted = reason
+		s.logger.Warn("sitemap refreshed, but not believed until the next refresh says the same",
+			zap.String("reason", string(reason)), zap.Int("pages", result.pages), zap.Int("pages_before", previous.pages))
+		return
+	}
+	if reason != doubtFailed {
+		held.doubted = ""
+	}
+	if previous != nil && result.snapshot != nil && previous.equal(result.snapshot) {
+		s.report(zapcore.DebugLevel, "sitemap refreshed, nothing changed", result, held.took)
+		return
+	}
+	held.snapshot.Store(result.snapshot)
+	if result.snapshot == nil {
+		s.sayEmpty(result)
+		return
+	}
+	delete(s.said, "empty")
+	s.report(zapcore.InfoLevel, "sitemap refreshed", result, held.took)
+}
+
+func (s *site) report(level zapcore.Level, message string, result outcome, took time.Duration) {
+	c := s.logger.Check(level, message)
+	if c == nil {
+		return
+	}
+	fields := []zap.Field{
+		zap.Int("pages", result.pages),
+		zap.Int("shards", max(len(result.snapshot.shards), 1)),
+		zap.Duration("duration", took),
+	}
+	c.Write(append(fields, leftOutFields(result.leftOut)...)...)
+}
+
+// sayEmpty says why a site has no pages.
+func (s *site) sayEmpty(result outcome) {
+	if s.sight.private != 0 || !s.sight.reached {
+		return
+	}
+	candidates := 0
+	for _, n := range result.leftOut {
+		candidates += n
+	}
+	fields := append([]zap.Field{zap.Int("candidates", candidates)}, leftOutFields(result.leftOut)...)
+	if s.sight.root != "" {
+		fields = append(fields, zap.String("root", s.sight.root))
+	}
+	s.say(zapcore.WarnLevel, "empty", "no page to list, so there is no sitemap", fields...)
+}
+
+func (s *site) sayFailed(failed []error) {
+	if len(failed) == 0 {
+		delete(s.said, "failed")
+		return
+	}
+	s.say(zapcore.ErrorLevel, "failed", "gathering pages failed", zap.Error(errors.Join(failed...)))
+}
+
+func leftOutFields(leftOut map[string]int) []zap.Field {
+	if len(leftOut) == 0 {
+		return nil
+	}
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(leftOut)) {
+		parts = append(parts, fmt.Sprintf("%s: %d", reason, leftOut[reason]))
+	}
+	return []zap.Field{zap.Strings("left_out", parts)}
+}
+
+// say writes a log line of a kind, and not again while it stays the same.
+func (s *site) say(level zapcore.Level, kind, message string, fields ...zap.Field) {
+	enc := zapcore.NewMapObjectEncoder()
+	for _, f := range fields {
+		f.AddTo(enc)
+	}
+	line := fmt.Sprint(message, enc.Fields)
+	if s.said[kind] == line {
+		return
+	}
+	s.said[kind] = line
+	if c := s.logger.Check(level, message); c != nil {
+		c.Write(fields...)
+	}
+}

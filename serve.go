@@ -1,0 +1,168 @@
+package sitemap
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+)
+
+// headers are a document's headers in the form that a response takes.
+type headers struct {
+	lastModified []string
+	length       []string // of the gzip bytes
+
+	// An entity tag for each encoding and form. None ends as those do that Caddy's
+	// encode handler makes, since it would cut the end off.
+	etag, etagGzip, etagFile, etagText []string
+}
+
+func (d *document) setHeaders() {
+	d.headers = headers{
+		lastModified: []string{d.modified.Format(http.TimeFormat)},
+		length:       []string{strconv.Itoa(len(d.gzip))},
+		etag:         []string{`"` + d.etag + `"`},
+		etagGzip:     []string{`"` + d.etag + `.z"`},
+		etagFile:     []string{`"` + d.etag + `.f"`},
+		etagText:     []string{`"` + d.etag + `.t"`},
+	}
+}
+
+var acceptRanges = []string{"bytes"}
+
+// serveGzip writes the document as it lies in memory.
+func serveGzip(w http.ResponseWriter, r *http.Request, d *document) {
+	if hasCondition(r.Header) {
+		http.ServeContent(w, r, "", d.modified, bytes.NewReader(d.gzip))
+		return
+	}
+	header := w.Header()
+	header["Accept-Ranges"] = acceptRanges
+	header["Content-Length"] = d.headers.length
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		// The client is gone where this fails.
+		_, _ = w.Write(d.gzip)
+	}
+}
+
+func hasCondition(header http.Header) bool {
+	for _, name := range [...]string{"Range", "If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range"} {
+		if _, ok := header[name]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// serveStream writes what open makes of the document, as it is decompressed.
+func serveStream(w http.ResponseWriter, r *http.Request, d *document, size int64, open func(*document) (io.ReadCloser, error)) {
+	if strings.Contains(r.Header.Get("Range"), ",") {
+		// Each of several ranges could mean to decompress it all again; RFC 9110,
+		// section 14.2, lets a server ignore them.
+		r = r.Clone(r.Context())
+		r.Header.Del("Range")
+	}
+	content := &stream{document: d, size: size, open: open}
+	defer content.Close()
+	http.ServeContent(w, r, "", d.modified, content)
+}
+
+// stream is an io.ReadSeeker over something that can only be read from its
+// beginning.
+type stream struct {
+	document *document
+	size     int64
+	open     func(*document) (io.ReadCloser, error)
+
+	at     int64 // where the next byte is wanted from
+	source io.ReadCloser
+	passed int64 // bytes read from source
+}
+
+func (s *stream) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += s.at
+	case io.SeekEnd:
+		offset += s.size
+	}
+	if offset < 0 {
+		return 0, errors.New("seeking before the beginning")
+	}
+	s.at = offset
+	return offset, nil
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	if s.source != nil && s.passed > s.at {
+		s.Close()
+	}
+	if s.source == nil {
+		source, err := s.open(s.document)
+		if err != nil {
+			return 0, err
+		}
+		s.source, s.passed = source, 0
+	}
+	if skip := s.at - s.passed; skip > 0 {
+		n, err := io.CopyN(io.Discard, s.source, skip)
+		s.passed += n
+		if err != nil {
+			return 0, err
+		}
+	}
+	n, err := s.source.Read(p)
+	s.at += int64(n)
+	s.passed = s.at
+	return n, err
+}
+
+func (s *stream) Close() {
+	if s.source != nil {
+		_ = s.source.Close()
+		s.source = nil
+	}
+}
+
+// A gzip.Reader holds a window of 32 KiB.
+var gzipReaders sync.Pool
+
+type xmlReader struct{ *gzip.Reader }
+
+// openXML decompresses the document.
+func openXML(d *document) (io.ReadCloser, error) {
+	if z, ok := gzipReaders.Get().(*gzip.Reader); ok {
+		return xmlReader{z}, z.Reset(bytes.NewReader(d.gzip))
+	}
+	z, err := gzip.NewReader(bytes.NewReader(d.gzip))
+	return xmlReader{z}, err
+}
+
+func (x xmlReader) Close() error {
+	gzipReaders.Put(x.Reader)
+	return nil
+}
+
+// openText makes a list of URLs of the document, one a line.
+func openText(d *document) (io.ReadCloser, error) {
+	xml, err := openXML(d)
+	if err != nil {
+		return nil, err
+	}
+	r, w := io.Pipe()
+	go func() {
+		// Closing r ends the writing.
+		_, err := sitemapxml.WriteText(w, xml)
+		_ = xml.Close()
+		w.CloseWithError(err)
+	}()
+	return r, nil
+}

@@ -1,0 +1,354 @@
+package sitemap
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/fileserver"
+	"go.uber.org/zap"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+// address is where a site is: what its URLs begin with. With a base URL, which
+// says it all, it is empty.
+type address struct {
+	scheme string
+	host   string
+	port   string // "" where URLs leave it out
+	folder string // stripped before the handler, percent-encoded
+}
+
+// siteID tells sites apart.
+type siteID struct {
+	handler *Handler
+	address
+}
+
+// site is one scheme, host, port and folder that a handler answers for.
+type site struct {
+	id       siteID
+	app      *App
+	handler  *Handler
+	logger   *zap.Logger
+	visitors bool // only visitors named its host
+
+	base    string // scheme, host and port of its URLs
+	askBase string // those under which the server knows it
+	folder  string // of its documents, in URLs
+	at      string // URL folder of the handler's root
+
+	used  atomic.Int64 // Unix seconds of the last request
+	busy  atomic.Bool  // being refreshed
+	due   atomic.Int64 // of the next refresh, Unix nanoseconds; 0: not scheduled
+	begun atomic.Int64 // the last refresh, Unix seconds; 0: none
+	held  atomic.Pointer[held]
+	main  atomic.Pointer[site] // that this one stands for, such as www. for the apex
+
+	ready     chan struct{} // closed when the first refresh has ended
+	readyOnce sync.Once
+
+	// What follows belongs to whoever refreshes or looks.
+	key     string
+	sight   sight
+	looked  bool              // since the last refresh
+	resumed *held             // what was already resumed from
+	said    map[string]string // the last log line of each kind
+}
+
+func newSite(a *App, h *Handler, id siteID, folder string, visitors bool) *site {
+	s := &site{
+		id: id, app: a, handler: h, visitors: visitors,
+		base: origin(id.scheme, id.host, id.port), askBase: origin(id.scheme, id.host, id.port),
+		folder: folder, at: folder,
+		ready: make(chan struct{}),
+		said:  make(map[string]string),
+	}
+	if base := h.settings.base; base != "" {
+		s.base = base
+		if h.settings.folder != "" {
+			s.folder = h.settings.folder
+			if folder != "" {
+				s.at = h.settings.folder
+			}
+		}
+		s.askBase = askBase(h, folder)
+	}
+	if strings.HasPrefix(h.settings.path, s.folder+"/") && h.settings.folder != "" {
+		s.folder = "" // path has it already
+	}
+	s.logger = h.logger.With(zap.String("site", s.base+s.at))
+	s.used.Store(a.now().Unix())
+	s.due.Store(a.now().UnixNano())
+	return s
+}
+
+// askBase is where a site with a base URL is asked: at a host that leads to the
+// handler.
+func askBase(h *Handler, folder string) string {
+	base := h.settings.base
+	scheme, host, _ := strings.Cut(base, "://")
+	named := h.seats.hosts(folder)
+	if bare, ok := cleanHost(host); len(named) == 0 || ok && slices.Contains(named, bare) {
+		return origin(h.listener.scheme, bare, h.listener.port)
+	}
+	_ = scheme
+	return origin(h.listener.scheme, named[0], h.listener.port)
+}
+
+// docPath is the path of a document in URLs.
+func (s *site) docPath(suffix, extension string) string {
+	return s.folder + s.handler.settings.stem + suffix + extension
+}
+
+// url is the address of the sitemap.
+func (s *site) url() string { return s.base + s.docPath("", ".xml") }
+
+// scope is the folder whose pages the sitemap may list.
+func (s *site) scope() string {
+	scope := page.Folder(s.docPath("", ".xml"))
+	if base := s.handler.settings.folder + "/"; len(base) > len(scope) {
+		return base
+	}
+	return scope
+}
+
+// bytes is the memory that the snapshot takes.
+func (s *site) bytes() int64 {
+	if snapshot := s.current(); snapshot != nil {
+		return snapshot.bytes
+	}
+	return 0
+}
+
+// current is the snapshot being served, nil: none.
+func (s *site) current() *Snapshot {
+	held := s.held.Load()
+	if held == nil {
+		return nil
+	}
+	return held.snapshot.Load()
+}
+
+// snapshot returns what to serve. The very first request of a site waits for its
+// first refresh; the error is for Caddy. Nil: the site has no documents.
+func (s *site) snapshot(ctx context.Context) (*Snapshot, error) {
+	s.touch()
+	if snapshot := s.current(); snapshot != nil {
+		return snapshot, nil
+	}
+	timer := time.NewTimer(firstWait)
+	defer timer.Stop()
+	select {
+	case <-s.ready:
+		return s.current(), nil
+	case <-timer.C:
+		return nil, errNotReady
+	case <-s.app.running.Done():
+		return nil, errNotReady
+	case <-ctx.Done():
+		return nil, caddyhttp.Error(http.StatusServiceUnavailable, ctx.Err())
+	}
+}
+
+const firstWait = 10 * time.Second
+
+var errNotReady = caddyhttp.Error(http.StatusServiceUnavailable, errors.New("the sitemap is not ready yet"))
+
+// touch notes a request, and has a site refreshed that waited for one.
+func (s *site) touch() {
+	now := s.app.now()
+	s.used.Store(now.Unix())
+	if s.visitors && s.due.Load() <= now.UnixNano() && !s.busy.Load() {
+		s.app.rouse()
+	}
+}
+
+// dueAt is when the next refresh is due; zero: not before someone asks.
+func (s *site) dueAt() time.Time {
+	if s.main.Load() != nil || s.visitors && s.used.Load() < s.begun.Load() {
+		return time.Time{}
+	}
+	due := s.due.Load()
+	if due == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, due)
+}
+
+// isFirst reports whether no refresh of the site has ended yet.
+func (s *site) isFirst() bool {
+	select {
+	case <-s.ready:
+		return false
+	default:
+		return s.current() == nil
+	}
+}
+
+func (s *site) markReady() { s.readyOnce.Do(func() { close(s.ready) }) }
+
+// drop gives back what the site holds.
+func (s *site) drop() {
+	s.markReady()
+	if s.key != "" {
+		s.app.store.release(s.app.generation, s.key)
+	}
+}
+
+// sight is what a look at the site showed.
+type sight struct {
+	reached bool // requests for the sitemap reach the handler
+	status  int  // the answer to one where they do not
+	private int  // 401 or 403, if strangers are refused at the site's front door
+	root    string
+	fs      string
+	hide    []string
+	index   []string
+	noRoot  string // why there is no root
+}
+
+// look asks the site where its pages lie, and whether a stranger may see it.
+func (s *site) look(ctx context.Context) error {
+	asker := s.app.askers[s.handler.server]
+	seen := sight{}
+	p := &probe{handler: s.handler, folder: s.id.folder}
+	answer, err := asker.ask(ctx, question{method: http.MethodGet, base: s.askBase, path: s.askPath(), limit: askPeekBody, probe: p})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case p.reached:
+		seen.reached = true
+	case err != nil:
+		return fmt.Errorf("asking for %s: %w", s.askPath(), err)
+	default:
+		seen.status = answer.Status
+		if refuses(answer.Status) {
+			seen.private = answer.Status
+		}
+	}
+	front, err := s.ask(ctx, http.MethodHead, s.id.folder+"/", askPeekBody)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil && refuses(front.Status):
+		seen.private = front.Status
+	}
+	seen.locate(p)
+	s.sight, s.looked = seen, true
+	s.adopt()
+	return nil
+}
+
+// ask asks the site for a path of its own URLs.
+func (s *site) ask(ctx context.Context, method, path string, limit int) (*Answer, error) {
+	return s.app.askers[s.handler.server].ask(ctx, question{method: method, base: s.askBase, path: path, limit: limit})
+}
+
+// askPath is the path of the sitemap as the server knows it.
+func (s *site) askPath() string { return s.id.folder + s.handler.settings.path }
+
+func refuses(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
+}
+
+// locate finds the root: the site's own where its file server uses it, else that of
+// the one file server that follows. Never the working directory, which file_server
+// falls back to.
+func (seen *sight) locate(p *probe) {
+	var roots []string
+	for _, fsrv := range p.servers {
+		if fsrv.root != "" && !slices.Contains(roots, fsrv.root) {
+			roots = append(roots, fsrv.root)
+		}
+	}
+	switch {
+	case p.root != "" && (len(roots) != 1 || roots[0] == p.root):
+		seen.root = p.root
+	case len(roots) == 1:
+		seen.root = roots[0]
+	case len(roots) > 1:
+		seen.noRoot = fmt.Sprintf("several file roots (%s): name one with 'files <root>'", strings.Join(roots, ", "))
+		return
+	default:
+		seen.noRoot = "no file root: set one with 'root', or name it with 'files <root>'"
+		return
+	}
+	seen.fs = p.fs
+	for _, fsrv := range p.servers {
+		if fsrv.root != seen.root {
+			continue
+		}
+		seen.fs = cmp.Or(fsrv.fs, seen.fs)
+		seen.hide = append(seen.hide, fsrv.hide...)
+		if seen.index == nil {
+			seen.index = fsrv.index
+		}
+	}
+	if seen.fs == "" {
+		seen.root = absolute(seen.root)
+	}
+}
+
+// absolute is a path with the working directory before it if it is a relative one;
+// a bare name of a hide list stays one.
+func absolute(p string) string {
+	if abs, err := caddy.FastAbs(p); err == nil && strings.ContainsRune(p, filepath.Separator) {
+		return abs
+	}
+	return p
+}
+
+// adopt takes hold of the snapshot that belongs to what was seen, be it one that an
+// earlier configuration left.
+func (s *site) adopt() {
+	key := keyOf(s.handler.settings.digest, s.base, s.folder, s.at, s.sight.root, s.sight.fs, s.sight.hide, s.sight.index)
+	if key == s.key {
+		return
+	}
+	store, generation := s.app.store, s.app.generation
+	held := store.acquire(generation, key)
+	if s.visitors {
+		store.remember(key, s.handler.settings.digest, s.id.address)
+	}
+	if s.key != "" {
+		store.release(generation, s.key)
+	}
+	s.key = key
+	s.held.Store(held)
+}
+
+// fileServer is what a file server would use for one request.
+type fileServer struct {
+	root  string
+	fs    string
+	hide  []string
+	index []string
+}
+
+// describe replaces a file server's placeholders as it does itself.
+func describe(fsrv *fileserver.FileServer, repl *caddy.Replacer) fileServer {
+	d := fileServer{
+		root: repl.ReplaceAll(fsrv.Root, ""),
+		fs:   repl.ReplaceAll(fsrv.FileSystem, ""),
+	}
+	for _, hide := range fsrv.Hide {
+		d.hide = append(d.hide, absolute(repl.ReplaceAll(hide, "")))
+	}
+	for _, name := range fsrv.IndexNames {
+		d.index = append(d.index, repl.ReplaceAll(name, ""))
+	}
+	return d
+}
+

@@ -1,0 +1,120 @@
+package sitemap
+
+import (
+	"context"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+// Page is one URL of a site and what is known of it.
+type Page = page.Page
+
+// Source contributes pages to a site. Sources are guest modules in the
+// namespace http.sitemap.sources.
+type Source interface {
+	// Pages calls yield once for every page that the source knows of, until
+	// yield returns an error, which Pages then returns. Each refresh of a site
+	// calls it anew, one refresh at a time for a site, but sites side by side.
+	// It ends soon after ctx is cancelled.
+	//
+	// An error other than yield's says that the source could not be read; what
+	// it yielded until then counts, but the refresh is not believed at once.
+	Pages(ctx context.Context, r *Refresh, yield func(Page) error) error
+}
+
+// SortedSource is a [Source] that yields its pages in the order of their paths'
+// bytes, and so spares gather the sorting.
+type SortedSource interface {
+	Source
+	Sorted() bool
+}
+
+// Refresh is what a source may know of the refresh that it contributes to.
+type Refresh struct {
+	// BaseURL is scheme, host and port of the site, such as https://example.com.
+	BaseURL string
+
+	// Folder is the URL folder that the site answers for, percent-encoded,
+	// without a slash at its end; "" for all.
+	Folder string
+
+	// Root is the site's file root, "" where none could be found; Hide and Index
+	// are what its file server hides, and its index names, if one was found.
+	Root  string
+	Hide  []string
+	Index []string
+
+	// FS is the site's file system; nil: the operating system's own.
+	FS fs.FS
+
+	// Workers is how many cores the source may use.
+	Workers int
+
+	// Now is the time at which the refresh began.
+	Now time.Time
+
+	Logger *zap.Logger
+
+	site    *site
+	mu      sync.Mutex
+	leftOut map[string]int
+}
+
+// Ask asks the site for a path of its URLs, percent-encoded and with its query, as a
+// stranger would, and keeps up to limit bytes of the body. A site that answers with
+// an error status has answered; the error here means that it did not.
+func (r *Refresh) Ask(ctx context.Context, path string, limit int) (*Answer, error) {
+	s := r.site
+	if rest, ok := strings.CutPrefix(path, s.at+"/"); ok {
+		// What a proxy in front calls the folder, the server may not.
+		path = s.id.folder + "/" + rest
+	}
+	return s.ask(ctx, http.MethodGet, path, limit)
+}
+
+// locates reports whether a redirect from one path of the site leads to another.
+func (r *Refresh) locates(redirect *Answer, from, to string) bool {
+	base, err := url.Parse(r.BaseURL + from)
+	if err != nil {
+		return false
+	}
+	location, err := base.Parse(redirect.Header.Get("Location"))
+	return err == nil && location.EscapedPath() == to
+}
+
+// replacer replaces global placeholders and those of the site's host.
+func (r *Refresh) replacer() *caddy.Replacer {
+	repl := caddy.NewReplacer()
+	u, err := url.Parse(r.BaseURL)
+	if err != nil {
+		return repl
+	}
+	repl.Set("http.request.host", u.Hostname())
+	repl.Set("http.request.hostport", u.Host)
+	repl.Set("http.request.port", u.Port())
+	repl.Set("http.request.scheme", u.Scheme)
+	labels := strings.Split(u.Hostname(), ".")
+	for i := range labels {
+		repl.Set("http.request.host.labels."+strconv.Itoa(i), labels[len(labels)-1-i])
+	}
+	return repl
+}
+
+// Say logs a warning about the source, and not again while a later refresh says the
+// same of the same kind.
+func (r *Refresh) Say(kind, message string, fields ...zap.Field) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.site.say(zapcore.WarnLevel, "source "+kind, message, fields...)
+}

@@ -1,0 +1,229 @@
+package sitemap
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/files"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+func init() {
+	caddy.RegisterModule(SourceFiles{})
+}
+
+// SourceFiles contributes the documents under a file root that file_server
+// answers with 200 and no redirect: by default every HTML file.
+type SourceFiles struct {
+	// The folder on disk. Placeholders are replaced for each site. Default: the
+	// site's own root.
+	Root string `json:"root,omitempty"`
+
+	// The URL folder under which the root is served. Default: the folder that
+	// the site answers for.
+	At string `json:"at,omitempty"`
+
+	// Which files are documents: patterns as in Caddy's path matcher, on the URL
+	// path of the file. Default: *.html *.htm *.xhtml
+	Include []string `json:"include,omitempty"`
+
+	// Which of them are left out all the same: patterns as in Include.
+	Exclude []string `json:"exclude,omitempty"`
+
+	// Files and folders to hide, as in file_server; in addition to what the
+	// site's own file_server hides.
+	Hide []string `json:"hide,omitempty"`
+
+	// The names of index files, the first that exists being the folder's.
+	// Default: those of the site's file_server, else index.html, index.txt.
+	Index []string `json:"index,omitempty"`
+
+	// Whether /about is listed for about.html: on, off, or auto, which asks the
+	// server. Default: auto.
+	CleanURLs string `json:"clean_urls,omitempty"`
+
+	// The file system, as in file_server. Default: the site's own.
+	FileSystem string `json:"fs,omitempty"`
+
+	at  string
+	ctx caddy.Context
+}
+
+// CaddyModule returns the Caddy module information.
+func (SourceFiles) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.sitemap.sources.files",
+		New: func() caddy.Module { return new(SourceFiles) },
+	}
+}
+
+// Provision checks the settings.
+func (s *SourceFiles) Provision(ctx caddy.Context) error {
+	s.ctx = ctx
+	return s.check()
+}
+
+// check refuses settings that cannot be meant.
+func (s *SourceFiles) check() error {
+	switch s.CleanURLs {
+	case "", "auto", "on", "off":
+	default:
+		return fmt.Errorf("clean_urls is '%s': it is auto, on or off", s.CleanURLs)
+	}
+	if s.At != "" {
+		at, err := page.Canonical(s.At)
+		if err != nil || strings.ContainsAny(s.At, "?#") || path.Clean(at) != strings.TrimSuffix(at, "/") && at != "/" {
+			return fmt.Errorf("at '%s': a URL folder such as /docs is wanted", s.At)
+		}
+		s.at = at
+	}
+	for setting, patterns := range map[string][]string{"include": s.Include, "exclude": s.Exclude} {
+		if _, err := compilePatterns(setting, patterns); err != nil {
+			return err
+		}
+	}
+	for setting, names := range map[string][]string{"index": s.Index, "hide": s.Hide} {
+		if slices.Contains(names, "") {
+			return fmt.Errorf("%s has an empty name", setting)
+		}
+	}
+	for _, name := range s.Index {
+		if strings.ContainsAny(name, `/\`) {
+			return fmt.Errorf("index '%s' is no file name", name)
+		}
+	}
+	return nil
+}
+
+// Sorted reports that pages come in the order of their paths.
+func (s *SourceFiles) Sorted() bool { return true }
+
+// Pages yields the documents under the root.
+func (s *SourceFiles) Pages(ctx context.Context, r *Refresh, yield func(Page) error) error {
+	o, err := s.options(r)
+	if err != nil || o.Root == "" {
+		return err
+	}
+	switch s.CleanURLs {
+	case "on":
+		o.CleanURLs = true
+	case "", "auto":
+		if o.CleanURLs, err = s.serverCleans(ctx, r, o); err != nil {
+			return err
+		}
+	}
+	stats, err := files.Scan(ctx, o, yield)
+	for reason, n := range stats.LeftOut {
+		r.LeaveOut(reason, n)
+	}
+	if len(stats.Unreadable) > 0 {
+		r.Say("unreadable "+o.Root, "some files or folders could not be read", zap.String("root", o.Root),
+			zap.Int("count", stats.LeftOut[files.Unreadable]), zap.Strings("first", stats.Unreadable))
+	}
+	return err
+}
+
+// options is what to scan. An empty root: the site has none, which was said.
+func (s *SourceFiles) options(r *Refresh) (files.Options, error) {
+	o := files.Options{
+		FS: r.FS, Root: r.Root, At: r.Folder,
+		Include: s.Include, Exclude: s.Exclude,
+		Hide: slices.Clone(r.Hide), Index: s.Index,
+		Workers: r.Workers, Now: r.Now,
+	}
+	repl := r.replacer()
+	if s.at != "" {
+		o.At = strings.TrimSuffix(s.at, "/")
+	}
+	if o.Index == nil {
+		o.Index = r.Index
+	}
+	for _, hide := range s.Hide {
+		o.Hide = append(o.Hide, absolute(repl.ReplaceAll(hide, "")))
+	}
+	if s.FileSystem != "" {
+		fsys, err := fileSystem(s.ctx, repl.ReplaceAll(s.FileSystem, ""))
+		if err != nil {
+			return o, err
+		}
+		o.FS = fsys
+	}
+	if s.Root != "" {
+		if o.Root = repl.ReplaceAll(s.Root, ""); o.Root == "" {
+			return o, fmt.Errorf("the root '%s' is empty for this site", s.Root)
+		}
+	} else if o.Root == "" {
+		r.Say("no root", "the site's files are not listed: "+r.site.sight.noRoot)
+		return o, nil
+	}
+	if o.FS == nil {
+		abs, err := caddy.FastAbs(o.Root)
+		if err != nil {
+			return o, err
+		}
+		if o.Root = abs; filepath.Dir(abs) == abs {
+			return o, fmt.Errorf("the root is %s, which holds more than a site: name a folder in it", abs)
+		}
+	}
+	return o, nil
+}
+
+// A few files tell how all of them are served.
+const (
+	cleanSamples   = 3
+	cleanBodyLimit = 256 << 10
+)
+
+// serverCleans asks the server whether it serves about.html as /about.
+func (s *SourceFiles) serverCleans(ctx context.Context, r *Refresh, o files.Options) (bool, error) {
+	samples, err := files.Sample(ctx, o, cleanSamples)
+	if err != nil {
+		return false, err
+	}
+	for _, sample := range samples {
+		clean, err := cleans(ctx, r, sample)
+		if err != nil || !clean {
+			return false, err
+		}
+	}
+	return len(samples) > 0, nil
+}
+
+// cleans reports whether the server answers with a file's content where the file is
+// asked for without .html, and with a redirect there, or the same, where it is asked
+// for with it.
+func cleans(ctx context.Context, r *Refresh, sample files.SampleFile) (bool, error) {
+	clean, err := r.Ask(ctx, sample.Clean, cleanBodyLimit)
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	if err != nil || clean.Status != http.StatusOK || clean.Unhandled {
+		return false, nil
+	}
+	full, err := r.Ask(ctx, sample.Path, cleanBodyLimit)
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	if err != nil {
+		return false, nil
+	}
+	if full.Status >= 300 && full.Status < 400 {
+		return r.locates(full, sample.Path, sample.Clean), nil
+	}
+	return full.Status == http.StatusOK && bytes.Equal(full.Body, clean.Body), nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner = (*SourceFiles)(nil)
+	_ SortedSource      = (*SourceFiles)(nil)
+)

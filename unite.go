@@ -1,0 +1,145 @@
+package sitemap
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"go.uber.org/zap"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// unite settles which of the named sites stand for others: https for http, and of
+// an apex and its www. the one that the home page says is canonical, else the apex.
+func (a *App) unite(ctx context.Context, named []*site) {
+	byID := make(map[siteID]*site, len(named))
+	for _, s := range named {
+		if s.sight.reached && s.sight.private == 0 {
+			byID[s.id] = s
+		}
+	}
+	for _, s := range byID {
+		if secure := secureTwin(s, byID); secure != nil {
+			s.main.Store(secure)
+		}
+	}
+	for _, s := range byID {
+		www := s.id
+		www.host = "www." + s.id.host
+		if other := byID[www]; other != nil && s.main.Load() == nil && other.main.Load() == nil {
+			if s.canonicalHost(ctx) == other.id.host {
+				s.main.Store(other)
+			} else {
+				other.main.Store(s)
+			}
+		}
+	}
+	for _, s := range named {
+		if main := s.main.Load(); main != nil {
+			s.markReady()
+			s.logger.Debug("the sitemap of this site is another one's", zap.String("sitemap", main.url()))
+			continue
+		}
+		s.advise(ctx)
+	}
+	a.rouse()
+}
+
+// secureTwin is the https site of the same block and host.
+func secureTwin(s *site, byID map[siteID]*site) *site {
+	if s.id.scheme != "http" || s.handler.settings.base != "" {
+		return nil
+	}
+	for _, other := range byID {
+		if other.id.scheme == "https" && other.id.host == s.id.host && other.id.folder == s.id.folder &&
+			bytes.Equal(other.handler.settings.digest, s.handler.settings.digest) &&
+			other.sight.root == s.sight.root && other.sight.fs == s.sight.fs {
+			return other
+		}
+	}
+	return nil
+}
+
+// canonicalHost is the host that the home page names as its canonical one; "": none.
+func (s *site) canonicalHost(ctx context.Context) string {
+	answer, err := s.ask(ctx, http.MethodGet, s.id.folder+"/", askPeekBody)
+	if err != nil || answer.Status != http.StatusOK {
+		return ""
+	}
+	u, err := url.Parse(canonicalLink(answer.Body))
+	if err != nil {
+		return ""
+	}
+	host, _ := cleanHost(strings.ToLower(u.Host))
+	return host
+}
+
+// canonicalLink is the href of the canonical link in a document's head.
+func canonicalLink(document []byte) string {
+	z := html.NewTokenizer(bytes.NewReader(document))
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return ""
+		case html.StartTagToken, html.SelfClosingTagToken:
+			token := z.Token()
+			if token.DataAtom == atom.Body {
+				return ""
+			}
+			if token.DataAtom == atom.Link && strings.EqualFold(attribute(token, "rel"), "canonical") {
+				return strings.TrimSpace(attribute(token, "href"))
+			}
+		}
+	}
+}
+
+func attribute(token html.Token, key string) string {
+	for _, a := range token.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// advise says what its owner should know of a site once: a robots.txt that the
+// handler does not see, a sitemap of the site's own that is shadowed, and URLs that
+// no search engine would visit.
+func (s *site) advise(ctx context.Context) {
+	if !s.sight.reached || s.sight.private != 0 {
+		return
+	}
+	if s.handler.settings.robots {
+		p := &probe{handler: s.handler, robots: true}
+		_, err := s.app.askers[s.handler.server].ask(ctx, question{method: http.MethodGet, base: s.askBase, path: robotsPath, limit: askPeekBody, probe: p})
+		if ctx.Err() == nil && err == nil && !p.reached {
+			s.logger.Warn("requests for /robots.txt do not reach the sitemap handler; add this line to it yourself", zap.String("line", "Sitemap: "+s.url()))
+		}
+	}
+	if s.sight.root != "" && s.rootHas(s.handler.settings.path) {
+		s.logger.Warn("the root has a file where the sitemap is served: it is shadowed", zap.String("file", s.sight.root+s.handler.settings.path))
+	}
+	if s.id.scheme == "http" && s.handler.settings.base == "" && isPublicName(s.id.host) {
+		s.logger.Warn("the sitemap of a public name lists http URLs; where a proxy in front speaks https, set base_url or trusted_proxies")
+	}
+}
+
+// rootHas reports whether the root has a regular file at a path.
+func (s *site) rootHas(path string) bool {
+	fsys, err := s.handler.fileSystem(s.sight.fs)
+	if err != nil {
+		return false
+	}
+	var info fs.FileInfo
+	if name := strings.TrimSuffix(s.sight.root, "/") + path; fsys == nil {
+		info, err = os.Stat(name)
+	} else {
+		info, err = fs.Stat(fsys, strings.TrimPrefix(name, "/"))
+	}
+	return err == nil && info.Mode().IsRegular()
+}

@@ -1,0 +1,233 @@
+package sitemap
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/fileserver"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
+)
+
+// seat is a place of a handler in its server's routes.
+type seat struct {
+	hosts   []string // that matchers spell out; with patterns, such as *.example.com
+	folder  string   // what was stripped of the path before it, percent-encoded
+	servers []*fileserver.FileServer
+}
+
+// seats are all places of a handler. Few handlers have more than one: those of
+// named routes.
+type seats []seat
+
+// folders are the distinct folders of the seats.
+func (s seats) folders() []string {
+	var all []string
+	for _, seat := range s {
+		if !slices.Contains(all, seat.folder) {
+			all = append(all, seat.folder)
+		}
+	}
+	return all
+}
+
+// spells reports whether a matcher spells out the host for the folder.
+func (s seats) spells(host, folder string) bool {
+	return slices.Contains(s.hosts(folder), host)
+}
+
+// hosts are those that matchers spell out for a folder.
+func (s seats) hosts(folder string) []string {
+	var all []string
+	for _, seat := range s {
+		if seat.folder != folder {
+			continue
+		}
+		for _, host := range seat.hosts {
+			if clean, ok := cleanHost(strings.ToLower(host)); ok && !slices.Contains(all, clean) {
+				all = append(all, clean)
+			}
+		}
+	}
+	return all
+}
+
+// fileServers are those that follow the handler in a folder.
+func (s seats) fileServers(folder string) []*fileserver.FileServer {
+	var all []*fileserver.FileServer
+	for _, seat := range s {
+		if seat.folder != folder {
+			continue
+		}
+		for _, fsrv := range seat.servers {
+			if !slices.Contains(all, fsrv) {
+				all = append(all, fsrv)
+			}
+		}
+	}
+	return all
+}
+
+// walk finds the seats of every sitemap handler of a server.
+func walk(server *caddyhttp.Server) map[*Handler]seats {
+	w := walker{server: server, found: make(map[*Handler]seats)}
+	w.routes(server.Routes, place{})
+	return w.found
+}
+
+type walker struct {
+	server *caddyhttp.Server
+	found  map[*Handler]seats
+	open   []openSeat // that file servers may still follow
+	named  []string   // routes being walked, since they may invoke each other
+}
+
+type openSeat struct {
+	handler *Handler
+	index   int // among the handler's seats
+}
+
+// place is what holds for a route: the hosts that lead to it and the folder
+// stripped so far.
+type place struct {
+	hosts  []string
+	folder string
+}
+
+// routes walks a list in order and returns the place after it, since a rewrite
+// in one route holds for those that follow.
+func (w *walker) routes(routes caddyhttp.RouteList, at place) place {
+	grouped := make(map[string][]openSeat)
+	for _, route := range routes {
+		inside := place{hosts: narrow(at.hosts, hostsOf(route.MatcherSets)), folder: at.folder}
+		before := w.open
+		if route.Group != "" {
+			// Of a group only one route runs.
+			w.open = slices.DeleteFunc(slices.Clone(before), func(o openSeat) bool {
+				return slices.Contains(grouped[route.Group], o)
+			})
+		}
+		known := len(w.open)
+		for _, handler := range route.Handlers {
+			inside = w.handler(handler, inside)
+		}
+		opened := slices.Clone(w.open[known:])
+		w.open = before
+		if route.Terminal {
+			// Nothing after a terminal route follows what is in it.
+			continue
+		}
+		w.open = append(slices.Clip(before), opened...)
+		if route.Group != "" {
+			grouped[route.Group] = append(grouped[route.Group], opened...)
+			continue
+		}
+		if len(route.MatcherSets) == 0 {
+			at.folder = inside.folder
+		}
+	}
+	return at
+}
+
+func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at place) place {
+	switch h := handler.(type) {
+	case *Handler:
+		w.found[h] = append(w.found[h], seat{hosts: at.hosts, folder: at.folder})
+		w.open = append(w.open, openSeat{handler: h, index: len(w.found[h]) - 1})
+	case *caddyhttp.Subroute:
+		// What a subroute rewrites holds after it too.
+		at.folder = w.routes(h.Routes, at).folder
+	case *caddyhttp.Invoke:
+		route, ok := w.server.NamedRoutes[h.Name]
+		if !ok || slices.Contains(w.named, h.Name) {
+			return at
+		}
+		w.named = append(w.named, h.Name)
+		at.folder = w.routes(caddyhttp.RouteList{*route}, at).folder
+		w.named = w.named[:len(w.named)-1]
+	case *rewrite.Rewrite:
+		if p := h.StripPathPrefix; p != "" && !strings.Contains(p, "{") {
+			at.folder += "/" + strings.Trim(p, "/")
+		}
+	case *fileserver.FileServer:
+		for _, open := range w.open {
+			seat := &w.found[open.handler][open.index]
+			if meet(seat.hosts, at.hosts) {
+				seat.servers = append(seat.servers, h)
+			}
+		}
+	}
+	return at
+}
+
+// hostsOf are the hosts that matchers name; nil where one set names none.
+func hostsOf(sets caddyhttp.MatcherSets) []string {
+	var all []string
+	for _, set := range sets {
+		var named []string
+		for _, matcher := range set {
+			switch m := matcher.(type) {
+			case *caddyhttp.MatchHost:
+				named = append(named, *m...)
+			case caddyhttp.MatchHost:
+				named = append(named, m...)
+			}
+		}
+		if named == nil {
+			return nil
+		}
+		all = append(all, named...)
+	}
+	return all
+}
+
+// narrow is what is left of outer hosts inside a route that names inner ones.
+func narrow(outer, inner []string) []string {
+	if inner == nil {
+		return outer
+	}
+	if outer == nil {
+		return inner
+	}
+	var both []string
+	for _, host := range inner {
+		if slices.ContainsFunc(outer, func(pattern string) bool { return hostMatches(pattern, host) }) {
+			both = append(both, host)
+		}
+	}
+	for _, host := range outer {
+		if !slices.Contains(both, host) && slices.ContainsFunc(inner, func(pattern string) bool { return hostMatches(pattern, host) }) {
+			both = append(both, host)
+		}
+	}
+	if both == nil {
+		return []string{} // reached by no host that could be named
+	}
+	return both
+}
+
+// meet reports whether a host could lead to both.
+func meet(a, b []string) bool {
+	if a == nil || b == nil {
+		return true
+	}
+	return len(narrow(a, b)) > 0
+}
+
+// hostMatches is Caddy's rule: an asterisk stands for one label.
+func hostMatches(pattern, host string) bool {
+	if strings.Contains(pattern, "{") {
+		return true // only a request can tell
+	}
+	p, h := strings.Split(pattern, "."), strings.Split(host, ".")
+	if len(p) != len(h) {
+		return false
+	}
+	for i := range p {
+		if p[i] != "*" && !strings.EqualFold(p[i], h[i]) {
+			return false
+		}
+	}
+	return true
+}
+
