@@ -118,6 +118,10 @@ func (a *App) Start() error {
 		h.listener = listenerOf(h.server, a.httpPort, a.httpsPort)
 	}
 	close(a.started)
+	a.group.Go(func() {
+		a.lookUp(a.running)
+		a.store.settle(a.generation)
+	})
 	a.group.Go(func() { a.run(a.running) })
 	return nil
 }
@@ -142,10 +146,8 @@ func (a *App) Cleanup() error {
 	return err
 }
 
-// run looks the named sites up, and then starts refreshes as they become due.
+// run starts refreshes as they become due.
 func (a *App) run(ctx context.Context) {
-	a.lookUp(ctx)
-	a.store.settle(a.generation)
 	for ctx.Err() == nil {
 		timer := time.NewTimer(a.dispatch(ctx))
 		select {
@@ -165,8 +167,9 @@ func (a *App) rouse() {
 	}
 }
 
-// lookUp makes the sites that matchers and base URLs name, and settles which of
-// them stand for others.
+// lookUp makes the sites that matchers and base URLs name, and those that visitors
+// named to the configuration before this one, and settles which of them stand for
+// others. None is refreshed before that is known.
 func (a *App) lookUp(ctx context.Context) {
 	var named []*site
 	for _, h := range a.handlers {
@@ -179,9 +182,8 @@ func (a *App) lookUp(ctx context.Context) {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			if err := s.look(ctx); err == nil {
-				s.resume()
-			}
+			// A refresh that follows looks again where this one fails.
+			_ = s.look(ctx)
 		})
 	}
 	group.Wait()
@@ -189,6 +191,10 @@ func (a *App) lookUp(ctx context.Context) {
 		return
 	}
 	a.unite(ctx, named)
+	for _, s := range slices.Concat(named, visited) {
+		s.due.Store(a.now().UnixNano())
+	}
+	a.rouse()
 }
 
 // visitedSites makes anew the sites that visitors named to the configuration
@@ -197,7 +203,7 @@ func (a *App) visitedSites() []*site {
 	var visited []*site
 	for _, h := range a.handlers {
 		for _, at := range a.store.remembered(h.settings.digest) {
-			if s, err := a.site(h, siteID{h, at}, at.folder); err == nil {
+			if s, err := a.site(h, siteID{h, at}, at.folder, heldBack); err == nil {
 				visited = append(visited, s)
 			}
 		}
@@ -211,7 +217,7 @@ func (a *App) namedSites(h *Handler, most int) []*site {
 	var named []*site
 	for _, folder := range h.seats.folders() {
 		if h.settings.base != "" {
-			if s, err := a.site(h, siteID{handler: h}, folder); err == nil && !slices.Contains(named, s) {
+			if s, err := a.site(h, siteID{handler: h}, folder, heldBack); err == nil && !slices.Contains(named, s) {
 				named = append(named, s)
 			}
 			continue
@@ -222,7 +228,7 @@ func (a *App) namedSites(h *Handler, most int) []*site {
 				return named
 			}
 			id := siteID{h, address{h.listener.scheme, host, h.listener.port, folder}}
-			if s, err := a.site(h, id, folder); err == nil {
+			if s, err := a.site(h, id, folder, heldBack); err == nil {
 				named = append(named, s)
 			}
 		}
@@ -230,9 +236,15 @@ func (a *App) namedSites(h *Handler, most int) []*site {
 	return named
 }
 
+// When a new site's first refresh is due.
+const (
+	atOnce   = false
+	heldBack = true // until its look-up has ended
+)
+
 // site returns the site of an ID, and makes it if it is new. The error is
 // errTooManySites.
-func (a *App) site(h *Handler, id siteID, folder string) (*site, error) {
+func (a *App) site(h *Handler, id siteID, folder string, heldBack bool) (*site, error) {
 	a.mu.RLock()
 	s := a.sites[id]
 	a.mu.RUnlock()
@@ -253,6 +265,10 @@ func (a *App) site(h *Handler, id siteID, folder string) (*site, error) {
 	}
 	s = newSite(a, h, id, folder, visitors)
 	a.sites[id] = s
+	if !heldBack {
+		s.due.Store(a.now().UnixNano())
+		a.rouse()
+	}
 	return s, nil
 }
 
@@ -346,12 +362,22 @@ func (a *App) due(now time.Time, wait *time.Duration) []*site {
 	return due
 }
 
+// isStarted reports whether Start has found where the handlers sit. Caddy may begin
+// to serve before.
+func (a *App) isStarted() bool {
+	select {
+	case <-a.started:
+		return true
+	default:
+		return false
+	}
+}
+
 // siteOf returns the site that a request to a handler is for. The error is ready to
 // be returned to Caddy.
 func (a *App) siteOf(h *Handler, r *http.Request, folder string) (*site, error) {
-	<-a.started
 	if h.settings.base != "" {
-		return a.site(h, siteID{handler: h}, folder)
+		return a.site(h, siteID{handler: h}, folder, atOnce)
 	}
 	id := siteID{h, address{scheme: h.listener.scheme, port: h.listener.port, folder: folder}}
 	host := r.Host
@@ -366,7 +392,7 @@ func (a *App) siteOf(h *Handler, r *http.Request, folder string) (*site, error) 
 	if id.host, ok = cleanHost(host); !ok {
 		return nil, caddyhttp.Error(http.StatusBadRequest, fmt.Errorf("'%.100s' is no host name", host))
 	}
-	s, err := a.site(h, id, folder)
+	s, err := a.site(h, id, folder, atOnce)
 	if err != nil {
 		return nil, caddyhttp.Error(http.StatusServiceUnavailable, err)
 	}

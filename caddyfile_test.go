@@ -136,6 +136,7 @@ func TestAdapt(t *testing.T) {
 }
 
 func TestAdaptedIsValid(t *testing.T) {
+	t.Setenv("SITEMAP_BASE", "https://example.com")
 	for _, f := range readFixtures(t) {
 		if f.isError() {
 			continue

@@ -45,6 +45,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if p, ok := r.Context().Value(probeCtxKey{}).(*probe); ok && p.handler == h && p.robots == wanted.robots {
 		return h.note(p, w, r, next)
 	}
+	select {
+	case <-h.app.started:
+	case <-r.Context().Done():
+		return r.Context().Err()
+	}
 	if wanted.robots {
 		return h.serveRobots(w, r, next, folder)
 	}
@@ -78,6 +83,9 @@ func (h *Handler) match(path string) (wanted, bool) {
 func (h *Handler) matchOriginal(original string) (wanted, string, bool) {
 	if w, ok := h.match(original); ok {
 		return w, "", true
+	}
+	if !h.app.isStarted() {
+		return wanted{}, "", false
 	}
 	for _, folder := range h.seats.folders() {
 		if rest, found := strings.CutPrefix(original, page.Unescape(folder)); found && folder != "" && rest != robotsPath {
@@ -178,24 +186,30 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 // serve writes a document in the form, and in the encoding that the client takes.
 func (s *site) serve(w http.ResponseWriter, r *http.Request, d *document, f form) {
 	header := w.Header()
-	header["Cache-Control"] = []string{s.cacheControl()}
+	if _, given := header["Cache-Control"]; !given {
+		header["Cache-Control"] = []string{s.cacheControl()}
+	}
 	header["X-Robots-Tag"] = noindex
 	header["Last-Modified"] = d.headers.lastModified
-	switch {
-	case f == formGzip:
+	switch f {
+	case formGzip:
 		header["Content-Type"], header["Etag"] = gzipType, d.headers.etagFile
 		serveGzip(w, r, d)
-	case f == formText:
+		return
+	case formText:
 		header["Content-Type"], header["Etag"] = textType, d.headers.etagText
 		serveStream(w, r, d, d.textSize, openText)
-	case acceptsGzip(r.Header):
-		header["Content-Type"], header["Etag"], header["Vary"] = xmlType, d.headers.etagGzip, varyEncoding
-		header["Content-Encoding"] = gzipEncoding
-		serveGzip(w, r, d)
-	default:
-		header["Content-Type"], header["Etag"], header["Vary"] = xmlType, d.headers.etag, varyEncoding
-		serveStream(w, r, d, d.size, openXML)
+		return
 	}
+	header["Content-Type"] = xmlType
+	header["Vary"] = append(header["Vary"], "Accept-Encoding")
+	if acceptsGzip(r.Header) {
+		header["Content-Encoding"], header["Etag"] = gzipEncoding, d.headers.etagGzip
+		serveGzip(w, r, d)
+		return
+	}
+	header["Etag"] = d.headers.etag
+	serveStream(w, r, d, d.size, openXML)
 }
 
 // cacheControl lets a copy be used until the next refresh, an hour at most.
@@ -209,7 +223,6 @@ var (
 	xmlType      = []string{contentXML}
 	gzipType     = []string{contentGzip}
 	textType     = []string{contentText}
-	varyEncoding = []string{"Accept-Encoding"}
 	gzipEncoding = []string{"gzip"}
 )
 

@@ -43,7 +43,8 @@ const (
 type Handler struct {
 	// The path of the sitemap, or of the index when it takes more than one
 	// document; it ends in .xml. The shards lie beside it. Pages outside of its
-	// folder are not listed, as the protocol asks. Default: /sitemap.xml.
+	// folder are not listed, as the protocol asks. Global placeholders are
+	// replaced, as in omit and rules. Default: /sitemap.xml.
 	Path string `json:"path,omitempty"`
 
 	// The scheme, host and folder of every listed URL, such as
@@ -181,7 +182,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {
-		return errors.New("a sitemap belongs into the routes of an HTTP server")
+		return errors.New("a sitemap belongs in the routes of an HTTP server")
 	}
 	h.server = server
 	app, err := ctx.App("sitemap")
@@ -196,7 +197,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 // compile checks the settings and fills in their defaults.
 func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 	s := settings{
-		path:      h.Path,
+		path:      repl.ReplaceKnown(h.Path, ""),
 		refresh:   time.Duration(h.RefreshInterval),
 		fixed:     h.RefreshInterval != 0,
 		shardURLs: h.ShardURLs,
@@ -211,7 +212,11 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 		return s, err
 	}
 	s.stem = strings.TrimSuffix(s.path, ".xml")
-	if s.base, s.folder, err = checkBaseURL(repl.ReplaceKnown(h.BaseURL, "")); err != nil {
+	base := repl.ReplaceKnown(h.BaseURL, "")
+	if base == "" && h.BaseURL != "" {
+		return s, fmt.Errorf("base_url '%s' is empty: a placeholder in it has no value", h.BaseURL)
+	}
+	if s.base, s.folder, err = checkBaseURL(base); err != nil {
 		return s, err
 	}
 	if !s.fixed {
@@ -232,14 +237,17 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 	if s.maxURLs < 1 || s.maxURLs > largestMaxURLs {
 		return s, fmt.Errorf("max_urls is %d: a site lists 1 to %d pages", s.maxURLs, largestMaxURLs)
 	}
+	if h.MaxURLs > s.shardURLs*maxIndexEntries {
+		return s, fmt.Errorf("max_urls is %d: an index of %d shards of %d pages holds no more than %d", s.maxURLs, maxIndexEntries, s.shardURLs, s.shardURLs*maxIndexEntries)
+	}
 	if s.schema, err = sitemapxml.ParseSchema(h.Schema); err != nil {
 		return s, err
 	}
-	if s.omit, err = compilePatterns("omit", h.Omit); err != nil {
+	if s.omit, err = compilePatterns("omit", replaced(repl, h.Omit)); err != nil {
 		return s, err
 	}
 	for _, r := range h.Rules {
-		compiled, err := r.compile()
+		compiled, err := r.compile(repl)
 		if err != nil {
 			return s, err
 		}
@@ -248,7 +256,7 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 	return s, nil
 }
 
-func (r Rule) compile() (rule, error) {
+func (r Rule) compile(repl *caddy.Replacer) (rule, error) {
 	var c rule
 	var err error
 	if len(r.Match) == 0 {
@@ -257,7 +265,7 @@ func (r Rule) compile() (rule, error) {
 	if r.ChangeFreq == "" && r.Priority == nil {
 		return c, fmt.Errorf("the rule for %s says nothing: give it a changefreq or a priority", strings.Join(r.Match, " "))
 	}
-	if c.match, err = compilePatterns("rule", r.Match); err != nil {
+	if c.match, err = compilePatterns("rule", replaced(repl, r.Match)); err != nil {
 		return c, err
 	}
 	if r.ChangeFreq != "" {
@@ -271,6 +279,14 @@ func (r Rule) compile() (rule, error) {
 		}
 	}
 	return c, nil
+}
+
+func replaced(repl *caddy.Replacer, values []string) []string {
+	out := make([]string, len(values))
+	for i, value := range values {
+		out[i] = repl.ReplaceKnown(value, "")
+	}
+	return out
 }
 
 // compilePatterns refuses what could never match a page: a pattern begins with
@@ -314,7 +330,7 @@ func checkBaseURL(raw string) (base, folder string, err error) {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return "", "", fmt.Errorf("base_url '%s': it begins with https:// or http://", raw)
 	case u.User != nil, u.RawQuery != "", u.Fragment != "", u.ForceQuery:
-		return "", "", fmt.Errorf("base_url '%s': only scheme, host, port and folder belong into it", raw)
+		return "", "", fmt.Errorf("base_url '%s': only scheme, host, port and folder belong in it", raw)
 	}
 	host, ok := cleanHost(u.Hostname())
 	if !ok {

@@ -147,8 +147,8 @@ func (rw *robotsWriter) finish(r *http.Request, sitemap string) {
 		rw.pass()
 		return
 	default:
-		merged := robotstxt.Merge(body, sitemap)
-		if bytes.Equal(merged, body) {
+		merged, ok := robotstxt.Merge(body, sitemap)
+		if !ok || bytes.Equal(merged, body) {
 			rw.pass()
 			return
 		}

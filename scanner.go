@@ -38,31 +38,30 @@ type outcome struct {
 	failed   []error // sources that could not be read
 }
 
-// refresh runs from the sources to a new snapshot and schedules the next run.
+// refresh runs from the sources to a new snapshot and schedules the next run. What
+// another configuration or handler refreshed lately is served on as it is.
 func (s *site) refresh(ctx context.Context) {
 	now := s.app.now()
+	s.begun.Store(now.Unix())
 	if !s.looked {
 		if err := s.look(ctx); err != nil {
 			s.failed(ctx, now, err)
 			return
 		}
-		if s.held.Load() != s.resumed {
-			s.resumed = s.held.Load()
-			if s.resume() {
-				return
-			}
-		}
 	}
 	s.looked = false
 	held := s.held.Load()
 	if !held.mu.TryLock() {
-		// Another generation is at it.
 		s.looked = true
 		s.due.Store(now.Add(retryContended).UnixNano())
 		return
 	}
 	defer held.mu.Unlock()
-	s.begun.Store(now.Unix())
+	if next := held.begun.Add(s.interval(held.took)); !held.begun.IsZero() && next.After(now) {
+		s.due.Store(next.UnixNano())
+		s.markReady()
+		return
+	}
 	result, err := s.run(ctx, held.snapshot.Load(), now)
 	if ctx.Err() != nil {
 		return
@@ -82,26 +81,8 @@ func (s *site) failed(ctx context.Context, now time.Time, err error) {
 		return
 	}
 	s.say(zapcore.WarnLevel, "look", "looking at the site failed; the last good sitemap stays", zap.Error(err))
-	s.begun.Store(now.Unix())
 	s.due.Store(now.Add(s.interval(0)).UnixNano())
 	s.markReady()
-}
-
-// resume serves on from what an earlier configuration left, without a refresh of
-// its own until the next one is due.
-func (s *site) resume() bool {
-	held := s.held.Load()
-	if !held.mu.TryLock() {
-		return false
-	}
-	defer held.mu.Unlock()
-	if held.begun.IsZero() {
-		return false
-	}
-	s.begun.Store(held.begun.Unix())
-	s.due.Store(held.begun.Add(s.interval(held.took)).UnixNano())
-	s.markReady()
-	return true
 }
 
 // interval is the time from the beginning of one refresh to that of the next.
@@ -115,7 +96,13 @@ func (s *site) interval(took time.Duration) time.Duration {
 
 // run gathers, judges, cuts and writes. The first run of a site may use every
 // core, later ones one.
-func (s *site) run(ctx context.Context, previous *Snapshot, now time.Time) (outcome, error) {
+func (s *site) run(ctx context.Context, previous *Snapshot, now time.Time) (result outcome, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic while gathering pages: %v", v)
+			s.logger.Error("a source of pages panicked", zap.Any("panic", v), zap.Stack("stack"))
+		}
+	}()
 	r := &Refresh{
 		BaseURL: s.base, Folder: s.at, Now: now, Workers: 1, Logger: s.logger,
 		Root: s.sight.root, Hide: s.sight.hide, Index: s.sight.index,
@@ -157,12 +144,15 @@ func (s *site) run(ctx context.Context, previous *Snapshot, now time.Time) (outc
 		err = cutter.Close()
 	}
 	snapshot, werr := w.finish(only)
-	result := outcome{leftOut: r.leftOut}
+	result.leftOut = r.leftOut
 	for _, f := range failed {
 		result.failed = append(result.failed, f)
 	}
 	if err := errors.Join(err, werr); err != nil {
 		return result, err
+	}
+	if n := r.leftOut[overMaxURLs] + r.leftOut[indexFull]; n > 0 {
+		r.Say("bounds", "not all pages fit into the sitemap", zap.Int("left_out", n), zap.Int("max_urls", set.maxURLs), zap.Int("shard_urls", set.shardURLs))
 	}
 	result.snapshot = snapshot
 	if snapshot != nil {

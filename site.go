@@ -60,11 +60,10 @@ type site struct {
 	readyOnce sync.Once
 
 	// What follows belongs to whoever refreshes or looks.
-	key     string
-	sight   sight
-	looked  bool              // since the last refresh
-	resumed *held             // what was already resumed from
-	said    map[string]string // the last log line of each kind
+	key    string
+	sight  sight
+	looked bool              // since the last refresh
+	said   map[string]string // the last log line of each kind
 }
 
 func newSite(a *App, h *Handler, id siteID, folder string, visitors bool) *site {
@@ -90,7 +89,6 @@ func newSite(a *App, h *Handler, id siteID, folder string, visitors bool) *site 
 	}
 	s.logger = h.logger.With(zap.String("site", s.base+s.at))
 	s.used.Store(a.now().Unix())
-	s.due.Store(a.now().UnixNano())
 	return s
 }
 
@@ -351,4 +349,3 @@ func describe(fsrv *fileserver.FileServer, repl *caddy.Replacer) fileServer {
 	}
 	return d
 }
-

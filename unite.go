@@ -47,7 +47,6 @@ func (a *App) unite(ctx context.Context, named []*site) {
 		}
 		s.advise(ctx)
 	}
-	a.rouse()
 }
 
 // secureTwin is the https site of the same block and host.

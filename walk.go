@@ -230,4 +230,3 @@ func hostMatches(pattern, host string) bool {
 	}
 	return true
 }
-

@@ -20,7 +20,6 @@ const (
 // entry is one page or sub-folder of a listing. It holds no pointers, for the
 // garbage collector's sake: a folder may have millions.
 type entry struct {
-	sort   uint64 // the first bytes of the key after what all keys share
 	time   int64  // LastMod
 	name   uint32 // where the name begins in listing.names; a NUL follows it
 	key    uint32 // where the escaped form begins
@@ -51,6 +50,16 @@ type listing struct {
 	folders []uint32 // indices of the folders among entries
 	ids     []fileID
 	tally   tally
+
+	order  []position // for sort
+	sorted []entry
+}
+
+// position is where an entry stands, and the first bytes of its key after what
+// all keys share: enough to compare most of them.
+type position struct {
+	prefix uint64
+	entry  uint32
 }
 
 func (l *listing) reset() {
@@ -93,18 +102,26 @@ func (l *listing) sort() {
 				}
 			}
 		}
+		l.order = l.order[:0]
 		for i := range es {
-			es[i].sort = prefix(l.names[es[i].key:][shared:es[i].keyLen])
+			l.order = append(l.order, position{prefix(l.names[es[i].key:][shared:es[i].keyLen]), uint32(i)})
 		}
-		slices.SortFunc(es, func(a, b entry) int {
+		slices.SortFunc(l.order, func(a, b position) int {
 			switch {
-			case a.sort < b.sort:
+			case a.prefix < b.prefix:
 				return -1
-			case a.sort > b.sort:
+			case a.prefix > b.prefix:
 				return 1
 			}
-			return bytes.Compare(l.names[a.key:][shared:a.keyLen], l.names[b.key:][shared:b.keyLen])
+			x, y := &es[a.entry], &es[b.entry]
+			return bytes.Compare(l.names[x.key:][shared:x.keyLen], l.names[y.key:][shared:y.keyLen])
 		})
+		l.sorted = slices.Grow(l.sorted[:0], len(es))[:len(es)]
+		for i, p := range l.order {
+			l.sorted[i] = es[p.entry]
+		}
+		l.entries, l.sorted = l.sorted, es
+		es = l.entries
 	}
 	for i := range es {
 		if es[i].flags&isFolder != 0 {

@@ -37,12 +37,14 @@ var ownerships = []ownership{
 	{"swisssign-check.txt", 0, true, ""},
 }
 
-// ownershipFirst are the bytes that such a name may begin with.
-var ownershipFirst = func() (first [256]bool) {
+// ownershipsBy has them by the byte that a name begins with.
+var ownershipsBy = func() (by [256][]ownership) {
 	for _, o := range ownerships {
-		first[o.prefix[0]], first[o.prefix[0]&^0x20] = true, true
+		c := o.prefix[0]
+		by[c] = append(by[c], o)
+		by[c&^0x20] = append(by[c&^0x20], o)
 	}
-	return first
+	return by
 }()
 
 // special says why a file of that name is no page by default: it is an error
@@ -57,11 +59,8 @@ func special(name string) reason {
 		}
 		return listed
 	}
-	if !ownershipFirst[name[0]] {
-		return listed
-	}
-	for i := range ownerships {
-		if ownerships[i].match(name) {
+	for i := range ownershipsBy[name[0]] {
+		if ownershipsBy[name[0]][i].match(name) {
 			return ownershipFile
 		}
 	}

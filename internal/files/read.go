@@ -137,12 +137,15 @@ func (r *reader) enter() error {
 		f.id.path = f.real
 	}
 	if f.id == (fileID{}) {
+		if f.link && f.parent.linked {
+			// It may lead anywhere, back to here too.
+			f.why = linkLoop
+		}
 		return nil
 	}
 	for p := f.parent; p != nil; p = p.parent {
 		if r.s.identity(p) == f.id {
 			f.why = linkLoop
-			r.h.close()
 			return nil
 		}
 	}
@@ -151,7 +154,7 @@ func (r *reader) enter() error {
 
 // maxNames bounds the names of one folder, in bytes: they are addressed by 32
 // bits.
-const maxNames = 3 << 30
+const maxNames = 1 << 30
 
 // addEntry takes what the file system says of one entry.
 func (r *reader) addEntry(name string, k kind) bool {

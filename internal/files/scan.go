@@ -132,14 +132,22 @@ func (s *scan) stop() {
 	s.group.Wait()
 }
 
-// run yields all pages.
-func (s *scan) run(yield func(page.Page) error) error {
+// begin finds out where the root is.
+func (s *scan) begin() error {
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
 	s.own = newReader(s, s.tree.handle())
 	if real, err := s.tree.real(s.rootPath); err == nil {
 		s.realRoot = real
+	}
+	return nil
+}
+
+// run yields all pages.
+func (s *scan) run(yield func(page.Page) error) error {
+	if err := s.begin(); err != nil {
+		return err
 	}
 	root := &folder{place: s.rules.root()}
 	s.own.read(root)

@@ -37,8 +37,11 @@ func (t fsTree) real(name string) (string, error) {
 		}
 		if part == ".." {
 			// No link is in done, so that its parent is what the name says.
-			if done = path.Dir(done); done == "." {
+			if done == "" {
 				return "", fs.ErrInvalid
+			}
+			if done = path.Dir(done); done == "." {
+				done = ""
 			}
 			continue
 		}
@@ -120,10 +123,14 @@ func (h *fsHandle) list(add func(name string, k kind) bool) error {
 	var err error
 	h.entries, err = fs.ReadDir(h.t.fsys, h.path)
 	for _, e := range h.entries {
-		if e.Name() == "" || strings.ContainsAny(e.Name(), "/\x00") {
+		name, k := e.Name(), kindOfFileMode(e.Type())
+		if name == "" || strings.ContainsAny(name, "/\x00") {
 			return fs.ErrInvalid
 		}
-		if !add(e.Name(), kindOfFileMode(e.Type())) {
+		if !fs.ValidPath(name) {
+			k = kindOther // not to be opened by that name
+		}
+		if !add(name, k) {
 			return nil
 		}
 	}

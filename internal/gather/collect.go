@@ -78,7 +78,7 @@ type table struct {
 }
 
 type record struct {
-	key        uint64 // the first bytes of the path after those that all have in common
+	key        uint64 // eight bytes of the path, see sortFrom
 	chunk      uint32
 	offset     uint32 // in the chunk
 	length     uint32
@@ -162,17 +162,48 @@ func (t *table) sort() {
 	if ordered {
 		return
 	}
-	skip := len(common)
-	for i := range t.records {
-		r := &t.records[i]
+	t.sortFrom(t.records, len(common))
+}
+
+// sortFrom orders records whose paths agree in their first skip bytes. It compares
+// eight bytes at a time, which it keeps in the records, because what costs is to
+// fetch paths from all over the memory.
+func (t *table) sortFrom(records []record, skip int) {
+	const few = 12
+	if len(records) <= few {
+		t.sortWhole(records, skip)
+		return
+	}
+	for i := range records {
+		r := &records[i]
 		var key [8]byte
-		copy(key[:], t.path(r)[skip:])
+		if path := t.path(r); len(path) > skip {
+			copy(key[:], path[skip:])
+		}
 		r.key = binary.BigEndian.Uint64(key[:])
 	}
-	slices.SortFunc(t.records, func(a, b record) int {
-		if a.key != b.key {
-			return cmp.Compare(a.key, b.key)
+	slices.SortFunc(records, func(a, b record) int { return cmp.Compare(a.key, b.key) })
+	skip += 8
+	for start := 0; start < len(records); {
+		end, ended := start, false
+		for end < len(records) && records[end].key == records[start].key {
+			ended = ended || int(records[end].length) <= skip
+			end++
 		}
+		if ended {
+			t.sortWhole(records[start:end], skip-8)
+		} else {
+			t.sortFrom(records[start:end], skip)
+		}
+		start = end
+	}
+}
+
+func (t *table) sortWhole(records []record, skip int) {
+	if len(records) < 2 {
+		return
+	}
+	slices.SortFunc(records, func(a, b record) int {
 		if c := bytes.Compare(t.path(&a)[skip:], t.path(&b)[skip:]); c != 0 {
 			return c
 		}

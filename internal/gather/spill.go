@@ -2,6 +2,7 @@ package gather
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -22,6 +23,7 @@ type spill struct {
 	dir     string
 	file    *os.File
 	removed bool
+	out     *bufio.Writer
 	size    int64
 	runs    []run // the earliest first
 }
@@ -103,7 +105,12 @@ func (s *spill) writeRun(ctx context.Context, next func() []page.Page, level int
 	if err := s.open(); err != nil {
 		return err
 	}
-	out := bufio.NewWriterSize(io.NewOffsetWriter(s.file, s.size), 64<<10)
+	to := io.NewOffsetWriter(s.file, s.size)
+	if s.out == nil {
+		s.out = bufio.NewWriterSize(to, 64<<10)
+	}
+	out := s.out
+	out.Reset(to)
 	var w runWriter
 	var size int64
 	for batch := next(); len(batch) > 0; batch = next() {
@@ -302,13 +309,16 @@ func (r *runReader) read(b []byte) error {
 
 func (r *runReader) decode() ([]page.Page, error) {
 	d := decoder{rest: r.block, ok: true}
-	r.path = r.path[:0]
 	r.batch.reset()
-	for len(d.rest) > 0 {
-		shared := d.uvarint(len(r.path))
+	for first := true; len(d.rest) > 0; first = false {
+		limit := len(r.path)
+		if first {
+			limit = 0
+		}
+		shared := d.uvarint(limit)
 		added := d.bytes(d.uvarint(len(d.rest)))
-		// A run is sorted, and a record shares all that it can.
-		if !d.ok || len(added) == 0 || shared < len(r.path) && r.path[shared] >= added[0] {
+		// Paths ascend, and a record shares all that it can.
+		if !d.ok || bytes.Compare(added, r.path[shared:]) <= 0 || !first && shared < len(r.path) && r.path[shared] == added[0] {
 			return nil, errCorrupt
 		}
 		r.path = append(r.path[:shared], added...)

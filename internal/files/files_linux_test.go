@@ -1,0 +1,229 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+func TestNotRegular(t *testing.T) {
+	root := build(t, map[string]string{"a.html": "x", "c/": "", "link.html": "->pipe.html"})
+	if err := unix.Mkfifo(filepath.Join(root, "pipe.html"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(filepath.Join(root, "c", "index.html"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(filepath.Join(root, "pipe.txt"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// A socket's path is short.
+	t.Chdir(root)
+	l, err := net.Listen("unix", "socket.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, o := range []Options{{Root: root}, {FS: os.DirFS(root), Root: "."}} {
+		got, st := scanAll(t, o)
+		if !slices.Equal(paths(got), []string{"/a.html"}) || st.LeftOut[NotRegular] != 4 || st.LeftOut[NotIncluded] != 1 {
+			t.Errorf("got %q, %v", paths(got), st.LeftOut)
+		}
+	}
+	if _, err := Scan(context.Background(), Options{Root: "pipe.html"}, func(page.Page) error { return nil }); !errors.Is(err, ErrNotFolder) {
+		t.Errorf("root is a FIFO: got %v, want %v", err, ErrNotFolder)
+	}
+	if _, err := Sample(context.Background(), Options{Root: root}, 3); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMayRead(t *testing.T) {
+	c := credentials{uid: 1000, groups: []uint32{1000, 33}}
+	for _, x := range []struct {
+		mode, uid, gid uint32
+		want           bool
+	}{
+		{0o644, 0, 0, true}, {0o640, 0, 0, false}, {0o640, 0, 33, true}, {0o604, 0, 33, false},
+		{0o400, 1000, 0, true}, {0o044, 1000, 1000, false}, {0o000, 0, 0, false}, {0o004, 5, 5, true},
+	} {
+		if got := c.mayRead(x.mode, x.uid, x.gid); got != x.want {
+			t.Errorf("mode %o of %d:%d: got %v, want %v", x.mode, x.uid, x.gid, got, x.want)
+		}
+	}
+	if c := (credentials{all: true}); !c.mayRead(0, 1, 1) {
+		t.Error("who reads all may not read a file of mode 0")
+	}
+}
+
+// asStranger runs f as a user who owns nothing, where the process may change to
+// one. Only the one thread changes, so f starts no goroutine.
+func asStranger(t *testing.T, f func()) {
+	if os.Geteuid() != 0 {
+		f()
+		return
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const nobody = 65534
+	if _, _, errno := syscall.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), nobody, 0); errno != 0 {
+		t.Fatal(errno)
+	}
+	defer func() {
+		if _, _, errno := syscall.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), 0, 0); errno != 0 {
+			panic(errno)
+		}
+	}()
+	f()
+}
+
+func TestUnreadable(t *testing.T) {
+	// Outside of t.TempDir: others may not enter that.
+	root, err := os.MkdirTemp("", "files")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(root)
+	if err := os.Chmod(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	add(t, root, map[string]string{"a.html": "x", "denied.html": "x", "list/a.html": "x", "enter/a.html": "x", "link.html": "->enter/a.html", "to.html": "->list/a.html", "z/index.html": "x"})
+	for name, mode := range map[string]os.FileMode{"denied.html": 0, "list": 0o444, "enter": 0o111, "z/index.html": 0} {
+		if err := os.Chmod(filepath.Join(root, name), mode); err != nil {
+			t.Fatal(err)
+		}
+		defer os.Chmod(filepath.Join(root, name), 0o755)
+	}
+	asStranger(t, func() {
+		// A file in a folder that cannot be listed is served all the same.
+		want := []string{"/a.html", "/link.html"}
+		got, st := collectPages(t, Options{Root: root, Now: testNow})
+		if !slices.Equal(paths(got), want) || st.LeftOut[Unreadable] != 5 || len(st.Unreadable) != maxUnreadable {
+			t.Errorf("got %q, %+v", paths(got), st)
+		}
+		if _, err := Scan(context.Background(), Options{Root: filepath.Join(root, "enter")}, func(page.Page) error { return nil }); !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("got %v, want %v", err, fs.ErrPermission)
+		}
+	})
+}
+
+// TestOldKernel scans without the system call statx and without /proc.
+func TestWithoutStatx(t *testing.T) {
+	root := build(t, map[string]string{"a.html": "x", "b/c.html": "x", "l": "->b", "d.html": "->a.html", "e.html": ""})
+	want, _ := scanAll(t, Options{Root: root})
+	s, err := newScan(context.Background(), Options{Root: root, Now: testNow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.tree.(*linuxTree).useStatx = false
+	var got []page.Page
+	if err := s.run(func(p page.Page) error { got = append(got, p); return nil }); err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v, want %q", paths(got), err, paths(want))
+	}
+}
+
+func TestLongPaths(t *testing.T) {
+	// 255 bytes a name: the sixteenth folder is beyond what the kernel takes.
+	root := build(t, map[string]string{"a.html": "x"})
+	name := strings.Repeat("\xe9", 255)
+	fd, err := unix.Open(root, unix.O_DIRECTORY|unix.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.Repeat("\xe9", 250) + ".html"
+	for range 20 {
+		if err := unix.Mkdirat(fd, name, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		sub, err := unix.Openat(fd, name, unix.O_DIRECTORY|unix.O_RDONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unix.Close(fd)
+		fd = sub
+		file, err := unix.Openat(fd, page, unix.O_CREAT|unix.O_WRONLY, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unix.Write(file, []byte("x"))
+		unix.Close(file)
+	}
+	unix.Close(fd)
+	got, st := collectPages(t, Options{Root: root, Now: testNow})
+	if len(got) < 9 || len(got) > 12 || st.LeftOut[NameTooLong] == 0 {
+		t.Errorf("got %d pages, %v", len(got), st.LeftOut)
+	}
+	for _, p := range got {
+		if len(p.Path) > maxURL {
+			t.Errorf("got a path of %d bytes", len(p.Path))
+		}
+	}
+	got, _ = collectPages(t, Options{Root: root, Now: testNow, Include: []string{"*\xe9*", "*.html"}})
+	if len(got) < 9 {
+		t.Errorf("got %d pages", len(got))
+	}
+}
+
+func dirent(typ byte, name string) []byte {
+	size := (direntName + len(name) + 1 + 7) &^ 7
+	b := make([]byte, size)
+	binary.NativeEndian.PutUint16(b[direntLen:], uint16(size))
+	b[direntType] = typ
+	copy(b[direntName:], name)
+	return b
+}
+
+func TestNextDirent(t *testing.T) {
+	buf := slices.Concat(dirent(unix.DT_REG, "a.html"), dirent(unix.DT_DIR, strings.Repeat("d", 255)), dirent(unix.DT_LNK, "\xff"))
+	var got []string
+	for len(buf) > 0 {
+		name, typ, size, err := nextDirent(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%d %s", kindOfDirent(typ), name))
+		buf = buf[size:]
+	}
+	if want := []string{"0 a.html", "1 " + strings.Repeat("d", 255), "2 \xff"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, bad := range [][]byte{nil, make([]byte, 40), dirent(0, "")[:19], dirent(unix.DT_REG, "abc")[:20], dirent(unix.DT_REG, "")} {
+		if _, _, _, err := nextDirent(bad); err != errDirent {
+			t.Errorf("%q: got %v, want %v", bad, err, errDirent)
+		}
+	}
+}
+
+func FuzzParseDirents(f *testing.F) {
+	f.Add(slices.Concat(dirent(unix.DT_REG, "a.html"), dirent(unix.DT_DIR, "b"), dirent(99, "c")))
+	f.Add(dirent(unix.DT_REG, "")[:20])
+	f.Add([]byte(strings.Repeat("\xff", 64)))
+	f.Fuzz(func(t *testing.T, buf []byte) {
+		for len(buf) > 0 {
+			name, typ, size, err := nextDirent(buf)
+			if err != nil {
+				return
+			}
+			if size <= direntName || size > len(buf) || len(name) == 0 || len(name) > size-direntName-1 || bytes.IndexByte(name, 0) >= 0 || buf[direntName+len(name)] != 0 {
+				t.Fatalf("got name %q of size %d in %q", name, size, buf)
+			}
+			kindOfDirent(typ)
+			buf = buf[size:]
+		}
+	})
+}
