@@ -1,0 +1,100 @@
+package caddytest
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// examples says what each example lists, host by host.
+var examples = map[string]struct {
+	headers []string
+	sites   map[string][]string
+}{
+	"quickstart": {sites: map[string][]string{
+		"http://localhost:{port}": {"/", "/about.html", "/blog/", "/docs/", "/docs/install.html", "/docs/what's%20new%20&%20old.html"},
+	}},
+	"spa": {sites: map[string][]string{
+		"http://localhost:{port}": {"/", "/help", "/pricing"},
+	}},
+	"several-sites": {sites: map[string][]string{
+		"http://one.localhost:{port}": {"/", "/about.html"},
+		"http://two.localhost:{port}": {"/", "/about.html"},
+	}},
+	"wildcard": {sites: map[string][]string{
+		"http://red.localhost:{port}":  {"/", "/about.html", "/news/today.html"},
+		"http://blue.localhost:{port}": {"/", "/about.html"},
+	}},
+	"behind-a-proxy": {
+		headers: []string{"X-Forwarded-Proto: https", "X-Forwarded-Host: shop.example.com"},
+		sites:   map[string][]string{"https://shop.example.com": {"/", "/about.html"}},
+	},
+}
+
+// TestExamples adapts, loads and asks each example.
+func TestExamples(t *testing.T) {
+	folders, err := filepath.Glob("../examples/*/Caddyfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(folders) != len(examples) {
+		t.Fatalf("%d examples on disk, %d here", len(folders), len(examples))
+	}
+	for _, file := range folders {
+		name := filepath.Base(filepath.Dir(file))
+		t.Run(name, func(t *testing.T) {
+			example, ok := examples[name]
+			if !ok {
+				t.Fatal("not in the table")
+			}
+			s := start(t, here(t, file), nil)
+			for base, paths := range example.sites {
+				s.checkExample(base, paths, example.headers)
+			}
+		})
+	}
+}
+
+// here is an example for a free port, with its folders where they are.
+func here(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs("../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := slices.DeleteFunc(strings.SplitAfter(string(text), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "#")
+	})
+	return strings.NewReplacer(":8080", ":{port}", "* examples", "* "+filepath.ToSlash(root)).Replace(strings.Join(lines, ""))
+}
+
+// checkExample asks for a site's sitemap, its robots.txt and every page listed.
+func (s *server) checkExample(base string, paths, headers []string) {
+	s.t.Helper()
+	at := "http://localhost:{port}"
+	if len(headers) == 0 {
+		at = base
+	}
+	var want []string
+	for _, path := range paths {
+		want = append(want, s.expand(base)+path)
+	}
+	if got := s.locs(at+"/sitemap.xml", headers...); !slices.Equal(got, want) {
+		s.t.Errorf("%s lists %q, want %q", s.expand(base), got, want)
+	}
+	if r := s.get(at+"/robots.txt", headers...); !strings.Contains(r.body, s.expand("Sitemap: "+base+"/sitemap.xml\n")) {
+		s.t.Errorf("robots.txt of %s is %q", s.expand(base), r.body)
+	}
+	for _, path := range paths {
+		if r := s.get(at+path, headers...); r.StatusCode != http.StatusOK {
+			s.t.Errorf("%s%s: status %d, want 200", s.expand(base), path, r.StatusCode)
+		}
+	}
+}
