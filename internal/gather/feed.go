@@ -77,7 +77,7 @@ func (f *feed) send(ctx context.Context) error {
 		err = c.err
 	}
 	if len(batch) > 0 && ctx.Err() == nil {
-		flush()
+		_ = flush() // fails only where ctx has ended, when err is of no account
 	}
 	return err
 }

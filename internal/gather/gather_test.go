@@ -111,12 +111,12 @@ func naive(inputs [][]page.Page) []page.Page {
 }
 
 func TestGatherRandom(t *testing.T) {
-	for seed := range uint64(400) {
+	for seed := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		var inputs []Input
 		var all [][]page.Page
 		for i := range r.IntN(6) {
-			pages := randomPages(r, r.IntN(1+r.IntN(3000)))
+			pages := randomPages(r, r.IntN(1+r.IntN(1500)))
 			sorted := r.IntN(2) == 0
 			if sorted {
 				slices.SortStableFunc(pages, page.Compare)

@@ -145,10 +145,12 @@ func (m *merger) halt(err error) error {
 // finish emits all that is left.
 func (m *merger) finish() error {
 	for m.halted == nil && len(m.heap) > 0 {
-		m.emit(m.pop())
+		if err := m.emit(m.pop()); err != nil {
+			return err
+		}
 	}
 	if m.halted == nil && m.page.Path != "" {
-		m.pass(m.page)
+		return m.pass(m.page)
 	}
 	return m.halted
 }

@@ -161,7 +161,7 @@ func (s *spill) close() {
 	}
 	s.file.Close()
 	if !s.removed {
-		os.Remove(s.file.Name())
+		_ = os.Remove(s.file.Name())
 	}
 	s.file = nil
 }
@@ -182,7 +182,7 @@ func (s *spill) reader(r run, fail func(error)) func() []page.Page {
 	return func() []page.Page {
 		pages, err := reader.next()
 		if err != nil {
-			if err != io.EOF {
+			if !errors.Is(err, io.EOF) {
 				fail(fmt.Errorf("reading spilled pages: %w", err))
 			}
 			return nil
@@ -301,7 +301,7 @@ func (r *runReader) read(b []byte) error {
 	}
 	r.left -= int64(len(b))
 	_, err := io.ReadFull(r.r, b)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err

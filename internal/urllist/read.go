@@ -46,36 +46,31 @@ func Read(ctx context.Context, r io.Reader, base string, now time.Time, yield fu
 				return err
 			}
 		}
-		text, err := b.ReadSlice('\n')
-		long := err == bufio.ErrBufferFull
-		if long {
-			text = bytes.Clone(text[:2*maxShort]) // the buffer is overwritten below
-		}
-		for err == bufio.ErrBufferFull {
-			if err := ctx.Err(); err != nil {
-				return err
+		text, long, err := readLine(ctx, b)
+		end := errors.Is(err, io.EOF)
+		if err != nil && !end {
+			if ctxErr := ctx.Err(); ctxErr != nil {
+				return ctxErr
 			}
-			_, err = b.ReadSlice('\n')
-		}
-		if err != nil && err != io.EOF {
 			return fmt.Errorf("reading line %d: %w", n, err)
 		}
-		end := err == io.EOF
 		if n == 1 {
 			if bytes.HasPrefix(text, []byte("\xFF\xFE")) || bytes.HasPrefix(text, []byte("\xFE\xFF")) {
 				return ErrUTF16
 			}
 			text = bytes.TrimPrefix(text, []byte(bom))
 		}
-		text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
-		if long || len(text) > MaxLine {
-			refuse(n, short(string(text[:2*maxShort])), errLong)
-		} else if err := readLine(string(text), site, len(base), now, yield); err != nil {
-			refusal, ok := err.(refusedError)
-			if !ok {
+		p, err := page.Page{}, errLong
+		if !long && len(text) <= MaxLine {
+			p, err = parsePage(string(text), site, len(base), now)
+		}
+		switch {
+		case err == nil:
+			if err := yield(p); err != nil {
 				return err
 			}
-			refuse(n, short(string(text)), refusal.error)
+		case !errors.Is(err, ErrBlank):
+			refuse(n, short(string(text)), err)
 		}
 		if end {
 			return nil
@@ -83,20 +78,27 @@ func Read(ctx context.Context, r io.Reader, base string, now time.Time, yield fu
 	}
 }
 
-// refusedError tells a line's own error from yield's.
-type refusedError struct{ error }
+// readLine is the next line without its line end; the beginning of one that is
+// long. With the last line comes io.EOF.
+func readLine(ctx context.Context, b *bufio.Reader) (text []byte, long bool, err error) {
+	text, err = b.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		long = true
+		text = bytes.Clone(text[:2*maxShort]) // the buffer is overwritten below
+		for errors.Is(err, bufio.ErrBufferFull) && ctx.Err() == nil {
+			_, err = b.ReadSlice('\n')
+		}
+		if ctxErr := ctx.Err(); ctxErr != nil {
+			err = ctxErr
+		}
+	}
+	return bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r")), long, err
+}
 
-func readLine(text string, site origin, baseLen int, now time.Time, yield func(page.Page) error) error {
-	l, err := ParseLine(text)
-	if err == ErrBlank {
-		return nil
-	}
+func parsePage(line string, site origin, baseLen int, now time.Time) (page.Page, error) {
+	l, err := ParseLine(line)
 	if err != nil {
-		return refusedError{err}
+		return page.Page{}, err
 	}
-	p, err := l.page(site, baseLen, now)
-	if err != nil {
-		return refusedError{err}
-	}
-	return yield(p)
+	return l.page(site, baseLen, now)
 }

@@ -102,6 +102,15 @@ func TestReadEnds(t *testing.T) {
 		t.Errorf("cancelled: got %v after %d pages", err, n)
 	}
 
+	ctx, cancel = context.WithCancel(t.Context())
+	cancels := readerFunc(func(p []byte) (int, error) { // an endless line
+		cancel()
+		return copy(p, strings.Repeat("a", len(p))), nil
+	})
+	if err := Read(ctx, cancels, base, time.Time{}, nil, nil); err != context.Canceled {
+		t.Errorf("cancelled in a line: got %v", err)
+	}
+
 	got, err := read(t, io.MultiReader(strings.NewReader("/a\n/b"), iotest.ErrReader(errStop)))
 	if !errors.Is(err, errStop) || err.Error() != "reading line 2: stop" || !slices.Equal(got, []string{"/a"}) {
 		t.Errorf("reader's error: got %q, %v", got, err)
@@ -114,6 +123,10 @@ func TestReadEnds(t *testing.T) {
 		t.Errorf("no refuse: got %v", err)
 	}
 }
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestReadDropsTheFuture(t *testing.T) {
 	var got []page.Page
