@@ -1,7 +1,6 @@
 package files
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -80,8 +79,8 @@ func (s *scan) listsReal(real string) bool {
 		return false
 	}
 	rules := s.rules
-	escaped := page.Escape(name)
-	if rules.file(p, name, escaped) != listed {
+	url := p.url + page.Escape(name)
+	if rules.file(p, name, url) != listed {
 		return false
 	}
 	exists := func(name string) (kind, bool) {
@@ -101,7 +100,7 @@ func (s *scan) listsReal(real string) bool {
 		k, taken := exists(stem)
 		isClean = !taken || k == kindFolder
 	}
-	return !rules.excludes(p, escaped, isIndex, isClean)
+	return !rules.excludes(p, url, isIndex, isClean)
 }
 
 // identity is which folder f is, for comparison with one behind a link.
@@ -110,17 +109,4 @@ func (s *scan) identity(f *folder) fileID {
 		return f.id
 	}
 	return fileID{path: string(appendJoin(nil, s.realRoot, f.place.rel))}
-}
-
-func sortByName(l *listing, others []other) {
-	slices.SortFunc(others, func(a, b other) int {
-		return strings.Compare(l.text(a.name, int(a.size)), l.text(b.name, int(b.size)))
-	})
-}
-
-func searchName(l *listing, others []other, name string) bool {
-	_, ok := slices.BinarySearchFunc(others, name, func(o other, name string) int {
-		return strings.Compare(l.text(o.name, int(o.size)), name)
-	})
-	return ok
 }

@@ -50,8 +50,11 @@ type listing struct {
 	folders []uint32 // indices of the folders among entries
 	ids     []fileID
 	tally   tally
+}
 
-	order  []position // for sort
+// sorter holds what sorting needs, to be used again.
+type sorter struct {
+	order  []position
 	sorted []entry
 }
 
@@ -84,49 +87,52 @@ func (l *listing) text(at uint32, n int) string {
 	return unsafe.String(&l.names[at], n)
 }
 
-// sort orders the entries by their keys and finds the folders.
-func (l *listing) sort() {
-	es := l.entries
-	if len(es) > 1 {
-		first := l.names[es[0].key:][:es[0].keyLen]
-		shared := len(first)
-		for i := 1; i < len(es) && shared > 0; i++ {
-			key := l.names[es[i].key:][:es[i].keyLen]
-			if len(key) < shared {
-				shared = len(key)
-			}
-			for k := 0; k < shared; k++ {
-				if key[k] != first[k] {
-					shared = k
-					break
-				}
-			}
-		}
-		l.order = l.order[:0]
-		for i := range es {
-			l.order = append(l.order, position{prefix(l.names[es[i].key:][shared:es[i].keyLen]), uint32(i)})
-		}
-		slices.SortFunc(l.order, func(a, b position) int {
-			switch {
-			case a.prefix < b.prefix:
-				return -1
-			case a.prefix > b.prefix:
-				return 1
-			}
-			x, y := &es[a.entry], &es[b.entry]
-			return bytes.Compare(l.names[x.key:][shared:x.keyLen], l.names[y.key:][shared:y.keyLen])
-		})
-		l.sorted = slices.Grow(l.sorted[:0], len(es))[:len(es)]
-		for i, p := range l.order {
-			l.sorted[i] = es[p.entry]
-		}
-		l.entries, l.sorted = l.sorted, es
-		es = l.entries
+// sort orders the entries of l by their keys and finds the folders.
+func (s *sorter) sort(l *listing) {
+	if len(l.entries) > 1 {
+		s.sortEntries(l)
 	}
-	for i := range es {
-		if es[i].flags&isFolder != 0 {
+	for i := range l.entries {
+		if l.entries[i].flags&isFolder != 0 {
 			l.folders = append(l.folders, uint32(i))
 		}
+	}
+}
+
+func (s *sorter) sortEntries(l *listing) {
+	key := func(i uint32) []byte { return l.names[l.entries[i].key:][:l.entries[i].keyLen] }
+	first := key(0)
+	shared := len(first)
+	for i := 1; i < len(l.entries) && shared > 0; i++ {
+		key := key(uint32(i))
+		shared = min(shared, len(key))
+		for k := range shared {
+			if key[k] != first[k] {
+				shared = k
+				break
+			}
+		}
+	}
+	s.order = s.order[:0]
+	for i := range l.entries {
+		s.order = append(s.order, position{prefix(key(uint32(i))[shared:]), uint32(i)})
+	}
+	slices.SortFunc(s.order, func(a, b position) int {
+		switch {
+		case a.prefix < b.prefix:
+			return -1
+		case a.prefix > b.prefix:
+			return 1
+		}
+		return bytes.Compare(key(a.entry)[shared:], key(b.entry)[shared:])
+	})
+	s.sorted = slices.Grow(s.sorted[:0], len(l.entries))
+	for _, p := range s.order {
+		s.sorted = append(s.sorted, l.entries[p.entry])
+	}
+	l.entries, s.sorted = s.sorted, l.entries
+	if len(s.order) > maxSpare/int(unsafe.Sizeof(entry{})) {
+		*s = sorter{}
 	}
 }
 

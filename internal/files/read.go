@@ -2,9 +2,8 @@ package files
 
 import (
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
-	"sync"
 	"unsafe"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -20,11 +19,13 @@ type reader struct {
 	l     *listing
 	path  []byte // of the folder
 	esc   []byte
+	url   []byte
 	in    info
 	add   func(name string, k kind) bool
 	ord   uint32
 	limit int // entries that may still be read; below 0: all
 
+	sorter sorter
 	links  []entry
 	others []other // names that are no ".html", of files
 	index  []indexFile
@@ -55,7 +56,7 @@ var errTooLarge = errors.New("folder too large")
 func (r *reader) read(f *folder) {
 	if r.collect(f) {
 		r.examine()
-		r.l.sort()
+		r.sorter.sort(r.l)
 	}
 	r.h.close()
 	r.f, r.l = nil, nil
@@ -213,6 +214,12 @@ var mustEscape = func() (must [256]bool) {
 	return must
 }()
 
+// urlOf is the URL path of a file in p, valid until the next call.
+func (r *reader) urlOf(p *place, escaped string) string {
+	r.url = append(append(r.url[:0], p.url...), escaped...)
+	return unsafe.String(&r.url[0], len(r.url))
+}
+
 func (r *reader) addFolder(name string, fl flags) {
 	l := r.l
 	escaped := r.escape(name)
@@ -254,11 +261,15 @@ func (r *reader) addPage(name string, k kind, e entry, kept bool) {
 	rules := r.s.rules
 	var why reason
 	var escaped string
-	if rules.include == nil && !rules.includes(&r.f.place, name, "") {
+	if rules.include == nil && !rules.includes(name, "") {
 		why = notIncluded // most files of many sites: before all else
 	} else {
 		escaped = r.escape(name)
-		why = rules.file(&r.f.place, name, escaped)
+		url := ""
+		if rules.needsURL() {
+			url = r.urlOf(&r.f.place, escaped)
+		}
+		why = rules.file(&r.f.place, name, url)
 	}
 	switch {
 	case why != listed:
@@ -380,12 +391,13 @@ func (r *reader) finishNames() {
 			e.flags |= isClean
 		}
 		why := listed
-		if rules.excludes(&f.place, escaped, e.flags&isIndex != 0, e.flags&isClean != 0) {
+		if f.place.excluding && rules.excludes(&f.place, r.urlOf(&f.place, escaped), e.flags&isIndex != 0, e.flags&isClean != 0) {
 			why = excluded
 		}
 		if p := f.realPlace; why == listed && p != nil && e.flags&isLink == 0 {
 			isRealIndex := realIndex >= 0 && rules.index[realIndex] == name
-			if rules.file(p, name, escaped) == listed && !rules.excludes(p, escaped, isRealIndex, e.flags&isClean != 0) {
+			url := r.urlOf(p, escaped)
+			if rules.file(p, name, url) == listed && !rules.excludes(p, url, isRealIndex, e.flags&isClean != 0) {
 				why = duplicate
 			}
 		}
@@ -528,77 +540,20 @@ func (r *reader) resolve(e *entry) {
 
 // sortOthers prepares taken.
 func (r *reader) sortOthers() {
-	sortByName(r.l, r.others)
+	slices.SortFunc(r.others, func(a, b other) int {
+		return strings.Compare(r.l.text(a.name, int(a.size)), r.l.text(b.name, int(b.size)))
+	})
 }
 
 // taken reports whether a file bears the name, which others would be listed by.
 func (r *reader) taken(name string) bool {
 	if strings.HasSuffix(name, ".html") {
+		// Too rare to keep these names as well.
 		k, ok := r.s.tree.exists(r.s.tree.join(string(r.path), name))
 		return ok && k != kindFolder
 	}
-	return searchName(r.l, r.others, name)
-}
-
-// examineTogether shares a large folder's files out.
-func (s *scan) examineTogether(r *reader) {
-	j := &job{r: r, f: r.f, l: r.l, h: r.h}
-	s.mu.Lock()
-	s.jobs = append(s.jobs, j)
-	s.work.Broadcast()
-	s.ready.Broadcast()
-	s.mu.Unlock()
-	j.help(r, r.h)
-	s.mu.Lock()
-	for i := range s.jobs {
-		if s.jobs[i] == j {
-			s.jobs = append(s.jobs[:i], s.jobs[i+1:]...)
-			break
-		}
-	}
-	s.mu.Unlock()
-	// Nobody joins from here on.
-	j.helpers.Wait()
-	j.mu.Lock()
-	r.f.err = j.err
-	j.mu.Unlock()
-}
-
-// job is a large folder whose files several goroutines examine.
-type job struct {
-	r       *reader
-	f       *folder
-	l       *listing
-	h       handle
-	helpers sync.WaitGroup
-
-	mu   sync.Mutex
-	next int
-	err  error
-}
-
-// help examines shares of the folder until none is left.
-func (j *job) help(r *reader, h handle) {
-	for {
-		j.mu.Lock()
-		from, to := j.next, min(j.next+share, len(j.l.entries))
-		j.next = to
-		stop := j.err != nil || from >= to
-		j.mu.Unlock()
-		if stop {
-			return
-		}
-		if err := r.examineRange(h, j.f, j.l, from, to); err != nil {
-			j.mu.Lock()
-			j.err = fmt.Errorf("examining files: %w", err)
-			j.mu.Unlock()
-			return
-		}
-	}
-}
-
-func (j *job) left() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.err == nil && j.next < len(j.l.entries)
+	_, ok := slices.BinarySearchFunc(r.others, name, func(o other, name string) int {
+		return strings.Compare(r.l.text(o.name, int(o.size)), name)
+	})
+	return ok
 }

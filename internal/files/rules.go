@@ -361,10 +361,13 @@ func (r *rules) includesFolder(lower, escaped string) bool {
 	return false
 }
 
-// includes reports whether the file of that name in p is included.
-func (r *rules) includes(p *place, name, escaped string) bool {
+// needsURL reports whether file wants the file's URL path.
+func (r *rules) needsURL() bool { return r.include != nil || r.exact != nil }
+
+// includes reports whether the file of that name and URL path is included.
+func (r *rules) includes(name, url string) bool {
 	if r.include != nil {
-		return r.include.Match(p.url + escaped)
+		return r.include.Match(url)
 	}
 	for _, suffix := range r.suffixes {
 		if hasSuffixFold(name, suffix) {
@@ -375,12 +378,13 @@ func (r *rules) includes(p *place, name, escaped string) bool {
 }
 
 // file says why the file of that name in p is not listed, as far as its name
-// and path tell, save for what Exclude says.
-func (r *rules) file(p *place, name, escaped string) reason {
+// and path tell, save for what Exclude says. url is its URL path, percent-encoded,
+// or "" unless needsURL.
+func (r *rules) file(p *place, name, url string) reason {
 	switch {
 	case name[0] == '.':
 		return dotfile
-	case !r.includes(p, name, escaped):
+	case !r.includes(name, url):
 		return notIncluded
 	case refusedName(name):
 		return nameRefused
@@ -388,26 +392,24 @@ func (r *rules) file(p *place, name, escaped string) reason {
 		return hidden
 	}
 	why := special(name)
-	if why != listed && r.exact != nil && r.exact.Match(p.url+escaped) {
+	if why != listed && r.exact != nil && r.exact.Match(url) {
 		return listed
 	}
 	return why
 }
 
-// excludes reports whether Exclude leaves out the file of that escaped name in
-// p: an index file, or one that is listed without ".html".
-func (r *rules) excludes(p *place, escaped string, isIndex, isClean bool) bool {
-	if !p.excluding {
-		return false
-	}
-	path := p.url + escaped
+// excludes reports whether Exclude leaves out the file of that URL path in p: an
+// index file, or one that is listed without ".html".
+func (r *rules) excludes(p *place, url string, isIndex, isClean bool) bool {
 	switch {
-	case r.exclude.Match(path):
+	case !p.excluding:
+		return false
+	case r.exclude.Match(url):
 		return true
 	case isIndex:
 		return r.exclude.Match(p.url)
 	case isClean:
-		return r.exclude.Match(strings.TrimSuffix(path, ".html"))
+		return r.exclude.Match(strings.TrimSuffix(url, ".html"))
 	}
 	return false
 }

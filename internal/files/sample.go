@@ -53,7 +53,7 @@ func Sample(ctx context.Context, o Options, n int) ([]SampleFile, error) {
 			return nil, s.rootError(f.err)
 		}
 		if ok {
-			f.l.sort()
+			r.sorter.sort(f.l)
 			if file, ok := r.sample(); ok {
 				found = append(found, file)
 			}

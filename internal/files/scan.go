@@ -78,9 +78,12 @@ type scan struct {
 	own   *reader // the emitter's
 	total tally
 	paths pathWriter
-	files map[fileID]struct{} // yielded, of those reached through links
-	times map[fileID]uint8    // folders entered through links
-	blind int                 // those of them whose identity is not known
+	times map[fileID]uint8 // folders entered through links
+	blind int              // those of them whose identity is not known
+
+	// Files yielded, of those reached through links. There may be millions.
+	inodes    map[inode]struct{}
+	realPaths map[string]struct{}
 
 	group   sync.WaitGroup
 	stopped atomic.Bool
@@ -116,7 +119,8 @@ func newScan(ctx context.Context, o Options) (*scan, error) {
 		s.tree, s.rootPath = newOSTree(), filepath.ToSlash(filepath.Clean(o.Root))
 	}
 	s.work.L, s.ready.L = &s.mu, &s.mu
-	s.files, s.times = make(map[fileID]struct{}), make(map[fileID]uint8)
+	s.times = make(map[fileID]uint8)
+	s.inodes, s.realPaths = make(map[inode]struct{}), make(map[string]struct{})
 	return s, nil
 }
 
@@ -149,6 +153,10 @@ func (s *scan) run(yield func(page.Page) error) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
+	for range s.others {
+		r := newReader(s, s.tree.handle())
+		s.group.Go(func() { s.readAhead(r) })
+	}
 	root := &folder{place: s.rules.root()}
 	s.own.read(root)
 	if root.err != nil {
@@ -158,12 +166,11 @@ func (s *scan) run(yield func(page.Page) error) error {
 		s.total.leftOut[hidden]++
 		return nil
 	}
+	s.mu.Lock()
 	root.done = true
 	s.enqueue(root, nil)
-	for range s.others {
-		r := newReader(s, s.tree.handle())
-		s.group.Go(func() { s.readAhead(r) })
-	}
+	s.work.Broadcast()
+	s.mu.Unlock()
 	return s.emit(root, yield)
 }
 
@@ -212,13 +219,9 @@ func (s *scan) emit(root *folder, yield func(page.Page) error) error {
 					return err
 				}
 			}
-			if e.id != 0 {
-				id := l.ids[e.id-1]
-				if _, ok := s.files[id]; ok {
-					s.total.leftOut[duplicate]++
-					continue
-				}
-				s.files[id] = struct{}{}
+			if e.id != 0 && s.yielded(l.ids[e.id-1]) {
+				s.total.leftOut[duplicate]++
+				continue
 			}
 			s.total.pages++
 			if err := yield(page.Page{Path: s.paths.join(c.f.place.url, l.keyOf(e)), LastMod: e.time}); err != nil {
@@ -233,6 +236,21 @@ func (s *scan) emit(root *folder, yield func(page.Page) error) error {
 		stack = stack[:len(stack)-1]
 	}
 	return s.ctx.Err()
+}
+
+// inode is a fileID without a path.
+type inode struct{ dev, ino uint64 }
+
+// yielded reports whether it was called for that file before.
+func (s *scan) yielded(id fileID) bool {
+	if id.path != "" {
+		n := len(s.realPaths)
+		s.realPaths[id.path] = struct{}{}
+		return len(s.realPaths) == n
+	}
+	n := len(s.inodes)
+	s.inodes[inode{id.dev, id.ino}] = struct{}{}
+	return len(s.inodes) == n
 }
 
 // reach waits for the sub-folder at c, and reads it or others while it waits.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -61,6 +62,8 @@ func (t fsTree) real(name string) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		// os.DirFS passes on what Windows writes.
+		target = filepath.ToSlash(target)
 		if strings.HasPrefix(target, "/") {
 			return "", fs.ErrInvalid
 		}
@@ -162,7 +165,7 @@ func (h *fsHandle) readable(name string, in *info) bool {
 	if err != nil {
 		return false
 	}
-	f.Close()
+	_ = f.Close()
 	return true
 }
 

@@ -211,7 +211,7 @@ func (h *linuxHandle) real(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	if real, ok := h.fdPath(fd); ok {
 		return real, nil
 	}
@@ -236,7 +236,7 @@ func (h *linuxHandle) share(of handle) { h.fd, h.shared = of.(*linuxHandle).fd, 
 
 func (h *linuxHandle) close() {
 	if h.fd >= 0 && !h.shared {
-		unix.Close(h.fd)
+		_ = unix.Close(h.fd)
 	}
 	h.fd = -1
 }
