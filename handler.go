@@ -87,10 +87,10 @@ func (h *Handler) matchOriginal(original string) (wanted, string, bool) {
 	if !h.app.isStarted() {
 		return wanted{}, "", false
 	}
-	for _, folder := range h.seats.folders() {
-		if rest, found := strings.CutPrefix(original, page.Unescape(folder)); found && folder != "" && rest != robotsPath {
+	for _, seat := range h.seats {
+		if rest, found := strings.CutPrefix(original, page.Unescape(seat.folder)); found && seat.folder != "" && rest != robotsPath {
 			if w, ok := h.match(rest); ok {
-				return w, folder, true
+				return w, seat.folder, true
 			}
 		}
 	}

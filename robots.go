@@ -136,6 +136,18 @@ func (rw *robotsWriter) pass() {
 	rw.body = bytes.Buffer{}
 }
 
+// passOn is pass for a whole 200, which must meet the conditions and the range that
+// the client asked for and the next handler did not see.
+func (rw *robotsWriter) passOn(r *http.Request) {
+	if !hasCondition(r.Header) {
+		rw.pass()
+		return
+	}
+	modified, _ := http.ParseTime(rw.Header().Get("Last-Modified"))
+	rw.Header().Del("Content-Length") // set where it holds
+	http.ServeContent(rw.w, r, "", modified, bytes.NewReader(rw.body.Bytes()))
+}
+
 // finish writes the robots.txt that names the sitemap.
 func (rw *robotsWriter) finish(r *http.Request, sitemap string) {
 	header := rw.Header()
@@ -144,12 +156,12 @@ func (rw *robotsWriter) finish(r *http.Request, sitemap string) {
 	case isGone(rw.status), len(body) == 0, robotstxt.IsHTML(contentType, body):
 		body, contentType = robotstxt.New(sitemap), "text/plain; charset=utf-8"
 	case contentType != "" && !robotstxt.IsText(contentType):
-		rw.pass()
+		rw.passOn(r)
 		return
 	default:
 		merged, ok := robotstxt.Merge(body, sitemap)
 		if !ok || bytes.Equal(merged, body) {
-			rw.pass()
+			rw.passOn(r)
 			return
 		}
 		body = merged
