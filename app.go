@@ -33,7 +33,10 @@ const (
 	longestScheduled = time.Hour
 )
 
-var errTooManySites = errors.New("too many sites that no matcher names")
+var (
+	errTooManySites = errors.New("too many sites that no matcher names")
+	errNoHost       = errors.New("not a host name")
+)
 
 // App owns the sites of all sitemap handlers, the schedule of their refreshes and
 // what these may use. It has no settings; handlers load it.
@@ -52,7 +55,8 @@ type App struct {
 	handlers     []*Handler
 	sites        map[siteID]*site
 	visitorSites int
-	fullUntil    time.Time
+	advised      map[advice]bool
+	full         fullness
 
 	started chan struct{}
 	wake    chan struct{}
@@ -80,7 +84,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	}
 	a.store = pooled.(*store)
 	a.generation = a.store.join()
-	a.sites = make(map[siteID]*site)
+	a.sites, a.advised = make(map[siteID]*site), make(map[advice]bool)
 	a.askers = make(map[*caddyhttp.Server]*asker)
 	a.started, a.wake = make(chan struct{}), make(chan struct{}, 1)
 	a.running, a.cancel = context.WithCancel(context.Background())
@@ -117,9 +121,12 @@ func (a *App) Start() error {
 	for _, h := range a.handlers {
 		h.listener = listenerOf(h.server, a.httpPort, a.httpsPort)
 	}
+	// Requests wait for this, and so find these sites made.
+	named := a.namedSites()
+	visited := a.visitedSites(named)
 	close(a.started)
 	a.group.Go(func() {
-		a.lookUp(a.running)
+		a.lookUp(a.running, named, visited)
 		a.store.settle(a.generation)
 	})
 	a.group.Go(func() { a.run(a.running) })
@@ -167,15 +174,9 @@ func (a *App) rouse() {
 	}
 }
 
-// lookUp makes the sites that matchers and base URLs name, and those that visitors
-// named to the configuration before this one, and settles which of them stand for
-// others. None is refreshed before that is known.
-func (a *App) lookUp(ctx context.Context) {
-	var named []*site
-	for _, h := range a.handlers {
-		named = append(named, a.namedSites(h, maxNamedHosts-len(named))...)
-	}
-	visited := a.visitedSites()
+// lookUp looks at the sites that there are at the start, and settles which of them
+// stand for others. None is refreshed before that is known.
+func (a *App) lookUp(ctx context.Context, named, visited []*site) {
 	slots := make(chan struct{}, lookupsAtATime)
 	var group sync.WaitGroup
 	for _, s := range slices.Concat(named, visited) {
@@ -191,19 +192,24 @@ func (a *App) lookUp(ctx context.Context) {
 		return
 	}
 	a.unite(ctx, named)
+	a.forgetUnreached(visited)
 	for _, s := range slices.Concat(named, visited) {
 		s.due.Store(a.now().UnixNano())
+		s.busy.Store(false)
 	}
 	a.rouse()
 }
 
-// visitedSites makes anew the sites that visitors named to the configuration
-// before this one, so that they are served on.
-func (a *App) visitedSites() []*site {
+// visitedSites makes anew the sites that requests made in the configuration before
+// this one, so that they are served on.
+func (a *App) visitedSites(named []*site) []*site {
 	var visited []*site
 	for _, h := range a.handlers {
-		for _, at := range a.store.remembered(h.settings.digest) {
-			if s, err := a.site(h, siteID{h, at}, at.folder, heldBack); err == nil {
+		for _, at := range a.store.remembered(h.identity()) {
+			if !h.seats.leadTo(at.host, at.folder) {
+				continue
+			}
+			if s, err := a.site(h, siteID{h, at}, at.folder, heldBack); err == nil && !slices.Contains(named, s) {
 				visited = append(visited, s)
 			}
 		}
@@ -211,9 +217,37 @@ func (a *App) visitedSites() []*site {
 	return visited
 }
 
-// namedSites makes up to most sites of a handler whose hosts are known without a
+// forgetUnreached drops those of the visited sites that another handler, with the
+// same settings, had.
+func (a *App) forgetUnreached(visited []*site) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range visited {
+		if s.looked && !s.sight.reached && s.visitors {
+			a.forget(s)
+		}
+	}
+}
+
+// forget drops a visitors' site, which the caller has made busy. Under mu.
+func (a *App) forget(s *site) {
+	delete(a.sites, s.id)
+	a.visitorSites--
+	s.drop()
+}
+
+// namedSites makes the sites that matchers and base URLs name, up to maxNamedHosts.
+func (a *App) namedSites() []*site {
+	var named []*site
+	for _, h := range a.handlers {
+		named = append(named, a.namedSitesOf(h, maxNamedHosts-len(named))...)
+	}
+	return named
+}
+
+// namedSitesOf makes up to most sites of a handler whose hosts are known without a
 // request.
-func (a *App) namedSites(h *Handler, most int) []*site {
+func (a *App) namedSitesOf(h *Handler, most int) []*site {
 	var named []*site
 	for _, folder := range h.seats.folders() {
 		if h.settings.base != "" {
@@ -265,10 +299,12 @@ func (a *App) site(h *Handler, id siteID, folder string, heldBack bool) (*site, 
 	}
 	s = newSite(a, h, id, folder, visitors)
 	a.sites[id] = s
-	if !heldBack {
-		s.due.Store(a.now().UnixNano())
-		a.rouse()
+	if heldBack {
+		s.busy.Store(true)
+		return s, nil
 	}
+	s.due.Store(a.now().UnixNano())
+	a.rouse()
 	return s, nil
 }
 
@@ -276,33 +312,69 @@ func (a *App) site(h *Handler, id siteID, folder string, heldBack bool) (*site, 
 // that was not used for longest, if none may be added.
 func (a *App) makeRoom() error {
 	now := a.now()
-	if now.Before(a.fullUntil) {
+	if a.full.holds(now) {
+		a.full.refused++
 		return errTooManySites
 	}
+	bytes := a.visitorBytes()
+	if a.visitorSites < maxVisitorSites && bytes < maxVisitorBytes {
+		return nil
+	}
+	oldest := a.unusedLongest(now)
+	if oldest == nil || now.Unix()-oldest.lastUse(now) < int64(usedLately/time.Second) || !oldest.busy.CompareAndSwap(false, true) {
+		a.full.since = now
+		a.full.refused++
+		a.sayFull(now, bytes)
+		return errTooManySites
+	}
+	a.forget(oldest)
+	return nil
+}
+
+// fullness notes that no further site of a visitor's word may be made.
+type fullness struct {
+	since   time.Time // found out by counting
+	said    time.Time
+	refused int // since it was said
+}
+
+// holds reports whether it need not be found out again.
+func (f *fullness) holds(now time.Time) bool {
+	d := now.Sub(f.since)
+	return 0 <= d && d < time.Second
+}
+
+// sayFull logs what was refused, once a minute at most. Under mu.
+func (a *App) sayFull(now time.Time, bytes int64) {
+	if d := now.Sub(a.full.said); 0 <= d && d < time.Minute {
+		return
+	}
+	a.logger.Warn("too many sites are known by their visitors' Host headers alone; name hosts in the configuration, or set base_url",
+		zap.Int("sites", a.visitorSites), zap.Int64("bytes", bytes), zap.Int("refused", a.full.refused))
+	a.full.said, a.full.refused = now, 0
+}
+
+// visitorBytes is what the snapshots of visitors' sites take. Under mu.
+func (a *App) visitorBytes() int64 {
 	var bytes int64
+	for _, s := range a.sites {
+		if s.visitors {
+			bytes += s.bytes()
+		}
+	}
+	return bytes
+}
+
+// unusedLongest is the visitors' site that was not used for longest, of those that
+// are not being refreshed. Under mu.
+func (a *App) unusedLongest(now time.Time) *site {
 	var oldest *site
 	for _, s := range a.sites {
-		if !s.visitors {
-			continue
-		}
-		bytes += s.bytes()
-		if oldest == nil || s.used.Load() < oldest.used.Load() {
+		if s.visitors && !s.busy.Load() && (oldest == nil || s.lastUse(now) < oldest.lastUse(now)) {
 			oldest = s
 		}
 	}
-	if a.visitorSites == 0 || a.visitorSites < maxVisitorSites && bytes < maxVisitorBytes {
-		return nil
-	}
-	if now.Unix()-oldest.used.Load() < int64(usedLately/time.Second) {
-		a.fullUntil = now.Add(time.Second)
-		a.logger.Warn("too many sites are known by their visitors' Host headers alone; name hosts in the configuration, or set base_url",
-			zap.Int("sites", a.visitorSites), zap.Int64("bytes", bytes))
-		return errTooManySites
-	}
-	delete(a.sites, oldest.id)
-	a.visitorSites--
-	oldest.drop()
-	return nil
+	return oldest
 }
 
 // dispatch starts the refreshes that are due and have a slot, and returns how long
@@ -338,10 +410,12 @@ func (a *App) dispatch(ctx context.Context) time.Duration {
 func (a *App) due(now time.Time, wait *time.Duration) []*site {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
+	// Of those that were let in while they were small.
+	full := a.visitorBytes() >= maxVisitorBytes
 	var due []*site
 	for _, s := range a.sites {
-		at := s.dueAt()
-		if at.IsZero() || s.busy.Load() {
+		at := s.dueAt(now)
+		if at.IsZero() || s.busy.Load() || full && s.visitors && s.isFirst() {
 			continue
 		}
 		if d := at.Sub(now); d > 0 {
@@ -357,7 +431,7 @@ func (a *App) due(now time.Time, wait *time.Duration) []*site {
 			}
 			return -1
 		}
-		return x.dueAt().Compare(y.dueAt())
+		return x.dueAt(now).Compare(y.dueAt(now))
 	})
 	return due
 }
@@ -373,8 +447,28 @@ func (a *App) isStarted() bool {
 	}
 }
 
-// siteOf returns the site that a request to a handler is for. The error is ready to
-// be returned to Caddy.
+// awaitStart waits until Start has found where the handlers sit. It may not come to
+// that where another app fails to start.
+func (a *App) awaitStart(ctx context.Context) error {
+	if a.isStarted() {
+		return nil
+	}
+	timer := time.NewTimer(firstWait)
+	defer timer.Stop()
+	select {
+	case <-a.started:
+		return nil
+	case <-timer.C:
+		return errNotReady
+	case <-a.running.Done():
+		return errNotReady
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// siteOf returns the site that a request to a handler is for. The error is errNoHost
+// or errTooManySites.
 func (a *App) siteOf(h *Handler, r *http.Request, folder string) (*site, error) {
 	if h.settings.base != "" {
 		return a.site(h, siteID{handler: h}, folder, atOnce)
@@ -390,20 +484,16 @@ func (a *App) siteOf(h *Handler, r *http.Request, folder string) (*site, error) 
 	}
 	var ok bool
 	if id.host, ok = cleanHost(host); !ok {
-		return nil, caddyhttp.Error(http.StatusBadRequest, fmt.Errorf("'%.100s' is no host name", host))
+		return nil, fmt.Errorf("'%.100s': %w", host, errNoHost)
 	}
-	s, err := a.site(h, id, folder, atOnce)
-	if err != nil {
-		return nil, caddyhttp.Error(http.StatusServiceUnavailable, err)
-	}
-	return s, nil
+	return a.site(h, id, folder, atOnce)
 }
 
 // keyOf is the hash of all that shapes a site's snapshot.
 func keyOf(parts ...any) string {
 	sum := sha256.New()
 	for _, part := range parts {
-		fmt.Fprintf(sum, "%q\n", part)
+		_, _ = fmt.Fprintf(sum, "%q\n", part)
 	}
 	return string(sum.Sum(nil))
 }

@@ -100,9 +100,7 @@ func (a *asker) ask(ctx context.Context, q question) (ans *Answer, err error) {
 }
 
 func (q question) request(ctx context.Context) (*http.Request, error) {
-	if q.probe != nil {
-		ctx = context.WithValue(ctx, probeCtxKey{}, q.probe)
-	}
+	ctx = context.WithValue(ctx, probeCtxKey{}, q.probe)
 	target, err := url.Parse(q.base + q.path)
 	if err != nil {
 		return nil, err
@@ -199,6 +197,7 @@ func findAnswer(w http.ResponseWriter) (*Answer, bool) {
 	}
 }
 
+// probeCtxKey marks an ask; its value is a *probe, nil in those that want none.
 type probeCtxKey struct{}
 
 // probe is carried by an ask to the handler, which notes what it sees there.
@@ -207,8 +206,9 @@ type probe struct {
 	folder  string // that the handler answers for there
 	robots  bool   // only whether it sees robots.txt
 
-	reached bool
-	root    string // {http.vars.root}, when reached or else after the next handlers
-	fs      string
-	servers []fileServer // the file servers that follow, placeholders replaced
+	reached  bool
+	shadowed bool   // another handler serves the path first
+	root     string // {http.vars.root}, when reached or else after the next handlers
+	fs       string
+	servers  []fileServer // the file servers that follow, placeholders replaced
 }

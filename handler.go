@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -42,13 +43,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !ok {
 		return next.ServeHTTP(w, r)
 	}
-	if p, ok := r.Context().Value(probeCtxKey{}).(*probe); ok && p.handler == h && p.robots == wanted.robots {
-		return h.note(p, w, r, next)
+	if p, asked := r.Context().Value(probeCtxKey{}).(*probe); asked {
+		return h.note(p, w, r, next, wanted)
 	}
-	select {
-	case <-h.app.started:
-	case <-r.Context().Done():
-		return r.Context().Err()
+	if err := h.app.awaitStart(r.Context()); err != nil {
+		return unavailable(w, err)
 	}
 	if wanted.robots {
 		return h.serveRobots(w, r, next, folder)
@@ -105,25 +104,37 @@ func stripped(original, path string) string {
 	return ""
 }
 
-// note leaves in a probe what the handler sees: the root and what serves it.
-func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+// note leaves in a probe what the handler sees: the root and what serves it. An ask
+// that is not for this handler sees the site as it is without it.
+func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, wanted wanted) error {
+	if p == nil || p.robots != wanted.robots {
+		return next.ServeHTTP(w, r)
+	}
+	if p.handler != h {
+		p.shadowed = !p.robots
+		return next.ServeHTTP(w, r)
+	}
 	p.reached = true
 	if p.robots {
 		return nil
 	}
-	var err error
-	p.root = h.rootVar(r)
-	if p.root == "" && h.wantsRoot {
+	// What follows may panic, as abort does.
+	defer h.noteRoot(p, r)
+	if h.rootVar(r) == "" && h.wantsRoot {
 		// A root inside of handle { } is set behind this handler.
-		err = next.ServeHTTP(w, r)
-		p.root = h.rootVar(r)
+		return next.ServeHTTP(w, r)
 	}
+	return nil
+}
+
+// noteRoot leaves in a probe the root as it is now, and the file servers that follow.
+func (h *Handler) noteRoot(p *probe, r *http.Request) {
+	p.root = h.rootVar(r)
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	p.fs, _ = caddyhttp.GetVar(r.Context(), "fs").(string)
 	for _, fsrv := range h.seats.fileServers(p.folder) {
 		p.servers = append(p.servers, describe(fsrv, repl))
 	}
-	return err
 }
 
 func (h *Handler) rootVar(r *http.Request) string {
@@ -154,16 +165,16 @@ func fileSystem(ctx caddy.Context, name string) (fs.FS, error) {
 func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, want wanted, folder string) error {
 	s, err := h.app.siteOf(h, r, folder)
 	if err != nil {
-		return err
+		return unavailable(w, err)
 	}
+	// Once there is a snapshot, or will be none, it is known what stands for the site.
+	snapshot, err := s.snapshot(r.Context())
 	if main := s.stands(); main != nil {
 		http.Redirect(w, r, main.base+main.docPath(want.suffix, extensions[want.form]), http.StatusPermanentRedirect)
 		return nil
 	}
-	snapshot, err := s.snapshot(r.Context())
 	if err != nil {
-		w.Header().Set("Retry-After", retryAfter)
-		return err
+		return unavailable(w, err)
 	}
 	if snapshot == nil {
 		return next.ServeHTTP(w, r)
@@ -183,48 +194,70 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 	return nil
 }
 
+// unavailable is the error for Caddy of a site that cannot be served now, or whose
+// host is none.
+func unavailable(w http.ResponseWriter, err error) error {
+	if errors.Is(err, errNoHost) {
+		return caddyhttp.Error(http.StatusBadRequest, err)
+	}
+	w.Header().Set("Retry-After", retryAfter)
+	return caddyhttp.Error(http.StatusServiceUnavailable, err)
+}
+
 // serve writes a document in the form, and in the encoding that the client takes.
 func (s *site) serve(w http.ResponseWriter, r *http.Request, d *document, f form) {
 	header := w.Header()
 	if _, given := header["Cache-Control"]; !given {
-		header["Cache-Control"] = []string{s.cacheControl()}
+		set(header, "Cache-Control", s.cacheControl())
 	}
-	header["X-Robots-Tag"] = noindex
-	header["Last-Modified"] = d.headers.lastModified
+	set(header, "X-Robots-Tag", "noindex", "Last-Modified", d.headers.lastModified)
 	switch f {
 	case formGzip:
-		header["Content-Type"], header["Etag"] = gzipType, d.headers.etagFile
+		set(header, "Content-Type", contentGzip, "Etag", d.headers.etagFile)
 		serveGzip(w, r, d)
 		return
 	case formText:
-		header["Content-Type"], header["Etag"] = textType, d.headers.etagText
+		set(header, "Content-Type", contentText, "Etag", d.headers.etagText)
 		serveStream(w, r, d, d.textSize, openText)
 		return
 	}
-	header["Content-Type"] = xmlType
 	header["Vary"] = append(header["Vary"], "Accept-Encoding")
 	if acceptsGzip(r.Header) {
-		header["Content-Encoding"], header["Etag"] = gzipEncoding, d.headers.etagGzip
+		set(header, "Content-Type", contentXML, "Content-Encoding", "gzip", "Etag", d.headers.etagGzip)
 		serveGzip(w, r, d)
 		return
 	}
-	header["Etag"] = d.headers.etag
+	set(header, "Content-Type", contentXML, "Etag", d.headers.etag)
 	serveStream(w, r, d, d.size, openXML)
+}
+
+// set sets headers, given as names in canonical form and values, with one allocation.
+// The values are the response's own, since handlers around may change them in place.
+func set(header http.Header, pairs ...string) {
+	values := make([]string, len(pairs)/2)
+	for i := range values {
+		values[i] = pairs[2*i+1]
+		header[pairs[2*i]] = values[i : i+1 : i+1]
+	}
 }
 
 // cacheControl lets a copy be used until the next refresh, an hour at most.
 func (s *site) cacheControl() string {
 	left := time.Duration(s.due.Load() - s.app.now().UnixNano())
-	return "max-age=" + strconv.Itoa(int(min(max(left, 0), longestAge)/time.Second))
+	seconds := int(min(max(left, 0), longestAge) / time.Second)
+	if last := s.maxAge.Load(); last != nil && last.seconds == seconds {
+		return last.header
+	}
+	header := "max-age=" + strconv.Itoa(seconds)
+	s.maxAge.Store(&maxAge{seconds, header})
+	return header
 }
 
-var (
-	noindex      = []string{"noindex"}
-	xmlType      = []string{contentXML}
-	gzipType     = []string{contentGzip}
-	textType     = []string{contentText}
-	gzipEncoding = []string{"gzip"}
-)
+// maxAge spares writing the same header for every request of a second.
+type maxAge struct {
+	seconds int
+	header  string
+}
 
 // acceptsGzip reads Accept-Encoding as RFC 9110, section 12.5.3, has it.
 func acceptsGzip(header http.Header) bool {

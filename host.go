@@ -17,8 +17,12 @@ import (
 func cleanHost(host string) (string, bool) {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
+	} else if inner, ok := strings.CutPrefix(host, "["); ok {
+		if host, ok = strings.CutSuffix(inner, "]"); !ok {
+			return "", false
+		}
 	}
-	host = strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
+	host = strings.ToLower(host)
 	if addr, err := netip.ParseAddr(host); err == nil {
 		if addr.Zone() != "" {
 			return "", false
@@ -123,6 +127,9 @@ func isPublicName(host string) bool {
 
 // forwarded is what a trusted proxy in front says of the request it got.
 func forwarded(r *http.Request) (scheme, host string) {
+	if r.Header["X-Forwarded-Proto"] == nil && r.Header["X-Forwarded-Host"] == nil {
+		return "", ""
+	}
 	if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); !trusted {
 		return "", ""
 	}

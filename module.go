@@ -343,6 +343,12 @@ func checkBaseURL(raw string) (base, folder string, err error) {
 	return origin(u.Scheme, host, u.Port()), strings.TrimRight(folder, "/"), nil
 }
 
+// identity is what tells the handler from others in the configuration after this
+// one.
+func (h *Handler) identity() string {
+	return keyOf(h.settings.digest, h.server.Listen)
+}
+
 // Validate reports settings that contradict each other.
 func (h *Handler) Validate() error {
 	s := h.settings

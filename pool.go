@@ -22,7 +22,20 @@ type held struct {
 	mu      sync.Mutex // held by whoever refreshes; guards what follows
 	begun   time.Time  // the last refresh that ended; zero: none
 	took    time.Duration
-	doubted doubt
+	doubted doubt // of the last refresh; "": none
+	without []int // the sources that could not be read for the snapshot
+}
+
+// inherit serves a site's snapshot on while there is none of its pages as they lie
+// now.
+func (h *held) inherit(previous *Snapshot) {
+	if previous == nil || !h.mu.TryLock() {
+		return
+	}
+	defer h.mu.Unlock()
+	if h.begun.IsZero() {
+		h.snapshot.CompareAndSwap(nil, previous)
+	}
 }
 
 // store maps what shapes a snapshot to the snapshot.
@@ -36,8 +49,8 @@ type storeEntry struct {
 	held *held
 	uses map[*generation]int
 
-	visited address // with digest, where only visitors named the site
-	digest  string
+	visited address // of a site that a request made, with the identity of its handler
+	handler string
 }
 
 // generation is one configuration's share of the store.
@@ -73,22 +86,22 @@ func (s *store) acquire(g *generation, key string) *held {
 	return e.held
 }
 
-// remember notes which site of a visitor's word a key is for.
-func (s *store) remember(key string, digest []byte, at address) {
+// remember notes which site of a handler a key is for.
+func (s *store) remember(key, handler string, at address) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[key]; e != nil {
-		e.visited, e.digest = at, string(digest)
+		e.visited, e.handler = at, handler
 	}
 }
 
-// remembered are the sites of visitors' word that handlers with these settings had.
-func (s *store) remembered(digest []byte) []address {
+// remembered are the sites that requests made of a handler of this identity.
+func (s *store) remembered(handler string) []address {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []address
 	for _, e := range s.entries {
-		if e.digest == string(digest) {
+		if e.handler == handler {
 			all = append(all, e.visited)
 		}
 	}

@@ -46,10 +46,12 @@ func (h *Handler) sitemapURL(r *http.Request) string {
 	if err != nil {
 		return ""
 	}
+	snapshot, err := s.snapshot(r.Context())
 	if main := s.stands(); main != nil {
 		s = main
+		snapshot, err = s.snapshot(r.Context())
 	}
-	if snapshot, err := s.snapshot(r.Context()); err != nil || snapshot == nil {
+	if err != nil || snapshot == nil {
 		return ""
 	}
 	return s.url()

@@ -35,14 +35,14 @@ type outcome struct {
 	snapshot *Snapshot // nil: no pages
 	pages    int
 	leftOut  map[string]int
-	failed   []error // sources that could not be read
+	failed   []gather.InputError // sources that could not be read
+	broken   error               // why the refresh did not come to its end
 }
 
 // refresh runs from the sources to a new snapshot and schedules the next run. What
 // another configuration or handler refreshed lately is served on as it is.
 func (s *site) refresh(ctx context.Context) {
 	now := s.app.now()
-	s.begun.Store(now.Unix())
 	if !s.looked {
 		if err := s.look(ctx); err != nil {
 			s.failed(ctx, now, err)
@@ -56,20 +56,19 @@ func (s *site) refresh(ctx context.Context) {
 		s.due.Store(now.Add(retryContended).UnixNano())
 		return
 	}
+	defer s.advise(ctx)
 	defer held.mu.Unlock()
-	if next := held.begun.Add(s.interval(held.took)); !held.begun.IsZero() && next.After(now) {
-		s.due.Store(next.UnixNano())
+	s.begun.Store(now.Unix())
+	if age := now.Sub(held.begun); !held.begun.IsZero() && age >= 0 && age < s.interval(held.took) {
+		s.due.Store(now.Add(s.interval(held.took) - age).UnixNano())
 		s.markReady()
 		return
 	}
-	result, err := s.run(ctx, held.snapshot.Load(), now)
+	result := s.run(ctx, held.snapshot.Load(), now)
 	if ctx.Err() != nil {
 		return
 	}
-	if err != nil {
-		result.failed = append(result.failed, err)
-	}
-	held.begun, held.took = now, s.app.now().Sub(now)
+	held.begun, held.took = now, max(s.app.now().Sub(now), 0)
 	s.publish(held, result)
 	s.due.Store(now.Add(s.interval(held.took)).UnixNano())
 	s.markReady()
@@ -80,6 +79,7 @@ func (s *site) failed(ctx context.Context, now time.Time, err error) {
 	if ctx.Err() != nil {
 		return
 	}
+	s.begun.Store(now.Unix())
 	s.say(zapcore.WarnLevel, "look", "looking at the site failed; the last good sitemap stays", zap.Error(err))
 	s.due.Store(now.Add(s.interval(0)).UnixNano())
 	s.markReady()
@@ -96,33 +96,32 @@ func (s *site) interval(took time.Duration) time.Duration {
 
 // run gathers, judges, cuts and writes. The first run of a site may use every
 // core, later ones one.
-func (s *site) run(ctx context.Context, previous *Snapshot, now time.Time) (result outcome, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic while gathering pages: %v", v)
-			s.logger.Error("a source of pages panicked", zap.Any("panic", v), zap.Stack("stack"))
-		}
-	}()
+func (s *site) run(ctx context.Context, previous *Snapshot, now time.Time) (result outcome) {
 	r := &Refresh{
 		BaseURL: s.base, Folder: s.at, Now: now, Workers: 1, Logger: s.logger,
 		Root: s.sight.root, Hide: s.sight.hide, Index: s.sight.index,
 		site: s, leftOut: make(map[string]int),
 	}
+	result.leftOut = r.leftOut
+	defer func() {
+		if v := recover(); v != nil {
+			result.broken = r.panicked("refresh", v)
+		}
+	}()
 	if s.isFirst() {
 		r.Workers = cap(s.app.first)
 	}
 	if !s.mayList() {
-		return outcome{leftOut: r.leftOut}, nil
+		return result
 	}
 	if s.sight.root != "" {
-		fsys, err := s.handler.fileSystem(s.sight.fs)
-		if err != nil {
-			return outcome{leftOut: r.leftOut}, err
+		if r.FS, result.broken = s.handler.fileSystem(s.sight.fs); result.broken != nil {
+			return result
 		}
-		r.FS = fsys
 	}
 	set := s.handler.settings
 	w := newWriter(s.base, s.docPath("", ""), set.schema, previous, now, r.Workers)
+	defer w.group.Wait()
 	only := false
 	cutter := shard.NewCutter(shard.Options{
 		MaxPages: set.shardURLs,
@@ -144,21 +143,19 @@ func (s *site) run(ctx context.Context, previous *Snapshot, now time.Time) (resu
 		err = cutter.Close()
 	}
 	snapshot, werr := w.finish(only)
-	result.leftOut = r.leftOut
-	for _, f := range failed {
-		result.failed = append(result.failed, f)
-	}
-	if err := errors.Join(err, werr); err != nil {
-		return result, err
+	result.failed, result.broken = failed, errors.Join(err, werr)
+	if result.broken != nil {
+		return result
 	}
 	if n := r.leftOut[overMaxURLs] + r.leftOut[indexFull]; n > 0 {
 		r.Say("bounds", "not all pages fit into the sitemap", zap.Int("left_out", n), zap.Int("max_urls", set.maxURLs), zap.Int("shard_urls", set.shardURLs))
 	}
+	s.unsay(r.said)
 	result.snapshot = snapshot
 	if snapshot != nil {
 		result.pages = snapshot.pages
 	}
-	return result, nil
+	return result
 }
 
 // mayList reports whether the site lists anything, and says so where it does not.
@@ -166,6 +163,9 @@ func (s *site) mayList() bool {
 	switch seen := s.sight; {
 	case seen.private != 0:
 		s.say(zapcore.InfoLevel, "access", "the site refuses strangers, so nothing is listed", zap.Int("status", seen.private))
+		return false
+	case seen.shadowed:
+		s.say(zapcore.WarnLevel, "access", "another sitemap handler before this one has the same path, so nothing is listed here", zap.String("path", s.askPath()))
 		return false
 	case !seen.reached:
 		s.say(zapcore.WarnLevel, "access", "requests for the sitemap do not reach its handler, so nothing is listed", zap.String("path", s.askPath()), zap.Int("status", seen.status))
@@ -189,11 +189,23 @@ func (s *site) inputs(r *Refresh) []gather.Input {
 		}
 		inputs = append(inputs, gather.Input{
 			Name:   s.handler.sourceNames[i],
-			Pages:  pages,
+			Pages:  r.guarded(s.handler.sourceNames[i], pages),
 			Sorted: sorted != nil && sorted.Sorted(),
 		})
 	}
 	return inputs
+}
+
+// guarded makes of a source's panic its error.
+func (r *Refresh) guarded(name string, pages gather.Stream) gather.Stream {
+	return func(ctx context.Context, yield func(page.Page) error) (err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				err = r.panicked(name, v)
+			}
+		}()
+		return pages(ctx, yield)
+	}
 }
 
 // checked leaves out what a guest module's source yields that is no path.
@@ -272,32 +284,44 @@ func (r *Refresh) LeaveOut(reason string, n int) {
 // doubt is why a refresh was not believed.
 type doubt string
 
-const (
-	doubtFailed doubt = "a source could not be read"
-	doubtFewer  doubt = "less than half of the pages are left"
-)
+const doubtFewer = "less than half of the pages are left"
+
+// doubts is the reason not to believe what a refresh says that has come to its end;
+// "": there is none. A source that the previous snapshot had to do without is none.
+func (h *held) doubts(previous *Snapshot, result outcome) doubt {
+	if previous == nil {
+		return ""
+	}
+	var reasons []string
+	for _, f := range result.failed {
+		if !slices.Contains(h.without, f.Input) {
+			reasons = append(reasons, fmt.Sprintf("source %d (%s) could not be read", f.Input+1, f.Name))
+		}
+	}
+	if result.pages < (previous.pages+1)/2 {
+		reasons = append(reasons, doubtFewer)
+	}
+	return doubt(strings.Join(reasons, "; "))
+}
 
 // publish makes a snapshot the one that is served, unless there is reason to doubt
 // it: then the next refresh must say the same first.
 func (s *site) publish(held *held, result outcome) {
-	previous := held.snapshot.Load()
-	var reason doubt
-	switch {
-	case previous == nil:
-	case len(result.failed) > 0:
-		reason = doubtFailed
-	case result.pages < (previous.pages+1)/2:
-		reason = doubtFewer
+	s.sayFailed(result)
+	if result.broken != nil {
+		return // it does not say what pages there are
 	}
-	s.sayFailed(result.failed)
+	previous := held.snapshot.Load()
+	reason := held.doubts(previous, result)
 	if reason != "" && reason != held.doubted {
 		held.doubted = reason
 		s.logger.Warn("sitemap refreshed, but not believed until the next refresh says the same",
 			zap.String("reason", string(reason)), zap.Int("pages", result.pages), zap.Int("pages_before", previous.pages))
 		return
 	}
-	if reason != doubtFailed {
-		held.doubted = ""
+	held.doubted, held.without = "", nil
+	for _, f := range result.failed {
+		held.without = append(held.without, f.Input)
 	}
 	if previous != nil && result.snapshot != nil && previous.equal(result.snapshot) {
 		s.report(zapcore.DebugLevel, "sitemap refreshed, nothing changed", result, held.took)
@@ -341,12 +365,16 @@ func (s *site) sayEmpty(result outcome) {
 	s.say(zapcore.WarnLevel, "empty", "no page to list, so there is no sitemap", fields...)
 }
 
-func (s *site) sayFailed(failed []error) {
-	if len(failed) == 0 {
+func (s *site) sayFailed(result outcome) {
+	err := result.broken
+	for _, f := range result.failed {
+		err = errors.Join(err, f)
+	}
+	if err == nil {
 		delete(s.said, "failed")
 		return
 	}
-	s.say(zapcore.ErrorLevel, "failed", "gathering pages failed", zap.Error(errors.Join(failed...)))
+	s.say(zapcore.ErrorLevel, "failed", "gathering pages failed", zap.Error(err))
 }
 
 func leftOutFields(leftOut map[string]int) []zap.Field {
@@ -358,6 +386,17 @@ func leftOutFields(leftOut map[string]int) []zap.Field {
 		parts = append(parts, fmt.Sprintf("%s: %d", reason, leftOut[reason]))
 	}
 	return []zap.Field{zap.Strings("left_out", parts)}
+}
+
+// sourceKind begins the kinds of what sources say.
+const sourceKind = "source "
+
+// unsay lets all that sources said before, but not in the last refresh, be said
+// again.
+func (s *site) unsay(kept map[string]bool) {
+	maps.DeleteFunc(s.said, func(kind, _ string) bool {
+		return strings.HasPrefix(kind, sourceKind) && !kept[kind]
+	})
 }
 
 // say writes a log line of a kind, and not again while it stays the same.

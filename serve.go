@@ -16,26 +16,28 @@ import (
 
 // headers are a document's headers in the form that a response takes.
 type headers struct {
-	lastModified []string
-	length       []string // of the gzip bytes
+	lastModified string
+	length       string // of the gzip bytes
 
 	// An entity tag for each encoding and form. None ends as those do that Caddy's
 	// encode handler makes, since it would cut the end off.
-	etag, etagGzip, etagFile, etagText []string
+	etag, etagGzip, etagFile, etagText string
 }
 
 func (d *document) setHeaders() {
 	d.headers = headers{
-		lastModified: []string{d.modified.Format(http.TimeFormat)},
-		length:       []string{strconv.Itoa(len(d.gzip))},
-		etag:         []string{`"` + d.etag + `"`},
-		etagGzip:     []string{`"` + d.etag + `.z"`},
-		etagFile:     []string{`"` + d.etag + `.f"`},
-		etagText:     []string{`"` + d.etag + `.t"`},
+		lastModified: d.modified.Format(http.TimeFormat),
+		length:       strconv.Itoa(len(d.gzip)),
+		etag:         `"` + d.etag + `"`,
+		etagGzip:     `"` + d.etag + `.z"`,
+		etagFile:     `"` + d.etag + `.f"`,
+		etagText:     `"` + d.etag + `.t"`,
 	}
 }
 
-var acceptRanges = []string{"bytes"}
+// countedByServer is up to how many bytes net/http finds out the length of a body
+// itself. A response with more than eight headers costs it noticeably more.
+const countedByServer = 2048
 
 // serveGzip writes the document as it lies in memory.
 func serveGzip(w http.ResponseWriter, r *http.Request, d *document) {
@@ -43,9 +45,12 @@ func serveGzip(w http.ResponseWriter, r *http.Request, d *document) {
 		http.ServeContent(w, r, "", d.modified, bytes.NewReader(d.gzip))
 		return
 	}
-	header := w.Header()
-	header["Accept-Ranges"] = acceptRanges
-	header["Content-Length"] = d.headers.length
+	switch {
+	case len(d.gzip) > countedByServer:
+		set(w.Header(), "Content-Length", d.headers.length, "Accept-Ranges", "bytes")
+	case r.Method == http.MethodHead:
+		set(w.Header(), "Content-Length", d.headers.length)
+	}
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
 		// The client is gone where this fails.

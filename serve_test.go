@@ -172,7 +172,7 @@ func TestRanges(t *testing.T) {
 				"bytes=0-0", "bytes=0-99", "bytes=100-", "bytes=-1", "bytes=-500", "bytes=-99999999", "bytes=5000-70000",
 				fmt.Sprintf("bytes=%d-", len(body)-1), fmt.Sprintf("bytes=%d-", len(body)), "bytes=99999999-", "bytes=5-1", "lines=1-2", "bytes=0-",
 			} {
-				for _, condition := range []string{"", etag, `"other"`, d.headers.lastModified[0], "Sun, 01 Jan 2023 00:00:00 GMT"} {
+				for _, condition := range []string{"", etag, `"other"`, d.headers.lastModified, "Sun, 01 Jan 2023 00:00:00 GMT"} {
 					header := http.Header{"Accept-Encoding": {f.accept}, "Range": {rng}}
 					if condition != "" {
 						header.Set("If-Range", condition)
@@ -258,6 +258,13 @@ func TestHead(t *testing.T) {
 	} {
 		for f := range extensions {
 			get, head := s.answer(http.MethodGet, d, form(f), header), s.answer(http.MethodHead, d, form(f), header)
+			if _, ok := get.Header["Content-Length"]; !ok && get.StatusCode == http.StatusOK && len(d.gzip) <= countedByServer {
+				// net/http counts the bytes of a GET itself.
+				if n := head.Header.Get("Content-Length"); n != "" && n != fmt.Sprint(len(d.gzip)) {
+					t.Errorf("%v, form %d: got the length %s of %d", header, f, n, len(d.gzip))
+				}
+				head.Header.Del("Content-Length")
+			}
 			if get.StatusCode != head.StatusCode || fmt.Sprint(get.Header) != fmt.Sprint(head.Header) {
 				t.Errorf("%v, form %d: got %d %v, GET has %d %v", header, f, head.StatusCode, head.Header, get.StatusCode, get.Header)
 			}

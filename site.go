@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/fileserver"
 	"go.uber.org/zap"
 
@@ -44,33 +43,38 @@ type site struct {
 	logger   *zap.Logger
 	visitors bool // only visitors named its host
 
-	base    string // scheme, host and port of its URLs
-	askBase string // those under which the server knows it
-	folder  string // of its documents, in URLs
-	at      string // URL folder of the handler's root
+	base      string // scheme, host and port of its URLs
+	folder    string // of its documents, in URLs
+	at        string // URL folder of the handler's root
+	askBase   string // scheme, host and port under which the server knows it
+	askFolder string // what the server strips of the path before the handler
 
 	used  atomic.Int64 // Unix seconds of the last request
-	busy  atomic.Bool  // being refreshed
+	busy  atomic.Bool  // being refreshed or looked at
 	due   atomic.Int64 // of the next refresh, Unix nanoseconds; 0: not scheduled
 	begun atomic.Int64 // the last refresh, Unix seconds; 0: none
 	held  atomic.Pointer[held]
 	main  atomic.Pointer[site] // that this one stands for, such as www. for the apex
 
+	maxAge atomic.Pointer[maxAge]
+
 	ready     chan struct{} // closed when the first refresh has ended
 	readyOnce sync.Once
 
 	// What follows belongs to whoever refreshes or looks.
-	key    string
-	sight  sight
-	looked bool              // since the last refresh
-	said   map[string]string // the last log line of each kind
+	key     string
+	sight   sight
+	looked  bool // since the last refresh
+	advised bool
+	said    map[string]string // the last log line of each kind
 }
 
 func newSite(a *App, h *Handler, id siteID, folder string, visitors bool) *site {
 	s := &site{
 		id: id, app: a, handler: h, visitors: visitors,
-		base: origin(id.scheme, id.host, id.port), askBase: origin(id.scheme, id.host, id.port),
-		folder: folder, at: folder,
+		base: origin(id.scheme, id.host, id.port), folder: folder, at: folder,
+		// What a proxy in front calls the host, the server may not.
+		askBase: origin(id.scheme, h.seats.hostLike(id.host, folder), id.port), askFolder: folder,
 		ready: make(chan struct{}),
 		said:  make(map[string]string),
 	}
@@ -95,14 +99,9 @@ func newSite(a *App, h *Handler, id siteID, folder string, visitors bool) *site 
 // askBase is where a site with a base URL is asked: at a host that leads to the
 // handler.
 func askBase(h *Handler, folder string) string {
-	base := h.settings.base
-	scheme, host, _ := strings.Cut(base, "://")
-	named := h.seats.hosts(folder)
-	if bare, ok := cleanHost(host); len(named) == 0 || ok && slices.Contains(named, bare) {
-		return origin(h.listener.scheme, bare, h.listener.port)
-	}
-	_ = scheme
-	return origin(h.listener.scheme, named[0], h.listener.port)
+	_, host, _ := strings.Cut(h.settings.base, "://")
+	host, _ = cleanHost(host)
+	return origin(h.listener.scheme, h.seats.hostLike(host, folder), h.listener.port)
 }
 
 // docPath is the path of a document in URLs.
@@ -156,30 +155,46 @@ func (s *site) snapshot(ctx context.Context) (*Snapshot, error) {
 	case <-s.app.running.Done():
 		return nil, errNotReady
 	case <-ctx.Done():
-		return nil, caddyhttp.Error(http.StatusServiceUnavailable, ctx.Err())
+		return nil, ctx.Err()
 	}
 }
 
 const firstWait = 10 * time.Second
 
-var errNotReady = caddyhttp.Error(http.StatusServiceUnavailable, errors.New("the sitemap is not ready yet"))
+var errNotReady = errors.New("the sitemap is not ready yet")
 
 // touch notes a request, and has a site refreshed that waited for one.
 func (s *site) touch() {
 	now := s.app.now()
 	s.used.Store(now.Unix())
-	if s.visitors && s.due.Load() <= now.UnixNano() && !s.busy.Load() {
+	if !s.visitors || s.busy.Load() {
+		return
+	}
+	if due := s.dueAt(now); !due.IsZero() && !due.After(now) {
 		s.app.rouse()
 	}
 }
 
-// dueAt is when the next refresh is due; zero: not before someone asks.
-func (s *site) dueAt() time.Time {
-	if s.main.Load() != nil || s.visitors && s.used.Load() < s.begun.Load() {
-		return time.Time{}
+// lastUse is when the last request came, Unix seconds. Where that is to come, the
+// clock was set back.
+func (s *site) lastUse(now time.Time) int64 {
+	used := s.used.Load()
+	if used <= now.Unix() {
+		return used
 	}
-	due := s.due.Load()
-	if due == 0 {
+	s.used.Store(now.Unix())
+	return now.Unix()
+}
+
+// dueAt is when the next refresh is due; zero: not before someone asks.
+func (s *site) dueAt(now time.Time) time.Time {
+	due, begun := s.due.Load(), s.begun.Load()
+	switch {
+	case s.main.Load() != nil, due == 0:
+		return time.Time{}
+	case begun > now.Unix():
+		return now // the clock was set back
+	case s.visitors && s.used.Load() < begun:
 		return time.Time{}
 	}
 	return time.Unix(0, due)
@@ -207,25 +222,28 @@ func (s *site) drop() {
 
 // sight is what a look at the site showed.
 type sight struct {
-	reached bool // requests for the sitemap reach the handler
-	status  int  // the answer to one where they do not
-	private int  // 401 or 403, if strangers are refused at the site's front door
-	root    string
-	fs      string
-	hide    []string
-	index   []string
-	noRoot  string // why there is no root
+	reached  bool // requests for the sitemap reach the handler
+	status   int  // the answer to one where they do not
+	shadowed bool // another sitemap handler gets them
+	private  int  // 401 or 403, if strangers are refused at the site's front door
+	root     string
+	fs       string
+	hide     []string
+	index    []string
+	noRoot   string // why there is no root
 }
 
 // look asks the site where its pages lie, and whether a stranger may see it.
 func (s *site) look(ctx context.Context) error {
 	asker := s.app.askers[s.handler.server]
 	seen := sight{}
-	p := &probe{handler: s.handler, folder: s.id.folder}
+	p := &probe{handler: s.handler, folder: s.askFolder}
 	answer, err := asker.ask(ctx, question{method: http.MethodGet, base: s.askBase, path: s.askPath(), limit: askPeekBody, probe: p})
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case p.shadowed:
+		seen.shadowed = true
 	case p.reached:
 		seen.reached = true
 	case err != nil:
@@ -236,7 +254,7 @@ func (s *site) look(ctx context.Context) error {
 			seen.private = answer.Status
 		}
 	}
-	front, err := s.ask(ctx, http.MethodHead, s.id.folder+"/", askPeekBody)
+	front, err := s.ask(ctx, http.MethodHead, s.askFolder+"/", askPeekBody)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -245,7 +263,10 @@ func (s *site) look(ctx context.Context) error {
 	}
 	seen.locate(p)
 	s.sight, s.looked = seen, true
-	s.adopt()
+	if seen.reached || s.key == "" {
+		// What keeps requests away for a while does not say where the pages lie.
+		s.adopt()
+	}
 	return nil
 }
 
@@ -255,7 +276,7 @@ func (s *site) ask(ctx context.Context, method, path string, limit int) (*Answer
 }
 
 // askPath is the path of the sitemap as the server knows it.
-func (s *site) askPath() string { return s.id.folder + s.handler.settings.path }
+func (s *site) askPath() string { return s.askFolder + s.handler.settings.path }
 
 func refuses(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
@@ -311,21 +332,28 @@ func absolute(p string) string {
 // adopt takes hold of the snapshot that belongs to what was seen, be it one that an
 // earlier configuration left.
 func (s *site) adopt() {
-	key := keyOf(s.handler.settings.digest, s.base, s.folder, s.at, s.sight.root, s.sight.fs, s.sight.hide, s.sight.index)
+	key := keyOf(s.handler.settings.digest, s.base, s.docPath("", ""), s.at, s.sight.root, s.sight.fs, s.sight.hide, s.sight.index)
 	if key == s.key {
 		return
 	}
 	store, generation := s.app.store, s.app.generation
 	held := store.acquire(generation, key)
-	if s.visitors {
-		store.remember(key, s.handler.settings.digest, s.id.address)
+	if s.handler.settings.base == "" {
+		store.remember(key, s.handler.identity(), s.id.address)
 	}
+	held.inherit(s.current())
 	if s.key != "" {
 		store.release(generation, s.key)
 	}
 	s.key = key
 	s.held.Store(held)
+	if s.current() != nil {
+		s.markReady()
+	}
 }
+
+// defaultFileSystem is Caddy's name for the operating system's own.
+const defaultFileSystem = "default"
 
 // fileServer is what a file server would use for one request.
 type fileServer struct {
@@ -340,6 +368,9 @@ func describe(fsrv *fileserver.FileServer, repl *caddy.Replacer) fileServer {
 	d := fileServer{
 		root: repl.ReplaceAll(fsrv.Root, ""),
 		fs:   repl.ReplaceAll(fsrv.FileSystem, ""),
+	}
+	if d.root == "" && d.fs != "" && d.fs != defaultFileSystem {
+		d.root = "." // of that file system, not the working directory
 	}
 	for _, hide := range fsrv.Hide {
 		d.hide = append(d.hide, absolute(repl.ReplaceAll(hide, "")))

@@ -2,6 +2,7 @@ package sitemap
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -69,6 +70,7 @@ type Refresh struct {
 	site    *site
 	mu      sync.Mutex
 	leftOut map[string]int
+	said    map[string]bool // kinds
 }
 
 // Ask asks the site for a path of its URLs, percent-encoded and with its query, as a
@@ -78,7 +80,7 @@ func (r *Refresh) Ask(ctx context.Context, path string, limit int) (*Answer, err
 	s := r.site
 	if rest, ok := strings.CutPrefix(path, s.at+"/"); ok {
 		// What a proxy in front calls the folder, the server may not.
-		path = s.id.folder + "/" + rest
+		path = s.askFolder + "/" + rest
 	}
 	return s.ask(ctx, http.MethodGet, path, limit)
 }
@@ -116,5 +118,28 @@ func (r *Refresh) replacer() *caddy.Replacer {
 func (r *Refresh) Say(kind, message string, fields ...zap.Field) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.site.say(zapcore.WarnLevel, "source "+kind, message, fields...)
+	r.site.say(zapcore.WarnLevel, r.note(kind), message, fields...)
+}
+
+// note takes down what kind of thing is said. Under mu.
+func (r *Refresh) note(kind string) string {
+	if r.said == nil {
+		r.said = make(map[string]bool)
+	}
+	kind = sourceKind + kind
+	r.said[kind] = true
+	return kind
+}
+
+// panicked makes an error of what a source of pages threw. Where that happened is
+// logged once.
+func (r *Refresh) panicked(name string, v any) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := fmt.Errorf("panic: %v", v)
+	if kind := r.note("panic " + name); r.site.said[kind] != err.Error() {
+		r.site.said[kind] = err.Error()
+		r.Logger.Error("a source of pages panicked", zap.String("source", name), zap.Any("panic", v), zap.Stack("stack"))
+	}
+	return err
 }

@@ -9,9 +9,12 @@ import (
 	"os"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // unite settles which of the named sites stand for others: https for http, and of
@@ -43,9 +46,7 @@ func (a *App) unite(ctx context.Context, named []*site) {
 		if main := s.main.Load(); main != nil {
 			s.markReady()
 			s.logger.Debug("the sitemap of this site is another one's", zap.String("sitemap", main.url()))
-			continue
 		}
-		s.advise(ctx)
 	}
 }
 
@@ -66,7 +67,7 @@ func secureTwin(s *site, byID map[siteID]*site) *site {
 
 // canonicalHost is the host that the home page names as its canonical one; "": none.
 func (s *site) canonicalHost(ctx context.Context) string {
-	answer, err := s.ask(ctx, http.MethodGet, s.id.folder+"/", askPeekBody)
+	answer, err := s.ask(ctx, http.MethodGet, s.askFolder+"/", askPeekBody)
 	if err != nil || answer.Status != http.StatusOK {
 		return ""
 	}
@@ -110,22 +111,49 @@ func attribute(token html.Token, key string) string {
 // handler does not see, a sitemap of the site's own that is shadowed, and URLs that
 // no search engine would visit.
 func (s *site) advise(ctx context.Context) {
-	if !s.sight.reached || s.sight.private != 0 {
+	if s.advised || !s.sight.reached || s.sight.private != 0 || ctx.Err() != nil {
 		return
 	}
+	s.advised = true
 	if s.handler.settings.robots {
 		p := &probe{handler: s.handler, robots: true}
 		_, err := s.app.askers[s.handler.server].ask(ctx, question{method: http.MethodGet, base: s.askBase, path: robotsPath, limit: askPeekBody, probe: p})
 		if ctx.Err() == nil && err == nil && !p.reached {
-			s.logger.Warn("requests for /robots.txt do not reach the sitemap handler; add this line to it yourself", zap.String("line", "Sitemap: "+s.url()))
+			s.warn("robots", "requests for /robots.txt do not reach the sitemap handler; add this line to it yourself", zap.String("line", "Sitemap: "+s.url()))
 		}
 	}
-	if s.sight.root != "" && s.rootHas(s.handler.settings.path) {
-		s.logger.Warn("the root has a file where the sitemap is served: it is shadowed", zap.String("file", s.sight.root+s.handler.settings.path))
+	if path := strings.TrimPrefix(s.docPath("", ".xml"), s.at); s.sight.root != "" && s.rootHas(path) {
+		s.warn("shadow", "the root has a file where the sitemap is served: it is shadowed", zap.String("file", s.sight.root+path))
 	}
 	if s.id.scheme == "http" && s.handler.settings.base == "" && isPublicName(s.id.host) {
-		s.logger.Warn("the sitemap of a public name lists http URLs; where a proxy in front speaks https, set base_url or trusted_proxies")
+		s.warn("http", "the sitemap of a public name lists http URLs; where a proxy in front speaks https, set base_url or trusted_proxies")
 	}
+}
+
+// warn logs one kind of advice; of the sites that only visitors named, which may be
+// many, for the first one of a handler alone.
+func (s *site) warn(kind, message string, fields ...zap.Field) {
+	if s.visitors && !s.app.isNews(advice{s.handler, kind}) {
+		return
+	}
+	s.logger.Warn(message, fields...)
+}
+
+// advice is a kind of thing that the owner of a handler's sites should know.
+type advice struct {
+	handler *Handler
+	kind    string
+}
+
+// isNews reports whether advice was not given before.
+func (a *App) isNews(given advice) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.advised[given] {
+		return false
+	}
+	a.advised[given] = true
+	return true
 }
 
 // rootHas reports whether the root has a regular file at a path.
@@ -135,10 +163,10 @@ func (s *site) rootHas(path string) bool {
 		return false
 	}
 	var info fs.FileInfo
-	if name := strings.TrimSuffix(s.sight.root, "/") + path; fsys == nil {
+	if name := caddyhttp.SanitizedPathJoin(s.sight.root, page.Unescape(path)); fsys == nil {
 		info, err = os.Stat(name)
 	} else {
-		info, err = fs.Stat(fsys, strings.TrimPrefix(name, "/"))
+		info, err = fs.Stat(fsys, name)
 	}
 	return err == nil && info.Mode().IsRegular()
 }

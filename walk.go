@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -50,6 +51,41 @@ func (s seats) hosts(folder string) []string {
 		}
 	}
 	return all
+}
+
+// hostLike is a host that leads to the handler in a folder: the wanted one if it
+// does, else one that a matcher spells out, else one that a pattern takes.
+func (s seats) hostLike(wanted, folder string) string {
+	named := s.hosts(folder)
+	pattern := ""
+	for _, seat := range s {
+		if seat.folder != folder {
+			continue
+		}
+		if seat.hosts == nil {
+			return wanted
+		}
+		for _, host := range seat.hosts {
+			if hostMatches(host, wanted) {
+				return wanted
+			}
+			if strings.Contains(host, "*") {
+				pattern = cmp.Or(pattern, host)
+			}
+		}
+	}
+	if len(named) > 0 {
+		return named[0]
+	}
+	return cmp.Or(strings.ReplaceAll(pattern, "*", "any"), wanted)
+}
+
+// leadTo reports whether requests for a host could reach the handler in a folder.
+func (s seats) leadTo(host, folder string) bool {
+	return slices.ContainsFunc(s, func(seat seat) bool {
+		return seat.folder == folder && (seat.hosts == nil ||
+			slices.ContainsFunc(seat.hosts, func(pattern string) bool { return hostMatches(pattern, host) }))
+	})
 }
 
 // fileServers are those that follow the handler in a folder.

@@ -347,9 +347,11 @@ func (s *server) logLines(words ...string) []string {
 	return found
 }
 
-// sitemapLog is what the project itself has logged, for a failure's message.
+// sitemapLog is the last of what the project itself has logged, for a failure's
+// message.
 func (s *server) sitemapLog() string {
-	return strings.Join(s.logLines(`sitemap`), "")
+	lines := s.logLines(`"logger":"http.handlers.sitemap`)
+	return strings.Join(lines[max(len(lines)-20, 0):], "")
 }
 
 // gunzip decompresses.

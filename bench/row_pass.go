@@ -1,0 +1,70 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+var benchmarkLine = regexp.MustCompile(`(?m)^BenchmarkNotOurs/?(\S*?)(?:-\d+)?\s+\d+\s+([\d.]+) ns/op\b.*\s(\d+) allocs/op`)
+
+// passRows has go test measure how long a request that is not for the handler takes
+// through it. Of several kinds of requests the slowest counts.
+func (b *bench) passRows(ctx context.Context) ([]row, error) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkNotOurs$", "-benchmem",
+		"-count", strconv.Itoa(b.runs), module)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("running the benchmark: %w\n%s", err, out)
+	}
+	kinds, allocated, err := parseBenchmark(out)
+	if err != nil {
+		return nil, err
+	}
+	if len(kinds) == 0 {
+		return nil, fmt.Errorf("there is no BenchmarkNotOurs with -benchmem in\n%s", out)
+	}
+	slowest := slices.MaxFunc(kinds, func(x, y kind) int { return cmp.Compare(median(x.times), median(y.times)) })
+	took := median(slowest.times)
+	what := "a request that is not ours, through the handler"
+	if len(kinds) > 1 {
+		what += fmt.Sprintf(" (the slowest of %d kinds: %s)", len(kinds), slowest.name)
+	}
+	return []row{{
+		what:    what,
+		ours:    fmt.Sprintf("%.0f ns, %d allocations", took, allocated),
+		reach:   "≤ 200 ns, 0 allocations",
+		reached: yes(took <= 200 && allocated == 0),
+	}}, nil
+}
+
+// kind is one sort of request, and the nanoseconds that one takes by each run.
+type kind struct {
+	name  string
+	times []float64
+}
+
+// parseBenchmark returns the kinds and the most allocations of any.
+func parseBenchmark(out []byte) (kinds []kind, allocated int, err error) {
+	for _, found := range benchmarkLine.FindAllSubmatch(out, -1) {
+		name := string(found[1])
+		took, err := strconv.ParseFloat(string(found[2]), 64)
+		n, err2 := strconv.Atoi(string(found[3]))
+		if err := errors.Join(err, err2); err != nil {
+			return nil, 0, err
+		}
+		at := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
+		if at < 0 {
+			at = len(kinds)
+			kinds = append(kinds, kind{name: name})
+		}
+		kinds[at].times = append(kinds[at].times, took)
+		allocated = max(allocated, n)
+	}
+	return kinds, allocated, nil
+}
