@@ -127,7 +127,7 @@ func isPublicName(host string) bool {
 
 // forwarded is what a trusted proxy in front says of the request it got.
 func forwarded(r *http.Request) (scheme, host string) {
-	if r.Header["X-Forwarded-Proto"] == nil && r.Header["X-Forwarded-Host"] == nil {
+	if !isForwarded(r) {
 		return "", ""
 	}
 	if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); !trusted {
@@ -142,4 +142,9 @@ func forwarded(r *http.Request) (scheme, host string) {
 		scheme = ""
 	}
 	return scheme, first("X-Forwarded-Host")
+}
+
+// isForwarded reports whether something, trusted or not, claims to be a proxy.
+func isForwarded(r *http.Request) bool {
+	return r.Header["X-Forwarded-Proto"] != nil || r.Header["X-Forwarded-Host"] != nil
 }

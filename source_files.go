@@ -181,6 +181,7 @@ func (s *SourceFiles) options(r *Refresh) (files.Options, error) {
 const (
 	cleanSamples   = 3
 	cleanBodyLimit = 256 << 10
+	absentSuffix   = "-no-such-page-for-the-sitemap" // that no file has
 )
 
 // serverCleans asks the server whether it serves about.html as /about.
@@ -219,7 +220,15 @@ func cleans(ctx context.Context, r *Refresh, sample files.SampleFile) (bool, err
 	if full.Status >= 300 && full.Status < 400 {
 		return r.locates(full, sample.Path, sample.Clean), nil
 	}
-	return full.Status == http.StatusOK && bytes.Equal(full.Body, clean.Body), nil
+	if full.Status != http.StatusOK || !bytes.Equal(full.Body, clean.Body) {
+		return false, nil
+	}
+	// An application may answer the same to everything.
+	absent, err := r.Ask(ctx, sample.Clean+absentSuffix, cleanBodyLimit)
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	return err != nil || absent.Status != http.StatusOK || !bytes.Equal(absent.Body, clean.Body), nil
 }
 
 // Interface guards
