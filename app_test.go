@@ -29,7 +29,7 @@ func (b *bench) siteOf(host string) (*site, error) {
 // TestMillionHosts: whatever hosts visitors name, there are so many sites and no
 // more, refusing is quick, and the named site is there.
 func TestMillionHosts(t *testing.T) {
-	b := newBench(t, Handler{})
+	b := newBench(t, &Handler{})
 	b.site("named.example")
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -68,7 +68,7 @@ func TestMillionHosts(t *testing.T) {
 
 // TestFullIsCounted: what is refused is counted, and said once a minute.
 func TestFullIsCounted(t *testing.T) {
-	b := newBench(t, Handler{})
+	b := newBench(t, &Handler{})
 	for i := range maxVisitorSites {
 		b.site(fmt.Sprintf("%d.example", i))
 	}
@@ -92,7 +92,7 @@ func TestFullIsCounted(t *testing.T) {
 // TestEviction: only what was not used lately makes room, the one unused longest
 // first, and never one that is being refreshed.
 func TestEviction(t *testing.T) {
-	b := newBench(t, Handler{})
+	b := newBench(t, &Handler{})
 	b.site("named.example")
 	for i := range maxVisitorSites {
 		b.site(fmt.Sprintf("%d.example", i))
@@ -135,7 +135,7 @@ func TestEviction(t *testing.T) {
 
 // TestVisitorBytes: beyond their bytes, visitors' sites are neither made nor built.
 func TestVisitorBytes(t *testing.T) {
-	b := newBench(t, Handler{})
+	b := newBench(t, &Handler{})
 	big, waiting, named := b.site("big.example"), b.site("waiting.example"), b.site("named.example")
 	big.held.Load().snapshot.Store(&Snapshot{bytes: maxVisitorBytes})
 	if _, err := b.siteOf("new.example"); !isTooMany(err) {
@@ -167,7 +167,7 @@ func isTooMany(err error) bool { return errors.Is(err, errTooManySites) }
 func TestClockJumps(t *testing.T) {
 	for _, jump := range []time.Duration{-100 * 365 * 24 * time.Hour, -time.Hour, -time.Minute, -time.Second, time.Minute, time.Hour, 100 * 365 * 24 * time.Hour} {
 		t.Run(jump.String(), func(t *testing.T) {
-			b := newBench(t, Handler{})
+			b := newBench(t, &Handler{})
 			runs := 0
 			b.source = func(_ context.Context, r *Refresh, yield func(Page) error) error {
 				runs++
@@ -206,7 +206,7 @@ func TestClockJumps(t *testing.T) {
 // TestClockSetBackEvicts: sites that were used in what is now the future do not count
 // as used lately for ever.
 func TestClockSetBackEvicts(t *testing.T) {
-	b := newBench(t, Handler{})
+	b := newBench(t, &Handler{})
 	for i := range maxVisitorSites {
 		b.site(fmt.Sprintf("%d.example", i))
 	}
@@ -230,7 +230,7 @@ func TestClockSetBackEvicts(t *testing.T) {
 
 // TestHostsThatAreNone: each is refused as a bad request, and makes no site.
 func TestHostsThatAreNone(t *testing.T) {
-	b := newBench(t, Handler{})
+	b := newBench(t, &Handler{})
 	for _, host := range []string{
 		"", " ", ".", "..", "a..b", "-a.example", "a-.example", "a_b c.example", "a b", "a/b", "a%20b", "a\x00b", "a\nb", "<script>", "{http.vars.root}", "../../etc/passwd",
 		"[::1", "::1]", "[fe80::1%eth0]", "a:b:c", "*.example", "a,b", "user@host", string(make([]byte, 300)), longLabel + ".example",

@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -43,8 +44,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !ok {
 		return next.ServeHTTP(w, r)
 	}
-	if p, asked := r.Context().Value(probeCtxKey{}).(*probe); asked {
-		return h.note(p, w, r, next, wanted)
+	if r.RemoteAddr == strangerAddr {
+		if p, asked := r.Context().Value(probeCtxKey{}).(*probe); asked {
+			return h.note(p, w, r, next, wanted)
+		}
 	}
 	if err := h.app.awaitStart(r.Context()); err != nil {
 		return unavailable(w, err)
@@ -163,7 +166,7 @@ func fileSystem(ctx caddy.Context, name string) (fs.FS, error) {
 // serveDocument answers a request for a document; where the site has none of that
 // name, the next handler does.
 func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, want wanted, folder string) error {
-	s, err := h.app.siteOf(h, r, folder)
+	s, err := h.siteOf(r, folder)
 	if err != nil {
 		return unavailable(w, err)
 	}
@@ -194,6 +197,25 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 	return nil
 }
 
+// siteOf is App.siteOf, which it spares most requests: those of the same named host.
+func (h *Handler) siteOf(r *http.Request, folder string) (*site, error) {
+	direct := !isForwarded(r)
+	if last := h.lastSite.Load(); last != nil && direct && last.host == r.Host && last.site.id.folder == folder {
+		return last.site, nil
+	}
+	s, err := h.app.siteOf(h, r, folder)
+	if err == nil && direct && !s.visitors && s.id.folder == folder {
+		h.lastSite.Store(&lastSite{r.Host, s})
+	}
+	return s, err
+}
+
+// lastSite is the named site that the last request was for, with its Host header.
+type lastSite struct {
+	host string
+	site *site
+}
+
 // unavailable is the error for Caddy of a site that cannot be served now, or whose
 // host is none.
 func unavailable(w http.ResponseWriter, err error) error {
@@ -206,38 +228,63 @@ func unavailable(w http.ResponseWriter, err error) error {
 
 // serve writes a document in the form, and in the encoding that the client takes.
 func (s *site) serve(w http.ResponseWriter, r *http.Request, d *document, f form) {
+	compressed := f == formGzip || f == formXML && acceptsGzip(r.Header)
+	contentType, etag, encoding := d.describe(f, compressed)
 	header := w.Header()
+	var control, vary string
 	if _, given := header["Cache-Control"]; !given {
-		set(header, "Cache-Control", s.cacheControl())
+		control = s.cacheControl()
 	}
-	set(header, "X-Robots-Tag", "noindex", "Last-Modified", d.headers.lastModified)
-	switch f {
-	case formGzip:
-		set(header, "Content-Type", contentGzip, "Etag", d.headers.etagFile)
+	if f == formXML {
+		switch {
+		case header["Vary"] == nil:
+			vary = "Accept-Encoding"
+		case !httpguts.HeaderValuesContainsToken(header["Vary"], "Accept-Encoding"):
+			header["Vary"] = append(header["Vary"], "Accept-Encoding")
+		}
+	}
+	// In the order in which they are sent: net/http sorts them.
+	set(header,
+		"Cache-Control", control,
+		"Content-Encoding", encoding,
+		"Content-Type", contentType,
+		"Etag", etag,
+		"Last-Modified", d.headers.lastModified,
+		"Vary", vary,
+		"X-Robots-Tag", "noindex")
+	switch {
+	case compressed:
 		serveGzip(w, r, d)
-		return
-	case formText:
-		set(header, "Content-Type", contentText, "Etag", d.headers.etagText)
+	case f == formText:
 		serveStream(w, r, d, d.textSize, openText)
-		return
+	default:
+		serveStream(w, r, d, d.size, openXML)
 	}
-	header["Vary"] = append(header["Vary"], "Accept-Encoding")
-	if acceptsGzip(r.Header) {
-		set(header, "Content-Type", contentXML, "Content-Encoding", "gzip", "Etag", d.headers.etagGzip)
-		serveGzip(w, r, d)
-		return
-	}
-	set(header, "Content-Type", contentXML, "Etag", d.headers.etag)
-	serveStream(w, r, d, d.size, openXML)
 }
 
-// set sets headers, given as names in canonical form and values, with one allocation.
-// The values are the response's own, since handlers around may change them in place.
+// describe says what a document is in a form, and compressed or not.
+func (d *document) describe(f form, compressed bool) (contentType, etag, encoding string) {
+	switch {
+	case f == formGzip:
+		return contentGzip, d.headers.etagFile, ""
+	case f == formText:
+		return contentText, d.headers.etagText, ""
+	case compressed:
+		return contentXML, d.headers.etagGzip, "gzip"
+	}
+	return contentXML, d.headers.etag, ""
+}
+
+// set sets headers, given as names in canonical form and values, with one allocation;
+// those without a value are left out. The values are the response's own, since
+// handlers around may change them in place.
 func set(header http.Header, pairs ...string) {
 	values := make([]string, len(pairs)/2)
 	for i := range values {
-		values[i] = pairs[2*i+1]
-		header[pairs[2*i]] = values[i : i+1 : i+1]
+		if value := pairs[2*i+1]; value != "" {
+			values[i] = value
+			header[pairs[2*i]] = values[i : i+1 : i+1]
+		}
 	}
 }
 

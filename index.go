@@ -111,6 +111,9 @@ func (s *Snapshot) retire(previous *Snapshot, now time.Time) {
 // refresh retired, the shard that now holds its first page. Nil: no document of
 // the site.
 func (s *Snapshot) find(suffix string) *document {
+	if suffix == "" {
+		return s.index
+	}
 	if d, ok := s.bySuffix[suffix]; ok {
 		return d
 	}

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -21,7 +22,7 @@ import (
 )
 
 func init() {
-	caddy.RegisterModule(Handler{})
+	caddy.RegisterModule(new(Handler))
 }
 
 // Defaults and bounds of the settings.
@@ -98,6 +99,8 @@ type Handler struct {
 	sourceNames []string
 	wantsRoot   bool // a source takes the site's own root
 
+	lastSite atomic.Pointer[lastSite]
+
 	// Known once Caddy starts.
 	seats    seats
 	listener listener
@@ -141,7 +144,7 @@ type rule struct {
 }
 
 // CaddyModule returns the Caddy module information.
-func (Handler) CaddyModule() caddy.ModuleInfo {
+func (*Handler) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
 		ID:  "http.handlers.sitemap",
 		New: func() caddy.Module { return new(Handler) },

@@ -43,7 +43,7 @@ func TestInterval(t *testing.T) {
 
 // TestUnchangedRefresh keeps the very same snapshot.
 func TestUnchangedRefresh(t *testing.T) {
-	b := newBench(t, Handler{ShardURLs: 10})
+	b := newBench(t, &Handler{ShardURLs: 10})
 	var paths []string
 	for i := range 1000 {
 		paths = append(paths, fmt.Sprintf("/%03d", i))
@@ -105,7 +105,7 @@ func TestDoubt(t *testing.T) {
 		{"panics", []step{{pages: 10, want: 10}, {pages: 9, panic: true, want: 10}, {pages: 9, panic: true, want: 9}}, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t, Handler{})
+			b := newBench(t, &Handler{})
 			s := b.site("named.example")
 			for i, step := range test.steps {
 				b.source = func(ctx context.Context, r *Refresh, yield func(Page) error) error {
@@ -134,7 +134,7 @@ func TestDoubt(t *testing.T) {
 
 // TestEachSourceIsDoubted: that one source is known to fail says nothing of another.
 func TestEachSourceIsDoubted(t *testing.T) {
-	b := newBench(t, Handler{})
+	b := newBench(t, &Handler{})
 	lost := errors.New("gone")
 	var fails [2]bool
 	source := func(i int, paths ...string) Source {
@@ -177,7 +177,7 @@ func (f sourceFunc) Pages(ctx context.Context, r *Refresh, yield func(Page) erro
 
 // TestBrokenRefresh: one that does not come to its end says nothing, however often.
 func TestBrokenRefresh(t *testing.T) {
-	b := newBench(t, Handler{})
+	b := newBench(t, &Handler{})
 	b.source = lists("/a", "/b")
 	s := b.site("named.example")
 	want := b.refresh(s)
@@ -194,7 +194,7 @@ func TestBrokenRefresh(t *testing.T) {
 
 // TestPanickingSource: the others' pages are listed, and the stack is logged once.
 func TestPanickingSource(t *testing.T) {
-	b := newBench(t, Handler{})
+	b := newBench(t, &Handler{})
 	b.handler.sources = append(b.handler.sources, sourceFunc(lists("/other")))
 	b.handler.sourceNames = append(b.handler.sourceNames, "other")
 	b.source = func(context.Context, *Refresh, func(Page) error) error { panic("bad source") }
@@ -210,7 +210,7 @@ func TestPanickingSource(t *testing.T) {
 }
 
 func TestCancelledRefresh(t *testing.T) {
-	b := newBench(t, Handler{})
+	b := newBench(t, &Handler{})
 	b.source = lists("/a")
 	s := b.site("named.example")
 	want := b.refresh(s)
@@ -235,7 +235,7 @@ func TestCancelledRefresh(t *testing.T) {
 // TestSharedRefresh: what another site or configuration refreshes now, or did lately,
 // is not refreshed again.
 func TestSharedRefresh(t *testing.T) {
-	b := newBench(t, Handler{})
+	b := newBench(t, &Handler{})
 	runs := 0
 	b.source = func(ctx context.Context, r *Refresh, yield func(Page) error) error {
 		runs++
@@ -268,7 +268,7 @@ func TestSharedRefresh(t *testing.T) {
 // TestSayings: what stays the same is not said at each refresh, and what comes back
 // is said again.
 func TestSayings(t *testing.T) {
-	b := newBench(t, Handler{})
+	b := newBench(t, &Handler{})
 	says := "one"
 	b.source = func(ctx context.Context, r *Refresh, yield func(Page) error) error {
 		if says != "" {
@@ -306,7 +306,7 @@ func TestSayings(t *testing.T) {
 
 // TestBoundsAreSaid: what max_urls leaves out is counted and logged, once.
 func TestBoundsAreSaid(t *testing.T) {
-	b := newBench(t, Handler{MaxURLs: 3})
+	b := newBench(t, &Handler{MaxURLs: 3})
 	b.source = lists("/a", "/b", "/c", "/d", "/e")
 	s := b.site("named.example")
 	for range 3 {
@@ -322,7 +322,7 @@ func TestBoundsAreSaid(t *testing.T) {
 
 // TestGuestPaths: what a guest module yields is checked before it is believed.
 func TestGuestPaths(t *testing.T) {
-	b := newBench(t, Handler{})
+	b := newBench(t, &Handler{})
 	long := "/" + strings.Repeat("x", 2047-len("http://named.example")-1)
 	b.source = lists("/ok", "", "no-slash", "/a b", "/%zz", "/\x00", "/é", long, long+"x", "/sitemap.xml", "/sitemap-0123456789ab.xml")
 	got := b.refresh(b.site("named.example"))

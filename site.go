@@ -49,7 +49,7 @@ type site struct {
 	askBase   string // scheme, host and port under which the server knows it
 	askFolder string // what the server strips of the path before the handler
 
-	used  atomic.Int64 // Unix seconds of the last request
+	used  atomic.Int64 // Unix seconds of the last request, if visitors
 	busy  atomic.Bool  // being refreshed or looked at
 	due   atomic.Int64 // of the next refresh, Unix nanoseconds; 0: not scheduled
 	begun atomic.Int64 // the last refresh, Unix seconds; 0: none
@@ -165,9 +165,12 @@ var errNotReady = errors.New("the sitemap is not ready yet")
 
 // touch notes a request, and has a site refreshed that waited for one.
 func (s *site) touch() {
+	if !s.visitors {
+		return
+	}
 	now := s.app.now()
 	s.used.Store(now.Unix())
-	if !s.visitors || s.busy.Load() {
+	if s.busy.Load() {
 		return
 	}
 	if due := s.dueAt(now); !due.IsZero() && !due.After(now) {

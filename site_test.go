@@ -31,7 +31,7 @@ type bench struct {
 	source  func(ctx context.Context, r *Refresh, yield func(Page) error) error
 }
 
-func newBench(t *testing.T, settings Handler) *bench {
+func newBench(t *testing.T, h *Handler) *bench {
 	t.Helper()
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.Background()})
 	t.Cleanup(cancel)
@@ -49,7 +49,6 @@ func newBench(t *testing.T, settings Handler) *bench {
 	b.clock.Store(time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC).UnixNano())
 	b.app.logger, b.app.now = zap.New(core), b.clock.now
 
-	h := &settings
 	h.app, h.ctx, h.logger, h.server = b.app, ctx, b.app.logger, new(caddyhttp.Server)
 	var err error
 	if h.settings, err = h.compile(caddy.NewEmptyReplacer()); err != nil {
@@ -110,7 +109,7 @@ func (b *bench) logged(message string) int { return b.logs.FilterMessage(message
 
 // TestIdleSitesWait: a site of a visitor's word is refreshed only while someone asks.
 func TestIdleSitesWait(t *testing.T) {
-	b := newBench(t, Handler{})
+	b := newBench(t, &Handler{})
 	b.source = lists("/a")
 	visited, named := b.site("visited.example"), b.site("named.example")
 	if !visited.visitors || named.visitors {
@@ -146,7 +145,7 @@ func TestIdleSitesWait(t *testing.T) {
 // TestSightOutlivesRefusals: where requests do not reach the handler for a while, the
 // place of the pages stays known, and so does their snapshot.
 func TestSightOutlivesRefusals(t *testing.T) {
-	b := newBench(t, Handler{})
+	b := newBench(t, &Handler{})
 	b.source = lists("/a", "/b")
 	s := b.site("named.example")
 	want := b.refresh(s)
@@ -176,7 +175,7 @@ func TestSightOutlivesRefusals(t *testing.T) {
 
 // TestMovedRoot: the last good snapshot is served until there is one of the new root.
 func TestMovedRoot(t *testing.T) {
-	b := newBench(t, Handler{})
+	b := newBench(t, &Handler{})
 	b.source = lists("/a", "/b")
 	s := b.site("named.example")
 	old := b.refresh(s)

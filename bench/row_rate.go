@@ -37,7 +37,7 @@ func (b *bench) rateRows(ctx context.Context) ([]row, error) {
 	what := "requests a second for an index of " + number(rate.size) + " bytes of gzip, over "
 	ratio := func(other string, i int, bound float64) row {
 		r := m.ratios[i]
-		return row{what + other, number(int(m.each[0])), number(int(m.each[i])), fmt.Sprintf("%.2f", r), fmt.Sprintf("≥ %v", bound), yes(r >= bound)}
+		return row{what + other, number(int(m.each[0])), number(int(m.each[i])), fmt.Sprintf("%.3f", r), fmt.Sprintf("≥ %v", bound), yes(r >= bound)}
 	}
 	return []row{
 		ratio("`respond` with as many bytes", 1, 0.95),
