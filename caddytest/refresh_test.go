@@ -1,0 +1,466 @@
+package caddytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"go.uber.org/zap"
+
+	sitemap "github.com/seed3295b519/caddy-sitemap"
+)
+
+func init() { caddy.RegisterModule(new(scripted)) }
+
+// scripted is a source of pages that does what a test's script says, which it knows
+// by name, so that a reload meets the same script.
+type scripted struct {
+	Name string `json:"name,omitempty"`
+}
+
+func (*scripted) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.sitemap.sources.scripted", New: func() caddy.Module { return new(scripted) }}
+}
+
+func (s *scripted) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next()
+	if !d.Args(&s.Name) {
+		return d.ArgErr()
+	}
+	return nil
+}
+
+func (s *scripted) Pages(ctx context.Context, r *sitemap.Refresh, yield func(sitemap.Page) error) error {
+	found, ok := scripts.Load(s.Name)
+	if !ok {
+		return fmt.Errorf("no script %s", s.Name)
+	}
+	return found.(*script).run(ctx, r, yield)
+}
+
+var scripts sync.Map
+
+// script is what a scripted source does, and what was seen of it.
+type script struct {
+	mu      sync.Mutex
+	pages   []string
+	err     error
+	panics  bool
+	hold    chan struct{} // runs wait until it is closed; nil: they do not
+	says    string
+	runs    map[string]int // by site
+	running map[string]int
+	most    int   // at a time, over all sites
+	overlap bool  // two of one site at a time
+	workers []int // of each run
+}
+
+// newScript makes the script that `source scripted <name of the test>` follows.
+func newScript(t *testing.T, pages ...string) *script {
+	s := &script{pages: pages, runs: make(map[string]int), running: make(map[string]int)}
+	scripts.Store(t.Name(), s)
+	t.Cleanup(func() { scripts.Delete(t.Name()) })
+	return s
+}
+
+func (s *script) run(ctx context.Context, r *sitemap.Refresh, yield func(sitemap.Page) error) error {
+	s.mu.Lock()
+	s.runs[r.BaseURL]++
+	s.running[r.BaseURL]++
+	s.overlap = s.overlap || s.running[r.BaseURL] > 1
+	s.most = max(s.most, s.atOnce())
+	s.workers = append(s.workers, r.Workers)
+	pages, err, panics, hold, says := s.pages, s.err, s.panics, s.hold, s.says
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.running[r.BaseURL]--
+	}()
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if says != "" {
+		r.Say("saying", says, zap.Int("pages", len(pages)))
+	}
+	for _, path := range pages {
+		if err := yield(sitemap.Page{Path: path}); err != nil {
+			return err
+		}
+	}
+	if panics {
+		panic("as the script says")
+	}
+	return err
+}
+
+// atOnce is how many run now. Under mu.
+func (s *script) atOnce() int {
+	n := 0
+	for _, running := range s.running {
+		n += running
+	}
+	return n
+}
+
+// with reads or changes the script.
+func (s *script) with(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// total is how many runs there were, over all sites.
+func (s *script) total() (n int) {
+	s.with(func() {
+		for _, runs := range s.runs {
+			n += runs
+		}
+	})
+	return n
+}
+
+// await waits until so many more runs have begun and ended.
+func (s *script) await(server *server, more int) {
+	server.t.Helper()
+	want := s.total() + more
+	server.eventually(func() bool {
+		done := false
+		total := s.total()
+		s.with(func() { done = total >= want && s.atOnce() == 0 || total > want })
+		return done
+	}, func() string { return fmt.Sprintf("got %d runs, want %d\n%s", s.total(), want, server.sitemapLog()) })
+}
+
+// passed waits until so much time has gone by: for what must not happen meanwhile.
+func (s *server) passed(d time.Duration) {
+	s.t.Helper()
+	since := time.Now()
+	s.eventually(func() bool { return time.Since(since) >= d }, func() string { return "time stands still" })
+}
+
+const everySecond = `
+http://localhost:{port} {
+	root * {dir}/site
+	sitemap {
+		refresh 1s
+	}
+	file_server
+}`
+
+func TestRefreshFollowsFiles(t *testing.T) {
+	s := start(t, everySecond, map[string]string{
+		"site/index.html": "home",
+		"site/a.html":     "a",
+		"site/b.html":     "b",
+	})
+	const url = "http://localhost:{port}/sitemap.xml"
+	s.wantLocs(url, "http://localhost:{port}/", "http://localhost:{port}/a.html", "http://localhost:{port}/b.html")
+
+	before := s.get(url)
+	for _, line := range []string{"nothing changed"} {
+		s.logged(line)
+	}
+	after := s.get(url)
+	for _, name := range []string{"Etag", "Last-Modified"} {
+		if after.Header.Get(name) != before.Header.Get(name) || before.Header.Get(name) == "" {
+			t.Errorf("%s: %q after an unchanged refresh, %q before", name, after.Header.Get(name), before.Header.Get(name))
+		}
+	}
+
+	s.write(map[string]string{"site/new/index.html": "new"})
+	s.wantLocs(url, "http://localhost:{port}/", "http://localhost:{port}/a.html", "http://localhost:{port}/b.html", "http://localhost:{port}/new/")
+
+	changed := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
+	if err := os.Chtimes(filepath.Join(s.dir, "site", "a.html"), changed, changed); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(func() bool {
+		return strings.Contains(s.get(url).body, "<lastmod>2001-02-03T04:05:06")
+	}, func() string { return "a changed file keeps its date: " + s.get(url).body })
+
+	if err := os.Remove(filepath.Join(s.dir, "site", "b.html")); err != nil {
+		t.Fatal(err)
+	}
+	s.wantLocs(url, "http://localhost:{port}/", "http://localhost:{port}/a.html", "http://localhost:{port}/new/")
+	if r := s.get(url); r.Header.Get("Etag") == before.Header.Get("Etag") {
+		t.Error("other pages have the same ETag")
+	}
+	if n := len(s.logLines(`"level":"info"`, "sitemap refreshed")); n > 4 {
+		t.Errorf("%d lines say that it was refreshed; only changes are worth one", n)
+	}
+}
+
+// scriptedSites are n sites on one server whose pages a script gives.
+func scriptedSites(t *testing.T, n int, options string) string {
+	var hosts []string
+	for i := range n {
+		hosts = append(hosts, fmt.Sprintf("http://s%d.localhost:{port}", i))
+	}
+	return strings.Join(hosts, ", ") + " {\n\tsitemap {\n\t\trefresh 1s\n\t\tsource scripted " + t.Name() + "\n\t\t" + options + "\n\t}\n}"
+}
+
+func TestRefreshesDoNotOverlap(t *testing.T) {
+	script := newScript(t, "/a")
+	s := start(t, scriptedSites(t, 1, ""), nil)
+	s.wantLocs("http://s0.localhost:{port}/sitemap.xml", "http://s0.localhost:{port}/a")
+	hold := make(chan struct{})
+	script.with(func() { script.hold = hold })
+	script.await(s, 0)
+	s.eventually(func() (held bool) {
+		script.with(func() { held = script.atOnce() == 1 })
+		return held
+	}, func() string { return "no further refresh began" })
+	runs := script.total()
+	s.passed(2500 * time.Millisecond) // two and a half intervals
+	if n := script.total(); n != runs {
+		t.Errorf("%d refreshes began beside one that runs", n-runs)
+	}
+	close(hold)
+	script.with(func() { script.hold = nil })
+	script.await(s, 2)
+	if script.overlap {
+		t.Error("two refreshes of one site ran at a time")
+	}
+}
+
+// TestRefreshShares: ten sites at once, and no more at a time than promised.
+func TestRefreshShares(t *testing.T) {
+	script := newScript(t, "/a")
+	hold := make(chan struct{})
+	script.hold = hold
+	s := start(t, scriptedSites(t, 10, ""), nil)
+	running := func(want int) {
+		t.Helper()
+		var got int
+		s.eventually(func() bool {
+			script.with(func() { got = script.atOnce() })
+			return got == want
+		}, func() string { return fmt.Sprintf("%d refreshes run at a time, want %d", got, want) })
+	}
+	cores := runtime.GOMAXPROCS(0)
+	running(max(cores, 2))
+	close(hold)
+	script.with(func() { script.hold = nil })
+	for i := range 10 {
+		s.wantLocs(fmt.Sprintf("http://s%d.localhost:{port}/sitemap.xml", i), fmt.Sprintf("http://s%d.localhost:{port}/a", i))
+	}
+	script.with(func() {
+		if script.most != max(cores, 2) {
+			t.Errorf("%d first refreshes ran at a time, want %d", script.most, max(cores, 2))
+		}
+		if script.workers[0] < cores {
+			t.Errorf("the first refresh may use %d cores of %d", script.workers[0], cores)
+		}
+	})
+
+	hold = make(chan struct{})
+	script.with(func() { script.hold, script.most, script.workers = hold, 0, nil })
+	running(max(cores/2, 1))
+	s.passed(1500 * time.Millisecond) // all of them are due
+	close(hold)
+	script.with(func() { script.hold = nil })
+	script.await(s, 10)
+	script.with(func() {
+		if script.most > max(cores/2, 1) {
+			t.Errorf("%d later refreshes ran at a time, want %d", script.most, max(cores/2, 1))
+		}
+		if slices.Max(script.workers) != 1 {
+			t.Errorf("later refreshes may use %d cores each, want 1", slices.Max(script.workers))
+		}
+	})
+}
+
+// TestFailingSource is promise 4, seen from outside.
+func TestFailingSource(t *testing.T) {
+	script := newScript(t, "/a", "/b", "/c", "/d")
+	s := start(t, scriptedSites(t, 1, "urls {\n/listed\n}"), nil)
+	const url, base = "http://s0.localhost:{port}/sitemap.xml", "http://s0.localhost:{port}"
+	s.wantLocs(url, base+"/a", base+"/b", base+"/c", base+"/d", base+"/listed")
+	good := s.get(url)
+	for _, test := range []struct {
+		name string
+		fail func()
+		line string
+	}{
+		{"fails", func() { script.err, script.pages = errors.New("scripted failure"), []string{"/a"} }, "scripted failure"},
+		{"panics", func() { script.panics, script.pages = true, []string{"/a"} }, "as the script says"},
+		{"has few pages", func() { script.pages = []string{"/a"} }, "less than half of the pages are left"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			// Held after the first refresh that fails: what it says is not believed.
+			before := len(s.logLines("not believed until the next refresh"))
+			script.with(test.fail)
+			s.eventually(func() bool { return len(s.logLines("not believed until the next refresh")) > before },
+				func() string { return "no refresh is doubted\n" + s.sitemapLog() })
+			s.wantLocs(url, base+"/a", base+"/listed") // believed since it said so twice
+			if n := len(s.logLines("not believed until the next refresh")); n != before+1 {
+				t.Errorf("the log doubts it %d times, want once", n-before)
+			}
+			script.await(s, 2)
+			if n := len(s.logLines("gathering pages failed", test.line)); test.name != "has few pages" && n != 1 {
+				t.Errorf("the log says %d times that it failed, want once", n)
+			}
+			script.with(func() { script.err, script.panics, script.pages = nil, false, []string{"/a", "/b", "/c", "/d"} })
+			s.wantLocs(url, base+"/a", base+"/b", base+"/c", base+"/d", base+"/listed")
+			if r := s.get(url); r.Header.Get("Etag") != good.Header.Get("Etag") {
+				t.Error("the same pages as before have another ETag")
+			}
+		})
+	}
+	if n := len(s.logLines("a source of pages panicked")); n != 1 {
+		t.Errorf("the stack of a panic is logged %d times, want once", n)
+	}
+}
+
+// TestStuckSource: a source that waits until it is cancelled keeps no other site from
+// its first refresh, and Stop ends it, and the request that waits for it.
+func TestStuckSource(t *testing.T) {
+	script := newScript(t, "/a")
+	script.hold = make(chan struct{})
+	s := start(t, `
+http://stuck.localhost:{port} {
+	sitemap {
+		source scripted `+t.Name()+`
+	}
+}
+http://fine.localhost:{port} {
+	sitemap {
+		urls {
+			/fine
+		}
+	}
+}`, nil)
+	s.wantLocs("http://fine.localhost:{port}/sitemap.xml", "http://fine.localhost:{port}/fine")
+	answers := make(chan int, 1)
+	go func() {
+		r, err := s.try(http.MethodGet, "http://stuck.localhost:{port}/sitemap.xml")
+		if err != nil {
+			answers <- 0
+			return
+		}
+		answers <- r.StatusCode
+	}()
+	s.eventually(func() (begun bool) {
+		script.with(func() { begun = script.atOnce() == 1 })
+		return begun
+	}, func() string { return "the stuck site is not refreshed" })
+	s.stop()
+	// Either it was waiting, or it came too late for an answer.
+	if status := <-answers; status != http.StatusServiceUnavailable && status != 0 {
+		t.Errorf("a request that waited got status %d, want 503", status)
+	}
+	if n := script.atOnce(); n != 0 {
+		t.Errorf("%d refreshes outlive Stop", n)
+	}
+}
+
+// stop ends Caddy before the test ends, and fails the test if that takes long.
+func (s *server) stop() {
+	s.t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- caddy.Stop() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			s.t.Errorf("stopping Caddy: %v", err)
+		}
+	case <-time.After(patience):
+		s.t.Fatal("Stop does not return")
+	}
+}
+
+// TestSamePagesSameBytes is promise 3: other servers, other order of making the files.
+func TestSamePagesSameBytes(t *testing.T) {
+	var names []string
+	for i := range 300 {
+		names = append(names, fmt.Sprintf("d%d/f%d.html", i%7, i))
+	}
+	when := time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
+	documents := func(backwards bool) map[string]string {
+		var all map[string]string
+		t.Run(fmt.Sprint("backwards ", backwards), func(t *testing.T) {
+			s := prepare(t, nil)
+			order := slices.Clone(names)
+			if backwards {
+				slices.Reverse(order)
+			}
+			for _, name := range order {
+				s.write(map[string]string{"site/" + name: "x"})
+				if err := os.Chtimes(filepath.Join(s.dir, "site", filepath.FromSlash(name)), when, when); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.load(`
+http://localhost:{port} {
+	root * {dir}/site
+	sitemap {
+		base_url https://example.com
+		shard_urls 50
+	}
+	file_server
+}`); err != nil {
+				t.Fatal(err)
+			}
+			all = make(map[string]string)
+			fetch := func(path string) string {
+				r := s.get("http://localhost:{port}"+path, "Accept-Encoding: gzip")
+				if r.StatusCode != http.StatusOK {
+					t.Fatalf("%s: status %d", path, r.StatusCode)
+				}
+				all[path] = r.Header.Get("Etag") + "\n" + r.body
+				return gunzip(t, r.body)
+			}
+			for _, part := range strings.Split(fetch("/sitemap.xml"), "<loc>https://example.com")[1:] {
+				path, _, _ := strings.Cut(part, "</loc>")
+				fetch(path)
+			}
+		})
+		return all
+	}
+	one, other := documents(false), documents(true)
+	if len(one) < 5 || len(one) != len(other) {
+		t.Fatalf("%d and %d documents", len(one), len(other))
+	}
+	for path := range one {
+		if one[path] != other[path] {
+			t.Errorf("%s differs", path)
+		}
+	}
+}
+
+// TestQuietLog: what stays the same is not logged at each refresh, and a list's
+// refused lines are counted rather than all named.
+func TestQuietLog(t *testing.T) {
+	script := newScript(t, "/a")
+	script.says = "a saying of the source"
+	list := "/good\n" + strings.Repeat("https://elsewhere.example/x\n", 5000)
+	s := start(t, scriptedSites(t, 1, "urls {dir}/list"), map[string]string{"list": list})
+	s.wantLocs("http://s0.localhost:{port}/sitemap.xml", "http://s0.localhost:{port}/a", "http://s0.localhost:{port}/good")
+	script.await(s, 3)
+	for _, words := range [][]string{{"a saying of the source"}, {"lines of a list are no URLs of the site", `"count":5000`}} {
+		lines := s.logLines(words...)
+		if len(lines) != 1 {
+			t.Errorf("%q is logged %d times, want once", words, len(lines))
+			continue
+		}
+		if n := strings.Count(lines[0], "elsewhere.example"); n > 10 {
+			t.Errorf("one line names %d refused lines", n)
+		}
+	}
+}
