@@ -139,9 +139,9 @@ func (s *server) expand(text string) string {
 	return strings.NewReplacer("{dir}", filepath.ToSlash(s.dir), "{port}", s.port, "{tls}", s.tls, "{more}", s.more).Replace(text)
 }
 
-// adapt makes JSON of a Caddyfile. Global options are added to its own, which must
-// be in a block at its very beginning: no admin endpoint, the log, internal
-// certificates, ports that need no root.
+// adapt makes JSON of a Caddyfile, as if it lay in {dir}. Global options are added to
+// its own, which must be in a block at its very beginning: no admin endpoint, the
+// log, internal certificates, ports that need no root.
 func (s *server) adapt(caddyfile string) ([]byte, error) {
 	text := strings.TrimSpace(s.expand(caddyfile))
 	options := fmt.Sprintf("{\n\tadmin off\n\tpersist_config off\n\tskip_install_trust\n\tlocal_certs\n\thttp_port %s\n\thttps_port %s\n\tgrace_period 1s\n\tlog default {\n\t\toutput file %q {\n\t\t\troll_disabled\n\t\t}\n\t\tformat json\n\t\tlevel DEBUG\n\t}\n", "1", "2", filepath.ToSlash(s.log))
@@ -150,7 +150,7 @@ func (s *server) adapt(caddyfile string) ([]byte, error) {
 	} else {
 		text = options + "}\n" + text
 	}
-	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": filepath.Join(s.dir, "Caddyfile")})
 	return config, err
 }
 

@@ -1155,7 +1155,9 @@ func TestSitesBrokenUpstream(t *testing.T) {
 	s.eventually(func() bool {
 		locs, err := s.tryLocs("http://localhost:{port}/sitemap.xml")
 		return err == nil && slices.Contains(locs, s.expand("http://localhost:{port}/one.html"))
-	}, func() string { return fmt.Sprint("no sitemap: ", s.get("http://localhost:{port}/sitemap.xml").body, "\n", s.sitemapLog()) })
+	}, func() string {
+		return fmt.Sprint("no sitemap: ", s.get("http://localhost:{port}/sitemap.xml").body, "\n", s.sitemapLog())
+	})
 	line := s.logged("gathering pages failed")
 	for _, list := range []string{"/aborted", "/partial", "/dropped", "/refused", "status 410", "/endless has more than"} {
 		if !strings.Contains(line, list) {

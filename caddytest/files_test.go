@@ -1,0 +1,601 @@
+package caddytest
+
+import (
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestFiles is each option of the source, and what file_server says itself. Every
+// URL that is listed must answer.
+func TestFiles(t *testing.T) {
+	const origin = "http://localhost:{port}"
+	for name, test := range map[string]struct {
+		caddyfile string // inside the site's block
+		files     map[string]string
+		want      []string
+		unserved  []string // of those, ones that nothing serves
+	}{
+		"by default": {
+			caddyfile: `
+				root {dir}
+				sitemap
+				file_server`,
+			files: map[string]string{
+				"index.html": "x", "a.html": "x", "B.HTML": "x", "c.htm": "x", "d.xhtml": "x", "e.txt": "x", "f.pdf": "x", "g.html.bak": "x", "html": "x",
+				"404.html": "x", "500.html": "x", "50x.html": "x", "4xx.html": "x", "403.htm": "x", "399.html": "x", "404-notes.html": "x", "1404.html": "x",
+				"google0123456789abcdef.html": "x", "google.html": "x", "yandex_0123456789abcdef.html": "x",
+				"_draft.html": "x", "_drafts/a.html": "x", ".hidden.html": "x", ".git/a.html": "x", ".well-known/a.html": "x",
+				"node_modules/a/index.html": "x", "bower_components/a/index.html": "x", "sub/node_modules/a.html": "x",
+				"empty.html": "", "sub/index.html": "x", "sub/sub/page.html": "x", "txt/index.txt": "x", "folder.html/a.html": "x", "bare/": "",
+			},
+			want: []string{"/", "/1404.html", "/399.html", "/404-notes.html", "/B.HTML", "/a.html", "/c.htm", "/d.xhtml", "/folder.html/a.html", "/google.html", "/sub/", "/sub/sub/page.html"},
+		},
+		"include": {
+			caddyfile: `
+				root {dir}
+				sitemap {
+					files {
+						include *.pdf /docs/*.html
+					}
+				}
+				file_server`,
+			files: map[string]string{"a.pdf": "x", "A.PDF": "x", "x/b.pdf": "x", "index.html": "x", "docs/c.html": "x", "docs/index.html": "x"},
+			want:  []string{"/A.PDF", "/a.pdf", "/docs/", "/docs/c.html", "/x/b.pdf"},
+		},
+		"include by name what is left out by default": {
+			caddyfile: `
+				root {dir}
+				sitemap {
+					files {
+						include *.html /404.html /_posts/* /.well-known/*
+					}
+				}
+				file_server`,
+			files: map[string]string{"404.html": "x", "500.html": "x", "_posts/a.html": "x", "_other/a.html": "x", ".well-known/a.html": "x"},
+			want:  []string{"/404.html", "/_posts/a.html"},
+		},
+		"exclude": {
+			caddyfile: `
+				root {dir}
+				sitemap {
+					files {
+						exclude /private/* *print.html /sub/
+					}
+				}
+				file_server`,
+			files: map[string]string{"a.html": "x", "a-print.html": "x", "private/b.html": "x", "private/deep/c.html": "x", "sub/index.html": "x", "sub/d.html": "x"},
+			want:  []string{"/a.html", "/sub/d.html"},
+		},
+		"hide": {
+			caddyfile: `
+				root {dir}
+				sitemap {
+					files {
+						hide secret draft-*.html {dir}/x/b.html {dir}/y
+					}
+				}
+				file_server {
+					hide served {dir}/z/*.html
+				}`,
+			files: map[string]string{
+				"a.html": "x", "secret/a.html": "x", "x/secret/a.html": "x", "draft-1.html": "x", "x/draft-2.html": "x", "x/b.html": "x", "x/c.html": "x",
+				"y/a.html": "x", "yy.html": "x", "served/a.html": "x", "z/a.html": "x", "z/deep/a.html": "x",
+			},
+			want: []string{"/a.html", "/x/c.html", "/yy.html", "/z/deep/a.html"},
+		},
+		"hidden index file": {
+			caddyfile: `
+				root {dir}
+				sitemap
+				file_server {
+					hide {dir}/sub/index.html
+					index index.html home.html
+				}`,
+			files: map[string]string{"index.html": "x", "sub/index.html": "x", "sub/home.html": "x"},
+			want:  []string{"/", "/sub/"},
+		},
+		"the server's configuration lies in the root": {
+			caddyfile: `
+				root {dir}
+				import {dir}/snippet.html
+				sitemap {
+					files {
+						include *
+					}
+				}
+				file_server`,
+			files: map[string]string{"Caddyfile": "x", "snippet.html": "\theader X-Snippet yes\n", "index.html": "x", "sub/Caddyfile": "x"},
+			want:  []string{"/", "/sub/Caddyfile"},
+		},
+		"index of the file server": {
+			caddyfile: `
+				root {dir}
+				sitemap
+				file_server {
+					index default.html index.html
+				}`,
+			files: map[string]string{"default.html": "x", "index.html": "x", "sub/index.html": "x"},
+			want:  []string{"/", "/index.html", "/sub/"},
+		},
+		"index of the source": {
+			caddyfile: `
+				root {dir}
+				sitemap {
+					files {
+						index home.html
+					}
+				}
+				handle {
+					rewrite / /home.html
+					file_server
+				}`,
+			files: map[string]string{"home.html": "x", "index.html": "x"},
+			want:  []string{"/", "/index.html"},
+		},
+		"several roots": {
+			caddyfile: `
+				sitemap {
+					files {dir}/www {
+						exclude /docs/*
+					}
+					files {dir}/manual {
+						at /docs
+					}
+					files {dir}/blog {
+						at /blog/
+					}
+				}
+				handle_path /docs/* {
+					root {dir}/manual
+					file_server
+				}
+				handle_path /blog/* {
+					root {dir}/blog
+					file_server
+				}
+				handle {
+					root {dir}/www
+					file_server
+				}`,
+			files: map[string]string{
+				"www/index.html": "x", "www/a.html": "x", "www/docs/old.html": "x",
+				"manual/index.html": "x", "manual/b.html": "x", "blog/index.html": "x", "blog/2026/c.html": "x",
+			},
+			want: []string{"/", "/a.html", "/blog/", "/blog/2026/c.html", "/docs/", "/docs/b.html"},
+		},
+		"one file of two roots": {
+			caddyfile: `
+				sitemap {
+					files {dir}/one
+					files {dir}/two
+				}
+				root {dir}/one
+				@two not file
+				handle @two {
+					root {dir}/two
+					file_server
+				}
+				file_server`,
+			files: map[string]string{"one/a.html": "x", "one/b.html": "x", "two/b.html": "x", "two/c.html": "x"},
+			want:  []string{"/a.html", "/b.html", "/c.html"},
+		},
+		"file system of the source": {
+			caddyfile: `
+				root {dir}
+				sitemap {
+					files www {
+						fs mem
+					}
+				}
+				file_server {
+					fs mem
+					root www
+				}`,
+			files: map[string]string{"not.html": "x"},
+			want:  []string{"/", "/about.html"},
+		},
+		"clean_urls auto, files alone": {
+			caddyfile: `
+				root {dir}
+				sitemap
+				file_server`,
+			files: map[string]string{"index.html": "x", "about.html": "about", "sub/team.html": "team"},
+			want:  []string{"/", "/about.html", "/sub/team.html"},
+		},
+		"clean_urls auto, try_files": {
+			caddyfile: `
+				root {dir}
+				try_files {path} {path}.html
+				sitemap
+				file_server`,
+			files: map[string]string{
+				"index.html": "x", "about.html": "about", "sub/team.html": "team", "sub/index.html": "x", "old.htm": "x",
+				"both.html": "page", "both": "file", "folder.html": "page", "folder/a.html": "x", "v1.2.html": "x", "twice.html.html": "x",
+			},
+			want: []string{"/", "/about", "/both.html", "/folder", "/folder/a", "/old.htm", "/sub/", "/sub/team", "/twice.html", "/v1.2"},
+		},
+		"clean_urls auto, .html first": {
+			caddyfile: `
+				root {dir}
+				try_files {path}.html {path}
+				sitemap
+				file_server`,
+			files: map[string]string{"index.html": "home", "about.html": "about", "sub/team.html": "team"},
+			want:  []string{"/", "/about", "/sub/team"},
+		},
+		"clean_urls auto, redirected to the short form": {
+			caddyfile: `
+				root {dir}
+				@long path_regexp long ^(/.*)\.html$
+				redir @long {re.long.1} 308
+				try_files {path} {path}.html
+				sitemap
+				file_server`,
+			files: map[string]string{"index.html": "x", "about.html": "about", "sub/team.html": "team"},
+			want:  []string{"/", "/about", "/sub/team"},
+		},
+		"clean_urls auto, redirected to the long form": {
+			caddyfile: `
+				root {dir}
+				@short file {path}.html
+				redir @short {path}.html 302
+				sitemap
+				file_server`,
+			files: map[string]string{"index.html": "x", "about.html": "about", "sub/team.html": "team"},
+			want:  []string{"/", "/about.html", "/sub/team.html"},
+		},
+		"clean_urls auto, single-page application": {
+			caddyfile: `
+				root {dir}
+				try_files {path} /index.html
+				sitemap
+				file_server`,
+			files: map[string]string{"index.html": "app", "about.html": "about"},
+			want:  []string{"/", "/about.html"},
+		},
+		"clean_urls auto, everything is one page": {
+			caddyfile: `
+				root {dir}
+				rewrite /index.html
+				sitemap
+				file_server`,
+			files: map[string]string{"index.html": "app", "about.html": "about"},
+			want:  []string{"/", "/about.html"},
+		},
+		"clean_urls auto, only one file": {
+			caddyfile: `
+				root {dir}
+				try_files {path} {path}.html
+				sitemap
+				file_server`,
+			files: map[string]string{"a/b/c/page.html": "x"},
+			want:  []string{"/a/b/c/page"},
+		},
+		"clean_urls auto, inside handle_path": {
+			caddyfile: `
+				handle_path /docs/* {
+					root {dir}
+					try_files {path} {path}.html
+					sitemap {
+						path /sitemap.xml
+					}
+					file_server
+				}
+				redir /sitemap.xml /docs/sitemap.xml`,
+			files: map[string]string{"index.html": "x", "about.html": "about"},
+			want:  []string{"/docs/", "/docs/about"},
+		},
+		"clean_urls on": {
+			caddyfile: `
+				root {dir}
+				sitemap {
+					files {
+						clean_urls on
+					}
+				}
+				file_server`,
+			files:    map[string]string{"index.html": "x", "about.html": "about"},
+			want:     []string{"/", "/about"},
+			unserved: []string{"/about"},
+		},
+		"clean_urls off": {
+			caddyfile: `
+				root {dir}
+				try_files {path} {path}.html
+				sitemap {
+					files {
+						clean_urls off
+					}
+				}
+				file_server`,
+			files: map[string]string{"index.html": "x", "about.html": "about"},
+			want:  []string{"/", "/about.html"},
+		},
+		"exclude with clean_urls": {
+			caddyfile: `
+				root {dir}
+				try_files {path} {path}.html
+				sitemap {
+					files {
+						exclude /about /team.html
+					}
+				}
+				file_server`,
+			files: map[string]string{"index.html": "x", "about.html": "about", "team.html": "team", "more.html": "more"},
+			want:  []string{"/", "/more"},
+		},
+		"omit and exclude know the URL alone": {
+			caddyfile: `
+				root {dir}
+				sitemap {
+					omit /b/*
+					files {
+						exclude "/a b.html"
+					}
+				}
+				file_server`,
+			files: map[string]string{"a b.html": "x", "a c.html": "x", "b/x.html": "x"},
+			want:  []string{"/a%20c.html"},
+		},
+		"links": {
+			caddyfile: `
+				root {dir}/root
+				sitemap
+				file_server`,
+			files: map[string]string{
+				"root":                  "-> releases/2",
+				"releases/1/a.html":     "old",
+				"releases/2/a.html":     "new",
+				"releases/2/b.html":     "-> a.html",
+				"releases/2/again":      "-> .",
+				"releases/2/up":         "-> ..",
+				"releases/2/gone.html":  "-> nowhere.html",
+				"releases/2/self.html":  "-> self.html",
+				"releases/2/out.html":   "-> ../../shared/page.html",
+				"releases/2/out2.html":  "-> ../../shared/page.html",
+				"releases/2/shared":     "-> ../../shared",
+				"releases/2/index.html": "-> a.html",
+				"shared/page.html":      "page",
+				"shared/index.html":     "index",
+			},
+			want: []string{"/", "/a.html", "/out.html", "/shared/", "/up/1/a.html"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := prepare(t, test.files)
+			if err := s.load("{\n\tfilesystem mem memory\n}\n" + origin + " {\n" + test.caddyfile + "\n}"); err != nil {
+				t.Fatal(err)
+			}
+			where := "/sitemap.xml"
+			if strings.HasPrefix(test.want[0], "/docs") {
+				where = "/docs/sitemap.xml"
+			}
+			s.wantLocs(origin+where, below(origin, test.want)...)
+			for _, path := range test.want {
+				if r := s.get(origin + path); r.StatusCode != http.StatusOK && !slices.Contains(test.unserved, path) {
+					t.Errorf("%s is listed and answers %d", path, r.StatusCode)
+				}
+			}
+		})
+	}
+}
+
+// TestFilesLastMod is the files' modification time, where it can be true.
+func TestFilesLastMod(t *testing.T) {
+	s := prepare(t, map[string]string{"a.html": "x", "future.html": "x", "old.html": "x", "link.html": "-> ../outside.html", "../outside.html": "x"})
+	when := time.Date(2024, 2, 29, 23, 30, 15, 999_999_999, time.FixedZone("", -3600))
+	for name, at := range map[string]time.Time{
+		"a.html":      when,
+		"link.html":   when.AddDate(0, 0, 31),
+		"future.html": time.Now().Add(24 * time.Hour),
+		"old.html":    time.Date(1980, 12, 31, 23, 59, 59, 0, time.UTC),
+	} {
+		if err := os.Chtimes(filepath.Join(s.dir, name), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.load("http://localhost:{port} {\n\troot {dir}\n\tsitemap\n\tfile_server\n}"); err != nil {
+		t.Fatal(err)
+	}
+	s.wantLocs("http://localhost:{port}/sitemap.xml", below("http://localhost:{port}", []string{"/a.html", "/future.html", "/link.html", "/old.html"})...)
+	body := s.get("http://localhost:{port}/sitemap.xml").body
+	for _, want := range []string{
+		"/a.html</loc><lastmod>2024-03-01T00:30:15Z</lastmod></url>",
+		"/link.html</loc><lastmod>2024-04-01T00:30:15Z</lastmod></url>",
+		"/future.html</loc></url>",
+		"/old.html</loc></url>",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%s\nhas no %s", body, want)
+		}
+	}
+}
+
+// TestFilesMessy is the exact check against file_server itself: every listed URL
+// answers 200 without a redirect, and every HTML file that does so under its path is
+// listed, save for named exceptions.
+func TestFilesMessy(t *testing.T) {
+	for name, options := range map[string]string{"plain": "", "clean URLs": "\ttry_files {path} {path}.html\n"} {
+		t.Run(name, func(t *testing.T) {
+			s := prepare(t, map[string]string{"outside/out.html": "out", "outside/index.html": "out"})
+			exceptions := makeMess(t, filepath.Join(s.dir, "root"))
+			if err := s.load("http://localhost:{port} {\n\troot {dir}/root\n" + options + "\tsitemap\n\tfile_server\n}"); err != nil {
+				t.Fatal(err)
+			}
+			locs := s.locs("http://localhost:{port}/sitemap.xml")
+			if !slices.IsSorted(locs) || len(slices.Compact(slices.Clone(locs))) != len(locs) {
+				t.Errorf("URLs out of order, or twice: %q", locs)
+			}
+			listed := make(map[string]bool)
+			for _, loc := range locs {
+				r, err := s.try(http.MethodGet, loc)
+				if err != nil || r.StatusCode != http.StatusOK {
+					t.Errorf("%s is listed and answers %d (%v)", loc, r.StatusCode, err)
+				}
+				p, err := url.PathUnescape(strings.TrimPrefix(loc, s.expand("http://localhost:{port}")))
+				if err != nil {
+					t.Fatal(err)
+				}
+				listed[p] = true
+			}
+			for _, file := range htmlFiles(t, filepath.Join(s.dir, "root")) {
+				request := (&url.URL{Scheme: "http", Host: "localhost:" + s.port, Path: file}).String()
+				r, err := s.try(http.MethodGet, request)
+				if err != nil || r.StatusCode != http.StatusOK {
+					continue
+				}
+				found := listed[file] || path.Base(file) == "index.html" && listed[path.Dir(file)+"/"] ||
+					path.Base(file) == "index.html" && path.Dir(file) == "/" && listed["/"] || listed[strings.TrimSuffix(file, ".html")]
+				if why, ok := exceptions[file]; ok == found {
+					t.Errorf("%q: listed %t, exception %q", file, found, why)
+				}
+			}
+			if len(locs) < 40 {
+				t.Errorf("only %d URLs: %q", len(locs), locs)
+			}
+			if os.Geteuid() != 0 && runtime.GOOS != "windows" {
+				s.logged("some files or folders could not be read", `"count":2`)
+			}
+		})
+	}
+}
+
+// makeMess fills a folder with all that a disk may hold, and returns why files in it
+// are not listed although they are served.
+func makeMess(t *testing.T, root string) map[string]string {
+	t.Helper()
+	exceptions := map[string]string{}
+	write := func(name, why string) {
+		file := filepath.Join(root, filepath.FromSlash(name))
+		err := os.MkdirAll(filepath.Dir(file), 0o755)
+		if err == nil {
+			err = os.WriteFile(file, []byte("content of "+name), 0o644)
+		}
+		if err != nil {
+			if runtime.GOOS == "linux" {
+				t.Fatal(err)
+			}
+			t.Logf("this system has no such name: %v", err)
+			return
+		}
+		if why != "" {
+			exceptions["/"+name] = why
+		}
+	}
+	for _, stem := range []string{
+		"plain", "with space", " leading", "trailing ", "100%", "%41", "%2e%2e", "%zz", "a#b", "a?b", "a&b", `a"b`, "a'b", "a<b>", "a\nb", "a\tb", "a\x01b", "a\x7fb",
+		"caf\xe9", "\xff\xfe", "a\xc3", "café", "cafe\u0301", "日本", "😀", "a+b", "a;b", "a=b", "a,b", "a:b", "a@b", "a$b", "a!b", "a(b)", "a*b", "a[b]", "a{b}", "a|b", "a^b", "a`b", "a~b", `a\b`,
+		"-", "..a", "a..", "...", "con", "index.html", "{host}", "{http.request.uri}", strings.Repeat("x", 250), strings.Repeat("é", 125),
+	} {
+		why := ""
+		if strings.HasPrefix(stem, ".") {
+			why = "dotfile"
+		}
+		write(stem+".html", why)
+		if why == "" {
+			write("in/"+stem+"/page.html", "")
+			write("in/"+stem+"/index.html", "")
+		}
+	}
+	for _, name := range []string{"404.html", "50x.html", "google0123456789abcdef.html", "_x.html"} {
+		write(name, "by default")
+		write("in/"+name, "by default")
+	}
+	for _, folder := range []string{".git", "_drafts", "node_modules", "bower_components", "in/node_modules"} {
+		write(folder+"/x.html", "by default")
+	}
+	long := strings.Repeat("l", 200)
+	for range 11 {
+		write(path.Join(long, "page.html"), map[bool]string{true: "URL too long"}[len(long) > 2015])
+		long = path.Join(long, strings.Repeat("l", 200))
+	}
+	if err := os.WriteFile(filepath.Join(root, "empty.html"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	exceptions["/empty.html"] = "empty"
+	for _, link := range []string{"/link.html", "/out.html", "/out-again.html"} {
+		exceptions[link] = "link to a listed page" // the last two to /absolute.html
+	}
+	for name, target := range map[string]string{
+		"link.html":        "plain.html",
+		"dangling.html":    "nowhere.html",
+		"loop.html":        "loop.html",
+		"ring":             "ring2",
+		"ring2":            "ring",
+		"self":             ".",
+		"parent":           "..",
+		"linked":           "in",
+		"out.html":         "../outside/out.html",
+		"out-again.html":   "../outside/out.html",
+		"outside":          "../outside",
+		"absolute.html":    filepath.Join(filepath.Dir(root), "outside", "out.html"),
+		"link to name":     "in/a#b",
+		"folder link.html": "in",
+		"null.html":        os.DevNull,
+	} {
+		if err := os.Symlink(filepath.FromSlash(target), filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if runtime.GOOS != "windows" {
+		if out, err := exec.Command("mkfifo", filepath.Join(root, "fifo.html"), filepath.Join(root, "in", "node_modules", "index.html")).CombinedOutput(); err != nil {
+			t.Fatalf("mkfifo: %v: %s", err, out)
+		}
+		short, err := os.MkdirTemp("", "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("unix", filepath.Join(short, "s"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close(); _ = os.RemoveAll(short) })
+		if err := os.Symlink(filepath.Join(short, "s"), filepath.Join(root, "socket.html")); err != nil {
+			t.Fatal(err)
+		}
+		write("unreadable.html", "")
+		write("closed/x.html", "")
+		for _, name := range []string{"unreadable.html", "closed"} {
+			if err := os.Chmod(filepath.Join(root, name), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Cleanup(func() { _ = os.Chmod(filepath.Join(root, "closed"), 0o755) })
+	}
+	return exceptions
+}
+
+// htmlFiles are the URL paths, not encoded, of all HTML files below a folder; links
+// to files are, links to folders are not followed.
+func htmlFiles(t *testing.T, root string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(root, func(file string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // what cannot be read is not served either
+		}
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && strings.HasSuffix(file, ".html") {
+			rel, err := filepath.Rel(root, file)
+			if err != nil {
+				return err
+			}
+			found = append(found, "/"+filepath.ToSlash(rel))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
