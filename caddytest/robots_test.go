@@ -1,0 +1,423 @@
+package caddytest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const (
+	// robotsLine is what the site of these tests adds.
+	robotsLine = "Sitemap: http://localhost:{port}/sitemap.xml\n"
+
+	// robotsMade is the robots.txt of a site that has none.
+	robotsMade = "User-agent: *\nDisallow:\n\n" + robotsLine
+)
+
+// robotsSite is a site with one page and these directives behind the sitemap.
+func robotsSite(directives string) string {
+	return `
+http://localhost:{port} {
+	root * {dir}/site
+	sitemap {
+		urls {
+			/
+		}
+	}
+	` + directives + `
+}`
+}
+
+func (s *server) robots(headers ...string) response {
+	s.t.Helper()
+	return s.get("http://localhost:{port}/robots.txt", headers...)
+}
+
+// wantRobots wants robots.txt to be text, in which words are replaced.
+func (s *server) wantRobots(want string) {
+	s.t.Helper()
+	want = s.expand(want)
+	if r := s.robots(); r.StatusCode != http.StatusOK || r.body != want {
+		s.t.Errorf("got status %d, %d bytes, %.300q, want %d bytes, %.300q", r.StatusCode, len(r.body), r.body, len(want), want)
+	}
+}
+
+// TestRobotsMade has sites without a robots.txt, each in its way.
+func TestRobotsMade(t *testing.T) {
+	gone := backend(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Etag", `"page"`)
+		w.WriteHeader(http.StatusNotFound)
+		z := gzip.NewWriter(w)
+		fmt.Fprint(z, "<html>not here</html>")
+		z.Close()
+	})
+	for _, test := range []struct{ name, directives string }{
+		{"no file", "file_server"},
+		{"a folder", "file_server\n\tredir /x /y"},
+		{"404 as a response", "respond 404"},
+		{"404 with a body", "respond \"<html>not here</html>\" 404"},
+		{"410", "respond gone 410"},
+		{"404 as an error", "error 404"},
+		{"410 as an error", "error gone 410"},
+		{"404 of an upstream", "reverse_proxy " + gone},
+		{"encoded 404 of an upstream", "reverse_proxy " + gone + " {\n\t\ttransport http {\n\t\t\tcompression off\n\t\t}\n\t}"},
+		{"SPA", "try_files {path} /index.html\n\tfile_server"},
+		{"an SPA's upstream", "header Content-Type \"text/html; charset=utf-8\"\n\trespond \"<!doctype html><title>app</title>\""},
+		{"HTML without its type", "header Content-Type text/plain\n\trespond \"<!DOCTYPE html><html><title>app</title>\""},
+		{"empty", "respond \"\""},
+		{"nothing behind", ""},
+		{"handle_errors", "file_server\n\thandle_errors {\n\t\theader Content-Type text/html\n\t\trespond \"<html>{err.status_code}</html>\"\n\t}"},
+		{"in encode", "encode\n\tfile_server"},
+		{"in templates", "templates\n\tfile_server"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := start(t, robotsSite(test.directives), map[string]string{"site/index.html": "<!doctype html><title>app</title>"})
+			s.wantRobots(robotsMade)
+			r := s.robots()
+			for name, want := range map[string]string{"Content-Type": "text/plain; charset=utf-8", "Content-Encoding": "", "Last-Modified": ""} {
+				if got := r.Header.Get(name); got != want {
+					t.Errorf("%s: got %q, want %q", name, got, want)
+				}
+			}
+			if etag := r.Header.Get("Etag"); etag == "" || etag == `"page"` {
+				t.Errorf("got the ETag %q", etag)
+			}
+			s.wantRobotsAsked(t)
+		})
+	}
+}
+
+// wantRobotsAsked asks for robots.txt in all the ways that a client may.
+func (s *server) wantRobotsAsked(t *testing.T) {
+	t.Helper()
+	const url = "http://localhost:{port}/robots.txt"
+	for _, accept := range []string{"identity", "gzip", "gzip, br, zstd"} {
+		with := func(headers ...string) []string { return append(headers, "Accept-Encoding: "+accept) }
+		r := s.get(url, with()...)
+		s.wantHead(t, url, r, with()...)
+		again := s.get(url, with("If-None-Match: "+r.Header.Get("Etag"))...)
+		if again.StatusCode != http.StatusNotModified || again.body != "" {
+			t.Errorf("%s: asked again: got status %d", accept, again.StatusCode)
+		}
+		if other := s.get(url, with(`If-None-Match: "other"`)...); other.StatusCode != http.StatusOK || other.body != r.body {
+			t.Errorf("%s: with another ETag: got status %d", accept, other.StatusCode)
+		}
+	}
+	plain := s.robots()
+	if r := s.robots("Range: bytes=5-9"); r.StatusCode != http.StatusPartialContent || r.body != plain.body[5:10] {
+		t.Errorf("a range: got status %d, %q", r.StatusCode, r.body)
+	}
+	if r := s.robots("Range: bytes=-1"); r.StatusCode != http.StatusPartialContent || r.body != plain.body[len(plain.body)-1:] {
+		t.Errorf("the last byte: got status %d, %q", r.StatusCode, r.body)
+	}
+	if r := s.robots(fmt.Sprintf("Range: bytes=%d-", len(plain.body))); r.StatusCode != http.StatusRequestedRangeNotSatisfiable {
+		t.Errorf("beyond the end: got status %d", r.StatusCode)
+	}
+	if r := s.robots("Range: bytes=0-3", `If-Range: "other"`); r.StatusCode != http.StatusOK || r.body != plain.body {
+		t.Errorf("a range of another one: got status %d, %q", r.StatusCode, r.body)
+	}
+}
+
+// TestRobotsFile has files of the site.
+func TestRobotsFile(t *testing.T) {
+	const rules = "User-agent: *\nDisallow: /x\n"
+	long := func(n int) string { return strings.Repeat(strings.Repeat("#", 99)+"\n", n/100+1)[:n-1] + "\n" }
+	for _, test := range []struct{ name, file, want string }{
+		{"rules", rules, rules + "\n" + robotsLine},
+		{"without a line end", "User-agent: *\nDisallow: /x", rules + "\n" + robotsLine},
+		{"CR LF", "User-agent: *\r\nDisallow:\r\n", "User-agent: *\r\nDisallow:\r\n\r\n" + strings.TrimSuffix(robotsLine, "\n") + "\r\n"},
+		{"a blank line at its end", rules + "\n", rules + "\n" + robotsLine},
+		{"BOM", "\xEF\xBB\xBF" + rules, "\xEF\xBB\xBF" + rules + "\n" + robotsLine},
+		{"another sitemap", "Sitemap: https://example.com/a.xml\n", "Sitemap: https://example.com/a.xml\n\n" + robotsLine},
+		{"499 KiB", long(499 << 10), long(499<<10) + "\n" + robotsLine},
+		{"500 KiB", long(500 << 10), robotsLine + "\n" + long(500<<10)},
+		{"500 KiB with a BOM", "\xEF\xBB\xBF" + long(500<<10), "\xEF\xBB\xBF" + robotsLine + "\n" + long(500<<10)},
+		{"512 KiB", long(512 << 10), robotsLine + "\n" + long(512<<10)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := start(t, robotsSite("encode\n\tfile_server"), map[string]string{"site/robots.txt": test.file})
+			s.wantRobots(test.want)
+			own := s.get("http://localhost:{port}/robots.txt?", "Host: 127.0.0.1:{port}")
+			r := s.robots()
+			if r.Header.Get("Last-Modified") != "" || r.Header.Get("Etag") == own.Header.Get("Etag") || r.ContentLength != int64(len(r.body)) {
+				t.Errorf("got headers %v", r.Header)
+			}
+			if r.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
+				t.Errorf("got the type %q", r.Header.Get("Content-Type"))
+			}
+			s.wantRobotsAsked(t)
+			s.wantFile(t, "site/robots.txt", test.file)
+		})
+	}
+}
+
+// wantFile says that a file on disk was left alone.
+func (s *server) wantFile(t *testing.T, name, want string) {
+	t.Helper()
+	got, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(name)))
+	if err != nil || string(got) != want {
+		t.Errorf("the file %s has become %.100q (%v)", name, got, err)
+	}
+}
+
+// TestRobotsUnchanged has what passes as it is, with its own headers.
+func TestRobotsUnchanged(t *testing.T) {
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	fmt.Fprint(z, "User-agent: *\n")
+	z.Close()
+	rude := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Etag", `"own"`)
+		w.Header().Set("Content-Type", "text/plain")
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Write(zipped.Bytes())
+	})
+	for _, test := range []struct {
+		name, directives, file string
+		status                 int
+		want                   string
+	}{
+		{"there", "file_server", "User-agent: *\n\n" + robotsLine, 200, "User-agent: *\n\n" + robotsLine},
+		{"there as the first line", "file_server", robotsLine + "User-agent: *", 200, robotsLine + "User-agent: *"},
+		{"there in CR LF", "file_server", "SITEMAP : http://localhost:{port}/sitemap.xml \r\nUser-agent: *\r\n", 200, "SITEMAP : http://localhost:{port}/sitemap.xml \r\nUser-agent: *\r\n"},
+		{"over 512 KiB", "file_server", strings.Repeat("#", 512<<10) + "\n", 200, strings.Repeat("#", 512<<10) + "\n"},
+		{"binary", "file_server", "\x00\x01\x02\x03 and so on", 200, "\x00\x01\x02\x03 and so on"},
+		{"UTF-16", "file_server", "\xFF\xFEU\x00s\x00e\x00r\x00-\x00", 200, "\xFF\xFEU\x00s\x00e\x00r\x00-\x00"},
+		{"403", "respond /robots.txt \"stay out\" 403", "", 403, "stay out"},
+		{"401", "respond /robots.txt \"stay out\" 401", "", 401, "stay out"},
+		{"429", "respond later 429", "", 429, "later"},
+		{"500", "respond broken 500", "", 500, "broken"},
+		{"503 as an error", "error later 503", "", 503, ""},
+		{"403 as an error", "error /robots.txt 403", "", 403, ""},
+		{"an upstream that is away", "reverse_proxy 127.0.0.1:{more}", "", 502, ""},
+		{"redirect", "redir /robots.txt /other.txt 301", "", 301, ""},
+		{"204", "respond 204", "", 204, ""},
+		{"JSON", "header Content-Type application/json\n\trespond `{\"a\":1}`", "", 200, `{"a":1}`},
+		{"encoded", "reverse_proxy " + rude + " {\n\t\ttransport http {\n\t\t\tcompression off\n\t\t}\n\t}", "", 200, zipped.String()},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := prepare(t, nil)
+			if test.file != "" {
+				s.write(map[string]string{"site/robots.txt": s.expand(test.file)})
+			}
+			if err := s.load(robotsSite(test.directives)); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(s.locs("http://localhost:{port}/sitemap.xml")); n != 1 {
+				t.Fatalf("%d pages are listed", n)
+			}
+			r := s.robots()
+			if want := s.expand(test.want); r.StatusCode != test.status || r.body != want {
+				t.Errorf("got status %d, %.100q, want %d, %.100q", r.StatusCode, r.body, test.status, want)
+			}
+			if test.file != "" {
+				if r.Header.Get("Last-Modified") == "" || r.Header.Get("Etag") == "" {
+					t.Errorf("got headers %v", r.Header)
+				}
+				s.wantFile(t, "site/robots.txt", s.expand(test.file))
+			}
+			if test.file != "" && len(test.file) < 512<<10 {
+				s.wantRobotsAsked(t)
+				if again := s.robots("If-Modified-Since: " + r.Header.Get("Last-Modified")); again.StatusCode != http.StatusNotModified {
+					t.Errorf("asked again: got status %d", again.StatusCode)
+				}
+			}
+			if test.name == "encoded" && (r.Header.Get("Etag") != `"own"` || r.Header.Get("Content-Encoding") != "gzip") {
+				t.Errorf("got headers %v", r.Header)
+			}
+			s.wantHead(t, "http://localhost:{port}/robots.txt", r)
+		})
+	}
+}
+
+// TestRobotsOfOthers has a robots.txt that is no file.
+func TestRobotsOfOthers(t *testing.T) {
+	const rules = "User-agent: *\nDisallow: /x\n"
+	application := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/robots.txt" {
+			return
+		}
+		for _, name := range []string{"Range", "If-Range", "If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since"} {
+			if value := r.Header.Get(name); value != "" {
+				t.Errorf("the upstream got %s %q", name, value)
+			}
+		}
+		if got := r.Header.Get("Accept-Encoding"); got != "" && got != "gzip" { // Caddy's own transport asks for gzip
+			t.Errorf("the upstream got Accept-Encoding %q", got)
+		}
+		if r.Method != http.MethodGet {
+			t.Errorf("the upstream got %s", r.Method)
+		}
+		w.Header().Set("Etag", `"upstream"`)
+		w.Header().Set("Last-Modified", "Sun, 01 Jan 2023 00:00:00 GMT")
+		w.Header().Set("Content-Type", "text/plain; charset=us-ascii")
+		w.Header().Set("X-Own", "yes")
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			fmt.Fprint(z, rules)
+			z.Close()
+			return
+		}
+		fmt.Fprint(w, rules[:10])
+		_ = http.NewResponseController(w).Flush()
+		fmt.Fprint(w, rules[10:])
+	})
+	for _, test := range []struct{ name, directives, contentType string }{
+		{"respond", "respond /robots.txt \"User-agent: *\nDisallow: /x\n\"", "text/plain; charset=utf-8"},
+		{"reverse_proxy", "reverse_proxy " + application, "text/plain; charset=us-ascii"},
+		{"reverse_proxy that flushes", "reverse_proxy " + application + " {\n\t\tflush_interval -1\n\t}", "text/plain; charset=us-ascii"},
+		{"reverse_proxy in encode", "encode\n\treverse_proxy " + application, "text/plain; charset=us-ascii"},
+		{"templates", "templates\n\tfile_server", "text/plain; charset=utf-8"},
+		{"handle", "handle /robots.txt {\n\t\troot * {dir}/other\n\t\tfile_server\n\t}", "text/plain; charset=utf-8"},
+		{"rewrite behind", "handle {\n\t\trewrite /robots.txt /seo.txt\n\t\troot * {dir}/other\n\t\tfile_server\n\t}", "text/plain; charset=utf-8"},
+		{"precompressed", "handle {\n\t\troot * {dir}/other\n\t\tfile_server {\n\t\t\tprecompressed gzip\n\t\t}\n\t}", "text/plain; charset=utf-8"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := start(t, robotsSite(test.directives), map[string]string{
+				"site/robots.txt":     "User-agent: {{`*`}}\nDisallow: /x\n",
+				"other/robots.txt":    rules,
+				"other/robots.txt.gz": "not asked for",
+				"other/seo.txt":       rules,
+			})
+			s.wantRobots(rules + "\n" + robotsLine)
+			r := s.robots()
+			if got := r.Header.Get("Content-Type"); got != test.contentType {
+				t.Errorf("got the type %q, want %q", got, test.contentType)
+			}
+			if r.Header.Get("Etag") == `"upstream"` || r.Header.Get("Last-Modified") != "" {
+				t.Errorf("got headers %v", r.Header)
+			}
+			if strings.HasPrefix(test.name, "reverse_proxy") && r.Header.Get("X-Own") != "yes" {
+				t.Errorf("the upstream's other headers are gone: %v", r.Header)
+			}
+			s.wantRobotsAsked(t)
+			if r := s.robots("If-Modified-Since: Sun, 01 Jan 2023 00:00:00 GMT", "If-Unmodified-Since: Sun, 01 Jan 2012 00:00:00 GMT"); r.StatusCode != http.StatusOK {
+				t.Errorf("conditions on the site's own file: got status %d", r.StatusCode)
+			}
+			if r := s.robots(`If-None-Match: "upstream"`); r.StatusCode != http.StatusOK {
+				t.Errorf("the upstream's own ETag: got status %d", r.StatusCode)
+			}
+		})
+	}
+}
+
+// TestRobotsEncoded says that encode compresses what was changed as what was not.
+func TestRobotsEncoded(t *testing.T) {
+	rules := "User-agent: *\n" + strings.Repeat("Disallow: /secret\n", 100)
+	s := start(t, robotsSite("encode\n\tfile_server"), map[string]string{"site/robots.txt": rules})
+	for _, encoding := range []string{"gzip", "zstd"} {
+		r := s.robots("Accept-Encoding: " + encoding)
+		if r.Header.Get("Content-Encoding") != encoding || r.decoded(t) != rules+"\n"+s.expand(robotsLine) {
+			t.Errorf("got headers %v, %d bytes", r.Header, len(r.body))
+		}
+		if got := strings.Join(r.Header["Vary"], ", "); got != "Accept-Encoding" {
+			t.Errorf("got Vary %q", got)
+		}
+	}
+	s.wantRobotsAsked(t)
+}
+
+func TestRobotsOff(t *testing.T) {
+	s := start(t, `
+http://localhost:{port} {
+	root * {dir}/site
+	sitemap {
+		robots_txt off
+	}
+	file_server
+}
+http://localhost:{more} {
+	root * {dir}/none
+	sitemap {
+		robots_txt off
+	}
+	file_server
+}`, map[string]string{"site/index.html": "home", "site/robots.txt": "User-agent: *\n", "none/index.html": "home"})
+	s.locs("http://localhost:{port}/sitemap.xml")
+	s.locs("http://localhost:{more}/sitemap.xml")
+	s.wantRobots("User-agent: *\n")
+	if r := s.get("http://localhost:{more}/robots.txt"); r.StatusCode != http.StatusNotFound {
+		t.Errorf("got status %d, want 404", r.StatusCode)
+	}
+}
+
+// TestRobotsTwoSitemaps says that both of two handlers in one site are named.
+func TestRobotsTwoSitemaps(t *testing.T) {
+	for _, file := range []string{"", "User-agent: *\n"} {
+		t.Run(fmt.Sprintf("%q", file), func(t *testing.T) {
+			files := map[string]string{"site/index.html": "home", "site/docs/index.html": "docs"}
+			want := "User-agent: *\nDisallow:\n"
+			if file != "" {
+				files["site/robots.txt"], want = file, file
+			}
+			s := start(t, `
+http://localhost:{port} {
+	root * {dir}/site
+	sitemap {
+		omit /docs/*
+	}
+	sitemap {
+		path /docs/map.xml
+	}
+	file_server
+}`, files)
+			s.wantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/")
+			s.wantLocs("http://localhost:{port}/docs/map.xml", "http://localhost:{port}/docs/")
+			s.wantRobots(want + "\nSitemap: http://localhost:{port}/docs/map.xml\n\n" + robotsLine)
+			s.wantRobotsAsked(t)
+		})
+	}
+}
+
+// TestRobotsUnseen says that the log has the line where the handler cannot add it.
+func TestRobotsUnseen(t *testing.T) {
+	s := start(t, `
+http://localhost:{port} {
+	handle_path /docs/* {
+		root * {dir}/docs
+		sitemap
+		file_server
+	}
+	respond /robots.txt "User-agent: *"
+}`, map[string]string{"docs/index.html": "docs", "docs/robots.txt": "of the folder"})
+	s.wantLocs("http://localhost:{port}/docs/sitemap.xml", "http://localhost:{port}/docs/")
+	s.wantRobots("User-agent: *")
+	s.logged("robots.txt", "Sitemap: http://localhost:{port}/docs/sitemap.xml")
+	if r := s.get("http://localhost:{port}/docs/robots.txt"); r.body != "of the folder" {
+		t.Errorf("a file of that name in the folder is %q", r.body)
+	}
+}
+
+func TestRobotsMethods(t *testing.T) {
+	s := start(t, robotsSite("respond {method}"), nil)
+	for _, method := range []string{http.MethodPost, http.MethodOptions, http.MethodPut} {
+		if r := s.do(method, "http://localhost:{port}/robots.txt"); r.StatusCode != http.StatusOK || r.body != method {
+			t.Errorf("%s: got status %d, %q", method, r.StatusCode, r.body)
+		}
+	}
+}
+
+// TestRobotsByHTTP2 asks over TLS.
+func TestRobotsByHTTP2(t *testing.T) {
+	s := start(t, `
+https://localhost:{tls} {
+	encode
+	root * {dir}/site
+	sitemap
+	file_server
+}`, map[string]string{"site/index.html": "home", "site/robots.txt": "User-agent: *\n"})
+	want := s.expand("User-agent: *\n\nSitemap: https://localhost:{tls}/sitemap.xml\n")
+	r := s.get("https://localhost:{tls}/robots.txt")
+	if r.Proto != "HTTP/2.0" || r.StatusCode != http.StatusOK || r.body != want {
+		t.Errorf("got status %d by %s, %q", r.StatusCode, r.Proto, r.body)
+	}
+	s.wantHead(t, "https://localhost:{tls}/robots.txt", r)
+}
