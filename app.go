@@ -124,6 +124,7 @@ func (a *App) Start() error {
 	// Requests wait for this, and so find these sites made.
 	named := a.namedSites()
 	visited := a.visitedSites(named)
+	a.resume(slices.Concat(named, visited))
 	close(a.started)
 	a.group.Go(func() {
 		a.lookUp(a.running, named, visited)
@@ -205,7 +206,7 @@ func (a *App) lookUp(ctx context.Context, named, visited []*site) {
 func (a *App) visitedSites(named []*site) []*site {
 	var visited []*site
 	for _, h := range a.handlers {
-		for _, at := range a.store.remembered(h.identity()) {
+		for at := range a.store.remembered(h.identity()) {
 			if !h.seats.leadTo(at.host, at.folder) {
 				continue
 			}
@@ -215,6 +216,20 @@ func (a *App) visitedSites(named []*site) []*site {
 		}
 	}
 	return visited
+}
+
+// resume lets sites serve on from what the configuration before this one left, before
+// it is known whether their pages still lie where they did.
+func (a *App) resume(sites []*site) {
+	keys := make(map[*Handler]map[address]string)
+	for _, s := range sites {
+		if keys[s.handler] == nil {
+			keys[s.handler] = a.store.remembered(s.handler.identity())
+		}
+		if key, ok := keys[s.handler][s.id.address]; ok {
+			s.hold(key)
+		}
+	}
 }
 
 // forgetUnreached drops those of the visited sites that another handler, with the

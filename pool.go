@@ -19,11 +19,13 @@ const snapshotsKey = "snapshots"
 type held struct {
 	snapshot atomic.Pointer[Snapshot]
 
-	mu      sync.Mutex // held by whoever refreshes; guards what follows
-	begun   time.Time  // the last refresh that ended; zero: none
-	took    time.Duration
-	doubted doubt // of the last refresh; "": none
-	without []int // the sources that could not be read for the snapshot
+	mu           sync.Mutex // held by whoever refreshes; guards what follows
+	begun        time.Time  // the last refresh that ended; zero: none
+	took         time.Duration
+	doubted      doubt // of the last refresh; "": none
+	doubtedPages int   // that it found
+	without      []int // the sources that could not be read for the snapshot
+	inherited    *Snapshot
 }
 
 // inherit serves a site's snapshot on while there is none of its pages as they lie
@@ -33,8 +35,8 @@ func (h *held) inherit(previous *Snapshot) {
 		return
 	}
 	defer h.mu.Unlock()
-	if h.begun.IsZero() {
-		h.snapshot.CompareAndSwap(nil, previous)
+	if h.begun.IsZero() && h.snapshot.CompareAndSwap(nil, previous) {
+		h.inherited = previous
 	}
 }
 
@@ -49,8 +51,8 @@ type storeEntry struct {
 	held *held
 	uses map[*generation]int
 
-	visited address // of a site that a request made, with the identity of its handler
-	handler string
+	at      address // of the site that it is for
+	handler string  // its identity; "": the site has given it up
 }
 
 // generation is one configuration's share of the store.
@@ -91,21 +93,21 @@ func (s *store) remember(key, handler string, at address) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[key]; e != nil {
-		e.visited, e.handler = at, handler
+		e.at, e.handler = at, handler
 	}
 }
 
-// remembered are the sites that requests made of a handler of this identity.
-func (s *store) remembered(handler string) []address {
+// remembered are the keys of the sites that a handler of this identity had.
+func (s *store) remembered(handler string) map[address]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []address
-	for _, e := range s.entries {
+	keys := make(map[address]string)
+	for key, e := range s.entries {
 		if e.handler == handler {
-			all = append(all, e.visited)
+			keys[e.at] = key
 		}
 	}
-	return all
+	return keys
 }
 
 // release ends one use. What nobody uses goes.
@@ -118,6 +120,9 @@ func (s *store) release(g *generation, key string) {
 	}
 	if e.uses[g]--; e.uses[g] == 0 {
 		delete(e.uses, g)
+	}
+	if len(e.uses) == 0 {
+		e.handler = ""
 	}
 	s.sweep()
 }

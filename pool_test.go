@@ -180,15 +180,21 @@ func TestRemembered(t *testing.T) {
 	s.remember("a", "handler", at) // of nothing that is held
 	s.acquire(g, "a")
 	s.remember("a", "handler", at)
-	if got := s.remembered("handler"); len(got) != 1 || got[0] != at {
-		t.Errorf("got %v, want %v", got, at)
+	if got := s.remembered("handler"); len(got) != 1 || got[at] != "a" {
+		t.Errorf("got %v, want a at %v", got, at)
 	}
 	if got := s.remembered("other"); len(got) != 0 {
 		t.Errorf("another handler's: %v", got)
 	}
+	next := s.join()
 	s.leave(g)
+	if got := s.remembered("handler"); got[at] != "a" {
+		t.Errorf("the next configuration finds %v", got)
+	}
+	s.acquire(next, "a")
+	s.release(next, "a")
 	if got := s.remembered("handler"); len(got) != 0 {
-		t.Errorf("remembered after all left: %v", got)
+		t.Errorf("a site that was given up is remembered: %v", got)
 	}
 }
 

@@ -298,7 +298,7 @@ func (h *held) doubts(previous *Snapshot, result outcome) doubt {
 			reasons = append(reasons, fmt.Sprintf("source %d (%s) could not be read", f.Input+1, f.Name))
 		}
 	}
-	if result.pages < (previous.pages+1)/2 {
+	if result.pages < (previous.pages+1)/2 && previous != h.inherited {
 		reasons = append(reasons, doubtFewer)
 	}
 	return doubt(strings.Join(reasons, "; "))
@@ -313,13 +313,13 @@ func (s *site) publish(held *held, result outcome) {
 	}
 	previous := held.snapshot.Load()
 	reason := held.doubts(previous, result)
-	if reason != "" && reason != held.doubted {
-		held.doubted = reason
+	if reason != "" && (reason != held.doubted || result.pages < (held.doubtedPages+1)/2) {
+		held.doubted, held.doubtedPages = reason, result.pages
 		s.logger.Warn("sitemap refreshed, but not believed until the next refresh says the same",
 			zap.String("reason", string(reason)), zap.Int("pages", result.pages), zap.Int("pages_before", previous.pages))
 		return
 	}
-	held.doubted, held.without = "", nil
+	held.doubted, held.without, held.inherited = "", nil, nil
 	for _, f := range result.failed {
 		held.without = append(held.without, f.Input)
 	}

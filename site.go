@@ -336,14 +336,16 @@ func absolute(p string) string {
 // earlier configuration left.
 func (s *site) adopt() {
 	key := keyOf(s.handler.settings.digest, s.base, s.docPath("", ""), s.at, s.sight.root, s.sight.fs, s.sight.hide, s.sight.index)
-	if key == s.key {
-		return
+	if key != s.key {
+		s.hold(key)
 	}
+}
+
+// hold takes hold of what is under a key, in the place of what it held before.
+func (s *site) hold(key string) {
 	store, generation := s.app.store, s.app.generation
 	held := store.acquire(generation, key)
-	if s.handler.settings.base == "" {
-		store.remember(key, s.handler.identity(), s.id.address)
-	}
+	store.remember(key, s.handler.identity(), s.id.address)
 	held.inherit(s.current())
 	if s.key != "" {
 		store.release(generation, s.key)

@@ -2,6 +2,7 @@ package sitemap
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -176,16 +177,20 @@ func TestSightOutlivesRefusals(t *testing.T) {
 // TestMovedRoot: the last good snapshot is served until there is one of the new root.
 func TestMovedRoot(t *testing.T) {
 	b := newBench(t, &Handler{})
-	b.source = lists("/a", "/b")
+	b.source = lists("/a", "/b", "/d")
 	s := b.site("named.example")
-	old := b.refresh(s)
+	old := b.refresh(s) // of three pages
 	s.sight.root = "/elsewhere"
 	s.adopt()
 	if s.current() != old {
 		t.Fatal("what was served is dropped with its root")
 	}
-	b.source = lists("/a", "/b", "/c")
-	if got := b.refresh(s); got == old || got.pages != 3 {
+	b.source = func(context.Context, *Refresh, func(Page) error) error { return errors.New("not there yet") }
+	if b.refresh(s) != old {
+		t.Fatal("what was served is dropped before the new root is there")
+	}
+	b.source = lists("/c") // less than half, but of another root
+	if got := b.refresh(s); got == old || got.pages != 1 {
 		t.Errorf("the new root's snapshot is not served: %d pages", got.pages)
 	}
 }

@@ -1,0 +1,477 @@
+package caddytest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+)
+
+func init() {
+	caddy.RegisterModule(new(failing))
+	caddy.RegisterModule(new(hanging))
+	httpcaddyfile.RegisterHandlerDirective("test_hang", func(httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+		return new(hanging), nil
+	})
+	httpcaddyfile.RegisterDirectiveOrder("test_hang", httpcaddyfile.Before, "respond")
+}
+
+// failing is an app that fails where it is told to: provision or start.
+type failing struct {
+	Where string `json:"where,omitempty"`
+}
+
+var errFailing = errors.New("told to fail")
+
+func (*failing) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "test_failing", New: func() caddy.Module { return new(failing) }}
+}
+
+func (f *failing) Provision(ctx caddy.Context) error {
+	if _, err := ctx.App("http"); err != nil { // after all handlers
+		return err
+	}
+	if f.Where == "provision" {
+		return errFailing
+	}
+	return nil
+}
+
+func (f *failing) Start() error {
+	if f.Where == "start" {
+		return errFailing
+	}
+	return nil
+}
+
+func (*failing) Stop() error { return nil }
+
+// hanging is a handler that, while hangs is set, answers nobody before the request is
+// cancelled.
+type hanging struct{}
+
+var (
+	hangs atomic.Bool
+	hung  atomic.Int64 // how many requests hang now
+)
+
+func (*hanging) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.test_hang", New: func() caddy.Module { return new(hanging) }}
+}
+
+func (*hanging) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if !hangs.Load() {
+		return next.ServeHTTP(w, r)
+	}
+	hung.Add(1)
+	defer hung.Add(-1)
+	<-r.Context().Done()
+	return r.Context().Err()
+}
+
+// loadFailing loads a Caddyfile together with an app that fails.
+func (s *server) loadFailing(caddyfile, where string) error {
+	s.t.Helper()
+	adapted, err := s.adapt(caddyfile)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var config map[string]any
+	if err := json.Unmarshal(adapted, &config); err != nil {
+		s.t.Fatal(err)
+	}
+	config["apps"].(map[string]any)["test_failing"] = map[string]any{"where": where}
+	if adapted, err = json.Marshal(config); err != nil {
+		s.t.Fatal(err)
+	}
+	return caddy.Load(adapted, true)
+}
+
+// reload is load where nothing has changed in the configuration, too.
+func (s *server) reload(caddyfile string) {
+	s.t.Helper()
+	config, err := s.adapt(caddyfile)
+	if err == nil {
+		err = caddy.Load(config, true)
+	}
+	if err != nil {
+		s.t.Fatalf("reloading: %v", err)
+	}
+}
+
+// manyHosts are more than are looked up at the start.
+func manyHosts() []string {
+	var hosts []string
+	for i := range 130 {
+		hosts = append(hosts, fmt.Sprintf("http://h%d.localhost:{port}", i))
+	}
+	return hosts
+}
+
+// TestReloadKeepsSnapshots: named, visited and late sites are served on without a
+// new scan, with their entity tags and dates.
+func TestReloadKeepsSnapshots(t *testing.T) {
+	script := newScript(t, "/a", "/b")
+	sitemap := " {\n\tsitemap {\n\t\tsource scripted " + t.Name() + "\n\t}\n}\n"
+	caddyfile := strings.Join(manyHosts(), ", ") + sitemap +
+		"http://*.wild.localhost:{port}" + sitemap +
+		"http://*.other.localhost:{port}" + sitemap +
+		"http://based.localhost:{port} {\n\tsitemap {\n\t\tbase_url https://example.com\n\t\tsource scripted " + t.Name() + "\n\t}\n}\n" +
+		"http://:{port}" + sitemap + "http://:{more}" + sitemap
+	s := start(t, caddyfile, nil)
+	urls := append(manyHosts(),
+		"http://based.localhost:{port}", "http://x.wild.localhost:{port}",
+		"http://x.other.localhost:{port}", "http://any.localhost:{port}", "http://127.0.0.1:{port}", "http://any.localhost:{more}")
+	type seen struct{ etag, modified, body string }
+	fetch := func(url string) seen {
+		r := s.get(url + "/sitemap.xml")
+		if r.StatusCode != http.StatusOK {
+			t.Fatalf("%s: status %d\n%s", url, r.StatusCode, s.sitemapLog())
+		}
+		return seen{r.Header.Get("Etag"), r.Header.Get("Last-Modified"), r.body}
+	}
+	before := make(map[string]seen)
+	for _, url := range urls {
+		before[url] = fetch(url)
+	}
+	scans := script.total()
+	if scans != len(urls) {
+		t.Errorf("%d scans of %d sites", scans, len(urls))
+	}
+	for range 3 {
+		s.reload(caddyfile)
+		for _, url := range urls {
+			if after := fetch(url); after != before[url] {
+				t.Errorf("%s: got %v after a reload, want %v", url, after, before[url])
+			}
+		}
+	}
+	if n := script.total(); n != scans {
+		t.Errorf("%d scans after reloads that changed nothing", n-scans)
+	}
+	for _, words := range []string{"do not reach", "too many sites"} {
+		if lines := s.logLines(words); len(lines) != 0 {
+			t.Errorf("after a reload the log says: %s", lines[0])
+		}
+	}
+}
+
+// TestReloadWithOtherSettings: what shapes the sitemap has changed, so it is made anew.
+func TestReloadWithOtherSettings(t *testing.T) {
+	script := newScript(t, "/a", "/b")
+	site := func(settings string) string {
+		return "http://localhost:{port} {\n\tsitemap {\n\t\tsource scripted " + t.Name() + "\n" + settings + "\n\t}\n}\n"
+	}
+	s := start(t, site(""), nil)
+	s.wantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/a", "http://localhost:{port}/b")
+	scans := script.total()
+	for _, test := range []struct{ settings, path, want string }{
+		{"omit /b", "/sitemap.xml", "<loc>{base}/a</loc></url></urlset>"},
+		{"path /map.xml", "/map.xml", "<loc>{base}/b</loc>"},
+		{"path /{file.{dir}/name}.xml", "/one.xml", "<loc>{base}/b</loc>"},
+		{"schema 0.84", "/sitemap.xml", "0.84"},
+		{"base_url https://example.com", "/sitemap.xml", "https://example.com/a"},
+		{"shard_urls 1", "/sitemap.xml", "<sitemapindex"},
+	} {
+		s.write(map[string]string{"name": "one"})
+		s.reload(site(test.settings))
+		r := s.get("http://localhost:{port}" + test.path)
+		body := strings.Join(strings.Fields(r.body), "")
+		if want := strings.ReplaceAll(test.want, "{base}", s.expand("http://localhost:{port}")); r.StatusCode != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: status %d, %s", test.settings, r.StatusCode, r.body)
+		}
+		if n := script.total(); n <= scans {
+			t.Errorf("%s: no new scan", test.settings)
+		} else {
+			scans = n
+		}
+	}
+	// The same text, but the placeholder in it says something else.
+	placeholder := site("path /{file.{dir}/name}.xml")
+	s.reload(placeholder)
+	s.get("http://localhost:{port}/one.xml")
+	s.write(map[string]string{"name": "two"})
+	s.reload(placeholder)
+	if r := s.get("http://localhost:{port}/two.xml"); r.StatusCode != http.StatusOK {
+		t.Errorf("the path that a placeholder names now: status %d", r.StatusCode)
+	}
+	if r := s.get("http://localhost:{port}/one.xml"); r.StatusCode == http.StatusOK && strings.Contains(r.body, "<loc>") {
+		t.Error("the path that a placeholder named before is served")
+	}
+}
+
+// TestFailedReload: whatever keeps a configuration from serving, the one before it
+// serves and refreshes on.
+func TestFailedReload(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	portInUse := everySecond + "\nhttp://localhost:" + port + " {\n\tbind 127.0.0.1\n\tsitemap\n\trespond hello\n}\n"
+
+	s := start(t, everySecond, map[string]string{"site/index.html": "home"})
+	want := []string{"http://localhost:{port}/"}
+	s.wantLocs("http://localhost:{port}/sitemap.xml", want...)
+	for i, test := range []struct {
+		name string
+		load func() error
+	}{
+		{"an app fails to provision", func() error { return s.loadFailing(everySecond, "provision") }},
+		{"an app fails to start", func() error { return s.loadFailing(everySecond, "start") }},
+		{"an app fails to start, with other settings", func() error {
+			return s.loadFailing(strings.Replace(everySecond, "refresh 1s", "refresh 2s", 1), "start")
+		}},
+		{"a port is in use", func() error { return s.load(portInUse) }},
+		{"a setting is wrong", func() error { return s.load(strings.Replace(everySecond, "refresh 1s", "refresh 1ms", 1)) }},
+	} {
+		before := s.get("http://localhost:{port}/sitemap.xml")
+		if err := test.load(); err == nil {
+			t.Fatalf("%s: it was loaded", test.name)
+		}
+		after := s.get("http://localhost:{port}/sitemap.xml")
+		for _, name := range []string{"Etag", "Last-Modified"} {
+			if after.Header.Get(name) != before.Header.Get(name) {
+				t.Errorf("%s: %s is %q, was %q", test.name, name, after.Header.Get(name), before.Header.Get(name))
+			}
+		}
+		s.write(map[string]string{fmt.Sprintf("site/%d.html", i): "new"})
+		want = append(want, fmt.Sprintf("http://localhost:{port}/%d.html", i))
+		s.wantLocs("http://localhost:{port}/sitemap.xml", want...)
+	}
+}
+
+// TestReloadUnderLoad: index and shards agree at every moment.
+func TestReloadUnderLoad(t *testing.T) {
+	files := make(map[string]string)
+	for i := range 400 {
+		files[fmt.Sprintf("site/%d/index.html", i)] = "x"
+	}
+	const caddyfile = `
+(site) {
+	root * {dir}/site
+	sitemap {
+		refresh 1s
+		shard_urls 40
+	}
+	file_server
+}
+http://localhost:{port} {
+	import site
+}
+http://:{port} {
+	import site
+}`
+	s := start(t, caddyfile, files)
+	hosts := []string{"localhost", "visited.example"}
+	for _, host := range hosts {
+		s.eventually(func() bool {
+			locs, err := s.tryLocs("http://" + host + ":{port}/sitemap.xml")
+			return err == nil && len(locs) == 400
+		}, s.sitemapLog)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	rounds := make([]atomic.Int64, len(hosts))
+	for i, host := range hosts {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				if err := s.agree("http://" + host + ":" + s.port); err != nil {
+					t.Errorf("%s, round %d: %v", host, rounds[i].Load(), err)
+					return
+				}
+				rounds[i].Add(1)
+			}
+		})
+	}
+	more := func(rounds []atomic.Int64) {
+		for i := range rounds {
+			want := rounds[i].Load() + 2
+			s.eventually(func() bool { return rounds[i].Load() >= want || t.Failed() }, s.sitemapLog)
+		}
+	}
+	settings := []string{"refresh 1s", "refresh 2s"}
+	for i := range 30 {
+		s.write(map[string]string{fmt.Sprintf("site/new%d/index.html", i): "x"})
+		if i%3 == 0 {
+			if err := os.RemoveAll(filepath.Join(s.dir, "site", fmt.Sprint(i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.reload(strings.Replace(caddyfile, "refresh 1s", settings[i/5%2], 1))
+		if i%5 == 0 {
+			// Whoever waits for the first scan that new settings take is told to come
+			// again if yet another configuration takes their place meanwhile.
+			more(rounds)
+		}
+	}
+	more(rounds)
+	s.eventually(func() bool {
+		locs, err := s.tryLocs("http://localhost:{port}/sitemap.xml")
+		return err == nil && len(locs) == 420
+	}, s.sitemapLog)
+	cancel()
+	group.Wait()
+}
+
+// agree fetches an index and all its shards: each is there and well formed, and where
+// the index stayed the same meanwhile, all pages are in order, and each comes once.
+func (s *server) agree(base string) error {
+	index, err := s.fetch(base + "/sitemap.xml")
+	if err != nil {
+		return err
+	}
+	var pages []string
+	for _, child := range index {
+		locs, err := s.fetch(child)
+		if err != nil {
+			return err
+		}
+		if len(locs) == 0 || len(locs) > 40 {
+			return fmt.Errorf("%s: %d pages", child, len(locs))
+		}
+		pages = append(pages, locs...)
+	}
+	again, err := s.fetch(base + "/sitemap.xml")
+	if err != nil || !slices.Equal(again, index) {
+		return err
+	}
+	for i := 1; i < len(pages); i++ {
+		if pages[i] <= pages[i-1] {
+			return fmt.Errorf("%s comes after %s", pages[i], pages[i-1])
+		}
+	}
+	if len(pages) < 390 || len(pages) > 430 {
+		return fmt.Errorf("%d pages in %d shards", len(pages), len(index))
+	}
+	return nil
+}
+
+// fetch is the locs of one document.
+func (s *server) fetch(url string) ([]string, error) {
+	r, err := s.try(http.MethodGet, url)
+	for tries := 0; err != nil && tries < 5; tries++ {
+		// A server that ends takes connections with it that it has not accepted.
+		r, err = s.try(http.MethodGet, url)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: status %d, Retry-After %q", url, r.StatusCode, r.Header.Get("Retry-After"))
+	}
+	var locs []string
+	_, err = sitemapxml.Read(strings.NewReader(r.body), sitemapxml.Limits{}, func(u sitemapxml.URL) error {
+		locs = append(locs, u.Loc)
+		return nil
+	}, func(c sitemapxml.Child) error {
+		locs = append(locs, c.Loc)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", url, err)
+	}
+	return slices.Clip(locs), nil
+}
+
+const hangingFront = `
+(site) {
+	root * {dir}/site
+	sitemap
+	test_hang /
+	file_server
+}
+http://localhost:{port} {
+	import site
+}
+http://:{port} {
+	import site
+}`
+
+// awaitHanging waits until an ask for the front page hangs.
+func (s *server) awaitHanging() {
+	s.t.Helper()
+	s.eventually(func() bool { return hung.Load() > 0 }, func() string { return "the front page is not asked" })
+}
+
+// TestStopWhileAsking: Stop cancels an ask that hangs.
+func TestStopWhileAsking(t *testing.T) {
+	hangs.Store(true)
+	defer hangs.Store(false)
+	s := start(t, hangingFront, map[string]string{"site/a.html": "a"})
+	s.awaitHanging()
+	s.stop()
+	if hung.Load() != 0 {
+		t.Error("an ask outlives Stop")
+	}
+}
+
+// TestReloadWhileAskHangs: what there was is served before the new configuration has
+// seen for itself.
+func TestReloadWhileAskHangs(t *testing.T) {
+	s := start(t, hangingFront, map[string]string{"site/a.html": "a"})
+	hosts := []string{"localhost", "visited.example"}
+	for _, host := range hosts {
+		s.wantLocs("http://"+host+":{port}/sitemap.xml", "http://"+host+":{port}/a.html")
+	}
+	hangs.Store(true)
+	defer hangs.Store(false)
+	for range 2 {
+		s.reload(hangingFront)
+		s.awaitHanging()
+		for _, host := range hosts {
+			if locs := s.locs("http://" + host + ":{port}/sitemap.xml"); len(locs) != 1 {
+				t.Errorf("%s lists %q", host, locs)
+			}
+		}
+		if hung.Load() == 0 {
+			t.Error("it was served only once the ask had ended")
+		}
+	}
+	s.stop()
+}
+
+// TestReloadWhileBusy: neither a refresh nor an ask that hangs keeps a new
+// configuration from serving.
+func TestReloadWhileBusy(t *testing.T) {
+	script := newScript(t, "/a", "/b")
+	caddyfile := scriptedSites(t, 1, "")
+	s := start(t, caddyfile, nil)
+	const url, base = "http://s0.localhost:{port}/sitemap.xml", "http://s0.localhost:{port}"
+	s.wantLocs(url, base+"/a", base+"/b")
+	script.with(func() { script.hold = make(chan struct{}) })
+	s.eventually(func() (held bool) {
+		script.with(func() { held = script.atOnce() == 1 })
+		return held
+	}, func() string { return "no further refresh began" })
+	for range 3 {
+		s.reload(caddyfile)
+		if locs := s.locs(url); len(locs) != 2 {
+			t.Errorf("got %q", locs)
+		}
+	}
+	script.with(func() {
+		close(script.hold)
+		script.hold, script.pages = nil, []string{"/a", "/b", "/c"}
+	})
+	s.wantLocs(url, base+"/a", base+"/b", base+"/c")
+	if script.overlap {
+		t.Error("two configurations refreshed one site at a time")
+	}
+}
