@@ -212,7 +212,7 @@ func (g *gatherer) receive(f *feed) []page.Page {
 	// It has ended, or ctx has; what an input says once ctx has ended is of no
 	// account, not even that it is done.
 	if err := g.m.ctx.Err(); err != nil {
-		g.m.halt(err)
+		_ = g.m.halt(err)
 		return nil
 	}
 	if f.panic != nil {
@@ -246,7 +246,7 @@ func (g *gatherer) drive(input int) {
 		return
 	}
 	if ctxErr := m.ctx.Err(); ctxErr != nil {
-		m.halt(ctxErr)
+		_ = m.halt(ctxErr)
 		return
 	}
 	if c.err != nil {

@@ -355,7 +355,8 @@ func TestGatherPanics(t *testing.T) {
 				func() {
 					defer func() {
 						err, _ := recover().(error)
-						if p, ok := err.(*Panic); ok && (p.Name != "bad" || !strings.Contains(p.Error(), "TestGatherPanics")) {
+						var p *Panic
+						if errors.As(err, &p) && (p.Name != "bad" || !strings.Contains(p.Error(), "TestGatherPanics")) {
 							t.Errorf("got %v", p)
 						}
 						if !errors.Is(err, errAbort) {

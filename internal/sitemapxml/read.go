@@ -13,6 +13,7 @@ import (
 // Kind is which of the two documents one is.
 type Kind uint8
 
+// The two kinds.
 const (
 	KindURLSet Kind = iota + 1
 	KindIndex
@@ -170,7 +171,7 @@ func (d *decoder) open(r io.Reader) error {
 		br = bufio.NewReader(z)
 	}
 	if mark, _ := br.Peek(3); string(mark) == "\uFEFF" {
-		br.Discard(len(mark))
+		_, _ = br.Discard(len(mark)) // they were peeked at
 		d.in.total = int64(len(mark))
 	}
 	d.in.r, d.in.max, d.in.maxText = br, d.limits.Bytes, d.limits.Token
