@@ -35,16 +35,17 @@ type asker struct {
 }
 
 func newAsker(server *caddyhttp.Server) *asker {
-	// What no route answers is, to a visitor, an empty 200; the asker wants to
-	// know the difference.
-	unhandled := caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
-		if a, ok := findAnswer(w); ok {
-			a.Unhandled = true
-		}
+	unhandled := caddyhttp.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) error {
+		caddyhttp.SetVar(r.Context(), unhandledVar, true)
 		return nil
 	})
 	return &asker{server: server, routes: server.Routes.Compile(unhandled)}
 }
+
+// unhandledVar is what Caddy itself sets at the end of a terminal route. What no
+// route answers is, to a visitor, an empty 200; the asker wants to know the
+// difference.
+const unhandledVar = "unhandled"
 
 // question is what is asked for.
 type question struct {
@@ -96,6 +97,8 @@ func (a *asker) ask(ctx context.Context, q question) (ans *Answer, err error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+	unhandled, _ := caddyhttp.GetVar(r.Context(), unhandledVar).(bool)
+	w.Unhandled = unhandled && err == nil && w.Status == 0
 	return w.answer(err)
 }
 
@@ -183,21 +186,6 @@ func (w *answerWriter) answer(err error) (*Answer, error) {
 	return &w.Answer, nil
 }
 
-// findAnswer looks through wrapped writers.
-func findAnswer(w http.ResponseWriter) (*Answer, bool) {
-	for {
-		switch v := w.(type) {
-		case *answerWriter:
-			return &v.Answer, true
-		case interface{ Unwrap() http.ResponseWriter }:
-			w = v.Unwrap()
-		default:
-			return nil, false
-		}
-	}
-}
-
-// probeCtxKey marks an ask; its value is a *probe, nil in those that want none.
 type probeCtxKey struct{}
 
 // probe is carried by an ask to the handler, which notes what it sees there.
