@@ -86,8 +86,8 @@ func FuzzAcceptsGzip(f *testing.F) {
 	})
 }
 
-// serving is a site with one document of some size.
-func serving(t testing.TB, pages int) (*site, *document) {
+// servedDocument is a site with one document of some size.
+func servedDocument(t testing.TB, pages int) (*site, *document) {
 	t.Helper()
 	_, s := waiting()
 	return s, writing{}.snapshot(t, numbered(pages)).index
@@ -113,7 +113,7 @@ func read(t testing.TB, r io.Reader) []byte {
 // TestETags says that each form has its own, and that none ends as those do that
 // Caddy's encode handler makes.
 func TestETags(t *testing.T) {
-	s, d := serving(t, 10)
+	s, d := servedDocument(t, 10)
 	seen := make(map[string]bool)
 	for _, test := range []struct {
 		form   form
@@ -131,7 +131,7 @@ func TestETags(t *testing.T) {
 }
 
 func TestCacheControl(t *testing.T) {
-	s, d := serving(t, 10)
+	s, d := servedDocument(t, 10)
 	now := testTime
 	s.app.now = func() time.Time { return now }
 	for _, test := range []struct {
@@ -155,7 +155,7 @@ func TestCacheControl(t *testing.T) {
 // TestRanges compares ranges of each form with those that net/http takes of the
 // same bytes.
 func TestRanges(t *testing.T) {
-	s, d := serving(t, 5000)
+	s, d := servedDocument(t, 5000)
 	forms := []struct {
 		name   string
 		form   form
@@ -199,7 +199,7 @@ func TestRanges(t *testing.T) {
 // TestStream reads pieces in any order.
 func TestStream(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	_, d := serving(t, 3000)
+	_, d := servedDocument(t, 3000)
 	for name, open := range map[string]func(*document) (io.ReadCloser, error){"xml": openXML, "text": openText} {
 		source, err := open(d)
 		if err != nil {
@@ -251,7 +251,7 @@ func TestStream(t *testing.T) {
 
 // TestHead says that HEAD has GET's headers, whatever is asked for.
 func TestHead(t *testing.T) {
-	s, d := serving(t, 100)
+	s, d := servedDocument(t, 100)
 	for _, header := range []http.Header{
 		{}, {"Accept-Encoding": {"gzip"}}, {"Range": {"bytes=5-9"}}, {"If-None-Match": {`"other"`}},
 		{"Accept-Encoding": {"gzip"}, "If-None-Match": {`"other"`}}, {"If-None-Match": {`"` + d.etag + `"`}}, {"Accept-Encoding": {"gzip"}, "Range": {"bytes=5-9"}},
@@ -280,7 +280,7 @@ func TestHead(t *testing.T) {
 }
 
 func BenchmarkServe(b *testing.B) {
-	s, d := serving(b, 1000)
+	s, d := servedDocument(b, 1000)
 	for _, test := range []struct {
 		name   string
 		form   form

@@ -264,6 +264,10 @@ func (s *server) wantConditions(t *testing.T, url string, r response, headers ..
 		{`If-None-Match: "other"`, 200},
 		{"If-Modified-Since: " + modified, 304},
 		{"If-Modified-Since: Sun, 01 Jan 2023 00:00:00 GMT", 200},
+		{"If-Match: *", 200},
+		{`If-Match: "other"`, 412},
+		{"If-Unmodified-Since: " + modified, 200},
+		{"If-Unmodified-Since: Sun, 01 Jan 2023 00:00:00 GMT", 412},
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			again := s.do(method, url, append(slices.Clone(headers), test.condition)...)
@@ -651,13 +655,24 @@ http://localhost:{more} {
 	root * {dir}/own
 	sitemap
 	file_server
-}`, map[string]string{"site/data.json": "{}", "own/sitemap.xml": "<own/>", "own/robots.txt": "User-agent: *\n"})
+}
+http://localhost:{tls} {
+	root * {dir}/omitted
+	sitemap {
+		omit *
+	}
+	file_server
+}`, map[string]string{
+		"site/data.json": "{}", "own/sitemap.xml": "<own/>", "own/robots.txt": "User-agent: *\n",
+		"omitted/index.html": "home", "omitted/a.html": "a", "omitted/404.html": "no page",
+	})
 	for _, path := range []string{"/sitemap.xml", "/sitemap.xml.gz", "/sitemap.txt", theShard, "/robots.txt"} {
 		if r := s.get("http://localhost:{port}" + path); r.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: got status %d, %q", path, r.StatusCode, r.body)
 		}
 	}
-	s.logged("no page to list", "http://localhost:{port}", "candidates")
+	s.logged("no page to list", "http://localhost:{port}", `"candidates":1`, "not included: 1")
+	s.logged("no page to list", "http://localhost:{tls}", `"candidates":3`, "error page: 1", "omitted: 2")
 	if r := s.get("http://localhost:{more}/sitemap.xml"); r.body != "<own/>" {
 		t.Errorf("the site's own sitemap is %q", r.body)
 	}
