@@ -12,9 +12,16 @@ import (
 	"golang.org/x/net/idna"
 )
 
+// longestHost is longer in UTF-8 than any host name, which has at most 253
+// characters; Punycode takes time quadratic in them.
+const longestHost = 4 * 253
+
 // cleanHost returns a host in the form that sites are known by: lower case,
 // ASCII, no port, no dot at the end; IPv6 addresses in brackets.
 func cleanHost(host string) (string, bool) {
+	if len(host) > longestHost {
+		return "", false
+	}
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	} else if inner, ok := strings.CutPrefix(host, "["); ok {
