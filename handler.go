@@ -11,8 +11,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -189,9 +187,6 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		return caddyhttp.Error(http.StatusMethodNotAllowed, nil)
-	}
-	if c := h.logger.Check(zapcore.DebugLevel, "serving sitemap"); c != nil {
-		c.Write(zap.String("site", s.base), zap.String("path", r.URL.Path))
 	}
 	s.serve(w, r, d, want.form)
 	return nil
