@@ -58,7 +58,9 @@ func TestAskAnswers(t *testing.T) {
 			Answer{Status: 418}, "",
 		},
 		"an error of Caddy's": {
-			func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(http.StatusForbidden, errors.New("no")) },
+			func(http.ResponseWriter, *http.Request) error {
+				return caddyhttp.Error(http.StatusForbidden, errors.New("no"))
+			},
 			Answer{Status: 403}, "",
 		},
 		"an error of another kind": {

@@ -117,7 +117,7 @@ func (s *SourceFiles) Pages(ctx context.Context, r *Refresh, yield func(Page) er
 	case "on":
 		o.CleanURLs = true
 	case "", "auto":
-		if o.CleanURLs, err = s.serverCleans(ctx, r, o); err != nil {
+		if err := s.learnClean(ctx, r, &o); err != nil {
 			return err
 		}
 	}
@@ -184,12 +184,28 @@ const (
 	absentSuffix   = "-no-such-page-for-the-sitemap" // that no file has
 )
 
-// serverCleans asks the server whether it serves about.html as /about.
-func (s *SourceFiles) serverCleans(ctx context.Context, r *Refresh, o files.Options) (bool, error) {
-	samples, err := files.Sample(ctx, o, cleanSamples)
+// learnClean asks the server whether it serves about.html as /about, and whether it
+// does so where there is a folder about, too.
+func (s *SourceFiles) learnClean(ctx context.Context, r *Refresh, o *files.Options) error {
+	samples, err := files.Sample(ctx, *o, cleanSamples)
 	if err != nil {
-		return false, err
+		return err
 	}
+	if o.CleanURLs, err = serverCleans(ctx, r, samples); err != nil || !o.CleanURLs && len(samples) > 0 {
+		return err
+	}
+	beside, err := files.SampleBesideFolders(ctx, *o, cleanSamples)
+	if err != nil {
+		return err
+	}
+	cleansBeside, err := serverCleans(ctx, r, beside)
+	o.CleanURLs, o.KeepBesideFolders = o.CleanURLs || cleansBeside, !cleansBeside
+	return err
+}
+
+// serverCleans reports whether the server leaves .html out of the URLs of all these
+// files, if there are any.
+func serverCleans(ctx context.Context, r *Refresh, samples []files.SampleFile) (bool, error) {
 	for _, sample := range samples {
 		clean, err := cleans(ctx, r, sample)
 		if err != nil || !clean {

@@ -273,6 +273,27 @@ func TestFiles(t *testing.T) {
 			files: map[string]string{"index.html": "app", "about.html": "about"},
 			want:  []string{"/", "/about.html"},
 		},
+		"clean_urls auto, folders before pages": {
+			caddyfile: `
+				root {dir}
+				try_files {path} {path}/ {path}.html
+				sitemap
+				file_server`,
+			files: map[string]string{
+				"index.html": "x", "about.html": "about", "folder.html": "page", "folder/index.html": "index",
+				"bare.html": "bare", "bare/a.html": "x", "deep/bare.html": "deep", "deep/bare/b.html": "x",
+			},
+			want: []string{"/", "/about", "/bare.html", "/bare/a", "/deep/bare.html", "/deep/bare/b", "/folder.html", "/folder/"},
+		},
+		"clean_urls auto, a folder beside the only page": {
+			caddyfile: `
+				root {dir}
+				try_files {path} {path}.html
+				sitemap
+				file_server`,
+			files: map[string]string{"index.html": "x", "blog.html": "blog", "blog/index.html": "x"},
+			want:  []string{"/", "/blog", "/blog/"},
+		},
 		"clean_urls auto, only one file": {
 			caddyfile: `
 				root {dir}

@@ -53,6 +53,10 @@ type Options struct {
 	// CleanURLs lists about.html as /about, unless there is a file of that name.
 	CleanURLs bool
 
+	// KeepBesideFolders makes an exception of about.html where there is a folder
+	// about: some servers redirect the shorter form to the folder.
+	KeepBesideFolders bool
+
 	// Workers is how many goroutines may work at a time. 1 or less: none is
 	// started, all happens in the calling one.
 	Workers int

@@ -245,6 +245,13 @@ func TestScan(t *testing.T) {
 			out:  map[string]int{NotIncluded: 2, Dangling: 1, Duplicate: 1},
 		},
 		{
+			name: "clean URLs, but not beside folders",
+			tree: map[string]string{"a.html": x, "b.html": x, "b/c.html": x, "d.html": x, "d": "->b", "e.html": x, "e": x, "f.html.html": x, "f.html/g.html": x},
+			o:    Options{CleanURLs: true, KeepBesideFolders: true},
+			want: "/a /b.html /b/c /d.html /e.html /f.html.html /f.html/g",
+			out:  map[string]int{NotIncluded: 1, Duplicate: 1},
+		},
+		{
 			name: "clean URLs in patterns",
 			tree: map[string]string{"a.html": x, "b.html": x, "c.html": x, "c": x},
 			o:    Options{CleanURLs: true, Exclude: []string{"/a", "/b.html", "/c"}},

@@ -98,7 +98,7 @@ func (s *scan) listsReal(real string) bool {
 	isClean := false
 	if stem, ok := strings.CutSuffix(name, ".html"); ok && rules.clean && p.excluding {
 		k, taken := exists(stem)
-		isClean = !taken || k == kindFolder
+		isClean = !taken || k == kindFolder && !rules.keepBeside
 	}
 	return !rules.excludes(p, url, isIndex, isClean)
 }

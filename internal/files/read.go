@@ -27,11 +27,11 @@ type reader struct {
 
 	sorter sorter
 	links  []entry
-	others []other // names that are no ".html", of files
+	others []other // names that are no ".html", of files; of folders if they count
 	index  []indexFile
 }
 
-// other is a file that may bear the name which another would be listed by.
+// other may bear the name which a page would be listed by.
 type other struct {
 	name uint32
 	size uint16
@@ -222,6 +222,9 @@ func (r *reader) urlOf(p *place, escaped string) string {
 
 func (r *reader) addFolder(name string, fl flags) {
 	l := r.l
+	if r.s.rules.keepBeside {
+		r.others = append(r.others, other{r.keep(name), uint16(len(name))})
+	}
 	escaped := r.escape(name)
 	if why := r.s.rules.folder(&r.f.place, name, escaped); why != listed {
 		l.tally.leftOut[why]++
@@ -545,12 +548,12 @@ func (r *reader) sortOthers() {
 	})
 }
 
-// taken reports whether a file bears the name, which others would be listed by.
+// taken reports whether something bears the name, which others would be listed by.
 func (r *reader) taken(name string) bool {
 	if strings.HasSuffix(name, ".html") {
 		// Too rare to keep these names as well.
 		k, ok := r.s.tree.exists(r.s.tree.join(string(r.path), name))
-		return ok && k != kindFolder
+		return ok && (k != kindFolder || r.s.rules.keepBeside)
 	}
 	_, ok := slices.BinarySearchFunc(r.others, name, func(o other, name string) int {
 		return strings.Compare(r.l.text(o.name, int(o.size)), name)

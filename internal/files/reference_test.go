@@ -147,7 +147,7 @@ func (r *reference) walk(rel, real string, linked bool, above []string) {
 				url = r.url(rel) + "/"
 			}
 		} else if stem, ok := strings.CutSuffix(full, ".html"); ok && r.o.CleanURLs {
-			if fi, err := os.Stat(stem); err != nil || fi.IsDir() {
+			if fi, err := os.Stat(stem); err != nil || fi.IsDir() && !r.o.KeepBesideFolders {
 				url = strings.TrimSuffix(url, ".html")
 			}
 		}

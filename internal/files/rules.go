@@ -15,6 +15,8 @@ type rules struct {
 	clean bool
 	index []string
 
+	keepBeside bool // no clean URL where a folder bears the shorter name
+
 	suffixes []string      // of included names, lower-case, when no other pattern includes
 	include  page.Patterns // else these
 	exact    page.Patterns // those of Include without a wildcard
@@ -45,7 +47,7 @@ type pathGlob struct{ dir, base string }
 var defaultSuffixes = []string{".html", ".htm", ".xhtml"}
 
 func newRules(o Options) (*rules, error) {
-	r := &rules{clean: o.CleanURLs, index: o.Index}
+	r := &rules{clean: o.CleanURLs, keepBeside: o.CleanURLs && o.KeepBesideFolders, index: o.Index}
 	if o.Index == nil {
 		r.index = []string{"index.html", "index.txt"}
 	}

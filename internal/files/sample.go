@@ -18,6 +18,7 @@ const (
 	sampleFolders = 64
 	sampleEntries = 20_000
 	sampleFiles   = 16 // looked at in one folder
+	sampleBeside  = 1000
 )
 
 // Sample finds up to n files, each in another folder, that Scan would list and
@@ -25,7 +26,16 @@ const (
 // names. It looks into the nearest folders only, and returns fewer than n, or
 // none, where these have no more. Errors are those of Scan.
 func Sample(ctx context.Context, o Options, n int) ([]SampleFile, error) {
-	o.CleanURLs, o.Workers = true, 1
+	return sample(ctx, o, n, false)
+}
+
+// SampleBesideFolders is [Sample] for files where a folder has the shorter name.
+func SampleBesideFolders(ctx context.Context, o Options, n int) ([]SampleFile, error) {
+	return sample(ctx, o, n, true)
+}
+
+func sample(ctx context.Context, o Options, n int, beside bool) ([]SampleFile, error) {
+	o.CleanURLs, o.KeepBesideFolders, o.Workers = true, false, 1
 	s, err := newScan(ctx, o)
 	if err != nil {
 		return nil, err
@@ -54,7 +64,7 @@ func Sample(ctx context.Context, o Options, n int) ([]SampleFile, error) {
 		}
 		if ok {
 			r.sorter.sort(f.l)
-			if file, ok := r.sample(); ok {
+			if file, ok := r.sample(beside); ok {
 				found = append(found, file)
 			}
 			for _, at := range f.l.folders {
@@ -72,23 +82,26 @@ func Sample(ctx context.Context, o Options, n int) ([]SampleFile, error) {
 }
 
 // sample picks a file from the folder that is open.
-func (r *reader) sample() (SampleFile, bool) {
-	tried := 0
+func (r *reader) sample(beside bool) (SampleFile, bool) {
+	tried, most := 0, sampleFiles
+	if beside {
+		most = sampleBeside
+	}
 	for i := range r.l.entries {
 		e := &r.l.entries[i]
 		if e.flags&(isFolder|isLink|isIndex) != 0 || e.flags&isClean == 0 {
 			continue
 		}
-		if tried++; tried > sampleFiles {
+		if tried++; tried > most {
 			break
 		}
 		name := r.l.name(e)
-		if r.h.stat(name, e.ord, false, &r.in) != nil {
-			continue
-		}
 		// A folder of the shorter name would be redirected to; and not all names
 		// of the folder may have been read.
-		if _, taken := r.s.tree.exists(r.s.tree.join(string(r.path), strings.TrimSuffix(name, ".html"))); taken {
+		if k, taken := r.s.tree.exists(r.s.tree.join(string(r.path), strings.TrimSuffix(name, ".html"))); taken != beside || taken && k != kindFolder {
+			continue
+		}
+		if r.h.stat(name, e.ord, false, &r.in) != nil {
 			continue
 		}
 		size := r.in.size

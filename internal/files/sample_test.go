@@ -29,6 +29,10 @@ func TestSample(t *testing.T) {
 			t.Errorf("%d: got %+v, %v, want %+v", n, got, err, want[:min(n, len(want))])
 		}
 	}
+	beside, err := SampleBesideFolders(context.Background(), Options{Root: root, At: "/docs"}, 3)
+	if want := []SampleFile{{"/docs/b.html", "/docs/b", 1}, {"/docs/a/folder.html", "/docs/a/folder", 1}}; err != nil || !slices.Equal(beside, want) {
+		t.Errorf("beside folders: got %+v, %v, want %+v", beside, err, want)
+	}
 	if _, err := Sample(context.Background(), Options{Root: filepath.Join(root, "none")}, 1); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want %v", err, fs.ErrNotExist)
 	}
