@@ -691,6 +691,9 @@ func TestSitesHostHeaders(t *testing.T) {
 	if got := s.rawStatus("GET /sitemap.xml HTTP/1.0\r\n\r\n"); got != "400" {
 		t.Errorf("no Host: status %s, want 400", got)
 	}
+	if got := s.rawStatus("GET /sitemap.xml HTTP/1.1\r\nHost: " + strings.Repeat("a", 5000) + "\r\n\r\n"); got != "400" {
+		t.Errorf("a long Host: status %s, want 400", got)
+	}
 	// Everything else is served on, and has no line of ours.
 	if got := s.rawStatus("GET / HTTP/1.1\r\nHost: a..b\r\nConnection: close\r\n\r\n"); got != "200" {
 		t.Errorf("a page with an invalid Host: status %s, want 200", got)
@@ -1333,6 +1336,39 @@ func TestSitesWarnings(t *testing.T) {
 				file_server
 			}`,
 			want: []string{"no page to list", "candidates", "{dir}/empty"},
+		},
+		"a file system that is missing": {
+			caddyfile: `http://localhost:{port} {
+				root {dir}/a
+				sitemap {
+					files {
+						fs none
+					}
+				}
+				file_server
+			}`,
+			want: []string{"gathering pages failed", "there is no file system 'none'"},
+		},
+		"a root that a placeholder leaves empty": {
+			caddyfile: `http://localhost:{port} {
+				sitemap {
+					files {http.vars.nothing}
+				}
+				file_server
+			}`,
+			want: []string{"gathering pages failed", "the root '{http.vars.nothing}' is empty for this site"},
+		},
+		"a site that cannot be asked": {
+			caddyfile: `http://localhost:{port} {
+				root {dir}/a
+				route {
+					@stranger remote_ip 192.0.2.1
+					abort @stranger
+					sitemap
+					file_server
+				}
+			}`,
+			want: []string{"looking at the site failed", "the connection was aborted"},
 		},
 		"a matcher that hides the sitemap": {
 			caddyfile: `http://localhost:{port} {
