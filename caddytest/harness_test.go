@@ -151,7 +151,28 @@ func (s *server) adapt(caddyfile string) ([]byte, error) {
 		text = options + "}\n" + text
 	}
 	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": filepath.Join(s.dir, "Caddyfile")})
-	return config, err
+	if err != nil {
+		return nil, err
+	}
+	return onDemand(config)
+}
+
+// onDemand has certificates made when they are first asked for. Those that Caddy's
+// http app has made as it starts are announced by the tls app, which may be starting
+// itself just then: a race in Caddy that the race detector sees now and then.
+func onDemand(config []byte) ([]byte, error) {
+	var parsed map[string]any
+	if err := json.Unmarshal(config, &parsed); err != nil {
+		return nil, err
+	}
+	apps, _ := parsed["apps"].(map[string]any)
+	tlsApp, _ := apps["tls"].(map[string]any)
+	automation, _ := tlsApp["automation"].(map[string]any)
+	policies, _ := automation["policies"].([]any)
+	for _, policy := range policies {
+		policy.(map[string]any)["on_demand"] = true
+	}
+	return json.Marshal(parsed)
 }
 
 // load loads a Caddyfile into the running Caddy: a reload, if one runs already.
