@@ -176,9 +176,10 @@ func (a *App) rouse() {
 }
 
 // lookUp looks at the sites that there are at the start, and settles which of them
-// stand for others. None is refreshed before that is known.
+// stand for others. None is refreshed before that is known of it.
 func (a *App) lookUp(ctx context.Context, named, visited []*site) {
 	slots := make(chan struct{}, lookupsAtATime)
+	twins := twins(named)
 	var group sync.WaitGroup
 	for _, s := range slices.Concat(named, visited) {
 		slots <- struct{}{}
@@ -186,18 +187,32 @@ func (a *App) lookUp(ctx context.Context, named, visited []*site) {
 			defer func() { <-slots }()
 			// A refresh that follows looks again where this one fails.
 			_ = s.look(ctx)
+			if ctx.Err() == nil && !slices.Contains(twins, s) {
+				a.begin(s)
+			}
 		})
 	}
 	group.Wait()
 	if ctx.Err() != nil {
 		return
 	}
-	a.unite(ctx, named)
-	a.forgetUnreached(visited)
-	for _, s := range slices.Concat(named, visited) {
-		s.due.Store(a.now().UnixNano())
-		s.busy.Store(false)
+	a.unite(ctx, twins)
+	for _, s := range twins {
+		a.begin(s)
 	}
+}
+
+// begin lets a site be refreshed that was looked at, or forgets it if another
+// handler, with the same settings, had it.
+func (a *App) begin(s *site) {
+	if s.visitors && s.looked && !s.sight.reached {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.forget(s)
+		return
+	}
+	s.due.Store(a.now().UnixNano())
+	s.busy.Store(false)
 	a.rouse()
 }
 
@@ -228,18 +243,6 @@ func (a *App) resume(sites []*site) {
 		}
 		if key, ok := keys[s.handler][s.id.address]; ok {
 			s.hold(key)
-		}
-	}
-}
-
-// forgetUnreached drops those of the visited sites that another handler, with the
-// same settings, had.
-func (a *App) forgetUnreached(visited []*site) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, s := range visited {
-		if s.looked && !s.sight.reached && s.visitors {
-			a.forget(s)
 		}
 	}
 }

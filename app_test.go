@@ -9,12 +9,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/caddyserver/caddy/v2/modules/filestorage"
 	"go.uber.org/goleak"
 )
@@ -435,5 +438,55 @@ func TestValidateTouchesNothing(t *testing.T) {
 			t.Errorf("validating looks at %d files", n)
 		}
 		wantReferences(t, 0)
+	}
+}
+
+// TestStuckAsk: a handler that does not heed its context keeps nobody waiting, and is
+// not asked for the same again before it has ended.
+func TestStuckAsk(t *testing.T) {
+	var calls atomic.Int64
+	release := make(chan struct{})
+	a := &asker{server: new(caddyhttp.Server), routes: caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error {
+		calls.Add(1)
+		<-release
+		return nil
+	})}
+	q := question{method: http.MethodGet, base: "http://a.example", path: "/"}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 3 {
+		if _, err := a.ask(ctx, q); !errors.Is(err, errStuck) {
+			t.Fatalf("got %v, want %v", err, errStuck)
+		}
+	}
+	if calls.Load() != 1 {
+		t.Errorf("it was asked %d times", calls.Load())
+	}
+	close(release)
+	for deadline := time.Now().Add(10 * time.Second); a.isStuck(q); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("what has ended still counts")
+		}
+	}
+	if _, err := a.ask(t.Context(), q); err != nil {
+		t.Errorf("once it had ended: %v", err)
+	}
+	for i := range maxStuck {
+		a.noteStuck(question{path: fmt.Sprint(i)}, 1)
+	}
+	if _, err := a.ask(t.Context(), q); !errors.Is(err, errStuck) {
+		t.Errorf("with %d stuck: got %v, want %v", maxStuck, err, errStuck)
+	}
+}
+
+// TestTwins: only sites that may stand for one another wait for one another.
+func TestTwins(t *testing.T) {
+	var sites []*site
+	for _, at := range []string{"http a.example", "https a.example", "http www.b.example", "http b.example", "http c.example", "http www.d.example", "https ", "http "} {
+		scheme, host, _ := strings.Cut(at, " ")
+		sites = append(sites, &site{id: siteID{address: address{scheme: scheme, host: host}}})
+	}
+	if got := twins(sites); !slices.Equal(got, sites[:4]) {
+		t.Errorf("got %d sites, want the first four", len(got))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -17,8 +18,10 @@ import (
 
 const (
 	askTimeout   = 10 * time.Second
-	askMaxBody   = 64 << 20 // of a list of URLs
-	askPeekBody  = 64 << 10 // of a page whose head alone is of interest
+	askGrace     = time.Second // for a handler to heed that its request is cancelled
+	maxStuck     = 100         // requests of a server that handlers hold on to
+	askMaxBody   = 64 << 20    // of a list of URLs
+	askPeekBody  = 64 << 10    // of a page whose head alone is of interest
 	askUserAgent = "caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)"
 
 	// TEST-NET-1 of RFC 5737: what is open to an address of the inside is not
@@ -26,12 +29,18 @@ const (
 	strangerAddr = "192.0.2.1:49152"
 )
 
-var errAborted = errors.New("the connection was aborted")
+var (
+	errAborted = errors.New("the connection was aborted")
+	errStuck   = errors.New("a handler goes on although its request was cancelled")
+)
 
 // asker asks a server itself, in memory, through its own routes.
 type asker struct {
 	server *caddyhttp.Server
 	routes caddyhttp.Handler
+
+	mu    sync.Mutex
+	stuck map[string]int // asks that nobody waits for any more, by URL
 }
 
 func newAsker(server *caddyhttp.Server) *asker {
@@ -68,9 +77,65 @@ type Answer struct {
 // ask comes as a stranger: from an address of documentation, with no cookies and
 // no credentials. It leaves no line in the access log. A handler's error is an
 // answer with that error's status; the error here means that there was no answer.
-func (a *asker) ask(ctx context.Context, q question) (ans *Answer, err error) {
+// After errStuck the probe is the handler's, and must not be read.
+func (a *asker) ask(ctx context.Context, q question) (*Answer, error) {
+	if a.isStuck(q) {
+		return nil, errStuck
+	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
+	type reply struct {
+		answer *Answer
+		err    error
+	}
+	done := make(chan reply, 1)
+	go func() {
+		answer, err := a.run(ctx, cancel, q)
+		done <- reply{answer, err}
+	}()
+	select {
+	case r := <-done:
+		return r.answer, r.err
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(askGrace)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.answer, r.err
+	case <-timer.C:
+	}
+	// Such as one that opens a named pipe. Nothing can end it, but neither the other
+	// sites nor Stop shall wait for it.
+	a.noteStuck(q, 1)
+	go func() {
+		<-done
+		a.noteStuck(q, -1)
+	}()
+	return nil, errStuck
+}
+
+// isStuck reports whether an ask for the same is stuck, or too many are.
+func (a *asker) isStuck(q question) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.stuck[q.base+q.path] > 0 || len(a.stuck) >= maxStuck
+}
+
+func (a *asker) noteStuck(q question, n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stuck == nil {
+		a.stuck = make(map[string]int)
+	}
+	url := q.base + q.path
+	if a.stuck[url] += n; a.stuck[url] == 0 {
+		delete(a.stuck, url)
+	}
+}
+
+// run runs the server's routes.
+func (a *asker) run(ctx context.Context, cancel context.CancelFunc, q question) (ans *Answer, err error) {
 	w := &answerWriter{limit: q.limit, stop: cancel, Answer: Answer{Header: make(http.Header)}}
 	r, err := q.request(ctx)
 	if err != nil {

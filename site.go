@@ -245,6 +245,8 @@ func (s *site) look(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, errStuck):
+		return fmt.Errorf("asking for %s: %w", s.askPath(), err)
 	case p.shadowed:
 		seen.shadowed = true
 	case p.reached:

@@ -170,11 +170,20 @@ func (s *SourceFiles) options(r *Refresh) (files.Options, error) {
 		if err != nil {
 			return o, err
 		}
-		if o.Root = abs; filepath.Dir(abs) == abs {
+		if o.Root = abs; holdsAll(abs) {
 			return o, fmt.Errorf("the root is %s, which holds more than a site: name a folder in it", abs)
 		}
 	}
 	return o, nil
+}
+
+// holdsAll reports whether a folder is that of everything on a disk, by its name or
+// through a link.
+func holdsAll(folder string) bool {
+	if real, err := filepath.EvalSymlinks(folder); err == nil {
+		folder = real
+	}
+	return filepath.Dir(folder) == folder
 }
 
 // A few files tell how all of them are served.

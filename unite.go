@@ -17,6 +17,22 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
+// twins are those of the sites that may stand for one another: one host by http and
+// https, or an apex and its www.
+func twins(named []*site) []*site {
+	hosts := make(map[string]int)
+	for _, s := range named {
+		hosts[strings.TrimPrefix(s.id.host, "www.")]++
+	}
+	var all []*site
+	for _, s := range named {
+		if s.id.host != "" && hosts[strings.TrimPrefix(s.id.host, "www.")] > 1 {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // unite settles which of the named sites stand for others: https for http, and of
 // an apex and its www. the one that the home page says is canonical, else the apex.
 func (a *App) unite(ctx context.Context, named []*site) {

@@ -139,7 +139,7 @@ func TestReloadKeepsSnapshots(t *testing.T) {
 		"http://x.other.localhost:{port}", "http://any.localhost:{port}", "http://127.0.0.1:{port}", "http://any.localhost:{more}")
 	type seen struct{ etag, modified, body string }
 	fetch := func(url string) seen {
-		r := s.get(url + "/sitemap.xml")
+		r := s.mustGet(url + "/sitemap.xml")
 		if r.StatusCode != http.StatusOK {
 			t.Fatalf("%s: status %d\n%s", url, r.StatusCode, s.sitemapLog())
 		}
@@ -190,7 +190,7 @@ func TestReloadWithOtherSettings(t *testing.T) {
 	} {
 		s.write(map[string]string{"name": "one"})
 		s.reload(site(test.settings))
-		r := s.get("http://localhost:{port}" + test.path)
+		r := s.mustGet("http://localhost:{port}" + test.path)
 		body := strings.Join(strings.Fields(r.body), "")
 		if want := strings.ReplaceAll(test.want, "{base}", s.expand("http://localhost:{port}")); r.StatusCode != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%s: status %d, %s", test.settings, r.StatusCode, r.body)
@@ -204,13 +204,13 @@ func TestReloadWithOtherSettings(t *testing.T) {
 	// The same text, but the placeholder in it says something else.
 	placeholder := site("path /{file.{dir}/name}.xml")
 	s.reload(placeholder)
-	s.get("http://localhost:{port}/one.xml")
+	s.mustGet("http://localhost:{port}/one.xml")
 	s.write(map[string]string{"name": "two"})
 	s.reload(placeholder)
-	if r := s.get("http://localhost:{port}/two.xml"); r.StatusCode != http.StatusOK {
+	if r := s.mustGet("http://localhost:{port}/two.xml"); r.StatusCode != http.StatusOK {
 		t.Errorf("the path that a placeholder names now: status %d", r.StatusCode)
 	}
-	if r := s.get("http://localhost:{port}/one.xml"); r.StatusCode == http.StatusOK && strings.Contains(r.body, "<loc>") {
+	if r := s.mustGet("http://localhost:{port}/one.xml"); r.StatusCode == http.StatusOK && strings.Contains(r.body, "<loc>") {
 		t.Error("the path that a placeholder named before is served")
 	}
 }
@@ -241,11 +241,11 @@ func TestFailedReload(t *testing.T) {
 		{"a port is in use", func() error { return s.load(portInUse) }},
 		{"a setting is wrong", func() error { return s.load(strings.Replace(everySecond, "refresh 1s", "refresh 1ms", 1)) }},
 	} {
-		before := s.get("http://localhost:{port}/sitemap.xml")
+		before := s.mustGet("http://localhost:{port}/sitemap.xml")
 		if err := test.load(); err == nil {
 			t.Fatalf("%s: it was loaded", test.name)
 		}
-		after := s.get("http://localhost:{port}/sitemap.xml")
+		after := s.mustGet("http://localhost:{port}/sitemap.xml")
 		for _, name := range []string{"Etag", "Last-Modified"} {
 			if after.Header.Get(name) != before.Header.Get(name) {
 				t.Errorf("%s: %s is %q, was %q", test.name, name, after.Header.Get(name), before.Header.Get(name))
@@ -363,13 +363,30 @@ func (s *server) agree(base string) error {
 	return nil
 }
 
+// again requests a URL, several times if need be: a server that ends takes connections
+// with it that nobody has read from.
+func (s *server) again(url string) (r response, err error) {
+	for range 5 {
+		if r, err = s.try(http.MethodGet, url); err == nil {
+			break
+		}
+	}
+	return r, err
+}
+
+// mustGet is get beside reloads.
+func (s *server) mustGet(url string) response {
+	s.t.Helper()
+	r, err := s.again(url)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
 // fetch is the locs of one document.
 func (s *server) fetch(url string) ([]string, error) {
-	r, err := s.try(http.MethodGet, url)
-	for tries := 0; err != nil && tries < 5; tries++ {
-		// A server that ends takes connections with it that it has not accepted.
-		r, err = s.try(http.MethodGet, url)
-	}
+	r, err := s.again(url)
 	if err != nil {
 		return nil, err
 	}
@@ -436,8 +453,8 @@ func TestReloadWhileAskHangs(t *testing.T) {
 		s.reload(hangingFront)
 		s.awaitHanging()
 		for _, host := range hosts {
-			if locs := s.locs("http://" + host + ":{port}/sitemap.xml"); len(locs) != 1 {
-				t.Errorf("%s lists %q", host, locs)
+			if locs, err := s.fetch("http://" + host + ":{port}/sitemap.xml"); err != nil || len(locs) != 1 {
+				t.Errorf("%s lists %q, %v", host, locs, err)
 			}
 		}
 		if hung.Load() == 0 {
@@ -462,8 +479,8 @@ func TestReloadWhileBusy(t *testing.T) {
 	}, func() string { return "no further refresh began" })
 	for range 3 {
 		s.reload(caddyfile)
-		if locs := s.locs(url); len(locs) != 2 {
-			t.Errorf("got %q", locs)
+		if locs, err := s.fetch(url); err != nil || len(locs) != 2 {
+			t.Errorf("got %q, %v", locs, err)
 		}
 	}
 	script.with(func() {

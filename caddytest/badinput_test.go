@@ -1,0 +1,435 @@
+package caddytest
+
+import (
+	"bufio"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+)
+
+func init() { caddy.RegisterModule(new(hookedFS)) }
+
+// hookedFS is a folder as a file system, with a test's hook before each Open.
+type hookedFS struct {
+	Dir string `json:"dir,omitempty"`
+}
+
+// openHook may refuse to open a name, or do anything else meanwhile.
+var openHook atomic.Pointer[func(name string) error]
+
+func (*hookedFS) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "caddy.fs.test_hooked", New: func() caddy.Module { return new(hookedFS) }}
+}
+
+func (h *hookedFS) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next()
+	if !d.Args(&h.Dir) {
+		return d.ArgErr()
+	}
+	return nil
+}
+
+func (h *hookedFS) Open(name string) (fs.File, error) {
+	if hook := openHook.Load(); hook != nil {
+		if err := (*hook)(name); err != nil {
+			return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+		}
+	}
+	return os.DirFS(h.Dir).Open(name)
+}
+
+// hook sets the hook until the test ends; nil: none.
+func hook(t *testing.T, f func(name string) error) {
+	t.Cleanup(func() { openHook.Store(nil) })
+	if f == nil {
+		openHook.Store(nil)
+		return
+	}
+	openHook.Store(&f)
+}
+
+const hookedSite = `{
+	filesystem hooked test_hooked {dir}/site
+}
+http://localhost:{port} {
+	root * .
+	fs hooked
+	sitemap {
+		refresh 1s
+	}
+	file_server
+}`
+
+// wantStatus waits until a URL answers with a status.
+func (s *server) wantStatus(url string, want int) {
+	s.t.Helper()
+	var got int
+	s.eventually(func() bool {
+		got = s.get(url).StatusCode
+		return got == want
+	}, func() string {
+		return fmt.Sprintf("%s: status %d, want %d\n%s", s.expand(url), got, want, s.sitemapLog())
+	})
+}
+
+// TestRootsThatAreNone: a root of which nothing can be listed leaves the site as it is
+// without a sitemap, and a line in the log.
+func TestRootsThatAreNone(t *testing.T) {
+	for _, test := range []struct {
+		name, root string
+		files      map[string]string
+		line       string
+	}{
+		{"missing", "{dir}/none", nil, "no such file"},
+		{"a file", "{dir}/file", map[string]string{"file": "x"}, "not a folder"},
+		{"below a file", "{dir}/file/site", map[string]string{"file": "x"}, "not a"},
+		{"empty", "{dir}/empty", map[string]string{"empty/": ""}, "no page to list"},
+		{"without documents", "{dir}/site", map[string]string{"site/a.txt": "x", "site/.hidden.html": "x", "site/404.html": "x", "site/b.html": ""}, "no page to list"},
+		{"a dangling link", "{dir}/link", map[string]string{"link": "-> none"}, "no such file"},
+		{"a link to itself", "{dir}/link", map[string]string{"link": "-> link"}, "scanning"},
+		{"all there is", "/", nil, "holds more than a site"},
+		{"a link to all there is", "{dir}/link", map[string]string{"link": "-> /"}, "holds more than a site"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if runtime.GOOS == "windows" && strings.Contains(test.name, "link") {
+				return // links take privileges there
+			}
+			s := start(t, strings.Replace(everySecond, "{dir}/site", test.root, 1), test.files)
+			s.logged(`"level":"`, test.line)
+			for _, path := range []string{"/sitemap.xml", "/robots.txt"} {
+				// For file_server, a path through a looping link is a bad request.
+				r := s.get("http://localhost:{port}" + path)
+				if r.StatusCode != http.StatusNotFound && (r.StatusCode != http.StatusBadRequest || test.name != "a link to itself") {
+					t.Errorf("%s: status %d, want 404", path, r.StatusCode)
+				}
+			}
+			if root := filepath.Join(s.dir, "none"); test.name == "missing" {
+				if err := os.Mkdir(root, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				s.write(map[string]string{"none/index.html": "home"})
+				s.wantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/")
+			}
+			s.logged("refresh") // the schedule goes on, or an answer came
+			if n := len(s.logLines(test.line, `"logger":"http.handlers.sitemap"`)); n != 1 {
+				t.Errorf("the log says %d times that %q\n%s", n, test.line, s.sitemapLog())
+			}
+		})
+	}
+}
+
+// TestRootComesAndGoes: what is suddenly amiss is not believed until the next refresh
+// says the same; recovery is believed at once.
+func TestRootComesAndGoes(t *testing.T) {
+	files := make(map[string]string)
+	var all []string
+	for i := range 9 {
+		files[fmt.Sprintf("site/%d.html", i)] = "x"
+		all = append(all, fmt.Sprintf("http://localhost:{port}/%d.html", i))
+	}
+	const url = "http://localhost:{port}/sitemap.xml"
+	move := func(s *server, from, to string) {
+		t.Helper()
+		if err := os.Rename(filepath.Join(s.dir, from), filepath.Join(s.dir, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove := func(s *server, name string) {
+		t.Helper()
+		if err := os.RemoveAll(filepath.Join(s.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		name   string
+		amiss  func(*server)
+		reason string
+		left   int
+		mend   func(*server)
+	}{
+		{"gone", func(s *server) { move(s, "site", "away") }, "could not be read", 0,
+			func(s *server) { move(s, "away", "site") }},
+		{"a file in its place", func(s *server) { move(s, "site", "away"); s.write(map[string]string{"site": "x"}) }, "could not be read", 0,
+			func(s *server) { remove(s, "site"); move(s, "away", "site") }},
+		{"an empty folder in its place", func(s *server) { move(s, "site", "away"); s.write(map[string]string{"site/": ""}) }, "less than half", 0,
+			func(s *server) { remove(s, "site"); move(s, "away", "site") }},
+		{"half copied", func(s *server) {
+			move(s, "site", "away")
+			s.write(map[string]string{"site/0.html": "x", "site/1.html": "x", "site/2.html": "", "site/3.html": ""})
+		}, "less than half", 2,
+			func(s *server) { remove(s, "site"); move(s, "away", "site") }},
+		{"may not be read", func(*server) { hook(t, func(string) error { return fs.ErrPermission }) }, "less than half", 0,
+			func(*server) { hook(t, nil) }},
+		{"vanishes while it is scanned", func(s *server) {
+			hook(t, func(name string) error {
+				if name != "." {
+					remove(s, "site")
+				}
+				return nil
+			})
+		}, "", 0,
+			func(s *server) { hook(t, nil); remove(s, "site"); s.write(files) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := start(t, hookedSite, files)
+			s.wantLocs(url, slices.Clone(all)...)
+			good := s.get(url)
+			const doubted = "not believed until the next refresh"
+			s.eventually(func() bool {
+				if len(s.logLines(doubted)) == 0 && test.amiss != nil {
+					test.amiss(s)
+					test.amiss = nil
+				}
+				return len(s.logLines(doubted, test.reason)) == 1
+			}, func() string { return "no refresh is doubted\n" + s.sitemapLog() })
+			switch {
+			case test.name == "may not be read":
+				s.wantStatus(url, http.StatusForbidden) // as file_server has it
+			case test.left == 0:
+				s.wantStatus(url, http.StatusNotFound)
+			default:
+				s.wantLocs(url, slices.Clone(all[:test.left])...)
+			}
+			if n := len(s.logLines(doubted)); n > 2 || n > 1 && test.reason != "" {
+				t.Errorf("the log doubts it %d times, want once", n)
+			}
+			test.mend(s)
+			s.wantLocs(url, slices.Clone(all)...)
+			if r := s.get(url); test.name == "gone" && r.Header.Get("Etag") != good.Header.Get("Etag") {
+				t.Error("the same files have another ETag")
+			}
+		})
+	}
+}
+
+// TestFoldersWithoutPermission: what cannot be read is counted and said once, and the
+// rest is listed.
+func TestFoldersWithoutPermission(t *testing.T) {
+	hook(t, func(name string) error {
+		if strings.HasPrefix(name, "private") {
+			return fs.ErrPermission
+		}
+		return nil
+	})
+	s := start(t, hookedSite, map[string]string{"site/index.html": "x", "site/private/a.html": "x", "site/public/a.html": "x"})
+	s.wantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/", "http://localhost:{port}/public/a.html")
+	s.logged("some files or folders could not be read", "private")
+	s.logged("sitemap refreshed", "unreadable: 1")
+	for range 2 {
+		before := len(s.logLines("nothing changed"))
+		s.eventually(func() bool { return len(s.logLines("nothing changed")) > before }, s.sitemapLog)
+	}
+	if n := len(s.logLines("some files or folders could not be read")); n != 1 {
+		t.Errorf("the log says so %d times, want once", n)
+	}
+}
+
+// oddNames are file names that some part of the way might trip over.
+var oddNames = []string{
+	"with space.html", " leading.html", "100%.html", "%41.html", "%2e%2e.html", "a%2Fb.html", "a%00.html", "a#b.html", "a?b=c&d.html", "a&b.html",
+	"it's.html", `"quoted".html`, "<tag>.html", "]]>.html", "new\nline.html", "carriage\rreturn.html", "tab\t.html", "\x01\x1b[31m.html", "\x7f.html",
+	"caf\xe9.html", "\xff\xfe.html", "\xc3\x28.html", "\xed\xa0\x80.html", "é.html", "e\u0301.html", "日本語.html", "\u202egnp.html", "\ufeff.html", "😀.html",
+	"back\\slash.html", "semi;colon.html", "plus+.html", "{braces}.html", "{http.vars.root}.html", ":colon.html", "a:b.html", "~tilde.html", "$(x).html", "`x`.html",
+	"*.html", "[a].html", "a|b^c.html", "at@sign.html", "-dash.html", "sitemap.xml.html",
+	strings.Repeat("x", 250) + ".html", strings.Repeat("é", 125) + ".html",
+}
+
+// TestOddNames: what is listed answers with the file, and what answers is listed.
+func TestOddNames(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // other systems refuse or change most of these names
+	}
+	files := map[string]string{"site/index.html": "home"}
+	for _, name := range oddNames {
+		files["site/"+name] = "content of " + name
+		if len(name) < 200 {
+			files["site/"+strings.TrimSuffix(name, ".html")+".d/"+name] = "content of the one in a folder: " + name
+		}
+	}
+	s := start(t, everySecond, files)
+	base := "http://localhost:" + s.port
+	locs := s.locs(base + "/sitemap.xml")
+	listed := make(map[string]bool)
+	for _, loc := range locs {
+		r := s.get(loc)
+		path, err := url.PathUnescape(strings.TrimPrefix(loc, base))
+		if err != nil {
+			t.Errorf("%s: %v", loc, err)
+			continue
+		}
+		if path == "/" {
+			path = "/index.html"
+		}
+		listed["site"+path] = true
+		if want := files["site"+path]; r.StatusCode != http.StatusOK || r.body != want {
+			t.Errorf("%s: status %d, body %q, want %q", loc, r.StatusCode, r.body, want)
+		}
+		for i := range len(loc) {
+			if c := loc[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("<>\"{}|\\^`", c) >= 0 {
+				t.Errorf("%q has the byte %q", loc, c)
+			}
+		}
+	}
+	for name, content := range files {
+		if listed[name] {
+			continue
+		}
+		r, err := s.try(http.MethodGet, base+(&url.URL{Path: strings.TrimPrefix(name, "site")}).EscapedPath())
+		if err == nil && r.StatusCode == http.StatusOK && r.body == content {
+			t.Errorf("%q is served, but not listed", name)
+		}
+	}
+	if len(listed) < len(files)-6 {
+		t.Errorf("of %d files %d are listed\n%s", len(files), len(listed), s.sitemapLog())
+	}
+}
+
+// TestLongPaths: a URL of 2,047 characters is listed, a longer one is not, and counted.
+func TestLongPaths(t *testing.T) {
+	s := prepare(t, nil)
+	base := "http://localhost:" + s.port
+	folder := "/" + strings.Repeat(strings.Repeat("d", 199)+"/", 9)
+	fits := folder + strings.Repeat("x", 2047-len(base)-len(folder)-len(".html")) + ".html"
+	long := folder + strings.Repeat("x", 2048-len(base)-len(folder)-len(".html")) + ".html"
+	// One character of a URL may take three.
+	escaped := "/" + strings.Repeat(strings.Repeat("é", 100)+"/", 4) + "x.html"
+	for _, name := range []string{fits, long, escaped} {
+		s.write(map[string]string{"site" + name: "x"})
+	}
+	if err := s.load(everySecond); err != nil {
+		t.Fatal(err)
+	}
+	s.wantLocs("http://localhost:{port}/sitemap.xml", base+fits)
+	s.logged("sitemap refreshed", "URL too long: 2")
+	if r := s.get(base + fits); r.StatusCode != http.StatusOK {
+		t.Errorf("the longest one: status %d", r.StatusCode)
+	}
+}
+
+// TestLinkLoops ends, and lists each file once.
+func TestLinkLoops(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // links take privileges there
+	}
+	s := start(t, everySecond, map[string]string{
+		"site/index.html":   "x",
+		"site/a/page.html":  "x",
+		"site/a/up":         "-> ..",
+		"site/a/self":       "-> .",
+		"site/b/page.html":  "y",
+		"site/b/to-a":       "-> ../a",
+		"site/a/to-b":       "-> ../b",
+		"site/loop.html":    "-> pool.html",
+		"site/pool.html":    "-> loop.html",
+		"site/none.html":    "-> nowhere.html",
+		"site/outside":      "-> ../outside",
+		"outside/back":      "-> ../site",
+		"outside/page.html": "z",
+	})
+	s.wantLocs("http://localhost:{port}/sitemap.xml",
+		"http://localhost:{port}/", "http://localhost:{port}/a/page.html", "http://localhost:{port}/b/page.html", "http://localhost:{port}/outside/page.html")
+}
+
+// raw sends a request as it stands, and returns the status of the answer.
+func (s *server) raw(request string) int {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", "127.0.0.1:"+s.port)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte(request)); err != nil {
+		s.t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		s.t.Fatalf("%q: %v", request, err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
+}
+
+// TestHostsThatAreNone: a bad request where a host is needed, and no matter elsewhere.
+func TestHostsThatAreNone(t *testing.T) {
+	s := start(t, `
+http://:{port} {
+	root * {dir}/site
+	sitemap
+	file_server
+}`, map[string]string{"site/index.html": "home", "site/robots.txt": "User-agent: *\nDisallow:\n"})
+	for _, host := range []string{
+		"", ".", "a..b", "-a.example", "a-.example", "a_b!c", "a%20b", "*.example", "a,b", "user@host", "a;b", "a'b", "(a)", "[::1", "[fe80::1%25eth0]", "[]", ":80", "a:b:c",
+		strings.Repeat("a", 64) + ".example", strings.Repeat("a.", 200) + "example", "a b", "a/b", "<a>", "\"a\"", "\xff\xfe", "xn--zzzzzzzz-", "a\\b",
+	} {
+		if got := s.raw("GET /sitemap.xml HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n"); got != http.StatusBadRequest {
+			t.Errorf("Host %q: status %d, want 400", host, got)
+		}
+		// Either net/http refuses it, or the site has its own robots.txt and pages.
+		for _, path := range []string{"/robots.txt", "/"} {
+			if got := s.raw("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n"); got != http.StatusBadRequest && got != http.StatusOK {
+				t.Errorf("Host %q, %s: status %d", host, path, got)
+			}
+		}
+	}
+	if got := s.raw("GET /sitemap.xml HTTP/1.0\r\n\r\n"); got != http.StatusBadRequest {
+		t.Errorf("no Host at all: status %d, want 400", got)
+	}
+	for _, host := range []string{"a.example", "A.Example.", "a.example:80", "127.0.0.1", "[::1]", "[::1]:80", "bücher.example", "xn--bcher-kva.example", "a_b.example"} {
+		if got := s.raw("GET /sitemap.xml HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n"); got != http.StatusOK && host != "bücher.example" {
+			t.Errorf("Host %q: status %d, want 200", host, got)
+		}
+	}
+	if lines := s.logLines("panic"); len(lines) > 0 {
+		t.Errorf("the log says: %s", lines[0])
+	}
+}
+
+// TestManyHosts: a flood of Host headers takes so many sites and no more, and does not
+// touch the site that is named.
+func TestManyHosts(t *testing.T) {
+	s := start(t, `
+http://named.localhost:{port} {
+	root * {dir}/site
+	sitemap
+	file_server
+}
+http://:{port} {
+	root * {dir}/site
+	sitemap
+	file_server
+}`, map[string]string{"site/index.html": "home"})
+	s.wantLocs("http://named.localhost:{port}/sitemap.xml", "http://named.localhost:{port}/")
+	count := make(map[int]int)
+	for i := range 1200 {
+		r := s.get("http://localhost:{port}/sitemap.xml", fmt.Sprintf("Host: h%d.example", i))
+		count[r.StatusCode]++
+		if r.StatusCode == http.StatusServiceUnavailable && r.Header.Get("Retry-After") == "" {
+			t.Fatal("a 503 without Retry-After")
+		}
+		if i%50 == 0 {
+			s.locs("http://named.localhost:{port}/sitemap.xml")
+		}
+	}
+	if count[http.StatusOK] != 1000 || count[http.StatusServiceUnavailable] != 200 {
+		t.Errorf("got %v, want 1000 times 200 and 200 times 503", count)
+	}
+	if n := len(s.logLines("too many sites", `"logger":"sitemap"`)); n != 1 {
+		t.Errorf("the log says so %d times, want once", n)
+	}
+	// The one who came first is served on.
+	if r := s.get("http://localhost:{port}/sitemap.xml", "Host: h0.example"); r.StatusCode != http.StatusOK {
+		t.Errorf("the first one: status %d", r.StatusCode)
+	}
+}

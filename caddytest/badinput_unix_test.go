@@ -1,0 +1,68 @@
+//go:build unix
+
+package caddytest
+
+import (
+	"net"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestPipesAndSockets: what would block whoever opens it is not opened, be it a page,
+// an index, a list or the root.
+func TestPipesAndSockets(t *testing.T) {
+	var writers []int
+	t.Cleanup(func() {
+		for _, fd := range writers {
+			_ = unix.Close(fd)
+		}
+	})
+	s := prepare(t, map[string]string{"site/page.html": "x", "site/sub/page.html": "x"})
+	for _, name := range []string{"site/pipe.html", "site/index.html", "site/sub/index.html", "site/sitemap.xml", "list", "root"} {
+		if err := unix.Mkfifo(filepath.Join(s.dir, name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// file_server opens what it finds, and waits for a writer.
+	t.Cleanup(func() {
+		for _, name := range []string{"site/index.html", "site/sub/index.html", "site/sitemap.xml"} {
+			if fd, err := unix.Open(filepath.Join(s.dir, name), unix.O_RDWR|unix.O_NONBLOCK, 0); err == nil {
+				writers = append(writers, fd)
+			}
+		}
+	})
+	// A socket's name has to be short.
+	t.Chdir(filepath.Join(s.dir, "site"))
+	socket, err := net.Listen("unix", "socket.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	if err := s.load(`
+http://localhost:{port} {
+	root * {dir}/site
+	sitemap {
+		refresh 1s
+		files
+		urls {dir}/list {
+			/inline
+		}
+	}
+	file_server
+}
+http://pipe.localhost:{port} {
+	root * {dir}/root
+	sitemap
+	respond 404
+}`); err != nil {
+		t.Fatal(err)
+	}
+	s.wantLocs("http://localhost:{port}/sitemap.xml",
+		"http://localhost:{port}/inline", "http://localhost:{port}/page.html", "http://localhost:{port}/sub/page.html")
+	s.logged("sitemap refreshed", "not a regular file: 4")
+	s.logged("gathering pages failed", "is not a regular file")
+	s.logged("gathering pages failed", "pipe.localhost", "not a folder")
+	s.stop() // although the front page, and with it an ask, is stuck
+}
