@@ -1,0 +1,573 @@
+package caddytest
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// loadApp loads a Caddyfile in which {app} is the address of an application, which
+// ends before the server does.
+func (s *server) loadApp(caddyfile string, handler http.HandlerFunc) {
+	s.t.Helper()
+	app := httptest.NewServer(handler)
+	s.t.Cleanup(func() {
+		app.CloseClientConnections()
+		app.Close()
+	})
+	if err := s.load(strings.ReplaceAll(caddyfile, "{app}", app.Listener.Addr().String())); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestSitesNotPublic is what a stranger may not see.
+func TestSitesNotPublic(t *testing.T) {
+	const password = "$2a$04$aPZhuYXBWNJlPRSWPfCZFegvKwmNlOEz6SpV1vpOSgLLGWPTqRZhW"
+	for name, test := range map[string]struct {
+		caddyfile string
+		log       string
+	}{
+		"basic_auth": {`
+			basic_auth {
+				user ` + password + `
+			}
+			root {dir}/a
+			sitemap
+			file_server`, "the site refuses strangers"},
+		"basic_auth inside handle, beside the handler": {`
+			root {dir}/a
+			sitemap
+			basic_auth / {
+				user ` + password + `
+			}
+			file_server`, "the site refuses strangers"},
+		"403": {`
+			root {dir}/a
+			sitemap
+			respond / 403
+			file_server`, "the site refuses strangers"},
+		"remote_ip": {`
+			@inside remote_ip 127.0.0.1 private_ranges
+			handle @inside {
+				root {dir}/a
+				sitemap
+				file_server
+			}
+			respond 403`, "the site refuses strangers"},
+		"remote_ip, else nothing": {`
+			@inside remote_ip 127.0.0.1 private_ranges
+			handle @inside {
+				root {dir}/a
+				sitemap
+				file_server
+			}
+			respond 404`, "requests for the sitemap do not reach its handler"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, "http://localhost:{port} {\n"+test.caddyfile+"\n}", twoRoots)
+			s.logged(test.log)
+			s.wantNone("http://localhost:{port}", "Authorization: Basic dXNlcjpwYXNz")
+			s.wantNone("http://localhost:{port}")
+		})
+	}
+}
+
+// TestSitesNotPublicOnce is that the log does not fill with it.
+func TestSitesNotPublicOnce(t *testing.T) {
+	var asked atomic.Int64
+	app := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			asked.Add(1)
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+	})
+	s := prepare(t, twoRoots)
+	s.loadApp(`http://localhost:{port} {
+		sitemap {
+			refresh 1s
+			files {dir}/a
+		}
+		reverse_proxy {app}
+	}`, app)
+	s.eventually(func() bool { return asked.Load() >= 3 }, func() string { return "the site is not looked at again" })
+	if lines := s.logLines("the site refuses strangers", `"level":"info"`, `"status":401`); len(lines) != 1 {
+		t.Errorf("%d log lines say so, want one", len(lines))
+	}
+}
+
+// TestSitesPartlyPublic is a site of which a part alone wants a password.
+func TestSitesPartlyPublic(t *testing.T) {
+	s := start(t, `http://localhost:{port} {
+		basic_auth /docs/* {
+			user $2a$04$aPZhuYXBWNJlPRSWPfCZFegvKwmNlOEz6SpV1vpOSgLLGWPTqRZhW
+		}
+		root {dir}/a
+		sitemap {
+			omit /docs/*
+		}
+		file_server
+	}`, twoRoots)
+	s.wantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/", "http://localhost:{port}/one.html")
+}
+
+// TestSitesOwnSitemap is that nothing is taken away from a site.
+func TestSitesOwnSitemap(t *testing.T) {
+	const own = `<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://app.example/own</loc></url></urlset>`
+	app := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/sitemap.xml":
+			_, _ = w.Write([]byte(own))
+		case "/robots.txt":
+			_, _ = w.Write([]byte("User-agent: *\n"))
+		default:
+			_, _ = w.Write([]byte("the application"))
+		}
+	})
+	for name, test := range map[string]struct{ caddyfile, log string }{
+		"of an application": {`
+			sitemap
+			reverse_proxy {app}`, "no file root"},
+		"of an application, beside a root without pages": {`
+			root {dir}/empty
+			sitemap
+			reverse_proxy {app}`, "no page to list"},
+		"in the root": {`
+			root {dir}/own
+			sitemap
+			file_server`, "no page to list"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := prepare(t, map[string]string{
+				"empty/":          "",
+				"own/sitemap.xml": own,
+				"own/robots.txt":  "User-agent: *\n",
+			})
+			s.loadApp("http://localhost:{port} {\n"+test.caddyfile+"\n}", app)
+			s.logged(test.log)
+			if r := s.get("http://localhost:{port}/sitemap.xml"); r.body != own {
+				t.Errorf("the sitemap is %q, want the site's own", r.body)
+			}
+			if r := s.get("http://localhost:{port}/robots.txt"); r.body != "User-agent: *\n" {
+				t.Errorf("robots.txt is %q, want the site's own", r.body)
+			}
+			if r := s.get("http://localhost:{port}/sitemap-000000000000.xml"); r.StatusCode == http.StatusOK && strings.Contains(r.body, "<urlset") {
+				t.Errorf("a shard's name is answered with %q", r.body)
+			}
+		})
+	}
+}
+
+// TestSitesBeyondOurNames is that only exact document names are ours.
+func TestSitesBeyondOurNames(t *testing.T) {
+	app := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("app " + r.URL.Path)) })
+	s := prepare(t, twoRoots)
+	s.loadApp(`http://localhost:{port} {
+		sitemap {
+			files {dir}/a
+		}
+		reverse_proxy {app}
+	}`, app)
+	s.wantLocs("http://localhost:{port}/sitemap.xml", below("http://localhost:{port}", pagesOfA)...)
+	for _, path := range []string{"/sitemap-1.xml", "/sitemap-000000000000.xml", "/sitemap.xml.br", "/sitemap.XML", "/x/sitemap.xml", "/sitemap-news.xml", "/sitemap.xml/"} {
+		if r := s.get("http://localhost:{port}" + path); r.body != "app "+path {
+			t.Errorf("%s: %q, want the application's answer", path, r.body)
+		}
+	}
+}
+
+// TestSitesBrokenUpstream is asking what aborts, breaks off, hangs or never ends.
+func TestSitesBrokenUpstream(t *testing.T) {
+	app := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			return
+		}
+		switch r.URL.Path {
+		case "/partial":
+			w.Header().Set("Content-Length", "1000")
+			_, _ = w.Write([]byte("/from-a-list-that-broke-off\n"))
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		case "/dropped":
+			panic(http.ErrAbortHandler)
+		default:
+			// Without an end, but for those that hang up.
+			for r.Context().Err() == nil {
+				if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+					return
+				}
+			}
+		}
+	})
+	s := prepare(t, twoRoots)
+	s.loadApp(`http://localhost:{port} {
+		sitemap {
+			files {dir}/a
+			urls /aborted /partial /dropped /refused /gone /endless
+		}
+		abort /aborted
+		respond /gone 410
+		reverse_proxy /refused 127.0.0.1:1
+		reverse_proxy {app}
+	}`, app)
+	s.eventually(func() bool {
+		locs, err := s.tryLocs("http://localhost:{port}/sitemap.xml")
+		return err == nil && slices.Contains(locs, s.expand("http://localhost:{port}/one.html"))
+	}, func() string {
+		return fmt.Sprint("no sitemap: ", s.get("http://localhost:{port}/sitemap.xml").body, "\n", s.sitemapLog())
+	})
+	line := s.logged("gathering pages failed")
+	for _, list := range []string{"/aborted", "/partial", "/dropped", "/refused", "status 410", "/endless has more than"} {
+		if !strings.Contains(line, list) {
+			t.Errorf("the log line says nothing of %s: %s", list, line)
+		}
+	}
+	if locs := s.locs("http://localhost:{port}/sitemap.xml"); slices.Contains(locs, s.expand("http://localhost:{port}/from-a-list-that-broke-off")) {
+		t.Errorf("%q has a page of a list that broke off", locs)
+	}
+}
+
+// TestSitesStopWhileAsking is that Stop does not wait for a site that hangs.
+func TestSitesStopWhileAsking(t *testing.T) {
+	asked, left := make(chan struct{}, 10), make(chan struct{}, 10)
+	app := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+		left <- struct{}{}
+	})
+	s := prepare(t, nil)
+	s.loadApp(`http://localhost:{port} {
+		sitemap {
+			urls /list
+		}
+		reverse_proxy {app}
+	}`, app)
+	<-asked
+	begun := time.Now()
+	if err := s.load("http://localhost:{port} {\n\trespond ok\n}"); err != nil {
+		t.Fatal(err)
+	}
+	<-left
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("stopping took %s", took)
+	}
+}
+
+// TestSitesAsStranger is what an application sees of an ask, and the access log does
+// not.
+func TestSitesAsStranger(t *testing.T) {
+	var mu sync.Mutex
+	var seen []*http.Request
+	app := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, r.Clone(r.Context()))
+		_, _ = w.Write([]byte("/listed\n"))
+	})
+	s := prepare(t, map[string]string{"x/": ""})
+	s.loadApp(`https://localhost:{tls} {
+		log {
+			output file {dir}/access.log {
+				roll_disabled
+			}
+			format json
+		}
+		sitemap {
+			urls /list?all=1
+		}
+		reverse_proxy {app}
+	}`, app)
+	s.wantLocs("https://localhost:{tls}/sitemap.xml", "https://localhost:{tls}/listed")
+	mu.Lock()
+	defer mu.Unlock()
+	lists := 0
+	for _, r := range seen {
+		if r.URL.RequestURI() == "/list?all=1" {
+			lists++
+		}
+		if got := r.Header.Get("X-Forwarded-For"); got != "192.0.2.1" {
+			t.Errorf("%s comes from %q, want 192.0.2.1", r.URL, got)
+		}
+		if got := r.Header.Get("X-Forwarded-Proto"); got != "https" {
+			t.Errorf("%s comes by %q, want https", r.URL, got)
+		}
+		if got := r.Header.Get("X-Forwarded-Host"); got != s.expand("localhost:{tls}") {
+			t.Errorf("%s comes for %q, want %q", r.URL, got, s.expand("localhost:{tls}"))
+		}
+		if got := r.UserAgent(); !strings.Contains(got, "bot") || !strings.Contains(got, "caddy-sitemap") {
+			t.Errorf("%s comes with User-Agent %q", r.URL, got)
+		}
+		if r.Header.Get("Cookie") != "" || r.Header.Get("Authorization") != "" {
+			t.Errorf("%s comes with credentials: %v", r.URL, r.Header)
+		}
+	}
+	if lists == 0 {
+		t.Errorf("the list was not asked for: %v", seen)
+	}
+	log, err := os.ReadFile(filepath.Join(s.dir, "access.log"))
+	if err != nil || !strings.Contains(string(log), "/sitemap.xml") {
+		t.Fatalf("the access log is %q (%v), want the test's own requests", log, err)
+	}
+	for line := range strings.Lines(string(log)) {
+		if !strings.Contains(line, `"remote_ip":"127.0.0.1"`) || !strings.Contains(line, `"uri":"/sitemap.xml"`) {
+			t.Errorf("the access log has %s", line)
+		}
+	}
+}
+
+// TestSitesWarnings is one configuration after the other whose owner should know
+// something, and one line that says what.
+func TestSitesWarnings(t *testing.T) {
+	for name, test := range map[string]struct {
+		caddyfile string
+		url       string              // asked for first, unless "none"
+		want      []string            // words of the warning
+		never     string              // words that no line has
+		locs      map[string][]string // by the URL of the sitemap
+	}{
+		"no root": {
+			caddyfile: `http://localhost:{port} {
+				sitemap
+				file_server
+			}`,
+			want: []string{"no file root", "'root'", "'files <root>'"},
+		},
+		"no root on a catch-all": {
+			caddyfile: `http://:{port} {
+				sitemap
+				file_server
+			}`,
+			url:  "http://localhost:{port}/sitemap.xml",
+			want: []string{"no file root", "'root'", "'files <root>'"},
+		},
+		"root of another folder alone": {
+			caddyfile: `http://localhost:{port} {
+				root /x/* {dir}/a
+				sitemap
+				file_server
+			}`,
+			want: []string{"no file root"},
+		},
+		"several roots": {
+			caddyfile: `http://localhost:{port} {
+				sitemap
+				file_server /a/* {
+					root {dir}/a
+				}
+				file_server {
+					root {dir}/b
+				}
+			}`,
+			want: []string{"several file roots", "{dir}/a", "{dir}/b", "'files <root>'"},
+		},
+		"a root that is /": {
+			caddyfile: `http://localhost:{port} {
+				root /
+				sitemap
+				file_server
+			}`,
+			want: []string{"the root is /"},
+		},
+		"a root that is missing": {
+			caddyfile: `http://localhost:{port} {
+				root {dir}/missing
+				sitemap
+				file_server
+			}`,
+			want: []string{"gathering pages failed", "{dir}/missing"},
+		},
+		"a root that is a file": {
+			caddyfile: `http://localhost:{port} {
+				root {dir}/a/one.html
+				sitemap
+				file_server
+			}`,
+			want: []string{"gathering pages failed", "{dir}/a/one.html", "not a folder"},
+		},
+		"a root that is empty": {
+			caddyfile: `http://localhost:{port} {
+				root {dir}/empty
+				sitemap
+				file_server
+			}`,
+			want: []string{"no page to list", "candidates", "{dir}/empty"},
+		},
+		"a file system that is missing": {
+			caddyfile: `http://localhost:{port} {
+				root {dir}/a
+				sitemap {
+					files {
+						fs none
+					}
+				}
+				file_server
+			}`,
+			want: []string{"gathering pages failed", "there is no file system 'none'"},
+		},
+		"a root that a placeholder leaves empty": {
+			caddyfile: `http://localhost:{port} {
+				sitemap {
+					files {http.vars.nothing}
+				}
+				file_server
+			}`,
+			want: []string{"gathering pages failed", "the root '{http.vars.nothing}' is empty for this site"},
+		},
+		"a site that cannot be asked": {
+			caddyfile: `http://localhost:{port} {
+				root {dir}/a
+				route {
+					@stranger remote_ip 192.0.2.1
+					abort @stranger
+					sitemap
+					file_server
+				}
+			}`,
+			want: []string{"looking at the site failed", "the connection was aborted"},
+		},
+		"a matcher that hides the sitemap": {
+			caddyfile: `http://localhost:{port} {
+				root {dir}/a
+				sitemap /docs/*
+				file_server
+			}`,
+			want: []string{"requests for the sitemap do not reach its handler", "/sitemap.xml"},
+		},
+		"a file server before it": {
+			caddyfile: `http://localhost:{port} {
+				root {dir}/a
+				route {
+					file_server
+					sitemap
+				}
+			}`,
+			want: []string{"requests for the sitemap do not reach its handler"},
+		},
+		"a matcher that hides robots.txt": {
+			caddyfile: `http://localhost:{port} {
+				root {dir}/a
+				sitemap /sitemap*
+				file_server
+			}`,
+			want: []string{"requests for /robots.txt do not reach", `"line":"Sitemap: http://localhost:{port}/sitemap.xml"`},
+			locs: map[string][]string{"http://localhost:{port}/sitemap.xml": below("http://localhost:{port}", pagesOfA)},
+		},
+		"handle_path": {
+			caddyfile: `http://localhost:{port} {
+				handle_path /docs/* {
+					root {dir}/a
+					sitemap
+					file_server
+				}
+			}`,
+			want: []string{"requests for /robots.txt do not reach", `"line":"Sitemap: http://localhost:{port}/docs/sitemap.xml"`},
+			locs: map[string][]string{"http://localhost:{port}/docs/sitemap.xml": below("http://localhost:{port}/docs", pagesOfA)},
+		},
+		"handle_path on a catch-all": {
+			caddyfile: `http://:{port} {
+				handle_path /docs/* {
+					root {dir}/a
+					sitemap
+					file_server
+				}
+			}`,
+			url:  "http://localhost:{port}/docs/sitemap.xml",
+			want: []string{"requests for /robots.txt do not reach", `"line":"Sitemap: http://localhost:{port}/docs/sitemap.xml"`},
+		},
+		"handle_path without robots_txt": {
+			caddyfile: `http://localhost:{port} {
+				handle_path /docs/* {
+					root {dir}/a
+					sitemap {
+						robots_txt off
+					}
+					file_server
+				}
+			}`,
+			locs:  map[string][]string{"http://localhost:{port}/docs/sitemap.xml": below("http://localhost:{port}/docs", pagesOfA)},
+			never: "robots.txt do not reach",
+		},
+		"a shadowed file": {
+			caddyfile: `http://localhost:{port} {
+				root {dir}/shadowed
+				sitemap
+				file_server
+			}`,
+			want: []string{"shadowed", "{dir}/shadowed/sitemap.xml"},
+			locs: map[string][]string{"http://localhost:{port}/sitemap.xml": {"http://localhost:{port}/"}},
+		},
+		"a public name on plain http": {
+			caddyfile: `http://shop.com:{port} {
+				root {dir}/a
+				sitemap
+				file_server
+			}`,
+			want: []string{"public name", "base_url", "trusted_proxies", "http://shop.com:{port}"},
+			locs: map[string][]string{"http://shop.com:{port}/sitemap.xml": below("http://shop.com:{port}", pagesOfA)},
+		},
+		"a public name on plain http, of a catch-all": {
+			caddyfile: `http://:{port} {
+				root {dir}/a
+				sitemap
+				file_server
+			}`,
+			url:  "http://shop.com:{port}/sitemap.xml",
+			want: []string{"public name", "base_url", "http://shop.com:{port}"},
+		},
+		"a public name with base_url": {
+			caddyfile: `http://shop.com:{port} {
+				root {dir}/a
+				sitemap {
+					base_url https://shop.com
+				}
+				file_server
+			}`,
+			locs:  map[string][]string{"http://shop.com:{port}/sitemap.xml": below("https://shop.com", pagesOfA)},
+			never: "public name",
+		},
+		"a name that is not public": {
+			caddyfile: `http://localhost:{port} {
+				root {dir}/a
+				sitemap
+				file_server
+			}`,
+			locs:  map[string][]string{"http://localhost:{port}/sitemap.xml": below("http://localhost:{port}", pagesOfA)},
+			never: "public name",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := prepare(t, twoRoots)
+			s.write(map[string]string{"empty/": "", "shadowed/index.html": html("home"), "shadowed/sitemap.xml": "<urlset/>"})
+			// A file server without a root falls back to the working directory.
+			t.Chdir(filepath.Join(s.dir, "a"))
+			if err := s.load(test.caddyfile); err != nil {
+				t.Fatal(err)
+			}
+			if test.url != "" {
+				s.get(test.url)
+			}
+			for url, want := range test.locs {
+				s.wantLocs(url, want...)
+			}
+			if len(test.want) > 0 {
+				s.logged(append(test.want, `"logger":"http.handlers.sitemap"`)...)
+			}
+			if lines := s.logLines(test.never, `"logger":"http.handlers.sitemap"`); test.never != "" && len(lines) > 0 {
+				t.Errorf("the log has %s", lines[0])
+			}
+			if len(test.locs) == 0 && test.url == "" {
+				s.wantNone("http://localhost:{port}")
+			}
+			if lines := s.logLines("a source of pages panicked"); len(lines) > 0 {
+				t.Error(lines[0])
+			}
+		})
+	}
+}
