@@ -32,6 +32,13 @@ type Page struct {
 
 	// Priority is the page's weight within its site. The zero value: not said.
 	Priority Priority
+
+	// Version tells states of the file that a page is read from apart. 0: no
+	// file is known.
+	Version uint32
+
+	// Extensions is what else the page's entry says. Nil: nothing.
+	Extensions *Extensions
 }
 
 // Merge fills what p does not know from o, another source's view of the same
@@ -45,6 +52,12 @@ func (p *Page) Merge(o Page) {
 	}
 	if p.Priority == 0 {
 		p.Priority = o.Priority
+	}
+	if p.Version == 0 {
+		p.Version = o.Version
+	}
+	if p.Extensions == nil {
+		p.Extensions = o.Extensions
 	}
 }
 
