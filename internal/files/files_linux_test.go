@@ -21,6 +21,15 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
+// TestWeirdNames is of names that other systems do not have.
+func TestWeirdNames(t *testing.T) {
+	const x = "some text"
+	scanCase{
+		tree: map[string]string{"a b.html": x, "100%.html": x, "q?.html": x, "h#.html": x, "a&b.html": x, `"'<>.html`: x, "n\nl.html": x, "l\xe9.html": x, "\xff\xfe/i.html": x, "é/ü.html": x, "a\x01.html": x, `b\c.html`: x, "+.html": x, "a;b=c.html": x, strings.Repeat("x", 250) + ".html": x, "a!/b.html": x, "a.html": x, "a/b.html": x},
+		want: "/%22'%3C%3E.html /%C3%A9/%C3%BC.html /%FF%FE/i.html /+.html /100%25.html /a!/b.html /a%01.html /a%20b.html /a&b.html /a.html /a/b.html /a;b=c.html /b%5Cc.html /h%23.html /l%E9.html /n%0Al.html /q%3F.html /" + strings.Repeat("x", 250) + ".html",
+	}.run(t)
+}
+
 func TestNotRegular(t *testing.T) {
 	root := build(t, map[string]string{"a.html": "x", "c/": "", "link.html": "->pipe.html"})
 	if err := unix.Mkfifo(filepath.Join(root, "pipe.html"), 0o644); err != nil {

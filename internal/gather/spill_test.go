@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -202,24 +201,6 @@ func TestSpillReadFails(t *testing.T) {
 	err := s.merge(t.Context(), 0)
 	if !errors.Is(err, io.ErrUnexpectedEOF) || len(s.runs) != 2 {
 		t.Errorf("merging: got %v, %d runs", err, len(s.runs))
-	}
-}
-
-func TestSpillDiskFull(t *testing.T) {
-	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
-	if err != nil {
-		t.Skip("no device that is always full:", err)
-	}
-	c := collector{pages: stubborn(pathsOf("/c", "/b", "/a")), spill: spill{file: full, removed: true}}
-	defer c.spill.close()
-	c.table.init(40)
-	c.run(t.Context())
-	if !errors.Is(c.err, syscall.ENOSPC) || !strings.HasPrefix(c.err.Error(), "spilling pages: ") {
-		t.Errorf("got %v", c.err)
-	}
-	runs := c.runs(func(err error) { t.Error(err) })
-	if got := runs[len(runs)-1](); len(runs) != 1 || paths(got) != "/b /c" {
-		t.Errorf("got %d runs, %v: what was in memory counts", len(runs), got)
 	}
 }
 
