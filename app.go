@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"runtime"
 	"slices"
@@ -308,7 +307,7 @@ func (a *App) site(h *Handler, id siteID, folder string, heldBack bool) (*site, 
 	if s := a.sites[id]; s != nil {
 		return s, nil
 	}
-	visitors := h.settings.base == "" && !h.seats.spells(id.host, id.folder)
+	visitors := h.settings.base == "" && !h.names(id.address)
 	if visitors {
 		if err := a.makeRoom(); err != nil {
 			return nil, err
@@ -496,8 +495,9 @@ func (a *App) siteOf(h *Handler, r *http.Request, folder string) (*site, error) 
 	if scheme, forwardedHost := forwarded(r); scheme != "" || forwardedHost != "" {
 		id.scheme, id.port = cmp.Or(scheme, id.scheme), ""
 		host = cmp.Or(forwardedHost, host)
-		if _, port, err := net.SplitHostPort(host); err == nil && origin(id.scheme, "", port) != origin(id.scheme, "", "") {
-			id.port = port
+		var ok bool
+		if id.port, ok = forwardedPort(id.scheme, host); !ok {
+			return nil, fmt.Errorf("'%.100s': %w", host, errNoHost)
 		}
 	}
 	var ok bool
@@ -505,6 +505,14 @@ func (a *App) siteOf(h *Handler, r *http.Request, folder string) (*site, error) 
 		return nil, fmt.Errorf("'%.100s': %w", host, errNoHost)
 	}
 	return a.site(h, id, folder, atOnce)
+}
+
+// names reports whether an address is one that the configuration spells out: at the
+// listener itself, or where https ends before it. What else a proxy passes on of ports
+// may be its visitors' word.
+func (h *Handler) names(at address) bool {
+	own := at.scheme == h.listener.scheme && at.port == h.listener.port
+	return (own || at.scheme == "https" && at.port == "") && h.seats.spells(at.host, at.folder)
 }
 
 // keyOf is the hash of all that shapes a site's snapshot.

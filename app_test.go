@@ -490,3 +490,70 @@ func TestTwins(t *testing.T) {
 		t.Errorf("got %d sites, want the first four", len(got))
 	}
 }
+
+// forwarded asks for the site that a trusted proxy names.
+func (b *bench) forwarded(scheme, host string) (*site, error) {
+	r := httptest.NewRequest(http.MethodGet, "/sitemap.xml", nil)
+	r.Header.Set("X-Forwarded-Proto", scheme)
+	r.Header.Set("X-Forwarded-Host", host)
+	return b.app.siteOf(b.handler, trusted(r), "")
+}
+
+// trusted is a request that came from a trusted proxy.
+func trusted(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), caddyhttp.VarsCtxKey, map[string]any{caddyhttp.TrustedProxyVarKey: true}))
+}
+
+// TestForwardedPorts: whatever ports come through a proxy, a named host makes no more
+// sites than the configuration names, and others count as visitors'.
+func TestForwardedPorts(t *testing.T) {
+	b := newBench(t, &Handler{})
+	refused := 0
+	for port := range 1 << 16 {
+		for _, scheme := range []string{"http", "https"} {
+			if _, err := b.forwarded(scheme, fmt.Sprintf("named.example:%d", port)); err != nil {
+				refused++
+			}
+		}
+	}
+	if got, want := len(b.app.sites), maxVisitorSites+2; got != want || b.app.visitorSites != maxVisitorSites {
+		t.Errorf("got %d sites, %d of them visitors', want %d and %d", got, b.app.visitorSites, want, maxVisitorSites)
+	}
+	if refused == 0 {
+		t.Error("no site was refused")
+	}
+	for _, scheme := range []string{"http", "https"} {
+		if s, err := b.forwarded(scheme, "named.example"); err != nil || s.visitors {
+			t.Errorf("%s: %v", scheme, err)
+		}
+	}
+}
+
+func TestForwardedPort(t *testing.T) {
+	b := newBench(t, &Handler{})
+	for host, want := range map[string]string{
+		"a.example":          "https://a.example",
+		"a.example:":         "https://a.example",
+		"a.example:443":      "https://a.example",
+		"a.example:0443":     "https://a.example",
+		"a.example:8443":     "https://a.example:8443",
+		"a.example:08443":    "https://a.example:8443",
+		"a.example:65535":    "https://a.example:65535",
+		"[2001:db8::1]:8443": "https://[2001:db8::1]:8443",
+		"a.example:0":        "",
+		"a.example:65536":    "",
+		"a.example:-1":       "",
+		"a.example:+1":       "",
+		"a.example:http":     "",
+		`a.example:"><b>`:    "",
+		"a.example: 1":       "",
+	} {
+		s, err := b.forwarded("https", host)
+		if want == "" && !errors.Is(err, errNoHost) {
+			t.Errorf("%s: got %v, want %v", host, err, errNoHost)
+		}
+		if want != "" && (err != nil || s.base != want) {
+			t.Errorf("%s: got %v, %v, want %s", host, s, err, want)
+		}
+	}
+}

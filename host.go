@@ -151,6 +151,23 @@ func forwarded(r *http.Request) (scheme, host string) {
 	return scheme, first("X-Forwarded-Host")
 }
 
+// forwardedPort is the port of a host that a proxy passes on, "" where URLs leave it
+// out. False: it is no port.
+func forwardedPort(scheme, host string) (string, bool) {
+	_, port, err := net.SplitHostPort(host)
+	if err != nil || port == "" {
+		return "", true
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return "", false
+	}
+	if port = strconv.FormatUint(n, 10); origin(scheme, "", port) == origin(scheme, "", "") {
+		return "", true
+	}
+	return port, true
+}
+
 // isForwarded reports whether something, trusted or not, claims to be a proxy.
 func isForwarded(r *http.Request) bool {
 	return r.Header["X-Forwarded-Proto"] != nil || r.Header["X-Forwarded-Host"] != nil
