@@ -3,10 +3,12 @@ package sitemap
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/cespare/xxhash/v2"
 
@@ -22,8 +24,14 @@ func (h *Handler) serveRobots(w http.ResponseWriter, r *http.Request, next caddy
 	if sitemap == "" {
 		return next.ServeHTTP(w, r)
 	}
-	rec := &robotsWriter{w: w}
-	err := next.ServeHTTP(rec, withoutConditions(r))
+	rec := &robotsWriter{w: w, mayAgain: r.Method == http.MethodHead || hasCondition(r.Header)}
+	header, groups := w.Header().Clone(), maps.Clone(routeGroups(r))
+	err := rec.record(next, withoutConditions(r))
+	if rec.again {
+		restore(w.Header(), header)
+		restore(routeGroups(r), groups)
+		return next.ServeHTTP(w, r)
+	}
 	if rec.passed {
 		return err
 	}
@@ -76,6 +84,19 @@ func withoutConditions(r *http.Request) *http.Request {
 	return clone
 }
 
+// routeGroups are the groups of routes, such as a site's handle blocks, of which one
+// has answered, so that Caddy passes by the others.
+func routeGroups(r *http.Request) map[string]struct{} {
+	groups, _ := r.Context().Value(caddy.CtxKey("route_group")).(map[string]struct{})
+	return groups
+}
+
+// restore makes m what it was.
+func restore[M ~map[K]V, K comparable, V any](m, was M) {
+	clear(m)
+	maps.Copy(m, was)
+}
+
 func isGone(status int) bool {
 	return status == http.StatusNotFound || status == http.StatusGone
 }
@@ -86,6 +107,26 @@ type robotsWriter struct {
 	status int
 	body   bytes.Buffer
 	passed bool // the response went on to the client
+
+	mayAgain bool // the next handler did not see all of the request
+	again    bool // it is to answer the request as it came
+}
+
+// errAgain ends an answer that nobody will read.
+var errAgain = errors.New("this robots.txt stays as it is: the request follows as it came")
+
+// record lets the next handler answer, unless that is to begin again.
+func (rw *robotsWriter) record(next caddyhttp.Handler, r *http.Request) error {
+	defer func() {
+		if !rw.again {
+			return
+		}
+		// A reverse proxy aborts a response that it cannot write.
+		if v := recover(); v != nil && v != http.ErrAbortHandler {
+			panic(v)
+		}
+	}()
+	return next.ServeHTTP(rw, r)
 }
 
 func (rw *robotsWriter) Header() http.Header { return rw.w.Header() }
@@ -98,18 +139,21 @@ func (rw *robotsWriter) WriteHeader(status int) {
 		rw.w.WriteHeader(status)
 		return
 	}
-	if rw.status != 0 {
+	if rw.status != 0 || rw.again {
 		return
 	}
 	rw.status = status
 	encoding := rw.Header().Get("Content-Encoding")
 	if !isGone(status) && (status != http.StatusOK || encoding != "" && encoding != "identity") {
-		rw.pass()
+		rw.decline()
 	}
 }
 
 func (rw *robotsWriter) Write(p []byte) (int, error) {
 	rw.WriteHeader(http.StatusOK)
+	if rw.again {
+		return 0, errAgain
+	}
 	if rw.passed {
 		return rw.w.Write(p)
 	}
@@ -117,7 +161,9 @@ func (rw *robotsWriter) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	if rw.body.Len()+len(p) > robotstxt.MaxBody {
-		rw.pass()
+		if rw.decline(); rw.again {
+			return 0, errAgain
+		}
 		return rw.w.Write(p)
 	}
 	return rw.body.Write(p)
@@ -128,6 +174,16 @@ func (rw *robotsWriter) Flush() {
 	if rw.passed {
 		_ = http.NewResponseController(rw.w).Flush()
 	}
+}
+
+// decline leaves a response to the next handler. A whole 200 may not be what the
+// client asked for, with conditions that the next handler did not see.
+func (rw *robotsWriter) decline() {
+	if rw.mayAgain && rw.status == http.StatusOK {
+		rw.again, rw.body = true, bytes.Buffer{}
+		return
+	}
+	rw.pass()
 }
 
 // pass lets the response go on as it is.

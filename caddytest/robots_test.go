@@ -188,6 +188,7 @@ func TestRobotsUnchanged(t *testing.T) {
 		{"there as the first line", "file_server", robotsLine + "User-agent: *", 200, robotsLine + "User-agent: *"},
 		{"there in CR LF", "file_server", "SITEMAP : http://localhost:{port}/sitemap.xml \r\nUser-agent: *\r\n", 200, "SITEMAP : http://localhost:{port}/sitemap.xml \r\nUser-agent: *\r\n"},
 		{"over 512 KiB", "file_server", strings.Repeat("#", 512<<10) + "\n", 200, strings.Repeat("#", 512<<10) + "\n"},
+		{"over 512 KiB inside of handle", "handle {\n\t\tfile_server\n\t}\n\thandle {\n\t\trespond other\n\t}", strings.Repeat("#", 512<<10) + "\n", 200, strings.Repeat("#", 512<<10) + "\n"},
 		{"binary", "file_server", "\x00\x01\x02\x03 and so on", 200, "\x00\x01\x02\x03 and so on"},
 		{"UTF-16", "file_server", "\xFF\xFEU\x00s\x00e\x00r\x00-\x00", 200, "\xFF\xFEU\x00s\x00e\x00r\x00-\x00"},
 		{"403", "respond /robots.txt \"stay out\" 403", "", 403, "stay out"},
@@ -223,8 +224,13 @@ func TestRobotsUnchanged(t *testing.T) {
 				}
 				s.wantFile(t, "site/robots.txt", s.expand(test.file))
 			}
-			if test.file != "" && len(test.file) < 512<<10 {
-				s.wantRobotsAsked(t)
+			if test.file != "" {
+				if len(test.file) < 512<<10 {
+					s.wantRobotsAsked(t)
+				}
+				if part := s.robots("Range: bytes=0-1"); part.StatusCode != http.StatusPartialContent || part.body != r.body[:2] {
+					t.Errorf("of two bytes: got status %d, %.100q", part.StatusCode, part.body)
+				}
 				if again := s.robots("If-Modified-Since: " + r.Header.Get("Last-Modified")); again.StatusCode != http.StatusNotModified {
 					t.Errorf("asked again: got status %d", again.StatusCode)
 				}
