@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,11 +31,11 @@ const (
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	path := r.URL.Path
 	wanted, ok := h.match(path)
-	folder := ""
-	if original, isRequest := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); isRequest && original.URL != nil {
+	folder, rewrittenFrom := "", ""
+	if original, isRequest := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); isRequest && original.URL != nil && original.URL.Path != path {
 		if ok {
-			folder = stripped(original.URL.Path, path)
-		} else if original.URL.Path != path {
+			rewrittenFrom = original.URL.Path
+		} else {
 			// A rewrite may have led the request elsewhere.
 			wanted, folder, ok = h.matchOriginal(original.URL.Path)
 		}
@@ -49,6 +50,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	if err := h.app.awaitStart(r.Context()); err != nil {
 		return unavailable(w, err)
+	}
+	if rewrittenFrom != "" {
+		folder, ok = h.stripped(rewrittenFrom, path)
+		if !ok || wanted.robots && strings.HasSuffix(rewrittenFrom, path) {
+			return next.ServeHTTP(w, r)
+		}
 	}
 	if wanted.robots {
 		return h.serveRobots(w, r, next, folder)
@@ -97,12 +104,27 @@ func (h *Handler) matchOriginal(original string) (wanted, string, bool) {
 	return wanted{}, "", false
 }
 
-// stripped is the folder, percent-encoded, that a path was below before.
-func stripped(original, path string) string {
-	if folder, ok := strings.CutSuffix(original, path); ok {
-		return page.Escape(folder)
+// stripped is the folder that was stripped of a path before it reached the handler:
+// one of those in which the handler sits, however the client wrote it. Any other
+// rewrite is of the visitor's choice, and names no folder; a false means that the
+// handler does not sit outside of all folders, either.
+func (h *Handler) stripped(original, path string) (string, bool) {
+	prefix, found := strings.CutSuffix(original, path)
+	folders := h.seats.folders()
+	for _, folder := range folders {
+		if found && strings.EqualFold(mergeSlashes(prefix), page.Unescape(folder)) {
+			return folder, true
+		}
 	}
-	return ""
+	return "", len(folders) == 0 || slices.Contains(folders, "")
+}
+
+// mergeSlashes is a folder as Caddy's path matcher sees it, without one at its end.
+func mergeSlashes(folder string) string {
+	for strings.Contains(folder, "//") {
+		folder = strings.ReplaceAll(folder, "//", "/")
+	}
+	return strings.TrimSuffix(folder, "/")
 }
 
 // note leaves in a probe what the handler sees: the root and what serves it. An ask

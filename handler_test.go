@@ -235,3 +235,33 @@ func TestFirstWait(t *testing.T) {
 		})
 	})
 }
+
+// TestStripped: visitors do not choose folders.
+func TestStripped(t *testing.T) {
+	both, docs := seats{{folder: ""}, {folder: "/docs"}, {folder: "/my%20docs"}}, seats{{folder: "/docs"}}
+	for _, test := range []struct {
+		seats    seats
+		original string
+		want     string
+		ok       bool
+	}{
+		{docs, "/docs/sitemap.xml", "/docs", true},
+		{docs, "/DOCS/sitemap.xml", "/docs", true},
+		{docs, "//docs/sitemap.xml", "/docs", true},
+		{docs, "///dOcs//sitemap.xml", "/docs", true},
+		{docs, "/other/sitemap.xml", "", false},
+		{docs, "/docs/old/sitemap.xml", "", false},
+		{docs, "/old.xml", "", false},
+		{both, "/docs/sitemap.xml", "/docs", true},
+		{both, "/My Docs/sitemap.xml", "/my%20docs", true},
+		{both, "//sitemap.xml", "", true},
+		{both, "/old/sitemap.xml", "", true},
+		{both, "/old.xml", "", true},
+		{nil, "/any/sitemap.xml", "", true},
+	} {
+		h := &Handler{seats: test.seats}
+		if got, ok := h.stripped(test.original, "/sitemap.xml"); got != test.want || ok != test.ok {
+			t.Errorf("%s: got %q, %t, want %q, %t", test.original, got, ok, test.want, test.ok)
+		}
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/fileserver"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // seat is a place of a handler in its server's routes.
@@ -183,7 +185,7 @@ func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at place) place {
 		w.named = w.named[:len(w.named)-1]
 	case *rewrite.Rewrite:
 		if p := h.StripPathPrefix; p != "" && !strings.Contains(p, "{") {
-			at.folder += "/" + strings.Trim(p, "/")
+			at.folder += escapedFolder(p)
 		}
 	case *fileserver.FileServer:
 		for _, open := range w.open {
@@ -194,6 +196,16 @@ func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at place) place {
 		}
 	}
 	return at
+}
+
+// escapedFolder is a prefix to be stripped as URLs have it: what is percent-encoded in
+// it stays so.
+func escapedFolder(prefix string) string {
+	folder := "/" + strings.Trim(prefix, "/")
+	if canonical, err := page.Canonical(folder); err == nil && !strings.ContainsAny(folder, "?#") {
+		return canonical
+	}
+	return page.Escape(folder)
 }
 
 // hostsOf are the hosts that matchers name; nil where one set names none.

@@ -116,6 +116,10 @@ func TestWalk(t *testing.T) {
 			caddyhttp.RouteList{route(nil, stripping("/a"), subroute(route(nil, stripping("/b/"), h)))},
 			nil, []string{"[]nil /a/b []"},
 		},
+		"handle_path of a name that URLs escape": {
+			caddyhttp.RouteList{route(nil, stripping("/my docs"), subroute(route(nil, stripping("/b%20c"), h)))},
+			nil, []string{"[]nil /my%20docs/b%20c []"},
+		},
 		"strip_prefix before": {
 			caddyhttp.RouteList{route(nil, stripping("a")), route(nil, h)},
 			nil, []string{"[]nil /a []"},

@@ -948,3 +948,40 @@ func TestSitesApart(t *testing.T) {
 	s.wantLocs("http://shop.example:{port}/sitemap.xml", below("http://shop.example:{port}", pagesOfA)...)
 	s.wantLocs("http://www.shop.example:{port}/sitemap.xml", below("http://www.shop.example:{port}", pagesOfB)...)
 }
+
+// TestSitesOfNoOther: what a visitor writes before the sitemap's name makes no site.
+func TestSitesOfNoOther(t *testing.T) {
+	s := start(t, `http://localhost:{port} {
+		rewrite /old/sitemap.xml /sitemap.xml
+		@any path_regexp any ^/any-(.+)/sitemap.xml$
+		rewrite @any /sitemap.xml
+		uri /x/* strip_prefix /x
+		handle_path /docs/* {
+			root {dir}/b
+			sitemap
+			file_server
+		}
+		handle {
+			root {dir}/a
+			sitemap
+			file_server
+		}
+	}`, twoRoots)
+	const origin = "http://localhost:{port}"
+	for path, want := range map[string][]string{
+		"/sitemap.xml":           below(origin, pagesOfA),
+		"/old/sitemap.xml":       below(origin, pagesOfA),
+		"/any-one/sitemap.xml":   below(origin, pagesOfA),
+		"/any-other/sitemap.xml": below(origin, pagesOfA),
+		"/x/sitemap.xml":         below(origin, pagesOfA),
+		"/docs/sitemap.xml":      below(origin+"/docs", pagesOfB),
+		"/DOCS/sitemap.xml":      below(origin+"/docs", pagesOfB),
+		"//docs/sitemap.xml":     below(origin+"/docs", pagesOfB),
+		"//docs///sitemap.xml":   below(origin+"/docs", pagesOfB),
+	} {
+		s.wantLocs(origin+path, want...)
+	}
+	if lines := s.logLines("sitemap refreshed"); len(lines) != 2 {
+		t.Errorf("%d sites were refreshed, want 2:\n%s", len(lines), strings.Join(lines, ""))
+	}
+}
