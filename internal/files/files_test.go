@@ -883,7 +883,7 @@ func TestFSAgainstReference(t *testing.T) {
 			return nil
 		})
 		got, _ := scanAll(t, Options{FS: os.DirFS(filepath.Dir(root)), Root: "root", CleanURLs: i%2 == 0})
-		want := newReference(Options{Root: root, Now: testNow, CleanURLs: i%2 == 0}).pages()
+		want := newReference(Options{FS: os.DirFS(root), Root: root, Now: testNow, CleanURLs: i%2 == 0}).pages()
 		if !slices.Equal(got, want) {
 			t.Fatalf("round %d:\ngot  %q\nwant %q", i, paths(got), paths(want))
 		}

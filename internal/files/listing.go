@@ -20,15 +20,16 @@ const (
 // entry is one page or sub-folder of a listing. It holds no pointers, for the
 // garbage collector's sake: a folder may have millions.
 type entry struct {
-	time   int64  // LastMod
-	name   uint32 // where the name begins in listing.names; a NUL follows it
-	key    uint32 // where the escaped form begins
-	size   uint16 // bytes of the name
-	keyLen uint16 // bytes of the key: the listed form; that of a folder ends in "/", that of an index file is empty
-	id     uint32 // in listing.ids, from 1; 0: the page is not reached through a link
-	ord    uint32 // the number of the entry as the folder was read
-	flags  flags
-	why    reason
+	time    uint32 // LastMod: see believed
+	version uint32
+	name    uint32 // where the name begins in listing.names; a NUL follows it
+	key     uint32 // where the escaped form begins
+	size    uint16 // bytes of the name
+	keyLen  uint16 // bytes of the key: the listed form; that of a folder ends in "/", that of an index file is empty
+	id      uint32 // in listing.ids, from 1; 0: the page is not reached through a link
+	ord     uint32 // the number of the entry as the folder was read
+	flags   flags
+	why     reason
 }
 
 type flags uint8

@@ -418,7 +418,8 @@ func (r *reader) finishNames() {
 	l.entries = kept
 }
 
-// check says why a regular file is not listed, and takes its time if it is.
+// check says why a regular file is not listed, and takes its time and version if
+// it is.
 func (r *reader) check(h handle, name string, e *entry, in *info) {
 	switch {
 	case in.kind != kindFile:
@@ -427,8 +428,8 @@ func (r *reader) check(h handle, name string, e *entry, in *info) {
 		e.why = empty
 	case !h.readable(name, in):
 		e.why = unreadable
-	case in.time >= oldest && in.time <= r.s.now:
-		e.time = in.time
+	default:
+		e.time, e.version = believed(in.time, r.s.now), in.version
 	}
 }
 

@@ -154,7 +154,11 @@ func (r *reference) walk(rel, real string, linked bool, above []string) {
 		if r.exclude.Match(url) {
 			continue
 		}
-		p := page.Page{Path: url, LastMod: fi.ModTime().Unix()}
+		var in info
+		if in.fillOS(fi); r.o.FS != nil {
+			in.fill(fi)
+		}
+		p := page.Page{Path: url, LastMod: fi.ModTime().Unix(), Version: in.version}
 		if p.LastMod < oldest || p.LastMod > r.o.Now.Unix() {
 			p.LastMod = 0
 		}

@@ -224,7 +224,7 @@ func (s *scan) emit(root *folder, yield func(page.Page) error) error {
 				continue
 			}
 			s.total.pages++
-			if err := yield(page.Page{Path: s.paths.join(c.f.place.url, l.keyOf(e)), LastMod: e.time}); err != nil {
+			if err := yield(page.Page{Path: s.paths.join(c.f.place.url, l.keyOf(e)), LastMod: int64(e.time), Version: e.version}); err != nil {
 				return err
 			}
 		}

@@ -17,6 +17,7 @@ type info struct {
 	kind     kind
 	size     int64
 	time     int64 // modification, Unix seconds
+	version  uint32
 	id       fileID
 	mode     uint32 // permission bits
 	uid, gid uint32

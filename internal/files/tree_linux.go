@@ -148,7 +148,7 @@ func (h *linuxHandle) stat(name string, _ uint32, follow bool, in *info) error {
 	if !h.t.useStatx {
 		return h.fstatat(name, int(flags), in)
 	}
-	const mask = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_UID | unix.STATX_GID | unix.STATX_MTIME | unix.STATX_INO | unix.STATX_SIZE
+	const mask = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_UID | unix.STATX_GID | unix.STATX_MTIME | unix.STATX_CTIME | unix.STATX_INO | unix.STATX_SIZE
 	st := &h.st
 	for {
 		// Not a raw system call: a file server that is out of reach would hold up
@@ -166,6 +166,7 @@ func (h *linuxHandle) stat(name string, _ uint32, follow bool, in *info) error {
 	in.kind = kindOfMode(uint32(st.Mode))
 	in.size = int64(st.Size)
 	in.time = st.Mtime.Sec
+	in.version = versionOf(st.Mtime.Sec, int64(st.Mtime.Nsec), st.Ctime.Sec, int64(st.Ctime.Nsec), in.size, st.Ino)
 	in.id = fileID{dev: unix.Mkdev(st.Dev_major, st.Dev_minor), ino: st.Ino}
 	in.mode, in.uid, in.gid = uint32(st.Mode), st.Uid, st.Gid
 	return nil
@@ -186,6 +187,7 @@ func (h *linuxHandle) fstatat(name string, flags int, in *info) error {
 	in.kind = kindOfMode(st.Mode)
 	in.size = st.Size
 	in.time = int64(st.Mtim.Sec)
+	in.version = versionOf(in.time, int64(st.Mtim.Nsec), int64(st.Ctim.Sec), int64(st.Ctim.Nsec), st.Size, st.Ino)
 	in.id = fileID{dev: uint64(st.Dev), ino: st.Ino}
 	in.mode, in.uid, in.gid = st.Mode, st.Uid, st.Gid
 	return nil

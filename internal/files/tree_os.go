@@ -95,7 +95,7 @@ func (h *osHandle) stat(name string, ord uint32, follow bool, in *info) error {
 	if err != nil {
 		return err
 	}
-	in.fill(fi)
+	in.fillOS(fi)
 	return nil
 }
 
@@ -130,13 +130,4 @@ func (h *osHandle) close() {
 		h.dir = nil
 	}
 	h.entries = nil
-}
-
-func (in *info) fill(fi fs.FileInfo) {
-	*in = info{
-		kind: kindOfFileMode(fi.Mode()),
-		size: fi.Size(),
-		time: fi.ModTime().Unix(),
-		mode: uint32(fi.Mode().Perm()),
-	}
 }
