@@ -88,6 +88,21 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			return start.WrapErr(err)
 		}
 	}
+	return h.checkLists()
+}
+
+// checkLists refuses URLs in the Caddyfile that are none of base_url's, which may
+// stand after them.
+func (h *Handler) checkLists() error {
+	base, _, err := checkBaseURL(literal(h.BaseURL))
+	if err != nil {
+		return err
+	}
+	for _, list := range h.lists {
+		if i, err := list.foreign(base); err != nil {
+			return list.marks[i].Errf("'%s' is no URL of base_url: %w", list.URLs[i], err)
+		}
+	}
 	return nil
 }
 
@@ -150,7 +165,7 @@ func (h *Handler) check() error {
 		Omit:            literals(h.Omit),
 	}
 	for _, r := range h.Rules {
-		if !slices.ContainsFunc(r.Match, hasPlaceholder) {
+		if !slices.ContainsFunc(r.Match, mayBeReplaced) {
 			c.Rules = append(c.Rules, r)
 		}
 	}
@@ -215,6 +230,9 @@ func (h *Handler) unmarshalSource(d *caddyfile.Dispenser) error {
 	if err != nil {
 		return err
 	}
+	if list, ok := source.(*SourceURLs); ok {
+		h.lists = append(h.lists, list)
+	}
 	raw := caddyconfig.JSONModuleObject(source, "source", name, nil)
 	if slices.ContainsFunc(h.SourcesRaw, func(other json.RawMessage) bool { return bytes.Equal(other, raw) }) {
 		return start.Errf("source %s given twice with the same settings", name)
@@ -239,6 +257,7 @@ func (h *Handler) unmarshalSource(d *caddyfile.Dispenser) error {
 // include, exclude and hide may be repeated.
 func (s *SourceFiles) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume module name
+	whole := mark(d)
 	switch args := d.RemainingArgs(); len(args) {
 	case 0:
 	case 1:
@@ -255,7 +274,7 @@ func (s *SourceFiles) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		if err := s.unmarshalSetting(d, set); err != nil {
 			return err
 		}
-		c := &SourceFiles{At: literal(s.At), Include: literals(s.Include), Exclude: literals(s.Exclude), Index: literals(s.Index)}
+		c := &SourceFiles{At: s.At, Include: s.Include, Exclude: s.Exclude, Index: s.Index}
 		if err := c.check(); err != nil {
 			return start.WrapErr(err)
 		}
@@ -264,6 +283,9 @@ func (s *SourceFiles) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 				return start.Errf("files both includes and excludes %s", p)
 			}
 		}
+	}
+	if err := s.check(); err != nil {
+		return whole.WrapErr(err)
 	}
 	return nil
 }
@@ -323,7 +345,7 @@ func (s *SourceURLs) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		if err := refuseBlock(d, "a URL"); err != nil {
 			return err
 		}
-		s.URLs = append(s.URLs, line)
+		s.URLs, s.marks = append(s.URLs, line), append(s.marks, mark(d))
 	}
 	if len(s.From) == 0 && len(s.URLs) == 0 {
 		return start.Err("urls has no URLs: name a file or a path of the site, or list them in a block")
@@ -495,16 +517,20 @@ func mark(d *caddyfile.Dispenser) *caddyfile.Dispenser {
 
 func hasPlaceholder(s string) bool { return strings.Contains(s, "{") }
 
-// literal is s, or "" if it may hold a placeholder.
+// mayBeReplaced reports whether what is a placeholder, or looks like one, may have a
+// value once the configuration is loaded. Those of requests have none then.
+func mayBeReplaced(s string) bool { return hasPlaceholder(s) && !strings.Contains(s, "{http.") }
+
+// literal is s, or "" if a placeholder in it may be replaced.
 func literal(s string) string {
-	if hasPlaceholder(s) {
+	if mayBeReplaced(s) {
 		return ""
 	}
 	return s
 }
 
 func literals(list []string) []string {
-	return slices.DeleteFunc(slices.Clone(list), hasPlaceholder)
+	return slices.DeleteFunc(slices.Clone(list), mayBeReplaced)
 }
 
 func isSource(name string) bool {

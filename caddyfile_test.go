@@ -53,7 +53,7 @@ func (*testMute) Pages(context.Context, *Refresh, func(Page) error) error { retu
 var update = flag.Bool("update", false, "write what is adapted into the fixtures of caddytest/adapt")
 
 // leastFixtures fails the tests when fixtures get lost, or are not found at all.
-const leastFixtures = 164
+const leastFixtures = 181
 
 const dashes = "----------"
 

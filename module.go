@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -81,7 +83,7 @@ type Handler struct {
 	// used, and only where the page's source says nothing itself.
 	Rules []Rule `json:"rules,omitempty"`
 
-	// Where pages come from. Default: one files source.
+	// Where pages come from; not an empty list. Default: one files source.
 	SourcesRaw []json.RawMessage `json:"sources,omitempty" caddy:"namespace=http.sitemap.sources inline_key=source"`
 
 	app    *App
@@ -98,6 +100,8 @@ type Handler struct {
 	sources     []Source
 	sourceNames []string
 	wantsRoot   bool // a source takes the site's own root
+
+	lists []*SourceURLs // as the Caddyfile has them
 
 	lastSite atomic.Pointer[lastSite]
 
@@ -155,8 +159,11 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 // to the App. It reads and writes nothing outside of memory.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.ctx, h.logger = ctx, ctx.Logger()
-	if h.SourcesRaw == nil {
+	switch {
+	case h.SourcesRaw == nil:
 		h.SourcesRaw = []json.RawMessage{json.RawMessage(`{"source":"files"}`)}
+	case len(h.SourcesRaw) == 0:
+		return errors.New("sources is empty: name one, or leave it out for the default, files")
 	}
 	// Caddy forgets the raw sources once they are loaded.
 	digest, err := json.Marshal(h)
@@ -179,6 +186,11 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		}
 		if files, ok := source.(*SourceFiles); !ok || files.Root == "" {
 			h.wantsRoot = true
+		}
+		if urls, ok := source.(*SourceURLs); ok {
+			if i, err := urls.foreign(h.settings.base); err != nil {
+				return fmt.Errorf("urls: line %d: '%s': %w", i+1, urls.URLs[i], err)
+			}
 		}
 		h.sources = append(h.sources, source)
 		h.sourceNames = append(h.sourceNames, caddy.GetModuleName(s))
@@ -208,8 +220,11 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 		robots:    h.RobotsTxt == nil || *h.RobotsTxt,
 	}
 	var err error
-	if s.path == "" {
+	switch {
+	case h.Path == "":
 		s.path = defaultPath
+	case s.path == "":
+		return s, fmt.Errorf("path '%s' is empty: a placeholder in it has no value", h.Path)
 	}
 	if s.path, err = checkPath(s.path); err != nil {
 		return s, err
@@ -299,6 +314,9 @@ func compilePatterns(setting string, patterns []string) (page.Patterns, error) {
 		if p == "" || p[0] != '/' && p[0] != '*' {
 			return nil, fmt.Errorf("%s: path pattern '%s' matches nothing: it begins with '/' or '*'", setting, p)
 		}
+		if name := dottedName.FindString(p); name != "" {
+			return nil, fmt.Errorf("%s: path pattern '%s': %s has no value here", setting, p, name)
+		}
 	}
 	compiled, err := page.CompilePatterns(patterns)
 	if err != nil {
@@ -307,13 +325,31 @@ func compilePatterns(setting string, patterns []string) (page.Patterns, error) {
 	return compiled, nil
 }
 
+// What is left of placeholders once those that have a value were replaced. A file's
+// name may have braces, too, but hardly such a name in them.
+var (
+	bracedName = regexp.MustCompile(`\{[^{}]+\}`)
+	dottedName = regexp.MustCompile(`\{[a-z_]+\.[^{}]+\}`)
+)
+
+// isClean reports whether a path without query has no dot segments and no empty ones,
+// not even encoded, save one at its end.
+func isClean(p string) bool {
+	decoded := page.Unescape(p)
+	clean := path.Clean(decoded)
+	return !strings.ContainsAny(p, "?#") && (decoded == clean || decoded == clean+"/")
+}
+
 // checkPath returns the path in canonical form.
 func checkPath(p string) (string, error) {
+	if name := bracedName.FindString(p); name != "" {
+		return "", fmt.Errorf("path '%s': %s has no value here: of placeholders, only global ones such as {env.*} are replaced", p, name)
+	}
 	canonical, err := page.Canonical(p)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("path '%s': %w", p, err)
-	case strings.ContainsAny(p, "?#"), strings.Contains(p, "//"), path.Clean(p) != p:
+	case !isClean(p):
 		return "", fmt.Errorf("path '%s': a clean path without query is wanted", p)
 	case path.Ext(p) != ".xml", path.Base(p) == ".xml":
 		return "", fmt.Errorf("path '%s': the name of a sitemap ends in .xml", p)
@@ -325,6 +361,9 @@ func checkPath(p string) (string, error) {
 func checkBaseURL(raw string) (base, folder string, err error) {
 	if raw == "" {
 		return "", "", nil
+	}
+	if name := bracedName.FindString(raw); name != "" {
+		return "", "", fmt.Errorf("base_url '%s': %s has no value here: of placeholders, only global ones such as {env.*} are replaced", raw, name)
 	}
 	u, err := url.Parse(raw)
 	switch {
@@ -339,11 +378,19 @@ func checkBaseURL(raw string) (base, folder string, err error) {
 	if !ok {
 		return "", "", fmt.Errorf("base_url '%s': '%s' is no host name", raw, u.Hostname())
 	}
+	port := u.Port()
+	if port != "" {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return "", "", fmt.Errorf("base_url '%s': a port is a number from 1 to 65535, not %s", raw, port)
+		}
+		port = strconv.FormatUint(n, 10)
+	}
 	folder, err = page.Canonical(u.EscapedPath() + "/")
 	if err != nil {
 		return "", "", fmt.Errorf("base_url '%s': %w", raw, err)
 	}
-	return origin(u.Scheme, host, u.Port()), strings.TrimRight(folder, "/"), nil
+	return origin(u.Scheme, host, port), strings.TrimRight(folder, "/"), nil
 }
 
 // identity is what tells the handler from others in the configuration after this

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -80,8 +79,11 @@ func (s *SourceFiles) check() error {
 		return fmt.Errorf("clean_urls is '%s': it is auto, on or off", s.CleanURLs)
 	}
 	if s.At != "" {
+		if name := bracedName.FindString(s.At); name != "" {
+			return fmt.Errorf("at '%s': %s has no value here: placeholders are not replaced", s.At, name)
+		}
 		at, err := page.Canonical(s.At)
-		if err != nil || strings.ContainsAny(s.At, "?#") || path.Clean(at) != strings.TrimSuffix(at, "/") && at != "/" {
+		if err != nil || !isClean(s.At) {
 			return fmt.Errorf("at '%s': a URL folder such as /docs is wanted", s.At)
 		}
 		s.at = at
@@ -97,9 +99,16 @@ func (s *SourceFiles) check() error {
 		}
 	}
 	for _, name := range s.Index {
+		if found := dottedName.FindString(name); found != "" {
+			return fmt.Errorf("index '%s': %s has no value here: placeholders are not replaced", name, found)
+		}
 		if strings.ContainsAny(name, `/\`) {
 			return fmt.Errorf("index '%s' is no file name", name)
 		}
+	}
+	// What a link leads to is for each refresh to say.
+	if clean := filepath.Clean(s.Root); s.Root != "" && clean != "." && filepath.Dir(clean) == clean && (s.FileSystem == "" || s.FileSystem == defaultFileSystem) {
+		return errHoldsAll(clean)
 	}
 	return nil
 }
@@ -171,10 +180,14 @@ func (s *SourceFiles) options(r *Refresh) (files.Options, error) {
 			return o, err
 		}
 		if o.Root = abs; holdsAll(abs) {
-			return o, fmt.Errorf("the root is %s, which holds more than a site: name a folder in it", abs)
+			return o, errHoldsAll(abs)
 		}
 	}
 	return o, nil
+}
+
+func errHoldsAll(folder string) error {
+	return fmt.Errorf("the root is %s, which holds more than a site: name a folder in it", folder)
 }
 
 // holdsAll reports whether a folder is that of everything on a disk, by its name or

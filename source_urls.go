@@ -10,8 +10,10 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/urllist"
@@ -31,7 +33,8 @@ const refusedLine = "refused line of a list"
 // follows a # at the beginning of a word is a comment. Lists are read again at
 // each refresh.
 type SourceURLs struct {
-	// Lines given here.
+	// Lines given here. With a base_url, absolute URLs are of its scheme, host
+	// and port.
 	URLs []string `json:"urls,omitempty"`
 
 	// Where further lines are: files on disk, or paths of the site that are
@@ -39,6 +42,8 @@ type SourceURLs struct {
 	// slash is a file if one of that name exists, else a path of the site; an
 	// absolute URL is one of the site.
 	From []string `json:"from,omitempty"`
+
+	marks []*caddyfile.Dispenser // where the Caddyfile has URLs
 }
 
 // CaddyModule returns the Caddy module information.
@@ -65,6 +70,24 @@ func (s *SourceURLs) Provision(caddy.Context) error {
 		}
 	}
 	return nil
+}
+
+// foreign finds the first line given here that can be none of a site at a base URL;
+// "": any site.
+func (s *SourceURLs) foreign(base string) (int, error) {
+	if base == "" {
+		return 0, nil
+	}
+	for i, text := range s.URLs {
+		line, err := urllist.ParseLine(text)
+		if err == nil {
+			_, err = line.Page(base, time.Time{})
+		}
+		if err != nil {
+			return i, err
+		}
+	}
+	return 0, nil
 }
 
 // Pages yields the pages that the lists name.

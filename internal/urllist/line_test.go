@@ -188,7 +188,7 @@ func TestPageErrors(t *testing.T) {
 	const site = "https://example.com"
 	for _, test := range []struct{ base, url, want string }{
 		{site, "http://example.com/", "the scheme 'http' is not the site's, 'https'"},
-		{site, "ftp://example.com/", "the scheme 'ftp' is not the site's, 'https'"},
+		{site, "ftp://example.com/", "a URL of a site begins with https:// or http://, not ftp://"},
 		{site, "https://www.example.com/", "the host 'www.example.com' is not the site's, 'example.com'"},
 		{site, "https://example.com./", "the host 'example.com.' is not the site's, 'example.com'"},
 		{site, `https://example.com\evil.example/`, `the host 'example.com\evil.example' is not the site's, 'example.com'`},

@@ -39,11 +39,15 @@ func splitURL(s string) (o origin, ref string, err error) {
 	if !ok || !isScheme(scheme) {
 		return origin{}, "", errRelative
 	}
+	scheme = strings.ToLower(scheme)
+	if scheme != "https" && scheme != "http" {
+		return origin{}, "", fmt.Errorf("a URL of a site begins with https:// or http://, not %s://", short(scheme))
+	}
 	authority, ref := rest, ""
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		authority, ref = rest[:i], rest[i:]
 	}
-	if o, err = parseAuthority(strings.ToLower(scheme), authority); err != nil {
+	if o, err = parseAuthority(scheme, authority); err != nil {
 		return origin{}, "", err
 	}
 	if !strings.HasPrefix(ref, "/") {
