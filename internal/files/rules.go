@@ -178,6 +178,11 @@ func (r *rules) compileHide(o Options) error {
 	return nil
 }
 
+// hasHidden reports whether the names of files matter to hidesFile.
+func (r *rules) hasHidden() bool {
+	return len(r.names)+len(r.nameGlobs)+len(r.paths)+len(r.pathGlobs)+len(r.slowGlobs) > 0
+}
+
 func (r *rules) hidesName(name string) bool {
 	for _, h := range r.names {
 		if h == name {

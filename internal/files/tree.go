@@ -1,6 +1,7 @@
 package files
 
 import (
+	"io"
 	"io/fs"
 	"time"
 )
@@ -40,6 +41,14 @@ type tree interface {
 
 	// join is the path, as the tree knows it, of something in the folder.
 	join(root, rel string) string
+
+	// stat examines what is at path, and follows links. The tree may append to
+	// path.
+	stat(path []byte, in *info) error
+
+	// open opens what stat has shown to be a regular file. If it no longer is
+	// one, that does not block.
+	open(path []byte) (io.ReadCloser, error)
 }
 
 // handle reads one folder at a time.

@@ -2,6 +2,7 @@ package files
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -75,8 +76,8 @@ func (t fsTree) real(name string) (string, error) {
 	return done, nil
 }
 
-// stat follows links.
-func (t fsTree) stat(name string) (fs.FileInfo, error) {
+// statFile follows links.
+func (t fsTree) statFile(name string) (fs.FileInfo, error) {
 	if links, ok := t.fsys.(fs.ReadLinkFS); ok {
 		real, err := t.real(name)
 		if err == nil {
@@ -90,7 +91,7 @@ func (t fsTree) stat(name string) (fs.FileInfo, error) {
 }
 
 func (t fsTree) exists(name string) (kind, bool) {
-	fi, err := t.stat(name)
+	fi, err := t.statFile(name)
 	if err != nil {
 		return 0, false
 	}
@@ -100,6 +101,17 @@ func (t fsTree) exists(name string) (kind, bool) {
 func (t fsTree) enterable(string) bool { return true }
 
 func (fsTree) join(root, rel string) string { return path.Join(root, rel) }
+
+func (t fsTree) stat(name []byte, in *info) error {
+	fi, err := t.statFile(string(name))
+	if err != nil {
+		return err
+	}
+	in.fill(fi)
+	return nil
+}
+
+func (t fsTree) open(name []byte) (io.ReadCloser, error) { return t.fsys.Open(string(name)) }
 
 type fsHandle struct {
 	t       fsTree
@@ -112,7 +124,7 @@ func (h *fsHandle) open(name []byte, follow bool) (fileID, error) {
 	if !follow {
 		return fileID{}, nil
 	}
-	fi, err := h.t.stat(h.path)
+	fi, err := h.t.statFile(h.path)
 	if err != nil {
 		return fileID{}, err
 	}
@@ -144,7 +156,7 @@ func (h *fsHandle) stat(name string, ord uint32, follow bool, in *info) error {
 	var fi fs.FileInfo
 	var err error
 	if follow {
-		fi, err = h.t.stat(path.Join(h.path, name))
+		fi, err = h.t.statFile(path.Join(h.path, name))
 	} else {
 		fi, err = h.entries[ord].Info()
 	}

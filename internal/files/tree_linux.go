@@ -1,6 +1,7 @@
 package files
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -51,6 +52,62 @@ func (*linuxTree) enterable(path string) bool {
 }
 
 func (*linuxTree) join(root, rel string) string { return filepath.Join(root, rel) }
+
+func (t *linuxTree) stat(path []byte, in *info) error {
+	path = append(path, 0)
+	if !t.useStatx {
+		return fstatat(unix.AT_FDCWD, string(path[:len(path)-1]), 0, in)
+	}
+	var st unix.Statx_t
+	return statx(unix.AT_FDCWD, &path[0], unix.AT_NO_AUTOMOUNT, &st, in)
+}
+
+func (*linuxTree) open(path []byte) (io.ReadCloser, error) {
+	path = append(path, 0)
+	const flags = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_LARGEFILE | unix.O_NOCTTY | unix.O_NONBLOCK
+	at := unix.AT_FDCWD
+	for {
+		fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(at), uintptr(unsafe.Pointer(&path[0])), flags, 0, 0, 0)
+		switch errno {
+		case 0:
+			f := linuxFile(fd)
+			return &f, nil
+		case unix.EINTR:
+			continue
+		}
+		return nil, errno
+	}
+}
+
+// linuxFile is a descriptor, read without what an [os.File] asks of each first. It
+// is -1 once closed.
+type linuxFile int
+
+func (f *linuxFile) Read(b []byte) (int, error) {
+	for {
+		n, err := unix.Read(int(*f), b)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return 0, err
+		case n == 0 && len(b) > 0:
+			return 0, io.EOF
+		}
+		return n, nil
+	}
+}
+
+func (f *linuxFile) Close() error {
+	if *f < 0 {
+		return os.ErrClosed
+	}
+	fd := int(*f)
+	*f = -1
+	return unix.Close(fd)
+}
+
+func (*linuxFile) readsAll() {}
 
 type linuxHandle struct {
 	t      *linuxTree
@@ -146,14 +203,19 @@ func (h *linuxHandle) stat(name string, _ uint32, follow bool, in *info) error {
 		flags = 0
 	}
 	if !h.t.useStatx {
-		return h.fstatat(name, int(flags), in)
+		return fstatat(h.fd, name, int(flags), in)
 	}
+	return statx(h.fd, unsafe.StringData(name), flags, &h.st, in)
+}
+
+// statx examines the file of a name that ends in a NUL. st is there to be used
+// again.
+func statx(fd int, name *byte, flags uintptr, st *unix.Statx_t, in *info) error {
 	const mask = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_UID | unix.STATX_GID | unix.STATX_MTIME | unix.STATX_CTIME | unix.STATX_INO | unix.STATX_SIZE
-	st := &h.st
 	for {
 		// Not a raw system call: a file server that is out of reach would hold up
 		// the whole process.
-		_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(h.fd), uintptr(unsafe.Pointer(unsafe.StringData(name))),
+		_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(fd), uintptr(unsafe.Pointer(name)),
 			flags, mask, uintptr(unsafe.Pointer(st)), 0)
 		if errno == unix.EINTR {
 			continue
@@ -172,10 +234,10 @@ func (h *linuxHandle) stat(name string, _ uint32, follow bool, in *info) error {
 	return nil
 }
 
-func (h *linuxHandle) fstatat(name string, flags int, in *info) error {
+func fstatat(fd int, name string, flags int, in *info) error {
 	var st unix.Stat_t
 	for {
-		err := unix.Fstatat(h.fd, name, &st, flags&unix.AT_SYMLINK_NOFOLLOW)
+		err := unix.Fstatat(fd, name, &st, flags&unix.AT_SYMLINK_NOFOLLOW)
 		if err == unix.EINTR {
 			continue
 		}

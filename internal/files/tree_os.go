@@ -42,6 +42,19 @@ func (osTree) enterable(path string) bool {
 
 func (osTree) join(root, rel string) string { return filepath.Join(root, filepath.FromSlash(rel)) }
 
+func (osTree) stat(path []byte, in *info) error {
+	fi, err := os.Stat(filepath.FromSlash(string(path)))
+	if err != nil {
+		return err
+	}
+	in.fillOS(fi)
+	return nil
+}
+
+func (osTree) open(path []byte) (io.ReadCloser, error) {
+	return os.OpenFile(filepath.FromSlash(string(path)), os.O_RDONLY|dontBlock, 0)
+}
+
 type osHandle struct {
 	dir     *os.File
 	path    string
