@@ -220,8 +220,8 @@ func (a *App) begin(s *site) {
 func (a *App) visitedSites(named []*site) []*site {
 	var visited []*site
 	for _, h := range a.handlers {
-		for at := range a.store.remembered(h.identity()) {
-			if !h.seats.leadTo(at.host, at.folder) {
+		for at := range a.remembered(h) {
+			if !h.seats.leadTo(at.host, at.folder) || !h.names(at) && slices.ContainsFunc(a.handlers, func(o *Handler) bool { return o.names(at) }) {
 				continue
 			}
 			if s, err := a.site(h, siteID{h, at}, at.folder, heldBack); err == nil && !slices.Contains(named, s) {
@@ -238,12 +238,18 @@ func (a *App) resume(sites []*site) {
 	keys := make(map[*Handler]map[address]string)
 	for _, s := range sites {
 		if keys[s.handler] == nil {
-			keys[s.handler] = a.store.remembered(s.handler.identity())
+			keys[s.handler] = a.remembered(s.handler)
 		}
 		if key, ok := keys[s.handler][s.id.address]; ok {
 			s.hold(key)
 		}
 	}
+}
+
+// remembered are the keys of what the configuration before this one had of a handler's
+// sites.
+func (a *App) remembered(h *Handler) map[address]string {
+	return a.store.remembered(h.identity(), string(h.settings.digest))
 }
 
 // forget drops a visitors' site, which the caller has made busy. Under mu.

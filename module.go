@@ -166,7 +166,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return errors.New("sources is empty: name one, or leave it out for the default, files")
 	}
 	// Caddy forgets the raw sources once they are loaded.
-	digest, err := json.Marshal(h)
+	digest, err := h.digest()
 	if err != nil {
 		return fmt.Errorf("encoding the settings: %w", err)
 	}
@@ -393,10 +393,27 @@ func checkBaseURL(raw string) (base, folder string, err error) {
 	return origin(u.Scheme, host, port), strings.TrimRight(folder, "/"), nil
 }
 
-// identity is what tells the handler from others in the configuration after this
-// one.
+// digest is of the settings that shape a snapshot: not of when it is made and who is
+// told of it.
+func (h *Handler) digest() ([]byte, error) {
+	encoded, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	var settings map[string]json.RawMessage
+	if err := json.Unmarshal(encoded, &settings); err != nil {
+		return nil, err
+	}
+	delete(settings, "refresh_interval")
+	delete(settings, "robots_txt")
+	return json.Marshal(settings)
+}
+
+// identity is what the handler has in common with that of the configuration after
+// this one whose sites serve on what this one's did, although other settings have
+// changed.
 func (h *Handler) identity() string {
-	return keyOf(h.settings.digest, h.server.Listen)
+	return keyOf(h.server.Listen, h.settings.path, h.settings.base, h.settings.folder)
 }
 
 // Validate reports settings that contradict each other.

@@ -8,8 +8,9 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// Snapshots outlive a reload: the pool's one value holds them for as long as any
-// configuration with a sitemap is there.
+// Snapshots outlive a reload: the pool's one value is there for as long as any
+// configuration with a sitemap is, and keeps what the configuration that came last has
+// taken over of the one before.
 var snapshots = caddy.NewUsagePool()
 
 const snapshotsKey = "snapshots"
@@ -26,18 +27,45 @@ type held struct {
 	doubtedPages int   // that it found
 	without      []int // the sources that could not be read for the snapshot
 	inherited    *Snapshot
+	names        *Snapshot // where there is no snapshot: one of retired names alone; nil: none
 }
 
 // inherit serves a site's snapshot on while there is none of its pages as they lie
-// now.
-func (h *held) inherit(previous *Snapshot) {
+// now, or as the settings now have it. Its names stay known.
+func (h *held) inherit(previous *held) {
 	if previous == nil || !h.mu.TryLock() {
 		return
 	}
 	defer h.mu.Unlock()
-	if h.begun.IsZero() && h.snapshot.CompareAndSwap(nil, previous) {
-		h.inherited = previous
+	if !h.begun.IsZero() || h.snapshot.Load() != nil {
+		return
 	}
+	if last := previous.snapshot.Load(); last != nil {
+		h.snapshot.Store(last)
+		h.inherited = last
+		return
+	}
+	if previous.mu.TryLock() {
+		h.names = previous.names
+		previous.mu.Unlock()
+	}
+}
+
+// last is what the next snapshot follows, if only in its names. Under mu.
+func (h *held) last() *Snapshot {
+	if snapshot := h.snapshot.Load(); snapshot != nil {
+		return snapshot
+	}
+	return h.names
+}
+
+// store makes a snapshot the one that is served; nil: there is no page. Under mu.
+func (h *held) store(snapshot *Snapshot, now time.Time) {
+	if last := h.last(); snapshot == nil && last != nil {
+		h.names = new(Snapshot)
+		h.names.retire(last, now)
+	}
+	h.snapshot.Store(snapshot)
 }
 
 // store maps what shapes a snapshot to the snapshot.
@@ -45,14 +73,21 @@ type store struct {
 	mu          sync.Mutex
 	entries     map[string]*storeEntry
 	generations map[*generation]struct{}
+	notes       int // that were taken
 }
 
 type storeEntry struct {
 	held *held
 	uses map[*generation]int
+	note note
+}
 
-	at      address // of the site that it is for
-	handler string  // its identity; "": the site has given it up
+// note is which site an entry is for, for the configuration after this one to find.
+type note struct {
+	at       address
+	handler  string // its identity; "": the site has given the entry up
+	settings string // their digest
+	number   int    // later ones are higher
 }
 
 // generation is one configuration's share of the store.
@@ -88,26 +123,38 @@ func (s *store) acquire(g *generation, key string) *held {
 	return e.held
 }
 
-// remember notes which site of a handler a key is for.
-func (s *store) remember(key, handler string, at address) {
+// remember notes which site an entry is for.
+func (s *store) remember(key string, n note) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[key]; e != nil {
-		e.at, e.handler = at, handler
+		s.notes++
+		e.note, e.note.number = n, s.notes
 	}
 }
 
-// remembered are the keys of the sites that a handler of this identity had.
-func (s *store) remembered(handler string) map[address]string {
+// remembered are the keys of the sites that a handler of this identity had: of
+// several, that of the same settings, else the latest.
+func (s *store) remembered(handler, settings string) map[address]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	keys := make(map[address]string)
+	best := make(map[address]note)
 	for key, e := range s.entries {
-		if e.handler == handler {
-			keys[e.at] = key
+		if n := e.note; n.handler == handler {
+			if other, taken := best[n.at]; !taken || n.comesBefore(other, settings) {
+				keys[n.at], best[n.at] = key, n
+			}
 		}
 	}
 	return keys
+}
+
+func (n note) comesBefore(other note, settings string) bool {
+	if same := n.settings == settings; same != (other.settings == settings) {
+		return same
+	}
+	return n.number > other.number
 }
 
 // release ends one use. What nobody uses goes.
@@ -122,7 +169,7 @@ func (s *store) release(g *generation, key string) {
 		delete(e.uses, g)
 	}
 	if len(e.uses) == 0 {
-		e.handler = ""
+		e.note.handler = ""
 	}
 	s.sweep()
 }

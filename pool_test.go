@@ -177,41 +177,58 @@ func TestRemembered(t *testing.T) {
 	s := newStore()
 	g := s.join()
 	at := address{scheme: "http", host: "a.example", folder: "/docs"}
-	s.remember("a", "handler", at) // of nothing that is held
+	n := note{at: at, handler: "handler", settings: "these"}
+	s.remember("a", n) // of nothing that is held
 	s.acquire(g, "a")
-	s.remember("a", "handler", at)
-	if got := s.remembered("handler"); len(got) != 1 || got[at] != "a" {
-		t.Errorf("got %v, want a at %v", got, at)
+	s.remember("a", n)
+	for _, settings := range []string{"these", "others"} {
+		if got := s.remembered("handler", settings); len(got) != 1 || got[at] != "a" {
+			t.Errorf("with %s settings: got %v, want a at %v", settings, got, at)
+		}
 	}
-	if got := s.remembered("other"); len(got) != 0 {
+	if got := s.remembered("other", "these"); len(got) != 0 {
 		t.Errorf("another handler's: %v", got)
 	}
 	next := s.join()
 	s.leave(g)
-	if got := s.remembered("handler"); got[at] != "a" {
+	if got := s.remembered("handler", "these"); got[at] != "a" {
 		t.Errorf("the next configuration finds %v", got)
 	}
 	s.acquire(next, "a")
-	s.release(next, "a")
-	if got := s.remembered("handler"); len(got) != 0 {
+	s.acquire(next, "b")
+	s.remember("b", note{at: at, handler: "handler", settings: "others"})
+	s.acquire(next, "c")
+	s.remember("c", note{at: at, handler: "handler", settings: "these"})
+	for settings, want := range map[string]string{"these": "c", "others": "b", "new": "c"} {
+		if got := s.remembered("handler", settings); got[at] != want {
+			t.Errorf("of several, with %s settings: got %v, want %s", settings, got, want)
+		}
+	}
+	for _, key := range []string{"a", "b", "c"} {
+		s.release(next, key)
+	}
+	if got := s.remembered("handler", "these"); len(got) != 0 {
 		t.Errorf("a site that was given up is remembered: %v", got)
 	}
 }
 
 func TestInherit(t *testing.T) {
+	served, named := new(held), &held{names: &Snapshot{retired: []retiredName{{suffix: "-1"}}}}
 	old := &Snapshot{pages: 1}
+	served.snapshot.Store(old)
 	for _, test := range []struct {
-		name string
-		held func(*held)
-		want *Snapshot
+		name  string
+		held  func(*held)
+		want  *Snapshot
+		names *Snapshot
 	}{
-		{"new", func(*held) {}, old},
-		{"has its own", func(h *held) { h.snapshot.Store(testSnapshot) }, testSnapshot},
-		{"refreshed, and no page found", func(h *held) { h.begun = time.Unix(1, 0) }, nil},
+		{"new", func(*held) {}, old, named.names},
+		{"has its own", func(h *held) { h.snapshot.Store(testSnapshot) }, testSnapshot, nil},
+		{"refreshed, and no page found", func(h *held) { h.begun = time.Unix(1, 0) }, nil, nil},
 	} {
 		h := new(held)
 		test.held(h)
-		h.inherit(old)
+		h.inherit(served)
 		if got := h.snapshot.Load(); got != test.want {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
@@ -219,12 +236,23 @@ func TestInherit(t *testing.T) {
 		if got := h.snapshot.Load(); got != test.want {
 			t.Errorf("%s: inheriting nothing changed it", test.name)
 		}
+		h = new(held)
+		test.held(h)
+		if h.inherit(named); h.names != test.names {
+			t.Errorf("%s: got the names %v, want %v", test.name, h.names, test.names)
+		}
 	}
 	busy := new(held)
 	busy.mu.Lock()
-	busy.inherit(old) // does not wait
+	busy.inherit(served) // does not wait
 	if busy.snapshot.Load() != nil {
 		t.Error("inherited beside a refresh")
+	}
+	fresh := new(held)
+	named.mu.Lock()
+	fresh.inherit(named) // does not wait
+	if fresh.names != nil {
+		t.Error("inherited from a refresh")
 	}
 }
 

@@ -64,7 +64,7 @@ func (s *site) refresh(ctx context.Context) {
 		s.markReady()
 		return
 	}
-	result := s.run(ctx, held.snapshot.Load(), now)
+	result := s.run(ctx, held.last(), now)
 	if ctx.Err() != nil {
 		return
 	}
@@ -327,7 +327,7 @@ func (s *site) publish(held *held, result outcome) {
 		s.report(zapcore.DebugLevel, "sitemap refreshed, nothing changed", result, held.took)
 		return
 	}
-	held.snapshot.Store(result.snapshot)
+	held.store(result.snapshot, held.begun)
 	if result.snapshot == nil {
 		s.sayEmpty(result)
 		return

@@ -337,18 +337,20 @@ func absolute(p string) string {
 // adopt takes hold of the snapshot that belongs to what was seen, be it one that an
 // earlier configuration left.
 func (s *site) adopt() {
-	key := keyOf(s.handler.settings.digest, s.base, s.docPath("", ""), s.at, s.sight.root, s.sight.fs, s.sight.hide, s.sight.index)
-	if key != s.key {
-		s.hold(key)
+	set := s.handler.settings
+	key := keyOf(set.digest, s.base, s.docPath("", ""), s.at, s.sight.root, s.sight.fs, s.sight.hide, s.sight.index)
+	if key == s.key {
+		return
 	}
+	s.hold(key)
+	s.app.store.remember(key, note{at: s.id.address, handler: s.handler.identity(), settings: string(set.digest)})
 }
 
 // hold takes hold of what is under a key, in the place of what it held before.
 func (s *site) hold(key string) {
 	store, generation := s.app.store, s.app.generation
 	held := store.acquire(generation, key)
-	store.remember(key, s.handler.identity(), s.id.address)
-	held.inherit(s.current())
+	held.inherit(s.held.Load())
 	if s.key != "" {
 		store.release(generation, s.key)
 	}

@@ -2,6 +2,7 @@ package sitemap
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -192,5 +193,95 @@ func TestMovedRoot(t *testing.T) {
 	b.source = lists("/c") // less than half, but of another root
 	if got := b.refresh(s); got == old || got.pages != 1 {
 		t.Errorf("the new root's snapshot is not served: %d pages", got.pages)
+	}
+}
+
+// TestNamesOutliveEmptiness: the names of shards still lead somewhere once a site that
+// had lost all its pages has some again.
+func TestNamesOutliveEmptiness(t *testing.T) {
+	b := newBench(t, &Handler{ShardURLs: 2})
+	all := lists("/a", "/b", "/c", "/d", "/e")
+	b.source = all
+	s := b.site("named.example")
+	first := b.refresh(s)
+	b.source = lists()
+	b.refresh(s)
+	if b.refresh(s) != nil {
+		t.Fatal("not believed when the second refresh says the same")
+	}
+	b.refresh(s)
+	b.source = lists("/a")
+	second := b.refresh(s)
+	for _, d := range first.shards {
+		if second.find(d.suffix) == nil {
+			t.Errorf("%s is forgotten", d.suffix)
+		}
+	}
+	b.clock.advance(retiredFor)
+	if b.source = all; len(b.refresh(s).retired) != 0 {
+		t.Error("names are remembered for ever")
+	}
+}
+
+// TestOtherSettings: what was served is served on until there is a snapshot of the new
+// settings, which follows it in its names.
+func TestOtherSettings(t *testing.T) {
+	b := newBench(t, &Handler{ShardURLs: 2})
+	b.source = lists("/a", "/b", "/c", "/d", "/e")
+	s := b.site("named.example")
+	old := b.refresh(s)
+	b.handler.settings.digest = []byte("other")
+	b.handler.settings.shardURLs = 10
+	b.app.sites = make(map[siteID]*site)
+	next := newSite(b.app, b.handler, s.id, "", false)
+	b.app.resume([]*site{next})
+	if next.current() != old || next.key != s.key {
+		t.Fatal("what was served is not served on before a look")
+	}
+	next.sight.reached = true
+	next.adopt()
+	if next.current() != old || next.key == s.key {
+		t.Fatal("what was served is not served on before a refresh")
+	}
+	b.source = func(context.Context, *Refresh, func(Page) error) error { return errors.New("not there yet") }
+	if b.refresh(next) != old {
+		t.Fatal("what was served is dropped before its pages were read")
+	}
+	b.source = lists("/a") // less than half, but by other settings
+	made := b.refresh(next)
+	if made == old || made.pages != 1 {
+		t.Fatalf("got %d pages, want 1", made.pages)
+	}
+	for _, d := range old.shards {
+		if made.find(d.suffix) == nil {
+			t.Errorf("%s is forgotten", d.suffix)
+		}
+	}
+	if s.current() != old {
+		t.Error("the configuration before has lost its own")
+	}
+}
+
+// TestDigest: how often a snapshot is made, and who is told of it, do not shape it.
+func TestDigest(t *testing.T) {
+	digest := func(h *Handler) string {
+		d, err := h.digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(d)
+	}
+	no := false
+	same := digest(new(Handler))
+	if got := digest(&Handler{RefreshInterval: 1, RobotsTxt: &no}); got != same {
+		t.Errorf("got %s, want %s", got, same)
+	}
+	for name, h := range map[string]*Handler{
+		"path": {Path: "/a.xml"}, "base_url": {BaseURL: "https://a.example"}, "shard_urls": {ShardURLs: 1}, "max_urls": {MaxURLs: 1},
+		"schema": {Schema: "0.84"}, "omit": {Omit: []string{"/a"}}, "rules": {Rules: []Rule{{}}}, "sources": {SourcesRaw: []json.RawMessage{[]byte("{}")}},
+	} {
+		if digest(h) == same {
+			t.Errorf("%s does not count", name)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
@@ -190,11 +191,15 @@ func TestReloadWithOtherSettings(t *testing.T) {
 	} {
 		s.write(map[string]string{"name": "one"})
 		s.reload(site(test.settings))
-		r := s.mustGet("http://localhost:{port}" + test.path)
-		body := strings.Join(strings.Fields(r.body), "")
-		if want := strings.ReplaceAll(test.want, "{base}", s.expand("http://localhost:{port}")); r.StatusCode != http.StatusOK || !strings.Contains(body, want) {
-			t.Errorf("%s: status %d, %s", test.settings, r.StatusCode, r.body)
-		}
+		want := strings.ReplaceAll(test.want, "{base}", s.expand("http://localhost:{port}"))
+		var r response
+		s.eventually(func() bool {
+			r = s.mustGet("http://localhost:{port}" + test.path)
+			if r.StatusCode != http.StatusOK {
+				t.Errorf("%s: status %d, %s", test.settings, r.StatusCode, r.body)
+			}
+			return strings.Contains(strings.Join(strings.Fields(r.body), ""), want)
+		}, func() string { return test.settings + ": " + r.body })
 		if n := script.total(); n <= scans {
 			t.Errorf("%s: no new scan", test.settings)
 		} else {
@@ -212,6 +217,65 @@ func TestReloadWithOtherSettings(t *testing.T) {
 	}
 	if r := s.mustGet("http://localhost:{port}/one.xml"); r.StatusCode == http.StatusOK && strings.Contains(r.body, "<loc>") {
 		t.Error("the path that a placeholder named before is served")
+	}
+}
+
+// TestReloadServesOn: until there is a sitemap of the new settings, the last one is
+// served, and its shards are found by their names afterwards.
+func TestReloadServesOn(t *testing.T) {
+	script := newScript(t, "/a", "/b", "/c", "/d")
+	site := func(settings string) string {
+		sitemap := " {\n\tsitemap {\n\t\tsource scripted " + t.Name() + "\n\t\t" + settings + "\n\t}\n}\n"
+		return "http://localhost:{port}" + sitemap + "http://:{port}" + sitemap
+	}
+	s := start(t, site("shard_urls 1"), nil)
+	origins := []string{"http://localhost:{port}", "http://visited.example:{port}"}
+	shards := make(map[string][]string)
+	for _, origin := range origins {
+		var err error
+		if shards[origin], err = s.fetch(origin + "/sitemap.xml"); err != nil || len(shards[origin]) != 4 {
+			t.Fatalf("got %q, %v", shards[origin], err)
+		}
+	}
+	script.with(func() { script.hold = make(chan struct{}) })
+	for _, settings := range []string{"shard_urls 1\n\t\tomit /a", "omit /a /b"} {
+		s.reload(site(settings))
+		for _, origin := range origins {
+			if locs, err := s.fetch(origin + "/sitemap.xml"); err != nil || !slices.Equal(locs, shards[origin]) {
+				t.Errorf("%s, before it was refreshed: got %q, %v", origin, locs, err)
+			}
+		}
+	}
+	script.with(func() {
+		close(script.hold)
+		script.hold = nil
+	})
+	for _, origin := range origins {
+		s.wantLocs(origin+"/sitemap.xml", below(origin, []string{"/c", "/d"})...)
+		for _, shard := range shards[origin] {
+			if r := s.mustGet(shard); r.StatusCode != http.StatusOK {
+				t.Errorf("%s, a shard of before: status %d", shard, r.StatusCode)
+			}
+		}
+	}
+}
+
+// TestReloadKeepsWithOtherInterval: how often it is made is no reason to make it anew.
+func TestReloadKeepsWithOtherInterval(t *testing.T) {
+	script := newScript(t, "/a", "/b")
+	site := func(settings string) string {
+		return "http://localhost:{port} {\n\tsitemap {\n\t\tsource scripted " + t.Name() + "\n\t\t" + settings + "\n\t}\n}\n"
+	}
+	s := start(t, site(""), nil)
+	s.wantLocs("http://localhost:{port}/sitemap.xml", below("http://localhost:{port}", []string{"/a", "/b"})...)
+	scans := script.total()
+	for _, settings := range []string{"refresh 1h", "robots_txt off", "refresh 2h"} {
+		s.reload(site(settings))
+		s.wantLocs("http://localhost:{port}/sitemap.xml", below("http://localhost:{port}", []string{"/a", "/b"})...)
+	}
+	s.passed(200 * time.Millisecond)
+	if n := script.total(); n != scans {
+		t.Errorf("%d scans after reloads that change no page", n-scans)
 	}
 }
 
