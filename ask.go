@@ -262,6 +262,7 @@ type probe struct {
 	reached  bool
 	shadowed bool   // another handler serves the path first
 	root     string // {http.vars.root}, when reached or else after the next handlers
+	rooted   bool   // it was there when reached
 	fs       string
 	servers  []fileServer // the file servers that follow, placeholders replaced
 }

@@ -141,9 +141,10 @@ func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next ca
 	if p.robots {
 		return nil
 	}
+	p.rooted = h.rootVar(r) != ""
 	// What follows may panic, as abort does.
 	defer h.noteRoot(p, r)
-	if h.rootVar(r) == "" && h.wantsRoot {
+	if !p.rooted && h.wantsRoot {
 		// A root inside of handle { } is set behind this handler.
 		return next.ServeHTTP(w, r)
 	}
@@ -155,8 +156,9 @@ func (h *Handler) noteRoot(p *probe, r *http.Request) {
 	p.root = h.rootVar(r)
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	p.fs, _ = caddyhttp.GetVar(r.Context(), "fs").(string)
-	for _, fsrv := range h.seats.fileServers(p.folder) {
-		p.servers = append(p.servers, describe(fsrv, repl))
+	host, _ := cleanHost(r.Host)
+	for _, server := range h.seats.fileServers(host, p.folder) {
+		p.servers = append(p.servers, describe(server, repl))
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp/fileserver"
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -291,20 +290,19 @@ func refuses(status int) bool {
 // the one file server that follows. Never the working directory, which file_server
 // falls back to.
 func (seen *sight) locate(p *probe) {
-	var roots []string
-	for _, fsrv := range p.servers {
-		if fsrv.root != "" && !slices.Contains(roots, fsrv.root) {
-			roots = append(roots, fsrv.root)
-		}
+	roots := distinct(p.servers, func(f fileServer) string { return f.root })
+	if own := distinct(p.servers, func(f fileServer) string { return f.own }); !p.rooted && len(own) > 1 {
+		// Which one the sitemap's own path leads to says nothing of the others.
+		roots = own
 	}
 	switch {
+	case !p.rooted && len(roots) > 1:
+		seen.noRoot = fmt.Sprintf("several file roots (%s): name one with 'files <root>'", strings.Join(roots, ", "))
+		return
 	case p.root != "" && (len(roots) != 1 || roots[0] == p.root):
 		seen.root = p.root
 	case len(roots) == 1:
 		seen.root = roots[0]
-	case len(roots) > 1:
-		seen.noRoot = fmt.Sprintf("several file roots (%s): name one with 'files <root>'", strings.Join(roots, ", "))
-		return
 	default:
 		seen.noRoot = "no file root: set one with 'root', or name it with 'files <root>'"
 		return
@@ -323,6 +321,17 @@ func (seen *sight) locate(p *probe) {
 	if seen.fs == "" {
 		seen.root = absolute(seen.root)
 	}
+}
+
+// distinct are the roots, each once.
+func distinct(servers []fileServer, rootOf func(fileServer) string) []string {
+	var roots []string
+	for _, server := range servers {
+		if root := rootOf(server); root != "" && !slices.Contains(roots, root) {
+			roots = append(roots, root)
+		}
+	}
+	return roots
 }
 
 // absolute is a path with the working directory before it if it is a relative one;
@@ -364,19 +373,26 @@ func (s *site) hold(key string) {
 // defaultFileSystem is Caddy's name for the operating system's own.
 const defaultFileSystem = "default"
 
+// siteRoot is the root of a file server that is given none.
+const siteRoot = "{http.vars.root}"
+
 // fileServer is what a file server would use for one request.
 type fileServer struct {
 	root  string
+	own   string // root, unless a root directive in its own block sets another one
 	fs    string
 	hide  []string
 	index []string
 }
 
 // describe replaces a file server's placeholders as it does itself.
-func describe(fsrv *fileserver.FileServer, repl *caddy.Replacer) fileServer {
+func describe(fsrv servedBy, repl *caddy.Replacer) fileServer {
 	d := fileServer{
 		root: repl.ReplaceAll(fsrv.Root, ""),
 		fs:   repl.ReplaceAll(fsrv.FileSystem, ""),
+	}
+	if d.own = d.root; fsrv.Root == siteRoot && fsrv.root != "" {
+		d.own = repl.ReplaceAll(fsrv.root, "")
 	}
 	if d.root == "" && d.fs != "" && d.fs != defaultFileSystem {
 		d.root = "." // of that file system, not the working directory

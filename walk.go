@@ -16,7 +16,14 @@ import (
 type seat struct {
 	hosts   []string // that matchers spell out; with patterns, such as *.example.com
 	folder  string   // what was stripped of the path before it, percent-encoded
-	servers []*fileserver.FileServer
+	servers []servedBy
+}
+
+// servedBy is a file server that follows a seat.
+type servedBy struct {
+	*fileserver.FileServer
+	hosts []string // that lead there; nil: all
+	root  string   // that a root directive behind the seat sets for it; "": none
 }
 
 // seats are all places of a handler. Few handlers have more than one: those of
@@ -90,16 +97,19 @@ func (s seats) leadTo(host, folder string) bool {
 	})
 }
 
-// fileServers are those that follow the handler in a folder.
-func (s seats) fileServers(folder string) []*fileserver.FileServer {
-	var all []*fileserver.FileServer
+// fileServers are those that follow the handler in a folder of a host.
+func (s seats) fileServers(host, folder string) []servedBy {
+	var all []servedBy
 	for _, seat := range s {
 		if seat.folder != folder {
 			continue
 		}
-		for _, fsrv := range seat.servers {
-			if !slices.Contains(all, fsrv) {
-				all = append(all, fsrv)
+		for _, server := range seat.servers {
+			if !meet(server.hosts, []string{host}) {
+				continue
+			}
+			if !slices.ContainsFunc(all, func(other servedBy) bool { return other.FileServer == server.FileServer && other.root == server.root }) {
+				all = append(all, server)
 			}
 		}
 	}
@@ -122,14 +132,16 @@ type walker struct {
 
 type openSeat struct {
 	handler *Handler
-	index   int // among the handler's seats
+	index   int    // among the handler's seats
+	root    string // that was set before it
 }
 
-// place is what holds for a route: the hosts that lead to it and the folder
-// stripped so far.
+// place is what holds for a route: the hosts that lead to it, the folder stripped so
+// far and the root set last.
 type place struct {
 	hosts  []string
 	folder string
+	root   string
 }
 
 // routes walks a list in order and returns the place after it, since a rewrite
@@ -137,7 +149,7 @@ type place struct {
 func (w *walker) routes(routes caddyhttp.RouteList, at place) place {
 	grouped := make(map[string][]openSeat)
 	for _, route := range routes {
-		inside := place{hosts: narrow(at.hosts, hostsOf(route.MatcherSets)), folder: at.folder}
+		inside := place{hosts: narrow(at.hosts, hostsOf(route.MatcherSets)), folder: at.folder, root: at.root}
 		before := w.open
 		if route.Group != "" {
 			// Of a group only one route runs.
@@ -161,7 +173,7 @@ func (w *walker) routes(routes caddyhttp.RouteList, at place) place {
 			continue
 		}
 		if len(route.MatcherSets) == 0 {
-			at.folder = inside.folder
+			at.folder, at.root = inside.folder, inside.root
 		}
 	}
 	return at
@@ -171,28 +183,39 @@ func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at place) place {
 	switch h := handler.(type) {
 	case *Handler:
 		w.found[h] = append(w.found[h], seat{hosts: at.hosts, folder: at.folder})
-		w.open = append(w.open, openSeat{handler: h, index: len(w.found[h]) - 1})
+		w.open = append(w.open, openSeat{handler: h, index: len(w.found[h]) - 1, root: at.root})
 	case *caddyhttp.Subroute:
-		// What a subroute rewrites holds after it too.
-		at.folder = w.routes(h.Routes, at).folder
+		// What a subroute rewrites and sets holds after it too.
+		after := w.routes(h.Routes, at)
+		at.folder, at.root = after.folder, after.root
 	case *caddyhttp.Invoke:
 		route, ok := w.server.NamedRoutes[h.Name]
 		if !ok || slices.Contains(w.named, h.Name) {
 			return at
 		}
 		w.named = append(w.named, h.Name)
-		at.folder = w.routes(caddyhttp.RouteList{*route}, at).folder
+		after := w.routes(caddyhttp.RouteList{*route}, at)
+		at.folder, at.root = after.folder, after.root
 		w.named = w.named[:len(w.named)-1]
 	case *rewrite.Rewrite:
 		if p := h.StripPathPrefix; p != "" && !strings.Contains(p, "{") {
 			at.folder += escapedFolder(p)
 		}
+	case *caddyhttp.VarsMiddleware:
+		if root, ok := (*h)["root"].(string); ok {
+			at.root = root
+		}
 	case *fileserver.FileServer:
 		for _, open := range w.open {
 			seat := &w.found[open.handler][open.index]
-			if meet(seat.hosts, at.hosts) {
-				seat.servers = append(seat.servers, h)
+			if !meet(seat.hosts, at.hosts) {
+				continue
 			}
+			server := servedBy{FileServer: h, hosts: at.hosts}
+			if at.root != open.root {
+				server.root = at.root
+			}
+			seat.servers = append(seat.servers, server)
 		}
 	}
 	return at

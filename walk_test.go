@@ -39,6 +39,8 @@ func stripping(prefix string) *rewrite.Rewrite { return &rewrite.Rewrite{StripPa
 
 func serving(root string) *fileserver.FileServer { return &fileserver.FileServer{Root: root} }
 
+func rooted(root string) *caddyhttp.VarsMiddleware { return &caddyhttp.VarsMiddleware{"root": root} }
+
 // TestWalk is where a handler is found, and which file servers follow it there.
 func TestWalk(t *testing.T) {
 	h, other := new(Handler), new(Handler)
@@ -101,6 +103,20 @@ func TestWalk(t *testing.T) {
 			))},
 			nil, []string{"[]nil  [one two]"},
 		},
+		"roots set behind": {
+			caddyhttp.RouteList{route(nil, subroute(
+				route(nil, rooted("before")),
+				route(nil, h),
+				route(nil, serving("")),
+				inGroup("g", route(nil, subroute(route(nil, rooted("one")), route(nil, serving("1"))))),
+				inGroup("g", route(nil, subroute(route(nil, rooted("two"), serving("2"))))),
+				route([]string{"a.example"}, rooted("some")),
+				route(nil, serving("3")),
+				route(nil, subroute(route(nil, rooted("last")))),
+				route(nil, serving("4")),
+			))},
+			nil, []string{"[]nil  [ 1<one 2<two 3 4<last]"},
+		},
 		"inside a terminal route": {
 			caddyhttp.RouteList{terminal(route(nil, h)), route(nil, serving("never"))},
 			nil, []string{"[]nil  []"},
@@ -150,7 +166,10 @@ func TestWalk(t *testing.T) {
 			for _, seat := range walk(&caddyhttp.Server{Routes: test.routes, NamedRoutes: test.named})[h] {
 				var roots []string
 				for _, fsrv := range seat.servers {
-					roots = append(roots, fsrv.Root)
+					if fsrv.root != "" {
+						fsrv.root = "<" + fsrv.root
+					}
+					roots = append(roots, fsrv.Root+fsrv.root)
 				}
 				all := ""
 				if seat.hosts == nil {

@@ -367,6 +367,35 @@ func TestSitesWarnings(t *testing.T) {
 			}`,
 			want: []string{"several file roots", "{dir}/a", "{dir}/b", "'files <root>'"},
 		},
+		"several roots, each in a handle of its own": {
+			caddyfile: `http://localhost:{port} {
+				sitemap
+				handle /docs* {
+					root {dir}/a
+					file_server
+				}
+				handle {
+					root {dir}/b
+					file_server
+				}
+			}`,
+			want: []string{"several file roots", "{dir}/a", "{dir}/b", "'files <root>'"},
+		},
+		"a root of a handle, another of a file server": {
+			caddyfile: `http://localhost:{port} {
+				sitemap
+				handle_path /docs/* {
+					file_server {
+						root {dir}/a
+					}
+				}
+				handle {
+					root {dir}/b
+					file_server
+				}
+			}`,
+			want: []string{"several file roots", "{dir}/a", "{dir}/b", "'files <root>'"},
+		},
 		"a root that is /": {
 			caddyfile: `http://localhost:{port} {
 				root /

@@ -299,6 +299,42 @@ func TestSites(t *testing.T) {
 				"http://third.example:{port}/sitemap.xml":  below("http://third.example:{port}", []string{"/", "/guide.html"}),
 			},
 		},
+		"wildcard with host matchers behind": {
+			caddyfile: `http://*.example:{port} {
+				sitemap
+				@a host first.example
+				handle @a {
+					root {dir}/a
+					file_server
+				}
+				handle /x/* {
+					respond "x"
+				}
+				@b host second.example
+				handle @b {
+					root {dir}/b
+					file_server
+				}
+			}`,
+			want: map[string][]string{
+				"http://first.example:{port}/sitemap.xml":  below("http://first.example:{port}", pagesOfA),
+				"http://second.example:{port}/sitemap.xml": below("http://second.example:{port}", pagesOfB),
+			},
+		},
+		"one root in several handles": {
+			caddyfile: origin + ` {
+				sitemap
+				handle /docs/* {
+					root {dir}/a
+					file_server
+				}
+				handle {
+					root {dir}/a
+					file_server
+				}
+			}`,
+			want: map[string][]string{origin + "/sitemap.xml": below(origin, pagesOfA)},
+		},
 		"catch-all": {
 			caddyfile: `http://:{port} {
 				root {dir}/a
