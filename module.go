@@ -104,6 +104,7 @@ type Handler struct {
 	lists []*SourceURLs // as the Caddyfile has them
 
 	lastSite atomic.Pointer[lastSite]
+	heard    heard
 
 	// Known once Caddy starts.
 	seats    seats

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -315,7 +316,7 @@ func (s *site) publish(held *held, result outcome) {
 	reason := held.doubts(previous, result)
 	if reason != "" && (reason != held.doubted || result.pages < (held.doubtedPages+1)/2) {
 		held.doubted, held.doubtedPages = reason, result.pages
-		s.logger.Warn("sitemap refreshed, but not believed until the next refresh says the same",
+		s.log(zapcore.WarnLevel, "sitemap refreshed, but not believed until the next refresh says the same",
 			zap.String("reason", string(reason)), zap.Int("pages", result.pages), zap.Int("pages_before", previous.pages))
 		return
 	}
@@ -337,8 +338,7 @@ func (s *site) publish(held *held, result outcome) {
 }
 
 func (s *site) report(level zapcore.Level, message string, result outcome, took time.Duration) {
-	c := s.logger.Check(level, message)
-	if c == nil {
+	if !s.logger.Core().Enabled(level) {
 		return
 	}
 	fields := []zap.Field{
@@ -346,7 +346,7 @@ func (s *site) report(level zapcore.Level, message string, result outcome, took 
 		zap.Int("shards", max(len(result.snapshot.shards), 1)),
 		zap.Duration("duration", took),
 	}
-	c.Write(append(fields, leftOutFields(result.leftOut)...)...)
+	s.log(level, message, append(fields, leftOutFields(result.leftOut)...)...)
 }
 
 // sayEmpty says why a site has no pages.
@@ -410,7 +410,51 @@ func (s *site) say(level zapcore.Level, kind, message string, fields ...zap.Fiel
 		return
 	}
 	s.said[kind] = line
+	s.log(level, message, fields...)
+}
+
+// log writes a log line. Of sites that only visitors named, who may name any number,
+// a handler says the same for the first, tenth, hundredth … time, and how often it
+// would have; what lies between is for debugging.
+func (s *site) log(level zapcore.Level, message string, fields ...zap.Field) {
+	if s.visitors && level > zapcore.DebugLevel {
+		n := s.handler.heard.times(message)
+		if !isPowerOfTen(n) {
+			level = zapcore.DebugLevel
+		}
+		fields = append(fields, zap.Int("times", n))
+	}
 	if c := s.logger.Check(level, message); c != nil {
 		c.Write(fields...)
 	}
+}
+
+// heard counts what was said of a handler's visitors' sites.
+type heard struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+// maxHeard is how many messages are counted each by itself: those of guest modules may
+// differ from one site to the next.
+const maxHeard = 50
+
+func (h *heard) times(message string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.counts == nil {
+		h.counts = make(map[string]int)
+	}
+	if _, known := h.counts[message]; !known && len(h.counts) >= maxHeard {
+		message = ""
+	}
+	h.counts[message]++
+	return h.counts[message]
+}
+
+func isPowerOfTen(n int) bool {
+	for n >= 10 && n%10 == 0 {
+		n /= 10
+	}
+	return n == 1
 }

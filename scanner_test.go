@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 func TestInterval(t *testing.T) {
@@ -302,6 +303,64 @@ func TestSayings(t *testing.T) {
 	s.say(zapcore.InfoLevel, "k", "m")
 	if b.logged("m") != 1 {
 		t.Error("said twice")
+	}
+}
+
+// TestStrangersFillNoLog: whatever hosts a stranger makes up, and whatever is amiss
+// with each, the log says it a few times, and counts; a named site's lines all stand.
+func TestStrangersFillNoLog(t *testing.T) {
+	const hosts = 950
+	lost := errors.New("the root is gone")
+	for name, source := range map[string]func(context.Context, *Refresh, func(Page) error) error{
+		"no root": func(_ context.Context, r *Refresh, _ func(Page) error) error {
+			r.Say("no root", "the root is missing")
+			return fmt.Errorf("%s: %w", r.BaseURL, lost)
+		},
+		"pages":       lists("/a", "/b"),
+		"of each own": func(_ context.Context, r *Refresh, _ func(Page) error) error { r.Say("x", "of "+r.BaseURL); return nil },
+		"panic":       func(_ context.Context, r *Refresh, _ func(Page) error) error { panic(r.BaseURL) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, &Handler{})
+			b.source = source
+			loud := func() int {
+				return b.logs.Filter(func(e observer.LoggedEntry) bool { return e.Level > zapcore.DebugLevel }).Len()
+			}
+			var sites []*site
+			for i := range hosts {
+				sites = append(sites, b.site(fmt.Sprintf("%d.example", i)))
+			}
+			for range 3 {
+				for _, s := range sites {
+					b.refresh(s)
+				}
+			}
+			if got := loud(); got == 0 || got > 80 {
+				t.Errorf("the log has %d lines of %d strangers' hosts", got, hosts)
+			}
+			before := loud()
+			b.refresh(b.site("named.example"))
+			if loud() == before {
+				t.Error("the log has none of the named site")
+			}
+			for _, line := range b.logs.FilterField(zap.String("site", "http://named.example")).All() {
+				if _, counted := line.ContextMap()["times"]; counted {
+					t.Errorf("of the named site it has %v", line.ContextMap())
+				}
+			}
+		})
+	}
+}
+
+func TestIsPowerOfTen(t *testing.T) {
+	var got []int
+	for n := range 10_001 {
+		if isPowerOfTen(n) {
+			got = append(got, n)
+		}
+	}
+	if want := []int{1, 10, 100, 1000, 10_000}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -139,7 +139,7 @@ func (r *Refresh) panicked(name string, v any) error {
 	err := fmt.Errorf("panic: %v", v)
 	if kind := r.note("panic " + name); r.site.said[kind] != err.Error() {
 		r.site.said[kind] = err.Error()
-		r.Logger.Error("a source of pages panicked", zap.String("source", name), zap.Any("panic", v), zap.Stack("stack"))
+		r.site.log(zapcore.ErrorLevel, "a source of pages panicked", zap.String("source", name), zap.Any("panic", v), zap.Stack("stack"))
 	}
 	return err
 }

@@ -464,3 +464,34 @@ func TestQuietLog(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownSubdomains: names that a stranger makes up, whose root is missing, leave
+// a few lines in the log, however many they are and however often they are refreshed.
+func TestUnknownSubdomains(t *testing.T) {
+	s := start(t, `
+	http://*.example:{port} {
+		root {dir}/{labels.1}
+		sitemap {
+			refresh 1s
+		}
+		file_server
+	}`, map[string]string{"known/index.html": "x"})
+	for round := range 3 {
+		for i := range 50 {
+			if r := s.get("http://localhost:{port}/sitemap.xml", fmt.Sprintf("Host: h%d.example", i)); r.StatusCode != http.StatusNotFound {
+				t.Fatalf("an unknown name: status %d, want 404", r.StatusCode)
+			}
+		}
+		s.eventually(func() bool {
+			r := s.get("http://localhost:{port}/sitemap.xml", "Host: known.example")
+			return r.StatusCode == http.StatusOK && len(s.logLines("sitemap refreshed, nothing changed", "known.example")) >= round
+		}, func() string { return "the known name is not refreshed\n" + s.sitemapLog() })
+	}
+	loud := 0
+	for _, level := range []string{"info", "warn", "error"} {
+		loud += len(s.logLines(`"logger":"http.handlers.sitemap"`, `"level":"`+level+`"`))
+	}
+	if loud == 0 || loud > 10 {
+		t.Errorf("got %d log lines of 50 unknown names, want a few\n%s", loud, s.sitemapLog())
+	}
+}
