@@ -112,7 +112,11 @@ func (w *writer) urlset(s shard.Shard) (*document, error) {
 		d.textSize += int64(sitemapxml.TextSize(w.base, p))
 	}
 	return d, w.compress(d, func(out *bytesAndHash) (int64, error) {
-		u := sitemapxml.NewURLSet(out, w.schema, w.base)
+		begin := sitemapxml.NewURLSet
+		if slices.ContainsFunc(s.Pages, func(p page.Page) bool { return !p.Extensions.Empty() }) {
+			begin = sitemapxml.NewExtendedURLSet
+		}
+		u := begin(out, w.schema, w.base)
 		for _, p := range s.Pages {
 			if err := u.Add(p); err != nil {
 				return 0, err
@@ -191,9 +195,35 @@ func (w *writer) sum(pages []page.Page) uint64 {
 		binary.LittleEndian.PutUint64(buf[n:], uint64(p.LastMod))
 		buf[n+8], buf[n+9], buf[n+10], buf[n+11] = boolByte(p.LastModDay), byte(p.ChangeFreq), byte(p.Priority), '\n'
 		n += 12
+		if sitemapxml.ExtensionsSize(w.schema, p) > 0 {
+			_, _ = digest.Write(buf[:n])
+			n = 0
+			writeExtensions(digest, p.Extensions)
+		}
 	}
 	_, _ = digest.Write(buf[:n])
 	return digest.Sum64()
+}
+
+func writeExtensions(digest *xxhash.Digest, e *page.Extensions) {
+	var buf [8]byte
+	number := func(n int) {
+		binary.LittleEndian.PutUint64(buf[:], uint64(n))
+		_, _ = digest.Write(buf[:])
+	}
+	text := func(s string) {
+		number(len(s))
+		_, _ = digest.WriteString(s)
+	}
+	number(len(e.Alternates))
+	for _, a := range e.Alternates {
+		text(a.Lang)
+		text(a.URL)
+	}
+	number(len(e.Images))
+	for _, image := range e.Images {
+		text(image)
+	}
 }
 
 func writeNumbers(digest *xxhash.Digest, lastMod int64, day bool) {

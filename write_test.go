@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/shard"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
@@ -208,15 +209,19 @@ func TestCarriedOver(t *testing.T) {
 		name   string
 		change func([]Page) []Page
 		index  bool // changes
+		same   bool // nothing does
 	}{
-		{"nothing", func(p []Page) []Page { return p }, false},
-		{"an older lastmod", func(p []Page) []Page { p[at].LastMod--; return p }, false},
-		{"the newest lastmod", func(p []Page) []Page { p[at].LastMod += 1e6; return p }, true},
-		{"only the day", func(p []Page) []Page { p[at].LastModDay = true; return p }, false},
-		{"changefreq", func(p []Page) []Page { p[at].ChangeFreq = 1; return p }, false},
-		{"priority", func(p []Page) []Page { p[at].Priority = 1; return p }, false},
-		{"one less", func(p []Page) []Page { return slices.Delete(p, at, at+1) }, false},
-		{"one more", func(p []Page) []Page { return slices.Insert(p, at, Page{Path: p[at-1].Path + "x"}) }, false},
+		{"nothing", func(p []Page) []Page { return p }, false, true},
+		{"an older lastmod", func(p []Page) []Page { p[at].LastMod--; return p }, false, false},
+		{"the newest lastmod", func(p []Page) []Page { p[at].LastMod += 1e6; return p }, true, false},
+		{"only the day", func(p []Page) []Page { p[at].LastModDay = true; return p }, false, false},
+		{"changefreq", func(p []Page) []Page { p[at].ChangeFreq = 1; return p }, false, false},
+		{"priority", func(p []Page) []Page { p[at].Priority = 1; return p }, false, false},
+		{"images", func(p []Page) []Page { p[at].Extensions = &page.Extensions{Images: []string{"/i.png"}}; return p }, false, false},
+		{"another version of the file", func(p []Page) []Page { p[at].Version++; return p }, false, true},
+		{"extensions that say nothing", func(p []Page) []Page { p[at].Extensions = &page.Extensions{}; return p }, false, true},
+		{"one less", func(p []Page) []Page { return slices.Delete(p, at, at+1) }, false, false},
+		{"one more", func(p []Page) []Page { return slices.Insert(p, at, Page{Path: p[at-1].Path + "x"}) }, false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			after := writing{maxPages: 100, previous: before, now: testTime.Add(time.Hour)}.snapshot(t, test.change(slices.Clone(pages)))
@@ -226,7 +231,7 @@ func TestCarriedOver(t *testing.T) {
 					changed = append(changed, d)
 				}
 			}
-			if test.name == "nothing" {
+			if test.same {
 				if len(changed) != 0 || !before.equal(after) {
 					t.Errorf("%d shards changed", len(changed))
 				}
@@ -256,6 +261,33 @@ func TestOtherSettingsAreNotCarriedOver(t *testing.T) {
 	}
 }
 
+// TestExtensionsAreWritten has one shard with extensions, and others without.
+func TestExtensionsAreWritten(t *testing.T) {
+	const at = 1234
+	pages := numbered(2000)
+	before := writing{maxPages: 100}.snapshot(t, pages)
+	extended := slices.Clone(pages)
+	extended[at].Extensions = &page.Extensions{Alternates: []page.Alternate{{Lang: "de", URL: testBase + "/de"}}, Images: []string{testBase + "/i.png"}}
+	after := writing{maxPages: 100, previous: before}.snapshot(t, extended)
+	const elements = `<xhtml:link rel="alternate" hreflang="de" href="https://example.com/de"/><image:image><image:loc>https://example.com/i.png</image:loc></image:image></url>`
+	for _, d := range after.shards {
+		document, is := text(t, d), before.bySuffix[d.suffix] != d
+		if strings.Contains(document, elements) != is || strings.Contains(document, "xmlns:image") != is {
+			t.Errorf("%s: it changed %t, and has %d bytes", d.suffix, is, len(document))
+		}
+	}
+	again := writing{maxPages: 100, previous: after, now: testTime.Add(time.Hour)}.snapshot(t, slices.Clone(extended))
+	if !after.equal(again) {
+		t.Error("equal extensions are not carried over")
+	}
+	// 0.84 has none, whatever pages have.
+	old := writing{schema: sitemapxml.Schema084}.snapshot(t, pages[:10])
+	extended[5].Extensions = extended[at].Extensions
+	if !old.equal(writing{schema: sitemapxml.Schema084, previous: old, now: testTime.Add(time.Hour)}.snapshot(t, extended[:10])) {
+		t.Error("schema 0.84: the document changed")
+	}
+}
+
 func TestLongPathsAreSummed(t *testing.T) {
 	long := "/" + strings.Repeat("a", 5000)
 	w := newWriter(testBase, "/sitemap", sitemapxml.Schema09, nil, testTime, 1)
@@ -263,6 +295,12 @@ func TestLongPathsAreSummed(t *testing.T) {
 	for _, pages := range [][]Page{
 		pagesOf(long), pagesOf(long + "b"), pagesOf("/a", long), pagesOf(long, "/a"), pagesOf("/a"), pagesOf("/a", "/a"), nil,
 		{{Path: long, LastMod: 1}}, {{Path: long, Priority: 1}},
+		{{Path: "/a", Extensions: &page.Extensions{Images: []string{"a"}}}}, {{Path: "/a", Extensions: &page.Extensions{Images: []string{"b"}}}},
+		{{Path: "/a", Extensions: &page.Extensions{Images: []string{"a", ""}}}}, {{Path: "/a", Extensions: &page.Extensions{Images: []string{"", "a"}}}},
+		{{Path: "/a", Extensions: &page.Extensions{Alternates: []page.Alternate{{Lang: "a", URL: "b"}}}}},
+		{{Path: "/a", Extensions: &page.Extensions{Alternates: []page.Alternate{{Lang: "ab"}}}}},
+		{{Path: "/a", Extensions: &page.Extensions{Images: []string{"a"}}}, {Path: "/a"}},
+		{{Path: "/a"}, {Path: "/a", Extensions: &page.Extensions{Images: []string{"a"}}}},
 	} {
 		sum := w.sum(pages)
 		if sums[sum] {

@@ -11,6 +11,11 @@ type Extensions struct {
 	Images []string
 }
 
+// Empty reports whether e, which may be nil, says nothing.
+func (e *Extensions) Empty() bool {
+	return e == nil || len(e.Alternates) == 0 && len(e.Images) == 0
+}
+
 // Alternate is a version of a page for readers of a language or region.
 type Alternate struct {
 	Lang string // as in hreflang, such as "de-AT" or "x-default"

@@ -39,6 +39,10 @@ func (s Schema) String() string { return schemaNames[s] }
 // Namespace is the XML namespace of the schema's documents.
 func (s Schema) Namespace() string { return namespaces[s] }
 
+// extensible reports whether the schema's entries may have elements of other
+// namespaces. In 0.84 they are an xsd:all of its own four.
+func (s Schema) extensible() bool { return s == Schema09 }
+
 // schemaOf is the schema that has a namespace.
 func schemaOf(namespace string) (Schema, bool) {
 	for s, ns := range namespaces {

@@ -11,8 +11,9 @@ import (
 // ErrForeign says that a document was not written by a [URLSet].
 var ErrForeign = errors.New("not a urlset of this package")
 
-// maxLine bounds a line of a document: a URL that may be listed has at most 2,047
-// characters of at most 6 bytes each, and all else comes to some 130.
+// maxLine bounds what a line of a document has up to its extensions: a URL that may
+// be listed has at most 2,047 characters of at most 6 bytes each, and all else comes
+// to some 130. Extensions may be megabytes.
 const maxLine = 64 << 10
 
 // WriteText writes the URLs of a document to w, one a line with a line feed behind
@@ -32,15 +33,25 @@ func WriteText(w io.Writer, document io.Reader) (n int64, err error) {
 	}
 	for number := 1; ; number++ {
 		line, err := r.ReadSlice('\n')
+		long := err == bufio.ErrBufferFull
 		switch {
 		case err == io.EOF:
 			return n, io.ErrUnexpectedEOF
-		case err != nil && err != bufio.ErrBufferFull:
+		case err != nil && !long:
 			return n, err
 		}
 		switch loc, ok := cutLoc(line); {
 		case ok && number > 2:
 			out = append(appendDecoded(out, loc), '\n')
+			if long {
+				line, err = restOfLine(r, line)
+			}
+			switch {
+			case err != nil:
+				return n, err
+			case !bytes.HasSuffix(line, []byte(urlClose)):
+				return n, fmt.Errorf("line %d: %w", number, ErrForeign)
+			}
 		case number == 1 && string(line) == declaration:
 		case number == 2 && bytes.HasPrefix(line, []byte(urlSetOpen)):
 		case number > 2 && string(line) == urlSetClose:
@@ -56,14 +67,35 @@ func WriteText(w io.Writer, document io.Reader) (n int64, err error) {
 	}
 }
 
-// cutLoc is the loc of an entry's line, as XML text.
+// cutLoc is the loc of an entry's line, or of what it begins with, as XML text.
 func cutLoc(line []byte) (loc []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(line, []byte(urlOpen))
-	if !ok || !bytes.HasSuffix(rest, []byte(urlClose)) {
+	end := bytes.IndexByte(rest, '<')
+	if !ok || end < 0 {
 		return nil, false
 	}
-	end := bytes.IndexByte(rest, '<')
 	return rest[:end], bytes.HasPrefix(rest[end:], []byte(locClose))
+}
+
+// restOfLine reads a line to its end, and returns at least the last bytes of it
+// that tell whether it is an entry's.
+func restOfLine(r *bufio.Reader, line []byte) ([]byte, error) {
+	var last []byte
+	for {
+		last = append(last, line[max(len(line)-len(urlClose), 0):]...)
+		last = last[max(len(last)-len(urlClose), 0):]
+		if bytes.HasSuffix(last, []byte("\n")) {
+			return last, nil
+		}
+		var err error
+		switch line, err = r.ReadSlice('\n'); err {
+		case nil, bufio.ErrBufferFull:
+		case io.EOF:
+			return nil, io.ErrUnexpectedEOF
+		default:
+			return nil, err
+		}
+	}
 }
 
 // appendDecoded appends XML text with the five named entities decoded.

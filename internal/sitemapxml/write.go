@@ -15,6 +15,11 @@ const (
 	locClose                  = "</loc>"
 	lastModOpen, lastModClose = "<lastmod>", "</lastmod>"
 
+	extensionNamespaces = `" xmlns:xhtml="http://www.w3.org/1999/xhtml" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1`
+
+	alternateOpen, alternateMiddle, alternateClose = `<xhtml:link rel="alternate" hreflang="`, `" href="`, `"/>`
+	imageOpen, imageClose                          = "<image:image><image:loc>", "</image:loc></image:image>"
+
 	indexOpen, indexOpenEnd     = `<sitemapindex xmlns="`, `">` + "\n"
 	indexClose                  = "</sitemapindex>\n"
 	sitemapOpen, sitemapClose   = "<sitemap><loc>", "</sitemap>\n"
@@ -53,11 +58,11 @@ type document struct {
 	err   error
 }
 
-func (d *document) open(w io.Writer, open, namespace, openEnd, end string) {
+func (d *document) open(w io.Writer, open, namespaces, openEnd, end string) {
 	*d = document{w: w, buf: make([]byte, 0, flushBytes+4<<10), close: end}
 	d.buf = append(d.buf, declaration...)
 	d.buf = append(d.buf, open...)
-	d.buf = append(d.buf, namespace...)
+	d.buf = append(d.buf, namespaces...)
 	d.buf = append(d.buf, openEnd...)
 }
 
@@ -104,7 +109,8 @@ func (d *document) appendLastMod(dst []byte, t int64, dayOnly bool) []byte {
 // schema 0.9; 0.84 takes any. A URLSet is not safe for concurrent use.
 type URLSet struct {
 	document
-	prefix []byte // of every entry: up to the path
+	prefix   []byte // of every entry: up to the path
+	extended bool
 }
 
 // NewURLSet begins a document on w. The URL of a page is base followed by its path,
@@ -117,8 +123,26 @@ func NewURLSet(w io.Writer, s Schema, base string) *URLSet {
 	return u
 }
 
+// NewExtendedURLSet is [NewURLSet] for a document that also says what is in
+// [page.Extensions], which a URLSet otherwise leaves out:
+//
+//	<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:xhtml="http://www.w3.org/1999/xhtml" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1">
+//	<url><loc>https://example.com/</loc><xhtml:link rel="alternate" hreflang="de" href="https://example.com/de"/><image:image><image:loc>https://example.com/a.png</image:loc></image:image></url>
+//	</urlset>
+//
+// Schema 0.84 allows no elements but its own: such a document is as NewURLSet
+// writes it.
+func NewExtendedURLSet(w io.Writer, s Schema, base string) *URLSet {
+	if !s.extensible() {
+		return NewURLSet(w, s, base)
+	}
+	u := &URLSet{prefix: appendURL([]byte(urlOpen), base), extended: true}
+	u.open(w, urlSetOpen, s.Namespace()+extensionNamespaces, urlSetOpenEnd, urlSetClose)
+	return u
+}
+
 // Add writes a page. It does not check the protocol's bounds: see [LocLen],
-// [EntrySize] and [Overhead]. The error is the first that the writer beneath
+// [EntrySize], [ExtensionsSize] and [Overhead]. The error is the first that the writer beneath
 // returned.
 func (u *URLSet) Add(p page.Page) error {
 	b := append(u.buf, u.prefix...)
@@ -127,12 +151,31 @@ func (u *URLSet) Add(p page.Page) error {
 	b = u.appendLastMod(b, p.LastMod, p.LastModDay)
 	b = append(b, freqElements[p.ChangeFreq]...)
 	b = append(b, prioElements[p.Priority]...)
+	if u.extended && p.Extensions != nil {
+		b = appendExtensions(b, p.Extensions)
+	}
 	u.buf = append(b, urlClose...)
 	u.count++
 	if len(u.buf) >= flushBytes {
 		u.flush()
 	}
 	return u.err
+}
+
+func appendExtensions(b []byte, e *page.Extensions) []byte {
+	for _, a := range e.Alternates {
+		b = append(b, alternateOpen...)
+		b = appendURL(b, a.Lang)
+		b = append(b, alternateMiddle...)
+		b = appendURL(b, a.URL)
+		b = append(b, alternateClose...)
+	}
+	for _, image := range e.Images {
+		b = append(b, imageOpen...)
+		b = appendURL(b, image)
+		b = append(b, imageClose...)
+	}
+	return b
 }
 
 // Index writes the document that lists other documents, with one entry a line:
