@@ -86,9 +86,10 @@ type record struct {
 	priority   page.Priority
 	day        bool
 	lastMod    int64
+	version    uint32
 }
 
-const recordSize = 32
+const recordSize = 40
 
 func (t *table) init(limit int64) { t.limit = limit }
 
@@ -109,6 +110,7 @@ func (t *table) add(p page.Page) {
 		priority:   p.Priority,
 		day:        p.LastModDay,
 		lastMod:    p.LastMod,
+		version:    p.Version,
 	})
 	t.chunks[last] = append(chunk, p.Path...)
 	t.used += recordSize + int64(len(p.Path))
@@ -238,7 +240,7 @@ func (t *table) batches(n int) func() []page.Page {
 
 // page is r's page without its path.
 func (r *record) page() page.Page {
-	return page.Page{LastMod: r.lastMod, LastModDay: r.day, ChangeFreq: r.changeFreq, Priority: r.priority}
+	return page.Page{LastMod: r.lastMod, LastModDay: r.day, ChangeFreq: r.changeFreq, Priority: r.priority, Version: r.version}
 }
 
 // batch makes pages whose paths share a string.

@@ -24,7 +24,8 @@ type Input struct {
 	Pages Stream
 
 	// Sorted says that pages come in the order of [page.Compare]. Equal paths may
-	// follow one another.
+	// follow one another. Without it, pages lose their Extensions: sources that
+	// have any know the order.
 	Sorted bool
 }
 

@@ -143,6 +143,7 @@ func randomPages(r *rand.Rand, n int) []page.Page {
 		p := page.Page{Path: string(path)}
 		if r.IntN(2) == 0 {
 			p.LastMod, p.LastModDay = r.Int64()-r.Int64(), r.IntN(2) == 0
+			p.Version = r.Uint32()
 		}
 		if r.IntN(2) == 0 {
 			p.ChangeFreq = page.ChangeFreq(r.IntN(8))
@@ -157,9 +158,9 @@ func randomPages(r *rand.Rand, n int) []page.Page {
 
 func TestGatherMerges(t *testing.T) {
 	first := page.Page{Path: "/a", LastMod: 1, ChangeFreq: 3}
-	second := page.Page{Path: "/a", LastMod: 2, LastModDay: true, ChangeFreq: 4, Priority: 5}
+	second := page.Page{Path: "/a", LastMod: 2, LastModDay: true, ChangeFreq: 4, Priority: 5, Version: 6}
 	third := page.Page{Path: "/a", LastMod: 1, ChangeFreq: 6, Priority: 7}
-	want := page.Page{Path: "/a", LastMod: 2, LastModDay: true, ChangeFreq: 3, Priority: 5}
+	want := page.Page{Path: "/a", LastMod: 2, LastModDay: true, ChangeFreq: 3, Priority: 5, Version: 6}
 	for name, o := range options() {
 		for kinds := range 8 {
 			got, failed, err := gatherAll(t, []Input{
@@ -175,6 +176,31 @@ func TestGatherMerges(t *testing.T) {
 			got, failed, err := gatherAll(t, []Input{{Pages: streamOf([]page.Page{first, second, third}), Sorted: sorted}}, o)
 			if failed != nil || err != nil || len(got) != 1 || got[0] != want {
 				t.Errorf("%s, one input, sorted %t: got %+v, %v, %v, want %+v", name, sorted, got, failed, err, want)
+			}
+		}
+	}
+}
+
+// TestGatherExtensions: who sorts pages has none.
+func TestGatherExtensions(t *testing.T) {
+	e := &page.Extensions{Images: []string{"/i.png"}}
+	pages := []page.Page{{Path: "/a", Version: 1, Extensions: e}, {Path: "/b", Version: 2}, {Path: "/c", Version: 3, Extensions: e}}
+	for name, o := range options() {
+		for _, sorted := range []bool{true, false} {
+			got, failed, err := gatherAll(t, []Input{
+				{Pages: pathsOf("/a", "/d"), Sorted: true},
+				{Pages: streamOf(pages), Sorted: sorted},
+			}, o)
+			if failed != nil || err != nil || paths(got) != "/a /b /c /d" {
+				t.Fatalf("%s, sorted %t: got %v, %v, %v", name, sorted, got, failed, err)
+			}
+			for i, p := range pages {
+				if !sorted {
+					p.Extensions = nil
+				}
+				if got[i] != p {
+					t.Errorf("%s, sorted %t: got %+v, want %+v", name, sorted, got[i], p)
+				}
 			}
 		}
 	}

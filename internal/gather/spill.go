@@ -195,7 +195,7 @@ func (s *spill) reader(r run, fail func(error)) func() []page.Page {
 // the least significant first, and records: by path, each path as how many bytes it
 // shares with the one before it in the block, how many others follow, and these;
 // then a byte of flags, and what they say is there. Numbers are as in
-// [binary.AppendUvarint]. A block is what a reader holds.
+// [binary.AppendUvarint], versions four bytes, the least significant first. A block is what a reader holds.
 const (
 	blockPages = 128
 	blockBytes = 8 << 10
@@ -207,6 +207,7 @@ const (
 	hasLastMod
 	hasChangeFreq
 	hasPriority
+	hasVersion
 	allFlags = 1<<iota - 1
 )
 
@@ -255,6 +256,10 @@ func appendFacts(b []byte, p *page.Page) []byte {
 	if p.Priority != 0 {
 		b[at] |= hasPriority
 		b = append(b, byte(p.Priority))
+	}
+	if p.Version != 0 {
+		b[at] |= hasVersion
+		b = binary.LittleEndian.AppendUint32(b, p.Version)
 	}
 	return b
 }
@@ -383,6 +388,11 @@ func (d *decoder) facts() (p page.Page) {
 	}
 	if flags&hasPriority != 0 {
 		p.Priority = page.Priority(d.byte())
+	}
+	if flags&hasVersion != 0 {
+		if b := d.bytes(4); d.ok {
+			p.Version = binary.LittleEndian.Uint32(b)
+		}
 	}
 	return p
 }

@@ -51,7 +51,7 @@ func TestRun(t *testing.T) {
 			t.Fatalf("got %d pages, %v, want %d", len(got), err, len(pages))
 		}
 	}
-	long := []page.Page{{Path: "/" + strings.Repeat("a", 100_000)}, {Path: "/" + strings.Repeat("a", 100_001)}, {Path: "/b", ChangeFreq: 255, Priority: 255, LastModDay: true}}
+	long := []page.Page{{Path: "/" + strings.Repeat("a", 100_000)}, {Path: "/" + strings.Repeat("a", 100_001)}, {Path: "/b", ChangeFreq: 255, Priority: 255, LastModDay: true, Version: 1<<32 - 1}}
 	run := encode(long)
 	if got, err := decode(bytes.NewReader(run), len(run)); err != nil || !slices.Equal(got, long) {
 		t.Errorf("long paths: got %d pages, %v", len(got), err)
@@ -77,11 +77,12 @@ func TestRunCorrupt(t *testing.T) {
 		{"an empty path", "\x03\x00\x00\x00\x00\x00\x00"},
 		{"shared with nothing", "\x04\x00\x00\x00\x01\x01/\x00"},
 		{"a path that is too long", "\x04\x00\x00\x00\x00\x09/\x00"},
-		{"unknown flags", "\x04\x00\x00\x00\x00\x01/\x10"},
+		{"unknown flags", "\x04\x00\x00\x00\x00\x01/\x20"},
 		{"no flags", "\x03\x00\x00\x00\x00\x01/"},
 		{"no time", "\x04\x00\x00\x00\x00\x01/\x02"},
 		{"no frequency", "\x04\x00\x00\x00\x00\x01/\x04"},
 		{"no priority", "\x04\x00\x00\x00\x00\x01/\x08"},
+		{"no version", "\x07\x00\x00\x00\x00\x01/\x10abc"},
 		{"out of order", "\x08\x00\x00\x00\x00\x01b\x00\x00\x01a\x00"},
 		{"the same path", "\x07\x00\x00\x00\x00\x01b\x00\x01\x00\x00"},
 		{"shares too little", "\x0a\x00\x00\x00\x00\x02ab\x00\x00\x02ac\x00"},

@@ -9,6 +9,7 @@ import (
 
 func TestMerge(t *testing.T) {
 	const daily, weekly = ChangeFreq(3), ChangeFreq(4)
+	one, other := &Extensions{Images: []string{"/1"}}, &Extensions{Images: []string{"/2"}}
 	for _, test := range []struct {
 		name       string
 		p, o, want Page
@@ -17,20 +18,33 @@ func TestMerge(t *testing.T) {
 		{
 			"all from the other",
 			Page{Path: "/"},
-			Page{LastMod: 5, LastModDay: true, ChangeFreq: daily, Priority: 7},
-			Page{Path: "/", LastMod: 5, LastModDay: true, ChangeFreq: daily, Priority: 7},
+			Page{LastMod: 5, LastModDay: true, ChangeFreq: daily, Priority: 7, Version: 8, Extensions: one},
+			Page{Path: "/", LastMod: 5, LastModDay: true, ChangeFreq: daily, Priority: 7, Version: 8, Extensions: one},
 		},
 		{
 			"what is known stays",
-			Page{LastMod: 5, ChangeFreq: daily, Priority: 7},
-			Page{LastMod: 4, LastModDay: true, ChangeFreq: weekly, Priority: 9},
-			Page{LastMod: 5, ChangeFreq: daily, Priority: 7},
+			Page{LastMod: 5, ChangeFreq: daily, Priority: 7, Version: 8, Extensions: one},
+			Page{LastMod: 4, LastModDay: true, ChangeFreq: weekly, Priority: 9, Version: 10, Extensions: other},
+			Page{LastMod: 5, ChangeFreq: daily, Priority: 7, Version: 8, Extensions: one},
 		},
 		{"the later time", Page{LastMod: 5, LastModDay: true}, Page{LastMod: 6}, Page{LastMod: 6}},
 	} {
 		got := test.p
 		if got.Merge(test.o); got != test.want {
 			t.Errorf("%s: got %+v, want %+v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestExtensionsEmpty(t *testing.T) {
+	for _, test := range []struct {
+		e    *Extensions
+		want bool
+	}{
+		{nil, true}, {&Extensions{}, true}, {&Extensions{Images: []string{""}}, false}, {&Extensions{Alternates: make([]Alternate, 1)}, false},
+	} {
+		if got := test.e.Empty(); got != test.want {
+			t.Errorf("%+v: got %t, want %t", test.e, got, test.want)
 		}
 	}
 }
