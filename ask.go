@@ -56,13 +56,17 @@ func newAsker(server *caddyhttp.Server) *asker {
 // difference.
 const unhandledVar = "unhandled"
 
+// upstreamPlaceholder is what reverse_proxy sets when it has chosen an upstream.
+const upstreamPlaceholder = "http.reverse_proxy.upstream.address"
+
 // question is what is asked for.
 type question struct {
 	method string
-	base   string // scheme, host and port
-	path   string // percent-encoded, with query
-	limit  int    // most bytes of the body that are kept
-	probe  *probe // what the handler leaves a note in
+	base   string      // scheme, host and port
+	path   string      // percent-encoded, with query
+	limit  int         // most bytes of the body that are kept
+	header http.Header // besides those that every ask has
+	probe  *probe      // what the handler leaves a note in
 }
 
 // Answer is what the site answered to an ask.
@@ -72,6 +76,7 @@ type Answer struct {
 	Body      []byte
 	Truncated bool // the body was longer than asked for
 	Unhandled bool // no route answered: a visitor gets an empty 200
+	Proxied   bool // an upstream was asked
 }
 
 // ask comes as a stranger: from an address of documentation, with no cookies and
@@ -156,6 +161,7 @@ func (a *asker) run(ctx context.Context, cancel context.CancelFunc, q question) 
 	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, a.server)
 	caddyhttp.SetVar(r.Context(), caddyhttp.LogSkipVar, true)
 	err = a.routes.ServeHTTP(w, r)
+	_, w.Proxied = r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Get(upstreamPlaceholder)
 	if w.Truncated {
 		return w.answer(nil)
 	}
@@ -187,6 +193,9 @@ func (q question) request(ctx context.Context) (*http.Request, error) {
 		RemoteAddr: strangerAddr,
 		RequestURI: q.path,
 	}).WithContext(ctx)
+	for name, values := range q.header {
+		r.Header[name] = values
+	}
 	if target.Scheme == "https" {
 		// Without HandshakeComplete Caddy takes the request for 0-RTT.
 		r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0

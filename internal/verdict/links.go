@@ -1,0 +1,83 @@
+package verdict
+
+import (
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+// LinkSet is the set of pages that other pages link to, by hash.
+type LinkSet struct {
+	hashes []uint64
+	sorted int // of hashes, from the beginning
+}
+
+// What is not sorted yet may grow to this before it is.
+const leastUnsorted = 1 << 16
+
+// Add adds the links of a page to other ones.
+func (s *LinkSet) Add(from string, links []string) {
+	for _, link := range links {
+		if link != from {
+			s.hashes = append(s.hashes, Hash(link))
+		}
+	}
+	if len(s.hashes)-s.sorted > max(s.sorted, leastUnsorted) {
+		s.sort()
+	}
+}
+
+func (s *LinkSet) sort() {
+	slices.Sort(s.hashes)
+	s.hashes = slices.Compact(s.hashes)
+	s.sorted = len(s.hashes)
+}
+
+// Has reports whether a page is linked to.
+func (s *LinkSet) Has(path string) bool {
+	if s.sorted < len(s.hashes) {
+		s.sort()
+	}
+	_, ok := slices.BinarySearch(s.hashes, Hash(path))
+	return ok
+}
+
+// Alternates tells which sets of pages in several languages are complete: each page
+// of a set lists the same set, itself in it.
+type Alternates struct{ sets map[uint64]uint64 } // hash of the set by that of the path
+
+// Add takes down which alternates a page lists.
+func (a *Alternates) Add(path string, list []page.Alternate) {
+	if len(list) == 0 {
+		return
+	}
+	if a.sets == nil {
+		a.sets = make(map[uint64]uint64)
+	}
+	a.sets[Hash(path)] = setHash(list)
+}
+
+// Mutual reports whether a page's set is complete, once all were added. A page of
+// another site cannot be known to list it.
+func (a *Alternates) Mutual(site, path string, list []page.Alternate) bool {
+	own, itself := setHash(list), false
+	for _, alternate := range list {
+		there, ok := PathOn(site, alternate.URL)
+		if !ok || a.sets[Hash(there)] != own {
+			return false
+		}
+		itself = itself || there == path
+	}
+	return itself
+}
+
+// setHash is the same for lists that differ in order alone.
+func setHash(list []page.Alternate) uint64 {
+	var sum uint64
+	for _, alternate := range list {
+		sum += xxhash.Sum64String(alternate.Lang + "\x00" + alternate.URL)
+	}
+	return sum
+}

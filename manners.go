@@ -1,0 +1,166 @@
+package sitemap
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/temoto/robotstxt"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	robots "github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
+)
+
+// Ask says how a site's pages are asked for.
+type Ask struct {
+	// Whether pages are neither asked for nor read: they are then listed by name
+	// alone, with the dates that their sources tell, and nothing is remembered of
+	// them. Default: false.
+	Off bool `json:"off,omitempty"`
+
+	// The most requests a second that asking may send to upstreams. Files are
+	// asked for as fast as half of the cores allow. Default: 2.
+	Rate float64 `json:"rate,omitempty"`
+
+	// The most requests that asking may have under way at upstreams. Default: 1.
+	Concurrency int `json:"concurrency,omitempty"`
+
+	// Paths that are never asked for: patterns as in Caddy's path matcher, or
+	// names that no segment of the path may have, in any case. Default: logout,
+	// signout, unsubscribe, cart, checkout, confirm, verify, delete, admin, api.
+	Never []string `json:"never,omitempty"`
+}
+
+const (
+	defaultAskRate        = 2
+	defaultAskConcurrency = 1
+	maxAskRate            = 1000
+	maxAskConcurrency     = 100
+)
+
+var defaultNever = []string{"logout", "signout", "unsubscribe", "cart", "checkout", "confirm", "verify", "delete", "admin", "api"}
+
+// manners are an Ask, checked and with its defaults.
+type manners struct {
+	off         bool
+	rate        float64
+	concurrency int
+	segments    []string // lower-case
+	never       page.Patterns
+}
+
+// compile checks the settings and fills in their defaults.
+func (a *Ask) compile() (manners, error) {
+	if a == nil {
+		a = new(Ask)
+	}
+	c := manners{off: a.Off, rate: a.Rate, concurrency: a.Concurrency}
+	if a.Off && (a.Rate != 0 || a.Concurrency != 0 || a.Never != nil) {
+		return c, errors.New("ask is off: no other setting of it has any effect")
+	}
+	if c.rate == 0 {
+		c.rate = defaultAskRate
+	}
+	if !(c.rate > 0 && c.rate <= maxAskRate) {
+		return c, fmt.Errorf("the rate of asking is %v/s: it is more than 0 and at most %d", a.Rate, maxAskRate)
+	}
+	if c.concurrency == 0 {
+		c.concurrency = defaultAskConcurrency
+	}
+	if c.concurrency < 1 || c.concurrency > maxAskConcurrency {
+		return c, fmt.Errorf("the concurrency of asking is %d: it is 1 to %d", a.Concurrency, maxAskConcurrency)
+	}
+	names := a.Never
+	if names == nil {
+		names = defaultNever
+	}
+	var patterns []string
+	for _, name := range names {
+		switch {
+		case name == "":
+			return c, errors.New("ask: an empty name is none that is never asked for")
+		case strings.ContainsAny(name, "/*"):
+			patterns = append(patterns, name)
+		default:
+			c.segments = append(c.segments, strings.ToLower(page.Escape(name)))
+		}
+	}
+	var err error
+	c.never, err = compilePatterns("ask never", patterns)
+	return c, err
+}
+
+// guards reports whether a path is never asked for.
+func (a *manners) guards(path string) bool {
+	path, _, _ = strings.Cut(path, "?")
+	for rest := path; len(a.segments) > 0 && rest != ""; {
+		var segment string
+		segment, rest, _ = strings.Cut(rest, "/")
+		if segment != "" && slices.ContainsFunc(a.segments, func(s string) bool { return strings.EqualFold(s, segment) }) {
+			return true
+		}
+	}
+	return a.never.Match(path)
+}
+
+// crawlRules is what a site's robots.txt says to Google's crawler.
+type crawlRules struct {
+	group  *robotstxt.Group // nil: all is allowed
+	closed bool             // it cannot be had: nothing is asked for now
+	sum    uint64           // tells rules apart
+}
+
+// crawlerName is whose rules count: those for all where it has none of its own.
+const crawlerName = "Googlebot"
+
+// crawlRules reads the site's robots.txt.
+func (s *site) crawlRules(ctx context.Context) (crawlRules, error) {
+	answer, err := s.ask(ctx, http.MethodGet, robotsPath, robots.MaxBody)
+	switch {
+	case ctx.Err() != nil:
+		return crawlRules{}, ctx.Err()
+	case err != nil, answer.Status >= 500, answer.Status == http.StatusTooManyRequests:
+		return crawlRules{closed: true}, nil // RFC 9309, section 2.3.1.4
+	case answer.Status != http.StatusOK, answer.Unhandled, robots.IsHTML(answer.Header.Get("Content-Type"), answer.Body):
+		return crawlRules{}, nil
+	}
+	return readCrawlRules(answer.Body), nil
+}
+
+// readCrawlRules keeps the lines that say who may crawl what: a mistake in one of
+// the others must not lose them.
+func readCrawlRules(body []byte) crawlRules {
+	body = bytes.TrimPrefix(body, []byte("\ufeff"))
+	var kept []byte
+	for line := range bytes.FieldsFuncSeq(body, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		name, _, ok := bytes.Cut(line, []byte(":"))
+		if !ok {
+			continue
+		}
+		switch strings.ToLower(string(bytes.TrimSpace(name))) {
+		case "user-agent", "useragent", "allow", "disallow":
+			kept = append(append(kept, line...), '\n')
+		}
+	}
+	data, err := robotstxt.FromBytes(kept)
+	if err != nil || len(kept) == 0 {
+		return crawlRules{}
+	}
+	return crawlRules{group: data.FindGroup(crawlerName), sum: xxhash.Sum64(kept)}
+}
+
+// forbid reports whether a path is one that crawlers are to leave alone.
+func (c *crawlRules) forbid(path string) bool {
+	if c.group == nil {
+		return false
+	}
+	if !c.group.Test(path) {
+		return true
+	}
+	return strings.IndexByte(path, '%') >= 0 && !c.group.Test(page.Unescape(path))
+}

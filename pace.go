@@ -1,0 +1,115 @@
+package sitemap
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	firstBackoff = time.Minute
+	maxBackoff   = time.Hour
+	slownessPart = 2 // an upstream rests twice as long as it took to answer
+)
+
+// pace keeps what asking sends to a site's upstreams to a rate, to a number at a
+// time, and lower than that while they are slow or say that it is too much.
+type pace struct {
+	interval time.Duration // between two asks
+	slots    chan struct{}
+
+	mu      sync.Mutex
+	next    time.Time     // no ask begins before
+	backoff time.Duration // after the next refusal; 0: the last ask was answered
+}
+
+func newPace(a manners) *pace {
+	return &pace{
+		interval: time.Duration(float64(time.Second) / a.rate),
+		slots:    make(chan struct{}, a.concurrency),
+	}
+}
+
+// begin waits until an ask may begin; the error is ctx's. done is to be called with
+// what came of it.
+func (p *pace) begin(ctx context.Context, now func() time.Time) (done func(*Answer), err error) {
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	for {
+		wait := p.take(now())
+		if wait <= 0 {
+			break
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			<-p.slots
+			return nil, ctx.Err()
+		}
+	}
+	begun := now()
+	return func(answer *Answer) {
+		p.end(begun, now(), answer)
+		<-p.slots
+	}, nil
+}
+
+// take takes the next turn, or says how long it is until then.
+func (p *pace) take(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if wait := p.next.Sub(now); wait > 0 {
+		return min(wait, maxBackoff)
+	}
+	p.next = now.Add(p.interval)
+	return 0
+}
+
+// end notes how an ask went; nil: nothing answered.
+func (p *pace) end(begun, now time.Time, answer *Answer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rest := slownessPart * now.Sub(begun) / time.Duration(cap(p.slots))
+	switch {
+	case answer != nil && (answer.Status == http.StatusTooManyRequests || answer.Status == http.StatusServiceUnavailable):
+		p.backoff = min(max(2*p.backoff, firstBackoff), maxBackoff)
+		rest = max(rest, p.backoff)
+		if d, ok := retryAfterOf(answer.Header, now); ok {
+			rest = d
+		}
+	case answer == nil:
+		p.backoff = min(max(2*p.backoff, p.interval), maxBackoff)
+		rest = max(rest, p.backoff)
+	default:
+		p.backoff = 0
+	}
+	if next := now.Add(min(rest, maxBackoff)); next.After(p.next) {
+		p.next = next
+	}
+}
+
+// resting reports whether the upstreams are left alone for long.
+func (p *pace) resting(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.next.Sub(now) > 2*p.interval
+}
+
+// retryAfterOf reads Retry-After (RFC 9110, section 10.2.3).
+func retryAfterOf(header http.Header, now time.Time) (time.Duration, bool) {
+	value := header.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second, true
+	}
+	if at, err := http.ParseTime(value); err == nil && at.After(now) {
+		return at.Sub(now), true
+	}
+	return 0, false
+}
