@@ -233,6 +233,7 @@ type sight struct {
 	hide     []string
 	index    []string
 	noRoot   string // why there is no root
+	unserved bool   // no file server is known that has the root
 }
 
 // look asks the site where its pages lie, and whether a stranger may see it.
@@ -307,7 +308,7 @@ func (seen *sight) locate(p *probe) {
 		seen.noRoot = "no file root: set one with 'root', or name it with 'files <root>'"
 		return
 	}
-	seen.fs = p.fs
+	seen.fs, seen.unserved = p.fs, len(p.servers) == 0
 	for _, fsrv := range p.servers {
 		if fsrv.root != seen.root {
 			continue

@@ -3,6 +3,7 @@ package sitemap
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -130,6 +131,14 @@ func (s *SourceFiles) Pages(ctx context.Context, r *Refresh, yield func(Page) er
 			return err
 		}
 	}
+	if s.Root == "" && r.site.sight.unserved {
+		if served, err := rootIsServed(ctx, r, o); err != nil || !served {
+			if err == nil {
+				r.Say("no root", fmt.Sprintf("the site's files are not listed: nothing serves what is in its root, %s: add 'file_server', or name the source of its pages, such as 'urls', or 'files <root>'", o.Root))
+			}
+			return err
+		}
+	}
 	stats, err := files.Scan(ctx, o, yield)
 	for reason, n := range stats.LeftOut {
 		r.LeaveOut(reason, n)
@@ -202,9 +211,65 @@ func holdsAll(folder string) bool {
 // A few files tell how all of them are served.
 const (
 	cleanSamples   = 3
+	servedSamples  = 5
 	cleanBodyLimit = 256 << 10
 	absentSuffix   = "-no-such-page-for-the-sitemap" // that no file has
 )
+
+// rootIsServed reports whether the server answers for one of a few pages of the root.
+// A root may be there for the sake of a proxied application alone.
+func rootIsServed(ctx context.Context, r *Refresh, o files.Options) (bool, error) {
+	errEnough := errors.New("enough samples")
+	front := o.At + "/"
+	var samples []string
+	hasFront := false
+	o.Workers = 1
+	_, err := files.Scan(ctx, o, func(p page.Page) error {
+		if p.Path == front {
+			hasFront = true // which every application has
+			return nil
+		}
+		if samples = append(samples, p.Path); len(samples) == servedSamples {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return false, err
+	}
+	if len(samples) == 0 && hasFront {
+		samples = append(samples, front)
+	}
+	for _, sample := range samples {
+		if served, err := serves(ctx, r, sample); err != nil || served {
+			return served, err
+		}
+	}
+	return len(samples) == 0, nil
+}
+
+// serves reports whether the server answers for a page with something else than for
+// any name.
+func serves(ctx context.Context, r *Refresh, path string) (bool, error) {
+	answer, err := r.Ask(ctx, path, cleanBodyLimit)
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	if err != nil || answer.Status != http.StatusOK || answer.Unhandled {
+		return false, nil
+	}
+	return isItsOwn(ctx, r, path, answer)
+}
+
+// isItsOwn reports whether a 200 is that of its path alone: an application may answer
+// the same to everything.
+func isItsOwn(ctx context.Context, r *Refresh, path string, answer *Answer) (bool, error) {
+	absent, err := r.Ask(ctx, path+absentSuffix, cleanBodyLimit)
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	return err != nil || absent.Status != http.StatusOK || !bytes.Equal(absent.Body, answer.Body), nil
+}
 
 // learnClean asks the server whether it serves about.html as /about, and whether it
 // does so where there is a folder about, too.
@@ -261,12 +326,7 @@ func cleans(ctx context.Context, r *Refresh, sample files.SampleFile) (bool, err
 	if full.Status != http.StatusOK || !bytes.Equal(full.Body, clean.Body) {
 		return false, nil
 	}
-	// An application may answer the same to everything.
-	absent, err := r.Ask(ctx, sample.Clean+absentSuffix, cleanBodyLimit)
-	if ctx.Err() != nil {
-		return false, ctx.Err()
-	}
-	return err != nil || absent.Status != http.StatusOK || !bytes.Equal(absent.Body, clean.Body), nil
+	return isItsOwn(ctx, r, sample.Clean, clean)
 }
 
 // Interface guards

@@ -367,6 +367,27 @@ func TestSitesWarnings(t *testing.T) {
 			}`,
 			want: []string{"several file roots", "{dir}/a", "{dir}/b", "'files <root>'"},
 		},
+		"a root that nothing serves": {
+			caddyfile: `http://localhost:{port} {
+				root {dir}/a
+				sitemap
+				respond /sitemap.xml 404
+				respond "an application"
+			}`,
+			want: []string{"nothing serves what is in its root", "{dir}/a", "file_server"},
+		},
+		"a root behind a proxy that knows none of its files": {
+			caddyfile: `http://localhost:{port} {
+				root {dir}/a
+				sitemap
+				reverse_proxy localhost:{more}
+			}
+			http://localhost:{more} {
+				respond / "home"
+				respond 404
+			}`,
+			want: []string{"nothing serves what is in its root", "{dir}/a", "file_server"},
+		},
 		"several roots, each in a handle of its own": {
 			caddyfile: `http://localhost:{port} {
 				sitemap

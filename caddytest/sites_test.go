@@ -321,6 +321,18 @@ func TestSites(t *testing.T) {
 				"http://second.example:{port}/sitemap.xml": below("http://second.example:{port}", pagesOfB),
 			},
 		},
+		"a file server behind a proxy": {
+			caddyfile: origin + ` {
+				root {dir}/a
+				sitemap
+				reverse_proxy localhost:{more}
+			}
+			http://localhost:{more} {
+				root {dir}/a
+				file_server
+			}`,
+			want: map[string][]string{origin + "/sitemap.xml": below(origin, pagesOfA)},
+		},
 		"one root in several handles": {
 			caddyfile: origin + ` {
 				sitemap
