@@ -1,3 +1,11 @@
+// Package state keeps what is known of a site's pages, and its finished documents,
+// across restarts: in a key-value [Storage], in pieces that follow the pages, so
+// that a refresh rewrites only what changed and holds a few pieces at a time.
+//
+// A [Book] is one generation, and never changes. A [Draft] makes the next one of
+// it: its values are stored as they are ready, under names that follow from their
+// content, and the manifest last. So whatever ends a process, Open finds a whole
+// generation.
 package state
 
 import "github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -44,20 +52,35 @@ type Record struct {
 	Asked int64
 
 	// Canonical is the path of another page of the site that the page names in
-	// its own stead. "": none.
+	// its own stead. "": none. One longer than MaxPath is not kept.
 	Canonical string
 
 	// ETag and Modified are the headers of the last answer, for the next ask to
-	// be conditional on.
+	// be conditional on. One longer than MaxHeader is not kept.
 	ETag, Modified string
 
 	// Details are what is kept apart, since few need it. Nil: as it was kept before.
 	Details *Details
+
+	// Where a book's own record comes from. Nil: not from a book.
+	of *loaded
+	at uint32
 }
 
-// Details are the larger part of what is known of a page.
+// Bounds of what is kept of a record.
+const (
+	MaxPath   = 8192
+	MaxHeader = 1024
+)
+
+// Details are the larger part of what is known of a page. Of one page, 65,536
+// links, alternates and images are kept, and 4 MiB of them.
 type Details struct {
 	Links      []string // paths of the site that the page links to
 	Alternates []page.Alternate
 	Images     []string
+}
+
+func (d *Details) empty() bool {
+	return len(d.Links) == 0 && len(d.Alternates) == 0 && len(d.Images) == 0
 }
