@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+	"github.com/seed3295b519/caddy-sitemap/internal/verdict"
 )
 
 func init() {
@@ -83,6 +84,27 @@ type Handler struct {
 	// used, and only where the page's source says nothing itself.
 	Rules []Rule `json:"rules,omitempty"`
 
+	// How pages are asked for: one is listed only while it answers 200 and asks
+	// to be indexed. Default: as described for its fields.
+	Ask *Ask `json:"ask,omitempty"`
+
+	// Where the dates of pages come from: auto, from what a page declares and
+	// from when its text changed; mtime, from the sources, such as the files'
+	// modification times; or off, nowhere. Default: auto.
+	LastMod string `json:"lastmod,omitempty"`
+
+	// Whether a page that names another one as its canonical is left out for
+	// that: respect or ignore. Default: respect.
+	Canonical string `json:"canonical,omitempty"`
+
+	// Whether pages that no other page links to are listed: list or omit. Either
+	// way the log names the first of them. Default: list.
+	Orphans string `json:"orphans,omitempty"`
+
+	// What else entries say: alternates, the pages' versions in other languages,
+	// and images, those on the pages. Default: nothing.
+	Extensions []string `json:"extensions,omitempty"`
+
 	// Where pages come from; not an empty list. Default: one files source.
 	SourcesRaw []json.RawMessage `json:"sources,omitempty" caddy:"namespace=http.sitemap.sources inline_key=source"`
 
@@ -140,6 +162,12 @@ type settings struct {
 	omit      page.Patterns
 	rules     []rule
 	digest    []byte // of everything that shapes a snapshot
+
+	manners            manners
+	dates              verdict.Mode
+	canonical          bool // is respected
+	omitOrphans        bool
+	alternates, images bool
 }
 
 type rule struct {
@@ -272,7 +300,8 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 		}
 		s.rules = append(s.rules, compiled)
 	}
-	return s, nil
+	err = h.compileEvidence(&s)
+	return s, err
 }
 
 func (r Rule) compile(repl *caddy.Replacer) (rule, error) {
