@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -54,6 +55,7 @@ type App struct {
 	handlers     []*Handler
 	sites        map[siteID]*site
 	visitorSites int
+	visitorBytes atomic.Int64 // of their snapshots
 	advised      map[advice]bool
 	full         fullness
 
@@ -181,7 +183,9 @@ func (a *App) lookUp(ctx context.Context, named, visited []*site) {
 	twins := twins(named)
 	var group sync.WaitGroup
 	for _, s := range slices.Concat(named, visited) {
-		slots <- struct{}{}
+		if slots <- struct{}{}; ctx.Err() != nil {
+			break
+		}
 		group.Go(func() {
 			defer func() { <-slots }()
 			// A refresh that follows looks again where this one fails.
@@ -339,7 +343,7 @@ func (a *App) makeRoom() error {
 		a.full.refused++
 		return errTooManySites
 	}
-	bytes := a.visitorBytes()
+	bytes := a.visitorBytes.Load()
 	if a.visitorSites < maxVisitorSites && bytes < maxVisitorBytes {
 		return nil
 	}
@@ -375,17 +379,6 @@ func (a *App) sayFull(now time.Time, bytes int64) {
 	a.logger.Warn("too many sites are known by their visitors' Host headers alone; name hosts in the configuration, or set base_url",
 		zap.Int("sites", a.visitorSites), zap.Int64("bytes", bytes), zap.Int("refused", a.full.refused))
 	a.full.said, a.full.refused = now, 0
-}
-
-// visitorBytes is what the snapshots of visitors' sites take. Under mu.
-func (a *App) visitorBytes() int64 {
-	var bytes int64
-	for _, s := range a.sites {
-		if s.visitors {
-			bytes += s.bytes()
-		}
-	}
-	return bytes
 }
 
 // unusedLongest is the visitors' site that was not used for longest, of those that
@@ -434,7 +427,7 @@ func (a *App) due(now time.Time, wait *time.Duration) []*site {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	// Of those that were let in while they were small.
-	full := a.visitorBytes() >= maxVisitorBytes
+	full := a.visitorBytes.Load() >= maxVisitorBytes
 	var due []*site
 	for _, s := range a.sites {
 		at := s.dueAt(now)

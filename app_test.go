@@ -141,6 +141,7 @@ func TestVisitorBytes(t *testing.T) {
 	b := newBench(t, &Handler{})
 	big, waiting, named := b.site("big.example"), b.site("waiting.example"), b.site("named.example")
 	big.held.Load().snapshot.Store(&Snapshot{bytes: maxVisitorBytes})
+	big.count()
 	if _, err := b.siteOf("new.example"); !isTooMany(err) {
 		t.Errorf("a new site: got %v, want %v", err, errTooManySites)
 	}
@@ -555,5 +556,71 @@ func TestForwardedPort(t *testing.T) {
 		if want != "" && (err != nil || s.base != want) {
 			t.Errorf("%s: got %v, %v, want %s", host, s, err, want)
 		}
+	}
+}
+
+// TestVisitorBytesAreCounted: what visitors' sites take is known as it changes, the
+// names that they remember with it.
+func TestVisitorBytesAreCounted(t *testing.T) {
+	b := newBench(t, &Handler{ShardURLs: 2})
+	want := func(what string) {
+		t.Helper()
+		var bytes int64
+		for _, s := range b.app.sites {
+			if last := s.held.Load().last(); s.visitors && last != nil {
+				bytes += last.bytes
+			}
+		}
+		if got := b.app.visitorBytes.Load(); got != bytes || bytes == 0 {
+			t.Errorf("%s: got %d bytes, want %d", what, got, bytes)
+		}
+	}
+	b.source = lists("/a", "/b", "/c", "/d", "/e")
+	visited, other := b.site("visited.example"), b.site("other.example")
+	b.refresh(b.site("named.example"))
+	b.refresh(visited)
+	b.refresh(other)
+	want("refreshed")
+	before := b.app.visitorBytes.Load()
+	b.source = lists()
+	b.refresh(visited)
+	if b.refresh(visited) != nil {
+		t.Fatal("there is still a snapshot")
+	}
+	if visited.held.Load().last().bytes == 0 {
+		t.Error("names take nothing")
+	}
+	want("emptied")
+	b.source = lists("/a", "/b", "/c")
+	b.refresh(visited)
+	want("refilled")
+	visited.sight.root = "/elsewhere"
+	visited.adopt()
+	want("moved")
+	b.app.mu.Lock()
+	b.app.forget(visited)
+	b.app.mu.Unlock()
+	want("forgotten")
+	if b.app.visitorBytes.Load() >= before {
+		t.Error("nothing was given back")
+	}
+}
+
+// TestLookUpEnds: once the configuration ends, no further site is looked at.
+func TestLookUpEnds(t *testing.T) {
+	b := newBench(t, &Handler{})
+	var asked atomic.Int64
+	b.app.askers[b.handler.server].routes = caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error {
+		asked.Add(1)
+		b.app.cancel()
+		return nil
+	})
+	var sites []*site
+	for i := range 1000 {
+		sites = append(sites, b.site(fmt.Sprintf("%d.example", i)))
+	}
+	b.app.lookUp(b.app.running, nil, sites)
+	if n := asked.Load(); n > 2*lookupsAtATime {
+		t.Errorf("%d questions were asked", n)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 )
 
 const (
@@ -58,7 +59,7 @@ type Snapshot struct {
 	bySuffix map[string]*document
 	retired  []retiredName // the latest last
 	pages    int
-	bytes    int64 // of memory that the documents take
+	bytes    int64 // of memory that the documents and the retired names take
 }
 
 // retiredName is the name of a shard that is no more.
@@ -104,6 +105,9 @@ func (s *Snapshot) retire(previous *Snapshot, now time.Time) {
 	}
 	if over := len(s.retired) - maxRetired; over > 0 {
 		s.retired = slices.Clone(s.retired[over:])
+	}
+	for _, r := range s.retired {
+		s.bytes += int64(unsafe.Sizeof(r)) + int64(len(r.suffix)+len(r.first))
 	}
 }
 

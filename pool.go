@@ -19,6 +19,7 @@ const snapshotsKey = "snapshots"
 // alone: no server, context, logger or module.
 type held struct {
 	snapshot atomic.Pointer[Snapshot]
+	names    atomic.Pointer[Snapshot] // where there is no snapshot: one of retired names alone
 
 	mu           sync.Mutex // held by whoever refreshes; guards what follows
 	begun        time.Time  // the last refresh that ended; zero: none
@@ -27,7 +28,6 @@ type held struct {
 	doubtedPages int   // that it found
 	without      []int // the sources that could not be read for the snapshot
 	inherited    *Snapshot
-	names        *Snapshot // where there is no snapshot: one of retired names alone; nil: none
 }
 
 // inherit serves a site's snapshot on while there is none of its pages as they lie
@@ -45,25 +45,23 @@ func (h *held) inherit(previous *held) {
 		h.inherited = last
 		return
 	}
-	if previous.mu.TryLock() {
-		h.names = previous.names
-		previous.mu.Unlock()
-	}
+	h.names.Store(previous.names.Load())
 }
 
-// last is what the next snapshot follows, if only in its names. Under mu.
+// last is what the next snapshot follows, if only in its names.
 func (h *held) last() *Snapshot {
 	if snapshot := h.snapshot.Load(); snapshot != nil {
 		return snapshot
 	}
-	return h.names
+	return h.names.Load()
 }
 
 // store makes a snapshot the one that is served; nil: there is no page. Under mu.
 func (h *held) store(snapshot *Snapshot, now time.Time) {
 	if last := h.last(); snapshot == nil && last != nil {
-		h.names = new(Snapshot)
-		h.names.retire(last, now)
+		names := new(Snapshot)
+		names.retire(last, now)
+		h.names.Store(names)
 	}
 	h.snapshot.Store(snapshot)
 }

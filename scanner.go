@@ -59,6 +59,7 @@ func (s *site) refresh(ctx context.Context) {
 	}
 	defer s.advise(ctx)
 	defer held.mu.Unlock()
+	defer s.count()
 	s.begun.Store(now.Unix())
 	if age := now.Sub(held.begun); !held.begun.IsZero() && age >= 0 && age < s.interval(held.took) {
 		s.due.Store(now.Add(s.interval(held.took) - age).UnixNano())

@@ -62,6 +62,7 @@ type site struct {
 
 	// What follows belongs to whoever refreshes or looks.
 	key     string
+	counted int64 // bytes of its snapshot among those of visitors' sites
 	sight   sight
 	looked  bool // since the last refresh
 	advised bool
@@ -120,12 +121,17 @@ func (s *site) scope() string {
 	return scope
 }
 
-// bytes is the memory that the snapshot takes.
-func (s *site) bytes() int64 {
-	if snapshot := s.current(); snapshot != nil {
-		return snapshot.bytes
+// count brings what is known of the memory that visitors' sites take up to date.
+func (s *site) count() {
+	if !s.visitors {
+		return
 	}
-	return 0
+	var bytes int64
+	if last := s.held.Load().last(); last != nil {
+		bytes = last.bytes
+	}
+	s.app.visitorBytes.Add(bytes - s.counted)
+	s.counted = bytes
 }
 
 // current is the snapshot being served, nil: none.
@@ -220,6 +226,8 @@ func (s *site) drop() {
 	if s.key != "" {
 		s.app.store.release(s.app.generation, s.key)
 	}
+	s.app.visitorBytes.Add(-s.counted)
+	s.counted = 0
 }
 
 // sight is what a look at the site showed.
@@ -366,6 +374,7 @@ func (s *site) hold(key string) {
 	}
 	s.key = key
 	s.held.Store(held)
+	s.count()
 	if s.current() != nil {
 		s.markReady()
 	}
