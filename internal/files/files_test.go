@@ -794,6 +794,58 @@ func TestVanishing(t *testing.T) {
 }
 
 // brokenFS fails for some paths.
+// panickingFS panics where a name is read or looked at.
+type panickingFS struct {
+	fstest.MapFS
+	at string
+}
+
+func (f panickingFS) check(name string) {
+	if name == f.at {
+		panic("thrown at " + name)
+	}
+}
+
+func (f panickingFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	f.check(name)
+	entries, err := f.MapFS.ReadDir(name)
+	for i, e := range entries {
+		entries[i] = panickingEntry{e, f, path.Join(name, e.Name())}
+	}
+	return entries, err
+}
+
+type panickingEntry struct {
+	fs.DirEntry
+	fsys panickingFS
+	name string
+}
+
+func (e panickingEntry) Info() (fs.FileInfo, error) {
+	e.fsys.check(e.name)
+	return e.DirEntry.Info()
+}
+
+// TestScanOfPanickingFS: what a file system throws, in whichever goroutine, is the
+// scan's error.
+func TestScanOfPanickingFS(t *testing.T) {
+	tree := fstest.MapFS{}
+	for i := range 20 {
+		tree[fmt.Sprintf("%02d/sub/x.html", i)] = &fstest.MapFile{Data: []byte("x"), Mode: 0o644}
+	}
+	for i := range shareFrom + share {
+		tree[fmt.Sprintf("large/%d.html", i)] = &fstest.MapFile{Data: []byte("x"), Mode: 0o644}
+	}
+	for _, at := range []string{".", "00", "10/sub", "19/sub", "19/sub/x.html", "large", fmt.Sprintf("large/%d.html", shareFrom)} {
+		for _, workers := range []int{1, 4} {
+			_, err := Scan(t.Context(), Options{FS: panickingFS{tree, at}, Root: ".", Workers: workers}, func(page.Page) error { return nil })
+			if err == nil || !strings.Contains(err.Error(), "thrown at "+at) {
+				t.Errorf("%s, %d workers: got %v", at, workers, err)
+			}
+		}
+	}
+}
+
 type brokenFS struct {
 	fstest.MapFS
 	broken map[string]error

@@ -48,7 +48,11 @@ func (j *job) help(r *reader, h handle) {
 		if stop {
 			return
 		}
-		if err := r.examineRange(h, j.f, j.l, from, to); err != nil {
+		var err error
+		if thrown := caught(func() { err = r.examineRange(h, j.f, j.l, from, to) }); thrown != nil {
+			err = thrown
+		}
+		if err != nil {
 			j.mu.Lock()
 			j.err = fmt.Errorf("examining files: %w", err)
 			j.mu.Unlock()

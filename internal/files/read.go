@@ -54,9 +54,13 @@ var errTooLarge = errors.New("folder too large")
 
 // read fills in f.l, and f.err or f.why where the folder cannot be read.
 func (r *reader) read(f *folder) {
-	if r.collect(f) {
-		r.examine()
-		r.sorter.sort(r.l)
+	if err := caught(func() {
+		if r.collect(f) {
+			r.examine()
+			r.sorter.sort(r.l)
+		}
+	}); err != nil {
+		f.err = err
 	}
 	r.h.close()
 	r.f, r.l = nil, nil

@@ -2,6 +2,7 @@ package files
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"syscall"
 )
@@ -105,6 +106,24 @@ func reasonOf(err error) reason {
 	}
 	return unreadable
 }
+
+// errPanic is the error of a file system that panicked.
+var errPanic = errors.New("panic")
+
+// caught calls f and makes an error of a panic in it: in a goroutine, nobody else
+// would catch what a file system throws.
+func caught(f func()) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%w: %v", errPanic, v)
+		}
+	}()
+	f()
+	return nil
+}
+
+// endsScan reports whether an error says nothing of the file alone.
+func endsScan(err error) bool { return starved(err) || errors.Is(err, errPanic) }
 
 // starved reports whether an error says nothing of the file, but that the
 // process lacks what it needs to look at it.

@@ -289,7 +289,7 @@ func (s *scan) reach(c *cursor) (*folder, error) {
 	}
 	s.mu.Unlock()
 
-	if f.err != nil && (starved(f.err) || s.ctx.Err() != nil) {
+	if f.err != nil && (endsScan(f.err) || s.ctx.Err() != nil) {
 		return nil, s.rootError(f.err)
 	}
 	if f.err != nil {
