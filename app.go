@@ -31,6 +31,7 @@ const (
 	shareOfTime      = 20 // a refresh takes a twentieth of the time at most
 	retryContended   = 200 * time.Millisecond
 	longestScheduled = time.Hour
+	stopGrace        = 2 * time.Second // for a source to heed that its refresh is cancelled; longer than for an ask
 )
 
 var (
@@ -413,13 +414,39 @@ func (a *App) dispatch(ctx context.Context) time.Duration {
 			continue
 		}
 		a.group.Go(func() {
-			s.refresh(ctx)
-			s.busy.Store(false)
+			if s.refreshOrLeave(ctx) {
+				s.busy.Store(false)
+			}
 			<-slots
 			a.rouse()
 		})
 	}
 	return wait
+}
+
+// refreshOrLeave is refresh, which it leaves to itself where a source goes on although
+// ctx has ended: nothing can end that, but Stop shall not wait for it. What such a
+// refresh comes to is of no account. A false means that it was left.
+func (s *site) refreshOrLeave(ctx context.Context) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.refresh(ctx)
+	}()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(stopGrace)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		s.logger.Warn("a source of pages goes on although it was told to end")
+		return false
+	}
 }
 
 // due lists the sites whose refresh is due: named ones first, then as they wait.

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -623,4 +624,42 @@ func TestLookUpEnds(t *testing.T) {
 	if n := asked.Load(); n > 2*lookupsAtATime {
 		t.Errorf("%d questions were asked", n)
 	}
+}
+
+// TestSourceThatGoesOn: Stop does not wait for a source that does not heed its
+// context, and what it yields at last changes nothing.
+func TestSourceThatGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, &Handler{})
+		release := make(chan struct{})
+		b.source = func(_ context.Context, _ *Refresh, yield func(Page) error) error {
+			<-release
+			return yield(Page{Path: "/a"})
+		}
+		s := b.site("named.example")
+		s.looked = true
+		b.app.dispatch(b.app.running)
+		synctest.Wait()
+		if !s.busy.Load() || len(b.app.first) != 1 {
+			t.Fatal("no refresh began")
+		}
+		begun := time.Now()
+		if err := b.app.Stop(); err != nil {
+			t.Error(err)
+		}
+		if waited := time.Since(begun); waited != stopGrace {
+			t.Errorf("Stop waited for %s, want %s", waited, stopGrace)
+		}
+		if len(b.app.first) != 0 {
+			t.Error("the slot is kept")
+		}
+		close(release)
+		synctest.Wait()
+		if s.current() != nil {
+			t.Error("what came after Stop is published")
+		}
+		if !s.busy.Load() {
+			t.Error("a site that was left is refreshed again")
+		}
+	})
 }
