@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -79,17 +80,21 @@ type table struct {
 
 type record struct {
 	key        uint64 // eight bytes of the path, see sortFrom
-	chunk      uint32
-	offset     uint32 // in the chunk
-	length     uint32
-	changeFreq page.ChangeFreq
-	priority   page.Priority
-	day        bool
 	lastMod    int64
 	version    uint32
+	chunk      uint32
+	size       uint32 // of the path, and dayBit
+	offset     uint16 // in the chunk
+	changeFreq page.ChangeFreq
+	priority   page.Priority
 }
 
-const recordSize = 40
+const (
+	recordSize = 32
+	dayBit     = 1 << 31
+)
+
+func (r *record) length() int { return int(r.size &^ dayBit) }
 
 func (t *table) init(limit int64) { t.limit = limit }
 
@@ -102,16 +107,19 @@ func (t *table) add(p page.Page) {
 		last++
 	}
 	chunk := t.chunks[last]
-	t.records = append(t.records, record{
-		chunk:      uint32(last),
-		offset:     uint32(len(chunk)),
-		length:     uint32(len(p.Path)),
-		changeFreq: p.ChangeFreq,
-		priority:   p.Priority,
-		day:        p.LastModDay,
+	r := record{
 		lastMod:    p.LastMod,
 		version:    p.Version,
-	})
+		chunk:      uint32(last),
+		size:       uint32(len(p.Path)),
+		offset:     uint16(len(chunk)),
+		changeFreq: p.ChangeFreq,
+		priority:   p.Priority,
+	}
+	if p.LastModDay {
+		r.size |= dayBit
+	}
+	t.records = append(t.records, r)
 	t.chunks[last] = append(chunk, p.Path...)
 	t.used += recordSize + int64(len(p.Path))
 	t.sorted = false
@@ -128,8 +136,9 @@ func (t *table) grow(n int) {
 	t.chunks = append(t.chunks, make([]byte, 0, max(size, n)))
 }
 
+// chunkSize is what a chunk holds. One that is larger holds a single path.
 func (t *table) chunkSize() int {
-	const smallest, largest = 1 << 10, 256 << 10
+	const smallest, largest = 1 << 10, math.MaxUint16 + 1
 	return int(min(max(t.limit/16, smallest), largest))
 }
 
@@ -143,7 +152,7 @@ func (t *table) reset() {
 }
 
 func (t *table) path(r *record) []byte {
-	return t.chunks[r.chunk][r.offset : r.offset+r.length]
+	return t.chunks[r.chunk][r.offset : int(r.offset)+r.length()]
 }
 
 // sort orders records by path, equal ones as they came.
@@ -189,7 +198,7 @@ func (t *table) sortFrom(records []record, skip int) {
 	for start := 0; start < len(records); {
 		end, ended := start, false
 		for end < len(records) && records[end].key == records[start].key {
-			ended = ended || int(records[end].length) <= skip
+			ended = ended || records[end].length() <= skip
 			end++
 		}
 		if ended {
@@ -240,7 +249,7 @@ func (t *table) batches(n int) func() []page.Page {
 
 // page is r's page without its path.
 func (r *record) page() page.Page {
-	return page.Page{LastMod: r.lastMod, LastModDay: r.day, ChangeFreq: r.changeFreq, Priority: r.priority, Version: r.version}
+	return page.Page{LastMod: r.lastMod, LastModDay: r.size&dayBit != 0, ChangeFreq: r.changeFreq, Priority: r.priority, Version: r.version}
 }
 
 // batch makes pages whose paths share a string.

@@ -181,6 +181,22 @@ func TestGatherMerges(t *testing.T) {
 	}
 }
 
+// TestGatherLongPaths has paths about as long as what holds several of them.
+func TestGatherLongPaths(t *testing.T) {
+	var pages []page.Page
+	for i := range 300 {
+		length := []int{1, 3, 1 << 10, 1<<16 - 3, 1<<16 - 2, 1<<16 - 1, 1 << 16, 1<<16 + 1, 70_000}[i*7%9]
+		pages = append(pages, page.Page{Path: fmt.Sprintf("/%03d", (i*71)%300) + strings.Repeat("a", length), LastMod: int64(i), LastModDay: i%2 == 0, Version: uint32(i)})
+	}
+	want := naive([][]page.Page{pages})
+	for _, memory := range []int64{1, 1 << 20, 1 << 30} {
+		got, failed, err := gatherAll(t, []Input{{Pages: streamOf(pages)}}, Options{Memory: memory})
+		if failed != nil || err != nil || !slices.Equal(got, want) {
+			t.Errorf("memory %d: got %d pages, %v, %v, want %d", memory, len(got), failed, err, len(want))
+		}
+	}
+}
+
 // TestGatherExtensions: who sorts pages has none.
 func TestGatherExtensions(t *testing.T) {
 	e := &page.Extensions{Images: []string{"/i.png"}}

@@ -16,7 +16,7 @@ func TestSpillDiskFull(t *testing.T) {
 	}
 	c := collector{pages: stubborn(pathsOf("/c", "/b", "/a")), spill: spill{file: full, removed: true}}
 	defer c.spill.close()
-	c.table.init(50)
+	c.table.init(40)
 	c.run(t.Context())
 	if !errors.Is(c.err, syscall.ENOSPC) || !strings.HasPrefix(c.err.Error(), "spilling pages: ") {
 		t.Errorf("got %v", c.err)
