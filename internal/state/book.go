@@ -23,18 +23,18 @@ var (
 	ErrStale = errors.New("the state has changed since")
 )
 
-// Book is one generation of a site's state. It is never changed, and safe for
-// concurrent use; it is read until a draft of it is committed, and may then fail
-// with ErrStale. One goroutine at a time makes the next generation.
+// Book is one generation of a site's state. What it says never changes. It is safe
+// for concurrent use, and can be read until a later generation is committed; then
+// reading may fail with ErrStale. One goroutine at a time makes the next generation.
 type Book struct {
 	place
 	manifest
 	split   blob // the manifest's own values
 	records int
 
-	head  headSum
-	swept atomic.Bool // values that nothing refers to were looked for
-	gone  atomic.Bool
+	head headSum // of the manifest as it is stored, if it is
+	prev *Book   // nil: this one is committed
+	gone atomic.Bool
 }
 
 // headSum tells manifests' values apart.
@@ -50,7 +50,7 @@ func headSumOf(head []byte) headSum { return headSum{xxhash.Sum64(head), true} }
 // ErrUnusable; the first commit takes the place of what is there. Any other error
 // is that of ctx, without a book. Open only reads.
 func Open(ctx context.Context, st Storage, prefix string) (*Book, error) {
-	b := &Book{place: place{storage: st, folder: path.Join(prefix, "state")}}
+	b := &Book{place: newPlace(st, prefix)}
 	head, err := st.Load(ctx, b.manifestKey())
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -58,7 +58,7 @@ func Open(ctx context.Context, st Storage, prefix string) (*Book, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return b, nil
 	case err != nil:
-		return b, fmt.Errorf("%w: loading %s: %w", ErrUnusable, b.manifestKey(), err)
+		return b.Fresh(), fmt.Errorf("%w: loading %s: %w", ErrUnusable, b.manifestKey(), err)
 	}
 	b.head = headSumOf(head)
 	m, split, err := b.loadManifest(ctx, head)
@@ -66,7 +66,7 @@ func Open(ctx context.Context, st Storage, prefix string) (*Book, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return b, err
+		return b.Fresh(), err
 	}
 	b.manifest, b.split = *m, split
 	b.count()
@@ -80,8 +80,16 @@ func (b *Book) count() {
 }
 
 // Fresh is an empty book in the place of b, for when a part of b turned out to be
-// unusable: its first commit takes b's place.
-func (b *Book) Fresh() *Book { return &Book{place: b.place, head: b.head} }
+// unusable: it takes b's place when it, or what was made of it, is committed.
+func (b *Book) Fresh() *Book { return &Book{place: b.place, prev: b} }
+
+// committed is the book whose manifest is stored.
+func (b *Book) committed() *Book {
+	for b.prev != nil {
+		b = b.prev
+	}
+	return b
+}
 
 // Empty reports whether there is nothing in the book.
 func (b *Book) Empty() bool {
@@ -152,6 +160,22 @@ func (b *Book) holding(path string) int {
 	return sort.Search(len(b.pieces), func(i int) bool { return b.pieces[i].first > path }) - 1
 }
 
+// After returns the records behind a path in the piece that holds the next of them,
+// as Piece does; none at the end.
+func (b *Book) After(ctx context.Context, path string) ([]Record, error) {
+	for i := max(b.holding(path), 0); i < len(b.pieces); i++ {
+		records, err := b.Piece(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		from := sort.Search(len(records), func(i int) bool { return records[i].Page.Path > path })
+		if from < len(records) {
+			return records[from:], nil
+		}
+	}
+	return nil, nil
+}
+
 // Find returns the record of a path with its details, which are nil where it has
 // none. It belongs to the caller.
 func (b *Book) Find(ctx context.Context, path string) (*Record, bool, error) {
@@ -200,6 +224,36 @@ func (b *Book) Records(ctx context.Context, yield func(*Record) error) error {
 			if err := yield(&l.records[i]); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// RecordsWithDetails is Records with the details of those that have any.
+func (b *Book) RecordsWithDetails(ctx context.Context, yield func(*Record) error) error {
+	for _, p := range b.pieces {
+		l, err := b.load(ctx, p)
+		if err != nil {
+			return err
+		}
+		next := 0
+		upTo := func(end int) error {
+			for ; next < end; next++ {
+				if err := yield(&l.records[next]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		err = b.eachDetails(ctx, l, func(i int, d *Details) error {
+			l.records[i].Details = d
+			return upTo(i + 1)
+		})
+		if err == nil {
+			err = upTo(len(l.records))
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -295,7 +349,7 @@ func (b *Book) Documents(ctx context.Context) ([]Document, error) {
 
 // Erase deletes all that is kept under prefix/state, the manifest first.
 func Erase(ctx context.Context, st Storage, prefix string) error {
-	p := place{storage: st, folder: path.Join(prefix, "state")}
+	p := newPlace(st, prefix)
 	if err := st.Delete(ctx, p.manifestKey()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("deleting %s: %w", p.manifestKey(), err)
 	}

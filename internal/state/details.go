@@ -201,6 +201,9 @@ func decodeStrings(c columns) ([]string, error) {
 		if lengths.bad || n > uint64(len(text)) {
 			return nil, errFormat
 		}
+		if len(known) == maxGroupStrings {
+			return nil, errTooLarge
+		}
 		known = append(known, text[:n])
 		text = text[n:]
 	}

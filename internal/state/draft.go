@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -263,7 +262,8 @@ func (d *Draft) fail(err error) {
 func (d *Draft) store(data []byte) (blob, error) {
 	return d.book.store(d.ctx, data, func(n digest) bool {
 		if _, there := d.old[n]; there {
-			return true
+			_, bad := d.book.damaged.Load(n)
+			return !bad
 		}
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -277,7 +277,7 @@ func (d *Draft) store(data []byte) (blob, error) {
 // false means that it has to be put.
 func (d *Draft) KeepDocument(name string, sum uint64) bool {
 	have := d.book.document(name)
-	if have == nil || have.sum != sum {
+	if have == nil || have.sum != sum || !d.book.readable(have.data) {
 		return false
 	}
 	d.mu.Lock()
@@ -342,38 +342,39 @@ func (d *document) equal(o *document) bool {
 	return d.name == o.name && d.sum == o.sum && bytes.Equal(d.meta, o.meta) && slices.Equal(d.data, o.data)
 }
 
-// Commit ends the draft: it stores what is left, the manifest last, and then
-// deletes what nothing refers to any more. Only then the new book stands, and the
-// old one may be gone in part. Where nothing changed, nothing is stored and the
-// new book is the old one.
-//
-// The error wraps ErrStale where another generation was committed since the book
-// was opened, and ErrUnusable where details that were to be kept cannot be read
-// (see Fresh); else it is the storage's or ctx's. The draft is aborted then, and
-// the book stands as before.
+// Commit ends the draft and commits what it comes to: Finish and [Book.Commit]. After
+// an error, what the draft stored is deleted, and the book stands as before.
 func (d *Draft) Commit(ctx context.Context) (*Book, error) {
-	b, err := d.commit(ctx)
+	b, err := d.Finish()
 	if err != nil {
 		d.Abort()
 		return nil, err
 	}
-	return b, nil
-}
-
-func (d *Draft) commit(ctx context.Context) (*Book, error) {
-	if err := d.end(); err != nil {
-		d.group.Wait()
+	next, err := b.Commit(ctx)
+	if err != nil {
+		b.Discard(ctx)
 		return nil, err
 	}
+	return next, nil
+}
+
+// Finish ends the draft and stores what is left, but not the manifest: the new book
+// can be read, and drafts be made of it, before it is committed or discarded. Where
+// nothing changed, it is the old one.
+//
+// The error wraps ErrUnusable where details that were to be kept cannot be read (see
+// Fresh); else it is the storage's or the context's.
+func (d *Draft) Finish() (*Book, error) {
+	err := d.end()
 	d.group.Wait()
-	if err := d.failed(); err != nil {
+	if err == nil {
+		err = d.failed()
+	}
+	if err != nil {
 		return nil, err
 	}
 	old := d.book
-	if r, ok := old.storage.(interface{ Retry(context.Context) error }); ok {
-		_ = r.Retry(ctx) // it keeps the error
-	}
-	next := &Book{place: old.place}
+	next := &Book{place: old.place, prev: old}
 	next.meta, next.pieces = d.meta, d.pieces
 	for _, doc := range d.documents {
 		next.documents = append(next.documents, doc)
@@ -384,131 +385,26 @@ func (d *Draft) commit(ctx context.Context) (*Book, error) {
 		return old, nil
 	}
 	next.count()
-	if err := d.writeManifest(ctx, next); err != nil {
-		return nil, err
-	}
 	d.over = true
-	old.gone.Store(true)
-	d.clean(ctx, next)
 	return next, nil
 }
 
-// same reports whether a manifest is the book's own, as it was stored.
+// same reports whether a manifest is the book's own.
 func (b *Book) same(m *manifest) bool {
-	return (b.head.there || len(m.pieces)+len(m.documents)+len(m.meta) == 0) &&
-		bytes.Equal(b.meta, m.meta) && slices.Equal(b.pieces, m.pieces) && slices.Equal(b.documents, m.documents)
+	return bytes.Equal(b.meta, m.meta) && slices.Equal(b.pieces, m.pieces) && slices.Equal(b.documents, m.documents)
 }
 
-func (d *Draft) writeManifest(ctx context.Context, b *Book) error {
-	raw := b.append(nil)
-	if len(raw) > maxManifest || len(b.pieces) > maxPieces || len(b.documents) > maxDocuments {
-		return fmt.Errorf("a manifest of %d bytes: %w", len(raw), ErrTooLarge)
-	}
-	packed := compress(nil, raw)
-	if len(packed) > maxValue-64 {
-		var err error
-		if b.split, err = d.storeAgain(ctx, packed); err != nil {
-			return err
-		}
-	}
-	head := headOf(packed, len(raw), b.split)
-	if err := d.book.check(ctx); err != nil {
-		return err
-	}
-	if err := b.storage.Store(ctx, b.manifestKey(), head); err != nil {
-		// It may have been stored for all that. So what it refers to stays, until
-		// the next generation sweeps it up.
-		d.over = true
-		d.book.swept.Store(false)
-		return fmt.Errorf("storing %s: %w", b.manifestKey(), err)
-	}
-	b.head = headSumOf(head)
-	return nil
-}
-
-// check reports whether another generation has taken the book's place. What
-// cannot be read is none.
-func (b *Book) check(ctx context.Context) error {
-	head, err := b.storage.Load(ctx, b.manifestKey())
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if !b.head.there {
-			return nil
-		}
-		return fmt.Errorf("%w: %s is missing", ErrStale, b.manifestKey())
-	case err != nil:
-		return ctx.Err()
-	case headSumOf(head) == b.head:
-		return nil
-	}
-	if _, _, err := b.loadManifest(ctx, head); err != nil {
-		return ctx.Err()
-	}
-	return fmt.Errorf("%w: %s is another's", ErrStale, b.manifestKey())
-}
-
-// clean deletes what the book before refers to, or the draft stored, and this one
-// does not refer to; the first time, whatever else lies there, too. What cannot be
-// deleted is tried again.
-func (d *Draft) clean(ctx context.Context, b *Book) {
-	kept := make(map[digest]struct{})
-	b.allRefs(func(r ref) { kept[r.name] = struct{}{} })
-	if !d.book.swept.Load() {
-		bases := map[string]struct{}{manifestBase: {}}
-		for n := range kept {
-			bases[n.String()] = struct{}{}
-		}
-		err := b.sweep(ctx, func(base string) bool {
-			_, ok := bases[base]
-			return ok
-		})
-		b.swept.Store(err == nil)
-		return
-	}
-	b.swept.Store(true)
-	drop := func(n digest) {
-		if _, ok := kept[n]; ok {
-			return
-		}
-		kept[n] = struct{}{} // once is enough
-		if err := b.storage.Delete(ctx, b.key(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			b.swept.Store(false)
-		}
-	}
-	d.book.allRefs(func(r ref) { drop(r.name) })
-	for n := range d.stored {
-		drop(n)
-	}
-}
-
-// allRefs yields the references of the manifest and those to it.
-func (b *Book) allRefs(yield func(ref)) {
-	b.refs(yield)
-	for _, r := range b.split {
-		yield(r)
-	}
-}
-
-// Abort ends a draft that is not to be committed and deletes what it has stored.
-// After Commit it does nothing.
+// Abort ends a draft that is not to be finished and deletes what it has stored.
+// After Finish and Commit it does nothing.
 func (d *Draft) Abort() {
 	d.group.Wait()
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if d.over {
 		return
 	}
 	d.over = true
-	if d.err == nil {
-		d.err = errors.New("the draft was aborted")
-	}
+	d.fail(errors.New("the draft was aborted"))
 	d.run, d.open = nil, &openPiece{}
-	for n := range d.stored {
-		if _, there := d.old[n]; there {
-			continue
-		}
-		_ = d.book.storage.Delete(context.WithoutCancel(d.ctx), d.book.key(n))
-	}
+	d.book.dropLoose(context.WithoutCancel(d.ctx), d.book)
 }
 
 // Update makes a generation in which change was called for the record of each of

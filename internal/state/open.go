@@ -1,6 +1,9 @@
 package state
 
-import "slices"
+import (
+	"errors"
+	"slices"
+)
 
 // openPiece is a piece in the making.
 type openPiece struct {
@@ -114,7 +117,7 @@ func (o *openPiece) sameDetails(d *Draft) (details []blob, same bool, err error)
 	}
 	l, err := d.book.load(d.ctx, p)
 	if err != nil {
-		return nil, false, err
+		return nil, false, lost(err)
 	}
 	for i := range l.records {
 		if l.records[i].Page.Path != o.records[i].Page.Path {
@@ -171,11 +174,14 @@ func (k *keptDetails) of(path string) (*Details, error) {
 		return nil, nil
 	}
 	if k.l == nil || k.at != i {
-		l, err := b.load(k.draft.ctx, b.pieces[i])
-		if err != nil {
-			return nil, err
+		if k.at == i {
+			return nil, nil
 		}
-		*k = keptDetails{draft: k.draft, at: i, l: l}
+		*k = keptDetails{draft: k.draft, at: i}
+		var err error
+		if k.l, err = b.load(k.draft.ctx, b.pieces[i]); err != nil {
+			return nil, lost(err)
+		}
 	}
 	for {
 		for len(k.entries) == 0 {
@@ -197,4 +203,13 @@ func (k *keptDetails) of(path string) (*Details, error) {
 		}
 		k.entries = k.entries[1:]
 	}
+}
+
+// lost passes over that the records of a piece cannot be read: with them, their
+// details are gone, and whoever read the records was told.
+func lost(err error) error {
+	if errors.Is(err, ErrUnusable) {
+		return nil
+	}
+	return err
 }

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
+	"sync"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -86,12 +88,43 @@ const manifestBase = "manifest"
 type place struct {
 	storage Storage
 	folder  string
+	*memo
+}
+
+// memo is what is known of the values of one place by all its books.
+type memo struct {
+	damaged sync.Map // digests of the values that could not be read
+
+	mu    sync.Mutex
+	loose map[digest]struct{} // stored since a manifest was
+	swept bool                // there are no others that nothing refers to
+}
+
+func newPlace(st Storage, prefix string) place {
+	return place{storage: st, folder: path.Join(prefix, "state"), memo: &memo{loose: make(map[digest]struct{})}}
+}
+
+func (m *memo) setSwept(swept bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.swept = swept
+}
+
+// readable reports whether no value of a blob was found damaged so far.
+func (p place) readable(b blob) bool {
+	for _, r := range b {
+		if _, bad := p.damaged.Load(r.name); bad {
+			return false
+		}
+	}
+	return true
 }
 
 func (p place) key(n digest) string { return p.folder + "/" + n.String() }
 func (p place) manifestKey() string { return p.folder + "/" + manifestBase }
 
-// store splits data and stores the values that there does not say are stored.
+// store splits data and stores the values but those of which there says that they
+// are stored already.
 func (p place) store(ctx context.Context, data []byte, there func(digest) bool) (blob, error) {
 	var b blob
 	for len(data) > 0 {
@@ -102,9 +135,13 @@ func (p place) store(ctx context.Context, data []byte, there func(digest) bool) 
 		if there(r.name) {
 			continue
 		}
+		p.mu.Lock()
+		p.loose[r.name] = struct{}{}
+		p.mu.Unlock()
 		if err := p.storage.Store(ctx, p.key(r.name), value); err != nil {
 			return nil, fmt.Errorf("storing %s: %w", p.key(r.name), err)
 		}
+		p.damaged.Delete(r.name)
 	}
 	return b, nil
 }
@@ -132,16 +169,22 @@ func (p place) load(ctx context.Context, b blob) ([]byte, error) {
 }
 
 func (p place) value(ctx context.Context, r ref) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	value, err := p.storage.Load(ctx, p.key(r.name))
-	switch {
-	case err != nil && ctx.Err() != nil:
+	if err == nil && len(value) == int(r.size) && xxhash.Sum64(value) == r.sum {
+		return value, nil
+	}
+	if ctx.Err() != nil {
 		return nil, ctx.Err()
+	}
+	p.damaged.Store(r.name, struct{}{})
+	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w: %s is missing", ErrUnusable, p.key(r.name))
 	case err != nil:
 		return nil, fmt.Errorf("%w: loading %s: %w", ErrUnusable, p.key(r.name), err)
-	case len(value) != int(r.size) || xxhash.Sum64(value) != r.sum:
-		return nil, fmt.Errorf("%w: %s is damaged", ErrUnusable, p.key(r.name))
 	}
-	return value, nil
+	return nil, fmt.Errorf("%w: %s is damaged", ErrUnusable, p.key(r.name))
 }
