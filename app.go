@@ -530,7 +530,37 @@ func (a *App) siteOf(h *Handler, r *http.Request, folder string) (*site, error) 
 	if id.host, ok = cleanHost(host); !ok {
 		return nil, fmt.Errorf("'%.100s': %w", host, errNoHost)
 	}
-	return a.site(h, id, folder, atOnce)
+	s, err := a.site(h, id, folder, atOnce)
+	if err == nil {
+		a.followListener(s)
+	}
+	return s, err
+}
+
+// followListener lets another site of the handler stand for one whose https ends at a
+// proxy, where it does so at the listener itself: www. for the apex, or the other way.
+func (a *App) followListener(s *site) {
+	at := s.id.address
+	at.scheme, at.port = s.handler.listener.scheme, s.handler.listener.port
+	if at == s.id.address || s.visitors || s.main.Load() != nil {
+		return
+	}
+	a.mu.RLock()
+	direct := a.sites[siteID{s.handler, at}]
+	a.mu.RUnlock()
+	if direct == nil {
+		return
+	}
+	main := direct.main.Load()
+	if main == nil || main.handler != s.handler || main.id.host == s.id.host {
+		return
+	}
+	id := s.id
+	id.host = main.id.host
+	if main, err := a.site(s.handler, id, id.folder, atOnce); err == nil {
+		s.main.Store(main)
+		s.markReady()
+	}
 }
 
 // names reports whether an address is one that the configuration spells out: at the

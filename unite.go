@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"reflect"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -141,9 +142,16 @@ func (s *site) advise(ctx context.Context) {
 	if path := strings.TrimPrefix(s.docPath("", ".xml"), s.at); s.sight.root != "" && s.rootHas(path) {
 		s.warn("shadow", "the root has a file where the sitemap is served: it is shadowed", zap.String("file", s.sight.root+path))
 	}
-	if s.id.scheme == "http" && s.handler.settings.base == "" && isPublicName(s.id.host) {
+	if s.id.scheme == "http" && s.handler.settings.base == "" && isPublicName(s.id.host) && !trustsProxies(s.handler.server) {
 		s.warn("http", "the sitemap of a public name lists http URLs; where a proxy in front speaks https, set base_url or trusted_proxies")
 	}
+}
+
+// trustsProxies reports whether a server believes what some proxy says of a request.
+// Caddy keeps that to itself; where it should come to call it otherwise, none is known.
+func trustsProxies(server *caddyhttp.Server) bool {
+	trusted := reflect.ValueOf(server).Elem().FieldByName("trustedProxies")
+	return server.TrustedProxiesUnix || trusted.Kind() == reflect.Interface && !trusted.IsNil()
 }
 
 // warn logs one kind of advice; of the sites that only visitors named, which may be

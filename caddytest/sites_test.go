@@ -980,6 +980,43 @@ func TestSitesThatAreOne(t *testing.T) {
 	}
 }
 
+// TestSitesThatAreOneBehindProxy is an apex and its www. whose https ends at a proxy.
+func TestSitesThatAreOneBehindProxy(t *testing.T) {
+	const block = `http://shop.example.com:{port}, http://www.shop.example.com:{port} {
+		root {dir}/a
+		sitemap
+		file_server
+	}`
+	const trusting = `{
+		servers {
+			trusted_proxies static 127.0.0.0/8
+		}
+	}
+	`
+	const direct, https, warning = "http://www.shop.example.com:{port}/sitemap.xml", "X-Forwarded-Proto: https", "lists http URLs"
+	s := start(t, trusting+block, twoRoots)
+	s.eventually(func() bool { return s.get(direct).StatusCode == http.StatusPermanentRedirect }, s.sitemapLog)
+	for _, document := range []string{"/sitemap.xml", "/sitemap.txt"} {
+		r := s.get("http://localhost:{port}"+document, https, "Host: www.shop.example.com")
+		if want := "https://shop.example.com" + document; r.StatusCode != http.StatusPermanentRedirect || r.Header.Get("Location") != want {
+			t.Errorf("%s: status %d to %q, want 308 to %q", document, r.StatusCode, r.Header.Get("Location"), want)
+		}
+	}
+	if got, want := s.locs("http://localhost:{port}/sitemap.xml", https, "Host: shop.example.com"), below("https://shop.example.com", pagesOfA); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, host := range []string{"shop.example.com", "www.shop.example.com"} {
+		if r := s.get("http://localhost:{port}/robots.txt", https, "Host: "+host); !strings.Contains(r.body, "Sitemap: https://shop.example.com/sitemap.xml\n") {
+			t.Errorf("%s: robots.txt is %q", host, r.body)
+		}
+	}
+	if lines := s.logLines(warning); len(lines) != 0 {
+		t.Errorf("with trusted_proxies the log says: %s", lines[0])
+	}
+	s.reload(block)
+	s.logged(warning, "trusted_proxies")
+}
+
 // TestSitesApart is an apex and a www that are two sites.
 func TestSitesApart(t *testing.T) {
 	s := start(t, `
