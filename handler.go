@@ -158,7 +158,7 @@ func (h *Handler) noteRoot(p *probe, r *http.Request) {
 	p.fs, _ = caddyhttp.GetVar(r.Context(), "fs").(string)
 	host, _ := cleanHost(r.Host)
 	for _, server := range h.seats.fileServers(host, p.folder) {
-		p.servers = append(p.servers, describe(server, repl))
+		p.servers = append(p.servers, server.resolved(repl))
 	}
 }
 
@@ -188,13 +188,13 @@ func fileSystem(ctx caddy.Context, name string) (fs.FS, error) {
 // serveDocument answers a request for a document; where the site has none of that
 // name, the next handler does.
 func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, want wanted, folder string) error {
-	s, err := h.siteOf(r, folder)
+	s, err := h.siteFor(r, folder)
 	if err != nil {
 		return unavailable(w, err)
 	}
 	// Once there is a snapshot, or will be none, it is known what stands for the site.
 	snapshot, err := s.snapshot(r.Context())
-	if main := s.stands(); main != nil {
+	if main := s.main.Load(); main != nil {
 		http.Redirect(w, r, main.base+main.docPath(want.suffix, extensions[want.form]), http.StatusPermanentRedirect)
 		return nil
 	}
@@ -216,8 +216,8 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 	return nil
 }
 
-// siteOf is App.siteOf, which it spares most requests: those of the same named host.
-func (h *Handler) siteOf(r *http.Request, folder string) (*site, error) {
+// siteFor is App.siteOf, which it spares most requests: those of the same named host.
+func (h *Handler) siteFor(r *http.Request, folder string) (*site, error) {
 	direct := !isForwarded(r)
 	if last := h.lastSite.Load(); last != nil && direct && last.host == r.Host && last.site.id.folder == folder {
 		return last.site, nil
@@ -359,17 +359,4 @@ func quality(params string) float64 {
 		}
 	}
 	return 1
-}
-
-// stands is the site whose documents stand for this one's; nil: its own do.
-func (s *site) stands() *site {
-	main := s.main.Load()
-	for main != nil {
-		next := main.main.Load()
-		if next == nil {
-			return main
-		}
-		main = next
-	}
-	return nil
 }

@@ -55,7 +55,7 @@ func (h *Handler) sitemapURL(r *http.Request) string {
 		return ""
 	}
 	snapshot, err := s.snapshot(r.Context())
-	if main := s.stands(); main != nil {
+	if main := s.main.Load(); main != nil {
 		s = main
 		snapshot, err = s.snapshot(r.Context())
 	}

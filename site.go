@@ -28,7 +28,8 @@ type address struct {
 	folder string // stripped before the handler, percent-encoded
 }
 
-// siteID tells sites apart.
+// siteID tells sites apart: those of one handler by their addresses, which may be those
+// of another handler's too.
 type siteID struct {
 	handler *Handler
 	address
@@ -53,7 +54,7 @@ type site struct {
 	due   atomic.Int64 // of the next refresh, Unix nanoseconds; 0: not scheduled
 	begun atomic.Int64 // the last refresh, Unix seconds; 0: none
 	held  atomic.Pointer[held]
-	main  atomic.Pointer[site] // that this one stands for, such as www. for the apex
+	main  atomic.Pointer[site] // whose documents stand for this one's, as an apex's for its www.; nil: its own do
 
 	maxAge atomic.Pointer[maxAge]
 
@@ -395,8 +396,8 @@ type fileServer struct {
 	index []string
 }
 
-// describe replaces a file server's placeholders as it does itself.
-func describe(fsrv servedBy, repl *caddy.Replacer) fileServer {
+// resolved replaces the file server's placeholders as it does itself.
+func (fsrv servedBy) resolved(repl *caddy.Replacer) fileServer {
 	d := fileServer{
 		root: repl.ReplaceAll(fsrv.Root, ""),
 		fs:   repl.ReplaceAll(fsrv.FileSystem, ""),

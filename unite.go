@@ -61,6 +61,10 @@ func (a *App) unite(ctx context.Context, named []*site) {
 	}
 	for _, s := range named {
 		if main := s.main.Load(); main != nil {
+			for next := main.main.Load(); next != nil; next = main.main.Load() {
+				main = next
+			}
+			s.main.Store(main)
 			s.markReady()
 			s.logger.Debug("the sitemap of this site is another one's", zap.String("sitemap", main.url()))
 		}
