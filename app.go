@@ -40,8 +40,13 @@ var (
 )
 
 // App owns the sites of all sitemap handlers, the schedule of their refreshes and
-// what these may use. It has no settings; handlers load it.
+// what these may use. Handlers load it; it needs no configuration.
 type App struct {
+	// Where what is known of pages is kept between restarts: a folder, or off.
+	// Placeholders are replaced. Default: the folder sitemap under Caddy's data
+	// directory.
+	State string `json:"state,omitempty"`
+
 	ctx    caddy.Context
 	logger *zap.Logger
 	now    func() time.Time

@@ -32,8 +32,10 @@ const sourceNamespace = "http.sitemap.sources"
 // The subdirectives of each block.
 var (
 	handlerWords = []string{
-		"path", "base_url", "refresh", "shard_urls", "max_urls", "robots_txt", "schema", "omit", "rule", "source",
+		"path", "base_url", "refresh", "shard_urls", "max_urls", "robots_txt", "schema", "omit", "rule",
+		"ask", "lastmod", "canonical", "orphans", "extensions", "source",
 	}
+	askWords   = []string{"off", "rate", "concurrency", "never"}
 	ruleWords  = []string{"changefreq", "priority"}
 	filesWords = []string{"at", "include", "exclude", "hide", "index", "clean_urls", "fs"}
 )
@@ -62,6 +64,16 @@ func parseCaddyfile(helper httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, e
 //	        changefreq always|hourly|daily|weekly|monthly|yearly|never
 //	        priority   <0.0–1.0>
 //	    }
+//	    ask off                          # no page is asked for or read
+//	    ask {                            # how pages are asked for
+//	        rate        <n>/s            # of what goes on to upstreams, or <n>/m (2/s)
+//	        concurrency <n>              # of what is under way there (1)
+//	        never       <name or path-pattern...>
+//	    }
+//	    lastmod    auto|mtime|off        # where dates come from (auto)
+//	    canonical  respect|ignore        # whether a page that names another one is left out (respect)
+//	    orphans    list|omit             # pages that nothing links to (list)
+//	    extensions alternates images     # what else is said of pages (nothing)
 //	    files [<root>] {                 # the default source
 //	        ...
 //	    }
@@ -71,7 +83,7 @@ func parseCaddyfile(helper httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, e
 //	    source <module> ...              # any module of http.sitemap.sources
 //	}
 //
-// omit, rule and the sources may be repeated. The name of a source module that
+// omit, rule, never and the sources may be repeated. The name of a source module that
 // is none of the words above may stand without source in front of it.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
@@ -134,6 +146,16 @@ func (h *Handler) unmarshalSetting(d *caddyfile.Dispenser, set settingsGiven) (e
 		h.Omit = append(h.Omit, patterns...)
 	case "rule":
 		err = h.unmarshalRule(d)
+	case "ask":
+		err = h.unmarshalAsk(d, set)
+	case "lastmod":
+		h.LastMod, err = set.oneOf(d, lastModModes...)
+	case "canonical":
+		h.Canonical, err = set.oneOf(d, canonicalModes...)
+	case "orphans":
+		h.Orphans, err = set.oneOf(d, orphanModes...)
+	case "extensions":
+		h.Extensions, err = set.severalOf(d, extensionNames...)
 	case "source":
 		if !d.NextArg() {
 			return d.Errf("source wants the name of a module of %s, such as files", sourceNamespace)
@@ -163,6 +185,11 @@ func (h *Handler) check() error {
 		MaxURLs:         h.MaxURLs,
 		Schema:          h.Schema,
 		Omit:            literals(h.Omit),
+		Ask:             h.Ask,
+		LastMod:         h.LastMod,
+		Canonical:       h.Canonical,
+		Orphans:         h.Orphans,
+		Extensions:      h.Extensions,
 	}
 	for _, r := range h.Rules {
 		if !slices.ContainsFunc(r.Match, mayBeReplaced) {
@@ -221,6 +248,59 @@ func (h *Handler) shadowed(r Rule) (pattern string, ok bool) {
 		pattern = earlier[i]
 	}
 	return pattern, pattern != ""
+}
+
+// unmarshalAsk parses how pages are asked for: off, or a block.
+func (h *Handler) unmarshalAsk(d *caddyfile.Dispenser, given settingsGiven) error {
+	if err := given.add(d); err != nil {
+		return err
+	}
+	start, set := mark(d), make(settingsGiven)
+	h.Ask = new(Ask)
+	switch args := d.RemainingArgs(); {
+	case len(args) == 0:
+	case len(args) == 1 && args[0] == "off":
+		h.Ask.Off, set["off"] = true, given["ask"]
+	case len(args) == 1 && nearest(args[0], []string{"off"}) != "":
+		return d.Errf("unrecognized ask '%s'; did you mean 'off'?", args[0])
+	default:
+		return d.Errf("ask takes 'off' or a block, not '%s'", strings.Join(args, " "))
+	}
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		line := mark(d)
+		if err := h.Ask.unmarshalSetting(d, set); err != nil {
+			return err
+		}
+		if _, err := h.Ask.compile(); err != nil {
+			return line.WrapErr(err)
+		}
+	}
+	if len(set) == 0 {
+		return start.Err("ask says nothing: write 'ask off', or a block with rate, concurrency or never")
+	}
+	return nil
+}
+
+func (a *Ask) unmarshalSetting(d *caddyfile.Dispenser, set settingsGiven) (err error) {
+	switch d.Val() {
+	case "off":
+		if err = set.add(d); err == nil && d.NextArg() {
+			err = d.Errf("off takes no value, not '%s'", d.Val())
+		}
+		a.Off = true
+	case "rate":
+		a.Rate, err = set.rate(d)
+	case "concurrency":
+		a.Concurrency, err = set.number(d)
+	case "never":
+		set["never"] = ""
+		var names []string
+		names, err = values(d)
+		a.Never = append(a.Never, names...)
+	default:
+		err = unrecognized(d, "subdirective", askWords)
+	}
+	return err
 }
 
 // unmarshalSource parses the source whose name is d's token.
@@ -421,11 +501,55 @@ func (set settingsGiven) oneOf(d *caddyfile.Dispenser, words ...string) (string,
 	if err != nil || slices.Contains(words, value) {
 		return value, err
 	}
+	return "", unrecognizedOf(d, setting, value, words)
+}
+
+// unrecognizedOf is the error for a setting's value that is none of the words.
+func unrecognizedOf(d *caddyfile.Dispenser, setting, value string, words []string) error {
 	if near := nearest(value, words); near != "" {
-		return "", d.Errf("unrecognized %s '%s'; did you mean '%s'?", setting, value, near)
+		return d.Errf("unrecognized %s '%s'; did you mean '%s'?", setting, value, near)
 	}
 	last := len(words) - 1
-	return "", d.Errf("unrecognized %s '%s': use %s or %s", setting, value, strings.Join(words[:last], ", "), words[last])
+	return d.Errf("unrecognized %s '%s': use %s or %s", setting, value, strings.Join(words[:last], ", "), words[last])
+}
+
+// severalOf reads one or more of the words, each once.
+func (set settingsGiven) severalOf(d *caddyfile.Dispenser, words ...string) ([]string, error) {
+	if err := set.add(d); err != nil {
+		return nil, err
+	}
+	setting := d.Val()
+	var chosen []string
+	for d.NextArg() {
+		switch {
+		case !slices.Contains(words, d.Val()):
+			return nil, unrecognizedOf(d, setting, d.Val(), words)
+		case slices.Contains(chosen, d.Val()):
+			return nil, d.Errf("%s has '%s' twice", setting, d.Val())
+		}
+		chosen = append(chosen, d.Val())
+	}
+	if len(chosen) == 0 {
+		return nil, d.Errf("%s wants a value", setting)
+	}
+	return chosen, refuseBlock(d, setting)
+}
+
+// rate reads a number a second or a minute, and returns it a second. Zero would be
+// taken for the default.
+func (set settingsGiven) rate(d *caddyfile.Dispenser) (float64, error) {
+	setting := d.Val()
+	value, err := set.fixed(d)
+	if err != nil {
+		return 0, err
+	}
+	number, unit, _ := strings.Cut(value, "/")
+	n, err := strconv.ParseFloat(number, 64)
+	seconds, ok := map[string]float64{"s": 1, "m": 60}[unit]
+	if err != nil || !ok || !(n > 0) || strings.Trim(number, "0123456789.") != "" {
+		return 0, d.Errf("%s '%s': a number a second or a minute is wanted, such as 2/s, 0.5/s or 30/m", setting, value)
+	}
+	return n / seconds, nil
 }
 
 // number reads a whole number. Zero would be taken for the default.
@@ -560,6 +684,8 @@ var synonyms = map[string]string{
 	"yes": "on", "true": "on", "1": "on", "enable": "on", "enabled": "on",
 	"no": "off", "false": "off", "0": "off", "disable": "off", "disabled": "off",
 	"interval": "refresh", "exclude": "omit", "ignore": "omit",
+	"hreflang": "alternates", "pictures": "images", "include": "list", "hide": "omit",
+	"none": "off", "modified": "mtime", "last_modified": "lastmod", "dates": "lastmod", "follow": "respect", "honor": "respect", "honour": "respect",
 }
 
 // nearest is the known word that was likely meant by word, "" if there is none:

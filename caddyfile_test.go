@@ -53,7 +53,7 @@ func (*testMute) Pages(context.Context, *Refresh, func(Page) error) error { retu
 var update = flag.Bool("update", false, "write what is adapted into the fixtures of caddytest/adapt")
 
 // leastFixtures fails the tests when fixtures get lost, or are not found at all.
-const leastFixtures = 181
+const leastFixtures = 284
 
 const dashes = "----------"
 
@@ -190,6 +190,13 @@ func TestNearest(t *testing.T) {
 		{"includes", filesWords, "include"},
 		{"clean", filesWords, "clean_urls"},
 		{"as", filesWords, "at"},
+		{"dates", handler, "lastmod"},
+		{"asking", handler, "ask"},
+		{"last_modified", handler, "lastmod"},
+		{"extension", handler, "extensions"},
+		{"concurrent", askWords, "concurrency"},
+		{"modified", lastModModes, "mtime"},
+		{"hreflang", extensionNames, "alternates"},
 		{"freq", ruleWords, "changefreq"},
 		{"prio", ruleWords, "priority"},
 		{"yes", []string{"on", "off"}, "on"},

@@ -24,10 +24,12 @@ type Ask struct {
 	Off bool `json:"off,omitempty"`
 
 	// The most requests a second that asking may send to upstreams. Files are
-	// asked for as fast as half of the cores allow. Default: 2.
+	// asked for as fast as half of the cores allow. From one an hour, 1/3600, to
+	// 1000. Default: 2.
 	Rate float64 `json:"rate,omitempty"`
 
-	// The most requests that asking may have under way at upstreams. Default: 1.
+	// The most requests that asking may have under way at upstreams, up to 100.
+	// Default: 1.
 	Concurrency int `json:"concurrency,omitempty"`
 
 	// Paths that are never asked for: patterns as in Caddy's path matcher, or
@@ -39,6 +41,7 @@ type Ask struct {
 const (
 	defaultAskRate        = 2
 	defaultAskConcurrency = 1
+	minAskRate            = 1.0 / 3600
 	maxAskRate            = 1000
 	maxAskConcurrency     = 100
 )
@@ -66,8 +69,8 @@ func (a *Ask) compile() (manners, error) {
 	if c.rate == 0 {
 		c.rate = defaultAskRate
 	}
-	if !(c.rate > 0 && c.rate <= maxAskRate) {
-		return c, fmt.Errorf("the rate of asking is %v/s: it is more than 0 and at most %d", a.Rate, maxAskRate)
+	if !(c.rate >= minAskRate && c.rate <= maxAskRate) {
+		return c, fmt.Errorf("the rate of asking is %v/s: it is at least one an hour and at most %d/s", a.Rate, maxAskRate)
 	}
 	if c.concurrency == 0 {
 		c.concurrency = defaultAskConcurrency
@@ -81,9 +84,12 @@ func (a *Ask) compile() (manners, error) {
 	}
 	var patterns []string
 	for _, name := range names {
+		found := bracedName.FindString(name)
 		switch {
 		case name == "":
-			return c, errors.New("ask: an empty name is none that is never asked for")
+			return c, errors.New("ask never has an empty value")
+		case found != "":
+			return c, fmt.Errorf("ask never '%s': %s has no value here: placeholders are not replaced", name, found)
 		case strings.ContainsAny(name, "/*"):
 			patterns = append(patterns, name)
 		default:

@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,9 +56,13 @@ func (s *settings) checkReading(h *Handler) error {
 	}
 	switch {
 	case len(h.Extensions) > 0:
-		return fmt.Errorf("extensions come from reading the pages, and ask is off")
+		return errors.New("extensions come from reading the pages, and ask is off")
 	case s.omitOrphans:
-		return fmt.Errorf("orphans are found by reading the pages, and ask is off")
+		return errors.New("orphans are found by reading the pages, and ask is off")
+	case h.Canonical == "respect":
+		return errors.New("canonicals are found by reading the pages, and ask is off")
+	case h.LastMod == "auto":
+		return errors.New("lastmod auto reads the pages, and ask is off: mtime takes what the sources tell")
 	}
 	return nil
 }
