@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/caddyserver/certmagic"
+
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
@@ -92,4 +94,109 @@ func BenchmarkFirst(b *testing.B) {
 		write(b, empty(b), records, 2)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(records)), "ns/record")
+}
+
+// withDetails gives each record a menu of 30 links and five links of its own.
+func withDetails(records []Record) []Record {
+	r := rand.New(rand.NewPCG(8, 8))
+	var menu []string
+	for i := range 30 {
+		menu = append(menu, fmt.Sprintf("/section-%02d/", i))
+	}
+	for i := range records {
+		d := &Details{Links: menu}
+		for range 5 {
+			d.Links = append(d.Links[:len(d.Links):len(d.Links)], records[max(0, i-r.IntN(100))].Page.Path)
+		}
+		records[i].Details = d
+	}
+	return records
+}
+
+// BenchmarkDetails reads the details of 100,000 records.
+func BenchmarkDetails(b *testing.B) {
+	records := withDetails(realistic(100_000))
+	book := write(b, empty(b), records, 2)
+	var size int
+	for _, p := range book.pieces {
+		for _, d := range p.details {
+			for _, r := range d {
+				size += int(r.size)
+			}
+		}
+	}
+	b.ReportMetric(float64(size)/float64(len(records)), "bytes/record")
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := book.Details(context.Background(), func(string, *Details) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(records)), "ns/record")
+}
+
+// BenchmarkWriteDetails writes 100,000 records with details.
+func BenchmarkWriteDetails(b *testing.B) {
+	records := withDetails(realistic(100_000))
+	b.ReportAllocs()
+	for b.Loop() {
+		write(b, empty(b), records, 2)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(records)), "ns/record")
+}
+
+// BenchmarkOpen opens the state of 1,000,000 pages in files and loads the documents,
+// of 17 bytes a page, as after a restart.
+func BenchmarkOpen(b *testing.B) {
+	ctx := context.Background()
+	st := &certmagic.FileStorage{Path: b.TempDir()}
+	d := must(Open(ctx, st, "site"))(b).Draft(ctx, 2)
+	for _, r := range realistic(1_000_000) {
+		if err := d.Add(&r); err != nil {
+			b.Fatal(err)
+		}
+	}
+	data := make([]byte, 17_000_000/54)
+	for i := range 54 {
+		for k := range data {
+			data[k] = byte(rand.Uint32())
+		}
+		if err := d.PutDocument(fmt.Sprint(i), uint64(i), nil, data); err != nil {
+			b.Fatal(err)
+		}
+	}
+	must(d.Commit(ctx))(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		book := must(Open(ctx, st, "site"))(b)
+		if docs, err := book.Documents(ctx); err != nil || len(docs) != 54 {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkInsert adds one page to 1,000,000.
+func BenchmarkInsert(b *testing.B) {
+	ctx := context.Background()
+	book := write(b, empty(b), realistic(1_000_000), 2)
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		i++
+		path := fmt.Sprintf("/folder-%04d/page-new-%d.html", i%5000, i)
+		d, done := book.Draft(ctx, 1), false
+		err := book.Records(ctx, func(r *Record) error {
+			if !done && r.Page.Path > path {
+				done = true
+				if err := d.Add(&Record{Page: page.Page{Path: path}}); err != nil {
+					return err
+				}
+			}
+			return d.Keep(r)
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		book = must(d.Commit(ctx))(b)
+	}
 }

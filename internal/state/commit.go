@@ -49,7 +49,7 @@ func (b *Book) Discard(ctx context.Context) {
 }
 
 func (b *Book) writeManifest(ctx context.Context) error {
-	raw := b.append(nil)
+	raw := b.encode()
 	if len(raw) > maxManifest || len(b.pieces) > maxPieces || len(b.documents) > maxDocuments {
 		return fmt.Errorf("a manifest of %d bytes: %w", len(raw), ErrTooLarge)
 	}

@@ -42,8 +42,8 @@ type manifest struct {
 	documents []*document // by name
 }
 
-func (m *manifest) append(b []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(len(m.meta)))
+func (m *manifest) encode() []byte {
+	b := binary.AppendUvarint(nil, uint64(len(m.meta)))
 	b = append(b, m.meta...)
 	b = binary.AppendUvarint(b, uint64(len(m.documents)))
 	for _, d := range m.documents {

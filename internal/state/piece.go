@@ -103,18 +103,16 @@ func encodePiece(records []Record) []byte {
 		strings += len(path)
 
 		t := traitsOf(r)
-		modified, dated := int64(0), false
-		if r.Modified != "" {
-			if modified, dated = parseHTTPDate(r.Modified); dated {
-				t.has |= hasModified
-				if modified == r.Page.LastMod {
-					t.has |= modifiedIsPage
-				}
-			} else {
-				t.has |= hasModifiedText
-			}
-			strings += len(r.Modified)
+		modified, dated := parseHTTPDate(r.Modified)
+		switch {
+		case dated && modified == r.Page.LastMod:
+			t.has |= hasModified | modifiedIsPage
+		case dated:
+			t.has |= hasModified
+		case r.Modified != "":
+			t.has |= hasModifiedText
 		}
+		strings += len(r.Modified)
 		if t != last || i == 0 {
 			no, ok := known[t]
 			if !ok {
@@ -188,18 +186,18 @@ func traitsOf(r *Record) traits {
 		}
 	}
 	set(r.Page.LastMod != 0, hasPageTime)
-	switch {
-	case r.Declared == 0:
-	case r.Declared == r.Page.LastMod:
+	switch r.Declared {
+	case 0:
+	case r.Page.LastMod:
 		t.has |= declaredIsPage
 	default:
 		t.has |= hasDeclared
 	}
-	switch {
-	case r.LastMod == 0:
-	case r.LastMod == r.Page.LastMod:
+	switch r.LastMod {
+	case 0:
+	case r.Page.LastMod:
 		t.has |= lastModIsPage
-	case r.LastMod == r.Declared:
+	case r.Declared:
 		t.has |= lastModIsDeclared
 	default:
 		t.has |= hasLastMod

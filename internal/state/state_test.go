@@ -169,7 +169,7 @@ func reopen(t *testing.T, b *Book) *Book {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(again.manifest.append(nil), b.manifest.append(nil)) {
+	if !reflect.DeepEqual(again.encode(), b.encode()) {
 		t.Fatal("another manifest was read than written")
 	}
 	return again
@@ -210,11 +210,11 @@ func write(t testing.TB, b *Book, records []Record, workers int) *Book {
 // TestGenerations changes a site at random, generation after generation, and
 // compares what the book holds, before and after it is opened again.
 func TestGenerations(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(5) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			b, want := empty(t), site{}
-			for range 8 {
+			for range 6 {
 				b = nextGeneration(t, r, b, want)
 				if r.IntN(2) == 0 {
 					b = reopen(t, b)

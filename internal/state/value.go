@@ -73,14 +73,6 @@ func readBlob(r *reader) blob {
 	return b
 }
 
-func (b blob) size() int64 {
-	var n int64
-	for _, r := range b {
-		n += int64(r.size)
-	}
-	return n
-}
-
 // manifestBase is the key of the manifest within the folder.
 const manifestBase = "manifest"
 
