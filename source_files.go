@@ -24,8 +24,9 @@ func init() {
 // SourceFiles contributes the documents under a file root that file_server
 // answers with 200 and no redirect: by default every HTML file.
 type SourceFiles struct {
-	// The folder on disk. Placeholders are replaced for each site. Default: the
-	// site's own root.
+	// The folder on disk. Placeholders are replaced for each site, as in hide and
+	// fs; one without a value is an error of the refresh. Default: the site's own
+	// root.
 	Root string `json:"root,omitempty"`
 
 	// The URL folder under which the root is served. Default: the folder that
@@ -166,19 +167,28 @@ func (s *SourceFiles) options(r *Refresh) (files.Options, error) {
 		o.Index = r.Index
 	}
 	for _, hide := range s.Hide {
-		o.Hide = append(o.Hide, absolute(repl.ReplaceAll(hide, "")))
+		name, err := repl.ReplaceOrErr(hide, true, true)
+		if err != nil {
+			return o, fmt.Errorf("hide '%s': %w", hide, err)
+		}
+		o.Hide = append(o.Hide, absolute(name))
 	}
 	if s.FileSystem != "" {
-		fsys, err := fileSystem(s.ctx, repl.ReplaceAll(s.FileSystem, ""))
+		name, err := repl.ReplaceOrErr(s.FileSystem, true, true)
 		if err != nil {
+			return o, fmt.Errorf("fs '%s': %w", s.FileSystem, err)
+		}
+		if o.FS, err = fileSystem(s.ctx, name); err != nil {
 			return o, err
 		}
-		o.FS = fsys
 	}
 	if s.Root != "" {
-		if o.Root = repl.ReplaceAll(s.Root, ""); o.Root == "" {
-			return o, fmt.Errorf("the root '%s' is empty for this site", s.Root)
+		// Without the part that it lacks, it may be a folder that holds several sites.
+		root, err := repl.ReplaceOrErr(s.Root, true, true)
+		if err != nil {
+			return o, fmt.Errorf("the root '%s': %w", s.Root, err)
 		}
+		o.Root = root
 	} else if o.Root == "" {
 		r.Say("no root", "the site's files are not listed: "+r.site.sight.noRoot)
 		return o, nil

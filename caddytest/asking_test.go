@@ -468,7 +468,7 @@ func TestSitesWarnings(t *testing.T) {
 				}
 				file_server
 			}`,
-			want: []string{"gathering pages failed", "the root '{http.vars.nothing}' is empty for this site"},
+			want: []string{"gathering pages failed", "the root '{http.vars.nothing}': unrecognized placeholder {http.vars.nothing}"},
 		},
 		"a site that cannot be asked": {
 			caddyfile: `http://localhost:{port} {
