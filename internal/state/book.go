@@ -32,8 +32,8 @@ type Book struct {
 	split   blob // the manifest's own values
 	records int
 
-	head headSum // of the manifest as it is stored, if it is
-	prev *Book   // nil: this one is committed
+	head headSum              // of the manifest as it is stored, if it is
+	prev atomic.Pointer[Book] // nil: this one is committed
 	gone atomic.Bool
 }
 
@@ -81,12 +81,19 @@ func (b *Book) count() {
 
 // Fresh is an empty book in the place of b, for when a part of b turned out to be
 // unusable: it takes b's place when it, or what was made of it, is committed.
-func (b *Book) Fresh() *Book { return &Book{place: b.place, prev: b} }
+func (b *Book) Fresh() *Book { return b.successor() }
+
+// successor is an empty book that is not committed.
+func (b *Book) successor() *Book {
+	next := &Book{place: b.place}
+	next.prev.Store(b)
+	return next
+}
 
 // committed is the book whose manifest is stored.
 func (b *Book) committed() *Book {
-	for b.prev != nil {
-		b = b.prev
+	for prev := b.prev.Load(); prev != nil; prev = b.prev.Load() {
+		b = prev
 	}
 	return b
 }
@@ -147,9 +154,9 @@ func (b *Book) load(ctx context.Context, p *piece) (*loaded, error) {
 	return l, nil
 }
 
-// stale says so where a value is missing because the next generation needs it no more.
+// stale says so where a value is missing because another generation needs it no more.
 func (b *Book) stale(err error) error {
-	if b.gone.Load() && errors.Is(err, ErrUnusable) {
+	if (b.gone.Load() || b.committed().gone.Load()) && errors.Is(err, ErrUnusable) {
 		return fmt.Errorf("%w: %s", ErrStale, err.Error())
 	}
 	return err

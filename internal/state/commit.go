@@ -18,7 +18,7 @@ func (b *Book) Commit(ctx context.Context) (*Book, error) {
 	if r, ok := b.storage.(interface{ Retry(context.Context) error }); ok {
 		_ = r.Retry(ctx) // it keeps the error
 	}
-	if b.prev == nil {
+	if b.prev.Load() == nil {
 		return b, nil
 	}
 	old := b.committed()
@@ -32,10 +32,10 @@ func (b *Book) Commit(ctx context.Context) (*Book, error) {
 	if err := b.writeManifest(ctx); err != nil {
 		return nil, err
 	}
-	for p := b.prev; p != nil; p = p.prev {
+	for p := b.prev.Load(); p != nil; p = p.prev.Load() {
 		p.gone.Store(true)
 	}
-	b.prev = nil
+	b.prev.Store(nil)
 	b.clean(ctx, old)
 	return b, nil
 }
@@ -43,7 +43,7 @@ func (b *Book) Commit(ctx context.Context) (*Book, error) {
 // Discard deletes what was stored for a book that is not to be committed, and for
 // those between it and the one that is.
 func (b *Book) Discard(ctx context.Context) {
-	if b.prev != nil {
+	if b.prev.Load() != nil {
 		b.dropLoose(context.WithoutCancel(ctx), b.committed())
 	}
 }
@@ -126,7 +126,7 @@ func (b *Book) clean(ctx context.Context, old *Book) {
 func (b *Book) dropLoose(ctx context.Context, but *Book) {
 	kept := make(map[digest]struct{})
 	keep := func(r ref) { kept[r.name] = struct{}{} }
-	for ; but != nil; but = but.prev {
+	for ; but != nil; but = but.prev.Load() {
 		but.allRefs(keep)
 	}
 	b.mu.Lock()

@@ -76,16 +76,27 @@ func (d *Draft) SetMeta(meta []byte) error {
 	return nil
 }
 
-// Keep takes a record of the book, unchanged. A piece of which all records are
+// Keep takes a record of the book, unchanged, or a copy of it. A piece of which all records are
 // kept, with nothing in between, is carried over as it is. Records come in order
 // of path, those of Add among them, else the error is ErrOrder. Any other error is
 // that of something that could not be stored or read, and comes again.
 func (d *Draft) Keep(r *Record) error {
-	if d.run != nil && r.of == d.run && int(r.at) == d.next {
+	same := r.isKept()
+	if same && d.run == r.of && d.next == int(r.at) {
 		d.next++
 		return nil
 	}
-	return d.place(r, true)
+	return d.place(r, same)
+}
+
+// isKept reports whether a record is still what the book gave. Changed in place it
+// seems so; a changed copy does not.
+func (r *Record) isKept() bool {
+	if r.of == nil {
+		return false
+	}
+	kept := &r.of.records[r.at]
+	return r == kept || *r == *kept
 }
 
 // Add takes a record that is new or changed. Details that are nil are those that
@@ -374,7 +385,7 @@ func (d *Draft) Finish() (*Book, error) {
 		return nil, err
 	}
 	old := d.book
-	next := &Book{place: old.place, prev: old}
+	next := old.successor()
 	next.meta, next.pieces = d.meta, d.pieces
 	for _, doc := range d.documents {
 		next.documents = append(next.documents, doc)

@@ -482,3 +482,66 @@ func (p prefixes) List(_ context.Context, prefix string, _ bool) ([]string, erro
 	}
 	return keys, nil
 }
+
+// TestStaleUncommitted has another generation committed while one is in the making.
+func TestStaleUncommitted(t *testing.T) {
+	ctx := context.Background()
+	b, err := advance(ctx, empty(t), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := b.Draft(ctx, 1)
+	err = b.Records(ctx, func(r *Record) error {
+		r.Streak++
+		return d.Add(r)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	learnt := must(d.Finish())(t)
+	other := must(b.Update(ctx, []string{"/00001"}, func(r *Record) bool { r.Wait = 9; return true }))(t)
+	if _, err := generationOf(ctx, learnt); !errors.Is(err, ErrStale) || errors.Is(err, ErrUnusable) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := learnt.Commit(ctx); !errors.Is(err, ErrStale) {
+		t.Errorf("got %v", err)
+	}
+	learnt.Discard(ctx)
+	expectTidy(t, other)
+	if r, found, err := other.Find(ctx, "/00001"); err != nil || !found || r.Wait != 9 {
+		t.Errorf("got %+v, %v, %v", r, found, err)
+	}
+}
+
+// TestKeepCopy keeps copies of records, of which one was changed.
+func TestKeepCopy(t *testing.T) {
+	ctx := context.Background()
+	b, err := advance(ctx, empty(t), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []int{-1, 0, 77, 5998} {
+		d, i := b.Draft(ctx, 1), 0
+		d.KeepDocuments()
+		err := b.Records(ctx, func(r *Record) error {
+			rec := *r
+			if i == change {
+				rec.Streak++
+			}
+			i++
+			return d.Keep(&rec)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := must(d.Finish())(t)
+		if same := next == b; same != (change < 0) {
+			t.Errorf("record %d: the same: %v", change, same)
+		}
+		if n := changed(b, next); n > 1 {
+			t.Errorf("record %d: %d pieces changed", change, n)
+		}
+		next.Discard(ctx)
+	}
+	expectTidy(t, b)
+}
