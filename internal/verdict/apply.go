@@ -31,6 +31,9 @@ const maxStreak = 3
 // reader sees is another than before.
 func Content(r *state.Record, e *evidence.Evidence, site string, fromFile bool, now time.Time) (changed bool) {
 	first := r.Flags&FlagRead == 0
+	if e.Fingerprint != r.Fingerprint && fromFile == (r.Flags&FlagDynamic != 0) {
+		first = true // what a file holds and what is served for it tell no change apart
+	}
 	changed = !first && e.Fingerprint != r.Fingerprint
 	switch {
 	case first && fromFile:
@@ -39,16 +42,19 @@ func Content(r *state.Record, e *evidence.Evidence, site string, fromFile bool, 
 		r.Seen = seenFirstAnswer
 	case changed && fromFile:
 		r.Seen = seenChangeFile
-	case changed && r.Asked != 0 && now.Sub(time.Unix(r.Asked, 0)) < day:
+	case changed && r.Asked != 0 && r.Flags&FlagUnseen == 0 && now.Sub(time.Unix(r.Asked, 0)) < day:
 		r.Seen = seenChangeDay
 	case changed:
 		r.Seen = seenChangeAnswer
-	case e.Modified != r.Declared && r.Declared != 0:
-		r.Flags |= FlagDeclaredMoves
+	default:
+		if r.Declared != 0 && e.Modified != 0 && e.Modified != r.Declared {
+			r.Flags |= FlagDeclaredMoves
+		}
+		if !fromFile {
+			forgetDay(r)
+		}
 	}
-	if !fromFile {
-		r.Streak = streak(r.Streak, changed)
-	}
+	r.Streak = streak(r.Streak, changed && !fromFile)
 	r.Fingerprint = e.Fingerprint
 	r.Declared, r.DeclaredDay = e.Modified, e.ModifiedDay
 	r.Flags |= FlagRead
@@ -60,9 +66,20 @@ func Content(r *state.Record, e *evidence.Evidence, site string, fromFile bool, 
 	r.Content = uint8(Unknown) // an answer's is part of its own verdict
 	if fromFile {
 		reason, canonical := ofPage(r.Page.Path, e, site)
-		r.Content, r.Canonical = uint8(reason), canonical
+		r.Content = uint8(reason)
+		if canonical != "" {
+			r.Canonical = canonical
+		}
 	}
 	return changed
+}
+
+// forgetDay is for another ask before the day of a change was made a date of: the
+// record does not keep it.
+func forgetDay(r *state.Record) {
+	if r.Seen == seenChangeDay {
+		r.Seen = seenChangeAnswer
+	}
 }
 
 func streak(n uint8, changed bool) uint8 {
@@ -134,40 +151,95 @@ type Answered struct {
 	Status  int
 	Header  http.Header
 	NoReply bool               // there was none, or none that counts: a timeout, an aborted connection
-	Page    *evidence.Evidence // what its body says; nil: it was not read
+	Page    *evidence.Evidence // what header and body say; nil: the body was not read
 	SoftNot bool               // its body is what a page that cannot exist gets, too
 }
 
-// Answer takes down what asking for a page came to. An answer that is no verdict
-// leaves the last one.
+// Answer takes down what asking for a page came to, after [Content] where the body
+// was read. An answer that is no verdict leaves the last one.
 func Answer(r *state.Record, a Answered, site string, now time.Time) {
-	known := Reason(r.Answer)
+	known, failed := Reason(r.Answer), fails(r)
 	reason, canonical := ofAnswer(r, a, site, now)
-	r.Flags &^= FlagDue
+	validate(r, a, reason)
+	r.Flags &^= FlagDue | FlagNoVerdict | FlagUnseen
+	if !showsText(r, a) {
+		r.Flags |= FlagUnseen
+	}
 	r.Asked = now.Unix()
+	if canonical != "" && Reason(r.Content) != CanonicalHere {
+		r.Canonical = canonical // else the file names one, which is kept
+	}
 	switch {
 	case reason == Unknown:
-		return
-	case !reason.Listed() && known.Listed() && r.Flags&FlagListed != 0:
-		// A listed page turns bad. Whether that is believed depends on how many do.
+		r.Flags |= FlagNoVerdict
+	case r.Flags&FlagListed != 0 && turnsBad(known, reason):
+		// Whether that is believed depends on how many do.
 		if r.Suspect != 0 {
 			r.Flags |= FlagTwice
 		}
 		r.Suspect = uint8(reason)
-		return
+	default:
+		r.Answer, r.Suspect = uint8(reason), 0
+		r.Flags &^= FlagTwice
 	}
-	if known == Redirects && reason != Redirects && Reason(r.Content) == CanonicalHere {
-		r.Page.Version = 0 // what the file names in its stead is to be read again
+	if fails(r) != failed {
+		r.Wait = 0
 	}
-	r.Answer, r.Suspect = uint8(reason), 0
-	r.Flags &^= FlagTwice
-	if canonical != "" || a.Page != nil || reason == Redirects {
-		r.Canonical = canonical
+}
+
+// mayBeListed reports whether a page with this answer may be listed: one that names
+// another is, where canonicals are ignored, or the other is nothing to list.
+func mayBeListed(r Reason) bool { return r.Listed() || r == CanonicalHere || r == CanonicalAway }
+
+func turnsBad(known, reason Reason) bool {
+	return mayBeListed(known) && !reason.Listed() && reason != known
+}
+
+// showsText reports whether an answer tells what a reader sees.
+func showsText(r *state.Record, a Answered) bool {
+	switch {
+	case a.NoReply:
+		return false
+	case a.Status == http.StatusNotModified, a.Page != nil:
+		return true
 	}
-	r.ETag, r.Modified = a.Header.Get("Etag"), a.Header.Get("Last-Modified")
-	if len(r.ETag) > maxValidator || len(r.Modified) > maxValidator {
-		r.ETag, r.Modified = "", ""
+	return a.Status == http.StatusOK && r.Flags&FlagDynamic == 0
+}
+
+// validate keeps what the text that was seen last is known by to its server, for the
+// next ask and for the date of a change. It is called before r.Asked is the time of
+// this answer.
+func validate(r *state.Record, a Answered, reason Reason) {
+	etag, modified := a.Header.Get("Etag"), a.Header.Get("Last-Modified")
+	switch {
+	case a.Status == http.StatusNotModified:
+		forgetDay(r)
+		r.Streak = 0
+		if etag == "" {
+			etag = r.ETag
+		}
+		if modified == "" {
+			modified = r.Modified
+		}
+	case a.NoReply || a.Status != http.StatusOK:
+		forgetDay(r)
+		if reason == Unknown {
+			return
+		}
+		etag, modified = "", ""
+	case a.Page == nil:
+		forgetDay(r)
+	case r.Seen == seenChangeAnswer || r.Seen == seenChangeDay:
+		// A time before an ask at which the text was still the old one is not that
+		// of the text.
+		if t, err := http.ParseTime(modified); err == nil && r.Flags&FlagUnseen == 0 && t.Unix() < r.Asked {
+			modified = ""
+		}
 	}
+	if len(etag) > maxValidator || len(modified) > maxValidator {
+		etag, modified = "", ""
+	}
+	r.ETag, r.Modified = etag, modified
 }
 
 // Believe makes of what the last ask said the verdict.
@@ -178,24 +250,24 @@ func Believe(r *state.Record) {
 
 const maxValidator = 128
 
-// ofAnswer is what an answer means, Unknown where it is no verdict; and the path of
-// the page of the site that it names or leads to.
+// ofAnswer is what an answer means, Unknown where it is no verdict; with
+// CanonicalHere also the path of the page that it names.
 func ofAnswer(r *state.Record, a Answered, site string, now time.Time) (Reason, string) {
-	path := r.Page.Path
+	known, path := Reason(r.Answer), r.Page.Path
 	switch {
 	case a.NoReply:
 		return Unknown, ""
 	case a.Status == http.StatusNotModified:
-		return Reason(r.Answer), r.Canonical
+		return known, ""
 	case a.Status >= 300 && a.Status < 400:
-		return Redirects, redirectOn(path, a.Header, site)
+		return Redirects, ""
 	case a.Status == http.StatusNotFound, a.Status == http.StatusGone:
 		return Gone, ""
-	case a.Status >= 500, a.Status == http.StatusForbidden, a.Status == http.StatusTooManyRequests:
-		if Reason(r.Answer) == Good {
+	case a.Status >= 500, a.Status == http.StatusForbidden, a.Status == http.StatusTooManyRequests, a.Status == http.StatusRequestTimeout:
+		switch {
+		case known == Good || ofText(known):
 			return Unknown, ""
-		}
-		if a.Status == http.StatusForbidden {
+		case a.Status == http.StatusForbidden:
 			return Refused, ""
 		}
 		return Failing, ""
@@ -203,29 +275,39 @@ func ofAnswer(r *state.Record, a Answered, site string, now time.Time) (Reason, 
 		return Refused, ""
 	case a.Status != http.StatusOK:
 		return Failing, ""
-	case ExpectsHTML(path) && !evidence.IsHTML(a.Header.Get("Content-Type")):
+	}
+	html := evidence.IsHTML(a.Header.Get("Content-Type"))
+	switch {
+	case ExpectsHTML(path) && !html:
 		return NotHTML, ""
-	case a.SoftNot:
+	case a.SoftNot && path != "/":
 		return SoftNotFound, ""
+	case a.Page != nil && html:
+		return ofPage(path, a.Page, site)
 	}
-	e := evidence.Header(evidence.Page{Base: site, Path: path, Header: a.Header, Now: now})
-	if reason, canonical := ofEvidence(path, &e, site); reason != Good || a.Page == nil {
-		return reason, canonical
+	reason, canonical := ofHeader(path, a.Header, site, now)
+	if reason == Good && a.Page == nil && r.Flags&FlagDynamic != 0 && ofText(known) {
+		return known, "" // a body that was not read takes back nothing
 	}
-	return ofPage(path, a.Page, site)
+	return reason, canonical
 }
 
-// redirectOn is where a redirect leads, if to another page of the site.
-func redirectOn(path string, header http.Header, site string) string {
-	location := header.Get("Location")
-	if strings.HasPrefix(location, "/") && !strings.HasPrefix(location, "//") {
-		location = site + location
+// ofText reports whether a reason may have come from a body.
+func ofText(r Reason) bool {
+	switch r {
+	case Fragment, NoIndex, Refreshes, CanonicalAway, CanonicalHere, SoftNotFound:
+		return true
 	}
-	there, ok := PathOn(site, location)
-	if !ok || there == path {
-		return ""
+	return false
+}
+
+// ofHeader is what an answer says of a page without its body.
+func ofHeader(path string, header http.Header, site string, now time.Time) (Reason, string) {
+	if header.Get("X-Robots-Tag") == "" && header.Get("Link") == "" && header.Get("Refresh") == "" {
+		return Good, ""
 	}
-	return there
+	e := evidence.Header(evidence.Page{Base: site, Path: path, Header: header, Now: now})
+	return ofEvidence(path, &e, site)
 }
 
 var pageSuffixes = []string{".html", ".htm", ".xhtml", ".shtml", ".php", ".asp", ".aspx", ".jsp"}
@@ -239,20 +321,29 @@ func ExpectsHTML(path string) bool {
 	return dot < 0 || slices.Contains(pageSuffixes, strings.ToLower(name[dot:]))
 }
 
-// Times between asks.
+// Times between asks, in days.
 const (
-	firstWait = 7  // days
-	lastWait  = 90 // days
+	retryWait = 1 // after no answer, or an error
+	firstWait = 7
+	lastWait  = 90
 )
 
 // Wait plans the next ask: soon again while things change, ever later while they
-// do not.
+// do not. It begins anew, with less, where the last ask found nothing out.
 func Wait(r *state.Record, changed bool) {
-	if changed || r.Wait == 0 {
+	switch {
+	case !changed && r.Wait != 0:
+		r.Wait = min(r.Wait, lastWait/2) * 2
+	case fails(r):
+		r.Wait = retryWait
+	default:
 		r.Wait = firstWait
-		return
 	}
-	r.Wait = min(2*r.Wait, lastWait)
+}
+
+// fails reports whether the last ask found nothing out, or an error.
+func fails(r *state.Record) bool {
+	return r.Flags&FlagNoVerdict != 0 || Reason(r.Answer) == Failing
 }
 
 // Due is when a page is to be asked for again, Unix seconds; 0: at once. Pages that

@@ -1,7 +1,9 @@
 package verdict
 
 import (
+	"math"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/state"
@@ -10,75 +12,95 @@ import (
 // Decisions are what the dates of a site's pages are told by all of them together.
 type Decisions struct {
 	Deployment      bool // the files that are new were all written at the same time
+	AnswersAlike    bool // so were, by their answers, the pages that are no files
 	DeclaredAlike   bool // the pages declare the time at which they were built
 	TemplateChanged bool // most texts changed at once
 }
 
 const (
-	fewest    = 3  // pages that say something about the site
-	alike     = 10 // minutes in which a deployment ends
-	manyTens  = 9  // tenths
-	maxWindow = 1 << 20
+	fewest   = 3   // pages that say something about the site
+	alike    = 600 // seconds in which a deployment ends
+	manyTens = 9   // tenths
 )
 
 // dates counts what Decisions are made of.
 type dates struct {
-	first, declared window
-	known, changed  int
+	first, answers, declared times
+	known, changed           int
 }
 
 func (d *dates) add(r *state.Record) {
+	d.declared.add(r.Declared)
+	switch {
+	case r.Flags&FlagRead == 0:
+		return
+	case r.Flags&FlagDynamic != 0 && r.Modified != "":
+		d.answers.add(lastModified(r))
+	}
 	switch r.Seen {
 	case seenFirstFile:
 		d.first.add(r.Page.LastMod)
-	case seenChangeFile, seenChangeAnswer, seenChangeDay:
+		return
+	case seenFirstAnswer:
+		return
+	}
+	if r.Streak >= maxStreak {
+		return // a counter says nothing of the others
+	}
+	d.known++
+	if r.Seen != seenNothing {
 		d.changed++
 	}
-	if r.Flags&FlagRead != 0 && r.Seen != seenFirstFile && r.Seen != seenFirstAnswer {
-		d.known++
-	}
-	d.declared.add(r.Declared)
 }
 
 func (d *dates) decide() Decisions {
 	return Decisions{
-		Deployment:      d.first.isAlike(),
-		DeclaredAlike:   d.declared.isAlike(),
+		Deployment:      d.first.areAlike(),
+		AnswersAlike:    d.answers.areAlike(),
+		DeclaredAlike:   d.declared.areAlike(),
 		TemplateChanged: d.known >= fewest && 2*d.changed > d.known,
 	}
 }
 
-// window counts times by the minute.
-type window struct {
-	minutes map[int64]int
-	total   int
+// times are Unix seconds: all of them up to maxTimes, beyond that every second,
+// every fourth, ….
+type times struct {
+	kept   []uint32
+	stride uint // a power of two; 0: 1
+	seen   uint
 }
 
-func (w *window) add(unix int64) {
-	if unix == 0 {
+const maxTimes = 1 << 18
+
+func (t *times) add(unix int64) {
+	if unix <= 0 || unix > math.MaxUint32 {
 		return
 	}
-	if w.minutes == nil {
-		w.minutes = make(map[int64]int)
+	t.stride = max(t.stride, 1)
+	t.seen++
+	if (t.seen-1)&(t.stride-1) != 0 {
+		return
 	}
-	w.total++
-	minute := unix / 60
-	if _, there := w.minutes[minute]; there || len(w.minutes) < maxWindow {
-		w.minutes[minute]++
+	if len(t.kept) == maxTimes {
+		for i := range maxTimes / 2 {
+			t.kept[i] = t.kept[2*i]
+		}
+		t.kept, t.stride = t.kept[:maxTimes/2], 2*t.stride
 	}
+	t.kept = append(t.kept, uint32(unix))
 }
 
-// isAlike reports whether nine tenths of the times lie within ten minutes.
-func (w *window) isAlike() bool {
-	if w.total < fewest {
+// areAlike reports whether nine tenths of the times lie within ten minutes of each
+// other.
+func (t *times) areAlike() bool {
+	n := len(t.kept)
+	if n < fewest {
 		return false
 	}
-	for minute, n := range w.minutes {
-		// The window that begins here: one that holds so many begins at one of them.
-		for i := int64(1); i <= alike; i++ {
-			n += w.minutes[minute+i]
-		}
-		if 10*n >= manyTens*w.total {
+	slices.Sort(t.kept)
+	most := (n*manyTens + 9) / 10
+	for i := most - 1; i < n; i++ {
+		if t.kept[i]-t.kept[i-most+1] <= alike {
 			return true
 		}
 	}
@@ -101,14 +123,18 @@ func Settle(r *state.Record, d Decisions) bool {
 		return true
 	case seenFirstAnswer:
 		r.LastMod, r.LastModDay = lastModified(r), false
+		if d.AnswersAlike {
+			r.LastMod = 0
+		}
 		return true
 	}
-	switch {
+	// A time that was there before the text changed is not that of the change.
+	switch modified := lastModified(r); {
 	case d.TemplateChanged:
-	case seen == seenChangeFile:
+	case seen == seenChangeFile && r.Page.LastMod > r.LastMod:
 		r.LastMod, r.LastModDay = r.Page.LastMod, r.Page.LastModDay
-	case lastModified(r) != 0:
-		r.LastMod, r.LastModDay = lastModified(r), false
+	case seen == seenChangeAnswer && modified > r.LastMod, seen == seenChangeDay && modified > r.LastMod:
+		r.LastMod, r.LastModDay = modified, false
 	case seen == seenChangeDay:
 		r.LastMod, r.LastModDay = r.Asked, true
 	default:
@@ -118,10 +144,13 @@ func Settle(r *state.Record, d Decisions) bool {
 }
 
 // lastModified is the header of the last answer; 0: it had none, or one that cannot
-// be, such as the time of the answer itself.
+// be, such as the time of the answer itself, which is kept to the minute.
 func lastModified(r *state.Record) int64 {
+	if r.Modified == "" {
+		return 0
+	}
 	t, err := http.ParseTime(r.Modified)
-	if err != nil || t.Unix() <= 0 || t.Unix() >= r.Asked-1 {
+	if err != nil || t.Unix() <= 0 || t.Unix() >= r.Asked/60*60-1 {
 		return 0
 	}
 	return t.Unix()
@@ -148,8 +177,8 @@ func LastMod(r *state.Record, d Decisions, m Mode) (unix int64, day bool) {
 		return 0, false
 	case r.Declared != 0 && !d.DeclaredAlike && r.Flags&FlagDeclaredMoves == 0:
 		return r.Declared, r.DeclaredDay
-	case r.Page.Version == 0 && r.Page.LastMod != 0:
-		return r.Page.LastMod, r.Page.LastModDay // the user's own list says so
+	case r.Page.Version == 0 && r.Page.LastMod != 0 && r.Flags&(FlagRead|FlagDynamic) != FlagRead:
+		return r.Page.LastMod, r.Page.LastModDay // the user's own list says so, not a file that is to be read again
 	case r.Flags&FlagRead == 0:
 		return 0, false
 	}

@@ -1,9 +1,9 @@
 package verdict
 
 import (
+	"math/bits"
 	"slices"
-
-	"github.com/cespare/xxhash/v2"
+	"strings"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -40,8 +40,23 @@ func (s *LinkSet) Has(path string) bool {
 	if s.sorted < len(s.hashes) {
 		s.sort()
 	}
-	_, ok := slices.BinarySearch(s.hashes, Hash(path))
+	_, ok := find(s.hashes, Hash(path))
 	return ok
+}
+
+// find is [slices.BinarySearch] for sorted hashes, each of which lies near the place
+// that it would have if they were spread evenly.
+func find(hashes []uint64, h uint64) (int, bool) {
+	near, _ := bits.Mul64(h, uint64(len(hashes)))
+	from, to := int(near), int(near)
+	for step := 16; from > 0 && hashes[from] >= h; step *= 2 {
+		from = max(from-step, 0)
+	}
+	for step := 16; to < len(hashes) && hashes[to] < h; step *= 2 {
+		to = min(to+step, len(hashes))
+	}
+	i, ok := slices.BinarySearch(hashes[from:min(to+1, len(hashes))], h)
+	return from + i, ok
 }
 
 // Alternates tells which sets of pages in several languages are complete: each page
@@ -77,7 +92,7 @@ func (a *Alternates) Mutual(site, path string, list []page.Alternate) bool {
 func setHash(list []page.Alternate) uint64 {
 	var sum uint64
 	for _, alternate := range list {
-		sum += xxhash.Sum64String(alternate.Lang + "\x00" + alternate.URL)
+		sum += (Hash(strings.ToLower(alternate.Lang))*0x9e3779b97f4a7c15 ^ Hash(alternate.URL)) * 0x9e3779b97f4a7c15
 	}
 	return sum
 }

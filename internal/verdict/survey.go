@@ -36,9 +36,11 @@ type Survey struct {
 	Unwilling Examples // whose pages name another site's, or want no index
 
 	dates    dates
-	keys     []uint64
-	groups   map[uint64]member
-	targets  map[uint64]target
+	keys     []uint64 // of pages that may be duplicates, then of those that are
+	stay     []member // of those with each of keys
+	named    []uint64 // hashes of the pages that others name, sorted by Again
+	targets  []targetState
+	names    map[uint64]uint64 // what those of them name that do so in turn
 	folders  map[uint64]folderState
 	lastName string
 	last     uint64
@@ -60,23 +62,18 @@ func (e *Examples) Add(path string) {
 }
 
 type member struct {
-	path uint64
+	path uint64 // hash
 	rank uint8
 }
 
-// target is what is known of a page that another names as its canonical.
-type target struct {
-	state     uint8
-	redirects uint64 // hash of the path that it leads to
-}
+// targetState is what is known of a page that another names as its canonical.
+type targetState uint8
 
 const (
-	targetMissing uint8 = iota
-	targetUnknown
+	targetMissing targetState = iota
+	targetBad                 // nothing that would be listed, as far as is known
 	targetGood
-	targetRedirects
-	targetBad
-	targetCanonical // it names another page itself, redirects says which
+	targetNames // it names another page itself
 )
 
 type folderState uint8
@@ -102,22 +99,21 @@ func (s *Survey) Add(r *state.Record) {
 	s.dates.add(r)
 	if r.Flags&FlagListed != 0 {
 		s.Listed++
-		if r.Suspect != 0 {
+		if r.Suspect != 0 && (s.RespectCanonical || !mayBeListed(Reason(r.Suspect))) {
 			s.Suspects++
 		}
 	}
-	if own := ofOwn(r, true); own == NoIndex || own == CanonicalAway {
+	own := ofOwn(r, true)
+	if own == NoIndex || own == CanonicalAway {
 		s.Unwilling.Add(r.Page.Path)
 	}
 	s.addFolder(r)
-	own := ofOwn(r, s.RespectCanonical)
-	if s.RespectCanonical && own == CanonicalHere && r.Canonical != "" {
-		if s.targets == nil {
-			s.targets = make(map[uint64]target)
-		}
-		s.targets[Hash(r.Canonical)] = target{}
+	if !s.RespectCanonical {
+		own = ofOwn(r, false)
+	} else if r.Canonical != "" && (own == CanonicalHere || Reason(r.Suspect) == CanonicalHere) {
+		s.named = append(s.named, Hash(r.Canonical))
 	}
-	if own.Listed() && r.Fingerprint != 0 {
+	if mayBeListed(own) && own != CanonicalAway && r.Fingerprint != 0 {
 		s.keys = append(s.keys, duplicateKey(r))
 	}
 }
@@ -128,7 +124,7 @@ func (s *Survey) addFolder(r *state.Record) {
 		return
 	}
 	name := Folder(r.Page.Path)
-	if name != s.lastName || s.folders == nil {
+	if name != s.lastName {
 		s.lastName, s.last = name, Hash(name)
 	}
 	if s.folders == nil {
@@ -147,86 +143,120 @@ func (s *Survey) addFolder(r *state.Record) {
 // OfFolder reports whether what a page answered may be what all of its folder do.
 func OfFolder(r Reason) bool { return r == Redirects || r == Gone || r == Refused || r == Failing }
 
-// IsTarget reports whether a page names this one in its stead.
+// IsTarget reports whether a page names this one in its stead, once Again was called.
 func (s *Survey) IsTarget(path string) bool {
-	_, ok := s.targets[Hash(path)]
+	if len(s.named) == 0 {
+		return false
+	}
+	_, ok := find(s.named, Hash(path))
 	return ok
 }
 
-// Misses reports whether a page names another of the site that is not known of.
+// Misses reports whether a page names another of the site that is not known of, once
+// all were added.
 func (s *Survey) Misses(r *state.Record) bool {
-	t, ok := s.targets[Hash(r.Canonical)]
-	return ok && t.state == targetMissing
+	if ofOwn(r, s.RespectCanonical) != CanonicalHere || r.Canonical == "" {
+		return false
+	}
+	i, ok := find(s.named, Hash(r.Canonical))
+	return ok && s.targets[i] == targetMissing
 }
 
-// ofOwn is the verdict that a page has by itself.
+// ofOwn is the verdict that a page has by itself: that it names another page only
+// where nothing else speaks against it.
 func ofOwn(r *state.Record, respectCanonical bool) Reason {
-	for _, reason := range [...]Reason{Reason(r.Answer), Reason(r.Content)} {
-		if (reason == CanonicalAway || reason == CanonicalHere) && !respectCanonical {
-			continue
-		}
-		if !reason.Listed() {
-			return reason
-		}
+	answer, content := Reason(r.Answer), Reason(r.Content)
+	switch {
+	case !mayBeListed(answer):
+		return answer
+	case !mayBeListed(content):
+		return content
+	case respectCanonical && (answer == CanonicalAway || content == CanonicalAway):
+		return CanonicalAway
+	case respectCanonical && (answer == CanonicalHere || content == CanonicalHere):
+		return CanonicalHere
+	case answer == Unknown:
+		return Unknown
 	}
-	if r.Answer == uint8(Good) {
-		return Good
-	}
-	return Unknown
+	return Good
 }
 
 // Again reports whether the records are to be added once more.
 func (s *Survey) Again() bool {
+	slices.Sort(s.named)
+	s.named = slices.Compact(s.named)
+	s.targets = make([]targetState, len(s.named))
 	slices.Sort(s.keys)
+	n := 0
 	for i := 1; i < len(s.keys); i++ {
-		if s.keys[i] == s.keys[i-1] {
-			if s.groups == nil {
-				s.groups = make(map[uint64]member)
-			}
-			s.groups[s.keys[i]] = member{}
+		if s.keys[i] == s.keys[i-1] && (n == 0 || s.keys[n-1] != s.keys[i]) {
+			s.keys[n] = s.keys[i]
+			n++
 		}
 	}
-	s.keys = nil
-	return len(s.groups)+len(s.targets) > 0
+	s.keys = slices.Clone(s.keys[:n])
+	s.stay = make([]member, n)
+	return n+len(s.named) > 0
 }
+
+// Ranks of pages that are duplicates of each other.
+const (
+	rankNone      uint8 = iota
+	rankGives           // may give way to another page
+	rankAny             // could be listed
+	rankLinked          // a page links to it
+	rankCanonical       // a page names it in its own stead
+)
 
 // AddAgain takes a record the second time.
 func (s *Survey) AddAgain(r *state.Record) {
 	own := ofOwn(r, s.RespectCanonical)
-	hash := Hash(r.Page.Path)
-	_, isTarget := s.targets[hash]
-	if isTarget {
-		t := target{state: targetBad}
-		switch {
-		case own.Listed() && r.Asked != 0:
-			t.state = targetGood
-		case own.Listed():
-			t.state = targetUnknown
-		case own == Redirects && r.Canonical != "":
-			t = target{targetRedirects, Hash(r.Canonical)}
-		case own == CanonicalHere && r.Canonical != "":
-			t = target{targetCanonical, Hash(r.Canonical)}
+	hash, isTarget := uint64(0), false
+	if len(s.named) > 0 {
+		var i int
+		hash = Hash(r.Page.Path)
+		if i, isTarget = find(s.named, hash); isTarget {
+			s.targets[i] = s.asTarget(r, own, hash)
 		}
-		s.targets[hash] = t
 	}
-	if len(s.groups) == 0 || !own.Listed() || r.Fingerprint == 0 {
+	if len(s.keys) == 0 || own != CanonicalHere && !own.Listed() || r.Fingerprint == 0 {
 		return
 	}
-	key := duplicateKey(r)
-	best, ok := s.groups[key]
-	if !ok {
-		return
+	i, ok := find(s.keys, duplicateKey(r))
+	if !ok || s.forbids(r) || s.waits(r) {
+		return // one that is left out itself makes no other a duplicate
 	}
-	rank := uint8(1)
+	rank := rankAny
 	switch {
+	case own == CanonicalHere:
+		rank = rankGives
 	case isTarget:
-		rank = 3
+		rank = rankCanonical
 	case s.linked(r):
-		rank = 2
+		rank = rankLinked
 	}
-	if rank > best.rank {
-		s.groups[key] = member{hash, rank}
+	if rank > s.stay[i].rank {
+		s.stay[i] = member{Hash(r.Page.Path), rank}
 	}
+}
+
+func (s *Survey) asTarget(r *state.Record, own Reason, hash uint64) targetState {
+	switch {
+	case r.Asked == 0, s.forbids(r):
+	case own == Good:
+		return targetGood
+	case own == CanonicalHere && r.Answer != uint8(Unknown) && r.Canonical != "":
+		if s.names == nil {
+			s.names = make(map[uint64]uint64)
+		}
+		s.names[hash] = Hash(r.Canonical)
+		return targetNames
+	}
+	return targetBad
+}
+
+func (s *Survey) forbids(r *state.Record) bool {
+	return s.Forbidden != nil && s.Forbidden(r.Page.Path)
 }
 
 func (s *Survey) linked(r *state.Record) bool {
@@ -243,51 +273,76 @@ func (s *Survey) Decisions() Decisions { return s.dates.decide() }
 func (s *Survey) Verdict(r *state.Record) Reason {
 	own := ofOwn(r, s.RespectCanonical)
 	switch {
-	case s.Forbidden != nil && s.Forbidden(r.Page.Path):
+	case s.forbids(r):
 		return Forbidden
 	case own == CanonicalHere:
 		if s.gives(r) {
 			return CanonicalHere
 		}
-		own = Good
+		if own = Good; Reason(r.Answer) == Unknown {
+			own = Unknown
+		}
 	case !own.Listed():
 		return own
 	}
-	if r.Asked == 0 && r.Flags&FlagGuarded == 0 && s.waits(r) {
+	if s.waits(r) {
 		return Waiting
 	}
-	hash := Hash(r.Page.Path)
-	if len(s.groups) > 0 && r.Fingerprint != 0 {
-		if best, ok := s.groups[duplicateKey(r)]; ok && best.rank > 0 && best.path != hash {
+	if len(s.keys) > 0 && r.Fingerprint != 0 {
+		i, ok := find(s.keys, duplicateKey(r))
+		if ok && s.stay[i].rank > rankNone && s.stay[i].path != Hash(r.Page.Path) {
 			return Duplicate
 		}
 	}
-	if s.OmitOrphans && r.Page.Path != "/" && r.Flags&FlagRead != 0 && !s.linked(r) {
+	if s.OmitOrphans && r.Page.Path != "/" && r.Flags&FlagRead != 0 && !s.linked(r) && !s.IsTarget(r.Page.Path) {
 		return Orphan
 	}
 	return own
 }
 
+// maxRing is the most pages that may name each other in a ring, one of which stays.
+const maxRing = 32
+
 // gives reports whether a page that names another of the site gives way to it: not
-// where the other leads back, or answers nothing that could be listed, or is not
-// known yet. Of two that name each other the first stays.
+// where the other answers nothing that could be listed, a redirect for one, or is not
+// known yet. Of two that name each other the first stays; of more, any one.
 func (s *Survey) gives(r *state.Record) bool {
-	t := s.targets[Hash(r.Canonical)]
-	switch t.state {
-	case targetGood:
-		return true
-	case targetCanonical:
-		return t.redirects != Hash(r.Page.Path) || r.Canonical < r.Page.Path
+	if r.Canonical == "" {
+		return false
 	}
-	return false
+	next := Hash(r.Canonical)
+	i, ok := find(s.named, next)
+	if !ok {
+		return false
+	}
+	if s.targets[i] != targetNames {
+		return s.targets[i] == targetGood
+	}
+	own, least := Hash(r.Page.Path), next
+	for n := 2; n <= maxRing; n++ {
+		if next, ok = s.names[next]; !ok {
+			return true // it ends at one that is good, or that stays
+		}
+		if next != own {
+			least = min(least, next)
+			continue
+		}
+		if n == 2 {
+			return r.Canonical < r.Page.Path
+		}
+		return least < own
+	}
+	return true
 }
 
+// waits reports whether a page waits for its own answer, since no other one's of its
+// folder speaks for it.
 func (s *Survey) waits(r *state.Record) bool {
-	if s.Trusting {
+	if r.Asked != 0 || r.Flags&FlagGuarded != 0 || s.Trusting {
 		return false
 	}
 	name := Folder(r.Page.Path)
-	if name != s.lastName || s.last == 0 {
+	if name != s.lastName {
 		s.lastName, s.last = name, Hash(name)
 	}
 	return s.folders[s.last] != folderAsked
@@ -297,34 +352,52 @@ func (s *Survey) waits(r *state.Record) bool {
 // slash at the end, an index name or ".html" alone.
 func duplicateKey(r *state.Record) uint64 {
 	path, query, _ := strings.Cut(r.Page.Path, "?")
-	var buf [256]byte
-	b := buf[:0]
-	for i := 0; i < len(path); i++ {
-		c := path[i]
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		b = append(b, c)
+	key := foldedHash(trimName(path))
+	if query != "" {
+		key = key*0x9e3779b97f4a7c15 + xxhash.Sum64String(query)
 	}
-	b = b[:len(trimName(string(b)))]
-	b = append(append(b, '?'), query...)
 	// Multiplied, so that equal bits of the two do not cancel out.
-	return xxhash.Sum64(b)*0x9e3779b97f4a7c15 ^ r.Fingerprint
+	return key*0x9e3779b97f4a7c15 ^ r.Fingerprint
+}
+
+// foldedHash is the hash of a path in lower case.
+func foldedHash(path string) uint64 {
+	upper := 0
+	for upper < len(path) && (path[upper] < 'A' || path[upper] > 'Z') {
+		upper++
+	}
+	if upper == len(path) {
+		return xxhash.Sum64String(path)
+	}
+	var digest xxhash.Digest
+	digest.Reset()
+	var block [256]byte
+	for path != "" {
+		n := copy(block[:], path)
+		for i, c := range block[:n] {
+			if 'A' <= c && c <= 'Z' {
+				block[i] = c + 'a' - 'A'
+			}
+		}
+		_, _ = digest.Write(block[:n])
+		path = path[n:]
+	}
+	return digest.Sum64()
 }
 
 // trimName cuts off what does not tell pages apart.
 func trimName(path string) string {
-	for _, suffix := range [...]string{".html", ".htm", ".xhtml", ".php"} {
-		if rest, ok := strings.CutSuffix(path, suffix); ok {
-			path = rest
-			break
-		}
-	}
-	for _, name := range [...]string{"/index", "/default"} {
-		if rest, ok := strings.CutSuffix(path, name); ok {
-			path = rest
-			break
-		}
-	}
+	path = cutSuffix(path, ".html", ".htm", ".xhtml", ".php")
+	path = cutSuffix(path, "/index", "/default")
 	return strings.TrimRight(path, "/")
+}
+
+// cutSuffix cuts the first of some suffixes off that a path has, in any case.
+func cutSuffix(path string, suffixes ...string) string {
+	for _, suffix := range suffixes {
+		if n := len(path) - len(suffix); n >= 0 && path[n] == suffix[0] && strings.EqualFold(path[n:], suffix) {
+			return path[:n]
+		}
+	}
+	return path
 }

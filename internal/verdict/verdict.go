@@ -69,4 +69,6 @@ const (
 	FlagDeclaredMoves                    // its declared date moved while its text stayed
 	FlagTwice                            // the suspicion was said twice
 	FlagGuarded                          // never asked for, since its path is one of those
+	FlagNoVerdict                        // the last ask found nothing out
+	FlagUnseen                           // the last ask did not show what a reader sees
 )
