@@ -185,7 +185,7 @@ func (r *Reader) readHeader() {
 }
 
 func (r *Reader) beginBody() {
-	r.head.over = true
+	r.head.begun, r.head.over = true, true
 	r.settleHead()
 }
 

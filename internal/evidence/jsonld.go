@@ -14,8 +14,8 @@ const (
 
 // entity is a thing that JSON-LD says was modified.
 type entity struct {
-	date date
-	own  bool // it is the page
+	date      date
+	addresses [3]string
 }
 
 // readJSON takes a script of JSON-LD (https://www.w3.org/TR/json-ld11/).
@@ -53,7 +53,7 @@ func (r *Reader) entities(v any, depth int) {
 		if !ok || !r.isPlausible(t) {
 			return
 		}
-		r.scripts = append(r.scripts, entity{date{t.Unix(), day}, r.isSelf(v)})
+		r.scripts = append(r.scripts, entity{date{t.Unix(), day}, addresses(v)})
 	}
 }
 
@@ -78,8 +78,8 @@ func isPart(v any) bool {
 	return false
 }
 
-// isSelf reports whether one of a thing's addresses is the page's.
-func (r *Reader) isSelf(v map[string]any) bool {
+// addresses are those that a thing has or is the main content of.
+func addresses(v map[string]any) [3]string {
 	main := v["mainEntityOfPage"]
 	if m, ok := main.(map[string]any); ok {
 		main = m["@id"]
@@ -87,11 +87,17 @@ func (r *Reader) isSelf(v map[string]any) bool {
 			main = m["url"]
 		}
 	}
-	for _, address := range []any{v["url"], v["@id"], main} {
-		if s := text1(address); s != "" {
-			if u := r.doc.absolute([]byte(s)); u != "" && (u == r.doc.origin+r.doc.self || u == r.ev.Canonical) {
-				return true
-			}
+	return [3]string{text1(v["url"]), text1(v["@id"]), text1(main)}
+}
+
+// isSelf reports whether one of a thing's addresses is the page's.
+func (r *Reader) isSelf(e entity) bool {
+	for _, address := range e.addresses {
+		if address == "" {
+			continue
+		}
+		if u := r.doc.absolute([]byte(address)); u != "" && (u == r.doc.origin+r.doc.self || u == r.ev.Canonical) {
+			return true
 		}
 	}
 	return false
@@ -110,7 +116,7 @@ func text1(v any) string {
 // is.
 func (r *Reader) dateOfJSON() {
 	for _, e := range r.scripts {
-		if e.own {
+		if r.isSelf(e) {
 			r.head.dates[dateJSON] = e.date
 			return
 		}

@@ -285,7 +285,7 @@ func (r *Reader) element(z *html.Tokenizer, name atom.Atom) {
 	switch name {
 	case atom.A, atom.Area:
 		r.link(z)
-	case atom.Img:
+	case atom.Img, atom.Image:
 		r.img(z)
 	case atom.Meta:
 		r.meta(z)
@@ -403,6 +403,9 @@ func (r *Reader) img(z *html.Tokenizer) {
 	out.write(alt)
 	out.gap()
 	if r.o.Images && len(*images) < MaxImages {
+		if src = trim(src); len(src) == 0 || src[0] == '#' {
+			return
+		}
 		if u := r.base.absolute(src); u != "" {
 			*images = append(*images, u)
 		}

@@ -25,9 +25,9 @@ func (t *text) reset() {
 // gap parts what follows from what came.
 func (t *text) gap() { t.space = true }
 
+// sum is the hash, not 0; nothing is written after it.
 func (t *text) sum() uint64 {
 	_, _ = t.digest.Write(t.buf)
-	t.buf = t.buf[:0]
 	return max(t.digest.Sum64(), 1)
 }
 
@@ -105,7 +105,7 @@ func isInline(name atom.Atom) bool {
 	case atom.A, atom.Abbr, atom.Acronym, atom.B, atom.Bdi, atom.Bdo, atom.Big, atom.Cite, atom.Code, atom.Data, atom.Del, atom.Dfn,
 		atom.Em, atom.Font, atom.I, atom.Ins, atom.Kbd, atom.Label, atom.Mark, atom.Nobr, atom.Q, atom.S,
 		atom.Samp, atom.Script, atom.Small, atom.Span, atom.Strike, atom.Strong, atom.Style, atom.Sub, atom.Sup, atom.Template, atom.Time, atom.Tt, atom.U,
-		atom.Var, atom.Wbr, atom.Noscript, atom.Link, atom.Meta, 0:
+		atom.Var, atom.Wbr, atom.Noscript, atom.Noframes, atom.Noembed, atom.Iframe, atom.Title, atom.Link, atom.Meta, 0:
 		return true
 	}
 	return false

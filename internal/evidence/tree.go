@@ -68,7 +68,10 @@ func hasRole(tag []byte) bool {
 
 // role is the landmark that a tag's attribute makes of it, otherwise what it is.
 func role(z *html.Tokenizer, otherwise landmark) landmark {
-	value := attribute(z, "role")
+	return roleMark(attribute(z, "role"), otherwise)
+}
+
+func roleMark(value []byte, otherwise landmark) landmark {
 	switch {
 	case hasToken(value, "main"):
 		return mainMark
