@@ -43,6 +43,9 @@ func rewritten(a, b [][]string) int {
 // TestCuts inserts and removes single pages: nearly always one piece or two are
 // other ones then.
 func TestCuts(t *testing.T) {
+	if slow {
+		t.Skip("one goroutine")
+	}
 	for _, test := range []struct {
 		name     string
 		n, times int
@@ -89,7 +92,7 @@ func TestHistory(t *testing.T) {
 	records := realistic(30_000)
 	fresh := write(t, empty(t), records, 2)
 	late := map[int]bool{0: true, len(records) - 1: true}
-	for range 40 {
+	for range 20 {
 		late[r.IntN(len(records))] = true
 	}
 	var early []Record
