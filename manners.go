@@ -10,10 +10,9 @@ import (
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/temoto/robotstxt"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	robots "github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
+	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
 
 // Ask says how a site's pages are asked for.
@@ -53,7 +52,7 @@ type manners struct {
 	off         bool
 	rate        float64
 	concurrency int
-	segments    []string // lower-case
+	segments    []string // decoded
 	never       page.Patterns
 }
 
@@ -93,7 +92,7 @@ func (a *Ask) compile() (manners, error) {
 		case strings.ContainsAny(name, "/*"):
 			patterns = append(patterns, name)
 		default:
-			c.segments = append(c.segments, strings.ToLower(page.Escape(name)))
+			c.segments = append(c.segments, decoded(name))
 		}
 	}
 	var err error
@@ -107,18 +106,30 @@ func (a *manners) guards(path string) bool {
 	for rest := path; len(a.segments) > 0 && rest != ""; {
 		var segment string
 		segment, rest, _ = strings.Cut(rest, "/")
-		if segment != "" && slices.ContainsFunc(a.segments, func(s string) bool { return strings.EqualFold(s, segment) }) {
+		if segment == "" {
+			continue
+		}
+		segment, _, _ = strings.Cut(decoded(segment), ";") // as of ";jsessionid="
+		if slices.ContainsFunc(a.segments, func(s string) bool { return strings.EqualFold(s, segment) }) {
 			return true
 		}
 	}
 	return a.never.Match(path)
 }
 
+// decoded is page.Unescape of what has no query.
+func decoded(segment string) string {
+	if strings.IndexByte(segment, '%') < 0 {
+		return segment
+	}
+	return page.Unescape(segment)
+}
+
 // crawlRules is what a site's robots.txt says to Google's crawler.
 type crawlRules struct {
-	group  *robotstxt.Group // nil: all is allowed
-	closed bool             // it cannot be had: nothing is asked for now
-	sum    uint64           // tells rules apart
+	rules  robotstxt.Rules
+	closed bool   // it cannot be had: nothing is asked for now
+	sum    uint64 // tells rules apart
 }
 
 // crawlerName is whose rules count: those for all where it has none of its own.
@@ -126,47 +137,30 @@ const crawlerName = "Googlebot"
 
 // crawlRules reads the site's robots.txt.
 func (s *site) crawlRules(ctx context.Context) (crawlRules, error) {
-	answer, err := s.ask(ctx, http.MethodGet, robotsPath, robots.MaxBody)
+	answer, err := s.ask(ctx, http.MethodGet, robotsPath, robotstxt.MaxBody)
 	switch {
 	case ctx.Err() != nil:
 		return crawlRules{}, ctx.Err()
 	case err != nil, answer.Status >= 500, answer.Status == http.StatusTooManyRequests:
 		return crawlRules{closed: true}, nil // RFC 9309, section 2.3.1.4
-	case answer.Status != http.StatusOK, answer.Unhandled, robots.IsHTML(answer.Header.Get("Content-Type"), answer.Body):
+	case answer.Status != http.StatusOK, answer.Unhandled, robotstxt.IsHTML(answer.Header.Get("Content-Type"), answer.Body):
 		return crawlRules{}, nil
 	}
-	return readCrawlRules(answer.Body), nil
+	body := answer.Body
+	if answer.Truncated {
+		// Half a path forbids more than the whole one does.
+		body = body[:bytes.LastIndexAny(body, "\r\n")+1]
+	}
+	return readCrawlRules(body), nil
 }
 
-// readCrawlRules keeps the lines that say who may crawl what: a mistake in one of
-// the others must not lose them.
 func readCrawlRules(body []byte) crawlRules {
-	body = bytes.TrimPrefix(body, []byte("\ufeff"))
-	var kept []byte
-	for line := range bytes.FieldsFuncSeq(body, func(r rune) bool { return r == '\n' || r == '\r' }) {
-		name, _, ok := bytes.Cut(line, []byte(":"))
-		if !ok {
-			continue
-		}
-		switch strings.ToLower(string(bytes.TrimSpace(name))) {
-		case "user-agent", "useragent", "allow", "disallow":
-			kept = append(append(kept, line...), '\n')
-		}
+	c := crawlRules{rules: robotstxt.ReadRules(body, crawlerName)}
+	if !c.rules.Empty() {
+		c.sum = xxhash.Sum64String(c.rules.String())
 	}
-	data, err := robotstxt.FromBytes(kept)
-	if err != nil || len(kept) == 0 {
-		return crawlRules{}
-	}
-	return crawlRules{group: data.FindGroup(crawlerName), sum: xxhash.Sum64(kept)}
+	return c
 }
 
 // forbid reports whether a path is one that crawlers are to leave alone.
-func (c *crawlRules) forbid(path string) bool {
-	if c.group == nil {
-		return false
-	}
-	if !c.group.Test(path) {
-		return true
-	}
-	return strings.IndexByte(path, '%') >= 0 && !c.group.Test(page.Unescape(path))
-}
+func (c *crawlRules) forbid(path string) bool { return !c.rules.Allows(path) }

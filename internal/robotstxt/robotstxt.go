@@ -1,4 +1,5 @@
-// Package robotstxt puts a Sitemap line into a site's robots.txt.
+// Package robotstxt puts a Sitemap line into a site's robots.txt, and reads what it
+// says to crawlers.
 package robotstxt
 
 import (

@@ -1,0 +1,210 @@
+package robotstxt
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+// Rules are what a robots.txt says to one crawler (RFC 9309, section 2.2). The zero
+// value allows all.
+type Rules struct {
+	rules []pathRule // the first that matches counts
+}
+
+type pathRule struct {
+	allow   bool
+	pattern string // as canonical paths are, save that each * stands for anything
+	pieces  []string
+	toEnd   bool // nothing may follow
+}
+
+// ReadRules reads the rules of the groups for a crawler's product token, else those
+// of the groups for all. Lines that it does not know end no group and lose nothing,
+// as with Google's crawler, whose common slips of the pen are understood, too.
+func ReadRules(body []byte, crawler string) Rules {
+	body = bytes.TrimPrefix(body, []byte(bom))
+	var own, general Rules
+	var isOwn, isGeneral bool // the group so far
+	known, inRules := false, true
+	for line := range bytes.FieldsFuncSeq(body, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		name, value := splitLine(line)
+		switch name {
+		case "user-agent", "useragent", "user agent":
+			if inRules {
+				isOwn, isGeneral, inRules = false, false, false
+			}
+			token := productToken(value)
+			isOwn = isOwn || strings.EqualFold(token, crawler)
+			isGeneral = isGeneral || token == "*"
+			known = known || isOwn
+		case "allow", "disallow":
+			inRules = true
+			if value == "" {
+				continue
+			}
+			rule := newPathRule(name == "allow", value)
+			if isOwn {
+				own.rules = append(own.rules, rule)
+			}
+			if isGeneral {
+				general.rules = append(general.rules, rule)
+			}
+		}
+	}
+	if !known {
+		own = general
+	}
+	own.sort()
+	return own
+}
+
+// splitLine returns a line's lower-case name and its value. A blank may stand for
+// the colon.
+func splitLine(line []byte) (name, value string) {
+	line, _, _ = bytes.Cut(line, []byte("#"))
+	text := strings.TrimSpace(string(line))
+	name, value, ok := strings.Cut(text, ":")
+	if !ok {
+		fields := strings.Fields(text)
+		if len(fields) != 2 {
+			return "", ""
+		}
+		name, value = fields[0], fields[1]
+	}
+	return strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)
+}
+
+// productToken is the name in a User-agent line, without a version: a crawler's name
+// is all of it, and no part of another one's.
+func productToken(value string) string {
+	if rest, ok := strings.CutPrefix(value, "*"); ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t') {
+		return "*"
+	}
+	end := strings.IndexFunc(value, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || r == '-' || r == '_')
+	})
+	if end < 0 {
+		return value
+	}
+	return value[:end]
+}
+
+func newPathRule(allow bool, path string) pathRule {
+	if path[0] != '/' && path[0] != '*' {
+		path = "/" + path
+	}
+	path, toEnd := strings.CutSuffix(path, "$")
+	r := pathRule{allow: allow, pattern: canonicalPattern(path), toEnd: toEnd}
+	r.pieces = strings.Split(r.pattern, "*")
+	return r
+}
+
+// canonicalPattern brings a rule's path into the form of canonical paths, with
+// every $ encoded, and every * that was.
+func canonicalPattern(path string) string {
+	var out []byte
+	for i := 0; i < len(path); i++ {
+		switch c := path[i]; c {
+		case '$':
+			out = append(out, "%24"...)
+		case '?':
+			out = append(out, c)
+		case '%':
+			canonical, err := page.Canonical("/x" + path[i:min(i+3, len(path))])
+			if err != nil {
+				out = append(out, "%25"...)
+				continue
+			}
+			out = append(out, canonical[len("/x"):]...)
+			i += 2
+		default:
+			out = page.AppendEscaped(out, path[i:i+1])
+		}
+	}
+	return string(out)
+}
+
+// literal encodes what would be special in a rule's path.
+var literal = strings.NewReplacer("$", "%24", "*", "%2A")
+
+// sort brings the most specific rule to the front (section 2.2.2): the longest one,
+// and of two that are equally long the one that allows.
+func (r *Rules) sort() {
+	slices.SortStableFunc(r.rules, func(a, b pathRule) int {
+		if d := b.length() - a.length(); d != 0 || a.allow == b.allow {
+			return d
+		}
+		if a.allow {
+			return -1
+		}
+		return 1
+	})
+}
+
+func (p *pathRule) length() int {
+	if p.toEnd {
+		return len(p.pattern) + len("$")
+	}
+	return len(p.pattern)
+}
+
+// Empty reports whether there are no rules, so that all is allowed.
+func (r *Rules) Empty() bool { return len(r.rules) == 0 }
+
+// Allows reports whether the crawler may ask for a canonical path, with its query if
+// it has one.
+func (r *Rules) Allows(path string) bool {
+	if r.Empty() {
+		return true
+	}
+	if strings.ContainsAny(path, "*$") {
+		path = literal.Replace(path)
+	}
+	for i := range r.rules {
+		if r.rules[i].match(path) {
+			return r.rules[i].allow
+		}
+	}
+	return true
+}
+
+func (p *pathRule) match(path string) bool {
+	first, rest := p.pieces[0], p.pieces[1:]
+	path, ok := strings.CutPrefix(path, first)
+	if !ok {
+		return false
+	}
+	if len(rest) == 0 {
+		return !p.toEnd || path == ""
+	}
+	last := len(rest) - 1
+	for i, piece := range rest {
+		if i == last && p.toEnd {
+			return strings.HasSuffix(path, piece)
+		}
+		at := strings.Index(path, piece)
+		if at < 0 {
+			return false
+		}
+		path = path[at+len(piece):]
+	}
+	return true
+}
+
+// String is the rules, most specific first: equal for two robots.txt that say the
+// same.
+func (r *Rules) String() string {
+	var out strings.Builder
+	for _, p := range r.rules {
+		out.WriteString(map[bool]string{true: "Allow: ", false: "Disallow: "}[p.allow])
+		out.WriteString(p.pattern)
+		if p.toEnd {
+			out.WriteByte('$')
+		}
+		out.WriteByte('\n')
+	}
+	return out.String()
+}
