@@ -2,8 +2,10 @@ package sitemap
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -76,13 +78,14 @@ func (p *pace) take(now time.Time) time.Duration {
 func (p *pace) end(begun, now time.Time, answer *Answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	rest := slownessPart * now.Sub(begun) / time.Duration(cap(p.slots))
+	slow := slownessPart * now.Sub(begun) / time.Duration(cap(p.slots))
+	rest := slow
 	switch {
 	case answer != nil && (answer.Status == http.StatusTooManyRequests || answer.Status == http.StatusServiceUnavailable):
 		p.backoff = min(max(2*p.backoff, firstBackoff), maxBackoff)
 		rest = max(rest, p.backoff)
 		if d, ok := retryAfterOf(answer.Header, now); ok {
-			rest = d
+			rest = max(slow, d)
 		}
 	case answer == nil:
 		p.backoff = min(max(2*p.backoff, p.interval), maxBackoff)
@@ -104,8 +107,8 @@ func (p *pace) resting(now time.Time) bool {
 
 // retryAfterOf reads Retry-After (RFC 9110, section 10.2.3).
 func retryAfterOf(header http.Header, now time.Time) (time.Duration, bool) {
-	value := header.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+	value := strings.TrimSpace(header.Get("Retry-After"))
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) {
 		return time.Duration(seconds) * time.Second, true
 	}
 	if at, err := http.ParseTime(value); err == nil && at.After(now) {
