@@ -129,11 +129,15 @@ func Settle(r *state.Record, d Decisions) bool {
 		return true
 	}
 	// A time that was there before the text changed is not that of the change.
-	switch modified := lastModified(r); {
+	modified := lastModified(r)
+	if d.AnswersAlike || modified <= r.LastMod {
+		modified = 0
+	}
+	switch {
 	case d.TemplateChanged:
 	case seen == seenChangeFile && r.Page.LastMod > r.LastMod:
 		r.LastMod, r.LastModDay = r.Page.LastMod, r.Page.LastModDay
-	case seen == seenChangeAnswer && modified > r.LastMod, seen == seenChangeDay && modified > r.LastMod:
+	case seen != seenChangeFile && modified != 0:
 		r.LastMod, r.LastModDay = modified, false
 	case seen == seenChangeDay:
 		r.LastMod, r.LastModDay = r.Asked, true
