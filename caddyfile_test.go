@@ -137,6 +137,7 @@ func TestAdapt(t *testing.T) {
 
 func TestAdaptedIsValid(t *testing.T) {
 	t.Setenv("SITEMAP_BASE", "https://example.com")
+	t.Setenv("STATE_DIRECTORY", t.TempDir())
 	for _, f := range readFixtures(t) {
 		if f.isError() {
 			continue

@@ -108,5 +108,14 @@ func expandState(state string, repl *caddy.Replacer) (string, error) {
 	return caddy.FastAbs(folder)
 }
 
+// Validate reports a state setting that is no folder.
+func (a *App) Validate() error {
+	_, err := expandState(a.State, caddy.NewReplacer())
+	return err
+}
+
 // Interface guards
-var _ caddyfile.Unmarshaler = (*App)(nil)
+var (
+	_ caddy.Validator       = (*App)(nil)
+	_ caddyfile.Unmarshaler = (*App)(nil)
+)

@@ -12,8 +12,13 @@ import (
 // validate provisions a configuration with one sitemap handler.
 func validate(t *testing.T, handler string) error {
 	t.Helper()
+	return validateApps(t, `"http": {"servers": {"srv0": {"listen": [":0"], "routes": [{"handle": [`+handler+`]}]}}}`)
+}
+
+func validateApps(t *testing.T, apps string) error {
+	t.Helper()
 	var cfg caddy.Config
-	raw := `{"apps": {"http": {"servers": {"srv0": {"listen": [":0"], "routes": [{"handle": [` + handler + `]}]}}}}}`
+	raw := `{"apps": {` + apps + `}}`
 	if err := caddy.StrictUnmarshalJSON([]byte(raw), &cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +102,26 @@ func TestSettings(t *testing.T) {
 		}
 		if test.want != "" && (err == nil || !strings.HasSuffix(err.Error(), test.want)) {
 			t.Errorf("%s: got %v, want %s", test.settings, err, test.want)
+		}
+	}
+}
+
+// TestAppSettings is of the JSON of what is for all sites.
+func TestAppSettings(t *testing.T) {
+	t.Setenv("SITEMAP_NONE", "")
+	for _, test := range []struct{ app, want string }{
+		{`{}`, ""},
+		{`{"state": "off"}`, ""},
+		{`{"state": "/var/lib/caddy/sitemap"}`, ""},
+		{`{"state": "on"}`, "state 'on': a folder such as /var/lib/caddy/sitemap is wanted, or off"},
+		{`{"state": "{env.SITEMAP_NONE}/sitemap"}`, "state '{env.SITEMAP_NONE}/sitemap': evaluated placeholder {env.SITEMAP_NONE} is empty"},
+	} {
+		err := validateApps(t, `"sitemap": `+test.app)
+		if test.want == "" && err != nil {
+			t.Errorf("%s: got %v", test.app, err)
+		}
+		if test.want != "" && (err == nil || !strings.HasSuffix(err.Error(), test.want)) {
+			t.Errorf("%s: got %v, want %s", test.app, err, test.want)
 		}
 	}
 }
