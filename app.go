@@ -53,6 +53,7 @@ type App struct {
 
 	store      *store
 	generation *generation
+	library    library // of what is known of sites
 
 	httpPort, httpsPort int
 	askers              map[*caddyhttp.Server]*asker
@@ -72,6 +73,7 @@ type App struct {
 	group   sync.WaitGroup
 	first   chan struct{} // slots of first refreshes
 	later   chan struct{} // slots of later refreshes
+	asks    chan struct{} // slots of asking in the background for what the server answers itself
 }
 
 // CaddyModule returns the Caddy module information.
@@ -98,6 +100,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	cores := runtime.GOMAXPROCS(0)
 	a.first = make(chan struct{}, max(cores, 2))
 	a.later = make(chan struct{}, max(cores/2, 1))
+	a.asks = make(chan struct{}, max(cores/2, 1))
 	return nil
 }
 
@@ -128,6 +131,7 @@ func (a *App) Start() error {
 	for _, h := range a.handlers {
 		h.listener = listenerOf(h.server, a.httpPort, a.httpsPort)
 	}
+	a.library.open(a)
 	// Requests wait for this, and so find these sites made.
 	named := a.namedSites()
 	visited := a.visitedSites(named)

@@ -140,8 +140,9 @@ func waiting() (*Handler, *site) {
 	app := &App{now: time.Now, sites: make(map[siteID]*site), wake: make(chan struct{}, 1), started: make(chan struct{})}
 	app.running, app.cancel = context.WithCancel(context.Background())
 	close(app.started)
-	h := &Handler{app: app, logger: zap.NewNop(), stem: "/sitemap"}
-	h.settings = settings{path: "/sitemap.xml", stem: "/sitemap", base: "https://example.com", refresh: time.Minute, robots: true}
+	app.store, app.generation = newStore(), new(generation)
+	h := &Handler{app: app, logger: zap.NewNop(), stem: "/sitemap", server: new(caddyhttp.Server)}
+	h.settings = settings{path: "/sitemap.xml", stem: "/sitemap", base: "https://example.com", refresh: time.Minute, robots: true, manners: manners{rate: 1, concurrency: 1}}
 	s := newSite(app, h, siteID{handler: h}, "", false)
 	app.sites[s.id] = s
 	return h, s

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/certmagic"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/state"
 )
 
 // Snapshots outlive a reload: the pool's one value is there for as long as any
@@ -70,6 +73,8 @@ func (h *held) store(snapshot *Snapshot, now time.Time) {
 type store struct {
 	mu          sync.Mutex
 	entries     map[string]*storeEntry
+	shelves     map[string]*storedShelf
+	disks       map[string]*state.Fallback // by folder
 	generations map[*generation]struct{}
 	notes       int // that were taken
 }
@@ -88,11 +93,55 @@ type note struct {
 	number   int    // later ones are higher
 }
 
+// storedShelf is a shelf and who uses it.
+type storedShelf struct {
+	shelf *shelf
+	uses  map[*generation]struct{}
+}
+
+// shelf returns the shelf of a key, made by a function if it is new, for a generation
+// to use until it leaves.
+func (s *store) shelf(g *generation, key string, make func() *shelf) *shelf {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stored := s.shelves[key]
+	if stored == nil {
+		stored = &storedShelf{shelf: make(), uses: map[*generation]struct{}{}}
+		s.shelves[key] = stored
+	}
+	stored.uses[g] = struct{}{}
+	return stored.shelf
+}
+
+// leaveShelf ends a generation's use of a shelf.
+func (s *store) leaveShelf(g *generation, key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stored := s.shelves[key]
+	if stored == nil {
+		return
+	}
+	if delete(stored.uses, g); len(stored.uses) == 0 {
+		delete(s.shelves, key)
+	}
+}
+
+// disk is what keeps values below a folder.
+func (s *store) disk(folder string) *state.Fallback {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.disks[folder] == nil {
+		s.disks[folder] = state.NewFallback(&certmagic.FileStorage{Path: folder})
+	}
+	return s.disks[folder]
+}
+
 // generation is one configuration's share of the store.
 type generation struct{ settled bool }
 
 func newStore() *store {
-	return &store{entries: make(map[string]*storeEntry), generations: make(map[*generation]struct{})}
+	return &store{entries: make(map[string]*storeEntry), shelves: make(map[string]*storedShelf),
+		disks: make(map[string]*state.Fallback), generations: make(map[*generation]struct{})}
 }
 
 // Destruct lets the store be a value of a [caddy.UsagePool].
@@ -187,6 +236,11 @@ func (s *store) leave(g *generation) {
 	delete(s.generations, g)
 	for _, e := range s.entries {
 		delete(e.uses, g)
+	}
+	for key, stored := range s.shelves {
+		if delete(stored.uses, g); len(stored.uses) == 0 {
+			delete(s.shelves, key)
+		}
 	}
 	s.sweep()
 }

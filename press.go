@@ -28,13 +28,21 @@ func (s *site) openPress(r *Refresh, previous *Snapshot, now time.Time) *press {
 		settings: set, refresh: r,
 		writer: newWriter(s.base, s.docPath("", ""), set.schema, previous, now, r.Workers),
 	}
-	p.cutter = shard.NewCutter(shard.Options{
+	o := shard.Options{
 		MaxPages: set.shardURLs,
 		MaxBytes: maxDocument,
 		Overhead: sitemapxml.Overhead(set.schema),
 		Size:     func(p page.Page) int { return sitemapxml.EntrySize(s.base, p) },
 		Bound:    func(n int, pathBytes int64) int64 { return sitemapxml.EntriesBound(s.base, n, pathBytes) },
-	}, p.shard)
+	}
+	if set.alternates || set.images {
+		o.Overhead += sitemapxml.ExtensionsOverhead(set.schema)
+		o.Size = func(p page.Page) int {
+			return sitemapxml.EntrySize(s.base, p) + sitemapxml.ExtensionsSize(set.schema, p)
+		}
+		o.Bound = nil
+	}
+	p.cutter = shard.NewCutter(o, p.shard)
 	return p
 }
 

@@ -15,8 +15,8 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/gather"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/shard"
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+	"github.com/seed3295b519/caddy-sitemap/internal/state"
+	"github.com/seed3295b519/caddy-sitemap/internal/verdict"
 )
 
 // Why a page is left out, besides the reasons that sources give.
@@ -29,6 +29,10 @@ const (
 	ownDocument   = "a document of the sitemap"
 	notCanonical  = "malformed path"
 	maxLoggedName = 3
+
+	// maxOver is how many candidates more than max_urls are looked at: some may turn
+	// out to be none that is listed.
+	maxOver = 1_000_000
 )
 
 // outcome is what a refresh came to.
@@ -38,6 +42,13 @@ type outcome struct {
 	leftOut  map[string]int
 	failed   []gather.InputError // sources that could not be read
 	broken   error               // why the refresh did not come to its end
+
+	book     *state.Book // what is known of the pages, not committed; nil: as before
+	read     int         // pages
+	verified int         // listed pages that answered
+	turned   bool        // so many listed pages turned bad at once that it is doubted
+	same     bool        // the snapshot is the one before
+	again    bool        // the pages were listed before more than their names was known
 }
 
 // refresh runs from the sources to a new snapshot and schedules the next run. What
@@ -60,20 +71,38 @@ func (s *site) refresh(ctx context.Context) {
 	defer s.advise(ctx)
 	defer held.mu.Unlock()
 	defer s.count()
+	s.shelf.mu.Lock()
+	defer s.shelf.mu.Unlock()
 	s.begun.Store(now.Unix())
 	if age := now.Sub(held.begun); !held.begun.IsZero() && age >= 0 && age < s.interval(held.took) {
 		s.due.Store(now.Add(s.interval(held.took) - age).UnixNano())
 		s.markReady()
 		return
 	}
-	result := s.run(ctx, held.last(), now)
+	result := s.run(ctx, held.last(), now, s.isFirst())
+	if result.again && ctx.Err() == nil {
+		// There is something to serve; now for what is behind the names.
+		s.publish(ctx, held, result)
+		held.inherited = held.snapshot.Load()
+		s.markReady()
+		result = s.run(ctx, held.last(), now, true)
+	}
 	if ctx.Err() != nil {
+		result.discard(ctx)
 		return
 	}
 	held.begun, held.took = now, max(s.app.now().Sub(now), 0)
-	s.publish(held, result)
+	s.publish(ctx, held, result)
 	s.due.Store(now.Add(s.interval(held.took)).UnixNano())
 	s.markReady()
+	s.verifyDue()
+}
+
+// discard drops what was learnt.
+func (o *outcome) discard(ctx context.Context) {
+	if o.book != nil {
+		o.book.Discard(context.WithoutCancel(ctx))
+	}
 }
 
 // failed notes that the site could not even be looked at.
@@ -96,9 +125,9 @@ func (s *site) interval(took time.Duration) time.Duration {
 	return max(interval, shareOfTime*took)
 }
 
-// run gathers, judges, cuts and writes. The first run of a site may use every
-// core, later ones one.
-func (s *site) run(ctx context.Context, previous *Snapshot, now time.Time) (result outcome) {
+// run gathers, learns what is to be known of the pages, judges, cuts and writes. The
+// first run of a site may use every core, later ones one.
+func (s *site) run(ctx context.Context, previous *Snapshot, now time.Time, isFirst bool) (result outcome) {
 	r := &Refresh{
 		BaseURL: s.base, Folder: s.at, Now: now, Workers: 1, Logger: s.logger,
 		Root: s.sight.root, Hide: s.sight.hide, Index: s.sight.index,
@@ -110,7 +139,7 @@ func (s *site) run(ctx context.Context, previous *Snapshot, now time.Time) (resu
 			result.broken = r.panicked("refresh", v)
 		}
 	}()
-	if s.isFirst() {
+	if isFirst {
 		r.Workers = cap(s.app.first)
 	}
 	if !s.mayList() {
@@ -121,43 +150,41 @@ func (s *site) run(ctx context.Context, previous *Snapshot, now time.Time) (resu
 			return result
 		}
 	}
-	set := s.handler.settings
-	w := newWriter(s.base, s.docPath("", ""), set.schema, previous, now, r.Workers)
-	defer w.group.Wait()
-	only := false
-	cutter := shard.NewCutter(shard.Options{
-		MaxPages: set.shardURLs,
-		MaxBytes: maxDocument,
-		Overhead: sitemapxml.Overhead(set.schema),
-		Size:     func(p page.Page) int { return sitemapxml.EntrySize(s.base, p) },
-		Bound:    func(n int, pathBytes int64) int64 { return sitemapxml.EntriesBound(s.base, n, pathBytes) },
-	}, func(piece shard.Shard) error {
-		only = piece.Only
-		if w.count() == maxIndexEntries {
-			r.LeaveOut(indexFull, len(piece.Pages))
-			return nil
-		}
-		return w.add(piece)
-	})
-	j := &judge{settings: set, site: s, refresh: r, scope: s.scope(), next: cutter.Add}
-	failed, err := gather.Gather(ctx, s.inputs(r), gather.Options{Parallel: r.Workers > 1}, j.page)
-	if err == nil {
-		err = cutter.Close()
+	candidates := func(ctx context.Context, next func(page.Page) error) ([]gather.InputError, error) {
+		clear(r.leftOut)
+		j := &judge{settings: s.handler.settings, site: s, refresh: r, scope: s.scope(), next: next}
+		return gather.Gather(ctx, s.inputs(r), gather.Options{Parallel: r.Workers > 1}, j.page)
 	}
-	snapshot, werr := w.finish(only)
-	result.failed, result.broken = failed, errors.Join(err, werr)
+	if s.handler.settings.manners.off {
+		result.broken = s.listByName(ctx, r, previous, candidates, &result)
+	} else {
+		result.broken = s.examine(ctx, r, previous, candidates, &result)
+	}
 	if result.broken != nil {
 		return result
 	}
-	if n := r.leftOut[overMaxURLs] + r.leftOut[indexFull]; n > 0 {
-		r.Say("bounds", "not all pages fit into the sitemap", zap.Int("left_out", n), zap.Int("max_urls", set.maxURLs), zap.Int("shard_urls", set.shardURLs))
-	}
 	s.unsay(r.said)
-	result.snapshot = snapshot
-	if snapshot != nil {
-		result.pages = snapshot.pages
+	if result.snapshot != nil {
+		result.pages = result.snapshot.pages
 	}
 	return result
+}
+
+// listByName lists all candidates, of which nothing but their names is known.
+func (s *site) listByName(ctx context.Context, r *Refresh, previous *Snapshot, candidates feed, result *outcome) (err error) {
+	p := s.openPress(r, previous, r.Now)
+	defer p.close()
+	result.failed, err = candidates(ctx, func(pg page.Page) error {
+		if s.handler.settings.dates == verdict.Off {
+			pg.LastMod, pg.LastModDay = 0, false
+		}
+		return p.page(pg)
+	})
+	if err != nil {
+		return err
+	}
+	result.snapshot, err = p.finish()
+	return err
 }
 
 // mayList reports whether the site lists anything, and says so where it does not.
@@ -223,14 +250,13 @@ func (r *Refresh) checked(pages gather.Stream) gather.Stream {
 	}
 }
 
-// judge drops the pages that must not be listed and says of the others what rules
-// say.
+// judge drops the candidates that must not be listed, whatever they say.
 type judge struct {
 	settings settings
 	site     *site
 	refresh  *Refresh
 	scope    string
-	listed   int
+	passed   int
 	next     func(page.Page) error
 }
 
@@ -239,13 +265,7 @@ func (j *judge) page(p page.Page) error {
 		j.refresh.LeaveOut(reason, 1)
 		return nil
 	}
-	j.listed++
-	for _, rule := range j.settings.rules {
-		if rule.match.Match(p.Path) {
-			p.Merge(page.Page{ChangeFreq: rule.changeFreq, Priority: rule.priority})
-			break
-		}
-	}
+	j.passed++
 	return j.next(p)
 }
 
@@ -260,7 +280,7 @@ func (j *judge) verdict(p page.Page) string {
 		return urlTooLong
 	case j.site.isDocument(p.Path):
 		return ownDocument
-	case j.listed >= j.settings.maxURLs:
+	case j.passed >= j.settings.maxURLs+maxOver:
 		return overMaxURLs
 	}
 	return ""
@@ -286,7 +306,10 @@ func (r *Refresh) LeaveOut(reason string, n int) {
 // doubt is why a refresh was not believed.
 type doubt string
 
-const doubtFewer = "less than half of the pages are left"
+const (
+	doubtFewer  = "less than half of the pages are left"
+	doubtTurned = "over a fifth of the pages turned bad at once"
+)
 
 // doubts is the reason not to believe what a refresh says that has come to its end;
 // "": there is none. A source that the previous snapshot had to do without is none.
@@ -303,12 +326,15 @@ func (h *held) doubts(previous *Snapshot, result outcome) doubt {
 	if result.pages < (previous.pages+1)/2 && previous != h.inherited {
 		reasons = append(reasons, doubtFewer)
 	}
+	if result.turned && previous != h.inherited {
+		reasons = append(reasons, doubtTurned)
+	}
 	return doubt(strings.Join(reasons, "; "))
 }
 
 // publish makes a snapshot the one that is served, unless there is reason to doubt
 // it: then the next refresh must say the same first.
-func (s *site) publish(held *held, result outcome) {
+func (s *site) publish(ctx context.Context, held *held, result outcome) {
 	s.sayFailed(result)
 	if result.broken != nil {
 		return // it does not say what pages there are
@@ -319,13 +345,15 @@ func (s *site) publish(held *held, result outcome) {
 		held.doubted, held.doubtedPages = reason, result.pages
 		s.log(zapcore.WarnLevel, "sitemap refreshed, but not believed until the next refresh says the same",
 			zap.String("reason", string(reason)), zap.Int("pages", result.pages), zap.Int("pages_before", previous.pages))
+		result.discard(ctx)
 		return
 	}
+	s.keep(ctx, result)
 	held.doubted, held.without, held.inherited = "", nil, nil
 	for _, f := range result.failed {
 		held.without = append(held.without, f.Input)
 	}
-	if previous != nil && result.snapshot != nil && previous.equal(result.snapshot) {
+	if result.same || previous != nil && result.snapshot != nil && previous.equal(result.snapshot) {
 		s.report(zapcore.DebugLevel, "sitemap refreshed, nothing changed", result, held.took)
 		return
 	}
@@ -345,6 +373,7 @@ func (s *site) report(level zapcore.Level, message string, result outcome, took 
 	fields := []zap.Field{
 		zap.Int("pages", result.pages),
 		zap.Int("shards", max(len(result.snapshot.shards), 1)),
+		zap.Int("verified", result.verified),
 		zap.Duration("duration", took),
 	}
 	s.log(level, message, append(fields, leftOutFields(result.leftOut)...)...)

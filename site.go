@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
@@ -58,6 +59,15 @@ type site struct {
 
 	maxAge atomic.Pointer[maxAge]
 
+	shelf     *shelf
+	shelfKey  string
+	roots     atomic.Pointer[[]files.Options] // of the last refresh
+	pace      *pace
+	proxied   atomic.Bool // an upstream answers for pages that are no files
+	verifiers [kindsOfAnswerer]verifier
+	ctx       context.Context // ends with the site
+	cancel    context.CancelFunc
+
 	ready     chan struct{} // closed when the first refresh has ended
 	readyOnce sync.Once
 
@@ -94,6 +104,9 @@ func newSite(a *App, h *Handler, id siteID, folder string, visitors bool) *site 
 	}
 	s.logger = h.logger.With(zap.String("site", s.base+s.at))
 	s.used.Store(a.now().Unix())
+	s.shelf, s.shelfKey = a.library.shelf(a, s)
+	s.pace = newPace(h.settings.manners)
+	s.ctx, s.cancel = context.WithCancel(a.running)
 	return s
 }
 
@@ -224,6 +237,8 @@ func (s *site) markReady() { s.readyOnce.Do(func() { close(s.ready) }) }
 // drop gives back what the site holds.
 func (s *site) drop() {
 	s.markReady()
+	s.cancel()
+	s.app.store.leaveShelf(s.app.generation, s.shelfKey)
 	if s.key != "" {
 		s.app.store.release(s.app.generation, s.key)
 	}
@@ -247,6 +262,9 @@ type sight struct {
 
 // look asks the site where its pages lie, and whether a stranger may see it.
 func (s *site) look(ctx context.Context) error {
+	if s.key == "" {
+		s.recall(ctx)
+	}
 	asker := s.app.askers[s.handler.server]
 	seen := sight{}
 	p := &probe{handler: s.handler, folder: s.askFolder}
@@ -284,10 +302,22 @@ func (s *site) look(ctx context.Context) error {
 	return nil
 }
 
-// ask asks the site for a path of its own URLs.
+// ask asks the site for a path as the server knows it.
 func (s *site) ask(ctx context.Context, method, path string, limit int) (*Answer, error) {
 	return s.app.askers[s.handler.server].ask(ctx, question{method: method, base: s.askBase, path: path, limit: limit})
 }
+
+// askPage asks the site for a path of its URLs.
+func (s *site) askPage(ctx context.Context, method, path string, limit int, header http.Header) (*Answer, error) {
+	if rest, ok := strings.CutPrefix(path, s.at+"/"); ok {
+		// What a proxy in front calls the folder, the server may not.
+		path = s.askFolder + "/" + rest
+	}
+	return s.app.askers[s.handler.server].ask(ctx, question{method: method, base: s.askBase, path: path, limit: limit, header: header})
+}
+
+// isAsked reports whether a page may be asked for at all.
+func (s *site) isAsked(path string) bool { return s.handler.settings.isAsked(path) }
 
 // askPath is the path of the sitemap as the server knows it.
 func (s *site) askPath() string { return s.askFolder + s.handler.settings.path }

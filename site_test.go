@@ -51,6 +51,9 @@ func newBench(t *testing.T, h *Handler) *bench {
 	b.clock.Store(time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC).UnixNano())
 	b.app.logger, b.app.now = zap.New(core), b.clock.now
 
+	if h.Ask == nil {
+		h.Ask = &Ask{Off: true} // there is no page behind the paths
+	}
 	h.app, h.ctx, h.logger, h.server = b.app, ctx, b.app.logger, new(caddyhttp.Server)
 	var err error
 	if h.settings, err = h.compile(caddy.NewEmptyReplacer()); err != nil {

@@ -77,12 +77,7 @@ type Refresh struct {
 // stranger would, and keeps up to limit bytes of the body. A site that answers with
 // an error status has answered; the error here means that it did not.
 func (r *Refresh) Ask(ctx context.Context, path string, limit int) (*Answer, error) {
-	s := r.site
-	if rest, ok := strings.CutPrefix(path, s.at+"/"); ok {
-		// What a proxy in front calls the folder, the server may not.
-		path = s.askFolder + "/" + rest
-	}
-	return s.ask(ctx, http.MethodGet, path, limit)
+	return r.site.askPage(ctx, http.MethodGet, path, limit, nil)
 }
 
 // locates reports whether a redirect from one path of the site leads to another.
@@ -111,6 +106,13 @@ func (r *Refresh) replacer() *caddy.Replacer {
 		repl.Set("http.request.host.labels."+strconv.Itoa(i), labels[len(labels)-1-i])
 	}
 	return repl
+}
+
+// tell logs a message once, and not again while a later refresh says the same.
+func (r *Refresh) tell(kind, message string, fields ...zap.Field) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.site.say(zapcore.InfoLevel, r.note(kind), message, fields...)
 }
 
 // Say logs a warning about the source, and not again while a later refresh says the

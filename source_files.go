@@ -209,6 +209,22 @@ func errHoldsAll(folder string) error {
 	return fmt.Errorf("the root is %s, which holds more than a site: name a folder in it", folder)
 }
 
+// roots are the folders that the refresh's pages may be read from.
+func (r *Refresh) roots() []files.Options {
+	var roots []files.Options
+	for _, source := range r.site.handler.sources {
+		lies, ok := source.(*SourceFiles)
+		if !ok {
+			continue
+		}
+		if o, err := lies.options(r); err == nil && o.Root != "" {
+			o.CleanURLs = true // a page that is a file of its name comes first
+			roots = append(roots, o)
+		}
+	}
+	return roots
+}
+
 // holdsAll reports whether a folder is that of everything on a disk, by its name or
 // through a link.
 func holdsAll(folder string) bool {

@@ -81,6 +81,7 @@ func prepare(t *testing.T, files map[string]string) *server {
 	}
 	s := &server{t: t, dir: dir, port: ports[0], tls: ports[1], more: ports[2]}
 	s.log = filepath.Join(t.TempDir(), "caddy.log")
+	_ = os.Setenv("XDG_DATA_HOME", t.TempDir()) // what one test leaves there is not another's
 	s.write(files)
 	others := goleak.IgnoreCurrent()
 	t.Cleanup(func() {
@@ -113,7 +114,8 @@ func freePorts(t *testing.T, n int) []string {
 }
 
 // write makes files below {dir}: a name that ends in a slash is a folder, a content
-// that begins with "-> " a symbolic link.
+// that begins with "-> " a symbolic link. What is to be HTML and has no tag becomes a
+// whole document.
 func (s *server) write(files map[string]string) {
 	s.t.Helper()
 	for name, content := range files {
@@ -125,13 +127,24 @@ func (s *server) write(files map[string]string) {
 			if target, ok := strings.CutPrefix(content, "-> "); ok {
 				err = os.Symlink(filepath.FromSlash(target), path)
 			} else {
-				err = os.WriteFile(path, []byte(content), 0o644)
+				err = os.WriteFile(path, []byte(wholePage(name, content)), 0o644)
 			}
 		}
 		if err != nil {
 			s.t.Fatal(err)
 		}
 	}
+}
+
+// wholePage is the text as a whole document where the name is that of one.
+func wholePage(name, text string) string {
+	switch filepath.Ext(name) {
+	case ".html", ".htm", ".xhtml":
+		if text != "" && !strings.Contains(text, "<") {
+			return "<!doctype html><title>" + name + "</title>" + text
+		}
+	}
+	return text
 }
 
 // expand replaces {dir}, {port}, {tls} and {more}.

@@ -1,0 +1,420 @@
+package sitemap
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/evidence"
+	"github.com/seed3295b519/caddy-sitemap/internal/files"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/state"
+	"github.com/seed3295b519/caddy-sitemap/internal/verdict"
+)
+
+const (
+	askedFirst   = 10_000          // pages that are asked for before they are listed
+	askFirstTime = 8 * time.Second // that this may take: a first request waits for ten
+	learnBatch   = 2048
+	learnShare   = 16 // pages that a worker takes at a time
+)
+
+// learner learns of a site's pages what is not known yet, or no longer: it goes
+// through the pages that sources have, in order, and through what is remembered.
+type learner struct {
+	site     *site
+	ctx      context.Context
+	now      time.Time
+	rules    crawlRules
+	students []*student
+
+	cursor *state.Cursor
+	old    *state.Record
+	draft  *state.Draft
+
+	batch    []lesson
+	deadline time.Time // of asking before a page is listed
+	asksLeft int
+	targets  map[string]struct{} // paths that pages name in their own stead
+	known    bool                // only targets come: what is remembered stays
+	folder   string              // the last that a page was asked for in, or could be
+	changed  bool                // the draft says something else than what is remembered
+	read     atomic.Int64
+}
+
+// lesson is what is to be learnt of one page.
+type lesson struct {
+	rec       *state.Record
+	kept      bool // as it is remembered
+	read, ask bool
+}
+
+// begin starts with what is remembered.
+func (l *learner) begin() (err error) {
+	l.old, err = l.cursor.Next()
+	return err
+}
+
+// page takes the next page that sources have.
+func (l *learner) page(p page.Page) error {
+	for l.old != nil && l.old.Page.Path < p.Path {
+		if err := l.pass(); err != nil {
+			return err
+		}
+	}
+	if l.old == nil || l.old.Page.Path != p.Path {
+		return l.add(l.first(p))
+	}
+	rec := l.old
+	var err error
+	if l.old, err = l.cursor.Next(); err != nil {
+		return err
+	}
+	if l.known {
+		return l.add(lesson{rec: rec, kept: true})
+	}
+	return l.add(l.again(rec, p, 0))
+}
+
+// end takes what is remembered after the last page.
+func (l *learner) end() error {
+	for l.old != nil {
+		if err := l.pass(); err != nil {
+			return err
+		}
+	}
+	return l.flush()
+}
+
+// pass goes on from a remembered page that no source has.
+func (l *learner) pass() (err error) {
+	rec := l.old
+	if l.old, err = l.cursor.Next(); err != nil {
+		return err
+	}
+	switch {
+	case l.known:
+		return l.add(lesson{rec: rec, kept: true})
+	case rec.Flags&verdict.FlagTarget == 0:
+		l.changed = true
+		return nil
+	}
+	return l.add(l.again(rec, rec.Page, verdict.FlagTarget))
+}
+
+// first is what is to be learnt of a page that is new.
+func (l *learner) first(p page.Page) lesson {
+	p.Extensions = nil
+	c := lesson{rec: &state.Record{Page: p}, read: p.Version != 0}
+	c.rec.Flags = setFlag(0, verdict.FlagGuarded, !l.site.isAsked(p.Path))
+	if l.known {
+		c.rec.Flags |= verdict.FlagTarget
+	}
+	l.plan(&c)
+	return c
+}
+
+// again is what is to be learnt of a page that is remembered, target being what of
+// verdict.FlagTarget it is to have.
+func (l *learner) again(rec *state.Record, p page.Page, target uint16) lesson {
+	p.Extensions = nil
+	flags := setFlag(rec.Flags&^verdict.FlagTarget|target, verdict.FlagGuarded, !l.site.isAsked(p.Path))
+	if p.Version != rec.Page.Version {
+		flags |= verdict.FlagDue
+	}
+	c := lesson{rec: rec, kept: rec.Page == p && rec.Flags == flags}
+	c.read = p.Version != 0 && flags&verdict.FlagDynamic == 0 &&
+		(p.Version != rec.Page.Version || flags&verdict.FlagRead == 0)
+	if c.kept && !c.read && rec.Asked != 0 {
+		return c
+	}
+	changed := *rec
+	changed.Page, changed.Flags = p, flags
+	c.rec = &changed
+	l.plan(&c)
+	return c
+}
+
+// plan decides whether a page is asked for before it is listed: the first ones
+// that are new, and the first one of each folder.
+func (l *learner) plan(c *lesson) {
+	path := c.rec.Page.Path
+	if c.rec.Asked != 0 || l.rules.closed || l.rules.forbid(path) || !l.site.isAsked(path) {
+		return
+	}
+	folder := verdict.Folder(path)
+	if l.asksLeft <= 0 && folder == l.folder {
+		return
+	}
+	l.folder = folder
+	l.asksLeft--
+	c.ask = true
+}
+
+// add takes the next lesson.
+func (l *learner) add(c lesson) error {
+	if c.kept && !c.read && !c.ask && len(l.batch) == 0 {
+		return l.draft.Keep(c.rec)
+	}
+	if l.batch = append(l.batch, c); len(l.batch) < learnBatch {
+		return nil
+	}
+	return l.flush()
+}
+
+// flush learns what is to be learnt of the batch.
+func (l *learner) flush() error {
+	l.learn()
+	if err := l.ctx.Err(); err != nil {
+		return err
+	}
+	for i := range l.batch {
+		c := &l.batch[i]
+		if c.kept {
+			if err := l.draft.Keep(c.rec); err != nil {
+				return err
+			}
+			continue
+		}
+		l.changed = true
+		if c.rec.Canonical != "" && len(l.targets) < maxTargets &&
+			(c.rec.Content == uint8(verdict.CanonicalHere) || c.rec.Answer == uint8(verdict.CanonicalHere)) {
+			l.targets[c.rec.Canonical] = struct{}{}
+		}
+		if err := l.draft.Add(c.rec); err != nil {
+			return err
+		}
+	}
+	clear(l.batch)
+	l.batch = l.batch[:0]
+	return nil
+}
+
+func (l *learner) learn() {
+	var next atomic.Int64
+	work := func(st *student) {
+		for l.ctx.Err() == nil {
+			from := int(next.Add(learnShare)) - learnShare
+			if from >= len(l.batch) {
+				return
+			}
+			for i := from; i < min(from+learnShare, len(l.batch)); i++ {
+				l.one(st, &l.batch[i])
+			}
+		}
+	}
+	var group sync.WaitGroup
+	for _, st := range l.students[1:] {
+		group.Go(func() { work(st) })
+	}
+	work(l.students[0])
+	group.Wait()
+}
+
+func (l *learner) one(st *student, c *lesson) {
+	if c.read && st.read(c.rec, l.now) {
+		c.kept = false
+		l.read.Add(1)
+	}
+	if c.ask && l.site.app.now().Before(l.deadline) {
+		ctx, cancel := context.WithDeadline(l.ctx, l.deadline)
+		defer cancel()
+		if st.ask(ctx, c.rec) {
+			c.kept = false
+		}
+	}
+}
+
+// student reads and asks, one page at a time.
+type student struct {
+	site    *site
+	reader  *evidence.Reader
+	openers []*files.Opener
+	buf     []byte
+
+	lastPath string // that was read
+	lastSize int64
+}
+
+// newStudents returns n students who can open the site's files.
+func newStudents(s *site, roots []files.Options, n int) ([]*student, error) {
+	students := make([]*student, n)
+	set := s.handler.settings
+	for i := range students {
+		st := &student{site: s, reader: evidence.NewReader(evidence.Options{Alternates: set.alternates, Images: set.images})}
+		for _, o := range roots {
+			opener, err := files.NewOpener(o)
+			if err != nil {
+				return nil, err
+			}
+			st.openers = append(st.openers, opener)
+		}
+		students[i] = st
+	}
+	return students, nil
+}
+
+// open reads a page's file; false: there is none, or it has changed since it was
+// found.
+func (st *student) open(rec *state.Record) ([]byte, bool) {
+	for _, o := range st.openers {
+		data, info, err := o.ReadFile(rec.Page.Path, st.buf, evidence.MaxBody)
+		if cap(data) > cap(st.buf) {
+			st.buf = data[:0]
+		}
+		if err == nil && info.Version == rec.Page.Version {
+			st.lastPath, st.lastSize = rec.Page.Path, info.Size
+			return data, true
+		}
+	}
+	return nil, false
+}
+
+// size is the length of a page's file.
+func (st *student) size(rec *state.Record) (int64, bool) {
+	if st.lastPath != rec.Page.Path {
+		if _, ok := st.open(rec); !ok {
+			return 0, false
+		}
+	}
+	return st.lastSize, true
+}
+
+// read reads a page's file. It reports whether it could.
+func (st *student) read(rec *state.Record, now time.Time) bool {
+	data, ok := st.open(rec)
+	if !ok {
+		return false
+	}
+	e := st.evidence(rec.Page.Path, data, nil, now)
+	verdict.Content(rec, &e, st.site.base, true, now)
+	return true
+}
+
+// evidence is what a document says of itself.
+func (st *student) evidence(path string, body []byte, header http.Header, now time.Time) evidence.Evidence {
+	if verdict.ExpectsHTML(path) || header != nil && evidence.IsHTML(header.Get("Content-Type")) {
+		return st.reader.Read(body, evidence.Page{Base: st.site.base, Path: path, Header: header, Now: now})
+	}
+	return evidence.Evidence{Whole: true, Fingerprint: xxhash.Sum64(body)}
+}
+
+// ask asks for a page, as gently as what answers needs. It reports whether that
+// changed what is known.
+func (st *student) ask(ctx context.Context, rec *state.Record) bool {
+	s := st.site
+	if rec.Page.Version == 0 && s.proxied.Load() || rec.Flags&verdict.FlagProxied != 0 {
+		done, err := s.pace.begin(ctx, s.app.now)
+		if err != nil {
+			return false
+		}
+		answer := st.question(ctx, rec)
+		done(answer)
+		return ctx.Err() == nil || answer != nil
+	}
+	answer := st.question(ctx, rec)
+	if answer == nil && ctx.Err() != nil {
+		return false
+	}
+	if answer != nil && answer.Proxied {
+		if rec.Page.Version == 0 {
+			s.proxied.Store(true)
+		}
+		rec.Flags |= verdict.FlagProxied
+	}
+	return true
+}
+
+// question asks for a page and takes the answer down. Nil: there was no answer.
+func (st *student) question(ctx context.Context, rec *state.Record) *Answer {
+	if rec.Page.Version != 0 && rec.Flags&verdict.FlagRead != 0 {
+		if answer, heard := st.asFile(ctx, rec); heard {
+			return answer
+		}
+	}
+	s := st.site
+	answer, err := s.askPage(ctx, http.MethodGet, rec.Page.Path, evidence.MaxBody, conditions(rec))
+	if err != nil {
+		st.silence(ctx, rec)
+		return nil
+	}
+	st.heard(rec, answer, st.ofBody(rec, answer))
+	return answer
+}
+
+// asFile asks for a page without its body: if the answer has the length of the
+// file, the page is what the file says. It reports whether that settled it.
+func (st *student) asFile(ctx context.Context, rec *state.Record) (answer *Answer, heard bool) {
+	size, ok := st.size(rec)
+	if !ok {
+		return nil, false
+	}
+	answer, err := st.site.askPage(ctx, http.MethodHead, rec.Page.Path, 0, nil)
+	if err != nil {
+		st.silence(ctx, rec)
+		return nil, true
+	}
+	switch answer.Status {
+	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return nil, false
+	case http.StatusOK:
+		if answer.Header.Get("Content-Length") != strconv.FormatInt(size, 10) {
+			return nil, false
+		}
+		if rec.Flags&verdict.FlagDynamic != 0 {
+			rec.Flags &^= verdict.FlagDynamic
+			rec.Page.Version = 0 // the file is to be read again
+		}
+	}
+	st.heard(rec, answer, nil)
+	return answer, true
+}
+
+// conditions spare an upstream to send what is known already.
+func conditions(rec *state.Record) http.Header {
+	if rec.Flags&verdict.FlagProxied == 0 || rec.Flags&verdict.FlagRead == 0 || rec.Suspect != 0 {
+		return nil
+	}
+	header := make(http.Header)
+	if rec.ETag != "" {
+		header.Set("If-None-Match", rec.ETag)
+	}
+	if rec.Modified != "" {
+		header.Set("If-Modified-Since", rec.Modified)
+	}
+	return header
+}
+
+// ofBody is what the body of an answer says; nil: it cannot be read.
+func (st *student) ofBody(rec *state.Record, answer *Answer) *evidence.Evidence {
+	encoding := answer.Header.Get("Content-Encoding")
+	if answer.Status != http.StatusOK || encoding != "" && encoding != "identity" {
+		return nil
+	}
+	e := st.evidence(rec.Page.Path, answer.Body, answer.Header, st.site.app.now())
+	return &e
+}
+
+// heard takes an answer down.
+func (st *student) heard(rec *state.Record, answer *Answer, e *evidence.Evidence) {
+	now, changed := st.site.app.now(), false
+	if e != nil {
+		changed = verdict.Content(rec, e, st.site.base, false, now)
+	}
+	verdict.Answer(rec, verdict.Answered{Status: answer.Status, Header: answer.Header, Page: e}, st.site.base, now)
+	verdict.Wait(rec, changed)
+}
+
+// silence takes down that there was no answer, unless that is our own doing.
+func (st *student) silence(ctx context.Context, rec *state.Record) {
+	if ctx.Err() != nil {
+		return
+	}
+	verdict.Answer(rec, verdict.Answered{NoReply: true}, st.site.base, st.site.app.now())
+	verdict.Wait(rec, false)
+}

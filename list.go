@@ -1,0 +1,200 @@
+package sitemap
+
+import (
+	"context"
+
+	"go.uber.org/zap"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/state"
+	"github.com/seed3295b519/caddy-sitemap/internal/verdict"
+)
+
+// incompleteAlternates is why a page's other languages are left out.
+const incompleteAlternates = "alternates not mutual"
+
+// turnedBadPart is the part of the listed pages that may turn bad at once and be
+// believed.
+const turnedBadPart = 5
+
+// lister goes through all that is known of a site's pages and lists those that are to
+// be listed.
+type lister struct {
+	site    *site
+	refresh *Refresh
+	rules   crawlRules
+	out     *press
+
+	survey     *verdict.Survey
+	decisions  verdict.Decisions
+	alternates verdict.Alternates
+	linked     *verdict.LinkSet // nil: as it was the last time
+	believes   bool             // what the last asks say of pages that were good
+	draft      *state.Draft
+
+	verified, turned int
+	changed          bool // the draft says something else than the book
+	orphans          verdict.Examples
+	missed           map[string]struct{} // pages that others name, and that are not known of
+}
+
+// list lists the pages of a book, in two or three passes through it: what one page's
+// verdict is may depend on all others. learnt says that pages were read since the
+// last time.
+func (l *lister) list(ctx context.Context, book *state.Book, learnt bool) error {
+	set := &l.site.handler.settings
+	l.survey = &verdict.Survey{
+		RespectCanonical: set.canonical,
+		OmitOrphans:      set.omitOrphans,
+		Forbidden:        l.rules.forbid,
+	}
+	if learnt || set.alternates {
+		if err := l.details(ctx, book); err != nil {
+			return err
+		}
+	}
+	if err := book.Records(ctx, func(r *state.Record) error { l.survey.Add(r); return nil }); err != nil {
+		return err
+	}
+	if l.survey.Again() {
+		if err := book.Records(ctx, func(r *state.Record) error { l.survey.AddAgain(r); return nil }); err != nil {
+			return err
+		}
+	}
+	l.decisions = l.survey.Decisions()
+	l.believes = turnedBadPart*l.survey.Suspects <= l.survey.Listed
+	if !l.believes {
+		l.refresh.Say("suspects", "over a fifth of the pages do not answer as they did: they stay listed until they are asked again",
+			zap.Int("pages", l.survey.Suspects), zap.Int("of", l.survey.Listed))
+	}
+	records := book.Records
+	if set.alternates || set.images {
+		records = book.RecordsWithDetails
+	}
+	if err := records(ctx, l.record); err != nil {
+		return err
+	}
+	l.say()
+	return nil
+}
+
+// details goes through what pages link to.
+func (l *lister) details(ctx context.Context, book *state.Book) error {
+	l.linked = new(verdict.LinkSet)
+	l.survey.Linked = l.linked.Has
+	return book.Details(ctx, func(path string, d *state.Details) error {
+		l.linked.Add(path, d.Links)
+		l.alternates.Add(path, d.Alternates)
+		return nil
+	})
+}
+
+// record gives the verdict on one page.
+func (l *lister) record(r *state.Record) error {
+	if r.Flags&verdict.FlagTarget != 0 && !l.survey.IsTarget(r.Page.Path) {
+		l.changed = true
+		return nil // nobody names it any more
+	}
+	was := *r
+	details := r.Details
+	if r.Suspect != 0 && (l.believes || r.Flags&verdict.FlagTwice != 0) {
+		verdict.Believe(r)
+	}
+	verdict.Settle(r, l.decisions)
+	if l.linked != nil {
+		r.Flags = setFlag(r.Flags, verdict.FlagLinked, l.linked.Has(r.Page.Path))
+	}
+	reason := l.survey.Verdict(r)
+	if !reason.Listed() && was.Flags&verdict.FlagListed != 0 && was.Suspect == 0 {
+		l.turned++
+	}
+	if reason.Listed() && r.Canonical != "" && l.survey.Misses(r) && len(l.missed) < maxTargets {
+		l.missed[r.Canonical] = struct{}{}
+	}
+	listed := reason.Listed()
+	if listed && l.out.isFull() {
+		l.refresh.LeaveOut(overMaxURLs, 1)
+		listed = false
+	}
+	r.Flags = setFlag(r.Flags, verdict.FlagListed, listed)
+	if err := l.keep(r, &was); err != nil {
+		return err
+	}
+	if !listed {
+		if s := reason.String(); s != "" {
+			l.refresh.LeaveOut(s, 1)
+		}
+		return nil
+	}
+	return l.pass(r, reason, details)
+}
+
+// keep writes down what became of a record.
+func (l *lister) keep(r, was *state.Record) error {
+	r.Details, was.Details = nil, nil
+	if *r == *was {
+		return l.draft.Keep(r)
+	}
+	l.changed = true
+	return l.draft.Add(r)
+}
+
+// pass passes a page on that is listed.
+func (l *lister) pass(r *state.Record, reason verdict.Reason, details *state.Details) error {
+	set := &l.site.handler.settings
+	if reason == verdict.Good && r.Asked != 0 {
+		l.verified++
+	}
+	if r.Flags&(verdict.FlagRead|verdict.FlagLinked) == verdict.FlagRead && r.Page.Path != "/" {
+		l.orphans.Add(r.Page.Path)
+	}
+	p := r.Page
+	p.LastMod, p.LastModDay = verdict.LastMod(r, l.decisions, set.dates)
+	p.Extensions = l.extensions(r.Page.Path, details)
+	return l.out.page(p)
+}
+
+func (l *lister) extensions(path string, d *state.Details) *page.Extensions {
+	if d == nil {
+		return nil
+	}
+	var e page.Extensions
+	set := &l.site.handler.settings
+	if set.images {
+		e.Images = d.Images
+	}
+	if set.alternates && len(d.Alternates) > 0 {
+		if l.alternates.Mutual(l.site.base, path, d.Alternates) {
+			e.Alternates = d.Alternates
+		} else {
+			l.refresh.LeaveOut(incompleteAlternates, 1)
+		}
+	}
+	if len(e.Images)+len(e.Alternates) == 0 {
+		return nil
+	}
+	return &e
+}
+
+// say says what the user should know of the pages as a whole.
+func (l *lister) say() {
+	if u := l.survey.Unwilling; 2*u.Count > l.survey.Pages {
+		l.refresh.Say("unwilling", "more than half of the pages name a canonical on another site or ask not to be indexed, so they are not listed: is base_url right?",
+			zap.Int("pages", u.Count), zap.Int("of", l.survey.Pages), zap.Strings("first", u.First))
+	}
+	if l.orphans.Count > 0 && l.linked != nil {
+		l.refresh.tell("orphans", "no page of the site links to some that are listed", zap.Int("pages", l.orphans.Count), zap.Strings("first", l.orphans.First))
+	}
+}
+
+func setFlag(flags, flag uint16, on bool) uint16 {
+	if on {
+		return flags | flag
+	}
+	return flags &^ flag
+}
+
+// hasTurned reports whether so many pages turned bad at once that it is not believed.
+func (l *lister) hasTurned() bool {
+	return turnedBadPart*l.turned > l.survey.Listed && l.survey.Listed > 0
+}

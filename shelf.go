@@ -1,0 +1,173 @@
+package sitemap
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/state"
+)
+
+// stateOff is the App's setting that keeps nothing on disk.
+const stateOff = "off"
+
+// library is where the shelves of all sites stand.
+type library struct {
+	folder string
+	disk   *state.Fallback // nil: nothing is kept on disk
+	logger *zap.Logger
+	said   atomic.Bool
+}
+
+// open finds out where the library is. It touches nothing outside of memory.
+func (l *library) open(a *App) {
+	l.logger = a.logger
+	l.folder = caddy.NewReplacer().ReplaceAll(a.State, "")
+	switch {
+	case l.folder == stateOff:
+		l.folder = ""
+		return
+	case l.folder == "":
+		l.folder = caddy.AppDataDir()
+		if !filepath.IsAbs(l.folder) {
+			l.folder = ""
+			l.warn(errors.New("there is no home folder: set 'state' of the sitemap app, or XDG_DATA_HOME"))
+			return
+		}
+		l.folder = filepath.Join(l.folder, "sitemap")
+	}
+	l.disk = a.store.disk(l.folder)
+}
+
+// shelf returns the shelf of a site. What only visitors named has no place on disk.
+func (l *library) shelf(a *App, s *site) (*shelf, string) {
+	prefix := s.statePrefix()
+	onDisk := l.disk != nil && !s.visitors
+	key := prefix
+	if onDisk {
+		key = l.folder + "\x00" + prefix
+	}
+	return a.store.shelf(a.generation, key, func() *shelf {
+		if onDisk {
+			return &shelf{prefix: prefix, storage: l.disk}
+		}
+		return &shelf{prefix: prefix, storage: state.NewMemory()}
+	}), key
+}
+
+// check warns if what is to be kept on disk cannot be.
+func (l *library) check() {
+	if l.disk == nil {
+		return
+	}
+	if err := l.disk.Err(); err != nil {
+		l.warn(err)
+	}
+}
+
+func (l *library) warn(err error) {
+	if !l.said.Swap(true) {
+		l.logger.Warn("what is known of pages cannot be kept on disk: after a restart the sitemap is not there at once, and all pages are read and asked for again", zap.Error(err))
+	}
+}
+
+// shelf is where what is known of a site's pages is kept. Like what is held, it is
+// handed on from one configuration to the next.
+type shelf struct {
+	storage state.Storage
+	prefix  string
+
+	mu      sync.Mutex                 // held by whoever makes the next book
+	book    atomic.Pointer[state.Book] // nil: not opened yet
+	changed atomic.Bool                // what is known has changed since pages were listed
+	missed  map[string]struct{}        // pages that others name, and that are not known of; under mu
+}
+
+// open reads the book, if that was not done yet. Under mu. An error that wraps
+// state.ErrUnusable comes once: the book is empty then.
+func (sh *shelf) open(ctx context.Context) error {
+	if sh.book.Load() != nil {
+		return nil
+	}
+	book, err := state.Open(ctx, sh.storage, sh.prefix)
+	if book == nil {
+		return fmt.Errorf("opening the state: %w", err)
+	}
+	sh.book.Store(book)
+	return err
+}
+
+// after returns the records of the next piece that has any behind a path.
+func (sh *shelf) after(ctx context.Context, path string) ([]state.Record, error) {
+	for {
+		book := sh.book.Load()
+		if book == nil {
+			return nil, nil
+		}
+		records, err := book.After(ctx, path)
+		if err == nil || !errors.Is(err, state.ErrStale) || book == sh.book.Load() {
+			return records, err
+		}
+	}
+}
+
+// update changes the records of some paths, in order.
+func (sh *shelf) update(ctx context.Context, paths []string, change func(*state.Record) bool) error {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	book := sh.book.Load()
+	if book == nil {
+		return nil // it is to be opened anew
+	}
+	next, err := book.Update(ctx, paths, change)
+	if err != nil {
+		sh.drop(err)
+		return fmt.Errorf("writing the state: %w", err)
+	}
+	if next != book {
+		sh.book.Store(next)
+		sh.changed.Store(true)
+	}
+	return nil
+}
+
+// drop gives up a book after an error that it will not recover from. Under mu.
+func (sh *shelf) drop(err error) {
+	switch {
+	case errors.Is(err, state.ErrStale):
+		sh.book.Store(nil) // another process has written there: to be opened anew
+	case errors.Is(err, state.ErrUnusable):
+		sh.book.Store(sh.book.Load().Fresh())
+	}
+}
+
+// notes are what a book says besides its records and documents.
+type notes struct {
+	Settings string        `json:"settings"`          // the key of what is held
+	Rules    uint64        `json:"rules,omitempty"`   // of robots.txt
+	Retired  []retiredNote `json:"retired,omitempty"` // names of shards
+}
+
+type retiredNote struct {
+	Suffix string `json:"suffix"`
+	First  string `json:"first"`
+	At     int64  `json:"at"` // Unix seconds
+}
+
+func readNotes(book *state.Book) (notes, error) {
+	var n notes
+	if len(book.Meta()) == 0 {
+		return n, nil
+	}
+	if err := json.Unmarshal(book.Meta(), &n); err != nil {
+		return n, fmt.Errorf("%w: %w", state.ErrUnusable, err)
+	}
+	return n, nil
+}

@@ -1,0 +1,227 @@
+package sitemap
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/state"
+	"github.com/seed3295b519/caddy-sitemap/internal/verdict"
+)
+
+// kindOfAnswerer is what answers for pages, as far as that is known.
+type kindOfAnswerer uint8
+
+const (
+	answersHere kindOfAnswerer = iota // files, and what the server itself makes
+	answersUpstream
+	kindsOfAnswerer
+)
+
+// What is learnt by asking in the background is written down now and then: a crash
+// loses no more than that.
+const (
+	mostUnwritten    = 8192
+	longestUnwritten = 30 * time.Second
+)
+
+// verifyDue asks in the background for the pages that are due, if some are and it is
+// not being done.
+func (s *site) verifyDue() {
+	if s.handler.settings.manners.off {
+		return
+	}
+	for kind := range kindsOfAnswerer {
+		v := &s.verifiers[kind]
+		if v.due.Load() > s.app.now().Unix() || !v.busy.CompareAndSwap(false, true) {
+			continue
+		}
+		s.app.group.Go(func() {
+			defer v.busy.Store(false)
+			(&verification{site: s, kind: kind}).run(s.ctx)
+		})
+	}
+}
+
+// verifier is what a site knows of its asking in the background.
+type verifier struct {
+	busy atomic.Bool
+	due  atomic.Int64 // when the next page is due, Unix seconds
+}
+
+// verification is one walk through the pages that are due.
+type verification struct {
+	site  *site
+	kind  kindOfAnswerer
+	rules crawlRules
+	next  int64 // when the first page is due that was not yet
+
+	students  []*student
+	answered  map[string]*state.Record
+	unwritten time.Time
+}
+
+func (v *verification) run(ctx context.Context) {
+	due := &v.site.verifiers[v.kind].due
+	due.Store(math.MaxInt64) // what changes meanwhile sets it back
+	v.next = math.MaxInt64
+	if err := v.walk(ctx); err != nil && ctx.Err() == nil {
+		v.site.logger.Warn("asking for pages was cut short", zap.Error(err))
+		v.next = v.site.app.now().Add(time.Minute).Unix()
+	}
+	for {
+		was := due.Load()
+		if v.next >= was || due.CompareAndSwap(was, v.next) {
+			return
+		}
+	}
+}
+
+func (v *verification) walk(ctx context.Context) (err error) {
+	s := v.site
+	if s.roots.Load() == nil {
+		return nil // no refresh has come so far
+	}
+	if v.rules, err = s.crawlRules(ctx); err != nil {
+		return err
+	}
+	if v.rules.closed {
+		v.next = s.app.now().Add(time.Minute).Unix()
+		return nil
+	}
+	workers := cap(s.app.asks)
+	if v.kind == answersUpstream {
+		workers = cap(s.pace.slots)
+	}
+	if v.students, err = newStudents(s, *s.roots.Load(), workers); err != nil {
+		return err
+	}
+	v.answered = make(map[string]*state.Record)
+	from := ""
+	for {
+		records, err := s.shelf.after(ctx, from)
+		if err != nil || len(records) == 0 {
+			return errors.Join(err, v.write(ctx))
+		}
+		from = records[len(records)-1].Page.Path
+		if err := v.piece(ctx, records); err != nil {
+			return err
+		}
+	}
+}
+
+// piece asks for those of some records that are due.
+func (v *verification) piece(ctx context.Context, records []state.Record) error {
+	due := records[:0]
+	now := v.site.app.now().Unix()
+	for _, r := range records {
+		if !v.mine(&r) {
+			continue
+		}
+		if at := verdict.Due(&r, verdict.Hash(r.Page.Path)); at > now {
+			v.next = min(v.next, at)
+			continue
+		}
+		due = append(due, r)
+	}
+	if len(due) == 0 {
+		return nil
+	}
+	var next atomic.Int64
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	for _, st := range v.students {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(due) {
+					return
+				}
+				if v.ask(ctx, st, &due[i]) {
+					mu.Lock()
+					v.take(ctx, &due[i])
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	group.Wait()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(v.answered) > mostUnwritten {
+		return v.write(ctx)
+	}
+	return nil
+}
+
+// ask asks for a page when it is its turn.
+func (v *verification) ask(ctx context.Context, st *student, r *state.Record) bool {
+	if v.kind == answersHere {
+		slots := v.site.app.asks
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return st.ask(ctx, r)
+}
+
+// take keeps what was learnt until it is written down.
+func (v *verification) take(ctx context.Context, r *state.Record) {
+	now := v.site.app.now()
+	v.answered[r.Page.Path] = r
+	if v.unwritten.IsZero() {
+		v.unwritten = now
+	}
+	if now.Sub(v.unwritten) > longestUnwritten {
+		_ = v.write(ctx) // what could not be written is asked for again
+	}
+}
+
+// mine reports whether a record is of the kind that is being asked for.
+func (v *verification) mine(r *state.Record) bool {
+	if !v.site.handler.settings.isAsked(r.Page.Path) || v.rules.forbid(r.Page.Path) {
+		return false
+	}
+	upstream := r.Flags&verdict.FlagProxied != 0 || r.Page.Version == 0 && v.site.proxied.Load()
+	return upstream == (v.kind == answersUpstream)
+}
+
+// write writes down what was answered.
+func (v *verification) write(ctx context.Context) error {
+	if len(v.answered) == 0 {
+		return nil
+	}
+	paths := make([]string, 0, len(v.answered))
+	for path := range v.answered {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	err := v.site.shelf.update(ctx, paths, func(r *state.Record) bool {
+		answered := v.answered[r.Page.Path]
+		if answered == nil || answered.Page.Version != r.Page.Version && answered.Page.Version != 0 {
+			return false // it has changed since
+		}
+		p := r.Page
+		if answered.Page.Version == 0 {
+			p.Version = 0
+		}
+		listed := r.Flags & (verdict.FlagListed | verdict.FlagLinked)
+		*r = *answered
+		r.Page = p
+		r.Flags = r.Flags&^(verdict.FlagListed|verdict.FlagLinked) | listed
+		return true
+	})
+	clear(v.answered)
+	v.unwritten = time.Time{}
+	return err
+}
