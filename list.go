@@ -102,7 +102,7 @@ func (l *lister) record(r *state.Record) error {
 	}
 	verdict.Settle(r, l.decisions)
 	if l.linked != nil {
-		r.Flags = setFlag(r.Flags, verdict.FlagLinked, l.linked.Has(r.Page.Path))
+		r.Flags = setFlag(r.Flags, verdict.FlagLinked, l.linked.Reaches(r.Page.Path))
 	}
 	reason := l.survey.Verdict(r)
 	if !reason.Listed() && was.Flags&verdict.FlagListed != 0 && was.Suspect == 0 {

@@ -15,9 +15,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/state"
 )
 
-// stateOff is the App's setting that keeps nothing on disk.
-const stateOff = "off"
-
 // library is where the shelves of all sites stand.
 type library struct {
 	folder string
@@ -29,9 +26,9 @@ type library struct {
 // open finds out where the library is. It touches nothing outside of memory.
 func (l *library) open(a *App) {
 	l.logger = a.logger
-	l.folder = caddy.NewReplacer().ReplaceAll(a.State, "")
+	l.folder, _ = expandState(a.State, caddy.NewReplacer()) // Validate has refused the others
 	switch {
-	case l.folder == stateOff:
+	case l.folder == noState:
 		l.folder = ""
 		return
 	case l.folder == "":

@@ -44,6 +44,25 @@ func (s *LinkSet) Has(path string) bool {
 	return ok
 }
 
+// Reaches reports whether a page is linked to, be it by a path that leads to it: with
+// the name of an index file, without a slash at the end, with ".html" or without.
+func (s *LinkSet) Reaches(path string) bool {
+	if s.Has(path) {
+		return true
+	}
+	path, query, hasQuery := strings.Cut(path, "?")
+	if hasQuery {
+		query = "?" + query
+	}
+	bare := trimName(path)
+	for _, ending := range [...]string{"", "/", "/index.html", "/index.htm", ".html", ".htm", "/index.php", ".php"} {
+		if s.Has(bare + ending + query) {
+			return true
+		}
+	}
+	return false
+}
+
 // find is [slices.BinarySearch] for sorted hashes, each of which lies near the place
 // that it would have if they were spread evenly.
 func find(hashes []uint64, h uint64) (int, bool) {

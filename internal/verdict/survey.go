@@ -211,10 +211,10 @@ const (
 // AddAgain takes a record the second time.
 func (s *Survey) AddAgain(r *state.Record) {
 	own := ofOwn(r, s.RespectCanonical)
-	hash, isTarget := uint64(0), false
+	var isTarget bool
 	if len(s.named) > 0 {
 		var i int
-		hash = Hash(r.Page.Path)
+		hash := Hash(r.Page.Path)
 		if i, isTarget = find(s.named, hash); isTarget {
 			s.targets[i] = s.asTarget(r, own, hash)
 		}
@@ -294,7 +294,7 @@ func (s *Survey) Verdict(r *state.Record) Reason {
 			return Duplicate
 		}
 	}
-	if s.OmitOrphans && r.Page.Path != "/" && r.Flags&FlagRead != 0 && !s.linked(r) && !s.IsTarget(r.Page.Path) {
+	if s.OmitOrphans && r.Page.Path != "/" && r.Flags&FlagRead != 0 && r.Flags&FlagLinked == 0 && !s.IsTarget(r.Page.Path) {
 		return Orphan
 	}
 	return own
