@@ -232,7 +232,7 @@ func validate(r *state.Record, a Answered, reason Reason) {
 	case r.Seen == seenChangeAnswer || r.Seen == seenChangeDay:
 		// A time before an ask at which the text was still the old one is not that
 		// of the text.
-		if t, err := http.ParseTime(modified); err == nil && r.Flags&FlagUnseen == 0 && t.Unix() < r.Asked {
+		if t, ok := headerTime(modified); ok && r.Flags&FlagUnseen == 0 && t < r.Asked {
 			modified = ""
 		}
 	}

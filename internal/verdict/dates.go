@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/state"
@@ -153,11 +154,40 @@ func lastModified(r *state.Record) int64 {
 	if r.Modified == "" {
 		return 0
 	}
-	t, err := http.ParseTime(r.Modified)
-	if err != nil || t.Unix() <= 0 || t.Unix() >= r.Asked/60*60-1 {
+	t, ok := headerTime(r.Modified)
+	if !ok || t <= 0 || t >= r.Asked/60*60-1 {
 		return 0
 	}
-	return t.Unix()
+	return t
+}
+
+// headerTime is [http.ParseTime] for Unix seconds, and quick for the form that
+// servers send (RFC 9110, section 5.6.7).
+func headerTime(s string) (unix int64, ok bool) {
+	const form = "Mon, 02 Jan 2006 15:04:05 GMT"
+	if len(s) == len(form) && s[3:5] == ", " && s[7] == ' ' && s[11] == ' ' && s[16] == ' ' && s[19] == ':' && s[22] == ':' && s[25:] == form[25:] {
+		month := strings.Index("JanFebMarAprMayJunJulAugSepOctNovDec", s[8:11])
+		day, year := number(s[5:7]), number(s[12:16])
+		hour, minute, second := number(s[17:19]), number(s[20:22]), number(s[23:25])
+		// The rest are left to who knows how long months are.
+		if month >= 0 && month%3 == 0 && day > 0 && day <= 28 && year > 0 &&
+			uint(hour) < 24 && uint(minute) < 60 && uint(second) < 60 {
+			return time.Date(year, time.Month(month/3+1), day, hour, minute, second, 0, time.UTC).Unix(), true
+		}
+	}
+	t, err := http.ParseTime(s)
+	return t.Unix(), err == nil
+}
+
+// number reads digits; -1: there are others.
+func number(s string) (n int) {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return -1
+		}
+		n = 10*n + int(s[i]-'0')
+	}
+	return n
 }
 
 // Mode is where the listed dates come from.

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ func TestDeployment(t *testing.T) {
 		}
 		return out
 	}
-	join := func(lists ...[]int64) []int64 { return slices.Concat(lists...) }
+	join := slices.Concat[[]int64]
 	for _, test := range []struct {
 		name  string
 		mtime []int64
@@ -196,6 +197,26 @@ func TestLastModified(t *testing.T) {
 			if got := lastModified(&state.Record{Modified: test.header, Asked: asked}); got != test.want {
 				t.Errorf("%q: got %d, want %d", test.header, got, test.want)
 			}
+		}
+	}
+}
+
+func TestHeaderTime(t *testing.T) {
+	random := rand.New(rand.NewPCG(10, 11))
+	weekdays := strings.Fields("Sun Mon Tue Wed Thu Fri Sat")
+	const odd = "0123456789JanFebDec ,:GMT-+é"
+	for i := range 200_000 {
+		s := time.Unix(random.Int64N(1<<36)-1<<33, 0).UTC().Format(http.TimeFormat)
+		if i%2 == 0 {
+			b := []byte(s)
+			b[random.IntN(len(b))] = odd[random.IntN(len(odd))]
+			s = string(b)
+		}
+		got, ok := headerTime(s)
+		want, err := http.ParseTime(s)
+		// Of the weekday, its name alone is not read.
+		if err == nil && (!ok || got != want.Unix()) || ok && err != nil && slices.Contains(weekdays, s[:3]) {
+			t.Fatalf("%q: got %d %t, want %d, %v", s, got, ok, want.Unix(), err)
 		}
 	}
 }

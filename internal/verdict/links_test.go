@@ -112,3 +112,30 @@ func TestAlternates(t *testing.T) {
 		t.Error("a page that lists itself alone is complete")
 	}
 }
+
+func TestReaches(t *testing.T) {
+	for _, test := range []struct {
+		link, path string
+		want       bool
+	}{
+		{"/a", "/a", true},
+		{"/a/", "/a", true},
+		{"/a", "/a/", true},
+		{"/a/index.html", "/a/", true},
+		{"/a/", "/a/index.html", true},
+		{"/a.html", "/a", true},
+		{"/a", "/a.html", true},
+		{"/index.html", "/", true},
+		{"/a.html?b", "/a?b", true},
+		{"/a", "/a?b", false},
+		{"/a?b", "/a", false},
+		{"/b", "/a", false},
+		{"/a/b", "/a/", false},
+	} {
+		var set LinkSet
+		set.Add("/from", []string{test.link})
+		if got := set.Reaches(test.path); got != test.want {
+			t.Errorf("%s by %s: got %t", test.path, test.link, got)
+		}
+	}
+}
