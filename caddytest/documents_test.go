@@ -22,15 +22,33 @@ const (
 )
 
 // documentsSite is a site whose pages are given under the name, and these settings.
+// Nothing serves the pages, so they are listed by name.
 func documentsSite(name, settings string) string {
+	return `
+http://localhost:{port} {
+	sitemap {
+		source given ` + name + `
+		ask off
+		` + settings + `
+	}
+}`
+}
+
+// answeringSite is documentsSite where all pages are there, and asked for.
+func answeringSite(name, settings string) string {
 	return `
 http://localhost:{port} {
 	sitemap {
 		source given ` + name + `
 		` + settings + `
 	}
+	` + aPage + `
 }`
 }
+
+// aPage is what answers everything with a whole page.
+const aPage = `header Content-Type text/html
+	respond "<!doctype html><title>a page</title><p>The text of a page."`
 
 // pageList is a list of pages that a test changes.
 type pageList struct {
@@ -391,6 +409,9 @@ func TestDocumentsLastMod(t *testing.T) {
 	}
 }
 
+// sitesOfDocuments are the ways to list pages that are there.
+var sitesOfDocuments = map[string]func(name, settings string) string{"by name": documentsSite, "asked for": answeringSite}
+
 // TestDocumentsCarriedOver changes a page and wants all other shards to be as they
 // were.
 func TestDocumentsCarriedOver(t *testing.T) {
@@ -406,59 +427,67 @@ func TestDocumentsCarriedOver(t *testing.T) {
 		{"one less", func(p []sitemap.Page) []sitemap.Page { return slices.Delete(p, 1000, 1001) }, true},
 		{"a date", func(p []sitemap.Page) []sitemap.Page { p[1000].LastMod = 1_700_000_000; return p }, false},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			list := &pageList{pages: pagesFrom(0, 3000)}
-			give(t, "carried", list.yield)
-			s := start(t, documentsSite("carried", "shard_urls 100\n\t\trefresh 1s"), nil)
-			before, index := s.shards(), s.document("http://localhost:{port}/sitemap.xml")
-			list.set(test.change(pagesFrom(0, 3000)))
-			s.refreshed(list)
-			var changed []string
-			for i, d := range s.shards() {
-				if i >= len(before) || d.url != before[i].url {
-					t.Fatalf("shard %d is %s", i, d.url)
-				}
-				same := d.Header.Get("Etag") == before[i].Header.Get("Etag")
-				if same != (d.body == before[i].body) {
-					t.Errorf("%s: its ETag says that it stayed: %t", d.url, same)
-				}
-				if same && d.Header.Get("Last-Modified") != before[i].Header.Get("Last-Modified") {
-					t.Errorf("%s: it is of %s, it was of %s", d.url, d.Header.Get("Last-Modified"), before[i].Header.Get("Last-Modified"))
-				}
-				if same {
-					for _, condition := range []string{"If-None-Match: " + before[i].Header.Get("Etag"), "If-Modified-Since: " + before[i].Header.Get("Last-Modified")} {
-						if r := s.get(d.url, condition); r.StatusCode != http.StatusNotModified {
-							t.Errorf("%s, %s: got status %d", d.url, condition, r.StatusCode)
-						}
+		for kind, site := range sitesOfDocuments {
+			t.Run(test.name+", "+kind, func(t *testing.T) {
+				list := &pageList{pages: pagesFrom(0, 3000)}
+				give(t, "carried", list.yield)
+				s := start(t, site("carried", "shard_urls 100\n\t\trefresh 1s"), nil)
+				before, index := s.shards(), s.document("http://localhost:{port}/sitemap.xml")
+				list.set(test.change(pagesFrom(0, 3000)))
+				s.refreshed(list)
+				var changed []string
+				for i, d := range s.shards() {
+					if i >= len(before) || d.url != before[i].url {
+						t.Fatalf("shard %d is %s", i, d.url)
 					}
-					continue
+					same := d.Header.Get("Etag") == before[i].Header.Get("Etag")
+					if same != (d.body == before[i].body) {
+						t.Errorf("%s: its ETag says that it stayed: %t", d.url, same)
+					}
+					if same && d.Header.Get("Last-Modified") != before[i].Header.Get("Last-Modified") {
+						t.Errorf("%s: it is of %s, it was of %s", d.url, d.Header.Get("Last-Modified"), before[i].Header.Get("Last-Modified"))
+					}
+					if same {
+						for _, condition := range []string{"If-None-Match: " + before[i].Header.Get("Etag"), "If-Modified-Since: " + before[i].Header.Get("Last-Modified")} {
+							if r := s.get(d.url, condition); r.StatusCode != http.StatusNotModified {
+								t.Errorf("%s, %s: got status %d", d.url, condition, r.StatusCode)
+							}
+						}
+						continue
+					}
+					changed = append(changed, d.url)
+					then, _ := http.ParseTime(before[i].Header.Get("Last-Modified"))
+					if now, _ := http.ParseTime(d.Header.Get("Last-Modified")); !now.After(then) {
+						t.Errorf("%s: it is of %s, as before", d.url, now)
+					}
 				}
-				changed = append(changed, d.url)
-				then, _ := http.ParseTime(before[i].Header.Get("Last-Modified"))
-				if now, _ := http.ParseTime(d.Header.Get("Last-Modified")); !now.After(then) {
-					t.Errorf("%s: it is of %s, as before", d.url, now)
+				want := 1
+				if test.name == "nothing" {
+					want = 0
 				}
-			}
-			want := 1
-			if test.name == "nothing" {
-				want = 0
-			}
-			if len(changed) != want {
-				t.Errorf("changed: %q, want %d", changed, want)
-			}
-			after := s.document("http://localhost:{port}/sitemap.xml")
-			if stays := after.Header.Get("Etag") == index.Header.Get("Etag") && after.Header.Get("Last-Modified") == index.Header.Get("Last-Modified"); stays != test.index {
-				t.Errorf("the index stays: %t, want %t", stays, test.index)
-			}
-		})
+				if len(changed) != want {
+					t.Errorf("changed: %q, want %d", changed, want)
+				}
+				after := s.document("http://localhost:{port}/sitemap.xml")
+				if stays := after.Header.Get("Etag") == index.Header.Get("Etag") && after.Header.Get("Last-Modified") == index.Header.Get("Last-Modified"); stays != test.index {
+					t.Errorf("the index stays: %t, want %t", stays, test.index)
+				}
+			})
+		}
 	}
 }
 
 // TestDocumentsRetired takes shards away and asks for their names.
 func TestDocumentsRetired(t *testing.T) {
+	for kind, site := range sitesOfDocuments {
+		t.Run(kind, func(t *testing.T) { testRetired(t, site) })
+	}
+}
+
+func testRetired(t *testing.T, site func(name, settings string) string) {
 	list := &pageList{pages: pagesFrom(0, 1000)}
 	give(t, "retired", list.yield)
-	s := start(t, documentsSite("retired", "shard_urls 100\n\t\trefresh 1s"), nil)
+	s := start(t, site("retired", "shard_urls 100\n\t\trefresh 1s"), nil)
 	old := s.shards()
 
 	// holds says which document an old shard's name now leads to.
