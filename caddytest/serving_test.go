@@ -97,6 +97,7 @@ http://localhost:{port} {
 		shard_urls 100
 		refresh 2h
 		source given serving
+		ask off
 	}
 	file_server
 }`, map[string]string{"site/index.html": "home"})
@@ -502,6 +503,7 @@ http://localhost:{port} {
 	sitemap {
 		source given entities
 	}
+	`+aPage+`
 }`, nil)
 	const want = "/it&apos;s%20&amp;c/%FC?a=1&amp;b=&apos;2&apos;</loc>"
 	if r := s.get("http://localhost:{port}/sitemap.xml"); !strings.Contains(r.body, want) {
@@ -533,20 +535,20 @@ func TestServingBehind(t *testing.T) {
 		home             string // answer to /
 		other            int    // status of what does not exist
 	}{
-		{"encode", "encode", "home", 404},
-		{"encode with a match", "encode gzip zstd {\n\t\tmatch header Content-Type *xml*\n\t\tminimum_length 1\n\t}", "home", 404},
-		{"templates", "templates", "home", 404},
-		{"templates of XML", "templates {\n\t\tmime application/xml text/plain application/gzip\n\t}", "home", 404},
-		{"SPA", "try_files {path} /index.html", "home", 200},
-		{"SPA in encode", "encode\n\ttry_files {path} {path}/ /index.html", "home", 200},
-		{"rewrite of all", "rewrite * /index.html", "home", 200},
+		{"encode", "encode", "<p>home", 404},
+		{"encode with a match", "encode gzip zstd {\n\t\tmatch header Content-Type *xml*\n\t\tminimum_length 1\n\t}", "<p>home", 404},
+		{"templates", "templates", "<p>home", 404},
+		{"templates of XML", "templates {\n\t\tmime application/xml text/plain application/gzip\n\t}", "<p>home", 404},
+		{"SPA", "try_files {path} /index.html", "<p>home", 200},
+		{"SPA in encode", "encode\n\ttry_files {path} {path}/ /index.html", "<p>home", 200},
+		{"rewrite of all", "rewrite * /index.html", "<p>home", 200},
 		{"reverse_proxy", "reverse_proxy " + application, "the application's /", 200},
-		{"header", "header X-A b\n\theader -Server", "home", 404},
-		{"handle_errors", "handle_errors {\n\t\trespond \"<html>it is {err.status_code}</html>\" 404\n\t}", "home", 404},
-		{"respond", "respond /other 204", "home", 404},
-		{"redir", "redir /old /new", "home", 404},
-		{"request_body", "request_body {\n\t\tmax_size 1KB\n\t}", "home", 404},
-		{"push of nothing", "log", "home", 404},
+		{"header", "header X-A b\n\theader -Server", "<p>home", 404},
+		{"handle_errors", "handle_errors {\n\t\trespond \"<html>it is {err.status_code}</html>\" 404\n\t}", "<p>home", 404},
+		{"respond", "respond /other 204", "<p>home", 404},
+		{"redir", "redir /old /new", "<p>home", 404},
+		{"request_body", "request_body {\n\t\tmax_size 1KB\n\t}", "<p>home", 404},
+		{"push of nothing", "log", "<p>home", 404},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			give(t, "behind", paged(100))
@@ -555,10 +557,11 @@ http://localhost:{port} {
 	root * {dir}/site
 	sitemap {
 		source given behind
+		ask off
 	}
 	file_server
 	`+test.directives+`
-}`, map[string]string{"site/index.html": "home"})
+}`, map[string]string{"site/index.html": "<p>home"})
 			want := s.get("http://localhost:{port}/sitemap.xml")
 			if n := len(s.locs("http://localhost:{port}/sitemap.xml")); n != 100 {
 				t.Errorf("%d pages are listed", n)
@@ -632,11 +635,11 @@ http://localhost:{port} {
 	sitemap {
 		source given login
 	}
-	respond home
+	`+aPage+`
 }`, nil)
 	r := s.get("http://localhost:{port}/sitemap.xml", "Authorization: Basic Qm9iOmhpY2N1cA==")
-	if r.StatusCode != http.StatusOK || strings.Contains(r.Header.Get("Cache-Control"), "public") {
-		t.Errorf("got status %d, headers %v", r.StatusCode, r.Header)
+	if r.StatusCode != http.StatusOK || strings.Count(r.body, "<loc>") != 3 || strings.Contains(r.Header.Get("Cache-Control"), "public") {
+		t.Errorf("got status %d, headers %v, %.200q", r.StatusCode, r.Header, r.body)
 	}
 	if r := s.get("http://localhost:{port}/sitemap.xml", "Authorization: Basic Qm9iOnh4eA=="); r.StatusCode != http.StatusUnauthorized {
 		t.Errorf("with a wrong password: got status %d", r.StatusCode)
@@ -702,6 +705,7 @@ http://localhost:{port} {
 	log
 	sitemap {
 		source given slow
+		ask off
 		refresh 1s
 	}
 	respond "User-agent: *"
@@ -766,6 +770,7 @@ http://localhost:{port} {
 		source given hanging
 		refresh 1s
 	}
+	`+aPage+`
 }`, nil)
 	s.wantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/first")
 	<-hanging
@@ -788,6 +793,7 @@ https://localhost:{tls}, http://localhost:{port} {
 	encode
 	sitemap {
 		source given protocols
+		ask off
 	}
 }`, nil)
 	h2c := &http.Transport{Protocols: new(http.Protocols)}
@@ -909,6 +915,7 @@ func TestServingSlowClient(t *testing.T) {
 http://localhost:{port} {
 	sitemap {
 		source given changing
+		ask off
 		refresh 1s
 	}
 }`, nil)
