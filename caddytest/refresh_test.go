@@ -154,6 +154,28 @@ func (s *server) passed(d time.Duration) {
 	s.eventually(func() bool { return time.Since(since) >= d }, func() string { return "time stands still" })
 }
 
+// put makes a file of a time, in the place of an older one if there is one, at once.
+func (s *server) put(name, content string, when time.Time) {
+	s.t.Helper()
+	path, aside := filepath.Join(s.dir, filepath.FromSlash(name)), filepath.Join(s.dir, "aside")
+	err := os.WriteFile(aside, []byte(wholePage(name, content)), 0o644)
+	if err == nil {
+		err = os.Chtimes(aside, when, when)
+	}
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o755)
+	}
+	if err == nil {
+		err = os.Rename(aside, path)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// dayOf is a day of the year 2000.
+func dayOf(i int) time.Time { return time.Date(2000, 1, 1+i, 0, 0, 0, 0, time.UTC) }
+
 const everySecond = `
 http://localhost:{port} {
 	root * {dir}/site
@@ -164,11 +186,14 @@ http://localhost:{port} {
 }`
 
 func TestRefreshFollowsFiles(t *testing.T) {
-	s := start(t, everySecond, map[string]string{
-		"site/index.html": "home",
-		"site/a.html":     "a",
-		"site/b.html":     "b",
-	})
+	s := prepare(t, nil)
+	// Days apart: files of the same minute are a deployment, and have no dates.
+	for i, name := range []string{"index.html", "a.html", "b.html"} {
+		s.put("site/"+name, name, dayOf(i))
+	}
+	if err := s.load(everySecond); err != nil {
+		t.Fatal(err)
+	}
 	const url = "http://localhost:{port}/sitemap.xml"
 	s.wantLocs(url, "http://localhost:{port}/", "http://localhost:{port}/a.html", "http://localhost:{port}/b.html")
 
@@ -186,10 +211,7 @@ func TestRefreshFollowsFiles(t *testing.T) {
 	s.write(map[string]string{"site/new/index.html": "new"})
 	s.wantLocs(url, "http://localhost:{port}/", "http://localhost:{port}/a.html", "http://localhost:{port}/b.html", "http://localhost:{port}/new/")
 
-	changed := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
-	if err := os.Chtimes(filepath.Join(s.dir, "site", "a.html"), changed, changed); err != nil {
-		t.Fatal(err)
-	}
+	s.put("site/a.html", "changed", time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC))
 	s.eventually(func() bool {
 		return strings.Contains(s.get(url).body, "<lastmod>2001-02-03T04:05:06")
 	}, func() string { return "a changed file keeps its date: " + s.get(url).body })
@@ -212,7 +234,7 @@ func scriptedSites(t *testing.T, n int, options string) string {
 	for i := range n {
 		hosts = append(hosts, fmt.Sprintf("http://s%d.localhost:{port}", i))
 	}
-	return strings.Join(hosts, ", ") + " {\n\tsitemap {\n\t\trefresh 1s\n\t\tsource scripted " + t.Name() + "\n\t\t" + options + "\n\t}\n}"
+	return strings.Join(hosts, ", ") + " {\n\tsitemap {\n\t\trefresh 1s\n\t\tsource scripted " + t.Name() + "\n\t\t" + options + "\n\t}\n\t" + aPage + "\n}"
 }
 
 func TestRefreshesDoNotOverlap(t *testing.T) {
@@ -338,6 +360,7 @@ http://stuck.localhost:{port} {
 	sitemap {
 		source scripted `+t.Name()+`
 	}
+	`+aPage+`
 }
 http://fine.localhost:{port} {
 	sitemap {
@@ -345,6 +368,7 @@ http://fine.localhost:{port} {
 			/fine
 		}
 	}
+	`+aPage+`
 }`, nil)
 	s.wantLocs("http://fine.localhost:{port}/sitemap.xml", "http://fine.localhost:{port}/fine")
 	answers := make(chan int, 1)
