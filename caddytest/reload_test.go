@@ -128,11 +128,11 @@ func manyHosts() []string {
 // new scan, with their entity tags and dates.
 func TestReloadKeepsSnapshots(t *testing.T) {
 	script := newScript(t, "/a", "/b")
-	sitemap := " {\n\tsitemap {\n\t\tsource scripted " + t.Name() + "\n\t}\n}\n"
+	sitemap := " {\n\tsitemap {\n\t\tsource scripted " + t.Name() + "\n\t}\n\t" + aPage + "\n}\n"
 	caddyfile := strings.Join(manyHosts(), ", ") + sitemap +
 		"http://*.wild.localhost:{port}" + sitemap +
 		"http://*.other.localhost:{port}" + sitemap +
-		"http://based.localhost:{port} {\n\tsitemap {\n\t\tbase_url https://example.com\n\t\tsource scripted " + t.Name() + "\n\t}\n}\n" +
+		"http://based.localhost:{port} {\n\tsitemap {\n\t\tbase_url https://example.com\n\t\tsource scripted " + t.Name() + "\n\t}\n\t" + aPage + "\n}\n" +
 		"http://:{port}" + sitemap + "http://:{more}" + sitemap
 	s := start(t, caddyfile, nil)
 	urls := append(manyHosts(),
@@ -141,8 +141,8 @@ func TestReloadKeepsSnapshots(t *testing.T) {
 	type seen struct{ etag, modified, body string }
 	fetch := func(url string) seen {
 		r := s.mustGet(url + "/sitemap.xml")
-		if r.StatusCode != http.StatusOK {
-			t.Fatalf("%s: status %d\n%s", url, r.StatusCode, s.sitemapLog())
+		if r.StatusCode != http.StatusOK || strings.Count(r.body, "<loc>") != 2 {
+			t.Fatalf("%s: status %d, %.200q\n%s", url, r.StatusCode, r.body, s.sitemapLog())
 		}
 		return seen{r.Header.Get("Etag"), r.Header.Get("Last-Modified"), r.body}
 	}
@@ -176,7 +176,7 @@ func TestReloadKeepsSnapshots(t *testing.T) {
 func TestReloadWithOtherSettings(t *testing.T) {
 	script := newScript(t, "/a", "/b")
 	site := func(settings string) string {
-		return "http://localhost:{port} {\n\tsitemap {\n\t\tsource scripted " + t.Name() + "\n" + settings + "\n\t}\n}\n"
+		return "http://localhost:{port} {\n\tsitemap {\n\t\tsource scripted " + t.Name() + "\n" + settings + "\n\t}\n\t" + aPage + "\n}\n"
 	}
 	s := start(t, site(""), nil)
 	s.wantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/a", "http://localhost:{port}/b")
@@ -225,7 +225,7 @@ func TestReloadWithOtherSettings(t *testing.T) {
 func TestReloadServesOn(t *testing.T) {
 	script := newScript(t, "/a", "/b", "/c", "/d")
 	site := func(settings string) string {
-		sitemap := " {\n\tsitemap {\n\t\tsource scripted " + t.Name() + "\n\t\t" + settings + "\n\t}\n}\n"
+		sitemap := " {\n\tsitemap {\n\t\tsource scripted " + t.Name() + "\n\t\t" + settings + "\n\t}\n\t" + aPage + "\n}\n"
 		return "http://localhost:{port}" + sitemap + "http://:{port}" + sitemap
 	}
 	s := start(t, site("shard_urls 1"), nil)
@@ -264,7 +264,7 @@ func TestReloadServesOn(t *testing.T) {
 func TestReloadKeepsWithOtherInterval(t *testing.T) {
 	script := newScript(t, "/a", "/b")
 	site := func(settings string) string {
-		return "http://localhost:{port} {\n\tsitemap {\n\t\tsource scripted " + t.Name() + "\n\t\t" + settings + "\n\t}\n}\n"
+		return "http://localhost:{port} {\n\tsitemap {\n\t\tsource scripted " + t.Name() + "\n\t\t" + settings + "\n\t}\n\t" + aPage + "\n}\n"
 	}
 	s := start(t, site(""), nil)
 	s.wantLocs("http://localhost:{port}/sitemap.xml", below("http://localhost:{port}", []string{"/a", "/b"})...)
