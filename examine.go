@@ -35,6 +35,8 @@ type examination struct {
 	rules    crawlRules
 	notes    notes
 	result   *outcome
+
+	listedOut map[string]int // pages left out since the candidates were known
 }
 
 // examine makes a refresh that reads and asks. The shelf is the caller's.
@@ -86,6 +88,10 @@ func (x *examination) examine(ctx context.Context, candidates feed) error {
 	if !changed && x.isListed(book) {
 		learnt.Discard(context.WithoutCancel(ctx))
 		x.result.snapshot, x.result.same = s.current(), true
+		x.result.verified = x.notes.Verified
+		for reason, n := range x.notes.LeftOut {
+			x.refresh.LeaveOut(reason, n)
+		}
 		return nil
 	}
 	return x.list(ctx, learnt)
@@ -227,6 +233,7 @@ func (x *examination) list(ctx context.Context, book *state.Book) error {
 	s := x.site
 	out := s.openPress(x.refresh, x.previous, x.now)
 	defer out.close()
+	before := maps.Clone(x.refresh.leftOut)
 	l := &lister{site: s, refresh: x.refresh, rules: x.rules, out: out, missed: make(map[string]struct{}), draft: book.Draft(ctx, x.refresh.Workers)}
 	defer l.draft.Abort()
 	err := l.list(ctx, book, x.result.read > 0 || s.shelf.changed.Load())
@@ -239,6 +246,12 @@ func (x *examination) list(ctx context.Context, book *state.Book) error {
 	}
 	x.result.snapshot, x.result.verified, x.result.turned = snapshot, l.verified, l.hasTurned()
 	s.shelf.missed = l.missed
+	x.listedOut = make(map[string]int)
+	for reason, n := range x.refresh.leftOut {
+		if n -= before[reason]; n > 0 {
+			x.listedOut[reason] = n
+		}
+	}
 	if snapshot != nil {
 		if err := snapshot.shelve(l.draft); err != nil {
 			return err
@@ -253,7 +266,7 @@ func (x *examination) list(ctx context.Context, book *state.Book) error {
 
 // note writes down what a book says besides its records and documents.
 func (x *examination) note(d *state.Draft, snapshot *Snapshot) error {
-	n := notes{Settings: x.settings(), Rules: x.rules.sum}
+	n := notes{Settings: x.settings(), Rules: x.rules.sum, Verified: x.result.verified, LeftOut: x.listedOut}
 	if snapshot != nil {
 		for _, r := range snapshot.retired {
 			n.Retired = append(n.Retired, retiredNote{r.suffix, r.first, r.at.Unix()})

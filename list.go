@@ -56,13 +56,13 @@ func (l *lister) list(ctx context.Context, book *state.Book, learnt bool) error 
 	if err := book.Records(ctx, func(r *state.Record) error { l.survey.Add(r); return nil }); err != nil {
 		return err
 	}
+	l.believes = turnedBadPart*l.survey.Suspects <= l.survey.Listed
 	if l.survey.Again() {
-		if err := book.Records(ctx, func(r *state.Record) error { l.survey.AddAgain(r); return nil }); err != nil {
+		if err := book.Records(ctx, func(r *state.Record) error { l.believe(r); l.survey.AddAgain(r); return nil }); err != nil {
 			return err
 		}
 	}
 	l.decisions = l.survey.Decisions()
-	l.believes = turnedBadPart*l.survey.Suspects <= l.survey.Listed
 	if !l.believes {
 		l.refresh.Say("suspects", "over a fifth of the pages do not answer as they did: they stay listed until they are asked again",
 			zap.Int("pages", l.survey.Suspects), zap.Int("of", l.survey.Listed))
@@ -89,6 +89,14 @@ func (l *lister) details(ctx context.Context, book *state.Book) error {
 	})
 }
 
+// believe makes of what the last ask said of a page the verdict, unless so many say
+// the same that it has to be said twice.
+func (l *lister) believe(r *state.Record) {
+	if r.Suspect != 0 && (l.believes || r.Flags&verdict.FlagTwice != 0) {
+		verdict.Believe(r)
+	}
+}
+
 // record gives the verdict on one page.
 func (l *lister) record(r *state.Record) error {
 	if r.Flags&verdict.FlagTarget != 0 && !l.survey.IsTarget(r.Page.Path) {
@@ -97,9 +105,7 @@ func (l *lister) record(r *state.Record) error {
 	}
 	was := *r
 	details := r.Details
-	if r.Suspect != 0 && (l.believes || r.Flags&verdict.FlagTwice != 0) {
-		verdict.Believe(r)
-	}
+	l.believe(r)
 	verdict.Settle(r, l.decisions)
 	if l.linked != nil {
 		r.Flags = setFlag(r.Flags, verdict.FlagLinked, l.linked.Reaches(r.Page.Path))

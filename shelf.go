@@ -150,6 +150,10 @@ type notes struct {
 	Settings string        `json:"settings"`          // the key of what is held
 	Rules    uint64        `json:"rules,omitempty"`   // of robots.txt
 	Retired  []retiredNote `json:"retired,omitempty"` // names of shards
+
+	// What the last look through all pages came to.
+	Verified int            `json:"verified,omitempty"`
+	LeftOut  map[string]int `json:"left_out,omitempty"`
 }
 
 type retiredNote struct {
