@@ -171,6 +171,7 @@ func TestSitesBeyondOurNames(t *testing.T) {
 	s := prepare(t, twoRoots)
 	s.loadApp(`http://localhost:{port} {
 		sitemap {
+			ask off
 			files {dir}/a
 		}
 		reverse_proxy {app}
@@ -209,6 +210,7 @@ func TestSitesBrokenUpstream(t *testing.T) {
 	s := prepare(t, twoRoots)
 	s.loadApp(`http://localhost:{port} {
 		sitemap {
+			ask off
 			files {dir}/a
 			urls /aborted /partial /dropped /refused /gone /endless
 		}
@@ -269,6 +271,10 @@ func TestSitesAsStranger(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		seen = append(seen, r.Clone(r.Context()))
+		if r.URL.Path == "/listed" {
+			_, _ = w.Write([]byte(html("listed")))
+			return
+		}
 		_, _ = w.Write([]byte("/listed\n"))
 	})
 	s := prepare(t, map[string]string{"x/": ""})

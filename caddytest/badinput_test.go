@@ -251,11 +251,11 @@ func TestOddNames(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // other systems refuse or change most of these names
 	}
-	files := map[string]string{"site/index.html": "home"}
+	files := map[string]string{"site/index.html": html("home")}
 	for _, name := range oddNames {
-		files["site/"+name] = "content of " + name
+		files["site/"+name] = html("content of " + name)
 		if len(name) < 200 {
-			files["site/"+strings.TrimSuffix(name, ".html")+".d/"+name] = "content of the one in a folder: " + name
+			files["site/"+strings.TrimSuffix(name, ".html")+".d/"+name] = html("content of the one in a folder: " + name)
 		}
 	}
 	s := start(t, everySecond, files)

@@ -50,6 +50,8 @@ http://localhost:{port} {
 			/inline
 		}
 	}
+	header /inline Content-Type text/html
+	respond /inline "<!doctype html><title>inline</title>"
 	file_server
 }
 http://pipe.localhost:{port} {

@@ -50,7 +50,7 @@ func TestFiles(t *testing.T) {
 					}
 				}
 				file_server`,
-			files: map[string]string{"a.pdf": "x", "A.PDF": "x", "x/b.pdf": "x", "index.html": "x", "docs/c.html": "x", "docs/index.html": "x"},
+			files: map[string]string{"a.pdf": "x", "A.PDF": "another", "x/b.pdf": "x", "index.html": "x", "docs/c.html": "x", "docs/index.html": "x"},
 			want:  []string{"/A.PDF", "/a.pdf", "/docs/", "/docs/c.html", "/x/b.pdf"},
 		},
 		"include by name what is left out by default": {
@@ -108,6 +108,7 @@ func TestFiles(t *testing.T) {
 		"the server's configuration lies in the root": {
 			caddyfile: `
 				root {dir}
+				header /sub/Caddyfile Content-Type text/html
 				import {dir}/snippet.html
 				sitemap {
 					files {
@@ -115,7 +116,7 @@ func TestFiles(t *testing.T) {
 					}
 				}
 				file_server`,
-			files: map[string]string{"Caddyfile": "x", "snippet.html": "\theader X-Snippet yes\n", "index.html": "x", "sub/Caddyfile": "x"},
+			files: map[string]string{"Caddyfile": "x", "snippet.html": "\theader X-Snippet <yes>\n", "index.html": "x", "sub/Caddyfile": html("x")},
 			want:  []string{"/", "/sub/Caddyfile"},
 		},
 		"index of the file server": {
@@ -125,7 +126,7 @@ func TestFiles(t *testing.T) {
 				file_server {
 					index default.html index.html
 				}`,
-			files: map[string]string{"default.html": "x", "index.html": "x", "sub/index.html": "x"},
+			files: map[string]string{"default.html": "x", "index.html": "another", "sub/index.html": "x"},
 			want:  []string{"/", "/index.html", "/sub/"},
 		},
 		"index of the source": {
@@ -140,7 +141,7 @@ func TestFiles(t *testing.T) {
 					rewrite / /home.html
 					file_server
 				}`,
-			files: map[string]string{"home.html": "x", "index.html": "x"},
+			files: map[string]string{"home.html": "x", "index.html": "another"},
 			want:  []string{"/", "/index.html"},
 		},
 		"several roots": {
@@ -321,6 +322,7 @@ func TestFiles(t *testing.T) {
 			caddyfile: `
 				root {dir}
 				sitemap {
+					ask off
 					files {
 						clean_urls on
 					}
@@ -501,7 +503,7 @@ func makeMess(t *testing.T, root string) map[string]string {
 		file := filepath.Join(root, filepath.FromSlash(name))
 		err := os.MkdirAll(filepath.Dir(file), 0o755)
 		if err == nil {
-			err = os.WriteFile(file, []byte("content of "+name), 0o644)
+			err = os.WriteFile(file, []byte(html("content of "+name)), 0o644)
 		}
 		if err != nil {
 			if runtime.GOOS == "linux" {

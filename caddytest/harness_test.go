@@ -29,6 +29,9 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
 
+// maxRead is the most that is read of a body: some that tests make have no end.
+const maxRead = 64 << 20
+
 // patience is how long a test waits for what must come; far more than it takes.
 const patience = 20 * time.Second
 
@@ -138,7 +141,7 @@ func (s *server) write(files map[string]string) {
 
 // wholePage is the text as a whole document where the name is that of one.
 func wholePage(name, text string) string {
-	switch filepath.Ext(name) {
+	switch strings.ToLower(filepath.Ext(name)) {
 	case ".html", ".htm", ".xhtml":
 		if text != "" && !strings.Contains(text, "<") {
 			return "<!doctype html><title>" + name + "</title>" + text
@@ -259,7 +262,10 @@ func (s *server) try(method, url string, headers ...string) (response, error) {
 		return response{}, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxRead+1))
+	if err == nil && len(body) > maxRead {
+		err = fmt.Errorf("a body of over %d bytes", maxRead)
+	}
 	return response{resp, string(body)}, err
 }
 

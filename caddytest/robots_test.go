@@ -25,6 +25,7 @@ func robotsSite(directives string) string {
 http://localhost:{port} {
 	root * {dir}/site
 	sitemap {
+		ask off
 		urls {
 			/
 		}

@@ -31,7 +31,7 @@ func (memoryFS) CaddyModule() caddy.ModuleInfo {
 func (m *memoryFS) Provision(caddy.Context) error {
 	m.MapFS = fstest.MapFS{}
 	for _, name := range []string{"index.html", "www/index.html", "www/about.html", "www/.git/x.html", "other/other.html"} {
-		m.MapFS[name] = &fstest.MapFile{Data: []byte("in memory: " + name)}
+		m.MapFS[name] = &fstest.MapFile{Data: []byte(html("in memory: " + name))}
 	}
 	return nil
 }
@@ -220,6 +220,7 @@ func TestSites(t *testing.T) {
 			caddyfile: origin + ` {
 				root {dir}/b
 				sitemap {
+					ask off
 					files {dir}/a
 				}
 				file_server
@@ -688,7 +689,7 @@ func TestSitesJSON(t *testing.T) {
 		"two": {
 			"listen": ["127.0.0.1:{more}"], "automatic_https": {"disable": true},
 			"routes": [{"handle": [
-				{"handler": "sitemap", "sources": [{"source": "files", "root": "{dir}/a"}, {"source": "urls", "urls": ["/more"]}]}
+				{"handler": "sitemap", "ask": {"off": true}, "sources": [{"source": "files", "root": "{dir}/a"}, {"source": "urls", "urls": ["/more"]}]}
 			]}]
 		}
 	}}}}`)
@@ -914,6 +915,7 @@ func TestSitesThatAreOne(t *testing.T) {
 	for name, test := range map[string]struct {
 		addresses string
 		files     map[string]string
+		option    string
 		want      string
 		others    []string
 	}{
@@ -925,19 +927,20 @@ func TestSitesThatAreOne(t *testing.T) {
 		},
 		"the canonical one": {
 			addresses: "http://shop.example:{port}, http://www.shop.example:{port}",
-			files:     canonical("https://WWW.Shop.example/"),
+			files:     canonical("http://WWW.Shop.example:{port}/"),
 			want:      "http://www.shop.example:{port}",
 			others:    []string{"http://shop.example:{port}"},
 		},
 		"the canonical one, the apex": {
 			addresses: "http://www.shop.example:{port}, http://shop.example:{port}",
-			files:     canonical("https://shop.example/"),
+			files:     canonical("http://shop.example:{port}/"),
 			want:      "http://shop.example:{port}",
 			others:    []string{"http://www.shop.example:{port}"},
 		},
 		"a canonical one elsewhere": {
 			addresses: "http://shop.example:{port}, http://www.shop.example:{port}",
 			files:     canonical("https://elsewhere.example/"),
+			option:    "canonical ignore",
 			want:      "http://shop.example:{port}",
 			others:    []string{"http://www.shop.example:{port}"},
 		},
@@ -955,11 +958,19 @@ func TestSitesThatAreOne(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, test.addresses+` {
+			s := prepare(t, nil)
+			for file, content := range test.files {
+				s.write(map[string]string{file: s.expand(content)})
+			}
+			if err := s.load(test.addresses + ` {
 				root {dir}/site
-				sitemap
+				sitemap {
+					` + test.option + `
+				}
 				file_server
-			}`, test.files)
+			}`); err != nil {
+				t.Fatal(err)
+			}
 			s.wantLocs(test.want+"/sitemap.xml", test.want+"/")
 			line := "Sitemap: " + s.expand(test.want) + "/sitemap.xml\n"
 			if r := s.get(test.want + "/robots.txt"); !strings.Contains(r.body, line) {
@@ -1053,12 +1064,13 @@ func TestSitesOfNoOther(t *testing.T) {
 		}
 	}`, twoRoots)
 	const origin = "http://localhost:{port}"
+	front := []string{"/", "/docs/", "/one.html"} // what answers for /docs/guide.html has no such file
 	for path, want := range map[string][]string{
-		"/sitemap.xml":           below(origin, pagesOfA),
-		"/old/sitemap.xml":       below(origin, pagesOfA),
-		"/any-one/sitemap.xml":   below(origin, pagesOfA),
-		"/any-other/sitemap.xml": below(origin, pagesOfA),
-		"/x/sitemap.xml":         below(origin, pagesOfA),
+		"/sitemap.xml":           below(origin, front),
+		"/old/sitemap.xml":       below(origin, front),
+		"/any-one/sitemap.xml":   below(origin, front),
+		"/any-other/sitemap.xml": below(origin, front),
+		"/x/sitemap.xml":         below(origin, front),
 		"/docs/sitemap.xml":      below(origin+"/docs", pagesOfB),
 		"/DOCS/sitemap.xml":      below(origin+"/docs", pagesOfB),
 		"//docs/sitemap.xml":     below(origin+"/docs", pagesOfB),
