@@ -82,6 +82,7 @@ func (s *site) refresh(ctx context.Context) {
 	result := s.run(ctx, held.last(), now, s.isFirst())
 	if result.again && ctx.Err() == nil {
 		// There is something to serve; now for what is behind the names.
+		held.took = max(s.app.now().Sub(now), 0)
 		s.publish(ctx, held, result)
 		held.inherited = held.snapshot.Load()
 		s.markReady()

@@ -98,6 +98,7 @@ func (sh *shelf) open(ctx context.Context) error {
 		return fmt.Errorf("opening the state: %w", err)
 	}
 	sh.book.Store(book)
+	sh.changed.Store(true) // what was learnt last may not be listed yet
 	return err
 }
 
