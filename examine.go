@@ -105,6 +105,18 @@ func (x *examination) isListed(book *state.Book) bool {
 		x.notes.Settings == x.settings() && x.notes.Rules == x.rules.sum
 }
 
+// collected is what is taken from pages for extensions.
+func (s *site) collected() string {
+	set, what := s.handler.settings, ""
+	if set.alternates {
+		what = "alternates "
+	}
+	if set.images {
+		what += "images"
+	}
+	return what
+}
+
 // settings tells apart what shapes a snapshot.
 func (x *examination) settings() string { return hex.EncodeToString([]byte(x.site.key)) }
 
@@ -221,7 +233,9 @@ func (x *examination) learner(ctx context.Context, book *state.Book) (*learner, 
 		cursor: book.Cursor(ctx), draft: book.Draft(ctx, x.refresh.Workers),
 		asksLeft: askedFirst, deadline: s.app.now().Add(askFirstTime), targets: make(map[string]struct{}),
 	}
-	if book.Len() == 0 && s.current() != nil {
+	l.served = s.current() != nil
+	l.anew = book.Len() > 0 && x.notes.Collected != s.collected() && s.collected() != ""
+	if book.Len() == 0 && l.served {
 		l.asksLeft = 0 // there is something to serve: the others are asked for behind
 	}
 	l.draft.KeepDocuments()
@@ -266,7 +280,7 @@ func (x *examination) list(ctx context.Context, book *state.Book) error {
 
 // note writes down what a book says besides its records and documents.
 func (x *examination) note(d *state.Draft, snapshot *Snapshot) error {
-	n := notes{Settings: x.settings(), Rules: x.rules.sum, Verified: x.result.verified, LeftOut: x.listedOut}
+	n := notes{Settings: x.settings(), Rules: x.rules.sum, Verified: x.result.verified, LeftOut: x.listedOut, Collected: x.site.collected()}
 	if snapshot != nil {
 		for _, r := range snapshot.retired {
 			n.Retired = append(n.Retired, retiredNote{r.suffix, r.first, r.at.Unix()})

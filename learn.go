@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/evidence"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
@@ -42,6 +43,8 @@ type learner struct {
 	asksLeft int
 	targets  map[string]struct{} // paths that pages name in their own stead
 	known    bool                // only targets come: what is remembered stays
+	served   bool                // there is a sitemap: nobody waits for upstreams
+	anew     bool                // more is wanted of pages than when they were read
 	folder   string              // the last that a page was asked for in, or could be
 	changed  bool                // the draft says something else than what is remembered
 	read     atomic.Int64
@@ -124,12 +127,13 @@ func (l *learner) first(p page.Page) lesson {
 func (l *learner) again(rec *state.Record, p page.Page, target uint16) lesson {
 	p.Extensions = nil
 	flags := setFlag(rec.Flags&^verdict.FlagTarget|target, verdict.FlagGuarded, !l.site.isAsked(p.Path))
-	if p.Version != rec.Page.Version {
+	anew := l.anew && flags&verdict.FlagRead != 0
+	if p.Version != rec.Page.Version || anew {
 		flags |= verdict.FlagDue
 	}
 	c := lesson{rec: rec, kept: rec.Page == p && rec.Flags == flags}
 	c.read = p.Version != 0 && flags&verdict.FlagDynamic == 0 &&
-		(p.Version != rec.Page.Version || flags&verdict.FlagRead == 0)
+		(p.Version != rec.Page.Version || flags&verdict.FlagRead == 0 || anew)
 	if c.kept && !c.read && rec.Asked != 0 {
 		return c
 	}
@@ -146,6 +150,9 @@ func (l *learner) plan(c *lesson) {
 	path := c.rec.Page.Path
 	if c.rec.Asked != 0 || l.rules.closed || l.rules.forbid(path) || !l.site.isAsked(path) {
 		return
+	}
+	if l.served && l.site.answererOf(c.rec) == answersUpstream {
+		return // asked for in the background
 	}
 	folder := verdict.Folder(path)
 	if l.asksLeft <= 0 && folder == l.folder {
@@ -217,6 +224,7 @@ func (l *learner) learn() {
 }
 
 func (l *learner) one(st *student, c *lesson) {
+	defer st.guard(c.rec.Page.Path)
 	if c.read && st.read(c.rec, l.now) {
 		c.kept = false
 		l.read.Add(1)
@@ -257,6 +265,13 @@ func newStudents(s *site, roots []files.Options, n int) ([]*student, error) {
 		students[i] = st
 	}
 	return students, nil
+}
+
+// guard catches what reading a stranger's page may throw: the page stays as it was.
+func (st *student) guard(path string) {
+	if v := recover(); v != nil {
+		st.site.logger.Error("reading a page panicked", zap.String("page", path), zap.Any("panic", v), zap.Stack("stack"))
+	}
 }
 
 // open reads a page's file; false: there is none, or it has changed since it was
@@ -308,7 +323,7 @@ func (st *student) evidence(path string, body []byte, header http.Header, now ti
 // changed what is known.
 func (st *student) ask(ctx context.Context, rec *state.Record) bool {
 	s := st.site
-	if rec.Page.Version == 0 && s.proxied.Load() || rec.Flags&verdict.FlagProxied != 0 {
+	if s.answererOf(rec) == answersUpstream {
 		done, err := s.pace.begin(ctx, s.app.now)
 		if err != nil {
 			return false

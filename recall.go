@@ -135,8 +135,10 @@ func (s *site) recall(ctx context.Context) {
 	if s.visitors || s.handler.settings.manners.off {
 		return
 	}
-	s.shelf.mu.Lock()
-	defer s.shelf.mu.Unlock()
+	if s.shelf.lock(ctx) != nil {
+		return
+	}
+	defer s.shelf.unlock()
 	err := s.shelf.open(ctx)
 	book := s.shelf.book.Load()
 	if book == nil {
@@ -157,7 +159,7 @@ func (s *site) recall(ctx context.Context) {
 	s.markReady()
 }
 
-// keep commits what was learnt in a refresh that is believed. Under the shelf's mu.
+// keep commits what was learnt in a refresh that is believed. Under the shelf's lock.
 func (s *site) keep(ctx context.Context, result outcome) {
 	sh := s.shelf
 	book := sh.book.Load()

@@ -63,7 +63,7 @@ func (s *site) refresh(ctx context.Context) {
 	}
 	s.looked = false
 	held := s.held.Load()
-	if !held.mu.TryLock() {
+	if !s.take(held) {
 		s.looked = true
 		s.due.Store(now.Add(retryContended).UnixNano())
 		return
@@ -71,8 +71,7 @@ func (s *site) refresh(ctx context.Context) {
 	defer s.advise(ctx)
 	defer held.mu.Unlock()
 	defer s.count()
-	s.shelf.mu.Lock()
-	defer s.shelf.mu.Unlock()
+	defer s.shelf.unlock()
 	s.begun.Store(now.Unix())
 	if age := now.Sub(held.begun); !held.begun.IsZero() && age >= 0 && age < s.interval(held.took) {
 		s.due.Store(now.Add(s.interval(held.took) - age).UnixNano())
@@ -104,6 +103,18 @@ func (o *outcome) discard(ctx context.Context) {
 	if o.book != nil {
 		o.book.Discard(context.WithoutCancel(ctx))
 	}
+}
+
+// take takes hold of what only one refresh at a time may change.
+func (s *site) take(held *held) bool {
+	if !held.mu.TryLock() {
+		return false
+	}
+	if !s.shelf.tryLock() {
+		held.mu.Unlock()
+		return false
+	}
+	return true
 }
 
 // failed notes that the site could not even be looked at.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
@@ -53,9 +52,9 @@ func (l *library) shelf(a *App, s *site) (*shelf, string) {
 	}
 	return a.store.shelf(a.generation, key, func() *shelf {
 		if onDisk {
-			return &shelf{prefix: prefix, storage: l.disk}
+			return newShelf(l.disk, prefix)
 		}
-		return &shelf{prefix: prefix, storage: state.NewMemory()}
+		return newShelf(state.NewMemory(), prefix)
 	}), key
 }
 
@@ -81,13 +80,41 @@ type shelf struct {
 	storage state.Storage
 	prefix  string
 
-	mu      sync.Mutex                 // held by whoever makes the next book
+	making  chan struct{}              // holds one, which whoever makes the next book takes out
 	book    atomic.Pointer[state.Book] // nil: not opened yet
 	changed atomic.Bool                // what is known has changed since pages were listed
-	missed  map[string]struct{}        // pages that others name, and that are not known of; under mu
+	missed  map[string]struct{}        // pages that others name, and that are not known of; the maker's
 }
 
-// open reads the book, if that was not done yet. Under mu. An error that wraps
+func newShelf(storage state.Storage, prefix string) *shelf {
+	sh := &shelf{storage: storage, prefix: prefix, making: make(chan struct{}, 1)}
+	sh.making <- struct{}{}
+	return sh
+}
+
+// lock waits until nobody else makes the next book; the error is ctx's.
+func (sh *shelf) lock(ctx context.Context) error {
+	select {
+	case <-sh.making:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// tryLock is lock without waiting.
+func (sh *shelf) tryLock() bool {
+	select {
+	case <-sh.making:
+		return true
+	default:
+		return false
+	}
+}
+
+func (sh *shelf) unlock() { sh.making <- struct{}{} }
+
+// open reads the book, if that was not done yet. Under the lock. An error that wraps
 // state.ErrUnusable comes once: the book is empty then.
 func (sh *shelf) open(ctx context.Context) error {
 	if sh.book.Load() != nil {
@@ -118,8 +145,10 @@ func (sh *shelf) after(ctx context.Context, path string) ([]state.Record, error)
 
 // update changes the records of some paths, in order.
 func (sh *shelf) update(ctx context.Context, paths []string, change func(*state.Record) bool) error {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	if err := sh.lock(ctx); err != nil {
+		return err
+	}
+	defer sh.unlock()
 	book := sh.book.Load()
 	if book == nil {
 		return nil // it is to be opened anew
@@ -136,7 +165,7 @@ func (sh *shelf) update(ctx context.Context, paths []string, change func(*state.
 	return nil
 }
 
-// drop gives up a book after an error that it will not recover from. Under mu.
+// drop gives up a book after an error that it will not recover from. Under the lock.
 func (sh *shelf) drop(err error) {
 	switch {
 	case errors.Is(err, state.ErrStale):
@@ -155,6 +184,9 @@ type notes struct {
 	// What the last look through all pages came to.
 	Verified int            `json:"verified,omitempty"`
 	LeftOut  map[string]int `json:"left_out,omitempty"`
+
+	// What was taken from pages for extensions.
+	Collected string `json:"collected,omitempty"`
 }
 
 type retiredNote struct {

@@ -163,6 +163,7 @@ func (v *verification) piece(ctx context.Context, records []state.Record) error 
 
 // ask asks for a page when it is its turn.
 func (v *verification) ask(ctx context.Context, st *student, r *state.Record) bool {
+	defer st.guard(r.Page.Path)
 	if v.kind == answersHere {
 		slots := v.site.app.asks
 		select {
@@ -192,8 +193,15 @@ func (v *verification) mine(r *state.Record) bool {
 	if !v.site.handler.settings.isAsked(r.Page.Path) || v.rules.forbid(r.Page.Path) {
 		return false
 	}
-	upstream := r.Flags&verdict.FlagProxied != 0 || r.Page.Version == 0 && v.site.proxied.Load()
-	return upstream == (v.kind == answersUpstream)
+	return v.site.answererOf(r) == v.kind
+}
+
+// answererOf is what is known of what answers for a page.
+func (s *site) answererOf(r *state.Record) kindOfAnswerer {
+	if r.Flags&verdict.FlagProxied != 0 || r.Page.Version == 0 && s.proxied.Load() {
+		return answersUpstream
+	}
+	return answersHere
 }
 
 // write writes down what was answered.
