@@ -67,6 +67,7 @@ type question struct {
 	limit  int         // most bytes of the body that are kept
 	header http.Header // besides those that every ask has
 	probe  *probe      // what the handler leaves a note in
+	on     *runner     // whose goroutine runs it; nil: one of its own
 }
 
 // Answer is what the site answered to an ask.
@@ -94,10 +95,10 @@ func (a *asker) ask(ctx context.Context, q question) (*Answer, error) {
 		err    error
 	}
 	done := make(chan reply, 1)
-	go func() {
+	q.on.do(func() {
 		answer, err := a.run(ctx, cancel, q)
 		done <- reply{answer, err}
-	}()
+	})
 	select {
 	case r := <-done:
 		return r.answer, r.err
@@ -113,12 +114,53 @@ func (a *asker) ask(ctx context.Context, q question) (*Answer, error) {
 	// Such as one that opens a named pipe. Nothing can end it, but neither the other
 	// sites nor Stop shall wait for it.
 	a.noteStuck(q, 1)
+	q.on.replace()
 	go func() {
 		<-done
 		a.noteStuck(q, -1)
 	}()
 	return nil, errStuck
 }
+
+// runner is a goroutine for many asks, one after another: a new one each would have to
+// grow its stack anew, which takes a quarter of the time of an ask.
+type runner struct{ jobs chan func() }
+
+func newRunner() *runner {
+	r := new(runner)
+	r.start()
+	return r
+}
+
+func (r *runner) start() {
+	jobs := make(chan func())
+	r.jobs = jobs
+	go func() {
+		for job := range jobs {
+			job()
+		}
+	}()
+}
+
+// do runs a job in the runner's goroutine; a nil runner's is a new one.
+func (r *runner) do(job func()) {
+	if r == nil {
+		go job()
+		return
+	}
+	r.jobs <- job
+}
+
+// replace leaves a goroutine to a job that does not end.
+func (r *runner) replace() {
+	if r != nil {
+		close(r.jobs)
+		r.start()
+	}
+}
+
+// close ends the goroutine.
+func (r *runner) close() { close(r.jobs) }
 
 // isStuck reports whether an ask for the same is stuck, or too many are.
 func (a *asker) isStuck(q question) bool {

@@ -125,6 +125,11 @@ func (x *examination) settings() string { return hex.EncodeToString([]byte(x.sit
 func (x *examination) few(ctx context.Context, candidates feed) (feed, error) {
 	var first []page.Page
 	var many *gate
+	defer func() {
+		if many != nil {
+			many.close()
+		}
+	}()
 	failed, err := candidates(ctx, func(p page.Page) error {
 		if many == nil && len(first) < askedFirst {
 			first = append(first, p)
@@ -169,7 +174,7 @@ func (x *examination) learn(ctx context.Context, book *state.Book, candidates fe
 	if err != nil {
 		return nil, false, err
 	}
-	defer l.draft.Abort()
+	defer l.close()
 	failed, err := candidates(ctx, l.page)
 	x.result.failed = failed
 	if err == nil {
@@ -199,7 +204,7 @@ func (x *examination) learnTargets(ctx context.Context, book *state.Book, before
 	if err != nil {
 		return nil, nil, err
 	}
-	defer l.draft.Abort()
+	defer l.close()
 	l.known, l.asksLeft, l.deadline = true, before.asksLeft, before.deadline
 	scope := x.site.scope()
 	var paths []string
@@ -239,7 +244,11 @@ func (x *examination) learner(ctx context.Context, book *state.Book) (*learner, 
 		l.asksLeft = 0 // there is something to serve: the others are asked for behind
 	}
 	l.draft.KeepDocuments()
-	return l, l.begin()
+	if err := l.begin(); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
 }
 
 // list lists the pages of a book that is not committed yet.
@@ -312,6 +321,11 @@ func (x *examination) openGate(ctx context.Context) (*gate, error) {
 		return nil, err
 	}
 	return &gate{x: x, ctx: ctx, out: x.site.openPress(x.refresh, x.previous, x.now), learner: l, folders: make(map[uint64]bool)}, nil
+}
+
+func (g *gate) close() {
+	g.out.close()
+	g.learner.close()
 }
 
 func (g *gate) page(p page.Page) error {

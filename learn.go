@@ -63,6 +63,13 @@ func (l *learner) begin() (err error) {
 	return err
 }
 
+// close ends what the learner holds.
+func (l *learner) close() {
+	l.cursor.Close()
+	l.draft.Abort()
+	dismiss(l.students)
+}
+
 // page takes the next page that sources have.
 func (l *learner) page(p page.Page) error {
 	for l.old != nil && l.old.Page.Path < p.Path {
@@ -242,6 +249,7 @@ func (l *learner) one(st *student, c *lesson) {
 type student struct {
 	site    *site
 	reader  *evidence.Reader
+	runner  *runner
 	openers []*files.Opener
 	buf     []byte
 
@@ -251,20 +259,28 @@ type student struct {
 
 // newStudents returns n students who can open the site's files.
 func newStudents(s *site, roots []files.Options, n int) ([]*student, error) {
-	students := make([]*student, n)
+	var students []*student
 	set := s.handler.settings
-	for i := range students {
-		st := &student{site: s, reader: evidence.NewReader(evidence.Options{Alternates: set.alternates, Images: set.images})}
+	for range n {
+		st := &student{site: s, runner: newRunner(), reader: evidence.NewReader(evidence.Options{Alternates: set.alternates, Images: set.images})}
 		for _, o := range roots {
 			opener, err := files.NewOpener(o)
 			if err != nil {
+				dismiss(append(students, st))
 				return nil, err
 			}
 			st.openers = append(st.openers, opener)
 		}
-		students[i] = st
+		students = append(students, st)
 	}
 	return students, nil
+}
+
+// dismiss ends what students hold.
+func dismiss(students []*student) {
+	for _, st := range students {
+		st.runner.close()
+	}
 }
 
 // guard catches what reading a stranger's page may throw: the page stays as it was.
@@ -292,12 +308,15 @@ func (st *student) open(rec *state.Record) ([]byte, bool) {
 
 // size is the length of a page's file.
 func (st *student) size(rec *state.Record) (int64, bool) {
-	if st.lastPath != rec.Page.Path {
-		if _, ok := st.open(rec); !ok {
-			return 0, false
+	if st.lastPath == rec.Page.Path {
+		return st.lastSize, true
+	}
+	for _, o := range st.openers {
+		if info, err := o.Stat(rec.Page.Path); err == nil && info.Version == rec.Page.Version {
+			return info.Size, true
 		}
 	}
-	return st.lastSize, true
+	return 0, false
 }
 
 // read reads a page's file. It reports whether it could.
@@ -353,7 +372,7 @@ func (st *student) question(ctx context.Context, rec *state.Record) *Answer {
 		}
 	}
 	s := st.site
-	answer, err := s.askPage(ctx, http.MethodGet, rec.Page.Path, evidence.MaxBody, conditions(rec))
+	answer, err := s.askPage(ctx, st.runner, http.MethodGet, rec.Page.Path, evidence.MaxBody, conditions(rec))
 	if err != nil {
 		st.silence(ctx, rec)
 		return nil
@@ -369,7 +388,7 @@ func (st *student) asFile(ctx context.Context, rec *state.Record) (answer *Answe
 	if !ok {
 		return nil, false
 	}
-	answer, err := st.site.askPage(ctx, http.MethodHead, rec.Page.Path, 0, nil)
+	answer, err := st.site.askPage(ctx, st.runner, http.MethodHead, rec.Page.Path, 0, nil)
 	if err != nil {
 		st.silence(ctx, rec)
 		return nil, true

@@ -307,13 +307,13 @@ func (s *site) ask(ctx context.Context, method, path string, limit int) (*Answer
 	return s.app.askers[s.handler.server].ask(ctx, question{method: method, base: s.askBase, path: path, limit: limit})
 }
 
-// askPage asks the site for a path of its URLs.
-func (s *site) askPage(ctx context.Context, method, path string, limit int, header http.Header) (*Answer, error) {
+// askPage asks the site for a path of its URLs, on a runner if there is one.
+func (s *site) askPage(ctx context.Context, on *runner, method, path string, limit int, header http.Header) (*Answer, error) {
 	if rest, ok := strings.CutPrefix(path, s.at+"/"); ok {
 		// What a proxy in front calls the folder, the server may not.
 		path = s.askFolder + "/" + rest
 	}
-	return s.app.askers[s.handler.server].ask(ctx, question{method: method, base: s.askBase, path: path, limit: limit, header: header})
+	return s.app.askers[s.handler.server].ask(ctx, question{method: method, base: s.askBase, path: path, limit: limit, header: header, on: on})
 }
 
 // isAsked reports whether a page may be asked for at all.

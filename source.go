@@ -77,7 +77,7 @@ type Refresh struct {
 // stranger would, and keeps up to limit bytes of the body. A site that answers with
 // an error status has answered; the error here means that it did not.
 func (r *Refresh) Ask(ctx context.Context, path string, limit int) (*Answer, error) {
-	return r.site.askPage(ctx, http.MethodGet, path, limit, nil)
+	return r.site.askPage(ctx, nil, http.MethodGet, path, limit, nil)
 }
 
 // locates reports whether a redirect from one path of the site leads to another.

@@ -102,6 +102,7 @@ func (v *verification) walk(ctx context.Context) (err error) {
 	if v.students, err = newStudents(s, *s.roots.Load(), workers); err != nil {
 		return err
 	}
+	defer func() { dismiss(v.students) }()
 	v.answered = make(map[string]*state.Record)
 	from := ""
 	for {

@@ -141,6 +141,14 @@ func (o *Opener) ReadFile(path string, buf []byte, limit int) (data []byte, info
 	return data, info, nil
 }
 
+// Stat is ReadFile without opening the file.
+func (o *Opener) Stat(path string) (FileInfo, error) {
+	if err := o.find(path); err != nil {
+		return FileInfo{}, o.explain(path, err)
+	}
+	return o.info(), nil
+}
+
 // readUpTo reads limit bytes and one more, which tells that there are more. size
 // is how many there probably are.
 func readUpTo(r io.Reader, buf []byte, size int64, limit int) ([]byte, error) {

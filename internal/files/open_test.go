@@ -272,6 +272,9 @@ func opens(t *testing.T, o Options) {
 	for range 2 {
 		for _, p := range pages {
 			_, info, err := opener.ReadFile(p.Path, nil, 1<<20)
+			if stat, statErr := opener.Stat(p.Path); stat.Version != info.Version || stat.Size != info.Size || (statErr == nil) != (err == nil) {
+				t.Errorf("%s: Stat says %+v, %v", p.Path, stat, statErr)
+			}
 			if err != nil || info.Version != p.Version || info.ModTime != p.LastMod || info.Size == 0 {
 				t.Fatalf("%+v, %+v: got %+v, %v", o, p, info, err)
 			}
