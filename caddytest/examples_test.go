@@ -50,7 +50,7 @@ func TestExamples(t *testing.T) {
 			if !ok {
 				t.Fatal("not in the table")
 			}
-			s := start(t, here(t, file), nil)
+			s := start(t, inPlace(t, file), nil)
 			for base, paths := range example.sites {
 				s.checkExample(base, paths, example.headers)
 			}
@@ -58,8 +58,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// here is an example for a free port, with its folders where they are.
-func here(t *testing.T, file string) string {
+// inPlace is an example for a free port, with its folders where they are.
+func inPlace(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
