@@ -1,0 +1,458 @@
+package caddytest
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+func init() {
+	caddy.RegisterModule(new(counting))
+	httpcaddyfile.RegisterHandlerDirective("test_count", func(httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+		return new(counting), nil
+	})
+	httpcaddyfile.RegisterDirectiveOrder("test_count", httpcaddyfile.Before, "respond")
+}
+
+// counting is a handler that counts what is asked for: see countAsks.
+type counting struct{}
+
+func (*counting) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.test_count", New: func() caddy.Module { return new(counting) }}
+}
+
+func (*counting) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	theAsks.note(r)
+	return next.ServeHTTP(w, r)
+}
+
+// asks counts asks for pages that writeDated makes, by path; reading a file is one. The
+// front page and its like are looked at each time.
+type asks struct {
+	mu    sync.Mutex
+	pages map[string]int
+}
+
+// theAsks are those of the running test.
+var theAsks asks
+
+func (a *asks) note(r *http.Request) {
+	if strings.HasPrefix(r.UserAgent(), "caddy-sitemap ") {
+		a.add(r.URL.Path)
+	}
+}
+
+func (a *asks) add(path string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if path = strings.TrimPrefix(path, "/"); datedPath.MatchString(path) {
+		a.pages[path]++
+	}
+}
+
+// since is how many asks there were since it was called last, by page.
+func (a *asks) since() map[string]int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	pages := maps.Clone(a.pages)
+	clear(a.pages)
+	return pages
+}
+
+// countAsks counts from now on what test_count sees, and which files of pages the
+// file system test_hooked opens.
+func countAsks(t *testing.T) *asks {
+	theAsks.mu.Lock()
+	theAsks.pages = make(map[string]int)
+	theAsks.mu.Unlock()
+	hook(t, func(name string) error {
+		theAsks.add(name)
+		return nil
+	})
+	return &theAsks
+}
+
+// wantNoAsks wants no page to have been asked for or read since the last time.
+func (a *asks) wantNoAsks(t *testing.T, after string) {
+	t.Helper()
+	if pages := a.since(); len(pages) > 0 {
+		t.Errorf("after %s, pages were asked for or read: %v", after, pages)
+	}
+}
+
+// writeDated makes n pages below {dir}/site, in folders of ten, each of its own day.
+func (s *server) writeDated(n int, content func(i int) string) {
+	s.t.Helper()
+	for i := range n {
+		s.put(datedName(i), content(i), dayOf(i))
+	}
+}
+
+func datedName(i int) string { return fmt.Sprintf("site/%03d/%03d.html", i/10, i) }
+
+var datedPath = regexp.MustCompile(`^\d{3}/\d{3}\.html$`)
+
+// pageNumbered is a page whose text says its number, and that links to the next.
+func pageNumbered(i int) string {
+	return fmt.Sprintf("<!doctype html><title>page</title><p>This is page %d.<a href=%s>next</a>", i, strings.TrimPrefix(datedName(i+1), "site"))
+}
+
+// quietly waits until so many more refreshes have found nothing new.
+func (s *server) quietly(more int) {
+	s.t.Helper()
+	from := len(s.logLines("sitemap refreshed, nothing changed"))
+	s.eventually(func() bool { return len(s.logLines("sitemap refreshed, nothing changed")) >= from+more },
+		func() string { return "it goes on changing\n" + s.sitemapLog() })
+}
+
+// served is all of what is served: the sitemap, and its shards, with what says whether
+// they changed.
+func (s *server) served() map[string]string {
+	s.t.Helper()
+	all := make(map[string]string)
+	add := func(d document) {
+		all[d.url] = d.Header.Get("Etag") + " " + d.Header.Get("Last-Modified") + "\n" + d.body
+	}
+	index := s.document("http://localhost:{port}/sitemap.xml")
+	add(index)
+	for _, child := range index.children {
+		add(s.document(child.Loc))
+	}
+	return all
+}
+
+// wantServed wants that to be served still.
+func (s *server) wantServed(want map[string]string, after string) {
+	s.t.Helper()
+	got := s.served()
+	for url := range want {
+		if got[url] != want[url] {
+			s.t.Errorf("after %s, %s is\n%s\nit was\n%s", after, s.expand(url), got[url], want[url])
+		}
+	}
+	if len(got) != len(want) {
+		s.t.Errorf("after %s there are %d documents, there were %d", after, len(got), len(want))
+	}
+}
+
+const countedFiles = `{
+	filesystem counted test_hooked {dir}/site
+}
+http://localhost:{port} {
+	root * .
+	fs counted
+	sitemap {
+		<settings>
+	}
+	test_count
+	file_server
+}`
+
+const countedUpstream = `http://localhost:{port} {
+	sitemap {
+		urls {dir}/list
+		ask {
+			rate 1000/s
+		}
+		<settings>
+	}
+	reverse_proxy {app}
+}`
+
+func TestReloadAsksNobodyAgain(t *testing.T) {
+	const n = 30
+	for kind, caddyfile := range map[string]string{"files": countedFiles, "upstream": countedUpstream} {
+		t.Run(kind, func(t *testing.T) {
+			asked := countAsks(t)
+			s := prepare(t, nil)
+			s.writeDated(n, pageNumbered)
+			var list strings.Builder
+			for i := range n {
+				fmt.Fprintf(&list, "%s\n", strings.TrimPrefix(datedName(i), "site"))
+			}
+			s.write(map[string]string{"list": list.String()})
+			app := backend(t, func(w http.ResponseWriter, r *http.Request) {
+				asked.note(r)
+				http.ServeFile(w, r, filepath.Join(s.dir, "site", r.URL.Path))
+			})
+			with := func(settings string) string {
+				return strings.NewReplacer("{app}", app, "<settings>", settings).Replace(caddyfile)
+			}
+			if err := s.load(with("")); err != nil {
+				t.Fatal(err)
+			}
+			if locs := s.locs("http://localhost:{port}/sitemap.xml"); len(locs) != n {
+				t.Fatalf("got %q\n%s", locs, s.sitemapLog())
+			}
+			first := s.get("http://localhost:{port}/sitemap.xml")
+			if pages := asked.since(); len(pages) < n {
+				t.Errorf("asks are not counted: %v", pages)
+			}
+			for _, test := range []struct {
+				settings string
+				want     string // part of the sitemap
+			}{
+				{"", "<urlset"},
+				{"refresh 2h", "<urlset"},
+				{"robots_txt off", "<urlset"},
+				{"rule * {\n\t\t\tpriority 0.3\n\t\t}", "<priority>0.3"},
+				{"shard_urls 5", "<sitemapindex"},
+				{"schema 0.84", "0.84"},
+				{"lastmod off", ".html</loc></url>"},
+				{"canonical ignore", "<urlset"},
+				{"", "000.html</loc><lastmod>2000-01-01"},
+				{"omit /000/*", ">\n<url><loc>http://localhost:{port}/001/010.html"},
+			} {
+				s.reload(with(test.settings))
+				var body string
+				s.eventually(func() bool {
+					r := s.mustGet("http://localhost:{port}/sitemap.xml")
+					if body = r.body; r.StatusCode != http.StatusOK {
+						t.Fatalf("%s: got status %d", test.settings, r.StatusCode)
+					}
+					return strings.Contains(body, s.expand(test.want))
+				}, func() string { return test.settings + ": got " + body + s.sitemapLog() })
+				s.passed(100 * time.Millisecond)
+				asked.wantNoAsks(t, "a reload with '"+test.settings+"'")
+				if r := s.get("http://localhost:{port}/sitemap.xml"); test.settings == "" && (r.Header.Get("Etag") != first.Header.Get("Etag") || r.body != first.body) {
+					t.Errorf("with settings as at the beginning, got the ETag %s, it was %s:\n%s", r.Header.Get("Etag"), first.Header.Get("Etag"), r.body)
+				}
+			}
+
+			const last = "omit /000/*"
+			before := s.served()
+			s.stop()
+			if err := s.load(with(last)); err != nil {
+				t.Fatal(err)
+			}
+			s.wantServed(before, "a restart")
+			s.passed(500 * time.Millisecond)
+			s.wantServed(before, "a restart and a refresh")
+			asked.wantNoAsks(t, "a restart")
+		})
+	}
+}
+
+// TestReloadReadsWhatItNeeds: settings that take more of a page than was taken of it so
+// far have it looked at again.
+func TestReloadReadsWhatItNeeds(t *testing.T) {
+	page := "<!doctype html><title>page</title><link rel=alternate hreflang=en href=/000/000.html><link rel=alternate hreflang=fr href=/000/001.html><main>Text <img src=/a.png></main>"
+	for kind, caddyfile := range map[string]string{"files": countedFiles, "answers": strings.Replace(countedFiles, "test_count", "templates", 1)} {
+		t.Run(kind, func(t *testing.T) {
+			s := prepare(t, nil)
+			s.writeDated(2, func(i int) string {
+				if kind == "answers" {
+					return page + "{{1}}"
+				}
+				return page
+			})
+			with := func(settings string) string { return strings.ReplaceAll(caddyfile, "<settings>", settings) }
+			if err := s.load(with("")); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(s.locs("http://localhost:{port}/sitemap.xml")); n != 2 {
+				t.Fatalf("got %d pages", n)
+			}
+			for _, test := range []struct{ settings, want, not string }{
+				{"extensions images", "<image:loc>", "<xhtml:link"},
+				{"", "<urlset", "<image:loc>"},
+				{"extensions alternates", "<xhtml:link", "<image:loc>"},
+				{"ask off", "</loc><lastmod>2000-01-01", "<xhtml:link"},
+				{"extensions alternates images", "<image:loc>", "<none"},
+			} {
+				s.reload(with("refresh 1s\n\t\t" + test.settings))
+				s.eventually(func() bool {
+					body := s.mustGet("http://localhost:{port}/sitemap.xml").body
+					return strings.Contains(body, test.want) && !strings.Contains(body, test.not)
+				},
+					func() string {
+						return test.settings + ": got " + s.get("http://localhost:{port}/sitemap.xml").body + s.sitemapLog()
+					})
+			}
+		})
+	}
+}
+
+// TestRefreshWithoutChange: refreshes in which nothing changed read no page, ask for
+// none, and leave all as it is, on disk too.
+func TestRefreshWithoutChange(t *testing.T) {
+	asked := countAsks(t)
+	s := prepare(t, nil)
+	s.writeDated(100, pageNumbered)
+	if err := s.load(strings.ReplaceAll(countedFiles, "<settings>", "refresh 1s\n\t\tshard_urls 10")); err != nil {
+		t.Fatal(err)
+	}
+	before := s.served()
+	if len(before) < 10 {
+		t.Fatalf("got %d documents", len(before))
+	}
+	s.quietly(1)
+	asked.since()
+	kept := s.kept()
+	s.quietly(3)
+	s.wantServed(before, "refreshes")
+	asked.wantNoAsks(t, "refreshes")
+	if now := s.kept(); !maps.Equal(now, kept) || len(kept) == 0 {
+		t.Errorf("the state was written: got %v, was %v", now, kept)
+	}
+}
+
+// kept are the files that hold what is known of pages, and when they were written.
+func (s *server) kept() map[string]time.Time {
+	s.t.Helper()
+	all := make(map[string]time.Time)
+	err := filepath.WalkDir(filepath.Join(os.Getenv("XDG_DATA_HOME"), "caddy", "sitemap"), func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			all[path] = info.ModTime()
+		}
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return all
+}
+
+const deployedSite = `
+http://localhost:{port} {
+	root * {dir}/<root>
+	sitemap {
+		refresh 1s
+		shard_urls 10
+	}
+	test_count
+	file_server
+}`
+
+// TestRedeployment rewrites every file with the same text, in the ways that
+// deployments do.
+func TestRedeployment(t *testing.T) {
+	const n = 100
+	// built is a page as a generator writes it: all but its text changes each time.
+	built := func(i int, build string) string {
+		return fmt.Sprintf("<!doctype html><html><head><title>page</title><link rel=stylesheet href=/app.%s.css></head><body><nav>menu %s</nav>\n<main>  This is page\n%d.</main><footer>built %s</footer></body></html>", build, build, i, build)
+	}
+	for name, deploy := range map[string]func(s *server){
+		"in place": func(s *server) {
+			for i := range n {
+				s.write(map[string]string{datedName(i): built(i, "2")})
+			}
+		},
+		"with new files": func(s *server) {
+			for i := range n {
+				s.put(datedName(i), built(i, "2"), time.Now())
+			}
+		},
+		"with all the same time": func(s *server) {
+			for i := range n {
+				s.put(datedName(i), built(i, "2"), dayOf(500))
+			}
+		},
+		"with nothing but the times changed": func(s *server) {
+			for i := range n {
+				if err := os.Chtimes(filepath.Join(s.dir, filepath.FromSlash(datedName(i))), time.Time{}, time.Now()); err != nil {
+					s.t.Fatal(err)
+				}
+			}
+		},
+		"with a link to another folder": func(s *server) {
+			for i := range n {
+				s.put("2/"+datedName(i), built(i, "2"), time.Now())
+			}
+			s.write(map[string]string{"link": "-> 2"})
+			if err := os.Rename(filepath.Join(s.dir, "link"), filepath.Join(s.dir, "current")); err != nil {
+				s.t.Fatal(err)
+			}
+		},
+		"with a reload": func(s *server) {
+			for i := range n {
+				s.put(datedName(i), built(i, "2"), time.Now())
+			}
+			s.reload(strings.ReplaceAll(deployedSite, "<root>", "current/site"))
+		},
+		"while it is stopped": func(s *server) {
+			s.stop()
+			for i := range n {
+				s.put(datedName(i), built(i, "2"), time.Now())
+			}
+			s.reload(strings.ReplaceAll(deployedSite, "<root>", "current/site"))
+		},
+		"with a moment in which there is nothing": func(s *server) {
+			if err := os.RemoveAll(filepath.Join(s.dir, "site")); err != nil {
+				s.t.Fatal(err)
+			}
+			for i := range n {
+				s.put(datedName(i), built(i, "2"), time.Now())
+			}
+		},
+	} {
+		for dates, dateOf := range map[string]func(i int) time.Time{"dated": dayOf, "deployed": func(int) time.Time { return dayOf(400) }} {
+			if dates == "deployed" && name != "in place" && name != "with a reload" {
+				continue // takes its time, and the dates are none of their concern
+			}
+			t.Run(name+", "+dates, func(t *testing.T) {
+				asked := countAsks(t)
+				s := prepare(t, nil)
+				for i := range n {
+					s.put(datedName(i), built(i, "1"), dateOf(i))
+				}
+				s.write(map[string]string{"current": "-> ."})
+				if err := s.load(strings.ReplaceAll(deployedSite, "<root>", "current/site")); err != nil {
+					t.Fatal(err)
+				}
+				before := s.served()
+				if len(before) < 10 {
+					t.Fatalf("got %d documents", len(before))
+				}
+				if has := strings.Contains(s.document("http://localhost:{port}/sitemap.xml").body, "<lastmod>"); has != (dates == "dated") {
+					t.Errorf("there are dates: %t", has)
+				}
+				asked.since()
+
+				deploy(s)
+				// They are asked for again, since their files are others.
+				again := make(map[string]int)
+				s.eventually(func() bool {
+					maps.Copy(again, asked.since())
+					return len(again) == n
+				}, func() string {
+					return fmt.Sprintf("%d of %d pages are asked for again: %v\n%s", len(again), n, again, s.sitemapLog())
+				})
+				s.quietly(2)
+				s.wantServed(before, "a deployment "+name)
+				if lines := s.logLines(`"level":"warn"`, "http.handlers.sitemap"); len(lines) > 0 {
+					t.Errorf("the log warns: %s", lines)
+				}
+
+				// What is really new is seen on the very same day.
+				changed := time.Now().Add(-time.Hour).UTC()
+				s.put(datedName(7), "<!doctype html><title>page</title><main>Another text.</main>", changed)
+				s.put("2/"+datedName(7), "<!doctype html><title>page</title><main>Another text.</main>", changed)
+				want := "007.html</loc><lastmod>" + changed.Format("2006-01-02T15:04:05")
+				s.eventually(func() bool {
+					for _, document := range s.served() {
+						if strings.Contains(document, want) {
+							return true
+						}
+					}
+					return false
+				}, func() string { return fmt.Sprintf("no %s in %v\n%s", want, s.served(), s.sitemapLog()) })
+			})
+		}
+	}
+}
