@@ -229,7 +229,7 @@ func (x *examination) learnTargets(ctx context.Context, book *state.Book, before
 
 func (x *examination) learner(ctx context.Context, book *state.Book) (*learner, error) {
 	s := x.site
-	students, err := newStudents(s, x.refresh.roots(), x.refresh.Workers)
+	students, err := newStudents(s, x.refresh.roots(), max(x.refresh.Workers, cap(s.app.asks)))
 	if err != nil {
 		return nil, err
 	}

@@ -26,11 +26,11 @@ type library struct {
 func (l *library) open(a *App) {
 	l.logger = a.logger
 	l.folder, _ = expandState(a.State, caddy.NewReplacer()) // Validate has refused the others
-	switch {
-	case l.folder == noState:
+	switch l.folder {
+	case noState:
 		l.folder = ""
 		return
-	case l.folder == "":
+	case "":
 		l.folder = caddy.AppDataDir()
 		if !filepath.IsAbs(l.folder) {
 			l.folder = ""

@@ -31,6 +31,8 @@ const (
 	longestUnwritten = 30 * time.Second
 )
 
+const clockSlack = 3600 // seconds
+
 // verifyDue asks in the background for the pages that are due, if some are and it is
 // not being done.
 func (s *site) verifyDue() {
@@ -86,6 +88,7 @@ func (v *verification) run(ctx context.Context) {
 func (v *verification) walk(ctx context.Context) (err error) {
 	s := v.site
 	if s.roots.Load() == nil {
+		v.next = 0
 		return nil // no refresh has come so far
 	}
 	if v.rules, err = s.crawlRules(ctx); err != nil {
@@ -125,7 +128,11 @@ func (v *verification) piece(ctx context.Context, records []state.Record) error 
 		if !v.mine(&r) {
 			continue
 		}
-		if at := verdict.Due(&r, verdict.Hash(r.Page.Path)); at > now {
+		at := verdict.Due(&r, verdict.Hash(r.Page.Path))
+		if r.Asked > now+clockSlack {
+			at = now // the clock was set back
+		}
+		if at > now {
 			v.next = min(v.next, at)
 			continue
 		}

@@ -84,7 +84,7 @@ func productToken(value string) string {
 		return "*"
 	}
 	end := strings.IndexFunc(value, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || r == '-' || r == '_')
+		return (r < 'a' || 'z' < r) && (r < 'A' || 'Z' < r) && r != '-' && r != '_'
 	})
 	if end < 0 {
 		return value
