@@ -86,16 +86,14 @@ func recalled(ctx context.Context, book *state.Book) (*Snapshot, error) {
 		return nil, fmt.Errorf("%w: the documents do not belong together", state.ErrUnusable)
 	}
 	slices.SortFunc(shards, func(a, b *document) int { return strings.Compare(a.first, b.first) })
-	var s *Snapshot
-	if len(shards) == 0 {
-		s = newSnapshot(nil, []*document{index}, nil, time.Time{})
-	} else {
-		s = newSnapshot(index, shards, nil, time.Time{})
-	}
+	var names Snapshot
 	for _, r := range n.Retired {
-		s.retired = append(s.retired, retiredName{r.Suffix, r.First, time.Unix(r.At, 0)})
+		names.retired = append(names.retired, retiredName{r.Suffix, r.First, time.Unix(r.At, 0)})
 	}
-	return s, nil
+	if len(shards) == 0 {
+		return newSnapshot(nil, []*document{index}, &names, time.Time{}), nil
+	}
+	return newSnapshot(index, shards, &names, time.Time{}), nil
 }
 
 func recalledDocument(kept state.Document) (*document, error) {
