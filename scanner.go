@@ -76,6 +76,7 @@ func (s *site) refresh(ctx context.Context) {
 	if age := now.Sub(held.begun); !held.begun.IsZero() && age >= 0 && age < s.interval(held.took) {
 		s.due.Store(now.Add(s.interval(held.took) - age).UnixNano())
 		s.markReady()
+		s.verifyOn(now)
 		return
 	}
 	result := s.run(ctx, held.last(), now, s.isFirst())
@@ -140,11 +141,7 @@ func (s *site) interval(took time.Duration) time.Duration {
 // run gathers, learns what is to be known of the pages, judges, cuts and writes. The
 // first run of a site may use every core, later ones one.
 func (s *site) run(ctx context.Context, previous *Snapshot, now time.Time, isFirst bool) (result outcome) {
-	r := &Refresh{
-		BaseURL: s.base, Folder: s.at, Now: now, Workers: 1, Logger: s.logger,
-		Root: s.sight.root, Hide: s.sight.hide, Index: s.sight.index,
-		site: s, leftOut: make(map[string]int),
-	}
+	r := s.newRefresh(now)
 	result.leftOut = r.leftOut
 	defer func() {
 		if v := recover(); v != nil {
@@ -157,10 +154,8 @@ func (s *site) run(ctx context.Context, previous *Snapshot, now time.Time, isFir
 	if !s.mayList() {
 		return result
 	}
-	if s.sight.root != "" {
-		if r.FS, result.broken = s.handler.fileSystem(s.sight.fs); result.broken != nil {
-			return result
-		}
+	if result.broken = r.openFS(); result.broken != nil {
+		return result
 	}
 	candidates := func(ctx context.Context, next func(page.Page) error) ([]gather.InputError, error) {
 		clear(r.leftOut)
@@ -180,6 +175,21 @@ func (s *site) run(ctx context.Context, previous *Snapshot, now time.Time, isFir
 		result.pages = result.snapshot.pages
 	}
 	return result
+}
+
+func (s *site) newRefresh(now time.Time) *Refresh {
+	return &Refresh{
+		BaseURL: s.base, Folder: s.at, Now: now, Workers: 1, Logger: s.logger,
+		Root: s.sight.root, Hide: s.sight.hide, Index: s.sight.index,
+		site: s, leftOut: make(map[string]int),
+	}
+}
+
+func (r *Refresh) openFS() (err error) {
+	if r.Root != "" {
+		r.FS, err = r.site.handler.fileSystem(r.site.sight.fs)
+	}
+	return err
 }
 
 // listByName lists all candidates, of which nothing but their names is known.

@@ -51,6 +51,21 @@ func (s *site) verifyDue() {
 	}
 }
 
+// verifyOn goes on with the asking of the configuration before this one, whose last
+// refresh stands.
+func (s *site) verifyOn(now time.Time) {
+	if s.handler.settings.manners.off || s.shelf.book.Load() == nil || !s.mayList() {
+		return
+	}
+	r := s.newRefresh(now)
+	if r.openFS() != nil {
+		return // the next refresh says so
+	}
+	roots := r.roots()
+	s.roots.Store(&roots)
+	s.verifyDue()
+}
+
 // verifier is what a site knows of its asking in the background.
 type verifier struct {
 	busy atomic.Bool
@@ -107,6 +122,11 @@ func (v *verification) walk(ctx context.Context) (err error) {
 	}
 	defer func() { dismiss(v.students) }()
 	v.answered = make(map[string]*state.Record)
+	defer func() {
+		if ctx.Err() != nil {
+			v.leave(ctx)
+		}
+	}()
 	from := ""
 	for {
 		records, err := s.shelf.after(ctx, from)
@@ -206,10 +226,23 @@ func (v *verification) mine(r *state.Record) bool {
 
 // answererOf is what is known of what answers for a page.
 func (s *site) answererOf(r *state.Record) kindOfAnswerer {
-	if r.Flags&verdict.FlagProxied != 0 || r.Page.Version == 0 && s.proxied.Load() {
+	if r.Flags&verdict.FlagProxied != 0 {
+		if r.Page.Version == 0 && !s.proxied.Load() {
+			s.proxied.Store(true) // another configuration knew
+		}
+		return answersUpstream
+	}
+	if r.Page.Version == 0 && s.proxied.Load() {
 		return answersUpstream
 	}
 	return answersHere
+}
+
+// leave writes down what was answered when asking is to end, for who asks next.
+func (v *verification) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+	defer cancel()
+	_ = v.write(ctx) // what could not be written is asked for again
 }
 
 // write writes down what was answered.

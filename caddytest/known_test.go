@@ -456,3 +456,56 @@ func TestRedeployment(t *testing.T) {
 		}
 	}
 }
+
+// TestReloadGoesOnAsking reloads while an upstream is being asked, as slowly as it is
+// to be: what it answered so far is kept, and the rest is asked for in turn.
+func TestReloadGoesOnAsking(t *testing.T) {
+	const n = 104
+	for name, reload := range map[string]func(s *server, caddyfile string){
+		"the same settings": func(s *server, caddyfile string) { s.reload(caddyfile) },
+		"a restart": func(s *server, caddyfile string) {
+			s.stop()
+			s.reload(caddyfile)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := countAsks(t)
+			s := prepare(t, nil)
+			s.writeDated(n, pageNumbered)
+			var list strings.Builder
+			for i := range n {
+				fmt.Fprintf(&list, "%s\n", strings.TrimPrefix(datedName(i), "site"))
+			}
+			s.write(map[string]string{"list": list.String()})
+			app := backend(t, func(w http.ResponseWriter, r *http.Request) {
+				asked.note(r)
+				http.ServeFile(w, r, filepath.Join(s.dir, "site", r.URL.Path))
+			})
+			caddyfile := strings.NewReplacer("{app}", app, "1000/s", "10/s", "<settings>", "refresh 1h").Replace(countedUpstream)
+			if err := s.load(caddyfile); err != nil {
+				t.Fatal(err)
+			}
+			total := make(map[string]int)
+			until := func(want int) {
+				t.Helper()
+				s.eventually(func() bool {
+					for path, times := range asked.since() {
+						total[path] += times
+					}
+					return len(total) >= want
+				}, func() string { return fmt.Sprintf("%d pages are asked for: %v\n%s", len(total), total, s.sitemapLog()) })
+			}
+			s.locs("http://localhost:{port}/sitemap.xml") // lists what was asked for in the first seconds
+			until(n - 12)
+			reload(s, caddyfile)
+			s.locs("http://localhost:{port}/sitemap.xml")
+			until(n)
+			s.passed(time.Second)
+			until(n)
+			maps.DeleteFunc(total, func(_ string, times int) bool { return times == 1 })
+			if len(total) > 2 { // what was under way is asked for again
+				t.Errorf("pages were asked for again: %v", total)
+			}
+		})
+	}
+}
