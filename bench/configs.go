@@ -6,14 +6,23 @@ import (
 	"strings"
 )
 
-// caddyfile is a whole Caddyfile: its global options beyond those that keep Caddy
-// from writing outside of the work folder, and its sites.
-func caddyfile(global string, sites ...string) string {
+// caddyfile is a whole Caddyfile: the folder of the sitemaps' state, its global options
+// beyond those that keep Caddy from writing outside of the work folder, and its sites.
+func caddyfile(state, global string, sites ...string) string {
 	if !strings.Contains(global, "admin ") {
 		global = "admin off\n" + global
 	}
-	return "{\n" + global + "\npersist_config off\n}\n" + strings.Join(sites, "")
+	return "{\n" + global + "\npersist_config off\nsitemap {\nstate " + quote(state) + "\n}\n}\n" + strings.Join(sites, "")
 }
+
+// directive is ours with so many seconds from one refresh to the next, and other
+// settings of it, each on a line.
+func directive(seconds int, settings ...string) string {
+	return fmt.Sprintf("sitemap {\nrefresh %ds\n%s\n}", seconds, strings.Join(settings, "\n"))
+}
+
+// seldom is more seconds from one refresh to the next than any row is measured for.
+const seldom = 24 * 60 * 60
 
 // fileSite is the Caddyfile of a site of files, with our directive or without.
 func fileSite(addr, root, directive string) string {

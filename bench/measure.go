@@ -18,16 +18,26 @@ func median[T cmp.Ordered](values []T) T {
 
 // medians is what alternate measured: of each, and of the ratios of the first to each
 // in one run.
-type medians[T any] struct {
+type medians[T time.Duration | float64] struct {
 	each   []T
 	ratios []float64
+	values [][]T // of each by run
+}
+
+// ratio is the median of the ratios of one to another in one run.
+func (m medians[T]) ratio(of, to int) float64 {
+	var ratios []float64
+	for run, value := range m.values[of] {
+		ratios = append(ratios, float64(value)/float64(m.values[to][run]))
+	}
+	return median(ratios)
 }
 
 // alternate measures each in turn, runs times after one warm-up of all. A load on the
 // machine that comes and goes shows in all of a run, and so less in its ratios.
 func alternate[T time.Duration | float64](ctx context.Context, b *bench, runs int, each ...func() (T, error)) (medians[T], error) {
 	var none medians[T]
-	values, ratios := make([][]T, len(each)), make([][]float64, len(each))
+	values := make([][]T, len(each))
 	for run := range runs + 1 {
 		line := make([]T, len(each))
 		for i, measure := range each {
@@ -40,14 +50,16 @@ func alternate[T time.Duration | float64](ctx context.Context, b *bench, runs in
 			}
 			if run > 0 {
 				values[i] = append(values[i], line[i])
-				ratios[i] = append(ratios[i], float64(line[0])/float64(line[i]))
 			}
 		}
 		b.say("  %s %v (%s)", ordinal(run), line, load())
 	}
-	var m medians[T]
+	m := medians[T]{values: values}
 	for i := range each {
-		m.each, m.ratios = append(m.each, median(values[i])), append(m.ratios, median(ratios[i]))
+		m.each = append(m.each, median(values[i]))
+	}
+	for i := range each {
+		m.ratios = append(m.ratios, m.ratio(0, i))
 	}
 	return m, nil
 }

@@ -22,7 +22,7 @@ func requests(ctx context.Context, addr, path string, size, connections int, d t
 	begun := time.Now()
 	for i := range connections {
 		group.Go(func() {
-			counts[i], errs[i] = ask(addr, path, size, &over)
+			counts[i], errs[i] = askOver(addr, path, size, &over)
 		})
 	}
 	err := sleep(ctx, d)
@@ -39,9 +39,9 @@ func requests(ctx context.Context, addr, path string, size, connections int, d t
 	return math.Round(float64(answers) / took.Seconds()), nil
 }
 
-// ask returns the number of its requests, all of which were answered by 200 with so
+// askOver returns the number of its requests, all of which were answered by 200 with so
 // many bytes.
-func ask(addr, path string, size int, over *atomic.Bool) (int, error) {
+func askOver(addr, path string, size int, over *atomic.Bool) (int, error) {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		return 0, err

@@ -57,7 +57,7 @@ type object = map[string]any
 func syntheticConfig(addr string, pages int) (string, error) {
 	config, err := json.MarshalIndent(object{
 		"admin": object{"disabled": true, "config": object{"persist": false}},
-		"apps": object{"http": object{"servers": object{"bench": object{
+		"apps": object{"sitemap": object{"state": "off"}, "http": object{"servers": object{"bench": object{
 			"listen":          []string{addr},
 			"automatic_https": object{"disable": true},
 			"routes": []object{{
@@ -65,6 +65,7 @@ func syntheticConfig(addr string, pages int) (string, error) {
 				"handle": []object{{
 					"handler":  "sitemap",
 					"max_urls": pages,
+					"ask":      object{"off": true}, // nothing serves these pages
 					"sources":  []object{{"source": "synthetic", "pages": pages}},
 				}},
 			}},

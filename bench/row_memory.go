@@ -10,8 +10,9 @@ import (
 )
 
 // memoryRows measures, a page, the heap that lives on after a collection and the most
-// memory that was ever resident, after the first refresh and one more. What a Caddy
-// without the directive has is taken off.
+// memory that was ever resident, once all pages were read and asked for and a refresh
+// has changed nothing; and the same of a server that lists them by name alone. What a
+// Caddy without the directive has is taken off.
 func (b *bench) memoryRows(ctx context.Context) ([]row, error) {
 	root, err := b.tree(ctx, b.files)
 	if err != nil {
@@ -19,9 +20,23 @@ func (b *bench) memoryRows(ctx context.Context) ([]row, error) {
 	}
 	_, err = peakMemory(os.Getpid())
 	peakTold := !errors.Is(err, errNotHere)
+	pause, err := b.pause(ctx, root, b.files)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := b.memoryOf(ctx, root, pause, peakTold)
+	if err != nil {
+		return nil, err
+	}
+	byName, err := b.memoryOf(ctx, root, pause, peakTold, "ask off")
+	return append(rows, byName...), err
+}
+
+// memoryOf measures it for a server with these settings.
+func (b *bench) memoryOf(ctx context.Context, root string, pause int, peakTold bool, settings ...string) ([]row, error) {
 	var heaps, idleHeaps, peaks, idlePeaks []int64
 	for range b.runs {
-		m, err := b.memory(ctx, root, peakTold)
+		m, err := b.memory(ctx, root, pause, peakTold, settings...)
 		if err != nil {
 			return nil, err
 		}
@@ -32,6 +47,9 @@ func (b *bench) memoryRows(ctx context.Context) ([]row, error) {
 	const heapBound, peakBound = 64, 256
 	heap := "live heap after a collection, above a Caddy without the directive, a page"
 	peak := "peak resident memory above it, a page"
+	for _, s := range settings {
+		heap, peak = heap+", with `"+s+"`", peak+", with `"+s+"`"
+	}
 	rows := []row{b.perPage(heap, median(heaps), median(idleHeaps), heapBound)}
 	if !peakTold {
 		return append(rows, skipped(peak, bytesReach(peakBound), errNotHere.Error())), nil
@@ -48,14 +66,18 @@ func bytesReach(bound float64) string { return fmt.Sprintf("≤ %.0f bytes", bou
 
 type memory struct{ heap, idleHeap, peak, idlePeak int64 }
 
-func (b *bench) memory(ctx context.Context, root string, peakTold bool) (memory, error) {
+func (b *bench) memory(ctx context.Context, root string, pause int, peakTold bool, settings ...string) (memory, error) {
 	var m memory
-	pair, err := b.pair(ctx, root, b.files)
+	pair, err := b.pair(ctx, "memory", root, b.files, pause, settings...)
 	if err != nil {
 		return m, err
 	}
 	defer pair.stop()
-	if _, err := pair.refreshed(ctx); err != nil {
+	verified := b.files
+	if len(settings) > 0 {
+		verified = 0
+	}
+	if err := pair.settle(ctx, verified); err != nil {
 		return m, err
 	}
 	if peakTold {

@@ -44,7 +44,11 @@ func (b *bench) starter(ctx context.Context, root string, pages int) (func() (ti
 		if err != nil {
 			return 0, err
 		}
-		s, err := b.launch(binary, "start.caddyfile", caddyfile("", fileSite(addr, root, "sitemap")))
+		state, err := b.emptyState("start")
+		if err != nil {
+			return 0, err
+		}
+		s, err := b.launch(binary, "start.caddyfile", caddyfile(state, "", fileSite(addr, root, "sitemap")))
 		if err != nil {
 			return 0, err
 		}

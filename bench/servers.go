@@ -138,18 +138,23 @@ func (s *server) first(ctx context.Context, url string) (time.Duration, error) {
 
 // get asks for a URL as a client that takes gzip.
 func get(ctx context.Context, url string) (int, []byte, error) {
+	status, _, body, err := ask(ctx, url)
+	return status, body, err
+}
+
+func ask(ctx context.Context, url string) (int, http.Header, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	req.Header.Set("Accept-Encoding", "gzip")
 	resp, err := client.Do(req)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, body, err
+	return resp.StatusCode, resp.Header, body, err
 }
 
 func fetch(ctx context.Context, url string) ([]byte, error) {

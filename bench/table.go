@@ -19,8 +19,13 @@ func skipped(what, reach, why string) row {
 // over is a row for the time of ours over that of one other, which is to be at most
 // the bound.
 func over(what string, m medians[time.Duration], bound float64) row {
-	ratio := m.ratios[1]
-	return row{what, seconds(m.each[0]), seconds(m.each[1]), fmt.Sprintf("%.2f", ratio), fmt.Sprintf("≤ %.1f", bound), yes(ratio <= bound)}
+	return oneOver(what, m, 0, 1, bound)
+}
+
+// oneOver is the same of any two that were measured together.
+func oneOver(what string, m medians[time.Duration], of, to int, bound float64) row {
+	ratio := m.ratio(of, to)
+	return row{what, seconds(m.each[of]), seconds(m.each[to]), fmt.Sprintf("%.2f", ratio), fmt.Sprintf("≤ %.1f", bound), yes(ratio <= bound)}
 }
 
 func yes(reached bool) string {

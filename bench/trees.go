@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,19 +18,34 @@ import (
 const (
 	filesInFolder    = 200
 	foldersInSection = 50
-	treeVersion      = "1"
 )
 
 // firstModified is the earliest modification time of a file of a tree; all lie in the
 // two years after it.
 var firstModified = time.Date(2023, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// tree makes a site of small HTML files, the same every time, unless an earlier run
+// treeKind is what the files of a tree are like.
+type treeKind struct {
+	name, version string
+	content       func(i int) []byte
+}
+
+var (
+	small    = treeKind{"tree", "2", content}
+	deployed = treeKind{"deployed", "2", content}
+	manuals  = treeKind{"manuals", "1", manual}
+)
+
+// tree makes a site of small HTML documents, the same every time, unless an earlier run
 // did.
 func (b *bench) tree(ctx context.Context, files int) (string, error) {
-	root := b.path(fmt.Sprintf("tree-%d", files))
+	return b.treeOf(ctx, small, files)
+}
+
+func (b *bench) treeOf(ctx context.Context, kind treeKind, files int) (string, error) {
+	root := b.path(fmt.Sprintf("%s-%d", kind.name, files))
 	made := root + ".made"
-	if version, err := os.ReadFile(made); err == nil && string(version) == treeVersion {
+	if version, err := os.ReadFile(made); err == nil && string(version) == kind.version {
 		return root, nil
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
@@ -49,7 +65,7 @@ func (b *bench) tree(ctx context.Context, files int) (string, error) {
 				if folder >= folders {
 					return
 				}
-				errs[worker] = makeFolder(root, folder, files)
+				errs[worker] = makeFolder(root, folder, files, kind.content)
 			}
 		})
 	}
@@ -57,10 +73,10 @@ func (b *bench) tree(ctx context.Context, files int) (string, error) {
 	if err := errors.Join(append(errs, ctx.Err())...); err != nil {
 		return "", fmt.Errorf("making a tree: %w", err)
 	}
-	return root, os.WriteFile(made, []byte(treeVersion), 0o644)
+	return root, os.WriteFile(made, []byte(kind.version), 0o644)
 }
 
-func makeFolder(root string, folder, files int) error {
+func makeFolder(root string, folder, files int, content func(i int) []byte) error {
 	first := folder * filesInFolder
 	if err := os.MkdirAll(filepath.Dir(filepath.Join(root, filepath.FromSlash(pagePath(first)))), 0o755); err != nil {
 		return err
@@ -70,12 +86,17 @@ func makeFolder(root string, folder, files int) error {
 		if err := os.WriteFile(name, content(i), 0o644); err != nil {
 			return err
 		}
-		at := time.Unix(modified(i), 0)
-		if err := os.Chtimes(name, at, at); err != nil {
+		if err := setModified(name, i); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// setModified gives a file the time that the ith page changed.
+func setModified(name string, i int) error {
+	at := time.Unix(modified(i), 0)
+	return os.Chtimes(name, at, at)
 }
 
 // pagePath is the path of the ith page of a site, as its tree has it.
@@ -84,9 +105,71 @@ func pagePath(i int) string {
 	return fmt.Sprintf("/section-%03d/part-%02d/page-%03d.html", folder/foldersInSection, folder%foldersInSection, i%filesInFolder)
 }
 
+// content is a whole document of about 500 bytes, with a head as manuals have it. Half
+// of the pages name themselves as canonical; all link to the ones beside them.
 func content(i int) []byte {
-	words := strings.Repeat("lorem ipsum ", int(scramble(i)%6))
-	return fmt.Appendf(nil, "<!doctype html>\n<title>Page %d</title>\n<h1>Page %d</h1>\n<p>%s</p>\n", i, i, words)
+	n := scramble(i)
+	canonical := ""
+	if n>>8%2 == 0 {
+		canonical = fmt.Sprintf("<link rel=\"canonical\" href=\"%s\">\n", pagePath(i))
+	}
+	first := i - i%filesInFolder
+	return fmt.Appendf(nil, `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Page %[1]d</title>
+%[2]s<link rel="stylesheet" href="/style.css">
+</head>
+<body>
+<nav><a href="/">Home</a> <a href="page-%03[3]d.html">Back</a> <a href="page-%03[4]d.html">Next</a></nav>
+<main>
+<h1>Page %[1]d</h1>
+<p>%[5]s</p>
+</main>
+</body>
+</html>
+`, i, canonical, (i+filesInFolder-1-first)%filesInFolder, (i+1-first)%filesInFolder, strings.Repeat("lorem ipsum ", 10+int(n%8)))
+}
+
+// manual is a page of 20 to 50 KB as manuals are generated: a menu, chapters with
+// lists, code and tables, some markup to nearly every word of them.
+func manual(i int) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `<!DOCTYPE html>
+<html lang="en" data-content_root="../../">
+<head>
+<meta charset="utf-8" /><meta name="viewport" content="width=device-width, initial-scale=1.0" />
+<meta property="og:title" content="Chapter %[1]d" /><meta property="og:type" content="website" />
+<meta name="description" content="What chapter %[1]d of the manual says of its subject, and where to go from there." />
+<title>Chapter %[1]d &#8212; Manual 3.11</title>
+<link rel="stylesheet" href="/_static/pygments.css?v=80d5e7a1" /><link rel="canonical" href="%[2]s" />
+<script src="/_static/documentation_options.js?v=9f72a1ad"></script>
+<style>@media only screen { table.full-width-table { width: 100%%; } }</style>
+</head><body>
+<div class="related" role="navigation" aria-label="related navigation"><h3>Navigation</h3><ul>
+`, i, pagePath(i))
+	n := scramble(i)
+	for j := range 60 + int(n%60) {
+		fmt.Fprintf(&b, `<li class="toctree-l%d"><a class="reference internal" href="%s">Section %d: more of it</a></li>`+"\n", j%3+1, pagePath(i/100*100+j), j)
+	}
+	b.WriteString("</ul></div>\n<main class=\"body\"><h1>A chapter<a class=\"headerlink\" href=\"#top\" title=\"Link to this heading\">¶</a></h1>\n")
+	for j := range 25 + int(n>>8%50) {
+		word := scramble(i*1000 + j)
+		fmt.Fprintf(&b, `<dl class="py method"><dt class="sig sig-object py" id="m%[1]d"><span class="sig-name descname"><span class="pre">method%[2]d</span></span><span class="sig-paren">(</span><em class="sig-param"><span class="n">iterable</span></em>)<a class="headerlink" href="#m%[1]d">¶</a></dt>
+<dd><p>Return a copy of the sequence with all its members &lt;%[2]d&gt;, as <a class="reference internal" href="#f%[2]d"><code class="xref py">function%[2]d()</code></a> does &mdash; unless told otherwise.</p></dd></dl>
+`, j, word%997)
+	}
+	b.WriteString("<pre><span class=\"k\">for</span> x <span class=\"ow\">in</span> sequence:\n")
+	for j := range 20 {
+		fmt.Fprintf(&b, "    <span class=\"n\">total</span> <span class=\"o\">+=</span> <span class=\"n\">x</span> <span class=\"c1\"># line %d</span>\n", j)
+	}
+	b.WriteString("</pre>\n<table class=\"docutils\"><tbody>\n")
+	for j := range 40 {
+		fmt.Fprintf(&b, "<tr><td>s[%d:]</td><td>what follows the first %d of them, which may be nothing</td></tr>\n", j, j)
+	}
+	b.WriteString("</tbody></table>\n</main><div class=\"footer\" role=\"contentinfo\">&copy; Copyright 2001-2026.</div>\n<script>document.body.className += ' ready';</script></body></html>\n")
+	return b.Bytes()
 }
 
 // modified is when the ith page changed: no two neighbours at the same time, as after

@@ -16,15 +16,27 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
 
-// verify fetches the sitemap of a site and all its shards, reads them strictly and
-// within the protocol's bounds, and counts: there must be so many pages, no two of
-// them the same. It returns how many shards there are.
+// found is what a sitemap and all its shards say.
+type found struct{ pages, dated, shards int }
+
+// verify looks through the sitemap of a site: there must be so many pages. It returns
+// how many shards there are.
 func verify(ctx context.Context, base string, pages int) (int, error) {
-	shards, locs, err := readIndex(ctx, base)
-	if err != nil {
-		return 0, err
+	f, err := survey(ctx, base)
+	if err == nil && f.pages != pages {
+		err = fmt.Errorf("the sitemap lists %d pages of %d", f.pages, pages)
 	}
-	read := make([][]uint64, len(shards))
+	return f.shards, err
+}
+
+// survey fetches the sitemap of a site and all its shards, reads them strictly and
+// within the protocol's bounds, and counts. No two pages must be the same.
+func survey(ctx context.Context, base string) (found, error) {
+	shards, one, err := readIndex(ctx, base)
+	if err != nil {
+		return found{}, err
+	}
+	read := make([]entries, len(shards))
 	errs := make([]error, len(shards))
 	slots := make(chan struct{}, runtime.NumCPU())
 	var group sync.WaitGroup
@@ -37,61 +49,70 @@ func verify(ctx context.Context, base string, pages int) (int, error) {
 	}
 	group.Wait()
 	if err := errors.Join(errs...); err != nil {
-		return 0, err
+		return found{}, err
 	}
-	all := slices.Concat(append(read, locs)...)
-	listed := len(all)
-	slices.Sort(all)
-	if distinct := len(slices.Compact(all)); distinct != listed {
-		return 0, fmt.Errorf("%d of %d pages are listed twice", listed-distinct, listed)
+	var locs []uint64
+	f := found{shards: max(len(shards), 1)}
+	for _, e := range append(read, one) {
+		locs = append(locs, e.locs...)
+		f.dated += e.dated
 	}
-	if listed != pages {
-		return 0, fmt.Errorf("the sitemap lists %d pages of %d", listed, pages)
+	f.pages = len(locs)
+	slices.Sort(locs)
+	if distinct := len(slices.Compact(locs)); distinct != f.pages {
+		return found{}, fmt.Errorf("%d of %d pages are listed twice", f.pages-distinct, f.pages)
 	}
-	return max(len(shards), 1), nil
+	return f, nil
 }
 
-// readIndex returns the shards or, where the sitemap is the only document, the
-// hashes of its pages.
-func readIndex(ctx context.Context, base string) (shards []string, locs []uint64, err error) {
+// entries are the hashes of the pages of a document, and how many of them have a date.
+type entries struct {
+	locs  []uint64
+	dated int
+}
+
+// readIndex returns the shards or, where the sitemap is the only document, its pages.
+func readIndex(ctx context.Context, base string) (shards []string, one entries, err error) {
 	body, err := fetch(ctx, base+"/sitemap.xml")
 	if err != nil {
-		return nil, nil, err
+		return nil, one, err
 	}
-	_, err = sitemapxml.Read(bytes.NewReader(body), sitemapxml.Limits{}, collect(base, &locs), func(c sitemapxml.Child) error {
+	_, err = sitemapxml.Read(bytes.NewReader(body), sitemapxml.Limits{}, collect(base, &one), func(c sitemapxml.Child) error {
 		if !strings.HasPrefix(c.Loc, base+"/") {
 			return fmt.Errorf("the index lists '%s'", c.Loc)
 		}
 		shards = append(shards, c.Loc)
 		return nil
 	})
-	return shards, locs, err
+	return shards, one, err
 }
 
-func readShard(ctx context.Context, base, shard string) ([]uint64, error) {
+func readShard(ctx context.Context, base, shard string) (e entries, err error) {
 	body, err := fetch(ctx, shard)
 	if err != nil {
-		return nil, err
+		return e, err
 	}
-	var locs []uint64
-	info, err := sitemapxml.Read(bytes.NewReader(body), sitemapxml.Limits{}, collect(base, &locs), nil)
+	info, err := sitemapxml.Read(bytes.NewReader(body), sitemapxml.Limits{}, collect(base, &e), nil)
 	if err == nil && (info.Kind != sitemapxml.KindURLSet || info.Count == 0) {
 		err = errors.New("it is no urlset with pages")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", shard, err)
+		return e, fmt.Errorf("reading %s: %w", shard, err)
 	}
-	return locs, nil
+	return e, nil
 }
 
 // collect hashes the pages read: of ten million, two are taken for the same by
 // chance once in 400,000 times.
-func collect(base string, locs *[]uint64) func(sitemapxml.URL) error {
+func collect(base string, e *entries) func(sitemapxml.URL) error {
 	return func(u sitemapxml.URL) error {
 		if !strings.HasPrefix(u.Loc, base+"/") || len(u.Loc) > page.MaxLoc {
 			return fmt.Errorf("line %d: '%s' is no page of the site", u.Line, u.Loc)
 		}
-		*locs = append(*locs, xxhash.Sum64String(u.Loc))
+		e.locs = append(e.locs, xxhash.Sum64String(u.Loc))
+		if u.LastMod != "" {
+			e.dated++
+		}
 		return nil
 	}
 }
