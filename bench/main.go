@@ -43,6 +43,8 @@ type family struct {
 var families = []family{
 	{"start", (*bench).startRows},
 	{"generator", (*bench).generatorRows},
+	{"reading", (*bench).readingRows},
+	{"pages", (*bench).pagesRows},
 	{"refresh", (*bench).refreshRows},
 	{"memory", (*bench).memoryRows},
 	{"large", (*bench).largeRows},
