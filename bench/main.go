@@ -46,6 +46,7 @@ var families = []family{
 	{"reading", (*bench).readingRows},
 	{"pages", (*bench).pagesRows},
 	{"refresh", (*bench).refreshRows},
+	{"deployment", (*bench).deploymentRows},
 	{"memory", (*bench).memoryRows},
 	{"large", (*bench).largeRows},
 	{"inserts", (*bench).insertRows},
