@@ -47,6 +47,7 @@ var families = []family{
 	{"pages", (*bench).pagesRows},
 	{"refresh", (*bench).refreshRows},
 	{"deployment", (*bench).deploymentRows},
+	{"known", (*bench).knownRows},
 	{"memory", (*bench).memoryRows},
 	{"large", (*bench).largeRows},
 	{"inserts", (*bench).insertRows},
