@@ -351,7 +351,7 @@ func (g *gate) flush() error {
 	l.learn()
 	for _, c := range l.batch {
 		reason := verdict.Reason(c.rec.Answer)
-		g.folders[verdict.Hash(verdict.Folder(c.rec.Page.Path))] = c.rec.Asked != 0 && !verdict.OfFolder(reason)
+		g.folders[verdict.Hash(verdict.Folder(c.rec.Page.Path))] = c.rec.Asked != 0 && reason != verdict.Unknown && !verdict.OfFolder(reason)
 	}
 	for _, p := range g.batch {
 		switch {

@@ -132,7 +132,7 @@ func (s *Survey) addFolder(r *state.Record) {
 	}
 	was := s.folders[s.last]
 	is := was | folderAsked
-	if OfFolder(Reason(r.Answer)) {
+	if isSilent(r) || OfFolder(Reason(r.Answer)) {
 		is |= folderRefuses
 	}
 	if is != was {
@@ -335,11 +335,17 @@ func (s *Survey) gives(r *state.Record) bool {
 	return true
 }
 
-// waits reports whether a page waits for its own answer, since no other one's of its
-// folder speaks for it.
+// isSilent reports whether a page was asked for and has never answered.
+func isSilent(r *state.Record) bool { return r.Asked != 0 && Reason(r.Answer) == Unknown }
+
+// waits reports whether a page waits for its own answer: no other one's of its folder
+// speaks for it, or it was asked for before it was ever listed, and gave none.
 func (s *Survey) waits(r *state.Record) bool {
-	if r.Asked != 0 || r.Flags&FlagGuarded != 0 || s.Trusting {
+	switch {
+	case r.Flags&FlagGuarded != 0 || s.Trusting:
 		return false
+	case r.Asked != 0:
+		return isSilent(r) && r.Flags&FlagListed == 0
 	}
 	name := Folder(r.Page.Path)
 	if name != s.lastName {

@@ -94,7 +94,9 @@ func TestVerdict(t *testing.T) {
 		{"target noindex", "/a ->/b; /b noindex", Survey{RespectCanonical: true}, "/b noindex"},
 		{"target not known", "/a ->/b", Survey{RespectCanonical: true}, ""},
 		{"target not asked", "/a ->/b; /b unasked", Survey{RespectCanonical: true}, ""},
-		{"target silent", "/a ->/b; /b silent", Survey{RespectCanonical: true}, ""},
+		{"target silent", "/a ->/b; /b silent", Survey{RespectCanonical: true}, "/b waits for its own answer"},
+		{"target silent since it is listed", "/a ->/b; /b silent listed", Survey{RespectCanonical: true}, ""},
+		{"a silent one speaks for no other", "/a/b silent; /a/c unasked", Survey{}, "/a/b waits for its own answer; /a/c waits for its own answer"},
 		{"target forbidden", "/a ->/secret/b; /secret/b", Survey{RespectCanonical: true, Forbidden: robots}, "/secret/b forbidden by robots.txt"},
 		{"target names another site", "/a ->/b; /b canonical_on_another_site", Survey{RespectCanonical: true}, "/b canonical on another site"},
 		{"no target kept", "/a ->", Survey{RespectCanonical: true}, ""},
@@ -153,7 +155,7 @@ func TestVerdict(t *testing.T) {
 
 func TestUnverified(t *testing.T) {
 	for spec, want := range map[string]Reason{
-		"/a": Good, "/a silent": Unknown, "/a ->/x": Good, "/a ~>/x": Good, "/a ~>/x silent": Unknown, "/a guarded unasked": Unknown,
+		"/a": Good, "/a silent": Waiting, "/a silent listed": Unknown, "/a ->/x": Good, "/a ~>/x": Good, "/a ~>/x silent listed": Unknown, "/a guarded unasked": Unknown,
 	} {
 		r := rec(spec)
 		s := Survey{RespectCanonical: true}
