@@ -1,0 +1,656 @@
+package caddytest
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// password is the one of a login that no one here knows.
+const password = "$2a$04$aPZhuYXBWNJlPRSWPfCZFegvKwmNlOEz6SpV1vpOSgLLGWPTqRZhW"
+
+// twoFolders are the files of the tests of a folder that is answered otherwise than
+// the rest of its site.
+var twoFolders = map[string]string{
+	"site/index.html":               html("home"),
+	"site/about.html":               html("about"),
+	"site/private/index.html":       html("secret plans"),
+	"site/private/plan-a.html":      html("plan a"),
+	"site/private/plan-b.html":      html("plan b"),
+	"site/private/deep/plan-c.html": html("plan c"),
+	"site/public/index.html":        html("public"),
+	"site/public/news.html":         html("news"),
+	"site/public/private/one.html":  html("one"),
+}
+
+// TestPagesThatStrangersGet is which pages are listed where not all of them are
+// answered with what is in their files.
+func TestPagesThatStrangersGet(t *testing.T) {
+	const origin = "http://localhost:{port}"
+	open := []string{"/", "/about.html", "/public/", "/public/news.html", "/public/private/one.html"}
+	for name, test := range map[string]struct {
+		caddyfile string
+		files     map[string]string // besides twoFolders
+		want      []string
+		left      string // words of why others are left out
+	}{
+		"basic_auth of a folder": {
+			caddyfile: `
+				basic_auth /private/* {
+					user ` + password + `
+				}
+				root {dir}/site
+				sitemap
+				file_server`,
+			want: open,
+			left: "refused to strangers: 4",
+		},
+		"basic_auth inside handle": {
+			caddyfile: `
+				root {dir}/site
+				sitemap
+				handle /private/* {
+					basic_auth {
+						user ` + password + `
+					}
+					file_server
+				}
+				file_server`,
+			want: open,
+			left: "refused to strangers: 4",
+		},
+		"a folder that redirects": {
+			caddyfile: `
+				root {dir}/site
+				redir /private/* /public/
+				sitemap
+				file_server`,
+			want: open,
+			left: "redirects: 4",
+		},
+		"a folder that is aborted": {
+			caddyfile: `
+				root {dir}/site
+				abort /private/*
+				sitemap
+				file_server`,
+			want: open,
+			left: "waits for its own answer: 4",
+		},
+		"a folder that answers 403": {
+			caddyfile: `
+				root {dir}/site
+				sitemap
+				handle /private/* {
+					respond 403
+				}
+				handle {
+					file_server
+				}`,
+			want: open,
+			left: "refused to strangers: 4",
+		},
+		"a folder that answers 403 as an error": {
+			caddyfile: `
+				root {dir}/site
+				sitemap
+				error /private/* 403
+				file_server`,
+			want: open,
+			left: "refused to strangers: 4",
+		},
+		"a folder that is broken": {
+			caddyfile: `
+				root {dir}/site
+				sitemap
+				reverse_proxy /private/* 127.0.0.1:1
+				file_server`,
+			want: open,
+			left: "answers with an error: 4",
+		},
+		"a folder for visitors from inside": {
+			caddyfile: `
+				root {dir}/site
+				@outside {
+					path /private/*
+					not remote_ip 127.0.0.1 ::1 private_ranges
+				}
+				respond @outside 403
+				sitemap
+				file_server`,
+			want: open,
+			left: "refused to strangers: 4",
+		},
+		"a folder for visitors with a cookie": {
+			caddyfile: `
+				root {dir}/site
+				@unknown {
+					path /private/*
+					not header Cookie *
+				}
+				redir @unknown /about.html 307
+				sitemap
+				file_server`,
+			want: open,
+			left: "redirects: 4",
+		},
+		"one folder alone for strangers": {
+			caddyfile: `
+				root {dir}/site
+				@outside {
+					not path / /public/* /sitemap.xml /robots.txt
+				}
+				respond @outside 401
+				sitemap
+				file_server`,
+			want: []string{"/", "/public/", "/public/news.html", "/public/private/one.html"},
+			left: "refused to strangers: 5",
+		},
+		"a page that is taken away": {
+			caddyfile: `
+				root {dir}/site
+				respond /about.html 404
+				respond /private/plan-a.html 410
+				sitemap
+				file_server`,
+			want: []string{"/", "/private/", "/private/deep/plan-c.html", "/private/plan-b.html", "/public/", "/public/news.html", "/public/private/one.html"},
+			left: "not found: 2",
+		},
+		"a page that asks not to be indexed, in a header": {
+			caddyfile: `
+				root {dir}/site
+				header /private/* X-Robots-Tag "noindex, nofollow"
+				header /about.html X-Robots-Tag "otherbot: noindex"
+				sitemap
+				file_server`,
+			want: open,
+			left: "noindex: 4",
+		},
+		"templates": {
+			caddyfile: `
+				root {dir}/site
+				sitemap
+				templates
+				file_server`,
+			files: map[string]string{
+				"site/_robots.html":      `<meta name="robots" content="noindex">`,
+				"site/made.html":         "<!doctype html><head><title>made</title>{{include \"_robots.html\"}}</head>text",
+				"site/told.html":         "<!doctype html><head><title>told</title>{{if false}}<meta name=\"robots\" content=\"noindex\">{{end}}</head>text",
+				"site/canonical.html":    "<!doctype html><head><title>x</title>{{if false}}<link rel=\"canonical\" href=\"https://elsewhere.example/\">{{end}}</head>text",
+				"site/fragment.html":     "{{if false}}x{{else}}<!doctype html><title>a whole one</title>{{end}}",
+				"site/no-whole-one.html": "{{if false}}<!doctype html><title>a whole one</title>{{else}}a part{{end}}",
+				"site/broken.html":       "<!doctype html><title>broken</title>{{include \"missing.html\"}}",
+			},
+			want: []string{"/", "/about.html", "/canonical.html", "/fragment.html", "/private/", "/private/deep/plan-c.html", "/private/plan-a.html", "/private/plan-b.html", "/public/", "/public/news.html", "/public/private/one.html", "/told.html"},
+			left: "noindex: 1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := maps.Clone(twoFolders)
+			maps.Copy(files, test.files)
+			s := start(t, origin+" {\n"+test.caddyfile+"\n}", files)
+			s.wantLocs(origin+"/sitemap.xml", below(origin, test.want)...)
+			s.logged("sitemap refreshed", test.left)
+			if !slices.Contains(test.want, "/private/") {
+				for _, document := range []string{"/sitemap.xml", "/sitemap.txt", "/robots.txt"} {
+					if r := s.get(origin + document); strings.Contains(r.body, "/private/plan") || strings.Contains(r.body, "/private/deep") {
+						t.Errorf("%s names pages of the folder: %s", document, r.body)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestSiteThatRefusesStrangers lists nothing of it, until it is opened.
+func TestSiteThatRefusesStrangers(t *testing.T) {
+	const origin, closed = "http://localhost:{port}", "@front path / /about.html\n\t\tbasic_auth @front {\n\t\t\tuser " + password + "\n\t\t}\n\t\t"
+	caddyfile := func(gate string) string {
+		return origin + " {\n\t\t" + gate + "root {dir}/site\n\t\tsitemap {\n\t\t\trefresh 1s\n\t\t}\n\t\tfile_server\n\t}"
+	}
+	s := start(t, caddyfile(closed), twoFolders)
+	s.logged("the site refuses strangers", `"status":401`)
+	s.wantNone(origin)
+	if r := s.get(origin + "/public/news.html"); r.StatusCode != http.StatusOK {
+		t.Fatalf("a page beside the front door: status %d", r.StatusCode)
+	}
+	if err := s.load(caddyfile("")); err != nil {
+		t.Fatal(err)
+	}
+	all := []string{"/", "/about.html", "/private/", "/private/deep/plan-c.html", "/private/plan-a.html", "/private/plan-b.html", "/public/", "/public/news.html", "/public/private/one.html"}
+	s.wantLocs(origin+"/sitemap.xml", below(origin, all)...)
+	if err := s.load(caddyfile(closed)); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(func() bool { return s.get(origin+"/sitemap.xml").StatusCode == http.StatusNotFound }, s.sitemapLog)
+	s.wantNone(origin)
+}
+
+// upstream is an application that serves a folder, and counts what it is asked for.
+type upstream struct {
+	root string
+
+	mu       sync.Mutex
+	answer   http.HandlerFunc // in the place of files; nil: files
+	asks     []asked
+	underway int
+	most     int
+}
+
+type asked struct {
+	path string
+	at   time.Time
+}
+
+// isPage reports whether a request is for a page, by asking: the front page is looked
+// at with each refresh, and no page here.
+func isPage(r *http.Request) bool {
+	path := r.URL.Path
+	return path != "/" && path != "/robots.txt" && !strings.HasPrefix(path, "/sitemap") && strings.HasPrefix(r.UserAgent(), "caddy-sitemap ")
+}
+
+func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	u.mu.Lock()
+	if isPage(r) {
+		u.asks = append(u.asks, asked{r.URL.Path, time.Now()})
+		u.underway++
+		u.most = max(u.most, u.underway)
+		defer func() {
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			u.underway--
+		}()
+	}
+	answer := u.answer
+	u.mu.Unlock()
+	if answer == nil || r.URL.Path == "/robots.txt" {
+		http.FileServer(http.Dir(u.root)).ServeHTTP(w, r)
+		return
+	}
+	answer(w, r)
+}
+
+// say has the upstream answer everything but robots.txt so from now on; nil: as the
+// files are. What was asked before is forgotten.
+func (u *upstream) say(answer http.HandlerFunc) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.answer, u.asks, u.most = answer, nil, u.underway
+}
+
+// asked are the pages that were asked for, in order of their paths, each once.
+func (u *upstream) asked() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var paths []string
+	for _, a := range u.asks {
+		paths = append(paths, a.path)
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// startProxied runs a site whose pages, those below {dir}/site, an upstream serves.
+func startProxied(t *testing.T, options string, files map[string]string) (*server, *upstream) {
+	t.Helper()
+	s := prepare(t, files)
+	u := &upstream{root: filepath.Join(s.dir, "site")}
+	s.loadApp(`http://localhost:{port} {
+		sitemap {
+			refresh 1s
+			files {dir}/site {
+				clean_urls off
+			}
+			`+options+`
+		}
+		reverse_proxy {app}
+	}`, u.ServeHTTP)
+	return s, u
+}
+
+// refreshes waits for some refreshes to end that begin after now.
+func (s *server) refreshes(n int) {
+	s.t.Helper()
+	count := func() int { return len(s.logLines(`"msg":"sitemap refreshed`)) }
+	want := count() + n + 1
+	s.eventually(func() bool { return count() >= want }, s.sitemapLog)
+}
+
+// numbered are n files of one folder, and their URLs.
+func numbered(n int) (files map[string]string, urls []string) {
+	files = make(map[string]string)
+	for i := range n {
+		name := fmt.Sprintf("/pages/%02d.html", i)
+		files["site"+name] = "<!doctype html><title>page</title><main>the text of page " + name + "</main>"
+		urls = append(urls, "http://localhost:{port}"+name)
+	}
+	return files, urls
+}
+
+// TestUpstreamPace is how often an upstream is asked.
+func TestUpstreamPace(t *testing.T) {
+	const unpaced = 3 // asks, until it is known that an upstream answers
+	for _, test := range []struct {
+		name, options string
+		pages         int
+		least         time.Duration // between two asks
+		atMost        int           // under way
+		longest       time.Duration // from the first to the last
+	}{
+		{"by default", "", 8, 500 * time.Millisecond, 1, 10 * time.Second},
+		{"rate", "ask {\n rate 50/s\n}", 40, 20 * time.Millisecond, 1, 5 * time.Second},
+		{"concurrency", "ask {\n rate 5/s\n concurrency 3\n}", 12, 200 * time.Millisecond, 3, 8 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			files, urls := numbered(test.pages)
+			s := prepare(t, files)
+			u := &upstream{root: filepath.Join(s.dir, "site")}
+			s.loadApp(`http://localhost:{port} {
+				sitemap {
+					refresh 1s
+					`+test.options+`
+					urls {
+						`+strings.Join(urls, "\n")+`
+					}
+				}
+				reverse_proxy {app}
+			}`, u.ServeHTTP)
+			s.wantLocs("http://localhost:{port}/sitemap.xml", urls...)
+			s.eventually(func() bool { return len(u.asked()) == test.pages }, func() string {
+				return fmt.Sprintf("asked for %q\n%s", u.asked(), s.sitemapLog())
+			})
+			s.refreshes(1)
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			if u.most > max(test.atMost, unpaced-1) {
+				t.Errorf("%d asks at a time, want %d", u.most, test.atMost)
+			}
+			// What keeps them apart is the time at which they begin: the upstream sees
+			// what is left of it after their way. It tells on average.
+			for i := unpaced; i < len(u.asks); i++ {
+				if apart := u.asks[i].at.Sub(u.asks[i-1].at); apart < test.least/2 {
+					t.Errorf("ask %d, for %s, comes %s after the one before, want %s", i+1, u.asks[i].path, apart, test.least)
+				}
+			}
+			if took, least := u.asks[len(u.asks)-1].at.Sub(u.asks[unpaced-1].at), time.Duration(test.pages-unpaced)*test.least*9/10; took < least || took > test.longest {
+				t.Errorf("asking took %s, want from %s to %s", took, least, test.longest)
+			}
+			if len(u.asks) != test.pages {
+				t.Errorf("%d asks for %d pages: %v", len(u.asks), test.pages, u.asks)
+			}
+		})
+	}
+}
+
+// TestUpstreamThatFails is answers that say nothing of a page: one that was good stays.
+func TestUpstreamThatFails(t *testing.T) {
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+	}
+	for name, answer := range map[string]http.HandlerFunc{
+		"500": status(500), "502": status(502), "503": status(503), "504": status(504), "403": status(403), "429": status(429), "408": status(408),
+		"429 for long": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "86400")
+			w.WriteHeader(429)
+		},
+		"aborted": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"broken off": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "9")
+			_, _ = w.Write([]byte("<"))
+		},
+		"HTML that fails": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(500)
+			_, _ = w.Write([]byte(`<meta name="robots" content="noindex">`))
+		},
+		"noindex that fails": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Robots-Tag", "noindex")
+			w.WriteHeader(503)
+		},
+		"no answer in time": func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-r.Context().Done():
+			case <-time.After(2 * patience):
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "no answer in time" && testing.Short() {
+				return // it takes as long as an ask may
+			}
+			files, urls := numbered(6)
+			s, u := startProxied(t, "ask {\n rate 100/s\n}", files)
+			s.wantLocs("http://localhost:{port}/sitemap.xml", urls...)
+			s.eventually(func() bool { return len(u.asked()) == 6 }, s.sitemapLog)
+			s.refreshes(1)
+			was := s.get("http://localhost:{port}/sitemap.xml")
+			u.say(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/" {
+					return // else no stranger may see any of it
+				}
+				answer(w, r)
+			})
+			// What has changed is asked for again.
+			s.write(map[string]string{"site/pages/03.html": "<!doctype html><title>page</title><main>another text</main>"})
+			s.eventually(func() bool { return len(u.asked()) > 0 }, s.sitemapLog)
+			s.refreshes(2)
+			s.wantLocs("http://localhost:{port}/sitemap.xml", urls...)
+			if got := u.asked(); !slices.Equal(got, []string{"/pages/03.html"}) {
+				t.Errorf("asked for %q, want the page that changed alone", got)
+			}
+			is := s.get("http://localhost:{port}/sitemap.xml")
+			if others(was.body) != others(is.body) {
+				t.Errorf("other pages changed, too:\n%s\n%s", was.body, is.body)
+			}
+		})
+	}
+}
+
+// others is a sitemap without the page that changes in TestUpstreamThatFails.
+func others(body string) string {
+	before, rest, _ := strings.Cut(body, "<url><loc>http://localhost:")
+	parts := []string{before}
+	for _, part := range strings.Split(rest, "<url>") {
+		if !strings.Contains(part, "/03.html") {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "<url>")
+}
+
+// touch has all files below {dir}/site changed, their text not.
+func (s *server) touch(files map[string]string) {
+	s.t.Helper()
+	now := time.Now()
+	for name := range files {
+		if err := os.Chtimes(filepath.Join(s.dir, filepath.FromSlash(name)), now, now); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// TestUpstreamMaintenance is an upstream that answers everything alike for a while.
+func TestUpstreamMaintenance(t *testing.T) {
+	const n = 12
+	for name, answer := range map[string]http.HandlerFunc{
+		"200": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("<!doctype html><title>Maintenance</title><main>We will be back soon.</main>"))
+		},
+		"200, noindex": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Robots-Tag", "noindex")
+			_, _ = w.Write([]byte("<!doctype html><title>Maintenance</title><main>We will be back soon.</main>"))
+		},
+		"200, no document": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("back soon")) },
+		"200, JSON": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"error":"maintenance"}`))
+		},
+		"302": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/maintenance", http.StatusFound) },
+		"404": http.NotFound,
+		"401": func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/" {
+				w.WriteHeader(http.StatusUnauthorized)
+			}
+		},
+		"503": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			files, urls := numbered(n)
+			s, u := startProxied(t, "ask {\n rate 200/s\n}", files)
+			s.wantLocs("http://localhost:{port}/sitemap.xml", urls...)
+			s.eventually(func() bool { return len(u.asked()) == n }, s.sitemapLog)
+			s.refreshes(1)
+			was := s.get("http://localhost:{port}/sitemap.xml").body
+			changes := len(s.logLines(`"msg":"sitemap refreshed"`))
+			u.say(answer)
+			s.touch(files)
+			want := n
+			if name == "503" {
+				want = 1 // then it is left alone
+			}
+			s.eventually(func() bool { return len(u.asked()) == want }, func() string {
+				return fmt.Sprintf("asked for %q\n%s", u.asked(), s.sitemapLog())
+			})
+			if name == "200" || name == "503" {
+				s.refreshes(2) // it may last
+			} else {
+				u.say(nil) // before it is asked for the second time
+				s.logged("over a fifth of the pages do not answer as they did")
+			}
+			if is := s.get("http://localhost:{port}/sitemap.xml").body; is != was {
+				t.Errorf("the sitemap has become\n%s, want\n%s\n%s", is, was, s.sitemapLog())
+			}
+			u.say(nil)
+			s.refreshes(4)
+			if is := s.get("http://localhost:{port}/sitemap.xml").body; is != was {
+				t.Errorf("afterwards the sitemap has become\n%s, want\n%s\n%s", is, was, s.sitemapLog())
+			}
+			if got := len(s.logLines(`"msg":"sitemap refreshed"`)); got != changes {
+				t.Errorf("the sitemap changed in between:\n%s", s.sitemapLog())
+			}
+		})
+	}
+}
+
+// TestRobotsForbids is that what robots.txt keeps crawlers from is neither asked for
+// nor listed.
+func TestRobotsForbids(t *testing.T) {
+	const origin = "http://localhost:{port}"
+	all := []string{"/", "/about.html", "/private/", "/private/deep/plan-c.html", "/private/plan-a.html", "/private/plan-b.html", "/public/", "/public/news.html", "/public/private/one.html"}
+	for name, test := range map[string]struct {
+		robots string
+		want   []string
+	}{
+		"a folder":                 {"User-agent: *\nDisallow: /private/\n", []string{"/", "/about.html", "/public/", "/public/news.html", "/public/private/one.html"}},
+		"a folder, but for a page": {"User-agent: *\nDisallow: /private/\nAllow: /private/plan-b\n", []string{"/", "/about.html", "/private/plan-b.html", "/public/", "/public/news.html", "/public/private/one.html"}},
+		"a pattern":                {"User-agent: *\nDisallow: /*plan*.html$\n", []string{"/", "/about.html", "/private/", "/public/", "/public/news.html", "/public/private/one.html"}},
+		"Googlebot's own rules":    {"User-agent: *\nDisallow: /\n\nUser-agent: Googlebot\nDisallow: /public/\n", []string{"/", "/about.html", "/private/", "/private/deep/plan-c.html", "/private/plan-a.html", "/private/plan-b.html"}},
+		"another's rules":          {"User-agent: Otherbot\nDisallow: /\n", all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := maps.Clone(twoFolders)
+			files["site/robots.txt"] = test.robots
+			s, u := startProxied(t, "ask {\n rate 100/s\n}", files)
+			s.wantLocs(origin+"/sitemap.xml", below(origin, test.want)...)
+			s.refreshes(1)
+			if got, want := u.asked(), test.want[1:]; !slices.Equal(got, want) {
+				t.Errorf("asked for %q, want %q", got, want)
+			}
+			// Another robots.txt is heeded with the next refresh.
+			s.write(map[string]string{"site/robots.txt": "User-agent: *\nDisallow: /about\n"})
+			var rest []string
+			for _, path := range all {
+				if path != "/about.html" {
+					rest = append(rest, path)
+				}
+			}
+			s.wantLocs(origin+"/sitemap.xml", below(origin, rest)...)
+			s.eventually(func() bool {
+				got := u.asked()
+				return slices.Equal(slices.DeleteFunc(got, func(path string) bool { return path == "/about.html" }), rest[1:])
+			}, func() string { return fmt.Sprintf("asked for %q\n%s", u.asked(), s.sitemapLog()) })
+		})
+	}
+}
+
+// TestRobotsThatFails is a robots.txt that cannot be had: nothing is asked for, and
+// what is listed stays.
+func TestRobotsThatFails(t *testing.T) {
+	files, urls := numbered(5)
+	s := prepare(t, files)
+	u := &upstream{root: filepath.Join(s.dir, "site")}
+	var broken sync.Map
+	s.loadApp(`http://localhost:{port} {
+		sitemap {
+			refresh 1s
+			files {dir}/site {
+				clean_urls off
+			}
+			ask {
+				rate 100/s
+			}
+		}
+		reverse_proxy {app}
+	}`, func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := broken.Load("robots"); ok && r.URL.Path == "/robots.txt" {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		u.ServeHTTP(w, r)
+	})
+	s.wantLocs("http://localhost:{port}/sitemap.xml", urls...)
+	s.eventually(func() bool { return len(u.asked()) == 5 }, s.sitemapLog)
+	broken.Store("robots", true)
+	s.refreshes(1)
+	u.say(nil)
+	s.touch(files)
+	s.refreshes(2)
+	if got := u.asked(); len(got) > 0 {
+		t.Errorf("asked for %q although robots.txt fails", got)
+	}
+	s.wantLocs("http://localhost:{port}/sitemap.xml", urls...)
+}
+
+// TestNeverAsked is paths that no ask is sent to, since it might do something.
+func TestNeverAsked(t *testing.T) {
+	pages := []string{
+		"/about.html", "/logout/index.html", "/user/LogOut/index.html", "/account/delete/now.html", "/shop/cart/index.html", "/checkout/index.html",
+		"/api/v1.html", "/Admin/users.html", "/news/confirm/x.html", "/unsubscribe/x.html", "/verify/x.html", "/signout/x.html",
+		"/apiary.html", "/how-to-delete.html", "/deleted/x.html", "/safe/a.html", "/safe/b.html",
+	}
+	files := make(map[string]string)
+	var urls []string
+	for _, page := range pages {
+		files["site"+page] = "<!doctype html><title>page</title>the text of " + page
+		urls = append(urls, "http://localhost:{port}"+strings.TrimSuffix(page, "index.html"))
+	}
+	slices.Sort(urls)
+	for _, test := range []struct {
+		name, option string
+		asked        []string
+	}{
+		{"by default", "", []string{"/about.html", "/apiary.html", "/deleted/x.html", "/how-to-delete.html", "/safe/a.html", "/safe/b.html"}},
+		{"names and patterns", "never /safe/* logout", []string{
+			"/Admin/users.html", "/about.html", "/account/delete/now.html", "/api/v1.html", "/apiary.html", "/checkout/", "/deleted/x.html", "/how-to-delete.html",
+			"/news/confirm/x.html", "/shop/cart/", "/signout/x.html", "/unsubscribe/x.html", "/verify/x.html",
+		}},
+		{"a pattern alone", "never *.html", []string{"/checkout/", "/logout/", "/shop/cart/", "/user/LogOut/"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, u := startProxied(t, "ask {\n rate 100/s\n "+test.option+"\n}", files)
+			// They are listed all the same: their files say nothing against it.
+			s.wantLocs("http://localhost:{port}/sitemap.xml", slices.Clone(urls)...)
+			s.eventually(func() bool { return len(u.asked()) >= len(test.asked) }, s.sitemapLog)
+			s.refreshes(2)
+			if got := u.asked(); !slices.Equal(got, test.asked) {
+				t.Errorf("asked for %q, want %q", got, test.asked)
+			}
+		})
+	}
+}
