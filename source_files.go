@@ -237,6 +237,7 @@ func holdsAll(folder string) bool {
 // A few files tell how all of them are served.
 const (
 	cleanSamples   = 3
+	moreSamples    = 64 // where some of them are never asked for
 	servedSamples  = 5
 	cleanBodyLimit = 256 << 10
 	absentSuffix   = "-no-such-page-for-the-sitemap" // that no file has
@@ -253,6 +254,9 @@ func rootIsServed(ctx context.Context, r *Refresh, o files.Options) (bool, error
 	_, err := files.Scan(ctx, o, func(p page.Page) error {
 		if p.Path == front {
 			hasFront = true // which every application has
+			return nil
+		}
+		if !r.site.isAsked(p.Path) {
 			return nil
 		}
 		if samples = append(samples, p.Path); len(samples) == servedSamples {
@@ -300,20 +304,31 @@ func isItsOwn(ctx context.Context, r *Refresh, path string, answer *Answer) (boo
 // learnClean asks the server whether it serves about.html as /about, and whether it
 // does so where there is a folder about, too.
 func (s *SourceFiles) learnClean(ctx context.Context, r *Refresh, o *files.Options) error {
-	samples, err := files.Sample(ctx, *o, cleanSamples)
+	samples, err := r.askable(ctx, *o, files.Sample)
 	if err != nil {
 		return err
 	}
 	if o.CleanURLs, err = serverCleans(ctx, r, samples); err != nil || !o.CleanURLs && len(samples) > 0 {
 		return err
 	}
-	beside, err := files.SampleBesideFolders(ctx, *o, cleanSamples)
+	beside, err := r.askable(ctx, *o, files.SampleBesideFolders)
 	if err != nil {
 		return err
 	}
 	cleansBeside, err := serverCleans(ctx, r, beside)
 	o.CleanURLs, o.KeepBesideFolders = o.CleanURLs || cleansBeside, !cleansBeside
 	return err
+}
+
+// askable are a few samples that may be asked for.
+func (r *Refresh) askable(ctx context.Context, o files.Options, sample func(context.Context, files.Options, int) ([]files.SampleFile, error)) ([]files.SampleFile, error) {
+	isGuarded := func(f files.SampleFile) bool { return !r.site.isAsked(f.Path) || !r.site.isAsked(f.Clean) }
+	samples, err := sample(ctx, o, cleanSamples)
+	if slices.ContainsFunc(samples, isGuarded) {
+		samples, err = sample(ctx, o, moreSamples)
+		samples = slices.DeleteFunc(samples, isGuarded)
+	}
+	return samples[:min(len(samples), cleanSamples)], err
 }
 
 // serverCleans reports whether the server leaves .html out of the URLs of all these

@@ -617,6 +617,35 @@ func TestRobotsThatFails(t *testing.T) {
 	s.wantLocs("http://localhost:{port}/sitemap.xml", urls...)
 }
 
+// TestNeverSampled is that what is never asked for is no sample either of how the
+// server answers.
+func TestNeverSampled(t *testing.T) {
+	const origin = "http://localhost:{port}"
+	s := prepare(t, map[string]string{
+		"site/logout.html": html("logout"), "site/admin/a.html": html("a"), "site/api/b.html": html("b"), "site/cart/c.html": html("c"), "site/news/d.html": html("d"),
+	})
+	u := &upstream{root: filepath.Join(s.dir, "site")}
+	s.loadApp(origin+` {
+		root {dir}/site
+		sitemap {
+			refresh 1s
+		}
+		reverse_proxy {app}
+	}`, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/news/d" {
+			r.URL.Path += ".html"
+		}
+		u.ServeHTTP(w, r)
+	})
+	s.wantLocs(origin+"/sitemap.xml", below(origin, []string{"/admin/a", "/api/b", "/cart/c", "/logout", "/news/d"})...)
+	s.refreshes(1)
+	for _, path := range u.asked() {
+		if !strings.HasPrefix(path, "/news/") {
+			t.Errorf("asked for %s", path)
+		}
+	}
+}
+
 // TestNeverAsked is paths that no ask is sent to, since it might do something.
 func TestNeverAsked(t *testing.T) {
 	pages := []string{
