@@ -3,6 +3,7 @@ package caddytest
 import (
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -536,6 +537,37 @@ func TestUpstreamMaintenance(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestUpstreamThatComesLater is one that is not there yet when the server starts.
+func TestUpstreamThatComesLater(t *testing.T) {
+	files, urls := numbered(5)
+	s := prepare(t, files)
+	const caddyfile = `http://localhost:{port} {
+		sitemap {
+			refresh 1s
+			files {dir}/site
+		}
+		reverse_proxy 127.0.0.1:{more}
+	}`
+	if err := s.load(caddyfile); err != nil {
+		t.Fatal(err)
+	}
+	s.logged("no page to list", "waits for its own answer: 5")
+	if r := s.get("http://localhost:{port}/sitemap.xml"); r.StatusCode != http.StatusBadGateway {
+		t.Errorf("before: status %d, want 502", r.StatusCode)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:"+s.more)
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := &http.Server{Handler: &upstream{root: filepath.Join(s.dir, "site")}}
+	go func() { _ = app.Serve(l) }()
+	t.Cleanup(func() { _ = app.Close() })
+	s.eventually(func() bool {
+		return s.get("http://localhost:{port}/sitemap.xml").StatusCode == http.StatusOK
+	}, s.sitemapLog)
+	s.wantLocs("http://localhost:{port}/sitemap.xml", urls...)
 }
 
 // TestRobotsForbids is that what robots.txt keeps crawlers from is neither asked for
