@@ -509,3 +509,47 @@ func TestReloadGoesOnAsking(t *testing.T) {
 		})
 	}
 }
+
+// TestReloadWhileAPageHangs: an ask for a page that nobody answers keeps no refresh,
+// reload or Stop waiting, and takes no page away.
+func TestReloadWhileAPageHangs(t *testing.T) {
+	s := prepare(t, nil)
+	s.writeDated(3, pageNumbered)
+	caddyfile := `
+http://localhost:{port} {
+	root * {dir}/site
+	sitemap {
+		refresh 1s
+	}
+	test_hang /000/001.html
+	file_server
+}`
+	if err := s.load(caddyfile); err != nil {
+		t.Fatal(err)
+	}
+	const url = "http://localhost:{port}/sitemap.xml"
+	want := below("http://localhost:{port}", []string{"/000/000.html", "/000/001.html", "/000/002.html"})
+	s.wantLocs(url, want...)
+	hangs.Store(true)
+	defer hangs.Store(false)
+	s.put(datedName(1), "another text", dayOf(100)) // so that it is asked for again
+	s.awaitHanging()
+	s.put(datedName(3), pageNumbered(3), dayOf(3))
+	want = append(want, "http://localhost:{port}/000/003.html")
+	s.wantLocs(url, want...)
+	for i, settings := range []string{"refresh 1s", "refresh 1s\n\t\tschema 0.84"} {
+		s.reload(strings.Replace(caddyfile, "refresh 1s", settings, 1))
+		if locs, err := s.fetch(s.expand(url)); err != nil || len(locs) != len(want) {
+			t.Errorf("right after reload %d: got %q, %v", i, locs, err)
+		}
+		s.put(datedName(4+i), pageNumbered(4+i), dayOf(4+i))
+		want = append(want, "http://localhost:{port}/"+strings.TrimPrefix(datedName(4+i), "site/"))
+		s.wantLocs(url, want...)
+	}
+	s.awaitHanging()
+	begun := time.Now()
+	s.stop()
+	if took := time.Since(begun); took > patience/4 || hung.Load() != 0 {
+		t.Errorf("Stop took %s, and %d asks outlive it", took, hung.Load())
+	}
+}
