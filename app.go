@@ -140,9 +140,21 @@ func (a *App) Start() error {
 	a.group.Go(func() {
 		a.lookUp(a.running, named, visited)
 		a.store.settle(a.generation)
+		a.library.expire(a.running, a.prefixes(), a.now())
 	})
 	a.group.Go(func() { a.run(a.running) })
 	return nil
+}
+
+// prefixes are the folders in which what is known of the sites is kept.
+func (a *App) prefixes() map[string]bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	used := make(map[string]bool)
+	for _, s := range a.sites {
+		used[s.shelf.prefix] = true
+	}
+	return used
 }
 
 // Stop ends all refreshes and waits for them.

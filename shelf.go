@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/state"
@@ -56,6 +58,34 @@ func (l *library) shelf(a *App, s *site) (*shelf, string) {
 		}
 		return newShelf(state.NewMemory(), prefix)
 	}), key
+}
+
+// unusedFor is how long what is known of a site is kept that no longer is one.
+const unusedFor = 90 * 24 * time.Hour
+
+// expire erases what is kept of sites that are no more. One that is there writes anew
+// more often than that, since no page goes unasked for so long.
+func (l *library) expire(ctx context.Context, used map[string]bool, now time.Time) {
+	if l.disk == nil {
+		return
+	}
+	disk := &certmagic.FileStorage{Path: l.folder}
+	prefixes, err := disk.List(ctx, "", false)
+	if err != nil {
+		return // it is not there yet, or cannot be read, which is said elsewhere
+	}
+	for _, prefix := range prefixes {
+		if used[prefix] || ctx.Err() != nil {
+			continue
+		}
+		kept, err := disk.Stat(ctx, state.ManifestKey(prefix))
+		if err != nil || now.Sub(kept.Modified) < unusedFor {
+			continue
+		}
+		err = state.Erase(ctx, disk, prefix)
+		_ = disk.Delete(ctx, prefix)
+		l.logger.Info("erased what was known of the pages of a site that is no more", zap.String("folder", prefix), zap.Error(err))
+	}
 }
 
 // check warns if what is to be kept on disk cannot be.

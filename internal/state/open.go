@@ -213,3 +213,7 @@ func lost(err error) error {
 	}
 	return err
 }
+
+// ManifestKey is the key of a site's manifest, which every commit that changes
+// something stores anew.
+func ManifestKey(prefix string) string { return newPlace(nil, prefix).manifestKey() }
