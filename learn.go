@@ -440,7 +440,11 @@ func (st *student) heard(rec *state.Record, answer *Answer, e *evidence.Evidence
 	if e != nil {
 		changed = verdict.Content(rec, e, st.site.base, false, now)
 	}
-	verdict.Answer(rec, verdict.Answered{Status: answer.Status, Header: answer.Header, Page: e}, st.site.base, now)
+	status := answer.Status
+	if answer.Unhandled {
+		status = http.StatusNotFound // nobody means the empty 200 that a visitor gets
+	}
+	verdict.Answer(rec, verdict.Answered{Status: status, Header: answer.Header, Page: e}, st.site.base, now)
 	verdict.Wait(rec, changed)
 }
 
