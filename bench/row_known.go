@@ -42,10 +42,14 @@ func (b *bench) knownRows(ctx context.Context) ([]row, error) {
 		b.say("  %v an ask (processor time %v), %d bytes kept, restarts %v (%s)", k.ask, k.askUses, k.size, k.starts, load())
 	}
 	each := float64(median(sizes)) / float64(b.files)
-	return []row{{
+	askRow := row{
 		what: asking, ours: fmt.Sprintf("%s, processor time %s", micros(median(asks)), micros(median(askUses))),
 		reach: "≤ 40 µs", reached: yes(median(asks) <= askBound),
-	}, {
+	}
+	if b.files <= askedFirst {
+		askRow = skipped(asking, "≤ 40 µs", "so few pages are asked for before they are listed")
+	}
+	return []row{askRow, {
 		what: disk, ours: mebibytes(median(sizes)), ratio: fmt.Sprintf("%.1f bytes a page", each),
 		reach: bytesReach(diskBound), reached: yes(each <= diskBound),
 	}, {
