@@ -118,7 +118,10 @@ func (s *site) collected() string {
 }
 
 // settings tells apart what shapes a snapshot.
-func (x *examination) settings() string { return hex.EncodeToString([]byte(x.site.key)) }
+func (x *examination) settings() string { return settingsOf(x.site.key) }
+
+// settingsOf is the key of what is held, as notes have it.
+func settingsOf(key string) string { return hex.EncodeToString([]byte(key)) }
 
 // few returns the candidates again where they are few. Where they are many, it lists
 // them by what one page of each folder answers, and returns none.

@@ -23,6 +23,7 @@ const snapshotsKey = "snapshots"
 type held struct {
 	snapshot atomic.Pointer[Snapshot]
 	names    atomic.Pointer[Snapshot] // where there is no snapshot: one of retired names alone
+	recalled atomic.Pointer[string]   // the settings of a snapshot that is from before a restart
 
 	mu           sync.Mutex // held by whoever refreshes; guards what follows
 	begun        time.Time  // the last refresh that ended; zero: none
@@ -34,8 +35,9 @@ type held struct {
 }
 
 // inherit serves a site's snapshot on while there is none of its pages as they lie
-// now, or as the settings now have it. Its names stay known.
-func (h *held) inherit(previous *held) {
+// now, or as the settings now have it. Its names stay known. One from before a restart
+// that has these settings is its own.
+func (h *held) inherit(previous *held, settings string) {
 	if previous == nil || !h.mu.TryLock() {
 		return
 	}
@@ -45,7 +47,9 @@ func (h *held) inherit(previous *held) {
 	}
 	if last := previous.snapshot.Load(); last != nil {
 		h.snapshot.Store(last)
-		h.inherited = last
+		if of := previous.recalled.Load(); of == nil || *of != settings {
+			h.inherited = last
+		}
 		return
 	}
 	h.names.Store(previous.names.Load())

@@ -230,24 +230,37 @@ func TestInherit(t *testing.T) {
 	} {
 		h := new(held)
 		test.held(h)
-		h.inherit(served)
+		h.inherit(served, "a")
 		if got := h.snapshot.Load(); got != test.want {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
-		h.inherit(nil)
+		if h.inherited != test.want && test.want == old {
+			t.Errorf("%s: what was inherited is not known as such", test.name)
+		}
+		h.inherit(nil, "a")
 		if got := h.snapshot.Load(); got != test.want {
 			t.Errorf("%s: inheriting nothing changed it", test.name)
 		}
 		h = new(held)
 		test.held(h)
-		h.inherit(named)
+		h.inherit(named, "a")
 		if got := h.names.Load(); got != test.names {
 			t.Errorf("%s: got the names %v, want %v", test.name, got, test.names)
 		}
 	}
+	// Of one from before a restart, whether it is the same site's as then.
+	for settings, same := range map[string]bool{"a": true, "b": false} {
+		recalled, h := new(held), new(held)
+		recalled.snapshot.Store(old)
+		recalled.recalled.Store(&settings)
+		h.inherit(recalled, "a")
+		if h.snapshot.Load() != old || (h.inherited == nil) != same {
+			t.Errorf("%s: got %v, inherited %v", settings, h.snapshot.Load(), h.inherited)
+		}
+	}
 	busy := new(held)
 	busy.mu.Lock()
-	busy.inherit(served) // does not wait
+	busy.inherit(served, "a") // does not wait
 	if busy.snapshot.Load() != nil {
 		t.Error("inherited beside a refresh")
 	}

@@ -153,7 +153,11 @@ func (s *site) recall(ctx context.Context) {
 		return
 	}
 	s.hold(keyOf("recalled", s.shelfKey))
-	s.held.Load().snapshot.CompareAndSwap(nil, snapshot)
+	held := s.held.Load()
+	if held.snapshot.CompareAndSwap(nil, snapshot) {
+		n, _ := readNotes(book) // as recalled did
+		held.recalled.Store(&n.Settings)
+	}
 	s.markReady()
 }
 

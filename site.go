@@ -399,7 +399,7 @@ func (s *site) adopt() {
 func (s *site) hold(key string) {
 	store, generation := s.app.store, s.app.generation
 	held := store.acquire(generation, key)
-	held.inherit(s.held.Load())
+	held.inherit(s.held.Load(), settingsOf(key))
 	if s.key != "" {
 		store.release(generation, s.key)
 	}
