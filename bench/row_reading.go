@@ -35,8 +35,12 @@ func (b *bench) readingRows(ctx context.Context) ([]row, error) {
 		if err != nil {
 			return 0, err
 		}
+		uses, err := pair.processorTime()
+		if err != nil && !errors.Is(err, errNotHere) {
+			return 0, err
+		}
 		listed, err := pair.checkDates(ctx)
-		b.say("  %s pages are listed, all with dates", number(listed))
+		b.say("  %s pages are listed, all with dates; processor time %v", number(listed), uses)
 		fewest = min(fewest, listed)
 		return reports[len(reports)-1].at().Sub(pair.ours.begun), err
 	}, func() (time.Duration, error) {
