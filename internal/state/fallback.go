@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"syscall"
 )
 
 // Fallback is a Storage on disk that goes on in memory while the disk is
@@ -48,7 +49,7 @@ func (f *Fallback) Err() error {
 // that has ended.
 func (f *Fallback) Store(ctx context.Context, key string, value []byte) error {
 	if !f.behind() {
-		err := f.disk.Store(ctx, key, value)
+		err := f.put(ctx, key, value)
 		if err == nil {
 			return nil
 		}
@@ -61,6 +62,18 @@ func (f *Fallback) Store(ctx context.Context, key string, value []byte) error {
 	return nil
 }
 
+// put stores a value on disk, in the place of a folder if one is in its way.
+func (f *Fallback) put(ctx context.Context, key string, value []byte) error {
+	err := f.disk.Store(ctx, key, value)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if _, there := f.disk.Load(ctx, key); !errors.Is(there, syscall.EISDIR) || f.disk.Delete(ctx, key) != nil {
+		return err
+	}
+	return f.disk.Store(ctx, key, value)
+}
+
 // Load returns what Store was last given.
 func (f *Fallback) Load(ctx context.Context, key string) ([]byte, error) {
 	f.mu.Lock()
@@ -68,7 +81,11 @@ func (f *Fallback) Load(ctx context.Context, key string) ([]byte, error) {
 	f.mu.Unlock()
 	switch {
 	case !ok:
-		return f.disk.Load(ctx, key)
+		value, err := f.disk.Load(ctx, key)
+		if errors.Is(err, syscall.ENOTDIR) {
+			err = fs.ErrNotExist // there cannot be one below a file
+		}
+		return value, err
 	case p.deleted:
 		return nil, fs.ErrNotExist
 	}
@@ -170,7 +187,7 @@ func (f *Fallback) bring(ctx context.Context, key string) error {
 			err = nil
 		}
 	} else {
-		err = f.disk.Store(ctx, key, p.value)
+		err = f.put(ctx, key, p.value)
 	}
 	if err != nil {
 		return err

@@ -179,3 +179,29 @@ func TestNoDisk(t *testing.T) {
 	}
 	expectTidyFiles(t, b)
 }
+
+// TestInTheWay keeps values where folders lie in their place, and finds none where a
+// file lies in the place of a folder.
+func TestInTheWay(t *testing.T) {
+	ctx := context.Background()
+	folder := t.TempDir()
+	f := NewFallback(&certmagic.FileStorage{Path: folder})
+	if err := os.MkdirAll(filepath.Join(folder, "site", "value", "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Store(ctx, "site/value", []byte("a")); err != nil || f.Err() != nil {
+		t.Fatal(err, f.Err())
+	}
+	if got, err := os.ReadFile(filepath.Join(folder, "site", "value")); err != nil || string(got) != "a" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if _, err := f.Load(ctx, "site/value/below"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("below a file: got %v", err)
+	}
+	if err := f.Store(ctx, "site/value/below", []byte("b")); err != nil || f.Err() == nil {
+		t.Errorf("below a file: got %v, %v", err, f.Err())
+	}
+	if got, err := f.Load(ctx, "site/value/below"); err != nil || string(got) != "b" {
+		t.Errorf("below a file: got %q, %v", got, err)
+	}
+}
