@@ -325,8 +325,14 @@ func TestSites(t *testing.T) {
 		"a file server behind a proxy": {
 			caddyfile: origin + ` {
 				root {dir}/a
-				sitemap
-				reverse_proxy localhost:{more}
+				sitemap {
+					refresh 1s
+				}
+				reverse_proxy localhost:{more} {
+					transport http {
+						keepalive off # a connection dialed for what was cancelled stays otherwise
+					}
+				}
 			}
 			http://localhost:{more} {
 				root {dir}/a
