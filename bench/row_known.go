@@ -93,8 +93,8 @@ func (b *bench) known(ctx context.Context, root string) (known, error) {
 		return k, err
 	}
 	// The end of asking is when the last of what was learnt was written down.
-	var written time.Time
-	if k.size, written, err = stateOnDisk(pair.state); err != nil {
+	_, written, err := stateOnDisk(pair.state)
+	if err != nil {
 		return k, err
 	}
 	if asked := time.Duration(b.files - read.Verified); asked > 0 {
@@ -119,10 +119,16 @@ func (b *bench) known(ctx context.Context, root string) (known, error) {
 	if n := differing(before, after); n > 0 {
 		return k, fmt.Errorf("after a restart %d of %d documents are not the same", n, len(before))
 	}
-	reports, err = pair.log.first(ctx, 1)
-	if err == nil && (reports[0].Verified != b.files || reports[0].Pages != b.files) {
-		err = fmt.Errorf("not all %d pages were asked for: %+v", b.files, reports[0])
+	if reports, err = pair.log.first(ctx, 1); err != nil {
+		return k, err
 	}
+	if reports[0].Verified != b.files || reports[0].Pages != b.files {
+		return k, fmt.Errorf("not all %d pages were asked for: %+v", b.files, reports[0])
+	}
+	if err := pair.ours.quiet(ctx); err != nil {
+		return k, err
+	}
+	k.size, _, err = stateOnDisk(pair.state)
 	return k, err
 }
 
