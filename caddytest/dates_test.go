@@ -18,18 +18,25 @@ import (
 // dates are what a site's sitemap says of its pages, by path; "" where it says nothing.
 func (s *server) dates(origin string) map[string]string {
 	s.t.Helper()
-	r := s.get(origin + "/sitemap.xml")
-	if r.StatusCode != http.StatusOK {
-		s.t.Fatalf("%s: got status %d\n%s", s.expand(origin), r.StatusCode, s.sitemapLog())
-	}
 	dates := make(map[string]string)
-	_, err := sitemapxml.Read(strings.NewReader(r.body), sitemapxml.Limits{}, func(u sitemapxml.URL) error {
-		dates[strings.TrimPrefix(u.Loc, s.expand(origin))] = u.LastMod
-		return nil
-	}, nil)
-	if err != nil {
-		s.t.Fatal(err)
+	var read func(url string)
+	read = func(url string) {
+		r := s.get(url)
+		if r.StatusCode != http.StatusOK {
+			s.t.Fatalf("%s: got status %d\n%s", s.expand(url), r.StatusCode, s.sitemapLog())
+		}
+		_, err := sitemapxml.Read(strings.NewReader(r.body), sitemapxml.Limits{}, func(u sitemapxml.URL) error {
+			dates[strings.TrimPrefix(u.Loc, s.expand(origin))] = u.LastMod
+			return nil
+		}, func(c sitemapxml.Child) error {
+			read(c.Loc)
+			return nil
+		})
+		if err != nil {
+			s.t.Fatal(err)
+		}
 	}
+	read(origin + "/sitemap.xml")
 	return dates
 }
 
