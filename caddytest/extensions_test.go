@@ -1,0 +1,192 @@
+package caddytest
+
+import (
+	"encoding/xml"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// entry is what a sitemap says of a page with its extensions, as another reader of XML
+// sees it.
+type entry struct {
+	Loc        string      `xml:"http://www.sitemaps.org/schemas/sitemap/0.9 loc"`
+	Alternates []alternate `xml:"http://www.w3.org/1999/xhtml link"`
+	Images     []string    `xml:"http://www.google.com/schemas/sitemap-image/1.1 image>loc"`
+}
+
+type alternate struct {
+	Rel  string `xml:"rel,attr"`
+	Lang string `xml:"hreflang,attr"`
+	URL  string `xml:"href,attr"`
+}
+
+// entries are those of a document, and what is said of languages and images of each,
+// by path.
+func (s *server) entries(d document) (languages map[string]map[string]string, images map[string][]string) {
+	s.t.Helper()
+	var parsed struct {
+		URLs []entry `xml:"http://www.sitemaps.org/schemas/sitemap/0.9 url"`
+	}
+	if err := xml.Unmarshal([]byte(d.body), &parsed); err != nil {
+		s.t.Fatal(err)
+	}
+	if len(parsed.URLs) != len(d.locs) {
+		s.t.Errorf("%s: %d entries, want %d", d.url, len(parsed.URLs), len(d.locs))
+	}
+	origin := s.expand(local)
+	languages, images = make(map[string]map[string]string), make(map[string][]string)
+	for _, e := range parsed.URLs {
+		path := strings.TrimPrefix(e.Loc, origin)
+		for _, a := range e.Alternates {
+			if a.Rel != "alternate" {
+				s.t.Errorf("%s: got rel %q", path, a.Rel)
+			}
+			if languages[path] == nil {
+				languages[path] = make(map[string]string)
+			}
+			languages[path][a.Lang] = strings.TrimPrefix(a.URL, origin)
+		}
+		for _, image := range e.Images {
+			images[path] = append(images[path], strings.TrimPrefix(image, origin))
+		}
+	}
+	return languages, images
+}
+
+// speaking is a page with its versions in other languages: pairs of language and URL.
+func speaking(text string, pairs ...string) string {
+	var head strings.Builder
+	for i := 0; i < len(pairs); i += 2 {
+		fmt.Fprintf(&head, `<link rel="alternate" hreflang="%s" href="%s">`, pairs[i], pairs[i+1])
+	}
+	return whole(head.String(), text)
+}
+
+func TestExtensions(t *testing.T) {
+	pictures := `<meta property="og:image" content="/og.png?a=1&amp;b='2'">`
+	body := `<nav><img src="/menu.png"></nav><main><img src="one.png" alt="one"><img src='https://cdn.example.net/two.png'><img src="one.png#again"><img src="data:image/gif;base64,R0lGODlhAQABAAAAACw="></main><footer><img src="/foot.png"></footer>`
+	complete := []string{"en", "/en/", "de", "http://localhost:{port}/de/", "x-default", "/"}
+	backwards := []string{"x-default", "/", "de", "/de/", "en", "../en/"}
+	files := map[string]string{
+		"index.html":    speaking("home", complete...),
+		"en/index.html": speaking("english", complete...),
+		"de/index.html": speaking("deutsch", backwards...),
+		// Of this set, one page does not list the others, and one is not there.
+		"fr/a.html":           speaking("a français", "fr", "/fr/a.html", "it", "/it/a.html"),
+		"it/a.html":           speaking("a italiano", "it", "/it/a.html"),
+		"fr/b.html":           speaking("b français", "fr", "/fr/b.html", "it", "/it/b.html"),
+		"fr/c.html":           speaking("c français", "it", "/it/c.html"), // itself is not in it
+		"it/c.html":           speaking("c italiano", "it", "/it/c.html"),
+		"fr/d.html":           speaking("d français", "fr", "/fr/d.html", "it", "https://it.example/d.html"),
+		"fr/e.html":           whole(`<link rel="alternate" type="application/rss+xml" href="/feed">`, "no version in another language"),
+		"pictures/index.html": "<!doctype html><title>pictures</title>" + pictures + body,
+	}
+	wantLanguages := make(map[string]map[string]string)
+	for _, path := range []string{"/", "/de/", "/en/"} {
+		wantLanguages[path] = map[string]string{"en": "/en/", "de": "/de/", "x-default": "/"}
+	}
+	wantLanguages["/it/a.html"] = map[string]string{"it": "/it/a.html"}
+	wantLanguages["/it/c.html"] = map[string]string{"it": "/it/c.html"}
+	wantImages := map[string][]string{"/pictures/": {"/og.png?a=1&b='2'", "/pictures/one.png", "https://cdn.example.net/two.png"}}
+	for option, test := range map[string]struct {
+		languages map[string]map[string]string
+		images    map[string][]string
+		left      map[string]int
+	}{
+		"":                             {nil, nil, map[string]int{}},
+		"extensions alternates":        {wantLanguages, nil, map[string]int{"alternates not mutual": 4}},
+		"extensions images":            {nil, wantImages, map[string]int{}},
+		"extensions alternates images": {wantLanguages, wantImages, map[string]int{"alternates not mutual": 4}},
+	} {
+		t.Run(option, func(t *testing.T) {
+			s := prepare(t, nil)
+			for name, content := range files {
+				s.write(map[string]string{"site/" + name: s.expand(content)})
+			}
+			caddyfile := stateIn("{dir}/state", option)
+			countAsks(t)
+			if err := s.load(caddyfile); err != nil {
+				t.Fatal(err)
+			}
+			d := s.document(local + "/sitemap.xml")
+			if len(d.locs) != len(files) {
+				t.Errorf("got %q", d.locs)
+			}
+			languages, images := s.entries(d)
+			if !maps.EqualFunc(languages, test.languages, maps.Equal) {
+				t.Errorf("got the languages %v, want %v", languages, test.languages)
+			}
+			if !maps.EqualFunc(images, test.images, slices.Equal) {
+				t.Errorf("got the images %v, want %v", images, test.images)
+			}
+			for _, namespace := range []string{"http://www.w3.org/1999/xhtml", "http://www.google.com/schemas/sitemap-image/1.1"} {
+				if option == "" && strings.Contains(d.body, namespace) {
+					t.Errorf("it names %s", namespace)
+				}
+			}
+			s.wantLeftOut(test.left)
+			if lines := s.logLines(`"level":"warn"`, "sitemap"); len(lines) > 0 {
+				t.Errorf("the log warns: %s", lines)
+			}
+			if option == "extensions alternates images" {
+				s.restart(caddyfile)
+				s.quietly(1)
+				if after := s.document(local + "/sitemap.xml"); after.body != d.body || after.Header.Get("ETag") != d.Header.Get("ETag") {
+					t.Errorf("after a restart, it is\n%s\nit was\n%s", after.body, d.body)
+				}
+				// The missing half of a set comes, and with it the whole.
+				s.write(map[string]string{"site/it/b.html": speaking("b italiano", "fr", "/fr/b.html", "it", "/it/b.html")})
+				s.wantLeftOut(map[string]int{"alternates not mutual": 3})
+				languages, _ := s.entries(s.document(local + "/sitemap.xml"))
+				for _, path := range []string{"/fr/b.html", "/it/b.html"} {
+					if want := map[string]string{"fr": "/fr/b.html", "it": "/it/b.html"}; !maps.Equal(languages[path], want) {
+						t.Errorf("%s: got %v, want %v", path, languages[path], want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestManyImages is pages with more images than may be listed, whose URLs take more
+// than a document may.
+func TestManyImages(t *testing.T) {
+	const pages, images, most = 32, 1100, 1000
+	s := prepare(t, nil)
+	long := "https://images.example.net/" + strings.Repeat("a-long-name/", 150)
+	for i := range pages {
+		var b strings.Builder
+		fmt.Fprintf(&b, `<!doctype html><base href="%s%d/"><title>page</title><main>page %[2]d`, long, i)
+		for j := range images {
+			fmt.Fprintf(&b, "<img src=%d.png>", j)
+		}
+		s.put(fmt.Sprintf("site/%d.html", i), b.String(), dayOf(i))
+	}
+	if err := s.load(local + " {\n root * {dir}/site\n sitemap {\n extensions images\n }\n file_server\n}"); err != nil {
+		t.Fatal(err)
+	}
+	shards := s.shards()
+	if len(shards) < 2 {
+		t.Fatalf("got %d shards", len(shards))
+	}
+	seen := 0
+	for _, shard := range shards {
+		if shard.info.Bytes > mostBytes || shard.info.Bytes != int64(len(shard.body)) {
+			t.Errorf("%s has %d bytes", shard.url, shard.info.Bytes)
+		}
+		_, all := s.entries(shard)
+		for path, images := range all {
+			seen++
+			number := strings.TrimSuffix(path[1:], ".html")
+			if len(images) != most || images[0] != long+number+"/0.png" || images[most-1] != fmt.Sprintf("%s%s/%d.png", long, number, most-1) {
+				t.Errorf("%s has %d images, to %.40q", path, len(images), images[len(images)-1][len(long):])
+			}
+		}
+	}
+	if seen != pages {
+		t.Errorf("%d pages have images, want %d", seen, pages)
+	}
+}
