@@ -54,6 +54,9 @@ func Content(r *state.Record, e *evidence.Evidence, site string, fromFile bool, 
 			forgetDay(r)
 		}
 	}
+	if changed {
+		r.Flags &^= FlagDeclaredMoves
+	}
 	r.Streak = streak(r.Streak, changed && !fromFile)
 	r.Fingerprint = e.Fingerprint
 	r.Declared, r.DeclaredDay = e.Modified, e.ModifiedDay
@@ -158,7 +161,7 @@ type Answered struct {
 // Answer takes down what asking for a page came to, after [Content] where the body
 // was read. An answer that is no verdict leaves the last one.
 func Answer(r *state.Record, a Answered, site string, now time.Time) {
-	known, failed := Reason(r.Answer), fails(r)
+	known, failed, before := Reason(r.Answer), fails(r), r.Asked
 	reason, canonical := ofAnswer(r, a, site, now)
 	validate(r, a, reason)
 	r.Flags &^= FlagDue | FlagNoVerdict | FlagUnseen
@@ -174,8 +177,8 @@ func Answer(r *state.Record, a Answered, site string, now time.Time) {
 		r.Flags |= FlagNoVerdict
 	case r.Flags&FlagListed != 0 && turnsBad(known, reason):
 		// Whether that is believed depends on how many do.
-		if r.Suspect != 0 {
-			r.Flags |= FlagTwice
+		if r.Suspect != 0 && r.Asked-before >= suspectWait-60 {
+			r.Flags |= FlagTwice // and not within the same short outage
 		}
 		r.Suspect = uint8(reason)
 	default:
@@ -246,6 +249,7 @@ func validate(r *state.Record, a Answered, reason Reason) {
 func Believe(r *state.Record) {
 	r.Answer, r.Suspect = r.Suspect, 0
 	r.Flags &^= FlagTwice
+	r.Wait = retryWait // it may be over soon
 }
 
 const maxValidator = 128
@@ -321,19 +325,23 @@ func ExpectsHTML(path string) bool {
 	return dot < 0 || slices.Contains(pageSuffixes, strings.ToLower(name[dot:]))
 }
 
-// Times between asks, in days.
+// Times between asks, in days, or in hours where the bit says so.
 const (
-	retryWait = 1 // after no answer, or an error
+	inHours   = 1 << 7
+	retryWait = inHours | 1 // after no answer, or one that may soon be another
 	firstWait = 7
 	lastWait  = 90
+
+	suspectWait = 3600 // seconds after which a page that turned bad is asked for again
 )
 
 // Wait plans the next ask: soon again while things change, ever later while they
-// do not. It begins anew, with less, where the last ask found nothing out.
+// do not. It begins anew, with less, where the last ask found nothing out, or what
+// may soon be otherwise.
 func Wait(r *state.Record, changed bool) {
 	switch {
 	case !changed && r.Wait != 0:
-		r.Wait = min(r.Wait, lastWait/2) * 2
+		r.Wait = longer(r.Wait)
 	case fails(r):
 		r.Wait = retryWait
 	default:
@@ -341,17 +349,38 @@ func Wait(r *state.Record, changed bool) {
 	}
 }
 
-// fails reports whether the last ask found nothing out, or an error.
+// longer is twice the wait.
+func longer(wait uint8) uint8 {
+	if wait&inHours == 0 {
+		return min(wait, lastWait/2) * 2
+	}
+	if hours := 2 * max(wait&^inHours, 1); hours < 24 {
+		return inHours | hours
+	}
+	return 1
+}
+
+// fails reports whether the last ask found nothing out, or what may soon be otherwise.
 func fails(r *state.Record) bool {
-	return r.Flags&FlagNoVerdict != 0 || Reason(r.Answer) == Failing
+	switch Reason(r.Answer) {
+	case Failing, Gone, Refused, SoftNotFound:
+		return true
+	}
+	return r.Flags&FlagNoVerdict != 0
 }
 
 // Due is when a page is to be asked for again, Unix seconds; 0: at once. Pages that
 // were asked for together are spread over half of the wait.
 func Due(r *state.Record, hash uint64) int64 {
-	if r.Asked == 0 || r.Flags&FlagDue != 0 || r.Suspect != 0 {
+	if r.Asked == 0 || r.Flags&FlagDue != 0 {
 		return 0
 	}
 	wait := int64(r.Wait) * 24 * 3600
+	switch {
+	case r.Suspect != 0:
+		wait = suspectWait
+	case r.Wait&inHours != 0:
+		wait = int64(r.Wait&^inHours) * 3600
+	}
 	return r.Asked + wait + int64(hash%1024)*wait/2048
 }

@@ -130,26 +130,55 @@ func TestNoVerdict(t *testing.T) {
 
 func TestSuspicion(t *testing.T) {
 	r := &state.Record{Page: page.Page{Path: "/a"}, Answer: uint8(Good), Flags: FlagListed, Wait: 7}
-	Answer(r, answer(404), origin, noon)
-	if Reason(r.Answer) != Good || Reason(r.Suspect) != Gone || r.Flags&FlagTwice != 0 || Due(r, 5) != 0 {
+	ask := func(a Answered, after time.Duration) {
+		Answer(r, a, origin, noon.Add(after))
+		r.Asked = r.Asked / 60 * 60 // as kept on disk
+	}
+	ask(answer(404), 0)
+	if at := Due(r, 0); Reason(r.Answer) != Good || Reason(r.Suspect) != Gone || r.Flags&FlagTwice != 0 || at != r.Asked+3600 {
 		t.Fatalf("once: got %+v", r)
 	}
-	Answer(r, Answered{NoReply: true}, origin, noon)
-	if Reason(r.Suspect) != Gone || r.Flags&FlagTwice != 0 {
+	ask(answer(404), 20*time.Minute)
+	ask(answer(404), 40*time.Minute)
+	if Reason(r.Answer) != Good || Reason(r.Suspect) != Gone || r.Flags&FlagTwice != 0 {
+		t.Fatalf("again within the same short outage: got %+v", r)
+	}
+	ask(Answered{NoReply: true}, 100*time.Minute)
+	if Reason(r.Suspect) != Gone || r.Flags&FlagTwice != 0 || Due(r, 0) != r.Asked+3600 {
 		t.Fatalf("no verdict: got %+v", r)
 	}
-	Answer(r, answer(301, "Location", "/b"), origin, noon)
+	ask(answer(301, "Location", "/b"), 160*time.Minute)
 	if Reason(r.Answer) != Good || Reason(r.Suspect) != Redirects || r.Flags&FlagTwice == 0 {
 		t.Fatalf("twice: got %+v", r)
 	}
+	ask(answer(404), 161*time.Minute)
+	if Reason(r.Suspect) != Gone || r.Flags&FlagTwice == 0 {
+		t.Fatalf("said twice, and again: got %+v", r)
+	}
 	believed := *r
 	Believe(&believed)
-	if Reason(believed.Answer) != Redirects || believed.Suspect != 0 || believed.Flags&FlagTwice != 0 || Due(&believed, 5) == 0 {
+	if Reason(believed.Answer) != Gone || believed.Suspect != 0 || believed.Flags&FlagTwice != 0 || Due(&believed, 0) != believed.Asked+3600 {
 		t.Fatalf("believed: got %+v", believed)
 	}
-	Answer(r, answer(200), origin, noon)
+	ask(answer(200), 3*time.Hour)
 	if Reason(r.Answer) != Good || r.Suspect != 0 || r.Flags&FlagTwice != 0 {
 		t.Fatalf("good again: got %+v", r)
+	}
+	ask(answer(404), 5*time.Hour)
+	if Reason(r.Suspect) != Gone || r.Flags&FlagTwice != 0 {
+		t.Fatalf("bad anew: got %+v", r)
+	}
+
+	// About an hour apart is: as far as one that was planned can be early.
+	for after, want := range map[time.Duration]bool{
+		-time.Hour: false, 0: false, 58 * time.Minute: false, 59 * time.Minute: true, time.Hour: true, 99 * time.Hour: true,
+	} {
+		r := &state.Record{Page: page.Page{Path: "/a"}, Answer: uint8(Good), Flags: FlagListed}
+		Answer(r, answer(404), origin, noon)
+		Answer(r, answer(404), origin, noon.Add(after))
+		if got := r.Flags&FlagTwice != 0; got != want {
+			t.Errorf("%s apart: said twice: %t", after, got)
+		}
 	}
 
 	// What is listed although it names another is suspected, too, of all but that.
@@ -322,12 +351,13 @@ func TestExpectsHTML(t *testing.T) {
 }
 
 func TestWait(t *testing.T) {
+	const hours = 128
 	r := &state.Record{Page: page.Page{Path: "/a"}}
 	ask := func(a Answered, changed bool, want uint8) {
 		t.Helper()
 		Answer(r, a, origin, noon)
 		if Wait(r, changed); r.Wait != want {
-			t.Errorf("got %d days, want %d", r.Wait, want)
+			t.Errorf("got %d, want %d", r.Wait, want)
 		}
 	}
 	for _, want := range []uint8{7, 14, 28, 56, 90, 90} {
@@ -335,35 +365,84 @@ func TestWait(t *testing.T) {
 	}
 	ask(answer(200), true, 7)
 	ask(answer(304), false, 14)
-	for _, want := range []uint8{1, 2, 4, 8, 16, 32, 64, 90, 90} {
-		ask(Answered{NoReply: true}, false, want)
+	soon := []uint8{hours | 1, hours | 2, hours | 4, hours | 8, hours | 16, 1, 2, 4, 8, 16, 32, 64, 90, 90}
+	soft := with(answer(200), evidence.Evidence{})
+	soft.SoftNot = true
+	for _, a := range []Answered{{NoReply: true}, answer(503), answer(404), answer(410), answer(401), answer(403), soft} {
+		for _, want := range soon {
+			ask(a, false, want)
+		}
+		ask(answer(200, "Etag", `"1"`), false, 7)
+		ask(answer(304), false, 14)
 	}
+	for _, a := range []Answered{answer(301), answer(200, "X-Robots-Tag", "noindex"), answer(200, "Content-Type", "text/plain")} {
+		r := &state.Record{Page: page.Page{Path: "/a.html"}}
+		for _, want := range []uint8{7, 14, 28, 56, 90, 90} {
+			Answer(r, a, origin, noon)
+			if Wait(r, false); r.Wait != want {
+				t.Errorf("%q: got %d, want %d", Reason(r.Answer), r.Wait, want)
+			}
+		}
+	}
+	// One failure after another is still one.
+	ask(answer(503), false, hours|1)
+	ask(answer(404), false, hours|2)
+	ask(Answered{NoReply: true}, false, hours|4)
+	ask(answer(401), false, hours|8)
+	ask(answer(503), true, hours|1)
 	ask(answer(200), false, 7)
-	ask(answer(503), false, 1)
-	ask(answer(404), false, 7)
-	ask(answer(503), false, 1)
-	ask(answer(503), false, 2)
-	ask(answer(200), false, 7)
+
+	// What is believed may be over soon.
+	for _, a := range []Answered{answer(404), answer(301), answer(200, "X-Robots-Tag", "noindex")} {
+		r := &state.Record{Page: page.Page{Path: "/a"}, Answer: uint8(Good), Flags: FlagListed, Wait: 90}
+		Answer(r, a, origin, noon)
+		Wait(r, false)
+		Believe(r)
+		r.Flags &^= FlagListed
+		for _, want := range soon {
+			if r.Wait != want {
+				t.Errorf("believed of %q: got %d, want %d", Reason(r.Answer), r.Wait, want)
+			}
+			Answer(r, a, origin, noon)
+			Wait(r, false)
+		}
+	}
+
 	for wait := range 256 { // whatever is read from disk
 		r := &state.Record{Wait: uint8(wait)}
-		if Wait(r, false); r.Wait == 0 || r.Wait > lastWait {
-			t.Errorf("%d: got %d", wait, r.Wait)
+		for range 20 {
+			before := r.Wait
+			Wait(r, false)
+			if r.Wait == 0 || r.Wait == hours || r.Wait > lastWait && r.Wait < hours || r.Wait&^hours >= 24 && r.Wait > hours {
+				t.Fatalf("%d: got %d after %d", wait, r.Wait, before)
+			}
+		}
+		if r.Wait != lastWait {
+			t.Errorf("%d: got %d in the end", wait, r.Wait)
 		}
 	}
 }
 
 func TestDue(t *testing.T) {
-	for _, r := range []state.Record{{}, {Asked: 5, Wait: 7, Flags: FlagDue}, {Asked: 5, Wait: 7, Suspect: 1}} {
+	const hours = 128
+	for _, r := range []state.Record{{}, {Asked: 5, Wait: 7, Flags: FlagDue}, {Asked: 5, Wait: hours | 1, Flags: FlagDue}, {Asked: 5, Wait: 7, Suspect: 1, Flags: FlagDue}, {Wait: 7, Suspect: 1}} {
 		if got := Due(&r, 9); got != 0 {
 			t.Errorf("%+v: got %d, want at once", r, got)
 		}
 	}
-	for _, wait := range []uint8{1, firstWait, lastWait, 255} {
-		r := &state.Record{Asked: noon.Unix(), Wait: wait}
-		least := noon.Unix() + int64(wait)*86400
+	for _, test := range []struct {
+		wait, suspect uint8
+		hours         int64
+	}{
+		{1, 0, 24}, {firstWait, 0, 7 * 24}, {lastWait, 0, 90 * 24}, {127, 0, 127 * 24},
+		{hours | 1, 0, 1}, {hours | 16, 0, 16}, {hours, 0, 0}, {255, 0, 127},
+		{1, uint8(Gone), 1}, {lastWait, uint8(NoIndex), 1}, {0, uint8(Gone), 1}, {hours | 16, uint8(Gone), 1}, {255, uint8(Gone), 1},
+	} {
+		r := &state.Record{Asked: noon.Unix(), Wait: test.wait, Suspect: test.suspect}
+		wait := test.hours * 3600
 		for _, hash := range []uint64{0, 1023, 1024, math.MaxUint64} {
-			if got := Due(r, hash); got < least || got >= least+int64(wait)*43200 {
-				t.Errorf("%d days, %d: got %d", wait, hash, got-least)
+			if got := Due(r, hash) - noon.Unix(); got < wait || got > wait+wait/2 || hash%1024 == 0 && got != wait {
+				t.Errorf("%+v, %d: got %d", test, hash, got)
 			}
 		}
 	}

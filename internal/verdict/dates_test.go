@@ -365,6 +365,16 @@ func TestDeclaredMoves(t *testing.T) {
 			if got := r.Flags&FlagDeclaredMoves != 0; got != test.want || r.Declared != test.declared {
 				t.Errorf("%s: got %t", test.name, got)
 			}
+			// What moved while the old text stayed may be the date of a new one.
+			Content(r, &evidence.Evidence{Whole: true, Fingerprint: test.text2, Modified: 8}, origin, fromFile, noon)
+			Content(r, &evidence.Evidence{Whole: true, Fingerprint: test.text2, Modified: 9}, origin, fromFile, noon)
+			if r.Flags&FlagDeclaredMoves == 0 {
+				t.Errorf("%s: moved, and nobody noticed", test.name)
+			}
+			Content(r, &evidence.Evidence{Whole: true, Fingerprint: 3, Modified: 10}, origin, fromFile, noon)
+			if unix, _ := LastMod(r, Decisions{}, Auto); r.Flags&FlagDeclaredMoves != 0 || unix != 10 {
+				t.Errorf("%s: another text: got %d", test.name, unix)
+			}
 		}
 	}
 }

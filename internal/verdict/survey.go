@@ -26,9 +26,6 @@ type Survey struct {
 	// say it.
 	Linked func(path string) bool
 
-	// Trusting lists pages although nothing of their folder was asked for.
-	Trusting bool
-
 	Pages     int // records
 	Listed    int // of them, the last time
 	Suspects  int // listed ones whose last ask says that they have turned bad
@@ -223,7 +220,7 @@ func (s *Survey) AddAgain(r *state.Record) {
 		return
 	}
 	i, ok := find(s.keys, duplicateKey(r))
-	if !ok || s.forbids(r) || s.waits(r) {
+	if !ok || s.forbids(r) || isGuarded(r) || s.waits(r) {
 		return // one that is left out itself makes no other a duplicate
 	}
 	rank := rankAny
@@ -242,7 +239,7 @@ func (s *Survey) AddAgain(r *state.Record) {
 
 func (s *Survey) asTarget(r *state.Record, own Reason, hash uint64) targetState {
 	switch {
-	case r.Asked == 0, s.forbids(r):
+	case r.Asked == 0, s.forbids(r), isGuarded(r):
 	case own == Good:
 		return targetGood
 	case own == CanonicalHere && r.Answer != uint8(Unknown) && r.Canonical != "":
@@ -284,6 +281,9 @@ func (s *Survey) Verdict(r *state.Record) Reason {
 		}
 	case !own.Listed():
 		return own
+	}
+	if isGuarded(r) {
+		return Guarded
 	}
 	if s.waits(r) {
 		return Waiting
@@ -338,11 +338,18 @@ func (s *Survey) gives(r *state.Record) bool {
 // isSilent reports whether a page was asked for and has never answered.
 func isSilent(r *state.Record) bool { return r.Asked != 0 && Reason(r.Answer) == Unknown }
 
+// isGuarded reports whether a page is never asked for, so that nobody knows whether a
+// stranger gets it, and was found, or named by a page, all the same: what a list names is
+// the user's word.
+func isGuarded(r *state.Record) bool {
+	return r.Flags&FlagGuarded != 0 && (r.Page.Version != 0 || r.Flags&FlagTarget != 0)
+}
+
 // waits reports whether a page waits for its own answer: no other one's of its folder
 // speaks for it, or it was asked for before it was ever listed, and gave none.
 func (s *Survey) waits(r *state.Record) bool {
 	switch {
-	case r.Flags&FlagGuarded != 0 || s.Trusting:
+	case r.Flags&FlagGuarded != 0:
 		return false
 	case r.Asked != 0:
 		return isSilent(r) && r.Flags&FlagListed == 0

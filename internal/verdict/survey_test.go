@@ -15,7 +15,8 @@ const origin = "https://example.com"
 
 // rec is a record that was asked for; opts: "=N" a fingerprint, "->/p" a canonical
 // here that the answer names, "~>/p" one that the file names, "linked", "unasked",
-// "guarded", "read", "listed", "silent", and any Reason's name for the answer.
+// "guarded", "found" in files rather than in a list, "target", "read", "listed",
+// "silent", and any Reason's name for the answer.
 func rec(spec string) *state.Record {
 	fields := strings.Fields(spec)
 	r := &state.Record{Page: page.Page{Path: fields[0]}, Asked: 1000, Answer: uint8(Good)}
@@ -35,6 +36,10 @@ func rec(spec string) *state.Record {
 			r.Flags |= FlagListed
 		case opt == "guarded":
 			r.Flags |= FlagGuarded
+		case opt == "found":
+			r.Page.Version = 1
+		case opt == "target":
+			r.Flags |= FlagTarget
 		case opt == "unasked":
 			r.Asked, r.Answer = 0, uint8(Unknown)
 		case opt == "silent":
@@ -136,7 +141,17 @@ func TestVerdict(t *testing.T) {
 		{"folder of noindex", "/f/a noindex; /f/b unasked", Survey{}, "/f/a noindex"},
 		{"nothing asked", "/f/a unasked; /g/a; /g/b unasked", Survey{}, "/f/a waits for its own answer"},
 		{"guarded", "/f/a unasked guarded; /f/b redirects; /g/a guarded unasked", Survey{}, "/f/b redirects"},
-		{"trusting", "/f/a unasked; /f/b redirects", Survey{Trusting: true}, "/f/b redirects"},
+		{"guarded and found", "/f/a unasked guarded found; /f/b found unasked; /f/c found", Survey{}, "/f/a never asked for"},
+		{"guarded and found, in a folder that refuses", "/f/a unasked guarded found; /f/b redirects", Survey{}, "/f/a never asked for; /f/b redirects"},
+		{"asked before it was guarded", "/a guarded found listed", Survey{}, "/a never asked for"},
+		{"what is known of a guarded one counts first", "/a guarded found noindex; /secret/a guarded found", Survey{Forbidden: robots}, "/a noindex; /secret/a forbidden by robots.txt"},
+		{"a guarded one that names another", "/a ~>/b guarded found unasked; /b", Survey{RespectCanonical: true}, "/a canonical is another page"},
+		{"a guarded one makes no duplicate", "/a =1 guarded found; /a/ =1", Survey{}, "/a never asked for"},
+		{"a list's does", "/a =1 guarded unasked; /a/ =1", Survey{}, "/a/ duplicate"},
+		{"target guarded", "/a ->/b; /b guarded found unasked", Survey{RespectCanonical: true}, "/b never asked for"},
+		{"target asked before it was guarded", "/a ->/b; /b guarded found", Survey{RespectCanonical: true}, "/b never asked for"},
+		{"each other, one of them guarded", "/a ~>/b guarded found; /b ->/a", Survey{RespectCanonical: true}, "/a never asked for"},
+		{"target guarded that no list names", "/a ->/b; /b guarded unasked target", Survey{RespectCanonical: true}, "/b never asked for"},
 		{"queries with slashes", "/f/a; /f/b?c=/d/ unasked", Survey{}, ""},
 
 		{"orphans", "/ read; /a read; /b read linked; /c", Survey{OmitOrphans: true}, "/a nothing links to it"},
@@ -155,7 +170,8 @@ func TestVerdict(t *testing.T) {
 
 func TestUnverified(t *testing.T) {
 	for spec, want := range map[string]Reason{
-		"/a": Good, "/a silent": Waiting, "/a silent listed": Unknown, "/a ->/x": Good, "/a ~>/x": Good, "/a ~>/x silent listed": Unknown, "/a guarded unasked": Unknown,
+		"/a": Good, "/a silent": Waiting, "/a silent listed": Unknown, "/a ->/x": Good, "/a ~>/x": Good, "/a ~>/x silent listed": Unknown, "/a guarded unasked": Unknown, "/a guarded": Good,
+		"/a guarded unasked found": Guarded, "/a guarded found": Guarded, "/a guarded silent listed found": Guarded,
 	} {
 		r := rec(spec)
 		s := Survey{RespectCanonical: true}
@@ -195,7 +211,7 @@ func TestRings(t *testing.T) {
 func TestSomethingStays(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	variants := []string{"/%c", "/%c/", "/%c.html", "/%c/index.html", "/%C"}
-	options := []string{"", "", "", "linked", "not_found", "redirects", "unasked", "silent", "noindex", "guarded"}
+	options := []string{"", "", "", "linked", "not_found", "redirects", "unasked", "silent", "noindex", "guarded", "guarded found", "guarded found unasked"}
 	for round := range 20000 {
 		var paths []string
 		for _, c := range "pqr" {
@@ -314,8 +330,11 @@ func TestReasons(t *testing.T) {
 		if listed := reason == Unknown || reason == Good; reason.Listed() != listed {
 			t.Errorf("%d: listed %t", r, reason.Listed())
 		}
-		if known := reason > Good && reason <= Orphan; (reason.String() != "") != known {
+		if known := reason > Good && reason <= Guarded; (reason.String() != "") != known {
 			t.Errorf("%d: got %q", r, reason)
 		}
+	}
+	if got := Guarded.String(); got != "never asked for" {
+		t.Errorf("got %q", got)
 	}
 }

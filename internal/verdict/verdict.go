@@ -24,7 +24,8 @@ const (
 	SoftNotFound                // 200, but what a page that cannot exist gets, too
 	Forbidden                   // robots.txt keeps crawlers from it
 	Waiting                     // its folder refuses pages, and it was not asked for yet
-	Orphan                      // no listed page links to it
+	Orphan                      // no page links to it
+	Guarded                     // it is never asked for
 )
 
 var names = [...]string{
@@ -43,6 +44,7 @@ var names = [...]string{
 	Forbidden:     "forbidden by robots.txt",
 	Waiting:       "waits for its own answer",
 	Orphan:        "nothing links to it",
+	Guarded:       "never asked for",
 }
 
 // String is the reason in the words of logs and of the README; "" for those that
@@ -71,4 +73,6 @@ const (
 	FlagGuarded                          // never asked for, since its path is one of those
 	FlagNoVerdict                        // the last ask found nothing out
 	FlagUnseen                           // the last ask did not show what a reader sees
+	FlagGone                             // no source has it any more
+	FlagGoneLong                         // and had it not a day ago
 )
