@@ -57,6 +57,7 @@ type App struct {
 
 	httpPort, httpsPort int
 	askers              map[*caddyhttp.Server]*asker
+	routes              map[*caddyhttp.Server]string // tells apart what they answer
 
 	mu           sync.RWMutex
 	handlers     []*Handler
@@ -94,7 +95,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.store = pooled.(*store)
 	a.generation = a.store.join()
 	a.sites, a.advised = make(map[siteID]*site), make(map[advice]bool)
-	a.askers = make(map[*caddyhttp.Server]*asker)
+	a.askers, a.routes = make(map[*caddyhttp.Server]*asker), make(map[*caddyhttp.Server]string)
 	a.started, a.wake = make(chan struct{}), make(chan struct{}, 1)
 	a.running, a.cancel = context.WithCancel(context.Background())
 	cores := runtime.GOMAXPROCS(0)
@@ -124,6 +125,7 @@ func (a *App) Start() error {
 			continue
 		}
 		a.askers[h.server] = newAsker(h.server)
+		a.routes[h.server] = routesDigest(h.server)
 		for handler, seats := range walk(h.server) {
 			handler.seats = seats
 		}

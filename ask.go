@@ -88,7 +88,7 @@ func (a *asker) ask(ctx context.Context, q question) (*Answer, error) {
 	if a.isStuck(q) {
 		return nil, errStuck
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, q.on.timeout())
 	defer cancel()
 	type reply struct {
 		answer *Answer
@@ -124,7 +124,17 @@ func (a *asker) ask(ctx context.Context, q question) (*Answer, error) {
 
 // runner is a goroutine for many asks, one after another: a new one each would have to
 // grow its stack anew, which takes a quarter of the time of an ask.
-type runner struct{ jobs chan func() }
+type runner struct {
+	jobs     chan func()
+	patience time.Duration // with each ask; 0: askTimeout
+}
+
+func (r *runner) timeout() time.Duration {
+	if r == nil || r.patience == 0 {
+		return askTimeout
+	}
+	return r.patience
+}
 
 func newRunner() *runner {
 	r := new(runner)
@@ -277,6 +287,9 @@ func (w *answerWriter) WriteHeader(status int) {
 
 func (w *answerWriter) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
+	if w.body.Len() == 0 {
+		w.sniff(b)
+	}
 	if room := w.limit - w.body.Len(); len(b) > room {
 		w.body.Write(b[:room])
 		w.Truncated = true
@@ -284,6 +297,14 @@ func (w *answerWriter) Write(b []byte) (int, error) {
 		return room, errors.New("more than was asked for")
 	}
 	return w.body.Write(b)
+}
+
+// sniff does as net/http does where a handler sets no Content-Type.
+func (w *answerWriter) sniff(b []byte) {
+	h := w.Answer.Header
+	if _, set := h["Content-Type"]; !set && len(b) > 0 && h.Get("Content-Encoding") == "" {
+		h.Set("Content-Type", http.DetectContentType(b))
+	}
 }
 
 // Flush does nothing: an answer is looked at when it is whole.

@@ -37,6 +37,7 @@ type examination struct {
 	result   *outcome
 
 	listedOut map[string]int // pages left out since the candidates were known
+	orphans   int
 }
 
 // examine makes a refresh that reads and asks. The shelf is the caller's.
@@ -49,6 +50,10 @@ func (s *site) examine(ctx context.Context, r *Refresh, previous *Snapshot, cand
 	roots := r.roots()
 	s.roots.Store(&roots)
 	x := &examination{site: s, refresh: r, now: r.Now, previous: previous, result: result}
+	if x.notes, err = readNotes(s.shelf.book.Load()); err == nil && x.notes.Robots != "" && s.shelf.rules.Load() == nil {
+		rules := readCrawlRules([]byte(x.notes.Robots))
+		s.shelf.rules.Store(&rules)
+	}
 	if x.rules, err = s.crawlRules(ctx); err != nil {
 		return err
 	}
@@ -88,7 +93,7 @@ func (x *examination) examine(ctx context.Context, candidates feed) error {
 	if !changed && x.isListed(book) {
 		learnt.Discard(context.WithoutCancel(ctx))
 		x.result.snapshot, x.result.same = s.current(), true
-		x.result.verified = x.notes.Verified
+		x.result.verified, x.result.examples = x.notes.Verified, x.notes.Examples
 		for reason, n := range x.notes.LeftOut {
 			x.refresh.LeaveOut(reason, n)
 		}
@@ -102,8 +107,17 @@ func (x *examination) examine(ctx context.Context, candidates feed) error {
 func (x *examination) isListed(book *state.Book) bool {
 	sh := x.site.shelf
 	return x.site.current() != nil && !sh.changed.Load() && len(sh.missed) == 0 && book.Len() > 0 &&
-		x.notes.Settings == x.settings() && x.notes.Rules == x.rules.sum
+		x.notes.Settings == x.settings() && x.notes.Routes == x.routes() && x.notes.Rules == x.rules.sum
 }
+
+// sampleTime is how long asking for a page of each folder may take behind the first
+// sitemap of a large site.
+const sampleTime = 10 * time.Minute
+
+const secondsPerDay = 24 * 60 * 60
+
+// routes tells apart what the server would answer.
+func (x *examination) routes() string { return x.site.app.routes[x.site.handler.server] }
 
 // collected is what is taken from pages for extensions.
 func (s *site) collected() string {
@@ -242,9 +256,12 @@ func (x *examination) learner(ctx context.Context, book *state.Book) (*learner, 
 		asksLeft: askedFirst, deadline: s.app.now().Add(askFirstTime), targets: make(map[string]struct{}),
 	}
 	l.served = s.current() != nil
+	l.reroute = book.Len() > 0 && x.notes.Routes != x.routes()
+	l.newDay = x.notes.Day != x.now.Unix()/secondsPerDay
 	l.anew = book.Len() > 0 && x.notes.Collected != s.collected() && s.collected() != ""
 	if book.Len() == 0 && l.served {
-		l.asksLeft = 0 // there is something to serve: the others are asked for behind
+		l.deadline = s.app.now().Add(sampleTime) // nobody waits any more
+		l.asksLeft = 0                           // there is something to serve: the others are asked for behind
 	}
 	l.draft.KeepDocuments()
 	if err := l.begin(); err != nil {
@@ -260,7 +277,7 @@ func (x *examination) list(ctx context.Context, book *state.Book) error {
 	out := s.openPress(x.refresh, x.previous, x.now)
 	defer out.close()
 	before := maps.Clone(x.refresh.leftOut)
-	l := &lister{site: s, refresh: x.refresh, rules: x.rules, out: out, missed: make(map[string]struct{}), draft: book.Draft(ctx, x.refresh.Workers)}
+	l := &lister{site: s, refresh: x.refresh, rules: x.rules, out: out, missed: make(map[string]struct{}), saidOrphans: x.notes.Orphans, draft: book.Draft(ctx, x.refresh.Workers)}
 	defer l.draft.Abort()
 	err := l.list(ctx, book, x.result.read > 0 || s.shelf.changed.Load())
 	if err != nil {
@@ -272,6 +289,10 @@ func (x *examination) list(ctx context.Context, book *state.Book) error {
 	}
 	x.result.snapshot, x.result.verified, x.result.turned = snapshot, l.verified, l.hasTurned()
 	s.shelf.missed = l.missed
+	x.result.examples = l.examples
+	if x.orphans = l.orphans.Count; l.linked == nil {
+		x.orphans = x.notes.Orphans
+	}
 	x.listedOut = make(map[string]int)
 	for reason, n := range x.refresh.leftOut {
 		if n -= before[reason]; n > 0 {
@@ -292,7 +313,8 @@ func (x *examination) list(ctx context.Context, book *state.Book) error {
 
 // note writes down what a book says besides its records and documents.
 func (x *examination) note(d *state.Draft, snapshot *Snapshot) error {
-	n := notes{Settings: x.settings(), Rules: x.rules.sum, Verified: x.result.verified, LeftOut: x.listedOut, Collected: x.site.collected()}
+	n := notes{Settings: x.settings(), Rules: x.rules.sum, Verified: x.result.verified, LeftOut: x.listedOut, Collected: x.site.collected(),
+		Examples: x.result.examples, Orphans: x.orphans, Day: x.now.Unix() / secondsPerDay, Routes: x.routes(), Robots: x.rules.text}
 	if snapshot != nil {
 		for _, r := range snapshot.retired {
 			n.Retired = append(n.Retired, retiredNote{r.suffix, r.first, r.at.Unix()})
@@ -360,6 +382,8 @@ func (g *gate) flush() error {
 		switch {
 		case l.rules.forbid(p.Path):
 			g.x.refresh.LeaveOut(verdict.Forbidden.String(), 1)
+		case p.Version != 0 && !g.x.site.isAsked(p.Path):
+			g.x.refresh.LeaveOut(verdict.Guarded.String(), 1)
 		case g.x.site.isAsked(p.Path) && !g.folders[verdict.Hash(verdict.Folder(p.Path))]:
 			g.x.refresh.LeaveOut(verdict.Waiting.String(), 1)
 		default:

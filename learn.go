@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,16 +39,21 @@ type learner struct {
 	old    *state.Record
 	draft  *state.Draft
 
-	batch    []lesson
-	deadline time.Time // of asking before a page is listed
-	asksLeft int
-	targets  map[string]struct{} // paths that pages name in their own stead
-	known    bool                // only targets come: what is remembered stays
-	served   bool                // there is a sitemap: nobody waits for upstreams
-	anew     bool                // more is wanted of pages than when they were read
-	folder   string              // the last that a page was asked for in, or could be
-	changed  bool                // the draft says something else than what is remembered
-	read     atomic.Int64
+	batch     []lesson
+	deadline  time.Time // of asking before a page is listed
+	asksLeft  int
+	targets   map[string]struct{} // paths that pages name in their own stead
+	known     bool                // only targets come: what is remembered stays
+	served    bool                // there is a sitemap: nobody waits for upstreams
+	anew      bool                // more is wanted of pages than when they were read
+	reroute   bool                // the server's routes are others than when pages were asked for
+	newDay    bool                // since the pages were listed the last time
+	silent    sync.Map            // folders in which a page did not answer
+	guardedAs string              // the last folder that guards looked at
+	guarded   bool                // whether it is never asked for
+	folder    string              // the last that a page was asked for in, or could be
+	changed   bool                // the draft says something else than what is remembered
+	read      atomic.Int64
 }
 
 // lesson is what is to be learnt of one page.
@@ -110,18 +116,37 @@ func (l *learner) pass() (err error) {
 	switch {
 	case l.known:
 		return l.add(lesson{rec: rec, kept: true})
-	case rec.Flags&verdict.FlagTarget == 0:
+	case rec.Flags&verdict.FlagTarget != 0:
+		return l.add(l.again(rec, rec.Page, verdict.FlagTarget))
+	}
+	return l.gone(rec)
+}
+
+// gone keeps what is known of a page that no source has for a day or two: a
+// deployment may take it away for a moment.
+func (l *learner) gone(rec *state.Record) error {
+	flags := rec.Flags
+	switch {
+	case flags&verdict.FlagGone == 0:
+		flags = flags&^verdict.FlagListed | verdict.FlagGone
+	case !l.newDay:
+		return l.add(lesson{rec: rec, kept: true})
+	case flags&verdict.FlagGoneLong != 0:
 		l.changed = true
 		return nil
+	default:
+		flags |= verdict.FlagGoneLong
 	}
-	return l.add(l.again(rec, rec.Page, verdict.FlagTarget))
+	changed := *rec
+	changed.Flags = flags
+	return l.add(lesson{rec: &changed})
 }
 
 // first is what is to be learnt of a page that is new.
 func (l *learner) first(p page.Page) lesson {
 	p.Extensions = nil
 	c := lesson{rec: &state.Record{Page: p}, read: p.Version != 0}
-	c.rec.Flags = setFlag(0, verdict.FlagGuarded, !l.site.isAsked(p.Path))
+	c.rec.Flags = setFlag(0, verdict.FlagGuarded, l.guards(p.Path))
 	if l.known {
 		c.rec.Flags |= verdict.FlagTarget
 	}
@@ -133,7 +158,14 @@ func (l *learner) first(p page.Page) lesson {
 // verdict.FlagTarget it is to have.
 func (l *learner) again(rec *state.Record, p page.Page, target uint16) lesson {
 	p.Extensions = nil
-	flags := setFlag(rec.Flags&^verdict.FlagTarget|target, verdict.FlagGuarded, !l.site.isAsked(p.Path))
+	flags := setFlag(rec.Flags&^verdict.FlagTarget|target, verdict.FlagGuarded, l.guards(p.Path))
+	flags &^= verdict.FlagGone | verdict.FlagGoneLong
+	if l.reroute && rec.Asked != 0 {
+		flags |= verdict.FlagDue
+	}
+	if p.Version == 0 && p.LastMod != rec.Page.LastMod {
+		flags |= verdict.FlagDue // its list says that it has changed
+	}
 	anew := l.anew && flags&verdict.FlagRead != 0
 	if p.Version != rec.Page.Version || anew {
 		flags |= verdict.FlagDue
@@ -151,11 +183,24 @@ func (l *learner) again(rec *state.Record, p page.Page, target uint16) lesson {
 	return c
 }
 
+// guards is manners.guards for pages in order, most of which share their folder.
+func (l *learner) guards(path string) bool {
+	m := &l.site.handler.settings.manners
+	folder := path[:strings.LastIndexByte(path, '/')+1]
+	if strings.Contains(path, "?") {
+		return m.guards(path)
+	}
+	if folder != l.guardedAs {
+		l.guardedAs, l.guarded = folder, m.guardsSegments(folder)
+	}
+	return l.guarded || m.guardsSegments(path[len(folder):]) || m.never.Match(path)
+}
+
 // plan decides whether a page is asked for before it is listed: the first ones
 // that are new, and the first one of each folder.
 func (l *learner) plan(c *lesson) {
 	path := c.rec.Page.Path
-	if c.rec.Asked != 0 || l.rules.closed || l.rules.forbid(path) || !l.site.isAsked(path) {
+	if c.rec.Asked != 0 || l.rules.closed || c.rec.Flags&verdict.FlagGuarded != 0 || l.rules.forbid(path) {
 		return
 	}
 	if l.served && l.site.answererOf(c.rec) == answersUpstream {
@@ -237,11 +282,25 @@ func (l *learner) one(st *student, c *lesson) {
 		l.read.Add(1)
 	}
 	if c.ask && l.site.app.now().Before(l.deadline) {
-		ctx, cancel := context.WithDeadline(l.ctx, l.deadline)
-		defer cancel()
-		if st.ask(ctx, c.rec) {
-			c.kept = false
-		}
+		l.askOne(st, c)
+	}
+}
+
+// askOne asks for a page before it is listed, unless its folder has kept others
+// waiting.
+func (l *learner) askOne(st *student, c *lesson) {
+	path := c.rec.Page.Path
+	folder := verdict.Hash(path[:strings.LastIndexByte(path, '/')+1])
+	if _, silent := l.silent.Load(folder); silent {
+		return
+	}
+	ctx, cancel := context.WithDeadline(l.ctx, l.deadline)
+	defer cancel()
+	if st.ask(ctx, c.rec) {
+		c.kept = false
+	}
+	if c.rec.Flags&verdict.FlagNoVerdict != 0 {
+		l.silent.Store(folder, nil)
 	}
 }
 
@@ -349,17 +408,17 @@ func (st *student) ask(ctx context.Context, rec *state.Record) bool {
 		}
 		answer := st.question(ctx, rec)
 		done(answer)
+		if answer != nil {
+			s.noteAnswerer(rec, answer.Proxied)
+		}
 		return ctx.Err() == nil || answer != nil
 	}
 	answer := st.question(ctx, rec)
 	if answer == nil && ctx.Err() != nil {
 		return false
 	}
-	if answer != nil && answer.Proxied {
-		if rec.Page.Version == 0 {
-			s.proxied.Store(true)
-		}
-		rec.Flags |= verdict.FlagProxied
+	if answer != nil {
+		s.noteAnswerer(rec, answer.Proxied)
 	}
 	return true
 }
@@ -397,7 +456,7 @@ func (st *student) asFile(ctx context.Context, rec *state.Record) (answer *Answe
 	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
 		return nil, false
 	case http.StatusOK:
-		if answer.Header.Get("Content-Length") != strconv.FormatInt(size, 10) {
+		if _, typed := answer.Header["Content-Type"]; !typed || answer.Header.Get("Content-Length") != strconv.FormatInt(size, 10) {
 			return nil, false
 		}
 		if rec.Flags&verdict.FlagDynamic != 0 {

@@ -2,6 +2,7 @@ package sitemap
 
 import (
 	"context"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -16,6 +17,9 @@ const incompleteAlternates = "alternates not mutual"
 // turnedBadPart is the part of the listed pages that may turn bad at once and be
 // believed.
 const turnedBadPart = 5
+
+// maxExamples is how many pages the log names for a reason.
+const maxExamples = 3
 
 // lister goes through all that is known of a site's pages and lists those that are to
 // be listed.
@@ -35,6 +39,8 @@ type lister struct {
 	verified, turned int
 	changed          bool // the draft says something else than the book
 	orphans          verdict.Examples
+	saidOrphans      int                 // before a restart
+	examples         map[string][]string // pages left out, by reason
 	missed           map[string]struct{} // pages that others name, and that are not known of
 }
 
@@ -53,12 +59,12 @@ func (l *lister) list(ctx context.Context, book *state.Book, learnt bool) error 
 			return err
 		}
 	}
-	if err := book.Records(ctx, func(r *state.Record) error { l.survey.Add(r); return nil }); err != nil {
+	if err := book.Records(ctx, present(l.survey.Add)); err != nil {
 		return err
 	}
 	l.believes = turnedBadPart*l.survey.Suspects <= l.survey.Listed
 	if l.survey.Again() {
-		if err := book.Records(ctx, func(r *state.Record) error { l.believe(r); l.survey.AddAgain(r); return nil }); err != nil {
+		if err := book.Records(ctx, present(func(r *state.Record) { l.believe(r); l.survey.AddAgain(r) })); err != nil {
 			return err
 		}
 	}
@@ -89,6 +95,16 @@ func (l *lister) details(ctx context.Context, book *state.Book) error {
 	})
 }
 
+// present passes over pages that are no more.
+func present(take func(*state.Record)) func(*state.Record) error {
+	return func(r *state.Record) error {
+		if r.Flags&verdict.FlagGone == 0 {
+			take(r)
+		}
+		return nil
+	}
+}
+
 // believe makes of what the last ask said of a page the verdict, unless so many say
 // the same that it has to be said twice.
 func (l *lister) believe(r *state.Record) {
@@ -99,6 +115,10 @@ func (l *lister) believe(r *state.Record) {
 
 // record gives the verdict on one page.
 func (l *lister) record(r *state.Record) error {
+	if r.Flags&verdict.FlagGone != 0 {
+		r.Details = nil
+		return l.draft.Keep(r)
+	}
 	if r.Flags&verdict.FlagTarget != 0 && !l.survey.IsTarget(r.Page.Path) {
 		l.changed = true
 		return nil // nobody names it any more
@@ -127,12 +147,25 @@ func (l *lister) record(r *state.Record) error {
 		return err
 	}
 	if !listed {
-		if s := reason.String(); s != "" {
-			l.refresh.LeaveOut(s, 1)
-		}
+		l.leaveOut(r, reason)
 		return nil
 	}
 	return l.pass(r, reason, details)
+}
+
+// leaveOut counts a page that is not listed, and keeps the first few of each reason.
+func (l *lister) leaveOut(r *state.Record, reason verdict.Reason) {
+	s := reason.String()
+	if s == "" {
+		return
+	}
+	l.refresh.LeaveOut(s, 1)
+	if l.examples == nil {
+		l.examples = make(map[string][]string)
+	}
+	if len(l.examples[s]) < maxExamples {
+		l.examples[s] = append(l.examples[s], strings.Clone(r.Page.Path))
+	}
 }
 
 // keep writes down what became of a record.
@@ -188,7 +221,7 @@ func (l *lister) say() {
 		l.refresh.Say("unwilling", "more than half of the pages name a canonical on another site or ask not to be indexed, so they are not listed: is base_url right?",
 			zap.Int("pages", u.Count), zap.Int("of", l.survey.Pages), zap.Strings("first", u.First))
 	}
-	if l.orphans.Count > 0 && l.linked != nil {
+	if l.orphans.Count > 0 && l.linked != nil && l.orphans.Count != l.saidOrphans {
 		l.refresh.tell("orphans", "no page of the site links to some that are listed", zap.Int("pages", l.orphans.Count), zap.Strings("first", l.orphans.First))
 	}
 }

@@ -103,6 +103,11 @@ func (a *Ask) compile() (manners, error) {
 // guards reports whether a path is never asked for.
 func (a *manners) guards(path string) bool {
 	path, _, _ = strings.Cut(path, "?")
+	return a.guardsSegments(path) || a.never.Match(path)
+}
+
+// guardsSegments reports whether a path has a segment that is never asked for.
+func (a *manners) guardsSegments(path string) bool {
 	for rest := path; len(a.segments) > 0 && rest != ""; {
 		var segment string
 		segment, rest, _ = strings.Cut(rest, "/")
@@ -114,7 +119,7 @@ func (a *manners) guards(path string) bool {
 			return true
 		}
 	}
-	return a.never.Match(path)
+	return false
 }
 
 // decoded is page.Unescape of what has no query.
@@ -130,6 +135,7 @@ type crawlRules struct {
 	rules  robotstxt.Rules
 	closed bool   // it cannot be had: nothing is asked for now
 	sum    uint64 // tells rules apart
+	text   string // that they were read from, if it is not too long to be kept
 }
 
 // crawlerName is whose rules count: those for all where it has none of its own.
@@ -142,8 +148,15 @@ func (s *site) crawlRules(ctx context.Context) (crawlRules, error) {
 	case ctx.Err() != nil:
 		return crawlRules{}, ctx.Err()
 	case err != nil, answer.Status >= 500, answer.Status == http.StatusTooManyRequests:
-		return crawlRules{closed: true}, nil // RFC 9309, section 2.3.1.4
+		// RFC 9309, section 2.3.1.4. What was forbidden stays forbidden.
+		rules := crawlRules{closed: true}
+		if last := s.shelf.rules.Load(); last != nil {
+			rules = *last
+			rules.closed = true
+		}
+		return rules, nil
 	case answer.Status != http.StatusOK, answer.Unhandled, robotstxt.IsHTML(answer.Header.Get("Content-Type"), answer.Body):
+		s.shelf.rules.Store(new(crawlRules))
 		return crawlRules{}, nil
 	}
 	body := answer.Body
@@ -151,8 +164,15 @@ func (s *site) crawlRules(ctx context.Context) (crawlRules, error) {
 		// Half a path forbids more than the whole one does.
 		body = body[:bytes.LastIndexAny(body, "\r\n")+1]
 	}
-	return readCrawlRules(body), nil
+	rules := readCrawlRules(body)
+	if len(body) <= maxKeptRobots {
+		rules.text = string(body)
+	}
+	s.shelf.rules.Store(&rules)
+	return rules, nil
 }
+
+const maxKeptRobots = 64 << 10
 
 func readCrawlRules(body []byte) crawlRules {
 	c := crawlRules{rules: robotstxt.ReadRules(body, crawlerName)}

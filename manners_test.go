@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
+	"github.com/seed3295b519/caddy-sitemap/internal/state"
 )
 
 func TestAskDefaults(t *testing.T) {
@@ -139,6 +140,7 @@ func TestCrawlRules(t *testing.T) {
 	} {
 		b := newBench(t, new(Handler))
 		s := b.site("named.example")
+		s.shelf = newShelf(state.NewMemory(), name)
 		b.app.askers[b.handler.server] = asking(func(w http.ResponseWriter, r *http.Request) error {
 			if r.URL.Path != "/robots.txt" {
 				t.Errorf("%s: %s was asked for", name, r.URL.Path)

@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	firstBackoff = time.Minute
-	maxBackoff   = time.Hour
-	slownessPart = 2 // an upstream rests twice as long as it took to answer
+	firstBackoff  = time.Minute
+	maxBackoff    = time.Hour
+	maxRetryAfter = 24 * time.Hour
+	slownessPart  = 2 // an upstream rests twice as long as it took to answer
 )
 
 // pace keeps what asking sends to a site's upstreams to a rate, to a number at a
@@ -22,6 +23,11 @@ type pace struct {
 	interval time.Duration // between two asks
 	slots    chan struct{}
 
+	*rests
+}
+
+// rests is how long upstreams are left alone. It outlives a configuration.
+type rests struct {
 	mu      sync.Mutex
 	next    time.Time     // no ask begins before
 	backoff time.Duration // after the next refusal; 0: the last ask was answered
@@ -31,6 +37,7 @@ func newPace(a manners) *pace {
 	return &pace{
 		interval: time.Duration(float64(time.Second) / a.rate),
 		slots:    make(chan struct{}, a.concurrency),
+		rests:    new(rests),
 	}
 }
 
@@ -68,7 +75,7 @@ func (p *pace) take(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if wait := p.next.Sub(now); wait > 0 {
-		return min(wait, maxBackoff)
+		return min(wait, maxRetryAfter)
 	}
 	p.next = now.Add(p.interval)
 	return 0
@@ -79,13 +86,13 @@ func (p *pace) end(begun, now time.Time, answer *Answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	slow := slownessPart * now.Sub(begun) / time.Duration(cap(p.slots))
-	rest := slow
+	rest, most := slow, maxBackoff
 	switch {
 	case answer != nil && (answer.Status == http.StatusTooManyRequests || answer.Status == http.StatusServiceUnavailable):
 		p.backoff = min(max(2*p.backoff, firstBackoff), maxBackoff)
 		rest = max(rest, p.backoff)
 		if d, ok := retryAfterOf(answer.Header, now); ok {
-			rest = max(slow, d)
+			rest, most = max(slow, d), maxRetryAfter
 		}
 	case answer == nil:
 		p.backoff = min(max(2*p.backoff, p.interval), maxBackoff)
@@ -93,7 +100,7 @@ func (p *pace) end(begun, now time.Time, answer *Answer) {
 	default:
 		p.backoff = 0
 	}
-	if next := now.Add(min(rest, maxBackoff)); next.After(p.next) {
+	if next := now.Add(min(rest, most)); next.After(p.next) {
 		p.next = next
 	}
 }

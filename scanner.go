@@ -43,12 +43,13 @@ type outcome struct {
 	failed   []gather.InputError // sources that could not be read
 	broken   error               // why the refresh did not come to its end
 
-	book     *state.Book // what is known of the pages, not committed; nil: as before
-	read     int         // pages
-	verified int         // listed pages that answered
-	turned   bool        // so many listed pages turned bad at once that it is doubted
-	same     bool        // the snapshot is the one before
-	again    bool        // the pages were listed before more than their names was known
+	book     *state.Book         // what is known of the pages, not committed; nil: as before
+	read     int                 // pages
+	verified int                 // listed pages that answered
+	examples map[string][]string // pages left out, by reason
+	turned   bool                // so many listed pages turned bad at once that it is doubted
+	same     bool                // the snapshot is the one before
+	again    bool                // the pages were listed before more than their names was known
 }
 
 // refresh runs from the sources to a new snapshot and schedules the next run. What
@@ -376,7 +377,11 @@ func (s *site) publish(ctx context.Context, held *held, result outcome) {
 		held.without = append(held.without, f.Input)
 	}
 	if result.same || previous != nil && result.snapshot != nil && previous.equal(result.snapshot) {
-		s.report(zapcore.DebugLevel, "sitemap refreshed, nothing changed", result, held.took)
+		level := zapcore.DebugLevel
+		if s.reported != summary(result) {
+			level = zapcore.InfoLevel
+		}
+		s.report(level, "sitemap refreshed, nothing changed", result, held.took)
 		return
 	}
 	held.store(result.snapshot, held.begun)
@@ -388,7 +393,13 @@ func (s *site) publish(ctx context.Context, held *held, result outcome) {
 	s.report(zapcore.InfoLevel, "sitemap refreshed", result, held.took)
 }
 
+// summary is what a refresh has to say besides the documents.
+func summary(result outcome) string {
+	return fmt.Sprint(result.pages, result.verified, leftOutFields(result.leftOut))
+}
+
 func (s *site) report(level zapcore.Level, message string, result outcome, took time.Duration) {
+	s.reported = summary(result)
 	if !s.logger.Core().Enabled(level) {
 		return
 	}
@@ -398,7 +409,20 @@ func (s *site) report(level zapcore.Level, message string, result outcome, took 
 		zap.Int("verified", result.verified),
 		zap.Duration("duration", took),
 	}
-	s.log(level, message, append(fields, leftOutFields(result.leftOut)...)...)
+	fields = append(fields, leftOutFields(result.leftOut)...)
+	s.log(level, message, append(fields, exampleFields(result.examples)...)...)
+}
+
+// exampleFields name some of the pages that are left out.
+func exampleFields(examples map[string][]string) []zap.Field {
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(examples)) {
+		parts = append(parts, reason+": "+strings.Join(examples[reason], " "))
+	}
+	if parts == nil {
+		return nil
+	}
+	return []zap.Field{zap.Strings("examples", parts)}
 }
 
 // sayEmpty says why a site has no pages.
@@ -411,6 +435,7 @@ func (s *site) sayEmpty(result outcome) {
 		candidates += n
 	}
 	fields := append([]zap.Field{zap.Int("candidates", candidates)}, leftOutFields(result.leftOut)...)
+	fields = append(fields, exampleFields(result.examples)...)
 	if s.sight.root != "" {
 		fields = append(fields, zap.String("root", s.sight.root))
 	}

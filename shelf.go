@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +23,7 @@ type library struct {
 	disk   *state.Fallback // nil: nothing is kept on disk
 	logger *zap.Logger
 	said   atomic.Bool
+	owners map[string]siteID // of prefixes; under the App's mu
 }
 
 // open finds out where the library is. It touches nothing outside of memory.
@@ -46,7 +48,7 @@ func (l *library) open(a *App) {
 
 // shelf returns the shelf of a site. What only visitors named has no place on disk.
 func (l *library) shelf(a *App, s *site) (*shelf, string) {
-	prefix := s.statePrefix()
+	prefix := l.own(s)
 	onDisk := l.disk != nil && !s.visitors
 	key := prefix
 	if onDisk {
@@ -61,10 +63,30 @@ func (l *library) shelf(a *App, s *site) (*shelf, string) {
 }
 
 // unusedFor is how long what is known of a site is kept that no longer is one.
-const unusedFor = 90 * 24 * time.Hour
+// A site that is there writes anew more often, since no page goes unasked for so long.
+const unusedFor = 400 * 24 * time.Hour
 
-// expire erases what is kept of sites that are no more. One that is there writes anew
-// more often than that, since no page goes unasked for so long.
+// own is the site's prefix, another than that of every other site: two handlers may
+// have the same base URL.
+func (l *library) own(s *site) string {
+	if l.owners == nil {
+		l.owners = make(map[string]siteID)
+	}
+	first := s.statePrefix()
+	prefix := first
+	for n := 2; ; n++ {
+		if owner, taken := l.owners[prefix]; !taken || owner == s.id || s.visitors {
+			break
+		}
+		prefix = first + "-" + strconv.Itoa(n)
+	}
+	if !s.visitors {
+		l.owners[prefix] = s.id
+	}
+	return prefix
+}
+
+// expire erases what is kept of sites that are no more.
 func (l *library) expire(ctx context.Context, used map[string]bool, now time.Time) {
 	if l.disk == nil {
 		return
@@ -110,6 +132,8 @@ type shelf struct {
 	storage state.Storage
 	prefix  string
 
+	rests   rests                      // of upstreams
+	rules   atomic.Pointer[crawlRules] // the last that robots.txt told
 	making  chan struct{}              // holds one, which whoever makes the next book takes out
 	book    atomic.Pointer[state.Book] // nil: not opened yet
 	changed atomic.Bool                // what is known has changed since pages were listed
@@ -214,6 +238,14 @@ type notes struct {
 	// What the last look through all pages came to.
 	Verified int            `json:"verified,omitempty"`
 	LeftOut  map[string]int `json:"left_out,omitempty"`
+
+	Examples map[string][]string `json:"examples,omitempty"` // pages left out, by reason
+	Orphans  int                 `json:"orphans,omitempty"`
+	Day      int64               `json:"day,omitempty"` // since 1970
+
+	// robots.txt, as far as it counts, and what the server's routes are.
+	Robots string `json:"robots,omitempty"`
+	Routes string `json:"routes,omitempty"`
 
 	// What was taken from pages for extensions.
 	Collected string `json:"collected,omitempty"`

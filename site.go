@@ -59,25 +59,28 @@ type site struct {
 
 	maxAge atomic.Pointer[maxAge]
 
-	shelf     *shelf
-	shelfKey  string
-	roots     atomic.Pointer[[]files.Options] // of the last refresh
-	pace      *pace
-	proxied   atomic.Bool // an upstream answers for pages that are no files
-	verifiers [kindsOfAnswerer]verifier
-	ctx       context.Context // ends with the site
-	cancel    context.CancelFunc
+	shelf          *shelf
+	shelfKey       string
+	roots          atomic.Pointer[[]files.Options] // of the last refresh
+	pace           *pace
+	proxied        atomic.Bool // an upstream answers for pages that are no files
+	proxiedFiles   atomic.Bool // an upstream answered for a page that is a file
+	proxiedFolders sync.Map    // whether it does, by hash of the folder, once one did
+	verifiers      [kindsOfAnswerer]verifier
+	ctx            context.Context // ends with the site
+	cancel         context.CancelFunc
 
 	ready     chan struct{} // closed when the first refresh has ended
 	readyOnce sync.Once
 
 	// What follows belongs to whoever refreshes or looks.
-	key     string
-	counted int64 // bytes of its snapshot among those of visitors' sites
-	sight   sight
-	looked  bool // since the last refresh
-	advised bool
-	said    map[string]string // the last log line of each kind
+	key      string
+	counted  int64 // bytes of its snapshot among those of visitors' sites
+	sight    sight
+	looked   bool // since the last refresh
+	advised  bool
+	reported string            // the last summary that was logged
+	said     map[string]string // the last log line of each kind
 }
 
 func newSite(a *App, h *Handler, id siteID, folder string, visitors bool) *site {
@@ -106,6 +109,7 @@ func newSite(a *App, h *Handler, id siteID, folder string, visitors bool) *site 
 	s.used.Store(a.now().Unix())
 	s.shelf, s.shelfKey = a.library.shelf(a, s)
 	s.pace = newPace(h.settings.manners)
+	s.pace.rests = &s.shelf.rests
 	s.ctx, s.cancel = context.WithCancel(a.running)
 	return s
 }

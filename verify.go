@@ -82,6 +82,7 @@ type verification struct {
 	students  []*student
 	answered  map[string]*state.Record
 	unwritten time.Time
+	lost      bool // what was answered could not be written
 }
 
 func (v *verification) run(ctx context.Context) {
@@ -90,6 +91,9 @@ func (v *verification) run(ctx context.Context) {
 	v.next = math.MaxInt64
 	if err := v.walk(ctx); err != nil && ctx.Err() == nil {
 		v.site.logger.Warn("asking for pages was cut short", zap.Error(err))
+		v.lost = true
+	}
+	if v.lost {
 		v.next = v.site.app.now().Add(time.Minute).Unix()
 	}
 	for {
@@ -192,6 +196,10 @@ func (v *verification) piece(ctx context.Context, records []state.Record) error 
 // ask asks for a page when it is its turn.
 func (v *verification) ask(ctx context.Context, st *student, r *state.Record) bool {
 	defer st.guard(r.Page.Path)
+	if v.site.answererOf(r) != v.kind {
+		v.site.verifiers[1-v.kind].due.Store(0)
+		return false
+	}
 	if v.kind == answersHere {
 		slots := v.site.app.asks
 		select {
@@ -212,13 +220,15 @@ func (v *verification) take(ctx context.Context, r *state.Record) {
 		v.unwritten = now
 	}
 	if now.Sub(v.unwritten) > longestUnwritten {
-		_ = v.write(ctx) // what could not be written is asked for again
+		if v.write(ctx) != nil {
+			v.lost = true // and asked for again
+		}
 	}
 }
 
 // mine reports whether a record is of the kind that is being asked for.
 func (v *verification) mine(r *state.Record) bool {
-	if !v.site.handler.settings.isAsked(r.Page.Path) || v.rules.forbid(r.Page.Path) {
+	if r.Flags&verdict.FlagGone != 0 || !v.site.isAsked(r.Page.Path) || v.rules.forbid(r.Page.Path) {
 		return false
 	}
 	return v.site.answererOf(r) == v.kind
@@ -232,10 +242,35 @@ func (s *site) answererOf(r *state.Record) kindOfAnswerer {
 		}
 		return answersUpstream
 	}
-	if r.Page.Version == 0 && s.proxied.Load() {
+	switch {
+	case r.Flags&verdict.FlagNoVerdict != 0:
+		return answersUpstream // whatever it is, it is slow
+	case r.Page.Version == 0 && s.proxied.Load():
 		return answersUpstream
+	case r.Page.Version != 0 && r.Asked == 0 && s.proxiedFiles.Load():
+		// Files, and yet a proxy answered for one.
+		if proxied, known := s.proxiedFolders.Load(verdict.Hash(verdict.Folder(r.Page.Path))); !known || proxied.(bool) {
+			return answersUpstream
+		}
 	}
 	return answersHere
+}
+
+// noteAnswerer takes down what answered for a page.
+func (s *site) noteAnswerer(r *state.Record, proxied bool) {
+	r.Flags = setFlag(r.Flags, verdict.FlagProxied, proxied)
+	if r.Page.Version == 0 {
+		if proxied {
+			s.proxied.Store(true)
+		}
+		return
+	}
+	if proxied {
+		s.proxiedFiles.Store(true)
+	}
+	if s.proxiedFiles.Load() {
+		s.proxiedFolders.Store(verdict.Hash(verdict.Folder(r.Page.Path)), proxied)
+	}
 }
 
 // leave writes down what was answered when asking is to end, for who asks next.

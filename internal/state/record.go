@@ -30,7 +30,7 @@ type Record struct {
 	LastModDay bool
 
 	// Seen is when a first look or a change found what LastMod is told by; see
-	// the root package's dates. The zero value: nothing to tell.
+	// internal/verdict. The zero value: nothing to tell.
 	Seen uint8
 
 	// Content is what reading the page came to, Answer what asking for it did,
@@ -38,7 +38,7 @@ type Record struct {
 	// value: nothing is known.
 	Content, Answer, Suspect uint8
 
-	// Flags are the root package's own.
+	// Flags are internal/verdict's.
 	Flags uint16
 
 	// Streak counts the asks in a row in which Fingerprint changed.

@@ -164,6 +164,9 @@ func Answer(r *state.Record, a Answered, site string, now time.Time) {
 	known, failed, before := Reason(r.Answer), fails(r), r.Asked
 	reason, canonical := ofAnswer(r, a, site, now)
 	validate(r, a, reason)
+	if r.Page.Version != 0 && r.Flags&FlagDynamic == 0 {
+		r.ETag, r.Modified = "", "" // the file's own version says it
+	}
 	r.Flags &^= FlagDue | FlagNoVerdict | FlagUnseen
 	if !showsText(r, a) {
 		r.Flags |= FlagUnseen
