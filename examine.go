@@ -110,6 +110,9 @@ func (x *examination) isListed(book *state.Book) bool {
 		x.notes.Settings == x.settings() && x.notes.Routes == x.routes() && x.notes.Rules == x.rules.sum
 }
 
+// firstPatience is how long a page may take to answer while a sitemap waits for it.
+const firstPatience = 2 * time.Second
+
 // sampleTime is how long asking for a page of each folder may take behind the first
 // sitemap of a large site.
 const sampleTime = 10 * time.Minute
@@ -249,6 +252,9 @@ func (x *examination) learner(ctx context.Context, book *state.Book) (*learner, 
 	students, err := newStudents(s, x.refresh.roots(), max(x.refresh.Workers, cap(s.app.asks)))
 	if err != nil {
 		return nil, err
+	}
+	for _, st := range students {
+		st.runner.patience = firstPatience
 	}
 	l := &learner{
 		site: s, ctx: ctx, now: x.now, rules: x.rules, students: students,
