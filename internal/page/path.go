@@ -61,6 +61,9 @@ func Canonical(ref string) (string, error) {
 	if ref == "" || ref[0] != '/' {
 		return "", ErrRelative
 	}
+	if isCanonical(ref) {
+		return strings.Clone(ref), nil // a caller's ref may be part of something long
+	}
 	if i := strings.IndexByte(ref, '#'); i >= 0 {
 		ref = ref[:i]
 	}
@@ -78,6 +81,28 @@ func Canonical(ref string) (string, error) {
 		return "", err
 	}
 	return p + string(out), nil
+}
+
+// CanonicalOf is [Canonical] for bytes.
+func CanonicalOf(ref []byte) (string, error) {
+	if len(ref) > 0 && ref[0] == '/' && isCanonical(ref) {
+		return string(ref), nil
+	}
+	return Canonical(string(ref))
+}
+
+// isCanonical reports whether a path certainly is in that form: it has neither
+// anything to be escaped or decoded, nor dots after a slash, nor a query.
+func isCanonical[T string | []byte](path T) bool {
+	slash := false
+	for i := 0; i < len(path); i++ {
+		c := path[i]
+		if !inPath[c] || slash && c == '.' {
+			return false
+		}
+		slash = c == '/'
+	}
+	return true
 }
 
 func normalize(dst []byte, s string, query bool) ([]byte, error) {

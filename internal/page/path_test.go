@@ -127,6 +127,9 @@ func FuzzCanonical(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, ref string) {
 		got, err := Canonical(ref)
+		if same, sameErr := CanonicalOf([]byte(ref)); same != got || sameErr != err {
+			t.Errorf("%q: bytes: got %q, %v, want %q, %v", ref, same, sameErr, got, err)
+		}
 		if err != nil {
 			if got != "" || !errors.Is(err, ErrRelative) && !errors.Is(err, ErrEscape) {
 				t.Fatalf("got %q, %v", got, err)
