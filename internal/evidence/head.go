@@ -16,10 +16,13 @@ type head struct {
 	closed bool // by an end tag
 	over   bool // the body began
 
-	title, base, description []byte
-	refs                     []reference
-	images                   []string
-	dates                    [5]date // by preference
+	title, description       string
+	hasTitle, hasDescription bool
+
+	base   []byte
+	refs   []reference
+	images []string
+	dates  [5]date // by preference
 
 	canonical     string
 	contradiction bool // of two canonicals
@@ -52,7 +55,7 @@ func (h *head) reset() {
 
 func (h *head) add(kind refKind, lang string, href []byte) {
 	if len(h.refs) < maxRefs && len(href) > 0 && len(href) <= 2*MaxURL {
-		h.refs = append(h.refs, reference{kind, lang, href})
+		h.refs = append(h.refs, reference{kind, lang, bytes.Clone(href)})
 	}
 }
 
@@ -65,22 +68,10 @@ const (
 	dateLastModified
 )
 
-func (r *Reader) meta(z *html.Tokenizer) {
-	var name, property, equiv, content []byte
-	for more := true; more; {
-		var key, value []byte
-		key, value, more = z.TagAttr()
-		switch string(key) {
-		case "name":
-			name = value
-		case "property":
-			property = value
-		case "http-equiv":
-			equiv = value
-		case "content":
-			content = value
-		}
-	}
+func (r *Reader) meta(z *html.Tokenizer, token []byte) {
+	var a attributes
+	a.read(z, token, metaNames)
+	name, property, equiv, content := a.value[0], a.value[1], a.value[2], a.value[3]
 	if equals(equiv, "refresh") { // browsers obey one in the body too
 		if url, ok := refreshURL(content); ok {
 			r.head.add(refRefresh, "", url)
@@ -108,8 +99,8 @@ func (r *Reader) meta(z *html.Tokenizer) {
 			r.ev.NoIndex = r.ev.NoIndex || d.noindex
 			r.follow = r.follow && !d.nofollow
 		case "description":
-			if r.head.description == nil {
-				r.head.description = folded(content)
+			if !r.head.hasDescription {
+				r.head.description, r.head.hasDescription = r.folded(content), true
 			}
 		case "article:modified_time":
 			r.declare(dateArticle, content)
@@ -128,24 +119,10 @@ func (r *Reader) meta(z *html.Tokenizer) {
 }
 
 // headLink takes a <link>.
-func (r *Reader) headLink(z *html.Tokenizer) {
-	var rel, href, lang []byte
-	var hasLang, hasVariant bool
-	for more := true; more; {
-		var key, value []byte
-		key, value, more = z.TagAttr()
-		switch string(key) {
-		case "rel":
-			rel = value
-		case "href":
-			href = value
-		case "hreflang":
-			lang, hasLang = value, true
-		case "lang", "media", "type":
-			hasVariant = true
-		}
-	}
-	r.relation(rel, href, lang, hasLang, hasVariant)
+func (r *Reader) headLink(z *html.Tokenizer, token []byte) {
+	var a attributes
+	a.read(z, token, linkNames)
+	r.relation(a.value[1], a.value[0], a.value[2], a.has[2], a.has[3] || a.has[4] || a.has[5])
 }
 
 // relation takes a link to another version of the page. One that says for which
@@ -197,7 +174,7 @@ func (r *Reader) settleHead() {
 		r.head.base = nil
 	}
 	r.settle()
-	r.ev.Title, r.ev.Description = string(r.head.title), string(r.head.description)
+	r.ev.Title, r.ev.Description = r.head.title, r.head.description
 }
 
 // settle resolves what URLs the head has.

@@ -48,7 +48,7 @@ func (l *location) absolute(ref []byte) string {
 	if len(ref) == 0 {
 		return ""
 	}
-	path, err := page.Canonical(string(ref))
+	path, err := page.CanonicalOf(ref)
 	if err != nil || len(origin)+len(path) > MaxURL {
 		return ""
 	}

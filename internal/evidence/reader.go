@@ -37,6 +37,7 @@ type Reader struct {
 	links                  []string
 	seen                   map[uint64]struct{} // hashes of links
 	scratch                []byte
+	source                 bytes.Reader
 	scripts                []entity // what JSON-LD says
 	scriptBytes            int
 }
@@ -130,7 +131,9 @@ const (
 )
 
 func (r *Reader) read(body []byte, xml bool) {
-	z := html.NewTokenizer(bytes.NewReader(body))
+	r.source.Reset(body)
+	defer r.source.Reset(nil)
+	z := html.NewTokenizer(&r.source)
 	z.AllowCDATA(xml)
 	offset := 0
 	for {
@@ -159,7 +162,8 @@ func (r *Reader) read(body []byte, xml bool) {
 				if isRaw {
 					context = name.String()
 				}
-				z = html.NewTokenizerFragment(bytes.NewReader(body[offset:]), context)
+				r.source.Reset(body[offset:])
+				z = html.NewTokenizerFragment(&r.source, context)
 			}
 			z.AllowCDATA(xml || r.tree.top.foreign)
 		case html.EndTagToken:
@@ -194,8 +198,8 @@ func (r *Reader) text(z *html.Tokenizer, raw rawText) {
 	case rawUnseen:
 		return
 	case rawTitle:
-		if !top.template && r.head.title == nil {
-			r.head.title = folded(z.Text())
+		if !top.template && !r.head.hasTitle {
+			r.head.title, r.head.hasTitle = r.folded(z.Text()), true
 		}
 		return
 	case rawData:
@@ -263,7 +267,7 @@ func (r *Reader) start(z *html.Tokenizer, name atom.Atom, token []byte, closed, 
 		isRaw = true
 	}
 	if !r.tree.top.template {
-		r.element(z, name)
+		r.element(z, name, token)
 	} else if isRaw {
 		return true
 	}
@@ -273,7 +277,7 @@ func (r *Reader) start(z *html.Tokenizer, name atom.Atom, token []byte, closed, 
 	if isContainer(name) && !closed || isContainer(name) && name != atom.Svg && name != atom.Math && !xml {
 		mark := landmarkOf(name)
 		if hasRole(token) {
-			mark = role(z, mark)
+			mark = role(z, token, mark)
 		}
 		r.tree.open(name, mark)
 	}
@@ -281,27 +285,31 @@ func (r *Reader) start(z *html.Tokenizer, name atom.Atom, token []byte, closed, 
 }
 
 // element takes a start tag that is in the document proper.
-func (r *Reader) element(z *html.Tokenizer, name atom.Atom) {
+func (r *Reader) element(z *html.Tokenizer, name atom.Atom, token []byte) {
 	switch name {
 	case atom.A, atom.Area:
-		r.link(z)
+		r.link(z, token)
 	case atom.Img, atom.Image:
-		r.img(z)
+		r.img(z, token)
 	case atom.Meta:
-		r.meta(z)
+		r.meta(z, token)
 	case atom.Link:
 		if !r.head.over {
-			r.headLink(z)
+			r.headLink(z, token)
 		}
 	case atom.Base:
 		if !r.head.over && r.head.base == nil {
-			r.head.base = attribute(z, "href")
+			var a attributes
+			if a.read(z, token, hrefName); a.has[0] {
+				r.head.base = append([]byte{}, a.value[0]...)
+			}
 		}
 	case atom.Title:
 		r.ev.Whole = true
 		r.raw = rawTitle
 	case atom.Script:
-		if isData(attribute(z, "type")) {
+		var a attributes
+		if a.read(z, token, typeName); isData(a.value[0]) {
 			r.raw = rawData
 		}
 	case atom.Textarea, atom.Xmp, atom.Plaintext:
@@ -330,37 +338,14 @@ func (r *Reader) end(name atom.Atom) {
 	}
 }
 
-// attribute is the value of a tag's attribute; nil where it has none.
-func attribute(z *html.Tokenizer, name string) []byte {
-	for more := true; more; {
-		var key, value []byte
-		key, value, more = z.TagAttr()
-		if string(key) == name {
-			if value == nil {
-				return []byte{}
-			}
-			return value
-		}
-	}
-	return nil
-}
-
 // link takes an <a> or <area>.
-func (r *Reader) link(z *html.Tokenizer) {
+func (r *Reader) link(z *html.Tokenizer, token []byte) {
 	if len(r.links) >= MaxLinks || !r.follow {
 		return
 	}
-	var href, rel []byte
-	for more := true; more; {
-		var key, value []byte
-		key, value, more = z.TagAttr()
-		switch string(key) {
-		case "href":
-			href = value
-		case "rel":
-			rel = value
-		}
-	}
+	var a attributes
+	a.read(z, token, anchorName)
+	href, rel := a.value[0], a.value[1]
 	if href == nil || hasToken(rel, "nofollow") {
 		return
 	}
@@ -368,7 +353,10 @@ func (r *Reader) link(z *html.Tokenizer) {
 	if len(r.scratch) == 0 || !r.isNew(r.scratch) {
 		return
 	}
-	path, err := page.Canonical(string(r.scratch))
+	if string(r.scratch) == r.doc.self {
+		return
+	}
+	path, err := page.CanonicalOf(r.scratch)
 	if err != nil || len(r.doc.origin)+len(path) > MaxURL || path == r.doc.self {
 		return
 	}
@@ -379,18 +367,10 @@ func (r *Reader) link(z *html.Tokenizer) {
 }
 
 // img takes an <img>. A reader sees its alternative text, or what it tells.
-func (r *Reader) img(z *html.Tokenizer) {
-	var src, alt []byte
-	for more := true; more; {
-		var key, value []byte
-		key, value, more = z.TagAttr()
-		switch string(key) {
-		case "src":
-			src = value
-		case "alt":
-			alt = value
-		}
-	}
+func (r *Reader) img(z *html.Tokenizer, token []byte) {
+	var a attributes
+	a.read(z, token, imageNames)
+	src, alt := a.value[0], a.value[1]
 	top := r.tree.top
 	if top.skip {
 		return

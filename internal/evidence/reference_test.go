@@ -85,7 +85,7 @@ func (ref *treeReading) walk(n *html.Node, in place, head bool, p Page) {
 				if n.FirstChild != nil {
 					s = n.FirstChild.Data
 				}
-				if s = string(folded([]byte(s))); s != "" || n.FirstChild != nil {
+				if s = new(Reader).folded([]byte(s)); s != "" || n.FirstChild != nil {
 					ref.title = &s
 				}
 			}
@@ -108,7 +108,7 @@ func (ref *treeReading) walk(n *html.Node, in place, head bool, p Page) {
 					ref.noindex = ref.noindex || parseRobots([]byte(content), false, p.Now).noindex
 				case "description":
 					if !ref.hasDescr && content != "" {
-						ref.hasDescr, ref.descr = true, string(folded([]byte(content)))
+						ref.hasDescr, ref.descr = true, new(Reader).folded([]byte(content))
 					}
 				}
 			}

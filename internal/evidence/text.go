@@ -79,11 +79,10 @@ func fold(dst, s []byte, space, some bool) ([]byte, bool, bool) {
 	return dst, space, some
 }
 
-// folded is s with its white space folded, at most MaxText bytes of valid UTF-8; not
-// nil.
-func folded(s []byte) []byte {
-	out, _, _ := fold(make([]byte, 0, min(len(s), MaxText)), cut(s, 8*MaxText), false, false)
-	return cut(validUTF8(out), MaxText)
+// folded is s with its white space folded, at most MaxText bytes of valid UTF-8.
+func (r *Reader) folded(s []byte) string {
+	r.scratch, _, _ = fold(r.scratch[:0], cut(s, 8*MaxText), false, false)
+	return string(cut(validUTF8(r.scratch), MaxText))
 }
 
 func isSpace(c byte) bool {

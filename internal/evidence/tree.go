@@ -67,8 +67,10 @@ func hasRole(tag []byte) bool {
 }
 
 // role is the landmark that a tag's attribute makes of it, otherwise what it is.
-func role(z *html.Tokenizer, otherwise landmark) landmark {
-	return roleMark(attribute(z, "role"), otherwise)
+func role(z *html.Tokenizer, token []byte, otherwise landmark) landmark {
+	var a attributes
+	a.read(z, token, roleName)
+	return roleMark(a.value[0], otherwise)
 }
 
 func roleMark(value []byte, otherwise landmark) landmark {
