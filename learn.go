@@ -2,6 +2,7 @@ package sitemap
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -296,10 +297,11 @@ func (l *learner) askOne(st *student, c *lesson) {
 	}
 	ctx, cancel := context.WithDeadline(l.ctx, l.deadline)
 	defer cancel()
-	if st.ask(ctx, c.rec) {
+	st.silent = false
+	if st.ask(ctx, c.rec) && !st.silent {
 		c.kept = false
 	}
-	if c.rec.Flags&verdict.FlagNoVerdict != 0 {
+	if st.silent {
 		l.silent.Store(folder, nil)
 	}
 }
@@ -312,6 +314,7 @@ type student struct {
 	openers []*files.Opener
 	buf     []byte
 
+	silent   bool   // the last page that was asked for did not answer
 	lastPath string // that was read
 	lastSize int64
 }
@@ -433,7 +436,7 @@ func (st *student) question(ctx context.Context, rec *state.Record) *Answer {
 	s := st.site
 	answer, err := s.askPage(ctx, st.runner, http.MethodGet, rec.Page.Path, evidence.MaxBody, conditions(rec))
 	if err != nil {
-		st.silence(ctx, rec)
+		st.silence(ctx, rec, err)
 		return nil
 	}
 	st.heard(rec, answer, st.ofBody(rec, answer))
@@ -449,7 +452,7 @@ func (st *student) asFile(ctx context.Context, rec *state.Record) (answer *Answe
 	}
 	answer, err := st.site.askPage(ctx, st.runner, http.MethodHead, rec.Page.Path, 0, nil)
 	if err != nil {
-		st.silence(ctx, rec)
+		st.silence(ctx, rec, err)
 		return nil, true
 	}
 	switch answer.Status {
@@ -508,9 +511,11 @@ func (st *student) heard(rec *state.Record, answer *Answer, e *evidence.Evidence
 }
 
 // silence takes down that there was no answer, unless that is our own doing.
-func (st *student) silence(ctx context.Context, rec *state.Record) {
-	if ctx.Err() != nil {
-		return
+func (st *student) silence(ctx context.Context, rec *state.Record, err error) {
+	late := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errStuck)
+	st.silent = late
+	if ctx.Err() != nil || late && st.runner.patience != 0 {
+		return // asked for again in the background, with more patience
 	}
 	verdict.Answer(rec, verdict.Answered{NoReply: true}, st.site.base, st.site.app.now())
 	verdict.Wait(rec, false)
