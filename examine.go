@@ -52,6 +52,7 @@ func (s *site) examine(ctx context.Context, r *Refresh, previous *Snapshot, cand
 	x := &examination{site: s, refresh: r, now: r.Now, previous: previous, result: result}
 	if x.notes, err = readNotes(s.shelf.book.Load()); err == nil && x.notes.Robots != "" && s.shelf.rules.Load() == nil {
 		rules := readCrawlRules([]byte(x.notes.Robots))
+		rules.text = x.notes.Robots
 		s.shelf.rules.Store(&rules)
 	}
 	if x.rules, err = s.crawlRules(ctx); err != nil {
