@@ -428,12 +428,16 @@ func (st *student) ask(ctx context.Context, rec *state.Record) bool {
 
 // question asks for a page and takes the answer down. Nil: there was no answer.
 func (st *student) question(ctx context.Context, rec *state.Record) *Answer {
-	if rec.Page.Version != 0 && rec.Flags&verdict.FlagRead != 0 {
+	s := st.site
+	if rec.Page.Version != 0 && rec.Flags&(verdict.FlagRead|verdict.FlagDynamic) == verdict.FlagRead {
+		paced := s.answererOf(rec) == answersUpstream
 		if answer, heard := st.asFile(ctx, rec); heard {
 			return answer
 		}
+		if paced && s.pace.turn(ctx, s.app.now) != nil {
+			return nil
+		}
 	}
-	s := st.site
 	answer, err := s.askPage(ctx, st.runner, http.MethodGet, rec.Page.Path, evidence.MaxBody, conditions(rec))
 	if err != nil {
 		st.silence(ctx, rec, err)
@@ -461,10 +465,6 @@ func (st *student) asFile(ctx context.Context, rec *state.Record) (answer *Answe
 	case http.StatusOK:
 		if _, typed := answer.Header["Content-Type"]; !typed || answer.Header.Get("Content-Length") != strconv.FormatInt(size, 10) {
 			return nil, false
-		}
-		if rec.Flags&verdict.FlagDynamic != 0 {
-			rec.Flags &^= verdict.FlagDynamic
-			rec.Page.Version = 0 // the file is to be read again
 		}
 	}
 	st.heard(rec, answer, nil)

@@ -49,25 +49,32 @@ func (p *pace) begin(ctx context.Context, now func() time.Time) (done func(*Answ
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	for {
-		wait := p.take(now())
-		if wait <= 0 {
-			break
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			<-p.slots
-			return nil, ctx.Err()
-		}
+	if err := p.turn(ctx, now); err != nil {
+		<-p.slots
+		return nil, err
 	}
 	begun := now()
 	return func(answer *Answer) {
 		p.end(begun, now(), answer)
 		<-p.slots
 	}, nil
+}
+
+// turn waits for the next turn of who may ask already; the error is ctx's.
+func (p *pace) turn(ctx context.Context, now func() time.Time) error {
+	for {
+		wait := p.take(now())
+		if wait <= 0 {
+			return nil
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
 }
 
 // take takes the next turn, or says how long it is until then.

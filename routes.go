@@ -45,7 +45,7 @@ func (d routeDigester) route(route *caddyhttp.Route) {
 	for _, set := range route.MatcherSets {
 		var matchers []string
 		for _, m := range set {
-			matchers = append(matchers, moduleSettings(m))
+			matchers = append(matchers, matcherSettings(m))
 		}
 		slices.Sort(matchers) // they come in no order
 		d.say("matchers", matchers)
@@ -64,6 +64,27 @@ func (d routeDigester) route(route *caddyhttp.Route) {
 			d.say(moduleSettings(h))
 		}
 	}
+}
+
+// matcherSettings is moduleSettings for what may hold other matchers.
+func matcherSettings(matcher any) string {
+	not, ok := matcher.(caddyhttp.MatchNot)
+	if p, isPointer := matcher.(*caddyhttp.MatchNot); isPointer && p != nil {
+		not, ok = *p, true
+	}
+	if !ok {
+		return moduleSettings(matcher)
+	}
+	settings := "not"
+	for _, set := range not.MatcherSets {
+		var matchers []string
+		for _, m := range set {
+			matchers = append(matchers, matcherSettings(m))
+		}
+		slices.Sort(matchers)
+		settings += fmt.Sprintf("%q", matchers)
+	}
+	return settings
 }
 
 // moduleSettings is a module's type and settings. A module may not be made for being

@@ -191,8 +191,17 @@ func (sh *shelf) after(ctx context.Context, path string) ([]state.Record, error)
 			return nil, nil
 		}
 		records, err := book.After(ctx, path)
-		if err == nil || !errors.Is(err, state.ErrStale) || book == sh.book.Load() {
+		if err == nil || !errors.Is(err, state.ErrStale) {
 			return records, err
+		}
+		// The next book may stand already, and not be known here yet.
+		if err := sh.lock(ctx); err != nil {
+			return nil, err
+		}
+		same := book == sh.book.Load()
+		sh.unlock()
+		if same {
+			return nil, err
 		}
 	}
 }
