@@ -247,6 +247,7 @@ func TestReloadAsksNobodyAgain(t *testing.T) {
 // TestReloadReadsWhatItNeeds: settings that take more of a page than was taken of it so
 // far have it looked at again.
 func TestReloadReadsWhatItNeeds(t *testing.T) {
+	countAsks(t)
 	page := "<!doctype html><title>page</title><link rel=alternate hreflang=en href=/000/000.html><link rel=alternate hreflang=fr href=/000/001.html><main>Text <img src=/a.png></main>"
 	for kind, caddyfile := range map[string]string{"files": countedFiles, "answers": strings.Replace(countedFiles, "test_count", "templates", 1)} {
 		t.Run(kind, func(t *testing.T) {
