@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/evidence"
@@ -397,7 +396,7 @@ func (st *student) evidence(path string, body []byte, header http.Header, now ti
 	if verdict.ExpectsHTML(path) || header != nil && evidence.IsHTML(header.Get("Content-Type")) {
 		return st.reader.Read(body, evidence.Page{Base: st.site.base, Path: path, Header: header, Now: now})
 	}
-	return evidence.Evidence{Whole: true, Fingerprint: xxhash.Sum64(body)}
+	return evidence.Evidence{Whole: true, Fingerprint: evidence.Fingerprint(body)}
 }
 
 // ask asks for a page, as gently as what answers needs. It reports whether that

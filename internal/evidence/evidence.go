@@ -46,8 +46,8 @@ type Evidence struct {
 
 	Title, Description string
 
-	// Fingerprint is a hash of the text that a reader sees; 0 where there is none,
-	// and no title or description in its place.
+	// Fingerprint is a hash of 48 bits of the text that a reader sees; 0 where there
+	// is none, and no title or description in its place.
 	Fingerprint uint64
 
 	// Links are the other pages of the site that it links to, each once, in order,

@@ -25,11 +25,18 @@ func (t *text) reset() {
 // gap parts what follows from what came.
 func (t *text) gap() { t.space = true }
 
-// sum is the hash, not 0; nothing is written after it.
+// sum is the hash of 48 bits, not 0; nothing is written after it.
 func (t *text) sum() uint64 {
 	_, _ = t.digest.Write(t.buf)
-	return max(t.digest.Sum64(), 1)
+	return fingerprint(t.digest.Sum64())
 }
+
+// fingerprint makes one of a hash: of 48 bits, which tell versions of a page apart well
+// enough and take less room, and not 0.
+func fingerprint(hash uint64) uint64 { return max(hash>>16, 1) }
+
+// Fingerprint is that of a document that is no HTML.
+func Fingerprint(document []byte) uint64 { return fingerprint(xxhash.Sum64(document)) }
 
 func (t *text) write(s []byte) {
 	t.buf, t.space, t.some = fold(t.buf, s, t.space, t.some)

@@ -27,7 +27,7 @@ func realistic(n int) []Record {
 		}
 		records[i] = Record{
 			Page:        page.Page{Path: fmt.Sprintf("/folder-%04d/page-%07d.html", i/200, i), LastMod: mod, Version: r.Uint32()},
-			Fingerprint: r.Uint64(), LastMod: mod, Seen: 1, Content: 1,
+			Fingerprint: r.Uint64() & FingerprintMask, LastMod: mod, Seen: 1, Content: 1,
 		}
 	}
 	return records

@@ -191,6 +191,17 @@ func (r *reader) uint32() uint32 {
 	return binary.LittleEndian.Uint32(r.b[r.i-4:])
 }
 
+func (r *reader) uint48() uint64 {
+	if len(r.b)-r.i < fingerprintBytes {
+		r.bad = true
+		return 0
+	}
+	var b [8]byte
+	copy(b[:], r.b[r.i:r.i+fingerprintBytes])
+	r.i += fingerprintBytes
+	return binary.LittleEndian.Uint64(b[:])
+}
+
 func (r *reader) uint64() uint64 {
 	if len(r.b)-r.i < 8 {
 		r.bad = true

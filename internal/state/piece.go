@@ -89,7 +89,7 @@ func encodePiece(records []Record) []byte {
 		last     traits
 		lastNo   uint64
 	)
-	c[colFingerprint] = make([]byte, 0, 8*len(records))
+	c[colFingerprint] = make([]byte, 0, fingerprintBytes*len(records))
 	c[colVersion] = make([]byte, 0, 4*len(records))
 	for i := range records {
 		r := &records[i]
@@ -136,7 +136,8 @@ func encodePiece(records []Record) []byte {
 			c[colLastMod] = appendVarint(c[colLastMod], r.LastMod-r.Page.LastMod)
 		}
 		if has&hasFingerprint != 0 {
-			c[colFingerprint] = binary.LittleEndian.AppendUint64(c[colFingerprint], r.Fingerprint)
+			b := binary.LittleEndian.AppendUint64(c[colFingerprint], r.Fingerprint)
+			c[colFingerprint] = b[:len(b)-8+fingerprintBytes]
 		}
 		if has&hasVersion != 0 {
 			c[colVersion] = binary.LittleEndian.AppendUint32(c[colVersion], r.Page.Version)
@@ -202,7 +203,7 @@ func traitsOf(r *Record) traits {
 	default:
 		t.has |= hasLastMod
 	}
-	set(r.Fingerprint != 0, hasFingerprint)
+	set(r.Fingerprint&FingerprintMask != 0, hasFingerprint)
 	set(r.Page.Version != 0, hasVersion)
 	set(r.Asked/60 != 0, hasAsked)
 	set(r.Wait != 0, hasWait)
@@ -374,7 +375,7 @@ func (d *pieceDecoder) decode(records []Record, all []traits) error {
 			r.LastMod = r.Page.LastMod + c[colLastMod].varint()
 		}
 		if has&hasFingerprint != 0 {
-			r.Fingerprint = c[colFingerprint].uint64()
+			r.Fingerprint = c[colFingerprint].uint48()
 		}
 		if has&hasVersion != 0 {
 			r.Page.Version = c[colVersion].uint32()

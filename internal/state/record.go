@@ -16,7 +16,8 @@ type Record struct {
 	// or what a list says. Extensions are not kept in it.
 	Page page.Page
 
-	// Fingerprint tells versions of what a reader sees apart. 0: not read.
+	// Fingerprint tells versions of what a reader sees apart, by the 48 bits of
+	// FingerprintMask. 0: not read.
 	Fingerprint uint64
 
 	// Declared is the date that the page itself declares, in Unix seconds, or a
@@ -66,6 +67,11 @@ type Record struct {
 	of *loaded
 	at uint32
 }
+
+// FingerprintMask is what is kept of a fingerprint.
+const FingerprintMask = 1<<(8*fingerprintBytes) - 1
+
+const fingerprintBytes = 6
 
 // Bounds of what is kept of a record.
 const (

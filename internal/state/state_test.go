@@ -59,7 +59,7 @@ func randomRecord(r *rand.Rand, path string) Record {
 	rec := Record{
 		Page: page.Page{Path: path, LastMod: number(), LastModDay: maybe(), ChangeFreq: page.ChangeFreq(r.IntN(8)),
 			Priority: page.Priority(r.IntN(3)), Version: uint32(number())},
-		Fingerprint: uint64(number()),
+		Fingerprint: uint64(number()) & FingerprintMask,
 		Declared:    number(), DeclaredDay: maybe(),
 		LastMod: number(), LastModDay: maybe(),
 		Seen: uint8(r.IntN(3)), Content: uint8(r.IntN(3)), Answer: uint8(r.IntN(300)), Suspect: uint8(r.IntN(3)),
