@@ -2,6 +2,7 @@ package caddytest
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -386,11 +387,7 @@ func TestSitesWarnings(t *testing.T) {
 			caddyfile: `http://localhost:{port} {
 				root {dir}/a
 				sitemap
-				reverse_proxy localhost:{more}
-			}
-			http://localhost:{more} {
-				respond / "home"
-				respond 404
+				reverse_proxy {app}
 			}`,
 			want: []string{"nothing serves what is in its root", "{dir}/a", "file_server"},
 		},
@@ -603,9 +600,13 @@ func TestSitesWarnings(t *testing.T) {
 			s.write(map[string]string{"empty/": "", "shadowed/index.html": html("home"), "shadowed/sitemap.xml": "<urlset/>"})
 			// A file server without a root falls back to the working directory.
 			t.Chdir(filepath.Join(s.dir, "a"))
-			if err := s.load(test.caddyfile); err != nil {
-				t.Fatal(err)
-			}
+			s.loadApp(test.caddyfile, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/" {
+					http.NotFound(w, r)
+					return
+				}
+				_, _ = io.WriteString(w, "home")
+			})
 			if test.url != "" {
 				s.get(test.url)
 			}
