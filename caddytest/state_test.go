@@ -360,16 +360,12 @@ func TestRootGoneAfterRestart(t *testing.T) {
 
 const childVar = "CADDYTEST_CHILD"
 
-// TestChild is what runs in another process: a Caddy with a configuration of JSON,
+// runChild is what runs in another process: a Caddy with a configuration of JSON,
 // until its input ends.
-func TestChild(t *testing.T) {
-	file := os.Getenv(childVar)
-	if file == "" {
-		t.Skip("for other tests")
-	}
+func runChild(file string) error {
 	config, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	if os.Getenv("CADDYTEST_HOMELESS") != "" {
 		for _, name := range []string{"HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "HomePath", "AppData"} {
@@ -377,12 +373,10 @@ func TestChild(t *testing.T) {
 		}
 	}
 	if err := caddy.Load(config, false); err != nil {
-		t.Fatal(err)
+		return err
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	if err := caddy.Stop(); err != nil {
-		t.Error(err)
-	}
+	return caddy.Stop()
 }
 
 // child is a Caddy in a process of its own.
@@ -408,7 +402,7 @@ func (s *server) child(caddyfile string, env ...string) *child {
 	if err := os.MkdirAll(temp, 0o755); err != nil {
 		s.t.Fatal(err)
 	}
-	c := &child{cmd: exec.Command(os.Args[0], "-test.run=^TestChild$")}
+	c := &child{cmd: exec.Command(os.Args[0])}
 	c.cmd.Dir = temp
 	c.cmd.Env = append(append(os.Environ(), childVar+"="+file, "TMPDIR="+temp), env...)
 	c.cmd.Stdout, c.cmd.Stderr = &c.output, &c.output

@@ -43,9 +43,6 @@ func rewritten(a, b [][]string) int {
 // TestCuts inserts and removes single pages: nearly always one piece or two are
 // other ones then.
 func TestCuts(t *testing.T) {
-	if slow {
-		t.Skip("one goroutine")
-	}
 	for _, test := range []struct {
 		name     string
 		n, times int

@@ -46,7 +46,7 @@ func FuzzDetails(f *testing.F) {
 			strings += len(e.details.Links) + 2*len(e.details.Alternates) + len(e.details.Images)
 		}
 		if strings >= groupStrings {
-			t.Skip() // it would be written as several
+			return // it would be written as several
 		}
 		again, _, err := decodeDetails(encodeDetails(t, entries))
 		if err != nil || !reflect.DeepEqual(again, entries) {

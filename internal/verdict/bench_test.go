@@ -144,9 +144,6 @@ func TestDuplicateKeyAllocates(t *testing.T) {
 
 // A survey of a million records is to keep 16 MB or so at most.
 func TestSurveyMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a million records")
-	}
 	const most = 20 << 20
 	heap := func() uint64 {
 		runtime.GC()
