@@ -112,13 +112,6 @@ func (p *pace) end(begun, now time.Time, answer *Answer) {
 	}
 }
 
-// resting reports whether the upstreams are left alone for long.
-func (p *pace) resting(now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.next.Sub(now) > 2*p.interval
-}
-
 // retryAfterOf reads Retry-After (RFC 9110, section 10.2.3).
 func retryAfterOf(header http.Header, now time.Time) (time.Duration, bool) {
 	value := strings.TrimSpace(header.Get("Retry-After"))

@@ -170,22 +170,30 @@ const countedUpstream = `http://localhost:{port} {
 	reverse_proxy {app}
 }`
 
+// prepareCounted makes n pages and a list of them, and an upstream that has them and
+// counts what it is asked for.
+func prepareCounted(t *testing.T, n int) (s *server, asked *asks, app string) {
+	t.Helper()
+	asked = countAsks(t)
+	s = prepare(t, nil)
+	s.writeDated(n, pageNumbered)
+	var list strings.Builder
+	for i := range n {
+		fmt.Fprintf(&list, "%s\n", strings.TrimPrefix(datedName(i), "site"))
+	}
+	s.write(map[string]string{"list": list.String()})
+	app = backend(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.note(r)
+		http.ServeFile(w, r, filepath.Join(s.dir, "site", r.URL.Path))
+	})
+	return s, asked, app
+}
+
 func TestReloadAsksNobodyAgain(t *testing.T) {
 	const n = 30
 	for kind, caddyfile := range map[string]string{"files": countedFiles, "upstream": countedUpstream} {
 		t.Run(kind, func(t *testing.T) {
-			asked := countAsks(t)
-			s := prepare(t, nil)
-			s.writeDated(n, pageNumbered)
-			var list strings.Builder
-			for i := range n {
-				fmt.Fprintf(&list, "%s\n", strings.TrimPrefix(datedName(i), "site"))
-			}
-			s.write(map[string]string{"list": list.String()})
-			app := backend(t, func(w http.ResponseWriter, r *http.Request) {
-				asked.note(r)
-				http.ServeFile(w, r, filepath.Join(s.dir, "site", r.URL.Path))
-			})
+			s, asked, app := prepareCounted(t, n)
 			with := func(settings string) string {
 				return strings.NewReplacer("{app}", app, "<settings>", settings).Replace(caddyfile)
 			}
@@ -470,18 +478,7 @@ func TestReloadGoesOnAsking(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asked := countAsks(t)
-			s := prepare(t, nil)
-			s.writeDated(n, pageNumbered)
-			var list strings.Builder
-			for i := range n {
-				fmt.Fprintf(&list, "%s\n", strings.TrimPrefix(datedName(i), "site"))
-			}
-			s.write(map[string]string{"list": list.String()})
-			app := backend(t, func(w http.ResponseWriter, r *http.Request) {
-				asked.note(r)
-				http.ServeFile(w, r, filepath.Join(s.dir, "site", r.URL.Path))
-			})
+			s, asked, app := prepareCounted(t, n)
 			caddyfile := strings.NewReplacer("{app}", app, "1000/s", "10/s", "<settings>", "refresh 1h").Replace(countedUpstream)
 			if err := s.load(caddyfile); err != nil {
 				t.Fatal(err)
