@@ -104,11 +104,11 @@ func TestPaceBackoff(t *testing.T) {
 				t.Errorf("refusal %d: got %s, want %dm", i+1, got, want)
 			}
 		}
-		if p.next.Sub(time.Now()) <= 2*p.interval {
+		if time.Until(p.next) <= 2*p.interval {
 			t.Error("a refused pace does not rest")
 		}
 		asks(t, p, 1, 0, ok)
-		if p.next.Sub(time.Now()) > 2*p.interval {
+		if time.Until(p.next) > 2*p.interval {
 			t.Error("a pace rests that was answered")
 		}
 		if got := asks(t, p, 2, 0, busy); got[1] != time.Minute {
