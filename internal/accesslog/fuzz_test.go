@@ -1,0 +1,265 @@
+package accesslog
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// FuzzParseJSON tries that what is read quickly is what encoding/json would read.
+func FuzzParseJSON(f *testing.F) {
+	for _, line := range sampleLines(f) {
+		f.Add(string(line))
+	}
+	for _, s := range []string{
+		caddyLine,
+		`{}`, `{"request":{}}`, ` { "request" : { "uri" : "/" , "headers" : { "Cookie" : [ "a" , "b" ] } } } `,
+		`{"request":{"uri":"\u00e4\ud83d\ude00\ud83d\"\\\/\b\f\n\r\t","client_ip":"[::1]:80","remote_addr":"192.0.2.1:1"}}`,
+		`{"request":{"uri":"/"},"request":{"uri":"/x"}}`, `{"r\u0065quest":{"uri":"/"}}`,
+		`{"ts":1e9,"status":2e2,"user_id":-0.0,"request":{"uri":"/"}}`, `{"ts":"1795226077.5","status":"200","request":{"uri":"/"}}`,
+		`{"ts":"2026/11/21 01:54:37.000","request":{"uri":"/"}}`, `{"ts":"2026-11-21T01:54:37.000Z","request":{"uri":"/"}}`, `{"ts":"21/Nov/2026:01:54:37 +0000","request":{"uri":"/"}}`,
+		`{"resp_headers":{"Etag":["\"a\"","b",null,["c"],{"d":"e"}],"Content-Type":"x","Cache-Control":[]},"request":{"uri":"/"}}`,
+		`{"logger":"http.log.error","request":{"uri":"/"}}`, `{"a":[{"b":[[],{},true,false,null]}],"request":{"uri":"/"}}`,
+		`{"code":"200","h":{"uri":{"path":"/"},"in":{"User-Agent":"x"}},"request":true}`,
+		"{\"request\":{\"uri\":\"/\xff\xc3\xa4\\n\"}}", "{\"a\":\"\x1f\"}", "\xEF\xBB\xBF{}\r",
+		`{"request":{"uri":"0123456` + `\"","host":"01234567\"","method":"012345678\u0022"}}`,
+	} {
+		f.Add(s)
+	}
+	caddy := newParser(f, Options{Format: JSON})
+	other := newParser(f, Options{Format: JSON, Fields: map[string]string{"uri": "h>uri>path", "user_id": "request", "status": "code", "request_headers": "h>in", "resp_headers": "h"}})
+	f.Fuzz(func(t *testing.T, line string) {
+		if trimmed := trim([]byte(line)); len(trimmed) == 0 || trimmed[0] != '{' {
+			if v, err := parse(t, caddy, line); err == nil {
+				t.Errorf("%q: got %+v", line, v)
+			}
+			return
+		}
+		both(t, caddy, line)
+		both(t, other, line)
+	})
+}
+
+// FuzzWriteJSON reads back what encoding/json writes, in any order and among keys of
+// the same names elsewhere.
+func FuzzWriteJSON(f *testing.F) {
+	f.Add(uint64(1), "GET", "example.com", "/a?b=\"c\"&d=<e>\\", "192.0.2.1", "Mozilla/5.0", `"x"`, int64(1795226077), uint16(200))
+	f.Add(uint64(2), "\xff", "ä", "/😀\u2028", "", "\x00\x1f\x7f", "", int64(0), uint16(0))
+	f.Add(uint64(3), "", "uri", "\":\"", "}", "request", "\xed\xa0\x80", int64(99999999999), uint16(999))
+	p := newParser(f, Options{})
+	f.Fuzz(func(t *testing.T, seed uint64, method, host, uri, client, agent, tag string, ts int64, status uint16) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		want := Visit{
+			Time: max(ts, 0) % 1e11, Status: int(status % 1000), Method: kept(method), Host: kept(host), URI: kept(uri),
+			UserAgent: kept(agent), ETag: kept(tag) + ", " + kept(agent), User: r.IntN(2) == 0, Cookie: r.IntN(2) == 0,
+		}
+		want.Client = withoutPort(kept(client))
+		requestHeaders := map[string]any{"User-Agent": []string{agent}, "Accept": []string{uri}, "Etag": []string{uri}}
+		if want.Cookie {
+			requestHeaders["Cookie"] = []string{"REDACTED"}
+		}
+		root := map[string]any{
+			"ts":     float64(want.Time) + 0.5,
+			"status": want.Status,
+			"msg":    uri,
+			"uri":    uri,
+			"extra":  map[string]any{"request": map[string]any{"uri": agent, "status": []any{1, nil, true, map[string]any{}}}},
+			"request": written{r, map[string]any{
+				"method": method, "host": host, "uri": uri, "client_ip": client, "ts": tag,
+				"headers": written{r, requestHeaders},
+			}},
+			"resp_headers": written{r, map[string]any{"Etag": []string{tag, agent}, "User-Agent": []string{uri}}},
+		}
+		if want.User {
+			root["user_id"] = "jane"
+		}
+		line, err := written{r, root}.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := both(t, p, string(line))
+		if want.URI == "" {
+			if err != ErrNoRequest {
+				t.Fatalf("%s: got %v", line, err)
+			}
+			return
+		}
+		if err != nil || got != want {
+			t.Fatalf("%s:\ngot  %+v, %v\nwant %+v", line, got, err, want)
+		}
+		if !isQuick(p, string(line)) {
+			t.Fatalf("encoding/json is asked for %s", line)
+		}
+	})
+}
+
+// kept is s as it is read back: each byte that is not UTF-8 is U+FFFD.
+func kept(s string) string { return string([]rune(s)) }
+
+// written is an object whose keys come in a random order, with random white space.
+type written struct {
+	r      *rand.Rand
+	values map[string]any
+}
+
+func (w written) MarshalJSON() ([]byte, error) {
+	var keys []string
+	for key := range w.values {
+		keys = append(keys, key)
+	}
+	w.r.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	space := func() string { return []string{"", "", "", " ", "\t", " \n", "\r\n  "}[w.r.IntN(7)] }
+	b := []byte("{" + space())
+	for i, key := range keys {
+		if i > 0 {
+			b = append(b, ","+space()...)
+		}
+		value := w.values[key]
+		var raw []byte
+		var err error
+		if object, ok := value.(written); ok {
+			raw, err = object.MarshalJSON() // json.Marshal would cut the white space
+		} else {
+			raw, err = json.Marshal(value)
+		}
+		if err != nil {
+			return nil, err
+		}
+		b = fmt.Appendf(b, "%q%s:%s%s%s", key, space(), space(), raw, space())
+	}
+	return append(b, '}'), nil
+}
+
+// FuzzParseCommon compares with a reading by regular expressions.
+func FuzzParseCommon(f *testing.F) {
+	const at = ` [17/May/2015:10:05:03 +0000] `
+	for _, s := range []string{
+		combinedLine,
+		`192.0.2.1 - -` + at + `"GET / HTTP/1.1" 200 1`,
+		`example.com:443 2001:db8::1 - jane doe` + at + `"GET / HTTP/1.1" 304 - "-" "\"\\\n\t\x41" "more" 0.003`,
+		`[2001:db8::1]:443 [::1]:8 - ""` + at + `"OPTIONS * HTTP/2.0" - -`,
+		`192.0.2.1 id jane` + at + `"GET /" 200 1 "x"`,
+		`192.0.2.1 - x [y]` + at + `"GET / HTTP/1.1" 200 1 0.3 "`,
+		`- - -` + at + `"-" 408 0 "-" "-"`,
+		`- - - [17/May/2015:10:05:03.123 Z] "\x16\x03\x01" 400 0`,
+		`- - - [31/Feb/2015:10:05:03-07:30] "GET  /a b\" HTTP/1.0" 400 0`,
+		`Nov 21 09:18:01 host nginx: 192.0.2.1 - -` + at + `"GET / HTTP/1.1" 200 1`,
+		`192.0.2.1 - -` + at + `"GET / HTTP/1.1" 200 1 "-" "cut`,
+		`"192.0.2.1 - -` + at + `\"GET / HTTP/1.1\" 200 1"`,
+		"\x00", "192.0.2.1 - -" + at + "\"GET /\xff\x00 HTTP/1.1\" 200 1\r",
+	} {
+		f.Add(s)
+	}
+	parsers := []*Parser{newParser(f, Options{}), newParser(f, Options{Format: Common}), newParser(f, Options{Format: Combined})}
+	f.Fuzz(func(t *testing.T, line string) {
+		if trimmed := trim([]byte(line)); len(trimmed) > 0 && trimmed[0] == '{' {
+			return
+		}
+		for _, p := range parsers {
+			got, err := parse(t, p, line)
+			want, wantErr := matchCommon(p.format, string(trim([]byte(line))))
+			if got != want || err != wantErr {
+				t.Fatalf("%v: %q:\ngot  %+v, %v\nwant %+v, %v", p.format, line, got, err, want, wantErr)
+			}
+		}
+	})
+}
+
+const (
+	inQuotes = `"((?:[^"\\]|\\.)*)"`
+	address  = `[0-9A-Za-z.:_%\[\]-]`
+	method   = "[0-9A-Za-z!#$%&'*+.^_`|~-]+"
+)
+
+var (
+	whoPlain    = regexp.MustCompile(`(?s)^()(` + address + `+) - (.*)$`)
+	whoHost     = regexp.MustCompile(`(?s)^((?:\[` + address + `*\]|[0-9A-Za-z._%\]-][0-9A-Za-z._%\[\]-]*)(?::[0-9]{1,5})?) (` + address + `+) - (.*)$`)
+	whoIdentity = regexp.MustCompile(`^()(` + address + `+) [^ ]* ([^ ]*)$`)
+
+	fromTime   = regexp.MustCompile(`(?s)^([^\]]*)\] ` + inQuotes + ` ([0-9]{3}|-) (?:[0-9]+|-)( .*)?$`)
+	noAgent    = regexp.MustCompile(`(?s)^(?:| | [^"].*| ` + inQuotes + `(?:| | [^"].*))$`)
+	agentAfter = regexp.MustCompile(`(?s)^ ` + inQuotes + ` ` + inQuotes + `(?: .*)?$`)
+
+	fullRequest = regexp.MustCompile(`(?s)^(` + method + `) (.*) HTTP/[^ ]*$`)
+	oldRequest  = regexp.MustCompile(`^(` + method + `) +(/[^ ]*) *$`)
+
+	anEscape   = regexp.MustCompile(`(?s)\\(x[0-9A-Fa-f]{2}|["\\bfnrtv])`)
+	commonTime = regexp.MustCompile(`^([0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:(?:[0-9]{2}:){2}[0-9]{2})(?:[.,][0-9]*)? ?(|Z|[+-](?:[01][0-9]|2[0-3]):?[0-5][0-9])$`)
+)
+
+// matchCommon is parseCommon for people to read.
+func matchCommon(format Format, line string) (v Visit, err error) {
+	if line == "" {
+		return v, ErrNoRequest
+	}
+	before, after, _ := strings.Cut(line, " [")
+	who := whoPlain.FindStringSubmatch(before)
+	if who == nil {
+		who = whoHost.FindStringSubmatch(before)
+	}
+	if who == nil {
+		who = whoIdentity.FindStringSubmatch(before)
+	}
+	parts := fromTime.FindStringSubmatch(after)
+	if who == nil || parts == nil || strings.Contains(line, "\x00") {
+		return Visit{}, ErrSyntax
+	}
+	if who[1] != "-" {
+		v.Host = who[1]
+	}
+	v.Client = withoutPort(who[2])
+	v.User = who[3] != "" && who[3] != "-" && who[3] != `""`
+	v.Time = matchTime(parts[1])
+	v.Status, _ = strconv.Atoi(parts[3])
+	if format != Common {
+		agent := agentAfter.FindStringSubmatch(parts[4])
+		switch {
+		case agent != nil:
+			v.UserAgent = matchEscapes(agent[2])
+		case agent == nil && (format == Combined || !noAgent.MatchString(parts[4])):
+			return Visit{}, ErrSyntax
+		}
+	}
+	request := fullRequest.FindStringSubmatch(parts[2])
+	if request == nil {
+		request = oldRequest.FindStringSubmatch(parts[2])
+	}
+	if request != nil {
+		v.Method, v.URI = request[1], matchEscapes(strings.Trim(request[2], " "))
+	}
+	if v.URI == "" {
+		return Visit{}, ErrNoRequest
+	}
+	return v, nil
+}
+
+func matchEscapes(s string) string {
+	return anEscape.ReplaceAllStringFunc(s, func(s string) string {
+		if s[1] == 'x' {
+			c, _ := strconv.ParseUint(s[2:], 16, 8)
+			return string([]byte{byte(c)})
+		}
+		return map[byte]string{'"': `"`, '\\': `\`, 'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t", 'v': "\v"}[s[1]]
+	})
+}
+
+func matchTime(s string) int64 {
+	m := commonTime.FindStringSubmatch(s)
+	if m == nil {
+		return 0
+	}
+	zone := strings.Replace(m[2], ":", "", 1)
+	if len(zone) < 2 {
+		zone = "+0000"
+	}
+	at, err := time.Parse("02/Jan/2006:15:04:05 -0700", m[1]+" "+zone)
+	if err != nil {
+		return 0
+	}
+	return max(at.Unix(), 0)
+}

@@ -1,0 +1,282 @@
+package accesslog
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+)
+
+const caddyLine = `{"level":"info","ts":1795226077.1071894,"logger":"http.log.access.log0","msg":"handled request","request":{"remote_ip":"192.0.2.7","remote_port":"49478","client_ip":"198.51.100.3","proto":"HTTP/2.0","method":"GET","host":"example.com:8098","uri":"/a.html?x=1&y=2","headers":{"Cookie":["REDACTED"],"Accept-Encoding":["gzip, deflate, br, zstd"],"User-Agent":["Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/132.0.0.0 Safari/537.36"],"Accept":["*/*"],"Sec-Ch-Ua":["\"Chromium\";v=\"132\", \"Not A(Brand\";v=\"99\""]},"tls":{"resumed":false,"version":772,"cipher_suite":4865,"proto":"h2","server_name":"example.com","ech":false}},"bytes_read":0,"user_id":"","duration":0.00102336,"size":115,"status":200,"resp_headers":{"Server":["Caddy"],"Vary":["Accept-Encoding"],"Cache-Control":["public","max-age=60"],"X-Robots-Tag":["noindex","\"none\""],"Etag":["\"dn0i4th4znyp-37\""],"Content-Type":["text/html; charset=utf-8"],"Last-Modified":["Sat, 21 Nov 2026 01:35:51 GMT"],"Accept-Ranges":["bytes"],"Content-Length":["115"]}}`
+
+var caddyVisit = Visit{
+	Time: 1795226077, Method: "GET", Host: "example.com:8098", URI: "/a.html?x=1&y=2", Client: "198.51.100.3", Cookie: true, Status: 200,
+	UserAgent:   "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/132.0.0.0 Safari/537.36",
+	ContentType: "text/html; charset=utf-8", CacheControl: "public, max-age=60", RobotsTag: `noindex, "none"`, ETag: `"dn0i4th4znyp-37"`, LastModified: "Sat, 21 Nov 2026 01:35:51 GMT",
+}
+
+// both reads a line of JSON with Parse and with encoding/json alone, and tries that
+// they agree.
+func both(t testing.TB, p *Parser, line string) (Visit, error) {
+	t.Helper()
+	got, err := parse(t, p, line)
+	var want Visit
+	wantErr := parseStandard(p.root, bytes.Clone(trim([]byte(line))), &want)
+	if wantErr == nil && want.URI == "" {
+		wantErr = ErrNoRequest
+	}
+	if wantErr != nil {
+		want = Visit{}
+	}
+	if got != want || err != wantErr {
+		t.Fatalf("%q:\ngot  %+v, %v\nwant %+v, %v", line, got, err, want, wantErr)
+	}
+	return got, err
+}
+
+// isQuick reports whether a line is read without encoding/json.
+func isQuick(p *Parser, line string) bool {
+	return p.object([]byte(line), 0, p.root, &draft{Visit: new(Visit)}) == len(line)
+}
+
+func TestParseCaddy(t *testing.T) {
+	p := newParser(t, Options{})
+	got, err := both(t, p, caddyLine)
+	if err != nil || got != caddyVisit {
+		t.Errorf("got  %+v, %v\nwant %+v", got, err, caddyVisit)
+	}
+	if !isQuick(p, caddyLine) {
+		t.Error("encoding/json is asked")
+	}
+	for i := 1; i < len(caddyLine); i++ {
+		if _, err := both(t, p, caddyLine[:i]); err != ErrSyntax {
+			t.Errorf("cut at %d: got %v", i, err)
+		}
+	}
+	spaced := strings.NewReplacer(`{"`, "{ \t\"", `,"`, ` , "`, `":`, "\"\r\n : ", `]`, ` ] `, `[`, ` [ `, `}`, ` }`).Replace(caddyLine)
+	if got, err := both(t, p, spaced); err != nil || got != caddyVisit {
+		t.Errorf("with white space: got %+v, %v", got, err)
+	}
+	if !isQuick(p, spaced) {
+		t.Error("encoding/json is asked for white space")
+	}
+}
+
+func TestParseJSON(t *testing.T) {
+	p := newParser(t, Options{})
+	in := func(more string) string { return `{"request":{"uri":"/"` + more }
+	uri := func(s string) string { return `{"request":{"uri":` + s + `}}` }
+	for _, test := range []struct {
+		name, line string
+		want       Visit
+		slow       bool
+	}{
+		{"any order", `{"status":404,"request":{"headers":{},"uri":"/"},"ts":7}`, Visit{URI: "/", Status: 404, Time: 7}, false},
+		{"milliseconds", in(`},"ts":1795226077095.7985}`), Visit{URI: "/", Time: 1795226077}, false},
+		{"nanoseconds", in(`},"ts":1795226077095798500}`), Visit{URI: "/", Time: 1795226077}, false},
+		{"numbers as strings", in(`},"ts":"1795226077.09","status":"308"}`), Visit{URI: "/", Time: 1795226077, Status: 308}, false},
+		{"odd numbers", in(`},"ts":1.795226077E+9,"status":2e2}`), Visit{URI: "/", Time: 1795226077}, false},
+		{"negative", in(`},"ts":-1,"status":-1}`), Visit{URI: "/"}, false},
+		{"large status", in(`},"status":2000}`), Visit{URI: "/"}, false},
+		{"wall", in(`},"ts":"2026/11/21 01:54:37"}`), Visit{URI: "/", Time: 1795226077}, false},
+		{"no time", in(`},"ts":"yesterday","status":"good"}`), Visit{URI: "/"}, false},
+		{"null", `{"ts":null,"status":null,"user_id":null,"resp_headers":null,"request":{"uri":"/","method":null,"headers":null,"client_ip":null}}`, Visit{URI: "/"}, false},
+		{"other kinds", `{"ts":{"a":[1]},"status":[200],"user_id":[],"resp_headers":[{"Etag":"a"}],"request":{"uri":"/","method":1,"host":true,"headers":"REDACTED","client_ip":{}}}`, Visit{URI: "/"}, false},
+		{"replaced", `{"ts":"","status":"REDACTED","user_id":"REDACTED","resp_headers":"REDACTED","request":{"uri":"REDACTED","method":"REDACTED","client_ip":"1f2e3d4c"}}`, Visit{URI: "REDACTED", Method: "REDACTED", Client: "1f2e3d4c", User: true}, false},
+		{"common_log", in(`},"common_log":"192.0.2.1 - - [17/May/2015:10:05:03 +0000] \"GET /x HTTP/1.1\" 200 1"}`), Visit{URI: "/"}, false},
+		{"durations", in(`},"duration":"1.5ms","size":1e400}`), Visit{URI: "/"}, false},
+
+		{"remote_ip", in(`,"remote_ip":"192.0.2.1","remote_addr":"192.0.2.2:1"}}`), Visit{URI: "/", Client: "192.0.2.1"}, false},
+		{"remote_addr", in(`,"remote_addr":"[2001:db8::1]:443"}}`), Visit{URI: "/", Client: "2001:db8::1"}, false},
+		{"no client_ip", in(`,"client_ip":"","remote_ip":"2001:db8::1"}}`), Visit{URI: "/", Client: "2001:db8::1"}, false},
+		{"user", in(`},"user_id":"7"}`), Visit{URI: "/", User: true}, false},
+		{"a number of a user", in(`},"user_id":7}`), Visit{URI: "/", User: true}, false},
+		{"no user", in(`},"user_id":"-"}`), Visit{URI: "/"}, false},
+		{"false user", in(`},"user_id":false}`), Visit{URI: "/"}, false},
+		{"authorization", in(`,"headers":{"Authorization":["REDACTED"]}},"user_id":""}`), Visit{URI: "/", User: true}, false},
+		{"cookies", in(`,"headers":{"Cookie":["a=b","c=d"]}}}`), Visit{URI: "/", Cookie: true}, false},
+		{"no cookies", in(`,"headers":{"Cookie":[]}}}`), Visit{URI: "/"}, false},
+		{"Set-Cookie", in(`},"resp_headers":{"Set-Cookie":["REDACTED"],"Cookie":["x"]}}`), Visit{URI: "/"}, false},
+		{"header without an array", in(`},"resp_headers":{"Etag":"\"x\""}}`), Visit{URI: "/", ETag: `"x"`}, false},
+		{"header's odd values", in(`},"resp_headers":{"Etag":["a",null,["b"],{"c":"d"},"e",1]}}`), Visit{URI: "/", ETag: "a, e"}, false},
+		{"header's values escaped", in(`},"resp_headers":{"Etag":["\"a\"","\u00e4","","b"]}}`), Visit{URI: "/", ETag: `"a", ä, , b`}, false},
+		{"other case", in(`},"resp_headers":{"ETag":["x"]},"STATUS":200}`), Visit{URI: "/"}, false},
+		{"keys elsewhere", `{"uri":"/x","msg":"\"uri\":\"/y\"","extra":{"request":{"uri":"/z"}},"request":{"headers":{"uri":["/w"],"Referer":["{\"uri\":\"/v\"}"]},"tls":{"uri":"/u"},"uri":"/"}}`, Visit{URI: "/"}, false},
+
+		{"escapes", uri(`"\"\\\/\b\f\n\r\t\u0041\u00e4"`), Visit{URI: "\"\\/\b\f\n\r\tAä"}, false},
+		{"surrogates", uri(`"\ud83d\ude00"`), Visit{URI: "😀"}, false},
+		{"lone surrogates", uri(`"\ud83d\u0041\ude00\ud83dx\ud83d\ud83d\ude00\ud83d"`), Visit{URI: "\ufffdA\ufffd\ufffdx\ufffd😀\ufffd"}, false},
+		{"UTF-8", uri(`"/ä😀"`), Visit{URI: "/ä😀"}, false},
+		{"no UTF-8", uri("\"/\xff\xc3\""), Visit{URI: "/\ufffd\ufffd"}, true},
+		{"no UTF-8 and escapes", uri("\"\\n\xff\""), Visit{URI: "\n\ufffd"}, true},
+		{"no UTF-8 in an array", in("},\"resp_headers\":{\"Etag\":[\"a\",\"\xff\"]}}"), Visit{URI: "/", ETag: "a, \ufffd"}, true},
+		{"no UTF-8 elsewhere", in(",\"\xff\":\"\xff\"}}"), Visit{URI: "/"}, false},
+		{"escaped key", `{"req\u0075est":{"u\u0072i":"/"}}`, Visit{URI: "/"}, true},
+		{"key twice", `{"request":{"uri":"/x"},"request":{"uri":"/"}}`, Visit{URI: "/"}, true},
+		{"key twice, less in the second", `{"request":{"uri":"/","method":"GET"},"request":{"uri":"/"}}`, Visit{URI: "/"}, true},
+		{"other keys twice", in(`,"x":1,"x":2},"y":1,"y":2}`), Visit{URI: "/"}, false},
+		{"deep", in(`,"x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}}"), Visit{URI: "/"}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := both(t, p, test.line)
+			if err != nil || got != test.want {
+				t.Errorf("got  %+v, %v\nwant %+v", got, err, test.want)
+			}
+			if isQuick(p, test.line) == test.slow {
+				t.Errorf("encoding/json is asked: got %t, want %t", !test.slow, test.slow)
+			}
+		})
+	}
+}
+
+func TestParseJSONErrors(t *testing.T) {
+	p := newParser(t, Options{})
+	in := func(more string) string { return `{"request":{"uri":"/"` + more }
+	for _, test := range []struct {
+		name, line string
+		want       error
+	}{
+		{"empty", `{}`, ErrNoRequest},
+		{"not of a request", `{"level":"info","ts":1.5,"msg":"serving initial configuration"}`, ErrNoRequest},
+		{"no URI", `{"request":{"method":"GET"},"status":200}`, ErrNoRequest},
+		{"empty URI", `{"request":{"uri":""}}`, ErrNoRequest},
+		{"URI is a number", `{"request":{"uri":1}}`, ErrNoRequest},
+		{"request is no object", `{"request":["uri"]}`, ErrNoRequest},
+		{"error log", `{"logger":"http.log.error.log0","request":{"uri":"/"},"status":500}`, ErrNoRequest},
+		{"reverse proxy", in(`},"logger":"http.handlers.reverse_proxy"}`), ErrNoRequest},
+		{"last uri is none", `{"request":{"uri":"/","uri":null}}`, ErrNoRequest},
+		{"two objects", `{"request":{"uri":"/"}}{}`, ErrSyntax},
+		{"comma at the end", in(`},}`), ErrSyntax},
+		{"no comma", in(`}"a":1}`), ErrSyntax},
+		{"no colon", in(`},"a" 1}`), ErrSyntax},
+		{"no value", in(`},"a":}`), ErrSyntax},
+		{"no key", in(`},1:1}`), ErrSyntax},
+		{"array's comma", in(`,"a":[1,]}}`), ErrSyntax},
+		{"array not closed", in(`,"a":[1}}`), ErrSyntax},
+		{"wanted array's comma", in(`,"host":["a",]}}`), ErrSyntax},
+		{"control character", in("},\"a\":\"\t\"}"), ErrSyntax},
+		{"control character far", in("},\"a\":\"0123456789abcdef\x1f\"}"), ErrSyntax},
+		{"escape", in(`},"a":"\x41"}`), ErrSyntax},
+		{"escape with a capital", in(`},"a":"\N"}`), ErrSyntax},
+		{"short \\u", in(`},"a":"\u00e"}`), ErrSyntax},
+		{"signed \\u", in(`,"host":"\u+0ff"}}`), ErrSyntax},
+		{"leading zero", in(`},"a":01}`), ErrSyntax},
+		{"no fraction", in(`},"ts":1.}`), ErrSyntax},
+		{"no whole", in(`},"ts":.1}`), ErrSyntax},
+		{"no exponent", in(`},"ts":1e}`), ErrSyntax},
+		{"plus", in(`},"ts":+1}`), ErrSyntax},
+		{"minus alone", in(`},"ts":-}`), ErrSyntax},
+		{"word", in(`},"ts":nul}`), ErrSyntax},
+		{"capital word", in(`},"a":True}`), ErrSyntax},
+		{"NaN", in(`},"ts":NaN}`), ErrSyntax},
+		{"too deep", in(`,"x":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + "}}"), ErrSyntax},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got, err := both(t, p, test.line); err != test.want {
+				t.Errorf("got %+v, %v, want %v", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestParseFields(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		fields map[string]string
+		line   string
+		want   Visit
+	}{
+		{
+			"as in a Caddyfile",
+			map[string]string{"uri": "request>url", "status": "code"},
+			`{"code":200,"status":404,"request":{"url":"/","uri":"/x"}}`,
+			Visit{URI: "/", Status: 200},
+		},
+		{
+			"flat",
+			map[string]string{"ts": "time_iso8601", "method": "request_method", "host": "http_host", "uri": "request_uri", "client_ip": "remote_addr", "user_id": "remote_user", "user_agent": "http_user_agent", "content_type": "sent_http_content_type", "cookie": "http_cookie"},
+			`{"time_iso8601":"2026-11-21T02:54:37+01:00","remote_addr":"192.0.2.1","remote_user":"","request_method":"GET","request_uri":"/","http_host":"example.com","status":"200","http_user_agent":"x","http_cookie":"a=b","sent_http_content_type":"text/html"}`,
+			Visit{Time: 1795226077, Method: "GET", Host: "example.com", URI: "/", Client: "192.0.2.1", Status: 200, UserAgent: "x", ContentType: "text/html", Cookie: true},
+		},
+		{
+			"headers elsewhere",
+			map[string]string{"request_headers": "h>in", "resp_headers": "h>out", "etag": "tag"},
+			`{"tag":"t","h":{"in":{"User-Agent":["x"]},"out":{"Etag":["e"],"Content-Type":["c"]}},"request":{"uri":"/"}}`,
+			Visit{URI: "/", UserAgent: "x", ContentType: "c", ETag: "t"},
+		},
+		{
+			"one place for all headers",
+			map[string]string{"request_headers": "h", "resp_headers": "h"},
+			`{"h":{"User-Agent":["x"],"Etag":["e"]},"request":{"uri":"/"}}`,
+			Visit{URI: "/", UserAgent: "x", ETag: "e"},
+		},
+		{"above others, as text", map[string]string{"uri": "request"}, `{"request":"/"}`, Visit{URI: "/"}},
+		{"above others", map[string]string{"user_id": "request"}, `{"request":{"uri":"/"}}`, Visit{URI: "/", User: true}},
+		{"below others", map[string]string{"uri": "request>uri>path"}, `{"request":{"uri":{"path":"/"}}}`, Visit{URI: "/"}},
+		{"hides another", map[string]string{"uri": "status"}, `{"status":"/404","request":{"uri":"/"}}`, Visit{URI: "/404"}},
+		{"a long way", map[string]string{"uri": "a>b>c>d>größe"}, `{"a":{"b":{"c":{"d":{"größe":"/"}}}}}`, Visit{URI: "/"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := newParser(t, Options{Fields: test.fields})
+			if got, err := both(t, p, test.line); err != nil || got != test.want {
+				t.Errorf("got  %+v, %v\nwant %+v", got, err, test.want)
+			}
+			if !isQuick(p, test.line) {
+				t.Error("encoding/json is asked")
+			}
+		})
+	}
+}
+
+func TestParseAllocates(t *testing.T) {
+	p := newParser(t, Options{})
+	var v Visit
+	for _, s := range []string{caddyLine, combinedLine, `{"level":"info","msg":"x"}`, "junk"} {
+		line := []byte(s)
+		if n := testing.AllocsPerRun(100, func() { _ = p.Parse(line, &v) }); n != 0 {
+			t.Errorf("%.20q: got %v allocations", s, n)
+		}
+	}
+}
+
+func TestSlots(t *testing.T) {
+	// A tree finds what it holds, and nothing else, however its slots are shared.
+	paths := map[string]field{}
+	for i, key := range []string{"a", "aaaa", "b", "ab", "ba", "é", "request", "requeſt"} {
+		paths[key] = field(i + 1)
+	}
+	n := newTree(paths)
+	for key, want := range paths {
+		if i := n.find([]byte(key)); i == nil || i.field != want {
+			t.Errorf("%s: got %v", key, i)
+		}
+	}
+	for _, key := range []string{"", "c", "aa", "Request"} {
+		if i := n.find([]byte(key)); i != nil {
+			t.Errorf("%q: got %q", key, i.key)
+		}
+	}
+}
+
+// sampleLines are lines that Caddy wrote.
+func sampleLines(t testing.TB) [][]byte {
+	t.Helper()
+	b, err := os.ReadFile("testdata/caddy.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Split(bytes.TrimSpace(b), []byte("\n"))
+}
+
+func TestParseSample(t *testing.T) {
+	p := newParser(t, Options{})
+	for _, line := range sampleLines(t) {
+		v, err := both(t, p, string(line))
+		if err != nil || v.Host != "127.0.0.1:8098" || v.URI[0] != '/' || v.Client != "127.0.0.1" || v.Cookie != (v.UserAgent == "Googlebot/2.1") || v.User || v.Time != 1795226077 || v.Status == 0 {
+			t.Errorf("%s: got %+v, %v", line, v, err)
+		}
+		if !isQuick(p, string(line)) {
+			t.Errorf("encoding/json is asked for %s", line)
+		}
+	}
+}
