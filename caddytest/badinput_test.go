@@ -1,10 +1,8 @@
 package caddytest
 
 import (
-	"bufio"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -17,6 +15,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
 func init() { caddy.RegisterModule(new(hookedFS)) }
@@ -72,18 +72,6 @@ http://localhost:{port} {
 	file_server
 }`
 
-// wantStatus waits until a URL answers with a status.
-func (s *server) wantStatus(url string, want int) {
-	s.t.Helper()
-	var got int
-	s.eventually(func() bool {
-		got = s.get(url).StatusCode
-		return got == want
-	}, func() string {
-		return fmt.Sprintf("%s: status %d, want %d\n%s", s.expand(url), got, want, s.sitemapLog())
-	})
-}
-
 // TestRootsThatAreNone: a root of which nothing can be listed leaves the site as it is
 // without a sitemap, and a line in the log.
 func TestRootsThatAreNone(t *testing.T) {
@@ -107,24 +95,24 @@ func TestRootsThatAreNone(t *testing.T) {
 				return // links take privileges there
 			}
 			s := start(t, strings.Replace(everySecond, "{dir}/site", test.root, 1), test.files)
-			s.logged(`"level":"`, test.line)
+			s.Logged(`"level":"`, test.line)
 			for _, path := range []string{"/sitemap.xml", "/robots.txt"} {
 				// For file_server, a path through a looping link is a bad request.
-				r := s.get("http://localhost:{port}" + path)
+				r := s.Get("http://localhost:{port}" + path)
 				if r.StatusCode != http.StatusNotFound && (r.StatusCode != http.StatusBadRequest || test.name != "a link to itself") {
 					t.Errorf("%s: status %d, want 404", path, r.StatusCode)
 				}
 			}
-			if root := filepath.Join(s.dir, "none"); test.name == "missing" {
+			if root := filepath.Join(s.Dir, "none"); test.name == "missing" {
 				if err := os.Mkdir(root, 0o755); err != nil {
 					t.Fatal(err)
 				}
-				s.write(map[string]string{"none/index.html": "home"})
-				s.wantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/")
+				s.Write(map[string]string{"none/index.html": "home"})
+				s.WantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/")
 			}
-			s.logged("refresh") // the schedule goes on, or an answer came
-			if n := len(s.logLines(test.line, `"logger":"http.handlers.sitemap"`)); n != 1 {
-				t.Errorf("the log says %d times that %q\n%s", n, test.line, s.sitemapLog())
+			s.Logged("refresh") // the schedule goes on, or an answer came
+			if n := len(s.LogLines(test.line, `"logger":"http.handlers.sitemap"`)); n != 1 {
+				t.Errorf("the log says %d times that %q\n%s", n, test.line, s.SitemapLog())
 			}
 		})
 	}
@@ -142,13 +130,13 @@ func TestRootComesAndGoes(t *testing.T) {
 	const url = "http://localhost:{port}/sitemap.xml"
 	move := func(s *server, from, to string) {
 		t.Helper()
-		if err := os.Rename(filepath.Join(s.dir, from), filepath.Join(s.dir, to)); err != nil {
+		if err := os.Rename(filepath.Join(s.Dir, from), filepath.Join(s.Dir, to)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	remove := func(s *server, name string) {
 		t.Helper()
-		if err := os.RemoveAll(filepath.Join(s.dir, name)); err != nil {
+		if err := os.RemoveAll(filepath.Join(s.Dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -161,13 +149,13 @@ func TestRootComesAndGoes(t *testing.T) {
 	}{
 		{"gone", func(s *server) { move(s, "site", "away") }, "could not be read", 0,
 			func(s *server) { move(s, "away", "site") }},
-		{"a file in its place", func(s *server) { move(s, "site", "away"); s.write(map[string]string{"site": "x"}) }, "could not be read", 0,
+		{"a file in its place", func(s *server) { move(s, "site", "away"); s.Write(map[string]string{"site": "x"}) }, "could not be read", 0,
 			func(s *server) { remove(s, "site"); move(s, "away", "site") }},
-		{"an empty folder in its place", func(s *server) { move(s, "site", "away"); s.write(map[string]string{"site/": ""}) }, "less than half", 0,
+		{"an empty folder in its place", func(s *server) { move(s, "site", "away"); s.Write(map[string]string{"site/": ""}) }, "less than half", 0,
 			func(s *server) { remove(s, "site"); move(s, "away", "site") }},
 		{"half copied", func(s *server) {
 			move(s, "site", "away")
-			s.write(map[string]string{"site/0.html": "x", "site/1.html": "x", "site/2.html": "", "site/3.html": ""})
+			s.Write(map[string]string{"site/0.html": "x", "site/1.html": "x", "site/2.html": "", "site/3.html": ""})
 		}, "less than half", 2,
 			func(s *server) { remove(s, "site"); move(s, "away", "site") }},
 		{"may not be read", func(*server) { hook(t, func(string) error { return fs.ErrPermission }) }, "less than half", 0,
@@ -180,34 +168,34 @@ func TestRootComesAndGoes(t *testing.T) {
 				return nil
 			})
 		}, "", 0,
-			func(s *server) { hook(t, nil); remove(s, "site"); s.write(files) }},
+			func(s *server) { hook(t, nil); remove(s, "site"); s.Write(files) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := start(t, hookedSite, files)
-			s.wantLocs(url, slices.Clone(all)...)
-			good := s.get(url)
+			s.WantLocs(url, slices.Clone(all)...)
+			good := s.Get(url)
 			const doubted = "not believed until the next refresh"
-			s.eventually(func() bool {
-				if len(s.logLines(doubted)) == 0 && test.amiss != nil {
+			s.Eventually(func() bool {
+				if len(s.LogLines(doubted)) == 0 && test.amiss != nil {
 					test.amiss(s)
 					test.amiss = nil
 				}
-				return len(s.logLines(doubted, test.reason)) == 1
-			}, func() string { return "no refresh is doubted\n" + s.sitemapLog() })
+				return len(s.LogLines(doubted, test.reason)) == 1
+			}, func() string { return "no refresh is doubted\n" + s.SitemapLog() })
 			switch {
 			case test.name == "may not be read":
-				s.wantStatus(url, http.StatusForbidden) // as file_server has it
+				s.WantStatus(url, http.StatusForbidden) // as file_server has it
 			case test.left == 0:
-				s.wantStatus(url, http.StatusNotFound)
+				s.WantStatus(url, http.StatusNotFound)
 			default:
-				s.wantLocs(url, slices.Clone(all[:test.left])...)
+				s.WantLocs(url, slices.Clone(all[:test.left])...)
 			}
-			if n := len(s.logLines(doubted)); n > 2 || n > 1 && test.reason != "" {
+			if n := len(s.LogLines(doubted)); n > 2 || n > 1 && test.reason != "" {
 				t.Errorf("the log doubts it %d times, want once", n)
 			}
 			test.mend(s)
-			s.wantLocs(url, slices.Clone(all)...)
-			if r := s.get(url); test.name == "gone" && r.Header.Get("Etag") != good.Header.Get("Etag") {
+			s.WantLocs(url, slices.Clone(all)...)
+			if r := s.Get(url); test.name == "gone" && r.Header.Get("Etag") != good.Header.Get("Etag") {
 				t.Error("the same files have another ETag")
 			}
 		})
@@ -224,14 +212,14 @@ func TestFoldersWithoutPermission(t *testing.T) {
 		return nil
 	})
 	s := start(t, hookedSite, map[string]string{"site/index.html": "x", "site/private/a.html": "x", "site/public/a.html": "x"})
-	s.wantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/", "http://localhost:{port}/public/a.html")
-	s.logged("some files or folders could not be read", "private")
-	s.logged("sitemap refreshed", "unreadable: 1")
+	s.WantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/", "http://localhost:{port}/public/a.html")
+	s.Logged("some files or folders could not be read", "private")
+	s.Logged("sitemap refreshed", "unreadable: 1")
 	for range 2 {
-		before := len(s.logLines("nothing changed"))
-		s.eventually(func() bool { return len(s.logLines("nothing changed")) > before }, s.sitemapLog)
+		before := len(s.LogLines("nothing changed"))
+		s.Eventually(func() bool { return len(s.LogLines("nothing changed")) > before }, s.SitemapLog)
 	}
-	if n := len(s.logLines("some files or folders could not be read")); n != 1 {
+	if n := len(s.LogLines("some files or folders could not be read")); n != 1 {
 		t.Errorf("the log says so %d times, want once", n)
 	}
 }
@@ -251,19 +239,19 @@ func TestOddNames(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // other systems refuse or change most of these names
 	}
-	files := map[string]string{"site/index.html": html("home")}
+	files := map[string]string{"site/index.html": harness.HTML("home")}
 	for _, name := range oddNames {
-		files["site/"+name] = html("content of " + name)
+		files["site/"+name] = harness.HTML("content of " + name)
 		if len(name) < 200 {
-			files["site/"+strings.TrimSuffix(name, ".html")+".d/"+name] = html("content of the one in a folder: " + name)
+			files["site/"+strings.TrimSuffix(name, ".html")+".d/"+name] = harness.HTML("content of the one in a folder: " + name)
 		}
 	}
 	s := start(t, everySecond, files)
-	base := "http://localhost:" + s.port
-	locs := s.locs(base + "/sitemap.xml")
+	base := "http://localhost:" + s.Port
+	locs := s.Locs(base + "/sitemap.xml")
 	listed := make(map[string]bool)
 	for _, loc := range locs {
-		r := s.get(loc)
+		r := s.Get(loc)
 		path, err := url.PathUnescape(strings.TrimPrefix(loc, base))
 		if err != nil {
 			t.Errorf("%s: %v", loc, err)
@@ -273,8 +261,8 @@ func TestOddNames(t *testing.T) {
 			path = "/index.html"
 		}
 		listed["site"+path] = true
-		if want := files["site"+path]; r.StatusCode != http.StatusOK || r.body != want {
-			t.Errorf("%s: status %d, body %q, want %q", loc, r.StatusCode, r.body, want)
+		if want := files["site"+path]; r.StatusCode != http.StatusOK || r.Text != want {
+			t.Errorf("%s: status %d, body %q, want %q", loc, r.StatusCode, r.Text, want)
 		}
 		for i := range len(loc) {
 			if c := loc[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("<>\"{}|\\^`", c) >= 0 {
@@ -286,34 +274,34 @@ func TestOddNames(t *testing.T) {
 		if listed[name] {
 			continue
 		}
-		r, err := s.try(http.MethodGet, base+(&url.URL{Path: strings.TrimPrefix(name, "site")}).EscapedPath())
-		if err == nil && r.StatusCode == http.StatusOK && r.body == content {
+		r, err := s.Try(http.MethodGet, base+(&url.URL{Path: strings.TrimPrefix(name, "site")}).EscapedPath())
+		if err == nil && r.StatusCode == http.StatusOK && r.Text == content {
 			t.Errorf("%q is served, but not listed", name)
 		}
 	}
 	if len(listed) < len(files)-6 {
-		t.Errorf("of %d files %d are listed\n%s", len(files), len(listed), s.sitemapLog())
+		t.Errorf("of %d files %d are listed\n%s", len(files), len(listed), s.SitemapLog())
 	}
 }
 
 // TestLongPaths: a URL of 2,047 characters is listed, a longer one is not, and counted.
 func TestLongPaths(t *testing.T) {
 	s := prepare(t, nil)
-	base := "http://localhost:" + s.port
+	base := "http://localhost:" + s.Port
 	folder := "/" + strings.Repeat(strings.Repeat("d", 199)+"/", 9)
 	fits := folder + strings.Repeat("x", 2047-len(base)-len(folder)-len(".html")) + ".html"
 	long := folder + strings.Repeat("x", 2048-len(base)-len(folder)-len(".html")) + ".html"
 	// One character of a URL may take three.
 	escaped := "/" + strings.Repeat(strings.Repeat("é", 100)+"/", 4) + "x.html"
 	for _, name := range []string{fits, long, escaped} {
-		s.write(map[string]string{"site" + name: "x"})
+		s.Write(map[string]string{"site" + name: "x"})
 	}
-	if err := s.load(everySecond); err != nil {
+	if err := s.Load(everySecond); err != nil {
 		t.Fatal(err)
 	}
-	s.wantLocs("http://localhost:{port}/sitemap.xml", base+fits)
-	s.logged("sitemap refreshed", "URL too long: 2")
-	if r := s.get(base + fits); r.StatusCode != http.StatusOK {
+	s.WantLocs("http://localhost:{port}/sitemap.xml", base+fits)
+	s.Logged("sitemap refreshed", "URL too long: 2")
+	if r := s.Get(base + fits); r.StatusCode != http.StatusOK {
 		t.Errorf("the longest one: status %d", r.StatusCode)
 	}
 }
@@ -338,27 +326,8 @@ func TestLinkLoops(t *testing.T) {
 		"outside/back":      "-> ../site",
 		"outside/page.html": "z",
 	})
-	s.wantLocs("http://localhost:{port}/sitemap.xml",
+	s.WantLocs("http://localhost:{port}/sitemap.xml",
 		"http://localhost:{port}/", "http://localhost:{port}/a/page.html", "http://localhost:{port}/b/page.html", "http://localhost:{port}/outside/page.html")
-}
-
-// raw sends a request as it stands, and returns the status of the answer.
-func (s *server) raw(request string) int {
-	s.t.Helper()
-	conn, err := net.Dial("tcp", "127.0.0.1:"+s.port)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := conn.Write([]byte(request)); err != nil {
-		s.t.Fatal(err)
-	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		s.t.Fatalf("%q: %v", request, err)
-	}
-	defer resp.Body.Close()
-	return resp.StatusCode
 }
 
 // TestHostsThatAreNone: a bad request where a host is needed, and no matter elsewhere.
@@ -373,25 +342,25 @@ http://:{port} {
 		"", ".", "a..b", "-a.example", "a-.example", "a_b!c", "a%20b", "*.example", "a,b", "user@host", "a;b", "a'b", "(a)", "[::1", "[fe80::1%25eth0]", "[]", ":80", "a:b:c",
 		strings.Repeat("a", 64) + ".example", strings.Repeat("a.", 200) + "example", "a b", "a/b", "<a>", "\"a\"", "\xff\xfe", "xn--zzzzzzzz-", "a\\b",
 	} {
-		if got := s.raw("GET /sitemap.xml HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n"); got != http.StatusBadRequest {
+		if got := s.Raw("GET /sitemap.xml HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n"); got != http.StatusBadRequest {
 			t.Errorf("Host %q: status %d, want 400", host, got)
 		}
 		// Either net/http refuses it, or the site has its own robots.txt and pages.
 		for _, path := range []string{"/robots.txt", "/"} {
-			if got := s.raw("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n"); got != http.StatusBadRequest && got != http.StatusOK {
+			if got := s.Raw("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n"); got != http.StatusBadRequest && got != http.StatusOK {
 				t.Errorf("Host %q, %s: status %d", host, path, got)
 			}
 		}
 	}
-	if got := s.raw("GET /sitemap.xml HTTP/1.0\r\n\r\n"); got != http.StatusBadRequest {
+	if got := s.Raw("GET /sitemap.xml HTTP/1.0\r\n\r\n"); got != http.StatusBadRequest {
 		t.Errorf("no Host at all: status %d, want 400", got)
 	}
 	for _, host := range []string{"a.example", "A.Example.", "a.example:80", "127.0.0.1", "[::1]", "[::1]:80", "bücher.example", "xn--bcher-kva.example", "a_b.example"} {
-		if got := s.raw("GET /sitemap.xml HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n"); got != http.StatusOK && host != "bücher.example" {
+		if got := s.Raw("GET /sitemap.xml HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n"); got != http.StatusOK && host != "bücher.example" {
 			t.Errorf("Host %q: status %d, want 200", host, got)
 		}
 	}
-	if lines := s.logLines("panic"); len(lines) > 0 {
+	if lines := s.LogLines("panic"); len(lines) > 0 {
 		t.Errorf("the log says: %s", lines[0])
 	}
 }
@@ -410,26 +379,26 @@ http://:{port} {
 	sitemap
 	file_server
 }`, map[string]string{"site/index.html": "home"})
-	s.wantLocs("http://named.localhost:{port}/sitemap.xml", "http://named.localhost:{port}/")
+	s.WantLocs("http://named.localhost:{port}/sitemap.xml", "http://named.localhost:{port}/")
 	count := make(map[int]int)
 	for i := range 1200 {
-		r := s.get("http://localhost:{port}/sitemap.xml", fmt.Sprintf("Host: h%d.example", i))
+		r := s.Get("http://localhost:{port}/sitemap.xml", fmt.Sprintf("Host: h%d.example", i))
 		count[r.StatusCode]++
 		if r.StatusCode == http.StatusServiceUnavailable && r.Header.Get("Retry-After") == "" {
 			t.Fatal("a 503 without Retry-After")
 		}
 		if i%50 == 0 {
-			s.locs("http://named.localhost:{port}/sitemap.xml")
+			s.Locs("http://named.localhost:{port}/sitemap.xml")
 		}
 	}
 	if count[http.StatusOK] != 1000 || count[http.StatusServiceUnavailable] != 200 {
 		t.Errorf("got %v, want 1000 times 200 and 200 times 503", count)
 	}
-	if n := len(s.logLines("too many sites", `"logger":"sitemap"`)); n != 1 {
+	if n := len(s.LogLines("too many sites", `"logger":"sitemap"`)); n != 1 {
 		t.Errorf("the log says so %d times, want once", n)
 	}
 	// The one who came first is served on.
-	if r := s.get("http://localhost:{port}/sitemap.xml", "Host: h0.example"); r.StatusCode != http.StatusOK {
+	if r := s.Get("http://localhost:{port}/sitemap.xml", "Host: h0.example"); r.StatusCode != http.StatusOK {
 		t.Errorf("the first one: status %d", r.StatusCode)
 	}
 }

@@ -21,26 +21,26 @@ func TestPipesAndSockets(t *testing.T) {
 	})
 	s := prepare(t, map[string]string{"site/page.html": "x", "site/sub/page.html": "x"})
 	for _, name := range []string{"site/pipe.html", "site/index.html", "site/sub/index.html", "site/sitemap.xml", "list", "root"} {
-		if err := unix.Mkfifo(filepath.Join(s.dir, name), 0o644); err != nil {
+		if err := unix.Mkfifo(filepath.Join(s.Dir, name), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// file_server opens what it finds, and waits for a writer.
 	t.Cleanup(func() {
 		for _, name := range []string{"site/index.html", "site/sub/index.html", "site/sitemap.xml"} {
-			if fd, err := unix.Open(filepath.Join(s.dir, name), unix.O_RDWR|unix.O_NONBLOCK, 0); err == nil {
+			if fd, err := unix.Open(filepath.Join(s.Dir, name), unix.O_RDWR|unix.O_NONBLOCK, 0); err == nil {
 				writers = append(writers, fd)
 			}
 		}
 	})
 	// A socket's name has to be short.
-	t.Chdir(filepath.Join(s.dir, "site"))
+	t.Chdir(filepath.Join(s.Dir, "site"))
 	socket, err := net.Listen("unix", "socket.html")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer socket.Close()
-	if err := s.load(`
+	if err := s.Load(`
 http://localhost:{port} {
 	root * {dir}/site
 	sitemap {
@@ -61,10 +61,10 @@ http://pipe.localhost:{port} {
 }`); err != nil {
 		t.Fatal(err)
 	}
-	s.wantLocs("http://localhost:{port}/sitemap.xml",
+	s.WantLocs("http://localhost:{port}/sitemap.xml",
 		"http://localhost:{port}/inline", "http://localhost:{port}/page.html", "http://localhost:{port}/sub/page.html")
-	s.logged("sitemap refreshed", "not a regular file: 4")
-	s.logged("gathering pages failed", "is not a regular file")
-	s.logged("gathering pages failed", "pipe.localhost", "not a folder")
-	s.stop() // although the front page, and with it an ask, is stuck
+	s.Logged("sitemap refreshed", "not a regular file: 4")
+	s.Logged("gathering pages failed", "is not a regular file")
+	s.Logged("gathering pages failed", "pipe.localhost", "not a folder")
+	s.Stop() // although the front page, and with it an ask, is stuck
 }

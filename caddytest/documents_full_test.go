@@ -16,6 +16,6 @@ func TestDocumentsFullIndex(t *testing.T) {
 	if d := s.document("http://localhost:{port}/sitemap.xml"); len(d.children) != mostPages {
 		t.Errorf("the index lists %d shards", len(d.children))
 	}
-	s.logged("not all pages fit", `"left_out":3`)
-	s.logged("sitemap refreshed", fmt.Sprintf(`"pages":%d`, mostPages), "no room in the index: 3")
+	s.Logged("not all pages fit", `"left_out":3`)
+	s.Logged("sitemap refreshed", fmt.Sprintf(`"pages":%d`, mostPages), "no room in the index: 3")
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	sitemap "github.com/seed3295b519/caddy-sitemap"
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
 
@@ -84,9 +85,9 @@ func (l *pageList) asked() int {
 // refreshed waits until the pages as they are now have been seen and published: what
 // a refresh publishes stands when the next one begins, so a second one is waited for.
 func (s *server) refreshed(l *pageList) {
-	s.t.Helper()
+	s.T.Helper()
 	from := l.asked()
-	s.eventually(func() bool { return l.asked() >= from+2 }, func() string { return "no refresh comes\n" + s.sitemapLog() })
+	s.Eventually(func() bool { return l.asked() >= from+2 }, func() string { return "no refresh comes\n" + s.SitemapLog() })
 }
 
 // pagesFrom are n pages as paged yields them, from a number on.
@@ -100,7 +101,7 @@ func pagesFrom(from, n int) []sitemap.Page {
 
 // document is a document that was read, and what was said of it.
 type document struct {
-	response
+	harness.Response
 	url      string
 	locs     []string
 	children []sitemapxml.Child
@@ -109,13 +110,13 @@ type document struct {
 
 // document requests one, which must be there and keep to the protocol's bounds.
 func (s *server) document(url string, headers ...string) document {
-	s.t.Helper()
-	d := document{response: s.get(url, headers...), url: url}
+	s.T.Helper()
+	d := document{Response: s.Get(url, headers...), url: url}
 	if d.StatusCode != http.StatusOK {
-		s.t.Fatalf("%s: got status %d\n%s", s.expand(url), d.StatusCode, s.sitemapLog())
+		s.T.Fatalf("%s: got status %d\n%s", s.Expand(url), d.StatusCode, s.SitemapLog())
 	}
 	var err error
-	d.info, err = sitemapxml.Read(strings.NewReader(d.body), sitemapxml.Limits{}, func(u sitemapxml.URL) error {
+	d.info, err = sitemapxml.Read(strings.NewReader(d.Text), sitemapxml.Limits{}, func(u sitemapxml.URL) error {
 		d.locs = append(d.locs, u.Loc)
 		return nil
 	}, func(c sitemapxml.Child) error {
@@ -123,17 +124,17 @@ func (s *server) document(url string, headers ...string) document {
 		return nil
 	})
 	if err != nil {
-		s.t.Fatalf("%s: %v", s.expand(url), err)
+		s.T.Fatalf("%s: %v", s.Expand(url), err)
 	}
-	if n := len(d.locs) + len(d.children); n > mostPages || n == 0 || len(d.body) > mostBytes {
-		s.t.Errorf("%s: %d entries, %d bytes", s.expand(url), n, len(d.body))
+	if n := len(d.locs) + len(d.children); n > mostPages || n == 0 || len(d.Text) > mostBytes {
+		s.T.Errorf("%s: %d entries, %d bytes", s.Expand(url), n, len(d.Text))
 	}
 	return d
 }
 
 // shards requests all shards of the site's index.
 func (s *server) shards() []document {
-	s.t.Helper()
+	s.T.Helper()
 	var all []document
 	for _, child := range s.document("http://localhost:{port}/sitemap.xml").children {
 		all = append(all, s.document(child.Loc))
@@ -143,13 +144,13 @@ func (s *server) shards() []document {
 
 // wantCut wants shards that list all n pages, each once and in order.
 func (s *server) wantCut(shards []document, n int) {
-	s.t.Helper()
+	s.T.Helper()
 	var all []string
 	for _, d := range shards {
 		all = append(all, d.locs...)
 	}
 	if len(all) != n || !slices.IsSorted(all) || len(slices.Compact(all)) != n {
-		s.t.Errorf("%d shards list %d pages, want %d", len(shards), len(all), n)
+		s.T.Errorf("%d shards list %d pages, want %d", len(shards), len(all), n)
 	}
 }
 
@@ -161,10 +162,10 @@ func TestDocumentsMostPages(t *testing.T) {
 		if d := s.document("http://localhost:{port}/sitemap.xml"); len(d.locs) != mostPages {
 			t.Errorf("the only document lists %d pages and %d shards", len(d.locs), len(d.children))
 		}
-		if r := s.get("http://localhost:{port}/sitemap-000000000000.xml"); r.StatusCode != http.StatusOK || r.body != "" {
-			t.Errorf("a shard of a sitemap without shards: got status %d, %.100q", r.StatusCode, r.body)
+		if r := s.Get("http://localhost:{port}/sitemap-000000000000.xml"); r.StatusCode != http.StatusOK || r.Text != "" {
+			t.Errorf("a shard of a sitemap without shards: got status %d, %.100q", r.StatusCode, r.Text)
 		}
-		if n := strings.Count(s.get("http://localhost:{port}/sitemap.txt").body, "\n"); n != mostPages {
+		if n := strings.Count(s.Get("http://localhost:{port}/sitemap.txt").Text, "\n"); n != mostPages {
 			t.Errorf("the text has %d lines", n)
 		}
 	})
@@ -183,7 +184,7 @@ func TestDocumentsMostPages(t *testing.T) {
 // wantNamed wants shards to be named as the design says, and to lie beside the index.
 func wantNamed(t *testing.T, s *server, shards []document) {
 	t.Helper()
-	prefix := s.expand("http://localhost:{port}/sitemap-")
+	prefix := s.Expand("http://localhost:{port}/sitemap-")
 	for i, d := range shards {
 		digits, ok := strings.CutPrefix(strings.TrimSuffix(d.url, ".xml"), prefix)
 		if n, err := strconv.ParseUint(digits, 16, 64); !ok || err != nil || len(digits) != 12 || (n == 0) != (i == 0) || strings.ToLower(digits) != digits {
@@ -229,7 +230,7 @@ func TestDocumentsMostBytes(t *testing.T) {
 	for _, over := range []int{0, 1} {
 		t.Run(fmt.Sprintf("%d over", over), func(t *testing.T) {
 			s := prepare(t, nil)
-			base := s.expand("http://localhost:{port}")
+			base := s.Expand("http://localhost:{port}")
 			pages := (mostBytes - frame) / entry(base)
 			rest := mostBytes - frame - pages*entry(base) + over
 			give(t, "long", func(_ context.Context, yield func(sitemap.Page) error) error {
@@ -248,11 +249,11 @@ func TestDocumentsMostBytes(t *testing.T) {
 				}
 				return nil
 			})
-			if err := s.load(documentsSite("long", "")); err != nil {
+			if err := s.Load(documentsSite("long", "")); err != nil {
 				t.Fatal(err)
 			}
-			s.logged("sitemap refreshed")
-			sitemap := gunzip(t, s.get("http://localhost:{port}/sitemap.xml.gz").body)
+			s.Logged("sitemap refreshed")
+			sitemap := harness.Gunzip(t, s.Get("http://localhost:{port}/sitemap.xml.gz").Text)
 			if over == 0 {
 				if n := strings.Count(sitemap, "<url>"); n != pages || len(sitemap) != mostBytes {
 					t.Errorf("got %d pages in %d bytes, want %d in %d", n, len(sitemap), pages, mostBytes)
@@ -262,7 +263,7 @@ func TestDocumentsMostBytes(t *testing.T) {
 			children := s.document("http://localhost:{port}/sitemap.xml").children
 			n := 0
 			for _, child := range children {
-				shard := gunzip(t, s.get(child.Loc+".gz").body)
+				shard := harness.Gunzip(t, s.Get(child.Loc+".gz").Text)
 				if len(shard) > mostBytes {
 					t.Errorf("%s has %d bytes", child.Loc, len(shard))
 				}
@@ -278,7 +279,7 @@ func TestDocumentsMostBytes(t *testing.T) {
 // TestDocumentsLongestURL is the bound of a loc, and one character more.
 func TestDocumentsLongestURL(t *testing.T) {
 	s := prepare(t, nil)
-	base := s.expand("http://localhost:{port}")
+	base := s.Expand("http://localhost:{port}")
 	path := func(n int) string { return "/" + strings.Repeat("a", n-len(base)-1) }
 	entities := func(n int) string { return "/" + strings.Repeat("&", n-len(base)-1) }
 	give(t, "longest", func(_ context.Context, yield func(sitemap.Page) error) error {
@@ -289,11 +290,11 @@ func TestDocumentsLongestURL(t *testing.T) {
 		}
 		return nil
 	})
-	if err := s.load(documentsSite("longest", "")); err != nil {
+	if err := s.Load(documentsSite("longest", "")); err != nil {
 		t.Fatal(err)
 	}
-	s.wantLocs("http://localhost:{port}/sitemap.xml", base+entities(2047), base+path(2046), base+path(2047))
-	s.logged("sitemap refreshed", `"pages":3`, "URL too long: 3")
+	s.WantLocs("http://localhost:{port}/sitemap.xml", base+entities(2047), base+path(2046), base+path(2047))
+	s.Logged("sitemap refreshed", `"pages":3`, "URL too long: 3")
 }
 
 func TestDocumentsMaxURLs(t *testing.T) {
@@ -301,18 +302,18 @@ func TestDocumentsMaxURLs(t *testing.T) {
 		t.Run(fmt.Sprint(test.most), func(t *testing.T) {
 			give(t, "max", paged(10))
 			s := start(t, documentsSite("max", fmt.Sprintf("max_urls %d", test.most)), nil)
-			if d := s.document("http://localhost:{port}/sitemap.xml"); len(d.locs) != test.listed || d.locs[0] != s.expand("http://localhost:{port}/p/0000000.html") {
+			if d := s.document("http://localhost:{port}/sitemap.xml"); len(d.locs) != test.listed || d.locs[0] != s.Expand("http://localhost:{port}/p/0000000.html") {
 				t.Errorf("got %q", d.locs)
 			}
-			refreshed := s.logged("sitemap refreshed")
+			refreshed := s.Logged("sitemap refreshed")
 			if over := 10 - test.listed; over > 0 {
-				s.logged("not all pages fit", fmt.Sprintf(`"left_out":%d`, over), fmt.Sprintf(`"max_urls":%d`, test.most))
+				s.Logged("not all pages fit", fmt.Sprintf(`"left_out":%d`, over), fmt.Sprintf(`"max_urls":%d`, test.most))
 				if want := fmt.Sprintf("over max_urls: %d", over); !strings.Contains(refreshed, want) {
 					t.Errorf("got the log line %s, want in it %q", refreshed, want)
 				}
 				return
 			}
-			if strings.Contains(refreshed, "left_out") || len(s.logLines("not all pages fit")) > 0 {
+			if strings.Contains(refreshed, "left_out") || len(s.LogLines("not all pages fit")) > 0 {
 				t.Errorf("got the log line %s", refreshed)
 			}
 		})
@@ -341,17 +342,17 @@ func TestDocumentsOmitAndRules(t *testing.T) {
 		rule * {
 			changefreq never
 		}`), nil)
-	want := s.expand(`<url><loc>http://localhost:{port}/</loc><changefreq>daily</changefreq><priority>0.25</priority></url>
+	want := s.Expand(`<url><loc>http://localhost:{port}/</loc><changefreq>daily</changefreq><priority>0.25</priority></url>
 <url><loc>http://localhost:{port}/blog/</loc><changefreq>daily</changefreq><priority>0.25</priority></url>
 <url><loc>http://localhost:{port}/blog/a.html</loc><priority>0.9</priority></url>
 <url><loc>http://localhost:{port}/blog/b.html</loc><changefreq>always</changefreq><priority>1.0</priority></url>
 <url><loc>http://localhost:{port}/z</loc><changefreq>never</changefreq></url>
 </urlset>
 `)
-	if d := s.document("http://localhost:{port}/sitemap.xml"); !strings.HasSuffix(d.body, want) {
-		t.Errorf("got\n%s\nwant it to end in\n%s", d.body, want)
+	if d := s.document("http://localhost:{port}/sitemap.xml"); !strings.HasSuffix(d.Text, want) {
+		t.Errorf("got\n%s\nwant it to end in\n%s", d.Text, want)
 	}
-	s.logged("sitemap refreshed", "omitted: 2")
+	s.Logged("sitemap refreshed", "omitted: 2")
 }
 
 func TestDocumentsSchema(t *testing.T) {
@@ -363,8 +364,8 @@ func TestDocumentsSchema(t *testing.T) {
 			s := start(t, documentsSite("schema", "shard_urls 5\n\t\tschema "+test.schema), nil)
 			index := s.document("http://localhost:{port}/sitemap.xml")
 			for _, d := range append(s.shards(), index) {
-				if !strings.Contains(d.body, `set xmlns="`+test.namespace+`">`) && !strings.Contains(d.body, `index xmlns="`+test.namespace+`">`) {
-					t.Errorf("%s: got %.200q", d.url, d.body)
+				if !strings.Contains(d.Text, `set xmlns="`+test.namespace+`">`) && !strings.Contains(d.Text, `index xmlns="`+test.namespace+`">`) {
+					t.Errorf("%s: got %.200q", d.url, d.Text)
 				}
 			}
 		})
@@ -379,11 +380,11 @@ func TestDocumentsLastMod(t *testing.T) {
 	for i := range list.pages {
 		if p := &list.pages[i]; i < 1500 {
 			p.LastMod = 1_600_000_000 + int64(i*7919%3000)
-			newest[s.expand("http://localhost:{port}")+p.Path] = p.LastMod
+			newest[s.Expand("http://localhost:{port}")+p.Path] = p.LastMod
 		}
 	}
 	give(t, "dated", list.yield)
-	if err := s.load(documentsSite("dated", "shard_urls 100")); err != nil {
+	if err := s.Load(documentsSite("dated", "shard_urls 100")); err != nil {
 		t.Fatal(err)
 	}
 	dated, undated := 0, 0
@@ -400,7 +401,7 @@ func TestDocumentsLastMod(t *testing.T) {
 		} else {
 			undated++
 		}
-		if entry := strings.Split(index.body, "\n")[i+2]; entry != "<sitemap>"+want+"</sitemap>" {
+		if entry := strings.Split(index.Text, "\n")[i+2]; entry != "<sitemap>"+want+"</sitemap>" {
 			t.Errorf("got the entry %s, want %s", entry, want)
 		}
 	}
@@ -441,7 +442,7 @@ func TestDocumentsCarriedOver(t *testing.T) {
 						t.Fatalf("shard %d is %s", i, d.url)
 					}
 					same := d.Header.Get("Etag") == before[i].Header.Get("Etag")
-					if same != (d.body == before[i].body) {
+					if same != (d.Text == before[i].Text) {
 						t.Errorf("%s: its ETag says that it stayed: %t", d.url, same)
 					}
 					if same && d.Header.Get("Last-Modified") != before[i].Header.Get("Last-Modified") {
@@ -449,7 +450,7 @@ func TestDocumentsCarriedOver(t *testing.T) {
 					}
 					if same {
 						for _, condition := range []string{"If-None-Match: " + before[i].Header.Get("Etag"), "If-Modified-Since: " + before[i].Header.Get("Last-Modified")} {
-							if r := s.get(d.url, condition); r.StatusCode != http.StatusNotModified {
+							if r := s.Get(d.url, condition); r.StatusCode != http.StatusNotModified {
 								t.Errorf("%s, %s: got status %d", d.url, condition, r.StatusCode)
 							}
 						}
@@ -494,21 +495,21 @@ func testRetired(t *testing.T, site func(name, settings string) string) {
 	holds := func(d document, where string, path string) {
 		t.Helper()
 		want := s.document(where)
-		if got := s.document(d.url); got.body != want.body || got.Header.Get("Etag") != want.Header.Get("Etag") || !slices.Contains(got.locs, s.expand("http://localhost:{port}")+path) {
+		if got := s.document(d.url); got.Text != want.Text || got.Header.Get("Etag") != want.Header.Get("Etag") || !slices.Contains(got.locs, s.Expand("http://localhost:{port}")+path) {
 			t.Errorf("%s has %d pages from %s on, want %s", d.url, len(got.locs), got.locs[0], where)
 		}
 		stem := strings.TrimSuffix(d.url, ".xml")
-		if r := s.get(stem + ".xml.gz"); r.StatusCode != http.StatusOK || r.Header.Get("Content-Type") != "application/gzip" || gunzip(t, r.body) != want.body {
+		if r := s.Get(stem + ".xml.gz"); r.StatusCode != http.StatusOK || r.Header.Get("Content-Type") != "application/gzip" || harness.Gunzip(t, r.Text) != want.Text {
 			t.Errorf("%s.xml.gz: got status %d, headers %v", stem, r.StatusCode, r.Header)
 		}
-		if r := s.get(stem + ".txt"); r.StatusCode != http.StatusOK || r.body != strings.Join(want.locs, "\n")+"\n" {
-			t.Errorf("%s.txt: got status %d, %.100q", stem, r.StatusCode, r.body)
+		if r := s.Get(stem + ".txt"); r.StatusCode != http.StatusOK || r.Text != strings.Join(want.locs, "\n")+"\n" {
+			t.Errorf("%s.txt: got status %d, %.100q", stem, r.StatusCode, r.Text)
 		}
 	}
 
 	// The page that the third shard begins with goes: its pages join the second one's,
 	// or are cut elsewhere.
-	first := strings.TrimPrefix(old[2].locs[0], s.expand("http://localhost:{port}"))
+	first := strings.TrimPrefix(old[2].locs[0], s.Expand("http://localhost:{port}"))
 	list.set(slices.DeleteFunc(pagesFrom(0, 1000), func(p sitemap.Page) bool { return p.Path == first }))
 	s.refreshed(list)
 	now := s.shards()
@@ -520,7 +521,7 @@ func testRetired(t *testing.T, site func(name, settings string) string) {
 		i = len(now)
 	}
 	before := now[i-1]
-	holds(old[2], before.url, strings.TrimPrefix(before.locs[0], s.expand("http://localhost:{port}")))
+	holds(old[2], before.url, strings.TrimPrefix(before.locs[0], s.Expand("http://localhost:{port}")))
 	if _, listed := slices.BinarySearch(before.locs, old[2].locs[1]); !listed && !slices.ContainsFunc(now, func(d document) bool { return slices.Contains(d.locs, old[2].locs[1]) }) {
 		t.Errorf("%s is listed nowhere", old[2].locs[1])
 	}
@@ -529,20 +530,20 @@ func testRetired(t *testing.T, site func(name, settings string) string) {
 	// about so many pages gone.
 	list.set(pagesFrom(0, 90))
 	s.refreshed(list)
-	s.eventually(func() bool {
-		return strings.Contains(s.get("http://localhost:{port}/sitemap.xml").body, "<urlset")
-	}, func() string { return "there is still an index\n" + s.sitemapLog() })
+	s.Eventually(func() bool {
+		return strings.Contains(s.Get("http://localhost:{port}/sitemap.xml").Text, "<urlset")
+	}, func() string { return "there is still an index\n" + s.SitemapLog() })
 	for _, d := range append(old, now...) {
 		holds(d, "http://localhost:{port}/sitemap.xml", "/p/0000000.html")
 	}
 
 	// And back: the names that are used again are no others' any more.
 	list.set(pagesFrom(0, 1000))
-	s.eventually(func() bool {
-		return strings.Contains(s.get("http://localhost:{port}/sitemap.xml").body, "<sitemapindex")
-	}, func() string { return "there is no index\n" + s.sitemapLog() })
+	s.Eventually(func() bool {
+		return strings.Contains(s.Get("http://localhost:{port}/sitemap.xml").Text, "<sitemapindex")
+	}, func() string { return "there is no index\n" + s.SitemapLog() })
 	for i, d := range s.shards() {
-		if d.url != old[i].url || d.body != old[i].body || d.Header.Get("Etag") != old[i].Header.Get("Etag") {
+		if d.url != old[i].url || d.Text != old[i].Text || d.Header.Get("Etag") != old[i].Header.Get("Etag") {
 			t.Errorf("shard %d is %s, was %s", i, d.url, old[i].url)
 		}
 	}
@@ -567,11 +568,11 @@ func TestDocumentsSameEverywhere(t *testing.T) {
 			})
 			s := start(t, documentsSite("same", "base_url https://example.com\n\t\tshard_urls 500"), nil)
 			for _, accept := range []string{"identity", "gzip"} {
-				index := s.get("http://localhost:{port}/sitemap.xml", "Accept-Encoding: "+accept)
-				seen[i] = append(seen[i], index.Header.Get("Etag"), index.body)
+				index := s.Get("http://localhost:{port}/sitemap.xml", "Accept-Encoding: "+accept)
+				seen[i] = append(seen[i], index.Header.Get("Etag"), index.Text)
 				for _, child := range s.document("http://localhost:{port}/sitemap.xml").children {
-					shard := s.get(strings.Replace(child.Loc, "https://example.com", "http://localhost:{port}", 1), "Accept-Encoding: "+accept)
-					seen[i] = append(seen[i], child.Loc, shard.Header.Get("Etag"), shard.body)
+					shard := s.Get(strings.Replace(child.Loc, "https://example.com", "http://localhost:{port}", 1), "Accept-Encoding: "+accept)
+					seen[i] = append(seen[i], child.Loc, shard.Header.Get("Etag"), shard.Text)
 				}
 			}
 		})
@@ -595,7 +596,7 @@ func TestDocumentsBesideTheIndex(t *testing.T) {
 	index := s.document("http://localhost:{port}/docs/map.xml")
 	var locs []string
 	for _, child := range index.children {
-		if !strings.HasPrefix(child.Loc, s.expand("http://localhost:{port}/docs/map-")) {
+		if !strings.HasPrefix(child.Loc, s.Expand("http://localhost:{port}/docs/map-")) {
 			t.Errorf("a shard is %s", child.Loc)
 		}
 		locs = append(locs, s.document(child.Loc).locs...)
@@ -603,8 +604,8 @@ func TestDocumentsBesideTheIndex(t *testing.T) {
 	if len(locs) != 1000 {
 		t.Errorf("%d pages are listed, want 1000", len(locs))
 	}
-	if r := s.get("http://localhost:{port}/sitemap.xml"); r.body != "" {
-		t.Errorf("the default name answers %.100q", r.body)
+	if r := s.Get("http://localhost:{port}/sitemap.xml"); r.Text != "" {
+		t.Errorf("the default name answers %.100q", r.Text)
 	}
-	s.logged("sitemap refreshed", "outside the sitemap's folder: 1")
+	s.Logged("sitemap refreshed", "outside the sitemap's folder: 1")
 }

@@ -1,6 +1,7 @@
 package caddytest
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -77,24 +78,29 @@ func inPlace(t *testing.T, file string) string {
 
 // checkExample asks for a site's sitemap, its robots.txt and every page listed.
 func (s *server) checkExample(base string, paths, headers []string) {
-	s.t.Helper()
+	s.T.Helper()
 	at := "http://localhost:{port}"
 	if len(headers) == 0 {
 		at = base
 	}
 	var want []string
 	for _, path := range paths {
-		want = append(want, s.expand(base)+path)
+		want = append(want, s.Expand(base)+path)
 	}
-	if got := s.locs(at+"/sitemap.xml", headers...); !slices.Equal(got, want) {
-		s.t.Errorf("%s lists %q, want %q", s.expand(base), got, want)
-	}
-	if r := s.get(at+"/robots.txt", headers...); !strings.Contains(r.body, s.expand("Sitemap: "+base+"/sitemap.xml\n")) {
-		s.t.Errorf("robots.txt of %s is %q", s.expand(base), r.body)
+	// What is found by links is there after a few refreshes, and where one site stands for
+	// the application of another, the first may find it not yet there.
+	var got []string
+	var err error
+	s.Eventually(func() bool {
+		got, err = s.TryLocs(at+"/sitemap.xml", headers...)
+		return err == nil && slices.Equal(got, want)
+	}, func() string { return fmt.Sprintf("%s lists %q (%v), want %q", s.Expand(base), got, err, want) })
+	if r := s.Get(at+"/robots.txt", headers...); !strings.Contains(r.Text, s.Expand("Sitemap: "+base+"/sitemap.xml\n")) {
+		s.T.Errorf("robots.txt of %s is %q", s.Expand(base), r.Text)
 	}
 	for _, path := range paths {
-		if r := s.get(at+path, headers...); r.StatusCode != http.StatusOK {
-			s.t.Errorf("%s%s: status %d, want 200", s.expand(base), path, r.StatusCode)
+		if r := s.Get(at+path, headers...); r.StatusCode != http.StatusOK {
+			s.T.Errorf("%s%s: status %d, want 200", s.Expand(base), path, r.StatusCode)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
 // entry is what a sitemap says of a page with its extensions, as another reader of XML
@@ -26,23 +28,23 @@ type alternate struct {
 // entries are those of a document, and what is said of languages and images of each,
 // by path.
 func (s *server) entries(d document) (languages map[string]map[string]string, images map[string][]string) {
-	s.t.Helper()
+	s.T.Helper()
 	var parsed struct {
 		URLs []entry `xml:"http://www.sitemaps.org/schemas/sitemap/0.9 url"`
 	}
-	if err := xml.Unmarshal([]byte(d.body), &parsed); err != nil {
-		s.t.Fatal(err)
+	if err := xml.Unmarshal([]byte(d.Text), &parsed); err != nil {
+		s.T.Fatal(err)
 	}
 	if len(parsed.URLs) != len(d.locs) {
-		s.t.Errorf("%s: %d entries, want %d", d.url, len(parsed.URLs), len(d.locs))
+		s.T.Errorf("%s: %d entries, want %d", d.url, len(parsed.URLs), len(d.locs))
 	}
-	origin := s.expand(local)
+	origin := s.Expand(harness.Local)
 	languages, images = make(map[string]map[string]string), make(map[string][]string)
 	for _, e := range parsed.URLs {
 		path := strings.TrimPrefix(e.Loc, origin)
 		for _, a := range e.Alternates {
 			if a.Rel != "alternate" {
-				s.t.Errorf("%s: got rel %q", path, a.Rel)
+				s.T.Errorf("%s: got rel %q", path, a.Rel)
 			}
 			if languages[path] == nil {
 				languages[path] = make(map[string]string)
@@ -62,7 +64,7 @@ func speaking(text string, pairs ...string) string {
 	for i := 0; i < len(pairs); i += 2 {
 		fmt.Fprintf(&head, `<link rel="alternate" hreflang="%s" href="%s">`, pairs[i], pairs[i+1])
 	}
-	return whole(head.String(), text)
+	return harness.Whole(head.String(), text)
 }
 
 func TestExtensions(t *testing.T) {
@@ -81,7 +83,7 @@ func TestExtensions(t *testing.T) {
 		"fr/c.html":           speaking("c français", "it", "/it/c.html"), // itself is not in it
 		"it/c.html":           speaking("c italiano", "it", "/it/c.html"),
 		"fr/d.html":           speaking("d français", "fr", "/fr/d.html", "it", "https://it.example/d.html"),
-		"fr/e.html":           whole(`<link rel="alternate" type="application/rss+xml" href="/feed">`, "no version in another language"),
+		"fr/e.html":           harness.Whole(`<link rel="alternate" type="application/rss+xml" href="/feed">`, "no version in another language"),
 		"pictures/index.html": "<!doctype html><title>pictures</title>" + pictures + body,
 	}
 	wantLanguages := make(map[string]map[string]string)
@@ -104,14 +106,14 @@ func TestExtensions(t *testing.T) {
 		t.Run(option, func(t *testing.T) {
 			s := prepare(t, nil)
 			for name, content := range files {
-				s.write(map[string]string{"site/" + name: s.expand(content)})
+				s.Write(map[string]string{"site/" + name: s.Expand(content)})
 			}
 			caddyfile := stateIn("{dir}/state", option)
 			countAsks(t)
-			if err := s.load(caddyfile); err != nil {
+			if err := s.Load(caddyfile); err != nil {
 				t.Fatal(err)
 			}
-			d := s.document(local + "/sitemap.xml")
+			d := s.document(harness.Local + "/sitemap.xml")
 			if len(d.locs) != len(files) {
 				t.Errorf("got %q", d.locs)
 			}
@@ -123,24 +125,24 @@ func TestExtensions(t *testing.T) {
 				t.Errorf("got the images %v, want %v", images, test.images)
 			}
 			for _, namespace := range []string{"http://www.w3.org/1999/xhtml", "http://www.google.com/schemas/sitemap-image/1.1"} {
-				if option == "" && strings.Contains(d.body, namespace) {
+				if option == "" && strings.Contains(d.Text, namespace) {
 					t.Errorf("it names %s", namespace)
 				}
 			}
-			s.wantLeftOut(test.left)
-			if lines := s.logLines(`"level":"warn"`, "sitemap"); len(lines) > 0 {
+			s.WantLeftOut(test.left)
+			if lines := s.LogLines(`"level":"warn"`, "sitemap"); len(lines) > 0 {
 				t.Errorf("the log warns: %s", lines)
 			}
 			if option == "extensions alternates images" {
-				s.restart(caddyfile)
-				s.quietly(1)
-				if after := s.document(local + "/sitemap.xml"); after.body != d.body || after.Header.Get("ETag") != d.Header.Get("ETag") {
-					t.Errorf("after a restart, it is\n%s\nit was\n%s", after.body, d.body)
+				s.Restart(caddyfile)
+				s.Quietly(1)
+				if after := s.document(harness.Local + "/sitemap.xml"); after.Text != d.Text || after.Header.Get("ETag") != d.Header.Get("ETag") {
+					t.Errorf("after a restart, it is\n%s\nit was\n%s", after.Text, d.Text)
 				}
 				// The missing half of a set comes, and with it the whole.
-				s.write(map[string]string{"site/it/b.html": speaking("b italiano", "fr", "/fr/b.html", "it", "/it/b.html")})
-				s.wantLeftOut(map[string]int{"alternates not mutual": 3})
-				languages, _ := s.entries(s.document(local + "/sitemap.xml"))
+				s.Write(map[string]string{"site/it/b.html": speaking("b italiano", "fr", "/fr/b.html", "it", "/it/b.html")})
+				s.WantLeftOut(map[string]int{"alternates not mutual": 3})
+				languages, _ := s.entries(s.document(harness.Local + "/sitemap.xml"))
 				for _, path := range []string{"/fr/b.html", "/it/b.html"} {
 					if want := map[string]string{"fr": "/fr/b.html", "it": "/it/b.html"}; !maps.Equal(languages[path], want) {
 						t.Errorf("%s: got %v, want %v", path, languages[path], want)
@@ -163,9 +165,9 @@ func TestManyImages(t *testing.T) {
 		for j := range images {
 			fmt.Fprintf(&b, "<img src=%d.png>", j)
 		}
-		s.put(fmt.Sprintf("site/%d.html", i), b.String(), dayOf(i))
+		s.Put(fmt.Sprintf("site/%d.html", i), b.String(), harness.DayOf(i))
 	}
-	if err := s.load(local + " {\n root * {dir}/site\n sitemap {\n extensions images\n }\n file_server\n}"); err != nil {
+	if err := s.Load(harness.Local + " {\n root * {dir}/site\n sitemap {\n extensions images\n }\n file_server\n}"); err != nil {
 		t.Fatal(err)
 	}
 	shards := s.shards()
@@ -174,7 +176,7 @@ func TestManyImages(t *testing.T) {
 	}
 	seen := 0
 	for _, shard := range shards {
-		if shard.info.Bytes > mostBytes || shard.info.Bytes != int64(len(shard.body)) {
+		if shard.info.Bytes > mostBytes || shard.info.Bytes != int64(len(shard.Text)) {
 			t.Errorf("%s has %d bytes", shard.url, shard.info.Bytes)
 		}
 		_, all := s.entries(shard)

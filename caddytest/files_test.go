@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
 // TestFiles is each option of the source, and what file_server says itself. Every
@@ -116,7 +118,7 @@ func TestFiles(t *testing.T) {
 					}
 				}
 				file_server`,
-			files: map[string]string{"Caddyfile": "x", "snippet.html": "\theader X-Snippet <yes>\n", "index.html": "x", "sub/Caddyfile": html("x")},
+			files: map[string]string{"Caddyfile": "x", "snippet.html": "\theader X-Snippet <yes>\n", "index.html": "x", "sub/Caddyfile": harness.HTML("x")},
 			want:  []string{"/", "/sub/Caddyfile"},
 		},
 		"index of the file server": {
@@ -397,16 +399,16 @@ func TestFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, test.files)
-			if err := s.load("{\n\tfilesystem mem memory\n}\n" + origin + " {\n" + test.caddyfile + "\n}"); err != nil {
+			if err := s.Load("{\n\tfilesystem mem memory\n}\n" + origin + " {\n" + test.caddyfile + "\n}"); err != nil {
 				t.Fatal(err)
 			}
 			where := "/sitemap.xml"
 			if strings.HasPrefix(test.want[0], "/docs") {
 				where = "/docs/sitemap.xml"
 			}
-			s.wantLocs(origin+where, below(origin, test.want)...)
+			s.WantLocs(origin+where, harness.Below(origin, test.want)...)
 			for _, path := range test.want {
-				if r := s.get(origin + path); r.StatusCode != http.StatusOK && !slices.Contains(test.unserved, path) {
+				if r := s.Get(origin + path); r.StatusCode != http.StatusOK && !slices.Contains(test.unserved, path) {
 					t.Errorf("%s is listed and answers %d", path, r.StatusCode)
 				}
 			}
@@ -424,15 +426,15 @@ func TestFilesLastMod(t *testing.T) {
 		"future.html": time.Now().Add(24 * time.Hour),
 		"old.html":    time.Date(1980, 12, 31, 23, 59, 59, 0, time.UTC),
 	} {
-		if err := os.Chtimes(filepath.Join(s.dir, name), at, at); err != nil {
+		if err := os.Chtimes(filepath.Join(s.Dir, name), at, at); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.load("http://localhost:{port} {\n\troot {dir}\n\tsitemap\n\tfile_server\n}"); err != nil {
+	if err := s.Load("http://localhost:{port} {\n\troot {dir}\n\tsitemap\n\tfile_server\n}"); err != nil {
 		t.Fatal(err)
 	}
-	s.wantLocs("http://localhost:{port}/sitemap.xml", below("http://localhost:{port}", []string{"/a.html", "/future.html", "/link.html", "/old.html"})...)
-	body := s.get("http://localhost:{port}/sitemap.xml").body
+	s.WantLocs("http://localhost:{port}/sitemap.xml", harness.Below("http://localhost:{port}", []string{"/a.html", "/future.html", "/link.html", "/old.html"})...)
+	body := s.Get("http://localhost:{port}/sitemap.xml").Text
 	for _, want := range []string{
 		"/a.html</loc><lastmod>2024-03-01T00:30:15Z</lastmod></url>",
 		"/link.html</loc><lastmod>2024-04-01T00:30:15Z</lastmod></url>",
@@ -452,29 +454,29 @@ func TestFilesMessy(t *testing.T) {
 	for name, options := range map[string]string{"plain": "", "clean URLs": "\ttry_files {path} {path}.html\n"} {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, map[string]string{"outside/out.html": "out", "outside/index.html": "out"})
-			exceptions := makeMess(t, filepath.Join(s.dir, "root"))
-			if err := s.load("http://localhost:{port} {\n\troot {dir}/root\n" + options + "\tsitemap\n\tfile_server\n}"); err != nil {
+			exceptions := makeMess(t, filepath.Join(s.Dir, "root"))
+			if err := s.Load("http://localhost:{port} {\n\troot {dir}/root\n" + options + "\tsitemap\n\tfile_server\n}"); err != nil {
 				t.Fatal(err)
 			}
-			locs := s.locs("http://localhost:{port}/sitemap.xml")
+			locs := s.Locs("http://localhost:{port}/sitemap.xml")
 			if !slices.IsSorted(locs) || len(slices.Compact(slices.Clone(locs))) != len(locs) {
 				t.Errorf("URLs out of order, or twice: %q", locs)
 			}
 			listed := make(map[string]bool)
 			for _, loc := range locs {
-				r, err := s.try(http.MethodGet, loc)
+				r, err := s.Try(http.MethodGet, loc)
 				if err != nil || r.StatusCode != http.StatusOK {
 					t.Errorf("%s is listed and answers %d (%v)", loc, r.StatusCode, err)
 				}
-				p, err := url.PathUnescape(strings.TrimPrefix(loc, s.expand("http://localhost:{port}")))
+				p, err := url.PathUnescape(strings.TrimPrefix(loc, s.Expand("http://localhost:{port}")))
 				if err != nil {
 					t.Fatal(err)
 				}
 				listed[p] = true
 			}
-			for _, file := range htmlFiles(t, filepath.Join(s.dir, "root")) {
-				request := (&url.URL{Scheme: "http", Host: "localhost:" + s.port, Path: file}).String()
-				r, err := s.try(http.MethodGet, request)
+			for _, file := range htmlFiles(t, filepath.Join(s.Dir, "root")) {
+				request := (&url.URL{Scheme: "http", Host: "localhost:" + s.Port, Path: file}).String()
+				r, err := s.Try(http.MethodGet, request)
 				if err != nil || r.StatusCode != http.StatusOK {
 					continue
 				}
@@ -488,7 +490,7 @@ func TestFilesMessy(t *testing.T) {
 				t.Errorf("only %d URLs: %q", len(locs), locs)
 			}
 			if os.Geteuid() != 0 && runtime.GOOS != "windows" {
-				s.logged("some files or folders could not be read", `"count":2`)
+				s.Logged("some files or folders could not be read", `"count":2`)
 			}
 		})
 	}
@@ -503,7 +505,7 @@ func makeMess(t *testing.T, root string) map[string]string {
 		file := filepath.Join(root, filepath.FromSlash(name))
 		err := os.MkdirAll(filepath.Dir(file), 0o755)
 		if err == nil {
-			err = os.WriteFile(file, []byte(html("content of "+name)), 0o644)
+			err = os.WriteFile(file, []byte(harness.HTML("content of "+name)), 0o644)
 		}
 		if err != nil {
 			if runtime.GOOS == "linux" {

@@ -15,6 +15,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
 func init() {
@@ -93,9 +95,9 @@ func (a *asks) wantNoAsks(t *testing.T, after string) {
 
 // writeDated makes n pages below {dir}/site, in folders of ten, each of its own day.
 func (s *server) writeDated(n int, content func(i int) string) {
-	s.t.Helper()
+	s.T.Helper()
 	for i := range n {
-		s.put(datedName(i), content(i), dayOf(i))
+		s.Put(datedName(i), content(i), harness.DayOf(i))
 	}
 }
 
@@ -108,21 +110,13 @@ func pageNumbered(i int) string {
 	return fmt.Sprintf("<!doctype html><title>page</title><p>This is page %d.<a href=%s>next</a>", i, strings.TrimPrefix(datedName(i+1), "site"))
 }
 
-// quietly waits until so many more refreshes have found nothing new.
-func (s *server) quietly(more int) {
-	s.t.Helper()
-	from := len(s.logLines("sitemap refreshed, nothing changed"))
-	s.eventually(func() bool { return len(s.logLines("sitemap refreshed, nothing changed")) >= from+more },
-		func() string { return "it goes on changing\n" + s.sitemapLog() })
-}
-
 // served is all of what is served: the sitemap, and its shards, with what says whether
 // they changed.
 func (s *server) served() map[string]string {
-	s.t.Helper()
+	s.T.Helper()
 	all := make(map[string]string)
 	add := func(d document) {
-		all[d.url] = d.Header.Get("Etag") + " " + d.Header.Get("Last-Modified") + "\n" + d.body
+		all[d.url] = d.Header.Get("Etag") + " " + d.Header.Get("Last-Modified") + "\n" + d.Text
 	}
 	index := s.document("http://localhost:{port}/sitemap.xml")
 	add(index)
@@ -134,15 +128,15 @@ func (s *server) served() map[string]string {
 
 // wantServed wants that to be served still.
 func (s *server) wantServed(want map[string]string, after string) {
-	s.t.Helper()
+	s.T.Helper()
 	got := s.served()
 	for url := range want {
 		if got[url] != want[url] {
-			s.t.Errorf("after %s, %s is\n%s\nit was\n%s", after, s.expand(url), got[url], want[url])
+			s.T.Errorf("after %s, %s is\n%s\nit was\n%s", after, s.Expand(url), got[url], want[url])
 		}
 	}
 	if len(got) != len(want) {
-		s.t.Errorf("after %s there are %d documents, there were %d", after, len(got), len(want))
+		s.T.Errorf("after %s there are %d documents, there were %d", after, len(got), len(want))
 	}
 }
 
@@ -181,10 +175,10 @@ func prepareCounted(t *testing.T, n int) (s *server, asked *asks, app string) {
 	for i := range n {
 		fmt.Fprintf(&list, "%s\n", strings.TrimPrefix(datedName(i), "site"))
 	}
-	s.write(map[string]string{"list": list.String()})
-	app = backend(t, func(w http.ResponseWriter, r *http.Request) {
+	s.Write(map[string]string{"list": list.String()})
+	app = harness.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		asked.note(r)
-		http.ServeFile(w, r, filepath.Join(s.dir, "site", r.URL.Path))
+		http.ServeFile(w, r, filepath.Join(s.Dir, "site", r.URL.Path))
 	})
 	return s, asked, app
 }
@@ -197,13 +191,13 @@ func TestReloadAsksNobodyAgain(t *testing.T) {
 			with := func(settings string) string {
 				return strings.NewReplacer("{app}", app, "<settings>", settings).Replace(caddyfile)
 			}
-			if err := s.load(with("")); err != nil {
+			if err := s.Load(with("")); err != nil {
 				t.Fatal(err)
 			}
-			if locs := s.locs("http://localhost:{port}/sitemap.xml"); len(locs) != n {
-				t.Fatalf("got %q\n%s", locs, s.sitemapLog())
+			if locs := s.Locs("http://localhost:{port}/sitemap.xml"); len(locs) != n {
+				t.Fatalf("got %q\n%s", locs, s.SitemapLog())
 			}
-			first := s.get("http://localhost:{port}/sitemap.xml")
+			first := s.Get("http://localhost:{port}/sitemap.xml")
 			if pages := asked.since(); len(pages) < n {
 				t.Errorf("asks are not counted: %v", pages)
 			}
@@ -222,30 +216,30 @@ func TestReloadAsksNobodyAgain(t *testing.T) {
 				{"", "000.html</loc><lastmod>2000-01-01"},
 				{"omit /000/*", ">\n<url><loc>http://localhost:{port}/001/010.html"},
 			} {
-				s.reload(with(test.settings))
+				s.Reload(with(test.settings))
 				var body string
-				s.eventually(func() bool {
+				s.Eventually(func() bool {
 					r := s.mustGet("http://localhost:{port}/sitemap.xml")
-					if body = r.body; r.StatusCode != http.StatusOK {
+					if body = r.Text; r.StatusCode != http.StatusOK {
 						t.Fatalf("%s: got status %d", test.settings, r.StatusCode)
 					}
-					return strings.Contains(body, s.expand(test.want))
-				}, func() string { return test.settings + ": got " + body + s.sitemapLog() })
-				s.passed(100 * time.Millisecond)
+					return strings.Contains(body, s.Expand(test.want))
+				}, func() string { return test.settings + ": got " + body + s.SitemapLog() })
+				s.Passed(100 * time.Millisecond)
 				asked.wantNoAsks(t, "a reload with '"+test.settings+"'")
-				if r := s.get("http://localhost:{port}/sitemap.xml"); test.settings == "" && (r.Header.Get("Etag") != first.Header.Get("Etag") || r.body != first.body) {
-					t.Errorf("with settings as at the beginning, got the ETag %s, it was %s:\n%s", r.Header.Get("Etag"), first.Header.Get("Etag"), r.body)
+				if r := s.Get("http://localhost:{port}/sitemap.xml"); test.settings == "" && (r.Header.Get("Etag") != first.Header.Get("Etag") || r.Text != first.Text) {
+					t.Errorf("with settings as at the beginning, got the ETag %s, it was %s:\n%s", r.Header.Get("Etag"), first.Header.Get("Etag"), r.Text)
 				}
 			}
 
 			const last = "omit /000/*"
 			before := s.served()
-			s.stop()
-			if err := s.load(with(last)); err != nil {
+			s.Stop()
+			if err := s.Load(with(last)); err != nil {
 				t.Fatal(err)
 			}
 			s.wantServed(before, "a restart")
-			s.passed(500 * time.Millisecond)
+			s.Passed(500 * time.Millisecond)
 			s.wantServed(before, "a restart and a refresh")
 			asked.wantNoAsks(t, "a restart")
 		})
@@ -267,10 +261,10 @@ func TestReloadReadsWhatItNeeds(t *testing.T) {
 				return page
 			})
 			with := func(settings string) string { return strings.ReplaceAll(caddyfile, "<settings>", settings) }
-			if err := s.load(with("")); err != nil {
+			if err := s.Load(with("")); err != nil {
 				t.Fatal(err)
 			}
-			if n := len(s.locs("http://localhost:{port}/sitemap.xml")); n != 2 {
+			if n := len(s.Locs("http://localhost:{port}/sitemap.xml")); n != 2 {
 				t.Fatalf("got %d pages", n)
 			}
 			for _, test := range []struct{ settings, want, not string }{
@@ -280,13 +274,13 @@ func TestReloadReadsWhatItNeeds(t *testing.T) {
 				{"ask off", "</loc><lastmod>2000-01-01", "<xhtml:link"},
 				{"extensions alternates images", "<image:loc>", "<none"},
 			} {
-				s.reload(with("refresh 1s\n\t\t" + test.settings))
-				s.eventually(func() bool {
-					body := s.mustGet("http://localhost:{port}/sitemap.xml").body
+				s.Reload(with("refresh 1s\n\t\t" + test.settings))
+				s.Eventually(func() bool {
+					body := s.mustGet("http://localhost:{port}/sitemap.xml").Text
 					return strings.Contains(body, test.want) && !strings.Contains(body, test.not)
 				},
 					func() string {
-						return test.settings + ": got " + s.get("http://localhost:{port}/sitemap.xml").body + s.sitemapLog()
+						return test.settings + ": got " + s.Get("http://localhost:{port}/sitemap.xml").Text + s.SitemapLog()
 					})
 			}
 		})
@@ -299,17 +293,17 @@ func TestRefreshWithoutChange(t *testing.T) {
 	asked := countAsks(t)
 	s := prepare(t, nil)
 	s.writeDated(100, pageNumbered)
-	if err := s.load(strings.ReplaceAll(countedFiles, "<settings>", "refresh 1s\n\t\tshard_urls 10")); err != nil {
+	if err := s.Load(strings.ReplaceAll(countedFiles, "<settings>", "refresh 1s\n\t\tshard_urls 10")); err != nil {
 		t.Fatal(err)
 	}
 	before := s.served()
 	if len(before) < 10 {
 		t.Fatalf("got %d documents", len(before))
 	}
-	s.quietly(1)
+	s.Quietly(1)
 	asked.since()
 	kept := s.kept()
-	s.quietly(3)
+	s.Quietly(3)
 	s.wantServed(before, "refreshes")
 	asked.wantNoAsks(t, "refreshes")
 	if now := s.kept(); !maps.Equal(now, kept) || len(kept) == 0 {
@@ -319,7 +313,7 @@ func TestRefreshWithoutChange(t *testing.T) {
 
 // kept are the files that hold what is known of pages, and when they were written.
 func (s *server) kept() map[string]time.Time {
-	s.t.Helper()
+	s.T.Helper()
 	all := make(map[string]time.Time)
 	err := filepath.WalkDir(filepath.Join(os.Getenv("XDG_DATA_HOME"), "caddy", "sitemap"), func(path string, e os.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
@@ -332,7 +326,7 @@ func (s *server) kept() map[string]time.Time {
 		return err
 	})
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	return all
 }
@@ -359,58 +353,58 @@ func TestRedeployment(t *testing.T) {
 	for name, deploy := range map[string]func(s *server){
 		"in place": func(s *server) {
 			for i := range n {
-				s.write(map[string]string{datedName(i): built(i, "2")})
+				s.Write(map[string]string{datedName(i): built(i, "2")})
 			}
 		},
 		"with new files": func(s *server) {
 			for i := range n {
-				s.put(datedName(i), built(i, "2"), time.Now())
+				s.Put(datedName(i), built(i, "2"), time.Now())
 			}
 		},
 		"with all the same time": func(s *server) {
 			for i := range n {
-				s.put(datedName(i), built(i, "2"), dayOf(500))
+				s.Put(datedName(i), built(i, "2"), harness.DayOf(500))
 			}
 		},
 		"with nothing but the times changed": func(s *server) {
 			for i := range n {
-				if err := os.Chtimes(filepath.Join(s.dir, filepath.FromSlash(datedName(i))), time.Time{}, time.Now()); err != nil {
-					s.t.Fatal(err)
+				if err := os.Chtimes(filepath.Join(s.Dir, filepath.FromSlash(datedName(i))), time.Time{}, time.Now()); err != nil {
+					s.T.Fatal(err)
 				}
 			}
 		},
 		"with a link to another folder": func(s *server) {
 			for i := range n {
-				s.put("2/"+datedName(i), built(i, "2"), time.Now())
+				s.Put("2/"+datedName(i), built(i, "2"), time.Now())
 			}
-			s.write(map[string]string{"link": "-> 2"})
-			if err := os.Rename(filepath.Join(s.dir, "link"), filepath.Join(s.dir, "current")); err != nil {
-				s.t.Fatal(err)
+			s.Write(map[string]string{"link": "-> 2"})
+			if err := os.Rename(filepath.Join(s.Dir, "link"), filepath.Join(s.Dir, "current")); err != nil {
+				s.T.Fatal(err)
 			}
 		},
 		"with a reload": func(s *server) {
 			for i := range n {
-				s.put(datedName(i), built(i, "2"), time.Now())
+				s.Put(datedName(i), built(i, "2"), time.Now())
 			}
-			s.reload(strings.ReplaceAll(deployedSite, "<root>", "current/site"))
+			s.Reload(strings.ReplaceAll(deployedSite, "<root>", "current/site"))
 		},
 		"while it is stopped": func(s *server) {
-			s.stop()
+			s.Stop()
 			for i := range n {
-				s.put(datedName(i), built(i, "2"), time.Now())
+				s.Put(datedName(i), built(i, "2"), time.Now())
 			}
-			s.reload(strings.ReplaceAll(deployedSite, "<root>", "current/site"))
+			s.Reload(strings.ReplaceAll(deployedSite, "<root>", "current/site"))
 		},
 		"with a moment in which there is nothing": func(s *server) {
-			if err := os.RemoveAll(filepath.Join(s.dir, "site")); err != nil {
-				s.t.Fatal(err)
+			if err := os.RemoveAll(filepath.Join(s.Dir, "site")); err != nil {
+				s.T.Fatal(err)
 			}
 			for i := range n {
-				s.put(datedName(i), built(i, "2"), time.Now())
+				s.Put(datedName(i), built(i, "2"), time.Now())
 			}
 		},
 	} {
-		for dates, dateOf := range map[string]func(i int) time.Time{"dated": dayOf, "deployed": func(int) time.Time { return dayOf(400) }} {
+		for dates, dateOf := range map[string]func(i int) time.Time{"dated": harness.DayOf, "deployed": func(int) time.Time { return harness.DayOf(400) }} {
 			if dates == "deployed" && name != "in place" && name != "with a reload" {
 				continue // takes its time, and the dates are none of their concern
 			}
@@ -418,17 +412,17 @@ func TestRedeployment(t *testing.T) {
 				asked := countAsks(t)
 				s := prepare(t, nil)
 				for i := range n {
-					s.put(datedName(i), built(i, "1"), dateOf(i))
+					s.Put(datedName(i), built(i, "1"), dateOf(i))
 				}
-				s.write(map[string]string{"current": "-> ."})
-				if err := s.load(strings.ReplaceAll(deployedSite, "<root>", "current/site")); err != nil {
+				s.Write(map[string]string{"current": "-> ."})
+				if err := s.Load(strings.ReplaceAll(deployedSite, "<root>", "current/site")); err != nil {
 					t.Fatal(err)
 				}
 				before := s.served()
 				if len(before) < 10 {
 					t.Fatalf("got %d documents", len(before))
 				}
-				if has := strings.Contains(s.document("http://localhost:{port}/sitemap.xml").body, "<lastmod>"); has != (dates == "dated") {
+				if has := strings.Contains(s.document("http://localhost:{port}/sitemap.xml").Text, "<lastmod>"); has != (dates == "dated") {
 					t.Errorf("there are dates: %t", has)
 				}
 				asked.since()
@@ -436,31 +430,31 @@ func TestRedeployment(t *testing.T) {
 				deploy(s)
 				// They are asked for again, since their files are others.
 				again := make(map[string]int)
-				s.eventually(func() bool {
+				s.Eventually(func() bool {
 					maps.Copy(again, asked.since())
 					return len(again) == n
 				}, func() string {
-					return fmt.Sprintf("%d of %d pages are asked for again: %v\n%s", len(again), n, again, s.sitemapLog())
+					return fmt.Sprintf("%d of %d pages are asked for again: %v\n%s", len(again), n, again, s.SitemapLog())
 				})
-				s.quietly(2)
+				s.Quietly(2)
 				s.wantServed(before, "a deployment "+name)
-				if lines := s.logLines(`"level":"warn"`, "http.handlers.sitemap"); len(lines) > 0 {
+				if lines := s.LogLines(`"level":"warn"`, "http.handlers.sitemap"); len(lines) > 0 {
 					t.Errorf("the log warns: %s", lines)
 				}
 
 				// What is really new is seen on the very same day.
 				changed := time.Now().Add(-time.Hour).UTC()
-				s.put(datedName(7), "<!doctype html><title>page</title><main>Another text.</main>", changed)
-				s.put("2/"+datedName(7), "<!doctype html><title>page</title><main>Another text.</main>", changed)
+				s.Put(datedName(7), "<!doctype html><title>page</title><main>Another text.</main>", changed)
+				s.Put("2/"+datedName(7), "<!doctype html><title>page</title><main>Another text.</main>", changed)
 				want := "007.html</loc><lastmod>" + changed.Format("2006-01-02T15:04:05")
-				s.eventually(func() bool {
+				s.Eventually(func() bool {
 					for _, document := range s.served() {
 						if strings.Contains(document, want) {
 							return true
 						}
 					}
 					return false
-				}, func() string { return fmt.Sprintf("no %s in %v\n%s", want, s.served(), s.sitemapLog()) })
+				}, func() string { return fmt.Sprintf("no %s in %v\n%s", want, s.served(), s.SitemapLog()) })
 			})
 		}
 	}
@@ -471,34 +465,34 @@ func TestRedeployment(t *testing.T) {
 func TestReloadGoesOnAsking(t *testing.T) {
 	const n = 104
 	for name, reload := range map[string]func(s *server, caddyfile string){
-		"the same settings": func(s *server, caddyfile string) { s.reload(caddyfile) },
+		"the same settings": func(s *server, caddyfile string) { s.Reload(caddyfile) },
 		"a restart": func(s *server, caddyfile string) {
-			s.stop()
-			s.reload(caddyfile)
+			s.Stop()
+			s.Reload(caddyfile)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, asked, app := prepareCounted(t, n)
 			caddyfile := strings.NewReplacer("{app}", app, "1000/s", "10/s", "<settings>", "refresh 1h").Replace(countedUpstream)
-			if err := s.load(caddyfile); err != nil {
+			if err := s.Load(caddyfile); err != nil {
 				t.Fatal(err)
 			}
 			total := make(map[string]int)
 			until := func(want int) {
 				t.Helper()
-				s.eventually(func() bool {
+				s.Eventually(func() bool {
 					for path, times := range asked.since() {
 						total[path] += times
 					}
 					return len(total) >= want
-				}, func() string { return fmt.Sprintf("%d pages are asked for: %v\n%s", len(total), total, s.sitemapLog()) })
+				}, func() string { return fmt.Sprintf("%d pages are asked for: %v\n%s", len(total), total, s.SitemapLog()) })
 			}
-			s.locs("http://localhost:{port}/sitemap.xml") // lists what was asked for in the first seconds
+			s.Locs("http://localhost:{port}/sitemap.xml") // lists what was asked for in the first seconds
 			until(n - 12)
 			reload(s, caddyfile)
-			s.locs("http://localhost:{port}/sitemap.xml")
+			s.Locs("http://localhost:{port}/sitemap.xml")
 			until(n)
-			s.passed(time.Second)
+			s.Passed(time.Second)
 			until(n)
 			maps.DeleteFunc(total, func(_ string, times int) bool { return times == 1 })
 			if len(total) > 2 { // what was under way is asked for again
@@ -522,32 +516,32 @@ http://localhost:{port} {
 	test_hang /000/001.html
 	file_server
 }`
-	if err := s.load(caddyfile); err != nil {
+	if err := s.Load(caddyfile); err != nil {
 		t.Fatal(err)
 	}
 	const url = "http://localhost:{port}/sitemap.xml"
-	want := below("http://localhost:{port}", []string{"/000/000.html", "/000/001.html", "/000/002.html"})
-	s.wantLocs(url, want...)
+	want := harness.Below("http://localhost:{port}", []string{"/000/000.html", "/000/001.html", "/000/002.html"})
+	s.WantLocs(url, want...)
 	hangs.Store(true)
 	defer hangs.Store(false)
-	s.put(datedName(1), "another text", dayOf(100)) // so that it is asked for again
+	s.Put(datedName(1), "another text", harness.DayOf(100)) // so that it is asked for again
 	s.awaitHanging()
-	s.put(datedName(3), pageNumbered(3), dayOf(3))
+	s.Put(datedName(3), pageNumbered(3), harness.DayOf(3))
 	want = append(want, "http://localhost:{port}/000/003.html")
-	s.wantLocs(url, want...)
+	s.WantLocs(url, want...)
 	for i, settings := range []string{"refresh 1s", "refresh 1s\n\t\tschema 0.84"} {
-		s.reload(strings.Replace(caddyfile, "refresh 1s", settings, 1))
-		if locs, err := s.fetch(s.expand(url)); err != nil || len(locs) != len(want) {
+		s.Reload(strings.Replace(caddyfile, "refresh 1s", settings, 1))
+		if locs, err := s.fetch(s.Expand(url)); err != nil || len(locs) != len(want) {
 			t.Errorf("right after reload %d: got %q, %v", i, locs, err)
 		}
-		s.put(datedName(4+i), pageNumbered(4+i), dayOf(4+i))
+		s.Put(datedName(4+i), pageNumbered(4+i), harness.DayOf(4+i))
 		want = append(want, "http://localhost:{port}/"+strings.TrimPrefix(datedName(4+i), "site/"))
-		s.wantLocs(url, want...)
+		s.WantLocs(url, want...)
 	}
 	s.awaitHanging()
 	begun := time.Now()
-	s.stop()
-	if took := time.Since(begun); took > patience/4 || hung.Load() != 0 {
+	s.Stop()
+	if took := time.Since(begun); took > harness.Patience/4 || hung.Load() != 0 {
 		t.Errorf("Stop took %s, and %d asks outlive it", took, hung.Load())
 	}
 }

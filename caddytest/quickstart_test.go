@@ -19,12 +19,12 @@ http://localhost:{port} {
 		"site/docs/index.html": "<!doctype html><title>docs</title>",
 		"site/404.html":        "<!doctype html><title>not found</title>",
 	})
-	s.wantLocs("http://localhost:{port}/sitemap.xml",
+	s.WantLocs("http://localhost:{port}/sitemap.xml",
 		"http://localhost:{port}/",
 		"http://localhost:{port}/about.html",
 		"http://localhost:{port}/docs/")
-	r := s.get("http://localhost:{port}/robots.txt")
-	if want := s.expand("Sitemap: http://localhost:{port}/sitemap.xml\n"); r.StatusCode != http.StatusOK || !strings.HasSuffix(r.body, want) {
-		t.Errorf("robots.txt: status %d, body %q, want it to end in %q", r.StatusCode, r.body, want)
+	r := s.Get("http://localhost:{port}/robots.txt")
+	if want := s.Expand("Sitemap: http://localhost:{port}/sitemap.xml\n"); r.StatusCode != http.StatusOK || !strings.HasSuffix(r.Text, want) {
+		t.Errorf("robots.txt: status %d, body %q, want it to end in %q", r.StatusCode, r.Text, want)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	sitemap "github.com/seed3295b519/caddy-sitemap"
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
 func init() { caddy.RegisterModule(new(scripted)) }
@@ -137,44 +138,15 @@ func (s *script) total() (n int) {
 
 // await waits until so many more runs have begun and ended.
 func (s *script) await(server *server, more int) {
-	server.t.Helper()
+	server.T.Helper()
 	want := s.total() + more
-	server.eventually(func() bool {
+	server.Eventually(func() bool {
 		done := false
 		total := s.total()
 		s.with(func() { done = total >= want && s.atOnce() == 0 || total > want })
 		return done
-	}, func() string { return fmt.Sprintf("got %d runs, want %d\n%s", s.total(), want, server.sitemapLog()) })
+	}, func() string { return fmt.Sprintf("got %d runs, want %d\n%s", s.total(), want, server.SitemapLog()) })
 }
-
-// passed waits until so much time has gone by: for what must not happen meanwhile.
-func (s *server) passed(d time.Duration) {
-	s.t.Helper()
-	since := time.Now()
-	s.eventually(func() bool { return time.Since(since) >= d }, func() string { return "time stands still" })
-}
-
-// put makes a file of a time, in the place of an older one if there is one, at once.
-func (s *server) put(name, content string, when time.Time) {
-	s.t.Helper()
-	path, aside := filepath.Join(s.dir, filepath.FromSlash(name)), filepath.Join(s.dir, "aside")
-	err := os.WriteFile(aside, []byte(wholePage(name, content)), 0o644)
-	if err == nil {
-		err = os.Chtimes(aside, when, when)
-	}
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(path), 0o755)
-	}
-	if err == nil {
-		err = os.Rename(aside, path)
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// dayOf is a day of the year 2000.
-func dayOf(i int) time.Time { return time.Date(2000, 1, 1+i, 0, 0, 0, 0, time.UTC) }
 
 const everySecond = `
 http://localhost:{port} {
@@ -189,41 +161,41 @@ func TestRefreshFollowsFiles(t *testing.T) {
 	s := prepare(t, nil)
 	// Days apart: files of the same minute are a deployment, and have no dates.
 	for i, name := range []string{"index.html", "a.html", "b.html"} {
-		s.put("site/"+name, name, dayOf(i))
+		s.Put("site/"+name, name, harness.DayOf(i))
 	}
-	if err := s.load(everySecond); err != nil {
+	if err := s.Load(everySecond); err != nil {
 		t.Fatal(err)
 	}
 	const url = "http://localhost:{port}/sitemap.xml"
-	s.wantLocs(url, "http://localhost:{port}/", "http://localhost:{port}/a.html", "http://localhost:{port}/b.html")
+	s.WantLocs(url, "http://localhost:{port}/", "http://localhost:{port}/a.html", "http://localhost:{port}/b.html")
 
-	before := s.get(url)
+	before := s.Get(url)
 	for _, line := range []string{"nothing changed"} {
-		s.logged(line)
+		s.Logged(line)
 	}
-	after := s.get(url)
+	after := s.Get(url)
 	for _, name := range []string{"Etag", "Last-Modified"} {
 		if after.Header.Get(name) != before.Header.Get(name) || before.Header.Get(name) == "" {
 			t.Errorf("%s: %q after an unchanged refresh, %q before", name, after.Header.Get(name), before.Header.Get(name))
 		}
 	}
 
-	s.write(map[string]string{"site/new/index.html": "new"})
-	s.wantLocs(url, "http://localhost:{port}/", "http://localhost:{port}/a.html", "http://localhost:{port}/b.html", "http://localhost:{port}/new/")
+	s.Write(map[string]string{"site/new/index.html": "new"})
+	s.WantLocs(url, "http://localhost:{port}/", "http://localhost:{port}/a.html", "http://localhost:{port}/b.html", "http://localhost:{port}/new/")
 
-	s.put("site/a.html", "changed", time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC))
-	s.eventually(func() bool {
-		return strings.Contains(s.get(url).body, "<lastmod>2001-02-03T04:05:06")
-	}, func() string { return "a changed file keeps its date: " + s.get(url).body })
+	s.Put("site/a.html", "changed", time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC))
+	s.Eventually(func() bool {
+		return strings.Contains(s.Get(url).Text, "<lastmod>2001-02-03T04:05:06")
+	}, func() string { return "a changed file keeps its date: " + s.Get(url).Text })
 
-	if err := os.Remove(filepath.Join(s.dir, "site", "b.html")); err != nil {
+	if err := os.Remove(filepath.Join(s.Dir, "site", "b.html")); err != nil {
 		t.Fatal(err)
 	}
-	s.wantLocs(url, "http://localhost:{port}/", "http://localhost:{port}/a.html", "http://localhost:{port}/new/")
-	if r := s.get(url); r.Header.Get("Etag") == before.Header.Get("Etag") {
+	s.WantLocs(url, "http://localhost:{port}/", "http://localhost:{port}/a.html", "http://localhost:{port}/new/")
+	if r := s.Get(url); r.Header.Get("Etag") == before.Header.Get("Etag") {
 		t.Error("other pages have the same ETag")
 	}
-	if n := len(s.logLines(`"level":"info"`, "sitemap refreshed")); n > 4 {
+	if n := len(s.LogLines(`"level":"info"`, "sitemap refreshed")); n > 4 {
 		t.Errorf("%d lines say that it was refreshed; only changes are worth one", n)
 	}
 }
@@ -240,16 +212,16 @@ func scriptedSites(t *testing.T, n int, options string) string {
 func TestRefreshesDoNotOverlap(t *testing.T) {
 	script := newScript(t, "/a")
 	s := start(t, scriptedSites(t, 1, ""), nil)
-	s.wantLocs("http://s0.localhost:{port}/sitemap.xml", "http://s0.localhost:{port}/a")
+	s.WantLocs("http://s0.localhost:{port}/sitemap.xml", "http://s0.localhost:{port}/a")
 	hold := make(chan struct{})
 	script.with(func() { script.hold = hold })
 	script.await(s, 0)
-	s.eventually(func() (held bool) {
+	s.Eventually(func() (held bool) {
 		script.with(func() { held = script.atOnce() == 1 })
 		return held
 	}, func() string { return "no further refresh began" })
 	runs := script.total()
-	s.passed(2500 * time.Millisecond) // two and a half intervals
+	s.Passed(2500 * time.Millisecond) // two and a half intervals
 	if n := script.total(); n != runs {
 		t.Errorf("%d refreshes began beside one that runs", n-runs)
 	}
@@ -270,7 +242,7 @@ func TestRefreshShares(t *testing.T) {
 	running := func(want int) {
 		t.Helper()
 		var got int
-		s.eventually(func() bool {
+		s.Eventually(func() bool {
 			script.with(func() { got = script.atOnce() })
 			return got == want
 		}, func() string { return fmt.Sprintf("%d refreshes run at a time, want %d", got, want) })
@@ -280,7 +252,7 @@ func TestRefreshShares(t *testing.T) {
 	close(hold)
 	script.with(func() { script.hold = nil })
 	for i := range 10 {
-		s.wantLocs(fmt.Sprintf("http://s%d.localhost:{port}/sitemap.xml", i), fmt.Sprintf("http://s%d.localhost:{port}/a", i))
+		s.WantLocs(fmt.Sprintf("http://s%d.localhost:{port}/sitemap.xml", i), fmt.Sprintf("http://s%d.localhost:{port}/a", i))
 	}
 	script.with(func() {
 		if script.most != max(cores, 2) {
@@ -294,7 +266,7 @@ func TestRefreshShares(t *testing.T) {
 	hold = make(chan struct{})
 	script.with(func() { script.hold, script.most, script.workers = hold, 0, nil })
 	running(max(cores/2, 1))
-	s.passed(1500 * time.Millisecond) // all of them are due
+	s.Passed(1500 * time.Millisecond) // all of them are due
 	close(hold)
 	script.with(func() { script.hold = nil })
 	script.await(s, 10)
@@ -313,8 +285,8 @@ func TestFailingSource(t *testing.T) {
 	script := newScript(t, "/a", "/b", "/c", "/d")
 	s := start(t, scriptedSites(t, 1, "urls {\n/listed\n}"), nil)
 	const url, base = "http://s0.localhost:{port}/sitemap.xml", "http://s0.localhost:{port}"
-	s.wantLocs(url, base+"/a", base+"/b", base+"/c", base+"/d", base+"/listed")
-	good := s.get(url)
+	s.WantLocs(url, base+"/a", base+"/b", base+"/c", base+"/d", base+"/listed")
+	good := s.Get(url)
 	for _, test := range []struct {
 		name string
 		fail func()
@@ -326,26 +298,26 @@ func TestFailingSource(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			// Held after the first refresh that fails: what it says is not believed.
-			before := len(s.logLines("not believed until the next refresh"))
+			before := len(s.LogLines("not believed until the next refresh"))
 			script.with(test.fail)
-			s.eventually(func() bool { return len(s.logLines("not believed until the next refresh")) > before },
-				func() string { return "no refresh is doubted\n" + s.sitemapLog() })
-			s.wantLocs(url, base+"/a", base+"/listed") // believed since it said so twice
-			if n := len(s.logLines("not believed until the next refresh")); n != before+1 {
+			s.Eventually(func() bool { return len(s.LogLines("not believed until the next refresh")) > before },
+				func() string { return "no refresh is doubted\n" + s.SitemapLog() })
+			s.WantLocs(url, base+"/a", base+"/listed") // believed since it said so twice
+			if n := len(s.LogLines("not believed until the next refresh")); n != before+1 {
 				t.Errorf("the log doubts it %d times, want once", n-before)
 			}
 			script.await(s, 2)
-			if n := len(s.logLines("gathering pages failed", test.line)); test.name != "has few pages" && n != 1 {
+			if n := len(s.LogLines("gathering pages failed", test.line)); test.name != "has few pages" && n != 1 {
 				t.Errorf("the log says %d times that it failed, want once", n)
 			}
 			script.with(func() { script.err, script.panics, script.pages = nil, false, []string{"/a", "/b", "/c", "/d"} })
-			s.wantLocs(url, base+"/a", base+"/b", base+"/c", base+"/d", base+"/listed")
-			if r := s.get(url); r.Header.Get("Etag") != good.Header.Get("Etag") {
+			s.WantLocs(url, base+"/a", base+"/b", base+"/c", base+"/d", base+"/listed")
+			if r := s.Get(url); r.Header.Get("Etag") != good.Header.Get("Etag") {
 				t.Error("the same pages as before have another ETag")
 			}
 		})
 	}
-	if n := len(s.logLines("a source of pages panicked")); n != 1 {
+	if n := len(s.LogLines("a source of pages panicked")); n != 1 {
 		t.Errorf("the stack of a panic is logged %d times, want once", n)
 	}
 }
@@ -370,42 +342,27 @@ http://fine.localhost:{port} {
 	}
 	`+aPage+`
 }`, nil)
-	s.wantLocs("http://fine.localhost:{port}/sitemap.xml", "http://fine.localhost:{port}/fine")
+	s.WantLocs("http://fine.localhost:{port}/sitemap.xml", "http://fine.localhost:{port}/fine")
 	answers := make(chan int, 1)
 	go func() {
-		r, err := s.try(http.MethodGet, "http://stuck.localhost:{port}/sitemap.xml")
+		r, err := s.Try(http.MethodGet, "http://stuck.localhost:{port}/sitemap.xml")
 		if err != nil {
 			answers <- 0
 			return
 		}
 		answers <- r.StatusCode
 	}()
-	s.eventually(func() (begun bool) {
+	s.Eventually(func() (begun bool) {
 		script.with(func() { begun = script.atOnce() == 1 })
 		return begun
 	}, func() string { return "the stuck site is not refreshed" })
-	s.stop()
+	s.Stop()
 	// Either it was waiting, or it came too late for an answer.
 	if status := <-answers; status != http.StatusServiceUnavailable && status != 0 {
 		t.Errorf("a request that waited got status %d, want 503", status)
 	}
 	if n := script.atOnce(); n != 0 {
 		t.Errorf("%d refreshes outlive Stop", n)
-	}
-}
-
-// stop ends Caddy before the test ends, and fails the test if that takes long.
-func (s *server) stop() {
-	s.t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- caddy.Stop() }()
-	select {
-	case err := <-done:
-		if err != nil {
-			s.t.Errorf("stopping Caddy: %v", err)
-		}
-	case <-time.After(patience):
-		s.t.Fatal("Stop does not return")
 	}
 }
 
@@ -425,12 +382,12 @@ func TestSamePagesSameBytes(t *testing.T) {
 				slices.Reverse(order)
 			}
 			for _, name := range order {
-				s.write(map[string]string{"site/" + name: "x"})
-				if err := os.Chtimes(filepath.Join(s.dir, "site", filepath.FromSlash(name)), when, when); err != nil {
+				s.Write(map[string]string{"site/" + name: "x"})
+				if err := os.Chtimes(filepath.Join(s.Dir, "site", filepath.FromSlash(name)), when, when); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := s.load(`
+			if err := s.Load(`
 http://localhost:{port} {
 	root * {dir}/site
 	sitemap {
@@ -443,12 +400,12 @@ http://localhost:{port} {
 			}
 			all = make(map[string]string)
 			fetch := func(path string) string {
-				r := s.get("http://localhost:{port}"+path, "Accept-Encoding: gzip")
+				r := s.Get("http://localhost:{port}"+path, "Accept-Encoding: gzip")
 				if r.StatusCode != http.StatusOK {
 					t.Fatalf("%s: status %d", path, r.StatusCode)
 				}
-				all[path] = r.Header.Get("Etag") + "\n" + r.body
-				return gunzip(t, r.body)
+				all[path] = r.Header.Get("Etag") + "\n" + r.Text
+				return harness.Gunzip(t, r.Text)
 			}
 			for _, part := range strings.Split(fetch("/sitemap.xml"), "<loc>https://example.com")[1:] {
 				path, _, _ := strings.Cut(part, "</loc>")
@@ -475,10 +432,10 @@ func TestQuietLog(t *testing.T) {
 	script.says = "a saying of the source"
 	list := "/good\n" + strings.Repeat("https://elsewhere.example/x\n", 5000)
 	s := start(t, scriptedSites(t, 1, "urls {dir}/list"), map[string]string{"list": list})
-	s.wantLocs("http://s0.localhost:{port}/sitemap.xml", "http://s0.localhost:{port}/a", "http://s0.localhost:{port}/good")
+	s.WantLocs("http://s0.localhost:{port}/sitemap.xml", "http://s0.localhost:{port}/a", "http://s0.localhost:{port}/good")
 	script.await(s, 3)
 	for _, words := range [][]string{{"a saying of the source"}, {"lines of a list are no URLs of the site", `"count":5000`}} {
-		lines := s.logLines(words...)
+		lines := s.LogLines(words...)
 		if len(lines) != 1 {
 			t.Errorf("%q is logged %d times, want once", words, len(lines))
 			continue
@@ -502,20 +459,20 @@ func TestUnknownSubdomains(t *testing.T) {
 	}`, map[string]string{"known/index.html": "x"})
 	for round := range 3 {
 		for i := range 50 {
-			if r := s.get("http://localhost:{port}/sitemap.xml", fmt.Sprintf("Host: h%d.example", i)); r.StatusCode != http.StatusNotFound {
+			if r := s.Get("http://localhost:{port}/sitemap.xml", fmt.Sprintf("Host: h%d.example", i)); r.StatusCode != http.StatusNotFound {
 				t.Fatalf("an unknown name: status %d, want 404", r.StatusCode)
 			}
 		}
-		s.eventually(func() bool {
-			r := s.get("http://localhost:{port}/sitemap.xml", "Host: known.example")
-			return r.StatusCode == http.StatusOK && len(s.logLines("sitemap refreshed, nothing changed", "known.example")) >= round
-		}, func() string { return "the known name is not refreshed\n" + s.sitemapLog() })
+		s.Eventually(func() bool {
+			r := s.Get("http://localhost:{port}/sitemap.xml", "Host: known.example")
+			return r.StatusCode == http.StatusOK && len(s.LogLines("sitemap refreshed, nothing changed", "known.example")) >= round
+		}, func() string { return "the known name is not refreshed\n" + s.SitemapLog() })
 	}
 	loud := 0
 	for _, level := range []string{"info", "warn", "error"} {
-		loud += len(s.logLines(`"logger":"http.handlers.sitemap"`, `"level":"`+level+`"`))
+		loud += len(s.LogLines(`"logger":"http.handlers.sitemap"`, `"level":"`+level+`"`))
 	}
 	if loud == 0 || loud > 10 {
-		t.Errorf("got %d log lines of 50 unknown names, want a few\n%s", loud, s.sitemapLog())
+		t.Errorf("got %d log lines of 50 unknown names, want a few\n%s", loud, s.SitemapLog())
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
 
@@ -87,32 +88,20 @@ func (*hanging) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 
 // loadFailing loads a Caddyfile together with an app that fails.
 func (s *server) loadFailing(caddyfile, where string) error {
-	s.t.Helper()
-	adapted, err := s.adapt(caddyfile)
+	s.T.Helper()
+	adapted, err := s.Adapt(caddyfile)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	var config map[string]any
 	if err := json.Unmarshal(adapted, &config); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	config["apps"].(map[string]any)["test_failing"] = map[string]any{"where": where}
 	if adapted, err = json.Marshal(config); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	return caddy.Load(adapted, true)
-}
-
-// reload is load where nothing has changed in the configuration, too.
-func (s *server) reload(caddyfile string) {
-	s.t.Helper()
-	config, err := s.adapt(caddyfile)
-	if err == nil {
-		err = caddy.Load(config, true)
-	}
-	if err != nil {
-		s.t.Fatalf("reloading: %v", err)
-	}
 }
 
 // manyHosts are more than are looked up at the start.
@@ -141,10 +130,10 @@ func TestReloadKeepsSnapshots(t *testing.T) {
 	type seen struct{ etag, modified, body string }
 	fetch := func(url string) seen {
 		r := s.mustGet(url + "/sitemap.xml")
-		if r.StatusCode != http.StatusOK || strings.Count(r.body, "<loc>") != 2 {
-			t.Fatalf("%s: status %d, %.200q\n%s", url, r.StatusCode, r.body, s.sitemapLog())
+		if r.StatusCode != http.StatusOK || strings.Count(r.Text, "<loc>") != 2 {
+			t.Fatalf("%s: status %d, %.200q\n%s", url, r.StatusCode, r.Text, s.SitemapLog())
 		}
-		return seen{r.Header.Get("Etag"), r.Header.Get("Last-Modified"), r.body}
+		return seen{r.Header.Get("Etag"), r.Header.Get("Last-Modified"), r.Text}
 	}
 	before := make(map[string]seen)
 	for _, url := range urls {
@@ -155,7 +144,7 @@ func TestReloadKeepsSnapshots(t *testing.T) {
 		t.Errorf("%d scans of %d sites", scans, len(urls))
 	}
 	for range 3 {
-		s.reload(caddyfile)
+		s.Reload(caddyfile)
 		for _, url := range urls {
 			if after := fetch(url); after != before[url] {
 				t.Errorf("%s: got %v after a reload, want %v", url, after, before[url])
@@ -166,7 +155,7 @@ func TestReloadKeepsSnapshots(t *testing.T) {
 		t.Errorf("%d scans after reloads that changed nothing", n-scans)
 	}
 	for _, words := range []string{"do not reach", "too many sites"} {
-		if lines := s.logLines(words); len(lines) != 0 {
+		if lines := s.LogLines(words); len(lines) != 0 {
 			t.Errorf("after a reload the log says: %s", lines[0])
 		}
 	}
@@ -179,7 +168,7 @@ func TestReloadWithOtherSettings(t *testing.T) {
 		return "http://localhost:{port} {\n\tsitemap {\n\t\tsource scripted " + t.Name() + "\n" + settings + "\n\t}\n\t" + aPage + "\n}\n"
 	}
 	s := start(t, site(""), nil)
-	s.wantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/a", "http://localhost:{port}/b")
+	s.WantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/a", "http://localhost:{port}/b")
 	scans := script.total()
 	for _, test := range []struct{ settings, path, want string }{
 		{"omit /b", "/sitemap.xml", "<loc>{base}/a</loc></url></urlset>"},
@@ -189,17 +178,17 @@ func TestReloadWithOtherSettings(t *testing.T) {
 		{"base_url https://example.com", "/sitemap.xml", "https://example.com/a"},
 		{"shard_urls 1", "/sitemap.xml", "<sitemapindex"},
 	} {
-		s.write(map[string]string{"name": "one"})
-		s.reload(site(test.settings))
-		want := strings.ReplaceAll(test.want, "{base}", s.expand("http://localhost:{port}"))
-		var r response
-		s.eventually(func() bool {
+		s.Write(map[string]string{"name": "one"})
+		s.Reload(site(test.settings))
+		want := strings.ReplaceAll(test.want, "{base}", s.Expand("http://localhost:{port}"))
+		var r harness.Response
+		s.Eventually(func() bool {
 			r = s.mustGet("http://localhost:{port}" + test.path)
 			if r.StatusCode != http.StatusOK {
-				t.Errorf("%s: status %d, %s", test.settings, r.StatusCode, r.body)
+				t.Errorf("%s: status %d, %s", test.settings, r.StatusCode, r.Text)
 			}
-			return strings.Contains(strings.Join(strings.Fields(r.body), ""), want)
-		}, func() string { return test.settings + ": " + r.body })
+			return strings.Contains(strings.Join(strings.Fields(r.Text), ""), want)
+		}, func() string { return test.settings + ": " + r.Text })
 		if n := script.total(); n <= scans {
 			t.Errorf("%s: no new scan", test.settings)
 		} else {
@@ -208,14 +197,14 @@ func TestReloadWithOtherSettings(t *testing.T) {
 	}
 	// The same text, but the placeholder in it says something else.
 	placeholder := site("path /{file.{dir}/name}.xml")
-	s.reload(placeholder)
+	s.Reload(placeholder)
 	s.mustGet("http://localhost:{port}/one.xml")
-	s.write(map[string]string{"name": "two"})
-	s.reload(placeholder)
+	s.Write(map[string]string{"name": "two"})
+	s.Reload(placeholder)
 	if r := s.mustGet("http://localhost:{port}/two.xml"); r.StatusCode != http.StatusOK {
 		t.Errorf("the path that a placeholder names now: status %d", r.StatusCode)
 	}
-	if r := s.mustGet("http://localhost:{port}/one.xml"); r.StatusCode == http.StatusOK && strings.Contains(r.body, "<loc>") {
+	if r := s.mustGet("http://localhost:{port}/one.xml"); r.StatusCode == http.StatusOK && strings.Contains(r.Text, "<loc>") {
 		t.Error("the path that a placeholder named before is served")
 	}
 }
@@ -239,7 +228,7 @@ func TestReloadServesOn(t *testing.T) {
 	}
 	script.with(func() { script.hold = make(chan struct{}) })
 	for _, settings := range []string{"shard_urls 1\n\t\tomit /a", "omit /a /b"} {
-		s.reload(site(settings))
+		s.Reload(site(settings))
 		for _, origin := range origins {
 			if locs, err := s.fetch(origin + "/sitemap.xml"); err != nil || !slices.Equal(locs, shards[origin]) {
 				t.Errorf("%s, before it was refreshed: got %q, %v", origin, locs, err)
@@ -251,7 +240,7 @@ func TestReloadServesOn(t *testing.T) {
 		script.hold = nil
 	})
 	for _, origin := range origins {
-		s.wantLocs(origin+"/sitemap.xml", below(origin, []string{"/c", "/d"})...)
+		s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, []string{"/c", "/d"})...)
 		for _, shard := range shards[origin] {
 			if r := s.mustGet(shard); r.StatusCode != http.StatusOK {
 				t.Errorf("%s, a shard of before: status %d", shard, r.StatusCode)
@@ -267,13 +256,13 @@ func TestReloadKeepsWithOtherInterval(t *testing.T) {
 		return "http://localhost:{port} {\n\tsitemap {\n\t\tsource scripted " + t.Name() + "\n\t\t" + settings + "\n\t}\n\t" + aPage + "\n}\n"
 	}
 	s := start(t, site(""), nil)
-	s.wantLocs("http://localhost:{port}/sitemap.xml", below("http://localhost:{port}", []string{"/a", "/b"})...)
+	s.WantLocs("http://localhost:{port}/sitemap.xml", harness.Below("http://localhost:{port}", []string{"/a", "/b"})...)
 	scans := script.total()
 	for _, settings := range []string{"refresh 1h", "robots_txt off", "refresh 2h"} {
-		s.reload(site(settings))
-		s.wantLocs("http://localhost:{port}/sitemap.xml", below("http://localhost:{port}", []string{"/a", "/b"})...)
+		s.Reload(site(settings))
+		s.WantLocs("http://localhost:{port}/sitemap.xml", harness.Below("http://localhost:{port}", []string{"/a", "/b"})...)
 	}
-	s.passed(200 * time.Millisecond)
+	s.Passed(200 * time.Millisecond)
 	if n := script.total(); n != scans {
 		t.Errorf("%d scans after reloads that change no page", n-scans)
 	}
@@ -292,7 +281,7 @@ func TestFailedReload(t *testing.T) {
 
 	s := start(t, everySecond, map[string]string{"site/index.html": "home"})
 	want := []string{"http://localhost:{port}/"}
-	s.wantLocs("http://localhost:{port}/sitemap.xml", want...)
+	s.WantLocs("http://localhost:{port}/sitemap.xml", want...)
 	for i, test := range []struct {
 		name string
 		load func() error
@@ -302,8 +291,8 @@ func TestFailedReload(t *testing.T) {
 		{"an app fails to start, with other settings", func() error {
 			return s.loadFailing(strings.Replace(everySecond, "refresh 1s", "refresh 2s", 1), "start")
 		}},
-		{"a port is in use", func() error { return s.load(portInUse) }},
-		{"a setting is wrong", func() error { return s.load(strings.Replace(everySecond, "refresh 1s", "refresh 1ms", 1)) }},
+		{"a port is in use", func() error { return s.Load(portInUse) }},
+		{"a setting is wrong", func() error { return s.Load(strings.Replace(everySecond, "refresh 1s", "refresh 1ms", 1)) }},
 	} {
 		before := s.mustGet("http://localhost:{port}/sitemap.xml")
 		if err := test.load(); err == nil {
@@ -315,9 +304,9 @@ func TestFailedReload(t *testing.T) {
 				t.Errorf("%s: %s is %q, was %q", test.name, name, after.Header.Get(name), before.Header.Get(name))
 			}
 		}
-		s.write(map[string]string{fmt.Sprintf("site/%d.html", i): "new"})
+		s.Write(map[string]string{fmt.Sprintf("site/%d.html", i): "new"})
 		want = append(want, fmt.Sprintf("http://localhost:{port}/%d.html", i))
-		s.wantLocs("http://localhost:{port}/sitemap.xml", want...)
+		s.WantLocs("http://localhost:{port}/sitemap.xml", want...)
 	}
 }
 
@@ -345,10 +334,10 @@ http://:{port} {
 	s := start(t, caddyfile, files)
 	hosts := []string{"localhost", "visited.example"}
 	for _, host := range hosts {
-		s.eventually(func() bool {
-			locs, err := s.tryLocs("http://" + host + ":{port}/sitemap.xml")
+		s.Eventually(func() bool {
+			locs, err := s.TryLocs("http://" + host + ":{port}/sitemap.xml")
 			return err == nil && len(locs) == 400
-		}, s.sitemapLog)
+		}, s.SitemapLog)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
@@ -356,7 +345,7 @@ http://:{port} {
 	for i, host := range hosts {
 		group.Go(func() {
 			for ctx.Err() == nil {
-				if err := s.agree("http://" + host + ":" + s.port); err != nil {
+				if err := s.agree("http://" + host + ":" + s.Port); err != nil {
 					t.Errorf("%s, round %d: %v", host, rounds[i].Load(), err)
 					return
 				}
@@ -367,18 +356,18 @@ http://:{port} {
 	more := func(rounds []atomic.Int64) {
 		for i := range rounds {
 			want := rounds[i].Load() + 2
-			s.eventually(func() bool { return rounds[i].Load() >= want || t.Failed() }, s.sitemapLog)
+			s.Eventually(func() bool { return rounds[i].Load() >= want || t.Failed() }, s.SitemapLog)
 		}
 	}
 	settings := []string{"refresh 1s", "refresh 2s"}
 	for i := range 30 {
-		s.write(map[string]string{fmt.Sprintf("site/new%d/index.html", i): "x"})
+		s.Write(map[string]string{fmt.Sprintf("site/new%d/index.html", i): "x"})
 		if i%3 == 0 {
-			if err := os.RemoveAll(filepath.Join(s.dir, "site", fmt.Sprint(i))); err != nil {
+			if err := os.RemoveAll(filepath.Join(s.Dir, "site", fmt.Sprint(i))); err != nil {
 				t.Fatal(err)
 			}
 		}
-		s.reload(strings.Replace(caddyfile, "refresh 1s", settings[i/5%2], 1))
+		s.Reload(strings.Replace(caddyfile, "refresh 1s", settings[i/5%2], 1))
 		if i%5 == 0 {
 			// Whoever waits for the first scan that new settings take is told to come
 			// again if yet another configuration takes their place meanwhile.
@@ -386,10 +375,10 @@ http://:{port} {
 		}
 	}
 	more(rounds)
-	s.eventually(func() bool {
-		locs, err := s.tryLocs("http://localhost:{port}/sitemap.xml")
+	s.Eventually(func() bool {
+		locs, err := s.TryLocs("http://localhost:{port}/sitemap.xml")
 		return err == nil && len(locs) == 420
-	}, s.sitemapLog)
+	}, s.SitemapLog)
 	cancel()
 	group.Wait()
 }
@@ -427,30 +416,19 @@ func (s *server) agree(base string) error {
 	return nil
 }
 
-// again requests a URL, several times if need be: a server that ends takes connections
-// with it that nobody has read from.
-func (s *server) again(url string) (r response, err error) {
-	for range 5 {
-		if r, err = s.try(http.MethodGet, url); err == nil {
-			break
-		}
-	}
-	return r, err
-}
-
-// mustGet is get beside reloads.
-func (s *server) mustGet(url string) response {
-	s.t.Helper()
-	r, err := s.again(url)
+// mustGet is Get beside reloads.
+func (s *server) mustGet(url string) harness.Response {
+	s.T.Helper()
+	r, err := s.Again(url)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	return r
 }
 
-// fetch is the locs of one document.
+// fetch is the Locs of one document.
 func (s *server) fetch(url string) ([]string, error) {
-	r, err := s.again(url)
+	r, err := s.Again(url)
 	if err != nil {
 		return nil, err
 	}
@@ -458,7 +436,7 @@ func (s *server) fetch(url string) ([]string, error) {
 		return nil, fmt.Errorf("%s: status %d, Retry-After %q", url, r.StatusCode, r.Header.Get("Retry-After"))
 	}
 	var locs []string
-	_, err = sitemapxml.Read(strings.NewReader(r.body), sitemapxml.Limits{}, func(u sitemapxml.URL) error {
+	_, err = sitemapxml.Read(strings.NewReader(r.Text), sitemapxml.Limits{}, func(u sitemapxml.URL) error {
 		locs = append(locs, u.Loc)
 		return nil
 	}, func(c sitemapxml.Child) error {
@@ -487,8 +465,8 @@ http://:{port} {
 
 // awaitHanging waits until an ask for the front page hangs.
 func (s *server) awaitHanging() {
-	s.t.Helper()
-	s.eventually(func() bool { return hung.Load() > 0 }, func() string { return "the front page is not asked" })
+	s.T.Helper()
+	s.Eventually(func() bool { return hung.Load() > 0 }, func() string { return "the front page is not asked" })
 }
 
 // TestStopWhileAsking: Stop cancels an ask that hangs.
@@ -497,7 +475,7 @@ func TestStopWhileAsking(t *testing.T) {
 	defer hangs.Store(false)
 	s := start(t, hangingFront, map[string]string{"site/a.html": "a"})
 	s.awaitHanging()
-	s.stop()
+	s.Stop()
 	if hung.Load() != 0 {
 		t.Error("an ask outlives Stop")
 	}
@@ -509,12 +487,12 @@ func TestReloadWhileAskHangs(t *testing.T) {
 	s := start(t, hangingFront, map[string]string{"site/a.html": "a"})
 	hosts := []string{"localhost", "visited.example"}
 	for _, host := range hosts {
-		s.wantLocs("http://"+host+":{port}/sitemap.xml", "http://"+host+":{port}/a.html")
+		s.WantLocs("http://"+host+":{port}/sitemap.xml", "http://"+host+":{port}/a.html")
 	}
 	hangs.Store(true)
 	defer hangs.Store(false)
 	for range 2 {
-		s.reload(hangingFront)
+		s.Reload(hangingFront)
 		s.awaitHanging()
 		for _, host := range hosts {
 			if locs, err := s.fetch("http://" + host + ":{port}/sitemap.xml"); err != nil || len(locs) != 1 {
@@ -525,7 +503,7 @@ func TestReloadWhileAskHangs(t *testing.T) {
 			t.Error("it was served only once the ask had ended")
 		}
 	}
-	s.stop()
+	s.Stop()
 }
 
 // TestReloadWhileBusy: neither a refresh nor an ask that hangs keeps a new
@@ -535,14 +513,14 @@ func TestReloadWhileBusy(t *testing.T) {
 	caddyfile := scriptedSites(t, 1, "")
 	s := start(t, caddyfile, nil)
 	const url, base = "http://s0.localhost:{port}/sitemap.xml", "http://s0.localhost:{port}"
-	s.wantLocs(url, base+"/a", base+"/b")
+	s.WantLocs(url, base+"/a", base+"/b")
 	script.with(func() { script.hold = make(chan struct{}) })
-	s.eventually(func() (held bool) {
+	s.Eventually(func() (held bool) {
 		script.with(func() { held = script.atOnce() == 1 })
 		return held
 	}, func() string { return "no further refresh began" })
 	for range 3 {
-		s.reload(caddyfile)
+		s.Reload(caddyfile)
 		if locs, err := s.fetch(url); err != nil || len(locs) != 2 {
 			t.Errorf("got %q, %v", locs, err)
 		}
@@ -551,7 +529,7 @@ func TestReloadWhileBusy(t *testing.T) {
 		close(script.hold)
 		script.hold, script.pages = nil, []string{"/a", "/b", "/c"}
 	})
-	s.wantLocs(url, base+"/a", base+"/b", base+"/c")
+	s.WantLocs(url, base+"/a", base+"/b", base+"/c")
 	if script.overlap {
 		t.Error("two configurations refreshed one site at a time")
 	}

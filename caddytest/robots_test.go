@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
 const (
@@ -34,23 +36,23 @@ http://localhost:{port} {
 }`
 }
 
-func (s *server) robots(headers ...string) response {
-	s.t.Helper()
-	return s.get("http://localhost:{port}/robots.txt", headers...)
+func (s *server) robots(headers ...string) harness.Response {
+	s.T.Helper()
+	return s.Get("http://localhost:{port}/robots.txt", headers...)
 }
 
 // wantRobots wants robots.txt to be text, in which words are replaced.
 func (s *server) wantRobots(want string) {
-	s.t.Helper()
-	want = s.expand(want)
-	if r := s.robots(); r.StatusCode != http.StatusOK || r.body != want {
-		s.t.Errorf("got status %d, %d bytes, %.300q, want %d bytes, %.300q", r.StatusCode, len(r.body), r.body, len(want), want)
+	s.T.Helper()
+	want = s.Expand(want)
+	if r := s.robots(); r.StatusCode != http.StatusOK || r.Text != want {
+		s.T.Errorf("got status %d, %d bytes, %.300q, want %d bytes, %.300q", r.StatusCode, len(r.Text), r.Text, len(want), want)
 	}
 }
 
 // TestRobotsMade has sites without a robots.txt, each in its way.
 func TestRobotsMade(t *testing.T) {
-	gone := backend(t, func(w http.ResponseWriter, _ *http.Request) {
+	gone := harness.Backend(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Header().Set("Etag", `"page"`)
@@ -101,28 +103,28 @@ func (s *server) wantRobotsAsked(t *testing.T) {
 	const url = "http://localhost:{port}/robots.txt"
 	for _, accept := range []string{"identity", "gzip", "gzip, br, zstd"} {
 		with := func(headers ...string) []string { return append(headers, "Accept-Encoding: "+accept) }
-		r := s.get(url, with()...)
+		r := s.Get(url, with()...)
 		s.wantHead(t, url, r, with()...)
-		again := s.get(url, with("If-None-Match: "+r.Header.Get("Etag"))...)
-		if again.StatusCode != http.StatusNotModified || again.body != "" {
+		again := s.Get(url, with("If-None-Match: "+r.Header.Get("Etag"))...)
+		if again.StatusCode != http.StatusNotModified || again.Text != "" {
 			t.Errorf("%s: asked again: got status %d", accept, again.StatusCode)
 		}
-		if other := s.get(url, with(`If-None-Match: "other"`)...); other.StatusCode != http.StatusOK || other.body != r.body {
+		if other := s.Get(url, with(`If-None-Match: "other"`)...); other.StatusCode != http.StatusOK || other.Text != r.Text {
 			t.Errorf("%s: with another ETag: got status %d", accept, other.StatusCode)
 		}
 	}
 	plain := s.robots()
-	if r := s.robots("Range: bytes=5-9"); r.StatusCode != http.StatusPartialContent || r.body != plain.body[5:10] {
-		t.Errorf("a range: got status %d, %q", r.StatusCode, r.body)
+	if r := s.robots("Range: bytes=5-9"); r.StatusCode != http.StatusPartialContent || r.Text != plain.Text[5:10] {
+		t.Errorf("a range: got status %d, %q", r.StatusCode, r.Text)
 	}
-	if r := s.robots("Range: bytes=-1"); r.StatusCode != http.StatusPartialContent || r.body != plain.body[len(plain.body)-1:] {
-		t.Errorf("the last byte: got status %d, %q", r.StatusCode, r.body)
+	if r := s.robots("Range: bytes=-1"); r.StatusCode != http.StatusPartialContent || r.Text != plain.Text[len(plain.Text)-1:] {
+		t.Errorf("the last byte: got status %d, %q", r.StatusCode, r.Text)
 	}
-	if r := s.robots(fmt.Sprintf("Range: bytes=%d-", len(plain.body))); r.StatusCode != http.StatusRequestedRangeNotSatisfiable {
+	if r := s.robots(fmt.Sprintf("Range: bytes=%d-", len(plain.Text))); r.StatusCode != http.StatusRequestedRangeNotSatisfiable {
 		t.Errorf("beyond the end: got status %d", r.StatusCode)
 	}
-	if r := s.robots("Range: bytes=0-3", `If-Range: "other"`); r.StatusCode != http.StatusOK || r.body != plain.body {
-		t.Errorf("a range of another one: got status %d, %q", r.StatusCode, r.body)
+	if r := s.robots("Range: bytes=0-3", `If-Range: "other"`); r.StatusCode != http.StatusOK || r.Text != plain.Text {
+		t.Errorf("a range of another one: got status %d, %q", r.StatusCode, r.Text)
 	}
 }
 
@@ -145,9 +147,9 @@ func TestRobotsFile(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := start(t, robotsSite("encode\n\tfile_server"), map[string]string{"site/robots.txt": test.file})
 			s.wantRobots(test.want)
-			own := s.get("http://localhost:{port}/robots.txt?", "Host: 127.0.0.1:{port}")
+			own := s.Get("http://localhost:{port}/robots.txt?", "Host: 127.0.0.1:{port}")
 			r := s.robots()
-			if r.Header.Get("Last-Modified") != "" || r.Header.Get("Etag") == own.Header.Get("Etag") || r.ContentLength != int64(len(r.body)) {
+			if r.Header.Get("Last-Modified") != "" || r.Header.Get("Etag") == own.Header.Get("Etag") || r.ContentLength != int64(len(r.Text)) {
 				t.Errorf("got headers %v", r.Header)
 			}
 			if r.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
@@ -162,7 +164,7 @@ func TestRobotsFile(t *testing.T) {
 // wantFile says that a file on disk was left alone.
 func (s *server) wantFile(t *testing.T, name, want string) {
 	t.Helper()
-	got, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(name)))
+	got, err := os.ReadFile(filepath.Join(s.Dir, filepath.FromSlash(name)))
 	if err != nil || string(got) != want {
 		t.Errorf("the file %s has become %.100q (%v)", name, got, err)
 	}
@@ -174,7 +176,7 @@ func TestRobotsUnchanged(t *testing.T) {
 	z := gzip.NewWriter(&zipped)
 	fmt.Fprint(z, "User-agent: *\n")
 	z.Close()
-	rude := backend(t, func(w http.ResponseWriter, r *http.Request) {
+	rude := harness.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Etag", `"own"`)
 		w.Header().Set("Content-Type", "text/plain")
 		w.Header().Set("Content-Encoding", "gzip")
@@ -207,30 +209,30 @@ func TestRobotsUnchanged(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := prepare(t, nil)
 			if test.file != "" {
-				s.write(map[string]string{"site/robots.txt": s.expand(test.file)})
+				s.Write(map[string]string{"site/robots.txt": s.Expand(test.file)})
 			}
-			if err := s.load(robotsSite(test.directives)); err != nil {
+			if err := s.Load(robotsSite(test.directives)); err != nil {
 				t.Fatal(err)
 			}
-			if n := len(s.locs("http://localhost:{port}/sitemap.xml")); n != 1 {
+			if n := len(s.Locs("http://localhost:{port}/sitemap.xml")); n != 1 {
 				t.Fatalf("%d pages are listed", n)
 			}
 			r := s.robots()
-			if want := s.expand(test.want); r.StatusCode != test.status || r.body != want {
-				t.Errorf("got status %d, %.100q, want %d, %.100q", r.StatusCode, r.body, test.status, want)
+			if want := s.Expand(test.want); r.StatusCode != test.status || r.Text != want {
+				t.Errorf("got status %d, %.100q, want %d, %.100q", r.StatusCode, r.Text, test.status, want)
 			}
 			if test.file != "" {
 				if r.Header.Get("Last-Modified") == "" || r.Header.Get("Etag") == "" {
 					t.Errorf("got headers %v", r.Header)
 				}
-				s.wantFile(t, "site/robots.txt", s.expand(test.file))
+				s.wantFile(t, "site/robots.txt", s.Expand(test.file))
 			}
 			if test.file != "" {
 				if len(test.file) < 512<<10 {
 					s.wantRobotsAsked(t)
 				}
-				if part := s.robots("Range: bytes=0-1"); part.StatusCode != http.StatusPartialContent || part.body != r.body[:2] {
-					t.Errorf("of two bytes: got status %d, %.100q", part.StatusCode, part.body)
+				if part := s.robots("Range: bytes=0-1"); part.StatusCode != http.StatusPartialContent || part.Text != r.Text[:2] {
+					t.Errorf("of two bytes: got status %d, %.100q", part.StatusCode, part.Text)
 				}
 				if again := s.robots("If-Modified-Since: " + r.Header.Get("Last-Modified")); again.StatusCode != http.StatusNotModified {
 					t.Errorf("asked again: got status %d", again.StatusCode)
@@ -247,7 +249,7 @@ func TestRobotsUnchanged(t *testing.T) {
 // TestRobotsOfOthers has a robots.txt that is no file.
 func TestRobotsOfOthers(t *testing.T) {
 	const rules = "User-agent: *\nDisallow: /x\n"
-	application := backend(t, func(w http.ResponseWriter, r *http.Request) {
+	application := harness.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/robots.txt" {
 			return
 		}
@@ -322,8 +324,8 @@ func TestRobotsEncoded(t *testing.T) {
 	s := start(t, robotsSite("encode\n\tfile_server"), map[string]string{"site/robots.txt": rules})
 	for _, encoding := range []string{"gzip", "zstd"} {
 		r := s.robots("Accept-Encoding: " + encoding)
-		if r.Header.Get("Content-Encoding") != encoding || r.decoded(t) != rules+"\n"+s.expand(robotsLine) {
-			t.Errorf("got headers %v, %d bytes", r.Header, len(r.body))
+		if r.Header.Get("Content-Encoding") != encoding || decoded(t, r) != rules+"\n"+s.Expand(robotsLine) {
+			t.Errorf("got headers %v, %d bytes", r.Header, len(r.Text))
 		}
 		if got := strings.Join(r.Header["Vary"], ", "); got != "Accept-Encoding" {
 			t.Errorf("got Vary %q", got)
@@ -348,10 +350,10 @@ http://localhost:{more} {
 	}
 	file_server
 }`, map[string]string{"site/index.html": "home", "site/robots.txt": "User-agent: *\n", "none/index.html": "home"})
-	s.locs("http://localhost:{port}/sitemap.xml")
-	s.locs("http://localhost:{more}/sitemap.xml")
+	s.Locs("http://localhost:{port}/sitemap.xml")
+	s.Locs("http://localhost:{more}/sitemap.xml")
 	s.wantRobots("User-agent: *\n")
-	if r := s.get("http://localhost:{more}/robots.txt"); r.StatusCode != http.StatusNotFound {
+	if r := s.Get("http://localhost:{more}/robots.txt"); r.StatusCode != http.StatusNotFound {
 		t.Errorf("got status %d, want 404", r.StatusCode)
 	}
 }
@@ -376,8 +378,8 @@ http://localhost:{port} {
 	}
 	file_server
 }`, files)
-			s.wantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/")
-			s.wantLocs("http://localhost:{port}/docs/map.xml", "http://localhost:{port}/docs/")
+			s.WantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/")
+			s.WantLocs("http://localhost:{port}/docs/map.xml", "http://localhost:{port}/docs/")
 			s.wantRobots(want + "\nSitemap: http://localhost:{port}/docs/map.xml\n\n" + robotsLine)
 			s.wantRobotsAsked(t)
 		})
@@ -395,19 +397,19 @@ http://localhost:{port} {
 	}
 	respond /robots.txt "User-agent: *"
 }`, map[string]string{"docs/index.html": "docs", "docs/robots.txt": "of the folder"})
-	s.wantLocs("http://localhost:{port}/docs/sitemap.xml", "http://localhost:{port}/docs/")
+	s.WantLocs("http://localhost:{port}/docs/sitemap.xml", "http://localhost:{port}/docs/")
 	s.wantRobots("User-agent: *")
-	s.logged("robots.txt", "Sitemap: http://localhost:{port}/docs/sitemap.xml")
-	if r := s.get("http://localhost:{port}/docs/robots.txt"); r.body != "of the folder" {
-		t.Errorf("a file of that name in the folder is %q", r.body)
+	s.Logged("robots.txt", "Sitemap: http://localhost:{port}/docs/sitemap.xml")
+	if r := s.Get("http://localhost:{port}/docs/robots.txt"); r.Text != "of the folder" {
+		t.Errorf("a file of that name in the folder is %q", r.Text)
 	}
 }
 
 func TestRobotsMethods(t *testing.T) {
 	s := start(t, robotsSite("respond {method}"), nil)
 	for _, method := range []string{http.MethodPost, http.MethodOptions, http.MethodPut} {
-		if r := s.do(method, "http://localhost:{port}/robots.txt"); r.StatusCode != http.StatusOK || r.body != method {
-			t.Errorf("%s: got status %d, %q", method, r.StatusCode, r.body)
+		if r := s.Do(method, "http://localhost:{port}/robots.txt"); r.StatusCode != http.StatusOK || r.Text != method {
+			t.Errorf("%s: got status %d, %q", method, r.StatusCode, r.Text)
 		}
 	}
 }
@@ -421,10 +423,10 @@ https://localhost:{tls} {
 	sitemap
 	file_server
 }`, map[string]string{"site/index.html": "home", "site/robots.txt": "User-agent: *\n"})
-	want := s.expand("User-agent: *\n\nSitemap: https://localhost:{tls}/sitemap.xml\n")
-	r := s.get("https://localhost:{tls}/robots.txt")
-	if r.Proto != "HTTP/2.0" || r.StatusCode != http.StatusOK || r.body != want {
-		t.Errorf("got status %d by %s, %q", r.StatusCode, r.Proto, r.body)
+	want := s.Expand("User-agent: *\n\nSitemap: https://localhost:{tls}/sitemap.xml\n")
+	r := s.Get("https://localhost:{tls}/robots.txt")
+	if r.Proto != "HTTP/2.0" || r.StatusCode != http.StatusOK || r.Text != want {
+		t.Errorf("got status %d by %s, %q", r.StatusCode, r.Proto, r.Text)
 	}
 	s.wantHead(t, "https://localhost:{tls}/robots.txt", r)
 }

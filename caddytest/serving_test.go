@@ -10,7 +10,6 @@ import (
 	"mime/multipart"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -25,6 +24,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	sitemap "github.com/seed3295b519/caddy-sitemap"
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
 func init() {
@@ -101,7 +101,7 @@ http://localhost:{port} {
 	}
 	file_server
 }`, map[string]string{"site/index.html": "home"})
-	s.locs(s.expand("http://localhost:{port}" + theShard))
+	s.Locs(s.Expand("http://localhost:{port}" + theShard))
 	return s
 }
 
@@ -128,13 +128,13 @@ var forms = []struct {
 }
 
 // decoded is a response's body without its encoding, or that of the file it is.
-func (r response) decoded(t *testing.T) string {
+func decoded(t *testing.T, r harness.Response) string {
 	t.Helper()
 	switch r.Header.Get("Content-Encoding") {
 	case "gzip":
-		return gunzip(t, r.body)
+		return harness.Gunzip(t, r.Text)
 	case "zstd":
-		z, err := zstd.NewReader(strings.NewReader(r.body))
+		z, err := zstd.NewReader(strings.NewReader(r.Text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,9 +146,9 @@ func (r response) decoded(t *testing.T) string {
 		return string(plain)
 	}
 	if r.Header.Get("Content-Type") == "application/gzip" {
-		return gunzip(t, r.body)
+		return harness.Gunzip(t, r.Text)
 	}
-	return r.body
+	return r.Text
 }
 
 // accepting are headers with an Accept-Encoding, if there is one.
@@ -162,19 +162,19 @@ func accepting(accept string, headers ...string) []string {
 func TestServingForms(t *testing.T) {
 	s := serving(t)
 	plain := map[string]string{
-		theIndex: s.get("http://localhost:{port}" + theIndex).body,
-		theShard: s.get("http://localhost:{port}" + theShard).body,
+		theIndex: s.Get("http://localhost:{port}" + theIndex).Text,
+		theShard: s.Get("http://localhost:{port}" + theShard).Text,
 	}
 	if !strings.Contains(plain[theIndex], "<sitemapindex") || !strings.Contains(plain[theShard], "<urlset") {
 		t.Fatalf("got %.200q and %.200q", plain[theIndex], plain[theShard])
 	}
-	locs := strings.Join(s.locs("http://localhost:{port}"+theShard), "\n") + "\n"
+	locs := strings.Join(s.Locs("http://localhost:{port}"+theShard), "\n") + "\n"
 	etags := make(map[string]string)
 	for _, document := range []string{theIndex, theShard} {
 		for _, form := range forms {
 			t.Run(document+" "+form.name, func(t *testing.T) {
 				url := "http://localhost:{port}" + strings.TrimSuffix(document, ".xml") + form.extension
-				r := s.get(url, accepting(form.accept)...)
+				r := s.Get(url, accepting(form.accept)...)
 				if form.extension == ".txt" && document == theIndex {
 					if r.StatusCode != http.StatusNotFound {
 						t.Errorf("got status %d, want 404", r.StatusCode)
@@ -185,8 +185,8 @@ func TestServingForms(t *testing.T) {
 				if form.extension == ".txt" {
 					want = locs
 				}
-				if r.StatusCode != http.StatusOK || r.decoded(t) != want {
-					t.Errorf("got status %d, %.200q", r.StatusCode, r.decoded(t))
+				if r.StatusCode != http.StatusOK || decoded(t, r) != want {
+					t.Errorf("got status %d, %.200q", r.StatusCode, decoded(t, r))
 				}
 				for name, want := range map[string]string{
 					"Content-Type": form.contentType, "Content-Encoding": form.encoding, "X-Robots-Tag": "noindex",
@@ -228,11 +228,11 @@ func TestServingForms(t *testing.T) {
 }
 
 // wantHead wants HEAD to have the headers of the GET that was answered with r.
-func (s *server) wantHead(t *testing.T, url string, r response, headers ...string) {
+func (s *server) wantHead(t *testing.T, url string, r harness.Response, headers ...string) {
 	t.Helper()
-	head := s.do(http.MethodHead, url, headers...)
-	if head.StatusCode != r.StatusCode || head.body != "" {
-		t.Errorf("HEAD: got status %d and %d bytes, want %d and none", head.StatusCode, len(head.body), r.StatusCode)
+	head := s.Do(http.MethodHead, url, headers...)
+	if head.StatusCode != r.StatusCode || head.Text != "" {
+		t.Errorf("HEAD: got status %d and %d bytes, want %d and none", head.StatusCode, len(head.Text), r.StatusCode)
 	}
 	ignored := []string{"Date"}
 	if etag := r.Header.Get("Etag"); strings.HasSuffix(etag, `-zstd"`) || strings.HasSuffix(etag, `-gzip"`) {
@@ -251,7 +251,7 @@ func (s *server) wantHead(t *testing.T, url string, r response, headers ...strin
 }
 
 // wantConditions asks again with what the client got, in r.
-func (s *server) wantConditions(t *testing.T, url string, r response, headers ...string) {
+func (s *server) wantConditions(t *testing.T, url string, r harness.Response, headers ...string) {
 	t.Helper()
 	etag, modified := r.Header.Get("Etag"), r.Header.Get("Last-Modified")
 	for _, test := range []struct {
@@ -271,15 +271,15 @@ func (s *server) wantConditions(t *testing.T, url string, r response, headers ..
 		{"If-Unmodified-Since: Sun, 01 Jan 2023 00:00:00 GMT", 412},
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			again := s.do(method, url, append(slices.Clone(headers), test.condition)...)
+			again := s.Do(method, url, append(slices.Clone(headers), test.condition)...)
 			if again.StatusCode != test.status {
 				t.Errorf("%s, %s: got status %d, want %d", method, test.condition, again.StatusCode, test.status)
 			}
 			if again.StatusCode != http.StatusNotModified {
 				continue
 			}
-			if again.body != "" || again.Header.Get("Cache-Control") != r.Header.Get("Cache-Control") || again.Header.Get("Etag") == "" {
-				t.Errorf("%s, %s: got body %q, headers %v", method, test.condition, again.body, again.Header)
+			if again.Text != "" || again.Header.Get("Cache-Control") != r.Header.Get("Cache-Control") || again.Header.Get("Etag") == "" {
+				t.Errorf("%s, %s: got body %q, headers %v", method, test.condition, again.Text, again.Header)
 			}
 			if r.Header.Get("Vary") != "" && again.Header.Get("Vary") == "" {
 				t.Errorf("%s, %s: got no Vary", method, test.condition)
@@ -287,7 +287,7 @@ func (s *server) wantConditions(t *testing.T, url string, r response, headers ..
 		}
 	}
 	// An ETag holds for its encoding alone; a weak comparison would tell no other's.
-	if again := s.get(url, append(slices.Clone(headers), "If-None-Match: "+strings.TrimSuffix(etag, `"`)+`x"`)...); again.StatusCode != http.StatusOK {
+	if again := s.Get(url, append(slices.Clone(headers), "If-None-Match: "+strings.TrimSuffix(etag, `"`)+`x"`)...); again.StatusCode != http.StatusOK {
 		t.Errorf("with another ETag: got status %d", again.StatusCode)
 	}
 }
@@ -297,9 +297,9 @@ func (s *server) wantConditions(t *testing.T, url string, r response, headers ..
 func TestServingOtherEncodingsETag(t *testing.T) {
 	s := serving(t)
 	url := "http://localhost:{port}" + theShard
-	plain, zipped := s.get(url).Header.Get("Etag"), s.get(url, "Accept-Encoding: gzip").Header.Get("Etag")
+	plain, zipped := s.Get(url).Header.Get("Etag"), s.Get(url, "Accept-Encoding: gzip").Header.Get("Etag")
 	for _, test := range []struct{ accept, etag string }{{"gzip", plain}, {"identity", zipped}, {"zstd", zipped}} {
-		if r := s.get(url, "Accept-Encoding: "+test.accept, "If-None-Match: "+test.etag); r.StatusCode != http.StatusOK {
+		if r := s.Get(url, "Accept-Encoding: "+test.accept, "If-None-Match: "+test.etag); r.StatusCode != http.StatusOK {
 			t.Errorf("%s with %s: got status %d", test.accept, test.etag, r.StatusCode)
 		}
 	}
@@ -309,7 +309,7 @@ func TestServingMethods(t *testing.T) {
 	s := serving(t)
 	for _, path := range []string{"/sitemap.xml", "/sitemap.xml.gz", theShard, "/sitemap-000000000000.txt", "/sitemap-000000000000.xml.gz"} {
 		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"} {
-			r := s.do(method, "http://localhost:{port}"+path)
+			r := s.Do(method, "http://localhost:{port}"+path)
 			if r.StatusCode != http.StatusMethodNotAllowed || r.Header.Get("Allow") != "GET, HEAD" {
 				t.Errorf("%s %s: got status %d, Allow %q", method, path, r.StatusCode, r.Header.Get("Allow"))
 			}
@@ -317,10 +317,10 @@ func TestServingMethods(t *testing.T) {
 	}
 	// What is none of our documents is for the next handler to refuse.
 	for _, path := range []string{"/sitemap.txt", "/sitemap-111111111111.xml", "/index.html"} {
-		if r := s.do("POST", "http://localhost:{port}"+path); strings.Contains(r.Header.Get("X-Robots-Tag"), "noindex") || r.Header.Get("Allow") != "GET, HEAD" && r.StatusCode == 405 {
+		if r := s.Do("POST", "http://localhost:{port}"+path); strings.Contains(r.Header.Get("X-Robots-Tag"), "noindex") || r.Header.Get("Allow") != "GET, HEAD" && r.StatusCode == 405 {
 			t.Errorf("POST %s: got status %d, headers %v", path, r.StatusCode, r.Header)
 		}
-		if r := s.get("http://localhost:{port}" + path); path != "/index.html" && r.StatusCode != http.StatusNotFound {
+		if r := s.Get("http://localhost:{port}" + path); path != "/index.html" && r.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: got status %d", path, r.StatusCode)
 		}
 	}
@@ -334,9 +334,9 @@ func TestServingRanges(t *testing.T) {
 		}
 		t.Run(form.name, func(t *testing.T) {
 			url := "http://localhost:{port}/sitemap-000000000000" + form.extension
-			get := func(headers ...string) response { return s.get(url, accepting(form.accept, headers...)...) }
+			get := func(headers ...string) harness.Response { return s.Get(url, accepting(form.accept, headers...)...) }
 			whole := get()
-			body, etag := whole.body, whole.Header.Get("Etag")
+			body, etag := whole.Text, whole.Header.Get("Etag")
 			size := len(body)
 			// A small document does without the header that says so.
 			if size > 2048 && whole.Header.Get("Accept-Ranges") != "bytes" || whole.ContentLength != int64(size) {
@@ -355,8 +355,8 @@ func TestServingRanges(t *testing.T) {
 			} {
 				r := get("Range: " + test.header)
 				want := fmt.Sprintf("bytes %d-%d/%d", test.from, test.to-1, size)
-				if r.StatusCode != http.StatusPartialContent || r.body != body[test.from:test.to] || r.Header.Get("Content-Range") != want {
-					t.Errorf("%s: got status %d, range %q, %d bytes, want %q", test.header, r.StatusCode, r.Header.Get("Content-Range"), len(r.body), want)
+				if r.StatusCode != http.StatusPartialContent || r.Text != body[test.from:test.to] || r.Header.Get("Content-Range") != want {
+					t.Errorf("%s: got status %d, range %q, %d bytes, want %q", test.header, r.StatusCode, r.Header.Get("Content-Range"), len(r.Text), want)
 				}
 				if r.Header.Get("Etag") != etag || r.Header.Get("Content-Encoding") != form.encoding || r.Header.Get("Content-Type") != form.contentType {
 					t.Errorf("%s: got headers %v", test.header, r.Header)
@@ -376,25 +376,25 @@ func TestServingRanges(t *testing.T) {
 				{etag, 206}, {`"other"`, 200}, {"W/" + etag, 200}, {whole.Header.Get("Last-Modified"), 206}, {"Sun, 01 Jan 2023 00:00:00 GMT", 200},
 			} {
 				r := get("Range: bytes=0-9", "If-Range: "+test.condition)
-				if r.StatusCode != test.status || test.status == 200 && r.body != body {
-					t.Errorf("If-Range %s: got status %d, %d bytes, want status %d", test.condition, r.StatusCode, len(r.body), test.status)
+				if r.StatusCode != test.status || test.status == 200 && r.Text != body {
+					t.Errorf("If-Range %s: got status %d, %d bytes, want status %d", test.condition, r.StatusCode, len(r.Text), test.status)
 				}
 			}
 			if r := get("Range: bytes=0-9", "If-None-Match: "+etag); r.StatusCode != http.StatusNotModified {
 				t.Errorf("If-None-Match: got status %d", r.StatusCode)
 			}
 			s.wantSeveral(t, get("Range: bytes=0-3, 8-9"), body)
-			if r := get("Range: bytes=0-,0-,0-,0-"); r.StatusCode != http.StatusOK || r.body != body {
-				t.Errorf("four times all: got status %d, %d bytes", r.StatusCode, len(r.body))
+			if r := get("Range: bytes=0-,0-,0-,0-"); r.StatusCode != http.StatusOK || r.Text != body {
+				t.Errorf("four times all: got status %d, %d bytes", r.StatusCode, len(r.Text))
 			}
 		})
 	}
 }
 
 // wantSeveral wants both ranges, or all of it: a server may ignore several ranges.
-func (s *server) wantSeveral(t *testing.T, r response, body string) {
+func (s *server) wantSeveral(t *testing.T, r harness.Response, body string) {
 	t.Helper()
-	if r.StatusCode == http.StatusOK && r.body == body {
+	if r.StatusCode == http.StatusOK && r.Text == body {
 		return
 	}
 	kind, boundary, _ := strings.Cut(r.Header.Get("Content-Type"), "; boundary=")
@@ -402,7 +402,7 @@ func (s *server) wantSeveral(t *testing.T, r response, body string) {
 		t.Errorf("several ranges: got status %d, headers %v", r.StatusCode, r.Header)
 		return
 	}
-	parts := multipart.NewReader(strings.NewReader(r.body), boundary)
+	parts := multipart.NewReader(strings.NewReader(r.Text), boundary)
 	for _, want := range []string{body[:4], body[8:10]} {
 		part, err := parts.NextPart()
 		if err != nil {
@@ -420,13 +420,13 @@ func (s *server) wantSeveral(t *testing.T, r response, body string) {
 func TestServingRangeOfEncoded(t *testing.T) {
 	s := serving(t)
 	for _, path := range []string{theShard, "/sitemap-000000000000.txt"} {
-		plain := s.get("http://localhost:{port}" + path).body
-		r := s.get("http://localhost:{port}"+path, "Accept-Encoding: zstd", "Range: bytes=3-8")
+		plain := s.Get("http://localhost:{port}" + path).Text
+		r := s.Get("http://localhost:{port}"+path, "Accept-Encoding: zstd", "Range: bytes=3-8")
 		switch {
-		case r.StatusCode == http.StatusPartialContent && r.Header.Get("Content-Encoding") == "" && r.body == plain[3:9]:
-		case r.StatusCode == http.StatusOK && r.decoded(t) == plain:
+		case r.StatusCode == http.StatusPartialContent && r.Header.Get("Content-Encoding") == "" && r.Text == plain[3:9]:
+		case r.StatusCode == http.StatusOK && decoded(t, r) == plain:
 		default:
-			t.Errorf("%s: got status %d, headers %v, %d bytes", path, r.StatusCode, r.Header, len(r.body))
+			t.Errorf("%s: got status %d, headers %v, %d bytes", path, r.StatusCode, r.Header, len(r.Text))
 		}
 	}
 }
@@ -455,7 +455,7 @@ http://localhost:{port} {
 	file_server
 }`, map[string]string{"site/index.html": "home"})
 			for _, accept := range []string{"identity", "gzip"} {
-				r := s.get("http://localhost:{port}/sitemap.xml", "Accept-Encoding: "+accept)
+				r := s.Get("http://localhost:{port}/sitemap.xml", "Accept-Encoding: "+accept)
 				if r.StatusCode != http.StatusOK {
 					t.Errorf("got status %d", r.StatusCode)
 				}
@@ -483,8 +483,8 @@ http://localhost:{port} {
 	}
 	file_server
 }`, map[string]string{"site/index.html": "home"})
-			s.locs("http://localhost:{port}/sitemap.xml")
-			control := s.get("http://localhost:{port}/sitemap.xml").Header.Get("Cache-Control")
+			s.Locs("http://localhost:{port}/sitemap.xml")
+			control := s.Get("http://localhost:{port}/sitemap.xml").Header.Get("Cache-Control")
 			age, err := strconv.Atoi(strings.TrimPrefix(control, "max-age="))
 			if err != nil || age < test.min || age > test.max {
 				t.Errorf("got %q", control)
@@ -506,28 +506,19 @@ http://localhost:{port} {
 	`+aPage+`
 }`, nil)
 	const want = "/it&apos;s%20&amp;c/%FC?a=1&amp;b=&apos;2&apos;</loc>"
-	if r := s.get("http://localhost:{port}/sitemap.xml"); !strings.Contains(r.body, want) {
-		t.Errorf("got %s, want in it %s", r.body, want)
+	if r := s.Get("http://localhost:{port}/sitemap.xml"); !strings.Contains(r.Text, want) {
+		t.Errorf("got %s, want in it %s", r.Text, want)
 	}
-	want2 := s.expand("http://localhost:{port}/it's%20&c/%FC?a=1&b='2'\n")
-	if r := s.get("http://localhost:{port}/sitemap.txt"); r.body != want2 {
-		t.Errorf("got %q, want %q", r.body, want2)
+	want2 := s.Expand("http://localhost:{port}/it's%20&c/%FC?a=1&b='2'\n")
+	if r := s.Get("http://localhost:{port}/sitemap.txt"); r.Text != want2 {
+		t.Errorf("got %q, want %q", r.Text, want2)
 	}
-	s.wantLocs("http://localhost:{port}/sitemap.xml", strings.TrimSpace(want2))
-}
-
-// backend is the address of another server, which keeps no connections.
-func backend(t *testing.T, handler http.HandlerFunc) string {
-	b := httptest.NewUnstartedServer(handler)
-	b.Config.SetKeepAlivesEnabled(false)
-	b.Start()
-	t.Cleanup(b.Close)
-	return b.Listener.Addr().String()
+	s.WantLocs("http://localhost:{port}/sitemap.xml", strings.TrimSpace(want2))
 }
 
 // TestServingBehind serves from behind other handlers.
 func TestServingBehind(t *testing.T) {
-	application := backend(t, func(w http.ResponseWriter, r *http.Request) {
+	application := harness.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "the application's %s", r.URL.Path)
 	})
 	for _, test := range []struct {
@@ -562,37 +553,37 @@ http://localhost:{port} {
 	file_server
 	`+test.directives+`
 }`, map[string]string{"site/index.html": "<p>home"})
-			want := s.get("http://localhost:{port}/sitemap.xml")
-			if n := len(s.locs("http://localhost:{port}/sitemap.xml")); n != 100 {
+			want := s.Get("http://localhost:{port}/sitemap.xml")
+			if n := len(s.Locs("http://localhost:{port}/sitemap.xml")); n != 100 {
 				t.Errorf("%d pages are listed", n)
 			}
 			for _, accept := range []string{"identity", "gzip", "gzip, br, zstd", "zstd", "br"} {
-				r := s.get("http://localhost:{port}/sitemap.xml", "Accept-Encoding: "+accept)
-				if r.StatusCode != http.StatusOK || r.decoded(t) != want.body || r.Header.Get("Content-Type") != "application/xml; charset=utf-8" {
-					t.Errorf("%s: got status %d, headers %v, %.100q", accept, r.StatusCode, r.Header, r.body)
+				r := s.Get("http://localhost:{port}/sitemap.xml", "Accept-Encoding: "+accept)
+				if r.StatusCode != http.StatusOK || decoded(t, r) != want.Text || r.Header.Get("Content-Type") != "application/xml; charset=utf-8" {
+					t.Errorf("%s: got status %d, headers %v, %.100q", accept, r.StatusCode, r.Header, r.Text)
 				}
-				again := s.get("http://localhost:{port}/sitemap.xml", "Accept-Encoding: "+accept, "If-None-Match: "+r.Header.Get("Etag"))
+				again := s.Get("http://localhost:{port}/sitemap.xml", "Accept-Encoding: "+accept, "If-None-Match: "+r.Header.Get("Etag"))
 				if again.StatusCode != http.StatusNotModified {
 					t.Errorf("%s: got status %d, want 304", accept, again.StatusCode)
 				}
 			}
-			if r := s.get("http://localhost:{port}/sitemap.xml.gz"); r.StatusCode != http.StatusOK || gunzip(t, r.body) != want.body {
+			if r := s.Get("http://localhost:{port}/sitemap.xml.gz"); r.StatusCode != http.StatusOK || harness.Gunzip(t, r.Text) != want.Text {
 				t.Errorf("the file: got status %d, headers %v", r.StatusCode, r.Header)
 			}
-			if r := s.get("http://localhost:{port}/sitemap.txt"); r.StatusCode != http.StatusOK || strings.Count(r.body, "\n") != 100 {
-				t.Errorf("the text: got status %d, %q", r.StatusCode, r.body)
+			if r := s.Get("http://localhost:{port}/sitemap.txt"); r.StatusCode != http.StatusOK || strings.Count(r.Text, "\n") != 100 {
+				t.Errorf("the text: got status %d, %q", r.StatusCode, r.Text)
 			}
-			if r := s.do(http.MethodPost, "http://localhost:{port}/sitemap.xml"); test.name != "handle_errors" && r.StatusCode != http.StatusMethodNotAllowed || r.Header.Get("Allow") != "GET, HEAD" {
+			if r := s.Do(http.MethodPost, "http://localhost:{port}/sitemap.xml"); test.name != "handle_errors" && r.StatusCode != http.StatusMethodNotAllowed || r.Header.Get("Allow") != "GET, HEAD" {
 				t.Errorf("POST: got status %d, headers %v", r.StatusCode, r.Header)
 			}
-			if r := s.get("http://localhost:{port}/"); r.body != test.home {
-				t.Errorf("the home page is %q", r.body)
+			if r := s.Get("http://localhost:{port}/"); r.Text != test.home {
+				t.Errorf("the home page is %q", r.Text)
 			}
-			if r := s.get("http://localhost:{port}/nothing"); r.StatusCode != test.other {
+			if r := s.Get("http://localhost:{port}/nothing"); r.StatusCode != test.other {
 				t.Errorf("what does not exist answers %d", r.StatusCode)
 			}
-			if r := s.get("http://localhost:{port}/robots.txt"); r.StatusCode != http.StatusOK || !strings.HasSuffix(r.body, s.expand("Sitemap: http://localhost:{port}/sitemap.xml\n")) {
-				t.Errorf("robots.txt: got status %d, %q", r.StatusCode, r.body)
+			if r := s.Get("http://localhost:{port}/robots.txt"); r.StatusCode != http.StatusOK || !strings.HasSuffix(r.Text, s.Expand("Sitemap: http://localhost:{port}/sitemap.xml\n")) {
+				t.Errorf("robots.txt: got status %d, %q", r.StatusCode, r.Text)
 			}
 		})
 	}
@@ -612,11 +603,11 @@ http://localhost:{port} {
 	sitemap
 	file_server
 }`, map[string]string{"site/index.html": "home", "site/inside/index.html": "inside"})
-	if r := s.get("http://localhost:{port}/sitemap.xml"); r.StatusCode != http.StatusUnauthorized {
+	if r := s.Get("http://localhost:{port}/sitemap.xml"); r.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a password: got status %d", r.StatusCode)
 	}
 	for _, path := range []string{"/inside/", "/"} {
-		if r := s.get("http://localhost:{port}"+path, login); r.StatusCode != http.StatusOK {
+		if r := s.Get("http://localhost:{port}"+path, login); r.StatusCode != http.StatusOK {
 			t.Errorf("%s: got status %d", path, r.StatusCode)
 		}
 	}
@@ -637,11 +628,11 @@ http://localhost:{port} {
 	}
 	`+aPage+`
 }`, nil)
-	r := s.get("http://localhost:{port}/sitemap.xml", "Authorization: Basic Qm9iOmhpY2N1cA==")
-	if r.StatusCode != http.StatusOK || strings.Count(r.body, "<loc>") != 3 || strings.Contains(r.Header.Get("Cache-Control"), "public") {
-		t.Errorf("got status %d, headers %v, %.200q", r.StatusCode, r.Header, r.body)
+	r := s.Get("http://localhost:{port}/sitemap.xml", "Authorization: Basic Qm9iOmhpY2N1cA==")
+	if r.StatusCode != http.StatusOK || strings.Count(r.Text, "<loc>") != 3 || strings.Contains(r.Header.Get("Cache-Control"), "public") {
+		t.Errorf("got status %d, headers %v, %.200q", r.StatusCode, r.Header, r.Text)
 	}
-	if r := s.get("http://localhost:{port}/sitemap.xml", "Authorization: Basic Qm9iOnh4eA=="); r.StatusCode != http.StatusUnauthorized {
+	if r := s.Get("http://localhost:{port}/sitemap.xml", "Authorization: Basic Qm9iOnh4eA=="); r.StatusCode != http.StatusUnauthorized {
 		t.Errorf("with a wrong password: got status %d", r.StatusCode)
 	}
 }
@@ -670,19 +661,19 @@ http://localhost:{tls} {
 		"omitted/index.html": "home", "omitted/a.html": "a", "omitted/404.html": "no page",
 	})
 	for _, path := range []string{"/sitemap.xml", "/sitemap.xml.gz", "/sitemap.txt", theShard, "/robots.txt"} {
-		if r := s.get("http://localhost:{port}" + path); r.StatusCode != http.StatusNotFound {
-			t.Errorf("%s: got status %d, %q", path, r.StatusCode, r.body)
+		if r := s.Get("http://localhost:{port}" + path); r.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: got status %d, %q", path, r.StatusCode, r.Text)
 		}
 	}
-	s.logged("no page to list", "http://localhost:{port}", `"candidates":1`, "not included: 1")
-	s.logged("no page to list", "http://localhost:{tls}", `"candidates":3`, "error page: 1", "omitted: 2")
-	if r := s.get("http://localhost:{more}/sitemap.xml"); r.body != "<own/>" {
-		t.Errorf("the site's own sitemap is %q", r.body)
+	s.Logged("no page to list", "http://localhost:{port}", `"candidates":1`, "not included: 1")
+	s.Logged("no page to list", "http://localhost:{tls}", `"candidates":3`, "error page: 1", "omitted: 2")
+	if r := s.Get("http://localhost:{more}/sitemap.xml"); r.Text != "<own/>" {
+		t.Errorf("the site's own sitemap is %q", r.Text)
 	}
-	if r := s.get("http://localhost:{more}/robots.txt"); r.body != "User-agent: *\n" {
-		t.Errorf("the site's own robots.txt is %q", r.body)
+	if r := s.Get("http://localhost:{more}/robots.txt"); r.Text != "User-agent: *\n" {
+		t.Errorf("the site's own robots.txt is %q", r.Text)
 	}
-	if r := s.do(http.MethodPost, "http://localhost:{more}/sitemap.xml"); r.StatusCode != 405 || r.Header.Get("Allow") != "GET, HEAD" {
+	if r := s.Do(http.MethodPost, "http://localhost:{more}/sitemap.xml"); r.StatusCode != 405 || r.Header.Get("Allow") != "GET, HEAD" {
 		t.Errorf("POST: got status %d of file_server, headers %v", r.StatusCode, r.Header)
 	}
 }
@@ -713,23 +704,23 @@ http://localhost:{port} {
 	<-begun
 
 	// What is not ours does not wait.
-	if r := s.get("http://localhost:{port}/other"); r.StatusCode != http.StatusOK {
+	if r := s.Get("http://localhost:{port}/other"); r.StatusCode != http.StatusOK {
 		t.Errorf("another page: got status %d", r.StatusCode)
 	}
 	// Nothing is kept for who goes away: the handler returns, and Caddy logs that.
-	conn, err := net.Dial("tcp", s.expand("127.0.0.1:{port}"))
+	conn, err := net.Dial("tcp", s.Expand("127.0.0.1:{port}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(conn, "GET /sitemap.xml?gone HTTP/1.1\r\nHost: localhost:%s\r\n\r\n", s.port)
+	fmt.Fprintf(conn, "GET /sitemap.xml?gone HTTP/1.1\r\nHost: localhost:%s\r\n\r\n", s.Port)
 	conn.Close()
-	s.logged("handled request", "/sitemap.xml?gone")
+	s.Logged("handled request", "/sitemap.xml?gone")
 
-	answers := make(chan response)
+	answers := make(chan harness.Response)
 	paths := []string{"/sitemap.xml", "/sitemap.txt", "/sitemap.xml.gz", "/robots.txt"}
 	for _, path := range paths {
 		go func() {
-			r, _ := s.try(http.MethodGet, "http://localhost:{port}"+path)
+			r, _ := s.Try(http.MethodGet, "http://localhost:{port}"+path)
 			answers <- r
 		}()
 	}
@@ -744,8 +735,8 @@ http://localhost:{port} {
 		if r.Response == nil || r.StatusCode != http.StatusOK {
 			t.Fatalf("got %+v", r)
 		}
-		if path := r.Request.URL.Path; path == "/robots.txt" && !strings.Contains(r.body, "Sitemap: ") {
-			t.Errorf("robots.txt is %q", r.body)
+		if path := r.Request.URL.Path; path == "/robots.txt" && !strings.Contains(r.Text, "Sitemap: ") {
+			t.Errorf("robots.txt is %q", r.Text)
 		}
 	}
 }
@@ -772,10 +763,10 @@ http://localhost:{port} {
 	}
 	`+aPage+`
 }`, nil)
-	s.wantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/first")
+	s.WantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/first")
 	<-hanging
-	s.wantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/first")
-	if control := s.get("http://localhost:{port}/sitemap.xml").Header.Get("Cache-Control"); control != "max-age=0" {
+	s.WantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/first")
+	if control := s.Get("http://localhost:{port}/sitemap.xml").Header.Get("Cache-Control"); control != "max-age=0" {
 		t.Errorf("while a refresh runs: got %q", control)
 	}
 }
@@ -812,13 +803,13 @@ https://localhost:{tls}, http://localhost:{port} {
 		protocol  string
 	}{
 		{"h1", "https://localhost:{tls}", h1, "HTTP/1.1"},
-		{"h2", "https://localhost:{tls}", client.Transport, "HTTP/2.0"},
+		{"h2", "https://localhost:{tls}", harness.Client.Transport, "HTTP/2.0"},
 	} {
 		for _, path := range []string{"/sitemap.xml", "/sitemap.xml.gz", "/sitemap.txt"} {
 			for _, header := range []string{"Accept-Encoding: gzip", "Accept-Encoding: identity", "Range: bytes=1-5", "If-None-Match: *"} {
 				name, value, _ := strings.Cut(header, ": ")
 				for _, method := range []string{http.MethodGet, http.MethodHead} {
-					request, err := http.NewRequest(method, s.expand(test.url+path), nil)
+					request, err := http.NewRequest(method, s.Expand(test.url+path), nil)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -841,7 +832,7 @@ https://localhost:{tls}, http://localhost:{port} {
 		}
 	}
 	// The http site's documents are those of the https one, whatever the protocol.
-	request, err := http.NewRequest(http.MethodGet, s.expand("http://localhost:{port}/sitemap.xml"), nil)
+	request, err := http.NewRequest(http.MethodGet, s.Expand("http://localhost:{port}/sitemap.xml"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -850,7 +841,7 @@ https://localhost:{tls}, http://localhost:{port} {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if want := s.expand("https://localhost:{tls}/sitemap.xml"); resp.Proto != "HTTP/2.0" || resp.StatusCode != http.StatusPermanentRedirect || resp.Header.Get("Location") != want {
+	if want := s.Expand("https://localhost:{tls}/sitemap.xml"); resp.Proto != "HTTP/2.0" || resp.StatusCode != http.StatusPermanentRedirect || resp.Header.Get("Location") != want {
 		t.Errorf("h2c: got status %d by %s, Location %q, want %q", resp.StatusCode, resp.Proto, resp.Header.Get("Location"), want)
 	}
 }
@@ -862,11 +853,11 @@ func TestServingCurl(t *testing.T) {
 		t.Fatalf("curl, which the tests run, is not installed: %v", err)
 	}
 	s := serving(t)
-	plain := s.get("http://localhost:{port}" + theShard).body
+	plain := s.Get("http://localhost:{port}" + theShard).Text
 	run := func(args ...string) string {
 		t.Helper()
 		for i := range args {
-			args[i] = s.expand(args[i])
+			args[i] = s.Expand(args[i])
 		}
 		out, err := exec.Command(curl, append([]string{"--silent", "--show-error", "--fail", "--max-time", "20"}, args...)...).Output()
 		if err != nil {
@@ -882,7 +873,7 @@ func TestServingCurl(t *testing.T) {
 			t.Errorf("curl %q: got %d bytes, want %d", args, len(got), len(plain))
 		}
 	}
-	if got := run(with("--compressed", strings.TrimSuffix(url, ".xml")+".xml.gz")...); gunzip(t, got) != plain {
+	if got := run(with("--compressed", strings.TrimSuffix(url, ".xml")+".xml.gz")...); harness.Gunzip(t, got) != plain {
 		t.Error("curl --compressed changes the file")
 	}
 	if got := run(with("--range", "5-9", url)...); got != plain[5:10] {
@@ -919,23 +910,23 @@ http://localhost:{port} {
 		refresh 1s
 	}
 }`, nil)
-	whole := s.get("http://localhost:{port}/sitemap.xml")
+	whole := s.Get("http://localhost:{port}/sitemap.xml")
 	for _, accept := range []string{"identity", "gzip"} {
-		conn, err := net.Dial("tcp", s.expand("127.0.0.1:{port}"))
+		conn, err := net.Dial("tcp", s.Expand("127.0.0.1:{port}"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		fmt.Fprintf(conn, "GET /sitemap.xml HTTP/1.0\r\nHost: localhost:%s\r\nAccept-Encoding: %s\r\n\r\n", s.port, accept)
+		fmt.Fprintf(conn, "GET /sitemap.xml HTTP/1.0\r\nHost: localhost:%s\r\nAccept-Encoding: %s\r\n\r\n", s.Port, accept)
 		first := make([]byte, 100)
 		if _, err := io.ReadFull(conn, first); err != nil {
 			t.Fatal(err)
 		}
-		before := s.get("http://localhost:{port}/sitemap.xml").Header.Get("Etag")
+		before := s.Get("http://localhost:{port}/sitemap.xml").Header.Get("Etag")
 		mu.Lock()
 		n++
 		mu.Unlock()
-		s.eventually(func() bool { return s.get("http://localhost:{port}/sitemap.xml").Header.Get("Etag") != before }, func() string { return "nothing changes" })
+		s.Eventually(func() bool { return s.Get("http://localhost:{port}/sitemap.xml").Header.Get("Etag") != before }, func() string { return "nothing changes" })
 		rest, err := io.ReadAll(conn)
 		if err != nil {
 			t.Fatal(err)
@@ -950,7 +941,7 @@ http://localhost:{port} {
 				t.Fatal(err)
 			}
 		}
-		if want := len(whole.body) + (n-40_001)*len(s.expand("<url><loc>http://localhost:{port}/p/0000000.html</loc></url>\n")); len(body) != want {
+		if want := len(whole.Text) + (n-40_001)*len(s.Expand("<url><loc>http://localhost:{port}/p/0000000.html</loc></url>\n")); len(body) != want {
 			t.Errorf("%s: got %d bytes, want %d", accept, len(body), want)
 		}
 	}

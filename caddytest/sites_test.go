@@ -15,6 +15,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
 func init() {
@@ -31,7 +33,7 @@ func (memoryFS) CaddyModule() caddy.ModuleInfo {
 func (m *memoryFS) Provision(caddy.Context) error {
 	m.MapFS = fstest.MapFS{}
 	for _, name := range []string{"index.html", "www/index.html", "www/about.html", "www/.git/x.html", "other/other.html"} {
-		m.MapFS[name] = &fstest.MapFile{Data: []byte(html("in memory: " + name))}
+		m.MapFS[name] = &fstest.MapFile{Data: []byte(harness.HTML("in memory: " + name))}
 	}
 	return nil
 }
@@ -41,54 +43,14 @@ func (*memoryFS) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// html is a page of that title.
-func html(title string) string { return "<!doctype html><title>" + title + "</title>" }
-
 // wantHonest is the first promise, from outside: every listed URL answers 200.
 func (s *server) wantHonest(url string, headers ...string) {
-	s.t.Helper()
-	for _, loc := range s.locs(url, headers...) {
-		if r := s.get(loc, headers...); r.StatusCode != http.StatusOK {
-			s.t.Errorf("%s is listed and answers %d", loc, r.StatusCode)
+	s.T.Helper()
+	for _, loc := range s.Locs(url, headers...) {
+		if r := s.Get(loc, headers...); r.StatusCode != http.StatusOK {
+			s.T.Errorf("%s is listed and answers %d", loc, r.StatusCode)
 		}
 	}
-}
-
-// wantNone waits until the first refresh has ended, and wants no sitemap and no
-// line in robots.txt: the request went on to the next handler.
-func (s *server) wantNone(origin string, headers ...string) {
-	s.t.Helper()
-	if r := s.get(origin+"/sitemap.xml", headers...); r.StatusCode == http.StatusOK && strings.Contains(r.body, "<urlset") {
-		s.t.Errorf("%s has a sitemap: %s", s.expand(origin), r.body)
-	}
-	if r := s.get(origin+"/robots.txt", headers...); strings.Contains(r.body, "Sitemap:") {
-		s.t.Errorf("%s has a line in robots.txt: %s", s.expand(origin), r.body)
-	}
-}
-
-// twoRoots are the files of most tests here.
-var twoRoots = map[string]string{
-	"a/index.html":        html("a"),
-	"a/one.html":          html("one"),
-	"a/docs/index.html":   html("docs"),
-	"a/docs/guide.html":   html("guide"),
-	"b/index.html":        html("b"),
-	"b/two.html":          html("two"),
-	"b/docs/install.html": html("install"),
-}
-
-// The pages of the two roots, at the front of a site.
-var (
-	pagesOfA = []string{"/", "/docs/", "/docs/guide.html", "/one.html"}
-	pagesOfB = []string{"/", "/docs/install.html", "/two.html"}
-)
-
-func below(origin string, paths []string) []string {
-	var urls []string
-	for _, path := range paths {
-		urls = append(urls, origin+path)
-	}
-	return urls
 }
 
 // TestSites is one configuration after the other in which the site's root, host,
@@ -107,7 +69,7 @@ func TestSites(t *testing.T) {
 				sitemap
 				root * {dir}/a
 			}`,
-			want:   map[string][]string{origin + "/sitemap.xml": below(origin, pagesOfA)},
+			want:   map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
 			robots: map[string]string{origin + "/robots.txt": "Sitemap: " + origin + "/sitemap.xml"},
 		},
 		"several sites": {
@@ -128,9 +90,9 @@ func TestSites(t *testing.T) {
 				file_server
 			}`,
 			want: map[string][]string{
-				"http://a.example:{port}/sitemap.xml": below("http://a.example:{port}", pagesOfA),
-				"http://b.example:{port}/sitemap.xml": below("http://b.example:{port}", pagesOfB),
-				"http://c.example:{more}/sitemap.xml": below("http://c.example:{more}", pagesOfB),
+				"http://a.example:{port}/sitemap.xml": harness.Below("http://a.example:{port}", harness.PagesOfA),
+				"http://b.example:{port}/sitemap.xml": harness.Below("http://b.example:{port}", harness.PagesOfB),
+				"http://c.example:{more}/sitemap.xml": harness.Below("http://c.example:{more}", harness.PagesOfB),
 			},
 			robots: map[string]string{
 				"http://a.example:{port}/robots.txt": "Sitemap: http://a.example:{port}/sitemap.xml",
@@ -145,8 +107,8 @@ func TestSites(t *testing.T) {
 				file_server
 			}`,
 			want: map[string][]string{
-				"http://a.example:{port}/sitemap.xml": below("http://a.example:{port}", pagesOfA),
-				"http://b.example:{more}/sitemap.xml": below("http://b.example:{more}", pagesOfB),
+				"http://a.example:{port}/sitemap.xml": harness.Below("http://a.example:{port}", harness.PagesOfA),
+				"http://b.example:{more}/sitemap.xml": harness.Below("http://b.example:{more}", harness.PagesOfB),
 			},
 		},
 		"root inside handle": {
@@ -157,7 +119,7 @@ func TestSites(t *testing.T) {
 					file_server
 				}
 			}`,
-			want: map[string][]string{origin + "/sitemap.xml": below(origin, pagesOfA)},
+			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
 		},
 		"a request for the sitemap that is aborted behind the handler": {
 			caddyfile: origin + ` {
@@ -169,7 +131,7 @@ func TestSites(t *testing.T) {
 					}
 				}
 			}`,
-			want: map[string][]string{origin + "/sitemap.xml": below(origin, pagesOfA)},
+			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
 		},
 		"everything inside handle": {
 			caddyfile: origin + ` {
@@ -179,7 +141,7 @@ func TestSites(t *testing.T) {
 					file_server
 				}
 			}`,
-			want:   map[string][]string{origin + "/sitemap.xml": below(origin, pagesOfA)},
+			want:   map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
 			robots: map[string]string{origin + "/robots.txt": "Sitemap: " + origin + "/sitemap.xml"},
 		},
 		"one of several handles": {
@@ -193,7 +155,7 @@ func TestSites(t *testing.T) {
 					file_server
 				}
 			}`,
-			want: map[string][]string{origin + "/sitemap.xml": below(origin, pagesOfA)},
+			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
 		},
 		"root of the file server": {
 			caddyfile: origin + ` {
@@ -202,7 +164,7 @@ func TestSites(t *testing.T) {
 					root {dir}/a
 				}
 			}`,
-			want: map[string][]string{origin + "/sitemap.xml": below(origin, pagesOfA)},
+			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
 		},
 		"root of the file server inside handle, behind a matcher": {
 			caddyfile: origin + ` {
@@ -214,7 +176,7 @@ func TestSites(t *testing.T) {
 					}
 				}
 			}`,
-			want: map[string][]string{origin + "/sitemap.xml": below(origin, pagesOfA)},
+			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
 		},
 		"root of the source": {
 			caddyfile: origin + ` {
@@ -225,7 +187,7 @@ func TestSites(t *testing.T) {
 				}
 				file_server
 			}`,
-			want: map[string][]string{origin + "/sitemap.xml": below(origin, pagesOfA)},
+			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
 		},
 		"root that differs from the file server's": {
 			caddyfile: origin + ` {
@@ -235,7 +197,7 @@ func TestSites(t *testing.T) {
 					root {dir}/a
 				}
 			}`,
-			want: map[string][]string{origin + "/sitemap.xml": below(origin, pagesOfA)},
+			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
 		},
 		"root by placeholder of the host": {
 			caddyfile: `http://a:{port}, http://b:{port} {
@@ -244,8 +206,8 @@ func TestSites(t *testing.T) {
 				file_server
 			}`,
 			want: map[string][]string{
-				"http://a:{port}/sitemap.xml": below("http://a:{port}", pagesOfA),
-				"http://b:{port}/sitemap.xml": below("http://b:{port}", pagesOfB),
+				"http://a:{port}/sitemap.xml": harness.Below("http://a:{port}", harness.PagesOfA),
+				"http://b:{port}/sitemap.xml": harness.Below("http://b:{port}", harness.PagesOfB),
 			},
 			robots: map[string]string{"http://b:{port}/robots.txt": "Sitemap: http://b:{port}/sitemap.xml"},
 		},
@@ -258,8 +220,8 @@ func TestSites(t *testing.T) {
 				file_server
 			}`,
 			want: map[string][]string{
-				"http://a:{port}/sitemap.xml": below("http://a:{port}", pagesOfA),
-				"http://b:{port}/sitemap.xml": below("http://b:{port}", pagesOfB),
+				"http://a:{port}/sitemap.xml": harness.Below("http://a:{port}", harness.PagesOfA),
+				"http://b:{port}/sitemap.xml": harness.Below("http://b:{port}", harness.PagesOfB),
 			},
 		},
 		"wildcard": {
@@ -269,8 +231,8 @@ func TestSites(t *testing.T) {
 				file_server
 			}`,
 			want: map[string][]string{
-				"http://a.example:{port}/sitemap.xml": below("http://a.example:{port}", pagesOfA),
-				"http://b.example:{port}/sitemap.xml": below("http://b.example:{port}", pagesOfB),
+				"http://a.example:{port}/sitemap.xml": harness.Below("http://a.example:{port}", harness.PagesOfA),
+				"http://b.example:{port}/sitemap.xml": harness.Below("http://b.example:{port}", harness.PagesOfB),
 			},
 			robots: map[string]string{"http://a.example:{port}/robots.txt": "Sitemap: http://a.example:{port}/sitemap.xml"},
 		},
@@ -295,9 +257,9 @@ func TestSites(t *testing.T) {
 				}
 			}`,
 			want: map[string][]string{
-				"http://first.example:{port}/sitemap.xml":  below("http://first.example:{port}", pagesOfA),
-				"http://second.example:{port}/sitemap.xml": below("http://second.example:{port}", pagesOfB),
-				"http://third.example:{port}/sitemap.xml":  below("http://third.example:{port}", []string{"/", "/guide.html"}),
+				"http://first.example:{port}/sitemap.xml":  harness.Below("http://first.example:{port}", harness.PagesOfA),
+				"http://second.example:{port}/sitemap.xml": harness.Below("http://second.example:{port}", harness.PagesOfB),
+				"http://third.example:{port}/sitemap.xml":  harness.Below("http://third.example:{port}", []string{"/", "/guide.html"}),
 			},
 		},
 		"wildcard with host matchers behind": {
@@ -318,8 +280,8 @@ func TestSites(t *testing.T) {
 				}
 			}`,
 			want: map[string][]string{
-				"http://first.example:{port}/sitemap.xml":  below("http://first.example:{port}", pagesOfA),
-				"http://second.example:{port}/sitemap.xml": below("http://second.example:{port}", pagesOfB),
+				"http://first.example:{port}/sitemap.xml":  harness.Below("http://first.example:{port}", harness.PagesOfA),
+				"http://second.example:{port}/sitemap.xml": harness.Below("http://second.example:{port}", harness.PagesOfB),
 			},
 		},
 		"a file server behind a proxy": {
@@ -338,7 +300,7 @@ func TestSites(t *testing.T) {
 				root {dir}/a
 				file_server
 			}`,
-			want: map[string][]string{origin + "/sitemap.xml": below(origin, pagesOfA)},
+			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
 		},
 		"one root in several handles": {
 			caddyfile: origin + ` {
@@ -352,7 +314,7 @@ func TestSites(t *testing.T) {
 					file_server
 				}
 			}`,
-			want: map[string][]string{origin + "/sitemap.xml": below(origin, pagesOfA)},
+			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
 		},
 		"catch-all": {
 			caddyfile: `http://:{port} {
@@ -361,10 +323,10 @@ func TestSites(t *testing.T) {
 				file_server
 			}`,
 			want: map[string][]string{
-				"http://localhost:{port}/sitemap.xml":   below("http://localhost:{port}", pagesOfA),
-				"http://127.0.0.1:{port}/sitemap.xml":   below("http://127.0.0.1:{port}", pagesOfA),
-				"http://any.example:{port}/sitemap.xml": below("http://any.example:{port}", pagesOfA),
-				"http://[::1]:{port}/sitemap.xml":       below("http://[::1]:{port}", pagesOfA),
+				"http://localhost:{port}/sitemap.xml":   harness.Below("http://localhost:{port}", harness.PagesOfA),
+				"http://127.0.0.1:{port}/sitemap.xml":   harness.Below("http://127.0.0.1:{port}", harness.PagesOfA),
+				"http://any.example:{port}/sitemap.xml": harness.Below("http://any.example:{port}", harness.PagesOfA),
+				"http://[::1]:{port}/sitemap.xml":       harness.Below("http://[::1]:{port}", harness.PagesOfA),
 			},
 			robots: map[string]string{
 				"http://any.example:{port}/robots.txt":   "Sitemap: http://any.example:{port}/sitemap.xml",
@@ -381,7 +343,7 @@ func TestSites(t *testing.T) {
 				sitemap
 				file_server
 			}`,
-			want: map[string][]string{origin + "/sitemap.xml": below(origin, []string{"/", "/about.html"})},
+			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, []string{"/", "/about.html"})},
 		},
 		"named file system of the file server": {
 			caddyfile: `{
@@ -394,7 +356,7 @@ func TestSites(t *testing.T) {
 					root www
 				}
 			}`,
-			want: map[string][]string{origin + "/sitemap.xml": below(origin, []string{"/", "/about.html"})},
+			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, []string{"/", "/about.html"})},
 		},
 		"named file system without a root": {
 			caddyfile: `{
@@ -405,7 +367,7 @@ func TestSites(t *testing.T) {
 				sitemap
 				file_server
 			}`,
-			want: map[string][]string{origin + "/sitemap.xml": below(origin, []string{"/", "/other/other.html", "/www/", "/www/about.html"})},
+			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, []string{"/", "/other/other.html", "/www/", "/www/about.html"})},
 		},
 		"handle_path": {
 			caddyfile: origin + ` {
@@ -415,7 +377,7 @@ func TestSites(t *testing.T) {
 					file_server
 				}
 			}`,
-			want: map[string][]string{origin + "/docs/sitemap.xml": below(origin+"/docs", pagesOfA)},
+			want: map[string][]string{origin + "/docs/sitemap.xml": harness.Below(origin+"/docs", harness.PagesOfA)},
 		},
 		"handle_path inside handle_path": {
 			caddyfile: origin + ` {
@@ -427,7 +389,7 @@ func TestSites(t *testing.T) {
 					}
 				}
 			}`,
-			want: map[string][]string{origin + "/x/y/sitemap.xml": below(origin+"/x/y", pagesOfA)},
+			want: map[string][]string{origin + "/x/y/sitemap.xml": harness.Below(origin+"/x/y", harness.PagesOfA)},
 		},
 		"handle_path of a name that URLs escape": {
 			caddyfile: origin + ` {
@@ -437,7 +399,7 @@ func TestSites(t *testing.T) {
 					file_server
 				}
 			}`,
-			want: map[string][]string{origin + "/my%20docs/sitemap.xml": below(origin+"/my%20docs", pagesOfB)},
+			want: map[string][]string{origin + "/my%20docs/sitemap.xml": harness.Below(origin+"/my%20docs", harness.PagesOfB)},
 		},
 		"a handle_path beside the site": {
 			caddyfile: origin + ` {
@@ -453,8 +415,8 @@ func TestSites(t *testing.T) {
 				}
 			}`,
 			want: map[string][]string{
-				origin + "/sitemap.xml":       below(origin, pagesOfA),
-				origin + "/other/sitemap.xml": below(origin+"/other", pagesOfB),
+				origin + "/sitemap.xml":       harness.Below(origin, harness.PagesOfA),
+				origin + "/other/sitemap.xml": harness.Below(origin+"/other", harness.PagesOfB),
 			},
 			robots: map[string]string{origin + "/robots.txt": "Sitemap: " + origin + "/sitemap.xml"},
 		},
@@ -466,7 +428,7 @@ func TestSites(t *testing.T) {
 					file_server
 				}
 			}`,
-			want: map[string][]string{origin + "/sitemap.xml": below(origin, pagesOfA)},
+			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
 		},
 		"invoke": {
 			caddyfile: `
@@ -485,8 +447,8 @@ func TestSites(t *testing.T) {
 				invoke site
 			}`,
 			want: map[string][]string{
-				"http://a.example:{port}/sitemap.xml": below("http://a.example:{port}", pagesOfA),
-				"http://b.example:{port}/sitemap.xml": below("http://b.example:{port}", pagesOfB),
+				"http://a.example:{port}/sitemap.xml": harness.Below("http://a.example:{port}", harness.PagesOfA),
+				"http://b.example:{port}/sitemap.xml": harness.Below("http://b.example:{port}", harness.PagesOfB),
 			},
 		},
 		"invoke inside handle_path": {
@@ -507,8 +469,8 @@ func TestSites(t *testing.T) {
 				}
 			}`,
 			want: map[string][]string{
-				origin + "/sitemap.xml":    below(origin, pagesOfB),
-				origin + "/v2/sitemap.xml": below(origin+"/v2", pagesOfB),
+				origin + "/sitemap.xml":    harness.Below(origin, harness.PagesOfB),
+				origin + "/v2/sitemap.xml": harness.Below(origin+"/v2", harness.PagesOfB),
 			},
 		},
 		"https on an odd port": {
@@ -517,7 +479,7 @@ func TestSites(t *testing.T) {
 				sitemap
 				file_server
 			}`,
-			want:   map[string][]string{"https://localhost:{tls}/sitemap.xml": below("https://localhost:{tls}", pagesOfA)},
+			want:   map[string][]string{"https://localhost:{tls}/sitemap.xml": harness.Below("https://localhost:{tls}", harness.PagesOfA)},
 			robots: map[string]string{"https://localhost:{tls}/robots.txt": "Sitemap: https://localhost:{tls}/sitemap.xml"},
 		},
 		"base_url": {
@@ -529,8 +491,8 @@ func TestSites(t *testing.T) {
 				file_server
 			}`,
 			want: map[string][]string{
-				"http://localhost:{port}/sitemap.xml":    below("https://example.com", pagesOfA),
-				"http://evil.example:{port}/sitemap.xml": below("https://example.com", pagesOfA),
+				"http://localhost:{port}/sitemap.xml":    harness.Below("https://example.com", harness.PagesOfA),
+				"http://evil.example:{port}/sitemap.xml": harness.Below("https://example.com", harness.PagesOfA),
 			},
 			robots: map[string]string{"http://evil.example:{port}/robots.txt": "Sitemap: https://example.com/sitemap.xml"},
 		},
@@ -542,7 +504,7 @@ func TestSites(t *testing.T) {
 				}
 				file_server
 			}`,
-			want:   map[string][]string{"http://inside.lan:{port}/sitemap.xml": below("https://example.com", pagesOfA)},
+			want:   map[string][]string{"http://inside.lan:{port}/sitemap.xml": harness.Below("https://example.com", harness.PagesOfA)},
 			robots: map[string]string{"http://inside.lan:{port}/robots.txt": "Sitemap: https://example.com/sitemap.xml"},
 		},
 		"base_url with a host pattern of another name": {
@@ -553,7 +515,7 @@ func TestSites(t *testing.T) {
 				}
 				file_server
 			}`,
-			want: map[string][]string{"http://any.inside.lan:{port}/sitemap.xml": below("https://example.com", pagesOfA)},
+			want: map[string][]string{"http://any.inside.lan:{port}/sitemap.xml": harness.Below("https://example.com", harness.PagesOfA)},
 		},
 		"base_url with a port": {
 			caddyfile: origin + ` {
@@ -563,7 +525,7 @@ func TestSites(t *testing.T) {
 				}
 				file_server
 			}`,
-			want: map[string][]string{origin + "/sitemap.xml": below("https://example.com:8443", pagesOfA)},
+			want: map[string][]string{origin + "/sitemap.xml": harness.Below("https://example.com:8443", harness.PagesOfA)},
 		},
 		"base_url with a folder": {
 			caddyfile: origin + ` {
@@ -573,7 +535,7 @@ func TestSites(t *testing.T) {
 				}
 				file_server
 			}`,
-			want:   map[string][]string{origin + "/docs/sitemap.xml": below("https://example.com", docs)},
+			want:   map[string][]string{origin + "/docs/sitemap.xml": harness.Below("https://example.com", docs)},
 			robots: map[string]string{origin + "/robots.txt": "Sitemap: https://example.com/docs/sitemap.xml"},
 		},
 		"base_url with a folder, and a path in it": {
@@ -585,7 +547,7 @@ func TestSites(t *testing.T) {
 				}
 				file_server
 			}`,
-			want: map[string][]string{origin + "/docs/map.xml": below("https://example.com", docs)},
+			want: map[string][]string{origin + "/docs/map.xml": harness.Below("https://example.com", docs)},
 		},
 		"base_url inside handle_path": {
 			caddyfile: origin + ` {
@@ -597,7 +559,7 @@ func TestSites(t *testing.T) {
 					file_server
 				}
 			}`,
-			want: map[string][]string{origin + "/docs/sitemap.xml": below("https://example.com/docs", pagesOfA)},
+			want: map[string][]string{origin + "/docs/sitemap.xml": harness.Below("https://example.com/docs", harness.PagesOfA)},
 		},
 		"base_url with a folder inside handle_path": {
 			caddyfile: origin + ` {
@@ -609,7 +571,7 @@ func TestSites(t *testing.T) {
 					file_server
 				}
 			}`,
-			want: map[string][]string{origin + "/docs/sitemap.xml": below("https://example.com/docs", pagesOfA)},
+			want: map[string][]string{origin + "/docs/sitemap.xml": harness.Below("https://example.com/docs", harness.PagesOfA)},
 		},
 		"base_url with a folder that a proxy calls otherwise, inside handle_path": {
 			caddyfile: origin + ` {
@@ -621,7 +583,7 @@ func TestSites(t *testing.T) {
 					file_server
 				}
 			}`,
-			want: map[string][]string{origin + "/docs/sitemap.xml": below("https://example.com/handbook", pagesOfA)},
+			want: map[string][]string{origin + "/docs/sitemap.xml": harness.Below("https://example.com/handbook", harness.PagesOfA)},
 		},
 		"path in a folder": {
 			caddyfile: origin + ` {
@@ -631,7 +593,7 @@ func TestSites(t *testing.T) {
 				}
 				file_server
 			}`,
-			want:   map[string][]string{origin + "/docs/pages.xml": below(origin, docs)},
+			want:   map[string][]string{origin + "/docs/pages.xml": harness.Below(origin, docs)},
 			robots: map[string]string{origin + "/robots.txt": "Sitemap: " + origin + "/docs/pages.xml"},
 		},
 		"try_files led the request elsewhere": {
@@ -641,7 +603,7 @@ func TestSites(t *testing.T) {
 				sitemap
 				file_server
 			}`,
-			want:   map[string][]string{origin + "/sitemap.xml": below(origin, pagesOfA)},
+			want:   map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
 			robots: map[string]string{origin + "/robots.txt": "Sitemap: " + origin + "/sitemap.xml"},
 		},
 		"try_files inside handle_path": {
@@ -653,20 +615,20 @@ func TestSites(t *testing.T) {
 					file_server
 				}
 			}`,
-			want: map[string][]string{origin + "/docs/sitemap.xml": below(origin+"/docs", pagesOfA)},
+			want: map[string][]string{origin + "/docs/sitemap.xml": harness.Below(origin+"/docs", harness.PagesOfA)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, test.caddyfile, twoRoots)
+			s := start(t, test.caddyfile, harness.TwoRoots)
 			for url, want := range test.want {
-				s.wantLocs(url, want...)
+				s.WantLocs(url, want...)
 				if !strings.Contains(test.caddyfile, "base_url") && name != "root of the source" {
 					s.wantHonest(url)
 				}
 			}
 			for url, want := range test.robots {
-				if r := s.get(url); !strings.Contains(r.body, s.expand(want)+"\n") {
-					t.Errorf("%s: got %q, want the line %q", s.expand(url), r.body, s.expand(want))
+				if r := s.Get(url); !strings.Contains(r.Text, s.Expand(want)+"\n") {
+					t.Errorf("%s: got %q, want the line %q", s.Expand(url), r.Text, s.Expand(want))
 				}
 			}
 		})
@@ -675,8 +637,8 @@ func TestSites(t *testing.T) {
 
 // TestSitesJSON is a configuration that no Caddyfile was made into.
 func TestSitesJSON(t *testing.T) {
-	s := prepare(t, twoRoots)
-	err := s.loadJSON(`{"apps": {"http": {"servers": {
+	s := prepare(t, harness.TwoRoots)
+	err := s.LoadJSON(`{"apps": {"http": {"servers": {
 		"one": {
 			"listen": [":{port}"], "automatic_https": {"disable": true},
 			"routes": [
@@ -702,26 +664,26 @@ func TestSitesJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.wantLocs("http://a.example:{port}/sitemap.xml", below("http://a.example:{port}", pagesOfA)...)
-	s.wantLocs("http://other.example:{port}/sitemap.xml", below("http://other.example:{port}", pagesOfB)...)
-	s.wantLocs("http://127.0.0.1:{more}/sitemap.xml", below("http://127.0.0.1:{more}", []string{"/", "/docs/", "/docs/guide.html", "/more", "/one.html"})...)
+	s.WantLocs("http://a.example:{port}/sitemap.xml", harness.Below("http://a.example:{port}", harness.PagesOfA)...)
+	s.WantLocs("http://other.example:{port}/sitemap.xml", harness.Below("http://other.example:{port}", harness.PagesOfB)...)
+	s.WantLocs("http://127.0.0.1:{more}/sitemap.xml", harness.Below("http://127.0.0.1:{more}", []string{"/", "/docs/", "/docs/guide.html", "/more", "/one.html"})...)
 }
 
 // rawStatus sends a request as it stands and returns the status line's number.
 func (s *server) rawStatus(request string) string {
-	s.t.Helper()
-	conn, err := net.Dial("tcp", "127.0.0.1:"+s.port)
+	s.T.Helper()
+	conn, err := net.Dial("tcp", "127.0.0.1:"+s.Port)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(harness.Patience))
 	if _, err := conn.Write([]byte(request)); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	_, status, _ := strings.Cut(line, " ")
 	status, _, _ = strings.Cut(status, " ")
@@ -734,7 +696,7 @@ func TestSitesHostHeaders(t *testing.T) {
 		root {dir}/a
 		sitemap
 		file_server
-	}`, twoRoots)
+	}`, harness.TwoRoots)
 	for _, host := range []string{"", "a..b", ".", "-a.example", "a-.example", "a.example:1:2", "[::1", "[fe80::1%25eth0]", "a/b", "a b", "a@b", "<b>", strings.Repeat("a", 64) + ".example", strings.Repeat("a.", 127) + "abc"} {
 		if got := s.rawStatus("GET /sitemap.xml HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n"); got != "400" {
 			t.Errorf("Host %q: status %s, want 400", host, got)
@@ -750,7 +712,7 @@ func TestSitesHostHeaders(t *testing.T) {
 	if got := s.rawStatus("GET / HTTP/1.1\r\nHost: a..b\r\nConnection: close\r\n\r\n"); got != "200" {
 		t.Errorf("a page with an invalid Host: status %s, want 200", got)
 	}
-	if r := s.get("http://localhost:{port}/robots.txt", "Host: a..b"); r.StatusCode != http.StatusNotFound {
+	if r := s.Get("http://localhost:{port}/robots.txt", "Host: a..b"); r.StatusCode != http.StatusNotFound {
 		t.Errorf("robots.txt with an invalid Host: status %d, want the file server's 404", r.StatusCode)
 	}
 	for host, want := range map[string]string{
@@ -763,8 +725,8 @@ func TestSitesHostHeaders(t *testing.T) {
 		"192.0.2.7":             "http://192.0.2.7:{port}",
 		"[2001:DB8:0::1]":       "http://[2001:db8::1]:{port}",
 	} {
-		got := s.locs("http://localhost:{port}/sitemap.xml", "Host: "+s.expand(host))
-		if want := strings.Split(s.expand(strings.Join(below(want, pagesOfA), " ")), " "); !slices.Equal(got, want) {
+		got := s.Locs("http://localhost:{port}/sitemap.xml", "Host: "+s.Expand(host))
+		if want := strings.Split(s.Expand(strings.Join(harness.Below(want, harness.PagesOfA), " ")), " "); !slices.Equal(got, want) {
 			t.Errorf("Host %s: got %q, want %q", host, got, want)
 		}
 	}
@@ -782,10 +744,10 @@ func TestSitesManyHosts(t *testing.T) {
 		root {dir}/a
 		sitemap
 		file_server
-	}`, twoRoots)
+	}`, harness.TwoRoots)
 	const hosts, bound = 1100, 1000
 	statusOf := func(i int) int {
-		return s.get("http://localhost:{port}/sitemap.xml", fmt.Sprintf("Host: h%d.example", i)).StatusCode
+		return s.Get("http://localhost:{port}/sitemap.xml", fmt.Sprintf("Host: h%d.example", i)).StatusCode
 	}
 	var served, refused atomic.Int64
 	var group sync.WaitGroup
@@ -802,7 +764,7 @@ func TestSitesManyHosts(t *testing.T) {
 					t.Errorf("host %d: status %d", i, status)
 				}
 				if i%100 == 0 {
-					if r := s.get("http://named.example:{port}/sitemap.xml"); r.StatusCode != http.StatusOK {
+					if r := s.Get("http://named.example:{port}/sitemap.xml"); r.StatusCode != http.StatusOK {
 						t.Errorf("the named site after %d hosts: status %d", i, r.StatusCode)
 					}
 				}
@@ -821,17 +783,17 @@ func TestSitesManyHosts(t *testing.T) {
 	if status := statusOf(0); status != http.StatusOK {
 		t.Errorf("the first host: status %d, want 200", status)
 	}
-	if r := s.get("http://localhost:{port}/sitemap.xml", "Host: one-more.example"); r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
+	if r := s.Get("http://localhost:{port}/sitemap.xml", "Host: one-more.example"); r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
 		t.Errorf("one more host: status %d, Retry-After %q, want 503 and when", r.StatusCode, r.Header.Get("Retry-After"))
 	}
-	if r := s.get("http://localhost:{port}/two.html", "Host: one-more.example"); r.StatusCode != http.StatusOK {
+	if r := s.Get("http://localhost:{port}/two.html", "Host: one-more.example"); r.StatusCode != http.StatusOK {
 		t.Errorf("a page of one more host: status %d, want 200", r.StatusCode)
 	}
-	if r := s.get("http://localhost:{port}/robots.txt", "Host: one-more.example"); r.StatusCode != http.StatusNotFound {
+	if r := s.Get("http://localhost:{port}/robots.txt", "Host: one-more.example"); r.StatusCode != http.StatusNotFound {
 		t.Errorf("robots.txt of one more host: status %d, want the file server's 404", r.StatusCode)
 	}
-	s.wantLocs("http://named.example:{port}/sitemap.xml", below("http://named.example:{port}", pagesOfA)...)
-	if lines := s.logLines("too many sites are known by their visitors' Host headers", `"level":"warn"`); len(lines) == 0 || len(lines) > 5 {
+	s.WantLocs("http://named.example:{port}/sitemap.xml", harness.Below("http://named.example:{port}", harness.PagesOfA)...)
+	if lines := s.LogLines("too many sites are known by their visitors' Host headers", `"level":"warn"`); len(lines) == 0 || len(lines) > 5 {
 		t.Errorf("%d log lines say that there are too many sites, want a few", len(lines))
 	}
 }
@@ -847,11 +809,11 @@ func TestSitesManyNames(t *testing.T) {
 		root {dir}/b
 		sitemap
 		file_server
-	}`, twoRoots)
+	}`, harness.TwoRoots)
 	for _, address := range addresses {
-		s.wantLocs(address+"/sitemap.xml", below(address, pagesOfB)...)
+		s.WantLocs(address+"/sitemap.xml", harness.Below(address, harness.PagesOfB)...)
 	}
-	s.logged("many hosts are named")
+	s.Logged("many hosts are named")
 }
 
 // TestSitesBehindProxy is a proxy in front that says who was asked, and how.
@@ -885,14 +847,14 @@ func TestSitesBehindProxy(t *testing.T) {
 				root {dir}/a
 				sitemap
 				file_server
-			}`, twoRoots)
-			want := strings.Split(s.expand(strings.Join(below(test.want, pagesOfA), " ")), " ")
-			if got := s.locs("http://localhost:{port}/sitemap.xml", test.headers...); !slices.Equal(got, want) {
+			}`, harness.TwoRoots)
+			want := strings.Split(s.Expand(strings.Join(harness.Below(test.want, harness.PagesOfA), " ")), " ")
+			if got := s.Locs("http://localhost:{port}/sitemap.xml", test.headers...); !slices.Equal(got, want) {
 				t.Errorf("got %q, want %q", got, want)
 			}
-			line := s.expand("Sitemap: " + test.want + "/sitemap.xml")
-			if r := s.get("http://localhost:{port}/robots.txt", test.headers...); !strings.Contains(r.body, line) {
-				t.Errorf("robots.txt is %q, want %q in it", r.body, line)
+			line := s.Expand("Sitemap: " + test.want + "/sitemap.xml")
+			if r := s.Get("http://localhost:{port}/robots.txt", test.headers...); !strings.Contains(r.Text, line) {
+				t.Errorf("robots.txt is %q, want %q in it", r.Text, line)
 			}
 		})
 	}
@@ -906,8 +868,8 @@ func TestSitesBehindProxy(t *testing.T) {
 			root {dir}/a
 			sitemap
 			file_server
-		}`, twoRoots)
-		if r := s.get("http://localhost:{port}/sitemap.xml", "X-Forwarded-Host: a..b"); r.StatusCode != http.StatusBadRequest {
+		}`, harness.TwoRoots)
+		if r := s.Get("http://localhost:{port}/sitemap.xml", "X-Forwarded-Host: a..b"); r.StatusCode != http.StatusBadRequest {
 			t.Errorf("status %d, want 400", r.StatusCode)
 		}
 	})
@@ -927,7 +889,7 @@ func TestSitesThatAreOne(t *testing.T) {
 	}{
 		"apex": {
 			addresses: "http://shop.example:{port}, http://www.shop.example:{port}",
-			files:     map[string]string{"site/index.html": html("home")},
+			files:     map[string]string{"site/index.html": harness.HTML("home")},
 			want:      "http://shop.example:{port}",
 			others:    []string{"http://www.shop.example:{port}"},
 		},
@@ -952,13 +914,13 @@ func TestSitesThatAreOne(t *testing.T) {
 		},
 		"https": {
 			addresses: "http://localhost:{port}, https://localhost:{tls}",
-			files:     map[string]string{"site/index.html": html("home")},
+			files:     map[string]string{"site/index.html": harness.HTML("home")},
 			want:      "https://localhost:{tls}",
 			others:    []string{"http://localhost:{port}"},
 		},
 		"https and apex": {
 			addresses: "http://www.shop.example:{port}, https://www.shop.example:{tls}, http://shop.example:{port}, https://shop.example:{tls}",
-			files:     map[string]string{"site/index.html": html("home")},
+			files:     map[string]string{"site/index.html": harness.HTML("home")},
 			want:      "https://shop.example:{tls}",
 			others:    []string{"http://shop.example:{port}", "http://www.shop.example:{port}", "https://www.shop.example:{tls}"},
 		},
@@ -966,9 +928,9 @@ func TestSitesThatAreOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, nil)
 			for file, content := range test.files {
-				s.write(map[string]string{file: s.expand(content)})
+				s.Write(map[string]string{file: s.Expand(content)})
 			}
-			if err := s.load(test.addresses + ` {
+			if err := s.Load(test.addresses + ` {
 				root {dir}/site
 				sitemap {
 					` + test.option + `
@@ -977,20 +939,20 @@ func TestSitesThatAreOne(t *testing.T) {
 			}`); err != nil {
 				t.Fatal(err)
 			}
-			s.wantLocs(test.want+"/sitemap.xml", test.want+"/")
-			line := "Sitemap: " + s.expand(test.want) + "/sitemap.xml\n"
-			if r := s.get(test.want + "/robots.txt"); !strings.Contains(r.body, line) {
-				t.Errorf("robots.txt is %q, want %q in it", r.body, line)
+			s.WantLocs(test.want+"/sitemap.xml", test.want+"/")
+			line := "Sitemap: " + s.Expand(test.want) + "/sitemap.xml\n"
+			if r := s.Get(test.want + "/robots.txt"); !strings.Contains(r.Text, line) {
+				t.Errorf("robots.txt is %q, want %q in it", r.Text, line)
 			}
 			for _, other := range test.others {
 				for _, document := range []string{"/sitemap.xml", "/sitemap.xml.gz", "/sitemap.txt"} {
-					r := s.get(other + document)
-					if want := s.expand(test.want) + document; r.StatusCode != http.StatusPermanentRedirect || r.Header.Get("Location") != want {
-						t.Errorf("%s: status %d to %q, want 308 to %q", s.expand(other)+document, r.StatusCode, r.Header.Get("Location"), want)
+					r := s.Get(other + document)
+					if want := s.Expand(test.want) + document; r.StatusCode != http.StatusPermanentRedirect || r.Header.Get("Location") != want {
+						t.Errorf("%s: status %d to %q, want 308 to %q", s.Expand(other)+document, r.StatusCode, r.Header.Get("Location"), want)
 					}
 				}
-				if r := s.get(other + "/robots.txt"); !strings.Contains(r.body, line) {
-					t.Errorf("%s/robots.txt is %q, want %q in it", s.expand(other), r.body, line)
+				if r := s.Get(other + "/robots.txt"); !strings.Contains(r.Text, line) {
+					t.Errorf("%s/robots.txt is %q, want %q in it", s.Expand(other), r.Text, line)
 				}
 			}
 		})
@@ -1011,27 +973,27 @@ func TestSitesThatAreOneBehindProxy(t *testing.T) {
 	}
 	`
 	const direct, https, warning = "http://www.shop.example.com:{port}/sitemap.xml", "X-Forwarded-Proto: https", "lists http URLs"
-	s := start(t, trusting+block, twoRoots)
-	s.eventually(func() bool { return s.get(direct).StatusCode == http.StatusPermanentRedirect }, s.sitemapLog)
+	s := start(t, trusting+block, harness.TwoRoots)
+	s.Eventually(func() bool { return s.Get(direct).StatusCode == http.StatusPermanentRedirect }, s.SitemapLog)
 	for _, document := range []string{"/sitemap.xml", "/sitemap.txt"} {
-		r := s.get("http://localhost:{port}"+document, https, "Host: www.shop.example.com")
+		r := s.Get("http://localhost:{port}"+document, https, "Host: www.shop.example.com")
 		if want := "https://shop.example.com" + document; r.StatusCode != http.StatusPermanentRedirect || r.Header.Get("Location") != want {
 			t.Errorf("%s: status %d to %q, want 308 to %q", document, r.StatusCode, r.Header.Get("Location"), want)
 		}
 	}
-	if got, want := s.locs("http://localhost:{port}/sitemap.xml", https, "Host: shop.example.com"), below("https://shop.example.com", pagesOfA); !slices.Equal(got, want) {
+	if got, want := s.Locs("http://localhost:{port}/sitemap.xml", https, "Host: shop.example.com"), harness.Below("https://shop.example.com", harness.PagesOfA); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for _, host := range []string{"shop.example.com", "www.shop.example.com"} {
-		if r := s.get("http://localhost:{port}/robots.txt", https, "Host: "+host); !strings.Contains(r.body, "Sitemap: https://shop.example.com/sitemap.xml\n") {
-			t.Errorf("%s: robots.txt is %q", host, r.body)
+		if r := s.Get("http://localhost:{port}/robots.txt", https, "Host: "+host); !strings.Contains(r.Text, "Sitemap: https://shop.example.com/sitemap.xml\n") {
+			t.Errorf("%s: robots.txt is %q", host, r.Text)
 		}
 	}
-	if lines := s.logLines(warning); len(lines) != 0 {
+	if lines := s.LogLines(warning); len(lines) != 0 {
 		t.Errorf("with trusted_proxies the log says: %s", lines[0])
 	}
-	s.reload(block)
-	s.logged(warning, "trusted_proxies")
+	s.Reload(block)
+	s.Logged(warning, "trusted_proxies")
 }
 
 // TestSitesApart is an apex and a www that are two sites.
@@ -1046,9 +1008,9 @@ func TestSitesApart(t *testing.T) {
 		root {dir}/b
 		sitemap
 		file_server
-	}`, twoRoots)
-	s.wantLocs("http://shop.example:{port}/sitemap.xml", below("http://shop.example:{port}", pagesOfA)...)
-	s.wantLocs("http://www.shop.example:{port}/sitemap.xml", below("http://www.shop.example:{port}", pagesOfB)...)
+	}`, harness.TwoRoots)
+	s.WantLocs("http://shop.example:{port}/sitemap.xml", harness.Below("http://shop.example:{port}", harness.PagesOfA)...)
+	s.WantLocs("http://www.shop.example:{port}/sitemap.xml", harness.Below("http://www.shop.example:{port}", harness.PagesOfB)...)
 }
 
 // TestSitesOfNoOther: what a visitor writes before the sitemap's name makes no site.
@@ -1068,23 +1030,23 @@ func TestSitesOfNoOther(t *testing.T) {
 			sitemap
 			file_server
 		}
-	}`, twoRoots)
+	}`, harness.TwoRoots)
 	const origin = "http://localhost:{port}"
 	front := []string{"/", "/docs/", "/one.html"} // what answers for /docs/guide.html has no such file
 	for path, want := range map[string][]string{
-		"/sitemap.xml":           below(origin, front),
-		"/old/sitemap.xml":       below(origin, front),
-		"/any-one/sitemap.xml":   below(origin, front),
-		"/any-other/sitemap.xml": below(origin, front),
-		"/x/sitemap.xml":         below(origin, front),
-		"/docs/sitemap.xml":      below(origin+"/docs", pagesOfB),
-		"/DOCS/sitemap.xml":      below(origin+"/docs", pagesOfB),
-		"//docs/sitemap.xml":     below(origin+"/docs", pagesOfB),
-		"//docs///sitemap.xml":   below(origin+"/docs", pagesOfB),
+		"/sitemap.xml":           harness.Below(origin, front),
+		"/old/sitemap.xml":       harness.Below(origin, front),
+		"/any-one/sitemap.xml":   harness.Below(origin, front),
+		"/any-other/sitemap.xml": harness.Below(origin, front),
+		"/x/sitemap.xml":         harness.Below(origin, front),
+		"/docs/sitemap.xml":      harness.Below(origin+"/docs", harness.PagesOfB),
+		"/DOCS/sitemap.xml":      harness.Below(origin+"/docs", harness.PagesOfB),
+		"//docs/sitemap.xml":     harness.Below(origin+"/docs", harness.PagesOfB),
+		"//docs///sitemap.xml":   harness.Below(origin+"/docs", harness.PagesOfB),
 	} {
-		s.wantLocs(origin+path, want...)
+		s.WantLocs(origin+path, want...)
 	}
-	if lines := s.logLines("sitemap refreshed"); len(lines) != 2 {
+	if lines := s.LogLines("sitemap refreshed"); len(lines) != 2 {
 		t.Errorf("%d sites were refreshed, want 2:\n%s", len(lines), strings.Join(lines, ""))
 	}
 }

@@ -9,23 +9,25 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
 // disk mounts a small disk at {dir}/<name>.
 func (s *server) disk(name, options string) (remount func(flags uintptr, options string)) {
-	s.t.Helper()
-	path := filepath.Join(s.dir, name)
+	s.T.Helper()
+	path := filepath.Join(s.Dir, name)
 	if err := os.MkdirAll(path, 0o755); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	if err := syscall.Mount("tmpfs", path, "tmpfs", 0, options); err != nil {
-		s.t.Fatal("mounting takes privileges: ", err)
+		s.T.Fatal("mounting takes privileges: ", err)
 	}
-	s.t.Cleanup(func() { _ = syscall.Unmount(path, syscall.MNT_DETACH) })
+	s.T.Cleanup(func() { _ = syscall.Unmount(path, syscall.MNT_DETACH) })
 	return func(flags uintptr, options string) {
-		s.t.Helper()
+		s.T.Helper()
 		if err := syscall.Mount("tmpfs", path, "tmpfs", syscall.MS_REMOUNT|flags, options); err != nil {
-			s.t.Fatal(err)
+			s.T.Fatal(err)
 		}
 	}
 }
@@ -75,7 +77,7 @@ func TestStateOnBadDisk(t *testing.T) {
 				case test.flags != 0:
 					remount(test.flags, "")
 				case !test.early:
-					fill(t, filepath.Join(s.dir, "disk", "filling"))
+					fill(t, filepath.Join(s.Dir, "disk", "filling"))
 				}
 			}
 			if test.early {
@@ -83,47 +85,47 @@ func TestStateOnBadDisk(t *testing.T) {
 			}
 			s.writeDated(200, pageNumbered)
 			caddyfile := stateIn("{dir}/disk/state", "shard_urls 10")
-			if err := s.load(caddyfile); err != nil {
+			if err := s.Load(caddyfile); err != nil {
 				t.Fatal(err)
 			}
 			s.served()
 			if !test.early {
-				if lines := s.logLines(unkept); len(lines) > 0 {
+				if lines := s.LogLines(unkept); len(lines) > 0 {
 					t.Fatalf("too early: %s", lines)
 				}
 				spoil()
-				s.put(datedName(7), "<!doctype html><title>page</title>Another page 7, and what it says", dayOf(1000))
-				s.eventually(func() bool { return s.dates(local)["/000/007.html"] == stamp(dayOf(1000)) }, s.sitemapLog)
+				s.Put(datedName(7), "<!doctype html><title>page</title>Another page 7, and what it says", harness.DayOf(1000))
+				s.Eventually(func() bool { return s.Dates(harness.Local)["/000/007.html"] == harness.Stamp(harness.DayOf(1000)) }, s.SitemapLog)
 			}
 			before := s.served()
-			s.logged(unkept, `"level":"warn"`)
-			s.reload(caddyfile)
-			if _, err := s.again(local + "/nothing-there"); err != nil {
+			s.Logged(unkept, `"level":"warn"`)
+			s.Reload(caddyfile)
+			if _, err := s.Again(harness.Local + "/nothing-there"); err != nil {
 				t.Fatal(err)
 			}
 			s.wantServed(before, "a reload with a disk that is "+name)
-			if lines := s.logLines(`"level":"warn"`, "sitemap"); len(lines) > 2 { // one of each configuration
+			if lines := s.LogLines(`"level":"warn"`, "sitemap"); len(lines) > 2 { // one of each configuration
 				t.Errorf("the log warns %d times: %s", len(lines), strings.Join(lines, ""))
 			}
 
-			s.restart(caddyfile)
-			if locs := s.locs(local + "/sitemap.xml"); len(locs) != 200 {
+			s.Restart(caddyfile)
+			if locs := s.Locs(harness.Local + "/sitemap.xml"); len(locs) != 200 {
 				t.Errorf("after a restart, %d pages are listed", len(locs))
 			}
 
 			// Once it is well, everything is written.
-			if err := os.RemoveAll(filepath.Join(s.dir, "disk", "filling")); test.flags == 0 && err != nil {
+			if err := os.RemoveAll(filepath.Join(s.Dir, "disk", "filling")); test.flags == 0 && err != nil {
 				t.Fatal(err)
 			}
 			remount(0, test.good)
-			s.put(datedName(8), "<!doctype html><title>page</title>Another page 8, and what it says", dayOf(1001))
-			s.eventually(func() bool { return s.dates(local)["/000/008.html"] == stamp(dayOf(1001)) }, s.sitemapLog)
+			s.Put(datedName(8), "<!doctype html><title>page</title>Another page 8, and what it says", harness.DayOf(1001))
+			s.Eventually(func() bool { return s.Dates(harness.Local)["/000/008.html"] == harness.Stamp(harness.DayOf(1001)) }, s.SitemapLog)
 			before = s.served()
 			asked.since()
-			refreshes := len(s.refreshLines())
-			s.restart(caddyfile)
+			refreshes := len(s.RefreshLines())
+			s.Restart(caddyfile)
 			s.wantServed(before, "a restart with a disk that is well again")
-			s.eventually(func() bool { return len(s.refreshLines()) > refreshes }, s.sitemapLog)
+			s.Eventually(func() bool { return len(s.RefreshLines()) > refreshes }, s.SitemapLog)
 			for path := range asked.since() {
 				if path != "000/008.html" { // whose turn it may have been
 					t.Errorf("after a restart with a disk that is well again, %s was asked for", path)

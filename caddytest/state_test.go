@@ -3,20 +3,17 @@ package caddytest
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
 // Words of what the log says of the state.
@@ -27,7 +24,7 @@ const (
 
 // stateIn is a site whose state is kept in a folder, with options of the sitemap.
 func stateIn(folder, options string) string {
-	return "{\n sitemap {\n state " + folder + "\n }\n}\n" + local + ` {
+	return "{\n sitemap {\n state " + folder + "\n }\n}\n" + harness.Local + ` {
 		root * {dir}/site
 		sitemap {
 			refresh 1s
@@ -38,44 +35,25 @@ func stateIn(folder, options string) string {
 	}`
 }
 
-// restart ends Caddy and loads a Caddyfile anew.
-func (s *server) restart(caddyfile string) {
-	s.t.Helper()
-	s.stop()
-	s.begin(caddyfile)
-}
-
-// begin loads a Caddyfile after Caddy was stopped, whose last listener may still take
-// a connection with it.
-func (s *server) begin(caddyfile string) {
-	s.t.Helper()
-	if err := s.load(caddyfile); err != nil {
-		s.t.Fatal(err)
-	}
-	if _, err := s.again(local + "/nothing-there"); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
 // stateFiles are the files of a state folder.
 func (s *server) stateFiles(folder string) []string {
-	s.t.Helper()
+	s.T.Helper()
 	var names []string
-	err := filepath.WalkDir(filepath.Join(s.dir, folder), func(path string, e os.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(s.Dir, folder), func(path string, e os.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
 			names = append(names, path)
 		}
 		return err
 	})
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	return names
 }
 
 // bodies are all documents, whenever they were made.
 func (s *server) bodies() map[string]string {
-	s.t.Helper()
+	s.T.Helper()
 	bodies := s.served()
 	for url, document := range bodies {
 		tag, _, _ := strings.Cut(document, " ")
@@ -99,52 +77,52 @@ func TestRestart(t *testing.T) {
 	s := prepare(t, nil)
 	s.writeDated(n+1, pageNumbered)
 	caddyfile := stateIn("{dir}/state", "shard_urls 5\nsource scripted "+t.Name())
-	if err := s.load(caddyfile); err != nil {
+	if err := s.Load(caddyfile); err != nil {
 		t.Fatal(err)
 	}
 	before := s.served()
 	extra := []string{"/sitemap.txt", "/sitemap.xml.gz", "/robots.txt"}
-	others := make(map[string]response)
+	others := make(map[string]harness.Response)
 	for _, name := range extra {
-		others[name] = s.get(local + name)
+		others[name] = s.Get(harness.Local + name)
 	}
-	if pages := asked.since(); len(pages) != n || len(before) < 4 || !strings.Contains(fmt.Sprint(before), stamp(dayOf(7))) {
+	if pages := asked.since(); len(pages) != n || len(before) < 4 || !strings.Contains(fmt.Sprint(before), harness.Stamp(harness.DayOf(7))) {
 		t.Fatalf("%d pages were asked for, there are %d documents: %v", len(pages), len(before), before)
 	}
 	for range 2 {
-		s.stop()
+		s.Stop()
 		hold := make(chan struct{})
 		script.with(func() { script.hold = hold })
 		runs := script.total()
-		s.begin(caddyfile)
+		s.Begin(caddyfile)
 		s.wantServed(before, "a restart")
 		for name, was := range others {
-			r := s.get(local + name)
-			if r.StatusCode != was.StatusCode || r.body != was.body || r.Header.Get("ETag") != was.Header.Get("ETag") || r.Header.Get("Last-Modified") != was.Header.Get("Last-Modified") {
-				t.Errorf("after a restart, %s is %d %v %q\nit was %d %v %q", name, r.StatusCode, r.Header, r.body, was.StatusCode, was.Header, was.body)
+			r := s.Get(harness.Local + name)
+			if r.StatusCode != was.StatusCode || r.Text != was.Text || r.Header.Get("ETag") != was.Header.Get("ETag") || r.Header.Get("Last-Modified") != was.Header.Get("Last-Modified") {
+				t.Errorf("after a restart, %s is %d %v %q\nit was %d %v %q", name, r.StatusCode, r.Header, r.Text, was.StatusCode, was.Header, was.Text)
 			}
 		}
-		tag, _, _ := strings.Cut(before[local+"/sitemap.xml"], " ")
-		if r := s.get(local+"/sitemap.xml", "If-None-Match: "+tag); r.StatusCode != http.StatusNotModified {
+		tag, _, _ := strings.Cut(before[harness.Local+"/sitemap.xml"], " ")
+		if r := s.Get(harness.Local+"/sitemap.xml", "If-None-Match: "+tag); r.StatusCode != http.StatusNotModified {
 			t.Errorf("after a restart, status %d for the ETag", r.StatusCode)
 		}
 		// A refresh follows, and finds nothing new.
-		s.eventually(func() bool { return script.total() > runs }, s.sitemapLog)
+		s.Eventually(func() bool { return script.total() > runs }, s.SitemapLog)
 		close(hold)
-		s.quietly(1)
+		s.Quietly(1)
 		s.wantServed(before, "a restart and a refresh")
 		asked.wantNoAsks(t, "a restart")
 	}
 
 	// What came while it was stopped is found, and it alone is asked for.
-	s.stop()
+	s.Stop()
 	script.with(func() { script.pages = append(slices.Clone(names), late) })
-	s.begin(caddyfile)
-	s.eventually(func() bool { return len(s.locs(local+"/sitemap.xml")) == n+1 }, s.sitemapLog)
+	s.Begin(caddyfile)
+	s.Eventually(func() bool { return len(s.Locs(harness.Local+"/sitemap.xml")) == n+1 }, s.SitemapLog)
 	if pages := asked.since(); !maps.Equal(pages, map[string]int{late[1:]: 1}) {
 		t.Errorf("after a restart, asked for %v", pages)
 	}
-	if lines := s.logLines(`"level":"warn"`, "sitemap"); len(lines) > 0 {
+	if lines := s.LogLines(`"level":"warn"`, "sitemap"); len(lines) > 0 {
 		t.Errorf("the log warns: %s", lines)
 	}
 }
@@ -155,31 +133,31 @@ func TestDatesSurvive(t *testing.T) {
 	s := prepare(t, nil)
 	want := make(map[string]string)
 	for i := range 10 {
-		s.put(fmt.Sprintf("site/%d.html", i), fmt.Sprintf("page %d", i), dayOf(300))
+		s.Put(fmt.Sprintf("site/%d.html", i), fmt.Sprintf("page %d", i), harness.DayOf(300))
 		want[fmt.Sprintf("/%d.html", i)] = ""
 	}
 	caddyfile := stateIn("{dir}/state", "")
-	if err := s.load(caddyfile); err != nil {
+	if err := s.Load(caddyfile); err != nil {
 		t.Fatal(err)
 	}
-	s.wantDates(local, want)
-	s.put("site/3.html", "another page 3", dayOf(400))
-	want["/3.html"] = stamp(dayOf(400))
-	s.wantDates(local, want)
-	s.stop()
+	s.WantDates(harness.Local, want)
+	s.Put("site/3.html", "another page 3", harness.DayOf(400))
+	want["/3.html"] = harness.Stamp(harness.DayOf(400))
+	s.WantDates(harness.Local, want)
+	s.Stop()
 	for i := range 10 {
 		text := fmt.Sprintf("page %d", i)
 		if i == 3 {
 			text = "another page 3"
 		}
-		s.put(fmt.Sprintf("site/%d.html", i), text, dayOf(500+30*i)) // no deployment, by their times
+		s.Put(fmt.Sprintf("site/%d.html", i), text, harness.DayOf(500+30*i)) // no deployment, by their times
 	}
-	s.begin(caddyfile)
-	s.wantDates(local, want)
-	s.refreshedAgain(local)
-	s.wantDates(local, want)
-	s.restart(strings.Replace(caddyfile, "{dir}/state", "off", 1))
-	if got := s.dates(local); got["/0.html"] != stamp(dayOf(500)) {
+	s.Begin(caddyfile)
+	s.WantDates(harness.Local, want)
+	s.RefreshedAgain(harness.Local)
+	s.WantDates(harness.Local, want)
+	s.Restart(strings.Replace(caddyfile, "{dir}/state", "off", 1))
+	if got := s.Dates(harness.Local); got["/0.html"] != harness.Stamp(harness.DayOf(500)) {
 		t.Errorf("with nothing remembered, got %v", got)
 	}
 }
@@ -208,7 +186,7 @@ func TestDamagedState(t *testing.T) {
 			s := prepare(t, nil)
 			s.writeDated(20, pageNumbered)
 			caddyfile := stateIn("{dir}/state", "shard_urls 10")
-			if err := s.load(caddyfile); err != nil {
+			if err := s.Load(caddyfile); err != nil {
 				t.Fatal(err)
 			}
 			before := s.bodies()
@@ -216,7 +194,7 @@ func TestDamagedState(t *testing.T) {
 			if len(files) < 3 {
 				t.Fatalf("the state is %q", files)
 			}
-			s.stop()
+			s.Stop()
 			good := make(map[string][]byte)
 			for _, path := range files {
 				data, err := os.ReadFile(path)
@@ -231,7 +209,7 @@ func TestDamagedState(t *testing.T) {
 					t.Fatal(err)
 				}
 				for path, data := range good {
-					s.writeRaw(strings.TrimPrefix(path, s.dir), string(data))
+					s.WriteRaw(strings.TrimPrefix(path, s.Dir), string(data))
 				}
 				if err := damage(path, bytes.Clone(good[path])); err != nil {
 					t.Fatal(err)
@@ -239,16 +217,16 @@ func TestDamagedState(t *testing.T) {
 				if filepath.Base(path) != "manifest" || name != "gone" {
 					warnings++
 				}
-				refreshes := len(s.refreshLines())
+				refreshes := len(s.RefreshLines())
 				for _, when := range []string{"it was damaged", "it was mended"} {
-					s.begin(caddyfile)
+					s.Begin(caddyfile)
 					if got := s.bodies(); !maps.Equal(got, before) {
 						t.Errorf("%s: after %s, there is %v, it was %v", path, when, got, before)
 					}
-					s.eventually(func() bool { return len(s.refreshLines()) > refreshes }, s.sitemapLog)
-					s.stop()
+					s.Eventually(func() bool { return len(s.RefreshLines()) > refreshes }, s.SitemapLog)
+					s.Stop()
 				}
-				if lines := s.logLines(`"level":"warn"`, "sitemap"); len(lines) != warnings || len(s.logLines(unusable)) != warnings {
+				if lines := s.LogLines(`"level":"warn"`, "sitemap"); len(lines) != warnings || len(s.LogLines(unusable)) != warnings {
 					t.Fatalf("%s: the log warns %d times, want %d:\n%s", path, len(lines), warnings, strings.Join(lines, ""))
 				}
 			}
@@ -273,25 +251,25 @@ func TestStateFolders(t *testing.T) {
 			s := prepare(t, test.files)
 			s.writeDated(20, pageNumbered)
 			caddyfile := stateIn(test.folder, "shard_urls 10")
-			if err := s.load(caddyfile); err != nil {
+			if err := s.Load(caddyfile); err != nil {
 				t.Fatal(err)
 			}
 			before := s.served()
-			warnings := func() []string { return s.logLines(`"level":"warn"`, "sitemap") }
+			warnings := func() []string { return s.LogLines(`"level":"warn"`, "sitemap") }
 			if lines := warnings(); test.warns && (len(lines) != 1 || !strings.Contains(lines[0], unkept)) || !test.warns && len(lines) > 0 {
 				t.Errorf("the log warns %s", lines)
 			}
 			asked.since()
 			if name == "a file" {
 				// A reload keeps what is known all the same.
-				s.reload(caddyfile)
-				s.quietly(1)
+				s.Reload(caddyfile)
+				s.Quietly(1)
 				s.wantServed(before, "a reload")
 				asked.wantNoAsks(t, "a reload")
 			}
 
 			bodies := s.bodies()
-			s.restart(caddyfile)
+			s.Restart(caddyfile)
 			if got := s.bodies(); !maps.Equal(got, bodies) {
 				t.Errorf("after a restart, there is %v, it was %v", got, bodies)
 			}
@@ -299,7 +277,7 @@ func TestStateFolders(t *testing.T) {
 				t.Errorf("after a restart, asked for %v", pages)
 			}
 			if test.files != nil {
-				if content, err := os.ReadFile(filepath.Join(s.dir, "file")); string(content) != "a file" {
+				if content, err := os.ReadFile(filepath.Join(s.Dir, "file")); string(content) != "a file" {
 					t.Errorf("the file is %q (%v) now", content, err)
 				}
 			}
@@ -320,28 +298,28 @@ func TestRootGoneAfterRestart(t *testing.T) {
 			s := prepare(t, nil)
 			s.writeDated(20, pageNumbered)
 			caddyfile := strings.Replace(stateIn("{dir}/state", ""), "refresh 1s", "refresh 2s", 1)
-			if err := s.load(caddyfile); err != nil {
+			if err := s.Load(caddyfile); err != nil {
 				t.Fatal(err)
 			}
 			before := s.served()
-			s.stop()
-			root, aside := filepath.Join(s.dir, "site"), filepath.Join(s.dir, "aside")
+			s.Stop()
+			root, aside := filepath.Join(s.Dir, "site"), filepath.Join(s.Dir, "aside")
 			if err := os.Rename(root, aside); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.Mkdir(root, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			s.begin(caddyfile)
+			s.Begin(caddyfile)
 			s.wantServed(before, "a restart with an empty root")
-			s.logged("sitemap refreshed, but not believed until the next refresh says the same")
+			s.Logged("sitemap refreshed, but not believed until the next refresh says the same")
 			s.wantServed(before, "a refresh of an empty root")
 			if !back {
-				s.eventually(func() bool { return s.get(local+"/sitemap.xml").StatusCode == http.StatusNotFound }, s.sitemapLog)
-				s.logged("no page to list")
-				s.restart(caddyfile)
-				s.logged("no page to list")
-				if r := s.get(local + "/sitemap.xml"); r.StatusCode != http.StatusNotFound {
+				s.Eventually(func() bool { return s.Get(harness.Local+"/sitemap.xml").StatusCode == http.StatusNotFound }, s.SitemapLog)
+				s.Logged("no page to list")
+				s.Restart(caddyfile)
+				s.Logged("no page to list")
+				if r := s.Get(harness.Local + "/sitemap.xml"); r.StatusCode != http.StatusNotFound {
 					t.Errorf("after a restart, status %d", r.StatusCode)
 				}
 				return
@@ -352,98 +330,19 @@ func TestRootGoneAfterRestart(t *testing.T) {
 			if err := os.Rename(aside, root); err != nil {
 				t.Fatal(err)
 			}
-			s.quietly(1)
+			s.Quietly(1)
 			s.wantServed(before, "the root was back")
 		})
 	}
 }
 
-const childVar = "CADDYTEST_CHILD"
-
-// runChild is what runs in another process: a Caddy with a configuration of JSON,
-// until its input ends.
-func runChild(file string) error {
-	config, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	if os.Getenv("CADDYTEST_HOMELESS") != "" {
-		for _, name := range []string{"HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "HomePath", "AppData"} {
-			_ = os.Unsetenv(name)
-		}
-	}
-	if err := caddy.Load(config, false); err != nil {
-		return err
-	}
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	return caddy.Stop()
-}
-
-// child is a Caddy in a process of its own.
-type child struct {
-	cmd    *exec.Cmd
-	stdin  io.Closer
-	output bytes.Buffer
-	once   sync.Once
-}
-
-// child runs a Caddyfile in another process.
-func (s *server) child(caddyfile string, env ...string) *child {
-	s.t.Helper()
-	config, err := s.adapt(caddyfile)
-	file := filepath.Join(s.dir, "child.json")
-	if err == nil {
-		err = os.WriteFile(file, config, 0o600)
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	temp := filepath.Join(s.dir, "tmp")
-	if err := os.MkdirAll(temp, 0o755); err != nil {
-		s.t.Fatal(err)
-	}
-	c := &child{cmd: exec.Command(os.Args[0])}
-	c.cmd.Dir = temp
-	c.cmd.Env = append(append(os.Environ(), childVar+"="+file, "TMPDIR="+temp), env...)
-	c.cmd.Stdout, c.cmd.Stderr = &c.output, &c.output
-	if c.stdin, err = c.cmd.StdinPipe(); err == nil {
-		err = c.cmd.Start()
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(c.kill)
-	return c
-}
-
-// kill ends the process as kill -9 does.
-func (c *child) kill() {
-	c.once.Do(func() {
-		_ = c.cmd.Process.Kill()
-		_ = c.cmd.Wait()
-		_ = c.stdin.Close()
-	})
-}
-
-// first waits for a child's first answer for the sitemap.
-func (s *server) first(c *child) response {
-	s.t.Helper()
-	var r response
-	s.eventually(func() bool {
-		var err error
-		r, err = s.try(http.MethodGet, local+"/sitemap.xml")
-		return err == nil
-	}, func() string { return "no answer\n" + s.sitemapLog() })
-	return r
-}
-
 // steadyLocs are the pages of one and the same index, although refreshes go on.
 func (s *server) steadyLocs() []string {
-	s.t.Helper()
+	s.T.Helper()
 	for {
-		before := s.get(local + "/sitemap.xml")
-		locs := s.locs(local + "/sitemap.xml")
-		if s.get(local+"/sitemap.xml").Header.Get("ETag") == before.Header.Get("ETag") {
+		before := s.Get(harness.Local + "/sitemap.xml")
+		locs := s.Locs(harness.Local + "/sitemap.xml")
+		if s.Get(harness.Local+"/sitemap.xml").Header.Get("ETag") == before.Header.Get("ETag") {
 			return locs
 		}
 	}
@@ -464,11 +363,11 @@ func TestKill(t *testing.T) {
 	const n, kills = 200, 6
 	asked := countAsks(t)
 	s := prepare(t, nil)
-	app := backend(t, func(w http.ResponseWriter, r *http.Request) {
+	app := harness.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		asked.note(r)
-		http.ServeFile(w, r, filepath.Join(s.dir, "site", filepath.FromSlash(r.URL.Path)))
+		http.ServeFile(w, r, filepath.Join(s.Dir, "site", filepath.FromSlash(r.URL.Path)))
 	})
-	caddyfile := "{\n sitemap {\n state {dir}/state\n }\n}\n" + local + ` {
+	caddyfile := "{\n sitemap {\n state {dir}/state\n }\n}\n" + harness.Local + ` {
 		sitemap {
 			refresh 1s
 			shard_urls 20
@@ -483,47 +382,47 @@ func TestKill(t *testing.T) {
 	next := 0
 	add := func(n int) {
 		for range n {
-			s.put(datedName(next), pageNumbered(next), dayOf(next))
+			s.Put(datedName(next), pageNumbered(next), harness.DayOf(next))
 			next++
 		}
 	}
 	add(n)
-	c := s.child(caddyfile)
-	s.first(c)
-	s.eventually(func() bool { return len(s.logLines(`"msg":"sitemap refreshed`, fmt.Sprintf(`"verified":%d`, n))) > 0 }, s.sitemapLog)
+	c := s.Child(caddyfile)
+	s.First(c)
+	s.Eventually(func() bool { return len(s.LogLines(`"msg":"sitemap refreshed`, fmt.Sprintf(`"verified":%d`, n))) > 0 }, s.SitemapLog)
 	asked.since()
 	seen := len(s.steadyLocs())
 	for i := range kills {
 		// In the midst of a refresh, as soon as it asks for what is new.
 		before := asked.total()
 		add(10 + rand.N(20)) // fewer than 400, which is the name of an error page
-		s.eventually(func() bool {
+		s.Eventually(func() bool {
 			seen = max(seen, len(s.steadyLocs()))
 			return asked.total() > before
-		}, s.sitemapLog)
+		}, s.SitemapLog)
 		wait := rand.N(80 * time.Millisecond)
-		s.passed(wait)
-		last := s.get(local + "/sitemap.xml")
-		c.kill()
-		if c = s.child(caddyfile); i%3 == 2 {
+		s.Passed(wait)
+		last := s.Get(harness.Local + "/sitemap.xml")
+		c.Kill()
+		if c = s.Child(caddyfile); i%3 == 2 {
 			// Killed as soon as it is there, or earlier.
-			s.passed(rand.N(400 * time.Millisecond))
-			c.kill()
-			c = s.child(caddyfile)
+			s.Passed(rand.N(400 * time.Millisecond))
+			c.Kill()
+			c = s.Child(caddyfile)
 		}
-		r := s.first(c)
+		r := s.First(c)
 		if r.StatusCode != http.StatusOK {
-			t.Fatalf("kill %d, after %v: the first answer is %d\n%s", i, wait, r.StatusCode, s.sitemapLog())
+			t.Fatalf("kill %d, after %v: the first answer is %d\n%s", i, wait, r.StatusCode, s.SitemapLog())
 		}
-		if tag := r.Header.Get("ETag"); tag == last.Header.Get("ETag") && (r.body != last.body || r.Header.Get("Last-Modified") != last.Header.Get("Last-Modified")) {
+		if tag := r.Header.Get("ETag"); tag == last.Header.Get("ETag") && (r.Text != last.Text || r.Header.Get("Last-Modified") != last.Header.Get("Last-Modified")) {
 			t.Errorf("kill %d, after %v: the first answer has the ETag %s, and is another", i, wait, tag)
 		}
 		if locs := s.steadyLocs(); len(locs) < seen || len(locs) > next || !slices.IsSorted(locs) {
-			t.Fatalf("kill %d, after %v: %d pages are listed, there were %d of %d\n%s", i, wait, len(locs), seen, next, s.sitemapLog())
+			t.Fatalf("kill %d, after %v: %d pages are listed, there were %d of %d\n%s", i, wait, len(locs), seen, next, s.SitemapLog())
 		}
 	}
-	s.eventually(func() bool { return len(s.steadyLocs()) == next }, s.sitemapLog)
-	c.kill()
+	s.Eventually(func() bool { return len(s.steadyLocs()) == next }, s.SitemapLog)
+	c.Kill()
 	again := asked.since()
 	for i := range n {
 		if path := strings.TrimPrefix(datedName(i), "site/"); again[path] > 0 {
@@ -535,7 +434,7 @@ func TestKill(t *testing.T) {
 			t.Errorf("%s was asked for %d times", path, again[path])
 		}
 	}
-	if lines := s.logLines(`"level":"warn"`, "sitemap"); len(lines) > 0 {
+	if lines := s.LogLines(`"level":"warn"`, "sitemap"); len(lines) > 0 {
 		t.Errorf("the log warns: %s", lines)
 	}
 }
@@ -544,12 +443,12 @@ func TestKill(t *testing.T) {
 func TestHomeless(t *testing.T) {
 	s := prepare(t, nil)
 	s.writeDated(20, pageNumbered)
-	c := s.child(local+" {\n root * {dir}/site\n sitemap {\n refresh 1s\n }\n file_server\n}", "CADDYTEST_HOMELESS=1")
-	if r := s.first(c); r.StatusCode != http.StatusOK {
-		t.Fatalf("status %d\n%s", r.StatusCode, s.sitemapLog())
+	c := s.Child(harness.Local+" {\n root * {dir}/site\n sitemap {\n refresh 1s\n }\n file_server\n}", "CADDYTEST_HOMELESS=1")
+	if r := s.First(c); r.StatusCode != http.StatusOK {
+		t.Fatalf("status %d\n%s", r.StatusCode, s.SitemapLog())
 	}
-	s.quietly(2)
-	if lines := s.logLines(`"level":"warn"`, "sitemap"); len(lines) != 1 || !strings.Contains(lines[0], unkept) || !strings.Contains(lines[0], "there is no home folder") {
+	s.Quietly(2)
+	if lines := s.LogLines(`"level":"warn"`, "sitemap"); len(lines) != 1 || !strings.Contains(lines[0], unkept) || !strings.Contains(lines[0], "there is no home folder") {
 		t.Errorf("the log warns: %s", lines)
 	}
 	for _, path := range s.stateFiles("tmp") {

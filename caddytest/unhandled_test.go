@@ -1,6 +1,8 @@
 package caddytest
 
-import "testing"
+import (
+	"testing"
+)
 
 // TestUnhandledPages: a page that no route answers is none, although a visitor gets an
 // empty 200 for it.
@@ -18,5 +20,5 @@ func TestUnhandledPages(t *testing.T) {
 			respond "%PDF"
 		}
 	}`, nil)
-	s.wantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/there.pdf")
+	s.WantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/there.pdf")
 }

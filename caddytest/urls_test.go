@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
 // TestURLs is where a list may be, and what a line of it may say.
@@ -253,28 +255,28 @@ func TestURLs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, nil)
 			for file, content := range test.files {
-				s.write(map[string]string{file: s.expand(content)})
+				s.Write(map[string]string{file: s.Expand(content)})
 			}
 			if strings.Contains(test.caddyfile, "/pipe") {
-				makePipe(t, filepath.Join(s.dir, "pipe"))
+				makePipe(t, filepath.Join(s.Dir, "pipe"))
 			}
 			// Nothing answers for most of these pages.
 			caddyfile := strings.Replace(test.caddyfile, "sitemap {", "sitemap {\n\t\t\t\t\task off", 1)
-			if err := s.load(origin + " {\n" + caddyfile + "\n}"); err != nil {
+			if err := s.Load(origin + " {\n" + caddyfile + "\n}"); err != nil {
 				t.Fatal(err)
 			}
 			where := "/sitemap.xml"
-			if r := s.get(origin + where); r.StatusCode == http.StatusFound {
+			if r := s.Get(origin + where); r.StatusCode == http.StatusFound {
 				where = r.Header.Get("Location")
 			}
 			var want []string
 			for _, path := range test.want {
-				want = append(want, s.expand(origin)+strings.ReplaceAll(path, "&amp;", "&"))
+				want = append(want, s.Expand(origin)+strings.ReplaceAll(path, "&amp;", "&"))
 			}
 			slices.Sort(want)
-			s.wantLocs(origin+where, want...)
+			s.WantLocs(origin+where, want...)
 			if test.log != nil {
-				s.logged(test.log...)
+				s.Logged(test.log...)
 			}
 		})
 	}
@@ -311,8 +313,8 @@ func TestURLsOptions(t *testing.T) {
 			}
 		}
 	}`, nil)
-	s.wantLocs("http://localhost:{port}/sitemap.xml", below("http://localhost:{port}", []string{"/a", "/b", "/b2", "/c"})...)
-	body := s.get("http://localhost:{port}/sitemap.xml").body
+	s.WantLocs("http://localhost:{port}/sitemap.xml", harness.Below("http://localhost:{port}", []string{"/a", "/b", "/b2", "/c"})...)
+	body := s.Get("http://localhost:{port}/sitemap.xml").Text
 	for _, want := range []string{
 		"/a</loc><lastmod>2024-02-29</lastmod><changefreq>weekly</changefreq><priority>0.8</priority></url>",
 		"/b</loc><lastmod>2024-03-01T00:30:15Z</lastmod><changefreq>always</changefreq><priority>0.1</priority></url>",
@@ -332,7 +334,7 @@ func TestURLsReadAgain(t *testing.T) {
 	say := func(list string) { answer.Store(&list) }
 	say("/app-1\n")
 	s := prepare(t, map[string]string{"list.txt": "/file-1\n"})
-	s.loadApp(`http://localhost:{port} {
+	s.LoadApp(`http://localhost:{port} {
 		sitemap {
 			refresh 1s
 			urls {dir}/list.txt /pages
@@ -341,7 +343,7 @@ func TestURLsReadAgain(t *testing.T) {
 	}`, func(w http.ResponseWriter, r *http.Request) {
 		switch list := *answer.Load(); {
 		case r.URL.Path != "/pages":
-			_, _ = w.Write([]byte(html(r.URL.Path)))
+			_, _ = w.Write([]byte(harness.HTML(r.URL.Path)))
 		case list != "":
 			_, _ = w.Write([]byte(list))
 		default:
@@ -349,21 +351,21 @@ func TestURLsReadAgain(t *testing.T) {
 		}
 	})
 	const origin = "http://localhost:{port}"
-	s.wantLocs(origin+"/sitemap.xml", below(origin, []string{"/app-1", "/file-1"})...)
-	s.write(map[string]string{"list.txt": "/file-1\nnone\n/file-2\n"})
+	s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, []string{"/app-1", "/file-1"})...)
+	s.Write(map[string]string{"list.txt": "/file-1\nnone\n/file-2\n"})
 	say("/app-2\n")
-	s.wantLocs(origin+"/sitemap.xml", below(origin, []string{"/app-2", "/file-1", "/file-2"})...)
-	line := s.logged("lines of a list are no URLs of the site", `"level":"warn"`)
+	s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, []string{"/app-2", "/file-1", "/file-2"})...)
+	line := s.Logged("lines of a list are no URLs of the site", `"level":"warn"`)
 	if !strings.Contains(line, "line 2: ") || !strings.Contains(line, `\"none\"`) {
 		t.Errorf("the log has %s", line)
 	}
 	say("")
-	s.logged("gathering pages failed", "/pages", "status 503")
-	s.wantLocs(origin+"/sitemap.xml", below(origin, []string{"/app-2", "/file-1", "/file-2"})...)
+	s.Logged("gathering pages failed", "/pages", "status 503")
+	s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, []string{"/app-2", "/file-1", "/file-2"})...)
 	say("/app-3\n")
-	s.wantLocs(origin+"/sitemap.xml", below(origin, []string{"/app-3", "/file-1", "/file-2"})...)
+	s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, []string{"/app-3", "/file-1", "/file-2"})...)
 	// The same refused line is said once, however often it is read.
-	if lines := s.logLines("lines of a list are no URLs of the site"); len(lines) != 1 {
+	if lines := s.LogLines("lines of a list are no URLs of the site"); len(lines) != 1 {
 		t.Errorf("%d log lines, want one: %s", len(lines), fmt.Sprint(lines))
 	}
 }

@@ -1,4 +1,4 @@
-package caddytest
+package evidence
 
 import (
 	"fmt"
@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
 // password is the one of a login that no one here knows.
@@ -20,15 +22,15 @@ const password = "$2a$04$aPZhuYXBWNJlPRSWPfCZFegvKwmNlOEz6SpV1vpOSgLLGWPTqRZhW"
 // twoFolders are the files of the tests of a folder that is answered otherwise than
 // the rest of its site.
 var twoFolders = map[string]string{
-	"site/index.html":               html("home"),
-	"site/about.html":               html("about"),
-	"site/private/index.html":       html("secret plans"),
-	"site/private/plan-a.html":      html("plan a"),
-	"site/private/plan-b.html":      html("plan b"),
-	"site/private/deep/plan-c.html": html("plan c"),
-	"site/public/index.html":        html("public"),
-	"site/public/news.html":         html("news"),
-	"site/public/private/one.html":  html("one"),
+	"site/index.html":               harness.HTML("home"),
+	"site/about.html":               harness.HTML("about"),
+	"site/private/index.html":       harness.HTML("secret plans"),
+	"site/private/plan-a.html":      harness.HTML("plan a"),
+	"site/private/plan-b.html":      harness.HTML("plan b"),
+	"site/private/deep/plan-c.html": harness.HTML("plan c"),
+	"site/public/index.html":        harness.HTML("public"),
+	"site/public/news.html":         harness.HTML("news"),
+	"site/public/private/one.html":  harness.HTML("one"),
 }
 
 // TestPagesThatStrangersGet is which pages are listed where not all of them are
@@ -197,12 +199,12 @@ func TestPagesThatStrangersGet(t *testing.T) {
 			files := maps.Clone(twoFolders)
 			maps.Copy(files, test.files)
 			s := start(t, origin+" {\n"+test.caddyfile+"\n}", files)
-			s.wantLocs(origin+"/sitemap.xml", below(origin, test.want)...)
-			s.logged("sitemap refreshed", test.left)
+			s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, test.want)...)
+			s.Logged("sitemap refreshed", test.left)
 			if !slices.Contains(test.want, "/private/") {
 				for _, document := range []string{"/sitemap.xml", "/sitemap.txt", "/robots.txt"} {
-					if r := s.get(origin + document); strings.Contains(r.body, "/private/plan") || strings.Contains(r.body, "/private/deep") {
-						t.Errorf("%s names pages of the folder: %s", document, r.body)
+					if r := s.Get(origin + document); strings.Contains(r.Text, "/private/plan") || strings.Contains(r.Text, "/private/deep") {
+						t.Errorf("%s names pages of the folder: %s", document, r.Text)
 					}
 				}
 			}
@@ -217,20 +219,20 @@ func TestSiteThatRefusesStrangers(t *testing.T) {
 		return origin + " {\n\t\t" + gate + "root {dir}/site\n\t\tsitemap {\n\t\t\trefresh 1s\n\t\t}\n\t\tfile_server\n\t}"
 	}
 	s := start(t, caddyfile(closed), twoFolders)
-	s.logged("the site refuses strangers", `"status":401`)
+	s.Logged("the site refuses strangers", `"status":401`)
 	s.wantNone(origin)
-	if r := s.get(origin + "/public/news.html"); r.StatusCode != http.StatusOK {
+	if r := s.Get(origin + "/public/news.html"); r.StatusCode != http.StatusOK {
 		t.Fatalf("a page beside the front door: status %d", r.StatusCode)
 	}
-	if err := s.load(caddyfile("")); err != nil {
+	if err := s.Load(caddyfile("")); err != nil {
 		t.Fatal(err)
 	}
 	all := []string{"/", "/about.html", "/private/", "/private/deep/plan-c.html", "/private/plan-a.html", "/private/plan-b.html", "/public/", "/public/news.html", "/public/private/one.html"}
-	s.wantLocs(origin+"/sitemap.xml", below(origin, all)...)
-	if err := s.load(caddyfile(closed)); err != nil {
+	s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, all)...)
+	if err := s.Load(caddyfile(closed)); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually(func() bool { return s.get(origin+"/sitemap.xml").StatusCode == http.StatusNotFound }, s.sitemapLog)
+	s.Eventually(func() bool { return s.Get(origin+"/sitemap.xml").StatusCode == http.StatusNotFound }, s.SitemapLog)
 	s.wantNone(origin)
 }
 
@@ -302,8 +304,8 @@ func (u *upstream) asked() []string {
 func startProxied(t *testing.T, options string, files map[string]string) (*server, *upstream) {
 	t.Helper()
 	s := prepare(t, files)
-	u := &upstream{root: filepath.Join(s.dir, "site")}
-	s.loadApp(`http://localhost:{port} {
+	u := &upstream{root: filepath.Join(s.Dir, "site")}
+	s.LoadApp(`http://localhost:{port} {
 		sitemap {
 			refresh 1s
 			files {dir}/site {
@@ -314,14 +316,6 @@ func startProxied(t *testing.T, options string, files map[string]string) (*serve
 		reverse_proxy {app}
 	}`, u.ServeHTTP)
 	return s, u
-}
-
-// refreshes waits for some refreshes to end that begin after now.
-func (s *server) refreshes(n int) {
-	s.t.Helper()
-	count := func() int { return len(s.logLines(`"msg":"sitemap refreshed`)) }
-	want := count() + n + 1
-	s.eventually(func() bool { return count() >= want }, s.sitemapLog)
 }
 
 // numbered are n files of one folder, and their URLs.
@@ -352,8 +346,8 @@ func TestUpstreamPace(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			files, urls := numbered(test.pages)
 			s := prepare(t, files)
-			u := &upstream{root: filepath.Join(s.dir, "site")}
-			s.loadApp(`http://localhost:{port} {
+			u := &upstream{root: filepath.Join(s.Dir, "site")}
+			s.LoadApp(`http://localhost:{port} {
 				sitemap {
 					refresh 1s
 					`+test.options+`
@@ -363,11 +357,11 @@ func TestUpstreamPace(t *testing.T) {
 				}
 				reverse_proxy {app}
 			}`, u.ServeHTTP)
-			s.wantLocs("http://localhost:{port}/sitemap.xml", urls...)
-			s.eventually(func() bool { return len(u.asked()) == test.pages }, func() string {
-				return fmt.Sprintf("asked for %q\n%s", u.asked(), s.sitemapLog())
+			s.WantLocs("http://localhost:{port}/sitemap.xml", urls...)
+			s.Eventually(func() bool { return len(u.asked()) == test.pages }, func() string {
+				return fmt.Sprintf("asked for %q\n%s", u.asked(), s.SitemapLog())
 			})
-			s.refreshes(1)
+			s.Refreshes(1)
 			u.mu.Lock()
 			defer u.mu.Unlock()
 			if u.most > max(test.atMost, unpaced-1) {
@@ -417,7 +411,7 @@ func TestUpstreamThatFails(t *testing.T) {
 		"no answer in time": func(_ http.ResponseWriter, r *http.Request) {
 			select {
 			case <-r.Context().Done():
-			case <-time.After(2 * patience):
+			case <-time.After(2 * harness.Patience):
 			}
 		},
 	} {
@@ -427,10 +421,10 @@ func TestUpstreamThatFails(t *testing.T) {
 			}
 			files, urls := numbered(6)
 			s, u := startProxied(t, "ask {\n rate 100/s\n}", files)
-			s.wantLocs("http://localhost:{port}/sitemap.xml", urls...)
-			s.eventually(func() bool { return len(u.asked()) == 6 }, s.sitemapLog)
-			s.refreshes(1)
-			was := s.get("http://localhost:{port}/sitemap.xml")
+			s.WantLocs("http://localhost:{port}/sitemap.xml", urls...)
+			s.Eventually(func() bool { return len(u.asked()) == 6 }, s.SitemapLog)
+			s.Refreshes(1)
+			was := s.Get("http://localhost:{port}/sitemap.xml")
 			u.say(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/" {
 					return // else no stranger may see any of it
@@ -438,16 +432,16 @@ func TestUpstreamThatFails(t *testing.T) {
 				answer(w, r)
 			})
 			// What has changed is asked for again.
-			s.write(map[string]string{"site/pages/03.html": "<!doctype html><title>page</title><main>another text</main>"})
-			s.eventually(func() bool { return len(u.asked()) > 0 }, s.sitemapLog)
-			s.refreshes(2)
-			s.wantLocs("http://localhost:{port}/sitemap.xml", urls...)
+			s.Write(map[string]string{"site/pages/03.html": "<!doctype html><title>page</title><main>another text</main>"})
+			s.Eventually(func() bool { return len(u.asked()) > 0 }, s.SitemapLog)
+			s.Refreshes(2)
+			s.WantLocs("http://localhost:{port}/sitemap.xml", urls...)
 			if got := u.asked(); !slices.Equal(got, []string{"/pages/03.html"}) {
 				t.Errorf("asked for %q, want the page that changed alone", got)
 			}
-			is := s.get("http://localhost:{port}/sitemap.xml")
-			if others(was.body) != others(is.body) {
-				t.Errorf("other pages changed, too:\n%s\n%s", was.body, is.body)
+			is := s.Get("http://localhost:{port}/sitemap.xml")
+			if others(was.Text) != others(is.Text) {
+				t.Errorf("other pages changed, too:\n%s\n%s", was.Text, is.Text)
 			}
 		})
 	}
@@ -467,11 +461,11 @@ func others(body string) string {
 
 // touch has all files below {dir}/site changed, their text not.
 func (s *server) touch(files map[string]string) {
-	s.t.Helper()
+	s.T.Helper()
 	now := time.Now()
 	for name := range files {
-		if err := os.Chtimes(filepath.Join(s.dir, filepath.FromSlash(name)), now, now); err != nil {
-			s.t.Fatal(err)
+		if err := os.Chtimes(filepath.Join(s.Dir, filepath.FromSlash(name)), now, now); err != nil {
+			s.T.Fatal(err)
 		}
 	}
 }
@@ -504,36 +498,36 @@ func TestUpstreamMaintenance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			files, urls := numbered(n)
 			s, u := startProxied(t, "ask {\n rate 200/s\n}", files)
-			s.wantLocs("http://localhost:{port}/sitemap.xml", urls...)
-			s.eventually(func() bool { return len(u.asked()) == n }, s.sitemapLog)
-			s.refreshes(1)
-			was := s.get("http://localhost:{port}/sitemap.xml").body
-			changes := len(s.logLines(`"msg":"sitemap refreshed"`))
+			s.WantLocs("http://localhost:{port}/sitemap.xml", urls...)
+			s.Eventually(func() bool { return len(u.asked()) == n }, s.SitemapLog)
+			s.Refreshes(1)
+			was := s.Get("http://localhost:{port}/sitemap.xml").Text
+			changes := len(s.LogLines(`"msg":"sitemap refreshed"`))
 			u.say(answer)
 			s.touch(files)
 			want := n
 			if name == "503" {
 				want = 1 // then it is left alone
 			}
-			s.eventually(func() bool { return len(u.asked()) == want }, func() string {
-				return fmt.Sprintf("asked for %q\n%s", u.asked(), s.sitemapLog())
+			s.Eventually(func() bool { return len(u.asked()) == want }, func() string {
+				return fmt.Sprintf("asked for %q\n%s", u.asked(), s.SitemapLog())
 			})
 			if name == "200" || name == "503" {
-				s.refreshes(2) // it may last
+				s.Refreshes(2) // it may last
 			} else {
 				u.say(nil) // before it is asked for the second time
-				s.logged("over a fifth of the pages do not answer as they did")
+				s.Logged("over a fifth of the pages do not answer as they did")
 			}
-			if is := s.get("http://localhost:{port}/sitemap.xml").body; is != was {
-				t.Errorf("the sitemap has become\n%s, want\n%s\n%s", is, was, s.sitemapLog())
+			if is := s.Get("http://localhost:{port}/sitemap.xml").Text; is != was {
+				t.Errorf("the sitemap has become\n%s, want\n%s\n%s", is, was, s.SitemapLog())
 			}
 			u.say(nil)
-			s.refreshes(4)
-			if is := s.get("http://localhost:{port}/sitemap.xml").body; is != was {
-				t.Errorf("afterwards the sitemap has become\n%s, want\n%s\n%s", is, was, s.sitemapLog())
+			s.Refreshes(4)
+			if is := s.Get("http://localhost:{port}/sitemap.xml").Text; is != was {
+				t.Errorf("afterwards the sitemap has become\n%s, want\n%s\n%s", is, was, s.SitemapLog())
 			}
-			if got := len(s.logLines(`"msg":"sitemap refreshed"`)); got != changes {
-				t.Errorf("the sitemap changed in between:\n%s", s.sitemapLog())
+			if got := len(s.LogLines(`"msg":"sitemap refreshed"`)); got != changes {
+				t.Errorf("the sitemap changed in between:\n%s", s.SitemapLog())
 			}
 		})
 	}
@@ -550,24 +544,24 @@ func TestUpstreamThatComesLater(t *testing.T) {
 		}
 		reverse_proxy 127.0.0.1:{more}
 	}`
-	if err := s.load(caddyfile); err != nil {
+	if err := s.Load(caddyfile); err != nil {
 		t.Fatal(err)
 	}
-	s.logged("no page to list", "waits for its own answer: 5")
-	if r := s.get("http://localhost:{port}/sitemap.xml"); r.StatusCode != http.StatusBadGateway {
+	s.Logged("no page to list", "waits for its own answer: 5")
+	if r := s.Get("http://localhost:{port}/sitemap.xml"); r.StatusCode != http.StatusBadGateway {
 		t.Errorf("before: status %d, want 502", r.StatusCode)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:"+s.more)
+	l, err := net.Listen("tcp", "127.0.0.1:"+s.More)
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := &http.Server{Handler: &upstream{root: filepath.Join(s.dir, "site")}}
+	app := &http.Server{Handler: &upstream{root: filepath.Join(s.Dir, "site")}}
 	go func() { _ = app.Serve(l) }()
 	t.Cleanup(func() { _ = app.Close() })
-	s.eventually(func() bool {
-		return s.get("http://localhost:{port}/sitemap.xml").StatusCode == http.StatusOK
-	}, s.sitemapLog)
-	s.wantLocs("http://localhost:{port}/sitemap.xml", urls...)
+	s.Eventually(func() bool {
+		return s.Get("http://localhost:{port}/sitemap.xml").StatusCode == http.StatusOK
+	}, s.SitemapLog)
+	s.WantLocs("http://localhost:{port}/sitemap.xml", urls...)
 }
 
 // TestRobotsForbids is that what robots.txt keeps crawlers from is neither asked for
@@ -589,24 +583,24 @@ func TestRobotsForbids(t *testing.T) {
 			files := maps.Clone(twoFolders)
 			files["site/robots.txt"] = test.robots
 			s, u := startProxied(t, "ask {\n rate 100/s\n}", files)
-			s.wantLocs(origin+"/sitemap.xml", below(origin, test.want)...)
-			s.refreshes(1)
+			s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, test.want)...)
+			s.Refreshes(1)
 			if got, want := u.asked(), test.want[1:]; !slices.Equal(got, want) {
 				t.Errorf("asked for %q, want %q", got, want)
 			}
 			// Another robots.txt is heeded with the next refresh.
-			s.write(map[string]string{"site/robots.txt": "User-agent: *\nDisallow: /about\n"})
+			s.Write(map[string]string{"site/robots.txt": "User-agent: *\nDisallow: /about\n"})
 			var rest []string
 			for _, path := range all {
 				if path != "/about.html" {
 					rest = append(rest, path)
 				}
 			}
-			s.wantLocs(origin+"/sitemap.xml", below(origin, rest)...)
-			s.eventually(func() bool {
+			s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, rest)...)
+			s.Eventually(func() bool {
 				got := u.asked()
 				return slices.Equal(slices.DeleteFunc(got, func(path string) bool { return path == "/about.html" }), rest[1:])
-			}, func() string { return fmt.Sprintf("asked for %q\n%s", u.asked(), s.sitemapLog()) })
+			}, func() string { return fmt.Sprintf("asked for %q\n%s", u.asked(), s.SitemapLog()) })
 		})
 	}
 }
@@ -616,9 +610,9 @@ func TestRobotsForbids(t *testing.T) {
 func TestRobotsThatFails(t *testing.T) {
 	files, urls := numbered(5)
 	s := prepare(t, files)
-	u := &upstream{root: filepath.Join(s.dir, "site")}
+	u := &upstream{root: filepath.Join(s.Dir, "site")}
 	var broken sync.Map
-	s.loadApp(`http://localhost:{port} {
+	s.LoadApp(`http://localhost:{port} {
 		sitemap {
 			refresh 1s
 			files {dir}/site {
@@ -636,17 +630,17 @@ func TestRobotsThatFails(t *testing.T) {
 		}
 		u.ServeHTTP(w, r)
 	})
-	s.wantLocs("http://localhost:{port}/sitemap.xml", urls...)
-	s.eventually(func() bool { return len(u.asked()) == 5 }, s.sitemapLog)
+	s.WantLocs("http://localhost:{port}/sitemap.xml", urls...)
+	s.Eventually(func() bool { return len(u.asked()) == 5 }, s.SitemapLog)
 	broken.Store("robots", true)
-	s.refreshes(1)
+	s.Refreshes(1)
 	u.say(nil)
 	s.touch(files)
-	s.refreshes(2)
+	s.Refreshes(2)
 	if got := u.asked(); len(got) > 0 {
 		t.Errorf("asked for %q although robots.txt fails", got)
 	}
-	s.wantLocs("http://localhost:{port}/sitemap.xml", urls...)
+	s.WantLocs("http://localhost:{port}/sitemap.xml", urls...)
 }
 
 // TestNeverSampled is that what is never asked for is no sample either of how the
@@ -654,10 +648,10 @@ func TestRobotsThatFails(t *testing.T) {
 func TestNeverSampled(t *testing.T) {
 	const origin = "http://localhost:{port}"
 	s := prepare(t, map[string]string{
-		"site/logout.html": html("logout"), "site/admin/a.html": html("a"), "site/api/b.html": html("b"), "site/cart/c.html": html("c"), "site/news/d.html": html("d"),
+		"site/logout.html": harness.HTML("logout"), "site/admin/a.html": harness.HTML("a"), "site/api/b.html": harness.HTML("b"), "site/cart/c.html": harness.HTML("c"), "site/news/d.html": harness.HTML("d"),
 	})
-	u := &upstream{root: filepath.Join(s.dir, "site")}
-	s.loadApp(origin+` {
+	u := &upstream{root: filepath.Join(s.Dir, "site")}
+	s.LoadApp(origin+` {
 		root {dir}/site
 		sitemap {
 			refresh 1s
@@ -669,8 +663,8 @@ func TestNeverSampled(t *testing.T) {
 		}
 		u.ServeHTTP(w, r)
 	})
-	s.wantLocs(origin+"/sitemap.xml", origin+"/news/d")
-	s.refreshes(1)
+	s.WantLocs(origin+"/sitemap.xml", origin+"/news/d")
+	s.Refreshes(1)
 	for _, path := range u.asked() {
 		if !strings.HasPrefix(path, "/news/") {
 			t.Errorf("asked for %s", path)
@@ -703,9 +697,9 @@ func TestNeverAsked(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s, u := startProxied(t, "ask {\n rate 100/s\n "+test.option+"\n}", files)
 			// Of the others nobody knows whether a stranger gets them.
-			s.wantLocs("http://localhost:{port}/sitemap.xml", below("http://localhost:{port}", test.asked)...)
-			s.eventually(func() bool { return len(u.asked()) >= len(test.asked) }, s.sitemapLog)
-			s.refreshes(2)
+			s.WantLocs("http://localhost:{port}/sitemap.xml", harness.Below("http://localhost:{port}", test.asked)...)
+			s.Eventually(func() bool { return len(u.asked()) >= len(test.asked) }, s.SitemapLog)
+			s.Refreshes(2)
 			if got := u.asked(); !slices.Equal(got, test.asked) {
 				t.Errorf("asked for %q, want %q", got, test.asked)
 			}

@@ -1,10 +1,9 @@
-package caddytest
+package evidence
 
 import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,21 +12,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-)
 
-// loadApp loads a Caddyfile in which {app} is the address of an application, which
-// ends before the server does.
-func (s *server) loadApp(caddyfile string, handler http.HandlerFunc) {
-	s.t.Helper()
-	app := httptest.NewServer(handler)
-	s.t.Cleanup(func() {
-		app.CloseClientConnections()
-		app.Close()
-	})
-	if err := s.load(strings.ReplaceAll(caddyfile, "{app}", app.Listener.Addr().String())); err != nil {
-		s.t.Fatal(err)
-	}
-}
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
 
 // TestSitesNotPublic is what a stranger may not see.
 func TestSitesNotPublic(t *testing.T) {
@@ -73,8 +60,8 @@ func TestSitesNotPublic(t *testing.T) {
 			respond 404`, "requests for the sitemap do not reach its handler"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, "http://localhost:{port} {\n"+test.caddyfile+"\n}", twoRoots)
-			s.logged(test.log)
+			s := start(t, "http://localhost:{port} {\n"+test.caddyfile+"\n}", harness.TwoRoots)
+			s.Logged(test.log)
 			s.wantNone("http://localhost:{port}", "Authorization: Basic dXNlcjpwYXNz")
 			s.wantNone("http://localhost:{port}")
 		})
@@ -90,16 +77,16 @@ func TestSitesNotPublicOnce(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusUnauthorized)
 	})
-	s := prepare(t, twoRoots)
-	s.loadApp(`http://localhost:{port} {
+	s := prepare(t, harness.TwoRoots)
+	s.LoadApp(`http://localhost:{port} {
 		sitemap {
 			refresh 1s
 			files {dir}/a
 		}
 		reverse_proxy {app}
 	}`, app)
-	s.eventually(func() bool { return asked.Load() >= 3 }, func() string { return "the site is not looked at again" })
-	if lines := s.logLines("the site refuses strangers", `"level":"info"`, `"status":401`); len(lines) != 1 {
+	s.Eventually(func() bool { return asked.Load() >= 3 }, func() string { return "the site is not looked at again" })
+	if lines := s.LogLines("the site refuses strangers", `"level":"info"`, `"status":401`); len(lines) != 1 {
 		t.Errorf("%d log lines say so, want one", len(lines))
 	}
 }
@@ -115,8 +102,8 @@ func TestSitesPartlyPublic(t *testing.T) {
 			omit /docs/*
 		}
 		file_server
-	}`, twoRoots)
-	s.wantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/", "http://localhost:{port}/one.html")
+	}`, harness.TwoRoots)
+	s.WantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/", "http://localhost:{port}/one.html")
 }
 
 // TestSitesOwnSitemap is that nothing is taken away from a site.
@@ -151,16 +138,16 @@ func TestSitesOwnSitemap(t *testing.T) {
 				"own/sitemap.xml": own,
 				"own/robots.txt":  "User-agent: *\n",
 			})
-			s.loadApp("http://localhost:{port} {\n"+test.caddyfile+"\n}", app)
-			s.logged(test.log)
-			if r := s.get("http://localhost:{port}/sitemap.xml"); r.body != own {
-				t.Errorf("the sitemap is %q, want the site's own", r.body)
+			s.LoadApp("http://localhost:{port} {\n"+test.caddyfile+"\n}", app)
+			s.Logged(test.log)
+			if r := s.Get("http://localhost:{port}/sitemap.xml"); r.Text != own {
+				t.Errorf("the sitemap is %q, want the site's own", r.Text)
 			}
-			if r := s.get("http://localhost:{port}/robots.txt"); r.body != "User-agent: *\n" {
-				t.Errorf("robots.txt is %q, want the site's own", r.body)
+			if r := s.Get("http://localhost:{port}/robots.txt"); r.Text != "User-agent: *\n" {
+				t.Errorf("robots.txt is %q, want the site's own", r.Text)
 			}
-			if r := s.get("http://localhost:{port}/sitemap-000000000000.xml"); r.StatusCode == http.StatusOK && strings.Contains(r.body, "<urlset") {
-				t.Errorf("a shard's name is answered with %q", r.body)
+			if r := s.Get("http://localhost:{port}/sitemap-000000000000.xml"); r.StatusCode == http.StatusOK && strings.Contains(r.Text, "<urlset") {
+				t.Errorf("a shard's name is answered with %q", r.Text)
 			}
 		})
 	}
@@ -169,18 +156,18 @@ func TestSitesOwnSitemap(t *testing.T) {
 // TestSitesBeyondOurNames is that only exact document names are ours.
 func TestSitesBeyondOurNames(t *testing.T) {
 	app := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("app " + r.URL.Path)) })
-	s := prepare(t, twoRoots)
-	s.loadApp(`http://localhost:{port} {
+	s := prepare(t, harness.TwoRoots)
+	s.LoadApp(`http://localhost:{port} {
 		sitemap {
 			ask off
 			files {dir}/a
 		}
 		reverse_proxy {app}
 	}`, app)
-	s.wantLocs("http://localhost:{port}/sitemap.xml", below("http://localhost:{port}", pagesOfA)...)
+	s.WantLocs("http://localhost:{port}/sitemap.xml", harness.Below("http://localhost:{port}", harness.PagesOfA)...)
 	for _, path := range []string{"/sitemap-1.xml", "/sitemap-000000000000.xml", "/sitemap.xml.br", "/sitemap.XML", "/x/sitemap.xml", "/sitemap-news.xml", "/sitemap.xml/"} {
-		if r := s.get("http://localhost:{port}" + path); r.body != "app "+path {
-			t.Errorf("%s: %q, want the application's answer", path, r.body)
+		if r := s.Get("http://localhost:{port}" + path); r.Text != "app "+path {
+			t.Errorf("%s: %q, want the application's answer", path, r.Text)
 		}
 	}
 }
@@ -208,8 +195,8 @@ func TestSitesBrokenUpstream(t *testing.T) {
 			}
 		}
 	})
-	s := prepare(t, twoRoots)
-	s.loadApp(`http://localhost:{port} {
+	s := prepare(t, harness.TwoRoots)
+	s.LoadApp(`http://localhost:{port} {
 		sitemap {
 			ask off
 			files {dir}/a
@@ -220,19 +207,19 @@ func TestSitesBrokenUpstream(t *testing.T) {
 		reverse_proxy /refused 127.0.0.1:1
 		reverse_proxy {app}
 	}`, app)
-	s.eventually(func() bool {
-		locs, err := s.tryLocs("http://localhost:{port}/sitemap.xml")
-		return err == nil && slices.Contains(locs, s.expand("http://localhost:{port}/one.html"))
+	s.Eventually(func() bool {
+		locs, err := s.TryLocs("http://localhost:{port}/sitemap.xml")
+		return err == nil && slices.Contains(locs, s.Expand("http://localhost:{port}/one.html"))
 	}, func() string {
-		return fmt.Sprint("no sitemap: ", s.get("http://localhost:{port}/sitemap.xml").body, "\n", s.sitemapLog())
+		return fmt.Sprint("no sitemap: ", s.Get("http://localhost:{port}/sitemap.xml").Text, "\n", s.SitemapLog())
 	})
-	line := s.logged("gathering pages failed")
+	line := s.Logged("gathering pages failed")
 	for _, list := range []string{"/aborted", "/partial", "/dropped", "/refused", "status 410", "/endless has more than"} {
 		if !strings.Contains(line, list) {
 			t.Errorf("the log line says nothing of %s: %s", list, line)
 		}
 	}
-	if locs := s.locs("http://localhost:{port}/sitemap.xml"); slices.Contains(locs, s.expand("http://localhost:{port}/from-a-list-that-broke-off")) {
+	if locs := s.Locs("http://localhost:{port}/sitemap.xml"); slices.Contains(locs, s.Expand("http://localhost:{port}/from-a-list-that-broke-off")) {
 		t.Errorf("%q has a page of a list that broke off", locs)
 	}
 }
@@ -246,7 +233,7 @@ func TestSitesStopWhileAsking(t *testing.T) {
 		left <- struct{}{}
 	})
 	s := prepare(t, nil)
-	s.loadApp(`http://localhost:{port} {
+	s.LoadApp(`http://localhost:{port} {
 		sitemap {
 			urls /list
 		}
@@ -254,7 +241,7 @@ func TestSitesStopWhileAsking(t *testing.T) {
 	}`, app)
 	<-asked
 	begun := time.Now()
-	if err := s.load("http://localhost:{port} {\n\trespond ok\n}"); err != nil {
+	if err := s.Load("http://localhost:{port} {\n\trespond ok\n}"); err != nil {
 		t.Fatal(err)
 	}
 	<-left
@@ -273,13 +260,13 @@ func TestSitesAsStranger(t *testing.T) {
 		defer mu.Unlock()
 		seen = append(seen, r.Clone(r.Context()))
 		if r.URL.Path == "/listed" {
-			_, _ = w.Write([]byte(html("listed")))
+			_, _ = w.Write([]byte(harness.HTML("listed")))
 			return
 		}
 		_, _ = w.Write([]byte("/listed\n"))
 	})
 	s := prepare(t, map[string]string{"x/": ""})
-	s.loadApp(`https://localhost:{tls} {
+	s.LoadApp(`https://localhost:{tls} {
 		log {
 			output file {dir}/access.log {
 				roll_disabled
@@ -291,7 +278,7 @@ func TestSitesAsStranger(t *testing.T) {
 		}
 		reverse_proxy {app}
 	}`, app)
-	s.wantLocs("https://localhost:{tls}/sitemap.xml", "https://localhost:{tls}/listed")
+	s.WantLocs("https://localhost:{tls}/sitemap.xml", "https://localhost:{tls}/listed")
 	mu.Lock()
 	defer mu.Unlock()
 	lists := 0
@@ -305,8 +292,8 @@ func TestSitesAsStranger(t *testing.T) {
 		if got := r.Header.Get("X-Forwarded-Proto"); got != "https" {
 			t.Errorf("%s comes by %q, want https", r.URL, got)
 		}
-		if got := r.Header.Get("X-Forwarded-Host"); got != s.expand("localhost:{tls}") {
-			t.Errorf("%s comes for %q, want %q", r.URL, got, s.expand("localhost:{tls}"))
+		if got := r.Header.Get("X-Forwarded-Host"); got != s.Expand("localhost:{tls}") {
+			t.Errorf("%s comes for %q, want %q", r.URL, got, s.Expand("localhost:{tls}"))
 		}
 		if got := r.UserAgent(); !strings.Contains(got, "bot") || !strings.Contains(got, "caddy-sitemap") {
 			t.Errorf("%s comes with User-Agent %q", r.URL, got)
@@ -318,7 +305,7 @@ func TestSitesAsStranger(t *testing.T) {
 	if lists == 0 {
 		t.Errorf("the list was not asked for: %v", seen)
 	}
-	log, err := os.ReadFile(filepath.Join(s.dir, "access.log"))
+	log, err := os.ReadFile(filepath.Join(s.Dir, "access.log"))
 	if err != nil || !strings.Contains(string(log), "/sitemap.xml") {
 		t.Fatalf("the access log is %q (%v), want the test's own requests", log, err)
 	}
@@ -510,7 +497,7 @@ func TestSitesWarnings(t *testing.T) {
 				file_server
 			}`,
 			want: []string{"requests for /robots.txt do not reach", `"line":"Sitemap: http://localhost:{port}/sitemap.xml"`},
-			locs: map[string][]string{"http://localhost:{port}/sitemap.xml": below("http://localhost:{port}", pagesOfA)},
+			locs: map[string][]string{"http://localhost:{port}/sitemap.xml": harness.Below("http://localhost:{port}", harness.PagesOfA)},
 		},
 		"handle_path": {
 			caddyfile: `http://localhost:{port} {
@@ -521,7 +508,7 @@ func TestSitesWarnings(t *testing.T) {
 				}
 			}`,
 			want: []string{"requests for /robots.txt do not reach", `"line":"Sitemap: http://localhost:{port}/docs/sitemap.xml"`},
-			locs: map[string][]string{"http://localhost:{port}/docs/sitemap.xml": below("http://localhost:{port}/docs", pagesOfA)},
+			locs: map[string][]string{"http://localhost:{port}/docs/sitemap.xml": harness.Below("http://localhost:{port}/docs", harness.PagesOfA)},
 		},
 		"handle_path on a catch-all": {
 			caddyfile: `http://:{port} {
@@ -544,7 +531,7 @@ func TestSitesWarnings(t *testing.T) {
 					file_server
 				}
 			}`,
-			locs:  map[string][]string{"http://localhost:{port}/docs/sitemap.xml": below("http://localhost:{port}/docs", pagesOfA)},
+			locs:  map[string][]string{"http://localhost:{port}/docs/sitemap.xml": harness.Below("http://localhost:{port}/docs", harness.PagesOfA)},
 			never: "robots.txt do not reach",
 		},
 		"a shadowed file": {
@@ -563,7 +550,7 @@ func TestSitesWarnings(t *testing.T) {
 				file_server
 			}`,
 			want: []string{"public name", "base_url", "trusted_proxies", "http://shop.com:{port}"},
-			locs: map[string][]string{"http://shop.com:{port}/sitemap.xml": below("http://shop.com:{port}", pagesOfA)},
+			locs: map[string][]string{"http://shop.com:{port}/sitemap.xml": harness.Below("http://shop.com:{port}", harness.PagesOfA)},
 		},
 		"a public name on plain http, of a catch-all": {
 			caddyfile: `http://:{port} {
@@ -582,7 +569,7 @@ func TestSitesWarnings(t *testing.T) {
 				}
 				file_server
 			}`,
-			locs:  map[string][]string{"http://shop.com:{port}/sitemap.xml": below("https://shop.com", pagesOfA)},
+			locs:  map[string][]string{"http://shop.com:{port}/sitemap.xml": harness.Below("https://shop.com", harness.PagesOfA)},
 			never: "public name",
 		},
 		"a name that is not public": {
@@ -591,16 +578,16 @@ func TestSitesWarnings(t *testing.T) {
 				sitemap
 				file_server
 			}`,
-			locs:  map[string][]string{"http://localhost:{port}/sitemap.xml": below("http://localhost:{port}", pagesOfA)},
+			locs:  map[string][]string{"http://localhost:{port}/sitemap.xml": harness.Below("http://localhost:{port}", harness.PagesOfA)},
 			never: "public name",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := prepare(t, twoRoots)
-			s.write(map[string]string{"empty/": "", "shadowed/index.html": html("home"), "shadowed/sitemap.xml": "<urlset/>"})
+			s := prepare(t, harness.TwoRoots)
+			s.Write(map[string]string{"empty/": "", "shadowed/index.html": harness.HTML("home"), "shadowed/sitemap.xml": "<urlset/>"})
 			// A file server without a root falls back to the working directory.
-			t.Chdir(filepath.Join(s.dir, "a"))
-			s.loadApp(test.caddyfile, func(w http.ResponseWriter, r *http.Request) {
+			t.Chdir(filepath.Join(s.Dir, "a"))
+			s.LoadApp(test.caddyfile, func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path != "/" {
 					http.NotFound(w, r)
 					return
@@ -608,23 +595,35 @@ func TestSitesWarnings(t *testing.T) {
 				_, _ = io.WriteString(w, "home")
 			})
 			if test.url != "" {
-				s.get(test.url)
+				s.Get(test.url)
 			}
 			for url, want := range test.locs {
-				s.wantLocs(url, want...)
+				s.WantLocs(url, want...)
 			}
 			if len(test.want) > 0 {
-				s.logged(append(test.want, `"logger":"http.handlers.sitemap"`)...)
+				s.Logged(append(test.want, `"logger":"http.handlers.sitemap"`)...)
 			}
-			if lines := s.logLines(test.never, `"logger":"http.handlers.sitemap"`); test.never != "" && len(lines) > 0 {
+			if lines := s.LogLines(test.never, `"logger":"http.handlers.sitemap"`); test.never != "" && len(lines) > 0 {
 				t.Errorf("the log has %s", lines[0])
 			}
 			if len(test.locs) == 0 && test.url == "" {
 				s.wantNone("http://localhost:{port}")
 			}
-			if lines := s.logLines("a source of pages panicked"); len(lines) > 0 {
+			if lines := s.LogLines("a source of pages panicked"); len(lines) > 0 {
 				t.Error(lines[0])
 			}
 		})
+	}
+}
+
+// wantNone waits until the first refresh has ended, and wants no sitemap and no
+// line in robots.txt: the request went on to the next handler.
+func (s *server) wantNone(origin string, headers ...string) {
+	s.T.Helper()
+	if r := s.Get(origin+"/sitemap.xml", headers...); r.StatusCode == http.StatusOK && strings.Contains(r.Text, "<urlset") {
+		s.T.Errorf("%s has a sitemap: %s", s.Expand(origin), r.Text)
+	}
+	if r := s.Get(origin+"/robots.txt", headers...); strings.Contains(r.Text, "Sitemap:") {
+		s.T.Errorf("%s has a line in robots.txt: %s", s.Expand(origin), r.Text)
 	}
 }

@@ -1,4 +1,4 @@
-package caddytest
+package evidence
 
 import (
 	"fmt"
@@ -12,60 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
-
-// dates are what a site's sitemap says of its pages, by path; "" where it says nothing.
-func (s *server) dates(origin string) map[string]string {
-	s.t.Helper()
-	dates := make(map[string]string)
-	var read func(url string)
-	read = func(url string) {
-		r := s.get(url)
-		if r.StatusCode != http.StatusOK {
-			s.t.Fatalf("%s: got status %d\n%s", s.expand(url), r.StatusCode, s.sitemapLog())
-		}
-		_, err := sitemapxml.Read(strings.NewReader(r.body), sitemapxml.Limits{}, func(u sitemapxml.URL) error {
-			dates[strings.TrimPrefix(u.Loc, s.expand(origin))] = u.LastMod
-			return nil
-		}, func(c sitemapxml.Child) error {
-			read(c.Loc)
-			return nil
-		})
-		if err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	read(origin + "/sitemap.xml")
-	return dates
-}
-
-// wantDates waits until a site's sitemap says just this.
-func (s *server) wantDates(origin string, want map[string]string) {
-	s.t.Helper()
-	var got map[string]string
-	s.eventually(func() bool {
-		got = s.dates(origin)
-		return maps.Equal(got, want)
-	}, func() string {
-		return fmt.Sprintf("%s: got %v, want %v\n%s", s.expand(origin), got, want, s.sitemapLog())
-	})
-}
-
-// refreshedAgain waits until sites were refreshed once more from what there is now.
-func (s *server) refreshedAgain(origins ...string) {
-	s.t.Helper()
-	ended := func(origin string) int {
-		return len(s.logLines(`"msg":"sitemap refreshed`, `"site":"`+origin+`"`))
-	}
-	before := make(map[string]int)
-	for _, origin := range origins {
-		before[origin] = ended(origin)
-	}
-	for _, origin := range origins {
-		s.eventually(func() bool { return ended(origin) >= before[origin]+2 }, s.sitemapLog)
-	}
-}
 
 // many are sites of one server, by the first label of their hosts: their root is the
 // link {dir}/<name>/current.
@@ -81,41 +29,36 @@ func originOf(name string) string { return "http://" + name + ".localhost:{port}
 
 // deploy makes a folder of files with their times and lets a site's link lead to it.
 func (s *server) deploy(site, version string, files map[string]string, when func(name string) time.Time) {
-	s.t.Helper()
+	s.T.Helper()
 	for name, content := range files {
-		s.put(site+"/"+version+"/"+name, content, when(name))
+		s.Put(site+"/"+version+"/"+name, content, when(name))
 	}
-	link := filepath.Join(s.dir, site, "current")
+	link := filepath.Join(s.Dir, site, "current")
 	err := os.Symlink(version, link+".new")
 	if err == nil {
 		err = os.Rename(link+".new", link)
 	}
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 }
-
-// stamp is a date as sitemaps say it.
-func stamp(when time.Time) string { return when.UTC().Format(sitemapDate) }
-
-const sitemapDate = "2006-01-02T15:04:05Z"
 
 // byNumber dates files whose names are numbers days apart.
 func byNumber(name string) time.Time {
 	n := 0
 	_, _ = fmt.Sscan(name, &n)
-	return dayOf(n)
+	return harness.DayOf(n)
 }
 
 // atOnce dates files as a deployment does.
-func atOnce(string) time.Time { return dayOf(300) }
+func atOnce(string) time.Time { return harness.DayOf(300) }
 
 func TestDatesAtFirstSight(t *testing.T) {
 	article := func(date string) string {
-		return whole(`<meta property="article:modified_time" content="`+date+`">`, "declares "+date)
+		return harness.Whole(`<meta property="article:modified_time" content="`+date+`">`, "declares "+date)
 	}
 	ld := func(json string) string {
-		return whole(`<script type="application/ld+json">`+json+`</script>`, "declares "+json)
+		return harness.Whole(`<script type="application/ld+json">`+json+`</script>`, "declares "+json)
 	}
 	declaring := map[string]string{
 		"0.html": "declares nothing", "1.html": article("2020-02-03T04:05:06Z"), "2.html": article("2020-02-03T04:05:06+02:00"), "3.html": article("2021-03-04"),
@@ -123,8 +66,8 @@ func TestDatesAtFirstSight(t *testing.T) {
 		"5.html": ld(`{"@graph":[{"@type":"WebPage","@id":"/5.html","dateModified":"2018-01-02"},{"@type":"Article","url":"/0.html","dateModified":"2020-01-01"}]}`),
 		"6.html": ld(`{"@type":"Comment","dateModified":"2019-01-02"}`),
 		"7.html": article("2999-01-01"), "8.html": article("1970-01-01T00:00:00Z"), "9.html": article("last week"),
-		"10.html": whole(`<meta name="dcterms.modified" content="2017-05-06">`, "declares"),
-		"11.html": whole(`<meta http-equiv="last-modified" content="Tue, 14 Nov 2023 22:13:20 GMT">`, "declares"),
+		"10.html": harness.Whole(`<meta name="dcterms.modified" content="2017-05-06">`, "declares"),
+		"11.html": harness.Whole(`<meta http-equiv="last-modified" content="Tue, 14 Nov 2023 22:13:20 GMT">`, "declares"),
 	}
 	plain := make(map[string]string)
 	built := make(map[string]string)
@@ -135,7 +78,7 @@ func TestDatesAtFirstSight(t *testing.T) {
 	exact := func(files map[string]string, overrides map[string]string) map[string]string {
 		want := make(map[string]string)
 		for name := range files {
-			want["/"+name] = stamp(byNumber(name))
+			want["/"+name] = harness.Stamp(byNumber(name))
 		}
 		maps.Copy(want, overrides)
 		return want
@@ -149,7 +92,7 @@ func TestDatesAtFirstSight(t *testing.T) {
 	}
 	deployed := none(plain)
 	for name := range plain {
-		deployed["/"+name] = stamp(dayOf(300))
+		deployed["/"+name] = harness.Stamp(harness.DayOf(300))
 	}
 	declared := exact(declaring, map[string]string{
 		"/1.html": "2020-02-03T04:05:06Z", "/2.html": "2020-02-03T02:05:06Z", "/3.html": "2021-03-04", "/4.html": "2019-01-02T03:04:05Z", "/5.html": "2018-01-02",
@@ -162,10 +105,12 @@ func TestDatesAtFirstSight(t *testing.T) {
 		when     func(name string) time.Time
 		want     map[string]string
 	}{
-		"files":         {"", plain, byNumber, exact(plain, nil)},
-		"deployment":    {"", plain, atOnce, none(plain)},
-		"ten-minutes":   {"", plain, func(name string) time.Time { return dayOf(300).Add(byNumber(name).Sub(dayOf(0)) / 1440) }, none(plain)},
-		"two":           {"", two, atOnce, map[string]string{"/0.html": stamp(dayOf(300)), "/1.html": stamp(dayOf(300))}},
+		"files":      {"", plain, byNumber, exact(plain, nil)},
+		"deployment": {"", plain, atOnce, none(plain)},
+		"ten-minutes": {"", plain, func(name string) time.Time {
+			return harness.DayOf(300).Add(byNumber(name).Sub(harness.DayOf(0)) / 1440)
+		}, none(plain)},
+		"two":           {"", two, atOnce, map[string]string{"/0.html": harness.Stamp(harness.DayOf(300)), "/1.html": harness.Stamp(harness.DayOf(300))}},
 		"declared":      {"", declaring, byNumber, declared},
 		"built":         {"", built, byNumber, exact(built, nil)},
 		"built-at-once": {"", built, atOnce, none(built)},
@@ -180,10 +125,10 @@ func TestDatesAtFirstSight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, nil)
 			s.deploy(name, "1", test.files, test.when)
-			if err := s.load(many(map[string]string{name: test.settings})); err != nil {
+			if err := s.Load(many(map[string]string{name: test.settings})); err != nil {
 				t.Fatal(err)
 			}
-			s.wantDates(originOf(name), test.want)
+			s.WantDates(originOf(name), test.want)
 		})
 	}
 }
@@ -245,14 +190,14 @@ func TestDeployments(t *testing.T) {
 				settings[site] = ""
 				s.deploy(site, "1", version(framed("1")), first.when)
 			}
-			if err := s.load(many(settings)); err != nil {
+			if err := s.Load(many(settings)); err != nil {
 				t.Fatal(err)
 			}
 			before := make(map[string]map[string]string)
 			tags := make(map[string]string)
 			for site := range steps {
-				before[site] = s.dates(originOf(site))
-				tags[site] = s.get(originOf(site) + "/sitemap.xml").Header.Get("ETag")
+				before[site] = s.Dates(originOf(site))
+				tags[site] = s.Get(originOf(site) + "/sitemap.xml").Header.Get("ETag")
 			}
 			second := time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
 			for site, step := range steps {
@@ -260,29 +205,29 @@ func TestDeployments(t *testing.T) {
 			}
 			for site, step := range steps {
 				for i := range step.moved {
-					before[site][fmt.Sprintf("/%d.html", i)] = stamp(second)
+					before[site][fmt.Sprintf("/%d.html", i)] = harness.Stamp(second)
 				}
-				s.wantDates(originOf(site), before[site])
+				s.WantDates(originOf(site), before[site])
 			}
 			var origins []string
 			for site := range steps {
 				origins = append(origins, originOf(site))
 			}
-			s.refreshedAgain(origins...)
+			s.RefreshedAgain(origins...)
 			for site, step := range steps {
-				s.wantDates(originOf(site), before[site])
-				if tag := s.get(originOf(site) + "/sitemap.xml").Header.Get("ETag"); (tag == tags[site]) != (step.moved == 0) {
+				s.WantDates(originOf(site), before[site])
+				if tag := s.Get(originOf(site) + "/sitemap.xml").Header.Get("ETag"); (tag == tags[site]) != (step.moved == 0) {
 					t.Errorf("%s: the ETag is %s, it was %s", site, tag, tags[site])
 				}
 			}
 			// What changes later is seen, and it alone.
 			third := time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
 			for site := range steps {
-				s.put(site+"/2/9.html", whole("", "<main>A third text</main>"), third)
-				before[site]["/9.html"] = stamp(third)
+				s.Put(site+"/2/9.html", harness.Whole("", "<main>A third text</main>"), third)
+				before[site]["/9.html"] = harness.Stamp(third)
 			}
 			for site := range steps {
-				s.wantDates(originOf(site), before[site])
+				s.WantDates(originOf(site), before[site])
 			}
 		})
 	}
@@ -291,20 +236,20 @@ func TestDeployments(t *testing.T) {
 // TestDeclaredDateMoves believes no date that moves while the text stays.
 func TestDeclaredDateMoves(t *testing.T) {
 	declares := func(date, text string) string {
-		return whole(`<meta property="article:modified_time" content="`+date+`">`, "<main>"+text+"</main>")
+		return harness.Whole(`<meta property="article:modified_time" content="`+date+`">`, "<main>"+text+"</main>")
 	}
 	s := prepare(t, nil)
 	s.deploy("moves", "1", map[string]string{"0.html": declares("2020-01-01", "zero"), "1.html": declares("2020-02-01", "one"), "2.html": "two", "3.html": declares("2020-03-01", "three")}, byNumber)
-	if err := s.load(many(map[string]string{"moves": ""})); err != nil {
+	if err := s.Load(many(map[string]string{"moves": ""})); err != nil {
 		t.Fatal(err)
 	}
 	origin := originOf("moves")
-	want := map[string]string{"/0.html": "2020-01-01", "/1.html": "2020-02-01", "/2.html": stamp(dayOf(2)), "/3.html": "2020-03-01"}
-	s.wantDates(origin, want)
-	s.put("moves/1/0.html", declares("2021-01-01", "zero"), dayOf(100))
-	s.put("moves/1/1.html", declares("2021-02-01", "another one"), dayOf(101))
-	want["/0.html"], want["/1.html"] = stamp(dayOf(0)), "2021-02-01"
-	s.wantDates(origin, want)
+	want := map[string]string{"/0.html": "2020-01-01", "/1.html": "2020-02-01", "/2.html": harness.Stamp(harness.DayOf(2)), "/3.html": "2020-03-01"}
+	s.WantDates(origin, want)
+	s.Put("moves/1/0.html", declares("2021-01-01", "zero"), harness.DayOf(100))
+	s.Put("moves/1/1.html", declares("2021-02-01", "another one"), harness.DayOf(101))
+	want["/0.html"], want["/1.html"] = harness.Stamp(harness.DayOf(0)), "2021-02-01"
+	s.WantDates(origin, want)
 }
 
 // answering is an application whose pages a test changes.
@@ -336,7 +281,7 @@ func (a *answering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Last-Modified", p.modified)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	fmt.Fprint(w, whole("", fmt.Sprintf("<main>%s %d</main>", p.text, p.n)))
+	fmt.Fprint(w, harness.Whole("", fmt.Sprintf("<main>%s %d</main>", p.text, p.n)))
 }
 
 func (a *answering) set(path string, p answered) {
@@ -347,7 +292,7 @@ func (a *answering) set(path string, p answered) {
 
 // TestDatesOfAnswers is pages that an application answers for.
 func TestDatesOfAnswers(t *testing.T) {
-	at := func(day int) string { return dayOf(day).Format(http.TimeFormat) }
+	at := func(day int) string { return harness.DayOf(day).Format(http.TimeFormat) }
 	const n = 9
 	app := &answering{pages: make(map[string]answered)}
 	alike := &answering{pages: make(map[string]answered)}
@@ -362,35 +307,35 @@ func TestDatesOfAnswers(t *testing.T) {
 		app.set(name, page)
 		alike.set(name, answered{text: "page " + name, modified: at(7)})
 		// The folder names the pages, the application answers with another text.
-		s.put("app"+name, "{{ the source of this page }}", dayOf(200+i))
+		s.Put("app"+name, "{{ the source of this page }}", harness.DayOf(200+i))
 		fmt.Fprintln(&list, name)
 	}
 	app.set("/now.html", answered{text: "modified just now", modified: time.Now().UTC().Format(http.TimeFormat)})
 	app.set("/future.html", answered{text: "not modified yet", modified: time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)})
 	app.set("/nonsense.html", answered{text: "modified at some time", modified: "yesterday"})
-	s.write(map[string]string{"list": list.String()})
-	config := strings.NewReplacer("{app}", backend(t, app.ServeHTTP), "{alike}", backend(t, alike.ServeHTTP)).Replace(
+	s.Write(map[string]string{"list": list.String()})
+	config := strings.NewReplacer("{app}", harness.Backend(t, app.ServeHTTP), "{alike}", harness.Backend(t, alike.ServeHTTP)).Replace(
 		originOf("app") + " {\n sitemap {\n refresh 1s\n ask {\n rate 1000/s\n}\n files {dir}/app\n urls {\n/now.html\n/future.html\n/nonsense.html\n}\n}\n reverse_proxy {app}\n}\n" +
 			originOf("alike") + " {\n sitemap {\n refresh 1s\n ask {\n rate 1000/s\n}\n urls {dir}/list\n}\n reverse_proxy {alike}\n}\n")
-	if err := s.load(config); err != nil {
+	if err := s.Load(config); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{"/now.html": "", "/future.html": "", "/nonsense.html": ""}
 	none := make(map[string]string)
 	for i := range n {
 		name := fmt.Sprintf("/%d.html", i)
-		none[name], want[name] = "", stamp(dayOf(i))
+		none[name], want[name] = "", harness.Stamp(harness.DayOf(i))
 		if i%3 == 0 {
 			want[name] = ""
 		}
 	}
-	s.wantDates(originOf("app"), want)
-	s.wantDates(originOf("alike"), none)
+	s.WantDates(originOf("app"), want)
+	s.WantDates(originOf("alike"), none)
 
 	// Their files change, so they are asked for again.
 	touch := func() {
 		for i := range n {
-			s.put(fmt.Sprintf("app/%d.html", i), fmt.Sprintf("{{ another source %s }}", time.Now()), time.Now())
+			s.Put(fmt.Sprintf("app/%d.html", i), fmt.Sprintf("{{ another source %s }}", time.Now()), time.Now())
 		}
 	}
 	today := func() string { return time.Now().UTC().Format(time.DateOnly) }
@@ -401,21 +346,21 @@ func TestDatesOfAnswers(t *testing.T) {
 	app.set("/4.html", answered{text: "page /4.html", modified: at(501)}) // the same text, another time
 	touch()
 	want["/0.html"], want["/1.html"], want["/2.html"] = day, day, day
-	s.wantDates(originOf("app"), want)
+	s.WantDates(originOf("app"), want)
 
 	// A text that is always another one has no date.
 	app.set("/3.html", answered{text: "visitor", counts: true})
 	touch()
 	want["/3.html"] = day
-	s.wantDates(originOf("app"), want)
-	s.eventually(func() bool {
+	s.WantDates(originOf("app"), want)
+	s.Eventually(func() bool {
 		touch()
-		s.refreshedAgain(originOf("app"))
-		return s.dates(originOf("app"))["/3.html"] == ""
-	}, s.sitemapLog)
+		s.RefreshedAgain(originOf("app"))
+		return s.Dates(originOf("app"))["/3.html"] == ""
+	}, s.SitemapLog)
 	want["/3.html"] = ""
-	s.wantDates(originOf("app"), want)
-	if got := slices.Sorted(maps.Keys(s.dates(originOf("alike")))); len(got) != n {
+	s.WantDates(originOf("app"), want)
+	if got := slices.Sorted(maps.Keys(s.Dates(originOf("alike")))); len(got) != n {
 		t.Errorf("got %q", got)
 	}
 }

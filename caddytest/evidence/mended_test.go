@@ -1,4 +1,4 @@
-package caddytest
+package evidence
 
 import (
 	"fmt"
@@ -15,12 +15,14 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
 // static is a site of files that is refreshed each second, with what comes before the
 // sitemap and what options the sitemap has.
 func static(before, options string) string {
-	return local + " {\n" + before + "\nroot * {dir}/site\nsitemap {\nrefresh 1s\n" + options + "\n}\nfile_server\n}"
+	return harness.Local + " {\n" + before + "\nroot * {dir}/site\nsitemap {\nrefresh 1s\n" + options + "\n}\nfile_server\n}"
 }
 
 // TestRoutesThatChange: what a configuration answers otherwise than the one before it
@@ -41,18 +43,18 @@ func TestRoutesThatChange(t *testing.T) {
 	check := func(leftOut ...string) {
 		t.Helper()
 		begun := time.Now()
-		s.wantLocs(local+"/sitemap.xml", below(local, slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(leftOut, name) }))...)
+		s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(leftOut, name) }))...)
 		if took := time.Since(begun); took > 8*time.Second {
 			t.Errorf("it took %s", took)
 		}
 	}
 	check("/private/a.html", "/private/b.html", "/p05.html", "/p07.html")
-	s.quietly(1)
-	s.reload(open)
+	s.Quietly(1)
+	s.Reload(open)
 	check("/p01.html", "/p03.html", "/p04.html")
-	s.quietly(1)
+	s.Quietly(1)
 	check("/p01.html", "/p03.html", "/p04.html")
-	s.restart(guarded)
+	s.Restart(guarded)
 	check("/private/a.html", "/private/b.html", "/p05.html", "/p07.html")
 }
 
@@ -62,27 +64,27 @@ func TestPageAwayForAMoment(t *testing.T) {
 	s := prepare(t, nil)
 	want := make(map[string]string)
 	for i := range 6 {
-		s.put(fmt.Sprintf("site/%d.html", i), fmt.Sprintf("page %d", i), dayOf(100*i))
-		want[fmt.Sprintf("/%d.html", i)] = stamp(dayOf(100 * i))
+		s.Put(fmt.Sprintf("site/%d.html", i), fmt.Sprintf("page %d", i), harness.DayOf(100*i))
+		want[fmt.Sprintf("/%d.html", i)] = harness.Stamp(harness.DayOf(100 * i))
 	}
-	if err := s.load(static("", "")); err != nil {
+	if err := s.Load(static("", "")); err != nil {
 		t.Fatal(err)
 	}
-	s.wantDates(local, want)
+	s.WantDates(harness.Local, want)
 	away := maps.Clone(want)
 	for _, name := range []string{"/2.html", "/3.html"} {
-		if err := os.Remove(filepath.Join(s.dir, "site", name)); err != nil {
+		if err := os.Remove(filepath.Join(s.Dir, "site", name)); err != nil {
 			t.Fatal(err)
 		}
 		delete(away, name)
 	}
-	s.wantDates(local, away)
-	s.put("site/2.html", "page 2", dayOf(1000))
-	s.put("site/3.html", "another page 3", dayOf(1001))
-	want["/3.html"] = stamp(dayOf(1001))
-	s.wantDates(local, want)
-	s.quietly(1)
-	s.wantDates(local, want)
+	s.WantDates(harness.Local, away)
+	s.Put("site/2.html", "page 2", harness.DayOf(1000))
+	s.Put("site/3.html", "another page 3", harness.DayOf(1001))
+	want["/3.html"] = harness.Stamp(harness.DayOf(1001))
+	s.WantDates(harness.Local, want)
+	s.Quietly(1)
+	s.WantDates(harness.Local, want)
 }
 
 // untyped is a handler that leaves it to net/http to find out what it answers with.
@@ -106,7 +108,7 @@ func (*untyped) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 	}
 	text := "about"
 	if r.URL.Path == "/about" {
-		text = html(text)
+		text = harness.HTML(text)
 	}
 	_, err := w.Write([]byte(text))
 	return err
@@ -116,18 +118,18 @@ func (*untyped) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 // is what a client is told.
 func TestPageWithoutType(t *testing.T) {
 	s := start(t, static("test_untyped", "files {\n include *\n }"), map[string]string{
-		"site/index.html": html("home"),
-		"site/about":      html("about"),
+		"site/index.html": harness.HTML("home"),
+		"site/about":      harness.HTML("about"),
 		"site/plain":      "about",
-		"site/file":       html("a file"), // file_server keeps net/http from finding out
+		"site/file":       harness.HTML("a file"), // file_server keeps net/http from finding out
 	})
 	for path, want := range map[string]string{"/about": "text/html; charset=utf-8", "/plain": "text/plain; charset=utf-8", "/file": ""} {
-		if r := s.get(local + path); r.Header.Get("Content-Type") != want {
+		if r := s.Get(harness.Local + path); r.Header.Get("Content-Type") != want {
 			t.Fatalf("%s has the type %q, want %q", path, r.Header.Get("Content-Type"), want)
 		}
 	}
-	s.wantLocs(local+"/sitemap.xml", below(local, []string{"/", "/about"})...)
-	s.wantLeftOut(map[string]int{"not HTML": 2})
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/about"})...)
+	s.WantLeftOut(map[string]int{"not HTML": 2})
 }
 
 // TestRobotsStaysForbidden: what robots.txt forbade stays forbidden while nobody can tell
@@ -135,39 +137,39 @@ func TestPageWithoutType(t *testing.T) {
 func TestRobotsStaysForbidden(t *testing.T) {
 	var answer atomic.Pointer[http.HandlerFunc]
 	say := func(f http.HandlerFunc) { answer.Store(&f) }
-	app := backend(t, func(w http.ResponseWriter, r *http.Request) { (*answer.Load())(w, r) })
+	app := harness.Backend(t, func(w http.ResponseWriter, r *http.Request) { (*answer.Load())(w, r) })
 	say(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "User-agent: *\nDisallow: /hidden.html\n") })
 	s := prepare(t, nil)
-	listed := map[string]string{"/": stamp(dayOf(0)), "/a.html": stamp(dayOf(10))}
-	s.put("site/index.html", html("home"), dayOf(0))
-	s.put("site/a.html", "text a", dayOf(10))
-	s.put("site/hidden.html", "hidden", dayOf(20))
+	listed := map[string]string{"/": harness.Stamp(harness.DayOf(0)), "/a.html": harness.Stamp(harness.DayOf(10))}
+	s.Put("site/index.html", harness.HTML("home"), harness.DayOf(0))
+	s.Put("site/a.html", "text a", harness.DayOf(10))
+	s.Put("site/hidden.html", "hidden", harness.DayOf(20))
 	caddyfile := static("reverse_proxy /robots.txt "+app, "")
-	if err := s.load(caddyfile); err != nil {
+	if err := s.Load(caddyfile); err != nil {
 		t.Fatal(err)
 	}
-	s.wantDates(local, listed)
+	s.WantDates(harness.Local, listed)
 	changes := 0
 	change := func() {
 		t.Helper()
 		changes++
-		s.put("site/a.html", fmt.Sprintf("text a, changed %d times", changes), dayOf(100*changes))
-		listed["/a.html"] = stamp(dayOf(100 * changes))
-		s.wantDates(local, listed)
+		s.Put("site/a.html", fmt.Sprintf("text a, changed %d times", changes), harness.DayOf(100*changes))
+		listed["/a.html"] = harness.Stamp(harness.DayOf(100 * changes))
+		s.WantDates(harness.Local, listed)
 	}
 	say(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
-	s.logged("robots.txt answers with an error")
+	s.Logged("robots.txt answers with an error")
 	change()
-	s.restart(caddyfile)
-	s.wantDates(local, listed)
+	s.Restart(caddyfile)
+	s.WantDates(harness.Local, listed)
 	change()
-	s.quietly(1)
-	s.wantDates(local, listed)
-	s.restart(caddyfile) // once more, with what was kept while it failed
+	s.Quietly(1)
+	s.WantDates(harness.Local, listed)
+	s.Restart(caddyfile) // once more, with what was kept while it failed
 	change()
 	say(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "User-agent: *\nDisallow:\n") })
-	listed["/hidden.html"] = stamp(dayOf(20))
-	s.wantDates(local, listed)
+	listed["/hidden.html"] = harness.Stamp(harness.DayOf(20))
+	s.WantDates(harness.Local, listed)
 }
 
 // TestSameBaseURL is two sites that are to say that they are the same one.
@@ -182,45 +184,45 @@ func TestSameBaseURL(t *testing.T) {
 	for i := range 4 {
 		for j, name := range []string{"one", "two"} {
 			// The same paths, with other texts and dates.
-			s.put(fmt.Sprintf("%s/%d.html", name, i), fmt.Sprintf("page %d of %s", i, name), dayOf(100*i+10*j))
-			want[name][fmt.Sprintf("%s/%d.html", base, i)] = stamp(dayOf(100*i + 10*j))
+			s.Put(fmt.Sprintf("%s/%d.html", name, i), fmt.Sprintf("page %d of %s", i, name), harness.DayOf(100*i+10*j))
+			want[name][fmt.Sprintf("%s/%d.html", base, i)] = harness.Stamp(harness.DayOf(100*i + 10*j))
 		}
 	}
-	if err := s.load(caddyfile); err != nil {
+	if err := s.Load(caddyfile); err != nil {
 		t.Fatal(err)
 	}
 	check := func() {
 		t.Helper()
 		for name, dates := range want {
-			s.wantDates(originOf(name), dates)
+			s.WantDates(originOf(name), dates)
 		}
 	}
 	check()
-	if folders, err := os.ReadDir(filepath.Join(s.dir, "state")); err != nil || len(folders) != 2 {
+	if folders, err := os.ReadDir(filepath.Join(s.Dir, "state")); err != nil || len(folders) != 2 {
 		t.Errorf("the state is in %v (%v)", folders, err)
 	}
 	touch := func(when time.Time) {
 		t.Helper()
 		for i := range 4 {
 			for _, name := range []string{"one", "two"} {
-				s.put(fmt.Sprintf("%s/%d.html", name, i), fmt.Sprintf("page %d of %s", i, name), when.Add(time.Duration(i)*30*24*time.Hour))
+				s.Put(fmt.Sprintf("%s/%d.html", name, i), fmt.Sprintf("page %d of %s", i, name), when.Add(time.Duration(i)*30*24*time.Hour))
 			}
 		}
 	}
-	touch(dayOf(1000))
-	s.quietly(2)
+	touch(harness.DayOf(1000))
+	s.Quietly(2)
 	check()
-	touch(dayOf(2000))
-	s.reload(caddyfile)
-	s.quietly(2)
+	touch(harness.DayOf(2000))
+	s.Reload(caddyfile)
+	s.Quietly(2)
 	check()
-	s.stop()
-	touch(dayOf(3000))
-	s.begin(caddyfile)
+	s.Stop()
+	touch(harness.DayOf(3000))
+	s.Begin(caddyfile)
 	check()
-	s.quietly(2)
+	s.Quietly(2)
 	check()
-	if folders, err := os.ReadDir(filepath.Join(s.dir, "state")); err != nil || len(folders) != 2 {
+	if folders, err := os.ReadDir(filepath.Join(s.Dir, "state")); err != nil || len(folders) != 2 {
 		t.Errorf("the state is in %v (%v)", folders, err)
 	}
 }
@@ -232,7 +234,7 @@ func TestUpstreamThatHangs(t *testing.T) {
 	for i := range 30 {
 		name := fmt.Sprintf("/pages/%d/%02d.html", i/10, i)
 		files["site"+name] = "the text of page " + name
-		want = append(want, local+name)
+		want = append(want, harness.Local+name)
 	}
 	var list strings.Builder
 	list.WriteString("/app/\n/app/news/first\n")
@@ -243,7 +245,7 @@ func TestUpstreamThatHangs(t *testing.T) {
 	s := prepare(t, files)
 	ended := make(chan struct{})
 	begun := time.Now()
-	s.loadApp(static("reverse_proxy /app/* {app}", "files\nurls {dir}/list"), func(_ http.ResponseWriter, r *http.Request) {
+	s.LoadApp(static("reverse_proxy /app/* {app}", "files\nurls {dir}/list"), func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 		case <-ended:
@@ -252,16 +254,16 @@ func TestUpstreamThatHangs(t *testing.T) {
 	})
 	t.Cleanup(func() { close(ended) })
 	for i := range want {
-		want[i] = s.expand(want[i])
+		want[i] = s.Expand(want[i])
 	}
-	got, err := s.tryLocs(local + "/sitemap.xml")
+	got, err := s.TryLocs(harness.Local + "/sitemap.xml")
 	took := time.Since(begun)
 	if err != nil || took > 10*time.Second {
-		t.Fatalf("it took %s: %v\n%s", took, err, s.sitemapLog())
+		t.Fatalf("it took %s: %v\n%s", took, err, s.SitemapLog())
 	}
 	for _, url := range want {
 		if !slices.Contains(got, url) {
-			t.Errorf("%s is not listed\n%s", url, s.sitemapLog())
+			t.Errorf("%s is not listed\n%s", url, s.SitemapLog())
 		}
 	}
 }
@@ -271,10 +273,10 @@ func TestUpstreamThatHangs(t *testing.T) {
 func TestProxiedFilesPace(t *testing.T) {
 	s := prepare(t, nil)
 	for i := range 40 {
-		s.put(fmt.Sprintf("site/%d/%02d.html", i/4, i), fmt.Sprintf("page %d", i), dayOf(i))
+		s.Put(fmt.Sprintf("site/%d/%02d.html", i/4, i), fmt.Sprintf("page %d", i), harness.DayOf(i))
 	}
-	u := &upstream{root: filepath.Join(s.dir, "site")}
-	s.loadApp(local+` {
+	u := &upstream{root: filepath.Join(s.Dir, "site")}
+	s.LoadApp(harness.Local+` {
 		root * {dir}/site
 		sitemap {
 			refresh 1s
@@ -285,7 +287,7 @@ func TestProxiedFilesPace(t *testing.T) {
 		reverse_proxy {app}
 	}`, u.ServeHTTP)
 	begun := time.Now()
-	s.passed(3 * time.Second)
+	s.Passed(3 * time.Second)
 	u.mu.Lock()
 	asks, took := slices.Clone(u.asks), time.Since(begun)
 	u.mu.Unlock()
@@ -298,15 +300,15 @@ func TestProxiedFilesPace(t *testing.T) {
 // files, and the others are somebody's wish.
 func TestNeverAskedFor(t *testing.T) {
 	s := start(t, static("", "files\nurls {\n /admin/tour\n /cart/\n}"), map[string]string{
-		"site/index.html":       html("home"),
-		"site/about.html":       html("about"),
-		"site/admin/index.html": html("admin"),
-		"site/admin/users.html": html("users"),
-		"site/docs/API/v1.html": html("reference"),
-		"site/docs/api.html":    html("about the API"),
+		"site/index.html":       harness.HTML("home"),
+		"site/about.html":       harness.HTML("about"),
+		"site/admin/index.html": harness.HTML("admin"),
+		"site/admin/users.html": harness.HTML("users"),
+		"site/docs/API/v1.html": harness.HTML("reference"),
+		"site/docs/api.html":    harness.HTML("about the API"),
 	})
-	s.wantLocs(local+"/sitemap.xml", below(local, []string{"/", "/about.html", "/admin/tour", "/cart/", "/docs/api.html"})...)
-	s.wantLeftOut(map[string]int{"never asked for": 3})
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/about.html", "/admin/tour", "/cart/", "/docs/api.html"})...)
+	s.WantLeftOut(map[string]int{"never asked for": 3})
 }
 
 // TestLogOfLeftOut is what the log says of pages that are left out, though no
@@ -314,24 +316,24 @@ func TestNeverAskedFor(t *testing.T) {
 func TestLogOfLeftOut(t *testing.T) {
 	const noindex = `<meta name="robots" content="noindex">`
 	s := start(t, static("redir /moved.html /", ""), map[string]string{
-		"site/index.html": html("home"),
-		"site/moved.html": html("moved"),
-		"site/draft.html": whole(noindex, "a draft"),
+		"site/index.html": harness.HTML("home"),
+		"site/moved.html": harness.HTML("moved"),
+		"site/draft.html": harness.Whole(noindex, "a draft"),
 	})
-	s.wantLocs(local+"/sitemap.xml", local+"/")
-	line := s.logged(`"level":"info"`, `"msg":"sitemap refreshed"`, `"left_out":["noindex: 1","redirects: 1"]`)
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/")
+	line := s.Logged(`"level":"info"`, `"msg":"sitemap refreshed"`, `"left_out":["noindex: 1","redirects: 1"]`)
 	if want := `"examples":["noindex: /draft.html","redirects: /moved.html"]`; !strings.Contains(line, want) {
 		t.Errorf("got %s, want %s", line, want)
 	}
-	s.quietly(1)
-	s.write(map[string]string{"site/later.html": whole(noindex, "a later draft")})
-	line = s.logged(`"level":"info"`, `"msg":"sitemap refreshed, nothing changed"`, "noindex: 2")
+	s.Quietly(1)
+	s.Write(map[string]string{"site/later.html": harness.Whole(noindex, "a later draft")})
+	line = s.Logged(`"level":"info"`, `"msg":"sitemap refreshed, nothing changed"`, "noindex: 2")
 	if want := `"examples":["noindex: /draft.html /later.html","redirects: /moved.html"]`; !strings.Contains(line, want) {
 		t.Errorf("got %s, want %s", line, want)
 	}
-	s.wantLocs(local+"/sitemap.xml", local+"/")
-	s.quietly(2)
-	if lines := s.logLines(`"level":"info"`, "nothing changed", "noindex: 2"); len(lines) != 1 {
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/")
+	s.Quietly(2)
+	if lines := s.LogLines(`"level":"info"`, "nothing changed", "noindex: 2"); len(lines) != 1 {
 		t.Errorf("the log says it %d times", len(lines))
 	}
 }

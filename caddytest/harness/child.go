@@ -1,0 +1,108 @@
+package harness
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// Of the environment: the file of the configuration that a process runs instead of
+// tests, and whether it is to have no home.
+const (
+	childVar    = "CADDYTEST_CHILD"
+	homelessVar = "CADDYTEST_HOMELESS"
+)
+
+// runChild is what runs in another process: a Caddy with a configuration of JSON,
+// until its input ends.
+func runChild(file string) error {
+	config, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if os.Getenv(homelessVar) != "" {
+		for _, name := range []string{"HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "HomePath", "AppData"} {
+			_ = os.Unsetenv(name)
+		}
+	}
+	if err := caddy.Load(config, false); err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return caddy.Stop()
+}
+
+// Child is a Caddy in a process of its own.
+type Child struct {
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	output bytes.Buffer
+	once   sync.Once
+}
+
+// Child runs a Caddyfile in another process, with more in its environment: with
+// CADDYTEST_HOMELESS=1 it has no home folder.
+func (s *Server) Child(caddyfile string, env ...string) *Child {
+	s.T.Helper()
+	config, err := s.Adapt(caddyfile)
+	file := filepath.Join(s.Dir, "child.json")
+	if err == nil {
+		err = os.WriteFile(file, config, 0o600)
+	}
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	temp := filepath.Join(s.Dir, "tmp")
+	if err := os.MkdirAll(temp, 0o755); err != nil {
+		s.T.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Dir = temp
+	cmd.Env = append(append(os.Environ(), "TMPDIR="+temp), env...)
+	return s.RunAsChild(cmd, file)
+}
+
+// RunAsChild starts a command that is a test's program, or a copy of it, with the JSON
+// configuration of a file. It ends with the test at the latest.
+func (s *Server) RunAsChild(cmd *exec.Cmd, file string) *Child {
+	s.T.Helper()
+	c := &Child{cmd: cmd}
+	cmd.Env = append(cmd.Environ(), childVar+"="+file)
+	cmd.Stdout, cmd.Stderr = &c.output, &c.output
+	var err error
+	if c.stdin, err = cmd.StdinPipe(); err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	s.T.Cleanup(c.Kill)
+	return c
+}
+
+// Kill ends the process as kill -9 does.
+func (c *Child) Kill() {
+	c.once.Do(func() {
+		_ = c.cmd.Process.Kill()
+		_ = c.cmd.Wait()
+		_ = c.stdin.Close()
+	})
+}
+
+// First waits for a child's first answer for the sitemap.
+func (s *Server) First(c *Child) Response {
+	s.T.Helper()
+	var r Response
+	s.Eventually(func() bool {
+		var err error
+		r, err = s.Try(http.MethodGet, Local+"/sitemap.xml")
+		return err == nil
+	}, func() string { return "no answer\n" + s.SitemapLog() })
+	return r
+}

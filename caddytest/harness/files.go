@@ -1,0 +1,107 @@
+package harness
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Write makes files below {dir}: a name that ends in a slash is a folder, a content
+// that begins with "-> " a symbolic link. What is to be HTML and has no tag becomes a
+// whole document.
+func (s *Server) Write(files map[string]string) {
+	s.T.Helper()
+	for name, content := range files {
+		path := filepath.Join(s.Dir, filepath.FromSlash(name))
+		var err error
+		if strings.HasSuffix(name, "/") {
+			err = os.MkdirAll(path, 0o755)
+		} else if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
+			if target, ok := strings.CutPrefix(content, "-> "); ok {
+				err = os.Symlink(filepath.FromSlash(target), path)
+			} else {
+				err = os.WriteFile(path, []byte(wholePage(name, content)), 0o644)
+			}
+		}
+		if err != nil {
+			s.T.Fatal(err)
+		}
+	}
+}
+
+// wholePage is the text as a whole document where the name is that of one.
+func wholePage(name, text string) string {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".html", ".htm", ".xhtml":
+		if text != "" && !strings.Contains(text, "<") {
+			return "<!doctype html><title>" + name + "</title>" + text
+		}
+	}
+	return text
+}
+
+// Put makes a file of a time, in the place of an older one if there is one, at once.
+func (s *Server) Put(name, content string, when time.Time) {
+	s.T.Helper()
+	path, aside := filepath.Join(s.Dir, filepath.FromSlash(name)), filepath.Join(s.Dir, "aside")
+	err := os.WriteFile(aside, []byte(wholePage(name, content)), 0o644)
+	if err == nil {
+		err = os.Chtimes(aside, when, when)
+	}
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o755)
+	}
+	if err == nil {
+		err = os.Rename(aside, path)
+	}
+	if err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+// DayOf is a day of the year 2000.
+func DayOf(i int) time.Time { return time.Date(2000, 1, 1+i, 0, 0, 0, 0, time.UTC) }
+
+// HTML is a page of that title.
+func HTML(title string) string { return "<!doctype html><title>" + title + "</title>" }
+
+// TwoRoots are the files of sites that share a server: most tests of sites have them.
+var TwoRoots = map[string]string{
+	"a/index.html":        HTML("a"),
+	"a/one.html":          HTML("one"),
+	"a/docs/index.html":   HTML("docs"),
+	"a/docs/guide.html":   HTML("guide"),
+	"b/index.html":        HTML("b"),
+	"b/two.html":          HTML("two"),
+	"b/docs/install.html": HTML("install"),
+}
+
+// The pages of the two roots, at the front of a site.
+var (
+	PagesOfA = []string{"/", "/docs/", "/docs/guide.html", "/one.html"}
+	PagesOfB = []string{"/", "/docs/install.html", "/two.html"}
+)
+
+// Stamp is a date as sitemaps say it.
+func Stamp(when time.Time) string { return when.UTC().Format(sitemapDate) }
+
+const sitemapDate = "2006-01-02T15:04:05Z"
+
+// Whole is a document with something in its head, and a text.
+func Whole(head, text string) string {
+	return "<!doctype html><html><head><title>a page</title>" + head + "</head><body>" + text + "</body></html>"
+}
+
+// WriteRaw makes a file of just these bytes below {dir}.
+func (s *Server) WriteRaw(name, content string) {
+	s.T.Helper()
+	path := filepath.Join(s.Dir, filepath.FromSlash(name))
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = os.WriteFile(path, []byte(content), 0o644)
+	}
+	if err != nil {
+		s.T.Fatal(err)
+	}
+}

@@ -1,0 +1,270 @@
+// Package harness runs real Caddy with real files and real sockets, and asks it what a
+// test wants to know. Packages of tests that share it run side by side.
+package harness
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	"go.uber.org/goleak"
+
+	_ "github.com/seed3295b519/caddy-sitemap"
+)
+
+// Patience is how long a test waits for what must come; far more than it takes.
+const Patience = 20 * time.Second
+
+// Main is a package's TestMain: its tests share nothing with those of other packages
+// that run at the same time, neither folders nor ports.
+func Main(m *testing.M) {
+	if file := os.Getenv(childVar); file != "" {
+		if err := runChild(file); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	home, err := os.MkdirTemp("", "caddytest")
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range []string{"XDG_DATA_HOME", "XDG_CONFIG_HOME"} {
+		_ = os.Setenv(name, home)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(home)
+	os.Exit(code)
+}
+
+// running keeps tests from running Caddy side by side: there is one per process.
+var running sync.Mutex
+
+// Server is a running Caddy.
+type Server struct {
+	T    *testing.T
+	Dir  string // for the test's files; {dir} in configurations
+	Port string // {port} in configurations; free when the test began
+	TLS  string // {tls}: another one
+	More string // {more}: another one
+	Log  string // file of the JSON log, everything from DEBUG
+}
+
+// Start runs Caddy with a Caddyfile, in which {dir}, {port}, {tls} and {more} are
+// replaced, and ends it with the test. files are made below {dir} first, as Write
+// makes them. That nothing outlives it is checked.
+func Start(t *testing.T, caddyfile string, files map[string]string) *Server {
+	t.Helper()
+	s := Prepare(t, files)
+	if err := s.Load(caddyfile); err != nil {
+		t.Fatalf("starting Caddy: %v", err)
+	}
+	return s
+}
+
+// Prepare is Start without a configuration.
+func Prepare(t *testing.T, files map[string]string) *Server {
+	t.Helper()
+	running.Lock()
+	ports := []string{freePort(t), freePort(t), freePort(t)}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{T: t, Dir: dir, Port: ports[0], TLS: ports[1], More: ports[2]}
+	s.Log = filepath.Join(t.TempDir(), "caddy.log")
+	_ = os.Setenv("XDG_DATA_HOME", t.TempDir()) // what one test leaves there is not another's
+	s.Write(files)
+	others := goleak.IgnoreCurrent()
+	t.Cleanup(func() {
+		defer running.Unlock()
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+		if err := caddy.Stop(); err != nil {
+			t.Errorf("stopping Caddy: %v", err)
+		}
+		// Certmagic keeps the locks of its storage for as long as the process lives, and
+		// Caddy the files of its logs.
+		ended := func() error {
+			return goleak.Find(others, goleak.IgnoreAnyFunction("github.com/caddyserver/certmagic.keepLockfileFresh"),
+				goleak.IgnoreAnyFunction("github.com/DeRuina/timberjack.(*Logger).millRun"))
+		}
+		err := ended()
+		// A server that is shut down waits five seconds for a connection that was opened
+		// and not used.
+		for until := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(until); {
+			err = ended()
+		}
+		if err != nil {
+			t.Errorf("goroutines outlive Caddy: %v", err)
+		}
+	})
+	return s
+}
+
+// Expand replaces {dir}, {port}, {tls} and {more}.
+func (s *Server) Expand(text string) string {
+	return strings.NewReplacer("{dir}", filepath.ToSlash(s.Dir), "{port}", s.Port, "{tls}", s.TLS, "{more}", s.More).Replace(text)
+}
+
+// Adapt makes JSON of a Caddyfile, as if it lay in {dir}. Global options are added to
+// its own, which must be in a block at its very beginning: no admin endpoint, the
+// log, internal certificates, ports that need no root.
+func (s *Server) Adapt(caddyfile string) ([]byte, error) {
+	text := strings.TrimSpace(s.Expand(caddyfile))
+	options := fmt.Sprintf("{\n\tadmin off\n\tpersist_config off\n\tskip_install_trust\n\tlocal_certs\n\thttp_port %s\n\thttps_port %s\n\tgrace_period 1s\n\tlog default {\n\t\toutput file %q {\n\t\t\troll_disabled\n\t\t}\n\t\tformat json\n\t\tlevel DEBUG\n\t}\n", "1", "2", filepath.ToSlash(s.Log))
+	if rest, ok := strings.CutPrefix(text, "{\n"); ok {
+		text = options + rest
+	} else {
+		text = options + "}\n" + text
+	}
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": filepath.Join(s.Dir, "Caddyfile")})
+	if err != nil {
+		return nil, err
+	}
+	return onDemand(config)
+}
+
+// onDemand has certificates made when they are first asked for. Those that Caddy's
+// http app has made as it starts are announced by the tls app, which may be starting
+// itself just then: a race in Caddy that the race detector sees now and then.
+func onDemand(config []byte) ([]byte, error) {
+	var parsed map[string]any
+	if err := json.Unmarshal(config, &parsed); err != nil {
+		return nil, err
+	}
+	apps, _ := parsed["apps"].(map[string]any)
+	tlsApp, _ := apps["tls"].(map[string]any)
+	automation, _ := tlsApp["automation"].(map[string]any)
+	policies, _ := automation["policies"].([]any)
+	for _, policy := range policies {
+		policy.(map[string]any)["on_demand"] = true
+	}
+	return json.Marshal(parsed)
+}
+
+// Load loads a Caddyfile into the running Caddy: a reload, if one runs already.
+func (s *Server) Load(caddyfile string) error {
+	config, err := s.Adapt(caddyfile)
+	if err != nil {
+		return err
+	}
+	return caddy.Load(config, false)
+}
+
+// LoadJSON loads a JSON configuration, in which the same words are replaced. The log
+// is added if it has none.
+func (s *Server) LoadJSON(config string) error {
+	var parsed map[string]any
+	if err := json.Unmarshal([]byte(s.Expand(config)), &parsed); err != nil {
+		return err
+	}
+	if parsed["logging"] == nil {
+		parsed["logging"] = map[string]any{"logs": map[string]any{"default": map[string]any{
+			"level": "DEBUG", "writer": map[string]any{"output": "file", "filename": s.Log, "roll": false}, "encoder": map[string]any{"format": "json"},
+		}}}
+	}
+	parsed["admin"] = map[string]any{"disabled": true, "config": map[string]any{"persist": false}}
+	encoded, err := json.Marshal(parsed)
+	if err != nil {
+		return err
+	}
+	return caddy.Load(encoded, false)
+}
+
+// LoadApp loads a Caddyfile in which {app} is the address of an application, which
+// ends before the server does.
+func (s *Server) LoadApp(caddyfile string, handler http.HandlerFunc) {
+	s.T.Helper()
+	app := httptest.NewServer(handler)
+	s.T.Cleanup(func() {
+		app.CloseClientConnections()
+		app.Close()
+	})
+	if err := s.Load(strings.ReplaceAll(caddyfile, "{app}", app.Listener.Addr().String())); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+// Eventually waits for a condition to become true.
+func (s *Server) Eventually(condition func() bool, failure func() string) {
+	s.T.Helper()
+	deadline := time.Now().Add(Patience)
+	for !condition() {
+		if time.Now().After(deadline) {
+			s.T.Fatal(failure())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// Passed waits until so much time has gone by: for what must not happen meanwhile.
+func (s *Server) Passed(d time.Duration) {
+	s.T.Helper()
+	since := time.Now()
+	s.Eventually(func() bool { return time.Since(since) >= d }, func() string { return "time stands still" })
+}
+
+// Stop ends Caddy before the test ends, and fails the test if that takes long.
+func (s *Server) Stop() {
+	s.T.Helper()
+	done := make(chan error, 1)
+	go func() { done <- caddy.Stop() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			s.T.Errorf("stopping Caddy: %v", err)
+		}
+	case <-time.After(Patience):
+		s.T.Fatal("Stop does not return")
+	}
+}
+
+// Reload is Load where nothing has changed in the configuration, too.
+func (s *Server) Reload(caddyfile string) {
+	s.T.Helper()
+	config, err := s.Adapt(caddyfile)
+	if err == nil {
+		err = caddy.Load(config, true)
+	}
+	if err != nil {
+		s.T.Fatalf("reloading: %v", err)
+	}
+}
+
+// Backend is the address of another server, which keeps no connections.
+func Backend(t *testing.T, handler http.HandlerFunc) string {
+	b := httptest.NewUnstartedServer(handler)
+	b.Config.SetKeepAlivesEnabled(false)
+	b.Start()
+	t.Cleanup(b.Close)
+	return b.Listener.Addr().String()
+}
+
+// Restart ends Caddy and loads a Caddyfile anew.
+func (s *Server) Restart(caddyfile string) {
+	s.T.Helper()
+	s.Stop()
+	s.Begin(caddyfile)
+}
+
+// Begin loads a Caddyfile after Caddy was stopped, whose last listener may still take
+// a connection with it.
+func (s *Server) Begin(caddyfile string) {
+	s.T.Helper()
+	if err := s.Load(caddyfile); err != nil {
+		s.T.Fatal(err)
+	}
+	if _, err := s.Again(Local + "/nothing-there"); err != nil {
+		s.T.Fatal(err)
+	}
+}

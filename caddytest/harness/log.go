@@ -1,0 +1,128 @@
+package harness
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Logged waits for a log line that holds all the words, and returns it.
+func (s *Server) Logged(words ...string) string {
+	s.T.Helper()
+	var line string
+	s.Eventually(func() bool {
+		lines := s.LogLines(words...)
+		if len(lines) == 0 {
+			return false
+		}
+		line = lines[0]
+		return true
+	}, func() string { return fmt.Sprintf("no log line with %q:\n%s", words, s.SitemapLog()) })
+	return line
+}
+
+// LogLines are the log lines so far that hold all the words.
+func (s *Server) LogLines(words ...string) []string {
+	s.T.Helper()
+	data, err := os.ReadFile(s.Log)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	var found []string
+	for line := range strings.Lines(string(data)) {
+		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, s.Expand(word)) }) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// SitemapLog is the last of what the project itself has logged, for a failure's
+// message.
+func (s *Server) SitemapLog() string {
+	lines := s.LogLines(`"logger":"http.handlers.sitemap`)
+	return strings.Join(lines[max(len(lines)-20, 0):], "")
+}
+
+// RefreshedAgain waits until sites were refreshed once more from what there is now.
+func (s *Server) RefreshedAgain(origins ...string) {
+	s.T.Helper()
+	ended := func(origin string) int {
+		return len(s.LogLines(`"msg":"sitemap refreshed`, `"site":"`+origin+`"`))
+	}
+	before := make(map[string]int)
+	for _, origin := range origins {
+		before[origin] = ended(origin)
+	}
+	for _, origin := range origins {
+		s.Eventually(func() bool { return ended(origin) >= before[origin]+2 }, s.SitemapLog)
+	}
+}
+
+// RefreshLine is a log line of a refresh.
+type RefreshLine struct {
+	Msg      string
+	Pages    int
+	Verified int
+	LeftOut  []string `json:"left_out"`
+}
+
+// Reasons are what pages were left out for, and how many.
+func (r RefreshLine) Reasons() map[string]int {
+	counts := make(map[string]int)
+	for _, part := range r.LeftOut {
+		var n int
+		reason, number, _ := strings.Cut(part, ": ")
+		_, _ = fmt.Sscan(number, &n)
+		counts[reason] += n
+	}
+	return counts
+}
+
+// RefreshLines are those of the refreshes that have ended so far and were believed.
+func (s *Server) RefreshLines() []RefreshLine {
+	s.T.Helper()
+	var lines []RefreshLine
+	for _, line := range s.LogLines(`"msg":"sitemap refreshed`) {
+		var r RefreshLine
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			s.T.Fatal(err)
+		}
+		if r.Msg == "sitemap refreshed" || strings.HasSuffix(r.Msg, "nothing changed") {
+			lines = append(lines, r)
+		}
+	}
+	return lines
+}
+
+// WantLeftOut waits until the last refresh has left out just these.
+func (s *Server) WantLeftOut(want map[string]int) {
+	s.T.Helper()
+	var got map[string]int
+	s.Eventually(func() bool {
+		lines := s.RefreshLines()
+		if len(lines) > 0 {
+			got = lines[len(lines)-1].Reasons()
+		}
+		return maps.Equal(got, want)
+	}, func() string { return fmt.Sprintf("left out are %v, want %v\n%s", got, want, s.SitemapLog()) })
+}
+
+// Quietly waits until so many more refreshes have found nothing new.
+func (s *Server) Quietly(more int) {
+	s.T.Helper()
+	from := len(s.LogLines("sitemap refreshed, nothing changed"))
+	s.Eventually(func() bool { return len(s.LogLines("sitemap refreshed, nothing changed")) >= from+more },
+		func() string { return "it goes on changing\n" + s.SitemapLog() })
+}
+
+// Refreshes waits for some refreshes to end that begin after now.
+func (s *Server) Refreshes(n int) {
+	s.T.Helper()
+	count := func() int { return len(s.LogLines(`"msg":"sitemap refreshed`)) }
+	want := count() + n + 1
+	s.Eventually(func() bool { return count() >= want }, s.SitemapLog)
+}
