@@ -3,12 +3,14 @@ package sitemap
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -75,6 +77,10 @@ type App struct {
 	first   chan struct{} // slots of first refreshes
 	later   chan struct{} // slots of later refreshes
 	asks    chan struct{} // slots of asking in the background for what the server answers itself
+
+	visits        chan visit // that requests showed; nil: no handler watches
+	droppedVisits atomic.Uint64
+	absentName    string // of pages that cannot exist
 }
 
 // CaddyModule returns the Caddy module information.
@@ -96,6 +102,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.generation = a.store.join()
 	a.sites, a.advised = make(map[siteID]*site), make(map[advice]bool)
 	a.askers, a.routes = make(map[*caddyhttp.Server]*asker), make(map[*caddyhttp.Server]string)
+	a.absentName = "no-such-page-" + strings.ToLower(rand.Text()[:8])
 	a.started, a.wake = make(chan struct{}), make(chan struct{}, 1)
 	a.running, a.cancel = context.WithCancel(context.Background())
 	cores := runtime.GOMAXPROCS(0)
@@ -138,6 +145,9 @@ func (a *App) Start() error {
 	named := a.namedSites()
 	visited := a.visitedSites(named)
 	a.resume(slices.Concat(named, visited))
+	if slices.ContainsFunc(a.handlers, func(h *Handler) bool { return h.watches }) {
+		a.visits = make(chan visit, maxVisits)
+	}
 	close(a.started)
 	a.group.Go(func() {
 		a.lookUp(a.running, named, visited)
@@ -145,7 +155,25 @@ func (a *App) Start() error {
 		a.library.expire(a.running, a.prefixes(), a.now())
 	})
 	a.group.Go(func() { a.run(a.running) })
+	a.discover()
 	return nil
+}
+
+// discover begins to take what visitors show.
+func (a *App) discover() {
+	discovers := false
+	for _, h := range a.handlers {
+		discovers = discovers || h.discovery != nil
+		for _, r := range h.readings() {
+			a.group.Go(func() { r.run(a.running) })
+		}
+	}
+	if a.visits != nil {
+		a.group.Go(func() { a.takeVisits(a.running) })
+	}
+	if discovers {
+		a.group.Go(func() { a.keepPaths(a.running) })
+	}
 }
 
 // prefixes are the folders in which what is known of the sites is kept.
@@ -163,6 +191,9 @@ func (a *App) prefixes() map[string]bool {
 func (a *App) Stop() error {
 	a.cancel()
 	a.group.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
+	defer cancel()
+	a.keepAllPaths(ctx)
 	return nil
 }
 
@@ -536,8 +567,32 @@ func (a *App) awaitStart(ctx context.Context) error {
 // siteOf returns the site that a request to a handler is for. The error is errNoHost
 // or errTooManySites.
 func (a *App) siteOf(h *Handler, r *http.Request, folder string) (*site, error) {
+	id, err := h.idOf(r, folder)
+	if err != nil {
+		return nil, err
+	}
+	s, err := a.site(h, id, folder, atOnce)
+	if err == nil && h.settings.base == "" {
+		a.followListener(s)
+	}
+	return s, err
+}
+
+// seenSite is siteOf for sites that there are; nil: there is none.
+func (a *App) seenSite(h *Handler, r *http.Request, folder string) *site {
+	id, err := h.idOf(r, folder)
+	if err != nil {
+		return nil
+	}
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.sites[id]
+}
+
+// idOf tells which site a request is for. The error is errNoHost.
+func (h *Handler) idOf(r *http.Request, folder string) (siteID, error) {
 	if h.settings.base != "" {
-		return a.site(h, siteID{handler: h}, folder, atOnce)
+		return siteID{handler: h}, nil
 	}
 	id := siteID{h, address{scheme: h.listener.scheme, port: h.listener.port, folder: folder}}
 	host := r.Host
@@ -546,18 +601,14 @@ func (a *App) siteOf(h *Handler, r *http.Request, folder string) (*site, error) 
 		host = cmp.Or(forwardedHost, host)
 		var ok bool
 		if id.port, ok = forwardedPort(id.scheme, host); !ok {
-			return nil, fmt.Errorf("'%.100s': %w", host, errNoHost)
+			return id, fmt.Errorf("'%.100s': %w", host, errNoHost)
 		}
 	}
 	var ok bool
 	if id.host, ok = cleanHost(host); !ok {
-		return nil, fmt.Errorf("'%.100s': %w", host, errNoHost)
+		return id, fmt.Errorf("'%.100s': %w", host, errNoHost)
 	}
-	s, err := a.site(h, id, folder, atOnce)
-	if err == nil {
-		a.followListener(s)
-	}
-	return s, err
+	return id, nil
 }
 
 // followListener lets another site of the handler stand for one whose https ends at a

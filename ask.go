@@ -325,6 +325,15 @@ func (w *answerWriter) answer(err error) (*Answer, error) {
 
 type probeCtxKey struct{}
 
+// probeOf reports whether a request is one of the module's own, and what it carries,
+// which may be nil.
+func probeOf(r *http.Request) (p *probe, asked bool) {
+	if r.RemoteAddr == strangerAddr {
+		p, asked = r.Context().Value(probeCtxKey{}).(*probe)
+	}
+	return p, asked
+}
+
 // probe is carried by an ask to the handler, which notes what it sees there.
 type probe struct {
 	handler *Handler

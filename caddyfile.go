@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
@@ -80,6 +81,15 @@ func parseCaddyfile(helper httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, e
 //	    urls <file or path...> {
 //	        ...
 //	    }
+//	    access_log <file or pattern...> {
+//	        ...
+//	    }
+//	    traffic {
+//	        ...
+//	    }
+//	    links {
+//	        ...
+//	    }
 //	    source <module> ...              # any module of http.sitemap.sources
 //	}
 //
@@ -125,7 +135,7 @@ func (h *Handler) unmarshalSetting(d *caddyfile.Dispenser, set settingsGiven) (e
 	case "base_url":
 		h.BaseURL, err = set.once(d)
 	case "refresh":
-		h.RefreshInterval, err = set.duration(d)
+		h.RefreshInterval, err = set.interval(d)
 	case "shard_urls":
 		h.ShardURLs, err = set.number(d)
 	case "max_urls":
@@ -198,6 +208,10 @@ func (h *Handler) check() error {
 	}
 	var err error
 	if c.settings, err = c.compile(caddy.NewEmptyReplacer()); err != nil {
+		return err
+	}
+	c.sources, c.sourceNames = h.sources, h.sourceNames // those that discover pages
+	if _, err := c.discovers(); err != nil {
 		return err
 	}
 	return c.Validate()
@@ -318,6 +332,9 @@ func (h *Handler) unmarshalSource(d *caddyfile.Dispenser) error {
 		return start.Errf("source %s given twice with the same settings", name)
 	}
 	h.SourcesRaw = append(h.SourcesRaw, raw)
+	if finder, ok := source.(discoverer); ok {
+		h.sources, h.sourceNames = append(h.sources, finder), append(h.sourceNames, name)
+	}
 	return nil
 }
 
@@ -559,15 +576,24 @@ func (set settingsGiven) number(d *caddyfile.Dispenser) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 {
+	n, err := wholeNumber(value)
+	if err != nil {
 		return 0, d.Errf("%s '%s': a whole number from 1 on is wanted", setting, value)
 	}
 	return n, nil
 }
 
-// duration reads a duration. Zero would be taken for the default.
-func (set settingsGiven) duration(d *caddyfile.Dispenser) (caddy.Duration, error) {
+// wholeNumber reads a number from 1 on.
+func wholeNumber(value string) (int, error) {
+	n, err := strconv.Atoi(value)
+	if err == nil && n < 1 {
+		err = strconv.ErrRange
+	}
+	return n, err
+}
+
+// anyDuration reads a duration. examples are for who wrote something else.
+func (set settingsGiven) anyDuration(d *caddyfile.Dispenser, examples string) (time.Duration, error) {
 	setting := d.Val()
 	value, err := set.fixed(d)
 	if err != nil {
@@ -575,7 +601,16 @@ func (set settingsGiven) duration(d *caddyfile.Dispenser) (caddy.Duration, error
 	}
 	dur, err := caddy.ParseDuration(value)
 	if err != nil {
-		return 0, d.Errf("%s '%s': a duration such as 30s, 5m or 1d is wanted", setting, value)
+		return 0, d.Errf("%s '%s': a duration such as %s is wanted", setting, value, examples)
+	}
+	return dur, nil
+}
+
+// interval reads the time between two refreshes. Zero would be taken for the default.
+func (set settingsGiven) interval(d *caddyfile.Dispenser) (caddy.Duration, error) {
+	dur, err := set.anyDuration(d, "30s, 5m or 1d")
+	if err != nil {
+		return 0, err
 	}
 	if dur < minRefresh {
 		return 0, d.Errf("refresh interval %s is too short: the shortest is %s", dur, minRefresh)
@@ -685,6 +720,9 @@ var synonyms = map[string]string{
 	"no": "off", "false": "off", "0": "off", "disable": "off", "disabled": "off",
 	"interval": "refresh", "exclude": "omit", "ignore": "omit",
 	"hreflang": "alternates", "pictures": "images", "include": "list", "hide": "omit",
+	"logs": "access_log", "visits": "traffic", "visitors": "traffic", "requests": "traffic", "crawl": "links", "crawler": "links",
+	"caddy": "json", "nginx": "combined", "apache": "combined", "clf": "common",
+	"params": "query", "parameters": "query", "ttl": "expire", "since": "history", "max_age": "history", "max_urls": "max_paths",
 	"none": "off", "modified": "mtime", "last_modified": "lastmod", "dates": "lastmod", "follow": "respect", "honor": "respect", "honour": "respect",
 }
 

@@ -53,7 +53,7 @@ func (*testMute) Pages(context.Context, *Refresh, func(Page) error) error { retu
 var update = flag.Bool("update", false, "write what is adapted into the fixtures of caddytest/adapt")
 
 // leastFixtures fails the tests when fixtures get lost, or are not found at all.
-const leastFixtures = 284
+const leastFixtures = 438
 
 const dashes = "----------"
 
@@ -186,6 +186,8 @@ func TestNearest(t *testing.T) {
 		{"robots", handler, "robots_txt"},
 		{"robots.txt", handler, "robots_txt"},
 		{"log", handler, "access_log"},
+		{"unlink", discoveryWords, "unlinked"},
+		{"max", linksWords, "max_paths"},
 		{"exclude", handler, "omit"},
 		{"exclude", filesWords, "exclude"},
 		{"includes", filesWords, "include"},

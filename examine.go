@@ -58,7 +58,7 @@ func (s *site) examine(ctx context.Context, r *Refresh, previous *Snapshot, cand
 	if x.rules, err = s.crawlRules(ctx); err != nil {
 		return err
 	}
-	if x.rules.closed {
+	if result.closed = x.rules.closed; x.rules.closed {
 		r.Say("robots", "robots.txt answers with an error, so no page is asked for")
 	}
 	if x.notes, err = readNotes(s.shelf.book.Load()); err == nil {
@@ -107,6 +107,9 @@ func (x *examination) examine(ctx context.Context, candidates feed) error {
 // would be now.
 func (x *examination) isListed(book *state.Book) bool {
 	sh := x.site.shelf
+	if x.site.handler.discovery != nil && x.notes.Day != x.now.Unix()/secondsPerDay {
+		return false // links that still stand keep paths from being forgotten
+	}
 	return x.site.current() != nil && !sh.changed.Load() && len(sh.missed) == 0 && book.Len() > 0 &&
 		x.notes.Settings == x.settings() && x.notes.Routes == x.routes() && x.notes.Rules == x.rules.sum
 }
@@ -284,7 +287,7 @@ func (x *examination) list(ctx context.Context, book *state.Book) error {
 	out := s.openPress(x.refresh, x.previous, x.now)
 	defer out.close()
 	before := maps.Clone(x.refresh.leftOut)
-	l := &lister{site: s, refresh: x.refresh, rules: x.rules, out: out, missed: make(map[string]struct{}), saidOrphans: x.notes.Orphans, draft: book.Draft(ctx, x.refresh.Workers)}
+	l := &lister{site: s, refresh: x.refresh, rules: x.rules, out: out, missed: make(map[string]struct{}), saidOrphans: x.notes.Orphans, draft: book.Draft(ctx, x.refresh.Workers), tracks: s.openTracks(ctx, x.refresh)}
 	defer l.draft.Abort()
 	err := l.list(ctx, book, x.result.read > 0 || s.shelf.changed.Load())
 	if err != nil {
@@ -295,6 +298,7 @@ func (x *examination) list(ctx context.Context, book *state.Book) error {
 		return err
 	}
 	x.result.snapshot, x.result.verified, x.result.turned = snapshot, l.verified, l.hasTurned()
+	x.result.round, x.result.starting = l.tracks.ended(), l.starting
 	s.shelf.missed = l.missed
 	x.result.examples = l.examples
 	if x.orphans = l.orphans.Count; l.linked == nil {
@@ -389,6 +393,8 @@ func (g *gate) flush() error {
 		switch {
 		case l.rules.forbid(p.Path):
 			g.x.refresh.LeaveOut(verdict.Forbidden.String(), 1)
+		case p.Discovered:
+			g.x.refresh.LeaveOut(verdict.Waiting.String(), 1)
 		case p.Version != 0 && !g.x.site.isAsked(p.Path):
 			g.x.refresh.LeaveOut(verdict.Guarded.String(), 1)
 		case g.x.site.isAsked(p.Path) && !g.folders[verdict.Hash(verdict.Folder(p.Path))]:

@@ -41,12 +41,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		}
 	}
 	if !ok {
+		if h.watches {
+			return h.watch(w, r, next)
+		}
 		return next.ServeHTTP(w, r)
 	}
-	if r.RemoteAddr == strangerAddr {
-		if p, asked := r.Context().Value(probeCtxKey{}).(*probe); asked {
-			return h.note(p, w, r, next, wanted)
-		}
+	if p, asked := probeOf(r); asked {
+		return h.note(p, w, r, next, wanted)
 	}
 	if err := h.app.awaitStart(r.Context()); err != nil {
 		return unavailable(w, err)

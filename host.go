@@ -19,6 +19,9 @@ const longestHost = 4 * 253
 // cleanHost returns a host in the form that sites are known by: lower case,
 // ASCII, no port, no dot at the end; IPv6 addresses in brackets.
 func cleanHost(host string) (string, bool) {
+	if isHostName(host) {
+		return host, true // as nearly all are written
+	}
 	if len(host) > longestHost {
 		return "", false
 	}
@@ -29,19 +32,15 @@ func cleanHost(host string) (string, bool) {
 			return "", false
 		}
 	}
-	host = strings.ToLower(host)
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if isHostName(host) {
+		return host, true
+	}
 	if addr, err := netip.ParseAddr(host); err == nil {
 		if addr.Zone() != "" {
 			return "", false
 		}
-		if addr.Is6() {
-			return "[" + addr.String() + "]", true
-		}
-		return addr.String(), true
-	}
-	host = strings.TrimSuffix(host, ".")
-	if isHostName(host) {
-		return host, true
+		return "[" + addr.String() + "]", true // one of IPv4 looks like a name
 	}
 	ascii, err := idna.Lookup.ToASCII(host)
 	if err != nil || !isHostName(ascii) {
@@ -154,6 +153,9 @@ func forwarded(r *http.Request) (scheme, host string) {
 // forwardedPort is the port of a host that a proxy passes on, "" where URLs leave it
 // out. False: it is no port.
 func forwardedPort(scheme, host string) (string, bool) {
+	if !strings.Contains(host, ":") {
+		return "", true
+	}
 	_, port, err := net.SplitHostPort(host)
 	if err != nil || port == "" {
 		return "", true

@@ -117,7 +117,7 @@ func (l *learner) pass() (err error) {
 	case l.known:
 		return l.add(lesson{rec: rec, kept: true})
 	case rec.Flags&verdict.FlagTarget != 0:
-		return l.add(l.again(rec, rec.Page, verdict.FlagTarget))
+		return l.add(l.again(rec, rec.Page, verdict.FlagTarget)) // which is not one that only links name
 	}
 	return l.gone(rec)
 }
@@ -144,9 +144,9 @@ func (l *learner) gone(rec *state.Record) error {
 
 // first is what is to be learnt of a page that is new.
 func (l *learner) first(p page.Page) lesson {
-	p.Extensions = nil
+	flags := flagsOf(&p, 0)
 	c := lesson{rec: &state.Record{Page: p}, read: p.Version != 0}
-	c.rec.Flags = setFlag(0, verdict.FlagGuarded, l.guards(p.Path))
+	c.rec.Flags = setFlag(flags, verdict.FlagGuarded, l.guards(p.Path))
 	if l.known {
 		c.rec.Flags |= verdict.FlagTarget
 	}
@@ -157,8 +157,8 @@ func (l *learner) first(p page.Page) lesson {
 // again is what is to be learnt of a page that is remembered, target being what of
 // verdict.FlagTarget it is to have.
 func (l *learner) again(rec *state.Record, p page.Page, target uint16) lesson {
-	p.Extensions = nil
-	flags := setFlag(rec.Flags&^verdict.FlagTarget|target, verdict.FlagGuarded, l.guards(p.Path))
+	flags := flagsOf(&p, rec.Flags)
+	flags = setFlag(flags&^verdict.FlagTarget|target, verdict.FlagGuarded, l.guards(p.Path))
 	flags &^= verdict.FlagGone | verdict.FlagGoneLong
 	if l.reroute && rec.Asked != 0 {
 		flags |= verdict.FlagDue
@@ -183,6 +183,13 @@ func (l *learner) again(rec *state.Record, p page.Page, target uint16) lesson {
 	return c
 }
 
+// flagsOf takes out of a page what its record has as a flag, or elsewhere.
+func flagsOf(p *page.Page, flags uint16) uint16 {
+	flags = setFlag(flags, verdict.FlagDiscovered, p.Discovered)
+	p.Discovered, p.Extensions = false, nil
+	return flags
+}
+
 // guards is manners.guards for pages in order, most of which share their folder.
 func (l *learner) guards(path string) bool {
 	m := &l.site.handler.settings.manners
@@ -200,7 +207,7 @@ func (l *learner) guards(path string) bool {
 // that are new, and the first one of each folder.
 func (l *learner) plan(c *lesson) {
 	path := c.rec.Page.Path
-	if c.rec.Asked != 0 || l.rules.closed || c.rec.Flags&verdict.FlagGuarded != 0 || l.rules.forbid(path) {
+	if c.rec.Asked != 0 && !l.retries(c.rec) || l.rules.closed || c.rec.Flags&verdict.FlagGuarded != 0 || l.rules.forbid(path) {
 		return
 	}
 	if l.served && l.site.answererOf(c.rec) == answersUpstream {
@@ -213,6 +220,14 @@ func (l *learner) plan(c *lesson) {
 	l.folder = folder
 	l.asksLeft--
 	c.ask = true
+}
+
+// retries reports whether a page is the front page from which the others are to be
+// found, and has answered with an error so far: the application may have been starting.
+func (l *learner) retries(r *state.Record) bool {
+	reason := verdict.Reason(r.Answer)
+	return !l.served && r.Flags&verdict.FlagDiscovered != 0 && r.Page.Path == l.site.front() &&
+		(reason == verdict.Failing || reason == verdict.Unknown)
 }
 
 // add takes the next lesson.
@@ -442,7 +457,7 @@ func (st *student) question(ctx context.Context, rec *state.Record) *Answer {
 		st.silence(ctx, rec, err)
 		return nil
 	}
-	st.heard(rec, answer, st.ofBody(rec, answer))
+	st.heard(ctx, rec, answer, st.ofBody(rec, answer))
 	return answer
 }
 
@@ -466,7 +481,7 @@ func (st *student) asFile(ctx context.Context, rec *state.Record) (answer *Answe
 			return nil, false
 		}
 	}
-	st.heard(rec, answer, nil)
+	st.heard(ctx, rec, answer, nil)
 	return answer, true
 }
 
@@ -496,7 +511,7 @@ func (st *student) ofBody(rec *state.Record, answer *Answer) *evidence.Evidence 
 }
 
 // heard takes an answer down.
-func (st *student) heard(rec *state.Record, answer *Answer, e *evidence.Evidence) {
+func (st *student) heard(ctx context.Context, rec *state.Record, answer *Answer, e *evidence.Evidence) {
 	now, changed := st.site.app.now(), false
 	if e != nil {
 		changed = verdict.Content(rec, e, st.site.base, false, now)
@@ -505,7 +520,17 @@ func (st *student) heard(rec *state.Record, answer *Answer, e *evidence.Evidence
 	if answer.Unhandled {
 		status = http.StatusNotFound // nobody means the empty 200 that a visitor gets
 	}
-	verdict.Answer(rec, verdict.Answered{Status: status, Header: answer.Header, Page: e}, st.site.base, now)
+	if target, ok := st.site.redirect(rec.Page.Path, answer); ok {
+		rec.Details = &state.Details{Links: []string{target}}
+	}
+	answered := verdict.Answered{Status: status, Header: answer.Header, Page: e}
+	switch st.softness(ctx, rec, answer, e) {
+	case isSoft:
+		answered.SoftNot = true
+	case mayBeSoft:
+		answered = verdict.Answered{NoReply: true} // asked for again in an hour
+	}
+	verdict.Answer(rec, answered, st.site.base, now)
 	verdict.Wait(rec, changed)
 }
 

@@ -35,7 +35,9 @@ type lister struct {
 	linked     *verdict.LinkSet // nil: as it was the last time
 	believes   bool             // what the last asks say of pages that were good
 	draft      *state.Draft
+	tracks     *tracks // of links; nil: nothing discovers pages
 
+	starting         bool // the front page answers with an error, or not at all
 	verified, turned int
 	changed          bool // the draft says something else than the book
 	orphans          verdict.Examples
@@ -54,7 +56,7 @@ func (l *lister) list(ctx context.Context, book *state.Book, learnt bool) error 
 		OmitOrphans:      set.omitOrphans,
 		Forbidden:        l.rules.forbid,
 	}
-	if learnt || set.alternates {
+	if learnt || set.alternates || l.tracks != nil {
 		if err := l.details(ctx, book); err != nil {
 			return err
 		}
@@ -74,7 +76,7 @@ func (l *lister) list(ctx context.Context, book *state.Book, learnt bool) error 
 			zap.Int("pages", l.survey.Suspects), zap.Int("of", l.survey.Listed))
 	}
 	records := book.Records
-	if set.alternates || set.images {
+	if set.alternates || set.images || l.tracks != nil {
 		records = book.RecordsWithDetails
 	}
 	if err := records(ctx, l.record); err != nil {
@@ -108,7 +110,11 @@ func present(take func(*state.Record)) func(*state.Record) error {
 // believe makes of what the last ask said of a page the verdict, unless so many say
 // the same that it has to be said twice.
 func (l *lister) believe(r *state.Record) {
-	if r.Suspect != 0 && (l.believes || r.Flags&verdict.FlagTwice != 0) {
+	twice := r.Flags&verdict.FlagTwice != 0
+	if once := r.Flags&verdict.FlagDiscovered != 0 && verdict.Reason(r.Suspect) == verdict.Gone && !twice; once {
+		return // an application may lose a page for a moment
+	}
+	if r.Suspect != 0 && (l.believes || twice) {
 		verdict.Believe(r)
 	}
 }
@@ -128,7 +134,8 @@ func (l *lister) record(r *state.Record) error {
 	l.believe(r)
 	verdict.Settle(r, l.decisions)
 	if l.linked != nil {
-		r.Flags = setFlag(r.Flags, verdict.FlagLinked, l.linked.Reaches(r.Page.Path))
+		// A link may have a query that pages are not told apart by.
+		r.Flags = setFlag(r.Flags, verdict.FlagLinked, r.Flags&verdict.FlagDiscovered != 0 || l.linked.Reaches(r.Page.Path))
 	}
 	reason := l.survey.Verdict(r)
 	if !reason.Listed() && was.Flags&verdict.FlagListed != 0 && was.Suspect == 0 {
@@ -143,6 +150,10 @@ func (l *lister) record(r *state.Record) error {
 		listed = false
 	}
 	r.Flags = setFlag(r.Flags, verdict.FlagListed, listed)
+	l.tracks.follow(r, details)
+	if l.tracks != nil && r.Page.Path == l.site.front() {
+		l.starting = reason == verdict.Failing || reason == verdict.Waiting
+	}
 	if err := l.keep(r, &was); err != nil {
 		return err
 	}

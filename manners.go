@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -133,16 +134,23 @@ func decoded(segment string) string {
 // crawlRules is what a site's robots.txt says to Google's crawler.
 type crawlRules struct {
 	rules  robotstxt.Rules
-	closed bool   // it cannot be had: nothing is asked for now
-	sum    uint64 // tells rules apart
-	text   string // that they were read from, if it is not too long to be kept
+	closed bool      // it cannot be had: nothing is asked for now
+	sum    uint64    // tells rules apart
+	text   string    // that they were read from, if it is not too long to be kept
+	at     time.Time // when they were read; zero: before a restart
 }
 
 // crawlerName is whose rules count: those for all where it has none of its own.
 const crawlerName = "Googlebot"
 
-// crawlRules reads the site's robots.txt.
+// crawlRules reads the site's robots.txt, unless that was done since a refresh was due.
 func (s *site) crawlRules(ctx context.Context) (crawlRules, error) {
+	now := s.app.now()
+	if last := s.shelf.rules.Load(); last != nil {
+		if age := now.Sub(last.at); age >= 0 && age < s.handler.settings.refresh {
+			return *last, nil
+		}
+	}
 	answer, err := s.ask(ctx, http.MethodGet, robotsPath, robotstxt.MaxBody)
 	switch {
 	case ctx.Err() != nil:
@@ -156,8 +164,9 @@ func (s *site) crawlRules(ctx context.Context) (crawlRules, error) {
 		}
 		return rules, nil
 	case answer.Status != http.StatusOK, answer.Unhandled, robotstxt.IsHTML(answer.Header.Get("Content-Type"), answer.Body):
-		s.shelf.rules.Store(new(crawlRules))
-		return crawlRules{}, nil
+		rules := crawlRules{at: now}
+		s.shelf.rules.Store(&rules)
+		return rules, nil
 	}
 	body := answer.Body
 	if answer.Truncated {
@@ -165,6 +174,7 @@ func (s *site) crawlRules(ctx context.Context) (crawlRules, error) {
 		body = body[:bytes.LastIndexAny(body, "\r\n")+1]
 	}
 	rules := readCrawlRules(body)
+	rules.at = now
 	if len(body) <= maxKeptRobots {
 		rules.text = string(body)
 	}

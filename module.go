@@ -121,7 +121,9 @@ type Handler struct {
 
 	sources     []Source
 	sourceNames []string
-	wantsRoot   bool // a source takes the site's own root
+	wantsRoot   bool       // a source takes the site's own root
+	discovery   *discovery // nil: no source discovers pages
+	watches     bool       // requests show visits
 
 	lists []*SourceURLs // as the Caddyfile has them
 
@@ -213,7 +215,13 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		if !ok {
 			return fmt.Errorf("%T is no source of pages", s)
 		}
-		if files, ok := source.(*SourceFiles); !ok || files.Root == "" {
+		switch source := source.(type) {
+		case *SourceFiles:
+			h.wantsRoot = h.wantsRoot || source.Root == ""
+		case *SourceTraffic:
+			h.watches = true
+		case discoverer:
+		default:
 			h.wantsRoot = true
 		}
 		if urls, ok := source.(*SourceURLs); ok {
@@ -223,6 +231,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		}
 		h.sources = append(h.sources, source)
 		h.sourceNames = append(h.sourceNames, caddy.GetModuleName(s))
+	}
+	if h.discovery, err = h.discovers(); err != nil {
+		return err
 	}
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/discover"
 	"github.com/seed3295b519/caddy-sitemap/internal/gather"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/state"
@@ -29,6 +30,13 @@ const (
 	ownDocument   = "a document of the sitemap"
 	notCanonical  = "malformed path"
 	maxLoggedName = 3
+
+	// retryClosed is when a site is looked at again whose robots.txt cannot be had, and
+	// which has nothing to serve.
+	retryClosed = 5 * time.Second
+
+	// retryGrown is when the pages are gathered again that were found in a refresh.
+	retryGrown = 200 * time.Millisecond
 
 	// maxOver is how many candidates more than max_urls are looked at: some may turn
 	// out to be none that is listed.
@@ -49,6 +57,9 @@ type outcome struct {
 	examples map[string][]string // pages left out, by reason
 	turned   bool                // so many listed pages turned bad at once that it is doubted
 	same     bool                // the snapshot is the one before
+	starting bool                // the front page, from which others are to be found, answers with an error
+	closed   bool                // robots.txt cannot be had, so no page was asked for
+	round    *discover.Round     // of the links that listed pages have; nil: nothing discovers, or as before
 	again    bool                // the pages were listed before more than their names was known
 }
 
@@ -56,7 +67,7 @@ type outcome struct {
 // another configuration or handler refreshed lately is served on as it is.
 func (s *site) refresh(ctx context.Context) {
 	now := s.app.now()
-	if !s.looked {
+	if !s.looked && !s.hasLookedLately(now) {
 		if err := s.look(ctx); err != nil {
 			s.failed(ctx, now, err)
 			return
@@ -74,7 +85,8 @@ func (s *site) refresh(ctx context.Context) {
 	defer s.count()
 	defer s.shelf.unlock()
 	s.begun.Store(now.Unix())
-	if age := now.Sub(held.begun); !held.begun.IsZero() && age >= 0 && age < s.interval(held.took) {
+	hastened := s.hastened.Swap(false)
+	if age := now.Sub(held.begun); !hastened && !held.begun.IsZero() && age >= 0 && age < s.interval(held.took) {
 		s.due.Store(now.Add(s.interval(held.took) - age).UnixNano())
 		s.markReady()
 		s.verifyOn(now)
@@ -95,9 +107,26 @@ func (s *site) refresh(ctx context.Context) {
 	}
 	held.begun, held.took = now, max(s.app.now().Sub(now), 0)
 	s.publish(ctx, held, result)
+	held.took = max(s.app.now().Sub(now), 0)
 	s.due.Store(now.Add(s.interval(held.took)).UnixNano())
+	s.took.Store(int64(held.took))
 	s.markReady()
+	if s.handler.discovery != nil {
+		s.tellPaths()
+	}
+	switch {
+	case result.round != nil && result.round.Grown():
+		s.hasten(retryGrown)
+	case s.current() == nil && (result.closed || result.starting):
+		s.hasten(retryClosed) // an application may start with the server
+	}
 	s.verifyDue()
+}
+
+// hasLookedLately reports whether a refresh that comes before its time may spare another
+// look at the site.
+func (s *site) hasLookedLately(now time.Time) bool {
+	return s.hastened.Load() && s.sight.reached && now.Sub(s.lookedAt) < s.handler.settings.refresh
 }
 
 // discard drops what was learnt.
@@ -137,6 +166,20 @@ func (s *site) interval(took time.Duration) time.Duration {
 		return max(interval, took)
 	}
 	return max(interval, shareOfTime*took)
+}
+
+// hasten lets the next refresh come soon, least after the beginning of the last one:
+// there are pages to follow that were not known before.
+func (s *site) hasten(least time.Duration) {
+	soonest := time.Unix(s.begun.Load(), 0).Add(max(least, shareOfTime*time.Duration(s.took.Load()))).UnixNano()
+	s.hastened.Store(true)
+	for {
+		due := s.due.Load()
+		if due <= soonest || s.due.CompareAndSwap(due, soonest) {
+			break
+		}
+	}
+	s.app.rouse()
 }
 
 // run gathers, learns what is to be known of the pages, judges, cuts and writes. The
@@ -235,7 +278,7 @@ func (s *site) inputs(r *Refresh) []gather.Input {
 			return source.Pages(ctx, r, yield)
 		}
 		switch source.(type) {
-		case *SourceFiles, *SourceURLs:
+		case *SourceFiles, *SourceURLs, discoverer:
 		default:
 			pages = r.checked(pages)
 		}
@@ -371,6 +414,7 @@ func (s *site) publish(ctx context.Context, held *held, result outcome) {
 		result.discard(ctx)
 		return
 	}
+	s.endRound(ctx, result.round)
 	s.keep(ctx, result)
 	held.doubted, held.without, held.inherited = "", nil, nil
 	for _, f := range result.failed {
@@ -478,16 +522,24 @@ func (s *site) unsay(kept map[string]bool) {
 
 // say writes a log line of a kind, and not again while it stays the same.
 func (s *site) say(level zapcore.Level, kind, message string, fields ...zap.Field) {
+	if isNew(s.said, kind, message, fields) {
+		s.log(level, message, fields...)
+	}
+}
+
+// isNew reports whether a log line is another than the last one of its kind, which it
+// becomes.
+func isNew(said map[string]string, kind, message string, fields []zap.Field) bool {
 	enc := zapcore.NewMapObjectEncoder()
 	for _, f := range fields {
 		f.AddTo(enc)
 	}
 	line := fmt.Sprint(message, enc.Fields)
-	if s.said[kind] == line {
-		return
+	if said[kind] == line {
+		return false
 	}
-	s.said[kind] = line
-	s.log(level, message, fields...)
+	said[kind] = line
+	return true
 }
 
 // log writes a log line. Of sites that only visitors named, who may name any number,

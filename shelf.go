@@ -132,6 +132,7 @@ type shelf struct {
 	storage state.Storage
 	prefix  string
 
+	paths   paths                      // that visitors and links showed
 	rests   rests                      // of upstreams
 	rules   atomic.Pointer[crawlRules] // the last that robots.txt told
 	making  chan struct{}              // holds one, which whoever makes the next book takes out

@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/discover"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -47,6 +48,7 @@ type site struct {
 	base      string // scheme, host and port of its URLs
 	folder    string // of its documents, in URLs
 	at        string // URL folder of the handler's root
+	within    string // the sitemap's folder, where that is not all of at
 	askBase   string // scheme, host and port under which the server knows it
 	askFolder string // what the server strips of the path before the handler
 
@@ -54,8 +56,11 @@ type site struct {
 	busy  atomic.Bool  // being refreshed or looked at
 	due   atomic.Int64 // of the next refresh, Unix nanoseconds; 0: not scheduled
 	begun atomic.Int64 // the last refresh, Unix seconds; 0: none
-	held  atomic.Pointer[held]
-	main  atomic.Pointer[site] // whose documents stand for this one's, as an apex's for its www.; nil: its own do
+	took  atomic.Int64 // it, nanoseconds
+
+	hastened atomic.Bool // the next refresh is to come before its time
+	held     atomic.Pointer[held]
+	main     atomic.Pointer[site] // whose documents stand for this one's, as an apex's for its www.; nil: its own do
 
 	maxAge atomic.Pointer[maxAge]
 
@@ -67,7 +72,9 @@ type site struct {
 	proxiedFiles   atomic.Bool // an upstream answered for a page that is a file
 	proxiedFolders sync.Map    // whether it does, by hash of the folder, once one did
 	verifiers      [kindsOfAnswerer]verifier
-	ctx            context.Context // ends with the site
+	absences       absences
+	catalog        atomic.Pointer[discover.Catalog] // of the shelf's paths, once it is set up
+	ctx            context.Context                  // ends with the site
 	cancel         context.CancelFunc
 
 	ready     chan struct{} // closed when the first refresh has ended
@@ -78,6 +85,7 @@ type site struct {
 	counted  int64 // bytes of its snapshot among those of visitors' sites
 	sight    sight
 	looked   bool // since the last refresh
+	lookedAt time.Time
 	advised  bool
 	reported string            // the last summary that was logged
 	said     map[string]string // the last log line of each kind
@@ -104,6 +112,9 @@ func newSite(a *App, h *Handler, id siteID, folder string, visitors bool) *site 
 	}
 	if strings.HasPrefix(h.settings.path, s.folder+"/") && h.settings.folder != "" {
 		s.folder = "" // path has it already
+	}
+	if scope := s.scope(); len(scope) > len(s.at+"/") {
+		s.within = scope
 	}
 	s.logger = h.logger.With(zap.String("site", s.base+s.at))
 	s.used.Store(a.now().Unix())
@@ -298,7 +309,7 @@ func (s *site) look(ctx context.Context) error {
 		seen.private = front.Status
 	}
 	seen.locate(p)
-	s.sight, s.looked = seen, true
+	s.sight, s.looked, s.lookedAt = seen, true, s.app.now()
 	if seen.reached || s.key == "" {
 		// What keeps requests away for a while does not say where the pages lie.
 		s.adopt()
@@ -348,7 +359,7 @@ func (seen *sight) locate(p *probe) {
 	case len(roots) == 1:
 		seen.root = roots[0]
 	default:
-		seen.noRoot = "no file root: set one with 'root', or name it with 'files <root>'"
+		seen.noRoot = "no file root: set one with 'root', or name it with 'files <root>'; pages of an application are found by 'links'"
 		return
 	}
 	seen.fs, seen.unserved = p.fs, len(p.servers) == 0

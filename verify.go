@@ -82,7 +82,11 @@ type verification struct {
 	students  []*student
 	answered  map[string]*state.Record
 	unwritten time.Time
-	lost      bool // what was answered could not be written
+	lost      bool           // what was answered could not be written
+	news      bool           // some of it may lead to pages that are not known yet
+	firsts    map[uint64]int // pages that links led to and that were never asked for, by hash of the folder
+	crowded   bool           // some of them were left for the next time
+	asked     int
 }
 
 func (v *verification) run(ctx context.Context) {
@@ -131,6 +135,22 @@ func (v *verification) walk(ctx context.Context) (err error) {
 			v.leave(ctx)
 		}
 	}()
+	for err == nil {
+		v.firsts, v.crowded, v.asked = nil, false, 0
+		err = v.once(ctx)
+		if !v.crowded || v.asked == 0 {
+			break
+		}
+	}
+	if v.crowded {
+		v.next = 0
+	}
+	return err
+}
+
+// once goes through all pages.
+func (v *verification) once(ctx context.Context) error {
+	s := v.site
 	from := ""
 	for {
 		records, err := s.shelf.after(ctx, from)
@@ -152,12 +172,16 @@ func (v *verification) piece(ctx context.Context, records []state.Record) error 
 		if !v.mine(&r) {
 			continue
 		}
-		at := verdict.Due(&r, verdict.Hash(r.Page.Path))
+		at := v.site.spared(ctx, &r, verdict.Due(&r, verdict.Hash(r.Page.Path)))
 		if r.Asked > now+clockSlack {
 			at = now // the clock was set back
 		}
 		if at > now {
 			v.next = min(v.next, at)
+			continue
+		}
+		if v.crowds(&r) {
+			v.crowded = true
 			continue
 		}
 		due = append(due, r)
@@ -175,8 +199,10 @@ func (v *verification) piece(ctx context.Context, records []state.Record) error 
 				if i >= len(due) {
 					return
 				}
+				isFirst := due[i].Asked == 0
 				if v.ask(ctx, st, &due[i]) {
 					mu.Lock()
+					v.news = v.news || isFirst && isNews(&due[i])
 					v.take(ctx, &due[i])
 					mu.Unlock()
 				}
@@ -191,6 +217,23 @@ func (v *verification) piece(ctx context.Context, records []state.Record) error 
 		return v.write(ctx)
 	}
 	return nil
+}
+
+// maxFirsts is how many new pages of a folder an upstream is asked for before it is the
+// others' turn: an endless calendar shall not keep what lies behind it waiting.
+const maxFirsts = 100
+
+// crowds reports whether a page is one too many of its folder.
+func (v *verification) crowds(r *state.Record) bool {
+	if v.kind != answersUpstream || r.Asked != 0 || r.Flags&verdict.FlagDiscovered == 0 {
+		return false
+	}
+	if v.firsts == nil {
+		v.firsts = make(map[uint64]int)
+	}
+	folder := verdict.Hash(verdict.Folder(r.Page.Path))
+	v.firsts[folder]++
+	return v.firsts[folder] > maxFirsts
 }
 
 // ask asks for a page when it is its turn.
@@ -215,6 +258,7 @@ func (v *verification) ask(ctx context.Context, st *student, r *state.Record) bo
 // take keeps what was learnt until it is written down.
 func (v *verification) take(ctx context.Context, r *state.Record) {
 	now := v.site.app.now()
+	v.asked++
 	v.answered[r.Page.Path] = r
 	if v.unwritten.IsZero() {
 		v.unwritten = now
@@ -224,6 +268,35 @@ func (v *verification) take(ctx context.Context, r *state.Record) {
 			v.lost = true // and asked for again
 		}
 	}
+}
+
+// isNews reports whether a page may lead to others that were not known before it answered.
+func isNews(r *state.Record) bool {
+	reason := verdict.Reason(r.Answer)
+	return r.Flags&verdict.FlagDiscovered != 0 && (reason == verdict.Good || reason == verdict.Redirects)
+}
+
+// visitsSpare is how often a visit that shows another state of a page has it asked for.
+const visitsSpare = 24 * time.Hour
+
+// spared is when a page is to be asked for that visitors had meanwhile: later if they
+// got what is known of it, sooner if they got something else.
+func (s *site) spared(ctx context.Context, r *state.Record, due int64) int64 {
+	if r.Flags&verdict.FlagDiscovered == 0 || r.Asked == 0 || s.handler.discovery == nil {
+		return due
+	}
+	shown, at := s.paths(ctx).Shown(r.Page.Path)
+	known := tag(r.ETag, r.Modified)
+	if shown == 0 || known == 0 || at <= r.Asked {
+		return due
+	}
+	if shown != known {
+		return min(due, max(at, r.Asked+int64(visitsSpare/time.Second)))
+	}
+	if verdict.Reason(r.Answer) != verdict.Good || r.Suspect != 0 || r.Flags&verdict.FlagDue != 0 {
+		return due
+	}
+	return due + at - r.Asked
 }
 
 // mine reports whether a record is of the kind that is being asked for.
@@ -290,6 +363,10 @@ func (v *verification) write(ctx context.Context) error {
 		paths = append(paths, path)
 	}
 	slices.Sort(paths)
+	if v.news {
+		v.news = false
+		defer v.site.hasten(minRefresh)
+	}
 	err := v.site.shelf.update(ctx, paths, func(r *state.Record) bool {
 		answered := v.answered[r.Page.Path]
 		if answered == nil || answered.Page.Version != r.Page.Version && answered.Page.Version != 0 {

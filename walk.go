@@ -41,6 +41,19 @@ func (s seats) folders() []string {
 	return all
 }
 
+// folderOf is the folder that a path as the client sent it lies in: the longest one in
+// which the handler sits.
+func (s seats) folderOf(path string) string {
+	longest := ""
+	for i := range s {
+		folder := s[i].folder
+		if len(folder) > len(longest) && strings.HasPrefix(path, page.Unescape(folder)+"/") {
+			longest = folder
+		}
+	}
+	return longest
+}
+
 // spells reports whether a matcher spells out the host for the folder.
 func (s seats) spells(host, folder string) bool {
 	return slices.Contains(s.hosts(folder), host)

@@ -18,6 +18,9 @@ var examples = map[string]struct {
 	"quickstart": {sites: map[string][]string{
 		"http://localhost:{port}": {"/", "/about.html", "/blog/", "/docs/", "/docs/install.html", "/docs/what's%20new%20&%20old.html"},
 	}},
+	"application": {sites: map[string][]string{
+		"http://localhost:{port}": {"/", "/guide/", "/guide/first-steps", "/prices"},
+	}},
 	"spa": {sites: map[string][]string{
 		"http://localhost:{port}": {"/", "/help", "/pricing"},
 	}},

@@ -83,7 +83,7 @@ type record struct {
 	lastMod    int64
 	version    uint32
 	chunk      uint32
-	size       uint32 // of the path, and dayBit
+	size       uint32 // of the path, dayBit and discovered
 	offset     uint16 // in the chunk
 	changeFreq page.ChangeFreq
 	priority   page.Priority
@@ -92,9 +92,10 @@ type record struct {
 const (
 	recordSize = 32
 	dayBit     = 1 << 31
+	discovered = 1 << 30
 )
 
-func (r *record) length() int { return int(r.size &^ dayBit) }
+func (r *record) length() int { return int(r.size &^ (dayBit | discovered)) }
 
 func (t *table) init(limit int64) { t.limit = limit }
 
@@ -118,6 +119,9 @@ func (t *table) add(p page.Page) {
 	}
 	if p.LastModDay {
 		r.size |= dayBit
+	}
+	if p.Discovered {
+		r.size |= discovered
 	}
 	t.records = append(t.records, r)
 	t.chunks[last] = append(chunk, p.Path...)
@@ -249,7 +253,10 @@ func (t *table) batches(n int) func() []page.Page {
 
 // page is r's page without its path.
 func (r *record) page() page.Page {
-	return page.Page{LastMod: r.lastMod, LastModDay: r.size&dayBit != 0, ChangeFreq: r.changeFreq, Priority: r.priority, Version: r.version}
+	return page.Page{
+		LastMod: r.lastMod, LastModDay: r.size&dayBit != 0, ChangeFreq: r.changeFreq, Priority: r.priority,
+		Version: r.version, Discovered: r.size&discovered != 0,
+	}
 }
 
 // batch makes pages whose paths share a string.

@@ -140,7 +140,7 @@ func randomPages(r *rand.Rand, n int) []page.Page {
 		for range r.IntN(1 + r.IntN(20)) {
 			path = append(path, "ab/\x00\xff"[r.IntN(5)])
 		}
-		p := page.Page{Path: string(path)}
+		p := page.Page{Path: string(path), Discovered: r.IntN(2) == 0}
 		if r.IntN(2) == 0 {
 			p.LastMod, p.LastModDay = r.Int64()-r.Int64(), r.IntN(2) == 0
 			p.Version = r.Uint32()
@@ -157,7 +157,7 @@ func randomPages(r *rand.Rand, n int) []page.Page {
 }
 
 func TestGatherMerges(t *testing.T) {
-	first := page.Page{Path: "/a", LastMod: 1, ChangeFreq: 3}
+	first := page.Page{Path: "/a", LastMod: 1, ChangeFreq: 3, Discovered: true}
 	second := page.Page{Path: "/a", LastMod: 2, LastModDay: true, ChangeFreq: 4, Priority: 5, Version: 6}
 	third := page.Page{Path: "/a", LastMod: 1, ChangeFreq: 6, Priority: 7}
 	want := page.Page{Path: "/a", LastMod: 2, LastModDay: true, ChangeFreq: 3, Priority: 5, Version: 6}

@@ -208,6 +208,7 @@ const (
 	hasChangeFreq
 	hasPriority
 	hasVersion
+	isDiscovered
 	allFlags = 1<<iota - 1
 )
 
@@ -260,6 +261,9 @@ func appendFacts(b []byte, p *page.Page) []byte {
 	if p.Version != 0 {
 		b[at] |= hasVersion
 		b = binary.LittleEndian.AppendUint32(b, p.Version)
+	}
+	if p.Discovered {
+		b[at] |= isDiscovered
 	}
 	return b
 }
@@ -377,6 +381,7 @@ func (d *decoder) facts() (p page.Page) {
 		d.ok = false
 	}
 	p.LastModDay = flags&hasDay != 0
+	p.Discovered = flags&isDiscovered != 0
 	if flags&hasLastMod != 0 {
 		v, n := binary.Varint(d.rest)
 		d.bytes(max(n, 0))

@@ -37,6 +37,10 @@ type Page struct {
 	// file is known.
 	Version uint32
 
+	// Discovered says that nobody names the page but its visitors and the links of
+	// other pages.
+	Discovered bool
+
 	// Extensions is what else the page's entry says. Nil: nothing.
 	Extensions *Extensions
 }
@@ -59,6 +63,7 @@ func (p *Page) Merge(o Page) {
 	if p.Extensions == nil {
 		p.Extensions = o.Extensions
 	}
+	p.Discovered = p.Discovered && o.Discovered
 }
 
 // Compare orders pages by the bytes of their paths.

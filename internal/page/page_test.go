@@ -15,6 +15,8 @@ func TestMerge(t *testing.T) {
 		p, o, want Page
 	}{
 		{"nothing known", Page{Path: "/a"}, Page{Path: "/b"}, Page{Path: "/a"}},
+		{"somebody names it", Page{Path: "/a", Discovered: true}, Page{Path: "/a"}, Page{Path: "/a"}},
+		{"nobody names it", Page{Path: "/a", Discovered: true}, Page{Path: "/a", Discovered: true}, Page{Path: "/a", Discovered: true}},
 		{
 			"all from the other",
 			Page{Path: "/"},

@@ -285,7 +285,7 @@ func ofAnswer(r *state.Record, a Answered, site string, now time.Time) (Reason, 
 	}
 	html := evidence.IsHTML(a.Header.Get("Content-Type"))
 	switch {
-	case ExpectsHTML(path) && !html:
+	case !html && (ExpectsHTML(path) || r.Flags&FlagDiscovered != 0):
 		return NotHTML, ""
 	case a.SoftNot && path != "/":
 		return SoftNotFound, ""

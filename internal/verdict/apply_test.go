@@ -81,6 +81,7 @@ func TestAnswer(t *testing.T) {
 		{"canonical away", "/a", with(answer(200), evidence.Evidence{Canonical: "https://example.org/a"}), CanonicalAway, ""},
 		{"canonical on another scheme", "/a", with(answer(200), evidence.Evidence{Canonical: "http://example.com/a"}), CanonicalAway, ""},
 		{"two canonicals are none", "/a", with(answer(200, "Link", `</b>; rel="canonical"`), evidence.Evidence{}), Good, ""},
+		{"another document", "/a.xyz", answer(200, "Content-Type", "application/x-xyz"), Good, ""},
 		{"soft 404", "/a", soft, SoftNotFound, ""},
 		{"never of the home page", "/", soft, Good, ""},
 		{"no soft 404 unless said so", "/a", with(answer(200), evidence.Evidence{}), Good, ""},
@@ -466,5 +467,19 @@ func TestDue(t *testing.T) {
 	}
 	if chi > 103.4 {
 		t.Errorf("got chi-squared %.1f: %v", chi, count)
+	}
+}
+
+// What only its visitors and links name is listed as HTML alone: a sitemap is no list
+// of downloads.
+func TestAnswerDiscovered(t *testing.T) {
+	r := &state.Record{Page: page.Page{Path: "/a.xyz"}, Flags: FlagDiscovered}
+	Answer(r, answer(200, "Content-Type", "application/x-xyz"), origin, noon)
+	if Reason(r.Answer) != NotHTML {
+		t.Errorf("got %q, want %q", Reason(r.Answer), NotHTML)
+	}
+	Answer(r, answer(200), origin, noon.Add(time.Hour))
+	if Reason(r.Answer) != Good {
+		t.Errorf("HTML: got %q, want %q", Reason(r.Answer), Good)
 	}
 }

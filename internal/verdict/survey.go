@@ -129,7 +129,8 @@ func (s *Survey) addFolder(r *state.Record) {
 	}
 	was := s.folders[s.last]
 	is := was | folderAsked
-	if isSilent(r) || OfFolder(Reason(r.Answer)) {
+	// A link that leads nowhere says nothing of the pages beside it.
+	if r.Flags&FlagDiscovered == 0 && (isSilent(r) || OfFolder(Reason(r.Answer))) {
 		is |= folderRefuses
 	}
 	if is != was {
@@ -342,7 +343,7 @@ func isSilent(r *state.Record) bool { return r.Asked != 0 && Reason(r.Answer) ==
 // stranger gets it, and was found, or named by a page, all the same: what a list names is
 // the user's word.
 func isGuarded(r *state.Record) bool {
-	return r.Flags&FlagGuarded != 0 && (r.Page.Version != 0 || r.Flags&FlagTarget != 0)
+	return r.Flags&FlagGuarded != 0 && (r.Page.Version != 0 || r.Flags&(FlagTarget|FlagDiscovered) != 0)
 }
 
 // waits reports whether a page waits for its own answer: no other one's of its folder
@@ -353,6 +354,8 @@ func (s *Survey) waits(r *state.Record) bool {
 		return false
 	case r.Asked != 0:
 		return isSilent(r) && r.Flags&FlagListed == 0
+	case r.Flags&FlagDiscovered != 0:
+		return true
 	}
 	name := Folder(r.Page.Path)
 	if name != s.lastName {

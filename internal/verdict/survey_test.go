@@ -15,7 +15,7 @@ const origin = "https://example.com"
 
 // rec is a record that was asked for; opts: "=N" a fingerprint, "->/p" a canonical
 // here that the answer names, "~>/p" one that the file names, "linked", "unasked",
-// "guarded", "found" in files rather than in a list, "target", "read", "listed",
+// "guarded", "found" in files rather than in a list, "target", "discovered", "read", "listed",
 // "silent", and any Reason's name for the answer.
 func rec(spec string) *state.Record {
 	fields := strings.Fields(spec)
@@ -38,6 +38,8 @@ func rec(spec string) *state.Record {
 			r.Flags |= FlagGuarded
 		case opt == "found":
 			r.Page.Version = 1
+		case opt == "discovered":
+			r.Flags |= FlagDiscovered
 		case opt == "target":
 			r.Flags |= FlagTarget
 		case opt == "unasked":
@@ -139,6 +141,9 @@ func TestVerdict(t *testing.T) {
 		{"folder fails", "/f/a answers_with_an_error; /f/b unasked", Survey{}, "/f/a answers with an error; /f/b waits for its own answer"},
 		{"folder redirects", "/f/a redirects; /f/b unasked", Survey{}, "/f/a redirects; /f/b waits for its own answer"},
 		{"folder of noindex", "/f/a noindex; /f/b unasked", Survey{}, "/f/a noindex"},
+		{"discovered", "/f/a; /f/b discovered; /f/c discovered unasked", Survey{}, "/f/c waits for its own answer"},
+		{"discovered and guarded", "/f/a; /f/b discovered guarded unasked", Survey{}, "/f/b never asked for"},
+		{"a dead link says nothing of others", "/f/a discovered not_found; /f/b discovered silent; /f/c; /f/d unasked", Survey{}, "/f/a not found; /f/b waits for its own answer"},
 		{"nothing asked", "/f/a unasked; /g/a; /g/b unasked", Survey{}, "/f/a waits for its own answer"},
 		{"guarded", "/f/a unasked guarded; /f/b redirects; /g/a guarded unasked", Survey{}, "/f/b redirects"},
 		{"guarded and found", "/f/a unasked guarded found; /f/b found unasked; /f/c found", Survey{}, "/f/a never asked for"},

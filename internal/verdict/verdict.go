@@ -23,7 +23,7 @@ const (
 	Duplicate                   // the same as a page with nearly the same path
 	SoftNotFound                // 200, but what a page that cannot exist gets, too
 	Forbidden                   // robots.txt keeps crawlers from it
-	Waiting                     // its folder refuses pages, and it was not asked for yet
+	Waiting                     // it was not asked for yet, and its folder refuses pages, or nobody names it
 	Orphan                      // no page links to it
 	Guarded                     // it is never asked for
 )
@@ -75,4 +75,5 @@ const (
 	FlagUnseen                           // the last ask did not show what a reader sees
 	FlagGone                             // no source has it any more
 	FlagGoneLong                         // and had it not a day ago
+	FlagDiscovered                       // nobody names it but visitors and other pages
 )

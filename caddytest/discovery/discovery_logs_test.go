@@ -1,0 +1,479 @@
+package discovery
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+// logging is discovering with an access log that Caddy rolls as often as it can, and with
+// sites of other names that are logged into it.
+func logging(sources string) string {
+	const log = `
+	log {
+		output file {dir}/access.log {
+			roll_size 1MiB
+			roll_keep 100
+		}
+		format json
+	}
+`
+	return strings.Replace(discovering(sources), harness.Local+" {\n", harness.Local+" {"+log, 1) + `
+http://other.localhost:{port} {` + log + `
+	reverse_proxy {app}
+}
+http://:{port} {` + log + `
+	respond "<!doctype html><title>anything</title>" 200 {
+		close
+	}
+	header Content-Type text/html
+}
+`
+}
+
+// What a visitor does in the tests of logs and of traffic, and which pages are listed for
+// it: those that a listed page links to, of those that were visited.
+var (
+	visited = []string{
+		"/", "/about", "/articles", "/articles/1", "/articles/7", "/articles/2;jsessionid=99FF", "/articles?page=3", "/articles/24",
+		"/calendar/2026/11", "/calendar/2026/12", "/calendar/2027/01", "/calendar/2031/01",
+		"/news?utm_source=letter", "/shop?colour=red&size=m", "/wiki/", "/wiki/unwritten", "/wiki/invented",
+		"/drafts/meta", "/drafts/header", "/drafts/behind", "/print/1", "/internal/report", "/greeting", "/old-news", "/data", "/feed", "/account", "/members/",
+		"/share/d41d8cd98f00b204", "/orders/7", "/orders/8",
+	}
+	visitedListed = []string{
+		"/", "/about", "/articles", "/articles/1", "/articles/2", "/articles/7",
+		"/calendar/2026/11", "/calendar/2026/12", "/calendar/2027/01", "/news", "/shop", "/wiki/",
+	}
+	// neverVisited begin what nobody's visit makes to be asked for.
+	neverVisited = []string{
+		"/share", "/orders", "/articles/24", "/articles/3", "/calendar/2031", "/wiki/invented", "/wiki/start", "/drafts/header", "/drafts/behind",
+		"/internal", "/greeting", "/old-news", "/data", "/feed", "/members", "/vault", "/tags", "/login", "/logout", "/shop/", "/api",
+	}
+)
+
+// others are visits that do not count, to pages that are linked to.
+func (s *server) otherVisits() {
+	s.T.Helper()
+	signedIn := "Authorization: Basic Z3VhcmQ6a2V5"
+	for _, path := range []string{"/vault/", "/members/", "/tags/ash"} {
+		s.Get(harness.Local+path, browser, signedIn)
+	}
+	s.Get(harness.Local+"/account", browser, "Cookie: session=1")
+	s.Do(http.MethodPost, harness.Local+"/tags/elm", browser)
+	s.Do(http.MethodOptions, harness.Local+"/tags/elm", browser)
+	for _, agent := range []string{
+		"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", "curl/8.5.0", "facebookexternalhit/1.1",
+		"Mozilla/5.0 (compatible; UptimeRobot/2.0; http://www.uptimerobot.com/)", "Go-http-client/1.1",
+	} {
+		s.Get(harness.Local+"/tags/yew", "User-Agent: "+agent)
+	}
+}
+
+// scan is a scanner's traffic.
+func (s *server) scan(n int) {
+	s.T.Helper()
+	uris := []string{
+		"/.env", "/.git/config", "/wp-login.php", "/wp-admin/setup.php", "/%00", "/a%00b", "/a%0Ab", "/a%0D%0ASet-Cookie:x=1", "/<script>alert(1)</script>", "/%3C/loc%3E%3Cloc%3Ehttp://evil.example/",
+		"/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/..%2f..%2fetc/passwd", "/wiki/..;/internal", "/wiki//etc", "//evil.example/x", "/wiki/%C0%AE", "/wiki/%FF%FE", "/wiki/\\..\\x",
+		"/wiki/]]>", "/wiki/&amp;", "/wiki/\"'", "/wiki/" + strings.Repeat("a", 3000), "/?q=<a>", "/articles?page=<a>", "http://evil.example/wiki/absolute", "/tags/fir/../../x",
+	}
+	for i := range n {
+		uris = append(uris, fmt.Sprintf("/wiki/scan-%d", i), fmt.Sprintf("/share/guess-%d", i), fmt.Sprintf("/scan/%d.php?id=1'--", i))
+	}
+	hosts := []string{s.Expand("localhost:{port}"), s.Expand("other.localhost:{port}"), "evil.example", "evil.example\" \"", "<b>"}
+	for i, uri := range uris {
+		host := hosts[0]
+		if i%10 == 9 {
+			host = hosts[i/10%len(hosts)]
+		}
+		s.rawVisit(uri, host)
+	}
+}
+
+// rawVisit sends a browser's request line and Host header as they stand.
+func (s *server) rawVisit(uri, host string) {
+	s.T.Helper()
+	s.Raw("GET " + uri + " HTTP/1.1\r\nHost: " + host + "\r\n" + browser + "\r\nConnection: close\r\n\r\n")
+}
+
+// readLines is how many lines a log line says that were read.
+func readLines(t *testing.T, line string) int {
+	t.Helper()
+	var l struct{ Lines int }
+	if err := json.Unmarshal([]byte(line), &l); err != nil {
+		t.Fatal(err)
+	}
+	return l.Lines
+}
+
+// TestDiscoverLog lists what is linked to and was visited, by the server's own log.
+func TestDiscoverLog(t *testing.T) {
+	s, app := startProxy(t, logging("access_log {dir}/access.log"), nil)
+	s.browse("203.0.113.9", visited...)
+	s.otherVisits()
+	s.wantPages(visitedListed...)
+	s.scan(1000)
+	// Visits to other sites are none to this one.
+	for _, path := range []string{"/tags/oak", "/greeting"} {
+		s.rawVisit(path, s.Expand("other.localhost:{port}"))
+		s.rawVisit(path, "unheard-of.example")
+	}
+	s.browse("203.0.113.9", "/tags/fir")
+	want := append(slices.Clone(visitedListed), "/tags/fir")
+	slices.Sort(want)
+	s.wantPages(want...) // so all of the others were read, too
+	s.stay(want...)
+	never := slices.DeleteFunc(slices.Clone(neverVisited), func(prefix string) bool { return prefix == "/tags" })
+	app.neverAsked(t, append(never, "/tags/oak", "/tags/ash", "/tags/elm", "/tags/yew", "/wiki/scan", "/scan", "/.env", "/wp-", "/a%", "/%", "/..", "/<")...)
+}
+
+// TestDiscoverUnlinked is that pages to which nothing links are listed once enough
+// visitors had them, if they are named.
+func TestDiscoverUnlinked(t *testing.T) {
+	s := prepare(t, nil)
+	app := startApplication(t)
+	hour := time.Now().Truncate(time.Hour).Add(-5 * time.Hour)
+	first, second := hour.Add(10*time.Minute), hour.Add(70*time.Minute)
+	var log strings.Builder
+	visit := func(at time.Time, uri string, clients ...string) {
+		for _, client := range clients {
+			log.WriteString(s.visitAt(at, client, uri))
+		}
+	}
+	visit(first, "/orders/1", "203.0.113.1", "198.51.100.1")
+	visit(second, "/orders/1", "192.0.2.1")
+	visit(first, "/orders/2", "203.0.113.1", "198.51.100.1", "192.0.2.1") // in one hour
+	visit(first.Add(49*time.Minute), "/orders/2", "203.0.113.2", "198.51.100.2", "192.0.2.2")
+	visit(first, "/orders/3", "203.0.113.1", "203.0.113.1")
+	visit(second, "/orders/3", "203.0.113.1", "198.51.100.1") // two
+	visit(first, "/orders/4", "203.0.113.1", "203.0.113.2")
+	visit(second, "/orders/4", "203.0.113.3", "198.51.100.1") // two networks
+	visit(first, "/orders/5", "203.0.113.1", "198.51.100.1")  // a third comes live
+	visit(first, "/orders/6", "2001:db8:1::1", "2001:db8:2::1")
+	visit(second, "/orders/6", "2001:db8:3::1")
+	visit(first, "/orders/7", "2001:db8:1::1", "2001:db8:1::2")
+	visit(second, "/orders/7", "2001:db8:1::3") // one network
+	visit(first, "/share/open", "203.0.113.1", "198.51.100.1", "192.0.2.1")
+	visit(second, "/share/open", "203.0.113.1", "198.51.100.1", "192.0.2.1")
+	visit(first, "/wiki/nothing", "203.0.113.1", "198.51.100.1")
+	visit(second, "/wiki/nothing", "192.0.2.1")
+	visit(first, "/orders/8?for=you", "203.0.113.1", "198.51.100.1")
+	visit(second, "/orders/8?for=us", "192.0.2.1")
+	visit(hour.AddDate(0, 0, -40), "/orders/9", "203.0.113.1", "198.51.100.1") // too long ago
+	visit(first, "/orders/9", "192.0.2.1", "203.0.113.1")
+	if err := os.WriteFile(filepath.Join(s.Dir, "before.log"), []byte(log.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Load(app.in(logging("access_log {dir}/access.log {dir}/before.log"))); err != nil {
+		t.Fatal(err)
+	}
+	s.wantPages("/")
+	s.Logged("access log read", `"visits":`)
+	s.stay("/")
+	app.neverAsked(t, "/orders", "/share", "/wiki")
+	err := s.Load(app.in(logging("access_log {dir}/access.log {dir}/before.log {\n unlinked /orders/* /wiki/* min_visitors 3\n }")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.wantPages("/", "/orders/1", "/orders/6", "/orders/8")
+	s.browse("192.0.2.99", "/orders/5")
+	s.browse("192.0.2.99", "/orders/10")
+	s.browse("198.51.100.99", "/orders/10")
+	want := []string{"/", "/orders/1", "/orders/5", "/orders/6", "/orders/8"}
+	s.wantPages(want...)
+	s.stay(want...)
+	app.neverAsked(t, "/orders/2", "/orders/3", "/orders/4", "/orders/7", "/orders/8?", "/orders/9", "/orders/10", "/share")
+}
+
+// lines counts the lines of the access log and of what it was rolled to, after the last
+// one that holds a text, and how many files were compressed.
+func (s *server) lines(last string) (all, after, packed int) {
+	s.T.Helper()
+	names, err := filepath.Glob(filepath.Join(s.Dir, "access*"))
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	slices.Sort(names) // "access-…" is before "access.log"
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			s.T.Fatal(err)
+		}
+		if strings.HasSuffix(name, ".gz") {
+			packed++
+			data = []byte(harness.Gunzip(s.T, string(data)))
+		}
+		for line := range bytes.Lines(data) {
+			all++
+			after++
+			if bytes.Contains(line, []byte(last)) {
+				after = 0
+			}
+		}
+	}
+	return all, after, packed
+}
+
+// TestDiscoverRolled is a log that Caddy rolls while it is written, over a restart and a
+// reload: each visit is seen, and none twice.
+func TestDiscoverRolled(t *testing.T) {
+	caddyfile := logging("access_log {dir}/access.log")
+	s, app := startProxy(t, caddyfile, nil)
+	// Caddy rolls a log at 1 MiB or more.
+	padding := "X-Padding: " + strings.Repeat("0123456789abcdef", 1000)
+	visit := func(from, to int) error {
+		var last error
+		for range 10 {
+			for n := from; n < to; n++ {
+				// A server that ends takes connections with it that nobody has read from.
+				for range 5 {
+					if _, last = s.Try(http.MethodGet, fmt.Sprintf("%s/articles/%d", harness.Local, n), browser, padding); last == nil {
+						break
+					}
+				}
+			}
+		}
+		return last
+	}
+	mustVisit := func(from, to int) {
+		t.Helper()
+		if err := visit(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"/", "/articles", "/articles/1"}
+	for _, tag := range tags {
+		want = append(want, "/tags/"+tag)
+	}
+	for n := 2; n <= taggedArticles; n++ {
+		want = append(want, fmt.Sprintf("/articles/%d", n))
+	}
+	slices.Sort(want)
+	upTo := func(n int) []string {
+		return slices.DeleteFunc(slices.Clone(want), func(path string) bool {
+			var m int
+			_, err := fmt.Sscanf(path, "/articles/%d", &m)
+			return err == nil && m >= n
+		})
+	}
+	s.browse("203.0.113.9", append([]string{"/articles"}, tagLinks()...)...)
+	mustVisit(1, 9)
+	s.wantPages(upTo(9)...)
+
+	// What comes while it does not run is read, and what was read is not.
+	s.Stop()
+	_, after, _ := s.lines(`"uri":"/articles/8"`)
+	var meanwhile strings.Builder
+	for n := 9; n < 12; n++ {
+		meanwhile.WriteString(s.visitAt(time.Now(), "203.0.113.9", fmt.Sprintf("/articles/%d", n)))
+	}
+	// Not into the log itself, which Caddy holds open for as long as the process lives.
+	rolled := "access-" + time.Now().UTC().Format("2006-01-02T15-04-05.000") + "-size.log"
+	if err := os.WriteFile(filepath.Join(s.Dir, rolled), []byte(meanwhile.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	logged := len(s.LogLines("access log read"))
+	s.Begin(app.in(caddyfile))
+	again := func() int {
+		t.Helper()
+		s.Eventually(func() bool { return len(s.LogLines("access log read")) > logged }, s.SitemapLog)
+		lines := s.LogLines("access log read")
+		logged = len(lines)
+		return readLines(t, lines[logged-1])
+	}
+	// Its own first requests may be among them.
+	if lines := again(); lines < 3 || lines > 3+after+10 {
+		t.Errorf("%d lines were read after a restart, want 3 and at most %d that came after the last visit", lines, after+10)
+	}
+	s.wantPages(upTo(12)...)
+
+	// A reload changes nothing, even while the log is rolled.
+	done := make(chan error, 1)
+	go func() { done <- visit(12, 18) }()
+	for range 3 {
+		s.Reload(app.in(caddyfile))
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	s.wantPages(upTo(18)...)
+	before, _, _ := s.lines("")
+	logged = len(s.LogLines("access log read"))
+	s.Reload(app.in(caddyfile))
+	all, _, _ := s.lines("")
+	if lines := again(); lines > all-before+60 {
+		t.Errorf("%d lines were read after a reload, of %d", lines, all)
+	}
+	mustVisit(18, taggedArticles+1)
+	s.wantPages(want...)
+	s.stay(want...)
+	s.Stop()
+	all, _, packed := s.lines("")
+	if all < 250 || packed < 2 {
+		t.Errorf("the log has %d lines and %d files that were rolled and compressed: this test is of no use", all, packed)
+	}
+}
+
+// TestDiscoverBadLogs is what may be in the place of a log, or in one.
+func TestDiscoverBadLogs(t *testing.T) {
+	s := prepare(t, map[string]string{"folder.log/inside.log": "x\n", "empty.log": ""})
+	app := startApplication(t)
+	at := time.Now().Add(-time.Minute)
+	visit := func(n int) string { return s.visitAt(at, "203.0.113.1", fmt.Sprintf("/articles/%d", n)) }
+	packed := func(text string) string {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, _ = io.WriteString(z, text)
+		_ = z.Close()
+		return b.String()
+	}
+	noise := make([]byte, 64<<10)
+	for i := range noise {
+		noise[i] = byte(i * i >> 3)
+	}
+	whole := packed(visit(8) + string(noise) + strings.Repeat("not a line\n", 1000))
+	logs := map[string]string{
+		"lists.log":   s.visitAt(at, "203.0.113.1", "/articles"),
+		"crlf.log":    strings.ReplaceAll(visit(1), "\n", "\r\n"),
+		"bom.log":     "\xEF\xBB\xBF" + visit(2),
+		"nul.log":     strings.Repeat("\x00", 5000) + "\n" + visit(3) + "\x00\x00" + visit(9),
+		"long.log":    `{"ts":1,"request":{"uri":"` + strings.Repeat("/articles/10", 100<<20/12) + "\"}}\n" + visit(4),
+		"half.log":    visit(5) + visit(10)[:100],
+		"binary.log":  string(noise) + "\n" + visit(6),
+		"whole.gz":    packed(visit(7)),
+		"cut.log.gz":  whole[:len(whole)-40],
+		"none.log.gz": "",
+		"fake.log.gz": visit(10),
+		"quoted.log": `"` + strings.ReplaceAll(strings.TrimSpace(visit(10)), `"`, `\"`) + "\"\n" +
+			"203.0.113.9 - - [21/Nov/2026:09:00:00 +0000] \"GET /articles/10 HT\n{}\n[]\nnull\n" + `{"request":{"uri":7}}` + "\n",
+	}
+	for name, text := range logs {
+		if err := os.WriteFile(filepath.Join(s.Dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clear(logs)
+	if err := s.Load(app.in(logging("access_log {dir}/*.log {dir}/whole.gz {dir}/nowhere/late.log {dir}/folder.log/inside.log/log"))); err != nil {
+		t.Fatal(err)
+	}
+	// It serves meanwhile.
+	if r := s.Get(harness.Local + "/about"); r.StatusCode != http.StatusOK {
+		t.Errorf("status %d", r.StatusCode)
+	}
+	want := []string{"/", "/articles", "/articles/1", "/articles/2", "/articles/3", "/articles/4", "/articles/5", "/articles/6", "/articles/7", "/articles/8"}
+	s.wantPages(want...)
+	for _, words := range []string{
+		`"files_passed_over":{"cut short":2,"damaged":1,"not a regular file":1}`, "longer than 1 MiB: 1", "the line is not readable: ", "there is no request in the line: ", `"visits":9`,
+	} {
+		s.Logged("access log read", words)
+	}
+	for _, name := range []string{"cut.log.gz", "none.log.gz", "fake.log.gz"} {
+		s.Logged("a log cannot be read", "{dir}/"+name)
+	}
+	s.Write(map[string]string{"nowhere/late.log": visit(9)})
+	want = append(want, "/articles/9")
+	s.wantPages(want...)
+	s.stay(want...)
+	app.neverAsked(t, "/articles/10")
+}
+
+// TestDiscoverOtherServersLog is the log of a server that rolls it in its own way, while
+// Caddy stands behind it or beside it.
+func TestDiscoverOtherServersLog(t *testing.T) {
+	s := prepare(t, nil)
+	app := startApplication(t)
+	name := filepath.Join(s.Dir, "nginx", "access.log")
+	line := func(uri string) string {
+		_, agent, _ := strings.Cut(browser, ": ")
+		return fmt.Sprintf("203.0.113.9 - - [%s] \"GET %s HTTP/2.0\" 200 512 \"https://example.com/\" \"%s\"\n", time.Now().Format("02/Jan/2006:15:04:05 -0700"), uri, agent)
+	}
+	appended := func(lines ...string) {
+		t.Helper()
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		if err == nil {
+			_, err = f.WriteString(strings.Join(lines, ""))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = f.Close()
+	}
+	s.Write(map[string]string{"nginx/": ""})
+	appended(line("/articles?page=2"), line(`/\x22><script>`), line("/tags/oak"), "a line of no format\n", "localhost "+line("/news"), "elsewhere.example "+line("/about"))
+	if err := s.Load(app.in(discovering("access_log {dir}/nginx/access.log {\n format combined\n }"))); err != nil {
+		t.Fatal(err)
+	}
+	s.wantPages("/", "/articles", "/news", "/tags/oak")
+	// Renamed, as logrotate does it by default.
+	appended(line("/articles/5"))
+	if err := os.Rename(name, name+".1"); err != nil {
+		t.Fatal(err)
+	}
+	appended(line("/articles/10"))
+	s.wantPages("/", "/articles", "/articles/10", "/articles/5", "/news", "/tags/oak")
+	// Copied and truncated.
+	whole, err := os.ReadFile(name)
+	if err == nil {
+		err = os.Rename(name+".1", name+".2")
+	}
+	if err == nil {
+		err = os.WriteFile(name+".1", whole, 0o644)
+	}
+	if err == nil {
+		err = os.Truncate(name, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	appended(line("/articles/15?utm_source=x"), line("/share/secret"), line("/orders/1"))
+	want := []string{"/", "/articles", "/articles/10", "/articles/15", "/articles/5", "/news", "/tags/oak"}
+	s.wantPages(want...)
+	s.stay(want...)
+	app.neverAsked(t, "/about", "/share", "/orders", "/articles/3")
+}
+
+// TestDiscoverInvented is an application that answers whatever it is asked for, and a
+// log full of what somebody has made up, from everywhere, for pages that need no link.
+func TestDiscoverInvented(t *testing.T) {
+	s := prepare(t, nil)
+	app := startApplication(t)
+	hour := time.Now().Truncate(time.Hour).Add(-4 * time.Hour)
+	var log strings.Builder
+	for i := range 400 {
+		uri := fmt.Sprintf("/wiki/invented-%d", i)
+		for _, client := range []string{"203.0.113.1", "198.51.100.1", "192.0.2.1"} {
+			log.WriteString(s.visitAt(hour.Add(time.Duration(i)*20*time.Second), client, uri))
+		}
+		log.WriteString(s.visitAt(hour.Add(3*time.Hour), "203.0.113.1", uri))
+	}
+	for _, uri := range []string{"/wiki/start", "/wiki/<loc>", "/wiki/%0A", "/wiki/\u0000", "/wiki/" + strings.Repeat("x", 2100), "/account", "/members/", "/drafts/meta", "/data", "/internal/report", "/logout", "/admin/users"} {
+		for i, client := range []string{"203.0.113.1", "198.51.100.1", "192.0.2.1"} {
+			log.WriteString(s.visitAt(hour.Add(time.Duration(i)*time.Hour), client, uri))
+		}
+	}
+	if err := os.WriteFile(filepath.Join(s.Dir, "before.log"), []byte(log.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Load(app.in(discovering("access_log {dir}/before.log {\n unlinked /* min_visitors 3\n }"))); err != nil {
+		t.Fatal(err)
+	}
+	s.wantPages("/", "/wiki/start")
+	s.Eventually(func() bool {
+		lines := s.RefreshLines()
+		return len(lines) > 0 && lines[len(lines)-1].Reasons()["soft 404"] == 401 // with /wiki/<loc>
+	}, s.SitemapLog)
+	s.stay("/", "/wiki/start")
+	app.neverAsked(t, "/internal", "/logout", "/admin", "/wiki/%0A", "/wiki/%00", "/wiki/xx")
+}

@@ -1,0 +1,456 @@
+package discovery
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+// discovering is a site in front of the application, with sources of pages. It trusts
+// who forwards requests from this machine, and asks quickly.
+func discovering(sources string) string {
+	return `{
+	servers {
+		trusted_proxies static 127.0.0.1/8
+	}
+}
+` + harness.Local + ` {
+	sitemap {
+		refresh 1s
+		ask {
+			rate 200/s
+			concurrency 4
+		}
+		` + sources + `
+	}
+	reverse_proxy {app}
+}`
+}
+
+const threeLinks = "links {\n depth 3\n}"
+
+// TestDiscoverLinks is an application's sitemap, with no log at all: all that a reader
+// can come to, and nothing else.
+func TestDiscoverLinks(t *testing.T) {
+	s, app := startProxy(t, discovering(threeLinks), nil)
+	want := app.expected(3, false)
+	s.wantPages(want...)
+	s.stay(want...)
+	app.neverAsked(t, "/logout", "/internal/", "/api/", "/share/", "/orders/", "/calendar/2026/08", "/calendar/2027/02", "/drafts/behind", "/members/list", "/articles?", "/shop?", "/Style.css", "/logo.png", "/manual.pdf")
+	for _, uri := range app.asked() {
+		if strings.ContainsAny(uri, "?;") && !strings.HasPrefix(uri, "/login?") {
+			t.Errorf("%s was asked for", uri)
+		}
+	}
+	for _, uri := range want {
+		if n := app.asks(uri); n != 1 && uri != "/" {
+			t.Errorf("%s was asked for %d times", uri, n)
+		}
+	}
+	for _, loc := range s.Locs(harness.Local + "/sitemap.xml") {
+		if r := s.Get(loc); r.StatusCode != http.StatusOK {
+			t.Errorf("%s is listed and answers %d", loc, r.StatusCode)
+		}
+	}
+	if r := s.Get(harness.Local + "/robots.txt"); r.Text != s.Expand("User-agent: *\nDisallow: /internal/\n\nSitemap: "+harness.Local+"/sitemap.xml\n") {
+		t.Errorf("robots.txt is %q", r.Text)
+	}
+}
+
+// TestDiscoverLinksDepth is that one link is not two.
+func TestDiscoverLinksDepth(t *testing.T) {
+	s, app := startProxy(t, discovering("links {\n depth 1\n}"), nil)
+	var want []string
+	two := []string{"/articles/", "/shop/", "/wiki/s", "/wiki/r"} // links away
+	for _, path := range app.expected(1, false) {
+		if !slices.ContainsFunc(two, func(prefix string) bool { return strings.HasPrefix(path, prefix) }) {
+			want = append(want, path)
+		}
+	}
+	want = append(want, "/articles/1") // which /print/1 names in its own stead
+	slices.Sort(want)
+	s.wantPages(want...)
+	s.stay(want...)
+	app.neverAsked(t, "/shop/", "/wiki/start", "/calendar/2026/10", "/calendar/2026/12")
+}
+
+// TestDiscoverQuery is that pages of lists are pages where that is said.
+func TestDiscoverQuery(t *testing.T) {
+	s, app := startProxy(t, discovering("links {\n depth 3\n query page\n}"), nil)
+	want := app.expected(3, true)
+	s.wantPages(want...)
+	s.stay(want...)
+	app.neverAsked(t, "/shop?", "/articles?sort", "/articles?page=2&", "/articles?page=3&", "/about?", "/login?next=%2F")
+}
+
+// TestDiscoverFacets are parameters in one order, whatever that of the links is.
+func TestDiscoverFacets(t *testing.T) {
+	s, app := startProxy(t, discovering("links {\n depth 2\n query size colour\n}"), nil)
+	var want []string
+	for _, path := range app.expected(2, false) {
+		if path != "/shop" {
+			want = append(want, path)
+		}
+	}
+	for _, size := range []string{"l", "m", "s"} {
+		for _, colour := range []string{"blue", "green", "red"} {
+			want = append(want, "/shop?size="+size+"&colour="+colour)
+		}
+	}
+	want = append(want, "/shop")
+	slices.Sort(want)
+	s.wantPages(want...)
+	app.neverAsked(t, "/shop?colour")
+}
+
+// TestDiscoverAgain is that what was discovered is listed at once after a restart and
+// after a reload, and not asked for again.
+func TestDiscoverAgain(t *testing.T) {
+	const changed = "links {\n depth 3\n}\n omit /nothing/*"
+	for name, test := range map[string]struct {
+		sources string
+		visit   bool
+		want    func(*application) []string
+	}{
+		"links": {sources: threeLinks, want: func(a *application) []string { return a.expected(3, false) }},
+		"traffic": {sources: "traffic", visit: true, want: func(*application) []string {
+			return []string{"/", "/about", "/articles", "/articles/1"}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, app := startProxy(t, discovering(test.sources), nil)
+			if test.visit {
+				s.Locs(harness.Local + "/sitemap.xml") // now there is a site to have visits
+				s.browse("203.0.113.5", "/", "/about", "/articles", "/articles/1")
+			}
+			want := harness.Below(s.Expand(harness.Local), test.want(app))
+			s.wantPages(test.want(app)...)
+			s.Refreshes(1)
+			wantAtOnce := func(after string) {
+				t.Helper()
+				if got := s.Locs(harness.Local + "/sitemap.xml"); !slices.Equal(got, want) {
+					t.Errorf("after %s the sitemap lists %q, want %q", after, got, want)
+				}
+				s.Refreshes(2)
+				if got := s.Locs(harness.Local + "/sitemap.xml"); !slices.Equal(got, want) {
+					t.Errorf("some refreshes after %s the sitemap lists %q, want %q\n%s", after, got, want, s.SitemapLog())
+				}
+				for _, uri := range app.asked() {
+					// The front page is looked at each time, beside a page that cannot be.
+					if n := app.asks(uri); uri != "/" && n > 0 {
+						t.Errorf("after %s, %s was asked for %d times", after, uri, n)
+					}
+				}
+			}
+			s.Stop()
+			app.forget()
+			s.Begin(app.in(discovering(test.sources)))
+			app.mu.Lock()
+			app.requests = slices.DeleteFunc(app.requests, func(r appRequest) bool { return r.uri == "/nothing-there" })
+			app.mu.Unlock()
+			wantAtOnce("a restart")
+			app.forget()
+			s.Reload(app.in(discovering(test.sources)))
+			wantAtOnce("a reload")
+			if test.visit {
+				return
+			}
+			app.forget()
+			if err := s.Load(app.in(discovering(changed))); err != nil {
+				t.Fatal(err)
+			}
+			wantAtOnce("a reload with another setting")
+		})
+	}
+}
+
+// TestDiscoverPagesThatGo is what becomes of pages that answer otherwise than before: a
+// redirect is believed, and that a page is not found only if it is said twice. That it
+// is said again is an hour later, which is too long for here.
+func TestDiscoverPagesThatGo(t *testing.T) {
+	s, app := startProxy(t, discovering("links {\n depth 2\n}"), nil)
+	want := app.expected(2, false)
+	s.wantPages(want...)
+	s.Refreshes(1)
+	app.answer("/about", redirectTo("/news", http.StatusMovedPermanently))
+	app.answer("/wiki/start", answerStatus(http.StatusNotFound))
+	app.answer("/wiki/rules", answerStatus(http.StatusGone))
+	app.answer("/tags/oak", answerStatus(http.StatusInternalServerError))
+	app.forget()
+	// Routes that are others have all pages asked for again.
+	other := strings.Replace(app.in(discovering("links {\n depth 2\n}")), "reverse_proxy", "header X-Other 1\n\treverse_proxy", 1)
+	if err := s.Load(other); err != nil {
+		t.Fatal(err)
+	}
+	want = slices.DeleteFunc(want, func(path string) bool { return path == "/about" })
+	s.wantPages(want...)
+	s.Eventually(func() bool {
+		return app.asks("/wiki/start") > 0 && app.asks("/wiki/rules") > 0 && app.asks("/tags/oak") > 0
+	}, func() string { return fmt.Sprintf("only %q were asked for\n%s", app.asked(), s.SitemapLog()) })
+	s.stay(want...)
+}
+
+// TestDiscoverTogether is one site with files, a log, traffic and links: one page is one
+// entry, and nobody's visit is a date.
+func TestDiscoverTogether(t *testing.T) {
+	s := prepare(t, map[string]string{"site/": ""})
+	s.Put("site/guide.html", "<!doctype html><title>guide</title><p>A guide.<a href=/guide-2.html>next</a> <a href=/tags/oak>oak</a>", harness.DayOf(100))
+	s.Put("site/guide-2.html", "<!doctype html><title>guide, part two</title><p>Part two.<a href=/guide.html>back</a>", harness.DayOf(140))
+	s.Put("site/alone.html", "<!doctype html><title>alone</title><p>Nothing links here.", harness.DayOf(180))
+	s.Put("site/about.html", "<!doctype html><title>about</title><p>About the files.<a href=/about>about</a>", harness.DayOf(220))
+	app := startApplication(t)
+	caddyfile := strings.Replace(app.in(logging("files {dir}/site {\n clean_urls off\n }\n access_log {dir}/access.log\n traffic\n "+threeLinks)),
+		"reverse_proxy", "root {dir}/site\n\t@file file\n\thandle @file {\n\t\tfile_server\n\t}\n\treverse_proxy", 1)
+	if err := s.Load(caddyfile); err != nil {
+		t.Fatal(err)
+	}
+	want := append(app.expected(3, false), "/about.html", "/alone.html", "/guide-2.html", "/guide.html")
+	slices.Sort(want)
+	s.wantPages(want...)
+	dates := map[string]string{
+		"/guide.html": harness.Stamp(harness.DayOf(100)), "/guide-2.html": harness.Stamp(harness.DayOf(140)), "/alone.html": harness.Stamp(harness.DayOf(180)), "/about.html": harness.Stamp(harness.DayOf(220)),
+		"/about": "", "/articles/1": "", "/": "", "/tags/oak": "",
+	}
+	check := func() {
+		t.Helper()
+		got := s.Dates(harness.Local)
+		for path, date := range dates {
+			if got[path] != date {
+				t.Errorf("%s has lastmod %q, want %q", path, got[path], date)
+			}
+		}
+	}
+	check()
+	s.browse("203.0.113.77", "/guide.html", "/alone.html", "/", "/about", "/articles/1", "/tags/oak", "/share/secret", "/orders/12")
+	s.browse("198.51.100.2", "/guide.html", "/share/secret", "/orders/12")
+	s.Logged("access log read")
+	s.stay(want...)
+	check()
+	app.neverAsked(t, "/share", "/orders")
+}
+
+// TestDiscoverJSON is all sources in JSON, given to the admin API.
+func TestDiscoverJSON(t *testing.T) {
+	s := prepare(t, nil)
+	app := startApplication(t)
+	const admin = `"admin": {"listen": "127.0.0.1:{more}", "config": {"persist": false}}`
+	if err := caddy.Load([]byte(s.Expand("{"+admin+"}")), false); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.LoadJSON("{}"); err != nil { // without an admin API
+			t.Error(err)
+		}
+	})
+	logs, err := json.Marshal(s.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := s.Expand(app.in(`{` + admin + `,
+		"logging": {"logs": {
+			"default": {"level": "DEBUG", "writer": {"output": "file", "filename": ` + string(logs) + `, "roll": false}, "encoder": {"format": "json"}, "exclude": ["http.log.access.visits"]},
+			"visits": {"writer": {"output": "file", "filename": "{dir}/access.log"}, "encoder": {"format": "json"}, "include": ["http.log.access.visits"]}
+		}},
+		"apps": {"http": {"servers": {"site": {
+			"listen": ["127.0.0.1:{port}"],
+			"automatic_https": {"disable": true},
+			"trusted_proxies": {"source": "static", "ranges": ["127.0.0.1/8"]},
+			"logs": {"default_logger_name": "visits"},
+			"routes": [{"match": [{"host": ["localhost"]}], "handle": [
+				{
+					"handler": "sitemap",
+					"refresh_interval": "1s",
+					"ask": {"rate": 200, "concurrency": 4},
+					"sources": [
+						{"source": "links", "depth": 2, "query": ["page"], "expire": "30d", "max_paths": 5000},
+						{"source": "access_log", "files": ["{dir}/access.log"], "format": "json", "fields": {"uri": "request>uri"}, "history": "7d",
+							"unlinked": [{"match": ["/orders/*"], "min_visitors": 1}], "query": ["page"], "expire": "30d", "max_paths": 5000},
+						{"source": "traffic", "unlinked": [{"match": ["/share/*"], "min_visitors": 100}], "query": ["page"], "expire": "30d", "max_paths": 5000}
+					]
+				},
+				{"handler": "reverse_proxy", "upstreams": [{"dial": "{app}"}]}
+			]}]
+		}}}}
+	}`))
+	r, err := harness.Client.Post(s.Expand("http://127.0.0.1:{more}/load"), "application/json", strings.NewReader(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if r.StatusCode != http.StatusOK {
+		t.Fatalf("status %d", r.StatusCode)
+	}
+	s.Get(harness.Local + "/sitemap.xml")
+	s.browse("203.0.113.1", "/articles/24", "/calendar/2027/01", "/share/secret")
+	want := append(app.expected(2, true), "/articles/24", "/calendar/2027/01")
+	slices.Sort(want)
+	s.wantPages(want...)
+	s.stay(want...)
+	app.neverAsked(t, "/share", "/orders")
+	s.Logged("access log read")
+}
+
+// visitAt is a line of Caddy's access log: a browser's GET of the site's page.
+func (s *server) visitAt(at time.Time, client, uri string) string {
+	return s.visitLine(at, client, uri, s.Expand("localhost:{port}"))
+}
+
+func (s *server) visitLine(at time.Time, client, uri, host string) string {
+	s.T.Helper()
+	name, agent, _ := strings.Cut(browser, ": ")
+	line, err := json.Marshal(map[string]any{
+		"level": "info", "ts": float64(at.UnixMicro()) / 1e6, "logger": "http.log.access.log0", "msg": "handled request",
+		"request": map[string]any{
+			"remote_ip": "127.0.0.1", "remote_port": "40000", "client_ip": client, "proto": "HTTP/1.1", "method": "GET", "host": host, "uri": uri,
+			"headers": map[string][]string{name: {agent}, "Accept": {"text/html"}},
+		},
+		"bytes_read": 0, "user_id": "", "duration": 0.001, "size": 1234, "status": 200,
+		"resp_headers": map[string][]string{"Server": {"Caddy"}, "Content-Type": {"text/html; charset=utf-8"}},
+	})
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return string(line) + "\n"
+}
+
+// TestDiscoverCrash is that a server that is killed loses none of the pages that it
+// listed: not at its start, and not with any refresh after it.
+func TestDiscoverCrash(t *testing.T) {
+	for name, test := range map[string]struct {
+		sources string
+		visit   bool
+	}{
+		"links":   {threeLinks, false},
+		"traffic": {"traffic", true},
+		"log":     {"access_log {dir}/access.log", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := prepare(t, nil)
+			app := startApplication(t)
+			caddyfile := app.in(logging(test.sources))
+			c := s.Child(caddyfile)
+			s.First(c)
+			want := app.expected(3, false)
+			if test.visit {
+				want = visitedListed
+				s.browse("203.0.113.9", visited...)
+			}
+			s.wantPages(want...)
+			s.Refreshes(1)
+			c.Kill()
+			lines := len(s.RefreshLines())
+			c = s.Child(caddyfile)
+			defer c.Kill()
+			s.First(c)
+			s.Eventually(func() bool { return len(s.RefreshLines()) > lines+5 }, s.SitemapLog)
+			for _, line := range s.RefreshLines()[lines:] {
+				if line.Pages != len(want) {
+					t.Errorf("after a crash %d pages are listed, want %d: %+v", line.Pages, len(want), line)
+				}
+			}
+			s.wantPages(want...)
+			c.Kill()
+		})
+	}
+}
+
+// TestDiscoverReloads is that reloads while pages are discovered lose none.
+func TestDiscoverReloads(t *testing.T) {
+	s, app := startProxy(t, discovering(threeLinks), nil)
+	for i := range 6 {
+		before := len(app.seen())
+		s.Eventually(func() bool { return len(app.seen()) > before+5 }, s.SitemapLog)
+		if err := s.Load(strings.Replace(app.in(discovering(threeLinks)), "reverse_proxy", fmt.Sprintf("respond /reload-%d ok\n\treverse_proxy", i%2), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := app.expected(3, false)
+	s.wantPages(want...)
+	s.stay(want...)
+	app.neverAsked(t, "/logout", "/internal/", "/api/", "/share/", "/orders/", "/drafts/behind")
+}
+
+// TestDiscoverLater is an application that starts after the server, and one whose front
+// page leads elsewhere.
+func TestDiscoverLater(t *testing.T) {
+	s := prepare(t, nil)
+	app := startApplication(t)
+	app.answer("/", redirectTo("/about", http.StatusFound))
+	if err := s.Load(strings.ReplaceAll(discovering(threeLinks), "{app}", "127.0.0.1:{more}")); err != nil {
+		t.Fatal(err)
+	}
+	s.Eventually(func() bool {
+		return s.Get(harness.Local+"/about").StatusCode == http.StatusBadGateway && len(s.LogLines("no page to list")) > 0
+	}, s.SitemapLog)
+	l, err := net.Listen("tcp", "127.0.0.1:"+s.More)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: app}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	s.wantPages("/about", "/articles", "/articles/2", "/news", "/tags/"+tags[2])
+}
+
+// TestDiscoverFolders is a site that is a folder of another: pages outside of it are not
+// its own, and its own are known by what visitors see.
+func TestDiscoverFolders(t *testing.T) {
+	const origin = "http://localhost:{port}/site"
+	for name, test := range map[string]struct{ sources, origin string }{
+		"links":              {threeLinks, origin},
+		"links and base_url": {"base_url https://example.com/site\n" + threeLinks, "https://example.com/site"},
+		"traffic":            {"traffic", origin},
+		"log":                {"access_log {dir}/access.log", origin},
+	} {
+		t.Run(name, func(t *testing.T) {
+			caddyfile := logging(test.sources)
+			inner := caddyfile[strings.Index(caddyfile, "\tsitemap {"):strings.Index(caddyfile, "\treverse_proxy {app}")]
+			s := prepare(t, nil)
+			app := startApplication(t)
+			app.answer("/", func(w http.ResponseWriter, r *http.Request) {
+				links := []string{"about", "./news?utm_source=x", "articles/1", "/site/shop", "/tags/oak", "../greeting", "http://localhost:" + s.Port + "/site/wiki/", "http://localhost:" + s.Port + "/login"}
+				writeHTML(w, r, "In a folder.", "", links, time.Time{})
+			})
+			s.Begin(app.in(strings.Replace(caddyfile, inner, "handle_path /site/* {\n"+inner+"\treverse_proxy {app}\n}\n", 1)))
+			s.Eventually(func() bool { return s.Get(origin+"/sitemap.xml").StatusCode == http.StatusOK }, s.SitemapLog)
+			s.browse("203.0.113.9", "/site/", "/site/about", "/site/news", "/site/articles/1", "/site/shop", "/site/wiki/", "/site/tags/oak", "/site/greeting", "/site/login", "/tags/oak", "/greeting", "/login", "/wiki/start")
+			want := []string{"/", "/about", "/articles/1", "/news", "/shop", "/wiki/"}
+			if strings.HasPrefix(test.sources, "links") || strings.HasPrefix(test.sources, "base_url") {
+				want = append(want, "/wiki/start") // by a link that is relative
+			}
+			if strings.HasPrefix(test.origin, "https:") {
+				want = slices.DeleteFunc(want, func(path string) bool { return strings.HasPrefix(path, "/wiki/") }) // of another site
+			}
+			s.WantLocs(origin+"/sitemap.xml", harness.Below(test.origin, want)...)
+			s.Refreshes(2)
+			s.WantLocs(origin+"/sitemap.xml", harness.Below(test.origin, want)...)
+		})
+	}
+}
+
+// TestDiscoverScope is a sitemap in a folder, or of a site whose base URL has one: it
+// begins at the folder's own front page.
+func TestDiscoverScope(t *testing.T) {
+	for name, test := range map[string]struct{ options, origin, document string }{
+		"path":     {"path /wiki/sitemap.xml", harness.Local, "/wiki/sitemap.xml"},
+		"base_url": {"base_url https://example.com/wiki", "https://example.com", "/wiki/sitemap.xml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, app := startProxy(t, discovering(test.options+"\n"+threeLinks), nil)
+			want := harness.Below(test.origin, []string{"/wiki/", "/wiki/rules", "/wiki/start"})
+			s.WantLocs(harness.Local+test.document, want...)
+			s.Refreshes(2)
+			s.WantLocs(harness.Local+test.document, want...)
+			app.neverAsked(t, "/about", "/logout", "/articles")
+		})
+	}
+}
