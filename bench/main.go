@@ -2,7 +2,7 @@
 // of ratios. It makes what it needs below one work folder, which a later run uses
 // again:
 //
-//	go run ./bench [-files 1000000] [-small 100000] [-pages 10000000] [-inserts 1000] [-runs 5] [-only start,rate]
+//	go run ./bench [-files 1000000] [-small 100000] [-pages 10000000] [-inserts 1000] [-log 1000] [-runs 5] [-only start,rate]
 //
 // Timings never make it fail; something that cannot be run, or a wrong result, does.
 // What is not installed, or cannot be measured on this system, is named as skipped.
@@ -27,6 +27,7 @@ type options struct {
 	small   int
 	pages   int
 	inserts int
+	log     int
 	runs    int
 	seconds float64
 	only    string
@@ -53,6 +54,12 @@ var families = []family{
 	{"inserts", (*bench).insertRows},
 	{"rate", (*bench).rateRows},
 	{"pass", (*bench).passRows},
+	{"logs", (*bench).logRows},
+	{"combined", (*bench).combinedRows},
+	{"paths", (*bench).pathsRows},
+	{"traffic", (*bench).trafficRows},
+	{"proxied", (*bench).proxiedRows},
+	{"links", (*bench).linksRows},
 }
 
 func main() {
@@ -61,6 +68,7 @@ func main() {
 	flag.IntVar(&o.small, "small", 100_000, "files of the small tree, for the generator")
 	flag.IntVar(&o.pages, "pages", 10_000_000, "pages of the synthetic source")
 	flag.IntVar(&o.inserts, "inserts", 1000, "single pages added to as many pages as the large tree has")
+	flag.IntVar(&o.log, "log", 1000, "megabytes of each access log")
 	flag.IntVar(&o.runs, "runs", 5, "runs that a median is taken of")
 	flag.Float64Var(&o.seconds, "seconds", 5, "length of a run that counts requests")
 	flag.StringVar(&o.only, "only", "", "the rows to measure, separated by commas: "+strings.Join(familyNames(), ", "))
@@ -91,7 +99,7 @@ func check(o options) error {
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument '%s'", flag.Arg(0))
 	}
-	if min(o.files, o.small, o.pages, o.inserts, o.runs) < 1 || o.seconds <= 0 {
+	if min(o.files, o.small, o.pages, o.inserts, o.log, o.runs) < 1 || o.seconds <= 0 {
 		return errors.New("sizes and counts are at least 1")
 	}
 	for _, name := range wanted(o) {
