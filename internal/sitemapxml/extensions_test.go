@@ -208,7 +208,7 @@ func TestRestOfLine(t *testing.T) {
 		if err != nil && err != bufio.ErrBufferFull {
 			t.Fatal(err)
 		}
-		last, err := restOfLine(r, line)
+		last, err := restOfLine(r, line, nil)
 		if string(last) != urlClose[max(len(urlClose)-len(text), 0):] || err != nil {
 			t.Errorf("%d: got %q, %v", n, last, err)
 		}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // ErrForeign says that a document was not written by a [URLSet].
@@ -23,7 +25,7 @@ const maxLine = 64 << 10
 // that ends too early [io.ErrUnexpectedEOF]. n is the number of bytes written, which
 // for a whole document is the sum of [TextSize].
 func WriteText(w io.Writer, document io.Reader) (n int64, err error) {
-	r := bufio.NewReaderSize(document, maxLine)
+	entries := newEntries(document)
 	out := make([]byte, 0, flushBytes+maxLine)
 	flush := func() error {
 		k, err := w.Write(out)
@@ -31,40 +33,75 @@ func WriteText(w io.Writer, document io.Reader) (n int64, err error) {
 		out = out[:0]
 		return err
 	}
-	for number := 1; ; number++ {
-		line, err := r.ReadSlice('\n')
-		long := err == bufio.ErrBufferFull
-		switch {
-		case err == io.EOF:
-			return n, io.ErrUnexpectedEOF
-		case err != nil && !long:
+	for {
+		more, err := entries.next(nil)
+		if err != nil {
 			return n, err
 		}
-		switch loc, ok := cutLoc(line); {
-		case ok && number > 2:
-			out = append(appendDecoded(out, loc), '\n')
-			if long {
-				line, err = restOfLine(r, line)
-			}
-			switch {
-			case err != nil:
-				return n, err
-			case !bytes.HasSuffix(line, []byte(urlClose)):
-				return n, fmt.Errorf("line %d: %w", number, ErrForeign)
-			}
-		case number == 1 && string(line) == declaration:
-		case number == 2 && bytes.HasPrefix(line, []byte(urlSetOpen)):
-		case number > 2 && string(line) == urlSetClose:
+		if !more {
 			return n, flush()
-		default:
-			return n, fmt.Errorf("line %d: %w", number, ErrForeign)
 		}
+		out = append(append(out, entries.loc...), '\n')
 		if len(out) >= flushBytes {
 			if err := flush(); err != nil {
 				return n, err
 			}
 		}
 	}
+}
+
+// entries goes through the entries of a document that a [URLSet] wrote.
+type entries struct {
+	r    *bufio.Reader
+	line int
+	loc  []byte // of the last entry, decoded; valid until the next
+}
+
+func newEntries(document io.Reader) *entries {
+	return &entries{r: bufio.NewReaderSize(document, maxLine)}
+}
+
+// next goes to the next entry, all bytes of which it adds to the digest if there is
+// one. A false means that the document has ended. The errors are those of [WriteText].
+func (e *entries) next(digest *xxhash.Digest) (bool, error) {
+	for {
+		line, err := e.r.ReadSlice('\n')
+		e.line++
+		long := err == bufio.ErrBufferFull
+		switch {
+		case err == io.EOF:
+			return false, io.ErrUnexpectedEOF
+		case err != nil && !long:
+			return false, err
+		}
+		switch loc, ok := cutLoc(line); {
+		case ok && e.line > 2:
+			e.loc = appendDecoded(e.loc[:0], loc)
+			return true, e.end(line, long, digest)
+		case e.line == 1 && string(line) == declaration:
+		case e.line == 2 && bytes.HasPrefix(line, []byte(urlSetOpen)):
+		case e.line > 2 && string(line) == urlSetClose:
+			return false, nil
+		default:
+			return false, fmt.Errorf("line %d: %w", e.line, ErrForeign)
+		}
+	}
+}
+
+// end goes to the end of an entry's line, of which the beginning is given.
+func (e *entries) end(line []byte, long bool, digest *xxhash.Digest) (err error) {
+	if digest != nil {
+		_, _ = digest.Write(line)
+	}
+	if long {
+		if line, err = restOfLine(e.r, line, digest); err != nil {
+			return err
+		}
+	}
+	if !bytes.HasSuffix(line, []byte(urlClose)) {
+		return fmt.Errorf("line %d: %w", e.line, ErrForeign)
+	}
+	return nil
 }
 
 // cutLoc is the loc of an entry's line, or of what it begins with, as XML text.
@@ -78,8 +115,9 @@ func cutLoc(line []byte) (loc []byte, ok bool) {
 }
 
 // restOfLine reads a line to its end, and returns at least the last bytes of it
-// that tell whether it is an entry's.
-func restOfLine(r *bufio.Reader, line []byte) ([]byte, error) {
+// that tell whether it is an entry's. What it reads is added to the digest, if there is
+// one.
+func restOfLine(r *bufio.Reader, line []byte, digest *xxhash.Digest) ([]byte, error) {
 	var last []byte
 	for {
 		last = append(last, line[max(len(line)-len(urlClose), 0):]...)
@@ -88,7 +126,11 @@ func restOfLine(r *bufio.Reader, line []byte) ([]byte, error) {
 			return last, nil
 		}
 		var err error
-		switch line, err = r.ReadSlice('\n'); err {
+		line, err = r.ReadSlice('\n')
+		if digest != nil {
+			_, _ = digest.Write(line)
+		}
+		switch err {
 		case nil, bufio.ErrBufferFull:
 		case io.EOF:
 			return nil, io.ErrUnexpectedEOF
