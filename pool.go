@@ -80,7 +80,8 @@ type store struct {
 	shelves     map[string]*storedShelf
 	disks       map[string]*state.Fallback // by folder
 	generations map[*generation]struct{}
-	notes       int // that were taken
+	notes       int     // that were taken
+	departed    readers // of the sites of visitors that are no more
 }
 
 type storeEntry struct {
@@ -117,7 +118,7 @@ func (s *store) shelf(g *generation, key string, make func() *shelf) *shelf {
 	return stored.shelf
 }
 
-// leaveShelf ends a generation's use of a shelf.
+// leaveShelf ends a generation's use of a shelf of a visitors' site that is no more.
 func (s *store) leaveShelf(g *generation, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,6 +128,14 @@ func (s *store) leaveShelf(g *generation, key string) {
 	}
 	if delete(stored.uses, g); len(stored.uses) == 0 {
 		delete(s.shelves, key)
+	}
+	s.depart(stored.shelf)
+}
+
+// depart keeps what a visitors' site has counted that is no more. Under mu.
+func (s *store) depart(sh *shelf) {
+	if sh.visitors {
+		s.departed.add(&sh.readers, losing)
 	}
 }
 
@@ -244,6 +253,7 @@ func (s *store) leave(g *generation) {
 	for key, stored := range s.shelves {
 		if delete(stored.uses, g); len(stored.uses) == 0 {
 			delete(s.shelves, key)
+			s.depart(stored.shelf)
 		}
 	}
 	s.sweep()

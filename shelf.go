@@ -58,7 +58,9 @@ func (l *library) shelf(a *App, s *site) (*shelf, string) {
 		if onDisk {
 			return newShelf(l.disk, prefix)
 		}
-		return newShelf(state.NewMemory(), prefix)
+		sh := newShelf(state.NewMemory(), prefix)
+		sh.visitors = s.visitors
+		return sh
 	}), key
 }
 
@@ -129,9 +131,11 @@ func (l *library) warn(err error) {
 // shelf is where what is known of a site's pages is kept. Like what is held, it is
 // handed on from one configuration to the next.
 type shelf struct {
-	storage state.Storage
-	prefix  string
+	storage  state.Storage
+	prefix   string
+	visitors bool // only visitors named the site's host
 
+	readers readers
 	paths   paths                      // that visitors and links showed
 	rests   rests                      // of upstreams
 	rules   atomic.Pointer[crawlRules] // the last that robots.txt told

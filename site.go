@@ -64,6 +64,7 @@ type site struct {
 
 	maxAge atomic.Pointer[maxAge]
 
+	readers        *readers // of its shelf: they outlive a reload, and are nobody's who verified them
 	shelf          *shelf
 	shelfKey       string
 	roots          atomic.Pointer[[]files.Options] // of the last refresh
@@ -119,6 +120,7 @@ func newSite(a *App, h *Handler, id siteID, folder string, visitors bool) *site 
 	s.logger = h.logger.With(zap.String("site", s.base+s.at))
 	s.used.Store(a.now().Unix())
 	s.shelf, s.shelfKey = a.library.shelf(a, s)
+	s.readers = &s.shelf.readers
 	s.pace = newPace(h.settings.manners)
 	s.pace.rests = &s.shelf.rests
 	s.ctx, s.cancel = context.WithCancel(a.running)
