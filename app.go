@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 )
@@ -80,6 +81,11 @@ type App struct {
 
 	visits        chan visit // that requests showed; nil: no handler watches
 	droppedVisits atomic.Uint64
+	counts        counts
+
+	events    *caddyevents.App
+	begun     chan struct{} // closed when all apps have started
+	announced chan event
 	absentName    string // of pages that cannot exist
 }
 
@@ -109,7 +115,20 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.first = make(chan struct{}, max(cores, 2))
 	a.later = make(chan struct{}, max(cores/2, 1))
 	a.asks = make(chan struct{}, max(cores/2, 1))
-	return nil
+	if err := a.joinEvents(); err != nil {
+		return err
+	}
+	return a.registerMetrics()
+}
+
+// joinEvents finds Caddy's events app, and learns from it when all apps have started.
+func (a *App) joinEvents() error {
+	events, err := a.ctx.App("events")
+	if err != nil {
+		return fmt.Errorf("loading the events app: %w", err)
+	}
+	a.events, a.begun, a.announced = events.(*caddyevents.App), make(chan struct{}), make(chan event, maxEvents)
+	return a.events.On("started", onStarted(sync.OnceFunc(func() { close(a.begun) })))
 }
 
 // register makes a handler known while it is provisioned.
@@ -155,6 +174,7 @@ func (a *App) Start() error {
 		a.library.expire(a.running, a.prefixes(), a.now())
 	})
 	a.group.Go(func() { a.run(a.running) })
+	a.group.Go(func() { a.emitEvents(a.running) })
 	a.discover()
 	return nil
 }
@@ -482,25 +502,11 @@ func (a *App) dispatch(ctx context.Context) time.Duration {
 // ctx has ended: nothing can end that, but Stop shall not wait for it. What such a
 // refresh comes to is of no account. A false means that it was left.
 func (s *site) refreshOrLeave(ctx context.Context) bool {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.refresh(ctx)
-	}()
-	select {
-	case <-done:
+	if orLeave(ctx, func() { s.refresh(ctx) }) {
 		return true
-	case <-ctx.Done():
 	}
-	timer := time.NewTimer(stopGrace)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		s.logger.Warn("a source of pages goes on although it was told to end")
-		return false
-	}
+	s.logger.Warn("a source of pages goes on although it was told to end")
+	return false
 }
 
 // due lists the sites whose refresh is due: named ones first, then as they wait.

@@ -260,15 +260,13 @@ func TestHalfBuilt(t *testing.T) {
 	if err := new(App).Cleanup(); err != nil {
 		t.Errorf("never provisioned: %v", err)
 	}
-	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
-	defer cancel()
 	for _, test := range []struct {
 		name  string
 		start bool
 		stop  int
 	}{{"provisioned", false, 0}, {"stopped before it started", false, 1}, {"started", true, 0}, {"stopped", true, 1}, {"stopped twice", true, 2}} {
 		a := new(App)
-		if err := a.Provision(ctx); err != nil {
+		if err := a.Provision(contextOf(t)); err != nil {
 			t.Fatal(err)
 		}
 		wantReferences(t, 1)

@@ -111,6 +111,22 @@ func (s *Snapshot) retire(previous *Snapshot, now time.Time) {
 	}
 }
 
+// count is how many pages the snapshot lists; none, if it is nil.
+func (s *Snapshot) count() int {
+	if s == nil {
+		return 0
+	}
+	return s.pages
+}
+
+// urlsets are the documents that list pages, by first page.
+func (s *Snapshot) urlsets() []*document {
+	if len(s.shards) == 0 {
+		return []*document{s.index}
+	}
+	return s.shards
+}
+
 // find returns the document of a name, told by its suffix; for a name that a
 // refresh retired, the shard that now holds its first page. Nil: no document of
 // the site.

@@ -24,6 +24,7 @@ type held struct {
 	snapshot atomic.Pointer[Snapshot]
 	names    atomic.Pointer[Snapshot] // where there is no snapshot: one of retired names alone
 	recalled atomic.Pointer[string]   // the settings of a snapshot that is from before a restart
+	report   atomic.Pointer[report]   // of the last refresh; nil: there was none since the start
 
 	mu           sync.Mutex // held by whoever refreshes; guards what follows
 	begun        time.Time  // the last refresh that ended; zero: none

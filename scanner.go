@@ -61,15 +61,23 @@ type outcome struct {
 	closed   bool                // robots.txt cannot be had, so no page was asked for
 	round    *discover.Round     // of the links that listed pages have; nil: nothing discovers, or as before
 	again    bool                // the pages were listed before more than their names was known
+
+	sources  []sourceReport
+	warnings []string
+	unlisted string // why nothing may be listed; "": it may
 }
 
 // refresh runs from the sources to a new snapshot and schedules the next run. What
 // another configuration or handler refreshed lately is served on as it is.
 func (s *site) refresh(ctx context.Context) {
 	now := s.app.now()
-	if !s.looked && !s.hasLookedLately(now) {
+	var events []event
+	defer func() { s.app.announce(ctx, events) }()
+	wishes := s.wanted.take()
+	defer func() { wishes.grant() }()
+	if !s.looked && (len(wishes) > 0 || !s.hasLookedLately(now)) {
 		if err := s.look(ctx); err != nil {
-			s.failed(ctx, now, err)
+			events = s.failed(ctx, now, err)
 			return
 		}
 	}
@@ -77,6 +85,8 @@ func (s *site) refresh(ctx context.Context) {
 	held := s.held.Load()
 	if !s.take(held) {
 		s.looked = true
+		s.wanted.putBack(wishes)
+		wishes = nil
 		s.due.Store(now.Add(retryContended).UnixNano())
 		return
 	}
@@ -86,7 +96,7 @@ func (s *site) refresh(ctx context.Context) {
 	defer s.shelf.unlock()
 	s.begun.Store(now.Unix())
 	hastened := s.hastened.Swap(false)
-	if age := now.Sub(held.begun); !hastened && !held.begun.IsZero() && age >= 0 && age < s.interval(held.took) {
+	if age := now.Sub(held.begun); !hastened && len(wishes) == 0 && !held.begun.IsZero() && age >= 0 && age < s.interval(held.took) {
 		s.due.Store(now.Add(s.interval(held.took) - age).UnixNano())
 		s.markReady()
 		s.verifyOn(now)
@@ -96,7 +106,7 @@ func (s *site) refresh(ctx context.Context) {
 	if result.again && ctx.Err() == nil {
 		// There is something to serve; now for what is behind the names.
 		held.took = max(s.app.now().Sub(now), 0)
-		s.publish(ctx, held, result)
+		events = s.publish(ctx, held, result)
 		held.inherited = held.snapshot.Load()
 		s.markReady()
 		result = s.run(ctx, held.last(), now, true)
@@ -106,7 +116,7 @@ func (s *site) refresh(ctx context.Context) {
 		return
 	}
 	held.begun, held.took = now, max(s.app.now().Sub(now), 0)
-	s.publish(ctx, held, result)
+	events = append(events, s.publish(ctx, held, result)...)
 	held.took = max(s.app.now().Sub(now), 0)
 	s.due.Store(now.Add(s.interval(held.took)).UnixNano())
 	s.took.Store(int64(held.took))
@@ -121,6 +131,9 @@ func (s *site) refresh(ctx context.Context) {
 		s.hasten(retryClosed) // an application may start with the server
 	}
 	s.verifyDue()
+	if s.wanted.any() {
+		s.due.Store(s.app.now().UnixNano()) // asked for while this one ran
+	}
 }
 
 // hasLookedLately reports whether a refresh that comes before its time may spare another
@@ -149,14 +162,20 @@ func (s *site) take(held *held) bool {
 }
 
 // failed notes that the site could not even be looked at.
-func (s *site) failed(ctx context.Context, now time.Time, err error) {
+func (s *site) failed(ctx context.Context, now time.Time, err error) []event {
 	if ctx.Err() != nil {
-		return
+		return nil
 	}
 	s.begun.Store(now.Unix())
 	s.say(zapcore.WarnLevel, "look", "looking at the site failed; the last good sitemap stays", zap.Error(err))
 	s.due.Store(now.Add(s.interval(0)).UnixNano())
 	s.markReady()
+	result := outcome{broken: fmt.Errorf("looking at the site: %w", err)}
+	if held := s.held.Load(); held != nil && held.mu.TryLock() {
+		defer held.mu.Unlock()
+		s.reportOn(held, result, refreshFailed, result.broken.Error())
+	}
+	return s.failedEvent(result.broken.Error())
 }
 
 // interval is the time from the beginning of one refresh to that of the next.
@@ -191,11 +210,12 @@ func (s *site) run(ctx context.Context, previous *Snapshot, now time.Time, isFir
 		if v := recover(); v != nil {
 			result.broken = r.panicked("refresh", v)
 		}
+		result.sources, result.warnings = r.sources, r.warned
 	}()
 	if isFirst {
 		r.Workers = cap(s.app.first)
 	}
-	if !s.mayList() {
+	if result.unlisted = s.unlisted(); !s.mayList() {
 		return result
 	}
 	if result.broken = r.openFS(); result.broken != nil {
@@ -225,8 +245,17 @@ func (s *site) newRefresh(now time.Time) *Refresh {
 	return &Refresh{
 		BaseURL: s.base, Folder: s.at, Now: now, Workers: 1, Logger: s.logger,
 		Root: s.sight.root, Hide: s.sight.hide, Index: s.sight.index,
-		site: s, leftOut: make(map[string]int),
+		site: s, leftOut: make(map[string]int), sources: s.namedSources(),
 	}
+}
+
+// namedSources is a report on each source that says no more than its name.
+func (s *site) namedSources() []sourceReport {
+	sources := make([]sourceReport, len(s.handler.sources))
+	for i, name := range s.handler.sourceNames {
+		sources[i].name = name
+	}
+	return sources
 }
 
 func (r *Refresh) openFS() (err error) {
@@ -253,21 +282,41 @@ func (s *site) listByName(ctx context.Context, r *Refresh, previous *Snapshot, c
 	return err
 }
 
-// mayList reports whether the site lists anything, and says so where it does not.
-func (s *site) mayList() bool {
+// Why a site lists nothing.
+const (
+	sitePrivate   = "the site refuses strangers, so nothing is listed"
+	siteShadowed  = "another sitemap handler before this one has the same path, so nothing is listed here"
+	siteUnreached = "requests for the sitemap do not reach its handler, so nothing is listed"
+)
+
+// unlisted is why the site lists nothing, as far as the last look at it showed; "": it
+// does list.
+func (s *site) unlisted() string {
 	switch seen := s.sight; {
 	case seen.private != 0:
-		s.say(zapcore.InfoLevel, "access", "the site refuses strangers, so nothing is listed", zap.Int("status", seen.private))
-		return false
+		return sitePrivate
 	case seen.shadowed:
-		s.say(zapcore.WarnLevel, "access", "another sitemap handler before this one has the same path, so nothing is listed here", zap.String("path", s.askPath()))
-		return false
+		return siteShadowed
 	case !seen.reached:
-		s.say(zapcore.WarnLevel, "access", "requests for the sitemap do not reach its handler, so nothing is listed", zap.String("path", s.askPath()), zap.Int("status", seen.status))
-		return false
+		return siteUnreached
 	}
-	delete(s.said, "access")
-	return true
+	return ""
+}
+
+// mayList reports whether the site lists anything, and says so where it does not.
+func (s *site) mayList() bool {
+	switch why := s.unlisted(); why {
+	case "":
+		delete(s.said, "access")
+		return true
+	case sitePrivate:
+		s.say(zapcore.InfoLevel, "access", why, zap.Int("status", s.sight.private))
+	case siteShadowed:
+		s.say(zapcore.WarnLevel, "access", why, zap.String("path", s.askPath()))
+	default:
+		s.say(zapcore.WarnLevel, "access", why, zap.String("path", s.askPath()), zap.Int("status", s.sight.status))
+	}
+	return false
 }
 
 func (s *site) inputs(r *Refresh) []gather.Input {
@@ -284,7 +333,7 @@ func (s *site) inputs(r *Refresh) []gather.Input {
 		}
 		inputs = append(inputs, gather.Input{
 			Name:   s.handler.sourceNames[i],
-			Pages:  r.guarded(s.handler.sourceNames[i], pages),
+			Pages:  r.guarded(s.handler.sourceNames[i], r.counted(i, pages)),
 			Sorted: sorted != nil && sorted.Sorted(),
 		})
 	}
@@ -399,11 +448,13 @@ func (h *held) doubts(previous *Snapshot, result outcome) doubt {
 }
 
 // publish makes a snapshot the one that is served, unless there is reason to doubt
-// it: then the next refresh must say the same first.
-func (s *site) publish(ctx context.Context, held *held, result outcome) {
+// it: then the next refresh must say the same first. It returns the events to announce.
+func (s *site) publish(ctx context.Context, held *held, result outcome) []event {
 	s.sayFailed(result)
 	if result.broken != nil {
-		return // it does not say what pages there are
+		// It does not say what pages there are.
+		s.reportOn(held, result, refreshFailed, result.broken.Error())
+		return s.failedEvent(result.broken.Error())
 	}
 	previous := held.snapshot.Load()
 	reason := held.doubts(previous, result)
@@ -412,7 +463,8 @@ func (s *site) publish(ctx context.Context, held *held, result outcome) {
 		s.log(zapcore.WarnLevel, "sitemap refreshed, but not believed until the next refresh says the same",
 			zap.String("reason", string(reason)), zap.Int("pages", result.pages), zap.Int("pages_before", previous.pages))
 		result.discard(ctx)
-		return
+		s.reportOn(held, result, refreshDoubted, string(reason))
+		return s.failedEvent(string(reason))
 	}
 	s.endRound(ctx, result.round)
 	s.keep(ctx, result)
@@ -420,21 +472,26 @@ func (s *site) publish(ctx context.Context, held *held, result outcome) {
 	for _, f := range result.failed {
 		held.without = append(held.without, f.Input)
 	}
+	s.failure = ""
 	if result.same || previous != nil && result.snapshot != nil && previous.equal(result.snapshot) {
 		level := zapcore.DebugLevel
 		if s.reported != summary(result) {
 			level = zapcore.InfoLevel
 		}
 		s.report(level, "sitemap refreshed, nothing changed", result, held.took)
-		return
+		s.reportOn(held, result, refreshUnchanged, "")
+		return nil
 	}
 	held.store(result.snapshot, held.begun)
 	if result.snapshot == nil {
 		s.sayEmpty(result)
-		return
+		s.reportOn(held, result, refreshEmpty, result.unlisted)
+		return s.refreshedEvent(ctx, previous, nil)
 	}
 	delete(s.said, "empty")
 	s.report(zapcore.InfoLevel, "sitemap refreshed", result, held.took)
+	s.reportOn(held, result, refreshChanged, "")
+	return s.refreshedEvent(ctx, previous, result.snapshot)
 }
 
 // summary is what a refresh has to say besides the documents.

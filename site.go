@@ -58,9 +58,11 @@ type site struct {
 	begun atomic.Int64 // the last refresh, Unix seconds; 0: none
 	took  atomic.Int64 // it, nanoseconds
 
-	hastened atomic.Bool // the next refresh is to come before its time
-	held     atomic.Pointer[held]
-	main     atomic.Pointer[site] // whose documents stand for this one's, as an apex's for its www.; nil: its own do
+	hastened   atomic.Bool // the next refresh is to come before its time
+	wanted     wishes      // of those who wait for a refresh
+	held       atomic.Pointer[held]
+	lastReport atomic.Pointer[report] // on the last refresh; nil: none was this configuration's
+	main       atomic.Pointer[site]   // whose documents stand for this one's, as an apex's for its www.; nil: its own do
 
 	maxAge atomic.Pointer[maxAge]
 
@@ -88,6 +90,7 @@ type site struct {
 	looked   bool // since the last refresh
 	lookedAt time.Time
 	advised  bool
+	failure  string            // the last event that a refresh failed; "": none since one did not
 	reported string            // the last summary that was logged
 	said     map[string]string // the last log line of each kind
 }

@@ -35,8 +35,7 @@ type bench struct {
 
 func newBench(t *testing.T, h *Handler) *bench {
 	t.Helper()
-	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.Background()})
-	t.Cleanup(cancel)
+	ctx := contextOf(t)
 	b := &bench{t: t, app: new(App), clock: new(clock)}
 	if err := b.app.Provision(ctx); err != nil {
 		t.Fatal(err)
@@ -50,6 +49,7 @@ func newBench(t *testing.T, h *Handler) *bench {
 	b.logs = logs
 	b.clock.Store(time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC).UnixNano())
 	b.app.logger, b.app.now = zap.New(core), b.clock.now
+	b.app.announced = make(chan event, 1<<14) // nothing emits them
 
 	if h.Ask == nil {
 		h.Ask = &Ask{Off: true} // there is no page behind the paths
@@ -69,6 +69,18 @@ func newBench(t *testing.T, h *Handler) *bench {
 	b.handler = h
 	b.app.store.settle(b.app.generation)
 	return b
+}
+
+// contextOf is the context of an empty configuration.
+func contextOf(t *testing.T) caddy.Context {
+	t.Helper()
+	empty, err := caddy.ProvisionContext(new(caddy.Config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := caddy.NewContext(empty)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 // Pages lets the bench be its own source.

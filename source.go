@@ -70,6 +70,8 @@ type Refresh struct {
 	site    *site
 	mu      sync.Mutex
 	leftOut map[string]int
+	sources []sourceReport  // by their number
+	warned  []string        // what was said
 	said    map[string]bool // kinds
 }
 
@@ -121,6 +123,9 @@ func (r *Refresh) Say(kind, message string, fields ...zap.Field) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.site.say(zapcore.WarnLevel, r.note(kind), message, fields...)
+	if len(r.warned) < maxWarnings {
+		r.warned = append(r.warned, message)
+	}
 }
 
 // note takes down what kind of thing is said. Under mu.

@@ -1,0 +1,145 @@
+package sitemap
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+func init() {
+	caddy.RegisterModule(new(adminAPI))
+}
+
+// adminAPI tells of the sites, and has them refreshed, through Caddy's admin endpoint.
+type adminAPI struct{ ctx caddy.Context }
+
+// CaddyModule returns the Caddy module information.
+func (*adminAPI) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "admin.api.sitemap",
+		New: func() caddy.Module { return new(adminAPI) },
+	}
+}
+
+// Provision keeps the context. Apps are provisioned later.
+func (a *adminAPI) Provision(ctx caddy.Context) error {
+	a.ctx = ctx
+	return nil
+}
+
+// Routes are those of the API.
+func (a *adminAPI) Routes() []caddy.AdminRoute {
+	return []caddy.AdminRoute{
+		{Pattern: "/sitemap/sites", Handler: a.of(http.MethodGet, a.sites)},
+		{Pattern: "/sitemap/refresh", Handler: a.of(http.MethodPost, a.refresh)},
+		{Pattern: "/sitemap/", Handler: caddy.AdminHandlerFunc(func(_ http.ResponseWriter, r *http.Request) error {
+			return apiError(http.StatusNotFound, fmt.Errorf("there is no '%s': there are /sitemap/sites, /sitemap/refresh and /sitemap/explain", r.URL.Path))
+		})},
+	}
+}
+
+// of makes a route of what answers one method, and may ask the app.
+func (a *adminAPI) of(method string, answer func(*App, *http.Request) (any, error)) caddy.AdminHandler {
+	return caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+		if r.Method != method {
+			w.Header().Set("Allow", method)
+			return apiError(http.StatusMethodNotAllowed, fmt.Errorf("the method is %s: it is to be %s", r.Method, method))
+		}
+		app, err := a.app()
+		if err != nil {
+			return apiError(http.StatusServiceUnavailable, err)
+		}
+		v, err := answer(app, r)
+		if err != nil {
+			return err
+		}
+		w.Header().Set("Content-Type", "application/json")
+		return json.NewEncoder(w).Encode(v)
+	})
+}
+
+var errNoApp = errors.New("no site of this configuration has a sitemap")
+
+// app is that of the configuration, looked up at each request: the API is there before it.
+func (a *adminAPI) app() (*App, error) {
+	app, err := a.ctx.AppIfConfigured("sitemap")
+	if err != nil {
+		return nil, errNoApp
+	}
+	return app.(*App), nil
+}
+
+// sites answers with the status of all sites, or of one.
+func (a *adminAPI) sites(app *App, r *http.Request) (any, error) {
+	sites, err := wantedSites(app, r)
+	if err != nil {
+		return nil, err
+	}
+	return statuses(sites), nil
+}
+
+// refresh has all sites refreshed, or one, and answers with their status afterwards.
+func (a *adminAPI) refresh(app *App, r *http.Request) (any, error) {
+	sites, err := wantedSites(app, r)
+	if err != nil {
+		return nil, err
+	}
+	failed := make(chan error, len(sites))
+	for _, s := range sites {
+		go func() { failed <- s.mainOne().refreshNow(r.Context()) }()
+	}
+	for range sites {
+		err = errors.Join(err, <-failed)
+	}
+	if err != nil {
+		return nil, apiError(http.StatusServiceUnavailable, err)
+	}
+	return statuses(sites), nil
+}
+
+// wantedSites are those that a request names in its query, or all.
+func wantedSites(app *App, r *http.Request) ([]*site, error) {
+	url := r.URL.Query().Get("site")
+	if url == "" {
+		return app.allSites(), nil
+	}
+	sites := app.sitesAt(url)
+	if len(sites) == 0 {
+		return nil, apiError(http.StatusNotFound, fmt.Errorf("there is no site '%s': /sitemap/sites lists those there are", url))
+	}
+	return sites, nil
+}
+
+// sitesStatus is the answer to a question for sites.
+type sitesStatus struct {
+	Sites []siteStatus `json:"sites"`
+}
+
+func statuses(sites []*site) sitesStatus {
+	all := sitesStatus{Sites: []siteStatus{}}
+	for _, s := range sites {
+		all.Sites = append(all.Sites, s.status())
+	}
+	return all
+}
+
+// mainOne is the site whose documents stand for this one's, mostly itself.
+func (s *site) mainOne() *site {
+	if main := s.main.Load(); main != nil {
+		return main
+	}
+	return s
+}
+
+func apiError(status int, err error) error {
+	return caddy.APIError{HTTPStatus: status, Err: err}
+}
+
+// Interface guards.
+var (
+	_ caddy.AdminRouter = (*adminAPI)(nil)
+	_ caddy.Provisioner = (*adminAPI)(nil)
+)
