@@ -81,14 +81,15 @@ func Of(userAgent string) Family {
 	found := beginningOf(agent)
 	var word uint32 // the last four bytes, the first one lowest
 	for i := range len(agent) {
-		word = word>>8 | uint32(lower(agent[i]))<<24
+		word = word>>8 | uint32(lowered[agent[i]])<<24
 		if word>>8 == bot && !isCubot(agent[:i+1]) {
 			found = max(found, OtherBot)
 		}
-		if i < 3 {
+		slot := slotOf(word)
+		if parts.begins[slot] == parts.begins[slot+1] || i < 3 {
 			continue
 		}
-		named := parts.at(word, agent[i-3:])
+		named := parts.in(slot, agent[i-3:])
 		if named > OtherBot {
 			return named
 		}

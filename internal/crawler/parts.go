@@ -32,7 +32,7 @@ type named struct {
 // beginningOf is the highest family whose names begin so.
 func beginningOf(agent string) Family {
 	found := Unknown
-	for _, n := range beginningsBy[lower(agent[0])] {
+	for _, n := range beginningsBy[lowered[agent[0]]] {
 		if n.family > found && hasPrefix(agent, n.text) {
 			found = n.family
 		}
@@ -52,18 +52,18 @@ const tableBits = 12
 
 var parts = newTable(partsOfNames)
 
-func newTable(kinds []named) *table {
-	t := new(table)
+func newTable(kinds []named) (t table) {
 	for _, kind := range kinds {
 		for _, text := range kind.texts {
 			t.names = append(t.names, name{text, kind.family})
 		}
 	}
 	slices.SortFunc(t.names, func(a, b name) int {
-		return cmp.Or(slotOf(a.text)-slotOf(b.text), len(b.text)-len(a.text)) // googlebot before google-
+		// googlebot before google-
+		return cmp.Or(cmp.Compare(slotOf(wordOf(a.text)), slotOf(wordOf(b.text))), len(b.text)-len(a.text))
 	})
 	for _, n := range t.names {
-		t.begins[slotOf(n.text)+1]++
+		t.begins[slotOf(wordOf(n.text))+1]++
 	}
 	for slot := range 1 << tableBits {
 		t.begins[slot+1] += t.begins[slot]
@@ -71,10 +71,9 @@ func newTable(kinds []named) *table {
 	return t
 }
 
-// at is the family of the longest name with which an agent begins, whose first four
-// bytes are those of a word; None: it is no name.
-func (t *table) at(word uint32, agent string) Family {
-	slot := slotOfWord(word)
+// in is the family of the longest of a slot's names with which an agent begins; None:
+// it is no name.
+func (t *table) in(slot uint32, agent string) Family {
 	for _, n := range t.names[t.begins[slot]:t.begins[slot+1]] {
 		if hasPrefix(agent, n.text) {
 			return n.family
@@ -83,11 +82,13 @@ func (t *table) at(word uint32, agent string) Family {
 	return None
 }
 
-func slotOf(text string) int {
-	return slotOfWord(uint32(text[0]) | uint32(text[1])<<8 | uint32(text[2])<<16 | uint32(text[3])<<24)
-}
+// slotOf is where the names are that begin with a word's bytes.
+func slotOf(word uint32) uint32 { return word * 0x9E3779B1 >> (32 - tableBits) }
 
-func slotOfWord(word uint32) int { return int(word * 0x9E3779B1 >> (32 - tableBits)) }
+// wordOf are the first four bytes of a text, the first one lowest.
+func wordOf(text string) uint32 {
+	return uint32(text[0]) | uint32(text[1])<<8 | uint32(text[2])<<16 | uint32(text[3])<<24
+}
 
 // bot is what the names of most crawlers end with.
 const bot = 'b' | 'o'<<8 | 't'<<16
@@ -113,17 +114,21 @@ func hasPrefix(s, text string) bool {
 		return false
 	}
 	for i := range len(text) {
-		if lower(s[i]) != text[i] {
+		if lowered[s[i]] != text[i] {
 			return false
 		}
 	}
 	return true
 }
 
-// lower changes ASCII alone: a letter of another script is in no name.
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		c += 'a' - 'A'
+// lowered are bytes in lower case. Those of ASCII alone: a letter of another script is
+// in no name.
+var lowered = func() (table [256]byte) {
+	for c := range table {
+		table[c] = byte(c)
+		if 'A' <= c && c <= 'Z' {
+			table[c] += 'a' - 'A'
+		}
 	}
-	return c
-}
+	return table
+}()

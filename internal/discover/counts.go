@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
+	"github.com/seed3295b519/caddy-sitemap/internal/crawler"
 )
 
 // Reason is why a visit says nothing of a page that may be listed. The zero value: it
@@ -48,7 +49,7 @@ type Filter struct {
 // What a Filter remembers: so many names of so many bytes at most.
 const (
 	maxAgents = 4096
-	maxAgent  = 512
+	maxAgent  = crawler.Longest
 )
 
 // Reason says whether a visit counts. Where the answer's type is not known, the
