@@ -85,11 +85,10 @@ func Of(userAgent string) Family {
 		if word>>8 == bot && !isCubot(agent[:i+1]) {
 			found = max(found, OtherBot)
 		}
-		slot := slotOf(word)
-		if parts.begins[slot] == parts.begins[slot+1] || i < 3 {
+		if !parts.mayBegin(word) || i < 3 {
 			continue
 		}
-		named := parts.in(slot, agent[i-3:])
+		named := parts.at(word, agent[i-3:])
 		if named > OtherBot {
 			return named
 		}

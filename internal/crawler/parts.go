@@ -44,11 +44,15 @@ func beginningOf(agent string) Family {
 // which all of them have: looking for each by itself would take most of the time that
 // reading a log does.
 type table struct {
-	begins [1<<tableBits + 1]uint16 // by slot, where those that begin so are
+	filter [1 << (filterBits - 6)]uint64 // a bit of each that begins so is set
+	begins [1<<tableBits + 1]uint16      // by slot, where those that begin so are
 	names  []name
 }
 
-const tableBits = 12
+const (
+	filterBits = 16
+	tableBits  = 10
+)
 
 var parts = newTable(partsOfNames)
 
@@ -63,6 +67,8 @@ func newTable(kinds []named) (t table) {
 		return cmp.Or(cmp.Compare(slotOf(wordOf(a.text)), slotOf(wordOf(b.text))), len(b.text)-len(a.text))
 	})
 	for _, n := range t.names {
+		bit := filterBit(wordOf(n.text))
+		t.filter[bit/64] |= 1 << (bit % 64)
 		t.begins[slotOf(wordOf(n.text))+1]++
 	}
 	for slot := range 1 << tableBits {
@@ -71,9 +77,17 @@ func newTable(kinds []named) (t table) {
 	return t
 }
 
-// in is the family of the longest of a slot's names with which an agent begins; None:
-// it is no name.
-func (t *table) in(slot uint32, agent string) Family {
+// mayBegin reports whether a name may begin with a word's bytes: nearly always right,
+// and always where one does.
+func (t *table) mayBegin(word uint32) bool {
+	bit := filterBit(word)
+	return t.filter[bit/64]&(1<<(bit%64)) != 0
+}
+
+// at is the family of the longest name with which an agent begins, whose first four
+// bytes are those of a word; None: it is no name.
+func (t *table) at(word uint32, agent string) Family {
+	slot := slotOf(word)
 	for _, n := range t.names[t.begins[slot]:t.begins[slot+1]] {
 		if hasPrefix(agent, n.text) {
 			return n.family
@@ -84,6 +98,8 @@ func (t *table) in(slot uint32, agent string) Family {
 
 // slotOf is where the names are that begin with a word's bytes.
 func slotOf(word uint32) uint32 { return word * 0x9E3779B1 >> (32 - tableBits) }
+
+func filterBit(word uint32) uint32 { return word * 0x9E3779B1 >> (32 - filterBits) }
 
 // wordOf are the first four bytes of a text, the first one lowest.
 func wordOf(text string) uint32 {
