@@ -312,15 +312,25 @@ func (w *answerWriter) Flush() {}
 
 func (w *answerWriter) answer(err error) (*Answer, error) {
 	if err != nil && w.Status == 0 {
-		var herr caddyhttp.HandlerError
 		w.WriteHeader(http.StatusInternalServerError)
-		if errors.As(err, &herr) && herr.StatusCode != 0 {
-			w.Status = herr.StatusCode
-		}
+		w.Status = statusOf(err)
 	}
 	w.WriteHeader(http.StatusOK)
 	w.Body = w.body.Bytes()
 	return &w.Answer, nil
+}
+
+// statusOf is what Caddy answers where a handler returned an error, or none, and sent
+// no status itself.
+func statusOf(err error) int {
+	var herr caddyhttp.HandlerError
+	switch {
+	case err == nil:
+		return http.StatusOK
+	case errors.As(err, &herr) && herr.StatusCode != 0:
+		return herr.StatusCode
+	}
+	return http.StatusInternalServerError
 }
 
 type probeCtxKey struct{}

@@ -191,29 +191,32 @@ func fileSystem(ctx caddy.Context, name string) (fs.FS, error) {
 func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, want wanted, folder string) error {
 	s, err := h.siteFor(r, folder)
 	if err != nil {
+		h.app.countRefusal(r, want, err)
 		return unavailable(w, err)
 	}
 	// Once there is a snapshot, or will be none, it is known what stands for the site.
 	snapshot, err := s.snapshot(r.Context())
 	if main := s.main.Load(); main != nil {
+		s.countRead(r, readDocumentOf(want, main.current()), readRedirected)
 		http.Redirect(w, r, main.base+main.docPath(want.suffix, extensions[want.form]), http.StatusPermanentRedirect)
 		return nil
 	}
+	document := readDocumentOf(want, snapshot)
 	if err != nil {
+		s.countRead(r, document, readUnavailable)
 		return unavailable(w, err)
-	}
-	if snapshot == nil {
-		return next.ServeHTTP(w, r)
 	}
 	d := snapshot.find(want.suffix)
 	if d == nil || want.form == formText && d.kind != kindURLSet {
+		s.countRead(r, document, readMissing)
 		return next.ServeHTTP(w, r)
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		s.countRead(r, document, readRefused)
 		w.Header().Set("Allow", "GET, HEAD")
 		return caddyhttp.Error(http.StatusMethodNotAllowed, nil)
 	}
-	s.serve(w, r, d, want.form)
+	s.countRead(r, document, readResultOf(s.serve(w, r, d, want.form)))
 	return nil
 }
 
@@ -246,8 +249,9 @@ func unavailable(w http.ResponseWriter, err error) error {
 	return caddyhttp.Error(http.StatusServiceUnavailable, err)
 }
 
-// serve writes a document in the form, and in the encoding that the client takes.
-func (s *site) serve(w http.ResponseWriter, r *http.Request, d *document, f form) {
+// serve writes a document in the form, and in the encoding that the client takes. It
+// returns the status.
+func (s *site) serve(w http.ResponseWriter, r *http.Request, d *document, f form) int {
 	compressed := f == formGzip || f == formXML && acceptsGzip(r.Header)
 	contentType, etag, encoding := d.describe(f, compressed)
 	header := w.Header()
@@ -274,12 +278,11 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request, d *document, f form
 		"X-Robots-Tag", "noindex")
 	switch {
 	case compressed:
-		serveGzip(w, r, d)
+		return serveGzip(w, r, d)
 	case f == formText:
-		serveStream(w, r, d, d.textSize, openText)
-	default:
-		serveStream(w, r, d, d.size, openXML)
+		return serveStream(w, r, d, d.textSize, openText)
 	}
+	return serveStream(w, r, d, d.size, openXML)
 }
 
 // describe says what a document is in a form, and compressed or not.

@@ -129,8 +129,11 @@ func (s *Snapshot) urlsets() []*document {
 
 // find returns the document of a name, told by its suffix; for a name that a
 // refresh retired, the shard that now holds its first page. Nil: no document of
-// the site.
+// the site, as where there is no snapshot.
 func (s *Snapshot) find(suffix string) *document {
+	if s == nil {
+		return nil
+	}
 	if suffix == "" {
 		return s.index
 	}

@@ -2,6 +2,7 @@ package sitemap
 
 import (
 	"cmp"
+	"errors"
 	"iter"
 	"net/http"
 	"slices"
@@ -44,7 +45,7 @@ const (
 	readServed readResult = iota
 	readNotModified
 	readRedirected  // to the site whose documents stand for this one's
-	readMissing     // the site has none: what follows the handler answered
+	readMissing     // there is none, or no line for robots.txt: what follows the handler answered
 	readUnavailable // 503, or another error of the server
 	readRefused     // the method, a range, a condition, or the client
 
@@ -86,14 +87,38 @@ type readCount struct {
 	last  atomic.Int64 // Unix seconds
 }
 
+// readDocumentOf is what is fetched of a site with a snapshot; nil: there is none.
+func readDocumentOf(want wanted, snapshot *Snapshot) readDocument {
+	switch {
+	case want.suffix != "":
+		return readShard
+	case snapshot != nil && snapshot.index.kind == kindURLSet:
+		return readSitemap
+	}
+	return readIndex
+}
+
+// countRead counts that a document was fetched.
+func (s *site) countRead(r *http.Request, document readDocument, result readResult) {
+	s.readers.count(r.Header, document, result, s.app.now)
+}
+
+// countRefusal counts that a document was asked for of a visitors' site that may not be
+// made.
+func (a *App) countRefusal(r *http.Request, want wanted, err error) {
+	if errors.Is(err, errTooManySites) {
+		a.store.departed.count(r.Header, readDocumentOf(want, nil), readUnavailable, a.now)
+	}
+}
+
 // count counts a fetch by whom its headers name.
-func (r *readers) count(header http.Header, document readDocument, result readResult, now time.Time) {
+func (r *readers) count(header http.Header, document readDocument, result readResult, now func() time.Time) {
 	if r == nil {
 		return
 	}
 	c := &r.of(crawler.Of(get(header, "User-Agent")))[document][result]
 	c.times.Add(1)
-	if seconds := now.Unix(); c.last.Load() != seconds {
+	if seconds := now().Unix(); c.last.Load() != seconds {
 		c.last.Store(seconds)
 	}
 }
@@ -179,7 +204,7 @@ func (r *readers) add(others *readers, lose bool) {
 }
 
 // visitorReaders are the sums of what the sites that only visitors named have counted,
-// those that are no more included: no count of theirs is ever lower than before.
+// those that are no more or were refused included: no count is ever lower than before.
 func (a *App) visitorReaders() *readers {
 	sums := new(readers)
 	seen := make(map[*readers]bool) // sites may share what is known of them

@@ -2,6 +2,8 @@ package sitemap
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"maps"
 	"net/http"
@@ -20,44 +22,54 @@ func (h *Handler) serveRobots(w http.ResponseWriter, r *http.Request, next caddy
 	if folder != "" || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return next.ServeHTTP(w, r)
 	}
-	sitemap := h.sitemapURL(r)
-	if sitemap == "" {
+	// Whatever is wrong with the request is for the next handler to say, since a
+	// robots.txt that fails keeps crawlers out.
+	s, err := h.app.siteOf(h, r, h.robotsFolder())
+	if err != nil {
 		return next.ServeHTTP(w, r)
 	}
+	sitemap := s.sitemapURL(r.Context())
+	if sitemap == "" {
+		s.countRead(r, readRobots, readMissing)
+		return next.ServeHTTP(w, r)
+	}
+	status, err := addLine(w, r, next, sitemap)
+	s.countRead(r, readRobots, readResultOf(cmp.Or(status, statusOf(err))))
+	return err
+}
+
+// addLine serves the robots.txt that the next handler has with the Sitemap line in it.
+// It returns the status, 0 where none was sent.
+func addLine(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, sitemap string) (int, error) {
 	rec := &robotsWriter{w: w, mayAgain: r.Method == http.MethodHead || hasCondition(r.Header)}
 	header, groups := w.Header().Clone(), maps.Clone(routeGroups(r))
 	err := rec.record(next, withoutConditions(r))
 	if rec.again {
 		restore(w.Header(), header)
 		restore(routeGroups(r), groups)
-		return next.ServeHTTP(w, r)
+		watched := watch(w)
+		err := next.ServeHTTP(watched, r)
+		return watched.status, err
 	}
 	if rec.passed {
-		return err
+		return rec.status, err
 	}
 	if err != nil {
 		var herr caddyhttp.HandlerError
 		if rec.status != 0 || !errors.As(err, &herr) || !isGone(herr.StatusCode) {
-			return err
+			return 0, err
 		}
 		rec.status = herr.StatusCode
 	}
-	rec.finish(r, sitemap)
-	return nil
+	return rec.finish(r, sitemap), nil
 }
 
-// sitemapURL is what the line says; "": there is no sitemap to name. Whatever is
-// wrong with the request is for the next handler to say, since a robots.txt that
-// fails keeps crawlers out.
-func (h *Handler) sitemapURL(r *http.Request) string {
-	s, err := h.app.siteOf(h, r, h.robotsFolder())
-	if err != nil {
-		return ""
-	}
-	snapshot, err := s.snapshot(r.Context())
+// sitemapURL is what the line says; "": there is no sitemap to name.
+func (s *site) sitemapURL(ctx context.Context) string {
+	snapshot, err := s.snapshot(ctx)
 	if main := s.main.Load(); main != nil {
 		s = main
-		snapshot, err = s.snapshot(r.Context())
+		snapshot, err = s.snapshot(ctx)
 	}
 	if err != nil || snapshot == nil {
 		return ""
@@ -195,32 +207,30 @@ func (rw *robotsWriter) pass() {
 }
 
 // passOn is pass for a whole 200, which must meet the conditions and the range that
-// the client asked for and the next handler did not see.
-func (rw *robotsWriter) passOn(r *http.Request) {
+// the client asked for and the next handler did not see. It returns the status.
+func (rw *robotsWriter) passOn(r *http.Request) int {
 	if !hasCondition(r.Header) {
 		rw.pass()
-		return
+		return rw.status
 	}
 	modified, _ := http.ParseTime(rw.Header().Get("Last-Modified"))
 	rw.Header().Del("Content-Length") // set where it holds
-	http.ServeContent(rw.w, r, "", modified, bytes.NewReader(rw.body.Bytes()))
+	return serveContent(rw.w, r, modified, bytes.NewReader(rw.body.Bytes()))
 }
 
-// finish writes the robots.txt that names the sitemap.
-func (rw *robotsWriter) finish(r *http.Request, sitemap string) {
+// finish writes the robots.txt that names the sitemap, and returns the status.
+func (rw *robotsWriter) finish(r *http.Request, sitemap string) int {
 	header := rw.Header()
 	body, contentType := rw.body.Bytes(), header.Get("Content-Type")
 	switch {
 	case isGone(rw.status), len(body) == 0, robotstxt.IsHTML(contentType, body):
 		body, contentType = robotstxt.New(sitemap), "text/plain; charset=utf-8"
 	case contentType != "" && !robotstxt.IsText(contentType):
-		rw.passOn(r)
-		return
+		return rw.passOn(r)
 	default:
 		merged, ok := robotstxt.Merge(body, sitemap)
 		if !ok || bytes.Equal(merged, body) {
-			rw.passOn(r)
-			return
+			return rw.passOn(r)
 		}
 		body = merged
 	}
@@ -232,5 +242,5 @@ func (rw *robotsWriter) finish(r *http.Request, sitemap string) {
 	}
 	header.Set("Content-Type", contentType)
 	header.Set("Etag", `"`+strconv.FormatUint(xxhash.Sum64(body), 36)+`"`)
-	http.ServeContent(rw.w, r, "", time.Time{}, bytes.NewReader(body))
+	return serveContent(rw.w, r, time.Time{}, bytes.NewReader(body))
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -39,11 +40,10 @@ func (d *document) setHeaders() {
 // itself. A response with more than eight headers costs it noticeably more.
 const countedByServer = 2048
 
-// serveGzip writes the document as it lies in memory.
-func serveGzip(w http.ResponseWriter, r *http.Request, d *document) {
+// serveGzip writes the document as it lies in memory, and returns the status.
+func serveGzip(w http.ResponseWriter, r *http.Request, d *document) int {
 	if hasCondition(r.Header) {
-		http.ServeContent(w, r, "", d.modified, bytes.NewReader(d.gzip))
-		return
+		return serveContent(w, r, d.modified, bytes.NewReader(d.gzip))
 	}
 	switch {
 	case len(d.gzip) > countedByServer:
@@ -56,6 +56,18 @@ func serveGzip(w http.ResponseWriter, r *http.Request, d *document) {
 		// The client is gone where this fails.
 		_, _ = w.Write(d.gzip)
 	}
+	return http.StatusOK
+}
+
+// serveContent is http.ServeContent. It returns the status.
+func serveContent(w http.ResponseWriter, r *http.Request, modified time.Time, content io.ReadSeeker) int {
+	if !hasCondition(r.Header) {
+		http.ServeContent(w, r, "", modified, content)
+		return http.StatusOK
+	}
+	watched := watch(w)
+	http.ServeContent(watched, r, "", modified, content)
+	return watched.status
 }
 
 func hasCondition(header http.Header) bool {
@@ -67,8 +79,9 @@ func hasCondition(header http.Header) bool {
 	return false
 }
 
-// serveStream writes what open makes of the document, as it is decompressed.
-func serveStream(w http.ResponseWriter, r *http.Request, d *document, size int64, open func(*document) (io.ReadCloser, error)) {
+// serveStream writes what open makes of the document, as it is decompressed. It returns
+// the status.
+func serveStream(w http.ResponseWriter, r *http.Request, d *document, size int64, open func(*document) (io.ReadCloser, error)) int {
 	if strings.Contains(r.Header.Get("Range"), ",") {
 		// Each of several ranges could mean to decompress it all again; RFC 9110,
 		// section 14.2, lets a server ignore them.
@@ -77,7 +90,7 @@ func serveStream(w http.ResponseWriter, r *http.Request, d *document, size int64
 	}
 	content := &stream{document: d, size: size, open: open}
 	defer content.Close()
-	http.ServeContent(w, r, "", d.modified, content)
+	return serveContent(w, r, d.modified, content)
 }
 
 // stream is an io.ReadSeeker over something that can only be read from its

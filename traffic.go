@@ -33,7 +33,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	if _, asked := probeOf(r); asked || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return next.ServeHTTP(w, r)
 	}
-	watched := &watchedWriter{ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w}}
+	watched := watch(w)
 	err := next.ServeHTTP(watched, r)
 	if err == nil && (watched.status == http.StatusOK || watched.status == http.StatusNotModified) {
 		h.noteVisit(watched, r)
@@ -192,6 +192,10 @@ func (t *tally) say() {
 type watchedWriter struct {
 	caddyhttp.ResponseWriterWrapper
 	status int // 0: nothing is answered so far
+}
+
+func watch(w http.ResponseWriter) *watchedWriter {
+	return &watchedWriter{ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w}}
 }
 
 func (w *watchedWriter) WriteHeader(status int) {
