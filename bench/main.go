@@ -58,6 +58,7 @@ var families = []family{
 	{"combined", (*bench).combinedRows},
 	{"paths", (*bench).pathsRows},
 	{"traffic", (*bench).trafficRows},
+	{"readers", (*bench).readersRows},
 	{"proxied", (*bench).proxiedRows},
 	{"links", (*bench).linksRows},
 }
