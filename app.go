@@ -83,10 +83,10 @@ type App struct {
 	droppedVisits atomic.Uint64
 	counts        counts
 
-	events    *caddyevents.App
-	begun     chan struct{} // closed when all apps have started
-	announced chan event
-	absentName    string // of pages that cannot exist
+	events     *caddyevents.App
+	begun      chan struct{} // closed when all apps have started
+	announced  chan event
+	absentName string // of pages that cannot exist
 }
 
 // CaddyModule returns the Caddy module information.

@@ -67,6 +67,7 @@ type cohort struct {
 
 	visit  accesslog.Visit
 	counts map[string]int
+	told   map[string]int // of counts, what metrics have
 	oldest int64
 	now    int64
 	ctx    context.Context
@@ -165,7 +166,7 @@ func (r *reading) cohort(ctx context.Context, sites []*site, now time.Time) (*co
 	if err != nil {
 		return nil, err
 	}
-	c := &cohort{reading: r, sites: sites, begun: now, hosts: make(map[string][]*site), counts: make(map[string]int), cleaner: r.handler.discovery.cleaner()}
+	c := &cohort{reading: r, sites: sites, begun: now, hosts: make(map[string][]*site), counts: make(map[string]int), told: make(map[string]int), cleaner: r.handler.discovery.cleaner()}
 	if c.parser, err = accesslog.NewParser(options); err != nil {
 		return nil, err
 	}
@@ -237,6 +238,7 @@ func (c *cohort) poll(ctx context.Context) (more bool, err error) {
 	c.ctx, c.now, c.oldest = ctx, now.Unix(), now.Add(-c.reading.source.history()).Unix()
 	before := c.follower.Stats().Bytes
 	more, err = c.follower.Poll(ctx, pollBytes, c.line)
+	c.tell()
 	if c.caughtUp && c.follower.Stats().Bytes == before {
 		return more, err
 	}
@@ -245,6 +247,21 @@ func (c *cohort) poll(ctx context.Context) (more bool, err error) {
 		s.shelf.paths.read(c.reading.key, at)
 	}
 	return more, err
+}
+
+// tell has the lines counted that came since the last time.
+func (c *cohort) tell() {
+	counts := c.counts
+	if n := c.follower.Stats().TooLong; n > 0 {
+		counts = maps.Clone(counts)
+		counts[lineTooLong] = int(n)
+	}
+	for result, n := range counts {
+		if more := n - c.told[result]; more > 0 {
+			c.reading.app.counts.lines.WithLabelValues(result).Add(float64(more))
+			c.told[result] = n
+		}
+	}
 }
 
 // leave forgets sites that are no more.

@@ -128,6 +128,13 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 			gauge(leftOutDesc, float64(n), label, reason)
 		}
 	}
+	read := c.app.allReaders()
+	for reading := range read.all() {
+		metrics <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(reading.Times), reading.Crawler, reading.Document, reading.Result)
+	}
+	for of, at := range read.latest() {
+		gauge(lastDesc, float64(at.Unix()), of.crawler, of.document)
+	}
 	metrics <- prometheus.MustNewConstMetric(droppedDesc, prometheus.CounterValue, float64(c.app.droppedVisits.Load()))
 }
 

@@ -203,9 +203,9 @@ func (r *readers) add(others *readers, lose bool) {
 	}
 }
 
-// visitorReaders are the sums of what the sites that only visitors named have counted,
-// those that are no more or were refused included: no count is ever lower than before.
-func (a *App) visitorReaders() *readers {
+// allReaders are the sums of what all sites have counted, those of visitors that are no
+// more included: no count is ever lower than before.
+func (a *App) allReaders() *readers {
 	sums := new(readers)
 	seen := make(map[*readers]bool) // sites may share what is known of them
 	a.mu.RLock()
@@ -214,10 +214,25 @@ func (a *App) visitorReaders() *readers {
 	defer a.store.mu.Unlock()
 	sums.add(&a.store.departed, keeping)
 	for _, s := range a.sites {
-		if s.visitors && !seen[s.readers] {
+		if !seen[s.readers] {
 			seen[s.readers] = true
 			sums.add(s.readers, keeping)
 		}
 	}
 	return sums
+}
+
+// readBy is who read what.
+type readBy struct{ crawler, document string }
+
+// latest are the times at which documents were fetched last.
+func (r *readers) latest() map[readBy]time.Time {
+	all := make(map[readBy]time.Time)
+	for reading := range r.all() {
+		of := readBy{reading.Crawler, reading.Document}
+		if reading.Last.After(all[of]) {
+			all[of] = reading.Last
+		}
+	}
+	return all
 }

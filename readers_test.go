@@ -212,7 +212,7 @@ func TestReadersOfOthers(t *testing.T) {
 			r.Host = "a b"
 			b.handler.fetch(r, pass)
 		}
-		if got := said(b.app.visitorReaders().list()); got != nil {
+		if got := said(b.app.allReaders().list()); got != nil {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -373,17 +373,18 @@ func TestReadersOfVisitors(t *testing.T) {
 		read(fmt.Sprintf("%d.example", i))
 	}
 	total := func() (n uint64) {
-		for r := range b.app.visitorReaders().all() {
+		for r := range b.app.allReaders().all() {
 			n += r.Times
 		}
 		return n
 	}
-	if got := total(); got != maxVisitorSites {
-		t.Errorf("got %d, want %d", got, maxVisitorSites)
+	const sites = maxVisitorSites + 1 // and the named one
+	if got := total(); got != sites {
+		t.Errorf("got %d, want %d", got, sites)
 	}
 	read("refused.example")
-	if got := total(); got != maxVisitorSites+1 {
-		t.Errorf("with one that was refused: got %d, want %d", got, maxVisitorSites+1)
+	if got := total(); got != sites+1 {
+		t.Errorf("with one that was refused: got %d, want %d", got, sites+1)
 	}
 	b.clock.advance(2 * usedLately)
 	hosts := slices.Collect(maps.Keys(b.app.sites))
@@ -393,7 +394,7 @@ func TestReadersOfVisitors(t *testing.T) {
 	if there := slices.ContainsFunc(hosts, func(id siteID) bool { return b.app.sites[id] == nil }); !there {
 		t.Error("no site had to go")
 	}
-	if got, want := total(), uint64(maxVisitorSites+101); got != want {
+	if got, want := total(), uint64(sites+101); got != want {
 		t.Errorf("after sites have gone: got %d, want %d", got, want)
 	}
 	if got := b.site("named.example").readers.list(); len(got) != 1 || got[0].Times != 1 {

@@ -333,7 +333,9 @@ func (s *site) askPage(ctx context.Context, on *runner, method, path string, lim
 		// What a proxy in front calls the folder, the server may not.
 		path = s.askFolder + "/" + rest
 	}
-	return s.app.askers[s.handler.server].ask(ctx, question{method: method, base: s.askBase, path: path, limit: limit, header: header, on: on})
+	answer, err := s.app.askers[s.handler.server].ask(ctx, question{method: method, base: s.askBase, path: path, limit: limit, header: header, on: on})
+	s.app.counts.asked(answer)
+	return answer, err
 }
 
 // isAsked reports whether a page may be asked for at all.

@@ -113,6 +113,7 @@ func (s *site) status() siteStatus {
 	if s.visitors {
 		st.NamedBy = namedByVisitors
 	}
+	st.Readers = s.readers.list()
 	if main := s.main.Load(); main != nil {
 		st.ServedBy, st.Sitemap = main.base+main.at, main.url()
 		return st
