@@ -33,6 +33,7 @@ type options struct {
 	only    string
 	dir     string
 	install bool
+	schema  string
 }
 
 // family is one or more rows of the table that are measured together.
@@ -61,6 +62,7 @@ var families = []family{
 	{"readers", (*bench).readersRows},
 	{"proxied", (*bench).proxiedRows},
 	{"links", (*bench).linksRows},
+	{"check", (*bench).checkRows},
 }
 
 func main() {
@@ -75,6 +77,7 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "the rows to measure, separated by commas: "+strings.Join(familyNames(), ", "))
 	flag.StringVar(&o.dir, "dir", filepath.Join(os.TempDir(), "caddy-sitemap-bench"), "the work folder")
 	flag.BoolVar(&o.install, "install", false, "install static-sitemap-cli below the work folder with npm, if it is not there")
+	flag.StringVar(&o.schema, "schema", "", "the XML schema of sitemaps, for xmllint")
 	flag.Parse()
 	if err := check(o); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -45,6 +46,15 @@ func peakMemory(pid int) (int64, error) {
 		}
 	}
 	return 0, fmt.Errorf("reading /proc/%d/status: it has no VmHWM", pid)
+}
+
+// peakOf is the most memory that a process that has ended had resident, in bytes.
+func peakOf(ended *os.ProcessState) int64 {
+	usage, _ := ended.SysUsage().(*syscall.Rusage)
+	if usage == nil {
+		return 0
+	}
+	return usage.Maxrss << 10
 }
 
 // load says how busy the machine is, for whoever reads the figures.

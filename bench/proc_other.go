@@ -2,10 +2,15 @@
 
 package main
 
-import "time"
+import (
+	"os"
+	"time"
+)
 
 func processorTime(int) (time.Duration, error) { return 0, errNotHere }
 
 func peakMemory(int) (int64, error) { return 0, errNotHere }
+
+func peakOf(*os.ProcessState) int64 { return 0 }
 
 func load() string { return "load unknown" }
