@@ -294,6 +294,36 @@ func TestWriteText(t *testing.T) {
 	}
 }
 
+// TestFind finds every entry that Read does, and says of it the same.
+func TestFind(t *testing.T) {
+	for name, document := range map[string][]byte{
+		"plain":    writeURLSet(t, Schema09, base, append(goldenPages(t), realPages(3000)...)),
+		"extended": writeExtended(t, Schema09, base, extendedPages(t)),
+	} {
+		var all []URL
+		if _, err := Read(bytes.NewReader(document), Limits{}, func(u URL) error { all = append(all, u); return nil }, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range all[:min(len(all), 500)] {
+			got, found, err := Find(iotest.HalfReader(bytes.NewReader(document)), want.Loc)
+			if !found || err != nil || got.Loc != want.Loc || got.LastMod != want.LastMod || got.ChangeFreq != want.ChangeFreq || got.Priority != want.Priority {
+				t.Errorf("%s: got %+v, %t, %v, want %+v", name, got, found, err, want)
+			}
+		}
+		for _, loc := range []string{"", base, base + "/d", base + "/never/", "</loc>", base + strings.Repeat("/a", 1<<20)} {
+			if got, found, err := Find(bytes.NewReader(document), loc); found || err != nil {
+				t.Errorf("%s: %.50q: got %+v, %t, %v", name, loc, got, found, err)
+			}
+		}
+		if _, found, err := Find(bytes.NewReader(document[:len(document)-1]), base+"/none-such"); found || err != io.ErrUnexpectedEOF {
+			t.Errorf("%s, cut short: got %t, %v", name, found, err)
+		}
+	}
+	if _, found, err := Find(strings.NewReader(declaration+open09+"\n<url>\n"), base); found || !errors.Is(err, ErrForeign) {
+		t.Errorf("a foreign one: got %t, %v", found, err)
+	}
+}
+
 func TestAppendDecoded(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                           "",

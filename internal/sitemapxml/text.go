@@ -50,11 +50,45 @@ func WriteText(w io.Writer, document io.Reader) (n int64, err error) {
 	}
 }
 
+// Find reads the entry of a URL from a document that a [URLSet] wrote, uncompressed,
+// up to its extensions. It reads no further than that; the errors are those of
+// [WriteText].
+func Find(document io.Reader, loc string) (entry URL, found bool, err error) {
+	entries := newEntries(document)
+	entries.keep = true
+	for {
+		more, err := entries.next(nil)
+		if err != nil || !more {
+			return URL{}, false, err
+		}
+		if string(entries.loc) != loc {
+			continue
+		}
+		return URL{
+			Loc: loc, Line: entries.line, LastMod: element(entries.rest, "lastmod"),
+			ChangeFreq: element(entries.rest, "changefreq"), Priority: element(entries.rest, "priority"),
+		}, true, nil
+	}
+}
+
+// element is the text of the first element of a name, which has no entities in it.
+func element(line []byte, name string) string {
+	_, rest, _ := bytes.Cut(line, []byte("<"+name+">"))
+	text, _, ok := bytes.Cut(rest, []byte("</"+name+">"))
+	if !ok {
+		return ""
+	}
+	return string(text)
+}
+
 // entries goes through the entries of a document that a [URLSet] wrote.
 type entries struct {
 	r    *bufio.Reader
 	line int
 	loc  []byte // of the last entry, decoded; valid until the next
+
+	keep bool
+	rest []byte // what follows loc up to at least the extensions, if that is kept
 }
 
 func newEntries(document io.Reader) *entries {
@@ -74,9 +108,12 @@ func (e *entries) next(digest *xxhash.Digest) (bool, error) {
 		case err != nil && !long:
 			return false, err
 		}
-		switch loc, ok := cutLoc(line); {
+		switch loc, rest, ok := cutLoc(line); {
 		case ok && e.line > 2:
 			e.loc = appendDecoded(e.loc[:0], loc)
+			if e.keep {
+				e.rest = append(e.rest[:0], rest...)
+			}
 			return true, e.end(line, long, digest)
 		case e.line == 1 && string(line) == declaration:
 		case e.line == 2 && bytes.HasPrefix(line, []byte(urlSetOpen)):
@@ -104,14 +141,15 @@ func (e *entries) end(line []byte, long bool, digest *xxhash.Digest) (err error)
 	return nil
 }
 
-// cutLoc is the loc of an entry's line, or of what it begins with, as XML text.
-func cutLoc(line []byte) (loc []byte, ok bool) {
-	rest, ok := bytes.CutPrefix(line, []byte(urlOpen))
+// cutLoc is the loc of an entry's line, or of what it begins with, as XML text, and
+// what follows it.
+func cutLoc(line []byte) (loc, rest []byte, ok bool) {
+	rest, ok = bytes.CutPrefix(line, []byte(urlOpen))
 	end := bytes.IndexByte(rest, '<')
 	if !ok || end < 0 {
-		return nil, false
+		return nil, nil, false
 	}
-	return rest[:end], bytes.HasPrefix(rest[end:], []byte(locClose))
+	return rest[:end], rest[end:], bytes.HasPrefix(rest[end:], []byte(locClose))
 }
 
 // restOfLine reads a line to its end, and returns at least the last bytes of it
