@@ -151,6 +151,16 @@ func (s *site) crawlRules(ctx context.Context) (crawlRules, error) {
 			return *last, nil
 		}
 	}
+	rules, err := s.askRules(ctx)
+	if err == nil && !rules.closed {
+		s.shelf.rules.Store(&rules)
+	}
+	return rules, err
+}
+
+// askRules is crawlRules as they are now, which are not remembered.
+func (s *site) askRules(ctx context.Context) (crawlRules, error) {
+	now := s.app.now()
 	answer, err := s.ask(ctx, http.MethodGet, robotsPath, robotstxt.MaxBody)
 	switch {
 	case ctx.Err() != nil:
@@ -164,9 +174,7 @@ func (s *site) crawlRules(ctx context.Context) (crawlRules, error) {
 		}
 		return rules, nil
 	case answer.Status != http.StatusOK, answer.Unhandled, robotstxt.IsHTML(answer.Header.Get("Content-Type"), answer.Body):
-		rules := crawlRules{at: now}
-		s.shelf.rules.Store(&rules)
-		return rules, nil
+		return crawlRules{at: now}, nil
 	}
 	body := answer.Body
 	if answer.Truncated {
@@ -178,7 +186,6 @@ func (s *site) crawlRules(ctx context.Context) (crawlRules, error) {
 	if len(body) <= maxKeptRobots {
 		rules.text = string(body)
 	}
-	s.shelf.rules.Store(&rules)
 	return rules, nil
 }
 

@@ -157,18 +157,33 @@ func (r *Rules) Empty() bool { return len(r.rules) == 0 }
 // Allows reports whether the crawler may ask for a canonical path, with its query if
 // it has one.
 func (r *Rules) Allows(path string) bool {
+	p := r.deciding(path)
+	return p == nil || p.allow
+}
+
+// Line is the line that decides of a path, as [Rules.String] writes it; "" where none
+// does, so that it is allowed.
+func (r *Rules) Line(path string) string {
+	if p := r.deciding(path); p != nil {
+		return p.String()
+	}
+	return ""
+}
+
+// deciding is the first rule that matches a path; nil: none does.
+func (r *Rules) deciding(path string) *pathRule {
 	if r.Empty() {
-		return true
+		return nil
 	}
 	if strings.ContainsAny(path, "*$") {
 		path = literal.Replace(path)
 	}
 	for i := range r.rules {
 		if r.rules[i].match(path) {
-			return r.rules[i].allow
+			return &r.rules[i]
 		}
 	}
-	return true
+	return nil
 }
 
 func (p *pathRule) match(path string) bool {
@@ -198,13 +213,17 @@ func (p *pathRule) match(path string) bool {
 // same.
 func (r *Rules) String() string {
 	var out strings.Builder
-	for _, p := range r.rules {
-		out.WriteString(map[bool]string{true: "Allow: ", false: "Disallow: "}[p.allow])
-		out.WriteString(p.pattern)
-		if p.toEnd {
-			out.WriteByte('$')
-		}
+	for i := range r.rules {
+		out.WriteString(r.rules[i].String())
 		out.WriteByte('\n')
 	}
 	return out.String()
+}
+
+func (p *pathRule) String() string {
+	line := map[bool]string{true: "Allow: ", false: "Disallow: "}[p.allow] + p.pattern
+	if p.toEnd {
+		line += "$"
+	}
+	return line
 }

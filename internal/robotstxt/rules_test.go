@@ -117,6 +117,33 @@ func TestRulesString(t *testing.T) {
 	}
 }
 
+// TestRulesLine: which line decides.
+func TestRulesLine(t *testing.T) {
+	rules := ReadRules([]byte("User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /*.pdf$\nDisallow: /%2a\n"), "Googlebot")
+	for path, want := range map[string]string{
+		"/":         "",
+		"/a":        "Disallow: /a",
+		"/a/c":      "Disallow: /a",
+		"/a/b/c":    "Allow: /a/b",
+		"/x.pdf":    "Disallow: /*.pdf$",
+		"/x.pdf?y":  "",
+		"/a/b.pdf":  "Disallow: /*.pdf$",
+		"/*":        "Disallow: /%2A",
+		"/x.html?a": "",
+	} {
+		if got := rules.Line(path); got != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+		if got := rules.Allows(path); got == strings.HasPrefix(want, "Disallow") {
+			t.Errorf("%s: got %t, and %q decides", path, got, want)
+		}
+	}
+	var none Rules
+	if got := none.Line("/"); got != "" {
+		t.Errorf("no rules: got %q", got)
+	}
+}
+
 // FuzzRules compares the matching with that of regular expressions.
 func FuzzRules(f *testing.F) {
 	f.Add("/a*b$", "/axb")
