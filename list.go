@@ -51,12 +51,34 @@ type lister struct {
 // last time.
 func (l *lister) list(ctx context.Context, book *state.Book, learnt bool) error {
 	set := &l.site.handler.settings
+	if err := l.look(ctx, book, learnt || set.alternates || l.tracks != nil); err != nil {
+		return err
+	}
+	if !l.believes {
+		l.refresh.Say("suspects", "over a fifth of the pages do not answer as they did: they stay listed until they are asked again",
+			zap.Int("pages", l.survey.Suspects), zap.Int("of", l.survey.Listed))
+	}
+	records := book.Records
+	if set.alternates || set.images || l.tracks != nil {
+		records = book.RecordsWithDetails
+	}
+	if err := records(ctx, l.record); err != nil {
+		return err
+	}
+	l.say()
+	return nil
+}
+
+// look takes from all pages of a book what the verdict on one depends on. withDetails
+// says that their links are looked at, too.
+func (l *lister) look(ctx context.Context, book *state.Book, withDetails bool) error {
+	set := &l.site.handler.settings
 	l.survey = &verdict.Survey{
 		RespectCanonical: set.canonical,
 		OmitOrphans:      set.omitOrphans,
 		Forbidden:        l.rules.forbid,
 	}
-	if learnt || set.alternates || l.tracks != nil {
+	if withDetails {
 		if err := l.details(ctx, book); err != nil {
 			return err
 		}
@@ -71,19 +93,18 @@ func (l *lister) list(ctx context.Context, book *state.Book, learnt bool) error 
 		}
 	}
 	l.decisions = l.survey.Decisions()
-	if !l.believes {
-		l.refresh.Say("suspects", "over a fifth of the pages do not answer as they did: they stay listed until they are asked again",
-			zap.Int("pages", l.survey.Suspects), zap.Int("of", l.survey.Listed))
-	}
-	records := book.Records
-	if set.alternates || set.images || l.tracks != nil {
-		records = book.RecordsWithDetails
-	}
-	if err := records(ctx, l.record); err != nil {
-		return err
-	}
-	l.say()
 	return nil
+}
+
+// verdict is the verdict on one page, once all were looked at.
+func (l *lister) verdict(r *state.Record) verdict.Reason {
+	l.believe(r)
+	verdict.Settle(r, l.decisions)
+	if l.linked != nil {
+		// A link may have a query that pages are not told apart by.
+		r.Flags = setFlag(r.Flags, verdict.FlagLinked, r.Flags&verdict.FlagDiscovered != 0 || l.linked.Reaches(r.Page.Path))
+	}
+	return l.survey.Verdict(r)
 }
 
 // details goes through what pages link to.
@@ -131,13 +152,7 @@ func (l *lister) record(r *state.Record) error {
 	}
 	was := *r
 	details := r.Details
-	l.believe(r)
-	verdict.Settle(r, l.decisions)
-	if l.linked != nil {
-		// A link may have a query that pages are not told apart by.
-		r.Flags = setFlag(r.Flags, verdict.FlagLinked, r.Flags&verdict.FlagDiscovered != 0 || l.linked.Reaches(r.Page.Path))
-	}
-	reason := l.survey.Verdict(r)
+	reason := l.verdict(r)
 	if !reason.Listed() && was.Flags&verdict.FlagListed != 0 && was.Suspect == 0 {
 		l.turned++
 	}

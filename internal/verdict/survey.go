@@ -289,16 +289,26 @@ func (s *Survey) Verdict(r *state.Record) Reason {
 	if s.waits(r) {
 		return Waiting
 	}
-	if len(s.keys) > 0 && r.Fingerprint != 0 {
-		i, ok := find(s.keys, duplicateKey(r))
-		if ok && s.stay[i].rank > rankNone && s.stay[i].path != Hash(r.Page.Path) {
-			return Duplicate
-		}
+	if _, ok := s.Original(r); ok {
+		return Duplicate
 	}
 	if s.OmitOrphans && r.Page.Path != "/" && r.Flags&FlagRead != 0 && r.Flags&FlagLinked == 0 && !s.IsTarget(r.Page.Path) {
 		return Orphan
 	}
 	return own
+}
+
+// Original is the hash of the path of the page that stays where a page is the same as
+// others; false where it is that one itself, or none. All were added.
+func (s *Survey) Original(r *state.Record) (hash uint64, ok bool) {
+	if len(s.keys) == 0 || r.Fingerprint == 0 {
+		return 0, false
+	}
+	i, ok := find(s.keys, duplicateKey(r))
+	if !ok || s.stay[i].rank == rankNone || s.stay[i].path == Hash(r.Page.Path) {
+		return 0, false
+	}
+	return s.stay[i].path, true
 }
 
 // maxRing is the most pages that may name each other in a ring, one of which stays.
