@@ -61,6 +61,14 @@ type Options struct {
 	// started, all happens in the calling one.
 	Workers int
 
+	// LeftOut is called for all that is left out, with its URL path and one of the
+	// reasons below: a file, or a folder that is not entered, which ends in a slash.
+	// Paths below a link, and below a root that is hidden, may come although the
+	// folder is left out, too.
+	// Nil: it is only counted. With one worker it is called in the calling goroutine,
+	// else in several.
+	LeftOut func(path, reason string)
+
 	// Now is the present: a modification time after it, or before 1981, is
 	// taken for unknown. The zero value: the time of the call.
 	Now time.Time

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/fstest"
@@ -100,12 +101,25 @@ func scanAll(t testing.TB, o Options) ([]page.Page, Stats) {
 func collectPages(t testing.TB, o Options) ([]page.Page, Stats) {
 	t.Helper()
 	var got []page.Page
+	var mu sync.Mutex
+	told := make(map[string]int)
+	o.LeftOut = func(path, reason string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if canonical, err := page.Canonical(path); err != nil || !strings.HasPrefix(path, "/") || len(canonical) > len(path) {
+			t.Errorf("%s: %q is no URL path", reason, path)
+		}
+		told[reason]++
+	}
 	st, err := Scan(context.Background(), o, func(p page.Page) error {
 		got = append(got, p)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if st.Folders > 0 && st.LeftOut[LinkedOften]+st.LeftOut[LinkLoop] == 0 && !maps.Equal(told, st.LeftOut) {
+		t.Fatalf("told of %v, counted %v", told, st.LeftOut)
 	}
 	if st.Pages != len(got) {
 		t.Fatalf("got %d pages in the statistics, want %d", st.Pages, len(got))
@@ -358,6 +372,57 @@ func normal(o Options) Options {
 		o.At = strings.TrimSuffix(at, "/")
 	}
 	return o
+}
+
+// TestLeftOut: what is told of what is left out, by URL path.
+func TestLeftOut(t *testing.T) {
+	root := build(t, map[string]string{
+		".env":                        "x",
+		"404.html":                    "x",
+		"_part.html":                  "x",
+		"_parts/a.html":               "x",
+		"a.html":                      "x",
+		"a/index.html":                "x",
+		"a b/c&d.txt":                 "x",
+		"copy.html":                   "->a.html",
+		"drafts/a.html":               "x",
+		"draft.html":                  "x",
+		"empty.html":                  "",
+		"google0123456789abcdef.html": "x",
+		"loop":                        "->.",
+		"missing.html":                "->nowhere.html",
+		"node_modules/a.html":         "x",
+		"secret.html":                 "x",
+		"\xff.html":                   "",
+	})
+	got := make(map[string]string)
+	_, err := Scan(context.Background(), Options{
+		Root: root, At: "/at", Hide: []string{"secret.html"}, Exclude: []string{"/at/drafts/*", "/at/draft.html"},
+		LeftOut: func(path, reason string) { got[path] = reason },
+	}, func(page.Page) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"/at/.env":                        Dotfile,
+		"/at/404.html":                    ErrorPage,
+		"/at/_part.html":                  UnderscoreName,
+		"/at/_parts/":                     UnderscoreName,
+		"/at/a%20b/c&d.txt":               NotIncluded,
+		"/at/copy.html":                   Duplicate,
+		"/at/drafts/":                     Excluded,
+		"/at/draft.html":                  Excluded,
+		"/at/empty.html":                  Empty,
+		"/at/google0123456789abcdef.html": OwnershipFile,
+		"/at/loop/":                       LinkLoop,
+		"/at/missing.html":                Dangling,
+		"/at/node_modules/":               DependencyFolder,
+		"/at/secret.html":                 Hidden,
+		"/at/%FF.html":                    Empty,
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
 }
 
 func TestHide(t *testing.T) {

@@ -98,6 +98,7 @@ func (r *reader) collect(f *folder) bool {
 		// What could be read of it is there.
 		r.l.tally.leftOut[unreadable]++
 		r.l.tally.keep(string(r.path))
+		r.tell(unreadable, "", "")
 	}
 	f.err = nil
 	r.followLinks()
@@ -181,7 +182,7 @@ func (r *reader) addEntry(name string, k kind) bool {
 	}
 	r.l.tally.files++
 	if name[0] == '.' {
-		r.l.tally.leftOut[dotfile]++
+		r.leaveOut(dotfile, name, "")
 		return true
 	}
 	if k == kindLink {
@@ -224,18 +225,35 @@ func (r *reader) urlOf(p *place, escaped string) string {
 	return unsafe.String(&r.url[0], len(r.url))
 }
 
+// leaveOut counts what is left out of the folder, a file or, with a slash as its end,
+// a folder.
+func (r *reader) leaveOut(why reason, name, end string) {
+	r.l.tally.leftOut[why]++
+	if why == unreadable {
+		r.l.tally.keep(string(r.path) + "/" + name)
+	}
+	r.tell(why, name, end)
+}
+
+// tell tells who wants to know what is left out.
+func (r *reader) tell(why reason, name, end string) {
+	if r.s.tell != nil {
+		r.s.tell(r.f.place.url+page.Escape(name)+end, reasonNames[why])
+	}
+}
+
 func (r *reader) addFolder(name string, fl flags) {
 	l := r.l
 	if r.s.rules.keepBeside {
 		r.others = append(r.others, other{r.keep(name), uint16(len(name))})
 	}
 	escaped := r.escape(name)
-	if why := r.s.rules.folder(&r.f.place, name, escaped); why != listed {
-		l.tally.leftOut[why]++
-		return
+	why := r.s.rules.folder(&r.f.place, name, escaped)
+	if why == listed && len(r.f.place.url)+len(escaped)+1 > maxURL {
+		why = nameTooLong
 	}
-	if len(r.f.place.url)+len(escaped)+1 > maxURL {
-		l.tally.leftOut[nameTooLong]++
+	if why != listed {
+		r.leaveOut(why, name, "/")
 		return
 	}
 	e := entry{name: r.keep(name), size: uint16(len(name)), flags: isFolder | fl}
@@ -289,10 +307,7 @@ func (r *reader) addPage(name string, k kind, e entry, kept bool) {
 		why = e.why
 	}
 	if why != listed {
-		l.tally.leftOut[why]++
-		if why == unreadable {
-			l.tally.keep(string(r.path) + "/" + name)
-		}
+		r.leaveOut(why, name, "")
 		return
 	}
 	if !kept {
@@ -328,10 +343,7 @@ func (r *reader) followLinks() {
 			if why == vanished {
 				why = dangling
 			}
-			r.l.tally.leftOut[why]++
-			if why == unreadable {
-				r.l.tally.keep(string(r.path) + "/" + name)
-			}
+			r.leaveOut(why, name, "")
 			continue
 		}
 		if r.in.kind == kindFolder {
@@ -410,7 +422,7 @@ func (r *reader) finishNames() {
 		}
 		switch {
 		case why != listed:
-			l.tally.leftOut[why]++
+			r.leaveOut(why, name, "")
 			continue
 		case e.flags&isIndex != 0:
 			e.keyLen = 0
@@ -462,10 +474,7 @@ func (r *reader) examine() {
 			r.resolve(e)
 		}
 		if e.why != listed {
-			l.tally.leftOut[e.why]++
-			if e.why == unreadable {
-				l.tally.keep(string(r.path) + "/" + l.name(e))
-			}
+			r.leaveOut(e.why, l.name(e), "")
 			continue
 		}
 		kept = append(kept, *e)

@@ -77,6 +77,7 @@ type scan struct {
 
 	own   *reader // the emitter's
 	total tally
+	tell  func(path, reason string) // Options.LeftOut
 	paths pathWriter
 	times map[fileID]uint8 // folders entered through links
 	blind int              // those of them whose identity is not known
@@ -106,7 +107,7 @@ func newScan(ctx context.Context, o Options) (*scan, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scan{ctx: ctx, rules: r, now: o.Now.Unix(), others: max(o.Workers-1, 0), limit: maxReadAhead}
+	s := &scan{ctx: ctx, rules: r, tell: o.LeftOut, now: o.Now.Unix(), others: max(o.Workers-1, 0), limit: maxReadAhead}
 	if o.Now.IsZero() {
 		s.now = time.Now().Unix()
 	}
@@ -163,7 +164,7 @@ func (s *scan) run(yield func(page.Page) error) error {
 		return s.rootError(root.err)
 	}
 	if s.rules.all {
-		s.total.leftOut[hidden]++
+		s.leaveOut(hidden, root.place.url, "")
 		return nil
 	}
 	s.mu.Lock()
@@ -220,7 +221,7 @@ func (s *scan) emit(root *folder, yield func(page.Page) error) error {
 				}
 			}
 			if e.id != 0 && s.yielded(l.ids[e.id-1]) {
-				s.total.leftOut[duplicate]++
+				s.leaveOut(duplicate, c.f.place.url, l.keyOf(e))
 				continue
 			}
 			s.total.pages++
@@ -236,6 +237,14 @@ func (s *scan) emit(root *folder, yield func(page.Page) error) error {
 		stack = stack[:len(stack)-1]
 	}
 	return s.ctx.Err()
+}
+
+// leaveOut counts what the emitter leaves out.
+func (s *scan) leaveOut(why reason, folder, key string) {
+	s.total.leftOut[why]++
+	if s.tell != nil {
+		s.tell(folder+key, reasonNames[why])
+	}
 }
 
 // inode is a fileID without a path.
@@ -302,7 +311,7 @@ func (s *scan) reach(c *cursor) (*folder, error) {
 		f.why = s.enteredOften(f)
 	}
 	if f.why != listed {
-		s.total.leftOut[f.why]++
+		s.leaveOut(f.why, f.place.url, "")
 		s.release(f)
 		return nil, nil
 	}
