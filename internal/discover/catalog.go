@@ -254,6 +254,35 @@ func (c *Catalog) Shown(path string) (tag uint32, at int64) {
 	return e.tag, int64(e.tagged)
 }
 
+// Known is what a catalog knows of a path.
+type Known struct {
+	From    Origin // what showed it; 0: nothing did
+	Hashed  bool   // visitors showed it before it was read from disk, and its hash alone is left
+	Linked  bool   // a page of the last round links to it
+	Depth   int    // how many links it is away from the pages of other sources, if Linked
+	Wants   int    // how many visitors its rule in Unlinked wants; 0: it has none
+	Reached bool   // so many had it
+}
+
+// Known is what is known of a path.
+func (c *Catalog) Known(path string) Known {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	hash := sum(c.key[0], path)
+	depth, linked := c.links.depth(hash)
+	k := Known{Linked: linked, Depth: int(depth), Hashed: c.shadows.find(hash) != nil}
+	s := c.segment(hash)
+	e := s.find(hash, path)
+	if e == nil {
+		return k
+	}
+	k.From, k.Reached = Origin(e.flags&origins), c.isReached(s, e)
+	if rule := c.rule(s, e, path); rule != nil {
+		k.Wants = rule.visitors()
+	}
+	return k
+}
+
 // Candidates calls yield for each path that may be listed and has one of the origins:
 // one that a page links to, where its only such origin is FromLinks at most depth
 // links away from the pages of other sources, and one with a rule in Unlinked that

@@ -224,3 +224,36 @@ func TestConfigureAgain(t *testing.T) {
 		t.Error("other options are taken for the same")
 	}
 }
+
+// TestKnown: what a catalog tells of one path, before and after it was on disk.
+func TestKnown(t *testing.T) {
+	c := NewCatalog()
+	c.Configure(Options{Unlinked: []Unlinked{{Match: patternsOf(t, "/r/*"), MinVisitors: 2}}})
+	for _, path := range []string{"/a", "/r/1", "/r/2", "/token"} {
+		c.Visit(FromTraffic, path, 7200, "198.51.100.7", 0)
+	}
+	c.Visit(FromLog, "/r/2", 14400, "203.0.113.7", 0)
+	round := c.Round(0, false)
+	round.Page(2, "/", []string{"/a", "/unseen"})
+	round.End(14400)
+	known := map[string]Known{
+		"/":       {},
+		"/a":      {From: FromTraffic, Linked: true, Depth: 3},
+		"/unseen": {Linked: true, Depth: 3},
+		"/r/1":    {From: FromTraffic, Wants: 2},
+		"/r/2":    {From: FromTraffic | FromLog, Wants: 2, Reached: true},
+		"/token":  {From: FromTraffic},
+	}
+	for path, want := range known {
+		if got := c.Known(path); got != want {
+			t.Errorf("%s: got %+v, want %+v", path, got, want)
+		}
+	}
+	known["/token"] = Known{Hashed: true}
+	c = again(t, c)
+	for path, want := range known {
+		if got := c.Known(path); got != want {
+			t.Errorf("%s, from disk: got %+v, want %+v", path, got, want)
+		}
+	}
+}
