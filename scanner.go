@@ -241,11 +241,14 @@ func (s *site) run(ctx context.Context, previous *Snapshot, now time.Time, isFir
 	return result
 }
 
-func (s *site) newRefresh(now time.Time) *Refresh {
+func (s *site) newRefresh(now time.Time) *Refresh { return s.refreshOf(s.sight, now) }
+
+// refreshOf is a refresh of the site as it was seen.
+func (s *site) refreshOf(seen sight, now time.Time) *Refresh {
 	return &Refresh{
 		BaseURL: s.base, Folder: s.at, Now: now, Workers: 1, Logger: s.logger,
-		Root: s.sight.root, Hide: s.sight.hide, Index: s.sight.index,
-		site: s, leftOut: make(map[string]int), sources: s.namedSources(),
+		Root: seen.root, Hide: seen.hide, Index: seen.index,
+		site: s, sight: seen, leftOut: make(map[string]int), sources: s.namedSources(),
 	}
 }
 
@@ -260,7 +263,7 @@ func (s *site) namedSources() []sourceReport {
 
 func (r *Refresh) openFS() (err error) {
 	if r.Root != "" {
-		r.FS, err = r.site.handler.fileSystem(r.site.sight.fs)
+		r.FS, err = r.site.handler.fileSystem(r.sight.fs)
 	}
 	return err
 }

@@ -61,6 +61,7 @@ type site struct {
 	hastened   atomic.Bool // the next refresh is to come before its time
 	wanted     wishes      // of those who wait for a refresh
 	held       atomic.Pointer[held]
+	seen       atomic.Pointer[sight]  // what the last look showed
 	lastReport atomic.Pointer[report] // on the last refresh; nil: none was this configuration's
 	main       atomic.Pointer[site]   // whose documents stand for this one's, as an apex's for its www.; nil: its own do
 
@@ -315,6 +316,7 @@ func (s *site) look(ctx context.Context) error {
 	}
 	seen.locate(p)
 	s.sight, s.looked, s.lookedAt = seen, true, s.app.now()
+	s.seen.Store(&seen)
 	if seen.reached || s.key == "" {
 		// What keeps requests away for a while does not say where the pages lie.
 		s.adopt()

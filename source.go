@@ -68,6 +68,8 @@ type Refresh struct {
 	Logger *zap.Logger
 
 	site    *site
+	sight   sight                // of the site
+	hear    func(message string) // gets what is said, which is then not logged; nil: it is
 	mu      sync.Mutex
 	leftOut map[string]int
 	sources []sourceReport  // by their number
@@ -112,18 +114,24 @@ func (r *Refresh) replacer() *caddy.Replacer {
 
 // tell logs a message once, and not again while a later refresh says the same.
 func (r *Refresh) tell(kind, message string, fields ...zap.Field) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.site.say(zapcore.InfoLevel, r.note(kind), message, fields...)
+	r.say(zapcore.InfoLevel, kind, message, fields)
 }
 
 // Say logs a warning about the source, and not again while a later refresh says the
 // same of the same kind.
 func (r *Refresh) Say(kind, message string, fields ...zap.Field) {
+	r.say(zapcore.WarnLevel, kind, message, fields)
+}
+
+func (r *Refresh) say(level zapcore.Level, kind, message string, fields []zap.Field) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.site.say(zapcore.WarnLevel, r.note(kind), message, fields...)
-	if len(r.warned) < maxWarnings {
+	if r.hear != nil {
+		r.hear(message)
+		return
+	}
+	r.site.say(level, r.note(kind), message, fields...)
+	if level == zapcore.WarnLevel && len(r.warned) < maxWarnings {
 		r.warned = append(r.warned, message)
 	}
 }
@@ -144,6 +152,9 @@ func (r *Refresh) panicked(name string, v any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := fmt.Errorf("panic: %v", v)
+	if r.hear != nil {
+		return err
+	}
 	if kind := r.note("panic " + name); r.site.said[kind] != err.Error() {
 		r.site.said[kind] = err.Error()
 		r.site.log(zapcore.ErrorLevel, "a source of pages panicked", zap.String("source", name), zap.Any("panic", v), zap.Stack("stack"))

@@ -120,25 +120,9 @@ func (s *SourceFiles) Sorted() bool { return true }
 
 // Pages yields the documents under the root.
 func (s *SourceFiles) Pages(ctx context.Context, r *Refresh, yield func(Page) error) error {
-	o, err := s.options(r)
+	o, err := s.scanned(ctx, r)
 	if err != nil || o.Root == "" {
 		return err
-	}
-	switch s.CleanURLs {
-	case "on":
-		o.CleanURLs = true
-	case "", "auto":
-		if err := s.learnClean(ctx, r, &o); err != nil {
-			return err
-		}
-	}
-	if s.Root == "" && r.site.sight.unserved {
-		if served, err := rootIsServed(ctx, r, o); err != nil || !served {
-			if err == nil {
-				r.Say("no root", fmt.Sprintf("the site's files are not listed: nothing serves what is in its root, %s: add 'file_server', or name the source of its pages, such as 'urls', or 'files <root>'", o.Root))
-			}
-			return err
-		}
 	}
 	stats, err := files.Scan(ctx, o, yield)
 	for reason, n := range stats.LeftOut {
@@ -149,6 +133,32 @@ func (s *SourceFiles) Pages(ctx context.Context, r *Refresh, yield func(Page) er
 			zap.Int("count", stats.LeftOut[files.Unreadable]), zap.Strings("first", stats.Unreadable))
 	}
 	return err
+}
+
+// scanned is options with what the server's answers tell of it. An empty root: nothing
+// is to be scanned, which was said.
+func (s *SourceFiles) scanned(ctx context.Context, r *Refresh) (files.Options, error) {
+	o, err := s.options(r)
+	if err != nil || o.Root == "" {
+		return o, err
+	}
+	switch s.CleanURLs {
+	case "on":
+		o.CleanURLs = true
+	case "", "auto":
+		if err := s.learnClean(ctx, r, &o); err != nil {
+			return o, err
+		}
+	}
+	if s.Root != "" || !r.sight.unserved {
+		return o, nil
+	}
+	served, err := rootIsServed(ctx, r, o)
+	if err == nil && !served {
+		r.Say("no root", fmt.Sprintf("the site's files are not listed: nothing serves what is in its root, %s: add 'file_server', or name the source of its pages, such as 'urls', or 'files <root>'", o.Root))
+		o.Root = ""
+	}
+	return o, err
 }
 
 // options is what to scan. An empty root: the site has none, which was said.
@@ -190,7 +200,7 @@ func (s *SourceFiles) options(r *Refresh) (files.Options, error) {
 		}
 		o.Root = root
 	} else if o.Root == "" {
-		r.Say("no root", "the site's files are not listed: "+r.site.sight.noRoot)
+		r.Say("no root", "the site's files are not listed: "+r.sight.noRoot)
 		return o, nil
 	}
 	if o.FS == nil {
