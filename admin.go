@@ -106,7 +106,7 @@ func wantedSites(app *App, r *http.Request) ([]*site, error) {
 	if url == "" {
 		return app.allSites(), nil
 	}
-	sites := app.sitesAt(url)
+	sites := app.sitesNamed(url)
 	if len(sites) == 0 {
 		return nil, apiError(http.StatusNotFound, fmt.Errorf("there is no site '%s': /sitemap/sites lists those there are", url))
 	}

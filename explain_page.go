@@ -26,7 +26,7 @@ const (
 	nextRefresh   = "waits for the next refresh"
 	notRefreshed  = "no refresh has ended yet"
 	notBelieved   = "the last refresh is not believed"
-	refreshFailed = "the last refresh failed"
+	lastFailed    = "the last refresh failed"
 	siteRefuses   = "the site refuses strangers"
 	siteUnreached = "the sitemap's handler is not reached"
 	tooManyLinks  = "too many links away"
@@ -272,12 +272,15 @@ func matching(patterns []string, path string) string {
 
 // pending says why a page is not in the sitemap of which nothing keeps it out.
 func (e *explainer) pending() {
-	s, last, snapshot := e.site, e.site.ending.Load(), e.site.current()
+	s, last, snapshot := e.site, e.site.told(), e.site.current()
+	if last == nil {
+		last = new(report)
+	}
 	switch {
-	case last != nil && last.err != nil:
-		e.because(refreshFailed, "Nothing speaks against it, but the last refresh failed, and the last good sitemap stays: %.500q. The log says more.", last.err.Error())
-	case last != nil && last.doubt != "":
-		e.because(notBelieved, "Nothing speaks against it, but the last refresh is not believed until the next one says the same: %.500s.", string(last.doubt))
+	case last.result == refreshFailed:
+		e.because(lastFailed, "Nothing speaks against it, but the last refresh failed, and the last good sitemap stays: %.500q. The log says more.", last.reason)
+	case last.result == refreshDoubted:
+		e.because(notBelieved, "Nothing speaks against it, but the last refresh is not believed until the next one says the same: %.500s.", last.reason)
 	case snapshot != nil && snapshot.pages >= s.handler.settings.maxURLs:
 		e.because(overMaxURLs, "The sitemap holds as many pages as it may, %d, and the last ones by path are left out: raise 'max_urls'.", s.handler.settings.maxURLs)
 	case snapshot != nil && len(snapshot.shards) >= maxIndexEntries:
@@ -285,9 +288,9 @@ func (e *explainer) pending() {
 	default:
 		e.because(nextRefresh, "Nothing speaks against it: it was learnt after the sitemap was made, and the next refresh lists it.")
 	}
-	if last != nil {
-		for _, f := range last.lost {
-			e.note("at the last refresh, source %d (%s) could not be read: %.300q", f.Input+1, f.Name, f.Err.Error())
+	for i, source := range last.sources {
+		if source.err != "" {
+			e.note("at the last refresh, source %d (%s) could not be read: %.300q", i+1, source.name, source.err)
 		}
 	}
 }

@@ -496,11 +496,11 @@ func TestExplainDoubt(t *testing.T) {
 	}
 	s.sight.root, s.sight.fs = "/", "no such file system"
 	b.refresh(s)
-	if x := explain("/d"); x.Reason != refreshFailed {
+	if x := explain("/d"); x.Reason != lastFailed {
 		t.Errorf("failed: got %s", show(x))
 	}
 	s.failed(t.Context(), b.app.now(), errStuck)
-	if x := explain("/d"); x.Reason != refreshFailed || !strings.Contains(x.Explanation, "goes on although") {
+	if x := explain("/d"); x.Reason != lastFailed || !strings.Contains(x.Explanation, "goes on although") {
 		t.Errorf("not looked at: got %s", show(x))
 	}
 	for _, other := range counted("%d.example", 20) {

@@ -287,9 +287,9 @@ func (s *site) listByName(ctx context.Context, r *Refresh, previous *Snapshot, c
 
 // Why a site lists nothing.
 const (
-	sitePrivate   = "the site refuses strangers, so nothing is listed"
-	siteShadowed  = "another sitemap handler before this one has the same path, so nothing is listed here"
-	siteUnreached = "requests for the sitemap do not reach its handler, so nothing is listed"
+	saysPrivate   = "the site refuses strangers, so nothing is listed"
+	saysShadowed  = "another sitemap handler before this one has the same path, so nothing is listed here"
+	saysUnreached = "requests for the sitemap do not reach its handler, so nothing is listed"
 )
 
 // unlisted is why the site lists nothing, as far as the last look at it showed; "": it
@@ -297,11 +297,11 @@ const (
 func (s *site) unlisted() string {
 	switch seen := s.sight; {
 	case seen.private != 0:
-		return sitePrivate
+		return saysPrivate
 	case seen.shadowed:
-		return siteShadowed
+		return saysShadowed
 	case !seen.reached:
-		return siteUnreached
+		return saysUnreached
 	}
 	return ""
 }
@@ -312,9 +312,9 @@ func (s *site) mayList() bool {
 	case "":
 		delete(s.said, "access")
 		return true
-	case sitePrivate:
+	case saysPrivate:
 		s.say(zapcore.InfoLevel, "access", why, zap.Int("status", s.sight.private))
-	case siteShadowed:
+	case saysShadowed:
 		s.say(zapcore.WarnLevel, "access", why, zap.String("path", s.askPath()))
 	default:
 		s.say(zapcore.WarnLevel, "access", why, zap.String("path", s.askPath()), zap.Int("status", s.sight.status))

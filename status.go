@@ -84,8 +84,8 @@ func (a *App) allSites() []*site {
 	return all
 }
 
-// sitesAt are the sites of a URL, which may be a site's or a sitemap's.
-func (a *App) sitesAt(url string) []*site {
+// sitesNamed are the sites of a URL, which may be a site's or a sitemap's.
+func (a *App) sitesNamed(url string) []*site {
 	return slices.DeleteFunc(a.allSites(), func(s *site) bool { return !s.isAt(url) })
 }
 
