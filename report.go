@@ -64,10 +64,10 @@ func (s *site) reportOn(held *held, result outcome, came, reason string) {
 	case came != refreshFailed && came != refreshDoubted:
 		r.confirmed = r.begun
 	case last != nil:
-		r.confirmed = last.confirmed
+		// What is served is what was confirmed before.
+		r.confirmed, r.verified = last.confirmed, last.verified
 		if came == refreshFailed {
-			// What there is to say of the pages is what was known of them before.
-			r.pages, r.verified, r.leftOut, r.examples = last.pages, last.verified, last.leftOut, last.examples
+			r.pages, r.leftOut, r.examples = last.pages, last.leftOut, last.examples
 		}
 	}
 	held.report.Store(r)

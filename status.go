@@ -49,6 +49,7 @@ type refreshStatus struct {
 	At       time.Time `json:"at"`
 	Duration float64   `json:"duration_seconds"`
 	Result   string    `json:"result"` // changed, unchanged, empty, doubted or failed
+	Pages    int       `json:"pages"`  // that it found
 	Reason   string    `json:"reason,omitempty"`
 }
 
@@ -138,7 +139,7 @@ func (s *site) status() siteStatus {
 // tell adds what the last refresh came to.
 func (st *siteStatus) tell(r *report) {
 	st.Verified, st.LeftOut, st.Examples, st.Warnings = r.verified, r.leftOut, r.examples, r.warnings
-	st.LastRefresh = &refreshStatus{At: r.begun.UTC(), Duration: r.took.Seconds(), Result: r.result, Reason: r.reason}
+	st.LastRefresh = &refreshStatus{At: r.begun.UTC(), Duration: r.took.Seconds(), Result: r.result, Pages: r.pages, Reason: r.reason}
 	if !r.confirmed.IsZero() {
 		st.Confirmed = utc(r.confirmed)
 	}
