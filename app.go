@@ -87,6 +87,8 @@ type App struct {
 	begun      chan struct{} // closed when all apps have started
 	announced  chan event
 	absentName string // of pages that cannot exist
+
+	building *building // a build without a server; nil: a server
 }
 
 // CaddyModule returns the Caddy module information.
@@ -140,6 +142,28 @@ func (a *App) register(h *Handler) {
 
 // Start finds the sites and begins to refresh them.
 func (a *App) Start() error {
+	a.seatHandlers()
+	a.library.open(a)
+	// Requests wait for this, and so find these sites made.
+	named := a.namedSites(maxNamedHosts)
+	visited := a.visitedSites(named)
+	a.resume(slices.Concat(named, visited))
+	if slices.ContainsFunc(a.handlers, func(h *Handler) bool { return h.watches }) {
+		a.visits = make(chan visit, maxVisits)
+	}
+	close(a.started)
+	a.group.Go(func() {
+		a.lookUp(a.running, named, visited)
+		a.store.settle(a.generation)
+		a.library.expire(a.running, a.prefixes(), a.now())
+	})
+	a.group.Go(func() { a.run(a.running) })
+	a.discover()
+	return nil
+}
+
+// seatHandlers finds where the handlers sit in their servers' routes.
+func (a *App) seatHandlers() {
 	a.httpPort, a.httpsPort = caddyhttp.DefaultHTTPPort, caddyhttp.DefaultHTTPSPort
 	if httpApp, err := a.ctx.AppIfConfigured("http"); err == nil {
 		app := httpApp.(*caddyhttp.App)
@@ -159,24 +183,6 @@ func (a *App) Start() error {
 	for _, h := range a.handlers {
 		h.listener = listenerOf(h.server, a.httpPort, a.httpsPort)
 	}
-	a.library.open(a)
-	// Requests wait for this, and so find these sites made.
-	named := a.namedSites()
-	visited := a.visitedSites(named)
-	a.resume(slices.Concat(named, visited))
-	if slices.ContainsFunc(a.handlers, func(h *Handler) bool { return h.watches }) {
-		a.visits = make(chan visit, maxVisits)
-	}
-	close(a.started)
-	a.group.Go(func() {
-		a.lookUp(a.running, named, visited)
-		a.store.settle(a.generation)
-		a.library.expire(a.running, a.prefixes(), a.now())
-	})
-	a.group.Go(func() { a.run(a.running) })
-	a.group.Go(func() { a.emitEvents(a.running) })
-	a.discover()
-	return nil
 }
 
 // discover begins to take what visitors show.
@@ -338,11 +344,11 @@ func (a *App) forget(s *site) {
 	s.drop()
 }
 
-// namedSites makes the sites that matchers and base URLs name, up to maxNamedHosts.
-func (a *App) namedSites() []*site {
+// namedSites makes the sites that matchers and base URLs name, up to most hosts.
+func (a *App) namedSites(most int) []*site {
 	var named []*site
 	for _, h := range a.handlers {
-		named = append(named, a.namedSitesOf(h, maxNamedHosts-len(named))...)
+		named = append(named, a.namedSitesOf(h, most-len(named))...)
 	}
 	return named
 }

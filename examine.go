@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -80,7 +81,7 @@ func (s *site) examine(ctx context.Context, r *Refresh, previous *Snapshot, cand
 func (x *examination) examine(ctx context.Context, candidates feed) error {
 	s := x.site
 	book := s.shelf.book.Load()
-	if book.Len() == 0 && s.current() == nil {
+	if book.Len() == 0 && s.current() == nil && s.app.building == nil {
 		few, err := x.few(ctx, candidates)
 		if err != nil || few == nil {
 			return err
@@ -272,6 +273,9 @@ func (x *examination) learner(ctx context.Context, book *state.Book) (*learner, 
 	if book.Len() == 0 && l.served {
 		l.deadline = s.app.now().Add(sampleTime) // nobody waits any more
 		l.asksLeft = 0                           // there is something to serve: the others are asked for behind
+	}
+	if s.app.building != nil {
+		l.asksLeft, l.deadline = math.MaxInt, s.app.now().Add(buildTime) // nobody waits for it
 	}
 	l.draft.KeepDocuments()
 	if err := l.begin(); err != nil {

@@ -218,21 +218,29 @@ func (rw *robotsWriter) passOn(r *http.Request) int {
 	return serveContent(rw.w, r, modified, bytes.NewReader(rw.body.Bytes()))
 }
 
+// namingSitemap is a site's robots.txt with the Sitemap line, or one made for it where
+// the site has none. A false ok says that the site's answer is to stay as it is.
+func namingSitemap(status int, contentType string, body []byte, sitemap string) (merged []byte, made, ok bool) {
+	switch {
+	case isGone(status), len(body) == 0, robotstxt.IsHTML(contentType, body):
+		return robotstxt.New(sitemap), true, true
+	case contentType != "" && !robotstxt.IsText(contentType):
+		return body, false, false
+	}
+	merged, ok = robotstxt.Merge(body, sitemap)
+	return merged, false, ok
+}
+
 // finish writes the robots.txt that names the sitemap, and returns the status.
 func (rw *robotsWriter) finish(r *http.Request, sitemap string) int {
 	header := rw.Header()
-	body, contentType := rw.body.Bytes(), header.Get("Content-Type")
-	switch {
-	case isGone(rw.status), len(body) == 0, robotstxt.IsHTML(contentType, body):
-		body, contentType = robotstxt.New(sitemap), "text/plain; charset=utf-8"
-	case contentType != "" && !robotstxt.IsText(contentType):
+	contentType := header.Get("Content-Type")
+	body, made, ok := namingSitemap(rw.status, contentType, rw.body.Bytes(), sitemap)
+	if !ok || bytes.Equal(body, rw.body.Bytes()) {
 		return rw.passOn(r)
-	default:
-		merged, ok := robotstxt.Merge(body, sitemap)
-		if !ok || bytes.Equal(merged, body) {
-			return rw.passOn(r)
-		}
-		body = merged
+	}
+	if made {
+		contentType = "text/plain; charset=utf-8"
 	}
 	for _, name := range []string{"Etag", "Last-Modified", "Content-Length", "Accept-Ranges", "Content-Encoding", "Content-Disposition"} {
 		header.Del(name)

@@ -102,7 +102,7 @@ func (s *site) refresh(ctx context.Context) {
 		s.verifyOn(now)
 		return
 	}
-	result := s.run(ctx, held.last(), now, s.isFirst())
+	result := s.run(ctx, held.last(), now, s.isFirst() || s.app.building != nil)
 	if result.again && ctx.Err() == nil {
 		// There is something to serve; now for what is behind the names.
 		held.took = max(s.app.now().Sub(now), 0)
@@ -384,6 +384,7 @@ func (j *judge) page(p page.Page) error {
 		return nil
 	}
 	j.passed++
+	j.site.app.building.found()
 	return j.next(p)
 }
 
@@ -454,6 +455,7 @@ func (h *held) doubts(previous *Snapshot, result outcome) doubt {
 // it: then the next refresh must say the same first. It returns the events to announce.
 func (s *site) publish(ctx context.Context, held *held, result outcome) []event {
 	s.sayFailed(result)
+	s.app.building.cameTo(s, result)
 	if result.broken != nil {
 		// It does not say what pages there are.
 		s.reportOn(held, result, refreshFailed, result.broken.Error())

@@ -259,6 +259,7 @@ func (v *verification) ask(ctx context.Context, st *student, r *state.Record) bo
 func (v *verification) take(ctx context.Context, r *state.Record) {
 	now := v.site.app.now()
 	v.asked++
+	v.site.app.building.heard()
 	v.answered[r.Page.Path] = r
 	if v.unwritten.IsZero() {
 		v.unwritten = now

@@ -1,0 +1,178 @@
+package sitemap
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/outdir"
+)
+
+const robotsName = "robots.txt"
+
+// builtSite is a site with the folder that its files are written into.
+type builtSite struct {
+	*site
+	out    string
+	folder *outdir.Folder
+	before int // pages of the build before; 0: there was none
+
+	outcome outcome
+	robots  builtRobots
+	result  outdir.Result
+}
+
+// buildNote is what a build leaves for the next one.
+type buildNote struct {
+	Sitemap string `json:"sitemap"`
+	Pages   int    `json:"pages"`
+}
+
+// buildOutput is how files are written.
+type buildOutput struct {
+	out    string // "": the site's root
+	gzip   bool
+	robots bool
+	force  bool
+}
+
+var errFewer = errors.New("it has less than half of the pages of the last build")
+
+// open takes hold of the folders of all sites: of one alone the output folder itself, of
+// several one each in it.
+func (w *buildOutput) open(sites []*site) (built []*builtSite, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeAll(built))
+		}
+	}()
+	taken := make(map[string]string)
+	for _, s := range sites {
+		out, err := w.folderOf(s, len(sites) > 1)
+		if err != nil {
+			return built, err
+		}
+		if other := taken[out]; other != "" {
+			return built, fmt.Errorf("%s and %s would both be written into %s", other, s.url(), out)
+		}
+		taken[out] = s.url()
+		folder, err := outdir.Open(out, w.force)
+		if err != nil {
+			return built, fmt.Errorf("opening the output folder: %w", err)
+		}
+		b := &builtSite{site: s, out: out, folder: folder}
+		built = append(built, b)
+		b.before = b.pagesBefore()
+	}
+	return built, nil
+}
+
+func closeAll(built []*builtSite) error {
+	var errs []error
+	for _, b := range built {
+		errs = append(errs, b.folder.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// folderOf is where a site's files are written.
+func (w *buildOutput) folderOf(s *site, several bool) (string, error) {
+	switch {
+	case several && w.out == "":
+		return "", errors.New("the configuration has several sites: name a folder for theirs with --out")
+	case several:
+		return filepath.Join(w.out, filepath.FromSlash(siteFolder(s.base+s.at))), nil
+	case w.out != "":
+		return filepath.Abs(w.out)
+	case s.sight.root == "" || s.sight.fs != "" && s.sight.fs != defaultFileSystem:
+		return "", errors.New("the site has no root in which its sitemap could lie: name a folder with --out")
+	}
+	return s.sight.root, nil
+}
+
+// siteFolder is the name of a site's folder: its host, with an underscore before a port,
+// and the folder of its URLs.
+func siteFolder(url string) string {
+	_, name, _ := strings.Cut(url, "://")
+	return strings.NewReplacer(":", "_", "[", "", "]", "").Replace(decoded(name))
+}
+
+// pagesBefore is how many pages the last build had, as its output or the state has it.
+func (b *builtSite) pagesBefore() int {
+	var note buildNote
+	_ = json.Unmarshal(b.folder.Note(), &note) // of another version, which says nothing
+	if last := b.current(); last != nil {
+		return max(note.Pages, last.pages)
+	}
+	return note.Pages
+}
+
+// check refuses what is not to be written.
+func (b *builtSite) check(force bool) error {
+	snapshot := b.current()
+	switch {
+	case snapshot == nil:
+		return fmt.Errorf("%s: %s", b.url(), b.nothing())
+	case 2*snapshot.pages < b.before && !force:
+		return fmt.Errorf("%s: %w: %d instead of %d; --force writes it", b.url(), errFewer, snapshot.pages, b.before)
+	}
+	return nil
+}
+
+// stage writes a site's files aside: shards first, then what names them.
+func (b *builtSite) stage(ctx context.Context, w *buildOutput) error {
+	snapshot := b.current()
+	for _, d := range append(slices.Clip(snapshot.shards), snapshot.index) {
+		if err := b.stageDocument(ctx, d, w.gzip); err != nil {
+			return err
+		}
+	}
+	if !w.robots || !b.handler.settings.robots {
+		return nil
+	}
+	b.robots = b.robotsNaming(ctx)
+	if err := ctx.Err(); err != nil || b.robots.content == nil {
+		return err
+	}
+	return explained(b.folder.StageOver(robotsName, b.robots.was, b.robots.content), "--force replaces it, --robots=false leaves it")
+}
+
+func (b *builtSite) stageDocument(ctx context.Context, d *document, compressed bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := b.folder.Stage(b.fileName(d.suffix, extensions[formXML]), func(w io.Writer) error {
+		xml, err := openXML(d)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(w, xml)
+		return errors.Join(err, xml.Close())
+	})
+	if err == nil && compressed {
+		err = b.folder.Stage(b.fileName(d.suffix, extensions[formGzip]), func(w io.Writer) error {
+			_, err := w.Write(d.gzip)
+			return err
+		})
+	}
+	return explained(err, "--force replaces it")
+}
+
+// explained says what to do about a file that is in the way.
+func explained(err error, hint string) error {
+	if errors.Is(err, outdir.ErrForeign) {
+		return fmt.Errorf("%w; %s", err, hint)
+	}
+	return err
+}
+
+// finish puts the files in their places.
+func (b *builtSite) finish() (err error) {
+	b.result, err = b.folder.Finish(buildNote{Sitemap: b.url(), Pages: b.current().pages})
+	return err
+}

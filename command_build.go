@@ -1,0 +1,329 @@
+package sitemap
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/spf13/cobra"
+)
+
+// buildFlags are what is given to the build command.
+type buildFlags struct {
+	buildConfig
+	buildOutput
+	quiet bool
+	json  bool
+}
+
+func buildCommand() *cobra.Command {
+	var f buildFlags
+	cmd := &cobra.Command{
+		Use:   "build --root <folder> --base-url <url> [--out <folder>] [--config <file>] [--gzip]",
+		Short: "Writes a site's sitemap into a folder, without a server",
+		Long: `
+Writes what the sitemap handler would serve: the index, the shards and robots.txt, for
+static hosting and CI. The site is a folder that a file server serves at a URL, or each
+site of a configuration that has the handler; nothing listens. All pages are read and
+asked for in memory before they are listed, unless --ask is off.
+
+The files go into --out, by default the root itself: of several sites each into a folder
+of its own there, such as example.com or localhost_8080/docs. Each is written aside and
+then put in its place at once, shards first, then the index, then robots.txt; those that
+stay the same are left alone. .caddy-sitemap.json lists them, so that the next build
+removes what is no longer needed. A file that no build wrote is replaced with --force
+alone. robots.txt is the site's own with the Sitemap line; it is never removed.
+
+A build with no page, or with less than half of the pages of the last one, writes nothing
+and fails; the latter not with --force. The exit status is 0, or 1 after a failure.
+
+Nothing is remembered from one build to the next, unless --state names a folder for it:
+then a lastmod says since when the text of a page is as it is, and pages that did not
+change are neither read nor asked for again. The state that a configuration names is not
+used, as a running server may have it. Pages that only visitors showed, in access logs or
+traffic, are not known to a build.`,
+		Args:    cobra.NoArgs,
+		Example: "  $ caddy sitemap build --root public --base-url https://example.com",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("ask") && f.config != "" {
+				f.ask = ""
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			context.AfterFunc(ctx, stop) // who interrupts it again means it
+			return f.run(ctx, cmd.OutOrStdout(), os.Stderr)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.root, "root", "", "The site's folder; with --config, in the place of the one root there")
+	flags.StringVar(&f.baseURL, "base-url", "", "The URL at which the folder is served, such as https://example.com/docs")
+	flags.StringVarP(&f.out, "out", "o", "", "Where the files are written (default: the root)")
+	flags.StringVarP(&f.config, "config", "c", "", "A configuration whose sites are built")
+	flags.StringVarP(&f.adapter, "adapter", "a", "", "The config adapter for it")
+	flags.StringVar(&f.ask, "ask", "on", "Whether pages are read and asked for: on or off")
+	flags.StringVar(&f.state, "state", "", "A folder in which is remembered what is known of the pages (default: off)")
+	flags.BoolVar(&f.gzip, "gzip", false, "Write each document a second time as .xml.gz; robots.txt and the index name the .xml")
+	flags.BoolVar(&f.robots, "robots", true, "Write robots.txt with the Sitemap line")
+	flags.BoolVar(&f.force, "force", false, "Replace files that no build wrote, and believe that half of the pages are gone")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "Print errors alone")
+	flags.BoolVar(&f.json, "json", false, "Print the summary as one JSON object")
+	return cmd
+}
+
+// run builds, and prints what came of it.
+func (f *buildFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
+	begun := time.Now()
+	built, err := f.build(ctx, stderr)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = errors.New("interrupted: the files stay as they were")
+	}
+	summary := newBuildSummary(built, time.Since(begun), err)
+	switch {
+	case f.json:
+		return errors.Join(err, summary.printJSON(stdout))
+	case err != nil:
+		summary.printLeftOut(stderr)
+	case !f.quiet:
+		summary.print(stdout)
+	}
+	return err
+}
+
+// build is run without the summary. What it returns is closed.
+func (f *buildFlags) build(ctx context.Context, stderr io.Writer) (built []*builtSite, err error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	level := "WARN"
+	if f.quiet {
+		level = "ERROR"
+	}
+	if err := quieten(level); err != nil {
+		return nil, err
+	}
+	config, err := f.load(level)
+	if err != nil {
+		return nil, err
+	}
+	// Caddy ends what this makes with the process.
+	caddyCtx, err := caddy.ProvisionContext(config)
+	if err != nil {
+		return nil, err
+	}
+	a, err := appOf(caddyCtx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, a.Stop(), a.Cleanup()) }()
+	b := newBuilding()
+	if !f.quiet {
+		defer showProgress(stderr, b)()
+	}
+	sites, err := a.buildSites(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	if built, err = f.open(sites); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closeAll(built)) }()
+	return built, f.buildAll(ctx, b, built)
+}
+
+// buildAll builds all sites before it writes any.
+func (f *buildFlags) buildAll(ctx context.Context, b *building, built []*builtSite) error {
+	for _, s := range built {
+		err := s.build(ctx)
+		s.outcome = b.last[s.site]
+		if err == nil {
+			err = s.check(f.force)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	b.now("writing")
+	for _, s := range built {
+		if err := s.stage(ctx, &f.buildOutput); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for _, s := range built {
+		if err := s.finish(); err != nil {
+			return fmt.Errorf("writing into %s: %w", s.out, err)
+		}
+	}
+	return nil
+}
+
+// quieten makes Caddy's own log say on the standard error what is of a level, or worse.
+func quieten(level string) error {
+	encoded, err := json.Marshal(object{"admin": object{"disabled": true}, "logging": quietLogs(level)})
+	if err != nil {
+		return err
+	}
+	var config *caddy.Config
+	if err := caddy.StrictUnmarshalJSON(encoded, &config); err != nil {
+		return err
+	}
+	return caddy.Validate(config)
+}
+
+// buildSummary is what a build came to, as --json prints it.
+type buildSummary struct {
+	Error    string      `json:"error,omitempty"`
+	Sites    []siteBuilt `json:"sites"`
+	Duration float64     `json:"duration"` // seconds
+}
+
+// siteBuilt is what became of one site.
+type siteBuilt struct {
+	Sitemap   string              `json:"sitemap"`
+	Out       string              `json:"out"`
+	Pages     int                 `json:"pages"`
+	Verified  int                 `json:"verified"` // of the pages, those that answered
+	Shards    int                 `json:"shards"`
+	Bytes     int64               `json:"bytes"` // of all files
+	LeftOut   map[string]int      `json:"left_out,omitempty"`
+	Examples  map[string][]string `json:"examples,omitempty"` // of what was left out
+	Written   []string            `json:"written"`
+	Unchanged []string            `json:"unchanged"`
+	Removed   []string            `json:"removed"`
+	Kept      []string            `json:"kept"` // no longer needed, but changed by somebody else
+	Notes     []string            `json:"notes,omitempty"`
+
+	asked bool
+}
+
+func newBuildSummary(built []*builtSite, took time.Duration, err error) buildSummary {
+	summary := buildSummary{Sites: []siteBuilt{}, Duration: took.Seconds()}
+	if err != nil {
+		summary.Error = err.Error()
+	}
+	for _, b := range built {
+		summary.Sites = append(summary.Sites, b.summary())
+	}
+	return summary
+}
+
+func (b *builtSite) summary() siteBuilt {
+	s := siteBuilt{
+		Sitemap: b.url(), Out: b.out, Verified: b.outcome.verified, Bytes: b.result.Bytes,
+		LeftOut: b.outcome.leftOut, Examples: b.outcome.examples,
+		Written: list(b.result.Written), Unchanged: list(b.result.Unchanged), Removed: list(b.result.Removed), Kept: list(b.result.Kept),
+		asked: !b.handler.settings.manners.off,
+	}
+	if snapshot := b.current(); snapshot != nil {
+		s.Pages, s.Shards = snapshot.pages, max(len(snapshot.shards), 1)
+	}
+	if b.robots.note != "" {
+		s.Notes = append(s.Notes, b.robots.note)
+	}
+	if b.robots.was != nil && slices.Contains(b.result.Written, robotsName) {
+		s.Notes = append(s.Notes, "robots.txt is the site's own with one line more: Sitemap: "+b.url())
+	}
+	for _, source := range b.handler.sources {
+		switch source.(type) {
+		case *SourceAccessLog, *SourceTraffic:
+			s.Notes = append(s.Notes, "pages that only visitors showed are not known to a build")
+		}
+	}
+	s.Notes = slices.Compact(s.Notes)
+	return s
+}
+
+// list is what JSON has as an empty list where there is nothing.
+func list(names []string) []string {
+	if names == nil {
+		return []string{}
+	}
+	return names
+}
+
+func (s *buildSummary) printJSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(s)
+}
+
+func (s *buildSummary) print(w io.Writer) {
+	for _, site := range s.Sites {
+		verified := ""
+		if site.asked {
+			verified = fmt.Sprintf(", %d verified", site.Verified)
+		}
+		say(w, "%s\n  %s in %s, %s%s", site.Sitemap, count(site.Pages, "page"), count(site.Shards, "shard"), size(site.Bytes), verified)
+		site.printLeftOut(w)
+		say(w, "  written into %s: %d, unchanged: %d, removed: %d%s", site.Out, len(site.Written), len(site.Unchanged), len(site.Removed), few(site.Removed))
+		if len(site.Kept) > 0 {
+			say(w, "  no longer needed, but changed by somebody else, so kept: %d%s", len(site.Kept), few(site.Kept))
+		}
+		for _, note := range site.Notes {
+			say(w, "  note: %s", note)
+		}
+	}
+	say(w, "built in %.2f s", s.Duration)
+}
+
+// printLeftOut says why there may be too few pages.
+func (s *buildSummary) printLeftOut(w io.Writer) {
+	for _, site := range s.Sites {
+		if len(site.LeftOut) > 0 {
+			say(w, "%s", site.Sitemap)
+			site.printLeftOut(w)
+		}
+	}
+}
+
+func (s *siteBuilt) printLeftOut(w io.Writer) {
+	for _, reason := range slices.Sorted(maps.Keys(s.LeftOut)) {
+		say(w, "  left out, %s: %d%s", reason, s.LeftOut[reason], few(s.Examples[reason]))
+	}
+}
+
+// few are the first of some names, for a line.
+func few(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	more := ""
+	if len(names) > maxExamples {
+		names, more = names[:maxExamples], " …"
+	}
+	return " (" + strings.Join(names, " ") + more + ")"
+}
+
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+func size(bytes int64) string {
+	switch {
+	case bytes >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+	case bytes >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", bytes)
+}
+
+// say prints a line. Where that fails, nobody is there to be told.
+func say(w io.Writer, format string, args ...any) {
+	_, _ = fmt.Fprintf(w, format+"\n", args...)
+}

@@ -1,0 +1,109 @@
+package sitemap
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+)
+
+const (
+	barEvery  = 100 * time.Millisecond
+	lineEvery = 5 * time.Second
+	barWidth  = 20
+)
+
+// showProgress says what a build is doing until the function that it returns is called:
+// in one line of a terminal, or in a new line now and then elsewhere.
+func showProgress(w io.Writer, b *building) (end func()) {
+	p := &progress{w: w, building: b, begun: time.Now()}
+	every := lineEvery
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		p.bar, every = true, barEvery
+	}
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for {
+			select {
+			case now := <-ticker.C:
+				p.show(now)
+			case <-stop:
+				p.clear()
+				return
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-ended
+	}
+}
+
+// progress is what is shown of a build.
+type progress struct {
+	w        io.Writer
+	building *building
+	begun    time.Time
+	bar      bool
+
+	shown int // bars
+	last  int64
+	at    time.Time
+	rate  float64 // pages a second
+}
+
+// show shows how far the build is.
+func (p *progress) show(now time.Time) {
+	pages, asked := p.building.pages.Load(), p.building.asked.Load()
+	text := fmt.Sprintf("%s: %d pages, %.0f pages/s", *p.building.doing.Load(), pages, p.pace(now, pages+asked))
+	if asked > 0 {
+		text += fmt.Sprintf(", %d asked again", asked)
+	}
+	if !p.bar {
+		say(p.w, "%s", text)
+		return
+	}
+	// The cursor stays at the beginning: what is logged meanwhile goes over the bar.
+	_, _ = fmt.Fprintf(p.w, "\x1b[2K%s %s\r", p.moving(), text)
+}
+
+// pace is how many pages a second it has been lately.
+func (p *progress) pace(now time.Time, pages int64) float64 {
+	since := p.at
+	if since.IsZero() {
+		since = p.begun
+	}
+	if d := now.Sub(since); d > 0 {
+		lately := float64(max(pages-p.last, 0)) / d.Seconds()
+		if p.rate == 0 {
+			p.rate = lately
+		}
+		p.rate += (lately - p.rate) / 4
+	}
+	p.at, p.last = now, pages
+	return p.rate
+}
+
+// moving is a bar in which something goes to and fro: how many pages there are is not
+// known before the last one was found.
+func (p *progress) moving() string {
+	at := p.shown % (2 * barWidth)
+	if at >= barWidth {
+		at = 2*barWidth - 1 - at
+	}
+	p.shown++
+	return "[" + strings.Repeat(" ", at) + "=" + strings.Repeat(" ", barWidth-1-at) + "]"
+}
+
+// clear leaves an empty line where the bar was.
+func (p *progress) clear() {
+	if p.bar {
+		_, _ = io.WriteString(p.w, "\x1b[2K")
+	}
+}
