@@ -41,7 +41,10 @@ type buildOutput struct {
 	force  bool
 }
 
-var errFewer = errors.New("it has less than half of the pages of the last build")
+var (
+	errNoPages = errors.New("there is no sitemap")
+	errFewer   = errors.New("it has less than half of the pages of the last build")
+)
 
 // open takes hold of the folders of all sites: of one alone the output folder itself, of
 // several one each in it.
@@ -117,7 +120,7 @@ func (b *builtSite) check(force bool) error {
 	snapshot := b.current()
 	switch {
 	case snapshot == nil:
-		return fmt.Errorf("%s: %s", b.url(), b.nothing())
+		return fmt.Errorf("%s: %w: %s", b.url(), errNoPages, b.nothing())
 	case 2*snapshot.pages < b.before && !force:
 		return fmt.Errorf("%s: %w: %d instead of %d; --force writes it", b.url(), errFewer, snapshot.pages, b.before)
 	}

@@ -91,8 +91,9 @@ func (f *buildFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	switch {
 	case f.json:
 		return errors.Join(err, summary.printJSON(stdout))
-	case err != nil:
+	case errors.Is(err, errNoPages), errors.Is(err, errFewer):
 		summary.printLeftOut(stderr)
+	case err != nil:
 	case !f.quiet:
 		summary.print(stdout)
 	}

@@ -111,31 +111,43 @@ func (f *Folder) Note() json.RawMessage { return f.was.Note }
 
 // readManifest reads a manifest; one that is not there is empty.
 func readManifest(path string) (manifest, error) {
-	var m manifest
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return m, nil
+		return manifest{}, nil
 	}
 	if err != nil {
-		return m, err
+		return manifest{}, err
 	}
 	defer func() { _ = file.Close() }()
 	data, err := io.ReadAll(io.LimitReader(file, maxManifest))
 	if err != nil {
-		return m, err
+		return manifest{}, err
 	}
-	if err := json.Unmarshal(data, &m); err != nil {
+	m, err := decodeManifest(data)
+	if err != nil {
 		return m, fmt.Errorf("reading %s: %w", path, err)
 	}
+	return m, nil
+}
+
+// decodeManifest takes no name but of files in the folder.
+func decodeManifest(data []byte) (m manifest, err error) {
+	if err := json.Unmarshal(data, &m); err != nil {
+		return m, err
+	}
 	if m.Version != version {
-		return m, fmt.Errorf("reading %s: it is of version %d, and %d is known", path, m.Version, version)
+		return m, fmt.Errorf("it is of version %d, and %d is known", m.Version, version)
 	}
 	for name := range either(m.Files, m.Merged) {
-		if !fs.ValidPath(name) || !filepath.IsLocal(filepath.FromSlash(name)) {
-			return m, fmt.Errorf("reading %s: %q is no name of a file in it", path, name)
+		if !isName(name) {
+			return m, fmt.Errorf("%q is no name of a file in it", name)
 		}
 	}
 	return m, nil
+}
+
+func isName(name string) bool {
+	return name != "." && fs.ValidPath(name) && filepath.IsLocal(filepath.FromSlash(name))
 }
 
 // sweep removes what builds left behind that were killed.
@@ -205,7 +217,7 @@ func (f *Folder) StageOver(name string, was, content []byte) error {
 	if was != nil {
 		made = sumOf(was)
 	}
-	if there != made && !f.wrote(name, there) && !f.force {
+	if there != "" && there != made && !f.wrote(name, there) && !f.force {
 		return fmt.Errorf("%s: %w", f.path(name), ErrForeign)
 	}
 	s, err := f.aside(name, func(w io.Writer) error {
@@ -220,7 +232,7 @@ func (f *Folder) StageOver(name string, was, content []byte) error {
 
 // aside writes a temporary file beside the place of its name.
 func (f *Folder) aside(name string, write func(io.Writer) error) (s staged, err error) {
-	if !fs.ValidPath(name) || !filepath.IsLocal(filepath.FromSlash(name)) {
+	if !isName(name) {
 		return s, fmt.Errorf("%q is no name of a file in a folder", name)
 	}
 	folder := filepath.Dir(f.path(name))
