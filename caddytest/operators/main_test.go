@@ -1,0 +1,95 @@
+// Package operators tries what operators run: the commands, as processes of their own.
+package operators
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+// commandVar, in the environment, makes of the test's program Caddy's.
+const commandVar = "CADDYTEST_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(commandVar) != "" {
+		caddycmd.Main()
+		return
+	}
+	harness.Main(m)
+}
+
+// command is a Caddy command that is not started yet, in a folder.
+func command(dir string, args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), commandVar+"=1", "XDG_DATA_HOME="+filepath.Join(dir, ".data"), "XDG_CONFIG_HOME="+filepath.Join(dir, ".data"))
+	return cmd
+}
+
+// ran is what a command came to.
+type ran struct {
+	status         int
+	stdout, stderr string
+}
+
+// run runs a command to its end.
+func run(t *testing.T, dir string, args ...string) ran {
+	t.Helper()
+	return runCommand(t, command(dir, args...))
+}
+
+func runCommand(t *testing.T, cmd *exec.Cmd) ran {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return ran{exit.ExitCode(), stdout.String(), stderr.String()}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ran{0, stdout.String(), stderr.String()}
+}
+
+// write makes files below a folder.
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err == nil {
+			err = os.WriteFile(path, []byte(content), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// read is a file's content; "": there is none.
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(path...))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func wantWords(t *testing.T, what, text string, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			t.Errorf("%s has no %q:\n%s", what, word, text)
+		}
+	}
+}
