@@ -45,6 +45,7 @@ type family struct {
 var families = []family{
 	{"start", (*bench).startRows},
 	{"generator", (*bench).generatorRows},
+	{"build", (*bench).buildRows},
 	{"reading", (*bench).readingRows},
 	{"pages", (*bench).pagesRows},
 	{"refresh", (*bench).refreshRows},

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -31,6 +32,10 @@ const (
 
 	maxManifest = 64 << 20
 	version     = 1
+
+	// A disk that is told of several files together does with them what takes as long as
+	// one.
+	syncsAtATime = 32
 
 	renameTries = 5
 	renameWait  = 50 * time.Millisecond
@@ -63,6 +68,11 @@ type Folder struct {
 	was    manifest
 	staged []staged
 	force  bool
+
+	syncs   chan struct{} // slots
+	group   sync.WaitGroup
+	mu      sync.Mutex
+	unsaved error // why a staged file is not safe on the disk
 }
 
 // staged is a file that waits to be put in its place.
@@ -79,7 +89,7 @@ type staged struct {
 // made, read or written into, or that its manifest is damaged.
 func Open(dir string, force bool) (*Folder, error) {
 	_, err := os.Stat(dir)
-	f := &Folder{dir: dir, made: errors.Is(err, fs.ErrNotExist), force: force}
+	f := &Folder{dir: dir, made: errors.Is(err, fs.ErrNotExist), force: force, syncs: make(chan struct{}, syncsAtATime)}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
@@ -184,7 +194,7 @@ func (f *Folder) path(name string) string { return filepath.Join(f.dir, filepath
 // Stage writes a file aside. Its name is a path within the folder, with slashes. The error
 // wraps ErrForeign where a file is in the way that must not be replaced.
 func (f *Folder) Stage(name string, write func(io.Writer) error) error {
-	s, err := f.aside(name, write)
+	s, file, err := f.aside(name, write)
 	if err != nil {
 		return err
 	}
@@ -192,15 +202,17 @@ func (f *Folder) Stage(name string, write func(io.Writer) error) error {
 	there, err := f.sumOf(name)
 	switch {
 	case err != nil:
-		return errors.Join(err, removeTemp(s.temp))
+		return errors.Join(err, discard(file))
 	case there == s.sum:
-		err = removeTemp(s.temp)
 		s.temp = ""
+		f.staged = append(f.staged, s)
+		return discard(file)
 	case there != "" && !f.wrote(name, there) && !f.force:
-		return errors.Join(fmt.Errorf("%s: %w", f.path(name), ErrForeign), removeTemp(s.temp))
+		return errors.Join(fmt.Errorf("%s: %w", f.path(name), ErrForeign), discard(file))
 	}
 	f.staged = append(f.staged, s)
-	return err
+	f.save(name, file)
+	return nil
 }
 
 // StageOver is Stage for a file that is not the folder's own: what is there must still be
@@ -220,42 +232,62 @@ func (f *Folder) StageOver(name string, was, content []byte) error {
 	if there != "" && there != made && !f.wrote(name, there) && !f.force {
 		return fmt.Errorf("%s: %w", f.path(name), ErrForeign)
 	}
-	s, err := f.aside(name, func(w io.Writer) error {
+	s, file, err := f.aside(name, func(w io.Writer) error {
 		_, err := w.Write(content)
 		return err
 	})
 	if err == nil {
 		f.staged = append(f.staged, s)
+		f.save(name, file)
 	}
 	return err
 }
 
-// aside writes a temporary file beside the place of its name.
-func (f *Folder) aside(name string, write func(io.Writer) error) (s staged, err error) {
+// save writes a file through to the disk and closes it, behind what else there is to do.
+func (f *Folder) save(name string, file *os.File) {
+	f.syncs <- struct{}{}
+	f.group.Go(func() {
+		err := errors.Join(file.Sync(), file.Close())
+		<-f.syncs
+		if err == nil {
+			return
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.unsaved = errors.Join(f.unsaved, fmt.Errorf("writing %s: %w", f.path(name), cause(err)))
+	})
+}
+
+// saved waits until all is on the disk.
+func (f *Folder) saved() error {
+	f.group.Wait()
+	return f.unsaved
+}
+
+// aside writes a temporary file beside the place of its name, which is still open.
+func (f *Folder) aside(name string, write func(io.Writer) error) (s staged, file *os.File, err error) {
 	if !isName(name) {
-		return s, fmt.Errorf("%q is no name of a file in a folder", name)
+		return s, nil, fmt.Errorf("%q is no name of a file in a folder", name)
 	}
 	folder := filepath.Dir(f.path(name))
 	if err := os.MkdirAll(folder, 0o777); err != nil {
-		return s, err
+		return s, nil, err
 	}
 	s = staged{name: name, temp: filepath.Join(folder, tempName())}
-	file, err := os.OpenFile(s.temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, f.mode(name))
-	if err != nil {
-		return s, fmt.Errorf("writing %s: %w", f.path(name), cause(err))
+	if file, err = os.OpenFile(s.temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, f.mode(name)); err != nil {
+		return s, nil, fmt.Errorf("writing %s: %w", f.path(name), cause(err))
 	}
 	hash := sha256.New()
 	counted := &counter{w: io.MultiWriter(file, hash)}
-	err = write(counted)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return s, errors.Join(fmt.Errorf("writing %s: %w", f.path(name), cause(err)), removeTemp(s.temp))
+	if err := write(counted); err != nil {
+		return s, nil, errors.Join(fmt.Errorf("writing %s: %w", f.path(name), cause(err)), discard(file))
 	}
 	s.sum, s.size = hex.EncodeToString(hash.Sum(nil)), counted.n
-	return s, nil
+	return s, file, nil
 }
+
+// discard removes a temporary file that is open.
+func discard(file *os.File) error { return errors.Join(file.Close(), os.Remove(file.Name())) }
 
 // cause is an error without the name of a temporary file.
 func cause(err error) error {
@@ -354,7 +386,7 @@ func (f *Folder) Finish(note any) (Result, error) {
 			next.Merged[s.name] = []string{s.sum}
 		}
 	}
-	if err := f.announce(next); err != nil {
+	if err := errors.Join(f.announce(next), f.saved()); err != nil {
 		return r, err
 	}
 	for i := range f.staged {
@@ -370,16 +402,16 @@ func (f *Folder) Finish(note any) (Result, error) {
 		s.temp = ""
 		r.Written = append(r.Written, s.name)
 	}
-	if err := f.syncFolders(); err != nil {
-		return r, err
-	}
 	if err := f.remove(&next, &r); err != nil {
 		return r, err
 	}
-	if f.was.equal(next) {
+	if f.was.equal(next) && len(r.Written) == 0 {
 		return r, nil
 	}
-	return r, f.writeManifest(next)
+	if err := f.writeManifest(next); err != nil {
+		return r, err
+	}
+	return r, f.syncFolders()
 }
 
 // announce notes that files may be those of the next generation from now on, so that
@@ -412,14 +444,18 @@ func (m manifest) equal(o manifest) bool {
 }
 
 func (f *Folder) writeManifest(m manifest) error {
-	s, err := f.aside(ManifestName, func(w io.Writer) error { return json.NewEncoder(w).Encode(m) })
+	s, file, err := f.aside(ManifestName, func(w io.Writer) error { return json.NewEncoder(w).Encode(m) })
 	if err != nil {
 		return err
 	}
-	if err := rename(s.temp, f.path(ManifestName)); err != nil {
+	f.save(ManifestName, file)
+	if err = f.saved(); err == nil {
+		err = rename(s.temp, f.path(ManifestName))
+	}
+	if err != nil {
 		return errors.Join(err, removeTemp(s.temp))
 	}
-	return syncFolder(f.dir)
+	return nil
 }
 
 // remove removes the files of earlier generations that the next one lacks.
@@ -456,7 +492,10 @@ func rename(from, to string) (err error) {
 }
 
 func (f *Folder) syncFolders() error {
-	synced := make(map[string]bool)
+	synced := map[string]bool{f.dir: true}
+	if err := syncFolder(f.dir); err != nil {
+		return err
+	}
 	for _, s := range f.staged {
 		folder := filepath.Dir(f.path(s.name))
 		if synced[folder] {
@@ -472,6 +511,7 @@ func (f *Folder) syncFolders() error {
 
 // Close removes what was staged and not put in its place, and gives the folder back.
 func (f *Folder) Close() error {
+	f.group.Wait()
 	var errs []error
 	for _, s := range f.staged {
 		errs = append(errs, removeTemp(s.temp))
