@@ -158,6 +158,7 @@ func (a *App) Start() error {
 		a.library.expire(a.running, a.prefixes(), a.now())
 	})
 	a.group.Go(func() { a.run(a.running) })
+	a.group.Go(func() { a.emitEvents(a.running) })
 	a.discover()
 	return nil
 }

@@ -85,7 +85,7 @@ func without(ctx context.Context, snapshot, other *Snapshot) []sitemapxml.Opener
 // listensTo reports whether emitting an event could be observed, as far as that is known
 // yet.
 func (a *App) listensTo(name string) bool {
-	return !a.hasBegun() || a.events.ShouldEmit(name)
+	return a.building == nil && (!a.hasBegun() || a.events.ShouldEmit(name))
 }
 
 // hasBegun reports whether all apps have started: until then, the events app may still
@@ -100,8 +100,11 @@ func (a *App) hasBegun() bool {
 }
 
 // announce has events emitted, in their order. Where handlers are slower than refreshes,
-// it waits.
+// it waits. A build announces nothing: its command says it all.
 func (a *App) announce(ctx context.Context, events []event) {
+	if a.building != nil {
+		return
+	}
 	for _, e := range events {
 		select {
 		case a.announced <- e:
