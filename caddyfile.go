@@ -3,6 +3,7 @@ package sitemap
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -560,11 +561,23 @@ func (set settingsGiven) rate(d *caddyfile.Dispenser) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+	n, err := parseRate(value)
+	if err != nil {
+		return 0, d.Errf("%s '%s': %v", setting, value, err)
+	}
+	return n, nil
+}
+
+var errRate = errors.New("a number a second or a minute is wanted, such as 2/s, 0.5/s or 30/m")
+
+// parseRate reads a number a second or a minute, and returns it a second. The error
+// is errRate.
+func parseRate(value string) (float64, error) {
 	number, unit, _ := strings.Cut(value, "/")
 	n, err := strconv.ParseFloat(number, 64)
 	seconds, ok := map[string]float64{"s": 1, "m": 60}[unit]
 	if err != nil || !ok || !(n > 0) || strings.Trim(number, "0123456789.") != "" {
-		return 0, d.Errf("%s '%s': a number a second or a minute is wanted, such as 2/s, 0.5/s or 30/m", setting, value)
+		return 0, errRate
 	}
 	return n / seconds, nil
 }

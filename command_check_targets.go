@@ -1,0 +1,608 @@
+package sitemap
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/check"
+	"github.com/seed3295b519/caddy-sitemap/internal/evidence"
+)
+
+// Bounds on the folders that are looked through.
+const (
+	maxCheckDepth = 32
+	maxCheckFiles = 1_000_000 // looked at
+	maxCheckDocs  = 100_000   // sitemaps among them
+)
+
+// mention is where something was named: a line of a document.
+type mention struct {
+	file string
+	line int
+}
+
+// target checks what an argument stands for.
+func (k *checking) target(arg string) {
+	if k.ctx.Err() != nil {
+		return
+	}
+	if arg == "-" {
+		d := &checkedDir{k: k}
+		d.document("-", k.cmd.InOrStdin(), d.at(siteMapName))
+		return
+	}
+	if scheme, _, ok := strings.Cut(arg, "://"); ok && !strings.ContainsAny(scheme, `/\`) {
+		k.named(arg)
+		return
+	}
+	info, err := os.Stat(arg)
+	switch {
+	case err != nil:
+		k.cannot(err)
+	case info.IsDir():
+		k.folder(arg)
+	default:
+		k.file(arg)
+	}
+}
+
+const siteMapName = "sitemap.xml"
+
+// named checks a URL that the user has named.
+func (k *checking) named(arg string) {
+	u, err := url.Parse(arg)
+	switch {
+	case err != nil || !isWebURL(arg):
+		k.cannot(fmt.Errorf("%s: not a URL of http or https", arg))
+		return
+	case k.flags.offline:
+		k.cannot(fmt.Errorf("%s: %w", arg, errWebOffline))
+		return
+	}
+	u.Fragment = ""
+	k.web.trust(arg)
+	switch {
+	case u.Path == robotsPath:
+		k.robots(u.String(), true)
+	case u.RawQuery == "" && (u.Path == "" || strings.HasSuffix(u.Path, "/")):
+		k.site(u)
+	default:
+		k.fetch(u.String(), mention{}, false)
+	}
+}
+
+// site checks the sitemaps of a site: those of its robots.txt, else the one in its
+// folder.
+func (k *checking) site(u *url.URL) {
+	if !k.robots(u.ResolveReference(&url.URL{Path: robotsPath}).String(), false) {
+		k.fetch(u.ResolveReference(&url.URL{Path: path.Join("/", u.Path, siteMapName)}).String(), mention{}, false)
+	}
+}
+
+// robots checks a robots.txt and the sitemaps that it names, and reports whether it
+// names any. A missing one is wrong only where it was asked for.
+func (k *checking) robots(at string, wanted bool) bool {
+	if k.seen(at) {
+		return true
+	}
+	a, err := k.polite(at, maxWebRedirects)
+	if err != nil {
+		k.add(check.Finding{File: at, Code: "robots-unreachable", URL: at}, "%v", err)
+		return false
+	}
+	defer a.close()
+	k.redirects(mention{file: at}, a)
+	switch {
+	case a.Status == http.StatusOK:
+	case a.Status >= 500 || a.Status == http.StatusTooManyRequests:
+		k.add(check.Finding{File: at, Code: "robots-status", URL: at}, "it answers %d: crawlers leave the whole site alone", a.Status)
+		return false
+	default:
+		if wanted {
+			k.add(check.Finding{File: at, Code: "robots-status", URL: at}, "it answers %d", a.Status)
+		}
+		return false
+	}
+	if evidence.IsHTML(a.Header.Get("Content-Type")) {
+		k.add(check.Finding{File: at, Code: "content-type", URL: at}, "it is sent as %s, not as text/plain", a.Header.Get("Content-Type"))
+		return false
+	}
+	k.seen(a.URL)
+	sitemaps, err := k.checker.Robots(at, a.URL, a.Body)
+	if err != nil {
+		k.add(check.Finding{File: at, Code: "document-unread", URL: at}, "reading it: %v", err)
+	}
+	for _, s := range sitemaps {
+		k.fetch(s, mention{file: at}, false)
+	}
+	return len(sitemaps) > 0
+}
+
+// seen reports whether a document was checked already, and notes that it is now.
+func (k *checking) seen(at string) bool {
+	key := at
+	if u, err := url.Parse(at); err == nil && u.Host != "" {
+		key = u.Scheme + "://" + hostPort(u) + u.RequestURI()
+	}
+	if k.done[key] {
+		return true
+	}
+	k.done[key] = true
+	return false
+}
+
+// fetch checks the document at a URL, and what it lists if it is an index. from is
+// what named it, if anything did.
+func (k *checking) fetch(at string, from mention, ofIndex bool) {
+	if k.ctx.Err() != nil || k.seen(at) {
+		return
+	}
+	if from.file == "" {
+		from.file = at
+	}
+	about := check.Finding{File: from.file, Line: from.line, URL: at}
+	a, err := k.polite(at, maxWebRedirects)
+	if a != nil {
+		k.redirects(mention{from.file, from.line}, a)
+	}
+	if err != nil {
+		about.Code = "document-unreachable"
+		k.add(about, "%s: %v", at, err)
+		return
+	}
+	defer a.close()
+	if a.Status != http.StatusOK {
+		about.Code = "document-status"
+		k.add(about, "%s answers %s", at, a.says())
+		return
+	}
+	if a.URL != at && k.seen(a.URL) {
+		return
+	}
+	body := bufio.NewReader(a.Body)
+	packed := isGzip(body)
+	result, err := k.document(at, a.URL, body)
+	if err != nil {
+		k.add(check.Finding{File: at, Code: "document-unread", URL: at}, "reading it: %v", err)
+	}
+	k.contentType(at, a, result.Kind, packed)
+	a.close() // while children are fetched
+	if result.Kind != check.KindIndex {
+		return
+	}
+	if ofIndex {
+		k.nested(about, at)
+		return
+	}
+	for _, child := range result.Children {
+		k.fetch(child.Loc, mention{at, child.Line}, true)
+	}
+}
+
+// document checks one document.
+func (k *checking) document(name, at string, r io.Reader) (check.Result, error) {
+	k.sample.file = name
+	return k.checker.Document(name, at, &untilDone{k.ctx, r})
+}
+
+// untilDone ends a reading with its context.
+type untilDone struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (u *untilDone) Read(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.r.Read(p)
+}
+
+// nested says that an index lists an index, whose children no engine reads.
+func (k *checking) nested(about check.Finding, name string) {
+	about.Code = "index-in-index"
+	k.add(about, "%s is an index itself: an index lists documents of pages alone", name)
+}
+
+func (k *checking) redirects(from mention, a *webAnswer) {
+	for _, r := range a.Redirects {
+		k.add(check.Finding{Severity: check.Warning, File: from.file, Line: from.line, Code: "document-redirect", URL: r.To}, "it is redirected (%d) to %s", r.Status, r.To)
+	}
+}
+
+// contentType checks how a document is sent.
+func (k *checking) contentType(at string, a *webAnswer, kind check.Kind, packed bool) {
+	sent := a.Header.Get("Content-Type")
+	media, _, _ := strings.Cut(sent, ";")
+	media = strings.ToLower(strings.TrimSpace(media))
+	f := check.Finding{Severity: check.Warning, File: at, Code: "content-type", URL: at}
+	isXML := media == "application/xml" || media == "text/xml" || strings.HasSuffix(media, "+xml") && !evidence.IsHTML(media)
+	switch {
+	case a.Mislabels:
+		f.Severity, f.Code = check.Error, "content-encoding"
+		k.add(f, "it is sent with Content-Encoding: gzip, and is no gzip")
+	case kind == check.KindHTML:
+		// which is said already
+	case evidence.IsHTML(media):
+		f.Severity = check.Error
+		k.add(f, "it is sent as %s", sent)
+	case packed && isXML:
+		k.add(f, "it is a gzip file sent as %s without Content-Encoding: some crawlers read it only as application/gzip", sent)
+	case packed:
+	case sent == "":
+		k.add(f, "it is sent without a Content-Type")
+	case kind == check.KindText && media != "text/plain":
+		k.add(f, "a text sitemap is sent as %s, not as text/plain", sent)
+	case kind != check.KindText && kind != check.KindUnknown && !isXML:
+		k.add(f, "XML is sent as %s: some crawlers read it only as application/xml or text/xml", sent)
+	}
+}
+
+func isGzip(r *bufio.Reader) bool {
+	magic, _ := r.Peek(2)
+	return string(magic) == "\x1f\x8b"
+}
+
+// checkedDir is a folder in which documents are looked up that others name.
+type checkedDir struct {
+	k     *checking
+	name  string   // of the folder, as findings name it
+	root  *os.Root // nil where nothing can be looked up
+	files []localFile
+	index map[string]int // of files, by name
+
+	indexes bool            // there is an index
+	listed  map[string]bool // names of files that an index or a robots.txt names
+}
+
+// localFile is one that may be a sitemap or a robots.txt.
+type localFile struct {
+	name string // below the folder, with slashes
+	rank int    // robots.txt first, then indexes: they say where the others are
+	kind check.Kind
+}
+
+const (
+	rankRobots = iota
+	rankIndex
+	rankOther
+)
+
+// openDir opens a folder. Where it may be entered but not read, nothing is looked up.
+func (k *checking) openDir(name string) (*checkedDir, error) {
+	root, err := os.OpenRoot(name)
+	return &checkedDir{k: k, name: name, root: root, index: make(map[string]int), listed: make(map[string]bool)}, err
+}
+
+func (d *checkedDir) close() {
+	if d.root != nil {
+		_ = d.root.Close()
+	}
+}
+
+// file checks a file, and what it names where that is in its folder.
+func (k *checking) file(name string) {
+	if k.seen(key(name)) {
+		return
+	}
+	f, err := os.Open(name) // a pipe, too
+	if err != nil {
+		k.cannot(err)
+		return
+	}
+	defer f.Close()
+	d, _ := k.openDir(filepath.Dir(name))
+	defer d.close()
+	base := filepath.Base(name)
+	if isRobots(base) {
+		d.robots(name, "", f)
+		return
+	}
+	d.document(name, f, d.at(base))
+}
+
+// key is what tells a local file apart.
+func key(name string) string {
+	if whole, err := filepath.Abs(name); err == nil {
+		name = whole
+	}
+	return "file:" + name
+}
+
+func isRobots(base string) bool { return strings.EqualFold(base, "robots.txt") }
+
+// folder checks what sitemaps a folder has.
+func (k *checking) folder(name string) {
+	d, err := k.openDir(name)
+	if err != nil {
+		k.cannot(err)
+		return
+	}
+	defer d.close()
+	if err := d.walk(); err != nil {
+		k.cannot(err)
+	}
+	if len(d.files) == 0 && !k.failed {
+		k.cannot(fmt.Errorf("%s: there is no sitemap and no robots.txt in it", name))
+	}
+	slices.SortStableFunc(d.files, func(a, b localFile) int { return a.rank - b.rank })
+	for i, f := range d.files {
+		d.index[f.name] = i
+	}
+	for i := 0; i < len(d.files); i++ { // it grows by what is named
+		d.local(i, d.at(d.files[i].name))
+	}
+	d.orphans()
+}
+
+var errEnough = errors.New("there is too much in it")
+
+// walk finds the folder's sitemaps, by name and in that order.
+func (d *checkedDir) walk() error {
+	looked := 0
+	return fs.WalkDir(d.root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		looked++
+		switch {
+		case d.k.ctx.Err() != nil:
+			return d.k.ctx.Err()
+		case err != nil:
+			d.k.cannot(err)
+			return nil
+		case looked > maxCheckFiles || len(d.files) > maxCheckDocs:
+			return fmt.Errorf("looking through %s: %w", d.name, errEnough)
+		case e.IsDir() && strings.Count(name, "/") >= maxCheckDepth:
+			d.k.cannot(fmt.Errorf("looking through %s: folders are nested too deep", d.path(name)))
+			return fs.SkipDir
+		case e.IsDir():
+			return nil
+		}
+		if rank, ok := d.rank(name, e); ok {
+			d.files = append(d.files, localFile{name: name, rank: rank})
+		}
+		return nil
+	})
+}
+
+// rank reports whether a file is to be checked, and when.
+func (d *checkedDir) rank(name string, e fs.DirEntry) (int, bool) {
+	base := strings.ToLower(path.Base(name))
+	if isRobots(base) {
+		return rankRobots, d.isRegular(name, e)
+	}
+	plain := strings.TrimSuffix(base, ".gz")
+	byName := strings.HasPrefix(base, "sitemap") && (strings.HasSuffix(plain, ".xml") || strings.HasSuffix(plain, ".txt"))
+	if !byName && !strings.HasSuffix(plain, ".xml") || !d.isRegular(name, e) {
+		return 0, false
+	}
+	root, err := d.rootElement(name)
+	switch {
+	case root == "sitemapindex":
+		return rankIndex, true
+	case err != nil && !errors.Is(err, errNoSitemap):
+		return rankOther, true // which is said when it is read
+	}
+	return rankOther, byName || root == "urlset"
+}
+
+// isRegular reports whether a file is one, or a link to one in the folder.
+func (d *checkedDir) isRegular(name string, e fs.DirEntry) bool {
+	if e.Type()&fs.ModeSymlink == 0 {
+		return e.Type().IsRegular()
+	}
+	info, err := d.root.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+var (
+	rootElement  = regexp.MustCompile(`<(?:[\w.-]+:)?(urlset|sitemapindex)[\s>]`)
+	errNoSitemap = errors.New("no sitemap")
+)
+
+// rootElement is the root element of a file if it is one of a sitemap. It is to be
+// among the first bytes.
+func (d *checkedDir) rootElement(name string) (string, error) {
+	f, err := d.root.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	r := bufio.NewReaderSize(f, 4<<10)
+	var plain io.Reader = r
+	if isGzip(r) {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return "", errNoSitemap
+		}
+		plain = z
+	}
+	head := make([]byte, 4<<10)
+	n, _ := io.ReadFull(plain, head) // what can be read of it
+	if m := rootElement.FindSubmatch(head[:n]); m != nil {
+		return string(m[1]), nil
+	}
+	return "", errNoSitemap
+}
+
+// path is what findings call a file.
+func (d *checkedDir) path(name string) string {
+	return filepath.Join(d.name, filepath.FromSlash(name))
+}
+
+// at is the URL of a file, "" where nobody said what the folder's is.
+func (d *checkedDir) at(name string) string {
+	if d.k.flags.base == "" {
+		return ""
+	}
+	return d.k.flags.base + (&url.URL{Path: name}).EscapedPath()
+}
+
+// local checks a file of the folder.
+func (d *checkedDir) local(i int, at string) {
+	file := d.files[i]
+	whole := d.path(file.name)
+	if d.k.ctx.Err() != nil || d.k.seen(key(whole)) {
+		return
+	}
+	f, err := d.root.Open(file.name)
+	if err != nil {
+		d.k.cannot(err)
+		return
+	}
+	defer f.Close()
+	if file.rank == rankRobots {
+		d.robots(whole, path.Dir(file.name), f)
+		return
+	}
+	kind := d.document(whole, f, at)
+	d.files[i].kind = kind
+}
+
+func (d *checkedDir) robots(name, folder string, r io.Reader) {
+	at := d.at(path.Join(folder, "robots.txt"))
+	sitemaps, err := d.k.checker.Robots(name, at, r)
+	if err != nil {
+		d.k.cannot(fmt.Errorf("reading %s: %w", name, err))
+	}
+	for _, s := range sitemaps {
+		d.child(folder, s, mention{file: name}, false)
+	}
+}
+
+// document checks a document and, if it is an index, what it lists.
+func (d *checkedDir) document(name string, r io.Reader, at string) check.Kind {
+	result, err := d.k.document(name, at, r)
+	if err != nil {
+		d.k.cannot(fmt.Errorf("reading %s: %w", name, err))
+		return result.Kind
+	}
+	if result.Kind != check.KindIndex {
+		return result.Kind
+	}
+	d.indexes = true
+	folder := "."
+	if rel, err := filepath.Rel(d.name, filepath.Dir(name)); err == nil && d.root != nil {
+		folder = filepath.ToSlash(rel)
+	}
+	for _, child := range result.Children {
+		d.child(folder, child.Loc, mention{name, child.Line}, true)
+	}
+	return result.Kind
+}
+
+// child checks a document that one of a folder names.
+func (d *checkedDir) child(folder, loc string, from mention, ofIndex bool) {
+	if d.k.ctx.Err() != nil {
+		return
+	}
+	about := check.Finding{File: from.file, Line: from.line, URL: loc}
+	name := d.find(folder, loc)
+	if name == "" {
+		d.missing(about, loc, from, ofIndex)
+		return
+	}
+	d.listed[name] = true
+	i, ok := d.index[name]
+	if !ok {
+		i = d.join(name)
+	}
+	if ofIndex && d.files[i].rank == rankIndex {
+		d.k.nested(about, d.path(name))
+		return
+	}
+	d.local(i, loc)
+}
+
+// join takes a file among the folder's that was not found by its name.
+func (d *checkedDir) join(name string) int {
+	file := localFile{name: name, rank: rankOther}
+	if root, _ := d.rootElement(name); root == "sitemapindex" {
+		file.rank = rankIndex
+	}
+	d.index[name] = len(d.files)
+	d.files = append(d.files, file)
+	return len(d.files) - 1
+}
+
+// missing is what is said of a document that is not in the folder.
+func (d *checkedDir) missing(about check.Finding, loc string, from mention, ofIndex bool) {
+	about.Code = "document-missing"
+	switch base := d.k.flags.base; {
+	case d.k.flags.fetch:
+		d.k.fetch(loc, from, ofIndex)
+	case d.root != nil && base != "" && strings.HasPrefix(loc, base):
+		d.k.add(about, "%s is not in %s", loc, d.name)
+	default:
+		about.Severity = check.Warning
+		d.k.add(about, "%s was not checked: it is not in the folder", loc)
+	}
+}
+
+// find is the file of the folder that a URL stands for, "" if there is none: where
+// the base URL or its own path says, else beside the document that names it.
+func (d *checkedDir) find(folder, loc string) string {
+	u, err := url.Parse(loc)
+	if d.root == nil || err != nil {
+		return ""
+	}
+	var names []string
+	if base := d.k.flags.base; base != "" {
+		below, ok := strings.CutPrefix(loc, base)
+		if !ok {
+			return ""
+		}
+		if below, err = url.PathUnescape(below); err != nil {
+			return ""
+		}
+		names = []string{below}
+	} else {
+		names = []string{u.Path, path.Join(folder, path.Base(u.Path))}
+	}
+	for _, name := range names {
+		name = strings.TrimPrefix(path.Clean("/"+name), "/")
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			continue
+		}
+		if info, err := d.root.Stat(name); err == nil && info.Mode().IsRegular() {
+			return name
+		}
+	}
+	return ""
+}
+
+// orphans are sitemaps beside an index that nothing names: likely left over.
+func (d *checkedDir) orphans() {
+	if !d.indexes {
+		return
+	}
+	for _, f := range d.files {
+		if f.kind != check.KindURLSet && f.kind != check.KindText || d.isListed(f.name) {
+			continue
+		}
+		d.k.add(check.Finding{Severity: check.Warning, File: d.path(f.name), Code: "document-orphan"}, "no index and no robots.txt of the folder names it")
+	}
+}
+
+// isListed reports whether a file, or another form of the same document, is named.
+func (d *checkedDir) isListed(name string) bool {
+	stem := strings.TrimSuffix(name, ".gz")
+	for _, other := range []string{name, stem, stem + ".gz", strings.TrimSuffix(stem, ".txt"), strings.TrimSuffix(stem, ".txt") + ".xml"} {
+		if d.listed[other] {
+			return true
+		}
+	}
+	return false
+}
