@@ -3,7 +3,11 @@
 package check
 
 import (
+	"fmt"
+	"hash/maphash"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
@@ -85,29 +89,115 @@ type Child struct {
 // concurrent use.
 type Checker struct {
 	options Options
+	seed    maphash.Seed
+	seen    *seen
+	forgot  bool
+	summary Summary
+	added   map[string]*findings // by file
 }
 
 // New returns a Checker that has seen nothing.
-func New(o Options) *Checker { return &Checker{options: o} }
+func New(o Options) *Checker {
+	if o.MaxPerCode <= 0 {
+		o.MaxPerCode = 20
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 1 << 30
+	}
+	if o.Remember <= 0 {
+		o.Remember = 4 << 20
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	seed := maphash.MakeSeed()
+	return &Checker{
+		options: o, seed: seed, seen: newSeen(o.Remember, seed),
+		summary: Summary{Codes: map[string]int{}}, added: map[string]*findings{},
+	}
+}
 
 // Document checks one document, plain or gzip, of any kind. name is what findings
 // call it. at is its absolute URL, which says what its locs may be; where that is not
 // known, it is "", and all locs must have scheme, host and port of the first. The
 // error is one of r; what is wrong with the document is reported.
 func (c *Checker) Document(name, at string, r io.Reader) (Result, error) {
-	return Result{}, nil
+	c.summary.Documents++
+	in := openInput(r, c.options.MaxBytes)
+	d := &document{findings: c.findings(name), c: c, in: in, tokens: newTokenizer(in, c.seed)}
+	d.dates.now = c.options.Now().Unix()
+	if c.seen.begin() && !c.forgot {
+		c.forgot = true
+		d.say(Warning, 0, "duplicates-unknown", "and all later ones are compared with the documents before only in part: there are more pages than are remembered")
+	}
+	if at != "" {
+		var flaw *urlFlaw
+		if d.scope, flaw = scopeOf(at); flaw != nil {
+			return Result{}, fmt.Errorf("reading %s: its URL %s %s", name, at, flaw.message)
+		}
+	}
+	if err := d.run(); err != nil {
+		return d.result, fmt.Errorf("reading %s: %w", name, err)
+	}
+	return d.result, nil
 }
 
 // Robots checks the Sitemap lines of a robots.txt, and returns the URLs that they
 // name, each once. name, at and the error are as in [Checker.Document].
 func (c *Checker) Robots(name, at string, r io.Reader) ([]string, error) {
-	return nil, nil
+	body, err := io.ReadAll(io.LimitReader(r, maxRobots))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	l := &robots{findings: c.findings(name), body: body, known: map[string]bool{}}
+	l.run(at)
+	l.rest()
+	return l.urls, nil
 }
 
 // Add reports what the caller found, such as a page that answers 404. What exceeds
 // the findings of one code and file is counted, and said by [Checker.Summary].
-func (c *Checker) Add(f Finding) {}
+func (c *Checker) Add(f Finding) {
+	added := c.added[f.File]
+	if added == nil {
+		if len(c.added) >= maxAdded {
+			c.count(f.Severity, f.Code)
+			return
+		}
+		added = c.findings(f.File)
+		c.added[f.File] = added
+	}
+	if added.add(f.Severity, f.Code) {
+		c.tell(f)
+	}
+}
+
+// maxAdded is how many files have findings of callers one by one.
+const maxAdded = 50_000
 
 // Summary reports how many findings [Checker.Add] kept back, and says what was
 // checked and found in all.
-func (c *Checker) Summary() Summary { return Summary{} }
+func (c *Checker) Summary() Summary {
+	for _, file := range slices.Sorted(maps.Keys(c.added)) {
+		c.added[file].rest()
+	}
+	clear(c.added)
+	s := c.summary
+	s.Codes = maps.Clone(s.Codes)
+	return s
+}
+
+func (c *Checker) count(s Severity, code string) {
+	c.summary.Codes[code]++
+	if s == Error {
+		c.summary.Errors++
+		return
+	}
+	c.summary.Warnings++
+}
+
+func (c *Checker) tell(f Finding) {
+	if c.options.Report != nil {
+		c.options.Report(f)
+	}
+}
