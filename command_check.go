@@ -222,7 +222,11 @@ func (r *checkReport) finding(f check.Finding) {
 	if f.Line > 0 {
 		at += ":" + strconv.Itoa(f.Line)
 	}
-	r.line(fmt.Sprintf("%s: %v: %s: %s", at, f.Severity, f.Code, f.Message))
+	line := fmt.Sprintf("%s: %v: %s: %s", at, f.Severity, f.Code, f.Message)
+	if f.URL != "" && f.URL != f.File {
+		line += ": " + f.URL
+	}
+	r.line(line)
 }
 
 // checkSummary is what is said last.

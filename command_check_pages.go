@@ -146,7 +146,7 @@ func (k *checking) askPages() {
 	}
 	for _, base := range slices.Sorted(maps.Keys(origins)) {
 		if o := origins[base]; o.unasked > 0 {
-			k.add(check.Finding{Severity: check.Warning, File: base + robotsPath, Code: "pages-unasked"}, "%s of the site not asked for: %s", plural(o.unasked, "page"), o.closed)
+			k.add(check.Finding{Severity: check.Warning, File: base, Code: "pages-unasked"}, "has %s not asked for: %s", plural(o.unasked, "page"), o.closed)
 		}
 	}
 }
@@ -191,7 +191,7 @@ func (k *checking) askPage(p sampledPage, u *url.URL, base string, o *checkOrigi
 	if o.closed == "" && !o.theirs.Allows(path) {
 		f := about
 		f.Severity, f.Code = check.Warning, "page-disallowed"
-		k.add(f, "%s is kept from %s by robots.txt", p.loc, crawlerName)
+		k.add(f, "has a page that robots.txt keeps from %s", crawlerName)
 	}
 	if o.closed == "" && !o.ours.Allows(path) {
 		return
@@ -208,7 +208,7 @@ func (k *checking) askPage(p sampledPage, u *url.URL, base string, o *checkOrigi
 	a, err := k.polite(u.String(), 0)
 	if err != nil {
 		about.Code = "page-unreachable"
-		k.add(about, "%s: %v", p.loc, explainPrivate(err))
+		k.add(about, "has a page that cannot be had: %v", explainPrivate(err))
 		return
 	}
 	defer a.close()
@@ -241,7 +241,7 @@ func (k *checking) judgePage(about check.Finding, a *webAnswer, base, path strin
 	found := func(severity check.Severity, code, format string, args ...any) {
 		f := about
 		f.Severity, f.Code = severity, code
-		k.add(f, "%s "+format, append([]any{about.URL}, args...)...)
+		k.add(f, "has a page that "+format, args...)
 	}
 	switch to := redirectOf(a, a.URL); {
 	case to != "":
@@ -256,7 +256,7 @@ func (k *checking) judgePage(about check.Finding, a *webAnswer, base, path strin
 	if evidence.IsHTML(a.Header.Get("Content-Type")) {
 		var body bytes.Buffer
 		if _, err := io.Copy(&body, io.LimitReader(a.Body, evidence.MaxBody+1)); err != nil {
-			found(check.Error, "page-unreachable", "cannot be read: %v", err)
+			found(check.Error, "page-unreachable", "cannot be read to its end: %v", err)
 			return
 		}
 		if e = k.reader().Read(body.Bytes(), at); !e.Whole {
@@ -271,7 +271,7 @@ func (k *checking) judgePage(about check.Finding, a *webAnswer, base, path strin
 	}
 	if e.Canonical != "" {
 		if there, here := verdict.PathOn(base, e.Canonical); !here || there != path {
-			found(check.Error, "page-canonical", "names another page as its canonical: %s", e.Canonical)
+			found(check.Error, "page-canonical", "names %s as its canonical", e.Canonical)
 		}
 	}
 }

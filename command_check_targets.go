@@ -35,6 +35,22 @@ type mention struct {
 	line int
 }
 
+// of is a finding about a document: where it was named, if it was.
+func (m mention) of(at, code string) check.Finding {
+	if m.file == "" {
+		return check.Finding{File: at, Code: code, URL: at}
+	}
+	return check.Finding{File: m.file, Line: m.line, Code: code, URL: at}
+}
+
+// String is how a finding begins whose file is the one that names the document.
+func (m mention) String() string {
+	if m.file == "" {
+		return ""
+	}
+	return "names a document that "
+}
+
 // target checks what an argument stands for.
 func (k *checking) target(arg string) {
 	if k.ctx.Err() != nil {
@@ -99,32 +115,33 @@ func (k *checking) robots(at string, wanted bool) bool {
 	if k.seen(at) {
 		return true
 	}
+	var none mention
 	a, err := k.polite(at, maxWebRedirects)
 	if err != nil {
-		k.add(check.Finding{File: at, Code: "robots-unreachable", URL: at}, "%v", err)
+		k.add(none.of(at, "robots-unreachable"), "cannot be had: %v", err)
 		return false
 	}
 	defer a.close()
-	k.redirects(mention{file: at}, a)
+	k.redirects(none, at, a)
 	switch {
 	case a.Status == http.StatusOK:
 	case a.Status >= 500 || a.Status == http.StatusTooManyRequests:
-		k.add(check.Finding{File: at, Code: "robots-status", URL: at}, "it answers %d: crawlers leave the whole site alone", a.Status)
+		k.add(none.of(at, "robots-status"), "answers %d, so crawlers leave the whole site alone", a.Status)
 		return false
 	default:
 		if wanted {
-			k.add(check.Finding{File: at, Code: "robots-status", URL: at}, "it answers %d", a.Status)
+			k.add(none.of(at, "robots-status"), "answers %d", a.Status)
 		}
 		return false
 	}
 	if evidence.IsHTML(a.Header.Get("Content-Type")) {
-		k.add(check.Finding{File: at, Code: "content-type", URL: at}, "it is sent as %s, not as text/plain", a.Header.Get("Content-Type"))
+		k.add(none.of(at, "content-type"), "is sent as %s, not as text/plain", a.Header.Get("Content-Type"))
 		return false
 	}
 	k.seen(a.URL)
 	sitemaps, err := k.checker.Robots(at, a.URL, a.Body)
 	if err != nil {
-		k.add(check.Finding{File: at, Code: "document-unread", URL: at}, "reading it: %v", err)
+		k.add(mention{}.of(at, "document-unread"), "cannot be read to its end: %v", cause(err))
 	}
 	for _, s := range sitemaps {
 		k.fetch(s, mention{file: at}, false)
@@ -151,23 +168,17 @@ func (k *checking) fetch(at string, from mention, ofIndex bool) {
 	if k.ctx.Err() != nil || k.seen(at) {
 		return
 	}
-	if from.file == "" {
-		from.file = at
-	}
-	about := check.Finding{File: from.file, Line: from.line, URL: at}
 	a, err := k.polite(at, maxWebRedirects)
 	if a != nil {
-		k.redirects(mention{from.file, from.line}, a)
+		k.redirects(from, at, a)
 	}
 	if err != nil {
-		about.Code = "document-unreachable"
-		k.add(about, "%s: %v", at, err)
+		k.add(from.of(at, "document-unreachable"), "%scannot be had: %v", from, err)
 		return
 	}
 	defer a.close()
 	if a.Status != http.StatusOK {
-		about.Code = "document-status"
-		k.add(about, "%s answers %s", at, a.says())
+		k.add(from.of(at, "document-status"), "%sanswers %s", from, a.says())
 		return
 	}
 	if a.URL != at && k.seen(a.URL) {
@@ -177,7 +188,7 @@ func (k *checking) fetch(at string, from mention, ofIndex bool) {
 	packed := isGzip(body)
 	result, err := k.document(at, a.URL, body)
 	if err != nil {
-		k.add(check.Finding{File: at, Code: "document-unread", URL: at}, "reading it: %v", err)
+		k.add(mention{}.of(at, "document-unread"), "cannot be read to its end: %v", cause(err))
 	}
 	k.contentType(at, a, result.Kind, packed)
 	a.close() // while children are fetched
@@ -185,7 +196,7 @@ func (k *checking) fetch(at string, from mention, ofIndex bool) {
 		return
 	}
 	if ofIndex {
-		k.nested(about, at)
+		k.nested(from, at)
 		return
 	}
 	for _, child := range result.Children {
@@ -212,15 +223,24 @@ func (u *untilDone) Read(p []byte) (int, error) {
 	return u.r.Read(p)
 }
 
-// nested says that an index lists an index, whose children no engine reads.
-func (k *checking) nested(about check.Finding, name string) {
-	about.Code = "index-in-index"
-	k.add(about, "%s is an index itself: an index lists documents of pages alone", name)
+// cause is an error without what names the document.
+func cause(err error) error {
+	if inner := errors.Unwrap(err); inner != nil {
+		return inner
+	}
+	return err
 }
 
-func (k *checking) redirects(from mention, a *webAnswer) {
+// nested says that an index lists an index, whose children no engine reads.
+func (k *checking) nested(from mention, at string) {
+	k.add(from.of(at, "index-in-index"), "%sis an index itself; an index lists documents of pages alone", from)
+}
+
+func (k *checking) redirects(from mention, at string, a *webAnswer) {
 	for _, r := range a.Redirects {
-		k.add(check.Finding{Severity: check.Warning, File: from.file, Line: from.line, Code: "document-redirect", URL: r.To}, "it is redirected (%d) to %s", r.Status, r.To)
+		f := from.of(at, "document-redirect")
+		f.Severity = check.Warning
+		k.add(f, "%sis redirected (%d) to %s", from, r.Status, r.To)
 	}
 }
 
@@ -234,21 +254,21 @@ func (k *checking) contentType(at string, a *webAnswer, kind check.Kind, packed 
 	switch {
 	case a.Mislabels:
 		f.Severity, f.Code = check.Error, "content-encoding"
-		k.add(f, "it is sent with Content-Encoding: gzip, and is no gzip")
+		k.add(f, "is sent with Content-Encoding: gzip, and is no gzip")
 	case kind == check.KindHTML:
 		// which is said already
 	case evidence.IsHTML(media):
 		f.Severity = check.Error
-		k.add(f, "it is sent as %s", sent)
-	case packed && isXML:
-		k.add(f, "it is a gzip file sent as %s without Content-Encoding: some crawlers read it only as application/gzip", sent)
+		k.add(f, "is sent as %s", sent)
+	case packed && isXML && !a.Encoded:
+		k.add(f, "is a gzip file sent as %s without Content-Encoding: some crawlers read it only as application/gzip", sent)
 	case packed:
 	case sent == "":
-		k.add(f, "it is sent without a Content-Type")
+		k.add(f, "is sent without a Content-Type")
 	case kind == check.KindText && media != "text/plain":
-		k.add(f, "a text sitemap is sent as %s, not as text/plain", sent)
+		k.add(f, "is a text sitemap sent as %s, not as text/plain", sent)
 	case kind != check.KindText && kind != check.KindUnknown && !isXML:
-		k.add(f, "XML is sent as %s: some crawlers read it only as application/xml or text/xml", sent)
+		k.add(f, "is XML sent as %s: some crawlers read it only as application/xml or text/xml", sent)
 	}
 }
 
@@ -340,6 +360,7 @@ func (k *checking) folder(name string) {
 		k.cannot(fmt.Errorf("%s: there is no sitemap and no robots.txt in it", name))
 	}
 	slices.SortStableFunc(d.files, func(a, b localFile) int { return a.rank - b.rank })
+	d.files = slices.DeleteFunc(d.files, func(f localFile) bool { return d.isCopy(f.name) })
 	for i, f := range d.files {
 		d.index[f.name] = i
 	}
@@ -347,6 +368,17 @@ func (k *checking) folder(name string) {
 		d.local(i, d.at(d.files[i].name))
 	}
 	d.orphans()
+}
+
+// isCopy reports whether a file is the compressed form of another, which a server
+// sends in its stead. It is checked where something names it.
+func (d *checkedDir) isCopy(name string) bool {
+	plain, ok := strings.CutSuffix(name, ".gz")
+	if !ok {
+		return false
+	}
+	info, err := d.root.Stat(plain)
+	return err == nil && info.Mode().IsRegular()
 }
 
 var errEnough = errors.New("there is too much in it")
@@ -475,7 +507,7 @@ func (d *checkedDir) robots(name, folder string, r io.Reader) {
 	at := d.at(path.Join(folder, "robots.txt"))
 	sitemaps, err := d.k.checker.Robots(name, at, r)
 	if err != nil {
-		d.k.cannot(fmt.Errorf("reading %s: %w", name, err))
+		d.k.cannot(err)
 	}
 	for _, s := range sitemaps {
 		d.child(folder, s, mention{file: name}, false)
@@ -486,7 +518,7 @@ func (d *checkedDir) robots(name, folder string, r io.Reader) {
 func (d *checkedDir) document(name string, r io.Reader, at string) check.Kind {
 	result, err := d.k.document(name, at, r)
 	if err != nil {
-		d.k.cannot(fmt.Errorf("reading %s: %w", name, err))
+		d.k.cannot(err)
 		return result.Kind
 	}
 	if result.Kind != check.KindIndex {
@@ -508,10 +540,9 @@ func (d *checkedDir) child(folder, loc string, from mention, ofIndex bool) {
 	if d.k.ctx.Err() != nil {
 		return
 	}
-	about := check.Finding{File: from.file, Line: from.line, URL: loc}
 	name := d.find(folder, loc)
 	if name == "" {
-		d.missing(about, loc, from, ofIndex)
+		d.missing(loc, from, ofIndex)
 		return
 	}
 	d.listed[name] = true
@@ -520,7 +551,7 @@ func (d *checkedDir) child(folder, loc string, from mention, ofIndex bool) {
 		i = d.join(name)
 	}
 	if ofIndex && d.files[i].rank == rankIndex {
-		d.k.nested(about, d.path(name))
+		d.k.nested(from, loc)
 		return
 	}
 	d.local(i, loc)
@@ -538,16 +569,16 @@ func (d *checkedDir) join(name string) int {
 }
 
 // missing is what is said of a document that is not in the folder.
-func (d *checkedDir) missing(about check.Finding, loc string, from mention, ofIndex bool) {
-	about.Code = "document-missing"
+func (d *checkedDir) missing(loc string, from mention, ofIndex bool) {
+	f := from.of(loc, "document-missing")
 	switch base := d.k.flags.base; {
 	case d.k.flags.fetch:
 		d.k.fetch(loc, from, ofIndex)
 	case d.root != nil && base != "" && strings.HasPrefix(loc, base):
-		d.k.add(about, "%s is not in %s", loc, d.name)
+		d.k.add(f, "%sis not in %s", from, d.name)
 	default:
-		about.Severity = check.Warning
-		d.k.add(about, "%s was not checked: it is not in the folder", loc)
+		f.Severity = check.Warning
+		d.k.add(f, "%swas not checked, as it is not in the folder", from)
 	}
 }
 
@@ -592,7 +623,7 @@ func (d *checkedDir) orphans() {
 		if f.kind != check.KindURLSet && f.kind != check.KindText || d.isListed(f.name) {
 			continue
 		}
-		d.k.add(check.Finding{Severity: check.Warning, File: d.path(f.name), Code: "document-orphan"}, "no index and no robots.txt of the folder names it")
+		d.k.add(check.Finding{Severity: check.Warning, File: d.path(f.name), Code: "document-orphan"}, "is named by no index and no robots.txt of the folder")
 	}
 }
 

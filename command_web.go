@@ -2,6 +2,7 @@ package sitemap
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,6 @@ const (
 )
 
 var (
-	errWebTimeout   = errors.New("no whole answer in time")
 	errWebTooLong   = errors.New("the answer is too long")
 	errWebRedirects = errors.New("too many redirects")
 	errWebLoop      = errors.New("the redirects go round in a circle")
@@ -120,7 +120,7 @@ type webAnswer struct {
 	Header    http.Header
 	Encoded   bool      // it came with Content-Encoding: gzip
 	Mislabels bool      // it says so, and yet is no gzip
-	Body      io.Reader // without the Content-Encoding
+	Body      io.Reader // without the Content-Encoding, but where it is that of a file named .gz
 	close     func()
 }
 
@@ -184,17 +184,18 @@ func (w *web) once(ctx context.Context, rawURL string) (*webAnswer, error) {
 	if !isWebURL(rawURL) {
 		return nil, errors.New("not a URL of http or https")
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, w.timeout, errWebTimeout)
+	limited, cancel := context.WithTimeoutCause(ctx, w.timeout, fmt.Errorf("no whole answer within %v", w.timeout))
 	request, err := http.NewRequestWithContext(limited, http.MethodGet, rawURL, nil)
 	if err != nil {
 		cancel()
-		return nil, plainWebError(limited, err)
+		return nil, err
 	}
 	request.Header = http.Header{"User-Agent": {askUserAgent}, "Accept": {"*/*"}, "Accept-Encoding": {"gzip"}}
 	response, err := w.client.Do(request) //nolint:bodyclose // closed by the answer's close
 	if err != nil {
+		err = plainWebError(limited, err)
 		cancel()
-		return nil, plainWebError(limited, err)
+		return nil, err
 	}
 	a := &webAnswer{URL: rawURL, Status: response.StatusCode, Header: response.Header}
 	a.close = func() {
@@ -225,12 +226,22 @@ func (a *webAnswer) decode(body io.Reader) error {
 		a.Mislabels = err == nil
 		return nil
 	}
+	if u, err := url.Parse(a.URL); err == nil && strings.HasSuffix(u.Path, ".gz") && !isPackedTwice(b) {
+		return nil // the encoding is the file's own
+	}
 	z, err := gzip.NewReader(b)
 	if err != nil {
 		return fmt.Errorf("reading its gzip: %w", err)
 	}
 	a.Body = z
 	return nil
+}
+
+// isPackedTwice reports whether there is gzip in a gzip.
+func isPackedTwice(b *bufio.Reader) bool {
+	head, _ := b.Peek(512)
+	z, err := gzip.NewReader(bytes.NewReader(head))
+	return err == nil && isGzip(bufio.NewReaderSize(z, 16))
 }
 
 // webBody is a body as it is sent, up to maxWebBody.

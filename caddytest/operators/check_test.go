@@ -1,0 +1,71 @@
+package operators
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+// TestCheckOwn is that the check finds nothing wrong with what this module serves.
+func TestCheckOwn(t *testing.T) {
+	files := map[string]string{"www/index.html": "<!doctype html><title>home</title><link rel=alternate hreflang=en href=/><link rel=alternate hreflang=de href=/docs/><img src=/a.png>", "www/ä ö/&'.html": "a strange name", "www/docs/index.html": "<!doctype html><title>docs</title><link rel=alternate hreflang=en href=/><link rel=alternate hreflang=de href=/docs/><img src=/b.png>"}
+	for i := range 40 {
+		files[fmt.Sprintf("www/docs/%d.html", i)] = fmt.Sprintf("page %d", i)
+	}
+	for name, test := range map[string]struct{ settings, documents string }{
+		"one document": {"", "checked 1 document "},
+		"index":        {"shard_urls 10", "checked "},
+		"schema 0.84":  {"schema 0.84", "checked 1 document "},
+		"extensions":   {"extensions alternates images", "checked 1 document "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := harness.Start(t, harness.Local+" {\nroot * {dir}/www\nsitemap {\n"+test.settings+"\n}\nfile_server\n}", files)
+			s.Eventually(func() bool {
+				locs, err := s.TryLocs(harness.Local + "/sitemap.xml")
+				return err == nil && len(locs) == len(files)
+			}, s.SitemapLog)
+			at := s.Expand(harness.Local)
+			for _, args := range [][]string{
+				{at}, {at + "/robots.txt"}, {at + "/sitemap.xml"}, {at + "/sitemap.xml.gz"},
+				{"--fetch", "--rate", "1000/s", at},
+			} {
+				r := run(t, t.TempDir(), append([]string{"sitemap", "check"}, args...)...)
+				stdout, stderr, status := r.stdout, r.stderr, r.status
+				if stdout != "" || status != 0 || !strings.Contains(stderr, test.documents) || !strings.Contains(stderr, " 43 pages") || !strings.Contains(stderr, ": 0 errors, 0 warnings\n") {
+					t.Errorf("%q: got status %d\n%s%s", args, status, stdout, stderr)
+				}
+				if args[0] == "--fetch" && !strings.Contains(stderr, "asked for 43:") {
+					t.Errorf("%q: got %q", args, stderr)
+				}
+			}
+		})
+	}
+}
+
+// TestCheckStatus is what Caddy exits with.
+func TestCheckStatus(t *testing.T) {
+	gone := "http://" + harness.Backend(t, http.NotFound) + "/sitemap.xml"
+	for name, test := range map[string]struct {
+		args           []string
+		stdout, stderr string
+		status         int
+	}{
+		"errors":       {[]string{"check", gone}, gone + ": error: document-status: answers 404\n", "checked 0 documents with 0 pages: 1 error, 0 warnings\n", 1},
+		"no such file": {[]string{"check", "nosuch.xml"}, "", "nosuch.xml", 2},
+		"both":         {[]string{"check", "nosuch.xml", gone}, gone + ": error: document-status: answers 404\n", "nosuch.xml", 2},
+		"bad flag":     {[]string{"check", "--nosuch"}, "", "Error: unknown flag: --nosuch\n", 2},
+		"bad command":  {[]string{"chek"}, "", "Error: unrecognized command 'chek'; did you mean 'check'?\n", 2},
+		"help":         {[]string{"check", "--help"}, "FILE|DIR|URL", "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := run(t, t.TempDir(), append([]string{"sitemap"}, test.args...)...)
+			stdout, stderr, status := r.stdout, r.stderr, r.status
+			if !strings.Contains(stdout, test.stdout) || !strings.Contains(stderr, test.stderr) || status != test.status {
+				t.Errorf("got status %d\n%s%s, want %+v", status, stdout, stderr, test)
+			}
+		})
+	}
+}
