@@ -60,7 +60,7 @@ type Options struct {
 	// Default: 1 GiB.
 	MaxBytes int64
 
-	// Remember is the memory for finding duplicates, in bytes, 9 for each page. Where
+	// Remember is the memory for finding duplicates, in bytes, 11 for each page. Where
 	// it is full, a warning says so. Default: 4 MiB.
 	Remember int
 

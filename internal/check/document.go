@@ -448,7 +448,7 @@ func (d *document) text() error {
 		return nil
 	}
 	switch f.def.role {
-	case roleText, roleLoc, roleLastMod, roleNewsDate:
+	case roleText, roleURL, roleLoc, roleLastMod, roleNewsDate:
 		if len(d.value)+len(text) > maxToken {
 			return errTokenSize
 		}
@@ -486,6 +486,10 @@ func (d *document) end() {
 		d.newsDate()
 	case roleText:
 		d.ruled(def)
+	case roleURL:
+		if _, flaw := parseAddress(trimSpace(d.value)); flaw != nil {
+			d.about(d.entry.loc, Error, d.valueLine(), "extension-url", "has a %s \"%s\" that %s", def.name, shown(d.value), flaw.message)
+		}
 	case roleEntry:
 		d.endEntry()
 	}

@@ -8,7 +8,8 @@ type role uint8
 const (
 	roleHolder   role = iota // has elements, and no text
 	roleNothing              // has neither
-	roleText                 // has text, which a rule may be about
+	roleText                 // has text, which a rule is about
+	roleURL                  // has an absolute URL as its text
 	roleEntry                // holds a page or a child
 	roleLoc                  // of a page or child
 	roleLastMod              // of a page or child
@@ -17,7 +18,6 @@ const (
 	roleNewsDate             // of news
 	roleLink                 // names a page in another language
 	roleAtomLink             // is the URL of an entry
-	roleOpen                 // whatever it has is passed over
 )
 
 // others is which elements an element may have beside its own.
@@ -160,7 +160,7 @@ var extensions = map[knownSpace]*element{
 
 // https://developers.google.com/search/docs/crawling-indexing/sitemaps/image-sitemaps
 var image = &element{name: "image", role: roleImage, children: []*element{
-	text("loc", isAbsolute).must(),
+	element{name: "loc", role: roleURL}.must(),
 	element{name: "caption", role: roleText, rule: anyText, obsolete: true}.may(),
 	element{name: "geo_location", role: roleText, rule: anyText, obsolete: true}.may(),
 	element{name: "title", role: roleText, rule: anyText, obsolete: true}.may(),
@@ -194,17 +194,17 @@ var (
 
 // https://developers.google.com/search/docs/crawling-indexing/sitemaps/video-sitemaps
 var video = &element{name: "video", children: []*element{
-	text("thumbnail_loc", isAbsolute).must(),
+	element{name: "thumbnail_loc", role: roleURL}.must(),
 	text("title", isShort(100)).must(),
 	text("description", isShort(2048)).must(),
-	text("content_loc", isAbsolute).may(),
-	element{name: "player_loc", role: roleText, rule: isAbsolute, attributes: []attributeRule{
+	element{name: "content_loc", role: roleURL}.may(),
+	element{name: "player_loc", role: roleURL, attributes: []attributeRule{
 		{name: "allow_embed", rule: yesNo}, {name: "autoplay", rule: anyText},
 	}}.may(),
 	text("duration", seconds).may(),
 	text("expiration_date", isDate).may(),
 	text("rating", isRating).may(),
-	element{name: "content_segment_loc", role: roleText, rule: isAbsolute, max: -1, attributes: []attributeRule{
+	element{name: "content_segment_loc", role: roleURL, max: -1, attributes: []attributeRule{
 		{name: "duration", rule: seconds},
 	}}.may(),
 	text("view_count", notNegative).may(),
@@ -214,7 +214,7 @@ var video = &element{name: "video", children: []*element{
 	text("family_friendly", yesNo).may(),
 	element{name: "restriction", role: roleText, attributes: relationship,
 		rule: matches("([A-Z]{2}( +[A-Z]{2})*)?", "is no list of countries such as 'DE AT'")}.may(),
-	element{name: "gallery_loc", role: roleText, rule: isAbsolute, attributes: []attributeRule{
+	element{name: "gallery_loc", role: roleURL, attributes: []attributeRule{
 		{name: "title", rule: anyText},
 	}}.may(),
 	element{name: "price", role: roleText, rule: anyText, max: -1, attributes: []attributeRule{
@@ -224,7 +224,7 @@ var video = &element{name: "video", children: []*element{
 	}}.may(),
 	text("requires_subscription", yesNo).may(),
 	element{name: "uploader", role: roleText, rule: anyText, attributes: []attributeRule{
-		{name: "info", rule: isAbsolute},
+		{name: "info", rule: isURI},
 	}}.may(),
 	element{name: "tvshow", children: []*element{
 		text("show_title", anyText).must(),

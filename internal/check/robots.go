@@ -17,9 +17,9 @@ type robots struct {
 	body   []byte
 	urls   []string
 	known  map[string]bool // of urls
-	lines  int // Sitemap lines
-	agents int // the line of the last User-agent, with none but Sitemap lines after it; 0: none
-	inside int // the first Sitemap line after that
+	lines  int             // Sitemap lines
+	agents int             // the line of the last User-agent, with none but Sitemap lines after it; 0: none
+	inside int             // the first Sitemap line after that
 }
 
 func (r *robots) run(at string) {

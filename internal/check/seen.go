@@ -58,7 +58,7 @@ func (s *seen) begin() (forgot bool) {
 }
 
 // room is how many of n slots are used at most.
-func room(n int) int { return n / 8 * 7 }
+func room(n int) int { return n / 4 * 3 }
 
 // add remembers an entry, and says where it was before.
 func (s *seen) add(entry []byte) before {

@@ -343,6 +343,16 @@ func hexValue(c byte) byte {
 }
 
 func (t *tokenizer) endTag() error {
+	depth := t.depth()
+	if depth == 0 {
+		return errEndTag
+	}
+	want := t.open[t.begins[depth-1]:]
+	if rest := t.rest()[2:]; len(rest) > len(want) && rest[len(want)] == '>' && string(rest[:len(want)]) == string(want) {
+		t.pop()
+		t.pos += 2 + len(want) + 1
+		return nil
+	}
 	n := t.indexByte('>', 2)
 	if n < 0 {
 		return t.cut()
@@ -351,8 +361,7 @@ func (t *tokenizer) endTag() error {
 	for len(tag) > 0 && isSpace(tag[len(tag)-1]) {
 		tag = tag[:len(tag)-1]
 	}
-	depth := t.depth()
-	if depth == 0 || string(tag) != string(t.open[t.begins[depth-1]:]) {
+	if string(tag) != string(want) {
 		return errEndTag
 	}
 	t.pop()
@@ -397,12 +406,18 @@ func (t *tokenizer) startTag() error {
 	if t.depth() == 0 && t.rooted {
 		return errSecondRoot
 	}
-	end, err := t.tagEnd()
-	if err != nil {
-		return err
-	}
-	tag := t.rest()[1:end]
+	tag := t.rest()[1:]
 	n, colon := nameLen(tag)
+	if n == len(tag) || tag[n] != '>' { // not the whole of it, or with attributes
+		end, err := t.tagEnd()
+		if err != nil {
+			return err
+		}
+		tag = t.rest()[1:end]
+		n, colon = nameLen(tag)
+	} else {
+		tag = tag[:n]
+	}
 	switch {
 	case n == 0:
 		return errTag
@@ -428,7 +443,7 @@ func (t *tokenizer) startTag() error {
 		}
 		t.name = name{space: space, local: tag[colon+1 : n]}
 	}
-	t.pos += end + 1
+	t.pos += len("<") + len(tag) + len(">")
 	return nil
 }
 

@@ -266,13 +266,6 @@ func isShort(n int) rule {
 	}
 }
 
-func isAbsolute(value []byte) string {
-	if _, flaw := parseAddress(trimSpace(value)); flaw != nil {
-		return flaw.message
-	}
-	return ""
-}
-
 // isURI is a rule for what xsd:anyURI takes, which may be relative or empty.
 func isURI(value []byte) string {
 	var a address
