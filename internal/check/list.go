@@ -8,6 +8,11 @@ import (
 // list checks a text of one URL a line.
 func (d *document) list() error {
 	w := &d.tokens.window
+	if !w.isURL() {
+		d.say(Error, 1, "root", "is neither XML nor a list of URLs")
+		return nil
+	}
+	d.result.Kind = KindText
 	line := 0
 	for {
 		text, err := w.textLine()
@@ -18,8 +23,7 @@ func (d *document) list() error {
 			return nil
 		}
 		line++
-		more, err := d.listed(text, line)
-		if err != nil || !more {
+		if err := d.listed(text, line); err != nil {
 			return err
 		}
 	}
@@ -62,27 +66,28 @@ func (w *window) lastLine() ([]byte, error) {
 	return rest, nil
 }
 
-// listed checks a line of a list, and reports whether to go on.
-func (d *document) listed(text []byte, line int) (bool, error) {
+// isURL reports whether what comes next but for white space begins as a URL does.
+func (w *window) isURL() bool {
+	const scheme = "https:"
+	w.has(firstWindow / 2)
+	head := bytes.TrimLeft(w.rest(), " \t\r\n")
+	head = head[:min(len(head), len(scheme))]
+	return bytes.EqualFold(head, []byte(scheme)) || len(head) > 0 && bytes.EqualFold(head[:len(head)-1], []byte("http:"))
+}
+
+// listed checks a line of a list.
+func (d *document) listed(text []byte, line int) error {
 	if err := validChars(text); err != nil {
-		return false, err
+		return err
 	}
 	loc := trimSpace(text)
 	if len(loc) == 0 {
-		return true, nil
+		return nil
 	}
-	if d.result.Kind == KindUnknown {
-		if _, flaw := parseAddress(loc); flaw == urlAbsolute {
-			d.say(Error, line, "root", "is neither XML nor a list of URLs")
-			return false, nil
-		}
-		d.result.Kind = KindText
-	}
-	at := func() int { return line }
 	d.counted(line)
 	if len(loc) < len(text) {
 		d.about(loc, Warning, line, "loc-space-around", "has white space around a URL, which some readers keep")
 	}
-	d.locate(loc, at)
-	return true, nil
+	d.locate(loc, func() int { return line })
+	return nil
 }

@@ -32,7 +32,7 @@ func (r *robots) run(at string) {
 		r.say(Error, 1, "html", "is an HTML page, not a robots.txt")
 		return
 	}
-	if at != "" && !bytes.HasSuffix([]byte(at), []byte("/robots.txt")) {
+	if a, flaw := parseAddress([]byte(at)); flaw == nil && string(a.path) != "/robots.txt" {
 		r.say(Warning, 0, "robots-place", "is not at /robots.txt, where alone readers look for it")
 	}
 	r.each(body)

@@ -28,10 +28,10 @@ type seen struct {
 	full   bool   // an entry was not remembered
 }
 
-// newSeen returns a seen that takes so many bytes at most, but half a megabyte in
-// any case.
+// newSeen returns a seen that takes so many bytes at most, but a megabyte in any
+// case: the largest document fits.
 func newSeen(bytes int, seed maphash.Seed) *seen {
-	n := firstSeen
+	n := 2 * firstSeen
 	for n*2*8 <= bytes {
 		n *= 2
 	}
