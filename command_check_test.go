@@ -465,3 +465,35 @@ func TestCheckSummary(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckREADME is that the README shows what the command says, and all its flags.
+func TestCheckREADME(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(readme), "### Checking a sitemap\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	_, example, _ := strings.Cut(section, "\n    $ caddy sitemap ")
+	args, example, _ := strings.Cut(example, "\n")
+	example, _, _ = strings.Cut(example, "\n\n")
+	want := strings.ReplaceAll("\n"+example+"\n", "\n    ", "\n")
+	t.Chdir(filepath.Join("testdata", "check"))
+	if r := runCommand(t.Context(), nil, strings.Fields(args)...); "\n"+r.stdout+r.stderr != want || r.status != exitErrors {
+		t.Errorf("it shows%s, want\n%s%s", want, r.stdout, r.stderr)
+	}
+	flags := 0
+	for line := range strings.Lines(runCommand(t.Context(), nil, "check", "--help").stdout) {
+		name, ok := strings.CutPrefix(line, "      --")
+		if !ok {
+			continue
+		}
+		flags++
+		if name, _, _ = strings.Cut(name, " "); !strings.Contains(section, "| `--"+name) {
+			t.Errorf("the README has nothing of --%s", name)
+		}
+	}
+	if flags == 0 || flags != strings.Count(section, "\n| `--") {
+		t.Errorf("the README has %d flags, the command %d", strings.Count(section, "\n| `--"), flags)
+	}
+}
