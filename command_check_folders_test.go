@@ -108,6 +108,33 @@ func TestCheckFiles(t *testing.T) {
 	}
 }
 
+// TestCheckIndexDates is what an index says of its children's dates.
+func TestCheckIndexDates(t *testing.T) {
+	child := strings.Replace(urlsetOf("https://example.com/"), "</loc>", "</loc><lastmod>2024-05-02T10:00:00+02:00</lastmod>", 1)
+	const warning = "{d}/i.xml:3: warning: index-lastmod: has the lastmod \"{m}\" for a document with a page of 2024-05-02T08:00:00Z, so readers may not come for it: https://example.com/a.xml\n"
+	for date, wrong := range map[string]bool{
+		"2024-05-02": false, "2024-05-01": false, "2024-04-30": true, "2024-05-02T08:00:00Z": false, "2024-05-02T09:59:59+02:00": true, "2026-05-02": false,
+	} {
+		index := strings.Replace(indexOf("https://example.com/a.xml"), "</loc>", "</loc><lastmod>"+date+"</lastmod>", 1)
+		dir := checkFolder(t, map[string]string{"i.xml": index, "a.xml": child})
+		want := ""
+		if wrong {
+			want = strings.ReplaceAll(warning, "{m}", date)
+		}
+		if r := inFolder(t, dir, "", "{d}/i.xml"); r.stdout != want || r.status != 0 {
+			t.Errorf("%s: got %+v, want %q", date, r, want)
+		}
+		s := newCheckSite(t, nil)
+		s.answers = map[string]http.HandlerFunc{
+			"/i.xml": sendsXML(strings.ReplaceAll(index, "https://example.com", s.URL)), "/a.xml": sendsXML(strings.ReplaceAll(child, "https://example.com", s.URL)),
+		}
+		want = strings.NewReplacer("{d}", s.URL, "https://example.com", s.URL).Replace(want)
+		if r := s.check(t, "{s}/i.xml"); r.stdout != want || r.status != 0 {
+			t.Errorf("%s: got %+v, want %q", date, r, want)
+		}
+	}
+}
+
 // TestCheckLinks is that links are followed within a folder, and not out of it.
 func TestCheckLinks(t *testing.T) {
 	if runtime.GOOS == "windows" {
