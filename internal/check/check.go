@@ -3,6 +3,7 @@
 package check
 
 import (
+	"bytes"
 	"fmt"
 	"hash/maphash"
 	"io"
@@ -148,6 +149,9 @@ func (c *Checker) Robots(name, at string, r io.Reader) ([]string, error) {
 	body, err := io.ReadAll(io.LimitReader(r, maxRobots))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	if len(body) == maxRobots { // and perhaps in the middle of a line
+		body = body[:bytes.LastIndexByte(body, '\n')+1]
 	}
 	l := &robots{findings: c.findings(name), body: body, known: map[string]bool{}}
 	l.run(at)

@@ -170,7 +170,7 @@ func TestScope(t *testing.T) {
 func bounded(t *testing.T, r io.Reader) ([]string, int64) {
 	t.Helper()
 	var codes []string
-	c := New(Options{MaxBytes: 80 << 20, Report: func(f Finding) { codes = append(codes, f.Code) }})
+	c := New(Options{MaxBytes: maxDocument + 1<<20, Report: func(f Finding) { codes = append(codes, f.Code) }})
 	result, err := c.Document("a", "", r)
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +195,10 @@ func TestBounds(t *testing.T) {
 		{"loc in pieces", repeated(open09+"<url><loc>", "aaaaaaaa<!-- -->", many, ""), "too-large", 3 << 20},
 		{"depth", repeated(open09, "<a>", many, ""), "unknown-element too-large", 1 << 20},
 		{"attributes", strings.NewReader("<a " + strings.Repeat("a='' ", 129) + "/>"), "too-large", 1 << 20},
-		{"pages", repeated(open09, entry, many, ""), "lots", 81 << 20},
+		{"pages", repeated(open09, entry, many, ""), "lots", maxDocument + 2<<20},
+		{"namespaces", strings.NewReader(strings.Repeat("<a xmlns:a='b' xmlns:c='d'>", 129)), "root", 1 << 20},
+		{"namespaces inside", strings.NewReader(open09 + strings.Repeat("<a xmlns:a='b' xmlns:c='d'>", 129)), "unknown-element too-large", 1 << 20},
+		{"values", strings.NewReader("<a " + strings.Repeat("a='' ", 200_000) + "/>"), "too-large", 2 << 20},
 		{"billion laughs", strings.NewReader(`<!DOCTYPE lolz [<!ENTITY lol "lol"><!ENTITY lol1 "&lol;&lol;&lol;">]>` + set(page)), "doctype", 1 << 20},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -285,10 +288,10 @@ func TestRemember(t *testing.T) {
 	}
 	for number := range 2 * lastNumber {
 		c.seen.begin()
-		if got := c.seen.add([]byte("a")); number > 0 && got != beforeElsewhere {
+		if got := c.seen.add([]byte("a"), KindText); number > 0 && got != beforeElsewhere {
 			t.Fatalf("got %d in document %d", got, number)
 		}
-		if got := c.seen.add([]byte("a")); got != beforeHere {
+		if got := c.seen.add([]byte("a"), KindText); got != beforeHere {
 			t.Fatalf("got %d again in document %d", got, number)
 		}
 	}

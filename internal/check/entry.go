@@ -75,7 +75,7 @@ func (d *document) locate(loc []byte, line func() int) bool {
 	if why := d.scope.holds(a); why != "" {
 		d.about(loc, Error, line(), "loc-outside-scope", "has a loc that %s", why)
 	}
-	switch d.c.seen.add(loc) {
+	switch d.c.seen.add(loc, d.result.Kind) {
 	case beforeHere:
 		d.about(loc, Warning, line(), "duplicate", "has a loc twice")
 	case beforeElsewhere:

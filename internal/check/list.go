@@ -33,14 +33,15 @@ func (d *document) list() error {
 // document's end.
 func (w *window) textLine() ([]byte, error) {
 	w.begin()
-	end, n := 0, 0
+	end := 0
 	for {
 		rest := w.rest()
-		if i := bytes.IndexAny(rest[n:], "\r\n"); i >= 0 {
-			end = n + i
+		i := bytes.IndexAny(rest[end:], "\r\n")
+		if i >= 0 {
+			end += i
 			break
 		}
-		n = len(rest)
+		end = len(rest)
 		if !w.more() {
 			return w.lastLine()
 		}

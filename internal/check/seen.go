@@ -60,12 +60,15 @@ func (s *seen) begin() (forgot bool) {
 // room is how many of n slots are used at most.
 func room(n int) int { return n / 4 * 3 }
 
-// add remembers an entry, and says where it was before.
-func (s *seen) add(entry []byte) before {
+// add remembers an entry of a kind, and says where it was before.
+func (s *seen) add(entry []byte, kind Kind) before {
 	if s.used >= room(len(s.slots)) && len(s.slots) < s.max {
 		s.grow()
 	}
 	hash := maphash.Bytes(s.seed, entry) &^ lastNumber
+	if kind == KindIndex { // whose children are no pages
+		hash = ^hash &^ lastNumber
+	}
 	if hash == 0 {
 		hash = 1 << numberBits
 	}

@@ -12,6 +12,7 @@ const (
 	maxDepth      = 256
 	maxName       = 1024
 	maxAttributes = 128
+	maxBindings   = 256 // namespace declarations in force
 )
 
 // flaw is why a document is not well-formed, or goes beyond a bound.
@@ -25,6 +26,7 @@ const (
 	errDepth        flaw = "elements are nested more than 256 deep"
 	errName         flaw = "a name is longer than 1,024 bytes"
 	errAttributes   flaw = "an element has more than 128 attributes"
+	errBindings     flaw = "has more than 256 namespace declarations within each other"
 	errDoctype      flaw = "has a document type declaration, which readers refuse because its entities can be abused"
 	errControl      flaw = "has a character that XML does not allow, such as NUL"
 	errUTF8         flaw = "has bytes that are not UTF-8"
@@ -53,7 +55,7 @@ const (
 // codeOf is the code of the finding that a flaw is.
 func codeOf(f flaw) string {
 	switch f {
-	case errTokenSize, errDepth, errName, errAttributes, errTooMuch, errBomb:
+	case errTokenSize, errDepth, errName, errAttributes, errBindings, errTooMuch, errBomb:
 		return "too-large"
 	case errDoctype:
 		return "doctype"
@@ -262,12 +264,10 @@ func appendDecoded(dst, raw []byte) ([]byte, error) {
 			raw = bytes.TrimPrefix(raw[i+1:], newline)
 			continue
 		}
-		n := 0
 		var err error
-		if dst, n, err = appendReference(dst, raw[i:]); err != nil {
+		if dst, raw, err = appendReference(dst, raw[i:]); err != nil {
 			return dst, err
 		}
-		raw = raw[i+n:]
 	}
 	return dst, nil
 }
@@ -276,11 +276,11 @@ func appendDecoded(dst, raw []byte) ([]byte, error) {
 const maxReference = 64
 
 // appendReference appends what the reference that raw begins with stands for, and
-// says how long it is.
-func appendReference(dst, raw []byte) ([]byte, int, error) {
+// returns what follows it.
+func appendReference(dst, raw []byte) (appended, rest []byte, err error) {
 	end := bytes.IndexByte(raw[:min(len(raw), maxReference)], ';')
 	if end < 0 {
-		return dst, 0, errEntity
+		return dst, nil, errEntity
 	}
 	switch body := raw[1:end]; string(body) {
 	case "amp":
@@ -296,11 +296,11 @@ func appendReference(dst, raw []byte) ([]byte, int, error) {
 	default:
 		r, err := character(body)
 		if err != nil {
-			return dst, 0, err
+			return dst, nil, err
 		}
 		dst = utf8.AppendRune(dst, r)
 	}
-	return dst, end + 1, nil
+	return dst, raw[end+1:], nil
 }
 
 // character reads "#65" or "#x41".
@@ -449,9 +449,11 @@ func (t *tokenizer) startTag() error {
 
 // tagEnd is where the ">" is that ends the tag at pos: values may have some, too.
 func (t *tokenizer) tagEnd() (int, error) {
-	i := 1
-	for {
-		end := t.indexByte('>', i)
+	end := -1
+	for i := 1; ; i++ {
+		if end < i {
+			end = t.indexByte('>', i)
+		}
 		if end < 0 {
 			return 0, t.cut()
 		}
@@ -463,7 +465,6 @@ func (t *tokenizer) tagEnd() (int, error) {
 		if i = t.indexByte(t.rest()[quote], quote+1); i < 0 {
 			return 0, t.cut()
 		}
-		i++
 	}
 }
 
@@ -561,6 +562,9 @@ func (t *tokenizer) declare() error {
 		case prefix == "xml", prefix == "xmlns", uri == xmlSpace, uri == xmlnsSpace,
 			prefix != "" && uri == "":
 			return errNamespace
+		}
+		if len(t.bindings) == maxBindings {
+			return errBindings
 		}
 		t.bindings = append(t.bindings, binding{t.depth(), prefix, t.namespaceOf(uri)})
 	}

@@ -103,24 +103,20 @@ func (a *address) setAuthority(b []byte) *urlFlaw {
 	if bytes.IndexByte(b, '@') >= 0 {
 		return urlUser
 	}
-	host, port := b, []byte(nil)
-	colon := bytes.LastIndexByte(b, ':')
+	a.host, a.port = b, 80
+	if a.https {
+		a.port = 443
+	}
 	literal := len(b) > 0 && b[0] == '['
-	if colon >= 0 && (!literal || b[colon-1] == ']') {
-		host, port = b[:colon], b[colon+1:]
-		n, err := strconv.ParseUint(string(port), 10, 16)
+	if colon := bytes.LastIndexByte(b, ':'); colon >= 0 && (!literal || b[colon-1] == ']') {
+		port, err := strconv.ParseUint(string(b[colon+1:]), 10, 16)
 		if err != nil {
 			return urlHost
 		}
-		a.port = int(n)
-	} else if a.https {
-		a.port = 443
-	} else {
-		a.port = 80
+		a.host, a.port = b[:colon], int(port)
 	}
-	a.host = host
 	if literal {
-		return literalFlaw(host)
+		return literalFlaw(a.host)
 	}
 	return a.hostFlaw()
 }
