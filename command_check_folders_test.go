@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
@@ -132,6 +133,31 @@ func TestCheckIndexDates(t *testing.T) {
 		if r := s.check(t, "{s}/i.xml"); r.stdout != want || r.status != 0 {
 			t.Errorf("%s: got %+v, want %q", date, r, want)
 		}
+	}
+}
+
+// TestCheckBombs are documents that are larger than they look.
+func TestCheckBombs(t *testing.T) {
+	var entities strings.Builder
+	for i := 1; i < 10; i++ {
+		fmt.Fprintf(&entities, "<!ENTITY lol%d %q>", i, strings.Repeat(fmt.Sprintf("&lol%d;", i-1), 10))
+	}
+	head := `<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">`
+	entry := "<url><loc>https://example.com/</loc></url>\n"
+	for name, test := range map[string]struct{ document, want string }{
+		"a billion laughs": {`<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY lol0 "lol">` + entities.String() + `]><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>&lol9;</loc></url></urlset>`, "error: doctype: "},
+		"a file's content": {`<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>&b;</loc></url></urlset>`, "error: doctype: "},
+		"10 GB of zeros":   {strings.Repeat(gzipped(strings.Repeat("\x00", 10_000_000)), 1000), "error: "},
+		"10 GB of pages":   {gzipped(head) + strings.Repeat(gzipped(strings.Repeat(entry, 200_000)), 1200), "error: too-long: "},
+		"a long tag":       {head + "<url " + strings.Repeat("a", 8<<20) + "></url></urlset>", "error: too-large: "},
+		"deep":             {head + strings.Repeat("<url>", 1<<20), "error: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := runCommand(t.Context(), strings.NewReader(test.document), "check", "-")
+			if r.status != 1 || !strings.Contains(r.stdout, test.want) || len(r.stdout) > 100_000 || !strings.Contains(r.stderr, "checked 1 document") {
+				t.Errorf("got status %d\n%.3000s%s, want %q", r.status, r.stdout, r.stderr, test.want)
+			}
+		})
 	}
 }
 

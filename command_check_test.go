@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/klauspost/compress/gzip"
 	"go.uber.org/goleak"
@@ -450,6 +451,30 @@ func TestPrintable(t *testing.T) {
 	if err := json.Unmarshal([]byte(`"`+printable("\u009b\u202e\U000e0001")+`"`), &got); err != nil || got != "\u009b\u202e\U000e0001" {
 		t.Errorf("as JSON: %q, %v", got, err)
 	}
+}
+
+// FuzzPrintable is that any text becomes a line of what can be shown, and JSON stays
+// the same JSON.
+func FuzzPrintable(f *testing.F) {
+	f.Add("\x1b[31m\u009b\u202e\xff\U000e0001 \\u0041\"")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, r := range printable(text) {
+			if !unicode.IsPrint(r) {
+				t.Fatalf("%q has %q", printable(text), r)
+			}
+		}
+		encoded, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, got string
+		if err := json.Unmarshal(encoded, &want); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(printable(string(encoded))), &got); err != nil || got != want {
+			t.Fatalf("got %q, %v, want %q", got, err, want)
+		}
+	})
 }
 
 // TestCheckSummary is what the last line says.
