@@ -269,6 +269,10 @@ func TestDuplicatesBetweenDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// A document is no page, even where a page has its URL.
+	if _, err := c.Document("d", "", strings.NewReader(index9("<sitemap><loc>http://a.example/a</loc></sitemap>"))); err != nil {
+		t.Fatal(err)
+	}
 	want := []string{"b duplicate-elsewhere http://a.example/", "c duplicate-elsewhere http://a.example/"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
