@@ -39,7 +39,7 @@ func (c *buildConfig) check() error {
 		}
 	}
 	if c.root != "" {
-		if err := checkFolder(c.root); err != nil {
+		if err := isFolder(c.root); err != nil {
 			return fmt.Errorf("--root: %w", err)
 		}
 		abs, err := filepath.Abs(c.root)
@@ -59,7 +59,7 @@ func (c *buildConfig) check() error {
 	return err
 }
 
-func checkFolder(path string) error {
+func isFolder(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
