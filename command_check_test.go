@@ -311,6 +311,28 @@ func TestCheckURLNobody(t *testing.T) {
 	}
 }
 
+// TestWebTrust is which addresses of private networks are asked.
+func TestWebTrust(t *testing.T) {
+	w := newWeb(time.Second)
+	w.trust("http://Intranet:8080/")
+	w.trust("https://[::1]/")
+	for addr, want := range map[string]bool{
+		"intranet:8080": true, "INTRANET:80": true, "intranet:443": true, "intranet:22": false, "other:80": false, "[::1]:443": true, "[::1]:8080": false,
+	} {
+		if _, got := w.trusted.Load(strings.ToLower(addr)); got != want {
+			t.Errorf("%s: got %v", addr, got)
+		}
+	}
+	for addr, want := range map[string]error{
+		"93.184.216.34:80": nil, "[2606:2800:220:1::1]:443": nil, "127.0.0.1:80": errWebPrivate, "10.1.2.3:80": errWebPrivate, "169.254.169.254:80": errWebPrivate,
+		"[::1]:80": errWebPrivate, "[fd00::1]:80": errWebPrivate, "[::ffff:192.168.0.1]:80": errWebPrivate, "0.0.0.0:80": errWebPrivate,
+	} {
+		if got := refusePrivate("tcp", addr, nil); got != want {
+			t.Errorf("%s: got %v, want %v", addr, got, want)
+		}
+	}
+}
+
 // TestCheckURLEndless is a server that does not stop sending.
 func TestCheckURLEndless(t *testing.T) {
 	line := strings.Repeat("<url><loc>https://example.com/a/page/of/some/length</loc></url>\n", 512)

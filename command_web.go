@@ -66,10 +66,15 @@ func newWeb(timeout time.Duration) *web {
 
 func (w *web) close() { w.client.CloseIdleConnections() }
 
-// trust lets a URL's host be one of a private network.
+// trust lets a URL's host be one of a private network: at its port, and at those to
+// which it may be redirected for another scheme.
 func (w *web) trust(rawURL string) {
-	if u, err := url.Parse(rawURL); err == nil {
-		w.trusted.Store(hostPort(u), true)
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return
+	}
+	for _, port := range []string{u.Port(), "80", "443"} {
+		w.trusted.Store(hostPort(&url.URL{Scheme: u.Scheme, Host: net.JoinHostPort(u.Hostname(), port)}), true)
 	}
 }
 

@@ -1,6 +1,7 @@
 package operators
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"strings"
@@ -31,15 +32,18 @@ func TestCheckMemory(t *testing.T) {
 
 // endlessSitemap is a document without a flaw but its length of at least so many bytes.
 func endlessSitemap(bytes int) io.Reader {
-	r, w := io.Pipe()
+	r, pipe := io.Pipe()
 	go func() {
+		w := bufio.NewWriterSize(pipe, 1<<20)
 		n, err := io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">`)
-		for i, more := 0, 0; n < bytes && err == nil; i++ {
+		for i := 0; n < bytes && err == nil; i++ {
+			var more int
 			more, err = fmt.Fprintf(w, "<url><loc>https://example.com/a/folder/page-%d.html</loc><lastmod>2024-05-0%d</lastmod></url>\n", i, 1+i%9)
 			n += more
 		}
 		_, _ = io.WriteString(w, "</urlset>\n")
-		_ = w.Close()
+		_ = w.Flush()
+		_ = pipe.Close()
 	}()
 	return r
 }
