@@ -45,7 +45,8 @@ removes what is no longer needed. A file that no build wrote is replaced with --
 alone. robots.txt is the site's own with the Sitemap line; it is never removed.
 
 A build with no page, or with less than half of the pages of the last one, writes nothing
-and fails; the latter not with --force. The exit status is 0, or 1 after a failure.
+and fails; the latter not with --force. The exit status is 0, 1 after a failure, or
+2 for a flag that there is not.
 
 Nothing is remembered from one build to the next, unless --state names a folder for it:
 then a lastmod says since when the text of a page is as it is, and pages that did not

@@ -298,7 +298,6 @@ func TestBuildRefuses(t *testing.T) {
 		{[]string{"--root", "file", "--base-url", example}, []string{"--root: file is no folder"}},
 		{append(alone, "--ask", "maybe"), []string{"--ask is 'maybe': it is on or off"}},
 		{append(alone, "--adapter", "caddyfile"), []string{"--adapter is for a configuration"}},
-		{append(alone, "--gzipped"), []string{"unknown flag: --gzipped"}},
 		{append(alone, "extra"), []string{"extra"}},
 		{append(alone, "--out", "file"), []string{"opening the output folder", "file"}},
 		{append(alone, "--out", "file/below"), []string{"opening the output folder", "file"}},
@@ -322,6 +321,9 @@ func TestBuildRefuses(t *testing.T) {
 				t.Errorf("build %q leaves %q", test.args, all)
 			}
 		}
+	}
+	if r := run(t, dir, append([]string{"sitemap", "build"}, append(alone, "--gzipped")...)...); r.status != 2 || !strings.Contains(r.stderr, "unknown flag: --gzipped") {
+		t.Errorf("an unknown flag: got status %d, %s", r.status, r.stderr)
 	}
 	if got := names(t, filepath.Join(dir, "www")); !slices.Equal(got, []string{"index.html"}) {
 		t.Errorf("the root has %q", got)
