@@ -1,0 +1,82 @@
+package sitemap
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/gather"
+)
+
+// TestBuildFailure: a build that has not seen all sources has seen nothing.
+func TestBuildFailure(t *testing.T) {
+	gone := errors.New("gone")
+	for _, test := range []struct {
+		name   string
+		result outcome
+		ran    bool
+		want   error
+	}{
+		{"all is well", outcome{}, true, nil},
+		{"broken", outcome{broken: gone}, true, gone},
+		{"a source failed", outcome{failed: []gather.InputError{{Name: "urls", Err: gone}}}, true, gone},
+	} {
+		if err := failure(test.result, test.ran); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+			t.Errorf("%s: got %v, want %v", test.name, err, test.want)
+		}
+	}
+	if failure(outcome{}, false) == nil {
+		t.Error("a site that no refresh was made of is taken for one without pages")
+	}
+}
+
+// TestHandlersOf finds handlers wherever a configuration has them.
+func TestHandlersOf(t *testing.T) {
+	inner := object{"handler": "sitemap", "path": "/inner.xml"}
+	outer := object{"handler": "sitemap", "path": "/outer.xml"}
+	config := object{"apps": object{"http": object{"servers": object{"a": object{"routes": []any{
+		object{"handle": []any{outer, object{"handler": "subroute", "routes": []any{object{"handle": []any{inner, object{"handler": "file_server"}}}}}}},
+	}}}}}}
+	var paths []string
+	for _, h := range handlersOf(config, "sitemap") {
+		paths = append(paths, h["path"].(string))
+	}
+	slices.Sort(paths)
+	if want := []string{"/inner.xml", "/outer.xml"}; !slices.Equal(paths, want) {
+		t.Errorf("got %q, want %q", paths, want)
+	}
+	if got := handlersOf(config, "file_server"); len(got) != 1 || !maps.Equal(got[0], object{"handler": "file_server"}) {
+		t.Errorf("got %v", got)
+	}
+	if got := handlersOf(config, "reverse_proxy"); got != nil {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestNamingSitemap: a robots.txt is the site's own with a line more, or a new one.
+func TestNamingSitemap(t *testing.T) {
+	const url = "https://example.com/sitemap.xml"
+	const line = "Sitemap: " + url + "\n"
+	const fresh = "User-agent: *\nDisallow:\n\n" + line
+	for _, test := range []struct {
+		status            int
+		contentType, body string
+		want              string // "": it stays as it is
+		made              bool
+	}{
+		{200, "text/plain", "User-agent: *\n", "User-agent: *\n\n" + line, false},
+		{200, "", line, line, false},
+		{404, "", "", fresh, true},
+		{410, "text/plain", "x", fresh, true},
+		{200, "text/plain", "", fresh, true},
+		{200, "text/html", "<html>", fresh, true},
+		{200, "image/png", "x", "", false},
+		{200, "text/plain", "\xFF\xFEU\x00", "", false},
+	} {
+		got, made, ok := namingSitemap(test.status, test.contentType, []byte(test.body), url)
+		if ok != (test.want != "") || ok && string(got) != test.want || made != test.made {
+			t.Errorf("%d %s %q: got %q, %t, %t", test.status, test.contentType, test.body, got, made, ok)
+		}
+	}
+}
