@@ -53,9 +53,6 @@ type progress struct {
 	bar      bool
 
 	shown int // bars
-	last  int64
-	at    time.Time
-	rate  float64 // pages a second
 }
 
 // show shows how far the build is.
@@ -73,21 +70,12 @@ func (p *progress) show(now time.Time) {
 	_, _ = fmt.Fprintf(p.w, "\x1b[2K%s %s\r", p.moving(), text)
 }
 
-// pace is how many pages a second it has been lately.
+// pace is how many pages a second it has been so far: batches make it jump.
 func (p *progress) pace(now time.Time, pages int64) float64 {
-	since := p.at
-	if since.IsZero() {
-		since = p.begun
+	if d := now.Sub(p.begun).Seconds(); d > 0 {
+		return float64(pages) / d
 	}
-	if d := now.Sub(since); d > 0 {
-		lately := float64(max(pages-p.last, 0)) / d.Seconds()
-		if p.rate == 0 {
-			p.rate = lately
-		}
-		p.rate += (lately - p.rate) / 4
-	}
-	p.at, p.last = now, pages
-	return p.rate
+	return 0
 }
 
 // moving is a bar in which something goes to and fro: how many pages there are is not

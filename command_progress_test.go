@@ -24,7 +24,7 @@ func TestProgressLines(t *testing.T) {
 	}
 	p.show(begun.Add(3 * time.Second))
 	p.clear()
-	want := "looking at the site: 0 pages, 0 pages/s\nreading: 500 pages, 500 pages/s\nasking: 500 pages, 400 pages/s, 100 asked again\n"
+	want := "looking at the site: 0 pages, 0 pages/s\nreading: 500 pages, 250 pages/s\nasking: 500 pages, 200 pages/s, 100 asked again\n"
 	if got := out.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -143,7 +143,7 @@ func TestBuild(t *testing.T) {
 		}
 	}
 	r = build(t, dir, alone...)
-	wantWords(t, "the summary", r.stdout, ": 0, unchanged: 1, removed: 0")
+	wantWords(t, "the summary", r.stdout, ": 0, unchanged: 2, removed: 0")
 	for _, name := range []string{"sitemap.xml", "robots.txt", ".caddy-sitemap.json"} {
 		if info, err := os.Stat(filepath.Join(dir, "www", name)); err != nil || !info.ModTime().Equal(old) {
 			t.Errorf("%s was written anew: %v", name, err)

@@ -222,7 +222,8 @@ func (f *Folder) StageOver(name string, was, content []byte) error {
 	if err != nil {
 		return err
 	}
-	if there == sumOf(content) {
+	if sum := sumOf(content); there == sum {
+		f.staged = append(f.staged, staged{name: name, sum: sum, size: int64(len(content))})
 		return nil
 	}
 	made := ""
