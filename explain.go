@@ -92,22 +92,18 @@ func (a *App) explain(ctx context.Context, rawURL string) (*Explanation, error) 
 	if len(sites) == 0 {
 		return nil, a.noSite()
 	}
-	var best *explainer
-	var others []*explainer
+	var all []*explainer
 	for _, s := range sites[:min(len(sites), maxExplained)] {
 		e, err := s.explain(ctx, asked.path)
 		if err != nil {
 			return nil, err
 		}
-		if best == nil || e.x.Listed && !best.x.Listed {
-			best, e = e, best
-		}
-		if e != nil {
-			others = append(others, e)
-		}
+		all = append(all, e)
 	}
+	slices.SortStableFunc(all, func(x, y *explainer) int { return y.weight() - x.weight() })
+	best := all[0]
 	best.x.Notes = append(asked.notes, best.x.Notes...)
-	for _, e := range others {
+	for _, e := range all[1:] {
 		best.note("of the sitemap %s: %s", e.site.url(), e.summary())
 	}
 	if err := best.askNow(); err != nil {

@@ -90,6 +90,17 @@ func (e *explainer) because(reason, format string, args ...any) {
 	e.x.Reason, e.x.Explanation = reason, fmt.Sprintf(format, args...)
 }
 
+// weight tells which of several sitemaps' explanations counts.
+func (e *explainer) weight() int {
+	switch {
+	case e.x.Listed:
+		return 2
+	case e.x.Reason == siteRefuses, e.x.Reason == siteUnreached:
+		return 0
+	}
+	return 1
+}
+
 func (e *explainer) summary() string {
 	if e.x.Listed {
 		return "listed"

@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,7 +41,7 @@ func (e *explainer) notNamed() error {
 		best = finding{weight: hasOtherPath, other: other}
 	}
 	for i, source := range e.site.handler.sources {
-		f, err := e.finding(source)
+		f, err := e.finding(source, e.site.handler.sourceNames[i])
 		if e.ctx.Err() != nil {
 			return e.ctx.Err()
 		}
@@ -137,7 +138,7 @@ func (e *explainer) indexNames() []string {
 
 // finding asks a source for the page. Those of other modules may not be asked while a
 // refresh may be asking them.
-func (e *explainer) finding(source Source) (finding, error) {
+func (e *explainer) finding(source Source, name string) (f finding, err error) {
 	if d, ok := source.(discoverer); ok {
 		one, err := d.discovers()
 		if err != nil {
@@ -155,16 +156,18 @@ func (e *explainer) finding(source Source) (finding, error) {
 	if err := r.openFS(); err != nil {
 		return finding{}, err
 	}
-	var f finding
-	var err error
-	switch source := source.(type) {
-	case *SourceFiles:
-		f, err = e.file(r, source, &heard)
-	case *SourceURLs:
-		f, err = e.listedLine(r, source)
-	default:
-		return finding{says: "it did not name the page at the last refresh; it is another module's, and is not asked for it now"}, nil
-	}
+	find := r.guarded(name, func(context.Context, func(Page) error) (err error) {
+		switch source := source.(type) {
+		case *SourceFiles:
+			f, err = e.file(r, source, &heard)
+		case *SourceURLs:
+			f, err = e.listedLine(r, source)
+		default:
+			f = finding{says: "it did not name the page at the last refresh; it is another module's, and is not asked for it now"}
+		}
+		return err
+	})
+	err = find(e.ctx, nil)
 	return f, err
 }
 

@@ -4,15 +4,21 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+	"unicode"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/state"
 	"github.com/seed3295b519/caddy-sitemap/internal/verdict"
 )
@@ -503,6 +509,10 @@ func TestExplainDoubt(t *testing.T) {
 	if x := explain("/d"); x.Reason != lastFailed || !strings.Contains(x.Explanation, "goes on although") {
 		t.Errorf("not looked at: got %s", show(x))
 	}
+	b.app.httpPort = 8080
+	if x, err := b.app.explain(t.Context(), "http://named.example:8080/a"); err != nil || !x.Listed {
+		t.Errorf("a port that URLs leave out: got %v", err)
+	}
 	for _, other := range counted("%d.example", 20) {
 		b.site(other)
 	}
@@ -512,6 +522,238 @@ func TestExplainDoubt(t *testing.T) {
 	clear(b.app.sites)
 	if _, err := b.app.explain(t.Context(), "http://none.example"); !errors.Is(err, errNoSite) || !strings.Contains(err.Error(), "no site so far") {
 		t.Errorf("no site: got %v", err)
+	}
+}
+
+// TestExplainNow: what is remembered of a page beside what it answers now.
+func TestExplainNow(t *testing.T) {
+	const good = "<!doctype html><title>x</title><p>x"
+	type reply struct {
+		status   int
+		header   string // name: value
+		body     string
+		panicked any
+	}
+	ok := reply{status: 200, body: good}
+	silent := reply{panicked: http.ErrAbortHandler}
+	for name, test := range map[string]struct {
+		robots      string
+		before, now reply
+		later       time.Duration // between them
+		reason      string
+		contains    []string
+	}{
+		"as before":           {"", ok, ok, 0, "", []string{`answered with 200."`}},
+		"not found":           {"", ok, reply{status: 404}, 0, "", []string{"it answers 404 now ('not found'): the sitemap drops it"}},
+		"an error":            {"", ok, reply{status: 503}, 0, "", []string{"it answers 503 now, which says nothing of a page that was good"}},
+		"refused for a while": {"", ok, reply{status: 403}, 0, "", []string{"it answers 403 now, which says nothing"}},
+		"refused":             {"", ok, reply{status: 401}, 0, "", []string{"('refused to strangers')"}},
+		"no answer":           {"", ok, silent, 0, "", []string{`"error":"the connection was aborted"`}},
+		"noindex":             {"", ok, reply{status: 200, header: "X-Robots-Tag: noindex", body: good}, 0, "", []string{`"noindex":true`, "('noindex')"}},
+		"a canonical":         {"", ok, reply{status: 200, header: `Link: </b>; rel="canonical"`, body: good}, 0, "", []string{"names another page as its canonical now"}},
+		"a redirect":          {"", ok, reply{status: 301, header: "Location: /b\x1b[1m<script>"}, 0, "", []string{`"location":"/b\u001b[1m<script>"`}},
+		"a picture":           {"", ok, reply{status: 200, header: "Content-Type: image/png", body: good}, 0, "", []string{"('not HTML')"}},
+		"compressed":          {"", ok, reply{status: 200, header: "Content-Encoding: br", body: "\x00"}, 0, "", []string{`"status":200`}},
+		"back":                {"", reply{status: 404}, ok, 0, "not found", []string{"nothing in that speaks against it: it is listed once it has been asked for again, which is due at 20"}},
+		"back, and due":       {"", reply{status: 404}, ok, 3 * time.Hour, "not found", []string{"which is due now."}},
+		"bad as before":       {"", reply{status: 404}, reply{status: 410}, 0, "not found", []string{`take away what names it."`}},
+		"bad otherwise":       {"", reply{status: 404}, reply{status: 301, header: "Location: /b"}, 0, "not found", []string{"Besides, it answers 301 now ('redirects')."}},
+		"silent":              {"", silent, ok, 0, "waits for its own answer", []string{"gave no answer", "asked for again at 20"}},
+		"forbidden since":     {"User-agent: *\nDisallow: /a", ok, ok, 0, "", []string{"robots.txt says otherwise now", "robots.txt forbids it", "Disallow: /a"}},
+		"robots.txt fails":    {"error", ok, ok, 0, "", []string{"robots.txt answers with an error, so nothing is asked for"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, &Handler{Ask: new(Ask)})
+			close(b.app.started)
+			b.source = lists("/a", "/other")
+			answers, robots := test.before, ""
+			b.app.askers[b.handler.server] = asking(func(w http.ResponseWriter, r *http.Request) error {
+				answer := answers
+				switch {
+				case r.URL.Path == robotsPath && robots == "error":
+					answer = reply{status: 500}
+				case r.URL.Path == robotsPath:
+					answer = reply{status: 200, header: "Content-Type: text/plain", body: robots}
+				case r.URL.Path != "/a":
+					answer = ok
+				}
+				if answer.panicked != nil {
+					panic(answer.panicked)
+				}
+				w.Header().Set("Content-Type", "text/html")
+				if name, value, given := strings.Cut(answer.header, ": "); given {
+					w.Header().Set(name, value)
+				}
+				w.WriteHeader(answer.status)
+				_, err := io.WriteString(w, answer.body)
+				return err
+			})
+			s := b.site("named.example")
+			seen := s.sight
+			s.seen.Store(&seen)
+			b.clock.Store(time.Now().UnixNano()) // asks have deadlines
+			b.refresh(s)
+			b.app.group.Wait() // for asking in the background
+			answers, robots = test.now, test.robots
+			b.clock.advance(test.later)
+			before, book, changed, rules := b.logs.Len(), s.shelf.book.Load(), s.shelf.changed.Load(), s.shelf.rules.Load()
+			x, err := b.app.explain(t.Context(), "http://named.example/a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x.Reason != test.reason || x.Listed != (test.reason == "") {
+				t.Errorf("got %s", show(x))
+			}
+			for _, want := range test.contains {
+				if !strings.Contains(show(x), want) {
+					t.Errorf("got %s, want %q in it", show(x), want)
+				}
+			}
+			if b.logs.Len() != before || s.shelf.book.Load() != book || s.shelf.changed.Load() != changed || s.shelf.rules.Load() != rules || s.absences.byPath != nil {
+				t.Error("explaining a page has changed something")
+			}
+		})
+	}
+}
+
+// TestExplainRests: an upstream that rests is not asked now.
+func TestExplainRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, &Handler{Ask: new(Ask)})
+		b.app.now = time.Now
+		asked := 0
+		b.app.askers[b.handler.server] = asking(func(_ http.ResponseWriter, r *http.Request) error {
+			if r.URL.Path != robotsPath {
+				asked++
+			}
+			return nil
+		})
+		s := b.site("named.example")
+		s.proxied.Store(true)
+		for _, test := range []struct {
+			rest time.Duration
+			want int
+		}{{0, 1}, {longestTurn - time.Second, 2}, {time.Minute, 2}} {
+			e, err := s.explain(t.Context(), "/a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.pace.next = time.Now().Add(test.rest)
+			if err := e.askNow(); err != nil {
+				t.Fatal(err)
+			}
+			if rests := strings.Contains(show(e.x), errResting.Error()); asked != test.want || rests == (e.x.Answer != nil) {
+				t.Errorf("at rest for %s: asked %d times, want %d: %s", test.rest, asked, test.want, show(e.x))
+			}
+		}
+	})
+}
+
+// TestExplainWhileRefreshed: pages are explained while the site is looked at, refreshed
+// and asked for.
+func TestExplainWhileRefreshed(t *testing.T) {
+	root := tree(t, map[string]string{"index.html": whole("home", "", ""), "a.html": whole("a", "", ""), "b.html": "<p>part"})
+	u := hush(t, explainedHead+`http://named.example {
+		root * `+root+`
+		sitemap {
+			files
+			links
+		}
+		file_server
+	}`)
+	u.check(t, "http://named.example/a.html", "")
+	s := u.app.sitesFor(&askedURL{scheme: "http", host: "named.example", path: "/"})[0]
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; i < 40 && t.Context().Err() == nil; {
+			if !s.busy.CompareAndSwap(false, true) {
+				continue
+			}
+			content := whole(fmt.Sprint(i), "", "") // another text each time
+			if err := os.WriteFile(filepath.Join(root, "c.html"), []byte(content), 0o644); err != nil {
+				t.Error(err)
+			}
+			s.hastened.Store(i%2 == 0) // else the site is looked at
+			s.refresh(t.Context())
+			s.busy.Store(false)
+			i++
+		}
+	}()
+	for n := 0; ; n++ {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		path := [...]string{"/a.html", "/b.html", "/c.html", "/none.html", "/index.html"}[n%5]
+		if _, err := u.app.explain(t.Context(), "http://named.example"+path); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// FuzzParseAsked: whatever is asked about, its path is a page's, or the error is short
+// and says so.
+func FuzzParseAsked(f *testing.F) {
+	for _, url := range []string{
+		"http://example.com/a?b#c", "https://[::1]:8443/%7e/../x", "javascript:alert(1)", "//a/b", "http://a:b@c/", "http://bücher.example/ü\x00", "http://a?%zz",
+	} {
+		f.Add(url)
+	}
+	f.Fuzz(func(t *testing.T, url string) {
+		asked, err := parseAsked(url)
+		if err != nil {
+			if !errors.Is(err, errNotURL) || len(err.Error()) > 1000 || strings.ContainsFunc(err.Error(), unicode.IsControl) {
+				t.Errorf("%q: got %v", url, err)
+			}
+			return
+		}
+		if again, err := page.Canonical(asked.path); err != nil || again != asked.path {
+			t.Errorf("%q: got %q, which is %q, %v", url, asked.path, again, err)
+		}
+		if host, ok := cleanHost(asked.host); !ok || host != asked.host {
+			t.Errorf("%q: got %q", url, asked.host)
+		}
+	})
+}
+
+// TestExplainStale: what is remembered is read again where another book took its place,
+// so often and no more.
+func TestExplainStale(t *testing.T) {
+	b := newBench(t, &Handler{})
+	s := b.site("named.example")
+	e := &explainer{ctx: t.Context(), site: s}
+	if err := e.fresh(func(*state.Book) error { return errors.New("there is no book") }); err != nil {
+		t.Errorf("no book: got %v", err)
+	}
+	book, err := state.Open(t.Context(), state.NewMemory(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.shelf.book.Store(book)
+	for stale, want := range map[int]bool{0: true, 1: true, maxStale - 1: true, maxStale: false} {
+		n := 0
+		err := e.fresh(func(*state.Book) error {
+			if n++; n <= stale {
+				return fmt.Errorf("reading: %w", state.ErrStale)
+			}
+			return nil
+		})
+		if (err == nil) != want || n > maxStale {
+			t.Errorf("stale %d times: got %v after %d", stale, err, n)
+		}
+	}
+	if err := e.fresh(func(*state.Book) error { return state.ErrUnusable }); !errors.Is(err, state.ErrUnusable) {
+		t.Errorf("unusable: got %v", err)
+	}
+}
+
+// TestExplainSuspect: what the last ask said, and is not believed yet.
+func TestExplainSuspect(t *testing.T) {
+	e := &explainer{x: new(Explanation), record: &state.Record{Suspect: uint8(verdict.Gone)}}
+	if e.noteSuspicion(); len(e.x.Notes) != 1 || !strings.Contains(e.x.Notes[0], "'not found'") {
+		t.Errorf("got %q", e.x.Notes)
 	}
 }
 
