@@ -47,37 +47,27 @@ func whole(title, head, body string) string {
 	return "<!doctype html><title>" + title + "</title>" + head + "<p>" + title + body
 }
 
-// explained asks until a page is explained as it is wanted, since refreshes come in
+// check asks for a page until it is explained as it is wanted, since refreshes come in
 // the background.
-func (u unheard) explained(t *testing.T, url string, isWanted func(*Explanation) bool) *Explanation {
+func (u unheard) check(t *testing.T, url, reason string, contains ...string) *Explanation {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
 	for {
 		x, err := u.app.explain(t.Context(), url)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%s: %v", url, err)
 		}
-		if isWanted(x) || time.Now().After(deadline) {
+		got := show(x)
+		lacks := slices.DeleteFunc(slices.Clone(contains), func(want string) bool { return strings.Contains(got, want) })
+		if x.Reason == reason && x.Listed == (reason == "") && x.Explanation != "" && len(lacks) == 0 {
+			return x
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("%s: got %s, want the reason %q, and %q in it", url, got, reason, lacks)
 			return x
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-}
-
-// check asks for a page and compares what is said of it.
-func (u unheard) check(t *testing.T, url, reason string, contains ...string) *Explanation {
-	t.Helper()
-	x := u.explained(t, url, func(x *Explanation) bool { return x.Reason == reason && x.Listed == (reason == "") })
-	if x.Reason != reason || x.Listed != (reason == "") || x.Explanation == "" {
-		t.Errorf("%s: got %q, listed %t: %s", url, x.Reason, x.Listed, show(x))
-		return x
-	}
-	for _, want := range contains {
-		if got := show(x); !strings.Contains(got, want) {
-			t.Errorf("%s: got %s, want %q in it", url, got, want)
-		}
-	}
-	return x
 }
 
 // show is an explanation as JSON that people can read.
