@@ -105,9 +105,10 @@ func (c *buildConfig) load(level string) (*caddy.Config, error) {
 
 type object = map[string]any
 
-// quietLogs sends what is of a level, or worse, to the standard error.
+// quietLogs sends what is of a level, or worse, to the standard error, save what is about
+// listening.
 func quietLogs(level string) object {
-	return object{"logs": object{"default": object{"level": level}}}
+	return object{"logs": object{"default": object{"level": level, "exclude": []string{"http.auto_https", "tls"}}}}
 }
 
 // raw is the configuration as JSON has it.

@@ -467,7 +467,9 @@ http://b.example:8081 {
 }
 `,
 	})
-	build(t, dir, "--config", "Caddyfile", "--out", "out")
+	if r := build(t, dir, "--config", "Caddyfile", "--out", "out"); r.stderr != "" {
+		t.Errorf("the standard error has %q", r.stderr)
+	}
 	if got := names(t, filepath.Join(dir, "out")); !slices.Equal(got, []string{"a.example", "b.example_8081"}) {
 		t.Errorf("got %q", got)
 	}
