@@ -14,7 +14,7 @@ func init() {
 }
 
 // adminAPI tells of the sites, and has them refreshed, through Caddy's admin endpoint.
-type adminAPI struct{ ctx caddy.Context }
+type adminAPI struct{}
 
 // CaddyModule returns the Caddy module information.
 func (*adminAPI) CaddyModule() caddy.ModuleInfo {
@@ -24,17 +24,12 @@ func (*adminAPI) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision keeps the context. Apps are provisioned later.
-func (a *adminAPI) Provision(ctx caddy.Context) error {
-	a.ctx = ctx
-	return nil
-}
-
 // Routes are those of the API.
 func (a *adminAPI) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
 		{Pattern: "/sitemap/sites", Handler: a.of(http.MethodGet, a.sites)},
 		{Pattern: "/sitemap/refresh", Handler: a.of(http.MethodPost, a.refresh)},
+		{Pattern: "/sitemap/explain", Handler: a.of(http.MethodGet, a.explain)},
 		{Pattern: "/sitemap/", Handler: caddy.AdminHandlerFunc(func(_ http.ResponseWriter, r *http.Request) error {
 			return apiError(http.StatusNotFound, fmt.Errorf("there is no '%s': there are /sitemap/sites, /sitemap/refresh and /sitemap/explain", r.URL.Path))
 		})},
@@ -61,11 +56,12 @@ func (a *adminAPI) of(method string, answer func(*App, *http.Request) (any, erro
 	})
 }
 
-var errNoApp = errors.New("no site of this configuration has a sitemap")
+var errNoApp = errors.New("no site of the running configuration has a sitemap")
 
-// app is that of the configuration, looked up at each request: the API is there before it.
+// app is that of the configuration that runs. The endpoint's own one may be on its way up
+// still, in which nothing may be looked up meanwhile, or may have failed to get there.
 func (a *adminAPI) app() (*App, error) {
-	app, err := a.ctx.AppIfConfigured("sitemap")
+	app, err := caddy.ActiveContext().AppIfConfigured("sitemap")
 	if err != nil {
 		return nil, errNoApp
 	}
@@ -108,9 +104,23 @@ func wantedSites(app *App, r *http.Request) ([]*site, error) {
 	}
 	sites := app.sitesNamed(url)
 	if len(sites) == 0 {
-		return nil, apiError(http.StatusNotFound, fmt.Errorf("there is no site '%s': /sitemap/sites lists those there are", url))
+		return nil, apiError(http.StatusNotFound, app.noSite())
 	}
 	return sites, nil
+}
+
+// explain answers with why a URL is listed, or is not.
+func (a *adminAPI) explain(app *App, r *http.Request) (any, error) {
+	explanation, err := app.explain(r.Context(), r.URL.Query().Get("url"))
+	switch {
+	case err == nil:
+		return explanation, nil
+	case errors.Is(err, errNotURL):
+		return nil, apiError(http.StatusBadRequest, err)
+	case errors.Is(err, errNoSite):
+		return nil, apiError(http.StatusNotFound, err)
+	}
+	return nil, apiError(http.StatusServiceUnavailable, err)
 }
 
 // sitesStatus is the answer to a question for sites.
@@ -138,8 +148,5 @@ func apiError(status int, err error) error {
 	return caddy.APIError{HTTPStatus: status, Err: err}
 }
 
-// Interface guards.
-var (
-	_ caddy.AdminRouter = (*adminAPI)(nil)
-	_ caddy.Provisioner = (*adminAPI)(nil)
-)
+// Interface guard
+var _ caddy.AdminRouter = (*adminAPI)(nil)

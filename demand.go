@@ -20,6 +20,9 @@ func (s *site) refreshNow(ctx context.Context) error {
 	s.app.rouse()
 	select {
 	case <-done:
+		if s.ctx.Err() != nil {
+			return errStopping // and it came to nothing
+		}
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

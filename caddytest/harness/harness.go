@@ -58,6 +58,8 @@ type Server struct {
 	TLS  string // {tls}: another one
 	More string // {more}: another one
 	Log  string // file of the JSON log, everything from DEBUG
+
+	Admin string // {admin}: port of the admin endpoint; "": there is none
 }
 
 // Start runs Caddy with a Caddyfile, in which {dir}, {port}, {tls} and {more} are
@@ -89,6 +91,7 @@ func Prepare(t *testing.T, files map[string]string) *Server {
 	t.Cleanup(func() {
 		defer running.Unlock()
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+		s.endAdmin()
 		if err := caddy.Stop(); err != nil {
 			t.Errorf("stopping Caddy: %v", err)
 		}
@@ -111,17 +114,41 @@ func Prepare(t *testing.T, files map[string]string) *Server {
 	return s
 }
 
-// Expand replaces {dir}, {port}, {tls} and {more}.
+// Expand replaces {dir}, {port}, {tls}, {more} and {admin}.
 func (s *Server) Expand(text string) string {
-	return strings.NewReplacer("{dir}", filepath.ToSlash(s.Dir), "{port}", s.Port, "{tls}", s.TLS, "{more}", s.More).Replace(text)
+	return strings.NewReplacer("{dir}", filepath.ToSlash(s.Dir), "{port}", s.Port, "{tls}", s.TLS, "{more}", s.More, "{admin}", s.Admin).Replace(text)
+}
+
+// OpenAdmin gives the configurations that follow an admin endpoint.
+func (s *Server) OpenAdmin() {
+	s.T.Helper()
+	s.Admin = freePort(s.T)
+}
+
+// adminListen is where the admin endpoint listens.
+func (s *Server) adminListen() string {
+	if s.Admin == "" {
+		return "off"
+	}
+	return "127.0.0.1:" + s.Admin
+}
+
+// endAdmin ends the admin endpoint, which Caddy lets outlive its configuration.
+func (s *Server) endAdmin() {
+	if s.Admin == "" {
+		return
+	}
+	if err := caddy.Load([]byte(`{"admin":{"disabled":true,"config":{"persist":false}}}`), false); err != nil {
+		s.T.Errorf("ending the admin endpoint: %v", err)
+	}
 }
 
 // Adapt makes JSON of a Caddyfile, as if it lay in {dir}. Global options are added to
-// its own, which must be in a block at its very beginning: no admin endpoint, the
-// log, internal certificates, ports that need no root.
+// its own, which must be in a block at its very beginning: the admin endpoint, if any,
+// the log, internal certificates, ports that need no root.
 func (s *Server) Adapt(caddyfile string) ([]byte, error) {
 	text := strings.TrimSpace(s.Expand(caddyfile))
-	options := fmt.Sprintf("{\n\tadmin off\n\tpersist_config off\n\tskip_install_trust\n\tlocal_certs\n\thttp_port %s\n\thttps_port %s\n\tgrace_period 1s\n\tlog default {\n\t\toutput file %q {\n\t\t\troll_disabled\n\t\t}\n\t\tformat json\n\t\tlevel DEBUG\n\t}\n", "1", "2", filepath.ToSlash(s.Log))
+	options := fmt.Sprintf("{\n\tadmin %s\n\tpersist_config off\n\tskip_install_trust\n\tlocal_certs\n\thttp_port %s\n\thttps_port %s\n\tgrace_period 1s\n\tlog default {\n\t\toutput file %q {\n\t\t\troll_disabled\n\t\t}\n\t\tformat json\n\t\tlevel DEBUG\n\t}\n", s.adminListen(), "1", "2", filepath.ToSlash(s.Log))
 	if rest, ok := strings.CutPrefix(text, "{\n"); ok {
 		text = options + rest
 	} else {
@@ -173,7 +200,7 @@ func (s *Server) LoadJSON(config string) error {
 			"level": "DEBUG", "writer": map[string]any{"output": "file", "filename": s.Log, "roll": false}, "encoder": map[string]any{"format": "json"},
 		}}}
 	}
-	parsed["admin"] = map[string]any{"disabled": true, "config": map[string]any{"persist": false}}
+	parsed["admin"] = map[string]any{"disabled": s.Admin == "", "listen": "127.0.0.1:" + s.Admin, "config": map[string]any{"persist": false}}
 	encoded, err := json.Marshal(parsed)
 	if err != nil {
 		return err
