@@ -35,7 +35,7 @@ func addSitemapCommands(cmd *cobra.Command) {
 		}
 		return fail(cmd, unknownCommand(cmd, args[0]))
 	}
-	cmd.AddCommand(buildCommand(), checkCommand())
+	cmd.AddCommand(buildCommand(), checkCommand(), statusCommand(), refreshCommand(), explainCommand())
 }
 
 func unknownCommand(cmd *cobra.Command, name string) error {

@@ -1,0 +1,179 @@
+package operators
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+// command runs "caddy sitemap" with arguments against the server.
+func (s *server) command(args ...string) ran {
+	s.T.Helper()
+	for i := range args {
+		args[i] = s.Expand(args[i])
+	}
+	return run(s.T, s.T.TempDir(), append(append([]string{"sitemap"}, args...), "--address", "127.0.0.1:"+s.Admin)...)
+}
+
+func (r ran) want(t *testing.T, status int, stdout, stderr []string) {
+	t.Helper()
+	if r.status != status {
+		t.Errorf("got status %d, want %d: %s%s", r.status, status, r.stdout, r.stderr)
+	}
+	wantWords(t, "standard output", r.stdout, stdout...)
+	wantWords(t, "standard error", r.stderr, stderr...)
+	if stderr == nil && r.stderr != "" {
+		t.Errorf("got %q on standard error", r.stderr)
+	}
+	if stdout == nil && r.stdout != "" {
+		t.Errorf("got %q on standard output", r.stdout)
+	}
+}
+
+func TestCommandStatus(t *testing.T) {
+	s := start(t, twoSites, harness.TwoRoots)
+	s.Write(map[string]string{"a/private.html": harness.Whole(`<meta name="robots" content="noindex">`, "x")})
+	s.statuses(http.MethodPost, "/sitemap/refresh")
+	s.Do(http.MethodGet, harness.Local+"/sitemap.xml", "User-Agent: Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)")
+
+	all := s.command("status")
+	all.want(t, 0, []string{s.Expand(harness.Local), s.Expand("http://127.0.0.1:{port}\n")}, nil)
+	one := s.command("status", "--site", harness.Local)
+	one.want(t, 0, []string{"4 pages, 4 verified, in 1 document", "files: 5 pages", "1 noindex: /private.html", "Googlebot", "1×"}, nil)
+	if strings.Contains(one.stdout, "127.0.0.1") || strings.ContainsAny(one.stdout, "\x1b\t") {
+		t.Errorf("got %q", one.stdout)
+	}
+	if since := regexp.MustCompile(`(?m)^  since +20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC \(\d+s ago\)$`); !since.MatchString(one.stdout) {
+		t.Errorf("no time since when:\n%s", one.stdout)
+	}
+	if next := regexp.MustCompile(`(?m)^  next refresh +20.* UTC \(in \d+s\)$`); !next.MatchString(one.stdout) {
+		t.Errorf("no time of the next refresh:\n%s", one.stdout)
+	}
+	var parsed struct{ Sites []status }
+	if r := s.command("status", "--json"); json.Unmarshal([]byte(r.stdout), &parsed) != nil || len(parsed.Sites) != 2 {
+		t.Errorf("got %q, %q", r.stdout, r.stderr)
+	}
+	s.command("status", "--site", "http://nobody.example").want(t, 1, nil, []string{"Error: ", s.Expand(harness.Local)})
+	s.command("status", "--json", "--site", "http://nobody.example\u202e").want(t, 1, nil, []string{"Error: "})
+	s.command("status", "more").want(t, 2, nil, []string{"--site"})
+	run(t, s.Dir, "sitemap", "stauts").want(t, 2, nil, []string{"did you mean 'status'?"})
+}
+
+// TestCommandConfig finds the admin address in a configuration, as Caddy's own commands do.
+func TestCommandConfig(t *testing.T) {
+	s := start(t, oneSite, harness.TwoRoots)
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, harness.PagesOfA)...)
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"elsewhere": s.Expand("{\n\tadmin 127.0.0.1:{admin}\n}\n")})
+	r := run(t, dir, "sitemap", "status", "--config", "elsewhere", "--adapter", "caddyfile")
+	r.want(t, 0, []string{s.Expand(harness.Local)}, []string{""})
+	run(t, dir, "sitemap", "status", "--config", "nowhere").want(t, 1, nil, []string{"Error: finding the admin address"})
+}
+
+func TestCommandRefresh(t *testing.T) {
+	gate.refuse(nil)
+	s := start(t, gatedSite+"\nhttp://127.0.0.1:{port} {\n\troot * {dir}/a\n\tsitemap\n\tfile_server\n}", harness.TwoRoots)
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/")
+	s.WantLocs("http://127.0.0.1:{port}/sitemap.xml", harness.Below("http://127.0.0.1:{port}", harness.PagesOfA)...)
+	s.Write(map[string]string{"a/new.html": harness.HTML("new")})
+	s.command("refresh").want(t, 0, []string{
+		s.Expand(harness.Local + ": unchanged, 1 page, in "), s.Expand("http://127.0.0.1:{port}: changed, 5 pages, in "),
+	}, nil)
+	gate.refuse(errors.New("the list is \x1b[31mgone"))
+	s.command("refresh", "--site", harness.Local).want(t, 1, []string{"doubted, 1 page, in ", "could not be read"}, []string{"1 refresh failed or not believed"})
+	shown := s.command("status", "--site", harness.Local)
+	shown.want(t, 0, []string{`gone`}, nil)
+	if strings.Contains(shown.stdout, "\x1b") {
+		t.Errorf("a control character came through: %q", shown.stdout)
+	}
+	s.command("refresh", "--site", harness.Local).want(t, 0, []string{"empty, 0 pages, in "}, nil)
+	gate.refuse(nil)
+	s.command("refresh", "--json").want(t, 0, []string{`"sites":[{"`}, nil)
+	gate.refuse(errors.New("gone"))
+	s.command("refresh", "--json", "--site", harness.Local).want(t, 1, []string{`"result":"doubted"`}, []string{"not believed"})
+}
+
+func TestCommandExplain(t *testing.T) {
+	s := start(t, oneSite, harness.TwoRoots)
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, harness.PagesOfA)...)
+	s.command("explain", harness.Local+"/one.html").want(t, 0, []string{"yes, in " + s.Expand(harness.Local+"/sitemap.xml"), "answers now   200, text/html"}, nil)
+	s.command("explain", harness.Local+"/none.html").want(t, 0, []string{"no: "}, nil)
+	s.command("explain", "--json", harness.Local+"/none.html").want(t, 0, []string{`"listed":false`}, nil)
+	s.command("explain", "http://nobody.example/").want(t, 1, nil, []string{"Error: ", s.Expand(harness.Local)})
+	s.command("explain", "/one.html").want(t, 1, nil, []string{"Error: ", "https://example.com/page"})
+	s.command("explain").want(t, 2, nil, []string{"URL"})
+}
+
+func TestCommandWithoutServer(t *testing.T) {
+	s := prepare(t, nil)
+	for _, args := range [][]string{{"status"}, {"refresh"}, {"explain", "http://localhost/"}} {
+		s.command(args...).want(t, 1, nil, []string{"Error: no server answers at 127.0.0.1:" + s.Admin, "is Caddy running"})
+	}
+	if err := s.Load("http://localhost:{port} {\n\trespond hello\n}"); err != nil {
+		t.Fatal(err)
+	}
+	s.command("status").want(t, 1, nil, []string{"Error: no site of the running configuration has a sitemap"})
+	old := harness.Backend(t, http.NotFound)
+	run(t, t.TempDir(), "sitemap", "status", "--address", old).want(t, 1, nil, []string{"Error: the server at " + old + " has no sitemap module"})
+	foreign := harness.Backend(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("\x1b[2Jhello")) })
+	run(t, t.TempDir(), "sitemap", "status", "--address", foreign).want(t, 1, nil, []string{"Error: reading the answer"})
+	broken := harness.Backend(t, func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "\x1b[2Joverloaded", http.StatusBadGateway)
+	})
+	run(t, t.TempDir(), "sitemap", "status", "--address", broken).want(t, 1, nil, []string{"answers with 502: \\u001b[2Joverloaded"})
+}
+
+// observed is a configuration with all that operators may set.
+const observed = `{
+	admin 127.0.0.1:{admin}
+	persist_config off
+	metrics
+	events {
+		on sitemap_refreshed recorder
+		on sitemap_refresh_failed recorder
+	}
+	sitemap {
+		state off
+	}
+}
+
+http://localhost:{port} {
+	root * {dir}/a
+	sitemap
+	file_server
+	metrics /metrics
+}
+`
+
+// TestCaddyCommands tries Caddy's own commands on a configuration with metrics and events.
+func TestCaddyCommands(t *testing.T) {
+	s := prepare(t, harness.TwoRoots)
+	file := filepath.Join(s.Dir, "Caddyfile")
+	if err := os.WriteFile(file, []byte(s.Expand(observed)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, s.Dir, "validate", "--config", file).want(t, 0, []string{"Valid configuration"}, []string{""})
+	adapted := run(t, s.Dir, "adapt", "--config", file)
+	adapted.want(t, 0, []string{`"subscriptions":[{"events":["sitemap_refreshed"],"handlers":[{"handler":"recorder"}]}`, `"sitemap":{"state":"off"}`}, []string{""})
+	if r := run(t, s.Dir, "fmt", file); r.status != 0 || r.stdout != s.Expand(observed) {
+		t.Errorf("fmt: status %d, got\n%s%s", r.status, r.stdout, r.stderr)
+	}
+	if err := s.LoadJSON(adapted.stdout); err != nil {
+		t.Fatal(err)
+	}
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, harness.PagesOfA)...)
+	for range 3 {
+		run(t, s.Dir, "reload", "--force", "--config", file).want(t, 0, nil, []string{""})
+	}
+	all := s.statuses(http.MethodPost, "/sitemap/refresh")
+	if len(all) != 1 || all[0].Pages != len(harness.PagesOfA) {
+		t.Errorf("after reloading: got %+v", all)
+	}
+}
