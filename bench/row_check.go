@@ -59,7 +59,7 @@ func (b *bench) checkOnce(ctx context.Context, binary, document string) (time.Du
 	took := time.Since(begun)
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		return 0, 0, fmt.Errorf("checking %s: %v, and not that it is too long", document, err)
+		return 0, 0, fmt.Errorf("checking %s: %w, and not that it is too long", document, err)
 	}
 	return took, peakOf(cmd.ProcessState), nil
 }

@@ -27,7 +27,7 @@ func Compare(before, after []Opener) (c Changes, err error) {
 	if err = was.next(); err == nil {
 		err = is.next()
 	}
-	for err == nil && !(was.ended && is.ended) {
+	for err == nil && (!was.ended || !is.ended) {
 		switch order := compareLocs(was, is); {
 		case order < 0:
 			c.Removed++
