@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -117,5 +118,36 @@ func TestSoftness(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSoftnessCutShort: a page of which it is not known yet whether it is one, because
+// asking ended, is one that was not asked for; else it would wait for an hour.
+func TestSoftnessCutShort(t *testing.T) {
+	var cut atomic.Pointer[context.CancelFunc]
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		if cancel := cut.Load(); cancel != nil && strings.Contains(r.URL.Path, "no-such-page-") {
+			(*cancel)()
+		}
+		_, _ = fmt.Fprintf(w, "<!doctype html><title>x</title><main>%s</main>", r.URL.Path)
+	}))
+	defer app.Close()
+	u := hush(t, ":8080 {\n\tsitemap {\n\t\tbase_url http://localhost:8080\n\t\task {\n\t\t\trate 1000/s\n\t\t}\n\t\tlinks\n\t}\n\treverse_proxy "+app.Listener.Addr().String()+"\n}")
+	var s *site
+	for _, s = range u.app.sites {
+	}
+	<-s.ready
+	students, err := newStudents(s, nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dismiss(students)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cut.Store(&cancel)
+	rec := &state.Record{Page: page.Page{Path: "/folder/a"}, Flags: verdict.FlagDiscovered}
+	if students[0].ask(ctx, rec) {
+		t.Errorf("it counts as asked for, with the answer %q", verdict.Reason(rec.Answer))
 	}
 }

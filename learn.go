@@ -457,8 +457,7 @@ func (st *student) question(ctx context.Context, rec *state.Record) *Answer {
 		st.silence(ctx, rec, err)
 		return nil
 	}
-	st.heard(ctx, rec, answer, st.ofBody(rec, answer))
-	return answer
+	return st.heard(ctx, rec, answer, st.ofBody(rec, answer))
 }
 
 // asFile asks for a page without its body: if the answer has the length of the
@@ -481,8 +480,7 @@ func (st *student) asFile(ctx context.Context, rec *state.Record) (answer *Answe
 			return nil, false
 		}
 	}
-	st.heard(ctx, rec, answer, nil)
-	return answer, true
+	return st.heard(ctx, rec, answer, nil), true
 }
 
 // conditions spare an upstream to send what is known already.
@@ -510,8 +508,9 @@ func (st *student) ofBody(rec *state.Record, answer *Answer) *evidence.Evidence 
 	return &e
 }
 
-// heard takes an answer down.
-func (st *student) heard(ctx context.Context, rec *state.Record, answer *Answer, e *evidence.Evidence) {
+// heard takes an answer down, and returns it. Nil: ctx ended before it was known what it
+// means, so that the record is of no account.
+func (st *student) heard(ctx context.Context, rec *state.Record, answer *Answer, e *evidence.Evidence) *Answer {
 	now, changed := st.site.app.now(), false
 	if e != nil {
 		changed = verdict.Content(rec, e, st.site.base, false, now)
@@ -528,10 +527,14 @@ func (st *student) heard(ctx context.Context, rec *state.Record, answer *Answer,
 	case isSoft:
 		answered.SoftNot = true
 	case mayBeSoft:
+		if ctx.Err() != nil {
+			return nil
+		}
 		answered = verdict.Answered{NoReply: true} // asked for again in an hour
 	}
 	verdict.Answer(rec, answered, st.site.base, now)
 	verdict.Wait(rec, changed)
+	return answer
 }
 
 // silence takes down that there was no answer, unless that is our own doing.
