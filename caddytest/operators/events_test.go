@@ -2,10 +2,20 @@ package operators
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
+	"testing"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
 func init() { caddy.RegisterModule(new(recorder)) }
@@ -50,4 +60,209 @@ func (r *recording) handle(ctx context.Context, e caddy.Event) error {
 		react(ctx)
 	}
 	return nil
+}
+
+// begin forgets what was recorded before, and sets how handlers react.
+func (r *recording) begin(t *testing.T, react func(context.Context)) {
+	set := func(react func(context.Context)) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.events, r.react = nil, react
+	}
+	set(react)
+	t.Cleanup(func() { set(nil) })
+}
+
+// of are the events of a name so far.
+func (r *recording) of(name string) (all []map[string]any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.events {
+		if e.name == name {
+			all = append(all, e.data)
+		}
+	}
+	return all
+}
+
+// wantEvents waits for events of a name, and returns the last one. There must be just n
+// so far.
+func (s *server) wantEvents(name string, n int) map[string]any {
+	s.T.Helper()
+	var all []map[string]any
+	s.Eventually(func() bool {
+		all = records.of(name)
+		return len(all) >= n
+	}, func() string {
+		return fmt.Sprintf("%d events %s, want %d: %v\n%s", len(all), name, n, all, s.SitemapLog())
+	})
+	if len(all) != n {
+		s.T.Fatalf("%d events %s, want %d: %v", len(all), name, n, all)
+	}
+	return all[n-1]
+}
+
+// wantRefreshed waits for the nth event of a refresh, and wants its numbers.
+func (s *server) wantRefreshed(n, pages, added, changed, removed int) {
+	s.T.Helper()
+	got := s.wantEvents("sitemap_refreshed", n)
+	want := map[string]any{
+		"site": s.Expand(harness.Local), "sitemap": s.Expand(harness.Local + "/sitemap.xml"),
+		"pages": pages, "added": added, "changed": changed, "removed": removed,
+	}
+	if !maps.Equal(got, want) {
+		s.T.Errorf("event %d: got %v, want %v", n, got, want)
+	}
+}
+
+// listening is a site with handlers of its events, for refreshes on demand.
+const listening = `{
+	events {
+		on sitemap_refreshed recorder
+		on sitemap_refresh_failed recorder
+	}
+}
+
+http://localhost:{port} {
+	root * {dir}/a
+	sitemap {
+		refresh 1h
+		lastmod mtime
+	}
+	file_server
+}
+`
+
+func (s *server) refresh() status {
+	s.T.Helper()
+	return s.statuses(http.MethodPost, "/sitemap/refresh")[0]
+}
+
+func TestEventRefreshed(t *testing.T) {
+	records.begin(t, nil)
+	s := start(t, listening, harness.TwoRoots)
+	s.wantRefreshed(1, 4, 4, 0, 0)
+
+	s.Write(map[string]string{"a/new.html": harness.HTML("new")})
+	s.refresh()
+	s.wantRefreshed(2, 5, 1, 0, 0)
+
+	s.Put("a/new.html", harness.HTML("newer"), harness.DayOf(1))
+	s.refresh()
+	s.wantRefreshed(3, 5, 0, 1, 0)
+
+	s.remove("a/new.html")
+	s.refresh()
+	s.wantRefreshed(4, 4, 0, 0, 1)
+
+	s.Write(map[string]string{"a/other.html": harness.HTML("other")})
+	s.remove("a/one.html")
+	s.refresh()
+	s.wantRefreshed(5, 4, 1, 0, 1)
+
+	if st := s.refresh(); st.LastRefresh.Result != "unchanged" {
+		t.Errorf("got %+v", st)
+	}
+	s.Reload(listening)
+	s.refresh()
+	s.remove("a/index.html", "a/other.html", "a/docs/index.html", "a/docs/guide.html")
+	if st := s.refresh(); st.LastRefresh.Result != "doubted" {
+		t.Errorf("got %+v", st)
+	}
+	s.refresh()
+	s.wantRefreshed(6, 0, 0, 0, 4)
+	s.refresh()
+	s.wantEvents("sitemap_refreshed", 6)
+}
+
+func (s *server) remove(names ...string) {
+	s.T.Helper()
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(s.Dir, filepath.FromSlash(name))); err != nil {
+			s.T.Fatal(err)
+		}
+	}
+}
+
+// TestEventFailed: a root that vanishes, and sources that fail now and then, are told of
+// once for each reason.
+func TestEventFailed(t *testing.T) {
+	gate.refuse(nil)
+	records.begin(t, nil)
+	s := start(t, listening, harness.TwoRoots)
+	s.wantRefreshed(1, 4, 4, 0, 0)
+	aside := filepath.Join(s.Dir, "aside-a")
+	if err := os.Rename(filepath.Join(s.Dir, "a"), aside); err != nil {
+		t.Fatal(err)
+	}
+	s.refresh()
+	e := s.wantEvents("sitemap_refresh_failed", 1)
+	if reason, _ := e["reason"].(string); reason == "" || e["site"] != s.Expand(harness.Local) || e["sitemap"] != s.Expand(harness.Local+"/sitemap.xml") || len(e) != 3 {
+		t.Errorf("got %v", e)
+	}
+	if err := os.Rename(aside, filepath.Join(s.Dir, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if st := s.refresh(); st.LastRefresh.Result != "unchanged" {
+		t.Errorf("with its root again: got %+v", st)
+	}
+	s.wantEvents("sitemap_refresh_failed", 1)
+
+	s.remove("a/index.html", "a/docs/index.html", "a/docs/guide.html")
+	if st := s.refresh(); st.LastRefresh.Result != "doubted" || st.Pages != 4 {
+		t.Errorf("without most pages: got %+v", st)
+	}
+	e = s.wantEvents("sitemap_refresh_failed", 2)
+	if reason, _ := e["reason"].(string); !strings.Contains(reason, "less than half of the pages are left") {
+		t.Errorf("got %v", e)
+	}
+	s.refresh() // is believed
+	s.wantRefreshed(2, 1, 0, 0, 3)
+	s.wantEvents("sitemap_refresh_failed", 2)
+}
+
+// TestEventFailedOnce: while refreshes fail for the same reason, it is told once.
+func TestEventFailedOnce(t *testing.T) {
+	records.begin(t, nil)
+	gate.refuse(nil)
+	const files = "\thandle_errors {\n\t\trespond gone 404\n\t}\n"
+	caddyfile := strings.Replace(strings.Replace(listening, "\troot", files+"\troot", 1), "lastmod mtime", "ask off\n\t\tsource gated\n\t\tfiles", 1)
+	s := start(t, caddyfile, harness.TwoRoots)
+	s.wantEvents("sitemap_refreshed", 1)
+	for i, reason := range []string{"the one", "the other", "the one"} {
+		gate.refuse(errors.New(reason))
+		s.refresh() // is doubted
+		s.wantEvents("sitemap_refresh_failed", i+1)
+		s.refresh() // says the same
+		s.wantEvents("sitemap_refresh_failed", i+1)
+		gate.refuse(nil)
+		s.refresh()
+	}
+}
+
+// TestEventHandlersHurtNothing: a handler that panics, or hangs, keeps neither refreshes
+// nor Stop from their end.
+func TestEventHandlersHurtNothing(t *testing.T) {
+	for name, react := range map[string]func(ctx context.Context, end <-chan struct{}){
+		"panics":        func(context.Context, <-chan struct{}) { panic("a handler's own affair") },
+		"heeds its end": func(ctx context.Context, _ <-chan struct{}) { <-ctx.Done() },
+		"heeds nothing": func(_ context.Context, end <-chan struct{}) { <-end },
+	} {
+		t.Run(name, func(t *testing.T) {
+			end := make(chan struct{})
+			records.begin(t, func(ctx context.Context) { react(ctx, end) })
+			s := start(t, listening, harness.TwoRoots)
+			s.wantEvents("sitemap_refreshed", 1)
+			for i := range 3 {
+				s.Write(map[string]string{fmt.Sprintf("a/new-%d.html", i): harness.HTML("new")})
+				if st := s.refresh(); st.Pages != 5+i {
+					t.Errorf("got %+v", st)
+				}
+			}
+			s.Reload(listening)
+			s.refresh()
+			s.Stop()
+			close(end) // what nothing else can end
+		})
+	}
 }
