@@ -18,7 +18,10 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
-func init() { caddy.RegisterModule(new(recorder)) }
+func init() {
+	caddy.RegisterModule(new(recorder))
+	caddy.RegisterModule(new(standIn))
+}
 
 // recorder is a handler of events that keeps them, and does what a test wants of it.
 type recorder struct{}
@@ -264,5 +267,55 @@ func TestEventHandlersHurtNothing(t *testing.T) {
 			s.Stop()
 			close(end) // what nothing else can end
 		})
+	}
+}
+
+// standIn has the name and syntax of github.com/mholt/caddy-events-exec, and keeps the
+// commands that it would run.
+type standIn struct {
+	Command string   `json:"command,omitempty"`
+	Args    []string `json:"args,omitempty"`
+}
+
+func (*standIn) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "events.handlers.exec", New: func() caddy.Module { return new(standIn) }}
+}
+
+func (i *standIn) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	for d.Next() {
+		if !d.Args(&i.Command) {
+			return d.ArgErr()
+		}
+		i.Args = d.RemainingArgs()
+	}
+	return nil
+}
+
+func (i *standIn) Handle(ctx context.Context, e caddy.Event) error {
+	words := []string{i.Command}
+	for _, arg := range i.Args {
+		words = append(words, ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer).ReplaceAll(arg, ""))
+	}
+	e.Data["would run"] = strings.Join(words, " ")
+	return records.handle(ctx, e)
+}
+
+// TestEventsExample loads the example, with a stand-in for the plugin that it needs.
+func TestEventsExample(t *testing.T) {
+	records.begin(t, nil)
+	text, err := os.ReadFile(filepath.FromSlash("../../examples/events/Caddyfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, caddyfile, _ := strings.Cut(string(text), "\n{\n")
+	caddyfile = strings.NewReplacer(":8080", ":{port}", "* examples", "* "+filepath.ToSlash(root)).Replace("{\n" + caddyfile)
+	s := start(t, caddyfile, nil)
+	e := s.wantEvents("sitemap_refreshed", 1)
+	if want := "echo " + s.Expand(harness.Local) + " has 6 pages: 6 added, 0 changed, 0 removed"; e["would run"] != want {
+		t.Errorf("got %q, want %q", e["would run"], want)
 	}
 }
