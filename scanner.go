@@ -171,9 +171,13 @@ func (s *site) failed(ctx context.Context, now time.Time, err error) []event {
 	s.due.Store(now.Add(s.interval(0)).UnixNano())
 	s.markReady()
 	result := outcome{broken: fmt.Errorf("looking at the site: %w", err)}
-	if held := s.held.Load(); held != nil && held.mu.TryLock() {
-		defer held.mu.Unlock()
-		s.reportOn(held, result, refreshFailed, result.broken.Error())
+	of := s.held.Load()
+	if of == nil {
+		of = new(held) // nobody has seen yet what the site has
+	}
+	if of.mu.TryLock() {
+		defer of.mu.Unlock()
+		s.reportOn(of, result, refreshFailed, result.broken.Error())
 	}
 	return s.failedEvent(result.broken.Error())
 }

@@ -332,6 +332,17 @@ func TestAdminRefresh(t *testing.T) {
 	}
 }
 
+// TestAdminSiteNeverSeen has a site that cannot even be looked at: its refreshes fail, and
+// say why.
+func TestAdminSiteNeverSeen(t *testing.T) {
+	s := start(t, "http://localhost:{port} {\n\troute {\n\t\tabort /sitemap.xml\n\t\tsitemap\n\t}\n}", nil)
+	st := s.refresh()
+	if last := st.LastRefresh; last == nil || last.Result != "failed" || !strings.Contains(last.Reason, "/sitemap.xml") {
+		t.Errorf("got %+v", st)
+	}
+	s.command("refresh").want(t, 1, []string{"failed, 0 pages", "/sitemap.xml"}, []string{"1 refresh failed"})
+}
+
 // TestAdminRefreshesAtOnce has many ask at once, also while a refresh runs: each gets an
 // answer of a refresh that began after its request, and they share them.
 func TestAdminRefreshesAtOnce(t *testing.T) {
