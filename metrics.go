@@ -48,6 +48,9 @@ func newCounts() counts {
 // has one of.
 func (a *App) registerMetrics() error {
 	a.counts = newCounts()
+	for _, result := range refreshResults {
+		a.counts.refreshes.WithLabelValues(result) // 0, before it is 1
+	}
 	var errs []error
 	for _, c := range []prometheus.Collector{a.counts.refreshes, a.counts.asks, a.counts.lines, collector{a}} {
 		errs = append(errs, a.ctx.GetMetricsRegistry().Register(c))

@@ -303,15 +303,11 @@ func (i *standIn) Handle(ctx context.Context, e caddy.Event) error {
 // TestEventsExample loads the example, with a stand-in for the plugin that it needs.
 func TestEventsExample(t *testing.T) {
 	records.begin(t, nil)
-	text, err := os.ReadFile(filepath.FromSlash("../../examples/events/Caddyfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	root, err := filepath.Abs("../../examples")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, caddyfile, _ := strings.Cut(string(text), "\n{\n")
+	_, caddyfile, _ := strings.Cut(read(t, root, "events", "Caddyfile"), "\n{\n")
 	caddyfile = strings.NewReplacer(":8080", ":{port}", "* examples", "* "+filepath.ToSlash(root)).Replace("{\n" + caddyfile)
 	s := start(t, caddyfile, nil)
 	e := s.wantEvents("sitemap_refreshed", 1)

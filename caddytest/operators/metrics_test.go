@@ -155,6 +155,7 @@ func TestMetrics(t *testing.T) {
 		{"requests_total", []string{"crawler=Googlebot", "document=robots", "result=served"}, 1},
 		{"requests_total", []string{"crawler=Googlebot"}, 4},
 		{"visits_dropped_total", nil, 0},
+		{"refresh_duration_seconds", []string{"result=failed"}, 0},
 		{"log_lines_total", nil, 3},
 	} {
 		if value := valueOf(got, want.name, want.labels...); value != want.value {
@@ -179,6 +180,9 @@ func TestMetrics(t *testing.T) {
 	}
 	if age := valueOf(got, "snapshot_age_seconds"); age > harness.Patience.Seconds() {
 		t.Errorf("the snapshot is %v seconds old", age)
+	}
+	if n := len(got["caddy_sitemap_refresh_duration_seconds"].GetMetric()); n != 5 {
+		t.Errorf("refreshes have %d results, want those that did not come, too", n)
 	}
 	checkLabels(t, got)
 
