@@ -98,6 +98,7 @@ func (s *site) refresh(ctx context.Context) {
 	hastened := s.hastened.Swap(false)
 	if age := now.Sub(held.begun); !hastened && len(wishes) == 0 && !held.begun.IsZero() && age >= 0 && age < s.interval(held.took) {
 		s.due.Store(now.Add(s.interval(held.took) - age).UnixNano())
+		s.heed()
 		s.markReady()
 		s.verifyOn(now)
 		return
@@ -131,8 +132,14 @@ func (s *site) refresh(ctx context.Context) {
 		s.hasten(retryClosed) // an application may start with the server
 	}
 	s.verifyDue()
+	s.heed()
+}
+
+// heed lets the next refresh come at once if somebody asked for one after this one had
+// begun. It follows what says when the next one is due.
+func (s *site) heed() {
 	if s.wanted.any() {
-		s.due.Store(s.app.now().UnixNano()) // asked for while this one ran
+		s.due.Store(s.app.now().UnixNano())
 	}
 }
 
@@ -169,6 +176,7 @@ func (s *site) failed(ctx context.Context, now time.Time, err error) []event {
 	s.begun.Store(now.Unix())
 	s.say(zapcore.WarnLevel, "look", "looking at the site failed; the last good sitemap stays", zap.Error(err))
 	s.due.Store(now.Add(s.interval(0)).UnixNano())
+	s.heed()
 	s.markReady()
 	result := outcome{broken: fmt.Errorf("looking at the site: %w", err)}
 	of := s.held.Load()

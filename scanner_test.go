@@ -395,3 +395,19 @@ func TestGuestPaths(t *testing.T) {
 		t.Errorf("left out: got %v, want %v", fields["left_out"], want)
 	}
 }
+
+// TestAskedForWhileFailing: a refresh that somebody asked for comes at once after one that
+// could not even look at the site.
+func TestAskedForWhileFailing(t *testing.T) {
+	b := newBench(t, &Handler{})
+	s := b.site("named.example")
+	s.failed(t.Context(), b.app.now(), errStuck)
+	if due := s.due.Load(); due <= b.clock.Load() {
+		t.Fatalf("asked for by nobody: due in %d ns", due-b.clock.Load())
+	}
+	s.wanted.add()
+	s.failed(t.Context(), b.app.now(), errStuck)
+	if due := s.due.Load(); due > b.clock.Load() {
+		t.Errorf("due in %d ns", due-b.clock.Load())
+	}
+}
