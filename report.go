@@ -17,12 +17,15 @@ const (
 	refreshFailed    = "failed"    // pages could not be gathered; what there was is served on
 )
 
+// refreshResults are all that a refresh may come to.
+var refreshResults = [...]string{refreshChanged, refreshUnchanged, refreshEmpty, refreshDoubted, refreshFailed}
+
 // report is what the last refresh of a site came to. It is never changed, and holds data
 // alone: it is handed on with the snapshot.
 type report struct {
 	begun     time.Time
 	took      time.Duration
-	result    string    // one of those above
+	result    string    // one of refreshResults
 	reason    string    // why it failed, is doubted, or lists nothing; "": it did not
 	confirmed time.Time // when the last refresh began that was believed; zero: none
 
