@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/caddyserver/caddy/v2"
 )
@@ -39,7 +40,7 @@ func (a *adminAPI) Routes() []caddy.AdminRoute {
 // of makes a route of what answers one method, and may ask the app.
 func (a *adminAPI) of(method string, answer func(*App, *http.Request) (any, error)) caddy.AdminHandler {
 	return caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
-		if r.Method != method {
+		if r.Method != method && (r.Method != http.MethodHead || method != http.MethodGet) {
 			w.Header().Set("Allow", method)
 			return apiError(http.StatusMethodNotAllowed, fmt.Errorf("the method is %s: it is to be %s", r.Method, method))
 		}
@@ -85,7 +86,7 @@ func (a *adminAPI) refresh(app *App, r *http.Request) (any, error) {
 	}
 	failed := make(chan error, len(sites))
 	for _, s := range sites {
-		go func() { failed <- s.mainOne().refreshNow(r.Context()) }()
+		go func() { failed <- s.refreshNow(r.Context()) }()
 	}
 	for range sites {
 		err = errors.Join(err, <-failed)
@@ -98,20 +99,45 @@ func (a *adminAPI) refresh(app *App, r *http.Request) (any, error) {
 
 // wantedSites are those that a request names in its query, or all.
 func wantedSites(app *App, r *http.Request) ([]*site, error) {
-	url := r.URL.Query().Get("site")
-	if url == "" {
+	url, given, err := parameter(r, "site")
+	if err != nil {
+		return nil, err
+	}
+	if !given {
 		return app.allSites(), nil
 	}
-	sites := app.sitesNamed(url)
+	sites, err := app.sitesNamed(url)
+	if err != nil {
+		return nil, apiError(http.StatusBadRequest, err)
+	}
 	if len(sites) == 0 {
 		return nil, apiError(http.StatusNotFound, app.noSite())
 	}
 	return sites, nil
 }
 
+// parameter is the one parameter that a request may have. What is misspelt must not mean
+// all sites.
+func parameter(r *http.Request, name string) (value string, given bool, err error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return "", false, apiError(http.StatusBadRequest, fmt.Errorf("reading the query: %w", err))
+	}
+	for key, values := range query {
+		if key != name || len(values) > 1 {
+			return "", false, apiError(http.StatusBadRequest, fmt.Errorf("the query has '%s': there may be one '%s'", key, name))
+		}
+	}
+	return query.Get(name), query.Has(name), nil
+}
+
 // explain answers with why a URL is listed, or is not.
 func (a *adminAPI) explain(app *App, r *http.Request) (any, error) {
-	explanation, err := app.explain(r.Context(), r.URL.Query().Get("url"))
+	url, _, err := parameter(r, "url")
+	if err != nil {
+		return nil, err
+	}
+	explanation, err := app.explain(r.Context(), url)
 	switch {
 	case err == nil:
 		return explanation, nil
@@ -134,14 +160,6 @@ func statuses(sites []*site) sitesStatus {
 		all.Sites = append(all.Sites, s.status())
 	}
 	return all
-}
-
-// mainOne is the site whose documents stand for this one's, mostly itself.
-func (s *site) mainOne() *site {
-	if main := s.main.Load(); main != nil {
-		return main
-	}
-	return s
 }
 
 func apiError(status int, err error) error {

@@ -83,10 +83,11 @@ type App struct {
 	droppedVisits atomic.Uint64
 	counts        counts
 
-	events     *caddyevents.App
-	begun      chan struct{} // closed when all apps have started
-	announced  chan event
-	absentName string // of pages that cannot exist
+	events        *caddyevents.App
+	begun         chan struct{} // closed when all apps have started
+	announced     chan event
+	droppedEvents atomic.Uint64
+	absentName    string // of pages that cannot exist
 
 	building *building // a build without a server; nil: a server
 }
@@ -525,7 +526,11 @@ func (a *App) due(now time.Time, wait *time.Duration) []*site {
 	var due []*site
 	for _, s := range a.sites {
 		at := s.dueAt(now)
-		if at.IsZero() || s.busy.Load() || full && s.visitors && s.isFirst() {
+		if at.IsZero() || s.busy.Load() {
+			continue
+		}
+		if full && s.visitors && s.isFirst() {
+			s.wanted.take().grant() // it is not to be
 			continue
 		}
 		if d := at.Sub(now); d > 0 {
@@ -647,6 +652,7 @@ func (a *App) followListener(s *site) {
 	if main, err := a.site(s.handler, id, id.folder, atOnce); err == nil {
 		s.main.Store(main)
 		s.markReady()
+		s.handOver(main)
 	}
 }
 

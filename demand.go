@@ -9,11 +9,17 @@ import (
 // errStopping is the error of waiting for a refresh of a site that is going.
 var errStopping = errors.New("the site is being stopped")
 
-// refreshNow has the site refreshed at once, from looking at it on, and waits until a
-// refresh has ended that began after the call. The error is ctx's, or errStopping; the
-// refresh goes on all the same.
+// refreshNow has the site refreshed at once, or the one whose documents stand for its
+// own, from looking at it on, and waits until a refresh has ended that began after the
+// call. It does not wait for one that is not to be: of a site that only visitors named,
+// while such sites take all the memory that they may. The error is ctx's, or errStopping;
+// the refresh goes on all the same.
 func (s *site) refreshNow(ctx context.Context) error {
 	done := s.wanted.add()
+	if main := s.main.Load(); main != nil {
+		s.handOver(main)
+		s = main
+	}
 	now := s.app.now()
 	s.used.Store(now.Unix())
 	s.due.Store(now.UnixNano())
@@ -28,6 +34,16 @@ func (s *site) refreshNow(ctx context.Context) error {
 		return ctx.Err()
 	case <-s.ctx.Done():
 		return errStopping
+	}
+}
+
+// handOver leaves it to the site whose documents stand for this one's to be refreshed for
+// those who wait.
+func (s *site) handOver(main *site) {
+	if waiting := s.wanted.take(); len(waiting) > 0 {
+		main.wanted.putBack(waiting)
+		main.due.Store(s.app.now().UnixNano())
+		s.app.rouse()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 )
 
 // isGranted reports whether what a wish waits for has come.
@@ -89,5 +90,52 @@ func TestRefreshNowEnds(t *testing.T) {
 	s.cancel()
 	if err := s.refreshNow(t.Context()); err != errStopping {
 		t.Errorf("got %v, want %v", err, errStopping)
+	}
+}
+
+// TestWishesOfTwins go to the site whose documents stand for the other's, whenever that is
+// found out.
+func TestWishesOfTwins(t *testing.T) {
+	b := newBench(t, &Handler{})
+	main, twin := b.site("named.example"), b.site("other.example")
+	b.source = lists("/a")
+	early := twin.wanted.add()
+	twin.main.Store(main)
+	twin.handOver(main)
+	if main.due.Load() > b.clock.Load() {
+		t.Error("the main site is not due")
+	}
+	late := make(chan error, 1)
+	go func() { late <- twin.refreshNow(t.Context()) }()
+	for len(main.snapshotOfWishes()) < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	main.looked = true
+	main.refresh(t.Context())
+	if !isGranted(early) {
+		t.Error("who waited before is not granted")
+	}
+	if err := <-late; err != nil {
+		t.Errorf("who came after: %v", err)
+	}
+}
+
+func (s *site) snapshotOfWishes() granted {
+	s.wanted.mu.Lock()
+	defer s.wanted.mu.Unlock()
+	return s.wanted.waiting
+}
+
+// TestWishesThatAreNotToBe: a visitors' site that there is no memory for is not waited for.
+func TestWishesThatAreNotToBe(t *testing.T) {
+	b := newBench(t, &Handler{})
+	s := b.site("visitor.example")
+	b.app.visitorBytes.Store(maxVisitorBytes)
+	done := s.wanted.add()
+	s.used.Store(b.clock.now().Unix())
+	s.due.Store(b.clock.Load())
+	wait := longestScheduled
+	if due := b.app.due(b.clock.now(), &wait); len(due) != 0 || !isGranted(done) {
+		t.Errorf("%d sites are due, granted %v", len(due), isGranted(done))
 	}
 }

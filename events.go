@@ -99,17 +99,20 @@ func (a *App) hasBegun() bool {
 	}
 }
 
-// announce has events emitted, in their order. Where handlers are slower than refreshes,
-// it waits. A build announces nothing: its command says it all.
-func (a *App) announce(ctx context.Context, events []event) {
+// announce has events emitted, in their order. No refresh waits for their handlers: what
+// comes while too many wait is dropped. A build announces nothing: its command says it
+// all.
+func (a *App) announce(events []event) {
 	if a.building != nil {
 		return
 	}
 	for _, e := range events {
 		select {
 		case a.announced <- e:
-		case <-ctx.Done():
-			return
+		default:
+			if n := a.droppedEvents.Add(1); isPowerOfTen(int(n)) {
+				a.logger.Warn("handlers of events take longer than refreshes: events are dropped", zap.String("event", e.name), zap.Uint64("dropped", n))
+			}
 		}
 	}
 }

@@ -133,3 +133,18 @@ func TestEmitSurvives(t *testing.T) {
 type panicking struct{}
 
 func (panicking) Handle(context.Context, caddy.Event) error { panic("a handler's own") }
+
+// TestEventsAreDropped where nobody takes them, and no refresh waits.
+func TestEventsAreDropped(t *testing.T) {
+	b := newBench(t, &Handler{})
+	b.app.announced = make(chan event, 2)
+	for range 12 {
+		b.app.announce([]event{{eventFailed, nil}})
+	}
+	if got := b.app.droppedEvents.Load(); got != 10 {
+		t.Errorf("%d are dropped, want 10", got)
+	}
+	if got := b.logs.FilterMessageSnippet("events are dropped").Len(); got != 2 {
+		t.Errorf("it is said %d times, want at the first and the tenth", got)
+	}
+}

@@ -72,7 +72,7 @@ type outcome struct {
 func (s *site) refresh(ctx context.Context) {
 	now := s.app.now()
 	var events []event
-	defer func() { s.app.announce(ctx, events) }()
+	defer func() { s.app.announce(events) }()
 	wishes := s.wanted.take()
 	defer func() { wishes.grant() }()
 	if !s.looked && (len(wishes) > 0 || !s.hasLookedLately(now)) {

@@ -3,6 +3,7 @@ package sitemap
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -79,22 +80,29 @@ func (a *App) allSites() []*site {
 	for _, s := range a.sites {
 		all = append(all, s)
 	}
-	slices.SortFunc(all, func(x, y *site) int {
-		return cmp.Or(cmp.Compare(x.base+x.at, y.base+y.at), cmp.Compare(x.url(), y.url()))
-	})
+	sortSites(all)
 	return all
 }
 
-// sitesNamed are the sites of a URL, which may be a site's or a sitemap's.
-func (a *App) sitesNamed(url string) []*site {
-	return slices.DeleteFunc(a.allSites(), func(s *site) bool { return !s.isAt(url) })
+// sortSites sorts sites by their URLs.
+func sortSites(sites []*site) {
+	slices.SortFunc(sites, func(x, y *site) int {
+		return cmp.Or(cmp.Compare(x.base+x.at, y.base+y.at), cmp.Compare(x.url(), y.url()))
+	})
 }
 
-// isAt reports whether a URL is that of the site, with or without a slash at its end, or
-// of its sitemap.
-func (s *site) isAt(url string) bool {
-	site := s.base + s.at
-	return url == site || url == site+"/" || url == s.url()
+// sitesNamed are the sites of a URL, which may be a site's or its sitemap's. The error
+// wraps errNotURL.
+func (a *App) sitesNamed(url string) ([]*site, error) {
+	asked, err := parseAsked(url)
+	if err != nil {
+		return nil, err
+	}
+	sites := slices.DeleteFunc(a.sitesAt(&asked), func(s *site) bool {
+		return strings.TrimSuffix(asked.path, "/") != s.at && asked.path != s.docPath("", ".xml")
+	})
+	sortSites(sites)
+	return sites, nil
 }
 
 // told is the report on the last refresh; nil: there was none since the start.

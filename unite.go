@@ -66,6 +66,7 @@ func (a *App) unite(ctx context.Context, named []*site) {
 			}
 			s.main.Store(main)
 			s.markReady()
+			s.handOver(main)
 			s.logger.Debug("the sitemap of this site is another one's", zap.String("sitemap", main.url()))
 		}
 	}
