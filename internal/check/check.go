@@ -92,6 +92,7 @@ type Checker struct {
 	options Options
 	seed    maphash.Seed
 	seen    *seen
+	spelt   []byte // the last loc that has a simpler spelling, in that
 	forgot  bool
 	summary Summary
 	added   map[string]*findings // by file

@@ -279,6 +279,45 @@ func TestDuplicatesBetweenDocuments(t *testing.T) {
 	}
 }
 
+func TestDuplicatesInOtherSpellings(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		same bool
+	}{
+		{"https://a.example/a", "https://a.example:443/a", true},
+		{"https://a.example:0443/a", "https://a.example/a", true},
+		{"http://a.example:80/a", "http://a.example/a", true},
+		{"https://a.example:8443/a", "https://A.example:08443/a", true},
+		{"https://a.example:8443/a", "https://a.example/a", false},
+		{"https://a.example/a", "https://A.Example/a", true},
+		{"https://a.example/a", "HTTPS://a.example/a", true},
+		{"https://[::a]/a", "https://[::A]/a", true},
+		{"https://a.example/a", "https://a.example/A", false},
+		{"https://a.example/a", "https://a.example/%61", true},
+		{"https://a.example/%41%7e?%2D=1", "https://a.example/A~?-=1", true},
+		{"https://a.example/%c3%a4", "https://a.example/%C3%A4", true},
+		{"https://a.example/%2f", "https://a.example/%2F", true},
+		{"https://a.example/a%2Fb", "https://a.example/a/b", false},
+		{"https://a.example/%2561", "https://a.example/%61", false},
+		{"https://a.example/a", "https://a.example/a#b", true},
+		{"https://a.example/a#c", "https://a.example/a#b", true},
+		{"https://a.example/a", "https://a.example/a?", false},
+		{"https://a.example/a", "http://a.example/a", false},
+		{"https://a.example", "https://a.example/", true},
+		{"https://a.example?a", "https://a.example/?a", true},
+	} {
+		for _, list := range []string{test.a + "\n" + test.b, test.b + "\n" + test.a} {
+			c := New(Options{})
+			if _, err := c.Document("a", "", strings.NewReader(list)); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.Summary().Codes["duplicate"] == 1; got != test.same {
+				t.Errorf("%q: got %v, want %v", list, got, test.same)
+			}
+		}
+	}
+}
+
 func TestRemember(t *testing.T) {
 	var codes []string
 	c := New(Options{Remember: 1, Report: func(f Finding) { codes = append(codes, f.File+" "+f.Code) }})

@@ -75,13 +75,24 @@ func (d *document) locate(loc []byte, line func() int) bool {
 	if why := d.scope.holds(a); why != "" {
 		d.about(loc, Error, line(), "loc-outside-scope", "has a loc that %s", why)
 	}
-	switch d.c.seen.add(loc, d.result.Kind) {
-	case beforeHere:
-		d.about(loc, Warning, line(), "duplicate", "has a loc twice")
-	case beforeElsewhere:
-		d.about(loc, Warning, line(), "duplicate-elsewhere", "has a loc that an earlier document has, too")
-	}
+	d.duplicate(loc, &a, line)
 	return true
+}
+
+// duplicate checks whether a loc, in any spelling, was there before.
+func (d *document) duplicate(loc []byte, a *address, line func() int) {
+	same := a.simplest(loc, d.c.spelt)
+	other := ""
+	if len(same) > 0 && &same[0] != &loc[0] {
+		d.c.spelt = same
+		other = ", in this or another spelling"
+	}
+	switch d.c.seen.add(same, d.result.Kind) {
+	case beforeHere:
+		d.about(loc, Warning, line(), "duplicate", "has a loc twice%s", other)
+	case beforeElsewhere:
+		d.about(loc, Warning, line(), "duplicate-elsewhere", "has a loc that an earlier document has, too%s", other)
+	}
 }
 
 func (d *document) length(loc []byte, line func() int) {

@@ -36,6 +36,8 @@ type address struct {
 	path     []byte // with query, without fragment; it may be empty
 	fragment bool
 	unicode  bool // some of it is not ASCII
+	respelt  bool // scheme, host and port have a simpler spelling
+	triplets bool // the path has some
 }
 
 // What a byte can be in a URL.
@@ -82,6 +84,7 @@ func parseAddress(url []byte) (a address, flaw *urlFlaw) {
 	if !ok {
 		return a, urlAbsolute
 	}
+	a.respelt = hasUpper(url[:len(url)-len(rest)])
 	end := 0
 	for end < len(rest) && rest[end] != '/' && rest[end] != '?' && rest[end] != '#' {
 		end++
@@ -113,12 +116,23 @@ func (a *address) setAuthority(b []byte) *urlFlaw {
 		if err != nil {
 			return urlHost
 		}
+		a.respelt = a.respelt || int(port) == a.port || b[colon+1] == '0'
 		a.host, a.port = b[:colon], int(port)
 	}
+	a.respelt = a.respelt || hasUpper(a.host)
 	if literal {
 		return literalFlaw(a.host)
 	}
 	return a.hostFlaw()
+}
+
+func hasUpper(b []byte) bool {
+	for _, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			return true
+		}
+	}
+	return false
 }
 
 func literalFlaw(host []byte) *urlFlaw {
@@ -162,6 +176,7 @@ func (a *address) setPath(b []byte) *urlFlaw {
 			if i+2 >= len(b) || hexValue(b[i+1]) > 15 || hexValue(b[i+2]) > 15 {
 				return urlPercent
 			}
+			a.triplets = true
 		case urlHash:
 			if a.fragment {
 				return urlCharacter
@@ -175,6 +190,64 @@ func (a *address) setPath(b []byte) *urlFlaw {
 		}
 	}
 	return nil
+}
+
+// simplest is what all spellings of an address have in common (RFC 3986, section
+// 6.2.2 and 6.2.3). loc is the one that a was parsed from; buf may be written to.
+func (a *address) simplest(loc, buf []byte) []byte {
+	rooted := len(a.path) > 0 && a.path[0] == '/'
+	if rooted && !a.respelt && !a.fragment && !a.triplets {
+		return loc
+	}
+	scheme, port := "http://", 80
+	if a.https {
+		scheme, port = "https://", 443
+	}
+	buf = append(buf[:0], scheme...)
+	for _, c := range a.host {
+		buf = append(buf, lower(c))
+	}
+	if a.port != port {
+		buf = strconv.AppendInt(append(buf, ':'), int64(a.port), 10)
+	}
+	if !rooted {
+		buf = append(buf, '/')
+	}
+	return appendSimplest(buf, a.path)
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c | 0x20
+	}
+	return c
+}
+
+// appendSimplest appends a path, with unreserved characters decoded, and the
+// triplets that are left in upper case.
+func appendSimplest(buf, path []byte) []byte {
+	const digits = "0123456789ABCDEF"
+	for i := 0; i < len(path); i++ {
+		c := path[i]
+		if c != '%' {
+			buf = append(buf, c)
+			continue
+		}
+		c = hexValue(path[i+1])<<4 | hexValue(path[i+2])
+		i += 2
+		if isUnreserved(c) {
+			buf = append(buf, c)
+			continue
+		}
+		buf = append(buf, '%', digits[c>>4], digits[c&15])
+	}
+	return buf
+}
+
+// isUnreserved is of RFC 3986, section 2.3.
+func isUnreserved(c byte) bool {
+	l := lower(c)
+	return 'a' <= l && l <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
 }
 
 // scope is where a document's locs may lie.
@@ -230,7 +303,7 @@ func (s *scope) parse(url []byte) (address, *urlFlaw) {
 		return parseAddress(url)
 	}
 	a := s.base
-	a.fragment, a.unicode = false, false
+	a.fragment, a.unicode, a.triplets = false, false, false
 	return a, a.setPath(url[s.origin:])
 }
 
