@@ -78,6 +78,9 @@ func (r *robots) line(text []byte, line int, beyond bool) {
 		return
 	case glued(text):
 		r.say(Error, line, "robots-glued", "has a Sitemap line that is joined to the text before it")
+	case lacksColon(text):
+		r.say(Warning, line, "robots-no-colon", "has a Sitemap line without a colon after 'Sitemap', which strict readers do not take for one")
+		return
 	}
 	switch {
 	case bytes.EqualFold(name, []byte("user-agent")):
@@ -95,6 +98,17 @@ func glued(text []byte) bool {
 	lower := bytes.ToLower(text)
 	_, after, found := bytes.Cut(lower, []byte("sitemap:"))
 	return found && bytes.HasPrefix(bytes.TrimSpace(after), []byte("http"))
+}
+
+// lacksColon reports whether text is a Sitemap line but for its colon.
+func lacksColon(text []byte) bool {
+	const name, space = "sitemap", " \t"
+	text = bytes.TrimSpace(text)
+	if len(text) <= len(name) || !bytes.EqualFold(text[:len(name)], []byte(name)) {
+		return false
+	}
+	value := bytes.TrimLeft(text[len(name):], space)
+	return len(value) < len(text)-len(name) && !bytes.ContainsAny(value, space) && bytes.IndexByte(value, '/') >= 0
 }
 
 func (r *robots) sitemap(value []byte, line int, beyond bool) {
