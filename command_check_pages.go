@@ -3,7 +3,6 @@ package sitemap
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -208,7 +207,7 @@ func (k *checking) askPage(p sampledPage, u *url.URL, base string, o *checkOrigi
 	a, err := k.polite(u.String(), 0)
 	if err != nil {
 		about.Code = "page-unreachable"
-		k.add(about, "has a page that cannot be had: %v", explainPrivate(err))
+		k.add(about, "has a page that cannot be had: %v", err)
 		return
 	}
 	defer a.close()
@@ -227,13 +226,6 @@ func requestPath(u *url.URL) string {
 		p += "?" + u.RawQuery
 	}
 	return p
-}
-
-func explainPrivate(err error) error {
-	if errors.Is(err, errWebPrivate) {
-		return fmt.Errorf("%w (--base-url does)", err)
-	}
-	return err
 }
 
 // judgePage says what keeps a page from being listed.

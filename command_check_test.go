@@ -290,12 +290,15 @@ func TestCheckPrivate(t *testing.T) {
 		"/sitemap.xml":    sendsXML(urlsetOf("{s}/")),
 		"/robots.txt":     sends("Sitemap: "+inside.URL+"/\n", "Content-Type", "text/plain"),
 		"/redirected.xml": redirects(302, inside.URL+"/"),
+		"/outside.xml":    sendsXML(urlsetOf(inside.URL + "/")),
 	})
 	for arg, want := range map[string]string{
 		"{s}":                "{s}/robots.txt: error: document-unreachable: names a document that cannot be had: ",
 		"{s}/redirected.xml": "{s}/redirected.xml: error: document-unreachable: cannot be had: ",
+		// A page's server is asked for its robots.txt first.
+		"--fetch {s}/outside.xml": inside.URL + ": warning: pages-unasked: has 1 page not asked for: its robots.txt cannot be had: ",
 	} {
-		if r := s.check(t, arg); r.status != 1 || !strings.Contains(r.stdout, s.expand(want)+errWebPrivate.Error()) {
+		if r := s.check(t, strings.Fields(arg)...); r.status != 1 || !strings.Contains(r.stdout, s.expand(want)+errWebPrivate.Error()) {
 			t.Errorf("%s: got %+v, want %q", arg, r, want)
 		}
 	}

@@ -30,7 +30,7 @@ var (
 	errWebTooLong   = errors.New("the answer is too long")
 	errWebRedirects = errors.New("too many redirects")
 	errWebLoop      = errors.New("the redirects go round in a circle")
-	errWebPrivate   = errors.New("the address is of a private network, and nobody named that host on the command line")
+	errWebPrivate   = errors.New("the address is of a private network, and nobody named that host on the command line, as a URL or by --base-url")
 	errWebEncoding  = errors.New("the answer has an unknown Content-Encoding")
 	errWebOffline   = errors.New("the network is not used with --offline")
 )
