@@ -132,6 +132,23 @@ func TestResult(t *testing.T) {
 	}
 }
 
+// TestManyChildren is that all of an index are there, and none beyond the limit.
+func TestManyChildren(t *testing.T) {
+	var b strings.Builder
+	for i := range maxEntries + 2 {
+		fmt.Fprintf(&b, "<sitemap><loc>http://a.example/%d.xml</loc><lastmod>2024-05-01</lastmod></sitemap>\n", i)
+	}
+	got, _ := look(t, "index.xml", "", index9(b.String()))
+	if len(got.Children) != maxEntries || got.URLs != maxEntries+2 {
+		t.Fatalf("got %d children of %d", len(got.Children), got.URLs)
+	}
+	for i, child := range got.Children {
+		if want := (Child{fmt.Sprintf("http://a.example/%d.xml", i), "2024-05-01", i + 2}); child != want {
+			t.Fatalf("got %+v, want %+v", child, want)
+		}
+	}
+}
+
 func TestScope(t *testing.T) {
 	for _, test := range []struct {
 		at, loc string

@@ -30,10 +30,25 @@ func (d *document) counted(line int) {
 func (d *document) endEntry() {
 	e := &d.entry
 	if d.result.Kind == KindIndex && e.usable && len(d.result.Children) < maxEntries {
-		d.result.Children = append(d.result.Children, Child{string(e.loc), string(e.lastMod), e.locLine})
+		d.addChild(e)
 	}
 	e.loc = e.loc[:0]
 }
+
+// addChild keeps a child in little memory. Where there are many, room is made for all
+// that there may be: growing step by step would leave several times as much behind.
+func (d *document) addChild(e *entry) {
+	children := d.result.Children
+	if len(children) == manyChildren {
+		children = append(make([]Child, 0, maxEntries), children...)
+	}
+	n := len(e.loc)
+	e.loc = append(e.loc, e.lastMod...) // for one allocation of both
+	text := string(e.loc)
+	d.result.Children = append(children, Child{text[:n], text[n:], e.locLine})
+}
+
+const manyChildren = 4096
 
 // loc checks the loc that has just ended.
 func (d *document) loc() {
