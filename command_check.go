@@ -141,7 +141,7 @@ func runCheck(cmd *cobra.Command, f checkFlags, args []string) int {
 	defer cancel(nil)
 	k := &checking{
 		ctx: ctx, cmd: cmd, flags: f, web: newWeb(f.timeout), done: make(map[string]bool),
-		report: &checkReport{out: cmd.OutOrStdout(), json: f.json, quiet: f.quiet, stop: cancel},
+		report: &checkReport{out: &checkOutput{w: cmd.OutOrStdout(), failed: cancel}, json: f.json, quiet: f.quiet, stop: cancel},
 		sample: newPageSample(f.sample),
 		pace:   checkPace{pause: f.pause, sleep: sleep, now: time.Now},
 	}
@@ -185,6 +185,7 @@ func (k *checking) cannot(err error) {
 		return // which is said at the end
 	}
 	k.failed = true
+	k.report.out.flush() // what was found before
 	k.cmd.PrintErrln("Error:", printable(err.Error()))
 }
 
@@ -197,13 +198,12 @@ func (k *checking) add(f check.Finding, format string, args ...any) {
 	k.checker.Add(f)
 }
 
-// checkReport writes findings as they come. Each line is written at once: nothing is
-// lost where the command is interrupted.
+// checkReport puts findings into words as they come.
 type checkReport struct {
-	out         io.Writer
+	out         *checkOutput
 	json, quiet bool
 	errors      int
-	stop        context.CancelCauseFunc // where nobody can be told any more
+	stop        context.CancelCauseFunc // where a finding cannot be put into words
 }
 
 func (r *checkReport) finding(f check.Finding) {
@@ -224,7 +224,7 @@ func (r *checkReport) finding(f check.Finding) {
 	if f.URL != "" && f.URL != f.File {
 		line += ": " + f.URL
 	}
-	r.line(line)
+	r.out.line(printable(line))
 }
 
 // checkSummary is what is said last.
@@ -233,18 +233,20 @@ type checkSummary struct {
 	Asked int `json:"asked"` // pages that were asked for
 }
 
+// summary writes what is said last, behind all that was found.
 func (r *checkReport) summary(stderr io.Writer, s checkSummary) {
-	switch {
-	case r.quiet:
-	case r.json:
+	if r.json && !r.quiet {
 		r.object(map[string]checkSummary{"summary": s})
-	default:
-		text := fmt.Sprintf("checked %s with %s", plural(s.Documents, "document"), plural(s.URLs, "page"))
-		if s.Asked > 0 {
-			text += fmt.Sprintf(", asked for %d", s.Asked)
-		}
-		_, _ = fmt.Fprintf(stderr, "%s: %s, %s\n", text, plural(s.Errors, "error"), plural(s.Warnings, "warning"))
 	}
+	r.out.flush()
+	if r.json || r.quiet {
+		return
+	}
+	text := fmt.Sprintf("checked %s with %s", plural(s.Documents, "document"), plural(s.URLs, "page"))
+	if s.Asked > 0 {
+		text += fmt.Sprintf(", asked for %d", s.Asked)
+	}
+	_, _ = fmt.Fprintf(stderr, "%s: %s, %s\n", text, plural(s.Errors, "error"), plural(s.Warnings, "warning"))
 }
 
 func plural(n int, what string) string {
@@ -262,13 +264,7 @@ func (r *checkReport) object(v any) {
 		r.stop(err)
 		return
 	}
-	r.line(strings.TrimSuffix(b.String(), "\n"))
-}
-
-func (r *checkReport) line(text string) {
-	if _, err := io.WriteString(r.out, printable(text)+"\n"); err != nil {
-		r.stop(fmt.Errorf("writing what was found: %w", err))
-	}
+	r.out.line(printable(strings.TrimSuffix(b.String(), "\n")))
 }
 
 // sleep waits; the error is ctx's.

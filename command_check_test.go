@@ -352,15 +352,17 @@ func TestCheckURLEndless(t *testing.T) {
 	}
 }
 
-// TestCheckInterrupted is that a command ends when its context does.
+// TestCheckInterrupted is that a command ends when its context does, and says what it
+// has found.
 func TestCheckInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := newCheckSite(t, map[string]http.HandlerFunc{"/sitemap.xml": func(w http.ResponseWriter, r *http.Request) {
 		cancel()
 		hangs("")(w, r)
 	}})
-	r := runCommand(ctx, nil, "check", "--timeout", "1h", s.URL+"/sitemap.xml", "nosuch")
-	if r.status != exitFailed || r.stdout != "" || !strings.Contains(r.stderr, "Error: context canceled\n") {
+	r := runCommand(ctx, nil, "check", "--timeout", "1h", s.URL+"/1", s.URL+"/2", s.URL+"/sitemap.xml", "nosuch")
+	want := s.expand("{s}/1: error: document-status: answers 404\n{s}/2: error: document-status: answers 404\n")
+	if r.status != exitFailed || r.stdout != want || !strings.Contains(r.stderr, "Error: context canceled\n") {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -509,7 +511,7 @@ func TestCheckSummary(t *testing.T) {
 		"checked 2 documents with 1 page, asked for 1: 1 error, 0 warnings\n": {Summary: check.Summary{Documents: 2, URLs: 1, Errors: 1}, Asked: 1},
 	} {
 		var b strings.Builder
-		(&checkReport{}).summary(&b, s)
+		(&checkReport{out: new(checkOutput)}).summary(&b, s)
 		if b.String() != want {
 			t.Errorf("got %q, want %q", b.String(), want)
 		}
