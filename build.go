@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -211,10 +212,13 @@ type builtRobots struct {
 	was     []byte // what the site has; nil: nothing
 	content []byte // nil: none is written
 	note    string // why not
+	named   string // the URL of a Sitemap line that a build has put there; "": none
 }
 
-// robotsNaming makes the robots.txt that names the sitemap of a site's own one.
-func (s *site) robotsNaming(ctx context.Context) (r builtRobots) {
+// robotsNaming makes the robots.txt that names the sitemap of a site's own one. earlier
+// is the URL of the line that the build before put there, "": none. It goes.
+func (s *site) robotsNaming(ctx context.Context, earlier string) (r builtRobots) {
+	r.named = earlier
 	line := "Sitemap: " + s.url()
 	if s.at != "" {
 		r.note = fmt.Sprintf("crawlers read the robots.txt of the host alone: add this line to %s%s: %s", s.base, robotsPath, line)
@@ -231,16 +235,42 @@ func (s *site) robotsNaming(ctx context.Context) (r builtRobots) {
 		r.note = fmt.Sprintf("robots.txt answers with status %d, or is too long: add this line to it: %s", answer.Status, line)
 		return r
 	}
-	merged, made, ok := namingSitemap(answer.Status, answer.Header.Get("Content-Type"), answer.Body, s.url())
+	body := answer.Body
+	if earlier != s.url() {
+		body = unnaming(body, earlier)
+	}
+	merged, made, ok := namingSitemap(answer.Status, answer.Header.Get("Content-Type"), body, s.url())
 	if !ok {
 		r.note = "robots.txt is no text: add this line to it: " + line
 		return r
 	}
-	r.content = merged
+	if r.content = merged; !bytes.Equal(merged, body) {
+		r.named = s.url()
+	} else if earlier != s.url() {
+		r.named = "" // the site's own has the line
+	}
 	if !made || answer.Status == http.StatusOK && len(answer.Body) == 0 {
 		r.was = append([]byte{}, answer.Body...)
 	}
 	return r
+}
+
+// unnaming is a robots.txt without the Sitemap line that a build put there; nothing where a
+// build made all of it.
+func unnaming(body []byte, sitemap string) []byte {
+	if sitemap == "" {
+		return body
+	}
+	if bytes.Equal(body, robotstxt.New(sitemap)) {
+		return nil
+	}
+	var kept []byte
+	for line := range bytes.Lines(body) {
+		if string(bytes.TrimRight(line, "\r\n")) != "Sitemap: "+sitemap {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
 }
 
 // fileName is the name of a document, or of another path of the site's URLs, in the

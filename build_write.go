@@ -20,7 +20,8 @@ type builtSite struct {
 	*site
 	out    string
 	folder *outdir.Folder
-	before int // pages of the build before; 0: there was none
+	last   buildNote // of the build before
+	before int       // its pages; 0: there was none
 
 	outcome outcome
 	robots  builtRobots
@@ -31,6 +32,7 @@ type builtSite struct {
 type buildNote struct {
 	Sitemap string `json:"sitemap"`
 	Pages   int    `json:"pages"`
+	Robots  string `json:"robots,omitempty"` // the URL of the line that a build put into robots.txt
 }
 
 // buildOutput is how files are written.
@@ -69,6 +71,7 @@ func (w *buildOutput) open(sites []*site) (built []*builtSite, err error) {
 			return built, fmt.Errorf("opening the output folder: %w", err)
 		}
 		b := &builtSite{site: s, out: out, folder: folder}
+		_ = json.Unmarshal(folder.Note(), &b.last) // of another version, which says nothing
 		built = append(built, b)
 		b.before = b.pagesBefore()
 	}
@@ -107,12 +110,10 @@ func siteFolder(url string) string {
 
 // pagesBefore is how many pages the last build had, as its output or the state has it.
 func (b *builtSite) pagesBefore() int {
-	var note buildNote
-	_ = json.Unmarshal(b.folder.Note(), &note) // of another version, which says nothing
-	if last := b.current(); last != nil {
-		return max(note.Pages, last.pages)
+	if snapshot := b.current(); snapshot != nil {
+		return max(b.last.Pages, snapshot.pages)
 	}
-	return note.Pages
+	return b.last.Pages
 }
 
 // check refuses what is not to be written.
@@ -135,10 +136,11 @@ func (b *builtSite) stage(ctx context.Context, w *buildOutput) error {
 			return err
 		}
 	}
+	b.robots.named = b.last.Robots
 	if !w.robots || !b.handler.settings.robots {
 		return nil
 	}
-	b.robots = b.robotsNaming(ctx)
+	b.robots = b.robotsNaming(ctx, b.last.Robots)
 	if err := ctx.Err(); err != nil || b.robots.content == nil {
 		return err
 	}
@@ -176,6 +178,6 @@ func explained(err error, hint string) error {
 
 // finish puts the files in their places.
 func (b *builtSite) finish() (err error) {
-	b.result, err = b.folder.Finish(buildNote{Sitemap: b.url(), Pages: b.current().pages})
+	b.result, err = b.folder.Finish(buildNote{Sitemap: b.url(), Pages: b.current().pages, Robots: b.robots.named})
 	return err
 }

@@ -358,6 +358,44 @@ func TestBuildForeign(t *testing.T) {
 	wantWords(t, "robots.txt", read(t, dir, "out", "robots.txt"), "Disallow: /x/\n", "Sitemap: ")
 }
 
+// TestBuildElsewhere: robots.txt loses the line of a build for another URL, and no line that
+// somebody else wrote.
+func TestBuildElsewhere(t *testing.T) {
+	const staging = "https://staging.example.com"
+	line := func(url string) string { return "Sitemap: " + url + "/sitemap.xml\n" }
+	for _, test := range []struct {
+		name, own, added string // own "-": none; added: behind what the first build wrote
+		want             string
+	}{
+		{"made", "-", "", "User-agent: *\nDisallow:\n\n" + line(example)},
+		{"of the site", "User-agent: *\nDisallow: /x/\n", "", "User-agent: *\nDisallow: /x/\n\n" + line(example)},
+		{"changed since", "User-agent: *\nDisallow: /x/\n", "\nUser-agent: bot\nDisallow: /\n", "User-agent: *\nDisallow: /x/\n\n\nUser-agent: bot\nDisallow: /\n\n" + line(example)},
+		{"with Windows line ends", "User-agent: *\r\nDisallow: /x/\r\n", "", "User-agent: *\r\nDisallow: /x/\r\n\r\nSitemap: " + example + "/sitemap.xml\r\n"},
+		{"with the line by hand", line(staging), "", line(staging) + "\n" + line(example)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir, map[string]string{"www/index.html": page("front")})
+			if test.own != "-" {
+				write(t, dir, map[string]string{"www/robots.txt": test.own})
+			}
+			build(t, dir, "--root", "www", "--base-url", staging)
+			if test.added != "" {
+				write(t, dir, map[string]string{"www/robots.txt": read(t, dir, "www", "robots.txt") + test.added})
+			}
+			build(t, dir, append(alone, "--robots=false")...) // which forgets nothing
+			build(t, dir, alone...)
+			if got := read(t, dir, "www", "robots.txt"); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+			build(t, dir, "--root", "www", "--base-url", staging)
+			if got, want := read(t, dir, "www", "robots.txt"), strings.ReplaceAll(test.want, example, staging); got != want && test.name != "with the line by hand" {
+				t.Errorf("and back: got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
 // TestBuildFewer: less than half of the pages of the last build is not believed.
 func TestBuildFewer(t *testing.T) {
 	for name, more := range map[string][]string{"alone": nil, "with state": {"--state", "state"}} {
