@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -73,6 +74,18 @@ func TestBuildUnwritable(t *testing.T) {
 	}
 	if got := sums(t, out); !maps.Equal(got, before) {
 		t.Errorf("got %v, want %v", got, before)
+	}
+}
+
+// TestBuildNamedPipe: a build does not wait at a pipe in the place of its manifest.
+func TestBuildNamedPipe(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"www/index.html": page("front")})
+	if err := syscall.Mkfifo(filepath.Join(dir, "www", ".caddy-sitemap.json"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{alone, append(slices.Clone(alone), "--force")} {
+		refused(t, dir, args, "opening the output folder", ".caddy-sitemap.json is in the way: it is no regular file")
 	}
 }
 

@@ -121,7 +121,7 @@ func (f *Folder) Note() json.RawMessage { return f.was.Note }
 
 // readManifest reads a manifest; one that is not there is empty.
 func readManifest(path string) (manifest, error) {
-	file, err := os.Open(path)
+	file, err := openRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return manifest{}, nil
 	}
@@ -138,6 +138,18 @@ func readManifest(path string) (manifest, error) {
 		return m, fmt.Errorf("reading %s: %w", path, err)
 	}
 	return m, nil
+}
+
+// openRegular opens a file, and nothing that a reader could wait at.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is in the way: it is no regular file", path)
+	}
+	return os.Open(path)
 }
 
 // decodeManifest takes no name but of files in the folder.
@@ -332,17 +344,10 @@ func (f *Folder) wrote(name, sum string) bool {
 // sumOf is the SHA-256 of what a name has; "": there is nothing.
 func (f *Folder) sumOf(name string) (string, error) {
 	path := f.path(name)
-	info, err := os.Lstat(path)
+	file, err := openRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	if err != nil {
-		return "", err
-	}
-	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is in the way: it is no regular file", path)
-	}
-	file, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
