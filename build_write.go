@@ -68,7 +68,7 @@ func (w *buildOutput) open(sites []*site) (built []*builtSite, err error) {
 		taken[out] = s.url()
 		folder, err := outdir.Open(out, w.force)
 		if err != nil {
-			return built, fmt.Errorf("opening the output folder: %w", err)
+			return built, explained(fmt.Errorf("opening the output folder: %w", err), "--force ignores it")
 		}
 		b := &builtSite{site: s, out: out, folder: folder}
 		_ = json.Unmarshal(folder.Note(), &b.last) // of another version, which says nothing
@@ -168,9 +168,9 @@ func (b *builtSite) stageDocument(ctx context.Context, d *document, compressed b
 	return explained(err, "--force replaces it")
 }
 
-// explained says what to do about a file that is in the way.
+// explained says what to do about a file that is in the way, or damaged.
 func explained(err error, hint string) error {
-	if errors.Is(err, outdir.ErrForeign) {
+	if errors.Is(err, outdir.ErrForeign) || errors.Is(err, outdir.ErrDamaged) {
 		return fmt.Errorf("%w; %s", err, hint)
 	}
 	return err

@@ -75,7 +75,7 @@ traffic, are not known to a build.`,
 	flags.StringVar(&f.state, "state", "", "A folder in which is remembered what is known of the pages (default: off)")
 	flags.BoolVar(&f.gzip, "gzip", false, "Write each document a second time as .xml.gz; robots.txt and the index name the .xml")
 	flags.BoolVar(&f.robots, "robots", true, "Write robots.txt with the Sitemap line")
-	flags.BoolVar(&f.force, "force", false, "Replace files that no build wrote, and believe that half of the pages are gone")
+	flags.BoolVar(&f.force, "force", false, "Replace files that no build wrote, believe that half of the pages are gone, and ignore a damaged .caddy-sitemap.json")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "Print errors alone")
 	flags.BoolVar(&f.json, "json", false, "Print the summary as one JSON object")
 	return cmd

@@ -396,6 +396,18 @@ func TestBuildElsewhere(t *testing.T) {
 	}
 }
 
+// TestBuildDamaged: an empty list of what was written is an error that says what helps.
+func TestBuildDamaged(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"www/index.html": page("front")})
+	build(t, dir, alone...)
+	write(t, dir, map[string]string{"www/.caddy-sitemap.json": ""})
+	refused(t, dir, alone, "opening the output folder", "damaged", "--force ignores it")
+	build(t, dir, append(slices.Clone(alone), "--force")...)
+	build(t, dir, alone...)
+	wantLocs(t, filepath.Join(dir, "www"), example, "/")
+}
+
 // TestBuildFewer: less than half of the pages of the last build is not believed.
 func TestBuildFewer(t *testing.T) {
 	for name, more := range map[string][]string{"alone": nil, "with state": {"--state", "state"}} {

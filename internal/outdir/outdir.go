@@ -45,6 +45,9 @@ var (
 	// ErrBusy says that another process is writing into the folder.
 	ErrBusy = errors.New("another build is writing there")
 
+	// ErrDamaged says that the manifest cannot be understood.
+	ErrDamaged = errors.New("the list of what was written is damaged")
+
 	// ErrForeign says that a file is in the way that was not written by a Folder.
 	ErrForeign = errors.New("the file is there already and was not written by a build")
 )
@@ -85,8 +88,8 @@ type staged struct {
 }
 
 // Open makes a folder if there is none, and takes hold of it until Close. Force lets files
-// be replaced that others wrote. The error wraps ErrBusy, or says that the folder cannot be
-// made, read or written into, or that its manifest is damaged.
+// be replaced that others wrote, and takes a damaged manifest for an empty one. The error
+// wraps ErrBusy or ErrDamaged, or says that the folder cannot be made, read or written into.
 func Open(dir string, force bool) (*Folder, error) {
 	_, err := os.Stat(dir)
 	f := &Folder{dir: dir, made: errors.Is(err, fs.ErrNotExist), force: force, syncs: make(chan struct{}, syncsAtATime)}
@@ -96,7 +99,11 @@ func Open(dir string, force bool) (*Folder, error) {
 	if f.lock, err = hold(dir); err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	if f.was, err = readManifest(f.path(ManifestName)); err == nil {
+	f.was, err = readManifest(f.path(ManifestName))
+	if force && errors.Is(err, ErrDamaged) {
+		err = nil
+	}
+	if err == nil {
 		f.sweep()
 		err = f.try()
 	}
@@ -135,7 +142,7 @@ func readManifest(path string) (manifest, error) {
 	}
 	m, err := decodeManifest(data)
 	if err != nil {
-		return m, fmt.Errorf("reading %s: %w", path, err)
+		return manifest{}, fmt.Errorf("reading %s: %w: %w", path, ErrDamaged, err)
 	}
 	return m, nil
 }

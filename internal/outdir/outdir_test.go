@@ -319,7 +319,8 @@ func TestSweep(t *testing.T) {
 	wantContents(t, dir, map[string]string{"sub/a": "1", tempPrefix + "short" + tempSuffix: "half", "x.tmp": "half"})
 }
 
-// TestBadManifest: one that cannot be meant is an error, and nothing is touched.
+// TestBadManifest: one that cannot be meant is an error, and nothing is touched; with force
+// it is one that says nothing.
 func TestBadManifest(t *testing.T) {
 	for manifest, want := range map[string]string{
 		"":                                       "unexpected end",
@@ -332,11 +333,17 @@ func TestBadManifest(t *testing.T) {
 		dir := t.TempDir()
 		put(t, filepath.Join(dir, ManifestName), manifest)
 		put(t, filepath.Join(dir, "a"), "1")
-		_, err := generation(t, dir, true, map[string]string{"b": "1"})
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ManifestName) {
+		_, err := generation(t, dir, false, map[string]string{"b": "1"})
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ManifestName) {
 			t.Errorf("%s: got %v, want %q", manifest, err, want)
 		}
 		wantContents(t, dir, map[string]string{"a": "1"})
+		for _, force := range []bool{true, false} {
+			if _, err := generation(t, dir, force, map[string]string{"b": "1"}); err != nil {
+				t.Errorf("%s: with force %t: %v", manifest, force, err)
+			}
+		}
+		wantContents(t, dir, map[string]string{"a": "1", "b": "1"})
 	}
 }
 
