@@ -16,6 +16,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
+	"github.com/seed3295b519/caddy-sitemap/internal/state"
+	"github.com/seed3295b519/caddy-sitemap/internal/verdict"
 )
 
 const (
@@ -190,6 +192,18 @@ func (s *site) askAll(ctx context.Context) int64 {
 		}
 	}
 	return b.asked.Load() - begun
+}
+
+// silent are the paths of the first few pages that are listed, and have not answered.
+func (s *site) silent(ctx context.Context) (paths []string, err error) {
+	err = s.shelf.book.Load().Records(ctx, func(r *state.Record) error {
+		answered := r.Asked != 0 && verdict.Reason(r.Answer) != verdict.Unknown
+		if r.Flags&verdict.FlagListed != 0 && !answered && len(paths) < maxExamples {
+			paths = append(paths, strings.Clone(r.Page.Path))
+		}
+		return nil
+	})
+	return paths, err
 }
 
 // nothing says why a site has no pages.

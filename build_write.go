@@ -23,9 +23,11 @@ type builtSite struct {
 	last   buildNote // of the build before
 	before int       // its pages; 0: there was none
 
-	outcome outcome
-	robots  builtRobots
-	result  outdir.Result
+	outcome    outcome
+	unverified int      // pages that are listed, and have not answered
+	silent     []string // the first few of them
+	robots     builtRobots
+	result     outdir.Result
 }
 
 // buildNote is what a build leaves for the next one.
@@ -126,6 +128,17 @@ func (b *builtSite) check(force bool) error {
 		return fmt.Errorf("%s: %w: %d instead of %d; --force writes it", b.url(), errFewer, snapshot.pages, b.before)
 	}
 	return nil
+}
+
+// listen finds out which of the pages that were asked for have not answered.
+func (b *builtSite) listen(ctx context.Context) (err error) {
+	b.unverified = b.current().pages - b.outcome.verified
+	if b.handler.settings.manners.off || b.unverified <= 0 {
+		b.unverified = 0
+		return nil
+	}
+	b.silent, err = b.site.silent(ctx)
+	return err
 }
 
 // stage writes a site's files aside: shards first, then what names them.

@@ -45,7 +45,9 @@ removes what is no longer needed. A file that no build wrote is replaced with --
 alone. robots.txt is the site's own with the Sitemap line; it is never removed.
 
 A build with no page, or with less than half of the pages of the last one, writes nothing
-and fails; the latter not with --force. The exit status is 0, 1 after a failure, or
+and fails; the latter not with --force. A page that does not answer in time, or must
+not be asked for, is listed, as nothing speaks against it; how many those are is noted,
+with examples. The exit status is 0, 1 after a failure, or
 2 for a flag that there is not.
 
 Nothing is remembered from one build to the next, unless --state names a folder for it:
@@ -150,6 +152,9 @@ func (f *buildFlags) buildAll(ctx context.Context, b *building, built []*builtSi
 		if err == nil {
 			err = s.check(f.force)
 		}
+		if err == nil {
+			err = s.listen(ctx)
+		}
 		if err != nil {
 			return err
 		}
@@ -193,10 +198,15 @@ type buildSummary struct {
 
 // siteBuilt is what became of one site.
 type siteBuilt struct {
-	Sitemap   string              `json:"sitemap"`
-	Out       string              `json:"out"`
-	Pages     int                 `json:"pages"`
-	Verified  int                 `json:"verified"` // of the pages, those that answered
+	Sitemap  string `json:"sitemap"`
+	Out      string `json:"out"`
+	Pages    int    `json:"pages"`
+	Verified int    `json:"verified"` // of the pages, those that answered
+
+	// Of the pages, those that did not, unless none was asked for, and the first few.
+	Unverified         int      `json:"unverified,omitempty"`
+	UnverifiedExamples []string `json:"unverified_examples,omitempty"`
+
 	Shards    int                 `json:"shards"`
 	Bytes     int64               `json:"bytes"` // of all files
 	LeftOut   map[string]int      `json:"left_out,omitempty"`
@@ -224,12 +234,16 @@ func newBuildSummary(built []*builtSite, took time.Duration, err error) buildSum
 func (b *builtSite) summary() siteBuilt {
 	s := siteBuilt{
 		Sitemap: b.url(), Out: b.out, Verified: b.outcome.verified, Bytes: b.result.Bytes,
+		Unverified: b.unverified, UnverifiedExamples: b.silent,
 		LeftOut: b.outcome.leftOut, Examples: b.outcome.examples,
 		Written: list(b.result.Written), Unchanged: list(b.result.Unchanged), Removed: list(b.result.Removed), Kept: list(b.result.Kept),
 		asked: !b.handler.settings.manners.off,
 	}
 	if snapshot := b.current(); snapshot != nil {
 		s.Pages, s.Shards = snapshot.pages, max(len(snapshot.shards), 1)
+	}
+	if b.unverified > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("listed, though not known to answer: %s%s", count(b.unverified, "page"), few(b.silent)))
 	}
 	if b.robots.note != "" {
 		s.Notes = append(s.Notes, b.robots.note)

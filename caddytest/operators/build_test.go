@@ -601,6 +601,48 @@ func TestBuildBusy(t *testing.T) {
 	wantLocs(t, filepath.Join(dir, "out"), "http://example.com", "/a.html")
 }
 
+// TestBuildSilent: pages that never answer are listed, and named. Here they are not even asked for.
+func TestBuildSilent(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"Caddyfile": `http://example.com {
+	sitemap {
+		urls {
+			/a
+			/api/x
+			/cart/x
+			/admin/x
+			/logout
+		}
+	}
+	header Content-Type text/html
+	respond "<!DOCTYPE html><html><head><title>a</title></head><body><p>hello</p></body></html>"
+}
+`})
+	type summary struct {
+		Sites []struct {
+			Pages, Verified    int
+			Unverified         *int
+			UnverifiedExamples []string `json:"unverified_examples"`
+			Notes              []string
+		}
+	}
+	r := build(t, dir, "--config", "Caddyfile", "--out", "out", "--json")
+	var got summary
+	if err := json.Unmarshal([]byte(r.stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	s := got.Sites[0]
+	const note = "listed, though not known to answer: 4 pages (/admin/x /api/x /cart/x)"
+	if s.Pages != 5 || s.Verified != 1 || s.Unverified == nil || *s.Unverified != 4 || !slices.Equal(s.UnverifiedExamples, []string{"/admin/x", "/api/x", "/cart/x"}) || !slices.Contains(s.Notes, note) {
+		t.Errorf("got %s", r.stdout)
+	}
+	r = build(t, dir, "--config", "Caddyfile", "--out", "off", "--json", "--ask", "off")
+	got = summary{}
+	if err := json.Unmarshal([]byte(r.stdout), &got); err != nil || got.Sites[0].Unverified != nil || got.Sites[0].Notes != nil {
+		t.Errorf("without asking: got %s (%v)", r.stdout, err)
+	}
+}
+
 // slow is the address of an application that answers once it may, and says when it was
 // asked.
 func slow(t *testing.T, entered chan<- struct{}, leave <-chan struct{}) string {
