@@ -94,10 +94,11 @@ func (f *buildFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	switch {
 	case f.json:
 		return errors.Join(err, summary.printJSON(stdout))
+	case f.quiet:
 	case errors.Is(err, errNoPages), errors.Is(err, errFewer):
 		summary.printLeftOut(stderr)
 	case err != nil:
-	case !f.quiet:
+	default:
 		summary.print(stdout)
 	}
 	return err

@@ -205,6 +205,11 @@ func TestBuildFlags(t *testing.T) {
 		if r := build(t, dir, append(alone, "--out", "q", "--quiet")...); r.stdout+r.stderr != "" {
 			t.Errorf("got %q and %q", r.stdout, r.stderr)
 		}
+		write(t, dir, map[string]string{"nothing/a.css": "x"})
+		const want = "Error: https://example.com/sitemap.xml: there is no sitemap: no page to list\n"
+		if r := run(t, dir, "sitemap", "build", "--root", "nothing", "--base-url", example, "--quiet"); r.stdout != "" || r.stderr != want {
+			t.Errorf("got %q and %q, want %q", r.stdout, r.stderr, want)
+		}
 	})
 	t.Run("json", func(t *testing.T) {
 		r := build(t, dir, append(alone, "--out", "j", "--json")...)
