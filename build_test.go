@@ -2,9 +2,12 @@ package sitemap
 
 import (
 	"errors"
+	"io"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/gather"
 )
@@ -30,6 +33,21 @@ func TestBuildFailure(t *testing.T) {
 		t.Error("a site that no refresh was made of is taken for one without pages")
 	}
 }
+
+// TestBuildUnprinted: a summary that nobody can read is a failure, as text and as JSON.
+func TestBuildUnprinted(t *testing.T) {
+	full := errors.New("no space left")
+	summary := newBuildSummary(nil, time.Second, nil)
+	for name, printing := range map[string]func(io.Writer) error{"text": summary.print, "json": summary.printJSON} {
+		if err := printing(failingWriter{full}); !errors.Is(err, full) || !strings.Contains(err.Error(), "printing the summary") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
 // TestHandlersOf finds handlers wherever a configuration has them.
 func TestHandlersOf(t *testing.T) {

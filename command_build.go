@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,7 +100,7 @@ func (f *buildFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 		summary.printLeftOut(stderr)
 	case err != nil:
 	default:
-		summary.print(stdout)
+		err = summary.print(stdout)
 	}
 	return err
 }
@@ -273,10 +274,19 @@ func list(names []string) []string {
 func (s *buildSummary) printJSON(w io.Writer) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(s)
+	return unprinted(encoder.Encode(s))
 }
 
-func (s *buildSummary) print(w io.Writer) {
+func unprinted(err error) error {
+	if err != nil {
+		return fmt.Errorf("printing the summary: %w", err)
+	}
+	return nil
+}
+
+// print prints the summary at once, so that one that cannot be is an error.
+func (s *buildSummary) print(stdout io.Writer) error {
+	w := new(bytes.Buffer)
 	for _, site := range s.Sites {
 		verified := ""
 		if site.asked {
@@ -293,6 +303,8 @@ func (s *buildSummary) print(w io.Writer) {
 		}
 	}
 	say(w, "built in %.2f s", s.Duration)
+	_, err := w.WriteTo(stdout)
+	return unprinted(err)
 }
 
 // printLeftOut says why there may be too few pages.

@@ -89,6 +89,26 @@ func TestBuildNamedPipe(t *testing.T) {
 	}
 }
 
+// TestBuildUnprinted: a build whose summary cannot be printed exits with 1.
+func TestBuildUnprinted(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"www/index.html": page("front")})
+	closed, err := os.Open(os.DevNull) // which takes no writes
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed.Close()
+	for _, more := range [][]string{nil, {"--json"}} {
+		cmd := command(dir, append(append([]string{"sitemap", "build"}, alone...), more...)...)
+		var stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = closed, &stderr
+		err := cmd.Run()
+		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 || !strings.Contains(stderr.String(), "printing the summary") {
+			t.Errorf("%q: got %v, %s", more, err, stderr.String())
+		}
+	}
+}
+
 // openToAll is a temporary folder that everybody may look into.
 func openToAll(t *testing.T) string {
 	t.Helper()
