@@ -48,19 +48,22 @@ alone. robots.txt is the site's own with the Sitemap line; it is never removed.
 A build with no page, or with less than half of the pages of the last one, writes nothing
 and fails; the latter not with --force. A page that does not answer in time, or must
 not be asked for, is listed, as nothing speaks against it; how many those are is noted,
-with examples. The exit status is 0, 1 after a failure, or
-2 for a flag that there is not.
+with examples. The exit status is 0, 1 where the build
+failed, or 2 where it was not begun: flags that make no sense or do not go together, or a
+--root that is no folder.
 
 Nothing is remembered from one build to the next, unless --state names a folder for it:
 then a lastmod says since when the text of a page is as it is, and pages that did not
 change are neither read nor asked for again. The state that a configuration names is not
 used, as a running server may have it. Pages that only visitors showed, in access logs or
 traffic, are not known to a build.`,
-		Args:    cobra.NoArgs,
 		Example: "  $ caddy sitemap build --root public --base-url https://example.com",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("ask") && f.config != "" {
 				f.ask = ""
+			}
+			if err := f.checkAll(args); err != nil {
+				return fail(cmd, errors.Join(err, f.refuse(cmd.OutOrStdout(), err)))
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
@@ -82,6 +85,23 @@ traffic, are not known to a build.`,
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "Print errors alone")
 	flags.BoolVar(&f.json, "json", false, "Print the summary as one JSON object")
 	return cmd
+}
+
+// checkAll refuses what makes no sense, before anything is done.
+func (f *buildFlags) checkAll(args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected '%s': the site's folder is named by --root", args[0])
+	}
+	return f.check()
+}
+
+// refuse prints why there is no build, where JSON is wanted.
+func (f *buildFlags) refuse(stdout io.Writer, err error) error {
+	if !f.json {
+		return nil
+	}
+	summary := newBuildSummary(nil, 0, err)
+	return summary.printJSON(stdout)
 }
 
 // run builds, and prints what came of it.
@@ -107,9 +127,6 @@ func (f *buildFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 
 // build is run without the summary. What it returns is closed.
 func (f *buildFlags) build(ctx context.Context, stderr io.Writer) (built []*builtSite, err error) {
-	if err := f.check(); err != nil {
-		return nil, err
-	}
 	level := "WARN"
 	if f.quiet {
 		level = "ERROR"

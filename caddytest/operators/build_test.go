@@ -31,9 +31,15 @@ func build(t *testing.T, dir string, args ...string) ran {
 // refused runs the build command, which is to fail with these words.
 func refused(t *testing.T, dir string, args []string, words ...string) {
 	t.Helper()
+	refusedWith(t, 1, dir, args, words...)
+}
+
+// refusedWith is refused with another status.
+func refusedWith(t *testing.T, status int, dir string, args []string, words ...string) {
+	t.Helper()
 	r := run(t, dir, append([]string{"sitemap", "build"}, args...)...)
-	if r.status != 1 {
-		t.Errorf("build %q: status %d, want 1\n%s%s", args, r.status, r.stdout, r.stderr)
+	if r.status != status {
+		t.Errorf("build %q: status %d, want %d\n%s%s", args, r.status, status, r.stdout, r.stderr)
 	}
 	if r.stdout != "" {
 		t.Errorf("build %q prints %q", args, r.stdout)
@@ -237,7 +243,7 @@ func TestBuildFlags(t *testing.T) {
 			t.Errorf("got %s", r.stdout)
 		}
 		r = run(t, dir, "sitemap", "build", "--root", "www", "--base-url", "nonsense", "--json")
-		if err := json.Unmarshal([]byte(r.stdout), &summary); err != nil || r.status != 1 || !strings.Contains(summary.Error, "--base-url") {
+		if err := json.Unmarshal([]byte(r.stdout), &summary); err != nil || r.status != 2 || !strings.Contains(summary.Error, "--base-url") {
 			t.Errorf("got %d %s (%v)", r.status, r.stdout, err)
 		}
 	})
@@ -303,7 +309,15 @@ func TestBuildRefuses(t *testing.T) {
 		{[]string{"--root", "file", "--base-url", example}, []string{"--root: file is no folder"}},
 		{append(alone, "--ask", "maybe"), []string{"--ask is 'maybe': it is on or off"}},
 		{append(alone, "--adapter", "caddyfile"), []string{"--adapter is for a configuration"}},
-		{append(alone, "extra"), []string{"extra"}},
+		{append(alone, "extra"), []string{"unexpected 'extra'", "--root"}},
+		{append(alone, "--gzipped"), []string{"unknown flag: --gzipped"}},
+	} {
+		refusedWith(t, 2, dir, test.args, test.words...)
+	}
+	for _, test := range []struct {
+		args  []string
+		words []string
+	}{
 		{append(alone, "--out", "file"), []string{"opening the output folder", "file"}},
 		{append(alone, "--out", "file/below"), []string{"opening the output folder", "file"}},
 		{[]string{"--root", "empty", "--base-url", example, "--out", "o"}, []string{"there is no sitemap: no page to list", "left out, not included: 1"}},
@@ -326,9 +340,6 @@ func TestBuildRefuses(t *testing.T) {
 				t.Errorf("build %q leaves %q", test.args, all)
 			}
 		}
-	}
-	if r := run(t, dir, append([]string{"sitemap", "build"}, append(alone, "--gzipped")...)...); r.status != 2 || !strings.Contains(r.stderr, "unknown flag: --gzipped") {
-		t.Errorf("an unknown flag: got status %d, %s", r.status, r.stderr)
 	}
 	if got := names(t, filepath.Join(dir, "www")); !slices.Equal(got, []string{"index.html"}) {
 		t.Errorf("the root has %q", got)
