@@ -28,6 +28,8 @@ func TestCheckOutputAge(t *testing.T) {
 		wrote := func(want ...string) {
 			t.Helper()
 			synctest.Wait()
+			o.mu.Lock() // which guards w, too
+			defer o.mu.Unlock()
 			if !slices.Equal(w.writes, want) {
 				t.Fatalf("got %q, want %q", w.writes, want)
 			}
@@ -38,7 +40,7 @@ func TestCheckOutputAge(t *testing.T) {
 		time.Sleep(maxHeldAge - 1)
 		o.line("c")
 		wrote("a\n")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		wrote("a\n", "b\nc\n")
 		time.Sleep(maxHeldAge)
 		o.line("d")
