@@ -27,6 +27,7 @@ type builtSite struct {
 	unverified int      // pages that are listed, and have not answered
 	silent     []string // the first few of them
 	robots     builtRobots
+	begun      bool // its files are being put in their places, or have been
 	result     outdir.Result
 }
 
@@ -191,6 +192,7 @@ func explained(err error, hint string) error {
 
 // finish puts the files in their places.
 func (b *builtSite) finish() (err error) {
+	b.begun = true
 	b.result, err = b.folder.Finish(buildNote{Sitemap: b.url(), Pages: b.current().pages, Robots: b.robots.named})
 	return err
 }

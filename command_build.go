@@ -118,9 +118,9 @@ func (f *buildFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	case f.quiet:
 	case errors.Is(err, errNoPages), errors.Is(err, errFewer):
 		summary.printLeftOut(stderr)
-	case err != nil:
+	case err != nil && !slices.ContainsFunc(built, func(b *builtSite) bool { return b.begun }):
 	default:
-		err = summary.print(stdout)
+		err = errors.Join(err, summary.print(stdout))
 	}
 	return err
 }
@@ -236,7 +236,7 @@ type siteBuilt struct {
 	Kept      []string            `json:"kept"` // no longer needed, but changed by somebody else
 	Notes     []string            `json:"notes,omitempty"`
 
-	asked bool
+	asked, begun bool
 }
 
 func newBuildSummary(built []*builtSite, took time.Duration, err error) buildSummary {
@@ -256,7 +256,7 @@ func (b *builtSite) summary() siteBuilt {
 		Unverified: b.unverified, UnverifiedExamples: b.silent,
 		LeftOut: b.outcome.leftOut, Examples: b.outcome.examples,
 		Written: list(b.result.Written), Unchanged: list(b.result.Unchanged), Removed: list(b.result.Removed), Kept: list(b.result.Kept),
-		asked: !b.handler.settings.manners.off,
+		asked: !b.handler.settings.manners.off, begun: b.begun,
 	}
 	if snapshot := b.current(); snapshot != nil {
 		s.Pages, s.Shards = snapshot.pages, max(len(snapshot.shards), 1)
@@ -305,6 +305,9 @@ func unprinted(err error) error {
 func (s *buildSummary) print(stdout io.Writer) error {
 	w := new(bytes.Buffer)
 	for _, site := range s.Sites {
+		if !site.begun {
+			continue
+		}
 		verified := ""
 		if site.asked {
 			verified = fmt.Sprintf(", %d verified", site.Verified)
@@ -319,7 +322,11 @@ func (s *buildSummary) print(stdout io.Writer) error {
 			say(w, "  note: %s", note)
 		}
 	}
-	say(w, "built in %.2f s", s.Duration)
+	done := "built"
+	if s.Error != "" {
+		done = "failed, with some files written,"
+	}
+	say(w, "%s in %.2f s", done, s.Duration)
 	_, err := w.WriteTo(stdout)
 	return unprinted(err)
 }

@@ -4,7 +4,9 @@ package operators
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -107,6 +109,30 @@ func TestBuildUnprinted(t *testing.T) {
 			t.Errorf("%q: got %v, %s", more, err, stderr.String())
 		}
 	}
+}
+
+// TestBuildHalfway: where files cannot be put in their places, the summary says what was
+// written before.
+func TestBuildHalfway(t *testing.T) {
+	dir := openToAll(t)
+	write(t, dir, map[string]string{
+		"www/index.html": page("front"), "out/b.example/old/x.xml": "x",
+		"out/b.example/.caddy-sitemap.json": `{"version":1,"files":{"old/x.xml":["` + fmt.Sprintf("%x", sha256.Sum256([]byte("x"))) + `"]}}`,
+		"Caddyfile":                         "http://a.example, http://b.example {\n\troot * www\n\tsitemap\n\tfile_server\n}\nhttp://c.example {\n\troot * www\n\tsitemap {\n\t\tpath /c.xml\n\t}\n\tfile_server\n}\n",
+	})
+	old := filepath.Join(dir, "out", "b.example", "old")
+	for path, mode := range map[string]os.FileMode{filepath.Join(dir, "out"): 0o777, filepath.Dir(old): 0o777, old: 0o555} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = os.Chmod(old, 0o755) })
+	r := runCommand(t, asNobody(t, dir, "sitemap", "build", "--config", "Caddyfile", "--out", "out"))
+	if r.status != 1 || strings.Contains(r.stdout, "c.example") {
+		t.Errorf("got %+v", r)
+	}
+	wantWords(t, "the error", r.stderr, "writing into "+filepath.Join("out", "b.example"), "permission denied")
+	wantWords(t, "the summary", r.stdout, "http://a.example/sitemap.xml\n", "a.example: 2, unchanged: 0", "http://b.example/sitemap.xml\n", "failed, with some files written")
 }
 
 // openToAll is a temporary folder that everybody may look into.
