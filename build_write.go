@@ -83,7 +83,7 @@ func (w *buildOutput) open(sites []*site) (built []*builtSite, err error) {
 
 func closeAll(built []*builtSite) error {
 	var errs []error
-	for _, b := range built {
+	for _, b := range slices.Backward(built) { // the first may have made what is around the others
 		errs = append(errs, b.folder.Close())
 	}
 	return errors.Join(errs...)

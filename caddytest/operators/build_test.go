@@ -341,6 +341,10 @@ func TestBuildRefuses(t *testing.T) {
 			}
 		}
 	}
+	refused(t, dir, caddyfile("Two", "--out", "n1/n2/n3"), "there is no sitemap")
+	if _, err := os.Stat(filepath.Join(dir, "n1")); err == nil {
+		t.Error("folders are left")
+	}
 	if got := names(t, filepath.Join(dir, "www")); !slices.Equal(got, []string{"index.html"}) {
 		t.Errorf("the root has %q", got)
 	}

@@ -9,7 +9,12 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-const lockName = ".caddy-sitemap.lock"
+const (
+	lockName = ".caddy-sitemap.lock"
+
+	// lockInside says that a folder cannot be removed while it is held.
+	lockInside = true
+)
 
 // hold makes a file that nobody else can open, and that vanishes with the process.
 func hold(dir string) (io.Closer, error) {

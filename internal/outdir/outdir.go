@@ -66,7 +66,7 @@ type manifest struct {
 // Folder is a folder that files are written into, by one process at a time.
 type Folder struct {
 	dir    string
-	made   bool // it was not there
+	made   []string // folders that were not there, the outermost first
 	lock   io.Closer
 	was    manifest
 	staged []staged
@@ -91,13 +91,19 @@ type staged struct {
 // be replaced that others wrote, and takes a damaged manifest for an empty one. The error
 // wraps ErrBusy or ErrDamaged, or says that the folder cannot be made, read or written into.
 func Open(dir string, force bool) (*Folder, error) {
-	_, err := os.Stat(dir)
-	f := &Folder{dir: dir, made: errors.Is(err, fs.ErrNotExist), force: force, syncs: make(chan struct{}, syncsAtATime)}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, err
+	f := &Folder{dir: dir, force: force, syncs: make(chan struct{}, syncsAtATime)}
+	err := f.makeFolder(dir)
+	if err == nil {
+		if f.lock, err = hold(dir); err != nil {
+			err = fmt.Errorf("%s: %w", dir, err)
+		}
 	}
-	if f.lock, err = hold(dir); err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
+	if errors.Is(err, ErrBusy) {
+		return nil, err // whoever holds it needs what was made
+	}
+	if err != nil {
+		f.removeMade()
+		return nil, err
 	}
 	f.was, err = readManifest(f.path(ManifestName))
 	if force && errors.Is(err, ErrDamaged) {
@@ -111,6 +117,28 @@ func Open(dir string, force bool) (*Folder, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// makeFolder makes a folder with those around it, and remembers which were not there.
+func (f *Folder) makeFolder(path string) error {
+	var missing []string
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+			break
+		}
+		missing = append(missing, at)
+	}
+	slices.Reverse(missing)
+	f.made = append(f.made, missing...)
+	return os.MkdirAll(path, 0o777)
+}
+
+// removeMade removes the folders that were not there, save those that have something in
+// them. It may be called again.
+func (f *Folder) removeMade() {
+	for _, path := range slices.Backward(f.made) {
+		_ = os.Remove(path)
+	}
 }
 
 // try finds out early whether files can be made in the folder.
@@ -290,7 +318,7 @@ func (f *Folder) aside(name string, write func(io.Writer) error) (s staged, file
 		return s, nil, fmt.Errorf("%q is no name of a file in a folder", name)
 	}
 	folder := filepath.Dir(f.path(name))
-	if err := os.MkdirAll(folder, 0o777); err != nil {
+	if err := f.makeFolder(folder); err != nil {
 		return s, nil, err
 	}
 	s = staged{name: name, temp: filepath.Join(folder, tempName())}
@@ -522,7 +550,8 @@ func (f *Folder) syncFolders() error {
 	return nil
 }
 
-// Close removes what was staged and not put in its place, and gives the folder back.
+// Close removes what was staged and not put in its place, and folders that were made for
+// nothing, and gives the folder back.
 func (f *Folder) Close() error {
 	f.group.Wait()
 	var errs []error
@@ -530,9 +559,10 @@ func (f *Folder) Close() error {
 		errs = append(errs, removeTemp(s.temp))
 	}
 	f.staged = nil
+	f.removeMade() // while nobody else can begin to write there
 	errs = append(errs, f.lock.Close())
-	if f.made {
-		_ = os.Remove(f.dir) // which fails where something was written
+	if lockInside {
+		f.removeMade()
 	}
 	return errors.Join(errs...)
 }

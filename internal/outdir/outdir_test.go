@@ -283,6 +283,57 @@ func TestFailedStage(t *testing.T) {
 	}
 }
 
+// TestMadeFolders: what was made for nothing goes, with all that was made around it, and
+// nothing that was there or has something in it.
+func TestMadeFolders(t *testing.T) {
+	base := t.TempDir()
+	if err := os.Mkdir(filepath.Join(base, "there"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(base, "file"), "x")
+	for _, test := range []struct {
+		dir   string
+		whole bool // it comes to its end
+		want  []string
+	}{
+		{"there/n1/n2/n3", false, []string{"file", "there"}},
+		{"there", false, []string{"file", "there"}},
+		{"file/n1/n2", false, []string{"file", "there"}},
+		{"there/n1/n2", true, []string{"file", "there", "there/n1", "there/n1/n2", "there/n1/n2/.caddy-sitemap.json", "there/n1/n2/sub", "there/n1/n2/sub/a"}},
+	} {
+		f, err := Open(filepath.Join(base, filepath.FromSlash(test.dir)), false)
+		if err == nil {
+			err = f.Stage("sub/a", text("1"))
+			if test.whole && err == nil {
+				_, err = f.Finish(nil)
+			}
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil && !strings.HasPrefix(test.dir, "file") {
+			t.Errorf("%s: %v", test.dir, err)
+		}
+		if got := below(t, base); !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %q, want %q", test.dir, got, test.want)
+		}
+	}
+}
+
+// below are all files and folders in a folder, in order.
+func below(t *testing.T, dir string) []string {
+	t.Helper()
+	var all []string
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if name, _ := filepath.Rel(dir, path); name != "." {
+			all = append(all, filepath.ToSlash(name))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // TestBusy: two cannot have a folder at the same time; it is free once one has ended.
 func TestBusy(t *testing.T) {
 	dir := t.TempDir()
