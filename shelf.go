@@ -143,12 +143,32 @@ type shelf struct {
 	book    atomic.Pointer[state.Book] // nil: not opened yet
 	changed atomic.Bool                // what is known has changed since pages were listed
 	missed  map[string]struct{}        // pages that others name, and that are not known of; the maker's
+
+	asking [kindsOfAnswerer]chan struct{} // each holds one, which whoever asks in the background takes out
 }
 
 func newShelf(storage state.Storage, prefix string) *shelf {
 	sh := &shelf{storage: storage, prefix: prefix, making: make(chan struct{}, 1)}
 	sh.making <- struct{}{}
+	for kind := range sh.asking {
+		sh.asking[kind] = make(chan struct{}, 1)
+		sh.asking[kind] <- struct{}{}
+	}
 	return sh
+}
+
+// askAlone runs what asks for pages in the background once nobody else does, such as the
+// configuration before this one on its way out: it knows answers that are not written
+// down yet, and one upstream is not to be asked at the pace of two. It does nothing if
+// ctx ends first.
+func (sh *shelf) askAlone(ctx context.Context, kind kindOfAnswerer, run func()) {
+	select {
+	case <-sh.asking[kind]:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { sh.asking[kind] <- struct{}{} }()
+	run()
 }
 
 // lock waits until nobody else makes the next book; the error is ctx's.

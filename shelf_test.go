@@ -4,7 +4,9 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/caddyserver/certmagic"
@@ -45,4 +47,31 @@ func TestLibraryExpires(t *testing.T) {
 			t.Errorf("%s: there %v, want %v", prefix, got, want)
 		}
 	}
+}
+
+// TestAskAlone: of two configurations the later one asks when the earlier one has ended,
+// or not at all; what is asked otherwise does not wait.
+func TestAskAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sh := newShelf(state.NewMemory(), "site")
+		end := make(chan struct{})
+		var order []string
+		go sh.askAlone(t.Context(), answersUpstream, func() {
+			<-end
+			order = append(order, "first")
+		})
+		synctest.Wait()
+		go sh.askAlone(t.Context(), answersUpstream, func() { order = append(order, "second") })
+		ctx, cancel := context.WithCancel(t.Context())
+		go sh.askAlone(ctx, answersUpstream, func() { t.Error("it asks although it was told to end") })
+		sh.askAlone(t.Context(), answersHere, func() { order = append(order, "beside") })
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		close(end)
+		synctest.Wait()
+		if want := []string{"beside", "first", "second"}; !slices.Equal(order, want) {
+			t.Errorf("got %q, want %q", order, want)
+		}
+	})
 }

@@ -46,7 +46,7 @@ func (s *site) verifyDue() {
 		}
 		s.app.group.Go(func() {
 			defer v.busy.Store(false)
-			(&verification{site: s, kind: kind}).run(s.ctx)
+			s.shelf.askAlone(s.ctx, kind, func() { (&verification{site: s, kind: kind}).run(s.ctx) })
 		})
 	}
 }
