@@ -19,6 +19,7 @@ import (
 type adminFlags struct {
 	address, config, adapter string
 	json                     bool
+	site                     string // "": all
 }
 
 func (f *adminFlags) addTo(cmd *cobra.Command) {
@@ -40,7 +41,6 @@ with an error%s, 2 where the command makes no sense.`
 
 func statusCommand() *cobra.Command {
 	var f adminFlags
-	var site string
 	cmd := &cobra.Command{
 		Use:   "status [--site URL]",
 		Short: "Says what sitemaps the running server has",
@@ -51,21 +51,15 @@ refresh came to, and who fetched its documents last, as User-Agents say it.` + f
 		Example: `  caddy sitemap status
   caddy sitemap status --site https://example.com --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fail(cmd, fmt.Errorf("unexpected '%s': one site is named by --site", args[0]))
-			}
-			answer, err := f.ask(http.MethodGet, "/sitemap/sites", siteQuery(site))
-			return f.show(cmd, answer, err, writeStatuses)
+			return f.ofSites(cmd, args, http.MethodGet, "/sitemap/sites", writeStatuses)
 		},
 	}
-	cmd.Flags().StringVar(&site, "site", "", "URL of the site, or of its sitemap; all sites if it is not given")
-	f.addTo(cmd)
+	f.addSiteTo(cmd)
 	return cmd
 }
 
 func refreshCommand() *cobra.Command {
 	var f adminFlags
-	var site string
 	cmd := &cobra.Command{
 		Use:   "refresh [--site URL]",
 		Short: "Has the running server make its sitemaps anew, now",
@@ -75,15 +69,10 @@ what came of it.` + fmt.Sprintf(adminHelp, ", or a\nrefresh failed or is not bel
 		Example: `  caddy sitemap refresh
   caddy sitemap refresh --site https://example.com`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fail(cmd, fmt.Errorf("unexpected '%s': one site is named by --site", args[0]))
-			}
-			answer, err := f.ask(http.MethodPost, "/sitemap/refresh", siteQuery(site))
-			return f.show(cmd, answer, err, writeRefreshes)
+			return f.ofSites(cmd, args, http.MethodPost, "/sitemap/refresh", writeRefreshes)
 		},
 	}
-	cmd.Flags().StringVar(&site, "site", "", "URL of the site, or of its sitemap; all sites if it is not given")
-	f.addTo(cmd)
+	f.addSiteTo(cmd)
 	return cmd
 }
 
@@ -109,11 +98,23 @@ refresh would ask for it.` + fmt.Sprintf(adminHelp, ""),
 	return cmd
 }
 
-func siteQuery(site string) url.Values {
-	if site == "" {
-		return nil
+// addSiteTo is addTo for a command about all sites, or about one.
+func (f *adminFlags) addSiteTo(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.site, "site", "", "URL of the site, or of its sitemap; all sites if it is not given")
+	f.addTo(cmd)
+}
+
+// ofSites runs such a command.
+func (f *adminFlags) ofSites(cmd *cobra.Command, args []string, method, path string, write func(*tellTale, []byte) error) error {
+	if len(args) > 0 {
+		return fail(cmd, fmt.Errorf("unexpected '%s': one site is named by --site", args[0]))
 	}
-	return url.Values{"site": {site}}
+	var query url.Values
+	if f.site != "" {
+		query = url.Values{"site": {f.site}}
+	}
+	answer, err := f.ask(method, path, query)
+	return f.show(cmd, answer, err, write)
 }
 
 // ask asks the admin API of the running server.
