@@ -198,8 +198,7 @@ func (u *askedURL) depthIn(s *site) int {
 // sitesAt are the sites of a URL's scheme, host and port: as they stand in the sitemap,
 // else as the server knows them.
 func (a *App) sitesAt(asked *askedURL) []*site {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
+	all := a.allSites()
 	bare := asked.port
 	if bare == fmt.Sprint(a.httpPort) || bare == fmt.Sprint(a.httpsPort) {
 		bare = "" // as URLs leave it out
@@ -211,7 +210,7 @@ func (a *App) sitesAt(asked *askedURL) []*site {
 		func(s *site) bool { return s.askBase == origin(asked.scheme, asked.host, bare) },
 	} {
 		var found []*site
-		for _, s := range a.sites {
+		for _, s := range all {
 			if is(s) {
 				found = append(found, s)
 			}
@@ -225,13 +224,10 @@ func (a *App) sitesAt(asked *askedURL) []*site {
 
 // noSite says which sites there are.
 func (a *App) noSite() error {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
 	var names []string
-	for _, s := range a.sites {
+	for _, s := range a.allSites() {
 		names = append(names, s.base+s.at+"/")
 	}
-	slices.Sort(names)
 	names = slices.Compact(names)
 	switch n := len(names); {
 	case n == 0:

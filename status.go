@@ -80,15 +80,10 @@ func (a *App) allSites() []*site {
 	for _, s := range a.sites {
 		all = append(all, s)
 	}
-	sortSites(all)
-	return all
-}
-
-// sortSites sorts sites by their URLs.
-func sortSites(sites []*site) {
-	slices.SortFunc(sites, func(x, y *site) int {
+	slices.SortFunc(all, func(x, y *site) int {
 		return cmp.Or(cmp.Compare(x.base+x.at, y.base+y.at), cmp.Compare(x.url(), y.url()))
 	})
+	return all
 }
 
 // sitesNamed are the sites of a URL, which may be a site's or its sitemap's. The error
@@ -98,11 +93,9 @@ func (a *App) sitesNamed(url string) ([]*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	sites := slices.DeleteFunc(a.sitesAt(&asked), func(s *site) bool {
+	return slices.DeleteFunc(a.sitesAt(&asked), func(s *site) bool {
 		return strings.TrimSuffix(asked.path, "/") != s.at && asked.path != s.docPath("", ".xml")
-	})
-	sortSites(sites)
-	return sites, nil
+	}), nil
 }
 
 // told is the report on the last refresh; nil: there was none since the start.
