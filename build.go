@@ -155,11 +155,7 @@ func failure(result outcome, ran bool) error {
 	if !ran {
 		return errors.New("the site could not be looked at")
 	}
-	err := result.broken
-	for _, f := range result.failed {
-		err = errors.Join(err, f)
-	}
-	if err != nil {
+	if err := result.err(); err != nil {
 		return fmt.Errorf("gathering pages: %w", err)
 	}
 	return nil
@@ -208,14 +204,16 @@ func (s *site) silent(ctx context.Context) (paths []string, err error) {
 
 // nothing says why a site has no pages.
 func (s *site) nothing() string {
-	switch seen := s.sight; {
-	case seen.private != 0:
+	seen := &s.sight
+	switch seen.unlisted() {
+	case saysPrivate:
 		return fmt.Sprintf("the site refuses strangers with status %d", seen.private)
-	case seen.shadowed:
+	case saysShadowed:
 		return "another sitemap handler before this one has the same path"
-	case !seen.reached:
+	case saysUnreached:
 		return fmt.Sprintf("requests for %s do not reach its handler: status %d", s.askPath(), seen.status)
-	case seen.root == "" && s.handler.wantsRoot:
+	}
+	if seen.root == "" && s.handler.wantsRoot {
 		return seen.noRoot
 	}
 	return "no page to list"

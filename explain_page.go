@@ -239,14 +239,16 @@ func (e *explainer) why() error {
 
 // siteIsLeftOut reports whether nothing of the site is listed, and says why.
 func (e *explainer) siteIsLeftOut() bool {
-	switch seen := e.seen; {
-	case seen == nil:
+	seen := e.seen
+	if seen == nil {
 		return false
-	case seen.private != 0:
+	}
+	switch seen.unlisted() {
+	case saysPrivate:
 		e.because(siteRefuses, "Its front page, or the sitemap, answers %d to a stranger, so nothing of the site is listed. Nothing is to be done if it is private.", seen.private)
-	case seen.shadowed:
+	case saysShadowed:
 		e.because(siteUnreached, "Another sitemap handler before this one has the same path, %s, so nothing is listed here: give one of them another 'path'.", e.site.askPath())
-	case !seen.reached:
+	case saysUnreached:
 		e.because(siteUnreached, "Requests for %s do not reach the sitemap handler (they are answered with status %d), so nothing is listed: take them out of what answers them first.", e.site.askPath(), seen.status)
 	default:
 		return false

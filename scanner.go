@@ -227,7 +227,7 @@ func (s *site) run(ctx context.Context, previous *Snapshot, now time.Time, isFir
 	if isFirst {
 		r.Workers = cap(s.app.first)
 	}
-	if result.unlisted = s.unlisted(); !s.mayList() {
+	if result.unlisted = s.sight.unlisted(); !s.mayList() {
 		return result
 	}
 	if result.broken = r.openFS(); result.broken != nil {
@@ -304,10 +304,9 @@ const (
 	saysUnreached = "requests for the sitemap do not reach its handler, so nothing is listed"
 )
 
-// unlisted is why the site lists nothing, as far as the last look at it showed; "": it
-// does list.
-func (s *site) unlisted() string {
-	switch seen := s.sight; {
+// unlisted is why a site lists nothing, as far as a look at it showed; "": it does list.
+func (seen *sight) unlisted() string {
+	switch {
 	case seen.private != 0:
 		return saysPrivate
 	case seen.shadowed:
@@ -320,7 +319,7 @@ func (s *site) unlisted() string {
 
 // mayList reports whether the site lists anything, and says so where it does not.
 func (s *site) mayList() bool {
-	switch why := s.unlisted(); why {
+	switch why := s.sight.unlisted(); why {
 	case "":
 		delete(s.said, "access")
 		return true
@@ -560,11 +559,17 @@ func (s *site) sayEmpty(result outcome) {
 	s.say(zapcore.WarnLevel, "empty", "no page to list, so there is no sitemap", fields...)
 }
 
-func (s *site) sayFailed(result outcome) {
-	err := result.broken
-	for _, f := range result.failed {
+// err is why some pages, or all, could not be gathered; nil: they could.
+func (o *outcome) err() error {
+	err := o.broken
+	for _, f := range o.failed {
 		err = errors.Join(err, f)
 	}
+	return err
+}
+
+func (s *site) sayFailed(result outcome) {
+	err := result.err()
 	if err == nil {
 		delete(s.said, "failed")
 		return
