@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // examples says what each example lists, host by host.
@@ -67,6 +68,9 @@ func TestExamples(t *testing.T) {
 			for base, paths := range example.sites {
 				s.checkExample(base, paths, example.headers)
 			}
+			// One proxies to its own server: a connection dialled while both ends close is
+			// closed by neither, so the asks are let come to their end first.
+			s.Passed(time.Second)
 		})
 	}
 }
