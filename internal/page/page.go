@@ -41,6 +41,9 @@ type Page struct {
 	// other pages.
 	Discovered bool
 
+	// Visited says that only visitors showed the page.
+	Visited bool
+
 	// Extensions is what else the page's entry says. Nil: nothing.
 	Extensions *Extensions
 }
@@ -64,6 +67,7 @@ func (p *Page) Merge(o Page) {
 		p.Extensions = o.Extensions
 	}
 	p.Discovered = p.Discovered && o.Discovered
+	p.Visited = p.Visited && o.Visited
 }
 
 // Compare orders pages by the bytes of their paths.
