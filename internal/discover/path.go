@@ -14,7 +14,7 @@ const MaxPath = 2000
 // maxValue is the longest value of a query's parameter, in bytes as it is written.
 const maxValue = 200
 
-// What a path may hold as it is, and what it may hold percent-encoded no more:
+// What a path may hold as it is, and what a query may hold percent-encoded no more:
 // internal/page says it for its canonical form.
 var inPath, unreserved [256]bool
 
@@ -22,7 +22,7 @@ func init() {
 	for i := range 256 {
 		c := string([]byte{byte(i)})
 		inPath[i] = page.Escape(c) == c
-		escaped := "/x%" + string([]byte{upperHex[i>>4], upperHex[i&15]})
+		escaped := "/x?%" + string([]byte{upperHex[i>>4], upperHex[i&15]})
 		canonical, err := page.Canonical(escaped)
 		unreserved[i] = err == nil && canonical != escaped
 	}
@@ -128,7 +128,7 @@ func appendCanonical(dst []byte, s string, query bool) ([]byte, bool) {
 			return nil, false
 		case !query && (c == '\\' || escaped && c == '/'):
 			return nil, false
-		case unreserved[c] || !escaped && (inPath[c] || query && c == '?'):
+		case unreserved[c] || inPath[c] && !(query && escaped) || query && !escaped && c == '?':
 			dst = append(dst, c)
 		default:
 			dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])

@@ -34,7 +34,7 @@ func TestClean(t *testing.T) {
 		{"/a;jsess;sid=1ionid=2", "/a;jsess"},
 		{"/a;side=1", "/a;side=1"},
 		{"/a;sid", "/a;sid"},
-		{"/a%3Bsid=1", "/a%3Bsid=1"},
+		{"/a%3Bsid=1", "/a"},
 
 		{"/a?page=2", "/a?page=2"},
 		{"/a?page=2#x", "/a?page=2"},

@@ -53,10 +53,13 @@ var (
 )
 
 // Canonical rewrites an already percent-encoded path, with its query if it has
-// one, into the one form that pages are listed in: upper-case hexadecimal digits,
-// unreserved characters decoded, bytes that RFC 3986 does not allow encoded, dot
-// segments removed (section 5.2.4), and no fragment. The error is ErrRelative
-// or ErrEscape.
+// one, into the one form that pages are listed in. In the path every byte is
+// encoded as [AppendEscaped] does, however it was written, so that a link and the
+// name of a file agree; only an encoded slash stays encoded, as it separates no
+// segments. In the query, where encoding may matter to an application, escapes
+// are decoded for unreserved characters only. Hexadecimal digits are upper-case, dot
+// segments are removed (RFC 3986, section 5.2.4), and there is no fragment. The
+// error is ErrRelative or ErrEscape.
 func Canonical(ref string) (string, error) {
 	if ref == "" || ref[0] != '/' {
 		return "", ErrRelative
@@ -115,7 +118,7 @@ func normalize(dst []byte, s string, query bool) ([]byte, error) {
 			}
 			c = unhex(s[i+1])<<4 | unhex(s[i+2])
 			i += 2
-			if unreserved[c] {
+			if unreserved[c] || !query && inPath[c] && c != '/' {
 				dst = append(dst, c)
 				continue
 			}

@@ -106,19 +106,21 @@ func newPathRule(allow bool, path string) pathRule {
 // every $ encoded, and every * that was.
 func canonicalPattern(path string) string {
 	var out []byte
+	before := "/x" // of an escape: a path and a query decode others
 	for i := 0; i < len(path); i++ {
 		switch c := path[i]; c {
 		case '$':
 			out = append(out, "%24"...)
 		case '?':
 			out = append(out, c)
+			before = "/x?"
 		case '%':
-			canonical, err := page.Canonical("/x" + path[i:min(i+3, len(path))])
+			canonical, err := page.Canonical(before + path[i:min(i+3, len(path))])
 			if err != nil {
 				out = append(out, "%25"...)
 				continue
 			}
-			out = append(out, canonical[len("/x"):]...)
+			out = append(out, literal.Replace(canonical[len(before):])...)
 			i += 2
 		default:
 			out = page.AppendEscaped(out, path[i:i+1])

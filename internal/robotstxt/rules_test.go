@@ -78,6 +78,8 @@ func TestRules(t *testing.T) {
 		{"an encoded letter", all + "Disallow: /%61%2e\n", "/b", "/a. /a.b"},
 		{"encoded dots alone", all + "Disallow: /%2e%2e\n", "/ /a", "/..a"},
 		{"an encoded slash", all + "Disallow: /a%2fb\n", "/a/b", "/a%2Fb"},
+		{"an encoded equals sign", all + "Disallow: /a%3Db\nDisallow: /c?d%3De\n", "/c?d=e", "/a=b /c?d%3De"},
+		{"an encoded dollar", all + "Disallow: /a%24\n", "/a", "/a$ /a$b"},
 		{"an encoded asterisk", all + "Disallow: /a%2Ab\n", "/axb", "/a*b /a%2Ab"},
 		{"a percent sign alone", all + "Disallow: /100%\nDisallow: /5%z\n", "/100", "/100%25 /100%25a /5%25z"},
 		{"a blank within", all + "Disallow: /a b\n", "/a", "/a%20b"},
