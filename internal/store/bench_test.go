@@ -1,0 +1,59 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// realistic returns n records as a crawl of a large site of files leaves them.
+func realistic(n int) []Record {
+	random := rand.New(rand.NewPCG(1, 2))
+	records := make([]Record, n)
+	for i := range records {
+		batch := int64(1_790_000_000 + i%3*86_400)
+		fetched := batch + int64(i/12_000)
+		records[i] = Record{
+			Path:    fmt.Sprintf("/docs/section-%04d/page-%06d.html", i/200, i),
+			Flags:   Named | HTML | Document,
+			ModTime: 1_780_000_000 + int64(i/200)*60, Version: random.Uint32(),
+			Linked: batch, Fetched: fetched, Due: fetched + 7*86_400, Wait: 7 * 86_400,
+			Status: 200, Text: random.Uint64(), First: batch, Changed: batch,
+			Selected: Selected{Listed: true, LastMod: 1_780_000_000 + int64(i/200)*60},
+		}
+	}
+	return records
+}
+
+func BenchmarkEncode(b *testing.B) {
+	records := realistic(4096)
+	b.ReportAllocs()
+	size := 0
+	for b.Loop() {
+		data, err := encodeChunk(records)
+		if err != nil {
+			b.Fatal(err)
+		}
+		size = len(data)
+	}
+	b.ReportMetric(float64(size)/4096, "bytes/page")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/4096, "ns/page")
+}
+
+func BenchmarkDecode(b *testing.B) {
+	records := realistic(4096)
+	data, err := encodeChunk(records)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := decodeChunk(data, Chunk{Count: 4096}, ""); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/4096, "ns/page")
+}
+
+var _ = context.Background
