@@ -203,3 +203,17 @@ func cutLineEnd(text []byte) ([]byte, bool) {
 	}
 	return text, false
 }
+
+// Sitemaps returns the URLs of the Sitemap lines of a robots.txt, at most 1,000, as they are
+// written.
+func Sitemaps(body []byte) []string {
+	var all []string
+	for line := range bytes.Lines(bytes.TrimPrefix(body, []byte(bom))) {
+		for _, line := range bytes.Split(line, []byte("\r")) { // a line may end in CR alone
+			if name, value := splitLine(line); name == "sitemap" && value != "" && len(all) < 1000 {
+				all = append(all, value)
+			}
+		}
+	}
+	return all
+}

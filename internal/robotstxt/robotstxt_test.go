@@ -245,3 +245,11 @@ func BenchmarkMerge(b *testing.B) {
 		Merge(body, sitemap)
 	}
 }
+
+func TestSitemaps(t *testing.T) {
+	body := "\xEF\xBB\xBFsitemap: https://example.com/a.xml\r\nUser-agent: *\nDisallow: /x\nSITEMAP : /b.xml # ours\rSitemap:\n#Sitemap: no\nSitemap: https://example.com/c.xml"
+	want := []string{"https://example.com/a.xml", "/b.xml", "https://example.com/c.xml"}
+	if got := Sitemaps([]byte(body)); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
