@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 )
@@ -61,37 +62,52 @@ var (
 // segments are removed (RFC 3986, section 5.2.4), and there is no fragment. The
 // error is ErrRelative or ErrEscape.
 func Canonical(ref string) (string, error) {
-	if ref == "" || ref[0] != '/' {
-		return "", ErrRelative
-	}
-	if isCanonical(ref) {
+	if ref != "" && ref[0] == '/' && isCanonical(ref) {
 		return strings.Clone(ref), nil // a caller's ref may be part of something long
 	}
-	if i := strings.IndexByte(ref, '#'); i >= 0 {
-		ref = ref[:i]
-	}
-	path, query, hasQuery := strings.Cut(ref, "?")
-	out, err := normalize(make([]byte, 0, len(ref)+8), path, false)
-	if err != nil {
-		return "", err
-	}
-	p := removeDotSegments(string(out))
-	if !hasQuery || query == "" {
-		return p, nil
-	}
-	out, err = normalize(append(out[:0], '?'), query, true)
-	if err != nil {
-		return "", err
-	}
-	return p + string(out), nil
+	out, err := AppendCanonical(make([]byte, 0, len(ref)+8), ref)
+	return string(out), err
 }
 
 // CanonicalOf is [Canonical] for bytes.
 func CanonicalOf(ref []byte) (string, error) {
-	if len(ref) > 0 && ref[0] == '/' && isCanonical(ref) {
-		return string(ref), nil
+	out, err := AppendCanonical(make([]byte, 0, 128), ref)
+	return string(out), err
+}
+
+// AppendCanonical appends what [Canonical] returns; nothing with an error.
+func AppendCanonical[T string | []byte](dst []byte, ref T) ([]byte, error) {
+	if len(ref) == 0 || ref[0] != '/' {
+		return dst, ErrRelative
 	}
-	return Canonical(string(ref))
+	if isCanonical(ref) {
+		return append(dst, ref...), nil
+	}
+	end := len(ref)
+	query := end
+	for i := range end {
+		if ref[i] == '?' && query > i {
+			query = i
+		}
+		if ref[i] == '#' {
+			end = i
+			break
+		}
+	}
+	query = min(query, end)
+	start := len(dst)
+	out, err := normalize(dst, ref[:query], false)
+	if err != nil {
+		return dst, err
+	}
+	out = out[:start+len(removeDotSegments(out[start:]))]
+	if query+1 >= end {
+		return out, nil
+	}
+	if out, err = normalize(append(out, '?'), ref[query+1:end], true); err != nil {
+		return dst, err
+	}
+	return out, nil
 }
 
 // isCanonical reports whether a path certainly is in that form: it has neither
@@ -108,7 +124,7 @@ func isCanonical[T string | []byte](path T) bool {
 	return true
 }
 
-func normalize(dst []byte, s string, query bool) ([]byte, error) {
+func normalize[T string | []byte](dst []byte, s T, query bool) ([]byte, error) {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		switch {
@@ -132,27 +148,28 @@ func normalize(dst []byte, s string, query bool) ([]byte, error) {
 	return dst, nil
 }
 
-func removeDotSegments(p string) string {
-	if !strings.Contains(p, "/.") {
-		return p
-	}
-	var out []string
-	segments := strings.Split(p[1:], "/")
-	for i, s := range segments {
-		last := i == len(segments)-1
-		switch s {
-		case ".", "..":
-			if s == ".." && len(out) > 0 {
-				out = out[:len(out)-1]
-			}
-			if last {
-				out = append(out, "")
+// removeDotSegments works in place (RFC 3986, section 5.2.4).
+func removeDotSegments(p []byte) []byte {
+	out := p[:0]
+	for i := 0; i < len(p); {
+		end := i + 1
+		for end < len(p) && p[end] != '/' {
+			end++
+		}
+		switch string(p[i:end]) {
+		case "/..":
+			out = out[:max(0, bytes.LastIndexByte(out, '/'))]
+			fallthrough
+		case "/.":
+			if end == len(p) {
+				out = append(out, '/')
 			}
 		default:
-			out = append(out, s)
+			out = append(out, p[i:end]...)
 		}
+		i = end
 	}
-	return "/" + strings.Join(out, "/")
+	return out
 }
 
 // Unescape decodes the percent-encoding of a canonical path; its query, if it

@@ -1,0 +1,81 @@
+package htmlmeta
+
+import (
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/cespare/xxhash/v2"
+	"golang.org/x/net/html/atom"
+)
+
+// text hashes text: each run of white space counts as one space, at either end as none.
+type text struct {
+	digest xxhash.Digest
+	buf    []byte // not hashed yet
+	space  bool   // white space came last
+	some   bool   // there is some text
+}
+
+func (t *text) reset() {
+	t.digest.Reset()
+	t.buf, t.space, t.some = t.buf[:0], false, false
+}
+
+// gap separates the words before it from those behind.
+func (t *text) gap() { t.space = true }
+
+func (t *text) write(s []byte) {
+	t.buf, t.space, t.some = appendFolded(t.buf, s, t.space, t.some)
+	if len(t.buf) >= 4<<10 {
+		_, _ = t.digest.Write(t.buf)
+		t.buf = t.buf[:0]
+	}
+}
+
+// sum returns the hash, which is not 0. Nothing may be written after it.
+func (t *text) sum() uint64 {
+	_, _ = t.digest.Write(t.buf)
+	return max(t.digest.Sum64(), 1)
+}
+
+// appendFolded appends s with its white space folded. Characters without width are left
+// out, and so are NULs. space and some are as in text.
+func appendFolded(dst, s []byte, space, some bool) ([]byte, bool, bool) {
+	for i := 0; i < len(s); {
+		start := i
+		for i < len(s) && s[i] > ' ' && s[i] < utf8.RuneSelf {
+			i++
+		}
+		if i == start {
+			c, n := utf8.DecodeRune(s[i:])
+			i += n
+			switch {
+			case c == 0 || c == '\u200b' || c == '\u2060' || c == '\ufeff' || c == '\u00ad':
+				continue
+			case c <= ' ' || unicode.IsSpace(c):
+				space = true
+				continue
+			}
+		}
+		if space && some {
+			dst = append(dst, ' ')
+		}
+		dst = append(dst, s[start:i]...)
+		space, some = false, true
+	}
+	return dst, space, some
+}
+
+// isInline reports whether an element may begin or end within a word.
+func isInline(name atom.Atom) bool {
+	switch name {
+	case atom.A, atom.Abbr, atom.Acronym, atom.B, atom.Bdi, atom.Bdo, atom.Big, atom.Cite, atom.Code, atom.Data,
+		atom.Del, atom.Dfn, atom.Em, atom.Font, atom.I, atom.Ins, atom.Kbd, atom.Label, atom.Mark, atom.Nobr, atom.Q,
+		atom.S, atom.Samp, atom.Small, atom.Span, atom.Strike, atom.Strong, atom.Sub, atom.Sup, atom.Time, atom.Tt,
+		atom.U, atom.Var, atom.Wbr, // and those that show nothing:
+		atom.Iframe, atom.Link, atom.Meta, atom.Noembed, atom.Noframes, atom.Noscript, atom.Script, atom.Style,
+		atom.Template, atom.Title, 0:
+		return true
+	}
+	return false
+}
