@@ -3,77 +3,76 @@ package store
 import "github.com/seed3295b519/caddy-sitemap/internal/page"
 
 // Record is what is known of one page. Times are Unix seconds; 0 means never, or not
-// known. A record is written by the crawl, save for the fields under Selected.
+// known. A record is written by the crawl, save for the fields under Selected. The numbers
+// of fields are kept on disk: a new field gets a new one.
 type Record struct {
-	_ struct{} `cbor:",toarray"`
-
 	// Path is the page's path with its query, as [page.Page] has it.
-	Path string
+	Path string `cbor:"1,keyasint,omitempty"`
 
 	// Flags are what is known of the page that is either true or not.
-	Flags Flags
+	Flags Flags `cbor:"2,keyasint,omitempty"`
 
 	// What sources said when they last named the page: as in [page.Page].
-	ModTime    int64
-	Version    uint32
-	ChangeFreq page.ChangeFreq
-	Priority   page.Priority
+	ModTime    int64           `cbor:"3,keyasint,omitempty"`
+	Version    uint32          `cbor:"4,keyasint,omitempty"`
+	ChangeFreq page.ChangeFreq `cbor:"5,keyasint,omitempty"`
+	Priority   page.Priority   `cbor:"6,keyasint,omitempty"`
 
 	// Absent is since when no source has named the page that a source did name.
-	Absent int64
+	Absent int64 `cbor:"7,keyasint,omitempty"`
 
 	// Depth is how many links lead to the page from one that a source names, at least.
-	Depth uint8
+	Depth uint8 `cbor:"8,keyasint,omitempty"`
 
 	// Linked is when a page that links to it, and whose links count, was last fetched.
-	Linked int64
+	Linked int64 `cbor:"9,keyasint,omitempty"`
 
 	// Fetched is when the page was last fetched, whatever came of it, and Due when it is
 	// to be fetched again, Wait seconds later or somewhat more. 0: at once.
-	Fetched int64
-	Due     int64
-	Wait    uint32
+	Fetched int64  `cbor:"10,keyasint,omitempty"`
+	Due     int64  `cbor:"11,keyasint,omitempty"`
+	Wait    uint32 `cbor:"12,keyasint,omitempty"`
 
 	// Failing is since when fetches have come to nothing: a status of 429 or from 500 on,
 	// or no response. What follows is then from the last fetch before, until Failing is
 	// over an hour ago.
-	Failing int64
+	Failing int64 `cbor:"13,keyasint,omitempty"`
 
 	// Status is the HTTP status of the response; 0 with Fetched: there was none.
-	Status uint16
+	Status uint16 `cbor:"14,keyasint,omitempty"`
 
 	// Text is a hash of the text that a reader sees; 0: there is none, or it was not read.
-	Text uint64
+	Text uint64 `cbor:"15,keyasint,omitempty"`
 
 	// Canonical is the page that this one names as its canonical, and Target the one to
 	// which it redirects or refreshes: a path where it is on the site, else an absolute
 	// URL. "": none, or the page itself.
-	Canonical string
-	Target    string
+	Canonical string `cbor:"16,keyasint,omitempty"`
+	Target    string `cbor:"17,keyasint,omitempty"`
 
 	// Declared is the date that the page declares itself.
-	Declared int64
+	Declared int64 `cbor:"18,keyasint,omitempty"`
 
 	// ETag and Modified are the validators of the response, where no Version spares a
 	// fetch.
-	ETag     string
-	Modified int64
+	ETag     string `cbor:"19,keyasint,omitempty"`
+	Modified int64  `cbor:"20,keyasint,omitempty"`
 
 	// First is the batch in which the page's text was first read, Changed that in which it
 	// was last found changed, and Before when it had been fetched last before that. A batch
 	// is named by when it began. Streak counts the fetches in a row that found it changed.
-	First   int64
-	Changed int64
-	Before  int64
-	Streak  uint8
+	First   int64 `cbor:"21,keyasint,omitempty"`
+	Changed int64 `cbor:"22,keyasint,omitempty"`
+	Before  int64 `cbor:"23,keyasint,omitempty"`
+	Streak  uint8 `cbor:"24,keyasint,omitempty"`
 
 	// Alternates and Images are collected only where they are listed.
-	Alternates []page.Alternate
-	Images     []string
+	Alternates []page.Alternate `cbor:"25,keyasint,omitempty"`
+	Images     []string         `cbor:"26,keyasint,omitempty"`
 
 	// Selected is what the last published selection said of the page. Selecting alone
 	// writes it.
-	Selected Selected
+	Selected Selected `cbor:"27,keyasint,omitzero"`
 }
 
 // Selected is what a selection said of a page.
@@ -86,8 +85,11 @@ type Selected struct {
 	LastMod int64
 	Day     bool
 
-	// Dated is the batch, First or Changed, from which LastMod was decided.
-	Dated int64
+	// Text is the date of the page's text, and Dated the batch, First or Changed, from
+	// which it was decided. LastMod is another where the page or a list declares one.
+	Text    int64
+	TextDay bool
+	Dated   int64
 }
 
 // Flags of a [Record].

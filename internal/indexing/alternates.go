@@ -1,0 +1,43 @@
+package indexing
+
+import (
+	"strings"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+// alternateSets are the sets of pages in several languages that pages list, by hash.
+type alternateSets []pair
+
+func (s *alternateSets) add(path string, list []page.Alternate) {
+	if len(list) > 0 {
+		*s = append(*s, pair{hash(path), setHash(list)})
+	}
+}
+
+// areMutual reports whether all pages of a set list the same set, the page itself among
+// them, as https://developers.google.com/search/docs/specialty/international/localized-versions
+// asks for. A page of another site is not known to.
+func (s alternateSets) areMutual(base, path string, list []page.Alternate) bool {
+	own, itself := setHash(list), false
+	for _, alternate := range list {
+		there, ok := htmlmeta.PathOn(base, alternate.URL)
+		if !ok {
+			return false
+		}
+		if set, ok := lookup(s, hash(there)); !ok || set != own {
+			return false
+		}
+		itself = itself || there == path
+	}
+	return itself
+}
+
+// setHash is the same for lists that differ in order only.
+func setHash(list []page.Alternate) (sum uint64) {
+	for _, a := range list {
+		sum += combine(combine(hash(strings.ToLower(a.Lang)), hash(a.URL)), 0)
+	}
+	return sum
+}

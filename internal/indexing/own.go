@@ -1,0 +1,121 @@
+package indexing
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// ownStatus is the status that a page has by its own record. Indexable and CanonicalOther
+// are preliminary: they depend on other pages.
+func (r *Rules) ownStatus(rec *store.Record) Status {
+	p := pageOf(rec)
+	switch {
+	case r.Filter != nil && r.Filter(&p) != "":
+		return Excluded
+	case rec.Flags&store.Disallowed != 0:
+		return Disallowed
+	case rec.Flags&store.Blocked != 0:
+		return Blocked
+	case rec.Absent != 0:
+		return Absent
+	case rec.Fetched == 0:
+		return Pending
+	case rec.Status != 200:
+		return ofResponse(rec.Status)
+	}
+	return r.ofContent(rec)
+}
+
+// ofResponse is the status of a page whose response was not 200.
+func ofResponse(status uint16) Status {
+	switch {
+	case status == 404, status == 410:
+		return NotFound
+	case status >= 300 && status < 400:
+		return Redirect
+	case status >= 400 && status < 500 && status != 408 && status != 429:
+		return Refused
+	}
+	return ServerError
+}
+
+// ofContent is the status of a page that returned 200.
+func (r *Rules) ofContent(rec *store.Record) Status {
+	flags := rec.Flags
+	switch {
+	case flags&store.HTML == 0 && (flags&(store.Named|store.Seed|store.Target) == 0 || expectsHTML(rec.Path)):
+		return NotHTML
+	case flags&store.Unreadable != 0:
+		return Unreadable
+	case rec.Target != "":
+		return Refresh
+	case flags&store.NoIndex != 0:
+		return NoIndex
+	case flags&store.HTML != 0 && flags&store.Document == 0:
+		return NoDocument
+	case flags&store.SoftNotFound != 0 && rec.Path != "/" && rec.Path != r.Front:
+		return SoftNotFound
+	case rec.Failing != 0 && !rec.Selected.Listed:
+		return ServerError // only a listed page keeps its place while it fails
+	case !r.Respect || rec.Canonical == "" || rec.Canonical == rec.Path:
+		return Indexable
+	case rec.Canonical[0] != '/':
+		return CanonicalForeign
+	}
+	return CanonicalOther
+}
+
+var htmlExtensions = []string{".html", ".htm", ".xhtml", ".shtml", ".php", ".asp", ".aspx", ".jsp"}
+
+// expectsHTML reports whether a page's name suggests HTML. Other documents, such as PDF
+// files, are listed for what they are.
+func expectsHTML(path string) bool {
+	path, _, _ = strings.Cut(path, "?")
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	dot := strings.LastIndexByte(name, '.')
+	return dot < 0 || slices.Contains(htmlExtensions, strings.ToLower(name[dot:]))
+}
+
+// isDiscovered reports whether no source names the page, but links or visitors only.
+func isDiscovered(rec *store.Record) bool { return rec.Flags&(store.Named|store.Seed) == 0 }
+
+// isFromList reports whether the operator names the page in a list: it has no file.
+func isFromList(rec *store.Record) bool { return rec.Flags&store.Named != 0 && rec.Version == 0 }
+
+// needsLinks reports whether the page is listed only while a page links to it.
+func (r *Rules) needsLinks(rec *store.Record) bool {
+	switch {
+	case r.isSeed(rec):
+		return false
+	case hasUnderscore(rec.Path) && !isFromList(rec):
+		return true // often a part of pages
+	}
+	return isDiscovered(rec) && !(rec.Flags&store.Visited != 0 && r.Unlinked != nil && r.Unlinked(rec.Path))
+}
+
+func (r *Rules) isSeed(rec *store.Record) bool {
+	return rec.Flags&store.Seed != 0 || rec.Path == r.Front || rec.Path == "/"
+}
+
+// isLinked reports whether a listed page linked to the page recently.
+func (r *Rules) isLinked(rec *store.Record) bool {
+	return rec.Linked != 0 && (r.Expire <= 0 || r.Now.Unix()-rec.Linked <= int64(r.Expire.Seconds()))
+}
+
+// hasUnderscore reports whether a segment of the path begins with "_".
+func hasUnderscore(path string) bool {
+	path, _, _ = strings.Cut(path, "?")
+	return strings.Contains(path, "/_")
+}
+
+// pageOf is the page as its sources name it.
+func pageOf(rec *store.Record) page.Page {
+	return page.Page{
+		Path:    rec.Path,
+		LastMod: rec.ModTime, LastModDay: rec.Flags&store.ModDay != 0,
+		ChangeFreq: rec.ChangeFreq, Priority: rec.Priority, Version: rec.Version,
+	}
+}
