@@ -2,12 +2,369 @@ package merge
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type source = func(context.Context, func(page.Page) error) error
+
+func list(pages []page.Page) source {
+	return func(_ context.Context, yield func(page.Page) error) error {
+		for i := range pages {
+			if err := yield(pages[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// paths yields pages that have only paths, which are separated by spaces.
+func paths(s string) source {
+	var pages []page.Page
+	for path := range strings.FieldsSeq(s) {
+		pages = append(pages, page.Page{Path: path})
+	}
+	return list(pages)
+}
+
+// then yields what s does, ignores all errors of yield, and calls end.
+func then(s source, end func(ctx context.Context) error) source {
+	return func(ctx context.Context, yield func(page.Page) error) error {
+		_ = s(ctx, func(p page.Page) error { _ = yield(p); return nil })
+		return end(ctx)
+	}
+}
+
+func hang(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+
+// readAll reads a stream to its end, and closes it.
+func readAll(t testing.TB, s *Stream) (pages []page.Page) {
+	t.Helper()
+	defer s.Close()
+	for {
+		p, ok, err := s.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			return pages
+		}
+		pages = append(pages, p)
+	}
+}
+
+func join(pages []page.Page) string {
+	var all []string
+	for _, p := range pages {
+		all = append(all, p.Path)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestInputs(t *testing.T) {
+	errOwn := errors.New("own")
+	for _, test := range []struct {
+		name   string
+		pages  source
+		sorted string // what comes of it where it says that it is sorted
+		other  string // and where it does not
+		err    error
+		text   string // in the error of one that is sorted
+		fine   bool   // where it does not say that it is sorted
+	}{
+		{name: "nothing", pages: paths("")},
+		{name: "in order", pages: paths("/a /c"), sorted: "/a /c", other: "/a /c"},
+		{name: "duplicates", pages: paths("/a /a /c /c"), sorted: "/a /c", other: "/a /c"},
+		{name: "out of order", pages: then(paths("/c /a /d"), func(context.Context) error { return nil }),
+			sorted: "/c", other: "/a /c /d", err: ErrOrder, text: "'/a' after '/c'", fine: true},
+		{name: "no path", pages: list([]page.Page{{Path: "/a"}, {}, {Path: "/c"}}), sorted: "/a", other: "/a", err: ErrNoPath},
+		{name: "failing", pages: then(paths("/a /c"), func(context.Context) error { return errOwn }), sorted: "/a /c", other: "/a /c", err: errOwn},
+		{name: "Goexit", pages: then(paths("/a"), func(context.Context) error { runtime.Goexit(); return nil }), sorted: "/a", other: "/a", err: errEnded},
+		{name: "hanging", pages: then(paths("/a /c"), hang), sorted: "/a /c", other: "/a /c", err: ErrTimeout},
+	} {
+		for _, sorted := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				s := Start(t.Context(), []Input{
+					{Name: "first", Sorted: true, Pages: paths("/b")}, {Name: "it", Sorted: sorted, Pages: test.pages},
+				}, Options{Patience: time.Minute})
+				got, want, failed := join(readAll(t, s)), test.sorted, s.Result().Failed
+				if !sorted {
+					want = test.other
+				}
+				all := append(strings.Fields(want), "/b")
+				slices.Sort(all)
+				if got != strings.Join(all, " ") {
+					t.Errorf("%s, sorted %t: got %q, want %q and /b", test.name, sorted, got, want)
+				}
+				if test.err == nil || !sorted && test.fine {
+					if failed != nil || !s.Complete() {
+						t.Errorf("%s, sorted %t: got %v", test.name, sorted, failed)
+					}
+					return
+				}
+				if len(failed) != 1 || failed[0].Input != 1 || failed[0].Name != "it" || !errors.Is(failed[0].Err, test.err) ||
+					!strings.Contains(failed[0].Err.Error(), test.text) || s.Complete() {
+					t.Errorf("%s, sorted %t: got %v, want %v", test.name, sorted, failed, test.err)
+				}
+			})
+		}
+	}
+}
+
+func TestPanic(t *testing.T) {
+	panics := then(paths("/a"), func(context.Context) error { panic("oh") })
+	s := Start(t.Context(), []Input{{Pages: panics, Sorted: true}, {Pages: paths("/b")}}, Options{})
+	if got := join(readAll(t, s)); got != "/a /b" {
+		t.Errorf("got %q", got)
+	}
+	var p *PanicError
+	if failed := s.Result().Failed; len(failed) != 1 || !errors.As(failed[0].Err, &p) || p.Error() != "panic: oh" || !strings.Contains(string(p.Stack), "TestPanic") {
+		t.Errorf("got %v", failed)
+	}
+}
+
+func TestMergedPages(t *testing.T) {
+	first := page.Page{Path: "/a", LastMod: 1, ChangeFreq: 3, Visited: true}
+	second := page.Page{Path: "/a", LastMod: 2, LastModDay: true, ChangeFreq: 4, Priority: 5, Version: 6}
+	third := page.Page{Path: "/a", LastMod: 1, ChangeFreq: 6, Priority: 7, Visited: true}
+	want := page.Page{Path: "/a", LastMod: 2, LastModDay: true, ChangeFreq: 3, Priority: 5, Version: 6}
+	for kinds := range 8 {
+		one := func(p page.Page, bit int) Input { return Input{Pages: list([]page.Page{p}), Sorted: kinds&bit != 0} }
+		for _, inputs := range [][]Input{
+			{one(first, 1), one(second, 2), one(third, 4)},
+			{{Pages: list([]page.Page{first, second, third}), Sorted: kinds&1 != 0}},
+		} {
+			if got := readAll(t, Start(t.Context(), inputs, Options{})); len(got) != 1 || got[0] != want {
+				t.Errorf("%03b, %d inputs: got %+v, want %+v", kinds, len(inputs), got, want)
+			}
+		}
+	}
+}
+
+// TestModel compares random inputs with a naive merge.
+func TestModel(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		var inputs []Input
+		var all []page.Page
+		total := 0
+		for range r.IntN(6) {
+			pages := randomPages(r, r.IntN(1+r.IntN(4000)))
+			sorted := r.IntN(2) == 0
+			if sorted {
+				slices.SortStableFunc(pages, page.Compare)
+			}
+			inputs = append(inputs, Input{Pages: list(slices.Clone(pages)), Sorted: sorted})
+			all, total = append(all, pages...), total+len(pages)
+		}
+		slices.SortStableFunc(all, page.Compare)
+		var want []page.Page
+		for _, p := range all {
+			if n := len(want); n > 0 && want[n-1].Path == p.Path {
+				want[n-1].Merge(p)
+				continue
+			}
+			want = append(want, p)
+		}
+		s := Start(t.Context(), inputs, Options{})
+		got := readAll(t, s)
+		for _, n := range s.Result().Counts {
+			total -= n
+		}
+		if !slices.Equal(got, want) || !s.Complete() || total != 0 {
+			t.Fatalf("seed %d: got %d pages, want %d, %d were not counted", seed, len(got), len(want), total)
+		}
+	}
+}
+
+func randomPages(r *rand.Rand, n int) []page.Page {
+	pages := make([]page.Page, n)
+	for i := range pages {
+		pages[i] = page.Page{
+			Path: fmt.Sprint("/", r.IntN(n), strings.Repeat("/long", r.IntN(3))), LastMod: r.Int64N(3), LastModDay: r.IntN(2) == 0,
+			ChangeFreq: page.ChangeFreq(r.IntN(8)), Priority: page.Priority(r.IntN(3)), Version: r.Uint32N(3), Visited: r.IntN(2) == 0,
+		}
+	}
+	return pages
+}
+
+func TestLeftOut(t *testing.T) {
+	inputs := []Input{
+		{Pages: paths("/a /b /c /no/1 /no/2 /z"), Sorted: true},
+		{Pages: paths("/d /no/2 /no/1 /a")},
+		{Pages: paths("/9 /8 /7 /6 /5 /4")},
+	}
+	calls := make(map[string]int)
+	s := Start(t.Context(), inputs, Options{MaxPages: 5, Filter: func(p *page.Page) string {
+		calls[p.Path]++
+		if strings.HasPrefix(p.Path, "/no/") {
+			return "no"
+		}
+		return ""
+	}})
+	// Of the third input, which is not sorted, /4 is more than is held.
+	if got := join(readAll(t, s)); got != "/5 /6 /7 /8 /9" {
+		t.Errorf("got %q", got)
+	}
+	if got, want := s.Result().LeftOut, map[string]int{"no": 2, OverMax: 6}; !maps.Equal(got, want) {
+		t.Errorf("left out %v, want %v", got, want)
+	}
+	for path, n := range calls {
+		if n != 1 {
+			t.Errorf("%s was filtered %d times", path, n)
+		}
+	}
+}
+
+// TestPatience has inputs that pause, within the patience or beyond it.
+func TestPatience(t *testing.T) {
+	const patience = 10 * time.Second
+	slow := func(pause time.Duration) source {
+		return func(ctx context.Context, yield func(page.Page) error) error {
+			for _, path := range []string{"/a", "/c", "/e"} {
+				if err := yield(page.Page{Path: path}); err != nil {
+					return err
+				}
+				time.Sleep(pause)
+			}
+			return nil
+		}
+	}
+	for _, test := range []struct {
+		name   string
+		inputs []Input
+		want   string
+		took   time.Duration
+		failed int
+	}{
+		{"slow", []Input{{Pages: slow(patience - 1), Sorted: true}, {Pages: slow(patience - 1)}}, "/a /c /e", 3 * (patience - 1), 0},
+		{"too slow", []Input{{Pages: slow(patience + time.Second), Sorted: true}, {Pages: paths("/b /d")}}, "/a /b /d", patience, 1},
+		{"too slow, not sorted", []Input{{Pages: slow(patience + time.Second)}, {Pages: paths("/b /d")}}, "/a /b /d", patience, 1},
+		{"several at a time", []Input{
+			{Pages: then(paths("/a"), func(context.Context) error { time.Sleep(time.Hour); return nil }), Sorted: true}, {Pages: then(paths(""), hang)},
+			{Pages: then(paths(""), hang), Sorted: true}, {Pages: paths("/b"), Sorted: true},
+		}, "/a /b", patience, 3},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			defer time.Sleep(2 * time.Hour) // until those have ended that ignore their context
+			start := time.Now()
+			s := Start(t.Context(), test.inputs, Options{Patience: patience})
+			if got := join(readAll(t, s)); got != test.want || len(s.Result().Failed) != test.failed {
+				t.Errorf("%s: got %q, failed %v", test.name, got, s.Result().Failed)
+			}
+			for _, f := range s.Result().Failed {
+				if f.Err != ErrTimeout {
+					t.Errorf("%s: got %v", test.name, f.Err)
+				}
+			}
+			if took := time.Since(start); took < test.took || took > test.took+time.Second {
+				t.Errorf("%s: took %s, want %s", test.name, took, test.took)
+			}
+		})
+	}
+}
+
+// TestPatienceOfReader: an input is not blamed for the time in which nobody reads.
+func TestPatienceOfReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var pages []page.Page
+		for i := range 5 * queueLen {
+			pages = append(pages, page.Page{Path: fmt.Sprintf("/%06d", i)})
+		}
+		s := Start(t.Context(), []Input{{Pages: list(pages), Sorted: true}}, Options{Patience: time.Second})
+		defer s.Close()
+		for i := range pages {
+			if i%100 == 0 {
+				time.Sleep(time.Minute)
+			}
+			if p, ok, err := s.Next(t.Context()); !ok || err != nil || p.Path != pages[i].Path {
+				t.Fatalf("page %d: got %q, %t, %v", i, p.Path, ok, err)
+			}
+		}
+		if _, ok, err := s.Next(t.Context()); ok || err != nil || !s.Complete() {
+			t.Errorf("at the end: got %t, %v, %v", ok, err, s.Result().Failed)
+		}
+	})
+}
+
+// TestSlowInputIsNotHeldBack: a page comes soon after the next one is known.
+func TestSlowInputIsNotHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Start(t.Context(), []Input{{Pages: then(paths("/a /b"), hang), Sorted: true}}, Options{Patience: time.Hour})
+		defer s.Close()
+		start := time.Now()
+		if p, ok, err := s.Next(t.Context()); p.Path != "/a" || !ok || err != nil || time.Since(start) > time.Second {
+			t.Errorf("got %q, %t, %v after %s", p.Path, ok, err, time.Since(start))
+		}
+	})
+}
+
+func TestContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Start(t.Context(), []Input{{Pages: paths("/a"), Sorted: true}, {Pages: then(paths("/b"), func(ctx context.Context) error {
+			select {
+			case <-time.After(time.Hour):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})}}, Options{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for range 2 {
+			if _, ok, err := s.Next(ctx); ok || err != context.DeadlineExceeded {
+				t.Errorf("got %t, %v", ok, err)
+			}
+		}
+		if got := join(readAll(t, s)); got != "/a /b" || !s.Complete() {
+			t.Errorf("after an error of the context: got %q, %v", got, s.Result())
+		}
+	})
+}
+
+func TestClose(t *testing.T) {
+	endless := func(ctx context.Context, yield func(page.Page) error) error {
+		for i := 0; ; i++ {
+			if err := yield(page.Page{Path: fmt.Sprintf("/%09d", i)}); err != nil {
+				return err
+			}
+		}
+	}
+	for _, end := range []string{"Close", "context"} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			release := make(chan struct{})
+			s := Start(ctx, []Input{
+				{Pages: endless, Sorted: true}, {Pages: then(paths("/a /b"), hang), Sorted: true},
+				{Pages: then(paths("/a"), func(context.Context) error { <-release; return nil }), Sorted: true},
+			}, Options{})
+			if end == "Close" {
+				s.Close()
+			}
+			cancel() // the goroutines end, save for the one that ignores its context
+			if _, ok, err := s.Next(t.Context()); ok || err != context.Canceled || s.Result().Failed != nil {
+				t.Errorf("%s: got %t, %v, %v", end, ok, err, s.Result().Failed)
+			}
+			s.Close()
+			close(release)
+		})
+	}
+}
 
 func BenchmarkMerge(b *testing.B) {
 	const n = 1_000_000
@@ -21,16 +378,7 @@ func BenchmarkMerge(b *testing.B) {
 	for i, p := range sorted {
 		thirds[i%3] = append(thirds[i%3], p)
 	}
-	input := func(sorted bool, pages []page.Page) Input {
-		return Input{Sorted: sorted, Pages: func(_ context.Context, yield func(page.Page) error) error {
-			for i := range pages {
-				if err := yield(pages[i]); err != nil {
-					return err
-				}
-			}
-			return nil
-		}}
-	}
+	input := func(sorted bool, pages []page.Page) Input { return Input{Sorted: sorted, Pages: list(pages)} }
 	b.Run("read directly", func(b *testing.B) {
 		var last string
 		in := input(true, sorted)
