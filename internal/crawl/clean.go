@@ -1,0 +1,209 @@
+package crawl
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+const (
+	maxPath  = 2000 // bytes of a path that a link or a visitor names, with its query
+	maxValue = 200  // bytes of a query parameter's value, as it is written
+)
+
+// Cleaner tells which page a link or a request is for.
+type Cleaner struct{ names, prefixes []string }
+
+// NewCleaner returns a Cleaner that keeps these query parameters, decoded, in this
+// order. All others are dropped, and so are those that [IsTracking] knows.
+func NewCleaner(query []string) *Cleaner {
+	c := new(Cleaner)
+	escape := strings.NewReplacer("&", "%26", "=", "%3D", "+", "%2B")
+	for _, name := range query {
+		if !IsTracking(name) {
+			c.names = append(c.names, name)
+			c.prefixes = append(c.prefixes, escape.Replace(page.Escape(name))+"=")
+		}
+	}
+	return c
+}
+
+// Clean returns the path that a URI is for, in [page.Canonical]'s form: with the query
+// parameters that are kept, without a fragment and without the session identifiers that
+// applications write after a semicolon. It may be part of uri.
+//
+// ok is false where that is no path of a page: it does not begin with a slash, has an
+// empty segment that is not the last, an encoded slash, a backslash, a control
+// character, an invalid escape, what is no UTF-8, a kept value of over 200 bytes, or
+// over 2,000 bytes in all.
+func (c *Cleaner) Clean(uri string) (path string, ok bool) {
+	if len(uri) > 4*maxPath {
+		return "", false
+	}
+	uri, _, _ = strings.Cut(uri, "#")
+	path, query, _ := strings.Cut(uri, "?")
+	if !isPlain(path) {
+		canonical, err := page.Canonical(path)
+		if err != nil {
+			return "", false
+		}
+		if path = cutSessions(canonical); !isPath(path) {
+			return "", false
+		}
+	}
+	if query != "" && len(c.names) > 0 {
+		if query, ok = c.query(query); !ok {
+			return "", false
+		}
+		path += query
+	}
+	return path, len(path) <= maxPath
+}
+
+// isPlain reports whether a path is certainly clean.
+func isPlain(path string) bool {
+	slash := false
+	for i := range len(path) {
+		c := path[i]
+		switch {
+		case 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9':
+		case c == '/' && slash, c == '.' && slash:
+			return false
+		case strings.IndexByte("/-._~!$&'()*+,=:@", c) < 0:
+			return false
+		}
+		slash = c == '/'
+	}
+	return path != "" && path[0] == '/'
+}
+
+// isPath reports whether a canonical path is one that a page may have.
+func isPath(path string) bool {
+	if strings.Contains(path, "//") {
+		return false
+	}
+	for i := range len(path) - 2 {
+		if path[i] != '%' {
+			continue
+		}
+		switch code := path[i+1 : i+3]; {
+		case code < "20", code == "2F", code == "5C", code == "7F":
+			return false
+		}
+	}
+	return utf8.ValidString(page.Unescape(path))
+}
+
+// cutSessions drops the parameters of segments that hold a session's identifier.
+func cutSessions(path string) string {
+	for from := 0; ; {
+		start := strings.IndexByte(path[from:], ';')
+		if start < 0 {
+			return path
+		}
+		start += from
+		end := len(path)
+		if n := strings.IndexAny(path[start+1:], ";/"); n >= 0 {
+			end = start + 1 + n
+		}
+		from = end
+		if name, _, ok := strings.Cut(path[start+1:end], "="); ok && isSession(strings.ToLower(name)) {
+			path, from = path[:start]+path[end:], start
+		}
+	}
+}
+
+func isSession(name string) bool {
+	switch name {
+	case "jsessionid", "jsessionidsso", "sessionid", "session_id", "session-id", "session", "sessid", "sess", "sid",
+		"phpsessid", "psession", "cfid", "cftoken", "oscsid", "xtcsid", "zenid", "wosid", "svid":
+		return true
+	}
+	return strings.HasPrefix(name, "aspsessionid")
+}
+
+// query returns what is kept of a query, with its question mark; false where a kept
+// value is none that a page has.
+func (c *Cleaner) query(query string) (string, bool) {
+	kept := ""
+	for i, name := range c.names {
+		value := valueOf(query, name)
+		if value == "" {
+			continue
+		}
+		canonical, err := page.Canonical("/?" + value)
+		if err != nil {
+			return "", false
+		}
+		value = canonical[2:]
+		if len(value) > maxValue || !isPath("/"+strings.ReplaceAll(value, "/", "")) {
+			return "", false
+		}
+		mark := "&"
+		if kept == "" {
+			mark = "?"
+		}
+		kept += mark + c.prefixes[i] + value
+	}
+	return kept, true
+}
+
+// valueOf is the value of the first parameter of that name, as it is written.
+func valueOf(query, name string) string {
+	for query != "" {
+		var pair string
+		pair, query, _ = strings.Cut(query, "&")
+		n, value, _ := strings.Cut(pair, "=")
+		if n == name {
+			return value
+		}
+		if strings.ContainsAny(n, "%+") {
+			if decoded, err := url.QueryUnescape(n); err == nil && decoded == name {
+				return value
+			}
+		}
+	}
+	return ""
+}
+
+var trackingPrefixes = []string{"utm_", "mtm_", "matomo_", "piwik_", "pk_", "itm_", "at_", "_hs", "__hs", "fb_", "vero_", "guce"}
+
+var trackingNames = strings.Fields(`gclid gclsrc dclid gbraid wbraid gad_source gad_campaignid srsltid _ga _gl _gac fbclid
+	igshid igsh msclkid mc_cid mc_eid mkt_tok yclid ymclid ysclid _openstat twclid ttclid tduid li_fat_id epik rdt_cid scclid
+	sccid irclickid irgwc zanpid awc ref_src ref_url hsctatracking _kx _ke oly_anon_id oly_enc_id rb_clickid s_cid s_kwcid
+	ml_subscriber wickedid _branch_match_id cx_click dm_i ef_id guccounter sscid`)
+
+// IsTracking reports whether a query parameter tells where a visitor came from, and so
+// never which page is shown. Case plays no part.
+func IsTracking(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(trackingPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) ||
+		slices.Contains(trackingNames, name)
+}
+
+var assetSuffixes = strings.Fields(`css less scss js mjs cjs jsx ts tsx vue map wasm json jsonld geojson ndjson webmanifest xml xsl
+	xslt xsd rss atom rdf gpx kml kmz txt md csv tsv yaml yml toml ini conf log sql bak png apng jpg jpeg jp2 jxl gif webp avif heic
+	svg svgz ico cur bmp tif tiff psd ai eps woff woff2 ttf otf eot mp3 m4a aac ogg oga opus flac wav mid mp4 m4v mpg mpeg mov avi
+	mkv webm ogv wmv flv 3gp m3u m3u8 mpd vtt srt pdf ps doc docx xls xlsx ppt pptx odt ods odp rtf epub mobi ics vcf zip gz tgz bz2
+	xz txz zst br 7z rar tar jar war exe msi dmg pkg deb rpm apk ipa iso img bin dat dll so class swf torrent asc sig sha1 sha256
+	sha512 md5 pem crt cer gpg glb gltf obj stl usdz fbx parquet npz data`)
+
+var assets = func() map[string]bool {
+	set := make(map[string]bool, len(assetSuffixes))
+	for _, suffix := range assetSuffixes {
+		set[suffix] = true
+	}
+	return set
+}()
+
+// isAsset reports whether a path looks like something else than a page. That says
+// little: such paths are only fetched last.
+func isAsset(path string) bool {
+	path, _, _ = strings.Cut(path, "?")
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	dot := strings.LastIndexByte(name, '.')
+	return dot >= 0 && assets[strings.ToLower(name[dot+1:])]
+}

@@ -1,0 +1,156 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	firstBackoff  = time.Minute
+	maxBackoff    = time.Hour
+	maxRetryAfter = 24 * time.Hour
+	slowness      = 2 // an upstream rests for twice as long as it took to respond
+)
+
+// Limiter limits what fetches send to upstreams: to a rate, to a number at a time, and
+// to less than that while they are slow, refuse, or do not respond. All sites of a
+// handler share one. It is safe for concurrent use.
+type Limiter struct {
+	interval time.Duration
+	slots    chan struct{}
+	*rest
+}
+
+// rest is until when upstreams are left alone.
+type rest struct {
+	mu      sync.Mutex
+	next    time.Time     // no request begins before
+	backoff time.Duration // after the last response; 0: it was no refusal
+}
+
+// NewLimiter returns a Limiter for so many requests a second, so many at a time. It
+// takes over from the one before it, which may be nil, how long upstreams are left
+// alone.
+func NewLimiter(rate float64, concurrency int, before *Limiter) *Limiter {
+	l := &Limiter{interval: time.Duration(float64(time.Second) / rate), slots: make(chan struct{}, concurrency), rest: new(rest)}
+	if before != nil {
+		l.rest = before.rest
+	}
+	return l
+}
+
+// Next is when the next request may begin, as far as it is known.
+func (l *Limiter) Next() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.next
+}
+
+// begin waits for a place and a turn; after it, end is to be called. The error is ctx's;
+// where its deadline ends before the turn, it comes at once.
+func (l *Limiter) begin(ctx context.Context) error {
+	select {
+	case l.slots <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := l.turn(ctx)
+	if err != nil {
+		<-l.slots
+	}
+	return err
+}
+
+// turn waits for the next turn of a caller that has a place.
+func (l *Limiter) turn(ctx context.Context) error {
+	for {
+		wait := l.take(time.Now())
+		if wait <= 0 {
+			return ctx.Err()
+		}
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
+			return context.DeadlineExceeded
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// take takes the next turn, or returns how long it is until then.
+func (l *Limiter) take(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if wait := l.next.Sub(now); wait > 0 {
+		return wait
+	}
+	l.next = now.Add(l.interval)
+	return 0
+}
+
+// end gives the place back.
+func (l *Limiter) end() { <-l.slots }
+
+// record notes how a request went that took so long; nil: there was no response.
+func (l *Limiter) record(took time.Duration, resp *Response) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	slow := slowness * took / time.Duration(cap(l.slots))
+	pause, most := slow, maxBackoff
+	switch {
+	case resp == nil:
+		l.backoff = min(max(2*l.backoff, l.interval), maxBackoff)
+		pause = max(pause, l.backoff)
+	case resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable:
+		l.backoff = min(max(2*l.backoff, firstBackoff), maxBackoff)
+		pause = max(pause, l.backoff)
+		if d, ok := retryAfter(resp.Header, now); ok {
+			pause, most = max(slow, d), maxRetryAfter
+		}
+	default:
+		l.backoff = 0
+	}
+	if next := now.Add(min(pause, most)); next.After(l.next) {
+		l.next = next
+	}
+}
+
+// retryAfter reads Retry-After (RFC 9110, section 10.2.3).
+func retryAfter(header http.Header, now time.Time) (time.Duration, bool) {
+	value := strings.TrimSpace(header.Get("Retry-After"))
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(seconds) * time.Second, true
+	}
+	if at, err := http.ParseTime(value); err == nil && at.After(now) {
+		return at.Sub(now), true
+	}
+	return 0, false
+}
+
+// Slots bound how many goroutines of all sites compute at a time: each holds one while
+// it does. They are not held while something is waited for.
+type Slots chan struct{}
+
+// NewSlots returns n slots.
+func NewSlots(n int) Slots { return make(Slots, n) }
+
+func (s Slots) take(ctx context.Context) error {
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s Slots) release() { <-s }
