@@ -1,0 +1,213 @@
+// Package publish makes the documents of a sitemap: listed pages in order become shards, which are compressed
+// XML documents, and a [Snapshot] in which they are found by name.
+package publish
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/shard"
+	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+)
+
+// maxShards is the most documents that an index may list (https://www.sitemaps.org/protocol.html#index).
+const maxShards = 50_000
+
+// Why [Build] leaves pages out, as keys of [Snapshot.LeftOut].
+const (
+	NoRoom   = "no room in the index"
+	TooLarge = "too large for a document" // its entry alone
+)
+
+// Options are what documents say besides their pages, and how they are built.
+type Options struct {
+	Base      string // scheme, host and port of pages, such as "https://example.com"
+	Schema    sitemapxml.Schema
+	ShardURLs int       // the most pages in a document; 0: shard.DefaultMaxPages
+	Extended  bool      // the extensions of pages are written
+	Workers   int       // goroutines that encode shards; up to 1: the caller's
+	Now       time.Time // when documents that are new were modified
+
+	// Document returns the absolute URL of the shard with a suffix, "-" and 12 hexadecimal digits, for the
+	// index. URLs of all shards have the same length.
+	Document func(suffix string) string
+}
+
+// Build makes a snapshot of pages, which come in the order of [page.Compare] without duplicates. A document with
+// the same bytes as that of its name in the previous snapshot, which may be nil, is taken from there. Without
+// pages, the snapshot is nil. The error is that of ctx or pages, or [shard.ErrOrder].
+//
+// Build holds the pages of one document, and of those that workers encode.
+func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Snapshot, o Options) (*Snapshot, error) {
+	b := &builder{Options: o, previous: previous, leftOut: make(map[string]int)}
+	b.slots = make(chan struct{}, max(o.Workers, 1))
+	b.bounds, b.room = b.limits()
+	defer b.workers.Wait()
+	cutter := shard.NewCutter(b.bounds, func(s shard.Shard) error {
+		b.add(s)
+		runtime.Gosched() // requests go first
+		return ctx.Err()
+	})
+	for p, err := range pages {
+		if err = cmp.Or(err, ctx.Err()); err == nil {
+			err = cutter.Add(p)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := cutter.Close(); err != nil {
+		return nil, err
+	}
+	return b.finish(), nil
+}
+
+// builder encodes shards as they are cut.
+type builder struct {
+	Options
+	previous *Snapshot
+	bounds   shard.Options
+	room     int // for shards in the index
+	slots    chan struct{}
+	workers  sync.WaitGroup
+	shards   []*Document
+	leftOut  map[string]int
+}
+
+// limits are those of a document, and how many shards an index may list.
+func (b *builder) limits() (o shard.Options, room int) {
+	o = shard.Options{MaxPages: b.ShardURLs, Overhead: sitemapxml.Overhead(b.Schema), Size: b.entrySize}
+	if b.Extended {
+		o.Overhead += sitemapxml.ExtensionsOverhead(b.Schema)
+	} else {
+		o.Bound = func(n int, pathBytes int64) int64 { return sitemapxml.EntriesBound(b.Base, n, pathBytes) }
+	}
+	const escaped, elements = 6, 128 // at most: bytes of a character, and of the rest of an entry
+	return o, min(maxShards, shard.DefaultMaxBytes/(escaped*len(b.Document(suffixOf(0)))+elements))
+}
+
+func (b *builder) entrySize(p page.Page) int {
+	size := sitemapxml.EntrySize(b.Base, p)
+	if b.Extended {
+		size += sitemapxml.ExtensionsSize(b.Schema, p)
+	}
+	return size
+}
+
+// add encodes a shard, in a worker if there are any.
+func (b *builder) add(s shard.Shard) {
+	switch {
+	case len(s.Pages) == 1 && b.bounds.Overhead+int64(b.entrySize(s.Pages[0])) > shard.DefaultMaxBytes:
+		b.leftOut[TooLarge]++ // a page that fits nowhere comes in a shard of its own
+		return
+	case len(b.shards) == b.room:
+		b.leftOut[NoRoom] += len(s.Pages)
+		return
+	}
+	d := new(Document)
+	if !s.Only {
+		d.Suffix = suffixOf(s.ID)
+	}
+	b.shards = append(b.shards, d)
+	if b.Workers <= 1 {
+		b.encodePages(d, s.Pages)
+		return
+	}
+	b.slots <- struct{}{}
+	b.workers.Go(func() {
+		defer func() { <-b.slots }()
+		b.encodePages(d, s.Pages)
+	})
+}
+
+func suffixOf(id uint64) string { return fmt.Sprintf("-%012x", id) }
+
+// finish waits for the shards and adds the index.
+func (b *builder) finish() *Snapshot {
+	b.workers.Wait()
+	switch {
+	case len(b.shards) == 0:
+		return nil
+	case b.shards[0].Suffix == "": // the only one
+		return newSnapshot(b.shards[0], nil, b.previous, b.Now, b.leftOut)
+	}
+	return newSnapshot(b.index(), b.shards, b.previous, b.Now, b.leftOut)
+}
+
+func (b *builder) encodePages(d *Document, pages []page.Page) {
+	d.First = strings.Clone(pages[0].Path) // it may be part of a larger string
+	d.Pages = len(pages)
+	begin := sitemapxml.NewURLSet
+	for _, p := range pages {
+		d.addDate(p.LastMod, p.LastModDay)
+		d.TextSize += int64(sitemapxml.TextSize(b.Base, p))
+		if b.Extended && !p.Extensions.Empty() {
+			begin = sitemapxml.NewExtendedURLSet
+		}
+	}
+	b.encode(d, func(w io.Writer) int64 {
+		u := begin(w, b.Schema, b.Base)
+		for _, p := range pages {
+			_ = u.Add(p)
+		}
+		_ = u.Close()
+		return u.Bytes()
+	})
+}
+
+func (b *builder) index() *Document {
+	d := &Document{Index: true}
+	for _, s := range b.shards {
+		d.addDate(s.LastMod, s.LastModDay)
+	}
+	b.encode(d, func(w io.Writer) int64 {
+		x := sitemapxml.NewIndex(w, b.Schema)
+		for _, s := range b.shards {
+			_ = x.Add(b.Document(s.Suffix), s.LastMod, s.LastModDay)
+		}
+		_ = x.Close()
+		return x.Bytes()
+	})
+	return d
+}
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// encode compresses what write writes, unless the previous snapshot has the same: to write it just for its hash
+// takes a tenth of the time. write returns its bytes, and ignores errors, which neither hash nor buffer return.
+func (b *builder) encode(d *Document, write func(io.Writer) int64) {
+	if old := b.previous.Find(d.Suffix); old != nil && old.Suffix == d.Suffix {
+		hash := xxhash.New()
+		if d.Size = write(hash); etagOf(hash, d.Size) == old.ETag {
+			*d = *old
+			return
+		}
+	}
+	buf := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(buf)
+	buf.Reset()
+	hash, gzip := xxhash.New(), sitemapxml.NewGzip(buf)
+	d.Size = write(io.MultiWriter(hash, gzip))
+	_ = gzip.Close()
+	d.Gzip = slices.Clone(buf.Bytes())
+	d.ETag = etagOf(hash, d.Size)
+	d.Modified = b.Now.Truncate(time.Second).UTC()
+	d.setHeaders()
+}
+
+func etagOf(hash *xxhash.Digest, size int64) string {
+	return strconv.FormatUint(hash.Sum64(), 36) + strconv.FormatInt(size, 36)
+}

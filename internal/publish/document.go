@@ -1,0 +1,96 @@
+package publish
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+)
+
+// Document is one finished XML document, an index or a urlset. It is never changed.
+type Document struct {
+	Suffix   string    `json:"-"`                   // of its name, before the extension: "", or that of a shard
+	Index    bool      `json:"index,omitempty"`     // it lists shards
+	Gzip     []byte    `json:"-"`                   // the XML, compressed
+	Size     int64     `json:"size"`                // bytes of the XML
+	TextSize int64     `json:"text_size,omitempty"` // bytes of the URLs, one a line; 0 for an index
+	ETag     string    `json:"etag"`                // of the XML, without quotes
+	Modified time.Time `json:"modified"`            // since when ETag is what it is, in whole seconds (UTC)
+	Headers  Headers   `json:"-"`
+
+	Pages      int    `json:"pages,omitempty"`   // that a urlset lists
+	First      string `json:"first,omitempty"`   // path of the first of them
+	LastMod    int64  `json:"lastmod,omitempty"` // the latest of all entries, as in page.Page
+	LastModDay bool   `json:"day,omitempty"`
+}
+
+// Headers are values of a document's headers as a response takes them. There is an entity tag for each form and
+// encoding. None ends as those do that Caddy's encode handler makes, which would cut the end off.
+type Headers struct {
+	LastModified string
+	Length       string // of Document.Gzip
+	ETagXML      string // of FormXML as it is
+	ETagGzip     string // of FormXML with Content-Encoding gzip
+	ETagFile     string // of FormGzip
+	ETagText     string // of FormText
+}
+
+func (d *Document) setHeaders() {
+	d.Headers = Headers{
+		LastModified: d.Modified.Format(http.TimeFormat),
+		Length:       strconv.Itoa(len(d.Gzip)),
+		ETagXML:      `"` + d.ETag + `"`,
+		ETagGzip:     `"` + d.ETag + `.z"`,
+		ETagFile:     `"` + d.ETag + `.f"`,
+		ETagText:     `"` + d.ETag + `.t"`,
+	}
+}
+
+// addDate takes the date of a page or of a shard into account.
+func (d *Document) addDate(lastMod int64, day bool) {
+	if lastMod > d.LastMod {
+		d.LastMod, d.LastModDay = lastMod, day
+	}
+}
+
+var gzipReaders = sync.Pool{New: func() any { return new(gzip.Reader) }} // each holds 32 KiB
+
+type xmlReader struct{ *gzip.Reader }
+
+func (x *xmlReader) Close() error {
+	if x.Reader != nil {
+		gzipReaders.Put(x.Reader)
+		x.Reader = nil
+	}
+	return nil
+}
+
+// XML decompresses the document. The reader must be closed, and not be used thereafter.
+func (d *Document) XML() (io.ReadCloser, error) {
+	z := gzipReaders.Get().(*gzip.Reader)
+	if err := z.Reset(bytes.NewReader(d.Gzip)); err != nil {
+		return nil, err
+	}
+	return &xmlReader{z}, nil
+}
+
+// Text lists the URLs of a urlset, one a line. The reader must be closed: that ends its goroutine.
+func (d *Document) Text() (io.ReadCloser, error) {
+	xml, err := d.XML()
+	if err != nil {
+		return nil, err
+	}
+	r, w := io.Pipe()
+	go func() {
+		_, err := sitemapxml.WriteText(w, xml)
+		_ = xml.Close()
+		w.CloseWithError(err)
+	}()
+	return r, nil
+}
