@@ -2,72 +2,90 @@ package htmlmeta
 
 import (
 	"bytes"
+	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// reference is a URL as the page has it. All are resolved in the end: a <base> may come
-// behind.
+// reference is a URL as it is written. All are resolved in the end: a <base> may come
+// behind them.
 type reference struct {
-	kind   refKind
-	header bool // relative to the page, whatever its <base> says
-	lang   string
-	href   string
+	kind referenceKind
+	from *location // what it is relative to
+	lang string
+	href string
 }
 
-type refKind uint8
+type referenceKind uint8
 
 const (
-	refCanonical refKind = iota
-	refRefresh
-	refAlternate
-	refPageImage // for the page as a whole
-	refMainImage
-	refOtherImage
-	refKinds
+	canonical referenceKind = iota
+	refresh
+	alternate
+	headImage // of the page as a whole
+	mainImage
+	otherImage
 )
 
-// references are collected up to a number of each kind.
-type references struct {
-	all   []reference
-	count [refKinds]int
-}
+// maxReferences is how many references of a page are kept.
+const maxReferences = 2*MaxAlternates + 3*MaxImages
 
-func (r references) reset() references {
-	clear(r.all)
-	return references{all: r.all[:0]}
-}
-
-func (r *references) add(kind refKind, header bool, lang, href string) {
+func (p *Parser) refer(kind referenceKind, from *location, lang, href string) {
 	href = strings.Trim(href, white)
-	isFragment := strings.HasPrefix(href, "#") && kind != refRefresh
-	if href == "" || isFragment || len(href) > 2*MaxURL || r.count[kind] >= 2*MaxImages {
-		return
+	isFragment := strings.HasPrefix(href, "#") && kind != refresh
+	if href != "" && !isFragment && len(href) <= 2*MaxURL && len(p.references) < maxReferences {
+		p.references = append(p.references, reference{kind, from, lang, href})
 	}
-	r.count[kind]++
-	r.all = append(r.all, reference{kind, header, strings.Clone(lang), strings.Clone(href)})
+}
+
+func (p *Parser) readHeader(h http.Header) {
+	encoding := h.Get("Content-Encoding")
+	p.meta.Unreadable = encoding != "" && !strings.EqualFold(encoding, "identity")
+	for _, value := range h.Values("X-Robots-Tag") {
+		p.robots(value, true)
+	}
+	for _, value := range h.Values("Refresh") {
+		p.refer(refresh, &p.self, "", parseRefresh(value))
+	}
+	for _, value := range h.Values("Link") {
+		eachLink(value, func(href string, params map[string]string) {
+			if params["anchor"] == "" { // else it is another page's
+				variant := params["media"] != "" || params["type"] != ""
+				p.link(&p.self, params["rel"], href, params["hreflang"], variant)
+			}
+		})
+	}
+}
+
+func (p *Parser) robots(directives string, header bool) {
+	noindex, nofollow := parseRobots(directives, header, p.now)
+	p.meta.NoIndex = p.meta.NoIndex || noindex
+	p.nofollow = p.nofollow || nofollow
 }
 
 // link reads a <link>, or a link of a header. One that says for which readers it is does
 // not name a canonical
 // (https://developers.google.com/search/docs/crawling-indexing/consolidate-duplicate-urls).
-func (p *Parser) link(header bool, rel, href []byte, lang string, hasLang, hasVariant bool) {
-	if !hasLang && !hasVariant && hasToken(rel, "canonical") {
-		p.refs.add(refCanonical, header, "", string(href))
+func (p *Parser) link(from *location, rel, href, lang string, variant bool) {
+	if lang == "" && !variant && hasWord(rel, "canonical") {
+		p.refer(canonical, from, "", href)
 	}
-	if p.options.Alternates && hasLang && hasToken(rel, "alternate") && !hasToken(rel, "stylesheet") {
-		if l := normalLanguage(lang); l != "" {
-			p.refs.add(refAlternate, header, l, string(href))
+	if p.options.Alternates && hasWord(rel, "alternate") && !hasWord(rel, "stylesheet") {
+		if lang = normalLanguage(lang); lang != "" {
+			p.refer(alternate, from, lang, href)
 		}
 	}
 }
 
-var languages = regexp.MustCompile(`^([a-z]{2,3})(-[a-z]{4})?(-[a-z]{2}|-[0-9]{3})?$`)
+func hasWord(s, word string) bool {
+	return slices.ContainsFunc(strings.Fields(s), func(f string) bool { return strings.EqualFold(f, word) })
+}
+
+var languagePattern = regexp.MustCompile(`^([a-z]{2,3})(-[a-z]{4})?(-[a-z]{2}|-[0-9]{3})?$`)
 
 // normalLanguage returns an hreflang in its usual case, such as de, zh-Hant, de-AT or
 // x-default; "": it is not one.
@@ -75,7 +93,7 @@ func normalLanguage(s string) string {
 	if s = strings.ToLower(strings.Trim(s, white)); s == "x-default" {
 		return s
 	}
-	m := languages.FindStringSubmatch(s)
+	m := languagePattern.FindStringSubmatch(s)
 	if m == nil {
 		return ""
 	}
@@ -86,87 +104,62 @@ func normalLanguage(s string) string {
 }
 
 // metaTag reads a <meta>. Robots directives and a refresh count in the body, too.
-func (p *Parser) metaTag(name, property, equiv, content []byte) {
-	if equals(equiv, "refresh") {
-		p.refs.add(refRefresh, false, "", parseRefresh(string(content)))
+func (p *Parser) metaTag() {
+	content := p.attribute("content")
+	equiv := strings.ToLower(string(bytes.TrimSpace(p.attribute("http-equiv"))))
+	if equiv == "refresh" {
+		p.refer(refresh, &p.base, "", parseRefresh(string(content)))
 		return
 	}
-	if equals(equiv, "last-modified") {
-		p.declareDate(dateLastModified, content)
-	}
-	for _, n := range [2][]byte{name, property} {
-		if n = bytes.TrimSpace(n); len(n) == 0 || len(n) > 32 {
-			continue
-		}
-		switch n := strings.ToLower(string(n)); n {
-		case "robots", "googlebot":
-			p.robots(parseRobots(string(cut(content, 4<<10)), false, p.now))
-		case "description":
-			if !p.inBody && len(p.description) == 0 {
-				p.description = folded(p.description, content)
-			}
-		case "og:image", "og:image:url", "og:image:secure_url":
-			if !p.inBody && p.options.Images {
-				p.refs.add(refPageImage, false, "", string(content))
-			}
-		default:
-			if source, ok := dateNames[n]; ok {
-				p.declareDate(source, content)
-			}
+	for _, name := range []string{equiv, string(p.attribute("name")), string(p.attribute("property"))} {
+		name = strings.ToLower(strings.Trim(name, white))
+		switch source, isDate := dateSource[name]; {
+		case name == "robots" || name == "googlebot":
+			p.robots(string(cut(content, 4<<10)), false)
+		case p.inBody:
+		case isDate && p.dates[source] == date{}:
+			p.dates[source], _ = p.parseDate(string(cut(content, 100)))
+		case name == "description" && len(p.description) == 0:
+			p.description = appendTitle(p.description, content)
+		case p.options.Images && (name == "og:image" || name == "og:image:url" || name == "og:image:secure_url"):
+			p.refer(headImage, &p.base, "", string(content))
 		}
 	}
 }
 
 // resolve makes URLs of the references.
 func (p *Parser) resolve() {
-	self := p.self.origin + p.self.path
-	var canonical, refresh string
-	differ := false
-	other := refMainImage // images that do not count
-	if p.hasMain {
-		other = refOtherImage
+	var canonicals []string
+	var refreshed string
+	ignored := mainImage
+	if p.marked {
+		ignored = otherImage
 	}
-	for _, r := range p.refs.all {
-		base := &p.base
-		if r.header {
-			base = &p.self
-		}
-		u := base.absolute([]byte(r.href))
-		if u == "" || r.kind == other {
-			continue
-		}
-		switch r.kind {
-		case refCanonical:
-			differ = differ || canonical != "" && canonical != u
-			canonical = u
-		case refRefresh:
-			if refresh == "" {
-				refresh = u
+	for _, r := range p.references {
+		u := r.from.absolute(r.href)
+		switch {
+		case u == "" || r.kind == ignored:
+		case r.kind == canonical:
+			canonicals = append(canonicals, u)
+		case r.kind == refresh && refreshed == "":
+			refreshed = u
+		case r.kind == alternate:
+			isSame := func(a page.Alternate) bool { return a.Lang == r.lang }
+			if len(p.meta.Alternates) < MaxAlternates && !slices.ContainsFunc(p.meta.Alternates, isSame) {
+				p.meta.Alternates = append(p.meta.Alternates, page.Alternate{Lang: r.lang, URL: u})
 			}
-		case refAlternate:
-			p.addAlternate(r.lang, u)
-		default:
-			if len(p.meta.Images) < MaxImages && p.isNew(xxhash.Sum64String(u)) {
+		case r.kind >= headImage:
+			if len(p.meta.Images) < MaxImages && p.isNew([]byte(u), 0) {
 				p.meta.Images = append(p.meta.Images, u)
 			}
 		}
 	}
-	if !differ && canonical != self {
-		p.meta.Canonical = canonical
+	self := p.self.origin + p.self.path
+	if canonicals = slices.Compact(canonicals); len(canonicals) == 1 && canonicals[0] != self {
+		p.meta.Canonical = canonicals[0]
 	}
-	if refresh != self {
-		p.meta.Refresh = refresh
-	}
-}
-
-func (p *Parser) addAlternate(lang, url string) {
-	for _, a := range p.meta.Alternates {
-		if a.Lang == lang {
-			return
-		}
-	}
-	if len(p.meta.Alternates) < MaxAlternates {
-		p.meta.Alternates = append(p.meta.Alternates, page.Alternate{Lang: lang, URL: url})
+	if refreshed != self {
+		p.meta.Refresh = refreshed
 	}
 }
 
@@ -176,19 +169,12 @@ type date struct {
 	day  bool
 }
 
-// The sources of a declared date, the most reliable first.
-const (
-	dateJSON = iota
-	dateArticle
-	dateOpenGraph
-	dateDublinCore
-	dateLastModified
-	dateSources
-)
+// The sources of a declared date, the most reliable first: JSON-LD is number 0.
+const dateSources = 5
 
-var dateNames = map[string]int{
-	"article:modified_time": dateArticle, "og:updated_time": dateOpenGraph, "last-modified": dateLastModified,
-	"dcterms.modified": dateDublinCore, "dc.date.modified": dateDublinCore, "dc.modified": dateDublinCore,
+var dateSource = map[string]int{
+	"article:modified_time": 1, "og:updated_time": 2, "dcterms.modified": 3, "dc.date.modified": 3, "dc.modified": 3,
+	"last-modified": 4,
 }
 
 // earliest is 1990-01-01: there was no web before.
@@ -207,15 +193,8 @@ func (p *Parser) parseDate(s string) (date, bool) {
 	return date{unix, day}, true
 }
 
-// declareDate keeps the first date of a source in the head.
-func (p *Parser) declareDate(source int, value []byte) {
-	if !p.inBody && p.dates[source] == (date{}) {
-		p.dates[source], _ = p.parseDate(string(cut(value, 100)))
-	}
-}
-
 func (p *Parser) chooseDate() {
-	p.dates[dateJSON] = p.jsonDate()
+	p.dates[0] = p.jsonDate()
 	for _, d := range p.dates {
 		if d != (date{}) {
 			p.meta.Modified, p.meta.ModifiedDay = d.unix, d.day

@@ -14,8 +14,8 @@ const (
 
 // thing is something of which JSON-LD declares when it was modified.
 type thing struct {
-	date date
-	urls [3]string // its own, or of the page whose main content it is
+	modified date
+	urls     [3]string // its own, or of the page whose main content it is
 }
 
 // readJSON reads a script of JSON-LD (https://www.w3.org/TR/json-ld11/).
@@ -30,8 +30,8 @@ func (p *Parser) readJSON(data []byte) {
 	}
 }
 
-// addThings adds a thing, a list of them or a graph of them, but not the comments and
-// offers within one.
+// addThings adds a thing, a list or a graph of them, but not the comments and offers
+// within one.
 func (p *Parser) addThings(v any, depth int) {
 	if depth > 3 {
 		return
@@ -43,32 +43,28 @@ func (p *Parser) addThings(v any, depth int) {
 		}
 	case map[string]any:
 		p.addThings(v["@graph"], depth+1)
-		d, ok := p.parseDate(firstString(v["dateModified"]))
+		modified, ok := p.parseDate(firstString(v["dateModified"]))
 		if !ok || isPart(v["@type"]) || len(p.things) >= maxThings {
 			return
 		}
-		main := v["mainEntityOfPage"]
-		if m, ok := main.(map[string]any); ok {
-			if main = m["@id"]; main == nil {
-				main = m["url"]
-			}
+		of := firstString(v["mainEntityOfPage"])
+		if main, ok := v["mainEntityOfPage"].(map[string]any); ok {
+			of = firstString(main["@id"])
 		}
-		p.things = append(p.things, thing{d, [3]string{firstString(v["url"]), firstString(v["@id"]), firstString(main)}})
+		p.things = append(p.things, thing{modified, [3]string{firstString(v["url"]), firstString(v["@id"]), of}})
 	}
 }
 
-// isPart reports whether what is of such a type is not the page, though its URL may be
+// isPart reports whether a thing of such a type is not the page, though its URL may be
 // the page's.
-func isPart(v any) bool {
-	switch v := v.(type) {
-	case []any:
-		for _, member := range v {
-			if isPart(member) {
-				return true
-			}
-		}
-	case string:
-		switch v[strings.LastIndexAny(v, "/#:")+1:] {
+func isPart(kind any) bool {
+	kinds, ok := kind.([]any)
+	if !ok {
+		kinds = []any{kind}
+	}
+	for _, kind := range kinds {
+		s, _ := kind.(string)
+		switch s[strings.LastIndexAny(s, "/#:")+1:] {
 		case "AggregateOffer", "Answer", "BreadcrumbList", "Comment", "ImageObject", "ItemList", "ListItem", "Offer",
 			"Organization", "Person", "Review", "WebSite":
 			return true
@@ -93,13 +89,13 @@ func (p *Parser) jsonDate() date {
 			if ref == "" {
 				continue
 			}
-			if u := p.self.absolute([]byte(ref)); u != "" && (u == p.self.origin+p.self.path || u == p.meta.Canonical) {
-				return t.date
+			if u := p.self.absolute(ref); u != "" && (u == p.self.origin+p.self.path || u == p.meta.Canonical) {
+				return t.modified
 			}
 		}
 	}
 	if len(p.things) == 1 {
-		return p.things[0].date
+		return p.things[0].modified
 	}
 	return date{}
 }

@@ -2,6 +2,7 @@ package htmlmeta
 
 import (
 	"bytes"
+	"net/url"
 	"strings"
 
 	"golang.org/x/net/idna"
@@ -11,165 +12,114 @@ import (
 
 // location is the URL of a document: what references are relative to.
 type location struct {
-	scheme, host, origin string // of https://example.com:8443: https, example.com:8443, and all of it
-	path                 string // with its query, canonical
-	folder, end          int    // lengths of the path up to its last slash, and without the query
+	origin string // scheme, host and port
+	path   string // with its query, canonical
 }
 
 func newLocation(origin, path string) location {
 	if canonical, err := page.Canonical(path); err == nil {
 		path = canonical
 	}
-	scheme, host, _ := strings.Cut(origin, "://")
-	bare, _, _ := strings.Cut(path, "?")
-	return location{scheme, host, origin, path, strings.LastIndexByte(bare, '/') + 1, len(bare)}
+	return location{origin, path}
 }
 
 // absolute returns the absolute URL of a reference without its fragment; "" where it is
 // not an http URL, not valid or too long.
-func (l *location) absolute(ref []byte) string {
-	var buf [256]byte
-	origin, path, ok := l.resolve(buf[:0], ref)
+func (l location) absolute(ref string) string {
+	origin, path, ok := l.resolve(nil, []byte(ref))
 	if !ok {
 		return ""
 	}
 	return origin + string(path)
 }
 
-// resolve appends the canonical path and query of a reference to dst and returns the
-// origin, as browsers read it (https://url.spec.whatwg.org/#concept-basic-url-parser).
-func (l *location) resolve(dst, ref []byte) (origin string, path []byte, ok bool) {
-	ref = normalReference(ref)
+// resolve returns the origin to which a reference leads, and appends the canonical path
+// and query to dst.
+func (l location) resolve(dst, ref []byte) (origin string, path []byte, ok bool) {
+	ref, _, _ = bytes.Cut(bytes.TrimFunc(ref, func(c rune) bool { return c <= ' ' }), []byte("#"))
 	if len(ref) > 2*MaxURL {
 		return "", dst, false
 	}
-	origin = l.origin
-	scheme, hasHost := l.scheme, bytes.HasPrefix(ref, []byte("//"))
-	if n := schemeEnd(ref); n > 0 {
-		switch {
-		case bytes.EqualFold(ref[:n], []byte("http")):
-			scheme = "http"
-		case bytes.EqualFold(ref[:n], []byte("https")):
-			scheme = "https"
-		default:
-			return "", dst, false
-		}
-		ref = ref[n+1:]
-		hasHost = scheme != l.scheme || bytes.HasPrefix(ref, []byte("//"))
-	}
-	prefix := "" // of the path
+	origin, prefix := l.origin, ""
+	rest, own := cutOrigin(ref, l.origin)
 	switch {
-	case hasHost:
-		ref = bytes.TrimLeft(ref, "/")
-		n := bytes.IndexAny(ref, "/?")
-		if n < 0 {
-			n = len(ref)
-		}
-		if origin, ok = l.originOf(scheme, ref[:n]); !ok {
-			return "", dst, false
-		}
-		if ref = ref[n:]; len(ref) == 0 || ref[0] == '?' {
+	case own:
+		if ref = rest; len(ref) == 0 || ref[0] == '?' {
 			prefix = "/"
 		}
 	case len(ref) == 0:
 		prefix = l.path
+	case !isPlain(ref):
+		var other string
+		if origin, other, ok = l.resolveURL(string(ref)); !ok {
+			return "", dst, false
+		}
+		ref = []byte(other)
 	case ref[0] == '?':
-		prefix = l.path[:l.end]
+		prefix, _, _ = strings.Cut(l.path, "?")
 	case ref[0] != '/':
-		prefix = l.path[:l.folder]
+		prefix = page.Folder(l.path)
 	}
 	if prefix != "" {
-		var buf [512]byte
+		var buf [256]byte
 		ref = append(append(buf[:0], prefix...), ref...)
 	}
 	path, err := page.AppendCanonical(dst, ref)
 	return origin, path, err == nil && len(origin)+len(path)-len(dst) <= MaxURL
 }
 
-// normalReference removes from a reference what browsers ignore, and its fragment. They
-// take a backslash in a path for a slash.
-func normalReference(ref []byte) []byte {
-	for len(ref) > 0 && ref[0] <= ' ' {
-		ref = ref[1:]
+// cutOrigin cuts an absolute URL behind its origin.
+func cutOrigin(ref []byte, origin string) (rest []byte, ok bool) {
+	if len(ref) < len(origin) || string(ref[:len(origin)]) != origin {
+		return nil, false
 	}
-	for len(ref) > 0 && ref[len(ref)-1] <= ' ' {
-		ref = ref[:len(ref)-1]
-	}
-	if i := bytes.IndexByte(ref, '#'); i >= 0 {
-		ref = ref[:i]
-	}
-	if bytes.IndexByte(ref, '\\') < 0 && bytes.IndexByte(ref, '\n') < 0 && bytes.IndexByte(ref, '\r') < 0 && bytes.IndexByte(ref, '\t') < 0 {
-		return ref
-	}
-	out := make([]byte, 0, len(ref))
-	query := false
-	for _, c := range ref {
-		query = query || c == '?'
-		switch {
-		case c == '\n' || c == '\r' || c == '\t':
-		case c == '\\' && !query:
-			out = append(out, '/')
-		default:
-			out = append(out, c)
-		}
-	}
-	return out
+	rest = ref[len(origin):]
+	return rest, len(rest) == 0 || rest[0] == '/' || rest[0] == '?'
 }
 
-// schemeEnd returns where the colon behind a reference's scheme is; 0: it has none.
-func schemeEnd(ref []byte) int {
-	for i, c := range ref {
-		switch {
-		case 'a' <= c|0x20 && c|0x20 <= 'z':
-		case i > 0 && ('0' <= c && c <= '9' || c == '+' || c == '-' || c == '.'):
-		case i > 0 && c == ':':
-			return i
-		default:
-			return 0
-		}
+// isPlain reports whether a reference certainly is a path, a query, or both.
+func isPlain(ref []byte) bool {
+	if bytes.IndexByte(ref, '\\') >= 0 || bytes.IndexByte(ref, '\n') >= 0 || bytes.IndexByte(ref, '\t') >= 0 || bytes.IndexByte(ref, '\r') >= 0 {
+		return false
 	}
-	return 0
+	switch ref[0] {
+	case '/':
+		return len(ref) == 1 || ref[1] != '/'
+	case '.', '?':
+		return true
+	}
+	return bytes.IndexByte(ref, ':') < 0
 }
 
-// originOf returns the origin of a scheme and a host with its port, in the form that
-// browsers give it.
-func (l *location) originOf(scheme string, host []byte) (string, bool) {
-	if scheme == l.scheme && string(host) == l.host {
-		return l.origin, true
-	}
-	name, ok := normalHost(string(host), scheme)
-	if own, _ := normalHost(l.host, l.scheme); scheme == l.scheme && name == own {
-		return l.origin, ok
-	}
-	return scheme + "://" + name, ok
-}
+// Browsers ignore line ends and tabs in a URL, and take backslashes for slashes.
+var browserRules = strings.NewReplacer("\n", "", "\r", "", "\t", "", `\`, "/")
 
-// normalHost writes a host in lower case, in ASCII, and without its scheme's own port.
-func normalHost(host, scheme string) (string, bool) {
-	name, port := host, ""
-	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
-		name, port = host[:i], host[i+1:]
+// resolveURL resolves a reference that may have a scheme and a host.
+func (l location) resolveURL(ref string) (origin, path string, ok bool) {
+	base, err := url.Parse(l.origin + l.path)
+	if err != nil {
+		return "", "", false
 	}
-	if len(name) > 253 || len(port) > 5 || strings.Trim(port, "0123456789") != "" {
-		return "", false
+	u, err := base.Parse(browserRules.Replace(ref))
+	if err != nil || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return "", "", false
 	}
-	name = strings.ToLower(name)
-	if strings.ContainsFunc(name, func(c rune) bool { return c >= 0x80 }) {
-		var err error
-		if name, err = idna.Lookup.ToASCII(name); err != nil {
-			return "", false
-		}
+	host := strings.ToLower(u.Hostname())
+	if strings.ContainsFunc(host, func(c rune) bool { return c >= 0x80 }) {
+		host, err = idna.Lookup.ToASCII(host)
 	}
-	allowed := "abcdefghijklmnopqrstuvwxyz0123456789-._"
-	inner := name
-	if strings.HasPrefix(name, "[") && strings.HasSuffix(name, "]") {
-		inner, allowed = name[1:len(name)-1], "0123456789abcdef:."
+	if err != nil || host == "" || len(host) > 253 || strings.Trim(host, "abcdefghijklmnopqrstuvwxyz0123456789-._:") != "" {
+		return "", "", false
 	}
-	if strings.Trim(inner, allowed) != "" || strings.Trim(inner, ".") == "" {
-		return "", false
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
 	}
-	if port == "" || scheme == "http" && port == "80" || scheme == "https" && port == "443" {
-		return name, true
+	if port := u.Port(); port != "" && (u.Scheme != "http" || port != "80") && (u.Scheme != "https" || port != "443") {
+		host += ":" + port
 	}
-	return name + ":" + port, true
+	path = u.EscapedPath()
+	if path == "" {
+		path = "/"
+	}
+	return u.Scheme + "://" + host, path + "?" + u.RawQuery, true
 }

@@ -2,19 +2,12 @@ package htmlmeta
 
 import (
 	"bytes"
-	"net/http"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
-	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 )
-
-// longTag is the length of a tag from which on it may have so many attributes that the
-// tokenizer, which keeps their names and clears them at each tag, is better replaced.
-const longTag = 8 << 10
 
 // Parser parses one page at a time. It is not safe for concurrent use. Its buffers are
 // reused; nothing that it returns refers to them, or to a body.
@@ -25,18 +18,19 @@ type Parser struct {
 	base    location // what its references are relative to
 	meta    Meta
 
+	scanner
+	elements
 	xhtml    bool
 	inBody   bool // the head is over
 	hasBase  bool
 	nofollow bool
-	raw      rawText // what the next text is
-	elements
+	content  content // what the next text is
 
 	main text // in the main content
 	rest text // elsewhere, save in menus and the like
 
 	title, description []byte
-	refs               references
+	references         []reference
 	dates              [dateSources]date
 	dateTries          int
 	things             []thing // of JSON-LD
@@ -46,19 +40,16 @@ type Parser struct {
 	paths   []byte              // of all links
 	ends    []int               // of each of the paths
 	scratch []byte
-	source  bytes.Reader
 }
 
-// rawText says what the text is that follows the start tag of an element in which there
-// are no tags.
-type rawText uint8
+// content says what the next text is, if it is that of an element with no tags in it.
+type content uint8
 
 const (
-	noRawText rawText = iota
-	rawHidden         // a script, a style sheet, what is shown in place of something else
-	rawTitle
-	rawJSON // JSON-LD
-	rawShown
+	ordinary content = iota
+	hidden           // a script, a style sheet, what is shown in place of something else
+	titleText
+	jsonLD
 )
 
 // NewParser returns a Parser.
@@ -83,52 +74,23 @@ func (p *Parser) Parse(body []byte, pg Page) Meta {
 
 // begin prepares for a page and reads its header.
 func (p *Parser) begin(pg Page) {
-	seen := p.seen
-	if len(seen) > 1<<12 { // clearing a map takes as long as it was ever large
-		seen = make(map[uint64]struct{})
+	if len(p.seen) > 1<<12 || cap(p.attributes) > 1<<10 { // clearing a map takes as long as it was large
+		p.seen, p.attributes = make(map[uint64]struct{}), nil
 	}
-	clear(seen)
+	clear(p.seen)
+	clear(p.references)
+	clear(p.things)
 	p.main.reset()
 	p.rest.reset()
 	*p = Parser{
-		options: p.options, now: pg.Now, self: newLocation(pg.Base, pg.Path), seen: seen,
-		elements: elements{stack: p.stack[:0]}, main: p.main, rest: p.rest, refs: p.refs.reset(),
-		title: p.title[:0], description: p.description[:0], things: p.things[:0],
-		paths: p.paths[:0], ends: p.ends[:0], scratch: p.scratch,
+		options: p.options, now: pg.Now, self: newLocation(pg.Base, pg.Path),
+		scanner: scanner{attributes: p.attributes[:0]}, elements: elements{stack: p.stack[:0]},
+		main: p.main, rest: p.rest, title: p.title[:0], description: p.description[:0],
+		references: p.references[:0], things: p.things[:0],
+		seen: p.seen, paths: p.paths[:0], ends: p.ends[:0], scratch: p.scratch,
 	}
 	p.base = p.self
-	if pg.Header != nil {
-		p.readHeader(pg.Header)
-	}
-}
-
-func (p *Parser) readHeader(h http.Header) {
-	if e := h.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-		p.meta.Unreadable = true
-	}
-	for _, value := range h.Values("X-Robots-Tag") {
-		p.robots(parseRobots(value, true, p.now))
-	}
-	for _, value := range h.Values("Refresh") {
-		p.refs.add(refRefresh, true, "", parseRefresh(value))
-	}
-	for _, links := range h.Values("Link") {
-		for links != "" {
-			var href string
-			var params map[string]string
-			href, params, links = nextLink(links)
-			if _, other := params["anchor"]; other || href == "" { // of another page
-				continue
-			}
-			lang, hasLang := params["hreflang"]
-			p.link(true, []byte(params["rel"]), []byte(href), lang, hasLang, params["media"] != "" || params["type"] != "")
-		}
-	}
-}
-
-func (p *Parser) robots(noindex, nofollow bool) {
-	p.meta.NoIndex = p.meta.NoIndex || noindex
-	p.nofollow = p.nofollow || nofollow
+	p.readHeader(pg.Header)
 }
 
 // finish returns what is known of the page.
@@ -137,114 +99,82 @@ func (p *Parser) finish() Meta {
 	p.chooseDate()
 	p.meta.Text = p.hash()
 	if p.options.Title {
-		p.meta.Title = strings.ToValidUTF8(string(cut(p.title, MaxTitle)), "\ufffd")
+		p.meta.Title = strings.ToValidUTF8(string(p.title), "")
 	}
 	if len(p.ends) > 0 && !p.nofollow {
 		paths, start := string(p.paths), 0
 		p.meta.Links = make([]string, len(p.ends))
 		for i, end := range p.ends {
-			p.meta.Links[i] = paths[start:end]
-			start = end
+			p.meta.Links[i], start = paths[start:end], end
 		}
 	}
-	clear(p.things)
 	return p.meta
 }
 
 func (p *Parser) hash() uint64 {
-	switch {
-	case p.main.some:
-		return p.main.sum()
-	case !p.rest.some:
+	if !p.main.some && !p.rest.some {
 		p.rest.write(p.title)
 		p.rest.gap()
 		p.rest.write(p.description)
 	}
-	if !p.rest.some {
-		return 0
-	}
-	return p.rest.sum()
-}
-
-func (p *Parser) parse(body []byte) {
-	p.source.Reset(body)
-	z := html.NewTokenizer(&p.source)
-	z.AllowCDATA(p.xhtml)
-	for offset := 0; ; {
-		kind := z.Next()
-		token := z.Raw()
-		offset += len(token)
-		raw := p.raw
-		p.raw = noRawText
-		switch kind {
-		case html.ErrorToken:
-			p.source.Reset(nil)
-			return
-		case html.TextToken:
-			p.text(z, token, raw)
-		case html.DoctypeToken:
-			p.meta.Document = p.meta.Document || !p.inBody
-		case html.StartTagToken, html.SelfClosingTagToken:
-			name := tagName(token[1:])
-			p.startTag(z, name, token, kind == html.SelfClosingTagToken)
-			if len(token) > longTag {
-				p.source.Reset(body[offset:])
-				within := ""
-				if p.raw != noRawText {
-					within = name.String()
-				}
-				z = html.NewTokenizerFragment(&p.source, within)
-			}
-			z.AllowCDATA(p.xhtml || p.region.foreign)
-		case html.EndTagToken:
-			p.endTag(tagName(token[2:]))
-			z.AllowCDATA(p.xhtml || p.region.foreign)
-		}
-	}
-}
-
-// tagName returns the name with which a tag begins; 0: none that HTML knows.
-func tagName(tag []byte) atom.Atom {
-	var name [16]byte
-	for i, c := range tag {
-		switch {
-		case endsName(c):
-			return atom.Lookup(name[:i])
-		case i == len(name):
-			return 0
-		case 'A' <= c && c <= 'Z':
-			c += 'a' - 'A'
-		}
-		name[i] = c
+	switch {
+	case p.main.some:
+		return p.main.sum()
+	case p.rest.some:
+		return p.rest.sum()
 	}
 	return 0
 }
 
-func (p *Parser) text(z *html.Tokenizer, token []byte, raw rawText) {
-	switch {
-	case raw == rawHidden || p.region.template:
-		return
-	case raw == rawTitle:
-		if len(p.title) == 0 {
-			p.title = folded(p.title, z.Text())
+func (p *Parser) parse(body []byte) {
+	p.scanner.rest = body
+	for {
+		kind := p.next()
+		content := p.content
+		p.content = ordinary
+		switch kind {
+		case textToken:
+			p.text(content)
+		case startTag:
+			p.startTag(elementTraits[p.name])
+		case endTag:
+			p.endTag(elementTraits[p.name])
+		case doctype:
+			p.meta.Document = p.meta.Document || !p.inBody
+		case endOfInput:
+			p.scanner.rest, p.token = nil, nil
+			return
 		}
+	}
+}
+
+// text reads text. The first that is not in the head begins the body.
+func (p *Parser) text(content content) {
+	s := p.token
+	if content == hidden || p.region.template || !p.inBody && content == ordinary && len(bytes.TrimSpace(s)) == 0 {
 		return
-	case raw == rawJSON:
-		p.readJSON(z.Text())
+	}
+	if content == jsonLD {
+		p.readJSON(s)
 		return
-	case !p.inBody && len(bytes.TrimSpace(token)) == 0:
+	}
+	if bytes.IndexByte(s, '&') >= 0 {
+		p.scratch = unescape(p.scratch[:0], s)
+		s = p.scratch
+	}
+	if content == titleText {
+		if len(p.title) == 0 {
+			p.title = appendTitle(p.title, s)
+		}
 		return
 	}
 	p.inBody = true
-	if bytes.IndexByte(token, '&') >= 0 || token[0] == '<' { // CDATA, too
-		token = z.Text()
-	}
 	switch {
 	case p.region.skip:
 	case p.region.main:
-		p.main.write(token)
+		p.main.write(s)
 	case !p.main.some:
-		p.rest.write(token)
+		p.rest.write(s)
 	}
 }
 
@@ -257,170 +187,123 @@ func (p *Parser) gap() {
 	}
 }
 
-func (p *Parser) startTag(z *html.Tokenizer, name atom.Atom, token []byte, closed bool) {
-	if p.region.foreign && !p.leaveForeign(name) {
-		z.NextIsNotRawText()
-		if !closed && (name == atom.Svg || name == atom.Math || name == atom.Foreignobject) {
-			p.push(name, noLandmark)
-		}
-		return
-	}
-	if isRawText(name) {
-		if p.xhtml && closed {
-			z.NextIsNotRawText()
+func (p *Parser) startTag(is traits) {
+	isSVG := p.name == atom.Svg || p.name == atom.Math
+	if p.region.svg {
+		if is&notSVG == 0 {
+			if !p.closed && (isSVG || p.name == atom.Foreignobject) {
+				p.open(p.name, noLandmark)
+			}
 			return
 		}
-		p.raw = rawHidden
+		p.leaveSVG()
+	}
+	empty := p.closed && (p.xhtml || isSVG)
+	if is&rawText != 0 {
+		p.raw = !empty
+		p.content = hidden
 	}
 	if !p.region.template {
-		p.inBody = p.inBody || !isOfHead(name)
-		p.element(z, name, token)
+		p.inBody = p.inBody || is&ofHead == 0
+		p.element()
 	}
-	if !isInline(name) {
+	if empty {
+		p.content = ordinary
+	}
+	if is&inline == 0 {
 		p.gap()
 	}
-	if !isTracked(name) || closed && (p.xhtml || name == atom.Svg || name == atom.Math) {
-		return
+	if is&tracked != 0 && !empty {
+		p.open(p.name, landmarkOf(p.name.String(), p.attribute("role")))
 	}
-	mark := landmarkOf(name)
-	if bytes.Contains(token, []byte("role")) {
-		var a attributes
-		a.read(z, token, roleNames)
-		mark = landmarkOfRole(a.value[0], mark)
-	}
-	p.push(name, mark)
 }
 
-func isRawText(name atom.Atom) bool {
-	switch name {
-	case atom.Iframe, atom.Noembed, atom.Noframes, atom.Noscript, atom.Plaintext, atom.Script, atom.Style,
-		atom.Textarea, atom.Title, atom.Xmp:
-		return true
+func (p *Parser) endTag(is traits) {
+	if (p.name == atom.Body || p.name == atom.Html || p.name == atom.Br) && !p.region.svg && !p.region.template {
+		p.inBody = true
 	}
-	return false
+	if is&inline == 0 {
+		p.gap()
+	}
+	if is&tracked != 0 {
+		p.close(p.name)
+		p.gap()
+	}
 }
 
-// isOfHead reports whether an element may be in the head. Any other begins the body.
-func isOfHead(name atom.Atom) bool {
-	switch name {
-	case atom.Base, atom.Basefont, atom.Bgsound, atom.Head, atom.Html, atom.Link, atom.Meta, atom.Noframes,
-		atom.Noscript, atom.Script, atom.Style, atom.Template, atom.Title:
-		return true
-	}
-	return false
-}
-
-// element reads a start tag that is not in a template.
-func (p *Parser) element(z *html.Tokenizer, name atom.Atom, token []byte) {
-	var a attributes
-	switch name {
+// element reads a start tag that is neither in a template nor in SVG.
+func (p *Parser) element() {
+	switch p.name {
 	case atom.Html, atom.Head, atom.Body:
 		p.meta.Document = true
 	case atom.Title:
 		p.meta.Document = true
-		p.raw = rawTitle
+		p.content = titleText
 	case atom.Textarea, atom.Xmp, atom.Plaintext:
-		p.raw = rawShown
+		p.content = ordinary
 	case atom.A, atom.Area:
-		if !p.nofollow && len(p.ends) < MaxLinks {
-			a.read(z, token, anchorNames)
-			if !hasToken(a.value[1], "nofollow") {
-				p.anchor(a.value[0])
-			}
-		}
+		p.anchor()
 	case atom.Img, atom.Image:
-		a.read(z, token, imageNames)
-		p.image(a.value[0], a.value[1])
+		p.image()
 	case atom.Meta:
-		a.read(z, token, metaNames)
-		p.metaTag(a.value[0], a.value[1], a.value[2], a.value[3])
+		p.metaTag()
 	case atom.Link:
 		if !p.inBody {
-			a.read(z, token, linkNames)
-			p.link(false, a.value[1], a.value[0], string(a.value[2]), a.has[2], a.has[3] || a.has[4] || a.has[5])
+			variant := p.attribute("hreflang") != nil || p.attribute("lang") != nil || p.attribute("media") != nil || p.attribute("type") != nil
+			p.link(&p.base, string(p.attribute("rel")), string(p.attribute("href")), string(p.attribute("hreflang")), variant)
 		}
 	case atom.Base:
-		if a.read(z, token, baseNames); a.has[0] && !p.inBody && !p.hasBase {
+		if href := p.attribute("href"); href != nil && !p.inBody && !p.hasBase {
 			p.hasBase = true
-			if origin, path, ok := p.self.resolve(nil, a.value[0]); ok {
+			if origin, path, ok := p.self.resolve(nil, href); ok {
 				p.base = newLocation(origin, string(path))
 			}
 		}
 	case atom.Script:
-		a.read(z, token, scriptNames)
-		if kind, _, _ := bytes.Cut(a.value[0], []byte(";")); equals(kind, "application/ld+json") {
-			p.raw = rawJSON
+		kind, _, _ := strings.Cut(string(p.attribute("type")), ";")
+		if strings.EqualFold(strings.Trim(kind, white), "application/ld+json") {
+			p.content = jsonLD
 		}
 	}
 }
 
-func (p *Parser) endTag(name atom.Atom) {
-	if (name == atom.Body || name == atom.Html || name == atom.Br) && !p.region.foreign && !p.region.template {
-		p.inBody = true
-	}
-	if isInline(name) && name != atom.Template {
+// anchor reads an <a> or <area>. Most links of a page are in it many times.
+func (p *Parser) anchor() {
+	href, _, _ := bytes.Cut(p.rawAttribute("href"), []byte("#"))
+	if len(href) == 0 || p.nofollow || len(p.ends) >= MaxLinks || hasWord(string(p.rawAttribute("rel")), "nofollow") {
 		return
 	}
-	p.gap()
-	if isTracked(name) {
-		p.pop(name)
-		p.gap()
-	}
-}
-
-// anchor reads the href of an <a> or <area>. Most links of a page are in it many times.
-func (p *Parser) anchor(href []byte) {
-	if i := bytes.IndexByte(href, '#'); i >= 0 {
-		href = href[:i]
-	}
-	if len(href) == 0 || !p.isNew(^xxhash.Sum64(href)) {
+	if !p.isNew(href, 1) {
 		return
 	}
-	origin, path, ok := p.base.resolve(p.scratch[:0], href)
+	origin, path, ok := p.base.resolve(p.scratch[:0], p.attribute("href"))
 	p.scratch = path
-	if !ok || origin != p.self.origin || string(path) == p.self.path || !p.isNew(xxhash.Sum64(path)) {
-		return
+	if ok && origin == p.self.origin && string(path) != p.self.path && p.isNew(path, 0) {
+		p.paths = append(p.paths, path...)
+		p.ends = append(p.ends, len(p.paths))
 	}
-	p.paths = append(p.paths, path...)
-	p.ends = append(p.ends, len(p.paths))
 }
 
-func (p *Parser) isNew(hash uint64) bool {
+// isNew reports whether a link was not seen before. Those as written have another salt.
+func (p *Parser) isNew(link []byte, salt uint64) bool {
 	n := len(p.seen)
-	p.seen[hash] = struct{}{}
+	p.seen[xxhash.Sum64(link)^salt] = struct{}{}
 	return len(p.seen) > n
 }
 
 // image reads an <img>. Its alternative text is part of the text.
-func (p *Parser) image(src, alt []byte) {
+func (p *Parser) image() {
 	if p.region.skip {
 		return
 	}
-	kind, out := refOtherImage, &p.rest
+	kind, out := otherImage, &p.rest
 	if p.region.main {
-		kind, out = refMainImage, &p.main
+		kind, out = mainImage, &p.main
 	}
 	out.gap()
-	out.write(alt)
+	out.write(p.attribute("alt"))
 	out.gap()
 	if p.options.Images {
-		p.refs.add(kind, false, "", string(src))
+		p.refer(kind, &p.base, "", string(p.attribute("src")))
 	}
-}
-
-// folded appends s, its white space folded, as far as a title is kept.
-func folded(dst, s []byte) []byte {
-	dst, _, _ = appendFolded(dst, cut(s, 8*MaxTitle), false, false)
-	return cut(dst, MaxTitle)
-}
-
-// cut shortens s to at most n bytes, between runes.
-func cut(s []byte, n int) []byte {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }

@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
-	"golang.org/x/net/html/atom"
 )
 
 // text hashes text: each run of white space counts as one space, at either end as none.
@@ -66,16 +65,19 @@ func appendFolded(dst, s []byte, space, some bool) ([]byte, bool, bool) {
 	return dst, space, some
 }
 
-// isInline reports whether an element may begin or end within a word.
-func isInline(name atom.Atom) bool {
-	switch name {
-	case atom.A, atom.Abbr, atom.Acronym, atom.B, atom.Bdi, atom.Bdo, atom.Big, atom.Cite, atom.Code, atom.Data,
-		atom.Del, atom.Dfn, atom.Em, atom.Font, atom.I, atom.Ins, atom.Kbd, atom.Label, atom.Mark, atom.Nobr, atom.Q,
-		atom.S, atom.Samp, atom.Small, atom.Span, atom.Strike, atom.Strong, atom.Sub, atom.Sup, atom.Time, atom.Tt,
-		atom.U, atom.Var, atom.Wbr, // and those that show nothing:
-		atom.Iframe, atom.Link, atom.Meta, atom.Noembed, atom.Noframes, atom.Noscript, atom.Script, atom.Style,
-		atom.Template, atom.Title, 0:
-		return true
+// appendTitle appends s, its white space folded, as far as a title is kept.
+func appendTitle(dst, s []byte) []byte {
+	dst, _, _ = appendFolded(dst, cut(s, 8*MaxTitle), false, false)
+	return cut(dst, MaxTitle)
+}
+
+// cut shortens s to at most n bytes, between runes.
+func cut(s []byte, n int) []byte {
+	if len(s) <= n {
+		return s
 	}
-	return false
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
 }
