@@ -1,0 +1,384 @@
+package publish
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/shard"
+	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const base = "https://example.com"
+
+var testTime = time.Date(2026, 3, 4, 5, 6, 7, 890, time.UTC)
+
+func options(o Options) Options {
+	if o.Now.IsZero() {
+		o.Now = testTime
+	}
+	o.Base, o.Document = base, func(suffix string) string { return base + "/sitemap" + suffix + ".xml" }
+	return o
+}
+
+func build(t testing.TB, pages []page.Page, previous *Snapshot, o Options) *Snapshot {
+	t.Helper()
+	s, err := Build(t.Context(), sequence(pages, nil), previous, options(o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// sequence yields pages, and an error at the end if there is one.
+func sequence(pages []page.Page, err error) iter.Seq2[page.Page, error] {
+	return func(yield func(page.Page, error) bool) {
+		for _, p := range pages {
+			if !yield(p, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(page.Page{}, err)
+		}
+	}
+}
+
+func pagesOf(paths ...string) (pages []page.Page) {
+	for _, path := range paths {
+		pages = append(pages, page.Page{Path: path})
+	}
+	return pages
+}
+
+// numbered are n pages whose paths sort as they are numbered.
+func numbered(n int) []page.Page {
+	pages := make([]page.Page, n)
+	for i := range pages {
+		pages[i] = page.Page{Path: fmt.Sprintf("/p/%07d.html", i), LastMod: 1_700_000_000 + int64(i)}
+	}
+	return pages
+}
+
+func read(t testing.TB, open func() (io.ReadCloser, error)) string {
+	t.Helper()
+	r, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestOnlyURLSet(t *testing.T) {
+	const want = `<?xml version="1.0" encoding="UTF-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+<url><loc>https://example.com/?a&amp;b=&apos;c&apos;</loc></url>
+<url><loc>https://example.com/a</loc><lastmod>2023-11-14T22:13:20Z</lastmod><changefreq>daily</changefreq><priority>0.5</priority></url>
+</urlset>
+`
+	const wantText = "https://example.com/?a&b='c'\nhttps://example.com/a\n"
+	s := build(t, []page.Page{{Path: "/?a&b='c'"}, {Path: "/a", LastMod: 1_700_000_000, ChangeFreq: 3, Priority: 51}}, nil, Options{})
+	d := s.Index
+	if got := read(t, d.XML); got != want || int64(len(got)) != d.Size {
+		t.Errorf("got %d bytes, %d expected:\n%s\nwant\n%s", len(got), d.Size, got, want)
+	}
+	if got := read(t, d.Text); got != wantText || int64(len(got)) != d.TextSize {
+		t.Errorf("got %d bytes, %d expected:\n%s", len(got), d.TextSize, got)
+	}
+	if d.Index || s.Shards != nil || s.Pages != 2 || d.Suffix != "" || d.First != "/?a&b='c'" || s.Bytes != int64(len(d.Gzip)) || s.Holding("/z") != d {
+		t.Errorf("got %+v", s)
+	}
+	h, tag := d.Headers, d.ETag
+	if want := (Headers{"Wed, 04 Mar 2026 05:06:07 GMT", fmt.Sprint(len(d.Gzip)), `"` + tag + `"`, `"` + tag + `.z"`, `"` + tag + `.f"`, `"` + tag + `.t"`}); h != want {
+		t.Errorf("got %+v, want %+v", h, want)
+	}
+	if s := build(t, nil, s, Options{}); s != nil || s.Find("") != nil || !s.Equal(nil) {
+		t.Errorf("without pages: got %+v", s)
+	}
+}
+
+func TestReadersCanBeClosedEarly(t *testing.T) {
+	d := build(t, numbered(10_000), nil, Options{}).Index
+	for _, open := range []func() (io.ReadCloser, error){d.XML, d.Text} {
+		for range 2 {
+			r, err := open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(r, make([]byte, 10)); err != nil {
+				t.Error(err)
+			}
+			r.Close()
+			r.Close()
+		}
+		if got := read(t, open); !strings.Contains(got, "/p/0009999.html") {
+			t.Error("the last page is missing")
+		}
+	}
+}
+
+func TestShards(t *testing.T) {
+	pages := numbered(1000)
+	s := build(t, pages, nil, Options{ShardURLs: 50, Schema: sitemapxml.Schema084})
+	if !s.Index.Index || s.Pages != 1000 || len(s.Shards) < 20 || s.Shards[0].Suffix != "-000000000000" {
+		t.Fatalf("got %d shards of %d pages, index %+v", len(s.Shards), s.Pages, s.Index)
+	}
+	index := read(t, s.Index.XML)
+	if !strings.Contains(index, `xmlns="http://www.google.com/schemas/sitemap/0.84"`) {
+		t.Errorf("got the index\n%.200s", index)
+	}
+	i, size := 0, len(s.Index.Gzip)
+	for _, d := range s.Shards {
+		last := pages[i+d.Pages-1]
+		entry := fmt.Sprintf("<sitemap><loc>https://example.com/sitemap%s.xml</loc><lastmod>%s</lastmod></sitemap>\n",
+			d.Suffix, time.Unix(last.LastMod, 0).UTC().Format(time.RFC3339))
+		if !strings.Contains(index, entry) || d.LastMod != last.LastMod {
+			t.Errorf("the index lacks %s", entry)
+		}
+		if text := read(t, d.Text); d.First != pages[i].Path || strings.Count(text, "\n") != d.Pages || !strings.HasPrefix(text, base+d.First+"\n") {
+			t.Errorf("%s begins with %s, want %s", d.Suffix, d.First, pages[i].Path)
+		}
+		if s.Find(d.Suffix) != d || s.Holding(pages[i].Path) != d || s.Holding(last.Path+"x") != d {
+			t.Errorf("%s is not found", d.Suffix)
+		}
+		i, size = i+d.Pages, size+len(d.Gzip)
+	}
+	if int64(size) != s.Bytes || s.Find("") != s.Index || s.Holding("/") != s.Shards[0] || s.Find("-0000000000ff") != nil {
+		t.Errorf("the snapshot has %d bytes, it says %d", size, s.Bytes)
+	}
+}
+
+func TestIndexLastMod(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		pages []page.Page
+		want  string
+	}{
+		{"none known", pagesOf("/a", "/b"), ""},
+		{"one known", []page.Page{{Path: "/a"}, {Path: "/b", LastMod: 1_700_000_000}}, "<lastmod>2023-11-14T22:13:20Z</lastmod>"},
+		{"the newest", []page.Page{{Path: "/a", LastMod: 1_700_000_001}, {Path: "/b", LastMod: 1_700_000_000}}, "<lastmod>2023-11-14T22:13:21Z</lastmod>"},
+		{"a day", []page.Page{{Path: "/a", LastMod: 1_700_000_000}, {Path: "/b", LastMod: 1_700_006_400, LastModDay: true}}, "<lastmod>2023-11-15</lastmod>"},
+	} {
+		b := &builder{Options: options(Options{})}
+		d := new(Document)
+		b.encodePages(d, test.pages)
+		b.shards = []*Document{d}
+		if got := read(t, b.index().XML); !strings.Contains(got, ".xml</loc>"+test.want+"</sitemap>\n") {
+			t.Errorf("%s: got\n%s\nwant in it\n%s", test.name, got, test.want)
+		}
+	}
+}
+
+// TestSameBytes: equal pages give equal documents, whenever and however they are built.
+func TestSameBytes(t *testing.T) {
+	pages := numbered(2000)
+	one := build(t, pages, nil, Options{ShardURLs: 100})
+	other := build(t, slices.Clone(pages), nil, Options{ShardURLs: 100, Workers: 4, Now: testTime.Add(time.Hour)})
+	if !one.Equal(other) {
+		t.Error("the snapshots differ")
+	}
+	for i, d := range one.all() {
+		if o := other.all()[i]; !bytes.Equal(d.Gzip, o.Gzip) || d.Suffix != o.Suffix || d.ETag != o.ETag {
+			t.Errorf("%s differs from %s", d.Suffix, o.Suffix)
+		}
+	}
+}
+
+// changed are the suffixes of the documents that a snapshot did not take from the one before.
+func changed(before, after *Snapshot) (suffixes []string) {
+	for _, d := range after.all() {
+		old := before.Find(d.Suffix)
+		if old == nil || &old.Gzip[0] != &d.Gzip[0] || old.ETag != d.ETag || !old.Modified.Equal(d.Modified) || old.Headers != d.Headers {
+			suffixes = append(suffixes, d.Suffix)
+		}
+	}
+	return suffixes
+}
+
+// TestCarriedOver changes one page in each way there is.
+func TestCarriedOver(t *testing.T) {
+	const at = 1234
+	pages := numbered(2000)
+	before := build(t, pages, nil, Options{ShardURLs: 100, Extended: true})
+	image := func(url string) *page.Extensions { return &page.Extensions{Images: []string{url}} }
+	for _, test := range []struct {
+		name   string
+		change func([]page.Page) []page.Page
+		shards int
+		index  bool
+	}{
+		{"nothing", func(p []page.Page) []page.Page { return p }, 0, false},
+		{"another version of the file", func(p []page.Page) []page.Page { p[at].Version++; return p }, 0, false},
+		{"visited", func(p []page.Page) []page.Page { p[at].Visited = true; return p }, 0, false},
+		{"extensions that say nothing", func(p []page.Page) []page.Page { p[at].Extensions = &page.Extensions{}; return p }, 0, false},
+		{"an older lastmod", func(p []page.Page) []page.Page { p[at].LastMod--; return p }, 1, false},
+		{"the newest lastmod", func(p []page.Page) []page.Page { p[at].LastMod += 1e6; return p }, 1, true},
+		{"only the day", func(p []page.Page) []page.Page { p[at].LastModDay = true; return p }, 1, false},
+		{"changefreq", func(p []page.Page) []page.Page { p[at].ChangeFreq = 1; return p }, 1, false},
+		{"priority", func(p []page.Page) []page.Page { p[at].Priority = 1; return p }, 1, false},
+		{"images", func(p []page.Page) []page.Page { p[at].Extensions = image("/i.png"); return p }, 1, false},
+		{"one less", func(p []page.Page) []page.Page { return slices.Delete(p, at, at+1) }, 1, false},
+		{"one more", func(p []page.Page) []page.Page { return slices.Insert(p, at, page.Page{Path: p[at-1].Path + "x"}) }, 1, false},
+	} {
+		now := testTime.Add(time.Hour)
+		after := build(t, test.change(slices.Clone(pages)), before, Options{ShardURLs: 100, Extended: true, Workers: 2, Now: now})
+		want := test.shards
+		if test.index {
+			want++
+		}
+		got := changed(before, after)
+		if len(got) != want || slices.Contains(got, "") != test.index || before.Equal(after) != (want == 0) {
+			t.Errorf("%s: %q changed, want %d", test.name, got, want)
+		}
+		for _, suffix := range got {
+			if d := after.Find(suffix); !d.Modified.Equal(now.Truncate(time.Second)) || d.ETag == before.Find(suffix).ETag {
+				t.Errorf("%s: %s is of %s", test.name, suffix, d.Modified)
+			}
+		}
+	}
+	if other := build(t, pages, before, Options{ShardURLs: 100, Schema: sitemapxml.Schema084}); len(changed(before, other)) != len(before.Shards)+1 {
+		t.Error("documents of another schema were carried over")
+	}
+}
+
+func TestOnePageMoreChangesOneShard(t *testing.T) {
+	pages := numbered(100_000)
+	before := build(t, pages, nil, Options{Workers: 2})
+	after := build(t, slices.Insert(slices.Clone(pages), 43_210, page.Page{Path: "/p/0043209.htmlx"}), before, Options{Workers: 2})
+	if got := changed(before, after); len(got) != 1 || len(after.Shards) != len(before.Shards) || after.Pages != 100_001 {
+		t.Errorf("%q of %d shards changed", got, len(after.Shards))
+	}
+}
+
+func TestExtensions(t *testing.T) {
+	pages := numbered(2000)
+	pages[1234].Extensions = &page.Extensions{Alternates: []page.Alternate{{Lang: "de", URL: base + "/de"}}, Images: []string{base + "/i.png"}}
+	const elements = `<xhtml:link rel="alternate" hreflang="de" href="https://example.com/de"/><image:image><image:loc>https://example.com/i.png</image:loc></image:image></url>`
+	for _, test := range []struct {
+		o    Options
+		want int
+	}{{Options{Extended: true}, 1}, {Options{}, 0}, {Options{Extended: true, Schema: sitemapxml.Schema084}, 0}} {
+		test.o.ShardURLs = 100
+		got := 0
+		for _, d := range build(t, pages, nil, test.o).Shards {
+			xml := read(t, d.XML)
+			if strings.Contains(xml, elements) != strings.Contains(xml, "xmlns:image") {
+				t.Errorf("%s has elements without their namespace, or the other way round", d.Suffix)
+			}
+			got += strings.Count(xml, elements)
+		}
+		if got != test.want {
+			t.Errorf("%+v: extensions of %d pages, want %d", test.o, got, test.want)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	huge := &page.Extensions{Images: []string{"/" + strings.Repeat("a", shard.DefaultMaxBytes)}}
+	s := build(t, []page.Page{{Path: "/a"}, {Path: "/b", Extensions: huge}, {Path: "/c"}}, nil, Options{Extended: true})
+	if s.Pages != 2 || s.LeftOut[TooLarge] != 1 || len(s.LeftOut) != 1 {
+		t.Errorf("got %d pages, left out %v", s.Pages, s.LeftOut)
+	}
+	if s := build(t, []page.Page{{Path: "/b", Extensions: huge}}, nil, Options{Extended: true}); s != nil {
+		t.Errorf("got %+v", s)
+	}
+
+	const over = 10
+	s = build(t, numbered(maxShards+over), nil, Options{ShardURLs: 1})
+	if len(s.Shards) != maxShards || s.Pages != maxShards || s.LeftOut[NoRoom] != over {
+		t.Errorf("got %d shards, left out %v", len(s.Shards), s.LeftOut)
+	}
+	for _, length := range []int{0, 100, 1500} {
+		b := &builder{Options: options(Options{})}
+		b.Document = func(suffix string) string { return base + "/" + strings.Repeat("&", length) + suffix + ".xml" }
+		_, room := b.limits()
+		for range room {
+			b.shards = append(b.shards, &Document{Suffix: suffixOf(1), LastMod: 1_700_000_000})
+		}
+		if d := b.index(); d.Size > shard.DefaultMaxBytes || length <= 100 && room != maxShards {
+			t.Errorf("URLs of %d bytes more: an index of %d shards has %d bytes", length, room, d.Size)
+		}
+	}
+}
+
+func TestBuildFails(t *testing.T) {
+	errOwn := errors.New("own")
+	for _, workers := range []int{1, 4} {
+		o := options(Options{ShardURLs: 100, Workers: workers})
+		for name, test := range map[string]struct {
+			pages iter.Seq2[page.Page, error]
+			want  error
+		}{
+			"error":      {sequence(numbered(1000), errOwn), errOwn},
+			"error only": {sequence(nil, errOwn), errOwn},
+			"order":      {sequence(pagesOf("/b", "/a"), nil), shard.ErrOrder},
+			"duplicate":  {sequence(pagesOf("/a", "/a"), nil), shard.ErrOrder},
+		} {
+			if s, err := Build(t.Context(), test.pages, nil, o); s != nil || !errors.Is(err, test.want) {
+				t.Errorf("%s: got %v, %v", name, s, err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		n := 0
+		if s, err := Build(ctx, func(yield func(page.Page, error) bool) {
+			for _, p := range numbered(1000) {
+				if n++; n == 500 {
+					cancel()
+				}
+				if !yield(p, nil) {
+					return
+				}
+			}
+		}, nil, o); s != nil || err != context.Canceled || n != 500 {
+			t.Errorf("cancelled: got %v, %v after %d pages", s, err, n)
+		}
+	}
+}
+
+func BenchmarkBuild(b *testing.B) {
+	pages := numbered(1_000_000)
+	first := build(b, pages, nil, Options{})
+	for _, test := range []struct {
+		name     string
+		previous *Snapshot
+	}{{"new", nil}, {"unchanged", first}} {
+		b.Run(test.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				build(b, pages, test.previous, Options{Workers: runtime.NumCPU()})
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(pages)), "ns/page")
+		})
+	}
+}
+
+// TestGzip has another implementation read a document.
+func TestGzip(t *testing.T) {
+	d := build(t, numbered(1000), nil, Options{}).Index
+	z, err := gzip.NewReader(bytes.NewReader(d.Gzip))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(z); err != nil || string(got) != read(t, d.XML) {
+		t.Errorf("got %d bytes, %v", len(got), err)
+	}
+}
