@@ -7,12 +7,12 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// alternateSets are the sets of pages in several languages that pages list, by hash.
-type alternateSets []pair
+// alternateSets are the alternates that pages list: the hash of the set by that of the path.
+type alternateSets map[uint64]uint64
 
-func (s *alternateSets) add(path string, list []page.Alternate) {
+func (s alternateSets) add(path string, list []page.Alternate) {
 	if len(list) > 0 {
-		*s = append(*s, pair{hash(path), setHash(list)})
+		s[hash(path)] = setHash(list)
 	}
 }
 
@@ -23,10 +23,7 @@ func (s alternateSets) areMutual(base, path string, list []page.Alternate) bool 
 	own, itself := setHash(list), false
 	for _, alternate := range list {
 		there, ok := htmlmeta.PathOn(base, alternate.URL)
-		if !ok {
-			return false
-		}
-		if set, ok := lookup(s, hash(there)); !ok || set != own {
+		if !ok || s[hash(there)] != own {
 			return false
 		}
 		itself = itself || there == path
@@ -37,7 +34,7 @@ func (s alternateSets) areMutual(base, path string, list []page.Alternate) bool 
 // setHash is the same for lists that differ in order only.
 func setHash(list []page.Alternate) (sum uint64) {
 	for _, a := range list {
-		sum += combine(combine(hash(strings.ToLower(a.Lang)), hash(a.URL)), 0)
+		sum += hash(strings.ToLower(a.Lang) + " " + a.URL)
 	}
 	return sum
 }

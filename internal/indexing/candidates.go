@@ -1,8 +1,13 @@
 package indexing
 
 import (
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
+
+// hash is what pages are told apart by while they are compared.
+func hash(s string) uint64 { return xxhash.Sum64String(s) }
 
 // traits of a candidate.
 type traits uint8
@@ -13,81 +18,50 @@ const (
 	linked                          // a page links to it
 	needsLinks                      // it is listed only while a page does
 	expectsLinks                    // it is not the front page, to which no page needs to link
-	indexName                       // it is known by an index name, such as /index.html
+	alias                           // see isAlias
 	target                          // a candidate's canonical is this page
 	givesWay                        // its canonical is listed instead
 )
 
 // candidates are the pages that may be listed as far as their own records say, in order of
-// path. Per page 17 bytes are kept, and a few more of those with a canonical or a query.
+// path. 17 bytes of each are kept, and some 40 more of those whose canonical is another.
 type candidates struct {
 	paths  []uint64 // hashes
-	keys   []uint64 // see duplicateKey; 0: the page has no text
+	keys   []uint64 // see duplicateKey
 	traits []traits
 
-	canonicals []pair   // path and canonical of those that name another page
-	targets    []uint64 // the canonicals that count
-
-	pagings []paging
-}
-
-// paging is a candidate that is a duplicate if the page without its query has the same
-// text: the first page of a list.
-type paging struct {
-	at  int    // index of the candidate
-	key uint64 // of the page without the query
+	canonicals map[uint64]uint64 // of those that name another page, by path
+	targets    map[uint64]bool   // the canonicals that count: it is a candidate that names no other
 }
 
 func newCandidates(n int) *candidates {
-	return &candidates{paths: make([]uint64, 0, n), keys: make([]uint64, 0, n), traits: make([]traits, 0, n)}
+	return &candidates{
+		paths: make([]uint64, 0, n), keys: make([]uint64, 0, n), traits: make([]traits, 0, n),
+		canonicals: make(map[uint64]uint64), targets: make(map[uint64]bool),
+	}
 }
 
 // add adds a page whose own status is Indexable or CanonicalOther.
 func (c *candidates) add(rec *store.Record, r *Rules, own Status) {
 	path := hash(rec.Path)
-	t := r.traitsOf(rec)
+	t := when(r.isLinked(rec), linked) | when(r.needsLinks(rec), needsLinks) |
+		when(!r.isSeed(rec), expectsLinks) | when(isAlias(rec.Path), alias)
 	if own == CanonicalOther {
-		t |= namesOther
-		if rec.Canonical < rec.Path {
-			t |= sortsLater
-		}
-		other := hash(rec.Canonical)
-		c.canonicals = append(c.canonicals, pair{path, other})
+		t |= namesOther | when(rec.Canonical < rec.Path, sortsLater)
+		c.canonicals[path] = hash(rec.Canonical)
 		// What is not listed for want of a link must not have another page listed.
 		if t&(needsLinks|linked) != needsLinks || rec.Flags&store.Target != 0 {
-			c.targets = append(c.targets, other)
+			c.targets[c.canonicals[path]] = false
 		}
 	}
-	var key uint64
-	if rec.Text != 0 {
-		key = duplicateKey(rec.Path, rec.Text)
-		if bare, ok := withoutPaging(rec); ok {
-			c.pagings = append(c.pagings, paging{len(c.paths), duplicateKey(bare, rec.Text)})
-		}
-	}
-	c.paths, c.keys, c.traits = append(c.paths, path), append(c.keys, key), append(c.traits, t)
+	c.paths, c.keys, c.traits = append(c.paths, path), append(c.keys, duplicateKey(rec)), append(c.traits, t)
 }
 
-func (r *Rules) traitsOf(rec *store.Record) (t traits) {
-	if r.isLinked(rec) {
-		t |= linked
+func when(is bool, t traits) traits {
+	if is {
+		return t
 	}
-	if r.needsLinks(rec) {
-		t |= needsLinks
-	}
-	if !r.isSeed(rec) {
-		t |= expectsLinks
-	}
-	if hasIndexName(rec.Path) {
-		t |= indexName
-	}
-	return t
-}
-
-// resolve settles canonicals and then duplicates.
-func (c *candidates) resolve() groups {
-	c.resolveCanonicals()
-	return c.group()
+	return 0
 }
 
 // resolveCanonicals marks the candidates that are a page's canonical, and those that give
@@ -97,17 +71,14 @@ func (c *candidates) resolveCanonicals() {
 	if len(c.canonicals) == 0 {
 		return
 	}
-	sortPairs(c.canonicals)
-	c.targets = sortUnique(c.targets)
-	final := make([]bool, len(c.targets)) // is a candidate that names no other page
 	for i, path := range c.paths {
-		if at, ok := find(c.targets, path); ok {
+		if _, ok := c.targets[path]; ok {
 			c.traits[i] |= target
-			final[at] = c.traits[i]&namesOther == 0
+			c.targets[path] = c.traits[i]&namesOther == 0
 		}
 	}
 	for i, path := range c.paths {
-		if c.traits[i]&namesOther != 0 && c.hasBetter(path, c.traits[i]&sortsLater != 0, final) {
+		if t := c.traits[i]; t&namesOther != 0 && c.hasBetter(path, t&sortsLater != 0) {
 			c.traits[i] |= givesWay
 		}
 	}
@@ -116,44 +87,44 @@ func (c *candidates) resolveCanonicals() {
 // maxRing is the most pages whose canonicals form a ring of which one page stays.
 const maxRing = 32
 
-// hasBetter reports whether a page with a canonical gives way to it. Of two pages that
-// name each other the first stays; of a longer ring, any one.
-func (c *candidates) hasBetter(path uint64, sortsLater bool, final []bool) bool {
-	next, _ := lookup(c.canonicals, path)
-	at, ok := find(c.targets, next)
-	if !ok || final[at] {
-		return ok
+// hasBetter reports whether a page gives way to its canonical. Of two pages that name each
+// other the first stays; of a longer ring, any one.
+func (c *candidates) hasBetter(path uint64, sortsLater bool) bool {
+	next := c.canonicals[path]
+	isFinal, counts := c.targets[next]
+	if !counts || isFinal {
+		return isFinal
 	}
 	least := next
 	for n := 2; n <= maxRing; n++ {
-		if next, ok = lookup(c.canonicals, next); !ok {
+		following, ok := c.canonicals[next]
+		switch next = following; {
+		case !ok:
 			return n > 2 // the chain ends at a page that stays, be it the last but one
-		}
-		if next != path {
-			least = min(least, next)
-			continue
-		}
-		if n == 2 {
+		case next == path && n == 2:
 			return sortsLater
+		case next == path:
+			return least < path
 		}
-		return least < path
+		least = min(least, next)
 	}
 	return true
 }
 
-// statusAt returns the status of candidate i, and whether a page links to it.
-func (c *candidates) statusAt(i int, g groups, omitOrphans bool) (s Status, isLinked bool) {
-	t := c.traits[i]
-	if t&givesWay != 0 {
-		return CanonicalOther, true
+// statusAt returns the status of candidate i, with isOrphan if it is listed though no page
+// links to it.
+func (c *candidates) statusAt(i int, g groups, omitOrphans bool) (Status, state) {
+	t, stays := c.traits[i], g[c.keys[i]]
+	isLinked := t&linked != 0 || stays.path == c.paths[i] && stays.linked
+	switch {
+	case t&givesWay != 0:
+		return CanonicalOther, 0
+	case stays.path != c.paths[i] && stays.rank > rankUnlinked:
+		return Duplicate, 0
+	case isLinked || t&expectsLinks == 0:
+		return Indexable, 0
+	case t&target == 0 && (t&needsLinks != 0 || omitOrphans):
+		return NoLinks, 0
 	}
-	own, has := g.of(c.keys[i])
-	if has && own.path != c.paths[i] && own.rank > rankUnlinked {
-		return Duplicate, true
-	}
-	isLinked = t&linked != 0 || has && own.path == c.paths[i] && own.linked
-	if needs := t&needsLinks != 0 || omitOrphans && t&expectsLinks != 0; needs && !isLinked && t&target == 0 {
-		return NoLinks, false
-	}
-	return Indexable, isLinked || t&expectsLinks == 0
+	return Indexable, isOrphan
 }

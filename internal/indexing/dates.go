@@ -12,7 +12,7 @@ type Mode uint8
 
 // The modes.
 const (
-	Auto    Mode = iota // what pages declare, and when their text changed
+	Auto    Mode = iota // what pages declare, else lists, else when the text changed
 	ModTime             // what sources say
 	Off                 // there are none
 )
@@ -21,7 +21,7 @@ const (
 	day         = 24 * 3600
 	span        = 600 // seconds within which times are alike, as a deployment's
 	fewestAlike = 3   // times or pages that say something about the site
-	fewestFiles = 10  // files of a deployment, where not nearly all pages are of it
+	fewestFiles = 10  // files of a deployment, where it is not nearly all of the site
 	maxStreak   = 3   // changes in a row that show a counter or a rotating list
 )
 
@@ -34,52 +34,47 @@ func (t *times) add(unix int64) {
 	}
 }
 
-// crowd is a range of times, first and last included.
-type crowd struct{ first, last uint32 }
-
-// crowds sorts the times and returns the ranges in which times within ten minutes of each
-// other are enough.
-func (t times) crowds(enough func(count int) bool) (found []crowd) {
+// crowds sorts the times and returns the ranges, from first to last, in which times within
+// ten minutes of each other are enough.
+func (t times) crowds(enough func(count int) bool) (found [][2]uint32) {
 	slices.Sort(t)
 	from := 0
 	for to := range t {
 		for t[to]-t[from] > span {
 			from++
 		}
-		if !enough(to - from + 1) {
-			continue
+		switch n := len(found); {
+		case !enough(to - from + 1):
+		case n > 0 && t[from] <= found[n-1][1]:
+			found[n-1][1] = t[to]
+		default:
+			found = append(found, [2]uint32{t[from], t[to]})
 		}
-		if n := len(found); n > 0 && t[from] <= found[n-1].last {
-			found[n-1].last = t[to]
-			continue
-		}
-		found = append(found, crowd{t[from], t[to]})
 	}
 	return found
 }
 
 // alike returns the range of nine tenths of the times, if they are within ten minutes.
-func (t times) alike() []crowd {
+func (t times) alike() [][2]uint32 {
 	return t.crowds(func(count int) bool { return count >= fewestAlike && 10*count >= 9*len(t) })
 }
 
-// dates is what all pages together say about the dates of each. Most is decided of a batch
+// dates is what all pages together say about the date of each. Most is decided of a batch
 // as a whole: that it is a deployment, or a change of the template.
 type dates struct {
 	rules *Rules
 
 	declared times // of all pages
-	answers  times // Last-Modified of all pages that are no files
-	files    times // of files at first sight, and of those that are known for a deployment's
-	fetched  times // of known pages without file version: when they were fetched last
-	first    int   // pages at first sight that have such a time
-	known    int   // pages with a file version, which need not be fetched to be known
-	changed  map[int64]int
+	answers  times // Last-Modified of all pages without a file's time
+	files    times // of pages at first sight, or whose text has no date
+	fresh    int   // pages at first sight that have such a time
+	fetched  times // of known pages without file version, which are known when fetched
+	known    int   // pages with one
+	changed  int   // of the known pages, those with another text
+	since    int64 // the first batch of these
 
-	declaredAlike bool
-	answersAlike  bool
-	deployments   []crowd
-	template      map[int64]bool // batches in which most texts changed
+	deployments                           [][2]uint32
+	declaredAlike, answersAlike, template bool // template: most texts changed at once
 }
 
 // batchOf is the batch in which the page's present text was found; 0: it has none.
@@ -97,74 +92,51 @@ func hasFileTime(rec *store.Record) bool {
 
 // add takes a record into account.
 func (d *dates) add(rec *store.Record) {
-	if rec.Text == 0 || rec.Absent != 0 {
+	if rec.First == 0 || rec.Status != 200 || rec.Absent != 0 {
 		return
 	}
+	isFile, modified := hasFileTime(rec), lastModified(rec)
+	batch, dated := batchOf(rec), rec.Selected.Dated
+	isOpen := batch == d.rules.OpenBatch
 	d.declared.add(rec.Declared)
-	isFile, batch, dated := hasFileTime(rec), batchOf(rec), rec.Selected.Dated
-	modified := lastModified(rec)
 	if !isFile {
 		d.answers.add(modified)
-	}
-	isFirst := dated == 0 && batch != d.rules.OpenBatch
-	if isFirst && (isFile || modified != 0) {
-		d.first++
-	}
-	if isFile && (isFirst || dated != 0 && rec.Selected.Text == 0) {
+	} else if dated == 0 && !isOpen || dated != 0 && rec.Selected.Text == 0 {
 		d.files.add(rec.ModTime)
 	}
-	if dated != 0 {
-		d.addKnown(rec, batch != dated)
-	}
-}
-
-// addKnown counts a page whose text was known before. A counter says nothing of others.
-func (d *dates) addKnown(rec *store.Record, changed bool) {
-	if rec.Streak >= maxStreak {
-		return
-	}
-	if changed {
-		if d.changed == nil {
-			d.changed = make(map[int64]int)
-		}
-		d.changed[batchOf(rec)]++
-	}
-	if rec.Version != 0 {
+	switch {
+	case dated == 0 && !isOpen && (isFile || modified != 0):
+		d.fresh++
+	case dated == 0 || rec.Streak >= maxStreak:
+	case rec.Version != 0:
 		d.known++
-		return
+	default:
+		d.fetched.add(rec.Fetched)
 	}
-	d.fetched.add(rec.Fetched)
+	if dated != 0 && dated != batch && !isOpen && rec.Streak < maxStreak {
+		if d.changed++; d.since == 0 || batch < d.since {
+			d.since = batch
+		}
+	}
 }
 
 // decide is called once all records were added.
 func (d *dates) decide() {
 	d.declaredAlike = len(d.declared.alike()) > 0
 	d.answersAlike = len(d.answers.alike()) > 0
-	if d.first > 0 {
+	if d.fresh > 0 {
 		all := append(slices.Clone(d.files), d.answers...)
 		d.deployments = append(d.files.alike(), all.crowds(func(count int) bool {
-			return count >= fewestFiles && 5*count >= d.first
+			return count >= fewestFiles && 5*count >= d.fresh
 		})...)
 	}
-	slices.Sort(d.fetched)
-	for batch, changed := range d.changed {
-		since, _ := slices.BinarySearch(d.fetched, uint32(max(batch, 0)))
-		known := d.known + len(d.fetched) - since
-		if known >= fewestAlike && 2*changed > known {
-			if d.template == nil {
-				d.template = make(map[int64]bool)
-			}
-			d.template[batch] = true
+	for _, fetched := range d.fetched {
+		if int64(fetched) >= d.since {
+			d.known++
 		}
 	}
+	d.template = d.known >= fewestAlike && 2*d.changed > d.known
 	d.declared, d.answers, d.files, d.fetched = nil, nil, nil, nil
-}
-
-// isDeployment reports whether a time is that of many other files.
-func (d *dates) isDeployment(unix int64) bool {
-	return slices.ContainsFunc(d.deployments, func(c crowd) bool {
-		return int64(c.first) <= unix && unix <= int64(c.last)
-	})
 }
 
 // date is a date with its precision; the zero value: none.
@@ -173,17 +145,17 @@ type date struct {
 	day  bool
 }
 
-// of returns what was selected of a page, but for whether it is listed.
+// of returns what is selected of a page that is listed.
 func (d *dates) of(rec *store.Record) store.Selected {
 	text, dated := d.ofText(rec)
-	listed := d.listed(rec, text)
-	if listed.unix > d.rules.Now.Unix() {
-		listed = date{}
+	s := store.Selected{Listed: true, Text: text.unix, TextDay: text.day, Dated: dated}
+	if listed := d.listed(rec, text); listed.unix <= d.rules.Now.Unix() {
+		s.LastMod, s.Day = listed.unix, listed.day
 	}
-	return store.Selected{LastMod: listed.unix, Day: listed.day, Text: text.unix, TextDay: text.day, Dated: dated}
+	return s
 }
 
-// listed returns the date that is listed for a page whose text has another.
+// listed returns the date that is listed for a page, given that of its text.
 func (d *dates) listed(rec *store.Record, text date) date {
 	source := date{rec.ModTime, rec.Flags&store.ModDay != 0}
 	switch {
@@ -202,14 +174,13 @@ func (d *dates) listed(rec *store.Record, text date) date {
 // ofText returns the date of the page's present text, and the batch from which that was
 // decided. It is decided once, since later the file may be written anew with the same text.
 func (d *dates) ofText(rec *store.Record) (date, int64) {
-	batch, dated := batchOf(rec), rec.Selected.Dated
-	before := date{rec.Selected.Text, rec.Selected.TextDay}
+	batch, dated, before := batchOf(rec), rec.Selected.Dated, date{rec.Selected.Text, rec.Selected.TextDay}
 	switch {
 	case batch == 0, batch == dated, batch == d.rules.OpenBatch:
 		return before, dated
 	case dated == 0:
 		return d.atFirstSight(rec), batch
-	case d.template[batch]:
+	case d.template:
 		return before, batch
 	}
 	return d.ofChange(rec), batch
@@ -223,8 +194,10 @@ func (d *dates) atFirstSight(rec *store.Record) date {
 			return date{}
 		}
 	}
-	if d.isDeployment(first.unix) {
-		return date{}
+	for _, times := range d.deployments {
+		if int64(times[0]) <= first.unix && first.unix <= int64(times[1]) {
+			return date{}
+		}
 	}
 	return first
 }
@@ -243,11 +216,11 @@ func (d *dates) ofChange(rec *store.Record) date {
 	return date{}
 }
 
-// lastModified is the Last-Modified header of the response. Some servers send the time of
-// the response itself, which is no date; 0: it is that, or there is none.
+// lastModified is the Last-Modified header of the response; 0: there is none, or it is the
+// time of the response itself, as some servers send it.
 func lastModified(rec *store.Record) int64 {
-	if rec.Modified <= 0 || rec.Modified >= rec.Fetched/60*60-1 {
-		return 0
+	if rec.Modified < rec.Fetched/60*60-1 {
+		return rec.Modified
 	}
-	return rec.Modified
+	return 0
 }

@@ -79,25 +79,25 @@ func expectsHTML(path string) bool {
 	return dot < 0 || slices.Contains(htmlExtensions, strings.ToLower(name[dot:]))
 }
 
-// isDiscovered reports whether no source names the page, but links or visitors only.
-func isDiscovered(rec *store.Record) bool { return rec.Flags&(store.Named|store.Seed) == 0 }
-
 // isFromList reports whether the operator names the page in a list: it has no file.
 func isFromList(rec *store.Record) bool { return rec.Flags&store.Named != 0 && rec.Version == 0 }
 
-// needsLinks reports whether the page is listed only while a page links to it.
-func (r *Rules) needsLinks(rec *store.Record) bool {
-	switch {
-	case r.isSeed(rec):
-		return false
-	case hasUnderscore(rec.Path) && !isFromList(rec):
-		return true // often a part of pages
-	}
-	return isDiscovered(rec) && !(rec.Flags&store.Visited != 0 && r.Unlinked != nil && r.Unlinked(rec.Path))
-}
-
+// isSeed reports whether the site begins with the page, to which no page needs to link.
 func (r *Rules) isSeed(rec *store.Record) bool {
 	return rec.Flags&store.Seed != 0 || rec.Path == r.Front || rec.Path == "/"
+}
+
+// needsLinks reports whether the page is listed only while a page links to it: only links
+// or visitors name it, or a segment of its path begins with "_", as those of parts do.
+func (r *Rules) needsLinks(rec *store.Record) bool {
+	path, _, _ := strings.Cut(rec.Path, "?")
+	switch {
+	case r.isSeed(rec), isFromList(rec):
+		return false
+	case rec.Flags&store.Named != 0:
+		return strings.Contains(path, "/_")
+	}
+	return rec.Flags&store.Visited == 0 || r.Unlinked == nil || !r.Unlinked(rec.Path)
 }
 
 // isLinked reports whether a listed page linked to the page recently.
@@ -105,17 +105,7 @@ func (r *Rules) isLinked(rec *store.Record) bool {
 	return rec.Linked != 0 && (r.Expire <= 0 || r.Now.Unix()-rec.Linked <= int64(r.Expire.Seconds()))
 }
 
-// hasUnderscore reports whether a segment of the path begins with "_".
-func hasUnderscore(path string) bool {
-	path, _, _ = strings.Cut(path, "?")
-	return strings.Contains(path, "/_")
-}
-
-// pageOf is the page as its sources name it.
+// pageOf is the page as its sources name it, but for the date.
 func pageOf(rec *store.Record) page.Page {
-	return page.Page{
-		Path:    rec.Path,
-		LastMod: rec.ModTime, LastModDay: rec.Flags&store.ModDay != 0,
-		ChangeFreq: rec.ChangeFreq, Priority: rec.Priority, Version: rec.Version,
-	}
+	return page.Page{Path: rec.Path, ChangeFreq: rec.ChangeFreq, Priority: rec.Priority, Version: rec.Version}
 }

@@ -1,7 +1,7 @@
 package indexing
 
 import (
-	"strings"
+	"net/url"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -15,97 +15,70 @@ const (
 
 // Result is what a selection came to.
 type Result struct {
-	// Generation has the selection written in its records. Nil: not all pages were read.
-	Generation *store.Generation
-
-	// Listed is how many pages are listed, and Before how many the last published selection
-	// listed.
-	Listed, Before int
-
-	// LeftOut are the pages that are not listed, by status.
-	LeftOut [statusCount]Examples
-
-	// Changes are what differs from the last published selection.
-	Changes Changes
+	Generation     *store.Generation         // with the selection in its records; nil: Pages has not ended
+	Listed, Before int                       // pages listed now, and by the last published selection
+	LeftOut        [statusCount]List[string] // pages that are not listed, by status
+	Changes        Changes
 
 	// Regressed counts, by status, the pages that were listed and do not qualify any more,
-	// also where they are kept. Those that are refused with 401 or 403, or that the
-	// operator's settings exclude, do not count.
+	// even if they are kept: not those refused with 401 or 403, or left out by settings.
 	Regressed [statusCount]int
 
-	// Orphans are listed pages to which no listed page links.
-	Orphans Examples
-
-	// NotMutual are listed pages whose alternates are left out: not each of these pages
-	// lists the same alternates.
-	NotMutual Examples
-
-	// ForeignHosts counts the canonicals on other sites by scheme, host and port; those of
-	// more than 20 are counted under "".
-	ForeignHosts map[string]int
+	Orphans      List[string]   // listed pages without incoming links
+	NotMutual    List[string]   // listed pages whose alternates do not all list the same alternates
+	ForeignHosts map[string]int // canonicals on other sites by "scheme://host"; "": further hosts
 }
 
-// Examples are a number of pages, and the paths of the first three.
-type Examples struct {
+// List is a number of things, and the first of them: three paths, or 10,000 changes.
+type List[T any] struct {
 	Count int
-	First []string
+	First []T
 }
 
-func (e *Examples) add(path string) {
-	if e.Count++; len(e.First) < maxExamples {
-		e.First = append(e.First, path)
+func (l *List[T]) add(v T, most int) {
+	if l.Count++; len(l.First) < most {
+		l.First = append(l.First, v)
 	}
 }
 
 // Changes are the pages that differ from the last published selection. Changed are those
 // with another text, save where a template changed, or another date.
-type Changes struct {
-	Added, Changed, Removed ChangeList
-}
+type Changes struct{ Added, Changed, Removed List[Change] }
 
-// ChangeList are a number of pages, and the first 10,000 of them.
-type ChangeList struct {
-	Count int
-	First []Change
-}
-
-// Change is a page that changed. LastMod is its date in Unix seconds, 0 if it has none; a
-// removed page has none.
+// Change is a page that changed, and its date in Unix seconds; 0: none, or it is removed.
 type Change struct {
 	Path    string
 	LastMod int64
 }
 
-func (l *ChangeList) add(path string, lastMod int64) {
-	if l.Count++; len(l.First) < maxChanges {
-		l.First = append(l.First, Change{path, lastMod})
-	}
-}
-
-// Result returns what the selection came to. It is complete once the pages were read.
+// Result returns what the selection came to, once Pages has ended.
 func (s *Selection) Result() Result { return s.result }
 
 // add takes a record into account whose selection is new.
 func (r *Result) add(rec *store.Record, st state, selected store.Selected, isTemplate bool) {
 	status, was := st.status(), rec.Selected
-	if st&isListed == 0 {
-		r.LeftOut[status].add(rec.Path)
-		if status == CanonicalForeign {
-			r.addHost(rec.Canonical)
-		}
-	} else if st&isOrphan != 0 {
-		r.Orphans.add(rec.Path)
+	switch {
+	case st&isListed == 0:
+		r.LeftOut[status].add(rec.Path, maxExamples)
+	case st&isOrphan != 0:
+		r.Orphans.add(rec.Path, maxExamples)
 	}
-	if was.Listed && status != Indexable && !isFinal(status, rec) {
-		r.Regressed[status]++
+	if status == CanonicalForeign {
+		r.addHost(rec.Canonical)
+	}
+	if was.Listed {
+		r.Before++
+		if status != Indexable && !isFinal(status, rec) {
+			r.Regressed[status]++
+		}
 	}
 	switch {
 	case selected.Listed && !was.Listed:
-		r.Changes.Added.add(rec.Path, selected.LastMod)
+		r.Changes.Added.add(Change{rec.Path, selected.LastMod}, maxChanges)
 	case !selected.Listed && was.Listed:
-		r.Changes.Removed.add(rec.Path, 0)
+		r.Changes.Removed.add(Change{Path: rec.Path}, maxChanges)
 	case selected.Listed && isChange(was, selected, isTemplate):
-		r.Changes.Changed.add(rec.Path, selected.LastMod)
+		r.Changes.Changed.add(Change{rec.Path, selected.LastMod}, maxChanges)
 	}
 }
 
@@ -118,17 +91,12 @@ func isChange(was, is store.Selected, isTemplate bool) bool {
 	return was.LastMod != is.LastMod || was.Day != is.Day
 }
 
-func (r *Result) addHost(url string) {
-	scheme, rest, _ := strings.Cut(url, "//")
-	end := strings.IndexAny(rest, "/?#")
-	if end < 0 {
-		end = len(rest)
+func (r *Result) addHost(canonical string) {
+	host := ""
+	if u, err := url.Parse(canonical); err == nil {
+		host = u.Scheme + "://" + u.Host
 	}
-	host := scheme + "//" + rest[:end]
-	if r.ForeignHosts == nil {
-		r.ForeignHosts = make(map[string]int)
-	}
-	if _, known := r.ForeignHosts[host]; !known && len(r.ForeignHosts) >= maxHosts {
+	if len(r.ForeignHosts) >= maxHosts && r.ForeignHosts[host] == 0 {
 		host = ""
 	}
 	r.ForeignHosts[host]++

@@ -15,59 +15,33 @@ import (
 
 // Rules are what a selection goes by besides the records.
 type Rules struct {
-	// Base is the site's scheme, host and port, and Front the path of its front page.
-	Base, Front string
+	Base, Front        string        // the site's scheme, host and port; the path of its front page
+	Respect            bool          // a page gives way to its canonical; else canonicals play no part at all
+	OmitOrphans        bool          // pages without incoming links are left out, whoever names them
+	Expire             time.Duration // of a link, after its page was last fetched; 0: never
+	Dates              Mode
+	MaxPages           int  // 0: no limit
+	Alternates, Images bool // these are listed
+	KeepListed         bool // previously listed pages stay unless they are refused or excluded
 
-	// Respect says that a page that names another as its canonical gives way to it. Without
-	// it, canonicals play no part at all.
-	Respect bool
+	Hints    func(p *page.Page)        // sets changefreq and priority as the operator says; nil: none
+	Filter   func(p *page.Page) string // why a page is excluded or out of scope; "", nil: it is not
+	Unlinked func(path string) bool    // a visited page needs no incoming links; nil: it does
 
-	// OmitOrphans leaves out the pages to which no listed page links. Those that only links
-	// or visitors name are left out in any case.
-	OmitOrphans bool
-
-	// Expire is how long a link counts after the page that has it was last fetched. 0: for
-	// ever.
-	Expire time.Duration
-
-	// Dates is where dates come from.
-	Dates Mode
-
-	// MaxPages is how many pages are listed at most. 0: any number.
-	MaxPages int
-
-	// Alternates and Images say that these are listed.
-	Alternates, Images bool
-
-	// Hints sets the changefreq and priority that the operator gives a page. Nil: none.
-	Hints func(p *page.Page)
-
-	// Filter returns why a page is excluded or out of scope, "" if it is not. Nil: none is.
-	Filter func(p *page.Page) string
-
-	// Unlinked matches the paths that are listed if visitors had them, though no page links
-	// to them. Nil: none are.
-	Unlinked func(path string) bool
-
-	// OpenBatch is the batch that the crawl has not completed: what its pages' dates are
-	// can only be told from all of it. 0: there is none.
+	// OpenBatch is the batch that the crawl has not completed: dates of its pages can only
+	// be told from all of it. 0: there is none.
 	OpenBatch int64
 
-	// KeepListed keeps the pages of the last published selection, unless they are excluded,
-	// disallowed or refused.
-	KeepListed bool
-
-	// Now is the time of the selection: no date is later.
-	Now time.Time
+	Now time.Time // no date is later
 }
 
 // Selection is what was selected of a generation. It is not safe for concurrent use.
 type Selection struct {
 	rules      Rules
 	generation *store.Generation
-	chunks     []int   // index in states of each chunk's first record, and their number
 	states     []state // of the records in order
-	groups     groups  // of duplicates
+	chunks     []int   // index in states of each chunk's first record, and the end
+	groups     groups
 	dates      dates
 	alternates alternateSets
 	result     Result
@@ -85,12 +59,11 @@ const (
 
 func (s state) status() Status { return Status(s & statusMask) }
 
-// Select decides the status of all records. It reads them once, one chunk at a time, and
-// keeps about 40 bytes for each until it returns, one afterwards. Errors are those of
-// [store.Generation.Load].
+// Select decides the status of all records. It reads them chunk by chunk and holds some 40
+// bytes of each until it returns, then one. Errors are those of [store.Generation.Load].
 func Select(ctx context.Context, g *store.Generation, r Rules) (*Selection, error) {
-	s := &Selection{rules: r, generation: g, states: make([]state, 0, g.Len())}
-	s.dates.rules = &s.rules
+	s := &Selection{rules: r, generation: g, states: make([]state, 0, g.Len()), alternates: make(alternateSets)}
+	s.dates.rules, s.result.ForeignHosts = &s.rules, make(map[string]int)
 	c := newCandidates(g.Len())
 	for i := range g.Chunks() {
 		records, err := g.Load(ctx, i)
@@ -105,8 +78,8 @@ func Select(ctx context.Context, g *store.Generation, r Rules) (*Selection, erro
 	}
 	s.chunks = append(s.chunks, len(s.states))
 	s.dates.decide()
-	sortPairs(s.alternates)
-	s.groups = c.resolve()
+	c.resolveCanonicals()
+	s.groups = c.group()
 	s.settle(c)
 	return s, ctx.Err()
 }
@@ -115,33 +88,22 @@ func Select(ctx context.Context, g *store.Generation, r Rules) (*Selection, erro
 func (s *Selection) add(rec *store.Record, c *candidates) {
 	own := s.rules.ownStatus(rec)
 	st := state(own)
-	if rec.Selected.Listed {
-		s.result.Before++
-		if !isFinal(own, rec) {
-			st |= mayKeep
-		}
+	if rec.Selected.Listed && !isFinal(own, rec) {
+		st |= mayKeep
 	}
 	s.states = append(s.states, st)
 	s.dates.add(rec)
-	if own != Indexable && own != CanonicalOther {
-		return
-	}
-	c.add(rec, &s.rules, own)
-	if s.rules.Alternates {
+	if own == Indexable || own == CanonicalOther {
+		c.add(rec, &s.rules, own)
 		s.alternates.add(rec.Path, rec.Alternates)
 	}
 }
 
-// isFinal reports whether a page with this status is not to be listed on any account: it is
-// private, or the operator says so.
+// isFinal reports whether a status cannot be an error: the page is private, or the
+// operator's settings leave it out.
 func isFinal(status Status, rec *store.Record) bool {
-	switch status {
-	case Excluded, Disallowed, OverMax:
-		return true
-	case Refused:
-		return rec.Status == 401 || rec.Status == 403
-	}
-	return false
+	return status == Excluded || status == Disallowed || status == OverMax ||
+		status == Refused && (rec.Status == 401 || rec.Status == 403)
 }
 
 // settle gives each candidate its status, and says which pages are listed.
@@ -150,12 +112,9 @@ func (s *Selection) settle(c *candidates) {
 	for i, st := range s.states {
 		status := st.status()
 		if status == Indexable || status == CanonicalOther {
-			var isLinked bool
-			status, isLinked = c.statusAt(next, s.groups, s.rules.OmitOrphans)
-			st = st&^statusMask | state(status)
-			if !isLinked {
-				st |= isOrphan
-			}
+			var orphan state
+			status, orphan = c.statusAt(next, s.groups, s.rules.OmitOrphans)
+			st = st&^statusMask | state(status) | orphan
 			next++
 		}
 		listed := status == Indexable || s.rules.KeepListed && st&mayKeep != 0
@@ -170,20 +129,17 @@ func (s *Selection) settle(c *candidates) {
 	}
 }
 
-var errIncomplete = errors.New("the records changed while they were read")
-
 // load loads a chunk again. One that was found damaged since is empty.
 func (s *Selection) load(ctx context.Context, i int) ([]store.Record, error) {
 	records, err := s.generation.Load(ctx, i)
 	if err == nil && len(records) != s.chunks[i+1]-s.chunks[i] {
-		err = errIncomplete
+		err = errors.New("the records changed while they were read")
 	}
 	return records, err
 }
 
-// Pages reads the records again and yields the listed pages in order, with their dates. It
-// is to be ranged over once. An error, as of [store.Generation.Load] or
-// [store.Writer.Generation], is the last that is yielded.
+// Pages reads the records again and yields the listed pages in order. It is to be ranged
+// over once. An error, of [store.Generation.Load] or [store.Writer], is yielded last.
 func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 	return func(yield func(page.Page, error) bool) {
 		w := writer{next: s.generation.Writer()}
@@ -197,7 +153,7 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 			for j := range records {
 				rec, st := &records[j], s.states[s.chunks[i]+j]
 				selected := s.selected(rec, st)
-				s.result.add(rec, st, selected, s.dates.template[selected.Dated])
+				s.result.add(rec, st, selected, s.dates.template)
 				changed = changed || selected != rec.Selected
 				rec.Selected = selected
 				if st&isListed != 0 && !yield(s.page(rec), nil) {
@@ -207,12 +163,10 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 			w.write(i, chunk, records, changed)
 			runtime.Gosched()
 		}
-		g, err := w.next.Generation()
-		if err != nil {
+		var err error
+		if s.result.Generation, err = w.next.Generation(); err != nil {
 			yield(page.Page{}, err)
-			return
 		}
-		s.result.Generation = g
 	}
 }
 
@@ -222,8 +176,8 @@ func (s *Selection) selected(rec *store.Record, st state) store.Selected {
 		return rec.Selected // kept as it was: what changed may be an error
 	}
 	selected := s.dates.of(rec)
-	if selected.Listed = st&isListed != 0; !selected.Listed {
-		selected.LastMod, selected.Day = 0, false
+	if st&isListed == 0 {
+		selected.Listed, selected.LastMod, selected.Day = false, 0, false
 	}
 	return selected
 }
@@ -235,16 +189,15 @@ func (s *Selection) page(rec *store.Record) page.Page {
 	if s.rules.Hints != nil {
 		s.rules.Hints(&p)
 	}
-	var e page.Extensions
-	if s.rules.Images {
-		e.Images = rec.Images
+	e := page.Extensions{Alternates: rec.Alternates, Images: rec.Images}
+	if !s.rules.Images {
+		e.Images = nil
 	}
-	if s.rules.Alternates && len(rec.Alternates) > 0 {
-		if s.alternates.areMutual(s.rules.Base, rec.Path, rec.Alternates) {
-			e.Alternates = rec.Alternates
-		} else {
-			s.result.NotMutual.add(rec.Path)
-		}
+	if !s.rules.Alternates {
+		e.Alternates = nil
+	} else if len(e.Alternates) > 0 && !s.alternates.areMutual(s.rules.Base, rec.Path, e.Alternates) {
+		e.Alternates = nil
+		s.result.NotMutual.add(rec.Path, maxExamples)
 	}
 	if !e.Empty() {
 		p.Extensions = &e
@@ -256,7 +209,7 @@ func (s *Selection) page(rec *store.Record) page.Page {
 type writer struct {
 	next *store.Writer
 	run  bool  // the last chunk was written anew
-	due  int64 // the earliest of those that were since one was kept
+	due  int64 // the earliest of the chunks of this run, which the store may join
 }
 
 func (w *writer) write(i int, c store.Chunk, records []store.Record, changed bool) {
@@ -269,11 +222,11 @@ func (w *writer) write(i int, c store.Chunk, records []store.Record, changed boo
 		w.due = c.Due
 	}
 	w.run = true
-	due := w.due // the store may join chunks
+	due := w.due
 	w.next.Put(c.First, records, func(first, _ string) uint64 {
 		if first == c.First {
 			return c.Digest
 		}
-		return 0 // of a chunk that is cut, no part's digest is known: the crawl looks at them
+		return 0 // the digests of parts are not known: the crawl will find that they differ
 	}, func([]store.Record) int64 { return due })
 }

@@ -6,7 +6,7 @@ import "slices"
 // not listed.
 type Status uint8
 
-// The index statuses. Where several apply to a page, it has the first of them.
+// The statuses. Of several that apply to a page, the first counts.
 const (
 	Indexable Status = iota
 	Excluded
@@ -33,74 +33,54 @@ const (
 	statusCount = iota
 )
 
-// statuses is what people read of each Status: in logs, metrics, explanations and the
-// documentation.
-var statuses = [statusCount]struct{ name, explanation, remedy string }{
-	Indexable: {"indexable",
-		"It returns 200 and is indexable.", ""},
-	Excluded: {"excluded",
-		"It is outside the sitemap's scope, or a setting excludes it.",
+// text is what people read of a Status: in logs, metrics, explanations and documentation.
+type text struct{ name, explanation, remedy string }
+
+var texts = [statusCount + 1]text{
+	Indexable: {"indexable", "It returns 200 and is indexable.", ""},
+	Excluded: {"excluded", "It is outside the sitemap's scope, or a setting excludes it.",
 		"Change 'exclude', 'path' or 'base_url' if it should be listed."},
-	Disallowed: {"disallowed",
-		"Only links or visitors name it, and 'crawl disallow' keeps it from being requested.",
+	Disallowed: {"disallowed", "Only links or visitors name it, and 'crawl disallow' keeps it from being requested.",
 		"Give 'crawl disallow' a list of your own, or name the page in 'urls'."},
-	Blocked: {"blocked by robots.txt",
-		"The site's robots.txt disallows it.",
+	Blocked: {"blocked by robots.txt", "The site's robots.txt disallows it.",
 		"Allow it in robots.txt if it should be listed."},
-	Absent: {"absent",
-		"No source names it any more.",
-		"Restore the file, or name it in a list, if it should be listed."},
-	Pending: {"pending",
-		"It has not been fetched yet.",
+	Absent: {"absent", "No source names it any more.",
+		"Restore the file, or name the page in 'urls', if it should be listed."},
+	Pending: {"pending", "It has not been fetched yet.",
 		"Wait: upstreams are requested at the pace of 'crawl rate'."},
-	NotFound: {"not found",
-		"It returns 404 or 410.",
+	NotFound: {"not found", "It returns 404 or 410.",
 		"Serve it, or remove what names it."},
-	Refused: {"refused",
-		"It refuses anonymous visitors, with 401, 403 or another status from 400 on.",
+	Refused: {"refused", "It refuses anonymous visitors, with 401, 403 or another status from 400 on.",
 		"Nothing if it is private; otherwise remove the login or the address rule."},
-	Redirect: {"redirect",
-		"It redirects to another URL.",
+	Redirect: {"redirect", "It redirects to another URL.",
 		"List the page it redirects to, if no source names that one."},
-	ServerError: {"server error",
-		"It returns a server error or another status that is not 200, or there is no response.",
+	ServerError: {"server error", "It returns a server error or an unexpected status, or does not respond.",
 		"Look at the page and the server's log. It is requested again soon."},
-	NotHTML: {"not HTML",
-		"Its Content-Type is not HTML or is missing, but its name suggests HTML, or only links or visitors name it.",
+	NotHTML: {"not HTML", "Its Content-Type is not HTML, but its name suggests it, or only links or visitors name it.",
 		"Set its Content-Type, or name it in 'urls'."},
-	Unreadable: {"unreadable encoding",
-		"Its body has an encoding that was not asked for.",
+	Unreadable: {"unreadable encoding", "Its body has an encoding that was not asked for.",
 		"Let the server honor Accept-Encoding."},
-	Refresh: {"refresh",
-		"A refresh, in a meta tag or a header, leads to another URL.",
+	Refresh: {"refresh", "A refresh, in a meta tag or a header, leads to another URL.",
 		"Remove the refresh, or list the page it leads to."},
-	NoIndex: {"noindex",
-		"It asks not to be indexed, in a meta tag or an X-Robots-Tag header.",
+	NoIndex: {"noindex", "It asks not to be indexed, in a meta tag or an X-Robots-Tag header.",
 		"Remove noindex if it should be listed."},
-	NoDocument: {"no document",
-		"It is HTML without doctype, html, head, body or title, as parts of pages are.",
+	NoDocument: {"no document", "It is HTML without doctype, html, head, body or title, as parts of pages are.",
 		"Give it a doctype and a title if it is a page."},
-	SoftNotFound: {"soft 404",
-		"It returns 200 with the same text as a page that cannot exist.",
+	SoftNotFound: {"soft 404", "It returns 200 with the same text as a page that cannot exist.",
 		"Return 404 for what does not exist."},
-	CanonicalForeign: {"canonical on another site",
-		"Its rel=canonical has another scheme, host or port than the site.",
+	CanonicalForeign: {"canonical on another site", "Its rel=canonical has another scheme, host or port.",
 		"Set 'base_url', or 'canonical ignore'."},
-	CanonicalOther: {"canonical is another page",
-		"Its rel=canonical names another page of the site, which is listed instead.",
+	CanonicalOther: {"canonical is another page", "Its rel=canonical names another page, which is listed instead.",
 		"Correct the canonical, or set 'canonical ignore'."},
-	Duplicate: {"duplicate",
-		"It has the same text as a page whose path is nearly the same, which is listed instead.",
+	Duplicate: {"duplicate", "It has the same text as a page with nearly the same path, which is listed instead.",
 		"Link to one of the two only, or name it as the canonical."},
-	NoLinks: {"no incoming links",
-		"No listed page links to it.",
+	NoLinks: {"no incoming links", "No listed page links to it.",
 		"Link to it, or name it in 'urls'."},
-	OverMax: {"over max_urls",
-		"The sitemap lists as many pages as 'max_urls' allows.",
+	OverMax: {"over max_urls", "The sitemap lists as many pages as 'max_urls' allows.",
 		"Raise 'max_urls'."},
 }
 
-// Statuses returns all statuses, in the order in which they take precedence.
+// Statuses returns all statuses.
 func Statuses() []Status {
 	all := make([]Status, statusCount)
 	for i := range all {
@@ -109,33 +89,17 @@ func Statuses() []Status {
 	return all
 }
 
-// StatusOf returns the status of a name, as String returns it.
+// StatusOf returns the status that has a name.
 func StatusOf(name string) (s Status, ok bool) {
-	i := slices.IndexFunc(statuses[:], func(s struct{ name, explanation, remedy string }) bool { return s.name == name })
+	i := slices.IndexFunc(texts[:statusCount], func(t text) bool { return t.name == name })
 	return Status(max(i, 0)), i >= 0
 }
 
-// String returns the name of the status, as in logs and metrics, such as "not found"; ""
-// for what is no status.
-func (s Status) String() string {
-	if s >= statusCount {
-		return ""
-	}
-	return statuses[s].name
-}
+// String returns the name of the status, such as "not found"; "" for what is no status.
+func (s Status) String() string { return texts[min(s, statusCount)].name }
 
-// Explanation says in a sentence what the status means.
-func (s Status) Explanation() string {
-	if s >= statusCount {
-		return ""
-	}
-	return statuses[s].explanation
-}
+// Explanation says in one sentence what the status means.
+func (s Status) Explanation() string { return texts[min(s, statusCount)].explanation }
 
-// Remedy says in a sentence what to do for the page to be listed; "" for Indexable.
-func (s Status) Remedy() string {
-	if s >= statusCount {
-		return ""
-	}
-	return statuses[s].remedy
-}
+// Remedy says what to do for the page to be listed; "" for Indexable.
+func (s Status) Remedy() string { return texts[min(s, statusCount)].remedy }
