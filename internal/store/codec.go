@@ -2,8 +2,6 @@ package store
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
@@ -12,7 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Bounds of a chunk. A chunk is full at maxChunkBytes, before its last record.
+// Bounds of a chunk, which is full at maxChunkBytes before its last record.
 const (
 	maxChunkRecords = 1 << 14
 	maxChunkBytes   = 3 << 20
@@ -22,7 +20,7 @@ const (
 
 // size is the most bytes that the record takes as CBOR.
 func (r *Record) size() int {
-	n := 192 + len(r.Path) + len(r.Canonical) + len(r.Target) + len(r.ETag)
+	n := 256 + len(r.Path) + len(r.Canonical) + len(r.Target) + len(r.ETag)
 	for _, a := range r.Alternates {
 		n += 24 + len(a.Lang) + len(a.URL)
 	}
@@ -32,17 +30,25 @@ func (r *Record) size() int {
 	return n
 }
 
-// The limits of what is decoded. An ETag need not be UTF-8.
+// What is decoded has limits. An ETag need not be UTF-8.
 var (
 	encoding = must(cbor.EncOptions{}.UserBufferEncMode())
 	decoding = must(cbor.DecOptions{
 		MaxArrayElements: maxChunkRecords,
-		MaxMapPairs:      16,
+		MaxMapPairs:      64,
 		MaxNestedLevels:  4,
 		IndefLength:      cbor.IndefLengthForbidden,
 		TagsMd:           cbor.TagsForbidden,
 		UTF8:             cbor.UTF8DecodeInvalid,
 	}.DecMode())
+)
+
+var (
+	compressor = must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2),
+		zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false)))
+	decompressor = must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(maxDecoded)))
+	buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }} // of CBOR
 )
 
 // must returns a value that is made of constant options.
@@ -53,47 +59,31 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-type encoder struct {
-	raw  bytes.Buffer
-	zstd *zstd.Encoder
-}
-
-type decoder struct {
-	raw  []byte
-	zstd *zstd.Decoder
-}
-
-var encoders = sync.Pool{New: func() any {
-	return &encoder{zstd: must(zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
-		zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false)))}
-}}
-
-var decoders = sync.Pool{New: func() any {
-	return &decoder{zstd: must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxMemory(maxDecoded), zstd.WithDecoderMaxWindow(8<<20)))}
-}}
-
 // encodeChunk returns zstd-compressed CBOR: an array of records.
 func encodeChunk(records []Record) ([]byte, error) {
-	e := encoders.Get().(*encoder)
-	defer encoders.Put(e)
-	e.raw.Reset()
-	if err := encoding.MarshalToBuffer(records, &e.raw); err != nil {
-		return nil, fmt.Errorf("encoding records from %s: %w", records[0].Path, err)
+	raw := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(raw)
+	raw.Reset()
+	if err := encoding.MarshalToBuffer(records, raw); err != nil {
+		return nil, err
 	}
-	return bytes.Clone(e.zstd.EncodeAll(e.raw.Bytes(), e.raw.AvailableBuffer())), nil
+	if raw.Len() > maxDecoded {
+		return nil, ErrTooLarge
+	}
+	return bytes.Clone(compressor.EncodeAll(raw.Bytes(), nil)), nil
 }
 
 // decodeChunk undoes encodeChunk. It checks that the records are those that the chunk
-// promises: so many, in order, from its First up to next; "": up to the end.
-func decodeChunk(stored []byte, c Chunk, next string) ([]Record, error) {
-	d := decoders.Get().(*decoder)
-	defer decoders.Put(d)
-	raw, err := d.zstd.DecodeAll(stored, d.raw[:0])
+// promises: so many, in order, from its First up to next; "": to the end.
+func decodeChunk(data []byte, c Chunk, next string) ([]Record, error) {
+	buffer := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(buffer)
+	buffer.Reset()
+	raw, err := decompressor.DecodeAll(data, buffer.AvailableBuffer())
 	if err != nil {
 		return nil, fmt.Errorf("decompressing: %w", err)
 	}
-	d.raw = raw
+	buffer.Write(raw) // keeps the room for the next
 	var records []Record
 	if err := decoding.Unmarshal(raw, &records); err != nil {
 		return nil, fmt.Errorf("decoding: %w", err)
@@ -108,16 +98,4 @@ func decodeChunk(stored []byte, c Chunk, next string) ([]Record, error) {
 		}
 	}
 	return records, nil
-}
-
-// nameOf is the name of an object: the first 16 bytes of its SHA-256, in hexadecimal.
-func nameOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:16])
-}
-
-// isName reports whether an object can have the name.
-func isName(name string) bool {
-	b, err := hex.DecodeString(name)
-	return err == nil && len(b) == 16 && hex.EncodeToString(b) == name
 }

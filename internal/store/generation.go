@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,73 +12,34 @@ import (
 	"sync/atomic"
 )
 
-// Chunk describes the records of one run of paths, from First up to the next chunk's
-// First. The first chunk's First is "".
-type Chunk struct {
-	First string `json:"first"`
-	Count int    `json:"count"`
-
-	// Digest is of the candidates in the chunk's range; 0: not known.
-	Digest uint64 `json:"digest,string"`
-
-	// Due is when the first of its pages is due, in Unix seconds; 0: not known.
-	Due int64 `json:"due"`
-
-	blob *blob // nil: no records
-}
-
-// StoredDocument is one of the caller's own values that are kept with the records.
-type StoredDocument struct {
-	Name string          `json:"name"`
-	Meta json.RawMessage `json:"meta,omitempty"`
-
-	blob *blob
-}
-
-// NewDocument returns a document of data, which is not to be modified any more. It is
-// held in memory until a Commit has written it.
-func NewDocument(name string, meta json.RawMessage, data []byte) StoredDocument {
-	return StoredDocument{Name: name, Meta: meta, blob: newBlob(data)}
-}
-
-// blob is an object in the storage, or one to be written there. It is shared by all
-// generations that have it.
-type blob struct {
-	name    string
-	fresh   atomic.Pointer[[]byte] // until a Commit has written it
-	damaged atomic.Bool            // it was set aside
-}
-
-func newBlob(data []byte) *blob {
-	b := &blob{name: nameOf(data)}
-	b.fresh.Store(&data)
-	return b
-}
-
 // Generation is one state of a site's records and documents. It may be newer than what
 // is written. It does not change, save that damaged chunks become empty ones, and is
 // safe for concurrent use.
 type Generation struct {
-	store            *Store
-	chunks           atomic.Pointer[[]Chunk]
-	settings, routes uint64
-	meta             json.RawMessage
-	documents        []StoredDocument
+	store *Store
+	state atomic.Pointer[manifest]
 }
 
-// Chunks returns the chunks in order of First, at least one. They are shared and must
-// not be modified.
-func (g *Generation) Chunks() []Chunk { return *g.chunks.Load() }
+func (s *Store) generation(m manifest) *Generation {
+	g := &Generation{store: s}
+	g.state.Store(&m)
+	return g
+}
 
-// Documents returns the documents in the order in which they were given. They are
-// shared and must not be modified.
-func (g *Generation) Documents() []StoredDocument { return g.documents }
+// Chunks returns the chunks in order of First, at least one. They must not be modified.
+func (g *Generation) Chunks() []Chunk { return g.state.Load().Chunks }
+
+// Documents returns the documents as they were given. They must not be modified.
+func (g *Generation) Documents() []StoredDocument { return g.state.Load().Documents }
 
 // Meta is the caller's own value, as given to WithDocuments.
-func (g *Generation) Meta() json.RawMessage { return g.meta }
+func (g *Generation) Meta() json.RawMessage { return g.state.Load().Meta }
 
 // Settings returns the two digests that were given to [Writer.SetSettings].
-func (g *Generation) Settings() (settings, routes uint64) { return g.settings, g.routes }
+func (g *Generation) Settings() (settings, routes uint64) {
+	m := g.state.Load()
+	return m.Settings, m.Routes
+}
 
 // Len is how many records there are.
 func (g *Generation) Len() int {
@@ -97,39 +59,36 @@ func (g *Generation) Len() int {
 func (g *Generation) Load(ctx context.Context, i int) ([]Record, error) {
 	chunks := g.Chunks()
 	c, next := chunks[i], ""
-	if c.blob == nil {
+	if c.Object == nil {
 		return nil, nil
 	}
 	if i+1 < len(chunks) {
 		next = chunks[i+1].First
 	}
-	data, err := g.store.read(ctx, c.blob)
+	data, err := g.store.read(ctx, c.Object)
 	if err == nil {
-		var records []Record
-		if records, err = decodeChunk(data, c, next); err == nil {
+		records, err := decodeChunk(data, c, next)
+		if err == nil {
 			return records, nil
 		}
-		err = g.store.setAside(ctx, c.blob, data, err)
+		return nil, g.dropDamaged(ctx, g.store.lose(ctx, c.Object, data, err))
 	}
-	if errors.Is(err, ErrDamaged) {
-		g.dropDamaged(ctx)
-	}
-	return nil, err
+	return nil, g.dropDamaged(ctx, err)
 }
 
-// dropDamaged empties all damaged chunks. What damages one often damages others, so all
-// are checked: else each would make one more refresh fail.
-func (g *Generation) dropDamaged(ctx context.Context) {
-	chunks := slices.Clone(g.Chunks())
-	for i, c := range chunks {
-		if c.blob == nil {
-			continue
+// dropDamaged empties all damaged chunks if err says that one is. What damages one often
+// damages others, so all are checked: else each of them would make one refresh fail.
+func (g *Generation) dropDamaged(ctx context.Context, err error) error {
+	if errors.Is(err, ErrDamaged) {
+		for _, c := range g.Chunks() {
+			if c.Object != nil {
+				_, _ = g.store.read(ctx, c.Object)
+			}
 		}
-		if _, err := g.store.read(ctx, c.blob); c.blob.damaged.Load() || errors.Is(err, ErrDamaged) {
-			chunks[i] = Chunk{First: c.First}
-		}
+		m := g.state.Load().withoutLost()
+		g.state.Store(&m)
 	}
-	g.chunks.Store(&chunks)
+	return err
 }
 
 // Records yields all records in order of path. An error, as of [Generation.Load], is the
@@ -151,102 +110,64 @@ func (g *Generation) Records(ctx context.Context) iter.Seq2[*Record, error] {
 	}
 }
 
-// Find returns the record of a page, nil if there is none. Errors are those of
+// Find returns the record of a page, nil if there is none. Errors are as of
 // [Generation.Load].
 func (g *Generation) Find(ctx context.Context, path string) (*Record, error) {
 	chunks := g.Chunks()
-	i := sort.Search(len(chunks), func(i int) bool { return chunks[i].First > path }) - 1
-	records, err := g.Load(ctx, max(i, 0))
-	if err != nil {
+	i := sort.Search(len(chunks), func(i int) bool { return chunks[i].First > path })
+	records, err := g.Load(ctx, max(i-1, 0))
+	if i = search(records, path); err != nil || i == len(records) || records[i].Path != path {
 		return nil, err
 	}
-	at, found := slices.BinarySearchFunc(records, path, func(r Record, path string) int {
-		return strings.Compare(r.Path, path)
-	})
-	if !found {
-		return nil, nil
-	}
-	return &records[at], nil
+	return &records[i], nil
 }
 
-// Document returns the bytes of document i, which must not be modified. Errors are those
-// of [Generation.Load]; a damaged document stays one and is not written any more.
+// search returns the index of the first record that is not before path.
+func search(records []Record, path string) int {
+	return sort.Search(len(records), func(i int) bool { return records[i].Path >= path })
+}
+
+// Document returns the bytes of document i, which must not be modified. Errors are as of
+// [Generation.Load], but a damaged document stays one; the next Commit leaves it out.
 func (g *Generation) Document(ctx context.Context, i int) ([]byte, error) {
-	return g.store.read(ctx, g.documents[i].blob)
+	return g.store.read(ctx, g.Documents()[i].Object)
 }
 
-// WithDocuments returns a generation with the same records and other documents, some of
-// which may be this generation's own. meta must be JSON or empty.
+// WithDocuments returns a generation with the same records but other documents, of which
+// some may be this generation's own. meta is JSON or empty.
 func (g *Generation) WithDocuments(meta json.RawMessage, documents []StoredDocument) *Generation {
-	next := g.derive(g.Chunks())
-	next.meta, next.documents = meta, slices.Clone(documents)
-	for i, d := range next.documents {
-		for _, old := range g.documents {
-			if old.blob.name == d.blob.name && !old.blob.damaged.Load() {
-				next.documents[i].blob = old.blob
-			}
-		}
-	}
-	return next
+	m := *g.state.Load()
+	m.Meta, m.Documents = meta, slices.Clone(documents)
+	return g.store.generation(m)
 }
 
-// derive returns a generation that differs in its chunks.
-func (g *Generation) derive(chunks []Chunk) *Generation {
-	next := &Generation{store: g.store, settings: g.settings, routes: g.routes, meta: g.meta, documents: g.documents}
-	next.chunks.Store(&chunks)
-	return next
-}
-
-// blobs yields what must be in the storage for the generation to be whole.
-func (g *Generation) blobs(yield func(*blob) bool) {
-	for _, c := range g.Chunks() {
-		if c.blob != nil && !c.blob.damaged.Load() && !yield(c.blob) {
-			return
-		}
-	}
-	for _, d := range g.documents {
-		if !d.blob.damaged.Load() && !yield(d.blob) {
-			return
-		}
-	}
-}
-
-// Fill returns a successor of from in which the pages of into that were fetched replace
-// its own: for when the storage of from became readable only after the site had begun
-// with into. No digest is known then. Documents and Meta are those of from.
+// Fill returns a successor of from in which pages of into that were fetched, or that are
+// not in from, replace its own: for when from's storage became readable only after the
+// site had begun with into. Digests and due times are not known in it.
 func Fill(ctx context.Context, into, from *Generation) (*Generation, error) {
-	newer, stop := iter.Pull2(into.Records(ctx))
-	defer stop()
-	older, stop := iter.Pull2(from.Records(ctx))
-	defer stop()
-	a, errA, okA := newer()
-	b, errB, okB := older()
-	w, first := from.Writer(), ""
-	for batch := make([]Record, 0, minRecords); ; {
-		if err := errors.Join(errA, errB); err != nil {
+	var newer []Record
+	for r, err := range into.Records(ctx) {
+		if err != nil {
 			return nil, err
 		}
-		if len(batch) == cap(batch) || !okA && !okB {
-			w.Put(first, batch, nil, nil)
-			batch = batch[:0]
-		}
-		if !okA && !okB {
-			return w.Generation()
-		}
-		takeA, takeB := okA && (!okB || a.Path <= b.Path), okB && (!okA || b.Path <= a.Path)
-		r := a
-		if takeB && (!takeA || a.Fetched == 0) {
-			r = b
-		}
-		if len(batch) == 0 && w.last != "" {
-			first = r.Path
-		}
-		batch = append(batch, *r)
-		if takeA {
-			a, errA, okA = newer()
-		}
-		if takeB {
-			b, errB, okB = older()
-		}
+		newer = append(newer, *r)
 	}
+	w, chunks := from.Writer(), from.Chunks()
+	for i, c := range chunks {
+		older, err := from.Load(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		n := len(newer)
+		if i+1 < len(chunks) {
+			n = search(newer, chunks[i+1].First)
+		}
+		records := append(newer[:n:n], older...)
+		newer = newer[n:]
+		slices.SortStableFunc(records, func(a, b Record) int {
+			return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(min(b.Fetched, 1), min(a.Fetched, 1)))
+		})
+		w.Put(c.First, slices.CompactFunc(records, func(a, b Record) bool { return a.Path == b.Path }), nil, nil)
+	}
+	return w.Generation()
 }

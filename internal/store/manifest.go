@@ -5,101 +5,129 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"path"
+	"slices"
+	"sync/atomic"
 )
 
-// version is that of all that is stored. It rises when the fields of [Record] change.
 const version = 1
 
-// manifest is what a generation consists of. It is stored as a line of JSON and, as
-// another, the SHA-256 of the first.
+// manifest is what a generation consists of. It is stored as a line of JSON and, on the
+// next line, the SHA-256 of the first.
 type manifest struct {
-	Version   int                `json:"version"`
-	Settings  uint64             `json:"settings,string"`
-	Routes    uint64             `json:"routes,string"`
-	Meta      json.RawMessage    `json:"meta,omitempty"`
-	Chunks    []manifestChunk    `json:"chunks"`
-	Documents []manifestDocument `json:"documents,omitempty"`
+	Version   int              `json:"version"`
+	Settings  uint64           `json:"settings,string"`
+	Routes    uint64           `json:"routes,string"`
+	Meta      json.RawMessage  `json:"meta,omitempty"`
+	Chunks    []Chunk          `json:"chunks"`
+	Documents []StoredDocument `json:"documents,omitempty"`
 }
 
-type manifestChunk struct {
-	Chunk
-	Object string `json:"object,omitempty"` // its name; "": there are no records
+// Chunk describes the records of one run of paths, from First up to the next chunk's
+// First. The first chunk's First is "".
+type Chunk struct {
+	First  string  `json:"first"`
+	Count  int     `json:"count"`
+	Digest uint64  `json:"digest,string"`    // of the candidates in its range; 0: not known
+	Due    int64   `json:"due"`              // when its first page is due, in Unix seconds
+	Object *object `json:"object,omitempty"` // holds the records; nil: there are none
 }
 
-type manifestDocument struct {
-	StoredDocument
-	Object string `json:"object"`
+// StoredDocument is one of the caller's own values that are kept with the records.
+type StoredDocument struct {
+	Name   string          `json:"name"`
+	Meta   json.RawMessage `json:"meta,omitempty"`
+	Object *object         `json:"object"`
 }
 
-// encode returns the manifest of a generation, without what is damaged.
-func (g *Generation) encode() ([]byte, error) {
-	m := manifest{Version: version, Settings: g.settings, Routes: g.routes, Meta: g.meta}
-	for _, c := range g.Chunks() {
-		stored := manifestChunk{Chunk: c}
-		if c.blob != nil {
-			stored.Object = c.blob.name
-			if c.blob.damaged.Load() {
-				stored = manifestChunk{Chunk: Chunk{First: c.First}}
-			}
-		}
-		m.Chunks = append(m.Chunks, stored)
+// NewDocument returns a document of data, which must not be modified any more. It is held
+// in memory until a Commit has written it. meta is JSON or empty.
+func NewDocument(name string, meta json.RawMessage, data []byte) StoredDocument {
+	return StoredDocument{name, meta, newObject(data)}
+}
+
+// object is a value in the storage, named by its content. Generations share it.
+type object struct {
+	name    string                 // the first 16 bytes of its SHA-256, in hexadecimal
+	fresh   atomic.Pointer[[]byte] // until a Commit has written it
+	damaged atomic.Bool
+}
+
+func newObject(data []byte) *object {
+	o := &object{name: nameOf(data)}
+	o.fresh.Store(&data)
+	return o
+}
+
+func nameOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16])
+}
+
+func (o *object) key() string { return path.Join(objectsName, o.name) }
+
+// lost reports whether the object is damaged; nil is not.
+func (o *object) lost() bool { return o != nil && o.damaged.Load() }
+
+func (o *object) MarshalText() ([]byte, error) { return []byte(o.name), nil }
+
+func (o *object) UnmarshalText(text []byte) error {
+	if b, err := hex.DecodeString(string(text)); err != nil || len(b) != 16 {
+		return fmt.Errorf("%q is not an object's name", text)
 	}
-	for _, d := range g.documents {
-		if !d.blob.damaged.Load() {
-			m.Documents = append(m.Documents, manifestDocument{d, d.blob.name})
+	o.name = string(text)
+	return nil
+}
+
+// withoutLost returns the manifest with empty chunks in the place of damaged ones.
+func (m manifest) withoutLost() manifest {
+	m.Chunks = slices.Clone(m.Chunks)
+	for i, c := range m.Chunks {
+		if c.Object.lost() {
+			m.Chunks[i] = Chunk{First: c.First}
 		}
 	}
-	line, err := json.Marshal(&m)
+	return m
+}
+
+func (m manifest) encode() ([]byte, error) {
+	m = m.withoutLost()
+	m.Version = version
+	m.Documents = slices.DeleteFunc(slices.Clone(m.Documents), func(d StoredDocument) bool { return d.Object.lost() })
+	line, err := json.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the manifest: %w", err)
 	}
 	return append(append(line, '\n'), checksum(line)...), nil
 }
 
-func checksum(line []byte) []byte {
-	sum := sha256.Sum256(line)
-	return []byte("\"" + hex.EncodeToString(sum[:]) + "\"\n")
-}
+func checksum(line []byte) string { return fmt.Sprintf("\"%x\"\n", sha256.Sum256(line)) }
 
-// decodeManifest undoes encode.
-func decodeManifest(data []byte) (*Generation, error) {
+func decodeManifest(data []byte) (manifest, error) {
 	line, sum, _ := bytes.Cut(data, []byte{'\n'})
-	if !bytes.Equal(sum, checksum(line)) {
-		return nil, errors.New("truncated, or not a manifest")
-	}
 	var m manifest
+	if string(sum) != checksum(line) {
+		return m, fmt.Errorf("%w: truncated, modified or not a manifest", ErrDamaged)
+	}
 	if err := json.Unmarshal(line, &m); err != nil {
-		return nil, err
+		return m, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if m.Version != version {
-		return nil, fmt.Errorf("version %d instead of %d", m.Version, version)
+		return m, fmt.Errorf("%w: version %d instead of %d", ErrDamaged, m.Version, version)
 	}
 	if len(m.Chunks) == 0 || m.Chunks[0].First != "" {
-		return nil, errors.New("no first chunk")
+		return m, fmt.Errorf("%w: no first chunk", ErrDamaged)
 	}
-	g := &Generation{settings: m.Settings, routes: m.Routes, meta: m.Meta}
-	chunks := make([]Chunk, len(m.Chunks))
 	for i, c := range m.Chunks {
-		switch {
-		case i > 0 && c.First <= chunks[i-1].First:
-			return nil, errors.New("chunks are out of order")
-		case c.Count < 0 || c.Count > maxChunkRecords || (c.Count > 0) != isName(c.Object):
-			return nil, fmt.Errorf("chunk %d has %d records in object %q", i, c.Count, c.Object)
-		}
-		chunks[i] = c.Chunk
-		if c.Count > 0 {
-			chunks[i].blob = &blob{name: c.Object}
+		if i > 0 && c.First <= m.Chunks[i-1].First || c.Count < 0 || (c.Count > 0) != (c.Object != nil) {
+			return m, fmt.Errorf("%w: chunk %d is malformed", ErrDamaged, i)
 		}
 	}
-	g.chunks.Store(&chunks)
 	for i, d := range m.Documents {
-		if !isName(d.Object) {
-			return nil, fmt.Errorf("document %d has object %q", i, d.Object)
+		if d.Object == nil {
+			return m, fmt.Errorf("%w: document %d has no object", ErrDamaged, i)
 		}
-		d.blob = &blob{name: d.Object}
-		g.documents = append(g.documents, d.StoredDocument)
 	}
-	return g, nil
+	return m, nil
 }

@@ -2,24 +2,19 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
+	"path"
 	"strings"
 	"sync"
 )
 
 // Storage is the part of certmagic's Storage that is used. Keys are paths with slashes.
-// A value is stored whole or not at all, and every later Load sees it. Values are not
-// modified, neither by the Storage nor by its users.
+// A value is stored whole or not at all, and is never modified. Load's error matches
+// fs.ErrNotExist where there is no value.
 type Storage interface {
 	Store(ctx context.Context, key string, value []byte) error
-
-	// Load returns an error that matches fs.ErrNotExist where there is no such value.
 	Load(ctx context.Context, key string) ([]byte, error)
-
 	Delete(ctx context.Context, key string) error
-
-	// List returns the keys below a folder; recursive: those in its folders too.
 	List(ctx context.Context, path string, recursive bool) ([]string, error)
 }
 
@@ -45,43 +40,74 @@ func (m *memory) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-func (m *memory) List(_ context.Context, path string, recursive bool) ([]string, error) {
+func (m *memory) List(_ context.Context, folder string, _ bool) ([]string, error) {
 	var keys []string
 	for key := range m.values.Range {
-		rest, below := strings.CutPrefix(key.(string), path+"/")
-		if below && (recursive || !strings.Contains(rest, "/")) {
+		if strings.HasPrefix(key.(string), folder+"/") {
 			keys = append(keys, key.(string))
 		}
 	}
 	return keys, nil
 }
 
-// within runs one call of a Storage and returns no later than ctx ends. A call that
-// ignores ctx, as on a hung disk, is abandoned: its goroutine ends when the call does.
+func (s *Store) load(ctx context.Context, name string) ([]byte, error) {
+	return within(ctx, func() ([]byte, error) { return s.storage.Load(ctx, path.Join(s.Prefix, name)) })
+}
+
+// write stores a value. Like remove, it is called by what exclusively runs.
+func (s *Store) write(ctx context.Context, name string, value []byte) error {
+	if err := s.mayWrite(ctx); err != nil {
+		return err
+	}
+	return s.storage.Store(ctx, path.Join(s.Prefix, name), value)
+}
+
+func (s *Store) remove(ctx context.Context, name string) error {
+	if err := s.mayWrite(ctx); err != nil {
+		return err
+	}
+	return s.storage.Delete(ctx, path.Join(s.Prefix, name))
+}
+
+func (s *Store) mayWrite(ctx context.Context) error {
+	if s.revoked.Load() {
+		return ErrRevoked
+	}
+	return ctx.Err()
+}
+
+// exclusively runs a function that writes while no other does. If a hung disk holds it
+// up, it is abandoned when ctx ends, but nothing else is written until the disk lets it
+// end: else it could overtake what is written later.
+func (s *Store) exclusively(ctx context.Context, run func() error) error {
+	_, err := within(ctx, func() (struct{}, error) {
+		select {
+		case s.lock <- struct{}{}:
+			defer func() { <-s.lock }()
+			return struct{}{}, run()
+		case <-ctx.Done():
+			return struct{}{}, ctx.Err()
+		}
+	})
+	return err
+}
+
+// within returns what call does, but no later than ctx ends; call may then go on.
 func within[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
 	}
-	var none T
-	if err := ctx.Err(); err != nil {
-		return none, err
-	}
 	done := make(chan result, 1)
 	go func() {
-		var r result
-		defer func() {
-			if p := recover(); p != nil {
-				r.err = fmt.Errorf("the storage panicked: %v", p)
-			}
-			done <- r
-		}()
-		r.value, r.err = call()
+		value, err := call()
+		done <- result{value, err}
 	}()
 	select {
 	case r := <-done:
 		return r.value, r.err
 	case <-ctx.Done():
+		var none T
 		return none, ctx.Err()
 	}
 }

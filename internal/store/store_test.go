@@ -1,16 +1,59 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/caddyserver/certmagic"
+	"go.uber.org/goleak"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-func write(t testing.TB, g *Generation, records []Record) *Generation {
+const prefix = "sites/example"
+
+var ctx = context.Background()
+
+func open(t testing.TB, storage Storage) *Store {
 	t.Helper()
-	w := g.Writer()
-	w.Put("", records, nil, nil)
+	s, err := Open(ctx, storage, Options{Prefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func commit(t testing.TB, s *Store, g *Generation) {
+	t.Helper()
+	if err := s.Commit(ctx, g); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// put returns a generation of records that were put in ranges of so many.
+func put(t testing.TB, g *Generation, records []Record, size int) *Generation {
+	t.Helper()
+	w, first := g.Writer(), ""
+	for part := range slices.Chunk(records, size) {
+		w.Put(first, part, nil, nil)
+		if len(records) > size {
+			records = records[size:]
+			first = records[0].Path
+		}
+	}
+	if len(records) == 0 {
+		w.Put("", nil, nil, nil)
+	}
 	next, err := w.Generation()
 	if err != nil {
 		t.Fatal(err)
@@ -18,35 +61,410 @@ func write(t testing.TB, g *Generation, records []Record) *Generation {
 	return next
 }
 
-func all(t testing.TB, g *Generation) []Record {
-	t.Helper()
-	var records []Record
-	for r, err := range g.Records(context.Background()) {
+func all(g *Generation) (records []Record, err error) {
+	for r, err := range g.Records(ctx) {
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		records = append(records, *r)
 	}
-	return records
+	return records, nil
 }
 
-func TestRoundTrip(t *testing.T) {
-	ctx := context.Background()
-	storage := NewMemory()
-	s, err := Open(ctx, storage, Options{Prefix: "a/b"})
+func expect(t testing.TB, g *Generation, want []Record) {
+	t.Helper()
+	got, err := all(g)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) || g.Len() != len(want) {
+		t.Errorf("got %d other records, Len %d, want %d", len(got), g.Len(), len(want))
+	}
+}
+
+func objectNames(g *Generation) (names []string) {
+	for _, c := range g.Chunks() {
+		names = append(names, c.Object.name)
+	}
+	return names
+}
+
+// files returns the names of all that is stored below the prefix.
+func files(t testing.TB, storage Storage) (names []string) {
+	t.Helper()
+	for _, folder := range []string{"", "/" + objectsName, "/" + setAsideName} {
+		keys, err := storage.List(ctx, prefix+folder, false)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		names = append(names, keys...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// full returns a record in which no field is zero.
+func full(path string) Record {
+	return Record{
+		Path: path, Flags: Named | Blocked, ModTime: -1, Version: 1 << 31, ChangeFreq: 7, Priority: 101, Absent: 1,
+		Depth: 255, Linked: 1 << 40, Fetched: 2, Due: 3, Wait: 1<<32 - 1, Failing: 4, Status: 503, Text: 1<<64 - 1,
+		Canonical: "/c", Target: "https://example.org/", Declared: 5, ETag: "W/\"\xff\"", Modified: 6, First: 7,
+		Changed: 8, Before: 9, Streak: 10, Alternates: []page.Alternate{{Lang: "de", URL: "https://example.org/de"}},
+		Images: []string{"https://example.org/i.png"}, Selected: Selected{Listed: true, LastMod: 11, Day: true, Dated: 12},
+	}
+}
+
+func TestReopen(t *testing.T) {
+	if v := reflect.ValueOf(full("/")); true {
+		for i := range v.NumField() {
+			if v.Field(i).IsZero() {
+				t.Errorf("field %s is zero", v.Type().Field(i).Name)
+			}
+		}
+	}
+	storages := map[string]Storage{"memory": NewMemory(), "file": &certmagic.FileStorage{Path: t.TempDir()}}
+	for name, storage := range storages {
+		t.Run(name, func(t *testing.T) {
+			if err := storage.Store(ctx, prefix+"2/objects/x", []byte("another's")); err != nil {
+				t.Fatal(err)
+			}
+			s := open(t, storage)
+			expect(t, s.Last(), nil)
+			records := append(realistic(20_000), full("/z"))
+			g := put(t, s.Last(), records, 1000).WithDocuments(json.RawMessage(`{"a":1}`), []StoredDocument{
+				NewDocument("index", json.RawMessage(`[2]`), []byte("data")), NewDocument("empty", nil, nil)})
+			expect(t, g, records)
+			for range 2 { // again from the storage
+				commit(t, s, g)
+				s = open(t, storage)
+				g = s.Last()
+				expect(t, g, records)
+				docs := g.Documents()
+				data, err := g.Document(ctx, 0)
+				if err != nil || string(data) != "data" || docs[0].Name != "index" || string(docs[0].Meta) != "[2]" {
+					t.Errorf("document %v: %q, %v", docs[0], data, err)
+				}
+				if data, err := g.Document(ctx, 1); err != nil || len(data) != 0 || string(g.Meta()) != `{"a":1}` {
+					t.Errorf("document %q, %v, meta %s", data, err, g.Meta())
+				}
+			}
+			for path, want := range map[string]bool{"": false, "/": false, records[0].Path: true, records[9999].Path: true,
+				records[9999].Path + "x": false, "/z": true, "/zz": false} {
+				if r, err := g.Find(ctx, path); err != nil || (r != nil) != want || want && r.Path != path {
+					t.Errorf("Find %q: %v, %v", path, r, err)
+				}
+			}
+			commit(t, s, put(t, g, records[:1], 1).WithDocuments(nil, g.Documents()[:1]))
+			if got := files(t, storage); len(got) != 3 && len(got) != 4 { // with the folder itself
+				t.Errorf("not tidy: %q", got)
+			}
+			if _, err := storage.Load(ctx, prefix+"2/objects/x"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestWriterCuts(t *testing.T) {
+	s := open(t, NewMemory())
+	records := realistic(60_000)
+	g := put(t, s.Last(), records, 5000)
+	if n := len(g.Chunks()); n < 8 || n > 30 {
+		t.Errorf("%d chunks", n)
+	}
+	if got := put(t, s.Last(), records, 777); !slices.Equal(objectNames(got), objectNames(g)) {
+		t.Error("chunks depend on the ranges that are put")
+	}
+	same := put(t, g, records, 100_000)
+	for i, c := range same.Chunks() {
+		if c.Object != g.Chunks()[i].Object {
+			t.Errorf("chunk %d is another object", i)
+		}
+	}
+	// A page that goes changes one chunk, or joins it with another.
+	less := objectNames(put(t, g, slices.Delete(slices.Clone(records), 31_000, 31_001), 5000))
+	changed := slices.DeleteFunc(less, func(name string) bool { return slices.Contains(objectNames(g), name) })
+	if len(changed) > 2 {
+		t.Errorf("%d chunks changed", len(changed))
+	}
+	// Neighbours that became small are joined.
+	if got := put(t, g, records[30_000:30_500], 50); len(got.Chunks()) != 1 {
+		t.Errorf("%d chunks", len(got.Chunks()))
+	}
+	// A chunk is bounded by what its records take.
+	large := make([]Record, 40)
+	for i := range large {
+		large[i] = Record{Path: fmt.Sprintf("/%02d", i), Images: slices.Repeat([]string{strings.Repeat("i", 900)}, 700)}
+	}
+	large[7].Images = slices.Repeat(large[7].Images, 2)
+	got := put(t, s.Last(), large, 3)
+	large[7].Images = nil
+	expect(t, got, large)
+	if n := len(got.Chunks()); n < 6 {
+		t.Errorf("%d chunks", n)
+	}
+	large[3].Images, large[3].Path = nil, "/03"+strings.Repeat("x", maxDecoded)
+	w := s.Last().Writer()
+	w.Put("", large, nil, nil)
+	if _, err := w.Generation(); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// digestOf is a digest whose parts add up: of records up to one.
+func digestOf(records []Record) func(first, next string) uint64 {
+	return func(first, next string) (sum uint64) {
+		for i, r := range records {
+			if r.Path >= first && (next == "" || r.Path < next) {
+				sum += uint64(i+1) << 40
+			}
+		}
+		return sum
+	}
+}
+
+func TestWriterDigests(t *testing.T) {
+	s := open(t, NewMemory())
+	records := realistic(30_000)
+	due := func(records []Record) int64 { return int64(len(records)) }
+	w := s.Last().Writer()
+	w.SetSettings(5, 1<<63)
+	w.Put("", records[:7000], digestOf(records[:7000]), due)
+	w.Put(records[7000].Path, records[7000:], digestOf(records), due)
+	g, err := w.Generation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(g *Generation) {
+		t.Helper()
+		for i, c := range g.Chunks() {
+			next := ""
+			if i+1 < len(g.Chunks()) {
+				next = g.Chunks()[i+1].First
+			}
+			if want := digestOf(records)(c.First, next); c.Digest != want || c.Due != int64(c.Count) {
+				t.Errorf("chunk %d: digest %x, due %d, want %x, %d", i, c.Digest, c.Due, want, c.Count)
+			}
+		}
+		if a, b := g.Settings(); a != 5 || b != 1<<63 {
+			t.Errorf("settings %d, %d", a, b)
+		}
+	}
+	check(g)
+	commit(t, s, g)
+	check(s.Last())
+	w = g.Writer()
+	w.KeepWith(0, 77, 78)
+	for i := 1; i < len(g.Chunks())-1; i++ {
+		w.Keep(i)
+	}
+	w.Put(g.Chunks()[len(g.Chunks())-1].First, nil, nil, due)
+	next, err := w.Generation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := next.Chunks()[0], next.Chunks()[len(g.Chunks())-1]
+	if a.Digest != 77 || a.Due != 78 || a.Object != g.Chunks()[0].Object || b.Count != 0 || b.Digest != 0 {
+		t.Errorf("chunks %+v, %+v", a, b)
+	}
+	commit(t, s, next)
+	expect(t, s.Last(), records[:len(records)-g.Chunks()[len(g.Chunks())-1].Count])
+}
+
+func TestWriterOrder(t *testing.T) {
+	s := open(t, NewMemory())
 	records := realistic(20_000)
-	g := write(t, s.Last(), records).WithDocuments(json.RawMessage(`{"a":1}`), []StoredDocument{NewDocument("x", nil, []byte("data"))})
-	if err := s.Commit(ctx, g); err != nil {
+	g := put(t, s.Last(), records, 20_000)
+	last := len(g.Chunks()) - 1
+	second := g.Chunks()[1].First
+	for name, write := range map[string]func(w *Writer){
+		"nothing":          func(*Writer) {},
+		"no beginning":     func(w *Writer) { w.Put("/a", nil, nil, nil) },
+		"first kept late":  func(w *Writer) { w.Keep(1) },
+		"a gap":            func(w *Writer) { w.Keep(0); w.Keep(2) },
+		"no end":           func(w *Writer) { w.Keep(0) },
+		"a gap before":     func(w *Writer) { w.Keep(0); w.Put(second+"x", nil, nil, nil) },
+		"twice":            func(w *Writer) { w.Put("", records[:9], nil, nil); w.Put("", nil, nil, nil) },
+		"too far":          func(w *Writer) { w.Put("", records, nil, nil); w.Keep(last) },
+		"before the range": func(w *Writer) { w.Keep(0); w.Put(second, records[:1], nil, nil) },
+		"unsorted":         func(w *Writer) { w.Put("", []Record{{Path: "/b"}, {Path: "/a"}}, nil, nil) },
+		"same path":        func(w *Writer) { w.Put("", []Record{{Path: "/b"}, {Path: "/b"}}, nil, nil) },
+	} {
+		w := g.Writer()
+		write(w)
+		if _, err := w.Generation(); !errors.Is(err, ErrOrder) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+func TestFill(t *testing.T) {
+	disk, memory := open(t, NewMemory()), open(t, NewMemory())
+	record := func(path string, fetched, text int) Record {
+		return Record{Path: path, Fetched: int64(fetched), Text: uint64(text)}
+	}
+	from := put(t, disk.Last(), []Record{record("/a", 1, 1), record("/b", 1, 1), record("/c", 0, 1), record("/d", 0, 1)}, 9)
+	commit(t, disk, from)
+	into := put(t, memory.Last(), []Record{record("/", 0, 2), record("/a", 2, 2), record("/b", 0, 2), record("/c", 2, 2),
+		record("/d", 0, 2), record("/e", 2, 2)}, 9)
+	commit(t, memory, into)
+	got, err := Fill(ctx, into, from)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err = Open(ctx, storage, Options{Prefix: "a/b"}); err != nil {
+	expect(t, got, []Record{record("/", 0, 2), record("/a", 2, 2), record("/b", 1, 1), record("/c", 2, 2),
+		record("/d", 0, 2), record("/e", 2, 2)})
+	if c := got.Chunks()[0]; c.Digest != 0 || c.Due != 0 {
+		t.Errorf("chunk %+v", c)
+	}
+	commit(t, disk, got)
+	many := put(t, open(t, NewMemory()).Last(), realistic(20_000), 5000)
+	if got, err = Fill(ctx, many, many); err != nil {
 		t.Fatal(err)
 	}
-	if got := all(t, s.Last()); !reflect.DeepEqual(got, records) {
-		t.Error("other records")
+	expect(t, got, realistic(20_000))
+}
+
+// TestDamage changes what is stored and learns it again.
+func TestDamage(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	records := realistic(20_000)
+	flip := func(b []byte) []byte {
+		b = bytes.Clone(b)
+		b[len(b)/2] ^= 4
+		return b
 	}
-	t.Log(len(s.Last().Chunks()))
+	reseal := func(old, new string) func([]byte) []byte {
+		return func(b []byte) []byte {
+			line, _, _ := bytes.Cut(b, []byte{'\n'})
+			line = bytes.Replace(line, []byte(old), []byte(new), 1)
+			return append(append(line, '\n'), checksum(line)...)
+		}
+	}
+	folder := func([]byte) []byte { return nil }
+	for _, test := range []struct {
+		name     string
+		manifest bool
+		change   func([]byte) []byte // nil: it becomes a folder
+		aside    bool
+	}{
+		{"truncated chunk", false, func(b []byte) []byte { return b[:len(b)/2] }, true},
+		{"empty chunk", false, func([]byte) []byte { return []byte{} }, true},
+		{"flipped chunk", false, flip, true},
+		{"foreign chunk", false, func([]byte) []byte { return []byte("<html>") }, true},
+		{"folder for a chunk", false, folder, false},
+		{"truncated manifest", true, func(b []byte) []byte { return b[:len(b)/2] }, true},
+		{"empty manifest", true, func([]byte) []byte { return []byte{} }, true},
+		{"flipped manifest", true, flip, true},
+		{"later manifest", true, reseal(`"version":1`, `"version":2`), true},
+		{"foreign manifest", true, func([]byte) []byte { return []byte(`{"version":1}`) }, true},
+		{"manifest that leads out", true, reseal(`"object":"`, `"object":"../`), true},
+		{"manifest out of order", true, reseal(`"first":"/`, `"first":"","x":"/`), true},
+		{"folder for a manifest", true, folder, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			storage := &certmagic.FileStorage{Path: t.TempDir()}
+			s := open(t, storage)
+			g := put(t, s.Last(), records, 5000)
+			commit(t, s, g)
+			key := ManifestKey(prefix)
+			if !test.manifest {
+				key = prefix + "/" + g.Chunks()[1].Object.key()
+			}
+			good, err := storage.Load(ctx, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bad := test.change(good)
+			if bad == nil {
+				os.Remove(storage.Filename(key))
+				err = os.MkdirAll(filepath.Join(storage.Filename(key), "folder"), 0o700)
+			} else {
+				err = storage.Store(ctx, key, bad)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var damaged []string
+			s, err = Open(ctx, storage, Options{Prefix: prefix, Damaged: func(key string, err error) {
+				damaged = append(damaged, key)
+				if err == nil {
+					t.Error("no error")
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, want := s.Last(), records[:0]
+			if !test.manifest {
+				from := g.Chunks()[0].Count
+				want = slices.Delete(slices.Clone(records), from, from+g.Chunks()[1].Count)
+				other := g.WithDocuments(nil, nil) // has the same chunks
+				for _, g := range []*Generation{g, other} {
+					if _, err := all(g); !errors.Is(err, ErrDamaged) {
+						t.Errorf("error %v", err)
+					}
+				}
+				if c := g.Chunks()[1]; c.Digest != 0 || c.Due != 0 || c.Count != 0 {
+					t.Errorf("chunk %+v", c)
+				}
+				expect(t, other, want)
+			}
+			expect(t, g, want)
+			if !slices.Equal(damaged, []string{key}) {
+				t.Errorf("damaged: %q", damaged)
+			}
+			if aside, err := storage.Load(ctx, prefix+"/damaged/0"); test.aside && !bytes.Equal(aside, bad) || test.aside != (err == nil) {
+				t.Errorf("set aside: %.20q, %v", aside, err)
+			}
+			commit(t, s, g)
+			expect(t, open(t, storage).Last(), want)
+			commit(t, s, put(t, g, records, 5000))
+			expect(t, open(t, storage).Last(), records)
+		})
+	}
+}
+
+// TestMissing takes all objects away: one error tells of all.
+func TestMissing(t *testing.T) {
+	storage := NewMemory()
+	s := open(t, storage)
+	commit(t, s, put(t, s.Last(), realistic(20_000), 5000).WithDocuments(nil, []StoredDocument{NewDocument("a", nil, []byte("b"))}))
+	n := 0
+	s.Damaged = func(string, error) { n++ }
+	for o := range s.Last().objects {
+		_ = storage.Delete(ctx, prefix+"/"+o.key())
+	}
+	for range 2 {
+		if _, err := s.Last().Document(ctx, 0); !errors.Is(err, ErrDamaged) {
+			t.Errorf("error %v", err)
+		}
+	}
+	if _, err := s.Last().Load(ctx, 1); !errors.Is(err, ErrDamaged) {
+		t.Errorf("error %v", err)
+	}
+	expect(t, s.Last(), nil)
+	if want := len(s.Last().Chunks()) + 1; n != want {
+		t.Errorf("%d objects are damaged, want %d", n, want)
+	}
+	commit(t, s, s.Last())
+	if g := open(t, storage).Last(); len(g.Documents()) != 0 || g.Len() != 0 {
+		t.Errorf("%d documents, %d records", len(g.Documents()), g.Len())
+	}
+}
+
+// TestSetAside bounds what is set aside.
+func TestSetAside(t *testing.T) {
+	storage := NewMemory()
+	s := open(t, storage)
+	for i := range 3 * maxSetAside {
+		s.replace(ctx, "x", []byte{byte(i)}, ErrDamaged)
+	}
+	got := files(t, storage)
+	if len(got) != maxSetAside {
+		t.Errorf("%q", got)
+	}
+	if data, _ := storage.Load(ctx, got[0]); len(data) != 1 || data[0] != 2*maxSetAside {
+		t.Errorf("%v", data)
+	}
 }

@@ -3,49 +3,50 @@ package store
 import (
 	"fmt"
 	"math"
-	"sort"
-	"unicode/utf8"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 )
 
-// Where records are cut into chunks depends on their paths, so that a page that comes or
-// goes changes one chunk: a chunk of at least minRecords ends before a path whose hash is
-// below cutBelow. That gives 4,096 records on average.
+// Paths decide where records are cut into chunks, so that a page that comes or goes
+// changes one chunk: a chunk of at least minRecords ends before a path whose hash is below
+// cutBelow. That makes 4,096 records on average.
 const (
 	minRecords = 1 << 10
 	cutBelow   = math.MaxUint64 / (3 << 10)
 )
 
-// Writer makes the next generation from ranges of paths, which are given in order and
-// without gaps: each is kept from the generation before (Keep, KeepWith) or given anew
-// (Put). Else the error of Generation matches ErrOrder.
+// Writer makes the next generation from ranges of paths, given in order and without gaps:
+// each is kept as it was (Keep, KeepWith) or replaced (Put).
 type Writer struct {
-	base             *Generation
-	settings, routes uint64
-	chunks           []Chunk
-	err              error
-	kept             int    // the chunk that was kept last, if no records were given since; else -1
-	last             string // the last path so far: a record's, or a range's first
+	base  *Generation
+	next  manifest
+	err   error
+	kept  int    // the chunk that was kept last, if nothing was put since; else -1
+	last  string // the last path so far, of a record or a range's first
+	empty bool   // nothing was given yet
 
 	// The chunk that is being filled.
-	open       bool
-	first      string
-	records    []Record
-	bytes      int
-	digest     uint64
-	undigested bool
-	due        func([]Record) int64
+	open    Chunk // Digest is the sum so far
+	filling bool
+	summed  bool // the digest is known
+	records []Record
+	bytes   int
+	due     func([]Record) int64
 }
 
 // Writer returns a Writer of the generation that follows g.
 func (g *Generation) Writer() *Writer {
-	return &Writer{base: g, settings: g.settings, routes: g.routes, kept: -1}
+	w := &Writer{base: g, next: *g.state.Load(), kept: -1, empty: true}
+	w.next.Chunks = nil
+	return w
 }
 
 // SetSettings keeps two digests of the caller's with the generation. Without it, they are
 // those of the generation before.
-func (w *Writer) SetSettings(settings, routes uint64) { w.settings, w.routes = settings, routes }
+func (w *Writer) SetSettings(settings, routes uint64) {
+	w.next.Settings, w.next.Routes = settings, routes
+}
 
 // Keep takes over chunk i.
 func (w *Writer) Keep(i int) {
@@ -53,83 +54,67 @@ func (w *Writer) Keep(i int) {
 	w.KeepWith(i, c.Digest, c.Due)
 }
 
-// KeepWith takes over the records of chunk i with another digest and due time.
+// KeepWith takes over the records of chunk i, with another digest and due time.
 func (w *Writer) KeepWith(i int, digest uint64, due int64) {
 	c := w.base.Chunks()[i]
-	if !w.begins(c.First) {
-		return
-	}
+	w.begin(c.First)
 	w.flush()
 	c.Digest, c.Due = digest, due
-	w.chunks = append(w.chunks, c)
-	w.kept, w.last = i, c.First
+	w.next.Chunks = append(w.next.Chunks, c)
+	w.kept = i
 }
 
-// Put gives the records of the range from first up to the next one that is given, sorted
-// by path. The Writer does not keep the slice.
+// Put replaces the records of the range from first up to the next one that is given. They
+// are sorted by path; the slice stays the caller's.
 //
-// Adjacent ranges that are given anew become one sequence of records, which is then cut,
-// so chunks may be larger or smaller than ranges. digest returns the digest of the
-// candidates from path first up to next, "" being the end of this range; that of adjacent
-// parts must be their sum, with wraparound. nil: not known. due returns when the first of
-// a chunk's records is due; nil: at once.
+// The records of adjacent Puts are one sequence, which is cut into chunks anew. digest
+// returns the digest of the candidates from path first up to next, "" being the end of
+// the range; those of adjacent parts must add up, with wraparound. nil: not known. due
+// returns when the first of a chunk's records is due; nil: at once.
 func (w *Writer) Put(first string, records []Record, digest func(first, next string) uint64, due func([]Record) int64) {
-	if !w.begins(first) {
-		return
-	}
+	w.begin(first)
 	w.kept = -1
-	if !w.open || len(records) > 0 && w.cuts(records[0].Path) {
+	if !w.filling || len(records) > 0 && w.full(records[0].Path) {
 		w.flush()
-		w.open, w.first = true, first
+		w.start(first)
 	}
 	w.due = due
 	for i := range records {
 		r := &records[i]
-		if r.Path < first || i > 0 && r.Path <= records[i-1].Path {
+		if r.Path < first || i > 0 && r.Path <= w.last {
 			w.fail(ErrOrder, r.Path)
-			return
 		}
-		if i > 0 && w.cuts(r.Path) {
-			w.addDigest(digest, first, r.Path)
+		if i > 0 && w.full(r.Path) {
+			w.sum(digest, first, r.Path)
 			w.flush()
-			w.open, w.first, first = true, r.Path, r.Path
+			first = r.Path
+			w.start(first)
 		}
-		w.add(r)
+		w.add(*r)
 	}
-	w.addDigest(digest, first, "")
-	w.last = first
-	if len(records) > 0 {
-		w.last = records[len(records)-1].Path
-	}
+	w.sum(digest, first, "")
 }
 
 // Generation returns what was made. The error matches ErrOrder or ErrTooLarge.
 func (w *Writer) Generation() (*Generation, error) {
-	w.flush()
-	if w.kept >= 0 && w.kept != len(w.base.Chunks())-1 {
+	if w.kept >= 0 && w.kept != len(w.base.Chunks())-1 || w.empty {
 		w.fail(ErrOrder, "the end")
 	}
+	w.flush()
 	if w.err != nil {
 		return nil, w.err
 	}
-	if len(w.chunks) == 0 {
-		w.chunks = []Chunk{{}}
-	}
-	g := w.base.derive(w.chunks)
-	g.settings, g.routes = w.settings, w.routes
-	return g, nil
+	return w.base.store.generation(w.next), nil
 }
 
-// begins checks that a range may begin at first.
-func (w *Writer) begins(first string) bool {
-	started := len(w.chunks) > 0 || w.open
-	switch chunks := w.base.Chunks(); {
-	case w.err != nil:
-	case !utf8.ValidString(first), !started && first != "", started && first <= w.last,
-		w.kept >= 0 && (w.kept == len(chunks)-1 || first != chunks[w.kept+1].First):
+// begin checks that a range can begin at first.
+func (w *Writer) begin(first string) {
+	chunks := w.base.Chunks()
+	if w.empty && first != "" || !w.empty && first <= w.last ||
+		w.kept >= 0 && (w.kept+1 == len(chunks) || chunks[w.kept+1].First != first) {
 		w.fail(ErrOrder, first)
 	}
-	return w.err == nil
+	w.empty, w.last = false, first
 }
 
 func (w *Writer) fail(err error, path string) {
@@ -138,42 +123,42 @@ func (w *Writer) fail(err error, path string) {
 	}
 }
 
-// cuts reports whether the open chunk ends before path.
-func (w *Writer) cuts(path string) bool {
+// start begins a chunk.
+func (w *Writer) start(first string) {
+	w.open, w.filling, w.summed = Chunk{First: first}, true, true
+}
+
+// full reports whether the open chunk ends before path.
+func (w *Writer) full(path string) bool {
 	n := len(w.records)
 	return n >= maxChunkRecords || w.bytes >= maxChunkBytes || n >= minRecords && xxhash.Sum64String(path) < cutBelow
 }
 
-// add adds a record to the open chunk. One that is too large loses its links to media.
-func (w *Writer) add(r *Record) {
-	w.records = append(w.records, *r)
-	size := r.size()
-	if size > maxRecordBytes {
-		r = &w.records[len(w.records)-1]
+// add adds a record to the open chunk. One that is too large loses alternates and images.
+func (w *Writer) add(r Record) {
+	if r.size() > maxRecordBytes {
 		r.Alternates, r.Images = nil, nil
-		if size = r.size(); size > maxRecordBytes {
-			w.fail(ErrTooLarge, r.Path)
-		}
 	}
-	w.bytes += size
+	w.records = append(w.records, r)
+	w.bytes += r.size()
+	w.last = r.Path
 }
 
-func (w *Writer) addDigest(digest func(first, next string) uint64, first, next string) {
-	if digest == nil {
-		w.undigested = true
-		return
+func (w *Writer) sum(digest func(first, next string) uint64, first, next string) {
+	if w.summed = w.summed && digest != nil; w.summed {
+		w.open.Digest += digest(first, next)
 	}
-	w.digest += digest(first, next)
 }
 
-// flush ends the open chunk.
+// flush ends the open chunk, if there is one.
 func (w *Writer) flush() {
-	if !w.open || w.err != nil {
+	if !w.filling || w.err != nil {
 		return
 	}
-	c := Chunk{First: w.first, Count: len(w.records)}
-	if !w.undigested {
-		c.Digest = w.digest
+	c := w.open
+	c.Count = len(w.records)
+	if !w.summed {
+		c.Digest = 0
 	}
 	if w.due != nil {
 		c.Due = w.due(w.records)
@@ -181,22 +166,22 @@ func (w *Writer) flush() {
 	if c.Count > 0 {
 		data, err := encodeChunk(w.records)
 		if err != nil {
-			w.err = err
+			w.fail(err, c.First)
 			return
 		}
-		c.blob = w.base.blobOf(c.First, data)
+		c.Object = w.base.objectOf(c.First, data)
 	}
-	w.chunks = append(w.chunks, c)
+	w.next.Chunks = append(w.next.Chunks, c)
 	clear(w.records)
-	w.records, w.bytes, w.digest, w.undigested, w.open = w.records[:0], 0, 0, false, false
+	w.records, w.bytes, w.filling = w.records[:0], 0, false
 }
 
-// blobOf returns the blob of the chunk at first if it has the same data, or a new one.
-func (g *Generation) blobOf(first string, data []byte) *blob {
-	b, chunks := newBlob(data), g.Chunks()
-	i := sort.Search(len(chunks), func(i int) bool { return chunks[i].First >= first })
-	if i < len(chunks) && chunks[i].blob != nil && chunks[i].blob.name == b.name && !chunks[i].blob.damaged.Load() {
-		return chunks[i].blob
+// objectOf returns the object of the chunk at first if it has this data, or a new one.
+func (g *Generation) objectOf(first string, data []byte) *object {
+	made, chunks := newObject(data), g.Chunks()
+	i := slices.IndexFunc(chunks, func(c Chunk) bool { return c.First >= first })
+	if i >= 0 && chunks[i].Object != nil && chunks[i].Object.name == made.name && !chunks[i].Object.lost() {
+		return chunks[i].Object
 	}
-	return b
+	return made
 }
