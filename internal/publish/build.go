@@ -148,8 +148,7 @@ func (b *builder) finish() *Snapshot {
 }
 
 func (b *builder) encodePages(d *Document, pages []page.Page) {
-	d.First = strings.Clone(pages[0].Path) // it may be part of a larger string
-	d.Pages = len(pages)
+	d.First, d.Pages = strings.Clone(pages[0].Path), len(pages) // a path may be part of a larger string
 	begin := sitemapxml.NewURLSet
 	for _, p := range pages {
 		d.addDate(p.LastMod, p.LastModDay)
@@ -160,8 +159,10 @@ func (b *builder) encodePages(d *Document, pages []page.Page) {
 	}
 	b.encode(d, func(w io.Writer) int64 {
 		u := begin(w, b.Schema, b.Base)
-		for _, p := range pages {
-			_ = u.Add(p)
+		for i, p := range pages {
+			if _ = u.Add(p); i%1024 == 0 {
+				runtime.Gosched()
+			}
 		}
 		_ = u.Close()
 		return u.Bytes()
@@ -202,8 +203,7 @@ func (b *builder) encode(d *Document, write func(io.Writer) int64) {
 	hash, gzip := xxhash.New(), sitemapxml.NewGzip(buf)
 	d.Size = write(io.MultiWriter(hash, gzip))
 	_ = gzip.Close()
-	d.Gzip = slices.Clone(buf.Bytes())
-	d.ETag = etagOf(hash, d.Size)
+	d.Gzip, d.ETag = slices.Clone(buf.Bytes()), etagOf(hash, d.Size)
 	d.Modified = b.Now.Truncate(time.Second).UTC()
 	d.setHeaders()
 }

@@ -298,24 +298,23 @@ func TestLimits(t *testing.T) {
 	if s.Pages != 2 || s.LeftOut[TooLarge] != 1 || len(s.LeftOut) != 1 {
 		t.Errorf("got %d pages, left out %v", s.Pages, s.LeftOut)
 	}
-	if s := build(t, []page.Page{{Path: "/b", Extensions: huge}}, nil, Options{Extended: true}); s != nil {
-		t.Errorf("got %+v", s)
-	}
 
-	const over = 10
-	s = build(t, numbered(maxShards+over), nil, Options{ShardURLs: 1})
-	if len(s.Shards) != maxShards || s.Pages != maxShards || s.LeftOut[NoRoom] != over {
+	b := &builder{Options: options(Options{}), leftOut: make(map[string]int), room: 2}
+	for i, pages := range [][]page.Page{pagesOf("/a"), pagesOf("/b"), pagesOf("/c", "/d"), pagesOf("/e")} {
+		b.add(shard.Shard{ID: uint64(i), Pages: pages})
+	}
+	if s := b.finish(); len(s.Shards) != 2 || s.Pages != 2 || s.LeftOut[NoRoom] != 3 {
 		t.Errorf("got %d shards, left out %v", len(s.Shards), s.LeftOut)
 	}
 	for _, length := range []int{0, 100, 1500} {
 		b := &builder{Options: options(Options{})}
 		b.Document = func(suffix string) string { return base + "/" + strings.Repeat("&", length) + suffix + ".xml" }
 		_, room := b.limits()
-		for range room {
-			b.shards = append(b.shards, &Document{Suffix: suffixOf(1), LastMod: 1_700_000_000})
-		}
-		if d := b.index(); d.Size > shard.DefaultMaxBytes || length <= 100 && room != maxShards {
-			t.Errorf("URLs of %d bytes more: an index of %d shards has %d bytes", length, room, d.Size)
+		b.shards = []*Document{{Suffix: suffixOf(1), LastMod: 1_700_000_000}}
+		one := b.index().Size
+		b.shards = append(b.shards, b.shards[0])
+		if all := one + (b.index().Size-one)*int64(room-1); all > shard.DefaultMaxBytes || length <= 100 && room != maxShards {
+			t.Errorf("URLs of %d bytes more: an index of %d shards has %d bytes", length, room, all)
 		}
 	}
 }

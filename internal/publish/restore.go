@@ -20,8 +20,7 @@ type Stored struct {
 	Gzip []byte          // shared with the document
 }
 
-// storedStem is what names of stored documents begin with.
-const storedStem = "sitemap"
+const storedStem = "sitemap" // what names of stored documents begin with
 
 // snapshotMeta is what a snapshot says besides its documents.
 type snapshotMeta struct {

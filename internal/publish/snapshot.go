@@ -32,15 +32,15 @@ type retired struct {
 }
 
 // newSnapshot takes shards in order of their pages; without any, index is the only urlset.
-func newSnapshot(index *Document, shards []*Document, previous *Snapshot, now time.Time, left map[string]int) *Snapshot {
+func newSnapshot(index *Document, shards []*Document, old *Snapshot, now time.Time, left map[string]int) *Snapshot {
 	s := &Snapshot{Index: index, Shards: shards, LeftOut: left, names: make(map[string]*Document, len(shards)+1)}
 	for _, d := range s.all() {
 		s.names[d.Suffix] = d
 		s.Pages += d.Pages
 		s.Bytes += int64(len(d.Gzip))
 	}
-	if previous != nil {
-		s.retire(previous, now)
+	if old != nil {
+		s.retire(old, now)
 	}
 	return s
 }
@@ -118,12 +118,9 @@ func (f Form) Extension() string { return extensions[f] }
 // ParseName returns the suffix and form of the document that a path names, if it does; stem is the path of the
 // sitemap without its extension.
 func ParseName(path, stem string) (suffix string, form Form, ok bool) {
-	rest, found := strings.CutPrefix(path, stem)
-	if !found {
-		return "", 0, false
-	}
+	rest, ours := strings.CutPrefix(path, stem)
 	for f, extension := range extensions {
-		if suffix, found := strings.CutSuffix(rest, extension); found {
+		if suffix, found := strings.CutSuffix(rest, extension); ours && found {
 			return suffix, Form(f), suffix == "" || isShardSuffix(suffix)
 		}
 	}
