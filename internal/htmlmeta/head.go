@@ -8,11 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/html"
+
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// reference is a URL as it is written. All are resolved in the end: a <base> may come
-// behind them.
+// reference is a URL as it is written. All are resolved in the end: a <base> may come behind them.
 type reference struct {
 	kind referenceKind
 	from *location // what it is relative to
@@ -31,8 +32,7 @@ const (
 	otherImage
 )
 
-// maxReferences is how many references of a page are kept.
-const maxReferences = 2*MaxAlternates + 3*MaxImages
+const maxReferences = 4096
 
 func (p *Parser) refer(kind referenceKind, from *location, lang, href string) {
 	href = strings.Trim(href, white)
@@ -41,6 +41,9 @@ func (p *Parser) refer(kind referenceKind, from *location, lang, href string) {
 		p.references = append(p.references, reference{kind, from, lang, href})
 	}
 }
+
+// A link of a Link header: its parameters (RFC 8288, section 3) are written like the attributes of a tag.
+var linkPattern = regexp.MustCompile(`<([^>"]*)>((?:"(?:[^"\\]|\\.)*"?|[^,"])*)`)
 
 func (p *Parser) readHeader(h http.Header) {
 	encoding := h.Get("Content-Encoding")
@@ -52,12 +55,13 @@ func (p *Parser) readHeader(h http.Header) {
 		p.refer(refresh, &p.self, "", parseRefresh(value))
 	}
 	for _, value := range h.Values("Link") {
-		eachLink(value, func(href string, params map[string]string) {
-			if params["anchor"] == "" { // else it is another page's
-				variant := params["media"] != "" || params["type"] != ""
-				p.link(&p.self, params["rel"], href, params["hreflang"], variant)
+		for _, m := range linkPattern.FindAllStringSubmatch(value, -1) {
+			tag := `<link href="` + m[1] + `" ` + strings.ReplaceAll(m[2], ";", " ") + ">"
+			p.scanTag([]byte(tag), len("<"), html.StartTagToken)
+			if p.attribute("anchor") == nil { // else it is another page's
+				p.link(&p.self)
 			}
-		})
+		}
 	}
 }
 
@@ -67,58 +71,46 @@ func (p *Parser) robots(directives string, header bool) {
 	p.nofollow = p.nofollow || nofollow
 }
 
-// link reads a <link>, or a link of a header. One that says for which readers it is does
-// not name a canonical
+var languagePattern = regexp.MustCompile(`(?i)^(x-default|[a-z]{2,3}(-[a-z]{4})?(-[a-z]{2}|-[0-9]{3})?)$`)
+
+// link reads a <link>. One that says for which readers it is does not name a canonical
 // (https://developers.google.com/search/docs/crawling-indexing/consolidate-duplicate-urls).
-func (p *Parser) link(from *location, rel, href, lang string, variant bool) {
-	if lang == "" && !variant && hasWord(rel, "canonical") {
+func (p *Parser) link(from *location) {
+	rel, href := p.attribute("rel"), string(p.attribute("href"))
+	isVariant := func(name string) bool { return p.attribute(name) != nil }
+	if hasWord(rel, "canonical") && !slices.ContainsFunc([]string{"hreflang", "lang", "media", "type"}, isVariant) {
 		p.refer(canonical, from, "", href)
 	}
-	if p.options.Alternates && hasWord(rel, "alternate") && !hasWord(rel, "stylesheet") {
-		if lang = normalLanguage(lang); lang != "" {
-			p.refer(alternate, from, lang, href)
+	lang := strings.Trim(string(p.attribute("hreflang")), white)
+	if p.options.Alternates && hasWord(rel, "alternate") && !hasWord(rel, "stylesheet") && languagePattern.MatchString(lang) {
+		p.refer(alternate, from, lang, href)
+	}
+}
+
+func hasWord(s []byte, word string) bool {
+	for f := range bytes.FieldsSeq(s) {
+		if len(f) == len(word) && bytes.EqualFold(f, []byte(word)) {
+			return true
 		}
 	}
-}
-
-func hasWord(s, word string) bool {
-	return slices.ContainsFunc(strings.Fields(s), func(f string) bool { return strings.EqualFold(f, word) })
-}
-
-var languagePattern = regexp.MustCompile(`^([a-z]{2,3})(-[a-z]{4})?(-[a-z]{2}|-[0-9]{3})?$`)
-
-// normalLanguage returns an hreflang in its usual case, such as de, zh-Hant, de-AT or
-// x-default; "": it is not one.
-func normalLanguage(s string) string {
-	if s = strings.ToLower(strings.Trim(s, white)); s == "x-default" {
-		return s
-	}
-	m := languagePattern.FindStringSubmatch(s)
-	if m == nil {
-		return ""
-	}
-	if m[2] != "" {
-		m[2] = "-" + strings.ToUpper(m[2][1:2]) + m[2][2:]
-	}
-	return m[1] + m[2] + strings.ToUpper(m[3])
+	return false
 }
 
 // metaTag reads a <meta>. Robots directives and a refresh count in the body, too.
 func (p *Parser) metaTag() {
 	content := p.attribute("content")
-	equiv := strings.ToLower(string(bytes.TrimSpace(p.attribute("http-equiv"))))
-	if equiv == "refresh" {
+	if hasWord(p.attribute("http-equiv"), "refresh") {
 		p.refer(refresh, &p.base, "", parseRefresh(string(content)))
 		return
 	}
-	for _, name := range []string{equiv, string(p.attribute("name")), string(p.attribute("property"))} {
-		name = strings.ToLower(strings.Trim(name, white))
-		switch source, isDate := dateSource[name]; {
+	for _, attribute := range []string{"name", "property", "http-equiv"} {
+		name := strings.ToLower(strings.Trim(string(p.attribute(attribute)), white))
+		switch rank := dateRank[name]; {
 		case name == "robots" || name == "googlebot":
-			p.robots(string(cut(content, 4<<10)), false)
+			p.robots(string(content), false)
 		case p.inBody:
-		case isDate && p.dates[source] == date{}:
-			p.dates[source], _ = p.parseDate(string(cut(content, 100)))
+		case rank > 0:
+			p.declareDate(rank, p.parseDate(string(content)))
 		case name == "description" && len(p.description) == 0:
 			p.description = appendTitle(p.description, content)
 		case p.options.Images && (name == "og:image" || name == "og:image:url" || name == "og:image:secure_url"):
@@ -132,7 +124,7 @@ func (p *Parser) resolve() {
 	var canonicals []string
 	var refreshed string
 	ignored := mainImage
-	if p.marked {
+	if p.hasMain {
 		ignored = otherImage
 	}
 	for _, r := range p.references {
@@ -144,14 +136,12 @@ func (p *Parser) resolve() {
 		case r.kind == refresh && refreshed == "":
 			refreshed = u
 		case r.kind == alternate:
-			isSame := func(a page.Alternate) bool { return a.Lang == r.lang }
+			isSame := func(a page.Alternate) bool { return strings.EqualFold(a.Lang, r.lang) }
 			if len(p.meta.Alternates) < MaxAlternates && !slices.ContainsFunc(p.meta.Alternates, isSame) {
 				p.meta.Alternates = append(p.meta.Alternates, page.Alternate{Lang: r.lang, URL: u})
 			}
-		case r.kind >= headImage:
-			if len(p.meta.Images) < MaxImages && p.isNew([]byte(u), 0) {
-				p.meta.Images = append(p.meta.Images, u)
-			}
+		case r.kind >= headImage && len(p.meta.Images) < MaxImages && p.isNew([]byte(u), 0):
+			p.meta.Images = append(p.meta.Images, u)
 		}
 	}
 	self := p.self.origin + p.self.path
@@ -169,36 +159,28 @@ type date struct {
 	day  bool
 }
 
-// The sources of a declared date, the most reliable first: JSON-LD is number 0.
-const dateSources = 5
-
-var dateSource = map[string]int{
+// dateRank has the names of declared dates, the most reliable first; JSON-LD comes before them.
+var dateRank = map[string]int{
 	"article:modified_time": 1, "og:updated_time": 2, "dcterms.modified": 3, "dc.date.modified": 3, "dc.modified": 3,
 	"last-modified": 4,
 }
 
-// earliest is 1990-01-01: there was no web before.
-const earliest = 631152000
+const dateRanks = 5
 
-// parseDate parses a date at which a page can have been modified: not before the web,
-// and not when it is not yet tomorrow anywhere.
-func (p *Parser) parseDate(s string) (date, bool) {
-	if p.dateTries++; p.dateTries > 100 {
-		return date{}, false
+// declareDate keeps the most reliable date, and the first of several.
+func (p *Parser) declareDate(rank int, d date) {
+	if d.unix != 0 && rank < p.dateRank {
+		p.dateRank, p.meta.Modified, p.meta.ModifiedDay = rank, d.unix, d.day
 	}
-	unix, day, ok := page.ParseDate(s)
-	if !ok || unix < earliest || !p.now.IsZero() && unix > p.now.Add(24*time.Hour).Unix() {
-		return date{}, false
-	}
-	return date{unix, day}, true
 }
 
-func (p *Parser) chooseDate() {
-	p.dates[0] = p.jsonDate()
-	for _, d := range p.dates {
-		if d != (date{}) {
-			p.meta.Modified, p.meta.ModifiedDay = d.unix, d.day
-			return
-		}
+// parseDate parses a date at which a page can have been modified: not before 1990, when there was no web, and
+// not when it is not yet tomorrow anywhere.
+func (p *Parser) parseDate(s string) date {
+	const earliest = 631152000
+	unix, day, ok := page.ParseDate(s)
+	if !ok || unix < earliest || !p.now.IsZero() && unix > p.now.Add(24*time.Hour).Unix() {
+		return date{}
 	}
+	return date{unix, day}
 }

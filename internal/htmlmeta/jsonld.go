@@ -6,16 +6,19 @@ import (
 	"strings"
 )
 
-// Limits on JSON-LD: bytes of all of a page's, and things with a date in it.
-const (
-	maxJSON   = 256 << 10
-	maxThings = 100
-)
+// maxJSON limits the bytes of all JSON-LD of a page.
+const maxJSON = 256 << 10
 
 // thing is something of which JSON-LD declares when it was modified.
 type thing struct {
 	modified date
 	urls     [3]string // its own, or of the page whose main content it is
+}
+
+// Things of these types are parts of a page, though their URL may be the page's.
+var partTypes = map[string]bool{
+	"AggregateOffer": true, "Answer": true, "BreadcrumbList": true, "Comment": true, "ImageObject": true, "ItemList": true,
+	"ListItem": true, "Offer": true, "Organization": true, "Person": true, "Review": true, "WebSite": true,
 }
 
 // readJSON reads a script of JSON-LD (https://www.w3.org/TR/json-ld11/).
@@ -26,76 +29,59 @@ func (p *Parser) readJSON(data []byte) {
 	}
 	var doc any
 	if json.Unmarshal(data, &doc) == nil {
-		p.addThings(doc, 0)
+		p.addThings(doc)
 	}
 }
 
-// addThings adds a thing, a list or a graph of them, but not the comments and offers
-// within one.
-func (p *Parser) addThings(v any, depth int) {
-	if depth > 3 {
-		return
-	}
-	switch v := v.(type) {
-	case []any:
-		for _, member := range v {
-			p.addThings(member, depth+1)
+// addThings adds a thing, a list or a graph of them, but not the comments and offers within one.
+func (p *Parser) addThings(v any) {
+	for _, member := range list(v) {
+		m, _ := member.(map[string]any)
+		if graph, ok := m["@graph"].([]any); ok && len(graph) > 0 {
+			p.addThings(graph)
 		}
-	case map[string]any:
-		p.addThings(v["@graph"], depth+1)
-		modified, ok := p.parseDate(firstString(v["dateModified"]))
-		if !ok || isPart(v["@type"]) || len(p.things) >= maxThings {
-			return
+		isPart := false
+		for _, kind := range list(m["@type"]) {
+			name := first(kind)
+			isPart = isPart || partTypes[name[strings.LastIndexAny(name, "/#:")+1:]]
 		}
-		of := firstString(v["mainEntityOfPage"])
-		if main, ok := v["mainEntityOfPage"].(map[string]any); ok {
-			of = firstString(main["@id"])
+		of := m["mainEntityOfPage"]
+		if main, ok := of.(map[string]any); ok {
+			of = main["@id"]
 		}
-		p.things = append(p.things, thing{modified, [3]string{firstString(v["url"]), firstString(v["@id"]), of}})
+		if modified := p.parseDate(first(m["dateModified"])); modified.unix != 0 && !isPart {
+			p.things = append(p.things, thing{modified, [3]string{first(m["url"]), first(m["@id"]), first(of)}})
+		}
 	}
 }
 
-// isPart reports whether a thing of such a type is not the page, though its URL may be
-// the page's.
-func isPart(kind any) bool {
-	kinds, ok := kind.([]any)
-	if !ok {
-		kinds = []any{kind}
+// list returns v as a list: JSON-LD leaves the brackets out where there is one value.
+func list(v any) []any {
+	if l, ok := v.([]any); ok {
+		return l
 	}
-	for _, kind := range kinds {
-		s, _ := kind.(string)
-		switch s[strings.LastIndexAny(s, "/#:")+1:] {
-		case "AggregateOffer", "Answer", "BreadcrumbList", "Comment", "ImageObject", "ItemList", "ListItem", "Offer",
-			"Organization", "Person", "Review", "WebSite":
-			return true
-		}
-	}
-	return false
+	return []any{v}
 }
 
-// firstString returns a string, or the first of a list of them.
-func firstString(v any) string {
-	if list, ok := v.([]any); ok && len(list) > 0 {
-		v = list[0]
+// first returns a string, or the first of a list of them.
+func first(v any) (s string) {
+	if l := list(v); len(l) > 0 {
+		s, _ = l[0].(string)
 	}
-	s, _ := v.(string)
 	return s
 }
 
-// jsonDate returns the date of the thing that is the page, or else of the only one.
-func (p *Parser) jsonDate() date {
+// readThings declares the date of the thing that is the page, or else of the only one.
+func (p *Parser) readThings() {
 	for _, t := range p.things {
 		for _, ref := range t.urls {
-			if ref == "" {
-				continue
-			}
-			if u := p.self.absolute(ref); u != "" && (u == p.self.origin+p.self.path || u == p.meta.Canonical) {
-				return t.modified
+			u := p.self.absolute(ref)
+			if ref != "" && u != "" && (u == p.self.origin+p.self.path || u == p.meta.Canonical) {
+				p.declareDate(0, t.modified)
 			}
 		}
 	}
 	if len(p.things) == 1 {
-		return p.things[0].modified
+		p.declareDate(0, p.things[0].modified)
 	}
-	return date{}
 }

@@ -23,8 +23,8 @@ func newLocation(origin, path string) location {
 	return location{origin, path}
 }
 
-// absolute returns the absolute URL of a reference without its fragment; "" where it is
-// not an http URL, not valid or too long.
+// absolute returns the absolute URL of a reference without its fragment; "" where it is not an http URL, not
+// valid or too long.
 func (l location) absolute(ref string) string {
 	origin, path, ok := l.resolve(nil, []byte(ref))
 	if !ok {
@@ -33,23 +33,22 @@ func (l location) absolute(ref string) string {
 	return origin + string(path)
 }
 
-// resolve returns the origin to which a reference leads, and appends the canonical path
-// and query to dst.
+// resolve returns the origin to which a reference leads, and appends the canonical path and query to dst. Most
+// references are paths and need no [url.URL].
 func (l location) resolve(dst, ref []byte) (origin string, path []byte, ok bool) {
 	ref, _, _ = bytes.Cut(bytes.TrimFunc(ref, func(c rune) bool { return c <= ' ' }), []byte("#"))
 	if len(ref) > 2*MaxURL {
 		return "", dst, false
 	}
-	origin, prefix := l.origin, ""
-	rest, own := cutOrigin(ref, l.origin)
+	origin = l.origin
+	n := len(origin)
+	prefix := ""
 	switch {
-	case own:
-		if ref = rest; len(ref) == 0 || ref[0] == '?' {
-			prefix = "/"
-		}
 	case len(ref) == 0:
 		prefix = l.path
-	case !isPlain(ref):
+	case len(ref) > n && ref[n] == '/' && string(ref[:n]) == origin:
+		ref = ref[n:]
+	case bytes.ContainsAny(ref, "\\\n\r\t"), bytes.HasPrefix(ref, []byte("//")), isLetter(ref[0]) && bytes.IndexByte(ref, ':') > 0:
 		var other string
 		if origin, other, ok = l.resolveURL(string(ref)); !ok {
 			return "", dst, false
@@ -68,31 +67,10 @@ func (l location) resolve(dst, ref []byte) (origin string, path []byte, ok bool)
 	return origin, path, err == nil && len(origin)+len(path)-len(dst) <= MaxURL
 }
 
-// cutOrigin cuts an absolute URL behind its origin.
-func cutOrigin(ref []byte, origin string) (rest []byte, ok bool) {
-	if len(ref) < len(origin) || string(ref[:len(origin)]) != origin {
-		return nil, false
-	}
-	rest = ref[len(origin):]
-	return rest, len(rest) == 0 || rest[0] == '/' || rest[0] == '?'
-}
-
-// isPlain reports whether a reference certainly is a path, a query, or both.
-func isPlain(ref []byte) bool {
-	if bytes.IndexByte(ref, '\\') >= 0 || bytes.IndexByte(ref, '\n') >= 0 || bytes.IndexByte(ref, '\t') >= 0 || bytes.IndexByte(ref, '\r') >= 0 {
-		return false
-	}
-	switch ref[0] {
-	case '/':
-		return len(ref) == 1 || ref[1] != '/'
-	case '.', '?':
-		return true
-	}
-	return bytes.IndexByte(ref, ':') < 0
-}
-
 // Browsers ignore line ends and tabs in a URL, and take backslashes for slashes.
 var browserRules = strings.NewReplacer("\n", "", "\r", "", "\t", "", `\`, "/")
+
+const hostBytes = "abcdefghijklmnopqrstuvwxyz0123456789-._:[]"
 
 // resolveURL resolves a reference that may have a scheme and a host.
 func (l location) resolveURL(ref string) (origin, path string, ok bool) {
@@ -104,22 +82,15 @@ func (l location) resolveURL(ref string) (origin, path string, ok bool) {
 	if err != nil || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return "", "", false
 	}
-	host := strings.ToLower(u.Hostname())
+	host := strings.ToLower(strings.TrimSuffix(u.Host, ":"+u.Port()))
 	if strings.ContainsFunc(host, func(c rune) bool { return c >= 0x80 }) {
 		host, err = idna.Lookup.ToASCII(host)
 	}
-	if err != nil || host == "" || len(host) > 253 || strings.Trim(host, "abcdefghijklmnopqrstuvwxyz0123456789-._:") != "" {
+	if err != nil || host == "" || len(host) > 253 || strings.Trim(host, hostBytes) != "" {
 		return "", "", false
 	}
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	if port := u.Port(); port != "" && (u.Scheme != "http" || port != "80") && (u.Scheme != "https" || port != "443") {
+	if port := u.Port(); port != "" && u.Scheme+port != "http80" && u.Scheme+port != "https443" {
 		host += ":" + port
 	}
-	path = u.EscapedPath()
-	if path == "" {
-		path = "/"
-	}
-	return u.Scheme + "://" + host, path + "?" + u.RawQuery, true
+	return u.Scheme + "://" + host, "/" + strings.TrimPrefix(u.EscapedPath(), "/") + "?" + u.RawQuery, true
 }

@@ -6,35 +6,30 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 )
 
-// Parser parses one page at a time. It is not safe for concurrent use. Its buffers are
-// reused; nothing that it returns refers to them, or to a body.
+// Parser parses one page at a time. It is not safe for concurrent use. Its buffers are reused; nothing that it
+// returns refers to them, or to a body.
 type Parser struct {
-	options Options
-	now     time.Time
-	self    location // of the page
-	base    location // what its references are relative to
-	meta    Meta
+	options    Options
+	now        time.Time
+	self, base location // of the page, and what its references are relative to
+	meta       Meta
 
 	scanner
 	elements
-	xhtml    bool
-	inBody   bool // the head is over
-	hasBase  bool
-	nofollow bool
-	content  content // what the next text is
+	xhtml, inBody, hasBase bool
+	nofollow               bool
+	isJSON                 bool // the script that has begun is JSON-LD
 
-	main text // in the main content
-	rest text // elsewhere, save in menus and the like
-
-	title, description []byte
-	references         []reference
-	dates              [dateSources]date
-	dateTries          int
-	things             []thing // of JSON-LD
-	jsonSize           int
+	mainText, otherText text
+	title, description  []byte
+	references          []reference
+	dateRank            int     // of meta.Modified
+	things              []thing // of JSON-LD
+	jsonSize            int
 
 	seen    map[uint64]struct{} // hashes of links: as written, and resolved
 	paths   []byte              // of all links
@@ -42,23 +37,11 @@ type Parser struct {
 	scratch []byte
 }
 
-// content says what the next text is, if it is that of an element with no tags in it.
-type content uint8
-
-const (
-	ordinary content = iota
-	hidden           // a script, a style sheet, what is shown in place of something else
-	titleText
-	jsonLD
-)
-
 // NewParser returns a Parser.
-func NewParser(o Options) *Parser {
-	return &Parser{options: o, seen: make(map[uint64]struct{})}
-}
+func NewParser(o Options) *Parser { return &Parser{options: o} }
 
-// Parse returns the metadata in body, as far as MaxBody, and in the header. It never
-// fails: whatever body is, it returns what can be known of it.
+// Parse returns the metadata in body, as far as MaxBody, and in the header. It never fails: whatever body is,
+// it returns what can be known of it.
 func (p *Parser) Parse(body []byte, pg Page) Meta {
 	p.begin(pg)
 	if len(body) > MaxBody {
@@ -66,7 +49,7 @@ func (p *Parser) Parse(body []byte, pg Page) Meta {
 	}
 	if !p.meta.Unreadable {
 		contentType := pg.Header.Get("Content-Type")
-		p.xhtml = strings.EqualFold(mediaType(contentType), xhtml)
+		p.xhtml = mediaType(contentType) == xhtml
 		p.parse(toUTF8(body, contentType))
 	}
 	return p.finish()
@@ -74,19 +57,17 @@ func (p *Parser) Parse(body []byte, pg Page) Meta {
 
 // begin prepares for a page and reads its header.
 func (p *Parser) begin(pg Page) {
-	if len(p.seen) > 1<<12 || cap(p.attributes) > 1<<10 { // clearing a map takes as long as it was large
+	if p.seen == nil || len(p.seen) > 1<<12 || cap(p.attributes) > 1<<10 { // clearing takes as long as they were large
 		p.seen, p.attributes = make(map[uint64]struct{}), nil
 	}
 	clear(p.seen)
 	clear(p.references)
 	clear(p.things)
-	p.main.reset()
-	p.rest.reset()
 	*p = Parser{
-		options: p.options, now: pg.Now, self: newLocation(pg.Base, pg.Path),
+		options: p.options, now: pg.Now, self: newLocation(pg.Base, pg.Path), dateRank: dateRanks,
 		scanner: scanner{attributes: p.attributes[:0]}, elements: elements{stack: p.stack[:0]},
-		main: p.main, rest: p.rest, title: p.title[:0], description: p.description[:0],
-		references: p.references[:0], things: p.things[:0],
+		mainText: newText(p.mainText.buf), otherText: newText(p.otherText.buf), title: p.title[:0],
+		description: p.description[:0], references: p.references[:0], things: p.things[:0],
 		seen: p.seen, paths: p.paths[:0], ends: p.ends[:0], scratch: p.scratch,
 	}
 	p.base = p.self
@@ -96,7 +77,7 @@ func (p *Parser) begin(pg Page) {
 // finish returns what is known of the page.
 func (p *Parser) finish() Meta {
 	p.resolve()
-	p.chooseDate()
+	p.readThings()
 	p.meta.Text = p.hash()
 	if p.options.Title {
 		p.meta.Title = strings.ToValidUTF8(string(p.title), "")
@@ -112,135 +93,109 @@ func (p *Parser) finish() Meta {
 }
 
 func (p *Parser) hash() uint64 {
-	if !p.main.some && !p.rest.some {
-		p.rest.write(p.title)
-		p.rest.gap()
-		p.rest.write(p.description)
+	t := &p.mainText
+	if !t.some {
+		t = &p.otherText
 	}
-	switch {
-	case p.main.some:
-		return p.main.sum()
-	case p.rest.some:
-		return p.rest.sum()
+	if !t.some {
+		t.write(p.title)
+		t.gap()
+		t.write(p.description)
 	}
-	return 0
+	return t.sum()
 }
 
 func (p *Parser) parse(body []byte) {
-	p.scanner.rest = body
+	p.rest = body
 	for {
-		kind := p.next()
-		content := p.content
-		p.content = ordinary
-		switch kind {
-		case textToken:
-			p.text(content)
-		case startTag:
+		raw := p.raw
+		switch p.next() {
+		case html.TextToken:
+			p.text(raw)
+		case html.StartTagToken:
 			p.startTag(elementTraits[p.name])
-		case endTag:
+		case html.EndTagToken:
 			p.endTag(elementTraits[p.name])
-		case doctype:
+		case html.DoctypeToken:
 			p.meta.Document = p.meta.Document || !p.inBody
-		case endOfInput:
-			p.scanner.rest, p.token = nil, nil
+		case html.ErrorToken:
+			p.rest, p.token = nil, nil
 			return
 		}
 	}
 }
 
-// text reads text. The first that is not in the head begins the body.
-func (p *Parser) text(content content) {
+// text reads text; raw is the element that it is in, if there are no tags in that. The first text that is not of
+// the head begins the body.
+func (p *Parser) text(raw atom.Atom) {
 	s := p.token
-	if content == hidden || p.region.template || !p.inBody && content == ordinary && len(bytes.TrimSpace(s)) == 0 {
+	if p.region&inTemplate != 0 || !p.inBody && raw == 0 && len(bytes.TrimSpace(s)) == 0 {
 		return
 	}
-	if content == jsonLD {
-		p.readJSON(s)
-		return
-	}
-	if bytes.IndexByte(s, '&') >= 0 {
+	if bytes.IndexByte(s, '&') >= 0 && raw != atom.Script {
 		p.scratch = unescape(p.scratch[:0], s)
 		s = p.scratch
 	}
-	if content == titleText {
+	switch raw {
+	case atom.Script:
+		if p.isJSON {
+			p.readJSON(s)
+		}
+	case atom.Title:
 		if len(p.title) == 0 {
 			p.title = appendTitle(p.title, s)
 		}
-		return
-	}
-	p.inBody = true
-	switch {
-	case p.region.skip:
-	case p.region.main:
-		p.main.write(s)
-	case !p.main.some:
-		p.rest.write(s)
+	case 0, atom.Textarea, atom.Xmp, atom.Plaintext: // others hold what is not shown
+		p.inBody = true
+		if p.region.hasContent() {
+			p.out().write(s)
+		}
 	}
 }
 
-// gap separates words in the text of the region.
-func (p *Parser) gap() {
-	if p.region.main {
-		p.main.gap()
-	} else {
-		p.rest.gap()
+// out is where the text of the region goes.
+func (p *Parser) out() *text {
+	if p.region&inMain != 0 {
+		return &p.mainText
 	}
+	return &p.otherText
 }
 
 func (p *Parser) startTag(is traits) {
-	isSVG := p.name == atom.Svg || p.name == atom.Math
-	if p.region.svg {
-		if is&notSVG == 0 {
-			if !p.closed && (isSVG || p.name == atom.Foreignobject) {
-				p.open(p.name, noLandmark)
-			}
-			return
-		}
-		p.leaveSVG()
+	empty := p.closed && (p.xhtml || p.region&inSVG != 0 || p.name == atom.Svg)
+	if is&rawText != 0 && !empty && p.region&inSVG == 0 {
+		p.raw = p.name
 	}
-	empty := p.closed && (p.xhtml || isSVG)
-	if is&rawText != 0 {
-		p.raw = !empty
-		p.content = hidden
-	}
-	if !p.region.template {
+	if p.region&(inTemplate|inSVG) == 0 {
 		p.inBody = p.inBody || is&ofHead == 0
 		p.element()
 	}
-	if empty {
-		p.content = ordinary
-	}
 	if is&inline == 0 {
-		p.gap()
+		p.out().gap()
 	}
 	if is&tracked != 0 && !empty {
-		p.open(p.name, landmarkOf(p.name.String(), p.attribute("role")))
+		p.open(p.name, p.attribute("role"))
 	}
 }
 
 func (p *Parser) endTag(is traits) {
-	if (p.name == atom.Body || p.name == atom.Html || p.name == atom.Br) && !p.region.svg && !p.region.template {
+	if (p.name == atom.Body || p.name == atom.Html || p.name == atom.Br) && p.region&inTemplate == 0 {
 		p.inBody = true
 	}
 	if is&inline == 0 {
-		p.gap()
+		p.out().gap()
 	}
 	if is&tracked != 0 {
 		p.close(p.name)
-		p.gap()
+		p.out().gap()
 	}
 }
 
 // element reads a start tag that is neither in a template nor in SVG.
 func (p *Parser) element() {
 	switch p.name {
-	case atom.Html, atom.Head, atom.Body:
+	case atom.Html, atom.Head, atom.Body, atom.Title:
 		p.meta.Document = true
-	case atom.Title:
-		p.meta.Document = true
-		p.content = titleText
-	case atom.Textarea, atom.Xmp, atom.Plaintext:
-		p.content = ordinary
 	case atom.A, atom.Area:
 		p.anchor()
 	case atom.Img, atom.Image:
@@ -249,8 +204,7 @@ func (p *Parser) element() {
 		p.metaTag()
 	case atom.Link:
 		if !p.inBody {
-			variant := p.attribute("hreflang") != nil || p.attribute("lang") != nil || p.attribute("media") != nil || p.attribute("type") != nil
-			p.link(&p.base, string(p.attribute("rel")), string(p.attribute("href")), string(p.attribute("hreflang")), variant)
+			p.link(&p.base)
 		}
 	case atom.Base:
 		if href := p.attribute("href"); href != nil && !p.inBody && !p.hasBase {
@@ -260,20 +214,14 @@ func (p *Parser) element() {
 			}
 		}
 	case atom.Script:
-		kind, _, _ := strings.Cut(string(p.attribute("type")), ";")
-		if strings.EqualFold(strings.Trim(kind, white), "application/ld+json") {
-			p.content = jsonLD
-		}
+		p.isJSON = mediaType(string(p.attribute("type"))) == "application/ld+json"
 	}
 }
 
 // anchor reads an <a> or <area>. Most links of a page are in it many times.
 func (p *Parser) anchor() {
-	href, _, _ := bytes.Cut(p.rawAttribute("href"), []byte("#"))
-	if len(href) == 0 || p.nofollow || len(p.ends) >= MaxLinks || hasWord(string(p.rawAttribute("rel")), "nofollow") {
-		return
-	}
-	if !p.isNew(href, 1) {
+	href, _, _ := bytes.Cut(p.attribute("href"), []byte("#"))
+	if len(href) == 0 || p.nofollow || len(p.ends) >= MaxLinks || hasWord(p.attribute("rel"), "nofollow") || !p.isNew(href, 1) {
 		return
 	}
 	origin, path, ok := p.base.resolve(p.scratch[:0], p.attribute("href"))
@@ -284,26 +232,25 @@ func (p *Parser) anchor() {
 	}
 }
 
-// isNew reports whether a link was not seen before. Those as written have another salt.
-func (p *Parser) isNew(link []byte, salt uint64) bool {
+// isNew reports whether a URL was not seen before. Links as they are written have another salt.
+func (p *Parser) isNew(url []byte, salt uint64) bool {
 	n := len(p.seen)
-	p.seen[xxhash.Sum64(link)^salt] = struct{}{}
+	p.seen[xxhash.Sum64(url)^salt] = struct{}{}
 	return len(p.seen) > n
 }
 
 // image reads an <img>. Its alternative text is part of the text.
 func (p *Parser) image() {
-	if p.region.skip {
+	if !p.region.hasContent() {
 		return
 	}
-	kind, out := otherImage, &p.rest
-	if p.region.main {
-		kind, out = mainImage, &p.main
-	}
-	out.gap()
-	out.write(p.attribute("alt"))
-	out.gap()
-	if p.options.Images {
+	p.out().gap()
+	p.out().write(p.attribute("alt"))
+	p.out().gap()
+	if kind := otherImage; p.options.Images {
+		if p.region&inMain != 0 {
+			kind = mainImage
+		}
 		p.refer(kind, &p.base, "", string(p.attribute("src")))
 	}
 }

@@ -15,10 +15,7 @@ type text struct {
 	some   bool   // there is some text
 }
 
-func (t *text) reset() {
-	t.digest.Reset()
-	t.buf, t.space, t.some = t.buf[:0], false, false
-}
+func newText(buf []byte) text { return text{buf: buf[:0], digest: *xxhash.New()} }
 
 // gap separates the words before it from those behind.
 func (t *text) gap() { t.space = true }
@@ -31,14 +28,17 @@ func (t *text) write(s []byte) {
 	}
 }
 
-// sum returns the hash, which is not 0. Nothing may be written after it.
+// sum returns the hash; 0: there is no text. Nothing may be written after it.
 func (t *text) sum() uint64 {
+	if !t.some {
+		return 0
+	}
 	_, _ = t.digest.Write(t.buf)
 	return max(t.digest.Sum64(), 1)
 }
 
-// appendFolded appends s with its white space folded. Characters without width are left
-// out, and so are NULs. space and some are as in text.
+// appendFolded appends s with its white space folded. Characters without width are left out, and so are NULs.
+// space and some are as in text.
 func appendFolded(dst, s []byte, space, some bool) ([]byte, bool, bool) {
 	for i := 0; i < len(s); {
 		start := i
@@ -67,17 +67,6 @@ func appendFolded(dst, s []byte, space, some bool) ([]byte, bool, bool) {
 
 // appendTitle appends s, its white space folded, as far as a title is kept.
 func appendTitle(dst, s []byte) []byte {
-	dst, _, _ = appendFolded(dst, cut(s, 8*MaxTitle), false, false)
-	return cut(dst, MaxTitle)
-}
-
-// cut shortens s to at most n bytes, between runes.
-func cut(s []byte, n int) []byte {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
+	dst, _, _ = appendFolded(dst, s[:min(len(s), 8*MaxTitle)], false, false)
+	return dst[:min(len(dst), MaxTitle)]
 }
