@@ -213,6 +213,7 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, until time.Time
 
 func (r *Run) begin() {
 	settings, routes := r.gen.Settings()
+	r.links.max = r.p.MaxPaths + r.gen.Len()
 	r.begun, r.resettle, r.reroute = true, settings != r.p.Settings, routes != r.p.Routes
 	if r.discovers() && (r.c.seeded != r.p.Front || r.resettle) {
 		r.links.add(r.p.Front, 0, store.Seed)
@@ -224,7 +225,6 @@ func (r *Run) discovers() bool { return r.p.Links || r.p.Discover }
 // crawl reads the candidates, and then works in rounds on what is due and on what links
 // of the round before named. wait ends when there is no more time.
 func (r *Run) crawl(ctx, wait context.Context) error {
-	r.links.max = r.p.MaxPaths + r.gen.Len() + len(r.held)
 	if !r.gathered {
 		if err := r.gather(ctx, wait); err != nil {
 			return err

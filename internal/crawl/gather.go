@@ -108,27 +108,23 @@ func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int, nex
 // they are many, or slow, it returns some of them. None that are not whole: time ran out.
 func (r *Run) take(ctx, wait context.Context, next string, last bool) (cands []page.Page, whole bool, err error) {
 	soon, cancel := context.WithTimeout(wait, pieceWait)
-	defer func() { cancel() }()
-	for len(cands) < maxPiece {
-		p, ok, err := r.candidate(soon)
+	defer cancel()
+	for p, ok, err := r.candidate(wait); ; p, ok, err = r.candidate(soon) {
 		switch {
-		case err == nil && !ok:
+		case err != nil && ctx.Err() == nil && (wait.Err() != nil || len(cands) > 0 && soon.Err() != nil):
+			return cands, false, nil
+		case err != nil:
+			return nil, false, errors.Join(ctx.Err(), err)
+		case !ok:
 			return cands, true, nil
-		case err == nil && !last && p.Path >= next:
+		case !last && p.Path >= next:
 			r.held = slices.Insert(r.held, 0, p)
 			return cands, true, nil
-		case err == nil:
-			cands = append(cands, p)
-		case ctx.Err() != nil || soon.Err() == nil:
-			return nil, false, errors.Join(ctx.Err(), err)
-		case len(cands) > 0 || wait.Err() != nil:
+		}
+		if cands = append(cands, p); len(cands) == maxPiece {
 			return cands, false, nil
-		default:
-			cancel()
-			soon, cancel = context.WithCancel(wait)
 		}
 	}
-	return cands, false, nil
 }
 
 func (r *Run) candidate(ctx context.Context) (page.Page, bool, error) {
@@ -277,7 +273,7 @@ func (r *Run) unname(rec *store.Record, complete bool, now int64) {
 	if rec.Flags&store.Named == 0 || !complete || rec.Path < r.pos {
 		return
 	}
-	if r.discovers() && !r.isExpired(rec, now) {
+	if r.discovers() && (rec.Path == r.p.Front || !r.isExpired(rec, now)) {
 		r.toLinked(rec)
 		return
 	}

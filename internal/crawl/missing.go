@@ -67,7 +67,7 @@ func (m *missing) beside(path string) string {
 // that it could not be found out now.
 func (w *worker) isSoft(ctx, wait context.Context, rec *store.Record, proxied bool, text uint64) (bool, error) {
 	path := w.run.c.missing.beside(rec.Path)
-	if rec.Version != 0 || rec.Flags&store.Seed != 0 || rec.Path == w.run.p.Front || !w.run.p.Allowed(path) {
+	if rec.Version != 0 || rec.Flags&store.Seed != 0 || rec.Path == w.run.p.Front || !w.run.p.Allowed(path) || w.run.p.Disallow(path) {
 		return false, nil
 	}
 	a, err := w.absence(ctx, wait, path, proxied)
