@@ -25,7 +25,7 @@ var errUnknown = errors.New("not known now")
 // noTime is the error of a request that was not made, since there was no time for it.
 type noTime struct{ error }
 
-func isOurs(err error) bool { return errors.As(err, new(noTime)) }
+func isOurs(err error) bool { _, ok := err.(noTime); return ok }
 
 // fetch fetches those of some records that are due, until wait ends: the site's own pages,
 // and with upstreams theirs too. It returns how many it has fetched.

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	maxPiece    = 4096                   // candidates that are merged at a time
+	maxPiece    = 4096                   // new candidates that are merged at a time
 	pieceWait   = 200 * time.Millisecond // that a piece which is not empty waits for more
 	keepAbsent  = 2 * 24 * 3600          // seconds for which a page is kept that no source names any more
 	clockSlack  = 3600                   // seconds by which a clock may be ahead
@@ -50,7 +50,7 @@ func (r *Run) gather(ctx, wait context.Context) error {
 // gatherChunk is gather for the range of a chunk. It reports whether time ran out.
 func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int, next string, last bool) (stopped bool, err error) {
 	chunk := r.gen.Chunks()[i]
-	cands, whole, err := r.take(ctx, wait, next, last)
+	cands, whole, err := r.take(ctx, wait, next, last, maxPiece+chunk.Count)
 	switch {
 	case err != nil:
 		return false, err
@@ -93,7 +93,7 @@ func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int, nex
 		if whole {
 			return false, nil
 		}
-		if cands, whole, err = r.take(ctx, wait, next, last); err != nil {
+		if cands, whole, err = r.take(ctx, wait, next, last, maxPiece+chunk.Count); err != nil {
 			return false, err
 		}
 		if !whole && len(cands) == 0 || wait.Err() != nil {
@@ -106,7 +106,7 @@ func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int, nex
 
 // take returns candidates up to the path next, or the end; whole: there are no more. If
 // they are many, or slow, it returns some of them. None that are not whole: time ran out.
-func (r *Run) take(ctx, wait context.Context, next string, last bool) (cands []page.Page, whole bool, err error) {
+func (r *Run) take(ctx, wait context.Context, next string, last bool, most int) (cands []page.Page, whole bool, err error) {
 	soon, cancel := context.WithTimeout(wait, pieceWait)
 	defer cancel()
 	for p, ok, err := r.candidate(wait); ; p, ok, err = r.candidate(soon) {
@@ -121,7 +121,7 @@ func (r *Run) take(ctx, wait context.Context, next string, last bool) (cands []p
 			r.held = slices.Insert(r.held, 0, p)
 			return cands, true, nil
 		}
-		if cands = append(cands, p); len(cands) == maxPiece {
+		if cands = append(cands, p); len(cands) == most {
 			return cands, false, nil
 		}
 	}

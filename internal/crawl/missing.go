@@ -66,8 +66,11 @@ func (m *missing) beside(path string) string {
 // isSoft reports whether a page that returned a document is a soft 404. An error says
 // that it could not be found out now.
 func (w *worker) isSoft(ctx, wait context.Context, rec *store.Record, proxied bool, text uint64) (bool, error) {
+	if rec.Version != 0 {
+		return false, nil
+	}
 	path := w.run.c.missing.beside(rec.Path)
-	if rec.Version != 0 || rec.Flags&store.Seed != 0 || rec.Path == w.run.p.Front || !w.run.p.Allowed(path) || w.run.p.Disallow(path) {
+	if rec.Flags&store.Seed != 0 || rec.Path == w.run.p.Front || !w.run.p.Allowed(path) || w.run.p.Disallow(path) {
 		return false, nil
 	}
 	a, err := w.absence(ctx, wait, path, proxied)
@@ -105,8 +108,11 @@ func (w *worker) absence(ctx, wait context.Context, path string, proxied bool) (
 // probeFirst fetches what cannot exist beside a page before the page, where there was no
 // time for it the last time.
 func (w *worker) probeFirst(ctx, wait context.Context, rec *store.Record, proxied bool) error {
+	if rec.Version != 0 {
+		return nil
+	}
 	path := w.run.c.missing.beside(rec.Path)
-	if a, known := w.run.c.missing.get(path); rec.Version != 0 || !known || a.at != 0 {
+	if a, known := w.run.c.missing.get(path); !known || a.at != 0 {
 		return nil
 	}
 	_, err := w.absence(ctx, wait, path, proxied)

@@ -251,9 +251,11 @@ func (s *site) truth(p Policy) map[string]int {
 			link(sp.target, depth)
 		case sp.status == 200:
 			for _, to := range sp.links {
-				link(to, depth)
+				if to != path {
+					link(to, depth)
+				}
 			}
-			if sp.canonical != "" {
+			if sp.canonical != "" && sp.canonical != path {
 				link(sp.canonical, depth)
 			}
 		}
