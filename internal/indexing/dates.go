@@ -66,7 +66,8 @@ type dates struct {
 
 	declared times // of all pages
 	answers  times // Last-Modified of all pages without a file's time
-	files    times // of pages at first sight, or whose text has no date
+	files    times // of files at first sight, or whose text has no date
+	undated  times // the same, also Last-Modified of what is no file
 	fresh    int   // pages at first sight that have such a time
 	fetched  times // of known pages without file version, which are known when fetched
 	known    int   // pages with one
@@ -90,22 +91,34 @@ func hasFileTime(rec *store.Record) bool {
 	return rec.Version != 0 && rec.ModTime != 0 && rec.Flags&store.Proxied == 0
 }
 
+// firstTime is the time that a page has at first sight, and whether it is a file's; 0: none.
+func firstTime(rec *store.Record) (isFile bool, unix int64) {
+	if hasFileTime(rec) {
+		return true, rec.ModTime
+	}
+	return false, lastModified(rec)
+}
+
 // add takes a record into account.
 func (d *dates) add(rec *store.Record) {
 	if rec.First == 0 || rec.Status != 200 || rec.Absent != 0 {
 		return
 	}
-	isFile, modified := hasFileTime(rec), lastModified(rec)
+	isFile, first := firstTime(rec)
 	batch, dated := batchOf(rec), rec.Selected.Dated
 	isOpen := batch == d.rules.OpenBatch
 	d.declared.add(rec.Declared)
 	if !isFile {
-		d.answers.add(modified)
-	} else if dated == 0 && !isOpen || dated != 0 && rec.Selected.Text == 0 {
-		d.files.add(rec.ModTime)
+		d.answers.add(first)
+	}
+	if dated == 0 && !isOpen || dated != 0 && rec.Selected.Text == 0 {
+		d.undated.add(first)
+		if isFile {
+			d.files.add(first)
+		}
 	}
 	switch {
-	case dated == 0 && !isOpen && (isFile || modified != 0):
+	case dated == 0 && !isOpen && first != 0:
 		d.fresh++
 	case dated == 0 || rec.Streak >= maxStreak:
 	case rec.Version != 0:
@@ -125,8 +138,8 @@ func (d *dates) decide() {
 	d.declaredAlike = len(d.declared.alike()) > 0
 	d.answersAlike = len(d.answers.alike()) > 0
 	if d.fresh > 0 {
-		all := append(slices.Clone(d.files), d.answers...)
-		d.deployments = append(d.files.alike(), all.crowds(func(count int) bool {
+		d.deployments = append(d.files.alike(), d.undated.alike()...)
+		d.deployments = append(d.deployments, d.undated.crowds(func(count int) bool {
 			return count >= fewestFiles && 5*count >= d.fresh
 		})...)
 	}
@@ -136,7 +149,7 @@ func (d *dates) decide() {
 		}
 	}
 	d.template = d.known >= fewestAlike && 2*d.changed > d.known
-	d.declared, d.answers, d.files, d.fetched = nil, nil, nil, nil
+	d.declared, d.answers, d.files, d.undated, d.fetched = nil, nil, nil, nil, nil
 }
 
 // date is a date with its precision; the zero value: none.
@@ -187,19 +200,14 @@ func (d *dates) ofText(rec *store.Record) (date, int64) {
 }
 
 func (d *dates) atFirstSight(rec *store.Record) date {
-	first := date{rec.ModTime, rec.Flags&store.ModDay != 0}
-	if !hasFileTime(rec) {
-		first = date{unix: lastModified(rec)}
-		if d.answersAlike {
-			return date{}
-		}
+	isFile, first := firstTime(rec)
+	isDeployment := slices.ContainsFunc(d.deployments, func(c [2]uint32) bool {
+		return int64(c[0]) <= first && first <= int64(c[1])
+	})
+	if isDeployment || !isFile && d.answersAlike {
+		return date{}
 	}
-	for _, times := range d.deployments {
-		if int64(times[0]) <= first.unix && first.unix <= int64(times[1]) {
-			return date{}
-		}
-	}
-	return first
+	return date{first, isFile && rec.Flags&store.ModDay != 0}
 }
 
 func (d *dates) ofChange(rec *store.Record) date {

@@ -1,0 +1,191 @@
+package indexing
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// model decides the same as a selection, in the plainest way and without hashes.
+type model struct {
+	rules   Rules
+	records []store.Record
+}
+
+func (m *model) find(path string) *store.Record {
+	for i := range m.records {
+		if m.records[i].Path == path {
+			return &m.records[i]
+		}
+	}
+	return nil
+}
+
+func (m *model) isCandidate(r *store.Record) bool {
+	own := m.rules.ownStatus(r)
+	return own == Indexable || own == CanonicalOther
+}
+
+// names returns the candidate that a candidate names as its canonical, if that counts.
+func (m *model) names(r *store.Record) *store.Record {
+	if m.rules.ownStatus(r) != CanonicalOther {
+		return nil
+	}
+	if other := m.find(r.Canonical); other != nil && m.isCandidate(other) && m.isTarget(other) {
+		return other
+	}
+	return nil
+}
+
+func (m *model) isTarget(r *store.Record) bool {
+	return slices.ContainsFunc(m.records, func(o store.Record) bool {
+		return m.rules.ownStatus(&o) == CanonicalOther && o.Canonical == r.Path &&
+			(o.Flags&store.Target != 0 || m.rules.isLinked(&o) || !m.rules.needsLinks(&o))
+	})
+}
+
+// givesWay follows the canonicals: a page stays if they lead back to it and it is the
+// first of two; of longer rings, the tests of rings say that one stays.
+func (m *model) givesWay(r *store.Record) bool {
+	other := m.names(r)
+	if other == nil {
+		return false
+	}
+	if m.rules.ownStatus(other) == CanonicalOther && other.Canonical == r.Path {
+		return other.Path < r.Path
+	}
+	return true
+}
+
+func (m *model) isSame(a, b *store.Record) bool {
+	plain := func(path string) string {
+		path = strings.TrimSuffix(strings.ToLower(path), "?page=1")
+		path = strings.TrimSuffix(strings.TrimSuffix(path, ".html"), "/index")
+		return strings.TrimSuffix(path, "/")
+	}
+	return a.Text != 0 && a.Text == b.Text && plain(a.Path) == plain(b.Path)
+}
+
+func (m *model) status(r *store.Record) Status {
+	if !m.isCandidate(r) {
+		return m.rules.ownStatus(r)
+	}
+	if m.givesWay(r) {
+		return CanonicalOther
+	}
+	var group []*store.Record
+	isLinked := m.rules.isLinked(r)
+	for i := range m.records {
+		if o := &m.records[i]; m.isCandidate(o) && !m.givesWay(o) && (o.Path == r.Path || m.isSame(o, r)) {
+			group = append(group, o)
+		}
+	}
+	rank := func(o *store.Record) int {
+		isAlias := strings.HasSuffix(o.Path, "/index.html") || strings.HasSuffix(o.Path, "?page=1")
+		switch {
+		case m.isTarget(o):
+			return 0
+		case m.rules.isLinked(o) && !isAlias:
+			return 1
+		case m.rules.needsLinks(o) && !m.rules.isLinked(o):
+			return 3
+		}
+		return 2
+	}
+	slices.SortStableFunc(group, func(a, b *store.Record) int { return rank(a) - rank(b) })
+	if group[0].Path == r.Path {
+		isLinked = slices.ContainsFunc(group, func(o *store.Record) bool { return m.rules.isLinked(o) })
+	} else if rank(group[0]) < 3 {
+		return Duplicate
+	}
+	if !isLinked && !m.isTarget(r) && (m.rules.needsLinks(r) || m.rules.OmitOrphans && !m.rules.isSeed(r)) {
+		return NoLinks
+	}
+	return Indexable
+}
+
+func TestAgainstModel(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	variants := []string{"/%c", "/%c/", "/%c.html", "/%c/index.html", "/%C", "/%c?page=1", "/_%c"}
+	flags := []string{"", "", "", "linked", "expired", "404", "301", "pending", "noindex", "failing", "failing listed", "discovered", "discovered linked", "discovered target", "file"}
+	seen := make(map[Status]int)
+	for round := range 6000 {
+		var paths []string
+		for _, c := range "pqr" {
+			for _, v := range variants {
+				if random.IntN(2) == 0 {
+					v = strings.ReplaceAll(v, "%C", strings.ToUpper(string(c)))
+					paths = append(paths, strings.ReplaceAll(v, "%c", string(c)))
+				}
+			}
+		}
+		if len(paths) == 0 {
+			continue
+		}
+		var records []store.Record
+		for _, path := range paths {
+			spec := fmt.Sprintf("%s =%d %s", path, random.IntN(2), flags[random.IntN(len(flags))])
+			// Rings of three are for TestRings: canonicals lead at most to the next one and back.
+			if i := slices.Index(paths, path); random.IntN(3) == 0 && i > 0 {
+				spec += " ->" + paths[i-1]
+			} else if random.IntN(9) == 0 && i+1 < len(paths) {
+				spec += " ->" + paths[i+1]
+			}
+			records = append(records, rec(spec))
+		}
+		slices.SortFunc(records, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
+		m := &model{rules(), records}
+		m.rules.Respect, m.rules.OmitOrphans = random.IntN(4) > 0, random.IntN(3) == 0
+		s, err := Select(t.Context(), generation(t, 3, records), m.rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed := make(map[string]bool)
+		for i := range records {
+			r, got := &records[i], s.states[i].status()
+			if want := m.status(r); got != want {
+				t.Fatalf("round %d: %+v: got %v, want %v; canonicals %t, orphans %t\n%v", round, *r, got, want, m.rules.Respect, m.rules.OmitOrphans, records)
+			}
+			listed[r.Path] = got == Indexable
+			seen[got]++
+		}
+		// What gives way does so to something that is listed in the end.
+		for i := range records {
+			r, stays := &records[i], false
+			if status := s.states[i].status(); status != Duplicate && status != CanonicalOther || m.rules.OmitOrphans && !m.rules.isLinked(r) {
+				continue
+			}
+			for at, n := r, 0; at != nil && n < 2*len(records) && !stays; n++ {
+				stays = listed[at.Path] || slices.ContainsFunc(records, func(o store.Record) bool { return listed[o.Path] && m.isSame(at, &o) })
+				at = m.find(at.Canonical)
+			}
+			if !stays {
+				t.Fatalf("round %d: %s gives way to nothing: %v", round, r.Path, records)
+			}
+		}
+	}
+	for _, status := range []Status{Indexable, Duplicate, CanonicalOther, NoLinks, ServerError} {
+		if seen[status] < 1000 {
+			t.Errorf("%v was seen %d times", status, seen[status])
+		}
+	}
+}
+
+// Of pages that name each other in a ring exactly one stays, and what names one of them
+// gives way.
+func TestRings(t *testing.T) {
+	for n := 2; n <= maxRing; n++ {
+		var specs []string
+		for i := range n {
+			specs = append(specs, fmt.Sprintf("/r%d ->/r%d", i, (i+1)%n))
+		}
+		_, res := run(t, generation(t, 5, recs(strings.Join(append(specs, "/x ->/r1", "/y ->/x"), "; "))), rules())
+		if got := res.LeftOut[CanonicalOther].Count; got != n+1 || res.Listed != 1 {
+			t.Errorf("%d: %d left out, %d listed", n, got, res.Listed)
+		}
+	}
+}

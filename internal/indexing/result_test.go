@@ -1,0 +1,362 @@
+package indexing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+func TestStatusTable(t *testing.T) {
+	names := make(map[string]bool)
+	for _, s := range Statuses() {
+		if s.String() == "" || s.Explanation() == "" || (s.Remedy() == "") != (s == Indexable) || names[s.String()] {
+			t.Errorf("%d: got %q, %q, %q", s, s, s.Explanation(), s.Remedy())
+		}
+		names[s.String()] = true
+		if of, ok := StatusOf(s.String()); !ok || of != s {
+			t.Errorf("%q: got %v", s, of)
+		}
+	}
+	if s, ok := StatusOf(""); ok || s != Indexable {
+		t.Errorf("no name: got %v", s)
+	}
+	if len(names) > int(statusMask) || Status(255).String() != "" || Status(statusCount).Explanation() != "" {
+		t.Error("what is no status has a name, or a status does not fit")
+	}
+}
+
+func TestExpectsHTML(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/": true, "/a": true, "/a/": true, "/a.d/b": true, "/a.html": true, "/a.HTM": true, "/a.php?x=1.pdf": true, "/v1.2/": true,
+		"/a.pdf": false, "/a.txt": false, "/v1.2": false, "/a.b/c.svg": false, "/.well-known/x": true, "/a.": false, "/a?b.pdf": true,
+	} {
+		if got := expectsHTML(path); got != want {
+			t.Errorf("%s: got %t, want %t", path, got, want)
+		}
+	}
+}
+
+// paths are those of changes.
+func paths(l List[Change]) (all []string) {
+	for _, c := range l.First {
+		all = append(all, fmt.Sprint(c.Path, " ", c.LastMod))
+	}
+	return all
+}
+
+func TestChanges(t *testing.T) {
+	g := generation(t, 2, recs("/a file =1; /b file =2; /c; /d file =4; /e 404; /f; /g 401; /h; /i file =9"))
+	edit := func(g *store.Generation, change func(r *store.Record)) *store.Generation {
+		records := load(t, g)
+		for i := range records {
+			change(&records[i])
+		}
+		return generation(t, 2, records)
+	}
+	g = edit(g, func(r *store.Record) {
+		if r.Version != 0 {
+			r.First, r.ModTime = 7, day0+int64(r.Path[1])*1000
+		}
+	})
+	_, res := run(t, g, rules())
+	if c := res.Changes; c.Added.Count != 7 || c.Changed.Count+c.Removed.Count != 0 || res.Before != 0 || c.Added.First[0] != (Change{"/a", day0 + 97000}) {
+		t.Fatalf("got %+v", res)
+	}
+	g = edit(res.Generation, func(r *store.Record) {
+		switch r.Path {
+		case "/a": // another text
+			r.Changed, r.ModTime = 8, day0+97500
+		case "/b": // written anew
+			r.ModTime = day0 + 98500
+		case "/c":
+			r.Status = 401
+		case "/d":
+			r.Declared = day0 + 5
+		case "/e":
+			r.Status = 200
+		case "/f":
+			r.Status = 410
+		case "/h":
+			r.Flags |= store.Disallowed
+		}
+	})
+	for _, keep := range []bool{false, true} {
+		r := rules()
+		r.KeepListed = keep
+		_, res := run(t, g, r)
+		removed := []string{"/c 0", "/f 0", "/h 0"}
+		if keep {
+			removed = []string{"/c 0", "/h 0"}
+		}
+		if c := res.Changes; !slices.Equal(paths(c.Added), []string{"/e 0"}) || !slices.Equal(paths(c.Removed), removed) ||
+			!slices.Equal(paths(c.Changed), []string{fmt.Sprint("/a ", day0+97500), fmt.Sprint("/d ", day0+5)}) {
+			t.Errorf("keeping %t: got %+v", keep, c)
+		}
+		want := [statusCount]int{NotFound: 1}
+		if res.Regressed != want || res.Before != 7 {
+			t.Errorf("keeping %t: got %v of %d", keep, res.Regressed, res.Before)
+		}
+		selected := make(map[string]bool)
+		for _, r := range load(t, res.Generation) {
+			selected[r.Path] = r.Selected.Listed
+		}
+		if want := map[string]bool{"/a": true, "/b": true, "/c": false, "/d": true, "/e": true, "/f": keep, "/g": false, "/h": false, "/i": true}; !reflect.DeepEqual(selected, want) {
+			t.Errorf("keeping %t: got %v", keep, selected)
+		}
+	}
+}
+
+// A page that is kept keeps its date, too.
+func TestKeptDate(t *testing.T) {
+	r := rec("/a 404 listed")
+	r.Selected = store.Selected{Listed: true, LastMod: 5, Day: true, Text: 6, Dated: 7}
+	r.Changed, r.ModTime = 8, day0
+	rules := rules()
+	rules.KeepListed = true
+	pages, res := run(t, generation(t, 9, []store.Record{r}), rules)
+	if len(pages) != 1 || pages[0].LastMod != 5 || !pages[0].LastModDay || load(t, res.Generation)[0].Selected != r.Selected {
+		t.Errorf("got %+v", pages)
+	}
+}
+
+// Chunks in which nothing changed are kept with their digests; others keep digest and due
+// time where that is possible.
+func TestChunksAreKept(t *testing.T) {
+	w := generation(t, 9, nil).Writer()
+	var records []store.Record
+	for i := range 40_000 {
+		records = append(records, rec(fmt.Sprintf("/%06d", i)))
+	}
+	w.Put("", records, func(first, _ string) uint64 { return hash(first) | 1 }, func(r []store.Record) int64 { return int64(len(r)) })
+	g, err := w.Generation()
+	if err != nil || len(g.Chunks()) < 6 {
+		t.Fatalf("%d chunks, %v", len(g.Chunks()), err)
+	}
+	chunks := func(g *store.Generation) (all []string) {
+		for _, c := range g.Chunks() {
+			all = append(all, fmt.Sprint(c.First, c.Count, c.Digest))
+		}
+		return all
+	}
+	_, res := run(t, g, rules())
+	first := res.Generation
+	if got, want := chunks(first), chunks(g); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for i, c := range first.Chunks() {
+		if least := g.Chunks()[i].Due; c.Due > least {
+			t.Errorf("chunk %d is due at %d, was at %d", i, c.Due, least)
+		}
+	}
+	_, res = run(t, first, rules())
+	if !reflect.DeepEqual(res.Generation.Chunks(), first.Chunks()) {
+		t.Error("nothing changed, and chunks differ")
+	}
+	one := first.Chunks()[2].First
+	r := rules()
+	r.Filter = func(p *page.Page) string {
+		return strings.Repeat("excluded", len(p.Path)-len(strings.TrimPrefix(p.Path, one)))
+	}
+	_, res = run(t, first, r)
+	for i, c := range res.Generation.Chunks() {
+		if was := first.Chunks()[i]; (c == was) == (i == 2) || c.Digest != was.Digest || c.Due != was.Due {
+			t.Errorf("chunk %d of %s: got %+v, was %+v", i, one, c, was)
+		}
+	}
+}
+
+func TestExtensionsAndHints(t *testing.T) {
+	alternates := func(pairs ...string) (list []page.Alternate) {
+		for i := 0; i < len(pairs); i += 2 {
+			list = append(list, page.Alternate{Lang: pairs[i], URL: pairs[i+1]})
+		}
+		return list
+	}
+	both := alternates("en", origin+"/en", "de", origin+"/de")
+	for _, test := range []struct {
+		name   string
+		en, de []page.Alternate
+		mutual bool
+	}{
+		{"the same", both, both, true},
+		{"another order and case", both, alternates("DE", origin+"/de", "en", origin+"/en"), true},
+		{"one page twice", append(alternates("x-default", origin+"/en"), both...), append(alternates("x-default", origin+"/en"), both...), true},
+		{"one lists more", append(alternates("x-default", origin+"/en"), both...), both, false},
+		{"one lists nothing", both, nil, false},
+		{"languages swapped", both, alternates("de", origin+"/en", "en", origin+"/de"), false},
+		{"without itself", both[1:], both[1:], false},
+		{"another site", append(alternates("fr", "https://example.fr/"), both...), append(alternates("fr", "https://example.fr/"), both...), false},
+		{"a page that is not there", append(alternates("fr", origin+"/fr"), both...), append(alternates("fr", origin+"/fr"), both...), false},
+	} {
+		records := recs("/de; /en; /none")
+		records[0].Alternates, records[1].Alternates, records[1].Images = test.de, test.en, []string{"/x.png"}
+		records[0].ChangeFreq, records[1].Priority = 3, 4
+		r := rules()
+		r.Alternates = true
+		r.Hints = func(p *page.Page) { p.Priority += 2 }
+		pages, res := run(t, generation(t, 9, records), r)
+		en := pages[1].Extensions
+		if got := en != nil && reflect.DeepEqual(en.Alternates, test.en); got != test.mutual || en != nil && en.Images != nil || pages[2].Extensions != nil {
+			t.Errorf("%s: got %+v", test.name, en)
+		}
+		if res.NotMutual.Count > 0 == test.mutual || pages[0].ChangeFreq != 3 || pages[0].Priority != 2 || pages[1].Priority != 6 {
+			t.Errorf("%s: got %+v, %+v", test.name, res.NotMutual, pages)
+		}
+		r.Alternates, r.Images = false, true
+		if pages, _ = run(t, generation(t, 9, records), r); !reflect.DeepEqual(pages[1].Extensions, &page.Extensions{Images: []string{"/x.png"}}) {
+			t.Errorf("%s: images: got %+v", test.name, pages[1].Extensions)
+		}
+	}
+}
+
+func TestOrphansAndHosts(t *testing.T) {
+	specs := "/; /a; /b linked; /c expired; /d; /e; /home seed; /i/ =1; /i/index.html =1 discovered linked; /j 404; /k.pdf binary"
+	for i := range 25 {
+		specs += fmt.Sprintf("; /x%02d ->https://%d.example:8443/?%d", i, i, i)
+	}
+	specs += "; /y ->https://0.example:8443; /z ->https://:::/"
+	_, res := run(t, generation(t, 4, recs(specs)), rules())
+	if res.Orphans.Count != 5 || !slices.Equal(res.Orphans.First, []string{"/a", "/c", "/d"}) {
+		t.Errorf("got %+v", res.Orphans)
+	}
+	if h := res.ForeignHosts; len(h) != maxHosts+1 || h["https://0.example:8443"] != 2 || h[""] != 6 {
+		t.Errorf("got %v", h)
+	}
+	r := rules()
+	r.Respect = false
+	if _, res := run(t, generation(t, 4, recs(specs)), r); len(res.ForeignHosts) != 0 {
+		t.Errorf("ignored: got %v", res.ForeignHosts)
+	}
+}
+
+func TestChangesAreBounded(t *testing.T) {
+	var l List[Change]
+	for range maxChanges + 5 {
+		l.add(Change{}, maxChanges)
+	}
+	if l.Count != maxChanges+5 || len(l.First) != maxChanges {
+		t.Errorf("got %d, %d", l.Count, len(l.First))
+	}
+}
+
+func TestExplain(t *testing.T) {
+	records := recs("/ =1; /a ->/b; /b =2 linked; /B/ =2; /c ->https://example.org/; /d 301; /e refresh; /f 404; /g 404 listed; /index.html =1; /l =3; /l?page=1 =3; /o discovered expired")
+	records[slices.IndexFunc(records, func(r store.Record) bool { return r.Path == "/d" })].Target = "/moved"
+	g := generation(t, 3, records)
+	for path, want := range map[string]string{
+		"/": "indexable true ", "/a": "canonical is another page false /b", "/B/": "duplicate false /b", "/c": "canonical on another site false https://example.org/",
+		"/d": "redirect false /moved", "/e": "refresh false /elsewhere", "/f": "not found false ", "/g": "not found true ", "/index.html": "duplicate false /",
+		"/l?page=1": "duplicate false /l", "/o": "no incoming links false ", "/nothing": "unknown", "": "unknown",
+	} {
+		r := rules()
+		r.KeepListed = true
+		x, err := Explain(t.Context(), g, r, path)
+		got := fmt.Sprint(x.Status, x.Listed, " ", x.Other)
+		if x.Record == nil {
+			got = "unknown"
+		} else if x.Selected.Listed != x.Listed || x.Record.Path != path {
+			t.Errorf("%s: got %+v", path, x)
+		}
+		if got != want || err != nil {
+			t.Errorf("%s: got %s, %v, want %s", path, got, err, want)
+		}
+	}
+}
+
+// A reader that stops leaves no half selection behind.
+func TestStops(t *testing.T) {
+	s, err := Select(t.Context(), generation(t, 2, recs("/a; /b; /c; /d; /e")), rules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range s.Pages(t.Context()) {
+		break
+	}
+	if s.Result().Generation != nil {
+		t.Error("there is a generation")
+	}
+	pages, res := run(t, generation(t, 2, nil), rules())
+	if len(pages) != 0 || res.Generation == nil || res.Generation.Len() != 0 {
+		t.Errorf("without records: got %v, %+v", pages, res)
+	}
+}
+
+// failing is a storage that fails to load chunks, or loads damaged ones.
+type failing struct {
+	store.Storage
+	err    error
+	damage bool
+}
+
+func (f *failing) Load(ctx context.Context, key string) ([]byte, error) {
+	value, err := f.Storage.Load(ctx, key)
+	if f.damage {
+		value = value[:len(value)/2]
+	}
+	return value, errors.Join(err, f.err)
+}
+
+// What cannot be read is an error in both readings, and is not taken for pages that are
+// gone.
+func TestUnreadableChunk(t *testing.T) {
+	broken := errors.New("input/output error")
+	open := func() (*failing, *store.Generation) {
+		f := &failing{Storage: store.NewMemory()}
+		s, err := store.Open(t.Context(), f, store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := s.Last().Writer()
+		w.Put("", recs("/a; /b; /c"), nil, nil)
+		g, err := w.Generation()
+		if err == nil {
+			err = s.Commit(t.Context(), g)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f, g
+	}
+	for name, test := range map[string]struct {
+		breaks func(f *failing, g *store.Generation)
+		want   error // nil: any
+	}{
+		"error":   {func(f *failing, _ *store.Generation) { f.err = broken }, broken},
+		"damage":  {func(f *failing, _ *store.Generation) { f.damage = true }, store.ErrDamaged},
+		"emptied": {func(f *failing, g *store.Generation) { f.damage = true; _, _ = g.Load(t.Context(), 0) }, nil},
+	} {
+		f, g := open()
+		s, err := Select(t.Context(), g, rules())
+		if err != nil {
+			t.Fatal(err)
+		}
+		test.breaks(f, g)
+		n := 0
+		for _, err = range s.Pages(t.Context()) {
+			n++
+		}
+		if n != 1 || err == nil || test.want != nil && !errors.Is(err, test.want) || s.Result().Generation != nil {
+			t.Errorf("%s: got %v, %d values", name, err, n)
+		}
+		if name == "emptied" {
+			continue
+		}
+		f, g = open()
+		test.breaks(f, g)
+		if _, err := Select(t.Context(), g, rules()); !errors.Is(err, test.want) {
+			t.Errorf("%s, before: got %v", name, err)
+		}
+		f, g = open()
+		test.breaks(f, g)
+		if _, err := Explain(t.Context(), g, rules(), "/a"); !errors.Is(err, test.want) {
+			t.Errorf("%s, explained: got %v", name, err)
+		}
+	}
+}

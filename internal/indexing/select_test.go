@@ -1,0 +1,260 @@
+package indexing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+const (
+	origin = "https://example.com"
+	hour   = 3600
+)
+
+var noon = time.Date(2026, 3, 14, 12, 0, 30, 0, time.UTC)
+
+// options change a record that is named by a source, was fetched at noon and is a good
+// HTML page.
+var options = map[string]func(r *store.Record){
+	"pending":    func(r *store.Record) { r.Fetched, r.Status, r.Flags = 0, 0, r.Flags&store.Named },
+	"discovered": func(r *store.Record) { r.Flags &^= store.Named },
+	"visited":    func(r *store.Record) { r.Flags |= store.Visited },
+	"seed":       func(r *store.Record) { r.Flags |= store.Seed },
+	"file":       func(r *store.Record) { r.Version = 1 },
+	"linked":     func(r *store.Record) { r.Linked = noon.Unix() - hour },
+	"expired":    func(r *store.Record) { r.Linked = noon.Unix() - 91*day },
+	"listed":     func(r *store.Record) { r.Selected.Listed = true },
+	"failing":    func(r *store.Record) { r.Failing = noon.Unix() - 60 },
+	"target":     func(r *store.Record) { r.Flags |= store.Target },
+	"absent":     func(r *store.Record) { r.Absent = noon.Unix() },
+
+	"blocked":    func(r *store.Record) { r.Flags |= store.Blocked },
+	"binary":     func(r *store.Record) { r.Flags &^= store.HTML | store.Document; r.Text = 0 },
+	"part":       func(r *store.Record) { r.Flags &^= store.Document },
+	"noindex":    func(r *store.Record) { r.Flags |= store.NoIndex },
+	"soft":       func(r *store.Record) { r.Flags |= store.SoftNotFound },
+	"unreadable": func(r *store.Record) { r.Flags |= store.Unreadable; r.Flags &^= store.Document },
+	"refresh":    func(r *store.Record) { r.Target = "/elsewhere" },
+}
+
+func init() { // they refer to each other
+	options["disallowed"] = func(r *store.Record) { options["pending"](r); r.Flags |= store.Disallowed }
+}
+
+// rec is a record: a path and options, "=N" for a text, "->/p" for a canonical, a number
+// for a status.
+func rec(spec string) store.Record {
+	fields := strings.Fields(spec)
+	r := store.Record{Path: fields[0], Flags: store.Named | store.HTML | store.Document, Fetched: noon.Unix(), Status: 200, Version: 0}
+	for _, opt := range fields[1:] {
+		switch f := options[opt]; {
+		case f != nil:
+			f(&r)
+		case opt[0] == '=':
+			r.Text = hash(opt)
+		case strings.HasPrefix(opt, "->"):
+			r.Canonical = opt[2:]
+		default:
+			if _, err := fmt.Sscan(opt, &r.Status); err != nil {
+				panic(opt)
+			}
+		}
+	}
+	return r
+}
+
+func recs(specs string) (records []store.Record) {
+	for spec := range strings.SplitSeq(specs, "; ") {
+		records = append(records, rec(spec))
+	}
+	slices.SortFunc(records, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
+	return records
+}
+
+// generation holds records in chunks of a few.
+func generation(t testing.TB, chunk int, records []store.Record) *store.Generation {
+	t.Helper()
+	s, err := store.Open(context.Background(), store.NewMemory(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, first := s.Last().Writer(), ""
+	for part := range slices.Chunk(records, chunk) {
+		if first != "" {
+			first = part[0].Path
+		}
+		w.Put(first, part, nil, nil)
+		first = "-"
+	}
+	if len(records) == 0 {
+		w.Put("", nil, nil, nil)
+	}
+	g, err := w.Generation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func rules() Rules {
+	return Rules{Base: origin, Front: "/", Respect: true, Expire: 90 * day * time.Second, Now: noon}
+}
+
+// run selects and reads all pages.
+func run(t testing.TB, g *store.Generation, r Rules) ([]page.Page, Result) {
+	t.Helper()
+	s, err := Select(context.Background(), g, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pages []page.Page
+	for p, err := range s.Pages(context.Background()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, p)
+	}
+	if s.Result().Listed != len(pages) {
+		t.Errorf("%d pages are counted, %d were yielded", s.Result().Listed, len(pages))
+	}
+	return pages, s.Result()
+}
+
+// leftOut says what is not listed, and why.
+func leftOut(t testing.TB, records []store.Record, r Rules) string {
+	t.Helper()
+	pages, res := run(t, generation(t, 1000, records), r)
+	var out []string
+	for status, list := range res.LeftOut {
+		for _, path := range list.First {
+			out = append(out, path+" "+Status(status).String())
+		}
+		if list.Count > maxExamples || len(list.First) != min(list.Count, maxExamples) {
+			t.Fatalf("%v: %+v cannot be compared", Status(status), list)
+		}
+	}
+	if len(out)+len(pages) != len(records) {
+		t.Errorf("of %d records, %d pages are listed and %d left out", len(records), len(pages), len(out))
+	}
+	slices.Sort(out)
+	return strings.Join(out, "; ")
+}
+
+func TestStatus(t *testing.T) {
+	long := strings.Repeat("a", 300)
+	type set = func(r *Rules)
+	ignore, omit := func(r *Rules) { r.Respect = false }, func(r *Rules) { r.OmitOrphans = true }
+	secret := func(r *Rules) {
+		r.Filter = func(p *page.Page) string {
+			if strings.HasPrefix(p.Path, "/secret") {
+				return "excluded"
+			}
+			return ""
+		}
+	}
+	for _, test := range []struct {
+		name, records string // one each between semicolons
+		set           set
+		want          string
+	}{
+		{"good", "/; /a =1; /b =2; /c.pdf binary", nil, ""},
+		{"each status", "/a 301; /b 404; /c 401; /d 503; /e binary; /f noindex; /g refresh; /h soft; /i part; /j unreadable; /k absent; /l disallowed; /m blocked; /n pending; /o discovered; /p ->https://example.org/; /secret", secret,
+			"/a redirect; /b not found; /c refused; /d server error; /e not HTML; /f noindex; /g refresh; /h soft 404; /i no document; /j unreadable encoding; /k absent; /l disallowed; /m blocked by robots.txt; /n pending; /o no incoming links; /p canonical on another site; /secret excluded"},
+		{"statuses", "/a 410; /b 403", nil, "/a not found; /b refused"},
+		{"other statuses", "/a 418; /b 300; /c 0", nil, "/a refused; /b redirect; /c server error"},
+		{"statuses of a moment", "/a 429; /b 408; /c 599", nil, "/a server error; /b server error; /c server error"},
+		{"statuses that are no answer", "/a 204; /b 206; /c 999", nil, "/a server error; /b server error; /c server error"},
+		{"setting first", "/secret/a absent; /secret/b disallowed; /secret/c 404", secret, "/secret/a excluded; /secret/b excluded; /secret/c excluded"},
+		{"never fetched", "/a blocked disallowed; /b blocked absent; /c absent pending", nil, "/a disallowed; /b blocked by robots.txt; /c absent"},
+		{"its own reasons before no document", "/a part refresh noindex; /b part noindex", nil, "/a refresh; /b noindex"},
+		{"unreadable is nothing else", "/a unreadable noindex soft", nil, "/a unreadable encoding"},
+		{"noindex before canonical", "/a ->/b noindex; /b 404", nil, "/a noindex; /b not found"},
+		{"the front page is no soft 404", "/ soft", nil, ""},
+		{"PDF", "/a.pdf binary; /b.pdf binary noindex; /c.pdf binary ->/; /", nil, "/b.pdf noindex; /c.pdf canonical is another page"},
+		{"PDF that only links name", "/a.pdf binary discovered linked; /b.pdf binary discovered target; /c ->/b.pdf", nil, "/a.pdf not HTML; /c canonical is another page"},
+		{"not HTML, by name", "/a.html?b=.pdf binary; /a/ binary; /.x/y binary", nil, "/.x/y not HTML; /a.html?b=.pdf not HTML; /a/ not HTML"},
+		{"failing", "/a failing; /b failing listed; /c failing noindex", nil, "/a server error; /c noindex"},
+
+		{"canonical away ignored", "/a ->https://example.org/; /b", ignore, ""},
+		{"target good", "/a ->/b; /b", nil, "/a canonical is another page"},
+		{"canonical here ignored", "/a ->/b; /b", ignore, ""},
+		{"target redirects", "/a ->/b; /b 301", nil, "/b redirect"},
+		{"target 404", "/a ->/b; /b 404", nil, "/b not found"},
+		{"target noindex", "/a ->/b; /b noindex", nil, "/b noindex"},
+		{"target not known", "/a ->/b", nil, ""},
+		{"target not fetched", "/a ->/b; /b pending", nil, "/b pending"},
+		{"target failing", "/a ->/b; /b failing", nil, "/b server error"},
+		{"target failing since it is listed", "/a ->/b; /b failing listed", nil, "/a canonical is another page"},
+		{"target excluded", "/a ->/secret/b; /secret/b", secret, "/secret/b excluded"},
+		{"target disallowed", "/a ->/b; /b disallowed", nil, "/b disallowed"},
+		{"target names another site", "/a ->/b; /b ->https://example.org/", nil, "/b canonical on another site"},
+		{"itself", "/a ->/a", nil, ""},
+		{"each other", "/a ->/b; /b ->/a", nil, "/b canonical is another page"},
+		{"a third names one of two that name each other", "/a ->/c; /b ->/c; /c ->/b", nil, "/a canonical is another page; /c canonical is another page"},
+		{"chain", "/a ->/b; /b ->/c; /c", nil, "/a canonical is another page; /b canonical is another page"},
+		{"chain that ends in nothing", "/a ->/b; /b ->/c; /c 404", nil, "/a canonical is another page; /c not found"},
+		{"chain that ends in the unknown", "/a ->/b; /b ->/c", nil, "/a canonical is another page"},
+		{"target that only a page names", "/a ->/b; /b discovered target", nil, "/a canonical is another page"},
+		{"target that no page names any more", "/a; /b discovered target", nil, "/b no incoming links"},
+		{"target of an ignored canonical", "/a ->/b; /b discovered target", ignore, "/b no incoming links"},
+		{"target of a page without links", "/a ->/b discovered; /b discovered", nil, "/a no incoming links; /b no incoming links"},
+
+		{"slash", "/a =1; /a/ =1", nil, "/a/ duplicate"},
+		{"case", "/A =1; /a =1", nil, "/a duplicate"},
+		{"index", "/a/ =1; /a/index.html =1", nil, "/a/index.html duplicate"},
+		{"index of the root", "/ =1; /INDEX.HTML =1; /default.htm =1; /index.php =1", nil, "/INDEX.HTML duplicate; /default.htm duplicate; /index.php duplicate"},
+		{"html", "/a =1; /a.html =1", nil, "/a.html duplicate"},
+		{"long and in capitals", "/" + long + " =1; /" + strings.ToUpper(long) + ".HTML =1", nil, "/" + long + " duplicate"},
+		{"other text", "/a =1; /a/ =2", nil, ""},
+		{"no text", "/a; /a/", nil, ""},
+		{"other name", "/a =1; /b =1; /indexes =1; /c/myindex.html =1; /c =1", nil, ""},
+		{"other query", "/a =1; /a?b=1 =1; /a?b=2 =1; /a?B=1 =1; /a?page=2 =1; /a?page=1&b =1", nil, ""},
+		{"same query", "/a.html?b=1 =1; /a?b=1 =1", nil, "/a?b=1 duplicate"},
+		{"first page of a list", "/a =1; /a?page=1 =1 linked; /b/ =2; /b?p=1 =2; /c =3; /c?page=1 =4", nil, "/a?page=1 duplicate; /b?p=1 duplicate"},
+		{"the linked stays", "/a =1; /a/ =1 linked; /a.html =1", nil, "/a duplicate; /a.html duplicate"},
+		{"the first of two linked stays", "/a =1; /a.html =1 linked; /a/ =1 linked", nil, "/a duplicate; /a/ duplicate"},
+		{"the folder stays though links have its index name", "/ =1; /index.html =1 discovered linked; /a/ =2 file; /a/index.html =2 linked", nil, "/a/index.html duplicate; /index.html duplicate"},
+		{"the canonical stays before the linked", "/a =1 linked; /a/ =1; /x ->/a/", nil, "/a duplicate; /x canonical is another page"},
+		{"an ignored canonical does not", "/a =1 linked; /a/ =1; /x ->/a/", ignore, "/a/ duplicate"},
+		{"index name as canonical", "/ =1 ->/index.html; /index.html =1", nil, "/ canonical is another page"},
+		{"ignored, the home page stays", "/ =1 ->/index.html; /index.html =1 linked", ignore, "/index.html duplicate"},
+		{"the canonical of one stays", "/a =1 ->/a/ linked; /a/ =1", nil, "/a canonical is another page"},
+		{"one that is left out makes no duplicate", "/a =1 noindex; /a/ =1", nil, "/a noindex"},
+		{"nor one that is excluded", "/secret =1; /Secret =1", secret, "/secret excluded"},
+		{"nor one that fails", "/A =1 failing; /a =1", nil, "/A server error"},
+		{"nor one without links", "/A =1 discovered; /a =1", nil, "/A duplicate"},
+		{"two without links", "/A =1 discovered; /a =1 discovered expired", nil, "/A no incoming links; /a no incoming links"},
+		{"two that name nothing", "/a =1 ->/x; /a/ =1 ->/x", nil, "/a/ duplicate"},
+		{"one that gives way makes no duplicate", "/A =1 ->/b; /a =1; /b =1", nil, "/A canonical is another page"},
+		{"two that give way", "/A =1 ->/b; /a =1 ->/c; /b =2", nil, "/A canonical is another page"},
+
+		{"discovered", "/a discovered linked; /b discovered expired; /c discovered visited linked; /d discovered visited", nil, "/b no incoming links; /d no incoming links"},
+		{"seed", "/ discovered; /home discovered seed", nil, ""},
+		{"unlinked", "/x/a discovered visited; /x/b discovered; /y discovered visited", func(r *Rules) {
+			r.Unlinked = func(path string) bool { return strings.HasPrefix(path, "/x/") }
+		}, "/x/b no incoming links; /y no incoming links"},
+		{"underscore", "/_a file; /b/_c/d file; /_e file linked; /_f; /g_h file; /i?_/_ file; /_j discovered linked", nil, "/_a no incoming links; /b/_c/d no incoming links"},
+		{"orphans listed", "/; /a; /b linked", nil, ""},
+		{"orphans", "/; /a; /b linked; /c expired; /d.pdf binary; /home seed", omit, "/a no incoming links; /c no incoming links; /d.pdf no incoming links"},
+		{"named but not linked", "/a ->/b linked; /b", omit, "/a canonical is another page"},
+		{"linked by an index name", "/; /a/ =1; /a/index.html =1 discovered linked; /list =2; /list?page=1 =2 linked", omit, "/a/index.html duplicate; /list?page=1 duplicate"},
+		{"max_urls", "/a; /b 404; /c; /d; /e", func(r *Rules) { r.MaxPages = 2 }, "/b not found; /d over max_urls; /e over max_urls"},
+		{"a front page elsewhere", "/docs/ discovered soft; /x", func(r *Rules) { r.Front, r.OmitOrphans = "/docs/", true }, "/x no incoming links"},
+		{"kept", "/a 404 listed; /b 401 listed; /c absent listed; /d 404; /e noindex listed; /f disallowed listed; /g 418 listed; /h blocked listed; /i =1; /i/ =1 listed; /secret listed", func(r *Rules) { secret(r); r.KeepListed = true },
+			"/b refused; /d not found; /f disallowed; /secret excluded"},
+	} {
+		r := rules()
+		if test.set != nil {
+			test.set(&r)
+		}
+		if got := leftOut(t, recs(test.records), r); got != test.want {
+			t.Errorf("%s:\n got %s\nwant %s", test.name, got, test.want)
+		}
+	}
+}
