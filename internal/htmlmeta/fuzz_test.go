@@ -1,0 +1,191 @@
+package htmlmeta
+
+import (
+	"bytes"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+var seeds = []string{
+	`<!doctype html><title>a</title><meta name=robots content="noindex"><link rel=canonical href="/b"><p>c <a href=d>e</a>`,
+	`<nav>a<div role=main>b<svg><title/><p>c</svg><table><td><nav>d<td>e</table>`,
+	`<base href="//x/y"><meta http-equiv=refresh content="0;url='z'"><img src=a alt="b&amp;">`,
+	`<script type="application/ld+json">{"@graph":[{"url":"/a","dateModified":"2024-05-01"}]}</script>`,
+	`<script><!--<script></script>--></script><!-- a --!><![CDATA[b]]><textarea></p></textarea><plaintext>c`,
+	"<meta charset=shift_jis>\x83e\x83X<p \x00=\x00 a=&notit; b='", "\xff\xfe<\x00p\x00>\x00",
+	`<template><main>a</template></nav><math><mi><b>c</math><select><option><div>d</select>`,
+	`<link rel=alternate hreflang=de-at href=?q#f><a rel=nofollow href=../../x%2f%7E><a href="https:\\x\y">`,
+	`<head></head><noscript>a</noscript><frameset><p></body></html><meta property=og:image content=data:,>`,
+	`<a =href=x =rel><a/href/=x/rel=y/><a b='c>d'e href="x"rel=y><a href="x>`, `</><?x?></ x><!-->a<!--->b<!---!>--><b/a=/><br/></b/>`,
+}
+
+// FuzzScanner compares with the tokenizer of golang.org/x/net/html.
+func FuzzScanner(f *testing.F) {
+	for _, s := range seeds {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if bytes.HasSuffix(body, []byte("</")) { // text, which is one token here
+			return
+		}
+		z := html.NewTokenizer(bytes.NewReader(body))
+		s := scanner{rest: bytes.Clone(body)}
+		for {
+			want := z.Next()
+			raw := bytes.Clone(z.Raw())
+			got := s.next()
+			if got == html.ErrorToken && want == html.ErrorToken {
+				return
+			}
+			if want == html.SelfClosingTagToken {
+				want = html.StartTagToken
+				if !s.closed && !bytes.Contains(raw, []byte("=")) {
+					t.Fatalf("%q is self-closing", raw)
+				}
+			}
+			if got != want || !bytes.Equal(s.token, raw) {
+				t.Fatalf("%q: got %s %q, want %s %q", body, got, s.token, want, raw)
+			}
+			if got != html.StartTagToken {
+				continue
+			}
+			if elementTraits[s.name]&rawText != 0 {
+				s.raw = s.name
+			}
+			if bytes.ContainsAny(raw, "&\r\x00") {
+				continue // decoded there
+			}
+			for more := true; more; {
+				var key, value []byte
+				if key, value, more = z.TagAttr(); len(key) > 0 && !bytes.Equal(s.attribute(string(key)), value) {
+					t.Fatalf("%q: %s: got %q, want %q", raw, key, s.attribute(string(key)), value)
+				}
+			}
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range seeds {
+		f.Add([]byte(s), "/docs/a.html?x", "text/html; charset=iso-8859-1")
+		f.Add([]byte(s), "/", "application/xhtml+xml")
+	}
+	used := NewParser(everything)
+	f.Fuzz(func(t *testing.T, body []byte, path, contentType string) {
+		p := testPage
+		p.Path = path
+		p.Header = http.Header{"Content-Type": {contentType}}
+		want := NewParser(everything).Parse(bytes.Clone(body), p)
+		checkBounds(t, want)
+		before := bytes.Clone(body)
+		got := used.Parse(body, p)
+		if !bytes.Equal(body, before) {
+			t.Fatal("the body was modified")
+		}
+		for i := range body {
+			body[i] = '!'
+		}
+		used.Parse(bytes.Repeat([]byte("<a href=/other>z<img src=y>"), 20), p)
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("used before: %+v, new: %+v", got, want)
+		}
+	})
+}
+
+func checkBounds(t *testing.T, m Meta) {
+	t.Helper()
+	if len(m.Links) > MaxLinks || len(m.Images) > MaxImages || len(m.Alternates) > MaxAlternates || len(m.Title) > MaxTitle || !utf8.ValidString(m.Title) {
+		t.Fatalf("got %+v", m)
+	}
+	if m.ModifiedDay && m.Modified == 0 || m.Modified > now.Unix()+24*3600 {
+		t.Fatalf("date: %d", m.Modified)
+	}
+	seen := map[string]bool{}
+	for _, l := range m.Links {
+		canonical, err := page.Canonical(l)
+		if err != nil || canonical != l || seen[l] || len(testPage.Base)+len(l) > MaxURL {
+			t.Fatalf("link %q: %q, %v", l, canonical, err)
+		}
+		seen[l] = true
+	}
+	urls := append([]string{m.Canonical, m.Refresh}, m.Images...)
+	for _, a := range m.Alternates {
+		urls = append(urls, a.URL)
+	}
+	for _, u := range urls {
+		if u != "" && (!strings.HasPrefix(u, "https://") && !strings.HasPrefix(u, "http://") || len(u) > MaxURL || strings.ContainsAny(u, " #<>\"\n\x00")) {
+			t.Fatalf("URL %q", u)
+		}
+	}
+}
+
+func FuzzHeader(f *testing.F) {
+	f.Add("noindex, googlebot: none", `</a>; rel="canonical", <b>; rel=alternate; hreflang=de`, "0;url=x")
+	f.Add("unavailable_after: Wed, 25 Jun 2031 15:00:00 GMT", `<a>;rel="\"`, "1;'")
+	f.Add("a:b:c,: ;", `<>,;=<`, ".")
+	f.Fuzz(func(t *testing.T, robots, link, refresh string) {
+		p := testPage
+		p.Header = http.Header{"X-Robots-Tag": {robots}, "Link": {link}, "Refresh": {refresh}}
+		got := Header(p)
+		checkBounds(t, got)
+		if parsed := NewParser(Options{Alternates: true}).Parse(nil, p); !reflect.DeepEqual(got, parsed) {
+			t.Fatalf("alone: %+v, with an empty body: %+v", got, parsed)
+		}
+		p.Header.Add("X-Robots-Tag", "noindex")
+		if !Header(p).NoIndex {
+			t.Fatal("one header hides another")
+		}
+	})
+}
+
+// FuzzRobotsTag: whatever comes before, a directive after a comma counts, and one for another robot does not.
+func FuzzRobotsTag(f *testing.F) {
+	for _, s := range []string{"", "noindex", "a: b", "unavailable_after: Wed, 25 Jun 2031 15:00:00 GMT", "max-snippet: -1 , x", "googlebot:", ":::,;"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		noindex, nofollow := parseRobots(s, true, now)
+		if len(s) > 1000 {
+			return
+		}
+		if other, _ := parseRobots("otherbot: "+s, true, now); other && !strings.Contains(s, ":") {
+			t.Fatalf("%q counts for another robot", s)
+		}
+		if all, _ := parseRobots(s+", x, *: noindex", true, now); !all && !strings.HasSuffix(strings.TrimRight(s, white), ":") {
+			t.Fatalf("%q hides what is behind it", s)
+		}
+		if again, follow := parseRobots(strings.ToUpper(s), true, now); strings.ToLower(s) == strings.ToLower(strings.ToUpper(s)) && (again != noindex || follow != nofollow) {
+			t.Fatalf("%q: case matters", s)
+		}
+	})
+}
+
+// FuzzText: what is not part of the text changes nothing, wherever it is; a word does.
+func FuzzText(f *testing.F) {
+	f.Add("some text", "x")
+	f.Add("a <b>c", "--><p>")
+	f.Add("&amp;", "</nav></script>")
+	f.Add("\u00a0", "")
+	f.Fuzz(func(t *testing.T, text, noise string) {
+		text, noise = html.EscapeString(text), html.EscapeString(noise)
+		document := func(noise, text string) uint64 {
+			p := withHeader("Content-Type", "text/html; charset=utf-8")
+			return NewParser(Options{}).Parse([]byte(`<!doctype html><head><script src="`+noise+`">`+noise+`</script><!--`+noise+`--><title>t</title></head>
+<body id="`+noise+`"><nav>`+noise+`</nav><p>a `+text+`<!--`+noise+`--> b</p><script>`+noise+`</script>
+<template>`+noise+`</template><svg>`+noise+`</svg><img src="`+noise+`"><input value="`+noise+`"><footer>`+noise+`</footer>`), p).Text
+		}
+		if document(noise, text) != document("", text) {
+			t.Fatalf("%q changes the hash of %q", noise, text)
+		}
+		if document(noise, text) == document(noise, text+"word") {
+			t.Fatalf("a word changes nothing in %q", text)
+		}
+	})
+}

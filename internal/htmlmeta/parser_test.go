@@ -1,0 +1,612 @@
+package htmlmeta
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+var now = time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)
+
+var testPage = Page{Base: "https://example.com", Path: "/docs/a.html", Now: now}
+
+var everything = Options{Alternates: true, Images: true, Title: true}
+
+func read(body string) Meta {
+	return NewParser(everything).Parse([]byte(body), testPage)
+}
+
+func readWith(body string, header ...string) Meta {
+	return NewParser(everything).Parse([]byte(body), withHeader(header...))
+}
+
+func withHeader(header ...string) Page {
+	p := testPage
+	p.Header = http.Header{}
+	for i := 0; i < len(header); i += 2 {
+		p.Header.Add(header[i], header[i+1])
+	}
+	return p
+}
+
+func TestNoIndex(t *testing.T) {
+	for _, test := range []struct {
+		body string
+		want bool
+	}{
+		{`<meta name="robots" content="noindex">`, true},
+		{`<meta name="googlebot" content="noindex">`, true},
+		{`<META NAME=ROBOTS CONTENT=NOINDEX>`, true},
+		{`<html><head><Meta Content='NoIndex, NoFollow' Name=" Robots "/>`, true},
+		{`<meta name=robots content=none>`, true},
+		{`<meta name=robots content="follow noindex">`, true},
+		{`<meta name=robots content="max-image-preview:large,noindex">`, true},
+		{`<meta name=robots content="max-snippet: -1, noindex">`, true},
+		{`<meta name=robots content="index"><meta name=robots content=noindex>`, true},
+		{`<meta name=robots content=all><meta name=googlebot content=none>`, true},
+		{`<meta name="robots" content="&#110;oindex">`, true},
+		{`<meta property="robots" content="noindex">`, true},
+		{"<meta name=robots\ncontent=noindex", false}, // never ends
+		{`<head></head><meta name=robots content=noindex><body>`, true},
+		{`<!-- x --><!doctype html> <html> <!-- y --> <meta name=robots content=noindex>`, true},
+		{`<style>p{}</style><script>1</script><template></template><meta name=robots content=noindex>`, true},
+		{`<title>a</title></p></div><meta name=robots content=noindex>`, true},
+
+		{`<meta name=robots content="index,follow">`, false},
+		{`<meta name=robots content="max-image-preview:none">`, false},
+		{`<meta name=robots content="max-image-preview: none">`, false},
+		{`<meta name=robots content="max-image-preview : none">`, false},
+		{`<meta name=robots content="noindexing nonesuch">`, false},
+		{`<meta name=robots>`, false},
+		{`<meta name=robots content>`, false},
+		{`<meta name=robots content="">`, false},
+		{`<meta content=noindex>`, false},
+		{`<meta name=keywords content=none>`, false},
+		{`<meta name=bingbot content=noindex>`, false},
+		{`<meta name=googlebot-news content=noindex>`, false},
+		{`<!-- <meta name=robots content=noindex> -->`, false},
+		{`<!-- never ends <meta name=robots content=noindex>`, false},
+		{`<script>'<meta name=robots content=noindex>'</script>`, false},
+		{`<script><!--<script></script><meta name=robots content=noindex>`, false},
+		{`<style><meta name=robots content=noindex></style>`, false},
+		{`<title><meta name=robots content=noindex></title>`, false},
+		{`<noscript><meta name=robots content=noindex></noscript>`, false},
+		{`<template><meta name=robots content=noindex></template>`, false},
+		{`<template><template></template><meta name=robots content=noindex></template>`, false},
+		{`<body><main><p>text<meta name=robots content=noindex>`, true},
+		{`<body><!-- <meta name=robots content=noindex> --><noscript><meta name=robots content=noindex></noscript>`, false},
+		{`<body><meta name=robots content=noindex>`, true},
+		{`<p><meta name=robots content=noindex>`, true},
+		{`text<meta name=robots content=noindex>`, true},
+		{"\x00<meta name=robots content=noindex>", true},
+		{`<head></head></html><meta name=robots content=noindex>`, true},
+		{`</br><meta name=robots content=noindex>`, true},
+		{`<head></head><noscript></noscript><meta name=robots content=noindex>`, true},
+		{`<svg><meta name=robots content=noindex>`, false},
+
+		{`<meta name=robots content="unavailable_after: 25 Jun 2010 15:00:00 PST">`, true},
+		{`<meta name=robots content="unavailable_after: Friday, 25-Jun-10 15:00:00 GMT">`, true},
+		{`<meta name=robots content="unavailable_after: 2026-06-15">`, true},
+		{`<meta name=robots content="unavailable_after: 2026-06-15T13:30:00+02:00">`, true},
+		{`<meta name=robots content="unavailable_after: 2026-06-15T14:30:00+02:00">`, false},
+		{`<meta name=robots content="unavailable_after: 2030-06-15">`, false},
+		{`<meta name=robots content="unavailable_after: Wed, 25 Jun 2031 15:00:00 GMT, noindex">`, true},
+		{`<meta name=robots content="unavailable_after: none of these">`, false},
+	} {
+		if got := read(test.body).NoIndex; got != test.want {
+			t.Errorf("%s: got %t, want %t", test.body, got, test.want)
+		}
+	}
+}
+
+func TestRobotsTag(t *testing.T) {
+	for _, test := range []struct {
+		values []string
+		want   bool
+	}{
+		{[]string{"noindex"}, true},
+		{[]string{"NOINDEX, nofollow"}, true},
+		{[]string{"none"}, true},
+		{[]string{"nofollow, noindex"}, true},
+		{[]string{"noarchive", "noindex"}, true},
+		{[]string{"googlebot: noindex"}, true},
+		{[]string{"GoogleBot : nofollow, noindex"}, true},
+		{[]string{"bingbot: noindex, googlebot: noindex"}, true},
+		{[]string{"bingbot: noindex", "noindex"}, true},
+		{[]string{"*: noindex"}, true},
+		{[]string{"max-snippet: -1, noindex"}, true},
+		{[]string{"max-video-preview:0,max-image-preview:none, noindex"}, true},
+		{[]string{"unavailable_after: 25 Jun 2010 15:00:00 PST"}, true},
+		{[]string{"unavailable_after: Wed, 25 Jun 2031 15:00:00 GMT, noindex"}, true},
+		{[]string{"unavailable_after: some day, 15:00:00, noindex"}, true},
+		{[]string{"googlebot: unavailable_after: 2010-01-01"}, true},
+
+		{nil, false},
+		{[]string{""}, false},
+		{[]string{"all"}, false},
+		{[]string{"bingbot: noindex"}, false},
+		{[]string{"bingbot: nofollow, noindex"}, false},
+		{[]string{"googlebot: nofollow, otherbot: noindex, none"}, false},
+		{[]string{"googlebot-news: noindex"}, false},
+		{[]string{"max-image-preview: none"}, false},
+		{[]string{"max-image-preview:none"}, false},
+		{[]string{"unavailable_after: Wed, 25 Jun 2031 15:00:00 GMT"}, false},
+		{[]string{"bingbot: unavailable_after: 2010-01-01"}, false},
+	} {
+		p := testPage
+		p.Header = http.Header{"X-Robots-Tag": test.values}
+		if got := Header(p).NoIndex; got != test.want {
+			t.Errorf("%q: got %t, want %t", test.values, got, test.want)
+		}
+		if got := NewParser(Options{}).Parse([]byte("<title>x</title>"), p).NoIndex; got != test.want {
+			t.Errorf("%q, read: got %t, want %t", test.values, got, test.want)
+		}
+	}
+}
+
+func TestCanonical(t *testing.T) {
+	const other = "https://other.example"
+	for _, test := range []struct{ body, want string }{
+		{`<link rel=canonical href="https://example.com/docs/a.html">`, ""},
+		{`<link rel=canonical href="a.html"><link rel=canonical href="/docs/a%2Ehtml#x">`, ""},
+		{`<link rel=canonical href="a.html"><link rel=canonical href="/b">`, ""},
+		{`<link rel=canonical href="/a%3Db">`, "https://example.com/a=b"},
+		{`<link rel=canonical href="/docs/b">`, "https://example.com/docs/b"},
+		{`<link rel=canonical href="b">`, "https://example.com/docs/b"},
+		{`<link rel=canonical href="../%7ejo/./x">`, "https://example.com/~jo/x"},
+		{`<link rel=canonical href="?x=1&amp;y=2">`, "https://example.com/docs/a.html?x=1&y=2"},
+		{`<link rel=canonical href="?x=1&copy=2">`, "https://example.com/docs/a.html?x=1&copy=2"},
+		{`<link rel=canonical href="//other.example">`, other + "/"},
+		{`<link rel=canonical href="HTTPS://Other.Example:443/A#b">`, other + "/A"},
+		{`<link rel=canonical href="http://example.com:80/">`, "http://example.com/"},
+		{`<link rel=canonical href="https://example.com:8443/">`, "https://example.com:8443/"},
+		{`<link rel=canonical href="https://EXAMPLE.com:443/">`, "https://example.com/"},
+		{`<link rel=canonical href="https://bücher.example/ü">`, "https://xn--bcher-kva.example/%C3%BC"},
+		{`<link rel=canonical href="https://[::1]:80/a b">`, "https://[::1]:80/a%20b"},
+		{`<link rel=canonical href=" /a
+b ">`, "https://example.com/ab"},
+		{`<link rel=canonical href="https:\\other.example\a">`, other + "/a"},
+		{`<link rel="shortlink Canonical" href="/b">`, "https://example.com/b"},
+		{`<LINK HREF=/b REL=CANONICAL>`, "https://example.com/b"},
+		{`<link rel=canonical href="b"><base href="/c/">`, "https://example.com/c/b"},
+		{`<base href="https://other.example/c/d"><base href="/e/"><link rel=canonical href="b">`, other + "/c/b"},
+		{`<base target=_top><base href="/e/"><link rel=canonical href="b">`, "https://example.com/e/b"},
+		{`<base href="data:,"><link rel=canonical href="b">`, "https://example.com/docs/b"},
+		{`<link rel=canonical href="/b"><link rel=canonical href="../b#c">`, "https://example.com/b"},
+		{`<link rel=canonical href="javascript:1"><link rel=canonical href="/b">`, "https://example.com/b"},
+		{`<head></head><link rel=canonical href="/b">`, "https://example.com/b"},
+
+		{`<link rel=canonical>`, ""},
+		{`<link rel=canonical href>`, ""},
+		{`<link rel=canonical href=" ">`, ""},
+		{`<link rel=canonical href="#top">`, ""},
+		{`<link rel=canonical href="file:///docs/b">`, ""},
+		{`<link rel=canonical href="javascript:void(0)">`, ""},
+		{`<link rel=canonical href="mailto:a@b">`, ""},
+		{`<link rel=canonical href="localhost:8080/b">`, ""},
+		{`<link rel=canonical href="https://">`, ""},
+		{`<link rel=canonical href="https://a b/">`, ""},
+		{`<link rel=canonical href="https://user@example.com/">`, ""},
+		{`<link rel=canonical href="https://example.com:x/">`, ""},
+		{`<link rel=canonical href="/100%">`, ""},
+		{`<link rel=canonical href="/b"><link rel=canonical href="/c">`, ""},
+		{`<link rel=canonical href="/b"><link rel=canonical href="/c"><link rel=canonical href="/b">`, ""},
+		{`<link rel=canonicals href="/b">`, ""},
+		{`<link rel=canonical hreflang=de href="/b">`, ""},
+		{`<link rel=canonical media="print" href="/b">`, ""},
+		{`<body><link rel=canonical href="/b">`, ""},
+		{`<template><link rel=canonical href="/b"></template>`, ""},
+		{`<!--<link rel=canonical href="/b">-->`, ""},
+		{`<link rel=canonical href="/` + strings.Repeat("b", MaxURL) + `">`, ""},
+	} {
+		if got := read(test.body).Canonical; got != test.want {
+			t.Errorf("%s: got %q, want %q", test.body, got, test.want)
+		}
+	}
+}
+
+func TestLinkHeader(t *testing.T) {
+	for _, test := range []struct{ value, want string }{
+		{`</b>; rel=canonical`, "https://example.com/b"},
+		{`<b>; rel="canonical"`, "https://example.com/docs/b"},
+		{`</x>; rel=preload; as=style, <https://o.example/>;REL="x CANONICAL" ; a`, "https://o.example/"},
+		{`</b,c;d>; title="a, b; rel=next"; rel=canonical`, "https://example.com/b,c;d"},
+		{`</b>; rel = canonical , </b>; rel=canonical`, "https://example.com/b"},
+		{`</b>; rel=next; rel=canonical`, ""},
+		{`</b>; rel=canonical; anchor="/c"`, ""},
+		{`</b>; rel=canonical, </c>; rel=canonical`, ""},
+		{`</b>`, ""},
+		{`</b; rel=canonical`, ""},
+		{`/b; rel=canonical`, ""},
+		{`<>; rel=canonical`, ""},
+		{`<file:///b>; rel=canonical`, ""},
+		{`x, </b>; rel=canonical`, "https://example.com/b"},
+		{`</b> junk ; rel=canonical`, "https://example.com/b"},
+	} {
+		if got := Header(withHeader("Link", test.value)).Canonical; got != test.want {
+			t.Errorf("%s: got %q, want %q", test.value, got, test.want)
+		}
+	}
+	if got := readWith(`<link rel=canonical href=/b>`, "Link", "</b>;rel=canonical").Canonical; got != "https://example.com/b" {
+		t.Errorf("both alike: got %q", got)
+	}
+	if got := readWith(`<link rel=canonical href=/c>`, "Link", "</b>;rel=canonical").Canonical; got != "" {
+		t.Errorf("both unlike: got %q", got)
+	}
+	if got := readWith(`<base href=/c/>`, "Link", "<b>;rel=canonical").Canonical; got != "https://example.com/docs/b" {
+		t.Errorf("with a base: got %q", got)
+	}
+}
+
+func TestRefresh(t *testing.T) {
+	for _, test := range []struct{ content, want string }{
+		{`0;url=/b`, "/b"},
+		{`0; URL=/b`, "/b"},
+		{` 5 , url = '/b' x`, "/b"},
+		{`0;url="/b"x`, "/b"},
+		{`0;url='/b`, "/b"},
+		{`0 /b`, "/b"},
+		{`0;/b`, "/b"},
+		{`0.5;url=/b`, "/b"},
+		{`.5;url=/b`, "/b"},
+		{`0;url=b#x`, "/docs/b"},
+		{`0;urlb`, "/docs/urlb"},
+		{`0;url=?x`, "/docs/a.html?x"},
+		{`0`, ""},
+		{``, ""},
+		{`0;`, ""},
+		{`0;url=`, ""},
+		{`0;url=a.html`, ""},
+		{`0;url=#x`, ""},
+		{`0;url=./a.html#x`, ""},
+		{`0;url=javascript:1`, ""},
+		{`0;url=file:///b`, ""},
+		{`url=/b`, ""},
+		{`0x;url=/b`, ""},
+		{`-1;url=/b`, ""},
+	} {
+		want := test.want
+		if want != "" {
+			want = testPage.Base + want
+		}
+		body := `<meta http-equiv="Refresh" content="` + strings.ReplaceAll(test.content, `"`, "&quot;") + `">`
+		for _, body := range []string{body, "<body>" + body} {
+			if got := read(body).Refresh; got != want {
+				t.Errorf("%s: got %q, want %q", body, got, want)
+			}
+		}
+		if got := Header(withHeader("Refresh", test.content)).Refresh; got != want {
+			t.Errorf("header %s: got %q, want %q", test.content, got, want)
+		}
+	}
+	for _, test := range []struct{ body, want string }{
+		{`<noscript><meta http-equiv=refresh content="0;url=/b"></noscript>`, ""},
+		{`<body><template><meta http-equiv=refresh content="0;url=/b">`, ""},
+		{`<meta name=refresh content="0;url=/b">`, ""},
+		{`<meta http-equiv=refresh content="0;url=/b"><meta http-equiv=refresh content="0;url=/c">`, "https://example.com/b"},
+		{`<meta http-equiv=refresh content="0;url=b"><base href=/c/>`, "https://example.com/c/b"},
+	} {
+		if got := read(test.body).Refresh; got != test.want {
+			t.Errorf("%s: got %q, want %q", test.body, got, test.want)
+		}
+	}
+}
+
+func TestLinks(t *testing.T) {
+	for _, test := range []struct {
+		body string
+		want []string
+	}{
+		{`<a href=b>b</a><a href="b#c">b</a><A HREF=./b>`, []string{"/docs/b"}},
+		{`<a href="/z"><area href="y?q=1&amp;r=2#s">`, []string{"/z", "/docs/y?q=1&r=2"}},
+		{`<a href="https://example.com/b"><a href="//EXAMPLE.com:443/c"><a href="https://example.com">`, []string{"/b", "/c", "/"}},
+		{`<a href="http://example.com/b"><a href="//www.example.com/c"><a href="https://example.com:8443/d"><a href="//evil.example/example.com/">`, nil},
+		{`<a href="mailto:a@b"><a href="javascript:1"><a href="tel:1"><a href="data:,a"><a href="https://u:p@example.com/">`, nil},
+		{`<a><a href="#x"><a href=""><a href="a.html"><a href="/docs/a.html#y"><a name=x>`, nil},
+		{`<a href="x%3Dy"><a href="x=y"><a href="?a=1&copy=2&amp;b=3">`, []string{"/docs/x=y", "/docs/a.html?a=1&copy=2&b=3"}},
+		{`<a href="wiki:x"><a href="/wiki:x"><a href="./y:z"><a href="1:2">`, []string{"/wiki:x", "/docs/y:z", "/docs/1:2"}},
+		{`<body><a href=b></a><meta name=robots content=nofollow>`, nil},
+		{`<a rel=nofollow href=b><a rel="external NoFollow" href=c><a rel="nofollower" href=d>`, []string{"/docs/d"}},
+		{`<a href=b><a rel=nofollow href=b>`, []string{"/docs/b"}},
+		{`<a href="/ü b%c3%bc">`, []string{"/%C3%BC%20b%C3%BC"}},
+		{`<a href="/100%"><a href="/a%zz"><a href=b>`, []string{"/docs/b"}},
+		{`<a href=" /b&#10;c "><a href="\d\e">`, []string{"/bc", "/d/e"}},
+		{`<base href="/e/f"><a href=b>`, []string{"/e/b"}},
+		{`<base href="https://cdn.example/"><a href=b><a href="https://example.com/c">`, []string{"/c"}},
+		{`<meta name=robots content=nofollow><a href=b>`, nil},
+		{`<a href=b><nav><a href=c></nav><footer><a href=d>`, []string{"/docs/b", "/docs/c", "/docs/d"}},
+		{`<template><a href=b></template><script><a href=c></script><!--<a href=d>--><svg><a href=e></a></svg><noscript><a href=f></noscript><textarea><a href=g></textarea>`, nil},
+		{`<a href="/` + strings.Repeat("b", MaxURL) + `">`, nil},
+	} {
+		if got := read(test.body).Links; !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %q, want %q", test.body, got, test.want)
+		}
+	}
+	if got := readWith(`<a href=b>`, "X-Robots-Tag", "nofollow").Links; got != nil {
+		t.Errorf("nofollow header: got %q", got)
+	}
+}
+
+func TestAlternates(t *testing.T) {
+	body := `<link rel=alternate hreflang=de href=/de><link rel=alternate hreflang=en-GB href=/en><link rel=alternate hreflang=zh-Hant-TW href=/zh>
+		<link rel=alternate hreflang=x-default href="//example.com/"><link rel="alternate" hreflang=es-419 href=es>
+		<link rel=alternate hreflang=DE href=/other><link rel=alternate hreflang=de_AT href=/a><link rel=alternate hreflang="" href=/b>
+		<link rel=alternate href=/c><link rel=alternate hreflang=fr><link rel="alternate stylesheet" hreflang=fr href=/d>
+		<link rel=alternate hreflang=fr href="javascript:1"><link rel=alternate hreflang=deutsch href=/e>
+		<link rel=alternate hreflang=en-uk-x-y href=/f><body><link rel=alternate hreflang=it href=/it>`
+	want := []page.Alternate{
+		{Lang: "de", URL: "https://example.com/de"},
+		{Lang: "en-GB", URL: "https://example.com/en"},
+		{Lang: "zh-Hant-TW", URL: "https://example.com/zh"},
+		{Lang: "x-default", URL: "https://example.com/"},
+		{Lang: "es-419", URL: "https://example.com/docs/es"},
+	}
+	if got := read(body).Alternates; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := NewParser(Options{}).Parse([]byte(body), testPage).Alternates; got != nil {
+		t.Errorf("not wanted: got %v", got)
+	}
+	got := Header(withHeader("Link", `<b>; rel=alternate; hreflang=de, <c>; rel="alternate"; hreflang="fr-CA"`)).Alternates
+	want = []page.Alternate{{Lang: "de", URL: "https://example.com/docs/b"}, {Lang: "fr-CA", URL: "https://example.com/docs/c"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("header: got %v, want %v", got, want)
+	}
+}
+
+func TestImages(t *testing.T) {
+	for _, test := range []struct {
+		body string
+		want []string
+	}{
+		{`<meta property=og:image content=/o.png><p><img src=a.png><img src="a.png#x"><img src="//cdn.example/b.png?x=1">`,
+			[]string{"https://example.com/o.png", "https://example.com/docs/a.png", "https://cdn.example/b.png?x=1"}},
+		{`<nav><img src=a.png></nav><header><img src=b.png></header><img src=c.png><footer><img src=d.png></footer>`, []string{"https://example.com/docs/c.png"}},
+		{`<img src=c.png><main><header><img src=b.png></header><nav><img src=a.png></nav></main>`, []string{"https://example.com/docs/b.png"}},
+		{`<img src="data:image/png;base64,AA"><img src=""><img><img src="blob:x"><img src="file:///x">`, nil},
+		{`<template><img src=a></template><!--<img src=b>-->`, nil},
+	} {
+		if got := read(test.body).Images; !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %q, want %q", test.body, got, test.want)
+		}
+		if got := NewParser(Options{}).Parse([]byte(test.body), testPage).Images; got != nil {
+			t.Errorf("%s: not wanted: got %q", test.body, got)
+		}
+	}
+}
+
+func TestDocumentAndTitle(t *testing.T) {
+	for _, test := range []struct {
+		body     string
+		document bool
+		title    string
+	}{
+		{"<!DOCTYPE html><p>x", true, ""},
+		{"<!-- x -->\n<!doctype html SYSTEM 'x'>", true, ""},
+		{"\ufeff<!doctype html>", true, ""},
+		{"<title> A\n &amp; B\u00a0<b> </title>", true, "A & B <b>"},
+		{"<title>a</title><title>b</title>", true, "a"},
+		{"<title></title>", true, ""},
+		{"<html>x", true, ""},
+		{"<p>x<HEAD>", true, ""},
+		{"<body>x", true, ""},
+		{"<p>x", false, ""},
+		{"<p>x<!doctype html>", false, ""},
+		{"---\na: b\n---\n<!doctype html>", false, ""},
+		{"<header>x</header>", false, ""},
+		{"<svg><title>icon</title></svg>", false, ""},
+		{"<svg><title/><path/></svg><title>a</title>", true, "a"},
+		{"<template><title>x</title><body></template>", false, ""},
+		{"{\"json\": true}", false, ""},
+		{"", false, ""},
+	} {
+		if got := read(test.body); got.Document != test.document || got.Title != test.title {
+			t.Errorf("%s: got %t, %q", test.body, got.Document, got.Title)
+		}
+	}
+	if got := NewParser(Options{}).Parse([]byte("<title>a</title>"), testPage).Title; got != "" {
+		t.Errorf("a title that was not asked for: %q", got)
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	const body = "<!doctype html><a href=/b>b</a>"
+	for encoding, want := range map[string]bool{"br": true, "zstd": true, "gzip": true, "x": true, "": false, "Identity": false} {
+		got := readWith(body, "Content-Encoding", encoding, "X-Robots-Tag", "noindex")
+		if got.Unreadable != want || got.Document == want || (got.Text == 0) != want || (got.Links == nil) != want || !got.NoIndex {
+			t.Errorf("%q: got %+v", encoding, got)
+		}
+		if got := Header(withHeader("Content-Encoding", encoding)).Unreadable; got != want {
+			t.Errorf("%q: header: got %t", encoding, got)
+		}
+	}
+}
+
+func TestPathOn(t *testing.T) {
+	for url, want := range map[string]string{
+		"https://example.com": "/", "https://example.com/": "/", "https://example.com?a": "/?a", "https://example.com#a": "/",
+		"HTTPS://Example.com/A%3db?c#d": "/A=b?c", "https://example.com/a/../b": "/b",
+		"https://example.com.evil/": "", "https://example.com:8443/": "", "http://example.com/": "", "https://example.com/%": "",
+		"/a": "", "": "",
+	} {
+		if got, ok := PathOn("https://example.com", url); got != want || ok != (want != "") {
+			t.Errorf("%q: got %q, %t, want %q", url, got, ok, want)
+		}
+	}
+}
+
+func TestIsHTML(t *testing.T) {
+	for contentType, want := range map[string]bool{
+		"text/html": true, "TEXT/HTML ; charset=utf-8": true, "application/xhtml+xml": true, "text/html;": true,
+		"": false, "text/plain": false, "application/xml": false, "text/html5": false, "image/svg+xml": false,
+	} {
+		if got := IsHTML(contentType); got != want {
+			t.Errorf("%q: got %t", contentType, got)
+		}
+	}
+}
+
+func TestModified(t *testing.T) {
+	data := func(json string) string { return `<script type="application/ld+json">` + json + `</script>` }
+	for _, test := range []struct{ body, want string }{
+		{`<meta property=article:modified_time content="2024-05-01T10:00:00+02:00">`, "2024-05-01T08:00:00Z"},
+		{`<meta name=article:modified_time content="2024-05-01T10:00:00.123Z">`, "2024-05-01T10:00:00Z"},
+		{`<meta property=og:updated_time content="2024-05-01 10:00">`, "2024-05-01T10:00:00Z"},
+		{`<meta name=dcterms.modified content="2024-05-01">`, "2024-05-01"},
+		{`<meta name=DC.Date.Modified content="2024-05-01T10:00:00-0700">`, "2024-05-01T17:00:00Z"},
+		{`<meta name=last-modified content="Wed, 01 May 2024 10:00:00 GMT">`, "2024-05-01T10:00:00Z"},
+		{`<meta http-equiv=Last-Modified content="Wednesday, 01-May-24 10:00:00 GMT">`, "2024-05-01T10:00:00Z"},
+		{`<meta name=last-modified content="May 1, 2024">`, "2024-05-01"},
+		{`<meta name=last-modified content="2024-05-01"><meta name=dcterms.modified content="2024-05-02"><meta property=og:updated_time content="2024-05-03"><meta property=article:modified_time content="2024-05-04">`, "2024-05-04"},
+		{`<meta property=article:modified_time content="yesterday"><meta property=og:updated_time content="2024-05-03">`, "2024-05-03"},
+		{`<meta property=article:modified_time content="x"><meta property=article:modified_time content="2024-05-03">`, "2024-05-03"},
+		{`<meta property=article:modified_time content="2026-06-16T11:00:00Z">`, "2026-06-16T11:00:00Z"},
+		{`<meta property=article:modified_time content="2026-06-16T13:00:00Z">`, ""},
+		{`<meta property=article:modified_time content="1989-12-31">`, ""},
+		{`<meta property=article:modified_time content="1990-01-01">`, "1990-01-01"},
+		{`<meta property=article:modified_time content="0001-01-01T00:00:00Z">`, ""},
+		{`<meta property=article:modified_time content="2024-02-30">`, ""},
+		{`<meta property=article:modified_time content="2024-13-01">`, ""},
+		{`<meta property=article:modified_time content="2024-05-01T25:00:00Z">`, ""},
+		{`<meta property=article:modified_time content="2024-05-01Tx">`, ""},
+		{`<meta property=article:modified_time content="1714557600">`, ""},
+		{`<meta property=article:modified_time content="2024-05">`, ""},
+		{`<meta property=article:modified_time>`, ""},
+		{`<body><meta property=article:modified_time content="2024-05-01">`, ""},
+		{`<meta property=article:published_time content="2024-05-01">`, ""},
+
+		{data(`{"@type":"Article","dateModified":"2024-05-01"}`), "2024-05-01"},
+		{"<body>" + data(`{"@type":"Article","dateModified":"2024-05-01"}`), "2024-05-01"},
+		{`<meta property=article:modified_time content="2024-05-04">` + data(`{"@type":"Article","dateModified":"2024-05-01"}`), "2024-05-01"},
+		{data(`[{"@type":"Article","dateModified":["2024-05-01"]}]`), "2024-05-01"},
+		{data(`{"@graph":[{"@type":"WebSite","url":"/docs/a.html","dateModified":"2024-05-01"},{"@type":"WebPage","@id":"https://example.com/docs/a.html#page","dateModified":"2024-05-02"}]}`), "2024-05-02"},
+		{data(`[{"url":"/b","dateModified":"2024-05-01"},{"url":"a.html","dateModified":"2024-05-02"},{"url":"/c","dateModified":"2024-05-03"}]`), "2024-05-02"},
+		{data(`[{"dateModified":"2024-05-01"},{"mainEntityOfPage":{"@id":"https://example.com/docs/a.html"},"dateModified":"2024-05-02"}]`), "2024-05-02"},
+		{data(`[{"dateModified":"2024-05-01"},{"mainEntityOfPage":"https://example.com/docs/a.html","dateModified":"2024-05-02"}]`), "2024-05-02"},
+		{`<link rel=canonical href="https://o.example/x">` + data(`[{"dateModified":"2024-05-01"},{"url":"https://o.example/x","dateModified":"2024-05-02"}]`), "2024-05-02"},
+		{data(`[{"dateModified":"2024-05-01"},{"dateModified":"2024-05-02"}]`), ""},
+		{data(`{"@type":"Article","comment":{"@type":"Comment","dateModified":"2024-05-01"},"author":{"dateModified":"2024-05-01"},"offers":[{"dateModified":"2024-05-01"}]}`), ""},
+		{data(`{"@type":"Comment","dateModified":"2024-05-01"}`), ""},
+		{data(`{"@type":["Thing","https://schema.org/Person"],"dateModified":"2024-05-01"}`), ""},
+		{data(`{"dateModified":"2024-05-01"`), ""},
+		{data(`{"dateModified":1714557600}`), ""},
+		{data(`{"dateModified":"2099-05-01"}`), ""},
+		{`<script>{"dateModified":"2024-05-01"}</script>`, ""},
+		{`<template>` + data(`{"dateModified":"2024-05-01"}`), ""},
+		{data(strings.Repeat("[", 20000) + `"dateModified"`), ""},
+		{data(`{"dateModified":"2024-05-01","x":"` + strings.Repeat("x", maxJSON) + `"}`), ""},
+	} {
+		e := read(test.body)
+		got := ""
+		switch m := time.Unix(e.Modified, 0).UTC(); {
+		case e.Modified == 0:
+		case e.ModifiedDay:
+			got = m.Format(time.DateOnly)
+		default:
+			got = m.Format(time.RFC3339)
+		}
+		if got != test.want {
+			t.Errorf("%.200s: got %q, want %q", test.body, got, test.want)
+		}
+	}
+}
+
+func TestBounds(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("<title>" + strings.Repeat("ä", MaxTitle) + "</title>")
+	for i := range MaxAlternates + 10 {
+		fmt.Fprintf(&b, "<link rel=alternate hreflang=%c%c%c href=/%d>", 'a'+i%26, 'a'+i/26%26, 'a'+i/676, i)
+	}
+	for i := range 100000 {
+		fmt.Fprintf(&b, "<a href=%d>", i)
+		if i < 2000 {
+			fmt.Fprintf(&b, "<img src=/i%d>", i)
+		}
+	}
+	e := read(b.String())
+	if len(e.Title) != MaxTitle || len(e.Links) != MaxLinks || len(e.Alternates) != MaxAlternates || len(e.Images) != MaxImages {
+		t.Errorf("got %d, %d, %d, %d", len(e.Title), len(e.Links), len(e.Alternates), len(e.Images))
+	}
+	if e.Truncated || e.Links[65535] != "/docs/65535" {
+		t.Errorf("got %t, %s", e.Truncated, e.Links[65535])
+	}
+	e = read("<title>a</title>" + strings.Repeat("x", MaxBody) + "<a href=/b>")
+	if !e.Truncated || e.Title != "a" || e.Links != nil {
+		t.Errorf("too long: got %t, %q, %q", e.Truncated, e.Title, e.Links)
+	}
+}
+
+// Pages that would take a careless reader long.
+func TestHostile(t *testing.T) {
+	var attributes strings.Builder
+	attributes.WriteString("<p ")
+	for i := range 120000 {
+		fmt.Fprintf(&attributes, "a%d=x ", i)
+	}
+	attributes.WriteString("href=/a>")
+	for name, body := range map[string]string{
+		"nested":             strings.Repeat("<section><a href=a>b", 10000),
+		"one long attribute": "<a href=/a title='" + strings.Repeat("x", MaxBody-100) + "'>a</a>",
+		"dates":              strings.Repeat("<meta name=last-modified content='1 2 3 4 5'>", MaxBody/45),
+		"unavailable":        "<meta name=robots content='" + strings.Repeat("unavailable_after: a b c,", MaxBody/26) + "'>",
+		"entities":           strings.Repeat("&am", MaxBody/6) + strings.Repeat("&#x1F600;&copy;", MaxBody/30),
+		"attributes":         attributes.String(),
+		"attributes first":   attributes.String() + strings.Repeat("<b c>", 200000),
+		"an endless tag":     "<a href=" + strings.Repeat("x", MaxBody),
+		"an endless comment": "<!--" + strings.Repeat("-", MaxBody),
+		"less-than signs":    strings.Repeat("<", MaxBody),
+		"open tags":          strings.Repeat("<div>", MaxBody/5),
+		"open menus":         strings.Repeat("<nav><table>", MaxBody/12),
+		"end tags":           strings.Repeat("<nav>", 1000) + strings.Repeat("</ul>", MaxBody/5),
+		"ampersands":         strings.Repeat("&", MaxBody),
+		"NULs":               strings.Repeat("\x00", MaxBody),
+		"bytes of no text":   strings.Repeat("\xff\xfe\x80", MaxBody/3),
+		"titles":             strings.Repeat("<title>", MaxBody/7),
+		"scripts":            strings.Repeat("<script type=application/ld+json>\"dateModified\"</script>", MaxBody/55),
+		"links":              strings.Repeat("<a href=/", 100000) + ">",
+		"bases":              strings.Repeat("<base href=a>", MaxBody/13),
+		"refreshes":          strings.Repeat("<meta http-equiv=refresh content='0;url=a'>", MaxBody/43),
+		"alternates":         strings.Repeat("<link rel=alternate hreflang=de href=a>", MaxBody/39),
+	} {
+		start := time.Now()
+		read(body)
+		if d := time.Since(start); d > 10*time.Second {
+			t.Errorf("%s took %s", name, d)
+		}
+	}
+}
+
+func TestReaderIsReused(t *testing.T) {
+	bodies := []string{
+		`<!doctype html><title>a</title><base href=/x/><meta name=robots content="noindex"><a href=b>c</a><main>d<img src=e>`,
+		`<p>x <a href=b>y`, "", `<nav><svg><template>`, `<link rel=canonical href=/a><link rel=canonical href=/b>`,
+		`<script type=application/ld+json>{"dateModified":"2024-05-01"}`, `<title`, `<textarea>`, "\xff\xfea\x00",
+	}
+	r := NewParser(everything)
+	for range 2 {
+		for _, body := range bodies {
+			if got, want := r.Parse([]byte(body), testPage), read(body); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: got %+v, want %+v", body, got, want)
+			}
+		}
+	}
+}
+
+func TestNothingRefersToBody(t *testing.T) {
+	body := []byte(`<title>title</title><link rel=canonical href="/can"><a href="/link"><img src="/img">`)
+	r := NewParser(everything)
+	e := r.Parse(body, testPage)
+	for i := range body {
+		body[i] = '!'
+	}
+	r.Parse([]byte(strings.Repeat("<a href=/other>z", 100)), testPage)
+	if e.Title != "title" || e.Canonical != "https://example.com/can" || e.Links[0] != "/link" || e.Images[0] != "https://example.com/img" {
+		t.Errorf("got %+v", e)
+	}
+}
