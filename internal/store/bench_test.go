@@ -1,16 +1,19 @@
 package store
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"testing"
 )
 
 // realistic returns n records as a crawl of a large site of files leaves them.
-func realistic(n int) []Record {
+func realistic(n int) []Record { return slices.Clone(largeSite()[:n]) }
+
+var largeSite = sync.OnceValue(func() []Record {
 	random := rand.New(rand.NewPCG(1, 2))
-	records := make([]Record, n)
+	records := make([]Record, 60_000)
 	for i := range records {
 		batch := int64(1_790_000_000 + i%3*86_400)
 		fetched := batch + int64(i/12_000)
@@ -24,7 +27,7 @@ func realistic(n int) []Record {
 		}
 	}
 	return records
-}
+})
 
 func BenchmarkEncode(b *testing.B) {
 	records := realistic(4096)
@@ -55,5 +58,3 @@ func BenchmarkDecode(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/4096, "ns/page")
 }
-
-var _ = context.Background

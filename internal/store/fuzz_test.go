@@ -61,7 +61,7 @@ func FuzzManifest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for o := range s.generation(m).objects {
+		for _, o := range m.objects() {
 			if strings.Trim(o.name, "0123456789abcdefABCDEF") != "" || len(o.name) != 32 {
 				t.Errorf("an object is named %q", o.name)
 			}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -55,6 +56,9 @@ type object struct {
 }
 
 func newObject(data []byte) *object {
+	if data == nil {
+		data = []byte{}
+	}
 	o := &object{name: nameOf(data)}
 	o.fresh.Store(&data)
 	return o
@@ -65,7 +69,7 @@ func nameOf(data []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func (o *object) key() string { return path.Join(objectsName, o.name) }
+func (o *object) key() string { return path.Join(folder, o.name) }
 
 // lost reports whether the object is damaged; nil is not.
 func (o *object) lost() bool { return o != nil && o.damaged.Load() }
@@ -78,6 +82,22 @@ func (o *object) UnmarshalText(text []byte) error {
 	}
 	o.name = string(text)
 	return nil
+}
+
+// objects returns by name what must be stored for the generation to be whole.
+func (m *manifest) objects() map[string]*object {
+	all := make(map[string]*object)
+	for _, c := range m.Chunks {
+		if c.Object != nil && !c.Object.lost() {
+			all[c.Object.name] = c.Object
+		}
+	}
+	for _, d := range m.Documents {
+		if !d.Object.lost() {
+			all[d.Object.name] = d.Object
+		}
+	}
+	return all
 }
 
 // withoutLost returns the manifest with empty chunks in the place of damaged ones.
@@ -108,25 +128,25 @@ func decodeManifest(data []byte) (manifest, error) {
 	line, sum, _ := bytes.Cut(data, []byte{'\n'})
 	var m manifest
 	if string(sum) != checksum(line) {
-		return m, fmt.Errorf("%w: truncated, modified or not a manifest", ErrDamaged)
+		return m, errors.New("truncated, modified or not a manifest")
 	}
 	if err := json.Unmarshal(line, &m); err != nil {
-		return m, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return m, err
 	}
 	if m.Version != version {
-		return m, fmt.Errorf("%w: version %d instead of %d", ErrDamaged, m.Version, version)
+		return m, fmt.Errorf("version %d instead of %d", m.Version, version)
 	}
 	if len(m.Chunks) == 0 || m.Chunks[0].First != "" {
-		return m, fmt.Errorf("%w: no first chunk", ErrDamaged)
+		return m, errors.New("no first chunk")
 	}
 	for i, c := range m.Chunks {
 		if i > 0 && c.First <= m.Chunks[i-1].First || c.Count < 0 || (c.Count > 0) != (c.Object != nil) {
-			return m, fmt.Errorf("%w: chunk %d is malformed", ErrDamaged, i)
+			return m, fmt.Errorf("chunk %d is malformed", i)
 		}
 	}
 	for i, d := range m.Documents {
 		if d.Object == nil {
-			return m, fmt.Errorf("%w: document %d has no object", ErrDamaged, i)
+			return m, fmt.Errorf("document %d has no object", i)
 		}
 	}
 	return m, nil

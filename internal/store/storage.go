@@ -54,26 +54,18 @@ func (s *Store) load(ctx context.Context, name string) ([]byte, error) {
 	return within(ctx, func() ([]byte, error) { return s.storage.Load(ctx, path.Join(s.Prefix, name)) })
 }
 
-// write stores a value. Like remove, it is called by what exclusively runs.
+// write stores a value, or deletes it where it is nil. What calls it runs exclusively.
 func (s *Store) write(ctx context.Context, name string, value []byte) error {
-	if err := s.mayWrite(ctx); err != nil {
-		return err
-	}
-	return s.storage.Store(ctx, path.Join(s.Prefix, name), value)
-}
-
-func (s *Store) remove(ctx context.Context, name string) error {
-	if err := s.mayWrite(ctx); err != nil {
-		return err
-	}
-	return s.storage.Delete(ctx, path.Join(s.Prefix, name))
-}
-
-func (s *Store) mayWrite(ctx context.Context) error {
-	if s.revoked.Load() {
+	switch key := path.Join(s.Prefix, name); {
+	case s.revoked.Load():
 		return ErrRevoked
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case value == nil:
+		return s.storage.Delete(ctx, key)
+	default:
+		return s.storage.Store(ctx, key, value)
 	}
-	return ctx.Err()
 }
 
 // exclusively runs a function that writes while no other does. If a hung disk holds it

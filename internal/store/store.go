@@ -5,11 +5,13 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -24,11 +26,11 @@ var (
 	ErrTooLarge   = errors.New("a record is too large")
 )
 
-// Names below the prefix: the manifest, the folder of chunks and documents, and the one
-// of what was set aside, which has maxSetAside places.
+// Names below the prefix: the folder of the manifest and of all chunks and documents, and
+// the one of what was set aside, which has maxSetAside places.
 const (
-	manifestName = "manifest.json"
-	objectsName  = "objects"
+	folder       = "store"
+	manifestName = folder + "/manifest.json"
 	setAsideName = "damaged"
 	maxSetAside  = 8
 )
@@ -56,27 +58,20 @@ type Store struct {
 // is then empty. An error is the storage's or ctx's.
 func Open(ctx context.Context, storage Storage, o Options) (*Store, error) {
 	s := &Store{Options: o, storage: storage, lock: make(chan struct{}, 1)}
-	m := manifest{Chunks: []Chunk{{}}}
 	data, err := s.load(ctx, manifestName)
-	if err == nil {
-		var stored manifest
-		if stored, err = decodeManifest(data); err == nil {
-			m = stored
-		}
-	}
+	m, malformed := decodeManifest(data)
 	switch {
-	case isDamage(err):
-		s.replace(ctx, manifestName, data, err)
+	case err == nil && malformed != nil, errors.Is(err, syscall.EISDIR):
+		s.replace(ctx, manifestName, data, cmp.Or(err, malformed))
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("opening %s: %w", o.Prefix, err)
+	}
+	if malformed != nil {
+		m = manifest{Chunks: []Chunk{{}}}
 	}
 	s.last.Store(s.generation(m))
 	return s, nil
 }
-
-// isDamage reports whether an error says that something stored is damaged: that it was
-// found so, or that a folder is in its place.
-func isDamage(err error) bool { return errors.Is(err, ErrDamaged) || errors.Is(err, syscall.EISDIR) }
 
 // Last returns the generation that was committed last, an empty one if there is none.
 func (s *Store) Last() *Generation { return s.last.Load() }
@@ -102,84 +97,54 @@ func (s *Store) commit(ctx context.Context, g *Generation) error {
 		return err
 	}
 	found, err := s.load(ctx, manifestName)
-	if err != nil && !isDamage(err) && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, syscall.EISDIR) && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	objects := g.state.Load().objects()
 	if !bytes.Equal(encoded, found) {
 		standing, _ := decodeManifest(found) // not Last's if its Commit failed at the very end
-		if err := s.clean(ctx, g, s.Last(), s.generation(standing)); err != nil {
+		last := s.Last().state.Load().objects()
+		if err := s.clean(ctx, objects, last, standing.objects()); err != nil {
 			return err
 		}
-		if err := s.writeObjects(ctx, g); err != nil {
-			return err
+		for name, o := range objects {
+			data := o.fresh.Load()
+			if last[name] != nil {
+				continue
+			}
+			if data == nil {
+				return fmt.Errorf("%s: %w", o.key(), ErrSuperseded)
+			}
+			if err := s.write(ctx, o.key(), *data); err != nil {
+				return err
+			}
 		}
 		if err := s.write(ctx, manifestName, encoded); err != nil {
 			return err
 		}
 	}
 	s.last.Store(g)
-	for o := range g.objects {
+	for _, o := range objects {
 		o.fresh.Store(nil)
 	}
-	_ = s.clean(ctx, g) // what remains is left to the next Commit
+	_ = s.clean(ctx, objects) // what remains is left to the next Commit
 	return nil
 }
 
-func (s *Store) writeObjects(ctx context.Context, g *Generation) error {
-	stored := names(s.Last())
-	for o := range g.objects {
-		data := o.fresh.Load()
-		if data == nil && stored[o.name] {
-			continue
-		}
-		if data == nil {
-			return fmt.Errorf("%s: %w", o.key(), ErrSuperseded)
-		}
-		if err := s.write(ctx, o.key(), *data); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// clean deletes all objects but those of some generations.
-func (s *Store) clean(ctx context.Context, keep ...*Generation) error {
-	kept := names(keep...)
-	keys, err := s.storage.List(ctx, path.Join(s.Prefix, objectsName), false)
+// clean deletes all but the manifest and some objects.
+func (s *Store) clean(ctx context.Context, keep ...map[string]*object) error {
+	keys, err := s.storage.List(ctx, path.Join(s.Prefix, folder), false)
 	for _, key := range keys {
-		if name := path.Join(objectsName, path.Base(key)); err == nil && !kept[path.Base(key)] {
-			err = s.remove(ctx, name)
+		name := path.Join(folder, path.Base(key))
+		kept := func(objects map[string]*object) bool { return objects[path.Base(key)] != nil }
+		if err == nil && name != manifestName && !slices.ContainsFunc(keep, kept) {
+			err = s.write(ctx, name, nil)
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
-}
-
-// objects yields what must be stored for the generation to be whole.
-func (g *Generation) objects(yield func(*object) bool) {
-	m := g.state.Load()
-	for _, c := range m.Chunks {
-		if c.Object != nil && !c.Object.lost() && !yield(c.Object) {
-			return
-		}
-	}
-	for _, d := range m.Documents {
-		if !d.Object.lost() && !yield(d.Object) {
-			return
-		}
-	}
-}
-
-func names(generations ...*Generation) map[string]bool {
-	all := make(map[string]bool)
-	for _, g := range generations {
-		for o := range g.objects {
-			all[o.name] = true
-		}
-	}
-	return all
 }
 
 // read returns the data of an object. Errors are as of [Generation.Load].
@@ -191,15 +156,14 @@ func (s *Store) read(ctx context.Context, o *object) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", o.key(), ErrDamaged)
 	}
 	data, err := s.load(ctx, o.key())
-	missing := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case err == nil && nameOf(data) == o.name:
 		return data, nil
 	case err == nil:
 		err = errors.New("content does not match the name")
-	case missing && !names(s.Last())[o.name]:
+	case errors.Is(err, fs.ErrNotExist) && s.Last().state.Load().objects()[o.name] == nil:
 		return nil, fmt.Errorf("%s: %w", o.key(), ErrSuperseded)
-	case !missing && !isDamage(err):
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EISDIR):
 		return nil, err
 	}
 	return nil, s.lose(ctx, o, data, err)
@@ -227,6 +191,6 @@ func (s *Store) replace(ctx context.Context, name string, data []byte, cause err
 				return err
 			}
 		}
-		return s.remove(ctx, name)
+		return s.write(ctx, name, nil)
 	})
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -169,19 +168,9 @@ func (w *Writer) flush() {
 			w.fail(err, c.First)
 			return
 		}
-		c.Object = w.base.objectOf(c.First, data)
+		c.Object = newObject(data)
 	}
 	w.next.Chunks = append(w.next.Chunks, c)
 	clear(w.records)
 	w.records, w.bytes, w.filling = w.records[:0], 0, false
-}
-
-// objectOf returns the object of the chunk at first if it has this data, or a new one.
-func (g *Generation) objectOf(first string, data []byte) *object {
-	made, chunks := newObject(data), g.Chunks()
-	i := slices.IndexFunc(chunks, func(c Chunk) bool { return c.First >= first })
-	if i >= 0 && chunks[i].Object != nil && chunks[i].Object.name == made.name && !chunks[i].Object.lost() {
-		return chunks[i].Object
-	}
-	return made
 }
