@@ -110,7 +110,7 @@ func (p *Parser) metaTag() {
 			p.robots(string(content), false)
 		case p.inBody:
 		case rank > 0:
-			p.declareDate(rank, p.parseDate(string(content)))
+			p.declareDate(rank, string(content))
 		case name == "description" && len(p.description) == 0:
 			p.description = appendTitle(p.description, content)
 		case p.options.Images && (name == "og:image" || name == "og:image:url" || name == "og:image:secure_url"):
@@ -153,34 +153,25 @@ func (p *Parser) resolve() {
 	}
 }
 
-// date is a declared date; the zero value: none.
-type date struct {
-	unix int64
-	day  bool
-}
-
 // dateRank has the names of declared dates, the most reliable first; JSON-LD comes before them.
 var dateRank = map[string]int{
 	"article:modified_time": 1, "og:updated_time": 2, "dcterms.modified": 3, "dc.date.modified": 3, "dc.modified": 3,
 	"last-modified": 4,
 }
 
-const dateRanks = 5
+const (
+	dateRanks = 5
+	earliest  = 631152000 // 1990: there was no web before
+)
 
-// declareDate keeps the most reliable date, and the first of several.
-func (p *Parser) declareDate(rank int, d date) {
-	if d.unix != 0 && rank < p.dateRank {
-		p.dateRank, p.meta.Modified, p.meta.ModifiedDay = rank, d.unix, d.day
+// declareDate keeps the most reliable date, and the first of several. It is one at which a page can have been
+// modified: not one when it is not yet tomorrow anywhere.
+func (p *Parser) declareDate(rank int, s string) {
+	if rank >= p.dateRank {
+		return
 	}
-}
-
-// parseDate parses a date at which a page can have been modified: not before 1990, when there was no web, and
-// not when it is not yet tomorrow anywhere.
-func (p *Parser) parseDate(s string) date {
-	const earliest = 631152000
 	unix, day, ok := page.ParseDate(s)
-	if !ok || unix < earliest || !p.now.IsZero() && unix > p.now.Add(24*time.Hour).Unix() {
-		return date{}
+	if ok && unix >= earliest && (p.now.IsZero() || unix <= p.now.Add(24*time.Hour).Unix()) {
+		p.dateRank, p.meta.Modified, p.meta.ModifiedDay = rank, unix, day
 	}
-	return date{unix, day}
 }

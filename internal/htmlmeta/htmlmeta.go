@@ -35,48 +35,35 @@ type Page struct {
 
 // Meta is the metadata of a page.
 type Meta struct {
-	// Document says that the body is an HTML document: it has a doctype, <html>, <head>, <body> or <title>.
-	// Otherwise it is a fragment, such as one that other pages include.
-	Document bool
+	Document   bool // the body has a doctype, <html>, <head>, <body> or <title>; otherwise it is a fragment
+	NoIndex    bool // the page asks search engines not to index it
+	Truncated  bool // the body is longer than MaxBody; the rest was not read
+	Unreadable bool // the body has a Content-Encoding, though none is asked for; it was not read
 
-	// NoIndex says that the page asks search engines not to index it.
-	NoIndex bool
+	// Canonical and Refresh are the absolute URLs that the page names as its canonical and to which it sends its
+	// readers; "": none, or the page itself. Canonical is "" where the page names several that differ.
+	Canonical, Refresh string
 
-	// Truncated says that the body is longer than MaxBody. The rest was not read.
-	Truncated bool
-
-	// Unreadable says that the body has a Content-Encoding. As none is asked for, it was not read.
-	Unreadable bool
-
-	// Canonical is the absolute URL that the page names as its canonical, and Refresh the one to which it
-	// sends its readers by a refresh. "": none, or the page itself. Canonical is "", too, where the page names
-	// several that differ.
-	Canonical string
-	Refresh   string
-
-	// Modified is the modification date that the page declares, in Unix seconds; 0: none. ModifiedDay says
-	// that only the day is known.
+	// Modified is the modification date that the page declares, in Unix seconds; 0: none. ModifiedDay says that
+	// only the day is known.
 	Modified    int64
 	ModifiedDay bool
 
 	// Title is the page's title, only with Options.Title.
 	Title string
 
-	// Text is a hash of the text that a reader sees; 0: there is none, and neither a title nor a description
-	// in its place. White space, markup, scripts and styles, navigation, headers, footers and asides are not
-	// part of it.
+	// Text is a hash of the text that a reader sees, or else of title and description; 0: there is none. White
+	// space, markup, scripts, navigation, headers, footers and asides are not part of it.
 	Text uint64
 
 	// Links are the other pages of the site to which the page links, each once, in order, as in
 	// [page.Canonical]. They share memory: clone what is kept for long.
 	Links []string
 
-	// Alternates are the page's versions in other languages, the first of each language; only with
-	// Options.Alternates.
+	// Alternates are the page's versions in other languages, the first of each language, and Images the absolute
+	// URLs of its images, each once; only with the Options of these names.
 	Alternates []page.Alternate
-
-	// Images are the absolute URLs of the page's images, each once; only with Options.Images.
-	Images []string
+	Images     []string
 }
 
 // Header returns the metadata that the header of a response declares: all there is of one whose body is not HTML.

@@ -11,7 +11,7 @@ const maxJSON = 256 << 10
 
 // thing is something of which JSON-LD declares when it was modified.
 type thing struct {
-	modified date
+	modified string
 	urls     [3]string // its own, or of the page whose main content it is
 }
 
@@ -49,7 +49,7 @@ func (p *Parser) addThings(v any) {
 		if main, ok := of.(map[string]any); ok {
 			of = main["@id"]
 		}
-		if modified := p.parseDate(first(m["dateModified"])); modified.unix != 0 && !isPart {
+		if modified := first(m["dateModified"]); modified != "" && !isPart {
 			p.things = append(p.things, thing{modified, [3]string{first(m["url"]), first(m["@id"]), first(of)}})
 		}
 	}

@@ -20,9 +20,8 @@ type Parser struct {
 
 	scanner
 	elements
-	xhtml, inBody, hasBase bool
-	nofollow               bool
-	isJSON                 bool // the script that has begun is JSON-LD
+	xhtml, inBody, hasBase, nofollow bool
+	isJSON                           bool // the script that has begun is JSON-LD
 
 	mainText, otherText text
 	title, description  []byte
@@ -224,7 +223,7 @@ func (p *Parser) anchor() {
 	if len(href) == 0 || p.nofollow || len(p.ends) >= MaxLinks || hasWord(p.attribute("rel"), "nofollow") || !p.isNew(href, 1) {
 		return
 	}
-	origin, path, ok := p.base.resolve(p.scratch[:0], p.attribute("href"))
+	origin, path, ok := p.base.resolve(p.scratch[:0], href)
 	p.scratch = path
 	if ok && origin == p.self.origin && string(path) != p.self.path && p.isNew(path, 0) {
 		p.paths = append(p.paths, path...)

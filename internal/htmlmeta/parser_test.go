@@ -126,6 +126,8 @@ func TestRobotsTag(t *testing.T) {
 		{[]string{"unavailable_after: Wed, 25 Jun 2031 15:00:00 GMT, noindex"}, true},
 		{[]string{"unavailable_after: some day, 15:00:00, noindex"}, true},
 		{[]string{"googlebot: unavailable_after: 2010-01-01"}, true},
+		{[]string{"unavailable_after: never, noindex"}, true},
+		{[]string{"unavailable_after: 2031-01-01 noindex"}, true},
 
 		{nil, false},
 		{[]string{""}, false},

@@ -34,8 +34,11 @@ func parseRobots(s string, header bool, now time.Time) (noindex, nofollow bool) 
 		switch {
 		case word == "unavailable_after":
 			value := datePattern.FindString(s)
-			s = s[len(value):]
 			unix, _, ok := page.ParseDate(value)
+			if !ok {
+				value = s[:wordEnd(s)]
+			}
+			s = s[len(value):]
 			noindex = noindex || applies && ok && !now.IsZero() && unix < now.Unix()
 		case header && word != "" && (isLetter(word[0]) || word == "*") && !strings.HasPrefix(word, "max-"):
 			applies = word == "googlebot" || word == "robots" || word == "*"
