@@ -56,18 +56,15 @@ func isRefusal(rec *store.Record) bool {
 	return rec.Status != http.StatusOK && (rec.Status < 300 || rec.Status >= 400) || rec.Flags&store.SoftNotFound != 0
 }
 
-// plan sets when a page is due that was fetched now. Where links make pages, each is
-// fetched often enough for its links to be seen within a third of Policy.Expire. Times of
-// over a day are rounded up to those of the chunk, so that it is due as a whole.
+// plan sets when a page is due that was fetched now: often enough for its links to be seen
+// within a third of Policy.Expire. Times of over a day are rounded up to those of the
+// chunk, so that it is due as a whole.
 func (r *Run) plan(before, rec *store.Record, changed bool, slot uint64, now int64) {
 	if rec.Failing == now && rec.Wait == graceWait { // see isEmptied
 		rec.Due = now + graceWait
 		return
 	}
-	seconds := wait(before, rec, changed)
-	if r.discovers() {
-		seconds = min(seconds, max(r.expire()*2/9, minute))
-	}
+	seconds := min(wait(before, rec, changed), max(r.expire()*2/9, minute))
 	rec.Wait = uint32(seconds)
 	rec.Due = now + seconds
 	if seconds > day {

@@ -188,8 +188,8 @@ func (w *worker) note(rec *store.Record, f *fetched) {
 	case f.resp.Status == http.StatusNotModified:
 		w.counts.NotModified++
 	}
-	if f.resp != nil {
-		w.run.c.backends.note(rec, f.resp.Proxied)
+	if f.resp != nil || rec.Version == 0 {
+		w.run.c.backends.note(rec, f.resp == nil || f.resp.Proxied)
 	}
 }
 

@@ -1,0 +1,348 @@
+package crawl
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// fetcherFunc is a function that fetches a path.
+type fetcherFunc func(ctx context.Context, path string) (*Response, error)
+
+func (f fetcherFunc) Fetch(ctx context.Context, r Request) (*Response, error) { return f(ctx, r.Path) }
+
+// static is a site of documents that link to others, and remembers what was fetched.
+type static struct {
+	mu    sync.Mutex
+	links map[string][]string
+	order []string
+}
+
+func (s *static) Fetch(_ context.Context, r Request) (*Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.order = append(s.order, r.Path)
+	links, ok := s.links[r.Path]
+	if !ok {
+		return &Response{Status: 404, Header: http.Header{}}, nil
+	}
+	body := "<!DOCTYPE html>" + r.Path
+	for _, link := range links {
+		body += `<a href="` + link + `">x</a>`
+	}
+	return &Response{Status: 200, Header: htmlHeader, Body: []byte(body)}, nil
+}
+
+// crawlAll crawls until nothing is due.
+func crawlAll(t *testing.T, c *Crawler, gen *store.Generation, p Policy, cands ...page.Page) Result {
+	t.Helper()
+	run := c.Start(&list{pages: slices.Clone(cands)}, p)
+	for range 10_000 {
+		result, err := run.Update(t.Context(), gen, time.Now().Add(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gen = result.Generation; result.Done {
+			return result
+		}
+	}
+	t.Fatal("the crawl does not end")
+	return Result{}
+}
+
+// paths are the records' paths; those not fetched have a "-" before.
+func paths(t *testing.T, gen *store.Generation) string {
+	t.Helper()
+	var all []string
+	for rec, err := range gen.Records(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, strings.Repeat("-", 1-int(min(rec.Fetched, 1)))+rec.Path)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestPolicies(t *testing.T) {
+	site := map[string][]string{
+		"/": {"/a", "/x.js", "/logout", "/out/b", "/filtered"}, "/a": {"/b", "/a"}, "/b": {"/c"}, "/c": nil, "/v": nil, "/x.js": nil,
+		"/listed": {"/c"}, "/logout": nil, "/filtered": nil, "/secret": nil,
+	}
+	cands := []page.Page{
+		{Path: "/a", Visited: true}, {Path: "/listed"}, {Path: "/secret"}, {Path: "/v", Visited: true},
+	}
+	is := func(paths ...string) func(string) bool {
+		return func(p string) bool { return slices.Contains(paths, p) }
+	}
+	p := Policy{
+		Base: base, Scope: "/", Front: "/", Disallow: is("/logout", "/listed"), Allowed: func(p string) bool { return p != "/secret" },
+		Filter: func(p *page.Page) string { return strings.Repeat("filtered", strings.Count(p.Path, "/filtered")) },
+	}
+	with := func(change func(p *Policy)) Policy {
+		p := p
+		change(&p)
+		return p
+	}
+	for name, test := range map[string]struct {
+		Policy
+		want string
+	}{
+		"sources alone": {p, "/listed -/secret"},
+		"links":         {with(func(p *Policy) { p.Links = true }), "/ /a /b /c /listed -/logout /out/b -/secret /x.js"},
+		"depth":         {with(func(p *Policy) { p.Links, p.Depth = true, 1 }), "/ /a /c /listed -/logout /out/b -/secret /x.js"},
+		"scope":         {with(func(p *Policy) { p.Links, p.Scope, p.Front = true, "/out/", "/out/" }), "/listed /out/ -/secret"},
+		"visits":        {with(func(p *Policy) { p.Discover = true }), "/ /a -/b -/c /listed -/logout -/out/b -/secret -/x.js"},
+		"unlinked":      {with(func(p *Policy) { p.Unlinked = is("/v") }), "/listed -/secret /v"},
+		"closed":        {with(func(p *Policy) { p.Closed, p.Links = true, true }), "-/ -/listed -/secret"},
+		"max_paths":     {with(func(p *Policy) { p.Links, p.MaxPaths = true, 2 }), "/ /a /listed -/secret"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &static{links: site}
+			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1, nil)})
+			gen := empty(t)
+			for range 3 { // visits count once a link has made a record
+				gen = crawlAll(t, c, gen, test.Policy, cands...).Generation
+			}
+			if got := paths(t, gen); got != test.want {
+				t.Errorf("%s: got %s, want %s", name, got, test.want)
+			}
+			if i := slices.Index(s.order, "/x.js"); i >= 0 && slices.ContainsFunc(s.order[i:], func(p string) bool { return site[p] != nil && p != "/x.js" }) {
+				t.Errorf("%s: what looks like an asset was not fetched last: %s", name, s.order)
+			}
+		})
+	}
+}
+
+// TestAgain changes something after a crawl, and looks at what is fetched then.
+func TestAgain(t *testing.T) {
+	cands := func() []page.Page {
+		return []page.Page{{Path: "/a", Version: 1}, {Path: "/b", LastMod: 1}, {Path: "/c", Version: 1}}
+	}
+	for name, test := range map[string]struct {
+		change func(p *Policy, cands []page.Page) []page.Page
+		after  time.Duration
+		want   string
+	}{
+		"nothing":      {func(p *Policy, cands []page.Page) []page.Page { return cands }, 5 * 24 * time.Hour, ""},
+		"a fortnight":  {func(p *Policy, cands []page.Page) []page.Page { return cands }, 14 * 24 * time.Hour, "/a /b /c"},
+		"clock":        {func(p *Policy, cands []page.Page) []page.Page { return cands }, -365 * 24 * time.Hour, "/a /b /c"},
+		"file":         {func(p *Policy, cands []page.Page) []page.Page { cands[0].Version++; return cands }, 0, "/a"},
+		"touched file": {func(p *Policy, cands []page.Page) []page.Page { cands[0].LastMod++; return cands }, 0, ""},
+		"list":         {func(p *Policy, cands []page.Page) []page.Page { cands[1].LastMod++; return cands }, 0, "/b"},
+		"hints":        {func(p *Policy, cands []page.Page) []page.Page { cands[1].Priority++; return cands }, 0, ""},
+		"settings":     {func(p *Policy, cands []page.Page) []page.Page { p.Settings++; return cands }, 0, ""},
+		"routes":       {func(p *Policy, cands []page.Page) []page.Page { p.Routes++; return cands }, 0, "/a /b /c"},
+		"a page is new": {func(p *Policy, cands []page.Page) []page.Page {
+			return append(cands, page.Page{Path: "/d", Version: 1})
+		}, 0, "/d"},
+		"a page is gone": {func(p *Policy, cands []page.Page) []page.Page { return cands[1:] }, 0, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &static{links: map[string][]string{"/a": nil, "/b": nil, "/c": nil, "/d": nil}}
+			var shift time.Duration
+			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1, nil), Now: func() time.Time { return time.Now().Add(shift) }})
+			p := Policy{Base: base, Scope: "/", Front: "/"}
+			crawl := func(cands []page.Page, gen *store.Generation) Result {
+				result, err := c.Start(&list{pages: cands}, p).Update(t.Context(), gen, time.Now().Add(shift+time.Hour))
+				if err != nil || !result.Done || !result.Gathered || result.Pending != 0 {
+					t.Fatalf("%s: got %+v and %v", name, result, err)
+				}
+				return result
+			}
+			first := crawl(cands(), empty(t))
+			s.order, shift = nil, test.after
+			changed := test.change(&p, cands())
+			second := crawl(slices.Clone(changed), first.Generation)
+			slices.Sort(s.order)
+			fetched := slices.DeleteFunc(s.order, func(path string) bool { return strings.Contains(path, "no-such-page") })
+			if got := strings.Join(fetched, " "); got != test.want {
+				t.Errorf("%s: fetched %s, want %s", name, got, test.want)
+			}
+			if !slices.Equal(changed, cands()) || test.want != "" {
+				if !second.Touched {
+					t.Errorf("%s: nothing was touched", name)
+				}
+			} else if second.Touched {
+				t.Errorf("%s: touched", name)
+			}
+			if third := crawl(changed, second.Generation); third.Touched || !slices.Equal(third.Generation.Chunks(), second.Generation.Chunks()) {
+				t.Errorf("%s: touched again", name)
+			}
+		})
+	}
+}
+
+// TestAbsent: a page that no source names any more is dropped after two days, but not
+// while it is listed, and not because a source failed.
+func TestAbsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(Options{Fetcher: &static{links: map[string][]string{"/a": nil, "/b": nil}}})
+		p := Policy{Base: base, Scope: "/", Front: "/"}
+		a, b := page.Page{Path: "/a", Version: 1}, page.Page{Path: "/b", Version: 1}
+		gen := crawlAll(t, c, empty(t), p, a, b).Generation
+		for _, listed := range []bool{true, false} {
+			records, err := gen.Load(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			records[len(records)-1].Selected.Listed = listed
+			w := gen.Writer()
+			w.Put("", records, nil, nil)
+			if gen, err = w.Generation(); err != nil {
+				t.Fatal(err)
+			}
+			for day := range 4 {
+				failed := &list{pages: []page.Page{a}, failed: true}
+				result, err := c.Start(failed, p).Update(t.Context(), gen, time.Now().Add(time.Minute))
+				if err != nil || listed && day == 0 && paths(t, result.Generation) != "/a /b" {
+					t.Fatalf("got %s and %v", paths(t, result.Generation), err)
+				}
+				gen = crawlAll(t, c, gen, p, a).Generation
+				want := "/a /b"
+				if !listed {
+					want = "/a"
+				}
+				if got := paths(t, gen); got != want {
+					t.Fatalf("listed %t, day %d: got %s", listed, day, got)
+				}
+				time.Sleep(24 * time.Hour)
+			}
+		}
+		if got := paths(t, crawlAll(t, c, gen, p, a, b).Generation); got != "/a /b" {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// TestEndless crawls a site in which each page links to thousands of others.
+func TestEndless(t *testing.T) {
+	const maxPaths = 20_000
+	fetch := func(_ context.Context, path string) (*Response, error) {
+		body := []byte("<!DOCTYPE html>" + path)
+		for i := range 5000 {
+			body = fmt.Appendf(body, `<a href="%s%c%c/">x</a><a href="/day/%d%d">x</a>`, path, 'a'+i%26, 'a'+i/26%26, len(path), i)
+		}
+		return &Response{Status: 200, Header: htmlHeader, Body: body}, nil
+	}
+	c := New(Options{Fetcher: fetcherFunc(fetch), Limiter: NewLimiter(1e9, 1, nil)})
+	run := c.Start(new(list), Policy{Base: base, Scope: "/", Front: "/", Links: true, MaxPaths: maxPaths})
+	gen := empty(t)
+	for range 4 {
+		result, err := run.Update(t.Context(), gen, time.Now().Add(500*time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		gen = result.Generation
+		if n := gen.Len(); n > maxPaths+1 || n < 1000 {
+			t.Fatalf("got %d records", n)
+		}
+		if days := strings.Count(paths(t, gen), "/day/"); days > maxPerPattern+1 {
+			t.Fatalf("%d pages differ in digits alone", days)
+		}
+		if len(run.links.seen) > 2*maxPaths+result.Followed {
+			t.Fatalf("%d targets are remembered", len(run.links.seen))
+		}
+	}
+	runtime.KeepAlive(run)
+}
+
+// TestSlots: a fetch that lasts gives up its slot, and a hung one keeps nobody up but its
+// own Update.
+func TestSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots := NewSlots(1)
+		hang := fetcherFunc(func(ctx context.Context, path string) (*Response, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		gen := empty(t)
+		go func() {
+			_, err := New(Options{Fetcher: hang, Slots: slots}).Start(&list{pages: []page.Page{{Path: "/a", Version: 1}}}, Policy{}).
+				Update(ctx, gen, time.Now().Add(time.Minute))
+			ended <- err
+		}()
+		synctest.Wait()
+		healthy := New(Options{Fetcher: &static{links: map[string][]string{"/b": nil}}, Slots: slots})
+		begun := time.Now()
+		crawlAll(t, healthy, empty(t), Policy{Base: base, Scope: "/", Front: "/"}, page.Page{Path: "/b", Version: 1})
+		if took := time.Since(begun); took != slotTime {
+			t.Errorf("another site waited for %s", took)
+		}
+		cancel()
+		if err := <-ended; err != context.Canceled {
+			t.Errorf("got %v", err)
+		}
+		if len(slots) != 0 {
+			t.Error("a slot is still taken")
+		}
+	})
+}
+
+// TestSeedChain: the front page may lead to others by redirects.
+func TestSeedChain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fetch := func(_ context.Context, path string) (*Response, error) {
+			if n := len(path) / 2; n < 5 {
+				return &Response{Status: 302, Header: http.Header{"Location": {path + "/x"}}, Proxied: true}, nil
+			}
+			return &Response{Status: 200, Header: htmlHeader, Body: []byte("<!DOCTYPE html>" + path), Proxied: true}, nil
+		}
+		c := New(Options{Fetcher: fetcherFunc(fetch), Limiter: NewLimiter(1, 1, nil)})
+		gen := crawlAll(t, c, empty(t), Policy{Base: base, Scope: "/x", Front: "/x", Discover: true}).Generation
+		for rec, err := range gen.Records(t.Context()) {
+			if err != nil || rec.Fetched == 0 || rec.Flags&store.Seed == 0 || rec.Depth != 0 {
+				t.Errorf("got %+v and %v", rec, err)
+			}
+		}
+		if gen.Len() != 5 {
+			t.Errorf("got %s", paths(t, gen))
+		}
+	})
+}
+
+// TestLater: what a limiter has no time for is due, and said to be.
+func TestLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{links: map[string][]string{"/": {"/a", "/b"}, "/a": nil, "/b": nil}}
+		fetch := func(ctx context.Context, path string) (*Response, error) {
+			resp, err := s.Fetch(ctx, Request{Path: path})
+			resp.Proxied = true
+			return resp, err
+		}
+		c := New(Options{Fetcher: fetcherFunc(fetch), Limiter: NewLimiter(1./60, 1, nil)})
+		run := c.Start(new(list), Policy{Base: base, Scope: "/", Front: "/", Links: true})
+		gen, counts := empty(t), map[int]int{}
+		for range 10 {
+			result, err := run.Update(t.Context(), gen, time.Now().Add(time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			gen = result.Generation
+			counts[result.Pending]++
+			if next := time.Unix(result.Next, 0); !result.Done {
+				if wait := time.Until(next); wait < 50*time.Second || wait > 60*time.Second {
+					t.Errorf("the next is in %s", wait)
+				}
+				time.Sleep(time.Until(next) + time.Second)
+			}
+		}
+		// The front page, a page for which there is no time to see what a missing one returns,
+		// the missing one, that page again, the last page.
+		if want := (map[int]int{2: 3, 1: 1, 0: 6}); !maps.Equal(counts, want) {
+			t.Errorf("pending: got %v, want %v", counts, want)
+		}
+	})
+}

@@ -1,0 +1,291 @@
+package crawl
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+func TestClean(t *testing.T) {
+	c := NewCleaner([]string{"page", "utm_source", "a b", "x:y"})
+	for uri, want := range map[string]string{
+		"/a":                                  "/a",
+		"/a/b.html#c?d":                       "/a/b.html",
+		"/a?x=1&page=2&utm_source=y":          "/a?page=2",
+		"/a?page=&x":                          "/a",
+		"/a?x:y=2&page=%61":                   "/a?page=a&x:y=2",
+		"/a?a+b=c":                            "/a?a%20b=c",
+		"/a?%70age=2":                         "/a?page=2",
+		"/%61%3D%7e":                          "/a=~",
+		"/a;jsessionid=1/b;v=2;SID=3":         "/a/b;v=2",
+		"/a;jsessionid=1;jsessionid=2":        "/a",
+		"/a/../b/./c":                         "/b/c",
+		"/wiki/.NET":                          "/wiki/.NET",
+		"/caf%C3%A9":                          "/caf%C3%A9",
+		"/café":                               "/caf%C3%A9",
+		"/a//b":                               "",
+		"/a%2Fb":                              "",
+		"/a%5cb":                              "",
+		"/a%00":                               "",
+		"/a%7F":                               "",
+		"/a%zz":                               "",
+		"/a%FF":                               "",
+		"a":                                   "",
+		"":                                    "",
+		"?page=1":                             "",
+		"/a?page=%00":                         "",
+		"/" + strings.Repeat("a", 2000):       "",
+		"/a?page=" + strings.Repeat("a", 201): "",
+	} {
+		got, ok := c.Clean(uri)
+		if ok != (want != "") || ok && got != want {
+			t.Errorf("%q: got %q, %t, want %q", uri, got, ok, want)
+		}
+		if again, ok := c.Clean(got); want != "" && (!ok || again != got) {
+			t.Errorf("%q: %q becomes %q", uri, got, again)
+		}
+	}
+}
+
+func FuzzClean(f *testing.F) {
+	f.Add("/a;jsessionid=1/b?page=2#c")
+	f.Add("/%C3%A9/..%2f;a=b;sid=c?page=%20&page=3")
+	c := NewCleaner([]string{"page"})
+	f.Fuzz(func(t *testing.T, uri string) {
+		got, ok := c.Clean(uri)
+		if !ok {
+			return
+		}
+		if again, ok := c.Clean(got); !ok || again != got || got[0] != '/' || len(got) > maxPath {
+			t.Errorf("%q became %q, and that %q", uri, got, again)
+		}
+	})
+}
+
+func TestDisallow(t *testing.T) {
+	for _, test := range []struct {
+		words         []string
+		match, others string
+	}{
+		{DefaultDisallow(), "/docs/logout.php /users/sign_out /add-to-cart/5 /log-out /users/sign-out /LogOut /a/logout;x /log%6Fut /signOut /cart?x /a/delete/b /Add",
+			"/ /address /additional /logouts /xlogout /api/v1 /admin /author/admin/ /a?b=/logout /cartography /logo/ut"},
+		{[]string{"Café", "sign-out", "/private/*", "*.cgi"}, "/caf%C3%A9 /CAF%C3%89/ /signout /sign_out.html /private/a /x.cgi", "/cafe /private /logout"},
+		{[]string{}, "", "/logout"},
+	} {
+		d, err := ParseDisallow(test.words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range strings.Fields(test.match) {
+			if d.Match(path) == "" {
+				t.Errorf("%q: %s does not match", test.words, path)
+			}
+		}
+		for _, path := range strings.Fields(test.others) {
+			if word := d.Match(path); word != "" {
+				t.Errorf("%q: %s matches %s", test.words, path, word)
+			}
+		}
+	}
+	for _, word := range []string{"", "-", "x/*", "/[a"} {
+		if _, err := ParseDisallow([]string{word}); err == nil {
+			t.Errorf("%q is no error", word)
+		}
+	}
+}
+
+func TestIsAsset(t *testing.T) {
+	for path, want := range map[string]bool{"/a.js": true, "/a.PNG?x": true, "/wiki/Node.js": true, "/a": false, "/a.html": false, "/v1.2/a": false, "/a.": false} {
+		if isAsset(path) != want {
+			t.Errorf("%s: got %t", path, !want)
+		}
+	}
+}
+
+// response returns a response with a status and pairs of header fields.
+func response(status int, header ...string) *Response {
+	r := &Response{Status: status, Header: http.Header{"Content-Type": {"text/html"}}}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	return r
+}
+
+const now = 1_800_000_000
+
+// known is the record of a document that was fetched ten days before.
+func known() store.Record {
+	return store.Record{
+		Path: "/a", Status: 200, Flags: store.Named | store.HTML | store.Document, Text: 1, First: 9, ETag: `"1"`,
+		Fetched: now - 10*day, Due: now - day, Wait: week, Canonical: "/c", Declared: 5,
+	}
+}
+
+func TestApply(t *testing.T) {
+	doc := func(text uint64) htmlmeta.Meta { return htmlmeta.Meta{Document: true, Text: text, Modified: 5} }
+	for _, test := range []struct {
+		name   string
+		before store.Record
+		fetched
+		want string // status, flags, failing, changed, wait, canonical, target
+	}{
+		{"first", store.Record{Path: "/a"}, fetched{resp: response(200), meta: doc(1)}, "200 HD 0 false 7d"},
+		{"unchanged", known(), fetched{resp: response(200), meta: doc(1)}, "200 HD 0 false 14d"},
+		{"changed", known(), fetched{resp: response(200), meta: doc(2)}, "200 HD 0 true 7d"},
+		{"not modified", known(), fetched{resp: response(304)}, "200 HD 0 false 14d /c"},
+		{"soft 404", known(), fetched{resp: response(200), meta: doc(2), soft: true}, "200 HDS 0 true 1h"},
+		{"error", known(), fetched{resp: response(500)}, "200 HD 1 false 61m /c"},
+		{"no response", known(), fetched{}, "200 HD 1 false 61m /c"},
+		{"too many", known(), fetched{resp: response(429)}, "200 HD 1 false 61m /c"},
+		{"error at first", store.Record{Path: "/a"}, fetched{resp: response(502)}, "502  1 false 1m"},
+		{"no response at first", store.Record{Path: "/a"}, fetched{}, "0  1 false 1m"},
+		{"not found", known(), fetched{resp: response(404)}, "404  0 false 1h"},
+		{"refused", known(), fetched{resp: response(403)}, "403  0 false 1h"},
+		{"redirect", known(), fetched{resp: response(301, "Location", "/b?c#d")}, "301  0 false 7d /b?c"},
+		{"redirect elsewhere", known(), fetched{resp: response(302, "Location", "//example.org/")}, "302  0 false 7d https://example.org/"},
+		{"redirect to the default port", known(), fetched{resp: response(308, "Location", "https://example.com:443/b")}, "308  0 false 7d /b"},
+		{"redirect to nowhere", known(), fetched{resp: response(301)}, "301  0 false 7d"},
+		{"not HTML", known(), fetched{resp: response(200, "Content-Type", "text/plain")}, "200  0 false 90d"},
+		{"emptied", known(), fetched{resp: response(200)}, "200 HD 1 false 5s /c"},
+		{"unreadable", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Unreadable: true}}, "200 HU 0 false 14d"},
+		{"canonical", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 1, Canonical: base + "/%62"}}, "200 HD 0 false 14d /b"},
+		{"canonical is itself", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 1, Canonical: base + "/a"}}, "200 HD 0 false 14d"},
+		{"noindex, refresh", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 1, NoIndex: true, Refresh: "https://example.org/"}}, "200 HDN 0 false 14d https://example.org/"},
+	} {
+		rec := test.before
+		test.base, test.batch, test.now = base, 10, now
+		changed := apply(&rec, &test.fetched)
+		r := &Run{c: New(Options{}), p: Policy{Expire: 10000 * day * time.Second}}
+		r.plan(&test.before, &rec, changed, 0, now)
+		flags := ""
+		for i, flag := range []store.Flags{store.HTML, store.Document, store.NoIndex, store.Unreadable, store.SoftNotFound} {
+			if rec.Flags&flag != 0 {
+				flags += "HDNUS"[i : i+1]
+			}
+		}
+		failing := 0
+		if rec.Failing != 0 {
+			failing = 1
+		}
+		wait := fmt.Sprintf("%ds", rec.Wait)
+		for _, unit := range []struct {
+			seconds uint32
+			name    string
+		}{{minute, "m"}, {hour, "h"}, {day, "d"}} {
+			if rec.Wait%unit.seconds == 0 {
+				wait = fmt.Sprint(rec.Wait/unit.seconds, unit.name)
+			}
+		}
+		got := strings.TrimSpace(fmt.Sprintf("%d %s %d %t %s %s%s", rec.Status, flags, failing, changed, wait, rec.Canonical, rec.Target))
+		if got != test.want {
+			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+		}
+		if rec.Fetched != now || rec.Due < now+int64(rec.Wait) || rec.Due > now+2*int64(rec.Wait) || rec.Due <= now {
+			t.Errorf("%s: fetched at %d, due after %d", test.name, rec.Fetched, rec.Due-now)
+		}
+		if wantFirst := max(test.before.First, 10*int64(rec.Flags&store.Document/store.Document)); rec.First != min(wantFirst, 10) && test.before.First == 0 {
+			t.Errorf("%s: first read in batch %d", test.name, rec.First)
+		}
+		if changed != (rec.Changed == 10) || changed && rec.Before != test.before.Fetched {
+			t.Errorf("%s: changed in batch %d, seen before at %d", test.name, rec.Changed, rec.Before)
+		}
+	}
+}
+
+// TestFailing: a listed page that fails is believed to after an hour.
+func TestFailing(t *testing.T) {
+	rec := known()
+	r := &Run{c: New(Options{}), p: Policy{}.withDefaults()}
+	fetch := func(at int64, resp *Response, meta htmlmeta.Meta) {
+		before := rec
+		r.plan(&before, &rec, apply(&rec, &fetched{resp: resp, meta: meta, base: base, batch: 10, now: at}), 0, at)
+	}
+	fetch(now, nil, htmlmeta.Meta{})
+	if rec.Status != 200 || rec.Failing != now || rec.Due <= now+hour {
+		t.Errorf("once: got %+v", rec)
+	}
+	fetch(rec.Due, nil, htmlmeta.Meta{})
+	if rec.Status != 0 || rec.Flags&store.HTML != 0 || rec.Failing != now || rec.Text != 1 {
+		t.Errorf("after an hour: got %+v", rec)
+	}
+	for range 12 {
+		fetch(rec.Due, response(500), htmlmeta.Meta{})
+	}
+	if rec.Wait != day || rec.Status != 500 {
+		t.Errorf("after days: got %+v", rec)
+	}
+	fetch(rec.Due, response(200), htmlmeta.Meta{Document: true, Text: 2})
+	if rec.Failing != 0 || rec.Changed != 10 || rec.Before != 0 || rec.Wait != week {
+		t.Errorf("in the end: got %+v", rec)
+	}
+	// One grace for an empty page.
+	fetch(rec.Due, response(200), htmlmeta.Meta{})
+	if rec.Flags&store.Document == 0 {
+		t.Errorf("empty once: got %+v", rec)
+	}
+	fetch(rec.Due, response(200), htmlmeta.Meta{})
+	if rec.Flags&store.Document != 0 || rec.Failing != 0 {
+		t.Errorf("empty twice: got %+v", rec)
+	}
+	for range 12 {
+		fetch(rec.Due, response(404), htmlmeta.Meta{})
+	}
+	if want := uint32(90 * day * 2 / 9); rec.Wait != want {
+		t.Errorf("not found for long: due after %d, want %d", rec.Wait, want)
+	}
+}
+
+func TestLimiter(t *testing.T) {
+	const s, ms = time.Second, time.Millisecond
+	ok, busy := response(200), response(429)
+	after := func(value string) *Response { return response(503, "Retry-After", value) }
+	for _, test := range []struct {
+		name string
+		rate float64
+		took time.Duration
+		resp *Response
+		want []time.Duration // when requests began
+	}{
+		{"quick", 2, 0, ok, []time.Duration{0, 500 * ms, s, 1500 * ms}},
+		{"slow", 2, s, ok, []time.Duration{0, 3 * s, 6 * s}},
+		{"high rate", 1000, 0, ok, []time.Duration{0, ms, 2 * ms}},
+		{"no responses", 2, 0, nil, []time.Duration{0, 500 * ms, 1500 * ms, 3500 * ms}},
+		{"too many", 2, 0, busy, []time.Duration{0, 60 * s, 180 * s, 420 * s}},
+		{"Retry-After", 2, 0, after("7"), []time.Duration{0, 7 * s, 14 * s}},
+		{"Retry-After at once", 2, 2 * s, after("0"), []time.Duration{0, 6 * s, 12 * s}},
+		{"Retry-After for ages", 2, 0, after("99999999999999999999"), []time.Duration{0, 24 * time.Hour}},
+		{"Retry-After nonsense", 2, 0, after("soon"), []time.Duration{0, 60 * s}},
+		{"very slow", 2, 5 * time.Hour, ok, []time.Duration{0, 6 * time.Hour}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, first := NewLimiter(test.rate, 1, nil), time.Now()
+				for i, want := range test.want {
+					if err := l.begin(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					if got := time.Since(first).Round(ms); got != want {
+						t.Errorf("request %d: got %s, want %s", i, got, want)
+					}
+					time.Sleep(test.took)
+					l.record(test.took, test.resp)
+					l.end()
+					l = NewLimiter(test.rate, 1, l) // a reload changes nothing
+				}
+			})
+		})
+	}
+}
+
+func TestOwnErrors(t *testing.T) {
+	if !isOurs(noTime{errors.New("x")}) || isOurs(errors.New("x")) || isOurs(nil) {
+		t.Error("errors of our own are not told from others")
+	}
+}
