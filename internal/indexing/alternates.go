@@ -16,9 +16,8 @@ func (s alternateSets) add(path string, list []page.Alternate) {
 	}
 }
 
-// areMutual reports whether all pages of a set list the same set, the page itself among
-// them, as https://developers.google.com/search/docs/specialty/international/localized-versions
-// asks for. A page of another site is not known to.
+// areMutual reports whether all pages of a set, the page itself among them, list the same
+// set (https://developers.google.com/search/docs/specialty/international/localized-versions).
 func (s alternateSets) areMutual(base, path string, list []page.Alternate) bool {
 	own, itself := setHash(list), false
 	for _, alternate := range list {

@@ -1,6 +1,7 @@
 package indexing
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -10,7 +11,6 @@ import (
 // Mode is where the dates of listed pages come from.
 type Mode uint8
 
-// The modes.
 const (
 	Auto    Mode = iota // what pages declare, else lists, else when the text changed
 	ModTime             // what sources say
@@ -18,11 +18,11 @@ const (
 )
 
 const (
-	day         = 24 * 3600
-	span        = 600 // seconds within which times are alike, as a deployment's
-	fewestAlike = 3   // times or pages that say something about the site
-	fewestFiles = 10  // files of a deployment, where it is not nearly all of the site
-	maxStreak   = 3   // changes in a row that show a counter or a rotating list
+	day         = 24 * 3600 // seconds
+	span        = 600       // seconds within which times are alike, as a deployment's
+	fewestAlike = 3         // times or pages that say something about the site
+	fewestFiles = 10        // files of a deployment, where it is not nearly all of the site
+	maxStreak   = 3         // changes in a row that show a counter or a rotating list
 )
 
 // times are Unix seconds.
@@ -66,9 +66,9 @@ type dates struct {
 
 	declared times // of all pages
 	answers  times // Last-Modified of all pages without a file's time
-	files    times // of files at first sight, or whose text has no date
-	undated  times // the same, also Last-Modified of what is no file
-	fresh    int   // pages at first sight that have such a time
+	undated  times // of pages at first sight, or whose text has no date
+	files    times // of them, those of files
+	fresh    int   // pages at first sight that have a time
 	fetched  times // of known pages without file version, which are known when fetched
 	known    int   // pages with one
 	changed  int   // of the known pages, those with another text
@@ -79,24 +79,18 @@ type dates struct {
 }
 
 // batchOf is the batch in which the page's present text was found; 0: it has none.
-func batchOf(rec *store.Record) int64 {
-	if rec.Changed != 0 {
-		return rec.Changed
-	}
-	return rec.First
-}
+func batchOf(rec *store.Record) int64 { return cmp.Or(rec.Changed, rec.First) }
 
-// hasFileTime reports whether ModTime is that of a file that is served as it is.
-func hasFileTime(rec *store.Record) bool {
-	return rec.Version != 0 && rec.ModTime != 0 && rec.Flags&store.Proxied == 0
-}
-
-// firstTime is the time that a page has at first sight, and whether it is a file's; 0: none.
-func firstTime(rec *store.Record) (isFile bool, unix int64) {
-	if hasFileTime(rec) {
-		return true, rec.ModTime
+// timeOf is when the page was modified, as the file says that is served as it is, else the
+// Last-Modified header; zero: neither does, or it is the time of the response itself.
+func timeOf(rec *store.Record) (at date, isFile bool) {
+	switch {
+	case rec.Version != 0 && rec.ModTime != 0 && rec.Flags&store.Proxied == 0:
+		return date{rec.ModTime, rec.Flags&store.ModDay != 0}, true
+	case rec.Modified < rec.Fetched/60*60-1:
+		return date{unix: rec.Modified}, false
 	}
-	return false, lastModified(rec)
+	return date{}, false
 }
 
 // add takes a record into account.
@@ -104,21 +98,21 @@ func (d *dates) add(rec *store.Record) {
 	if rec.First == 0 || rec.Status != 200 || rec.Absent != 0 {
 		return
 	}
-	isFile, first := firstTime(rec)
+	at, isFile := timeOf(rec)
 	batch, dated := batchOf(rec), rec.Selected.Dated
 	isOpen := batch == d.rules.OpenBatch
 	d.declared.add(rec.Declared)
 	if !isFile {
-		d.answers.add(first)
+		d.answers.add(at.unix)
 	}
 	if dated == 0 && !isOpen || dated != 0 && rec.Selected.Text == 0 {
-		d.undated.add(first)
+		d.undated.add(at.unix)
 		if isFile {
-			d.files.add(first)
+			d.files.add(at.unix)
 		}
 	}
 	switch {
-	case dated == 0 && !isOpen && first != 0:
+	case dated == 0 && !isOpen && at.unix != 0:
 		d.fresh++
 	case dated == 0 || rec.Streak >= maxStreak:
 	case rec.Version != 0:
@@ -200,35 +194,25 @@ func (d *dates) ofText(rec *store.Record) (date, int64) {
 }
 
 func (d *dates) atFirstSight(rec *store.Record) date {
-	isFile, first := firstTime(rec)
+	at, isFile := timeOf(rec)
 	isDeployment := slices.ContainsFunc(d.deployments, func(c [2]uint32) bool {
-		return int64(c[0]) <= first && first <= int64(c[1])
+		return int64(c[0]) <= at.unix && at.unix <= int64(c[1])
 	})
 	if isDeployment || !isFile && d.answersAlike {
 		return date{}
 	}
-	return date{first, isFile && rec.Flags&store.ModDay != 0}
+	return at
 }
 
 func (d *dates) ofChange(rec *store.Record) date {
-	// A time that was there before the text changed is not that of the change.
-	before, modified := rec.Selected.Text, lastModified(rec)
-	switch {
-	case hasFileTime(rec) && rec.ModTime > before:
-		return date{rec.ModTime, rec.Flags&store.ModDay != 0}
-	case !d.answersAlike && modified > max(before, rec.Before):
-		return date{unix: modified}
+	at, isFile := timeOf(rec)
+	switch before := rec.Selected.Text; {
+	case isFile && at.unix > before:
+		return at
+	case !isFile && !d.answersAlike && at.unix > max(before, rec.Before): // else it was there before the change
+		return at
 	case rec.Before != 0 && rec.Fetched-rec.Before < day:
 		return date{rec.Fetched, true}
 	}
 	return date{}
-}
-
-// lastModified is the Last-Modified header of the response; 0: there is none, or it is the
-// time of the response itself, as some servers send it.
-func lastModified(rec *store.Record) int64 {
-	if rec.Modified < rec.Fetched/60*60-1 {
-		return rec.Modified
-	}
-	return 0
 }

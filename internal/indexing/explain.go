@@ -43,20 +43,16 @@ func Explain(ctx context.Context, g *store.Generation, r Rules, path string) (x 
 	case Redirect, Refresh:
 		x.Other = rec.Target
 	case Duplicate:
-		x.Other, err = s.pathOf(ctx, s.groups[duplicateKey(rec)].path)
-	}
-	return x, err
-}
-
-// pathOf returns the path that has a hash.
-func (s *Selection) pathOf(ctx context.Context, wanted uint64) (string, error) {
-	for rec, err := range s.generation.Records(ctx) {
-		if err != nil {
-			return "", err
-		}
-		if hash(rec.Path) == wanted {
-			return rec.Path, nil
+		original := s.groups[duplicateKey(rec)].path
+		for other, err := range g.Records(ctx) {
+			if err != nil {
+				return x, err
+			}
+			if hash(other.Path) == original {
+				x.Other = other.Path
+				break
+			}
 		}
 	}
-	return "", nil
+	return x, nil
 }

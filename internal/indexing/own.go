@@ -44,8 +44,7 @@ func ofResponse(status uint16) Status {
 
 // ofContent is the status of a page that returned 200.
 func (r *Rules) ofContent(rec *store.Record) Status {
-	flags := rec.Flags
-	switch {
+	switch flags := rec.Flags; {
 	case flags&store.HTML == 0 && (flags&(store.Named|store.Seed|store.Target) == 0 || expectsHTML(rec.Path)):
 		return NotHTML
 	case flags&store.Unreadable != 0:
@@ -68,15 +67,14 @@ func (r *Rules) ofContent(rec *store.Record) Status {
 	return CanonicalOther
 }
 
-var htmlExtensions = []string{".html", ".htm", ".xhtml", ".shtml", ".php", ".asp", ".aspx", ".jsp"}
-
 // expectsHTML reports whether a page's name suggests HTML. Other documents, such as PDF
 // files, are listed for what they are.
 func expectsHTML(path string) bool {
 	path, _, _ = strings.Cut(path, "?")
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	dot := strings.LastIndexByte(name, '.')
-	return dot < 0 || slices.Contains(htmlExtensions, strings.ToLower(name[dot:]))
+	return dot < 0 || slices.Contains([]string{".html", ".htm", ".xhtml", ".shtml", ".php", ".asp", ".aspx", ".jsp"},
+		strings.ToLower(name[dot:]))
 }
 
 // isFromList reports whether the operator names the page in a list: it has no file.

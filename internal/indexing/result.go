@@ -82,8 +82,8 @@ func (r *Result) add(rec *store.Record, st state, selected store.Selected, isTem
 	}
 }
 
-// isChange reports whether a page that stays listed is to be told of. It is not when its
-// first date is only decided after it was listed.
+// isChange reports whether a page that stays listed has another text or date. A first date
+// that is decided only after the page was listed does not count.
 func isChange(was, is store.Selected, isTemplate bool) bool {
 	if was.Dated != is.Dated {
 		return was.Dated != 0 && !isTemplate

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"runtime"
 	"time"
 
@@ -28,11 +29,8 @@ type Rules struct {
 	Filter   func(p *page.Page) string // why a page is excluded or out of scope; "", nil: it is not
 	Unlinked func(path string) bool    // a visited page needs no incoming links; nil: it does
 
-	// OpenBatch is the batch that the crawl has not completed: dates of its pages can only
-	// be told from all of it. 0: there is none.
-	OpenBatch int64
-
-	Now time.Time // no date is later
+	OpenBatch int64     // what the crawl has not completed, so that its texts are not dated yet; 0: none
+	Now       time.Time // no date is later
 }
 
 // Selection is what was selected of a generation. It is not safe for concurrent use.
@@ -142,7 +140,7 @@ func (s *Selection) load(ctx context.Context, i int) ([]store.Record, error) {
 // over once. An error, of [store.Generation.Load] or [store.Writer], is yielded last.
 func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 	return func(yield func(page.Page, error) bool) {
-		w := writer{next: s.generation.Writer()}
+		w := writer{s.generation.Writer(), math.MaxInt64}
 		for i, chunk := range s.generation.Chunks() {
 			records, err := s.load(ctx, i)
 			if err != nil {
@@ -163,8 +161,8 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 			w.write(i, chunk, records, changed)
 			runtime.Gosched()
 		}
-		var err error
-		if s.result.Generation, err = w.next.Generation(); err != nil {
+		g, err := w.next.Generation()
+		if s.result.Generation = g; err != nil {
 			yield(page.Page{}, err)
 		}
 	}
@@ -189,14 +187,13 @@ func (s *Selection) page(rec *store.Record) page.Page {
 	if s.rules.Hints != nil {
 		s.rules.Hints(&p)
 	}
-	e := page.Extensions{Alternates: rec.Alternates, Images: rec.Images}
-	if !s.rules.Images {
-		e.Images = nil
+	var e page.Extensions
+	if s.rules.Images {
+		e.Images = rec.Images
 	}
-	if !s.rules.Alternates {
-		e.Alternates = nil
-	} else if len(e.Alternates) > 0 && !s.alternates.areMutual(s.rules.Base, rec.Path, e.Alternates) {
-		e.Alternates = nil
+	if s.rules.Alternates && s.alternates.areMutual(s.rules.Base, rec.Path, rec.Alternates) {
+		e.Alternates = rec.Alternates
+	} else if s.rules.Alternates && len(rec.Alternates) > 0 {
 		s.result.NotMutual.add(rec.Path, maxExamples)
 	}
 	if !e.Empty() {
@@ -208,20 +205,16 @@ func (s *Selection) page(rec *store.Record) page.Page {
 // writer writes the next generation. Chunks in which nothing changed are kept.
 type writer struct {
 	next *store.Writer
-	run  bool  // the last chunk was written anew
-	due  int64 // the earliest of the chunks of this run, which the store may join
+	due  int64 // of the chunks since the last that was kept, which the store may join
 }
 
 func (w *writer) write(i int, c store.Chunk, records []store.Record, changed bool) {
 	if !changed {
 		w.next.Keep(i)
-		w.run = false
+		w.due = math.MaxInt64
 		return
 	}
-	if !w.run || c.Due < w.due {
-		w.due = c.Due
-	}
-	w.run = true
+	w.due = min(w.due, c.Due)
 	due := w.due
 	w.next.Put(c.First, records, func(first, _ string) uint64 {
 		if first == c.First {

@@ -75,16 +75,15 @@ var texts = [statusCount + 1]text{
 	Duplicate: {"duplicate", "It has the same text as a page with nearly the same path, which is listed instead.",
 		"Link to one of the two only, or name it as the canonical."},
 	NoLinks: {"no incoming links", "No listed page links to it.",
-		"Link to it, or name it in 'urls'."},
+		"Link to it, or see the settings 'orphans' and 'unlinked'."},
 	OverMax: {"over max_urls", "The sitemap lists as many pages as 'max_urls' allows.",
 		"Raise 'max_urls'."},
 }
 
 // Statuses returns all statuses.
-func Statuses() []Status {
-	all := make([]Status, statusCount)
-	for i := range all {
-		all[i] = Status(i)
+func Statuses() (all []Status) {
+	for s := range Status(statusCount) {
+		all = append(all, s)
 	}
 	return all
 }
