@@ -107,17 +107,8 @@ func (s *Store) commit(ctx context.Context, g *Generation) error {
 		if err := s.clean(ctx, objects, last, standing.objects()); err != nil {
 			return err
 		}
-		for name, o := range objects {
-			data := o.fresh.Load()
-			if last[name] != nil {
-				continue
-			}
-			if data == nil {
-				return fmt.Errorf("%s: %w", o.key(), ErrSuperseded)
-			}
-			if err := s.write(ctx, o.key(), *data); err != nil {
-				return err
-			}
+		if err := s.writeObjects(ctx, objects, last); err != nil {
+			return err
 		}
 		if err := s.write(ctx, manifestName, encoded); err != nil {
 			return err
@@ -128,6 +119,23 @@ func (s *Store) commit(ctx context.Context, g *Generation) error {
 		o.fresh.Store(nil)
 	}
 	_ = s.clean(ctx, objects) // what remains is left to the next Commit
+	return nil
+}
+
+// writeObjects writes the objects that the last committed generation does not have.
+func (s *Store) writeObjects(ctx context.Context, objects, last map[string]*object) error {
+	for name, o := range objects {
+		if last[name] != nil {
+			continue
+		}
+		data := o.fresh.Load()
+		if data == nil {
+			return fmt.Errorf("%s: %w", o.key(), ErrSuperseded)
+		}
+		if err := s.write(ctx, o.key(), *data); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
