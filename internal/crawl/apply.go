@@ -27,8 +27,7 @@ type fetched struct {
 	now   int64
 }
 
-// apply updates a record by what a fetch came to. It reports whether the text is another
-// than before.
+// apply updates a record by what a fetch came to. It reports whether the text is another than before.
 func apply(rec *store.Record, f *fetched) (changed bool) {
 	status := 0
 	if f.resp != nil {
@@ -64,8 +63,8 @@ func apply(rec *store.Record, f *fetched) (changed bool) {
 	return changed
 }
 
-// failed records that a fetch came to nothing. What was known before stays until that has
-// lasted for an hour.
+// failed records that a fetch came to nothing. What was known before stays until that has lasted for an
+// hour.
 func failed(rec, before *store.Record, status int, now int64) {
 	if rec.Failing == 0 || rec.Failing > now {
 		rec.Failing = now
@@ -84,8 +83,8 @@ func forget(rec *store.Record) {
 	rec.Alternates, rec.Images = nil, nil
 }
 
-// isEmptied reports whether a page that was a document is none for the first time, as it
-// may be while it is written.
+// isEmptied reports whether a page that was a document is none for the first time, as it may be while it is
+// written.
 func isEmptied(before *store.Record, f *fetched) bool {
 	return before.Status == http.StatusOK && before.Flags&store.Document != 0 && before.Failing == 0 &&
 		f.resp.Status == http.StatusOK && !f.meta.Document && !f.meta.Unreadable &&
@@ -174,8 +173,8 @@ func location(base, from string, header http.Header) string {
 	return there.String()
 }
 
-// onSite returns the path of an absolute URL, or the URL where it is on another site. "":
-// it is the page itself, or too long.
+// onSite returns the path of an absolute URL, or the URL where it is on another site. "": it is the page
+// itself, or too long.
 func onSite(base, self, url string) string {
 	if url == "" || len(url) > maxURL {
 		return ""

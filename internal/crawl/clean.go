@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -17,8 +18,8 @@ const (
 // Cleaner tells which page a link or a request is for.
 type Cleaner struct{ names, prefixes []string }
 
-// NewCleaner returns a Cleaner that keeps these query parameters, decoded, in this
-// order. All others are dropped, and so are those that [IsTracking] knows.
+// NewCleaner returns a Cleaner that keeps these query parameters, decoded, in this order. All others are
+// dropped, and so are those that [IsTracking] knows.
 func NewCleaner(query []string) *Cleaner {
 	c := new(Cleaner)
 	escape := strings.NewReplacer("&", "%26", "=", "%3D", "+", "%2B")
@@ -31,28 +32,21 @@ func NewCleaner(query []string) *Cleaner {
 	return c
 }
 
-// Clean returns the path that a URI is for, in [page.Canonical]'s form: with the query
-// parameters that are kept, without a fragment and without the session identifiers that
-// applications write after a semicolon. It may be part of uri.
+// Clean returns the path that a URI is for, in [page.Canonical]'s form: with the query parameters that are
+// kept, without a fragment and without the session identifiers that applications write after a semicolon.
 //
-// ok is false where that is no path of a page: it does not begin with a slash, has an
-// empty segment that is not the last, an encoded slash, a backslash, a control
-// character, an invalid escape, what is no UTF-8, a kept value of over 200 bytes, or
-// over 2,000 bytes in all.
+// ok is false where that is no path of a page: it does not begin with a slash, has an empty segment that is
+// not the last, an encoded slash, a backslash, a control character, an invalid escape, what is no UTF-8, a
+// kept value of over 200 bytes, or over 2,000 bytes in all.
 func (c *Cleaner) Clean(uri string) (path string, ok bool) {
 	if len(uri) > 4*maxPath {
 		return "", false
 	}
 	uri, _, _ = strings.Cut(uri, "#")
 	path, query, _ := strings.Cut(uri, "?")
-	if !isPlain(path) {
-		canonical, err := page.Canonical(path)
-		if err != nil {
-			return "", false
-		}
-		if path = cutSessions(canonical); !isPath(path) {
-			return "", false
-		}
+	path, err := page.Canonical(path)
+	if path = cutSessions(path); err != nil || !isPath(path) {
+		return "", false
 	}
 	if query != "" && len(c.names) > 0 {
 		if query, ok = c.query(query); !ok {
@@ -63,38 +57,11 @@ func (c *Cleaner) Clean(uri string) (path string, ok bool) {
 	return path, len(path) <= maxPath
 }
 
-// isPlain reports whether a path is certainly clean.
-func isPlain(path string) bool {
-	slash := false
-	for i := range len(path) {
-		c := path[i]
-		switch {
-		case 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9':
-		case c == '/' && slash, c == '.' && slash:
-			return false
-		case strings.IndexByte("/-._~!$&'()*+,=:@", c) < 0:
-			return false
-		}
-		slash = c == '/'
-	}
-	return path != "" && path[0] == '/'
-}
-
 // isPath reports whether a canonical path is one that a page may have.
 func isPath(path string) bool {
-	if strings.Contains(path, "//") {
-		return false
-	}
-	for i := range len(path) - 2 {
-		if path[i] != '%' {
-			continue
-		}
-		switch code := path[i+1 : i+3]; {
-		case code < "20", code == "2F", code == "5C", code == "7F":
-			return false
-		}
-	}
-	return utf8.ValidString(page.Unescape(path))
+	raw, err := url.PathUnescape(path)
+	return err == nil && utf8.ValidString(raw) && !strings.ContainsFunc(raw, unicode.IsControl) &&
+		!strings.Contains(raw, `\`) && !strings.Contains(path, "//") && !strings.Contains(path, "%2F")
 }
 
 // cutSessions drops the parameters of segments that hold a session's identifier.
@@ -125,8 +92,8 @@ func isSession(name string) bool {
 	return strings.HasPrefix(name, "aspsessionid")
 }
 
-// query returns what is kept of a query, with its question mark; false where a kept
-// value is none that a page has.
+// query returns what is kept of a query, with its question mark; false where a kept value is none that a
+// page has.
 func (c *Cleaner) query(query string) (string, bool) {
 	kept := ""
 	for i, name := range c.names {
@@ -139,7 +106,7 @@ func (c *Cleaner) query(query string) (string, bool) {
 			return "", false
 		}
 		value = canonical[2:]
-		if len(value) > maxValue || !isPath("/"+strings.ReplaceAll(value, "/", "")) {
+		if len(value) > maxValue || !isPath("/"+strings.NewReplacer("/", "", "%2F", "").Replace(value)) {
 			return "", false
 		}
 		mark := "&"
@@ -176,8 +143,8 @@ var trackingNames = strings.Fields(`gclid gclsrc dclid gbraid wbraid gad_source 
 	sccid irclickid irgwc zanpid awc ref_src ref_url hsctatracking _kx _ke oly_anon_id oly_enc_id rb_clickid s_cid s_kwcid
 	ml_subscriber wickedid _branch_match_id cx_click dm_i ef_id guccounter sscid`)
 
-// IsTracking reports whether a query parameter tells where a visitor came from, and so
-// never which page is shown. Case plays no part.
+// IsTracking reports whether a query parameter tells where a visitor came from, and so never which page is
+// shown. Case plays no part.
 func IsTracking(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(trackingPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) ||
@@ -199,8 +166,8 @@ var assets = func() map[string]bool {
 	return set
 }()
 
-// isAsset reports whether a path looks like something else than a page. That says
-// little: such paths are only fetched last.
+// isAsset reports whether a path looks like something else than a page. That says little: such paths are
+// only fetched last.
 func isAsset(path string) bool {
 	path, _, _ = strings.Cut(path, "?")
 	name := path[strings.LastIndexByte(path, '/')+1:]

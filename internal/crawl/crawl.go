@@ -1,5 +1,5 @@
-// Package crawl brings the records of a site's pages up to date: it decides which pages
-// are due, fetches them, follows links, and returns the store's next generation.
+// Package crawl brings the records of a site's pages up to date: it decides which pages are due, fetches
+// them, follows links, and returns the store's next generation.
 package crawl
 
 import (
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,27 +17,26 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// Candidates are the pages that sources name and visitors have had, in path order, each
-// once. Next goes on where it was after an error of its context.
+// Candidates are the pages that sources name and visitors have had, in path order, each once. Next goes on
+// where it was after an error of its context.
 type Candidates interface {
 	Next(ctx context.Context) (page.Page, bool, error)
 
-	// Complete reports whether no source has failed so far: pages that are missing are
-	// not named any more.
+	// Complete reports whether no source has failed so far: pages that are missing are not named any more.
 	Complete() bool
 }
 
-// Policy says what may be fetched, and how links and visits become pages. Its functions
-// are pure and may be called concurrently.
+// Policy says what may be fetched, and how links and visits become pages. Its functions are pure and may be
+// called concurrently.
 type Policy struct {
-	// Base is the site's scheme, host and port, without a slash at the end. Scope is the
-	// path prefix of its pages, with one. Front is the path of its front page.
+	// Base is the site's scheme, host and port, without a slash at the end. Scope is the path prefix of its
+	// pages, with one. Front is the path of its front page.
 	Base, Scope, Front string
 
-	// Filter returns why a page that a link names is left out; "": it is not. Disallow
-	// reports whether a path is not fetched that only links or visitors name, Allowed
-	// whether robots.txt allows it, and Unlinked whether a path that visitors have had
-	// needs no link. nil: nothing, nothing, everything, nothing.
+	// Filter returns why a page that a link names is left out; "": it is not. Disallow reports whether a
+	// path is not fetched that only links or visitors name, Allowed whether robots.txt allows it, and
+	// Unlinked whether a path that visitors have had needs no link. nil: nothing, nothing, everything,
+	// nothing.
 	Filter   func(p *page.Page) (reason string)
 	Disallow func(path string) bool
 	Allowed  func(path string) bool
@@ -52,9 +52,9 @@ type Policy struct {
 
 	Extract htmlmeta.Options
 
-	// Settings is a digest of this policy. Where it is not that of the last crawl, all
-	// records are looked at. Routes is one of all that responses depend on, and of
-	// Extract: where it changes, all pages are due.
+	// Settings is a digest of this policy. Where it is not that of the last crawl, all records are looked
+	// at. Routes is one of all that responses depend on, and of Extract: where it changes, all pages are
+	// due.
 	Settings, Routes uint64
 }
 
@@ -69,17 +69,18 @@ func (p Policy) withDefaults() Policy {
 	if p.MaxPaths <= 0 {
 		p.MaxPaths = 100_000
 	}
+	none := func(string) bool { return false }
 	if p.Filter == nil {
 		p.Filter = func(*page.Page) string { return "" }
-	}
-	if p.Disallow == nil {
-		p.Disallow = func(string) bool { return false }
 	}
 	if p.Allowed == nil {
 		p.Allowed = func(string) bool { return true }
 	}
+	if p.Disallow == nil {
+		p.Disallow = none
+	}
 	if p.Unlinked == nil {
-		p.Unlinked = func(string) bool { return false }
+		p.Unlinked = none
 	}
 	return p
 }
@@ -93,8 +94,8 @@ type Options struct {
 	Now     func() time.Time // nil: time.Now
 }
 
-// Crawler keeps what outlives one crawl of a site: what pages that cannot exist return,
-// for which folders an upstream responds, and which visits were looked at.
+// Crawler keeps what outlives one crawl of a site: what pages that cannot exist return, for which folders
+// an upstream responds, and which visits were looked at.
 type Crawler struct {
 	o        Options
 	missing  missing
@@ -129,13 +130,6 @@ type Counts struct {
 	Dropped         int // pages that were forgotten
 	DroppedPaths    int // links beyond Policy.MaxPaths
 	DroppedPatterns int // links beyond 10,000 pages that differ in digits alone
-}
-
-func (c *Counts) add(o Counts) {
-	c.Fetched += o.Fetched
-	c.NotModified += o.NotModified
-	c.Failed += o.Failed
-	c.Probed += o.Probed
 }
 
 // Result is what an Update came to.
@@ -176,6 +170,7 @@ type Run struct {
 
 	touched bool
 	pending int
+	mu      sync.Mutex // of counts, while workers run
 	counts  Counts
 }
 
@@ -186,11 +181,10 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 	return r
 }
 
-// Update goes on with the crawl from a generation: at first the last one, later the one
-// that the Update before returned, in which records may have been selected meanwhile. It
-// returns soon after until, when fetches under way have ended, or when nothing is due.
-// It may be called again, also when the crawl was done. The error is the storage's, the
-// candidates' or ctx's; the crawl is over then, and gen stands.
+// Update goes on with the crawl from a generation: at first the last one, later the one that the Update
+// before returned, in which records may have been selected meanwhile. It returns soon after until, when
+// fetches under way have ended, or when nothing is due. It may be called again, also when the crawl was
+// done. The error is the storage's, the candidates' or ctx's; the crawl is over then, and gen stands.
 func (r *Run) Update(ctx context.Context, gen *store.Generation, until time.Time) (Result, error) {
 	r.gen, r.touched = gen, false
 	if !r.begun {
@@ -200,10 +194,6 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, until time.Time
 	defer cancel()
 	if err := r.crawl(ctx, wait); err != nil {
 		return Result{}, err
-	}
-	for _, w := range r.workers {
-		r.counts.add(w.counts)
-		w.counts = Counts{}
 	}
 	result := Result{Generation: r.gen, Gathered: r.gathered, Touched: r.touched, Batch: r.batch, Pending: r.pending, Counts: r.counts}
 	result.Counts.DroppedPaths += r.links.dropped
@@ -222,8 +212,8 @@ func (r *Run) begin() {
 
 func (r *Run) discovers() bool { return r.p.Links || r.p.Discover }
 
-// crawl reads the candidates, and then works in rounds on what is due and on what links
-// of the round before named. wait ends when there is no more time.
+// crawl reads the candidates, and then works in rounds on what is due and on what links of the round before
+// named. wait ends when there is no more time.
 func (r *Run) crawl(ctx, wait context.Context) error {
 	if !r.gathered {
 		if err := r.gather(ctx, wait); err != nil {
@@ -318,8 +308,8 @@ type backends struct {
 
 const maxFolders = 10_000
 
-// isProxied guesses whether an upstream responds for a page: by the last response, by
-// those of its folder, by the page being a file.
+// isProxied guesses whether an upstream responds for a page: by the last response, by those of its folder,
+// by the page being a file.
 func (b *backends) isProxied(rec *store.Record) bool {
 	switch {
 	case rec.Failing != 0:
@@ -360,13 +350,5 @@ func (b *backends) note(rec *store.Record, proxied bool) {
 
 // find is where a path is in records, or would be.
 func find(records []store.Record, path string) (int, bool) {
-	return slices.BinarySearchFunc(records, path, func(r store.Record, path string) int {
-		switch {
-		case r.Path < path:
-			return -1
-		case r.Path > path:
-			return 1
-		}
-		return 0
-	})
+	return slices.BinarySearchFunc(records, path, func(r store.Record, path string) int { return strings.Compare(r.Path, path) })
 }

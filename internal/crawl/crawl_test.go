@@ -80,7 +80,7 @@ func TestPolicies(t *testing.T) {
 		"/listed": {"/c"}, "/logout": nil, "/filtered": nil, "/secret": nil,
 	}
 	cands := []page.Page{
-		{Path: "/a", Visited: true}, {Path: "/listed"}, {Path: "/secret"}, {Path: "/v", Visited: true},
+		{Path: "/a", Visited: true}, {Path: "/listed"}, {Path: "/logout", Visited: true}, {Path: "/secret"}, {Path: "/v", Visited: true},
 	}
 	is := func(paths ...string) func(string) bool {
 		return func(p string) bool { return slices.Contains(paths, p) }
@@ -103,7 +103,7 @@ func TestPolicies(t *testing.T) {
 		"depth":         {with(func(p *Policy) { p.Links, p.Depth = true, 1 }), "/ /a /c /listed -/logout /out/b -/secret /x.js"},
 		"scope":         {with(func(p *Policy) { p.Links, p.Scope, p.Front = true, "/out/", "/out/" }), "/listed /out/ -/secret"},
 		"visits":        {with(func(p *Policy) { p.Discover = true }), "/ /a -/b -/c /listed -/logout -/out/b -/secret -/x.js"},
-		"unlinked":      {with(func(p *Policy) { p.Unlinked = is("/v") }), "/listed -/secret /v"},
+		"unlinked":      {with(func(p *Policy) { p.Unlinked = is("/v", "/logout") }), "/listed -/logout -/secret /v"},
 		"closed":        {with(func(p *Policy) { p.Closed, p.Links = true, true }), "-/ -/listed -/secret"},
 		"max_paths":     {with(func(p *Policy) { p.Links, p.MaxPaths = true, 2 }), "/ /a /listed -/secret"},
 	} {

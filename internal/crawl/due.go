@@ -23,8 +23,8 @@ const (
 	maxAhead  = 100 * day // until a chunk is looked at in any case
 )
 
-// wait returns how long to wait after a fetch that made of the record before what it is
-// now. While nothing changes, pages are fetched less and less often; failures sooner.
+// wait returns how long to wait after a fetch that made of the record before what it is now. While nothing
+// changes, pages are fetched less and less often; failures sooner.
 func wait(before, rec *store.Record, changed bool) int64 {
 	last := int64(before.Wait)
 	switch {
@@ -56,9 +56,8 @@ func isRefusal(rec *store.Record) bool {
 	return rec.Status != http.StatusOK && (rec.Status < 300 || rec.Status >= 400) || rec.Flags&store.SoftNotFound != 0
 }
 
-// plan sets when a page is due that was fetched now: often enough for its links to be seen
-// within a third of Policy.Expire. Times of over a day are rounded up to those of the
-// chunk, so that it is due as a whole.
+// plan sets when a page is due that was fetched now: often enough for its links to be seen within a third
+// of Policy.Expire. Times of over a day are rounded up to those of the chunk, so that it is due as a whole.
 func (r *Run) plan(before, rec *store.Record, changed bool, slot uint64, now int64) {
 	if rec.Failing == now && rec.Wait == graceWait { // see isEmptied
 		rec.Due = now + graceWait
@@ -129,9 +128,8 @@ func (r *Run) countPending(records []store.Record, sign int) {
 	}
 }
 
-// spares reports whether a conditional request will do: what is known of the page is
-// true, and its links were seen in this third of Policy.Expire. The thirds of pages begin
-// at different times.
+// spares reports whether a conditional request will do: what is known of the page is true, and its links
+// were seen in this third of Policy.Expire. The thirds of pages begin at different times.
 func (r *Run) spares(rec *store.Record, now int64) bool {
 	if rec.Status != http.StatusOK || rec.Failing != 0 || rec.Due == 0 || rec.ETag == "" && rec.Modified == 0 {
 		return false

@@ -27,8 +27,8 @@ type noTime struct{ error }
 
 func isOurs(err error) bool { _, ok := err.(noTime); return ok }
 
-// fetch fetches those of some records that are due, until wait ends: the site's own pages,
-// and with upstreams theirs too. It returns how many it has fetched.
+// fetch fetches those of some records that are due, until wait ends: the site's own pages, and with
+// upstreams theirs too. It returns how many it has fetched.
 func (r *Run) fetch(ctx, wait context.Context, records []store.Record, first string, upstreams bool) int {
 	var own, proxied []int
 	now := r.c.o.Now().Unix()
@@ -70,8 +70,8 @@ func (r *Run) isDeferred(rec *store.Record) bool {
 	return true
 }
 
-// isCrowded reports whether a page is one too many of its folder for this round: an
-// endless calendar is not to keep an upstream from all that comes after it.
+// isCrowded reports whether a page is one too many of its folder for this round: an endless calendar is not
+// to keep an upstream from all that comes after it.
 func (r *Run) isCrowded(rec *store.Record) bool {
 	if rec.Fetched != 0 || rec.Flags&store.Named != 0 {
 		return false
@@ -122,9 +122,8 @@ func (t *task) start(group *sync.WaitGroup, workers []*worker, indexes []int, pr
 type worker struct {
 	run      *Run
 	parser   *htmlmeta.Parser
-	computes bool        // it has a computing slot
-	timer    *time.Timer // gives it up when a fetch takes long
-	counts   Counts
+	computes bool         // it has a computing slot
+	timer    *time.Timer  // gives it up when a fetch takes long
 	recent   [1024]target // that pages have linked to
 }
 
@@ -140,8 +139,7 @@ func newWorker(r *Run) *worker {
 	return w
 }
 
-// page fetches a page and updates its record; false: there was no time for it, and the
-// record is as before.
+// page fetches a page and updates its record; false: there was no time for it, and the record is as before.
 func (w *worker) page(t *task, rec *store.Record, proxied bool) bool {
 	r := w.run
 	defer w.release()
@@ -181,12 +179,14 @@ func (w *worker) page(t *task, rec *store.Record, proxied bool) bool {
 
 // note counts a fetch.
 func (w *worker) note(rec *store.Record, f *fetched) {
-	w.counts.Fetched++
+	w.run.mu.Lock()
+	defer w.run.mu.Unlock()
+	w.run.counts.Fetched++
 	switch {
 	case f.resp == nil || !isAnswer(uint16(f.resp.Status)):
-		w.counts.Failed++
+		w.run.counts.Failed++
 	case f.resp.Status == http.StatusNotModified:
-		w.counts.NotModified++
+		w.run.counts.NotModified++
 	}
 	if f.resp != nil || rec.Version == 0 {
 		w.run.c.backends.note(rec, f.resp == nil || f.resp.Proxied)
@@ -209,9 +209,9 @@ func (w *worker) release() {
 	}
 }
 
-// get makes a request, with a place of the limiter where an upstream responds, and with a
-// computing slot, which it gives up if the request takes long and has again for what
-// follows. It begins no later than wait ends.
+// get makes a request, with a place of the limiter where an upstream responds, and with a computing slot,
+// which it gives up if the request takes long and has again for what follows. It begins no later than wait
+// ends.
 func (w *worker) get(ctx, wait context.Context, req Request, proxied bool) (*Response, error) {
 	o := &w.run.c.o
 	w.release()
@@ -292,10 +292,14 @@ func (w *worker) link(from, to string, depth uint8, flags store.Flags) {
 	if to == "" || to[0] != '/' || recent.hash == hash && recent.depth <= depth {
 		return
 	}
-	path, ok := w.run.links.cleaner.Clean(to)
-	if !ok || path == from || !strings.HasPrefix(path, w.run.p.Scope) {
-		return
+	if strings.ContainsAny(to, ";?%") || strings.Contains(to, "//") || len(to) > maxPath { // else it is clean
+		var ok bool
+		if to, ok = w.run.links.cleaner.Clean(to); !ok {
+			return
+		}
 	}
-	*recent = target{hash, depth}
-	w.run.links.add(path, depth, flags)
+	if to != from && strings.HasPrefix(to, w.run.p.Scope) {
+		*recent = target{hash, depth}
+		w.run.links.add(to, depth, flags)
+	}
 }

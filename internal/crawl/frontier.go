@@ -78,9 +78,8 @@ func (l *links) take() []link {
 	return out
 }
 
-// round merges links into the records, and fetches what they name, what was left, and
-// what upstreams have that is due, until wait ends; nil: nothing. It rewrites the chunks
-// that this concerns.
+// round merges links into the records, and fetches what they name, what was left, and what upstreams have
+// that is due, until wait ends; nil: nothing. It rewrites the chunks that this concerns.
 func (r *Run) round(ctx, wait context.Context) (fetched int, err error) {
 	found := r.links.take()
 	r.crowd, r.deferred = make(map[string]int), false

@@ -20,8 +20,8 @@ const (
 	shortRemark = 3600                   // seconds until a page that was to be dropped is looked at again
 )
 
-// gather merges candidates and records, chunk by chunk, and fetches the site's own pages
-// that are due. It ends where the candidates do, or soon after wait does.
+// gather merges candidates and records, chunk by chunk, and fetches the site's own pages that are due. It
+// ends where the candidates do, or soon after wait does.
 func (r *Run) gather(ctx, wait context.Context) error {
 	w := r.gen.Writer()
 	stopped := false
@@ -104,8 +104,8 @@ func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int, nex
 	}
 }
 
-// take returns candidates up to the path next, or the end; whole: there are no more. If
-// they are many, or slow, it returns some of them. None that are not whole: time ran out.
+// take returns candidates up to the path next, or the end; whole: there are no more. If they are many, or
+// slow, it returns some of them. None that are not whole: time ran out.
 func (r *Run) take(ctx, wait context.Context, next string, last bool, most int) (cands []page.Page, whole bool, err error) {
 	soon, cancel := context.WithTimeout(wait, pieceWait)
 	defer cancel()
@@ -160,8 +160,8 @@ func visitsOf(cands []page.Page) (sum uint64) {
 	return sum
 }
 
-// setVisited remembers that the visits of a chunk were looked at. Those of a part are
-// looked at again once it is one.
+// setVisited remembers that the visits of a chunk were looked at. Those of a part are looked at again once
+// it is one.
 func (r *Run) setVisited(first string, cands []page.Page, whole bool) {
 	delete(r.c.visited, first)
 	if sum := visitsOf(cands); whole && sum != 0 {
@@ -169,8 +169,8 @@ func (r *Run) setVisited(first string, cands []page.Page, whole bool) {
 	}
 }
 
-// Digest is of what sources say of the pages that they name. That of several lists of
-// records is the sum of theirs.
+// Digest is of what sources say of the pages that they name. That of several lists of records is the sum of
+// theirs.
 func Digest(records []store.Record) (sum uint64) {
 	for i := range records {
 		if rec := &records[i]; rec.Flags&store.Named != 0 && rec.Absent == 0 {
@@ -205,7 +205,7 @@ func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
 	for j := range cands {
 		p := &cands[j]
 		for ; i < len(records) && records[i].Path < p.Path; i++ {
-			r.unnamed(&records[i], complete, now)
+			r.unname(&records[i], complete, now)
 		}
 		if i < len(records) && records[i].Path == p.Path {
 			r.again(&records[i], p, complete, now)
@@ -213,11 +213,12 @@ func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
 		} else if !p.Visited || r.p.Unlinked(p.Path) {
 			rec := store.Record{Path: p.Path}
 			r.again(&rec, p, complete, now)
+			r.classify(&rec)
 			fresh = append(fresh, rec)
 		}
 	}
 	for ; i < len(records); i++ {
-		r.unnamed(&records[i], complete, now)
+		r.unname(&records[i], complete, now)
 	}
 	n := len(records)
 	records = slices.DeleteFunc(records, func(rec store.Record) bool { return r.isOver(&rec, now) })
@@ -261,15 +262,10 @@ func (r *Run) again(rec *store.Record, p *page.Page, complete bool, now int64) {
 	}
 }
 
-// unnamed updates a record of which there is no candidate.
-func (r *Run) unnamed(rec *store.Record, complete bool, now int64) {
-	r.settle(rec)
-	r.unname(rec, complete, now)
-}
-
-// unname is for a page that no source names. It is kept for two days, as a deployment
-// may take it away for a moment, or goes on as one that links name.
+// unname is for a page that no source names. It is kept for two days, as a deployment may take it away for
+// a moment, or goes on as one that links name.
 func (r *Run) unname(rec *store.Record, complete bool, now int64) {
+	r.settle(rec)
 	if rec.Flags&store.Named == 0 || !complete || rec.Path < r.pos {
 		return
 	}
@@ -318,8 +314,7 @@ func (r *Run) classify(rec *store.Record) {
 	r.touched = r.touched || rec.Flags != before
 }
 
-// isOver reports whether a record is to be dropped. What is listed stays until it was
-// selected no more.
+// isOver reports whether a record is to be dropped. What is listed stays until it was selected no more.
 func (r *Run) isOver(rec *store.Record, now int64) bool {
 	switch {
 	case rec.Selected.Listed || rec.Path < r.pos:

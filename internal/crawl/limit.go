@@ -17,9 +17,9 @@ const (
 	slowness      = 2 // an upstream rests for twice as long as it took to respond
 )
 
-// Limiter limits what fetches send to upstreams: to a rate, to a number at a time, and
-// to less than that while they are slow, refuse, or do not respond. All sites of a
-// handler share one. It is safe for concurrent use.
+// Limiter limits what fetches send to upstreams: to a rate, to a number at a time, and to less than that
+// while they are slow, refuse, or do not respond. All sites of a handler share one. It is safe for
+// concurrent use.
 type Limiter struct {
 	interval time.Duration
 	slots    chan struct{}
@@ -33,9 +33,8 @@ type rest struct {
 	backoff time.Duration // after the last response; 0: it was no refusal
 }
 
-// NewLimiter returns a Limiter for so many requests a second, so many at a time. It
-// takes over from the one before it, which may be nil, how long upstreams are left
-// alone.
+// NewLimiter returns a Limiter for so many requests a second, so many at a time. It takes over from the one
+// before it, which may be nil, how long upstreams are left alone.
 func NewLimiter(rate float64, concurrency int, before *Limiter) *Limiter {
 	l := &Limiter{interval: time.Duration(float64(time.Second) / rate), slots: make(chan struct{}, concurrency), rest: new(rest)}
 	if before != nil {
@@ -51,8 +50,8 @@ func (l *Limiter) Next() time.Time {
 	return l.next
 }
 
-// begin waits for a place and a turn; after it, end is to be called. The error is ctx's;
-// where its deadline ends before the turn, it comes at once.
+// begin waits for a place and a turn; after it, end is to be called. The error is ctx's; where its deadline
+// ends before the turn, it comes at once.
 func (l *Limiter) begin(ctx context.Context) error {
 	select {
 	case l.slots <- struct{}{}:
@@ -137,8 +136,8 @@ func retryAfter(header http.Header, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// Slots bound how many goroutines of all sites compute at a time: each holds one while
-// it does. They are not held while something is waited for.
+// Slots bound how many goroutines of all sites compute at a time: each holds one while it does. They are
+// not held while something is waited for.
 type Slots chan struct{}
 
 // NewSlots returns n slots.

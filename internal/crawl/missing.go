@@ -13,8 +13,8 @@ import (
 
 const maxMissing = 10_000
 
-// missing remembers what paths that cannot exist return, one beside each page that is no
-// file: a page with the same text is a soft 404.
+// missing remembers what paths that cannot exist return, one beside each page that is no file: a page with
+// the same text is a soft 404.
 type missing struct {
 	name   string // that no page has
 	mu     sync.Mutex
@@ -54,8 +54,8 @@ func (m *missing) put(path string, a absence) {
 	m.byPath[path] = a
 }
 
-// beside is a path like another one that cannot exist: in its folder, or with another
-// value of the last query parameter.
+// beside is a path like another one that cannot exist: in its folder, or with another value of the last
+// query parameter.
 func (m *missing) beside(path string) string {
 	if strings.Contains(path, "?") {
 		return path[:strings.LastIndexByte(path, '=')+1] + m.name
@@ -63,8 +63,8 @@ func (m *missing) beside(path string) string {
 	return page.Folder(path) + m.name
 }
 
-// isSoft reports whether a page that returned a document is a soft 404. An error says
-// that it could not be found out now.
+// isSoft reports whether a page that returned a document is a soft 404. An error says that it could not be
+// found out now.
 func (w *worker) isSoft(ctx, wait context.Context, rec *store.Record, proxied bool, text uint64) (bool, error) {
 	if rec.Version != 0 {
 		return false, nil
@@ -92,7 +92,9 @@ func (w *worker) absence(ctx, wait context.Context, path string, proxied bool) (
 		m.put(path, absence{}) // so that it comes first the next time
 		return absence{}, err
 	}
-	w.counts.Probed++
+	w.run.mu.Lock()
+	w.run.counts.Probed++
+	w.run.mu.Unlock()
 	a := absence{at: now}
 	switch {
 	case err != nil || !isAnswer(uint16(resp.Status)) || resp.Status == http.StatusForbidden:
@@ -105,8 +107,8 @@ func (w *worker) absence(ctx, wait context.Context, path string, proxied bool) (
 	return a, nil
 }
 
-// probeFirst fetches what cannot exist beside a page before the page, where there was no
-// time for it the last time.
+// probeFirst fetches what cannot exist beside a page before the page, where there was no time for it the
+// last time.
 func (w *worker) probeFirst(ctx, wait context.Context, rec *store.Record, proxied bool) error {
 	if rec.Version != 0 {
 		return nil
