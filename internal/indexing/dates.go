@@ -66,7 +66,7 @@ type dates struct {
 
 	declared times // of all pages
 	answers  times // Last-Modified of all pages without a file's time
-	undated  times // of pages at first sight, or whose text has no date
+	undated  times // of pages whose text has no date, or none yet
 	files    times // of them, those of files
 	fresh    int   // pages at first sight that have a time
 	fetched  times // of known pages without file version, which are known when fetched
@@ -105,7 +105,7 @@ func (d *dates) add(rec *store.Record) {
 	if !isFile {
 		d.answers.add(at.unix)
 	}
-	if dated == 0 && !isOpen || dated != 0 && rec.Selected.Text == 0 {
+	if rec.Selected.Text == 0 {
 		d.undated.add(at.unix)
 		if isFile {
 			d.files.add(at.unix)
@@ -211,7 +211,7 @@ func (d *dates) ofChange(rec *store.Record) date {
 		return at
 	case !isFile && !d.answersAlike && at.unix > max(before, rec.Before): // else it was there before the change
 		return at
-	case rec.Before != 0 && rec.Fetched-rec.Before < day:
+	case rec.Fetched-rec.Before < day:
 		return date{rec.Fetched, true}
 	}
 	return date{}

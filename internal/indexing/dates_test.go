@@ -101,6 +101,17 @@ func TestDeploymentFoundLater(t *testing.T) {
 	}
 }
 
+// Where others are dated, a new file has been added with them.
+func TestAddedToDatedPages(t *testing.T) {
+	records := files(7, slices.Repeat([]int64{day0}, 13)...)
+	for i := range 12 {
+		records[i].Selected = store.Selected{Text: day0 - int64(i)*day, Dated: 7}
+	}
+	if n, other := dated(t, records, rules()); n != 13 || other != 11 {
+		t.Errorf("got %d dates, %d of another time", n, other)
+	}
+}
+
 func load(t testing.TB, g *store.Generation) (records []store.Record) {
 	t.Helper()
 	for r, err := range g.Records(context.Background()) {
@@ -249,6 +260,23 @@ func TestAlike(t *testing.T) {
 	}{
 		{"declared alike", func(r *store.Record, i int) { r.Declared = day0 + 60*int64(i) }, 0},
 		{"declared", func(r *store.Record, i int) { r.Declared = day0 + 90*int64(i) }, 9},
+		{"declared alike, but for what is gone", func(r *store.Record, i int) {
+			r.Declared = day0 + int64(i)
+			if i < 2 {
+				r.Absent, r.Status, r.Declared = int64(i), 200+204*uint16(1-i), day0+day*int64(i+2)
+			}
+		}, 0},
+		{"Last-Modified alike among files", func(r *store.Record, i int) {
+			if r.Modified = day0; i < 4 {
+				r.Version, r.ModTime = 1, day0+day*int64(i)-1
+			}
+		}, 4},
+		{"files alike among others", func(r *store.Record, i int) {
+			r.Modified = day0 + day*int64(i)
+			if i < 5 {
+				r.Version, r.ModTime = 1, day0
+			}
+		}, 4},
 		{"Last-Modified alike", func(r *store.Record, i int) { r.Modified = day0 + 60*int64(i) }, 0},
 		{"Last-Modified", func(r *store.Record, i int) { r.Modified = day0 + 90*int64(i) }, 9},
 		{"Last-Modified alike at a change", func(r *store.Record, i int) { r.Modified, r.Changed, r.Selected.Dated = day0, 8+int64(i)%9/8, 8 }, 0},
@@ -271,7 +299,7 @@ func TestTemplate(t *testing.T) {
 		isFile, want                              bool
 	}{
 		{2, 0, 0, 0, 0, true, false}, {3, 0, 0, 0, 0, true, true}, {2, 1, 0, 0, 0, true, true}, {2, 2, 0, 0, 0, true, false}, {51, 49, 0, 0, 0, true, true},
-		{50, 50, 0, 0, 40, true, false}, {3, 0, 0, 9, 0, true, true}, {3, 0, 3, 0, 0, true, false}, {1, 3, 0, 0, 20, true, false},
+		{50, 50, 0, 0, 40, true, false}, {51, 49, 0, 0, 40, true, true}, {3, 0, 0, 9, 0, true, true}, {3, 0, 3, 0, 0, true, false}, {1, 3, 0, 0, 20, true, false},
 		{3, 0, 3, 0, 0, false, true}, {3, 3, 9, 0, 0, false, false}, {2, 0, 9, 0, 0, false, false},
 	} {
 		records := files(7, slices.Repeat([]int64{day0 + 50}, test.changed+test.same+test.unfetched+test.fresh+test.counters)...)
@@ -356,9 +384,18 @@ func TestOpenBatch(t *testing.T) {
 	if pages[0].LastMod != 0 || res.Changes.Added.Count != 3 {
 		t.Errorf("open: got %d, %+v", pages[0].LastMod, res.Changes)
 	}
-	r.OpenBatch = 0
+	r.OpenBatch = 9
 	pages, res = run(t, res.Generation, r)
 	if pages[0].LastMod != day0 || res.Changes.Changed.Count != 0 {
 		t.Errorf("complete: got %d, %+v", pages[0].LastMod, res.Changes)
+	}
+	// Changes of an open batch do not make those of the one before a template's.
+	records := load(t, res.Generation)
+	for i := range records {
+		records[i].ModTime, records[i].Changed = day0+10*day, 8+min(int64(i), 1)
+	}
+	pages, res = run(t, generation(t, 1000, records), r)
+	if pages[0].LastMod != day0+10*day || pages[1].LastMod != day0+day || res.Changes.Changed.Count != 1 {
+		t.Errorf("changed: got %d, %d, %+v", pages[0].LastMod, pages[1].LastMod, res.Changes)
 	}
 }

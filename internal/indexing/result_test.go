@@ -117,8 +117,12 @@ func TestChanges(t *testing.T) {
 func TestKeptDate(t *testing.T) {
 	r := rec("/a 404 listed")
 	r.Selected = store.Selected{Listed: true, LastMod: 5, Day: true, Text: 6, Dated: 7}
-	r.Changed, r.ModTime = 8, day0
+	r.Changed, r.ModTime, r.Version, r.Declared = 8, day0, 1, day0+5
 	rules := rules()
+	_, res := run(t, generation(t, 9, []store.Record{r}), rules)
+	if got := load(t, res.Generation)[0].Selected; got != (store.Selected{Text: day0, Dated: 8}) {
+		t.Errorf("not kept: got %+v", got)
+	}
 	rules.KeepListed = true
 	pages, res := run(t, generation(t, 9, []store.Record{r}), rules)
 	if len(pages) != 1 || pages[0].LastMod != 5 || !pages[0].LastModDay || load(t, res.Generation)[0].Selected != r.Selected {
@@ -129,12 +133,13 @@ func TestKeptDate(t *testing.T) {
 // Chunks in which nothing changed are kept with their digests; others keep digest and due
 // time where that is possible.
 func TestChunksAreKept(t *testing.T) {
-	w := generation(t, 9, nil).Writer()
 	var records []store.Record
 	for i := range 40_000 {
 		records = append(records, rec(fmt.Sprintf("/%06d", i)))
 	}
-	w.Put("", records, func(first, _ string) uint64 { return hash(first) | 1 }, func(r []store.Record) int64 { return int64(len(r)) })
+	digest := func(first, _ string) uint64 { return hash(first) | 1 }
+	w := generation(t, 9, nil).Writer()
+	w.Put("", records, digest, func(r []store.Record) int64 { return int64(len(r)) })
 	g, err := w.Generation()
 	if err != nil || len(g.Chunks()) < 6 {
 		t.Fatalf("%d chunks, %v", len(g.Chunks()), err)
@@ -169,6 +174,20 @@ func TestChunksAreKept(t *testing.T) {
 		if was := first.Chunks()[i]; (c == was) == (i == 2) || c.Digest != was.Digest || c.Due != was.Due {
 			t.Errorf("chunk %d of %s: got %+v, was %+v", i, one, c, was)
 		}
+	}
+
+	// A small chunk is joined with the next, and is due no later for that.
+	w = g.Writer()
+	w.Put("", records[:10], digest, func([]store.Record) int64 { return 1 })
+	for i := range g.Chunks()[1:] {
+		w.Keep(i + 1)
+	}
+	if g, err = w.Generation(); err != nil {
+		t.Fatal(err)
+	}
+	_, res = run(t, g, rules())
+	if got := res.Generation.Chunks(); got[0].Count <= 10 || got[0].Due != 1 || got[0].Digest != g.Chunks()[0].Digest+g.Chunks()[1].Digest && got[0].Count > g.Chunks()[1].Count {
+		t.Errorf("joined: got %+v of %+v", got[0], g.Chunks()[:2])
 	}
 }
 
