@@ -86,14 +86,15 @@ func (r *Rules) isSeed(rec *store.Record) bool {
 }
 
 // needsLinks reports whether the page is listed only while a page links to it: only links
-// or visitors name it, or a segment of its path begins with "_", as those of parts do.
+// or visitors name it, or a segment of its path begins with "_", as those of parts do, and
+// no pattern of the operator's names that.
 func (r *Rules) needsLinks(rec *store.Record) bool {
 	path, _, _ := strings.Cut(rec.Path, "?")
 	switch {
 	case r.isSeed(rec), isFromList(rec):
 		return false
 	case rec.Flags&store.Named != 0:
-		return strings.Contains(path, "/_")
+		return strings.Contains(path, "/_") && (r.Included == nil || !r.Included(path))
 	}
 	return rec.Flags&store.Visited == 0 || r.Unlinked == nil || !r.Unlinked(rec.Path)
 }

@@ -28,6 +28,7 @@ type Rules struct {
 	Hints    func(p *page.Page)        // sets changefreq and priority as the operator says; nil: none
 	Filter   func(p *page.Page) string // why a page is excluded or out of scope; "", nil: it is not
 	Unlinked func(path string) bool    // a visited page needs no incoming links; nil: it does
+	Included func(path string) bool    // nor does one whose path has a segment that begins with "_"; nil: it does
 
 	OpenBatch int64     // what the crawl has not completed, so that its texts are not dated yet; 0: none
 	Now       time.Time // no date is later

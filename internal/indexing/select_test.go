@@ -240,6 +240,9 @@ func TestStatus(t *testing.T) {
 			r.Unlinked = func(path string) bool { return strings.HasPrefix(path, "/x/") }
 		}, "/x/b no incoming links; /y no incoming links"},
 		{"underscore", "/_a file; /b/_c/d file; /_e file linked; /_f; /g_h file; /i?_/_ file; /_j discovered linked", nil, "/_a no incoming links; /b/_c/d no incoming links"},
+		{"underscore included", "/_a/x file; /_b/x file", func(r *Rules) {
+			r.Included = func(path string) bool { return strings.HasPrefix(path, "/_a/") }
+		}, "/_b/x no incoming links"},
 		{"orphans listed", "/; /a; /b linked", nil, ""},
 		{"orphans", "/; /a; /b linked; /c expired; /d.pdf binary; /home seed", omit, "/a no incoming links; /c no incoming links; /d.pdf no incoming links"},
 		{"named but not linked", "/a ->/b linked; /b", omit, "/a canonical is another page"},
