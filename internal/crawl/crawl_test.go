@@ -257,6 +257,40 @@ func TestEndless(t *testing.T) {
 	runtime.KeepAlive(run)
 }
 
+// TestSoftNotFound: the routes of an application that runs in the browser all return the same page. Those that a
+// list names are no soft 404s, nor is the front page.
+func TestSoftNotFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shell := fetcherFunc(func(context.Context, string) (*Response, error) {
+			return &Response{Status: 200, Header: htmlHeader, Body: []byte(`<!DOCTYPE html>shell<a href="/linked">x</a><a href="/listed">x</a>`)}, nil
+		})
+		c := New(Options{Fetcher: shell, Limiter: NewLimiter(1000, 1, nil)})
+		p := Policy{Base: base, Scope: "/", Front: "/", Links: true}
+		gen := empty(t)
+		for _, test := range []struct {
+			cands []page.Page
+			soft  string
+		}{
+			{[]page.Page{{Path: "/listed"}}, "/linked"},
+			{[]page.Page{{Path: "/linked"}}, "/listed"},
+		} {
+			gen = crawlAll(t, c, gen, p, test.cands...).Generation
+			soft := ""
+			for rec, err := range gen.Records(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if rec.Flags&store.SoftNotFound != 0 {
+					soft += rec.Path
+				}
+			}
+			if got := paths(t, gen); soft != test.soft || !strings.HasPrefix(got, "/ /linked") {
+				t.Errorf("%v: %s are soft 404s, want %s, of %s", test.cands, soft, test.soft, got)
+			}
+		}
+	})
+}
+
 // TestSlots: a fetch that lasts gives up its slot, and a hung one keeps nobody up but its
 // own Update.
 func TestSlots(t *testing.T) {

@@ -247,7 +247,7 @@ func (r *Run) again(rec *store.Record, p *page.Page, complete bool, now int64) {
 		flags |= store.ModDay
 	}
 	isNew := rec.Flags&store.Named == 0
-	if p.Version != rec.Version || p.Version == 0 && p.LastMod != rec.ModTime {
+	if isNew || p.Version != rec.Version || p.Version == 0 && p.LastMod != rec.ModTime {
 		rec.Due = 0
 	}
 	if !isNew && flags == rec.Flags && rec.Absent == 0 && p.Version == rec.Version && p.LastMod == rec.ModTime &&

@@ -13,8 +13,8 @@ import (
 
 const maxMissing = 10_000
 
-// missing remembers what paths that cannot exist return, one beside each page that is no file: a page with
-// the same text is a soft 404.
+// missing remembers what paths that cannot exist return, one beside each page that no source names: one
+// with the same text is a soft 404.
 type missing struct {
 	name   string // that no page has
 	mu     sync.Mutex
@@ -63,14 +63,15 @@ func (m *missing) beside(path string) string {
 	return page.Folder(path) + m.name
 }
 
-// isSoft reports whether a page that returned a document is a soft 404. An error says that it could not be
+// isSoft reports whether a page that returned a document is a soft 404. What a source names is none: the pages
+// of an application that runs in the browser may all have the same text. An error says that it could not be
 // found out now.
 func (w *worker) isSoft(ctx, wait context.Context, rec *store.Record, proxied bool, text uint64) (bool, error) {
-	if rec.Version != 0 {
+	if rec.Flags&(store.Named|store.Seed) != 0 || rec.Path == w.run.p.Front {
 		return false, nil
 	}
 	path := w.run.c.missing.beside(rec.Path)
-	if rec.Flags&store.Seed != 0 || rec.Path == w.run.p.Front || !w.run.p.Allowed(path) || w.run.p.Disallow(path) {
+	if !w.run.p.Allowed(path) || w.run.p.Disallow(path) {
 		return false, nil
 	}
 	a, err := w.absence(ctx, wait, path, proxied)
@@ -110,7 +111,7 @@ func (w *worker) absence(ctx, wait context.Context, path string, proxied bool) (
 // probeFirst fetches what cannot exist beside a page before the page, where there was no time for it the
 // last time.
 func (w *worker) probeFirst(ctx, wait context.Context, rec *store.Record, proxied bool) error {
-	if rec.Version != 0 {
+	if rec.Flags&store.Named != 0 {
 		return nil
 	}
 	path := w.run.c.missing.beside(rec.Path)

@@ -240,7 +240,7 @@ func (s *site) truth(p Policy) map[string]int {
 	for reach(p.Front, 0); len(todo) > 0; todo = todo[1:] {
 		path := todo[0]
 		sp := s.pages[path]
-		if sp == nil || !named[path] && p.Disallow(path) || !p.Allowed(path) || sp.kind != "" || s.isSoft(path) {
+		if sp == nil || !named[path] && p.Disallow(path) || !p.Allowed(path) || sp.kind != "" || !named[path] && s.isSoft(path) {
 			continue
 		}
 		depth := depths[path] + 1
@@ -408,7 +408,7 @@ func (s *site) compare(gen *store.Generation) {
 				continue // a list named it before
 			}
 		}
-		if isDoc && want.Status != 0 && (!is(store.Document) || is(store.SoftNotFound) != (s.isSoft(rec.Path))) ||
+		if isDoc && want.Status != 0 && (!is(store.Document) || is(store.SoftNotFound) != (!named[rec.Path] && s.isSoft(rec.Path))) ||
 			want.Status != 0 && is(store.HTML) != isDoc || is(store.Named) != named[rec.Path] || int(rec.Depth) > depth ||
 			want.Status != rec.Status || want.Target != rec.Target || want.Canonical != rec.Canonical ||
 			isDoc && want.Text != rec.Text && want.Status != 0 || rec.Failing != 0 || rec.Absent != 0 {
