@@ -158,13 +158,15 @@ type Run struct {
 	gathered bool
 	pos      string // up to where candidates were read
 
-	held    []page.Page // candidates that were read ahead
-	links   links
-	census  *census
-	workers []*worker
-	crowd   map[string]int // new pages of folders that were fetched in this round
-	left    []string       // paths in chunks of which not all own pages could be fetched
-	stopped bool           // there is no time for upstreams any more in this Update
+	held  []page.Page // candidates that were read ahead
+	links links
+	// Links to paths that are not known to be pages.
+	unmatched []string
+	census    *census
+	workers   []*worker
+	crowd     map[string]int // new pages of folders that were fetched in this round
+	left      []string       // paths in chunks of which not all own pages could be fetched
+	stopped   bool           // there is no time for upstreams any more in this Update
 	// Some pages were left for a later round; this one is for those that look like assets.
 	deferred, assets bool
 
@@ -227,7 +229,7 @@ func (r *Run) crawl(ctx, wait context.Context) error {
 			return err
 		}
 		switch {
-		case fetched > 0 || len(r.links.found) > 0:
+		case fetched > 0 || r.hasLinks():
 			r.assets = false
 		case r.stopped:
 			return nil
@@ -239,12 +241,16 @@ func (r *Run) crawl(ctx, wait context.Context) error {
 			return nil
 		}
 	}
-	if len(r.links.found) == 0 || !r.gathered && !r.discovers() {
-		return ctx.Err()
+	for r.hasLinks() && (r.gathered || r.discovers()) {
+		if _, err := r.round(ctx, nil); err != nil {
+			return err
+		}
 	}
-	_, err := r.round(ctx, nil)
-	return errors.Join(err, ctx.Err())
+	return ctx.Err()
 }
+
+// hasLinks reports whether there are links of which the records do not know yet.
+func (r *Run) hasLinks() bool { return len(r.links.found)+len(r.unmatched) > 0 }
 
 // next is when there is something to do again, and whether there is nothing now.
 func (r *Run) next() (at int64, done bool) {
@@ -260,7 +266,7 @@ func (r *Run) next() (at int64, done bool) {
 		at = min(at, chunk.Due)
 	}
 	if at > now.Unix() {
-		return at, len(r.links.found) == 0
+		return at, !r.hasLinks()
 	}
 	// What is due now and was not reached waits for upstreams, if they are left alone.
 	return max(now.Unix(), r.c.o.Limiter.Next().Unix()), false

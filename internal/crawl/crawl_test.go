@@ -291,6 +291,42 @@ func TestSoftNotFound(t *testing.T) {
 	})
 }
 
+// TestAliases: a link counts for the page that has another form of its path.
+func TestAliases(t *testing.T) {
+	for _, p := range []Policy{{}, {Discover: true}, {Links: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &static{links: map[string][]string{
+				"/": {"/b/index.html", "/c.php?x=1", "/d", "/e/", "/f.html", "/folder00/"}, "/b/": nil, "/c": nil, "/c?x=1": nil, "/d.html": nil, "/d/x": nil, "/e": nil,
+				"/f.html": nil, "/f": nil,
+			}}
+			cands := []page.Page{{Path: "/", Version: 1}}
+			for path := range s.links {
+				cands = append(cands, page.Page{Path: path, Version: 1})
+			}
+			for i := range 20_000 { // in several chunks
+				cands = append(cands, page.Page{Path: fmt.Sprintf("/folder%02d/%05d", i%20, i), Version: 1})
+			}
+			cands = append(cands, page.Page{Path: "/folder00.htm", Version: 1})
+			slices.SortFunc(cands, page.Compare)
+			p.Base, p.Scope, p.Front, p.Query = base, "/", "/", []string{"x"}
+			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1, nil)})
+			gen := crawlAll(t, c, empty(t), p, slices.CompactFunc(cands, func(a, b page.Page) bool { return a.Path == b.Path })...).Generation
+			linked := ""
+			for rec, err := range gen.Records(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if rec.Linked != 0 && rec.Flags&store.Named != 0 && rec.Path != "/" {
+					linked += rec.Path + " "
+				}
+			}
+			if want := "/b/ /c?x=1 /d.html /e /f.html /folder00.htm "; linked != want || len(gen.Chunks()) < 3 {
+				t.Errorf("got %s, want %s", linked, want)
+			}
+		})
+	}
+}
+
 // TestSlots: a fetch that lasts gives up its slot, and a hung one keeps nobody up but its
 // own Update.
 func TestSlots(t *testing.T) {

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"sort"
 	"strings"
@@ -84,6 +85,7 @@ func (r *Run) round(ctx, wait context.Context) (fetched int, err error) {
 	found := r.links.take()
 	r.crowd, r.deferred = make(map[string]int), false
 	w, left, now := r.gen.Writer(), r.left, r.c.o.Now().Unix()
+	aliases := r.takeAliases()
 	if wait != nil {
 		r.left = nil
 	}
@@ -99,7 +101,7 @@ func (r *Run) round(ctx, wait context.Context) (fetched int, err error) {
 		isLeft := slices.ContainsFunc(left, func(path string) bool { return path >= chunk.First && (last || path < next) })
 		isDue := chunk.Due <= now && chunk.First >= r.c.cursor && !r.stopped
 		hasTime := wait != nil && wait.Err() == nil
-		if len(part) == 0 && !(hasTime && (isLeft || isDue)) {
+		if len(part) == 0 && !aliases.chunks[i] && !(hasTime && (isLeft || isDue)) {
 			w.Keep(i)
 			continue
 		}
@@ -111,6 +113,7 @@ func (r *Run) round(ctx, wait context.Context) (fetched int, err error) {
 		if records, err = r.insert(ctx, chunk.First, records, part); err != nil {
 			return fetched, err
 		}
+		r.linkAliases(aliases, records, now)
 		if before := r.stopped; hasTime {
 			fetched += r.fetch(ctx, wait, records, chunk.First, !before)
 			if !before && r.stopped {
@@ -135,7 +138,11 @@ func (r *Run) insert(ctx context.Context, first string, records []store.Record, 
 	now := r.c.o.Now().Unix()
 	var fresh []store.Record
 	for _, n := range found {
-		if i, known := find(records, n.path); known {
+		i, known := find(records, n.path)
+		if !known || records[i].Status != http.StatusOK {
+			r.unmatched = append(r.unmatched, n.path)
+		}
+		if known {
 			r.relink(&records[i], n, now)
 			continue
 		}
@@ -153,6 +160,34 @@ func (r *Run) insert(ctx context.Context, first string, records []store.Record, 
 		delete(r.c.visited, first) // which of the new pages were visited is to be seen
 	}
 	return mergeSorted(records, fresh), nil
+}
+
+// aliases are links to paths where no page was found: they count for the pages that have such a path for an
+// alias (see [page.Bare]).
+type aliases struct {
+	bare   map[uint64]bool // hashes of bare paths
+	chunks map[int]bool    // in which these pages are, if there are any
+}
+
+func (r *Run) takeAliases() aliases {
+	a := aliases{make(map[uint64]bool), make(map[int]bool)}
+	chunks := r.gen.Chunks()
+	for _, path := range r.unmatched {
+		a.bare[xxhash.Sum64String(page.Bare(path))] = true
+		for _, alias := range page.Aliases(path) {
+			a.chunks[sort.Search(len(chunks), func(i int) bool { return chunks[i].First > alias })-1] = true
+		}
+	}
+	r.unmatched = nil
+	return a
+}
+
+func (r *Run) linkAliases(a aliases, records []store.Record, now int64) {
+	for i := range records {
+		if rec := &records[i]; len(a.bare) > 0 && a.bare[xxhash.Sum64String(page.Bare(rec.Path))] {
+			r.linked(rec, now)
+		}
+	}
 }
 
 // relink updates the record of a page to which another links.
