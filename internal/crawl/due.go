@@ -20,20 +20,22 @@ const (
 	firstWait = week      // after a page was found, or found changed
 	lastWait  = 90 * day  // at most
 	graceWait = 5         // after a page was empty, as one is while it is written
+	frontWait = 5         // after the front page failed at first: an application may start with the server
 	maxAhead  = 100 * day // until a chunk is looked at in any case
 )
 
 // wait returns how long to wait after a fetch that made of the record before what it is now. While nothing
 // changes, pages are fetched less and less often; failures sooner.
-func wait(before, rec *store.Record, changed bool) int64 {
-	last := int64(before.Wait)
+func wait(before, rec *store.Record, changed, isFront bool) int64 {
+	last, first := int64(before.Wait), int64(minute)
+	if isFront {
+		first = frontWait
+	}
 	switch {
 	case rec.Failing != 0 && before.Failing == 0 && isAnswer(before.Status):
 		return hour + minute // what is known stays until then
-	case rec.Failing != 0 && before.Failing == 0:
-		return minute
 	case rec.Failing != 0:
-		return min(max(2*last, minute), day)
+		return min(max(2*last, first), day)
 	case isRefusal(rec) && before.Fetched != 0 && isRefusal(before):
 		return min(max(2*last, hour), lastWait)
 	case isRefusal(rec):
@@ -63,7 +65,7 @@ func (r *Run) plan(before, rec *store.Record, changed bool, slot uint64, now int
 		rec.Due = now + graceWait
 		return
 	}
-	seconds := min(wait(before, rec, changed), max(r.expire()*2/9, minute))
+	seconds := min(wait(before, rec, changed, rec.Flags&store.Seed != 0 || rec.Path == r.p.Front), max(r.expire()*2/9, minute))
 	rec.Wait = uint32(seconds)
 	rec.Due = now + seconds
 	if seconds > day {

@@ -242,6 +242,30 @@ func TestFailing(t *testing.T) {
 	}
 }
 
+// TestStarting: an application may start with the server. Its front page is fetched again soon.
+func TestStarting(t *testing.T) {
+	for _, test := range []struct {
+		rec  store.Record
+		want string
+	}{
+		{store.Record{Path: "/"}, "5 10 20 40 80 160"},
+		{store.Record{Path: "/en/", Flags: store.Seed}, "5 10 20 40 80 160"},
+		{store.Record{Path: "/a"}, "60 120 240 480 960 1920"},
+	} {
+		r := &Run{c: New(Options{}), p: Policy{Front: "/"}.withDefaults()}
+		rec, at, waits := test.rec, int64(now), ""
+		for range 6 {
+			before := rec
+			r.plan(&before, &rec, apply(&rec, &fetched{resp: response(502), base: base, batch: 10, now: at}), 0, at)
+			waits += fmt.Sprint(rec.Due-at, " ")
+			at = rec.Due
+		}
+		if waits != test.want+" " {
+			t.Errorf("%s: got %s, want %s", test.rec.Path, waits, test.want)
+		}
+	}
+}
+
 func TestLimiter(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
 	ok, busy := response(200), response(429)
