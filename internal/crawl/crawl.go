@@ -46,7 +46,7 @@ type Policy struct {
 	Links    bool          // pages that links name are fetched
 	Discover bool          // they are recorded, and fetched once visitors have had them
 	Depth    int           // of links that are followed at most; 0: 250
-	Query    []string      // parameters that are part of a page's path: see [NewCleaner]
+	Query    []string      // parameters that are part of a page's path: see [page.NewCleaner]
 	Expire   time.Duration // after which a page is dropped that nothing links to; 0: 90 days
 	MaxPaths int           // pages at most that no source names; 0: 100,000
 

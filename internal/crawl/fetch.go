@@ -63,7 +63,7 @@ func (r *Run) fetch(ctx, wait context.Context, records []store.Record, first str
 
 // isDeferred reports whether a page is left for last, as its name is that of an asset.
 func (r *Run) isDeferred(rec *store.Record) bool {
-	if r.assets || rec.Fetched != 0 || rec.Flags&store.Named != 0 || !isAsset(rec.Path) {
+	if r.assets || rec.Fetched != 0 || rec.Flags&store.Named != 0 || !page.IsAsset(rec.Path) {
 		return false
 	}
 	r.deferred = true
@@ -292,7 +292,7 @@ func (w *worker) link(from, to string, depth uint8, flags store.Flags) {
 	if to == "" || to[0] != '/' || recent.hash == hash && recent.depth <= depth {
 		return
 	}
-	if strings.ContainsAny(to, ";?%") || strings.Contains(to, "//") || len(to) > maxPath { // else it is clean
+	if strings.ContainsAny(to, ";?%") || strings.Contains(to, "//") || len(to) > page.MaxPath { // else it is clean
 		var ok bool
 		if to, ok = w.run.links.cleaner.Clean(to); !ok {
 			return

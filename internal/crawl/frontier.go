@@ -30,7 +30,7 @@ type link struct {
 
 // links collects what fetched pages link to: each target once, by the hash of its path.
 type links struct {
-	cleaner *Cleaner
+	cleaner *page.Cleaner
 	max     int // targets
 
 	mu      sync.Mutex
@@ -40,7 +40,9 @@ type links struct {
 	dropped int
 }
 
-func (l *links) init(query []string) { l.cleaner, l.seen = NewCleaner(query), make(map[uint64]uint8) }
+func (l *links) init(query []string) {
+	l.cleaner, l.seen = page.NewCleaner(query), make(map[uint64]uint8)
+}
 
 // add takes a link to a clean path.
 func (l *links) add(path string, depth uint8, flags store.Flags) {

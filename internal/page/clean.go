@@ -1,4 +1,4 @@
-package crawl
+package page
 
 import (
 	"net/url"
@@ -6,14 +6,12 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-const (
-	maxPath  = 2000 // bytes of a path that a link or a visitor names, with its query
-	maxValue = 200  // bytes of a query parameter's value, as it is written
-)
+// MaxPath is the most bytes of a path that a link or a visitor names, with its query.
+const MaxPath = 2000
+
+const maxValue = 200 // bytes of a query parameter's value, as it is written
 
 // Cleaner tells which page a link or a request is for.
 type Cleaner struct{ names, prefixes []string }
@@ -26,25 +24,25 @@ func NewCleaner(query []string) *Cleaner {
 	for _, name := range query {
 		if !IsTracking(name) {
 			c.names = append(c.names, name)
-			c.prefixes = append(c.prefixes, escape.Replace(page.Escape(name))+"=")
+			c.prefixes = append(c.prefixes, escape.Replace(Escape(name))+"=")
 		}
 	}
 	return c
 }
 
-// Clean returns the path that a URI is for, in [page.Canonical]'s form: with the query parameters that are
+// Clean returns the path that a URI is for, in [Canonical]'s form: with the query parameters that are
 // kept, without a fragment and without the session identifiers that applications write after a semicolon.
 //
 // ok is false where that is no path of a page: it does not begin with a slash, has an empty segment that is
 // not the last, an encoded slash, a backslash, a control character, an invalid escape, what is no UTF-8, a
 // kept value of over 200 bytes, or over 2,000 bytes in all.
 func (c *Cleaner) Clean(uri string) (path string, ok bool) {
-	if len(uri) > 4*maxPath {
+	if len(uri) > 4*MaxPath {
 		return "", false
 	}
 	uri, _, _ = strings.Cut(uri, "#")
 	path, query, _ := strings.Cut(uri, "?")
-	path, err := page.Canonical(path)
+	path, err := Canonical(path)
 	if path = cutSessions(path); err != nil || !isPath(path) {
 		return "", false
 	}
@@ -54,7 +52,7 @@ func (c *Cleaner) Clean(uri string) (path string, ok bool) {
 		}
 		path += query
 	}
-	return path, len(path) <= maxPath
+	return path, len(path) <= MaxPath
 }
 
 // isPath reports whether a canonical path is one that a page may have.
@@ -101,7 +99,7 @@ func (c *Cleaner) query(query string) (string, bool) {
 		if value == "" {
 			continue
 		}
-		canonical, err := page.Canonical("/?" + value)
+		canonical, err := Canonical("/?" + value)
 		if err != nil {
 			return "", false
 		}
@@ -166,9 +164,9 @@ var assets = func() map[string]bool {
 	return set
 }()
 
-// isAsset reports whether a path looks like something else than a page. That says little: such paths are
-// only fetched last.
-func isAsset(path string) bool {
+// IsAsset reports whether a path looks like something else than a page. That says little: /wiki/Node.js may well
+// be one.
+func IsAsset(path string) bool {
 	path, _, _ = strings.Cut(path, "?")
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	dot := strings.LastIndexByte(name, '.')

@@ -1,0 +1,70 @@
+package page
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestClean(t *testing.T) {
+	c := NewCleaner([]string{"page", "utm_source", "a b", "x:y"})
+	for uri, want := range map[string]string{
+		"/a":                                  "/a",
+		"/a/b.html#c?d":                       "/a/b.html",
+		"/a?x=1&page=2&utm_source=y":          "/a?page=2",
+		"/a?page=&x":                          "/a",
+		"/a?x:y=2&page=%61":                   "/a?page=a&x:y=2",
+		"/a?a+b=c":                            "/a?a%20b=c",
+		"/a?%70age=2":                         "/a?page=2",
+		"/%61%3D%7e":                          "/a=~",
+		"/a;jsessionid=1/b;v=2;SID=3":         "/a/b;v=2",
+		"/a;jsessionid=1;jsessionid=2":        "/a",
+		"/a/../b/./c":                         "/b/c",
+		"/wiki/.NET":                          "/wiki/.NET",
+		"/caf%C3%A9":                          "/caf%C3%A9",
+		"/café":                               "/caf%C3%A9",
+		"/a//b":                               "",
+		"/a%2Fb":                              "",
+		"/a%5cb":                              "",
+		"/a%00":                               "",
+		"/a%7F":                               "",
+		"/a%zz":                               "",
+		"/a%FF":                               "",
+		"a":                                   "",
+		"":                                    "",
+		"?page=1":                             "",
+		"/a?page=%00":                         "",
+		"/" + strings.Repeat("a", 2000):       "",
+		"/a?page=" + strings.Repeat("a", 201): "",
+	} {
+		got, ok := c.Clean(uri)
+		if ok != (want != "") || ok && got != want {
+			t.Errorf("%q: got %q, %t, want %q", uri, got, ok, want)
+		}
+		if again, ok := c.Clean(got); want != "" && (!ok || again != got) {
+			t.Errorf("%q: %q becomes %q", uri, got, again)
+		}
+	}
+}
+
+func FuzzClean(f *testing.F) {
+	f.Add("/a;jsessionid=1/b?page=2#c")
+	f.Add("/%C3%A9/..%2f;a=b;sid=c?page=%20&page=3")
+	c := NewCleaner([]string{"page"})
+	f.Fuzz(func(t *testing.T, uri string) {
+		got, ok := c.Clean(uri)
+		if !ok {
+			return
+		}
+		if again, ok := c.Clean(got); !ok || again != got || got[0] != '/' || len(got) > MaxPath {
+			t.Errorf("%q became %q, and that %q", uri, got, again)
+		}
+	})
+}
+
+func TestIsAsset(t *testing.T) {
+	for path, want := range map[string]bool{"/a.js": true, "/a.PNG?x": true, "/wiki/Node.js": true, "/a": false, "/a.html": false, "/v1.2/a": false, "/a.": false} {
+		if IsAsset(path) != want {
+			t.Errorf("%s: got %t", path, !want)
+		}
+	}
+}
