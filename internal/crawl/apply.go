@@ -128,8 +128,8 @@ func text(rec, before *store.Record, f *fetched) (changed bool) {
 		if before.Failing != 0 || before.Status != http.StatusOK {
 			rec.Before = 0 // the text was not seen then
 		}
-		if before.Due != 0 && rec.Streak < math.MaxUint8 {
-			rec.Streak++ // else its source, or a deployment, said that it had changed
+		if (rec.Version == 0 || f.resp.Proxied) && rec.Streak < math.MaxUint8 {
+			rec.Streak++ // of a file, its version says that it has changed
 		}
 	default:
 		rec.Streak = 0

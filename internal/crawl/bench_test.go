@@ -40,7 +40,7 @@ func benchmark(b *testing.B, gen *store.Generation, due bool) {
 	p := Policy{Base: base, Scope: "/", Front: "/"}
 	var last *store.Generation
 	if !due {
-		result, err := c.Start(&list{pages: all}, p).Update(b.Context(), gen, time.Now().Add(time.Hour))
+		result, err := c.Start(&list{pages: all}, p).Update(b.Context(), gen, Budget{Until: time.Now().Add(time.Hour)})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func benchmark(b *testing.B, gen *store.Generation, due bool) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		result, err := c.Start(&list{pages: all}, p).Update(b.Context(), last, time.Now().Add(time.Hour))
+		result, err := c.Start(&list{pages: all}, p).Update(b.Context(), last, Budget{Until: time.Now().Add(time.Hour)})
 		if err != nil || !result.Done || due != (result.Fetched == benchPages) {
 			b.Fatalf("got %+v and %v", result, err)
 		}

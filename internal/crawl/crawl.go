@@ -50,6 +50,10 @@ type Policy struct {
 	Expire   time.Duration // after which a page is dropped that nothing links to; 0: 90 days
 	MaxPaths int           // pages at most that no source names; 0: 100,000
 
+	IgnoreCanonicals bool // they name no pages
+
+	After int64 // the batch of the crawl before, which this one's must not be
+
 	Extract htmlmeta.Options
 
 	// Settings is a digest of this policy. Where it is not that of the last crawl, all records are looked
@@ -152,8 +156,9 @@ type Run struct {
 	batch int64
 
 	gen      *store.Generation
-	resettle bool // the settings differ from those of the last crawl
-	reroute  bool // and so does what responses depend on
+	resettle bool            // the settings differ from those of the last crawl
+	reroute  bool            // and so does what responses depend on
+	fetching context.Context // of the fetches of this Update
 	begun    bool
 	gathered bool
 	pos      string // up to where candidates were read
@@ -178,22 +183,48 @@ type Run struct {
 
 // Start begins a crawl. Only one crawl of a Crawler may be used at a time, the last.
 func (c *Crawler) Start(cands Candidates, p Policy) *Run {
-	r := &Run{c: c, p: p.withDefaults(), cands: cands, batch: c.o.Now().Unix()}
+	r := &Run{c: c, p: p.withDefaults(), cands: cands, batch: max(c.o.Now().Unix(), p.After+1)}
 	r.links.init(p.Query)
 	return r
 }
 
+// Budget is what an [Run.Update] may take.
+type Budget struct {
+	Until time.Time // no fetch begins later
+
+	// Patience is how long fetches under way may take then; those that take longer stay due.
+	// 0: as long as they take.
+	Patience time.Duration
+
+	Stop context.Context // when it ends, so does Until; nil: never
+}
+
 // Update goes on with the crawl from a generation: at first the last one, later the one that the Update
-// before returned, in which records may have been selected meanwhile. It returns soon after until, when
-// fetches under way have ended, or when nothing is due. It may be called again, also when the crawl was
-// done. The error is the storage's, the candidates' or ctx's; the crawl is over then, and gen stands.
-func (r *Run) Update(ctx context.Context, gen *store.Generation, until time.Time) (Result, error) {
+// before returned, in which records may have been selected meanwhile. It returns soon after its budget, or
+// when nothing is due. It may be called again, also when the crawl was done. The error is the storage's, the
+// candidates' or ctx's; the crawl is over then, and gen stands.
+func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Result, error) {
 	r.gen, r.touched = gen, false
 	if !r.begun {
 		r.begin()
 	}
-	wait, cancel := context.WithTimeout(ctx, until.Sub(r.c.o.Now()))
+	wait, cancel := context.WithTimeout(ctx, b.Until.Sub(r.c.o.Now()))
 	defer cancel()
+	if b.Stop != nil {
+		defer context.AfterFunc(b.Stop, cancel)()
+	}
+	fetching, abandon := context.WithCancel(ctx)
+	defer abandon()
+	r.fetching = fetching
+	if b.Patience > 0 {
+		defer context.AfterFunc(wait, func() {
+			select {
+			case <-time.After(b.Patience):
+			case <-fetching.Done():
+			}
+			abandon()
+		})()
+	}
 	if err := r.crawl(ctx, wait); err != nil {
 		return Result{}, err
 	}

@@ -49,7 +49,7 @@ func crawlAll(t *testing.T, c *Crawler, gen *store.Generation, p Policy, cands .
 	t.Helper()
 	run := c.Start(&list{pages: slices.Clone(cands)}, p)
 	for range 10_000 {
-		result, err := run.Update(t.Context(), gen, time.Now().Add(time.Minute))
+		result, err := run.Update(t.Context(), gen, Budget{Until: time.Now().Add(time.Minute)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestAgain(t *testing.T) {
 			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1, nil), Now: func() time.Time { return time.Now().Add(shift) }})
 			p := Policy{Base: base, Scope: "/", Front: "/"}
 			crawl := func(cands []page.Page, gen *store.Generation) Result {
-				result, err := c.Start(&list{pages: cands}, p).Update(t.Context(), gen, time.Now().Add(shift+time.Hour))
+				result, err := c.Start(&list{pages: cands}, p).Update(t.Context(), gen, Budget{Until: time.Now().Add(shift + time.Hour)})
 				if err != nil || !result.Done || !result.Gathered || result.Pending != 0 {
 					t.Fatalf("%s: got %+v and %v", name, result, err)
 				}
@@ -204,7 +204,7 @@ func TestAbsent(t *testing.T) {
 			}
 			for day := range 4 {
 				failed := &list{pages: []page.Page{a}, failed: true}
-				result, err := c.Start(failed, p).Update(t.Context(), gen, time.Now().Add(time.Minute))
+				result, err := c.Start(failed, p).Update(t.Context(), gen, Budget{Until: time.Now().Add(time.Minute)})
 				if err != nil || listed && day == 0 && paths(t, result.Generation) != "/a /b" {
 					t.Fatalf("got %s and %v", paths(t, result.Generation), err)
 				}
@@ -239,7 +239,7 @@ func TestEndless(t *testing.T) {
 	run := c.Start(new(list), Policy{Base: base, Scope: "/", Front: "/", Links: true, MaxPaths: maxPaths})
 	gen := empty(t)
 	for range 4 {
-		result, err := run.Update(t.Context(), gen, time.Now().Add(500*time.Millisecond))
+		result, err := run.Update(t.Context(), gen, Budget{Until: time.Now().Add(500 * time.Millisecond)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -341,7 +341,7 @@ func TestSlots(t *testing.T) {
 		gen := empty(t)
 		go func() {
 			_, err := New(Options{Fetcher: hang, Slots: slots}).Start(&list{pages: []page.Page{{Path: "/a", Version: 1}}}, Policy{}).
-				Update(ctx, gen, time.Now().Add(time.Minute))
+				Update(ctx, gen, Budget{Until: time.Now().Add(time.Minute)})
 			ended <- err
 		}()
 		synctest.Wait()
@@ -396,7 +396,7 @@ func TestLater(t *testing.T) {
 		run := c.Start(new(list), Policy{Base: base, Scope: "/", Front: "/", Links: true})
 		gen, counts := empty(t), map[int]int{}
 		for range 10 {
-			result, err := run.Update(t.Context(), gen, time.Now().Add(time.Second))
+			result, err := run.Update(t.Context(), gen, Budget{Until: time.Now().Add(time.Second)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -415,4 +415,81 @@ func TestLater(t *testing.T) {
 			t.Errorf("pending: got %v, want %v", counts, want)
 		}
 	})
+}
+
+// TestPatience: fetches that hang are left for later once the budget and the patience have passed, or when the
+// crawl is stopped; what was fetched counts.
+func TestPatience(t *testing.T) {
+	for _, stopped := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			fetcher := fetcherFunc(func(ctx context.Context, path string) (*Response, error) {
+				if path == "/hangs" {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return &Response{Status: 200, Header: http.Header{"Content-Type": {"text/html"}}, Body: []byte("<!doctype html>" + path)}, nil
+			})
+			stop, cancel := context.WithCancel(t.Context())
+			budget := Budget{Until: time.Now().Add(time.Minute), Patience: 2 * time.Second, Stop: stop}
+			if stopped {
+				time.AfterFunc(time.Second, cancel)
+			}
+			defer cancel()
+			c := New(Options{Fetcher: fetcher, Workers: 2})
+			begun := time.Now()
+			result, err := c.Start(&list{pages: []page.Page{{Path: "/a", Version: 1}, {Path: "/hangs", Version: 1}}}, Policy{Base: base, Scope: "/", Front: "/"}).Update(t.Context(), empty(t), budget)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := 62 * time.Second
+			if stopped {
+				want = 3 * time.Second
+			}
+			if took := time.Since(begun); took != want {
+				t.Errorf("stopped %t: it took %s, want %s", stopped, took, want)
+			}
+			got := ""
+			for rec, err := range result.Generation.Records(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got += fmt.Sprint(rec.Path, " ", rec.Status, " ", rec.Fetched != 0, "; ")
+			}
+			if want := "/a 200 true; /hangs 0 false; "; got != want || result.Done {
+				t.Errorf("stopped %t: got %sdone %t, want %s", stopped, got, result.Done, want)
+			}
+		})
+	}
+}
+
+// TestLinksThatCount: a page that asks not to be indexed names no pages, and canonicals name none where they are
+// ignored; their queries are part of them.
+func TestLinksThatCount(t *testing.T) {
+	pages := map[string]string{
+		"/a": `<!doctype html><meta name=robots content=noindex><a href="/behind">x</a>`,
+		"/b": `<!doctype html><link rel=canonical href="/c?x=1">text`,
+	}
+	for _, ignore := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			fetcher := fetcherFunc(func(_ context.Context, path string) (*Response, error) {
+				return &Response{Status: 200, Header: http.Header{"Content-Type": {"text/html"}}, Body: []byte(pages[path] + "<!doctype html>" + path)}, nil
+			})
+			p := Policy{Base: base, Scope: "/", Front: "/", Links: true, IgnoreCanonicals: ignore}
+			result := crawlAll(t, New(Options{Fetcher: fetcher}), empty(t), p, page.Page{Path: "/a", Version: 1}, page.Page{Path: "/b", Version: 1})
+			want := "/ /a /b /c?x=1"
+			if ignore {
+				want = "/ /a /b"
+			}
+			var got []string
+			for rec, err := range result.Generation.Records(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, rec.Path)
+			}
+			if s := strings.Join(got, " "); s != want {
+				t.Errorf("ignored %t: got %s, want %s", ignore, s, want)
+			}
+		})
+	}
 }

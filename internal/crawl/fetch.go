@@ -29,7 +29,7 @@ func isOurs(err error) bool { _, ok := err.(noTime); return ok }
 
 // fetch fetches those of some records that are due, until wait ends: the site's own pages, and with
 // upstreams theirs too. It returns how many it has fetched.
-func (r *Run) fetch(ctx, wait context.Context, records []store.Record, first string, upstreams bool) int {
+func (r *Run) fetch(wait context.Context, records []store.Record, first string, upstreams bool) int {
 	var own, proxied []int
 	now := r.c.o.Now().Unix()
 	for i := range records {
@@ -48,7 +48,7 @@ func (r *Run) fetch(ctx, wait context.Context, records []store.Record, first str
 	for len(r.workers) < r.c.o.Workers+cap(r.c.o.Limiter.slots) {
 		r.workers = append(r.workers, newWorker(r))
 	}
-	t := task{ctx: ctx, wait: wait, records: records, slot: slotOf(first)}
+	t := task{ctx: r.fetching, wait: wait, records: records, slot: slotOf(first)}
 	var group sync.WaitGroup
 	t.start(&group, r.workers[:r.c.o.Workers], own, false)
 	t.start(&group, r.workers[r.c.o.Workers:], proxied, true)
@@ -276,9 +276,11 @@ func (w *worker) follow(rec *store.Record, found []string) {
 		w.link(rec.Path, rec.Target, 0, store.Seed)
 	case rec.Status >= 300 && rec.Status < 400:
 		w.link(rec.Path, rec.Target, depth, 0)
-	case rec.Status == http.StatusOK && rec.Flags&store.Document != 0:
+	case rec.Status == http.StatusOK && rec.Flags&store.Document != 0 && rec.Flags&(store.NoIndex|store.Seed) != store.NoIndex:
 		w.link(rec.Path, rec.Target, depth, 0)
-		w.link(rec.Path, rec.Canonical, depth, store.Target)
+		if !w.run.p.IgnoreCanonicals {
+			w.link(rec.Path, rec.Canonical, depth, store.Target)
+		}
 		for _, path := range found {
 			w.link(rec.Path, path, depth, 0)
 		}
@@ -292,7 +294,7 @@ func (w *worker) link(from, to string, depth uint8, flags store.Flags) {
 	if to == "" || to[0] != '/' || recent.hash == hash && recent.depth <= depth {
 		return
 	}
-	if strings.ContainsAny(to, ";?%") || strings.Contains(to, "//") || len(to) > page.MaxPath { // else it is clean
+	if flags&store.Target == 0 && strings.ContainsAny(to, ";?%") || strings.Contains(to, "//") || len(to) > page.MaxPath { // else it is clean
 		var ok bool
 		if to, ok = w.run.links.cleaner.Clean(to); !ok {
 			return

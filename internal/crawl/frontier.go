@@ -117,7 +117,7 @@ func (r *Run) round(ctx, wait context.Context) (fetched int, err error) {
 		}
 		r.linkAliases(aliases, records, now)
 		if before := r.stopped; hasTime {
-			fetched += r.fetch(ctx, wait, records, chunk.First, !before)
+			fetched += r.fetch(wait, records, chunk.First, !before)
 			if !before && r.stopped {
 				r.c.cursor = next // the next time, what comes after has its turn
 			}

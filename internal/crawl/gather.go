@@ -81,7 +81,7 @@ func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int, nex
 		r.countPending(part[:n], -1) // as they are counted already
 		part = r.merge(part, cands)
 		if !r.p.Closed {
-			r.fetch(ctx, wait, part, first, false)
+			r.fetch(wait, part, first, false)
 		}
 		if err := ctx.Err(); err != nil {
 			return false, err

@@ -256,7 +256,7 @@ func (s *site) truth(p Policy) map[string]int {
 				}
 			}
 			if sp.canonical != "" && sp.canonical != path {
-				link(sp.canonical, depth)
+				reach(sp.canonical, depth) // as it is written
 			}
 		}
 	}
@@ -282,7 +282,7 @@ func (s *site) crawlOnce(c *Crawler, st *store.Store, gen *store.Generation, int
 			budget = time.Duration(s.random.IntN(3000)) * time.Millisecond
 		}
 		begun := time.Now()
-		result, err := run.Update(s.t.Context(), gen, begun.Add(budget))
+		result, err := run.Update(s.t.Context(), gen, Budget{Until: begun.Add(budget)})
 		if err != nil {
 			s.t.Fatal(err)
 		}
