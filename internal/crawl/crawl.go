@@ -196,8 +196,10 @@ type Budget struct {
 	// 0: as long as they take.
 	Patience time.Duration
 
-	Stop context.Context // when it ends, so does Until; nil: never
+	Stop context.Context // when it ends, so does the budget, with little patience; nil: never
 }
+
+const stopPatience = 300 * time.Millisecond
 
 // Update goes on with the crawl from a generation: at first the last one, later the one that the Update
 // before returned, in which records may have been selected meanwhile. It returns soon after its budget, or
@@ -218,8 +220,12 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Resu
 	r.fetching = fetching
 	if b.Patience > 0 {
 		defer context.AfterFunc(wait, func() {
+			patience := b.Patience
+			if b.Stop != nil && b.Stop.Err() != nil {
+				patience = min(patience, stopPatience)
+			}
 			select {
-			case <-time.After(b.Patience):
+			case <-time.After(patience):
 			case <-fetching.Done():
 			}
 			abandon()

@@ -443,7 +443,7 @@ func TestPatience(t *testing.T) {
 			}
 			want := 62 * time.Second
 			if stopped {
-				want = 3 * time.Second
+				want = 1300 * time.Millisecond
 			}
 			if took := time.Since(begun); took != want {
 				t.Errorf("stopped %t: it took %s, want %s", stopped, took, want)
