@@ -7,14 +7,12 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"sort"
 	"strings"
 	"sync/atomic"
 )
 
-// Generation is one state of a site's records and documents. It may be newer than what
-// is written. It does not change, save that damaged chunks become empty ones, and is
-// safe for concurrent use.
+// Generation is one state of a site's records and documents. It may be newer than what is written. It does not
+// change, save that damaged chunks become empty ones, and is safe for concurrent use.
 type Generation struct {
 	store *Store
 	state atomic.Pointer[manifest]
@@ -37,8 +35,7 @@ func (g *Generation) Meta() json.RawMessage { return g.state.Load().Meta }
 
 // Settings returns the two digests that were given to [Writer.SetSettings].
 func (g *Generation) Settings() (settings, routes uint64) {
-	m := g.state.Load()
-	return m.Settings, m.Routes
+	return g.state.Load().Settings, g.state.Load().Routes
 }
 
 // Len is how many records there are.
@@ -52,47 +49,33 @@ func (g *Generation) Len() int {
 
 // Load returns the records of chunk i, in order of path. They are the caller's own.
 //
-// An error that matches ErrDamaged says that this and maybe other chunks are lost. It is
-// returned once; from then on these chunks are empty, and their Digest and Due are 0. One
-// that matches ErrSuperseded says that a later generation was committed. Any other error
-// is the storage's or ctx's.
-func (g *Generation) Load(ctx context.Context, i int) ([]Record, error) {
-	chunks := g.Chunks()
-	c, next := chunks[i], ""
+// An error that matches ErrDamaged says that this and maybe other chunks are lost. It is returned once; from
+// then on these chunks are empty, and their Digest and Due are 0. One that matches ErrSuperseded says that a
+// later generation was committed. Any other error is the storage's or ctx's.
+func (g *Generation) Load(ctx context.Context, i int) (records []Record, err error) {
+	c := g.Chunks()[i]
 	if c.Object == nil {
 		return nil, nil
 	}
-	if i+1 < len(chunks) {
-		next = chunks[i+1].First
-	}
 	data, err := g.store.read(ctx, c.Object)
 	if err == nil {
-		records, err := decodeChunk(data, c, next)
-		if err == nil {
-			return records, nil
+		if records, err = decodeChunk(data, c.Count); err != nil {
+			err = g.store.lose(ctx, c.Object, data, err)
 		}
-		return nil, g.dropDamaged(ctx, g.store.lose(ctx, c.Object, data, err))
 	}
-	return nil, g.dropDamaged(ctx, err)
-}
-
-// dropDamaged empties all damaged chunks if err says that one is. What damages one often
-// damages others, so all are checked: else each of them would make one refresh fail.
-func (g *Generation) dropDamaged(ctx context.Context, err error) error {
 	if errors.Is(err, ErrDamaged) {
-		for _, c := range g.Chunks() {
-			if c.Object != nil {
-				_, _ = g.store.read(ctx, c.Object)
-			}
+		// What damages one often damages others: if they were not all read, each would make one refresh fail.
+		for _, o := range g.state.Load().objects() {
+			_, _ = g.store.read(ctx, o)
 		}
-		m := g.state.Load().withoutLost()
+		m := g.state.Load().sound()
+		m.Documents = g.Documents()
 		g.state.Store(&m)
 	}
-	return err
+	return records, err
 }
 
-// Records yields all records in order of path. An error, as of [Generation.Load], is the
-// last that is yielded.
+// Records yields all records in order of path. An error, as of [Generation.Load], is the last that is yielded.
 func (g *Generation) Records(ctx context.Context) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		for i := range g.Chunks() {
@@ -110,40 +93,23 @@ func (g *Generation) Records(ctx context.Context) iter.Seq2[*Record, error] {
 	}
 }
 
-// Find returns the record of a page, nil if there is none. Errors are as of
-// [Generation.Load].
-func (g *Generation) Find(ctx context.Context, path string) (*Record, error) {
-	chunks := g.Chunks()
-	i := sort.Search(len(chunks), func(i int) bool { return chunks[i].First > path })
-	records, err := g.Load(ctx, max(i-1, 0))
-	if i = search(records, path); err != nil || i == len(records) || records[i].Path != path {
-		return nil, err
-	}
-	return &records[i], nil
-}
-
-// search returns the index of the first record that is not before path.
-func search(records []Record, path string) int {
-	return sort.Search(len(records), func(i int) bool { return records[i].Path >= path })
-}
-
-// Document returns the bytes of document i, which must not be modified. Errors are as of
-// [Generation.Load], but a damaged document stays one; the next Commit leaves it out.
+// Document returns the bytes of document i, which must not be modified. Errors are as of [Generation.Load], but
+// a damaged document stays one; the next Commit leaves it out.
 func (g *Generation) Document(ctx context.Context, i int) ([]byte, error) {
 	return g.store.read(ctx, g.Documents()[i].Object)
 }
 
-// WithDocuments returns a generation with the same records but other documents, of which
-// some may be this generation's own. meta is JSON or empty.
+// WithDocuments returns a generation with the same records but other documents, of which some may be this
+// generation's own. meta is JSON or empty.
 func (g *Generation) WithDocuments(meta json.RawMessage, documents []StoredDocument) *Generation {
 	m := *g.state.Load()
 	m.Meta, m.Documents = meta, slices.Clone(documents)
 	return g.store.generation(m)
 }
 
-// Fill returns a successor of from in which pages of into that were fetched, or that are
-// not in from, replace its own: for when from's storage became readable only after the
-// site had begun with into. Digests and due times are not known in it.
+// Fill returns a successor of from to which the records of into are added: for when from's storage became
+// readable only after the site had begun with into. Of a page that is in both, the record that was fetched last
+// stays. Digests and due times are not known in it.
 func Fill(ctx context.Context, into, from *Generation) (*Generation, error) {
 	var newer []Record
 	for r, err := range into.Records(ctx) {
@@ -158,14 +124,14 @@ func Fill(ctx context.Context, into, from *Generation) (*Generation, error) {
 		if err != nil {
 			return nil, err
 		}
-		n := len(newer)
-		if i+1 < len(chunks) {
-			n = search(newer, chunks[i+1].First)
+		n := 0
+		for n < len(newer) && (i+1 == len(chunks) || newer[n].Path < chunks[i+1].First) {
+			n++
 		}
 		records := append(newer[:n:n], older...)
 		newer = newer[n:]
 		slices.SortStableFunc(records, func(a, b Record) int {
-			return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(min(b.Fetched, 1), min(a.Fetched, 1)))
+			return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(b.Fetched, a.Fetched))
 		})
 		w.Put(c.First, slices.CompactFunc(records, func(a, b Record) bool { return a.Path == b.Path }), nil, nil)
 	}

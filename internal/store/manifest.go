@@ -3,19 +3,17 @@ package store
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
+	"regexp"
 	"slices"
 	"sync/atomic"
 )
 
 const version = 1
 
-// manifest is what a generation consists of. It is stored as a line of JSON and, on the
-// next line, the SHA-256 of the first.
+// manifest is what a generation consists of. It is stored as a line of JSON and, on the next line, its hash.
 type manifest struct {
 	Version   int              `json:"version"`
 	Settings  uint64           `json:"settings,string"`
@@ -25,8 +23,7 @@ type manifest struct {
 	Documents []StoredDocument `json:"documents,omitempty"`
 }
 
-// Chunk describes the records of one run of paths, from First up to the next chunk's
-// First. The first chunk's First is "".
+// Chunk describes the records of one run of paths: from First, "" in the first, up to the next chunk's First.
 type Chunk struct {
 	First  string  `json:"first"`
 	Count  int     `json:"count"`
@@ -42,112 +39,83 @@ type StoredDocument struct {
 	Object *object         `json:"object"`
 }
 
-// NewDocument returns a document of data, which must not be modified any more. It is held
-// in memory until a Commit has written it. meta is JSON or empty.
+// NewDocument returns a document of data, which is not nil and must not be modified any more. It is held in
+// memory until a Commit has written it. meta is JSON or empty.
 func NewDocument(name string, meta json.RawMessage, data []byte) StoredDocument {
 	return StoredDocument{name, meta, newObject(data)}
 }
 
 // object is a value in the storage, named by its content. Generations share it.
 type object struct {
-	name    string                 // the first 16 bytes of its SHA-256, in hexadecimal
+	Name    string                 `json:"name"` // below the prefix: folder and hash
 	fresh   atomic.Pointer[[]byte] // until a Commit has written it
 	damaged atomic.Bool
 }
 
 func newObject(data []byte) *object {
-	if data == nil {
-		data = []byte{}
-	}
-	o := &object{name: nameOf(data)}
+	o := &object{Name: folder + hash(data)}
 	o.fresh.Store(&data)
 	return o
 }
 
-func nameOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:16])
-}
+// hash returns the first 16 bytes of the SHA-256 of data, in hexadecimal.
+func hash(data []byte) string { return fmt.Sprintf("%.16x", sha256.Sum256(data)) }
 
-func (o *object) key() string { return path.Join(folder, o.name) }
-
-// lost reports whether the object is damaged; nil is not.
-func (o *object) lost() bool { return o != nil && o.damaged.Load() }
-
-func (o *object) MarshalText() ([]byte, error) { return []byte(o.name), nil }
-
-func (o *object) UnmarshalText(text []byte) error {
-	if b, err := hex.DecodeString(string(text)); err != nil || len(b) != 16 {
-		return fmt.Errorf("%q is not an object's name", text)
-	}
-	o.name = string(text)
-	return nil
-}
+var namePattern = regexp.MustCompile("^" + folder + "[0-9a-f]{32}$")
 
 // objects returns by name what must be stored for the generation to be whole.
-func (m *manifest) objects() map[string]*object {
+func (m manifest) objects() map[string]*object {
 	all := make(map[string]*object)
 	for _, c := range m.Chunks {
-		if c.Object != nil && !c.Object.lost() {
-			all[c.Object.name] = c.Object
+		if c.Object != nil {
+			all[c.Object.Name] = c.Object
 		}
 	}
 	for _, d := range m.Documents {
-		if !d.Object.lost() {
-			all[d.Object.name] = d.Object
-		}
+		all[d.Object.Name] = d.Object
 	}
 	return all
 }
 
-// withoutLost returns the manifest with empty chunks in the place of damaged ones.
-func (m manifest) withoutLost() manifest {
+// sound returns the manifest without what is damaged: chunks are empty instead.
+func (m manifest) sound() manifest {
 	m.Chunks = slices.Clone(m.Chunks)
 	for i, c := range m.Chunks {
-		if c.Object.lost() {
+		if c.Object != nil && c.Object.damaged.Load() {
 			m.Chunks[i] = Chunk{First: c.First}
 		}
 	}
+	m.Documents = slices.DeleteFunc(slices.Clone(m.Documents), func(d StoredDocument) bool { return d.Object.damaged.Load() })
 	return m
 }
 
 func (m manifest) encode() ([]byte, error) {
-	m = m.withoutLost()
 	m.Version = version
-	m.Documents = slices.DeleteFunc(slices.Clone(m.Documents), func(d StoredDocument) bool { return d.Object.lost() })
 	line, err := json.Marshal(m)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the manifest: %w", err)
-	}
-	return append(append(line, '\n'), checksum(line)...), nil
+	return fmt.Appendf(line, "\n%s\n", hash(line)), err
 }
 
-func checksum(line []byte) string { return fmt.Sprintf("\"%x\"\n", sha256.Sum256(line)) }
-
-func decodeManifest(data []byte) (manifest, error) {
+// decodeManifest undoes encode. With an error, the manifest is an empty one.
+func decodeManifest(data []byte) (m manifest, err error) {
 	line, sum, _ := bytes.Cut(data, []byte{'\n'})
-	var m manifest
-	if string(sum) != checksum(line) {
-		return m, errors.New("truncated, modified or not a manifest")
+	if err = json.Unmarshal(line, &m); err == nil && (string(sum) != hash(line)+"\n" || !m.isValid()) {
+		err = errors.New("modified, or of another version")
 	}
-	if err := json.Unmarshal(line, &m); err != nil {
-		return m, err
+	if err != nil {
+		m = manifest{Chunks: []Chunk{{}}}
 	}
-	if m.Version != version {
-		return m, fmt.Errorf("version %d instead of %d", m.Version, version)
-	}
-	if len(m.Chunks) == 0 || m.Chunks[0].First != "" {
-		return m, errors.New("no first chunk")
-	}
+	return m, err
+}
+
+func (m manifest) isValid() bool {
+	isObject := func(o *object) bool { return o != nil && namePattern.MatchString(o.Name) }
+	last := ""
 	for i, c := range m.Chunks {
-		if i > 0 && c.First <= m.Chunks[i-1].First || c.Count < 0 || (c.Count > 0) != (c.Object != nil) {
-			return m, fmt.Errorf("chunk %d is malformed", i)
+		if (i > 0) != (c.First > last) || c.Count < 0 || (c.Count > 0 || c.Object != nil) && !isObject(c.Object) {
+			return false
 		}
+		last = c.First
 	}
-	for i, d := range m.Documents {
-		if d.Object == nil {
-			return m, fmt.Errorf("document %d has no object", i)
-		}
-	}
-	return m, nil
+	isBad := func(d StoredDocument) bool { return !isObject(d.Object) }
+	return m.Version == version && len(m.Chunks) > 0 && !slices.ContainsFunc(m.Documents, isBad)
 }

@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// Storage is the part of certmagic's Storage that is used. Keys are paths with slashes.
-// A value is stored whole or not at all, and is never modified. Load's error matches
-// fs.ErrNotExist where there is no value.
+// Storage is the part of certmagic's Storage that is used. Keys are paths with slashes. A value is stored whole
+// or not at all, and is never modified. Load's error matches fs.ErrNotExist where there is no value.
 type Storage interface {
 	Store(ctx context.Context, key string, value []byte) error
 	Load(ctx context.Context, key string) ([]byte, error)
@@ -40,8 +39,7 @@ func (m *memory) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-func (m *memory) List(_ context.Context, folder string, _ bool) ([]string, error) {
-	var keys []string
+func (m *memory) List(_ context.Context, folder string, _ bool) (keys []string, err error) {
 	for key := range m.values.Range {
 		if strings.HasPrefix(key.(string), folder+"/") {
 			keys = append(keys, key.(string))
@@ -68,38 +66,32 @@ func (s *Store) write(ctx context.Context, name string, value []byte) error {
 	}
 }
 
-// exclusively runs a function that writes while no other does. If a hung disk holds it
-// up, it is abandoned when ctx ends, but nothing else is written until the disk lets it
-// end: else it could overtake what is written later.
+// exclusively runs a function that writes while no other does. If a hung disk holds it up, it is abandoned when
+// ctx ends, but nothing else is written until it has ended: else it could overtake what is written later.
 func (s *Store) exclusively(ctx context.Context, run func() error) error {
+	select {
+	case s.lock <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	_, err := within(ctx, func() (struct{}, error) {
-		select {
-		case s.lock <- struct{}{}:
-			defer func() { <-s.lock }()
-			return struct{}{}, run()
-		case <-ctx.Done():
-			return struct{}{}, ctx.Err()
-		}
+		defer func() { <-s.lock }()
+		return struct{}{}, run()
 	})
 	return err
 }
 
 // within returns what call does, but no later than ctx ends; call may then go on.
-func within[T any](ctx context.Context, call func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
+func within[T any](ctx context.Context, call func() (T, error)) (none T, err error) {
+	done := make(chan func() (T, error), 1)
 	go func() {
 		value, err := call()
-		done <- result{value, err}
+		done <- func() (T, error) { return value, err }
 	}()
 	select {
-	case r := <-done:
-		return r.value, r.err
+	case result := <-done:
+		return result()
 	case <-ctx.Done():
-		var none T
 		return none, ctx.Err()
 	}
 }

@@ -1,48 +1,46 @@
 package store
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 
 	"github.com/cespare/xxhash/v2"
 )
 
-// Paths decide where records are cut into chunks, so that a page that comes or goes
-// changes one chunk: a chunk of at least minRecords ends before a path whose hash is below
-// cutBelow. That makes 4,096 records on average.
+// Paths decide where records are cut into chunks, so that a page that comes or goes changes one chunk: a chunk
+// of at least minRecords ends before a path whose hash is below cutBelow. That makes 4,096 records on average.
 const (
 	minRecords = 1 << 10
 	cutBelow   = math.MaxUint64 / (3 << 10)
 )
 
-// Writer makes the next generation from ranges of paths, given in order and without gaps:
-// each is kept as it was (Keep, KeepWith) or replaced (Put).
+// Writer makes the next generation from ranges of paths, given in order and without gaps: each is kept as it
+// was (Keep) or replaced (Put).
 type Writer struct {
-	base  *Generation
-	next  manifest
-	err   error
-	kept  int    // the chunk that was kept last, if nothing was put since; else -1
-	last  string // the last path so far, of a record or a range's first
-	empty bool   // nothing was given yet
+	base *Generation
+	next manifest
+	err  error
 
-	// The chunk that is being filled.
-	open    Chunk // Digest is the sum so far
-	filling bool
-	summed  bool // the digest is known
+	at   int    // the chunk that comes next; -1: any, after a Put
+	last string // the last path so far: of a record, or where a range begins
+
+	// The chunk that is being filled; nil: none.
+	open    *Chunk
 	records []Record
-	bytes   int
+	raw     bytes.Buffer // the records as CBOR
 	due     func([]Record) int64
 }
 
 // Writer returns a Writer of the generation that follows g.
 func (g *Generation) Writer() *Writer {
-	w := &Writer{base: g, next: *g.state.Load(), kept: -1, empty: true}
+	w := &Writer{base: g, next: *g.state.Load()}
 	w.next.Chunks = nil
 	return w
 }
 
-// SetSettings keeps two digests of the caller's with the generation. Without it, they are
-// those of the generation before.
+// SetSettings keeps two digests of the caller's. Without it, they are those of the generation before.
 func (w *Writer) SetSettings(settings, routes uint64) {
 	w.next.Settings, w.next.Routes = settings, routes
 }
@@ -50,54 +48,47 @@ func (w *Writer) SetSettings(settings, routes uint64) {
 // Keep takes over chunk i.
 func (w *Writer) Keep(i int) {
 	c := w.base.Chunks()[i]
-	w.KeepWith(i, c.Digest, c.Due)
-}
-
-// KeepWith takes over the records of chunk i, with another digest and due time.
-func (w *Writer) KeepWith(i int, digest uint64, due int64) {
-	c := w.base.Chunks()[i]
-	w.begin(c.First)
+	w.startRange(c.First)
 	w.flush()
-	c.Digest, c.Due = digest, due
 	w.next.Chunks = append(w.next.Chunks, c)
-	w.kept = i
+	w.at = i + 1
 }
 
-// Put replaces the records of the range from first up to the next one that is given. They
-// are sorted by path; the slice stays the caller's.
+// Put replaces the records of the range from first up to the next one that is given. They are sorted by path;
+// the slice stays the caller's.
 //
-// The records of adjacent Puts are one sequence, which is cut into chunks anew. digest
-// returns the digest of the candidates from path first up to next, "" being the end of
-// the range; those of adjacent parts must add up, with wraparound. nil: not known. due
-// returns when the first of a chunk's records is due; nil: at once.
+// The records of adjacent Puts are one sequence, which is cut into chunks anew. digest returns the digest of
+// the candidates from path first up to next, "" being the end of the range; those of adjacent parts must add
+// up, with wraparound. due returns when the first of a chunk's records is due. nil stands for always 0.
 func (w *Writer) Put(first string, records []Record, digest func(first, next string) uint64, due func([]Record) int64) {
-	w.begin(first)
-	w.kept = -1
-	if !w.filling || len(records) > 0 && w.full(records[0].Path) {
-		w.flush()
-		w.start(first)
+	w.startRange(first)
+	w.at, w.due = -1, due
+	if digest == nil {
+		digest = func(string, string) uint64 { return 0 }
 	}
-	w.due = due
+	if w.open == nil || len(records) > 0 && w.isFull(records[0].Path) {
+		w.startChunk(first)
+	}
 	for i := range records {
 		r := &records[i]
-		if r.Path < first || i > 0 && r.Path <= w.last {
-			w.fail(ErrOrder, r.Path)
+		if r.Path < w.last || i > 0 && r.Path == w.last {
+			w.fail(r.Path)
 		}
-		if i > 0 && w.full(r.Path) {
-			w.sum(digest, first, r.Path)
-			w.flush()
+		if i > 0 && w.isFull(r.Path) {
+			w.open.Digest += digest(first, r.Path)
 			first = r.Path
-			w.start(first)
+			w.startChunk(first)
 		}
-		w.add(*r)
+		w.last, w.records = r.Path, append(w.records, *r)
+		w.err = cmp.Or(w.err, encoding.MarshalToBuffer(r, &w.raw))
 	}
-	w.sum(digest, first, "")
+	w.open.Digest += digest(first, "")
 }
 
-// Generation returns what was made. The error matches ErrOrder or ErrTooLarge.
+// Generation returns what was made. The error matches ErrOrder.
 func (w *Writer) Generation() (*Generation, error) {
-	if w.kept >= 0 && w.kept != len(w.base.Chunks())-1 || w.empty {
-		w.fail(ErrOrder, "the end")
+	if w.at >= 0 && w.at < len(w.base.Chunks()) {
+		w.fail("the end")
 	}
 	w.flush()
 	if w.err != nil {
@@ -106,71 +97,40 @@ func (w *Writer) Generation() (*Generation, error) {
 	return w.base.store.generation(w.next), nil
 }
 
-// begin checks that a range can begin at first.
-func (w *Writer) begin(first string) {
+// startRange checks that a range can begin at first: after what was put, or where what was kept ends.
+func (w *Writer) startRange(first string) {
 	chunks := w.base.Chunks()
-	if w.empty && first != "" || !w.empty && first <= w.last ||
-		w.kept >= 0 && (w.kept+1 == len(chunks) || chunks[w.kept+1].First != first) {
-		w.fail(ErrOrder, first)
+	if w.at < 0 && first <= w.last || w.at >= 0 && (w.at == len(chunks) || first != chunks[w.at].First) {
+		w.fail(first)
 	}
-	w.empty, w.last = false, first
+	w.last = first
 }
 
-func (w *Writer) fail(err error, path string) {
-	if w.err == nil {
-		w.err = fmt.Errorf("%w: at %q", err, path)
-	}
-}
+func (w *Writer) fail(path string) { w.err = cmp.Or(w.err, fmt.Errorf("%w: at %q", ErrOrder, path)) }
 
-// start begins a chunk.
-func (w *Writer) start(first string) {
-	w.open, w.filling, w.summed = Chunk{First: first}, true, true
-}
-
-// full reports whether the open chunk ends before path.
-func (w *Writer) full(path string) bool {
+// isFull reports whether the open chunk ends before path.
+func (w *Writer) isFull(path string) bool {
 	n := len(w.records)
-	return n >= maxChunkRecords || w.bytes >= maxChunkBytes || n >= minRecords && xxhash.Sum64String(path) < cutBelow
+	return n >= maxChunkRecords || w.raw.Len() >= maxChunkBytes || n >= minRecords && xxhash.Sum64String(path) < cutBelow
 }
 
-// add adds a record to the open chunk. One that is too large loses alternates and images.
-func (w *Writer) add(r Record) {
-	if r.size() > maxRecordBytes {
-		r.Alternates, r.Images = nil, nil
-	}
-	w.records = append(w.records, r)
-	w.bytes += r.size()
-	w.last = r.Path
-}
-
-func (w *Writer) sum(digest func(first, next string) uint64, first, next string) {
-	if w.summed = w.summed && digest != nil; w.summed {
-		w.open.Digest += digest(first, next)
-	}
+func (w *Writer) startChunk(first string) {
+	w.flush()
+	w.next.Chunks = append(w.next.Chunks, Chunk{First: first})
+	w.open = &w.next.Chunks[len(w.next.Chunks)-1]
 }
 
 // flush ends the open chunk, if there is one.
 func (w *Writer) flush() {
-	if !w.filling || w.err != nil {
+	if w.open == nil {
 		return
 	}
-	c := w.open
-	c.Count = len(w.records)
-	if !w.summed {
-		c.Digest = 0
+	if n := len(w.records); n > 0 {
+		w.open.Count, w.open.Object = n, newObject(encodeChunk(n, w.raw.Bytes()))
 	}
 	if w.due != nil {
-		c.Due = w.due(w.records)
+		w.open.Due = w.due(w.records)
 	}
-	if c.Count > 0 {
-		data, err := encodeChunk(w.records)
-		if err != nil {
-			w.fail(err, c.First)
-			return
-		}
-		c.Object = newObject(data)
-	}
-	w.next.Chunks = append(w.next.Chunks, c)
-	clear(w.records)
-	w.records, w.bytes, w.filling = w.records[:0], 0, false
+	w.open, w.records = nil, w.records[:0]
+	w.raw.Reset()
 }
