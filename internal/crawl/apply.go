@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"net/url"
@@ -27,53 +28,62 @@ type fetched struct {
 	now   int64
 }
 
-// apply updates a record by what a fetch came to. It reports whether the text is another than before.
-func apply(rec *store.Record, f *fetched) (changed bool) {
-	status := 0
-	if f.resp != nil {
-		status = f.resp.Status
-	}
-	before := *rec
+// outcome is what a fetch means for a page.
+type outcome uint8
+
+const (
+	unchanged outcome = iota
+	changed           // the text is another than before
+	failed            // there was no response, or one that says nothing about the page
+	emptied           // a document is none for the first time, as it may be while it is written
+)
+
+// apply updates a record by what a fetch came to.
+func apply(rec *store.Record, f *fetched) outcome {
+	before, resp := *rec, cmp.Or(f.resp, new(Response))
+	isHTML := htmlmeta.IsHTML(resp.Header.Get("Content-Type"))
 	rec.Fetched = f.now
 	switch {
-	case !isAnswer(uint16(status)), status == http.StatusNotModified && !isAnswer(before.Status):
-		failed(rec, &before, status, f.now)
-		return false
-	case status == http.StatusNotModified:
-		rec.Failing, rec.Streak = 0, 0
-		if etag := f.resp.Header.Get("Etag"); etag != "" && len(etag) <= maxETag {
-			rec.ETag = etag
+	case !isAnswer(uint16(resp.Status)):
+		if rec.Failing == 0 || rec.Failing > f.now {
+			rec.Failing = f.now
 		}
-		return false
-	case isEmptied(&before, f):
-		rec.Failing, rec.Wait = f.now, graceWait
-		return false
+		if !isAnswer(before.Status) || f.now-rec.Failing > hour { // else what was known stays
+			forget(rec)
+			rec.Status = uint16(resp.Status)
+		}
+		return failed
+	case resp.Status == http.StatusNotModified:
+		rec.Failing, rec.Streak = 0, 0
+		rec.ETag = cmp.Or(etag(resp), rec.ETag)
+		return unchanged
+	case before.Status == http.StatusOK && before.Flags&store.Document != 0 && before.Failing == 0 &&
+		resp.Status == http.StatusOK && isHTML && !f.meta.Document && !f.meta.Unreadable:
+		rec.Failing = f.now
+		return emptied
 	}
 	forget(rec)
-	rec.Failing, rec.Status = 0, uint16(status)
-	if f.resp.Proxied {
-		rec.Flags |= store.Proxied
+	rec.Failing, rec.Status = 0, uint16(resp.Status)
+	rec.Flags |= flagIf(store.Proxied, resp.Proxied)
+	if isRedirect(rec) {
+		rec.Target = onSite(f.base, rec.Path, location(f.base+rec.Path, resp.Header))
 	}
-	switch {
-	case status >= 300 && status < 400:
-		rec.Target = onSite(f.base, rec.Path, location(f.base, rec.Path, f.resp.Header))
-	case status == http.StatusOK:
-		changed = content(rec, &before, f)
+	if resp.Status != http.StatusOK {
+		return unchanged
 	}
-	return changed
-}
-
-// failed records that a fetch came to nothing. What was known before stays until that has lasted for an
-// hour.
-func failed(rec, before *store.Record, status int, now int64) {
-	if rec.Failing == 0 || rec.Failing > now {
-		rec.Failing = now
+	m := &f.meta
+	rec.Flags |= flagIf(store.HTML, isHTML) | flagIf(store.Document, m.Document) | flagIf(store.NoIndex, m.NoIndex) |
+		flagIf(store.Truncated, m.Truncated || resp.Truncated) | flagIf(store.Unreadable, m.Unreadable) | flagIf(store.SoftNotFound, f.soft)
+	rec.Canonical, rec.Target = onSite(f.base, rec.Path, m.Canonical), onSite(f.base, rec.Path, m.Refresh)
+	rec.Alternates, rec.Images = m.Alternates, m.Images // htmlmeta bounds them
+	came := unchanged
+	if isHTML && !m.Unreadable {
+		came = text(rec, &before, f)
 	}
-	if isAnswer(before.Status) && now-rec.Failing <= hour {
-		return
+	if rec.Version == 0 || resp.Proxied {
+		validators(rec, &before, resp, came)
 	}
-	forget(rec)
-	rec.Status = uint16(status)
+	return came
 }
 
 // forget drops what the last response said, but not what dates are decided by.
@@ -81,31 +91,6 @@ func forget(rec *store.Record) {
 	rec.Flags &^= ofResponse
 	rec.Status, rec.Canonical, rec.Target, rec.ETag, rec.Modified = 0, "", "", "", 0
 	rec.Alternates, rec.Images = nil, nil
-}
-
-// isEmptied reports whether a page that was a document is none for the first time, as it may be while it is
-// written.
-func isEmptied(before *store.Record, f *fetched) bool {
-	return before.Status == http.StatusOK && before.Flags&store.Document != 0 && before.Failing == 0 &&
-		f.resp.Status == http.StatusOK && !f.meta.Document && !f.meta.Unreadable &&
-		(htmlmeta.IsHTML(f.resp.Header.Get("Content-Type")) || len(f.resp.Body) == 0 && f.resp.Header.Get("Content-Type") == "")
-}
-
-// content records what a response with the status 200 says.
-func content(rec, before *store.Record, f *fetched) (changed bool) {
-	m := &f.meta
-	rec.Flags |= flagIf(store.HTML, htmlmeta.IsHTML(f.resp.Header.Get("Content-Type"))) | flagIf(store.Document, m.Document) |
-		flagIf(store.NoIndex, m.NoIndex) | flagIf(store.Truncated, m.Truncated || f.resp.Truncated) |
-		flagIf(store.Unreadable, m.Unreadable) | flagIf(store.SoftNotFound, f.soft)
-	rec.Canonical, rec.Target = onSite(f.base, rec.Path, m.Canonical), onSite(f.base, rec.Path, m.Refresh)
-	rec.Alternates, rec.Images = m.Alternates, m.Images
-	if rec.Flags&store.HTML != 0 && !m.Unreadable {
-		changed = text(rec, before, f)
-	}
-	if rec.Version == 0 || f.resp.Proxied {
-		validators(rec, before, f.resp.Header, changed)
-	}
-	return changed
 }
 
 func flagIf(flag store.Flags, is bool) store.Flags {
@@ -116,13 +101,13 @@ func flagIf(flag store.Flags, is bool) store.Flags {
 }
 
 // text records the text of a page and the dates that go with it.
-func text(rec, before *store.Record, f *fetched) (changed bool) {
+func text(rec, before *store.Record, f *fetched) (came outcome) {
 	m := &f.meta
-	changed = before.First != 0 && m.Text != before.Text
 	switch {
 	case before.First == 0:
 		rec.First = f.batch
-	case changed:
+	case m.Text != before.Text:
+		came = changed
 		rec.Flags &^= store.DeclaredMoves
 		rec.Changed, rec.Before = f.batch, before.Fetched
 		if before.Failing != 0 || before.Status != http.StatusOK {
@@ -139,26 +124,30 @@ func text(rec, before *store.Record, f *fetched) (changed bool) {
 	}
 	rec.Text, rec.Declared = m.Text, m.Modified
 	rec.Flags = rec.Flags&^store.DeclaredDay | flagIf(store.DeclaredDay, m.ModifiedDay)
-	return changed
+	return came
 }
 
 // validators records what makes the next request conditional.
-func validators(rec, before *store.Record, header http.Header, changed bool) {
-	if etag := header.Get("Etag"); len(etag) <= maxETag {
-		rec.ETag = etag
+func validators(rec, before *store.Record, resp *Response, came outcome) {
+	rec.ETag = etag(resp)
+	t, err := http.ParseTime(resp.Header.Get("Last-Modified"))
+	if err != nil || came == changed && t.Unix() < before.Fetched && before.Failing == 0 {
+		return // else it was so with the old text, too
 	}
-	if t, err := http.ParseTime(header.Get("Last-Modified")); err == nil && t.Unix() > 0 {
-		rec.Modified = t.Unix()
-	}
-	if changed && rec.Modified < before.Fetched && before.Failing == 0 {
-		rec.Modified = 0 // the old text was still there then
-	}
+	rec.Modified = max(t.Unix(), 0)
 }
 
-// location returns the absolute URL to which a redirect leads; "": it does not say.
-func location(base, from string, header http.Header) string {
+func etag(resp *Response) string {
+	if etag := resp.Header.Get("Etag"); len(etag) <= maxETag {
+		return etag
+	}
+	return ""
+}
+
+// location returns the absolute URL to which a redirect from another one leads; "": it does not say.
+func location(from string, header http.Header) string {
 	value := header.Get("Location")
-	here, err := url.Parse(base + from)
+	here, err := url.Parse(from)
 	if err != nil || value == "" {
 		return ""
 	}
@@ -176,15 +165,12 @@ func location(base, from string, header http.Header) string {
 // onSite returns the path of an absolute URL, or the URL where it is on another site. "": it is the page
 // itself, or too long.
 func onSite(base, self, url string) string {
-	if url == "" || len(url) > maxURL {
-		return ""
-	}
 	path, ok := htmlmeta.PathOn(base, url)
 	switch {
-	case !ok:
-		return url
-	case path == self:
+	case len(url) > maxURL || path == self:
 		return ""
+	case ok:
+		return path
 	}
-	return path
+	return url
 }

@@ -3,13 +3,15 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
@@ -89,6 +91,12 @@ func (p Policy) withDefaults() Policy {
 	return p
 }
 
+// discovers reports whether links make records.
+func (p *Policy) discovers() bool { return p.Links || p.Discover }
+
+// expire is Expire in seconds.
+func (p *Policy) expire() int64 { return int64(p.Expire / time.Second) }
+
 // Options are what a [Crawler] works with. Fetcher is needed.
 type Options struct {
 	Fetcher Fetcher
@@ -99,14 +107,12 @@ type Options struct {
 }
 
 // Crawler keeps what outlives one crawl of a site: what pages that cannot exist return, for which folders
-// an upstream responds, and which visits were looked at.
+// an upstream responds, and which of them had their turn.
 type Crawler struct {
 	o        Options
 	missing  missing
 	backends backends
-	visited  map[string]uint64 // digests of visited candidates, by the first path of the chunk
-	cursor   string            // where the last round ran out of time
-	seeded   string            // the front page that has a record
+	turns    turns
 }
 
 // New returns a Crawler.
@@ -121,70 +127,62 @@ func New(o Options) *Crawler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Crawler{o: o, visited: make(map[string]uint64), missing: missing{name: "no-such-page-" + rand.Text()[:12]}}
+	return &Crawler{
+		o: o, turns: make(turns), backends: backends{proxied: make(map[backend]bool)},
+		missing: missing{name: "no-such-page-" + rand.Text()[:12], byPath: make(map[string]absence)},
+	}
 }
 
-// Counts are what a crawl came to so far.
-type Counts struct {
-	Fetched         int // pages, successful or not
-	NotModified     int // pages among them that returned 304
-	Failed          int // pages among them that returned 429 or from 500 on, or nothing
-	Probed          int // fetches of paths that cannot exist
-	Followed        int // new pages from links
-	Dropped         int // pages that were forgotten
-	DroppedPaths    int // links beyond Policy.MaxPaths
-	DroppedPatterns int // links beyond 10,000 pages that differ in digits alone
-}
+func (c *Crawler) now() int64 { return c.o.Now().Unix() }
 
 // Result is what an Update came to.
 type Result struct {
 	Generation *store.Generation // the next one
 	Gathered   bool              // all candidates were read
 	Done       bool              // and nothing is due any more
-	Touched    bool              // records are others than before
+	Touched    bool              // records are others than before this Update
 	Batch      int64             // when the crawl began, in Unix seconds: see [store.Record]
 	Next       int64             // when there is something to do again
 	Pending    int               // pages not fetched yet that are to be; too few until Gathered
-	Counts                       // of the whole crawl
+
+	// Of the whole crawl: pages that were fetched, successfully or not, and links that were dropped, beyond
+	// Policy.MaxPaths or beyond 10,000 pages that differ in digits alone.
+	Fetched, DroppedPaths int
 }
 
 // Run is one crawl. It is not safe for concurrent use.
 type Run struct {
 	c     *Crawler
 	p     Policy
-	cands Candidates
+	gen   *store.Generation
 	batch int64
 
-	gen      *store.Generation
-	resettle bool            // the settings differ from those of the last crawl
-	reroute  bool            // and so does what responses depend on
-	fetching context.Context // of the fetches of this Update
-	begun    bool
-	gathered bool
-	pos      string // up to where candidates were read
+	resettle, reroute bool // Policy.Settings, Policy.Routes differ from those of the last crawl
 
-	held  []page.Page // candidates that were read ahead
-	links links
-	// Links to paths that are not known to be pages.
-	unmatched []string
+	cands    Candidates
+	gathered bool        // they were read to the end
+	pos      string      // up to where they were read
+	ahead    *page.Page  // the next one, which lies in the next chunk
+	taken    []page.Page // is used again
+
+	links     links
+	unmatched []string // links to what is not known to be a page, for which an alias may be
 	census    *census
-	workers   []*worker
-	crowd     map[string]int // new pages of folders that were fetched in this round
-	left      []string       // paths in chunks of which not all own pages could be fetched
-	stopped   bool           // there is no time for upstreams any more in this Update
-	// Some pages were left for a later round; this one is for those that look like assets.
-	deferred, assets bool
 
-	touched bool
-	pending int
-	mu      sync.Mutex // of counts, while workers run
-	counts  Counts
+	fetching context.Context // of the fetches of this Update
+	workers  []*worker
+	fetched  atomic.Int64
+	stopped  bool // there is no time for upstreams any more in this Update
+	assets   bool // what looks like an asset has its turn
+	left     bool // pages were left in this round as they do not have their turn
+
+	pending int // of the records before pos
 }
 
 // Start begins a crawl. Only one crawl of a Crawler may be used at a time, the last.
 func (c *Crawler) Start(cands Candidates, p Policy) *Run {
-	r := &Run{c: c, p: p.withDefaults(), cands: cands, batch: max(c.o.Now().Unix(), p.After+1)}
-	r.links.init(p.Query)
+	r := &Run{c: c, p: p.withDefaults(), cands: cands, batch: max(c.now(), p.After+1)}
+	r.links = links{cleaner: page.NewCleaner(p.Query), seen: make(map[uint64]uint8)}
 	return r
 }
 
@@ -201,55 +199,60 @@ type Budget struct {
 
 const stopPatience = 300 * time.Millisecond
 
+// contexts returns two that end with ctx: wait when the time is over, fetching when the patience is, too.
+func (b *Budget) contexts(ctx context.Context, now time.Time) (wait, fetching context.Context, cancel func()) {
+	stop := b.Stop
+	if stop == nil {
+		stop = context.Background()
+	}
+	wait, cancelWait := context.WithTimeout(ctx, b.Until.Sub(now))
+	fetching, cancelFetching := context.WithCancel(ctx)
+	endStop := context.AfterFunc(stop, cancelWait)
+	endPatience := context.AfterFunc(wait, func() {
+		patience := b.Patience
+		if stop.Err() != nil {
+			patience = min(patience, stopPatience)
+		}
+		if b.Patience > 0 {
+			time.AfterFunc(patience, cancelFetching)
+		}
+	})
+	return wait, fetching, func() {
+		endStop()
+		endPatience()
+		cancelFetching()
+		cancelWait()
+	}
+}
+
 // Update goes on with the crawl from a generation: at first the last one, later the one that the Update
 // before returned, in which records may have been selected meanwhile. It returns soon after its budget, or
 // when nothing is due. It may be called again, also when the crawl was done. The error is the storage's, the
 // candidates' or ctx's; the crawl is over then, and gen stands.
 func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Result, error) {
-	r.gen, r.touched = gen, false
-	if !r.begun {
-		r.begin()
+	if r.gen == nil {
+		settings, routes := gen.Settings()
+		r.resettle, r.reroute = settings != r.p.Settings, routes != r.p.Routes
+		r.links.max = r.p.MaxPaths + gen.Len()
+		if r.resettle || gen.Len() == 0 {
+			r.seed()
+		}
 	}
-	wait, cancel := context.WithTimeout(ctx, b.Until.Sub(r.c.o.Now()))
+	before := gen.Chunks()
+	r.gen = gen
+	wait, fetching, cancel := b.contexts(ctx, r.c.o.Now())
 	defer cancel()
-	if b.Stop != nil {
-		defer context.AfterFunc(b.Stop, cancel)()
-	}
-	fetching, abandon := context.WithCancel(ctx)
-	defer abandon()
 	r.fetching = fetching
-	if b.Patience > 0 {
-		defer context.AfterFunc(wait, func() {
-			patience := b.Patience
-			if b.Stop != nil && b.Stop.Err() != nil {
-				patience = min(patience, stopPatience)
-			}
-			select {
-			case <-time.After(patience):
-			case <-fetching.Done():
-			}
-			abandon()
-		})()
-	}
-	if err := r.crawl(ctx, wait); err != nil {
+	if err := cmp.Or(r.crawl(ctx, wait), ctx.Err()); err != nil {
 		return Result{}, err
 	}
-	result := Result{Generation: r.gen, Gathered: r.gathered, Touched: r.touched, Batch: r.batch, Pending: r.pending, Counts: r.counts}
-	result.Counts.DroppedPaths += r.links.dropped
+	result := Result{
+		Generation: r.gen, Gathered: r.gathered, Touched: !slices.EqualFunc(before, r.gen.Chunks(), haveSameRecords), Batch: r.batch,
+		Pending: r.pending, Fetched: int(r.fetched.Load()), DroppedPaths: r.links.dropped,
+	}
 	result.Next, result.Done = r.next()
 	return result, nil
 }
-
-func (r *Run) begin() {
-	settings, routes := r.gen.Settings()
-	r.links.max = r.p.MaxPaths + r.gen.Len()
-	r.begun, r.resettle, r.reroute = true, settings != r.p.Settings, routes != r.p.Routes
-	if r.discovers() && (r.c.seeded != r.p.Front || r.resettle) {
-		r.links.add(r.p.Front, 0, store.Seed)
-	}
-}
-
-func (r *Run) discovers() bool { return r.p.Links || r.p.Discover }
 
 // crawl reads the candidates, and then works in rounds on what is due and on what links of the round before
 // named. wait ends when there is no more time.
@@ -259,35 +262,28 @@ func (r *Run) crawl(ctx, wait context.Context) error {
 			return err
 		}
 	}
-	r.assets, r.stopped = false, false
-	for r.gathered && !r.p.Closed && wait.Err() == nil {
-		fetched, err := r.round(ctx, wait)
-		if err != nil {
+	if !r.gathered && !r.p.discovers() {
+		return nil // the pages that links name may be yet to come
+	}
+	r.stopped, r.assets = false, false
+	for {
+		before := r.fetched.Load()
+		if err := r.round(ctx, wait); err != nil {
 			return err
 		}
 		switch {
-		case fetched > 0 || r.hasLinks():
+		case r.fetched.Load() > before || r.hasLinks():
 			r.assets = false
-		case r.stopped:
+		case wait.Err() != nil || r.stopped:
 			return nil
-		case r.deferred && !r.assets:
+		case r.c.turns.end():
+		case r.left && !r.assets:
 			r.assets = true
-		case r.c.cursor != "":
-			r.c.cursor = "" // what lies before it comes next
 		default:
 			return nil
 		}
 	}
-	for r.hasLinks() && (r.gathered || r.discovers()) {
-		if _, err := r.round(ctx, nil); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
 }
-
-// hasLinks reports whether there are links of which the records do not know yet.
-func (r *Run) hasLinks() bool { return len(r.links.found)+len(r.unmatched) > 0 }
 
 // next is when there is something to do again, and whether there is nothing now.
 func (r *Run) next() (at int64, done bool) {
@@ -303,95 +299,75 @@ func (r *Run) next() (at int64, done bool) {
 		at = min(at, chunk.Due)
 	}
 	if at > now.Unix() {
-		return at, !r.hasLinks()
+		return at, true
 	}
 	// What is due now and was not reached waits for upstreams, if they are left alone.
 	return max(now.Unix(), r.c.o.Limiter.Next().Unix()), false
 }
 
+// seed adds the front page to what is discovered.
+func (r *Run) seed() {
+	if r.p.discovers() {
+		r.links.add(r.p.Front, 0, store.Seed)
+	}
+}
+
 // load returns the records of a chunk; none where it was damaged.
 func (r *Run) load(ctx context.Context, i int) ([]store.Record, error) {
+	runtime.Gosched() // requests come first
 	records, err := r.gen.Load(ctx, i)
 	if errors.Is(err, store.ErrDamaged) {
-		r.touched = true
+		r.seed()
 		return nil, nil
 	}
 	return records, err
 }
 
-// endOf is the first path after chunk i; last: it is the last one.
-func endOf(chunks []store.Chunk, i int) (path string, last bool) {
-	if i+1 < len(chunks) {
-		return chunks[i+1].First, false
+// finish takes over the generation that a Writer has made.
+func (r *Run) finish(w *store.Writer) error {
+	gen, err := w.Generation()
+	if err == nil {
+		r.gen = gen
 	}
-	return "", true
+	return err
 }
 
-// put gives records to the writer.
-func (r *Run) put(w *store.Writer, first string, records []store.Record) {
-	digest := func(first, next string) uint64 {
-		from, _ := find(records, first)
-		to := len(records)
-		if next != "" {
-			to, _ = find(records, next)
+func haveSameRecords(a, b store.Chunk) bool {
+	return a.Count == b.Count && (a.Object == b.Object || a.Count > 0 && a.Object.Name == b.Object.Name)
+}
+
+// end sorts after all paths.
+const end = "\xff"
+
+// endOf is the first path after chunk i.
+func (r *Run) endOf(i int) string {
+	if chunks := r.gen.Chunks(); i+1 < len(chunks) {
+		return chunks[i+1].First
+	}
+	return end
+}
+
+// pendingOf counts pages that are to be fetched for the first time, before pos.
+func (r *Run) pendingOf(records []store.Record) (n int) {
+	for i := range records {
+		if rec := &records[i]; rec.Path < r.pos && rec.Fetched == 0 && r.wanted(rec) {
+			n++
 		}
-		return Digest(records[from:to])
 	}
-	w.Put(first, records, digest, r.chunkDue)
-}
-
-// backends remembers who responded for which folders.
-type backends struct {
-	mu       sync.Mutex
-	folders  map[string]bool // true: an upstream
-	local    bool            // for a page that is no file, the site itself responded
-	proxied  bool            // for one, an upstream did
-	proxyAll bool            // and for one that is a file
-}
-
-const maxFolders = 10_000
-
-// isProxied guesses whether an upstream responds for a page: by the last response, by those of its folder,
-// by the page being a file.
-func (b *backends) isProxied(rec *store.Record) bool {
-	switch {
-	case rec.Failing != 0:
-		return true // whatever it is, it is slow
-	case rec.Fetched != 0:
-		return rec.Flags&store.Proxied != 0
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if rec.Version != 0 && !b.proxyAll {
-		return false
-	}
-	if proxied, known := b.folders[page.Folder(rec.Path)]; known {
-		return proxied
-	}
-	return rec.Version != 0 || b.proxied || !b.local
-}
-
-// note remembers who responded for a page.
-func (b *backends) note(rec *store.Record, proxied bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case rec.Version != 0 && !proxied && !b.proxyAll:
-		return
-	case rec.Version != 0:
-		b.proxyAll = b.proxyAll || proxied
-	case proxied:
-		b.proxied = true
-	default:
-		b.local = true
-	}
-	if len(b.folders) >= maxFolders || b.folders == nil {
-		b.folders = make(map[string]bool)
-	}
-	b.folders[page.Folder(rec.Path)] = proxied
+	return n
 }
 
 // find is where a path is in records, or would be.
 func find(records []store.Record, path string) (int, bool) {
 	return slices.BinarySearchFunc(records, path, func(r store.Record, path string) int { return strings.Compare(r.Path, path) })
+}
+
+// insert adds records of other paths to sorted ones.
+func insert(records, fresh []store.Record) []store.Record {
+	if len(fresh) == 0 {
+		return records
+	}
+	records = append(records, fresh...)
+	slices.SortFunc(records, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
+	return records
 }

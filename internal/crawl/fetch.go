@@ -2,7 +2,6 @@ package crawl
 
 import (
 	"context"
-	"errors"
 	"math"
 	"net/http"
 	"strings"
@@ -20,116 +19,74 @@ import (
 // slotTime is for how long a fetch may hold a computing slot.
 const slotTime = 100 * time.Millisecond
 
-var errUnknown = errors.New("not known now")
-
-// noTime is the error of a request that was not made, since there was no time for it.
-type noTime struct{ error }
-
-func isOurs(err error) bool { _, ok := err.(noTime); return ok }
-
-// fetch fetches those of some records that are due, until wait ends: the site's own pages, and with
-// upstreams theirs too. It returns how many it has fetched.
-func (r *Run) fetch(wait context.Context, records []store.Record, first string, upstreams bool) int {
-	var own, proxied []int
-	now := r.c.o.Now().Unix()
+// fetch fetches those of a chunk's records that are due, until wait ends: the site's own pages, and once all
+// candidates are known those of upstreams.
+func (r *Run) fetch(wait context.Context, records []store.Record, first string) {
+	if r.p.Closed || wait.Err() != nil {
+		return
+	}
+	var own, proxied []*store.Record
+	now := r.c.now()
 	for i := range records {
 		rec := &records[i]
 		switch {
-		case r.due(rec, now) > now || r.isDeferred(rec):
+		case r.due(rec, now) > now:
+		case !r.assets && isLast(rec):
+			r.left = true
 		case !r.c.backends.isProxied(rec):
-			own = append(own, i)
-		case upstreams && !r.isCrowded(rec):
-			proxied = append(proxied, i)
+			own = append(own, rec)
+		case r.gathered && !r.stopped && r.c.turns.take(rec.Path):
+			proxied = append(proxied, rec)
 		}
-	}
-	if len(own)+len(proxied) == 0 {
-		return 0
 	}
 	for len(r.workers) < r.c.o.Workers+cap(r.c.o.Limiter.slots) {
 		r.workers = append(r.workers, newWorker(r))
 	}
-	t := task{ctx: r.fetching, wait: wait, records: records, slot: slotOf(first)}
 	var group sync.WaitGroup
-	t.start(&group, r.workers[:r.c.o.Workers], own, false)
-	t.start(&group, r.workers[r.c.o.Workers:], proxied, true)
+	var stopped atomic.Bool
+	start := func(workers []*worker, due []*store.Record, ofUpstreams bool) {
+		queue := make(chan *store.Record, len(due))
+		for _, rec := range due {
+			queue <- rec
+		}
+		close(queue)
+		for _, w := range workers[:min(len(workers), len(due))] {
+			w.ctx, w.wait, w.slot = r.fetching, wait, int64(xxhash.Sum64String(first)>>1)
+			group.Go(func() {
+				for rec := range queue {
+					proxied := r.c.backends.isProxied(rec)
+					if proxied && !ofUpstreams {
+						continue // that is known only now: it is left for the next round
+					}
+					if !w.page(rec, proxied) {
+						stopped.Store(stopped.Load() || ofUpstreams)
+						return
+					}
+				}
+			})
+		}
+	}
+	start(r.workers[:r.c.o.Workers], own, false)
+	start(r.workers[r.c.o.Workers:], proxied, true)
 	group.Wait()
-	if t.left.Load() {
-		r.left = append(r.left, records[own[len(own)-1]].Path)
-	}
-	r.stopped = r.stopped || t.stopped.Load()
-	r.touched = r.touched || t.fetched.Load() > 0
-	return int(t.fetched.Load())
+	r.stopped = r.stopped || stopped.Load()
 }
 
-// isDeferred reports whether a page is left for last, as its name is that of an asset.
-func (r *Run) isDeferred(rec *store.Record) bool {
-	if r.assets || rec.Fetched != 0 || rec.Flags&store.Named != 0 || !page.IsAsset(rec.Path) {
-		return false
-	}
-	r.deferred = true
-	return true
-}
-
-// isCrowded reports whether a page is one too many of its folder for this round: an endless calendar is not
-// to keep an upstream from all that comes after it.
-func (r *Run) isCrowded(rec *store.Record) bool {
-	if rec.Fetched != 0 || rec.Flags&store.Named != 0 {
-		return false
-	}
-	folder := page.Folder(rec.Path)
-	r.crowd[folder]++
-	r.deferred = r.deferred || r.crowd[folder] > maxCrowd
-	return r.crowd[folder] > maxCrowd
-}
-
-// task is the fetching of some records.
-type task struct {
-	ctx, wait context.Context
-	records   []store.Record
-	slot      uint64
-	fetched   atomic.Int64
-	left      atomic.Bool // some of the site's own pages were not reached
-	stopped   atomic.Bool // nor were some of upstreams
-}
-
-// start has workers fetch the records with these indexes.
-func (t *task) start(group *sync.WaitGroup, workers []*worker, indexes []int, proxied bool) {
-	next := new(atomic.Int64)
-	for _, w := range workers[:min(len(workers), len(indexes))] {
-		group.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(indexes) {
-					return
-				}
-				rec := &t.records[indexes[i]]
-				isProxied := w.run.c.backends.isProxied(rec)
-				if isProxied && !proxied {
-					continue // it is left for the next round
-				}
-				if t.wait.Err() != nil || !w.page(t, rec, isProxied) {
-					t.left.Store(t.left.Load() || !proxied)
-					t.stopped.Store(t.stopped.Load() || proxied)
-					return
-				}
-				t.fetched.Add(1)
-			}
-		})
-	}
+// isLast reports whether a page is fetched after all others, as its name is that of an asset.
+func isLast(rec *store.Record) bool {
+	return rec.Fetched == 0 && rec.Flags&store.Named == 0 && page.IsAsset(rec.Path)
 }
 
 // worker fetches pages, one at a time.
 type worker struct {
-	run      *Run
-	parser   *htmlmeta.Parser
-	computes bool         // it has a computing slot
-	timer    *time.Timer  // gives it up when a fetch takes long
-	recent   [1024]target // that pages have linked to
-}
+	run    *Run
+	parser *htmlmeta.Parser
 
-type target struct {
-	hash  uint64
-	depth uint8
+	ctx, wait context.Context // of the chunk at hand: no request begins once wait has ended
+	slot      int64           // see [Run.plan]
+
+	computes bool        // it has a computing slot
+	timer    *time.Timer // gives it up when a fetch takes long
 }
 
 func newWorker(r *Run) *worker {
@@ -140,66 +97,55 @@ func newWorker(r *Run) *worker {
 }
 
 // page fetches a page and updates its record; false: there was no time for it, and the record is as before.
-func (w *worker) page(t *task, rec *store.Record, proxied bool) bool {
-	r := w.run
+func (w *worker) page(rec *store.Record, proxied bool) bool {
 	defer w.release()
-	if w.probeFirst(t.ctx, t.wait, rec, proxied) != nil {
-		return false
+	r := w.run
+	absent := r.absentBeside(rec)
+	if a, known := r.c.missing.get(absent); known && a.at == 0 {
+		if _, ok := w.absence(absent, proxied); !ok {
+			return false
+		}
 	}
 	req := Request{Path: rec.Path, Limit: htmlmeta.MaxBody, Wants: wantsBody}
-	if r.spares(rec, r.c.o.Now().Unix()) {
+	if r.spares(rec, r.c.now()) {
 		req.Header = conditions(rec)
 	}
-	resp, err := w.get(t.ctx, t.wait, req, proxied)
-	if isOurs(err) || t.ctx.Err() != nil {
+	resp, ok := w.get(req, proxied)
+	if !ok {
 		return false
 	}
-	f := fetched{resp: resp, base: r.p.Base, batch: r.batch, now: r.c.o.Now().Unix()}
-	if err != nil || resp.Status == http.StatusNotModified && req.Header == nil {
+	f := fetched{resp: resp, base: r.p.Base, batch: r.batch, now: r.c.now()}
+	switch {
+	case resp == nil:
+	case resp.Status == http.StatusNotModified && req.Header == nil:
 		f.resp = nil
-	}
-	if f.resp != nil && resp.Status == http.StatusOK {
+	case resp.Status == http.StatusOK:
 		f.meta = w.parse(rec.Path, resp)
-		if f.meta.Document {
-			f.soft, err = w.isSoft(t.ctx, t.wait, rec, resp.Proxied, f.meta.Text)
-			if errors.Is(err, errUnknown) {
-				f.resp = nil
-			} else if err != nil {
+		if f.meta.Document && absent != "" {
+			a, ok := w.absence(absent, resp.Proxied)
+			if !ok {
 				return false
+			}
+			if f.soft = a.found && a.text == f.meta.Text; a.failed {
+				f.resp = nil // what the page is cannot be known now
 			}
 		}
 	}
 	before := *rec
-	changed := apply(rec, &f)
-	r.plan(&before, rec, changed, t.slot, f.now)
-	w.note(rec, &f)
+	came := apply(rec, &f)
+	r.plan(&before, rec, came, w.slot, f.now)
+	r.fetched.Add(1)
+	if f.resp != nil || rec.Version == 0 {
+		r.c.backends.note(rec, f.resp == nil || f.resp.Proxied)
+	}
 	w.follow(rec, f.meta.Links)
 	return true
 }
 
-// note counts a fetch.
-func (w *worker) note(rec *store.Record, f *fetched) {
-	w.run.mu.Lock()
-	defer w.run.mu.Unlock()
-	w.run.counts.Fetched++
-	switch {
-	case f.resp == nil || !isAnswer(uint16(f.resp.Status)):
-		w.run.counts.Failed++
-	case f.resp.Status == http.StatusNotModified:
-		w.run.counts.NotModified++
-	}
-	if f.resp != nil || rec.Version == 0 {
-		w.run.c.backends.note(rec, f.resp == nil || f.resp.Proxied)
-	}
-}
-
 // take takes a computing slot, release gives it back.
-func (w *worker) take(ctx context.Context) (err error) {
-	if !w.computes {
-		err = w.run.c.o.Slots.take(ctx)
-		w.computes = err == nil
-	}
-	return err
+func (w *worker) take(ctx context.Context) bool {
+	w.computes = w.computes || w.run.c.o.Slots.take(ctx)
+	return w.computes
 }
 
 func (w *worker) release() {
@@ -210,32 +156,32 @@ func (w *worker) release() {
 }
 
 // get makes a request, with a place of the limiter where an upstream responds, and with a computing slot,
-// which it gives up if the request takes long and has again for what follows. It begins no later than wait
-// ends.
-func (w *worker) get(ctx, wait context.Context, req Request, proxied bool) (*Response, error) {
+// which it gives up if the request takes long and has again for what follows. resp is nil if there was no
+// response. ok is false if there was no time.
+func (w *worker) get(req Request, proxied bool) (resp *Response, ok bool) {
 	o := &w.run.c.o
 	w.release()
 	if proxied {
-		if err := o.Limiter.begin(wait); err != nil {
-			return nil, noTime{err}
+		if !o.Limiter.begin(w.wait) {
+			return nil, false
 		}
-		defer o.Limiter.end()
+		defer o.Limiter.slots.release()
 	}
-	if err := w.take(wait); err != nil {
-		return nil, noTime{err}
+	if w.wait.Err() != nil || !w.take(w.wait) {
+		return nil, false
 	}
 	w.timer.Reset(slotTime)
 	begun := time.Now()
-	resp, err := o.Fetcher.Fetch(ctx, req)
+	resp, err := o.Fetcher.Fetch(w.ctx, req)
 	took := time.Since(begun)
 	w.computes = w.timer.Stop()
-	if ctx.Err() == nil && (proxied || resp != nil && resp.Proxied) {
+	if err != nil {
+		resp = nil
+	}
+	if w.ctx.Err() == nil && (proxied || resp != nil && resp.Proxied) {
 		o.Limiter.record(took, resp)
 	}
-	if err == nil {
-		err = w.take(ctx)
-	}
-	return resp, err
+	return resp, w.take(w.ctx) && w.ctx.Err() == nil
 }
 
 // wantsBody is [Request].Wants of all requests.
@@ -250,7 +196,7 @@ func conditions(rec *store.Record) http.Header {
 		header.Set("If-None-Match", rec.ETag)
 	}
 	if rec.Modified != 0 {
-		header.Set("If-Modified-Since", httpTime(rec.Modified))
+		header.Set("If-Modified-Since", time.Unix(rec.Modified, 0).UTC().Format(http.TimeFormat))
 	}
 	return header
 }
@@ -266,15 +212,15 @@ func (w *worker) parse(path string, resp *Response) htmlmeta.Meta {
 
 // follow collects the links of a page that was fetched, if they count.
 func (w *worker) follow(rec *store.Record, found []string) {
-	depth := rec.Depth
-	if depth < math.MaxUint8 {
-		depth++
+	depth := rec.Depth + 1
+	if depth == 0 {
+		depth = math.MaxUint8
 	}
 	switch {
 	case rec.Failing != 0 || rec.Flags&store.SoftNotFound != 0:
-	case rec.Status >= 300 && rec.Status < 400 && rec.Flags&store.Seed != 0:
+	case isRedirect(rec) && rec.Flags&store.Seed != 0:
 		w.link(rec.Path, rec.Target, 0, store.Seed)
-	case rec.Status >= 300 && rec.Status < 400:
+	case isRedirect(rec):
 		w.link(rec.Path, rec.Target, depth, 0)
 	case rec.Status == http.StatusOK && rec.Flags&store.Document != 0 && rec.Flags&(store.NoIndex|store.Seed) != store.NoIndex:
 		w.link(rec.Path, rec.Target, depth, 0)
@@ -289,19 +235,82 @@ func (w *worker) follow(rec *store.Record, found []string) {
 
 // link takes a link from one page to another.
 func (w *worker) link(from, to string, depth uint8, flags store.Flags) {
-	hash := xxhash.Sum64String(to) ^ uint64(flags)
-	recent := &w.recent[hash%uint64(len(w.recent))]
-	if to == "" || to[0] != '/' || recent.hash == hash && recent.depth <= depth {
-		return
-	}
+	links, ok := &w.run.links, true
 	if flags&store.Target == 0 && strings.ContainsAny(to, ";?%") || strings.Contains(to, "//") || len(to) > page.MaxPath { // else it is clean
-		var ok bool
-		if to, ok = w.run.links.cleaner.Clean(to); !ok {
-			return
-		}
+		to, ok = links.cleaner.Clean(to)
 	}
-	if to != from && strings.HasPrefix(to, w.run.p.Scope) {
-		*recent = target{hash, depth}
-		w.run.links.add(to, depth, flags)
+	if ok && to != from && strings.HasPrefix(to, w.run.p.Scope) {
+		links.add(to, depth, flags)
 	}
+}
+
+// backends remembers whether the site itself or an upstream responds, by folder, or "" for all, of files
+// and of what else there is.
+type backends struct {
+	mu      sync.Mutex
+	proxied map[backend]bool
+}
+
+type backend struct {
+	folder string
+	isFile bool
+}
+
+const maxFolders = 10_000
+
+// isProxied guesses whether an upstream responds for a page: by the last response, by the last one of its
+// folder, by whether an upstream ever did.
+func (b *backends) isProxied(rec *store.Record) bool {
+	switch {
+	case rec.Failing != 0:
+		return true // whatever it is, it is slow
+	case rec.Fetched != 0:
+		return rec.Flags&store.Proxied != 0
+	}
+	key := backend{page.Folder(rec.Path), rec.Version != 0}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	proxied, known := b.proxied[key]
+	if !known {
+		proxied, known = b.proxied[backend{"", key.isFile}]
+	}
+	return proxied || !known && !key.isFile
+}
+
+// note remembers who responded for a page.
+func (b *backends) note(rec *store.Record, proxied bool) {
+	key := backend{page.Folder(rec.Path), rec.Version != 0}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := backend{"", key.isFile}
+	ever := proxied || b.proxied[all]
+	if key.isFile && !ever {
+		return // as was to be expected
+	}
+	if len(b.proxied) >= maxFolders {
+		clear(b.proxied)
+	}
+	b.proxied[all], b.proxied[key] = ever, proxied
+}
+
+// turns counts the pages of each folder that were taken for upstreams, so that a folder of very many, such as an
+// endless calendar, lets others have their turn.
+type turns map[uint64]int
+
+const maxTurn = 500
+
+func (t turns) take(path string) bool {
+	folder := xxhash.Sum64String(page.Folder(path))
+	t[folder]++
+	return t[folder] <= maxTurn
+}
+
+// end begins a new turn, once nothing else is due. It reports whether pages were left for it.
+func (t turns) end() bool {
+	left := false
+	for _, n := range t {
+		left = left || n > maxTurn
+	}
+	clear(t)
+	return left
 }

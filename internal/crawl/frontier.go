@@ -16,7 +16,6 @@ import (
 
 const (
 	maxPerPattern = 10_000 // discovered pages whose paths differ in digits alone
-	maxCrowd      = 100    // new pages of a folder that are fetched in a round from an upstream
 	maxSeeds      = 10     // redirects that are followed from the front page
 	relink        = week   // after which Record.Linked is set again, or sooner
 )
@@ -40,11 +39,7 @@ type links struct {
 	dropped int
 }
 
-func (l *links) init(query []string) {
-	l.cleaner, l.seen = page.NewCleaner(query), make(map[uint64]uint8)
-}
-
-// add takes a link to a clean path.
+// add adds a link to a clean path.
 func (l *links) add(path string, depth uint8, flags store.Flags) {
 	key := xxhash.Sum64String(path) ^ uint64(flags)
 	l.mu.Lock()
@@ -63,105 +58,108 @@ func (l *links) add(path string, depth uint8, flags store.Flags) {
 	l.found = append(l.found, link{strings.Clone(path), depth, flags})
 }
 
-// take returns what was found, sorted, each path once.
+// take returns what was found, sorted.
 func (l *links) take() []link {
-	l.mu.Lock()
 	found := l.found
 	l.found = nil
-	l.mu.Unlock()
 	slices.SortFunc(found, func(a, b link) int { return strings.Compare(a.path, b.path) })
-	out := found[:0]
-	for _, n := range found {
-		if last := len(out) - 1; last >= 0 && out[last].path == n.path {
-			out[last].depth, out[last].flags = min(out[last].depth, n.depth), out[last].flags|n.flags
-			continue
-		}
-		out = append(out, n)
-	}
-	return out
+	return found
 }
 
-// round merges links into the records, and fetches what they name, what was left, and what upstreams have
-// that is due, until wait ends; nil: nothing. It rewrites the chunks that this concerns.
-func (r *Run) round(ctx, wait context.Context) (fetched int, err error) {
-	found := r.links.take()
-	r.crowd, r.deferred = make(map[string]int), false
-	w, left, now := r.gen.Writer(), r.left, r.c.o.Now().Unix()
-	aliases := r.takeAliases()
-	if wait != nil {
-		r.left = nil
-	}
-	for i := range r.gen.Chunks() {
-		chunk := r.gen.Chunks()[i]
-		next, last := endOf(r.gen.Chunks(), i)
-		n := len(found)
-		if !last {
-			n = sort.Search(n, func(k int) bool { return found[k].path >= next })
-		}
+// hasLinks reports whether there are links of which the records do not know yet.
+func (r *Run) hasLinks() bool { return len(r.links.found)+len(r.unmatched) > 0 }
+
+// round merges links into the records, and fetches what they name and what is due, until wait ends. It rewrites
+// the chunks that this concerns.
+func (r *Run) round(ctx, wait context.Context) error {
+	found, aliases := r.links.take(), r.takeAliases()
+	w, now := r.gen.Writer(), r.c.now()
+	r.left = false
+	for i, chunk := range r.gen.Chunks() {
+		next := r.endOf(i)
+		n := sort.Search(len(found), func(k int) bool { return found[k].path >= next })
 		part := found[:n]
 		found = found[n:]
-		isLeft := slices.ContainsFunc(left, func(path string) bool { return path >= chunk.First && (last || path < next) })
-		isDue := chunk.Due <= now && chunk.First >= r.c.cursor && !r.stopped
-		hasTime := wait != nil && wait.Err() == nil
-		if len(part) == 0 && !aliases.chunks[i] && !(hasTime && (isLeft || isDue)) {
+		isDue := chunk.Due <= now && wait.Err() == nil && !r.p.Closed
+		if len(part) == 0 && !aliases.chunks[i] && !isDue {
 			w.Keep(i)
 			continue
 		}
 		records, err := r.load(ctx, i)
 		if err != nil {
-			return fetched, err
+			return err
 		}
-		r.countPending(records, -1)
-		if records, err = r.insert(ctx, chunk.First, records, part); err != nil {
-			return fetched, err
+		digest := sameDigest(r.gen.Chunks()[i])
+		r.pending -= r.pendingOf(records)
+		known := len(records)
+		if records, err = r.addLinks(ctx, records, part); err != nil {
+			return err
+		}
+		if len(records) > known {
+			digest = unknownDigest // which of the new pages were visited is to be seen
 		}
 		r.linkAliases(aliases, records, now)
-		if before := r.stopped; hasTime {
-			fetched += r.fetch(wait, records, chunk.First, !before)
-			if !before && r.stopped {
-				r.c.cursor = next // the next time, what comes after has its turn
-			}
+		before := r.fetched.Load()
+		r.fetch(wait, records, chunk.First)
+		r.pending += r.pendingOf(records)
+		if len(part) == 0 && r.fetched.Load() == before && !aliases.chunks[i] && r.chunkDue(records) <= now {
+			w.Keep(i) // upstreams are left alone, or it is another folder's turn
+			continue
 		}
-		if err := ctx.Err(); err != nil {
-			return fetched, err
-		}
-		r.countPending(records, 1)
-		r.put(w, chunk.First, records)
+		w.Put(chunk.First, records, digest, r.chunkDue)
 	}
-	gen, err := w.Generation()
-	if err == nil {
-		r.gen = gen
-	}
-	return fetched, err
+	return r.finish(w)
 }
 
-// insert merges links into the records of the chunk that begins at first.
-func (r *Run) insert(ctx context.Context, first string, records []store.Record, found []link) ([]store.Record, error) {
-	now := r.c.o.Now().Unix()
+// addLinks merges links into the records of their range.
+func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link) ([]store.Record, error) {
+	now := r.c.now()
 	var fresh []store.Record
 	for _, n := range found {
 		i, known := find(records, n.path)
 		if !known || records[i].Status != http.StatusOK {
 			r.unmatched = append(r.unmatched, n.path)
 		}
-		if known {
+		j := len(fresh) - 1
+		switch {
+		case known:
 			r.relink(&records[i], n, now)
-			continue
-		}
-		rec, ok, err := r.discover(ctx, n, now)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			fresh = append(fresh, rec)
+		case j >= 0 && fresh[j].Path == n.path:
+			r.relink(&fresh[j], n, now)
+		default:
+			rec, ok, err := r.discover(ctx, n, now)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				fresh = append(fresh, rec)
+			}
 		}
 	}
-	if len(fresh) > 0 {
-		r.touched = true
-		r.counts.Followed += len(fresh)
-		delete(r.c.visited, first) // which of the new pages were visited is to be seen
+	return insert(records, fresh), nil
+}
+
+// relink updates the record of a page to which another links.
+func (r *Run) relink(rec *store.Record, n link, now int64) {
+	r.linked(rec, now)
+	rec.Flags |= n.flags
+	if rec.Absent != 0 && r.p.discovers() {
+		toLinked(rec)
+		r.classify(rec)
 	}
-	return mergeSorted(records, fresh), nil
+	if rec.Flags&store.Named == 0 && n.depth < rec.Depth {
+		rec.Depth = n.depth
+		if r.p.Links {
+			rec.Due = 0 // its links are nearer, too
+		}
+	}
+}
+
+// linked records that something links to a page now.
+func (r *Run) linked(rec *store.Record, now int64) {
+	if now-rec.Linked > min(relink, r.p.expire()/4) || rec.Linked > now+clockSlack {
+		rec.Linked = now
+	}
 }
 
 // aliases are links to paths where no page was found: they count for the pages that have such a path for an
@@ -192,44 +190,12 @@ func (r *Run) linkAliases(a aliases, records []store.Record, now int64) {
 	}
 }
 
-// relink updates the record of a page to which another links.
-func (r *Run) relink(rec *store.Record, n link, now int64) {
-	r.linked(rec, now)
-	if rec.Path == r.p.Front {
-		r.c.seeded = r.p.Front
-	}
-	if rec.Flags|n.flags != rec.Flags {
-		rec.Flags |= n.flags
-		r.touched = true
-	}
-	if rec.Absent != 0 && r.discovers() {
-		r.toLinked(rec)
-	}
-	if rec.Flags&store.Named == 0 && n.depth < rec.Depth {
-		rec.Depth = n.depth
-		if rec.Fetched != 0 && r.p.Links {
-			rec.Due = 0 // its links are nearer, too
-		}
-		r.touched = true
-	}
-}
-
-// linked records that something links to a page now.
-func (r *Run) linked(rec *store.Record, now int64) {
-	if now-rec.Linked > min(relink, r.expire()/4) || rec.Linked > now+clockSlack {
-		rec.Linked = now
-		r.touched = true
-	}
-}
-
 // discover returns the record of a page that a link names; false: it gets none.
 func (r *Run) discover(ctx context.Context, n link, now int64) (rec store.Record, ok bool, err error) {
-	switch {
-	case n.flags != 0:
-	case r.p.Links && int(n.depth) > r.p.Depth, !r.discovers():
+	if n.flags == 0 && (!r.p.discovers() || r.p.Links && int(n.depth) > r.p.Depth) {
 		return rec, false, nil
 	}
-	if reason := r.p.Filter(&page.Page{Path: n.path}); reason != "" && n.path != r.p.Front {
+	if n.path != r.p.Front && r.p.Filter(&page.Page{Path: n.path}) != "" {
 		return rec, false, nil
 	}
 	if r.census == nil {
@@ -237,21 +203,12 @@ func (r *Run) discover(ctx context.Context, n link, now int64) (rec store.Record
 			return rec, false, err
 		}
 	}
-	pattern := r.census.patternOf(n.path)
-	switch {
-	case n.flags&store.Seed != 0:
-	case r.census.pages >= r.p.MaxPaths:
-		r.counts.DroppedPaths++
-		return rec, false, nil
-	case pattern != nil && *pattern >= maxPerPattern:
-		r.counts.DroppedPatterns++
+	if n.flags&store.Seed == 0 && (r.census.pages >= r.p.MaxPaths || *r.census.like(n.path) >= maxPerPattern) {
+		r.links.dropped++
 		return rec, false, nil
 	}
 	r.census.add(n.path)
 	rec = store.Record{Path: n.path, Flags: n.flags, Depth: n.depth, Linked: now}
-	if n.path == r.p.Front {
-		r.c.seeded = n.path
-	}
 	r.classify(&rec)
 	return rec, true, nil
 }
@@ -265,12 +222,15 @@ type census struct {
 // count makes a census of all records.
 func (r *Run) count(ctx context.Context) (*census, error) {
 	c := new(census)
-	for rec, err := range r.gen.Records(ctx) {
+	for i := range r.gen.Chunks() {
+		records, err := r.load(ctx, i)
 		if err != nil {
 			return nil, err
 		}
-		if rec.Flags&store.Named == 0 {
-			c.add(rec.Path)
+		for j := range records {
+			if records[j].Flags&store.Named == 0 {
+				c.add(records[j].Path)
+			}
 		}
 	}
 	return c, nil
@@ -278,18 +238,14 @@ func (r *Run) count(ctx context.Context) (*census, error) {
 
 func (c *census) add(path string) {
 	c.pages++
-	if n := c.patternOf(path); n != nil {
-		*n++
-	}
+	*c.like(path)++
 }
 
-// patternOf is where pages like path are counted; nil: it has no digits.
-func (c *census) patternOf(path string) *uint32 {
+// like is the count of pages whose paths differ from this one in digits alone.
+func (c *census) like(path string) *uint32 {
 	folded := make([]byte, 0, 256)
-	digits := false
 	for i := 0; i < len(path); i++ {
-		b := path[i]
-		switch {
+		switch b := path[i]; {
 		case b == '%' && i+2 < len(path): // the digits of escapes are none
 			folded = append(folded, path[i:i+3]...)
 			i += 2
@@ -297,11 +253,7 @@ func (c *census) patternOf(path string) *uint32 {
 			folded = append(folded, b)
 		case len(folded) == 0 || folded[len(folded)-1] != 0:
 			folded = append(folded, 0)
-			digits = true
 		}
-	}
-	if !digits {
-		return nil
 	}
 	return &c.patterns[xxhash.Sum64(folded)>>48]
 }

@@ -22,7 +22,7 @@ const (
 // concurrent use.
 type Limiter struct {
 	interval time.Duration
-	slots    chan struct{}
+	slots    Slots
 	*rest
 }
 
@@ -36,7 +36,7 @@ type rest struct {
 // NewLimiter returns a Limiter for so many requests a second, so many at a time. It takes over from the one
 // before it, which may be nil, how long upstreams are left alone.
 func NewLimiter(rate float64, concurrency int, before *Limiter) *Limiter {
-	l := &Limiter{interval: time.Duration(float64(time.Second) / rate), slots: make(chan struct{}, concurrency), rest: new(rest)}
+	l := &Limiter{interval: time.Duration(float64(time.Second) / rate), slots: NewSlots(concurrency), rest: new(rest)}
 	if before != nil {
 		l.rest = before.rest
 	}
@@ -50,43 +50,31 @@ func (l *Limiter) Next() time.Time {
 	return l.next
 }
 
-// begin waits for a place and a turn; after it, end is to be called. The error is ctx's; where its deadline
-// ends before the turn, it comes at once.
-func (l *Limiter) begin(ctx context.Context) error {
-	select {
-	case l.slots <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+// begin waits for a place and a turn; false: ctx ends before. Where its deadline does, begin returns at once.
+// After true, the place is to be released.
+func (l *Limiter) begin(ctx context.Context) bool {
+	if !l.slots.take(ctx) {
+		return false
 	}
-	err := l.turn(ctx)
-	if err != nil {
-		<-l.slots
-	}
-	return err
-}
-
-// turn waits for the next turn of a caller that has a place.
-func (l *Limiter) turn(ctx context.Context) error {
 	for {
-		wait := l.take(time.Now())
-		if wait <= 0 {
-			return ctx.Err()
+		wait := l.turn(time.Now())
+		if wait <= 0 && ctx.Err() == nil {
+			return true
 		}
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
-			return context.DeadlineExceeded
+		deadline, ok := ctx.Deadline()
+		if ctx.Err() != nil || ok && time.Until(deadline) < wait {
+			l.slots.release()
+			return false
 		}
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
 		}
 	}
 }
 
-// take takes the next turn, or returns how long it is until then.
-func (l *Limiter) take(now time.Time) time.Duration {
+// turn takes the next turn, or returns how long it is until then.
+func (l *Limiter) turn(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if wait := l.next.Sub(now); wait > 0 {
@@ -96,28 +84,25 @@ func (l *Limiter) take(now time.Time) time.Duration {
 	return 0
 }
 
-// end gives the place back.
-func (l *Limiter) end() { <-l.slots }
-
 // record notes how a request went that took so long; nil: there was no response.
 func (l *Limiter) record(took time.Duration, resp *Response) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	slow := slowness * took / time.Duration(cap(l.slots))
-	pause, most := slow, maxBackoff
+	pause, most := slowness*took/time.Duration(cap(l.slots)), maxBackoff
 	switch {
 	case resp == nil:
 		l.backoff = min(max(2*l.backoff, l.interval), maxBackoff)
-		pause = max(pause, l.backoff)
 	case resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable:
 		l.backoff = min(max(2*l.backoff, firstBackoff), maxBackoff)
-		pause = max(pause, l.backoff)
-		if d, ok := retryAfter(resp.Header, now); ok {
-			pause, most = max(slow, d), maxRetryAfter
+		if after, ok := retryAfter(resp.Header, now); ok {
+			pause, most = max(pause, after), maxRetryAfter
 		}
 	default:
 		l.backoff = 0
+	}
+	if most == maxBackoff { // nothing else was asked for
+		pause = max(pause, l.backoff)
 	}
 	if next := now.Add(min(pause, most)); next.After(l.next) {
 		l.next = next
@@ -130,10 +115,8 @@ func retryAfter(header http.Header, now time.Time) (time.Duration, bool) {
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) {
 		return time.Duration(seconds) * time.Second, true
 	}
-	if at, err := http.ParseTime(value); err == nil && at.After(now) {
-		return at.Sub(now), true
-	}
-	return 0, false
+	at, err := http.ParseTime(value)
+	return at.Sub(now), err == nil && at.After(now)
 }
 
 // Slots bound how many goroutines of all sites compute at a time: each holds one while it does. They are
@@ -143,12 +126,13 @@ type Slots chan struct{}
 // NewSlots returns n slots.
 func NewSlots(n int) Slots { return make(Slots, n) }
 
-func (s Slots) take(ctx context.Context) error {
+// take waits for a slot; false: ctx ended before.
+func (s Slots) take(ctx context.Context) bool {
 	select {
 	case s <- struct{}{}:
-		return nil
+		return true
 	case <-ctx.Done():
-		return ctx.Err()
+		return false
 	}
 }
 
