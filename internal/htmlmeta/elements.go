@@ -71,12 +71,9 @@ type element struct {
 	outer region
 }
 
-// maxDepth is how many open elements are told apart.
-const maxDepth = 512
-
 func (e *elements) open(name atom.Atom, roles []byte) {
-	if len(e.stack) == maxDepth {
-		return
+	if len(e.stack) == 512 {
+		return // deeper ones are not told apart
 	}
 	begins := regions[name.String()]
 	for role := range bytes.FieldsSeq(roles) {

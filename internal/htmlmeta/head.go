@@ -13,35 +13,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// reference is a URL as it is written. All are resolved in the end: a <base> may come behind them.
-type reference struct {
-	kind referenceKind
-	from *location // what it is relative to
-	lang string
-	href string
-}
-
-type referenceKind uint8
-
-const (
-	canonical referenceKind = iota
-	refresh
-	alternate
-	headImage // of the page as a whole
-	mainImage
-	otherImage
-)
-
-const maxReferences = 4096
-
-func (p *Parser) refer(kind referenceKind, from *location, lang, href string) {
-	href = strings.Trim(href, white)
-	isFragment := strings.HasPrefix(href, "#") && kind != refresh
-	if href != "" && !isFragment && len(href) <= 2*MaxURL && len(p.references) < maxReferences {
-		p.references = append(p.references, reference{kind, from, lang, href})
-	}
-}
-
 // A link of a Link header: its parameters (RFC 8288, section 3) are written like the attributes of a tag.
 var linkPattern = regexp.MustCompile(`<([^>"]*)>((?:"(?:[^"\\]|\\.)*"?|[^,"])*)`)
 
@@ -52,14 +23,14 @@ func (p *Parser) readHeader(h http.Header) {
 		p.robots(value, true)
 	}
 	for _, value := range h.Values("Refresh") {
-		p.refer(refresh, &p.self, "", parseRefresh(value))
+		p.refresh(value)
 	}
 	for _, value := range h.Values("Link") {
 		for _, m := range linkPattern.FindAllStringSubmatch(value, -1) {
 			tag := `<link href="` + m[1] + `" ` + strings.ReplaceAll(m[2], ";", " ") + ">"
 			p.scanTag([]byte(tag), len("<"), html.StartTagToken)
 			if p.attribute("anchor") == nil { // else it is another page's
-				p.link(&p.self)
+				p.link()
 			}
 		}
 	}
@@ -71,19 +42,35 @@ func (p *Parser) robots(directives string, header bool) {
 	p.nofollow = p.nofollow || nofollow
 }
 
+// refresh keeps the first refresh that leads elsewhere.
+func (p *Parser) refresh(content string) {
+	to := p.base.absolute([]byte(parseRefresh(content)))
+	if p.meta.Refresh == "" && to != p.self.url() {
+		p.meta.Refresh = to
+	}
+}
+
 var languagePattern = regexp.MustCompile(`(?i)^(x-default|[a-z]{2,3}(-[a-z]{4})?(-[a-z]{2}|-[0-9]{3})?)$`)
 
 // link reads a <link>. One that says for which readers it is does not name a canonical
 // (https://developers.google.com/search/docs/crawling-indexing/consolidate-duplicate-urls).
-func (p *Parser) link(from *location) {
-	rel, href := p.attribute("rel"), string(p.attribute("href"))
-	isVariant := func(name string) bool { return p.attribute(name) != nil }
-	if hasWord(rel, "canonical") && !slices.ContainsFunc([]string{"hreflang", "lang", "media", "type"}, isVariant) {
-		p.refer(canonical, from, "", href)
+func (p *Parser) link() {
+	rel, lang := p.attribute("rel"), bytes.Trim(p.attribute("hreflang"), white)
+	has := func(name string) bool { return p.attribute(name) != nil }
+	isCanonical := hasWord(rel, "canonical") && !slices.ContainsFunc([]string{"hreflang", "lang", "media", "type"}, has)
+	isAlternate := p.options.Alternates && len(p.meta.Alternates) < MaxAlternates && languagePattern.Match(lang) &&
+		hasWord(rel, "alternate") && !hasWord(rel, "stylesheet")
+	if !isCanonical && !isAlternate {
+		return
 	}
-	lang := strings.Trim(string(p.attribute("hreflang")), white)
-	if p.options.Alternates && hasWord(rel, "alternate") && !hasWord(rel, "stylesheet") && languagePattern.MatchString(lang) {
-		p.refer(alternate, from, lang, href)
+	to := p.base.absolute(p.attribute("href"))
+	if isCanonical && to != "" {
+		p.severalCanonicals = p.severalCanonicals || p.meta.Canonical != "" && p.meta.Canonical != to
+		p.meta.Canonical = to
+	}
+	isSame := func(a page.Alternate) bool { return strings.EqualFold(a.Lang, string(lang)) }
+	if isAlternate && to != "" && !slices.ContainsFunc(p.meta.Alternates, isSame) {
+		p.meta.Alternates = append(p.meta.Alternates, page.Alternate{Lang: string(lang), URL: to})
 	}
 }
 
@@ -100,78 +87,91 @@ func hasWord(s []byte, word string) bool {
 func (p *Parser) metaTag() {
 	content := p.attribute("content")
 	if hasWord(p.attribute("http-equiv"), "refresh") {
-		p.refer(refresh, &p.base, "", parseRefresh(string(content)))
+		p.refresh(string(content))
 		return
 	}
 	for _, attribute := range []string{"name", "property", "http-equiv"} {
 		name := strings.ToLower(strings.Trim(string(p.attribute(attribute)), white))
-		switch rank := dateRank[name]; {
+		switch rank := slices.Index(dateNames, name) + 1; {
 		case name == "robots" || name == "googlebot":
 			p.robots(string(content), false)
 		case p.inBody:
 		case rank > 0:
 			p.declareDate(rank, string(content))
-		case name == "description" && len(p.description) == 0:
-			p.description = appendTitle(p.description, content)
-		case p.options.Images && (name == "og:image" || name == "og:image:url" || name == "og:image:secure_url"):
-			p.refer(headImage, &p.base, "", string(content))
+		case name == "description":
+			p.texts[inHead].gap()
+			p.texts[inHead].write(content)
+		case name == "og:image" || name == "og:image:url" || name == "og:image:secure_url":
+			p.addImage(inHead, content)
 		}
 	}
 }
 
-// resolve makes URLs of the references.
-func (p *Parser) resolve() {
-	var canonicals []string
-	var refreshed string
-	ignored := mainImage
-	if p.hasMain {
-		ignored = otherImage
-	}
-	for _, r := range p.references {
-		u := r.from.absolute(r.href)
-		switch {
-		case u == "" || r.kind == ignored:
-		case r.kind == canonical:
-			canonicals = append(canonicals, u)
-		case r.kind == refresh && refreshed == "":
-			refreshed = u
-		case r.kind == alternate:
-			isSame := func(a page.Alternate) bool { return strings.EqualFold(a.Lang, r.lang) }
-			if len(p.meta.Alternates) < MaxAlternates && !slices.ContainsFunc(p.meta.Alternates, isSame) {
-				p.meta.Alternates = append(p.meta.Alternates, page.Alternate{Lang: r.lang, URL: u})
-			}
-		case r.kind >= headImage && len(p.meta.Images) < MaxImages && p.isNew([]byte(u), 0):
-			p.meta.Images = append(p.meta.Images, u)
-		}
-	}
-	self := p.self.origin + p.self.path
-	if canonicals = slices.Compact(canonicals); len(canonicals) == 1 && canonicals[0] != self {
-		p.meta.Canonical = canonicals[0]
-	}
-	if refreshed != self {
-		p.meta.Refresh = refreshed
-	}
+// dateNames are the names of declared dates, the most reliable first; JSON-LD comes before them.
+var dateNames = []string{
+	"article:modified_time", "og:updated_time", "dcterms.modified", "dc.date.modified", "dc.modified", "last-modified",
 }
-
-// dateRank has the names of declared dates, the most reliable first; JSON-LD comes before them.
-var dateRank = map[string]int{
-	"article:modified_time": 1, "og:updated_time": 2, "dcterms.modified": 3, "dc.date.modified": 3, "dc.modified": 3,
-	"last-modified": 4,
-}
-
-const (
-	dateRanks = 5
-	earliest  = 631152000 // 1990: there was no web before
-)
 
 // declareDate keeps the most reliable date, and the first of several. It is one at which a page can have been
 // modified: not one when it is not yet tomorrow anywhere.
 func (p *Parser) declareDate(rank int, s string) {
-	if rank >= p.dateRank {
-		return
-	}
 	unix, day, ok := page.ParseDate(s)
-	if ok && unix >= earliest && (p.now.IsZero() || unix <= p.now.Add(24*time.Hour).Unix()) {
+	if ok && rank < p.dateRank && (p.now.IsZero() || unix <= p.now.Add(24*time.Hour).Unix()) {
 		p.dateRank, p.meta.Modified, p.meta.ModifiedDay = rank, unix, day
 	}
+}
+
+const (
+	white      = " \t\r\n\f"
+	separators = white + ",;"
+)
+
+// parseRobots reads the directives of a robots meta tag, or of an X-Robots-Tag header
+// (https://developers.google.com/search/docs/crawling-indexing/robots-meta-tag). In a header, a name and a
+// colon say for which robot the rest is; what is for all, or for googlebot, counts. A directive with a value
+// is not such a name.
+func parseRobots(s string, header bool, now time.Time) (noindex, nofollow bool) {
+	s = s[:min(len(s), 4<<10)] + "," // nothing real is longer
+	wordEnd := func() int { return strings.IndexAny(s, separators+":") }
+	applies := true
+	for s = strings.TrimLeft(s, separators); s != ""; s = strings.TrimLeft(s, separators) {
+		word := strings.ToLower(s[:wordEnd()])
+		s = strings.TrimLeft(s[wordEnd():], white)
+		value, hasValue := strings.CutPrefix(s, ":")
+		if hasValue {
+			s = strings.TrimLeft(value, white)
+		}
+		switch {
+		case !hasValue:
+			noindex = noindex || applies && (word == "noindex" || word == "none")
+			nofollow = nofollow || applies && (word == "nofollow" || word == "none")
+		case word == "unavailable_after":
+			date := datePattern.FindString(s)
+			unix, _, ok := page.ParseDate(date)
+			if !ok {
+				date = s[:wordEnd()]
+			}
+			s = s[len(date):]
+			noindex = noindex || applies && ok && !now.IsZero() && unix < now.Unix()
+		case header && word != "" && (isLetter(word[0]) || word == "*") && !strings.HasPrefix(word, "max-"):
+			applies = word == "googlebot" || word == "robots" || word == "*"
+		default:
+			s = s[wordEnd():]
+		}
+	}
+	return noindex, nofollow
+}
+
+// datePattern matches what may be a date: a comma may follow a weekday in it.
+var datePattern = regexp.MustCompile(`^([A-Za-z]+,\s*)?[^,;]*`)
+
+// https://html.spec.whatwg.org/multipage/semantics.html#shared-declarative-refresh-steps
+var refreshPattern = regexp.MustCompile(`(?is)^\s*(?:[0-9][0-9.]*|\.[0-9.]*)(?:\s*[;,]|\s)\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|([^"'].*)|$)`)
+
+// parseRefresh returns the URL in a refresh, after its delay; "": it is not valid, or has none.
+func parseRefresh(s string) string {
+	if m := refreshPattern.FindStringSubmatch(s); m != nil {
+		return m[1] + m[2] + m[3]
+	}
+	return ""
 }

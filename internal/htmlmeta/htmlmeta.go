@@ -11,19 +11,17 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// Limits on what is read and returned. A longer list ends there, a longer URL is ignored, a longer title is
-// cut.
+// Limits on what is read and returned. A longer list ends there, a longer URL is ignored.
 const (
 	MaxBody       = 2 << 20 // bytes of a body
 	MaxURL        = page.MaxLoc
-	MaxTitle      = 1 << 10 // bytes
 	MaxLinks      = 1 << 16
 	MaxAlternates = 500
 	MaxImages     = 1000
 )
 
 // Options says what is collected besides what every page is read for.
-type Options struct{ Alternates, Images, Title bool }
+type Options struct{ Alternates, Images bool }
 
 // Page is the page whose body or header is read.
 type Page struct {
@@ -48,9 +46,6 @@ type Meta struct {
 	// only the day is known.
 	Modified    int64
 	ModifiedDay bool
-
-	// Title is the page's title, only with Options.Title.
-	Title string
 
 	// Text is a hash of the text that a reader sees, or else of title and description; 0: there is none. White
 	// space, markup, scripts, navigation, headers, footers and asides are not part of it.

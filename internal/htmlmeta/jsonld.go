@@ -3,6 +3,7 @@ package htmlmeta
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -12,13 +13,18 @@ const maxJSON = 256 << 10
 // thing is something of which JSON-LD declares when it was modified.
 type thing struct {
 	modified string
-	urls     [3]string // its own, or of the page whose main content it is
+	urls     [4]string // its own, or of the page whose main content it is
 }
 
 // Things of these types are parts of a page, though their URL may be the page's.
 var partTypes = map[string]bool{
 	"AggregateOffer": true, "Answer": true, "BreadcrumbList": true, "Comment": true, "ImageObject": true, "ItemList": true,
 	"ListItem": true, "Offer": true, "Organization": true, "Person": true, "Review": true, "WebSite": true,
+}
+
+func isPart(kind any) bool {
+	name := first(kind)
+	return partTypes[name[strings.LastIndexAny(name, "/#:")+1:]]
 }
 
 // readJSON reads a script of JSON-LD (https://www.w3.org/TR/json-ld11/).
@@ -37,51 +43,40 @@ func (p *Parser) readJSON(data []byte) {
 func (p *Parser) addThings(v any) {
 	for _, member := range list(v) {
 		m, _ := member.(map[string]any)
-		if graph, ok := m["@graph"].([]any); ok && len(graph) > 0 {
-			p.addThings(graph)
+		main, _ := m["mainEntityOfPage"].(map[string]any)
+		urls := [4]string{first(m["url"]), first(m["@id"]), first(m["mainEntityOfPage"]), first(main["@id"])}
+		if modified := first(m["dateModified"]); modified != "" && !slices.ContainsFunc(list(m["@type"]), isPart) {
+			p.things = append(p.things, thing{modified, urls})
 		}
-		isPart := false
-		for _, kind := range list(m["@type"]) {
-			name := first(kind)
-			isPart = isPart || partTypes[name[strings.LastIndexAny(name, "/#:")+1:]]
-		}
-		of := m["mainEntityOfPage"]
-		if main, ok := of.(map[string]any); ok {
-			of = main["@id"]
-		}
-		if modified := first(m["dateModified"]); modified != "" && !isPart {
-			p.things = append(p.things, thing{modified, [3]string{first(m["url"]), first(m["@id"]), first(of)}})
+		if m["@graph"] != nil {
+			p.addThings(m["@graph"])
 		}
 	}
 }
 
 // list returns v as a list: JSON-LD leaves the brackets out where there is one value.
 func list(v any) []any {
-	if l, ok := v.([]any); ok {
+	if l, ok := v.([]any); ok && len(l) > 0 {
 		return l
 	}
 	return []any{v}
 }
 
 // first returns a string, or the first of a list of them.
-func first(v any) (s string) {
-	if l := list(v); len(l) > 0 {
-		s, _ = l[0].(string)
-	}
+func first(v any) string {
+	s, _ := list(v)[0].(string)
 	return s
 }
 
 // readThings declares the date of the thing that is the page, or else of the only one.
 func (p *Parser) readThings() {
 	for _, t := range p.things {
-		for _, ref := range t.urls {
-			u := p.self.absolute(ref)
-			if ref != "" && u != "" && (u == p.self.origin+p.self.path || u == p.meta.Canonical) {
-				p.declareDate(0, t.modified)
-			}
+		isPage := func(ref string) bool {
+			u := p.self.absolute([]byte(ref))
+			return strings.HasPrefix(ref, "#") || u != "" && (u == p.self.url() || u == p.meta.Canonical)
 		}
-	}
-	if len(p.things) == 1 {
-		p.declareDate(0, p.things[0].modified)
+		if len(p.things) == 1 || slices.ContainsFunc(t.urls[:], isPage) {
+			p.declareDate(0, t.modified)
+		}
 	}
 }

@@ -16,17 +16,12 @@ type location struct {
 	path   string // with its query, canonical
 }
 
-func newLocation(origin, path string) location {
-	if canonical, err := page.Canonical(path); err == nil {
-		path = canonical
-	}
-	return location{origin, path}
-}
+func (l location) url() string { return l.origin + l.path }
 
-// absolute returns the absolute URL of a reference without its fragment; "" where it is not an http URL, not
-// valid or too long.
-func (l location) absolute(ref string) string {
-	origin, path, ok := l.resolve(nil, []byte(ref))
+// absolute returns the absolute URL of a reference without its fragment; "" where that is all, or it is not an
+// http URL, not valid or too long.
+func (l location) absolute(ref []byte) string {
+	origin, path, ok := l.resolve(nil, ref)
 	if !ok {
 		return ""
 	}
@@ -37,23 +32,19 @@ func (l location) absolute(ref string) string {
 // references are paths and need no [url.URL].
 func (l location) resolve(dst, ref []byte) (origin string, path []byte, ok bool) {
 	ref, _, _ = bytes.Cut(bytes.TrimFunc(ref, func(c rune) bool { return c <= ' ' }), []byte("#"))
-	if len(ref) > 2*MaxURL {
+	if len(ref) == 0 || len(ref) > 2*MaxURL {
 		return "", dst, false
 	}
 	origin = l.origin
-	n := len(origin)
-	prefix := ""
+	n, prefix := len(origin), ""
 	switch {
-	case len(ref) == 0:
-		prefix = l.path
 	case len(ref) > n && ref[n] == '/' && string(ref[:n]) == origin:
 		ref = ref[n:]
 	case bytes.ContainsAny(ref, "\\\n\r\t"), bytes.HasPrefix(ref, []byte("//")), isLetter(ref[0]) && bytes.IndexByte(ref, ':') > 0:
-		var other string
-		if origin, other, ok = l.resolveURL(string(ref)); !ok {
+		if origin, prefix, ok = l.resolveURL(string(ref)); !ok {
 			return "", dst, false
 		}
-		ref = []byte(other)
+		ref = nil
 	case ref[0] == '?':
 		prefix, _, _ = strings.Cut(l.path, "?")
 	case ref[0] != '/':
@@ -70,11 +61,9 @@ func (l location) resolve(dst, ref []byte) (origin string, path []byte, ok bool)
 // Browsers ignore line ends and tabs in a URL, and take backslashes for slashes.
 var browserRules = strings.NewReplacer("\n", "", "\r", "", "\t", "", `\`, "/")
 
-const hostBytes = "abcdefghijklmnopqrstuvwxyz0123456789-._:[]"
-
 // resolveURL resolves a reference that may have a scheme and a host.
 func (l location) resolveURL(ref string) (origin, path string, ok bool) {
-	base, err := url.Parse(l.origin + l.path)
+	base, err := url.Parse(l.url())
 	if err != nil {
 		return "", "", false
 	}
@@ -86,7 +75,7 @@ func (l location) resolveURL(ref string) (origin, path string, ok bool) {
 	if strings.ContainsFunc(host, func(c rune) bool { return c >= 0x80 }) {
 		host, err = idna.Lookup.ToASCII(host)
 	}
-	if err != nil || host == "" || len(host) > 253 || strings.Trim(host, hostBytes) != "" {
+	if err != nil || host == "" || len(host) > 253 || strings.Trim(host, "abcdefghijklmnopqrstuvwxyz0123456789-._:[]") != "" {
 		return "", "", false
 	}
 	if port := u.Port(); port != "" && u.Scheme+port != "http80" && u.Scheme+port != "https443" {

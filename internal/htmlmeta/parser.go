@@ -2,12 +2,17 @@ package htmlmeta
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+	"golang.org/x/net/html/charset"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // Parser parses one page at a time. It is not safe for concurrent use. Its buffers are reused; nothing that it
@@ -20,21 +25,28 @@ type Parser struct {
 
 	scanner
 	elements
-	xhtml, inBody, hasBase, nofollow bool
-	isJSON                           bool // the script that has begun is JSON-LD
+	xhtml, inBody, hasBase, nofollow, severalCanonicals bool
+	isJSON                                              bool // the script that has begun is JSON-LD
 
-	mainText, otherText text
-	title, description  []byte
-	references          []reference
-	dateRank            int     // of meta.Modified
-	things              []thing // of JSON-LD
-	jsonSize            int
+	texts    [parts]text
+	images   [parts][]string
+	dateRank int     // of meta.Modified
+	things   []thing // of JSON-LD
+	jsonSize int
 
-	seen    map[uint64]struct{} // hashes of links: as written, and resolved
-	paths   []byte              // of all links
-	ends    []int               // of each of the paths
+	seen    map[uint64]struct{} // hashes of URLs
+	links   int
+	paths   []byte // of all links, a line feed before each
 	scratch []byte
 }
+
+// Parts of a page, in the order in which its text is looked for.
+const (
+	inMainPart = iota
+	inOtherPart
+	inHead
+	parts
+)
 
 // NewParser returns a Parser.
 func NewParser(o Options) *Parser { return &Parser{options: o} }
@@ -49,63 +61,73 @@ func (p *Parser) Parse(body []byte, pg Page) Meta {
 	if !p.meta.Unreadable {
 		contentType := pg.Header.Get("Content-Type")
 		p.xhtml = mediaType(contentType) == xhtml
-		p.parse(toUTF8(body, contentType))
+		p.rest = toUTF8(body, contentType)
+		p.parse()
 	}
 	return p.finish()
 }
 
 // begin prepares for a page and reads its header.
 func (p *Parser) begin(pg Page) {
-	if p.seen == nil || len(p.seen) > 1<<12 || cap(p.attributes) > 1<<10 { // clearing takes as long as they were large
-		p.seen, p.attributes = make(map[uint64]struct{}), nil
+	size := cap(p.texts[inMainPart].buf) + cap(p.texts[inOtherPart].buf)
+	if p.seen == nil || len(p.seen) > 1<<12 || cap(p.attributes) > 1<<10 || size > 1<<18 {
+		*p = Parser{options: p.options, seen: make(map[uint64]struct{})} // a large page costs the next ones nothing
 	}
 	clear(p.seen)
-	clear(p.references)
-	clear(p.things)
-	*p = Parser{
-		options: p.options, now: pg.Now, self: newLocation(pg.Base, pg.Path), dateRank: dateRanks,
-		scanner: scanner{attributes: p.attributes[:0]}, elements: elements{stack: p.stack[:0]},
-		mainText: newText(p.mainText.buf), otherText: newText(p.otherText.buf), title: p.title[:0],
-		description: p.description[:0], references: p.references[:0], things: p.things[:0],
-		seen: p.seen, paths: p.paths[:0], ends: p.ends[:0], scratch: p.scratch,
+	for i, t := range p.texts {
+		p.texts[i] = text{buf: t.buf[:0]}
 	}
-	p.base = p.self
+	self := location{pg.Base, pg.Path}
+	if canonical, err := page.Canonical(pg.Path); err == nil {
+		self.path = canonical
+	}
+	*p = Parser{
+		options: p.options, now: pg.Now, self: self, base: self, dateRank: len(dateNames) + 1,
+		scanner: scanner{attributes: p.attributes[:0]}, elements: elements{stack: p.stack[:0]},
+		texts: p.texts, seen: p.seen, paths: p.paths[:0], scratch: p.scratch,
+	}
 	p.readHeader(pg.Header)
 }
 
 // finish returns what is known of the page.
 func (p *Parser) finish() Meta {
-	p.resolve()
-	p.readThings()
-	p.meta.Text = p.hash()
-	if p.options.Title {
-		p.meta.Title = strings.ToValidUTF8(string(p.title), "")
+	if p.severalCanonicals || p.meta.Canonical == p.self.url() {
+		p.meta.Canonical = ""
 	}
-	if len(p.ends) > 0 && !p.nofollow {
-		paths, start := string(p.paths), 0
-		p.meta.Links = make([]string, len(p.ends))
-		for i, end := range p.ends {
-			p.meta.Links[i], start = paths[start:end], end
+	p.readThings()
+	p.meta.Text = cmp.Or(p.texts[inMainPart].hash(), p.texts[inOtherPart].hash(), p.texts[inHead].hash())
+	body := inOtherPart
+	if p.hasMain {
+		body = inMainPart
+	}
+	for _, u := range append(p.images[inHead], p.images[body]...) {
+		if len(p.meta.Images) < MaxImages && p.isNew([]byte(u), 0) {
+			p.meta.Images = append(p.meta.Images, u)
 		}
+	}
+	if p.links > 0 && !p.nofollow {
+		p.meta.Links = strings.Split(string(p.paths[1:]), "\n")
 	}
 	return p.meta
 }
 
-func (p *Parser) hash() uint64 {
-	t := &p.mainText
-	if !t.some {
-		t = &p.otherText
+// toUTF8 returns body in UTF-8
+// (https://html.spec.whatwg.org/multipage/parsing.html#determining-the-character-encoding).
+func toUTF8(body []byte, contentType string) []byte {
+	_, label, _ := strings.Cut(contentType, "charset=")
+	isUTF16 := bytes.HasPrefix(body, []byte("\xFF\xFE")) || bytes.HasPrefix(body, []byte("\xFE\xFF"))
+	if isUTF16 || !strings.EqualFold(strings.Trim(label, `"' `), "utf-8") { // which nearly all servers send
+		e, name, certain := charset.DetermineEncoding(body, contentType)
+		if name != "utf-8" && (certain || name != "windows-1252" || !utf8.Valid(body)) {
+			if decoded, err := e.NewDecoder().Bytes(body); err == nil {
+				body = decoded
+			}
+		}
 	}
-	if !t.some {
-		t.write(p.title)
-		t.gap()
-		t.write(p.description)
-	}
-	return t.sum()
+	return bytes.TrimPrefix(body, []byte("\uFEFF"))
 }
 
-func (p *Parser) parse(body []byte) {
-	p.rest = body
+func (p *Parser) parse() {
 	for {
 		raw := p.raw
 		switch p.next() {
@@ -118,7 +140,6 @@ func (p *Parser) parse(body []byte) {
 		case html.DoctypeToken:
 			p.meta.Document = p.meta.Document || !p.inBody
 		case html.ErrorToken:
-			p.rest, p.token = nil, nil
 			return
 		}
 	}
@@ -141,9 +162,8 @@ func (p *Parser) text(raw atom.Atom) {
 			p.readJSON(s)
 		}
 	case atom.Title:
-		if len(p.title) == 0 {
-			p.title = appendTitle(p.title, s)
-		}
+		p.texts[inHead].gap()
+		p.texts[inHead].write(s)
 	case 0, atom.Textarea, atom.Xmp, atom.Plaintext: // others hold what is not shown
 		p.inBody = true
 		if p.region.hasContent() {
@@ -152,13 +172,15 @@ func (p *Parser) text(raw atom.Atom) {
 	}
 }
 
-// out is where the text of the region goes.
-func (p *Parser) out() *text {
+// part is the part of the body that is being read, and out where its text goes.
+func (p *Parser) part() int {
 	if p.region&inMain != 0 {
-		return &p.mainText
+		return inMainPart
 	}
-	return &p.otherText
+	return inOtherPart
 }
+
+func (p *Parser) out() *text { return &p.texts[p.part()] }
 
 func (p *Parser) startTag(is traits) {
 	empty := p.closed && (p.xhtml || p.region&inSVG != 0 || p.name == atom.Svg)
@@ -203,13 +225,13 @@ func (p *Parser) element() {
 		p.metaTag()
 	case atom.Link:
 		if !p.inBody {
-			p.link(&p.base)
+			p.link()
 		}
 	case atom.Base:
 		if href := p.attribute("href"); href != nil && !p.inBody && !p.hasBase {
 			p.hasBase = true
 			if origin, path, ok := p.self.resolve(nil, href); ok {
-				p.base = newLocation(origin, string(path))
+				p.base = location{origin, string(path)}
 			}
 		}
 	case atom.Script:
@@ -220,14 +242,14 @@ func (p *Parser) element() {
 // anchor reads an <a> or <area>. Most links of a page are in it many times.
 func (p *Parser) anchor() {
 	href, _, _ := bytes.Cut(p.attribute("href"), []byte("#"))
-	if len(href) == 0 || p.nofollow || len(p.ends) >= MaxLinks || hasWord(p.attribute("rel"), "nofollow") || !p.isNew(href, 1) {
+	if len(href) == 0 || p.nofollow || p.links >= MaxLinks || hasWord(p.attribute("rel"), "nofollow") || !p.isNew(href, 1) {
 		return
 	}
 	origin, path, ok := p.base.resolve(p.scratch[:0], href)
 	p.scratch = path
 	if ok && origin == p.self.origin && string(path) != p.self.path && p.isNew(path, 0) {
-		p.paths = append(p.paths, path...)
-		p.ends = append(p.ends, len(p.paths))
+		p.paths = append(append(p.paths, '\n'), path...)
+		p.links++
 	}
 }
 
@@ -240,16 +262,18 @@ func (p *Parser) isNew(url []byte, salt uint64) bool {
 
 // image reads an <img>. Its alternative text is part of the text.
 func (p *Parser) image() {
-	if !p.region.hasContent() {
-		return
+	if p.region.hasContent() {
+		p.out().gap()
+		p.out().write(p.attribute("alt"))
+		p.out().gap()
+		p.addImage(p.part(), p.attribute("src"))
 	}
-	p.out().gap()
-	p.out().write(p.attribute("alt"))
-	p.out().gap()
-	if kind := otherImage; p.options.Images {
-		if p.region&inMain != 0 {
-			kind = mainImage
+}
+
+func (p *Parser) addImage(part int, ref []byte) {
+	if p.options.Images && len(p.images[part]) < 4*MaxImages { // some may be the same
+		if u := p.base.absolute(ref); u != "" {
+			p.images[part] = append(p.images[part], u)
 		}
-		p.refer(kind, &p.base, "", string(p.attribute("src")))
 	}
 }

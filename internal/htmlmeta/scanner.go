@@ -49,8 +49,9 @@ func (s *scanner) scan(b []byte) (html.TokenType, int) {
 		return html.CommentToken, commentEnd(b)
 	case len(b) >= 9 && bytes.EqualFold(b[:9], []byte("<!doctype")):
 		return html.DoctypeToken, endAfter(b, 0)
+	default: // what else is ignored
+		return html.CommentToken, endAfter(b, 0)
 	}
-	return html.CommentToken, endAfter(b, 0) // or what else is ignored
 }
 
 // textEnd returns where the text ends with which b begins: at what looks like a tag.
@@ -117,7 +118,10 @@ func isTag(b []byte, name string) bool {
 // (https://html.spec.whatwg.org/multipage/parsing.html#before-attribute-name-state). One that does not end is ignored.
 func (s *scanner) scanTag(b []byte, i int, kind html.TokenType) (html.TokenType, int) {
 	end := nameEnd(b, i)
-	s.name, s.attributes = lookup(b[i:end]), s.attributes[:0]
+	s.name, s.attributes = atom.Lookup(b[i:end]), s.attributes[:0]
+	if s.name == 0 {
+		s.name = atom.Lookup(bytes.ToLower(b[i:end]))
+	}
 	for {
 		for i = end; i < len(b) && (isSpace(b[i]) || b[i] == '/'); {
 			i++
@@ -178,7 +182,7 @@ func (s *scanner) attribute(name string) []byte {
 	return nil
 }
 
-var commonReferences = map[string]byte{"&amp;": '&', "&lt;": '<', "&gt;": '>', "&quot;": '"'}
+var commonReferences = map[string]string{"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": `"`}
 
 // unescape appends s with its character references decoded. They need a semicolon behind them, as what begins like
 // one may be a parameter in the query of a URL.
@@ -188,35 +192,23 @@ func unescape(dst, s []byte) []byte {
 		if i < 0 {
 			return append(dst, s...)
 		}
-		dst, s = append(dst, s[:i]...), s[i:]
-		n := 1
-		for n < len(s) && (isLetter(s[n]) || '0' <= s[n] && s[n] <= '9' || s[n] == '#') {
-			n++
+		end := i + 1
+		for end < len(s) && (isLetter(s[end]) || '0' <= s[end] && s[end] <= '9' || s[end] == '#') {
+			end++
 		}
-		if n == len(s) || s[n] != ';' {
-			dst = append(dst, s[:n]...)
-		} else if n++; commonReferences[string(s[:n])] != 0 {
-			dst = append(dst, commonReferences[string(s[:n])])
+		dst = append(dst, s[:i]...)
+		if end < len(s) && s[end] == ';' {
+			end++
+			decoded, ok := commonReferences[string(s[i:end])]
+			if !ok {
+				decoded = html.UnescapeString(string(s[i:end]))
+			}
+			dst = append(dst, decoded...)
 		} else {
-			dst = append(dst, html.UnescapeString(string(s[:n]))...)
+			dst = append(dst, s[i:end]...)
 		}
-		s = s[n:]
+		s = s[end:]
 	}
-}
-
-// lookup returns the element of a name in any case.
-func lookup(name []byte) atom.Atom {
-	var lower [16]byte
-	if len(name) > len(lower) {
-		return 0
-	}
-	for i, c := range name {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		lower[i] = c
-	}
-	return atom.Lookup(lower[:len(name)])
 }
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }

@@ -7,39 +7,17 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// text hashes text: each run of white space counts as one space, at either end as none.
+// text is text in which each run of white space counts as one space, at either end as none.
 type text struct {
-	digest xxhash.Digest
-	buf    []byte // not hashed yet
-	space  bool   // white space came last
-	some   bool   // there is some text
+	buf   []byte
+	space bool // white space came last
 }
-
-func newText(buf []byte) text { return text{buf: buf[:0], digest: *xxhash.New()} }
 
 // gap separates the words before it from those behind.
 func (t *text) gap() { t.space = true }
 
+// write adds s. Characters without width are left out, and so are NULs.
 func (t *text) write(s []byte) {
-	t.buf, t.space, t.some = appendFolded(t.buf, s, t.space, t.some)
-	if len(t.buf) >= 4<<10 {
-		_, _ = t.digest.Write(t.buf)
-		t.buf = t.buf[:0]
-	}
-}
-
-// sum returns the hash; 0: there is no text. Nothing may be written after it.
-func (t *text) sum() uint64 {
-	if !t.some {
-		return 0
-	}
-	_, _ = t.digest.Write(t.buf)
-	return max(t.digest.Sum64(), 1)
-}
-
-// appendFolded appends s with its white space folded. Characters without width are left out, and so are NULs.
-// space and some are as in text.
-func appendFolded(dst, s []byte, space, some bool) ([]byte, bool, bool) {
 	for i := 0; i < len(s); {
 		start := i
 		for i < len(s) && s[i] > ' ' && s[i] < utf8.RuneSelf {
@@ -52,21 +30,22 @@ func appendFolded(dst, s []byte, space, some bool) ([]byte, bool, bool) {
 			case c == 0 || c == '\u200b' || c == '\u2060' || c == '\ufeff' || c == '\u00ad':
 				continue
 			case c <= ' ' || unicode.IsSpace(c):
-				space = true
+				t.space = true
 				continue
 			}
 		}
-		if space && some {
-			dst = append(dst, ' ')
+		if t.space && len(t.buf) > 0 {
+			t.buf = append(t.buf, ' ')
 		}
-		dst = append(dst, s[start:i]...)
-		space, some = false, true
+		t.buf = append(t.buf, s[start:i]...)
+		t.space = false
 	}
-	return dst, space, some
 }
 
-// appendTitle appends s, its white space folded, as far as a title is kept.
-func appendTitle(dst, s []byte) []byte {
-	dst, _, _ = appendFolded(dst, s[:min(len(s), 8*MaxTitle)], false, false)
-	return dst[:min(len(dst), MaxTitle)]
+// hash returns a hash of the text; 0: there is none.
+func (t *text) hash() uint64 {
+	if len(t.buf) == 0 {
+		return 0
+	}
+	return max(xxhash.Sum64(t.buf), 1)
 }
