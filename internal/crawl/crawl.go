@@ -39,10 +39,8 @@ type Policy struct {
 	// path is not fetched that only links or visitors name, Allowed whether robots.txt allows it, and
 	// Unlinked whether a path that visitors have had needs no link. nil: nothing, nothing, everything,
 	// nothing.
-	Filter   func(p *page.Page) (reason string)
-	Disallow func(path string) bool
-	Allowed  func(path string) bool
-	Unlinked func(path string) bool
+	Filter                      func(p *page.Page) (reason string)
+	Disallow, Allowed, Unlinked func(path string) bool
 
 	Closed   bool          // nothing is fetched at all, as robots.txt cannot be had
 	Links    bool          // pages that links name are fetched
@@ -51,12 +49,10 @@ type Policy struct {
 	Query    []string      // parameters that are part of a page's path: see [page.NewCleaner]
 	Expire   time.Duration // after which a page is dropped that nothing links to; 0: 90 days
 	MaxPaths int           // pages at most that no source names; 0: 100,000
+	After    int64         // the batch of the crawl before, which this one's must not be
 
+	Extract          htmlmeta.Options
 	IgnoreCanonicals bool // they name no pages
-
-	After int64 // the batch of the crawl before, which this one's must not be
-
-	Extract htmlmeta.Options
 
 	// Settings is a digest of this policy. Where it is not that of the last crawl, all records are looked
 	// at. Routes is one of all that responses depend on, and of Extract: where it changes, all pages are
@@ -66,27 +62,15 @@ type Policy struct {
 
 // withDefaults fills in what a crawl needs.
 func (p Policy) withDefaults() Policy {
-	if p.Depth <= 0 {
-		p.Depth = 250
-	}
-	if p.Expire <= 0 {
-		p.Expire = 90 * 24 * time.Hour
-	}
-	if p.MaxPaths <= 0 {
-		p.MaxPaths = 100_000
-	}
-	none := func(string) bool { return false }
+	p.Depth, p.MaxPaths = cmp.Or(p.Depth, 250), cmp.Or(p.MaxPaths, 100_000)
+	p.Expire = cmp.Or(p.Expire, 90*24*time.Hour)
 	if p.Filter == nil {
 		p.Filter = func(*page.Page) string { return "" }
 	}
-	if p.Allowed == nil {
-		p.Allowed = func(string) bool { return true }
-	}
-	if p.Disallow == nil {
-		p.Disallow = none
-	}
-	if p.Unlinked == nil {
-		p.Unlinked = none
+	for f, is := range map[*func(string) bool]bool{&p.Disallow: false, &p.Allowed: true, &p.Unlinked: false} {
+		if *f == nil {
+			*f = func(string) bool { return is }
+		}
 	}
 	return p
 }
@@ -106,34 +90,65 @@ type Options struct {
 	Now     func() time.Time // nil: time.Now
 }
 
-// Crawler keeps what outlives one crawl of a site: what pages that cannot exist return, for which folders
-// an upstream responds, and which of them had their turn.
+// Crawler keeps what outlives one crawl of a site.
 type Crawler struct {
-	o        Options
-	missing  missing
-	backends backends
-	turns    turns
+	o          Options
+	proxied    memory[bool] // by folder or extension: see isProxied
+	own        atomic.Bool  // for what is no file, the site itself has responded
+	upstream   atomic.Bool  // an upstream has
+	absences   memory[absence]
+	absentName string // of no page
+	turns      turns
 }
 
 // New returns a Crawler.
 func New(o Options) *Crawler {
+	o.Workers = max(o.Workers, 1)
 	if o.Limiter == nil {
 		o.Limiter = NewLimiter(2, 1, nil)
 	}
-	o.Workers = max(o.Workers, 1)
 	if o.Slots == nil {
 		o.Slots = NewSlots(o.Workers)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Crawler{
-		o: o, turns: make(turns), backends: backends{proxied: make(map[backend]bool)},
-		missing: missing{name: "no-such-page-" + rand.Text()[:12], byPath: make(map[string]absence)},
-	}
+	return &Crawler{o: o, absentName: "no-such-page-" + rand.Text()[:12]}
 }
 
 func (c *Crawler) now() int64 { return c.o.Now().Unix() }
+
+// Budget is what an [Run.Update] may take.
+type Budget struct {
+	Until time.Time // no fetch begins later
+
+	// Patience is how long fetches under way may take then; those that take longer stay due.
+	// 0: as long as they take.
+	Patience time.Duration
+
+	Stop context.Context // when it ends, so does the budget, with little patience; nil: never
+}
+
+const stopPatience = 300 * time.Millisecond
+
+// contexts returns two that end with ctx: wait when the time is over, fetching when the patience is, too.
+func (b Budget) contexts(ctx context.Context, now time.Time) (wait, fetching context.Context, cancel func()) {
+	if b.Stop == nil {
+		b.Stop = ctx
+	}
+	wait, endWait := context.WithTimeout(ctx, b.Until.Sub(now))
+	fetching, endFetching := context.WithCancel(ctx)
+	endStop := context.AfterFunc(b.Stop, endWait)
+	endPatience := context.AfterFunc(wait, func() {
+		if b.Stop.Err() != nil {
+			b.Patience = min(b.Patience, stopPatience)
+		}
+		if b.Patience > 0 {
+			time.AfterFunc(b.Patience, endFetching)
+		}
+	})
+	return wait, fetching, func() { endStop(); endPatience(); endWait(); endFetching() }
+}
 
 // Result is what an Update came to.
 type Result struct {
@@ -162,21 +177,17 @@ type Run struct {
 	cands    Candidates
 	gathered bool        // they were read to the end
 	pos      string      // up to where they were read
-	ahead    *page.Page  // the next one, which lies in the next chunk
+	ahead    page.Page   // the next one, which lies in the next chunk; no path: none was read
 	taken    []page.Page // is used again
 
-	links     links
-	unmatched []string // links to what is not known to be a page, for which an alias may be
-	census    *census
+	links   links
+	census  *census
+	pending int
 
 	fetching context.Context // of the fetches of this Update
 	workers  []*worker
 	fetched  atomic.Int64
 	stopped  bool // there is no time for upstreams any more in this Update
-	assets   bool // what looks like an asset has its turn
-	left     bool // pages were left in this round as they do not have their turn
-
-	pending int // of the records before pos
 }
 
 // Start begins a crawl. Only one crawl of a Crawler may be used at a time, the last.
@@ -184,45 +195,6 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 	r := &Run{c: c, p: p.withDefaults(), cands: cands, batch: max(c.now(), p.After+1)}
 	r.links = links{cleaner: page.NewCleaner(p.Query), seen: make(map[uint64]uint8)}
 	return r
-}
-
-// Budget is what an [Run.Update] may take.
-type Budget struct {
-	Until time.Time // no fetch begins later
-
-	// Patience is how long fetches under way may take then; those that take longer stay due.
-	// 0: as long as they take.
-	Patience time.Duration
-
-	Stop context.Context // when it ends, so does the budget, with little patience; nil: never
-}
-
-const stopPatience = 300 * time.Millisecond
-
-// contexts returns two that end with ctx: wait when the time is over, fetching when the patience is, too.
-func (b *Budget) contexts(ctx context.Context, now time.Time) (wait, fetching context.Context, cancel func()) {
-	stop := b.Stop
-	if stop == nil {
-		stop = context.Background()
-	}
-	wait, cancelWait := context.WithTimeout(ctx, b.Until.Sub(now))
-	fetching, cancelFetching := context.WithCancel(ctx)
-	endStop := context.AfterFunc(stop, cancelWait)
-	endPatience := context.AfterFunc(wait, func() {
-		patience := b.Patience
-		if stop.Err() != nil {
-			patience = min(patience, stopPatience)
-		}
-		if b.Patience > 0 {
-			time.AfterFunc(patience, cancelFetching)
-		}
-	})
-	return wait, fetching, func() {
-		endStop()
-		endPatience()
-		cancelFetching()
-		cancelWait()
-	}
 }
 
 // Update goes on with the crawl from a generation: at first the last one, later the one that the Update
@@ -238,8 +210,8 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Resu
 			r.seed()
 		}
 	}
-	before := gen.Chunks()
 	r.gen = gen
+	before := gen.Chunks()
 	wait, fetching, cancel := b.contexts(ctx, r.c.o.Now())
 	defer cancel()
 	r.fetching = fetching
@@ -254,32 +226,25 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Resu
 	return result, nil
 }
 
+func haveSameRecords(a, b store.Chunk) bool {
+	return a.Count == b.Count && (a.Object == b.Object || a.Count > 0 && a.Object.Name == b.Object.Name)
+}
+
 // crawl reads the candidates, and then works in rounds on what is due and on what links of the round before
-// named. wait ends when there is no more time.
+// named, until there is nothing, or wait ends.
 func (r *Run) crawl(ctx, wait context.Context) error {
 	if !r.gathered {
-		if err := r.gather(ctx, wait); err != nil {
-			return err
+		if err := r.gather(ctx, wait); err != nil || !r.gathered {
+			return err // the pages that links name may be yet to come
 		}
 	}
-	if !r.gathered && !r.p.discovers() {
-		return nil // the pages that links name may be yet to come
-	}
-	r.stopped, r.assets = false, false
+	r.stopped = false
 	for {
 		before := r.fetched.Load()
 		if err := r.round(ctx, wait); err != nil {
 			return err
 		}
-		switch {
-		case r.fetched.Load() > before || r.hasLinks():
-			r.assets = false
-		case wait.Err() != nil || r.stopped:
-			return nil
-		case r.c.turns.end():
-		case r.left && !r.assets:
-			r.assets = true
-		default:
+		if r.fetched.Load() == before && r.links.isEmpty() && (wait.Err() != nil || r.stopped || !r.c.turns.next()) {
 			return nil
 		}
 	}
@@ -287,22 +252,22 @@ func (r *Run) crawl(ctx, wait context.Context) error {
 
 // next is when there is something to do again, and whether there is nothing now.
 func (r *Run) next() (at int64, done bool) {
-	now := r.c.o.Now()
+	now := r.c.now()
 	switch {
 	case !r.gathered:
-		return now.Unix(), false
+		return now, false
 	case r.p.Closed:
-		return now.Add(time.Minute).Unix(), true
+		return now + minute, true
 	}
 	at = math.MaxInt64
 	for _, chunk := range r.gen.Chunks() {
 		at = min(at, chunk.Due)
 	}
-	if at > now.Unix() {
+	if at > now {
 		return at, true
 	}
 	// What is due now and was not reached waits for upstreams, if they are left alone.
-	return max(now.Unix(), r.c.o.Limiter.Next().Unix()), false
+	return max(now, r.c.o.Limiter.Next().Unix()), false
 }
 
 // seed adds the front page to what is discovered.
@@ -332,10 +297,6 @@ func (r *Run) finish(w *store.Writer) error {
 	return err
 }
 
-func haveSameRecords(a, b store.Chunk) bool {
-	return a.Count == b.Count && (a.Object == b.Object || a.Count > 0 && a.Object.Name == b.Object.Name)
-}
-
 // end sorts after all paths.
 const end = "\xff"
 
@@ -347,10 +308,10 @@ func (r *Run) endOf(i int) string {
 	return end
 }
 
-// pendingOf counts pages that are to be fetched for the first time, before pos.
+// pendingOf counts pages that are to be fetched for the first time.
 func (r *Run) pendingOf(records []store.Record) (n int) {
 	for i := range records {
-		if rec := &records[i]; rec.Path < r.pos && rec.Fetched == 0 && r.wanted(rec) {
+		if rec := &records[i]; rec.Fetched == 0 && r.wanted(rec) {
 			n++
 		}
 	}

@@ -16,6 +16,33 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
+// Fetcher fetches pages from the server itself. It is safe for concurrent use.
+type Fetcher interface {
+	// Fetch makes one GET request as an anonymous visitor. An error means that there was no response: it
+	// timed out, the connection was aborted, or ctx has ended. An error status is a response.
+	Fetch(ctx context.Context, r Request) (*Response, error)
+}
+
+// Request is a GET request for a page of the site.
+type Request struct {
+	Path   string      // with its query, as in [page.Page]
+	Header http.Header // is sent besides the Fetcher's own; nil: nothing
+	Limit  int         // the most bytes of the body that are taken
+
+	// Wants reports, by status and header, whether the body is wanted at all; nil: it is. The response of a
+	// fetch whose body is not wanted ends there.
+	Wants func(status int, header http.Header) bool
+}
+
+// Response is the response to a [Request].
+type Response struct {
+	Status    int
+	Header    http.Header
+	Body      []byte // of the caller; at most Request.Limit bytes
+	Truncated bool   // the body is longer
+	Proxied   bool   // an upstream answered
+}
+
 // slotTime is for how long a fetch may hold a computing slot.
 const slotTime = 100 * time.Millisecond
 
@@ -29,18 +56,20 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string) 
 	now := r.c.now()
 	for i := range records {
 		rec := &records[i]
+		if r.due(rec, now) > now {
+			continue
+		}
+		ofUpstream := r.c.isProxied(rec)
 		switch {
-		case r.due(rec, now) > now:
-		case !r.assets && isLast(rec):
-			r.left = true
-		case !r.c.backends.isProxied(rec):
-			own = append(own, rec)
-		case r.gathered && !r.stopped && r.c.turns.take(rec.Path):
+		case ofUpstream && (r.stopped || !r.gathered), !r.c.turns.take(rec, ofUpstream):
+		case ofUpstream:
 			proxied = append(proxied, rec)
+		default:
+			own = append(own, rec)
 		}
 	}
 	for len(r.workers) < r.c.o.Workers+cap(r.c.o.Limiter.slots) {
-		r.workers = append(r.workers, newWorker(r))
+		r.workers = append(r.workers, &worker{run: r, parser: htmlmeta.NewParser(r.p.Extract)})
 	}
 	var group sync.WaitGroup
 	var stopped atomic.Bool
@@ -54,9 +83,9 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string) 
 			w.ctx, w.wait, w.slot = r.fetching, wait, int64(xxhash.Sum64String(first)>>1)
 			group.Go(func() {
 				for rec := range queue {
-					proxied := r.c.backends.isProxied(rec)
+					proxied := r.c.isProxied(rec)
 					if proxied && !ofUpstreams {
-						continue // that is known only now: it is left for the next round
+						continue // as is known only now: the next round fetches it
 					}
 					if !w.page(rec, proxied) {
 						stopped.Store(stopped.Load() || ofUpstreams)
@@ -72,28 +101,13 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string) 
 	r.stopped = r.stopped || stopped.Load()
 }
 
-// isLast reports whether a page is fetched after all others, as its name is that of an asset.
-func isLast(rec *store.Record) bool {
-	return rec.Fetched == 0 && rec.Flags&store.Named == 0 && page.IsAsset(rec.Path)
-}
-
 // worker fetches pages, one at a time.
 type worker struct {
-	run    *Run
-	parser *htmlmeta.Parser
-
-	ctx, wait context.Context // of the chunk at hand: no request begins once wait has ended
+	run       *Run
+	parser    *htmlmeta.Parser
+	ctx, wait context.Context // of fetches: none begins once wait has ended
 	slot      int64           // see [Run.plan]
-
-	computes bool        // it has a computing slot
-	timer    *time.Timer // gives it up when a fetch takes long
-}
-
-func newWorker(r *Run) *worker {
-	w := &worker{run: r, parser: htmlmeta.NewParser(r.p.Extract)}
-	w.timer = time.AfterFunc(math.MaxInt64, r.c.o.Slots.release)
-	w.timer.Stop()
-	return w
+	computes  bool            // it has a computing slot
 }
 
 // page fetches a page and updates its record; false: there was no time for it, and the record is as before.
@@ -101,23 +115,23 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 	defer w.release()
 	r := w.run
 	absent := r.absentBeside(rec)
-	if a, known := r.c.missing.get(absent); known && a.at == 0 {
+	if a, known := r.c.absences.get(absent); known && a.until == 0 {
 		if _, ok := w.absence(absent, proxied); !ok {
 			return false
 		}
 	}
-	req := Request{Path: rec.Path, Limit: htmlmeta.MaxBody, Wants: wantsBody}
+	var header http.Header
 	if r.spares(rec, r.c.now()) {
-		req.Header = conditions(rec)
+		header = condition(rec)
 	}
-	resp, ok := w.get(req, proxied)
+	resp, ok := w.get(rec.Path, header, proxied)
 	if !ok {
 		return false
 	}
 	f := fetched{resp: resp, base: r.p.Base, batch: r.batch, now: r.c.now()}
 	switch {
 	case resp == nil:
-	case resp.Status == http.StatusNotModified && req.Header == nil:
+	case resp.Status == http.StatusNotModified && header == nil:
 		f.resp = nil
 	case resp.Status == http.StatusOK:
 		f.meta = w.parse(rec.Path, resp)
@@ -136,7 +150,7 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 	r.plan(&before, rec, came, w.slot, f.now)
 	r.fetched.Add(1)
 	if f.resp != nil || rec.Version == 0 {
-		r.c.backends.note(rec, f.resp == nil || f.resp.Proxied)
+		r.c.setProxied(rec, f.resp == nil || f.resp.Proxied)
 	}
 	w.follow(rec, f.meta.Links)
 	return true
@@ -158,7 +172,7 @@ func (w *worker) release() {
 // get makes a request, with a place of the limiter where an upstream responds, and with a computing slot,
 // which it gives up if the request takes long and has again for what follows. resp is nil if there was no
 // response. ok is false if there was no time.
-func (w *worker) get(req Request, proxied bool) (resp *Response, ok bool) {
+func (w *worker) get(path string, header http.Header, proxied bool) (resp *Response, ok bool) {
 	o := &w.run.c.o
 	w.release()
 	if proxied {
@@ -170,11 +184,10 @@ func (w *worker) get(req Request, proxied bool) (resp *Response, ok bool) {
 	if w.wait.Err() != nil || !w.take(w.wait) {
 		return nil, false
 	}
-	w.timer.Reset(slotTime)
-	begun := time.Now()
-	resp, err := o.Fetcher.Fetch(w.ctx, req)
+	timer, begun := time.AfterFunc(slotTime, o.Slots.release), time.Now()
+	resp, err := o.Fetcher.Fetch(w.ctx, Request{Path: path, Header: header, Limit: htmlmeta.MaxBody, Wants: wantsBody})
 	took := time.Since(begun)
-	w.computes = w.timer.Stop()
+	w.computes = timer.Stop()
 	if err != nil {
 		resp = nil
 	}
@@ -184,27 +197,22 @@ func (w *worker) get(req Request, proxied bool) (resp *Response, ok bool) {
 	return resp, w.take(w.ctx) && w.ctx.Err() == nil
 }
 
-// wantsBody is [Request].Wants of all requests.
 func wantsBody(status int, header http.Header) bool {
 	return status == http.StatusOK && htmlmeta.IsHTML(header.Get("Content-Type"))
 }
 
-// conditions makes a request conditional on that the page has changed.
-func conditions(rec *store.Record) http.Header {
-	header := make(http.Header, 2)
+// condition makes a request conditional on that the page has changed.
+func condition(rec *store.Record) http.Header {
 	if rec.ETag != "" {
-		header.Set("If-None-Match", rec.ETag)
+		return http.Header{"If-None-Match": {rec.ETag}}
 	}
-	if rec.Modified != 0 {
-		header.Set("If-Modified-Since", time.Unix(rec.Modified, 0).UTC().Format(http.TimeFormat))
-	}
-	return header
+	return http.Header{"If-Modified-Since": {time.Unix(rec.Modified, 0).UTC().Format(http.TimeFormat)}}
 }
 
 // parse returns the metadata of a response with the status 200.
 func (w *worker) parse(path string, resp *Response) htmlmeta.Meta {
 	pg := htmlmeta.Page{Base: w.run.p.Base, Path: path, Header: resp.Header, Now: w.run.c.o.Now()}
-	if htmlmeta.IsHTML(resp.Header.Get("Content-Type")) {
+	if wantsBody(resp.Status, resp.Header) {
 		return w.parser.Parse(resp.Body, pg)
 	}
 	return htmlmeta.Header(pg)
@@ -212,10 +220,7 @@ func (w *worker) parse(path string, resp *Response) htmlmeta.Meta {
 
 // follow collects the links of a page that was fetched, if they count.
 func (w *worker) follow(rec *store.Record, found []string) {
-	depth := rec.Depth + 1
-	if depth == 0 {
-		depth = math.MaxUint8
-	}
+	depth := min(rec.Depth, math.MaxUint8-1) + 1
 	switch {
 	case rec.Failing != 0 || rec.Flags&store.SoftNotFound != 0:
 	case isRedirect(rec) && rec.Flags&store.Seed != 0:
@@ -242,75 +247,4 @@ func (w *worker) link(from, to string, depth uint8, flags store.Flags) {
 	if ok && to != from && strings.HasPrefix(to, w.run.p.Scope) {
 		links.add(to, depth, flags)
 	}
-}
-
-// backends remembers whether the site itself or an upstream responds, by folder, or "" for all, of files
-// and of what else there is.
-type backends struct {
-	mu      sync.Mutex
-	proxied map[backend]bool
-}
-
-type backend struct {
-	folder string
-	isFile bool
-}
-
-const maxFolders = 10_000
-
-// isProxied guesses whether an upstream responds for a page: by the last response, by the last one of its
-// folder, by whether an upstream ever did.
-func (b *backends) isProxied(rec *store.Record) bool {
-	switch {
-	case rec.Failing != 0:
-		return true // whatever it is, it is slow
-	case rec.Fetched != 0:
-		return rec.Flags&store.Proxied != 0
-	}
-	key := backend{page.Folder(rec.Path), rec.Version != 0}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	proxied, known := b.proxied[key]
-	if !known {
-		proxied, known = b.proxied[backend{"", key.isFile}]
-	}
-	return proxied || !known && !key.isFile
-}
-
-// note remembers who responded for a page.
-func (b *backends) note(rec *store.Record, proxied bool) {
-	key := backend{page.Folder(rec.Path), rec.Version != 0}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	all := backend{"", key.isFile}
-	ever := proxied || b.proxied[all]
-	if key.isFile && !ever {
-		return // as was to be expected
-	}
-	if len(b.proxied) >= maxFolders {
-		clear(b.proxied)
-	}
-	b.proxied[all], b.proxied[key] = ever, proxied
-}
-
-// turns counts the pages of each folder that were taken for upstreams, so that a folder of very many, such as an
-// endless calendar, lets others have their turn.
-type turns map[uint64]int
-
-const maxTurn = 500
-
-func (t turns) take(path string) bool {
-	folder := xxhash.Sum64String(page.Folder(path))
-	t[folder]++
-	return t[folder] <= maxTurn
-}
-
-// end begins a new turn, once nothing else is due. It reports whether pages were left for it.
-func (t turns) end() bool {
-	left := false
-	for _, n := range t {
-		left = left || n > maxTurn
-	}
-	clear(t)
-	return left
 }

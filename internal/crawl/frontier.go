@@ -3,6 +3,7 @@ package crawl
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"sort"
 	"strings"
@@ -17,14 +18,16 @@ import (
 const (
 	maxPerPattern = 10_000 // discovered pages whose paths differ in digits alone
 	maxSeeds      = 10     // redirects that are followed from the front page
+	maxAliases    = 50_000 // unmatched links for whose aliases is looked in a round
 	relink        = week   // after which Record.Linked is set again, or sooner
 )
 
 // link is a page that another one names.
 type link struct {
-	path  string
-	depth uint8
-	flags store.Flags // Target and Seed
+	path    string
+	depth   uint8
+	flags   store.Flags // Target and Seed
+	isAlias bool        // the link is to an alias of the path: see [page.Aliases]
 }
 
 // links collects what fetched pages link to: each target once, by the hash of its path.
@@ -37,6 +40,8 @@ type links struct {
 	found   []link           // since the last round
 	seeds   int
 	dropped int
+
+	unmatched []string // targets that are not known to be pages
 }
 
 // add adds a link to a clean path.
@@ -55,33 +60,34 @@ func (l *links) add(path string, depth uint8, flags store.Flags) {
 		l.seeds++
 	}
 	l.seen[key] = depth
-	l.found = append(l.found, link{strings.Clone(path), depth, flags})
+	l.found = append(l.found, link{path: strings.Clone(path), depth: depth, flags: flags})
 }
 
-// take returns what was found, sorted.
+// take returns what was found since, sorted, and aliases of what was not before.
 func (l *links) take() []link {
-	found := l.found
-	l.found = nil
+	found, n := l.found, min(len(l.unmatched), maxAliases)
+	for _, path := range l.unmatched[:n] {
+		for _, alias := range page.Aliases(path) {
+			found = append(found, link{path: alias, isAlias: true})
+		}
+	}
+	l.found, l.unmatched = nil, l.unmatched[n:]
 	slices.SortFunc(found, func(a, b link) int { return strings.Compare(a.path, b.path) })
 	return found
 }
 
-// hasLinks reports whether there are links of which the records do not know yet.
-func (r *Run) hasLinks() bool { return len(r.links.found)+len(r.unmatched) > 0 }
+func (l *links) isEmpty() bool { return len(l.found)+len(l.unmatched) == 0 }
 
 // round merges links into the records, and fetches what they name and what is due, until wait ends. It rewrites
 // the chunks that this concerns.
 func (r *Run) round(ctx, wait context.Context) error {
-	found, aliases := r.links.take(), r.takeAliases()
-	w, now := r.gen.Writer(), r.c.now()
-	r.left = false
+	found, w, now := r.links.take(), r.gen.Writer(), r.c.now()
 	for i, chunk := range r.gen.Chunks() {
 		next := r.endOf(i)
 		n := sort.Search(len(found), func(k int) bool { return found[k].path >= next })
 		part := found[:n]
 		found = found[n:]
-		isDue := chunk.Due <= now && wait.Err() == nil && !r.p.Closed
-		if len(part) == 0 && !aliases.chunks[i] && !isDue {
+		if len(part) == 0 && (chunk.Due > now || wait.Err() != nil || r.p.Closed) {
 			w.Keep(i)
 			continue
 		}
@@ -89,21 +95,18 @@ func (r *Run) round(ctx, wait context.Context) error {
 		if err != nil {
 			return err
 		}
-		digest := sameDigest(r.gen.Chunks()[i])
+		digest, known, before := sameDigest(r.gen.Chunks()[i]), len(records), r.fetched.Load()
 		r.pending -= r.pendingOf(records)
-		known := len(records)
 		if records, err = r.addLinks(ctx, records, part); err != nil {
 			return err
 		}
 		if len(records) > known {
 			digest = unknownDigest // which of the new pages were visited is to be seen
 		}
-		r.linkAliases(aliases, records, now)
-		before := r.fetched.Load()
 		r.fetch(wait, records, chunk.First)
 		r.pending += r.pendingOf(records)
-		if len(part) == 0 && r.fetched.Load() == before && !aliases.chunks[i] && r.chunkDue(records) <= now {
-			w.Keep(i) // upstreams are left alone, or it is another folder's turn
+		if len(part) == 0 && r.fetched.Load() == before && r.chunkDue(records) <= now {
+			w.Keep(i) // nothing could be done yet
 			continue
 		}
 		w.Put(chunk.First, records, digest, r.chunkDue)
@@ -117,13 +120,12 @@ func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link
 	var fresh []store.Record
 	for _, n := range found {
 		i, known := find(records, n.path)
-		if !known || records[i].Status != http.StatusOK {
-			r.unmatched = append(r.unmatched, n.path)
-		}
-		j := len(fresh) - 1
-		switch {
+		switch j := len(fresh) - 1; {
+		case known && n.isAlias:
+			r.linked(&records[i], now)
 		case known:
 			r.relink(&records[i], n, now)
+		case n.isAlias:
 		case j >= 0 && fresh[j].Path == n.path:
 			r.relink(&fresh[j], n, now)
 		default:
@@ -134,6 +136,9 @@ func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link
 			if ok {
 				fresh = append(fresh, rec)
 			}
+		}
+		if !n.isAlias && (!known || records[i].Status != http.StatusOK) {
+			r.links.unmatched = append(r.links.unmatched, n.path)
 		}
 	}
 	return insert(records, fresh), nil
@@ -162,40 +167,11 @@ func (r *Run) linked(rec *store.Record, now int64) {
 	}
 }
 
-// aliases are links to paths where no page was found: they count for the pages that have such a path for an
-// alias (see [page.Bare]).
-type aliases struct {
-	bare   map[uint64]bool // hashes of bare paths
-	chunks map[int]bool    // in which these pages are, if there are any
-}
-
-func (r *Run) takeAliases() aliases {
-	a := aliases{make(map[uint64]bool), make(map[int]bool)}
-	chunks := r.gen.Chunks()
-	for _, path := range r.unmatched {
-		a.bare[xxhash.Sum64String(page.Bare(path))] = true
-		for _, alias := range page.Aliases(path) {
-			a.chunks[sort.Search(len(chunks), func(i int) bool { return chunks[i].First > alias })-1] = true
-		}
-	}
-	r.unmatched = nil
-	return a
-}
-
-func (r *Run) linkAliases(a aliases, records []store.Record, now int64) {
-	for i := range records {
-		if rec := &records[i]; len(a.bare) > 0 && a.bare[xxhash.Sum64String(page.Bare(rec.Path))] {
-			r.linked(rec, now)
-		}
-	}
-}
-
 // discover returns the record of a page that a link names; false: it gets none.
 func (r *Run) discover(ctx context.Context, n link, now int64) (rec store.Record, ok bool, err error) {
-	if n.flags == 0 && (!r.p.discovers() || r.p.Links && int(n.depth) > r.p.Depth) {
-		return rec, false, nil
-	}
-	if n.path != r.p.Front && r.p.Filter(&page.Page{Path: n.path}) != "" {
+	isSeed := n.flags&store.Seed != 0
+	if n.flags == 0 && (!r.p.discovers() || r.p.Links && int(n.depth) > r.p.Depth) ||
+		n.path != r.p.Front && r.p.Filter(&page.Page{Path: n.path}) != "" {
 		return rec, false, nil
 	}
 	if r.census == nil {
@@ -203,7 +179,7 @@ func (r *Run) discover(ctx context.Context, n link, now int64) (rec store.Record
 			return rec, false, err
 		}
 	}
-	if n.flags&store.Seed == 0 && (r.census.pages >= r.p.MaxPaths || *r.census.like(n.path) >= maxPerPattern) {
+	if !isSeed && (r.census.pages >= r.p.MaxPaths || *r.census.like(n.path) >= maxPerPattern) {
 		r.links.dropped++
 		return rec, false, nil
 	}
@@ -213,13 +189,12 @@ func (r *Run) discover(ctx context.Context, n link, now int64) (rec store.Record
 	return rec, true, nil
 }
 
-// census counts pages that no source names, as bounds on them want it.
+// census counts pages that no source names.
 type census struct {
 	pages    int
-	patterns [1 << 16]uint32 // by hash of the path with folded digits; a few too many
+	patterns [1 << 16]uint32 // by hash of the path without digits; a few too many
 }
 
-// count makes a census of all records.
 func (r *Run) count(ctx context.Context) (*census, error) {
 	c := new(census)
 	for i := range r.gen.Chunks() {
@@ -243,17 +218,11 @@ func (c *census) add(path string) {
 
 // like is the count of pages whose paths differ from this one in digits alone.
 func (c *census) like(path string) *uint32 {
-	folded := make([]byte, 0, 256)
-	for i := 0; i < len(path); i++ {
-		switch b := path[i]; {
-		case b == '%' && i+2 < len(path): // the digits of escapes are none
-			folded = append(folded, path[i:i+3]...)
-			i += 2
-		case b < '0' || b > '9':
-			folded = append(folded, b)
-		case len(folded) == 0 || folded[len(folded)-1] != 0:
-			folded = append(folded, 0)
+	path, _ = url.PathUnescape(path)
+	return &c.patterns[xxhash.Sum64String(strings.Map(func(b rune) rune {
+		if b >= '0' && b <= '9' {
+			return -1
 		}
-	}
-	return &c.patterns[xxhash.Sum64(folded)>>48]
+		return b
+	}, path))>>48]
 }

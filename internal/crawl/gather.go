@@ -39,7 +39,7 @@ func (r *Run) gather(ctx, wait context.Context) error {
 // works in pieces.
 func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int) error {
 	chunk, next := r.gen.Chunks()[i], r.endOf(i)
-	cands, upto, err := r.take(ctx, wait, next, maxPiece+chunk.Count)
+	cands, upto, err := r.take(wait, next, maxPiece+chunk.Count)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int) err
 		if upto == next {
 			return nil
 		}
-		if cands, upto, err = r.take(ctx, wait, next, maxPiece+chunk.Count); err != nil {
+		if cands, upto, err = r.take(wait, next, maxPiece+chunk.Count); err != nil {
 			return err
 		}
 	}
@@ -78,39 +78,35 @@ func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int) err
 
 // take returns the candidates from pos up to the path upto: next, or less where they are many or slow, or pos
 // where time is over. They are valid until it is called again.
-func (r *Run) take(ctx, wait context.Context, next string, most int) (cands []page.Page, upto string, err error) {
-	if wait.Err() != nil {
-		return nil, r.pos, nil
-	}
+func (r *Run) take(wait context.Context, next string, most int) (cands []page.Page, upto string, err error) {
 	soon, cancel := context.WithTimeout(wait, pieceWait)
 	defer cancel()
 	defer func() { r.taken = cands }()
 	cands = r.taken[:0]
-	for until := wait; len(cands) < most; until = soon {
-		if r.ahead == nil {
+	for until := wait; len(cands) < most && wait.Err() == nil; until = soon {
+		if r.ahead.Path == "" {
 			p, ok, err := r.cands.Next(until)
-			switch {
-			case err != nil && (until.Err() == nil || ctx.Err() != nil):
+			if err != nil {
+				if until.Err() != nil {
+					break
+				}
 				return cands, "", err
-			case err != nil && len(cands) == 0:
-				return cands, r.pos, nil
-			case err != nil:
-				return cands, after(cands), nil
-			case !ok:
+			}
+			if !ok {
 				return cands, next, nil
 			}
-			r.ahead = &p
+			r.ahead = p
 		}
 		if r.ahead.Path >= next {
 			return cands, next, nil
 		}
-		cands, r.ahead = append(cands, *r.ahead), nil
+		cands, r.ahead = append(cands, r.ahead), page.Page{}
 	}
-	return cands, after(cands), nil
+	if len(cands) == 0 {
+		return cands, r.pos, nil
+	}
+	return cands, cands[len(cands)-1].Path + "\x00", nil
 }
-
-// after is the first path after those of candidates.
-func after(cands []page.Page) string { return cands[len(cands)-1].Path + "\x00" }
 
 // isSame reports whether a chunk's records can stay as they are.
 func (r *Run) isSame(chunk store.Chunk, cands []page.Page) bool {
@@ -146,13 +142,8 @@ func digestOf(cands []page.Page, first, next string) (sum uint64) {
 		if p.Path < first || next != "" && p.Path >= next {
 			continue
 		}
-		hints := uint64(p.Version)<<32 | uint64(p.ChangeFreq)<<16 | uint64(p.Priority)<<8
-		if p.LastModDay {
-			hints |= 1
-		}
-		if p.Visited {
-			hints |= 2
-		}
+		hints := uint64(p.Version)<<32 | uint64(p.ChangeFreq)<<16 | uint64(p.Priority)<<8 |
+			uint64(flagIf(1, p.LastModDay)) | uint64(flagIf(2, p.Visited))
 		h := xxhash.Sum64String(p.Path)
 		for _, v := range [...]uint64{hints, uint64(p.LastMod)} {
 			h = (h ^ v) * 0x9E3779B97F4A7C15
@@ -170,10 +161,12 @@ func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
 		if r.reroute {
 			rec.Due = 0
 		}
-		if p != nil && p.Visited {
-			r.visit(rec, now)
+		isVisited := p != nil && p.Visited
+		rec.Flags |= flagIf(store.Visited, isVisited)
+		if isVisited && r.p.Unlinked(rec.Path) {
+			r.linked(rec, now) // a visit is as good as a link
 		}
-		if p != nil && !p.Visited {
+		if p != nil && !isVisited {
 			name(rec, p)
 		} else if complete {
 			r.unname(rec, now)
@@ -230,14 +223,6 @@ func toLinked(rec *store.Record) {
 	rec.Flags &^= store.Named | store.ModDay
 	rec.Version, rec.ModTime, rec.ChangeFreq, rec.Priority, rec.Absent, rec.Due = 0, 0, 0, 0, 0, 0
 	rec.Depth = max(rec.Depth, 1)
-}
-
-// visit updates the record of a page that visitors have had. Where it needs no link, a visit is as good as one.
-func (r *Run) visit(rec *store.Record, now int64) {
-	rec.Flags |= store.Visited
-	if r.p.Unlinked(rec.Path) {
-		r.linked(rec, now)
-	}
 }
 
 // classify decides whether a page may be fetched at all.

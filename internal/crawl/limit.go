@@ -50,21 +50,21 @@ func (l *Limiter) Next() time.Time {
 	return l.next
 }
 
-// begin waits for a place and a turn; false: ctx ends before. Where its deadline does, begin returns at once.
-// After true, the place is to be released.
+// begin waits for a slot and a turn; false: ctx ended before, or its deadline will. After true, the slot is to
+// be released.
 func (l *Limiter) begin(ctx context.Context) bool {
 	if !l.slots.take(ctx) {
 		return false
 	}
 	for {
-		wait := l.turn(time.Now())
-		if wait <= 0 && ctx.Err() == nil {
-			return true
-		}
+		wait := l.turn()
 		deadline, ok := ctx.Deadline()
-		if ctx.Err() != nil || ok && time.Until(deadline) < wait {
+		switch {
+		case ctx.Err() != nil || ok && time.Until(deadline) < wait:
 			l.slots.release()
 			return false
+		case wait <= 0:
+			return true
 		}
 		select {
 		case <-time.After(wait):
@@ -74,9 +74,10 @@ func (l *Limiter) begin(ctx context.Context) bool {
 }
 
 // turn takes the next turn, or returns how long it is until then.
-func (l *Limiter) turn(now time.Time) time.Duration {
+func (l *Limiter) turn() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := time.Now()
 	if wait := l.next.Sub(now); wait > 0 {
 		return wait
 	}
@@ -89,23 +90,26 @@ func (l *Limiter) record(took time.Duration, resp *Response) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	pause, most := slowness*took/time.Duration(cap(l.slots)), maxBackoff
+	pause := min(slowness*took/time.Duration(cap(l.slots)), maxBackoff)
 	switch {
 	case resp == nil:
 		l.backoff = min(max(2*l.backoff, l.interval), maxBackoff)
 	case resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable:
 		l.backoff = min(max(2*l.backoff, firstBackoff), maxBackoff)
 		if after, ok := retryAfter(resp.Header, now); ok {
-			pause, most = max(pause, after), maxRetryAfter
+			l.until(now.Add(max(pause, min(after, maxRetryAfter))))
+			return
 		}
 	default:
 		l.backoff = 0
 	}
-	if most == maxBackoff { // nothing else was asked for
-		pause = max(pause, l.backoff)
-	}
-	if next := now.Add(min(pause, most)); next.After(l.next) {
-		l.next = next
+	l.until(now.Add(max(pause, l.backoff)))
+}
+
+// until leaves upstreams alone until then.
+func (l *Limiter) until(at time.Time) {
+	if at.After(l.next) {
+		l.next = at
 	}
 }
 

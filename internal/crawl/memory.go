@@ -1,0 +1,143 @@
+package crawl
+
+import (
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// memory is a map that is safe for concurrent use. When it is full, all is forgotten.
+type memory[V any] struct {
+	mu     sync.Mutex
+	values map[string]V
+}
+
+const maxMemory = 10_000
+
+func (m *memory[V]) get(key string) (value V, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	value, known = m.values[key]
+	return value, known
+}
+
+func (m *memory[V]) put(key string, value V) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.values == nil || len(m.values) >= maxMemory {
+		m.values = make(map[string]V)
+	}
+	m.values[key] = value
+}
+
+// isProxied guesses whether an upstream responds for a page: by the last response, by the last one for its
+// folder, or its extension if it is a file, by whether an upstream ever did for what is no file.
+func (c *Crawler) isProxied(rec *store.Record) bool {
+	switch {
+	case rec.Failing != 0:
+		return true // whatever it is, it is slow
+	case rec.Fetched != 0:
+		return rec.Flags&store.Proxied != 0
+	}
+	proxied, known := c.proxied.get(backendOf(rec))
+	return proxied || !known && rec.Version == 0 && (c.upstream.Load() || !c.own.Load())
+}
+
+// setProxied remembers who responded for a page.
+func (c *Crawler) setProxied(rec *store.Record, proxied bool) {
+	if rec.Version == 0 {
+		c.upstream.Store(c.upstream.Load() || proxied)
+		c.own.Store(c.own.Load() || !proxied)
+	}
+	c.proxied.put(backendOf(rec), proxied)
+}
+
+func backendOf(rec *store.Record) string {
+	if rec.Version != 0 {
+		return path.Ext(rec.Path)
+	}
+	return page.Folder(rec.Path)
+}
+
+// absence is what a path that cannot exist returns: a page beside it with the same text is a soft 404.
+type absence struct {
+	until  int64  // when it is to be fetched again; 0: at once, before the page itself
+	failed bool   // the fetch came to nothing, which may soon be otherwise
+	found  bool   // it returned a document
+	text   uint64 // with this text
+}
+
+// absentBeside is a path like that of a page which cannot exist: in its folder, or with another value of the
+// last query parameter. "": the page is no soft 404 whatever its text, as a source names it. The pages of an
+// application that runs in the browser may all have the same.
+func (r *Run) absentBeside(rec *store.Record) string {
+	if rec.Flags&(store.Named|store.Seed) != 0 || rec.Path == r.p.Front {
+		return ""
+	}
+	absent := page.Folder(rec.Path) + r.c.absentName
+	if strings.Contains(rec.Path, "?") {
+		absent = rec.Path[:strings.LastIndexByte(rec.Path, '=')+1] + r.c.absentName
+	}
+	if !r.p.Allowed(absent) || r.p.Disallow(absent) {
+		return ""
+	}
+	return absent
+}
+
+// absence fetches a path that cannot exist, unless that was done before; false: there was no time for it.
+func (w *worker) absence(absent string, proxied bool) (absence, bool) {
+	c, now := w.run.c, w.run.c.now()
+	last, _ := c.absences.get(absent)
+	if now < last.until {
+		return last, true
+	}
+	resp, ok := w.get(absent, nil, proxied)
+	a := absence{until: now + day}
+	switch {
+	case !ok:
+		a.until = 0
+	case (resp == nil || !isAnswer(uint16(resp.Status)) || resp.Status == http.StatusForbidden) && !last.failed:
+		a.failed, a.until = true, now+10*minute // what fails again is not there
+	case resp != nil && resp.Status == http.StatusOK:
+		meta := w.parse(absent, resp)
+		a.found, a.text = meta.Document, meta.Text
+	}
+	c.absences.put(absent, a)
+	return a, ok
+}
+
+// turns make pages wait that do not come first: for an upstream, those of a folder of very many, such as an
+// endless calendar, and those whose names are of assets.
+type turns struct {
+	taken  map[string]int // by folder
+	waits  bool           // pages wait for the next turn
+	assets bool           // it is the turn of assets, too
+}
+
+const maxTurn = 500 // pages of a folder
+
+// take takes the turn of a page; false: it is not its turn.
+func (t *turns) take(rec *store.Record, proxied bool) bool {
+	if t.taken == nil {
+		t.taken = make(map[string]int)
+	}
+	ok := t.assets || rec.Fetched != 0 || rec.Flags&store.Named != 0 || !page.IsAsset(rec.Path)
+	if ok && proxied {
+		folder := page.Folder(rec.Path)
+		t.taken[folder]++
+		ok = t.taken[folder] <= maxTurn
+	}
+	t.waits = t.waits || !ok
+	return ok
+}
+
+// next begins the next turn, once nothing else is due; false: nothing waits for it.
+func (t *turns) next() bool {
+	waits := t.waits
+	*t = turns{assets: waits}
+	return waits
+}

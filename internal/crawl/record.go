@@ -1,0 +1,288 @@
+package crawl
+
+import (
+	"cmp"
+	"math"
+	"net/http"
+	"net/url"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+const (
+	maxETag = 128
+	maxURL  = 4096
+
+	// ofResponse are the flags that the last response decides.
+	ofResponse = store.HTML | store.Document | store.NoIndex | store.Truncated | store.Unreadable | store.SoftNotFound | store.Proxied
+)
+
+// Times in seconds.
+const (
+	minute = 60
+	hour   = 60 * minute
+	day    = 24 * hour
+	week   = 7 * day
+
+	firstWait = week      // after a page was found, or found changed
+	lastWait  = 90 * day  // at most
+	briefWait = 5         // for what is soon otherwise
+	maxAhead  = 100 * day // until a chunk is looked at in any case
+)
+
+// fetched is what a fetch came to.
+type fetched struct {
+	resp  *Response     // nil: there was no response
+	meta  htmlmeta.Meta // of one with the status 200
+	soft  bool          // a page that cannot exist has the same text
+	base  string        // Policy.Base
+	batch int64
+	now   int64
+}
+
+// outcome is what a fetch means for a page.
+type outcome uint8
+
+const (
+	unchanged outcome = iota
+	changed           // the text is another than before
+	failed            // there was no response, or one that says nothing about the page
+	emptied           // a document is none for the first time, as it may be while it is written
+)
+
+// apply updates a record by what a fetch came to.
+func apply(rec *store.Record, f *fetched) outcome {
+	before, resp := *rec, cmp.Or(f.resp, new(Response))
+	isHTML := htmlmeta.IsHTML(resp.Header.Get("Content-Type"))
+	rec.Fetched = f.now
+	switch {
+	case !isAnswer(uint16(resp.Status)):
+		if rec.Failing == 0 || rec.Failing > f.now {
+			rec.Failing = f.now
+		}
+		if !isAnswer(before.Status) || f.now-rec.Failing > hour { // else what was known stays
+			forget(rec)
+			rec.Status = uint16(resp.Status)
+		}
+		return failed
+	case resp.Status == http.StatusNotModified:
+		rec.Failing, rec.Streak = 0, 0
+		rec.ETag = cmp.Or(etag(resp), rec.ETag)
+		return unchanged
+	case before.Flags&store.Document != 0 && before.Failing == 0 &&
+		resp.Status == http.StatusOK && isHTML && !f.meta.Document && !f.meta.Unreadable:
+		rec.Failing = f.now
+		return emptied
+	}
+	forget(rec)
+	rec.Failing, rec.Status = 0, uint16(resp.Status)
+	rec.Flags |= flagIf(store.Proxied, resp.Proxied)
+	if isRedirect(rec) {
+		rec.Target = onSite(f.base, rec.Path, location(f.base+rec.Path, resp.Header))
+	}
+	if resp.Status != http.StatusOK {
+		return unchanged
+	}
+	m := &f.meta
+	rec.Flags |= flagIf(store.HTML, isHTML) | flagIf(store.Document, m.Document) | flagIf(store.NoIndex, m.NoIndex) |
+		flagIf(store.Truncated, m.Truncated || resp.Truncated) | flagIf(store.Unreadable, m.Unreadable) | flagIf(store.SoftNotFound, f.soft)
+	rec.Canonical, rec.Target = onSite(f.base, rec.Path, m.Canonical), onSite(f.base, rec.Path, m.Refresh)
+	rec.Alternates, rec.Images = m.Alternates, m.Images // htmlmeta bounds them
+	came := unchanged
+	if isHTML && !m.Unreadable {
+		came = text(rec, &before, f)
+	}
+	if rec.Version == 0 || resp.Proxied { // validators, where no version spares a fetch
+		rec.ETag = etag(resp)
+		t, err := http.ParseTime(resp.Header.Get("Last-Modified"))
+		if wasSo := came == changed && t.Unix() < before.Fetched && before.Failing == 0; err == nil && !wasSo {
+			rec.Modified = max(t.Unix(), 0)
+		}
+	}
+	return came
+}
+
+// forget drops what the last response said, but not what dates are decided by.
+func forget(rec *store.Record) {
+	rec.Flags &^= ofResponse
+	rec.Status, rec.Canonical, rec.Target, rec.ETag, rec.Modified = 0, "", "", "", 0
+	rec.Alternates, rec.Images = nil, nil
+}
+
+func flagIf(flag store.Flags, is bool) store.Flags {
+	if is {
+		return flag
+	}
+	return 0
+}
+
+// text records the text of a page and the dates that go with it.
+func text(rec, before *store.Record, f *fetched) (came outcome) {
+	m := &f.meta
+	switch {
+	case before.First == 0:
+		rec.First = f.batch
+	case m.Text != before.Text:
+		came = changed
+		rec.Flags &^= store.DeclaredMoves
+		rec.Changed, rec.Before = f.batch, before.Fetched
+		if before.Failing != 0 || before.Status != http.StatusOK {
+			rec.Before = 0 // the text was not seen then
+		}
+		if (rec.Version == 0 || f.resp.Proxied) && rec.Streak < math.MaxUint8 {
+			rec.Streak++ // of a file, its version says that it has changed
+		}
+	default:
+		rec.Streak = 0
+		if before.Declared != 0 && m.Modified != 0 && m.Modified != before.Declared {
+			rec.Flags |= store.DeclaredMoves
+		}
+	}
+	rec.Text, rec.Declared = m.Text, m.Modified
+	rec.Flags = rec.Flags&^store.DeclaredDay | flagIf(store.DeclaredDay, m.ModifiedDay)
+	return came
+}
+
+func etag(resp *Response) string {
+	if etag := resp.Header.Get("Etag"); len(etag) <= maxETag {
+		return etag
+	}
+	return ""
+}
+
+// location returns the absolute URL to which a redirect from another one leads; "": it does not say.
+func location(from string, header http.Header) string {
+	here, _ := url.Parse(from)
+	there, err := (&http.Response{Header: header, Request: &http.Request{URL: here}}).Location()
+	if err != nil {
+		return ""
+	}
+	if port := there.Port(); there.Scheme+port == "https443" || there.Scheme+port == "http80" {
+		there.Host = there.Host[:len(there.Host)-len(port)-1]
+	}
+	there.Fragment = ""
+	return there.String()
+}
+
+// onSite returns the path of an absolute URL, or the URL where it is on another site. "": it is the page
+// itself, or too long.
+func onSite(base, self, url string) string {
+	path, ok := htmlmeta.PathOn(base, url)
+	switch {
+	case len(url) > maxURL || path == self:
+		return ""
+	case ok:
+		return path
+	}
+	return url
+}
+
+// wait returns how long to wait after a fetch that made of the record before what it is now. While nothing
+// changes, pages are fetched less and less often; failures sooner, and soonest a front page, as an application
+// may start with the server.
+func wait(before, rec *store.Record, came outcome, isFront bool) int64 {
+	last, first := int64(before.Wait), int64(minute)
+	if isFront {
+		first = briefWait
+	}
+	switch {
+	case came == emptied:
+		return briefWait
+	case came == failed && before.Failing == 0 && isAnswer(before.Status):
+		return hour + minute // what is known stays until then
+	case came == failed:
+		return min(max(2*last, first), day)
+	case isRefusal(rec) && before.Fetched != 0 && isRefusal(before):
+		return min(max(2*last, hour), lastWait)
+	case isRefusal(rec):
+		return hour
+	case rec.Status == http.StatusOK && rec.Flags&store.HTML == 0:
+		return lastWait
+	case came == changed, before.Fetched == 0, rec.Status != before.Status:
+		return firstWait
+	}
+	return min(max(2*last, firstWait), lastWait)
+}
+
+// isAnswer reports whether a status says something about the page.
+func isAnswer(status uint16) bool {
+	return status != 0 && status < 500 && status != http.StatusTooManyRequests && status != http.StatusRequestTimeout
+}
+
+func isRedirect(rec *store.Record) bool { return rec.Status >= 300 && rec.Status < 400 }
+
+// isRefusal reports whether a page is not to be had, which may soon be otherwise.
+func isRefusal(rec *store.Record) bool {
+	return rec.Status != http.StatusOK && !isRedirect(rec) || rec.Flags&store.SoftNotFound != 0
+}
+
+// plan sets when a page is due that was fetched now: often enough for its links to be seen within a third
+// of Policy.Expire. Times of over a day are rounded up to those of the chunk, so that it is due as a whole.
+func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
+	isFront := rec.Flags&store.Seed != 0 || rec.Path == r.p.Front
+	seconds := min(wait(before, rec, came, isFront), max(r.p.expire()*2/9, minute))
+	rec.Wait, rec.Due = uint32(seconds), now+seconds
+	if seconds > day {
+		period := min(seconds/2, week)
+		rec.Due += (slot%period - rec.Due%period + period) % period
+	}
+}
+
+// wanted reports whether a page is fetched when it is due.
+func (r *Run) wanted(rec *store.Record) bool {
+	switch {
+	case rec.Flags&store.Blocked != 0 || rec.Absent != 0:
+		return false
+	case rec.Flags&store.Named != 0:
+		return true
+	case rec.Flags&store.Disallowed != 0:
+		return false
+	case r.p.discovers() && rec.Flags&store.Seed != 0:
+		return true
+	case (r.p.Links || rec.Flags&store.Target != 0) && int(rec.Depth) <= r.p.Depth:
+		return true
+	}
+	return rec.Flags&store.Visited != 0 && (r.p.Discover || r.p.Unlinked(rec.Path))
+}
+
+// due is when a page is to be fetched; MaxInt64: it is not.
+func (r *Run) due(rec *store.Record, now int64) int64 {
+	switch {
+	case !r.wanted(rec):
+		return math.MaxInt64
+	case rec.Fetched == 0, rec.Fetched > now+clockSlack: // the clock was set back
+		return 0
+	}
+	return rec.Due
+}
+
+// chunkDue is when a chunk of records is to be looked at again: a page is due, or may have to be dropped.
+func (r *Run) chunkDue(records []store.Record) int64 {
+	now := r.c.now()
+	first := now + maxAhead
+	for i := range records {
+		rec := &records[i]
+		first = min(first, r.due(rec, now))
+		switch {
+		case rec.Absent != 0:
+			first = min(first, max(rec.Absent+keepAbsent, now+hour))
+		case rec.Flags&store.Named == 0 && rec.Path != r.p.Front:
+			first = min(first, max(rec.Linked+r.p.expire()+1, now+day))
+		}
+	}
+	return first
+}
+
+// spares reports whether a conditional request will do: what is known of the page is true, and its links
+// were seen in this third of Policy.Expire. The thirds of pages begin at different times.
+func (r *Run) spares(rec *store.Record, now int64) bool {
+	if rec.Status != http.StatusOK || rec.Failing != 0 || rec.Due == 0 || rec.ETag == "" && rec.Modified == 0 {
+		return false
+	}
+	third := max(r.p.expire()/3, 1)
+	shift := int64(xxhash.Sum64String(rec.Path) % uint64(third))
+	return (rec.Fetched+shift)/third == (now+shift)/third
+}
