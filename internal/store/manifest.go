@@ -29,7 +29,7 @@ type Chunk struct {
 	Count  int     `json:"count"`
 	Digest uint64  `json:"digest,string"`    // of the candidates in its range; 0: not known
 	Due    int64   `json:"due"`              // when its first page is due, in Unix seconds
-	Object *object `json:"object,omitempty"` // holds the records; nil: there are none
+	Object *object `json:"object,omitempty"` // holds the records, by the same Name the same; nil: there are none
 }
 
 // StoredDocument is one of the caller's own values that are kept with the records.
