@@ -163,6 +163,8 @@ type Result struct {
 	// Of the whole crawl: pages that were fetched, successfully or not, and links that were dropped, beyond
 	// Policy.MaxPaths or beyond 10,000 pages that differ in digits alone.
 	Fetched, DroppedPaths int
+
+	Abandoned int // fetches that took longer than the budget and the patience
 }
 
 // Run is one crawl. It is not safe for concurrent use.
@@ -184,10 +186,11 @@ type Run struct {
 	census  *census
 	pending int
 
-	fetching context.Context // of the fetches of this Update
-	workers  []*worker
-	fetched  atomic.Int64
-	stopped  bool // there is no time for upstreams any more in this Update
+	fetching  context.Context // of the fetches of this Update
+	workers   []*worker
+	fetched   atomic.Int64
+	abandoned atomic.Int64 // fetches, since the budget and the patience had passed
+	stopped   bool         // there is no time for upstreams any more in this Update
 }
 
 // Start begins a crawl. Only one crawl of a Crawler may be used at a time, the last.
@@ -220,7 +223,7 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Resu
 	}
 	result := Result{
 		Generation: r.gen, Gathered: r.gathered, Touched: !slices.EqualFunc(before, r.gen.Chunks(), haveSameRecords), Batch: r.batch,
-		Pending: r.pending, Fetched: int(r.fetched.Load()), DroppedPaths: r.links.dropped,
+		Pending: r.pending, Fetched: int(r.fetched.Load()), Abandoned: int(r.abandoned.Load()), DroppedPaths: r.links.dropped,
 	}
 	result.Next, result.Done = r.next()
 	return result, nil

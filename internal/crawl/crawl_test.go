@@ -493,3 +493,23 @@ func TestLinksThatCount(t *testing.T) {
 		})
 	}
 }
+
+// TestOtherSources: a page that only links named is absent once links do not suffice, and back when they do.
+func TestOtherSources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{links: map[string][]string{"/": {"/a"}, "/a": nil}}
+		c, gen := New(Options{Fetcher: s}), empty(t)
+		for i, links := range []bool{true, false, true} {
+			p := Policy{Base: base, Scope: "/", Front: "/", Links: links, Discover: true, Settings: uint64(i + 1)}
+			gen = crawlAll(t, c, gen, p).Generation
+			for rec, err := range gen.Records(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if absent := rec.Absent != 0; absent != (rec.Path == "/a" && !links) {
+					t.Errorf("%s with links %t: absent %t", rec.Path, links, absent)
+				}
+			}
+		}
+	})
+}

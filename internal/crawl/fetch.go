@@ -194,7 +194,11 @@ func (w *worker) get(path string, header http.Header, proxied bool) (resp *Respo
 	if w.ctx.Err() == nil && (proxied || resp != nil && resp.Proxied) {
 		o.Limiter.record(took, resp)
 	}
-	return resp, w.take(w.ctx) && w.ctx.Err() == nil
+	if w.ctx.Err() != nil {
+		w.run.abandoned.Add(1)
+		return nil, false
+	}
+	return resp, w.take(w.ctx)
 }
 
 func wantsBody(status int, header http.Header) bool {
@@ -230,7 +234,7 @@ func (w *worker) follow(rec *store.Record, found []string) {
 	case rec.Status == http.StatusOK && rec.Flags&store.Document != 0 && rec.Flags&(store.NoIndex|store.Seed) != store.NoIndex:
 		w.link(rec.Path, rec.Target, depth, 0)
 		if !w.run.p.IgnoreCanonicals {
-			w.link(rec.Path, rec.Canonical, depth, store.Target)
+			w.link(rec.Path, rec.Canonical, rec.Depth, store.Target) // it stands for this one
 		}
 		for _, path := range found {
 			w.link(rec.Path, path, depth, 0)

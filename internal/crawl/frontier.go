@@ -170,7 +170,7 @@ func (r *Run) linked(rec *store.Record, now int64) {
 // discover returns the record of a page that a link names; false: it gets none.
 func (r *Run) discover(ctx context.Context, n link, now int64) (rec store.Record, ok bool, err error) {
 	isSeed := n.flags&store.Seed != 0
-	if n.flags == 0 && (!r.p.discovers() || r.p.Links && int(n.depth) > r.p.Depth) ||
+	if n.flags == 0 && (!r.p.discovers() || !r.p.Discover && int(n.depth) > r.p.Depth) ||
 		n.path != r.p.Front && r.p.Filter(&page.Page{Path: n.path}) != "" {
 		return rec, false, nil
 	}

@@ -172,6 +172,7 @@ func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
 			r.unname(rec, now)
 		}
 		r.classify(rec)
+		r.revive(rec)
 	}
 	var fresh []store.Record
 	i := 0
@@ -234,6 +235,19 @@ func (r *Run) classify(rec *store.Record) {
 	if rec.Flags&store.Named == 0 && rec.Path != r.p.Front {
 		p := page.Page{Path: rec.Path, Visited: rec.Flags&store.Visited != 0}
 		rec.Flags |= flagIf(store.Disallowed, r.p.Disallow(rec.Path) || r.p.Filter(&p) != "")
+	}
+}
+
+// revive makes a page absent that only links or visitors name while that does not suffice, as after other
+// sources were given, and no longer once it does.
+func (r *Run) revive(rec *store.Record) {
+	if rec.Flags&store.Named != 0 || rec.Fetched == 0 {
+		return
+	}
+	before := rec.Absent
+	rec.Absent = 0
+	if rec.Flags&(store.Blocked|store.Disallowed) == 0 && rec.Path != r.p.Front && !r.wanted(rec) {
+		rec.Absent = max(before, r.batch)
 	}
 }
 

@@ -80,6 +80,9 @@ func (r *Run) absentBeside(rec *store.Record) string {
 	}
 	absent := page.Folder(rec.Path) + r.c.absentName
 	if strings.Contains(rec.Path, "?") {
+		if rec.Flags&store.Target != 0 {
+			return "" // whoever names a query in a canonical knows what it is for
+		}
 		absent = rec.Path[:strings.LastIndexByte(rec.Path, '=')+1] + r.c.absentName
 	}
 	if !r.p.Allowed(absent) || r.p.Disallow(absent) {

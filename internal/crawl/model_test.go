@@ -264,6 +264,9 @@ func (s *site) truth(p Policy) map[string]int {
 }
 
 func (s *site) isSoft(path string) bool {
+	if strings.Contains(path, "?") {
+		return false // only canonicals have one here
+	}
 	p := s.pages[path]
 	return strings.HasPrefix(path, "/app/soft/") && !strings.Contains(path, "logout") && (p == nil || p.status == 200 && p.kind == "" && p.text == "not here")
 }
