@@ -12,7 +12,7 @@ import (
 )
 
 // Generation is one state of a site's records and documents. It may be newer than what is written. It does not
-// change, save that damaged chunks become empty ones, and is safe for concurrent use.
+// change, save that it loses what is damaged, and is safe for concurrent use.
 type Generation struct {
 	store *Store
 	state atomic.Pointer[manifest]
@@ -47,11 +47,10 @@ func (g *Generation) Len() int {
 	return n
 }
 
-// Load returns the records of chunk i, in order of path. They are the caller's own.
-//
-// An error that matches ErrDamaged says that this and maybe other chunks are lost. It is returned once; from
-// then on these chunks are empty, and their Digest and Due are 0. One that matches ErrSuperseded says that a
-// later generation was committed. Any other error is the storage's or ctx's.
+// Load returns the records of chunk i, in order of path. They are the caller's own. An error that matches
+// ErrDamaged says that this and maybe others are lost. It is returned once; from then on lost chunks are empty,
+// their Digest and Due 0, and lost documents are gone from Documents. One that matches ErrSuperseded says that
+// a later generation was committed. Any other error is the storage's or ctx's.
 func (g *Generation) Load(ctx context.Context, i int) (records []Record, err error) {
 	c := g.Chunks()[i]
 	if c.Object == nil {
@@ -63,16 +62,20 @@ func (g *Generation) Load(ctx context.Context, i int) (records []Record, err err
 			err = g.store.lose(ctx, c.Object, data, err)
 		}
 	}
+	return records, g.dropDamaged(ctx, err)
+}
+
+// dropDamaged drops all that is damaged if err says that something is. What damages one object often damages
+// others: if they were not all read, each would make one refresh fail.
+func (g *Generation) dropDamaged(ctx context.Context, err error) error {
 	if errors.Is(err, ErrDamaged) {
-		// What damages one often damages others: if they were not all read, each would make one refresh fail.
 		for _, o := range g.state.Load().objects() {
 			_, _ = g.store.read(ctx, o)
 		}
 		m := g.state.Load().sound()
-		m.Documents = g.Documents()
 		g.state.Store(&m)
 	}
-	return records, err
+	return err
 }
 
 // Records yields all records in order of path. An error, as of [Generation.Load], is the last that is yielded.
@@ -93,10 +96,10 @@ func (g *Generation) Records(ctx context.Context) iter.Seq2[*Record, error] {
 	}
 }
 
-// Document returns the bytes of document i, which must not be modified. Errors are as of [Generation.Load], but
-// a damaged document stays one; the next Commit leaves it out.
+// Document returns the bytes of document i, which must not be modified. Errors are as of [Generation.Load].
 func (g *Generation) Document(ctx context.Context, i int) ([]byte, error) {
-	return g.store.read(ctx, g.Documents()[i].Object)
+	data, err := g.store.read(ctx, g.Documents()[i].Object)
+	return data, g.dropDamaged(ctx, err)
 }
 
 // WithDocuments returns a generation with the same records but other documents, of which some may be this

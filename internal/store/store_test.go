@@ -410,15 +410,15 @@ func TestMissing(t *testing.T) {
 	for _, o := range s.Last().state.Load().objects() {
 		_ = storage.Delete(ctx, prefix+"/"+o.Name)
 	}
-	for range 2 {
-		if _, err := s.Last().Document(ctx, 0); !errors.Is(err, ErrDamaged) {
-			t.Errorf("error %v", err)
-		}
+	other := s.Last().WithDocuments(nil, s.Last().Documents())
+	if _, err := s.Last().Document(ctx, 0); !errors.Is(err, ErrDamaged) || len(s.Last().Documents()) != 0 {
+		t.Errorf("error %v, documents %v", err, s.Last().Documents())
 	}
-	if _, err := s.Last().Load(ctx, 1); !errors.Is(err, ErrDamaged) {
-		t.Errorf("error %v", err)
+	if _, err := other.Load(ctx, 1); !errors.Is(err, ErrDamaged) || len(other.Documents()) != 0 {
+		t.Errorf("error %v, documents %v", err, other.Documents())
 	}
 	expect(t, s.Last(), nil)
+	expect(t, other, nil)
 	if want := len(s.Last().Chunks()) + 1; n != want {
 		t.Errorf("%d objects are damaged, want %d", n, want)
 	}

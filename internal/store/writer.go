@@ -55,11 +55,10 @@ func (w *Writer) Keep(i int) {
 }
 
 // Put replaces the records of the range from first up to the next one that is given. They are sorted by path;
-// the slice stays the caller's.
-//
-// The records of adjacent Puts are one sequence, which is cut into chunks anew. digest returns the digest of
-// the candidates from path first up to next, "" being the end of the range; those of adjacent parts must add
-// up, with wraparound. due returns when the first of a chunk's records is due. nil stands for always 0.
+// the slice stays the caller's. The records of adjacent Puts are one sequence, which is cut into chunks anew.
+// digest returns the digest of the candidates from path first up to next, "" being the end of the range; those
+// of adjacent parts must add up, with wraparound. due returns when the first of a chunk's records is due. nil
+// stands for always 0.
 func (w *Writer) Put(first string, records []Record, digest func(first, next string) uint64, due func([]Record) int64) {
 	w.startRange(first)
 	w.at, w.due = -1, due
