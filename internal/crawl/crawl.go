@@ -256,17 +256,16 @@ func (r *Run) crawl(ctx, wait context.Context) error {
 // next is when there is something to do again, and whether there is nothing now.
 func (r *Run) next() (at int64, done bool) {
 	now := r.c.now()
+	at = math.MaxInt64
+	for _, chunk := range r.gen.Chunks() {
+		at = min(at, chunk.Due)
+	}
 	switch {
 	case !r.gathered:
 		return now, false
 	case r.p.Closed:
 		return now + minute, true
-	}
-	at = math.MaxInt64
-	for _, chunk := range r.gen.Chunks() {
-		at = min(at, chunk.Due)
-	}
-	if at > now {
+	case at > now:
 		return at, true
 	}
 	// What is due now and was not reached waits for upstreams, if they are left alone.
@@ -289,15 +288,6 @@ func (r *Run) load(ctx context.Context, i int) ([]store.Record, error) {
 		return nil, nil
 	}
 	return records, err
-}
-
-// finish takes over the generation that a Writer has made.
-func (r *Run) finish(w *store.Writer) error {
-	gen, err := w.Generation()
-	if err == nil {
-		r.gen = gen
-	}
-	return err
 }
 
 // end sorts after all paths.
@@ -328,10 +318,9 @@ func find(records []store.Record, path string) (int, bool) {
 
 // insert adds records of other paths to sorted ones.
 func insert(records, fresh []store.Record) []store.Record {
-	if len(fresh) == 0 {
-		return records
+	if len(fresh) > 0 {
+		records = append(records, fresh...)
+		slices.SortFunc(records, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
 	}
-	records = append(records, fresh...)
-	slices.SortFunc(records, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
 	return records
 }

@@ -2,7 +2,6 @@ package crawl
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 
@@ -17,9 +16,14 @@ func DefaultDisallow() []string {
 
 // Disallow are words and patterns of paths that are not fetched.
 type Disallow struct {
-	names []string       // words and patterns, as they were given
-	words *regexp.Regexp // with a group for each word; nil: none
-	globs []page.Patterns
+	words   map[string]string // as given, by their letters in lower case
+	longest int               // bytes of such letters
+	globs   []glob
+}
+
+type glob struct {
+	pattern string
+	page.Patterns
 }
 
 // ParseDisallow reads words and patterns. What has a slash or an asterisk is a pattern as in Caddy's path
@@ -27,56 +31,52 @@ type Disallow struct {
 // parts: logout matches /log-out, /users/LogOut.php and /log_out/now, and add matches /add-to-cart, but not
 // /address.
 func ParseDisallow(words []string) (*Disallow, error) {
-	d, groups := new(Disallow), []string(nil)
-	var patterns []string
+	d := &Disallow{words: make(map[string]string)}
 	for _, word := range words {
 		if !strings.ContainsAny(word, "/*") {
-			letters := strings.FieldsFunc(page.Unescape(word), func(c rune) bool { return !unicode.In(c, unicode.L, unicode.N, unicode.M) })
-			if len(letters) == 0 {
+			letters := strings.Join(wordsOf(word), "")
+			if letters == "" {
 				return nil, fmt.Errorf("'%s' is no word: it needs a letter or a digit", word)
 			}
-			group := strings.Join(strings.Split(strings.Join(letters, ""), ""), separator+"*")
-			d.names, groups = append(d.names, word), append(groups, "("+group+")")
+			d.words[letters], d.longest = word, max(d.longest, len(letters))
 			continue
 		}
-		glob, err := page.CompilePatterns([]string{word})
+		patterns, err := page.CompilePatterns([]string{word})
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("pattern '%s': %w", word, err)
 		case word[0] != '/' && word[0] != '*':
 			return nil, fmt.Errorf("pattern '%s' matches nothing: it must begin with '/' or '*'", word)
 		}
-		patterns, d.globs = append(patterns, word), append(d.globs, glob)
+		d.globs = append(d.globs, glob{word, patterns})
 	}
-	d.names = append(d.names, patterns...)
-	if groups == nil {
-		return d, nil
-	}
-	var err error
-	d.words, err = regexp.Compile("(?i)(?:/|" + separator + ")(?:" + strings.Join(groups, "|") + ")(?:$|/|" + separator + ")")
-	return d, err
+	return d, nil
 }
 
-// separator is what separates the words of a segment.
-const separator = `[^/\pL\pN\pM]`
+// wordsOf returns the words of a segment, in lower case.
+func wordsOf(segment string) []string {
+	return strings.FieldsFunc(strings.ToLower(page.Unescape(segment)), func(c rune) bool { return !unicode.In(c, unicode.L, unicode.N, unicode.M) })
+}
 
 // Match returns the word or pattern, as it was given, that matches a path; "": none. The query plays no
 // part.
 func (d *Disallow) Match(path string) string {
 	path, _, _ = strings.Cut(path, "?")
-	words := 0
-	if d.words != nil {
-		words = d.words.NumSubexp()
-		groups := d.words.FindStringSubmatchIndex(page.Unescape(path))
-		for i := range len(groups) / 2 {
-			if i > 0 && groups[2*i] >= 0 {
-				return d.names[i-1]
+	for segment := range strings.SplitSeq(path, "/") {
+		words := wordsOf(segment)
+		for i := range words {
+			letters := ""
+			for j := i; j < len(words) && len(letters) < d.longest; j++ {
+				letters += words[j]
+				if word, ok := d.words[letters]; ok {
+					return word
+				}
 			}
 		}
 	}
-	for i, glob := range d.globs {
+	for _, glob := range d.globs {
 		if glob.Match(path) {
-			return d.names[words+i]
+			return glob.pattern
 		}
 	}
 	return ""

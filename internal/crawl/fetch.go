@@ -74,21 +74,17 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string) 
 	var group sync.WaitGroup
 	var stopped atomic.Bool
 	start := func(workers []*worker, due []*store.Record, ofUpstreams bool) {
-		queue := make(chan *store.Record, len(due))
-		for _, rec := range due {
-			queue <- rec
-		}
-		close(queue)
+		var next atomic.Int64
 		for _, w := range workers[:min(len(workers), len(due))] {
 			w.ctx, w.wait, w.slot = r.fetching, wait, int64(xxhash.Sum64String(first)>>1)
 			group.Go(func() {
-				for rec := range queue {
-					proxied := r.c.isProxied(rec)
+				for i := next.Add(1); i <= int64(len(due)); i = next.Add(1) {
+					proxied := r.c.isProxied(due[i-1])
 					if proxied && !ofUpstreams {
 						continue // as is known only now: the next round fetches it
 					}
-					if !w.page(rec, proxied) {
-						stopped.Store(stopped.Load() || ofUpstreams)
+					if !w.page(due[i-1], proxied) {
+						stopped.Store(true)
 						return
 					}
 				}
@@ -224,11 +220,11 @@ func (w *worker) parse(path string, resp *Response) htmlmeta.Meta {
 
 // follow collects the links of a page that was fetched, if they count.
 func (w *worker) follow(rec *store.Record, found []string) {
-	depth := min(rec.Depth, math.MaxUint8-1) + 1
+	depth, seed := min(rec.Depth, math.MaxUint8-1)+1, rec.Flags&store.Seed
 	switch {
 	case rec.Failing != 0 || rec.Flags&store.SoftNotFound != 0:
-	case isRedirect(rec) && rec.Flags&store.Seed != 0:
-		w.link(rec.Path, rec.Target, 0, store.Seed)
+	case isRedirect(rec) && seed != 0:
+		w.link(rec.Path, rec.Target, 0, seed)
 	case isRedirect(rec):
 		w.link(rec.Path, rec.Target, depth, 0)
 	case rec.Status == http.StatusOK && rec.Flags&store.Document != 0 && rec.Flags&(store.NoIndex|store.Seed) != store.NoIndex:

@@ -111,7 +111,9 @@ func (r *Run) round(ctx, wait context.Context) error {
 		}
 		w.Put(chunk.First, records, digest, r.chunkDue)
 	}
-	return r.finish(w)
+	var err error
+	r.gen, err = w.Generation()
+	return err
 }
 
 // addLinks merges links into the records of their range.

@@ -32,7 +32,9 @@ func (r *Run) gather(ctx, wait context.Context) error {
 	if r.gathered = r.pos == end; r.gathered {
 		w.SetSettings(r.p.Settings, r.p.Routes)
 	}
-	return r.finish(w)
+	var err error
+	r.gen, err = w.Generation()
+	return err
 }
 
 // gatherChunk is gather for the range of a chunk, or what is left of it. Where candidates are many or slow, it
@@ -54,7 +56,7 @@ func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int) err
 	}
 	if r.pos > chunk.First {
 		n, _ := find(records, r.pos)
-		w.Put(chunk.First, records[:n], sameDigest(chunk), r.chunkDue)
+		w.Put(chunk.First, records[:n], unknownDigest, r.chunkDue)
 		records = records[n:]
 	}
 	for first := max(chunk.First, r.pos); upto > first; first = r.pos {
@@ -86,16 +88,15 @@ func (r *Run) take(wait context.Context, next string, most int) (cands []page.Pa
 	for until := wait; len(cands) < most && wait.Err() == nil; until = soon {
 		if r.ahead.Path == "" {
 			p, ok, err := r.cands.Next(until)
-			if err != nil {
-				if until.Err() != nil {
-					break
-				}
+			if err != nil && until.Err() == nil {
 				return cands, "", err
 			}
-			if !ok {
-				return cands, next, nil
+			if err != nil {
+				break
 			}
-			r.ahead = p
+			if r.ahead = p; !ok {
+				r.ahead.Path = end
+			}
 		}
 		if r.ahead.Path >= next {
 			return cands, next, nil
@@ -156,45 +157,41 @@ func digestOf(cands []page.Page, first, next string) (sum uint64) {
 
 // merge merges candidates into the records of their range, which it modifies.
 func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
+	var fresh []store.Record
+	for i := range cands {
+		p := &cands[i]
+		if _, known := find(records, p.Path); !known && (!p.Visited || r.p.Unlinked(p.Path)) {
+			fresh = append(fresh, store.Record{Path: p.Path})
+		}
+	}
+	r.links.max += len(fresh)
+	records = insert(records, fresh)
 	now, complete := r.c.now(), r.cands.Complete()
-	settle := func(rec *store.Record, p *page.Page) {
+	for i := range records {
+		rec := &records[i]
+		for len(cands) > 0 && cands[0].Path < rec.Path {
+			cands = cands[1:]
+		}
 		if r.reroute {
 			rec.Due = 0
 		}
-		isVisited := p != nil && p.Visited
-		rec.Flags |= flagIf(store.Visited, isVisited)
-		if isVisited && r.p.Unlinked(rec.Path) {
-			r.linked(rec, now) // a visit is as good as a link
-		}
-		if p != nil && !isVisited {
-			name(rec, p)
-		} else if complete {
+		isCand := len(cands) > 0 && cands[0].Path == rec.Path
+		switch {
+		case isCand && !cands[0].Visited:
+			name(rec, &cands[0])
+		case isCand:
+			rec.Flags |= store.Visited
+			if r.p.Unlinked(rec.Path) {
+				r.linked(rec, now) // a visit is as good as a link
+			}
+			fallthrough
+		case complete:
 			r.unname(rec, now)
 		}
 		r.classify(rec)
 		r.revive(rec)
 	}
-	var fresh []store.Record
-	i := 0
-	for j := range cands {
-		p := &cands[j]
-		for ; i < len(records) && records[i].Path < p.Path; i++ {
-			settle(&records[i], nil)
-		}
-		if i < len(records) && records[i].Path == p.Path {
-			settle(&records[i], p)
-			i++
-		} else if !p.Visited || r.p.Unlinked(p.Path) {
-			rec := store.Record{Path: p.Path}
-			settle(&rec, p)
-			fresh = append(fresh, rec)
-		}
-	}
-	for ; i < len(records); i++ {
-		settle(&records[i], nil)
-	}
-	r.links.max += len(fresh)
-	return insert(slices.DeleteFunc(records, func(rec store.Record) bool { return r.isOver(&rec, now) }), fresh)
+	return slices.DeleteFunc(records, func(rec store.Record) bool { return r.isOver(&rec, now) })
 }
 
 // name updates the record of a page that a source names.
@@ -212,7 +209,7 @@ func name(rec *store.Record, p *page.Page) {
 func (r *Run) unname(rec *store.Record, now int64) {
 	switch {
 	case rec.Flags&store.Named == 0:
-	case r.p.discovers() && (rec.Path == r.p.Front || !r.isExpired(rec, now)):
+	case r.p.discovers() && (rec.Path == r.p.Front || now-rec.Linked <= r.p.expire()):
 		toLinked(rec)
 	case rec.Absent == 0 || rec.Absent > now:
 		rec.Absent = now
@@ -259,8 +256,6 @@ func (r *Run) isOver(rec *store.Record, now int64) bool {
 	case rec.Flags&store.Named != 0:
 		return rec.Absent != 0 && now-rec.Absent >= keepAbsent
 	}
-	return rec.Path != r.p.Front && r.isExpired(rec, now) &&
+	return rec.Path != r.p.Front && now-rec.Linked > r.p.expire() &&
 		(rec.Fetched == 0 || !r.wanted(rec) || rec.Fetched-rec.Linked > r.p.expire()) // else links were not looked at either
 }
-
-func (r *Run) isExpired(rec *store.Record, now int64) bool { return now-rec.Linked > r.p.expire() }

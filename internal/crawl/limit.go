@@ -94,33 +94,28 @@ func (l *Limiter) record(took time.Duration, resp *Response) {
 	switch {
 	case resp == nil:
 		l.backoff = min(max(2*l.backoff, l.interval), maxBackoff)
+		pause = max(pause, l.backoff)
 	case resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable:
 		l.backoff = min(max(2*l.backoff, firstBackoff), maxBackoff)
-		if after, ok := retryAfter(resp.Header, now); ok {
-			l.until(now.Add(max(pause, min(after, maxRetryAfter))))
-			return
-		}
+		pause = max(pause, retryAfter(resp.Header, now, l.backoff))
 	default:
 		l.backoff = 0
 	}
-	l.until(now.Add(max(pause, l.backoff)))
-}
-
-// until leaves upstreams alone until then.
-func (l *Limiter) until(at time.Time) {
-	if at.After(l.next) {
-		l.next = at
+	if next := now.Add(pause); next.After(l.next) {
+		l.next = next
 	}
 }
 
 // retryAfter reads Retry-After (RFC 9110, section 10.2.3).
-func retryAfter(header http.Header, now time.Time) (time.Duration, bool) {
+func retryAfter(header http.Header, now time.Time, fallback time.Duration) time.Duration {
 	value := strings.TrimSpace(header.Get("Retry-After"))
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) {
-		return time.Duration(seconds) * time.Second, true
+		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
 	}
-	at, err := http.ParseTime(value)
-	return at.Sub(now), err == nil && at.After(now)
+	if at, err := http.ParseTime(value); err == nil && at.After(now) {
+		return min(at.Sub(now), maxRetryAfter)
+	}
+	return fallback
 }
 
 // Slots bound how many goroutines of all sites compute at a time: each holds one while it does. They are

@@ -57,6 +57,10 @@ const (
 func apply(rec *store.Record, f *fetched) outcome {
 	before, resp := *rec, cmp.Or(f.resp, new(Response))
 	isHTML := htmlmeta.IsHTML(resp.Header.Get("Content-Type"))
+	etag := resp.Header.Get("Etag")
+	if len(etag) > maxETag {
+		etag = ""
+	}
 	rec.Fetched = f.now
 	switch {
 	case !isAnswer(uint16(resp.Status)):
@@ -70,7 +74,7 @@ func apply(rec *store.Record, f *fetched) outcome {
 		return failed
 	case resp.Status == http.StatusNotModified:
 		rec.Failing, rec.Streak = 0, 0
-		rec.ETag = cmp.Or(etag(resp), rec.ETag)
+		rec.ETag = cmp.Or(etag, rec.ETag)
 		return unchanged
 	case before.Flags&store.Document != 0 && before.Failing == 0 &&
 		resp.Status == http.StatusOK && isHTML && !f.meta.Document && !f.meta.Unreadable:
@@ -96,7 +100,7 @@ func apply(rec *store.Record, f *fetched) outcome {
 		came = text(rec, &before, f)
 	}
 	if rec.Version == 0 || resp.Proxied { // validators, where no version spares a fetch
-		rec.ETag = etag(resp)
+		rec.ETag = etag
 		t, err := http.ParseTime(resp.Header.Get("Last-Modified"))
 		if wasSo := came == changed && t.Unix() < before.Fetched && before.Failing == 0; err == nil && !wasSo {
 			rec.Modified = max(t.Unix(), 0)
@@ -144,13 +148,6 @@ func text(rec, before *store.Record, f *fetched) (came outcome) {
 	rec.Text, rec.Declared = m.Text, m.Modified
 	rec.Flags = rec.Flags&^store.DeclaredDay | flagIf(store.DeclaredDay, m.ModifiedDay)
 	return came
-}
-
-func etag(resp *Response) string {
-	if etag := resp.Header.Get("Etag"); len(etag) <= maxETag {
-		return etag
-	}
-	return ""
 }
 
 // location returns the absolute URL to which a redirect from another one leads; "": it does not say.
