@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -95,13 +96,11 @@ func (r *Run) round(ctx, wait context.Context) error {
 		if err != nil {
 			return err
 		}
-		digest, known, before := sameDigest(r.gen.Chunks()[i]), len(records), r.fetched.Load()
+		chunk = r.gen.Chunks()[i] // it may have been found damaged
+		known, before := len(records), r.fetched.Load()
 		r.pending -= r.pendingOf(records)
 		if records, err = r.addLinks(ctx, records, part); err != nil {
 			return err
-		}
-		if len(records) > known {
-			digest = unknownDigest // which of the new pages were visited is to be seen
 		}
 		r.fetch(wait, records, chunk.First)
 		r.pending += r.pendingOf(records)
@@ -109,7 +108,12 @@ func (r *Run) round(ctx, wait context.Context) error {
 			w.Keep(i) // nothing could be done yet
 			continue
 		}
-		w.Put(chunk.First, records, digest, r.chunkDue)
+		w.Put(chunk.First, records, func(first, _ string) uint64 {
+			if first == chunk.First && len(records) == known { // else it is to be seen which new pages were visited
+				return chunk.Digest
+			}
+			return 0
+		}, r.chunkDue)
 	}
 	var err error
 	r.gen, err = w.Generation()
@@ -118,37 +122,41 @@ func (r *Run) round(ctx, wait context.Context) error {
 
 // addLinks merges links into the records of their range.
 func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link) ([]store.Record, error) {
-	now := r.c.now()
 	var fresh []store.Record
 	for _, n := range found {
+		_, known := find(records, n.path)
+		if known || n.isAlias || len(fresh) > 0 && fresh[len(fresh)-1].Path == n.path {
+			continue
+		}
+		ok, err := r.discovers(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			fresh = append(fresh, store.Record{Path: n.path, Depth: math.MaxUint8})
+			r.classify(&fresh[len(fresh)-1])
+		}
+	}
+	records = insert(records, fresh)
+	now := r.c.now()
+	for _, n := range found {
 		i, known := find(records, n.path)
-		switch j := len(fresh) - 1; {
-		case known && n.isAlias:
-			r.linked(&records[i], now)
-		case known:
+		if known {
 			r.relink(&records[i], n, now)
-		case n.isAlias:
-		case j >= 0 && fresh[j].Path == n.path:
-			r.relink(&fresh[j], n, now)
-		default:
-			rec, ok, err := r.discover(ctx, n, now)
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				fresh = append(fresh, rec)
-			}
 		}
 		if !n.isAlias && (!known || records[i].Status != http.StatusOK) {
 			r.links.unmatched = append(r.links.unmatched, n.path)
 		}
 	}
-	return insert(records, fresh), nil
+	return records, nil
 }
 
 // relink updates the record of a page to which another links.
 func (r *Run) relink(rec *store.Record, n link, now int64) {
 	r.linked(rec, now)
+	if n.isAlias {
+		return
+	}
 	rec.Flags |= n.flags
 	if rec.Absent != 0 && r.p.discovers() {
 		toLinked(rec)
@@ -169,26 +177,23 @@ func (r *Run) linked(rec *store.Record, now int64) {
 	}
 }
 
-// discover returns the record of a page that a link names; false: it gets none.
-func (r *Run) discover(ctx context.Context, n link, now int64) (rec store.Record, ok bool, err error) {
-	isSeed := n.flags&store.Seed != 0
+// discovers reports whether a page that a link names gets a record.
+func (r *Run) discovers(ctx context.Context, n link) (ok bool, err error) {
 	if n.flags == 0 && (!r.p.discovers() || !r.p.Discover && int(n.depth) > r.p.Depth) ||
 		n.path != r.p.Front && r.p.Filter(&page.Page{Path: n.path}) != "" {
-		return rec, false, nil
+		return false, nil
 	}
 	if r.census == nil {
 		if r.census, err = r.count(ctx); err != nil {
-			return rec, false, err
+			return false, err
 		}
 	}
-	if !isSeed && (r.census.pages >= r.p.MaxPaths || *r.census.like(n.path) >= maxPerPattern) {
+	if n.flags&store.Seed == 0 && (r.census.pages >= r.p.MaxPaths || *r.census.like(n.path) >= maxPerPattern) {
 		r.links.dropped++
-		return rec, false, nil
+		return false, nil
 	}
 	r.census.add(n.path)
-	rec = store.Record{Path: n.path, Flags: n.flags, Depth: n.depth, Linked: now}
-	r.classify(&rec)
-	return rec, true, nil
+	return true, nil
 }
 
 // census counts pages that no source names.

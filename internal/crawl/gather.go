@@ -64,7 +64,11 @@ func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int) err
 		part := r.merge(records[:n:n], cands)
 		records = records[n:]
 		r.fetch(wait, part, chunk.First)
-		w.Put(first, part, r.digest(cands), r.chunkDue)
+		digest := unknownDigest
+		if r.cands.Complete() {
+			digest = func(first, next string) uint64 { return digestOf(cands, first, next) }
+		}
+		w.Put(first, part, digest, r.chunkDue)
 		r.pos = upto
 		r.pending += r.pendingOf(part)
 		if upto == next {
@@ -116,25 +120,8 @@ func (r *Run) isSame(chunk store.Chunk, cands []page.Page) bool {
 		chunk.Digest == digestOf(cands, "", "")
 }
 
-// digest returns the digest of the candidates in a range; one that no candidates have, if some are missing.
-func (r *Run) digest(cands []page.Page) func(first, next string) uint64 {
-	if !r.cands.Complete() {
-		return unknownDigest
-	}
-	return func(first, next string) uint64 { return digestOf(cands, first, next) }
-}
-
+// unknownDigest is that of no candidates.
 func unknownDigest(string, string) uint64 { return 1 }
-
-// sameDigest returns the digest of a chunk with the same candidates as before, as far as it is not cut.
-func sameDigest(chunk store.Chunk) func(first, next string) uint64 {
-	return func(first, _ string) uint64 {
-		if first == chunk.First {
-			return chunk.Digest
-		}
-		return 0
-	}
-}
 
 // digestOf is the sum of hashes of the candidates from first up to next; "": of all that follow.
 func digestOf(cands []page.Page, first, next string) (sum uint64) {

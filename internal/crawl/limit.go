@@ -23,11 +23,7 @@ const (
 type Limiter struct {
 	interval time.Duration
 	slots    Slots
-	*rest
-}
 
-// rest is until when upstreams are left alone.
-type rest struct {
 	mu      sync.Mutex
 	next    time.Time     // no request begins before
 	backoff time.Duration // after the last response; 0: it was no refusal
@@ -36,9 +32,11 @@ type rest struct {
 // NewLimiter returns a Limiter for so many requests a second, so many at a time. It takes over from the one
 // before it, which may be nil, how long upstreams are left alone.
 func NewLimiter(rate float64, concurrency int, before *Limiter) *Limiter {
-	l := &Limiter{interval: time.Duration(float64(time.Second) / rate), slots: NewSlots(concurrency), rest: new(rest)}
+	l := &Limiter{interval: time.Duration(float64(time.Second) / rate), slots: NewSlots(concurrency)}
 	if before != nil {
-		l.rest = before.rest
+		before.mu.Lock()
+		defer before.mu.Unlock()
+		l.next, l.backoff = before.next, before.backoff
 	}
 	return l
 }

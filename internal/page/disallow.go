@@ -1,11 +1,9 @@
-package crawl
+package page
 
 import (
 	"fmt"
 	"strings"
 	"unicode"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // DefaultDisallow are the words of paths that are not fetched unless a source names them: a GET of such a
@@ -23,7 +21,7 @@ type Disallow struct {
 
 type glob struct {
 	pattern string
-	page.Patterns
+	Patterns
 }
 
 // ParseDisallow reads words and patterns. What has a slash or an asterisk is a pattern as in Caddy's path
@@ -41,7 +39,7 @@ func ParseDisallow(words []string) (*Disallow, error) {
 			d.words[letters], d.longest = word, max(d.longest, len(letters))
 			continue
 		}
-		patterns, err := page.CompilePatterns([]string{word})
+		patterns, err := CompilePatterns([]string{word})
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("pattern '%s': %w", word, err)
@@ -55,7 +53,7 @@ func ParseDisallow(words []string) (*Disallow, error) {
 
 // wordsOf returns the words of a segment, in lower case.
 func wordsOf(segment string) []string {
-	return strings.FieldsFunc(strings.ToLower(page.Unescape(segment)), func(c rune) bool { return !unicode.In(c, unicode.L, unicode.N, unicode.M) })
+	return strings.FieldsFunc(strings.ToLower(Unescape(segment)), func(c rune) bool { return !unicode.In(c, unicode.L, unicode.N, unicode.M) })
 }
 
 // Match returns the word or pattern, as it was given, that matches a path; "": none. The query plays no
