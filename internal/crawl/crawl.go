@@ -51,8 +51,8 @@ type Policy struct {
 	MaxPaths int           // pages at most that no source names; 0: 100,000
 	After    int64         // the batch of the crawl before, which this one's must not be
 
-	Extract          htmlmeta.Options
 	IgnoreCanonicals bool // they name no pages
+	Extract          htmlmeta.Options
 
 	// Settings is a digest of this policy. Where it is not that of the last crawl, all records are looked
 	// at. Routes is one of all that responses depend on, and of Extract: where it changes, all pages are
@@ -113,23 +113,19 @@ func New(o Options) *Crawler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Crawler{o: o, absentName: "no-such-page-" + rand.Text()[:12]}
+	return &Crawler{o: o, absentName: "no-such-page-" + rand.Text()[:12], turns: turns{taken: make(map[string]int)}}
 }
 
 func (c *Crawler) now() int64 { return c.o.Now().Unix() }
 
 // Budget is what an [Run.Update] may take.
 type Budget struct {
-	Until time.Time // no fetch begins later
-
-	// Patience is how long fetches under way may take then; those that take longer stay due.
-	// 0: as long as they take.
-	Patience time.Duration
-
-	Stop context.Context // when it ends, so does the budget, with little patience; nil: never
+	Until    time.Time       // no fetch begins later
+	Patience time.Duration   // that fetches under way may take then, or they stay due; 0: as long as they take
+	Stop     context.Context // when it ends, so does the budget, with little patience; nil: never
 }
 
-const stopPatience = 300 * time.Millisecond
+const stopPatience = 300 * time.Millisecond // with fetches under way
 
 // contexts returns two that end with ctx: wait when the time is over, fetching when the patience is, too.
 func (b Budget) contexts(ctx context.Context, now time.Time) (wait, fetching context.Context, cancel func()) {
@@ -160,11 +156,10 @@ type Result struct {
 	Next       int64             // when there is something to do again
 	Pending    int               // pages not fetched yet that are to be; too few until Gathered
 
-	// Of the whole crawl: pages that were fetched, successfully or not, and links that were dropped, beyond
-	// Policy.MaxPaths or beyond 10,000 pages that differ in digits alone.
-	Fetched, DroppedPaths int
-
-	Abandoned int // fetches that took longer than the budget and the patience
+	// Of the whole crawl:
+	Fetched      int // pages, successfully or not
+	Abandoned    int // fetches that took longer than the budget and the patience
+	DroppedPaths int // links beyond Policy.MaxPaths, or beyond 10,000 pages that differ in digits alone
 }
 
 // Run is one crawl. It is not safe for concurrent use.
@@ -190,7 +185,7 @@ type Run struct {
 	workers   []*worker
 	fetched   atomic.Int64
 	abandoned atomic.Int64 // fetches, since the budget and the patience had passed
-	stopped   bool         // there is no time for upstreams any more in this Update
+	stopped   atomic.Bool  // there is no time for upstreams any more in this Update
 }
 
 // Start begins a crawl. Only one crawl of a Crawler may be used at a time, the last.
@@ -241,13 +236,13 @@ func (r *Run) crawl(ctx, wait context.Context) error {
 			return err // the pages that links name may be yet to come
 		}
 	}
-	r.stopped = false
+	r.stopped.Store(false)
 	for {
 		before := r.fetched.Load()
 		if err := r.round(ctx, wait); err != nil {
 			return err
 		}
-		if r.fetched.Load() == before && r.links.isEmpty() && (wait.Err() != nil || r.stopped || !r.c.turns.next()) {
+		if r.fetched.Load() == before && r.links.isEmpty() && (wait.Err() != nil || r.stopped.Load() || !r.c.turns.next()) {
 			return nil
 		}
 	}
@@ -290,8 +285,7 @@ func (r *Run) load(ctx context.Context, i int) ([]store.Record, error) {
 	return records, err
 }
 
-// end sorts after all paths.
-const end = "\xff"
+const end = "\xff" // sorts after all paths
 
 // endOf is the first path after chunk i.
 func (r *Run) endOf(i int) string {

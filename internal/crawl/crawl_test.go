@@ -513,3 +513,68 @@ func TestOtherSources(t *testing.T) {
 		}
 	})
 }
+
+// TestTurns: a folder of very many pages lets others have their turn, from one crawl to the next, and assets come last.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{links: map[string][]string{"/": {"/z", "/aa.png"}, "/z": nil, "/aa.png": nil}}
+		for i := range 3 * maxTurn {
+			path := fmt.Sprintf("/a/%d", i)
+			s.links["/"], s.links[path] = append(s.links["/"], path), nil
+		}
+		fetch := func(ctx context.Context, path string) (*Response, error) {
+			resp, err := s.Fetch(ctx, Request{Path: path})
+			resp.Proxied = true
+			return resp, err
+		}
+		c := New(Options{Fetcher: fetcherFunc(fetch), Limiter: NewLimiter(100, 1, nil)})
+		gen := empty(t)
+		for range 20 {
+			run := c.Start(new(list), Policy{Base: base, Scope: "/", Front: "/", Links: true})
+			result, err := run.Update(t.Context(), gen, Budget{Until: time.Now().Add(time.Second)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			gen = result.Generation
+		}
+		pages := slices.DeleteFunc(s.order, func(path string) bool { return strings.Contains(path, "no-such-page") })
+		if last := pages[len(pages)-1]; len(pages) < 3*maxTurn || slices.Index(pages, "/z") > maxTurn+1 || last != "/aa.png" {
+			t.Errorf("/z was fetched as number %d, /aa.png as number %d, %s as the last of %d",
+				slices.Index(pages, "/z"), slices.Index(pages, "/aa.png"), last, len(pages))
+		}
+	})
+}
+
+// TestDamaged: what is damaged is learnt again.
+func TestDamaged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		storage := store.NewMemory()
+		s := &static{links: map[string][]string{"/": {"/a"}, "/a": nil, "/b": nil}}
+		c := New(Options{Fetcher: s})
+		p := Policy{Base: base, Scope: "/", Front: "/", Links: true, Settings: 1}
+		for range 2 {
+			st, err := store.Open(t.Context(), storage, store.Options{Prefix: "x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			gen := st.Last()
+			s.order = nil
+			gen = crawlAll(t, c, gen, p, page.Page{Path: "/b", Version: 1}).Generation
+			if got := paths(t, gen); got != "/ /a /b" || !slices.Contains(s.order, "/a") || !slices.Contains(s.order, "/b") {
+				t.Errorf("got %s, fetched %s", got, s.order)
+			}
+			if err := st.Commit(t.Context(), gen); err != nil {
+				t.Fatal(err)
+			}
+			keys, err := storage.List(t.Context(), "x", true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range keys {
+				if value, _ := storage.Load(t.Context(), key); value != nil && value[0] != '{' {
+					_ = storage.Store(t.Context(), key, []byte("damaged"))
+				}
+			}
+		}
+	})
+}

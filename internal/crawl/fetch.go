@@ -25,13 +25,10 @@ type Fetcher interface {
 
 // Request is a GET request for a page of the site.
 type Request struct {
-	Path   string      // with its query, as in [page.Page]
-	Header http.Header // is sent besides the Fetcher's own; nil: nothing
-	Limit  int         // the most bytes of the body that are taken
-
-	// Wants reports, by status and header, whether the body is wanted at all; nil: it is. The response of a
-	// fetch whose body is not wanted ends there.
-	Wants func(status int, header http.Header) bool
+	Path   string                                    // with its query, as in [page.Page]
+	Header http.Header                               // is sent besides the Fetcher's own; nil: nothing
+	Limit  int                                       // the most bytes of the body that are taken
+	Wants  func(status int, header http.Header) bool // whether the body is wanted, else the fetch ends; nil: it is
 }
 
 // Response is the response to a [Request].
@@ -43,8 +40,7 @@ type Response struct {
 	Proxied   bool   // an upstream answered
 }
 
-// slotTime is for how long a fetch may hold a computing slot.
-const slotTime = 100 * time.Millisecond
+const slotTime = 100 * time.Millisecond // for which a fetch may hold a computing slot
 
 // fetch fetches those of a chunk's records that are due, until wait ends: the site's own pages, and once all
 // candidates are known those of upstreams.
@@ -52,49 +48,41 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string) 
 	if r.p.Closed || wait.Err() != nil {
 		return
 	}
-	var own, proxied []*store.Record
+	due := make(map[bool][]*store.Record) // by whether an upstream responds
 	now := r.c.now()
 	for i := range records {
 		rec := &records[i]
-		if r.due(rec, now) > now {
-			continue
-		}
-		ofUpstream := r.c.isProxied(rec)
-		switch {
-		case ofUpstream && (r.stopped || !r.gathered), !r.c.turns.take(rec, ofUpstream):
-		case ofUpstream:
-			proxied = append(proxied, rec)
-		default:
-			own = append(own, rec)
+		proxied := r.c.isProxied(rec)
+		if r.due(rec, now) <= now && !(proxied && (r.stopped.Load() || !r.gathered)) && r.c.turns.take(rec, proxied) {
+			due[proxied] = append(due[proxied], rec)
 		}
 	}
 	for len(r.workers) < r.c.o.Workers+cap(r.c.o.Limiter.slots) {
 		r.workers = append(r.workers, &worker{run: r, parser: htmlmeta.NewParser(r.p.Extract)})
 	}
 	var group sync.WaitGroup
-	var stopped atomic.Bool
-	start := func(workers []*worker, due []*store.Record, ofUpstreams bool) {
+	start := func(workers []*worker, ofUpstreams bool) {
 		var next atomic.Int64
+		due := due[ofUpstreams]
 		for _, w := range workers[:min(len(workers), len(due))] {
 			w.ctx, w.wait, w.slot = r.fetching, wait, int64(xxhash.Sum64String(first)>>1)
 			group.Go(func() {
 				for i := next.Add(1); i <= int64(len(due)); i = next.Add(1) {
 					proxied := r.c.isProxied(due[i-1])
-					if proxied && !ofUpstreams {
-						continue // as is known only now: the next round fetches it
-					}
-					if !w.page(due[i-1], proxied) {
-						stopped.Store(true)
+					switch {
+					case proxied && !ofUpstreams: // as is known only now: the next round fetches it
+					case w.page(due[i-1], proxied), !ofUpstreams && wait.Err() == nil:
+					default:
+						r.stopped.Store(true)
 						return
 					}
 				}
 			})
 		}
 	}
-	start(r.workers[:r.c.o.Workers], own, false)
-	start(r.workers[r.c.o.Workers:], proxied, true)
+	start(r.workers[:r.c.o.Workers], false)
+	start(r.workers[r.c.o.Workers:], true)
 	group.Wait()
-	r.stopped = r.stopped || stopped.Load()
 }
 
 // worker fetches pages, one at a time.

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 
@@ -36,13 +35,12 @@ type links struct {
 	cleaner *page.Cleaner
 	max     int // targets
 
-	mu      sync.Mutex
-	seen    map[uint64]uint8 // the least depth at which a target was found
-	found   []link           // since the last round
-	seeds   int
-	dropped int
-
-	unmatched []string // targets that are not known to be pages
+	mu        sync.Mutex
+	seen      map[uint64]uint8 // the least depth at which a target was found
+	found     []link           // since the last round
+	unmatched []string         // what was found before that and is not known to be a page
+	seeds     int
+	dropped   int
 }
 
 // add adds a link to a clean path.
@@ -81,11 +79,11 @@ func (l *links) isEmpty() bool { return len(l.found)+len(l.unmatched) == 0 }
 
 // round merges links into the records, and fetches what they name and what is due, until wait ends. It rewrites
 // the chunks that this concerns.
-func (r *Run) round(ctx, wait context.Context) error {
+func (r *Run) round(ctx, wait context.Context) (err error) {
 	found, w, now := r.links.take(), r.gen.Writer(), r.c.now()
 	for i, chunk := range r.gen.Chunks() {
 		next := r.endOf(i)
-		n := sort.Search(len(found), func(k int) bool { return found[k].path >= next })
+		n, _ := slices.BinarySearchFunc(found, next, func(l link, path string) int { return strings.Compare(l.path, path) })
 		part := found[:n]
 		found = found[n:]
 		if len(part) == 0 && (chunk.Due > now || wait.Err() != nil || r.p.Closed) {
@@ -115,7 +113,6 @@ func (r *Run) round(ctx, wait context.Context) error {
 			return 0
 		}, r.chunkDue)
 	}
-	var err error
 	r.gen, err = w.Generation()
 	return err
 }
@@ -138,11 +135,10 @@ func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link
 		}
 	}
 	records = insert(records, fresh)
-	now := r.c.now()
 	for _, n := range found {
 		i, known := find(records, n.path)
 		if known {
-			r.relink(&records[i], n, now)
+			r.relink(&records[i], n)
 		}
 		if !n.isAlias && (!known || records[i].Status != http.StatusOK) {
 			r.links.unmatched = append(r.links.unmatched, n.path)
@@ -152,8 +148,8 @@ func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link
 }
 
 // relink updates the record of a page to which another links.
-func (r *Run) relink(rec *store.Record, n link, now int64) {
-	r.linked(rec, now)
+func (r *Run) relink(rec *store.Record, n link) {
+	r.linked(rec)
 	if n.isAlias {
 		return
 	}
@@ -171,8 +167,8 @@ func (r *Run) relink(rec *store.Record, n link, now int64) {
 }
 
 // linked records that something links to a page now.
-func (r *Run) linked(rec *store.Record, now int64) {
-	if now-rec.Linked > min(relink, r.p.expire()/4) || rec.Linked > now+clockSlack {
+func (r *Run) linked(rec *store.Record) {
+	if now := r.c.now(); now-rec.Linked > min(relink, r.p.expire()/4) || rec.Linked > now+clockSlack {
 		rec.Linked = now
 	}
 }

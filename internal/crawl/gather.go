@@ -20,19 +20,18 @@ const (
 
 // gather merges candidates and records, chunk by chunk, and fetches the site's own pages that are due. It
 // ends where the candidates do, or soon after wait does.
-func (r *Run) gather(ctx, wait context.Context) error {
+func (r *Run) gather(ctx, wait context.Context) (err error) {
 	w := r.gen.Writer()
 	for i := range r.gen.Chunks() {
 		if r.pos >= r.endOf(i) {
 			w.Keep(i)
-		} else if err := r.gatherChunk(ctx, wait, w, i); err != nil {
+		} else if err = r.gatherChunk(ctx, wait, w, i); err != nil {
 			return err
 		}
 	}
 	if r.gathered = r.pos == end; r.gathered {
 		w.SetSettings(r.p.Settings, r.p.Routes)
 	}
-	var err error
 	r.gen, err = w.Generation()
 	return err
 }
@@ -169,7 +168,7 @@ func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
 		case isCand:
 			rec.Flags |= store.Visited
 			if r.p.Unlinked(rec.Path) {
-				r.linked(rec, now) // a visit is as good as a link
+				r.linked(rec) // a visit is as good as a link
 			}
 			fallthrough
 		case complete:

@@ -11,10 +11,9 @@ import (
 )
 
 const (
-	firstBackoff  = time.Minute
-	maxBackoff    = time.Hour
-	maxRetryAfter = 24 * time.Hour
-	slowness      = 2 // an upstream rests for twice as long as it took to respond
+	firstBackoff, maxBackoff = time.Minute, time.Hour
+	maxRetryAfter            = 24 * time.Hour
+	slowness                 = 2 // an upstream rests for twice as long as it took to respond
 )
 
 // Limiter limits what fetches send to upstreams: to a rate, to a number at a time, and to less than that

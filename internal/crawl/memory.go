@@ -10,13 +10,16 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
+const (
+	maxMemory = 10_000 // values
+	maxTurn   = 500    // pages of a folder
+)
+
 // memory is a map that is safe for concurrent use. When it is full, all is forgotten.
 type memory[V any] struct {
 	mu     sync.Mutex
 	values map[string]V
 }
-
-const maxMemory = 10_000
 
 func (m *memory[V]) get(key string) (value V, known bool) {
 	m.mu.Lock()
@@ -114,33 +117,32 @@ func (w *worker) absence(absent string, proxied bool) (absence, bool) {
 }
 
 // turns make pages wait that do not come first: for an upstream, those of a folder of very many, such as an
-// endless calendar, and those whose names are of assets.
+// endless calendar; and until nothing else is due, those whose names are of assets.
 type turns struct {
-	taken  map[string]int // by folder
-	waits  bool           // pages wait for the next turn
-	assets bool           // it is the turn of assets, too
+	taken       map[string]int // by folder
+	pagesWait   bool           // for the next turn
+	assetsWait  bool
+	areOfAssets bool // it is the turn of assets, too
 }
-
-const maxTurn = 500 // pages of a folder
 
 // take takes the turn of a page; false: it is not its turn.
 func (t *turns) take(rec *store.Record, proxied bool) bool {
-	if t.taken == nil {
-		t.taken = make(map[string]int)
+	if !t.areOfAssets && rec.Fetched == 0 && rec.Flags&store.Named == 0 && page.IsAsset(rec.Path) {
+		t.assetsWait = true
+		return false
 	}
-	ok := t.assets || rec.Fetched != 0 || rec.Flags&store.Named != 0 || !page.IsAsset(rec.Path)
-	if ok && proxied {
-		folder := page.Folder(rec.Path)
-		t.taken[folder]++
-		ok = t.taken[folder] <= maxTurn
+	if !proxied {
+		return true
 	}
-	t.waits = t.waits || !ok
-	return ok
+	folder := page.Folder(rec.Path)
+	t.taken[folder]++
+	t.pagesWait = t.pagesWait || t.taken[folder] > maxTurn
+	return t.taken[folder] <= maxTurn
 }
 
 // next begins the next turn, once nothing else is due; false: nothing waits for it.
 func (t *turns) next() bool {
-	waits := t.waits
-	*t = turns{assets: waits}
+	waits := t.pagesWait || t.assetsWait
+	*t = turns{taken: make(map[string]int), areOfAssets: waits && !t.pagesWait}
 	return waits
 }

@@ -13,15 +13,12 @@ import (
 )
 
 const (
-	maxETag = 128
-	maxURL  = 4096
+	maxETag, maxURL = 128, 4096 // bytes
 
 	// ofResponse are the flags that the last response decides.
 	ofResponse = store.HTML | store.Document | store.NoIndex | store.Truncated | store.Unreadable | store.SoftNotFound | store.Proxied
-)
 
-// Times in seconds.
-const (
+	// Times in seconds.
 	minute = 60
 	hour   = 60 * minute
 	day    = 24 * hour
@@ -180,9 +177,9 @@ func onSite(base, self, url string) string {
 // wait returns how long to wait after a fetch that made of the record before what it is now. While nothing
 // changes, pages are fetched less and less often; failures sooner, and soonest a front page, as an application
 // may start with the server.
-func wait(before, rec *store.Record, came outcome, isFront bool) int64 {
+func (r *Run) wait(before, rec *store.Record, came outcome) int64 {
 	last, first := int64(before.Wait), int64(minute)
-	if isFront {
+	if rec.Flags&store.Seed != 0 || rec.Path == r.p.Front {
 		first = briefWait
 	}
 	switch {
@@ -219,8 +216,7 @@ func isRefusal(rec *store.Record) bool {
 // plan sets when a page is due that was fetched now: often enough for its links to be seen within a third
 // of Policy.Expire. Times of over a day are rounded up to those of the chunk, so that it is due as a whole.
 func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
-	isFront := rec.Flags&store.Seed != 0 || rec.Path == r.p.Front
-	seconds := min(wait(before, rec, came, isFront), max(r.p.expire()*2/9, minute))
+	seconds := min(r.wait(before, rec, came), max(r.p.expire()*2/9, minute))
 	rec.Wait, rec.Due = uint32(seconds), now+seconds
 	if seconds > day {
 		period := min(seconds/2, week)
