@@ -143,7 +143,7 @@ func digestOf(cands []page.Page, first, next string) (sum uint64) {
 
 // merge merges candidates into the records of their range, which it modifies.
 func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
-	var fresh []store.Record
+	fresh := make([]store.Record, 0, max(0, len(cands)-len(records)))
 	for i := range cands {
 		p := &cands[i]
 		if _, known := find(records, p.Path); !known && (!p.Visited || r.p.Unlinked(p.Path)) {
