@@ -12,7 +12,7 @@ import (
 )
 
 // trivial is a Fetcher that has the same page everywhere.
-type trivial struct{ links int }
+type trivial struct{}
 
 func (f trivial) Fetch(_ context.Context, r Request) (*Response, error) {
 	return &Response{Status: 200, Header: htmlHeader, Body: htmlBody}, nil

@@ -88,6 +88,7 @@ type Options struct {
 	Slots   Slots            // of computing; nil: Workers
 	Workers int              // fetches of the site's own pages at a time; 0: 1
 	Now     func() time.Time // nil: time.Now
+	Own     bool             // the site itself is known to respond for what is no file
 }
 
 // Crawler keeps what outlives one crawl of a site.
@@ -113,7 +114,9 @@ func New(o Options) *Crawler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Crawler{o: o, absentName: "no-such-page-" + rand.Text()[:12], turns: turns{taken: make(map[string]int)}}
+	c := &Crawler{o: o, absentName: "no-such-page-" + rand.Text()[:12], turns: turns{taken: make(map[string]int)}}
+	c.own.Store(o.Own)
+	return c
 }
 
 func (c *Crawler) now() int64 { return c.o.Now().Unix() }

@@ -160,7 +160,7 @@ func FuzzRobotsTag(f *testing.F) {
 		if all, _ := parseRobots(s+", x, *: noindex", true, now); !all && !strings.HasSuffix(strings.TrimRight(s, white), ":") {
 			t.Fatalf("%q hides what is behind it", s)
 		}
-		if again, follow := parseRobots(strings.ToUpper(s), true, now); strings.ToLower(s) == strings.ToLower(strings.ToUpper(s)) && (again != noindex || follow != nofollow) {
+		if again, follow := parseRobots(strings.ToUpper(s), true, now); strings.EqualFold(s, strings.ToUpper(s)) && (again != noindex || follow != nofollow) {
 			t.Fatalf("%q: case matters", s)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 // Mode is where the dates of listed pages come from.
 type Mode uint8
 
+// The modes.
 const (
 	Auto    Mode = iota // what pages declare, else lists, else when the text changed
 	ModTime             // what sources say

@@ -93,6 +93,7 @@ type Selected struct {
 // Flags of a [Record]. They are kept on disk: only ever add to them.
 type Flags uint32
 
+// The flags.
 const (
 	Named         Flags = 1 << iota // a source names the page: not a link, not a visitor
 	Visited                         // visitors have had it
