@@ -10,10 +10,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-const (
-	maxMemory = 10_000 // values
-	maxTurn   = 500    // pages of a folder
-)
+const maxMemory, maxTurn = 10_000, 500 // values, pages of a folder
 
 // memory is a map that is safe for concurrent use. When it is full, all is forgotten.
 type memory[V any] struct {
