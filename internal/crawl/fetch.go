@@ -53,7 +53,7 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string) 
 	for i := range records {
 		rec := &records[i]
 		proxied := r.c.isProxied(rec)
-		if r.due(rec, now) <= now && !(proxied && (r.stopped.Load() || !r.gathered)) && r.c.turns.take(rec, proxied) {
+		if r.due(rec, now) <= now && (!proxied || !r.stopped.Load() && r.gathered) && r.c.turns.take(rec, proxied) {
 			due[proxied] = append(due[proxied], rec)
 		}
 	}

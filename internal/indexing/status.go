@@ -2,8 +2,7 @@ package indexing
 
 import "slices"
 
-// Status is the index status of a page: that it is indexable, or the one reason why it is
-// not listed.
+// Status is the index status of a page: that it is indexable, or the one reason why not.
 type Status uint8
 
 // The statuses. Of several that apply to a page, the first counts.

@@ -11,8 +11,7 @@ import (
 )
 
 // Record is what is known of one page. Times are Unix seconds; 0 means never, or not known. A record is written
-// by the crawl, save for the fields under Selected. The numbers of fields are kept on disk: a new field gets a
-// new one.
+// by the crawl, save for the fields under Selected. Numbers of fields are on disk: new fields get new ones.
 type Record struct {
 	// Path is the page's path with its query, as [page.Page] has it, and Flags are what is either true or not.
 	Path  string `cbor:"1,keyasint,omitempty"`
