@@ -227,7 +227,7 @@ func short(s string) string {
 		return s
 	}
 	n := min(len(s), maxShort-len(ellipsis))
-	for n > 0 && !utf8.RuneStart(s[n]) {
+	for n > 0 && n < len(s) && !utf8.RuneStart(s[n]) { // invalid bytes may have become fewer
 		n--
 	}
 	return s[:n] + ellipsis
