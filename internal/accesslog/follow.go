@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -205,7 +206,7 @@ func (f *Follower) Poll(ctx context.Context, most int64, line func([]byte)) (mor
 // changed reports whether the folders are to be looked at, and takes note of what
 // has grown.
 func (f *Follower) changed() bool {
-	due := f.again || f.polls%lookEvery == 0
+	due := f.again || f.polls%lookEvery == 0 || f.mayPass()
 	f.again = false
 	f.polls++
 	for path, at := range f.folders {
@@ -219,6 +220,17 @@ func (f *Follower) changed() bool {
 		}
 	}
 	return due
+}
+
+// mayPass reports whether something cannot be read that may be readable at the next poll,
+// although its folder stays the same: when its permissions change.
+func (f *Follower) mayPass() bool {
+	for _, b := range f.bad {
+		if b.mayPass() {
+			return true
+		}
+	}
+	return len(f.errs) > 0 || slices.ContainsFunc(f.files, func(x *file) bool { return x.err != nil && x.packing == plain })
 }
 
 // restat takes note of a file's growth. It reports whether it is still there and

@@ -183,8 +183,13 @@ func (f *Follower) examine(s found, refused map[string]bad) *file {
 
 // still reports whether it would be no better to try again.
 func (b bad) still(s found) bool {
-	var e *fs.PathError // which can pass without the file changing
-	return !errors.As(b.err, &e) && b.id == s.id && b.size == s.fi.Size() && b.time.Equal(s.fi.ModTime())
+	return !b.mayPass() && b.id == s.id && b.size == s.fi.Size() && b.time.Equal(s.fi.ModTime())
+}
+
+// mayPass reports whether the error may go without a change of the file.
+func (b bad) mayPass() bool {
+	var e *fs.PathError
+	return errors.As(b.err, &e)
 }
 
 // part decides about a file that was not found: it was renamed, removed or written

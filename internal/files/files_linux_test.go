@@ -62,74 +62,6 @@ func TestNotRegular(t *testing.T) {
 	}
 }
 
-// TestOpenNotRegular would hang where a FIFO is opened to be read.
-func TestOpenNotRegular(t *testing.T) {
-	root := build(t, map[string]string{"a.html": "x", "c/": "", "link.html": "->pipe.html", "null.html": "->/dev/null", "both": "x", "about.html": "x"})
-	for _, name := range []string{"pipe.html", "c/index.html", "about"} {
-		if err := unix.Mkfifo(filepath.Join(root, name), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, o := range []Options{{Root: root}, {Root: root, CleanURLs: true}, {FS: os.DirFS(root)}} {
-		for _, path := range []string{"/pipe.html", "/c/", "/c/index.html", "/link.html", "/link", "/null.html", "/about"} {
-			if _, _, err := read(t, o, path); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%s: got %v", path, err)
-			}
-		}
-	}
-	// One that was a file a moment ago.
-	for _, tree := range []tree{newOSTree(), osTree{}} {
-		f, err := tree.open([]byte(filepath.Join(root, "pipe.html")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.Close()
-	}
-}
-
-func TestOpenUnreadable(t *testing.T) {
-	root, err := os.MkdirTemp("", "files")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(root)
-	if err := os.Chmod(root, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	add(t, root, map[string]string{"a.html": "x", "b/c.html": "x"})
-	for _, name := range []string{"a.html", "b"} {
-		if err := os.Chmod(filepath.Join(root, name), 0); err != nil {
-			t.Fatal(err)
-		}
-		defer os.Chmod(filepath.Join(root, name), 0o755)
-	}
-	asStranger(t, func() {
-		for _, path := range []string{"/a.html", "/b/c.html", "/b/c"} {
-			if _, _, err := read(t, Options{Root: root, CleanURLs: true}, path); !errors.Is(err, fs.ErrPermission) {
-				t.Errorf("%s: got %v, want %v", path, err, fs.ErrPermission)
-			}
-		}
-	})
-}
-
-func TestMayRead(t *testing.T) {
-	c := credentials{uid: 1000, groups: []uint32{1000, 33}}
-	for _, x := range []struct {
-		mode, uid, gid uint32
-		want           bool
-	}{
-		{0o644, 0, 0, true}, {0o640, 0, 0, false}, {0o640, 0, 33, true}, {0o604, 0, 33, false},
-		{0o400, 1000, 0, true}, {0o044, 1000, 1000, false}, {0o000, 0, 0, false}, {0o004, 5, 5, true},
-	} {
-		if got := c.mayRead(x.mode, x.uid, x.gid); got != x.want {
-			t.Errorf("mode %o of %d:%d: got %v, want %v", x.mode, x.uid, x.gid, got, x.want)
-		}
-	}
-	if c := (credentials{all: true}); !c.mayRead(0, 1, 1) {
-		t.Error("who reads all may not read a file of mode 0")
-	}
-}
-
 // asStranger runs f as a user who owns nothing, where the process may change to
 // one. Only the one thread changes, so f starts no goroutine.
 func asStranger(t *testing.T, f func()) {
@@ -179,33 +111,6 @@ func TestUnreadable(t *testing.T) {
 			t.Errorf("got %v, want %v", err, fs.ErrPermission)
 		}
 	})
-}
-
-// TestOldKernel scans without the system call statx and without /proc.
-func TestWithoutStatx(t *testing.T) {
-	root := build(t, map[string]string{"a.html": "x", "b/c.html": "x", "l": "->b", "d.html": "->a.html", "e.html": ""})
-	want, _ := scanAll(t, Options{Root: root})
-	s, err := newScan(context.Background(), Options{Root: root, Now: testNow})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.tree.(*linuxTree).useStatx = false
-	opener, err := NewOpener(Options{Root: root, Now: testNow})
-	if err != nil {
-		t.Fatal(err)
-	}
-	opener.tree = s.tree
-	var got []page.Page
-	if err := s.run(func(p page.Page) error { got = append(got, p); return nil }); err != nil || !slices.Equal(got, want) {
-		t.Errorf("got %q, %v, want %q", paths(got), err, paths(want))
-	}
-	for _, p := range want {
-		f, err := opener.Open(p.Path)
-		if err != nil || f.Version() != p.Version {
-			t.Fatalf("%+v: got %+v, %v", p, f, err)
-		}
-		f.Close()
-	}
 }
 
 func TestLongPaths(t *testing.T) {

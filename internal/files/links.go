@@ -50,7 +50,7 @@ func (s *scan) placeAt(rel string) *place {
 	var p *place
 	if parent != nil {
 		escaped := page.Escape(name)
-		if s.rules.folder(parent, name, escaped) == listed && s.tree.enterable(s.tree.join(s.rootPath, rel)) {
+		if s.rules.folder(parent, name, escaped) == listed && s.tree.enterable(join(s.rootPath, rel)) {
 			c := s.rules.child(parent, name, escaped)
 			p = &c
 		}
@@ -84,7 +84,7 @@ func (s *scan) listsReal(real string) bool {
 		return false
 	}
 	exists := func(name string) (kind, bool) {
-		return s.tree.exists(s.tree.join(s.rootPath, strings.TrimPrefix(dir+"/"+name, "/")))
+		return s.tree.exists(join(s.rootPath, strings.TrimPrefix(dir+"/"+name, "/")))
 	}
 	isIndex := false
 	if at := rules.indexOf(name); at >= 0 {
@@ -108,5 +108,5 @@ func (s *scan) identity(f *folder) fileID {
 	if f.id != (fileID{}) || f.linked || s.realRoot == "" {
 		return f.id
 	}
-	return fileID{path: string(appendJoin(nil, s.realRoot, f.place.rel))}
+	return fileID{path: join(s.realRoot, f.place.rel)}
 }

@@ -48,11 +48,9 @@ var ownershipsBy = func() (by [256][]ownership) {
 }()
 
 // special says why a file of that name is no page by default: it is an error
-// page, proves the site's ownership, or begins with "_".
+// page, or proves the site's ownership.
 func special(name string) reason {
 	switch name[0] {
-	case '_':
-		return underscoreName
 	case '4', '5':
 		if isErrorPage(name) {
 			return errorPage

@@ -98,7 +98,6 @@ func (r *reader) collect(f *folder) bool {
 		// What could be read of it is there.
 		r.l.tally.leftOut[unreadable]++
 		r.l.tally.keep(string(r.path))
-		r.tell(unreadable, "", "")
 	}
 	f.err = nil
 	r.followLinks()
@@ -106,7 +105,10 @@ func (r *reader) collect(f *folder) bool {
 	return f.err == nil
 }
 
-// appendJoin appends the path of what is at rel below root.
+// join is the path of what is at rel below root.
+func join(root, rel string) string { return string(appendJoin(nil, root, rel)) }
+
+// appendJoin appends what join returns.
 func appendJoin(dst []byte, root, rel string) []byte {
 	if root != "." || rel == "" {
 		dst = append(dst, root...)
@@ -182,7 +184,7 @@ func (r *reader) addEntry(name string, k kind) bool {
 	}
 	r.l.tally.files++
 	if name[0] == '.' {
-		r.leaveOut(dotfile, name, "")
+		r.leaveOut(dotfile, name)
 		return true
 	}
 	if k == kindLink {
@@ -225,20 +227,11 @@ func (r *reader) urlOf(p *place, escaped string) string {
 	return unsafe.String(&r.url[0], len(r.url))
 }
 
-// leaveOut counts what is left out of the folder, a file or, with a slash as its end,
-// a folder.
-func (r *reader) leaveOut(why reason, name, end string) {
+// leaveOut counts a file or folder that is left out.
+func (r *reader) leaveOut(why reason, name string) {
 	r.l.tally.leftOut[why]++
 	if why == unreadable {
 		r.l.tally.keep(string(r.path) + "/" + name)
-	}
-	r.tell(why, name, end)
-}
-
-// tell tells who wants to know what is left out.
-func (r *reader) tell(why reason, name, end string) {
-	if r.s.tell != nil {
-		r.s.tell(r.f.place.url+page.Escape(name)+end, reasonNames[why])
 	}
 }
 
@@ -253,7 +246,7 @@ func (r *reader) addFolder(name string, fl flags) {
 		why = nameTooLong
 	}
 	if why != listed {
-		r.leaveOut(why, name, "/")
+		r.leaveOut(why, name)
 		return
 	}
 	e := entry{name: r.keep(name), size: uint16(len(name)), flags: isFolder | fl}
@@ -307,7 +300,7 @@ func (r *reader) addPage(name string, k kind, e entry, kept bool) {
 		why = e.why
 	}
 	if why != listed {
-		r.leaveOut(why, name, "")
+		r.leaveOut(why, name)
 		return
 	}
 	if !kept {
@@ -343,7 +336,7 @@ func (r *reader) followLinks() {
 			if why == vanished {
 				why = dangling
 			}
-			r.leaveOut(why, name, "")
+			r.leaveOut(why, name)
 			continue
 		}
 		if r.in.kind == kindFolder {
@@ -422,7 +415,7 @@ func (r *reader) finishNames() {
 		}
 		switch {
 		case why != listed:
-			r.leaveOut(why, name, "")
+			r.leaveOut(why, name)
 			continue
 		case e.flags&isIndex != 0:
 			e.keyLen = 0
@@ -474,7 +467,7 @@ func (r *reader) examine() {
 			r.resolve(e)
 		}
 		if e.why != listed {
-			r.leaveOut(e.why, l.name(e), "")
+			r.leaveOut(e.why, l.name(e))
 			continue
 		}
 		kept = append(kept, *e)
@@ -566,7 +559,7 @@ func (r *reader) sortOthers() {
 func (r *reader) taken(name string) bool {
 	if strings.HasSuffix(name, ".html") {
 		// Too rare to keep these names as well.
-		k, ok := r.s.tree.exists(r.s.tree.join(string(r.path), name))
+		k, ok := r.s.tree.exists(join(string(r.path), name))
 		return ok && (k != kindFolder || r.s.rules.keepBeside)
 	}
 	_, ok := slices.BinarySearchFunc(r.others, name, func(o other, name string) int {

@@ -16,7 +16,6 @@ const (
 	excluded
 	hidden
 	dotfile
-	underscoreName
 	dependencyFolder
 	errorPage
 	ownershipFile
@@ -39,7 +38,6 @@ var reasonNames = [reasons]string{
 	excluded:         Excluded,
 	hidden:           Hidden,
 	dotfile:          Dotfile,
-	underscoreName:   UnderscoreName,
 	dependencyFolder: DependencyFolder,
 	errorPage:        ErrorPage,
 	ownershipFile:    OwnershipFile,

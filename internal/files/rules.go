@@ -178,11 +178,6 @@ func (r *rules) compileHide(o Options) error {
 	return nil
 }
 
-// hasHidden reports whether the names of files matter to hidesFile.
-func (r *rules) hasHidden() bool {
-	return len(r.names)+len(r.nameGlobs)+len(r.paths)+len(r.pathGlobs)+len(r.slowGlobs) > 0
-}
-
 func (r *rules) hidesName(name string) bool {
 	for _, h := range r.names {
 		if h == name {
@@ -328,10 +323,7 @@ func (r *rules) folder(p *place, name, escaped string) reason {
 		return tooDeep
 	}
 	why := listed
-	switch {
-	case name[0] == '_':
-		why = underscoreName
-	case name == "node_modules", name == "bower_components":
+	if name == "node_modules" || name == "bower_components" {
 		why = dependencyFolder
 	}
 	if len(r.heads) == 0 && len(r.excludeHeads) == 0 {

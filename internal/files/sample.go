@@ -98,7 +98,7 @@ func (r *reader) sample(beside bool) (SampleFile, bool) {
 		name := r.l.name(e)
 		// A folder of the shorter name would be redirected to; and not all names
 		// of the folder may have been read.
-		if k, taken := r.s.tree.exists(r.s.tree.join(string(r.path), strings.TrimSuffix(name, ".html"))); taken != beside || taken && k != kindFolder {
+		if k, taken := r.s.tree.exists(join(string(r.path), strings.TrimSuffix(name, ".html"))); taken != beside || taken && k != kindFolder {
 			continue
 		}
 		if r.h.stat(name, e.ord, false, &r.in) != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -77,7 +76,6 @@ type scan struct {
 
 	own   *reader // the emitter's
 	total tally
-	tell  func(path, reason string) // Options.LeftOut
 	paths pathWriter
 	times map[fileID]uint8 // folders entered through links
 	blind int              // those of them whose identity is not known
@@ -107,17 +105,19 @@ func newScan(ctx context.Context, o Options) (*scan, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scan{ctx: ctx, rules: r, tell: o.LeftOut, now: o.Now.Unix(), others: max(o.Workers-1, 0), limit: maxReadAhead}
+	s := &scan{ctx: ctx, rules: r, now: o.Now.Unix(), others: max(o.Workers-1, 0), limit: maxReadAhead}
 	if o.Now.IsZero() {
 		s.now = time.Now().Unix()
 	}
 	switch {
 	case o.FS != nil:
-		s.tree, s.rootPath = fsTree{o.FS}, path.Clean(o.Root)
+		s.tree, s.rootPath = fsTree{fsys: o.FS}, path.Clean(o.Root)
 	case o.Root == "":
 		return nil, fmt.Errorf("scanning: no root: %w", fs.ErrNotExist)
 	default:
-		s.tree, s.rootPath = newOSTree(), filepath.ToSlash(filepath.Clean(o.Root))
+		if s.tree, s.rootPath, err = newOSTree(o.Root); err != nil {
+			return nil, fmt.Errorf("scanning %s: %w", o.Root, err)
+		}
 	}
 	s.work.L, s.ready.L = &s.mu, &s.mu
 	s.times = make(map[fileID]uint8)
@@ -164,7 +164,7 @@ func (s *scan) run(yield func(page.Page) error) error {
 		return s.rootError(root.err)
 	}
 	if s.rules.all {
-		s.leaveOut(hidden, root.place.url, "")
+		s.total.leftOut[hidden]++
 		return nil
 	}
 	s.mu.Lock()
@@ -221,7 +221,7 @@ func (s *scan) emit(root *folder, yield func(page.Page) error) error {
 				}
 			}
 			if e.id != 0 && s.yielded(l.ids[e.id-1]) {
-				s.leaveOut(duplicate, c.f.place.url, l.keyOf(e))
+				s.total.leftOut[duplicate]++
 				continue
 			}
 			s.total.pages++
@@ -237,14 +237,6 @@ func (s *scan) emit(root *folder, yield func(page.Page) error) error {
 		stack = stack[:len(stack)-1]
 	}
 	return s.ctx.Err()
-}
-
-// leaveOut counts what the emitter leaves out.
-func (s *scan) leaveOut(why reason, folder, key string) {
-	s.total.leftOut[why]++
-	if s.tell != nil {
-		s.tell(folder+key, reasonNames[why])
-	}
 }
 
 // inode is a fileID without a path.
@@ -304,14 +296,14 @@ func (s *scan) reach(c *cursor) (*folder, error) {
 	if f.err != nil {
 		f.why = reasonOf(f.err)
 		if f.why == unreadable {
-			s.total.keep(s.tree.join(s.rootPath, f.place.rel))
+			s.total.keep(join(s.rootPath, f.place.rel))
 		}
 	}
 	if f.why == listed && f.linked {
 		f.why = s.enteredOften(f)
 	}
 	if f.why != listed {
-		s.leaveOut(f.why, f.place.url, "")
+		s.total.leftOut[f.why]++
 		s.release(f)
 		return nil, nil
 	}

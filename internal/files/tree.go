@@ -1,7 +1,6 @@
 package files
 
 import (
-	"io"
 	"io/fs"
 	"time"
 )
@@ -15,13 +14,12 @@ type fileID struct {
 
 // info is what a scan asks of a file.
 type info struct {
-	kind     kind
-	size     int64
-	time     int64 // modification, Unix seconds
-	version  uint32
-	id       fileID
-	mode     uint32 // permission bits
-	uid, gid uint32
+	kind    kind
+	size    int64
+	time    int64 // modification, Unix seconds
+	version uint32
+	id      fileID
+	mode    uint32 // permission bits
 }
 
 // tree is a file system.
@@ -38,17 +36,6 @@ type tree interface {
 
 	// enterable reports whether a folder may be listed.
 	enterable(path string) bool
-
-	// join is the path, as the tree knows it, of something in the folder.
-	join(root, rel string) string
-
-	// stat examines what is at path, and follows links. The tree may append to
-	// path.
-	stat(path []byte, in *info) error
-
-	// open opens what stat has shown to be a regular file. If it no longer is
-	// one, that does not block.
-	open(path []byte) (io.ReadCloser, error)
 }
 
 // handle reads one folder at a time.
