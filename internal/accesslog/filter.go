@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawler"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // Reason is why a visit does not show a page that may be listed. The zero value: it does.
@@ -117,52 +118,10 @@ func (f *Filter) isRobot(agent string) bool {
 	return robot
 }
 
-// assets are the extensions of what is not a page.
-var assets = setOf(`
-	css less scss sass styl js mjs cjs jsx ts tsx vue map wasm
-	json jsonld json5 geojson topojson ndjson jsonl webmanifest manifest appcache
-	xml xsl xslt xsd rss atom rdf wsdl gpx kml kmz opml
-	txt md csv tsv yaml yml toml ini conf cfg log sql db sqlite bak old swp env lock tpl
-	png apng jpg jpeg jpe jfif jp2 jxl gif webp avif heic heif svg svgz ico cur bmp tif tiff psd ai eps
-	woff woff2 ttf otf eot ttc
-	mp3 m4a m4b aac ogg oga opus flac wav weba mid midi wma aif aiff
-	mp4 m4v m4s mpg mpeg mov avi mkv webm ogv wmv flv f4v 3gp ts4 m3u m3u8 mpd vtt srt
-	pdf ps doc docx docm dot dotx xls xlsx xlsm ppt pptx pps ppsx odt ods odp rtf epub mobi azw3 pages numbers key ics vcf bib tex
-	zip gz tgz bz2 tbz2 xz txz zst br lz lz4 7z rar tar cab jar war ear
-	exe msi msix appx dmg pkg deb rpm apk aab ipa xpi crx iso img bin dat dll so class swf torrent
-	asc sig sha1 sha256 sha512 md5 pem crt cer der p7s gpg
-	glb gltf obj stl usdz fbx ply pbf mvt parquet npz onnx unity3d data pack idx`)
-
-// longestAsset is the length of the longest of them.
-const longestAsset = 11
-
-func setOf(words string) map[string]bool {
-	set := make(map[string]bool)
-	for _, word := range strings.Fields(words) {
-		set[word] = true
-	}
-	return set
-}
-
-// isAsset reports whether a URI has the extension of what is not a page. It makes no
-// garbage: it is called for every line of a log that has no Content-Types.
+// isAsset reports whether a URI has the extension of what is not a page.
 func isAsset(uri string) bool {
-	if i := strings.IndexAny(uri, "?#"); i >= 0 {
+	if i := strings.IndexAny(uri, "?#;"); i >= 0 {
 		uri = uri[:i]
 	}
-	name := uri[strings.LastIndexByte(uri, '/')+1:]
-	name, _, _ = strings.Cut(name, ";")
-	extension := name[strings.LastIndexByte(name, '.')+1:]
-	if len(extension) == len(name) || len(extension) > longestAsset {
-		return false
-	}
-	var lower [longestAsset]byte
-	for i := range len(extension) {
-		c := extension[i]
-		if 'A' <= c && c <= 'Z' {
-			c |= 0x20
-		}
-		lower[i] = c
-	}
-	return assets[string(lower[:len(extension)])]
+	return page.IsAsset(uri)
 }

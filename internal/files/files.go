@@ -65,32 +65,12 @@ type Options struct {
 	Now time.Time
 }
 
-// Reasons to leave something out, the keys of [Stats.LeftOut].
-const (
-	NotIncluded      = "not included"
-	Excluded         = "excluded"
-	Hidden           = "hidden"
-	Dotfile          = "dotfile"
-	DependencyFolder = "dependency folder"
-	ErrorPage        = "error page"
-	OwnershipFile    = "ownership file"
-	Empty            = "empty"
-	NotRegular       = "not a regular file"
-	Unreadable       = "unreadable"
-	Vanished         = "vanished"
-	Dangling         = "dangling link"
-	LinkLoop         = "link loop"
-	LinkedOften      = "folder linked too often"
-	Duplicate        = "link to a listed page"
-	NameTooLong      = "name too long"
-	NameRefused      = "name not served"
-	TooDeep          = "folder too deep"
-)
+// Unreadable is the reason, in [Stats.LeftOut], of what could not be read.
+const Unreadable = "unreadable"
 
 // Stats is what a scan saw.
 type Stats struct {
 	Pages   int // pages yielded
-	Files   int // entries of folders that are no folders themselves
 	Folders int // folders read
 
 	// LeftOut counts what is not listed, by reason. A folder that is not

@@ -137,8 +137,8 @@ type fsHandle struct {
 	entries []fs.DirEntry
 }
 
-func (h *fsHandle) open(p []byte, follow bool) (fileID, error) {
-	h.path = string(p)
+func (h *fsHandle) open(p string, follow bool) (fileID, error) {
+	h.path = p
 	if !follow {
 		return fileID{}, nil
 	}
@@ -186,15 +186,6 @@ func (h *fsHandle) stat(name string, ord uint32, follow bool, in *info) error {
 // nothing. It is known to be a regular one.
 func (h *fsHandle) readable(name string, in *info) bool {
 	return in.mode&0o444 == 0o444 || h.t.opens(join(h.path, name))
-}
-
-func (h *fsHandle) where() (string, error) { return h.t.real(h.path) }
-
-func (h *fsHandle) real(name string) (string, error) { return h.t.real(join(h.path, name)) }
-
-func (h *fsHandle) share(of handle) {
-	o := of.(*fsHandle)
-	h.path, h.entries = o.path, o.entries
 }
 
 func (h *fsHandle) close() { h.entries = nil }

@@ -1,10 +1,11 @@
 package files
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -18,18 +19,13 @@ func newOSTree(folder string) (tree, string, error) {
 	if unix.Statx(unix.AT_FDCWD, "/", 0, unix.STATX_TYPE, &st) != nil {
 		return newDiskTree(folder) // an old kernel, or a sandbox
 	}
-	return linuxTree{}, filepath.Clean(folder), nil
+	abs, err := filepath.Abs(folder)
+	return linuxTree{}, abs, err
 }
 
 func (linuxTree) handle() handle { return &linuxHandle{fd: -1} }
 
-func (linuxTree) real(path string) (string, error) {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	return filepath.EvalSymlinks(abs)
-}
+func (linuxTree) real(path string) (string, error) { return filepath.EvalSymlinks(path) }
 
 func (linuxTree) exists(path string) (kind, bool) {
 	fi, err := os.Stat(path)
@@ -44,65 +40,54 @@ func (linuxTree) enterable(path string) bool {
 }
 
 type linuxHandle struct {
-	fd     int
-	shared bool // fd is another's
-	path   []byte
-	buf    []byte
-	link   []byte
-	st     unix.Statx_t
+	fd  int
+	buf []byte
+	st  unix.Statx_t
+}
+
+// retried calls f again while a signal interrupts it.
+func retried(f func() error) error {
+	for {
+		if err := f(); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+func (h *linuxHandle) open(path string, follow bool) (fileID, error) {
+	flags := unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
+	if !follow {
+		flags |= unix.O_NOFOLLOW
+	}
+	var st unix.Stat_t
+	err := retried(func() (err error) {
+		h.fd, err = unix.Open(path, flags, 0)
+		return err
+	})
+	if err == nil {
+		err = retried(func() error { return unix.Fstat(h.fd, &st) })
+	}
+	return fileID{dev: uint64(st.Dev), ino: st.Ino}, err
 }
 
 // direntBuffer is for a thousand entries or more a call.
 const direntBuffer = 64 << 10
 
-func (h *linuxHandle) open(path []byte, follow bool) (fileID, error) {
-	flags := uintptr(unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_LARGEFILE)
-	if !follow {
-		flags |= unix.O_NOFOLLOW
-	}
-	h.path, path = path, append(path, 0)
-	at := unix.AT_FDCWD
-	for {
-		fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(at), uintptr(unsafe.Pointer(&path[0])), flags, 0, 0, 0)
-		if errno == unix.EINTR {
-			continue
-		}
-		if errno != 0 {
-			return fileID{}, errno
-		}
-		h.fd, h.shared = int(fd), false
-		break
-	}
-	var st unix.Stat_t
-	for {
-		err := unix.Fstat(h.fd, &st)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			h.close()
-			return fileID{}, err
-		}
-		return fileID{dev: uint64(st.Dev), ino: st.Ino}, nil
-	}
-}
-
 func (h *linuxHandle) list(add func(name string, k kind) bool) error {
 	if h.buf == nil {
 		h.buf = make([]byte, direntBuffer)
 	}
-	var in info
 	for {
-		n, err := unix.Getdents(h.fd, h.buf)
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err == unix.ENOENT: // the folder was removed
-			return nil
-		case err != nil:
+		n := 0
+		err := retried(func() (err error) {
+			n, err = unix.Getdents(h.fd, h.buf)
 			return err
-		case n == 0:
+		})
+		if err == unix.ENOENT || err == nil && n == 0 { // removed, or its end
 			return nil
+		}
+		if err != nil {
+			return err
 		}
 		for buf := h.buf[:n]; len(buf) > 0; {
 			raw, typ, size, err := nextDirent(buf)
@@ -110,17 +95,19 @@ func (h *linuxHandle) list(add func(name string, k kind) bool) error {
 				return err
 			}
 			buf = buf[size:]
-			if raw[0] == '.' && (len(raw) == 1 || len(raw) == 2 && raw[1] == '.') {
+			if string(raw) == "." || string(raw) == ".." {
 				continue
 			}
 			name := unsafe.String(&raw[0], len(raw))
-			k := kindOfDirent(typ)
-			if k == kindUnknown {
+			k := kindOfMode(uint32(typ) << 12)
+			if typ == unix.DT_UNKNOWN {
 				// Some file systems do not tell. What has vanished since is
 				// found out later.
-				k = kindFile
+				var in info
 				if h.stat(name, 0, false, &in) == nil {
 					k = in.kind
+				} else {
+					k = kindFile
 				}
 			}
 			if !add(name, k) {
@@ -130,6 +117,48 @@ func (h *linuxHandle) list(add func(name string, k kind) bool) error {
 	}
 }
 
+var errDirent = errors.New("malformed directory entry")
+
+// The layout of struct linux_dirent64, see getdents64(2).
+const (
+	direntLen  = 16
+	direntType = 18
+	direntName = 19
+)
+
+// nextDirent reads the first entry of what getdents64 wrote. name lacks the NUL
+// that follows it in buf; size is how many bytes of buf the entry takes.
+func nextDirent(buf []byte) (name []byte, typ byte, size int, err error) {
+	if len(buf) < direntName+1 {
+		return nil, 0, 0, errDirent
+	}
+	size = int(binary.NativeEndian.Uint16(buf[direntLen:]))
+	if size < direntName+1 || size > len(buf) {
+		return nil, 0, 0, errDirent
+	}
+	name = buf[direntName:size]
+	n := bytes.IndexByte(name, 0)
+	if n <= 0 {
+		return nil, 0, 0, errDirent
+	}
+	return name[:n], buf[direntType], size, nil
+}
+
+// kindOfMode is the kind of a file's mode. The type of a directory entry is the
+// upper bits of one.
+func kindOfMode(mode uint32) kind {
+	switch mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return kindFile
+	case unix.S_IFDIR:
+		return kindFolder
+	case unix.S_IFLNK:
+		return kindLink
+	}
+	return kindOther
+}
+
+// stat passes the name as it is in memory, for the sake of speed.
 func (h *linuxHandle) stat(name string, _ uint32, follow bool, in *info) error {
 	flags := uintptr(unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT)
 	if follow {
@@ -141,13 +170,12 @@ func (h *linuxHandle) stat(name string, _ uint32, follow bool, in *info) error {
 		// the whole process.
 		_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(h.fd), uintptr(unsafe.Pointer(unsafe.StringData(name))),
 			flags, mask, uintptr(unsafe.Pointer(&h.st)), 0)
-		if errno == unix.EINTR {
-			continue
+		if errno == 0 {
+			break
 		}
-		if errno != 0 {
+		if errno != unix.EINTR {
 			return errno
 		}
-		break
 	}
 	st := &h.st
 	in.kind = kindOfMode(uint32(st.Mode))
@@ -163,43 +191,8 @@ func (h *linuxHandle) readable(name string, in *info) bool {
 	return in.mode&0o444 == 0o444 || unix.Faccessat(h.fd, name, unix.R_OK, unix.AT_EACCESS) == nil
 }
 
-func (h *linuxHandle) where() (string, error) {
-	if real, ok := h.fdPath(h.fd); ok {
-		return real, nil
-	}
-	return linuxTree{}.real(string(h.path))
-}
-
-func (h *linuxHandle) real(name string) (string, error) {
-	fd, err := unix.Openat(h.fd, name, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = unix.Close(fd) }()
-	if real, ok := h.fdPath(fd); ok {
-		return real, nil
-	}
-	return linuxTree{}.real(filepath.Join(string(h.path), name))
-}
-
-// fdPath asks the kernel for the path of what is open: resolving links component
-// by component takes several times as long. Not all processes see /proc.
-func (h *linuxHandle) fdPath(fd int) (string, bool) {
-	if h.link == nil {
-		h.link = make([]byte, unix.PathMax)
-	}
-	n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(fd), h.link)
-	if err != nil || n <= 0 || n == len(h.link) {
-		return "", false
-	}
-	real := string(h.link[:n])
-	return real, real[0] == '/' && !strings.HasSuffix(real, " (deleted)")
-}
-
-func (h *linuxHandle) share(of handle) { h.fd, h.shared = of.(*linuxHandle).fd, true }
-
 func (h *linuxHandle) close() {
-	if h.fd >= 0 && !h.shared {
+	if h.fd >= 0 {
 		_ = unix.Close(h.fd)
 	}
 	h.fd = -1
