@@ -1,20 +1,26 @@
 package sitemap
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 func init() {
 	caddy.RegisterModule(new(adminAPI))
 }
 
-// adminAPI tells of the sites, and has them refreshed, through Caddy's admin endpoint.
+// adminAPI shows, refreshes and explains the sites through Caddy's admin endpoint.
 type adminAPI struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -25,30 +31,30 @@ func (*adminAPI) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Routes are those of the API.
+// Routes implements [caddy.AdminRouter].
 func (a *adminAPI) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
-		{Pattern: "/sitemap/sites", Handler: a.of(http.MethodGet, a.sites)},
-		{Pattern: "/sitemap/refresh", Handler: a.of(http.MethodPost, a.refresh)},
-		{Pattern: "/sitemap/explain", Handler: a.of(http.MethodGet, a.explain)},
+		{Pattern: "/sitemap/sites", Handler: a.route(http.MethodGet, a.sites)},
+		{Pattern: "/sitemap/refresh", Handler: a.route(http.MethodPost, a.refresh)},
+		{Pattern: "/sitemap/explain", Handler: a.route(http.MethodGet, a.explain)},
 		{Pattern: "/sitemap/", Handler: caddy.AdminHandlerFunc(func(_ http.ResponseWriter, r *http.Request) error {
 			return apiError(http.StatusNotFound, fmt.Errorf("there is no '%s': there are /sitemap/sites, /sitemap/refresh and /sitemap/explain", r.URL.Path))
 		})},
 	}
 }
 
-// of makes a route of what answers one method, and may ask the app.
-func (a *adminAPI) of(method string, answer func(*App, *http.Request) (any, error)) caddy.AdminHandler {
+// route handles one method, with the running app.
+func (a *adminAPI) route(method string, respond func(*App, *http.Request) (any, error)) caddy.AdminHandler {
 	return caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method != method && (r.Method != http.MethodHead || method != http.MethodGet) {
 			w.Header().Set("Allow", method)
-			return apiError(http.StatusMethodNotAllowed, fmt.Errorf("the method is %s: it is to be %s", r.Method, method))
+			return apiError(http.StatusMethodNotAllowed, fmt.Errorf("the method is %s: it must be %s", r.Method, method))
 		}
 		app, err := a.app()
 		if err != nil {
 			return apiError(http.StatusServiceUnavailable, err)
 		}
-		v, err := answer(app, r)
+		v, err := respond(app, r)
 		if err != nil {
 			return err
 		}
@@ -59,8 +65,8 @@ func (a *adminAPI) of(method string, answer func(*App, *http.Request) (any, erro
 
 var errNoApp = errors.New("no site of the running configuration has a sitemap")
 
-// app is that of the configuration that runs. The endpoint's own one may be on its way up
-// still, in which nothing may be looked up meanwhile, or may have failed to get there.
+// app is that of the running configuration. The endpoint's own configuration may still be
+// starting, and must not be used meanwhile, or may have failed to start.
 func (a *adminAPI) app() (*App, error) {
 	app, err := caddy.ActiveContext().AppIfConfigured("sitemap")
 	if err != nil {
@@ -69,7 +75,7 @@ func (a *adminAPI) app() (*App, error) {
 	return app.(*App), nil
 }
 
-// sites answers with the status of all sites, or of one.
+// sites returns the status of all sites, or of one.
 func (a *adminAPI) sites(app *App, r *http.Request) (any, error) {
 	sites, err := wantedSites(app, r)
 	if err != nil {
@@ -78,7 +84,7 @@ func (a *adminAPI) sites(app *App, r *http.Request) (any, error) {
 	return statuses(sites), nil
 }
 
-// refresh has all sites refreshed, or one, and answers with their status afterwards.
+// refresh refreshes all sites, or one, and returns their status afterwards.
 func (a *adminAPI) refresh(app *App, r *http.Request) (any, error) {
 	sites, err := wantedSites(app, r)
 	if err != nil {
@@ -97,7 +103,7 @@ func (a *adminAPI) refresh(app *App, r *http.Request) (any, error) {
 	return statuses(sites), nil
 }
 
-// wantedSites are those that a request names in its query, or all.
+// wantedSites are those that the query of a request names, or all.
 func wantedSites(app *App, r *http.Request) ([]*site, error) {
 	url, given, err := parameter(r, "site")
 	if err != nil {
@@ -116,8 +122,8 @@ func wantedSites(app *App, r *http.Request) ([]*site, error) {
 	return sites, nil
 }
 
-// parameter is the one parameter that a request may have. What is misspelt must not mean
-// all sites.
+// parameter is the one parameter that a request may have. A misspelt one must not mean all
+// sites.
 func parameter(r *http.Request, name string) (value string, given bool, err error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -125,13 +131,13 @@ func parameter(r *http.Request, name string) (value string, given bool, err erro
 	}
 	for key, values := range query {
 		if key != name || len(values) > 1 {
-			return "", false, apiError(http.StatusBadRequest, fmt.Errorf("the query has '%s': there may be one '%s'", key, name))
+			return "", false, apiError(http.StatusBadRequest, fmt.Errorf("the query has '%s': only one '%s' is allowed", key, name))
 		}
 	}
 	return query.Get(name), query.Has(name), nil
 }
 
-// explain answers with why a URL is listed, or is not.
+// explain returns why a URL is listed, or is not.
 func (a *adminAPI) explain(app *App, r *http.Request) (any, error) {
 	url, _, err := parameter(r, "url")
 	if err != nil {
@@ -149,7 +155,7 @@ func (a *adminAPI) explain(app *App, r *http.Request) (any, error) {
 	return nil, apiError(http.StatusServiceUnavailable, err)
 }
 
-// sitesStatus is the answer to a question for sites.
+// sitesStatus is the response to a request for sites.
 type sitesStatus struct {
 	Sites []siteStatus `json:"sites"`
 }
@@ -164,6 +170,110 @@ func statuses(sites []*site) sitesStatus {
 
 func apiError(status int, err error) error {
 	return caddy.APIError{HTTPStatus: status, Err: err}
+}
+
+var (
+	errNotURL = errors.New("not the URL of a page")
+	errNoSite = errors.New("no sitemap covers this URL")
+)
+
+const (
+	maxURLLength  = 64 << 10 // bytes of a URL that is asked for
+	maxNamedSites = 10       // in an error
+)
+
+// pageURL is the URL of a page, as operators write it.
+type pageURL struct {
+	scheme, host, port string
+	path               string // canonical, with its query
+}
+
+// parsePageURL reads an absolute URL. The error wraps errNotURL.
+func parsePageURL(raw string) (pageURL, error) {
+	if len(raw) > maxURLLength {
+		return pageURL{}, fmt.Errorf("%w: it has more than %d bytes", errNotURL, maxURLLength)
+	}
+	parsed, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		var cause *url.Error
+		if errors.As(err, &cause) {
+			err = cause.Err // without all of the URL
+		}
+		return pageURL{}, fmt.Errorf("%w: %.200q", errNotURL, err.Error())
+	case parsed.Scheme != "http" && parsed.Scheme != "https", parsed.Opaque != "", parsed.Host == "":
+		return pageURL{}, fmt.Errorf("%w: it must be absolute, such as https://example.com/page", errNotURL)
+	case parsed.User != nil:
+		return pageURL{}, fmt.Errorf("%w: it has a user name", errNotURL)
+	}
+	u := pageURL{scheme: parsed.Scheme}
+	var isHost, isPort bool
+	u.host, isHost = cleanHost(parsed.Host)
+	if u.port, isPort = forwardedPort(parsed.Scheme, parsed.Host); !isHost || !isPort {
+		return pageURL{}, fmt.Errorf("%w: its host or port is invalid", errNotURL)
+	}
+	path := cmp.Or(parsed.EscapedPath(), "/")
+	if parsed.RawQuery != "" {
+		path += "?" + parsed.RawQuery
+	}
+	if u.path, err = page.Canonical(path); err != nil {
+		return pageURL{}, fmt.Errorf("%w: %w", errNotURL, err)
+	}
+	return u, nil
+}
+
+// sitesAt are the sites of a URL's scheme, host and port: by the origin of their pages,
+// else as the server knows them.
+func (a *App) sitesAt(u pageURL) []*site {
+	all := a.allSites()
+	origins := []string{originOf(u.scheme, u.host, u.port)}
+	if u.port == strconv.Itoa(a.httpPort) || u.port == strconv.Itoa(a.httpsPort) {
+		origins = append(origins, originOf(u.scheme, u.host, "")) // as URLs leave it out
+	}
+	for _, known := range []func(*site) string{
+		func(s *site) string { return s.origin }, func(s *site) string { return s.internal.origin },
+	} {
+		for _, origin := range origins {
+			var found []*site
+			for _, s := range all {
+				if known(s) == origin {
+					found = append(found, s)
+				}
+			}
+			if found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+// sitesNamed are the sites of a URL, which may be a site's or its sitemap's. The error
+// wraps errNotURL.
+func (a *App) sitesNamed(raw string) ([]*site, error) {
+	u, err := parsePageURL(raw)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(a.sitesAt(u), func(s *site) bool {
+		return strings.TrimSuffix(u.path, "/") != s.prefix && u.path != s.docPath("", ".xml")
+	}), nil
+}
+
+// noSite is errNoSite with the sites that there are.
+func (a *App) noSite() error {
+	var urls []string
+	for _, s := range a.allSites() {
+		urls = append(urls, s.url()+"/")
+	}
+	urls = slices.Compact(urls)
+	switch n := len(urls); {
+	case n == 0:
+		return fmt.Errorf("%w: there is no site yet; one that the configuration does not name is created by its first request", errNoSite)
+	case n > maxNamedSites:
+		return fmt.Errorf("%w: there are %d sites, such as %s", errNoSite, n, strings.Join(urls[:maxNamedSites], ", "))
+	}
+	return fmt.Errorf("%w: the sites are %s", errNoSite, strings.Join(urls, ", "))
 }
 
 // Interface guard

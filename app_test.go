@@ -8,244 +8,206 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/caddyserver/caddy/v2/modules/filestorage"
 	"go.uber.org/goleak"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
 
-// siteOf asks for the site of a Host header.
-func (b *bench) siteOf(host string) (*site, error) {
+// visit is a request for the sitemap of a host. The error is that of there being no room.
+func (b *bench) visit(host string) (*site, error) {
 	r := httptest.NewRequest(http.MethodGet, "/sitemap.xml", nil)
 	r.Host = host
-	return b.app.siteOf(b.handler, r, "")
+	s, err := b.app.siteOf(b.handler, r, "")
+	if err == nil {
+		s.traffic.add(b.clock)
+	}
+	return s, err
 }
 
-// TestMillionHosts: whatever hosts visitors name, there are so many sites and no
-// more, refusing is quick, and the named site is there.
-func TestMillionHosts(t *testing.T) {
-	b := newBench(t, &Handler{})
-	b.site("named.example")
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	r := httptest.NewRequest(http.MethodGet, "/sitemap.xml", nil)
-	refused := 0
-	for i := range 1_000_000 {
-		r.Host = fmt.Sprintf("%d.example", i)
-		if _, err := b.app.siteOf(b.handler, r, ""); err != nil {
+// visitMany requests the sitemaps of so many hosts, once each.
+func (b *bench) visitMany(n int) (refused int) {
+	b.Helper()
+	for i := range n {
+		if _, err := b.visit(fmt.Sprintf("junk-%d.example", i)); errors.Is(err, errTooManySites) {
 			refused++
-		}
-		if i%1000 == 0 {
-			b.clock.advance(time.Millisecond)
-			r.Host = "named.example:80"
-			if _, err := b.app.siteOf(b.handler, r, ""); err != nil {
-				t.Fatalf("after %d hosts the named site is refused: %v", i, err)
-			}
+		} else if err != nil {
+			b.Fatal(err)
 		}
 	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	if got, want := len(b.app.sites), maxVisitorSites+1; got != want || b.app.visitorSites != maxVisitorSites {
-		t.Errorf("got %d sites, %d of them visitors', want %d", got, b.app.visitorSites, want)
-	}
-	if want := 1_000_000 - maxVisitorSites; refused != want {
-		t.Errorf("%d hosts were refused, want %d", refused, want)
-	}
-	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 16<<20 {
-		t.Errorf("the heap grew by %d bytes", grown)
-	}
-	if got := b.logged("too many sites are known by their visitors' Host headers alone; name hosts in the configuration, or set base_url"); got != 1 {
-		t.Errorf("within a second of the clock, the log says so %d times", got)
-	}
-	runtime.KeepAlive(b)
+	return refused
 }
 
-// TestFullIsCounted: what is refused is counted, and said once a minute.
-func TestFullIsCounted(t *testing.T) {
-	b := newBench(t, &Handler{})
-	for i := range maxVisitorSites {
-		b.site(fmt.Sprintf("%d.example", i))
+// has reports whether there is a site of a host.
+func (b *bench) has(host string) bool {
+	return b.app.sites[siteID{b.handler, address{scheme: "http", host: host}}] != nil
+}
+
+// wantSites checks that there are so many sites on demand, and the named one.
+func (b *bench) wantSites(onDemand int) {
+	b.Helper()
+	if len(b.app.sites) != onDemand+1 || b.app.onDemand != onDemand {
+		b.Errorf("got %d sites, %d of them on demand, want %d", len(b.app.sites), b.app.onDemand, onDemand)
+	}
+}
+
+// TestManyHosts: whatever hosts visitors name, there are so many sites and no more, and
+// what is refused is counted in one line a minute. The named site stays.
+func TestManyHosts(t *testing.T) {
+	b := newBench(t, nil)
+	b.site("named.example")
+	if refused := b.visitMany(20_000); refused != 20_000-maxOnDemandSites {
+		t.Errorf("%d hosts were refused", refused)
+	}
+	b.wantSites(maxOnDemandSites)
+	if _, err := b.visit("named.example:80"); err != nil {
+		t.Errorf("the named site: %v", err)
 	}
 	for range 120 {
+		b.clock = b.clock.Add(time.Second)
+		for s := range b.app.sites {
+			b.app.sites[s].traffic.add(b.clock)
+		}
 		for range 10 {
-			if _, err := b.siteOf("late.example"); err == nil {
-				t.Fatal("one too many")
+			if _, err := b.visit("late.example"); !errors.Is(err, errTooManySites) {
+				t.Fatalf("got %v, want %v", err, errTooManySites)
 			}
 		}
-		b.clock.advance(time.Second)
 	}
 	lines := b.logs.FilterMessageSnippet("too many sites").All()
-	if len(lines) != 2 {
-		t.Fatalf("got %d lines in two minutes, want 2", len(lines))
+	if len(lines) != 3 {
+		t.Fatalf("got %d lines in two minutes, want 3", len(lines))
 	}
-	if got := lines[1].ContextMap()["refused"]; got != int64(600) {
-		t.Errorf("the second line counts %v, want 600", got)
+	for i, want := range []int64{1, 19_000 - 1 + 59*10 + 1, 600} {
+		if got := lines[i].ContextMap()["refused"]; got != want {
+			t.Errorf("line %d counts %v, want %d", i, got, want)
+		}
 	}
 }
 
-// TestEviction: only what was not used lately makes room, the one unused longest
-// first, and never one that is being refreshed.
-func TestEviction(t *testing.T) {
-	b := newBench(t, &Handler{})
+// TestJunkHosts: a thousand hosts that were requested once do not keep one out for long
+// that visitors really have, nor displace it.
+func TestJunkHosts(t *testing.T) {
+	b := newBench(t, nil)
 	b.site("named.example")
-	for i := range maxVisitorSites {
-		b.site(fmt.Sprintf("%d.example", i))
-		b.clock.advance(time.Second)
+	b.visitMany(maxOnDemandSites)
+	waited := time.Duration(0)
+	for ; ; waited += 10 * time.Second {
+		if _, err := b.visit("real.example"); err == nil {
+			break
+		}
+		b.clock = b.clock.Add(10 * time.Second)
 	}
-	there := func(host string) bool {
-		return b.app.sites[siteID{b.handler, address{scheme: "http", host: host}}] != nil
+	if waited > 2*time.Minute {
+		t.Errorf("it was refused for %s", waited)
 	}
-	if _, err := b.siteOf("new.example"); !isTooMany(err) {
-		t.Fatalf("got %v, want %v", err, errTooManySites)
-	}
-	b.clock.advance(usedLately - maxVisitorSites*time.Second + time.Second)
-	b.site("0.example").touch() // the oldest is used again
-	b.site("1.example").busy.Store(true)
-	b.clock.advance(3 * time.Second)
-	evicted := b.site("2.example")
-	if _, err := b.siteOf("new.example"); err != nil {
-		t.Fatalf("with a site unused for %s: %v", usedLately, err)
-	}
-	for host, want := range map[string]bool{"0.example": true, "1.example": true, "2.example": false, "3.example": true, "new.example": true, "named.example": true} {
-		if there(host) != want {
-			t.Errorf("%s is there: %t, want %t", host, !want, want)
+	for i := range 20 {
+		b.clock = b.clock.Add(time.Minute)
+		_, _ = b.visit("real.example")
+		for j := range 50 {
+			_, _ = b.visit(fmt.Sprintf("more-%d-%d.example", i, j))
 		}
 	}
-	if len(b.app.sites) != maxVisitorSites+1 || b.app.visitorSites != maxVisitorSites {
-		t.Errorf("got %d sites, %d of them visitors'", len(b.app.sites), b.app.visitorSites)
+	if !b.has("real.example") {
+		t.Error("it was displaced")
 	}
-	if b.app.store.has(evicted.key)[evicted.key] {
-		t.Error("what the evicted site held is kept")
-	}
-	select {
-	case <-evicted.ready:
-	default:
-		t.Error("requests wait for a site that is no more")
-	}
-	if evicted.busy.CompareAndSwap(false, true) {
-		t.Error("a site that is no more can still be refreshed")
-	}
+	b.wantSites(maxOnDemandSites)
 }
 
-// TestVisitorBytes: beyond their bytes, visitors' sites are neither made nor built.
-func TestVisitorBytes(t *testing.T) {
-	b := newBench(t, &Handler{})
-	big, waiting, named := b.site("big.example"), b.site("waiting.example"), b.site("named.example")
-	big.held.Load().snapshot.Store(&Snapshot{bytes: maxVisitorBytes})
-	big.count()
-	if _, err := b.siteOf("new.example"); !isTooMany(err) {
-		t.Errorf("a new site: got %v, want %v", err, errTooManySites)
+// TestMakeRoom: a site that is empty goes first, then the one with the fewest requests;
+// never one that was requested lately, or is being refreshed.
+func TestMakeRoom(t *testing.T) {
+	b := newBench(t, nil)
+	b.site("named.example")
+	b.visitMany(maxOnDemandSites)
+	filled := snapshotOf(t, 1, "/a")
+	for _, s := range b.app.sites {
+		s.state.Index.Store(filled)
+		s.traffic.add(b.clock)
+		s.traffic.add(b.clock)
 	}
-	b.clock.advance(time.Minute)
-	waiting.touch()
-	big.touch()
-	var wait time.Duration
-	due := b.app.due(b.clock.now(), &wait)
-	if len(due) != 2 || due[0] != named || due[1] != big {
-		t.Errorf("due are %v, want the named one and the big one", due)
+	at := func(i int) *site {
+		return b.app.sites[siteID{b.handler, address{scheme: "http", host: fmt.Sprintf("junk-%d.example", i)}}]
 	}
-	b.clock.advance(usedLately)
-	waiting.touch()
-	if _, err := b.siteOf("new.example"); err != nil {
-		t.Errorf("once the big one was not used lately: %v", err)
-	}
-	waiting.touch()
-	if due := b.app.due(b.clock.now(), &wait); len(due) != 3 || due[0] != named {
-		t.Errorf("due are %d sites, want the named one first and the two others", len(due))
-	}
-}
-
-func isTooMany(err error) bool { return errors.Is(err, errTooManySites) }
-
-// TestClockJumps: a clock that is set forward or back neither stops refreshes nor
-// runs them all the time, and Cache-Control stays within its bounds.
-func TestClockJumps(t *testing.T) {
-	for _, jump := range []time.Duration{-100 * 365 * 24 * time.Hour, -time.Hour, -time.Minute, -time.Second, time.Minute, time.Hour, 100 * 365 * 24 * time.Hour} {
-		t.Run(jump.String(), func(t *testing.T) {
-			b := newBench(t, &Handler{})
-			runs := 0
-			b.source = func(_ context.Context, r *Refresh, yield func(Page) error) error {
-				runs++
-				return yield(Page{Path: "/a"})
-			}
-			for _, host := range []string{"named.example", "visited.example"} {
-				s := b.site(host)
-				first := b.refresh(s)
-				b.clock.advance(jump)
-				s.touch()
-				if age := s.cacheControl(); age > "max-age=3600" && len(age) >= len("max-age=3600") {
-					t.Errorf("%s: got %s", host, age)
-				}
-				// As the schedule has it: within two intervals there is a refresh, and
-				// then one a minute.
-				runs = 0
-				for range 10 * 60 {
-					if at := s.dueAt(b.clock.now()); !at.IsZero() && !at.After(b.clock.now()) {
-						s.looked = true
-						s.refresh(t.Context())
-					}
-					b.clock.advance(time.Second)
-					s.touch()
-				}
-				if runs < 8 || runs > 11 {
-					t.Errorf("%s: %d refreshes in the ten minutes after it, want ten or so", host, runs)
-				}
-				if s.current() != first {
-					t.Errorf("%s: the snapshot has changed", host)
-				}
-			}
-		})
-	}
-}
-
-// TestClockSetBackEvicts: sites that were used in what is now the future do not count
-// as used lately for ever.
-func TestClockSetBackEvicts(t *testing.T) {
-	b := newBench(t, &Handler{})
-	for i := range maxVisitorSites {
-		b.site(fmt.Sprintf("%d.example", i))
-	}
-	b.clock.advance(-365 * 24 * time.Hour)
-	if _, err := b.siteOf("new.example"); !isTooMany(err) {
-		t.Fatalf("got %v, want %v", err, errTooManySites)
-	}
-	b.clock.advance(usedLately + time.Second)
-	if _, err := b.siteOf("new.example"); err != nil {
-		t.Errorf("an hour later: %v", err)
-	}
-	b.clock.advance(-365 * 24 * time.Hour) // while the answer is remembered
-	for range 3 {
-		b.clock.advance(usedLately + time.Second)
-		if _, err := b.siteOf(fmt.Sprint(b.clock.Load(), ".example")); err == nil {
-			return
+	at(1).state.Index.Store(nil)
+	at(2).state.Index.Store(nil)
+	at(2).schedule.at(b.clock)
+	at(2).schedule.begin(b.clock)
+	at(3).traffic = requestRate{}
+	at(3).traffic.add(b.clock)
+	at(4).traffic = requestRate{}
+	at(4).traffic.add(b.clock)
+	b.clock = b.clock.Add(3 * time.Minute)
+	at(4).traffic.add(b.clock)
+	for i, want := range []int{1, 3} {
+		evicted := at(want)
+		if _, err := b.visit(fmt.Sprintf("new-%d.example", i)); err != nil {
+			t.Fatal(err)
+		}
+		if at(want) != nil {
+			t.Errorf("junk-%d is there", want)
+		}
+		if n, _ := states.References(evicted.state.key); n != 0 || evicted.ctx.Err() == nil || !isDone(evicted.ready) {
+			t.Errorf("junk-%d is held by %d, has ended: %v, lets requests wait: %t", want, n, evicted.ctx.Err(), !isDone(evicted.ready))
 		}
 	}
-	t.Error("no site is made any more")
+	b.wantSites(maxOnDemandSites)
+	for _, i := range []int{0, 2, 4, 5} {
+		if at(i) == nil {
+			t.Errorf("junk-%d is gone", i)
+		}
+	}
 }
 
-// TestHostsThatAreNone: each is refused as a bad request, and makes no site.
-func TestHostsThatAreNone(t *testing.T) {
-	b := newBench(t, &Handler{})
+// TestOnDemandBytes: what sites on demand hold is bounded, too.
+func TestOnDemandBytes(t *testing.T) {
+	b := newBench(t, nil)
+	big, err := b.visit("big.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	big.state.measure(emptyGeneration(t.Context()), &publish.Snapshot{Bytes: maxOnDemandBytes})
+	b.site("named.example").state.bytes.Store(maxOnDemandBytes)
+	if _, err := b.visit("new.example"); !errors.Is(err, errTooManySites) {
+		t.Errorf("got %v, want %v", err, errTooManySites)
+	}
+	b.clock = b.clock.Add(3 * time.Minute)
+	if _, err := b.visit("new.example"); err != nil || b.has("big.example") {
+		t.Errorf("once nobody requests the big one: %v, it is there: %t", err, b.has("big.example"))
+	}
+}
+
+// TestClockSetBack: a clock that jumps does not keep sites out for ever.
+func TestClockSetBack(t *testing.T) {
+	b := newBench(t, nil)
+	b.visitMany(maxOnDemandSites)
+	for _, jump := range []time.Duration{-365 * 24 * time.Hour, 365 * 24 * time.Hour, -time.Hour} {
+		_, _ = b.visit(fmt.Sprintf("before%d.example", jump))
+		b.clock = b.clock.Add(jump)
+		_, _ = b.visit(fmt.Sprintf("at%d.example", jump))
+		b.clock = b.clock.Add(3 * time.Minute)
+		if _, err := b.visit(fmt.Sprintf("after%d.example", jump)); err != nil {
+			t.Errorf("three minutes after a jump of %s: %v", jump, err)
+		}
+	}
+}
+
+// TestBadHosts: what is no host is a bad request, and makes no site.
+func TestBadHosts(t *testing.T) {
+	b := newBench(t, nil)
 	for _, host := range []string{
-		"", " ", ".", "..", "a..b", "-a.example", "a-.example", "a_b c.example", "a b", "a/b", "a%20b", "a\x00b", "a\nb", "<script>", "{http.vars.root}", "../../etc/passwd",
-		"[::1", "::1]", "[fe80::1%eth0]", "a:b:c", "*.example", "a,b", "user@host", string(make([]byte, 300)), longLabel + ".example",
+		"", " ", ".", "a..b", "-a.example", "a b", "a/b", "a%20b", "a\x00b", "<script>", "{http.vars.root}", "../../etc/passwd",
+		"[::1", "[fe80::1%eth0]", "a:b:c", "*.example", "a,b", "user@host", string(make([]byte, 300)), strings.Repeat("a", 64) + ".example",
 	} {
-		_, err := b.siteOf(host)
-		if err == nil {
-			t.Errorf("%q is taken for a host", host)
-		}
-		if isTooMany(err) {
-			t.Errorf("%q: %v", host, err)
+		if _, err := b.visit(host); !errors.Is(err, errNoHost) {
+			t.Errorf("%q: got %v, want %v", host, err, errNoHost)
 		}
 	}
 	if len(b.app.sites) != 0 {
@@ -253,284 +215,34 @@ func TestHostsThatAreNone(t *testing.T) {
 	}
 }
 
-var longLabel = fmt.Sprintf("%064d", 0)
-
-// TestHalfBuilt: Stop and Cleanup in every state that Caddy may leave an App in.
-func TestHalfBuilt(t *testing.T) {
-	if err := new(App).Cleanup(); err != nil {
-		t.Errorf("never provisioned: %v", err)
-	}
-	for _, test := range []struct {
-		name  string
-		start bool
-		stop  int
-	}{{"provisioned", false, 0}, {"stopped before it started", false, 1}, {"started", true, 0}, {"stopped", true, 1}, {"stopped twice", true, 2}} {
-		a := new(App)
-		if err := a.Provision(contextOf(t)); err != nil {
-			t.Fatal(err)
-		}
-		wantReferences(t, 1)
-		if test.start {
-			if err := a.Start(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for range test.stop {
-			if err := a.Stop(); err != nil {
-				t.Errorf("%s: %v", test.name, err)
-			}
-		}
-		for range 2 {
-			if err := a.Cleanup(); err != nil {
-				t.Errorf("%s: %v", test.name, err)
-			}
-		}
-		wantReferences(t, 0)
-		if len(a.store.generations) != 0 {
-			t.Errorf("%s: a generation is left", test.name)
-		}
-	}
-	if err := goleak.Find(goleak.IgnoreCurrent()); err != nil {
-		t.Error(err)
-	}
-}
-
-func wantReferences(t *testing.T, want int) {
-	t.Helper()
-	if got, _ := snapshots.References(snapshotsKey); got != want {
-		t.Errorf("the pool counts %d users, want %d", got, want)
-	}
-}
-
-// failing is an app that fails where it is told to.
-type failing struct {
-	Where string `json:"where,omitempty"`
-}
-
-func (failing) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "sitemap_test_failing", New: func() caddy.Module { return new(failing) }}
-}
-
-var errFailing = errors.New("told to fail")
-
-func (f *failing) Provision(ctx caddy.Context) error {
-	if _, err := ctx.App("http"); err != nil { // after ours
-		return err
-	}
-	if f.Where == "provision" {
-		return errFailing
-	}
-	return nil
-}
-
-func (f *failing) Start() error {
-	if f.Where == "start" {
-		return errFailing
-	}
-	return nil
-}
-
-func (*failing) Stop() error { return nil }
-
-// looking is a file system that counts how often it is looked at.
-type looking struct{}
-
-var looks atomic.Int64
-
-func (looking) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "caddy.fs.sitemap_test_looking", New: func() caddy.Module { return new(looking) }}
-}
-
-func (looking) Open(string) (fs.File, error) {
-	looks.Add(1)
-	return nil, fs.ErrNotExist
-}
-
-var registerOnce sync.Once
-
-// config is one of Caddy with a catch-all server and a sitemap, and an app that fails
-// where it is told to.
-func config(t *testing.T, where string) []byte {
-	t.Helper()
-	registerOnce.Do(func() {
-		caddy.RegisterModule(failing{})
-		caddy.RegisterModule(looking{})
-	})
-	encoded, err := json.Marshal(map[string]any{
-		"admin":   map[string]any{"disabled": true, "config": map[string]any{"persist": false}},
-		"logging": map[string]any{"logs": map[string]any{"default": map[string]any{"writer": map[string]any{"output": "discard"}}}},
-		"storage": map[string]any{"module": "file_system", "root": t.TempDir()},
-		"apps": map[string]any{
-			"sitemap_test_failing": map[string]any{"where": where},
-			"caddy.filesystems": map[string]any{"filesystems": []any{
-				map[string]any{"name": "looking", "file_system": map[string]any{"backend": "sitemap_test_looking"}},
-			}},
-			"http": map[string]any{"servers": map[string]any{"srv": map[string]any{
-				"listen":          []string{"127.0.0.1:0"},
-				"automatic_https": map[string]any{"disable": true},
-				"routes": []any{map[string]any{"handle": []any{
-					map[string]any{"handler": "vars", "root": ".", "fs": "looking"},
-					map[string]any{"handler": "sitemap", "sources": []any{
-						map[string]any{"source": "files"},
-						map[string]any{"source": "urls", "urls": []string{"/a"}, "from": []string{"/dev/tty"}},
-					}},
-					map[string]any{"handler": "file_server"},
-				}}},
-			}}},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return encoded
-}
-
-// TestPoolCounts: whatever becomes of a configuration, the pool counts right.
-func TestPoolCounts(t *testing.T) {
-	if err := caddy.Load(config(t, ""), true); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-		wantReferences(t, 0)
-	})
-	wantReferences(t, 1)
-	pooled, _, _ := snapshots.LoadOrNew(snapshotsKey, nil)
-	store := pooled.(*store)
-	_, _ = snapshots.Delete(snapshotsKey)
-	others := goleak.IgnoreCurrent()
-	for range 5 {
-		for _, where := range []string{"provision", "start"} {
-			if err := caddy.Load(config(t, where), true); err == nil {
-				t.Fatalf("a configuration that fails at %s was loaded", where)
-			}
-			wantReferences(t, 1)
-			if n := len(store.generations); n != 1 {
-				t.Errorf("%d generations after a failure at %s, want 1", n, where)
-			}
-		}
-	}
-	if err := goleak.Find(others, goleak.IgnoreAnyFunction("github.com/caddyserver/certmagic.keepLockfileFresh")); err != nil {
-		t.Errorf("a failed reload leaves goroutines: %v", err)
-	}
-	for range 5 {
-		if err := caddy.Load(config(t, ""), true); err != nil {
-			t.Fatal(err)
-		}
-		wantReferences(t, 1)
-	}
-}
-
-// TestValidateTouchesNothing: no file is looked at, and nothing is left behind.
-func TestValidateTouchesNothing(t *testing.T) {
-	for _, where := range []string{"", "provision"} {
-		var parsed caddy.Config
-		if err := json.Unmarshal(config(t, where), &parsed); err != nil {
-			t.Fatal(err)
-		}
-		before := looks.Load()
-		if err := caddy.Validate(&parsed); (err != nil) != (where != "") {
-			t.Errorf("fails at %q: got %v", where, err)
-		}
-		if n := looks.Load() - before; n != 0 {
-			t.Errorf("validating looks at %d files", n)
-		}
-		wantReferences(t, 0)
-	}
-}
-
-// TestStuckAsk: a handler that does not heed its context keeps nobody waiting, and is
-// not asked for the same again before it has ended.
-func TestStuckAsk(t *testing.T) {
-	var calls atomic.Int64
-	release := make(chan struct{})
-	a := &asker{server: new(caddyhttp.Server), routes: caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error {
-		calls.Add(1)
-		<-release
-		return nil
-	})}
-	q := question{method: http.MethodGet, base: "http://a.example", path: "/"}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 3 {
-		if _, err := a.ask(ctx, q); !errors.Is(err, errStuck) {
-			t.Fatalf("got %v, want %v", err, errStuck)
-		}
-	}
-	if calls.Load() != 1 {
-		t.Errorf("it was asked %d times", calls.Load())
-	}
-	close(release)
-	for deadline := time.Now().Add(10 * time.Second); a.isStuck(q); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatal("what has ended still counts")
-		}
-	}
-	if _, err := a.ask(t.Context(), q); err != nil {
-		t.Errorf("once it had ended: %v", err)
-	}
-	for i := range maxStuck {
-		a.noteStuck(question{path: fmt.Sprint(i)}, 1)
-	}
-	if _, err := a.ask(t.Context(), q); !errors.Is(err, errStuck) {
-		t.Errorf("with %d stuck: got %v, want %v", maxStuck, err, errStuck)
-	}
-}
-
-// TestTwins: only sites that may stand for one another wait for one another.
-func TestTwins(t *testing.T) {
-	var sites []*site
-	for _, at := range []string{"http a.example", "https a.example", "http www.b.example", "http b.example", "http c.example", "http www.d.example", "https ", "http "} {
-		scheme, host, _ := strings.Cut(at, " ")
-		sites = append(sites, &site{id: siteID{address: address{scheme: scheme, host: host}}})
-	}
-	if got := twins(sites); !slices.Equal(got, sites[:4]) {
-		t.Errorf("got %d sites, want the first four", len(got))
-	}
-}
-
-// forwarded asks for the site that a trusted proxy names.
-func (b *bench) forwarded(scheme, host string) (*site, error) {
+// visitThrough is visit for what a trusted proxy passes on.
+func (b *bench) visitThrough(scheme, host string) (*site, error) {
 	r := httptest.NewRequest(http.MethodGet, "/sitemap.xml", nil)
 	r.Header.Set("X-Forwarded-Proto", scheme)
 	r.Header.Set("X-Forwarded-Host", host)
-	return b.app.siteOf(b.handler, trusted(r), "")
+	return b.app.siteOf(b.handler, fromProxy(r), "")
 }
 
-// trusted is a request that came from a trusted proxy.
-func trusted(r *http.Request) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), caddyhttp.VarsCtxKey, map[string]any{caddyhttp.TrustedProxyVarKey: true}))
-}
-
-// TestForwardedPorts: whatever ports come through a proxy, a named host makes no more
-// sites than the configuration names, and others count as visitors'.
+// TestForwardedPorts: whatever ports come through a proxy, a named host has the sites that
+// the configuration names; others are on demand.
 func TestForwardedPorts(t *testing.T) {
-	b := newBench(t, &Handler{})
-	refused := 0
-	for port := range 1 << 16 {
+	b := newBench(t, nil)
+	for port := range 700 {
 		for _, scheme := range []string{"http", "https"} {
-			if _, err := b.forwarded(scheme, fmt.Sprintf("named.example:%d", port)); err != nil {
-				refused++
-			}
+			_, _ = b.visitThrough(scheme, fmt.Sprintf("named.example:%d", 1+port*90))
 		}
 	}
-	if got, want := len(b.app.sites), maxVisitorSites+2; got != want || b.app.visitorSites != maxVisitorSites {
-		t.Errorf("got %d sites, %d of them visitors', want %d and %d", got, b.app.visitorSites, want, maxVisitorSites)
-	}
-	if refused == 0 {
-		t.Error("no site was refused")
+	if got := len(b.app.sites) - b.app.onDemand; got > 2 || b.app.onDemand != maxOnDemandSites {
+		t.Errorf("got %d named sites and %d on demand", got, b.app.onDemand)
 	}
 	for _, scheme := range []string{"http", "https"} {
-		if s, err := b.forwarded(scheme, "named.example"); err != nil || s.visitors {
+		if s, err := b.visitThrough(scheme, "named.example"); err != nil || s.onDemand {
 			t.Errorf("%s: %v", scheme, err)
 		}
 	}
 }
 
 func TestForwardedPort(t *testing.T) {
-	b := newBench(t, &Handler{})
 	for host, want := range map[string]string{
 		"a.example":          "https://a.example",
 		"a.example:":         "https://a.example",
@@ -548,116 +260,275 @@ func TestForwardedPort(t *testing.T) {
 		`a.example:"><b>`:    "",
 		"a.example: 1":       "",
 	} {
-		s, err := b.forwarded("https", host)
+		s, err := newBench(t, nil).visitThrough("https", host)
 		if want == "" && !errors.Is(err, errNoHost) {
 			t.Errorf("%s: got %v, want %v", host, err, errNoHost)
 		}
-		if want != "" && (err != nil || s.base != want) {
+		if want != "" && (err != nil || s.origin != want) {
 			t.Errorf("%s: got %v, %v, want %s", host, s, err, want)
 		}
 	}
 }
 
-// TestVisitorBytesAreCounted: what visitors' sites take is known as it changes, the
-// names that they remember with it.
-func TestVisitorBytesAreCounted(t *testing.T) {
-	b := newBench(t, &Handler{ShardURLs: 2})
-	want := func(what string) {
-		t.Helper()
-		var bytes int64
-		for _, s := range b.app.sites {
-			if last := s.held.Load().last(); s.visitors && last != nil {
-				bytes += last.bytes
+// TestNamedSites: the sites that the configuration names, up to a bound.
+func TestNamedSites(t *testing.T) {
+	b := newBench(t, func(h *Handler) {
+		h.listener = listener{"https", "8443"}
+		h.mounts = mounts{{hosts: []string{"a.example", "*.lan", "A.example"}}, {}, {hosts: []string{"a.example"}, prefix: "/docs"}}
+	})
+	var urls []string
+	for _, s := range b.app.namedSites(maxNamedHosts) {
+		urls = append(urls, s.url())
+	}
+	if got, want := fmt.Sprint(urls), "[https://a.example:8443 https://a.example:8443/docs]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := b.app.namedSites(1); len(got) != 1 || b.logged("many hosts are named: the sitemaps of the others are built when they are first requested") != 1 {
+		t.Errorf("of one: got %d sites, logs %v", len(got), b.logs.All())
+	}
+	base := newBench(t, func(h *Handler) {
+		h.BaseURL, h.mounts = "https://shop.example", mounts{{prefix: "/docs"}, {prefix: "/shop"}}
+	})
+	if got := base.app.namedSites(maxNamedHosts); len(got) != 1 || got[0].onDemand {
+		t.Errorf("with a base URL: got %d sites", len(got))
+	}
+}
+
+// TestTakeOver: the next configuration begins with the sites on demand of the one before,
+// as far as they are its own.
+func TestTakeOver(t *testing.T) {
+	before := newBench(t, nil)
+	for _, host := range []string{"named.example", "visited.example", "visited.test"} {
+		before.site(host).state.Index.Store(snapshotOf(t, 1, "/a"))
+	}
+	for name, test := range map[string]struct {
+		configure func(*Handler)
+		want      string
+	}{
+		"the same":       {nil, "[http://visited.example http://visited.test]"},
+		"a pattern":      {func(h *Handler) { h.mounts = mounts{{hosts: []string{"*.example"}}} }, "[http://visited.example]"},
+		"another path":   {func(h *Handler) { h.Path = "/map.xml" }, "[]"},
+		"a base URL":     {func(h *Handler) { h.BaseURL = "https://shop.example" }, "[]"},
+		"another prefix": {func(h *Handler) { h.mounts = mounts{{prefix: "/docs"}} }, "[]"},
+	} {
+		next := newBench(t, test.configure)
+		next.app.takeOver()
+		urls := []string{}
+		for _, s := range next.app.allSites() {
+			urls = append(urls, s.url())
+			if s.state.Index.Load() == nil || !isDone(s.ready) || !s.onDemand {
+				t.Errorf("%s: %s has no snapshot, or waits", name, s.url())
 			}
 		}
-		if got := b.app.visitorBytes.Load(); got != bytes || bytes == 0 {
-			t.Errorf("%s: got %d bytes, want %d", what, got, bytes)
+		if got := fmt.Sprint(urls); got != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
 		}
-	}
-	b.source = lists("/a", "/b", "/c", "/d", "/e")
-	visited, other := b.site("visited.example"), b.site("other.example")
-	b.refresh(b.site("named.example"))
-	b.refresh(visited)
-	b.refresh(other)
-	want("refreshed")
-	before := b.app.visitorBytes.Load()
-	b.source = lists()
-	b.refresh(visited)
-	if b.refresh(visited) != nil {
-		t.Fatal("there is still a snapshot")
-	}
-	if visited.held.Load().last().bytes == 0 {
-		t.Error("names take nothing")
-	}
-	want("emptied")
-	b.source = lists("/a", "/b", "/c")
-	b.refresh(visited)
-	want("refilled")
-	visited.sight.root = "/elsewhere"
-	visited.adopt()
-	want("moved")
-	b.app.mu.Lock()
-	b.app.forget(visited)
-	b.app.mu.Unlock()
-	want("forgotten")
-	if b.app.visitorBytes.Load() >= before {
-		t.Error("nothing was given back")
 	}
 }
 
-// TestLookUpEnds: once the configuration ends, no further site is looked at.
-func TestLookUpEnds(t *testing.T) {
-	b := newBench(t, &Handler{})
-	var asked atomic.Int64
-	b.app.askers[b.handler.server].routes = caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error {
-		asked.Add(1)
-		b.app.cancel()
-		return nil
+// TestOnDemandTurns: sites on demand are refreshed one at a time, and only while somebody
+// asks for them; a named site does not wait for them.
+func TestOnDemandTurns(t *testing.T) {
+	b := newBench(t, nil)
+	named, first, second := b.site("named.example"), b.site("a.example"), b.site("b.example")
+	release := make(chan struct{})
+	source := b.source
+	b.source = func(ctx context.Context, r *Refresh, yield func(Page) error) error {
+		<-release
+		return source(ctx, r, yield)
+	}
+	b.app.startDue(t.Context())
+	if !named.schedule.isRunning() || first.schedule.isRunning() == second.schedule.isRunning() {
+		t.Errorf("refreshed are the named site: %t, others: %t and %t", named.schedule.isRunning(), first.schedule.isRunning(), second.schedule.isRunning())
+	}
+	close(release)
+	b.app.group.Wait()
+	<-b.app.wake
+	b.app.startDue(t.Context())
+	b.app.group.Wait()
+	for _, s := range []*site{named, first, second} {
+		if s.state.Index.Load() == nil {
+			t.Errorf("%s was not refreshed", s.url())
+		}
+	}
+	b.clock = b.clock.Add(time.Hour)
+	if _, ok := named.schedule.next(); !ok {
+		t.Error("a named site waits for a request")
+	}
+	if _, ok := first.schedule.next(); ok {
+		t.Error("a site that nobody asked for since is due")
+	}
+	<-b.app.wake
+	if _, err := first.snapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := first.schedule.next(); !ok || len(b.app.wake) != 1 {
+		t.Error("a request for a site that is due does not wake the scheduler")
+	}
+}
+
+// TestHalfBuilt: Stop and Cleanup in every state that Caddy may leave an App in.
+func TestHalfBuilt(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	if err := new(App).Cleanup(); err != nil {
+		t.Errorf("never provisioned: %v", err)
+	}
+	for name, test := range map[string]struct {
+		start bool
+		stop  int
+	}{"provisioned": {false, 0}, "stopped before it started": {false, 1}, "started": {true, 0}, "stopped": {true, 1}, "stopped twice": {true, 2}} {
+		a := &App{State: noState}
+		if err := a.Provision(emptyContext(t)); err != nil {
+			t.Fatal(err)
+		}
+		var errs []error
+		if test.start {
+			errs = append(errs, a.Start())
+		}
+		for range test.stop {
+			errs = append(errs, a.Stop())
+		}
+		if err := errors.Join(append(errs, a.Cleanup(), a.Cleanup())...); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// faulty is an app that fails where it is told to.
+type faulty struct {
+	Where string `json:"where,omitempty"`
+}
+
+func (faulty) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "sitemap_test_faulty", New: func() caddy.Module { return new(faulty) }}
+}
+
+func (f *faulty) Provision(ctx caddy.Context) error {
+	if _, err := ctx.App("http"); err != nil { // after ours
+		return err
+	}
+	return f.fail("provision")
+}
+
+func (f *faulty) Start() error { return f.fail("start") }
+func (f *faulty) Stop() error  { return nil }
+
+func (f *faulty) fail(where string) error {
+	if f.Where == where {
+		return errors.New("told to fail")
+	}
+	return nil
+}
+
+// countingFS is a file system that counts how often it is looked at.
+type countingFS struct{}
+
+var looks atomic.Int64
+
+func (countingFS) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "caddy.fs.sitemap_test_counting", New: func() caddy.Module { return new(countingFS) }}
+}
+
+func (countingFS) Open(string) (fs.File, error) {
+	looks.Add(1)
+	return nil, fs.ErrNotExist
+}
+
+var registerOnce sync.Once
+
+// configuration is one of Caddy with a site, and an app that fails where it is told to.
+func configuration(t *testing.T, where string) *caddy.Config {
+	t.Helper()
+	registerOnce.Do(func() {
+		caddy.RegisterModule(faulty{})
+		caddy.RegisterModule(countingFS{})
 	})
-	var sites []*site
-	for i := range 1000 {
-		sites = append(sites, b.site(fmt.Sprintf("%d.example", i)))
+	cfg := new(caddy.Config)
+	if err := caddy.StrictUnmarshalJSON(fmt.Appendf(nil, `{"apps": {
+		"sitemap": {"state": "off"},
+		"sitemap_test_faulty": {"where": "%s"},
+		"caddy.filesystems": {"filesystems": [{"name": "counting", "file_system": {"backend": "sitemap_test_counting"}}]},
+		"http": {"servers": {"srv": {"listen": ["127.0.0.1:0"], "automatic_https": {"disable": true}, "routes": [{"handle": [
+			{"handler": "vars", "root": ".", "fs": "counting"},
+			{"handler": "sitemap", "base_url": "http://a.example", "sources": [{"source": "files"}, {"source": "urls", "urls": ["/a"], "from": ["/dev/tty"]}]},
+			{"handler": "file_server"}]}]}}}}}`, where), cfg); err != nil {
+		t.Fatal(err)
 	}
-	b.app.lookUp(b.app.running, nil, sites)
-	if n := asked.Load(); n > 2*lookupsAtATime {
-		t.Errorf("%d questions were asked", n)
+	return quiet(t, cfg)
+}
+
+// wantState checks how many configurations hold the state of the site.
+func wantState(t *testing.T, want int) {
+	t.Helper()
+	got := 0
+	states.Range(func(key, _ any) bool {
+		n, _ := states.References(key)
+		got += n
+		return true
+	})
+	if got != want {
+		t.Errorf("%d configurations hold a state, want %d", got, want)
 	}
 }
 
-// TestSourceThatGoesOn: Stop does not wait for a source that does not heed its
-// context, and what it yields at last changes nothing.
-func TestSourceThatGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, &Handler{})
-		release := make(chan struct{})
-		b.source = func(_ context.Context, _ *Refresh, yield func(Page) error) error {
-			<-release
-			return yield(Page{Path: "/a"})
+// TestReloads: whatever becomes of a configuration, it gives back what it held.
+func TestReloads(t *testing.T) {
+	load := func(where string) error {
+		encoded, err := json.Marshal(configuration(t, where))
+		if err != nil {
+			t.Fatal(err)
 		}
-		s := b.site("named.example")
-		s.looked = true
-		b.app.dispatch(b.app.running)
-		synctest.Wait()
-		if !s.busy.Load() || len(b.app.first) != 1 {
-			t.Fatal("no refresh began")
-		}
-		begun := time.Now()
-		if err := b.app.Stop(); err != nil {
+		return caddy.Load(encoded, true)
+	}
+	if err := load(""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
 			t.Error(err)
 		}
-		if waited := time.Since(begun); waited != stopGrace {
-			t.Errorf("Stop waited for %s, want %s", waited, stopGrace)
-		}
-		if len(b.app.first) != 0 {
-			t.Error("the slot is kept")
-		}
-		close(release)
-		synctest.Wait()
-		if s.current() != nil {
-			t.Error("what came after Stop is published")
-		}
-		if !s.busy.Load() {
-			t.Error("a site that was left is refreshed again")
-		}
+		wantState(t, 0)
 	})
+	wantState(t, 1)
+	app, err := caddy.ActiveContext().App("sitemap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range app.(*App).allSites() {
+		if err := s.refreshNow(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	others := goleak.IgnoreCurrent()
+	for range 3 {
+		for _, where := range []string{"provision", "start"} {
+			if err := load(where); err == nil {
+				t.Fatalf("a configuration that fails at %s was loaded", where)
+			}
+			wantState(t, 1)
+		}
+	}
+	if err := goleak.Find(others, goleak.IgnoreAnyFunction("github.com/caddyserver/certmagic.keepLockfileFresh")); err != nil {
+		t.Errorf("a failed reload leaves goroutines: %v", err)
+	}
+	for range 3 {
+		if err := load(""); err != nil {
+			t.Fatal(err)
+		}
+		wantState(t, 1)
+	}
+}
+
+// TestValidateTouchesNothing: no file is looked at, and nothing is left behind.
+func TestValidateTouchesNothing(t *testing.T) {
+	for _, where := range []string{"", "provision"} {
+		before := looks.Load()
+		if err := caddy.Validate(configuration(t, where)); (err != nil) != (where != "") {
+			t.Errorf("fails at %q: got %v", where, err)
+		}
+		if n := looks.Load() - before; n != 0 {
+			t.Errorf("validating looks at %d files", n)
+		}
+		wantState(t, 0)
+	}
 }

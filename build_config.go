@@ -18,7 +18,7 @@ type buildConfig struct {
 	config  string // a file; "": none
 	adapter string
 	state   string // a folder; "": nothing is remembered
-	ask     string // on, off; "": as the configuration has it
+	crawl   string // on, off; "": as the configuration has it
 }
 
 // check refuses settings that do not go together, and makes paths absolute.
@@ -30,8 +30,8 @@ func (c *buildConfig) check() error {
 		return errors.New("give the site's URL with --base-url, such as https://example.com")
 	case c.config == "" && c.adapter != "":
 		return errors.New("--adapter is for a configuration: name one with --config")
-	case c.ask != "" && c.ask != "on" && c.ask != "off":
-		return fmt.Errorf("--ask is '%s': it is on or off", c.ask)
+	case c.crawl != "" && c.crawl != "on" && c.crawl != "off":
+		return fmt.Errorf("--crawl is '%s': it is on or off", c.crawl)
 	}
 	if c.baseURL != "" {
 		if _, _, err := checkBaseURL(c.baseURL); err != nil {
@@ -65,7 +65,7 @@ func isFolder(path string) error {
 		return err
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("%s is no folder", path)
+		return fmt.Errorf("%s is not a folder", path)
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func (c *buildConfig) load(level string) (*caddy.Config, error) {
 
 type object = map[string]any
 
-// quietLogs sends what is of a level, or worse, to the standard error, save what is about
+// quietLogs sends lines of a level, or worse, to the standard error, except those about
 // listening.
 func quietLogs(level string) object {
 	return object{"logs": object{"default": object{"level": level, "exclude": []string{"http.auto_https", "tls"}}}}
@@ -127,13 +127,11 @@ func (c *buildConfig) raw() (object, error) {
 	return config, c.override(config)
 }
 
-// alone is the configuration of a folder that a file server serves at a URL.
+// alone is the configuration of a folder that a file server serves at the base URL.
 func (c *buildConfig) alone() object {
 	_, folder, _ := checkBaseURL(c.baseURL) // check has refused the others
 	handler := object{"handler": "sitemap", "base_url": c.baseURL}
-	if c.ask == "off" {
-		handler["ask"] = object{"off": true}
-	}
+	c.overrideCrawl(handler)
 	handlers := []any{object{"handler": "vars", "root": c.root}, handler, object{"handler": "file_server"}}
 	route := object{"handle": handlers}
 	if folder != "" {
@@ -147,7 +145,7 @@ func (c *buildConfig) alone() object {
 	return object{"apps": object{"http": object{"servers": object{"build": server}}}}
 }
 
-// override lets what was given go before what the configuration says.
+// override lets flags take precedence over the configuration.
 func (c *buildConfig) override(config object) error {
 	handlers := handlersOf(config, "sitemap")
 	if len(handlers) == 0 {
@@ -160,7 +158,7 @@ func (c *buildConfig) override(config object) error {
 		if c.baseURL != "" {
 			h["base_url"] = c.baseURL
 		}
-		c.overrideAsk(h)
+		c.overrideCrawl(h)
 	}
 	if c.root == "" {
 		return nil
@@ -168,13 +166,13 @@ func (c *buildConfig) override(config object) error {
 	return c.overrideRoot(config)
 }
 
-func (c *buildConfig) overrideAsk(h object) {
-	switch c.ask {
+func (c *buildConfig) overrideCrawl(h object) {
+	switch c.crawl {
 	case "off":
-		h["ask"] = object{"off": true}
+		h["crawl"] = object{"off": true}
 	case "on":
-		if ask, ok := h["ask"].(object); ok {
-			delete(ask, "off")
+		if crawl, ok := h["crawl"].(object); ok {
+			delete(crawl, "off")
 		}
 	}
 }

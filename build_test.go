@@ -9,28 +9,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/gather"
+	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 )
 
-// TestBuildFailure: a build that has not seen all sources has seen nothing.
+// TestBuildFailure: a build that has not read all sources has not seen all pages.
 func TestBuildFailure(t *testing.T) {
 	gone := errors.New("gone")
 	for _, test := range []struct {
 		name   string
-		result outcome
-		ran    bool
+		result result
 		want   error
 	}{
-		{"all is well", outcome{}, true, nil},
-		{"broken", outcome{broken: gone}, true, gone},
-		{"a source failed", outcome{failed: []gather.InputError{{Name: "urls", Err: gone}}}, true, gone},
+		{"no failure", result{}, nil},
+		{"the refresh failed", result{err: gone}, gone},
+		{"a source failed", result{merged: merge.Result{Failed: []merge.InputError{{Name: "urls", Err: gone}}}}, gone},
 	} {
-		if err := failure(test.result, test.ran); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+		if err := test.result.failure(); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
 			t.Errorf("%s: got %v, want %v", test.name, err, test.want)
 		}
-	}
-	if failure(outcome{}, false) == nil {
-		t.Error("a site that no refresh was made of is taken for one without pages")
 	}
 }
 

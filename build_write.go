@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/outdir"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
 
 const robotsName = "robots.txt"
@@ -20,15 +22,12 @@ type builtSite struct {
 	*site
 	out    string
 	folder *outdir.Folder
-	last   buildNote // of the build before
-	before int       // its pages; 0: there was none
+	note   buildNote // of the build before
 
-	outcome    outcome
-	unverified int      // pages that are listed, and have not answered
-	silent     []string // the first few of them
-	robots     builtRobots
-	begun      bool // its files are being put in their places, or have been
-	result     outdir.Result
+	fetched int // pages
+	robots  builtRobots
+	begun   bool // its files are being put in their places, or have been
+	result  outdir.Result
 }
 
 // buildNote is what a build leaves for the next one.
@@ -66,17 +65,16 @@ func (w *buildOutput) open(sites []*site) (built []*builtSite, err error) {
 			return built, err
 		}
 		if other := taken[out]; other != "" {
-			return built, fmt.Errorf("%s and %s would both be written into %s", other, s.url(), out)
+			return built, fmt.Errorf("%s and %s would both be written into %s", other, s.sitemapURL(), out)
 		}
-		taken[out] = s.url()
+		taken[out] = s.sitemapURL()
 		folder, err := outdir.Open(out, w.force)
 		if err != nil {
 			return built, explained(fmt.Errorf("opening the output folder: %w", err), "--force ignores it")
 		}
 		b := &builtSite{site: s, out: out, folder: folder}
-		_ = json.Unmarshal(folder.Note(), &b.last) // of another version, which says nothing
+		_ = json.Unmarshal(folder.Note(), &b.note) // of another version, which says nothing
 		built = append(built, b)
-		b.before = b.pagesBefore()
 	}
 	return built, nil
 }
@@ -91,82 +89,90 @@ func closeAll(built []*builtSite) error {
 
 // folderOf is where a site's files are written.
 func (w *buildOutput) folderOf(s *site, several bool) (string, error) {
+	probed := s.probed.Load()
 	switch {
 	case several && w.out == "":
 		return "", errors.New("the configuration has several sites: name a folder for theirs with --out")
 	case several:
-		return filepath.Join(w.out, filepath.FromSlash(siteFolder(s.base+s.at))), nil
+		return filepath.Join(w.out, filepath.FromSlash(siteFolder(s.url()))), nil
 	case w.out != "":
 		return filepath.Abs(w.out)
-	case s.sight.root == "" || s.sight.fs != "" && s.sight.fs != defaultFileSystem:
+	case probed.root == "" || probed.fs != "" && probed.fs != defaultFileSystem:
 		return "", errors.New("the site has no root in which its sitemap could lie: name a folder with --out")
 	}
-	return s.sight.root, nil
+	return probed.root, nil
 }
 
 // siteFolder is the name of a site's folder: its host, with an underscore before a port,
 // and the folder of its URLs.
 func siteFolder(url string) string {
 	_, name, _ := strings.Cut(url, "://")
-	return strings.NewReplacer(":", "_", "[", "", "]", "").Replace(decoded(name))
+	return strings.NewReplacer(":", "_", "[", "", "]", "").Replace(page.Unescape(name))
 }
 
-// pagesBefore is how many pages the last build had, as its output or the state has it.
-func (b *builtSite) pagesBefore() int {
-	if snapshot := b.current(); snapshot != nil {
-		return max(b.last.Pages, snapshot.pages)
+// run makes the site's documents. The error is ctx's, or says why they are not to be written.
+func (b *builtSite) run(ctx context.Context, force bool) error {
+	before, err := b.pagesBefore(ctx)
+	if err != nil {
+		return err
 	}
-	return b.last.Pages
-}
-
-// check refuses what is not to be written.
-func (b *builtSite) check(force bool) error {
-	snapshot := b.current()
+	built, err := b.build(ctx)
+	if err != nil {
+		return err
+	}
+	b.fetched = built.crawled.Fetched
+	snapshot := b.documents()
 	switch {
 	case snapshot == nil:
-		return fmt.Errorf("%s: %w: %s", b.url(), errNoPages, b.nothing())
-	case 2*snapshot.pages < b.before && !force:
-		return fmt.Errorf("%s: %w: %d instead of %d; --force writes it", b.url(), errFewer, snapshot.pages, b.before)
+		return fmt.Errorf("%s: %w: %s", b.sitemapURL(), errNoPages, b.emptyReason())
+	case 2*snapshot.Pages < before && !force:
+		return fmt.Errorf("%s: %w: %d instead of %d; --force writes it", b.sitemapURL(), errFewer, snapshot.Pages, before)
 	}
 	return nil
 }
 
-// listen finds out which of the pages that were asked for have not answered.
-func (b *builtSite) listen(ctx context.Context) (err error) {
-	b.unverified = b.current().pages - b.outcome.verified
-	if b.handler.settings.manners.off || b.unverified <= 0 {
-		b.unverified = 0
-		return nil
+// documents are what there is to write; nil: nothing.
+func (b *builtSite) documents() *publish.Snapshot { return b.state.Index.Load() }
+
+// pagesBefore is how many pages the last build had, by its output or the state.
+func (b *builtSite) pagesBefore(ctx context.Context) (int, error) {
+	records, err := b.state.acquire(ctx)
+	if err != nil {
+		return 0, err
 	}
-	b.silent, err = b.site.silent(ctx)
-	return err
+	defer b.state.release(records)
+	b.restore(ctx, records)
+	if snapshot := b.documents(); snapshot != nil {
+		return max(b.note.Pages, snapshot.Pages), nil
+	}
+	return b.note.Pages, nil
 }
 
 // stage writes a site's files aside: shards first, then what names them.
 func (b *builtSite) stage(ctx context.Context, w *buildOutput) error {
-	snapshot := b.current()
-	for _, d := range append(slices.Clip(snapshot.shards), snapshot.index) {
+	snapshot := b.documents()
+	for _, d := range append(slices.Clip(snapshot.Shards), snapshot.Index) {
 		if err := b.stageDocument(ctx, d, w.gzip); err != nil {
 			return err
 		}
 	}
-	b.robots.named = b.last.Robots
+	b.robots.named = b.note.Robots
 	if !w.robots || !b.handler.settings.robots {
 		return nil
 	}
-	b.robots = b.robotsNaming(ctx, b.last.Robots)
+	b.robots = b.robotsNaming(ctx, b.note.Robots)
 	if err := ctx.Err(); err != nil || b.robots.content == nil {
 		return err
 	}
 	return explained(b.folder.StageOver(robotsName, b.robots.was, b.robots.content), "--force replaces it, --robots=false leaves it")
 }
 
-func (b *builtSite) stageDocument(ctx context.Context, d *document, compressed bool) error {
+func (b *builtSite) stageDocument(ctx context.Context, d *publish.Document, compressed bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := b.folder.Stage(b.fileName(d.suffix, extensions[formXML]), func(w io.Writer) error {
-		xml, err := openXML(d)
+	err := b.folder.Stage(b.fileName(d.Suffix, publish.FormXML), func(w io.Writer) error {
+		xml, err := d.XML()
 		if err != nil {
 			return err
 		}
@@ -174,8 +180,8 @@ func (b *builtSite) stageDocument(ctx context.Context, d *document, compressed b
 		return errors.Join(err, xml.Close())
 	})
 	if err == nil && compressed {
-		err = b.folder.Stage(b.fileName(d.suffix, extensions[formGzip]), func(w io.Writer) error {
-			_, err := w.Write(d.gzip)
+		err = b.folder.Stage(b.fileName(d.Suffix, publish.FormGzip), func(w io.Writer) error {
+			_, err := w.Write(d.Gzip)
 			return err
 		})
 	}
@@ -193,6 +199,6 @@ func explained(err error, hint string) error {
 // finish puts the files in their places.
 func (b *builtSite) finish() (err error) {
 	b.begun = true
-	b.result, err = b.folder.Finish(buildNote{Sitemap: b.url(), Pages: b.current().pages, Robots: b.robots.named})
+	b.result, err = b.folder.Finish(buildNote{Sitemap: b.sitemapURL(), Pages: b.documents().Pages, Robots: b.robots.named})
 	return err
 }

@@ -34,10 +34,10 @@ const sourceNamespace = "http.sitemap.sources"
 // The subdirectives of each block.
 var (
 	handlerWords = []string{
-		"path", "base_url", "refresh", "shard_urls", "max_urls", "robots_txt", "schema", "omit", "rule",
-		"ask", "lastmod", "canonical", "orphans", "extensions", "source",
+		"path", "base_url", "refresh", "shard_urls", "max_urls", "robots_txt", "schema", "exclude", "rule",
+		"crawl", "lastmod", "canonical", "orphans", "extensions", "source",
 	}
-	askWords   = []string{"off", "rate", "concurrency", "never"}
+	crawlWords = []string{"off", "rate", "concurrency", "disallow"}
 	ruleWords  = []string{"changefreq", "priority"}
 	filesWords = []string{"at", "include", "exclude", "hide", "index", "clean_urls", "fs"}
 )
@@ -61,16 +61,16 @@ func parseCaddyfile(helper httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, e
 //	    max_urls   <n>                   # most pages in all (10000000)
 //	    robots_txt on|off                # whether /robots.txt names the sitemap (on)
 //	    schema     0.9|0.84              # version of the sitemap schema (0.9)
-//	    omit       <path-pattern...>     # pages that are not listed
+//	    exclude    <path-pattern...>     # pages that are not listed
 //	    rule <path-pattern...> {         # what is said of pages; the first match wins
 //	        changefreq always|hourly|daily|weekly|monthly|yearly|never
 //	        priority   <0.0–1.0>
 //	    }
-//	    ask off                          # no page is asked for or read
-//	    ask {                            # how pages are asked for
-//	        rate        <n>/s            # of what goes on to upstreams, or <n>/m (2/s)
-//	        concurrency <n>              # of what is under way there (1)
-//	        never       <name or path-pattern...>
+//	    crawl off                        # no page is fetched: names suffice
+//	    crawl {                          # how pages are fetched
+//	        rate        <n>/s            # requests to upstreams, or <n>/m (2/s)
+//	        concurrency <n>              # requests under way at upstreams (1)
+//	        disallow    <word or path-pattern...>
 //	    }
 //	    lastmod    auto|mtime|off        # where dates come from (auto)
 //	    canonical  respect|ignore        # whether a page that names another one is left out (respect)
@@ -94,7 +94,7 @@ func parseCaddyfile(helper httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, e
 //	    source <module> ...              # any module of http.sitemap.sources
 //	}
 //
-// omit, rule, never and the sources may be repeated. The name of a source module that
+// exclude, rule, disallow and the sources may be repeated. The name of a source module that
 // is none of the words above may stand without source in front of it.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
@@ -149,16 +149,14 @@ func (h *Handler) unmarshalSetting(d *caddyfile.Dispenser, set settingsGiven) (e
 		}
 	case "schema":
 		h.Schema, err = set.oneOf(d, sitemapxml.Schema09.String(), sitemapxml.Schema084.String())
-	case "omit":
+	case "exclude":
 		// Repeated ones add up, as file_server's hide does, so that a snippet and
-		// the site that imports it can both omit.
-		var patterns []string
-		patterns, err = values(d)
-		h.Omit = append(h.Omit, patterns...)
+		// the site that imports it can both exclude pages.
+		h.Exclude, err = appendValues(h.Exclude, d)
 	case "rule":
 		err = h.unmarshalRule(d)
-	case "ask":
-		err = h.unmarshalAsk(d, set)
+	case "crawl":
+		err = h.unmarshalCrawl(d, set)
 	case "lastmod":
 		h.LastMod, err = set.oneOf(d, lastModModes...)
 	case "canonical":
@@ -195,8 +193,8 @@ func (h *Handler) check() error {
 		ShardURLs:       h.ShardURLs,
 		MaxURLs:         h.MaxURLs,
 		Schema:          h.Schema,
-		Omit:            literals(h.Omit),
-		Ask:             h.Ask,
+		Exclude:         literals(h.Exclude),
+		Crawl:           h.Crawl,
 		LastMod:         h.LastMod,
 		Canonical:       h.Canonical,
 		Orphans:         h.Orphans,
@@ -265,55 +263,53 @@ func (h *Handler) shadowed(r Rule) (pattern string, ok bool) {
 	return pattern, pattern != ""
 }
 
-// unmarshalAsk parses how pages are asked for: off, or a block.
-func (h *Handler) unmarshalAsk(d *caddyfile.Dispenser, given settingsGiven) error {
+// unmarshalCrawl parses how pages are fetched: off, or a block.
+func (h *Handler) unmarshalCrawl(d *caddyfile.Dispenser, given settingsGiven) error {
 	if err := given.add(d); err != nil {
 		return err
 	}
 	start, set := mark(d), make(settingsGiven)
-	h.Ask = new(Ask)
+	h.Crawl = new(Crawl)
 	switch args := d.RemainingArgs(); {
 	case len(args) == 0:
 	case len(args) == 1 && args[0] == "off":
-		h.Ask.Off, set["off"] = true, given["ask"]
+		h.Crawl.Off, set["off"] = true, given["crawl"]
 	case len(args) == 1 && nearest(args[0], []string{"off"}) != "":
-		return d.Errf("unrecognized ask '%s'; did you mean 'off'?", args[0])
+		return d.Errf("unrecognized crawl '%s'; did you mean 'off'?", args[0])
 	default:
-		return d.Errf("ask takes 'off' or a block, not '%s'", strings.Join(args, " "))
+		return d.Errf("crawl takes 'off' or a block, not '%s'", strings.Join(args, " "))
 	}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		line := mark(d)
-		if err := h.Ask.unmarshalSetting(d, set); err != nil {
+		if err := h.Crawl.unmarshalSetting(d, set); err != nil {
 			return err
 		}
-		if _, err := h.Ask.compile(); err != nil {
+		if _, err := h.Crawl.compile(); err != nil {
 			return line.WrapErr(err)
 		}
 	}
 	if len(set) == 0 {
-		return start.Err("ask says nothing: write 'ask off', or a block with rate, concurrency or never")
+		return start.Err("crawl is empty: write 'crawl off', or a block with rate, concurrency or disallow")
 	}
 	return nil
 }
 
-func (a *Ask) unmarshalSetting(d *caddyfile.Dispenser, set settingsGiven) (err error) {
+func (c *Crawl) unmarshalSetting(d *caddyfile.Dispenser, set settingsGiven) (err error) {
 	switch d.Val() {
 	case "off":
 		if err = set.add(d); err == nil && d.NextArg() {
 			err = d.Errf("off takes no value, not '%s'", d.Val())
 		}
-		a.Off = true
+		c.Off = true
 	case "rate":
-		a.Rate, err = set.rate(d)
+		c.Rate, err = set.rate(d)
 	case "concurrency":
-		a.Concurrency, err = set.number(d)
-	case "never":
-		set["never"] = ""
-		var names []string
-		names, err = values(d)
-		a.Never = append(a.Never, names...)
+		c.Concurrency, err = set.number(d)
+	case "disallow":
+		set["disallow"] = ""
+		c.Disallow, err = appendValues(c.Disallow, d)
 	default:
-		err = unrecognized(d, "subdirective", askWords)
+		err = unrecognized(d, "subdirective", crawlWords)
 	}
 	return err
 }
@@ -348,7 +344,7 @@ func (h *Handler) unmarshalSource(d *caddyfile.Dispenser) error {
 //	    exclude    <path-pattern...>     # which of them are left out all the same
 //	    hide       <file...>             # what to hide, besides what file_server hides
 //	    index      <name...>             # names of index files (file_server's, else index.html index.txt)
-//	    clean_urls auto|on|off           # whether /about is listed for about.html (auto: ask the server)
+//	    clean_urls auto|on|off           # whether /about is listed for about.html (auto: as the server does)
 //	    fs         <name>                # the file system (the site's own)
 //	}
 //
@@ -389,19 +385,15 @@ func (s *SourceFiles) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 }
 
 func (s *SourceFiles) unmarshalSetting(d *caddyfile.Dispenser, set settingsGiven) (err error) {
-	var list []string
 	switch d.Val() {
 	case "at":
 		s.At, err = set.once(d)
 	case "include":
-		list, err = values(d)
-		s.Include = append(s.Include, list...)
+		s.Include, err = appendValues(s.Include, d)
 	case "exclude":
-		list, err = values(d)
-		s.Exclude = append(s.Exclude, list...)
+		s.Exclude, err = appendValues(s.Exclude, d)
 	case "hide":
-		list, err = values(d)
-		s.Hide = append(s.Hide, list...)
+		s.Hide, err = appendValues(s.Hide, d)
 	case "index":
 		// Their order says which one is the folder's, so two lists are no one list.
 		if err = set.add(d); err == nil {
@@ -418,7 +410,7 @@ func (s *SourceFiles) unmarshalSetting(d *caddyfile.Dispenser, set settingsGiven
 }
 
 // UnmarshalCaddyfile parses the urls source: names of files, paths of the site
-// that are asked for a list, and a block with one URL a line, of which one kind
+// that are fetched as a list, and a block with one URL a line, of which one kind
 // at least is given:
 //
 //	urls <file or path...> {
@@ -657,6 +649,12 @@ func values(d *caddyfile.Dispenser) ([]string, error) {
 	return args, refuseBlock(d, setting)
 }
 
+// appendValues adds the values of a setting that may be repeated to those so far.
+func appendValues(list []string, d *caddyfile.Dispenser) ([]string, error) {
+	more, err := values(d)
+	return append(list, more...), err
+}
+
 // refuseEmpty refuses "", which is what an environment variable without a value
 // leaves behind in quotes.
 func refuseEmpty(d *caddyfile.Dispenser, setting string, args []string) error {
@@ -727,18 +725,6 @@ func unrecognized(d *caddyfile.Dispenser, kind string, known []string) error {
 	return d.Errf("unrecognized %s '%s'", kind, d.Val())
 }
 
-// synonyms are words that are near in meaning, not in spelling.
-var synonyms = map[string]string{
-	"yes": "on", "true": "on", "1": "on", "enable": "on", "enabled": "on",
-	"no": "off", "false": "off", "0": "off", "disable": "off", "disabled": "off",
-	"interval": "refresh", "exclude": "omit", "ignore": "omit",
-	"hreflang": "alternates", "pictures": "images", "include": "list", "hide": "omit",
-	"logs": "access_log", "visits": "traffic", "visitors": "traffic", "requests": "traffic", "crawl": "links", "crawler": "links",
-	"caddy": "json", "nginx": "combined", "apache": "combined", "clf": "common",
-	"params": "query", "parameters": "query", "ttl": "expire", "since": "history", "max_age": "history", "max_urls": "max_paths",
-	"none": "off", "modified": "mtime", "last_modified": "lastmod", "dates": "lastmod", "follow": "respect", "honor": "respect", "honour": "respect",
-}
-
 // nearest is the known word that was likely meant by word, "" if there is none:
 // one that differs by few typing errors, else one of which word is a part, such
 // as base for base_url, or that is a part of word, such as refresh of
@@ -746,9 +732,6 @@ var synonyms = map[string]string{
 // first.
 func nearest(word string, known []string) string {
 	word = strings.ToLower(word)
-	if s := synonyms[word]; slices.Contains(known, s) {
-		return s
-	}
 	best, least := "", 0
 	consider := func(k string, n int) {
 		n *= 2
@@ -760,9 +743,9 @@ func nearest(word string, known []string) string {
 		}
 	}
 	for _, k := range known {
-		// In a word of which every letter is wrong, nothing is left to recognize.
+		// Of two letters, none may be wrong: "no" is not "on".
 		errs, shorter, longer := distance(word, k), min(len(word), len(k)), max(len(word), len(k))
-		if errs < shorter && errs <= max(1, longer/3) {
+		if errs < shorter && errs <= longer/3 {
 			consider(k, errs)
 		}
 	}

@@ -1,39 +1,29 @@
 package sitemap
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 )
 
 // The subdirectives of the sources that discover pages.
 var (
 	discoveryWords = []string{"query", "unlinked", "expire", "max_paths"}
-	accessLogWords = append([]string{"format", "fields", "history"}, discoveryWords...)
+	accessLogWords = append([]string{"format", "history"}, discoveryWords...)
 	linksWords     = []string{"depth", "query", "expire", "max_paths"}
 )
-
-// fieldNames are what fields of access_log may say the place of.
-var fieldNames = accesslog.FieldNames()
 
 // UnmarshalCaddyfile parses the access_log source. Every setting is optional; the
 // defaults are in parentheses:
 //
 //	access_log <file or pattern...> {
-//	    format    auto|json|common|combined     # of the lines (auto)
-//	    fields {                                # where JSON lines have what is needed, if keys were renamed
-//	        <field> <key>                       # such as: uri request>path
-//	    }
-//	    history   <duration>                    # how old visits may be (30d)
-//	    query     <parameter...>                # query parameters that tell pages apart (none)
-//	    unlinked  <path-pattern...> [min_visitors <n>]  # pages that need no link, but visitors (none; 3)
-//	    expire    <duration>                    # after which a path is forgotten (90d)
-//	    max_paths <n>                           # most paths that are remembered (1000000)
+//	    format    auto|json|common|combined  # of the lines (auto)
+//	    history   <duration>                 # how old visits may be (30d)
+//	    query     <parameter...>             # query parameters that tell pages apart (none)
+//	    unlinked  <path-pattern...>          # pages that need no link, only a visit (none)
+//	    expire    <duration>                 # after which a path is forgotten (90d)
+//	    max_paths <n>                        # most paths that are remembered (1000000)
 //	}
 //
 // query and unlinked may be repeated.
@@ -72,43 +62,12 @@ func (s *SourceAccessLog) unmarshalSetting(d *caddyfile.Dispenser, set settingsG
 	switch d.Val() {
 	case "format":
 		s.Format, err = set.oneOf(d, "auto", "json", "common", "combined")
-	case "fields":
-		if err = set.add(d); err == nil {
-			err = s.unmarshalFields(d)
-		}
 	case "history":
 		s.History, err = set.span(d, minHistory)
 	default:
 		err = s.Discovery.unmarshalSetting(d, set, accessLogWords)
 	}
 	return err
-}
-
-func (s *SourceAccessLog) unmarshalFields(d *caddyfile.Dispenser) error {
-	if d.NextArg() {
-		return d.Errf("fields takes a block, not '%s'", d.Val())
-	}
-	start := mark(d)
-	s.Fields = make(map[string]string)
-	set := make(settingsGiven)
-	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		field, line := d.Val(), mark(d)
-		if !slices.Contains(fieldNames, field) {
-			return unrecognizedOf(d, "field", field, fieldNames)
-		}
-		key, err := set.once(d)
-		if err != nil {
-			return err
-		}
-		s.Fields[field] = key
-		if err := s.check(); err != nil {
-			return line.WrapErr(fmt.Errorf("access_log: %w", err))
-		}
-	}
-	if len(s.Fields) == 0 {
-		return start.Err("fields names no field: write one a line, such as uri request>path")
-	}
-	return nil
 }
 
 // UnmarshalCaddyfile parses the traffic source, whose block may have what query,
@@ -152,45 +111,17 @@ func (s *SourceLinks) unmarshalSetting(d *caddyfile.Dispenser, set settingsGiven
 func (d *Discovery) unmarshalSetting(dis *caddyfile.Dispenser, set settingsGiven, words []string) (err error) {
 	switch dis.Val() {
 	case "query":
-		var keys []string
-		keys, err = values(dis)
-		d.Query = append(d.Query, keys...)
+		d.Query, err = appendValues(d.Query, dis)
 	case "unlinked":
-		err = d.unmarshalUnlinked(dis)
+		d.Unlinked, err = appendValues(d.Unlinked, dis)
 	case "expire":
 		d.Expire, err = set.span(dis, minExpire)
 	case "max_paths":
 		d.MaxPaths, err = set.number(dis)
-	case "min_visitors":
-		err = dis.Err("min_visitors belongs at the end of the line of unlinked")
 	default:
 		err = unrecognized(dis, "subdirective", words)
 	}
 	return err
-}
-
-func (d *Discovery) unmarshalUnlinked(dis *caddyfile.Dispenser) error {
-	args, err := values(dis)
-	if err != nil {
-		return err
-	}
-	u := Unlinked{Match: args}
-	if i := slices.Index(args, "min_visitors"); i >= 0 {
-		u.Match = args[:i]
-		if len(args) != i+2 {
-			return dis.Err("min_visitors takes a number, at the end of the line")
-		}
-		if u.MinVisitors, err = wholeNumber(args[i+1]); err != nil {
-			return dis.Errf("min_visitors '%s': a whole number from 1 on is wanted", args[i+1])
-		}
-	}
-	for _, arg := range u.Match {
-		if isPattern := arg[0] == '/' || arg[0] == '*'; !isPattern && nearest(arg, []string{"min_visitors"}) != "" {
-			return dis.Errf("unrecognized word '%s' in unlinked; did you mean 'min_visitors'?", arg)
-		}
-	}
-	d.Unlinked = append(d.Unlinked, u)
-	return nil
 }
 
 // span reads a duration that is no shorter than the shortest. Zero would be taken for

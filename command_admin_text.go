@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,54 +9,54 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 )
 
-// tellTale writes for people what the admin API answers. What strangers have a say in
-// is escaped.
-type tellTale struct {
-	w   io.Writer
+// printer writes responses of the admin API for people, in columns. What strangers may
+// have written is escaped.
+type printer struct {
+	*tabwriter.Writer
 	now time.Time
 }
 
-func newTellTale(w io.Writer) *tellTale { return &tellTale{w, time.Now()} }
+func newPrinter(w io.Writer) *printer {
+	return &printer{tabwriter.NewWriter(w, 16, 0, 2, ' ', 0), time.Now()}
+}
 
-// width is that of the names before values.
-const width = 14
-
-// line writes a line of the text, escaped as a whole.
-func (t *tellTale) line(format string, args ...any) {
-	_, _ = fmt.Fprintln(t.w, printable(strings.TrimRight(fmt.Sprintf(format, args...), " ")))
+// line writes cells, each escaped.
+func (p *printer) line(cells ...string) {
+	for i := range cells {
+		cells[i] = printable(cells[i])
+	}
+	_, _ = fmt.Fprintln(p, strings.Join(cells, "\t"))
 }
 
 // value writes a value under its name; an empty one is left out.
-func (t *tellTale) value(name, value string) {
+func (p *printer) value(name, value string) {
 	if value != "" {
-		t.line("  %-*s%s", width, name, value)
+		p.line("  "+name, value)
 	}
 }
 
 // values writes values below one another, under one name.
-func (t *tellTale) values(name string, values []string) {
+func (p *printer) values(name string, values []string) {
 	for _, value := range values {
-		t.value(name, value)
+		p.value(name, value)
 		name = ""
 	}
 }
 
 // when is a time, and how long ago that is, or until then.
-func (t *tellTale) when(at *time.Time) string {
+func (p *printer) when(at *time.Time) string {
 	if at == nil || at.IsZero() {
 		return ""
 	}
-	return at.UTC().Format(time.DateTime) + " UTC (" + t.ago(*at) + ")"
-}
-
-func (t *tellTale) ago(at time.Time) string {
-	if d := t.now.Sub(at); d >= 0 {
-		return roughly(d) + " ago"
+	ago := "in " + roughly(at.Sub(p.now))
+	if d := p.now.Sub(*at); d >= 0 {
+		ago = roughly(d) + " ago"
 	}
-	return "in " + roughly(at.Sub(t.now))
+	return at.UTC().Format(time.DateTime) + " UTC (" + ago + ")"
 }
 
 // roughly is a duration in its largest unit.
@@ -103,83 +104,89 @@ func bytesOf(n int64) string {
 	return fmt.Sprintf("%d GB", n)
 }
 
-// writeStatuses writes what there is to know of sites.
-func writeStatuses(t *tellTale, answer []byte) error {
-	sites, err := readStatuses(answer)
-	if err != nil {
+// writeStatuses writes the status of sites.
+func writeStatuses(p *printer, body []byte) error {
+	var all sitesStatus
+	if err := decodeResponse(body, &all); err != nil {
 		return err
 	}
-	for i := range sites {
+	for i := range all.Sites {
 		if i > 0 {
-			t.line("")
+			p.line("")
 		}
-		t.site(&sites[i])
+		p.site(&all.Sites[i])
 	}
-	if len(sites) == 0 {
-		t.line("no site so far: one that no matcher names is made by its first request")
+	if len(all.Sites) == 0 {
+		p.line("no site yet: one that the configuration does not name is created by its first request")
+	}
+	return p.Flush()
+}
+
+func decodeResponse(body []byte, v any) error {
+	if err := json.Unmarshal(body, v); err != nil {
+		return fmt.Errorf("decoding the response: %w", err)
 	}
 	return nil
 }
 
-func readStatuses(answer []byte) ([]siteStatus, error) {
-	var all sitesStatus
-	if err := json.Unmarshal(answer, &all); err != nil {
-		return nil, fmt.Errorf("reading the answer: %w", err)
-	}
-	return all.Sites, nil
-}
-
-func (t *tellTale) site(st *siteStatus) {
-	t.line("%s", st.Site)
+func (p *printer) site(st *siteStatus) {
+	p.line(st.Site)
 	if st.ServedBy != "" {
-		t.value("served by", st.ServedBy)
-		t.readers(st.Readers)
+		p.value("served by", st.ServedBy)
+		p.readers(st.Readers)
 		return
 	}
-	t.value("sitemap", st.Sitemap)
+	p.value("sitemap", st.Sitemap)
 	if st.NamedBy == namedByVisitors {
-		t.value("named by", "visitors alone")
+		p.value("named by", "visitors only")
 	}
-	t.value("serves", st.served())
-	t.value("since", t.when(st.Since))
-	t.value("confirmed", t.when(st.Confirmed))
-	t.lastRefresh(st)
-	t.value("next refresh", t.when(st.NextRefresh))
-	t.values("sources", st.sourceLines())
-	t.values("left out", st.leftOutLines())
-	t.values("warnings", st.Warnings)
+	p.value("serves", st.serves())
+	p.value("since", p.when(st.Since))
+	p.value("confirmed", p.when(st.Confirmed))
+	p.values("last refresh", p.lastRefresh(st))
+	p.value("next refresh", p.when(st.NextRefresh))
+	p.values("sources", st.sourceLines())
+	p.values("left out", countLines(st.LeftOut, st.Examples))
+	p.values("warnings", st.Warnings)
 	if d := st.Discovered; d != nil {
-		t.values("discovered", []string{
-			fmt.Sprintf("%s remembered: %d from access logs, %d from traffic, %d from links", amount(d.Paths, "path", "paths"), d.FromLog, d.FromTraffic, d.FromLinks),
-			fmt.Sprintf("%d linked to by a listed page, %d listed", d.Linked, d.Listed),
-		})
+		line := fmt.Sprintf("%s known, %s visited", amount(d.Known, "path", "paths"), amount(d.Visited, "path", "paths"))
+		if d.Dropped > 0 {
+			line += fmt.Sprintf(", %d dropped", d.Dropped)
+		}
+		p.value("discovered", line)
+		p.values("not counted", countLines(d.Ignored, nil))
 	}
-	t.readers(st.Readers)
+	p.readers(st.Readers)
 }
 
-// served is what a site serves.
-func (st *siteStatus) served() string {
-	if st.Pages == 0 {
-		return "nothing: no page is listed"
+// serves is what a site serves.
+func (st *siteStatus) serves() string {
+	serves := "nothing: no page is listed"
+	if st.Pages > 0 {
+		serves = fmt.Sprintf("%s in %s (%s)", amount(st.Pages, "page", "pages"), amount(st.Shards, "document", "documents"), bytesOf(st.Bytes))
 	}
-	return fmt.Sprintf("%s, %d verified, in %s (%s)", amount(st.Pages, "page", "pages"), st.Verified,
-		amount(st.Shards, "document", "documents"), bytesOf(st.Bytes))
+	if st.Pending > 0 {
+		serves += fmt.Sprintf("; %d pending", st.Pending)
+	}
+	return serves
 }
 
-func (t *tellTale) lastRefresh(st *siteStatus) {
+// outcome is the result of a refresh in words.
+func (r *refreshStatus) outcome() string { return strings.ReplaceAll(r.Result, "_", " ") }
+
+func (p *printer) lastRefresh(st *siteStatus) []string {
 	last := st.LastRefresh
 	if last == nil {
-		t.value("last refresh", "none so far")
-		return
+		return []string{"none so far"}
 	}
-	name := "last refresh"
-	t.value(name, fmt.Sprintf("%s in %s, %s", last.Result, took(last.Duration), t.when(&last.At)))
+	lines := []string{fmt.Sprintf("%s in %s, %s", last.outcome(), took(last.Duration), p.when(&last.At))}
 	if last.Reason != "" {
-		t.line("  %-*s%s", width, "", last.Reason)
+		lines = append(lines, last.Reason)
 	}
 	if st.Refreshing {
-		t.line("  %-*s%s", width, "", "and one is running")
+		lines = append(lines, "and one is running")
 	}
+	return lines
 }
 
 func (st *siteStatus) sourceLines() []string {
@@ -187,21 +194,22 @@ func (st *siteStatus) sourceLines() []string {
 	for _, source := range st.Sources {
 		line := source.Source + ": " + amount(source.Pages, "page", "pages")
 		if source.Error != "" {
-			line += ", and could not be read: " + source.Error
+			line += ", could not be read: " + source.Error
 		}
 		lines = append(lines, line)
 	}
 	return lines
 }
 
-// leftOutLines are the reasons, with the most frequent first.
-func (st *siteStatus) leftOutLines() []string {
-	reasons := slices.Sorted(maps.Keys(st.LeftOut))
-	slices.SortStableFunc(reasons, func(a, b string) int { return st.LeftOut[b] - st.LeftOut[a] })
+// countLines are counts by reason, with the most frequent first, and examples.
+func countLines(counts map[string]int, examples map[string][]string) []string {
+	reasons := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
+	})
 	var lines []string
 	for _, reason := range reasons {
-		line := fmt.Sprintf("%d %s", st.LeftOut[reason], reason)
-		if examples := st.Examples[reason]; len(examples) > 0 {
+		line := fmt.Sprintf("%d %s", counts[reason], reason)
+		if examples := examples[reason]; len(examples) > 0 {
 			line += ": " + strings.Join(examples, " ")
 		}
 		lines = append(lines, line)
@@ -209,107 +217,106 @@ func (st *siteStatus) leftOutLines() []string {
 	return lines
 }
 
-// readers writes who fetched documents last.
-func (t *tellTale) readers(readings []Reading) {
+// readers writes who last requested documents.
+func (p *printer) readers(readings []Reading) {
 	if len(readings) == 0 {
 		return
 	}
-	t.line("  fetched by, as User-Agents say it")
+	p.line("  requested by (User-Agents are not verified)")
 	for _, r := range readings {
-		t.line("    %-*s %-7s  %-12s %6d×  last %s", crawlerWidth(readings), r.Crawler, r.Document, r.Result, r.Times, t.when(&r.Last))
+		p.line("    "+r.Crawler, r.Document, r.Result, fmt.Sprintf("%d×", r.Times), "last "+p.when(&r.Last))
 	}
 }
 
-func crawlerWidth(readings []Reading) int {
-	widest := 0
-	for _, r := range readings {
-		widest = max(widest, len(r.Crawler))
-	}
-	return widest
-}
-
-// writeRefreshes writes what refreshes came to. The error says that one failed, or is
-// not believed.
-func writeRefreshes(t *tellTale, answer []byte) error {
-	sites, err := readStatuses(answer)
-	if err != nil {
+// writeRefreshes writes the outcomes of refreshes. The error says that some failed, or are
+// held back.
+func writeRefreshes(p *printer, body []byte) error {
+	var all sitesStatus
+	if err := decodeResponse(body, &all); err != nil {
 		return err
 	}
 	bad := 0
-	for _, st := range sites {
+	for _, st := range all.Sites {
 		switch last := st.LastRefresh; {
 		case st.ServedBy != "":
-			t.line("%s: served by %s", st.Site, st.ServedBy)
+			p.line(st.Site + ": served by " + st.ServedBy)
 		case last == nil:
 			bad++
-			t.line("%s: not refreshed", st.Site)
+			p.line(st.Site + ": not refreshed")
 		default:
-			t.line("%s: %s, %s, in %s%s", st.Site, last.Result, amount(st.Pages, "page", "pages"), took(last.Duration), because(last.Reason))
-			if last.Result == refreshFailed || last.Result == refreshDoubted {
+			line := fmt.Sprintf("%s: %s, %s, in %s", st.Site, last.outcome(), amount(st.Pages, "page", "pages"), took(last.Duration))
+			if last.Reason != "" {
+				line += ": " + last.Reason
+			}
+			p.line(line)
+			if last.Result == refreshFailed || last.Result == refreshHeldBack {
 				bad++
 			}
 		}
 	}
-	if bad > 0 {
-		return errors.New(amount(bad, "refresh", "refreshes") + " failed or not believed; what was served before is served on")
+	if err := p.Flush(); err != nil || bad == 0 {
+		return err
 	}
-	return nil
-}
-
-func because(reason string) string {
-	if reason == "" {
-		return ""
-	}
-	return ": " + reason
+	return errors.New(amount(bad, "refresh", "refreshes") + " failed or held back; pages that were listed stay listed")
 }
 
 // writeExplanation writes why a page is listed, or is not.
-func writeExplanation(t *tellTale, answer []byte) error {
+func writeExplanation(p *printer, body []byte) error {
 	var x Explanation
-	if err := json.Unmarshal(answer, &x); err != nil {
-		return fmt.Errorf("reading the answer: %w", err)
+	if err := decodeResponse(body, &x); err != nil {
+		return err
 	}
-	t.line("%s", x.URL)
+	p.line(x.URL)
 	if x.Listed {
-		t.value("listed", "yes, in "+x.Document)
+		p.value("listed", "yes, in "+x.Document)
 	} else {
-		t.value("listed", "no: "+x.Reason)
+		p.value("listed", "no: "+x.Reason)
 	}
-	t.value("", x.Explanation)
-	t.value("lastmod", x.LastMod)
-	t.value("changefreq", x.ChangeFreq)
-	t.value("priority", x.Priority)
-	t.value("canonical", x.Canonical)
-	if at, err := time.Parse(time.RFC3339, x.AskedAt); err == nil {
-		t.value("last asked", t.when(&at))
+	p.value("", x.Explanation)
+	p.value("", x.Remedy)
+	if !x.Listed {
+		p.value("sitemap", x.Sitemap)
 	}
-	t.value("answers now", x.Answer.summary())
-	var says []string
-	for _, source := range x.Sources {
-		says = append(says, source.Source+": "+source.Says)
+	p.value("lastmod", x.LastMod)
+	p.value("changefreq", x.ChangeFreq)
+	p.value("priority", x.Priority)
+	p.value("other page", x.Other)
+	p.value("disallowed", x.DisallowedBy)
+	p.value("robots.txt", x.RobotsRule)
+	if x.Named {
+		p.value("named by", "a source")
 	}
-	t.values("sources", says)
-	t.values("notes", x.Notes)
-	return nil
+	p.value("linked", p.when(x.LinkedAt))
+	p.value("visited", p.when(x.VisitedAt))
+	if x.FetchedAt != nil {
+		p.value("last fetch", fmt.Sprintf("status %d, %s", x.Status, p.when(x.FetchedAt)))
+	}
+	p.value("next fetch", p.when(x.DueAt))
+	p.value("returns now", x.Response.summary())
+	p.values("notes", x.Notes)
+	return p.Flush()
 }
 
-// summary is what a stranger gets; "": the page was not asked for.
-func (a *ExplainedAnswer) summary() string {
-	switch {
-	case a == nil:
+// summary is what an anonymous visitor gets; "": the page was not fetched.
+func (r *ExplainedResponse) summary() string {
+	if r == nil {
 		return ""
-	case a.Error != "":
-		return "nothing: " + a.Error
 	}
-	parts := []string{fmt.Sprint(a.Status)}
-	if a.Location != "" {
-		parts = append(parts, "to "+a.Location)
+	var parts []string
+	add := func(before, value string) {
+		if value != "" {
+			parts = append(parts, before+value)
+		}
 	}
-	if a.ContentType != "" {
-		parts = append(parts, a.ContentType)
+	if r.Status != 0 {
+		add("", fmt.Sprint(r.Status))
 	}
-	if a.NoIndex {
-		parts = append(parts, "noindex")
+	add("to ", r.Location)
+	add("", r.ContentType)
+	if r.NoIndex {
+		add("", "noindex")
 	}
+	add("canonical ", r.Canonical)
+	add("", r.Error)
 	return strings.Join(parts, ", ")
 }

@@ -33,34 +33,31 @@ func buildCommand() *cobra.Command {
 		Use:   "build --root <folder> --base-url <url> [--out <folder>] [--config <file>] [--gzip]",
 		Short: "Writes a site's sitemap into a folder, without a server",
 		Long: `
-Writes what the sitemap handler would serve: the index, the shards and robots.txt, for
+Writes what the sitemap handler would serve (the index, the shards and robots.txt), for
 static hosting and CI. The site is a folder that a file server serves at a URL, or each
-site of a configuration that has the handler; nothing listens. All pages are read and
-asked for in memory before they are listed, unless --ask is off.
+site of a configuration that has the handler. Nothing listens. All pages are fetched in
+memory, as an anonymous visitor, before they are listed, unless --crawl is off.
 
-The files go into --out, by default the root itself: of several sites each into a folder
-of its own there, such as example.com or localhost_8080/docs. Each is written aside and
-then put in its place at once, shards first, then the index, then robots.txt; those that
-stay the same are left alone. .caddy-sitemap.json lists them, so that the next build
-removes what is no longer needed. A file that no build wrote is replaced with --force
-alone. robots.txt is the site's own with the Sitemap line; it is never removed.
+The files are written into --out, by default the root itself. With several sites, each
+gets its own folder there, such as example.com or localhost_8080/docs. Each file is
+written under a temporary name and then renamed, shards first, then the index, then
+robots.txt; unchanged files are left alone. .caddy-sitemap.json lists them, so that the
+next build removes what is no longer needed. A file that no build wrote is replaced only
+with --force. robots.txt is the site's own with the Sitemap line; it is never removed.
 
-A build with no page, or with less than half of the pages of the last one, writes nothing
-and fails; the latter not with --force. A page that does not answer in time, or must
-not be asked for, is listed, as nothing speaks against it; how many those are is noted,
-with examples. The exit status is 0, 1 where the build
-failed, or 2 where it was not begun: flags that make no sense or do not go together, or a
---root that is no folder.
+A build with no pages, or with less than half of the pages of the last one, writes nothing
+and fails; --force writes the latter. The exit status is 0, 1 if the build failed, or 2
+for invalid usage: flags that are unknown or do not go together, or a --root that is not a
+folder.
 
 Nothing is remembered from one build to the next, unless --state names a folder for it:
-then a lastmod says since when the text of a page is as it is, and pages that did not
-change are neither read nor asked for again. The state that a configuration names is not
-used, as a running server may have it. Pages that only visitors showed, in access logs or
-traffic, are not known to a build.`,
+then lastmod says since when the text of a page is unchanged, and unchanged pages are not
+fetched again. The state of the configuration is not used, as a running server may have
+it. Pages that only visitors showed, in access logs or traffic, are not known to a build.`,
 		Example: "  $ caddy sitemap build --root public --base-url https://example.com",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !cmd.Flags().Changed("ask") && f.config != "" {
-				f.ask = ""
+			if !cmd.Flags().Changed("crawl") && f.config != "" {
+				f.crawl = ""
 			}
 			if err := f.checkAll(args); err != nil {
 				return fail(cmd, errors.Join(err, f.refuse(cmd.OutOrStdout(), err)))
@@ -72,22 +69,22 @@ traffic, are not known to a build.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.root, "root", "", "The site's folder; with --config, in the place of the one root there")
+	flags.StringVar(&f.root, "root", "", "The site's folder; with --config, it replaces the one root there")
 	flags.StringVar(&f.baseURL, "base-url", "", "The URL at which the folder is served, such as https://example.com/docs")
 	flags.StringVarP(&f.out, "out", "o", "", "Where the files are written (default: the root)")
 	flags.StringVarP(&f.config, "config", "c", "", "A configuration whose sites are built")
 	flags.StringVarP(&f.adapter, "adapter", "a", "", "The config adapter for it")
-	flags.StringVar(&f.ask, "ask", "on", "Whether pages are read and asked for: on or off")
-	flags.StringVar(&f.state, "state", "", "A folder in which is remembered what is known of the pages (default: off)")
+	flags.StringVar(&f.crawl, "crawl", "on", "Whether pages are fetched: on or off")
+	flags.StringVar(&f.state, "state", "", "A folder that keeps what is known of the pages for the next build (default: off)")
 	flags.BoolVar(&f.gzip, "gzip", false, "Write each document a second time as .xml.gz; robots.txt and the index name the .xml")
 	flags.BoolVar(&f.robots, "robots", true, "Write robots.txt with the Sitemap line")
-	flags.BoolVar(&f.force, "force", false, "Replace files that no build wrote, believe that half of the pages are gone, and ignore a damaged .caddy-sitemap.json")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "Print errors alone")
+	flags.BoolVar(&f.force, "force", false, "Replace files that no build wrote, write less than half of the pages of the last build, and ignore a damaged .caddy-sitemap.json")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "Print errors only")
 	flags.BoolVar(&f.json, "json", false, "Print the summary as one JSON object")
 	return cmd
 }
 
-// checkAll refuses what makes no sense, before anything is done.
+// checkAll refuses invalid usage before anything is done.
 func (f *buildFlags) checkAll(args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("unexpected '%s': the site's folder is named by --root", args[0])
@@ -166,15 +163,7 @@ func (f *buildFlags) build(ctx context.Context, stderr io.Writer) (built []*buil
 // buildAll builds all sites before it writes any.
 func (f *buildFlags) buildAll(ctx context.Context, b *building, built []*builtSite) error {
 	for _, s := range built {
-		err := s.build(ctx)
-		s.outcome = b.last[s.site]
-		if err == nil {
-			err = s.check(f.force)
-		}
-		if err == nil {
-			err = s.listen(ctx)
-		}
-		if err != nil {
+		if err := s.run(ctx, f.force); err != nil {
 			return err
 		}
 	}
@@ -217,15 +206,10 @@ type buildSummary struct {
 
 // siteBuilt is what became of one site.
 type siteBuilt struct {
-	Sitemap  string `json:"sitemap"`
-	Out      string `json:"out"`
-	Pages    int    `json:"pages"`
-	Verified int    `json:"verified"` // of the pages, those that answered
-
-	// Of the pages, those that did not, unless none was asked for, and the first few.
-	Unverified         int      `json:"unverified,omitempty"`
-	UnverifiedExamples []string `json:"unverified_examples,omitempty"`
-
+	Sitemap   string              `json:"sitemap"`
+	Out       string              `json:"out"`
+	Pages     int                 `json:"pages"`
+	Fetched   int                 `json:"fetched"` // pages, whether they are listed or not
 	Shards    int                 `json:"shards"`
 	Bytes     int64               `json:"bytes"` // of all files
 	LeftOut   map[string]int      `json:"left_out,omitempty"`
@@ -236,7 +220,7 @@ type siteBuilt struct {
 	Kept      []string            `json:"kept"` // no longer needed, but changed by somebody else
 	Notes     []string            `json:"notes,omitempty"`
 
-	asked, begun bool
+	begun bool
 }
 
 func newBuildSummary(built []*builtSite, took time.Duration, err error) buildSummary {
@@ -252,23 +236,21 @@ func newBuildSummary(built []*builtSite, took time.Duration, err error) buildSum
 
 func (b *builtSite) summary() siteBuilt {
 	s := siteBuilt{
-		Sitemap: b.url(), Out: b.out, Verified: b.outcome.verified, Bytes: b.result.Bytes,
-		Unverified: b.unverified, UnverifiedExamples: b.silent,
-		LeftOut: b.outcome.leftOut, Examples: b.outcome.examples,
+		Sitemap: b.sitemapURL(), Out: b.out, Fetched: b.fetched, Bytes: b.result.Bytes,
 		Written: list(b.result.Written), Unchanged: list(b.result.Unchanged), Removed: list(b.result.Removed), Kept: list(b.result.Kept),
-		asked: !b.handler.settings.manners.off, begun: b.begun,
+		begun: b.begun,
 	}
-	if snapshot := b.current(); snapshot != nil {
-		s.Pages, s.Shards = snapshot.pages, max(len(snapshot.shards), 1)
+	if snapshot := b.documents(); snapshot != nil {
+		s.Pages, s.Shards = snapshot.Pages, max(len(snapshot.Shards), 1)
 	}
-	if b.unverified > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("listed, though not known to answer: %s%s", count(b.unverified, "page"), few(b.silent)))
+	if last := b.last.Load(); last != nil {
+		s.LeftOut, s.Examples = last.leftOut, last.examples
 	}
 	if b.robots.note != "" {
 		s.Notes = append(s.Notes, b.robots.note)
 	}
 	if b.robots.was != nil && slices.Contains(b.result.Written, robotsName) {
-		s.Notes = append(s.Notes, "robots.txt is the site's own with one line more: Sitemap: "+b.url())
+		s.Notes = append(s.Notes, "robots.txt is the site's own with one line more: Sitemap: "+b.sitemapURL())
 	}
 	for _, source := range b.handler.sources {
 		switch source.(type) {
@@ -308,11 +290,7 @@ func (s *buildSummary) print(stdout io.Writer) error {
 		if !site.begun {
 			continue
 		}
-		verified := ""
-		if site.asked {
-			verified = fmt.Sprintf(", %d verified", site.Verified)
-		}
-		say(w, "%s\n  %s in %s, %s%s", site.Sitemap, count(site.Pages, "page"), count(site.Shards, "shard"), size(site.Bytes), verified)
+		say(w, "%s\n  %s in %s, %s; %s fetched", site.Sitemap, count(site.Pages, "page"), count(site.Shards, "shard"), size(site.Bytes), count(site.Fetched, "page"))
 		site.printLeftOut(w)
 		say(w, "  written into %s: %d, unchanged: %d, removed: %d%s", site.Out, len(site.Written), len(site.Unchanged), len(site.Removed), few(site.Removed))
 		if len(site.Kept) > 0 {
@@ -347,14 +325,17 @@ func (s *siteBuilt) printLeftOut(w io.Writer) {
 	}
 }
 
+// fewNames is how many names a line has.
+const fewNames = 3
+
 // few are the first of some names, for a line.
 func few(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
 	more := ""
-	if len(names) > maxExamples {
-		names, more = names[:maxExamples], " …"
+	if len(names) > fewNames {
+		names, more = names[:fewNames], " …"
 	}
 	return " (" + strings.Join(names, " ") + more + ")"
 }

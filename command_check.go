@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/check"
-	"github.com/seed3295b519/caddy-sitemap/internal/evidence"
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 )
 
 const (
@@ -79,7 +79,7 @@ makes no sense).`,
 	flags.IntVar(&f.sample, "sample", defaultSample, "how many pages --fetch asks for, at most 100000")
 	flags.StringVar(&f.rate, "rate", "2/s", "how many pages --fetch asks for, at most, a second (2/s) or a minute (30/m)")
 	flags.StringVar(&f.base, "base-url", "", "URL that FILE's folder, or DIR, is served at: its pages must lie there")
-	flags.DurationVar(&f.timeout, "timeout", askTimeout, "how long one request may take, with the whole answer")
+	flags.DurationVar(&f.timeout, "timeout", fetchTimeout, "how long one request may take, with the whole answer")
 	return cmd
 }
 
@@ -92,8 +92,8 @@ func (f *checkFlags) parse(args []string) error {
 	switch {
 	case len(args) == 0:
 		return errors.New("nothing to check: name a file, a folder, a URL, or - for standard input")
-	case rate < minAskRate || rate > maxAskRate:
-		return fmt.Errorf("--rate '%s': it is at least one an hour and at most %d/s", f.rate, maxAskRate)
+	case rate < minCrawlRate || rate > maxCrawlRate:
+		return fmt.Errorf("--rate '%s': it is at least one an hour and at most %d/s", f.rate, maxCrawlRate)
 	case f.sample < 1 || f.sample > maxSample:
 		return fmt.Errorf("--sample %d: it is 1 to %d", f.sample, maxSample)
 	case f.timeout <= 0:
@@ -129,7 +129,7 @@ type checking struct {
 	failed  bool            // something could not be checked
 	asked   int             // pages
 	pace    checkPace
-	html    *evidence.Reader
+	html    *htmlmeta.Parser
 }
 
 // runCheck checks what was named, and returns the exit status.

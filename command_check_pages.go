@@ -14,10 +14,9 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/check"
-	"github.com/seed3295b519/caddy-sitemap/internal/evidence"
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
-	"github.com/seed3295b519/caddy-sitemap/internal/verdict"
 )
 
 // pageSample draws some of the pages that go by, each as likely as any other: a
@@ -243,15 +242,15 @@ func (k *checking) judgePage(about check.Finding, a *webAnswer, base, path strin
 		found(check.Error, "page-status", "answers %s", a.says())
 		return
 	}
-	at := evidence.Page{Base: base, Path: path, Header: a.Header, Now: k.pace.now()}
-	e := evidence.Header(at)
-	if evidence.IsHTML(a.Header.Get("Content-Type")) {
+	at := htmlmeta.Page{Base: base, Path: path, Header: a.Header, Now: k.pace.now()}
+	e := htmlmeta.Header(at)
+	if htmlmeta.IsHTML(a.Header.Get("Content-Type")) {
 		var body bytes.Buffer
-		if _, err := io.Copy(&body, io.LimitReader(a.Body, evidence.MaxBody+1)); err != nil {
+		if _, err := io.Copy(&body, io.LimitReader(a.Body, htmlmeta.MaxBody+1)); err != nil {
 			found(check.Error, "page-unreachable", "cannot be read to its end: %v", err)
 			return
 		}
-		if e = k.reader().Read(body.Bytes(), at); !e.Whole {
+		if e = k.parser().Parse(body.Bytes(), at); !e.Document {
 			found(check.Warning, "page-not-html", "is sent as HTML, and is no whole document of it")
 		}
 	}
@@ -262,15 +261,15 @@ func (k *checking) judgePage(about check.Finding, a *webAnswer, base, path strin
 		found(check.Error, "page-refresh", "leads readers on to %s", e.Refresh)
 	}
 	if e.Canonical != "" {
-		if there, here := verdict.PathOn(base, e.Canonical); !here || there != path {
+		if there, here := htmlmeta.PathOn(base, e.Canonical); !here || there != path {
 			found(check.Error, "page-canonical", "names %s as its canonical", e.Canonical)
 		}
 	}
 }
 
-func (k *checking) reader() *evidence.Reader {
+func (k *checking) parser() *htmlmeta.Parser {
 	if k.html == nil {
-		k.html = evidence.NewReader(evidence.Options{})
+		k.html = htmlmeta.NewParser(htmlmeta.Options{})
 	}
 	return k.html
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/check"
-	"github.com/seed3295b519/caddy-sitemap/internal/evidence"
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 )
 
 // mention is where something was named: a line of a document.
@@ -122,7 +122,7 @@ func (k *checking) robots(at string, wanted bool) bool {
 		}
 		return false
 	}
-	if evidence.IsHTML(a.Header.Get("Content-Type")) {
+	if htmlmeta.IsHTML(a.Header.Get("Content-Type")) {
 		k.add(none.of(at, "content-type"), "is sent as %s, not as text/plain", a.Header.Get("Content-Type"))
 		return false
 	}
@@ -260,14 +260,14 @@ func (k *checking) contentType(at string, a *webAnswer, kind check.Kind, packed 
 	media, _, _ := strings.Cut(sent, ";")
 	media = strings.ToLower(strings.TrimSpace(media))
 	f := check.Finding{Severity: check.Warning, File: at, Code: "content-type", URL: at}
-	isXML := media == "application/xml" || media == "text/xml" || strings.HasSuffix(media, "+xml") && !evidence.IsHTML(media)
+	isXML := media == "application/xml" || media == "text/xml" || strings.HasSuffix(media, "+xml") && !htmlmeta.IsHTML(media)
 	switch {
 	case a.Mislabels:
 		f.Severity, f.Code = check.Error, "content-encoding"
 		k.add(f, "is sent with Content-Encoding: gzip, and is no gzip")
 	case kind == check.KindHTML:
 		// which is said already
-	case evidence.IsHTML(media):
+	case htmlmeta.IsHTML(media):
 		f.Severity = check.Error
 		k.add(f, "is sent as %s", sent)
 	case packed && isXML && !a.Encoded:

@@ -57,10 +57,11 @@ type progress struct {
 
 // show shows how far the build is.
 func (p *progress) show(now time.Time) {
-	pages, asked := p.building.pages.Load(), p.building.asked.Load()
-	text := fmt.Sprintf("%s: %d pages, %.0f pages/s", *p.building.doing.Load(), pages, p.pace(now, pages+asked))
-	if asked > 0 {
-		text += fmt.Sprintf(", %d asked again", asked)
+	b := p.building
+	fetched, pages, pending := b.fetched.Load(), b.pages.Load(), b.pending.Load()
+	text := fmt.Sprintf("%s: %d fetched, %.0f/s", *b.doing.Load(), fetched, p.rate(now, fetched))
+	if pages > 0 {
+		text += fmt.Sprintf(", %d pages known, %d left", pages, pending)
 	}
 	if !p.bar {
 		say(p.w, "%s", text)
@@ -70,16 +71,16 @@ func (p *progress) show(now time.Time) {
 	_, _ = fmt.Fprintf(p.w, "\x1b[2K%s %s\r", p.moving(), text)
 }
 
-// pace is how many pages a second it has been so far: batches make it jump.
-func (p *progress) pace(now time.Time, pages int64) float64 {
+// rate is how many fetches a second it has been so far.
+func (p *progress) rate(now time.Time, fetched int64) float64 {
 	if d := now.Sub(p.begun).Seconds(); d > 0 {
-		return float64(pages) / d
+		return float64(fetched) / d
 	}
 	return 0
 }
 
-// moving is a bar in which something goes to and fro: how many pages there are is not
-// known before the last one was found.
+// moving is a bar in which something moves to and fro: how many pages there are is not
+// known until the last one was found.
 func (p *progress) moving() string {
 	at := p.shown % (2 * barWidth)
 	if at >= barWidth {

@@ -13,18 +13,15 @@ func TestProgressLines(t *testing.T) {
 	begun := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	p := &progress{w: &out, building: b, begun: begun}
 	p.show(begun.Add(time.Second))
-	b.now("reading")
+	b.now("crawling")
 	for range 500 {
-		b.found()
+		b.response()
 	}
 	p.show(begun.Add(2 * time.Second))
-	b.now("asking")
-	for range 100 {
-		b.heard()
-	}
-	p.show(begun.Add(3 * time.Second))
+	b.crawled(507, 7)
+	p.show(begun.Add(2 * time.Second))
 	p.clear()
-	want := "looking at the site: 0 pages, 0 pages/s\nreading: 500 pages, 250 pages/s\nasking: 500 pages, 200 pages/s, 100 asked again\n"
+	want := "probing: 0 fetched, 0/s\ncrawling: 500 fetched, 250/s\ncrawling: 500 fetched, 250/s, 507 pages known, 7 left\n"
 	if got := out.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -41,7 +38,7 @@ func TestProgressBar(t *testing.T) {
 	}
 	p.clear()
 	lines := strings.Split(out.String(), "\r")
-	if first, want := lines[0], "\x1b[2K[="+strings.Repeat(" ", barWidth-1)+"] looking at the site: 0 pages, 0 pages/s"; first != want {
+	if first, want := lines[0], "\x1b[2K[="+strings.Repeat(" ", barWidth-1)+"] probing: 0 fetched, 0/s"; first != want {
 		t.Errorf("got %q, want %q", first, want)
 	}
 	if middle := lines[barWidth]; !strings.Contains(middle, "=] ") {
@@ -53,11 +50,10 @@ func TestProgressBar(t *testing.T) {
 }
 
 // TestServerHasNoBuilding: what a build counts, a server does not.
-func TestServerHasNoBuilding(t *testing.T) {
+func TestServerHasNoBuilding(*testing.T) {
 	var b *building
-	b.found()
-	b.heard()
-	b.cameTo(nil, outcome{})
+	b.response()
+	b.crawled(1, 1)
 }
 
 // TestSiteFolder: a site's folder tells its host, its port and the folder of its URLs.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -195,7 +196,7 @@ func (w *web) once(ctx context.Context, rawURL string) (*webAnswer, error) {
 		cancel()
 		return nil, err
 	}
-	request.Header = http.Header{"User-Agent": {askUserAgent}, "Accept": {"*/*"}, "Accept-Encoding": {"gzip"}}
+	request.Header = http.Header{"User-Agent": {fetchUserAgent}, "Accept": {"*/*"}, "Accept-Encoding": {"gzip"}}
 	response, err := w.client.Do(request) //nolint:bodyclose // closed by the answer's close
 	if err != nil {
 		err = plainWebError(limited, err)
@@ -286,4 +287,16 @@ func plainWebError(ctx context.Context, err error) error {
 func isWebURL(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+// retryAfterOf reads Retry-After (RFC 9110, section 10.2.3).
+func retryAfterOf(header http.Header, now time.Time) (time.Duration, bool) {
+	value := strings.TrimSpace(header.Get("Retry-After"))
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(seconds) * time.Second, true
+	}
+	if at, err := http.ParseTime(value); err == nil && at.After(now) {
+		return at.Sub(now), true
+	}
+	return 0, false
 }

@@ -1,76 +1,64 @@
 package sitemap
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
-	"github.com/seed3295b519/caddy-sitemap/internal/discover"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// Discovery is what the sources that discover pages have in common. Where a site has
-// several such sources, what they say adds up: it has one memory of paths.
+// Discovery is what the sources that discover pages have in common. Where a handler has
+// several such sources, their settings add up.
 type Discovery struct {
-	// The query parameters that tell pages apart, in the order in which they are
-	// listed whatever a request's order is. All others are dropped. Tracking
-	// parameters, such as utm_source, cannot be among them. Default: none.
+	// The query parameters that tell pages apart, in the order in which they are listed
+	// whatever a request's order is. All others are dropped. Tracking parameters, such as
+	// utm_source, cannot be among them. Default: none.
 	Query []string `json:"query,omitempty"`
 
-	// Pages that are listed although no listed page links to them, once enough
-	// visitors had them. The first one that matches a path counts. Default: none.
-	Unlinked []Unlinked `json:"unlinked,omitempty"`
+	// Pages that need no link to be listed, only a visit: patterns as in Caddy's path
+	// matcher. Default: none.
+	Unlinked []string `json:"unlinked,omitempty"`
 
-	// How long a path is remembered to which nobody went and nothing links; at
-	// least 1h. Default: 90d.
+	// How long a path is remembered that nobody visits and nothing links to; at least 1h.
+	// Default: 90d.
 	Expire caddy.Duration `json:"expire,omitempty"`
 
-	// The most paths that are remembered, the ones seen last, and listed ones
-	// before others. Default: 1000000.
+	// The most paths that are remembered, up to 10000000. Default: 1000000.
 	MaxPaths int `json:"max_paths,omitempty"`
-}
-
-// Unlinked names pages that need no link to be listed.
-type Unlinked struct {
-	// Patterns as in Caddy's path matcher.
-	Match []string `json:"match,omitempty"`
-
-	// How many different visitors a page needs, in at least two different hours:
-	// 1 to 100. A visitor is an IPv4 network of 256 addresses, or an IPv6 /64.
-	// Default: 3.
-	MinVisitors int `json:"min_visitors,omitempty"`
 }
 
 // Defaults and bounds of discovery.
 const (
-	defaultExpire      = 90 * 24 * time.Hour
-	minExpire          = time.Hour
-	defaultMaxPaths    = discover.DefaultMaxPaths
-	largestMaxPaths    = 10_000_000
-	defaultMinVisitors = 3
-	maxMinVisitors     = 100
-	maxPerPattern      = discover.DefaultMaxPerPattern // paths that differ in their digits alone
-	maxQueryKeys       = 20
-	maxVisitorsPaths   = 500 // of a site that only visitors named
+	defaultExpire    = 90 * 24 * time.Hour
+	minExpire        = time.Hour
+	defaultMaxPaths  = 1_000_000
+	largestMaxPaths  = 10_000_000
+	maxOnDemandPaths = 500 // of a site that only visitors named
+	maxQueryKeys     = 20
 )
 
-// discovery is what the sources of a handler say together.
+// discovery is what the sources of a handler that discover pages say together.
 type discovery struct {
-	from     discover.Origin // the sources there are
-	depth    int             // of links; 0: links are not candidates by themselves
-	query    []string
-	unlinked []discover.Unlinked
-	rules    []Unlinked // unlinked, as it is configured
-	expire   time.Duration
-	maxPaths int
+	links      bool // links are followed
+	visitors   bool // so are visits
+	depth      int  // of links
+	query      []string
+	unlinked   page.Patterns
+	isUnlinked func(path string) bool // nil: no pattern
+	expire     time.Duration
+	maxPaths   int
+
+	cleaner *page.Cleaner
+	visits  *visitCounts
 }
 
 // discoverer is a source that discovers pages.
@@ -80,8 +68,8 @@ type discoverer interface {
 }
 
 // compile checks the settings and fills in their defaults.
-func (d *Discovery) compile(from discover.Origin) (discovery, error) {
-	c := discovery{from: from, query: d.Query, expire: time.Duration(d.Expire), maxPaths: d.MaxPaths, rules: d.Unlinked}
+func (d *Discovery) compile() (discovery, error) {
+	c := discovery{query: d.Query, expire: time.Duration(d.Expire), maxPaths: d.MaxPaths}
 	if len(d.Query) > maxQueryKeys {
 		return c, fmt.Errorf("query names %d parameters: at most %d tell pages apart", len(d.Query), maxQueryKeys)
 	}
@@ -93,18 +81,15 @@ func (d *Discovery) compile(from discover.Origin) (discovery, error) {
 			return c, fmt.Errorf("query '%s': placeholders are not replaced", key)
 		case key == "*" || strings.ContainsAny(key, "?=&,"):
 			return c, fmt.Errorf("query '%s': the names of parameters are wanted, such as page lang", key)
-		case discover.IsTracking(key):
+		case page.IsTracking(key):
 			return c, fmt.Errorf("query '%s': a tracking parameter tells no pages apart", key)
 		case slices.Contains(d.Query[:i], key):
 			return c, fmt.Errorf("query has '%s' twice", key)
 		}
 	}
-	for _, u := range d.Unlinked {
-		compiled, err := u.compile()
-		if err != nil {
-			return c, err
-		}
-		c.unlinked = append(c.unlinked, compiled)
+	var err error
+	if c.unlinked, err = compilePatterns("unlinked", d.Unlinked); err != nil {
+		return c, err
 	}
 	if c.expire == 0 {
 		c.expire = defaultExpire
@@ -121,25 +106,9 @@ func (d *Discovery) compile(from discover.Origin) (discovery, error) {
 	return c, nil
 }
 
-func (u *Unlinked) compile() (discover.Unlinked, error) {
-	c := discover.Unlinked{MinVisitors: u.MinVisitors}
-	if len(u.Match) == 0 {
-		return c, errors.New("unlinked has no path pattern")
-	}
-	if c.MinVisitors == 0 {
-		c.MinVisitors = defaultMinVisitors
-	}
-	if c.MinVisitors < 1 || c.MinVisitors > maxMinVisitors {
-		return c, fmt.Errorf("min_visitors is %d: it is 1 to %d", u.MinVisitors, maxMinVisitors)
-	}
-	var err error
-	c.Match, err = compilePatterns("unlinked", u.Match)
-	return c, err
-}
-
-// add adds what another source says.
+// add adds the settings of another source.
 func (d *discovery) add(o discovery) {
-	d.from |= o.from
+	d.links, d.visitors = d.links || o.links, d.visitors || o.visitors
 	d.depth = max(d.depth, o.depth)
 	for _, key := range o.query {
 		if !slices.Contains(d.query, key) {
@@ -147,143 +116,118 @@ func (d *discovery) add(o discovery) {
 		}
 	}
 	d.unlinked = append(slices.Clip(d.unlinked), o.unlinked...)
-	d.rules = append(slices.Clip(d.rules), o.rules...)
 	d.expire, d.maxPaths = max(d.expire, o.expire), max(d.maxPaths, o.maxPaths)
 }
 
-// discovers is what the sources of a handler say together; nil: none discovers pages.
+// discovers returns what the sources of a handler say together; nil: none discovers pages.
 func (h *Handler) discovers() (*discovery, error) {
 	var all *discovery
-	var given discover.Origin
+	given := make(map[string]bool)
 	for i, source := range h.sources {
-		finder, ok := source.(discoverer)
+		d, ok := source.(discoverer)
 		if !ok {
 			continue
 		}
-		one, err := finder.discovers()
+		one, err := d.discovers()
 		if err != nil {
 			return nil, err
 		}
-		if h.settings.manners.off {
-			return nil, fmt.Errorf("%s lists a page only once it was asked for, and ask is off", h.sourceNames[i])
+		name := h.sourceNames[i]
+		if h.settings.crawl.off {
+			return nil, fmt.Errorf("%s lists only pages that were fetched, and crawl is off", name)
 		}
-		if one.from&given&^discover.FromLog != 0 {
-			return nil, fmt.Errorf("%s is given twice", h.sourceNames[i])
+		if _, several := source.(*SourceAccessLog); given[name] && !several {
+			return nil, fmt.Errorf("%s is given twice", name)
 		}
-		given |= one.from
+		given[name] = true
 		if all == nil {
 			all = new(discovery)
 		}
+		one.visitors = !one.links
 		all.add(one)
 	}
+	if all == nil {
+		return nil, nil
+	}
+	if len(all.unlinked) > 0 {
+		all.isUnlinked = all.unlinked.Match
+	}
+	all.cleaner, all.visits = page.NewCleaner(all.query), new(visitCounts)
 	return all, nil
 }
 
-// front is the path of the site's front page, where discovering begins. Where the
-// sitemap's folder is not the whole site, it is that one's: what lies outside is not
-// listed, so its links count for nothing.
-func (s *site) front() string {
-	if s.within != "" {
-		return s.within
+// maxPaths is how many paths are remembered that links and visitors named, for a site that
+// the configuration names or one on demand.
+func (h *Handler) maxPaths(onDemand bool) int {
+	switch {
+	case h.discovery == nil:
+		return 0
+	case onDemand:
+		return min(h.discovery.maxPaths, maxOnDemandPaths)
 	}
-	return s.at + "/"
+	return h.discovery.maxPaths
 }
 
-// candidates yields the pages that visitors and links showed, as far as they may be
-// listed if they answer, and the front page, to which everybody goes.
-func (s *site) candidates(ctx context.Context, from discover.Origin, yield func(Page) error) error {
-	if err := yield(Page{Path: s.front(), Discovered: true}); err != nil {
-		return err
-	}
-	return s.paths(ctx).Candidates(ctx, from, s.handler.discovery.depth, func(path string) error {
-		return yield(Page{Path: path, Discovered: true})
-	})
-}
-
-// paths is the site's memory of paths, set up for this configuration.
-func (s *site) paths(ctx context.Context) *discover.Catalog {
-	if catalog := s.catalog.Load(); catalog != nil {
-		return catalog
-	}
-	catalog, err := s.shelf.paths.open(ctx, s.shelf, s.discoverOptions())
-	if err != nil {
-		s.logger.Warn("what was remembered of where visitors went cannot be used", zap.Error(err))
-	}
-	s.catalog.Store(catalog)
-	return catalog
-}
-
-func (d *discovery) cleaner() discover.Cleaner { return discover.Cleaner{Query: d.query} }
-
-func (s *site) discoverOptions() discover.Options {
-	d := s.handler.discovery
-	o := discover.Options{Unlinked: d.unlinked, Expire: d.expire, MaxPaths: d.maxPaths, MaxPerPattern: maxPerPattern}
-	if s.visitors {
-		o.MaxPaths = min(o.MaxPaths, maxVisitorsPaths)
-	}
-	return o
-}
-
-// Nearly all visits come from a handful of clients where nine tenths of so many do.
-const (
-	enoughVisits = 1000
-	fewClients   = 3
-)
-
-// tellPaths says what the user should know of where visitors went.
-func (s *site) tellPaths() {
-	catalog := s.catalog.Load()
-	if catalog == nil {
-		return
-	}
-	catalog.Configure(s.discoverOptions()) // a configuration that failed to start may have set it up
-	for _, pattern := range catalog.Full() {
-		s.log(zapcore.WarnLevel, "too many paths differ in their numbers alone: no more of them are followed",
-			zap.String("pattern", pattern), zap.Int("paths", maxPerPattern))
-	}
-	stats := catalog.Stats()
-	if stats.Evicted+stats.RefusedFull > 0 {
-		s.say(zapcore.WarnLevel, "max_paths", "more paths are visited or linked to than are remembered: the ones seen longest ago are forgotten",
-			zap.Int("max_paths", s.handler.discovery.maxPaths))
-	}
-	if len(s.handler.discovery.unlinked) > 0 && stats.Visits >= enoughVisits && stats.Clients <= fewClients {
-		s.say(zapcore.WarnLevel, "clients", "nearly all visits come from a handful of clients: if a proxy is in front, name it in trusted_proxies, so that visitors can be told apart")
-	}
-}
-
-// visited takes a visit to one of the site's pages, at a time that is not to come.
-func (s *site) visited(ctx context.Context, from discover.Origin, path string, v *accesslog.Visit) bool {
+// visit notes a visit to a page, at a Unix time that is not in the future. It is false
+// where the page is not one of the site's.
+func (s *site) visit(path string, at int64) bool {
 	if main := s.main.Load(); main != nil {
 		s = main
 	}
 	if s.handler.discovery == nil || !strings.HasPrefix(path, s.front()) {
 		return false
 	}
-	s.paths(ctx).Visit(from, path, v.Time, v.Client, tagOf(v))
-	s.shelf.paths.changed.Store(true)
+	s.state.visited.add(path, at)
 	return true
 }
 
-// tagOf tells states of a page apart by what its response says; 0: it says nothing, or
-// not to everybody.
-func tagOf(v *accesslog.Visit) uint32 {
-	if v.Cookie {
-		return 0
+// visitedPages yields the pages that visitors have had, sorted by path.
+func (r *Refresh) visitedPages(yield func(Page) error) error {
+	s := r.site
+	d := s.handler.discovery
+	s.state.positions.gather()
+	for _, path := range s.state.visited.sorted(r.Now.Add(-d.expire).Unix()) {
+		if err := yield(Page{Path: path, Visited: true}); err != nil {
+			return err
+		}
 	}
-	return tag(v.ETag, v.LastModified)
+	if _, dropped := s.state.visited.count(); dropped > 0 {
+		s.logger.once(zapcore.WarnLevel, "max_paths", "more pages are visited than are remembered: raise max_paths",
+			zap.Int("max_paths", s.handler.maxPaths(s.onDemand)))
+	}
+	return nil
 }
 
-// tag is the same for a page as it is and as it is compressed on the way.
-func tag(etag, modified string) uint32 {
-	if etag == "" {
-		if modified == "" {
-			return 0
+// visitCounts counts visits by whether they count, for `status`. It is safe for concurrent
+// use.
+type visitCounts struct {
+	mu       sync.Mutex
+	byReason [accesslog.Reasons]int
+}
+
+// enoughVisits is how many visits to pages there are before it is said that few count.
+const enoughVisits = 100
+
+func (c *visitCounts) add(reason accesslog.Reason, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.byReason[reason] += n
+}
+
+// ignored returns how many visits to pages did not count, by reason, where those are nine
+// tenths or more of all; nil: they are fewer.
+func (c *visitCounts) ignored() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ignored, all := make(map[string]int), c.byReason[accesslog.Counts]
+	for reason, n := range c.byReason {
+		if reason := accesslog.Reason(reason); n > 0 && reason.IsOfPage() {
+			ignored[reason.String()] = n
+			all += n
 		}
-		return max(uint32(xxhash.Sum64String(modified)), 1)
 	}
-	etag = strings.Trim(strings.TrimPrefix(etag, "W/"), `"`)
-	for _, coding := range [...]string{"-gzip", "-zstd", "-br"} {
-		etag = strings.TrimSuffix(etag, coding)
+	if all < enoughVisits || 10*c.byReason[accesslog.Counts] > all {
+		return nil
 	}
-	return max(uint32(xxhash.Sum64String(etag)), 1)
+	return ignored
 }

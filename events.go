@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
 
@@ -19,7 +21,7 @@ const (
 	// sitemap (the URL of its index), pages, added, changed and removed (numbers of pages).
 	eventRefreshed = "sitemap_refreshed"
 
-	// eventFailed says that a refresh failed or is not believed, and why: site, sitemap,
+	// eventFailed says that a refresh failed or is held back, and why: site, sitemap,
 	// reason. It comes again when the reason is another one, or a refresh succeeded since.
 	eventFailed = "sitemap_refresh_failed"
 )
@@ -33,53 +35,87 @@ type event struct {
 	data map[string]any
 }
 
-// refreshedEvent is that of a refresh that changed what is served; none where nobody
+// newEvent is an event about the site.
+func (s *site) newEvent(name string, data map[string]any) []event {
+	data["site"], data["sitemap"] = s.url(), s.sitemapURL()
+	return []event{{name, data}}
+}
+
+// changeEvents are those of a refresh that changed what is served; none where nobody
 // listens.
-func (s *site) refreshedEvent(ctx context.Context, before, after *Snapshot) []event {
-	if !s.app.listensTo(eventRefreshed) || before == nil && after == nil {
+func (s *site) changeEvents(before *publish.Snapshot, out *result) []event {
+	if out.outcome == refreshUnchanged || !s.app.listensTo(eventRefreshed) {
 		return nil
 	}
-	changes, err := changesOf(ctx, before, after)
-	if err != nil {
-		if ctx.Err() == nil {
+	changes, err := s.changes(before, out)
+	switch {
+	case err != nil:
+		if s.ctx.Err() == nil {
 			s.logger.Error("comparing the sitemap with the one before failed", zap.Error(err))
 		}
 		return nil
-	}
-	return []event{{eventRefreshed, map[string]any{
-		"site": s.base + s.at, "sitemap": s.url(), "pages": after.count(),
-		"added": changes.Added, "changed": changes.Changed, "removed": changes.Removed,
-	}}}
-}
-
-// failedEvent is that of a refresh that failed for a reason, unless the last one did so
-// for the same.
-func (s *site) failedEvent(reason string) []event {
-	if reason == s.failure {
+	case changes == sitemapxml.Changes{} && (out.outcome == refreshEmpty || out.outcome == refreshHeldBack):
 		return nil
 	}
-	s.failure = reason
-	return []event{{eventFailed, map[string]any{"site": s.base + s.at, "sitemap": s.url(), "reason": reason}}}
+	return s.newEvent(eventRefreshed, map[string]any{
+		"pages": pagesOf(out.snapshot), "added": changes.Added, "changed": changes.Changed, "removed": changes.Removed,
+	})
 }
 
-// changesOf counts the pages that two snapshots differ in. Either may be nil.
-func changesOf(ctx context.Context, before, after *Snapshot) (sitemapxml.Changes, error) {
-	if before == nil || after == nil {
-		return sitemapxml.Changes{Added: after.count(), Removed: before.count()}, nil
+// changes counts the pages in which a result differs from the snapshot before.
+func (s *site) changes(before *publish.Snapshot, out *result) (sitemapxml.Changes, error) {
+	switch c := &out.selected.Changes; {
+	case before == nil || out.snapshot == nil:
+		return sitemapxml.Changes{Added: pagesOf(out.snapshot), Removed: pagesOf(before)}, nil
+	case s.handler.settings.crawl.off: // there are no records that say what was listed
+		return sitemapxml.Compare(s.without(before, out.snapshot), s.without(out.snapshot, before))
+	default:
+		return sitemapxml.Changes{Added: c.Added.Count, Changed: c.Changed.Count, Removed: c.Removed.Count}, nil
 	}
-	return sitemapxml.Compare(without(ctx, before, after), without(ctx, after, before))
 }
 
 // without are the documents of pages that a snapshot has and another has not.
-func without(ctx context.Context, snapshot, other *Snapshot) []sitemapxml.Opener {
+func (s *site) without(snapshot, other *publish.Snapshot) []sitemapxml.Opener {
 	var all []sitemapxml.Opener
-	for _, d := range snapshot.urlsets() {
-		if twin := other.bySuffix[d.suffix]; twin != nil && twin.etag == d.etag {
+	for _, d := range documentsOf(snapshot) {
+		if same := other.Find(d.Suffix); same != nil && same.ETag == d.ETag {
 			continue
 		}
-		all = append(all, opener(ctx, d))
+		all = append(all, func() (io.ReadCloser, error) {
+			if err := s.ctx.Err(); err != nil {
+				return nil, err
+			}
+			return d.XML()
+		})
 	}
 	return all
+}
+
+// documentsOf are the documents that list pages, in the order of these.
+func documentsOf(snapshot *publish.Snapshot) []*publish.Document {
+	if len(snapshot.Shards) == 0 {
+		return []*publish.Document{snapshot.Index}
+	}
+	return snapshot.Shards
+}
+
+// failedEvents are those of a refresh that failed or is held back, unless the one before
+// did so for the same reason.
+func (s *site) failedEvents(rep, before *report) []event {
+	if rep.outcome != refreshFailed && rep.outcome != refreshHeldBack || rep.outcome == before.outcome && rep.reason == before.reason {
+		return nil
+	}
+	return s.newEvent(eventFailed, map[string]any{"reason": rep.reason})
+}
+
+// joinEvents finds Caddy's events app, and learns from it when all apps have started.
+func (a *App) joinEvents() error {
+	events, err := a.ctx.App("events")
+	if err != nil {
+		return fmt.Errorf("loading the events app: %w", err)
+	}
+	a.events, a.begun, a.announced = events.(*caddyevents.App), make(chan struct{}), make(chan event, maxEvents)
+	return a.events.On("started", onStarted(sync.OnceFunc(func() { close(a.begun) })))
 }
 
 // listensTo reports whether emitting an event could be observed, as far as that is known
@@ -100,8 +136,7 @@ func (a *App) hasBegun() bool {
 }
 
 // announce has events emitted, in their order. No refresh waits for their handlers: what
-// comes while too many wait is dropped. A build announces nothing: its command says it
-// all.
+// comes while too many wait is dropped. A build without a server announces nothing.
 func (a *App) announce(events []event) {
 	if a.building != nil {
 		return
@@ -111,7 +146,7 @@ func (a *App) announce(events []event) {
 		case a.announced <- e:
 		default:
 			if n := a.droppedEvents.Add(1); isPowerOfTen(int(n)) {
-				a.logger.Warn("handlers of events take longer than refreshes: events are dropped", zap.String("event", e.name), zap.Uint64("dropped", n))
+				a.logger.Warn("event handlers take longer than refreshes: events are dropped", zap.String("event", e.name), zap.Uint64("dropped", n))
 			}
 		}
 	}
@@ -128,7 +163,7 @@ func (a *App) emitEvents(ctx context.Context) {
 		select {
 		case e := <-a.announced:
 			if !orLeave(ctx, func() { a.emit(e) }) {
-				a.logger.Warn("the handler of an event goes on although it was told to end", zap.String("event", e.name))
+				a.logger.Warn("an event handler goes on although it was canceled", zap.String("event", e.name))
 			}
 		case <-ctx.Done():
 			return
@@ -140,7 +175,7 @@ func (a *App) emitEvents(ctx context.Context) {
 func (a *App) emit(e event) {
 	defer func() {
 		if v := recover(); v != nil {
-			a.logger.Error("the handler of an event panicked", zap.String("event", e.name), zap.String("panic", fmt.Sprint(v)))
+			a.logger.Error("an event handler panicked", zap.String("event", e.name), zap.String("panic", fmt.Sprint(v)))
 		}
 	}()
 	a.events.Emit(a.ctx, e.name, e.data)
@@ -157,8 +192,8 @@ func (f onStarted) Handle(context.Context, caddy.Event) error {
 
 var _ caddyevents.Handler = onStarted(nil)
 
-// orLeave runs f and waits for it; when ctx has ended, not much longer, although nothing
-// can end f then. A false means that f was left to itself.
+// orLeave runs f and waits for it, but only a little longer once ctx has ended. False: f
+// was abandoned, as nothing can end it.
 func orLeave(ctx context.Context, f func()) bool {
 	done := make(chan struct{})
 	go func() {
@@ -177,15 +212,5 @@ func orLeave(ctx context.Context, f func()) bool {
 		return true
 	case <-timer.C:
 		return false
-	}
-}
-
-// opener opens a document, unless ctx has ended.
-func opener(ctx context.Context, d *document) sitemapxml.Opener {
-	return func() (io.ReadCloser, error) {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		return openXML(d)
 	}
 }

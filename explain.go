@@ -1,239 +1,409 @@
 package sitemap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"net/http"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 // Explanation is why a URL is listed in a site's sitemap, or why it is not.
 type Explanation struct {
-	// URL is the one that was asked about, as it is or would be listed, Site what
-	// the URLs of its site begin with, and Path its path with its query.
-	URL  string `json:"url"`
-	Site string `json:"site"`
-	Path string `json:"path"`
+	URL     string `json:"url"`     // in the form in which it is or would be listed
+	Site    string `json:"site"`    // the URL of its site
+	Sitemap string `json:"sitemap"` // the URL of the sitemap, or index
+	Path    string `json:"path"`    // with its query
 
-	// Listed says that the sitemap being served has it: the document at Document
-	// says LastMod, ChangeFreq and Priority of it. Verified says that it was asked
-	// for, and answered with 200.
+	// Listed says that the published sitemap has it, in Document, with these values.
 	Listed     bool   `json:"listed"`
 	Document   string `json:"document,omitempty"`
 	LastMod    string `json:"lastmod,omitempty"`
 	ChangeFreq string `json:"changefreq,omitempty"`
 	Priority   string `json:"priority,omitempty"`
-	Verified   bool   `json:"verified,omitempty"`
 
-	// Reason is why it is not listed, in the words of the log; empty if it is.
-	// Explanation is what that means here, and what to do.
+	// Reason is why it is not listed, in most cases the name of its index status; "" if it
+	// is. Explanation says what that means, Remedy what to do for it to be listed. Other is
+	// the URL that matters instead: its canonical, or what it duplicates or redirects to.
 	Reason      string `json:"reason,omitempty"`
 	Explanation string `json:"explanation"`
+	Remedy      string `json:"remedy,omitempty"`
+	Other       string `json:"other,omitempty"`
 
-	// What is remembered of it: the page that it names in its own stead, when it was
-	// asked for last (RFC 3339), whether visitors and links alone show it, and
-	// whether a page links to it.
-	Canonical  string `json:"canonical,omitempty"`
-	AskedAt    string `json:"asked_at,omitempty"`
-	Discovered bool   `json:"discovered,omitempty"`
-	Linked     bool   `json:"linked,omitempty"`
+	// What keeps it from being fetched: a word or pattern of 'crawl disallow', or a line of
+	// robots.txt.
+	DisallowedBy string `json:"disallowed_by,omitempty"`
+	RobotsRule   string `json:"robots_rule,omitempty"`
 
-	// Answer is what a stranger gets now; nil: it was not asked for.
-	Answer *ExplainedAnswer `json:"answer,omitempty"`
+	Named     bool       `json:"named"`                // by a source
+	LinkedAt  *time.Time `json:"linked_at,omitempty"`  // when a page that links to it was last fetched
+	VisitedAt *time.Time `json:"visited_at,omitempty"` // when a visitor last had it
+	FetchedAt *time.Time `json:"fetched_at,omitempty"` // when it was last fetched, with this status
+	Status    int        `json:"status,omitempty"`
+	DueAt     *time.Time `json:"due_at,omitempty"` // when it is fetched again
 
-	// Sources is what each source says of it, where that decides.
-	Sources []ExplainedSource `json:"sources,omitempty"`
-
-	Notes []string `json:"notes,omitempty"`
+	// Response is what an anonymous visitor gets now; nil: Notes say why it was not fetched.
+	Response *ExplainedResponse `json:"response,omitempty"`
+	Notes    []string           `json:"notes,omitempty"`
 }
 
-// ExplainedAnswer is what the site answers to a stranger.
-type ExplainedAnswer struct {
+// ExplainedResponse is a page's response to an anonymous visitor.
+type ExplainedResponse struct {
 	Status      int    `json:"status,omitempty"`
 	Location    string `json:"location,omitempty"`
 	ContentType string `json:"content_type,omitempty"`
 	NoIndex     bool   `json:"noindex,omitempty"`
-	Error       string `json:"error,omitempty"` // why there was no answer
+	Canonical   string `json:"canonical,omitempty"`
+	Error       string `json:"error,omitempty"` // why there was no response
 }
 
-// ExplainedSource is what a source says of a page.
-type ExplainedSource struct {
-	Source string `json:"source"`
-	Says   string `json:"says"`
-}
-
-var (
-	errNotURL = errors.New("not the URL of a page")
-	errNoSite = errors.New("no sitemap is for this URL")
+// Why a page is not listed, besides index statuses and the filter of candidates.
+const (
+	reasonUnnamed     = "no source names it"
+	reasonOtherPath   = "listed under another path"
+	reasonNextRefresh = "waits for the next refresh"
+	reasonNoRefresh   = "no refresh has ended yet"
+	reasonLastFailed  = "the last refresh failed"
 )
 
 const (
-	longestExplained = 64 << 10 // bytes of a URL
-	maxNamedSites    = 10
-	maxExplained     = 10 // sitemaps of one address
+	maxExplained = 10              // sitemaps that cover the same URL
+	maxClipped   = 2048            // bytes of a text that others wrote
+	explainWait  = 3 * time.Second // for upstreams that are left alone
 )
 
-// explain tells why a URL is listed or is not. It changes nothing but what an ask
-// does: the page is asked for as a refresh would ask for it. The error wraps errNotURL,
-// errNoSite or errNotReady, or is ctx's.
+// explain tells why a URL is listed or is not. It fetches the page, and changes nothing.
+// The error wraps errNotURL, errNoSite or errNotReady, or is ctx's or the storage's.
 func (a *App) explain(ctx context.Context, rawURL string) (*Explanation, error) {
-	asked, err := parseAsked(rawURL)
+	u, err := parsePageURL(rawURL)
 	if err != nil {
 		return nil, err
 	}
 	if err := a.awaitStart(ctx); err != nil {
 		return nil, err
 	}
-	sites := a.sitesFor(&asked)
+	sites, notes := a.sitesCovering(u)
 	if len(sites) == 0 {
 		return nil, a.noSite()
 	}
-	var all []*explainer
-	for _, s := range sites[:min(len(sites), maxExplained)] {
-		e, err := s.explain(ctx, asked.path)
+	var all []*Explanation
+	best := 0
+	for i, s := range sites[:min(len(sites), maxExplained)] {
+		x, err := s.explain(ctx, u.path)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, e)
-	}
-	slices.SortStableFunc(all, func(x, y *explainer) int { return y.weight() - x.weight() })
-	best := all[0]
-	best.x.Notes = append(asked.notes, best.x.Notes...)
-	for _, e := range all[1:] {
-		best.note("of the sitemap %s: %s", e.site.url(), e.summary())
-	}
-	if err := best.askNow(); err != nil {
-		return nil, err
-	}
-	return best.x, nil
-}
-
-// askedURL is a URL that is asked about.
-type askedURL struct {
-	scheme, host, port string
-	path               string // canonical, with its query
-	notes              []string
-}
-
-func parseAsked(raw string) (askedURL, error) {
-	if len(raw) > longestExplained {
-		return askedURL{}, fmt.Errorf("%w: it has more than %d bytes", errNotURL, longestExplained)
-	}
-	u, err := url.Parse(raw)
-	switch {
-	case err != nil:
-		var cause *url.Error
-		if errors.As(err, &cause) {
-			err = cause.Err // without all of the URL
+		if all = append(all, x); x.rank() > all[best].rank() {
+			best = i
 		}
-		return askedURL{}, fmt.Errorf("%w: %.200q", errNotURL, err.Error())
-	case u.Scheme != "http" && u.Scheme != "https", u.Opaque != "", u.Host == "":
-		return askedURL{}, fmt.Errorf("%w: an absolute one is wanted, such as https://example.com/page", errNotURL)
-	case u.User != nil:
-		return askedURL{}, fmt.Errorf("%w: it has a user name", errNotURL)
 	}
-	asked := askedURL{scheme: u.Scheme}
-	var ok, hasPort bool
-	asked.host, ok = cleanHost(u.Host)
-	if asked.port, hasPort = forwardedPort(u.Scheme, u.Host); !ok || !hasPort {
-		return askedURL{}, fmt.Errorf("%w: its host is none", errNotURL)
+	x := all[best]
+	for i, other := range all {
+		if i != best {
+			notes = append(notes, fmt.Sprintf("in the sitemap %s: %s", other.Sitemap, cmp.Or(other.Reason, "listed")))
+		}
 	}
-	path := u.EscapedPath()
-	if path == "" {
-		path = "/"
-	}
-	if u.RawQuery != "" {
-		path += "?" + u.RawQuery
-	}
-	if asked.path, err = page.Canonical(path); err != nil {
-		return askedURL{}, fmt.Errorf("%w: %w", errNotURL, err)
-	}
-	if u.Fragment != "" {
-		asked.notes = append(asked.notes, "what follows # names a place in a page, and is left out")
-	}
-	if asked.path != path {
-		asked.notes = append(asked.notes, "it is written as sitemaps write it")
-	}
-	return asked, nil
+	x.Notes = append(notes, x.Notes...)
+	return x, sites[best].explainResponse(ctx, x)
 }
 
-// sitesFor are the sites that a URL may be of, the likeliest first: those in whose
-// folder it lies, else all of its address.
-func (a *App) sitesFor(asked *askedURL) []*site {
-	sites := a.sitesAt(asked)
-	within := slices.DeleteFunc(slices.Clone(sites), func(s *site) bool { return !strings.HasPrefix(asked.path, s.at+"/") })
+// rank tells which of several sitemaps an explanation is about.
+func (x *Explanation) rank() int {
+	switch x.Reason {
+	case "":
+		return 2
+	case reasonRefused, reasonShadowed, reasonUnreached:
+		return 0
+	}
+	return 1
+}
+
+func (x *Explanation) note(format string, args ...any) {
+	x.Notes = append(x.Notes, fmt.Sprintf(format, args...))
+}
+
+func (x *Explanation) because(reason, explanation, remedy string) {
+	x.Reason, x.Explanation, x.Remedy = reason, explanation, remedy
+}
+
+// sitesCovering are the sites that a URL may be a page of: those in whose prefix it lies,
+// else all of its origin; the narrowest first.
+func (a *App) sitesCovering(u pageURL) (sites []*site, notes []string) {
+	sites = a.sitesAt(u)
+	within := slices.DeleteFunc(slices.Clone(sites), func(s *site) bool { return !strings.HasPrefix(u.path, s.prefix+"/") })
 	if len(within) > 0 {
 		sites = within
 	}
 	for i, s := range sites {
 		if main := s.main.Load(); main != nil {
 			sites[i] = main
-			asked.notes = append(asked.notes, fmt.Sprintf("the sitemap of %s stands for that of %s", main.base+main.at, s.base+s.at))
+			notes = append(notes, fmt.Sprintf("%s is served by the sitemap of %s", s.url(), main.url()))
 		}
 	}
-	// The narrowest first, of those that the URL lies in.
+	scope := func(s *site) int {
+		if strings.HasPrefix(u.path, s.scope) {
+			return len(s.scope)
+		}
+		return 0
+	}
 	slices.SortFunc(sites, func(x, y *site) int {
-		nx, ny := asked.depthIn(x), asked.depthIn(y)
-		if nx != ny {
-			return ny - nx
+		if n := scope(y) - scope(x); n != 0 {
+			return n
 		}
-		return strings.Compare(x.url(), y.url())
+		return strings.Compare(x.sitemapURL(), y.sitemapURL())
 	})
-	return slices.Compact(sites)
+	return slices.Compact(sites), notes
 }
 
-// depthIn is how long the folder is of which a site's sitemap is and that the URL lies
-// in; 0: it lies outside.
-func (u *askedURL) depthIn(s *site) int {
-	if scope := s.scope(); strings.HasPrefix(u.path, scope) {
-		return len(scope)
+// explain explains a path without fetching it.
+func (s *site) explain(ctx context.Context, path string) (*Explanation, error) {
+	x := &Explanation{URL: s.origin + path, Site: s.url(), Sitemap: s.sitemapURL(), Path: path}
+	found, err := s.explainRecord(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the records: %w", err)
 	}
-	return 0
+	s.addKnown(x, &found)
+	entry, document, err := s.entry(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the sitemap: %w", err)
+	}
+	if document != nil {
+		x.Listed, x.Document = true, s.origin+s.docPath(document.Suffix, ".xml")
+		x.LastMod, x.ChangeFreq, x.Priority = entry.LastMod, entry.ChangeFreq, entry.Priority
+		x.Explanation = indexing.Indexable.Explanation()
+		if s.handler.settings.crawl.off {
+			x.Explanation = "A source names it. It is not fetched, because crawl is off."
+		}
+		if found.Record != nil && found.Status != indexing.Indexable {
+			x.note("it is to be removed: %s", found.Status)
+		}
+		return x, nil
+	}
+	s.explainUnlisted(x, &found)
+	return x, nil
 }
 
-// sitesAt are the sites of a URL's scheme, host and port: as they stand in the sitemap,
-// else as the server knows them.
-func (a *App) sitesAt(asked *askedURL) []*site {
-	all := a.allSites()
-	bare := asked.port
-	if bare == fmt.Sprint(a.httpPort) || bare == fmt.Sprint(a.httpsPort) {
-		bare = "" // as URLs leave it out
+// explainUnlisted says why a page is not listed: what holds for the whole site comes first.
+func (s *site) explainUnlisted(x *Explanation, found *indexing.Explanation) {
+	last := cmp.Or(s.lastReport(), new(report))
+	probed, excluded := s.probed.Load(), s.filter(&page.Page{Path: x.Path})
+	switch {
+	case probed != nil && probed.blocked() != "":
+		x.because(probed.blocked(), s.explainBlocked(probed), "Change the routes if it should be listed.")
+	case excluded != "":
+		s.explainExcluded(x, excluded)
+	case last.outcome == "" && s.state.Index.Load() == nil:
+		x.because(reasonNoRefresh, "The sitemap is being built for the first time.", "Wait.")
+	case found.Record != nil && found.Status != indexing.Indexable:
+		x.because(found.Status.String(), found.Status.Explanation(), found.Status.Remedy())
+	case last.outcome == refreshFailed:
+		x.because(reasonLastFailed, "The last refresh failed: "+last.reason+".", "See the log.")
+	case found.Record == nil:
+		s.explainUnnamed(x)
+	default:
+		x.because(reasonNextRefresh, "It is indexable, and is not published yet.", "Wait.")
 	}
-	for _, is := range []func(*site) bool{
-		func(s *site) bool { return s.base == origin(asked.scheme, asked.host, asked.port) },
-		func(s *site) bool { return s.base == origin(asked.scheme, asked.host, bare) },
-		func(s *site) bool { return s.askBase == origin(asked.scheme, asked.host, asked.port) },
-		func(s *site) bool { return s.askBase == origin(asked.scheme, asked.host, bare) },
-	} {
-		var found []*site
-		for _, s := range all {
-			if is(s) {
-				found = append(found, s)
-			}
-		}
-		if found != nil {
-			return found
+	for i, source := range last.sources {
+		if source.Error != "" {
+			x.note("source %d (%s) could not be read: %s", i+1, source.Source, source.Error)
 		}
 	}
+}
+
+// explainRecord is what a selection from the published records says of a page.
+func (s *site) explainRecord(ctx context.Context, path string) (x indexing.Explanation, err error) {
+	if s.handler.settings.crawl.off {
+		return x, nil
+	}
+	if err := s.app.acquireCompute(ctx); err != nil {
+		return x, err
+	}
+	defer func() { <-s.app.compute }()
+	rules := (&refreshRun{site: s, begun: s.app.now()}).rules(crawl.Result{Gathered: true}, false)
+	for range 5 { // another generation may be published meanwhile
+		g := s.state.generation.Load()
+		if g == nil {
+			return x, nil
+		}
+		if x, err = indexing.Explain(ctx, g, rules, path); !errors.Is(err, store.ErrSuperseded) {
+			break
+		}
+	}
+	return x, err
+}
+
+// addKnown adds what is known of the page, be it listed or not.
+func (s *site) addKnown(x *Explanation, found *indexing.Explanation) {
+	at := func(seconds int64) *time.Time {
+		if seconds == 0 {
+			return nil
+		}
+		return utc(time.Unix(seconds, 0))
+	}
+	x.VisitedAt = at(s.state.visited.at(x.Path))
+	if r := found.Record; r != nil {
+		x.Named = r.Flags&store.Named != 0 && r.Absent == 0
+		x.LinkedAt, x.FetchedAt, x.DueAt, x.Status = at(r.Linked), at(r.Fetched), at(r.Due), int(r.Status)
+		if r.Failing != 0 {
+			x.note("fetching it has failed since %s", at(r.Failing).Format(time.RFC3339))
+		}
+	}
+	if x.Other = found.Other; strings.HasPrefix(x.Other, "/") {
+		x.Other = s.origin + x.Other
+	}
+	if !x.Named {
+		x.DisallowedBy = s.handler.settings.crawl.disallow.Match(x.Path)
+	}
+	if probed := s.probed.Load(); probed != nil && !probed.robots.rules.Allows(x.Path) {
+		x.RobotsRule = clip(probed.robots.rules.Line(x.Path))
+	}
+}
+
+// at is when visitors had a path last; 0: never.
+func (v *visited) at(path string) int64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.paths[path]
+}
+
+// entry is what the published sitemap says of a path; a nil document: nothing.
+func (s *site) entry(path string) (sitemapxml.URL, *publish.Document, error) {
+	snapshot := s.state.Index.Load()
+	if snapshot == nil {
+		return sitemapxml.URL{}, nil, nil
+	}
+	d := snapshot.Holding(path)
+	xml, err := d.XML()
+	if err != nil {
+		return sitemapxml.URL{}, nil, err
+	}
+	defer xml.Close()
+	entry, found, err := sitemapxml.Find(xml, s.origin+path)
+	if !found {
+		d = nil
+	}
+	return entry, d, err
+}
+
+// explainExcluded says which setting excludes a page.
+func (s *site) explainExcluded(x *Explanation, reason string) {
+	x.because(reason, indexing.Excluded.Explanation(), indexing.Excluded.Remedy())
+	switch {
+	case !strings.HasPrefix(x.Path, s.scope):
+		x.Explanation = fmt.Sprintf("The sitemap %s lists only URLs below %s.", x.Sitemap, s.origin+s.scope)
+	case len(x.URL) > page.MaxLoc:
+		x.Explanation, x.Remedy = fmt.Sprintf("It has %d bytes; sitemaps allow %d.", len(x.URL), page.MaxLoc), ""
+	case s.isDocument(x.Path):
+		x.Explanation, x.Remedy = "It is a document of the sitemap itself.", ""
+	}
+	for _, pattern := range replaced(caddy.NewReplacer(), s.handler.Exclude) {
+		if one, err := page.CompilePatterns([]string{pattern}); err == nil && one.Match(x.Path) {
+			x.note("'exclude' has the pattern %s", pattern)
+		}
+	}
+}
+
+// explainBlocked says what keeps the whole site from being listed.
+func (s *site) explainBlocked(probed *probeResult) string {
+	switch path := s.internal.prefix + s.handler.settings.path; {
+	case probed.refused != 0:
+		return fmt.Sprintf("Its front page, or %s, returns status %d.", path, probed.refused)
+	case probed.shadowed:
+		return fmt.Sprintf("Another sitemap handler serves %s: they need different values of 'path'.", path)
+	default:
+		return fmt.Sprintf("Another handler responds to %s, with status %d.", path, probed.status)
+	}
+}
+
+// explainUnnamed is for a page without a record.
+func (s *site) explainUnnamed(x *Explanation) {
+	for _, path := range similarPaths(x.Path) {
+		if _, document, err := s.entry(path); err == nil && document != nil {
+			x.Other = s.origin + path
+			x.because(reasonOtherPath, "The same page is probably the one that is listed as "+x.Other+".", "")
+			return
+		}
+	}
+	if x.VisitedAt != nil {
+		x.because(indexing.NoLinks.String(), indexing.NoLinks.Explanation(), indexing.NoLinks.Remedy())
+		return
+	}
+	x.because(reasonUnnamed, "No source names it, and no listed page links to it.", "Link to it, or name it in 'urls'.")
+}
+
+// similarPaths are paths under which servers often serve the same page.
+func similarPaths(path string) []string {
+	bare, _, hasQuery := strings.Cut(path, "?")
+	all := []string{bare + "/", bare + ".html", strings.TrimSuffix(bare, ".html"), strings.TrimSuffix(bare, "/"), strings.TrimSuffix(bare, "index.html")}
+	if hasQuery {
+		all = append(all, bare)
+	}
+	return slices.DeleteFunc(all, func(p string) bool { return p == "" || p == path })
+}
+
+// explainResponse fetches the page now, unless a crawl would not. The error is ctx's.
+func (s *site) explainResponse(ctx context.Context, x *Explanation) error {
+	if why := s.unfetched(x); why != "" {
+		x.note("not fetched now: %s", why)
+		return nil
+	}
+	res, err := (&Refresh{site: s}).fetch(ctx, x.Path, htmlmeta.MaxBody)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		x.Response = &ExplainedResponse{Error: clip(err.Error())}
+		return nil
+	}
+	header := res.Header
+	x.Response = &ExplainedResponse{Status: res.Status, Location: clip(header.Get("Location")), ContentType: clip(header.Get("Content-Type"))}
+	if res.unhandled {
+		x.Response.Error = "no route handles the request: a visitor gets an empty response"
+		return nil
+	}
+	of := htmlmeta.Page{Base: s.origin, Path: x.Path, Header: header, Now: s.app.now()}
+	meta := htmlmeta.Header(of)
+	if res.Status == http.StatusOK && htmlmeta.IsHTML(header.Get("Content-Type")) {
+		meta = htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, of)
+	}
+	x.Response.NoIndex, x.Response.Canonical = meta.NoIndex, clip(meta.Canonical)
 	return nil
 }
 
-// noSite says which sites there are.
-func (a *App) noSite() error {
-	var names []string
-	for _, s := range a.allSites() {
-		names = append(names, s.base+s.at+"/")
+// unfetched is why the page is not fetched; "": it is.
+func (s *site) unfetched(x *Explanation) string {
+	probed := s.probed.Load()
+	switch next := s.handler.limiter.Next(); {
+	case s.handler.settings.crawl.off:
+		return "crawl is off"
+	case x.DisallowedBy != "":
+		return fmt.Sprintf("'crawl disallow' has '%s'", x.DisallowedBy)
+	case x.RobotsRule != "":
+		return "robots.txt disallows it"
+	case probed != nil && probed.robots.closed:
+		return "robots.txt returns an error, so nothing is fetched"
+	case x.VisitedAt != nil && x.FetchedAt == nil && !x.Named && x.LinkedAt == nil:
+		return "what only visitors know may be private"
+	case next.After(s.app.now().Add(explainWait)):
+		return "upstreams are left alone until " + next.UTC().Format(time.RFC3339)
 	}
-	names = slices.Compact(names)
-	switch n := len(names); {
-	case n == 0:
-		return fmt.Errorf("%w: there is no site so far; one that no matcher names is made by its first request", errNoSite)
-	case n > maxNamedSites:
-		return fmt.Errorf("%w: there are %d sites, such as %s", errNoSite, n, strings.Join(names[:maxNamedSites], ", "))
-	}
-	return fmt.Errorf("%w: there are the sites %s", errNoSite, strings.Join(names, ", "))
+	return ""
+}
+
+// clip bounds a text that others wrote.
+func clip(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxClipped)], "\uFFFD")
 }

@@ -17,9 +17,6 @@ func init() {
 
 var appWords = []string{"state"}
 
-// noState is the state setting of a server that keeps nothing on disk.
-const noState = "off"
-
 // parseGlobalOption parses the global option sitemap, which sets up the App.
 // See UnmarshalCaddyfile for the syntax.
 func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {

@@ -2,7 +2,6 @@ package sitemap
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -10,238 +9,117 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
 
-// unheard is a Caddy that is provisioned and whose sitemap app runs, but that
-// listens nowhere.
-type unheard struct {
-	app     *App
-	handler *Handler
-	server  *caddyhttp.Server
+// serve has the handler answer a request, before a handler that says so in a header, and
+// returns the status that the client gets.
+func (b *bench) serve(r *http.Request) (header http.Header, status int, err error) {
+	w := httptest.NewRecorder()
+	err = b.handler.ServeHTTP(w, r, respond(http.StatusOK, "X-Next", "reached"))
+	var herr caddyhttp.HandlerError
+	if errors.As(err, &herr) {
+		return w.Header(), herr.StatusCode, err
+	}
+	return w.Header(), w.Code, err
 }
 
-// hush provisions a Caddyfile with one sitemap handler.
-func hush(t testing.TB, caddyfile string) unheard {
-	t.Helper()
-	raw, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(caddyfile), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cfg caddy.Config
-	if err := caddy.StrictUnmarshalJSON(raw, &cfg); err != nil {
-		t.Fatal(err)
-	}
-	cfg.StorageRaw = caddyconfig.JSONModuleObject(map[string]string{"root": t.TempDir()}, "module", "file_system", nil)
-	cfg.Admin = &caddy.AdminConfig{Disabled: true}
-	cfg.Logging = &caddy.Logging{Logs: map[string]*caddy.CustomLog{"default": {
-		BaseLog: caddy.BaseLog{WriterRaw: json.RawMessage(`{"output":"discard"}`)},
-	}}}
-	ctx, err := caddy.ProvisionContext(&cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	app, err := ctx.App("sitemap")
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := unheard{app: app.(*App)}
-	u.handler = u.app.handlers[0]
-	u.server = u.handler.server
-	if err := u.app.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(u.app.Stop(), u.app.Cleanup()); err != nil {
-			t.Error(err)
-		}
-	})
-	return u
+func (b *bench) get(target string) (http.Header, int, error) {
+	return b.serve(b.request(http.MethodGet, target, nil))
 }
 
-// request is one as Caddy hands it to its handlers.
-func (u unheard) request(w http.ResponseWriter, target string) *http.Request {
-	r := httptest.NewRequest(http.MethodGet, target, nil)
-	r.Header.Set("Accept-Encoding", "gzip, deflate, br, zstd")
-	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, u.server)
-}
-
-// notOurs are requests for other things than a site's documents: as they come, and
-// as a rewrite may have changed them.
-var notOurs = []struct{ name, target, rewritten string }{
-	{"page", "/docs/guide/install.html", ""},
-	{"home", "/", ""},
-	{"near miss", "/sitemap.html", ""},
-	{"no shard", "/sitemap-0123456789ag.xml", ""},
-	{"rewritten", "/app/settings", "/index.html"},
-	{"stripped", "/docs/guide/install.html", "/guide/install.html"},
-}
-
-const notOursCaddyfile = `http://example.com {
-	handle_path /docs/* {
-		sitemap
-		file_server
-	}
-}`
-
-func TestNotOurs(t *testing.T) {
-	u := hush(t, notOursCaddyfile)
-	for _, test := range notOurs {
-		t.Run(test.name, func(t *testing.T) {
-			w := httptest.NewRecorder()
-			r := u.request(w, test.target)
+// TestOtherRequests: what is not for one of a site's documents reaches the next handler
+// as it is, and costs nothing.
+func TestOtherRequests(t *testing.T) {
+	for name, test := range map[string]struct{ target, rewritten string }{
+		"page":      {"/docs/guide/install.html", ""},
+		"home":      {"/", ""},
+		"near miss": {"/sitemap.html", ""},
+		"no shard":  {"/sitemap-0123456789ag.xml", ""},
+		"rewritten": {"/app/settings", "/index.html"},
+		"stripped":  {"/docs/guide/install.html", "/guide/install.html"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, func(h *Handler) { h.mounts = mounts{{prefix: "/docs"}} })
+			w, r := httptest.NewRecorder(), b.request(http.MethodGet, test.target, nil)
 			if test.rewritten != "" {
 				r.URL.Path = test.rewritten
 			}
 			wrong := errors.New("of the next handler")
-			err := u.handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(nw http.ResponseWriter, nr *http.Request) error {
+			err := b.handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(nw http.ResponseWriter, nr *http.Request) error {
 				if nw != w || nr != r {
 					t.Error("the next handler got another writer or request")
 				}
 				return wrong
 			}))
-			if err != wrong || len(w.Header()) != 0 {
-				t.Errorf("got error %v, headers %v", err, w.Header())
+			if err != wrong || len(w.Header()) != 0 || len(b.app.sites) != 0 {
+				t.Errorf("got error %v, headers %v, %d sites", err, w.Header(), len(b.app.sites))
 			}
-			pass := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })
-			if n := testing.AllocsPerRun(100, func() { _ = u.handler.ServeHTTP(w, r, pass) }); n != 0 {
+			next := respond(http.StatusOK)
+			if n := testing.AllocsPerRun(100, func() { _ = b.handler.ServeHTTP(w, r, next) }); n != 0 {
 				t.Errorf("got %v allocations, want none", n)
 			}
 		})
 	}
 }
 
-func BenchmarkNotOurs(b *testing.B) {
-	u := hush(b, notOursCaddyfile)
-	next := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })
-	for _, test := range notOurs {
-		b.Run(test.name, func(b *testing.B) {
-			w := httptest.NewRecorder()
-			r := u.request(w, test.target)
-			if test.rewritten != "" {
-				r.URL.Path = test.rewritten
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := u.handler.ServeHTTP(w, r, next); err != nil {
-					b.Fatal(err)
-				}
-			}
+// TestMatch: which paths are those of documents, as they come and as they came before a
+// rewrite.
+func TestMatch(t *testing.T) {
+	no := false
+	docs := mounts{{prefix: "/docs"}, {prefix: "/my%20docs"}}
+	for name, test := range map[string]struct {
+		handler        *Handler
+		path, original string
+		want           wanted
+		prefix         string
+		ok             bool
+	}{
+		"index":                      {&Handler{}, "/sitemap.xml", "", wanted{form: publish.FormXML}, "", true},
+		"file":                       {&Handler{}, "/sitemap.xml.gz", "", wanted{form: publish.FormGzip}, "", true},
+		"text":                       {&Handler{}, "/sitemap.txt", "", wanted{form: publish.FormText}, "", true},
+		"shard":                      {&Handler{}, "/sitemap-0123456789ab.txt", "", wanted{suffix: "-0123456789ab", form: publish.FormText}, "", true},
+		"robots.txt":                 {&Handler{}, "/robots.txt", "", wanted{robots: true}, "", true},
+		"robots.txt of the site":     {&Handler{RobotsTxt: &no}, "/robots.txt", "", wanted{}, "", false},
+		"upper case":                 {&Handler{}, "/Sitemap.xml", "", wanted{}, "", false},
+		"below":                      {&Handler{}, "/docs/sitemap.xml", "", wanted{}, "", false},
+		"path":                       {&Handler{Path: "/a/map.xml"}, "/a/map.xml", "", wanted{form: publish.FormXML}, "", true},
+		"escaped path":               {&Handler{Path: "/%C3%BC.xml"}, "/ü.xml", "", wanted{form: publish.FormXML}, "", true},
+		"base URL's folder":          {&Handler{BaseURL: "https://a.example/b"}, "/b/sitemap.xml", "", wanted{form: publish.FormXML}, "", true},
+		"base URL's folder stripped": {&Handler{BaseURL: "https://a.example/b"}, "/sitemap.xml", "", wanted{form: publish.FormXML}, "", true},
+		"another folder":             {&Handler{BaseURL: "https://a.example/b"}, "/c/sitemap.xml", "", wanted{}, "", false},
+
+		"rewritten":                  {&Handler{}, "/index.php", "/sitemap.xml", wanted{form: publish.FormXML}, "", true},
+		"rewritten in a prefix":      {&Handler{mounts: docs}, "/index.php", "/docs/sitemap.xml.gz", wanted{form: publish.FormGzip}, "/docs", true},
+		"an escaped prefix":          {&Handler{mounts: docs}, "/index.php", "/my docs/sitemap.xml", wanted{form: publish.FormXML}, "/my%20docs", true},
+		"a prefix that is not ours":  {&Handler{mounts: docs}, "/index.php", "/other/sitemap.xml", wanted{}, "", false},
+		"robots.txt in a prefix":     {&Handler{mounts: docs}, "/index.php", "/docs/robots.txt", wanted{}, "", false},
+		"another file in the prefix": {&Handler{mounts: docs}, "/index.php", "/docs/about", wanted{}, "", false},
+	} {
+		b := newBench(t, func(h *Handler) {
+			h.Path, h.BaseURL, h.RobotsTxt, h.mounts = test.handler.Path, test.handler.BaseURL, test.handler.RobotsTxt, test.handler.mounts
 		})
+		got, ok := b.handler.match(test.path)
+		prefix := ""
+		if test.original != "" {
+			if ok {
+				t.Errorf("%s: %s is a document's", name, test.path)
+			}
+			got, prefix, ok = b.handler.matchOriginal(test.original)
+		}
+		if ok != test.ok || ok && got != test.want || prefix != test.prefix {
+			t.Errorf("%s: got %+v, %q, %t, want %+v, %q, %t", name, got, prefix, ok, test.want, test.prefix, test.ok)
+		}
 	}
 }
 
-// waiting is a handler whose one site has not been refreshed yet, without an app
-// that would.
-func waiting() (*Handler, *site) {
-	app := &App{now: time.Now, sites: make(map[siteID]*site), wake: make(chan struct{}, 1), started: make(chan struct{})}
-	app.running, app.cancel = context.WithCancel(context.Background())
-	close(app.started)
-	app.store, app.generation = newStore(), new(generation)
-	h := &Handler{app: app, logger: zap.NewNop(), stem: "/sitemap", server: new(caddyhttp.Server)}
-	h.settings = settings{path: "/sitemap.xml", stem: "/sitemap", base: "https://example.com", refresh: time.Minute, robots: true, manners: manners{rate: 1, concurrency: 1}}
-	s := newSite(app, h, siteID{handler: h}, "", false)
-	app.sites[s.id] = s
-	return h, s
-}
-
-func TestFirstWait(t *testing.T) {
-	next := caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
-		w.Header().Set("X-Next", "reached")
-		return nil
-	})
-	serve := func(h *Handler, path string) (http.Header, int, error) {
-		w := httptest.NewRecorder()
-		err := h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil), next)
-		var herr caddyhttp.HandlerError
-		errors.As(err, &herr)
-		return w.Header(), herr.StatusCode, err
-	}
-	t.Run("too long", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			h, _ := waiting()
-			for range 2 {
-				begun := time.Now()
-				header, status, _ := serve(h, "/sitemap.xml")
-				if waited := time.Since(begun); waited != 10*time.Second {
-					t.Errorf("waited for %s, want 10s", waited)
-				}
-				if status != http.StatusServiceUnavailable || header.Get("Retry-After") != "10" || header.Get("X-Next") != "" {
-					t.Errorf("got status %d, headers %v", status, header)
-				}
-			}
-		})
-	})
-	t.Run("robots.txt is served without the line", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			h, _ := waiting()
-			if header, _, err := serve(h, "/robots.txt"); err != nil || header.Get("X-Next") == "" {
-				t.Errorf("got headers %v, error %v", header, err)
-			}
-		})
-	})
-	t.Run("ends in time", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			h, s := waiting()
-			begun := time.Now()
-			time.AfterFunc(9*time.Second, func() {
-				s.held.Store(new(held))
-				s.held.Load().snapshot.Store(snapshotOf(t, "/a"))
-				s.markReady()
-			})
-			header, _, err := serve(h, "/sitemap.xml")
-			if waited := time.Since(begun); waited != 9*time.Second || err != nil || header.Get("Etag") == "" {
-				t.Errorf("waited for %s, got headers %v, error %v", waited, header, err)
-			}
-			begun = time.Now()
-			if _, _, err := serve(h, "/sitemap.xml"); err != nil || time.Since(begun) != 0 {
-				t.Errorf("then waited for %s, got error %v", time.Since(begun), err)
-			}
-		})
-	})
-	t.Run("ends without pages", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			h, s := waiting()
-			s.markReady()
-			begun := time.Now()
-			if header, _, err := serve(h, "/sitemap.xml"); err != nil || header.Get("X-Next") == "" || time.Since(begun) != 0 {
-				t.Errorf("waited for %s, got headers %v, error %v", time.Since(begun), header, err)
-			}
-		})
-	})
-	t.Run("the client goes away", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			h, _ := waiting()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			begun := time.Now()
-			err := h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/sitemap.xml", nil).WithContext(ctx), next)
-			if waited := time.Since(begun); waited != time.Second || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("waited for %s, got error %v", waited, err)
-			}
-		})
-	})
-	t.Run("the configuration ends", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			h, _ := waiting()
-			time.AfterFunc(time.Second, h.app.cancel)
-			begun := time.Now()
-			header, status, _ := serve(h, "/sitemap.xml")
-			if waited := time.Since(begun); waited != time.Second || status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
-				t.Errorf("waited for %s, got status %d, headers %v", waited, status, header)
-			}
-		})
-	})
-}
-
-// TestStripped: visitors do not choose folders.
+// TestStripped: visitors do not choose prefixes.
 func TestStripped(t *testing.T) {
-	both, docs := seats{{folder: ""}, {folder: "/docs"}, {folder: "/my%20docs"}}, seats{{folder: "/docs"}}
+	both, docs := mounts{{prefix: ""}, {prefix: "/docs"}, {prefix: "/my%20docs"}}, mounts{{prefix: "/docs"}}
 	for _, test := range []struct {
-		seats    seats
+		mounts   mounts
 		original string
 		want     string
 		ok       bool
@@ -260,9 +138,209 @@ func TestStripped(t *testing.T) {
 		{both, "/old.xml", "", true},
 		{nil, "/any/sitemap.xml", "", true},
 	} {
-		h := &Handler{seats: test.seats}
+		h := &Handler{mounts: test.mounts}
 		if got, ok := h.stripped(test.original, "/sitemap.xml"); got != test.want || ok != test.ok {
 			t.Errorf("%s: got %q, %t, want %q, %t", test.original, got, ok, test.want, test.ok)
 		}
 	}
+}
+
+// TestServeDocument: what a site answers for its documents, and what it leaves to others.
+func TestServeDocument(t *testing.T) {
+	b := newBench(t, nil)
+	s := b.site("named.example")
+	s.state.Index.Store(snapshotOf(t, 2, "/a", "/b", "/c", "/d", "/e"))
+	shard := "/sitemap" + s.state.Index.Load().Shards[0].Suffix
+	for name, test := range map[string]struct {
+		method, target string
+		status         int
+		next           bool
+	}{
+		"index":         {"GET", "/sitemap.xml", 200, false},
+		"HEAD":          {"HEAD", "/sitemap.xml", 200, false},
+		"shard":         {"GET", shard + ".xml", 200, false},
+		"shard as text": {"GET", shard + ".txt", 200, false},
+		"index as text": {"GET", "/sitemap.txt", 200, true},
+		"no such shard": {"GET", "/sitemap-ffffffffffff.xml", 200, true},
+		"POST":          {"POST", "/sitemap.xml", 405, false},
+		"OPTIONS":       {"OPTIONS", "/sitemap.xml", 405, false},
+		"with a query":  {"GET", "/sitemap.xml?page=1", 200, false},
+	} {
+		header, status, _ := b.serve(b.request(test.method, test.target, nil))
+		if status != test.status || (header.Get("X-Next") != "") != test.next {
+			t.Errorf("%s: got status %d, headers %v, want %d", name, status, header, test.status)
+		}
+		if allow := header.Get("Allow"); (allow == "GET, HEAD") != (status == http.StatusMethodNotAllowed) {
+			t.Errorf("%s: got Allow %q", name, allow)
+		}
+	}
+
+	r := b.request(http.MethodGet, "/sitemap.xml", nil)
+	r.Host = "a..b"
+	if header, status, err := b.serve(r); status != http.StatusBadRequest || !errors.Is(err, errNoHost) || header.Get("Retry-After") != "" {
+		t.Errorf("no host: got status %d, %v", status, err)
+	}
+	main := b.site("main.example")
+	s.main.Store(main)
+	if header, status, _ := b.get(shard + ".xml.gz"); status != http.StatusPermanentRedirect || header.Get("Location") != "http://main.example"+shard+".xml.gz" {
+		t.Errorf("an alias: got status %d, headers %v", status, header)
+	}
+}
+
+// TestSiteFor: the site of a named host is looked up once; those of other hosts, and what
+// a proxy passes on, are looked up each time.
+func TestSiteFor(t *testing.T) {
+	b := newBench(t, func(h *Handler) {
+		h.mounts = mounts{{hosts: []string{"named.example", "other.example"}}, {}, {hosts: []string{"named.example"}, prefix: "/docs"}}
+	})
+	h := b.handler
+	for _, test := range []struct {
+		host, prefix, forwarded string
+		want                    string
+		cached                  bool
+	}{
+		{"named.example", "", "", "http://named.example", true},
+		{"named.example", "", "", "http://named.example", true},
+		{"NAMED.example:80", "", "", "http://named.example", true},
+		{"visited.example", "", "", "http://visited.example", false},
+		{"named.example", "", "", "http://named.example", true},
+		{"named.example", "/docs", "", "http://named.example/docs", true},
+		{"named.example", "", "other.example", "http://other.example", false},
+		{"named.example", "", "", "http://named.example", true},
+		{"other.example", "", "", "http://other.example", true},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/sitemap.xml", nil)
+		r.Host = test.host
+		if test.forwarded != "" {
+			r.Header.Set("X-Forwarded-Host", test.forwarded)
+			r = fromProxy(r)
+		}
+		s, err := h.siteFor(r, test.prefix)
+		if err != nil || s.url() != test.want {
+			t.Fatalf("%+v: got %v, %v", test, s, err)
+		}
+		if last := h.lastSite.Load(); (last != nil && last.host == test.host && last.site == s) != test.cached {
+			t.Errorf("%+v: got %+v cached", test, last)
+		}
+		if n := testing.AllocsPerRun(10, func() { _, _ = h.siteFor(r, test.prefix) }); test.cached && n != 0 {
+			t.Errorf("%+v: got %v allocations, want none", test, n)
+		}
+	}
+}
+
+// fromProxy is a request that came from a trusted proxy.
+func fromProxy(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), caddyhttp.VarsCtxKey, map[string]any{caddyhttp.TrustedProxyVarKey: true}))
+}
+
+// TestForwardedHost: a host that a proxy passes on, even a trusted one, names a site only
+// where the matchers name no hosts, or that one: else whoever can send the header could
+// put a foreign Sitemap line into caches.
+func TestForwardedHost(t *testing.T) {
+	catchAll, named, pattern := mounts{{}}, mounts{{hosts: []string{"inside.example", "shop.example"}}}, mounts{{hosts: []string{"*.example"}}}
+	for name, test := range map[string]struct {
+		mounts      mounts
+		trusted     bool
+		proto, host string // forwarded
+		want        string // "": no site
+	}{
+		"no matcher names hosts":     {catchAll, true, "https", "shop.example", "https://shop.example"},
+		"not trusted":                {catchAll, false, "https", "shop.example", "http://inside.example"},
+		"the scheme alone":           {catchAll, true, "https", "", "https://inside.example"},
+		"another scheme":             {catchAll, true, "gopher", "shop.example", "http://shop.example"},
+		"a port":                     {catchAll, true, "https", "shop.example:8443", "https://shop.example:8443"},
+		"a list":                     {catchAll, true, "https", "shop.example, inner.example", "https://shop.example"},
+		"no host name":               {catchAll, true, "https", "a..b", ""},
+		"a matcher names it":         {named, true, "https", "shop.example", "https://shop.example"},
+		"named, not trusted":         {named, false, "https", "shop.example", "http://inside.example"},
+		"matchers name others":       {named, true, "https", "evil.example", "https://inside.example"},
+		"others, with a port":        {named, true, "https", "evil.example:8443", "https://inside.example"},
+		"a pattern matches it":       {pattern, true, "https", "shop.example", "https://shop.example"},
+		"a pattern does not":         {pattern, true, "https", "shop.test", "https://inside.example"},
+		"of another prefix":          {mounts{{hosts: []string{"inside.example"}}, {hosts: []string{"evil.example"}, prefix: "/docs"}}, true, "https", "evil.example", "https://inside.example"},
+		"no host, and others":        {named, true, "https", "a..b", ""},
+		"one of several catches all": {append(mounts{{}}, named...), true, "https", "shop2.example", "https://shop2.example"},
+	} {
+		b := newBench(t, func(h *Handler) { h.mounts = test.mounts })
+		r := httptest.NewRequest(http.MethodGet, "/sitemap.xml", nil)
+		r.Host = "inside.example"
+		r.Header.Set("X-Forwarded-Proto", test.proto)
+		if test.host != "" {
+			r.Header.Set("X-Forwarded-Host", test.host)
+		}
+		if test.trusted {
+			r = fromProxy(r)
+		}
+		s, err := b.handler.siteFor(r, "")
+		if test.want == "" {
+			if !errors.Is(err, errNoHost) || len(b.app.sites) != 0 {
+				t.Errorf("%s: got %v, %v, want %v", name, s, err, errNoHost)
+			}
+			continue
+		}
+		if err != nil || s.origin != test.want {
+			t.Errorf("%s: got %+v, %v, want %s", name, s, err, test.want)
+		}
+	}
+}
+
+// TestFirstWait: the first requests of a site wait for its first refresh, ten seconds at
+// most; robots.txt is served all the same.
+func TestFirstWait(t *testing.T) {
+	for name, test := range map[string]struct {
+		target string
+		then   func(b *bench, s *site, cancel func()) // what happens after five seconds; nil: nothing
+		waited time.Duration
+		status int
+		next   bool
+	}{
+		"too long":               {"/sitemap.xml", nil, firstWait, 503, false},
+		"too long for robots":    {"/robots.txt", nil, firstWait, 200, true},
+		"the refresh ends":       {"/sitemap.xml", func(b *bench, s *site, _ func()) { s.state.Index.Store(snapshotOf(b, 1, "/a")); s.markReady() }, 5 * time.Second, 200, false},
+		"it ends without pages":  {"/sitemap.xml", func(_ *bench, s *site, _ func()) { s.markReady() }, 5 * time.Second, 200, true},
+		"the client goes away":   {"/sitemap.xml", func(_ *bench, _ *site, cancel func()) { cancel() }, 5 * time.Second, 503, false},
+		"the configuration ends": {"/sitemap.xml", func(b *bench, _ *site, _ func()) { b.app.cancel() }, 5 * time.Second, 503, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, nil)
+				s := b.site("named.example")
+				r := b.request(http.MethodGet, test.target, nil)
+				ctx, cancel := context.WithCancel(r.Context())
+				defer cancel()
+				if test.then != nil {
+					time.AfterFunc(5*time.Second, func() { test.then(b, s, cancel) })
+				}
+				begun := time.Now()
+				header, status, _ := b.serve(r.WithContext(ctx))
+				if waited := time.Since(begun); waited != test.waited {
+					t.Errorf("waited for %s, want %s", waited, test.waited)
+				}
+				if status != test.status || (header.Get("X-Next") != "") != test.next || (header.Get("Retry-After") != "") != (status == 503) {
+					t.Errorf("got status %d, headers %v", status, header)
+				}
+			})
+		})
+	}
+}
+
+// TestServeBeforeStart: Caddy may begin to serve before the App has started.
+func TestServeBeforeStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.app.started = make(chan struct{})
+		begun := time.Now()
+		if _, status, _ := b.get("/sitemap.xml"); status != http.StatusServiceUnavailable || time.Since(begun) != firstWait {
+			t.Errorf("got status %d after %s", status, time.Since(begun))
+		}
+		if header, _, _ := b.get("/a"); header.Get("X-Next") == "" {
+			t.Error("a page is not served")
+		}
+		s := b.site("named.example")
+		s.state.Index.Store(snapshotOf(t, 1, "/a"))
+		time.AfterFunc(time.Second, func() { close(b.app.started) })
+		if header, status, _ := b.get("/sitemap.xml"); status != http.StatusOK || header.Get("Etag") == "" {
+			t.Errorf("got status %d, headers %v", status, header)
+		}
+	})
 }

@@ -1,209 +1,257 @@
 package sitemap
 
 import (
-	"cmp"
-	"slices"
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
-	"unsafe"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
+
+// Index is the published snapshot of a site, looked up by name and served. Publishing
+// swaps one pointer; who reads takes no lock.
+type Index struct {
+	atomic.Pointer[publish.Snapshot]
+	maxAge atomic.Pointer[maxAge]
+}
 
 const (
-	retiredFor = 90 * 24 * time.Hour
-	maxRetired = 10_000
+	longestAge  = time.Hour
+	contentXML  = "application/xml; charset=utf-8"
+	contentGzip = "application/gzip"
+	contentText = "text/plain; charset=utf-8"
 )
 
-// documentKind is what a document holds.
-type documentKind uint8
-
-const (
-	kindURLSet documentKind = iota
-	kindIndex
-)
-
-// document is one finished XML document, the index or a shard. It is never
-// changed.
-type document struct {
-	suffix   string // of its name: "" for the index or the only urlset, else "-" and 12 digits
-	kind     documentKind
-	gzip     []byte
-	size     int64 // bytes of the XML
-	textSize int64 // bytes as a list of URLs, one a line
-	sum      uint64
-	etag     string // of the XML, without quotes
-	modified time.Time
-	headers  headers
-
-	pages  int
-	first  string // path of the first page
-	newest newestPage
-}
-
-// newestPage is the latest modification among a document's pages.
-type newestPage struct {
-	lastMod int64
-	day     bool
-}
-
-func (n *newestPage) add(lastMod int64, day bool) {
-	if lastMod > n.lastMod {
-		*n = newestPage{lastMod, day}
+// serve writes a document in a form, and in the encoding that the client takes. It returns
+// the status. fresh is how long until the document may change.
+func (x *Index) serve(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form, fresh time.Duration) int {
+	compressed := f == publish.FormGzip || f == publish.FormXML && acceptsGzip(r.Header)
+	contentType, etag, encoding := describeDocument(d, f, compressed)
+	header := w.Header()
+	var control, vary string
+	if _, given := header["Cache-Control"]; !given {
+		control = x.cacheControl(fresh)
 	}
-}
-
-// Snapshot is one finished generation of a site: all shards and the index. It is
-// never changed, and holds data alone, so that it can outlive a configuration.
-type Snapshot struct {
-	index    *document   // or the only urlset
-	shards   []*document // by first page; empty where index is the only urlset
-	bySuffix map[string]*document
-	retired  []retiredName // the latest last
-	pages    int
-	bytes    int64 // of memory that the documents and the retired names take
-}
-
-// retiredName is the name of a shard that is no more.
-type retiredName struct {
-	suffix string
-	first  string
-	at     time.Time
-}
-
-// newSnapshot takes the shards in order of their pages. index is nil where the
-// only shard is all there is.
-func newSnapshot(index *document, shards []*document, previous *Snapshot, now time.Time) *Snapshot {
-	s := &Snapshot{index: index, shards: shards, bySuffix: make(map[string]*document, len(shards)+1)}
-	if index == nil {
-		s.index, s.shards = shards[0], nil
-	}
-	for _, d := range append(slices.Clip(shards), s.index) {
-		s.bySuffix[d.suffix] = d
-	}
-	for _, d := range s.bySuffix {
-		s.bytes += int64(len(d.gzip))
-	}
-	for _, d := range shards {
-		s.pages += d.pages
-	}
-	if previous != nil {
-		s.retire(previous, now)
-	}
-	return s
-}
-
-// retire remembers the names of the previous snapshot that are no more.
-func (s *Snapshot) retire(previous *Snapshot, now time.Time) {
-	for _, r := range previous.retired {
-		if _, back := s.bySuffix[r.suffix]; !back && now.Sub(r.at) < retiredFor {
-			s.retired = append(s.retired, r)
+	if f == publish.FormXML {
+		switch {
+		case header["Vary"] == nil:
+			vary = "Accept-Encoding"
+		case !httpguts.HeaderValuesContainsToken(header["Vary"], "Accept-Encoding"):
+			header["Vary"] = append(header["Vary"], "Accept-Encoding")
 		}
 	}
-	for _, d := range previous.shards {
-		if _, there := s.bySuffix[d.suffix]; !there {
-			s.retired = append(s.retired, retiredName{d.suffix, d.first, now})
+	// In the order in which they are sent: net/http sorts them.
+	set(header,
+		"Cache-Control", control,
+		"Content-Encoding", encoding,
+		"Content-Type", contentType,
+		"Etag", etag,
+		"Last-Modified", d.Headers.LastModified,
+		"Vary", vary,
+		"X-Robots-Tag", "noindex")
+	switch {
+	case compressed:
+		return serveGzip(w, r, d)
+	case f == publish.FormText:
+		return serveStream(w, r, d, d.TextSize, d.Text)
+	}
+	return serveStream(w, r, d, d.Size, d.XML)
+}
+
+// describeDocument says what a document is in a form, and compressed or not.
+func describeDocument(d *publish.Document, f publish.Form, compressed bool) (contentType, etag, encoding string) {
+	switch {
+	case f == publish.FormGzip:
+		return contentGzip, d.Headers.ETagFile, ""
+	case f == publish.FormText:
+		return contentText, d.Headers.ETagText, ""
+	case compressed:
+		return contentXML, d.Headers.ETagGzip, "gzip"
+	}
+	return contentXML, d.Headers.ETagXML, ""
+}
+
+// set sets headers, given as names in canonical form and values, with one allocation;
+// those without a value are left out. The values are the response's own, since handlers
+// around may change them in place.
+func set(header http.Header, pairs ...string) {
+	values := make([]string, len(pairs)/2)
+	for i := range values {
+		if value := pairs[2*i+1]; value != "" {
+			values[i] = value
+			header[pairs[2*i]] = values[i : i+1 : i+1]
 		}
 	}
-	if over := len(s.retired) - maxRetired; over > 0 {
-		s.retired = slices.Clone(s.retired[over:])
-	}
-	for _, r := range s.retired {
-		s.bytes += int64(unsafe.Sizeof(r)) + int64(len(r.suffix)+len(r.first))
-	}
 }
 
-// count is how many pages the snapshot lists; none, if it is nil.
-func (s *Snapshot) count() int {
-	if s == nil {
-		return 0
-	}
-	return s.pages
+// maxAge spares writing the same header for every request of a second.
+type maxAge struct {
+	seconds int
+	header  string
 }
 
-// urlsets are the documents that list pages, by first page.
-func (s *Snapshot) urlsets() []*document {
-	if len(s.shards) == 0 {
-		return []*document{s.index}
+// cacheControl lets a copy be used until the next refresh, an hour at most.
+func (x *Index) cacheControl(fresh time.Duration) string {
+	seconds := int(min(max(fresh, 0), longestAge) / time.Second)
+	if last := x.maxAge.Load(); last != nil && last.seconds == seconds {
+		return last.header
 	}
-	return s.shards
+	header := "max-age=" + strconv.Itoa(seconds)
+	x.maxAge.Store(&maxAge{seconds, header})
+	return header
 }
 
-// find returns the document of a name, told by its suffix; for a name that a
-// refresh retired, the shard that now holds its first page. Nil: no document of
-// the site, as where there is no snapshot.
-func (s *Snapshot) find(suffix string) *document {
-	if s == nil {
-		return nil
-	}
-	if suffix == "" {
-		return s.index
-	}
-	if d, ok := s.bySuffix[suffix]; ok {
-		return d
-	}
-	for _, r := range slices.Backward(s.retired) {
-		if r.suffix == suffix {
-			return s.holding(r.first)
+// acceptsGzip reads Accept-Encoding as RFC 9110, section 12.5.3, has it.
+func acceptsGzip(header http.Header) bool {
+	star := false
+	for _, line := range header["Accept-Encoding"] {
+		for line != "" {
+			var item string
+			item, line, _ = strings.Cut(line, ",")
+			coding, params, _ := strings.Cut(item, ";")
+			switch coding = strings.TrimSpace(coding); {
+			case strings.EqualFold(coding, "gzip"), strings.EqualFold(coding, "x-gzip"):
+				return quality(params) > 0
+			case coding == "*":
+				star = quality(params) > 0
+			}
 		}
 	}
-	return nil
+	return star
 }
 
-// holding returns the shard that holds a path, or would.
-func (s *Snapshot) holding(path string) *document {
-	if len(s.shards) == 0 {
-		return s.index
-	}
-	i, found := slices.BinarySearchFunc(s.shards, path, func(d *document, path string) int {
-		return cmp.Compare(d.first, path)
-	})
-	if !found && i > 0 {
-		i--
-	}
-	return s.shards[i]
-}
-
-// equal reports whether a newer snapshot says just what s says.
-func (s *Snapshot) equal(newer *Snapshot) bool {
-	return s.index == newer.index && slices.Equal(s.shards, newer.shards) && slices.EqualFunc(s.retired, newer.retired, func(a, b retiredName) bool {
-		return a.suffix == b.suffix
-	})
-}
-
-// form is in which of its forms a document is asked for.
-type form uint8
-
-const (
-	formXML  form = iota
-	formGzip      // ….xml.gz
-	formText      // ….txt
-)
-
-var extensions = [...]string{formXML: ".xml", formGzip: ".xml.gz", formText: ".txt"}
-
-// parseName tells which document of a sitemap a path names, by its suffix, and in
-// which form. A false means that the path is none of its documents' names.
-func parseName(path, stem string) (suffix string, f form, ok bool) {
-	rest, found := strings.CutPrefix(path, stem)
-	if !found {
-		return "", 0, false
-	}
-	for f, extension := range extensions {
-		if suffix, found := strings.CutSuffix(rest, extension); found {
-			return suffix, form(f), suffix == "" || isShardSuffix(suffix)
+// quality is the weight in parameters, 1 where there is none.
+func quality(params string) float64 {
+	for params != "" {
+		var param string
+		param, params, _ = strings.Cut(params, ";")
+		key, value, _ := strings.Cut(strings.TrimSpace(param), "=")
+		if strings.EqualFold(key, "q") {
+			q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil {
+				return 0
+			}
+			return q
 		}
 	}
-	return "", 0, false
+	return 1
 }
 
-// isShardSuffix matches a hyphen and twelve lower-case hexadecimal digits.
-func isShardSuffix(s string) bool {
-	if len(s) != 13 || s[0] != '-' {
-		return false
+// countedByServer is up to how many bytes net/http finds out the length of a body itself.
+// A response with more than eight headers costs it noticeably more.
+const countedByServer = 2048
+
+// serveGzip writes the document as it lies in memory, and returns the status.
+func serveGzip(w http.ResponseWriter, r *http.Request, d *publish.Document) int {
+	if isConditional(r.Header) {
+		return serveContent(w, r, d.Modified, bytes.NewReader(d.Gzip))
 	}
-	for i := 1; i < len(s); i++ {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
+	switch {
+	case len(d.Gzip) > countedByServer:
+		set(w.Header(), "Content-Length", d.Headers.Length, "Accept-Ranges", "bytes")
+	case r.Method == http.MethodHead:
+		set(w.Header(), "Content-Length", d.Headers.Length)
+	}
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		// The client is gone where this fails.
+		_, _ = w.Write(d.Gzip)
+	}
+	return http.StatusOK
+}
+
+// serveContent is http.ServeContent. It returns the status.
+func serveContent(w http.ResponseWriter, r *http.Request, modified time.Time, content io.ReadSeeker) int {
+	if !isConditional(r.Header) {
+		http.ServeContent(w, r, "", modified, content)
+		return http.StatusOK
+	}
+	recorded := recordStatus(w)
+	http.ServeContent(recorded, r, "", modified, content)
+	return recorded.status
+}
+
+func isConditional(header http.Header) bool {
+	for _, name := range [...]string{"Range", "If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range"} {
+		if _, ok := header[name]; ok {
+			return true
 		}
 	}
-	return true
+	return false
+}
+
+// serveStream writes what open makes of the document, as it is decompressed. It returns
+// the status.
+func serveStream(w http.ResponseWriter, r *http.Request, d *publish.Document, size int64, open func() (io.ReadCloser, error)) int {
+	if strings.Contains(r.Header.Get("Range"), ",") {
+		// Each of several ranges could mean to decompress it all again; RFC 9110, section
+		// 14.2, lets a server ignore them.
+		r = r.Clone(r.Context())
+		r.Header.Del("Range")
+	}
+	content := &stream{size: size, open: open}
+	defer content.close()
+	return serveContent(w, r, d.Modified, content)
+}
+
+// stream is an io.ReadSeeker, for http.ServeContent, over something that can only be read
+// from its beginning.
+type stream struct {
+	size   int64
+	open   func() (io.ReadCloser, error)
+	at     int64 // where the next byte is wanted from
+	source io.ReadCloser
+	passed int64 // bytes read from source
+}
+
+func (s *stream) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += s.at
+	case io.SeekEnd:
+		offset += s.size
+	}
+	if offset < 0 {
+		return 0, errors.New("seeking before the beginning")
+	}
+	s.at = offset
+	return offset, nil
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	if s.source != nil && s.passed > s.at {
+		s.close()
+	}
+	if s.source == nil {
+		source, err := s.open()
+		if err != nil {
+			return 0, err
+		}
+		s.source, s.passed = source, 0
+	}
+	if skip := s.at - s.passed; skip > 0 {
+		n, err := io.CopyN(io.Discard, s.source, skip)
+		s.passed += n
+		if err != nil {
+			return 0, err
+		}
+	}
+	n, err := s.source.Read(p)
+	s.at += int64(n)
+	s.passed = s.at
+	return n, err
+}
+
+func (s *stream) close() {
+	if s.source != nil {
+		_ = s.source.Close()
+		s.source = nil
+	}
 }

@@ -1,186 +1,288 @@
 package sitemap
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/encode"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
 
-func TestParseName(t *testing.T) {
-	for _, test := range []struct {
-		path   string
-		suffix string
-		form   form
-		ok     bool
-	}{
-		{"/sitemap.xml", "", formXML, true},
-		{"/sitemap.xml.gz", "", formGzip, true},
-		{"/sitemap.txt", "", formText, true},
-		{"/sitemap-000000000000.xml", "-000000000000", formXML, true},
-		{"/sitemap-0123456789ab.xml.gz", "-0123456789ab", formGzip, true},
-		{"/sitemap-0123456789ab.txt", "-0123456789ab", formText, true},
+func TestAcceptsGzip(t *testing.T) {
+	for accept, want := range map[string]bool{
+		"gzip":                    true,
+		"GZip":                    true,
+		"x-gzip":                  true,
+		"gzip, deflate, br, zstd": true,
+		"br , gzip ; q=0.001":     true,
+		"gzip;q=1.0":              true,
+		"gzip;Q=0.5":              true,
+		"gzip;x=y;q=0.5":          true,
+		"*":                       true,
+		"*;q=0.1":                 true,
+		"identity;q=0, *":         true,
+		"br\ngzip":                true,
 
-		{"/", "", 0, false},
-		{"/sitemap", "", 0, false},
-		{"/sitemap.gz", "", 0, false},
-		{"/sitemap.txt.gz", "", 0, false},
-		{"/sitemap.xml.xml", "", 0, false},
-		{"/sitemap.xml/", "", 0, false},
-		{"/Sitemap.xml", "", 0, false},
-		{"/docs/sitemap.xml", "", 0, false},
-		{"/sitemap-.xml", "", 0, false},
-		{"/sitemap-0123456789a.xml", "", 0, false},
-		{"/sitemap-0123456789abc.xml", "", 0, false},
-		{"/sitemap-0123456789AB.xml", "", 0, false},
-		{"/sitemap-0123456789ag.xml", "", 0, false},
-		{"/sitemap_0123456789ab.xml", "", 0, false},
-		{"/sitemap-0123456789ab", "", 0, false},
-		{"/sitemap-0123456789ab.html", "", 0, false},
-		{"/sitemap-news.xml", "", 0, false},
+		"":               false,
+		",":              false,
+		"identity":       false,
+		"zstd, br":       false,
+		"gzip2":          false,
+		"gzip;q=0":       false,
+		"gzip;q=0.000":   false,
+		"gzip; q=0, *":   false,
+		"*, gzip;q=0":    false,
+		"*;q=0":          false,
+		"gzip;q=":        false,
+		"gzip;q=x":       false,
+		"gzip;q=-1":      false,
+		"gzip;q=NaN":     false,
+		"gzip;q=0\ngzip": false,
 	} {
-		suffix, form, ok := parseName(test.path, "/sitemap")
-		if ok != test.ok || ok && (suffix != test.suffix || form != test.form) {
-			t.Errorf("%s: got %q, %d, %t, want %q, %d, %t", test.path, suffix, form, ok, test.suffix, test.form, test.ok)
+		if got := acceptsGzip(http.Header{"Accept-Encoding": strings.Split(accept, "\n")}); got != want {
+			t.Errorf("%q: got %t", accept, got)
 		}
+	}
+	if acceptsGzip(http.Header{}) {
+		t.Error("no header: got true")
 	}
 }
 
-func FuzzParseName(f *testing.F) {
-	f.Add("/sitemap.xml", "/sitemap")
-	f.Add("/sitemap-0123456789ab.xml.gz", "/sitemap")
-	f.Add("/docs/map-000000000000.txt", "/docs/map")
-	f.Add("/a.xml.gz", "/a.xml")
-	f.Fuzz(func(t *testing.T, path, stem string) {
-		suffix, form, ok := parseName(path, stem)
-		if !ok {
-			return
+// FuzzAcceptsGzip: gzip's own weight counts, and otherwise that of *. Where a plain list
+// names gzip, Caddy's encode handler reads it the same way.
+func FuzzAcceptsGzip(f *testing.F) {
+	for _, accept := range []string{"gzip, deflate, br", "gzip;q=0, *", "br;q=1.0, gzip;q=0.8, *;q=0.1", ";;q=,,="} {
+		f.Add(accept)
+	}
+	f.Fuzz(func(t *testing.T, accept string) {
+		accepts := func(lines ...string) bool { return acceptsGzip(http.Header{"Accept-Encoding": lines}) }
+		if !accepts("gzip", accept) || !accepts("gzip,"+accept) || accepts("gzip;q=0", accept) || accepts("gzip;q=0,"+accept) {
+			t.Errorf("%q after gzip changes its weight", accept)
 		}
-		if got := stem + suffix + extensions[form]; got != path {
-			t.Errorf("%q, read as one of %q, is %q", path, stem, got)
+		got, lower := accepts(accept), strings.ToLower(accept)
+		if got && !strings.ContainsAny(accept, "*") && !strings.Contains(lower, "gzip") {
+			t.Errorf("%q: got true", accept)
 		}
-		if suffix != "" && !isShardSuffix(suffix) {
-			t.Errorf("%q has the suffix %q", path, suffix)
+		if got && strings.Count(lower, "gzip") == 1 && !strings.ContainsAny(accept, "*=") {
+			if len(encode.AcceptedEncodings(&http.Request{Header: http.Header{"Accept-Encoding": {accept}}}, []string{"gzip"})) == 0 {
+				t.Errorf("%q: got true, and Caddy says otherwise", accept)
+			}
 		}
 	})
 }
 
-// fake is a snapshot of shards that begin at these paths; each is named by its
-// number in digits.
-func fake(previous *Snapshot, now time.Time, firsts ...string) *Snapshot {
-	var shards []*document
-	for _, first := range firsts {
-		shards = append(shards, &document{suffix: "-" + first, first: first})
+// numbered are so many paths in order.
+func numbered(n int) []string {
+	paths := make([]string, n)
+	for i := range paths {
+		paths[i] = fmt.Sprintf("/page-%06d", i)
 	}
-	if len(shards) == 1 {
-		shards[0].suffix = ""
-		return newSnapshot(nil, shards, previous, now)
-	}
-	return newSnapshot(&document{kind: kindIndex}, shards, previous, now)
+	return paths
 }
 
-func TestRetiredNames(t *testing.T) {
-	now := testTime
-	find := func(s *Snapshot, suffix, want string) {
-		t.Helper()
-		d := s.find(suffix)
-		switch {
-		case d == nil && want != "none":
-			t.Errorf("%s is none, want %s", suffix, want)
-		case d != nil && d.first != want:
-			t.Errorf("%s is the shard from %s, want %s", suffix, d.first, want)
+// served is the response for a document.
+func served(t testing.TB, method string, d *publish.Document, f publish.Form, header http.Header) (*http.Response, []byte) {
+	t.Helper()
+	r := httptest.NewRequest(method, "/", nil)
+	r.Header = header
+	w := httptest.NewRecorder()
+	if status := new(Index).serve(w, r, d, f, time.Minute); status != w.Code {
+		t.Errorf("%s with %v: got status %d, and %d is sent", method, header, status, w.Code)
+	}
+	res := w.Result()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, body
+}
+
+// encodings are the ways in which a document is sent.
+var encodings = map[string]struct {
+	form     publish.Form
+	accept   string
+	ranges   bool // of bytes that lie in memory
+	mime     string
+	encoding string
+}{
+	"identity": {publish.FormXML, "identity", false, contentXML, ""},
+	"gzip":     {publish.FormXML, "gzip", true, contentXML, "gzip"},
+	"file":     {publish.FormGzip, "", true, contentGzip, ""},
+	"text":     {publish.FormText, "gzip", false, contentText, ""},
+}
+
+// TestServe: each encoding of a document has its own ETag, which a condition is met with.
+func TestServe(t *testing.T) {
+	d := snapshotOf(t, 0, numbered(5000)...).Index
+	bodies, etags := make(map[string][]byte), make(map[string]bool)
+	for name, e := range encodings {
+		header := http.Header{"Accept-Encoding": {e.accept}}
+		res, body := served(t, http.MethodGet, d, e.form, header)
+		bodies[name] = body
+		vary := "Accept-Encoding"
+		if e.form != publish.FormXML {
+			vary = ""
+		}
+		for header, want := range map[string]string{
+			"Content-Type": e.mime, "Content-Encoding": e.encoding, "Vary": vary, "X-Robots-Tag": "noindex",
+			"Content-Length": fmt.Sprint(len(body)), "Last-Modified": d.Modified.UTC().Format(http.TimeFormat),
+			"Cache-Control": "max-age=60",
+		} {
+			if got := res.Header.Get(header); got != want {
+				t.Errorf("%s: %s is %q, want %q", name, header, got, want)
+			}
+		}
+		// Those that Caddy's encode handler makes end in such as "-gzip".
+		etag := res.Header.Get("Etag")
+		if len(etag) < 10 || etag[0] != '"' || strings.Contains(etag, "-") || etags[etag] {
+			t.Errorf("%s: got the ETag %s, others have %v", name, etag, etags)
+		}
+		etags[etag] = true
+		for condition, status := range map[string]int{
+			"If-None-Match: " + etag: 304, `If-None-Match: "other"`: 200, `If-None-Match: "other", W/` + etag: 304,
+			"If-Match: " + etag: 200, `If-Match: "other"`: 412,
+			"If-Modified-Since: " + d.Headers.LastModified: 304, "If-Modified-Since: Sun, 01 Jan 2023 00:00:00 GMT": 200,
+		} {
+			key, value, _ := strings.Cut(condition, ": ")
+			res, body := served(t, http.MethodGet, d, e.form, http.Header{"Accept-Encoding": {e.accept}, key: {value}})
+			if res.StatusCode != status || status == 200 && !bytes.Equal(body, bodies[name]) || status != 200 && len(body) > 0 {
+				t.Errorf("%s, %s: got status %d, %d bytes, want %d", name, condition, res.StatusCode, len(body), status)
+			}
+			if status == 304 && res.Header.Get("Etag") != etag {
+				t.Errorf("%s, %s: got the ETag %s, want %s", name, condition, res.Header.Get("Etag"), etag)
+			}
 		}
 	}
-	s := fake(nil, now, "a", "f", "m", "t")
-	find(s, "-f", "f")
-	find(s, "-x", "none")
-
-	s = fake(s, now, "a", "m", "t") // f's pages went into the shard before
-	find(s, "-f", "a")
-	find(s, "-m", "m")
-
-	s = fake(s, now, "a", "e", "m", "t") // whose cut moved
-	find(s, "-f", "e")
-
-	s = fake(s, now, "a", "f", "m", "t") // and the name came back
-	find(s, "-f", "f")
-	find(s, "-e", "a")
-
-	s = fake(s, now, "b", "m", "t")
-	find(s, "-a", "b") // its first page went away: the shard that would hold it
-	find(s, "-f", "b")
-
-	s = fake(s, now, "b")
-	for _, suffix := range []string{"-a", "-b", "-e", "-f", "-m", "-t"} {
-		find(s, suffix, "b")
+	unzip, err := gzip.NewReader(bytes.NewReader(bodies["file"]))
+	if err != nil {
+		t.Fatal(err)
 	}
-	find(s, "-x", "none")
-
-	s = fake(s, now, "b", "m")
-	if d := s.find(""); d == nil || d.kind != kindIndex {
-		t.Errorf("the sitemap is %+v, want the index", d)
+	if xml, err := io.ReadAll(unzip); err != nil || !bytes.Equal(xml, bodies["identity"]) || !bytes.Equal(bodies["gzip"], bodies["file"]) {
+		t.Errorf("the encodings hold different documents, %v", err)
 	}
-	find(s, "-t", "m")
-}
-
-func TestRetiredNamesEnd(t *testing.T) {
-	s := fake(nil, testTime, "a", "f")
-	s = fake(s, testTime, "a", "g")
-	s = fake(s, testTime.Add(retiredFor-time.Second), "a", "g")
-	if s.find("-f") == nil {
-		t.Error("the name is forgotten before its 90 days")
-	}
-	equal := fake(s, testTime.Add(retiredFor-time.Second), "a", "g")
-	equal.index, equal.shards = s.index, s.shards
-	if !s.equal(equal) {
-		t.Error("a snapshot is not equal to one that says the same")
-	}
-	later := fake(s, testTime.Add(retiredFor), "a", "g")
-	if later.find("-f") != nil {
-		t.Error("the name is known after its 90 days")
-	}
-	later.index, later.shards = s.index, s.shards
-	if s.equal(later) {
-		t.Error("a snapshot is equal to one that forgot a name")
+	if want := "https://example.com/page-000000\n"; !bytes.HasPrefix(bodies["text"], []byte(want)) || bytes.Count(bodies["text"], []byte("\n")) != 5000 {
+		t.Errorf("the text begins with %.50q", bodies["text"])
 	}
 }
 
-func TestRetiredNamesAreBounded(t *testing.T) {
-	s := fake(nil, testTime, "a", "b")
-	for i := range maxRetired / 1000 * 3 {
-		firsts := []string{"a"}
-		for j := range 500 {
-			firsts = append(firsts, fmt.Sprintf("b%05d%03d", i, j))
-		}
-		s = fake(s, testTime, firsts...)
-	}
-	if len(s.retired) != maxRetired {
-		t.Errorf("%d names are remembered, want %d", len(s.retired), maxRetired)
-	}
-	if s.find("-b") != nil || s.find("-b00028499") == nil {
-		t.Error("not the latest names are remembered")
-	}
-}
-
-func TestNewestPage(t *testing.T) {
-	var n newestPage
-	for _, p := range []newestPage{{5, false}, {3, true}, {7, true}, {7, false}, {0, false}} {
-		n.add(p.lastMod, p.day)
-	}
-	if want := (newestPage{7, true}); n != want {
-		t.Errorf("got %+v, want %+v", n, want)
-	}
-}
-
-func TestShardSuffix(t *testing.T) {
-	for _, s := range []string{"-000000000000", "-fedcba987654"} {
-		if !isShardSuffix(s) {
-			t.Errorf("%q is none", s)
+// TestServeRanges: ranges are as net/http makes them.
+func TestServeRanges(t *testing.T) {
+	d := snapshotOf(t, 0, numbered(5000)...).Index
+	for name, e := range encodings {
+		whole, body := served(t, http.MethodGet, d, e.form, http.Header{"Accept-Encoding": {e.accept}})
+		etag := whole.Header.Get("Etag")
+		for _, span := range []string{"bytes=0-0", "bytes=100-", "bytes=-500", "bytes=-99999999", fmt.Sprintf("bytes=%d-", len(body)), "bytes=5-1", "lines=1-2", "bytes=0-1,5-9"} {
+			for _, condition := range []string{"", etag, `"other"`, d.Headers.LastModified, "Sun, 01 Jan 2023 00:00:00 GMT"} {
+				header := http.Header{"Accept-Encoding": {e.accept}, "Range": {span}}
+				if condition != "" {
+					header.Set("If-Range", condition)
+				}
+				got, gotBody := served(t, http.MethodGet, d, e.form, header)
+				if !e.ranges && strings.Contains(span, ",") { // each could mean to decompress it all again
+					if got.StatusCode != http.StatusOK || !bytes.Equal(gotBody, body) {
+						t.Errorf("%s, %s: got status %d, %d bytes", name, span, got.StatusCode, len(gotBody))
+					}
+					continue
+				}
+				want := httptest.NewRecorder()
+				want.Header().Set("Etag", etag)
+				r := httptest.NewRequest(http.MethodGet, "/", nil)
+				r.Header = header
+				http.ServeContent(want, r, "", d.Modified, bytes.NewReader(body))
+				if got.StatusCode != want.Code || got.Header.Get("Content-Range") != want.Header().Get("Content-Range") ||
+					!strings.Contains(span, ",") && want.Code < 400 && !bytes.Equal(gotBody, want.Body.Bytes()) {
+					t.Errorf("%s, %s, if %s: got status %d, range %q, %d bytes, want %d, %q, %d bytes", name, span, condition, got.StatusCode, got.Header.Get("Content-Range"), len(gotBody),
+						want.Code, want.Header().Get("Content-Range"), want.Body.Len())
+				}
+			}
 		}
 	}
-	for _, s := range []string{"", "-", "0000000000000", "-00000000000", "-0000000000000", "-00000000000G", "-00000000000\x00", strings.Repeat("-", 13)} {
-		if isShardSuffix(s) {
-			t.Errorf("%q is one", s)
+}
+
+// TestServeHead: HEAD has GET's headers, and no body.
+func TestServeHead(t *testing.T) {
+	for _, pages := range []int{1, 5000} { // net/http counts the bytes of short bodies
+		d := snapshotOf(t, 0, numbered(pages)...).Index
+		for name, e := range encodings {
+			for _, more := range []http.Header{{}, {"Range": {"bytes=5-9"}}, {"If-None-Match": {`"other"`}}, {"If-None-Match": {d.Headers.ETagGzip}}} {
+				more.Set("Accept-Encoding", e.accept)
+				get, _ := served(t, http.MethodGet, d, e.form, more)
+				head, body := served(t, http.MethodHead, d, e.form, more)
+				if _, counted := get.Header["Content-Length"]; !counted && len(d.Gzip) <= countedByServer {
+					head.Header.Del("Content-Length")
+				}
+				if get.StatusCode != head.StatusCode || fmt.Sprint(get.Header) != fmt.Sprint(head.Header) || len(body) > 0 {
+					t.Errorf("%s, %v: got %d %v, %d bytes, GET has %d %v", name, more, head.StatusCode, head.Header, len(body), get.StatusCode, get.Header)
+				}
+			}
 		}
+	}
+}
+
+func TestCacheControl(t *testing.T) {
+	x := new(Index)
+	for _, test := range []struct {
+		fresh time.Duration
+		want  string
+	}{
+		{-time.Minute, "max-age=0"},
+		{0, "max-age=0"},
+		{1999 * time.Millisecond, "max-age=1"},
+		{time.Minute, "max-age=60"},
+		{time.Minute, "max-age=60"},
+		{time.Hour, "max-age=3600"},
+		{24 * time.Hour, "max-age=3600"},
+	} {
+		if got := x.cacheControl(test.fresh); got != test.want {
+			t.Errorf("%s left: got %q, want %q", test.fresh, got, test.want)
+		}
+	}
+}
+
+// TestServeKeepsHeaders: what handlers before have set stays.
+func TestServeKeepsHeaders(t *testing.T) {
+	d := snapshotOf(t, 0, "/a").Index
+	for _, test := range []struct {
+		form            publish.Form
+		control, vary   []string
+		wantAge, wanted string
+	}{
+		{publish.FormXML, nil, []string{"Origin"}, "max-age=60", "Origin, Accept-Encoding"},
+		{publish.FormXML, []string{"no-store"}, []string{"Origin", "Cookie, accept-encoding"}, "no-store", "Origin, Cookie, accept-encoding"},
+		{publish.FormXML, []string{"no-store"}, []string{"*"}, "no-store", "*, Accept-Encoding"},
+		{publish.FormGzip, nil, []string{"Origin"}, "max-age=60", "Origin"},
+	} {
+		w := httptest.NewRecorder()
+		for name, values := range map[string][]string{"Cache-Control": test.control, "Vary": test.vary} {
+			if values != nil {
+				w.Header()[name] = values
+			}
+		}
+		new(Index).serve(w, httptest.NewRequest(http.MethodGet, "/", nil), d, test.form, time.Minute)
+		if got := strings.Join(w.Header()["Vary"], ", "); got != test.wanted || w.Header().Get("Cache-Control") != test.wantAge {
+			t.Errorf("%+v: got %v", test, w.Header())
+		}
+	}
+}
+
+// TestServeAllocations: serving what lies in memory allocates the headers' values alone.
+func TestServeAllocations(t *testing.T) {
+	d := snapshotOf(t, 0, numbered(1000)...).Index
+	x, w := new(Index), sink{make(http.Header)}
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.Header.Set("Accept-Encoding", "gzip")
+	if n := testing.AllocsPerRun(100, func() {
+		clear(w.header)
+		x.serve(w, r, d, publish.FormXML, time.Minute)
+	}); n > 2 {
+		t.Errorf("got %v allocations, want 2", n)
 	}
 }

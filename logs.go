@@ -3,121 +3,144 @@ package sitemap
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
-	"net"
-	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
-	"github.com/seed3295b519/caddy-sitemap/internal/discover"
 )
 
 const (
-	pollBusy    = time.Second // while a log grows
-	pollIdle    = 10 * time.Second
-	pollBytes   = 64 << 20 // that are read before positions are noted
-	joinAtLeast = time.Minute
-	reportEvery = time.Hour
-	clockSkew   = 300 // seconds by which another machine's clock may be ahead
+	pollFirst    = 100 * time.Millisecond // until it is known where to begin
+	pollBusy     = time.Second            // while a log grows
+	pollIdle     = 10 * time.Second
+	pollBytes    = 64 << 20         // that are read before positions are noted
+	joinPatience = 30 * time.Second // with named sites that are not ready, before reading begins
+	rereadAfter  = time.Minute      // at least, for sites that come later
+	reportEvery  = time.Hour
+	maxHosts     = 10_000 // Host headers that are remembered: clients may send any number
 )
 
-// What becomes of a log's lines, besides the reasons of parser and filter.
+// What becomes of the lines of logs, besides the reasons of parser and filter.
 const (
-	lineCounts  = "visits"
-	otherHost   = "another host"
-	oddPath     = "no clean path"
-	outsideSite = "outside the site's folder"
-	lineOld     = "older than history"
-	lineTooLong = "longer than 1 MiB"
+	lineOtherHost = "another host"
+	lineOddPath   = "no clean path"
+	lineOutside   = "outside the site's folder"
+	lineOld       = "older than history"
+	lineTooLong   = "longer than 1 MiB"
 )
 
-// reading reads the logs of a source for the sites of its handler.
-type reading struct {
+// lineCounts is what becomes of a line that is a visit.
+var lineCounts = accesslog.Counts.String()
+
+// readVisits starts what takes the visits that logs and requests show. It ends with
+// running.
+func (a *App) readVisits() {
+	if a.visits != nil {
+		a.group.Go(func() { a.takeVisits(a.running) })
+	}
+	for _, h := range a.handlers {
+		for _, r := range h.logReaders() {
+			a.group.Go(func() {
+				if !orLeave(a.running, func() { r.run(a.running) }) {
+					r.log.Warn("an access log cannot be read any more: the file system does not respond")
+				}
+			})
+		}
+	}
+}
+
+// logReader reads the logs of one source for all sites of its handler. Each line is read
+// at least once for each site: after a restart, or when a site comes later, some come
+// again, which does no harm.
+type logReader struct {
 	app     *App
 	handler *Handler
 	source  *SourceAccessLog
-	key     string          // under which positions are noted
-	keys    map[string]bool // of all of the handler's
+	key     string   // of its positions
+	keys    []string // of all readers of the handler
 	files   []string
-	logger  *zap.Logger
+	log     *siteLog
+	failing map[string]bool // what cannot be read
 
-	joined  map[*site]bool
-	cohorts []*cohort
-	next    time.Time // when sites may join that came later
-	said    map[string]string
-}
-
-// cohort is the sites for which logs are read together.
-type cohort struct {
-	reading  *reading
-	follower *accesslog.Follower
+	follower *accesslog.Follower // nil: there is no site yet
 	parser   *accesslog.Parser
-	filter   discover.Filter
-	cleaner  discover.Cleaner
-	sites    []*site
-	hosts    map[string][]*site // by the Host header of a line; sites found so far
-	begun    time.Time
-	caughtUp bool
-	reported time.Time
-	lines    int64 // at that time
+	filter   accesslog.Filter
+	sites    map[*site]bool     // of the handler
+	joined   map[*site]bool     // those that the follower reads for, from where they were
+	hosts    map[string][]*site // by the Host header of a line; "": a line without one
 
-	visit  accesslog.Visit
-	counts map[string]int
-	told   map[string]int // of counts, what metrics have
-	oldest int64
-	now    int64
-	ctx    context.Context
+	begun    time.Time      // when the follower began, or the reader
+	caughtUp bool           // the follower has come to the end of the logs since
+	nextJoin time.Time      // when other sites may join
+	results  map[string]int // of the follower's lines
+	reported time.Time
+	lines    int64         // at that time
+	level    zapcore.Level // of the report when it has caught up
+
+	// Of the present poll.
+	visit       accesslog.Visit
+	now, oldest int64
+	fresh       map[string]int
+	reasons     [accesslog.Reasons]int
 }
 
-// readings are what reads the logs of a handler's sources.
-func (h *Handler) readings() []*reading {
-	var all []*reading
+// logReaders returns what reads the logs of a handler's sources.
+func (h *Handler) logReaders() []*logReader {
+	var all []*logReader
 	for i, source := range h.sources {
 		logs, ok := source.(*SourceAccessLog)
 		if !ok {
 			continue
 		}
+		logger := h.logger.With(zap.Int("source", i+1), zap.Strings("logs", logs.Files))
 		files, err := logs.files()
 		if err != nil {
-			h.logger.Error("the access log cannot be read", zap.Error(err))
+			logger.Error("the access log cannot be read", zap.Error(err))
 			continue
 		}
-		// What becomes of a line depends on these: with others, logs are read anew.
-		settings, _ := json.Marshal([]any{files, logs.Format, logs.Fields, logs.history(), h.discovery.query, h.discovery.rules})
-		all = append(all, &reading{
-			app: h.app, handler: h, source: logs, key: settingsOf(keyOf(settings))[:16], files: files,
-			logger: h.logger.With(zap.Int("source", i+1), zap.Strings("logs", logs.Files)),
-			joined: make(map[*site]bool), said: make(map[string]string),
+		// With other settings, other lines are visits: the logs are read from the beginning.
+		settings := fmt.Sprintf("%q %q %v %q %v", files, logs.Format, logs.history(), h.discovery.query, h.discovery.unlinked)
+		all = append(all, &logReader{
+			app: h.app, handler: h, source: logs, key: fmt.Sprintf("%016x", xxhash.Sum64String(settings)), files: files,
+			log: &siteLog{Logger: logger, last: make(map[string]string)}, failing: make(map[string]bool),
+			sites: make(map[*site]bool), joined: make(map[*site]bool), hosts: make(map[string][]*site),
+			results: make(map[string]int), fresh: make(map[string]int),
 		})
 	}
-	keys := make(map[string]bool)
 	for _, r := range all {
-		keys[r.key] = true
-		r.keys = keys
+		for _, other := range all {
+			r.keys = append(r.keys, other.key)
+		}
 	}
 	return all
 }
 
-// run reads until ctx ends: what there is, and then what comes.
-func (r *reading) run(ctx context.Context) {
-	defer func() {
-		for _, c := range r.cohorts {
-			c.follower.Close()
-		}
-	}()
-	wait := time.Duration(0)
-	for ctx.Err() == nil {
+// run reads what there is, and then what comes, until ctx ends.
+func (r *logReader) run(ctx context.Context) {
+	r.begun = r.app.now()
+	for wait := time.Duration(0); ; {
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
 		}
 		timer.Stop()
-		r.admit(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		r.join()
+		if r.follower == nil {
+			wait = min(max(2*wait, pollFirst), pollBusy)
+			continue
+		}
 		switch grown, more := r.poll(ctx); {
 		case more:
 			wait = 0
@@ -127,287 +150,325 @@ func (r *reading) run(ctx context.Context) {
 			wait = min(max(2*wait, pollBusy), pollIdle)
 		}
 	}
+	if r.follower != nil {
+		r.follower.Close()
+	}
 }
 
-// admit begins to read for sites that there are now. What came later than others reads
-// by itself until it has caught up, and not often: who comes by a visitor's Host header
-// alone shall not have the logs read again and again.
-func (r *reading) admit(ctx context.Context) {
+// join lets sites join that have come since. They are read for from where they were, and so
+// are all others again; not often, as clients could otherwise make up hosts to have the
+// logs read again and again.
+func (r *logReader) join() {
+	newcomers, complete := r.newcomers()
 	now := r.app.now()
-	if len(r.cohorts) > 0 && now.Before(r.next) {
+	switch {
+	case len(newcomers) == 0:
+		return
+	case r.follower == nil && !complete && now.Sub(r.begun) < joinPatience:
+		return
+	case r.follower != nil && (!r.caughtUp || now.Before(r.nextJoin)):
 		return
 	}
-	var sites []*site
+	parser, err := r.source.parser()
+	if err != nil {
+		r.log.once(zapcore.ErrorLevel, "parser", "the access log cannot be read", zap.Error(err)) // Provision refuses this
+		return
+	}
+	var all []accesslog.Positions
+	r.level = zapcore.InfoLevel
+	if r.follower != nil {
+		all = append(all, r.follower.Positions())
+		r.follower.Close()
+		r.level = zapcore.DebugLevel
+	}
+	for _, s := range newcomers {
+		all = append(all, s.state.positions.get(r.key))
+		s.state.positions.keep(r.keys)
+		r.joined[s] = true
+	}
+	from := all[0]
+	for _, other := range all[1:] {
+		from = accesslog.Merge(from, other)
+	}
+	r.follower = accesslog.NewFollower(accesslog.FollowOptions{Patterns: r.files, History: r.source.history(), Now: r.app.now}, from)
+	r.parser, r.begun, r.caughtUp, r.lines = parser, now, false, 0
+	clear(r.results)
+}
+
+// newcomers returns the sites that are not read for yet, once it is known what they have
+// been read for before. An alias is not among them: its visits are another site's. complete
+// is false while there are others of the sites that the configuration names.
+func (r *logReader) newcomers() (newcomers []*site, complete bool) {
+	sites := make(map[*site]bool)
 	r.app.mu.RLock()
 	for _, s := range r.app.sites {
-		if s.handler == r.handler && !r.joined[s] {
-			sites = append(sites, s)
+		if s.handler == r.handler {
+			sites[s] = true
 		}
 	}
 	r.app.mu.RUnlock()
-	if len(sites) == 0 {
-		return
+	if !maps.Equal(sites, r.sites) {
+		r.sites = sites
+		clear(r.hosts)
 	}
-	c, err := r.cohort(ctx, sites, now)
+	maps.DeleteFunc(r.joined, func(s *site, _ bool) bool { return !sites[s] || s.main.Load() != nil })
+	complete = true
+	for s := range sites {
+		switch {
+		case r.joined[s] || s.main.Load() != nil:
+		case s.isReady():
+			newcomers = append(newcomers, s)
+		case !s.onDemand:
+			complete = false
+		}
+	}
+	return newcomers, complete
+}
+
+// isReady reports whether it is known what is served, and so what was kept of the site.
+func (s *site) isReady() bool {
+	select {
+	case <-s.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// poll reads what is new. more says that there is more to read at once.
+func (r *logReader) poll(ctx context.Context) (grown, more bool) {
+	now := r.app.now()
+	r.now, r.oldest = now.Unix(), now.Add(-r.source.history()).Unix()
+	before := r.follower.Stats()
+	more, err := r.follower.Poll(ctx, pollBytes, r.line)
+	stats := r.follower.Stats()
+	r.fresh[lineTooLong] += int(stats.TooLong - before.TooLong)
+	r.count()
+	if ctx.Err() != nil {
+		return false, false
+	}
 	if err != nil {
-		r.logger.Error("the access log cannot be read", zap.Error(err)) // Provision has refused this
-		return
+		r.log.once(zapcore.WarnLevel, "poll", "reading the access log failed", zap.Error(err))
 	}
-	for _, s := range sites {
-		r.joined[s] = true
-		s.shelf.paths.forget(r.keys)
-	}
-	r.cohorts = append(r.cohorts, c)
-	r.next = now.Add(joinAtLeast)
-}
-
-func (r *reading) cohort(ctx context.Context, sites []*site, now time.Time) (*cohort, error) {
-	options, err := r.source.format()
-	if err != nil {
-		return nil, err
-	}
-	c := &cohort{reading: r, sites: sites, begun: now, hosts: make(map[string][]*site), counts: make(map[string]int), told: make(map[string]int), cleaner: r.handler.discovery.cleaner()}
-	if c.parser, err = accesslog.NewParser(options); err != nil {
-		return nil, err
-	}
-	var from accesslog.Positions
-	for i, s := range sites {
-		s.paths(ctx)
-		at := s.shelf.paths.position(r.key)
-		if i == 0 {
-			from = at
-			continue
-		}
-		from = accesslog.Merge(from, at)
-	}
-	c.follower = accesslog.NewFollower(accesslog.FollowOptions{Patterns: r.files, History: r.source.history(), Now: r.app.now}, from)
-	return c, nil
-}
-
-// poll reads what is new for all cohorts. more says that there is more to read at once.
-func (r *reading) poll(ctx context.Context) (grown, more bool) {
-	for _, c := range r.cohorts {
-		before := c.follower.Stats().Lines
-		again, err := c.poll(ctx)
-		if ctx.Err() != nil {
-			return false, false
-		}
-		if err != nil {
-			r.say("poll", "reading the access log failed", zap.Error(err))
-		}
-		more = more || again
-		grown = grown || c.follower.Stats().Lines > before
-		c.complain()
-		if !again && !c.caughtUp {
-			c.caughtUp = true
-			r.next = r.app.now().Add(max(joinAtLeast, shareOfTime*r.app.now().Sub(c.begun)))
-			c.report("access log read")
-			c.keep(ctx)
-		}
-		if c.caughtUp && r.app.now().Sub(c.reported) >= reportEvery && c.follower.Stats().Lines > c.lines {
-			c.report("access log read on")
+	if stats.Bytes > before.Bytes || !r.caughtUp {
+		at := r.follower.Positions()
+		for s := range r.joined {
+			s.state.positions.set(r.key, at)
 		}
 	}
-	r.unite()
-	return grown, more
-}
-
-// unite lets cohorts that have caught up go on with the first. It has read no more than
-// they have; what they have read and it has not comes to them again, which does no harm.
-func (r *reading) unite() {
-	if len(r.cohorts) == 0 || !r.cohorts[0].caughtUp {
-		return
+	caughtUp := r.caughtUp
+	r.caughtUp = caughtUp || !more
+	r.logErrors(stats)
+	switch {
+	case r.caughtUp && !caughtUp:
+		r.nextJoin = now.Add(max(rereadAfter, shareOfTime*r.app.now().Sub(r.begun)))
+		r.report(r.level, "access log read", stats)
+	case r.caughtUp && now.Sub(r.reported) >= reportEvery && stats.Lines > r.lines:
+		r.report(zapcore.InfoLevel, "access log read on", stats)
 	}
-	first := r.cohorts[0]
-	rest := r.cohorts[1:]
-	r.cohorts = r.cohorts[:1:1]
-	for _, c := range rest {
-		if !c.caughtUp {
-			r.cohorts = append(r.cohorts, c)
-			continue
-		}
-		first.sites = append(first.sites, c.sites...)
-		clear(first.hosts)
-		c.follower.Close()
-	}
-}
-
-func (c *cohort) poll(ctx context.Context) (more bool, err error) {
-	c.leave()
-	now := c.reading.app.now()
-	c.ctx, c.now, c.oldest = ctx, now.Unix(), now.Add(-c.reading.source.history()).Unix()
-	before := c.follower.Stats().Bytes
-	more, err = c.follower.Poll(ctx, pollBytes, c.line)
-	c.tell()
-	if c.caughtUp && c.follower.Stats().Bytes == before {
-		return more, err
-	}
-	at := c.follower.Positions()
-	for _, s := range c.sites {
-		s.shelf.paths.read(c.reading.key, at)
-	}
-	return more, err
-}
-
-// tell has the lines counted that came since the last time.
-func (c *cohort) tell() {
-	counts := c.counts
-	if n := c.follower.Stats().TooLong; n > 0 {
-		counts = maps.Clone(counts)
-		counts[lineTooLong] = int(n)
-	}
-	for result, n := range counts {
-		if more := n - c.told[result]; more > 0 {
-			c.reading.app.counts.lines.WithLabelValues(result).Add(float64(more))
-			c.told[result] = n
-		}
-	}
-}
-
-// leave forgets sites that are no more.
-func (c *cohort) leave() {
-	isGone := func(s *site) bool { return s.ctx.Err() != nil }
-	if !slices.ContainsFunc(c.sites, isGone) {
-		return
-	}
-	for _, s := range c.sites {
-		if isGone(s) {
-			delete(c.reading.joined, s)
-		}
-	}
-	c.sites = slices.DeleteFunc(c.sites, isGone)
-	clear(c.hosts)
+	return stats.Lines > before.Lines, more
 }
 
 // line takes a line of a log.
-func (c *cohort) line(line []byte) {
-	c.counts[c.take(line)]++
+func (r *logReader) line(line []byte) {
+	r.fresh[r.take(line)]++
 }
 
-// take is what becomes of a line.
-func (c *cohort) take(line []byte) string {
-	v := &c.visit
-	if err := c.parser.Parse(line, v); err != nil {
+// take notes the visit that a line tells of, and returns what became of the line.
+func (r *logReader) take(line []byte) string {
+	v := &r.visit
+	if err := r.parser.Parse(line, v); err != nil {
 		return err.Error()
 	}
-	if reason := c.filter.Reason(v); reason != 0 {
+	sites := r.sitesOf(v.Host)
+	if len(sites) == 0 {
+		return lineOtherHost
+	}
+	reason := r.filter.Reason(v)
+	r.reasons[reason]++
+	if reason != accesslog.Counts {
 		return reason.String()
 	}
 	switch {
-	case v.Time > c.now && v.Time <= c.now+clockSkew:
-		v.Time = c.now
-	case v.Time > c.now, v.Time == 0:
-		// Nobody knows in which hour that was, so it is nobody's visit.
-		v.Time, v.Client = c.now, ""
-	case v.Time < c.oldest:
+	case v.Time > r.now || v.Time == 0:
+		v.Time = r.now // nobody knows when it was
+	case v.Time < r.oldest:
 		return lineOld
 	}
-	sites := c.sitesOf(v.Host)
-	if len(sites) == 0 {
-		return otherHost
-	}
-	path, ok := c.cleaner.Clean(v.URI)
+	path, ok := r.handler.discovery.cleaner.Clean(v.URI)
 	if !ok {
-		return oddPath
+		return lineOddPath
 	}
-	result := outsideSite
+	result := lineOutside
 	for _, s := range sites {
-		if s.visited(c.ctx, discover.FromLog, path, v) {
+		if s.visit(path, v.Time) {
 			result = lineCounts
 		}
 	}
 	return result
 }
 
-// maxHosts is how many Host headers are remembered: a stranger may send any number.
-const maxHosts = 10_000
-
-// sitesOf are the sites that a line's host is of: all, where the line names none.
-func (c *cohort) sitesOf(host string) []*site {
-	if host == "" {
-		return c.sites
-	}
-	if sites, known := c.hosts[host]; known {
+// sitesOf returns the sites that a line's host is of; of a line without a host, all.
+func (r *logReader) sitesOf(host string) []*site {
+	sites, known := r.hosts[host]
+	if known {
 		return sites
 	}
-	var sites []*site
-	for _, s := range c.sites {
-		if s.isNamed(host) {
+	for s := range r.sites {
+		if host == "" || s.isNamed(host) {
 			sites = append(sites, s)
 		}
 	}
-	if len(c.hosts) >= maxHosts {
-		clear(c.hosts)
+	if len(r.hosts) >= maxHosts {
+		clear(r.hosts)
 	}
-	c.hosts[strings.Clone(host)] = sites
+	r.hosts[strings.Clone(host)] = sites
 	return sites
 }
 
-// isNamed reports whether a Host header is that of the site, be it as visitors know
-// it or as the server does. Where it says no port, any is meant.
-func (s *site) isNamed(host string) bool {
-	name, ok := cleanHost(host)
-	if !ok {
-		return false
-	}
-	_, port, _ := net.SplitHostPort(host)
-	for _, base := range [...]string{s.base, s.askBase} {
-		scheme, rest, _ := strings.Cut(base, "://")
-		own, _ := cleanHost(rest)
-		if own != name {
-			continue
-		}
-		if port == "" || origin(scheme, own, port) == base {
-			return true
+// count adds the lines of a poll to the metrics, to the report and to what `status` says.
+func (r *logReader) count() {
+	for result, n := range r.fresh {
+		if n > 0 {
+			r.app.counts.lines.WithLabelValues(result).Add(float64(n))
+			r.results[result] += n
 		}
 	}
-	return false
+	for reason, n := range r.reasons {
+		r.handler.discovery.visits.add(accesslog.Reason(reason), n)
+	}
+	clear(r.fresh)
+	clear(r.reasons[:])
 }
 
-// keep writes down at once what a long history showed.
-func (c *cohort) keep(ctx context.Context) {
-	for _, s := range c.sites {
-		s.keepPaths(ctx)
-	}
-}
-
-// report says what became of the lines so far.
-func (c *cohort) report(message string) {
-	stats := c.follower.Stats()
-	c.reported, c.lines = c.reading.app.now(), stats.Lines
-	visits := c.counts[lineCounts]
-	leftOut := maps.Clone(c.counts)
-	delete(leftOut, lineCounts)
-	if stats.TooLong > 0 {
-		leftOut[lineTooLong] = int(stats.TooLong)
-	}
+// report logs what became of the lines so far.
+func (r *logReader) report(level zapcore.Level, message string, stats accesslog.Stats) {
+	r.reported, r.lines = r.app.now(), stats.Lines
 	fields := []zap.Field{
 		zap.Int64("files", stats.Files), zap.Int64("lines", stats.Lines), zap.Int64("bytes", stats.Bytes),
-		zap.Int("visits", visits), zap.Duration("duration", c.reading.app.now().Sub(c.begun)),
+		zap.Int("visits", r.results[lineCounts]), zap.Duration("duration", r.app.now().Sub(r.begun)),
 	}
 	if len(stats.PassedOver) > 0 {
 		fields = append(fields, zap.Any("files_passed_over", stats.PassedOver))
 	}
-	c.reading.logger.Info(message, append(fields, leftOutFields(leftOut)...)...)
+	leftOut := maps.Clone(r.results)
+	delete(leftOut, lineCounts)
+	r.log.Log(level, message, append(fields, leftOutFields(leftOut)...)...)
 }
 
-// complain warns of the files that cannot be read, each once, and of there being none.
-func (c *cohort) complain() {
-	r, stats := c.reading, c.follower.Stats()
+// leftOutFields says how much was left out, by reason.
+func leftOutFields(leftOut map[string]int) []zap.Field {
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(leftOut)) {
+		parts = append(parts, fmt.Sprintf("%s: %d", reason, leftOut[reason]))
+	}
+	if parts == nil {
+		return nil
+	}
+	return []zap.Field{zap.Strings("left_out", parts)}
+}
+
+// logErrors warns of the files that cannot be read, each once, and of there being none.
+func (r *logReader) logErrors(stats accesslog.Stats) {
 	for path, err := range stats.Errors {
-		r.say(path, "a log cannot be read", zap.String("log", path), zap.Error(err))
+		r.failing[path] = true
+		r.log.once(zapcore.WarnLevel, path, "a log cannot be read", zap.String("log", path), zap.Error(err))
 	}
-	maps.DeleteFunc(r.said, func(path, _ string) bool {
-		return filepath.IsAbs(path) && stats.Errors[path] == nil
-	})
-	if c.caughtUp && stats.Files == 0 && len(stats.Errors) == 0 {
-		r.say("none", "there is no log to read so far")
+	for path := range r.failing {
+		if stats.Errors[path] == nil {
+			delete(r.failing, path)
+			r.log.clear(path)
+		}
+	}
+	if r.caughtUp && stats.Files == 0 && len(stats.Errors) == 0 {
+		r.log.once(zapcore.WarnLevel, "none", "there is no log to read so far")
 	}
 }
 
-// say logs a warning, and not again while it stays the same.
-func (r *reading) say(kind, message string, fields ...zap.Field) {
-	if isNew(r.said, kind, message, fields) {
-		r.logger.Warn(message, fields...)
+// positions is how far logs were read for a site, by the keys of their readers. It is safe
+// for concurrent use.
+type positions struct {
+	mu       sync.Mutex
+	read     map[string]accesslog.Positions
+	gathered map[string]accesslog.Positions // whose visits a refresh was given
+	changed  bool                           // gathered, since takeChanged
+}
+
+// get returns from where a reader is to begin; nothing: from the beginning.
+func (p *positions) get(key string) accesslog.Positions {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.gathered[key]
+}
+
+// set notes how far a reader has read, once its visits were noted.
+func (p *positions) set(key string, at accesslog.Positions) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.read == nil {
+		p.read = make(map[string]accesslog.Positions)
 	}
+	p.read[key] = at
+}
+
+// gather notes that a refresh takes the visits that were noted so far: what is read only
+// later may not be lost with this process.
+func (p *positions) gather() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.read) == 0 {
+		return
+	}
+	if p.gathered == nil {
+		p.gathered = make(map[string]accesslog.Positions)
+	}
+	maps.Copy(p.gathered, p.read)
+	clear(p.read)
+	p.changed = true
+}
+
+// keep drops the positions of all other readers.
+func (p *positions) keep(keys []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	isOther := func(key string, _ accesslog.Positions) bool { return !slices.Contains(keys, key) }
+	maps.DeleteFunc(p.read, isOther)
+	maps.DeleteFunc(p.gathered, isOther)
+}
+
+// encode returns the positions as JSON; nil: there are none.
+func (p *positions) encode() json.RawMessage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.gathered) == 0 {
+		return nil
+	}
+	encoded, _ := json.Marshal(p.gathered) // strings and numbers alone
+	return encoded
+}
+
+// decode takes over what encode returned. What was read since stands.
+func (p *positions) decode(encoded json.RawMessage) error {
+	if len(encoded) == 0 {
+		return nil
+	}
+	kept := make(map[string]accesslog.Positions)
+	if err := json.Unmarshal(encoded, &kept); err != nil {
+		return fmt.Errorf("reading the positions in access logs: %w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.gathered) == 0 && len(p.read) == 0 {
+		p.gathered = kept
+	}
+	return nil
+}
+
+// takeChanged reports whether there is something new to encode since the last call.
+func (p *positions) takeChanged() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	changed := p.changed
+	p.changed = false
+	return changed
 }

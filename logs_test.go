@@ -1,30 +1,31 @@
 package sitemap
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
-	"github.com/seed3295b519/caddy-sitemap/internal/discover"
 )
 
 // TestIsNamed: a Host header is the site's as visitors know it or as the server does.
 func TestIsNamed(t *testing.T) {
-	type site2 struct{ base, askBase string }
-	plain := site2{"https://example.com", "https://example.com"}
-	port := site2{"http://example.com:8080", "http://example.com:8080"}
-	behind := site2{"https://example.com", "http://app.internal:8080"}
-	six := site2{"http://[2001:db8::1]:8080", "http://[2001:db8::1]:8080"}
-	idn := site2{"https://xn--bcher-kva.example", "https://xn--bcher-kva.example"}
+	type origins struct{ base, internal string }
+	plain := origins{"https://example.com", "https://example.com"}
+	port := origins{"http://example.com:8080", "http://example.com:8080"}
+	behind := origins{"https://example.com", "http://app.internal:8080"}
+	six := origins{"http://[2001:db8::1]:8080", "http://[2001:db8::1]:8080"}
+	idn := origins{"https://xn--bcher-kva.example", "https://xn--bcher-kva.example"}
 	for _, test := range []struct {
-		site site2
+		site origins
 		host string
 		want bool
 	}{
@@ -65,7 +66,8 @@ func TestIsNamed(t *testing.T) {
 		{idn, "BÜCHER.example:443", true},
 		{idn, "bucher.example", false},
 	} {
-		s := &site{base: test.site.base, askBase: test.site.askBase}
+		s := new(identity)
+		s.origin, s.internal.origin = test.site.base, test.site.internal
 		if got := s.isNamed(test.host); got != test.want {
 			t.Errorf("%s of %v: got %t", test.host, test.site, got)
 		}
@@ -87,21 +89,33 @@ func combinedLine(at time.Time, host, uri string) string {
 	return line
 }
 
-// cohortOf reads logs for the sites of a bench.
-func cohortOf(b *bench, source *SourceAccessLog, sites ...*site) *cohort {
-	b.t.Helper()
-	r := &reading{app: b.app, handler: b.handler, source: source, key: "log", logger: b.app.logger, joined: make(map[*site]bool), said: make(map[string]string)}
-	files, err := source.files()
-	if err != nil {
-		b.t.Fatal(err)
+// logReader is the one reader of a handler's logs.
+func (v *visiting) logReader() *logReader {
+	v.Helper()
+	readers := v.handler.logReaders()
+	if len(readers) != 1 {
+		v.Fatalf("got %d readers, want 1", len(readers))
 	}
-	r.files = files
-	c, err := r.cohort(context.Background(), sites, b.app.now())
-	if err != nil {
-		b.t.Fatal(err)
+	r := readers[0]
+	r.begun = v.clock
+	v.Cleanup(func() {
+		if r.follower != nil {
+			r.follower.Close()
+		}
+	})
+	return r
+}
+
+// poll lets sites join and reads what is new.
+func (v *visiting) poll(r *logReader) {
+	v.Helper()
+	r.join()
+	if r.follower == nil {
+		return
 	}
-	b.t.Cleanup(c.follower.Close)
-	return c
+	if _, more := r.poll(v.Context()); more {
+		v.Error("a small log is not read at once")
+	}
 }
 
 // TestTakeLine: what becomes of the lines of a log.
@@ -112,7 +126,7 @@ func TestTakeLine(t *testing.T) {
 	for name, test := range map[string]struct {
 		line string
 		want string
-		path string // that is known then; "": none
+		path string // that is remembered then; "": none
 		at   time.Time
 	}{
 		"JSON":                  {jsonLine(ago, "named.example", "/docs/a", ""), lineCounts, "/docs/a", ago},
@@ -122,92 +136,100 @@ func TestTakeLine(t *testing.T) {
 		"a session":             {combinedLine(ago, "", "/docs/a;jsessionid=1"), lineCounts, "/docs/a", time.Time{}},
 		"the host in capitals":  {jsonLine(ago, "NAMED.example:80", "/docs/a", ""), lineCounts, "/docs/a", ago},
 		"the front page":        {jsonLine(ago, "named.example", "/docs/", ""), lineCounts, "/docs/", ago},
-		"another host":          {jsonLine(ago, "other.example", "/docs/a", ""), otherHost, "", now},
-		"another virtual host":  {combinedLine(ago, "other.example", "/docs/a"), otherHost, "", now},
-		"no host name":          {jsonLine(ago, "a b", "/docs/a", ""), otherHost, "", now},
-		"outside":               {jsonLine(ago, "named.example", "/a", ""), outsideSite, "", now},
-		"outside, nearly":       {jsonLine(ago, "named.example", "/docs", ""), outsideSite, "", now},
-		"outside by dots":       {jsonLine(ago, "named.example", "/docs/../a", ""), oddPath, "", now},
-		"an encoded slash":      {jsonLine(ago, "named.example", "/docs/%2e%2e%2fa", ""), oddPath, "", now},
-		"two slashes":           {jsonLine(ago, "named.example", "/docs//a", ""), oddPath, "", now},
-		"a proxy's request":     {jsonLine(ago, "named.example", "http://named.example/docs/a", ""), oddPath, "", now},
-		"no UTF-8":              {combinedLine(ago, "", "/docs/%ff"), oddPath, "", now},
+		"another host":          {jsonLine(ago, "other.example", "/docs/a", ""), lineOtherHost, "", now},
+		"another virtual host":  {combinedLine(ago, "other.example", "/docs/a"), lineOtherHost, "", now},
+		"no host name":          {jsonLine(ago, "a b", "/docs/a", ""), lineOtherHost, "", now},
+		"outside":               {jsonLine(ago, "named.example", "/a", ""), lineOutside, "", now},
+		"outside, nearly":       {jsonLine(ago, "named.example", "/docs", ""), lineOutside, "", now},
+		"outside by dots":       {jsonLine(ago, "named.example", "/docs/../a", ""), lineOutside, "", now},
+		"an encoded slash":      {jsonLine(ago, "named.example", "/docs/%2e%2e%2fa", ""), lineOddPath, "", now},
+		"two slashes":           {jsonLine(ago, "named.example", "/docs//a", ""), lineOddPath, "", now},
+		"a proxy's request":     {jsonLine(ago, "named.example", "http://named.example/docs/a", ""), lineOddPath, "", now},
+		"no UTF-8":              {combinedLine(ago, "", "/docs/%ff"), lineOddPath, "", now},
 		"just old enough":       {jsonLine(now.Add(-month), "named.example", "/docs/a", ""), lineCounts, "/docs/a", now.Add(-month)},
 		"older than history":    {jsonLine(now.Add(-month-time.Second), "named.example", "/docs/a", ""), lineOld, "", now},
 		"before 1970":           {jsonLine(time.Unix(-5, 0), "named.example", "/docs/a", ""), lineCounts, "/docs/a", now},
 		"a time to come":        {jsonLine(now.Add(time.Hour), "named.example", "/docs/a", ""), lineCounts, "/docs/a", now},
 		"no time":               {strings.Replace(jsonLine(ago, "named.example", "/docs/a", ""), `"ts"`, `"t"`, 1), lineCounts, "/docs/a", now},
-		"private":               {jsonLine(ago, "named.example", "/docs/a", `,"Cache-Control":["private"]`), discover.Private.String(), "", now},
-		"noindex":               {jsonLine(ago, "named.example", "/docs/a", `,"X-Robots-Tag":["noindex"]`), discover.NoIndex.String(), "", now},
-		"not HTML":              {strings.Replace(jsonLine(ago, "named.example", "/docs/a", ""), "text/html", "text/css", 1), discover.NotHTML.String(), "", now},
-		"an asset":              {combinedLine(ago, "", "/docs/a.css"), discover.Asset.String(), "", now},
-		"a robot":               {strings.Replace(combinedLine(ago, "", "/docs/a"), "Mozilla/5.0", "Googlebot/2.1", 1), discover.Robot.String(), "", now},
-		"signed in":             {strings.Replace(combinedLine(ago, "", "/docs/a"), "- - [", "- bob [", 1), discover.SignedIn.String(), "", now},
-		"POST":                  {strings.Replace(combinedLine(ago, "", "/docs/a"), "GET", "POST", 1), discover.NotRead.String(), "", now},
-		"not found":             {strings.Replace(combinedLine(ago, "", "/docs/a"), " 200 ", " 404 ", 1), discover.NotOK.String(), "", now},
+		"private":               {jsonLine(ago, "named.example", "/docs/a", `,"Cache-Control":["private"]`), lineCounts, "/docs/a", ago},
+		"noindex":               {jsonLine(ago, "named.example", "/docs/a", `,"X-Robots-Tag":["noindex"]`), accesslog.NoIndex.String(), "", now},
+		"not HTML":              {strings.Replace(jsonLine(ago, "named.example", "/docs/a", ""), "text/html", "text/css", 1), accesslog.NotHTML.String(), "", now},
+		"an asset":              {combinedLine(ago, "", "/docs/a.css"), accesslog.Asset.String(), "", now},
+		"a robot":               {strings.Replace(combinedLine(ago, "", "/docs/a"), "Mozilla/5.0", "Googlebot/2.1", 1), accesslog.Robot.String(), "", now},
+		"signed in":             {strings.Replace(combinedLine(ago, "", "/docs/a"), "- - [", "- bob [", 1), accesslog.SignedIn.String(), "", now},
+		"POST":                  {strings.Replace(combinedLine(ago, "", "/docs/a"), "GET", "POST", 1), accesslog.WrongMethod.String(), "", now},
+		"not found":             {strings.Replace(combinedLine(ago, "", "/docs/a"), " 200 ", " 404 ", 1), accesslog.WrongStatus.String(), "", now},
 		"blank":                 {"", accesslog.ErrNoRequest.Error(), "", now},
 		"another log":           {`{"level":"info","ts":1,"logger":"tls","msg":"renewed"}`, accesslog.ErrNoRequest.Error(), "", now},
 		"half a line":           {jsonLine(ago, "named.example", "/docs/a", "")[:100], accesslog.ErrSyntax.Error(), "", now},
 		"no line of a log":      {"hello", accesslog.ErrSyntax.Error(), "", now},
-		"what an attacker sent": {combinedLine(ago, "", `/docs/<script>\x00`), oddPath, "", now},
+		"what an attacker sent": {combinedLine(ago, "", `/docs/<script>\x00`), lineOddPath, "", now},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := discovering(t, &Handler{}, discovery{from: discover.FromLog, query: []string{"page"}})
-			s := b.siteIn("named.example", "/docs")
-			c := cohortOf(b, &SourceAccessLog{}, s)
-			c.ctx, c.now, c.oldest = t.Context(), now.Unix(), now.Add(-month).Unix()
-			c.line([]byte(test.line))
-			if c.counts[test.want] != 1 || len(c.counts) != 1 {
-				t.Errorf("got %v, want %s", c.counts, test.want)
+			name := filepath.Join(t.TempDir(), "access.log")
+			if err := os.WriteFile(name, []byte(test.line+"\n"), 0o600); err != nil {
+				t.Fatal(err)
 			}
-			catalog := s.paths(t.Context())
-			if got, want := catalog.Stats().Paths, len(test.path); (got == 1) != (want > 0) {
-				t.Errorf("got %d paths", got)
+			v := newVisiting(t, &SourceAccessLog{Files: []string{name}, Discovery: Discovery{Query: []string{"page"}}})
+			s := v.site("named.example", "/docs")
+			r := v.logReader()
+			v.poll(r)
+			if len(r.results) != 1 || r.results[test.want] != 1 || testutil.ToFloat64(v.app.counts.lines.WithLabelValues(test.want)) != 1 {
+				t.Errorf("got %v, want %s", r.results, test.want)
 			}
-			if _, at := catalog.Shown(test.path); test.path != "" && strings.HasPrefix(test.line, "{") && at != test.at.Unix() {
-				t.Errorf("%s was had at %s, want %s", test.path, time.Unix(at, 0).UTC(), test.at)
+			var want []string
+			if test.path != "" {
+				want = []string{test.path}
+			}
+			v.want(s, want...)
+			if at := s.state.visited.paths[test.path]; test.path != "" && strings.HasPrefix(test.line, "{") && at != test.at.Unix() {
+				t.Errorf("%s was visited at %s, want %s", test.path, time.Unix(at, 0).UTC(), test.at)
 			}
 		})
 	}
 }
 
-// TestLinesOfSites: a line is for the site that its host is of, one without host for
-// all, and the hosts that strangers send are not remembered without end.
-func TestLinesOfSites(t *testing.T) {
-	b := discovering(t, &Handler{}, discovery{from: discover.FromLog})
-	one, two := b.site("named.example"), b.site("two.example")
-	c := cohortOf(b, &SourceAccessLog{}, one, two)
-	now := b.app.now()
-	c.ctx, c.now, c.oldest = t.Context(), now.Unix(), 0
-	for _, line := range []string{
-		jsonLine(now, "named.example", "/one", ""), jsonLine(now, "two.example", "/two", ""), jsonLine(now, "three.example", "/three", ""), combinedLine(now, "", "/both"),
-	} {
-		c.line([]byte(line))
+// appendTo writes lines at the end of a file.
+func (v *visiting) appendTo(name string, lines ...string) {
+	v.Helper()
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		v.Fatal(err)
 	}
-	for i := range 2*maxHosts + 10 {
-		c.line([]byte(combinedLine(now, fmt.Sprintf("%d.example", i), "/a")))
-		if len(c.hosts) > maxHosts {
-			t.Fatalf("%d hosts are remembered", len(c.hosts))
-		}
-	}
-	if c.counts[lineCounts] != 3 || c.counts[otherHost] != 1+2*maxHosts+10 {
-		t.Errorf("got %v", c.counts)
-	}
-	for _, s := range []*site{one, two} {
-		if got := s.paths(t.Context()).Stats().Paths; got != 2 {
-			t.Errorf("%s has %d paths, want 2", s.base, got)
-		}
+	defer f.Close()
+	if _, err := f.WriteString(strings.Join(lines, "\n") + "\n"); err != nil {
+		v.Fatal(err)
 	}
 }
 
-// TestReadings: a handler's logs are read each by its own, under a key that changes
-// with what is read out of them.
-func TestReadings(t *testing.T) {
-	of := func(query []string, sources ...Source) []*reading {
-		b := discovering(t, &Handler{}, discovery{from: discover.FromLog, query: query})
-		b.handler.sources = sources
-		return b.handler.readings()
+// TestLinesOfSites: a line is for the site that its host is of, one without a host for all,
+// and the hosts that strangers send are not remembered without end.
+func TestLinesOfSites(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "access.log")
+	v := newVisiting(t, &SourceAccessLog{Files: []string{name}})
+	one, two := v.site("named.example", ""), v.site("two.example", "")
+	v.appendTo(name, jsonLine(v.clock, "named.example", "/one", ""), jsonLine(v.clock, "two.example", "/two", ""), jsonLine(v.clock, "three.example", "/three", ""), combinedLine(v.clock, "", "/both"))
+	r := v.logReader()
+	v.poll(r)
+	for i := range 2*maxHosts + 10 {
+		r.line([]byte(combinedLine(v.clock, fmt.Sprintf("%d.example", i), "/a")))
+		if len(r.hosts) > maxHosts {
+			t.Fatalf("%d hosts are remembered", len(r.hosts))
+		}
 	}
+	if got := map[string]int{lineCounts: 3, lineOtherHost: 1}; !reflect.DeepEqual(r.results, got) {
+		t.Errorf("got %v, want %v", r.results, got)
+	}
+	v.want(one, "/both", "/one")
+	v.want(two, "/both", "/two")
+	if got := r.handler.discovery.visits.byReason[accesslog.Counts]; got != 3 {
+		t.Errorf("got %d visits of the handler's sites, want 3", got)
+	}
+}
+
+// TestLogReaders: the logs of each source are read for themselves, under a key that changes
+// with what is a visit in them.
+func TestLogReaders(t *testing.T) {
 	abs, err := filepath.Abs("a.log")
 	if err != nil {
 		t.Fatal(err)
@@ -218,78 +240,223 @@ func TestReadings(t *testing.T) {
 		return s
 	}
 	same := func(*SourceAccessLog) {}
-	first := of(nil, logs(same))
-	if len(first) != 1 || len(first[0].files) != 1 || first[0].files[0] != abs || len(first[0].key) != 16 {
+	first := newVisiting(t, logs(same)).logReader()
+	if !slices.Equal(first.files, []string{abs}) || len(first.key) != 16 || !slices.Equal(first.keys, []string{first.key}) {
 		t.Fatalf("got %+v", first)
 	}
 	for name, test := range map[string]struct {
-		query  []string
 		change func(*SourceAccessLog)
 		same   bool
 	}{
-		"the same":        {nil, same, true},
-		"other bounds":    {nil, func(s *SourceAccessLog) { s.MaxPaths, s.Expire = 5, caddy.Duration(time.Hour) }, true},
-		"the whole name":  {nil, func(s *SourceAccessLog) { s.Files = []string{abs} }, true},
-		"another history": {nil, func(s *SourceAccessLog) { s.History = caddy.Duration(time.Hour) }, false},
-		"another query":   {[]string{"page"}, same, false},
-		"another log":     {nil, func(s *SourceAccessLog) { s.Files = []string{"b.log"} }, false},
-		"other fields":    {nil, func(s *SourceAccessLog) { s.Fields = map[string]string{"uri": "path"} }, false},
-		"another format":  {nil, func(s *SourceAccessLog) { s.Format = "json" }, false},
-		"one log more":    {nil, func(s *SourceAccessLog) { s.Files = append(s.Files, "b.log") }, false},
+		"the same":        {same, true},
+		"other bounds":    {func(s *SourceAccessLog) { s.MaxPaths, s.Expire = 5, caddy.Duration(time.Hour) }, true},
+		"the whole name":  {func(s *SourceAccessLog) { s.Files = []string{abs} }, true},
+		"another history": {func(s *SourceAccessLog) { s.History = caddy.Duration(time.Hour) }, false},
+		"another query":   {func(s *SourceAccessLog) { s.Query = []string{"page"} }, false},
+		"a pattern":       {func(s *SourceAccessLog) { s.Unlinked = []string{"/a"} }, false},
+		"another log":     {func(s *SourceAccessLog) { s.Files = []string{"b.log"} }, false},
+		"another format":  {func(s *SourceAccessLog) { s.Format = "json" }, false},
+		"one log more":    {func(s *SourceAccessLog) { s.Files = append(s.Files, "b.log") }, false},
 	} {
-		got := of(test.query, &SourceLinks{}, logs(test.change))
-		if len(got) != 1 || (got[0].key == first[0].key) != test.same {
-			t.Errorf("%s: got %d readings, the same key: %t", name, len(got), got[0].key == first[0].key)
+		if got := newVisiting(t, &SourceLinks{}, logs(test.change)).logReader(); (got.key == first.key) != test.same {
+			t.Errorf("%s: the same key: %t", name, !test.same)
 		}
 	}
-	if got := of(nil, &SourceLinks{}, &SourceTraffic{}); len(got) != 0 {
-		t.Errorf("without logs: got %d readings", len(got))
+	if got := newVisiting(t, &SourceLinks{}, &SourceTraffic{}).handler.logReaders(); len(got) != 0 {
+		t.Errorf("without logs: got %d readers", len(got))
 	}
 }
 
-// TestCohortPolls: what was read is told to each site, and not read again.
-func TestCohortPolls(t *testing.T) {
-	b := discovering(t, &Handler{}, discovery{from: discover.FromLog})
+// TestLogReaderGoesOn: what was read, and given to a refresh, is not read again.
+func TestLogReaderGoesOn(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "access.log")
-	now := b.app.now()
-	lines := func(uris ...string) {
+	v := newVisiting(t, &SourceAccessLog{Files: []string{name}})
+	s := v.site("named.example", "")
+	line := func(uri string) { v.appendTo(name, jsonLine(v.clock, "named.example", uri, "")) }
+	line("/a")
+	r := v.logReader()
+	v.poll(r)
+	v.want(s, "/a")
+	line("/b")
+	v.poll(r) // no refresh takes it
+	if r.results[lineCounts] != 2 {
+		t.Errorf("got %v, want 2 visits", r.results)
+	}
+	r.follower.Close()
+	line("/c")
+	again := v.logReader()
+	v.poll(again)
+	if again.results[lineCounts] != 2 {
+		t.Errorf("got %v, want the 2 visits that no refresh was given", again.results)
+	}
+	if got := v.messages()["access log read"]; got != 2 {
+		t.Errorf("got %d reports, want one of each reader", got)
+	}
+}
+
+// TestLateSites: reading begins once all named sites are ready; for those that come later
+// the logs are read again, but not often, and not for an alias.
+func TestLateSites(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "access.log")
+	v := newVisiting(t, &SourceAccessLog{Files: []string{name}})
+	line := func(host, uri string) { v.appendTo(name, jsonLine(v.clock, host, uri, "")) }
+	line("a.example", "/a")
+	line("b.example", "/b")
+	r := v.logReader()
+	v.poll(r)
+	if r.follower != nil {
+		t.Fatal("it reads for no site")
+	}
+	a := v.site("a.example", "")
+	slow := v.site("slow.example", "")
+	slow.ready = make(chan struct{})
+	v.poll(r)
+	if r.follower != nil {
+		t.Fatal("it does not wait for a named site")
+	}
+	v.clock = v.clock.Add(joinPatience)
+	v.poll(r)
+	v.want(a, "/a")
+	wantRead := func(want int64) {
 		t.Helper()
-		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		if err != nil {
+		v.poll(r)
+		if got := r.follower.Stats().Lines; got != want {
+			t.Errorf("got %d lines read, want %d", got, want)
+		}
+	}
+	alias := v.site("www.a.example", "")
+	alias.main.Store(a)
+	v.clock = v.clock.Add(time.Hour)
+	wantRead(2)
+	b := v.site("b.example", "")
+	line("www.a.example", "/www")
+	line("b.example", "/b2")
+	wantRead(4)
+	v.want(a, "/a", "/www")
+	v.want(b, "/b", "/b2")
+	c := v.site("c.example", "")
+	v.clock = v.clock.Add(rereadAfter - time.Second)
+	line("c.example", "/c")
+	wantRead(5) // too soon to read all again, but what comes is noted
+	v.want(c, "/c")
+	v.clock = v.clock.Add(2 * time.Second)
+	wantRead(5)
+	if !r.joined[c] {
+		t.Error("the site has not joined")
+	}
+	// A site that goes has no more visits noted, and its positions stand.
+	delete(v.app.sites, b.id)
+	b.drop()
+	line("b.example", "/b3")
+	wantRead(6)
+	if r.results[lineOtherHost] != 1 || r.joined[b] {
+		t.Errorf("got %v", r.results)
+	}
+}
+
+// TestUnreadableLog: it is logged once while it cannot be read, and again when it cannot be
+// read anew.
+func TestUnreadableLog(t *testing.T) {
+	folder := t.TempDir()
+	name := filepath.Join(folder, "a.log.gz")
+	v := newVisiting(t, &SourceAccessLog{Files: []string{filepath.Join(folder, "*")}})
+	v.site("named.example", "")
+	r := v.logReader()
+	write := func(text string, want int) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		defer f.Close()
-		for _, uri := range uris {
-			if _, err := fmt.Fprintln(f, jsonLine(now, "named.example", uri, "")); err != nil {
-				t.Fatal(err)
-			}
+		for range 3 {
+			v.poll(r)
+		}
+		if got := v.messages()["a log cannot be read"]; got != want {
+			t.Errorf("got %d warnings, want %d", got, want)
 		}
 	}
-	source := &SourceAccessLog{Files: []string{name}}
-	s := b.site("named.example")
-	lines("/a", "/b")
-	c := cohortOf(b, source, s)
-	poll := func(c *cohort, want int) {
+	v.poll(r)
+	write("not gzip", 1)
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	v.poll(r)
+	write("not gzip either", 2)
+	if got := v.messages()["there is no log to read so far"]; got != 1 {
+		t.Errorf("got %d warnings of no log, want 1", got)
+	}
+}
+
+// TestReadVisits: the readers end with the App.
+func TestReadVisits(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "access.log")
+	v := newVisiting(t, &SourceAccessLog{Files: []string{name}}, &SourceTraffic{})
+	s := v.site("named.example", "")
+	v.appendTo(name, jsonLine(v.clock, "named.example", "/a", ""))
+	v.app.readVisits()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if n, _ := s.state.visited.count(); n > 0 {
+			break
+		}
+	}
+	v.want(s, "/a")
+	v.app.cancel()
+	done := make(chan struct{})
+	go func() { v.app.group.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("they go on")
+	}
+}
+
+// TestPositions: only what refreshes were given is kept, whatever is read meanwhile.
+func TestPositions(t *testing.T) {
+	at := func(offset int64) accesslog.Positions {
+		return accesslog.Positions{Files: []accesslog.Position{{Log: "/a.log", Offset: offset, HeadSize: 1}}}
+	}
+	want := func(p *positions, key string, offset int64) {
 		t.Helper()
-		if _, err := c.poll(t.Context()); err != nil || c.counts[lineCounts] != want {
-			t.Errorf("got %v, %v, want %d visits", c.counts, err, want)
+		if got := p.get(key); offset == 0 && len(got.Files) > 0 || offset > 0 && !reflect.DeepEqual(got, at(offset)) {
+			t.Errorf("%s: got %+v, want %d", key, got, offset)
 		}
-		b.clock.advance(time.Minute)
 	}
-	poll(c, 2)
-	lines("/c")
-	poll(c, 3)
-	c.follower.Close()
-	lines("/d")
-	again := cohortOf(b, source, s)
-	poll(again, 1)
-	if got := s.paths(t.Context()).Stats().FromLog; got != 4 {
-		t.Errorf("got %d paths, want 4", got)
+	var p positions
+	if p.encode() != nil || p.takeChanged() {
+		t.Error("nothing was read")
 	}
-	s.cancel()
-	lines("/e")
-	poll(again, 1)
-	if len(again.sites) != 0 {
-		t.Error("it is read for a site that is no more")
+	p.set("a", at(1))
+	want(&p, "a", 0)
+	p.gather()
+	p.set("a", at(2))
+	p.set("b", at(3))
+	want(&p, "a", 1)
+	if !p.takeChanged() || p.takeChanged() {
+		t.Error("a change is told once")
+	}
+	var q positions
+	if err := q.decode(p.encode()); err != nil || q.takeChanged() {
+		t.Errorf("got %v", err)
+	}
+	want(&q, "a", 1)
+	want(&q, "b", 0)
+	p.gather()
+	want(&p, "a", 2)
+	p.keep([]string{"b"})
+	want(&p, "a", 0)
+	want(&p, "b", 3)
+	if err := p.decode([]byte(`{"b": {"files": []}}`)); err != nil {
+		t.Error(err)
+	}
+	want(&p, "b", 3)
+	for _, encoded := range []string{"", "null", "{}"} {
+		var q positions
+		if err := q.decode([]byte(encoded)); err != nil {
+			t.Errorf("%q: %v", encoded, err)
+		}
+		q.set("a", at(1))
+		q.gather()
+	}
+	if err := new(positions).decode([]byte(`{"a": 1}`)); err == nil {
+		t.Error("what is not positions is no error")
 	}
 }

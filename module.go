@@ -12,16 +12,20 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
-	"github.com/seed3295b519/caddy-sitemap/internal/verdict"
 )
 
 func init() {
@@ -48,7 +52,7 @@ type Handler struct {
 	// The path of the sitemap, or of the index when it takes more than one
 	// document; it ends in .xml. The shards lie beside it. Pages outside of its
 	// folder are not listed, as the protocol asks. Global placeholders are
-	// replaced, as in omit and rules. Default: /sitemap.xml.
+	// replaced, as in exclude and rules. Default: /sitemap.xml.
 	Path string `json:"path,omitempty"`
 
 	// The scheme, host and folder of every listed URL, such as
@@ -78,15 +82,15 @@ type Handler struct {
 	Schema string `json:"schema,omitempty"`
 
 	// Pages that are not listed: patterns as in Caddy's path matcher.
-	Omit []string `json:"omit,omitempty"`
+	Exclude []string `json:"exclude,omitempty"`
 
 	// What is said of pages by pattern. The first rule that matches a page is
 	// used, and only where the page's source says nothing itself.
 	Rules []Rule `json:"rules,omitempty"`
 
-	// How pages are asked for: one is listed only while it answers 200 and asks
-	// to be indexed. Default: as described for its fields.
-	Ask *Ask `json:"ask,omitempty"`
+	// How pages are fetched: one is listed only while it returns 200 and is indexable.
+	// Default: as described for its fields.
+	Crawl *Crawl `json:"crawl,omitempty"`
 
 	// Where the dates of pages come from: auto, from what a page declares and
 	// from when its text changed; mtime, from the sources, such as the files'
@@ -117,21 +121,25 @@ type Handler struct {
 
 	// For matching requests, decoded.
 	stem       string
-	baseFolder string
+	basePrefix string
 
 	sources     []Source
 	sourceNames []string
-	wantsRoot   bool       // a source takes the site's own root
-	discovery   *discovery // nil: no source discovers pages
-	watches     bool       // requests show visits
+	wantsRoot   bool          // a source takes the site's own root
+	underscored page.Patterns // of sources, that include names which begin with "_"
+	discovery   *discovery    // nil: no source discovers pages
+	watches     bool          // requests show visits
 
 	lists []*SourceURLs // as the Caddyfile has them
 
-	lastSite atomic.Pointer[lastSite]
-	heard    heard
+	lastSite     atomic.Pointer[lastSite]
+	limiter      *crawl.Limiter // of fetches that upstreams answer, on all sites
+	abandoned    atomic.Int32   // fetches that never came back
+	onDemandTurn sync.Mutex     // held while a site on demand is refreshed: one at a time
+	sample       sampler
 
 	// Known once Caddy starts.
-	seats    seats
+	mounts   mounts
 	listener listener
 }
 
@@ -148,28 +156,48 @@ type Rule struct {
 	Priority *float64 `json:"priority,omitempty"`
 }
 
-// settings are a handler's settings, checked and in the form that a refresh and
-// a request use.
+// settings are a handler's settings, checked and in the form that a refresh and a request
+// use.
 type settings struct {
 	path      string // of the index
 	stem      string // path without .xml
 	base      string // scheme and host of base_url, "" without one
-	folder    string // folder of base_url, percent-encoded, without the last slash
+	prefix    string // of base_url, percent-encoded, without the last slash
 	refresh   time.Duration
 	fixed     bool // refresh was given
 	shardURLs int
 	maxURLs   int
 	robots    bool
 	schema    sitemapxml.Schema
-	omit      page.Patterns
+	exclude   page.Patterns
 	rules     []rule
-	digest    []byte // of everything that shapes a snapshot
+	digest    uint64 // of everything that shapes a snapshot
 
-	manners            manners
-	dates              verdict.Mode
+	crawl              crawlSettings
+	dates              indexing.Mode
 	canonical          bool // is respected
 	omitOrphans        bool
 	alternates, images bool
+}
+
+// hint says of a page what the first rule that matches it says.
+func (s *settings) hint(p *page.Page) {
+	for i := range s.rules {
+		if r := &s.rules[i]; r.match.Match(p.Path) {
+			if p.ChangeFreq == 0 {
+				p.ChangeFreq = r.changeFreq
+			}
+			if p.Priority == 0 {
+				p.Priority = r.priority
+			}
+			return
+		}
+	}
+}
+
+// extract is what is collected from pages.
+func (s *settings) extract() htmlmeta.Options {
+	return htmlmeta.Options{Alternates: s.alternates, Images: s.images}
 }
 
 type rule struct {
@@ -204,8 +232,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.settings, err = h.compile(caddy.NewReplacer()); err != nil {
 		return err
 	}
-	h.settings.digest = digest
-	h.stem, h.baseFolder = page.Unescape(h.settings.stem), page.Unescape(h.settings.folder)
+	h.settings.digest = xxhash.Sum64(digest)
+	h.limiter = crawl.NewLimiter(h.settings.crawl.rate, h.settings.crawl.concurrency, nil)
+	h.stem, h.basePrefix = page.Unescape(h.settings.stem), page.Unescape(h.settings.prefix)
 	sources, err := ctx.LoadModule(h, "SourcesRaw")
 	if err != nil {
 		return fmt.Errorf("loading sources: %w", err)
@@ -218,6 +247,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		switch source := source.(type) {
 		case *SourceFiles:
 			h.wantsRoot = h.wantsRoot || source.Root == ""
+			h.underscored = append(h.underscored, source.underscored()...)
 		case *SourceTraffic:
 			h.watches = true
 		case discoverer:
@@ -274,7 +304,7 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 	if base == "" && h.BaseURL != "" {
 		return s, fmt.Errorf("base_url '%s' is empty: a placeholder in it has no value", h.BaseURL)
 	}
-	if s.base, s.folder, err = checkBaseURL(base); err != nil {
+	if s.base, s.prefix, err = checkBaseURL(base); err != nil {
 		return s, err
 	}
 	if !s.fixed {
@@ -301,7 +331,7 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 	if s.schema, err = sitemapxml.ParseSchema(h.Schema); err != nil {
 		return s, err
 	}
-	if s.omit, err = compilePatterns("omit", replaced(repl, h.Omit)); err != nil {
+	if s.exclude, err = compilePatterns("exclude", replaced(repl, h.Exclude)); err != nil {
 		return s, err
 	}
 	for _, r := range h.Rules {
@@ -311,7 +341,7 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 		}
 		s.rules = append(s.rules, compiled)
 	}
-	err = h.compileEvidence(&s)
+	err = h.compileSelection(&s)
 	return s, err
 }
 
@@ -431,7 +461,7 @@ func checkBaseURL(raw string) (base, folder string, err error) {
 	if err != nil {
 		return "", "", fmt.Errorf("base_url '%s': %w", raw, err)
 	}
-	return origin(u.Scheme, host, port), strings.TrimRight(folder, "/"), nil
+	return originOf(u.Scheme, host, port), strings.TrimRight(folder, "/"), nil
 }
 
 // digest is of the settings that shape a snapshot: not of when it is made and who is
@@ -450,21 +480,14 @@ func (h *Handler) digest() ([]byte, error) {
 	return json.Marshal(settings)
 }
 
-// identity is what the handler has in common with that of the configuration after
-// this one whose sites serve on what this one's did, although other settings have
-// changed.
-func (h *Handler) identity() string {
-	return keyOf(h.server.Listen, h.settings.path, h.settings.base, h.settings.folder)
-}
-
 // Validate reports settings that contradict each other.
 func (h *Handler) Validate() error {
 	s := h.settings
-	if s.folder != "" && h.Path != "" && strings.HasPrefix(s.path, s.folder+"/") {
+	if s.prefix != "" && h.Path != "" && strings.HasPrefix(s.path, s.prefix+"/") {
 		return nil
 	}
-	if s.folder != "" && path.Dir(s.path) != "/" {
-		return fmt.Errorf("base_url has the folder %s, and path %s lies outside of it", s.folder, s.path)
+	if s.prefix != "" && path.Dir(s.path) != "/" {
+		return fmt.Errorf("base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
 	}
 	return nil
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // validate provisions a configuration with one sitemap handler.
@@ -18,19 +19,13 @@ func validate(t *testing.T, handler string) error {
 func validateApps(t *testing.T, apps string) error {
 	t.Helper()
 	var cfg caddy.Config
-	raw := `{"apps": {` + apps + `}}`
-	if err := caddy.StrictUnmarshalJSON([]byte(raw), &cfg); err != nil {
+	if err := caddy.StrictUnmarshalJSON([]byte(`{"apps": {`+apps+`}}`), &cfg); err != nil {
 		t.Fatal(err)
 	}
-	cfg.StorageRaw = caddyconfig.JSONModuleObject(map[string]string{"root": t.TempDir()}, "module", "file_system", nil)
-	cfg.Admin = &caddy.AdminConfig{Disabled: true}
-	cfg.Logging = &caddy.Logging{Logs: map[string]*caddy.CustomLog{"default": {
-		BaseLog: caddy.BaseLog{WriterRaw: json.RawMessage(`{"output":"discard"}`)},
-	}}}
-	return caddy.Validate(&cfg)
+	return caddy.Validate(quiet(t, &cfg))
 }
 
-// TestSettings is of JSON, whose settings no Caddyfile has checked.
+// TestSettings: JSON is checked, too, since no Caddyfile has checked it.
 func TestSettings(t *testing.T) {
 	t.Setenv("SITEMAP_BASE", "https://example.com")
 	t.Setenv("SITEMAP_NONE", "")
@@ -47,13 +42,24 @@ func TestSettings(t *testing.T) {
 		{`"base_url": "https://example.com:65536"`, "a port is a number from 1 to 65535, not 65536"},
 		{`"base_url": "https://{http.request.host}"`, "{http.request.host} has no value here: of placeholders, only global ones such as {env.*} are replaced"},
 		{`"base_url": "{env.SITEMAP_NONE}"`, "is empty: a placeholder in it has no value"},
+		{`"path": "/sitemap.html"`, "path '/sitemap.html': the name of a sitemap ends in .xml"},
+		{`"path": "/.xml"`, "path '/.xml': the name of a sitemap ends in .xml"},
+		{`"path": "/a/map.xml", "base_url": "https://example.com/b"`, "base_url has the folder /b, and path /a/map.xml lies outside of it"},
+		{`"path": "/b/map.xml", "base_url": "https://example.com/b"`, ""},
+		{`"refresh_interval": "500ms"`, "refresh interval 500ms is too short: the shortest is 1s"},
+		{`"shard_urls": 50001`, "shard_urls is 50001: a shard holds 1 to 50000 pages"},
+		{`"max_urls": -1`, "max_urls is -1: a site lists 1 to 1000000000 pages"},
+		{`"shard_urls": 1, "max_urls": 50001`, "max_urls is 50001: an index of 50000 shards of 1 pages holds no more than 50000"},
+		{`"rules": [{"changefreq": "daily"}]`, "a rule has at least one path pattern"},
+		{`"rules": [{"match": ["/a"]}]`, "the rule for /a says nothing: give it a changefreq or a priority"},
+		{`"exclude": ["a"]`, "exclude: path pattern 'a' matches nothing: it begins with '/' or '*'"},
 		{`"path": "/{http.request.host}.xml"`, "{http.request.host} has no value here: of placeholders, only global ones such as {env.*} are replaced"},
 		{`"path": "/{host}.xml"`, "{host} has no value here: of placeholders, only global ones such as {env.*} are replaced"},
 		{`"path": "{env.SITEMAP_NONE}"`, "path '{env.SITEMAP_NONE}' is empty: a placeholder in it has no value"},
 		{`"path": "/a/%2E%2E/sitemap.xml"`, "a clean path without query is wanted"},
 		{`"path": "/a%2F%2Fsitemap.xml"`, "a clean path without query is wanted"},
-		{`"omit": ["/{a,b}.html"]`, ""},
-		{`"omit": ["/{http.vars.x}/*"]`, "omit: path pattern '/{http.vars.x}/*': {http.vars.x} has no value here"},
+		{`"exclude": ["/{a,b}.html"]`, ""},
+		{`"exclude": ["/{http.vars.x}/*"]`, "exclude: path pattern '/{http.vars.x}/*': {http.vars.x} has no value here"},
 		{`"rules": [{"match": ["/{http.vars.x}/*"], "changefreq": "daily"}]`, "rule: path pattern '/{http.vars.x}/*': {http.vars.x} has no value here"},
 		{`"sources": [{"source": "files", "at": "/x/../y"}]`, "at '/x/../y': a URL folder such as /docs is wanted"},
 		{`"sources": [{"source": "files", "at": "/x/%2e/y"}]`, "at '/x/%2e/y': a URL folder such as /docs is wanted"},
@@ -68,14 +74,17 @@ func TestSettings(t *testing.T) {
 		{`"sources": [{"source": "urls", "urls": ["https://any.example/"]}]`, ""},
 		{`"base_url": "https://example.com", "sources": [{"source": "urls", "urls": ["/", "https://other.example/ priority=1"]}]`, "urls: line 2: 'https://other.example/ priority=1': the host 'other.example' is not the site's, 'example.com'"},
 		{`"base_url": "{env.SITEMAP_BASE}", "sources": [{"source": "urls", "urls": ["https://other.example/"]}]`, "urls: line 1: 'https://other.example/': the host 'other.example' is not the site's, 'example.com'"},
-		{`"ask": {}`, ""},
-		{`"ask": {"off": true}`, ""},
-		{`"ask": {"rate": 0.5, "concurrency": 100, "never": ["logout", "/private/*"]}`, ""},
-		{`"ask": {"never": []}`, ""},
-		{`"ask": {"rate": -1}`, "the rate of asking is -1/s: it is at least one an hour and at most 1000/s"},
-		{`"ask": {"rate": 1e-300}`, "the rate of asking is 1e-300/s: it is at least one an hour and at most 1000/s"},
-		{`"ask": {"concurrency": -1}`, "the concurrency of asking is -1: it is 1 to 100"},
-		{`"ask": {"off": true, "never": []}`, "ask is off: no other setting of it has any effect"},
+		{`"crawl": {}`, ""},
+		{`"crawl": {"off": true}`, ""},
+		{`"crawl": {"rate": 0.5, "concurrency": 100, "disallow": ["logout", "/private/*"]}`, ""},
+		{`"crawl": {"disallow": []}`, ""},
+		{`"crawl": {"disallow": [""]}`, "crawl disallow has an empty value"},
+		{`"crawl": {"disallow": ["{env.SITEMAP_NONE}"]}`, "{env.SITEMAP_NONE} has no value here: placeholders are not replaced"},
+		{`"crawl": {"rate": 1001}`, "crawl rate is 1001/s: it is at least one an hour and at most 1000/s"},
+		{`"crawl": {"rate": -1}`, "crawl rate is -1/s: it is at least one an hour and at most 1000/s"},
+		{`"crawl": {"rate": 1e-300}`, "crawl rate is 1e-300/s: it is at least one an hour and at most 1000/s"},
+		{`"crawl": {"concurrency": -1}`, "crawl concurrency is -1: it is 1 to 100"},
+		{`"crawl": {"off": true, "disallow": []}`, "crawl is off: its other settings have no effect"},
 		{`"lastmod": "auto"`, ""},
 		{`"lastmod": "git"`, "lastmod is 'git': it is auto, mtime or off"},
 		{`"canonical": "on"`, "canonical is 'on': it is respect or ignore"},
@@ -85,11 +94,11 @@ func TestSettings(t *testing.T) {
 		{`"extensions": [""]`, "extensions has '': it takes alternates, images"},
 		{`"extensions": ["videos"]`, "extensions has 'videos': it takes alternates, images"},
 		{`"extensions": ["images", "images"]`, "extensions has 'images' twice"},
-		{`"ask": {"off": true}, "lastmod": "mtime", "canonical": "ignore", "orphans": "list"`, ""},
-		{`"ask": {"off": true}, "extensions": ["images"]`, "extensions come from reading the pages, and ask is off"},
-		{`"ask": {"off": true}, "orphans": "omit"`, "orphans are found by reading the pages, and ask is off"},
-		{`"ask": {"off": true}, "canonical": "respect"`, "canonicals are found by reading the pages, and ask is off"},
-		{`"ask": {"off": true}, "lastmod": "auto"`, "lastmod auto reads the pages, and ask is off: mtime takes what the sources tell"},
+		{`"crawl": {"off": true}, "lastmod": "mtime", "canonical": "ignore", "orphans": "list"`, ""},
+		{`"crawl": {"off": true}, "extensions": ["images"]`, "extensions come from fetched pages, and crawl is off"},
+		{`"crawl": {"off": true}, "orphans": "omit"`, "orphans are found by fetching pages, and crawl is off"},
+		{`"crawl": {"off": true}, "canonical": "respect"`, "canonicals are found by fetching pages, and crawl is off"},
+		{`"crawl": {"off": true}, "lastmod": "auto"`, "lastmod auto needs fetched pages, and crawl is off: mtime takes what the sources tell"},
 		{`"base_url": "https://example.com/docs", "sources": [{"source": "urls", "urls": ["/", "https://Example.com:443/docs/a"]}]`, ""},
 	} {
 		settings := `{"handler": "sitemap"}`
@@ -106,7 +115,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestAppSettings is of the JSON of what is for all sites.
+// TestAppSettings: what holds for all sites is checked, too.
 func TestAppSettings(t *testing.T) {
 	t.Setenv("SITEMAP_NONE", "")
 	for _, test := range []struct{ app, want string }{
@@ -123,5 +132,53 @@ func TestAppSettings(t *testing.T) {
 		if test.want != "" && (err == nil || !strings.HasSuffix(err.Error(), test.want)) {
 			t.Errorf("%s: got %v, want %s", test.app, err, test.want)
 		}
+	}
+}
+
+// TestDigest: how often a snapshot is made, and who is told of it, do not shape it.
+func TestDigest(t *testing.T) {
+	digest := func(h *Handler) string {
+		d, err := h.digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(d)
+	}
+	no := false
+	same := digest(new(Handler))
+	if got := digest(&Handler{RefreshInterval: 1, RobotsTxt: &no}); got != same {
+		t.Errorf("got %s, want %s", got, same)
+	}
+	for name, h := range map[string]*Handler{
+		"path": {Path: "/a.xml"}, "base_url": {BaseURL: "https://a.example"}, "shard_urls": {ShardURLs: 1}, "max_urls": {MaxURLs: 1},
+		"schema": {Schema: "0.84"}, "exclude": {Exclude: []string{"/a"}}, "rules": {Rules: []Rule{{}}}, "sources": {SourcesRaw: []json.RawMessage{[]byte("{}")}},
+		"crawl": {Crawl: &Crawl{Off: true}}, "lastmod": {LastMod: "off"}, "canonical": {Canonical: "ignore"}, "orphans": {Orphans: "omit"}, "extensions": {Extensions: []string{"images"}},
+	} {
+		if digest(h) == same {
+			t.Errorf("%s does not count", name)
+		}
+	}
+}
+
+// TestHint: the first rule that matches counts, and only where the source says nothing.
+func TestHint(t *testing.T) {
+	half, full := 0.5, 1.0
+	b := newBench(t, func(h *Handler) {
+		h.Rules = []Rule{{Match: []string{"/news/*"}, ChangeFreq: "hourly"}, {Match: []string{"/n*", "/b"}, ChangeFreq: "daily", Priority: &half}}
+	})
+	own, err := page.PriorityOf(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"/news/a": "hourly ", "/new": "daily 0.5", "/b": "daily 0.5", "/c": " "} {
+		p := Page{Path: path}
+		b.handler.settings.hint(&p)
+		if got := p.ChangeFreq.String() + " " + p.Priority.String(); got != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+	p := Page{Path: "/b", Priority: own}
+	if b.handler.settings.hint(&p); p.Priority != own {
+		t.Errorf("got the priority %s, the source's is %s", p.Priority, own)
 	}
 }

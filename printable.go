@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// printable is a text with what could command a terminal, end the line or turn its
-// direction in the form that JSON has for it, so that JSON stays the same JSON.
+// printable escapes control characters, line ends and marks of writing direction as JSON
+// does, so that what strangers wrote cannot control a terminal, and JSON stays the same.
 func printable(text string) string {
 	plain := true
 	for i := 0; plain && i < len(text); i++ {

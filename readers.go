@@ -11,24 +11,25 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawler"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
 
-// Reading says how often a site's document was fetched by who says to be a crawler of
-// some family, and with which result. A HEAD counts as a GET, each form and encoding
-// of a document as the document.
+// Reading says how often a document of a site was requested with User-Agents of one class,
+// and with which result. A HEAD counts as a GET, and each form and encoding of a document
+// as the document.
 type Reading struct {
-	Crawler  string    `json:"crawler"`  // its family by its User-Agent, which nobody has verified
+	Crawler  string    `json:"crawler"`  // the class of the User-Agent, which is not verified
 	Document string    `json:"document"` // index, sitemap, shard or robots
 	Result   string    `json:"result"`   // served, not_modified, redirected, missing, unavailable or refused
 	Times    uint64    `json:"times"`
 	Last     time.Time `json:"last"` // to the second
 }
 
-// readDocument is a kind of document that is fetched.
+// readDocument is a kind of document that is requested.
 type readDocument uint8
 
 const (
-	readIndex   readDocument = iota // or what would be there
+	readIndex   readDocument = iota // or where it would be
 	readSitemap                     // the only urlset
 	readShard
 	readRobots
@@ -38,14 +39,14 @@ const (
 
 var readDocumentNames = [readDocuments]string{readIndex: "index", readSitemap: "sitemap", readShard: "shard", readRobots: "robots"}
 
-// readResult is what a fetch comes to.
+// readResult is how a request ended.
 type readResult uint8
 
 const (
 	readServed readResult = iota
 	readNotModified
 	readRedirected  // to the site whose documents stand for this one's
-	readMissing     // there is none, or no line for robots.txt: what follows the handler answered
+	readMissing     // there is none, or no line for robots.txt: the next handler responded
 	readUnavailable // 503, or another error of the server
 	readRefused     // the method, a range, a condition, or the client
 
@@ -54,7 +55,7 @@ const (
 
 var readResultNames = [readResults]string{readServed: "served", readNotModified: "not_modified", readRedirected: "redirected", readMissing: "missing", readUnavailable: "unavailable", readRefused: "refused"}
 
-// readResultOf is what a status says.
+// readResultOf is the result of a status.
 func readResultOf(status int) readResult {
 	switch {
 	case status < 300:
@@ -63,7 +64,7 @@ func readResultOf(status int) readResult {
 		return readNotModified
 	case status < 400:
 		return readRedirected
-	case isGone(status):
+	case status == http.StatusNotFound || status == http.StatusGone:
 		return readMissing
 	case status < 500:
 		return readRefused
@@ -71,15 +72,17 @@ func readResultOf(status int) readResult {
 	return readUnavailable
 }
 
-// readers counts who fetches a site's documents. It keeps no User-Agent, and so many
-// counters as there are families. The zero value is ready; it is for concurrent use.
-// With nil, nothing is counted.
+// readers counts who requests a site's documents. It keeps no User-Agent, and a bounded
+// number of counters. The zero value is ready; it is safe for concurrent use.
 type readers struct {
-	// Most sites that visitors name are read by nobody.
-	families atomic.Pointer[[crawler.Families]atomic.Pointer[readCounts]]
+	// Nobody ever requests the documents of most sites on demand.
+	classes atomic.Pointer[[crawler.Families]atomic.Pointer[readCounts]]
 }
 
-// readCounts are the counts of one family.
+// Destruct lets readers be a value of a [caddy.UsagePool].
+func (*readers) Destruct() error { return nil }
+
+// readCounts are the counts of one class of User-Agents.
 type readCounts [readDocuments][readResults]readCount
 
 type readCount struct {
@@ -87,35 +90,32 @@ type readCount struct {
 	last  atomic.Int64 // Unix seconds
 }
 
-// readDocumentOf is what is fetched of a site with a snapshot; nil: there is none.
-func readDocumentOf(want wanted, snapshot *Snapshot) readDocument {
+// readDocumentOf is what is requested of a site with a snapshot; nil: there is none.
+func readDocumentOf(want wanted, snapshot *publish.Snapshot) readDocument {
 	switch {
 	case want.suffix != "":
 		return readShard
-	case snapshot != nil && snapshot.index.kind == kindURLSet:
+	case snapshot != nil && !snapshot.Index.Index:
 		return readSitemap
 	}
 	return readIndex
 }
 
-// countRead counts that a document was fetched.
+// countRead counts a request for a document.
 func (s *site) countRead(r *http.Request, document readDocument, result readResult) {
-	s.readers.count(r.Header, document, result, s.app.now)
+	s.state.readers.count(r.Header, document, result, s.app.now)
 }
 
-// countRefusal counts that a document was asked for of a visitors' site that may not be
-// made.
+// countRefusal counts a request for a document of a site on demand for which there is no
+// room.
 func (a *App) countRefusal(r *http.Request, want wanted, err error) {
 	if errors.Is(err, errTooManySites) {
-		a.store.departed.count(r.Header, readDocumentOf(want, nil), readUnavailable, a.now)
+		a.departed.count(r.Header, readDocumentOf(want, nil), readUnavailable, a.now)
 	}
 }
 
-// count counts a fetch by whom its headers name.
+// count counts a request by its User-Agent.
 func (r *readers) count(header http.Header, document readDocument, result readResult, now func() time.Time) {
-	if r == nil {
-		return
-	}
 	c := &r.of(crawler.Of(get(header, "User-Agent")))[document][result]
 	c.times.Add(1)
 	if seconds := now().Unix(); c.last.Load() != seconds {
@@ -123,10 +123,9 @@ func (r *readers) count(header http.Header, document readDocument, result readRe
 	}
 }
 
-// of returns the counts of a family, made if it is the first time.
-func (r *readers) of(family crawler.Family) *readCounts {
-	families := made(&r.families)
-	return made(&families[family])
+// of returns the counts of a class, which are made if it is the first time.
+func (r *readers) of(class crawler.Family) *readCounts {
+	return made(&made(&r.classes)[class])
 }
 
 // made returns what a pointer points to, which is made if there is nothing yet.
@@ -138,15 +137,15 @@ func made[T any](p *atomic.Pointer[T]) *T {
 	return p.Load()
 }
 
-// all are the readings of which there are any, in no order that means something.
+// all are the readings, in no particular order.
 func (r *readers) all() iter.Seq[Reading] {
 	return func(yield func(Reading) bool) {
-		for family, counts := range r.each() {
+		for class, counts := range r.each() {
 			for document := range counts {
 				for result := range counts[document] {
 					c := &counts[document][result]
 					times := c.times.Load()
-					if times > 0 && !yield(Reading{family.String(), readDocumentNames[document], readResultNames[result], times, time.Unix(c.last.Load(), 0).UTC()}) {
+					if times > 0 && !yield(Reading{class.String(), readDocumentNames[document], readResultNames[result], times, time.Unix(c.last.Load(), 0).UTC()}) {
 						return
 					}
 				}
@@ -155,15 +154,15 @@ func (r *readers) all() iter.Seq[Reading] {
 	}
 }
 
-// each are the counts of the families of which there are any.
+// each are the counts of the classes that were seen.
 func (r *readers) each() iter.Seq2[crawler.Family, *readCounts] {
 	return func(yield func(crawler.Family, *readCounts) bool) {
-		if r == nil || r.families.Load() == nil {
+		classes := r.classes.Load()
+		if classes == nil {
 			return
 		}
-		families := r.families.Load()
-		for family := range families {
-			if counts := families[family].Load(); counts != nil && !yield(crawler.Family(family), counts) {
+		for class := range classes {
+			if counts := classes[class].Load(); counts != nil && !yield(crawler.Family(class), counts) {
 				return
 			}
 		}
@@ -177,25 +176,15 @@ func (r *readers) list() []Reading {
 	})
 }
 
-// Whether others keep what add takes of them.
-const (
-	keeping = false
-	losing  = true
-)
-
-// add adds what others have counted.
-func (r *readers) add(others *readers, lose bool) {
-	for family, counts := range others.each() {
-		sums := r.of(family)
+// add adds the counts of others.
+func (r *readers) add(others *readers) {
+	for class, counts := range others.each() {
+		sums := r.of(class)
 		for document := range counts {
 			for result := range counts[document] {
 				c, sum := &counts[document][result], &sums[document][result]
-				times := c.times.Load()
-				if lose {
-					times = c.times.Swap(0)
-				}
-				sum.times.Add(times)
-				if times > 0 {
+				if times := c.times.Load(); times > 0 {
+					sum.times.Add(times)
 					sum.last.Store(max(sum.last.Load(), c.last.Load()))
 				}
 			}
@@ -203,29 +192,22 @@ func (r *readers) add(others *readers, lose bool) {
 	}
 }
 
-// allReaders are the sums of what all sites have counted, those of visitors that are no
-// more included: no count is ever lower than before.
+// allReaders sums up what all sites have counted, and those that there are no longer.
 func (a *App) allReaders() *readers {
 	sums := new(readers)
-	seen := make(map[*readers]bool) // sites may share what is known of them
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	a.store.mu.Lock()
-	defer a.store.mu.Unlock()
-	sums.add(&a.store.departed, keeping)
-	for _, s := range a.sites {
-		if !seen[s.readers] {
-			seen[s.readers] = true
-			sums.add(s.readers, keeping)
-		}
+	if a.departed != nil {
+		sums.add(a.departed)
+	}
+	for _, s := range a.allSites() {
+		sums.add(&s.state.readers)
 	}
 	return sums
 }
 
-// readBy is who read what.
+// readBy is a class of User-Agents, and what it requested.
 type readBy struct{ crawler, document string }
 
-// latest are the times at which documents were fetched last.
+// latest are the times of the last requests.
 func (r *readers) latest() map[readBy]time.Time {
 	all := make(map[readBy]time.Time)
 	for reading := range r.all() {

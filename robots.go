@@ -18,17 +18,17 @@ import (
 )
 
 // serveRobots serves the site's own robots.txt with the Sitemap line in it.
-func (h *Handler) serveRobots(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, folder string) error {
-	if folder != "" || r.Method != http.MethodGet && r.Method != http.MethodHead {
+func (h *Handler) serveRobots(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return next.ServeHTTP(w, r)
 	}
 	// Whatever is wrong with the request is for the next handler to say, since a
 	// robots.txt that fails keeps crawlers out.
-	s, err := h.app.siteOf(h, r, h.robotsFolder())
+	s, err := h.app.siteOf(h, r, h.robotsPrefix())
 	if err != nil {
 		return next.ServeHTTP(w, r)
 	}
-	sitemap := s.sitemapURL(r.Context())
+	sitemap := s.sitemapLine(r.Context())
 	if sitemap == "" {
 		s.countRead(r, readRobots, readMissing)
 		return next.ServeHTTP(w, r)
@@ -41,15 +41,15 @@ func (h *Handler) serveRobots(w http.ResponseWriter, r *http.Request, next caddy
 // addLine serves the robots.txt that the next handler has with the Sitemap line in it.
 // It returns the status, 0 where none was sent.
 func addLine(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, sitemap string) (int, error) {
-	rec := &robotsWriter{w: w, mayAgain: r.Method == http.MethodHead || hasCondition(r.Header)}
+	rec := &robotsWriter{w: w, mayAgain: r.Method == http.MethodHead || isConditional(r.Header)}
 	header, groups := w.Header().Clone(), maps.Clone(routeGroups(r))
 	err := rec.record(next, withoutConditions(r))
 	if rec.again {
 		restore(w.Header(), header)
 		restore(routeGroups(r), groups)
-		watched := watch(w)
-		err := next.ServeHTTP(watched, r)
-		return watched.status, err
+		recorded := recordStatus(w)
+		err := next.ServeHTTP(recorded, r)
+		return recorded.status, err
 	}
 	if rec.passed {
 		return rec.status, err
@@ -64,8 +64,8 @@ func addLine(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, sit
 	return rec.finish(r, sitemap), nil
 }
 
-// sitemapURL is what the line says; "": there is no sitemap to name.
-func (s *site) sitemapURL(ctx context.Context) string {
+// sitemapLine is the URL that the line names; "": there is no sitemap to name.
+func (s *site) sitemapLine(ctx context.Context) string {
 	snapshot, err := s.snapshot(ctx)
 	if main := s.main.Load(); main != nil {
 		s = main
@@ -74,14 +74,14 @@ func (s *site) sitemapURL(ctx context.Context) string {
 	if err != nil || snapshot == nil {
 		return ""
 	}
-	return s.url()
+	return s.sitemapURL()
 }
 
-// robotsFolder is the folder of the site whose line is in robots.txt: with a base
-// URL there is one site, wherever the handler sits.
-func (h *Handler) robotsFolder() string {
-	if folders := h.seats.folders(); h.settings.base != "" && len(folders) > 0 {
-		return folders[0]
+// robotsPrefix is the prefix of the site whose line is in robots.txt: with a base
+// URL there is one site, wherever the handler is mounted.
+func (h *Handler) robotsPrefix() string {
+	if prefixes := h.mounts.prefixes(); h.settings.base != "" && len(prefixes) > 0 {
+		return prefixes[0]
 	}
 	return ""
 }
@@ -209,7 +209,7 @@ func (rw *robotsWriter) pass() {
 // passOn is pass for a whole 200, which must meet the conditions and the range that
 // the client asked for and the next handler did not see. It returns the status.
 func (rw *robotsWriter) passOn(r *http.Request) int {
-	if !hasCondition(r.Header) {
+	if !isConditional(r.Header) {
 		rw.pass()
 		return rw.status
 	}

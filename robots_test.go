@@ -1,7 +1,7 @@
 package sitemap
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,17 +19,15 @@ import (
 
 const testLine = "Sitemap: https://example.com/sitemap.xml\n"
 
-// robotsOf answers a request for robots.txt where the next handler does what next
-// does.
-func robotsOf(t testing.TB, r *http.Request, next caddyhttp.HandlerFunc) (*http.Response, error) {
+// robotsOf responds to a request for robots.txt where the next handler does what next does.
+func robotsOf(t testing.TB, r *http.Request, next caddyhttp.HandlerFunc) (res *http.Response, body string, err error) {
 	t.Helper()
-	h, s := waiting()
-	s.held.Store(new(held))
-	s.held.Load().snapshot.Store(snapshotOf(t, "/"))
-	s.markReady()
+	b := newBench(t, func(h *Handler) { h.BaseURL = "https://example.com" })
+	s, _ := b.app.site(b.handler, siteID{handler: b.handler}, "")
+	s.state.Index.Store(snapshotOf(t, 0, "/"))
 	w := httptest.NewRecorder()
-	err := h.ServeHTTP(w, r, next)
-	return w.Result(), err
+	err = b.handler.ServeHTTP(w, r, next)
+	return w.Result(), w.Body.String(), err
 }
 
 func getRobots(header ...string) *http.Request {
@@ -41,8 +39,8 @@ func getRobots(header ...string) *http.Request {
 	return r
 }
 
-// answering writes a response in pieces, as handlers do.
-func answering(status int, header http.Header, pieces ...string) caddyhttp.HandlerFunc {
+// writing writes a response in pieces, as handlers do.
+func writing(status int, header http.Header, pieces ...string) caddyhttp.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) error {
 		for name, values := range header {
 			w.Header()[name] = values
@@ -66,51 +64,50 @@ func TestRobotsWriter(t *testing.T) {
 	const rules, made = "User-agent: *\nDisallow: /x\n", "User-agent: *\nDisallow:\n\n" + testLine
 	text := http.Header{"Content-Type": {"text/plain"}}
 	long := strings.Repeat("#", robotstxt.MaxBody)
-	for _, test := range []struct {
-		name   string
+	for name, test := range map[string]struct {
 		next   caddyhttp.HandlerFunc
 		status int
 		want   string
 	}{
-		{"text", answering(200, text, rules), 200, rules + "\n" + testLine},
-		{"text in pieces", answering(200, text, rules[:5], rules[5:9], rules[9:]), 200, rules + "\n" + testLine},
-		{"no WriteHeader", answering(0, text, rules), 200, rules + "\n" + testLine},
-		{"no Content-Type", answering(0, nil, rules), 200, rules + "\n" + testLine},
-		{"identity", answering(200, http.Header{"Content-Encoding": {"identity"}}, rules), 200, rules + "\n" + testLine},
-		{"two statuses", func(w http.ResponseWriter, r *http.Request) error {
+		"text":            {writing(200, text, rules), 200, rules + "\n" + testLine},
+		"text in pieces":  {writing(200, text, rules[:5], rules[5:9], rules[9:]), 200, rules + "\n" + testLine},
+		"no WriteHeader":  {writing(0, text, rules), 200, rules + "\n" + testLine},
+		"no Content-Type": {writing(0, nil, rules), 200, rules + "\n" + testLine},
+		"identity":        {writing(200, http.Header{"Content-Encoding": {"identity"}}, rules), 200, rules + "\n" + testLine},
+		"two statuses": {func(w http.ResponseWriter, r *http.Request) error {
 			w.WriteHeader(http.StatusOK)
-			return answering(500, text, rules)(w, r)
+			return writing(500, text, rules)(w, r)
 		}, 200, rules + "\n" + testLine},
-		{"nothing", answering(0, nil), 200, made},
-		{"empty", answering(200, text), 200, made},
-		{"404", answering(404, http.Header{"Content-Type": {"text/html"}, "Content-Encoding": {"br"}, "Content-Length": {"5"}}, "<html>"), 200, made},
-		{"410", answering(410, nil), 200, made},
-		{"HTML", answering(200, http.Header{"Content-Type": {"text/html; charset=utf-8"}}, "<!doctype html>"), 200, made},
-		{"HTML that says nothing", answering(200, nil, "<!doctype html>"), 200, made},
-		{"half a megabyte", answering(200, text, long[:100], long[100:]), 200, testLine + "\n" + long},
-		{"more than half a megabyte", answering(200, text, long[:100], long[100:], "x"), 200, long + "x"},
-		{"in one piece", answering(200, text, long+"x"), 200, long + "x"},
-		{"JSON", answering(200, http.Header{"Content-Type": {"application/json"}}, "{}"), 200, "{}"},
-		{"image", answering(200, http.Header{"Content-Type": {"image/png"}}, "\x89PNG\x00"), 200, "\x89PNG\x00"},
-		{"binary", answering(200, text, "a\x00"), 200, "a\x00"},
-		{"encoded", answering(200, http.Header{"Content-Encoding": {"gzip"}}, "\x1f\x8b", "\x08"), 200, "\x1f\x8b\x08"},
-		{"there", answering(200, text, rules, testLine), 200, rules + testLine},
-		{"401", answering(401, text, rules), 401, rules},
-		{"403", answering(403, text, rules), 403, rules},
-		{"429", answering(429, text, rules), 429, rules},
-		{"500", answering(500, text, rules, rules), 500, rules + rules},
-		{"503", answering(503, nil), 503, ""},
-		{"redirect", answering(301, http.Header{"Location": {"/r"}}), 301, ""},
-		{"204", answering(204, nil), 204, ""},
-		{"203", answering(203, text, rules), 203, rules},
+		"nothing":                   {writing(0, nil), 200, made},
+		"empty":                     {writing(200, text), 200, made},
+		"404":                       {writing(404, http.Header{"Content-Type": {"text/html"}, "Content-Encoding": {"br"}, "Content-Length": {"5"}}, "<html>"), 200, made},
+		"410":                       {writing(410, nil), 200, made},
+		"HTML":                      {writing(200, http.Header{"Content-Type": {"text/html; charset=utf-8"}}, "<!doctype html>"), 200, made},
+		"HTML that says nothing":    {writing(200, nil, "<!doctype html>"), 200, made},
+		"half a megabyte":           {writing(200, text, long[:100], long[100:]), 200, testLine + "\n" + long},
+		"more than half a megabyte": {writing(200, text, long[:100], long[100:], "x"), 200, long + "x"},
+		"in one piece":              {writing(200, text, long+"x"), 200, long + "x"},
+		"JSON":                      {writing(200, http.Header{"Content-Type": {"application/json"}}, "{}"), 200, "{}"},
+		"image":                     {writing(200, http.Header{"Content-Type": {"image/png"}}, "\x89PNG\x00"), 200, "\x89PNG\x00"},
+		"binary":                    {writing(200, text, "a\x00"), 200, "a\x00"},
+		"encoded":                   {writing(200, http.Header{"Content-Encoding": {"gzip"}}, "\x1f\x8b", "\x08"), 200, "\x1f\x8b\x08"},
+		"there":                     {writing(200, text, rules, testLine), 200, rules + testLine},
+		"401":                       {writing(401, text, rules), 401, rules},
+		"403":                       {writing(403, text, rules), 403, rules},
+		"429":                       {writing(429, text, rules), 429, rules},
+		"500":                       {writing(500, text, rules, rules), 500, rules + rules},
+		"503":                       {writing(503, nil), 503, ""},
+		"redirect":                  {writing(301, http.Header{"Location": {"/r"}}), 301, ""},
+		"204":                       {writing(204, nil), 204, ""},
+		"203":                       {writing(203, text, rules), 203, rules},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			resp, err := robotsOf(t, getRobots(), test.next)
+		t.Run(name, func(t *testing.T) {
+			resp, body, err := robotsOf(t, getRobots(), test.next)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := string(read(t, resp.Body)); resp.StatusCode != test.status || got != test.want {
-				t.Errorf("got status %d, %.100q (%d bytes), want %d, %.100q", resp.StatusCode, got, len(got), test.status, test.want)
+			if resp.StatusCode != test.status || body != test.want {
+				t.Errorf("got status %d, %.100q (%d bytes), want %d, %.100q", resp.StatusCode, body, len(body), test.status, test.want)
 			}
 		})
 	}
@@ -118,29 +115,28 @@ func TestRobotsWriter(t *testing.T) {
 
 func TestRobotsErrors(t *testing.T) {
 	aborted := errors.New("aborted")
-	for _, test := range []struct {
-		name string
+	for name, test := range map[string]struct {
 		next caddyhttp.HandlerFunc
 		want error // nil: a robots.txt is made
 	}{
-		{"404", func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(404, aborted) }, nil},
-		{"410", func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(410, aborted) }, nil},
-		{"wrapped 404", func(http.ResponseWriter, *http.Request) error { return fmt.Errorf("a: %w", caddyhttp.Error(404, nil)) }, nil},
-		{"403", func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(403, aborted) }, aborted},
-		{"500", func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(500, aborted) }, aborted},
-		{"plain", func(http.ResponseWriter, *http.Request) error { return aborted }, aborted},
-		{"halfway", func(w http.ResponseWriter, _ *http.Request) error {
+		"404":         {func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(404, aborted) }, nil},
+		"410":         {func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(410, aborted) }, nil},
+		"wrapped 404": {func(http.ResponseWriter, *http.Request) error { return fmt.Errorf("a: %w", caddyhttp.Error(404, nil)) }, nil},
+		"403":         {func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(403, aborted) }, aborted},
+		"500":         {func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(500, aborted) }, aborted},
+		"plain":       {func(http.ResponseWriter, *http.Request) error { return aborted }, aborted},
+		"halfway": {func(w http.ResponseWriter, _ *http.Request) error {
 			_, _ = w.Write([]byte("User-agent"))
 			return caddyhttp.Error(404, aborted)
 		}, aborted},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			resp, err := robotsOf(t, getRobots(), test.next)
+		t.Run(name, func(t *testing.T) {
+			_, body, err := robotsOf(t, getRobots(), test.next)
 			if !errors.Is(err, test.want) {
 				t.Errorf("got error %v, want %v", err, test.want)
 			}
-			if got := string(read(t, resp.Body)); strings.HasSuffix(got, testLine) != (test.want == nil) || test.want != nil && got != "" {
-				t.Errorf("got %q", got)
+			if strings.HasSuffix(body, testLine) != (test.want == nil) || test.want != nil && body != "" {
+				t.Errorf("got %q", body)
 			}
 		})
 	}
@@ -151,11 +147,10 @@ func TestRobotsHeaders(t *testing.T) {
 		"Content-Type": {"text/plain; charset=ascii"}, "Etag": {`"site"`}, "Last-Modified": {"Sun, 01 Jan 2023 00:00:00 GMT"},
 		"Content-Length": {"14"}, "Accept-Ranges": {"none"}, "Cache-Control": {"max-age=5"}, "Set-Cookie": {"a=b"},
 	}
-	resp, err := robotsOf(t, getRobots(), answering(200, site.Clone(), "User-agent: *\n"))
+	resp, body, err := robotsOf(t, getRobots(), writing(200, site.Clone(), "User-agent: *\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	body := read(t, resp.Body)
 	for name, want := range map[string]string{
 		"Content-Type": "text/plain; charset=ascii", "Last-Modified": "", "Content-Length": fmt.Sprint(len(body)),
 		"Accept-Ranges": "bytes", "Cache-Control": "max-age=5", "Set-Cookie": "a=b",
@@ -167,18 +162,18 @@ func TestRobotsHeaders(t *testing.T) {
 	if etag := resp.Header.Get("Etag"); etag == `"site"` || len(etag) < 4 || strings.Contains(etag, "-") {
 		t.Errorf("got the ETag %s", etag)
 	}
-	again, err := robotsOf(t, getRobots("If-None-Match: "+resp.Header.Get("Etag")), answering(200, site.Clone(), "User-agent: *\n"))
+	again, _, err := robotsOf(t, getRobots("If-None-Match: "+resp.Header.Get("Etag")), writing(200, site.Clone(), "User-agent: *\n"))
 	if err != nil || again.StatusCode != http.StatusNotModified {
 		t.Errorf("got status %d, error %v, want 304", again.StatusCode, err)
 	}
-	other, err := robotsOf(t, getRobots("If-None-Match: "+resp.Header.Get("Etag")), answering(200, site.Clone(), "User-agent: a\n"))
+	other, _, err := robotsOf(t, getRobots("If-None-Match: "+resp.Header.Get("Etag")), writing(200, site.Clone(), "User-agent: a\n"))
 	if err != nil || other.StatusCode != http.StatusOK {
 		t.Errorf("of another content: got status %d, error %v, want 200", other.StatusCode, err)
 	}
 }
 
-// TestRobotsUnchanged says that what stays as it is keeps its headers, and that the
-// client's conditions, which the next handler did not see, are met all the same.
+// TestRobotsUnchanged: a robots.txt that needs no line keeps its headers, and meets the client's
+// conditions, which the next handler did not see.
 func TestRobotsUnchanged(t *testing.T) {
 	const modified = "Sun, 01 Jan 2023 00:00:00 GMT"
 	header := http.Header{"Content-Type": {"text/plain"}, "Etag": {`"site"`}, "Last-Modified": {modified}, "Accept-Ranges": {"bytes"}}
@@ -199,11 +194,11 @@ func TestRobotsUnchanged(t *testing.T) {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			r := getRobots(test.header)
 			r.Method = method
-			resp, err := robotsOf(t, r, func(w http.ResponseWriter, nr *http.Request) error {
-				if nr.Method != http.MethodGet || hasCondition(nr.Header) || nr.Header.Get("X-Nothing") != r.Header.Get("X-Nothing") {
+			resp, body, err := robotsOf(t, r, func(w http.ResponseWriter, nr *http.Request) error {
+				if nr.Method != http.MethodGet || isConditional(nr.Header) || nr.Header.Get("X-Nothing") != r.Header.Get("X-Nothing") {
 					t.Errorf("the next handler gets %s with %v", nr.Method, nr.Header)
 				}
-				return answering(200, header, testLine)(w, nr)
+				return writing(200, header, testLine)(w, nr)
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -211,15 +206,15 @@ func TestRobotsUnchanged(t *testing.T) {
 			if resp.StatusCode != test.status || test.status < 400 && resp.Header.Get("Etag") != `"site"` {
 				t.Errorf("%s with %s: got status %d, headers %v, want %d", method, test.header, resp.StatusCode, resp.Header, test.status)
 			}
-			if got := string(read(t, resp.Body)); method == http.MethodGet && got != test.body {
-				t.Errorf("%s: got %q, want %q", test.header, got, test.body)
+			if method == http.MethodGet && body != test.body {
+				t.Errorf("%s: got %q, want %q", test.header, body, test.body)
 			}
 		}
 	}
 }
 
-// TestRobotsTooLong says that a robots.txt that is too long, or encoded all the same,
-// is the next handler's own business, conditions and range and all.
+// TestRobotsTooLong: a robots.txt that is too long, or encoded although that was not asked for, is
+// left to the next handler, which then sees the conditions and the range.
 func TestRobotsTooLong(t *testing.T) {
 	long := strings.Repeat("#", robotstxt.MaxBody) + "\n"
 	modified := time.Date(2023, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -247,7 +242,7 @@ func TestRobotsTooLong(t *testing.T) {
 	}
 	failing := func(w http.ResponseWriter, r *http.Request) error {
 		_ = serving(nil, long)(w, r)
-		if _, err := w.Write(nil); r.Method == http.MethodGet && !hasCondition(r.Header) {
+		if _, err := w.Write(nil); r.Method == http.MethodGet && !isConditional(r.Header) {
 			return err
 		}
 		return nil
@@ -273,7 +268,7 @@ func TestRobotsTooLong(t *testing.T) {
 			r := getRobots(test.header, "Accept-Encoding: gzip")
 			r.Method = test.method
 			var last *http.Request
-			resp, err := robotsOf(t, r, func(w http.ResponseWriter, nr *http.Request) error {
+			resp, body, err := robotsOf(t, r, func(w http.ResponseWriter, nr *http.Request) error {
 				last = nr
 				return next.do(w, nr)
 			})
@@ -286,21 +281,21 @@ func TestRobotsTooLong(t *testing.T) {
 			if again := test.header != "X-Nothing: x" || test.method == "HEAD"; again && (last != r || resp.Header.Get("X-Unasked") != "") {
 				t.Errorf("%s, %s with %s: the next handler did not get the request as it came: %v", next.name, test.method, test.header, resp.Header)
 			}
-			if got := len(read(t, resp.Body)); test.length >= 0 && got != test.length {
-				t.Errorf("%s, %s with %s: got %d bytes, want %d", next.name, test.method, test.header, got, test.length)
+			if test.length >= 0 && len(body) != test.length {
+				t.Errorf("%s, %s with %s: got %d bytes, want %d", next.name, test.method, test.header, len(body), test.length)
 			}
 		}
 	}
 }
 
-// TestRobotsPanics: what the next handler throws for reasons of its own goes on.
+// TestRobotsPanics: a panic of the next handler goes on.
 func TestRobotsPanics(t *testing.T) {
 	defer func() {
 		if v := recover(); v != "a panic" {
 			t.Errorf("got %v", v)
 		}
 	}()
-	_, _ = robotsOf(t, getRobots("Range: bytes=0-6"), func(w http.ResponseWriter, _ *http.Request) error {
+	_, _, _ = robotsOf(t, getRobots("Range: bytes=0-6"), func(w http.ResponseWriter, _ *http.Request) error {
 		_, _ = io.WriteString(w, strings.Repeat("#", robotstxt.MaxBody+1))
 		panic("a panic")
 	})
@@ -310,12 +305,60 @@ func TestRobotsMethods(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodOptions, http.MethodDelete} {
 		r := getRobots()
 		r.Method = method
-		resp, err := robotsOf(t, r, answering(200, nil, "User-agent: *\n"))
+		_, body, err := robotsOf(t, r, writing(200, nil, "User-agent: *\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := read(t, resp.Body); !bytes.Equal(got, []byte("User-agent: *\n")) {
-			t.Errorf("%s: got %q", method, got)
+		if body != "User-agent: *\n" {
+			t.Errorf("%s: got %q", method, body)
+		}
+	}
+}
+
+// TestRobotsLine: which sitemap the line names, and where there is none.
+func TestRobotsLine(t *testing.T) {
+	no := false
+	for name, test := range map[string]struct {
+		configure func(*Handler)
+		host      string
+		rewritten string // from, before it was robots.txt
+		want      string // "": the robots.txt stays as it is
+	}{
+		"a named host":              {nil, "named.example", "", "Sitemap: http://named.example/sitemap.xml\n"},
+		"its alias":                 {nil, "alias.example", "", "Sitemap: http://named.example/sitemap.xml\n"},
+		"a host without a sitemap":  {nil, "empty.example", "", ""},
+		"no host name":              {nil, "a..b", "", ""},
+		"robots_txt off":            {func(h *Handler) { h.RobotsTxt = &no }, "named.example", "", ""},
+		"of a stripped prefix":      {func(h *Handler) { h.mounts = append(h.mounts, mount{prefix: "/docs"}) }, "named.example", "/docs/robots.txt", ""},
+		"rewritten from a name":     {nil, "named.example", "/robots", "Sitemap: http://named.example/sitemap.xml\n"},
+		"with a path of its own":    {func(h *Handler) { h.Path = "/a/map.xml" }, "named.example", "", "Sitemap: http://named.example/a/map.xml\n"},
+		"a base URL with a folder":  {func(h *Handler) { h.BaseURL = "https://shop.example/b" }, "named.example", "", "Sitemap: https://shop.example/b/sitemap.xml\n"},
+		"a base URL, any host":      {func(h *Handler) { h.BaseURL = "https://shop.example" }, "visited.example", "", "Sitemap: https://shop.example/sitemap.xml\n"},
+		"a base URL, only a prefix": {func(h *Handler) { h.BaseURL, h.mounts = "https://shop.example", mounts{{prefix: "/docs"}} }, "a.example", "", "Sitemap: https://shop.example/docs/sitemap.xml\n"},
+	} {
+		b := newBench(t, test.configure)
+		main := b.site("named.example")
+		b.site("alias.example").main.Store(main)
+		if b.handler.settings.base != "" {
+			main, _ = b.app.site(b.handler, siteID{handler: b.handler}, b.handler.robotsPrefix())
+		}
+		main.state.Index.Store(snapshotOf(t, 0, "/"))
+		for _, s := range b.app.sites {
+			s.markReady()
+		}
+		b.site("empty.example").markReady()
+		r := b.request(http.MethodGet, cmp.Or(test.rewritten, "/robots.txt"), nil)
+		r.URL.Path, r.Host = "/robots.txt", test.host
+		w := httptest.NewRecorder()
+		if err := b.handler.ServeHTTP(w, r, writing(200, nil, "User-agent: *\n")); err != nil {
+			t.Fatal(err)
+		}
+		want := "User-agent: *\n"
+		if test.want != "" {
+			want += "\n" + test.want
+		}
+		if got := w.Body.String(); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
 }

@@ -2,667 +2,704 @@ package sitemap
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"iter"
+	"runtime"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/discover"
-	"github.com/seed3295b519/caddy-sitemap/internal/gather"
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/state"
-	"github.com/seed3295b519/caddy-sitemap/internal/verdict"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// Why a page is left out, besides the reasons that sources give.
 const (
-	outsideScope  = "outside the sitemap's folder"
-	omitted       = "omitted"
-	urlTooLong    = "URL too long"
-	overMaxURLs   = "over max_urls"
-	indexFull     = "no room in the index"
-	ownDocument   = "a document of the sitemap"
-	notCanonical  = "malformed path"
-	maxLoggedName = 3
-
-	// retryClosed is when a site is looked at again whose robots.txt cannot be had, and
-	// which has nothing to serve.
-	retryClosed = 5 * time.Second
-
-	// retryGrown is when the pages are gathered again that were found in a refresh.
-	retryGrown = 200 * time.Millisecond
-
-	// maxOver is how many candidates more than max_urls are looked at: some may turn
-	// out to be none that is listed.
-	maxOver = 1_000_000
+	shareOfTime      = 20 // gathering, selecting and building take a twentieth of the time at most
+	firstPublication = time.Second
+	confirmAfter     = 10 * time.Minute // of refreshes that agree, before a suspicious change is published
+	hangPatience     = 2 * time.Second  // with fetches under way when a budget ends
+	firstPatience    = 4 * time.Second  // with a source that yields nothing, while requests wait
+	patience         = time.Minute      // with it, later
+	commitPatience   = 30 * time.Second
+	computePatience  = 3 * time.Second
 )
 
-// outcome is what a refresh came to.
-type outcome struct {
-	snapshot *Snapshot // nil: no pages
-	pages    int
-	leftOut  map[string]int
-	failed   []gather.InputError // sources that could not be read
-	broken   error               // why the refresh did not come to its end
-
-	book     *state.Book         // what is known of the pages, not committed; nil: as before
-	read     int                 // pages
-	verified int                 // listed pages that answered
-	examples map[string][]string // pages left out, by reason
-	turned   bool                // so many listed pages turned bad at once that it is doubted
-	same     bool                // the snapshot is the one before
-	starting bool                // the front page, from which others are to be found, answers with an error
-	closed   bool                // robots.txt cannot be had, so no page was asked for
-	round    *discover.Round     // of the links that listed pages have; nil: nothing discovers, or as before
-	again    bool                // the pages were listed before more than their names was known
-
-	sources  []sourceReport
-	warnings []string
-	unlisted string // why nothing may be listed; "": it may
-}
-
-// refresh runs from the sources to a new snapshot and schedules the next run. What
-// another configuration or handler refreshed lately is served on as it is.
-func (s *site) refresh(ctx context.Context) {
-	now := s.app.now()
-	var events []event
-	defer func() { s.app.announce(events) }()
-	wishes := s.wanted.take()
-	defer func() { wishes.grant() }()
-	if !s.looked && (len(wishes) > 0 || !s.hasLookedLately(now)) {
-		if err := s.look(ctx); err != nil {
-			events = s.failed(ctx, now, err)
-			return
+// refresh runs the pipeline once, and returns what it came to:
+//
+//	probe    what the server's routes say of the site
+//	gather   candidates from the sources
+//	crawl    the records brought up to date
+//	select   which of them are listed, with which dates
+//	build    documents, and a snapshot of them
+//	confirm  whether the snapshot is published, or held back
+//	publish  the snapshot swapped in, the records written, events emitted
+func (s *site) refresh(ctx context.Context, demanded bool) result {
+	records, err := s.state.acquire(ctx)
+	if err != nil {
+		return result{err: err}
+	}
+	defer s.state.release(records)
+	s.restore(ctx, records)
+	probed, err := s.probe(ctx)
+	s.settle(ctx, &probed, err)
+	if err != nil {
+		return result{err: fmt.Errorf("probing the site: %w", err)}
+	}
+	if s.main.Load() != nil {
+		return result{outcome: refreshAlias}
+	}
+	run := &refreshRun{site: s, records: records, probed: probed, begun: s.app.now(), demanded: demanded}
+	run.source = s.newRefresh(probed, run.begun)
+	if reason := probed.blocked(); reason != "" {
+		return run.publishNothing(ctx, reason)
+	}
+	if err := run.source.openFS(); err != nil {
+		return result{err: err}
+	}
+	candidates := run.gather(ctx)
+	defer candidates.Close()
+	if s.handler.settings.crawl.off {
+		return run.listNames(ctx, candidates)
+	}
+	crawling := run.crawler().Start(candidates, run.policy())
+	for step := firstPublication; ; step *= 2 {
+		crawled, err := crawling.Update(ctx, records.generation, run.budget(step))
+		if err != nil {
+			return run.failed(candidates, fmt.Errorf("crawling: %w", err))
+		}
+		if s.ctx.Err() != nil {
+			return run.keep(ctx, crawled)
+		}
+		records.hanging = crawled.Abandoned > 0 && crawled.Fetched == 0
+		if b := s.app.building; b != nil && (!crawled.Gathered || !crawled.Done) {
+			records.generation = crawled.Generation
+			b.crawled(crawled.Generation.Len(), crawled.Pending)
+			continue // nobody waits
+		}
+		patience := s.interval()
+		if s.state.Index.Load() == nil {
+			patience = max(patience, firstWait) // those who wait shall not be told that there is nothing
+		}
+		partial := !crawled.Gathered || !crawled.Done && run.spent() < patience
+		out := run.publish(ctx, crawled, candidates)
+		if out.partial = partial && out.err == nil; out.partial && out.snapshot == nil {
+			continue // nothing was fetched yet
+		}
+		s.report(out, run.begun, run.spent())
+		s.rest(&out, run.begun)
+		run.commit(ctx, &out)
+		if !out.partial {
+			return out
 		}
 	}
-	s.looked = false
-	held := s.held.Load()
-	if !s.take(held) {
-		s.looked = true
-		s.wanted.putBack(wishes)
-		wishes = nil
-		s.due.Store(now.Add(retryContended).UnixNano())
-		return
+}
+
+// keep writes what was crawled before the site was stopped.
+func (r *refreshRun) keep(ctx context.Context, crawled crawl.Result) result {
+	r.records.generation = crawled.Generation
+	if r.records.store != nil && crawled.Touched {
+		r.site.logState(r.records.store.Commit(ctx, crawled.Generation))
 	}
-	defer s.advise(ctx)
-	defer held.mu.Unlock()
-	defer s.count()
-	defer s.shelf.unlock()
-	s.begun.Store(now.Unix())
-	hastened := s.hastened.Swap(false)
-	if age := now.Sub(held.begun); !hastened && len(wishes) == 0 && !held.begun.IsZero() && age >= 0 && age < s.interval(held.took) {
-		s.due.Store(now.Add(s.interval(held.took) - age).UnixNano())
-		s.heed()
+	return result{err: errStopping}
+}
+
+// refreshRun is one refresh under way.
+type refreshRun struct {
+	site     *site
+	records  *records
+	probed   probeResult
+	source   *Refresh // what sources are told
+	begun    time.Time
+	demanded bool // somebody asked for it
+	cost     time.Duration
+}
+
+// result is what a refresh came to.
+type result struct {
+	outcome  string   // one of the outcomes of refreshes
+	reason   string   // why it failed, is held back or lists nothing; "": it did not
+	err      error    // the refresh failed
+	settings uint64   // digest that the snapshot was selected by
+	partial  bool     // the refresh goes on
+	source   *Refresh // what sources said; nil: they were not asked
+	found    int      // pages, before some were kept that a held-back change would take away
+	snapshot *publish.Snapshot
+	selected indexing.Result
+	crawled  crawl.Result
+	merged   merge.Result
+	cost     time.Duration // of gathering, selecting and building
+}
+
+// budget is what the crawl may take before what it found is published. Pages that hang do not
+// keep the others waiting: they are left for later, and have their time once nothing else is due.
+func (r *refreshRun) budget(step time.Duration) crawl.Budget {
+	s := r.site
+	b := crawl.Budget{Until: s.app.now().Add(max(min(step, s.interval()), r.cost)), Patience: hangPatience, Stop: s.ctx}
+	if r.records.hanging {
+		b.Patience = fetchTimeout + fetchGrace
+	}
+	return b
+}
+
+func (r *refreshRun) spent() time.Duration { return r.site.app.now().Sub(r.begun) }
+
+// restore serves what was published before a restart, if it was with these settings.
+func (s *site) restore(ctx context.Context, r *records) {
+	snapshot, m, err := r.open(ctx, s.app.now(), func(key string, err error) {
+		s.logger.Warn("what was kept of the pages is damaged: it is set aside and relearned", zap.String("key", key), zap.Error(err))
+	})
+	if !errors.Is(err, store.ErrDamaged) { // which was said
+		s.logState(err)
+	}
+	if r.generation == nil {
+		r.generation = emptyGeneration(ctx)
+	}
+	if m != nil {
+		s.logState(s.state.positions.decode(m.Positions))
+		s.state.generation.Store(r.generation)
+		if m.Report != nil && s.lastReport() == nil {
+			s.state.report.Store(m.Report.fromMeta())
+		}
+	}
+	if m != nil && m.Settings == s.selectDigest(nil) && s.state.Index.Load() == nil && snapshot != nil {
+		s.state.Index.Store(snapshot)
 		s.markReady()
-		s.verifyOn(now)
+		s.adoptAliases(m.Aliases)
+	}
+}
+
+// settle notes what a probe found, and which sites stand for others now.
+func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
+	if err == nil {
+		s.probed.Store(probed)
+	}
+	s.firstProbe.Do(func() { close(s.wasProbed) })
+	if err == nil && probed.same != nil {
+		s.mergeInto(probed.same)
 		return
 	}
-	result := s.run(ctx, held.last(), now, s.isFirst() || s.app.building != nil)
-	if result.again && ctx.Err() == nil {
-		// There is something to serve; now for what is behind the names.
-		held.took = max(s.app.now().Sub(now), 0)
-		events = s.publish(ctx, held, result)
-		held.inherited = held.snapshot.Load()
-		s.markReady()
-		result = s.run(ctx, held.last(), now, true)
+	if !s.onDemand && s.handler.settings.base == "" {
+		s.awaitTwins(ctx)
+		s.app.settleAliases()
 	}
-	if ctx.Err() != nil {
-		result.discard(ctx)
-		return
+}
+
+// gather starts the sources. Those that do not answer for long are left out of this
+// refresh.
+func (r *refreshRun) gather(ctx context.Context) *merge.Stream {
+	wait := patience
+	if r.site.state.Index.Load() == nil {
+		wait = firstPatience
 	}
-	held.begun, held.took = now, max(s.app.now().Sub(now), 0)
-	events = append(events, s.publish(ctx, held, result)...)
-	held.took = max(s.app.now().Sub(now), 0)
-	s.due.Store(now.Add(s.interval(held.took)).UnixNano())
-	s.took.Store(int64(held.took))
-	s.markReady()
-	if s.handler.discovery != nil {
-		s.tellPaths()
-	}
+	return merge.Start(ctx, r.source.inputs(r.records.failing), merge.Options{
+		Filter: r.site.filter, MaxPages: r.site.handler.settings.maxURLs + maxOver, Patience: wait,
+	})
+}
+
+// maxOver is how many candidates more than max_urls are looked at: some may turn out not
+// to be listed.
+const maxOver = 1_000_000
+
+// filter is why a page is not a candidate whatever it says of itself; "": it is one.
+func (s *site) filter(p *page.Page) string {
 	switch {
-	case result.round != nil && result.round.Grown():
-		s.hasten(retryGrown)
-	case s.current() == nil && (result.closed || result.starting):
-		s.hasten(retryClosed) // an application may start with the server
+	case !strings.HasPrefix(p.Path, s.scope):
+		return "outside the sitemap's folder"
+	case s.handler.settings.exclude.Match(p.Path):
+		return "excluded"
+	case len(p.Path)+len(s.origin) > page.MaxLoc:
+		return "URL too long"
+	case s.isDocument(p.Path):
+		return "a document of the sitemap"
 	}
-	s.verifyDue()
-	s.heed()
+	return ""
 }
 
-// heed lets the next refresh come at once if somebody asked for one after this one had
-// begun. It follows what says when the next one is due.
-func (s *site) heed() {
-	if s.wanted.any() {
-		s.due.Store(s.app.now().UnixNano())
+// crawler is the site's crawler in this configuration.
+func (r *refreshRun) crawler() *crawl.Crawler {
+	if s := r.site; r.records.crawls != s {
+		r.records.crawls = s
+		r.records.crawler = crawl.New(crawl.Options{Fetcher: s, Limiter: s.handler.limiter, Slots: s.app.slots, Workers: cap(s.app.slots), Now: s.app.now, Own: !usesUpstreams(s.handler.server)})
 	}
+	return r.records.crawler
 }
 
-// hasLookedLately reports whether a refresh that comes before its time may spare another
-// look at the site.
-func (s *site) hasLookedLately(now time.Time) bool {
-	return s.hastened.Load() && s.sight.reached && now.Sub(s.lookedAt) < s.handler.settings.refresh
+// policy is what the crawl may fetch.
+func (r *refreshRun) policy() crawl.Policy {
+	s, set := r.site, &r.site.handler.settings
+	p := crawl.Policy{
+		Base: s.origin, Scope: s.scope, Front: s.front(), Filter: s.filter, IgnoreCanonicals: !set.canonical, After: r.records.batch,
+		Disallow: func(path string) bool { return set.crawl.disallow.Match(path) != "" }, Closed: r.probed.robots.closed,
+		Extract: set.extract(), Settings: s.crawlDigest(&r.probed), Routes: digestOf(s.app.routes[s.handler.server], set.alternates, set.images),
+	}
+	if !r.probed.robots.rules.Empty() {
+		p.Allowed = r.probed.robots.rules.Allows
+	}
+	if d := s.handler.discovery; d != nil {
+		p.Discover, p.Links, p.Depth, p.Query = d.visitors, d.links, d.depth, d.query
+		p.Expire, p.MaxPaths, p.Unlinked = d.expire, s.handler.maxPaths(s.onDemand), d.isUnlinked
+	}
+	return p
 }
 
-// discard drops what was learnt.
-func (o *outcome) discard(ctx context.Context) {
-	if o.book != nil {
-		o.book.Discard(context.WithoutCancel(ctx))
+// front is the site's front page. Where the sitemap's folder is not the whole site, it is
+// that folder's: what lies outside is not listed.
+func (s *site) front() string {
+	if len(s.scope) > len(s.prefix)+1 {
+		return s.scope
 	}
+	return s.prefix + "/"
 }
 
-// take takes hold of what only one refresh at a time may change.
-func (s *site) take(held *held) bool {
-	if !held.mu.TryLock() {
-		return false
+// rules are what pages are selected by.
+func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules {
+	s, set := r.site, &r.site.handler.settings
+	rules := indexing.Rules{
+		Base: s.origin, Front: s.front(), Filter: s.filter, Hints: set.hint,
+		Respect: set.canonical, OmitOrphans: set.omitOrphans, Dates: set.dates, MaxPages: set.maxURLs,
+		Included: s.handler.underscored.Match, Alternates: set.alternates, Images: set.images, KeepListed: keepListed, Now: r.begun,
 	}
-	if !s.shelf.tryLock() {
-		held.mu.Unlock()
-		return false
+	if d := s.handler.discovery; d != nil {
+		rules.Unlinked, rules.Expire = d.isUnlinked, d.expire
 	}
-	return true
+	if !crawled.Gathered || crawled.Pending > 0 {
+		rules.OpenBatch = crawled.Batch
+	}
+	return rules
 }
 
-// failed notes that the site could not even be looked at.
-func (s *site) failed(ctx context.Context, now time.Time, err error) []event {
-	if ctx.Err() != nil {
+// publish selects, builds, confirms and publishes what the crawl found so far.
+func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidates *merge.Stream) result {
+	s := r.site
+	out := result{crawled: crawled, merged: candidates.Result(), source: r.source}
+	noteFailures(r.records.failing, out.merged.Failed, r.begun)
+	s.logPanics(out.merged.Failed)
+	settings := s.selectDigest(&r.probed)
+	published := s.state.Index.Load()
+	r.records.batch = crawled.Batch
+	if !crawled.Touched && settings == r.records.settings && r.records.pending.reason == "" && published != nil {
+		r.records.generation = crawled.Generation
+		out.outcome, out.snapshot, out.cost = refreshUnchanged, published, r.cost
+		out.settings = settings
+		return out
+	}
+	begun := s.app.now()
+	build := func(keepListed bool) error {
+		if err := s.app.acquireCompute(ctx); err != nil {
+			return err
+		}
+		defer func() { <-s.app.compute }()
+		selection, err := indexing.Select(ctx, crawled.Generation, r.rules(crawled, keepListed))
+		if err != nil {
+			return fmt.Errorf("selecting pages: %w", err)
+		}
+		if out.snapshot, err = publish.Build(ctx, selection.Pages(ctx), r.previous(), s.buildOptions(r.begun)); err != nil {
+			return fmt.Errorf("building the documents: %w", err)
+		}
+		out.selected = selection.Result()
 		return nil
 	}
-	s.begun.Store(now.Unix())
-	s.say(zapcore.WarnLevel, "look", "looking at the site failed; the last good sitemap stays", zap.Error(err))
-	s.due.Store(now.Add(s.interval(0)).UnixNano())
-	s.heed()
+	if out.err = build(false); out.err != nil {
+		return out
+	}
+	if out.snapshot == nil && published == nil && !(crawled.Gathered && crawled.Done) {
+		r.records.generation = crawled.Generation
+		if r.spent() < max(s.interval(), firstWait) {
+			return out
+		}
+	}
+	out.found = pagesOf(out.snapshot)
+	if out.reason = r.confirm(published, &out, settings); out.reason != "" {
+		// What was listed stays, unless it is refused; what is new is listed.
+		if out.err = build(true); out.err != nil {
+			return out
+		}
+		out.outcome = refreshHeldBack
+	}
+	r.cost += s.app.now().Sub(begun)
+	out.cost = r.cost
+	r.swap(ctx, &out, published, settings)
+	return out
+}
+
+// pendingChange is a suspicious change that waits to be confirmed by later refreshes.
+type pendingChange struct {
+	reason string
+	since  time.Time
+}
+
+// confirm is why a snapshot is held back; "": it is published. What an operator asked for
+// is believed.
+func (r *refreshRun) confirm(published *publish.Snapshot, out *result, settings uint64) string {
+	reason := ""
+	switch {
+	case published == nil, settings != r.records.settings, r.demanded:
+	case 2*pagesOf(out.snapshot) < pagesOf(published):
+		reason = "less than half of the pages are left"
+	default:
+		for _, status := range indexing.Statuses() {
+			// What no source names any more the operator has taken away, up to half of it.
+			if n := out.selected.Regressed[status]; status != indexing.Absent && n > 0 && 5*n > pagesOf(published) {
+				reason = fmt.Sprintf("over a fifth of the pages are %s at once", status)
+				break
+			}
+		}
+	}
+	pending := &r.records.pending
+	if reason == "" {
+		*pending = pendingChange{}
+		return ""
+	}
+	if pending.reason == "" {
+		*pending = pendingChange{reason, r.begun}
+	}
+	switch age := r.begun.Sub(pending.since); {
+	case age < 0: // the clock was set back
+		pending.since = r.begun
+	case age >= confirmAfter:
+		*pending = pendingChange{}
+		return ""
+	}
+	pending.reason = reason
+	return reason
+}
+
+// previous is the snapshot whose documents the next one carries over. Its names are known
+// still where the site was empty since.
+func (r *refreshRun) previous() *publish.Snapshot {
+	if published := r.site.state.Index.Load(); published != nil {
+		r.records.last = published
+	}
+	return r.records.last
+}
+
+// swap publishes a snapshot: one pointer, then the store's commit.
+func (r *refreshRun) swap(ctx context.Context, out *result, published *publish.Snapshot, settings uint64) {
+	s := r.site
+	switch {
+	case out.snapshot == nil:
+		out.outcome = refreshEmpty
+	case out.outcome != "":
+	case published.Equal(out.snapshot):
+		out.outcome, out.snapshot = refreshUnchanged, published
+	default:
+		out.outcome = refreshChanged
+	}
+	s.schedule.at(r.begun.Add(s.interval())) // until it is known better
+	s.state.Index.Store(out.snapshot)
 	s.markReady()
-	result := outcome{broken: fmt.Errorf("looking at the site: %w", err)}
-	of := s.held.Load()
-	if of == nil {
-		of = new(held) // nobody has seen yet what the site has
-	}
-	if of.mu.TryLock() {
-		defer of.mu.Unlock()
-		s.reportOn(of, result, refreshFailed, result.broken.Error())
-	}
-	return s.failedEvent(result.broken.Error())
+	r.records.generation, r.records.settings = out.selected.Generation, settings
+	out.settings = settings
+	s.state.generation.Store(r.records.generation)
+	s.state.measure(r.records.generation, out.snapshot)
+	s.app.announce(s.changeEvents(published, out))
 }
 
-// interval is the time from the beginning of one refresh to that of the next.
-func (s *site) interval(took time.Duration) time.Duration {
-	interval := s.handler.settings.refresh
-	if s.handler.settings.fixed {
-		return max(interval, took)
+// commit writes what was published, or how far logs were read. What cannot be written stays
+// in memory, and is tried again with the next refresh.
+func (r *refreshRun) commit(ctx context.Context, out *result) {
+	positions := r.site.state.positions.takeChanged()
+	if out.err == nil && (out.outcome != refreshUnchanged || out.selected.Generation != nil || positions) {
+		r.site.logState(r.write(ctx, out, out.settings))
 	}
-	return max(interval, shareOfTime*took)
 }
 
-// hasten lets the next refresh come soon, least after the beginning of the last one:
-// there are pages to follow that were not known before.
-func (s *site) hasten(least time.Duration) {
-	soonest := time.Unix(s.begun.Load(), 0).Add(max(least, shareOfTime*time.Duration(s.took.Load()))).UnixNano()
-	s.hastened.Store(true)
-	for {
-		due := s.due.Load()
-		if due <= soonest || s.due.CompareAndSwap(due, soonest) {
-			break
+func (r *refreshRun) write(ctx context.Context, out *result, settings uint64) error {
+	m := meta{Batch: r.records.batch, Settings: r.site.selectDigest(nil), Selected: settings, Aliases: r.site.aliases(), Positions: r.site.state.positions.encode()}
+	if report := r.site.newReport(out, r.begun, r.spent()); report != nil {
+		m.Report = report.toMeta()
+	}
+	var documents []store.StoredDocument
+	if out.snapshot != nil {
+		var stored []publish.Stored
+		var err error
+		if m.Snapshot, stored, err = out.snapshot.Documents(); err != nil {
+			return err
 		}
+		documents = r.storedDocuments(stored)
 	}
-	s.app.rouse()
-}
-
-// run gathers, learns what is to be known of the pages, judges, cuts and writes. The
-// first run of a site may use every core, later ones one.
-func (s *site) run(ctx context.Context, previous *Snapshot, now time.Time, isFirst bool) (result outcome) {
-	r := s.newRefresh(now)
-	result.leftOut = r.leftOut
-	defer func() {
-		if v := recover(); v != nil {
-			result.broken = r.panicked("refresh", v)
-		}
-		result.sources, result.warnings = r.sources, r.warned
-	}()
-	if isFirst {
-		r.Workers = cap(s.app.first)
-	}
-	if result.unlisted = s.sight.unlisted(); !s.mayList() {
-		return result
-	}
-	if result.broken = r.openFS(); result.broken != nil {
-		return result
-	}
-	candidates := func(ctx context.Context, next func(page.Page) error) ([]gather.InputError, error) {
-		clear(r.leftOut)
-		j := &judge{settings: s.handler.settings, site: s, refresh: r, scope: s.scope(), next: next}
-		return gather.Gather(ctx, s.inputs(r), gather.Options{Parallel: r.Workers > 1}, j.page)
-	}
-	if s.handler.settings.manners.off {
-		result.broken = s.listByName(ctx, r, previous, candidates, &result)
-	} else {
-		result.broken = s.examine(ctx, r, previous, candidates, &result)
-	}
-	if result.broken != nil {
-		return result
-	}
-	s.unsay(r.said)
-	if result.snapshot != nil {
-		result.pages = result.snapshot.pages
-	}
-	return result
-}
-
-func (s *site) newRefresh(now time.Time) *Refresh { return s.refreshOf(s.sight, now) }
-
-// refreshOf is a refresh of the site as it was seen.
-func (s *site) refreshOf(seen sight, now time.Time) *Refresh {
-	return &Refresh{
-		BaseURL: s.base, Folder: s.at, Now: now, Workers: 1, Logger: s.logger,
-		Root: seen.root, Hide: seen.hide, Index: seen.index,
-		site: s, sight: seen, leftOut: make(map[string]int), sources: s.namedSources(),
-	}
-}
-
-// namedSources is a report on each source that says no more than its name.
-func (s *site) namedSources() []sourceReport {
-	sources := make([]sourceReport, len(s.handler.sources))
-	for i, name := range s.handler.sourceNames {
-		sources[i].name = name
-	}
-	return sources
-}
-
-func (r *Refresh) openFS() (err error) {
-	if r.Root != "" {
-		r.FS, err = r.site.handler.fileSystem(r.sight.fs)
-	}
-	return err
-}
-
-// listByName lists all candidates, of which nothing but their names is known.
-func (s *site) listByName(ctx context.Context, r *Refresh, previous *Snapshot, candidates feed, result *outcome) (err error) {
-	p := s.openPress(r, previous, r.Now)
-	defer p.close()
-	result.failed, err = candidates(ctx, func(pg page.Page) error {
-		if s.handler.settings.dates == verdict.Off {
-			pg.LastMod, pg.LastModDay = 0, false
-		}
-		return p.page(pg)
-	})
+	encoded, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	result.snapshot, err = p.finish()
-	return err
-}
-
-// Why a site lists nothing.
-const (
-	saysPrivate   = "the site refuses strangers, so nothing is listed"
-	saysShadowed  = "another sitemap handler before this one has the same path, so nothing is listed here"
-	saysUnreached = "requests for the sitemap do not reach its handler, so nothing is listed"
-)
-
-// unlisted is why a site lists nothing, as far as a look at it showed; "": it does list.
-func (seen *sight) unlisted() string {
-	switch {
-	case seen.private != 0:
-		return saysPrivate
-	case seen.shadowed:
-		return saysShadowed
-	case !seen.reached:
-		return saysUnreached
+	r.records.generation = r.records.generation.WithDocuments(encoded, documents)
+	if r.records.store == nil {
+		return nil
 	}
-	return ""
+	ctx, cancel := context.WithTimeout(ctx, commitPatience)
+	defer cancel()
+	return r.records.store.Commit(ctx, r.records.generation)
 }
 
-// mayList reports whether the site lists anything, and says so where it does not.
-func (s *site) mayList() bool {
-	switch why := s.sight.unlisted(); why {
-	case "":
-		delete(s.said, "access")
-		return true
-	case saysPrivate:
-		s.say(zapcore.InfoLevel, "access", why, zap.Int("status", s.sight.private))
-	case saysShadowed:
-		s.say(zapcore.WarnLevel, "access", why, zap.String("path", s.askPath()))
-	default:
-		s.say(zapcore.WarnLevel, "access", why, zap.String("path", s.askPath()), zap.Int("status", s.sight.status))
+// storedDocuments are documents for the store, which has some of them already.
+func (r *refreshRun) storedDocuments(documents []publish.Stored) []store.StoredDocument {
+	known := make(map[string]store.StoredDocument)
+	for _, d := range r.records.generation.Documents() {
+		known[d.Name+string(d.Meta)] = d
 	}
-	return false
-}
-
-func (s *site) inputs(r *Refresh) []gather.Input {
-	var inputs []gather.Input
-	for i, source := range s.handler.sources {
-		sorted, _ := source.(SortedSource)
-		pages := func(ctx context.Context, yield func(page.Page) error) error {
-			return source.Pages(ctx, r, yield)
+	stored := make([]store.StoredDocument, len(documents))
+	for i, d := range documents {
+		same, ok := known[d.Name+string(d.Meta)]
+		if !ok {
+			same = store.NewDocument(d.Name, d.Meta, d.Gzip)
 		}
-		switch source.(type) {
-		case *SourceFiles, *SourceURLs, discoverer:
-		default:
-			pages = r.checked(pages)
-		}
-		inputs = append(inputs, gather.Input{
-			Name:   s.handler.sourceNames[i],
-			Pages:  r.guarded(s.handler.sourceNames[i], r.counted(i, pages)),
-			Sorted: sorted != nil && sorted.Sorted(),
-		})
+		stored[i] = same
 	}
-	return inputs
+	return stored
 }
 
-// guarded makes of a source's panic its error.
-func (r *Refresh) guarded(name string, pages gather.Stream) gather.Stream {
-	return func(ctx context.Context, yield func(page.Page) error) (err error) {
+// publishNothing takes the sitemap away, at once: the site's routes say so.
+func (r *refreshRun) publishNothing(ctx context.Context, reason string) result {
+	out := result{outcome: refreshEmpty, reason: reason}
+	out.selected.Generation = r.records.generation
+	r.swap(ctx, &out, r.site.state.Index.Load(), 0)
+	r.commit(ctx, &out)
+	return out
+}
+
+// listNames lists all candidates, with crawl off: names suffice.
+func (r *refreshRun) listNames(ctx context.Context, candidates *merge.Stream) result {
+	s := r.site
+	out := result{source: r.source}
+	published := s.state.Index.Load()
+	out.snapshot, out.err = publish.Build(ctx, r.named(ctx, candidates), r.previous(), s.buildOptions(r.begun))
+	out.merged, out.cost = candidates.Result(), r.spent()
+	if out.err != nil {
+		return out
+	}
+	out.selected.Listed, out.selected.Generation = pagesOf(out.snapshot), r.records.generation
+	out.found = pagesOf(out.snapshot)
+	settings := s.selectDigest(nil)
+	if out.reason = r.confirmNames(published, &out, settings); out.reason != "" {
+		out.outcome, out.snapshot = refreshHeldBack, published
+		return out
+	}
+	r.swap(ctx, &out, published, settings)
+	s.rest(&out, r.begun)
+	return out
+}
+
+// confirmNames is confirm where there are no records: a source that could not be read
+// counts as a change, too.
+func (r *refreshRun) confirmNames(published *publish.Snapshot, out *result, settings uint64) string {
+	if last := r.site.lastReport(); last != nil && published != nil && settings == r.records.settings {
+		if reason := newFailures(out.merged.Failed, last); reason != "" {
+			return reason
+		}
+	}
+	return r.confirm(published, out, settings)
+}
+
+// failed is the result of a refresh that did not come to its end.
+func (r *refreshRun) failed(candidates *merge.Stream, err error) result {
+	return result{err: err, merged: candidates.Result(), cost: r.cost, source: r.source}
+}
+
+// acquireCompute waits for a slot of selecting and building.
+func (a *App) acquireCompute(ctx context.Context) error {
+	select {
+	case a.compute <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// run refreshes the site and plans the next refresh. A source or handler that does not heed
+// that ctx has ended is left to itself: Stop shall not wait for it.
+func (s *site) run(ctx context.Context, demanded bool) {
+	defer s.endTurn()
+	begun := s.app.now()
+	ended := make(chan result, 1)
+	// The refresh has a moment to keep what it has found when the site is stopped.
+	running, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
 		defer func() {
 			if v := recover(); v != nil {
-				err = r.panicked(name, v)
+				s.logger.Error("a refresh panicked", zap.Any("panic", v), zap.Stack("stack"))
+				ended <- result{err: fmt.Errorf("panic: %v", v)}
 			}
 		}()
-		return pages(ctx, yield)
-	}
-}
-
-// checked leaves out what a guest module's source yields that is no path.
-func (r *Refresh) checked(pages gather.Stream) gather.Stream {
-	return func(ctx context.Context, yield func(page.Page) error) error {
-		return pages(ctx, func(p page.Page) error {
-			if canonical, err := page.Canonical(p.Path); err != nil || canonical != p.Path {
-				r.LeaveOut(notCanonical, 1)
-				return nil
+		ended <- s.refresh(running, demanded)
+	}()
+	var out result
+	select {
+	case out = <-ended:
+	case <-ctx.Done():
+		if !endsSoon(ended, keepGrace) {
+			cancel()
+			if !endsSoon(ended, stopGrace) {
+				s.logger.Warn("a refresh goes on although it was told to end")
 			}
-			return yield(p)
-		})
-	}
-}
-
-// judge drops the candidates that must not be listed, whatever they say.
-type judge struct {
-	settings settings
-	site     *site
-	refresh  *Refresh
-	scope    string
-	passed   int
-	next     func(page.Page) error
-}
-
-func (j *judge) page(p page.Page) error {
-	if reason := j.verdict(p); reason != "" {
-		j.refresh.LeaveOut(reason, 1)
-		return nil
-	}
-	j.passed++
-	j.site.app.building.found()
-	return j.next(p)
-}
-
-// verdict is the reason for which a page is left out; "": it is listed.
-func (j *judge) verdict(p page.Page) string {
-	switch {
-	case !strings.HasPrefix(p.Path, j.scope):
-		return outsideScope
-	case j.settings.omit.Match(p.Path):
-		return omitted
-	case len(p.Path)+len(j.site.base) > page.MaxLoc:
-		return urlTooLong
-	case j.site.isDocument(p.Path):
-		return ownDocument
-	case j.passed >= j.settings.maxURLs+maxOver:
-		return overMaxURLs
-	}
-	return ""
-}
-
-// isDocument reports whether a path is that of one of the site's own documents.
-func (s *site) isDocument(path string) bool {
-	_, _, ok := parseName(path, s.docPath("", ""))
-	return ok
-}
-
-// LeaveOut counts candidates that are not listed for a reason, a few words that a
-// log line can group them by.
-func (r *Refresh) LeaveOut(reason string, n int) {
-	if n == 0 {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.leftOut[reason] += n
-}
-
-// doubt is why a refresh was not believed.
-type doubt string
-
-const (
-	doubtFewer  = "less than half of the pages are left"
-	doubtTurned = "over a fifth of the pages turned bad at once"
-)
-
-// doubts is the reason not to believe what a refresh says that has come to its end;
-// "": there is none. A source that the previous snapshot had to do without is none.
-func (h *held) doubts(previous *Snapshot, result outcome) doubt {
-	if previous == nil {
-		return ""
-	}
-	var reasons []string
-	for _, f := range result.failed {
-		if !slices.Contains(h.without, f.Input) {
-			reasons = append(reasons, fmt.Sprintf("source %d (%s) could not be read", f.Input+1, f.Name))
 		}
-	}
-	if result.pages < (previous.pages+1)/2 && previous != h.inherited {
-		reasons = append(reasons, doubtFewer)
-	}
-	if result.turned && previous != h.inherited {
-		reasons = append(reasons, doubtTurned)
-	}
-	return doubt(strings.Join(reasons, "; "))
-}
-
-// publish makes a snapshot the one that is served, unless there is reason to doubt
-// it: then the next refresh must say the same first. It returns the events to announce.
-func (s *site) publish(ctx context.Context, held *held, result outcome) []event {
-	s.sayFailed(result)
-	s.app.building.cameTo(s, result)
-	if result.broken != nil {
-		// It does not say what pages there are.
-		s.reportOn(held, result, refreshFailed, result.broken.Error())
-		return s.failedEvent(result.broken.Error())
-	}
-	previous := held.snapshot.Load()
-	reason := held.doubts(previous, result)
-	if reason != "" && (reason != held.doubted || result.pages < (held.doubtedPages+1)/2) {
-		held.doubted, held.doubtedPages = reason, result.pages
-		s.log(zapcore.WarnLevel, "sitemap refreshed, but not believed until the next refresh says the same",
-			zap.String("reason", string(reason)), zap.Int("pages", result.pages), zap.Int("pages_before", previous.pages))
-		result.discard(ctx)
-		s.reportOn(held, result, refreshDoubted, string(reason))
-		return s.failedEvent(string(reason))
-	}
-	s.endRound(ctx, result.round)
-	s.keep(ctx, result)
-	held.doubted, held.without, held.inherited = "", nil, nil
-	for _, f := range result.failed {
-		held.without = append(held.without, f.Input)
-	}
-	s.failure = ""
-	if result.same || previous != nil && result.snapshot != nil && previous.equal(result.snapshot) {
-		level := zapcore.DebugLevel
-		if s.reported != summary(result) {
-			level = zapcore.InfoLevel
-		}
-		s.report(level, "sitemap refreshed, nothing changed", result, held.took)
-		s.reportOn(held, result, refreshUnchanged, "")
-		return nil
-	}
-	held.store(result.snapshot, held.begun)
-	if result.snapshot == nil {
-		s.sayEmpty(result)
-		s.reportOn(held, result, refreshEmpty, result.unlisted)
-		return s.refreshedEvent(ctx, previous, nil)
-	}
-	delete(s.said, "empty")
-	s.report(zapcore.InfoLevel, "sitemap refreshed", result, held.took)
-	s.reportOn(held, result, refreshChanged, "")
-	return s.refreshedEvent(ctx, previous, result.snapshot)
-}
-
-// summary is what a refresh has to say besides the documents.
-func summary(result outcome) string {
-	return fmt.Sprint(result.pages, result.verified, leftOutFields(result.leftOut))
-}
-
-func (s *site) report(level zapcore.Level, message string, result outcome, took time.Duration) {
-	s.reported = summary(result)
-	if !s.logger.Core().Enabled(level) {
 		return
 	}
-	fields := []zap.Field{
-		zap.Int("pages", result.pages),
-		zap.Int("shards", max(len(result.snapshot.shards), 1)),
-		zap.Int("verified", result.verified),
-		zap.Duration("duration", took),
-	}
-	fields = append(fields, leftOutFields(result.leftOut)...)
-	s.log(level, message, append(fields, exampleFields(result.examples)...)...)
-}
-
-// exampleFields name some of the pages that are left out.
-func exampleFields(examples map[string][]string) []zap.Field {
-	var parts []string
-	for _, reason := range slices.Sorted(maps.Keys(examples)) {
-		parts = append(parts, reason+": "+strings.Join(examples[reason], " "))
-	}
-	if parts == nil {
-		return nil
-	}
-	return []zap.Field{zap.Strings("examples", parts)}
-}
-
-// sayEmpty says why a site has no pages.
-func (s *site) sayEmpty(result outcome) {
-	if s.sight.private != 0 || !s.sight.reached {
+	if ctx.Err() != nil {
 		return
 	}
-	candidates := 0
-	for _, n := range result.leftOut {
-		candidates += n
+	now := s.app.now()
+	if out.crawled.Generation == nil {
+		s.report(out, begun, now.Sub(begun)) // else it was, as it went on
 	}
-	fields := append([]zap.Field{zap.Int("candidates", candidates)}, leftOutFields(result.leftOut)...)
-	fields = append(fields, exampleFields(result.examples)...)
-	if s.sight.root != "" {
-		fields = append(fields, zap.String("root", s.sight.root))
-	}
-	s.say(zapcore.WarnLevel, "empty", "no page to list, so there is no sitemap", fields...)
+	s.markReady()
+	s.schedule.end(s.nextRefresh(out, begun, now), now, s.onDemand && !s.traffic.since(begun))
+	s.checkSetup(ctx)
+	s.app.notify()
 }
 
-// err is why some pages, or all, could not be gathered; nil: they could.
-func (o *outcome) err() error {
-	err := o.broken
-	for _, f := range o.failed {
-		err = errors.Join(err, f)
-	}
-	return err
-}
-
-func (s *site) sayFailed(result outcome) {
-	err := result.err()
-	if err == nil {
-		delete(s.said, "failed")
-		return
-	}
-	s.say(zapcore.ErrorLevel, "failed", "gathering pages failed", zap.Error(err))
-}
-
-func leftOutFields(leftOut map[string]int) []zap.Field {
-	if len(leftOut) == 0 {
-		return nil
-	}
-	var parts []string
-	for _, reason := range slices.Sorted(maps.Keys(leftOut)) {
-		parts = append(parts, fmt.Sprintf("%s: %d", reason, leftOut[reason]))
-	}
-	return []zap.Field{zap.Strings("left_out", parts)}
-}
-
-// sourceKind begins the kinds of what sources say.
-const sourceKind = "source "
-
-// unsay lets all that sources said before, but not in the last refresh, be said
-// again.
-func (s *site) unsay(kept map[string]bool) {
-	maps.DeleteFunc(s.said, func(kind, _ string) bool {
-		return strings.HasPrefix(kind, sourceKind) && !kept[kind]
-	})
-}
-
-// say writes a log line of a kind, and not again while it stays the same.
-func (s *site) say(level zapcore.Level, kind, message string, fields ...zap.Field) {
-	if isNew(s.said, kind, message, fields) {
-		s.log(level, message, fields...)
-	}
-}
-
-// isNew reports whether a log line is another than the last one of its kind, which it
-// becomes.
-func isNew(said map[string]string, kind, message string, fields []zap.Field) bool {
-	enc := zapcore.NewMapObjectEncoder()
-	for _, f := range fields {
-		f.AddTo(enc)
-	}
-	line := fmt.Sprint(message, enc.Fields)
-	if said[kind] == line {
+// endsSoon waits for the end of a refresh, but not long.
+func endsSoon(ended <-chan result, patience time.Duration) bool {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-timer.C:
 		return false
 	}
-	said[kind] = line
-	return true
 }
 
-// log writes a log line. Of sites that only visitors named, who may name any number,
-// a handler says the same for the first, tenth, hundredth … time, and how often it
-// would have; what lies between is for debugging.
-func (s *site) log(level zapcore.Level, message string, fields ...zap.Field) {
-	if s.visitors && level > zapcore.DebugLevel {
-		n := s.handler.heard.times(message)
-		if !isPowerOfTen(n) {
-			level = zapcore.DebugLevel
+const (
+	keepGrace  = time.Second            // for a refresh to keep what it has found when it is stopped
+	retryEmpty = 5 * time.Second        // of a site that has nothing to serve yet
+	soon       = 200 * time.Millisecond // while pages are left to be fetched
+)
+
+// afterInterval is when the refresh is due that follows one of a cost.
+func (s *site) afterInterval(begun time.Time, cost time.Duration) time.Time {
+	if s.handler.settings.fixed {
+		return begun.Add(s.interval())
+	}
+	return begun.Add(max(s.interval(), shareOfTime*cost))
+}
+
+// rest notes whether a refresh left nothing to do before the next one is due.
+func (s *site) rest(out *result, begun time.Time) {
+	if out.err == nil && out.reason == "" && !out.partial && (out.crawled.Generation == nil || out.crawled.Done) {
+		s.state.rested.Store(&rest{begun, out.cost, s.restDigest()})
+		return
+	}
+	s.state.rested.Store(nil)
+}
+
+// restDigest is of all that has a site refreshed anew when it changes.
+func (s *site) restDigest() uint64 {
+	return digestOf(s.handler.settings.digest, s.app.routes[s.handler.server])
+}
+
+// nextRefresh is when the site is to be refreshed after a refresh that began at begun.
+func (s *site) nextRefresh(out result, begun, now time.Time) time.Time {
+	due := s.afterInterval(begun, out.cost)
+	crawled := &out.crawled
+	switch {
+	case s.state.Index.Load() == nil && (out.err != nil || s.isStarting()):
+		due = earlier(due, now.Add(retryEmpty)) // an application may start with the server
+	case out.err != nil:
+	case crawled.Generation != nil && !crawled.Done:
+		due = earlier(due, now.Add(soon))
+	case crawled.Next > now.Unix():
+		due = earlier(due, time.Unix(crawled.Next, 0))
+	}
+	return later(due, now)
+}
+
+// isStarting reports whether robots.txt cannot be fetched, so that nothing is.
+func (s *site) isStarting() bool {
+	probed := s.probed.Load()
+	return probed != nil && probed.robots.closed
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// interval is the time from the beginning of one refresh to that of the next.
+func (s *site) interval() time.Duration { return s.handler.settings.refresh }
+
+// crawlDigest is of all that shapes what is known of pages.
+func (s *site) crawlDigest(probed *probeResult) uint64 {
+	set := &s.handler.settings
+	return digestOf(s.origin, s.scope, set.digest, probed.robots.digest)
+}
+
+// selectDigest is of all that shapes which pages are listed; probed is nil before a probe.
+func (s *site) selectDigest(probed *probeResult) uint64 {
+	parts := []any{s.origin, s.scope, s.docPath("", ""), s.handler.settings.digest}
+	if probed != nil {
+		parts = append(parts, probed.root, probed.fs, probed.index)
+	}
+	return digestOf(parts...)
+}
+
+func digestOf(parts ...any) uint64 {
+	sum := xxhash.New()
+	for _, part := range parts {
+		_, _ = fmt.Fprintf(sum, "%q\n", fmt.Sprint(part))
+	}
+	return sum.Sum64()
+}
+
+// buildOptions say how the site's documents are built.
+func (s *site) buildOptions(now time.Time) publish.Options {
+	set := &s.handler.settings
+	return publish.Options{
+		Base: s.origin, Document: func(suffix string) string { return s.origin + s.docPath(suffix, ".xml") },
+		Schema: set.schema, ShardURLs: set.shardURLs, Extended: set.alternates || set.images,
+		Workers: s.workers(), Now: now,
+	}
+}
+
+// workers is how many goroutines may compute for the site: all cores while nothing is
+// served yet, later half of them.
+func (s *site) workers() int {
+	if s.state.Index.Load() == nil || s.app.building != nil {
+		return max(runtime.GOMAXPROCS(0), 1)
+	}
+	return cap(s.app.compute)
+}
+
+// named are the candidates themselves, with crawl off.
+func (r *refreshRun) named(ctx context.Context, candidates *merge.Stream) iter.Seq2[page.Page, error] {
+	set := &r.site.handler.settings
+	return func(yield func(page.Page, error) bool) {
+		for n := 0; ; n++ {
+			p, ok, err := candidates.Next(ctx)
+			switch {
+			case err != nil:
+				yield(page.Page{}, err)
+				return
+			case !ok:
+				r.source.LeaveOut(merge.OverMax, max(n-set.maxURLs, 0))
+				return
+			case n >= set.maxURLs:
+				continue
+			}
+			set.hint(&p)
+			if set.dates == indexing.Off {
+				p.LastMod, p.LastModDay = 0, false
+			}
+			if !yield(p, nil) {
+				return
+			}
 		}
-		fields = append(fields, zap.Int("times", n))
 	}
-	if c := s.logger.Check(level, message); c != nil {
-		c.Write(fields...)
-	}
-}
-
-// heard counts what was said of a handler's visitors' sites.
-type heard struct {
-	mu     sync.Mutex
-	counts map[string]int
-}
-
-// maxHeard is how many messages are counted each by itself: those of guest modules may
-// differ from one site to the next.
-const maxHeard = 50
-
-func (h *heard) times(message string) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.counts == nil {
-		h.counts = make(map[string]int)
-	}
-	if _, known := h.counts[message]; !known && len(h.counts) >= maxHeard {
-		message = ""
-	}
-	h.counts[message]++
-	return h.counts[message]
-}
-
-func isPowerOfTen(n int) bool {
-	for n >= 10 && n%10 == 0 {
-		n /= 10
-	}
-	return n == 1
 }

@@ -4,170 +4,275 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"go.uber.org/zap"
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-func TestInterval(t *testing.T) {
-	const s, m = time.Second, time.Minute
-	for _, test := range []struct {
-		given, took, want time.Duration
+// TestConfirm: a suspicious change is held back until refreshes over ten minutes agree,
+// unless it is what the operator asked for.
+func TestConfirm(t *testing.T) {
+	const few, broken = "less than half of the pages are left", "over a fifth of the pages are server error at once"
+	half := confirmAfter / 2
+	type step struct {
+		after     time.Duration // since the step before
+		pages     int           // that the new snapshot has
+		regressed map[indexing.Status]int
+		asked     bool // for by somebody
+		settings  uint64
+		want      string
+	}
+	for name, test := range map[string]struct {
+		published int // pages; -1: nothing
+		steps     []step
 	}{
-		{0, 0, m},
-		{0, -m, m}, // the clock was set back meanwhile
-		{0, 100 * time.Millisecond, m},
-		{0, 3 * s, m},
-		{0, 3*s + 1, m + 20}, // 5 % of the time
-		{0, 10 * s, 200 * s},
-		{0, time.Hour, 20 * time.Hour},
-		{10 * s, 0, 10 * s},
-		{10 * s, 9 * s, 10 * s},
-		{10 * s, 10 * s, 10 * s},
-		{10 * s, 25 * s, 25 * s}, // never overlapping
-		{time.Hour, m, time.Hour},
+		"half is left":            {10, []step{{pages: 5}}},
+		"less than half is left":  {10, []step{{pages: 4, want: few}, {after: confirmAfter - 1, pages: 4, want: few}, {after: 1, pages: 4}}},
+		"of an odd number":        {3, []step{{pages: 1, want: few}}},
+		"nothing is left":         {1, []step{{pages: 0, want: few}, {after: confirmAfter, pages: 0}}},
+		"the first publication":   {-1, []step{{pages: 1, regressed: map[indexing.Status]int{indexing.ServerError: 100}}}},
+		"asked for":               {10, []step{{pages: 1, asked: true}}},
+		"asked for meanwhile":     {10, []step{{pages: 1, want: few}, {after: time.Minute, pages: 1, asked: true}, {after: time.Minute, pages: 1, want: few}}},
+		"other settings":          {10, []step{{pages: 1, settings: 2}}},
+		"a fifth":                 {10, []step{{pages: 8, regressed: map[indexing.Status]int{indexing.ServerError: 2}}}},
+		"over a fifth":            {10, []step{{pages: 7, regressed: map[indexing.Status]int{indexing.ServerError: 3}, want: broken}, {after: confirmAfter, pages: 7, regressed: map[indexing.Status]int{indexing.ServerError: 3}}}},
+		"a fifth of each of many": {10, []step{{pages: 5, regressed: map[indexing.Status]int{indexing.ServerError: 2, indexing.NoIndex: 2, indexing.Duplicate: 1}}}},
+		"that no source names":    {10, []step{{pages: 5, regressed: map[indexing.Status]int{indexing.Absent: 5}}, {pages: 4, regressed: map[indexing.Status]int{indexing.Absent: 6}, want: few}}},
+		"all come back":           {10, []step{{pages: 4, want: few}, {after: half, pages: 10}, {after: half, pages: 4, want: few}, {after: half, pages: 4, want: few}, {after: half, pages: 4}}},
+		"for another reason":      {10, []step{{pages: 7, regressed: map[indexing.Status]int{indexing.ServerError: 3}, want: broken}, {after: half, pages: 3, want: few}, {after: half, pages: 3}}},
+		"two in a row":            {10, []step{{pages: 4, want: few}, {after: confirmAfter, pages: 4}, {after: time.Minute, pages: 3, want: few}}},
+		"the clock is set back":   {10, []step{{pages: 4, want: few}, {after: -time.Hour, pages: 4, want: few}, {after: confirmAfter, pages: 4}}},
 	} {
-		site := &site{handler: &Handler{settings: settings{refresh: test.given, fixed: test.given != 0}}}
-		if test.given == 0 {
-			site.handler.settings.refresh = defaultRefresh
+		run := &refreshRun{records: &records{settings: 1}, begun: time.Unix(1e9, 0)}
+		published := listing(test.published)
+		if test.published < 0 {
+			published = nil
 		}
-		if got := site.interval(test.took); got != test.want {
-			t.Errorf("refresh %s, which took %s: got %s, want %s", test.given, test.took, got, test.want)
+		for i, step := range test.steps {
+			run.begun, run.demanded = run.begun.Add(step.after), step.asked
+			out := &result{snapshot: listing(step.pages)}
+			if step.pages == 0 {
+				out.snapshot = nil
+			}
+			for status, n := range step.regressed {
+				out.selected.Regressed[status] = n
+			}
+			if got := run.confirm(published, out, max(step.settings, 1)); got != step.want {
+				t.Errorf("%s, step %d: got %q, want %q", name, i, got, step.want)
+			}
 		}
 	}
 }
 
-// TestUnchangedRefresh keeps the very same snapshot.
-func TestUnchangedRefresh(t *testing.T) {
-	b := newBench(t, &Handler{ShardURLs: 10})
-	var paths []string
-	for i := range 1000 {
-		paths = append(paths, fmt.Sprintf("/%03d", i))
+// TestNextRefresh: a refresh follows after the interval, or after twenty times what the
+// last one took, and sooner where there is work.
+func TestNextRefresh(t *testing.T) {
+	begun := time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
+	failed, done := errors.New("failed"), crawl.Result{Generation: new(store.Generation), Done: true}
+	dueAfter := func(d time.Duration) crawl.Result {
+		return crawl.Result{Generation: new(store.Generation), Done: true, Next: begun.Add(d).Unix()}
 	}
-	b.source = lists(paths...)
+	for name, test := range map[string]struct {
+		given  time.Duration // the interval; 0: none
+		served bool
+		closed bool // robots.txt cannot be fetched
+		out    result
+		took   time.Duration
+		want   time.Duration // after the beginning
+	}{
+		"quick":                           {0, true, false, result{crawled: done}, time.Second, time.Minute},
+		"costly":                          {0, true, false, result{crawled: done, cost: 10 * time.Second}, 10 * time.Second, 200 * time.Second},
+		"costly, with an interval":        {10 * time.Second, true, false, result{crawled: done, cost: 5 * time.Second}, 5 * time.Second, 10 * time.Second},
+		"longer than the interval":        {10 * time.Second, true, false, result{crawled: done}, 25 * time.Second, 25 * time.Second},
+		"the clock was set back":          {0, true, false, result{crawled: done}, -time.Minute, time.Minute},
+		"pages are left":                  {0, true, false, result{crawled: crawl.Result{Generation: new(store.Generation)}}, time.Minute, time.Minute},
+		"pages are left, of a given time": {time.Hour, true, false, result{crawled: crawl.Result{Generation: new(store.Generation)}}, time.Second, time.Second + soon},
+		"a page is due":                   {0, true, false, result{crawled: dueAfter(30 * time.Second)}, time.Second, 30 * time.Second},
+		"a page is due at once":           {0, true, false, result{crawled: dueAfter(time.Second)}, time.Second, time.Minute},
+		"a page is due later":             {0, true, false, result{crawled: dueAfter(time.Hour)}, time.Second, time.Minute},
+		"it failed":                       {0, true, false, result{err: failed}, time.Second, time.Minute},
+		"it failed, and nothing served":   {0, false, false, result{err: failed}, time.Second, time.Second + retryEmpty},
+		"an application starts":           {0, false, true, result{crawled: done}, time.Second, time.Second + retryEmpty},
+		"it starts, but was served":       {0, true, true, result{crawled: done}, time.Second, time.Minute},
+		"nothing to list":                 {0, false, false, result{crawled: done}, time.Second, time.Minute},
+	} {
+		b := newBench(t, func(h *Handler) { h.RefreshInterval = caddy.Duration(test.given) })
+		s := b.site("named.example")
+		if s.state.Index.Store(nil); test.served {
+			s.state.Index.Store(listing(1))
+		}
+		s.probed.Store(&probeResult{robots: robotsRules{closed: test.closed}})
+		if got := s.nextRefresh(test.out, begun, begun.Add(test.took)).Sub(begun); got != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// wantPages checks how many pages are served.
+func (b *bench) wantPages(s *site, want int) *publish.Snapshot {
+	b.Helper()
+	got := b.refresh(s)
+	if pagesOf(got) != want {
+		b.Fatalf("%d pages are served, want %d; logs %v", pagesOf(got), want, b.logs.All())
+	}
+	return got
+}
+
+// TestRefresh follows a site from one refresh to the next.
+func TestRefresh(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.ShardURLs = 10 })
+	paths := numbered(1000)
+	b.lists(paths...)
 	s := b.site("named.example")
-	first := b.refresh(s)
-	if b.refresh(s) != first || b.refresh(s) != first {
-		t.Error("an unchanged refresh made a new snapshot")
+	first := b.wantPages(s, 1000)
+	if b.wantPages(s, 1000) != first || b.wantPages(s, 1000) != first {
+		t.Error("an unchanged refresh made another snapshot")
 	}
-	b.source = lists(append(slices.Clone(paths), "/extra")...)
-	second := b.refresh(s)
+	b.lists(append([]string{"/extra"}, paths...)...)
+	second := b.wantPages(s, 1001)
 	same := 0
-	for _, d := range first.shards {
-		if slices.Contains(second.shards, d) {
+	for _, d := range first.Shards {
+		if later := second.Find(d.Suffix); later != nil && later.Modified.Equal(d.Modified) {
 			same++
 		}
 	}
-	if second == first || same < len(first.shards)-1 {
-		t.Errorf("of %d shards %d were carried over when one page came", len(first.shards), same)
+	if second == first || same < len(first.Shards)-1 {
+		t.Errorf("of %d shards %d were carried over when one page came", len(first.Shards), same)
+	}
+	if s.lastReport().outcome != refreshChanged || s.lastReport().pages != 1001 {
+		t.Errorf("got %+v", s.lastReport())
 	}
 }
 
-// TestDoubt is promise 4, refresh by refresh.
-func TestDoubt(t *testing.T) {
-	lost := errors.New("the root is gone")
-	pages := func(n int) []string {
-		var all []string
-		for i := range n {
-			all = append(all, fmt.Sprintf("/%03d", i))
-		}
-		return all
-	}
-	type step struct {
-		pages int
-		err   error
-		panic bool
-		want  int // pages served after it
-	}
-	for _, test := range []struct {
-		name  string
-		steps []step
-		warns int // that a refresh is not believed
+// TestLoss: pages that go are held back where they are many at once, and come back at once.
+func TestLoss(t *testing.T) {
+	all := numbered(20)
+	for name, test := range map[string]struct {
+		lose  func(b *bench)
+		first int // pages after the first refresh that sees the loss
+		last  int // after ten minutes
 	}{
-		{"half is left", []step{{pages: 10, want: 10}, {pages: 5, want: 5}}, 0},
-		{"less than half is left", []step{{pages: 10, want: 10}, {pages: 4, want: 10}, {pages: 4, want: 4}, {pages: 4, want: 4}}, 1},
-		{"less than half of an odd number", []step{{pages: 3, want: 3}, {pages: 1, want: 3}, {pages: 1, want: 1}}, 1},
-		{"the only page", []step{{pages: 1, want: 1}, {pages: 0, want: 1}, {pages: 0, want: 0}, {pages: 1, want: 1}}, 1},
-		{"all come back", []step{{pages: 10, want: 10}, {pages: 0, want: 10}, {pages: 10, want: 10}, {pages: 0, want: 10}, {pages: 0, want: 0}}, 2},
-		{"few, then even fewer", []step{{pages: 10, want: 10}, {pages: 4, want: 10}, {pages: 1, want: 10}, {pages: 1, want: 1}}, 2},
-		{"few, then a little fewer", []step{{pages: 10, want: 10}, {pages: 4, want: 10}, {pages: 3, want: 3}}, 1},
-		{"halved again and again", []step{{pages: 16, want: 16}, {pages: 7, want: 16}, {pages: 7, want: 7}, {pages: 3, want: 7}, {pages: 3, want: 3}}, 2},
-		{"a source fails once", []step{{pages: 10, want: 10}, {pages: 8, err: lost, want: 10}, {pages: 9, want: 9}}, 1},
-		{"a source fails twice", []step{{pages: 10, want: 10}, {pages: 8, err: lost, want: 10}, {pages: 8, err: lost, want: 8}, {pages: 8, err: lost, want: 8}}, 1},
-		{"the root is gone", []step{{pages: 10, want: 10}, {err: lost, want: 10}, {err: lost, want: 0}, {err: lost, want: 0}, {pages: 10, want: 10}}, 1},
-		{"recovery after it was believed", []step{{pages: 10, want: 10}, {pages: 8, err: lost, want: 10}, {pages: 8, err: lost, want: 8}, {pages: 10, want: 10}, {pages: 8, err: lost, want: 10}}, 2},
-		{"it failed from the beginning", []step{{pages: 8, err: lost, want: 8}, {pages: 9, err: lost, want: 9}, {pages: 10, want: 10}}, 0},
-		{"it failed long since, and now pages go", []step{{pages: 8, err: lost, want: 8}, {err: lost, want: 8}, {err: lost, want: 0}}, 1},
-		{"a panic", []step{{pages: 10, want: 10}, {pages: 9, panic: true, want: 10}, {pages: 10, want: 10}}, 1},
-		{"panics", []step{{pages: 10, want: 10}, {pages: 9, panic: true, want: 10}, {pages: 9, panic: true, want: 9}}, 1},
+		"a few files are deleted":                             {func(b *bench) { b.lists(all[:18]...) }, 18, 18},
+		"many names are gone, and the pages still return 200": {func(b *bench) { b.names(all[:5]...) }, 20, 5},
+		"the root is gone":                                    {func(b *bench) { b.names(); b.pages = status(http.StatusNotFound) }, 20, 0},
+		"the application is broken":                           {func(b *bench) { b.pages = status(http.StatusInternalServerError) }, 20, 20},
+		"the source fails":                                    {func(b *bench) { b.source = failingSource }, 20, 20},
+		"the site refuses its visitors":                       {func(b *bench) { b.pages = status(http.StatusForbidden) }, 0, 0},
+		"the source fails, and pages go":                      {func(b *bench) { b.lists(all[:5]...); b.source = failingSource }, 20, 20},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t, &Handler{})
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, nil)
+			b.lists(all...)
 			s := b.site("named.example")
-			for i, step := range test.steps {
-				b.source = func(ctx context.Context, r *Refresh, yield func(Page) error) error {
-					if err := lists(pages(step.pages)...)(ctx, r, yield); err != nil {
-						return err
-					}
-					if step.panic {
-						panic("bad source")
-					}
-					return step.err
-				}
-				got := 0
-				if snapshot := b.refresh(s); snapshot != nil {
-					got = snapshot.pages
-				}
-				if got != step.want {
-					t.Fatalf("after refresh %d: %d pages are served, want %d", i+1, got, step.want)
-				}
+			b.wantPages(s, 20)
+			test.lose(b)
+			b.wantPages(s, test.first)
+			begun := b.clock
+			for b.clock.Sub(begun) < confirmAfter-s.interval() {
+				b.wantPages(s, test.first)
 			}
-			if got := b.logged("sitemap refreshed, but not believed until the next refresh says the same"); got != test.warns {
-				t.Errorf("the log says %d times that a refresh is not believed, want %d", got, test.warns)
-			}
+			b.refresh(s)
+			b.wantPages(s, test.last)
+			b.lists(all...)
+			b.wantPages(s, 20)
 		})
 	}
 }
 
-// TestEachSourceIsDoubted: that one source is known to fail says nothing of another.
-func TestEachSourceIsDoubted(t *testing.T) {
-	b := newBench(t, &Handler{})
-	lost := errors.New("gone")
-	var fails [2]bool
-	source := func(i int, paths ...string) Source {
-		return sourceFunc(func(ctx context.Context, r *Refresh, yield func(Page) error) error {
-			if fails[i] {
-				return lost
-			}
-			return lists(paths...)(ctx, r, yield)
-		})
-	}
-	b.handler.sources = []Source{source(0, "/a", "/b", "/c", "/d"), source(1, "/e", "/f")}
-	b.handler.sourceNames = []string{"list", "list"}
-	s := b.site("named.example")
-	for i, step := range []struct {
-		fails [2]bool
-		want  int
-	}{
-		{[2]bool{false, false}, 6},
-		{[2]bool{false, true}, 6},
-		{[2]bool{false, true}, 4},
-		{[2]bool{false, true}, 4},
-		{[2]bool{true, true}, 4}, // the other one, too
-		{[2]bool{false, true}, 4},
-		{[2]bool{true, false}, 4}, // another one: doubted
-		{[2]bool{true, false}, 2},
-		{[2]bool{false, false}, 6},
-	} {
-		fails = step.fails
-		if got := b.refresh(s).pages; got != step.want {
-			t.Fatalf("after refresh %d: %d pages are served, want %d", i+1, got, step.want)
+// status is a handler that fails with a status.
+func status(code int) caddyhttp.HandlerFunc {
+	return func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(code, nil) }
+}
+
+func failingSource(context.Context, *Refresh, func(Page) error) error { return errors.New("gone") }
+
+// TestReload: what was published is served on, and other settings are believed at once.
+func TestReload(t *testing.T) {
+	before := newBench(t, nil)
+	before.lists(numbered(20)...)
+	before.wantPages(before.site("named.example"), 20)
+	for digest, want := range []int{20, 5} {
+		next := newBench(t, nil)
+		next.handler.settings.digest = uint64(digest)
+		next.lists(numbered(5)...)
+		next.clock = before.clock
+		s := next.site("named.example")
+		if !isDone(s.ready) || pagesOf(s.state.Index.Load()) != 20 {
+			t.Fatalf("%d pages are served at once, requests wait: %t", pagesOf(s.state.Index.Load()), !isDone(s.ready))
 		}
+		next.names(numbered(5)...)
+		next.wantPages(s, want)
+	}
+}
+
+// TestRestart: after a restart, what was published is served before anything is refreshed,
+// unless it was made with other settings; what is known of pages counts on.
+func TestRestart(t *testing.T) {
+	aborts := func(b *bench) {
+		b.app.fetchers[b.handler.server].routes = caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) })
+	}
+	fails := func(b *bench) { b.source, b.pages = failingSource, status(http.StatusInternalServerError) }
+	for name, test := range map[string]struct {
+		digest uint64 // of the settings after it
+		broken func(*bench)
+		want   int
+	}{
+		"no refresh ends":                      {0, aborts, 20},
+		"no refresh ends, with other settings": {1, aborts, 0},
+		"pages fail":                           {0, fails, 20},
+		"pages fail, with other settings":      {1, fails, 20},
+	} {
+		storage := store.NewMemory()
+		before, after := newBench(t, nil), newBench(t, nil)
+		before.app.storage, after.app.storage = storage, storage
+		before.lists(numbered(20)...)
+		s := before.site("named.example")
+		before.wantPages(s, 20)
+		s.drop()
+		delete(before.app.sites, s.id)
+
+		after.handler.settings.digest = test.digest
+		after.clock = before.clock
+		test.broken(after)
+		next := after.site("named.example")
+		if isDone(next.ready) {
+			t.Fatalf("%s: the state has outlived its sites", name)
+		}
+		after.wantPages(next, test.want)
+		next.drop()
+		delete(after.app.sites, next.id)
+	}
+}
+
+// TestPanickingSource: the pages that other sources name are listed, and the stack is
+// logged once.
+func TestPanickingSource(t *testing.T) {
+	b := newBench(t, nil)
+	b.lists("/a", "/b")
+	listed := b.source
+	b.handler.sources = append(b.handler.sources, sourceFunc(listed))
+	b.handler.sourceNames = append(b.handler.sourceNames, "other")
+	b.source = func(context.Context, *Refresh, func(Page) error) error { panic("bad source") }
+	s := b.site("named.example")
+	for range 3 {
+		b.wantPages(s, 2)
+	}
+	if got := b.logged("a source of pages panicked"); got != 1 {
+		t.Errorf("got %d stacks, want 1", got)
 	}
 }
 
@@ -177,178 +282,179 @@ func (f sourceFunc) Pages(ctx context.Context, r *Refresh, yield func(Page) erro
 	return f(ctx, r, yield)
 }
 
-// TestBrokenRefresh: one that does not come to its end says nothing, however often.
+// TestBrokenRefresh: one that does not come to its end changes nothing, however often.
 func TestBrokenRefresh(t *testing.T) {
-	b := newBench(t, &Handler{})
-	b.source = lists("/a", "/b")
+	b := newBench(t, nil)
+	b.lists("/a", "/b")
 	s := b.site("named.example")
-	want := b.refresh(s)
-	s.sight.root, s.sight.fs = "/", "no such file system"
-	for range 3 {
+	want := b.wantPages(s, 2)
+	b.app.fetchers[b.handler.server].routes = caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) })
+	for range 15 {
 		if b.refresh(s) != want {
-			t.Fatal("the last good snapshot is gone")
+			t.Fatal("what was served is gone")
 		}
 	}
-	if got := b.logged("gathering pages failed"); got != 1 {
-		t.Errorf("the log says so %d times, want once", got)
+	lines := b.logs.FilterMessage("sitemap refresh failed; the published sitemap stays").All()
+	if got := s.lastReport(); got.outcome != refreshFailed || len(lines) != 1 {
+		t.Errorf("got %+v, logged %d times", got, len(lines))
 	}
 }
 
-// TestPanickingSource: the others' pages are listed, and the stack is logged once.
-func TestPanickingSource(t *testing.T) {
-	b := newBench(t, &Handler{})
-	b.handler.sources = append(b.handler.sources, sourceFunc(lists("/other")))
-	b.handler.sourceNames = append(b.handler.sourceNames, "other")
-	b.source = func(context.Context, *Refresh, func(Page) error) error { panic("bad source") }
+// TestCanceledRefresh: a refresh that ends with the configuration changes nothing of what is
+// served, and is not reported.
+func TestCanceledRefresh(t *testing.T) {
+	b := newBench(t, nil)
+	b.lists("/a", "/b")
 	s := b.site("named.example")
-	for range 3 {
-		if snapshot := b.refresh(s); snapshot == nil || snapshot.pages != 1 {
-			t.Fatal("the other source's page is not listed")
-		}
-	}
-	if got := b.logged("a source of pages panicked"); got != 1 {
-		t.Errorf("got %d stacks, want 1", got)
-	}
-}
-
-func TestCancelledRefresh(t *testing.T) {
-	b := newBench(t, &Handler{})
-	b.source = lists("/a")
-	s := b.site("named.example")
-	want := b.refresh(s)
-	begun := s.held.Load().begun
-	ctx, cancel := context.WithCancel(context.Background())
+	want := b.wantPages(s, 2)
+	last, lines := s.lastReport(), b.logs.Len()
 	b.source = func(ctx context.Context, _ *Refresh, _ func(Page) error) error {
-		cancel()
+		b.app.cancel()
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	b.clock.advance(time.Hour)
-	s.looked = true
-	s.refresh(ctx)
-	if s.current() != want || s.held.Load().begun != begun || s.held.Load().doubted != "" {
-		t.Error("a refresh that was cancelled left its mark")
-	}
-	if b.logged("gathering pages failed") != 0 {
-		t.Error("the log takes it for a failure")
+	b.clock = b.clock.Add(time.Hour)
+	s.schedule.at(b.clock)
+	b.app.startDue(b.app.running)
+	b.app.group.Wait()
+	if s.state.Index.Load() != want || s.lastReport() != last || b.logs.Len() != lines {
+		t.Errorf("got %+v, logs %v", s.lastReport(), b.logs.All()[lines:])
 	}
 }
 
-// TestSharedRefresh: what another site or configuration refreshes now, or did lately,
-// is not refreshed again.
-func TestSharedRefresh(t *testing.T) {
-	b := newBench(t, &Handler{})
-	runs := 0
-	b.source = func(ctx context.Context, r *Refresh, yield func(Page) error) error {
-		runs++
-		return lists("/a")(ctx, r, yield)
+// TestStopDoesNotWait for a source that ignores its context, and what that yields at last
+// changes nothing.
+func TestStopDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(h *Handler) { h.Crawl = &Crawl{Off: true} })
+		release := make(chan struct{})
+		b.source = func(_ context.Context, _ *Refresh, yield func(Page) error) error {
+			<-release
+			return yield(Page{Path: "/a"})
+		}
+		s := b.site("named.example")
+		b.app.startDue(b.app.running)
+		synctest.Wait()
+		begun := time.Now()
+		if err := b.app.Stop(); err != nil || time.Since(begun) > keepGrace+stopGrace {
+			t.Errorf("got %v after %s", err, time.Since(begun))
+		}
+		close(release)
+		synctest.Wait()
+		if s.state.Index.Load() != nil {
+			t.Error("what came after Stop is published")
+		}
+	})
+}
+
+// TestCrawlOff: all names are listed, and no page is fetched.
+func TestCrawlOff(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.Crawl, h.MaxURLs, h.LastMod = &Crawl{Off: true}, 10, "mtime" })
+	b.lists(numbered(12)...)
+	front := b.pages
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		if strings.HasPrefix(r.URL.Path, "/page") {
+			t.Errorf("%s is fetched", r.URL.Path)
+		}
+		return front(w, r)
 	}
 	s := b.site("named.example")
-	b.refresh(s)
-	again := newSite(b.app, b.handler, s.id, "", false)
-	again.sight.reached, again.looked = true, true
-	again.adopt()
-	select {
-	case <-again.ready:
-	default:
-		t.Error("with a snapshot at hand, requests wait for a refresh")
+	first := b.wantPages(s, 10)
+	if b.wantPages(s, 10) != first {
+		t.Error("an unchanged refresh made another snapshot")
 	}
-	held := s.held.Load()
-	held.mu.Lock()
-	again.refresh(context.Background())
-	held.mu.Unlock()
-	if want := b.clock.now().Add(retryContended); runs != 1 || !again.dueAt(b.clock.now()).Equal(want) {
-		t.Errorf("beside another refresh: %d runs, due at %s, want %s", runs, again.dueAt(b.clock.now()), want)
+	b.source = failingSource
+	if b.wantPages(s, 10) != first || s.lastReport().outcome != refreshHeldBack {
+		t.Errorf("a source that fails: got %+v", s.lastReport())
 	}
-	b.clock.advance(20 * time.Second)
-	again.refresh(context.Background())
-	if want := held.begun.Add(time.Minute); runs != 1 || !again.dueAt(b.clock.now()).Equal(want) {
-		t.Errorf("after another refresh: %d runs, due at %s, want %s", runs, again.dueAt(b.clock.now()), want)
-	}
+	b.names(numbered(4)...)
+	b.wantPages(s, 10)
+	b.clock = b.clock.Add(confirmAfter)
+	b.wantPages(s, 4)
 }
 
-// TestSayings: what stays the same is not said at each refresh, and what comes back
-// is said again.
-func TestSayings(t *testing.T) {
-	b := newBench(t, &Handler{})
-	says := "one"
-	b.source = func(ctx context.Context, r *Refresh, yield func(Page) error) error {
-		if says != "" {
-			r.Say("kind", "a warning", zap.String("what", says))
-		}
-		return lists("/a")(ctx, r, yield)
-	}
+// TestFilter: what a guest module yields is checked, and what is no candidate is counted.
+func TestFilter(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.Crawl, h.Exclude = &Crawl{Off: true}, []string{"/private/*"} })
+	long := "/" + strings.Repeat("x", page.MaxLoc-len("http://named.example")-1)
+	b.names("/ok", "", "no-slash", "/a b", "/%zz", "/\x00", "/é", long, long+"x", "/sitemap.xml", "/sitemap-0123456789ab.xml.gz", "/private/a")
 	s := b.site("named.example")
-	for i, step := range []struct {
-		says string
-		want int
-	}{{"one", 1}, {"one", 1}, {"two", 2}, {"two", 2}, {"", 2}, {"two", 3}, {"two", 3}} {
-		says = step.says
-		b.refresh(s)
-		if got := b.logged("a warning"); got != step.want {
-			t.Errorf("refresh %d: %d lines, want %d", i+1, got, step.want)
+	b.wantPages(s, 2)
+	got := s.lastReport().leftOut
+	for reason, want := range map[string]int{malformedPath: 6, "URL too long": 1, "a document of the sitemap": 2, "excluded": 1} {
+		if got[reason] != want {
+			t.Errorf("%s: got %d, want %d", reason, got[reason], want)
 		}
-	}
-	b.source = func(ctx context.Context, r *Refresh, yield func(Page) error) error {
-		r.Say(fmt.Sprint("kind ", b.clock.now()), "never the same")
-		return lists("/a")(ctx, r, yield)
-	}
-	for range 50 {
-		b.refresh(s)
-	}
-	if len(s.said) > 10 {
-		t.Errorf("%d sayings are kept", len(s.said))
-	}
-	s.say(zapcore.InfoLevel, "k", "m")
-	s.say(zapcore.InfoLevel, "k", "m")
-	if b.logged("m") != 1 {
-		t.Error("said twice")
 	}
 }
 
-// TestStrangersFillNoLog: whatever hosts a stranger makes up, and whatever is amiss
-// with each, the log says it a few times, and counts; a named site's lines all stand.
-func TestStrangersFillNoLog(t *testing.T) {
-	const hosts = 950
-	lost := errors.New("the root is gone")
+// TestOnDemandLogs: whatever is wrong with the hosts that visitors make up, the log says so
+// a few times; of a named site it has every line.
+func TestOnDemandLogs(t *testing.T) {
+	const hosts = 200
 	for name, source := range map[string]func(context.Context, *Refresh, func(Page) error) error{
-		"no root": func(_ context.Context, r *Refresh, _ func(Page) error) error {
-			r.Say("no root", "the root is missing")
-			return fmt.Errorf("%s: %w", r.BaseURL, lost)
+		"warnings": func(_ context.Context, r *Refresh, _ func(Page) error) error {
+			r.Warn("no root", "the root is missing")
+			return fmt.Errorf("%s: gone", r.BaseURL)
 		},
-		"pages":       lists("/a", "/b"),
-		"of each own": func(_ context.Context, r *Refresh, _ func(Page) error) error { r.Say("x", "of "+r.BaseURL); return nil },
-		"panic":       func(_ context.Context, r *Refresh, _ func(Page) error) error { panic(r.BaseURL) },
+		"warnings of their own": func(_ context.Context, r *Refresh, _ func(Page) error) error {
+			r.Warn("x", "of "+r.BaseURL)
+			return nil
+		},
+		"panics": func(_ context.Context, r *Refresh, _ func(Page) error) error { panic(r.BaseURL) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, &Handler{})
+			b := newBench(t, func(h *Handler) { h.Crawl = &Crawl{Off: true} })
 			b.source = source
 			loud := func() int {
 				return b.logs.Filter(func(e observer.LoggedEntry) bool { return e.Level > zapcore.DebugLevel }).Len()
 			}
-			var sites []*site
 			for i := range hosts {
-				sites = append(sites, b.site(fmt.Sprintf("%d.example", i)))
-			}
-			for range 3 {
-				for _, s := range sites {
+				s := b.site(fmt.Sprintf("%d.example", i))
+				for range 3 {
 					b.refresh(s)
 				}
 			}
 			if got := loud(); got == 0 || got > 80 {
-				t.Errorf("the log has %d lines of %d strangers' hosts", got, hosts)
+				t.Errorf("the log has %d lines of %d hosts", got, hosts)
 			}
 			before := loud()
 			b.refresh(b.site("named.example"))
 			if loud() == before {
 				t.Error("the log has none of the named site")
 			}
-			for _, line := range b.logs.FilterField(zap.String("site", "http://named.example")).All() {
-				if _, counted := line.ContextMap()["times"]; counted {
-					t.Errorf("of the named site it has %v", line.ContextMap())
-				}
-			}
 		})
+	}
+}
+
+// TestWarnOnce: what stays the same is not logged at each refresh, and what comes back is.
+func TestWarnOnce(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.Crawl = &Crawl{Off: true} })
+	s := b.site("named.example")
+	for i, step := range []struct {
+		message string
+		want    int
+	}{{"one", 1}, {"one", 1}, {"two", 2}, {"two", 2}, {"", 2}, {"two", 3}, {"two", 3}} {
+		b.source = func(_ context.Context, r *Refresh, yield func(Page) error) error {
+			if step.message != "" {
+				r.Warn("kind", "a warning: "+step.message)
+			}
+			return yield(Page{Path: "/a"})
+		}
+		b.refresh(s)
+		if got := b.logs.FilterMessageSnippet("a warning").Len(); got != step.want {
+			t.Errorf("refresh %d: %d lines, want %d", i+1, got, step.want)
+		}
+	}
+	b.source = func(_ context.Context, r *Refresh, yield func(Page) error) error {
+		r.Warn(fmt.Sprint("kind ", b.clock), "never the same")
+		return yield(Page{Path: "/a"})
+	}
+	for range 50 {
+		b.refresh(s)
+	}
+	if len(s.logger.last) > 10 {
+		t.Errorf("%d lines are kept", len(s.logger.last))
 	}
 }
 
@@ -361,53 +467,5 @@ func TestIsPowerOfTen(t *testing.T) {
 	}
 	if want := []int{1, 10, 100, 1000, 10_000}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
-// TestBoundsAreSaid: what max_urls leaves out is counted and logged, once.
-func TestBoundsAreSaid(t *testing.T) {
-	b := newBench(t, &Handler{MaxURLs: 3})
-	b.source = lists("/a", "/b", "/c", "/d", "/e")
-	s := b.site("named.example")
-	for range 3 {
-		if got := b.refresh(s).pages; got != 3 {
-			t.Fatalf("got %d pages, want 3", got)
-		}
-	}
-	lines := b.logs.FilterMessage("not all pages fit into the sitemap").All()
-	if len(lines) != 1 || lines[0].ContextMap()["left_out"] != int64(2) {
-		t.Errorf("got %v, want one line with left_out 2", lines)
-	}
-}
-
-// TestGuestPaths: what a guest module yields is checked before it is believed.
-func TestGuestPaths(t *testing.T) {
-	b := newBench(t, &Handler{})
-	long := "/" + strings.Repeat("x", 2047-len("http://named.example")-1)
-	b.source = lists("/ok", "", "no-slash", "/a b", "/%zz", "/\x00", "/é", long, long+"x", "/sitemap.xml", "/sitemap-0123456789ab.xml")
-	got := b.refresh(b.site("named.example"))
-	if got.pages != 2 {
-		t.Errorf("got %d pages, want /ok and the one of 2,047 characters", got.pages)
-	}
-	fields := b.logs.FilterMessage("sitemap refreshed").All()[0].ContextMap()
-	if want := "[a document of the sitemap: 2 malformed path: 6 URL too long: 1]"; fmt.Sprint(fields["left_out"]) != want &&
-		fmt.Sprint(fields["left_out"]) != "[URL too long: 1 a document of the sitemap: 2 malformed path: 6]" {
-		t.Errorf("left out: got %v, want %v", fields["left_out"], want)
-	}
-}
-
-// TestAskedForWhileFailing: a refresh that somebody asked for comes at once after one that
-// could not even look at the site.
-func TestAskedForWhileFailing(t *testing.T) {
-	b := newBench(t, &Handler{})
-	s := b.site("named.example")
-	s.failed(t.Context(), b.app.now(), errStuck)
-	if due := s.due.Load(); due <= b.clock.Load() {
-		t.Fatalf("asked for by nobody: due in %d ns", due-b.clock.Load())
-	}
-	s.wanted.add()
-	s.failed(t.Context(), b.app.now(), errStuck)
-	if due := s.due.Load(); due > b.clock.Load() {
-		t.Errorf("due in %d ns", due-b.clock.Load())
 	}
 }

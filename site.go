@@ -1,195 +1,186 @@
 package sitemap
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
-	"path/filepath"
+	"net"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/discover"
-	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
 
-// address is where a site is: what its URLs begin with. With a base URL, which
-// says it all, it is empty.
+// address is where a site is: what its URLs begin with. With base_url, which says it all,
+// it is empty.
 type address struct {
 	scheme string
 	host   string
 	port   string // "" where URLs leave it out
-	folder string // stripped before the handler, percent-encoded
+	prefix string // stripped before the handler, percent-encoded
 }
 
-// siteID tells sites apart: those of one handler by their addresses, which may be those
-// of another handler's too.
+// siteID tells sites apart: those of one handler by their addresses, which may be those of
+// another handler's too.
 type siteID struct {
 	handler *Handler
 	address
 }
 
-// site is one scheme, host, port and folder that a handler answers for.
-type site struct {
+// identity is what a site is. It never changes.
+type identity struct {
 	id       siteID
-	app      *App
 	handler  *Handler
-	logger   *zap.Logger
-	visitors bool // only visitors named its host
+	onDemand bool // only visitors named its host
 
-	base      string // scheme, host and port of its URLs
-	folder    string // of its documents, in URLs
-	at        string // URL folder of the handler's root
-	within    string // the sitemap's folder, where that is not all of at
-	askBase   string // scheme, host and port under which the server knows it
-	askFolder string // what the server strips of the path before the handler
+	origin    string // scheme, host and port of its URLs
+	prefix    string // of its pages' paths; "" or such as /docs
+	docPrefix string // of its documents' paths, before the path setting
+	scope     string // of the pages that the sitemap may list; it ends in a slash
 
-	used  atomic.Int64 // Unix seconds of the last request, if visitors
-	busy  atomic.Bool  // being refreshed or looked at
-	due   atomic.Int64 // of the next refresh, Unix nanoseconds; 0: not scheduled
-	begun atomic.Int64 // the last refresh, Unix seconds; 0: none
-	took  atomic.Int64 // it, nanoseconds
-
-	hastened   atomic.Bool // the next refresh is to come before its time
-	wanted     wishes      // of those who wait for a refresh
-	held       atomic.Pointer[held]
-	seen       atomic.Pointer[sight]  // what the last look showed
-	lastReport atomic.Pointer[report] // on the last refresh; nil: none was this configuration's
-	main       atomic.Pointer[site]   // whose documents stand for this one's, as an apex's for its www.; nil: its own do
-
-	maxAge atomic.Pointer[maxAge]
-
-	readers        *readers // of its shelf: they outlive a reload, and are nobody's who verified them
-	shelf          *shelf
-	shelfKey       string
-	roots          atomic.Pointer[[]files.Options] // of the last refresh
-	pace           *pace
-	proxied        atomic.Bool // an upstream answers for pages that are no files
-	proxiedFiles   atomic.Bool // an upstream answered for a page that is a file
-	proxiedFolders sync.Map    // whether it does, by hash of the folder, once one did
-	verifiers      [kindsOfAnswerer]verifier
-	absences       absences
-	catalog        atomic.Pointer[discover.Catalog] // of the shelf's paths, once it is set up
-	ctx            context.Context                  // ends with the site
-	cancel         context.CancelFunc
-
-	ready     chan struct{} // closed when the first refresh has ended
-	readyOnce sync.Once
-
-	// What follows belongs to whoever refreshes or looks.
-	key      string
-	counted  int64 // bytes of its snapshot among those of visitors' sites
-	sight    sight
-	looked   bool // since the last refresh
-	lookedAt time.Time
-	advised  bool
-	failure  string            // the last event that a refresh failed; "": none since one did not
-	reported string            // the last summary that was logged
-	said     map[string]string // the last log line of each kind
+	// How the server knows the site, which a proxy in front may call otherwise.
+	internal struct{ origin, prefix string }
 }
 
-func newSite(a *App, h *Handler, id siteID, folder string, visitors bool) *site {
-	s := &site{
-		id: id, app: a, handler: h, visitors: visitors,
-		base: origin(id.scheme, id.host, id.port), folder: folder, at: folder,
-		// What a proxy in front calls the host, the server may not.
-		askBase: origin(id.scheme, h.seats.hostLike(id.host, folder), id.port), askFolder: folder,
-		ready: make(chan struct{}),
-		said:  make(map[string]string),
-	}
+func newIdentity(h *Handler, id siteID, prefix string, onDemand bool) identity {
+	i := identity{id: id, handler: h, onDemand: onDemand, origin: originOf(id.scheme, id.host, id.port), prefix: prefix, docPrefix: prefix}
+	i.internal.origin = originOf(id.scheme, h.mounts.representativeHost(id.host, prefix), id.port)
+	i.internal.prefix = prefix
 	if base := h.settings.base; base != "" {
-		s.base = base
-		if h.settings.folder != "" {
-			s.folder = h.settings.folder
-			if folder != "" {
-				s.at = h.settings.folder
+		i.origin = base
+		if h.settings.prefix != "" {
+			i.docPrefix = h.settings.prefix
+			if prefix != "" {
+				i.prefix = h.settings.prefix
 			}
 		}
-		s.askBase = askBase(h, folder)
+		_, host, _ := strings.Cut(base, "://")
+		host, _ = cleanHost(host)
+		i.internal.origin = originOf(h.listener.scheme, h.mounts.representativeHost(host, prefix), h.listener.port)
 	}
-	if strings.HasPrefix(h.settings.path, s.folder+"/") && h.settings.folder != "" {
-		s.folder = "" // path has it already
+	if h.settings.prefix != "" && strings.HasPrefix(h.settings.path, i.docPrefix+"/") {
+		i.docPrefix = "" // path has it already
 	}
-	if scope := s.scope(); len(scope) > len(s.at+"/") {
-		s.within = scope
+	i.scope = page.Folder(i.docPath("", ".xml"))
+	for _, prefix := range []string{h.settings.prefix + "/", i.prefix + "/"} {
+		if len(prefix) > len(i.scope) {
+			i.scope = prefix
+		}
 	}
-	s.logger = h.logger.With(zap.String("site", s.base+s.at))
-	s.used.Store(a.now().Unix())
-	s.shelf, s.shelfKey = a.library.shelf(a, s)
-	s.readers = &s.shelf.readers
-	s.pace = newPace(h.settings.manners)
-	s.pace.rests = &s.shelf.rests
-	s.ctx, s.cancel = context.WithCancel(a.running)
-	return s
-}
-
-// askBase is where a site with a base URL is asked: at a host that leads to the
-// handler.
-func askBase(h *Handler, folder string) string {
-	_, host, _ := strings.Cut(h.settings.base, "://")
-	host, _ = cleanHost(host)
-	return origin(h.listener.scheme, h.seats.hostLike(host, folder), h.listener.port)
+	return i
 }
 
 // docPath is the path of a document in URLs.
-func (s *site) docPath(suffix, extension string) string {
-	return s.folder + s.handler.settings.stem + suffix + extension
+func (i *identity) docPath(suffix, extension string) string {
+	return i.docPrefix + i.handler.settings.stem + suffix + extension
 }
 
-// url is the address of the sitemap.
-func (s *site) url() string { return s.base + s.docPath("", ".xml") }
+// url is what the site is called: its origin and prefix.
+func (i *identity) url() string { return i.origin + i.prefix }
 
-// scope is the folder whose pages the sitemap may list.
-func (s *site) scope() string {
-	scope := page.Folder(s.docPath("", ".xml"))
-	if base := s.handler.settings.folder + "/"; len(base) > len(scope) {
-		return base
-	}
-	return scope
+// sitemapURL is the URL of the sitemap or index.
+func (i *identity) sitemapURL() string { return i.origin + i.docPath("", ".xml") }
+
+// isDocument reports whether a path is that of one of the site's own documents.
+func (i *identity) isDocument(path string) bool {
+	_, _, ok := publish.ParseName(path, i.docPath("", ""))
+	return ok
 }
 
-// count brings what is known of the memory that visitors' sites take up to date.
-func (s *site) count() {
-	if !s.visitors {
-		return
+// isNamed reports whether a Host header is that of the site, be it as visitors know it or
+// as the server does. A header without a port means any.
+func (i *identity) isNamed(host string) bool {
+	name, ok := cleanHost(host)
+	if !ok {
+		return false
 	}
-	var bytes int64
-	if last := s.held.Load().last(); last != nil {
-		bytes = last.bytes
+	_, port, _ := net.SplitHostPort(host)
+	for _, known := range [...]string{i.origin, i.internal.origin} {
+		scheme, rest, _ := strings.Cut(known, "://")
+		own, _ := cleanHost(rest)
+		if own == name && (port == "" || originOf(scheme, own, port) == known) {
+			return true
+		}
 	}
-	s.app.visitorBytes.Add(bytes - s.counted)
-	s.counted = bytes
+	return false
 }
 
-// current is the snapshot being served, nil: none.
-func (s *site) current() *Snapshot {
-	held := s.held.Load()
-	if held == nil {
-		return nil
-	}
-	return held.snapshot.Load()
+// site is one origin and prefix that a handler serves.
+type site struct {
+	identity
+	app      *App
+	logger   *siteLog
+	schedule schedule
+	state    *siteState // outlives the configuration
+
+	probed  atomic.Pointer[probeResult] // of the last refresh; nil: none yet
+	main    atomic.Pointer[site]        // whose documents stand for this one's; nil: its own do
+	last    atomic.Pointer[report]      // of the last refresh; nil: none of this configuration has ended
+	own     atomic.Pointer[ownPages]    // that the application's own sitemaps name
+	made    time.Time
+	traffic requestRate // requests for its documents, if on demand
+
+	ready      chan struct{} // closed when it is known what is served
+	readyOnce  sync.Once
+	wasProbed  chan struct{} // closed when the first probe has ended
+	firstProbe sync.Once
+	checked    atomic.Bool     // its setup
+	ctx        context.Context // ends with the site
+	cancel     context.CancelFunc
 }
 
-// snapshot returns what to serve. The very first request of a site waits for its
-// first refresh; the error is for Caddy. Nil: the site has no documents.
-func (s *site) snapshot(ctx context.Context) (*Snapshot, error) {
-	s.touch()
-	if snapshot := s.current(); snapshot != nil {
+func newSite(a *App, i identity) *site {
+	s := &site{identity: i, app: a, ready: make(chan struct{}), wasProbed: make(chan struct{}), made: a.now()}
+	s.logger = newSiteLog(i.handler.logger.With(zap.String("site", i.url())), i)
+	s.state = a.acquireState(&s.identity)
+	s.state.visited.limit(i.handler.maxPaths(i.onDemand))
+	s.ctx, s.cancel = context.WithCancel(a.running)
+	s.schedule.at(a.now())
+	if s.state.Index.Load() != nil {
+		s.markReady()
+	}
+	return s
+}
+
+func (s *site) markReady() { s.readyOnce.Do(func() { close(s.ready) }) }
+
+// drop gives back what the site holds.
+func (s *site) drop() {
+	s.markReady()
+	s.cancel()
+	s.schedule.close()
+	s.app.releaseState(s.state)
+}
+
+const firstWait = 10 * time.Second
+
+var (
+	errNotReady = errors.New("the sitemap is not ready yet")
+	errStopping = errors.New("the site is being stopped")
+)
+
+// snapshot returns what to serve. The very first request of a site waits for its first
+// refresh; the error is for Caddy. Nil: the site has no documents.
+func (s *site) snapshot(ctx context.Context) (*publish.Snapshot, error) {
+	if s.onDemand {
+		s.traffic.add(s.app.now())
+		if s.schedule.resume(s.app.now()) {
+			s.app.notify()
+		}
+	}
+	if snapshot := s.state.Index.Load(); snapshot != nil {
 		return snapshot, nil
 	}
 	timer := time.NewTimer(firstWait)
 	defer timer.Stop()
 	select {
 	case <-s.ready:
-		return s.current(), nil
+		return s.state.Index.Load(), nil
 	case <-timer.C:
 		return nil, errNotReady
 	case <-s.app.running.Done():
@@ -199,274 +190,251 @@ func (s *site) snapshot(ctx context.Context) (*Snapshot, error) {
 	}
 }
 
-const firstWait = 10 * time.Second
-
-var errNotReady = errors.New("the sitemap is not ready yet")
-
-// touch notes a request, and has a site refreshed that waited for one.
-func (s *site) touch() {
-	if !s.visitors {
-		return
+// refreshNow has the site refreshed at once, or the one whose documents stand for its own,
+// and waits until a refresh has ended that began after the call. The error is ctx's, or
+// errStopping; the refresh goes on all the same.
+func (s *site) refreshNow(ctx context.Context) error {
+	if main := s.main.Load(); main != nil {
+		s = main
 	}
-	now := s.app.now()
-	s.used.Store(now.Unix())
-	if s.busy.Load() {
-		return
-	}
-	if due := s.dueAt(now); !due.IsZero() && !due.After(now) {
-		s.app.rouse()
-	}
-}
-
-// lastUse is when the last request came, Unix seconds. Where that is to come, the
-// clock was set back.
-func (s *site) lastUse(now time.Time) int64 {
-	used := s.used.Load()
-	if used <= now.Unix() {
-		return used
-	}
-	s.used.Store(now.Unix())
-	return now.Unix()
-}
-
-// dueAt is when the next refresh is due; zero: not before someone asks.
-func (s *site) dueAt(now time.Time) time.Time {
-	due, begun := s.due.Load(), s.begun.Load()
-	switch {
-	case s.main.Load() != nil, due == 0:
-		return time.Time{}
-	case begun > now.Unix():
-		return now // the clock was set back
-	case s.visitors && s.used.Load() < begun:
-		return time.Time{}
-	}
-	return time.Unix(0, due)
-}
-
-// isFirst reports whether no refresh of the site has ended yet.
-func (s *site) isFirst() bool {
+	done := s.schedule.request(s.app.now())
+	s.app.notify()
 	select {
-	case <-s.ready:
-		return false
-	default:
-		return s.current() == nil
-	}
-}
-
-func (s *site) markReady() { s.readyOnce.Do(func() { close(s.ready) }) }
-
-// drop gives back what the site holds.
-func (s *site) drop() {
-	s.markReady()
-	s.cancel()
-	s.app.store.leaveShelf(s.app.generation, s.shelfKey)
-	if s.key != "" {
-		s.app.store.release(s.app.generation, s.key)
-	}
-	s.app.visitorBytes.Add(-s.counted)
-	s.counted = 0
-}
-
-// sight is what a look at the site showed.
-type sight struct {
-	reached  bool // requests for the sitemap reach the handler
-	status   int  // the answer to one where they do not
-	shadowed bool // another sitemap handler gets them
-	private  int  // 401 or 403, if strangers are refused at the site's front door
-	root     string
-	fs       string
-	hide     []string
-	index    []string
-	noRoot   string // why there is no root
-	unserved bool   // no file server is known that has the root
-}
-
-// look asks the site where its pages lie, and whether a stranger may see it.
-func (s *site) look(ctx context.Context) error {
-	if s.key == "" {
-		s.recall(ctx)
-	}
-	asker := s.app.askers[s.handler.server]
-	seen := sight{}
-	p := &probe{handler: s.handler, folder: s.askFolder}
-	answer, err := asker.ask(ctx, question{method: http.MethodGet, base: s.askBase, path: s.askPath(), limit: askPeekBody, probe: p})
-	switch {
-	case ctx.Err() != nil:
+	case <-done:
+		if s.ctx.Err() != nil {
+			return errStopping
+		}
+		return nil
+	case <-ctx.Done():
 		return ctx.Err()
-	case errors.Is(err, errStuck):
-		return fmt.Errorf("asking for %s: %w", s.askPath(), err)
-	case p.shadowed:
-		seen.shadowed = true
-	case p.reached:
-		seen.reached = true
-	case err != nil:
-		return fmt.Errorf("asking for %s: %w", s.askPath(), err)
-	default:
-		seen.status = answer.Status
-		if refuses(answer.Status) {
-			seen.private = answer.Status
+	case <-s.ctx.Done():
+		return errStopping
+	}
+}
+
+// schedule says when a site is refreshed next. It is safe for concurrent use.
+type schedule struct {
+	mu        sync.Mutex
+	due       time.Time // of the next refresh; zero: not before somebody asks
+	running   bool
+	idle      bool            // it is not refreshed before somebody asks for its documents
+	requested []chan struct{} // by those who wait for a refresh that has not begun
+	serving   []chan struct{} // by those who wait for the refresh that runs
+}
+
+// at plans the next refresh.
+func (s *schedule) at(due time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due = due
+}
+
+// next is when the next refresh is due; false: none is planned, or one runs.
+func (s *schedule) next() (time.Time, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.due, !s.running && !s.idle && !s.due.IsZero()
+}
+
+// request asks for a refresh at once. What it returns is closed when that has ended.
+func (s *schedule) request(now time.Time) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	done := make(chan struct{})
+	s.requested = append(s.requested, done)
+	s.due, s.idle = now, false
+	return done
+}
+
+// resume lets an idle site be refreshed again, and reports whether one is due.
+func (s *schedule) resume(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle = false
+	return !s.running && !s.due.IsZero() && !s.due.After(now)
+}
+
+// begin takes the refresh that is due; false: none is. demanded says that somebody waits
+// for it.
+func (s *schedule) begin(now time.Time) (demanded, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running || s.idle || s.due.IsZero() || s.due.After(now) {
+		return false, false
+	}
+	s.running, s.serving, s.requested = true, s.requested, nil
+	return len(s.serving) > 0, true
+}
+
+// end notes that a refresh has ended and plans the next one, or at once where somebody has
+// asked for one meanwhile.
+func (s *schedule) end(next, now time.Time, idle bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = false
+	for _, done := range s.serving {
+		close(done)
+	}
+	s.serving = nil
+	s.due, s.idle = next, idle
+	if len(s.requested) > 0 {
+		s.due, s.idle = now, false
+	}
+}
+
+// forward leaves those who wait for a refresh to another site's schedule.
+func (s *schedule) forward(to *schedule) {
+	s.mu.Lock()
+	requested := s.requested
+	s.requested = nil
+	s.mu.Unlock()
+	if len(requested) == 0 {
+		return
+	}
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	to.requested = append(to.requested, requested...)
+	to.due, to.idle = time.Unix(0, 1), false
+}
+
+// close lets everybody go who waits.
+func (s *schedule) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, done := range append(s.requested, s.serving...) {
+		close(done)
+	}
+	s.requested, s.serving = nil, nil
+}
+
+// isRunning reports whether a refresh runs.
+func (s *schedule) isRunning() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running
+}
+
+// requestRate counts the requests of the last hour, by minutes.
+type requestRate struct {
+	mu      sync.Mutex
+	minutes [60]uint32
+	last    int64     // minute that was counted last
+	latest  time.Time // request
+}
+
+func (r *requestRate) advance(minute int64) {
+	if d := minute - r.last; d < 0 || d >= int64(len(r.minutes)) {
+		r.minutes = [60]uint32{}
+	} else {
+		for m := r.last + 1; m <= minute; m++ {
+			r.minutes[m%int64(len(r.minutes))] = 0
 		}
 	}
-	front, err := s.ask(ctx, http.MethodHead, s.askFolder+"/", askPeekBody)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err == nil && refuses(front.Status):
-		seen.private = front.Status
-	}
-	seen.locate(p)
-	s.sight, s.looked, s.lookedAt = seen, true, s.app.now()
-	s.seen.Store(&seen)
-	if seen.reached || s.key == "" {
-		// What keeps requests away for a while does not say where the pages lie.
-		s.adopt()
-	}
-	return nil
+	r.last = minute
 }
 
-// ask asks the site for a path as the server knows it.
-func (s *site) ask(ctx context.Context, method, path string, limit int) (*Answer, error) {
-	return s.app.askers[s.handler.server].ask(ctx, question{method: method, base: s.askBase, path: path, limit: limit})
+func (r *requestRate) add(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	minute := now.Unix() / 60
+	r.advance(minute)
+	r.minutes[minute%int64(len(r.minutes))]++
+	r.latest = now
 }
 
-// askPage asks the site for a path of its URLs, on a runner if there is one.
-func (s *site) askPage(ctx context.Context, on *runner, method, path string, limit int, header http.Header) (*Answer, error) {
-	if rest, ok := strings.CutPrefix(path, s.at+"/"); ok {
-		// What a proxy in front calls the folder, the server may not.
-		path = s.askFolder + "/" + rest
+// since reports whether there was a request after a time.
+func (r *requestRate) since(t time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.latest.After(t)
+}
+
+// counts are the requests of the last hour, and those of this minute and the one before.
+func (r *requestRate) counts(now time.Time) (inHour, inMinute int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	minute := now.Unix() / 60
+	r.advance(minute)
+	for _, n := range r.minutes {
+		inHour += int(n)
 	}
-	answer, err := s.app.askers[s.handler.server].ask(ctx, question{method: method, base: s.askBase, path: path, limit: limit, header: header, on: on})
-	s.app.counts.asked(answer)
-	return answer, err
+	size := int64(len(r.minutes))
+	return inHour, int(r.minutes[minute%size] + r.minutes[(minute+size-1)%size])
 }
 
-// isAsked reports whether a page may be asked for at all.
-func (s *site) isAsked(path string) bool { return s.handler.settings.isAsked(path) }
-
-// askPath is the path of the sitemap as the server knows it.
-func (s *site) askPath() string { return s.askFolder + s.handler.settings.path }
-
-func refuses(status int) bool {
-	return status == http.StatusUnauthorized || status == http.StatusForbidden
+// visited are the paths that visitors have had, with the Unix second of the last visit. It
+// is safe for concurrent use.
+type visited struct {
+	mu      sync.Mutex
+	paths   map[string]int64
+	max     int
+	dropped int
 }
 
-// locate finds the root: the site's own where its file server uses it, else that of
-// the one file server that follows. Never the working directory, which file_server
-// falls back to.
-func (seen *sight) locate(p *probe) {
-	roots := distinct(p.servers, func(f fileServer) string { return f.root })
-	if own := distinct(p.servers, func(f fileServer) string { return f.own }); !p.rooted && len(own) > 1 {
-		// Which one the sitemap's own path leads to says nothing of the others.
-		roots = own
+// limit sets how many paths are remembered.
+func (v *visited) limit(n int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.max = n
+}
+
+// add notes a visit. Where there is no room, an old path is forgotten.
+func (v *visited) add(path string, at int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.paths == nil {
+		v.paths = make(map[string]int64)
 	}
-	switch {
-	case !p.rooted && len(roots) > 1:
-		seen.noRoot = fmt.Sprintf("several file roots (%s): name one with 'files <root>'", strings.Join(roots, ", "))
-		return
-	case p.root != "" && (len(roots) != 1 || roots[0] == p.root):
-		seen.root = p.root
-	case len(roots) == 1:
-		seen.root = roots[0]
-	default:
-		seen.noRoot = "no file root: set one with 'root', or name it with 'files <root>'; pages of an application are found by 'links'"
+	last, known := v.paths[path]
+	if !known && len(v.paths) >= v.max && !v.forget(at) {
+		v.dropped++
 		return
 	}
-	seen.fs, seen.unserved = p.fs, len(p.servers) == 0
-	for _, fsrv := range p.servers {
-		if fsrv.root != seen.root {
+	if !known {
+		path = strings.Clone(path)
+	}
+	v.paths[path] = max(last, at)
+}
+
+// forget drops the oldest of a few paths that was visited before a time. Under mu.
+func (v *visited) forget(before int64) bool {
+	const few = 8
+	oldest, n := "", 0
+	for path, at := range v.paths { // in no order
+		if at < before {
+			oldest, before = path, at
+		}
+		if n++; n == few {
+			break
+		}
+	}
+	if oldest == "" {
+		return false
+	}
+	v.dropped++
+	delete(v.paths, oldest)
+	return true
+}
+
+// sorted are the paths in order, without those of a last visit before since, which are
+// forgotten.
+func (v *visited) sorted(since int64) []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	all := make([]string, 0, len(v.paths))
+	for path, at := range v.paths {
+		if at < since {
+			delete(v.paths, path)
 			continue
 		}
-		seen.fs = cmp.Or(fsrv.fs, seen.fs)
-		seen.hide = append(seen.hide, fsrv.hide...)
-		if seen.index == nil {
-			seen.index = fsrv.index
-		}
+		all = append(all, path)
 	}
-	if seen.fs == "" {
-		seen.root = absolute(seen.root)
-	}
+	slices.Sort(all)
+	return all
 }
 
-// distinct are the roots, each once.
-func distinct(servers []fileServer, rootOf func(fileServer) string) []string {
-	var roots []string
-	for _, server := range servers {
-		if root := rootOf(server); root != "" && !slices.Contains(roots, root) {
-			roots = append(roots, root)
-		}
-	}
-	return roots
-}
-
-// absolute is a path with the working directory before it if it is a relative one;
-// a bare name of a hide list stays one.
-func absolute(p string) string {
-	if abs, err := caddy.FastAbs(p); err == nil && strings.ContainsRune(p, filepath.Separator) {
-		return abs
-	}
-	return p
-}
-
-// adopt takes hold of the snapshot that belongs to what was seen, be it one that an
-// earlier configuration left.
-func (s *site) adopt() {
-	set := s.handler.settings
-	key := keyOf(set.digest, s.base, s.docPath("", ""), s.at, s.sight.root, s.sight.fs, s.sight.hide, s.sight.index)
-	if key == s.key {
-		return
-	}
-	s.hold(key)
-	s.app.store.remember(key, note{at: s.id.address, handler: s.handler.identity(), settings: string(set.digest)})
-}
-
-// hold takes hold of what is under a key, in the place of what it held before.
-func (s *site) hold(key string) {
-	store, generation := s.app.store, s.app.generation
-	held := store.acquire(generation, key)
-	held.inherit(s.held.Load(), settingsOf(key))
-	if s.key != "" {
-		store.release(generation, s.key)
-	}
-	s.key = key
-	s.held.Store(held)
-	s.count()
-	if s.current() != nil {
-		s.markReady()
-	}
-}
-
-// defaultFileSystem is Caddy's name for the operating system's own.
-const defaultFileSystem = "default"
-
-// siteRoot is the root of a file server that is given none.
-const siteRoot = "{http.vars.root}"
-
-// fileServer is what a file server would use for one request.
-type fileServer struct {
-	root  string
-	own   string // root, unless a root directive in its own block sets another one
-	fs    string
-	hide  []string
-	index []string
-}
-
-// resolved replaces the file server's placeholders as it does itself.
-func (fsrv servedBy) resolved(repl *caddy.Replacer) fileServer {
-	d := fileServer{
-		root: repl.ReplaceAll(fsrv.Root, ""),
-		fs:   repl.ReplaceAll(fsrv.FileSystem, ""),
-	}
-	if d.own = d.root; fsrv.Root == siteRoot && fsrv.root != "" {
-		d.own = repl.ReplaceAll(fsrv.root, "")
-	}
-	if d.root == "" && d.fs != "" && d.fs != defaultFileSystem {
-		d.root = "." // of that file system, not the working directory
-	}
-	for _, hide := range fsrv.Hide {
-		d.hide = append(d.hide, absolute(repl.ReplaceAll(hide, "")))
-	}
-	for _, name := range fsrv.IndexNames {
-		d.index = append(d.index, repl.ReplaceAll(name, ""))
-	}
-	return d
+func (v *visited) count() (paths, dropped int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.paths), v.dropped
 }

@@ -2,301 +2,251 @@ package sitemap
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"sync/atomic"
+	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 )
 
-// clock is a time that a test sets, Unix nanoseconds. It has no monotonic reading,
-// so that it can jump.
-type clock struct{ atomic.Int64 }
-
-func (c *clock) now() time.Time          { return time.Unix(0, c.Load()) }
-func (c *clock) advance(d time.Duration) { c.Add(int64(d)) }
-
-// bench is an App with one handler, which one matcher leads to for named.example and
-// no matcher for all other hosts. It is not started.
-type bench struct {
-	t       *testing.T
-	app     *App
-	handler *Handler
-	clock   *clock
-	logs    *observer.ObservedLogs
-	source  func(ctx context.Context, r *Refresh, yield func(Page) error) error
-}
-
-func newBench(t *testing.T, h *Handler) *bench {
-	t.Helper()
-	ctx := contextOf(t)
-	b := &bench{t: t, app: new(App), clock: new(clock)}
-	if err := b.app.Provision(ctx); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.app.Cleanup(); err != nil {
-			t.Error(err)
+// TestIdentity: what a site's URLs are, what it may list, and how the server knows it.
+func TestIdentity(t *testing.T) {
+	for name, test := range map[string]struct {
+		handler *Handler
+		at      address
+		prefix  string
+		want    string // URL of the sitemap, prefix of pages, scope, internal origin and prefix
+	}{
+		"a host":                        {&Handler{}, address{scheme: "http", host: "a.example"}, "", "http://a.example/sitemap.xml  / http://a.example "},
+		"a port":                        {&Handler{}, address{scheme: "https", host: "a.example", port: "8443"}, "", "https://a.example:8443/sitemap.xml  / https://a.example:8443 "},
+		"a prefix":                      {&Handler{}, address{scheme: "http", host: "a.example", prefix: "/docs"}, "/docs", "http://a.example/docs/sitemap.xml /docs /docs/ http://a.example /docs"},
+		"a path":                        {&Handler{Path: "/blog/map.xml"}, address{scheme: "http", host: "a.example"}, "", "http://a.example/blog/map.xml  /blog/ http://a.example "},
+		"a path in a prefix":            {&Handler{Path: "/blog/map.xml"}, address{scheme: "http", host: "a.example", prefix: "/docs"}, "/docs", "http://a.example/docs/blog/map.xml /docs /docs/blog/ http://a.example /docs"},
+		"a base URL":                    {&Handler{BaseURL: "https://Shop.example:443"}, address{}, "", "https://shop.example/sitemap.xml  / http://named.example:9080 "},
+		"a base URL that matchers name": {&Handler{BaseURL: "https://named.example:8443"}, address{}, "", "https://named.example:8443/sitemap.xml  / http://named.example:9080 "},
+		"a base URL and a prefix":       {&Handler{BaseURL: "https://shop.example"}, address{}, "/docs", "https://shop.example/docs/sitemap.xml /docs /docs/ http://shop.example:9080 /docs"},
+		"a folder":                      {&Handler{BaseURL: "https://shop.example/b/"}, address{}, "", "https://shop.example/b/sitemap.xml  /b/ http://named.example:9080 "},
+		"a folder for a prefix":         {&Handler{BaseURL: "https://shop.example/b"}, address{}, "/docs", "https://shop.example/b/sitemap.xml /b /b/ http://shop.example:9080 /docs"},
+		"a path in the folder":          {&Handler{BaseURL: "https://shop.example/b", Path: "/b/c/map.xml"}, address{}, "", "https://shop.example/b/c/map.xml  /b/c/ http://named.example:9080 "},
+	} {
+		b := newBench(t, func(h *Handler) {
+			h.Path, h.BaseURL, h.listener = test.handler.Path, test.handler.BaseURL, listener{"http", "9080"}
+			h.mounts = mounts{{hosts: []string{"named.example"}}, {prefix: "/docs"}}
+			if test.at.host != "" {
+				h.mounts = mounts{{}, {prefix: "/docs"}}
+			}
+		})
+		i := newIdentity(b.handler, siteID{b.handler, test.at}, test.prefix, false)
+		if got := fmt.Sprint(i.sitemapURL(), " ", i.prefix, " ", i.scope, " ", i.internal.origin, " ", i.internal.prefix); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
-	})
-	core, logs := observer.New(zapcore.DebugLevel)
-	b.logs = logs
-	b.clock.Store(time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC).UnixNano())
-	b.app.logger, b.app.now = zap.New(core), b.clock.now
-	b.app.announced = make(chan event, 1<<14) // nothing emits them
-
-	if h.Ask == nil {
-		h.Ask = &Ask{Off: true} // there is no page behind the paths
+		if !i.isDocument(i.docPath("-0123456789ab", ".xml.gz")) || i.isDocument(i.scope+"a.xml") {
+			t.Errorf("%s: the site does not know its documents", name)
+		}
 	}
-	h.app, h.ctx, h.logger, h.server = b.app, ctx, b.app.logger, new(caddyhttp.Server)
-	var err error
-	if h.settings, err = h.compile(caddy.NewEmptyReplacer()); err != nil {
-		t.Fatal(err)
-	}
-	h.settings.digest = []byte(t.Name())
-	h.stem = h.settings.stem
-	h.seats = seats{{hosts: []string{"named.example"}}, {}}
-	h.listener = listener{scheme: "http"}
-	h.sources, h.sourceNames = []Source{b}, []string{"bench"}
-	b.app.register(h)
-	b.app.askers[h.server] = newAsker(h.server)
-	b.handler = h
-	b.app.store.settle(b.app.generation)
-	return b
 }
 
-// contextOf is the context of an empty configuration.
-func contextOf(t *testing.T) caddy.Context {
-	t.Helper()
-	empty, err := caddy.ProvisionContext(new(caddy.Config))
-	if err != nil {
-		t.Fatal(err)
+// isDone reports whether what a request for a refresh waits for has come.
+func isDone(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
 	}
-	ctx, cancel := caddy.NewContext(empty)
-	t.Cleanup(cancel)
-	return ctx
 }
 
-// Pages lets the bench be its own source.
-func (b *bench) Pages(ctx context.Context, r *Refresh, yield func(Page) error) error {
-	return b.source(ctx, r, yield)
+// TestSchedule: who asks for a refresh waits until one has ended that began later, whatever
+// else is planned.
+func TestSchedule(t *testing.T) {
+	now := time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
+	later := now.Add(time.Minute)
+	var s schedule
+	if _, ok := s.next(); ok {
+		t.Error("nothing was planned, and a refresh is due")
+	}
+	s.at(later)
+	if _, ok := s.begin(now); ok {
+		t.Error("a refresh begins before it is due")
+	}
+	first := s.request(now)
+	if demanded, ok := s.begin(now); !ok || !demanded {
+		t.Fatalf("asked for: began %t, demanded %t", ok, demanded)
+	}
+	if _, ok := s.begin(now); ok || !s.isRunning() {
+		t.Error("two refreshes run at a time")
+	}
+	if _, ok := s.next(); ok {
+		t.Error("while one runs, another is due")
+	}
+	second := s.request(now)
+	s.end(later, now, false)
+	if !isDone(first) || isDone(second) {
+		t.Errorf("after the first refresh: done %t and %t", isDone(first), isDone(second))
+	}
+	if due, ok := s.next(); !ok || !due.Equal(now) {
+		t.Errorf("asked for while one ran: due at %s, %t", due, ok)
+	}
+	if demanded, ok := s.begin(now); !ok || !demanded {
+		t.Fatalf("the second: began %t, demanded %t", ok, demanded)
+	}
+	s.end(later, now, false)
+	if due, _ := s.next(); !isDone(second) || !due.Equal(later) {
+		t.Errorf("after the second refresh: done %t, due at %s", isDone(second), due)
+	}
+	if demanded, ok := s.begin(later); !ok || demanded {
+		t.Errorf("as planned: began %t, demanded %t", ok, demanded)
+	}
+
+	s.end(now, now, true)
+	if _, ok := s.next(); ok {
+		t.Error("an idle site is due")
+	}
+	if _, ok := s.begin(later); ok {
+		t.Error("an idle site is refreshed")
+	}
+	if s.resume(now.Add(-1)) || !s.resume(now) {
+		t.Error("a site that resumes is due too early, or not at all")
+	}
+	if _, ok := s.begin(now); !ok {
+		t.Error("a site that resumes is not refreshed")
+	}
+	s.end(time.Time{}, now, true)
+	if s.resume(now) {
+		t.Error("a site without a plan is due")
+	}
 }
 
-// lists makes a source of paths.
-func lists(paths ...string) func(context.Context, *Refresh, func(Page) error) error {
-	return func(_ context.Context, _ *Refresh, yield func(Page) error) error {
-		for _, path := range paths {
-			if err := yield(Page{Path: path}); err != nil {
-				return err
+// TestScheduleForward: those who wait for a site wait for the one whose documents stand for
+// its own.
+func TestScheduleForward(t *testing.T) {
+	now := time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
+	var from, to schedule
+	to.at(now.Add(time.Hour))
+	to.end(now.Add(time.Hour), now, true)
+	from.forward(&to)
+	if _, ok := to.next(); ok {
+		t.Error("nobody waits, and the other site is due")
+	}
+	running := from.request(now)
+	from.begin(now)
+	waiting := from.request(now)
+	from.forward(&to)
+	if demanded, ok := to.begin(now); !ok || !demanded {
+		t.Errorf("began %t, demanded %t", ok, demanded)
+	}
+	from.end(now, now, false)
+	if !isDone(running) || isDone(waiting) {
+		t.Errorf("of the site itself: done %t and %t", isDone(running), isDone(waiting))
+	}
+	to.end(now, now, false)
+	if !isDone(waiting) {
+		t.Error("the other site's refresh does not count")
+	}
+	last, next := to.request(now), from.request(now)
+	to.begin(now)
+	to.close()
+	from.close()
+	if !isDone(last) || !isDone(next) {
+		t.Error("who waits is not let go")
+	}
+	to.end(now, now, false) // of a refresh that ends late
+}
+
+// TestRefreshNow ends with the refresh, the one who waits, or the site.
+func TestRefreshNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		s, alias := b.site("named.example"), b.site("alias.example")
+		alias.main.Store(s)
+		ended := make(chan error, 1)
+		for _, of := range []*site{s, alias} {
+			go func() { ended <- of.refreshNow(t.Context()) }()
+			synctest.Wait()
+			if _, ok := s.schedule.begin(b.clock); !ok || len(ended) > 0 {
+				t.Fatalf("%s: the refresh is due: %t, %d have ended", of.url(), ok, len(ended))
+			}
+			s.schedule.end(b.clock.Add(time.Hour), b.clock, false)
+			if err := <-ended; err != nil {
+				t.Errorf("%s: got %v", of.url(), err)
 			}
 		}
-		return nil
-	}
-}
-
-// site is the site of a host, as if it had been looked at.
-func (b *bench) site(host string) *site {
-	b.t.Helper()
-	s, err := b.app.site(b.handler, siteID{b.handler, address{scheme: "http", host: host}}, "", atOnce)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	s.sight.reached = true
-	s.adopt()
-	return s
-}
-
-// refresh runs a refresh that is due.
-func (b *bench) refresh(s *site) *Snapshot {
-	b.t.Helper()
-	b.clock.advance(s.interval(s.held.Load().took))
-	s.looked = true
-	s.refresh(context.Background())
-	return s.current()
-}
-
-// logged counts the log lines with a message.
-func (b *bench) logged(message string) int { return b.logs.FilterMessage(message).Len() }
-
-// TestIdleSitesWait: a site of a visitor's word is refreshed only while someone asks.
-func TestIdleSitesWait(t *testing.T) {
-	b := newBench(t, &Handler{})
-	b.source = lists("/a")
-	visited, named := b.site("visited.example"), b.site("named.example")
-	if !visited.visitors || named.visitors {
-		t.Fatalf("visitors: got %t and %t, want true and false", visited.visitors, named.visitors)
-	}
-	for _, s := range []*site{visited, named} {
-		if at := s.dueAt(b.clock.now()); at.After(b.clock.now()) || at.IsZero() {
-			t.Errorf("%s: a new site is due at %s", s.base, at)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.refreshNow(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want %v", err, context.Canceled)
 		}
-		if b.refresh(s) == nil {
-			t.Fatalf("%s: no snapshot", s.base)
+		go func() { ended <- s.refreshNow(t.Context()) }()
+		synctest.Wait()
+		s.cancel()
+		if err := <-ended; err != errStopping {
+			t.Errorf("got %v, want %v", err, errStopping)
 		}
-	}
-	b.clock.advance(time.Hour)
-	if at := named.dueAt(b.clock.now()); at.IsZero() {
-		t.Error("a named site waits for a request")
-	}
-	if at := visited.dueAt(b.clock.now()); !at.IsZero() {
-		t.Errorf("a site that nobody asked for since is due at %s", at)
-	}
-	<-b.app.wake
-	visited.touch()
-	if at := visited.dueAt(b.clock.now()); at.IsZero() || at.After(b.clock.now()) {
-		t.Errorf("asked for, it is due at %s", at)
-	}
-	select {
-	case <-b.app.wake:
-	default:
-		t.Error("a request for a site that is due does not rouse the schedule")
-	}
+	})
 }
 
-// TestSightOutlivesRefusals: where requests do not reach the handler for a while, the
-// place of the pages stays known, and so does their snapshot.
-func TestSightOutlivesRefusals(t *testing.T) {
-	b := newBench(t, &Handler{})
-	b.source = lists("/a", "/b")
-	s := b.site("named.example")
-	want := b.refresh(s)
-	key := s.key
-	// Its server has no routes, so a look does not reach the handler.
-	if err := s.look(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if s.key != key || s.current() != want {
-		t.Error("what was served is dropped once a look fails to reach the handler")
-	}
-	b.clock.advance(s.interval(0))
-	s.refresh(context.Background())
-	if s.current() != want {
-		t.Error("dropped at the first refresh")
-	}
-	b.clock.advance(s.interval(0))
-	s.refresh(context.Background())
-	if s.current() != nil {
-		t.Error("not believed when the second refresh says the same")
-	}
-	s.sight.reached = true
-	if got := b.refresh(s); got == nil || got.pages != 2 {
-		t.Error("recovery is not believed at once")
-	}
-}
-
-// TestMovedRoot: the last good snapshot is served until there is one of the new root.
-func TestMovedRoot(t *testing.T) {
-	b := newBench(t, &Handler{})
-	b.source = lists("/a", "/b", "/d")
-	s := b.site("named.example")
-	old := b.refresh(s) // of three pages
-	s.sight.root = "/elsewhere"
-	s.adopt()
-	if s.current() != old {
-		t.Fatal("what was served is dropped with its root")
-	}
-	b.source = func(context.Context, *Refresh, func(Page) error) error { return errors.New("not there yet") }
-	if b.refresh(s) != old {
-		t.Fatal("what was served is dropped before the new root is there")
-	}
-	b.source = lists("/c") // less than half, but of another root
-	if got := b.refresh(s); got == old || got.pages != 1 {
-		t.Errorf("the new root's snapshot is not served: %d pages", got.pages)
-	}
-}
-
-// TestNamesOutliveEmptiness: the names of shards still lead somewhere once a site that
-// had lost all its pages has some again.
-func TestNamesOutliveEmptiness(t *testing.T) {
-	b := newBench(t, &Handler{ShardURLs: 2})
-	all := lists("/a", "/b", "/c", "/d", "/e")
-	b.source = all
-	s := b.site("named.example")
-	first := b.refresh(s)
-	b.source = lists()
-	b.refresh(s)
-	if b.refresh(s) != nil {
-		t.Fatal("not believed when the second refresh says the same")
-	}
-	b.refresh(s)
-	b.source = lists("/a")
-	second := b.refresh(s)
-	for _, d := range first.shards {
-		if second.find(d.suffix) == nil {
-			t.Errorf("%s is forgotten", d.suffix)
-		}
-	}
-	b.clock.advance(retiredFor)
-	if b.source = all; len(b.refresh(s).retired) != 0 {
-		t.Error("names are remembered for ever")
-	}
-}
-
-// TestOtherSettings: what was served is served on until there is a snapshot of the new
-// settings, which follows it in its names.
-func TestOtherSettings(t *testing.T) {
-	b := newBench(t, &Handler{ShardURLs: 2})
-	b.source = lists("/a", "/b", "/c", "/d", "/e")
-	s := b.site("named.example")
-	old := b.refresh(s)
-	b.handler.settings.digest = []byte("other")
-	b.handler.settings.shardURLs = 10
-	b.app.sites = make(map[siteID]*site)
-	next := newSite(b.app, b.handler, s.id, "", false)
-	b.app.resume([]*site{next})
-	if next.current() != old || next.key != s.key {
-		t.Fatal("what was served is not served on before a look")
-	}
-	next.sight.reached = true
-	next.adopt()
-	if next.current() != old || next.key == s.key {
-		t.Fatal("what was served is not served on before a refresh")
-	}
-	b.source = func(context.Context, *Refresh, func(Page) error) error { return errors.New("not there yet") }
-	if b.refresh(next) != old {
-		t.Fatal("what was served is dropped before its pages were read")
-	}
-	b.source = lists("/a") // less than half, but by other settings
-	made := b.refresh(next)
-	if made == old || made.pages != 1 {
-		t.Fatalf("got %d pages, want 1", made.pages)
-	}
-	for _, d := range old.shards {
-		if made.find(d.suffix) == nil {
-			t.Errorf("%s is forgotten", d.suffix)
-		}
-	}
-	if s.current() != old {
-		t.Error("the configuration before has lost its own")
-	}
-}
-
-// TestDigest: how often a snapshot is made, and who is told of it, do not shape it.
-func TestDigest(t *testing.T) {
-	digest := func(h *Handler) string {
-		d, err := h.digest()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(d)
-	}
-	no := false
-	same := digest(new(Handler))
-	if got := digest(&Handler{RefreshInterval: 1, RobotsTxt: &no}); got != same {
-		t.Errorf("got %s, want %s", got, same)
-	}
-	for name, h := range map[string]*Handler{
-		"path": {Path: "/a.xml"}, "base_url": {BaseURL: "https://a.example"}, "shard_urls": {ShardURLs: 1}, "max_urls": {MaxURLs: 1},
-		"schema": {Schema: "0.84"}, "omit": {Omit: []string{"/a"}}, "rules": {Rules: []Rule{{}}}, "sources": {SourcesRaw: []json.RawMessage{[]byte("{}")}},
+func TestRequestRate(t *testing.T) {
+	begun := time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
+	var r requestRate
+	for i, test := range []struct {
+		after    time.Duration // since the beginning
+		adds     int
+		hour     int
+		inMinute int
+	}{
+		{0, 0, 0, 0},
+		{0, 3, 3, 3},
+		{59 * time.Second, 1, 4, 4},
+		{time.Minute, 2, 6, 6},
+		{2 * time.Minute, 0, 6, 2},
+		{3 * time.Minute, 0, 6, 0},
+		{30 * time.Minute, 5, 11, 5},
+		{60 * time.Minute, 0, 7, 0}, // the first minute has left
+		{61 * time.Minute, 0, 5, 0},
+		{90 * time.Minute, 0, 0, 0},
+		{91 * time.Minute, 2, 2, 2},
+		{-24 * time.Hour, 0, 0, 0}, // the clock is set back
+		{-24 * time.Hour, 1, 1, 1},
+		{24 * time.Hour, 0, 0, 0},
 	} {
-		if digest(h) == same {
-			t.Errorf("%s does not count", name)
+		now := begun.Add(test.after)
+		for range test.adds {
+			r.add(now)
 		}
+		if hour, minute := r.counts(now); hour != test.hour || minute != test.inMinute {
+			t.Errorf("step %d: got %d in the hour, %d in the minute, want %d and %d", i, hour, minute, test.hour, test.inMinute)
+		}
+	}
+	r = requestRate{}
+	if r.since(begun) {
+		t.Error("without a request there was one")
+	}
+	r.add(begun)
+	if r.since(begun) || !r.since(begun.Add(-1)) {
+		t.Error("the last request is at another time")
+	}
+}
+
+func TestVisitedPaths(t *testing.T) {
+	var v visited
+	v.limit(3)
+	for i, path := range []string{"/c", "/a", "/b"} {
+		v.add(path, int64(100+i))
+	}
+	v.add("/a", 50) // later, of an earlier log file
+	v.add("/d", 99) // older than all there are
+	if got := v.sorted(0); !slices.Equal(got, []string{"/a", "/b", "/c"}) {
+		t.Errorf("got %q", got)
+	}
+	v.add("/e", 200)
+	if got := v.sorted(0); !slices.Equal(got, []string{"/a", "/b", "/e"}) {
+		t.Errorf("with a new path in the place of the oldest: got %q", got)
+	}
+	if got := v.sorted(102); !slices.Equal(got, []string{"/b", "/e"}) {
+		t.Errorf("since 102: got %q", got)
+	}
+	if paths, dropped := v.count(); paths != 2 || dropped != 2 {
+		t.Errorf("got %d paths, %d dropped, want 2 and 2", paths, dropped)
 	}
 }

@@ -2,6 +2,7 @@ package sitemap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -15,27 +16,27 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // Page is one URL of a site and what is known of it.
 type Page = page.Page
 
-// Source contributes pages to a site. Sources are guest modules in the
-// namespace http.sitemap.sources.
+// Source contributes pages to a site. Sources are guest modules in the namespace
+// http.sitemap.sources.
 type Source interface {
-	// Pages calls yield once for every page that the source knows of, until
-	// yield returns an error, which Pages then returns. Each refresh of a site
-	// calls it anew, one refresh at a time for a site, but sites side by side.
-	// It ends soon after ctx is cancelled.
+	// Pages calls yield once for every page that the source knows of, until yield returns
+	// an error, which Pages then returns. Each refresh of a site calls it anew, one refresh
+	// at a time for a site, but sites side by side. It ends soon after ctx is canceled.
 	//
-	// An error other than yield's says that the source could not be read; what
-	// it yielded until then counts, but the refresh is not believed at once.
+	// An error other than yield's says that the source could not be read; what it yielded
+	// until then counts, and pages that it does not name any more stay.
 	Pages(ctx context.Context, r *Refresh, yield func(Page) error) error
 }
 
-// SortedSource is a [Source] that yields its pages in the order of their paths'
-// bytes, and so spares gather the sorting.
+// SortedSource is a [Source] that yields its pages in the order of their paths' bytes, so
+// that they need not be held and sorted.
 type SortedSource interface {
 	Source
 	Sorted() bool
@@ -46,12 +47,12 @@ type Refresh struct {
 	// BaseURL is scheme, host and port of the site, such as https://example.com.
 	BaseURL string
 
-	// Folder is the URL folder that the site answers for, percent-encoded,
-	// without a slash at its end; "" for all.
-	Folder string
+	// Prefix is the path prefix that the site serves, percent-encoded, without a slash at
+	// its end; "" for all.
+	Prefix string
 
-	// Root is the site's file root, "" where none could be found; Hide and Index
-	// are what its file server hides, and its index names, if one was found.
+	// Root is the site's file root, "" where none could be found; Hide and Index are what
+	// its file server hides, and its index names, if one was found.
 	Root  string
 	Hide  []string
 	Index []string
@@ -59,7 +60,7 @@ type Refresh struct {
 	// FS is the site's file system; nil: the operating system's own.
 	FS fs.FS
 
-	// Workers is how many cores the source may use.
+	// Workers is how many goroutines the source may use for computing.
 	Workers int
 
 	// Now is the time at which the refresh began.
@@ -67,30 +68,61 @@ type Refresh struct {
 
 	Logger *zap.Logger
 
-	site    *site
-	sight   sight                // of the site
-	hear    func(message string) // gets what is said, which is then not logged; nil: it is
-	mu      sync.Mutex
-	leftOut map[string]int
-	sources []sourceReport  // by their number
-	warned  []string        // what was said
-	said    map[string]bool // kinds
+	site   *site
+	probed probeResult
+	hear   func(message string) // gets warnings, which are then not logged; nil: they are
+
+	mu       sync.Mutex
+	leftOut  map[string]int
+	warnings []string
+	kinds    map[string]bool // of warnings
 }
 
-// Ask asks the site for a path of its URLs, percent-encoded and with its query, as a
-// stranger would, and keeps up to limit bytes of the body. A site that answers with
-// an error status has answered; the error here means that it did not.
-func (r *Refresh) Ask(ctx context.Context, path string, limit int) (*Answer, error) {
-	return r.site.askPage(ctx, nil, http.MethodGet, path, limit, nil)
+// maxWarnings is how many warnings of a refresh are kept for status.
+const maxWarnings = 20
+
+func (s *site) newRefresh(probed probeResult, now time.Time) *Refresh {
+	return &Refresh{
+		BaseURL: s.origin, Prefix: s.prefix, Root: probed.root, Hide: probed.hide, Index: probed.index,
+		Workers: s.workers(), Now: now, Logger: s.logger.Logger,
+		site: s, probed: probed, leftOut: make(map[string]int), kinds: make(map[string]bool),
+	}
 }
 
-// locates reports whether a redirect from one path of the site leads to another.
-func (r *Refresh) locates(redirect *Answer, from, to string) bool {
+// openFS finds the site's file system.
+func (r *Refresh) openFS() (err error) {
+	if r.Root != "" {
+		r.FS, err = fileSystem(r.site.handler.ctx, r.probed.fs)
+	}
+	return err
+}
+
+// Fetch fetches a path of the site's URLs, percent-encoded and with its query, as an
+// anonymous visitor, and returns up to limit bytes of the body. An error status is a
+// response; the error here means that there was none.
+func (r *Refresh) Fetch(ctx context.Context, path string, limit int) (status int, header http.Header, body []byte, err error) {
+	res, err := r.fetch(ctx, path, limit)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	return res.Status, res.Header, res.Body, nil
+}
+
+func (r *Refresh) fetch(ctx context.Context, path string, limit int) (*response, error) {
+	s := r.site
+	if rest, ok := strings.CutPrefix(path, s.prefix+"/"); ok {
+		path = s.internal.prefix + "/" + rest
+	}
+	return s.fetch(ctx, path, limit, nil)
+}
+
+// redirects reports whether a redirect from one path of the site leads to another.
+func (r *Refresh) redirects(res *response, from, to string) bool {
 	base, err := url.Parse(r.BaseURL + from)
 	if err != nil {
 		return false
 	}
-	location, err := base.Parse(redirect.Header.Get("Location"))
+	location, err := base.Parse(res.Header.Get("Location"))
 	return err == nil && location.EscapedPath() == to
 }
 
@@ -112,52 +144,135 @@ func (r *Refresh) replacer() *caddy.Replacer {
 	return repl
 }
 
-// tell logs a message once, and not again while a later refresh says the same.
-func (r *Refresh) tell(kind, message string, fields ...zap.Field) {
-	r.say(zapcore.InfoLevel, kind, message, fields)
+// LeaveOut counts candidates that are not listed for a reason, a few words that a log line
+// can group them by.
+func (r *Refresh) LeaveOut(reason string, n int) {
+	if n == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leftOut[reason] += n
 }
 
-// Say logs a warning about the source, and not again while a later refresh says the
-// same of the same kind.
-func (r *Refresh) Say(kind, message string, fields ...zap.Field) {
-	r.say(zapcore.WarnLevel, kind, message, fields)
-}
-
-func (r *Refresh) say(level zapcore.Level, kind, message string, fields []zap.Field) {
+// Warn logs a warning about the source, and not again while later refreshes warn of the
+// same kind with the same words.
+func (r *Refresh) Warn(kind, message string, fields ...zap.Field) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.hear != nil {
 		r.hear(message)
 		return
 	}
-	r.site.say(level, r.note(kind), message, fields...)
-	if level == zapcore.WarnLevel && len(r.warned) < maxWarnings {
-		r.warned = append(r.warned, message)
+	r.kinds[sourceKind+kind] = true
+	if len(r.warnings) < maxWarnings {
+		r.warnings = append(r.warnings, message)
 	}
+	r.site.logger.once(zapcore.WarnLevel, sourceKind+kind, message, fields...)
 }
 
-// note takes down what kind of thing is said. Under mu.
-func (r *Refresh) note(kind string) string {
-	if r.said == nil {
-		r.said = make(map[string]bool)
-	}
-	kind = sourceKind + kind
-	r.said[kind] = true
-	return kind
-}
-
-// panicked makes an error of what a source of pages threw. Where that happened is
-// logged once.
-func (r *Refresh) panicked(name string, v any) error {
+// said are the warnings, and the candidates left out by sources so far.
+func (r *Refresh) said() (warnings []string, leftOut map[string]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	err := fmt.Errorf("panic: %v", v)
-	if r.hear != nil {
-		return err
+	leftOut = make(map[string]int, len(r.leftOut))
+	for reason, n := range r.leftOut {
+		leftOut[reason] = n
 	}
-	if kind := r.note("panic " + name); r.site.said[kind] != err.Error() {
-		r.site.said[kind] = err.Error()
-		r.site.log(zapcore.ErrorLevel, "a source of pages panicked", zap.String("source", name), zap.Any("panic", v), zap.Stack("stack"))
+	return append([]string(nil), r.warnings...), leftOut
+}
+
+const malformedPath = "malformed path"
+
+// inputs are the site's sources, for the gathering.
+func (r *Refresh) inputs(failing map[string]time.Time) []merge.Input {
+	h := r.site.handler
+	var inputs []merge.Input
+	for i, source := range h.sources {
+		name := h.sourceNames[i]
+		sorted, _ := source.(SortedSource)
+		since, failed := failing[name]
+		believed := failed && r.Now.Sub(since) >= confirmAfter
+		pages := func(ctx context.Context, yield func(page.Page) error) error {
+			err := source.Pages(ctx, r, yield)
+			if believed && errors.Is(err, fs.ErrNotExist) {
+				return nil // it has been gone for long: so are its pages
+			}
+			return err
+		}
+		switch source.(type) {
+		case *SourceFiles, *SourceURLs, discoverer:
+		default:
+			pages = r.checked(pages)
+		}
+		inputs = append(inputs, merge.Input{Name: name, Pages: pages, Sorted: sorted != nil && sorted.Sorted()})
 	}
-	return err
+	if h.discovery != nil {
+		inputs = append(inputs, r.ownSitemaps())
+	}
+	return inputs
+}
+
+// checked leaves out what a guest module's source yields that is no path.
+func (r *Refresh) checked(pages func(context.Context, func(page.Page) error) error) func(context.Context, func(page.Page) error) error {
+	return func(ctx context.Context, yield func(page.Page) error) error {
+		return pages(ctx, func(p page.Page) error {
+			if canonical, err := page.Canonical(p.Path); err != nil || canonical != p.Path {
+				r.LeaveOut(malformedPath, 1)
+				return nil
+			}
+			return yield(p)
+		})
+	}
+}
+
+// noteFailures remembers since when sources cannot be read.
+func noteFailures(failing map[string]time.Time, failed []merge.InputError, now time.Time) {
+	for name := range failing {
+		found := false
+		for _, f := range failed {
+			found = found || f.Name == name
+		}
+		if !found {
+			delete(failing, name)
+		}
+	}
+	for _, f := range failed {
+		if _, known := failing[f.Name]; !known {
+			failing[f.Name] = now
+		}
+	}
+}
+
+// joinFailures makes one error of those of sources; nil: there is none.
+func joinFailures(failed []merge.InputError) error {
+	var errs []error
+	for _, f := range failed {
+		errs = append(errs, fmt.Errorf("%s: %w", f.Name, f.Err))
+	}
+	return errors.Join(errs...)
+}
+
+// logPanics says once where sources panicked.
+func (s *site) logPanics(failed []merge.InputError) {
+	for _, f := range failed {
+		var panicked *merge.PanicError
+		if errors.As(f.Err, &panicked) {
+			s.logger.once(zapcore.ErrorLevel, "panic "+f.Name, "a source of pages panicked", zap.String("source", f.Name),
+				zap.Any("panic", panicked.Value), zap.ByteString("stack", panicked.Stack))
+		}
+	}
+}
+
+// fileSystem looks a file system up by name; nil: the operating system's own.
+func fileSystem(ctx caddy.Context, name string) (fs.FS, error) {
+	fsys, ok := ctx.FileSystems().Get(name)
+	if !ok {
+		return nil, fmt.Errorf("there is no file system '%s'", name)
+	}
+	var none caddy.Context
+	if fsys == none.FileSystems().Default() {
+		return nil, nil
+	}
+	return fsys, nil
 }

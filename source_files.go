@@ -115,6 +115,18 @@ func (s *SourceFiles) check() error {
 	return nil
 }
 
+// underscored are the include patterns that name what begins with "_".
+func (s *SourceFiles) underscored() page.Patterns {
+	var named []string
+	for _, pattern := range s.Include {
+		if strings.Contains(pattern, "/_") {
+			named = append(named, pattern)
+		}
+	}
+	patterns, _ := page.CompilePatterns(named) // Provision has refused the others
+	return patterns
+}
+
 // Sorted reports that pages come in the order of their paths.
 func (s *SourceFiles) Sorted() bool { return true }
 
@@ -129,7 +141,7 @@ func (s *SourceFiles) Pages(ctx context.Context, r *Refresh, yield func(Page) er
 		r.LeaveOut(reason, n)
 	}
 	if len(stats.Unreadable) > 0 {
-		r.Say("unreadable "+o.Root, "some files or folders could not be read", zap.String("root", o.Root),
+		r.Warn("unreadable "+o.Root, "some files or folders could not be read", zap.String("root", o.Root),
 			zap.Int("count", stats.LeftOut[files.Unreadable]), zap.Strings("first", stats.Unreadable))
 	}
 	return err
@@ -150,12 +162,12 @@ func (s *SourceFiles) scanned(ctx context.Context, r *Refresh) (files.Options, e
 			return o, err
 		}
 	}
-	if s.Root != "" || !r.sight.unserved {
+	if s.Root != "" || !r.probed.unserved {
 		return o, nil
 	}
 	served, err := rootIsServed(ctx, r, o)
 	if err == nil && !served {
-		r.Say("no root", fmt.Sprintf("the site's files are not listed: nothing serves what is in its root, %s: add 'file_server', or name the source of its pages, such as 'urls', or 'files <root>'", o.Root))
+		r.Warn("no root", fmt.Sprintf("the site's files are not listed: nothing serves what is in its root, %s: add 'file_server', or name the source of its pages, such as 'urls', or 'files <root>'", o.Root))
 		o.Root = ""
 	}
 	return o, err
@@ -164,7 +176,7 @@ func (s *SourceFiles) scanned(ctx context.Context, r *Refresh) (files.Options, e
 // options is what to scan. An empty root: the site has none, which was said.
 func (s *SourceFiles) options(r *Refresh) (files.Options, error) {
 	o := files.Options{
-		FS: r.FS, Root: r.Root, At: r.Folder,
+		FS: r.FS, Root: r.Root, At: r.Prefix,
 		Include: s.Include, Exclude: s.Exclude,
 		Hide: slices.Clone(r.Hide), Index: s.Index,
 		Workers: r.Workers, Now: r.Now,
@@ -200,7 +212,7 @@ func (s *SourceFiles) options(r *Refresh) (files.Options, error) {
 		}
 		o.Root = root
 	} else if o.Root == "" {
-		r.Say("no root", "the site's files are not listed: "+r.sight.noRoot)
+		r.Warn("no root", "the site's files are not listed: "+r.probed.noRoot)
 		return o, nil
 	}
 	if o.FS == nil {
@@ -219,22 +231,6 @@ func errHoldsAll(folder string) error {
 	return fmt.Errorf("the root is %s, which holds more than a site: name a folder in it", folder)
 }
 
-// roots are the folders that the refresh's pages may be read from.
-func (r *Refresh) roots() []files.Options {
-	var roots []files.Options
-	for _, source := range r.site.handler.sources {
-		lies, ok := source.(*SourceFiles)
-		if !ok {
-			continue
-		}
-		if o, err := lies.options(r); err == nil && o.Root != "" {
-			o.CleanURLs = true // a page that is a file of its name comes first
-			roots = append(roots, o)
-		}
-	}
-	return roots
-}
-
 // holdsAll reports whether a folder is that of everything on a disk, by its name or
 // through a link.
 func holdsAll(folder string) bool {
@@ -247,7 +243,6 @@ func holdsAll(folder string) bool {
 // A few files tell how all of them are served.
 const (
 	cleanSamples   = 3
-	moreSamples    = 64 // where some of them are never asked for
 	servedSamples  = 5
 	cleanBodyLimit = 256 << 10
 	absentSuffix   = "-no-such-page-for-the-sitemap" // that no file has
@@ -264,9 +259,6 @@ func rootIsServed(ctx context.Context, r *Refresh, o files.Options) (bool, error
 	_, err := files.Scan(ctx, o, func(p page.Page) error {
 		if p.Path == front {
 			hasFront = true // which every application has
-			return nil
-		}
-		if !r.site.isAsked(p.Path) {
 			return nil
 		}
 		if samples = append(samples, p.Path); len(samples) == servedSamples {
@@ -291,11 +283,11 @@ func rootIsServed(ctx context.Context, r *Refresh, o files.Options) (bool, error
 // serves reports whether the server answers for a page with something else than for
 // any name.
 func serves(ctx context.Context, r *Refresh, path string) (bool, error) {
-	answer, err := r.Ask(ctx, path, cleanBodyLimit)
+	answer, err := r.fetch(ctx, path, cleanBodyLimit)
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	if err != nil || answer.Status != http.StatusOK || answer.Unhandled {
+	if err != nil || answer.Status != http.StatusOK || answer.unhandled {
 		return false, nil
 	}
 	return isItsOwn(ctx, r, path, answer)
@@ -303,8 +295,8 @@ func serves(ctx context.Context, r *Refresh, path string) (bool, error) {
 
 // isItsOwn reports whether a 200 is that of its path alone: an application may answer
 // the same to everything.
-func isItsOwn(ctx context.Context, r *Refresh, path string, answer *Answer) (bool, error) {
-	absent, err := r.Ask(ctx, path+absentSuffix, cleanBodyLimit)
+func isItsOwn(ctx context.Context, r *Refresh, path string, answer *response) (bool, error) {
+	absent, err := r.fetch(ctx, path+absentSuffix, cleanBodyLimit)
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
@@ -314,31 +306,20 @@ func isItsOwn(ctx context.Context, r *Refresh, path string, answer *Answer) (boo
 // learnClean asks the server whether it serves about.html as /about, and whether it
 // does so where there is a folder about, too.
 func (s *SourceFiles) learnClean(ctx context.Context, r *Refresh, o *files.Options) error {
-	samples, err := r.askable(ctx, *o, files.Sample)
+	samples, err := files.Sample(ctx, *o, cleanSamples)
 	if err != nil {
 		return err
 	}
 	if o.CleanURLs, err = serverCleans(ctx, r, samples); err != nil || !o.CleanURLs && len(samples) > 0 {
 		return err
 	}
-	beside, err := r.askable(ctx, *o, files.SampleBesideFolders)
+	beside, err := files.SampleBesideFolders(ctx, *o, cleanSamples)
 	if err != nil {
 		return err
 	}
 	cleansBeside, err := serverCleans(ctx, r, beside)
 	o.CleanURLs, o.KeepBesideFolders = o.CleanURLs || cleansBeside, !cleansBeside
 	return err
-}
-
-// askable are a few samples that may be asked for.
-func (r *Refresh) askable(ctx context.Context, o files.Options, sample func(context.Context, files.Options, int) ([]files.SampleFile, error)) ([]files.SampleFile, error) {
-	isGuarded := func(f files.SampleFile) bool { return !r.site.isAsked(f.Path) || !r.site.isAsked(f.Clean) }
-	samples, err := sample(ctx, o, cleanSamples)
-	if slices.ContainsFunc(samples, isGuarded) {
-		samples, err = sample(ctx, o, moreSamples)
-		samples = slices.DeleteFunc(samples, isGuarded)
-	}
-	return samples[:min(len(samples), cleanSamples)], err
 }
 
 // serverCleans reports whether the server leaves .html out of the URLs of all these
@@ -357,14 +338,14 @@ func serverCleans(ctx context.Context, r *Refresh, samples []files.SampleFile) (
 // asked for without .html, and with a redirect there, or the same, where it is asked
 // for with it.
 func cleans(ctx context.Context, r *Refresh, sample files.SampleFile) (bool, error) {
-	clean, err := r.Ask(ctx, sample.Clean, cleanBodyLimit)
+	clean, err := r.fetch(ctx, sample.Clean, cleanBodyLimit)
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	if err != nil || clean.Status != http.StatusOK || clean.Unhandled {
+	if err != nil || clean.Status != http.StatusOK || clean.unhandled {
 		return false, nil
 	}
-	full, err := r.Ask(ctx, sample.Path, cleanBodyLimit)
+	full, err := r.fetch(ctx, sample.Path, cleanBodyLimit)
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
@@ -372,7 +353,7 @@ func cleans(ctx context.Context, r *Refresh, sample files.SampleFile) (bool, err
 		return false, nil
 	}
 	if full.Status >= 300 && full.Status < 400 {
-		return r.locates(full, sample.Path, sample.Clean), nil
+		return r.redirects(full, sample.Path, sample.Clean), nil
 	}
 	if full.Status != http.StatusOK || !bytes.Equal(full.Body, clean.Body) {
 		return false, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// TestFilesPlaceholders is of a placeholder that has no value when a site is
-// refreshed: what is left of a root without it may be a folder that holds all sites.
+// TestFilesPlaceholders: a placeholder without a value is an error, since what is left of a root
+// without it may be a folder that holds all sites.
 func TestFilesPlaceholders(t *testing.T) {
 	t.Setenv("SITEMAP_FOLDER", "www")
 	t.Setenv("SITEMAP_NONE", "")

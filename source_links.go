@@ -2,23 +2,22 @@ package sitemap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/caddyserver/caddy/v2"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/discover"
 )
 
 func init() {
 	caddy.RegisterModule(SourceLinks{})
 }
 
-// SourceLinks contributes the pages that listed pages of the site link to, from the
-// front page on, once they were asked for: a proxied application gets its sitemap
-// with nothing else. A link that says nofollow is none.
+// SourceLinks contributes the pages that listed pages of the site link to, from the front
+// page on. A proxied application needs no other source. Links with rel=nofollow do not
+// count.
 type SourceLinks struct {
-	// How many links away from the front page, or from a page that another source
-	// names, a page may be: 1 to 250. Default: 20.
+	// How many links away from the front page, or from a page that another source names, a
+	// page may be: 1 to 250. Default: 20.
 	Depth int `json:"depth,omitempty"`
 
 	Discovery
@@ -26,7 +25,7 @@ type SourceLinks struct {
 
 const (
 	defaultDepth = 20
-	maxDepth     = 250 // the catalog counts to 255
+	maxDepth     = 250 // a record counts to 255
 )
 
 // CaddyModule returns the Caddy module information.
@@ -44,13 +43,14 @@ func (s *SourceLinks) Provision(caddy.Context) error {
 }
 
 func (s *SourceLinks) discovers() (discovery, error) {
-	d, err := s.compile(discover.FromLinks)
+	d, err := s.compile()
+	if err == nil && len(s.Unlinked) > 0 {
+		err = errors.New("unlinked pages have visitors, and no links: it belongs to access_log or traffic")
+	}
 	if err != nil {
 		return d, fmt.Errorf("links: %w", err)
 	}
-	if len(s.Unlinked) > 0 {
-		return d, fmt.Errorf("links: unlinked pages have visitors, and no links: it belongs to access_log or traffic")
-	}
+	d.links = true
 	if d.depth = s.Depth; d.depth == 0 {
 		d.depth = defaultDepth
 	}
@@ -60,13 +60,15 @@ func (s *SourceLinks) discovers() (discovery, error) {
 	return d, nil
 }
 
-// Pages yields the pages that are linked to.
-func (s *SourceLinks) Pages(ctx context.Context, r *Refresh, yield func(Page) error) error {
-	return r.site.candidates(ctx, discover.FromLinks, yield)
-}
+// Pages yields nothing: the crawl follows the links of the pages that it fetches.
+func (s *SourceLinks) Pages(context.Context, *Refresh, func(Page) error) error { return nil }
+
+// Sorted implements [SortedSource].
+func (s *SourceLinks) Sorted() bool { return true }
 
 // Interface guards
 var (
 	_ caddy.Provisioner = (*SourceLinks)(nil)
 	_ discoverer        = (*SourceLinks)(nil)
+	_ SortedSource      = (*SourceLinks)(nil)
 )

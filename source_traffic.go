@@ -5,17 +5,15 @@ import (
 	"fmt"
 
 	"github.com/caddyserver/caddy/v2"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/discover"
 )
 
 func init() {
 	caddy.RegisterModule(SourceTraffic{})
 }
 
-// SourceTraffic contributes the pages that visitors get through the sitemap handler,
-// once a listed page links to them, or they are among those named as unlinked. It
-// sees what the handlers behind this one answer.
+// SourceTraffic contributes the pages that visitors get through the sitemap handler, once a
+// listed page links to them, or if they are named as unlinked. It sees the responses of the
+// handlers behind this one.
 type SourceTraffic struct {
 	Discovery
 }
@@ -35,20 +33,24 @@ func (s *SourceTraffic) Provision(caddy.Context) error {
 }
 
 func (s *SourceTraffic) discovers() (discovery, error) {
-	d, err := s.compile(discover.FromTraffic)
+	d, err := s.compile()
 	if err != nil {
 		return d, fmt.Errorf("traffic: %w", err)
 	}
 	return d, nil
 }
 
-// Pages yields the pages that visitors had.
-func (s *SourceTraffic) Pages(ctx context.Context, r *Refresh, yield func(Page) error) error {
-	return r.site.candidates(ctx, discover.FromTraffic, yield)
+// Pages yields the pages that visitors have had.
+func (s *SourceTraffic) Pages(_ context.Context, r *Refresh, yield func(Page) error) error {
+	return r.visitedPages(yield)
 }
+
+// Sorted implements [SortedSource].
+func (s *SourceTraffic) Sorted() bool { return true }
 
 // Interface guards
 var (
 	_ caddy.Provisioner = (*SourceTraffic)(nil)
 	_ discoverer        = (*SourceTraffic)(nil)
+	_ SortedSource      = (*SourceTraffic)(nil)
 )

@@ -26,11 +26,15 @@ func init() {
 // maxRefusedLines is how many refused lines of a list are named in the log.
 const maxRefusedLines = 10
 
+// maxListBody is the most bytes of a list that the site serves.
+const maxListBody = 64 << 20
+
 const refusedLine = "refused line of a list"
 
-// SourceURLs contributes pages from lists: one URL a line, absolute or as a path
-// of the site, with optional lastmod=, changefreq= and priority= after it; what
-// follows a # at the beginning of a word is a comment. Lists are read again at
+// SourceURLs contributes pages from lists: one URL a line, absolute or as a path of the
+// site, with optional lastmod=, changefreq= and priority= after it; what follows a # at the
+// beginning of a word is a comment. A list may as well be a sitemap or an index of
+// sitemaps, plain or gzip, such as a static-site generator writes. Lists are read again at
 // each refresh.
 type SourceURLs struct {
 	// Lines given here. With a base_url, absolute URLs are of its scheme, host
@@ -118,22 +122,22 @@ func (s *SourceURLs) Pages(ctx context.Context, r *Refresh, yield func(Page) err
 func (s *SourceURLs) list(ctx context.Context, r *Refresh, name string, list io.Reader, yield func(Page) error) error {
 	var refused []string
 	count := 0
-	err := urllist.Read(ctx, list, r.BaseURL, r.Now, yield, func(line int, text string, err error) {
+	err := urllist.ReadSitemap(ctx, list, r.BaseURL, r.Now, r.openDocument, yield, func(line int, text string, err error) {
 		if count++; count <= maxRefusedLines {
 			refused = append(refused, fmt.Sprintf("line %d: %q: %v", line, text, err))
 		}
 	})
 	r.LeaveOut(refusedLine, count)
 	if count > 0 {
-		r.Say("refused "+name, "lines of a list are no URLs of the site", zap.String("list", name), zap.Int("count", count), zap.Strings("first", refused))
+		r.Warn("refused "+name, "lines of a list are no URLs of the site", zap.String("list", name), zap.Int("count", count), zap.Strings("first", refused))
 	}
 	return err
 }
 
-// open opens a file, or asks the site for a list.
+// open opens a file, or fetches a list from the site.
 func open(ctx context.Context, r *Refresh, from string) (io.ReadCloser, error) {
 	if path, ok := strings.CutPrefix(from, r.BaseURL+"/"); ok {
-		return fetch(ctx, r, "/"+path)
+		return fetchList(ctx, r, "/"+path)
 	}
 	if u, err := url.Parse(from); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
 		return nil, fmt.Errorf("the list %s is not on %s", from, r.BaseURL)
@@ -146,23 +150,23 @@ func open(ctx context.Context, r *Refresh, from string) (io.ReadCloser, error) {
 	case err == nil:
 		return os.Open(from)
 	case strings.HasPrefix(from, "/") && errors.Is(err, os.ErrNotExist):
-		return fetch(ctx, r, from)
+		return fetchList(ctx, r, from)
 	}
 	return nil, fmt.Errorf("opening a list: %w", err)
 }
 
-// fetch asks the site for a list.
-func fetch(ctx context.Context, r *Refresh, path string) (io.ReadCloser, error) {
-	answer, err := r.Ask(ctx, path, askMaxBody)
+// fetchList fetches a list from the site.
+func fetchList(ctx context.Context, r *Refresh, path string) (io.ReadCloser, error) {
+	res, err := r.fetch(ctx, path, maxListBody)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("asking the site for the list %s: %w", path, err)
-	case answer.Status != http.StatusOK, answer.Unhandled:
-		return nil, fmt.Errorf("asking the site for the list %s: there is no such file, and the site answered with status %d", path, answer.Status)
-	case answer.Truncated:
-		return nil, fmt.Errorf("the list %s has more than %d bytes", path, askMaxBody)
+		return nil, fmt.Errorf("fetching the list %s: %w", path, err)
+	case res.Status != http.StatusOK, res.unhandled:
+		return nil, fmt.Errorf("fetching the list %s: there is no such file, and the site answered with status %d", path, res.Status)
+	case res.Truncated:
+		return nil, fmt.Errorf("the list %s has more than %d bytes", path, maxListBody)
 	}
-	return io.NopCloser(bytes.NewReader(answer.Body)), nil
+	return io.NopCloser(bytes.NewReader(res.Body)), nil
 }
 
 // Interface guards

@@ -15,25 +15,24 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
-	"github.com/seed3295b519/caddy-sitemap/internal/discover"
 )
 
-// maxVisits is how many visits may wait to be looked at. A request does not wait for
-// that: what is too many is dropped.
+// maxVisits is how many visits may wait to be looked at. A request does not wait for that:
+// what is too many is dropped.
 const maxVisits = 8192
 
-// visit is what a request showed, for a site.
+// visit is what a request to a site showed.
 type visit struct {
 	site *site
 	accesslog.Visit
 }
 
-// watch passes a request on and notes what is answered.
+// watch passes a request on and notes the response.
 func (h *Handler) watch(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if _, asked := probeOf(r); asked || r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if _, own := probeOf(r); own || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return next.ServeHTTP(w, r)
 	}
-	watched := watch(w)
+	watched := recordStatus(w)
 	err := next.ServeHTTP(watched, r)
 	if err == nil && (watched.status == http.StatusOK || watched.status == http.StatusNotModified) {
 		h.noteVisit(watched, r)
@@ -41,7 +40,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	return err
 }
 
-// noteVisit puts a visit where it is looked at.
+// noteVisit hands a visit over to who looks at it.
 func (h *Handler) noteVisit(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	contentType := get(header, "Content-Type")
@@ -56,25 +55,20 @@ func (h *Handler) noteVisit(w http.ResponseWriter, r *http.Request) {
 	if original, ok := ctx.Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok && original.URL != nil {
 		uri, path = original.RequestURI, original.URL.Path
 	}
-	s := h.seenSite(r, h.seats.folderOf(path))
+	s := h.knownSite(r, h.mounts.prefixOf(path))
 	if s == nil {
 		return
 	}
 	v := visit{site: s, Visit: accesslog.Visit{
-		Time:         h.app.now().Unix(),
-		Method:       r.Method,
-		URI:          uri,
-		Status:       http.StatusOK,
-		UserAgent:    cmp.Or(get(r.Header, "User-Agent"), "-"), // it is known that there is none
-		ContentType:  contentType,
-		CacheControl: strings.Join(header["Cache-Control"], ", "),
-		RobotsTag:    strings.Join(header["X-Robots-Tag"], ", "),
-		ETag:         get(header, "Etag"),
-		LastModified: get(header, "Last-Modified"),
-		User:         len(r.Header["Authorization"]) > 0 || isSignedIn(ctx),
-		Cookie:       len(r.Header["Cookie"]) > 0,
+		Time:        h.app.now().Unix(),
+		Method:      r.Method,
+		URI:         uri,
+		Status:      http.StatusOK,
+		UserAgent:   cmp.Or(get(r.Header, "User-Agent"), "-"), // it is known that there is none
+		ContentType: contentType,
+		RobotsTag:   strings.Join(header["X-Robots-Tag"], ", "),
+		User:        len(r.Header["Authorization"]) > 0 || isSignedIn(ctx),
 	}}
-	v.Client, _ = caddyhttp.GetVar(ctx, caddyhttp.ClientIPVarKey).(string)
 	select {
 	case h.app.visits <- v:
 	default:
@@ -105,81 +99,83 @@ func isSignedIn(ctx context.Context) bool {
 	return id != ""
 }
 
-// seenSite is the site that a request is for, if it is known already: a visitor's Host
-// header alone begins nothing.
-func (h *Handler) seenSite(r *http.Request, folder string) *site {
+// knownSite returns the site that a request is for; nil: there is none yet, as a visitor's
+// Host header alone starts nothing.
+func (h *Handler) knownSite(r *http.Request, prefix string) *site {
 	direct := !isForwarded(r)
-	if last := h.lastSite.Load(); last != nil && direct && last.host == r.Host && last.site.id.folder == folder {
+	if last := h.lastSite.Load(); last != nil && direct && last.host == r.Host && last.site.id.prefix == prefix {
 		return last.site
 	}
-	s := h.app.seenSite(h, r, folder)
-	if s != nil && direct && !s.visitors && s.id.folder == folder {
+	s := h.app.knownSite(h, r, prefix)
+	if s != nil && direct && !s.onDemand && s.id.prefix == prefix {
 		h.lastSite.Store(&lastSite{r.Host, s})
 	}
 	return s
 }
 
-// visitsRest is how long visits are left to gather: a request that finds nobody waiting
+// visitsPause is how long visits are left to gather: a request that finds nobody waiting
 // for its visit need not wake anybody.
-const visitsRest = 10 * time.Millisecond
+const visitsPause = 10 * time.Millisecond
 
-// takeVisits takes the visits that requests showed.
+// takeVisits takes the visits that requests showed, until ctx ends.
 func (a *App) takeVisits(ctx context.Context) {
-	t := tally{app: a}
+	t := visitTaker{app: a}
 	minute := time.NewTicker(time.Minute)
 	defer minute.Stop()
-	rest := time.NewTimer(0)
-	defer rest.Stop()
-	<-rest.C
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	<-pause.C
 	for {
 		select {
 		case v := <-a.visits:
-			t.take(ctx, &v)
-			t.rest(ctx)
-			rest.Reset(visitsRest)
+			t.take(&v)
+			t.drain()
+			pause.Reset(visitsPause)
 			select {
-			case <-rest.C:
+			case <-pause.C:
 			case <-ctx.Done():
 			}
 		case <-minute.C:
-			t.say()
+			t.logDropped()
 		case <-ctx.Done():
-			t.rest(ctx)
+			t.drain()
 			return
 		}
 	}
 }
 
-// tally decides which visits count.
-type tally struct {
+// visitTaker decides which visits count.
+type visitTaker struct {
 	app     *App
-	filter  discover.Filter
-	dropped uint64 // that was said
+	filter  accesslog.Filter
+	dropped uint64 // that was logged
 }
 
-func (t *tally) take(ctx context.Context, v *visit) {
-	if t.filter.Reason(&v.Visit) != 0 {
+func (t *visitTaker) take(v *visit) {
+	d := v.site.handler.discovery
+	reason := t.filter.Reason(&v.Visit)
+	d.visits.add(reason, 1)
+	if reason != accesslog.Counts {
 		return
 	}
-	cleaner := v.site.handler.discovery.cleaner()
-	if path, ok := cleaner.Clean(v.URI); ok {
-		v.site.visited(ctx, discover.FromTraffic, path, &v.Visit)
+	if path, ok := d.cleaner.Clean(v.URI); ok {
+		v.site.visit(path, v.Time)
 	}
 }
 
-// rest takes the visits that wait.
-func (t *tally) rest(ctx context.Context) {
+// drain takes the visits that wait.
+func (t *visitTaker) drain() {
 	for {
 		select {
 		case v := <-t.app.visits:
-			t.take(ctx, &v)
+			t.take(&v)
 		default:
 			return
 		}
 	}
 }
 
-func (t *tally) say() {
+func (t *visitTaker) logDropped() {
 	dropped := t.app.droppedVisits.Load()
 	if dropped == t.dropped {
 		return
@@ -188,50 +184,51 @@ func (t *tally) say() {
 	t.dropped = dropped
 }
 
-// watchedWriter notes the status that is answered. It can all that what it wraps can.
-type watchedWriter struct {
+// statusRecorder notes the status of a response. It supports what the writer that it wraps
+// does.
+type statusRecorder struct {
 	caddyhttp.ResponseWriterWrapper
-	status int // 0: nothing is answered so far
+	status int // 0: not written yet
 }
 
-func watch(w http.ResponseWriter) *watchedWriter {
-	return &watchedWriter{ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w}}
+func recordStatus(w http.ResponseWriter) *statusRecorder {
+	return &statusRecorder{ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w}}
 }
 
-func (w *watchedWriter) WriteHeader(status int) {
+func (w *statusRecorder) WriteHeader(status int) {
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *watchedWriter) Write(p []byte) (int, error) {
+func (w *statusRecorder) Write(p []byte) (int, error) {
 	w.begin()
 	return w.ResponseWriter.Write(p)
 }
 
 // ReadFrom implements io.ReaderFrom.
-func (w *watchedWriter) ReadFrom(r io.Reader) (int64, error) {
+func (w *statusRecorder) ReadFrom(r io.Reader) (int64, error) {
 	w.begin()
 	return w.ResponseWriterWrapper.ReadFrom(r)
 }
 
 // Flush implements http.Flusher.
-func (w *watchedWriter) Flush() { _ = w.FlushError() }
+func (w *statusRecorder) Flush() { _ = w.FlushError() }
 
 // FlushError flushes as http.ResponseController asks for.
-func (w *watchedWriter) FlushError() error {
+func (w *statusRecorder) FlushError() error {
 	w.begin()
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
 // Hijack implements http.Hijacker, for handlers that do not ask an
 // http.ResponseController for it.
-func (w *watchedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (w *statusRecorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return http.NewResponseController(w.ResponseWriter).Hijack()
 }
 
-func (w *watchedWriter) begin() {
+func (w *statusRecorder) begin() {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
@@ -239,9 +236,9 @@ func (w *watchedWriter) begin() {
 
 // Interface guards
 var (
-	_ http.ResponseWriter = (*watchedWriter)(nil)
-	_ http.Flusher        = (*watchedWriter)(nil)
-	_ http.Hijacker       = (*watchedWriter)(nil)
-	_ http.Pusher         = (*watchedWriter)(nil)
-	_ io.ReaderFrom       = (*watchedWriter)(nil)
+	_ http.ResponseWriter = (*statusRecorder)(nil)
+	_ http.Flusher        = (*statusRecorder)(nil)
+	_ http.Hijacker       = (*statusRecorder)(nil)
+	_ http.Pusher         = (*statusRecorder)(nil)
+	_ io.ReaderFrom       = (*statusRecorder)(nil)
 )

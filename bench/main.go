@@ -58,7 +58,6 @@ var families = []family{
 	{"pass", (*bench).passRows},
 	{"logs", (*bench).logRows},
 	{"combined", (*bench).combinedRows},
-	{"paths", (*bench).pathsRows},
 	{"traffic", (*bench).trafficRows},
 	{"readers", (*bench).readersRows},
 	{"proxied", (*bench).proxiedRows},

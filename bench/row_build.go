@@ -17,7 +17,7 @@ const filesAtOnce = 10_000
 // generator from npm: by names alone, and where both read what pages say to robots. The
 // generator need not write to the disk.
 func (b *bench) buildRows(ctx context.Context) ([]row, error) {
-	names := fmt.Sprintf("`caddy sitemap build --ask off` of %s files, over npm `%s --no-robots`", number(b.small), generator)
+	names := fmt.Sprintf("`caddy sitemap build --crawl off` of %s files, over npm `%s --no-robots`", number(b.small), generator)
 	few := min(b.small, filesAtOnce)
 	pages := fmt.Sprintf("`caddy sitemap build` of %s files, reading and asking for every page, over `%s`, which reads robots metas", number(few), generator)
 	command, err := b.generator(ctx)
@@ -68,7 +68,7 @@ func (b *bench) builder(ctx context.Context, caddy, root string, pages int, ask 
 			return 0, err
 		}
 		begun := time.Now()
-		printed, err := exec.CommandContext(ctx, caddy, "sitemap", "build", "--root", root, "--base-url", "https://www.example.com", "--out", out, "--ask", ask, "--json").Output()
+		printed, err := exec.CommandContext(ctx, caddy, "sitemap", "build", "--root", root, "--base-url", "https://www.example.com", "--out", out, "--crawl", ask, "--json").Output()
 		took := time.Since(begun)
 		if err != nil {
 			return 0, fmt.Errorf("building: %w", err)

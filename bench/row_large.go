@@ -65,7 +65,7 @@ func syntheticConfig(addr string, pages int) (string, error) {
 				"handle": []object{{
 					"handler":  "sitemap",
 					"max_urls": pages,
-					"ask":      object{"off": true}, // nothing serves these pages
+					"crawl":    object{"off": true}, // nothing serves these pages
 					"sources":  []object{{"source": "synthetic", "pages": pages}},
 				}},
 			}},

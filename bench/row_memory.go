@@ -28,7 +28,7 @@ func (b *bench) memoryRows(ctx context.Context) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	byName, err := b.memoryOf(ctx, root, pause, peakTold, "ask off")
+	byName, err := b.memoryOf(ctx, root, pause, peakTold, "crawl off")
 	return append(rows, byName...), err
 }
 

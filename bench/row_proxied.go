@@ -110,7 +110,7 @@ func (b *bench) linksRows(ctx context.Context) ([]row, error) {
 		times = append(times, took)
 	}
 	return []row{{
-		what: "start to all of " + number(linkedPages) + " pages of a proxied site listed, by `links` alone, with `ask { rate 1000/s concurrency 8 }`",
+		what: "start to all of " + number(linkedPages) + " pages of a proxied site listed, by `links` alone, with `crawl { rate 1000/s concurrency 8 }`",
 		ours: seconds(median(times)),
 	}}, nil
 }
@@ -133,7 +133,7 @@ func (b *bench) linked(ctx context.Context, upstream string) (time.Duration, err
 		return 0, err
 	}
 	s, err := b.launch(binary, "links.caddyfile", caddyfile(state, refreshLog(said),
-		proxySite(addr, upstream, directive(seldom, "links", "ask {\nrate 1000/s\nconcurrency 8\n}"))))
+		proxySite(addr, upstream, directive(seldom, "links", "crawl {\nrate 1000/s\nconcurrency 8\n}"))))
 	if err != nil {
 		return 0, err
 	}

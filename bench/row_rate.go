@@ -109,7 +109,7 @@ func (b *bench) rateIndex(ctx context.Context, r *rateServer, binary string, pag
 		return fmt.Sprintf("http://%s {\nbind 127.0.0.1\n%s\n}\n", addr, directives)
 	}
 	config := caddyfile(b.path("state-rate"), "",
-		site(r.addrs[0], "sitemap {\nask off\nshard_urls 20\nurls "+quote(urls)+"\n}"),
+		site(r.addrs[0], "sitemap {\ncrawl off\nshard_urls 20\nurls "+quote(urls)+"\n}"),
 		site(r.addrs[1], `respond "`+strings.Repeat("x", r.size)+`"`),
 		site(r.addrs[2], "root * "+quote(b.path("rate"))+"\nfile_server {\nprecompressed gzip\n}"))
 	var err error

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/evidence"
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 )
 
 // readingRows compares the first refresh that has read every page with a grep that
@@ -155,9 +155,9 @@ func (b *bench) readerAlone(ctx context.Context) (row, error) {
 		until := begun.Add(time.Duration(b.seconds * float64(time.Second)))
 		for range runtime.NumCPU() {
 			group.Go(func() {
-				reader := evidence.NewReader(evidence.Options{})
+				reader := htmlmeta.NewParser(htmlmeta.Options{})
 				for i := 0; time.Now().Before(until) && ctx.Err() == nil; i = (i + 1) % len(pages) {
-					reader.Read(pages[i], evidence.Page{Base: insertBase, Path: pagePath(i), Now: begun})
+					reader.Parse(pages[i], htmlmeta.Page{Base: insertBase, Path: pagePath(i), Now: begun})
 					total.Add(int64(len(pages[i])))
 				}
 			})

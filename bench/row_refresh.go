@@ -14,8 +14,8 @@ import (
 func (b *bench) refreshRows(ctx context.Context) ([]row, error) {
 	what := number(b.files) + " files: processor time of a refresh in which nothing changed, over "
 	const (
-		known, knownBound   = "the same with `ask off`", 1.3
-		byName, byNameBound = "that of `find`, both with `ask off`", 1.2
+		known, knownBound   = "the same with `crawl off`", 1.3
+		byName, byNameBound = "that of `find`, both with `crawl off`", 1.2
 	)
 	why := noFind(ctx)
 	if _, err := processorTime(os.Getpid()); errors.Is(err, errNotHere) {
@@ -41,7 +41,7 @@ func (b *bench) refreshRows(ctx context.Context) ([]row, error) {
 	if err := ours.settle(ctx, b.files); err != nil {
 		return nil, err
 	}
-	off, err := b.pair(ctx, "refresh-by-name", root, b.files, pause, "ask off")
+	off, err := b.pair(ctx, "refresh-by-name", root, b.files, pause, "crawl off")
 	if err != nil {
 		return nil, err
 	}

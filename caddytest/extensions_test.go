@@ -170,6 +170,8 @@ func TestManyImages(t *testing.T) {
 	if err := s.Load(harness.Local + " {\n root * {dir}/site\n sitemap {\n extensions images\n }\n file_server\n}"); err != nil {
 		t.Fatal(err)
 	}
+	// The first sitemap has what was fetched within a second.
+	s.Logged("sitemap refreshed", fmt.Sprintf(`"pages":%d`, pages), `"pending":0`)
 	shards := s.shards()
 	if len(shards) < 2 {
 		t.Fatalf("got %d shards", len(shards))

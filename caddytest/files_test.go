@@ -324,7 +324,7 @@ func TestFiles(t *testing.T) {
 			caddyfile: `
 				root {dir}
 				sitemap {
-					ask off
+					crawl off
 					files {
 						clean_urls on
 					}
@@ -360,11 +360,11 @@ func TestFiles(t *testing.T) {
 			files: map[string]string{"index.html": "x", "about.html": "about", "team.html": "team", "more.html": "more"},
 			want:  []string{"/", "/more"},
 		},
-		"omit and exclude know the URL alone": {
+		"both excludes know the URL alone": {
 			caddyfile: `
 				root {dir}
 				sitemap {
-					omit /b/*
+					exclude /b/*
 					files {
 						exclude "/a b.html"
 					}

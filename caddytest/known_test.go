@@ -156,7 +156,7 @@ http://localhost:{port} {
 const countedUpstream = `http://localhost:{port} {
 	sitemap {
 		urls {dir}/list
-		ask {
+		crawl {
 			rate 1000/s
 		}
 		<settings>
@@ -214,7 +214,7 @@ func TestReloadAsksNobodyAgain(t *testing.T) {
 				{"lastmod off", ".html</loc></url>"},
 				{"canonical ignore", "<urlset"},
 				{"", "000.html</loc><lastmod>2000-01-01"},
-				{"omit /000/*", ">\n<url><loc>http://localhost:{port}/001/010.html"},
+				{"exclude /000/*", ">\n<url><loc>http://localhost:{port}/001/010.html"},
 			} {
 				s.Reload(with(test.settings))
 				var body string
@@ -232,7 +232,7 @@ func TestReloadAsksNobodyAgain(t *testing.T) {
 				}
 			}
 
-			const last = "omit /000/*"
+			const last = "exclude /000/*"
 			before := s.served()
 			s.Stop()
 			if err := s.Load(with(last)); err != nil {
@@ -271,7 +271,7 @@ func TestReloadReadsWhatItNeeds(t *testing.T) {
 				{"extensions images", "<image:loc>", "<xhtml:link"},
 				{"", "<urlset", "<image:loc>"},
 				{"extensions alternates", "<xhtml:link", "<image:loc>"},
-				{"ask off", "</loc><lastmod>2000-01-01", "<xhtml:link"},
+				{"crawl off", "</loc><lastmod>2000-01-01", "<xhtml:link"},
 				{"extensions alternates images", "<image:loc>", "<none"},
 			} {
 				s.Reload(with("refresh 1s\n\t\t" + test.settings))
@@ -538,6 +538,7 @@ http://localhost:{port} {
 		want = append(want, "http://localhost:{port}/"+strings.TrimPrefix(datedName(4+i), "site/"))
 		s.WantLocs(url, want...)
 	}
+	s.Put(datedName(1), "yet another text", harness.DayOf(101)) // once more
 	s.awaitHanging()
 	begun := time.Now()
 	s.Stop()

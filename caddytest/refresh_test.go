@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -62,9 +61,7 @@ type script struct {
 	says    string
 	runs    map[string]int // by site
 	running map[string]int
-	most    int   // at a time, over all sites
-	overlap bool  // two of one site at a time
-	workers []int // of each run
+	overlap bool // two of one site at a time
 }
 
 // newScript makes the script that `source scripted <name of the test>` follows.
@@ -80,8 +77,6 @@ func (s *script) run(ctx context.Context, r *sitemap.Refresh, yield func(sitemap
 	s.runs[r.BaseURL]++
 	s.running[r.BaseURL]++
 	s.overlap = s.overlap || s.running[r.BaseURL] > 1
-	s.most = max(s.most, s.atOnce())
-	s.workers = append(s.workers, r.Workers)
 	pages, err, panics, hold, says := s.pages, s.err, s.panics, s.hold, s.says
 	s.mu.Unlock()
 	defer func() {
@@ -97,7 +92,7 @@ func (s *script) run(ctx context.Context, r *sitemap.Refresh, yield func(sitemap
 		}
 	}
 	if says != "" {
-		r.Say("saying", says, zap.Int("pages", len(pages)))
+		r.Warn("saying", says, zap.Int("pages", len(pages)))
 	}
 	for _, path := range pages {
 		if err := yield(sitemap.Page{Path: path}); err != nil {
@@ -233,52 +228,8 @@ func TestRefreshesDoNotOverlap(t *testing.T) {
 	}
 }
 
-// TestRefreshShares: ten sites at once, and no more at a time than promised.
-func TestRefreshShares(t *testing.T) {
-	script := newScript(t, "/a")
-	hold := make(chan struct{})
-	script.hold = hold
-	s := start(t, scriptedSites(t, 10, ""), nil)
-	running := func(want int) {
-		t.Helper()
-		var got int
-		s.Eventually(func() bool {
-			script.with(func() { got = script.atOnce() })
-			return got == want
-		}, func() string { return fmt.Sprintf("%d refreshes run at a time, want %d", got, want) })
-	}
-	cores := runtime.GOMAXPROCS(0)
-	running(max(cores, 2))
-	close(hold)
-	script.with(func() { script.hold = nil })
-	for i := range 10 {
-		s.WantLocs(fmt.Sprintf("http://s%d.localhost:{port}/sitemap.xml", i), fmt.Sprintf("http://s%d.localhost:{port}/a", i))
-	}
-	script.with(func() {
-		if script.most != max(cores, 2) {
-			t.Errorf("%d first refreshes ran at a time, want %d", script.most, max(cores, 2))
-		}
-		if script.workers[0] < cores {
-			t.Errorf("the first refresh may use %d cores of %d", script.workers[0], cores)
-		}
-	})
-
-	hold = make(chan struct{})
-	script.with(func() { script.hold, script.most, script.workers = hold, 0, nil })
-	running(max(cores/2, 1))
-	s.Passed(1500 * time.Millisecond) // all of them are due
-	close(hold)
-	script.with(func() { script.hold = nil })
-	script.await(s, 10)
-	script.with(func() {
-		if script.most > max(cores/2, 1) {
-			t.Errorf("%d later refreshes ran at a time, want %d", script.most, max(cores/2, 1))
-		}
-		if slices.Max(script.workers) != 1 {
-			t.Errorf("later refreshes may use %d cores each, want 1", slices.Max(script.workers))
-		}
-	})
-}
+// heldBack is what the log says of a change that is to be confirmed.
+const heldBack = "sitemap change held back until later refreshes confirm it"
 
 // TestFailingSource is promise 4, seen from outside.
 func TestFailingSource(t *testing.T) {
@@ -297,21 +248,21 @@ func TestFailingSource(t *testing.T) {
 		{"has few pages", func() { script.pages = []string{"/a"} }, "less than half of the pages are left"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			// Held after the first refresh that fails: what it says is not believed.
-			before := len(s.LogLines("not believed until the next refresh"))
+			before := len(s.LogLines(heldBack))
 			script.with(test.fail)
-			s.Eventually(func() bool { return len(s.LogLines("not believed until the next refresh")) > before },
-				func() string { return "no refresh is doubted\n" + s.SitemapLog() })
-			s.WantLocs(url, base+"/a", base+"/listed") // believed since it said so twice
-			if n := len(s.LogLines("not believed until the next refresh")); n != before+1 {
-				t.Errorf("the log doubts it %d times, want once", n-before)
-			}
+			s.Eventually(func() bool { return len(s.LogLines(heldBack)) > before },
+				func() string { return "no change is held back\n" + s.SitemapLog() })
 			script.await(s, 2)
+			s.WantLocs(url, base+"/a", base+"/b", base+"/c", base+"/d", base+"/listed")
+			if n := len(s.LogLines(heldBack)); n != before+1 {
+				t.Errorf("the log says %d times that it is held back, want once", n-before)
+			}
 			if n := len(s.LogLines("gathering pages failed", test.line)); test.name != "has few pages" && n != 1 {
 				t.Errorf("the log says %d times that it failed, want once", n)
 			}
 			script.with(func() { script.err, script.panics, script.pages = nil, false, []string{"/a", "/b", "/c", "/d"} })
 			s.WantLocs(url, base+"/a", base+"/b", base+"/c", base+"/d", base+"/listed")
+			script.await(s, 2)
 			if r := s.Get(url); r.Header.Get("Etag") != good.Header.Get("Etag") {
 				t.Error("the same pages as before have another ETag")
 			}

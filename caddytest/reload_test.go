@@ -171,7 +171,7 @@ func TestReloadWithOtherSettings(t *testing.T) {
 	s.WantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/a", "http://localhost:{port}/b")
 	scans := script.total()
 	for _, test := range []struct{ settings, path, want string }{
-		{"omit /b", "/sitemap.xml", "<loc>{base}/a</loc></url></urlset>"},
+		{"exclude /b", "/sitemap.xml", "<loc>{base}/a</loc></url></urlset>"},
 		{"path /map.xml", "/map.xml", "<loc>{base}/b</loc>"},
 		{"path /{file.{dir}/name}.xml", "/one.xml", "<loc>{base}/b</loc>"},
 		{"schema 0.84", "/sitemap.xml", "0.84"},
@@ -227,7 +227,7 @@ func TestReloadServesOn(t *testing.T) {
 		}
 	}
 	script.with(func() { script.hold = make(chan struct{}) })
-	for _, settings := range []string{"shard_urls 1\n\t\tomit /a", "omit /a /b"} {
+	for _, settings := range []string{"shard_urls 1\n\t\texclude /a", "exclude /a /b"} {
 		s.Reload(site(settings))
 		for _, origin := range origins {
 			if locs, err := s.fetch(origin + "/sitemap.xml"); err != nil || !slices.Equal(locs, shards[origin]) {

@@ -27,7 +27,7 @@ func robotsSite(directives string) string {
 http://localhost:{port} {
 	root * {dir}/site
 	sitemap {
-		ask off
+		crawl off
 		urls {
 			/
 		}
@@ -371,7 +371,7 @@ func TestRobotsTwoSitemaps(t *testing.T) {
 http://localhost:{port} {
 	root * {dir}/site
 	sitemap {
-		omit /docs/*
+		exclude /docs/*
 	}
 	sitemap {
 		path /docs/map.xml

@@ -97,7 +97,7 @@ http://localhost:{port} {
 		shard_urls 100
 		refresh 2h
 		source given serving
-		ask off
+		crawl off
 	}
 	file_server
 }`, map[string]string{"site/index.html": "home"})
@@ -548,7 +548,7 @@ http://localhost:{port} {
 	root * {dir}/site
 	sitemap {
 		source given behind
-		ask off
+		crawl off
 	}
 	file_server
 	`+test.directives+`
@@ -653,7 +653,7 @@ http://localhost:{more} {
 http://localhost:{tls} {
 	root * {dir}/omitted
 	sitemap {
-		omit *
+		exclude *
 	}
 	file_server
 }`, map[string]string{
@@ -666,7 +666,7 @@ http://localhost:{tls} {
 		}
 	}
 	s.Logged("no page to list", "http://localhost:{port}", `"candidates":1`, "not included: 1")
-	s.Logged("no page to list", "http://localhost:{tls}", `"candidates":3`, "error page: 1", "omitted: 2")
+	s.Logged("no page to list", "http://localhost:{tls}", `"candidates":3`, "error page: 1", "excluded: 2")
 	if r := s.Get("http://localhost:{more}/sitemap.xml"); r.Text != "<own/>" {
 		t.Errorf("the site's own sitemap is %q", r.Text)
 	}
@@ -696,7 +696,7 @@ http://localhost:{port} {
 	log
 	sitemap {
 		source given slow
-		ask off
+		crawl off
 		refresh 1s
 	}
 	respond "User-agent: *"
@@ -784,7 +784,7 @@ https://localhost:{tls}, http://localhost:{port} {
 	encode
 	sitemap {
 		source given protocols
-		ask off
+		crawl off
 	}
 }`, nil)
 	h2c := &http.Transport{Protocols: new(http.Protocols)}
@@ -906,7 +906,7 @@ func TestServingSlowClient(t *testing.T) {
 http://localhost:{port} {
 	sitemap {
 		source given changing
-		ask off
+		crawl off
 		refresh 1s
 	}
 }`, nil)

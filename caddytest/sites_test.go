@@ -182,7 +182,7 @@ func TestSites(t *testing.T) {
 			caddyfile: origin + ` {
 				root {dir}/b
 				sitemap {
-					ask off
+					crawl off
 					files {dir}/a
 				}
 				file_server
@@ -657,7 +657,7 @@ func TestSitesJSON(t *testing.T) {
 		"two": {
 			"listen": ["127.0.0.1:{more}"], "automatic_https": {"disable": true},
 			"routes": [{"handle": [
-				{"handler": "sitemap", "ask": {"off": true}, "sources": [{"source": "files", "root": "{dir}/a"}, {"source": "urls", "urls": ["/more"]}]}
+				{"handler": "sitemap", "crawl": {"off": true}, "sources": [{"source": "files", "root": "{dir}/a"}, {"source": "urls", "urls": ["/more"]}]}
 			]}]
 		}
 	}}}}`)
@@ -833,8 +833,8 @@ func TestSitesBehindProxy(t *testing.T) {
 		"several proxies":     {"127.0.0.0/8", "http://:{port}", []string{proto + ", http", host + ", inside.lan"}, "https://shop.example"},
 		"no scheme":           {"127.0.0.0/8", "http://:{port}", []string{"X-Forwarded-Proto: gopher", host}, "http://shop.example"},
 		"nothing said":        {"127.0.0.0/8", "http://:{port}", nil, "http://localhost:{port}"},
-		"another name inside": {"127.0.0.0/8", "http://localhost:{port}", []string{proto, host}, "https://shop.example"},
-		"a pattern inside":    {"127.0.0.0/8", "http://*.lan:{port}", []string{proto, host, "Host: inside.lan"}, "https://shop.example"},
+		"another name inside": {"127.0.0.0/8", "http://localhost:{port}", []string{proto, host}, "https://localhost:{port}"},
+		"a pattern inside":    {"127.0.0.0/8", "http://*.lan:{port}", []string{proto, host, "Host: inside.lan"}, "https://inside.lan"},
 		"not trusted":         {"192.0.2.0/24", "http://:{port}", []string{proto, host}, "http://localhost:{port}"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -236,10 +236,10 @@ func TestURLs(t *testing.T) {
 			want: []string{"/docs/a"},
 			log:  []string{"sitemap refreshed", "outside the sitemap's folder: 2"},
 		},
-		"rules, omit and the sitemap itself": {
+		"rules, exclude and the sitemap itself": {
 			caddyfile: `
 				sitemap {
-					omit /private/* *.pdf
+					exclude /private/* *.pdf
 					urls {
 						/a
 						/private/b
@@ -249,7 +249,7 @@ func TestURLs(t *testing.T) {
 					}
 				}`,
 			want: []string{"/a"},
-			log:  []string{"sitemap refreshed", "omitted: 2", "a document of the sitemap: 2"},
+			log:  []string{"sitemap refreshed", "excluded: 2", "a document of the sitemap: 2"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -261,7 +261,7 @@ func TestURLs(t *testing.T) {
 				makePipe(t, filepath.Join(s.Dir, "pipe"))
 			}
 			// Nothing answers for most of these pages.
-			caddyfile := strings.Replace(test.caddyfile, "sitemap {", "sitemap {\n\t\t\t\t\task off", 1)
+			caddyfile := strings.Replace(test.caddyfile, "sitemap {", "sitemap {\n\t\t\t\t\tcrawl off", 1)
 			if err := s.Load(origin + " {\n" + caddyfile + "\n}"); err != nil {
 				t.Fatal(err)
 			}
@@ -300,7 +300,7 @@ func makePipe(t *testing.T, name string) {
 func TestURLsOptions(t *testing.T) {
 	s := start(t, `http://localhost:{port} {
 		sitemap {
-			ask off
+			crawl off
 			rule /b* {
 				changefreq never
 				priority 0.1

@@ -3,28 +3,24 @@
 //
 //	reader parse LOG       the parser, line by line
 //	reader follow LOG      all that a server does with a log of https://www.example.com
-//	reader paths NUMBER    no log: how many bytes of heap each of so many paths takes
 package main
 
 import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"runtime"
-	"strconv"
 	"strings"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
-	"github.com/seed3295b519/caddy-sitemap/internal/discover"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 func main() {
 	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: reader parse|follow LOG, or reader paths NUMBER")
+		fmt.Fprintln(os.Stderr, "usage: reader parse|follow LOG")
 		os.Exit(2)
 	}
 	result, err := run(os.Args[1], os.Args[2])
@@ -43,12 +39,6 @@ func run(command, argument string) (any, error) {
 		return parse(argument)
 	case "follow":
 		return follow(argument)
-	case "paths":
-		n, err := strconv.Atoi(argument)
-		if err != nil {
-			return nil, err
-		}
-		return paths(n)
 	}
 	return nil, fmt.Errorf("unexpected argument '%s'", command)
 }
@@ -111,12 +101,12 @@ func follow(name string) (followed, error) {
 	}
 	follower := accesslog.NewFollower(accesslog.FollowOptions{Patterns: []string{name}}, accesslog.Positions{})
 	defer follower.Close()
-	catalog := discover.NewCatalog()
+	paths := make(map[string]int64)
+	cleaner := page.NewCleaner(nil)
 	var (
-		filter  discover.Filter
-		cleaner discover.Cleaner
-		v       accesslog.Visit
-		visits  int
+		filter accesslog.Filter
+		v      accesslog.Visit
+		visits int
 	)
 	for more := true; more; {
 		more, err = follower.Poll(context.Background(), atOnce, func(line []byte) {
@@ -124,7 +114,7 @@ func follow(name string) (followed, error) {
 				return
 			}
 			if path, ok := cleaner.Clean(v.URI); ok {
-				catalog.Visit(discover.FromLog, path, v.Time, v.Client, uint32(len(v.ETag)))
+				paths[strings.Clone(path)] = v.Time
 				visits++
 			}
 		})
@@ -132,74 +122,5 @@ func follow(name string) (followed, error) {
 			return followed{}, err
 		}
 	}
-	return followed{follower.Stats().Lines, visits, catalog.Stats().Paths}, nil
-}
-
-// kept is what paths cost.
-type kept struct {
-	Paths  int     `json:"paths"`
-	Linked int     `json:"linked"`
-	Length float64 `json:"length"` // of a path, on average
-	Heap   float64 `json:"heap"`   // that lives on after a collection, a path
-}
-
-// paths has a catalog know so many paths of 40 to 60 bytes, all of which visitors had,
-// and a page of the site links to.
-func paths(n int) (kept, error) {
-	before := liveHeap()
-	catalog := discover.NewCatalog()
-	catalog.Configure(discover.Options{MaxPaths: max(n, discover.DefaultMaxPaths)})
-	length := 0
-	const day = 1_790_000_000
-	for i := range n {
-		path := pathOf(i)
-		length += len(path)
-		catalog.Visit(discover.FromLog, path, day+int64(i%86400), "192.0.2.1", uint32(i)*2654435761)
-	}
-	const onPage = 100
-	round := catalog.Round(1, true)
-	for from := 0; from < n; from += onPage {
-		var links []string
-		for i := from; i < min(from+onPage, n); i++ {
-			links = append(links, pathOf(i))
-		}
-		round.Page(0, "/", links)
-	}
-	round.End(day + 86400)
-	stats := catalog.Stats()
-	k := kept{stats.Paths, stats.Linked, float64(length) / float64(n), float64(liveHeap()-before) / float64(n)}
-	runtime.KeepAlive(round)
-	if k.Paths != n || k.Linked != n {
-		return k, errors.New("not all paths are known and linked")
-	}
-	runtime.KeepAlive(catalog)
-	return k, nil
-}
-
-func liveHeap() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
-var (
-	sections = []string{"news", "articles", "products", "guides", "people", "archive", "places", "opinion"}
-	words    = []string{"winter", "summer", "kitchen", "garden", "music", "river", "market", "bridge", "island", "museum", "coffee", "railway", "harbour", "library", "mountain", "theatre"}
-)
-
-// pathOf is a path like that of an article, each of a pattern of its own.
-func pathOf(i int) string {
-	var b strings.Builder
-	n := uint64(i) * 0x9E3779B97F4A7C15 >> 16
-	fmt.Fprintf(&b, "/%s/%d/", sections[n%8], 2005+n>>3%20)
-	for range 4 {
-		n >>= 7
-		b.WriteString(words[n%16] + "-")
-	}
-	for ; i > 0 || b.Len() < 40; i /= 26 {
-		b.WriteByte('a' + byte(i%26))
-	}
-	return b.String()
+	return followed{follower.Stats().Lines, visits, len(paths)}, nil
 }

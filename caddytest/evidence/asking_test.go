@@ -29,19 +29,19 @@ func TestSitesNotPublic(t *testing.T) {
 			}
 			root {dir}/a
 			sitemap
-			file_server`, "the site refuses strangers"},
+			file_server`, "the site refuses anonymous visitors"},
 		"basic_auth inside handle, beside the handler": {`
 			root {dir}/a
 			sitemap
 			basic_auth / {
 				user ` + password + `
 			}
-			file_server`, "the site refuses strangers"},
+			file_server`, "the site refuses anonymous visitors"},
 		"403": {`
 			root {dir}/a
 			sitemap
 			respond / 403
-			file_server`, "the site refuses strangers"},
+			file_server`, "the site refuses anonymous visitors"},
 		"remote_ip": {`
 			@inside remote_ip 127.0.0.1 private_ranges
 			handle @inside {
@@ -49,7 +49,7 @@ func TestSitesNotPublic(t *testing.T) {
 				sitemap
 				file_server
 			}
-			respond 403`, "the site refuses strangers"},
+			respond 403`, "the site refuses anonymous visitors"},
 		"remote_ip, else nothing": {`
 			@inside remote_ip 127.0.0.1 private_ranges
 			handle @inside {
@@ -72,7 +72,7 @@ func TestSitesNotPublic(t *testing.T) {
 func TestSitesNotPublicOnce(t *testing.T) {
 	var asked atomic.Int64
 	app := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodHead {
+		if r.URL.Path == "/" {
 			asked.Add(1)
 		}
 		w.WriteHeader(http.StatusUnauthorized)
@@ -86,7 +86,7 @@ func TestSitesNotPublicOnce(t *testing.T) {
 		reverse_proxy {app}
 	}`, app)
 	s.Eventually(func() bool { return asked.Load() >= 3 }, func() string { return "the site is not looked at again" })
-	if lines := s.LogLines("the site refuses strangers", `"level":"info"`, `"status":401`); len(lines) != 1 {
+	if lines := s.LogLines("the site refuses anonymous visitors", `"level":"info"`, `"status":401`); len(lines) != 1 {
 		t.Errorf("%d log lines say so, want one", len(lines))
 	}
 }
@@ -99,7 +99,7 @@ func TestSitesPartlyPublic(t *testing.T) {
 		}
 		root {dir}/a
 		sitemap {
-			omit /docs/*
+			exclude /docs/*
 		}
 		file_server
 	}`, harness.TwoRoots)
@@ -159,7 +159,7 @@ func TestSitesBeyondOurNames(t *testing.T) {
 	s := prepare(t, harness.TwoRoots)
 	s.LoadApp(`http://localhost:{port} {
 		sitemap {
-			ask off
+			crawl off
 			files {dir}/a
 		}
 		reverse_proxy {app}
@@ -175,9 +175,6 @@ func TestSitesBeyondOurNames(t *testing.T) {
 // TestSitesBrokenUpstream is asking what aborts, breaks off, hangs or never ends.
 func TestSitesBrokenUpstream(t *testing.T) {
 	app := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodHead {
-			return
-		}
 		switch r.URL.Path {
 		case "/partial":
 			w.Header().Set("Content-Length", "1000")
@@ -198,7 +195,7 @@ func TestSitesBrokenUpstream(t *testing.T) {
 	s := prepare(t, harness.TwoRoots)
 	s.LoadApp(`http://localhost:{port} {
 		sitemap {
-			ask off
+			crawl off
 			files {dir}/a
 			urls /aborted /partial /dropped /refused /gone /endless
 		}
@@ -470,7 +467,7 @@ func TestSitesWarnings(t *testing.T) {
 					file_server
 				}
 			}`,
-			want: []string{"looking at the site failed", "the connection was aborted"},
+			want: []string{"probing the site", "the connection was aborted"},
 		},
 		"a matcher that hides the sitemap": {
 			caddyfile: `http://localhost:{port} {

@@ -315,8 +315,8 @@ func TestDatesOfAnswers(t *testing.T) {
 	app.set("/nonsense.html", answered{text: "modified at some time", modified: "yesterday"})
 	s.Write(map[string]string{"list": list.String()})
 	config := strings.NewReplacer("{app}", harness.Backend(t, app.ServeHTTP), "{alike}", harness.Backend(t, alike.ServeHTTP)).Replace(
-		originOf("app") + " {\n sitemap {\n refresh 1s\n ask {\n rate 1000/s\n}\n files {dir}/app\n urls {\n/now.html\n/future.html\n/nonsense.html\n}\n}\n reverse_proxy {app}\n}\n" +
-			originOf("alike") + " {\n sitemap {\n refresh 1s\n ask {\n rate 1000/s\n}\n urls {dir}/list\n}\n reverse_proxy {alike}\n}\n")
+		originOf("app") + " {\n sitemap {\n refresh 1s\n crawl {\n rate 1000/s\n}\n files {dir}/app\n urls {\n/now.html\n/future.html\n/nonsense.html\n}\n}\n reverse_proxy {app}\n}\n" +
+			originOf("alike") + " {\n sitemap {\n refresh 1s\n crawl {\n rate 1000/s\n}\n urls {dir}/list\n}\n reverse_proxy {alike}\n}\n")
 	if err := s.Load(config); err != nil {
 		t.Fatal(err)
 	}

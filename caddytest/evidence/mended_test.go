@@ -149,16 +149,15 @@ func TestRobotsStaysForbidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.WantDates(harness.Local, listed)
-	changes := 0
+	// While robots.txt fails, nothing is fetched: what is known stays, restarts included.
 	change := func() {
 		t.Helper()
-		changes++
-		s.Put("site/a.html", fmt.Sprintf("text a, changed %d times", changes), harness.DayOf(100*changes))
-		listed["/a.html"] = harness.Stamp(harness.DayOf(100 * changes))
+		s.Put("site/a.html", "text a, changed", harness.DayOf(100))
+		s.Quietly(1)
 		s.WantDates(harness.Local, listed)
 	}
 	say(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
-	s.Logged("robots.txt answers with an error")
+	s.Logged("robots.txt cannot be fetched, or returns an error")
 	change()
 	s.Restart(caddyfile)
 	s.WantDates(harness.Local, listed)
@@ -168,6 +167,7 @@ func TestRobotsStaysForbidden(t *testing.T) {
 	s.Restart(caddyfile) // once more, with what was kept while it failed
 	change()
 	say(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "User-agent: *\nDisallow:\n") })
+	listed["/a.html"] = harness.Stamp(harness.DayOf(100))
 	listed["/hidden.html"] = harness.Stamp(harness.DayOf(20))
 	s.WantDates(harness.Local, listed)
 }
@@ -198,7 +198,7 @@ func TestSameBaseURL(t *testing.T) {
 		}
 	}
 	check()
-	if folders, err := os.ReadDir(filepath.Join(s.Dir, "state")); err != nil || len(folders) != 2 {
+	if folders, err := os.ReadDir(filepath.Join(s.Dir, "state", "sites")); err != nil || len(folders) != 2 {
 		t.Errorf("the state is in %v (%v)", folders, err)
 	}
 	touch := func(when time.Time) {
@@ -222,7 +222,7 @@ func TestSameBaseURL(t *testing.T) {
 	check()
 	s.Quietly(2)
 	check()
-	if folders, err := os.ReadDir(filepath.Join(s.Dir, "state")); err != nil || len(folders) != 2 {
+	if folders, err := os.ReadDir(filepath.Join(s.Dir, "state", "sites")); err != nil || len(folders) != 2 {
 		t.Errorf("the state is in %v (%v)", folders, err)
 	}
 }
@@ -296,21 +296,6 @@ func TestProxiedFilesPace(t *testing.T) {
 	}
 }
 
-// TestNeverAskedFor is pages that nobody asks for: nothing is known of those that are
-// files, and the others are somebody's wish.
-func TestNeverAskedFor(t *testing.T) {
-	s := start(t, static("", "files\nurls {\n /admin/tour\n /cart/\n}"), map[string]string{
-		"site/index.html":       harness.HTML("home"),
-		"site/about.html":       harness.HTML("about"),
-		"site/admin/index.html": harness.HTML("admin"),
-		"site/admin/users.html": harness.HTML("users"),
-		"site/docs/API/v1.html": harness.HTML("reference"),
-		"site/docs/api.html":    harness.HTML("about the API"),
-	})
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/about.html", "/admin/tour", "/cart/", "/docs/api.html"})...)
-	s.WantLeftOut(map[string]int{"never asked for": 3})
-}
-
 // TestLogOfLeftOut is what the log says of pages that are left out, though no
 // document may have changed.
 func TestLogOfLeftOut(t *testing.T) {
@@ -321,14 +306,14 @@ func TestLogOfLeftOut(t *testing.T) {
 		"site/draft.html": harness.Whole(noindex, "a draft"),
 	})
 	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/")
-	line := s.Logged(`"level":"info"`, `"msg":"sitemap refreshed"`, `"left_out":["noindex: 1","redirects: 1"]`)
-	if want := `"examples":["noindex: /draft.html","redirects: /moved.html"]`; !strings.Contains(line, want) {
+	line := s.Logged(`"level":"info"`, `"msg":"sitemap refreshed"`, `"left_out":["noindex: 1","redirect: 1"]`)
+	if want := `"examples":["noindex: /draft.html","redirect: /moved.html"]`; !strings.Contains(line, want) {
 		t.Errorf("got %s, want %s", line, want)
 	}
 	s.Quietly(1)
 	s.Write(map[string]string{"site/later.html": harness.Whole(noindex, "a later draft")})
 	line = s.Logged(`"level":"info"`, `"msg":"sitemap refreshed, nothing changed"`, "noindex: 2")
-	if want := `"examples":["noindex: /draft.html /later.html","redirects: /moved.html"]`; !strings.Contains(line, want) {
+	if want := `"examples":["noindex: /draft.html /later.html","redirect: /moved.html"]`; !strings.Contains(line, want) {
 		t.Errorf("got %s, want %s", line, want)
 	}
 	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/")

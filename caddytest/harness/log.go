@@ -64,10 +64,9 @@ func (s *Server) RefreshedAgain(origins ...string) {
 
 // RefreshLine is a log line of a refresh.
 type RefreshLine struct {
-	Msg      string
-	Pages    int
-	Verified int
-	LeftOut  []string `json:"left_out"`
+	Msg     string
+	Pages   int
+	LeftOut []string `json:"left_out"`
 }
 
 // Reasons are what pages were left out for, and how many.
@@ -82,7 +81,7 @@ func (r RefreshLine) Reasons() map[string]int {
 	return counts
 }
 
-// RefreshLines are those of the refreshes that have ended so far and were believed.
+// RefreshLines are those of the refreshes that have ended so far, but for those held back.
 func (s *Server) RefreshLines() []RefreshLine {
 	s.T.Helper()
 	var lines []RefreshLine

@@ -135,7 +135,7 @@ func TestBuild(t *testing.T) {
 	if got, want := read(t, dir, "www", "robots.txt"), "User-agent: *\nDisallow: /kept/\n\nSitemap: https://example.com/sitemap.xml\n"; got != want {
 		t.Errorf("got robots.txt %q, want %q", got, want)
 	}
-	wantWords(t, "the summary", r.stdout, "https://example.com/sitemap.xml\n", "2 pages in 1 shard", "2 verified",
+	wantWords(t, "the summary", r.stdout, "https://example.com/sitemap.xml\n", "2 pages in 1 shard",
 		"left out, noindex: 1 (/hidden.html)", "(/kept/secret.html)", "written into", "robots.txt is the site's own with one line more")
 	if r.stderr != "" {
 		t.Errorf("the standard error has %q", r.stderr)
@@ -174,12 +174,9 @@ func TestBuildFlags(t *testing.T) {
 			t.Errorf("the root has %q", got)
 		}
 	})
-	t.Run("ask off", func(t *testing.T) {
-		r := build(t, dir, append(alone, "-o", "off", "--ask", "off")...)
+	t.Run("crawl off", func(t *testing.T) {
+		build(t, dir, append(alone, "-o", "off", "--crawl", "off")...)
 		wantLocs(t, filepath.Join(dir, "off"), example, "/", "/hidden.html")
-		if strings.Contains(r.stdout, "verified") {
-			t.Errorf("got %s", r.stdout)
-		}
 	})
 	t.Run("gzip", func(t *testing.T) {
 		build(t, dir, append(alone, "--out", "z", "--gzip")...)
@@ -223,7 +220,7 @@ func TestBuildFlags(t *testing.T) {
 			Error string
 			Sites []struct {
 				Sitemap, Out                      string
-				Pages, Verified, Shards, Bytes    int
+				Pages, Fetched, Shards, Bytes     int
 				LeftOut                           map[string]int `json:"left_out"`
 				Examples                          map[string][]string
 				Written, Unchanged, Removed, Kept []string
@@ -237,7 +234,7 @@ func TestBuildFlags(t *testing.T) {
 			t.Fatalf("got %s", r.stdout)
 		}
 		s := summary.Sites[0]
-		if s.Sitemap != example+"/sitemap.xml" || s.Out != filepath.Join(dir, "j") || s.Pages != 1 || s.Verified != 1 || s.Shards != 1 || s.Bytes < 100 ||
+		if s.Sitemap != example+"/sitemap.xml" || s.Out != filepath.Join(dir, "j") || s.Pages != 1 || s.Fetched < 2 || s.Shards != 1 || s.Bytes < 100 ||
 			s.LeftOut["noindex"] != 1 || !slices.Equal(s.Examples["noindex"], []string{"/hidden.html"}) || !slices.Equal(s.Written, []string{"sitemap.xml", "robots.txt"}) ||
 			s.Unchanged == nil || s.Removed == nil || s.Kept == nil || summary.Duration <= 0 || summary.Error != "" {
 			t.Errorf("got %s", r.stdout)
@@ -306,8 +303,8 @@ func TestBuildRefuses(t *testing.T) {
 		{[]string{"--root", "www"}, []string{"give the site's URL with --base-url"}},
 		{[]string{"--root", "www", "--base-url", "example.com"}, []string{"--base-url: ", "it begins with https:// or http://"}},
 		{[]string{"--root", "nowhere", "--base-url", example}, []string{"--root: ", "nowhere"}},
-		{[]string{"--root", "file", "--base-url", example}, []string{"--root: file is no folder"}},
-		{append(alone, "--ask", "maybe"), []string{"--ask is 'maybe': it is on or off"}},
+		{[]string{"--root", "file", "--base-url", example}, []string{"--root: file is not a folder"}},
+		{append(alone, "--crawl", "maybe"), []string{"--crawl is 'maybe': it is on or off"}},
 		{append(alone, "--adapter", "caddyfile"), []string{"--adapter is for a configuration"}},
 		{append(alone, "extra"), []string{"unexpected 'extra'", "--root"}},
 		{append(alone, "--gzipped"), []string{"unknown flag: --gzipped"}},
@@ -331,7 +328,7 @@ func TestBuildRefuses(t *testing.T) {
 		{caddyfile("Two", "--out", "o"), []string{"https://b.example/sitemap.xml: there is no sitemap"}},
 		{caddyfile("Two", "--base-url", example), []string{"2 sitemap handlers, and --base-url is that of one"}},
 		{caddyfile("Two", "--root", "www", "--out", "o"), []string{"the configuration has 2 roots"}},
-		{caddyfile("Closed", "--out", "o"), []string{"refuses strangers with status 401"}},
+		{caddyfile("Closed", "--out", "o"), []string{"refuses anonymous visitors with status 401"}},
 		{caddyfile("Rootless"), []string{"no root in which its sitemap could lie", "--out"}},
 	} {
 		refused(t, dir, test.args, test.words...)
@@ -557,12 +554,12 @@ func TestBuildOverrides(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
 		"public/index.html": page("a"), "public/hidden.html": harness.Whole(`<meta name="robots" content="noindex">`, "x"), "public/drafts/x.html": page("x"),
-		"Caddyfile": ":8080 {\n\troot * /srv/nowhere\n\tsitemap {\n\t\tomit /drafts/*\n\t\task off\n\t}\n\tfile_server\n}\n",
+		"Caddyfile": ":8080 {\n\troot * /srv/nowhere\n\tsitemap {\n\t\texclude /drafts/*\n\t\tcrawl off\n\t}\n\tfile_server\n}\n",
 	})
 	args := []string{"--config", "Caddyfile", "--root", "public", "--base-url", example}
 	build(t, dir, append(args, "--robots=false")...)
 	wantLocs(t, filepath.Join(dir, "public"), example, "/", "/hidden.html")
-	build(t, dir, append(args, "--ask", "on", "--out", "on")...)
+	build(t, dir, append(args, "--crawl", "on", "--out", "on")...)
 	wantLocs(t, filepath.Join(dir, "on"), example, "/")
 }
 
@@ -579,7 +576,7 @@ func TestBuildAsServed(t *testing.T) {
 	if err := s.Load(caddyfile); err != nil {
 		t.Fatal(err)
 	}
-	s.WantLeftOut(map[string]int{"noindex": 1, "forbidden by robots.txt": 100, "not included": 1})
+	s.WantLeftOut(map[string]int{"noindex": 1, "blocked by robots.txt": 100, "not included": 1})
 	write(t, s.Dir, map[string]string{"Caddyfile": s.Expand(caddyfile)})
 	build(t, s.Dir, "--config", "Caddyfile", "--out", "out", "--gzip")
 	out := filepath.Join(s.Dir, "out")
@@ -619,48 +616,6 @@ func TestBuildBusy(t *testing.T) {
 		t.Errorf("the first: %+v", r)
 	}
 	wantLocs(t, filepath.Join(dir, "out"), "http://example.com", "/a.html")
-}
-
-// TestBuildSilent: pages that never answer are listed, and named. Here they are not even asked for.
-func TestBuildSilent(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, map[string]string{"Caddyfile": `http://example.com {
-	sitemap {
-		urls {
-			/a
-			/api/x
-			/cart/x
-			/admin/x
-			/logout
-		}
-	}
-	header Content-Type text/html
-	respond "<!DOCTYPE html><html><head><title>a</title></head><body><p>hello</p></body></html>"
-}
-`})
-	type summary struct {
-		Sites []struct {
-			Pages, Verified    int
-			Unverified         *int
-			UnverifiedExamples []string `json:"unverified_examples"`
-			Notes              []string
-		}
-	}
-	r := build(t, dir, "--config", "Caddyfile", "--out", "out", "--json")
-	var got summary
-	if err := json.Unmarshal([]byte(r.stdout), &got); err != nil {
-		t.Fatal(err)
-	}
-	s := got.Sites[0]
-	const note = "listed, though not known to answer: 4 pages (/admin/x /api/x /cart/x)"
-	if s.Pages != 5 || s.Verified != 1 || s.Unverified == nil || *s.Unverified != 4 || !slices.Equal(s.UnverifiedExamples, []string{"/admin/x", "/api/x", "/cart/x"}) || !slices.Contains(s.Notes, note) {
-		t.Errorf("got %s", r.stdout)
-	}
-	r = build(t, dir, "--config", "Caddyfile", "--out", "off", "--json", "--ask", "off")
-	got = summary{}
-	if err := json.Unmarshal([]byte(r.stdout), &got); err != nil || got.Sites[0].Unverified != nil || got.Sites[0].Notes != nil {
-		t.Errorf("without asking: got %s (%v)", r.stdout, err)
-	}
 }
 
 // slow is the address of an application that answers once it may, and says when it was

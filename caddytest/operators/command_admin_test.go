@@ -46,7 +46,7 @@ func TestCommandStatus(t *testing.T) {
 	all := s.command("status")
 	all.want(t, 0, []string{s.Expand(harness.Local), s.Expand("http://127.0.0.1:{port}\n")}, nil)
 	one := s.command("status", "--site", harness.Local)
-	one.want(t, 0, []string{"4 pages, 4 verified, in 1 document", "files: 5 pages", "1 noindex: /private.html", "Googlebot", "1×"}, nil)
+	one.want(t, 0, []string{"4 pages in 1 document", "files: 5 pages", "1 noindex: /private.html", "Googlebot", "1×"}, nil)
 	if strings.Contains(one.stdout, "127.0.0.1") || strings.ContainsAny(one.stdout, "\x1b\t") {
 		t.Errorf("got %q", one.stdout)
 	}
@@ -87,23 +87,23 @@ func TestCommandRefresh(t *testing.T) {
 		s.Expand(harness.Local + ": unchanged, 1 page, in "), s.Expand("http://127.0.0.1:{port}: changed, 5 pages, in "),
 	}, nil)
 	gate.refuse(errors.New("the list is \x1b[31mgone"))
-	s.command("refresh", "--site", harness.Local).want(t, 1, []string{"doubted, 1 page, in ", "could not be read"}, []string{"1 refresh failed or not believed"})
+	s.command("refresh", "--site", harness.Local).want(t, 1, []string{"held back, 1 page, in ", "could not be read"}, []string{"1 refresh failed or held back"})
 	shown := s.command("status", "--site", harness.Local)
 	shown.want(t, 0, []string{`gone`}, nil)
 	if strings.Contains(shown.stdout, "\x1b") {
 		t.Errorf("a control character came through: %q", shown.stdout)
 	}
-	s.command("refresh", "--site", harness.Local).want(t, 0, []string{"empty, 0 pages, in "}, nil)
+	s.command("refresh", "--site", harness.Local).want(t, 1, []string{"held back, 1 page, in "}, []string{"1 refresh failed or held back"})
 	gate.refuse(nil)
 	s.command("refresh", "--json").want(t, 0, []string{`"sites":[{"`}, nil)
 	gate.refuse(errors.New("gone"))
-	s.command("refresh", "--json", "--site", harness.Local).want(t, 1, []string{`"result":"doubted"`}, []string{"not believed"})
+	s.command("refresh", "--json", "--site", harness.Local).want(t, 1, []string{`"result":"held_back"`}, []string{"held back"})
 }
 
 func TestCommandExplain(t *testing.T) {
 	s := start(t, oneSite, harness.TwoRoots)
 	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, harness.PagesOfA)...)
-	s.command("explain", harness.Local+"/one.html").want(t, 0, []string{"yes, in " + s.Expand(harness.Local+"/sitemap.xml"), "answers now   200, text/html"}, nil)
+	s.command("explain", harness.Local+"/one.html").want(t, 0, []string{"yes, in " + s.Expand(harness.Local+"/sitemap.xml"), "returns now   200, text/html"}, nil)
 	s.command("explain", harness.Local+"/none.html").want(t, 0, []string{"no: "}, nil)
 	s.command("explain", "--json", harness.Local+"/none.html").want(t, 0, []string{`"listed":false`}, nil)
 	s.command("explain", "http://nobody.example/").want(t, 1, nil, []string{"Error: ", s.Expand(harness.Local)})
@@ -114,7 +114,7 @@ func TestCommandExplain(t *testing.T) {
 func TestCommandWithoutServer(t *testing.T) {
 	s := prepare(t, nil)
 	for _, args := range [][]string{{"status"}, {"refresh"}, {"explain", "http://localhost/"}} {
-		s.command(args...).want(t, 1, nil, []string{"Error: no server answers at 127.0.0.1:" + s.Admin, "is Caddy running"})
+		s.command(args...).want(t, 1, nil, []string{"Error: no server responds at 127.0.0.1:" + s.Admin, "is Caddy running"})
 	}
 	if err := s.Load("http://localhost:{port} {\n\trespond hello\n}"); err != nil {
 		t.Fatal(err)
@@ -123,11 +123,11 @@ func TestCommandWithoutServer(t *testing.T) {
 	old := harness.Backend(t, http.NotFound)
 	run(t, t.TempDir(), "sitemap", "status", "--address", old).want(t, 1, nil, []string{"Error: the server at " + old + " has no sitemap module"})
 	foreign := harness.Backend(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("\x1b[2Jhello")) })
-	run(t, t.TempDir(), "sitemap", "status", "--address", foreign).want(t, 1, nil, []string{"Error: reading the answer"})
+	run(t, t.TempDir(), "sitemap", "status", "--address", foreign).want(t, 1, nil, []string{"Error: decoding the response"})
 	broken := harness.Backend(t, func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "\x1b[2Joverloaded", http.StatusBadGateway)
 	})
-	run(t, t.TempDir(), "sitemap", "status", "--address", broken).want(t, 1, nil, []string{"answers with 502: \\u001b[2Joverloaded"})
+	run(t, t.TempDir(), "sitemap", "status", "--address", broken).want(t, 1, nil, []string{"returns status 502: \\u001b[2Joverloaded"})
 }
 
 // observed is a configuration with all that operators may set.

@@ -169,10 +169,9 @@ func TestEventRefreshed(t *testing.T) {
 	s.Reload(listening)
 	s.refresh()
 	s.remove("a/index.html", "a/other.html", "a/docs/index.html", "a/docs/guide.html")
-	if st := s.refresh(); st.LastRefresh.Result != "doubted" {
+	if st := s.refresh(); st.LastRefresh.Result != "empty" { // what an operator asks for is believed
 		t.Errorf("got %+v", st)
 	}
-	s.refresh()
 	s.wantRefreshed(6, 0, 0, 0, 4)
 	s.refresh()
 	s.wantEvents("sitemap_refreshed", 6)
@@ -212,16 +211,11 @@ func TestEventFailed(t *testing.T) {
 	s.wantEvents("sitemap_refresh_failed", 1)
 
 	s.remove("a/index.html", "a/docs/index.html", "a/docs/guide.html")
-	if st := s.refresh(); st.LastRefresh.Result != "doubted" || st.Pages != 4 {
+	if st := s.refresh(); st.LastRefresh.Result != "changed" || st.Pages != 1 { // what an operator asks for is believed
 		t.Errorf("without most pages: got %+v", st)
 	}
-	e = s.wantEvents("sitemap_refresh_failed", 2)
-	if reason, _ := e["reason"].(string); !strings.Contains(reason, "less than half of the pages are left") {
-		t.Errorf("got %v", e)
-	}
-	s.refresh() // is believed
 	s.wantRefreshed(2, 1, 0, 0, 3)
-	s.wantEvents("sitemap_refresh_failed", 2)
+	s.wantEvents("sitemap_refresh_failed", 1)
 }
 
 // TestEventFailedOnce: while refreshes fail for the same reason, it is told once.
@@ -229,12 +223,12 @@ func TestEventFailedOnce(t *testing.T) {
 	records.begin(t, nil)
 	gate.refuse(nil)
 	const files = "\thandle_errors {\n\t\trespond gone 404\n\t}\n"
-	caddyfile := strings.Replace(strings.Replace(listening, "\troot", files+"\troot", 1), "lastmod mtime", "ask off\n\t\tsource gated\n\t\tfiles", 1)
+	caddyfile := strings.Replace(strings.Replace(listening, "\troot", files+"\troot", 1), "lastmod mtime", "crawl off\n\t\tsource gated\n\t\tfiles", 1)
 	s := start(t, caddyfile, harness.TwoRoots)
 	s.wantEvents("sitemap_refreshed", 1)
 	for i, reason := range []string{"the one", "the other", "the one"} {
 		gate.refuse(errors.New(reason))
-		s.refresh() // is doubted
+		s.refresh() // is held back
 		s.wantEvents("sitemap_refresh_failed", i+1)
 		s.refresh() // says the same
 		s.wantEvents("sitemap_refresh_failed", i+1)

@@ -22,10 +22,10 @@ import (
 // metricLabels are all metrics there are, with their labels.
 var metricLabels = map[string][]string{
 	"caddy_sitemap_refresh_duration_seconds":       {"result"},
-	"caddy_sitemap_asks_total":                     {"answered_by", "result"},
+	"caddy_sitemap_fetches_total":                  {"answered_by", "result"},
 	"caddy_sitemap_log_lines_total":                {"result"},
 	"caddy_sitemap_pages":                          {"site"},
-	"caddy_sitemap_verified_pages":                 {"site"},
+	"caddy_sitemap_pending_pages":                  {"site"},
 	"caddy_sitemap_shards":                         {"site"},
 	"caddy_sitemap_documents_bytes":                {"site"},
 	"caddy_sitemap_snapshot_age_seconds":           {"site"},
@@ -143,7 +143,7 @@ func TestMetrics(t *testing.T) {
 		value  float64
 	}{
 		{"pages", []string{label}, 4},
-		{"verified_pages", []string{label}, 4},
+		{"pending_pages", []string{label}, 0},
 		{"shards", []string{label}, 1},
 		{"left_out_pages", []string{label, "reason=noindex"}, 1},
 		{"left_out_pages", []string{label}, 1},
@@ -169,7 +169,7 @@ func TestMetrics(t *testing.T) {
 	}{
 		{"refresh_duration_seconds", []string{"result=changed"}, 1},
 		{"refresh_duration_seconds", nil, 2},
-		{"asks_total", []string{"answered_by=server", "result=2xx"}, 4},
+		{"fetches_total", []string{"answered_by=server", "result=2xx"}, 4},
 		{"documents_bytes", []string{label}, 100},
 		{"last_request_timestamp_seconds", []string{"crawler=Googlebot", "document=sitemap"}, 1_700_000_000},
 		{"snapshot_age_seconds", []string{label}, 0},

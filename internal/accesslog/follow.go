@@ -8,9 +8,8 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"slices"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 const (
@@ -20,8 +19,6 @@ const (
 	maxLine = 1 << 20
 	// maxFiles is how many files are followed, rolled ones included.
 	maxFiles = 1000
-	// maxHeld is how many files are held open from one poll to the next.
-	maxHeld = 128
 	// maxGone is how many positions of files that are gone are kept: one may come
 	// back, compressed or under another name.
 	maxGone = 512
@@ -67,12 +64,10 @@ type Stats struct {
 }
 
 // Follower reads the lines of logs as they grow, from the first of what was rolled
-// on, each once. What was read is known by device, inode and the first 4 KiB, so
-// that a file may be renamed, compressed, or copied and truncated meanwhile. What
-// was written to a log between being copied and truncated is lost to everybody, and
-// so is what a file had when it was truncated or, if it was not held open, removed
-// before it was read. A file that was edited so that its first 4 KiB differ is
-// another one, and is read again.
+// on. A file is known by its first 4 KiB, so that it may be renamed, compressed, or
+// copied and truncated meanwhile, and its lines are read once; where its first bytes
+// change, it is another file, and is read from its beginning. What is written to a
+// file after a poll is lost if it is truncated or removed before the next.
 //
 // It is not safe for concurrent use.
 type Follower struct {
@@ -80,81 +75,51 @@ type Follower struct {
 	now     func() time.Time
 	targets []target
 
-	files   []*file // in the order to be read
-	gone    []Position
-	folders map[string]time.Time // when each was changed last, as of the last look
-	polls   int
-	again   bool // the next poll looks whatever the folders seem
-	cut     bool // the last poll left something
+	files     []*file              // in the order to be read
+	positions []*position          // of files, and of some that are gone
+	folders   map[string]time.Time // when each was changed last, as of the last look
+	polls     int
+	again     bool // the next poll looks whatever the folders seem
+	cut       bool // the last poll left something
 
 	lines, read, tooLong, begun int64
 	passedOver                  map[string]int
 	errs                        map[string]error // of what is no file of files
-	bad                         map[string]bad
 
-	buf  []byte
-	head [headSize]byte
-
-	longest int // line, in bytes
-
-	hold  bool // files that grow are held open
-	blind bool // the system does not tell a file's device and inode
+	buf     []byte
+	head    [headSize]byte
+	longest int  // line, in bytes
+	blind   bool // the system does not tell a file's device and inode
 }
 
 // file is one that is followed.
 type file struct {
-	path    string // "": it has none any more, and is held open
-	log     string // the path of its log
-	age     age
-	packing packing
-	id      id
-	size    int64
-	time    time.Time
-	live    bool // it may grow
-	copied  bool // it waits: it is made of the original
-
-	head   []byte
-	offset int64
-	within bool // offset lies in a line that is too long
-	handle *os.File
+	found
+	at     *position // copies share one; nil: nothing is to be read
+	fresh  bool      // there may be something to read
+	done   bool      // read to its end, and it is no log that grows
+	begun  bool
+	err    error
 	stream *stream
-
-	original *file // may be gone
-	fresh    bool  // there may be something to read
-	done     bool  // read to its end, and it is no log that grows
-	begun    bool
-	err      error
-}
-
-// bad is a file that could not be read as it was.
-type bad struct {
-	id   id
-	size int64
-	time time.Time
-	err  error
 }
 
 // NewFollower prepares to follow logs from what [Follower.Positions] returned, or
 // from their beginning.
 func NewFollower(o FollowOptions, from Positions) *Follower {
-	f := &Follower{history: o.History, now: o.Now, errs: make(map[string]error), again: true, longest: maxLine, hold: holds}
+	f := &Follower{history: o.History, now: o.Now, again: true, longest: maxLine}
 	if f.now == nil {
 		f.now = time.Now
 	}
 	for _, p := range o.Patterns {
 		f.targets = append(f.targets, newTarget(p))
 	}
-	for _, p := range from.Files {
+	for _, p := range from.Files[max(len(from.Files)-maxFiles-maxGone, 0):] {
 		if p.valid() {
-			f.gone = append(f.gone, p)
+			f.positions = append(f.positions, &position{Position: p})
 		}
 	}
-	f.gone = newest(f.gone, maxFiles+maxGone)
 	return f
 }
-
-// newest are the last n positions.
-func newest(all []Position, n int) []Position { return all[max(len(all)-n, 0):] }
 
 // Poll reads the lines that were not read yet, the oldest files first, and calls
 // line for each, without its "\n". line may use the bytes until it returns. most is
@@ -168,74 +133,59 @@ func (f *Follower) Poll(ctx context.Context, most int64, line func([]byte)) (mor
 		f.look()
 	}
 	wasCut := f.cut
-	f.cut = false
+	f.cut = true
 	most = max(most, 1)
-	for i := 0; i < len(f.files); i++ {
-		x := f.files[i]
-		if x.copied || x.done || !x.fresh && x.live {
+	for _, x := range f.files {
+		if x.at == nil || x.done || !x.fresh && (x.live || wasCut) {
 			continue
 		}
-		if err := ctx.Err(); err != nil {
-			f.cut = true
-			return true, err
-		}
-		if most <= 0 {
-			f.cut = true
-			return true, nil
-		}
-		if !x.fresh {
-			if !wasCut {
-				f.finish(x, line)
-			}
-			continue
+		if ctx.Err() != nil || most <= 0 {
+			return true, ctx.Err()
 		}
 		before := f.read
-		f.readFile(ctx, x, most, line)
+		if x.fresh {
+			f.readFile(ctx, x, most, line)
+		} else {
+			f.finish(ctx, x, line)
+		}
 		most -= f.read - before
 	}
-	f.dropFinished()
-	if err := ctx.Err(); err != nil {
-		f.cut = true
-		return true, err
-	}
-	f.cut = most <= 0
-	return f.cut, nil
+	f.cut = most <= 0 || ctx.Err() != nil
+	return f.cut, ctx.Err()
 }
 
 // changed reports whether the folders are to be looked at, and takes note of what
 // has grown.
 func (f *Follower) changed() bool {
-	due := f.again || f.polls%lookEvery == 0
+	due := f.again || f.polls%lookEvery == 0 || len(f.errs) > 0
 	f.again = false
 	f.polls++
 	for path, at := range f.folders {
-		if !at.Equal(folderTime(path)) {
-			due = true
-		}
+		due = due || !at.Equal(folderTime(path))
 	}
 	for _, x := range f.files {
-		if x.packing == plain && !x.copied && !x.done && !f.restat(x) {
+		if x.packing == plain && !x.done && !f.restat(x) || mayPass(x.err) {
 			due = true
 		}
 	}
 	return due
 }
 
-// restat takes note of a file's growth. It reports whether it is still there and
-// has not become shorter.
+// mayPass reports whether an error may go although the file stays as it is: when
+// its permissions change.
+func mayPass(err error) bool {
+	var e *fs.PathError
+	return errors.As(err, &e)
+}
+
+// restat takes note of a file's growth. It reports whether that is all there is to it.
 func (f *Follower) restat(x *file) bool {
-	var fi fs.FileInfo
-	var err error
-	if x.handle != nil && !x.live {
-		fi, err = x.handle.Stat()
-	} else {
-		fi, err = os.Stat(x.path)
-	}
-	if err != nil || !fi.Mode().IsRegular() || f.idOf(fi) != x.id {
+	fi, err := os.Stat(x.path)
+	if err != nil || !fi.Mode().IsRegular() || f.idOf(fi) != x.id || fi.Size() < x.fi.Size() {
 		return false
 	}
 	x.note(fi)
-	return fi.Size() >= x.offset
+	return x.at != nil || !x.fresh
 }
 
 func (f *Follower) idOf(fi fs.FileInfo) id {
@@ -246,78 +196,52 @@ func (f *Follower) idOf(fi fs.FileInfo) id {
 }
 
 func (x *file) note(fi fs.FileInfo) {
-	if fi.Size() != x.size || !fi.ModTime().Equal(x.time) {
-		x.fresh, x.done = true, false
+	if fi.Size() != x.fi.Size() || !fi.ModTime().Equal(x.fi.ModTime()) {
+		x.close()
+		x.fresh, x.done, x.err = true, false, nil
 	}
-	x.size, x.time = fi.Size(), fi.ModTime()
+	x.fi = fi
 }
 
 // readFile reads what is new of a file.
 func (f *Follower) readFile(ctx context.Context, x *file, most int64, line func([]byte)) {
 	src, err := f.source(ctx, x)
-	if err != nil {
-		if ctx.Err() == nil {
-			f.fail(x, err)
+	if err == nil {
+		if !x.begun {
+			x.begun = true
+			f.begun++
 		}
-		return
-	}
-	if !x.begun {
-		x.begun = true
-		f.begun++
-	}
-	err = f.readLines(ctx, x, src, most, line)
-	if p, ok := src.(plainFile); ok && p.file != x.handle {
-		p.file.Close()
+		err = f.readLines(ctx, x, src, most, line)
+		src.release()
 	}
 	switch {
-	case err == nil: // there is more
+	case err == nil || ctx.Err() != nil: // there is more
 	case err != io.EOF:
 		f.fail(x, err)
 	case x.packing == plain:
-		x.fresh, x.err = false, nil
+		x.fresh = false
 	default:
-		x.err = nil
-		f.finish(x, line)
+		f.finish(ctx, x, line)
 	}
 }
 
 // source opens a file where it was left.
 func (f *Follower) source(ctx context.Context, x *file) (source, error) {
+	if x.stream != nil {
+		return x.stream, x.stream.skip(ctx, x.at.Offset)
+	}
+	h, err := open(x.path, x.id)
+	if err != nil {
+		return nil, err
+	}
 	if x.packing == plain {
-		if x.handle != nil {
-			return plainFile{x.handle, &f.buf}, nil
-		}
-		h, err := open(x.path, x.id)
-		if err != nil {
-			return nil, err
-		}
-		if f.hold && x.live && f.held() < maxHeld {
-			x.handle = h
-		}
 		return plainFile{h, &f.buf}, nil
 	}
-	if x.stream == nil {
-		h, err := open(x.path, x.id)
-		if err != nil {
-			return nil, err
-		}
-		s, err := newStream(h, x.packing)
-		if err != nil {
-			h.Close()
-			return nil, err
-		}
-		x.stream = s
+	if x.stream, err = newStream(h, x.packing); err != nil {
+		h.Close()
+		return nil, err
 	}
-	return x.stream, x.stream.skip(ctx, x.offset)
-}
-
-func (f *Follower) held() (n int) {
-	for _, x := range f.files {
-		if x.handle != nil {
-			n++
-		}
-	}
-	return n
+	return x.stream, x.stream.skip(ctx, x.at.Offset)
 }
 
 // readLines reads lines up to the file's end, which is io.EOF, or about most bytes.
@@ -325,15 +249,12 @@ func (f *Follower) readLines(ctx context.Context, x *file, src source, most int6
 	size := 0
 	for most > 0 && ctx.Err() == nil {
 		size = max(size, int(min(most, chunk)), headSize)
-		b, err := src.window(x.offset, size)
-		if p, ok := src.(plainFile); ok && !f.sameHead(x, p.file) {
-			// It was truncated, and perhaps written anew, since it was examined.
-			f.again = true
+		b, err := src.window(x.at.Offset, size)
+		if !f.isSame(x, src) {
 			return nil
 		}
-		used := f.cutLines(x, b, most, line)
-		x.offset += int64(used)
-		f.read += int64(used)
+		used := f.cutLines(x.at, b, most, line)
+		f.advance(x, used)
 		most -= int64(used)
 		if err != nil && most > 0 {
 			return err
@@ -345,31 +266,43 @@ func (f *Follower) readLines(ctx context.Context, x *file, src source, most int6
 	return nil
 }
 
-// sameHead reports whether a file still begins as it did, and takes note of what it
+func (f *Follower) advance(x *file, n int) {
+	x.at.Offset += int64(n)
+	f.read += int64(n)
+}
+
+// isSame reports whether a file still begins as it did, and takes note of what it
 // begins with now. As it is asked after a read, what was read is not of a file that
-// was truncated and written anew.
-func (f *Follower) sameHead(x *file, r io.ReaderAt) bool {
-	n, _ := r.ReadAt(f.head[:], 0)
-	if !bytes.HasPrefix(f.head[:n], x.head) {
-		return false
+// was truncated and perhaps written anew.
+func (f *Follower) isSame(x *file, src source) bool {
+	p, ok := src.(plainFile)
+	if !ok {
+		return true
 	}
-	if n > len(x.head) {
-		x.head = bytes.Clone(f.head[:n])
+	n, _ := p.file.ReadAt(f.head[:], 0)
+	switch head := f.head[:n]; {
+	case bytes.HasPrefix(head, x.at.head):
+		if n > len(x.at.head) {
+			x.at.set(bytes.Clone(head))
+		}
+	case !bytes.HasPrefix(x.at.head, head) || n == 0: // else it is a copy
+		f.again, x.fresh = true, true
+		return false
 	}
 	return true
 }
 
 // cutLines hands on the whole lines that b begins with, and returns how many bytes
 // are done with.
-func (f *Follower) cutLines(x *file, b []byte, most int64, line func([]byte)) (used int) {
+func (f *Follower) cutLines(at *position, b []byte, most int64, line func([]byte)) (used int) {
 	for int64(used) < most {
 		i := bytes.IndexByte(b[used:], '\n')
 		if i < 0 {
-			return used + f.cutLong(x, len(b)-used)
+			return used + f.cutLong(at, len(b)-used)
 		}
 		switch {
-		case x.within:
-			x.within = false
+		case at.Within:
+			at.Within = false
 		case i > f.longest:
 			f.tooLong++
 		default:
@@ -383,116 +316,70 @@ func (f *Follower) cutLines(x *file, b []byte, most int64, line func([]byte)) (u
 
 // cutLong returns how many of n bytes that are the beginning of a line are done
 // with: all, if the line is too long.
-func (f *Follower) cutLong(x *file, n int) int {
-	if !x.within && n > f.longest {
-		x.within = true
+func (f *Follower) cutLong(at *position, n int) int {
+	if !at.Within && n > f.longest {
+		at.Within = true
 		f.tooLong++
 	}
-	if x.within {
+	if at.Within {
 		return n
 	}
 	return 0
 }
 
 // finish reads the last line of a file that does not grow any more, whose end is
-// missing.
-func (f *Follower) finish(x *file, line func([]byte)) {
-	if x.err != nil {
+// missing. A copy of one that grows may not be complete.
+func (f *Follower) finish(ctx context.Context, x *file, line func([]byte)) {
+	if slices.ContainsFunc(f.files, func(o *file) bool { return o != x && o.at == x.at && (o.live || o.fi.Size() > x.fi.Size()) }) {
 		return
 	}
-	if x.packing != plain || x.size > x.offset {
-		src, err := f.source(context.Background(), x)
-		if err != nil {
+	src, err := f.source(ctx, x)
+	if err != nil {
+		if ctx.Err() == nil {
 			f.fail(x, err)
-			return
 		}
-		b, err := src.window(x.offset, f.longest+1)
-		p, isPlain := src.(plainFile)
-		if isPlain && !f.sameHead(x, p.file) || err != io.EOF || bytes.IndexByte(b, '\n') >= 0 {
-			f.again, x.fresh = true, true
-			b = nil
-		}
-		if isPlain && p.file != x.handle {
-			p.file.Close()
-		}
-		if x.fresh && isPlain {
-			return
-		}
-		if len(b) > 0 && !x.within {
-			f.lines++
-			line(b)
-		}
-		x.within = false
-		x.offset += int64(len(b))
-		f.read += int64(len(b))
+		return
 	}
-	x.done, x.fresh, x.err = true, false, nil
+	b, err := src.window(x.at.Offset, f.longest+1)
+	same := f.isSame(x, src)
+	src.release()
+	if !same || err != io.EOF || bytes.IndexByte(b, '\n') >= 0 {
+		f.again, x.fresh = true, true
+		return
+	}
+	if len(b) > 0 && !x.at.Within {
+		f.lines++
+		line(b)
+	}
+	x.at.Within = false
+	f.advance(x, len(b))
+	x.done, x.fresh = true, false
 	x.close()
 }
 
-// fail takes note of an error of a file. A compressed one is not tried again until
-// it changes.
+// fail takes note of an error of a file.
 func (f *Follower) fail(x *file, err error) {
 	x.close()
-	x.fresh = false
+	x.fresh, x.done = false, true
 	if errors.Is(err, errReplaced) || errors.Is(err, fs.ErrNotExist) {
 		f.again = true
-		return
+	} else if !x.twin {
+		x.err = err
 	}
-	x.err, x.done = err, x.packing != plain
 }
 
 func (x *file) close() {
-	if x.handle != nil {
-		x.handle.Close()
-		x.handle = nil
-	}
 	if x.stream != nil {
 		x.stream.close()
 		x.stream = nil
 	}
 }
 
-// dropFinished forgets files that were removed, when they were read.
-func (f *Follower) dropFinished() {
-	kept := f.files[:0]
-	for _, x := range f.files {
-		if x.path == "" && x.handle == nil {
-			f.lose(x)
-			f.again = true // a compressed one of it may have waited
-			continue
-		}
-		kept = append(kept, x)
-	}
-	clear(f.files[len(kept):])
-	f.files = kept
-}
-
-// lose forgets a file and keeps its position.
-func (f *Follower) lose(x *file) {
-	x.close()
-	if x.hasPosition() {
-		f.gone = newest(append(f.gone, x.position()), maxGone)
-	}
-}
-
-func (x *file) hasPosition() bool { return !x.copied && len(x.head) > 0 }
-
-func (x *file) position() Position {
-	return Position{
-		Log: x.log, Device: x.id.device, Inode: x.id.inode,
-		Offset: x.offset, Within: x.within,
-		Head: xxhash.Sum64(x.head), HeadSize: len(x.head),
-	}
-}
-
 // Positions is how far the files were read by the last poll.
 func (f *Follower) Positions() Positions {
-	p := Positions{Files: append([]Position(nil), f.gone...)}
-	for _, x := range f.files {
-		if x.hasPosition() {
-			p.Files = append(p.Files, x.position())
-		}
+	var p Positions
+	for _, at := range f.positions {
+		p.Files = append(p.Files, at.Position)
 	}
 	return p
 }
@@ -506,10 +393,6 @@ func (f *Follower) Stats() Stats {
 	}
 	maps.Copy(s.PassedOver, f.passedOver)
 	maps.Copy(s.Errors, f.errs)
-	for path, b := range f.bad {
-		s.PassedOver[reasonOf(b.err)]++
-		s.Errors[path] = b.err
-	}
 	for _, x := range f.files {
 		if x.err != nil {
 			s.PassedOver[reasonOf(x.err)]++

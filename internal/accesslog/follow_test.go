@@ -29,7 +29,7 @@ type folder struct {
 	*Follower
 	options FollowOptions
 
-	asOnWindows bool // where no file is held open, and none has an inode
+	asOnWindows bool // where no file has an inode
 }
 
 func newFolder(t testing.TB, patterns ...string) *folder {
@@ -153,7 +153,7 @@ func (d *folder) restart() {
 	d.check(json.Unmarshal(text, &p))
 	d.Follower = NewFollower(d.options, p)
 	if d.asOnWindows {
-		d.hold, d.blind = false, true
+		d.blind = true
 	}
 }
 
@@ -338,16 +338,10 @@ func TestRemoved(t *testing.T) {
 	d := newFolder(t, "access.log")
 	d.write("access.log", "1\n")
 	d.want("1")
-	d.add("access.log", "2\nlast")
 	d.remove("access.log")
-	d.want("2")
-	d.want("last")
 	d.wantNothing()
-	d.write("access.log", "3\n")
-	d.want("3")
-	if n := d.held(); n != 1 {
-		t.Errorf("%d files are held open", n)
-	}
+	d.write("access.log", "2\n")
+	d.want("2")
 }
 
 func TestFolderAppears(t *testing.T) {
@@ -625,8 +619,8 @@ func TestManyFiles(t *testing.T) {
 	if len(got) != maxFiles || got[0] != "50" || !slices.IsSortedFunc(got, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }) {
 		t.Errorf("got %d lines from %q on", len(got), got[0])
 	}
-	if s := d.Stats(); s.PassedOver[TooMany] != 50 || d.held() != maxHeld {
-		t.Errorf("got %+v, %d held open", s, d.held())
+	if s := d.Stats(); s.PassedOver[TooMany] != 50 {
+		t.Errorf("got %+v", s)
 	}
 	d.restart()
 	d.wantNothing()
@@ -735,9 +729,6 @@ func TestClosedTwice(t *testing.T) {
 	d.want("1")
 	d.Close()
 	d.Close()
-	if d.held() != 0 {
-		t.Error("a file is still open")
-	}
 }
 
 func TestPositionsAreBounded(t *testing.T) {
@@ -756,15 +747,17 @@ func TestPositionsAreBounded(t *testing.T) {
 
 func TestMerge(t *testing.T) {
 	a := Positions{[]Position{
-		{Log: "/a", Inode: 1, Offset: 10, Head: 1, HeadSize: 10},
-		{Log: "/a", Inode: 2, Offset: 99, Head: 2, HeadSize: 4096},
-		{Log: "/a", Inode: 3, Offset: 5, Head: 3, HeadSize: 5},
-		{Log: "/a", Inode: 4, Offset: 5, Head: 4, HeadSize: 5},
+		{Log: "/a", Offset: 10, Head: 1, HeadSize: 10},
+		{Log: "/a", Offset: 99, Head: 2, HeadSize: 4096},
+		{Log: "/a", Offset: 5, Head: 3, HeadSize: 5},
+		{Log: "/a", Offset: 5, Head: 4, HeadSize: 5},
+		{Log: "/a", Offset: 5, Head: 5, HeadSize: 5},
 	}}
 	b := Positions{[]Position{
-		{Log: "/a", Inode: 9, Offset: 50, Head: 2, HeadSize: 4096},
-		{Log: "/a", Inode: 1, Offset: 20, Head: 7, HeadSize: 20},
-		{Log: "/a", Inode: 4, Offset: 5, Head: 5, HeadSize: 5},
+		{Log: "/b", Offset: 50, Head: 2, HeadSize: 4096},
+		{Log: "/a", Offset: 20, Head: 1, HeadSize: 10},
+		{Log: "/b", Offset: 5, Head: 4, HeadSize: 5},
+		{Log: "/a", Offset: 5, Head: 5, HeadSize: 6},
 	}}
 	want := []Position{a.Files[0], b.Files[0]}
 	if got := Merge(a, b).Files; !slices.Equal(got, want) {

@@ -5,8 +5,10 @@ package accesslog
 import (
 	"net"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestNotRegular follows what would hold up who opens it.
@@ -32,4 +34,24 @@ func TestNotRegular(t *testing.T) {
 	d.check(syscall.Mkfifo(d.at("d.log"), 0o644))
 	d.want()
 	d.wantNothing()
+}
+
+// TestUnreadableForAWhile: what could not be read is tried again with the next poll,
+// although its folder has not changed.
+func TestUnreadableForAWhile(t *testing.T) {
+	d, elsewhere := newFolder(t, "a.log"), t.TempDir()
+	target := filepath.Join(elsewhere, "a.log")
+	d.check(os.Symlink(target, target))
+	d.check(os.Symlink(target, d.at("a.log")))
+	old := time.Now().Add(-time.Hour)
+	d.check(os.Chtimes(d.path, old, old))
+	for range 3 {
+		d.want()
+	}
+	if s := d.Stats(); s.Errors[d.at("a.log")] == nil {
+		t.Errorf("got %+v, want an error", s)
+	}
+	d.check(os.Remove(target))
+	d.check(os.WriteFile(target, []byte("1\n"), 0o644))
+	d.want("1")
 }

@@ -11,9 +11,6 @@ import (
 // the process's own.
 const dontBlock = syscall.O_NONBLOCK | syscall.O_NOCTTY
 
-// holds: a file that is held open may be renamed and removed by others.
-const holds = true
-
 func idOf(fi fs.FileInfo) id {
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	if !ok {

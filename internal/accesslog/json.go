@@ -115,21 +115,21 @@ func parseStatus(s string) (status int) {
 // sure about, and else with encoding/json, which is some twenty times slower.
 func (p *Parser) parseJSON(line []byte, v *Visit) error {
 	d := draft{Visit: v}
-	if i := p.object(line, 0, p.root, &d); i >= 0 && skipSpace(line, i) == len(line) {
+	if i := p.object(line, 0, inLine, &d); i >= 0 && skipSpace(line, i) == len(line) {
 		return d.finish()
 	}
 	*v = Visit{}
-	return parseStandard(p.root, line, v)
+	return parseStandard(line, v)
 }
 
 // object reads the object that begins at b[i]. It returns where it ends, or
 // notSure, as all functions here that have a place for a result.
-func (p *Parser) object(b []byte, i int, n *node, d *draft) int {
+func (p *Parser) object(b []byte, i int, object field, d *draft) int {
 	i = skipSpace(b, i+1)
 	if i < len(b) && b[i] == '}' {
 		return i + 1
 	}
-	seen := uint32(0) // bits of children
+	seen := uint32(0) // bits of fields
 	for more := true; more; {
 		if i >= len(b) || b[i] != '"' {
 			return notSure
@@ -148,21 +148,21 @@ func (p *Parser) object(b []byte, i int, n *node, d *draft) int {
 				return notSure
 			}
 		}
-		c := n.find(b[from:end])
+		f := fieldOf(object, b[from:end])
 		switch {
-		case c == nil && hasPair(b, i, '[', '"'): // a header that is not asked for
+		case f == noField && hasPair(b, i, '[', '"'): // a header that is not asked for
 			if e := plainEnd(b, i+2); hasPair(b, e, '"', ']') {
 				i = e + 2
 			} else {
 				i = skipArray(b, i, 1)
 			}
-		case c == nil:
+		case f == noField:
 			i = skipValue(b, i, 1)
-		case seen&c.bit != 0:
+		case seen&(1<<f) != 0:
 			return notSure
 		default:
-			seen |= c.bit
-			i = p.child(b, i, c, d)
+			seen |= 1 << f
+			i = p.value(b, i, f, d)
 		}
 		if i < 0 {
 			return notSure
@@ -176,13 +176,14 @@ func (p *Parser) object(b []byte, i int, n *node, d *draft) int {
 	return i
 }
 
-func (p *Parser) child(b []byte, i int, c *child, d *draft) int {
+// value reads the value of a field at b[i].
+func (p *Parser) value(b []byte, i int, f field, d *draft) int {
 	if i >= len(b) {
 		return notSure
 	}
-	if c.field == noField {
+	if f >= inLine {
 		if b[i] == '{' {
-			return p.object(b, i, c.below, d)
+			return p.object(b, i, f, d)
 		}
 		return skipValue(b, i, 1)
 	}
@@ -196,26 +197,20 @@ func (p *Parser) child(b []byte, i int, c *child, d *draft) int {
 		if !ok {
 			return notSure
 		}
-		d.set(c.field, text, s)
+		d.set(f, text, s)
 		return end + 1
 	case '[':
-		return p.array(b, i, c.field, d)
-	case '{':
-		d.set(c.field, something, "")
-		if c.below != nil {
-			return p.object(b, i, c.below, d)
-		}
-		return skipValue(b, i, 1)
-	case 't':
-		d.set(c.field, something, "")
+		return p.array(b, i, f, d)
+	case '{', 't':
+		d.set(f, something, "")
 		return skipValue(b, i, 1)
 	case 'f', 'n':
-		d.set(c.field, nothing, "")
+		d.set(f, nothing, "")
 		return skipValue(b, i, 1)
 	}
 	end := numberEnd(b, i)
 	if end >= 0 {
-		d.set(c.field, number, view(b[i:end]))
+		d.set(f, number, view(b[i:end]))
 	}
 	return end
 }

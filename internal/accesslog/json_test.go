@@ -21,7 +21,7 @@ func both(t testing.TB, p *Parser, line string) (Visit, error) {
 	t.Helper()
 	got, err := parse(t, p, line)
 	var want Visit
-	wantErr := parseStandard(p.root, bytes.Clone(trim([]byte(line))), &want)
+	wantErr := parseStandard(bytes.Clone(trim([]byte(line))), &want)
 	if wantErr == nil && want.URI == "" {
 		wantErr = ErrNoRequest
 	}
@@ -36,7 +36,7 @@ func both(t testing.TB, p *Parser, line string) (Visit, error) {
 
 // isQuick reports whether a line is read without encoding/json.
 func isQuick(p *Parser, line string) bool {
-	return p.object([]byte(line), 0, p.root, &draft{Visit: new(Visit)}) == len(line)
+	return p.object([]byte(line), 0, inLine, &draft{Visit: new(Visit)}) == len(line)
 }
 
 func TestParseCaddy(t *testing.T) {
@@ -179,55 +179,6 @@ func TestParseJSONErrors(t *testing.T) {
 	}
 }
 
-func TestParseFields(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		fields map[string]string
-		line   string
-		want   Visit
-	}{
-		{
-			"as in a Caddyfile",
-			map[string]string{"uri": "request>url", "status": "code"},
-			`{"code":200,"status":404,"request":{"url":"/","uri":"/x"}}`,
-			Visit{URI: "/", Status: 200},
-		},
-		{
-			"flat",
-			map[string]string{"ts": "time_iso8601", "method": "request_method", "host": "http_host", "uri": "request_uri", "client_ip": "remote_addr", "user_id": "remote_user", "user_agent": "http_user_agent", "content_type": "sent_http_content_type", "cookie": "http_cookie"},
-			`{"time_iso8601":"2026-11-21T02:54:37+01:00","remote_addr":"192.0.2.1","remote_user":"","request_method":"GET","request_uri":"/","http_host":"example.com","status":"200","http_user_agent":"x","http_cookie":"a=b","sent_http_content_type":"text/html"}`,
-			Visit{Time: 1795226077, Method: "GET", Host: "example.com", URI: "/", Client: "192.0.2.1", Status: 200, UserAgent: "x", ContentType: "text/html", Cookie: true},
-		},
-		{
-			"headers elsewhere",
-			map[string]string{"request_headers": "h>in", "resp_headers": "h>out", "etag": "tag"},
-			`{"tag":"t","h":{"in":{"User-Agent":["x"]},"out":{"Etag":["e"],"Content-Type":["c"]}},"request":{"uri":"/"}}`,
-			Visit{URI: "/", UserAgent: "x", ContentType: "c", ETag: "t"},
-		},
-		{
-			"one place for all headers",
-			map[string]string{"request_headers": "h", "resp_headers": "h"},
-			`{"h":{"User-Agent":["x"],"Etag":["e"]},"request":{"uri":"/"}}`,
-			Visit{URI: "/", UserAgent: "x", ETag: "e"},
-		},
-		{"above others, as text", map[string]string{"uri": "request"}, `{"request":"/"}`, Visit{URI: "/"}},
-		{"above others", map[string]string{"user_id": "request"}, `{"request":{"uri":"/"}}`, Visit{URI: "/", User: true}},
-		{"below others", map[string]string{"uri": "request>uri>path"}, `{"request":{"uri":{"path":"/"}}}`, Visit{URI: "/"}},
-		{"hides another", map[string]string{"uri": "status"}, `{"status":"/404","request":{"uri":"/"}}`, Visit{URI: "/404"}},
-		{"a long way", map[string]string{"uri": "a>b>c>d>größe"}, `{"a":{"b":{"c":{"d":{"größe":"/"}}}}}`, Visit{URI: "/"}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			p := newParser(t, Options{Fields: test.fields})
-			if got, err := both(t, p, test.line); err != nil || got != test.want {
-				t.Errorf("got  %+v, %v\nwant %+v", got, err, test.want)
-			}
-			if !isQuick(p, test.line) {
-				t.Error("encoding/json is asked")
-			}
-		})
-	}
-}
-
 func TestParseAllocates(t *testing.T) {
 	p := newParser(t, Options{})
 	var v Visit
@@ -235,25 +186,6 @@ func TestParseAllocates(t *testing.T) {
 		line := []byte(s)
 		if n := testing.AllocsPerRun(100, func() { _ = p.Parse(line, &v) }); n != 0 {
 			t.Errorf("%.20q: got %v allocations", s, n)
-		}
-	}
-}
-
-func TestSlots(t *testing.T) {
-	// A tree finds what it holds, and nothing else, however its slots are shared.
-	paths := map[string]field{}
-	for i, key := range []string{"a", "aaaa", "b", "ab", "ba", "é", "request", "requeſt"} {
-		paths[key] = field(i + 1)
-	}
-	n := newTree(paths)
-	for key, want := range paths {
-		if i := n.find([]byte(key)); i == nil || i.field != want {
-			t.Errorf("%s: got %v", key, i)
-		}
-	}
-	for _, key := range []string{"", "c", "aa", "Request"} {
-		if i := n.find([]byte(key)); i != nil {
-			t.Errorf("%q: got %q", key, i.key)
 		}
 	}
 }

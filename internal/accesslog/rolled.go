@@ -25,7 +25,6 @@ const (
 	stamped  style = iota // with a time, perhaps as its writer goes on with it
 	tagged                // with a time and why it was rolled
 	numbered              // with a number, 1 for the newest
-	unnamed               // it has no name any more, and is held open
 	current               // the log itself
 )
 

@@ -48,6 +48,7 @@ type source interface {
 	// window returns the bytes from an offset on, size of them. If there are fewer,
 	// err says why: io.EOF at the file's end. They are valid until the next call.
 	window(from int64, size int) (b []byte, err error)
+	release() // it may be gone on with
 }
 
 // plainFile is the source of a file that is not compressed. The buffer outlives it.
@@ -63,6 +64,8 @@ func (p plainFile) window(from int64, size int) ([]byte, error) {
 	n, err := p.file.ReadAt((*p.buf)[:size], from)
 	return (*p.buf)[:n], err
 }
+
+func (p plainFile) release() { p.file.Close() }
 
 // stream is the source of a compressed file, which can only be read onwards.
 type stream struct {
@@ -101,6 +104,8 @@ func unpacking(err error) error {
 	}
 	return fmt.Errorf("uncompressing: %w", err)
 }
+
+func (*stream) release() {}
 
 func (s *stream) close() {
 	s.stop()

@@ -9,33 +9,32 @@ import (
 // parseStandard reads a line of JSON with encoding/json. It has the say of what is
 // JSON, and of what a line means: of a key that comes twice in an object, the last
 // one counts.
-func parseStandard(root *node, line []byte, v *Visit) error {
+func parseStandard(line []byte, v *Visit) error {
 	d := draft{Visit: v}
-	if err := readObject(root, line, &d); err != nil {
+	if err := readObject(inLine, line, &d); err != nil {
 		return ErrSyntax
 	}
 	return d.finish()
 }
 
-func readObject(n *node, raw []byte, d *draft) error {
+func readObject(object field, raw []byte, d *draft) error {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &values); err != nil {
 		return err
 	}
-	for _, c := range n.children {
-		value := bytes.TrimSpace(values[c.key])
-		if len(value) == 0 {
-			continue
-		}
-		if c.field != noField {
+	for key, value := range values {
+		f := fieldOf(object, []byte(key))
+		value = bytes.TrimSpace(value)
+		switch {
+		case f == noField:
+		case f < inLine:
 			k, s, err := readValue(value)
 			if err != nil {
 				return err
 			}
-			d.set(c.field, k, s)
-		}
-		if c.below != nil && value[0] == '{' {
-			if err := readObject(c.below, value, d); err != nil {
+			d.set(f, k, s)
+		case value[0] == '{':
+			if err := readObject(f, value, d); err != nil {
 				return err
 			}
 		}

@@ -46,7 +46,7 @@ type Format uint8
 // may change within a file.
 const (
 	Auto     Format = iota
-	JSON            // Caddy's, or one with other names: see Options.Fields
+	JSON            // Caddy's
 	Common          // Common Log Format; what follows it in a line is skipped
 	Combined        // Combined Log Format: Common, referer and user agent
 )
@@ -71,40 +71,11 @@ func ParseFormat(name string) (Format, error) {
 }
 
 // Options say how lines are to be read.
-type Options struct {
-	Format Format
-
-	// Fields says where JSON has what a [Visit] holds, if it is elsewhere than in
-	// Caddy's lines: from the name of a field to the path of keys that lead to it,
-	// with ">" between them. Keys must match exactly. The fields and their paths:
-	//
-	//	ts              ts
-	//	logger          logger
-	//	method          request>method
-	//	host            request>host
-	//	uri             request>uri
-	//	client_ip       request>client_ip
-	//	remote_ip       request>remote_ip    where there is no client_ip
-	//	remote_addr     request>remote_addr  where there is none of both
-	//	user_id         user_id
-	//	status          status
-	//	request_headers request>headers
-	//	resp_headers    resp_headers
-	//	user_agent      request>headers>User-Agent
-	//	cookie          request>headers>Cookie
-	//	authorization   request>headers>Authorization
-	//	content_type    resp_headers>Content-Type
-	//	cache_control   resp_headers>Cache-Control
-	//	robots_tag      resp_headers>X-Robots-Tag
-	//	etag            resp_headers>Etag
-	//	last_modified   resp_headers>Last-Modified
-	Fields map[string]string
-}
+type Options struct{ Format Format }
 
 // Parser reads lines. It is not safe for concurrent use.
 type Parser struct {
 	format  Format
-	root    *node
 	scratch []byte // decoded strings of the present line
 }
 
@@ -113,11 +84,7 @@ func NewParser(o Options) (*Parser, error) {
 	if int(o.Format) >= len(formats) {
 		return nil, fmt.Errorf("unknown format %v", o.Format)
 	}
-	paths, err := fieldPaths(o.Fields)
-	if err != nil {
-		return nil, err
-	}
-	return &Parser{format: o.Format, root: newTree(paths)}, nil
+	return &Parser{format: o.Format}, nil
 }
 
 // Parse reads one line, without its line end, into v. A byte order mark and white

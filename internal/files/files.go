@@ -29,11 +29,10 @@ type Options struct {
 	// pages. They match At and the file's path below Root, which is
 	// /dir/index.html for an index file. Empty: *.html, *.htm and *.xhtml.
 	//
-	// Error pages such as 404.html, files that prove a site's ownership, and
-	// files that begin with "_" are pages only if a pattern without a wildcard
-	// names them. Folders that begin with "_", node_modules and
-	// bower_components are entered only for a pattern that begins with their
-	// path, such as /_posts/*.
+	// Error pages such as 404.html, and files that prove a site's ownership, are pages
+	// only if a pattern without a wildcard names them. The folders node_modules and
+	// bower_components are entered only for a pattern that begins with their path, such
+	// as /node_modules/docs/*.
 	Include []string
 
 	// Exclude are patterns of the files that are not pages. They match what
@@ -61,46 +60,17 @@ type Options struct {
 	// started, all happens in the calling one.
 	Workers int
 
-	// LeftOut is called for all that is left out, with its URL path and one of the
-	// reasons below: a file, or a folder that is not entered, which ends in a slash.
-	// Paths below a link, and below a root that is hidden, may come although the
-	// folder is left out, too.
-	// Nil: it is only counted. With one worker it is called in the calling goroutine,
-	// else in several.
-	LeftOut func(path, reason string)
-
 	// Now is the present: a modification time after it, or before 1981, is
 	// taken for unknown. The zero value: the time of the call.
 	Now time.Time
 }
 
-// Reasons to leave something out, the keys of [Stats.LeftOut].
-const (
-	NotIncluded      = "not included"
-	Excluded         = "excluded"
-	Hidden           = "hidden"
-	Dotfile          = "dotfile"
-	UnderscoreName   = "underscore name"
-	DependencyFolder = "dependency folder"
-	ErrorPage        = "error page"
-	OwnershipFile    = "ownership file"
-	Empty            = "empty"
-	NotRegular       = "not a regular file"
-	Unreadable       = "unreadable"
-	Vanished         = "vanished"
-	Dangling         = "dangling link"
-	LinkLoop         = "link loop"
-	LinkedOften      = "folder linked too often"
-	Duplicate        = "link to a listed page"
-	NameTooLong      = "name too long"
-	NameRefused      = "name not served"
-	TooDeep          = "folder too deep"
-)
+// Unreadable is the reason, in [Stats.LeftOut], of what could not be read.
+const Unreadable = "unreadable"
 
 // Stats is what a scan saw.
 type Stats struct {
 	Pages   int // pages yielded
-	Files   int // entries of folders that are no folders themselves
 	Folders int // folders read
 
 	// LeftOut counts what is not listed, by reason. A folder that is not
@@ -122,6 +92,10 @@ const (
 	maxEntered    = 8       // times that links may lead into one folder
 	maxUnknown    = 1000    // folders behind links whose identity is unknown
 	maxReadAhead  = 32 << 20
+
+	// maxPath is the longest path that Linux takes, in bytes. A file server opens
+	// files by their whole paths, so what lies deeper is not served.
+	maxPath = 4095
 )
 
 // Scan yields the pages below o.Root in the order of [page.Compare], each once.

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -39,24 +40,25 @@ func (s *scan) placeAt(rel string) *place {
 		return p
 	}
 	if s.places == nil || len(s.places) >= maxPlaces {
-		root := s.rules.root()
-		s.places = map[string]*place{"": &root}
-		if rel == "" {
-			return &root
-		}
+		s.places = make(map[string]*place)
 	}
-	i := strings.LastIndexByte(rel, '/')
-	parent, name := s.placeAt(rel[:max(i, 0)]), rel[i+1:]
 	var p *place
-	if parent != nil {
-		escaped := page.Escape(name)
-		if s.rules.folder(parent, name, escaped) == listed && s.tree.enterable(s.tree.join(s.rootPath, rel)) {
-			c := s.rules.child(parent, name, escaped)
-			p = &c
-		}
+	if rel == "" {
+		root := s.rules.root()
+		p = &root
+	} else if parent, name := s.placeAbove(rel); parent != nil &&
+		s.rules.folder(parent, name) == listed && s.tree.enterable(join(s.rootPath, rel)) {
+		c := s.rules.child(parent, name, page.Escape(name))
+		p = &c
 	}
 	s.places[rel] = p
 	return p
+}
+
+// placeAbove is the folder that holds what is at rel, and its name there.
+func (s *scan) placeAbove(rel string) (parent *place, name string) {
+	i := strings.LastIndexByte(rel, '/')
+	return s.placeAt(rel[:max(i, 0)]), rel[i+1:]
 }
 
 // listsReal reports whether the file at a path without links is listed by that
@@ -66,41 +68,28 @@ func (s *scan) listsReal(real string) bool {
 	if !ok || rel == "" {
 		return false
 	}
-	i := strings.LastIndexByte(real, '/')
-	name := real[i+1:]
-	dir := ""
-	if k := strings.LastIndexByte(rel, '/'); k >= 0 {
-		dir = rel[:k]
-	}
 	s.placesMu.Lock()
-	p := s.placeAt(dir)
+	p, name := s.placeAbove(rel)
 	s.placesMu.Unlock()
-	if p == nil {
+	escaped, rules := page.Escape(name), s.rules
+	if p == nil || rules.file(p, name, escaped) != listed {
 		return false
 	}
-	rules := s.rules
-	url := p.url + page.Escape(name)
-	if rules.file(p, name, url) != listed {
-		return false
+	if len(rules.exclude) == 0 {
+		return true
 	}
-	exists := func(name string) (kind, bool) {
-		return s.tree.exists(s.tree.join(s.rootPath, strings.TrimPrefix(dir+"/"+name, "/")))
-	}
-	isIndex := false
-	if at := rules.indexOf(name); at >= 0 {
-		isIndex = true
-		for _, earlier := range rules.index[:at] {
-			if _, ok := exists(earlier); ok && !rules.hidesFile(p, earlier) {
-				isIndex = false
-			}
-		}
-	}
+	exists := func(name string) (kind, bool) { return s.tree.exists(join(s.rootPath, join(p.rel, name))) }
+	at := rules.indexOf(name)
+	isIndex := at >= 0 && !slices.ContainsFunc(rules.index[:at], func(preferred string) bool {
+		_, ok := exists(preferred)
+		return ok && !rules.hidesFile(p, preferred)
+	})
 	isClean := false
-	if stem, ok := strings.CutSuffix(name, ".html"); ok && rules.clean && p.excluding {
+	if stem, ok := strings.CutSuffix(name, ".html"); ok && rules.clean {
 		k, taken := exists(stem)
 		isClean = !taken || k == kindFolder && !rules.keepBeside
 	}
-	return !rules.excludes(p, url, isIndex, isClean)
+	return !rules.excludes(p, escaped, isIndex, isClean)
 }
 
 // identity is which folder f is, for comparison with one behind a link.
@@ -108,5 +97,5 @@ func (s *scan) identity(f *folder) fileID {
 	if f.id != (fileID{}) || f.linked || s.realRoot == "" {
 		return f.id
 	}
-	return fileID{path: string(appendJoin(nil, s.realRoot, f.place.rel))}
+	return fileID{path: join(s.realRoot, f.place.rel)}
 }

@@ -1,9 +1,8 @@
 package files
 
 import (
-	"bytes"
-	"encoding/binary"
 	"slices"
+	"strings"
 	"unsafe"
 )
 
@@ -14,7 +13,6 @@ const (
 	kindFolder
 	kindLink
 	kindOther
-	kindUnknown
 )
 
 // entry is one page or sub-folder of a listing. It holds no pointers, for the
@@ -38,9 +36,7 @@ const (
 	isFolder flags = 1 << iota
 	isLink         // the entry is a symbolic link
 	isIndex
-	isHTML // the name ends in ".html"
-	isClean
-	isKnown // time is known, and all that is asked of a file holds
+	isClean // listed without ".html"
 )
 
 // listing is what a folder has: the pages and folders in the order in which
@@ -51,19 +47,6 @@ type listing struct {
 	folders []uint32 // indices of the folders among entries
 	ids     []fileID
 	tally   tally
-}
-
-// sorter holds what sorting needs, to be used again.
-type sorter struct {
-	order  []position
-	sorted []entry
-}
-
-// position is where an entry stands, and the first bytes of its key after what
-// all keys share: enough to compare most of them.
-type position struct {
-	prefix uint64
-	entry  uint32
 }
 
 func (l *listing) reset() {
@@ -88,62 +71,12 @@ func (l *listing) text(at uint32, n int) string {
 	return unsafe.String(&l.names[at], n)
 }
 
-// sort orders the entries of l by their keys and finds the folders.
-func (s *sorter) sort(l *listing) {
-	if len(l.entries) > 1 {
-		s.sortEntries(l)
-	}
+// sort orders the entries by their keys and finds the folders.
+func (l *listing) sort() {
+	slices.SortFunc(l.entries, func(a, b entry) int { return strings.Compare(l.keyOf(&a), l.keyOf(&b)) })
 	for i := range l.entries {
 		if l.entries[i].flags&isFolder != 0 {
 			l.folders = append(l.folders, uint32(i))
 		}
 	}
-}
-
-func (s *sorter) sortEntries(l *listing) {
-	key := func(i uint32) []byte { return l.names[l.entries[i].key:][:l.entries[i].keyLen] }
-	first := key(0)
-	shared := len(first)
-	for i := 1; i < len(l.entries) && shared > 0; i++ {
-		key := key(uint32(i))
-		shared = min(shared, len(key))
-		for k := range shared {
-			if key[k] != first[k] {
-				shared = k
-				break
-			}
-		}
-	}
-	s.order = s.order[:0]
-	for i := range l.entries {
-		s.order = append(s.order, position{prefix(key(uint32(i))[shared:]), uint32(i)})
-	}
-	slices.SortFunc(s.order, func(a, b position) int {
-		switch {
-		case a.prefix < b.prefix:
-			return -1
-		case a.prefix > b.prefix:
-			return 1
-		}
-		return bytes.Compare(key(a.entry)[shared:], key(b.entry)[shared:])
-	})
-	s.sorted = slices.Grow(s.sorted[:0], len(l.entries))
-	for _, p := range s.order {
-		s.sorted = append(s.sorted, l.entries[p.entry])
-	}
-	l.entries, s.sorted = s.sorted, l.entries
-	if len(s.order) > maxSpare/int(unsafe.Sizeof(entry{})) {
-		*s = sorter{}
-	}
-}
-
-// prefix is the first eight bytes of key as a number that compares as they do.
-// No key holds a NUL.
-func prefix(key []byte) uint64 {
-	if len(key) >= 8 {
-		return binary.BigEndian.Uint64(key)
-	}
-	var b [8]byte
-	copy(b[:], key)
-	return binary.BigEndian.Uint64(b[:])
 }

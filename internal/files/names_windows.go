@@ -1,12 +1,9 @@
 package files
 
 import (
-	"errors"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
-
-	"golang.org/x/sys/windows"
 )
 
 // refusedName reports whether a file server refuses to serve the name: it has a
@@ -15,11 +12,6 @@ import (
 func refusedName(name string) bool {
 	return strings.ContainsAny(name, `:\`) || strings.TrimRight(name, ". ") != name ||
 		!filepath.IsLocal(name) || isShortName(name)
-}
-
-// namesNothing reports whether an error says that no file can have such a name.
-func namesNothing(err error) bool {
-	return errors.Is(err, windows.ERROR_INVALID_NAME) || errors.Is(err, windows.ERROR_BAD_PATHNAME) || errors.Is(err, windows.ERROR_DIRECTORY)
 }
 
 // isShortName is Caddy's rule for one component of a path.

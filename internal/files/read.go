@@ -2,9 +2,7 @@ package files
 
 import (
 	"errors"
-	"slices"
 	"strings"
-	"unsafe"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -17,24 +15,15 @@ type reader struct {
 
 	f     *folder
 	l     *listing
-	path  []byte // of the folder
-	esc   []byte
-	url   []byte
+	path  string // of the folder
 	in    info
 	add   func(name string, k kind) bool
 	ord   uint32
 	limit int // entries that may still be read; below 0: all
 
-	sorter sorter
 	links  []entry
-	others []other // names that are no ".html", of files; of folders if they count
+	others map[string]bool // names that a page might be listed by; they are no ".html"
 	index  []indexFile
-}
-
-// other may bear the name which a page would be listed by.
-type other struct {
-	name uint32
-	size uint16
 }
 
 // indexFile is what has one of the index names.
@@ -44,8 +33,8 @@ type indexFile struct {
 	entry entry
 }
 
-func newReader(s *scan, h handle) *reader {
-	r := &reader{s: s, h: h, limit: -1, index: make([]indexFile, len(s.rules.index))}
+func newReader(s *scan) *reader {
+	r := &reader{s: s, h: s.tree.handle(), limit: -1, index: make([]indexFile, len(s.rules.index))}
 	r.add = r.addEntry
 	return r
 }
@@ -57,7 +46,7 @@ func (r *reader) read(f *folder) {
 	if err := caught(func() {
 		if r.collect(f) {
 			r.examine()
-			r.sorter.sort(r.l)
+			r.l.sort()
 		}
 	}); err != nil {
 		f.err = err
@@ -72,13 +61,13 @@ func (r *reader) collect(f *folder) bool {
 	r.f, r.l = f, r.s.newListing()
 	f.l = r.l
 	r.ord = 0
-	r.links, r.others = r.links[:0], r.others[:0]
+	r.links, r.others = r.links[:0], nil
 	clear(r.index)
 
 	if f.parent != nil {
 		f.locate(r.s.rules)
 	}
-	r.path = appendJoin(r.path[:0], r.s.rootPath, f.place.rel)
+	r.path = join(r.s.rootPath, f.place.rel)
 	if f.err = r.enter(); f.err != nil || f.why != listed {
 		return false
 	}
@@ -97,8 +86,7 @@ func (r *reader) collect(f *folder) bool {
 	if f.err != nil && reasonOf(f.err) != vanished {
 		// What could be read of it is there.
 		r.l.tally.leftOut[unreadable]++
-		r.l.tally.keep(string(r.path))
-		r.tell(unreadable, "", "")
+		r.l.tally.keep(r.path)
 	}
 	f.err = nil
 	r.followLinks()
@@ -106,15 +94,15 @@ func (r *reader) collect(f *folder) bool {
 	return f.err == nil
 }
 
-// appendJoin appends the path of what is at rel below root.
-func appendJoin(dst []byte, root, rel string) []byte {
-	if root != "." || rel == "" {
-		dst = append(dst, root...)
+// join is the path of what is at rel below root.
+func join(root, rel string) string {
+	switch {
+	case rel == "":
+		return root
+	case root == "" || root == ".":
+		return rel
 	}
-	if rel != "" && len(dst) > 0 && dst[len(dst)-1] != '/' {
-		dst = append(dst, '/')
-	}
-	return append(dst, rel...)
+	return strings.TrimSuffix(root, "/") + "/" + rel
 }
 
 // enter opens the folder, finds out which it is where links led to it, and
@@ -134,7 +122,7 @@ func (r *reader) enter() error {
 		return nil
 	}
 	if f.link {
-		if f.real, err = r.h.where(); err != nil {
+		if f.real, err = r.s.tree.real(r.path); err != nil {
 			f.real = ""
 		}
 		f.realPlace = r.s.placeOf(f.real)
@@ -144,8 +132,7 @@ func (r *reader) enter() error {
 	}
 	if f.id == (fileID{}) {
 		if f.link && f.parent.linked {
-			// It may lead anywhere, back to here too.
-			f.why = linkLoop
+			f.why = linkLoop // it may lead anywhere, back to here too
 		}
 		return nil
 	}
@@ -171,155 +158,109 @@ func (r *reader) addEntry(name string, k kind) bool {
 	if r.ord&4095 == 4095 && r.s.ended() {
 		return false
 	}
-	ord := r.ord
+	e := entry{ord: r.ord}
 	r.ord++
 	if k == kindFolder {
-		if i := r.s.rules.indexOf(name); i >= 0 {
-			r.index[i] = indexFile{found: true, kind: k}
-		}
 		r.addFolder(name, 0)
 		return true
 	}
-	r.l.tally.files++
-	if name[0] == '.' {
-		r.leaveOut(dotfile, name, "")
-		return true
+	switch {
+	case name[0] == '.':
+		r.leaveOut(dotfile, name)
+	case k == kindLink:
+		r.keep(&e, name)
+		r.links = append(r.links, e)
+	default:
+		r.addFile(name, k, e)
 	}
-	if k == kindLink {
-		r.links = append(r.links, entry{name: r.keep(name), size: uint16(len(name)), ord: ord})
-		return true
-	}
-	r.addFile(name, k, entry{ord: ord}, false)
 	return true
 }
 
 // keep stores a name with the NUL that system calls want.
-func (r *reader) keep(name string) uint32 {
-	at := uint32(len(r.l.names))
+func (r *reader) keep(e *entry, name string) {
+	e.name, e.size = uint32(len(r.l.names)), uint16(len(name))
 	r.l.names = append(append(r.l.names, name...), 0)
-	return at
 }
 
-// escape is the name percent-encoded, valid until the next call.
-func (r *reader) escape(name string) string {
-	for i := 0; i < len(name); i++ {
-		if mustEscape[name[i]] {
-			r.esc = page.AppendEscaped(r.esc[:0], name)
-			return unsafe.String(&r.esc[0], len(r.esc))
-		}
-	}
-	return name
-}
-
-var mustEscape = func() (must [256]bool) {
-	for c := range must {
-		s := string([]byte{byte(c)})
-		must[c] = page.Escape(s) != s
-	}
-	return must
-}()
-
-// urlOf is the URL path of a file in p, valid until the next call.
-func (r *reader) urlOf(p *place, escaped string) string {
-	r.url = append(append(r.url[:0], p.url...), escaped...)
-	return unsafe.String(&r.url[0], len(r.url))
-}
-
-// leaveOut counts what is left out of the folder, a file or, with a slash as its end,
-// a folder.
-func (r *reader) leaveOut(why reason, name, end string) {
+// leaveOut counts a file or folder that is left out.
+func (r *reader) leaveOut(why reason, name string) {
 	r.l.tally.leftOut[why]++
 	if why == unreadable {
-		r.l.tally.keep(string(r.path) + "/" + name)
+		r.l.tally.keep(join(r.path, name))
 	}
-	r.tell(why, name, end)
 }
 
-// tell tells who wants to know what is left out.
-func (r *reader) tell(why reason, name, end string) {
-	if r.s.tell != nil {
-		r.s.tell(r.f.place.url+page.Escape(name)+end, reasonNames[why])
+// addOther takes a name that a page might be listed by.
+func (r *reader) addOther(name string) {
+	if r.others == nil {
+		r.others = make(map[string]bool)
 	}
+	r.others[strings.Clone(name)] = true
 }
 
 func (r *reader) addFolder(name string, fl flags) {
 	l := r.l
-	if r.s.rules.keepBeside {
-		r.others = append(r.others, other{r.keep(name), uint16(len(name))})
+	if i := r.s.rules.indexOf(name); i >= 0 {
+		r.index[i] = indexFile{found: true, kind: kindFolder}
 	}
-	escaped := r.escape(name)
-	why := r.s.rules.folder(&r.f.place, name, escaped)
+	if r.s.rules.keepBeside {
+		r.addOther(name)
+	}
+	escaped := page.Escape(name)
+	why := r.s.rules.folder(&r.f.place, name)
 	if why == listed && len(r.f.place.url)+len(escaped)+1 > maxURL {
 		why = nameTooLong
 	}
 	if why != listed {
-		r.leaveOut(why, name, "/")
+		r.leaveOut(why, name)
 		return
 	}
-	e := entry{name: r.keep(name), size: uint16(len(name)), flags: isFolder | fl}
+	e := entry{flags: isFolder | fl}
+	r.keep(&e, name)
 	e.key, e.keyLen = uint32(len(l.names)), uint16(len(escaped)+1)
 	l.names = append(append(l.names, escaped...), '/')
 	l.entries = append(l.entries, e)
 }
 
-// addFile takes a file or the target of a link. e has what is known of it
-// already; kept says that its name is stored.
-func (r *reader) addFile(name string, k kind, e entry, kept bool) {
+// addFile takes a file or the target of a link, of which e has what is known.
+func (r *reader) addFile(name string, k kind, e entry) {
 	if r.s.rules.clean && !strings.HasSuffix(name, ".html") {
-		if !kept {
-			e.name, e.size, kept = r.keep(name), uint16(len(name)), true
-		}
-		r.others = append(r.others, other{e.name, e.size})
+		r.addOther(name)
 	}
 	if i := r.s.rules.indexOf(name); i >= 0 {
-		if !kept {
-			e.name, e.size = r.keep(name), uint16(len(name))
+		if e.size == 0 {
+			r.keep(&e, name)
 		}
 		r.index[i] = indexFile{found: true, kind: k, entry: e}
 		return
 	}
-	r.addPage(name, k, e, kept)
+	r.addPage(name, k, e)
 }
 
-func (r *reader) addPage(name string, k kind, e entry, kept bool) {
+func (r *reader) addPage(name string, k kind, e entry) {
 	l := r.l
-	rules := r.s.rules
-	var why reason
-	var escaped string
-	if rules.include == nil && !rules.includes(name, "") {
-		why = notIncluded // most files of many sites: before all else
-	} else {
-		escaped = r.escape(name)
-		url := ""
-		if rules.needsURL() {
-			url = r.urlOf(&r.f.place, escaped)
-		}
-		why = rules.file(&r.f.place, name, url)
-	}
+	escaped := page.Escape(name)
+	why := r.s.rules.file(&r.f.place, name, escaped)
 	switch {
 	case why != listed:
 	case k == kindOther:
 		why = notRegular
 	case len(r.f.place.url)+len(escaped) > maxURL, len(r.path)+1+len(name) >= maxPath:
 		why = nameTooLong
-	}
-	if why == listed {
+	default:
 		why = e.why
 	}
 	if why != listed {
-		r.leaveOut(why, name, "")
+		r.leaveOut(why, name)
 		return
 	}
-	if !kept {
-		e.name, e.size = r.keep(name), uint16(len(name))
+	if e.size == 0 {
+		r.keep(&e, name)
 	}
 	e.key, e.keyLen = e.name, e.size
 	if len(escaped) != len(name) {
 		e.key, e.keyLen = uint32(len(l.names)), uint16(len(escaped))
 		l.names = append(l.names, escaped...)
-	}
-	if strings.HasSuffix(name, ".html") {
-		e.flags |= isHTML
 	}
 	l.entries = append(l.entries, e)
 }
@@ -332,46 +273,39 @@ func (r *reader) followLinks() {
 			return
 		}
 		name := r.l.name(&e)
-		err := r.h.stat(name, e.ord, true, &r.in)
-		switch {
-		case err == nil:
-		case starved(err):
+		if err := r.h.stat(name, e.ord, true, &r.in); starved(err) {
 			r.f.err = err
 			return
-		default:
+		} else if err != nil {
 			why := reasonOf(err)
 			if why == vanished {
 				why = dangling
 			}
-			r.leaveOut(why, name, "")
+			r.leaveOut(why, name)
 			continue
 		}
 		if r.in.kind == kindFolder {
-			if i := r.s.rules.indexOf(name); i >= 0 {
-				r.index[i] = indexFile{found: true, kind: kindFolder}
-			}
-			r.l.tally.files--
 			r.addFolder(name, isLink)
 			continue
 		}
 		e.flags |= isLink
 		if r.in.kind == kindFile {
-			r.check(r.h, name, &e, &r.in)
-			e.flags |= isKnown
+			r.check(name, &e)
+			r.identify(&e, r.in.id)
 		}
-		r.addFile(name, r.in.kind, e, true)
+		r.addFile(name, r.in.kind, e)
 	}
 }
 
-// chosenIndex is the place in rules.index of the folder's index file, as p
-// hides what it hides; -1 for none.
-func (r *reader) chosenIndex(p *place) int {
-	for i := range r.index {
-		if r.index[i].found && !r.s.rules.hidesFile(p, r.s.rules.index[i]) {
-			return i
+// chosenIndex is the name of the folder's index file, as p hides what it hides; ""
+// for none.
+func (r *reader) chosenIndex(p *place) string {
+	for i, name := range r.s.rules.index {
+		if r.index[i].found && !r.s.rules.hidesFile(p, name) {
+			return name
 		}
 	}
-	return -1
+	return ""
 }
 
 // finishNames decides what needs all names of the folder: its index file, and
@@ -379,24 +313,16 @@ func (r *reader) chosenIndex(p *place) int {
 // is listed by its real path.
 func (r *reader) finishNames() {
 	f, l, rules := r.f, r.l, r.s.rules
-	index, realIndex := r.chosenIndex(&f.place), -1
+	index, realIndex := r.chosenIndex(&f.place), ""
 	if f.realPlace != nil {
 		realIndex = r.chosenIndex(f.realPlace)
 	}
-	for i := range r.index {
-		x := r.index[i]
-		if !x.found || x.kind == kindFolder {
-			continue
+	for i, x := range r.index {
+		if x.found && x.kind != kindFolder {
+			r.addPage(rules.index[i], x.kind, x.entry)
 		}
-		if i == index {
-			x.entry.flags |= isIndex
-		}
-		r.addPage(rules.index[i], x.kind, x.entry, true)
 	}
-	if rules.clean {
-		r.sortOthers()
-	}
-	if !rules.clean && !f.place.excluding && f.realPlace == nil && index < 0 {
+	if !rules.clean && len(rules.exclude) == 0 && f.realPlace == nil && index == "" {
 		return
 	}
 	kept := l.entries[:0]
@@ -406,25 +332,23 @@ func (r *reader) finishNames() {
 			continue
 		}
 		name, escaped := l.name(&e), l.keyOf(&e)
-		if rules.clean && e.flags&isHTML != 0 && !r.taken(name[:len(name)-len(".html")]) {
+		if name == index {
+			e.flags |= isIndex
+		}
+		if stem, ok := strings.CutSuffix(name, ".html"); ok && rules.clean && !r.taken(stem) {
 			e.flags |= isClean
 		}
-		why := listed
-		if f.place.excluding && rules.excludes(&f.place, r.urlOf(&f.place, escaped), e.flags&isIndex != 0, e.flags&isClean != 0) {
-			why = excluded
+		if rules.excludes(&f.place, escaped, name == index, e.flags&isClean != 0) {
+			r.leaveOut(excluded, name)
+			continue
 		}
-		if p := f.realPlace; why == listed && p != nil && e.flags&isLink == 0 {
-			isRealIndex := realIndex >= 0 && rules.index[realIndex] == name
-			url := r.urlOf(p, escaped)
-			if rules.file(p, name, url) == listed && !rules.excludes(p, url, isRealIndex, e.flags&isClean != 0) {
-				why = duplicate
-			}
+		if p := f.realPlace; p != nil && e.flags&isLink == 0 && rules.file(p, name, escaped) == listed &&
+			!rules.excludes(p, escaped, name == realIndex, e.flags&isClean != 0) {
+			r.leaveOut(duplicate, name)
+			continue
 		}
 		switch {
-		case why != listed:
-			r.leaveOut(why, name, "")
-			continue
-		case e.flags&isIndex != 0:
+		case name == index:
 			e.keyLen = 0
 		case e.flags&isClean != 0:
 			e.keyLen -= uint16(len(".html"))
@@ -434,18 +358,36 @@ func (r *reader) finishNames() {
 	l.entries = kept
 }
 
-// check says why a regular file is not listed, and takes its time and version if
-// it is.
-func (r *reader) check(h handle, name string, e *entry, in *info) {
+// taken reports whether something bears the name, which others would be listed by.
+func (r *reader) taken(name string) bool {
+	if strings.HasSuffix(name, ".html") {
+		// Too rare to keep these names as well.
+		k, ok := r.s.tree.exists(join(r.path, name))
+		return ok && (k != kindFolder || r.s.rules.keepBeside)
+	}
+	return r.others[name]
+}
+
+// check says why a file that r.in tells of is not listed, and takes its time and
+// version if it is.
+func (r *reader) check(name string, e *entry) {
 	switch {
-	case in.kind != kindFile:
+	case r.in.kind != kindFile:
 		e.why = notRegular
-	case in.size == 0:
+	case r.in.size == 0:
 		e.why = empty
-	case !h.readable(name, in):
+	case !r.h.readable(name, &r.in):
 		e.why = unreadable
 	default:
-		e.time, e.version = believed(in.time, r.s.now), in.version
+		e.time, e.version = believed(r.in.time, r.s.now), r.in.version
+	}
+}
+
+// identify takes note of which file an entry is.
+func (r *reader) identify(e *entry, id fileID) {
+	if id != (fileID{}) {
+		r.l.ids = append(r.l.ids, id)
+		e.id = uint32(len(r.l.ids))
 	}
 }
 
@@ -453,74 +395,47 @@ func (r *reader) check(h handle, name string, e *entry, in *info) {
 // cannot be.
 func (r *reader) examine() {
 	f, l := r.f, r.l
-	if f.linked {
-		l.ids = make([]fileID, len(l.entries))
-		for i := range l.entries {
-			l.entries[i].id = uint32(i + 1)
-		}
-	}
-	if len(l.entries) >= shareFrom && r.s.others > 0 {
-		r.s.examineTogether(r)
-	} else if f.err = r.examineRange(r.h, f, l, 0, len(l.entries)); f.err != nil {
-		return
-	}
-	if f.err != nil {
-		return
-	}
 	kept := l.entries[:0]
-	for i := range l.entries {
-		e := &l.entries[i]
-		if e.why == listed && e.flags&(isLink|isFolder) == isLink && !r.s.ended() {
-			r.resolve(e)
+	for i, e := range l.entries {
+		if i&1023 == 1023 && r.s.ended() {
+			f.err = r.s.ctx.Err()
+			return
+		}
+		switch {
+		case e.flags&isLink != 0 && e.flags&isFolder == 0:
+			r.resolve(&e)
+		case e.flags&isFolder == 0:
+			if f.err = r.examineFile(&e); f.err != nil {
+				return
+			}
 		}
 		if e.why != listed {
-			r.leaveOut(e.why, l.name(e), "")
+			r.leaveOut(e.why, l.name(&e))
 			continue
 		}
-		kept = append(kept, *e)
+		kept = append(kept, e)
 	}
 	l.entries = kept
 }
 
-// A folder of so many entries is examined by all workers together, a share at a
-// time.
-const (
-	shareFrom = 4096
-	share     = 512
-)
-
-// examineRange looks at part of a folder's files. Several goroutines may, each
-// at another part, with handles of their own. The error is one that ends the
-// scan.
-func (r *reader) examineRange(h handle, f *folder, l *listing, from, to int) error {
-	for i := from; i < to; i++ {
-		if i&1023 == 1023 && r.s.ended() {
-			return r.s.ctx.Err()
-		}
-		e := &l.entries[i]
-		if e.flags&(isFolder|isKnown) != 0 {
-			continue
-		}
-		name := l.name(e)
-		if err := h.stat(name, e.ord, false, &r.in); err != nil {
-			if starved(err) {
-				return err
-			}
-			e.why = reasonOf(err)
-			continue
-		}
-		r.check(h, name, e, &r.in)
-		if f.linked {
-			id := r.in.id
-			if id == (fileID{}) && f.real != "" {
-				id.path = f.real + "/" + name
-			}
-			l.ids[e.id-1] = id
-			if id == (fileID{}) {
-				e.id = 0
-			}
-		}
+// examineFile says whether a file is listed. The error is one that ends the scan.
+func (r *reader) examineFile(e *entry) error {
+	name := r.l.name(e)
+	if err := r.h.stat(name, e.ord, false, &r.in); starved(err) {
+		return err
+	} else if err != nil {
+		e.why = reasonOf(err)
+		return nil
 	}
+	r.check(name, e)
+	if !r.f.linked {
+		return nil
+	}
+	id := r.in.id
+	if id == (fileID{}) && r.f.real != "" {
+		id.path = r.f.real + "/" + name
+	}
+	r.identify(e, id)
 	return nil
 }
 
@@ -528,49 +443,17 @@ func (r *reader) examineRange(h handle, f *folder, l *listing, from, to int) err
 // and else which file it is. The site's own front page is one of its own.
 func (r *reader) resolve(e *entry) {
 	if r.f.place.depth == 0 && e.flags&isIndex != 0 {
-		return
-	}
-	name := r.l.name(e)
-	real, err := r.h.real(name)
-	if err != nil {
-		real = ""
-	}
-	if r.s.listsReal(real) {
-		e.why = duplicate
-		return
-	}
-	id := fileID{path: real}
-	if err := r.h.stat(name, e.ord, true, &r.in); err == nil && r.in.id != (fileID{}) {
-		id = r.in.id
-	}
-	if id == (fileID{}) {
 		e.id = 0
 		return
 	}
-	if e.id == 0 {
-		r.l.ids = append(r.l.ids, id)
-		e.id = uint32(len(r.l.ids))
+	real, err := r.s.tree.real(join(r.path, r.l.name(e)))
+	if err != nil {
 		return
 	}
-	r.l.ids[e.id-1] = id
-}
-
-// sortOthers prepares taken.
-func (r *reader) sortOthers() {
-	slices.SortFunc(r.others, func(a, b other) int {
-		return strings.Compare(r.l.text(a.name, int(a.size)), r.l.text(b.name, int(b.size)))
-	})
-}
-
-// taken reports whether something bears the name, which others would be listed by.
-func (r *reader) taken(name string) bool {
-	if strings.HasSuffix(name, ".html") {
-		// Too rare to keep these names as well.
-		k, ok := r.s.tree.exists(r.s.tree.join(string(r.path), name))
-		return ok && (k != kindFolder || r.s.rules.keepBeside)
+	if r.s.listsReal(real) {
+		e.why = duplicate
 	}
-	_, ok := slices.BinarySearchFunc(r.others, name, func(o other, name string) int {
-		return strings.Compare(r.l.text(o.name, int(o.size)), name)
-	})
-	return ok
+	if e.id == 0 {
+		r.identify(e, fileID{path: real})
+	}
 }

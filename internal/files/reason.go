@@ -16,7 +16,6 @@ const (
 	excluded
 	hidden
 	dotfile
-	underscoreName
 	dependencyFolder
 	errorPage
 	ownershipFile
@@ -35,37 +34,35 @@ const (
 )
 
 var reasonNames = [reasons]string{
-	notIncluded:      NotIncluded,
-	excluded:         Excluded,
-	hidden:           Hidden,
-	dotfile:          Dotfile,
-	underscoreName:   UnderscoreName,
-	dependencyFolder: DependencyFolder,
-	errorPage:        ErrorPage,
-	ownershipFile:    OwnershipFile,
-	empty:            Empty,
-	notRegular:       NotRegular,
+	notIncluded:      "not included",
+	excluded:         "excluded",
+	hidden:           "hidden",
+	dotfile:          "dotfile",
+	dependencyFolder: "dependency folder",
+	errorPage:        "error page",
+	ownershipFile:    "ownership file",
+	empty:            "empty",
+	notRegular:       "not a regular file",
 	unreadable:       Unreadable,
-	vanished:         Vanished,
-	dangling:         Dangling,
-	linkLoop:         LinkLoop,
-	linkedOften:      LinkedOften,
-	duplicate:        Duplicate,
-	nameTooLong:      NameTooLong,
-	nameRefused:      NameRefused,
-	tooDeep:          TooDeep,
+	vanished:         "vanished",
+	dangling:         "dangling link",
+	linkLoop:         "link loop",
+	linkedOften:      "folder linked too often",
+	duplicate:        "link to a listed page",
+	nameTooLong:      "name too long",
+	nameRefused:      "name not served",
+	tooDeep:          "folder too deep",
 }
 
 // tally counts what was seen: in one folder, or by the emitter in all.
 type tally struct {
-	pages, files, folders int
-	leftOut               [reasons]int
-	unreadable            []string
+	pages, folders int
+	leftOut        [reasons]int
+	unreadable     []string
 }
 
 func (t *tally) add(o *tally) {
 	t.pages += o.pages
-	t.files += o.files
 	t.folders += o.folders
 	for i, n := range o.leftOut {
 		t.leftOut[i] += n
@@ -83,7 +80,7 @@ func (t *tally) keep(path string) {
 
 func (t *tally) stats() Stats {
 	st := Stats{
-		Pages: t.pages, Files: t.files, Folders: t.folders,
+		Pages: t.pages, Folders: t.folders,
 		LeftOut: make(map[string]int), Unreadable: t.unreadable,
 	}
 	for i, n := range t.leftOut {

@@ -155,9 +155,7 @@ func (r *reference) walk(rel, real string, linked bool, above []string) {
 			continue
 		}
 		var in info
-		if in.fillOS(fi); r.o.FS != nil {
-			in.fill(fi)
-		}
+		in.fill(fi)
 		p := page.Page{Path: url, LastMod: fi.ModTime().Unix(), Version: in.version}
 		if p.LastMod < oldest || p.LastMod > r.o.Now.Unix() {
 			p.LastMod = 0
@@ -168,7 +166,7 @@ func (r *reference) walk(rel, real string, linked bool, above []string) {
 
 func (r *reference) entersFolder(rel, name string) bool {
 	// A folder whose contents are hidden is left out with them.
-	if name[0] != '_' && name != "node_modules" && name != "bower_components" {
+	if name != "node_modules" && name != "bower_components" {
 		return true
 	}
 	return slices.ContainsFunc(r.o.Include, func(p string) bool {

@@ -10,7 +10,6 @@ import (
 type SampleFile struct {
 	Path  string // canonical, with ".html"
 	Clean string // without
-	Size  int64  // bytes
 }
 
 // Bounds of the work of [Sample].
@@ -34,82 +33,62 @@ func SampleBesideFolders(ctx context.Context, o Options, n int) ([]SampleFile, e
 	return sample(ctx, o, n, true)
 }
 
-func sample(ctx context.Context, o Options, n int, beside bool) ([]SampleFile, error) {
+func sample(ctx context.Context, o Options, n int, beside bool) (found []SampleFile, err error) {
 	o.CleanURLs, o.KeepBesideFolders, o.Workers = true, false, 1
 	s, err := newScan(ctx, o)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = s.begin()
 	}
-	defer s.stop()
-	if err := s.begin(); err != nil {
+	if err != nil || s.rules.all {
 		return nil, err
-	}
-	if s.rules.all {
-		return nil, nil
 	}
 	r := s.own
 	r.limit = sampleEntries
-	var found []SampleFile
 	queue := []*folder{{place: s.rules.root()}}
-	for i := 0; i < len(queue) && i < sampleFolders && r.limit > 0 && len(found) < n; i++ {
+	for i := 0; i < len(queue) && r.limit > 0 && len(found) < n; i++ {
 		f := queue[i]
-		queue[i] = nil
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		ok := r.collect(f)
-		if f.err != nil && (f.parent == nil || starved(f.err) || ctx.Err() != nil) {
-			r.h.close()
-			return nil, s.rootError(f.err)
-		}
-		if ok {
-			r.sorter.sort(f.l)
+		if r.collect(f) {
+			f.l.sort()
 			if file, ok := r.sample(beside); ok {
 				found = append(found, file)
 			}
-			for _, at := range f.l.folders {
-				if len(queue) >= sampleFolders {
-					break
-				}
-				sub := &folder{parent: f, at: at, link: f.l.entries[at].flags&isLink != 0}
-				sub.linked = sub.link || f.linked
-				queue = append(queue, sub)
+			for _, at := range f.l.folders[:min(len(f.l.folders), sampleFolders-len(queue))] {
+				queue = append(queue, f.sub(at))
 			}
 		}
 		r.h.close()
+		if f.err != nil && (f.parent == nil || starved(f.err)) || ctx.Err() != nil {
+			return nil, s.rootError(f.err)
+		}
 	}
 	return found, nil
 }
 
 // sample picks a file from the folder that is open.
 func (r *reader) sample(beside bool) (SampleFile, bool) {
-	tried, most := 0, sampleFiles
+	left := sampleFiles
 	if beside {
-		most = sampleBeside
+		left = sampleBeside
 	}
 	for i := range r.l.entries {
 		e := &r.l.entries[i]
 		if e.flags&(isFolder|isLink|isIndex) != 0 || e.flags&isClean == 0 {
 			continue
 		}
-		if tried++; tried > most {
+		if left--; left < 0 {
 			break
 		}
 		name := r.l.name(e)
 		// A folder of the shorter name would be redirected to; and not all names
 		// of the folder may have been read.
-		if k, taken := r.s.tree.exists(r.s.tree.join(string(r.path), strings.TrimSuffix(name, ".html"))); taken != beside || taken && k != kindFolder {
+		k, taken := r.s.tree.exists(join(r.path, strings.TrimSuffix(name, ".html")))
+		if taken != beside || taken && k != kindFolder || r.h.stat(name, e.ord, false, &r.in) != nil {
 			continue
 		}
-		if r.h.stat(name, e.ord, false, &r.in) != nil {
-			continue
+		if r.check(name, e); e.why == listed {
+			clean := r.f.place.url + r.l.keyOf(e)
+			return SampleFile{Path: clean + ".html", Clean: clean}, true
 		}
-		size := r.in.size
-		if r.check(r.h, name, e, &r.in); e.why != listed {
-			continue
-		}
-		clean := r.f.place.url + r.l.keyOf(e)
-		return SampleFile{Path: clean + ".html", Clean: clean, Size: size}, true
 	}
 	return SampleFile{}, false
 }

@@ -1,17 +1,16 @@
 package files
 
 import (
+	"container/heap"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -34,13 +33,16 @@ type folder struct {
 	err error
 
 	// Under scan.mu.
-	done        bool
-	next        int     // the first of l.folders that nobody has taken
-	first, last *folder // those that workers have taken, and the emitter not reached
-	sibling     *folder
-	before      *folder // in the queue
-	after       *folder
-	queued      bool
+	done bool
+	next int       // the first of l.folders that nobody has taken
+	url  string    // of that one
+	subs []*folder // those that were taken, and the emitter has not reached
+}
+
+// sub is a folder at an entry of the listing.
+func (f *folder) sub(at uint32) *folder {
+	link := f.l.entries[at].flags&isLink != 0
+	return &folder{parent: f, at: at, link: link, linked: link || f.linked}
 }
 
 // locate fills in what follows from the parent and the name.
@@ -56,15 +58,31 @@ func (f *folder) locate(r *rules) {
 	if p.real != "" {
 		f.real = p.real + "/" + name
 	}
-	if p.realPlace != nil && r.folder(p.realPlace, name, escaped) == listed {
+	if p.realPlace != nil && r.folder(p.realPlace, name) == listed {
 		c := r.child(p.realPlace, name, escaped)
 		f.realPlace = &c
 	}
 }
 
+// queue is a heap of the folders that have been read and have sub-folders which
+// nobody has taken: the one whose next sub-folder is emitted first is on top.
+type queue []*folder
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].url < q[j].url }
+func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(f any)        { *q = append(*q, f.(*folder)) }
+
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	f := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	return f
+}
+
 // scan is one run of Scan. Folders are read ahead in the order in which they
-// are emitted: the queue holds, in that order, those that are being read and
-// those that have sub-folders which nobody has taken.
+// are emitted.
 type scan struct {
 	ctx      context.Context
 	rules    *rules
@@ -77,26 +95,19 @@ type scan struct {
 
 	own   *reader // the emitter's
 	total tally
-	tell  func(path, reason string) // Options.LeftOut
-	paths pathWriter
-	times map[fileID]uint8 // folders entered through links
-	blind int              // those of them whose identity is not known
-
-	// Files yielded, of those reached through links. There may be millions.
-	inodes    map[inode]struct{}
-	realPaths map[string]struct{}
+	times map[fileID]uint8    // folders entered through links
+	blind int                 // those of them whose identity is not known
+	seen  map[fileID]struct{} // files yielded, of those reached through links
 
 	group   sync.WaitGroup
 	stopped atomic.Bool
+	spare   sync.Pool // of *listing
 
-	mu         sync.Mutex
-	work       sync.Cond // there is something for workers
-	ready      sync.Cond // there is something for the emitter
-	head, tail *folder   // the queue
-	ahead      int       // bytes of listings that the emitter has not reached
-	full       bool      // ahead has come to its limit, and not yet fallen well below
-	jobs       []*job
-	spare      []*listing
+	mu    sync.Mutex
+	work  sync.Cond // there is something for workers
+	ready sync.Cond // there is something for the emitter
+	queue queue
+	ahead int // bytes of listings that the emitter has not reached
 
 	placesMu sync.Mutex
 	places   map[string]*place // by path below the real root
@@ -107,21 +118,22 @@ func newScan(ctx context.Context, o Options) (*scan, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scan{ctx: ctx, rules: r, tell: o.LeftOut, now: o.Now.Unix(), others: max(o.Workers-1, 0), limit: maxReadAhead}
+	s := &scan{ctx: ctx, rules: r, now: o.Now.Unix(), others: max(o.Workers-1, 0), limit: maxReadAhead}
 	if o.Now.IsZero() {
 		s.now = time.Now().Unix()
 	}
 	switch {
 	case o.FS != nil:
-		s.tree, s.rootPath = fsTree{o.FS}, path.Clean(o.Root)
+		s.tree, s.rootPath = fsTree{fsys: o.FS}, path.Clean(o.Root)
 	case o.Root == "":
 		return nil, fmt.Errorf("scanning: no root: %w", fs.ErrNotExist)
 	default:
-		s.tree, s.rootPath = newOSTree(), filepath.ToSlash(filepath.Clean(o.Root))
+		if s.tree, s.rootPath, err = newOSTree(o.Root); err != nil {
+			return nil, fmt.Errorf("scanning %s: %w", o.Root, err)
+		}
 	}
 	s.work.L, s.ready.L = &s.mu, &s.mu
-	s.times = make(map[fileID]uint8)
-	s.inodes, s.realPaths = make(map[inode]struct{}), make(map[string]struct{})
+	s.times, s.seen = make(map[fileID]uint8), make(map[fileID]struct{})
 	return s, nil
 }
 
@@ -142,7 +154,7 @@ func (s *scan) begin() error {
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
-	s.own = newReader(s, s.tree.handle())
+	s.own = newReader(s)
 	if real, err := s.tree.real(s.rootPath); err == nil {
 		s.realRoot = real
 	}
@@ -154,24 +166,21 @@ func (s *scan) run(yield func(page.Page) error) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	for range s.others {
-		r := newReader(s, s.tree.handle())
-		s.group.Go(func() { s.readAhead(r) })
-	}
 	root := &folder{place: s.rules.root()}
 	s.own.read(root)
 	if root.err != nil {
 		return s.rootError(root.err)
 	}
 	if s.rules.all {
-		s.leaveOut(hidden, root.place.url, "")
+		s.total.leftOut[hidden]++
 		return nil
 	}
-	s.mu.Lock()
-	root.done = true
-	s.enqueue(root, nil)
-	s.work.Broadcast()
-	s.mu.Unlock()
+	s.total.add(&root.l.tally)
+	s.offer(root)
+	for range s.others {
+		r := newReader(s)
+		s.group.Go(func() { s.readAhead(r) })
+	}
 	return s.emit(root, yield)
 }
 
@@ -185,117 +194,58 @@ func (s *scan) rootError(err error) error {
 	return fmt.Errorf("scanning %s: %w", s.rootPath, err)
 }
 
-// cursor is how far the emitter has come in a folder.
-type cursor struct {
-	f       *folder
-	entry   int
-	folders int
-}
-
-// emit yields the pages of root and all folders below it.
-func (s *scan) emit(root *folder, yield func(page.Page) error) error {
-	stack := []cursor{{f: root}}
-	s.total.add(&root.l.tally)
-	for len(stack) > 0 {
-		c := &stack[len(stack)-1]
-		l := c.f.l
-		var sub *folder
-		for ; c.entry < len(l.entries); c.entry++ {
-			e := &l.entries[c.entry]
-			if e.flags&isFolder != 0 {
-				f, err := s.reach(c)
-				if err != nil {
-					return err
-				}
-				c.folders++
-				if f != nil {
-					sub = f
-					c.entry++
-					break
-				}
-				continue
+// emit yields the pages of f and all folders below it.
+func (s *scan) emit(f *folder, yield func(page.Page) error) error {
+	for i := range f.l.entries {
+		if i&1023 == 0 && s.ctx.Err() != nil {
+			return s.ctx.Err()
+		}
+		e := &f.l.entries[i]
+		var err error
+		switch {
+		case e.flags&isFolder != 0:
+			var sub *folder
+			if sub, err = s.reach(f); sub != nil {
+				err = s.emit(sub, yield)
 			}
-			if c.entry&1023 == 0 {
-				if err := s.ctx.Err(); err != nil {
-					return err
-				}
-			}
-			if e.id != 0 && s.yielded(l.ids[e.id-1]) {
-				s.leaveOut(duplicate, c.f.place.url, l.keyOf(e))
-				continue
-			}
+		case e.id != 0 && s.yielded(f.l.ids[e.id-1]):
+			s.total.leftOut[duplicate]++
+		default:
 			s.total.pages++
-			if err := yield(page.Page{Path: s.paths.join(c.f.place.url, l.keyOf(e)), LastMod: int64(e.time), Version: e.version}); err != nil {
-				return err
-			}
+			err = yield(page.Page{Path: f.place.url + f.l.keyOf(e), LastMod: int64(e.time), Version: e.version})
 		}
-		if sub != nil {
-			stack = append(stack, cursor{f: sub})
-			continue
+		if err != nil {
+			return err
 		}
-		s.release(c.f)
-		stack = stack[:len(stack)-1]
 	}
+	s.release(f)
 	return s.ctx.Err()
 }
 
-// leaveOut counts what the emitter leaves out.
-func (s *scan) leaveOut(why reason, folder, key string) {
-	s.total.leftOut[why]++
-	if s.tell != nil {
-		s.tell(folder+key, reasonNames[why])
-	}
-}
-
-// inode is a fileID without a path.
-type inode struct{ dev, ino uint64 }
-
 // yielded reports whether it was called for that file before.
 func (s *scan) yielded(id fileID) bool {
-	if id.path != "" {
-		n := len(s.realPaths)
-		s.realPaths[id.path] = struct{}{}
-		return len(s.realPaths) == n
-	}
-	n := len(s.inodes)
-	s.inodes[inode{id.dev, id.ino}] = struct{}{}
-	return len(s.inodes) == n
+	n := len(s.seen)
+	s.seen[id] = struct{}{}
+	return len(s.seen) == n
 }
 
-// reach waits for the sub-folder at c, and reads it or others while it waits.
+// reach waits for the next sub-folder of p, and reads it or others while it waits.
 // It returns nil for one that is passed over.
-func (s *scan) reach(c *cursor) (*folder, error) {
+func (s *scan) reach(p *folder) (*folder, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
 	}
-	p := c.f
 	s.mu.Lock()
-	var f *folder
-	if p.next == c.folders {
-		f = s.take(p)
-		s.mu.Unlock()
-		s.own.read(f)
-		s.mu.Lock()
-		s.finish(f)
-		if f.queued {
-			s.work.Broadcast()
-		}
-	} else {
-		f = p.first
-		p.first = f.sibling
-		f.sibling = nil
-		for !f.done {
-			if s.assist(s.own) {
-				continue
-			}
+	for len(p.subs) == 0 || !p.subs[0].done {
+		// What nobody has taken is on top of the queue.
+		if !s.assist(s.own, len(p.subs) == 0) {
 			s.ready.Wait()
 		}
 	}
+	f := p.subs[0]
+	p.subs = p.subs[1:]
 	s.ahead -= f.l.memory()
-	if s.full && s.ahead < s.limit/4*3 {
-		s.full = false
-		s.work.Broadcast()
-	}
+	s.work.Broadcast()
 	s.mu.Unlock()
 
 	if f.err != nil && (endsScan(f.err) || s.ctx.Err() != nil) {
@@ -304,24 +254,22 @@ func (s *scan) reach(c *cursor) (*folder, error) {
 	if f.err != nil {
 		f.why = reasonOf(f.err)
 		if f.why == unreadable {
-			s.total.keep(s.tree.join(s.rootPath, f.place.rel))
+			s.total.keep(join(s.rootPath, f.place.rel))
 		}
 	}
 	if f.why == listed && f.linked {
 		f.why = s.enteredOften(f)
 	}
 	if f.why != listed {
-		s.leaveOut(f.why, f.place.url, "")
+		s.total.leftOut[f.why]++
 		s.release(f)
 		return nil, nil
 	}
 	s.total.add(&f.l.tally)
-	if f.linked && len(f.l.folders) > 0 {
-		// Only now is it sure that its sub-folders are wanted. They are the next
-		// of all.
+	if f.linked {
+		// Only now is it sure that its sub-folders are wanted.
 		s.mu.Lock()
-		s.enqueue(f, s.head)
-		s.work.Broadcast()
+		s.offer(f)
 		s.mu.Unlock()
 	}
 	return f, nil
@@ -343,106 +291,37 @@ func (s *scan) enteredOften(f *folder) reason {
 	return listed
 }
 
-// take makes the next sub-folder of p one that is being read. Under mu.
-func (s *scan) take(p *folder) *folder {
-	at := p.l.folders[p.next]
-	p.next++
-	f := &folder{parent: p, at: at, link: p.l.entries[at].flags&isLink != 0}
-	f.linked = f.link || p.linked
-	s.enqueue(f, p)
-	if p.next == len(p.l.folders) {
-		s.dequeue(p)
-	}
-	return f
-}
-
-// finish takes back a folder that has been read. Under mu.
-func (s *scan) finish(f *folder) {
-	f.done = true
-	s.ahead += f.l.memory()
-	if f.linked || f.err != nil || f.why != listed || len(f.l.folders) == 0 {
-		s.dequeue(f)
+// offer has the sub-folders of f read that nobody has taken. Under mu.
+func (s *scan) offer(f *folder) {
+	if f.next < len(f.l.folders) {
+		f.url = f.place.url + f.l.keyOf(&f.l.entries[f.l.folders[f.next]])
+		heap.Push(&s.queue, f)
+		s.work.Signal()
 	}
 }
 
-// enqueue puts f before another folder of the queue, nil for the end. Under mu.
-func (s *scan) enqueue(f, before *folder) {
-	if f.done && len(f.l.folders) == 0 {
-		return
-	}
-	f.queued = true
-	f.after = before
-	if before == nil {
-		f.before, s.tail = s.tail, f
-	} else {
-		f.before, before.before = before.before, f
-	}
-	if f.before == nil {
-		s.head = f
-	} else {
-		f.before.after = f
-	}
-}
-
-func (s *scan) dequeue(f *folder) {
-	if !f.queued {
-		return
-	}
-	if f.before == nil {
-		s.head = f.after
-	} else {
-		f.before.after = f.after
-	}
-	if f.after == nil {
-		s.tail = f.before
-	} else {
-		f.after.before = f.before
-	}
-	f.before, f.after, f.queued = nil, nil, false
-}
-
-// assist does one piece of a worker's work, if there is one. It is called with
-// mu locked, and unlocks it meanwhile.
-func (s *scan) assist(r *reader) bool {
-	for _, j := range s.jobs {
-		if !j.left() {
-			continue
-		}
-		j.helpers.Add(1)
-		s.mu.Unlock()
-		h := s.tree.handle()
-		h.share(j.h)
-		j.help(r, h)
-		h.close()
-		j.helpers.Done()
-		s.mu.Lock()
-		return true
-	}
-	if s.full = s.full || s.ahead >= s.limit; s.full {
+// assist takes the next folder and reads it, if there is one and it may be read
+// ahead, or must be read. It is called with mu locked, and unlocks it meanwhile.
+func (s *scan) assist(r *reader, must bool) bool {
+	if len(s.queue) == 0 || s.ahead >= s.limit && !must {
 		return false
 	}
-	for p := s.head; p != nil; p = p.after {
-		if !p.done {
-			continue
-		}
-		f := s.take(p)
-		if p.last == nil || p.first == nil {
-			p.first = f
-		} else {
-			p.last.sibling = f
-		}
-		p.last = f
-		s.mu.Unlock()
-		r.read(f)
-		s.mu.Lock()
-		s.finish(f)
-		s.ready.Signal()
-		if f.queued {
-			s.work.Broadcast()
-		}
-		return true
+	p := heap.Pop(&s.queue).(*folder)
+	f := p.sub(p.l.folders[p.next])
+	p.subs = append(p.subs, f)
+	p.next++
+	s.offer(p)
+
+	s.mu.Unlock()
+	r.read(f)
+	s.mu.Lock()
+	f.done = true
+	s.ahead += f.l.memory()
+	if !f.linked && f.err == nil && f.why == listed {
+		s.offer(f)
 	}
-	return false
+	s.ready.Signal()
+	return true
 }
 
 // readAhead is what a worker does.
@@ -450,7 +329,7 @@ func (s *scan) readAhead(r *reader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for !s.ended() {
-		if !s.assist(r) {
+		if !s.assist(r, false) {
 			s.work.Wait()
 		}
 	}
@@ -460,11 +339,7 @@ func (s *scan) readAhead(r *reader) {
 const maxSpare = 256 << 10
 
 func (s *scan) newListing() *listing {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := len(s.spare); n > 0 {
-		l := s.spare[n-1]
-		s.spare = s.spare[:n-1]
+	if l, ok := s.spare.Get().(*listing); ok {
 		return l
 	}
 	return new(listing)
@@ -472,29 +347,9 @@ func (s *scan) newListing() *listing {
 
 // release gives up what the emitter has done with.
 func (s *scan) release(f *folder) {
-	l := f.l
+	if f.l.memory() <= maxSpare {
+		f.l.reset()
+		s.spare.Put(f.l)
+	}
 	f.l = nil
-	if l.memory() > maxSpare {
-		return
-	}
-	l.reset()
-	s.mu.Lock()
-	s.spare = append(s.spare, l)
-	s.mu.Unlock()
-}
-
-// pathWriter puts the paths of many pages into few strings.
-type pathWriter struct{ buf []byte }
-
-const pathChunk = 32 << 10
-
-func (w *pathWriter) join(folder, key string) string {
-	n := len(folder) + len(key)
-	if cap(w.buf)-len(w.buf) < n {
-		w.buf = make([]byte, 0, max(pathChunk, n))
-	}
-	at := len(w.buf)
-	w.buf = append(append(w.buf, folder...), key...)
-	// These bytes are not written again.
-	return unsafe.String(&w.buf[at], n)
 }

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"io"
 	"io/fs"
 	"time"
 )
@@ -15,13 +14,12 @@ type fileID struct {
 
 // info is what a scan asks of a file.
 type info struct {
-	kind     kind
-	size     int64
-	time     int64 // modification, Unix seconds
-	version  uint32
-	id       fileID
-	mode     uint32 // permission bits
-	uid, gid uint32
+	kind    kind
+	size    int64
+	time    int64 // modification, Unix seconds
+	version uint32
+	id      fileID
+	mode    uint32 // permission bits
 }
 
 // tree is a file system.
@@ -38,28 +36,16 @@ type tree interface {
 
 	// enterable reports whether a folder may be listed.
 	enterable(path string) bool
-
-	// join is the path, as the tree knows it, of something in the folder.
-	join(root, rel string) string
-
-	// stat examines what is at path, and follows links. The tree may append to
-	// path.
-	stat(path []byte, in *info) error
-
-	// open opens what stat has shown to be a regular file. If it no longer is
-	// one, that does not block.
-	open(path []byte) (io.ReadCloser, error)
 }
 
 // handle reads one folder at a time.
 type handle interface {
-	// open begins with a folder; follow says whether it may be a link. The
-	// handle may append to path, which stays as it is until close. The id has
+	// open begins with a folder; follow says whether it may be a link. The id has
 	// device and inode, or is zero where these are not known.
-	open(path []byte, follow bool) (fileID, error)
+	open(path string, follow bool) (fileID, error)
 
 	// list calls add with the name of each entry, in any order, until it returns
-	// false. A name is valid during the call only. No kind is kindUnknown.
+	// false. A name is valid during the call only.
 	list(add func(name string, k kind) bool) error
 
 	// stat examines an entry of the folder. name is followed by a NUL in memory;
@@ -68,16 +54,6 @@ type handle interface {
 
 	// readable reports whether the process may read a file.
 	readable(name string, in *info) bool
-
-	// where is the path of the folder without a link in it.
-	where() (string, error)
-
-	// real is the path that a link in the folder leads to.
-	real(name string) (string, error)
-
-	// share makes the handle stat in the folder of another, which stays open
-	// until all who share it are done.
-	share(of handle)
 
 	close()
 }

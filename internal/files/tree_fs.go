@@ -2,16 +2,38 @@ package files
 
 import (
 	"errors"
-	"io"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
 )
 
-// fsTree is an fs.FS.
-type fsTree struct{ fsys fs.FS }
+// fsTree is an fs.FS. Its paths are names in it, after a root that all have.
+type fsTree struct {
+	fsys fs.FS
+	root string
+}
+
+// newDiskTree is the operating system's file system by way of the standard library,
+// and the folder's path in it.
+func newDiskTree(folder string) (tree, string, error) {
+	abs, err := filepath.Abs(folder)
+	if err != nil {
+		return nil, "", err
+	}
+	volume := filepath.VolumeName(abs) + separator
+	return fsTree{os.DirFS(volume), filepath.ToSlash(volume)}, filepath.ToSlash(abs), nil
+}
+
+// name is the name of a path in the fs.FS.
+func (t fsTree) name(p string) string {
+	if p = strings.TrimPrefix(p, t.root); p == "" {
+		return "."
+	}
+	return p
+}
 
 func (t fsTree) handle() handle { return &fsHandle{t: t} }
 
@@ -22,26 +44,25 @@ var errNoLinks = errors.New("links cannot be read")
 
 // real follows links itself, so that nothing is opened to find out what it is.
 // A link that leaves the file system is an error.
-func (t fsTree) real(name string) (string, error) {
+func (t fsTree) real(p string) (string, error) {
 	links, ok := t.fsys.(fs.ReadLinkFS)
 	if !ok {
 		return "", errNoLinks
 	}
-	done, rest := "", name
-	if strings.HasPrefix(name, "/") {
-		done, rest = "/", name[1:]
+	done, rest := "", t.name(p)
+	if strings.HasPrefix(rest, "/") {
+		done, rest = "/", rest[1:]
 	}
 	for n := 0; rest != ""; {
 		var part string
 		part, rest, _ = strings.Cut(rest, "/")
-		if part == "" || part == "." {
+		switch {
+		case part == "" || part == ".":
 			continue
-		}
-		if part == ".." {
+		case part == ".." && done == "" && t.root == "":
+			return "", fs.ErrInvalid
+		case part == "..":
 			// No link is in done, so that its parent is what the name says.
-			if done == "" {
-				return "", fs.ErrInvalid
-			}
 			if done = path.Dir(done); done == "." {
 				done = ""
 			}
@@ -63,55 +84,52 @@ func (t fsTree) real(name string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		// os.DirFS passes on what Windows writes.
 		target = filepath.ToSlash(target)
-		if strings.HasPrefix(target, "/") {
+		if below, ok := strings.CutPrefix(target, t.root); ok && t.root != "" {
+			done, target = "", below
+		} else if strings.HasPrefix(target, "/") || filepath.VolumeName(target) != "" {
 			return "", fs.ErrInvalid
 		}
 		rest = target + "/" + rest
 	}
-	if done == "" {
+	if done == "" && t.root == "" {
 		return ".", nil
 	}
-	return done, nil
+	return t.root + done, nil
 }
 
 // statFile follows links.
-func (t fsTree) statFile(name string) (fs.FileInfo, error) {
+func (t fsTree) statFile(p string) (fs.FileInfo, error) {
 	if links, ok := t.fsys.(fs.ReadLinkFS); ok {
-		real, err := t.real(name)
+		real, err := t.real(p)
 		if err == nil {
-			return links.Lstat(real)
+			return links.Lstat(t.name(real))
 		}
 		if !errors.Is(err, fs.ErrInvalid) {
 			return nil, err
 		}
 	}
-	return fs.Stat(t.fsys, name)
+	return fs.Stat(t.fsys, t.name(p))
 }
 
-func (t fsTree) exists(name string) (kind, bool) {
-	fi, err := t.statFile(name)
+func (t fsTree) exists(p string) (kind, bool) {
+	fi, err := t.statFile(p)
 	if err != nil {
 		return 0, false
 	}
 	return kindOfFileMode(fi.Mode()), true
 }
 
-func (t fsTree) enterable(string) bool { return true }
+func (t fsTree) enterable(p string) bool { return t.opens(p) }
 
-func (fsTree) join(root, rel string) string { return path.Join(root, rel) }
-
-func (t fsTree) stat(name []byte, in *info) error {
-	fi, err := t.statFile(string(name))
+func (t fsTree) opens(p string) bool {
+	f, err := t.fsys.Open(t.name(p))
 	if err != nil {
-		return err
+		return false
 	}
-	in.fill(fi)
-	return nil
+	_ = f.Close()
+	return true
 }
-
-func (t fsTree) open(name []byte) (io.ReadCloser, error) { return t.fsys.Open(string(name)) }
 
 type fsHandle struct {
 	t       fsTree
@@ -119,24 +137,21 @@ type fsHandle struct {
 	entries []fs.DirEntry
 }
 
-func (h *fsHandle) open(name []byte, follow bool) (fileID, error) {
-	h.path = string(name)
+func (h *fsHandle) open(p string, follow bool) (fileID, error) {
+	h.path = p
 	if !follow {
 		return fileID{}, nil
 	}
 	fi, err := h.t.statFile(h.path)
-	if err != nil {
-		return fileID{}, err
+	if err == nil && !fi.IsDir() {
+		err = syscall.ENOTDIR
 	}
-	if !fi.IsDir() {
-		return fileID{}, syscall.ENOTDIR
-	}
-	return fileID{}, nil
+	return fileID{}, err
 }
 
 func (h *fsHandle) list(add func(name string, k kind) bool) error {
 	var err error
-	h.entries, err = fs.ReadDir(h.t.fsys, h.path)
+	h.entries, err = fs.ReadDir(h.t.fsys, h.t.name(h.path))
 	for _, e := range h.entries {
 		name, k := e.Name(), kindOfFileMode(e.Type())
 		if name == "" || strings.ContainsAny(name, "/\x00") {
@@ -156,7 +171,7 @@ func (h *fsHandle) stat(name string, ord uint32, follow bool, in *info) error {
 	var fi fs.FileInfo
 	var err error
 	if follow {
-		fi, err = h.t.statFile(path.Join(h.path, name))
+		fi, err = h.t.statFile(join(h.path, name))
 	} else {
 		fi, err = h.entries[ord].Info()
 	}
@@ -167,27 +182,10 @@ func (h *fsHandle) stat(name string, ord uint32, follow bool, in *info) error {
 	return nil
 }
 
-// readable opens a file that only its owner may read: in most such file systems
-// modes mean nothing. It is known to be a regular one.
+// readable opens a file that not all may read: in most such file systems modes mean
+// nothing. It is known to be a regular one.
 func (h *fsHandle) readable(name string, in *info) bool {
-	if in.mode&0o444 == 0o444 {
-		return true
-	}
-	f, err := h.t.fsys.Open(path.Join(h.path, name))
-	if err != nil {
-		return false
-	}
-	_ = f.Close()
-	return true
-}
-
-func (h *fsHandle) where() (string, error) { return h.t.real(h.path) }
-
-func (h *fsHandle) real(name string) (string, error) { return h.t.real(path.Join(h.path, name)) }
-
-func (h *fsHandle) share(of handle) {
-	o := of.(*fsHandle)
-	h.path, h.entries = o.path, o.entries
+	return in.mode&0o444 == 0o444 || h.t.opens(join(h.path, name))
 }
 
 func (h *fsHandle) close() { h.entries = nil }

@@ -2,7 +2,4 @@
 
 package files
 
-// maxPath: the calls themselves say when a path is too long.
-const maxPath = 1 << 20
-
-func newOSTree() tree { return osTree{} }
+func newOSTree(folder string) (tree, string, error) { return newDiskTree(folder) }

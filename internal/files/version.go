@@ -21,24 +21,16 @@ func fold(a, b uint64) uint64 {
 	return high ^ low
 }
 
-// fill takes what an fs.FS tells of a file.
+// fill takes what the standard library tells of a file.
 func (in *info) fill(fi fs.FileInfo) {
 	t := fi.ModTime()
+	sec, nsec, inode := changed(fi)
 	*in = info{
 		kind:    kindOfFileMode(fi.Mode()),
 		size:    fi.Size(),
 		time:    t.Unix(),
 		mode:    uint32(fi.Mode().Perm()),
-		version: versionOf(t.Unix(), int64(t.Nanosecond()), 0, 0, fi.Size(), 0),
-	}
-}
-
-// fillOS takes what the operating system tells of a file.
-func (in *info) fillOS(fi fs.FileInfo) {
-	in.fill(fi)
-	if sec, nsec, inode, ok := changed(fi); ok {
-		t := fi.ModTime()
-		in.version = versionOf(t.Unix(), int64(t.Nanosecond()), sec, nsec, fi.Size(), inode)
+		version: versionOf(t.Unix(), int64(t.Nanosecond()), sec, nsec, fi.Size(), inode),
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package urllist reads lists of pages: one URL a line, with what the site's
-// owner knows of it after it.
+// owner knows of it after it; and sitemaps.
 package urllist
 
 import (
@@ -20,6 +20,7 @@ var ErrBlank = errors.New("the line is blank")
 var (
 	errUTF8    = errors.New("the line is not UTF-8")
 	errControl = errors.New("there is a control character in it")
+	errDate    = errors.New("a date is 2006-01-02, 2006-01-02T15:04Z or 2006-01-02T15:04:05+07:00")
 )
 
 // Line is what one line of a list says.
@@ -45,12 +46,23 @@ type Line struct {
 //
 // Words are parted by spaces and tabs; a # that begins a word begins a comment. A
 // URL may hold spaces: words without an equals sign that follow it belong to it.
-// A date is W3C Datetime with the day at least
-// (https://www.w3.org/TR/NOTE-datetime), not before 1981; fractions of a second
-// are cut. Whether the URL is one of a site is for [Line.Page] to say.
+// A date is one of [page.ParseDate]; fractions of a second are cut. Whether the
+// URL is one of a site is for [Line.Page] to say.
 //
 // The error is ErrBlank, or says what the line should be.
 func ParseLine(s string) (Line, error) {
+	l, err := parseLine(s)
+	if err == nil {
+		_, _, err = splitURL(l.URL)
+	}
+	if err != nil {
+		return Line{}, err
+	}
+	return l, nil
+}
+
+// parseLine leaves what is wrong with the URL to [splitURL].
+func parseLine(s string) (Line, error) {
 	s = trim(cutComment(s))
 	if s == "" {
 		return Line{}, ErrBlank
@@ -86,9 +98,6 @@ func ParseLine(s string) (Line, error) {
 		}
 	}
 	l.URL = s[:end]
-	if _, _, err := splitURL(l.URL); err != nil {
-		return Line{}, err
-	}
 	return l, nil
 }
 
@@ -122,6 +131,18 @@ func (l *Line) set(key, value string) (err error) {
 	return nil
 }
 
+// parseDate reads a date that says at least the day. The result is in Unix seconds.
+func parseDate(s string) (t int64, dayOnly bool, err error) {
+	t, dayOnly, ok := page.ParseDate(s)
+	switch {
+	case ok:
+		return t, dayOnly, nil
+	case strings.HasPrefix(s, "19") && s < "1981":
+		return 0, false, fmt.Errorf("'%s' is before 1981", s)
+	}
+	return 0, false, fmt.Errorf("'%s': %w", s, errDate)
+}
+
 // Page is the page of l on the site at base, which is a scheme and a host, with a
 // port where it is not the scheme's own: https://example.com. An absolute URL must
 // have the same three, where hosts are compared without regard to case and in
@@ -132,28 +153,32 @@ func (l *Line) set(key, value string) (err error) {
 // The error says in what the URL is none of the site, or that it is longer than
 // [page.MaxLoc].
 func (l Line) Page(base string, now time.Time) (page.Page, error) {
-	site, err := parseBase(base)
+	o, err := parseBase(base)
 	if err != nil {
 		return page.Page{}, err
 	}
-	return l.page(site, len(base), now)
+	return site{base, o}.page(l, now)
 }
 
-func (l Line) page(site origin, baseLen int, now time.Time) (page.Page, error) {
-	o, ref, err := splitURL(l.URL)
+// site is what lines are compared with.
+type site struct {
+	base   string
+	origin origin
+}
+
+func (s site) page(l Line, now time.Time) (page.Page, error) {
+	ref := l.URL
+	if rest, ok := strings.CutPrefix(ref, s.base); ok && strings.HasPrefix(rest, "/") && !strings.HasPrefix(rest, "//") {
+		ref = rest // as most do
+	}
+	o, path, err := splitURL(ref)
+	if err == nil && o != (origin{}) {
+		err = o.sameAs(s.origin)
+	}
 	if err != nil {
 		return page.Page{}, err
 	}
-	if o != (origin{}) {
-		if err := o.sameAs(site); err != nil {
-			return page.Page{}, err
-		}
-	}
-	path, err := page.Canonical(ref)
-	if err != nil {
-		return page.Page{}, err
-	}
-	if n := baseLen + len(path); n > page.MaxLoc {
+	if n := len(s.base) + len(path); n > page.MaxLoc {
 		return page.Page{}, fmt.Errorf("the URL has %d bytes, more than the %d that a sitemap may list", n, page.MaxLoc)
 	}
 	p := page.Page{Path: path, LastMod: l.LastMod, LastModDay: l.LastModDay, ChangeFreq: l.ChangeFreq, Priority: l.Priority}
@@ -207,27 +232,18 @@ func isSpace(c byte) bool { return c == ' ' || c == '\t' }
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
 // maxShort is the most bytes that an error or a refusal repeats of a line.
 const maxShort = 200
 
 // short is s in at most maxShort bytes of valid UTF-8.
 func short(s string) string {
 	const ellipsis = "…"
-	cut := len(s) > maxShort
-	if cut {
-		s = s[:maxShort]
-	}
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) > maxShort {
-		cut = true
-	}
-	if !cut {
+	s = strings.ToValidUTF8(s[:min(len(s), maxShort+1)], "\uFFFD")
+	if len(s) <= maxShort {
 		return s
 	}
-	n := min(len(s), maxShort-len(ellipsis))
-	for n > 0 && n < len(s) && !utf8.RuneStart(s[n]) { // invalid bytes may have become fewer
+	n := maxShort - len(ellipsis)
+	for !utf8.RuneStart(s[n]) {
 		n--
 	}
 	return s[:n] + ellipsis

@@ -17,10 +17,10 @@ import (
 
 const base = "https://example.com"
 
-// read gives what Read yields and refuses, a line each.
+// read gives what ReadSitemap yields and refuses, a line each.
 func read(t *testing.T, r io.Reader) (got []string, err error) {
 	t.Helper()
-	err = Read(t.Context(), r, base, time.Time{},
+	err = ReadSitemap(t.Context(), r, base, time.Time{}, nil,
 		func(p page.Page) error {
 			got = append(got, p.Path)
 			return nil
@@ -32,8 +32,8 @@ func read(t *testing.T, r io.Reader) (got []string, err error) {
 }
 
 func TestRead(t *testing.T) {
-	long := "/" + strings.Repeat("a", MaxLine)
-	comment := "# " + strings.Repeat("a", MaxLine-2)
+	long := "/" + strings.Repeat("a", maxLine)
+	comment := "# " + strings.Repeat("a", maxLine-2)
 	short := "/" + strings.Repeat("a", 196) + "…"
 	for _, test := range []struct {
 		name, in string
@@ -50,8 +50,8 @@ func TestRead(t *testing.T) {
 		{"CR inside", "/a\r/b\n", []string{`1: "/a\r/b": there is a control character in it`}},
 		{"Latin-1", "/\xfc\n/b\n", []string{"1: \"/\uFFFD\": the line is not UTF-8", "/b"}},
 		{"other site", "http://example.com/\n" + base + "/b", []string{`1: "http://example.com/": the scheme 'http' is not the site's, 'https'`, "/b"}},
-		{"too long to list", long[:MaxLine] + "\r\n/b", []string{
-			fmt.Sprintf("1: %q: the URL has %d bytes, more than the 2047 that a sitemap may list", short, len(base)+MaxLine), "/b"}},
+		{"too long to list", long[:maxLine] + "\r\n/b", []string{
+			fmt.Sprintf("1: %q: the URL has %d bytes, more than the 2047 that a sitemap may list", short, len(base)+maxLine), "/b"}},
 		{"the longest line", "/a\n" + comment + "\r\n/b\n" + comment, []string{"/a", "/b"}},
 		{"the longest line after a BOM", bom + comment + "\r\n/b", []string{"/b"}},
 		{"a longer line", "/a\n" + long + "\n/b", []string{"/a", fmt.Sprintf("2: %q: the line is longer than 65536 bytes", short), "/b"}},
@@ -74,8 +74,8 @@ func TestRead(t *testing.T) {
 
 func TestReadUTF16(t *testing.T) {
 	for _, in := range []string{"\xff\xfe/\x00a\x00\n\x00", "\xfe\xff\x00/\x00a\x00\n"} {
-		if got, err := read(t, strings.NewReader(in)); err != ErrUTF16 || got != nil {
-			t.Errorf("got %q, %v, want ErrUTF16", got, err)
+		if got, err := read(t, strings.NewReader(in)); err != errUTF16 || got != nil {
+			t.Errorf("got %q, %v, want errUTF16", got, err)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func TestReadEnds(t *testing.T) {
 	list := func() io.Reader { return strings.NewReader(strings.Repeat("/a\n", 1000)) }
 
 	n := 0
-	err := Read(t.Context(), list(), base, time.Time{}, func(page.Page) error {
+	err := ReadSitemap(t.Context(), list(), base, time.Time{}, nil, func(page.Page) error {
 		if n++; n == 3 {
 			return errStop
 		}
@@ -97,7 +97,7 @@ func TestReadEnds(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	n = 0
-	err = Read(ctx, list(), base, time.Time{}, func(page.Page) error { n++; cancel(); return nil }, nil)
+	err = ReadSitemap(ctx, list(), base, time.Time{}, nil, func(page.Page) error { n++; cancel(); return nil }, nil)
 	if err != context.Canceled || n > 256 {
 		t.Errorf("cancelled: got %v after %d pages", err, n)
 	}
@@ -107,7 +107,7 @@ func TestReadEnds(t *testing.T) {
 		cancel()
 		return copy(p, strings.Repeat("a", len(p))), nil
 	})
-	if err := Read(ctx, cancels, base, time.Time{}, nil, nil); err != context.Canceled {
+	if err := ReadSitemap(ctx, cancels, base, time.Time{}, nil, nil, nil); err != context.Canceled {
 		t.Errorf("cancelled in a line: got %v", err)
 	}
 
@@ -116,10 +116,10 @@ func TestReadEnds(t *testing.T) {
 		t.Errorf("reader's error: got %q, %v", got, err)
 	}
 
-	if err := Read(t.Context(), list(), "example.com", time.Time{}, nil, nil); err == nil {
+	if err := ReadSitemap(t.Context(), list(), "example.com", time.Time{}, nil, nil, nil); err == nil {
 		t.Error("a bad base: got no error")
 	}
-	if err := Read(t.Context(), strings.NewReader("a"), base, time.Time{}, nil, nil); err != nil {
+	if err := ReadSitemap(t.Context(), strings.NewReader("a"), base, time.Time{}, nil, nil, nil); err != nil {
 		t.Errorf("no refuse: got %v", err)
 	}
 }
@@ -130,7 +130,7 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestReadDropsTheFuture(t *testing.T) {
 	var got []page.Page
-	err := Read(t.Context(), strings.NewReader("/a lastmod=2024-01-01\n/b lastmod=2024-01-02\n"), base, time.Unix(day2024, 0),
+	err := ReadSitemap(t.Context(), strings.NewReader("/a lastmod=2024-01-01\n/b lastmod=2024-01-02\n"), base, time.Unix(day2024, 0), nil,
 		func(p page.Page) error { got = append(got, p); return nil }, nil)
 	want := []page.Page{{Path: "/a", LastMod: day2024, LastModDay: true}, {Path: "/b"}}
 	if err != nil || !slices.Equal(got, want) {
@@ -146,7 +146,7 @@ func BenchmarkRead(b *testing.B) {
 	b.SetBytes(int64(list.Len()))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := Read(b.Context(), bytes.NewReader(list.Bytes()), base, time.Time{}, func(page.Page) error { return nil }, nil); err != nil {
+		if err := ReadSitemap(b.Context(), bytes.NewReader(list.Bytes()), base, time.Time{}, nil, func(page.Page) error { return nil }, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 // Bounds of [ReadSitemap]. The protocol allows documents of 50 MiB and indexes of 50,000.
 const (
-	MaxDocuments     = 50_000
+	maxDocuments     = 50_000
 	maxDocument      = 64 << 20 // bytes, uncompressed
 	maxSitemapEntry  = 1_000_000
 	maxSitemapsDepth = 2 // an index of indexes is not allowed, but written
@@ -25,32 +25,36 @@ const (
 
 var (
 	errDocument = fmt.Errorf("the document is longer than %d bytes", maxDocument)
-	errChildren = fmt.Errorf("more than %d sitemaps", MaxDocuments)
+	errChildren = fmt.Errorf("more than %d sitemaps", maxDocuments)
 )
 
 // Opener opens another document of the site, by its absolute URL.
 type Opener func(ctx context.Context, url string) (io.ReadCloser, error)
 
-// ReadSitemap is [Read] for any form of a sitemap: lines of URLs, a urlset, or a
-// sitemapindex, whose documents open opens, each of them plain or gzip
-// (https://www.sitemaps.org/protocol.html). What is not a page of the site is refused as in
-// Read, with the number of the entry in place of that of the line. Documents of an index that
-// cannot be read are errors, returned together after all others were read.
+// ReadSitemap reads any form of a sitemap: lines as [ParseLine] takes them, in UTF-8 and of at
+// most 64 KiB; a urlset; or a sitemapindex, whose documents open opens. Each may be compressed
+// by gzip (https://www.sitemaps.org/protocol.html). It calls yield for each page of the site at
+// base, in the document's order; base and now are as in [Line.Page]. For each line or entry that
+// says no page of the site, refuse, which may be nil, is called with its number, from 1, its text
+// in at most 200 bytes, and why. Documents of an index that cannot be read are errors, returned
+// together after all others were read.
+//
+// It ends with yield's error, with ctx's, or when r fails; a Read of r that blocks is for r to
+// end.
 func ReadSitemap(ctx context.Context, r io.Reader, base string, now time.Time, open Opener, yield func(page.Page) error, refuse func(line int, text string, err error)) error {
-	site, err := parseBase(base)
+	o, err := parseBase(base)
 	if err != nil {
 		return err
 	}
 	if refuse == nil {
 		refuse = func(int, string, error) {}
 	}
-	s := &sitemapReader{base: base, site: site, now: now, open: open, yield: yield, refuse: refuse}
+	s := &reader{site: site{base, o}, now: now, open: open, yield: yield, refuse: refuse}
 	return s.read(ctx, r, 0)
 }
 
-type sitemapReader struct {
-	base      string
-	site      origin
+type reader struct {
+	site      site
 	now       time.Time
 	open      Opener
 	yield     func(page.Page) error
@@ -58,8 +62,23 @@ type sitemapReader struct {
 	documents int
 }
 
+// take yields the page of the n-th line or entry, or refuses its text.
+func (s *reader) take(n int, text string, l Line, err error) error {
+	var p page.Page
+	if err == nil {
+		p, err = s.site.page(l, s.now)
+	}
+	switch {
+	case err == nil:
+		return s.yield(p)
+	case !errors.Is(err, ErrBlank):
+		s.refuse(n, short(text), err)
+	}
+	return nil
+}
+
 // read reads a document, and those that it names.
-func (s *sitemapReader) read(ctx context.Context, r io.Reader, depth int) error {
+func (s *reader) read(ctx context.Context, r io.Reader, depth int) error {
 	b := bufio.NewReader(r)
 	if magic, _ := b.Peek(2); bytes.Equal(magic, []byte("\x1f\x8b")) {
 		z, err := gzip.NewReader(b)
@@ -70,12 +89,12 @@ func (s *sitemapReader) read(ctx context.Context, r io.Reader, depth int) error 
 	}
 	limited := &io.LimitedReader{R: b, N: maxDocument + 1}
 	b = bufio.NewReader(limited)
-	head, _ := b.Peek(512)
+	head, _ := b.Peek(4096)
 	var err error
 	if isXML(head) {
 		err = s.readXML(ctx, b, depth)
 	} else {
-		err = Read(ctx, b, s.base, s.now, s.yield, s.refuse)
+		err = s.readLines(ctx, b)
 	}
 	if limited.N <= 0 {
 		return errors.Join(errDocument, err)
@@ -83,10 +102,10 @@ func (s *sitemapReader) read(ctx context.Context, r io.Reader, depth int) error 
 	return err
 }
 
-// isXML reports whether a document's first bytes are those of XML.
+// isXML reports whether a document's first bytes are those of a sitemap in XML.
 func isXML(head []byte) bool {
 	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte(bom)), " \t\r\n")
-	return bytes.HasPrefix(head, []byte("<"))
+	return bytes.HasPrefix(head, []byte("<")) && (bytes.Contains(head, []byte("urlset")) || bytes.Contains(head, []byte("sitemapindex")))
 }
 
 // sitemapEntry is a url or sitemap element.
@@ -98,7 +117,7 @@ type sitemapEntry struct {
 }
 
 // readXML reads a urlset or a sitemapindex.
-func (s *sitemapReader) readXML(ctx context.Context, r io.Reader, depth int) error {
+func (s *reader) readXML(ctx context.Context, r io.Reader, depth int) error {
 	d := xml.NewDecoder(r)
 	d.Entity = xml.HTMLEntity // tolerated: others write these files
 	var failed []error
@@ -121,9 +140,10 @@ func (s *sitemapReader) readXML(ctx context.Context, r io.Reader, depth int) err
 		if err := d.DecodeElement(&e, &start); err != nil {
 			return errors.Join(append(failed, fmt.Errorf("entry %d: %w", n, err))...)
 		}
+		e.Loc = strings.TrimSpace(e.Loc)
 		if start.Name.Local == "url" {
-			err = s.page(n, e)
-		} else if err := s.child(ctx, strings.TrimSpace(e.Loc), depth); err != nil {
+			err = s.take(n, e.Loc, e.line(), nil)
+		} else if err := s.child(ctx, e.Loc, depth); err != nil {
 			failed = append(failed, err)
 		}
 		if err == nil {
@@ -136,9 +156,9 @@ func (s *sitemapReader) readXML(ctx context.Context, r io.Reader, depth int) err
 	}
 }
 
-// page yields the page of an entry. Hints that cannot be read are none: the URL counts.
-func (s *sitemapReader) page(n int, e sitemapEntry) error {
-	l := Line{URL: strings.TrimSpace(e.Loc)}
+// line is what a url element says. Hints that cannot be read are none: the URL counts.
+func (e sitemapEntry) line() Line {
+	l := Line{URL: e.Loc}
 	if t, day, ok := page.ParseDate(strings.TrimSpace(e.LastMod)); ok {
 		l.LastMod, l.LastModDay = t, day
 	}
@@ -148,17 +168,12 @@ func (s *sitemapReader) page(n int, e sitemapEntry) error {
 	if p, err := page.ParsePriority(strings.TrimSpace(e.Priority)); err == nil {
 		l.Priority = p
 	}
-	p, err := l.page(s.site, len(s.base), s.now)
-	if err != nil {
-		s.refuse(n, short(l.URL), err)
-		return nil
-	}
-	return s.yield(p)
+	return l
 }
 
 // child reads a document that an index names.
-func (s *sitemapReader) child(ctx context.Context, url string, depth int) error {
-	if s.documents++; s.documents > MaxDocuments {
+func (s *reader) child(ctx context.Context, url string, depth int) error {
+	if s.documents++; s.documents > maxDocuments {
 		return errChildren
 	}
 	if depth+1 > maxSitemapsDepth || s.open == nil {

@@ -1,0 +1,179 @@
+package sitemap
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+)
+
+// bench is an App with one handler, to which a matcher for named.example leads and one for
+// all hosts. Its sites are refreshed when the test says so: by its source, and by what
+// stands for the server's other handlers.
+type bench struct {
+	*visiting
+	source func(ctx context.Context, r *Refresh, yield func(Page) error) error
+	pages  caddyhttp.HandlerFunc
+}
+
+func newBench(t testing.TB, configure func(*Handler)) *bench {
+	t.Helper()
+	b := &bench{visiting: newVisiting(t)}
+	h, a := b.handler, b.app
+	h.mounts = mounts{{hosts: []string{"named.example"}}, {}}
+	if configure != nil {
+		configure(h)
+	}
+	var err error
+	if h.settings, err = h.compile(caddy.NewReplacer()); err != nil {
+		t.Fatal(err)
+	}
+	h.stem, h.basePrefix = page.Unescape(h.settings.stem), page.Unescape(h.settings.prefix)
+	h.ctx = emptyContext(t)
+	h.limiter = crawl.NewLimiter(maxCrawlRate, 1, nil)
+	h.sources, h.sourceNames = []Source{b}, []string{"bench"}
+	a.fetchers = map[*caddyhttp.Server]*serverFetcher{h.server: {
+		server: h.server, idle: make(chan chan func(), 1),
+		routes: caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error { return h.ServeHTTP(w, r, b.pages) }),
+	}}
+	t.Cleanup(a.fetchers[h.server].close)
+	a.slots, a.compute = crawl.NewSlots(1), make(chan struct{}, 1)
+	a.departed = new(readers)
+	a.announced, a.advised = make(chan event, maxEvents), make(map[advice]bool)
+	b.lists("/a")
+	return b
+}
+
+// emptyContext is that of an empty configuration.
+func emptyContext(t testing.TB) caddy.Context {
+	t.Helper()
+	empty, err := caddy.ProvisionContext(new(caddy.Config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := caddy.NewContext(empty)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Pages lets the bench be its own source.
+func (b *bench) Pages(ctx context.Context, r *Refresh, yield func(Page) error) error {
+	return b.source(ctx, r, yield)
+}
+
+// lists makes the source name paths, and the server answer for these alone.
+func (b *bench) lists(paths ...string) {
+	b.names(paths...)
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		if !slices.Contains(paths, r.URL.Path) {
+			return caddyhttp.Error(http.StatusNotFound, nil)
+		}
+		w.Header().Set("Content-Type", contentHTML)
+		_, err := io.WriteString(w, "<!doctype html><title>"+r.URL.Path+"</title><p>"+r.URL.Path)
+		return err
+	}
+}
+
+// names makes the source name paths.
+func (b *bench) names(paths ...string) {
+	b.source = func(_ context.Context, _ *Refresh, yield func(Page) error) error {
+		for _, path := range paths {
+			if err := yield(Page{Path: path}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// site is the site of a host.
+func (b *bench) site(host string) *site {
+	b.Helper()
+	s, err := b.app.site(b.handler, siteID{b.handler, address{scheme: "http", host: host}}, "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+// refresh refreshes a site an interval after the last refresh, and returns what is served.
+func (b *bench) refresh(s *site) *publish.Snapshot {
+	b.Helper()
+	b.clock = b.clock.Add(s.interval())
+	s.schedule.resume(b.clock)
+	s.schedule.at(b.clock)
+	b.app.startDue(b.Context())
+	b.app.group.Wait()
+	return s.state.Index.Load()
+}
+
+// logged counts the log lines with a message.
+func (b *bench) logged(message string) int { return b.logs.FilterMessage(message).Len() }
+
+// snapshotOf are documents of paths in order.
+func snapshotOf(t testing.TB, shardURLs int, paths ...string) *publish.Snapshot {
+	t.Helper()
+	pages := func(yield func(page.Page, error) bool) {
+		for _, path := range paths {
+			if !yield(page.Page{Path: path}, nil) {
+				return
+			}
+		}
+	}
+	s, err := publish.Build(t.Context(), pages, nil, publish.Options{
+		Base: "https://example.com", ShardURLs: shardURLs, Now: time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC),
+		Document: func(suffix string) string { return "https://example.com/sitemap" + suffix + ".xml" },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// serverOf provisions a Caddyfile, and returns the only server that listens on a port.
+func serverOf(t testing.TB, caddyfile, filename, port string) *caddyhttp.Server {
+	t.Helper()
+	raw, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(caddyfile), map[string]any{"filename": filename})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cfg caddy.Config
+	if err := caddy.StrictUnmarshalJSON(raw, &cfg); err != nil {
+		t.Fatal(err)
+	}
+	ctx, err := caddy.ProvisionContext(quiet(t, &cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	app, err := ctx.App("http")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, server := range app.(*caddyhttp.App).Servers {
+		if server.Listen[0] == port {
+			return server
+		}
+	}
+	t.Fatalf("no server listens on %s", port)
+	return nil
+}
+
+// quiet is a configuration that logs nothing, and has no admin endpoint.
+func quiet(t testing.TB, cfg *caddy.Config) *caddy.Config {
+	cfg.StorageRaw = caddyconfig.JSONModuleObject(map[string]string{"root": t.TempDir()}, "module", "file_system", nil)
+	cfg.Admin = &caddy.AdminConfig{Disabled: true, Config: &caddy.ConfigSettings{Persist: new(bool)}}
+	cfg.Logging = &caddy.Logging{Logs: map[string]*caddy.CustomLog{"default": {
+		BaseLog: caddy.BaseLog{WriterRaw: []byte(`{"output":"discard"}`)},
+	}}}
+	return cfg
+}

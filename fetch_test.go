@@ -1,0 +1,359 @@
+package sitemap
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/goleak"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+)
+
+// fetching is a fetcher of a server that is one handler.
+func fetching(t testing.TB, handler func(http.ResponseWriter, *http.Request) error) *serverFetcher {
+	f := &serverFetcher{server: new(caddyhttp.Server), routes: caddyhttp.HandlerFunc(handler), idle: make(chan chan func(), maxIdleRunners)}
+	t.Cleanup(f.close)
+	return f
+}
+
+var home = request{origin: "http://example.com", path: "/", limit: 100}
+
+// wholly hides that a reader has other methods.
+type wholly struct{ io.Reader }
+
+// sending copies a body, in one of the two ways in which handlers do so.
+func sending(body string, readFrom bool, header ...string) caddyhttp.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) error {
+		for i := 0; i < len(header); i += 2 {
+			w.Header().Set(header[i], header[i+1])
+		}
+		var to io.Writer = w
+		if !readFrom {
+			to = struct{ io.Writer }{w}
+		}
+		_, err := io.Copy(to, wholly{strings.NewReader(body)})
+		return err
+	}
+}
+
+// TestFetch: what becomes of what a handler does.
+func TestFetch(t *testing.T) {
+	type want struct {
+		status    int
+		body      string
+		truncated bool
+		unhandled bool
+		proxied   bool
+		err       string // "": none
+	}
+	hundred := strings.Repeat("x", 100)
+	for name, test := range map[string]struct {
+		handler caddyhttp.HandlerFunc
+		want    want
+	}{
+		"nothing": {func(http.ResponseWriter, *http.Request) error { return nil }, want{status: 200}},
+		"the end of the routes": {func(_ http.ResponseWriter, r *http.Request) error {
+			caddyhttp.SetVar(r.Context(), "unhandled", true)
+			return nil
+		}, want{status: 200, unhandled: true}},
+		"a response at the end of the routes": {func(w http.ResponseWriter, r *http.Request) error {
+			caddyhttp.SetVar(r.Context(), "unhandled", true)
+			w.WriteHeader(http.StatusNoContent)
+			return nil
+		}, want{status: 204}},
+		"a body": {sending("hello", false), want{status: 200, body: "hello"}},
+		"an upstream": {func(w http.ResponseWriter, r *http.Request) error {
+			r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
+			return nil
+		}, want{status: 200, proxied: true}},
+		"statuses": {func(w http.ResponseWriter, _ *http.Request) error {
+			w.WriteHeader(http.StatusEarlyHints)
+			w.WriteHeader(http.StatusTeapot)
+			w.WriteHeader(http.StatusOK)
+			return nil
+		}, want{status: 418}},
+		"an error of Caddy's": {func(http.ResponseWriter, *http.Request) error {
+			return caddyhttp.Error(http.StatusForbidden, errors.New("no"))
+		}, want{status: 403}},
+		"an error of another kind": {func(http.ResponseWriter, *http.Request) error { return errors.New("no") }, want{status: 500}},
+		"an error after the response": {func(w http.ResponseWriter, _ *http.Request) error {
+			_, _ = io.WriteString(w, "some")
+			return caddyhttp.Error(http.StatusBadGateway, errors.New("no"))
+		}, want{status: 200, body: "some"}},
+		"a body of just the limit":           {sending(hundred, false), want{status: 200, body: hundred}},
+		"a body of just the limit, read":     {sending(hundred, true), want{status: 200, body: hundred}},
+		"a body past the limit":              {sending(hundred+"y", false), want{status: 200, body: hundred, truncated: true}},
+		"a body past the limit, read":        {sending(hundred+"y", true), want{status: 200, body: hundred, truncated: true}},
+		"read with its length":               {sending(hundred, true, "Content-Length", "100"), want{status: 200, body: hundred}},
+		"read, longer than it said":          {sending(hundred, true, "Content-Length", "3"), want{status: 200, body: hundred}},
+		"read, with a length past the limit": {sending(hundred+hundred, true, "Content-Length", "200"), want{status: 200, body: hundred, truncated: true}},
+		"without end": {func(w http.ResponseWriter, r *http.Request) error {
+			for r.Context().Err() == nil {
+				_, _ = io.WriteString(w, strings.Repeat("x", 30))
+			}
+			return r.Context().Err()
+		}, want{status: 200, body: hundred, truncated: true}},
+		"past the limit, aborted then": {func(w http.ResponseWriter, _ *http.Request) error {
+			if _, err := io.WriteString(w, hundred+"y"); err != nil {
+				panic(http.ErrAbortHandler)
+			}
+			return nil
+		}, want{status: 200, body: hundred, truncated: true}},
+		"abort": {func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) }, want{err: errAborted.Error()}},
+		"abort halfway": {func(w http.ResponseWriter, _ *http.Request) error {
+			_, _ = io.WriteString(w, "some")
+			panic(http.ErrAbortHandler)
+		}, want{err: errAborted.Error()}},
+		"a panic": {func(http.ResponseWriter, *http.Request) error { panic("oops") }, want{err: "panic: oops"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			f := fetching(t, test.handler)
+			defer f.close()
+			res, err := f.fetch(t.Context(), home)
+			var got want
+			if err != nil {
+				got.err = err.Error()
+			} else {
+				got = want{res.Status, string(res.Body), res.Truncated, res.unhandled, res.Proxied, ""}
+			}
+			if got != test.want || (res != nil) != (err == nil) {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestFetchHeader: the header is as it was sent, with the type that net/http finds out.
+func TestFetchHeader(t *testing.T) {
+	for name, test := range map[string]struct {
+		handler caddyhttp.HandlerFunc
+		want    string // Content-Type
+	}{
+		"given":                {sending("<!doctype html>", false, "Content-Type", "text/plain"), "text/plain"},
+		"found out":            {sending("<!doctype html>", false), contentHTML},
+		"found out where read": {sending("<!doctype html>", true), contentHTML},
+		"found out in pieces": {func(w http.ResponseWriter, _ *http.Request) error {
+			for _, piece := range []string{"<!doc", "type ", "html>"} {
+				if n, err := w.Write([]byte(piece)); n != len(piece) || err != nil {
+					return fmt.Errorf("wrote %d bytes: %w", n, err)
+				}
+			}
+			return nil
+		}, contentHTML},
+		"encoded": {sending("\x1f\x8b\x08", false, "Content-Encoding", "gzip"), ""},
+		"no body": {sending("", true), ""},
+		"set after the header": {func(w http.ResponseWriter, _ *http.Request) error {
+			w.WriteHeader(200)
+			w.Header().Set("Content-Type", "a/b")
+			return nil
+		}, ""},
+		"suppressed by handler": {func(w http.ResponseWriter, _ *http.Request) error {
+			w.Header()["Content-Type"] = nil
+			_, err := w.Write([]byte("<p>"))
+			return err
+		}, ""},
+	} {
+		res, err := fetching(t, test.handler).fetch(t.Context(), home)
+		if err != nil || res.Header.Get("Content-Type") != test.want {
+			t.Errorf("%s: got %v, %v, want %q", name, res, err, test.want)
+		}
+	}
+}
+
+// TestFetchWants: a body that is not wanted is not read, whichever way it is sent and
+// whether its type was given or found out.
+func TestFetchWants(t *testing.T) {
+	long := strings.Repeat("<!doctype html>"+strings.Repeat(" ", 1000), 100)
+	for _, body := range []string{long, long[:100]} {
+		for _, readFrom := range []bool{false, true} {
+			for _, header := range [][]string{nil, {"Content-Type", "text/html"}, {"Content-Length", strconv.Itoa(len(body))}} {
+				for _, wanted := range []bool{false, true} {
+					asked := 0
+					q := home
+					q.limit = 1 << 20
+					q.wants = func(status int, header http.Header) bool {
+						asked++
+						if status != 200 || !strings.HasPrefix(header.Get("Content-Type"), "text/html") {
+							t.Errorf("asked of status %d, %v", status, header)
+						}
+						return wanted
+					}
+					res, err := fetching(t, sending(body, readFrom, header...)).fetch(t.Context(), q)
+					if err != nil || asked != 1 {
+						t.Fatalf("read %t, %v: asked %d times, %v", readFrom, header, asked, err)
+					}
+					if whole := string(res.Body) == body; whole != wanted || res.Truncated || !wanted && len(res.Body) > 0 {
+						t.Errorf("read %t, %v, wanted %t: got %d bytes of %d, truncated %t", readFrom, header, wanted, len(res.Body), len(body), res.Truncated)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestFetchRequest: a request looks as that of an anonymous visitor, and is complete.
+func TestFetchRequest(t *testing.T) {
+	var r *http.Request
+	f := fetching(t, func(_ http.ResponseWriter, got *http.Request) error {
+		r = got
+		return nil
+	})
+	for name, test := range map[string]struct{ origin, path, host, serverName string }{
+		"http":        {"http://example.com", "/a%20b?x=1", "example.com", ""},
+		"odd port":    {"http://example.com:8080", "/", "example.com:8080", ""},
+		"https":       {"https://example.com", "/", "example.com", "example.com"},
+		"https, port": {"https://example.com:8443", "/a%2Fb", "example.com:8443", "example.com"},
+		"IPv6":        {"https://[2001:db8::1]:8443", "/", "[2001:db8::1]:8443", "2001:db8::1"},
+		"Latin-1":     {"http://example.com", "/caf%E9", "example.com", ""},
+		"two slashes": {"http://example.com", "//x/y", "example.com", ""},
+	} {
+		q := request{origin: test.origin, path: test.path, limit: 1, header: http.Header{"If-None-Match": {`"a"`}}}
+		if _, err := f.fetch(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+		if r.Method != http.MethodGet || r.Host != test.host || r.URL.RequestURI() != test.path || r.RequestURI != test.path || r.Body == nil {
+			t.Errorf("%s: got %s %s %s (%s)", name, r.Method, r.Host, r.URL.RequestURI(), r.RequestURI)
+		}
+		if addr, err := netip.ParseAddrPort(r.RemoteAddr); err != nil || addr.Addr() != netip.MustParseAddr("192.0.2.1") {
+			t.Errorf("%s: it comes from %s", name, r.RemoteAddr)
+		}
+		if got := r.UserAgent(); !strings.Contains(got, "bot") || !strings.Contains(got, "caddy-sitemap") {
+			t.Errorf("%s: the User-Agent is %q", name, got)
+		}
+		if r.Header.Get("If-None-Match") != `"a"` {
+			t.Errorf("%s: got %v without the given header", name, r.Header)
+		}
+		for _, header := range []string{"Cookie", "Authorization", "Accept-Encoding", "Range", "X-Forwarded-For"} {
+			if r.Header.Get(header) != "" {
+				t.Errorf("%s: it has %s: %s", name, header, r.Header.Get(header))
+			}
+		}
+		if skip, _ := caddyhttp.GetVar(r.Context(), caddyhttp.LogSkipVar).(bool); !skip {
+			t.Errorf("%s: it would be logged", name)
+		}
+		switch https := test.serverName != ""; {
+		case (r.TLS != nil) != https, r.ProtoAtLeast(2, 0) != https:
+			t.Errorf("%s: TLS is %+v, the protocol %s", name, r.TLS, r.Proto)
+		case https && (!r.TLS.HandshakeComplete || r.TLS.NegotiatedProtocol != "h2" || strings.Trim(r.TLS.ServerName, "[]") != test.serverName):
+			t.Errorf("%s: TLS is %+v", name, r.TLS)
+		}
+		if _, ok := r.Context().Value(http.LocalAddrContextKey).(interface{ Network() string }); !ok {
+			t.Errorf("%s: it has no local address", name)
+		}
+	}
+	if _, err := f.fetch(t.Context(), request{origin: "http://example.com", path: "/%zz"}); err == nil {
+		t.Error("a path that is none was requested")
+	}
+}
+
+// TestFetchEnds: a handler that waits ends after a while, and at once with the context.
+func TestFetchEnds(t *testing.T) {
+	waits := func(_ http.ResponseWriter, r *http.Request) error {
+		<-r.Context().Done()
+		return caddyhttp.Error(http.StatusBadGateway, r.Context().Err())
+	}
+	for _, test := range []struct {
+		after time.Duration // until the context is canceled; 0: never
+		want  time.Duration
+		err   error
+	}{{0, fetchTimeout, context.DeadlineExceeded}, {time.Second, time.Second, context.Canceled}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := fetching(t, waits)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if test.after > 0 {
+				time.AfterFunc(test.after, cancel)
+			}
+			begun := time.Now()
+			if res, err := f.fetch(ctx, home); !errors.Is(err, test.err) || time.Since(begun) != test.want {
+				t.Errorf("got %+v, %v after %s, want %v after %s", res, err, time.Since(begun), test.err, test.want)
+			}
+		})
+	}
+}
+
+// TestFetchAbandoned: a handler that ignores its context keeps nobody waiting. Once too
+// many have, it is asked for nothing more until one comes back.
+func TestFetchAbandoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		release := make(chan struct{})
+		f := fetching(t, func(http.ResponseWriter, *http.Request) error {
+			calls.Add(1)
+			<-release
+			return nil
+		})
+		var abandoned atomic.Int32
+		q := home
+		q.abandoned = &abandoned
+		for range maxAbandoned {
+			begun := time.Now()
+			if _, err := f.fetch(t.Context(), q); !errors.Is(err, errAbandoned) || time.Since(begun) != fetchTimeout+fetchGrace {
+				t.Fatalf("got %v after %s", err, time.Since(begun))
+			}
+		}
+		begun := time.Now()
+		if _, err := f.fetch(t.Context(), q); !errors.Is(err, errAbandoned) || time.Since(begun) != 0 || calls.Load() != maxAbandoned {
+			t.Errorf("got %v after %s, %d calls", err, time.Since(begun), calls.Load())
+		}
+		release <- struct{}{}
+		synctest.Wait()
+		if n := abandoned.Load(); n != maxAbandoned-1 {
+			t.Errorf("%d are abandoned once one came back, want %d", n, maxAbandoned-1)
+		}
+		close(release)
+		synctest.Wait()
+		if res, err := f.fetch(t.Context(), q); err != nil || res.Status != 200 || abandoned.Load() != 0 {
+			t.Errorf("once all came back: got %+v, %v, %d abandoned", res, err, abandoned.Load())
+		}
+	})
+}
+
+// TestSiteFetch: the crawl's requests go to the prefix as the server knows it.
+func TestSiteFetch(t *testing.T) {
+	b := newBench(t, func(h *Handler) {
+		h.BaseURL = "https://shop.example/b"
+		h.mounts = mounts{{hosts: []string{"inside.example"}, prefix: "/docs"}}
+	})
+	s, err := b.app.site(b.handler, siteID{handler: b.handler}, "/docs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		got = r.Host + r.URL.RequestURI() + r.Header.Get("If-None-Match")
+		_, err := io.Copy(w, bytes.NewReader(make([]byte, 10)))
+		return err
+	}
+	for path, want := range map[string]string{"/b/a?x=1": "inside.example/docs/a?x=1e", "/b/": "inside.example/docs/e", "/bc": "inside.example/bce"} {
+		res, err := s.Fetch(t.Context(), crawl.Request{Path: path, Header: http.Header{"If-None-Match": {"e"}}, Limit: 5})
+		if err != nil || got != want || len(res.Body) != 5 || !res.Truncated {
+			t.Errorf("%s: got %s, %+v, %v, want %s", path, got, res, err, want)
+		}
+	}
+}
+
+func TestStatusOf(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want int
+	}{{nil, 200}, {errors.New("no"), 500}, {caddyhttp.Error(404, nil), 404}, {caddyhttp.HandlerError{}, 500}} {
+		if got := statusOf(test.err); got != test.want {
+			t.Errorf("%v: got %d, want %d", test.err, got, test.want)
+		}
+	}
+}

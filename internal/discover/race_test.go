@@ -1,6 +1,0 @@
-//go:build race
-
-package discover
-
-// The race detector makes what has one goroutine only slow.
-const slow = true

@@ -1,5 +1,0 @@
-//go:build !unix
-
-package files
-
-const dontBlock = 0

@@ -1,0 +1,310 @@
+package sitemap
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
+)
+
+// probeResult is what the server's routes say of a site.
+type probeResult struct {
+	reached       bool     // requests for the sitemap reach the handler
+	shadowed      bool     // another sitemap handler gets them
+	same          *Handler // the one that does, where it has the same settings; nil: none
+	status        int      // of the response where they do not
+	refused       int      // 401 or 403, where anonymous visitors do not get in
+	canonicalHost string   // that the front page names in its canonical; "": none
+
+	root     string   // where the site's files lie; "": not known
+	noRoot   string   // why there is none
+	fs       string   // name of the file system; "" and "default": the operating system's
+	hide     []string // of the file server
+	index    []string // of the file server; nil: its default
+	unserved bool     // no file server is known that has the root
+
+	robots robotsRules
+}
+
+// blocked is why a site lists nothing; "": it does list.
+func (p *probeResult) blocked() string {
+	switch {
+	case p.refused != 0:
+		return reasonRefused
+	case p.shadowed:
+		return reasonShadowed
+	case !p.reached:
+		return reasonUnreached
+	}
+	return ""
+}
+
+// Why a site lists nothing.
+const (
+	reasonRefused   = "the site refuses anonymous visitors, so nothing is listed"
+	reasonShadowed  = "another sitemap handler before this one has the same path, so nothing is listed here"
+	reasonUnreached = "requests for the sitemap do not reach its handler, so nothing is listed"
+)
+
+// robotsRules are the site's own robots.txt as a crawler reads it.
+type robotsRules struct {
+	rules    robotstxt.Rules
+	closed   bool     // it cannot be fetched: RFC 9309, section 2.3.1.4, disallows everything
+	digest   uint64   // tells rules apart
+	sitemaps []string // that it names
+}
+
+// crawlerName is whose rules count: those for all where it has none of its own.
+const crawlerName = "Googlebot"
+
+// probe is carried by a request to the handler, which notes in it what it sees there.
+type probe struct {
+	handler *Handler
+	prefix  string // that the handler serves there
+	robots  bool   // only whether it sees robots.txt
+
+	reached  bool
+	shadowed *Handler // that gets the request first; nil: none
+	root     string   // {http.vars.root}, when reached or else after the next handlers
+	rooted   bool     // it was set when the handler was reached
+	fs       string
+	servers  []fileServer // the file servers that follow, placeholders replaced
+}
+
+type probeCtxKey struct{}
+
+// probeOf reports whether a request is one of the module's own, and what it carries,
+// which may be nil.
+func probeOf(r *http.Request) (p *probe, own bool) {
+	if r.RemoteAddr == anonymousAddr {
+		p, own = r.Context().Value(probeCtxKey{}).(*probe)
+	}
+	return p, own
+}
+
+// probe finds out where the site's pages lie and whether an anonymous visitor gets in.
+// The error says that there was no response.
+func (s *site) probe(ctx context.Context) (probeResult, error) {
+	var result probeResult
+	p := &probe{handler: s.handler, prefix: s.internal.prefix}
+	res, err := s.fetch(ctx, s.internal.prefix+s.handler.settings.path, peekBody, p)
+	switch {
+	case ctx.Err() != nil:
+		return result, ctx.Err()
+	case errors.Is(err, errAbandoned):
+		return result, fmt.Errorf("fetching %s: %w", s.internal.prefix+s.handler.settings.path, err)
+	case p.shadowed != nil:
+		result.shadowed = true
+		if p.shadowed.settings.digest == s.handler.settings.digest {
+			result.same = p.shadowed
+		}
+	case p.reached:
+		result.reached = true
+	case err != nil:
+		return result, fmt.Errorf("fetching %s: %w", s.internal.prefix+s.handler.settings.path, err)
+	default:
+		result.status = res.Status
+		if refuses(res.Status) {
+			result.refused = res.Status
+		}
+	}
+	front, err := s.fetch(ctx, s.internal.prefix+"/", peekBody, nil)
+	if ctx.Err() != nil {
+		return result, ctx.Err()
+	}
+	if err == nil {
+		result.canonicalHost = s.canonicalHost(front)
+		if refuses(front.Status) {
+			result.refused = front.Status
+		}
+	}
+	if result.robots, err = s.fetchRobots(ctx); err != nil {
+		return result, err
+	}
+	result.locate(p)
+	return result, nil
+}
+
+func refuses(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
+}
+
+// canonicalHost is the host of the canonical that a page names; "": none.
+func (s *site) canonicalHost(res *response) string {
+	if res.Status != http.StatusOK || !htmlmeta.IsHTML(res.Header.Get("Content-Type")) {
+		return ""
+	}
+	meta := htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, htmlmeta.Page{Base: s.origin, Path: s.prefix + "/", Header: res.Header})
+	u, err := url.Parse(meta.Canonical)
+	if err != nil {
+		return ""
+	}
+	host, _ := cleanHost(u.Host)
+	return host
+}
+
+// fetchRobots reads the site's robots.txt. The error is ctx's.
+func (s *site) fetchRobots(ctx context.Context) (robotsRules, error) {
+	res, err := s.fetch(ctx, robotsPath, robotstxt.MaxBody, nil)
+	switch {
+	case ctx.Err() != nil:
+		return robotsRules{}, ctx.Err()
+	case err != nil, res.Status >= 500, res.Status == http.StatusTooManyRequests:
+		return robotsRules{closed: true}, nil
+	case res.Status != http.StatusOK, res.unhandled, robotstxt.IsHTML(res.Header.Get("Content-Type"), res.Body):
+		return robotsRules{}, nil
+	}
+	body := res.Body
+	if res.Truncated {
+		body = body[:strings.LastIndexAny(string(body), "\r\n")+1] // half a path disallows more than the whole one
+	}
+	r := robotsRules{rules: robotstxt.ReadRules(body, crawlerName), sitemaps: robotstxt.Sitemaps(body)}
+	if !r.rules.Empty() {
+		r.digest = xxhash.Sum64String(r.rules.String())
+	}
+	return r, nil
+}
+
+// locate finds the root: the site's own where its file server uses it, else that of the
+// one file server that follows. Never the working directory, to which file_server falls
+// back.
+func (result *probeResult) locate(p *probe) {
+	roots := distinct(p.servers, func(f fileServer) string { return f.root })
+	if own := distinct(p.servers, func(f fileServer) string { return f.own }); !p.rooted && len(own) > 1 {
+		// Which one the sitemap's own path leads to says nothing of the others.
+		roots = own
+	}
+	switch {
+	case !p.rooted && len(roots) > 1:
+		result.noRoot = fmt.Sprintf("several file roots (%s): name one with 'files <root>'", strings.Join(roots, ", "))
+		return
+	case p.root != "" && (len(roots) != 1 || roots[0] == p.root):
+		result.root = p.root
+	case len(roots) == 1:
+		result.root = roots[0]
+	default:
+		result.noRoot = "no file root: set one with 'root', or name it with 'files <root>'; pages of an application are found by 'links'"
+		return
+	}
+	result.fs, result.unserved = p.fs, len(p.servers) == 0
+	for _, server := range p.servers {
+		if server.root != result.root {
+			continue
+		}
+		result.fs = cmp.Or(server.fs, result.fs)
+		result.hide = append(result.hide, server.hide...)
+		if result.index == nil {
+			result.index = server.index
+		}
+	}
+	if result.fs == "" {
+		result.root = absolute(result.root)
+	}
+}
+
+// distinct are the roots, each once.
+func distinct(servers []fileServer, rootOf func(fileServer) string) []string {
+	var roots []string
+	for _, server := range servers {
+		if root := rootOf(server); root != "" && !slices.Contains(roots, root) {
+			roots = append(roots, root)
+		}
+	}
+	return roots
+}
+
+// absolute is a path with the working directory before it if it is a relative one; a
+// bare name of a hide list stays one.
+func absolute(p string) string {
+	if abs, err := caddy.FastAbs(p); err == nil && strings.ContainsRune(p, filepath.Separator) {
+		return abs
+	}
+	return p
+}
+
+// defaultFileSystem is Caddy's name for the operating system's own.
+const defaultFileSystem = "default"
+
+// siteRoot is the root of a file server that is given none.
+const siteRoot = "{http.vars.root}"
+
+// fileServer is what a file server would use for one request.
+type fileServer struct {
+	root  string
+	own   string // root, unless a root directive in its own block sets another one
+	fs    string
+	hide  []string
+	index []string
+}
+
+// resolved replaces the file server's placeholders as it does itself.
+func (server servedBy) resolved(repl *caddy.Replacer) fileServer {
+	f := fileServer{root: repl.ReplaceAll(server.Root, ""), fs: repl.ReplaceAll(server.FileSystem, "")}
+	if f.own = f.root; server.Root == siteRoot && server.root != "" {
+		f.own = repl.ReplaceAll(server.root, "")
+	}
+	if f.root == "" && f.fs != "" && f.fs != defaultFileSystem {
+		f.root = "." // of that file system, not the working directory
+	}
+	for _, hide := range server.Hide {
+		f.hide = append(f.hide, absolute(repl.ReplaceAll(hide, "")))
+	}
+	for _, name := range server.IndexNames {
+		f.index = append(f.index, repl.ReplaceAll(name, ""))
+	}
+	return f
+}
+
+// note leaves in a probe what the handler sees: the root and what serves it. A request of
+// ours that is not for this handler sees the site as it is without it.
+func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, wanted wanted) error {
+	if p == nil || p.robots != wanted.robots {
+		return next.ServeHTTP(w, r)
+	}
+	if p.handler != h {
+		if !p.robots && p.shadowed == nil {
+			p.shadowed = h
+		}
+		return next.ServeHTTP(w, r)
+	}
+	p.reached = true
+	if p.robots {
+		return nil
+	}
+	p.rooted = rootVar(r) != ""
+	// What follows may panic, as abort does.
+	defer h.noteRoot(p, r)
+	if !p.rooted && h.wantsRoot {
+		// A root inside of handle { } is set behind this handler.
+		return next.ServeHTTP(w, r)
+	}
+	return nil
+}
+
+// noteRoot leaves in a probe the root as it is now, and the file servers that follow.
+func (h *Handler) noteRoot(p *probe, r *http.Request) {
+	p.root = rootVar(r)
+	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	p.fs, _ = caddyhttp.GetVar(r.Context(), "fs").(string)
+	host, _ := cleanHost(r.Host)
+	for _, server := range h.mounts.fileServers(host, p.prefix) {
+		p.servers = append(p.servers, server.resolved(repl))
+	}
+}
+
+func rootVar(r *http.Request) string {
+	root, _ := caddyhttp.GetVar(r.Context(), "root").(string)
+	return root
+}

@@ -1,0 +1,278 @@
+package sitemap
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/certmagic"
+	"github.com/cespare/xxhash/v2"
+	"go.uber.org/zap"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// states holds what outlives a configuration of each site, by key: a reload begins with
+// what the configuration before it has published and learnt.
+var states = caddy.NewUsagePool()
+
+// counters holds what sites have counted that there are no longer: as long as there is a
+// configuration with a sitemap, counters never go down.
+var counters = caddy.NewUsagePool()
+
+const departedKey = "departed"
+
+// siteState is what outlives a configuration of a site: its published snapshot, and its
+// records. It is data alone: no server, logger or module.
+type siteState struct {
+	Index      Index
+	generation atomic.Pointer[store.Generation] // that the snapshot was selected from
+	positions  positions                        // in access logs
+	visited    visited                          // paths that visitors have had
+	readers    readers
+	departed   *readers // where its counts go with the site
+
+	key      string
+	id       address
+	path     string // of the sitemap, as the handler's settings have it
+	onDemand bool
+	report   atomic.Pointer[report] // of the last refresh; nil: none since the start
+	alias    atomic.Pointer[string] // the site whose documents stand for this one's, by key
+	rested   atomic.Pointer[rest]   // nil: there is work left
+	bytes    atomic.Int64           // of memory, if the site is on demand
+
+	mu      sync.Mutex
+	idle    chan *records // holds the records while no refresh has them
+	current *records      // whoever has them
+}
+
+// rest says that a refresh left nothing to do before the next one is due.
+type rest struct {
+	begun  time.Time // the refresh
+	cost   time.Duration
+	digest uint64 // of the settings and routes that it was made with
+}
+
+// records are a site's records, and what is known of what is published of them. A refresh
+// has them for itself.
+type records struct {
+	storage    store.Storage
+	prefix     string
+	store      *store.Store         // nil: not opened yet
+	generation *store.Generation    // the newest one, which may not be written yet; nil: none
+	settings   uint64               // that the published snapshot was made with
+	last       *publish.Snapshot    // the last one that was not empty, whose names are known still
+	hanging    bool                 // the last crawl fetched nothing but pages that hang
+	batch      int64                // of the last crawl
+	pending    pendingChange        // what a refresh wants confirmed
+	failing    map[string]time.Time // sources that cannot be read, by name, and since when
+	retryOpen  time.Time
+	crawler    *crawl.Crawler // of the site below, in its configuration
+	crawls     *site
+}
+
+const (
+	leasePatience = 3 * time.Second // with a refresh of the configuration before, or one that was abandoned
+	openPatience  = time.Second
+	retryOpening  = 10 * time.Second
+)
+
+// acquireState takes hold of a site's state, or makes it. Sites of other handlers that have
+// the same URLs are told apart by their number. Under mu.
+func (a *App) acquireState(i *identity) *siteState {
+	inUse := make(map[string]bool)
+	for _, s := range a.sites {
+		inUse[s.state.key] = true
+	}
+	key := ""
+	for number := 0; key == "" || inUse[key]; number++ {
+		key = fmt.Sprint(i.sitemapURL(), " ", i.prefix, " ", number)
+	}
+	value, _, _ := states.LoadOrNew(key, func() (caddy.Destructor, error) {
+		st := &siteState{key: key, id: i.id.address, path: i.handler.settings.path, onDemand: i.onDemand, departed: a.departed, idle: make(chan *records, 1)}
+		st.reset(a.storageOf(i, key))
+		return st, nil
+	})
+	return value.(*siteState)
+}
+
+func (a *App) releaseState(st *siteState) { _, _ = states.Delete(st.key) }
+
+// Destruct lets a siteState be a value of a [caddy.UsagePool].
+func (st *siteState) Destruct() error {
+	if st.departed != nil {
+		st.departed.add(&st.readers)
+	}
+	return nil
+}
+
+func (st *siteState) reset(storage store.Storage, prefix string) {
+	r := &records{storage: storage, prefix: prefix, failing: make(map[string]time.Time)}
+	st.current = r
+	st.idle <- r
+}
+
+// acquire waits until nobody else has the records. A refresh that does not give them back
+// loses its right to write them. The error is ctx's.
+func (st *siteState) acquire(ctx context.Context) (*records, error) {
+	timer := time.NewTimer(leasePatience)
+	defer timer.Stop()
+	select {
+	case r := <-st.idle:
+		return r, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-timer.C:
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	select {
+	case r := <-st.idle:
+		return r, nil
+	default:
+	}
+	if st.current.store != nil {
+		st.current.store.Revoke()
+	}
+	st.reset(st.current.storage, st.current.prefix)
+	return <-st.idle, nil
+}
+
+// release gives the records back, unless they were given to somebody else.
+func (st *siteState) release(r *records) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.current == r {
+		st.idle <- r
+	}
+}
+
+// meta is what is kept of a snapshot besides its documents.
+type meta struct {
+	Batch     int64           `json:"batch,omitempty"` // of the last crawl
+	Settings  uint64          `json:"settings"`        // digest of what the operator wrote
+	Selected  uint64          `json:"selected"`        // digest of that and what the probe found
+	Snapshot  json.RawMessage `json:"snapshot,omitempty"`
+	Report    *reportMeta     `json:"report,omitempty"`
+	Positions json.RawMessage `json:"positions,omitempty"` // in access logs
+	Aliases   []string        `json:"aliases,omitempty"`   // URLs of sites that these documents stand for
+}
+
+// open opens the store and returns the snapshot that it holds; nil: none. Where the
+// storage fails, the site goes on in memory, and nothing is written until a later refresh
+// has opened it.
+func (r *records) open(ctx context.Context, now time.Time, damaged func(string, error)) (*publish.Snapshot, *meta, error) {
+	if r.store != nil || now.Before(r.retryOpen) {
+		return nil, nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	defer cancel()
+	opened, err := store.Open(ctx, r.storage, store.Options{Prefix: r.prefix, Damaged: damaged})
+	if err != nil {
+		r.retryOpen = now.Add(retryOpening)
+		return nil, nil, fmt.Errorf("opening %s: %w", r.prefix, err)
+	}
+	last := opened.Last()
+	if r.generation != nil && r.generation.Len() > 0 {
+		if last, err = store.Fill(ctx, r.generation, last); err != nil {
+			return nil, nil, err
+		}
+	}
+	r.store, r.generation = opened, last
+	return r.restore(ctx)
+}
+
+// restore makes a snapshot of the documents that the store holds.
+func (r *records) restore(ctx context.Context) (*publish.Snapshot, *meta, error) {
+	var m meta
+	if len(r.generation.Meta()) == 0 {
+		return nil, nil, nil
+	}
+	if err := json.Unmarshal(r.generation.Meta(), &m); err != nil {
+		return nil, nil, fmt.Errorf("reading what was published: %w", err)
+	}
+	r.settings, r.batch = m.Selected, m.Batch
+	if len(m.Snapshot) == 0 {
+		return nil, &m, nil
+	}
+	documents := r.generation.Documents()
+	stored := make([]publish.Stored, len(documents))
+	for i, d := range documents {
+		content, err := r.generation.Document(ctx, i)
+		if err != nil {
+			return nil, nil, err
+		}
+		stored[i] = publish.Stored{Name: d.Name, Meta: d.Meta, Gzip: content}
+	}
+	snapshot, err := publish.Restore(m.Snapshot, stored)
+	return snapshot, &m, err
+}
+
+// emptyGeneration is one without records that no storage keeps.
+func emptyGeneration(ctx context.Context) *store.Generation {
+	// Opening memory cannot fail.
+	s, _ := store.Open(ctx, store.NewMemory(), store.Options{})
+	return s.Last()
+}
+
+// measure notes how much memory the site takes, about.
+func (st *siteState) measure(g *store.Generation, snapshot *publish.Snapshot) {
+	bytes := int64(g.Len()) * recordBytes
+	if snapshot != nil {
+		bytes += snapshot.Bytes
+	}
+	st.bytes.Store(bytes)
+}
+
+// recordBytes is about what a record takes, compressed.
+const recordBytes = 32
+
+// storageOf is where a site's records are kept, and the prefix there. What only visitors
+// named is kept in memory.
+func (a *App) storageOf(i *identity, key string) (store.Storage, string) {
+	_, name, _ := strings.Cut(i.origin, "://")
+	name = strings.NewReplacer(":", "_", "[", "", "]", "", "*", "_").Replace(name)
+	prefix := fmt.Sprintf("sites/%s-%016x", name, xxhash.Sum64String(key))
+	if i.onDemand || a.storage == nil {
+		return store.NewMemory(), prefix
+	}
+	return a.storage, prefix
+}
+
+// noState is the state option that keeps everything in memory.
+const noState = "off"
+
+// openStorage finds out where records are kept. It touches nothing outside memory. Nil:
+// in memory alone.
+func (a *App) openStorage() store.Storage {
+	folder, _ := expandState(a.State, caddy.NewReplacer()) // Validate has refused the others
+	switch folder {
+	case noState:
+		return nil
+	case "":
+		folder = caddy.AppDataDir()
+		if !filepath.IsAbs(folder) {
+			a.logger.Warn("nothing is remembered across restarts: there is no home folder; set 'state' of the sitemap app, or XDG_DATA_HOME")
+			return nil
+		}
+		folder = filepath.Join(folder, "sitemap")
+	}
+	return &certmagic.FileStorage{Path: folder}
+}
+
+// logState says once what is wrong with keeping records.
+func (s *site) logState(err error) {
+	if err == nil {
+		s.logger.clear("state")
+		return
+	}
+	s.logger.once(zap.WarnLevel, "state", "cannot keep what is known of the pages: it is relearned after a restart", zap.Error(err))
+}
