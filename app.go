@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
@@ -78,10 +77,7 @@ type App struct {
 	departed      *readers // counts of sites that there are no longer
 	cleaned       atomic.Bool
 
-	events        *caddyevents.App
-	begun         chan struct{} // closed when all apps have started
-	announced     chan event
-	droppedEvents atomic.Uint64
+	events *eventQueue
 
 	building *building // a build without a server; nil: a server
 }
@@ -108,7 +104,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.started, a.wake = make(chan struct{}), make(chan struct{}, 1)
 	half := max(runtime.GOMAXPROCS(0)/2, 1)
 	a.slots, a.compute = crawl.NewSlots(half), make(chan struct{}, half)
-	if err := a.joinEvents(); err != nil {
+	if a.events, err = newEventQueue(ctx, a.logger); err != nil {
 		return err
 	}
 	return a.registerMetrics()
@@ -135,7 +131,7 @@ func (a *App) Start() error {
 	}
 	close(a.started)
 	a.group.Go(func() { a.schedule(a.running) })
-	a.group.Go(func() { a.emitEvents(a.running) })
+	a.group.Go(func() { a.events.run(a.running) })
 	a.readVisits()
 	return nil
 }

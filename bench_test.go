@@ -49,7 +49,7 @@ func newBench(t testing.TB, configure func(*Handler)) *bench {
 	t.Cleanup(a.fetchers[h.server].close)
 	a.slots, a.compute = crawl.NewSlots(1), make(chan struct{}, 1)
 	a.departed = new(readers)
-	a.announced, a.advised = make(chan event, maxEvents), make(map[advice]bool)
+	a.events, a.advised = &eventQueue{queue: make(chan event, maxEvents)}, make(map[advice]bool)
 	b.lists("/a")
 	return b
 }

@@ -74,7 +74,8 @@ func (a *App) buildSites(ctx context.Context, b *building) ([]*site, error) {
 		return nil, errNoSitemapHandler
 	}
 	cores := max(runtime.GOMAXPROCS(0), 1) // no visitors wait
-	a.building, a.slots, a.compute = b, crawl.NewSlots(cores), make(chan struct{}, cores)
+	a.building, a.events = b, nil
+	a.slots, a.compute = crawl.NewSlots(cores), make(chan struct{}, cores)
 	a.locateHandlers()
 	a.storage = a.openStorage()
 	named := a.namedSites(math.MaxInt)

@@ -59,6 +59,15 @@ func (l *siteLog) once(level zapcore.Level, kind, message string, fields ...zap.
 	}
 }
 
+// onceIf writes a line once while it applies.
+func (l *siteLog) onceIf(applies bool, level zapcore.Level, kind, message string, fields ...zap.Field) {
+	if applies {
+		l.once(level, kind, message, fields...)
+	} else {
+		l.clear(kind)
+	}
+}
+
 // clear lets a line of a kind be written again.
 func (l *siteLog) clear(kind string) {
 	l.mu.Lock()

@@ -310,7 +310,7 @@ func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidat
 	if out.err = build(false); out.err != nil {
 		return out
 	}
-	if out.snapshot == nil && published == nil && !(crawled.Gathered && crawled.Done) {
+	if out.snapshot == nil && published == nil && (!crawled.Gathered || !crawled.Done) {
 		r.records.generation = crawled.Generation
 		if r.spent() < max(s.interval(), firstWait) {
 			return out
@@ -326,7 +326,7 @@ func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidat
 	}
 	r.cost += s.app.now().Sub(begun)
 	out.cost = r.cost
-	r.swap(ctx, &out, published, settings)
+	r.swap(&out, published, settings)
 	return out
 }
 
@@ -382,7 +382,7 @@ func (r *refreshRun) previous() *publish.Snapshot {
 }
 
 // swap publishes a snapshot: one pointer, then the store's commit.
-func (r *refreshRun) swap(ctx context.Context, out *result, published *publish.Snapshot, settings uint64) {
+func (r *refreshRun) swap(out *result, published *publish.Snapshot, settings uint64) {
 	s := r.site
 	switch {
 	case out.snapshot == nil:
@@ -400,7 +400,7 @@ func (r *refreshRun) swap(ctx context.Context, out *result, published *publish.S
 	out.settings = settings
 	s.state.generation.Store(r.records.generation)
 	s.state.measure(r.records.generation, out.snapshot)
-	s.app.announce(s.changeEvents(published, out))
+	s.app.events.announce(refreshedEvent(s, published, out))
 }
 
 // commit writes what was published, or how far logs were read. What cannot be written stays
@@ -414,7 +414,7 @@ func (r *refreshRun) commit(ctx context.Context, out *result) {
 
 func (r *refreshRun) write(ctx context.Context, out *result, settings uint64) error {
 	m := meta{Batch: r.records.batch, Settings: r.site.selectDigest(nil), Selected: settings, Aliases: r.site.aliases(), Positions: r.site.state.positions.encode()}
-	if report := r.site.newReport(out, r.begun, r.spent()); report != nil {
+	if report := newReport(r.site, out, r.begun, r.spent()); report != nil {
 		m.Report = report.toMeta()
 	}
 	var documents []store.StoredDocument
@@ -460,7 +460,7 @@ func (r *refreshRun) storedDocuments(documents []publish.Stored) []store.StoredD
 func (r *refreshRun) publishNothing(ctx context.Context, reason string) result {
 	out := result{outcome: refreshEmpty, reason: reason}
 	out.selected.Generation = r.records.generation
-	r.swap(ctx, &out, r.site.state.Index.Load(), 0)
+	r.swap(&out, r.site.state.Index.Load(), 0)
 	r.commit(ctx, &out)
 	return out
 }
@@ -482,7 +482,7 @@ func (r *refreshRun) listNames(ctx context.Context, candidates *merge.Stream) re
 		out.outcome, out.snapshot = refreshHeldBack, published
 		return out
 	}
-	r.swap(ctx, &out, published, settings)
+	r.swap(&out, published, settings)
 	s.rest(&out, r.begun)
 	return out
 }
