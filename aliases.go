@@ -14,15 +14,23 @@ import (
 // it.
 const probePatience = 5 * time.Second
 
-// awaitTwins waits until those sites were probed that may stand for this one, or the other
-// way around: one host by http and https, or an apex and its www.
+// twins are the sites that may stand for this one, or the other way around: one host by
+// http and https, or an apex and its www.
+func (s *site) twins() []*site {
+	if s.onDemand || s.handler.settings.base != "" {
+		return nil
+	}
+	apex := func(s *site) string { return strings.TrimPrefix(s.id.host, "www.") }
+	return slices.DeleteFunc(s.app.allSites(), func(o *site) bool {
+		return o == s || o.onDemand || o.handler.settings.base != "" || o.id.prefix != s.id.prefix || apex(o) != apex(s)
+	})
+}
+
+// awaitTwins waits until its twins were probed, too.
 func (s *site) awaitTwins(ctx context.Context) {
 	timer := time.NewTimer(probePatience)
 	defer timer.Stop()
-	for _, twin := range s.app.allSites() {
-		if twin == s || twin.onDemand || s.onDemand || strings.TrimPrefix(twin.id.host, "www.") != strings.TrimPrefix(s.id.host, "www.") {
-			continue
-		}
+	for _, twin := range s.twins() {
 		select {
 		case <-twin.wasProbed:
 		case <-timer.C:

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -156,7 +155,8 @@ func (a *App) locateHandlers() {
 	}
 }
 
-// takeOver makes the on-demand sites that the configuration before this one had.
+// takeOver makes the sites that the configuration before this one had, besides those that
+// are made from the start.
 func (a *App) takeOver() {
 	var found []*siteState
 	states.Range(func(_, value any) bool {
@@ -165,7 +165,7 @@ func (a *App) takeOver() {
 	})
 	for _, st := range found {
 		i := slices.IndexFunc(a.handlers, func(h *Handler) bool {
-			return st.onDemand && h.settings.base == "" && h.settings.path == st.path && h.mounts.matchesHost(st.id.host, st.id.prefix)
+			return h.settings.base == "" && st.onDemand == !h.names(st.id) && h.listener == st.listener && h.settings.path == st.path && h.mounts.matchesHost(st.id.host, st.id.prefix)
 		})
 		if i >= 0 {
 			_, _ = a.site(a.handlers[i], siteID{a.handlers[i], st.id}, st.id.prefix)
@@ -176,19 +176,9 @@ func (a *App) takeOver() {
 // resumeSchedules lets sites wait for their next refresh that the configuration before this
 // one has refreshed just so. Those that may stand for each other are probed first.
 func (a *App) resumeSchedules() {
-	now := a.now()
-	hosts := make(map[string]int)
 	for _, s := range a.allSites() {
-		hosts[strings.TrimPrefix(s.id.host, "www.")+s.id.prefix]++
-	}
-	for _, s := range a.allSites() {
-		last := s.state.rested.Load()
-		if last == nil || last.digest != s.restDigest() || s.state.Index.Load() == nil || hosts[strings.TrimPrefix(s.id.host, "www.")+s.id.prefix] > 1 {
-			continue
-		}
-		if due := s.afterInterval(last.begun, last.cost); due.After(now) && !last.begun.After(now) {
-			s.schedule.at(due)
-			s.firstProbe.Do(func() { close(s.wasProbed) })
+		if len(s.twins()) == 0 {
+			s.resume()
 		}
 	}
 }
@@ -322,6 +312,9 @@ func (a *App) site(h *Handler, id siteID, prefix string) (*site, error) {
 	s = newSite(a, newIdentity(h, id, prefix, onDemand))
 	s.traffic.add(a.now())
 	a.sites[id] = s
+	if a.isStarted() { // else Start does so when all twins are there
+		s.resume()
+	}
 	a.notify()
 	return s, nil
 }

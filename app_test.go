@@ -294,8 +294,8 @@ func TestNamedSites(t *testing.T) {
 	}
 }
 
-// TestTakeOver: the next configuration begins with the sites on demand of the one before,
-// as far as they are its own.
+// TestTakeOver: the next configuration begins with the sites of the one before, as far as
+// they are its own.
 func TestTakeOver(t *testing.T) {
 	before := newBench(t, nil)
 	for _, host := range []string{"named.example", "visited.example", "visited.test"} {
@@ -305,7 +305,7 @@ func TestTakeOver(t *testing.T) {
 		configure func(*Handler)
 		want      string
 	}{
-		"the same":       {nil, "[http://visited.example http://visited.test]"},
+		"the same":       {nil, "[http://named.example http://visited.example http://visited.test]"},
 		"a pattern":      {func(h *Handler) { h.mounts = mounts{{hosts: []string{"*.example"}}} }, "[http://visited.example]"},
 		"another path":   {func(h *Handler) { h.Path = "/map.xml" }, "[]"},
 		"a base URL":     {func(h *Handler) { h.BaseURL = "https://shop.example" }, "[]"},
@@ -316,7 +316,7 @@ func TestTakeOver(t *testing.T) {
 		urls := []string{}
 		for _, s := range next.app.allSites() {
 			urls = append(urls, s.url())
-			if s.state.Index.Load() == nil || !isDone(s.ready) || !s.onDemand {
+			if s.state.Index.Load() == nil || !isDone(s.ready) || s.onDemand != (s.id.host != "named.example") {
 				t.Errorf("%s: %s has no snapshot, or waits", name, s.url())
 			}
 		}

@@ -149,6 +149,20 @@ func newSite(a *App, i identity) *site {
 
 func (s *site) markReady() { s.readyOnce.Do(func() { close(s.ready) }) }
 
+// resume lets the site wait for its next refresh, where the last one left nothing to do
+// and was made with the same settings and routes.
+func (s *site) resume() {
+	last := s.state.rested.Load()
+	if last == nil || last.digest != s.restDigest() || s.state.Index.Load() == nil {
+		return
+	}
+	now := s.app.now()
+	if due := s.afterInterval(last.begun, last.cost); due.After(now) && !last.begun.After(now) {
+		s.schedule.at(due)
+		s.firstProbe.Do(func() { close(s.wasProbed) })
+	}
+}
+
 // drop gives back what the site holds.
 func (s *site) drop() {
 	s.markReady()

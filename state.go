@@ -42,7 +42,8 @@ type siteState struct {
 
 	key      string
 	id       address
-	path     string // of the sitemap, as the handler's settings have it
+	listener listener // of its handler
+	path     string   // of the sitemap, as the handler's settings have it
 	onDemand bool
 	report   atomic.Pointer[report] // of the last refresh; nil: none since the start
 	alias    atomic.Pointer[string] // the site whose documents stand for this one's, by key
@@ -95,9 +96,12 @@ func (a *App) acquireState(i *identity) *siteState {
 	key := ""
 	for number := 0; key == "" || inUse[key]; number++ {
 		key = fmt.Sprint(i.sitemapURL(), " ", i.prefix, " ", number)
+		if i.onDemand {
+			key += " on demand" // it is kept elsewhere
+		}
 	}
 	value, _, _ := states.LoadOrNew(key, func() (caddy.Destructor, error) {
-		st := &siteState{key: key, id: i.id.address, path: i.handler.settings.path, onDemand: i.onDemand, departed: a.departed, idle: make(chan *records, 1)}
+		st := &siteState{key: key, id: i.id.address, listener: i.handler.listener, path: i.handler.settings.path, onDemand: i.onDemand, departed: a.departed, idle: make(chan *records, 1)}
 		st.reset(a.storageOf(i, key))
 		return st, nil
 	})

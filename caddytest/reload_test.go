@@ -452,7 +452,9 @@ func (s *server) fetch(url string) ([]string, error) {
 const hangingFront = `
 (site) {
 	root * {dir}/site
-	sitemap
+	sitemap {
+		refresh 1s
+	}
 	test_hang /
 	file_server
 }
