@@ -52,7 +52,6 @@ type App struct {
 	storage             store.Storage // nil: in memory
 	httpPort, httpsPort int
 	fetchers            map[*caddyhttp.Server]*serverFetcher
-	routes              map[*caddyhttp.Server]uint64 // digests of what they answer
 
 	mu       sync.RWMutex
 	handlers []*Handler
@@ -60,15 +59,14 @@ type App struct {
 	onDemand int        // of the sites
 	aliasing sync.Mutex // held while aliases are settled
 	refused  refusals
-	advised  map[advice]bool
 
 	started chan struct{} // closed when it is known where the handlers are mounted
 	wake    chan struct{} // of the scheduler
 	running context.Context
 	cancel  context.CancelFunc
 	group   sync.WaitGroup
-	slots   crawl.Slots   // computing slots of all crawls
-	compute chan struct{} // slots of selecting and building
+	slots   crawl.Slots // computing slots of all crawls
+	compute slots       // of selecting and building
 
 	visits        chan visit // that requests showed; nil: no handler watches
 	droppedVisits atomic.Uint64
@@ -98,15 +96,16 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return err
 	}
 	a.departed = pooled.(*readers)
-	a.sites, a.advised = make(map[siteID]*site), make(map[advice]bool)
-	a.fetchers, a.routes = make(map[*caddyhttp.Server]*serverFetcher), make(map[*caddyhttp.Server]uint64)
+	a.sites = make(map[siteID]*site)
+	a.fetchers = make(map[*caddyhttp.Server]*serverFetcher)
 	a.started, a.wake = make(chan struct{}), make(chan struct{}, 1)
 	half := max(runtime.GOMAXPROCS(0)/2, 1)
-	a.slots, a.compute = crawl.NewSlots(half), make(chan struct{}, half)
+	a.slots, a.compute = crawl.NewSlots(half), make(slots, half)
 	if a.events, err = newEventQueue(ctx, a.logger); err != nil {
 		return err
 	}
-	return a.registerMetrics()
+	a.counts = newCounts()
+	return a.counts.register(ctx.GetMetricsRegistry(), collector{a})
 }
 
 // register makes a handler known while it is provisioned.
@@ -119,7 +118,7 @@ func (a *App) register(h *Handler) {
 // Start finds the sites and begins to refresh them.
 func (a *App) Start() error {
 	a.locateHandlers()
-	a.storage = a.openStorage()
+	a.storage = openStorage(a.State, a.logger)
 	// Requests wait for this, and so find these sites made.
 	a.namedSites(maxNamedHosts)
 	a.takeOver()
@@ -146,7 +145,6 @@ func (a *App) locateHandlers() {
 	for _, h := range a.handlers {
 		if a.fetchers[h.server] == nil {
 			a.fetchers[h.server] = newServerFetcher(h.server)
-			a.routes[h.server] = routesDigest(h.server)
 			for handler, mounts := range walk(h.server) {
 				handler.mounts = mounts
 			}
@@ -312,7 +310,7 @@ func (a *App) site(h *Handler, id siteID, prefix string) (*site, error) {
 	s = newSite(a, newIdentity(h, id, prefix, onDemand))
 	s.traffic.add(a.now())
 	a.sites[id] = s
-	if a.isStarted() { // else Start does so when all twins are there
+	if isDone(a.started) { // else Start does so when all twins are there
 		s.resume()
 	}
 	a.notify()
@@ -403,20 +401,20 @@ func (a *App) allSites() []*site {
 	return all
 }
 
-// isStarted reports whether Start has found where the handlers are mounted. Caddy may
-// begin to serve before.
-func (a *App) isStarted() bool {
+// isDone reports whether a channel is closed.
+func isDone(c <-chan struct{}) bool {
 	select {
-	case <-a.started:
+	case <-c:
 		return true
 	default:
 		return false
 	}
 }
 
-// awaitStart waits for that. It may not come to it where another app fails to start.
+// awaitStart waits until Start has found where the handlers are mounted: Caddy may begin to
+// serve before. It may not come to it where another app fails to start.
 func (a *App) awaitStart(ctx context.Context) error {
-	if a.isStarted() {
+	if isDone(a.started) {
 		return nil
 	}
 	timer := time.NewTimer(firstWait)

@@ -75,16 +75,16 @@ func (a *App) buildSites(ctx context.Context, b *building) ([]*site, error) {
 	}
 	cores := max(runtime.GOMAXPROCS(0), 1) // no visitors wait
 	a.building, a.events = b, nil
-	a.slots, a.compute = crawl.NewSlots(cores), make(chan struct{}, cores)
+	a.slots, a.compute = crawl.NewSlots(cores), make(slots, cores)
 	a.locateHandlers()
-	a.storage = a.openStorage()
+	a.storage = openStorage(a.State, a.logger)
 	named := a.namedSites(math.MaxInt)
 	close(a.started)
 	if len(named) == 0 {
 		return nil, errors.New("no matcher of the configuration names a host: give the site's URL with --base-url")
 	}
 	for _, s := range named {
-		probed, err := s.probe(ctx)
+		probed, err := s.fetcher.probe(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.url(), err)
 		}
@@ -180,7 +180,7 @@ func (s *site) robotsNaming(ctx context.Context, earlier string) (r builtRobots)
 		r.note = fmt.Sprintf("crawlers only read the robots.txt of the host: add this line to %s%s: %s", s.origin, robotsPath, line)
 		return r
 	}
-	res, err := s.fetch(ctx, robotsPath, robotstxt.MaxBody, nil)
+	res, err := s.fetcher.fetch(ctx, robotsPath, robotstxt.MaxBody, nil)
 	switch {
 	case err != nil:
 		r.note = fmt.Sprintf("robots.txt could not be read (%v): add this line to it: %s", err, line)

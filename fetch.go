@@ -45,6 +45,7 @@ var (
 type serverFetcher struct {
 	server *caddyhttp.Server
 	routes caddyhttp.Handler
+	digest uint64 // of what the routes answer
 
 	// Goroutines that wait for the next request: a new one each would have to grow its
 	// stack anew, which takes a quarter of the time of a fetch.
@@ -57,7 +58,7 @@ func newServerFetcher(server *caddyhttp.Server) *serverFetcher {
 		caddyhttp.SetVar(r.Context(), unhandledVar, true)
 		return nil
 	})
-	return &serverFetcher{server: server, routes: server.Routes.Compile(unhandled), idle: make(chan chan func(), maxIdleRunners)}
+	return &serverFetcher{server: server, routes: server.Routes.Compile(unhandled), digest: routesDigest(server), idle: make(chan chan func(), maxIdleRunners)}
 }
 
 const (
@@ -377,22 +378,31 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
+// siteFetcher fetches the pages of one site.
+type siteFetcher struct {
+	*identity
+	server *serverFetcher
+	count  func(*response) // counts a fetch of a page; nil: there was no response
+}
+
+// digest is of all that has a site refreshed anew when it changes.
+func (f *siteFetcher) digest() uint64 { return digestOf(f.handler.settings.digest, f.server.digest) }
+
 // fetch makes a request for a path as the server knows it.
-func (s *site) fetch(ctx context.Context, path string, limit int, p *probe) (*response, error) {
-	return s.app.fetchers[s.handler.server].fetch(ctx, request{origin: s.internal.origin, path: path, limit: limit, probe: p})
+func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *probe) (*response, error) {
+	return f.server.fetch(ctx, request{origin: f.internal.origin, path: path, limit: limit, probe: p})
 }
 
 // Fetch implements crawl.Fetcher for paths of the site's URLs.
-func (s *site) Fetch(ctx context.Context, r crawl.Request) (*crawl.Response, error) {
+func (f *siteFetcher) Fetch(ctx context.Context, r crawl.Request) (*crawl.Response, error) {
 	path := r.Path
-	if rest, ok := strings.CutPrefix(path, s.prefix+"/"); ok {
-		path = s.internal.prefix + "/" + rest // what a proxy in front calls the prefix, the server may not
+	if rest, ok := strings.CutPrefix(path, f.prefix+"/"); ok {
+		path = f.internal.prefix + "/" + rest // what a proxy in front calls the prefix, the server may not
 	}
-	res, err := s.app.fetchers[s.handler.server].fetch(ctx, request{
-		origin: s.internal.origin, path: path, header: r.Header, limit: r.Limit, wants: r.Wants, abandoned: &s.handler.abandoned,
+	res, err := f.server.fetch(ctx, request{
+		origin: f.internal.origin, path: path, header: r.Header, limit: r.Limit, wants: r.Wants, abandoned: &f.handler.abandoned,
 	})
-	s.app.counts.fetched(res)
-	s.app.building.response()
+	f.count(res)
 	if err != nil {
 		return nil, err
 	}
@@ -402,4 +412,4 @@ func (s *site) Fetch(ctx context.Context, r crawl.Request) (*crawl.Response, err
 	return &res.Response, nil
 }
 
-var _ crawl.Fetcher = (*site)(nil)
+var _ crawl.Fetcher = (*siteFetcher)(nil)

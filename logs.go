@@ -216,23 +216,13 @@ func (r *logReader) newcomers() (newcomers []*site, complete bool) {
 	for s := range sites {
 		switch {
 		case r.joined[s] || s.main.Load() != nil:
-		case s.isReady():
+		case isDone(s.ready):
 			newcomers = append(newcomers, s)
 		case !s.onDemand:
 			complete = false
 		}
 	}
 	return newcomers, complete
-}
-
-// isReady reports whether it is known what is served, and so what was kept of the site.
-func (s *site) isReady() bool {
-	select {
-	case <-s.ready:
-		return true
-	default:
-		return false
-	}
 }
 
 // poll reads what is new. more says that there is more to read at once.

@@ -96,41 +96,41 @@ func probeOf(r *http.Request) (p *probe, own bool) {
 
 // probe finds out where the site's pages lie and whether an anonymous visitor gets in.
 // The error says that there was no response.
-func (s *site) probe(ctx context.Context) (probeResult, error) {
+func (f *siteFetcher) probe(ctx context.Context) (probeResult, error) {
 	var result probeResult
-	p := &probe{handler: s.handler, prefix: s.internal.prefix}
-	res, err := s.fetch(ctx, s.internal.prefix+s.handler.settings.path, peekBody, p)
+	p := &probe{handler: f.handler, prefix: f.internal.prefix}
+	res, err := f.fetch(ctx, f.internal.prefix+f.handler.settings.path, peekBody, p)
 	switch {
 	case ctx.Err() != nil:
 		return result, ctx.Err()
 	case errors.Is(err, errAbandoned):
-		return result, fmt.Errorf("fetching %s: %w", s.internal.prefix+s.handler.settings.path, err)
+		return result, fmt.Errorf("fetching %s: %w", f.internal.prefix+f.handler.settings.path, err)
 	case p.shadowed != nil:
 		result.shadowed = true
-		if p.shadowed.settings.digest == s.handler.settings.digest {
+		if p.shadowed.settings.digest == f.handler.settings.digest {
 			result.same = p.shadowed
 		}
 	case p.reached:
 		result.reached = true
 	case err != nil:
-		return result, fmt.Errorf("fetching %s: %w", s.internal.prefix+s.handler.settings.path, err)
+		return result, fmt.Errorf("fetching %s: %w", f.internal.prefix+f.handler.settings.path, err)
 	default:
 		result.status = res.Status
 		if refuses(res.Status) {
 			result.refused = res.Status
 		}
 	}
-	front, err := s.fetch(ctx, s.internal.prefix+"/", peekBody, nil)
+	front, err := f.fetch(ctx, f.internal.prefix+"/", peekBody, nil)
 	if ctx.Err() != nil {
 		return result, ctx.Err()
 	}
 	if err == nil {
-		result.canonicalHost = s.canonicalHost(front)
+		result.canonicalHost = f.canonicalHost(front)
 		if refuses(front.Status) {
 			result.refused = front.Status
 		}
 	}
-	if result.robots, err = s.fetchRobots(ctx); err != nil {
+	if result.robots, err = f.fetchRobots(ctx); err != nil {
 		return result, err
 	}
 	result.locate(p)
@@ -142,11 +142,11 @@ func refuses(status int) bool {
 }
 
 // canonicalHost is the host of the canonical that a page names; "": none.
-func (s *site) canonicalHost(res *response) string {
+func (f *siteFetcher) canonicalHost(res *response) string {
 	if res.Status != http.StatusOK || !htmlmeta.IsHTML(res.Header.Get("Content-Type")) {
 		return ""
 	}
-	meta := htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, htmlmeta.Page{Base: s.origin, Path: s.prefix + "/", Header: res.Header})
+	meta := htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, htmlmeta.Page{Base: f.origin, Path: f.prefix + "/", Header: res.Header})
 	u, err := url.Parse(meta.Canonical)
 	if err != nil {
 		return ""
@@ -156,8 +156,8 @@ func (s *site) canonicalHost(res *response) string {
 }
 
 // fetchRobots reads the site's robots.txt. The error is ctx's.
-func (s *site) fetchRobots(ctx context.Context) (robotsRules, error) {
-	res, err := s.fetch(ctx, robotsPath, robotstxt.MaxBody, nil)
+func (f *siteFetcher) fetchRobots(ctx context.Context) (robotsRules, error) {
+	res, err := f.fetch(ctx, robotsPath, robotstxt.MaxBody, nil)
 	switch {
 	case ctx.Err() != nil:
 		return robotsRules{}, ctx.Err()

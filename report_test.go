@@ -210,7 +210,7 @@ func TestReadersDeparted(t *testing.T) {
 	s, _ := reportSite(t)
 	s.app.departed = new(readers)
 	total := func() (n uint64) {
-		for r := range s.app.allReaders().all() {
+		for r := range allReaders(s.app).all() {
 			n += r.Times
 		}
 		return n

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -48,7 +47,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 	}
 	defer s.state.release(records)
 	s.restore(ctx, records)
-	probed, err := s.probe(ctx)
+	probed, err := s.fetcher.probe(ctx)
 	s.settle(ctx, &probed, err)
 	if err != nil {
 		return result{err: fmt.Errorf("probing the site: %w", err)}
@@ -57,7 +56,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		return result{outcome: refreshAlias}
 	}
 	run := &refreshRun{site: s, records: records, probed: probed, begun: s.app.now(), demanded: demanded}
-	run.source = s.newRefresh(probed, run.begun)
+	run.source = newRefresh(s, probed, run.begun)
 	if reason := probed.blocked(); reason != "" {
 		return run.publishNothing(ctx, reason)
 	}
@@ -106,7 +105,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 func (r *refreshRun) keep(ctx context.Context, crawled crawl.Result) result {
 	r.records.generation = crawled.Generation
 	if r.records.store != nil && crawled.Touched {
-		r.site.logState(r.records.store.Commit(ctx, crawled.Generation))
+		r.site.logger.state(r.records.store.Commit(ctx, crawled.Generation))
 	}
 	return result{err: errStopping}
 }
@@ -157,13 +156,13 @@ func (s *site) restore(ctx context.Context, r *records) {
 		s.logger.Warn("what was kept of the pages is damaged: it is set aside and relearned", zap.String("key", key), zap.Error(err))
 	})
 	if !errors.Is(err, store.ErrDamaged) { // which was said
-		s.logState(err)
+		s.logger.state(err)
 	}
 	if r.generation == nil {
 		r.generation = emptyGeneration(ctx)
 	}
 	if m != nil {
-		s.logState(s.state.positions.decode(m.Positions))
+		s.logger.state(s.state.positions.decode(m.Positions))
 		s.state.generation.Store(r.generation)
 		if m.Report != nil && s.lastReport() == nil {
 			s.state.report.Store(m.Report.fromMeta())
@@ -208,26 +207,11 @@ func (r *refreshRun) gather(ctx context.Context) *merge.Stream {
 // to be listed.
 const maxOver = 1_000_000
 
-// filter is why a page is not a candidate whatever it says of itself; "": it is one.
-func (s *site) filter(p *page.Page) string {
-	switch {
-	case !strings.HasPrefix(p.Path, s.scope):
-		return "outside the sitemap's folder"
-	case s.handler.settings.exclude.Match(p.Path):
-		return "excluded"
-	case len(p.Path)+len(s.origin) > page.MaxLoc:
-		return "URL too long"
-	case s.isDocument(p.Path):
-		return "a document of the sitemap"
-	}
-	return ""
-}
-
 // crawler is the site's crawler in this configuration.
 func (r *refreshRun) crawler() *crawl.Crawler {
 	if s := r.site; r.records.crawls != s {
 		r.records.crawls = s
-		r.records.crawler = crawl.New(crawl.Options{Fetcher: s, Limiter: s.handler.limiter, Slots: s.app.slots, Workers: cap(s.app.slots), Now: s.app.now, Own: !usesUpstreams(s.handler.server)})
+		r.records.crawler = crawl.New(crawl.Options{Fetcher: &s.fetcher, Limiter: s.handler.limiter, Slots: s.app.slots, Workers: cap(s.app.slots), Now: s.app.now, Own: !usesUpstreams(s.handler.server)})
 	}
 	return r.records.crawler
 }
@@ -238,7 +222,7 @@ func (r *refreshRun) policy() crawl.Policy {
 	p := crawl.Policy{
 		Base: s.origin, Scope: s.scope, Front: s.front(), Filter: s.filter, IgnoreCanonicals: !set.canonical, After: r.records.batch,
 		Disallow: func(path string) bool { return set.crawl.disallow.Match(path) != "" }, Closed: r.probed.robots.closed,
-		Extract: set.extract(), Settings: s.crawlDigest(&r.probed), Routes: digestOf(s.app.routes[s.handler.server], set.alternates, set.images),
+		Extract: set.extract(), Settings: s.crawlDigest(&r.probed), Routes: digestOf(s.fetcher.server.digest, set.alternates, set.images),
 	}
 	if !r.probed.robots.rules.Empty() {
 		p.Allowed = r.probed.robots.rules.Allows
@@ -248,15 +232,6 @@ func (r *refreshRun) policy() crawl.Policy {
 		p.Expire, p.MaxPaths, p.Unlinked = d.expire, s.handler.maxPaths(s.onDemand), d.isUnlinked
 	}
 	return p
-}
-
-// front is the site's front page. Where the sitemap's folder is not the whole site, it is
-// that folder's: what lies outside is not listed.
-func (s *site) front() string {
-	if len(s.scope) > len(s.prefix)+1 {
-		return s.scope
-	}
-	return s.prefix + "/"
 }
 
 // rules are what pages are selected by.
@@ -281,7 +256,7 @@ func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidat
 	s := r.site
 	out := result{crawled: crawled, merged: candidates.Result(), source: r.source}
 	noteFailures(r.records.failing, out.merged.Failed, r.begun)
-	s.logPanics(out.merged.Failed)
+	s.logger.panics(out.merged.Failed)
 	settings := s.selectDigest(&r.probed)
 	published := s.state.Index.Load()
 	r.records.batch = crawled.Batch
@@ -293,15 +268,15 @@ func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidat
 	}
 	begun := s.app.now()
 	build := func(keepListed bool) error {
-		if err := s.app.acquireCompute(ctx); err != nil {
+		if err := s.app.compute.acquire(ctx); err != nil {
 			return err
 		}
-		defer func() { <-s.app.compute }()
+		defer s.app.compute.release()
 		selection, err := indexing.Select(ctx, crawled.Generation, r.rules(crawled, keepListed))
 		if err != nil {
 			return fmt.Errorf("selecting pages: %w", err)
 		}
-		if out.snapshot, err = publish.Build(ctx, selection.Pages(ctx), r.previous(), s.buildOptions(r.begun)); err != nil {
+		if out.snapshot, err = publish.Build(ctx, selection.Pages(ctx), r.previous(), r.buildOptions()); err != nil {
 			return fmt.Errorf("building the documents: %w", err)
 		}
 		out.selected = selection.Result()
@@ -328,6 +303,16 @@ func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidat
 	out.cost = r.cost
 	r.swap(&out, published, settings)
 	return out
+}
+
+// buildOptions say how the site's documents are built.
+func (r *refreshRun) buildOptions() publish.Options {
+	s, set := r.site, &r.site.handler.settings
+	return publish.Options{
+		Base: s.origin, Document: func(suffix string) string { return s.origin + s.docPath(suffix, ".xml") },
+		Schema: set.schema, ShardURLs: set.shardURLs, Extended: set.alternates || set.images,
+		Workers: s.workers(), Now: r.begun,
+	}
 }
 
 // pendingChange is a suspicious change that waits to be confirmed by later refreshes.
@@ -408,7 +393,7 @@ func (r *refreshRun) swap(out *result, published *publish.Snapshot, settings uin
 func (r *refreshRun) commit(ctx context.Context, out *result) {
 	positions := r.site.state.positions.takeChanged()
 	if out.err == nil && (out.outcome != refreshUnchanged || out.selected.Generation != nil || positions) {
-		r.site.logState(r.write(ctx, out, out.settings))
+		r.site.logger.state(r.write(ctx, out, out.settings))
 	}
 }
 
@@ -470,7 +455,7 @@ func (r *refreshRun) listNames(ctx context.Context, candidates *merge.Stream) re
 	s := r.site
 	out := result{source: r.source}
 	published := s.state.Index.Load()
-	out.snapshot, out.err = publish.Build(ctx, r.named(ctx, candidates), r.previous(), s.buildOptions(r.begun))
+	out.snapshot, out.err = publish.Build(ctx, r.named(ctx, candidates), r.previous(), r.buildOptions())
 	out.merged, out.cost = candidates.Result(), r.spent()
 	if out.err != nil {
 		return out
@@ -503,15 +488,20 @@ func (r *refreshRun) failed(candidates *merge.Stream, err error) result {
 	return result{err: err, merged: candidates.Result(), cost: r.cost, source: r.source}
 }
 
-// acquireCompute waits for a slot of selecting and building.
-func (a *App) acquireCompute(ctx context.Context) error {
+// slots bound how many sites are selected and built at a time.
+type slots chan struct{}
+
+// acquire waits for a slot. The error is ctx's.
+func (s slots) acquire(ctx context.Context) error {
 	select {
-	case a.compute <- struct{}{}:
+	case s <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
+
+func (s slots) release() { <-s }
 
 // run refreshes the site and plans the next refresh. A source or handler that does not heed
 // that ctx has ended is left to itself: Stop shall not wait for it.
@@ -574,34 +564,29 @@ const (
 	soon       = 200 * time.Millisecond // while pages are left to be fetched
 )
 
-// afterInterval is when the refresh is due that follows one of a cost.
-func (s *site) afterInterval(begun time.Time, cost time.Duration) time.Time {
-	if s.handler.settings.fixed {
-		return begun.Add(s.interval())
+// next is when the refresh is due that follows one of a cost.
+func (set *settings) next(begun time.Time, cost time.Duration) time.Time {
+	if set.fixed {
+		return begun.Add(set.refresh)
 	}
-	return begun.Add(max(s.interval(), shareOfTime*cost))
+	return begun.Add(max(set.refresh, shareOfTime*cost))
 }
 
 // rest notes whether a refresh left nothing to do before the next one is due.
 func (s *site) rest(out *result, begun time.Time) {
 	if out.err == nil && out.reason == "" && !out.partial && (out.crawled.Generation == nil || out.crawled.Done) {
-		s.state.rested.Store(&rest{begun, out.cost, s.restDigest()})
+		s.state.rested.Store(&rest{begun, out.cost, s.fetcher.digest()})
 		return
 	}
 	s.state.rested.Store(nil)
 }
 
-// restDigest is of all that has a site refreshed anew when it changes.
-func (s *site) restDigest() uint64 {
-	return digestOf(s.handler.settings.digest, s.app.routes[s.handler.server])
-}
-
 // nextRefresh is when the site is to be refreshed after a refresh that began at begun.
 func (s *site) nextRefresh(out result, begun, now time.Time) time.Time {
-	due := s.afterInterval(begun, out.cost)
-	crawled := &out.crawled
+	due := s.handler.settings.next(begun, out.cost)
+	crawled, probed := &out.crawled, s.probed.Load()
 	switch {
-	case s.state.Index.Load() == nil && (out.err != nil || s.isStarting()):
+	case s.state.Index.Load() == nil && (out.err != nil || probed != nil && probed.robots.closed):
 		due = earlier(due, now.Add(retryEmpty)) // an application may start with the server
 	case out.err != nil:
 	case crawled.Generation != nil && !crawled.Done:
@@ -610,12 +595,6 @@ func (s *site) nextRefresh(out result, begun, now time.Time) time.Time {
 		due = earlier(due, time.Unix(crawled.Next, 0))
 	}
 	return later(due, now)
-}
-
-// isStarting reports whether robots.txt cannot be fetched, so that nothing is.
-func (s *site) isStarting() bool {
-	probed := s.probed.Load()
-	return probed != nil && probed.robots.closed
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -632,40 +611,12 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// interval is the time from the beginning of one refresh to that of the next.
-func (s *site) interval() time.Duration { return s.handler.settings.refresh }
-
-// crawlDigest is of all that shapes what is known of pages.
-func (s *site) crawlDigest(probed *probeResult) uint64 {
-	set := &s.handler.settings
-	return digestOf(s.origin, s.scope, set.digest, probed.robots.digest)
-}
-
-// selectDigest is of all that shapes which pages are listed; probed is nil before a probe.
-func (s *site) selectDigest(probed *probeResult) uint64 {
-	parts := []any{s.origin, s.scope, s.docPath("", ""), s.handler.settings.digest}
-	if probed != nil {
-		parts = append(parts, probed.root, probed.fs, probed.index)
-	}
-	return digestOf(parts...)
-}
-
 func digestOf(parts ...any) uint64 {
 	sum := xxhash.New()
 	for _, part := range parts {
 		_, _ = fmt.Fprintf(sum, "%q\n", fmt.Sprint(part))
 	}
 	return sum.Sum64()
-}
-
-// buildOptions say how the site's documents are built.
-func (s *site) buildOptions(now time.Time) publish.Options {
-	set := &s.handler.settings
-	return publish.Options{
-		Base: s.origin, Document: func(suffix string) string { return s.origin + s.docPath(suffix, ".xml") },
-		Schema: set.schema, ShardURLs: set.shardURLs, Extended: set.alternates || set.images,
-		Workers: s.workers(), Now: now,
-	}
 }
 
 // workers is how many goroutines may compute for the site: all cores while nothing is

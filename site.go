@@ -92,6 +92,47 @@ func (i *identity) isDocument(path string) bool {
 	return ok
 }
 
+// filter is why a page is not a candidate whatever it says of itself; "": it is one.
+func (i *identity) filter(p *page.Page) string {
+	switch {
+	case !strings.HasPrefix(p.Path, i.scope):
+		return "outside the sitemap's folder"
+	case i.handler.settings.exclude.Match(p.Path):
+		return "excluded"
+	case len(p.Path)+len(i.origin) > page.MaxLoc:
+		return "URL too long"
+	case i.isDocument(p.Path):
+		return "a document of the sitemap"
+	}
+	return ""
+}
+
+// front is the site's front page. Where the sitemap's folder is not the whole site, it is
+// that folder's: what lies outside is not listed.
+func (i *identity) front() string {
+	if len(i.scope) > len(i.prefix)+1 {
+		return i.scope
+	}
+	return i.prefix + "/"
+}
+
+// interval is the time from the beginning of one refresh to that of the next.
+func (i *identity) interval() time.Duration { return i.handler.settings.refresh }
+
+// crawlDigest is of all that shapes what is known of pages.
+func (i *identity) crawlDigest(probed *probeResult) uint64 {
+	return digestOf(i.origin, i.scope, i.handler.settings.digest, probed.robots.digest)
+}
+
+// selectDigest is of all that shapes which pages are listed; probed is nil before a probe.
+func (i *identity) selectDigest(probed *probeResult) uint64 {
+	parts := []any{i.origin, i.scope, i.docPath("", ""), i.handler.settings.digest}
+	if probed != nil {
+		parts = append(parts, probed.root, probed.fs, probed.index)
+	}
+	return digestOf(parts...)
+}
+
 // isNamed reports whether a Host header is that of the site, be it as visitors know it or
 // as the server does. A header without a port means any.
 func (i *identity) isNamed(host string) bool {
@@ -116,6 +157,7 @@ type site struct {
 	app      *App
 	logger   *siteLog
 	schedule schedule
+	fetcher  siteFetcher
 	state    *siteState // outlives the configuration
 
 	probed  atomic.Pointer[probeResult] // of the last refresh; nil: none yet
@@ -137,7 +179,8 @@ type site struct {
 func newSite(a *App, i identity) *site {
 	s := &site{identity: i, app: a, ready: make(chan struct{}), wasProbed: make(chan struct{}), made: a.now()}
 	s.logger = newSiteLog(i.handler.logger.With(zap.String("site", i.url())), i)
-	s.state = a.acquireState(&s.identity)
+	s.fetcher = siteFetcher{&s.identity, a.fetchers[i.handler.server], func(res *response) { a.counts.fetched(res); a.building.response() }}
+	s.state = acquireState(a, &s.identity)
 	s.state.visited.limit(i.handler.maxPaths(i.onDemand))
 	s.ctx, s.cancel = context.WithCancel(a.running)
 	s.schedule.at(a.now())
@@ -153,11 +196,11 @@ func (s *site) markReady() { s.readyOnce.Do(func() { close(s.ready) }) }
 // and was made with the same settings and routes.
 func (s *site) resume() {
 	last := s.state.rested.Load()
-	if last == nil || last.digest != s.restDigest() || s.state.Index.Load() == nil {
+	if last == nil || last.digest != s.fetcher.digest() || s.state.Index.Load() == nil {
 		return
 	}
 	now := s.app.now()
-	if due := s.afterInterval(last.begun, last.cost); due.After(now) && !last.begun.After(now) {
+	if due := s.handler.settings.next(last.begun, last.cost); due.After(now) && !last.begun.After(now) {
 		s.schedule.at(due)
 		s.firstProbe.Do(func() { close(s.wasProbed) })
 	}
@@ -168,7 +211,7 @@ func (s *site) drop() {
 	s.markReady()
 	s.cancel()
 	s.schedule.close()
-	s.app.releaseState(s.state)
+	_, _ = states.Delete(s.state.key)
 }
 
 const firstWait = 10 * time.Second

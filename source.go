@@ -81,7 +81,7 @@ type Refresh struct {
 // maxWarnings is how many warnings of a refresh are kept for status.
 const maxWarnings = 20
 
-func (s *site) newRefresh(probed probeResult, now time.Time) *Refresh {
+func newRefresh(s *site, probed probeResult, now time.Time) *Refresh {
 	return &Refresh{
 		BaseURL: s.origin, Prefix: s.prefix, Root: probed.root, Hide: probed.hide, Index: probed.index,
 		Workers: s.workers(), Now: now, Logger: s.logger.Logger,
@@ -113,7 +113,7 @@ func (r *Refresh) fetch(ctx context.Context, path string, limit int) (*response,
 	if rest, ok := strings.CutPrefix(path, s.prefix+"/"); ok {
 		path = s.internal.prefix + "/" + rest
 	}
-	return s.fetch(ctx, path, limit, nil)
+	return s.fetcher.fetch(ctx, path, limit, nil)
 }
 
 // redirects reports whether a redirect from one path of the site leads to another.
@@ -251,17 +251,6 @@ func joinFailures(failed []merge.InputError) error {
 		errs = append(errs, fmt.Errorf("%s: %w", f.Name, f.Err))
 	}
 	return errors.Join(errs...)
-}
-
-// logPanics says once where sources panicked.
-func (s *site) logPanics(failed []merge.InputError) {
-	for _, f := range failed {
-		var panicked *merge.PanicError
-		if errors.As(f.Err, &panicked) {
-			s.logger.once(zapcore.ErrorLevel, "panic "+f.Name, "a source of pages panicked", zap.String("source", f.Name),
-				zap.Any("panic", panicked.Value), zap.ByteString("stack", panicked.Stack))
-		}
-	}
 }
 
 // fileSystem looks a file system up by name; nil: the operating system's own.

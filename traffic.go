@@ -47,7 +47,7 @@ func (h *Handler) noteVisit(w http.ResponseWriter, r *http.Request) {
 	if contentType != "" && !mayBeHTML(contentType) {
 		return // most requests are for what pages need
 	}
-	if !h.app.isStarted() {
+	if !isDone(h.app.started) {
 		return
 	}
 	ctx := r.Context()
