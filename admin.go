@@ -112,12 +112,12 @@ func wantedSites(app *App, r *http.Request) ([]*site, error) {
 	if !given {
 		return app.allSites(), nil
 	}
-	sites, err := app.sitesNamed(url)
+	sites, err := sitesNamed(app, url)
 	if err != nil {
 		return nil, apiError(http.StatusBadRequest, err)
 	}
 	if len(sites) == 0 {
-		return nil, apiError(http.StatusNotFound, app.noSite())
+		return nil, apiError(http.StatusNotFound, noSiteOf(app.allSites()))
 	}
 	return sites, nil
 }
@@ -143,7 +143,7 @@ func (a *adminAPI) explain(app *App, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	explanation, err := app.explain(r.Context(), url)
+	explanation, err := explain(r.Context(), app, url)
 	switch {
 	case err == nil:
 		return explanation, nil
@@ -224,7 +224,7 @@ func parsePageURL(raw string) (pageURL, error) {
 
 // sitesAt are the sites of a URL's scheme, host and port: by the origin of their pages,
 // else as the server knows them.
-func (a *App) sitesAt(u pageURL) []*site {
+func sitesAt(a *App, u pageURL) []*site {
 	all := a.allSites()
 	origins := []string{originOf(u.scheme, u.host, u.port)}
 	if u.port == strconv.Itoa(a.httpPort) || u.port == strconv.Itoa(a.httpsPort) {
@@ -250,20 +250,20 @@ func (a *App) sitesAt(u pageURL) []*site {
 
 // sitesNamed are the sites of a URL, which may be a site's or its sitemap's. The error
 // wraps errNotURL.
-func (a *App) sitesNamed(raw string) ([]*site, error) {
+func sitesNamed(a *App, raw string) ([]*site, error) {
 	u, err := parsePageURL(raw)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(a.sitesAt(u), func(s *site) bool {
+	return slices.DeleteFunc(sitesAt(a, u), func(s *site) bool {
 		return strings.TrimSuffix(u.path, "/") != s.prefix && u.path != s.docPath("", ".xml")
 	}), nil
 }
 
-// noSite is errNoSite with the sites that there are.
-func (a *App) noSite() error {
+// noSiteOf is errNoSite with the sites that there are.
+func noSiteOf(all []*site) error {
 	var urls []string
-	for _, s := range a.allSites() {
+	for _, s := range all {
 		urls = append(urls, s.url()+"/")
 	}
 	urls = slices.Compact(urls)

@@ -48,7 +48,7 @@ func (a *App) settleAliases() {
 	defer a.aliasing.Unlock()
 	var named []*site
 	for _, s := range a.allSites() {
-		if !s.onDemand && s.handler.isListener(s.id.address) {
+		if !s.onDemand && s.handler.listener.is(s.id.address) {
 			named = append(named, s)
 		}
 	}
@@ -147,7 +147,7 @@ func mergeAliases(named []*site) map[*site]*site {
 			continue
 		}
 		for _, other := range live {
-			if other.id.scheme == "https" && other.id.host == s.id.host && other.id.prefix == s.id.prefix && s.sameAs(other) {
+			if other.id.scheme == "https" && other.id.host == s.id.host && other.id.prefix == s.id.prefix && haveSamePages(s, other) {
 				main[s] = other
 				break
 			}
@@ -175,8 +175,8 @@ func mergeAliases(named []*site) map[*site]*site {
 	return main
 }
 
-// sameAs reports whether two sites list the same pages.
-func (s *site) sameAs(o *site) bool {
+// haveSamePages reports whether two sites have the same files and settings.
+func haveSamePages(s, o *site) bool {
 	a, b := s.probed.Load(), o.probed.Load()
 	return s.handler.settings.digest == o.handler.settings.digest && a.root == b.root && a.fs == b.fs
 }

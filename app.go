@@ -123,7 +123,11 @@ func (a *App) Start() error {
 	a.namedSites(maxNamedHosts)
 	a.takeOver()
 	a.resumeAliases()
-	a.resumeSchedules()
+	for _, s := range a.allSites() {
+		if len(s.twins()) == 0 { // those that may stand for each other are probed first
+			s.resume()
+		}
+	}
 	if slices.ContainsFunc(a.handlers, func(h *Handler) bool { return h.watches }) {
 		a.visits = make(chan visit, maxVisits)
 	}
@@ -167,16 +171,6 @@ func (a *App) takeOver() {
 		})
 		if i >= 0 {
 			_, _ = a.site(a.handlers[i], siteID{a.handlers[i], st.id}, st.id.prefix)
-		}
-	}
-}
-
-// resumeSchedules lets sites wait for their next refresh that the configuration before this
-// one has refreshed just so. Those that may stand for each other are probed first.
-func (a *App) resumeSchedules() {
-	for _, s := range a.allSites() {
-		if len(s.twins()) == 0 {
-			s.resume()
 		}
 	}
 }
@@ -511,12 +505,7 @@ func (a *App) followListener(s *site) {
 // listener itself, or where https ends before it. What else a proxy passes on of ports may
 // be its visitors' word.
 func (h *Handler) names(at address) bool {
-	return (h.isListener(at) || at.scheme == "https" && at.port == "") && h.mounts.namesHost(at.host, at.prefix)
-}
-
-// isListener reports whether an address is at the listener itself.
-func (h *Handler) isListener(at address) bool {
-	return at.scheme == h.listener.scheme && at.port == h.listener.port
+	return (h.listener.is(at) || at.scheme == "https" && at.port == "") && h.mounts.namesHost(at.host, at.prefix)
 }
 
 // Interface guards

@@ -156,16 +156,16 @@ func (h *Handler) discovers() (*discovery, error) {
 	return all, nil
 }
 
-// maxPaths is how many paths are remembered that links and visitors named, for a site that
+// most is how many paths are remembered that links and visitors named, for a site that
 // the configuration names or one on demand.
-func (h *Handler) maxPaths(onDemand bool) int {
+func (d *discovery) most(onDemand bool) int {
 	switch {
-	case h.discovery == nil:
+	case d == nil:
 		return 0
 	case onDemand:
-		return min(h.discovery.maxPaths, maxOnDemandPaths)
+		return min(d.maxPaths, maxOnDemandPaths)
 	}
-	return h.discovery.maxPaths
+	return d.maxPaths
 }
 
 // visit notes a visit to a page, at a Unix time that is not in the future. It is false
@@ -193,7 +193,7 @@ func (r *Refresh) visitedPages(yield func(Page) error) error {
 	}
 	if _, dropped := s.state.visited.count(); dropped > 0 {
 		s.logger.once(zapcore.WarnLevel, "max_paths", "more pages are visited than are remembered: raise max_paths",
-			zap.Int("max_paths", s.handler.maxPaths(s.onDemand)))
+			zap.Int("max_paths", d.most(s.onDemand)))
 	}
 	return nil
 }

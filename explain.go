@@ -87,7 +87,7 @@ const (
 
 // explain tells why a URL is listed or is not. It fetches the page, and changes nothing.
 // The error wraps errNotURL, errNoSite or errNotReady, or is ctx's or the storage's.
-func (a *App) explain(ctx context.Context, rawURL string) (*Explanation, error) {
+func explain(ctx context.Context, a *App, rawURL string) (*Explanation, error) {
 	u, err := parsePageURL(rawURL)
 	if err != nil {
 		return nil, err
@@ -95,9 +95,9 @@ func (a *App) explain(ctx context.Context, rawURL string) (*Explanation, error) 
 	if err := a.awaitStart(ctx); err != nil {
 		return nil, err
 	}
-	sites, notes := a.sitesCovering(u)
+	sites, notes := sitesCovering(a, u)
 	if len(sites) == 0 {
-		return nil, a.noSite()
+		return nil, noSiteOf(a.allSites())
 	}
 	var all []*Explanation
 	best := 0
@@ -141,8 +141,8 @@ func (x *Explanation) because(reason, explanation, remedy string) {
 
 // sitesCovering are the sites that a URL may be a page of: those in whose prefix it lies,
 // else all of its origin; the narrowest first.
-func (a *App) sitesCovering(u pageURL) (sites []*site, notes []string) {
-	sites = a.sitesAt(u)
+func sitesCovering(a *App, u pageURL) (sites []*site, notes []string) {
+	sites = sitesAt(a, u)
 	within := slices.DeleteFunc(slices.Clone(sites), func(s *site) bool { return !strings.HasPrefix(u.path, s.prefix+"/") })
 	if len(within) > 0 {
 		sites = within

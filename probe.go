@@ -285,7 +285,7 @@ func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next ca
 	}
 	p.rooted = rootVar(r) != ""
 	// What follows may panic, as abort does.
-	defer h.noteRoot(p, r)
+	defer p.locate(h.mounts, r)
 	if !p.rooted && h.wantsRoot {
 		// A root inside of handle { } is set behind this handler.
 		return next.ServeHTTP(w, r)
@@ -293,13 +293,13 @@ func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next ca
 	return nil
 }
 
-// noteRoot leaves in a probe the root as it is now, and the file servers that follow.
-func (h *Handler) noteRoot(p *probe, r *http.Request) {
+// locate notes the root as it is now, and the file servers that follow.
+func (p *probe) locate(m mounts, r *http.Request) {
 	p.root = rootVar(r)
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	p.fs, _ = caddyhttp.GetVar(r.Context(), "fs").(string)
 	host, _ := cleanHost(r.Host)
-	for _, server := range h.mounts.fileServers(host, p.prefix) {
+	for _, server := range m.fileServers(host, p.prefix) {
 		p.servers = append(p.servers, server.resolved(repl))
 	}
 }

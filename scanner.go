@@ -229,7 +229,7 @@ func (r *refreshRun) policy() crawl.Policy {
 	}
 	if d := s.handler.discovery; d != nil {
 		p.Discover, p.Links, p.Depth, p.Query = d.visitors, d.links, d.depth, d.query
-		p.Expire, p.MaxPaths, p.Unlinked = d.expire, s.handler.maxPaths(s.onDemand), d.isUnlinked
+		p.Expire, p.MaxPaths, p.Unlinked = d.expire, d.most(s.onDemand), d.isUnlinked
 	}
 	return p
 }

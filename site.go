@@ -181,7 +181,7 @@ func newSite(a *App, i identity) *site {
 	s.logger = newSiteLog(i.handler.logger.With(zap.String("site", i.url())), i)
 	s.fetcher = siteFetcher{&s.identity, a.fetchers[i.handler.server], func(res *response) { a.counts.fetched(res); a.building.response() }}
 	s.state = acquireState(a, &s.identity)
-	s.state.visited.limit(i.handler.maxPaths(i.onDemand))
+	s.state.visited.limit(i.handler.discovery.most(i.onDemand))
 	s.ctx, s.cancel = context.WithCancel(a.running)
 	s.schedule.at(a.now())
 	if s.state.Index.Load() != nil {
