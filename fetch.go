@@ -379,7 +379,27 @@ func statusOf(err error) int {
 
 // fetch makes a request for a path as the server knows it.
 func (s *site) fetch(ctx context.Context, path string, limit int, p *probe) (*response, error) {
-	return s.app.fetchers[s.handler.server].fetch(ctx, request{origin: s.internal.origin, path: path, limit: limit, probe: p})
+	res, err := s.app.fetchers[s.handler.server].fetch(ctx, request{
+		origin: s.internal.origin, path: path, limit: limit, probe: p, abandoned: &s.handler.abandoned,
+	})
+	if err == nil && res.Proxied && s.onDemand {
+		s.rateLimit(ctx)
+	}
+	return res, err
+}
+
+// rateLimit waits until the next request to an upstream may follow one that the crawl's
+// limiter knows nothing of. Of sites on demand there may be a thousand.
+func (s *site) rateLimit(ctx context.Context) {
+	for wait := s.handler.limiter.Turn(); wait > 0; wait = s.handler.limiter.Turn() {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		case <-s.ctx.Done():
+			return
+		}
+	}
 }
 
 // Fetch implements crawl.Fetcher for paths of the site's URLs.

@@ -669,9 +669,9 @@ func (s *site) buildOptions(now time.Time) publish.Options {
 }
 
 // workers is how many goroutines may compute for the site: all cores while nothing is
-// served yet, later half of them.
+// served yet, later half of them. Of sites on demand anyone can make up the next one.
 func (s *site) workers() int {
-	if s.state.Index.Load() == nil || s.app.building != nil {
+	if s.state.Index.Load() == nil && !s.onDemand || s.app.building != nil {
 		return max(runtime.GOMAXPROCS(0), 1)
 	}
 	return cap(s.app.compute)
