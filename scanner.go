@@ -551,6 +551,9 @@ func (s *site) run(ctx context.Context, demanded bool) {
 		s.report(out, begun, now.Sub(begun)) // else it was, as it went on
 	}
 	s.markReady()
+	if s.onDemand {
+		s.app.shrink(s)
+	}
 	s.schedule.end(s.nextRefresh(out, begun, now), now, s.onDemand && !s.traffic.since(begun))
 	s.checkSetup(ctx)
 	s.app.notify()
