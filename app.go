@@ -320,8 +320,47 @@ func (a *App) makeRoom() error {
 		a.refused.count++
 		return errTooManySites
 	}
-	var bytes int64
-	var worst *site
+	worst, bytes := a.leastWanted(now)
+	if a.onDemand < maxOnDemandSites && bytes < maxOnDemandBytes {
+		return nil
+	}
+	if worst == nil {
+		a.refused.count++
+		if a.refused.log(now) {
+			a.logger.Warn("too many sites are known by their visitors' Host headers alone; name hosts in the configuration, or set base_url",
+				zap.Int("sites", a.onDemand), zap.Int64("bytes", bytes), zap.Int("refused", a.refused.count))
+			a.refused.count = 0
+		}
+		return errTooManySites
+	}
+	a.evict(worst)
+	return nil
+}
+
+// shrink drops sites on demand until they hold no more than they may: first those that
+// makeRoom would, at last the one that has grown.
+func (a *App) shrink(grown *site) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for a.sites[grown.id] == grown {
+		worst, bytes := a.leastWanted(a.now())
+		if bytes <= maxOnDemandBytes {
+			return
+		}
+		a.evict(cmp.Or(worst, grown))
+	}
+}
+
+// evict drops a site on demand. Under mu.
+func (a *App) evict(s *site) {
+	delete(a.sites, s.id)
+	a.onDemand--
+	s.drop()
+}
+
+// leastWanted is the site on demand that goes first; nil: each had a request lately, or is
+// being refreshed. bytes are those of all. Under mu.
+func (a *App) leastWanted(now time.Time) (worst *site, bytes int64) {
 	var least [3]int64
 	for _, s := range a.sites {
 		if !s.onDemand {
@@ -340,22 +379,7 @@ func (a *App) makeRoom() error {
 			worst, least = s, rank
 		}
 	}
-	if a.onDemand < maxOnDemandSites && bytes < maxOnDemandBytes {
-		return nil
-	}
-	if worst == nil {
-		a.refused.count++
-		if a.refused.log(now) {
-			a.logger.Warn("too many sites are known by their visitors' Host headers alone; name hosts in the configuration, or set base_url",
-				zap.Int("sites", a.onDemand), zap.Int64("bytes", bytes), zap.Int("refused", a.refused.count))
-			a.refused.count = 0
-		}
-		return errTooManySites
-	}
-	delete(a.sites, worst.id)
-	a.onDemand--
-	worst.drop()
-	return nil
+	return worst, bytes
 }
 
 // refusals are those of sites for which there was no room.

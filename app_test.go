@@ -184,6 +184,44 @@ func TestOnDemandBytes(t *testing.T) {
 	}
 }
 
+// TestOnDemandGrowth: sites that have grown since they were let in make room, those first
+// that nobody wants.
+func TestOnDemandGrowth(t *testing.T) {
+	b := newBench(t, nil)
+	b.site("named.example").state.bytes.Store(maxOnDemandBytes)
+	for _, host := range []string{"old.example", "wanted.example", "new.example"} {
+		s, err := b.visit(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.state.bytes.Store(maxOnDemandBytes / 4)
+	}
+	refresh := func(host string) {
+		s, err := b.visit(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.schedule.at(b.clock)
+		b.handler.onDemandTurn.Lock()
+		s.run(t.Context(), false)
+	}
+	refresh("new.example")
+	if !b.has("old.example") || !b.has("wanted.example") || !b.has("new.example") {
+		t.Error("a site went although there is room")
+	}
+	b.site("old.example").state.bytes.Add(maxOnDemandBytes)
+	refresh("new.example")
+	if !b.has("old.example") || b.has("new.example") {
+		t.Error("the site that has grown last stays, although the others had requests lately")
+	}
+	b.clock = b.clock.Add(3 * time.Minute)
+	refresh("wanted.example")
+	if b.has("old.example") || !b.has("wanted.example") {
+		t.Error("the site that nobody wants stays")
+	}
+	b.wantSites(1)
+}
+
 // TestClockSetBack: a clock that jumps does not keep sites out for ever.
 func TestClockSetBack(t *testing.T) {
 	b := newBench(t, nil)

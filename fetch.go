@@ -390,7 +390,23 @@ func (f *siteFetcher) digest() uint64 { return digestOf(f.handler.settings.diges
 
 // fetch makes a request for a path as the server knows it.
 func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *probe) (*response, error) {
-	return f.server.fetch(ctx, request{origin: f.internal.origin, path: path, limit: limit, probe: p})
+	res, err := f.server.fetch(ctx, request{origin: f.internal.origin, path: path, limit: limit, probe: p, abandoned: &f.handler.abandoned})
+	if err == nil && res.Proxied && f.onDemand {
+		f.rateLimit(ctx)
+	}
+	return res, err
+}
+
+// rateLimit waits until the next request to an upstream may follow one that the crawl's
+// limiter knows nothing of. Of sites on demand there may be a thousand.
+func (f *siteFetcher) rateLimit(ctx context.Context) {
+	for wait := f.handler.limiter.Turn(); wait > 0; wait = f.handler.limiter.Turn() {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Fetch implements crawl.Fetcher for paths of the site's URLs.

@@ -541,6 +541,9 @@ func (s *site) run(ctx context.Context, demanded bool) {
 		s.report(out, begun, now.Sub(begun)) // else it was, as it went on
 	}
 	s.markReady()
+	if s.onDemand {
+		s.app.shrink(s)
+	}
 	s.schedule.end(s.nextRefresh(out, begun, now), now, s.onDemand && !s.traffic.since(begun))
 	s.checkSetup(ctx)
 	s.app.notify()
@@ -620,9 +623,9 @@ func digestOf(parts ...any) uint64 {
 }
 
 // workers is how many goroutines may compute for the site: all cores while nothing is
-// served yet, later half of them.
+// served yet, later half of them. Of sites on demand anyone can make up the next one.
 func (s *site) workers() int {
-	if s.state.Index.Load() == nil || s.app.building != nil {
+	if s.state.Index.Load() == nil && !s.onDemand || s.app.building != nil {
 		return max(runtime.GOMAXPROCS(0), 1)
 	}
 	return cap(s.app.compute)

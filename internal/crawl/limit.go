@@ -54,7 +54,7 @@ func (l *Limiter) begin(ctx context.Context) bool {
 		return false
 	}
 	for {
-		wait := l.turn()
+		wait := l.Turn()
 		deadline, ok := ctx.Deadline()
 		switch {
 		case ctx.Err() != nil || ok && time.Until(deadline) < wait:
@@ -70,8 +70,8 @@ func (l *Limiter) begin(ctx context.Context) bool {
 	}
 }
 
-// turn takes the next turn, or returns how long it is until then.
-func (l *Limiter) turn() time.Duration {
+// Turn takes the next turn, or returns how long it is until then.
+func (l *Limiter) Turn() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
