@@ -54,7 +54,6 @@ type App struct {
 	storage             store.Storage // nil: in memory
 	httpPort, httpsPort int
 	fetchers            map[*caddyhttp.Server]*serverFetcher
-	routes              map[*caddyhttp.Server]uint64 // digests of what they answer
 
 	mu       sync.RWMutex
 	handlers []*Handler
@@ -104,7 +103,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	}
 	a.departed = pooled.(*readers)
 	a.sites, a.advised = make(map[siteID]*site), make(map[advice]bool)
-	a.fetchers, a.routes = make(map[*caddyhttp.Server]*serverFetcher), make(map[*caddyhttp.Server]uint64)
+	a.fetchers = make(map[*caddyhttp.Server]*serverFetcher)
 	a.started, a.wake = make(chan struct{}), make(chan struct{}, 1)
 	half := max(runtime.GOMAXPROCS(0)/2, 1)
 	a.slots, a.compute = crawl.NewSlots(half), make(chan struct{}, half)
@@ -151,7 +150,6 @@ func (a *App) locateHandlers() {
 	for _, h := range a.handlers {
 		if a.fetchers[h.server] == nil {
 			a.fetchers[h.server] = newServerFetcher(h.server)
-			a.routes[h.server] = routesDigest(h.server)
 			for handler, mounts := range walk(h.server) {
 				handler.mounts = mounts
 			}

@@ -238,7 +238,7 @@ func (r *refreshRun) policy() crawl.Policy {
 	p := crawl.Policy{
 		Base: s.origin, Scope: s.scope, Front: s.front(), Filter: s.filter, IgnoreCanonicals: !set.canonical, After: r.records.batch,
 		Disallow: func(path string) bool { return set.crawl.disallow.Match(path) != "" }, Closed: r.probed.robots.closed,
-		Extract: set.extract(), Settings: s.crawlDigest(&r.probed), Routes: digestOf(s.app.routes[s.handler.server], set.alternates, set.images),
+		Extract: set.extract(), Settings: s.crawlDigest(&r.probed), Routes: digestOf(s.routes, set.alternates, set.images),
 	}
 	if !r.probed.robots.rules.Empty() {
 		p.Allowed = r.probed.robots.rules.Allows
@@ -593,7 +593,7 @@ func (s *site) rest(out *result, begun time.Time) {
 
 // restDigest is of all that has a site refreshed anew when it changes.
 func (s *site) restDigest() uint64 {
-	return digestOf(s.handler.settings.digest, s.app.routes[s.handler.server])
+	return digestOf(s.handler.settings.digest, s.routes)
 }
 
 // nextRefresh is when the site is to be refreshed after a refresh that began at begun.

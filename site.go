@@ -80,6 +80,13 @@ func (i *identity) docPath(suffix, extension string) string {
 	return i.docPrefix + i.handler.settings.stem + suffix + extension
 }
 
+// internalHost is the host under which the server knows the site.
+func (i *identity) internalHost() string {
+	_, host, _ := strings.Cut(i.internal.origin, "://")
+	host, _ = cleanHost(host)
+	return host
+}
+
 // url is what the site is called: its origin and prefix.
 func (i *identity) url() string { return i.origin + i.prefix }
 
@@ -117,6 +124,7 @@ type site struct {
 	logger   *siteLog
 	schedule schedule
 	state    *siteState // outlives the configuration
+	routes   uint64     // digest of what the server answers for it
 
 	probed  atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	main    atomic.Pointer[site]        // whose documents stand for this one's; nil: its own do
@@ -138,6 +146,7 @@ func newSite(a *App, i identity) *site {
 	s := &site{identity: i, app: a, ready: make(chan struct{}), wasProbed: make(chan struct{}), made: a.now()}
 	s.logger = newSiteLog(i.handler.logger.With(zap.String("site", i.url())), i)
 	s.state = a.acquireState(&s.identity)
+	s.routes = routesDigest(i.handler.server, i.internalHost())
 	s.state.visited.limit(i.handler.maxPaths(i.onDemand))
 	s.ctx, s.cancel = context.WithCancel(a.running)
 	s.schedule.at(a.now())
