@@ -146,6 +146,33 @@ func TestFailing(t *testing.T) {
 	}
 }
 
+// TestNotHTML: what was not HTML is fetched again after 90 days, and has no links that would have to be seen
+// more often; what failed since, or is HTML now, like any page.
+func TestNotHTML(t *testing.T) {
+	for _, expire := range []time.Duration{time.Hour, 0, 365 * 24 * time.Hour} {
+		r := &Run{c: New(Options{}), p: Policy{Expire: expire}.withDefaults()}
+		rec, at := store.Record{Path: "/a.css"}, int64(now)
+		fetch := func(resp *Response, meta htmlmeta.Meta) int64 {
+			before := rec
+			r.plan(&before, &rec, apply(&rec, &fetched{resp: resp, meta: meta, base: base, batch: 10, now: at}), 0, at)
+			defer func() { at = rec.Due }()
+			return rec.Due - at
+		}
+		css := &Response{Status: 200, Header: http.Header{"Content-Type": {"text/css"}}}
+		for range 3 {
+			if wait := fetch(css, htmlmeta.Meta{}); wait < 90*day || wait > 97*day {
+				t.Errorf("expire %s: it is due after %d days", expire, wait/day)
+			}
+		}
+		if wait := fetch(nil, htmlmeta.Meta{}); wait > 2*hour {
+			t.Errorf("expire %s: after no response, it is due after %d hours", expire, wait/hour)
+		}
+		if wait := fetch(response(200), htmlmeta.Meta{Document: true, Text: 2}); wait > 2*week {
+			t.Errorf("expire %s: as HTML, it is due after %d days", expire, wait/day)
+		}
+	}
+}
+
 // TestStarting: an application may start with the server. Its front page is fetched again soon.
 func TestStarting(t *testing.T) {
 	for _, test := range []struct {
