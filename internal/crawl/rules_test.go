@@ -1,14 +1,17 @@
 package crawl
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -237,4 +240,41 @@ func TestLimiter(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOnePace: a hundred sites of one application are asked at one pace, and the time that they wait for one
+// another, or for a slot to compute, is not taken for the upstream's slowness.
+func TestOnePace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sites, interval = 100, 100 * time.Millisecond
+		var mu sync.Mutex
+		var begun []time.Time
+		fetch := func(_ context.Context, path string) (*Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			begun = append(begun, time.Now())
+			return &Response{Status: 200, Header: htmlHeader, Body: []byte("<!doctype html>" + path), Proxied: true}, nil
+		}
+		slots, limiter := NewSlots(1), NewLimiter(10, 4, nil)
+		slots.take(t.Context()) // another site computes
+		time.AfterFunc(10*time.Second, slots.release)
+		var group sync.WaitGroup
+		for range sites {
+			gen := empty(t)
+			group.Go(func() {
+				c := New(Options{Fetcher: fetcherFunc(fetch), Slots: slots, Limiter: limiter})
+				crawlAll(t, c, gen, Policy{Base: base, Scope: "/", Front: "/"}, page.Page{Path: "/a"}, page.Page{Path: "/b"})
+			})
+		}
+		group.Wait()
+		if len(begun) != 2*sites {
+			t.Fatalf("got %d requests", len(begun))
+		}
+		// The first ones waited for the slot when they had their turn.
+		for i, at := range begun[5:] {
+			if pause := at.Sub(begun[i+4]).Round(time.Millisecond); pause != interval {
+				t.Errorf("request %d began %s after the one before, want %s", i+5, pause, interval)
+			}
+		}
+	})
 }
