@@ -141,9 +141,9 @@ func refuses(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// canonicalHost is the host of the canonical that a page names; "": none.
+// canonicalHost is the host of the canonical that a page names; "": none, or it is ignored.
 func (f *siteFetcher) canonicalHost(res *response) string {
-	if res.Status != http.StatusOK || !htmlmeta.IsHTML(res.Header.Get("Content-Type")) {
+	if !f.handler.settings.canonical || res.Status != http.StatusOK || !htmlmeta.IsHTML(res.Header.Get("Content-Type")) {
 		return ""
 	}
 	meta := htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, htmlmeta.Page{Base: f.origin, Path: f.prefix + "/", Header: res.Header})

@@ -222,7 +222,7 @@ func (r *refreshRun) policy() crawl.Policy {
 	p := crawl.Policy{
 		Base: s.origin, Scope: s.scope, Front: s.front(), Filter: s.filter, IgnoreCanonicals: !set.canonical, After: r.records.batch,
 		Disallow: func(path string) bool { return set.crawl.disallow.Match(path) != "" }, Closed: r.probed.robots.closed,
-		Extract: set.extract(), Settings: s.crawlDigest(&r.probed), Routes: digestOf(s.fetcher.server.digest, set.alternates, set.images),
+		Extract: set.extract(), Settings: s.crawlDigest(&r.probed), Routes: digestOf(s.fetcher.routes, set.alternates, set.images),
 	}
 	if !r.probed.robots.rules.Empty() {
 		p.Allowed = r.probed.robots.rules.Allows

@@ -80,6 +80,13 @@ func (i *identity) docPath(suffix, extension string) string {
 	return i.docPrefix + i.handler.settings.stem + suffix + extension
 }
 
+// internalHost is the host under which the server knows the site.
+func (i *identity) internalHost() string {
+	_, host, _ := strings.Cut(i.internal.origin, "://")
+	host, _ = cleanHost(host)
+	return host
+}
+
 // url is what the site is called: its origin and prefix.
 func (i *identity) url() string { return i.origin + i.prefix }
 
@@ -179,7 +186,7 @@ type site struct {
 func newSite(a *App, i identity) *site {
 	s := &site{identity: i, app: a, ready: make(chan struct{}), wasProbed: make(chan struct{}), made: a.now()}
 	s.logger = newSiteLog(i.handler.logger.With(zap.String("site", i.url())), i)
-	s.fetcher = siteFetcher{&s.identity, a.fetchers[i.handler.server], func(res *response) { a.counts.fetched(res); a.building.response() }}
+	s.fetcher = siteFetcher{&s.identity, a.fetchers[i.handler.server], routesDigest(i.handler.server, i.internalHost()), func(res *response) { a.counts.fetched(res); a.building.response() }}
 	s.state = acquireState(a, &s.identity)
 	s.state.visited.limit(i.handler.discovery.most(i.onDemand))
 	s.ctx, s.cancel = context.WithCancel(a.running)
