@@ -405,6 +405,54 @@ func (r *refusals) log(now time.Time) bool {
 	return true
 }
 
+// requestRate counts the requests of the last hour, by minutes.
+type requestRate struct {
+	mu      sync.Mutex
+	minutes [60]uint32
+	last    int64     // minute that was counted last
+	latest  time.Time // request
+}
+
+func (r *requestRate) advance(minute int64) {
+	if d := minute - r.last; d < 0 || d >= int64(len(r.minutes)) {
+		r.minutes = [60]uint32{}
+	} else {
+		for m := r.last + 1; m <= minute; m++ {
+			r.minutes[m%int64(len(r.minutes))] = 0
+		}
+	}
+	r.last = minute
+}
+
+func (r *requestRate) add(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	minute := now.Unix() / 60
+	r.advance(minute)
+	r.minutes[minute%int64(len(r.minutes))]++
+	r.latest = now
+}
+
+// since reports whether there was a request after a time.
+func (r *requestRate) since(t time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.latest.After(t)
+}
+
+// counts are the requests of the last hour, and those of this minute and the one before.
+func (r *requestRate) counts(now time.Time) (inHour, inMinute int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	minute := now.Unix() / 60
+	r.advance(minute)
+	for _, n := range r.minutes {
+		inHour += int(n)
+	}
+	size := int64(len(r.minutes))
+	return inHour, int(r.minutes[minute%size] + r.minutes[(minute+size-1)%size])
+}
+
 // allSites are the sites there are, by their URLs.
 func (a *App) allSites() []*site {
 	a.mu.RLock()
