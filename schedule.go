@@ -221,4 +221,3 @@ func later(a, b time.Time) time.Time {
 	}
 	return a
 }
-

@@ -274,4 +274,3 @@ func (s *site) refreshNow(ctx context.Context) error {
 		return errStopping
 	}
 }
-
