@@ -291,12 +291,15 @@ func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidat
 		out.settings = settings
 		return out
 	}
-	begun := s.app.now()
 	build := func(keepListed bool) error {
 		if err := s.app.acquireCompute(ctx); err != nil {
 			return err
 		}
-		defer func() { <-s.app.compute }()
+		begun := s.app.now() // waiting for other sites is no cost of this one
+		defer func() {
+			<-s.app.compute
+			r.cost += s.app.now().Sub(begun)
+		}()
 		selection, err := indexing.Select(ctx, crawled.Generation, r.rules(crawled, keepListed))
 		if err != nil {
 			return fmt.Errorf("selecting pages: %w", err)
@@ -324,7 +327,6 @@ func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidat
 		}
 		out.outcome = refreshHeldBack
 	}
-	r.cost += s.app.now().Sub(begun)
 	out.cost = r.cost
 	r.swap(ctx, &out, published, settings)
 	return out
