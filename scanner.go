@@ -266,12 +266,15 @@ func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidat
 		out.settings = settings
 		return out
 	}
-	begun := s.app.now()
 	build := func(keepListed bool) error {
 		if err := s.app.compute.acquire(ctx); err != nil {
 			return err
 		}
-		defer s.app.compute.release()
+		begun := s.app.now() // waiting for other sites is no cost of this one
+		defer func() {
+			s.app.compute.release()
+			r.cost += s.app.now().Sub(begun)
+		}()
 		selection, err := indexing.Select(ctx, crawled.Generation, r.rules(crawled, keepListed))
 		if err != nil {
 			return fmt.Errorf("selecting pages: %w", err)
@@ -299,7 +302,6 @@ func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidat
 		}
 		out.outcome = refreshHeldBack
 	}
-	r.cost += s.app.now().Sub(begun)
 	out.cost = r.cost
 	r.swap(&out, published, settings)
 	return out

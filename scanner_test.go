@@ -125,6 +125,30 @@ func TestNextRefresh(t *testing.T) {
 	}
 }
 
+// TestCostOfRefresh: waiting for pages, or for other sites that compute, does not count.
+func TestCostOfRefresh(t *testing.T) {
+	first := newBench(t, nil)
+	first.wantPages(first.site("named.example"), 1) // compressors are made once, outside of the bubble
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.app.now = time.Now
+		front := b.pages
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			if r.URL.Path == "/a" {
+				time.Sleep(5 * time.Second)
+			}
+			return front(w, r)
+		}
+		b.app.compute <- struct{}{} // another site computes
+		time.AfterFunc(10*time.Second, func() { <-b.app.compute })
+		begun := time.Now()
+		out := b.site("named.example").refresh(t.Context(), false)
+		if took := time.Since(begun); took < 10*time.Second || out.cost != 0 || pagesOf(out.snapshot) != 1 {
+			t.Errorf("it took %s, of which %s count; got %+v", took, out.cost, out)
+		}
+	})
+}
+
 // wantPages checks how many pages are served.
 func (b *bench) wantPages(s *site, want int) *publish.Snapshot {
 	b.Helper()
