@@ -332,7 +332,8 @@ func (l reportLog) selection() {
 		zap.Strings("disallow", words), zap.Int("pages", disallowed.Count), zap.Int("of", total), zap.Strings("first", disallowed.First))
 
 	orphans := selected.Orphans
-	l.logger.onceIf(orphans.Count > 0 && !l.handler.settings.omitOrphans, zapcore.InfoLevel, "orphans", "some listed pages have no incoming links",
+	complete := !l.r.partial && rep.pending == 0 // else links may still be found
+	l.logger.onceIf(complete && orphans.Count > 0 && !l.handler.settings.omitOrphans, zapcore.InfoLevel, "orphans", "some listed pages have no incoming links",
 		zap.Int("pages", orphans.Count), zap.Strings("first", orphans.First))
 
 	over := rep.leftOut[indexing.OverMax.String()] + rep.leftOut[publish.NoRoom]
