@@ -1,7 +1,6 @@
 package sitemap
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -167,13 +166,10 @@ type builtRobots struct {
 	was     []byte // what the site has; nil: nothing
 	content []byte // nil: none is written
 	note    string // why not
-	named   string // the URL of a Sitemap line that a build has put there; "": none
 }
 
-// robotsNaming makes the robots.txt that names the sitemap of a site's own one. earlier
-// is the URL of the line that the build before put there, "": none. It goes.
-func (s *site) robotsNaming(ctx context.Context, earlier string) (r builtRobots) {
-	r.named = earlier
+// robotsNaming makes the robots.txt that names the sitemap of a site's own one.
+func (s *site) robotsNaming(ctx context.Context) (r builtRobots) {
 	sitemap := s.sitemapURL()
 	line := "Sitemap: " + sitemap
 	if s.prefix != "" {
@@ -191,42 +187,16 @@ func (s *site) robotsNaming(ctx context.Context, earlier string) (r builtRobots)
 		r.note = fmt.Sprintf("robots.txt returns status %d, or is too long: add this line to it: %s", res.Status, line)
 		return r
 	}
-	body := res.Body
-	if earlier != sitemap {
-		body = unnaming(body, earlier)
-	}
-	merged, made, ok := namingSitemap(res.Status, res.Header.Get("Content-Type"), body, sitemap)
+	merged, made, ok := namingSitemap(res.Status, res.Header.Get("Content-Type"), res.Body, sitemap)
 	if !ok {
 		r.note = "robots.txt is not text: add this line to it: " + line
 		return r
 	}
-	if r.content = merged; !bytes.Equal(merged, body) {
-		r.named = sitemap
-	} else if earlier != sitemap {
-		r.named = "" // the site's own has the line
-	}
+	r.content = merged
 	if !made || res.Status == http.StatusOK && len(res.Body) == 0 {
 		r.was = append([]byte{}, res.Body...)
 	}
 	return r
-}
-
-// unnaming is a robots.txt without the Sitemap line that a build put there; nothing where a
-// build made all of it.
-func unnaming(body []byte, sitemap string) []byte {
-	if sitemap == "" {
-		return body
-	}
-	if bytes.Equal(body, robotstxt.New(sitemap)) {
-		return nil
-	}
-	var kept []byte
-	for line := range bytes.Lines(body) {
-		if string(bytes.TrimRight(line, "\r\n")) != "Sitemap: "+sitemap {
-			kept = append(kept, line...)
-		}
-	}
-	return kept
 }
 
 // fileName is the name of a document in the folder that a static host serves as the site's.

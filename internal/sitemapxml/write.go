@@ -1,6 +1,7 @@
 package sitemapxml
 
 import (
+	"bytes"
 	"io"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -209,4 +210,12 @@ func (x *Index) Add(loc string, lastMod int64, dayOnly bool) error {
 		x.flush()
 	}
 	return x.err
+}
+
+// IsOwn reports whether a document, or its beginning, is as [URLSet] and [Index] write it.
+func IsOwn(document []byte) bool {
+	rest, ok := bytes.CutPrefix(document, []byte(declaration))
+	root, rest, _ := bytes.Cut(rest, []byte("\n"))
+	return ok && (bytes.HasPrefix(root, []byte(urlSetOpen)) && bytes.HasPrefix(rest, []byte(urlOpen)) ||
+		bytes.HasPrefix(root, []byte(indexOpen)) && bytes.HasPrefix(rest, []byte(sitemapOpen)))
 }

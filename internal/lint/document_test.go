@@ -1,4 +1,4 @@
-package check
+package lint
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ const (
 	open09  = `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1" xmlns:video="http://www.google.com/schemas/sitemap-video/1.1" xmlns:news="http://www.google.com/schemas/sitemap-news/0.9" xmlns:mobile="http://www.google.com/schemas/sitemap-mobile/1.0" xmlns:xhtml="http://www.w3.org/1999/xhtml" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xmlns:other="urn:other">` + "\n"
 	open084 = `<urlset xmlns="http://www.google.com/schemas/sitemap/0.84">` + "\n"
 	index09 = `<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n"
-	page    = `<url><loc>http://a.example/</loc></url>`
+	onePage = `<url><loc>http://a.example/</loc></url>`
 )
 
 // set is a urlset of 0.9 whose content begins in line 2.
@@ -48,14 +48,6 @@ func in084(more string) string {
 
 func index9(content string) string { return index09 + content + "\n</sitemapindex>" }
 
-func video9(more string) string {
-	return in("<video:video><video:thumbnail_loc>http://a.example/t</video:thumbnail_loc><video:title>t</video:title><video:description>d</video:description>" + more + "</video:video>")
-}
-
-func news9(more string) string {
-	return in("<news:news><news:publication><news:name>n</news:name><news:language>en</news:language></news:publication>" + more + "</news:news>")
-}
-
 // schemaCodes are the findings that a schema processor has, too.
 var schemaCodes = []string{
 	"not-well-formed", "not-utf-8", "empty", "namespace", "root", "html",
@@ -72,16 +64,16 @@ var documents = []struct {
 	valid bool
 	want  string // findings
 }{
-	{"one page", set(page), true, ""},
-	{"declaration", `<?xml version="1.0" encoding="utf-8" standalone='yes' ?>` + set(page), true, ""},
-	{"byte order mark", "\uFEFF" + `<?xml version="1.0"?>` + set(page), true, ""},
+	{"one page", set(onePage), true, ""},
+	{"declaration", `<?xml version="1.0" encoding="utf-8" standalone='yes' ?>` + set(onePage), true, ""},
+	{"byte order mark", "\uFEFF" + `<?xml version="1.0"?>` + set(onePage), true, ""},
 	{"style sheet, comments, CDATA, references", `<?xml-stylesheet href="a.xsl"?><!-- a -->` + set("<!-- b --><url><loc>http://a.example/<![CDATA[a&b]]>&amp;c&#x41;</loc></url>") + "<!-- c -->", true, ""},
 	{"prefix", `<s:urlset xmlns:s="http://www.sitemaps.org/schemas/sitemap/0.9"><s:url><s:loc>http://a.example/</s:loc></s:url></s:urlset>`, true, ""},
 	{"prefix inside", `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><s:url xmlns:s="http://www.sitemaps.org/schemas/sitemap/0.9"><s:loc>http://a.example/</s:loc></s:url></urlset>`, true, ""},
 	{"prefix rebound", set(`<url xmlns:image="http://www.sitemaps.org/schemas/sitemap/0.9"><image:loc>http://a.example/</image:loc></url>`), true, ""},
 	{"all elements", in("<lastmod>2024-05-01</lastmod><changefreq>daily</changefreq><priority>0.5</priority>"), true, ""},
-	{"schema location", `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:x="http://www.w3.org/2001/XMLSchema-instance" x:schemaLocation="a b">` + page + "</urlset>", true, ""},
-	{"CRLF", strings.ReplaceAll(set("\n\n"+page+"\n<url/>"), "\n", "\r\n"), false, "5 error missing-element"},
+	{"schema location", `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:x="http://www.w3.org/2001/XMLSchema-instance" x:schemaLocation="a b">` + onePage + "</urlset>", true, ""},
+	{"CRLF", strings.ReplaceAll(set("\n\n"+onePage+"\n<url/>"), "\n", "\r\n"), false, "5 error missing-element"},
 
 	{"nothing", "", false, "0 error empty"},
 	{"white space", " \n ", false, "2 error not-well-formed"},
@@ -91,18 +83,16 @@ var documents = []struct {
 	{"wrong end tag", set("<url>\n</loc>"), false, "3 error not-well-formed"},
 	{"ampersand", at("http://a.example/?a&b"), false, "2 error not-well-formed"},
 	{"entity", at("http://a.example/&nbsp;"), false, "2 error not-well-formed"},
-	{"surrogate", at("http://a.example/&#xD800;"), false, "2 error not-well-formed"},
 	{"NUL", at("http://a.example/\x00"), false, "2 error not-well-formed"},
 	{"reference to NUL", at("http://a.example/&#0;"), false, "2 error not-well-formed"},
 	{"brackets in text", at("http://a.example/]]>"), false, "2 error not-well-formed"},
 	{"Latin-1", at("http://a.example/\xE4"), false, "2 error not-utf-8"},
-	{"two roots", set(page) + "<a/>", false, "3 error not-well-formed"},
-	{"text after the root", set(page) + "a", false, "3 error not-well-formed"},
-	{"CDATA after the root", set(page) + "<![CDATA[]]>", false, "3 error not-well-formed"},
-	{"late declaration", " <?xml version='1.0'?>" + set(page), false, "1 error not-well-formed"},
-	{"attribute twice", `<urlset a="" a="">` + page + `</urlset>`, false, "1 error not-well-formed"},
-	{"attribute twice by namespace", `<urlset xmlns:a="urn:a" xmlns:b="urn:a" a:x="" b:x="">` + page + `</urlset>`, false, "1 error not-well-formed"},
-	{"prefix of nothing", `<a:urlset>` + page + `</a:urlset>`, false, "1 error not-well-formed"},
+	{"two roots", set(onePage) + "<a/>", false, "3 error not-well-formed"},
+	{"text after the root", set(onePage) + "a", false, "3 error not-well-formed"},
+	{"late declaration", " <?xml version='1.0'?>" + set(onePage), false, "1 error not-well-formed"},
+	{"attribute twice", `<urlset a="" a="">` + onePage + `</urlset>`, false, "1 error not-well-formed"},
+	{"attribute twice by namespace", `<urlset xmlns:a="urn:a" xmlns:b="urn:a" a:x="" b:x="">` + onePage + `</urlset>`, false, "1 error not-well-formed"},
+	{"prefix of nothing", `<a:urlset>` + onePage + `</a:urlset>`, false, "1 error not-well-formed"},
 	{"text", "hello", false, "1 error root"},
 	{"JSON", `{"a": 1}`, false, "1 error root"},
 	{"HTML", "<!DOCTYPE html>\n<title>404</title>", false, "1 error html"},
@@ -110,9 +100,9 @@ var documents = []struct {
 	{"XHTML", `<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"/>`, false, "1 error html"},
 	{"another root", "<a/>", false, "1 error root"},
 	{"url as root", `<url xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><loc>http://a.example/</loc></url>`, false, "1 error root"},
-	{"no namespace", "<urlset>" + page + "</urlset>", false, "1 error namespace"},
-	{"namespace with https", `<urlset xmlns="https://www.sitemaps.org/schemas/sitemap/0.9">` + page + "</urlset>", false, "1 error namespace"},
-	{"root of many lines", "<urlset\n a=''\n xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>" + page + "</urlset>", false, "1 error unknown-attribute"},
+	{"no namespace", "<urlset>" + onePage + "</urlset>", false, "1 error namespace"},
+	{"namespace with https", `<urlset xmlns="https://www.sitemaps.org/schemas/sitemap/0.9">` + onePage + "</urlset>", false, "1 error namespace"},
+	{"root of many lines", "<urlset\n a=''\n xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>" + onePage + "</urlset>", false, "1 error unknown-attribute"},
 
 	{"no page", set(""), false, "1 error missing-element"},
 	{"empty page", set("<url/>"), false, "2 error missing-element"},
@@ -129,7 +119,7 @@ var documents = []struct {
 	{"element in loc", at("http://a.example/<b/>"), false, "2 error unknown-element"},
 	{"unknown attribute", set(`<url id="1"><loc>http://a.example/</loc></url>`), false, "2 error unknown-attribute"},
 	{"attribute of another namespace", set(`<url xml:lang="de"><loc>http://a.example/</loc></url>`), false, "2 error unknown-attribute"},
-	{"text in urlset", set("\na" + page), false, "3 error unexpected-text"},
+	{"text in urlset", set("\na" + onePage), false, "3 error unexpected-text"},
 	{"text in url", set("<url>a<loc>http://a.example/</loc></url>"), false, "2 error unexpected-text"},
 
 	{"empty loc", at(""), false, "2 error loc-empty"},
@@ -161,11 +151,11 @@ var documents = []struct {
 	{"2,049 characters", at("http://a.example/" + strings.Repeat("a", 2032)), false, "2 error loc-too-long"},
 	{"11 characters", at("http://a.b/"), false, "2 error loc-too-short"},
 	{"12 characters", at("http://a.bc/"), true, ""},
-	{"another host", set(page + "\n<url><loc>http://b.example/</loc></url>"), true, "3 error loc-outside-scope"},
-	{"another scheme", set(page + "\n<url><loc>https://a.example/</loc></url>"), true, "3 error loc-outside-scope"},
-	{"another port", set(page + "\n<url><loc>http://a.example:81/</loc></url>"), true, "3 error loc-outside-scope"},
-	{"the same origin in other words", set(page + "\n<url><loc>http://A.example:80/a</loc></url>"), true, ""},
-	{"twice", set(page + "\n" + page), true, "3 warning duplicate"},
+	{"another host", set(onePage + "\n<url><loc>http://b.example/</loc></url>"), true, "3 error loc-outside-scope"},
+	{"another scheme", set(onePage + "\n<url><loc>https://a.example/</loc></url>"), true, "3 error loc-outside-scope"},
+	{"another port", set(onePage + "\n<url><loc>http://a.example:81/</loc></url>"), true, "3 error loc-outside-scope"},
+	{"the same origin in other words", set(onePage + "\n<url><loc>http://A.example:80/a</loc></url>"), true, ""},
+	{"twice", set(onePage + "\n" + onePage), true, "3 warning duplicate"},
 
 	{"lastmod empty", in("<lastmod/>"), false, "2 error lastmod"},
 	{"year", in("<lastmod>2024</lastmod>"), false, "2 error lastmod"},
@@ -203,7 +193,6 @@ var documents = []struct {
 	{"priority of a point", in("<priority>.</priority>"), false, "2 error priority"},
 	{"priority with a comma", in("<priority>0,5</priority>"), false, "2 error priority"},
 	{"no priority", in("<priority/>"), false, "2 error priority"},
-	{"priority of many digits", in("<priority>0." + strings.Repeat("5", 25) + "</priority>"), false, "2 error priority"},
 	{"priority of many zeros", in("<priority>" + strings.Repeat("0", 25) + ".5</priority>"), true, ""},
 
 	{"all the same", set(strings.Repeat("<url><loc>http://a.example/</loc><lastmod>2024-05-01</lastmod></url>", 3) + "<url><loc>http://a.example/2</loc><lastmod>2024-05-01</lastmod></url>"), true, "2 warning duplicate|2 warning duplicate|0 warning lastmod-all-the-same"},
@@ -216,12 +205,11 @@ var documents = []struct {
 	{"image with a title first", in("<image:image><image:title>a</image:title><image:loc>http://a.example/i</image:loc></image:image>"), false, "2 warning obsolete-element|2 error element-order"},
 	{"image with more", in("<image:image><image:loc>http://a.example/i</image:loc><image:size/></image:image>"), false, "2 error unknown-element"},
 	{"image:loc alone", in("<image:loc>http://a.example/i</image:loc>"), false, "2 error unknown-element"},
-	{"image before", set("<image:image><image:loc>http://a.example/i</image:loc></image:image>" + page), true, ""},
-	{"image after", set(page + "<image:image><image:loc>http://a.example/i</image:loc></image:image>"), false, "2 error element-order"},
+	{"image before", set("<image:image><image:loc>http://a.example/i</image:loc></image:image>" + onePage), true, ""},
+	{"image after", set(onePage + "<image:image><image:loc>http://a.example/i</image:loc></image:image>"), false, "2 error element-order"},
 	{"image before priority", in("<image:image><image:loc>http://a.example/i</image:loc></image:image><priority>1</priority>"), false, "2 error element-order"},
 	{"1,001 images", in(strings.Repeat("<image:image><image:loc>http://a.example/i</image:loc></image:image>", 1001)), true, "2 error too-many-images"},
 	{"mobile", in("<mobile:mobile/>"), true, ""},
-	{"mobile with space", in("<mobile:mobile> </mobile:mobile>"), false, "2 error unexpected-text"},
 	{"alternate", in(`<xhtml:link rel="alternate" hreflang="de-AT" href="http://b.example/"/>`), true, ""},
 	{"alternate for all", in(`<xhtml:link rel="alternate" hreflang="x-default" href="http://b.example/"/>`), true, ""},
 	{"alternate with text", in(`<xhtml:link rel="alternate" hreflang="de" href="http://b.example/">a</xhtml:link>`), false, "2 error unexpected-text"},
@@ -229,37 +217,12 @@ var documents = []struct {
 	{"alternate without language", in(`<xhtml:link rel="alternate" href="http://b.example/"/>`), true, "2 error alternate"},
 	{"alternate with underscore", in(`<xhtml:link rel="alternate" hreflang="de_AT" href="http://b.example/"/>`), false, "2 error attribute-value"},
 	{"alternate with a path", in(`<xhtml:link rel="alternate" hreflang="de" href="/de/"/>`), true, "2 error alternate"},
-	{"alternate with more", in(`<xhtml:link rel="alternate" hreflang="de" href="http://b.example/" lastmod=""/>`), false, "2 error unknown-attribute"},
 	{"other namespace", in(`<other:a b=""><other:c/>text</other:a>`), false, "2 warning unknown-extension"},
-
-	{"video", video9("<video:content_loc>http://a.example/v</video:content_loc><video:duration>600</video:duration><video:rating>4.5</video:rating><video:tag>a</video:tag><video:tag>b</video:tag><video:restriction relationship='allow'>DE AT</video:restriction><video:live>no</video:live>"), true, ""},
-	{"video without title", in("<video:video><video:thumbnail_loc>http://a.example/t</video:thumbnail_loc><video:description>d</video:description></video:video>"), false, "2 error missing-element"},
-	{"video of 8 hours and a second", video9("<video:duration>28801</video:duration>"), false, "2 error extension-value"},
-	{"video of 1.5 seconds", video9("<video:duration>1.5</video:duration>"), false, "2 error extension-value"},
-	{"video rating", video9("<video:rating>5.1</video:rating>"), false, "2 error extension-value"},
-	{"video views", video9("<video:view_count>99999999999</video:view_count>"), true, ""},
-	{"video with 33 tags", video9(strings.Repeat("<video:tag>a</video:tag>", 33)), false, "2 error repeated-element"},
-	{"video without relationship", video9("<video:restriction>DE</video:restriction>"), false, "2 error missing-attribute"},
-	{"video for countries", video9("<video:restriction relationship='deny'>de</video:restriction>"), false, "2 error extension-value"},
-	{"video for platforms", video9("<video:platform relationship='deny'>web tv</video:platform>"), true, ""},
-	{"video price", video9("<video:price currency='EURO'>1</video:price>"), false, "2 error attribute-value"},
-	{"video show", video9("<video:tvshow><video:show_title>a</video:show_title><video:video_type>full</video:video_type><video:season_number>0</video:season_number></video:tvshow>"), false, "2 error extension-value"},
-	{"video title too long", in("<video:video><video:thumbnail_loc>http://a.example/t</video:thumbnail_loc><video:title>" + strings.Repeat("ä", 101) + "</video:title><video:description>d</video:description></video:video>"), false, "2 error extension-value"},
-	{"video title", in("<video:video><video:thumbnail_loc>http://a.example/t</video:thumbnail_loc><video:title>" + strings.Repeat("ä", 100) + "</video:title><video:description>d</video:description></video:video>"), true, ""},
-
-	{"news", news9("<news:publication_date>2026-11-20</news:publication_date><news:title>a</news:title>"), true, ""},
-	{"old news", news9("<news:publication_date>2026-11-18</news:publication_date><news:title>a</news:title>"), true, "2 warning news-old"},
-	{"news without title", news9("<news:publication_date>2026-11-20</news:publication_date>"), false, "2 error missing-element"},
-	{"news date", news9("<news:publication_date>today</news:publication_date><news:title>a</news:title>"), false, "2 error extension-value"},
-	{"news genres", news9("<news:genres>Blog, OpEd</news:genres><news:publication_date>2026-11-20</news:publication_date><news:title>a</news:title>"), true, ""},
-	{"news genre", news9("<news:genres>Essay</news:genres><news:publication_date>2026-11-20</news:publication_date><news:title>a</news:title>"), false, "2 error extension-value"},
-	{"news tickers", news9("<news:publication_date>2026-11-20</news:publication_date><news:title>a</news:title><news:stock_tickers>NASDAQ:AMAT, BOM:500325</news:stock_tickers>"), true, ""},
-	{"news ticker", news9("<news:publication_date>2026-11-20</news:publication_date><news:title>a</news:title><news:stock_tickers>AMAT</news:stock_tickers>"), false, "2 error extension-value"},
 
 	{"index", index9("<sitemap><loc>http://a.example/1.xml</loc><lastmod>2024-05-01</lastmod></sitemap>"), true, ""},
 	{"empty index", index9(""), false, "1 error missing-element"},
 	{"index with priority", index9("<sitemap><loc>http://a.example/1.xml</loc><priority>1</priority></sitemap>"), false, "2 error unknown-element"},
-	{"index of pages", index9(page), false, "2 error unknown-element|1 error missing-element"},
+	{"index of pages", index9(onePage), false, "2 error unknown-element|1 error missing-element"},
 	{"index of other hosts", index9("<sitemap><loc>http://a.example/1.xml</loc></sitemap>\n<sitemap><loc>http://b.example/1.xml</loc></sitemap>"), true, "3 error loc-outside-scope"},
 	{"index of one twice", index9("<sitemap><loc>http://a.example/1.xml</loc></sitemap>\n<sitemap><loc>http://a.example/1.xml</loc></sitemap>"), true, "3 warning duplicate"},
 
@@ -275,8 +238,8 @@ var documents = []struct {
 	{"0.84, capital", in084("<changefreq>Daily</changefreq>"), false, "2 error changefreq"},
 	{"0.84, no loc", set084("<url/>"), false, "2 error missing-element"},
 
-	{"document type", `<!DOCTYPE urlset>` + set(page), true, "1 error doctype"},
-	{"another encoding", `<?xml version="1.0" encoding="ISO-8859-1"?>` + set(page), true, "1 error encoding"},
+	{"document type", `<!DOCTYPE urlset>` + set(onePage), true, "1 error doctype"},
+	{"another encoding", `<?xml version="1.0" encoding="ISO-8859-1"?>` + set(onePage), true, "1 error encoding"},
 }
 
 // in4 is pages with such lastmods.
