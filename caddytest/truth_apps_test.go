@@ -160,6 +160,12 @@ func TestWhatApplicationsHave(t *testing.T) {
 			want: []string{"/", "/a=b", "/b,c", "/~user"},
 			left: map[string]int{"redirect": 1},
 		},
+		"one page in several encodings, by lists and visits": {
+			sources: "traffic\nurls {\n/%7Euser\n/b%2Cc\n/b,c\n}",
+			answers: answers{"/": linking("home", "/a=b"), "/a=b": linking("a"), "/a%3Db": linking("a"), "/~user": linking("user"), "/b,c": linking("b")},
+			visits:  []string{"/", "/a%3Db"},
+			want:    []string{"/", "/a=b", "/b,c", "/~user"},
+		},
 		"what is no document": {
 			sources: "links",
 			answers: answers{"/": linking("home", "/title", "/body", "/head", "/html", "/part", "/noindex", "/refresh"),
