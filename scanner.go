@@ -47,7 +47,13 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 	}
 	defer s.state.release(records)
 	s.restore(ctx, records)
+	hangs := time.AfterFunc(fetchTimeout, func() {
+		s.logger.once(zap.WarnLevel, "hangs", "the site does not answer its own requests for its front page or robots.txt: the disk or upstream behind them hangs")
+	})
 	probed, err := s.fetcher.probe(ctx)
+	if hangs.Stop() {
+		s.logger.clear("hangs")
+	}
 	s.settle(ctx, &probed, err)
 	if err != nil {
 		return result{err: fmt.Errorf("probing the site: %w", err)}

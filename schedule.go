@@ -153,8 +153,13 @@ func (s *site) run(ctx context.Context, demanded bool) {
 		s.app.shrink(s)
 	}
 	s.schedule.end(s.nextRefresh(out, begun, now), now, s.onDemand && !s.traffic.since(begun))
-	s.checkSetup(ctx)
 	s.app.notify()
+	checked := make(chan result)
+	go func() {
+		defer close(checked)
+		s.checkSetup(ctx)
+	}()
+	endsSoon(checked, stopGrace) // the disk may hang
 }
 
 // endsSoon waits for the end of a refresh, but not long.
