@@ -47,18 +47,11 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 	}
 	defer s.state.release(records)
 	s.restore(ctx, records)
-	hangs := time.AfterFunc(fetchTimeout, func() {
-		s.logger.once(zap.WarnLevel, "hangs", "the site does not answer its own requests for its front page or robots.txt: the disk or upstream behind them hangs")
-	})
-	probed, err := s.fetcher.probe(ctx)
-	if hangs.Stop() {
-		s.logger.clear("hangs")
-	}
-	s.settle(ctx, &probed, err)
-	if err != nil {
+	probed, err := s.probe(ctx)
+	switch {
+	case err != nil:
 		return result{err: fmt.Errorf("probing the site: %w", err)}
-	}
-	if s.main.Load() != nil {
+	case s.main.Load() != nil:
 		return result{outcome: refreshAlias}
 	}
 	run := &refreshRun{site: s, records: records, probed: probed, begun: s.app.now(), demanded: demanded}
@@ -80,31 +73,35 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		if err != nil {
 			return run.failed(candidates, fmt.Errorf("crawling: %w", err))
 		}
-		if s.ctx.Err() != nil {
-			return run.keep(ctx, crawled)
-		}
 		records.hanging = crawled.Abandoned > 0 && crawled.Fetched == 0
-		if b := s.app.building; b != nil && (!crawled.Gathered || !crawled.Done) {
+		complete := crawled.Gathered && crawled.Done
+		switch {
+		case s.ctx.Err() != nil:
+			return run.keep(ctx, crawled)
+		case s.app.building != nil && !complete: // nobody waits
 			records.generation = crawled.Generation
-			b.crawled(crawled.Generation.Len(), crawled.Pending)
-			continue // nobody waits
+			s.app.building.crawled(crawled.Generation.Len(), crawled.Pending)
+			continue
 		}
-		patience := s.interval()
-		if s.state.Index.Load() == nil {
-			patience = max(patience, firstWait) // those who wait shall not be told that there is nothing
-		}
-		partial := !crawled.Gathered || !crawled.Done && run.spent() < patience
-		out := run.publish(ctx, crawled, candidates)
-		if out.partial = partial && out.err == nil; out.partial && out.snapshot == nil {
-			continue // nothing was fetched yet
-		}
-		s.report(out, run.begun, run.spent())
-		s.rest(&out, run.begun)
-		run.commit(ctx, &out)
-		if !out.partial {
+		goesOn := !crawled.Gathered || !complete && run.spent() < run.patience()
+		if out := run.publish(ctx, crawled, candidates, goesOn); !out.partial {
 			return out
 		}
 	}
+}
+
+// probe finds out what the routes say of the site, and settles which sites stand for
+// others.
+func (s *site) probe(ctx context.Context) (probeResult, error) {
+	hangs := time.AfterFunc(fetchTimeout, func() {
+		s.logger.once(zap.WarnLevel, "hangs", "the site does not answer its own requests for its front page or robots.txt: the disk or upstream behind them hangs")
+	})
+	probed, err := s.fetcher.probe(ctx)
+	if hangs.Stop() {
+		s.logger.clear("hangs")
+	}
+	s.settle(ctx, &probed, err)
+	return probed, err
 }
 
 // keep writes what was crawled before the site was stopped.
@@ -155,6 +152,15 @@ func (r *refreshRun) budget(step time.Duration) crawl.Budget {
 }
 
 func (r *refreshRun) spent() time.Duration { return r.site.app.now().Sub(r.begun) }
+
+// patience is how long a refresh may go on whose pages are all known: then the next one
+// looks for changes. Those who wait for a first sitemap shall not be told that there is none.
+func (r *refreshRun) patience() time.Duration {
+	if r.site.state.Index.Load() == nil {
+		return max(r.site.interval(), firstWait)
+	}
+	return r.site.interval()
+}
 
 // restore serves what was published before a restart, if it was with these settings.
 func (s *site) restore(ctx context.Context, r *records) {
@@ -257,8 +263,22 @@ func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules
 	return rules
 }
 
-// publish selects, builds, confirms and publishes what the crawl found so far.
-func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidates *merge.Stream) result {
+// publish publishes what the crawl found so far, and writes it. goesOn says that the crawl
+// does.
+func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidates *merge.Stream, goesOn bool) result {
+	out := r.selectAndBuild(ctx, crawled, candidates)
+	if out.partial = goesOn && out.err == nil; out.partial && out.snapshot == nil {
+		return out // nothing was fetched yet
+	}
+	r.site.report(out, r.begun, r.spent())
+	r.site.rest(&out, r.begun)
+	r.commit(ctx, &out)
+	return out
+}
+
+// selectAndBuild selects the pages to list, builds their documents, and swaps them in
+// unless the change is to be confirmed.
+func (r *refreshRun) selectAndBuild(ctx context.Context, crawled crawl.Result, candidates *merge.Stream) result {
 	s := r.site
 	out := result{crawled: crawled, merged: candidates.Result(), source: r.source}
 	noteFailures(r.records.failing, out.merged.Failed, r.begun)
@@ -272,38 +292,19 @@ func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidat
 		out.settings = settings
 		return out
 	}
-	build := func(keepListed bool) error {
-		if err := s.app.compute.acquire(ctx); err != nil {
-			return err
-		}
-		begun := s.app.now() // waiting for other sites is no cost of this one
-		defer func() {
-			s.app.compute.release()
-			r.cost += s.app.now().Sub(begun)
-		}()
-		selection, err := indexing.Select(ctx, crawled.Generation, r.rules(crawled, keepListed))
-		if err != nil {
-			return fmt.Errorf("selecting pages: %w", err)
-		}
-		if out.snapshot, err = publish.Build(ctx, selection.Pages(ctx), r.previous(), r.buildOptions()); err != nil {
-			return fmt.Errorf("building the documents: %w", err)
-		}
-		out.selected = selection.Result()
-		return nil
-	}
-	if out.err = build(false); out.err != nil {
+	if out.snapshot, out.selected, out.err = r.build(ctx, crawled, false); out.err != nil {
 		return out
 	}
 	if out.snapshot == nil && published == nil && (!crawled.Gathered || !crawled.Done) {
 		r.records.generation = crawled.Generation
-		if r.spent() < max(s.interval(), firstWait) {
+		if r.spent() < r.patience() {
 			return out
 		}
 	}
 	out.found = pagesOf(out.snapshot)
 	if out.reason = r.confirm(published, &out, settings); out.reason != "" {
 		// What was listed stays, unless it is refused; what is new is listed.
-		if out.err = build(true); out.err != nil {
+		if out.snapshot, out.selected, out.err = r.build(ctx, crawled, true); out.err != nil {
 			return out
 		}
 		out.outcome = refreshHeldBack
@@ -311,6 +312,29 @@ func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidat
 	out.cost = r.cost
 	r.swap(&out, published, settings)
 	return out
+}
+
+// build selects the pages to list, and builds their documents. Where a change is held back,
+// pages that were listed are kept.
+func (r *refreshRun) build(ctx context.Context, crawled crawl.Result, keepListed bool) (*publish.Snapshot, indexing.Result, error) {
+	s := r.site
+	if err := s.app.compute.acquire(ctx); err != nil {
+		return nil, indexing.Result{}, err
+	}
+	begun := s.app.now() // waiting for other sites is no cost of this one
+	defer func() {
+		s.app.compute.release()
+		r.cost += s.app.now().Sub(begun)
+	}()
+	selection, err := indexing.Select(ctx, crawled.Generation, r.rules(crawled, keepListed))
+	if err != nil {
+		return nil, indexing.Result{}, fmt.Errorf("selecting pages: %w", err)
+	}
+	snapshot, err := publish.Build(ctx, selection.Pages(ctx), r.previous(), r.buildOptions())
+	if err != nil {
+		return nil, indexing.Result{}, fmt.Errorf("building the documents: %w", err)
+	}
+	return snapshot, selection.Result(), nil
 }
 
 // buildOptions say how the site's documents are built.
