@@ -149,7 +149,7 @@ func (f *buildFlags) build(ctx context.Context, stderr io.Writer) (built []*buil
 	if !f.quiet {
 		defer showProgress(stderr, b)()
 	}
-	sites, err := a.buildSites(ctx, b)
+	sites, err := buildSites(ctx, a, b)
 	if err != nil {
 		return nil, err
 	}

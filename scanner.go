@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"runtime"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -343,7 +342,7 @@ func (r *refreshRun) buildOptions() publish.Options {
 	return publish.Options{
 		Base: s.origin, Document: func(suffix string) string { return s.origin + s.docPath(suffix, ".xml") },
 		Schema: set.schema, ShardURLs: set.shardURLs, Extended: set.alternates || set.images,
-		Workers: s.workers(), Now: r.begun,
+		Workers: r.source.Workers, Now: r.begun,
 	}
 }
 
@@ -541,15 +540,6 @@ func digestOf(parts ...any) uint64 {
 		_, _ = fmt.Fprintf(sum, "%q\n", fmt.Sprint(part))
 	}
 	return sum.Sum64()
-}
-
-// workers is how many goroutines may compute for the site: all cores while nothing is
-// served yet, later half of them. Of sites on demand anyone can make up the next one.
-func (s *site) workers() int {
-	if s.state.Index.Load() == nil && !s.onDemand || s.app.building != nil {
-		return max(runtime.GOMAXPROCS(0), 1)
-	}
-	return cap(s.app.compute)
 }
 
 // named are the candidates themselves, with crawl off.
