@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +11,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/seed3295b519/caddy-sitemap/caddytest/sitemaps"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
 
 // found is what a sitemap and all its shards say.
@@ -77,13 +76,17 @@ func readIndex(ctx context.Context, base string) (shards []string, one entries, 
 	if err != nil {
 		return nil, one, err
 	}
-	_, err = sitemapxml.Read(bytes.NewReader(body), sitemapxml.Limits{}, collect(base, &one), func(c sitemapxml.Child) error {
+	d, err := sitemaps.Parse(body)
+	if err != nil {
+		return nil, one, err
+	}
+	for _, c := range d.Children {
 		if !strings.HasPrefix(c.Loc, base+"/") {
-			return fmt.Errorf("the index lists '%s'", c.Loc)
+			return nil, one, fmt.Errorf("the index lists '%s'", c.Loc)
 		}
 		shards = append(shards, c.Loc)
-		return nil
-	})
+	}
+	one, err = collect(base, d.Pages)
 	return shards, one, err
 }
 
@@ -92,9 +95,12 @@ func readShard(ctx context.Context, base, shard string) (e entries, err error) {
 	if err != nil {
 		return e, err
 	}
-	info, err := sitemapxml.Read(bytes.NewReader(body), sitemapxml.Limits{}, collect(base, &e), nil)
-	if err == nil && (info.Kind != sitemapxml.KindURLSet || info.Count == 0) {
+	d, err := sitemaps.Parse(body)
+	if err == nil && len(d.Pages) == 0 {
 		err = errors.New("it is no urlset with pages")
+	}
+	if err == nil {
+		e, err = collect(base, d.Pages)
 	}
 	if err != nil {
 		return e, fmt.Errorf("reading %s: %w", shard, err)
@@ -104,15 +110,15 @@ func readShard(ctx context.Context, base, shard string) (e entries, err error) {
 
 // collect hashes the pages read: of ten million, two are taken for the same by
 // chance once in 400,000 times.
-func collect(base string, e *entries) func(sitemapxml.URL) error {
-	return func(u sitemapxml.URL) error {
+func collect(base string, pages []sitemaps.Entry) (e entries, err error) {
+	for _, u := range pages {
 		if !strings.HasPrefix(u.Loc, base+"/") || len(u.Loc) > page.MaxLoc {
-			return fmt.Errorf("line %d: '%s' is no page of the site", u.Line, u.Loc)
+			return e, fmt.Errorf("'%s' is no page of the site", u.Loc)
 		}
 		e.locs = append(e.locs, xxhash.Sum64String(u.Loc))
 		if u.LastMod != "" {
 			e.dated++
 		}
-		return nil
 	}
+	return e, nil
 }
