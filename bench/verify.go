@@ -6,12 +6,10 @@ import (
 	"net/http"
 	"strings"
 
-	"bytes"
-
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/seed3295b519/caddy-sitemap/caddytest/sitemaps"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
 
 // verify reads the sitemap of a site and all its shards strictly: there must be so many
@@ -19,28 +17,26 @@ import (
 func (s *server) verify(ctx context.Context, pages int) error {
 	listed := make(map[uint64]struct{}, pages) // hashes: of ten million, two are the same once in 400,000 times
 	n := 0
-	add := func(u sitemapxml.URL) error {
-		if !strings.HasPrefix(u.Loc, s.base()+"/") || len(u.Loc) > page.MaxLoc {
-			return fmt.Errorf("line %d: '%s' is no page of the site", u.Line, u.Loc)
-		}
-		listed[xxhash.Sum64String(u.Loc)] = struct{}{}
-		n++
-		return nil
-	}
 	documents := []string{s.sitemap()}
 	for i := 0; i < len(documents); i++ {
 		status, body, err := get(ctx, documents[i])
 		if err == nil && status != http.StatusOK {
 			err = fmt.Errorf("got status %d", status)
 		}
+		var d sitemaps.Document
 		if err == nil {
-			_, err = sitemapxml.Read(bytes.NewReader(body), sitemapxml.Limits{}, add, func(c sitemapxml.Child) error {
-				documents = append(documents, c.Loc)
-				return nil
-			})
+			d, err = sitemaps.Parse(body)
 		}
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", documents[i], err)
+		}
+		documents = append(documents, sitemaps.Locs(d.Children)...)
+		for _, u := range d.Pages {
+			if !strings.HasPrefix(u.Loc, s.base()+"/") || len(u.Loc) > page.MaxLoc {
+				return fmt.Errorf("'%s' is no page of the site", u.Loc)
+			}
+			listed[xxhash.Sum64String(u.Loc)] = struct{}{}
+			n++
 		}
 	}
 	if n != pages || len(listed) != pages {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+	"github.com/seed3295b519/caddy-sitemap/caddytest/sitemaps"
 )
 
 // build runs the build command and fails the test if it fails.
@@ -59,28 +59,23 @@ func locsOf(t *testing.T, out, url string) []string {
 }
 
 func readLocs(out, url, name string) (locs []string, err error) {
-	file, err := os.Open(filepath.Join(out, filepath.FromSlash(name)))
+	text, err := os.ReadFile(filepath.Join(out, filepath.FromSlash(name)))
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	var children []string
-	_, err = sitemapxml.Read(file, sitemapxml.Limits{}, func(u sitemapxml.URL) error {
-		locs = append(locs, u.Loc)
-		return nil
-	}, func(c sitemapxml.Child) error {
-		children = append(children, strings.TrimPrefix(c.Loc, url+"/"))
-		return nil
-	})
-	for _, child := range children {
+	d, err := sitemaps.Read(string(text))
+	if err != nil {
+		return nil, err
+	}
+	locs = sitemaps.Locs(d.Pages)
+	for _, child := range d.Children {
+		more, err := readLocs(out, url, strings.TrimPrefix(child.Loc, url+"/"))
 		if err != nil {
-			break
+			return nil, err
 		}
-		var more []string
-		more, err = readLocs(out, url, child)
 		locs = append(locs, more...)
 	}
-	return locs, err
+	return locs, nil
 }
 
 func wantLocs(t *testing.T, out, url string, paths ...string) {
