@@ -127,6 +127,7 @@ func (a *App) Start() error {
 	// Requests wait for this, and so find these sites made.
 	a.namedSites(maxNamedHosts)
 	a.takeOver()
+	a.resumeLimiters()
 	a.resumeAliases()
 	a.resumeSchedules()
 	if slices.ContainsFunc(a.handlers, func(h *Handler) bool { return h.watches }) {
@@ -172,6 +173,21 @@ func (a *App) takeOver() {
 		if i >= 0 {
 			_, _ = a.site(a.handlers[i], siteID{a.handlers[i], st.id}, st.id.prefix)
 		}
+	}
+}
+
+// resumeLimiters lets handlers leave upstreams alone for as long as in the configuration
+// before this one.
+func (a *App) resumeLimiters() {
+	sites := a.allSites()
+	for _, s := range sites {
+		if before := s.state.limiter; before != nil {
+			set := &s.handler.settings.crawl
+			s.handler.limiter = crawl.NewLimiter(set.rate, set.concurrency, before)
+		}
+	}
+	for _, s := range sites {
+		s.state.limiter = s.handler.limiter
 	}
 }
 
