@@ -122,6 +122,7 @@ func (a *App) Start() error {
 	// Requests wait for this, and so find these sites made.
 	a.namedSites(maxNamedHosts)
 	a.takeOver()
+	resumeLimiters(a.allSites())
 	a.resumeAliases()
 	for _, s := range a.allSites() {
 		if len(s.twins()) == 0 { // those that may stand for each other are probed first
@@ -172,6 +173,20 @@ func (a *App) takeOver() {
 		if i >= 0 {
 			_, _ = a.site(a.handlers[i], siteID{a.handlers[i], st.id}, st.id.prefix)
 		}
+	}
+}
+
+// resumeLimiters lets handlers leave upstreams alone for as long as in the configuration
+// before this one.
+func resumeLimiters(sites []*site) {
+	for _, s := range sites {
+		if before := s.state.limiter; before != nil {
+			set := &s.handler.settings.crawl
+			s.handler.limiter = crawl.NewLimiter(set.rate, set.concurrency, before)
+		}
+	}
+	for _, s := range sites {
+		s.state.limiter = s.handler.limiter
 	}
 }
 

@@ -50,6 +50,7 @@ type siteState struct {
 	alias    atomic.Pointer[string] // the site whose documents stand for this one's, by key
 	rested   atomic.Pointer[rest]   // nil: there is work left
 	bytes    atomic.Int64           // of memory, if the site is on demand
+	limiter  *crawl.Limiter         // of the handler, in the configuration that started last
 
 	mu      sync.Mutex
 	idle    chan *records // holds the records while no refresh has them

@@ -186,3 +186,22 @@ func TestListsOfSitemaps(t *testing.T) {
 		t.Errorf("/a has the date %q", date)
 	}
 }
+
+// TestReloadLeavesUpstreamsAlone: how long an upstream is to be left alone outlives a reload.
+func TestReloadLeavesUpstreamsAlone(t *testing.T) {
+	app := newWeb(map[string]string{"/a": linking("a"), "/b": "503\nRetry-After: 3600\n\n", "/c": linking("c")})
+	s := prepare(t, nil)
+	caddyfile := strings.ReplaceAll(strings.Replace(behind("urls {\n/a\n/b\n/c\n}"), "concurrency 8", "concurrency 1", 1), "{app}", harness.Backend(t, app.ServeHTTP))
+	if err := s.Load(caddyfile); err != nil {
+		t.Fatal(err)
+	}
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/a")
+	s.Eventually(func() bool { return app.pagesAsked()["/b"] == 1 }, s.SitemapLog)
+	for i := range 2 {
+		s.Reload(strings.Replace(caddyfile, "refresh 1s", fmt.Sprintf("refresh 1s\nshard_urls %d", 100+i), 1))
+		s.Quietly(2)
+		if pages := app.pagesAsked(); pages["/b"] != 1 || pages["/c"] != 0 {
+			t.Fatalf("after reload %d, got requests %v", i, pages)
+		}
+	}
+}
