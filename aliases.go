@@ -78,15 +78,35 @@ func (s *site) becomeAliasOf(main *site) {
 	s.logger.Debug("another site's sitemap stands for this one's", zap.String("sitemap", main.sitemapURL()))
 }
 
+// followListener lets another site of the handler stand for one whose https ends at a
+// proxy, where it does so at the listener itself: www for the apex, or the other way.
+func followListener(a *App, s *site) {
+	at := s.id.address
+	at.scheme, at.port = s.handler.listener.scheme, s.handler.listener.port
+	if at == s.id.address || s.onDemand || s.main.Load() != nil {
+		return
+	}
+	direct := a.lookup(siteID{s.handler, at})
+	if direct == nil {
+		return
+	}
+	main := direct.main.Load()
+	if main == nil || main.handler != s.handler || main.id.host == s.id.host {
+		return
+	}
+	id := s.id
+	id.host = main.id.host
+	if main, err := a.site(s.handler, id, id.prefix); err == nil {
+		s.becomeAliasOf(main)
+	}
+}
+
 // mergeInto makes one of two sitemaps with equal settings in a site, as of a snippet that is
 // imported twice: requests reach the first.
 func (s *site) mergeInto(first *Handler) {
 	id := s.id
 	id.handler = first
-	s.app.mu.RLock()
-	main := s.app.sites[id]
-	s.app.mu.RUnlock()
-	if main != nil && main != s {
+	if main := s.app.lookup(id); main != nil && main != s {
 		s.becomeAliasOf(main)
 	}
 }

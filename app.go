@@ -283,10 +283,7 @@ func (a *App) namedSites(most int) []*site {
 
 // site returns the site of an ID, and makes it if it is new. The error is errTooManySites.
 func (a *App) site(h *Handler, id siteID, prefix string) (*site, error) {
-	a.mu.RLock()
-	s := a.sites[id]
-	a.mu.RUnlock()
-	if s != nil {
+	if s := a.lookup(id); s != nil {
 		return s, nil
 	}
 	a.mu.Lock()
@@ -301,7 +298,7 @@ func (a *App) site(h *Handler, id siteID, prefix string) (*site, error) {
 		}
 		a.onDemand++
 	}
-	s = newSite(a, newIdentity(h, id, prefix, onDemand))
+	s := newSite(a, newIdentity(h, id, prefix, onDemand))
 	s.traffic.add(a.now())
 	a.sites[id] = s
 	if isDone(a.started) { // else Start does so when all twins are there
@@ -405,6 +402,54 @@ func (r *refusals) log(now time.Time) bool {
 	return true
 }
 
+// requestRate counts the requests of the last hour, by minutes.
+type requestRate struct {
+	mu      sync.Mutex
+	minutes [60]uint32
+	last    int64     // minute that was counted last
+	latest  time.Time // request
+}
+
+func (r *requestRate) advance(minute int64) {
+	if d := minute - r.last; d < 0 || d >= int64(len(r.minutes)) {
+		r.minutes = [60]uint32{}
+	} else {
+		for m := r.last + 1; m <= minute; m++ {
+			r.minutes[m%int64(len(r.minutes))] = 0
+		}
+	}
+	r.last = minute
+}
+
+func (r *requestRate) add(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	minute := now.Unix() / 60
+	r.advance(minute)
+	r.minutes[minute%int64(len(r.minutes))]++
+	r.latest = now
+}
+
+// since reports whether there was a request after a time.
+func (r *requestRate) since(t time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.latest.After(t)
+}
+
+// counts are the requests of the last hour, and those of this minute and the one before.
+func (r *requestRate) counts(now time.Time) (inHour, inMinute int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	minute := now.Unix() / 60
+	r.advance(minute)
+	for _, n := range r.minutes {
+		inHour += int(n)
+	}
+	size := int64(len(r.minutes))
+	return inHour, int(r.minutes[minute%size] + r.minutes[(minute+size-1)%size])
+}
+
 // allSites are the sites there are, by their URLs.
 func (a *App) allSites() []*site {
 	a.mu.RLock()
@@ -458,17 +503,13 @@ func (a *App) siteOf(h *Handler, r *http.Request, prefix string) (*site, error) 
 	}
 	s, err := a.site(h, id, prefix)
 	if err == nil && h.settings.base == "" {
-		a.followListener(s)
+		followListener(a, s)
 	}
 	return s, err
 }
 
-// knownSite is siteOf for sites that there are; nil: there is none.
-func (a *App) knownSite(h *Handler, r *http.Request, prefix string) *site {
-	id, err := h.idOf(r, prefix)
-	if err != nil {
-		return nil
-	}
+// lookup returns the site of an ID; nil: there is none.
+func (a *App) lookup(id siteID) *site {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.sites[id]
@@ -498,31 +539,6 @@ func (h *Handler) idOf(r *http.Request, prefix string) (siteID, error) {
 		return id, fmt.Errorf("'%.100s': %w", host, errNoHost)
 	}
 	return id, nil
-}
-
-// followListener lets another site of the handler stand for one whose https ends at a
-// proxy, where it does so at the listener itself: www for the apex, or the other way.
-func (a *App) followListener(s *site) {
-	at := s.id.address
-	at.scheme, at.port = s.handler.listener.scheme, s.handler.listener.port
-	if at == s.id.address || s.onDemand || s.main.Load() != nil {
-		return
-	}
-	a.mu.RLock()
-	direct := a.sites[siteID{s.handler, at}]
-	a.mu.RUnlock()
-	if direct == nil {
-		return
-	}
-	main := direct.main.Load()
-	if main == nil || main.handler != s.handler || main.id.host == s.id.host {
-		return
-	}
-	id := s.id
-	id.host = main.id.host
-	if main, err := a.site(s.handler, id, id.prefix); err == nil {
-		s.becomeAliasOf(main)
-	}
 }
 
 // names reports whether an address is one that the configuration spells out: at the

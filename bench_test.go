@@ -177,3 +177,17 @@ func quiet(t testing.TB, cfg *caddy.Config) *caddy.Config {
 	}}}
 	return cfg
 }
+
+// BenchmarkPass is a request that is not for the handler.
+func BenchmarkPass(b *testing.B) {
+	v := newWatching(b)
+	v.handler.watches = false
+	next := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })
+	r, w := v.request(http.MethodGet, "/docs/guide/install.html", nil), sink{make(http.Header)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := v.handler.ServeHTTP(w, r, next); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/check"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/lint"
 )
 
 const (
@@ -45,7 +45,7 @@ func checkCommand() *cobra.Command {
 Checks sitemaps of any origin, and says what is wrong with them: one finding a
 line, with file and line, on standard output, and a summary on standard error.
 
-FILE is a sitemap (.xml, .xml.gz, .txt; RSS and Atom, too) or a robots.txt, and -
+FILE is a sitemap (.xml, .xml.gz or .txt) or a robots.txt, and -
 is standard input. Of a DIR all sitemaps and robots.txt in it are checked. URL is
 that of a sitemap, of a robots.txt, or of a site: then its robots.txt says where
 its sitemaps are, else it is /sitemap.xml. What an index lists is checked as well:
@@ -113,16 +113,13 @@ func (f *checkFlags) parse(args []string) error {
 	return nil
 }
 
-// checkGCPercent keeps the garbage of a check small beside what Caddy holds anyway.
-const checkGCPercent = 20
-
 // checking is one run of the command.
 type checking struct {
 	ctx     context.Context
 	cmd     *cobra.Command
 	flags   checkFlags
 	web     *web
-	checker *check.Checker
+	checker *lint.Checker
 	report  *checkReport
 	sample  *pageSample
 	done    map[string]bool // documents that were checked, by URL or file
@@ -134,8 +131,7 @@ type checking struct {
 
 // runCheck checks what was named, and returns the exit status.
 func runCheck(cmd *cobra.Command, f checkFlags, args []string) int {
-	defer debug.SetGCPercent(debug.SetGCPercent(checkGCPercent))
-	debug.FreeOSMemory() // what Caddy's modules needed to get ready
+	defer debug.SetGCPercent(debug.SetGCPercent(50)) // what Caddy's modules hold is most of the heap
 
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
@@ -147,14 +143,14 @@ func runCheck(cmd *cobra.Command, f checkFlags, args []string) int {
 	}
 	k.web.offline = f.offline
 	defer k.web.close()
-	o := check.Options{Report: k.report.finding}
+	o := lint.Options{Report: k.report.finding}
 	if f.all {
 		o.MaxPerCode = math.MaxInt
 	}
 	if f.fetch {
 		o.Page = k.sample.add
 	}
-	k.checker = check.New(o)
+	k.checker = lint.New(o)
 	if f.base != "" {
 		k.web.trust(f.base)
 	}
@@ -190,7 +186,7 @@ func (k *checking) cannot(err error) {
 }
 
 // add reports what was found around documents.
-func (k *checking) add(f check.Finding, format string, args ...any) {
+func (k *checking) add(f lint.Finding, format string, args ...any) {
 	if k.ctx.Err() != nil {
 		return // it was not the other side's fault
 	}
@@ -206,8 +202,8 @@ type checkReport struct {
 	stop        context.CancelCauseFunc // where a finding cannot be put into words
 }
 
-func (r *checkReport) finding(f check.Finding) {
-	if f.Severity == check.Error {
+func (r *checkReport) finding(f lint.Finding) {
+	if f.Severity == lint.Error {
 		r.errors++
 	} else if r.quiet {
 		return
@@ -229,7 +225,7 @@ func (r *checkReport) finding(f check.Finding) {
 
 // checkSummary is what is said last.
 type checkSummary struct {
-	check.Summary
+	lint.Summary
 	Asked int `json:"asked"` // pages that were asked for
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"go.uber.org/goleak"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/check"
+	"github.com/seed3295b519/caddy-sitemap/internal/lint"
 )
 
 // urlsetOf is a document without a flaw.
@@ -507,8 +507,8 @@ func FuzzPrintable(f *testing.F) {
 // TestCheckSummary is what the last line says.
 func TestCheckSummary(t *testing.T) {
 	for want, s := range map[string]checkSummary{
-		"checked 1 document with 2 pages: 0 errors, 1 warning\n":              {Summary: check.Summary{Documents: 1, URLs: 2, Warnings: 1}},
-		"checked 2 documents with 1 page, asked for 1: 1 error, 0 warnings\n": {Summary: check.Summary{Documents: 2, URLs: 1, Errors: 1}, Asked: 1},
+		"checked 1 document with 2 pages: 0 errors, 1 warning\n":              {Summary: lint.Summary{Documents: 1, URLs: 2, Warnings: 1}},
+		"checked 2 documents with 1 page, asked for 1: 1 error, 0 warnings\n": {Summary: lint.Summary{Documents: 2, URLs: 1, Errors: 1}, Asked: 1},
 	} {
 		var b strings.Builder
 		(&checkReport{out: new(checkOutput)}).summary(&b, s)

@@ -45,7 +45,6 @@ var (
 type serverFetcher struct {
 	server *caddyhttp.Server
 	routes caddyhttp.Handler
-	digest uint64 // of what the routes answer
 
 	// Goroutines that wait for the next request: a new one each would have to grow its
 	// stack anew, which takes a quarter of the time of a fetch.
@@ -58,7 +57,7 @@ func newServerFetcher(server *caddyhttp.Server) *serverFetcher {
 		caddyhttp.SetVar(r.Context(), unhandledVar, true)
 		return nil
 	})
-	return &serverFetcher{server: server, routes: server.Routes.Compile(unhandled), digest: routesDigest(server), idle: make(chan chan func(), maxIdleRunners)}
+	return &serverFetcher{server: server, routes: server.Routes.Compile(unhandled), idle: make(chan chan func(), maxIdleRunners)}
 }
 
 const (
@@ -382,11 +381,12 @@ func statusOf(err error) int {
 type siteFetcher struct {
 	*identity
 	server *serverFetcher
+	routes uint64          // digest of what the server answers for the site
 	count  func(*response) // counts a fetch of a page; nil: there was no response
 }
 
 // digest is of all that has a site refreshed anew when it changes.
-func (f *siteFetcher) digest() uint64 { return digestOf(f.handler.settings.digest, f.server.digest) }
+func (f *siteFetcher) digest() uint64 { return digestOf(f.handler.settings.digest, f.routes) }
 
 // fetch makes a request for a path as the server knows it.
 func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *probe) (*response, error) {

@@ -324,6 +324,32 @@ func TestFirstWait(t *testing.T) {
 	}
 }
 
+// TestNoRoom: while there is no room for a host that only its visitors named, it is refused
+// at once, and its robots.txt is the site's own.
+func TestNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.visitMany(maxOnDemandSites)
+		b.clock = b.clock.Add(time.Minute)
+		for _, s := range b.app.sites {
+			s.traffic.add(b.clock)
+		}
+		begun := time.Now()
+		for range 3 {
+			for target, want := range map[string]int{"/sitemap.xml": http.StatusServiceUnavailable, "/robots.txt": http.StatusOK} {
+				r := b.request(http.MethodGet, target, nil)
+				r.Host = "late.example"
+				if header, status, _ := b.serve(r); status != want || (header.Get("X-Next") != "") != (want == http.StatusOK) {
+					t.Errorf("%s: got status %d, headers %v", target, status, header)
+				}
+			}
+		}
+		if waited := time.Since(begun); waited != 0 || len(b.app.sites) != maxOnDemandSites {
+			t.Errorf("waited for %s, and there are %d sites", waited, len(b.app.sites))
+		}
+	})
+}
+
 // TestServeBeforeStart: Caddy may begin to serve before the App has started.
 func TestServeBeforeStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -44,7 +44,7 @@ var lineCounts = accesslog.Counts.String()
 // running.
 func (a *App) readVisits() {
 	if a.visits != nil {
-		a.group.Go(func() { a.takeVisits(a.running) })
+		a.group.Go(func() { (&visitTaker{app: a}).run(a.running) })
 	}
 	for _, h := range a.handlers {
 		for _, r := range h.logReaders() {

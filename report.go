@@ -321,16 +321,19 @@ func (l reportLog) selection() {
 		zap.Strings("first", slices.Concat(selected.LeftOut[indexing.CanonicalForeign].First, selected.LeftOut[indexing.NoIndex].First)))
 
 	disallowed := selected.LeftOut[indexing.Disallowed]
-	word := ""
-	if disallowed.Count > 0 {
-		word = l.handler.settings.crawl.disallow.Match(disallowed.First[0])
+	var words []string
+	for _, path := range disallowed.First {
+		if word := l.handler.settings.crawl.disallow.Match(path); !slices.Contains(words, word) {
+			words = append(words, word)
+		}
 	}
 	l.logger.onceIf(2*disallowed.Count > total, zapcore.WarnLevel, "disallowed",
 		"more than half of the pages are never requested, because of a word or pattern in 'crawl disallow'",
-		zap.String("disallow", word), zap.Int("pages", disallowed.Count), zap.Int("of", total), zap.Strings("first", disallowed.First))
+		zap.Strings("disallow", words), zap.Int("pages", disallowed.Count), zap.Int("of", total), zap.Strings("first", disallowed.First))
 
 	orphans := selected.Orphans
-	l.logger.onceIf(orphans.Count > 0 && !l.handler.settings.omitOrphans, zapcore.InfoLevel, "orphans", "some listed pages have no incoming links",
+	complete := !l.r.partial && rep.pending == 0 // else links may still be found
+	l.logger.onceIf(complete && orphans.Count > 0 && !l.handler.settings.omitOrphans, zapcore.InfoLevel, "orphans", "some listed pages have no incoming links",
 		zap.Int("pages", orphans.Count), zap.Strings("first", orphans.First))
 
 	over := rep.leftOut[indexing.OverMax.String()] + rep.leftOut[publish.NoRoom]

@@ -27,7 +27,7 @@ import (
 func reportSite(t *testing.T) (*site, *observer.ObservedLogs) {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
-	words, err := page.ParseDisallow([]string{"logout"})
+	words, err := page.ParseDisallow([]string{"add", "logout"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestReportMeta(t *testing.T) {
 func TestSelectionLines(t *testing.T) {
 	s, logs := reportSite(t)
 	bad := leftOut(map[indexing.Status]int{indexing.Disallowed: 60, indexing.OverMax: 5})
-	bad.LeftOut[indexing.Disallowed].First = []string{"/logout"}
+	bad.LeftOut[indexing.Disallowed].First = []string{"/add/1", "/logout", "/users/log-out"}
 	bad.Listed, bad.Orphans = 10, indexing.List[string]{Count: 2, First: []string{"/a", "/b"}}
 	good := leftOut(nil)
 	good.Listed = 10
@@ -176,7 +176,7 @@ func TestSelectionLines(t *testing.T) {
 			t.Errorf("step %d: got %v, want %d lines", i, logs.All(), step.want)
 		}
 	}
-	if lines := logs.FilterField(zap.String("disallow", "logout")).All(); len(lines) != 1 || lines[0].Level != zapcore.WarnLevel {
+	if lines := logs.FilterField(zap.Strings("disallow", []string{"add", "logout"})).All(); len(lines) != 1 || lines[0].Level != zapcore.WarnLevel {
 		t.Errorf("got %v", lines)
 	}
 }

@@ -322,11 +322,11 @@ func hostMatches(pattern, host string) bool {
 	return true
 }
 
-// routesDigest tells apart what servers would answer, as far as their routes say it: with
-// another digest, every page is fetched again. What handlers load as modules of their own,
-// and what upstreams there are, is not in it.
-func routesDigest(server *caddyhttp.Server) uint64 {
-	d := routeDigester{Digest: xxhash.New(), groups: make(map[string]int)}
+// routesDigest tells apart what servers would answer for a host, as far as their routes say
+// it: with another digest, every page is fetched again. What handlers load as modules of
+// their own, and what upstreams there are, is not in it.
+func routesDigest(server *caddyhttp.Server, host string) uint64 {
+	d := routeDigester{Digest: xxhash.New(), host: host, groups: make(map[string]int)}
 	d.routes(server.Routes)
 	if server.Errors != nil {
 		d.routes(server.Errors.Routes)
@@ -340,6 +340,7 @@ func routesDigest(server *caddyhttp.Server) uint64 {
 
 type routeDigester struct {
 	*xxhash.Digest
+	host   string
 	groups map[string]int // by name, which the Caddyfile adapter numbers over all servers
 	roots  []string       // as far as they are known without a request
 }
@@ -347,10 +348,14 @@ type routeDigester struct {
 func (d *routeDigester) add(parts ...any) { _, _ = fmt.Fprintf(d, "%q\n", parts) }
 
 func (d *routeDigester) routes(routes caddyhttp.RouteList) {
-	d.add("routes", len(routes))
+	d.add("routes")
 	for i := range routes {
-		d.route(&routes[i])
+		// Routes of other hosts come and go as sites do.
+		if overlap(hostsOf(routes[i].MatcherSets), []string{d.host}) {
+			d.route(&routes[i])
+		}
 	}
+	d.add("end")
 }
 
 func (d *routeDigester) route(route *caddyhttp.Route) {

@@ -284,7 +284,7 @@ func TestRoutesDigest(t *testing.T) {
 		named = "&(all) {\n\trespond gone 410\n}\n"
 	)
 	digest := func(caddyfile, filename string) uint64 {
-		return routesDigest(serverOf(t, caddyfile, filename, ":9080"))
+		return routesDigest(serverOf(t, caddyfile, filename, ":9080"), "a.example")
 	}
 	want := digest(base, "Caddyfile")
 	for name, test := range map[string]struct {
@@ -306,7 +306,8 @@ func TestRoutesDigest(t *testing.T) {
 		"another pattern":  {strings.Replace(base, "/gone*", "/old*", 1), false},
 		"another negation": {strings.Replace(base, "/new/*", "/newer/*", 1), false},
 		"another host":     {strings.Replace(base, "a.example", "b.example", 1), false},
-		"another site":     {base + "http://b.example:9080 {\n\trespond b\n}\n", false},
+		"another site":     {base + "http://b.example:9080 {\n\trespond b\n}\n", true},
+		"a wider site":     {base + "http://*.example:9080 {\n\trespond b\n}\n", false},
 		"an error route":   {strings.Replace(base, "sitemap\n", "sitemap\n\thandle_errors {\n\t\trespond sorry\n\t}\n", 1), false},
 		"a header":         {strings.Replace(base, "sitemap\n", "sitemap\n\theader X-Robots-Tag noindex\n", 1), false},
 		"a named route":    {named + strings.Replace(base, "sitemap\n", "sitemap\n\tinvoke all\n", 1), false},
@@ -323,7 +324,7 @@ func TestRoutesDigest(t *testing.T) {
 	}
 	// Groups of routes are numbered over all servers.
 	other := "http://a.example:8080 {\n\thandle /x {\n\t\trespond x\n\t}\n\thandle {\n\t\trespond y\n\t}\n}\n"
-	if got := routesDigest(serverOf(t, other+base, "", ":9080")); got != want {
+	if got := routesDigest(serverOf(t, other+base, "", ":9080"), "a.example"); got != want {
 		t.Error("routes of another server count")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"runtime"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -47,18 +46,11 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 	}
 	defer s.state.release(records)
 	s.restore(ctx, records)
-	hangs := time.AfterFunc(fetchTimeout, func() {
-		s.logger.once(zap.WarnLevel, "hangs", "the site does not answer its own requests for its front page or robots.txt: the disk or upstream behind them hangs")
-	})
-	probed, err := s.fetcher.probe(ctx)
-	if hangs.Stop() {
-		s.logger.clear("hangs")
-	}
-	s.settle(ctx, &probed, err)
-	if err != nil {
+	probed, err := s.probe(ctx)
+	switch {
+	case err != nil:
 		return result{err: fmt.Errorf("probing the site: %w", err)}
-	}
-	if s.main.Load() != nil {
+	case s.main.Load() != nil:
 		return result{outcome: refreshAlias}
 	}
 	run := &refreshRun{site: s, records: records, probed: probed, begun: s.app.now(), demanded: demanded}
@@ -80,31 +72,35 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		if err != nil {
 			return run.failed(candidates, fmt.Errorf("crawling: %w", err))
 		}
-		if s.ctx.Err() != nil {
-			return run.keep(ctx, crawled)
-		}
 		records.hanging = crawled.Abandoned > 0 && crawled.Fetched == 0
-		if b := s.app.building; b != nil && (!crawled.Gathered || !crawled.Done) {
+		complete := crawled.Gathered && crawled.Done
+		switch {
+		case s.ctx.Err() != nil:
+			return run.keep(ctx, crawled)
+		case s.app.building != nil && !complete: // nobody waits
 			records.generation = crawled.Generation
-			b.crawled(crawled.Generation.Len(), crawled.Pending)
-			continue // nobody waits
+			s.app.building.crawled(crawled.Generation.Len(), crawled.Pending)
+			continue
 		}
-		patience := s.interval()
-		if s.state.Index.Load() == nil {
-			patience = max(patience, firstWait) // those who wait shall not be told that there is nothing
-		}
-		partial := !crawled.Gathered || !crawled.Done && run.spent() < patience
-		out := run.publish(ctx, crawled, candidates)
-		if out.partial = partial && out.err == nil; out.partial && out.snapshot == nil {
-			continue // nothing was fetched yet
-		}
-		s.report(out, run.begun, run.spent())
-		s.rest(&out, run.begun)
-		run.commit(ctx, &out)
-		if !out.partial {
+		goesOn := !crawled.Gathered || !complete && run.spent() < run.patience()
+		if out := run.publish(ctx, crawled, candidates, goesOn); !out.partial {
 			return out
 		}
 	}
+}
+
+// probe finds out what the routes say of the site, and settles which sites stand for
+// others.
+func (s *site) probe(ctx context.Context) (probeResult, error) {
+	hangs := time.AfterFunc(fetchTimeout, func() {
+		s.logger.once(zap.WarnLevel, "hangs", "the site does not answer its own requests for its front page or robots.txt: the disk or upstream behind them hangs")
+	})
+	probed, err := s.fetcher.probe(ctx)
+	if hangs.Stop() {
+		s.logger.clear("hangs")
+	}
+	s.settle(ctx, &probed, err)
+	return probed, err
 }
 
 // keep writes what was crawled before the site was stopped.
@@ -155,6 +151,15 @@ func (r *refreshRun) budget(step time.Duration) crawl.Budget {
 }
 
 func (r *refreshRun) spent() time.Duration { return r.site.app.now().Sub(r.begun) }
+
+// patience is how long a refresh may go on whose pages are all known: then the next one
+// looks for changes. Those who wait for a first sitemap shall not be told that there is none.
+func (r *refreshRun) patience() time.Duration {
+	if r.site.state.Index.Load() == nil {
+		return max(r.site.interval(), firstWait)
+	}
+	return r.site.interval()
+}
 
 // restore serves what was published before a restart, if it was with these settings.
 func (s *site) restore(ctx context.Context, r *records) {
@@ -228,7 +233,7 @@ func (r *refreshRun) policy() crawl.Policy {
 	p := crawl.Policy{
 		Base: s.origin, Scope: s.scope, Front: s.front(), Filter: s.filter, IgnoreCanonicals: !set.canonical, After: r.records.batch,
 		Disallow: func(path string) bool { return set.crawl.disallow.Match(path) != "" }, Closed: r.probed.robots.closed,
-		Extract: set.extract(), Settings: s.crawlDigest(&r.probed), Routes: digestOf(s.fetcher.server.digest, set.alternates, set.images),
+		Extract: set.extract(), Settings: s.crawlDigest(&r.probed), Routes: digestOf(s.fetcher.routes, set.alternates, set.images),
 	}
 	if !r.probed.robots.rules.Empty() {
 		p.Allowed = r.probed.robots.rules.Allows
@@ -257,8 +262,22 @@ func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules
 	return rules
 }
 
-// publish selects, builds, confirms and publishes what the crawl found so far.
-func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidates *merge.Stream) result {
+// publish publishes what the crawl found so far, and writes it. goesOn says that the crawl
+// does.
+func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidates *merge.Stream, goesOn bool) result {
+	out := r.selectAndBuild(ctx, crawled, candidates)
+	if out.partial = goesOn && out.err == nil; out.partial && out.snapshot == nil {
+		return out // nothing was fetched yet
+	}
+	r.site.report(out, r.begun, r.spent())
+	r.site.rest(&out, r.begun)
+	r.commit(ctx, &out)
+	return out
+}
+
+// selectAndBuild selects the pages to list, builds their documents, and swaps them in
+// unless the change is to be confirmed.
+func (r *refreshRun) selectAndBuild(ctx context.Context, crawled crawl.Result, candidates *merge.Stream) result {
 	s := r.site
 	out := result{crawled: crawled, merged: candidates.Result(), source: r.source}
 	noteFailures(r.records.failing, out.merged.Failed, r.begun)
@@ -272,43 +291,49 @@ func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidat
 		out.settings = settings
 		return out
 	}
-	begun := s.app.now()
-	build := func(keepListed bool) error {
-		if err := s.app.compute.acquire(ctx); err != nil {
-			return err
-		}
-		defer s.app.compute.release()
-		selection, err := indexing.Select(ctx, crawled.Generation, r.rules(crawled, keepListed))
-		if err != nil {
-			return fmt.Errorf("selecting pages: %w", err)
-		}
-		if out.snapshot, err = publish.Build(ctx, selection.Pages(ctx), r.previous(), r.buildOptions()); err != nil {
-			return fmt.Errorf("building the documents: %w", err)
-		}
-		out.selected = selection.Result()
-		return nil
-	}
-	if out.err = build(false); out.err != nil {
+	if out.snapshot, out.selected, out.err = r.build(ctx, crawled, false); out.err != nil {
 		return out
 	}
 	if out.snapshot == nil && published == nil && (!crawled.Gathered || !crawled.Done) {
 		r.records.generation = crawled.Generation
-		if r.spent() < max(s.interval(), firstWait) {
+		if r.spent() < r.patience() {
 			return out
 		}
 	}
 	out.found = pagesOf(out.snapshot)
 	if out.reason = r.confirm(published, &out, settings); out.reason != "" {
 		// What was listed stays, unless it is refused; what is new is listed.
-		if out.err = build(true); out.err != nil {
+		if out.snapshot, out.selected, out.err = r.build(ctx, crawled, true); out.err != nil {
 			return out
 		}
 		out.outcome = refreshHeldBack
 	}
-	r.cost += s.app.now().Sub(begun)
 	out.cost = r.cost
 	r.swap(&out, published, settings)
 	return out
+}
+
+// build selects the pages to list, and builds their documents. Where a change is held back,
+// pages that were listed are kept.
+func (r *refreshRun) build(ctx context.Context, crawled crawl.Result, keepListed bool) (*publish.Snapshot, indexing.Result, error) {
+	s := r.site
+	if err := s.app.compute.acquire(ctx); err != nil {
+		return nil, indexing.Result{}, err
+	}
+	begun := s.app.now() // waiting for other sites is no cost of this one
+	defer func() {
+		s.app.compute.release()
+		r.cost += s.app.now().Sub(begun)
+	}()
+	selection, err := indexing.Select(ctx, crawled.Generation, r.rules(crawled, keepListed))
+	if err != nil {
+		return nil, indexing.Result{}, fmt.Errorf("selecting pages: %w", err)
+	}
+	snapshot, err := publish.Build(ctx, selection.Pages(ctx), r.previous(), r.buildOptions())
+	if err != nil {
+		return nil, indexing.Result{}, fmt.Errorf("building the documents: %w", err)
+	}
+	return snapshot, selection.Result(), nil
 }
 
 // buildOptions say how the site's documents are built.
@@ -317,7 +342,7 @@ func (r *refreshRun) buildOptions() publish.Options {
 	return publish.Options{
 		Base: s.origin, Document: func(suffix string) string { return s.origin + s.docPath(suffix, ".xml") },
 		Schema: set.schema, ShardURLs: set.shardURLs, Extended: set.alternates || set.images,
-		Workers: s.workers(), Now: r.begun,
+		Workers: r.source.Workers, Now: r.begun,
 	}
 }
 
@@ -509,137 +534,12 @@ func (s slots) acquire(ctx context.Context) error {
 
 func (s slots) release() { <-s }
 
-// run refreshes the site and plans the next refresh. A source or handler that does not heed
-// that ctx has ended is left to itself: Stop shall not wait for it.
-func (s *site) run(ctx context.Context, demanded bool) {
-	defer s.endTurn()
-	begun := s.app.now()
-	ended := make(chan result, 1)
-	// The refresh has a moment to keep what it has found when the site is stopped.
-	running, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		defer func() {
-			if v := recover(); v != nil {
-				s.logger.Error("a refresh panicked", zap.Any("panic", v), zap.Stack("stack"))
-				ended <- result{err: fmt.Errorf("panic: %v", v)}
-			}
-		}()
-		ended <- s.refresh(running, demanded)
-	}()
-	var out result
-	select {
-	case out = <-ended:
-	case <-ctx.Done():
-		if !endsSoon(ended, keepGrace) {
-			cancel()
-			if !endsSoon(ended, stopGrace) {
-				s.logger.Warn("a refresh goes on although it was told to end")
-			}
-		}
-		return
-	}
-	if ctx.Err() != nil {
-		return
-	}
-	now := s.app.now()
-	if out.crawled.Generation == nil {
-		s.report(out, begun, now.Sub(begun)) // else it was, as it went on
-	}
-	s.markReady()
-	if s.onDemand {
-		s.app.shrink(s)
-	}
-	s.schedule.end(s.nextRefresh(out, begun, now), now, s.onDemand && !s.traffic.since(begun))
-	s.app.notify()
-	checked := make(chan result)
-	go func() {
-		defer close(checked)
-		s.checkSetup(ctx)
-	}()
-	endsSoon(checked, stopGrace) // the disk may hang
-}
-
-// endsSoon waits for the end of a refresh, but not long.
-func endsSoon(ended <-chan result, patience time.Duration) bool {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-ended:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
-const (
-	keepGrace  = time.Second            // for a refresh to keep what it has found when it is stopped
-	retryEmpty = 5 * time.Second        // of a site that has nothing to serve yet
-	soon       = 200 * time.Millisecond // while pages are left to be fetched
-)
-
-// next is when the refresh is due that follows one of a cost.
-func (set *settings) next(begun time.Time, cost time.Duration) time.Time {
-	if set.fixed {
-		return begun.Add(set.refresh)
-	}
-	return begun.Add(max(set.refresh, shareOfTime*cost))
-}
-
-// rest notes whether a refresh left nothing to do before the next one is due.
-func (s *site) rest(out *result, begun time.Time) {
-	if out.err == nil && out.reason == "" && !out.partial && (out.crawled.Generation == nil || out.crawled.Done) {
-		s.state.rested.Store(&rest{begun, out.cost, s.fetcher.digest()})
-		return
-	}
-	s.state.rested.Store(nil)
-}
-
-// nextRefresh is when the site is to be refreshed after a refresh that began at begun.
-func (s *site) nextRefresh(out result, begun, now time.Time) time.Time {
-	due := s.handler.settings.next(begun, out.cost)
-	crawled, probed := &out.crawled, s.probed.Load()
-	switch {
-	case s.state.Index.Load() == nil && (out.err != nil || probed != nil && probed.robots.closed):
-		due = earlier(due, now.Add(retryEmpty)) // an application may start with the server
-	case out.err != nil:
-	case crawled.Generation != nil && !crawled.Done:
-		due = earlier(due, now.Add(soon))
-	case crawled.Next > now.Unix():
-		due = earlier(due, time.Unix(crawled.Next, 0))
-	}
-	return later(due, now)
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
 func digestOf(parts ...any) uint64 {
 	sum := xxhash.New()
 	for _, part := range parts {
 		_, _ = fmt.Fprintf(sum, "%q\n", fmt.Sprint(part))
 	}
 	return sum.Sum64()
-}
-
-// workers is how many goroutines may compute for the site: all cores while nothing is
-// served yet, later half of them. Of sites on demand anyone can make up the next one.
-func (s *site) workers() int {
-	if s.state.Index.Load() == nil && !s.onDemand || s.app.building != nil {
-		return max(runtime.GOMAXPROCS(0), 1)
-	}
-	return cap(s.app.compute)
 }
 
 // named are the candidates themselves, with crawl off.

@@ -94,21 +94,24 @@ func TestNextRefresh(t *testing.T) {
 		took   time.Duration
 		want   time.Duration // after the beginning
 	}{
-		"quick":                           {0, true, false, result{crawled: done}, time.Second, time.Minute},
-		"costly":                          {0, true, false, result{crawled: done, cost: 10 * time.Second}, 10 * time.Second, 200 * time.Second},
-		"costly, with an interval":        {10 * time.Second, true, false, result{crawled: done, cost: 5 * time.Second}, 5 * time.Second, 10 * time.Second},
-		"longer than the interval":        {10 * time.Second, true, false, result{crawled: done}, 25 * time.Second, 25 * time.Second},
-		"the clock was set back":          {0, true, false, result{crawled: done}, -time.Minute, time.Minute},
-		"pages are left":                  {0, true, false, result{crawled: crawl.Result{Generation: new(store.Generation)}}, time.Minute, time.Minute},
-		"pages are left, of a given time": {time.Hour, true, false, result{crawled: crawl.Result{Generation: new(store.Generation)}}, time.Second, time.Second + soon},
-		"a page is due":                   {0, true, false, result{crawled: dueAfter(30 * time.Second)}, time.Second, 30 * time.Second},
-		"a page is due at once":           {0, true, false, result{crawled: dueAfter(time.Second)}, time.Second, time.Minute},
-		"a page is due later":             {0, true, false, result{crawled: dueAfter(time.Hour)}, time.Second, time.Minute},
-		"it failed":                       {0, true, false, result{err: failed}, time.Second, time.Minute},
-		"it failed, and nothing served":   {0, false, false, result{err: failed}, time.Second, time.Second + retryEmpty},
-		"an application starts":           {0, false, true, result{crawled: done}, time.Second, time.Second + retryEmpty},
-		"it starts, but was served":       {0, true, true, result{crawled: done}, time.Second, time.Minute},
-		"nothing to list":                 {0, false, false, result{crawled: done}, time.Second, time.Minute},
+		"quick":                             {0, true, false, result{crawled: done}, time.Second, time.Minute},
+		"costly":                            {0, true, false, result{crawled: done, cost: 10 * time.Second}, 10 * time.Second, 200 * time.Second},
+		"costly, with an interval":          {10 * time.Second, true, false, result{crawled: done, cost: 5 * time.Second}, 5 * time.Second, 10 * time.Second},
+		"longer than the interval":          {10 * time.Second, true, false, result{crawled: done}, 25 * time.Second, 25 * time.Second},
+		"slow, but not for its own work":    {0, true, false, result{crawled: done, cost: time.Second}, 6 * time.Minute, 6 * time.Minute},
+		"slow, which counts for little":     {0, true, false, result{crawled: done, cost: 2 * time.Second}, 50 * time.Second, time.Minute},
+		"a failure is due, of a given time": {time.Hour, true, false, result{crawled: dueAfter(time.Minute)}, time.Second, time.Minute},
+		"the clock was set back":            {0, true, false, result{crawled: done}, -time.Minute, time.Minute},
+		"pages are left":                    {0, true, false, result{crawled: crawl.Result{Generation: new(store.Generation)}}, time.Minute, time.Minute},
+		"pages are left, of a given time":   {time.Hour, true, false, result{crawled: crawl.Result{Generation: new(store.Generation)}}, time.Second, time.Second + soon},
+		"a page is due":                     {0, true, false, result{crawled: dueAfter(30 * time.Second)}, time.Second, 30 * time.Second},
+		"a page is due at once":             {0, true, false, result{crawled: dueAfter(time.Second)}, time.Second, time.Minute},
+		"a page is due later":               {0, true, false, result{crawled: dueAfter(time.Hour)}, time.Second, time.Minute},
+		"it failed":                         {0, true, false, result{err: failed}, time.Second, time.Minute},
+		"it failed, and nothing served":     {0, false, false, result{err: failed}, time.Second, time.Second + retryEmpty},
+		"an application starts":             {0, false, true, result{crawled: done}, time.Second, time.Second + retryEmpty},
+		"it starts, but was served":         {0, true, true, result{crawled: done}, time.Second, time.Minute},
+		"nothing to list":                   {0, false, false, result{crawled: done}, time.Second, time.Minute},
 	} {
 		b := newBench(t, func(h *Handler) { h.RefreshInterval = caddy.Duration(test.given) })
 		s := b.site("named.example")
@@ -120,6 +123,30 @@ func TestNextRefresh(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", name, got, test.want)
 		}
 	}
+}
+
+// TestCostOfRefresh: waiting for pages, or for other sites that compute, does not count.
+func TestCostOfRefresh(t *testing.T) {
+	first := newBench(t, nil)
+	first.wantPages(first.site("named.example"), 1) // compressors are made once, outside of the bubble
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.app.now = time.Now
+		front := b.pages
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			if r.URL.Path == "/a" {
+				time.Sleep(5 * time.Second)
+			}
+			return front(w, r)
+		}
+		b.app.compute <- struct{}{} // another site computes
+		time.AfterFunc(10*time.Second, func() { <-b.app.compute })
+		begun := time.Now()
+		out := b.site("named.example").refresh(t.Context(), false)
+		if took := time.Since(begun); took < 10*time.Second || out.cost != 0 || pagesOf(out.snapshot) != 1 {
+			t.Errorf("it took %s, of which %s count; got %+v", took, out.cost, out)
+		}
+	})
 }
 
 // wantPages checks how many pages are served.

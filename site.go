@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -78,6 +77,13 @@ func newIdentity(h *Handler, id siteID, prefix string, onDemand bool) identity {
 // docPath is the path of a document in URLs.
 func (i *identity) docPath(suffix, extension string) string {
 	return i.docPrefix + i.handler.settings.stem + suffix + extension
+}
+
+// internalHost is the host under which the server knows the site.
+func (i *identity) internalHost() string {
+	_, host, _ := strings.Cut(i.internal.origin, "://")
+	host, _ = cleanHost(host)
+	return host
 }
 
 // url is what the site is called: its origin and prefix.
@@ -179,7 +185,7 @@ type site struct {
 func newSite(a *App, i identity) *site {
 	s := &site{identity: i, app: a, ready: make(chan struct{}), wasProbed: make(chan struct{}), made: a.now()}
 	s.logger = newSiteLog(i.handler.logger.With(zap.String("site", i.url())), i)
-	s.fetcher = siteFetcher{&s.identity, a.fetchers[i.handler.server], func(res *response) { a.counts.fetched(res); a.building.response() }}
+	s.fetcher = siteFetcher{&s.identity, a.fetchers[i.handler.server], routesDigest(i.handler.server, i.internalHost()), func(res *response) { a.counts.fetched(res); a.building.response() }}
 	s.state = acquireState(a, &s.identity)
 	s.state.visited.limit(i.handler.discovery.most(i.onDemand))
 	s.ctx, s.cancel = context.WithCancel(a.running)
@@ -267,231 +273,4 @@ func (s *site) refreshNow(ctx context.Context) error {
 	case <-s.ctx.Done():
 		return errStopping
 	}
-}
-
-// schedule says when a site is refreshed next. It is safe for concurrent use.
-type schedule struct {
-	mu        sync.Mutex
-	due       time.Time // of the next refresh; zero: not before somebody asks
-	running   bool
-	idle      bool            // it is not refreshed before somebody asks for its documents
-	requested []chan struct{} // by those who wait for a refresh that has not begun
-	serving   []chan struct{} // by those who wait for the refresh that runs
-}
-
-// at plans the next refresh.
-func (s *schedule) at(due time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.due = due
-}
-
-// next is when the next refresh is due; false: none is planned, or one runs.
-func (s *schedule) next() (time.Time, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.due, !s.running && !s.idle && !s.due.IsZero()
-}
-
-// request asks for a refresh at once. What it returns is closed when that has ended.
-func (s *schedule) request(now time.Time) <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	done := make(chan struct{})
-	s.requested = append(s.requested, done)
-	s.due, s.idle = now, false
-	return done
-}
-
-// resume lets an idle site be refreshed again, and reports whether one is due.
-func (s *schedule) resume(now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.idle = false
-	return !s.running && !s.due.IsZero() && !s.due.After(now)
-}
-
-// begin takes the refresh that is due; false: none is. demanded says that somebody waits
-// for it.
-func (s *schedule) begin(now time.Time) (demanded, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running || s.idle || s.due.IsZero() || s.due.After(now) {
-		return false, false
-	}
-	s.running, s.serving, s.requested = true, s.requested, nil
-	return len(s.serving) > 0, true
-}
-
-// end notes that a refresh has ended and plans the next one, or at once where somebody has
-// asked for one meanwhile.
-func (s *schedule) end(next, now time.Time, idle bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.running = false
-	for _, done := range s.serving {
-		close(done)
-	}
-	s.serving = nil
-	s.due, s.idle = next, idle
-	if len(s.requested) > 0 {
-		s.due, s.idle = now, false
-	}
-}
-
-// forward leaves those who wait for a refresh to another site's schedule.
-func (s *schedule) forward(to *schedule) {
-	s.mu.Lock()
-	requested := s.requested
-	s.requested = nil
-	s.mu.Unlock()
-	if len(requested) == 0 {
-		return
-	}
-	to.mu.Lock()
-	defer to.mu.Unlock()
-	to.requested = append(to.requested, requested...)
-	to.due, to.idle = time.Unix(0, 1), false
-}
-
-// close lets everybody go who waits.
-func (s *schedule) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, done := range append(s.requested, s.serving...) {
-		close(done)
-	}
-	s.requested, s.serving = nil, nil
-}
-
-// isRunning reports whether a refresh runs.
-func (s *schedule) isRunning() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.running
-}
-
-// requestRate counts the requests of the last hour, by minutes.
-type requestRate struct {
-	mu      sync.Mutex
-	minutes [60]uint32
-	last    int64     // minute that was counted last
-	latest  time.Time // request
-}
-
-func (r *requestRate) advance(minute int64) {
-	if d := minute - r.last; d < 0 || d >= int64(len(r.minutes)) {
-		r.minutes = [60]uint32{}
-	} else {
-		for m := r.last + 1; m <= minute; m++ {
-			r.minutes[m%int64(len(r.minutes))] = 0
-		}
-	}
-	r.last = minute
-}
-
-func (r *requestRate) add(now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	minute := now.Unix() / 60
-	r.advance(minute)
-	r.minutes[minute%int64(len(r.minutes))]++
-	r.latest = now
-}
-
-// since reports whether there was a request after a time.
-func (r *requestRate) since(t time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.latest.After(t)
-}
-
-// counts are the requests of the last hour, and those of this minute and the one before.
-func (r *requestRate) counts(now time.Time) (inHour, inMinute int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	minute := now.Unix() / 60
-	r.advance(minute)
-	for _, n := range r.minutes {
-		inHour += int(n)
-	}
-	size := int64(len(r.minutes))
-	return inHour, int(r.minutes[minute%size] + r.minutes[(minute+size-1)%size])
-}
-
-// visited are the paths that visitors have had, with the Unix second of the last visit. It
-// is safe for concurrent use.
-type visited struct {
-	mu      sync.Mutex
-	paths   map[string]int64
-	max     int
-	dropped int
-}
-
-// limit sets how many paths are remembered.
-func (v *visited) limit(n int) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.max = n
-}
-
-// add notes a visit. Where there is no room, an old path is forgotten.
-func (v *visited) add(path string, at int64) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.paths == nil {
-		v.paths = make(map[string]int64)
-	}
-	last, known := v.paths[path]
-	if !known && len(v.paths) >= v.max && !v.forget(at) {
-		v.dropped++
-		return
-	}
-	if !known {
-		path = strings.Clone(path)
-	}
-	v.paths[path] = max(last, at)
-}
-
-// forget drops the oldest of a few paths that was visited before a time. Under mu.
-func (v *visited) forget(before int64) bool {
-	const few = 8
-	oldest, n := "", 0
-	for path, at := range v.paths { // in no order
-		if at < before {
-			oldest, before = path, at
-		}
-		if n++; n == few {
-			break
-		}
-	}
-	if oldest == "" {
-		return false
-	}
-	v.dropped++
-	delete(v.paths, oldest)
-	return true
-}
-
-// sorted are the paths in order, without those of a last visit before since, which are
-// forgotten.
-func (v *visited) sorted(since int64) []string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	all := make([]string, 0, len(v.paths))
-	for path, at := range v.paths {
-		if at < since {
-			delete(v.paths, path)
-			continue
-		}
-		all = append(all, path)
-	}
-	slices.Sort(all)
-	return all
-}
-
-func (v *visited) count() (paths, dropped int) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return len(v.paths), v.dropped
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -84,9 +85,18 @@ const maxWarnings = 20
 func newRefresh(s *site, probed probeResult, now time.Time) *Refresh {
 	return &Refresh{
 		BaseURL: s.origin, Prefix: s.prefix, Root: probed.root, Hide: probed.hide, Index: probed.index,
-		Workers: s.workers(), Now: now, Logger: s.logger.Logger,
+		Workers: workersFor(s), Now: now, Logger: s.logger.Logger,
 		site: s, probed: probed, leftOut: make(map[string]int), kinds: make(map[string]bool),
 	}
+}
+
+// workersFor is how many goroutines may compute for the site: all cores while nothing is
+// served yet, later half of them. Of sites on demand anyone can make up the next one.
+func workersFor(s *site) int {
+	if s.state.Index.Load() == nil && !s.onDemand || s.app.building != nil {
+		return max(runtime.GOMAXPROCS(0), 1)
+	}
+	return cap(s.app.compute)
 }
 
 // openFS finds the site's file system.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -267,5 +268,26 @@ func openStorage(state string, logger *zap.Logger) store.Storage {
 		}
 		folder = filepath.Join(folder, "sitemap")
 	}
-	return &certmagic.FileStorage{Path: folder}
+	return &fileStorage{certmagic.FileStorage{Path: folder}}
+}
+
+// fileStorage is a folder of files. Another folder in the place of a file would neither be
+// read nor replaced, ever: it is set aside, and is an empty value, so that it counts as damage.
+type fileStorage struct{ certmagic.FileStorage }
+
+// Load implements [store.Storage].
+func (s *fileStorage) Load(ctx context.Context, key string) ([]byte, error) {
+	data, err := s.FileStorage.Load(ctx, key)
+	if err == nil {
+		return data, nil
+	}
+	name := s.Filename(key)
+	if info, statErr := os.Lstat(name); statErr != nil || !info.IsDir() {
+		return nil, err
+	}
+	aside := filepath.Join(filepath.Dir(name), "damaged")
+	if err := os.RemoveAll(aside); err != nil {
+		return nil, err
+	}
+	return nil, os.Rename(name, aside)
 }

@@ -905,6 +905,13 @@ func TestSitesThatAreOne(t *testing.T) {
 			want:      "http://shop.example:{port}",
 			others:    []string{"http://www.shop.example:{port}"},
 		},
+		"the canonical one, ignored": {
+			addresses: "http://shop.example:{port}, http://www.shop.example:{port}",
+			files:     canonical("http://www.shop.example:{port}/"),
+			option:    "canonical ignore",
+			want:      "http://shop.example:{port}",
+			others:    []string{"http://www.shop.example:{port}"},
+		},
 		"a canonical one elsewhere": {
 			addresses: "http://shop.example:{port}, http://www.shop.example:{port}",
 			files:     canonical("https://elsewhere.example/"),

@@ -14,14 +14,12 @@ import (
 // TestWhatSitesHave: what real sites and applications were found to have, and is listed.
 func TestWhatSitesHave(t *testing.T) {
 	const origin = "http://localhost:{port}"
-	page := func(text string, links ...string) string {
-		var b strings.Builder
-		b.WriteString("<!doctype html><title>x</title><p>" + text)
-		for _, link := range links {
-			fmt.Fprintf(&b, ` <a href="%s">link</a>`, link)
-		}
-		return b.String()
+	page := linking
+	many := make([]string, 0, 65_000)
+	for i := range cap(many) - 1 {
+		many = append(many, fmt.Sprint("x", i))
 	}
+	many = append(many, "last.html")
 	files := func(sitemap string) string {
 		return origin + " {\n root * {dir}/site\n sitemap {\n refresh 1s\n" + sitemap + "\n}\n file_server\n}"
 	}
@@ -55,6 +53,24 @@ func TestWhatSitesHave(t *testing.T) {
 			"(map) {\n sitemap {\n refresh 1s\n }\n}\n" + origin + " {\n root * {dir}/site\n import map\n import map\n file_server\n}",
 			map[string]string{"site/index.html": page("home")}, []string{"/"},
 		},
+		"as many links as a page may have": {
+			files("orphans omit"), map[string]string{"site/index.html": page("home", many...), "site/last.html": page("last"), "site/orphan.html": page("orphan")},
+			[]string{"/", "/last.html"},
+		},
+		"a home page whose canonical is index.html, with canonical ignore": {
+			files("files\nlinks\ncanonical ignore"),
+			map[string]string{"site/index.html": naming("/index.html", page("home", "/a.html")), "site/a.html": naming("https://other.example/", page("a", "/index.html"))},
+			[]string{"/", "/a.html"},
+		},
+		"a home page whose canonical is index.html, which links do not name": {
+			files("canonical ignore"), map[string]string{"site/index.html": naming("/index.html", page("home")), "site/a.html": page("a")},
+			[]string{"/", "/a.html"},
+		},
+		"a name that begins with an underscore, which only a page names that is not listed": {
+			files("links\nfiles"), map[string]string{"site/index.html": page("home", "/_Alignas.html"), "site/_Alignas.html": page("a word"),
+				"site/hidden.html": strings.Replace(page("hidden", "/_part.html"), "<title>", "<meta name=robots content=noindex><title>", 1), "site/_part.html": page("part")},
+			[]string{"/", "/_Alignas.html"},
+		},
 		"noindex in the body": {
 			files(""), map[string]string{"site/index.html": page("home"), "site/a.html": page("a") + `<meta name=robots content=noindex>`},
 			[]string{"/"},
@@ -76,6 +92,12 @@ func TestWhatSitesHave(t *testing.T) {
 			if lines := s.LogLines(`"level":"warn"`, "http.handlers.sitemap"); len(lines) > 0 {
 				t.Errorf("the log warns: %s", lines)
 			}
+			if strings.Contains(test.caddyfile, "links") && len(s.LogLines("some listed pages have no incoming links")) > 0 {
+				t.Error("a page is taken for one without incoming links")
+			}
+			if text := s.Get(origin + "/robots.txt").Text; strings.Count(text, "Sitemap:") != 1 {
+				t.Errorf("robots.txt is %q", text)
+			}
 		})
 	}
 }
@@ -90,7 +112,7 @@ func TestOwnSitemaps(t *testing.T) {
 	_ = w.Close()
 	origin := s.Expand("http://localhost:{port}")
 	pages := map[string]string{
-		"/": "home", "/deep/a": "a", "/deep/b": "b", "/deep/c": "c",
+		"/": "home", "/deep/a": `a <a href="/deep/d">d</a>`, "/deep/b": "b", "/deep/c": "c", "/deep/d": "d",
 		"/sitemap.xml": "<sitemapindex><sitemap><loc>" + origin + "/one.xml</loc></sitemap><sitemap><loc>" + origin + "/two.xml.gz</loc></sitemap></sitemapindex>",
 		"/one.xml":     "<urlset><url><loc>" + origin + "/deep/a</loc><lastmod>2021-02-03</lastmod></url></urlset>",
 		"/two.xml.gz":  z.String(),
@@ -104,14 +126,45 @@ func TestOwnSitemaps(t *testing.T) {
 			http.NotFound(w, r)
 		case r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/deep/"):
 			w.Header().Set("Content-Type", "text/html")
-			fmt.Fprintf(w, "<!doctype html><title>%s</title><p>the page %[1]s", body)
+			fmt.Fprintf(w, "<!doctype html><title>x</title><p>the page %s", body)
 		default:
 			w.Header().Set("Content-Type", http.DetectContentType([]byte(body)))
 			_, _ = w.Write([]byte(body))
 		}
 	})
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/deep/a", "/deep/b", "/deep/c"})...)
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/deep/a", "/deep/b", "/deep/c", "/deep/d"})...)
 	s.Eventually(func() bool { return strings.HasPrefix(s.Dates(harness.Local)["/deep/a"], "2021-02-03") },
 		func() string { return fmt.Sprint("/deep/a has no date: ", s.Dates(harness.Local)) })
-	s.Logged("pages of the application's own sitemaps are merged", `"pages":3`)
+	s.Quietly(2)
+	if lines := s.LogLines("pages of the application's own sitemaps are merged"); len(lines) != 1 || !strings.Contains(lines[0], `"pages":3`) {
+		t.Errorf("the log says %s, want one line", lines)
+	}
+	// What is served is ours, though the application has one at the same path.
+	if text := s.Get(harness.Local + "/sitemap.xml").Text; !strings.Contains(text, "/deep/d") || strings.Contains(text, "/one.xml") {
+		t.Errorf("got %s", text)
+	}
+	if text := s.Get(harness.Local + "/robots.txt").Text; !strings.Contains(text, "/news.txt") || !strings.Contains(text, s.Expand("Sitemap: "+harness.Local+"/sitemap.xml")) {
+		t.Errorf("robots.txt is %q", text)
+	}
+}
+
+// TestEndlessOwnSitemap: an application's own sitemaps name no more pages than max_urls.
+func TestEndlessOwnSitemap(t *testing.T) {
+	s := prepare(t, nil)
+	answers := map[string]string{"/": linking("home", "/a1")}
+	list := "Content-Type: text/plain\n\n"
+	for i := range 1000 {
+		path := fmt.Sprint("/a", i)
+		answers[path] = linking(path)
+		list += s.Expand(harness.Local) + path + "\n"
+	}
+	answers["/sitemap.xml"] = list
+	app := newWeb(answers)
+	s.LoadApp(behind("links\nmax_urls 5"), app.ServeHTTP)
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/a0", "/a1", "/a2", "/a3"})...)
+	s.Quietly(1)
+	if pages := app.pagesAsked(); len(pages) > 20 {
+		t.Errorf("%d pages were requested", len(pages))
+	}
+	s.Logged("pages of the application's own sitemaps are merged", `"pages":6`)
 }

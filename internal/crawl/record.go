@@ -18,8 +18,7 @@ const (
 	// ofResponse are the flags that the last response decides.
 	ofResponse = store.HTML | store.Document | store.NoIndex | store.Truncated | store.Unreadable | store.SoftNotFound | store.Proxied
 
-	// Times in seconds.
-	minute = 60
+	minute = 60 // seconds, as all that follow
 	hour   = 60 * minute
 	day    = 24 * hour
 	week   = 7 * day
@@ -193,8 +192,6 @@ func (r *Run) wait(before, rec *store.Record, came outcome) int64 {
 		return min(max(2*last, hour), lastWait)
 	case isRefusal(rec):
 		return hour
-	case rec.Status == http.StatusOK && rec.Flags&store.HTML == 0:
-		return lastWait
 	case came == changed, before.Fetched == 0, rec.Status != before.Status:
 		return firstWait
 	}
@@ -217,6 +214,9 @@ func isRefusal(rec *store.Record) bool {
 // of Policy.Expire. Times of over a day are rounded up to those of the chunk, so that it is due as a whole.
 func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
 	seconds := min(r.wait(before, rec, came), max(r.p.expire()*2/9, minute))
+	if rec.Status == http.StatusOK && rec.Flags&store.HTML == 0 && rec.Failing == 0 {
+		seconds = lastWait // it has no links
+	}
 	rec.Wait, rec.Due = uint32(seconds), now+seconds
 	if seconds > day {
 		period := min(seconds/2, week)

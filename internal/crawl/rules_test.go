@@ -1,14 +1,17 @@
 package crawl
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -146,6 +149,33 @@ func TestFailing(t *testing.T) {
 	}
 }
 
+// TestNotHTML: what was not HTML is fetched again after 90 days, and has no links that would have to be seen
+// more often; what failed since, or is HTML now, like any page.
+func TestNotHTML(t *testing.T) {
+	for _, expire := range []time.Duration{time.Hour, 0, 365 * 24 * time.Hour} {
+		r := &Run{c: New(Options{}), p: Policy{Expire: expire}.withDefaults()}
+		rec, at := store.Record{Path: "/a.css"}, int64(now)
+		fetch := func(resp *Response, meta htmlmeta.Meta) int64 {
+			before := rec
+			r.plan(&before, &rec, apply(&rec, &fetched{resp: resp, meta: meta, base: base, batch: 10, now: at}), 0, at)
+			defer func() { at = rec.Due }()
+			return rec.Due - at
+		}
+		css := &Response{Status: 200, Header: http.Header{"Content-Type": {"text/css"}}}
+		for range 3 {
+			if wait := fetch(css, htmlmeta.Meta{}); wait < 90*day || wait > 97*day {
+				t.Errorf("expire %s: it is due after %d days", expire, wait/day)
+			}
+		}
+		if wait := fetch(nil, htmlmeta.Meta{}); wait > 2*hour {
+			t.Errorf("expire %s: after no response, it is due after %d hours", expire, wait/hour)
+		}
+		if wait := fetch(response(200), htmlmeta.Meta{Document: true, Text: 2}); wait > 2*week {
+			t.Errorf("expire %s: as HTML, it is due after %d days", expire, wait/day)
+		}
+	}
+}
+
 // TestStarting: an application may start with the server. Its front page is fetched again soon.
 func TestStarting(t *testing.T) {
 	for _, test := range []struct {
@@ -210,4 +240,41 @@ func TestLimiter(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOnePace: a hundred sites of one application are asked at one pace, and the time that they wait for one
+// another, or for a slot to compute, is not taken for the upstream's slowness.
+func TestOnePace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sites, interval = 100, 100 * time.Millisecond
+		var mu sync.Mutex
+		var begun []time.Time
+		fetch := func(_ context.Context, path string) (*Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			begun = append(begun, time.Now())
+			return &Response{Status: 200, Header: htmlHeader, Body: []byte("<!doctype html>" + path), Proxied: true}, nil
+		}
+		slots, limiter := NewSlots(1), NewLimiter(10, 4, nil)
+		slots.take(t.Context()) // another site computes
+		time.AfterFunc(10*time.Second, slots.release)
+		var group sync.WaitGroup
+		for range sites {
+			gen := empty(t)
+			group.Go(func() {
+				c := New(Options{Fetcher: fetcherFunc(fetch), Slots: slots, Limiter: limiter})
+				crawlAll(t, c, gen, Policy{Base: base, Scope: "/", Front: "/"}, page.Page{Path: "/a"}, page.Page{Path: "/b"})
+			})
+		}
+		group.Wait()
+		if len(begun) != 2*sites {
+			t.Fatalf("got %d requests", len(begun))
+		}
+		// The first ones waited for the slot when they had their turn.
+		for i, at := range begun[5:] {
+			if pause := at.Sub(begun[i+4]).Round(time.Millisecond); pause != interval {
+				t.Errorf("request %d began %s after the one before, want %s", i+5, pause, interval)
+			}
+		}
+	})
 }

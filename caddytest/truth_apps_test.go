@@ -1,0 +1,237 @@
+package caddytest
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+// web is an application, by what it answers for URIs: an HTML document, or what begins
+// with the status or the headers of the response, a line each, before an empty line.
+type web struct {
+	mu      sync.Mutex
+	answers map[string]string
+	asked   map[string]int // requests of the module
+}
+
+func newWeb(answers map[string]string) *web {
+	return &web{answers: answers, asked: make(map[string]int)}
+}
+
+func (a *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	if strings.HasPrefix(r.UserAgent(), "caddy-sitemap ") {
+		a.asked[r.RequestURI]++
+	}
+	answer, ok := a.answers[r.RequestURI]
+	a.mu.Unlock()
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	status := http.StatusOK
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if head, body, ok := strings.Cut(answer, "\n\n"); ok {
+		for line := range strings.Lines(head) {
+			name, value, isHeader := strings.Cut(strings.TrimSpace(line), ": ")
+			if isHeader {
+				w.Header().Set(name, value)
+			} else {
+				_, _ = fmt.Sscan(line, &status)
+			}
+		}
+		answer = body
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(answer))
+}
+
+// answer changes what is answered for a URI.
+func (a *web) answer(uri, answer string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answers[uri] = answer
+}
+
+// requests are those of the module so far.
+func (a *web) requests() map[string]int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.asked)
+}
+
+// linking is a document with links, whose text says what it is.
+func linking(text string, links ...string) string {
+	var b strings.Builder
+	b.WriteString("<!doctype html><title>x</title><p>" + text)
+	for _, link := range links {
+		fmt.Fprintf(&b, ` <a href="%s">link</a>`, link)
+	}
+	return b.String()
+}
+
+// naming is a document that names its canonical.
+func naming(canonical, document string) string {
+	return strings.Replace(document, "<title>", `<link rel="canonical" href="`+canonical+`"><title>`, 1)
+}
+
+func redirecting(to string) string { return "302\nLocation: " + to + "\n\n" }
+
+// behind is a site before an application, with sources of pages.
+func behind(sources string) string {
+	return harness.Local + " {\n sitemap {\n refresh 1s\n crawl {\n rate 1000/s\n concurrency 8\n }\n" + sources + "\n }\n reverse_proxy {app}\n}"
+}
+
+// browser is what a visitor's browser says that it is.
+const browser = "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0"
+
+// TestWhatApplicationsHave: what applications were found to have, and is listed though
+// nothing but links or visits name it.
+func TestWhatApplicationsHave(t *testing.T) {
+	chain := map[string]string{"/10": linking("the end", "/a", "/10"), "/a": linking("a")}
+	for i := range 10 {
+		chain[strings.TrimSuffix(fmt.Sprint("/", i), "0")] = redirecting(fmt.Sprint("/", i+1))
+	}
+	longer := maps.Clone(chain)
+	longer["/9"], longer["/10"], longer["/11"] = chain["/9"], redirecting("/11"), chain["/10"]
+	type answers = map[string]string
+	for name, test := range map[string]struct {
+		sources string
+		answers answers
+		visits  []string // by browsers, again and again
+		want    []string
+		left    map[string]int // nil: whatever
+		never   []string       // is not requested
+	}{
+		"ten redirects from the front page": {sources: "links", answers: chain, want: []string{"/10", "/a"}},
+		"ten redirects, and visits":         {sources: "traffic", answers: chain, visits: []string{"/a"}, want: []string{"/10", "/a"}},
+		"ten redirects, and a log": {
+			sources: "access_log {dir}/access.log", answers: chain, visits: []string{"/a"}, want: []string{"/10", "/a"},
+		},
+		"eleven redirects": {sources: "links", answers: longer, want: nil, never: []string{"/a"}},
+		"names that look like those of assets": {
+			sources: "links",
+			answers: answers{"/": linking("home", "/wiki/Node.js", "/tree/f12.txt", "/character.ai", "/docs/.NET/intro", "/.hidden", "/style.css", "/data.json"),
+				"/wiki/Node.js": linking("node"), "/tree/f12.txt": linking("tree"), "/character.ai": linking("ai"), "/docs/.NET/intro": linking("net"), "/.hidden": linking("dot"),
+				"/style.css": "Content-Type: text/css\n\np {}", "/data.json": "Content-Type: application/json\n\n{}"},
+			want: []string{"/", "/.hidden", "/character.ai", "/docs/.NET/intro", "/tree/f12.txt", "/wiki/Node.js"},
+			left: map[string]int{"not HTML": 2},
+		},
+		"words that are never requested": {
+			sources: "links",
+			answers: answers{"/": linking("home", "/docs/logout.php", "/users/sign_out", "/add-to-cart/5", "/log-out", "/logoff", "/signout", "/basket", "/add", "/remove/1",
+				"/api/things", "/author/admin/", "/address", "/additional", "/admin", "/a?do=logout"),
+				"/api/things": linking("things"), "/author/admin/": linking("the author"), "/address": linking("address"), "/additional": linking("more"),
+				"/admin": "401\n\n", "/a": linking("a")},
+			want:  []string{"/", "/a", "/additional", "/address", "/api/things", "/author/admin/"},
+			left:  map[string]int{"disallowed": 9, "refused": 1},
+			never: []string{"/docs/logout.php", "/users/sign_out", "/add-to-cart/5", "/log-out", "/logoff", "/signout", "/basket", "/add", "/remove/1"},
+		},
+		"words in what a list names": {
+			sources: "urls {\n/cart/\n/add/it\n}", answers: answers{"/cart/": linking("cart"), "/add/it": linking("add")}, want: []string{"/add/it", "/cart/"},
+		},
+		"the first page of a list": {
+			sources: "links {\n query page\n }",
+			answers: answers{"/": linking("home", "/list?page=1", "/list?page=2", "/list"), "/list": linking("the list"), "/list?page=1": linking("the list"), "/list?page=2": linking("the second page")},
+			want:    []string{"/", "/list", "/list?page=2"},
+		},
+		"the first page of a list, which alone is linked": {
+			sources: "links {\n query page\n }\nurls {\n/list\n}",
+			answers: answers{"/": linking("home", "/list?page=1"), "/list": linking("the list"), "/list?page=1": linking("the list")},
+			want:    []string{"/", "/list"},
+		},
+		"a body in an encoding that nobody asked for": {
+			sources: "links",
+			answers: answers{"/": linking("home", "/br", "/zstd"), "/br": "Content-Encoding: br\n\n\x0b\x02\x80abc\x03", "/zstd": "Content-Encoding: zstd\n\n\x28\xb5\x2f\xfd"},
+			want:    []string{"/"},
+			left:    map[string]int{"unreadable encoding": 2},
+		},
+		"one page in several encodings": {
+			sources: "links",
+			answers: answers{"/": linking("home", "/a%3Db", "/%7euser", "/b%2Cc", "/red"), "/a=b": naming("/a%3Db", linking("a")), "/~user": linking("user"),
+				"/b,c": linking("b"), "/red": redirecting("/b%2Cc")},
+			want: []string{"/", "/a=b", "/b,c", "/~user"},
+			left: map[string]int{"redirect": 1},
+		},
+		"one page in several encodings, by lists and visits": {
+			sources: "traffic\nurls {\n/%7Euser\n/b%2Cc\n/b,c\n}",
+			answers: answers{"/": linking("home", "/a=b"), "/a=b": linking("a"), "/a%3Db": linking("a"), "/~user": linking("user"), "/b,c": linking("b")},
+			visits:  []string{"/", "/a%3Db"},
+			want:    []string{"/", "/a=b", "/b,c", "/~user"},
+		},
+		"what is no document": {
+			sources: "links",
+			answers: answers{"/": linking("home", "/title", "/body", "/head", "/html", "/part", "/noindex", "/refresh"),
+				"/title": "<title>a</title>one", "/body": "<body>two", "/head": "<head>three", "/html": "<html>four", "/part": "<p>five",
+				"/noindex": "<meta name=robots content=noindex><p>six", "/refresh": `<meta http-equiv=refresh content="0; url=/title">seven`},
+			want: []string{"/", "/body", "/head", "/html", "/title"},
+			left: map[string]int{"no document": 1, "noindex": 1, "refresh": 1},
+		},
+		"visits whose answers are private": {
+			sources: "traffic",
+			answers: answers{"/": linking("home", "/a", "/b"), "/a": "Cache-Control: private\n\n" + linking("a"), "/b": "Cache-Control: no-store\n\n" + linking("b")},
+			visits:  []string{"/a", "/b"}, want: []string{"/", "/a", "/b"},
+		},
+		"canonicals that are ignored": {
+			sources: "links\ncanonical ignore",
+			answers: answers{"/": naming("/index.html", linking("home", "/index.html", "/a", "/b")), "/index.html": linking("home", "/index.html", "/a", "/b"),
+				"/a": naming("https://other.example/a", linking("a")), "/b": naming("/only-canonical", linking("b"))},
+			want:  []string{"/", "/a", "/b"},
+			never: []string{"/only-canonical"},
+		},
+		"pages behind a login": {
+			sources: "links", want: []string{"/"}, left: map[string]int{"refused": 2},
+			answers: answers{"/": linking("home", "/in", "/mine"), "/in": "401\n\n", "/mine": "403\n\n"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := newWeb(test.answers)
+			s := prepare(t, nil)
+			s.WriteRaw("access.log", "")
+			caddyfile := behind(test.sources)
+			if strings.HasPrefix(test.sources, "access_log") {
+				caddyfile = strings.Replace(caddyfile, " {\n", " {\n log {\n output file {dir}/access.log\n }\n", 1)
+			}
+			s.LoadApp(caddyfile, app.ServeHTTP)
+			want := harness.Below(s.Expand(harness.Local), test.want)
+			var got []string
+			var err error
+			s.Eventually(func() bool {
+				for _, path := range test.visits {
+					s.Get(harness.Local+path, browser)
+				}
+				got, err = s.TryLocs(harness.Local + "/sitemap.xml")
+				return test.want == nil || err == nil && slices.Equal(got, want)
+			}, func() string { return fmt.Sprintf("got %q (%v), want %q\n%s", got, err, want, s.SitemapLog()) })
+			if test.want == nil {
+				s.Passed(2500 * time.Millisecond)
+				if r := s.Get(harness.Local + "/sitemap.xml"); r.StatusCode == http.StatusOK {
+					t.Errorf("got %s", r.Text)
+				}
+			}
+			if test.left != nil {
+				s.WantLeftOut(test.left)
+			}
+			if test.want != nil {
+				s.Quietly(1)
+				s.WantLocs(harness.Local+"/sitemap.xml", want...)
+			}
+			asked := app.requests()
+			for _, path := range test.never {
+				if asked[path] > 0 {
+					t.Errorf("%s was requested", path)
+				}
+			}
+			if lines := s.LogLines(`"level":"warn"`, "http.handlers.sitemap"); len(lines) > 0 && !strings.Contains(name, "words that") && test.want != nil {
+				t.Errorf("the log warns: %s", lines)
+			}
+		})
+	}
+}

@@ -1,0 +1,188 @@
+package caddytest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sitemap "github.com/seed3295b519/caddy-sitemap"
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+// pagesAsked are the module's requests so far, without those of each probe.
+func (a *web) pagesAsked() map[string]int {
+	asked := a.requests()
+	for _, path := range []string{"/", "/robots.txt", "/sitemap.xml", "/docs/sitemap.xml"} {
+		delete(asked, path)
+	}
+	return asked
+}
+
+// TestMostlyDisallowed: one warning names the words that keep more than half of the pages out.
+func TestMostlyDisallowed(t *testing.T) {
+	app := newWeb(map[string]string{"/": linking("home", "/add/1", "/cart/1", "/cart/2", "/cart/3", "/a"), "/a": linking("a")})
+	s := prepare(t, nil)
+	s.LoadApp(behind("links"), app.ServeHTTP)
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/a"})...)
+	s.Quietly(2)
+	if lines := s.LogLines(`"level":"warn"`, "http.handlers.sitemap"); len(lines) != 1 || !strings.Contains(lines[0], `"disallow":["add","cart"],"pages":4,"of":6`) {
+		t.Errorf("the log warns: %s", lines)
+	}
+}
+
+// TestUnchangedAnswers: a configuration that answers a site's pages as the one before it
+// did has none of them fetched again.
+func TestUnchangedAnswers(t *testing.T) {
+	app := newWeb(map[string]string{"/": linking("home", "/a", "/b"), "/a": linking("a"), "/b": linking("b")})
+	header := "header X-Frame-Options DENY\n"
+	s := prepare(t, map[string]string{"one.caddy": header, "other/two.caddy": header, "files/x.txt": "x"})
+	site := strings.Replace(strings.ReplaceAll(behind("links"), "{app}", harness.Backend(t, app.ServeHTTP)), "reverse_proxy",
+		"import {dir}/one.caddy\nhandle_path /files/* {\n root {dir}/files\n file_server\n }\n reverse_proxy", 1)
+	if err := s.Load(site); err != nil {
+		t.Fatal(err)
+	}
+	want := harness.Below(s.Expand(harness.Local), []string{"/", "/a", "/b"})
+	s.WantLocs(harness.Local+"/sitemap.xml", want...)
+	s.Quietly(1)
+	before := app.pagesAsked()
+	for name, caddyfile := range map[string]string{
+		"a renamed file of the configuration": strings.Replace(site, "one.caddy", "other/two.caddy", 1),
+		"a global option":                     "{\n grace_period 2s\n}\n" + site,
+		"another site":                        site + "\nhttp://another.localhost:{port} {\n respond another\n}",
+		"an access log":                       strings.Replace(site, " {\n sitemap", " {\n log\n sitemap", 1),
+		"a setting of the sitemap":            strings.Replace(site, "refresh 1s", "refresh 1s\nshard_urls 100", 1),
+	} {
+		s.Reload(caddyfile)
+		s.Quietly(2)
+		s.WantLocs(harness.Local+"/sitemap.xml", want...)
+		if now := app.pagesAsked(); !maps.Equal(now, before) {
+			t.Fatalf("after a reload with %s, pages were requested: %v, and before %v", name, now, before)
+		}
+	}
+	s.Reload(strings.Replace(site, "reverse_proxy", "header X-Other yes\n reverse_proxy", 1))
+	s.Eventually(func() bool { return app.pagesAsked()["/a"] == 2 && app.pagesAsked()["/b"] == 2 }, s.SitemapLog)
+}
+
+// TestCanonicalThatIsNotListed: a page stays listed whose canonical is excluded, lies
+// outside of what is listed or does not exist, and is not fetched again for that.
+func TestCanonicalThatIsNotListed(t *testing.T) {
+	app := newWeb(map[string]string{
+		"/docs/":  linking("docs", "/docs/a", "/docs/b", "/docs/c"),
+		"/docs/a": naming("/docs/excluded", linking("a")), "/docs/b": naming("/outside", linking("b")), "/docs/c": naming("/docs/missing", linking("c")),
+		"/docs/excluded": linking("excluded"), "/outside": linking("outside"),
+	})
+	s := prepare(t, nil)
+	s.LoadApp(behind("path /docs/sitemap.xml\nexclude /docs/excluded\nlinks"), app.ServeHTTP)
+	want := harness.Below(harness.Local, []string{"/docs/", "/docs/a", "/docs/b", "/docs/c"})
+	s.WantLocs(harness.Local+"/docs/sitemap.xml", want...)
+	s.Quietly(1)
+	before := app.pagesAsked()
+	s.Quietly(3)
+	if now := app.pagesAsked(); !maps.Equal(now, before) || now["/outside"]+now["/docs/excluded"] > 0 || now["/docs/a"] != 1 {
+		t.Errorf("pages were requested: %v, and before %v", now, before)
+	}
+	s.WantLocs(harness.Local+"/docs/sitemap.xml", want...)
+}
+
+// TestHostsOfAnApplication: many hosts of one application are asked at one pace.
+func TestHostsOfAnApplication(t *testing.T) {
+	const hosts, rate = 20, 40
+	var mu sync.Mutex
+	var pages []time.Time
+	var names []string
+	for i := range hosts {
+		names = append(names, fmt.Sprintf("http://h%d.localhost:{port}", i))
+	}
+	s := prepare(t, nil)
+	s.LoadApp(strings.Join(names, ", ")+fmt.Sprintf(" {\n sitemap {\n refresh 1s\n crawl {\n rate %d/s\n concurrency 4\n }\n urls {\n/p/1\n/p/2\n/p/3\n}\n }\n reverse_proxy {app}\n}", rate),
+		func(w http.ResponseWriter, r *http.Request) {
+			if !strings.HasPrefix(r.URL.Path, "/p/") {
+				http.NotFound(w, r)
+				return
+			}
+			mu.Lock()
+			pages = append(pages, time.Now())
+			mu.Unlock()
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, linking(r.Host+r.URL.Path))
+		})
+	for _, name := range names {
+		s.WantLocs(name+"/sitemap.xml", harness.Below(name, []string{"/p/1", "/p/2", "/p/3"})...)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if took, least := pages[len(pages)-1].Sub(pages[0]), time.Second*(3*hosts-1)/rate; len(pages) != 3*hosts || took < least*9/10 {
+		t.Errorf("%d requests took %s, want %d in %s at least", len(pages), took, 3*hosts, least)
+	}
+}
+
+// TestSourceThatNeverReturns: a refresh whose source does not even heed that it was
+// cancelled blocks neither Stop nor the refreshes of the configuration after it.
+func TestSourceThatNeverReturns(t *testing.T) {
+	free, begun := make(chan struct{}), make(chan struct{}, 100)
+	give(t, "endless", func(context.Context, func(sitemap.Page) error) error {
+		begun <- struct{}{}
+		<-free
+		return nil
+	})
+	s := prepare(t, nil)
+	t.Cleanup(func() { close(free) })
+	site := func(sources string, pages ...string) string {
+		return harness.Local + " {\n sitemap {\n refresh 1s\n" + sources + "\nurls {\n" + strings.Join(pages, "\n") + "\n}\n }\n " + aPage + "\n}"
+	}
+	if err := s.Load(site("source given endless", "/a")); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/a")
+	for i := range 2 {
+		page := fmt.Sprintf("/b%d", i)
+		s.Reload(site("source given endless", "/a", page))
+		<-begun
+		s.Reload(site("", "/a", page))
+		s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/a", page})...)
+	}
+}
+
+// TestWWWAtEachProbe: which of www and apex lists the pages follows what the front page
+// says now.
+func TestWWWAtEachProbe(t *testing.T) {
+	home := func(host string) string { return naming("http://"+host+"/", linking("home")) }
+	app := newWeb(nil)
+	s := prepare(t, nil)
+	const apex, www = "shop.example:{port}", "www.shop.example:{port}"
+	app.answers = map[string]string{"/": home(s.Expand(apex))}
+	s.LoadApp("http://"+apex+", http://"+www+strings.TrimPrefix(behind("links"), harness.Local), app.ServeHTTP)
+	for i := range 3 {
+		main, other := apex, www
+		if i%2 == 1 {
+			main, other = www, apex
+		}
+		app.answer("/", home(s.Expand(main)))
+		s.Eventually(func() bool {
+			r := s.Get("http://" + other + "/sitemap.xml")
+			return r.StatusCode == http.StatusPermanentRedirect && s.Get("http://"+main+"/sitemap.xml").StatusCode == http.StatusOK
+		}, s.SitemapLog)
+	}
+}
+
+// TestListsOfSitemaps: the lists that 'urls' takes may be sitemaps, and indexes of them,
+// that the site serves.
+func TestListsOfSitemaps(t *testing.T) {
+	app := newWeb(map[string]string{"/a": linking("a"), "/b": linking("b"), "/c": linking("c")})
+	s := prepare(t, nil)
+	origin := s.Expand(harness.Local)
+	app.answer("/made.xml", "Content-Type: application/xml\n\n<urlset><url><loc>"+origin+"/a</loc><lastmod>2021-02-03</lastmod></url></urlset>")
+	app.answer("/index.xml", "Content-Type: application/xml\n\n<sitemapindex><sitemap><loc>"+origin+"/made.xml</loc></sitemap><sitemap><loc>"+origin+"/made.txt</loc></sitemap></sitemapindex>")
+	app.answer("/made.txt", "Content-Type: text/plain\n\n"+origin+"/b\n")
+	s.LoadApp(behind("urls /index.xml /made.txt\nurls {\n/c\n}"), app.ServeHTTP)
+	s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, []string{"/a", "/b", "/c"})...)
+	if date := s.Dates(origin)["/a"]; !strings.HasPrefix(date, "2021-02-03") {
+		t.Errorf("/a has the date %q", date)
+	}
+}
