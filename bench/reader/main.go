@@ -76,11 +76,8 @@ func parse(name string) (parsed, error) {
 			return p, fmt.Errorf("%w: %s", err, line)
 		}
 		p.Lines++
-		p.Sum += int64(v.Status+len(v.URI)+len(v.Host)+len(v.Method)+len(v.Client)) + v.Time
-		p.Headers += int64(len(v.UserAgent) + len(v.ContentType) + len(v.CacheControl) + len(v.RobotsTag) + len(v.ETag) + len(v.LastModified))
-		if v.Cookie {
-			p.Headers++
-		}
+		p.Sum += int64(v.Status+len(v.URI)+len(v.Host)+len(v.Method)) + v.Time
+		p.Headers += int64(len(v.UserAgent) + len(v.ContentType) + len(v.RobotsTag))
 	}
 }
 

@@ -24,10 +24,10 @@ import (
 
 // visit is what each of them reads of a line.
 type visit struct {
-	time                      int64
-	method, host, uri, client string
-	status                    int
-	headers                   int // bytes of those that say who asked, and what for
+	time              int64
+	method, host, uri string
+	status            int
+	headers           int // bytes of those that say who asked, and what for
 }
 
 var readers = map[string]func(line []byte) (visit, error){
@@ -83,7 +83,7 @@ func run(read func([]byte) (visit, error), name string) (parsed, error) {
 			return p, fmt.Errorf("%w: %s", err, line)
 		}
 		p.Lines++
-		p.Sum += int64(v.status+len(v.uri)+len(v.host)+len(v.method)+len(v.client)) + v.time
+		p.Sum += int64(v.status+len(v.uri)+len(v.host)+len(v.method)) + v.time
 		p.Headers += int64(v.headers)
 	}
 }
@@ -93,22 +93,21 @@ func readLeastJSON(line []byte) (visit, error) {
 		TS      float64 `json:"ts"`
 		Status  int     `json:"status"`
 		Request struct {
-			Method   string `json:"method"`
-			Host     string `json:"host"`
-			URI      string `json:"uri"`
-			ClientIP string `json:"client_ip"`
+			Method string `json:"method"`
+			Host   string `json:"host"`
+			URI    string `json:"uri"`
 		} `json:"request"`
 	}
 	if err := json.Unmarshal(line, &l); err != nil {
 		return visit{}, err
 	}
 	r := l.Request
-	return visit{int64(l.TS), r.Method, r.Host, r.URI, r.ClientIP, l.Status, 0}, nil
+	return visit{int64(l.TS), r.Method, r.Host, r.URI, l.Status, 0}, nil
 }
 
 func readLeastGJSON(line []byte) (visit, error) {
-	got := gjson.GetManyBytes(line, "ts", "request.method", "request.host", "request.uri", "request.client_ip", "status")
-	return visit{int64(got[0].Num), got[1].Str, got[2].Str, got[3].Str, got[4].Str, int(got[5].Int()), 0}, nil
+	got := gjson.GetManyBytes(line, "ts", "request.method", "request.host", "request.uri", "status")
+	return visit{int64(got[0].Num), got[1].Str, got[2].Str, got[3].Str, int(got[4].Int()), 0}, nil
 }
 
 func readJSON(line []byte) (visit, error) {
@@ -117,22 +116,17 @@ func readJSON(line []byte) (visit, error) {
 		Status  int     `json:"status"`
 		UserID  string  `json:"user_id"`
 		Request struct {
-			Method   string `json:"method"`
-			Host     string `json:"host"`
-			URI      string `json:"uri"`
-			ClientIP string `json:"client_ip"`
-			Headers  struct {
+			Method  string `json:"method"`
+			Host    string `json:"host"`
+			URI     string `json:"uri"`
+			Headers struct {
 				UserAgent     []string `json:"User-Agent"`
-				Cookie        []string `json:"Cookie"`
 				Authorization []string `json:"Authorization"`
 			} `json:"headers"`
 		} `json:"request"`
 		RespHeaders struct {
-			ContentType  []string `json:"Content-Type"`
-			CacheControl []string `json:"Cache-Control"`
-			RobotsTag    []string `json:"X-Robots-Tag"`
-			ETag         []string `json:"Etag"`
-			LastModified []string `json:"Last-Modified"`
+			ContentType []string `json:"Content-Type"`
+			RobotsTag   []string `json:"X-Robots-Tag"`
 		} `json:"resp_headers"`
 	}
 	if err := json.Unmarshal(line, &l); err != nil {
@@ -140,12 +134,12 @@ func readJSON(line []byte) (visit, error) {
 	}
 	r, h := l.Request, l.RespHeaders
 	headers := 0
-	for _, values := range [...][]string{r.Headers.UserAgent, h.ContentType, h.CacheControl, h.RobotsTag, h.ETag, h.LastModified} {
+	for _, values := range [...][]string{r.Headers.UserAgent, h.ContentType, h.RobotsTag} {
 		for _, value := range values {
 			headers += len(value)
 		}
 	}
-	return visit{int64(l.TS), r.Method, r.Host, r.URI, r.ClientIP, l.Status, headers + len(r.Headers.Cookie)}, nil
+	return visit{int64(l.TS), r.Method, r.Host, r.URI, l.Status, headers}, nil
 }
 
 func readJSONMaps(line []byte) (visit, error) {
@@ -154,11 +148,10 @@ func readJSONMaps(line []byte) (visit, error) {
 		Status  int     `json:"status"`
 		UserID  string  `json:"user_id"`
 		Request struct {
-			Method   string              `json:"method"`
-			Host     string              `json:"host"`
-			URI      string              `json:"uri"`
-			ClientIP string              `json:"client_ip"`
-			Headers  map[string][]string `json:"headers"`
+			Method  string              `json:"method"`
+			Host    string              `json:"host"`
+			URI     string              `json:"uri"`
+			Headers map[string][]string `json:"headers"`
 		} `json:"request"`
 		RespHeaders map[string][]string `json:"resp_headers"`
 	}
@@ -166,31 +159,26 @@ func readJSONMaps(line []byte) (visit, error) {
 		return visit{}, err
 	}
 	r := l.Request
-	headers := len(r.Headers["Cookie"])
+	headers := 0
 	for _, value := range r.Headers["User-Agent"] {
 		headers += len(value)
 	}
-	for _, name := range [...]string{"Content-Type", "Cache-Control", "X-Robots-Tag", "Etag", "Last-Modified"} {
+	for _, name := range [...]string{"Content-Type", "X-Robots-Tag"} {
 		for _, value := range l.RespHeaders[name] {
 			headers += len(value)
 		}
 	}
-	return visit{int64(l.TS), r.Method, r.Host, r.URI, r.ClientIP, l.Status, headers}, nil
+	return visit{int64(l.TS), r.Method, r.Host, r.URI, l.Status, headers}, nil
 }
 
 func readGJSON(line []byte) (visit, error) {
-	got := gjson.GetManyBytes(line, "ts", "request.method", "request.host", "request.uri", "request.client_ip", "status", "user_id",
-		"request.headers.Cookie.0", "request.headers.Authorization.0",
-		"request.headers.User-Agent.0", "resp_headers.Content-Type.0", "resp_headers.Cache-Control.0",
-		"resp_headers.X-Robots-Tag.0", "resp_headers.Etag.0", "resp_headers.Last-Modified.0")
+	got := gjson.GetManyBytes(line, "ts", "request.method", "request.host", "request.uri", "status", "user_id",
+		"request.headers.Authorization.0", "request.headers.User-Agent.0", "resp_headers.Content-Type.0", "resp_headers.X-Robots-Tag.0")
 	headers := 0
-	if got[7].Exists() {
-		headers++
-	}
-	for _, value := range got[9:] {
+	for _, value := range got[7:] {
 		headers += len(value.Str)
 	}
-	return visit{int64(got[0].Num), got[1].Str, got[2].Str, got[3].Str, got[4].Str, int(got[5].Int()), headers}, nil
+	return visit{int64(got[0].Num), got[1].Str, got[2].Str, got[3].Str, int(got[4].Int()), headers}, nil
 }
 
 var combined = regexp.MustCompile(`^(\S+) \S+ \S+ \[([^\]]+)\] "(\S+) (\S+) [^"]*" (\d+) \S+ "[^"]*" "[^"]*"`)
@@ -202,5 +190,5 @@ func readRegexp(line []byte) (visit, error) {
 	}
 	at, err := time.Parse("02/Jan/2006:15:04:05 -0700", string(got[2]))
 	status, err2 := strconv.Atoi(string(got[5]))
-	return visit{at.Unix(), string(got[3]), "", string(got[4]), string(got[1]), status, 0}, errors.Join(err, err2)
+	return visit{at.Unix(), string(got[3]), "", string(got[4]), status, 0}, errors.Join(err, err2)
 }
