@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -137,7 +138,7 @@ func runCheck(cmd *cobra.Command, f checkFlags, args []string) int {
 	defer cancel(nil)
 	k := &checking{
 		ctx: ctx, cmd: cmd, flags: f, web: newWeb(f.timeout), done: make(map[string]bool),
-		report: &checkReport{out: &checkOutput{w: cmd.OutOrStdout(), failed: cancel}, json: f.json, quiet: f.quiet, stop: cancel},
+		report: &checkReport{out: bufio.NewWriterSize(cmd.OutOrStdout(), 64<<10), json: f.json, quiet: f.quiet, stop: cancel},
 		sample: newPageSample(f.sample),
 		pace:   checkPace{pause: f.pause, sleep: sleep, now: time.Now},
 	}
@@ -181,7 +182,7 @@ func (k *checking) cannot(err error) {
 		return // which is said at the end
 	}
 	k.failed = true
-	k.report.out.flush() // what was found before
+	k.report.flush() // what was found before
 	k.cmd.PrintErrln("Error:", printable(err.Error()))
 }
 
@@ -192,14 +193,24 @@ func (k *checking) add(f lint.Finding, format string, args ...any) {
 	}
 	f.Message = fmt.Sprintf(format, args...)
 	k.checker.Add(f)
+	k.report.flush()
 }
 
 // checkReport puts findings into words as they come.
 type checkReport struct {
-	out         *checkOutput
+	out         *bufio.Writer // flushed after each document and request
 	json, quiet bool
 	errors      int
 	stop        context.CancelCauseFunc // where a finding cannot be put into words
+}
+
+func (r *checkReport) line(text string) { _, _ = r.out.WriteString(text + "\n") } // flush tells
+
+// flush stops the check where what was found cannot be written.
+func (r *checkReport) flush() {
+	if err := r.out.Flush(); err != nil {
+		r.stop(fmt.Errorf("writing what was found: %w", err))
+	}
 }
 
 func (r *checkReport) finding(f lint.Finding) {
@@ -220,7 +231,7 @@ func (r *checkReport) finding(f lint.Finding) {
 	if f.URL != "" && f.URL != f.File {
 		line += ": " + f.URL
 	}
-	r.out.line(printable(line))
+	r.line(printable(line))
 }
 
 // checkSummary is what is said last.
@@ -234,7 +245,7 @@ func (r *checkReport) summary(stderr io.Writer, s checkSummary) {
 	if r.json && !r.quiet {
 		r.object(map[string]checkSummary{"summary": s})
 	}
-	r.out.flush()
+	r.flush()
 	if r.json || r.quiet {
 		return
 	}
@@ -260,7 +271,7 @@ func (r *checkReport) object(v any) {
 		r.stop(err)
 		return
 	}
-	r.out.line(printable(strings.TrimSuffix(b.String(), "\n")))
+	r.line(printable(strings.TrimSuffix(b.String(), "\n")))
 }
 
 // sleep waits; the error is ctx's.

@@ -217,6 +217,7 @@ func lastOf(date string) (time.Time, bool) {
 // document checks one document.
 func (k *checking) document(name, at string, r io.Reader) (lint.Result, error) {
 	k.sample.file = name
+	defer k.report.flush()
 	return k.checker.Document(name, at, &untilDone{k.ctx, r})
 }
 

@@ -231,7 +231,6 @@ func TestVisitsThatCount(t *testing.T) {
 		"/a":                       {func(*accesslog.Visit) {}, "/a"},
 		"/b?page=2&utm_source=x":   {func(*accesslog.Visit) {}, "/b?page=2"},
 		"/c;jsessionid=1":          {func(*accesslog.Visit) {}, "/c"},
-		"/private":                 {func(v *accesslog.Visit) { v.CacheControl = "private" }, "/private"},
 		"/user":                    {func(v *accesslog.Visit) { v.User = true }, ""},
 		"/noindex":                 {func(v *accesslog.Visit) { v.RobotsTag = "noindex" }, ""},
 		"/robot":                   {func(v *accesslog.Visit) { v.UserAgent = "Googlebot/2.1" }, ""},
