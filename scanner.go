@@ -70,9 +70,10 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		return run.listNames(ctx, candidates)
 	}
 	crawling := run.crawler().Start(candidates, run.policy())
+	var crawled crawl.Result
 	for step := firstPublication; ; step *= 2 {
-		crawled, err := crawling.Update(ctx, records.generation, run.budget(step))
-		if err != nil {
+		run.awaitUpstreams(crawled.Next)
+		if crawled, err = crawling.Update(ctx, records.generation, run.budget(step)); err != nil {
 			return run.failed(candidates, fmt.Errorf("crawling: %w", err))
 		}
 		if s.ctx.Err() != nil {
@@ -84,11 +85,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 			b.crawled(crawled.Generation.Len(), crawled.Pending)
 			continue // nobody waits
 		}
-		patience := s.interval()
-		if s.state.Index.Load() == nil {
-			patience = max(patience, firstWait) // those who wait shall not be told that there is nothing
-		}
-		partial := !crawled.Gathered || !crawled.Done && run.spent() < patience
+		partial := run.goesOn(&crawled)
 		out := run.publish(ctx, crawled, candidates)
 		if out.partial = partial && out.err == nil; out.partial && out.snapshot == nil {
 			continue // nothing was fetched yet
@@ -99,6 +96,44 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		if !out.partial {
 			return out
 		}
+	}
+}
+
+// goesOn reports whether more of this refresh follows what was crawled so far. Who asked for
+// one does not wait for upstreams that are left alone.
+func (r *refreshRun) goesOn(c *crawl.Result) bool {
+	s := r.site
+	if !c.Gathered || c.Done {
+		return !c.Gathered
+	}
+	return r.spent() < r.patience() && !s.schedule.isRequested() && !(r.demanded && c.Next > s.app.now().Unix()+1)
+}
+
+// patience is how long the refresh may last while pages are left to be fetched.
+func (r *refreshRun) patience() time.Duration {
+	if r.site.state.Index.Load() == nil {
+		return max(r.site.interval(), firstWait) // those who wait shall not be told that there is nothing
+	}
+	return r.site.interval()
+}
+
+// awaitUpstreams waits until upstreams may be asked again, if nothing can be done before: no
+// longer than the refresh may last, or until another one is asked for.
+func (r *refreshRun) awaitUpstreams(next int64) {
+	s := r.site
+	wait := time.Unix(next, 0).Sub(s.app.now())
+	if s.app.building == nil {
+		wait = min(wait, r.patience()-r.spent())
+	}
+	if next == 0 || wait <= 0 {
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.schedule.hurry:
+	case <-s.ctx.Done():
 	}
 }
 

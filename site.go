@@ -149,6 +149,7 @@ func newSite(a *App, i identity) *site {
 	s.routes = routesDigest(i.handler.server, i.internalHost())
 	s.state.visited.limit(i.handler.maxPaths(i.onDemand))
 	s.ctx, s.cancel = context.WithCancel(a.running)
+	s.schedule.hurry = make(chan struct{}, 1)
 	s.schedule.at(a.now())
 	if s.state.Index.Load() != nil {
 		s.markReady()
@@ -229,6 +230,7 @@ type schedule struct {
 	idle      bool            // it is not refreshed before somebody asks for its documents
 	requested []chan struct{} // by those who wait for a refresh that has not begun
 	serving   []chan struct{} // by those who wait for the refresh that runs
+	hurry     chan struct{}   // tells the refresh that runs that another one is requested
 }
 
 // at plans the next refresh.
@@ -252,6 +254,10 @@ func (s *schedule) request(now time.Time) <-chan struct{} {
 	done := make(chan struct{})
 	s.requested = append(s.requested, done)
 	s.due, s.idle = now, false
+	select {
+	case s.hurry <- struct{}{}:
+	default:
+	}
 	return done
 }
 
@@ -314,6 +320,13 @@ func (s *schedule) close() {
 		close(done)
 	}
 	s.requested, s.serving = nil, nil
+}
+
+// isRequested reports whether somebody waits for a refresh that has not begun.
+func (s *schedule) isRequested() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.requested) > 0
 }
 
 // isRunning reports whether a refresh runs.
