@@ -80,10 +80,13 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		case s.app.building != nil && !complete: // nobody waits
 			records.generation = crawled.Generation
 			s.app.building.crawled(crawled.Generation.Len(), crawled.Pending)
+			select {
+			case <-time.After(time.Unix(crawled.Next, 0).Sub(s.app.now())): // upstreams may be left alone
+			case <-ctx.Done():
+			}
 			continue
 		}
-		goesOn := !crawled.Gathered || !complete && run.spent() < run.patience()
-		if out := run.publish(ctx, crawled, candidates, goesOn); !out.partial {
+		if out := run.publish(ctx, crawled, candidates, run.goesOn(&crawled)); !out.partial {
 			return out
 		}
 	}
@@ -152,13 +155,31 @@ func (r *refreshRun) budget(step time.Duration) crawl.Budget {
 
 func (r *refreshRun) spent() time.Duration { return r.site.app.now().Sub(r.begun) }
 
-// patience is how long a refresh may go on whose pages are all known: then the next one
-// looks for changes. Those who wait for a first sitemap shall not be told that there is none.
-func (r *refreshRun) patience() time.Duration {
-	if r.site.state.Index.Load() == nil {
-		return max(r.site.interval(), firstWait)
+// goesOn reports whether the refresh goes on after what was crawled so far, rather than the
+// next one with what is left: not while upstreams are left alone.
+func (r *refreshRun) goesOn(c *crawl.Result) bool {
+	s := r.site
+	switch {
+	case !c.Gathered:
+		return true
+	case c.Done, c.Next > s.app.now().Unix(), s.schedule.isRequested():
+		return false
 	}
-	return r.site.interval()
+	return r.spent() < r.patience()
+}
+
+// patience is how long a refresh may last once all pages are known. Those who wait for a
+// first sitemap shall not be told that there is none; who asked for a refresh does not wait
+// for all pages.
+func (r *refreshRun) patience() time.Duration {
+	switch interval := r.site.interval(); {
+	case r.site.state.Index.Load() == nil:
+		return max(interval, firstWait)
+	case r.demanded:
+		return min(interval, firstWait)
+	default:
+		return interval
+	}
 }
 
 // restore serves what was published before a restart, if it was with these settings.

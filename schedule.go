@@ -104,6 +104,13 @@ func (s *schedule) close() {
 	s.requested, s.serving = nil, nil
 }
 
+// isRequested reports whether somebody waits for a refresh that has not begun.
+func (s *schedule) isRequested() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.requested) > 0
+}
+
 // isRunning reports whether a refresh runs.
 func (s *schedule) isRunning() bool {
 	s.mu.Lock()
@@ -206,7 +213,7 @@ func (s *site) nextRefresh(out result, begun, now time.Time) time.Time {
 		due = earlier(due, now.Add(retryEmpty)) // an application may start with the server
 	case out.err != nil:
 	case crawled.Generation != nil && !crawled.Done:
-		due = earlier(due, now.Add(soon))
+		due = earlier(due, later(now.Add(soon), time.Unix(crawled.Next, 0)))
 	case crawled.Next > now.Unix():
 		due = earlier(due, time.Unix(crawled.Next, 0))
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
@@ -12,10 +13,11 @@ import (
 const browser = "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0"
 
 // TestPending: status and metrics say how many pages are still to be fetched, and nothing
-// of verified ones, as all that are listed are.
+// of verified ones, as all that are listed are. While upstreams are left alone, nothing is
+// done again and again, and a refresh that is asked for does not wait for them.
 func TestPending(t *testing.T) {
 	s := prepare(t, nil)
-	s.LoadApp("{\n metrics\n}\n"+harness.Local+" {\n sitemap {\n refresh 1s\n crawl {\n rate 1/m\n }\n urls {\n/a\n/b\n/c\n}\n }\n reverse_proxy {app}\n}", func(w http.ResponseWriter, r *http.Request) {
+	s.LoadApp("{\n metrics\n}\n"+harness.Local+" {\n sitemap {\n refresh 1h\n crawl {\n rate 1/m\n }\n urls {\n/a\n/b\n/c\n}\n }\n reverse_proxy {app}\n}", func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/sitemap") || r.URL.Path == "/robots.txt" {
 			http.NotFound(w, r)
 			return
@@ -36,6 +38,15 @@ func TestPending(t *testing.T) {
 		t.Errorf("%v pages are pending, want 2", n)
 	}
 	s.command("status").want(t, 0, []string{"1 page in 1 document", "; 2 pending"}, nil)
+	for range 2 {
+		if all := s.statuses(http.MethodPost, "/sitemap/refresh"); len(all) != 1 || all[0].Pages != 1 {
+			t.Errorf("got %+v", all)
+		}
+	}
+	s.Passed(time.Second)
+	if lines := s.LogLines(`"msg":"sitemap refreshed`); len(lines) > 20 {
+		t.Errorf("there were %d publications", len(lines))
+	}
 }
 
 // TestVisitsThatDoNotCount: where nine tenths of the visits to pages do not count, status
