@@ -13,7 +13,8 @@ import (
 const (
 	firstBackoff, maxBackoff = time.Minute, time.Hour
 	maxRetryAfter            = 24 * time.Hour
-	slowness                 = 2 // an upstream rests for twice as long as it took to respond
+	slowness                 = 2                      // an upstream rests for twice as long as it took to respond
+	slotTime                 = 100 * time.Millisecond // for which a fetch may hold a computing slot
 )
 
 // Limiter limits what fetches send to upstreams: to a rate, to a number at a time, and to less than that
