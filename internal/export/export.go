@@ -146,8 +146,8 @@ func (f *Folder) names() (names []string) {
 	return names
 }
 
-// read is the content of a file, decompressed where its name ends in .gz; nil if there is
-// none. What a reader could wait at is an error.
+// read is the content of a file; nil if there is none. What a reader could wait at is an
+// error.
 func (f *Folder) read(name string) ([]byte, error) {
 	info, err := f.root.Lstat(name)
 	switch {
@@ -218,13 +218,15 @@ func (f *Folder) stage(name string, write func(io.Writer) error, mayReplace func
 	}
 	f.staged = append(f.staged, staged{name: name, temp: temp})
 	s := &f.staged[len(f.staged)-1]
-	same := &comparison{rest: there}
-	if err := write(io.MultiWriter(file, same)); err != nil {
+	if err := write(file); err != nil {
 		return errors.Join(f.writing(name, err), file.Close())
 	}
-	s.size = same.size
+	written, err := f.root.ReadFile(temp)
+	s.size = int64(len(written))
 	switch {
-	case there != nil && same.equal():
+	case err != nil:
+		return errors.Join(f.writing(name, err), file.Close())
+	case there != nil && bytes.Equal(written, there):
 		s.temp = ""
 		return errors.Join(file.Close(), f.root.Remove(temp))
 	case there != nil && !f.force && !mayReplace(there):
@@ -261,23 +263,6 @@ func cause(err error) error {
 	}
 	return err
 }
-
-// comparison compares what is written to it.
-type comparison struct {
-	rest   []byte
-	size   int64
-	differ bool
-}
-
-func (c *comparison) Write(p []byte) (int, error) {
-	c.size += int64(len(p))
-	rest, ok := bytes.CutPrefix(c.rest, p)
-	c.rest = rest
-	c.differ = c.differ || !ok
-	return len(p), nil
-}
-
-func (c *comparison) equal() bool { return !c.differ && len(c.rest) == 0 }
 
 // Result is what a generation came to.
 type Result struct {

@@ -4,6 +4,7 @@ package robotstxt
 
 import (
 	"bytes"
+	"iter"
 	"mime"
 	"net/http"
 	"strings"
@@ -118,12 +119,8 @@ func mediaType(contentType string) string {
 }
 
 func isValue(sitemap string) bool {
-	for i := 0; i < len(sitemap); i++ {
-		if c := sitemap[i]; c <= ' ' || c >= 0x7F || c == '#' {
-			return false
-		}
-	}
-	return sitemap != "" && len(sitemap) <= maxURL
+	return sitemap != "" && len(sitemap) <= maxURL &&
+		!strings.ContainsFunc(sitemap, func(r rune) bool { return r <= ' ' || r >= 0x7F || r == '#' })
 }
 
 // isBinary reports whether a body has bytes that no text has
@@ -145,19 +142,10 @@ func isBinary(body []byte) bool {
 // sitemap is one.
 func has(body []byte, sitemap string) bool {
 	rest := body[:min(len(body), limit)]
-	whole := len(rest) == len(body) || body[limit] == '\r' || body[limit] == '\n'
-	rest = bytes.TrimPrefix(rest, []byte(bom))
-	for len(rest) > 0 {
-		line := rest
-		i := bytes.IndexAny(rest, "\r\n")
-		if i >= 0 {
-			line, rest = rest[:i], rest[i+1:]
-		} else {
-			rest = nil
-			if !whole { // the limit cuts it
-				return false
-			}
-		}
+	if len(rest) < len(body) && body[limit] != '\r' && body[limit] != '\n' { // it cuts a line
+		rest = rest[:bytes.LastIndexAny(rest, "\r\n")+1]
+	}
+	for line := range linesOf(rest) {
 		line, _, _ = bytes.Cut(line, []byte("#"))
 		name, value, ok := bytes.Cut(line, []byte(":"))
 		if ok && bytes.EqualFold(trim(name), []byte("sitemap")) && string(trim(value)) == sitemap {
@@ -165,6 +153,11 @@ func has(body []byte, sitemap string) bool {
 		}
 	}
 	return false
+}
+
+// linesOf are the lines of a robots.txt that are not empty. They end in LF, CR or both.
+func linesOf(body []byte) iter.Seq[[]byte] {
+	return bytes.FieldsFuncSeq(bytes.TrimPrefix(body, []byte(bom)), func(r rune) bool { return r == '\n' || r == '\r' })
 }
 
 func trim(b []byte) []byte { return bytes.Trim(b, " \t") }
@@ -181,38 +174,22 @@ func lineEnd(text []byte) string {
 	return "\r"
 }
 
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
 // endsBlank reports whether what follows text follows a blank line, or begins the
 // file.
 func endsBlank(text []byte) bool {
-	rest, ok := cutLineEnd(text)
-	if !ok {
-		return len(text) == 0
-	}
-	_, ok = cutLineEnd(rest)
-	return ok || len(rest) == 0
-}
-
-// cutLineEnd is text without the line end at its end.
-func cutLineEnd(text []byte) ([]byte, bool) {
-	n := len(text)
-	switch {
-	case n > 0 && text[n-1] == '\r':
-		return text[:n-1], true
-	case n > 0 && text[n-1] == '\n':
-		return bytes.TrimSuffix(text[:n-1], []byte("\r")), true
-	}
-	return text, false
+	tail := lineEnds.Replace(string(text[max(len(text)-len("\r\n\r\n"), 0):]))
+	return tail == "" || tail == "\n" || strings.HasSuffix(tail, "\n\n")
 }
 
 // Sitemaps returns the URLs of the Sitemap lines of a robots.txt, at most 1,000, as they are
 // written.
 func Sitemaps(body []byte) []string {
 	var all []string
-	for line := range bytes.Lines(bytes.TrimPrefix(body, []byte(bom))) {
-		for _, line := range bytes.Split(line, []byte("\r")) { // a line may end in CR alone
-			if name, value := splitLine(line); name == "sitemap" && value != "" && len(all) < 1000 {
-				all = append(all, value)
-			}
+	for line := range linesOf(body) {
+		if name, value := splitLine(line); name == "sitemap" && value != "" && len(all) < 1000 {
+			all = append(all, value)
 		}
 	}
 	return all

@@ -25,11 +25,10 @@ type pathRule struct {
 // of the groups for all. Lines that it does not know end no group and lose nothing,
 // as with Google's crawler, whose common slips of the pen are understood, too.
 func ReadRules(body []byte, crawler string) Rules {
-	body = bytes.TrimPrefix(body, []byte(bom))
 	var own, general Rules
 	var isOwn, isGeneral bool // the group so far
 	known, inRules := false, true
-	for line := range bytes.FieldsFuncSeq(body, func(r rune) bool { return r == '\n' || r == '\r' }) {
+	for line := range linesOf(body) {
 		name, value := splitLine(line)
 		switch name {
 		case "user-agent", "useragent", "user agent":
