@@ -70,14 +70,19 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		return run.listNames(ctx, candidates)
 	}
 	crawling := run.crawler().Start(candidates, run.policy())
-	var crawled crawl.Result
+	var next int64 // when upstreams may be asked again, if all else is done
 	for step := firstPublication; ; step *= 2 {
-		run.awaitUpstreams(crawled.Next)
-		if crawled, err = crawling.Update(ctx, records.generation, run.budget(step)); err != nil {
+		run.awaitUpstreams(next)
+		budget := run.budget(step)
+		crawled, err := crawling.Update(ctx, records.generation, budget)
+		if err != nil {
 			return run.failed(candidates, fmt.Errorf("crawling: %w", err))
 		}
 		if s.ctx.Err() != nil {
 			return run.keep(ctx, crawled)
+		}
+		if next = 0; s.app.now().Before(budget.Until) {
+			next = crawled.Next
 		}
 		records.hanging = crawled.Abandoned > 0 && crawled.Fetched == 0
 		if b := s.app.building; b != nil && (!crawled.Gathered || !crawled.Done) {
@@ -85,7 +90,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 			b.crawled(crawled.Generation.Len(), crawled.Pending)
 			continue // nobody waits
 		}
-		partial := run.goesOn(&crawled)
+		partial := run.goesOn(&crawled, next)
 		out := run.publish(ctx, crawled, candidates)
 		if out.partial = partial && out.err == nil; out.partial && out.snapshot == nil {
 			continue // nothing was fetched yet
@@ -101,12 +106,12 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 
 // goesOn reports whether more of this refresh follows what was crawled so far. Who asked for
 // one does not wait for upstreams that are left alone.
-func (r *refreshRun) goesOn(c *crawl.Result) bool {
+func (r *refreshRun) goesOn(c *crawl.Result, next int64) bool {
 	s := r.site
 	if !c.Gathered || c.Done {
 		return !c.Gathered
 	}
-	return r.spent() < r.patience() && !s.schedule.isRequested() && !(r.demanded && c.Next > s.app.now().Unix()+1)
+	return r.spent() < r.patience() && !s.schedule.isRequested() && !(r.demanded && next > s.app.now().Unix()+1)
 }
 
 // patience is how long the refresh may last while pages are left to be fetched.
