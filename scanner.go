@@ -68,12 +68,17 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 	}
 	crawling := run.crawler().Start(candidates, run.policy())
 	for step := firstPublication; ; step *= 2 {
-		crawled, err := crawling.Update(ctx, records.generation, run.budget(step))
+		budget := run.budget(step)
+		crawled, err := crawling.Update(ctx, records.generation, budget)
 		if err != nil {
 			return run.failed(candidates, fmt.Errorf("crawling: %w", err))
 		}
 		records.hanging = crawled.Abandoned > 0 && crawled.Fetched == 0
 		complete := crawled.Gathered && crawled.Done
+		idle := time.Duration(0) // while upstreams are left alone
+		if now := s.app.now(); now.Before(budget.Until) {
+			idle = time.Unix(crawled.Next, 0).Sub(now)
+		}
 		switch {
 		case s.ctx.Err() != nil:
 			return run.keep(ctx, crawled)
@@ -81,12 +86,12 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 			records.generation = crawled.Generation
 			s.app.building.crawled(crawled.Generation.Len(), crawled.Pending)
 			select {
-			case <-time.After(time.Unix(crawled.Next, 0).Sub(s.app.now())): // upstreams may be left alone
+			case <-time.After(idle):
 			case <-ctx.Done():
 			}
 			continue
 		}
-		if out := run.publish(ctx, crawled, candidates, run.goesOn(&crawled)); !out.partial {
+		if out := run.publish(ctx, crawled, candidates, run.goesOn(&crawled, idle)); !out.partial {
 			return out
 		}
 	}
@@ -156,16 +161,13 @@ func (r *refreshRun) budget(step time.Duration) crawl.Budget {
 func (r *refreshRun) spent() time.Duration { return r.site.app.now().Sub(r.begun) }
 
 // goesOn reports whether the refresh goes on after what was crawled so far, rather than the
-// next one with what is left: not while upstreams are left alone.
-func (r *refreshRun) goesOn(c *crawl.Result) bool {
-	s := r.site
-	switch {
-	case !c.Gathered:
-		return true
-	case c.Done, c.Next > s.app.now().Unix(), s.schedule.isRequested():
-		return false
+// next one with what is left: not while there is nothing to do for a while, and not where
+// somebody asked for a refresh meanwhile.
+func (r *refreshRun) goesOn(c *crawl.Result, idle time.Duration) bool {
+	if !c.Gathered || c.Done {
+		return !c.Gathered
 	}
-	return r.spent() < r.patience()
+	return idle < firstPublication && !r.site.schedule.isRequested() && r.spent() < r.patience()
 }
 
 // patience is how long a refresh may last once all pages are known. Those who wait for a

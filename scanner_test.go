@@ -149,6 +149,58 @@ func TestCostOfRefresh(t *testing.T) {
 	})
 }
 
+// TestUpstreamsLeftAlone: while an upstream is left alone, the other pages are fetched, and
+// then nothing is done until the refresh is over.
+func TestUpstreamsLeftAlone(t *testing.T) {
+	first := newBench(t, nil)
+	first.wantPages(first.site("named.example"), 1) // compressors are made once, outside of the bubble
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.app.now = time.Now
+		paths := append(numbered(20), "/up", "/wp")
+		b.lists(paths...)
+		front := b.pages
+		b.source = func(_ context.Context, _ *Refresh, yield func(Page) error) error {
+			for _, path := range paths {
+				if err := yield(Page{Path: path, Version: uint32(len(path) / len("/page"))}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			if r.URL.Path == "/up" || r.URL.Path == "/wp" {
+				r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
+				w.Header().Set("Retry-After", "3600")
+				return caddyhttp.Error(http.StatusServiceUnavailable, nil)
+			}
+			time.Sleep(time.Second)
+			return front(w, r)
+		}
+		s := b.site("named.example")
+		begun, complete, publications := time.Now(), time.Duration(0), 0
+		ended := make(chan result)
+		go func() { ended <- s.refresh(t.Context(), false) }()
+		for running := true; running; {
+			select {
+			case out := <-ended:
+				running = false
+				if out.err != nil || out.partial {
+					t.Errorf("got %+v", out)
+				}
+			case <-time.After(time.Second):
+				if complete == 0 && pagesOf(s.state.Index.Load()) == 20 {
+					complete = time.Since(begun)
+				}
+			}
+		}
+		publications = b.logs.FilterMessageSnippet("sitemap refreshed").Len()
+		if complete == 0 || complete > 40*time.Second || publications > 20 {
+			t.Errorf("all pages were listed after %s, there were %d publications in %s", complete, publications, time.Since(begun))
+		}
+	})
+}
+
 // wantPages checks how many pages are served.
 func (b *bench) wantPages(s *site, want int) *publish.Snapshot {
 	b.Helper()

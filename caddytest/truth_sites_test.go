@@ -58,7 +58,7 @@ func TestUnchangedAnswers(t *testing.T) {
 		"a setting of the sitemap":            strings.Replace(site, "refresh 1s", "refresh 1s\nshard_urls 100", 1),
 	} {
 		s.Reload(caddyfile)
-		s.Quietly(2)
+		s.Quietly(1)
 		s.WantLocs(harness.Local+"/sitemap.xml", want...)
 		if now := app.pagesAsked(); !maps.Equal(now, before) {
 			t.Fatalf("after a reload with %s, pages were requested: %v, and before %v", name, now, before)
