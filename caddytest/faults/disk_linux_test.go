@@ -45,6 +45,9 @@ func TestHungDisk(t *testing.T) {
 					promptly(t, "the first answer", begin)
 				}
 				s.wantHealthy(caddyfile)
+				if what == "state" {
+					s.Logged(`"level":"warn"`, "cannot keep what is known of the pages")
+				}
 				promptly(t, "Stop", s.Stop)
 				d.goOn()
 				begin()
