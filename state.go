@@ -195,8 +195,13 @@ func (r *records) open(ctx context.Context, now time.Time, damaged func(string, 
 			return nil, nil, err
 		}
 	}
+	memory := r.generation
 	r.store, r.generation = opened, last
-	return r.restore(ctx)
+	snapshot, m, err := r.restore(ctx)
+	if errors.Is(err, errUnread) { // nor could the rest be: better nothing than half of it
+		r.store, r.generation, r.retryOpen = nil, memory, now.Add(retryOpening)
+	}
+	return snapshot, m, err
 }
 
 // commit writes the newest generation. If that takes long, it goes on beside the refreshes
@@ -249,6 +254,9 @@ func (r *records) restore(ctx context.Context) (*publish.Snapshot, *meta, error)
 	for i, d := range documents {
 		content, err := r.generation.Document(ctx, i)
 		if err != nil {
+			if !errors.Is(err, store.ErrDamaged) {
+				err = fmt.Errorf("%w: %w", errUnread, err)
+			}
 			return nil, nil, err
 		}
 		stored[i] = publish.Stored{Name: d.Name, Meta: d.Meta, Gzip: content}
@@ -314,7 +322,10 @@ const (
 	maxHungReads    = 64 // then nothing is read before one has come back
 )
 
-var errHung = errors.New("the storage does not answer")
+var (
+	errHung   = errors.New("the storage does not answer")
+	errUnread = errors.New("reading what was published")
+)
 
 // boundedStorage gives up on reads that do not come back, as of a network disk that is
 // gone. Writes are the store's to give up: none may overtake another.
