@@ -26,7 +26,6 @@ const (
 	hangPatience     = 2 * time.Second  // with fetches under way when a budget ends
 	firstPatience    = 4 * time.Second  // with a source that yields nothing, while requests wait
 	patience         = time.Minute      // with it, later
-	commitPatience   = 30 * time.Second
 	computePatience  = 3 * time.Second
 )
 
@@ -446,8 +445,10 @@ func (r *refreshRun) swap(out *result, published *publish.Snapshot, settings uin
 // in memory, and is tried again with the next refresh.
 func (r *refreshRun) commit(ctx context.Context, out *result) {
 	positions := r.site.state.positions.takeChanged()
-	if out.err == nil && (out.outcome != refreshUnchanged || out.selected.Generation != nil || positions) {
-		r.site.logger.state(r.write(ctx, out, out.settings))
+	if out.err == nil && (out.outcome != refreshUnchanged || out.selected.Generation != nil || positions || r.records.unsaved) {
+		err := r.write(ctx, out, out.settings)
+		r.records.unsaved = err != nil
+		r.site.logger.state(err)
 	}
 }
 
@@ -473,9 +474,7 @@ func (r *refreshRun) write(ctx context.Context, out *result, settings uint64) er
 	if r.records.store == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, commitPatience)
-	defer cancel()
-	return r.records.store.Commit(ctx, r.records.generation)
+	return r.records.commit(ctx, r.site.ctx)
 }
 
 // storedDocuments are documents for the store, which has some of them already.

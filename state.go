@@ -3,6 +3,7 @@ package sitemap
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -78,6 +79,8 @@ type records struct {
 	pending    pendingChange        // what a refresh wants confirmed
 	failing    map[string]time.Time // sources that cannot be read, by name, and since when
 	retryOpen  time.Time
+	committing chan error     // by a commit that takes long; nil: none does
+	unsaved    bool           // the last commit failed, or was left out
 	crawler    *crawl.Crawler // of the site below, in its configuration
 	crawls     *site
 }
@@ -85,7 +88,10 @@ type records struct {
 const (
 	leasePatience = 3 * time.Second // with a refresh of the configuration before, or one that was abandoned
 	openPatience  = time.Second
-	retryOpening  = 10 * time.Second
+
+	commitPatience = 30 * time.Second
+	commitWait     = time.Second // with a commit, before refreshes go on beside it
+	retryOpening   = 10 * time.Second
 )
 
 // acquireState takes hold of a site's state, or makes it. Sites of other handlers that have
@@ -190,8 +196,45 @@ func (r *records) open(ctx context.Context, now time.Time, damaged func(string, 
 			return nil, nil, err
 		}
 	}
+	memory := r.generation
 	r.store, r.generation = opened, last
-	return r.restore(ctx)
+	snapshot, m, err := r.restore(ctx)
+	if errors.Is(err, errUnread) { // nor could the rest be: better nothing than half of it
+		r.store, r.generation, r.retryOpen = nil, memory, now.Add(retryOpening)
+	}
+	return snapshot, m, err
+}
+
+// commit writes the newest generation. If that takes long, it goes on beside the refreshes
+// that follow, which write nothing before it has ended, until the site is stopped.
+func (r *records) commit(ctx, site context.Context) error {
+	if r.committing != nil {
+		select {
+		case <-r.committing:
+		default:
+			return errHung
+		}
+	}
+	committing, generation := make(chan error, 1), r.generation
+	r.committing = committing
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitPatience)
+	go func() {
+		defer cancel()
+		committing <- r.store.Commit(limited, generation)
+	}()
+	timer := time.NewTimer(commitWait)
+	defer timer.Stop()
+	select {
+	case err := <-committing:
+		r.committing = nil
+		return err
+	case <-ctx.Done():
+		cancel()
+		return ctx.Err()
+	case <-timer.C:
+		context.AfterFunc(site, cancel)
+		return errHung
+	}
 }
 
 // restore makes a snapshot of the documents that the store holds.
@@ -212,6 +255,9 @@ func (r *records) restore(ctx context.Context) (*publish.Snapshot, *meta, error)
 	for i, d := range documents {
 		content, err := r.generation.Document(ctx, i)
 		if err != nil {
+			if !errors.Is(err, store.ErrDamaged) {
+				err = fmt.Errorf("%w: %w", errUnread, err)
+			}
 			return nil, nil, err
 		}
 		stored[i] = publish.Stored{Name: d.Name, Meta: d.Meta, Gzip: content}
@@ -269,7 +315,56 @@ func openStorage(state string, logger *zap.Logger) store.Storage {
 		}
 		folder = filepath.Join(folder, "sitemap")
 	}
-	return &fileStorage{certmagic.FileStorage{Path: folder}}
+	return &boundedStorage{&fileStorage{certmagic.FileStorage{Path: folder}}, make(chan struct{}, maxHungReads)}
+}
+
+const (
+	storagePatience = 10 * time.Second
+	maxHungReads    = 64 // then nothing is read before one has come back
+)
+
+var (
+	errHung   = errors.New("the storage does not answer")
+	errUnread = errors.New("reading what was published")
+)
+
+// boundedStorage gives up on reads that do not come back, as of a network disk that is
+// gone. Writes are the store's to give up: none may overtake another.
+type boundedStorage struct {
+	store.Storage
+	reads chan struct{}
+}
+
+// Load implements [store.Storage].
+func (s *boundedStorage) Load(ctx context.Context, key string) ([]byte, error) {
+	return bounded(s.reads, func() ([]byte, error) { return s.Storage.Load(ctx, key) })
+}
+
+// List implements [store.Storage].
+func (s *boundedStorage) List(ctx context.Context, path string, recursive bool) ([]string, error) {
+	return bounded(s.reads, func() ([]string, error) { return s.Storage.List(ctx, path, recursive) })
+}
+
+func bounded[T any](slots chan struct{}, read func() (T, error)) (none T, err error) {
+	timer := time.NewTimer(storagePatience)
+	defer timer.Stop()
+	select {
+	case slots <- struct{}{}:
+	case <-timer.C:
+		return none, errHung
+	}
+	done := make(chan func() (T, error), 1)
+	go func() {
+		defer func() { <-slots }()
+		value, err := read()
+		done <- func() (T, error) { return value, err }
+	}()
+	select {
+	case result := <-done:
+		return result()
+	case <-timer.C:
+		return none, errHung
+	}
 }
 
 // fileStorage is a folder of files. Another folder in the place of a file would neither be

@@ -3,6 +3,8 @@
 package faults
 
 import (
+	"flag"
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -45,6 +47,9 @@ func TestHungDisk(t *testing.T) {
 					promptly(t, "the first answer", begin)
 				}
 				s.wantHealthy(caddyfile)
+				if what == "state" {
+					s.Logged(`"level":"warn"`, "cannot keep what is known of the pages")
+				}
 				promptly(t, "Stop", s.Stop)
 				d.goOn()
 				begin()
@@ -54,5 +59,64 @@ func TestHungDisk(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+var every = flag.Int("every", 25, "which operations TestFailingDisk lets fail: 1 is all")
+
+// TestFailingDisk lets the nth operation on the disk of the state fail, for every n, while
+// a server writes or reads it: alone, or with all that follow. Pages are served all the
+// same, and what was known before is not dropped.
+func TestFailingDisk(t *testing.T) {
+	for _, forever := range []bool{false, true} {
+		t.Run(map[bool]string{false: "once", true: "from then on"}[forever], func(t *testing.T) {
+			s := prepare(t, nil)
+			s.OpenAdmin()
+			d := s.newDisk("disk")
+			const pages = 30
+			for i := range pages {
+				s.Put(fmt.Sprintf("site/%02d.html", i), harness.Whole("", fmt.Sprint("page ", i)), harness.DayOf(i))
+			}
+			// Only a refresh that is asked for comes to anything between.
+			caddyfile := "{\n sitemap {\n state {dir}/disk/state\n }\n}\n" + harness.Local + " {\n root * {dir}/site\n sitemap {\n refresh 1h\n shard_urls 10\n }\n file_server\n}"
+			begin := func(when string, n int) {
+				t.Helper()
+				if err := s.Load(caddyfile); err != nil {
+					t.Fatal(err)
+				}
+				if r, err := s.Again(harness.Local + "/sitemap.xml"); err != nil || r.StatusCode != http.StatusOK {
+					t.Fatalf("%s operation %d: the first answer is %v, %v\n%s", when, n, r.Response, err, s.SitemapLog())
+				}
+				if locs := s.Locs(harness.Local + "/sitemap.xml"); len(locs) != pages {
+					t.Fatalf("%s operation %d: %d pages are listed", when, n, len(locs))
+				}
+			}
+			begin("before", 0)
+			for n, done := 0, false; !done; n += *every {
+				s.Put(fmt.Sprintf("site/%02d.html", n%pages), harness.Whole("", fmt.Sprint("another page ", n)), harness.DayOf(1000+n))
+				d.fail(n, forever)
+				if r := s.Do(http.MethodPost, "http://localhost:{admin}/sitemap/refresh"); r.StatusCode != http.StatusOK {
+					t.Fatalf("writing, operation %d: status %d, %s", n, r.StatusCode, r.Text)
+				}
+				if locs := s.Locs(harness.Local + "/sitemap.xml"); len(locs) != pages {
+					t.Fatalf("writing, operation %d: %d pages are listed", n, len(locs))
+				}
+				done = d.fail(-1, false) <= n
+				s.Stop()
+				begin("after", n)
+			}
+			for n, done := 0, false; !done; n += *every {
+				s.Stop()
+				d.fail(n, forever)
+				begin("reading,", n)
+				done = d.fail(-1, false) <= n
+				s.Stop()
+				begin("after reading,", n)
+			}
+			if lines := s.LogLines("damaged"); len(lines) > 0 {
+				t.Errorf("the log says %s", lines[0])
+			}
+			s.Logged(`"level":"warn"`, "cannot keep what is known of the pages")
+		})
 	}
 }

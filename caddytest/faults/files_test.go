@@ -35,13 +35,13 @@ func TestRootVanishes(t *testing.T) {
 	}
 	const heldBack = "sitemap change held back until later refreshes confirm it"
 	s.Logged(heldBack, "could not be read")
-	s.Refreshes(4)
+	s.Refreshes(2)
 	s.WantLocs(harness.Local+"/sitemap.xml", all...)
 	if err := os.Mkdir(root, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	s.Logged(heldBack, "less than half")
-	s.Refreshes(4)
+	s.Refreshes(2)
 	s.WantLocs(harness.Local+"/sitemap.xml", all...)
 	if r := s.Do(http.MethodPost, "http://localhost:{admin}/sitemap/refresh"); r.StatusCode != http.StatusOK || !strings.Contains(r.Text, `"result":"empty"`) {
 		t.Errorf("an operator's refresh: status %d, %s", r.StatusCode, r.Text)

@@ -20,7 +20,7 @@ import (
 // handler's rate, half of the cores are free, memory is bounded, and a named site refreshes
 // as ever.
 func TestMadeUpHosts(t *testing.T) {
-	const hosts, rate, window = 900, 20, 5 * time.Second
+	const hosts, rate, window = 900, 20, 3 * time.Second
 	const catchAll = "http://:{port} {\n%s\n}\n"
 	var asked atomic.Int64
 	app := harness.Backend(t, func(w http.ResponseWriter, r *http.Request) {

@@ -19,7 +19,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
-var kills = flag.Int("kills", 12, "how often TestKills kills a server")
+var kills = flag.Int("kills", 6, "how often TestKills kills a server")
 
 // TestKills ends a process at random moments while it refreshes files that change all the
 // time. Each time, the next one serves at once what was committed last, whole.
