@@ -31,13 +31,13 @@ func (b *bench) nameRows(ctx context.Context) ([]*row, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := find(ctx, root); err != nil {
-		return nil, err // it also warms the cache
-	}
 	for range b.runs {
+		if _, err := find(ctx, root); err != nil { // it warms the cache
+			return nil, err
+		}
 		s, err := b.serve("names", files(root, "sitemap {\nrefresh 24h\ncrawl off\n}"))
 		if err != nil {
-			return rows, err
+			return nil, err
 		}
 		took, err := s.first(ctx, s.sitemap())
 		if err == nil && len(start.ours) == 0 {
@@ -50,7 +50,7 @@ func (b *bench) nameRows(ctx context.Context) ([]*row, error) {
 		s.stop()
 		found, err3 := find(ctx, root)
 		if err := errors.Join(err, err2, err3); err != nil {
-			return rows, err
+			return nil, err
 		}
 		start.add(took, found.wall)
 		refresh.add(uses, found.processor)
@@ -88,68 +88,48 @@ func (b *bench) crawlRows(ctx context.Context) ([]*row, error) {
 		return nil, err
 	}
 	for range b.runs {
-		if _, err := find(ctx, root); err != nil { // which warms the cache
-			return rows, err
+		if err := warm(ctx, root); err != nil {
+			return nil, err
 		}
-		err := b.crawlRun(ctx, files(root, "sitemap"), func(r crawlRun) error {
-			found, err := find(ctx, root)
-			first.add(r.first)
-			all.add(r.all)
-			uses.add(r.uses / float64(b.files))
-			refresh.add(r.refresh, found.processor)
-			heap.add((r.heap - idleHeap) / float64(b.files))
-			peak.add((r.peak - idlePeak) / float64(b.files))
-			disk.add(r.disk / float64(b.files))
-			restart.add(r.restart)
-			b.say("  crawl: %+v, find %+v (%s)", r, found, load())
-			return err
-		})
+		s, err := b.serve("crawl", files(root, "sitemap"))
 		if err != nil {
-			return rows, err
+			return nil, err
 		}
+		defer func() { s.stop() }()
+		took, err := s.first(ctx, s.sitemap())
+		complete, err2 := s.listed(ctx, b.files)
+		used, err3 := s.processor()
+		if err := errors.Join(err, err2, err3, s.settle(ctx), s.verify(ctx, b.files)); err != nil {
+			return nil, err
+		}
+		unchanged, _, err := s.refresh(ctx)
+		found, err2 := find(ctx, root)
+		live, most, err3 := s.memory(ctx)
+		size, err4 := s.stored()
+		if err := errors.Join(err, err2, err3, err4); err != nil {
+			return nil, err
+		}
+		s.kill()
+		if s, err = b.start("crawl", s.addr, site(s.addr, files(root, "sitemap")...)); err != nil {
+			return nil, err
+		}
+		again, err := s.first(ctx, s.sitemap())
+		if err := errors.Join(err, s.verify(ctx, b.files)); err != nil {
+			return nil, err
+		}
+		s.stop()
+		n := float64(b.files)
+		first.add(took)
+		all.add(complete)
+		uses.add(used / n)
+		refresh.add(unchanged, found.processor)
+		heap.add((live - idleHeap) / n)
+		peak.add((most - idlePeak) / n)
+		disk.add(size / n)
+		restart.add(again)
+		b.say("  crawl: first %s, all %s, peak %s (%s)", duration(took), duration(complete), mebibytes(most), load())
 	}
 	return rows, nil
-}
-
-// crawlRun is what was measured of one server: seconds and bytes.
-type crawlRun struct{ first, all, uses, refresh, heap, peak, disk, restart float64 }
-
-func (b *bench) crawlRun(ctx context.Context, directives []string, measured func(crawlRun) error) error {
-	var r crawlRun
-	s, err := b.serve("crawl", directives)
-	if err != nil {
-		return err
-	}
-	defer func() { s.stop() }()
-	if r.first, err = s.first(ctx, s.sitemap()); err != nil {
-		return err
-	}
-	if r.all, err = s.listed(ctx, b.files); err != nil {
-		return err
-	}
-	if r.uses, err = s.processor(); err != nil {
-		return err
-	}
-	if err := errors.Join(s.settle(ctx), s.verify(ctx, b.files)); err != nil {
-		return err
-	}
-	if r.refresh, _, err = s.refresh(ctx); err != nil {
-		return err
-	}
-	if r.heap, r.peak, err = s.memory(ctx); err != nil {
-		return err
-	}
-	if r.disk, err = s.stored(); err != nil {
-		return err
-	}
-	s.kill()
-	if s, err = b.start(b.binary, "crawl", s.addr, site(s.addr, directives...)); err != nil {
-		return err
-	}
-	if r.restart, err = s.first(ctx, s.sitemap()); err != nil {
-		return err
-	}
-	return errors.Join(s.verify(ctx, b.files), measured(r))
 }
 
 // smallRows measure the first crawl of a site of middle size.
@@ -159,23 +139,29 @@ func (b *bench) smallRows(ctx context.Context) ([]*row, error) {
 	if err != nil {
 		return nil, err
 	}
+	return []*row{r}, b.listings(ctx, r, "small", b.small, root, files(root, "sitemap"))
+}
+
+// listings measure how long it takes from the start until all pages are listed; root is
+// that of their files, if they are files.
+func (b *bench) listings(ctx context.Context, r *row, name string, pages int, root string, directives []string) error {
 	for range b.runs {
-		if _, err := find(ctx, root); err != nil { // which warms the cache
-			return nil, err
+		if err := warm(ctx, root); err != nil {
+			return err
 		}
-		s, err := b.serve("small", files(root, "sitemap"))
+		s, err := b.serve(name, directives)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		took, err := s.listed(ctx, b.small)
+		took, err := s.listed(ctx, pages)
 		s.stop()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		r.add(took)
-		b.say("  small: %s (%s)", duration(took), load())
+		b.say("  %s: %s (%s)", name, duration(took), load())
 	}
-	return []*row{r}, nil
+	return nil
 }
 
 // manualRows measure how fast pages of a usual size are fetched and parsed.
@@ -191,6 +177,9 @@ func (b *bench) manualRows(ctx context.Context) ([]*row, error) {
 		size += len(manual(i))
 	}
 	for range b.runs {
+		if err := warm(ctx, root); err != nil {
+			return nil, err
+		}
 		var uses [2]float64
 		for i, directive := range []string{"sitemap", ""} {
 			s, err := b.serve("manuals", files(root, directive), oneCore)
@@ -213,6 +202,14 @@ func (b *bench) manualRows(ctx context.Context) ([]*row, error) {
 		b.say("  manuals: %s of %d MB, without us %s (%s)", duration(uses[0]), size/1e6, duration(uses[1]), load())
 	}
 	return []*row{r}, nil
+}
+
+// warm reads all files of a tree, so that they come from the cache.
+func warm(ctx context.Context, root string) error {
+	if root == "" {
+		return nil
+	}
+	return exec.CommandContext(ctx, "find", root, "-type", "f", "-exec", "cat", "{}", "+").Run()
 }
 
 // used is the seconds that a program took.

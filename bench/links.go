@@ -15,20 +15,7 @@ func (b *bench) linkRows(ctx context.Context) ([]*row, error) {
 	r := &row{what: what, show: duration, reach: atMost(6)}
 	upstream := httptest.NewServer(application(b.linked))
 	defer upstream.Close()
-	for range b.runs {
-		s, err := b.serve("links", []string{directive, "reverse_proxy " + upstream.Listener.Addr().String()})
-		if err != nil {
-			return nil, err
-		}
-		took, err := s.listed(ctx, b.linked)
-		s.stop()
-		if err != nil {
-			return nil, err
-		}
-		r.add(took)
-		b.say("  links: %s (%s)", duration(took), load())
-	}
-	return []*row{r}, nil
+	return []*row{r}, b.listings(ctx, r, "links", b.linked, "", []string{directive, "reverse_proxy " + upstream.Listener.Addr().String()})
 }
 
 // application has so many pages: the front page, which leads to sections, and those to

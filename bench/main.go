@@ -5,7 +5,8 @@
 //	go run ./bench [-only crawl,latency] [-runs 5] [-files 1000000] …
 //
 // Smaller sizes make a quick run. Timings never make it fail; something that cannot be
-// run, or a wrong result, does. It needs /proc, GNU find and grep's like.
+// run, or a wrong result, does. It needs /proc and GNU find. It is the Caddy that it
+// measures, too.
 package main
 
 import (
@@ -14,13 +15,15 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
 )
 
 const module = "github.com/seed3295b519/caddy-sitemap"
@@ -28,9 +31,8 @@ const module = "github.com/seed3295b519/caddy-sitemap"
 // bench is one run of the program.
 type bench struct {
 	files, small, manuals, linked, pages, runs int
-	seconds                                    float64
+	turn                                       time.Duration
 	work                                       string
-	binary                                     string // Caddy with the module
 }
 
 // families are rows that are measured together.
@@ -50,6 +52,10 @@ var families = []struct {
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "run" {
+		caddycmd.Main()
+		return
+	}
 	var names []string
 	for _, f := range families {
 		names = append(names, f.name)
@@ -61,7 +67,7 @@ func main() {
 	flag.IntVar(&b.linked, "linked", 1000, "pages of the proxied site, for links")
 	flag.IntVar(&b.pages, "pages", 10_000_000, "pages of the sorted source")
 	flag.IntVar(&b.runs, "runs", 5, "runs that a median is taken of")
-	flag.Float64Var(&b.seconds, "seconds", 5, "length of a run that counts requests")
+	flag.DurationVar(&b.turn, "turn", 5*time.Second, "length of a run that counts requests")
 	flag.StringVar(&b.work, "dir", filepath.Join(os.TempDir(), "caddy-sitemap-bench"), "the work folder")
 	only := flag.String("only", strings.Join(names, ","), "the rows to measure")
 	flag.Parse()
@@ -74,16 +80,13 @@ func main() {
 }
 
 func (b *bench) run(ctx context.Context, only []string) (err error) {
-	if flag.NArg() > 0 || min(b.files, b.small, b.manuals, b.linked, b.pages, b.runs) < 1 || b.seconds <= 0 {
+	if flag.NArg() > 0 || min(b.files, b.small, b.manuals, b.linked, b.pages, b.runs) < 1 || b.turn <= 0 {
 		return errors.New("there are flags only, and sizes and counts are at least 1")
 	}
 	if b.work, err = filepath.Abs(b.work); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(b.work, 0o755); err != nil {
-		return err
-	}
-	if b.binary, err = b.build(ctx, "cmd/caddy"); err != nil {
 		return err
 	}
 	var all []*row
@@ -112,15 +115,6 @@ func (b *bench) say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+
 
 func (b *bench) path(elements ...string) string {
 	return filepath.Join(append([]string{b.work}, elements...)...)
-}
-
-// build builds a command of the module into the work folder.
-func (b *bench) build(ctx context.Context, pkg string) (string, error) {
-	binary := b.path(filepath.Base(pkg) + ".exe")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, module+"/"+pkg).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, out)
-	}
-	return binary, nil
 }
 
 // load says how busy the machine is, for whoever reads the figures.

@@ -48,14 +48,15 @@ func (b *bench) serve(name string, directives []string, env ...string) (*server,
 	if err := os.RemoveAll(b.path(name)); err != nil {
 		return nil, err
 	}
-	return b.start(b.binary, name, addr, site(addr, directives...), env...)
+	return b.start(name, addr, site(addr, directives...), env...)
 }
 
 // start starts Caddy with the sites of a Caddyfile, the first of which is at addr. What it
 // writes, and remembers of an earlier start, is in the folder of that name.
-func (b *bench) start(binary, name, addr, sites string, env ...string) (*server, error) {
+func (b *bench) start(name, addr, sites string, env ...string) (*server, error) {
 	admin, err := freeAddr()
-	if err != nil {
+	binary, err2 := os.Executable()
+	if err := errors.Join(err, err2); err != nil {
 		return nil, err
 	}
 	dir := b.path(name)
@@ -93,7 +94,7 @@ state "%s"
 	s.cmd.Env = append(append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir), env...)
 	s.begun = time.Now()
 	if err := s.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", binary, err)
+		return nil, fmt.Errorf("starting Caddy: %w", err)
 	}
 	go func() {
 		_ = s.cmd.Wait()
@@ -234,16 +235,14 @@ func (s *server) settle(ctx context.Context) error {
 }
 
 // processor is the processor seconds that the server has used, in the kernel too.
-func (s *server) processor() (float64, error) { return processorOf(s.cmd.Process.Pid) }
-
-func processorOf(pid int) (float64, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+func (s *server) processor() (float64, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
 	if err != nil {
 		return 0, err
 	}
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the program's name may hold spaces
-	user, err := strconv.Atoi(fields[11])
-	system, err2 := strconv.Atoi(fields[12])
+	fields := strings.Fields(string(stat))
+	user, err := strconv.Atoi(fields[13])
+	system, err2 := strconv.Atoi(fields[14])
 	return float64(user+system) * clockTick, errors.Join(err, err2)
 }
 
@@ -254,7 +253,8 @@ func (s *server) memory(ctx context.Context) (heap, peak float64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	if _, err := fmt.Sscanf(after(string(status), "VmHWM:"), "%g", &peak); err != nil {
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	if _, err := fmt.Sscan(rest, &peak); err != nil {
 		return 0, 0, err
 	}
 	for range 2 {
@@ -262,16 +262,12 @@ func (s *server) memory(ctx context.Context) (heap, peak float64, err error) {
 		if err != nil {
 			return 0, 0, err
 		}
-		if _, err := fmt.Sscanf(after(string(profile), "# HeapAlloc ="), "%g", &heap); err != nil {
+		_, rest, _ := strings.Cut(string(profile), "# HeapAlloc =")
+		if _, err := fmt.Sscan(rest, &heap); err != nil {
 			return 0, 0, err
 		}
 	}
 	return heap, peak * 1024, nil
-}
-
-func after(s, mark string) string {
-	_, rest, _ := strings.Cut(s, mark)
-	return rest
 }
 
 // stored is the bytes of all files of the server's state.

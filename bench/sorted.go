@@ -4,22 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	sitemap "github.com/seed3295b519/caddy-sitemap"
 )
+
+func init() { caddy.RegisterModule(new(source)) }
 
 // sortedRows have a server list the pages of a sorted source in bounded memory.
 func (b *bench) sortedRows(ctx context.Context) ([]*row, error) {
 	first := &row{what: number(b.pages) + " pages of a sorted source, `crawl off`, GOMEMLIMIT=1GiB: start to the first 200", show: duration}
 	peak := &row{what: "peak memory of it", show: mebibytes, reach: atMost(1 << 30)}
-	binary, err := b.build(ctx, "bench/synthetic")
-	if err != nil {
-		return nil, err
-	}
 	addr, err := freeAddr()
 	if err != nil {
 		return nil, err
 	}
 	for run := range b.runs {
-		s, err := b.start(binary, "sorted", addr, site(addr, fmt.Sprintf("sitemap {\ncrawl off\nmax_urls %d\nsource synthetic %d\n}", b.pages, b.pages)), "GOMEMLIMIT=1GiB")
+		s, err := b.start("sorted", addr, site(addr, fmt.Sprintf("sitemap {\ncrawl off\nmax_urls %d\nsource synthetic %d\n}", b.pages, b.pages)), "GOMEMLIMIT=1GiB")
 		if err != nil {
 			return nil, err
 		}
@@ -38,3 +42,51 @@ func (b *bench) sortedRows(ctx context.Context) ([]*row, error) {
 	}
 	return []*row{first, peak}, nil
 }
+
+// source contributes pages like those of a shop, the same every time, in the order of
+// their paths.
+type source struct {
+	// How many pages, up to a thousand million.
+	Count int `json:"pages,omitempty"`
+}
+
+// CaddyModule returns the Caddy module information.
+func (*source) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.sitemap.sources.synthetic",
+		New: func() caddy.Module { return new(source) },
+	}
+}
+
+// UnmarshalCaddyfile reads the count.
+func (s *source) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next()
+	if !d.NextArg() {
+		return d.ArgErr()
+	}
+	_, err := fmt.Sscan(d.Val(), &s.Count)
+	return err
+}
+
+// Sorted reports that pages come in the order of their paths.
+func (s *source) Sorted() bool { return true }
+
+// Pages yields the pages.
+func (s *source) Pages(ctx context.Context, _ *sitemap.Refresh, yield func(sitemap.Page) error) error {
+	random := rand.New(rand.NewPCG(1, 2))
+	const first, threeYears = 1640995200, 3 * 365 * 24 * 60 * 60 // 2022-01-01
+	things := [...]string{"armchair", "bench", "bookcase", "cabinet", "coffee-table", "desk", "dresser", "lamp"}
+	for i := range s.Count {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		n := random.Uint64()
+		path := fmt.Sprintf("/products/%03d/%03d/%09d-small-%s.html", i/1_000_000, i/1000%1000, i, things[n%8])
+		if err := yield(sitemap.Page{Path: path, LastMod: first + int64(n>>32)%threeYears}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var _ sitemap.SortedSource = (*source)(nil)
