@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -112,12 +113,12 @@ func wantedSites(app *App, r *http.Request) ([]*site, error) {
 	if !given {
 		return app.allSites(), nil
 	}
-	sites, err := app.sitesNamed(url)
+	sites, err := sitesNamed(app, url)
 	if err != nil {
 		return nil, apiError(http.StatusBadRequest, err)
 	}
 	if len(sites) == 0 {
-		return nil, apiError(http.StatusNotFound, app.noSite())
+		return nil, apiError(http.StatusNotFound, noSiteOf(app.allSites()))
 	}
 	return sites, nil
 }
@@ -143,7 +144,7 @@ func (a *adminAPI) explain(app *App, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	explanation, err := app.explain(r.Context(), url)
+	explanation, err := explain(r.Context(), app, url)
 	switch {
 	case err == nil:
 		return explanation, nil
@@ -224,7 +225,7 @@ func parsePageURL(raw string) (pageURL, error) {
 
 // sitesAt are the sites of a URL's scheme, host and port: by the origin of their pages,
 // else as the server knows them.
-func (a *App) sitesAt(u pageURL) []*site {
+func sitesAt(a *App, u pageURL) []*site {
 	all := a.allSites()
 	origins := []string{originOf(u.scheme, u.host, u.port)}
 	if u.port == strconv.Itoa(a.httpPort) || u.port == strconv.Itoa(a.httpsPort) {
@@ -250,20 +251,20 @@ func (a *App) sitesAt(u pageURL) []*site {
 
 // sitesNamed are the sites of a URL, which may be a site's or its sitemap's. The error
 // wraps errNotURL.
-func (a *App) sitesNamed(raw string) ([]*site, error) {
+func sitesNamed(a *App, raw string) ([]*site, error) {
 	u, err := parsePageURL(raw)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(a.sitesAt(u), func(s *site) bool {
+	return slices.DeleteFunc(sitesAt(a, u), func(s *site) bool {
 		return strings.TrimSuffix(u.path, "/") != s.prefix && u.path != s.docPath("", ".xml")
 	}), nil
 }
 
-// noSite is errNoSite with the sites that there are.
-func (a *App) noSite() error {
+// noSiteOf is errNoSite with the sites that there are.
+func noSiteOf(all []*site) error {
 	var urls []string
-	for _, s := range a.allSites() {
+	for _, s := range all {
 		urls = append(urls, s.url()+"/")
 	}
 	urls = slices.Compact(urls)
@@ -274,6 +275,109 @@ func (a *App) noSite() error {
 		return fmt.Errorf("%w: there are %d sites, such as %s", errNoSite, n, strings.Join(urls[:maxNamedSites], ", "))
 	}
 	return fmt.Errorf("%w: the sites are %s", errNoSite, strings.Join(urls, ", "))
+}
+
+// What named a site.
+const (
+	namedByConfiguration = "configuration"
+	namedByVisitors      = "visitors"
+)
+
+// siteStatus is what the admin API shows of a site.
+type siteStatus struct {
+	Site    string `json:"site"`    // scheme, host, port and prefix
+	Sitemap string `json:"sitemap"` // the URL of its sitemap, or index
+	NamedBy string `json:"named_by"`
+
+	// The site whose documents stand for this one's; this one is not refreshed.
+	ServedBy string `json:"served_by,omitempty"`
+
+	// What is served.
+	Pages     int        `json:"pages"`
+	Pending   int        `json:"pending"` // pages that are still to be fetched
+	Shards    int        `json:"shards"`
+	Bytes     int64      `json:"bytes"`                  // of memory, compressed
+	Since     *time.Time `json:"since,omitempty"`        // when the sitemap, or its index, last changed
+	Confirmed *time.Time `json:"confirmed_at,omitempty"` // when the last refresh began that confirmed it
+
+	Refreshing  bool           `json:"refreshing"`
+	LastRefresh *refreshStatus `json:"last_refresh,omitempty"`
+	NextRefresh *time.Time     `json:"next_refresh,omitempty"`
+
+	// Where pages come from, and why others are not listed.
+	Sources    []sourceReport      `json:"sources,omitempty"`
+	LeftOut    map[string]int      `json:"left_out,omitempty"` // by reason
+	Examples   map[string][]string `json:"examples,omitempty"` // some paths of each reason
+	Warnings   []string            `json:"warnings,omitempty"` // of the last refresh
+	Discovered *discoveredStatus   `json:"discovered,omitempty"`
+
+	// Who requested its documents, by User-Agent, which is not verified.
+	Readers []Reading `json:"readers_unverified,omitempty"`
+}
+
+// refreshStatus is what the last refresh came to.
+type refreshStatus struct {
+	At       time.Time `json:"at"`
+	Duration float64   `json:"duration_seconds"`
+	Result   string    `json:"result"` // changed, unchanged, empty, held_back or failed
+	Reason   string    `json:"reason,omitempty"`
+}
+
+// discoveredStatus is what is known of the paths that links and visitors name.
+type discoveredStatus struct {
+	Known   int `json:"known"`   // paths with a record, including those that sources name
+	Visited int `json:"visited"` // paths that visitors had
+	Dropped int `json:"dropped"` // visited paths for which there was no room
+
+	// Visits that do not count, by reason, where they are nine tenths of all or more.
+	Ignored map[string]int `json:"visits_ignored,omitempty"`
+}
+
+// status is what there is to show of a site.
+func (s *site) status() siteStatus {
+	st := siteStatus{
+		Site: s.url(), Sitemap: s.sitemapURL(), NamedBy: namedByConfiguration,
+		Refreshing: s.schedule.isRunning(), Readers: s.state.readers.list(),
+	}
+	if s.onDemand {
+		st.NamedBy = namedByVisitors
+	}
+	if main := s.main.Load(); main != nil {
+		st.ServedBy, st.Sitemap = main.url(), main.sitemapURL()
+		return st
+	}
+	if due, ok := s.schedule.next(); ok {
+		st.NextRefresh = utc(due)
+	}
+	if snapshot := s.state.Index.Load(); snapshot != nil {
+		st.Pages, st.Shards, st.Bytes = snapshot.Pages, len(documentsOf(snapshot)), snapshot.Bytes
+		st.Since = utc(snapshot.Index.Modified)
+	}
+	if r := s.lastReport(); r != nil {
+		st.add(r)
+	}
+	if d := s.handler.discovery; d != nil {
+		st.Discovered = &discoveredStatus{Ignored: d.visits.ignored()}
+		st.Discovered.Visited, st.Discovered.Dropped = s.state.visited.count()
+		if g := s.state.generation.Load(); g != nil {
+			st.Discovered.Known = g.Len()
+		}
+	}
+	return st
+}
+
+// add adds what the last refresh came to.
+func (st *siteStatus) add(r *report) {
+	st.Pending, st.Sources, st.LeftOut, st.Examples, st.Warnings = r.pending, r.sources, r.leftOut, r.examples, r.warnings
+	st.LastRefresh = &refreshStatus{At: r.begun.UTC(), Duration: r.took.Seconds(), Result: r.outcome, Reason: r.reason}
+	if !r.confirmed.IsZero() {
+		st.Confirmed = utc(r.confirmed)
+	}
+}
+
+func utc(t time.Time) *time.Time {
+	t = t.UTC().Truncate(time.Second)
+	return &t
 }
 
 // Interface guard

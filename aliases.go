@@ -14,15 +14,23 @@ import (
 // it.
 const probePatience = 5 * time.Second
 
-// awaitTwins waits until those sites were probed that may stand for this one, or the other
-// way around: one host by http and https, or an apex and its www.
+// twins are the sites that may stand for this one, or the other way around: one host by
+// http and https, or an apex and its www.
+func (s *site) twins() []*site {
+	if s.onDemand || s.handler.settings.base != "" {
+		return nil
+	}
+	apex := func(s *site) string { return strings.TrimPrefix(s.id.host, "www.") }
+	return slices.DeleteFunc(s.app.allSites(), func(o *site) bool {
+		return o == s || o.onDemand || o.handler.settings.base != "" || o.id.prefix != s.id.prefix || apex(o) != apex(s)
+	})
+}
+
+// awaitTwins waits until its twins were probed, too.
 func (s *site) awaitTwins(ctx context.Context) {
 	timer := time.NewTimer(probePatience)
 	defer timer.Stop()
-	for _, twin := range s.app.allSites() {
-		if twin == s || twin.onDemand || s.onDemand || strings.TrimPrefix(twin.id.host, "www.") != strings.TrimPrefix(s.id.host, "www.") {
-			continue
-		}
+	for _, twin := range s.twins() {
 		select {
 		case <-twin.wasProbed:
 		case <-timer.C:
@@ -40,7 +48,7 @@ func (a *App) settleAliases() {
 	defer a.aliasing.Unlock()
 	var named []*site
 	for _, s := range a.allSites() {
-		if !s.onDemand && s.handler.isListener(s.id.address) {
+		if !s.onDemand && s.handler.listener.is(s.id.address) {
 			named = append(named, s)
 		}
 	}
@@ -70,15 +78,35 @@ func (s *site) becomeAliasOf(main *site) {
 	s.logger.Debug("another site's sitemap stands for this one's", zap.String("sitemap", main.sitemapURL()))
 }
 
+// followListener lets another site of the handler stand for one whose https ends at a
+// proxy, where it does so at the listener itself: www for the apex, or the other way.
+func followListener(a *App, s *site) {
+	at := s.id.address
+	at.scheme, at.port = s.handler.listener.scheme, s.handler.listener.port
+	if at == s.id.address || s.onDemand || s.main.Load() != nil {
+		return
+	}
+	direct := a.lookup(siteID{s.handler, at})
+	if direct == nil {
+		return
+	}
+	main := direct.main.Load()
+	if main == nil || main.handler != s.handler || main.id.host == s.id.host {
+		return
+	}
+	id := s.id
+	id.host = main.id.host
+	if main, err := a.site(s.handler, id, id.prefix); err == nil {
+		s.becomeAliasOf(main)
+	}
+}
+
 // mergeInto makes one of two sitemaps with equal settings in a site, as of a snippet that is
 // imported twice: requests reach the first.
 func (s *site) mergeInto(first *Handler) {
 	id := s.id
 	id.handler = first
-	s.app.mu.RLock()
-	main := s.app.sites[id]
-	s.app.mu.RUnlock()
-	if main != nil && main != s {
+	if main := s.app.lookup(id); main != nil && main != s {
 		s.becomeAliasOf(main)
 	}
 }
@@ -139,7 +167,7 @@ func mergeAliases(named []*site) map[*site]*site {
 			continue
 		}
 		for _, other := range live {
-			if other.id.scheme == "https" && other.id.host == s.id.host && other.id.prefix == s.id.prefix && s.sameAs(other) {
+			if other.id.scheme == "https" && other.id.host == s.id.host && other.id.prefix == s.id.prefix && haveSamePages(s, other) {
 				main[s] = other
 				break
 			}
@@ -167,8 +195,8 @@ func mergeAliases(named []*site) map[*site]*site {
 	return main
 }
 
-// sameAs reports whether two sites list the same pages.
-func (s *site) sameAs(o *site) bool {
+// haveSamePages reports whether two sites have the same files and settings.
+func haveSamePages(s, o *site) bool {
 	a, b := s.probed.Load(), o.probed.Load()
 	return s.handler.settings.digest == o.handler.settings.digest && a.root == b.root && a.fs == b.fs
 }

@@ -8,13 +8,11 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
@@ -61,15 +59,14 @@ type App struct {
 	onDemand int        // of the sites
 	aliasing sync.Mutex // held while aliases are settled
 	refused  refusals
-	advised  map[advice]bool
 
 	started chan struct{} // closed when it is known where the handlers are mounted
 	wake    chan struct{} // of the scheduler
 	running context.Context
 	cancel  context.CancelFunc
 	group   sync.WaitGroup
-	slots   crawl.Slots   // computing slots of all crawls
-	compute chan struct{} // slots of selecting and building
+	slots   crawl.Slots // computing slots of all crawls
+	compute slots       // of selecting and building
 
 	visits        chan visit // that requests showed; nil: no handler watches
 	droppedVisits atomic.Uint64
@@ -77,10 +74,7 @@ type App struct {
 	departed      *readers // counts of sites that there are no longer
 	cleaned       atomic.Bool
 
-	events        *caddyevents.App
-	begun         chan struct{} // closed when all apps have started
-	announced     chan event
-	droppedEvents atomic.Uint64
+	events *eventQueue
 
 	building *building // a build without a server; nil: a server
 }
@@ -102,15 +96,16 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return err
 	}
 	a.departed = pooled.(*readers)
-	a.sites, a.advised = make(map[siteID]*site), make(map[advice]bool)
+	a.sites = make(map[siteID]*site)
 	a.fetchers = make(map[*caddyhttp.Server]*serverFetcher)
 	a.started, a.wake = make(chan struct{}), make(chan struct{}, 1)
 	half := max(runtime.GOMAXPROCS(0)/2, 1)
-	a.slots, a.compute = crawl.NewSlots(half), make(chan struct{}, half)
-	if err := a.joinEvents(); err != nil {
+	a.slots, a.compute = crawl.NewSlots(half), make(slots, half)
+	if a.events, err = newEventQueue(ctx, a.logger); err != nil {
 		return err
 	}
-	return a.registerMetrics()
+	a.counts = newCounts()
+	return a.counts.register(ctx.GetMetricsRegistry(), collector{a})
 }
 
 // register makes a handler known while it is provisioned.
@@ -123,19 +118,23 @@ func (a *App) register(h *Handler) {
 // Start finds the sites and begins to refresh them.
 func (a *App) Start() error {
 	a.locateHandlers()
-	a.storage = a.openStorage()
+	a.storage = openStorage(a.State, a.logger)
 	// Requests wait for this, and so find these sites made.
 	a.namedSites(maxNamedHosts)
 	a.takeOver()
-	a.resumeLimiters()
+	resumeLimiters(a.allSites())
 	a.resumeAliases()
-	a.resumeSchedules()
+	for _, s := range a.allSites() {
+		if len(s.twins()) == 0 { // those that may stand for each other are probed first
+			s.resume()
+		}
+	}
 	if slices.ContainsFunc(a.handlers, func(h *Handler) bool { return h.watches }) {
 		a.visits = make(chan visit, maxVisits)
 	}
 	close(a.started)
 	a.group.Go(func() { a.schedule(a.running) })
-	a.group.Go(func() { a.emitEvents(a.running) })
+	a.group.Go(func() { a.events.run(a.running) })
 	a.readVisits()
 	return nil
 }
@@ -159,7 +158,8 @@ func (a *App) locateHandlers() {
 	}
 }
 
-// takeOver makes the on-demand sites that the configuration before this one had.
+// takeOver makes the sites that the configuration before this one had, besides those that
+// are made from the start.
 func (a *App) takeOver() {
 	var found []*siteState
 	states.Range(func(_, value any) bool {
@@ -168,7 +168,7 @@ func (a *App) takeOver() {
 	})
 	for _, st := range found {
 		i := slices.IndexFunc(a.handlers, func(h *Handler) bool {
-			return st.onDemand && h.settings.base == "" && h.settings.path == st.path && h.mounts.matchesHost(st.id.host, st.id.prefix)
+			return h.settings.base == "" && st.onDemand == !h.names(st.id) && h.listener == st.listener && h.settings.path == st.path && h.mounts.matchesHost(st.id.host, st.id.prefix)
 		})
 		if i >= 0 {
 			_, _ = a.site(a.handlers[i], siteID{a.handlers[i], st.id}, st.id.prefix)
@@ -178,8 +178,7 @@ func (a *App) takeOver() {
 
 // resumeLimiters lets handlers leave upstreams alone for as long as in the configuration
 // before this one.
-func (a *App) resumeLimiters() {
-	sites := a.allSites()
+func resumeLimiters(sites []*site) {
 	for _, s := range sites {
 		if before := s.state.limiter; before != nil {
 			set := &s.handler.settings.crawl
@@ -188,26 +187,6 @@ func (a *App) resumeLimiters() {
 	}
 	for _, s := range sites {
 		s.state.limiter = s.handler.limiter
-	}
-}
-
-// resumeSchedules lets sites wait for their next refresh that the configuration before this
-// one has refreshed just so. Those that may stand for each other are probed first.
-func (a *App) resumeSchedules() {
-	now := a.now()
-	hosts := make(map[string]int)
-	for _, s := range a.allSites() {
-		hosts[strings.TrimPrefix(s.id.host, "www.")+s.id.prefix]++
-	}
-	for _, s := range a.allSites() {
-		last := s.state.rested.Load()
-		if last == nil || last.digest != s.restDigest() || s.state.Index.Load() == nil || hosts[strings.TrimPrefix(s.id.host, "www.")+s.id.prefix] > 1 {
-			continue
-		}
-		if due := s.afterInterval(last.begun, last.cost); due.After(now) && !last.begun.After(now) {
-			s.schedule.at(due)
-			s.firstProbe.Do(func() { close(s.wasProbed) })
-		}
 	}
 }
 
@@ -319,10 +298,7 @@ func (a *App) namedSites(most int) []*site {
 
 // site returns the site of an ID, and makes it if it is new. The error is errTooManySites.
 func (a *App) site(h *Handler, id siteID, prefix string) (*site, error) {
-	a.mu.RLock()
-	s := a.sites[id]
-	a.mu.RUnlock()
-	if s != nil {
+	if s := a.lookup(id); s != nil {
 		return s, nil
 	}
 	a.mu.Lock()
@@ -337,9 +313,12 @@ func (a *App) site(h *Handler, id siteID, prefix string) (*site, error) {
 		}
 		a.onDemand++
 	}
-	s = newSite(a, newIdentity(h, id, prefix, onDemand))
+	s := newSite(a, newIdentity(h, id, prefix, onDemand))
 	s.traffic.add(a.now())
 	a.sites[id] = s
+	if isDone(a.started) { // else Start does so when all twins are there
+		s.resume()
+	}
 	a.notify()
 	return s, nil
 }
@@ -353,8 +332,47 @@ func (a *App) makeRoom() error {
 		a.refused.count++
 		return errTooManySites
 	}
-	var bytes int64
-	var worst *site
+	worst, bytes := a.leastWanted(now)
+	if a.onDemand < maxOnDemandSites && bytes < maxOnDemandBytes {
+		return nil
+	}
+	if worst == nil {
+		a.refused.count++
+		if a.refused.log(now) {
+			a.logger.Warn("too many sites are known by their visitors' Host headers alone; name hosts in the configuration, or set base_url",
+				zap.Int("sites", a.onDemand), zap.Int64("bytes", bytes), zap.Int("refused", a.refused.count))
+			a.refused.count = 0
+		}
+		return errTooManySites
+	}
+	a.evict(worst)
+	return nil
+}
+
+// shrink drops sites on demand until they hold no more than they may: first those that
+// makeRoom would, at last the one that has grown.
+func (a *App) shrink(grown *site) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for a.sites[grown.id] == grown {
+		worst, bytes := a.leastWanted(a.now())
+		if bytes <= maxOnDemandBytes {
+			return
+		}
+		a.evict(cmp.Or(worst, grown))
+	}
+}
+
+// evict drops a site on demand. Under mu.
+func (a *App) evict(s *site) {
+	delete(a.sites, s.id)
+	a.onDemand--
+	s.drop()
+}
+
+// leastWanted is the site on demand that goes first; nil: each had a request lately, or is
+// being refreshed. bytes are those of all. Under mu.
+func (a *App) leastWanted(now time.Time) (worst *site, bytes int64) {
 	var least [3]int64
 	for _, s := range a.sites {
 		if !s.onDemand {
@@ -373,22 +391,7 @@ func (a *App) makeRoom() error {
 			worst, least = s, rank
 		}
 	}
-	if a.onDemand < maxOnDemandSites && bytes < maxOnDemandBytes {
-		return nil
-	}
-	if worst == nil {
-		a.refused.count++
-		if a.refused.log(now) {
-			a.logger.Warn("too many sites are known by their visitors' Host headers alone; name hosts in the configuration, or set base_url",
-				zap.Int("sites", a.onDemand), zap.Int64("bytes", bytes), zap.Int("refused", a.refused.count))
-			a.refused.count = 0
-		}
-		return errTooManySites
-	}
-	delete(a.sites, worst.id)
-	a.onDemand--
-	worst.drop()
-	return nil
+	return worst, bytes
 }
 
 // refusals are those of sites for which there was no room.
@@ -414,6 +417,54 @@ func (r *refusals) log(now time.Time) bool {
 	return true
 }
 
+// requestRate counts the requests of the last hour, by minutes.
+type requestRate struct {
+	mu      sync.Mutex
+	minutes [60]uint32
+	last    int64     // minute that was counted last
+	latest  time.Time // request
+}
+
+func (r *requestRate) advance(minute int64) {
+	if d := minute - r.last; d < 0 || d >= int64(len(r.minutes)) {
+		r.minutes = [60]uint32{}
+	} else {
+		for m := r.last + 1; m <= minute; m++ {
+			r.minutes[m%int64(len(r.minutes))] = 0
+		}
+	}
+	r.last = minute
+}
+
+func (r *requestRate) add(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	minute := now.Unix() / 60
+	r.advance(minute)
+	r.minutes[minute%int64(len(r.minutes))]++
+	r.latest = now
+}
+
+// since reports whether there was a request after a time.
+func (r *requestRate) since(t time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.latest.After(t)
+}
+
+// counts are the requests of the last hour, and those of this minute and the one before.
+func (r *requestRate) counts(now time.Time) (inHour, inMinute int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	minute := now.Unix() / 60
+	r.advance(minute)
+	for _, n := range r.minutes {
+		inHour += int(n)
+	}
+	size := int64(len(r.minutes))
+	return inHour, int(r.minutes[minute%size] + r.minutes[(minute+size-1)%size])
+}
+
 // allSites are the sites there are, by their URLs.
 func (a *App) allSites() []*site {
 	a.mu.RLock()
@@ -428,20 +479,20 @@ func (a *App) allSites() []*site {
 	return all
 }
 
-// isStarted reports whether Start has found where the handlers are mounted. Caddy may
-// begin to serve before.
-func (a *App) isStarted() bool {
+// isDone reports whether a channel is closed.
+func isDone(c <-chan struct{}) bool {
 	select {
-	case <-a.started:
+	case <-c:
 		return true
 	default:
 		return false
 	}
 }
 
-// awaitStart waits for that. It may not come to it where another app fails to start.
+// awaitStart waits until Start has found where the handlers are mounted: Caddy may begin to
+// serve before. It may not come to it where another app fails to start.
 func (a *App) awaitStart(ctx context.Context) error {
-	if a.isStarted() {
+	if isDone(a.started) {
 		return nil
 	}
 	timer := time.NewTimer(firstWait)
@@ -467,17 +518,13 @@ func (a *App) siteOf(h *Handler, r *http.Request, prefix string) (*site, error) 
 	}
 	s, err := a.site(h, id, prefix)
 	if err == nil && h.settings.base == "" {
-		a.followListener(s)
+		followListener(a, s)
 	}
 	return s, err
 }
 
-// knownSite is siteOf for sites that there are; nil: there is none.
-func (a *App) knownSite(h *Handler, r *http.Request, prefix string) *site {
-	id, err := h.idOf(r, prefix)
-	if err != nil {
-		return nil
-	}
+// lookup returns the site of an ID; nil: there is none.
+func (a *App) lookup(id siteID) *site {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.sites[id]
@@ -509,41 +556,11 @@ func (h *Handler) idOf(r *http.Request, prefix string) (siteID, error) {
 	return id, nil
 }
 
-// followListener lets another site of the handler stand for one whose https ends at a
-// proxy, where it does so at the listener itself: www for the apex, or the other way.
-func (a *App) followListener(s *site) {
-	at := s.id.address
-	at.scheme, at.port = s.handler.listener.scheme, s.handler.listener.port
-	if at == s.id.address || s.onDemand || s.main.Load() != nil {
-		return
-	}
-	a.mu.RLock()
-	direct := a.sites[siteID{s.handler, at}]
-	a.mu.RUnlock()
-	if direct == nil {
-		return
-	}
-	main := direct.main.Load()
-	if main == nil || main.handler != s.handler || main.id.host == s.id.host {
-		return
-	}
-	id := s.id
-	id.host = main.id.host
-	if main, err := a.site(s.handler, id, id.prefix); err == nil {
-		s.becomeAliasOf(main)
-	}
-}
-
 // names reports whether an address is one that the configuration spells out: at the
 // listener itself, or where https ends before it. What else a proxy passes on of ports may
 // be its visitors' word.
 func (h *Handler) names(at address) bool {
-	return (h.isListener(at) || at.scheme == "https" && at.port == "") && h.mounts.namesHost(at.host, at.prefix)
-}
-
-// isListener reports whether an address is at the listener itself.
-func (h *Handler) isListener(at address) bool {
-	return at.scheme == h.listener.scheme && at.port == h.listener.port
+	return (h.listener.is(at) || at.scheme == "https" && at.port == "") && h.mounts.namesHost(at.host, at.prefix)
 }
 
 // Interface guards

@@ -184,6 +184,44 @@ func TestOnDemandBytes(t *testing.T) {
 	}
 }
 
+// TestOnDemandGrowth: sites that have grown since they were let in make room, those first
+// that nobody wants.
+func TestOnDemandGrowth(t *testing.T) {
+	b := newBench(t, nil)
+	b.site("named.example").state.bytes.Store(maxOnDemandBytes)
+	for _, host := range []string{"old.example", "wanted.example", "new.example"} {
+		s, err := b.visit(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.state.bytes.Store(maxOnDemandBytes / 4)
+	}
+	refresh := func(host string) {
+		s, err := b.visit(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.schedule.at(b.clock)
+		b.handler.onDemandTurn.Lock()
+		s.run(t.Context(), false)
+	}
+	refresh("new.example")
+	if !b.has("old.example") || !b.has("wanted.example") || !b.has("new.example") {
+		t.Error("a site went although there is room")
+	}
+	b.site("old.example").state.bytes.Add(maxOnDemandBytes)
+	refresh("new.example")
+	if !b.has("old.example") || b.has("new.example") {
+		t.Error("the site that has grown last stays, although the others had requests lately")
+	}
+	b.clock = b.clock.Add(3 * time.Minute)
+	refresh("wanted.example")
+	if b.has("old.example") || !b.has("wanted.example") {
+		t.Error("the site that nobody wants stays")
+	}
+	b.wantSites(1)
+}
+
 // TestClockSetBack: a clock that jumps does not keep sites out for ever.
 func TestClockSetBack(t *testing.T) {
 	b := newBench(t, nil)
@@ -294,8 +332,8 @@ func TestNamedSites(t *testing.T) {
 	}
 }
 
-// TestTakeOver: the next configuration begins with the sites on demand of the one before,
-// as far as they are its own.
+// TestTakeOver: the next configuration begins with the sites of the one before, as far as
+// they are its own.
 func TestTakeOver(t *testing.T) {
 	before := newBench(t, nil)
 	for _, host := range []string{"named.example", "visited.example", "visited.test"} {
@@ -305,7 +343,7 @@ func TestTakeOver(t *testing.T) {
 		configure func(*Handler)
 		want      string
 	}{
-		"the same":       {nil, "[http://visited.example http://visited.test]"},
+		"the same":       {nil, "[http://named.example http://visited.example http://visited.test]"},
 		"a pattern":      {func(h *Handler) { h.mounts = mounts{{hosts: []string{"*.example"}}} }, "[http://visited.example]"},
 		"another path":   {func(h *Handler) { h.Path = "/map.xml" }, "[]"},
 		"a base URL":     {func(h *Handler) { h.BaseURL = "https://shop.example" }, "[]"},
@@ -316,7 +354,7 @@ func TestTakeOver(t *testing.T) {
 		urls := []string{}
 		for _, s := range next.app.allSites() {
 			urls = append(urls, s.url())
-			if s.state.Index.Load() == nil || !isDone(s.ready) || !s.onDemand {
+			if s.state.Index.Load() == nil || !isDone(s.ready) || s.onDemand != (s.id.host != "named.example") {
 				t.Errorf("%s: %s has no snapshot, or waits", name, s.url())
 			}
 		}

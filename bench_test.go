@@ -47,9 +47,9 @@ func newBench(t testing.TB, configure func(*Handler)) *bench {
 		routes: caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error { return h.ServeHTTP(w, r, b.pages) }),
 	}}
 	t.Cleanup(a.fetchers[h.server].close)
-	a.slots, a.compute = crawl.NewSlots(1), make(chan struct{}, 1)
+	a.slots, a.compute = crawl.NewSlots(1), make(slots, 1)
 	a.departed = new(readers)
-	a.announced, a.advised = make(chan event, maxEvents), make(map[advice]bool)
+	a.events = &eventQueue{queue: make(chan event, maxEvents)}
 	b.lists("/a")
 	return b
 }
@@ -176,4 +176,18 @@ func quiet(t testing.TB, cfg *caddy.Config) *caddy.Config {
 		BaseLog: caddy.BaseLog{WriterRaw: []byte(`{"output":"discard"}`)},
 	}}}
 	return cfg
+}
+
+// BenchmarkPass is a request that is not for the handler.
+func BenchmarkPass(b *testing.B) {
+	v := newWatching(b)
+	v.handler.watches = false
+	next := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })
+	r, w := v.request(http.MethodGet, "/docs/guide/install.html", nil), sink{make(http.Header)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := v.handler.ServeHTTP(w, r, next); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -1,7 +1,6 @@
 package sitemap
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -69,21 +68,22 @@ var errNoSitemapHandler = errors.New("the configuration has no sitemap handler")
 
 // buildSites finds the sites to build, in place of Start; aliases are left out. The error
 // says why there is none, or that one could not be probed.
-func (a *App) buildSites(ctx context.Context, b *building) ([]*site, error) {
+func buildSites(ctx context.Context, a *App, b *building) ([]*site, error) {
 	if len(a.handlers) == 0 {
 		return nil, errNoSitemapHandler
 	}
 	cores := max(runtime.GOMAXPROCS(0), 1) // no visitors wait
-	a.building, a.slots, a.compute = b, crawl.NewSlots(cores), make(chan struct{}, cores)
+	a.building, a.events = b, nil
+	a.slots, a.compute = crawl.NewSlots(cores), make(slots, cores)
 	a.locateHandlers()
-	a.storage = a.openStorage()
+	a.storage = openStorage(a.State, a.logger)
 	named := a.namedSites(math.MaxInt)
 	close(a.started)
 	if len(named) == 0 {
 		return nil, errors.New("no matcher of the configuration names a host: give the site's URL with --base-url")
 	}
 	for _, s := range named {
-		probed, err := s.probe(ctx)
+		probed, err := s.fetcher.probe(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.url(), err)
 		}
@@ -102,15 +102,15 @@ func (a *App) buildSites(ctx context.Context, b *building) ([]*site, error) {
 
 // build refreshes a site until every page was fetched that is to be. The error is ctx's, or
 // says why not all pages are known.
-func (s *site) build(ctx context.Context) (result, error) {
-	if s.handler.settings.crawl.off {
-		s.app.building.now("listing")
+func (b *builtSite) build(ctx context.Context) (result, error) {
+	if b.handler.settings.crawl.off {
+		b.app.building.now("listing")
 	} else {
-		s.app.building.now("crawling")
+		b.app.building.now("crawling")
 	}
 	for idle := 0; ; {
-		begun := s.app.now()
-		out := s.refresh(ctx, true)
+		begun := b.app.now()
+		out := b.refresh(ctx, true)
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
@@ -122,7 +122,7 @@ func (s *site) build(ctx context.Context) (result, error) {
 			idle = 0
 		}
 		if crawled.Generation == nil || crawled.Gathered && crawled.Done || idle >= maxIdleRefreshes {
-			s.report(out, begun, s.app.now().Sub(begun))
+			b.report(out, begun, b.app.now().Sub(begun))
 			return out, nil
 		}
 	}
@@ -144,18 +144,18 @@ func (r *result) failure() error {
 }
 
 // emptyReason says why a site has no sitemap.
-func (s *site) emptyReason() string {
-	probed := s.probed.Load()
+func (b *builtSite) emptyReason() string {
+	probed := b.probed.Load()
 	switch {
 	case probed.refused != 0:
 		return fmt.Sprintf("the site refuses anonymous visitors with status %d", probed.refused)
 	case probed.shadowed:
 		return "another sitemap handler before this one has the same path"
 	case !probed.reached:
-		return fmt.Sprintf("requests for %s do not reach its handler: status %d", s.internal.prefix+s.handler.settings.path, probed.status)
+		return fmt.Sprintf("requests for %s do not reach its handler: status %d", b.internal.prefix+b.handler.settings.path, probed.status)
 	case probed.robots.closed:
 		return "robots.txt cannot be fetched, so no page may be"
-	case probed.root == "" && s.handler.wantsRoot:
+	case probed.root == "" && b.handler.wantsRoot:
 		return probed.noRoot
 	}
 	return "no page to list"
@@ -166,20 +166,17 @@ type builtRobots struct {
 	was     []byte // what the site has; nil: nothing
 	content []byte // nil: none is written
 	note    string // why not
-	named   string // the URL of a Sitemap line that a build has put there; "": none
 }
 
-// robotsNaming makes the robots.txt that names the sitemap of a site's own one. earlier
-// is the URL of the line that the build before put there, "": none. It goes.
-func (s *site) robotsNaming(ctx context.Context, earlier string) (r builtRobots) {
-	r.named = earlier
-	sitemap := s.sitemapURL()
+// robotsNaming makes the robots.txt that names the sitemap of a site's own one.
+func (b *builtSite) robotsNaming(ctx context.Context) (r builtRobots) {
+	sitemap := b.sitemapURL()
 	line := "Sitemap: " + sitemap
-	if s.prefix != "" {
-		r.note = fmt.Sprintf("crawlers only read the robots.txt of the host: add this line to %s%s: %s", s.origin, robotsPath, line)
+	if b.prefix != "" {
+		r.note = fmt.Sprintf("crawlers only read the robots.txt of the host: add this line to %s%s: %s", b.origin, robotsPath, line)
 		return r
 	}
-	res, err := s.fetch(ctx, robotsPath, robotstxt.MaxBody, nil)
+	res, err := b.fetcher.fetch(ctx, robotsPath, robotstxt.MaxBody, nil)
 	switch {
 	case err != nil:
 		r.note = fmt.Sprintf("robots.txt could not be read (%v): add this line to it: %s", err, line)
@@ -190,45 +187,19 @@ func (s *site) robotsNaming(ctx context.Context, earlier string) (r builtRobots)
 		r.note = fmt.Sprintf("robots.txt returns status %d, or is too long: add this line to it: %s", res.Status, line)
 		return r
 	}
-	body := res.Body
-	if earlier != sitemap {
-		body = unnaming(body, earlier)
-	}
-	merged, made, ok := namingSitemap(res.Status, res.Header.Get("Content-Type"), body, sitemap)
+	merged, made, ok := namingSitemap(res.Status, res.Header.Get("Content-Type"), res.Body, sitemap)
 	if !ok {
 		r.note = "robots.txt is not text: add this line to it: " + line
 		return r
 	}
-	if r.content = merged; !bytes.Equal(merged, body) {
-		r.named = sitemap
-	} else if earlier != sitemap {
-		r.named = "" // the site's own has the line
-	}
+	r.content = merged
 	if !made || res.Status == http.StatusOK && len(res.Body) == 0 {
 		r.was = append([]byte{}, res.Body...)
 	}
 	return r
 }
 
-// unnaming is a robots.txt without the Sitemap line that a build put there; nothing where a
-// build made all of it.
-func unnaming(body []byte, sitemap string) []byte {
-	if sitemap == "" {
-		return body
-	}
-	if bytes.Equal(body, robotstxt.New(sitemap)) {
-		return nil
-	}
-	var kept []byte
-	for line := range bytes.Lines(body) {
-		if string(bytes.TrimRight(line, "\r\n")) != "Sitemap: "+sitemap {
-			kept = append(kept, line...)
-		}
-	}
-	return kept
-}
-
 // fileName is the name of a document in the folder that a static host serves as the site's.
-func (s *site) fileName(suffix string, form publish.Form) string {
-	return page.Unescape(strings.TrimPrefix(strings.TrimPrefix(s.docPath(suffix, form.Extension()), s.prefix), "/"))
+func (i *identity) fileName(suffix string, form publish.Form) string {
+	return page.Unescape(strings.TrimPrefix(strings.TrimPrefix(i.docPath(suffix, form.Extension()), i.prefix), "/"))
 }

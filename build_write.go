@@ -1,8 +1,8 @@
 package sitemap
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,9 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/outdir"
+	"github.com/seed3295b519/caddy-sitemap/internal/export"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
 
 const robotsName = "robots.txt"
@@ -21,20 +22,12 @@ const robotsName = "robots.txt"
 type builtSite struct {
 	*site
 	out    string
-	folder *outdir.Folder
-	note   buildNote // of the build before
+	folder *export.Folder
 
 	fetched int // pages
 	robots  builtRobots
 	begun   bool // its files are being put in their places, or have been
-	result  outdir.Result
-}
-
-// buildNote is what a build leaves for the next one.
-type buildNote struct {
-	Sitemap string `json:"sitemap"`
-	Pages   int    `json:"pages"`
-	Robots  string `json:"robots,omitempty"` // the URL of the line that a build put into robots.txt
+	result  export.Result
 }
 
 // buildOutput is how files are written.
@@ -68,13 +61,11 @@ func (w *buildOutput) open(sites []*site) (built []*builtSite, err error) {
 			return built, fmt.Errorf("%s and %s would both be written into %s", other, s.sitemapURL(), out)
 		}
 		taken[out] = s.sitemapURL()
-		folder, err := outdir.Open(out, w.force)
+		folder, err := export.Open(out, s.fileName("", publish.FormXML), w.force)
 		if err != nil {
-			return built, explained(fmt.Errorf("opening the output folder: %w", err), "--force ignores it")
+			return built, fmt.Errorf("opening the output folder: %w", err)
 		}
-		b := &builtSite{site: s, out: out, folder: folder}
-		_ = json.Unmarshal(folder.Note(), &b.note) // of another version, which says nothing
-		built = append(built, b)
+		built = append(built, &builtSite{site: s, out: out, folder: folder})
 	}
 	return built, nil
 }
@@ -143,9 +134,9 @@ func (b *builtSite) pagesBefore(ctx context.Context) (int, error) {
 	defer b.state.release(records)
 	b.restore(ctx, records)
 	if snapshot := b.documents(); snapshot != nil {
-		return max(b.note.Pages, snapshot.Pages), nil
+		return max(b.folder.Pages(), snapshot.Pages), nil
 	}
-	return b.note.Pages, nil
+	return b.folder.Pages(), nil
 }
 
 // stage writes a site's files aside: shards first, then what names them.
@@ -156,15 +147,17 @@ func (b *builtSite) stage(ctx context.Context, w *buildOutput) error {
 			return err
 		}
 	}
-	b.robots.named = b.note.Robots
 	if !w.robots || !b.handler.settings.robots {
 		return nil
 	}
-	b.robots = b.robotsNaming(ctx, b.note.Robots)
+	b.robots = b.robotsNaming(ctx)
 	if err := ctx.Err(); err != nil || b.robots.content == nil {
 		return err
 	}
-	return explained(b.folder.StageOver(robotsName, b.robots.was, b.robots.content), "--force replaces it, --robots=false leaves it")
+	mayReplace := func(there []byte) bool { // the site's own, or what was made of it
+		return b.robots.was != nil && bytes.Equal(there, b.robots.was) || slices.Contains(robotstxt.Sitemaps(there), b.sitemapURL())
+	}
+	return explained(b.folder.Replace(robotsName, b.robots.content, mayReplace), "--force replaces it, --robots=false leaves it")
 }
 
 func (b *builtSite) stageDocument(ctx context.Context, d *publish.Document, compressed bool) error {
@@ -188,9 +181,9 @@ func (b *builtSite) stageDocument(ctx context.Context, d *publish.Document, comp
 	return explained(err, "--force replaces it")
 }
 
-// explained says what to do about a file that is in the way, or damaged.
+// explained says what to do about a file that is in the way.
 func explained(err error, hint string) error {
-	if errors.Is(err, outdir.ErrForeign) || errors.Is(err, outdir.ErrDamaged) {
+	if errors.Is(err, export.ErrForeign) {
 		return fmt.Errorf("%w; %s", err, hint)
 	}
 	return err
@@ -199,6 +192,6 @@ func explained(err error, hint string) error {
 // finish puts the files in their places.
 func (b *builtSite) finish() (err error) {
 	b.begun = true
-	b.result, err = b.folder.Finish(buildNote{Sitemap: b.sitemapURL(), Pages: b.documents().Pages, Robots: b.robots.named})
+	b.result, err = b.folder.Finish()
 	return err
 }

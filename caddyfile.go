@@ -111,17 +111,17 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			return start.WrapErr(err)
 		}
 	}
-	return h.checkLists()
+	return checkLists(h.BaseURL, h.lists)
 }
 
 // checkLists refuses URLs in the Caddyfile that are none of base_url's, which may
 // stand after them.
-func (h *Handler) checkLists() error {
-	base, _, err := checkBaseURL(literal(h.BaseURL))
+func checkLists(baseURL string, lists []*SourceURLs) error {
+	base, _, err := checkBaseURL(literal(baseURL))
 	if err != nil {
 		return err
 	}
-	for _, list := range h.lists {
+	for _, list := range lists {
 		if i, err := list.foreign(base); err != nil {
 			return list.marks[i].Errf("'%s' is no URL of base_url: %w", list.URLs[i], err)
 		}
@@ -154,7 +154,7 @@ func (h *Handler) unmarshalSetting(d *caddyfile.Dispenser, set settingsGiven) (e
 		// the site that imports it can both exclude pages.
 		h.Exclude, err = appendValues(h.Exclude, d)
 	case "rule":
-		err = h.unmarshalRule(d)
+		h.Rules, err = appendRule(h.Rules, d)
 	case "crawl":
 		err = h.unmarshalCrawl(d, set)
 	case "lastmod":
@@ -216,11 +216,11 @@ func (h *Handler) check() error {
 	return c.Validate()
 }
 
-func (h *Handler) unmarshalRule(d *caddyfile.Dispenser) error {
+func appendRule(rules []Rule, d *caddyfile.Dispenser) ([]Rule, error) {
 	start := mark(d)
 	r := Rule{Match: d.RemainingArgs()}
 	if err := refuseEmpty(d, "rule", r.Match); err != nil {
-		return err
+		return nil, err
 	}
 	set := make(settingsGiven)
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
@@ -234,21 +234,20 @@ func (h *Handler) unmarshalRule(d *caddyfile.Dispenser) error {
 			err = unrecognized(d, "subdirective", ruleWords)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if pattern, ok := h.shadowed(r); ok {
-		return start.Errf("the rule for %s is never used: an earlier one for %s matches first", strings.Join(r.Match, " "), pattern)
+	if pattern, ok := r.shadowedBy(rules); ok {
+		return nil, start.Errf("the rule for %s is never used: an earlier one for %s matches first", strings.Join(r.Match, " "), pattern)
 	}
-	h.Rules = append(h.Rules, r)
-	return nil
+	return append(rules, r), nil
 }
 
-// shadowed reports whether the rules so far leave no page to r, as far as that
+// shadowedBy reports whether earlier rules leave no page to r, as far as that
 // shows without comparing one pattern with another, and a pattern that says so.
-func (h *Handler) shadowed(r Rule) (pattern string, ok bool) {
+func (r *Rule) shadowedBy(rules []Rule) (pattern string, ok bool) {
 	var earlier []string
-	for _, e := range h.Rules {
+	for _, e := range rules {
 		earlier = append(earlier, e.Match...)
 	}
 	for _, p := range r.Match {

@@ -41,9 +41,9 @@ memory, as an anonymous visitor, before they are listed, unless --crawl is off.
 The files are written into --out, by default the root itself. With several sites, each
 gets its own folder there, such as example.com or localhost_8080/docs. Each file is
 written under a temporary name and then renamed, shards first, then the index, then
-robots.txt; unchanged files are left alone. .caddy-sitemap.json lists them, so that the
-next build removes what is no longer needed. A file that no build wrote is replaced only
-with --force. robots.txt is the site's own with the Sitemap line; it is never removed.
+robots.txt; unchanged files are left alone. Shards that are no longer needed are removed.
+A file that no build wrote is replaced only with --force. robots.txt is the site's own
+with the Sitemap line; it is never removed.
 
 A build with no pages, or with less than half of the pages of the last one, writes nothing
 and fails; --force writes the latter. The exit status is 0, 1 if the build failed, or 2
@@ -78,7 +78,7 @@ it. Pages that only visitors showed, in access logs or traffic, are not known to
 	flags.StringVar(&f.state, "state", "", "A folder that keeps what is known of the pages for the next build (default: off)")
 	flags.BoolVar(&f.gzip, "gzip", false, "Write each document a second time as .xml.gz; robots.txt and the index name the .xml")
 	flags.BoolVar(&f.robots, "robots", true, "Write robots.txt with the Sitemap line")
-	flags.BoolVar(&f.force, "force", false, "Replace files that no build wrote, write less than half of the pages of the last build, and ignore a damaged .caddy-sitemap.json")
+	flags.BoolVar(&f.force, "force", false, "Replace files that no build wrote, and write less than half of the pages of the last build")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "Print errors only")
 	flags.BoolVar(&f.json, "json", false, "Print the summary as one JSON object")
 	return cmd
@@ -149,7 +149,7 @@ func (f *buildFlags) build(ctx context.Context, stderr io.Writer) (built []*buil
 	if !f.quiet {
 		defer showProgress(stderr, b)()
 	}
-	sites, err := a.buildSites(ctx, b)
+	sites, err := buildSites(ctx, a, b)
 	if err != nil {
 		return nil, err
 	}

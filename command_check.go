@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -16,8 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/check"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/lint"
 )
 
 const (
@@ -45,7 +46,7 @@ func checkCommand() *cobra.Command {
 Checks sitemaps of any origin, and says what is wrong with them: one finding a
 line, with file and line, on standard output, and a summary on standard error.
 
-FILE is a sitemap (.xml, .xml.gz, .txt; RSS and Atom, too) or a robots.txt, and -
+FILE is a sitemap (.xml, .xml.gz or .txt) or a robots.txt, and -
 is standard input. Of a DIR all sitemaps and robots.txt in it are checked. URL is
 that of a sitemap, of a robots.txt, or of a site: then its robots.txt says where
 its sitemaps are, else it is /sitemap.xml. What an index lists is checked as well:
@@ -113,16 +114,13 @@ func (f *checkFlags) parse(args []string) error {
 	return nil
 }
 
-// checkGCPercent keeps the garbage of a check small beside what Caddy holds anyway.
-const checkGCPercent = 20
-
 // checking is one run of the command.
 type checking struct {
 	ctx     context.Context
 	cmd     *cobra.Command
 	flags   checkFlags
 	web     *web
-	checker *check.Checker
+	checker *lint.Checker
 	report  *checkReport
 	sample  *pageSample
 	done    map[string]bool // documents that were checked, by URL or file
@@ -134,27 +132,26 @@ type checking struct {
 
 // runCheck checks what was named, and returns the exit status.
 func runCheck(cmd *cobra.Command, f checkFlags, args []string) int {
-	defer debug.SetGCPercent(debug.SetGCPercent(checkGCPercent))
-	debug.FreeOSMemory() // what Caddy's modules needed to get ready
+	defer debug.SetGCPercent(debug.SetGCPercent(50)) // what Caddy's modules hold is most of the heap
 
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
 	k := &checking{
 		ctx: ctx, cmd: cmd, flags: f, web: newWeb(f.timeout), done: make(map[string]bool),
-		report: &checkReport{out: &checkOutput{w: cmd.OutOrStdout(), failed: cancel}, json: f.json, quiet: f.quiet, stop: cancel},
+		report: &checkReport{out: bufio.NewWriterSize(cmd.OutOrStdout(), 64<<10), json: f.json, quiet: f.quiet, stop: cancel},
 		sample: newPageSample(f.sample),
 		pace:   checkPace{pause: f.pause, sleep: sleep, now: time.Now},
 	}
 	k.web.offline = f.offline
 	defer k.web.close()
-	o := check.Options{Report: k.report.finding}
+	o := lint.Options{Report: k.report.finding}
 	if f.all {
 		o.MaxPerCode = math.MaxInt
 	}
 	if f.fetch {
 		o.Page = k.sample.add
 	}
-	k.checker = check.New(o)
+	k.checker = lint.New(o)
 	if f.base != "" {
 		k.web.trust(f.base)
 	}
@@ -185,29 +182,39 @@ func (k *checking) cannot(err error) {
 		return // which is said at the end
 	}
 	k.failed = true
-	k.report.out.flush() // what was found before
+	k.report.flush() // what was found before
 	k.cmd.PrintErrln("Error:", printable(err.Error()))
 }
 
 // add reports what was found around documents.
-func (k *checking) add(f check.Finding, format string, args ...any) {
+func (k *checking) add(f lint.Finding, format string, args ...any) {
 	if k.ctx.Err() != nil {
 		return // it was not the other side's fault
 	}
 	f.Message = fmt.Sprintf(format, args...)
 	k.checker.Add(f)
+	k.report.flush()
 }
 
 // checkReport puts findings into words as they come.
 type checkReport struct {
-	out         *checkOutput
+	out         *bufio.Writer // flushed after each document and request
 	json, quiet bool
 	errors      int
 	stop        context.CancelCauseFunc // where a finding cannot be put into words
 }
 
-func (r *checkReport) finding(f check.Finding) {
-	if f.Severity == check.Error {
+func (r *checkReport) line(text string) { _, _ = r.out.WriteString(text + "\n") } // flush tells
+
+// flush stops the check where what was found cannot be written.
+func (r *checkReport) flush() {
+	if err := r.out.Flush(); err != nil {
+		r.stop(fmt.Errorf("writing what was found: %w", err))
+	}
+}
+
+func (r *checkReport) finding(f lint.Finding) {
+	if f.Severity == lint.Error {
 		r.errors++
 	} else if r.quiet {
 		return
@@ -224,12 +231,12 @@ func (r *checkReport) finding(f check.Finding) {
 	if f.URL != "" && f.URL != f.File {
 		line += ": " + f.URL
 	}
-	r.out.line(printable(line))
+	r.line(printable(line))
 }
 
 // checkSummary is what is said last.
 type checkSummary struct {
-	check.Summary
+	lint.Summary
 	Asked int `json:"asked"` // pages that were asked for
 }
 
@@ -238,7 +245,7 @@ func (r *checkReport) summary(stderr io.Writer, s checkSummary) {
 	if r.json && !r.quiet {
 		r.object(map[string]checkSummary{"summary": s})
 	}
-	r.out.flush()
+	r.flush()
 	if r.json || r.quiet {
 		return
 	}
@@ -264,7 +271,7 @@ func (r *checkReport) object(v any) {
 		r.stop(err)
 		return
 	}
-	r.out.line(printable(strings.TrimSuffix(b.String(), "\n")))
+	r.line(printable(strings.TrimSuffix(b.String(), "\n")))
 }
 
 // sleep waits; the error is ctx's.

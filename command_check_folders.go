@@ -16,7 +16,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/check"
+	"github.com/seed3295b519/caddy-sitemap/internal/lint"
 )
 
 // Bounds on the folders that are looked through.
@@ -42,7 +42,7 @@ type checkedDir struct {
 type localFile struct {
 	name string // below the folder, with slashes
 	rank int    // robots.txt first, then indexes: they say where the others are
-	kind check.Kind
+	kind lint.Kind
 }
 
 const (
@@ -232,7 +232,7 @@ func (d *checkedDir) at(name string) string {
 }
 
 // local checks a file of the folder.
-func (d *checkedDir) local(i int, at string) (result check.Result) {
+func (d *checkedDir) local(i int, at string) (result lint.Result) {
 	file := d.files[i]
 	whole := d.path(file.name)
 	if d.k.ctx.Err() != nil || d.k.seen(key(whole)) {
@@ -265,13 +265,13 @@ func (d *checkedDir) robots(name, folder string, r io.Reader) {
 }
 
 // document checks a document and, if it is an index, what it lists.
-func (d *checkedDir) document(name string, r io.Reader, at string) check.Result {
+func (d *checkedDir) document(name string, r io.Reader, at string) lint.Result {
 	result, err := d.k.document(name, at, r)
 	if err != nil {
 		d.k.cannot(err)
 		return result
 	}
-	if result.Kind != check.KindIndex {
+	if result.Kind != lint.KindIndex {
 		return result
 	}
 	d.indexes = true
@@ -287,7 +287,7 @@ func (d *checkedDir) document(name string, r io.Reader, at string) check.Result 
 }
 
 // child checks a document that one of a folder names.
-func (d *checkedDir) child(folder, loc string, from mention, ofIndex bool) (none check.Result) {
+func (d *checkedDir) child(folder, loc string, from mention, ofIndex bool) (none lint.Result) {
 	if d.k.ctx.Err() != nil {
 		return none
 	}
@@ -319,7 +319,7 @@ func (d *checkedDir) join(name string) int {
 }
 
 // missing is what is said of a document that is not in the folder.
-func (d *checkedDir) missing(loc string, from mention, ofIndex bool) (none check.Result) {
+func (d *checkedDir) missing(loc string, from mention, ofIndex bool) (none lint.Result) {
 	f := from.of(loc, "document-missing")
 	switch base := d.k.flags.base; {
 	case d.k.flags.fetch:
@@ -327,7 +327,7 @@ func (d *checkedDir) missing(loc string, from mention, ofIndex bool) (none check
 	case d.root != nil && base != "" && strings.HasPrefix(loc, base):
 		d.k.add(f, "%sis not in %s", from, d.name)
 	default:
-		f.Severity = check.Warning
+		f.Severity = lint.Warning
 		d.k.add(f, "%swas not checked, as it is not in the folder", from)
 	}
 	return none
@@ -371,10 +371,10 @@ func (d *checkedDir) orphans() {
 		return
 	}
 	for _, f := range d.files {
-		if f.kind != check.KindURLSet && f.kind != check.KindText || d.isListed(f.name) {
+		if f.kind != lint.KindURLSet && f.kind != lint.KindText || d.isListed(f.name) {
 			continue
 		}
-		d.k.add(check.Finding{Severity: check.Warning, File: d.path(f.name), Code: "document-orphan"}, "is named by no index and no robots.txt of the folder")
+		d.k.add(lint.Finding{Severity: lint.Warning, File: d.path(f.name), Code: "document-orphan"}, "is named by no index and no robots.txt of the folder")
 	}
 }
 

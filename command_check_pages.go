@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/check"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/lint"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
@@ -39,7 +39,7 @@ func newPageSample(size int) *pageSample {
 	return &pageSample{max: size, lots: rand.New(rand.NewPCG(1, 2))}
 }
 
-func (s *pageSample) add(loc []byte, line int) {
+func (s *pageSample) add(loc string, line int) {
 	s.seen++
 	at := len(s.pages)
 	if at < s.max {
@@ -47,7 +47,7 @@ func (s *pageSample) add(loc []byte, line int) {
 	} else if at = s.lots.IntN(s.seen); at >= s.max {
 		return
 	}
-	s.pages[at] = sampledPage{string(loc), mention{s.file, line}, s.seen}
+	s.pages[at] = sampledPage{loc, mention{s.file, line}, s.seen}
 }
 
 // inOrder are the pages drawn, as they went by.
@@ -144,7 +144,7 @@ func (k *checking) askPages() {
 	}
 	for _, base := range slices.Sorted(maps.Keys(origins)) {
 		if o := origins[base]; o.unasked > 0 {
-			k.add(check.Finding{Severity: check.Warning, File: base, Code: "pages-unasked"}, "has %s not asked for: %s", plural(o.unasked, "page"), o.closed)
+			k.add(lint.Finding{Severity: lint.Warning, File: base, Code: "pages-unasked"}, "has %s not asked for: %s", plural(o.unasked, "page"), o.closed)
 		}
 	}
 }
@@ -185,10 +185,10 @@ func (k *checking) askPage(p sampledPage, u *url.URL, base string, o *checkOrigi
 	if err != nil {
 		return // which is said already
 	}
-	about := check.Finding{File: p.from.file, Line: p.from.line, URL: p.loc}
+	about := lint.Finding{File: p.from.file, Line: p.from.line, URL: p.loc}
 	if o.closed == "" && !o.theirs.Allows(path) {
 		f := about
-		f.Severity, f.Code = check.Warning, "page-disallowed"
+		f.Severity, f.Code = lint.Warning, "page-disallowed"
 		k.add(f, "has a page that robots.txt keeps from %s", crawlerName)
 	}
 	if o.closed == "" && !o.ours.Allows(path) {
@@ -228,18 +228,18 @@ func requestPath(u *url.URL) string {
 }
 
 // judgePage says what keeps a page from being listed.
-func (k *checking) judgePage(about check.Finding, a *webAnswer, base, path string) {
-	found := func(severity check.Severity, code, format string, args ...any) {
+func (k *checking) judgePage(about lint.Finding, a *webAnswer, base, path string) {
+	found := func(severity lint.Severity, code, format string, args ...any) {
 		f := about
 		f.Severity, f.Code = severity, code
 		k.add(f, "has a page that "+format, args...)
 	}
 	switch to := redirectOf(a, a.URL); {
 	case to != "":
-		found(check.Error, "page-redirect", "is redirected (%d) to %s", a.Status, to)
+		found(lint.Error, "page-redirect", "is redirected (%d) to %s", a.Status, to)
 		return
 	case a.Status != http.StatusOK:
-		found(check.Error, "page-status", "answers %s", a.says())
+		found(lint.Error, "page-status", "answers %s", a.says())
 		return
 	}
 	at := htmlmeta.Page{Base: base, Path: path, Header: a.Header, Now: k.pace.now()}
@@ -247,22 +247,22 @@ func (k *checking) judgePage(about check.Finding, a *webAnswer, base, path strin
 	if htmlmeta.IsHTML(a.Header.Get("Content-Type")) {
 		var body bytes.Buffer
 		if _, err := io.Copy(&body, io.LimitReader(a.Body, htmlmeta.MaxBody+1)); err != nil {
-			found(check.Error, "page-unreachable", "cannot be read to its end: %v", err)
+			found(lint.Error, "page-unreachable", "cannot be read to its end: %v", err)
 			return
 		}
 		if e = k.parser().Parse(body.Bytes(), at); !e.Document {
-			found(check.Warning, "page-not-html", "is sent as HTML, and is no whole document of it")
+			found(lint.Warning, "page-not-html", "is sent as HTML, and is no whole document of it")
 		}
 	}
 	if e.NoIndex {
-		found(check.Error, "page-noindex", "asks not to be indexed")
+		found(lint.Error, "page-noindex", "asks not to be indexed")
 	}
 	if e.Refresh != "" {
-		found(check.Error, "page-refresh", "leads readers on to %s", e.Refresh)
+		found(lint.Error, "page-refresh", "leads readers on to %s", e.Refresh)
 	}
 	if e.Canonical != "" {
 		if there, here := htmlmeta.PathOn(base, e.Canonical); !here || there != path {
-			found(check.Error, "page-canonical", "names %s as its canonical", e.Canonical)
+			found(lint.Error, "page-canonical", "names %s as its canonical", e.Canonical)
 		}
 	}
 }

@@ -148,7 +148,7 @@ func TestPageSample(t *testing.T) {
 		s := newPageSample(size)
 		s.lots = lots
 		for i := range pages {
-			s.add([]byte{byte(i)}, i)
+			s.add(string(rune(i)), i)
 		}
 		last := -1
 		for _, p := range s.inOrder() {

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/check"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/lint"
 )
 
 // mention is where something was named: a line of a document.
@@ -24,11 +24,11 @@ type mention struct {
 }
 
 // of is a finding about a document: where it was named, if it was.
-func (m mention) of(at, code string) check.Finding {
+func (m mention) of(at, code string) lint.Finding {
 	if m.file == "" {
-		return check.Finding{File: at, Code: code, URL: at}
+		return lint.Finding{File: at, Code: code, URL: at}
 	}
-	return check.Finding{File: m.file, Line: m.line, Code: code, URL: at}
+	return lint.Finding{File: m.file, Line: m.line, Code: code, URL: at}
 }
 
 // String is how a finding begins whose file is the one that names the document.
@@ -152,7 +152,7 @@ func (k *checking) seen(at string) bool {
 
 // fetch checks the document at a URL, and what it lists if it is an index. from is
 // what named it, if anything did.
-func (k *checking) fetch(at string, from mention, ofIndex bool) (result check.Result) {
+func (k *checking) fetch(at string, from mention, ofIndex bool) (result lint.Result) {
 	if k.ctx.Err() != nil || k.seen(at) {
 		return result
 	}
@@ -180,7 +180,7 @@ func (k *checking) fetch(at string, from mention, ofIndex bool) (result check.Re
 	}
 	k.contentType(at, a, result.Kind, packed)
 	a.close() // while children are fetched
-	if result.Kind != check.KindIndex {
+	if result.Kind != lint.KindIndex {
 		return result
 	}
 	if ofIndex {
@@ -195,13 +195,13 @@ func (k *checking) fetch(at string, from mention, ofIndex bool) (result check.Re
 
 // dates compares what an index says of a document with what that says itself, where
 // it was read just now.
-func (k *checking) dates(from mention, child check.Child, read check.Result) {
+func (k *checking) dates(from mention, child lint.Child, read lint.Result) {
 	last, ok := lastOf(child.LastMod)
 	if !ok || !read.NewestLastMod.After(last) {
 		return
 	}
 	f := from.of(child.Loc, "index-lastmod")
-	f.Severity = check.Warning
+	f.Severity = lint.Warning
 	k.add(f, "has the lastmod %q for a document with a page of %s, so readers may not come for it", child.LastMod, read.NewestLastMod.UTC().Format(time.RFC3339))
 }
 
@@ -215,8 +215,9 @@ func lastOf(date string) (time.Time, bool) {
 }
 
 // document checks one document.
-func (k *checking) document(name, at string, r io.Reader) (check.Result, error) {
+func (k *checking) document(name, at string, r io.Reader) (lint.Result, error) {
 	k.sample.file = name
+	defer k.report.flush()
 	return k.checker.Document(name, at, &untilDone{k.ctx, r})
 }
 
@@ -249,35 +250,35 @@ func (k *checking) nested(from mention, at string) {
 func (k *checking) redirects(from mention, at string, a *webAnswer) {
 	for _, r := range a.Redirects {
 		f := from.of(at, "document-redirect")
-		f.Severity = check.Warning
+		f.Severity = lint.Warning
 		k.add(f, "%sis redirected (%d) to %s", from, r.Status, r.To)
 	}
 }
 
 // contentType checks how a document is sent.
-func (k *checking) contentType(at string, a *webAnswer, kind check.Kind, packed bool) {
+func (k *checking) contentType(at string, a *webAnswer, kind lint.Kind, packed bool) {
 	sent := a.Header.Get("Content-Type")
 	media, _, _ := strings.Cut(sent, ";")
 	media = strings.ToLower(strings.TrimSpace(media))
-	f := check.Finding{Severity: check.Warning, File: at, Code: "content-type", URL: at}
+	f := lint.Finding{Severity: lint.Warning, File: at, Code: "content-type", URL: at}
 	isXML := media == "application/xml" || media == "text/xml" || strings.HasSuffix(media, "+xml") && !htmlmeta.IsHTML(media)
 	switch {
 	case a.Mislabels:
-		f.Severity, f.Code = check.Error, "content-encoding"
+		f.Severity, f.Code = lint.Error, "content-encoding"
 		k.add(f, "is sent with Content-Encoding: gzip, and is no gzip")
-	case kind == check.KindHTML:
+	case kind == lint.KindHTML:
 		// which is said already
 	case htmlmeta.IsHTML(media):
-		f.Severity = check.Error
+		f.Severity = lint.Error
 		k.add(f, "is sent as %s", sent)
 	case packed && isXML && !a.Encoded:
 		k.add(f, "is a gzip file sent as %s without Content-Encoding: some crawlers read it only as application/gzip", sent)
 	case packed:
 	case sent == "":
 		k.add(f, "is sent without a Content-Type")
-	case kind == check.KindText && media != "text/plain":
+	case kind == lint.KindText && media != "text/plain":
 		k.add(f, "is a text sitemap sent as %s, not as text/plain", sent)
-	case kind != check.KindText && kind != check.KindUnknown && !isXML:
+	case kind != lint.KindText && kind != lint.KindUnknown && !isXML:
 		k.add(f, "is XML sent as %s: some crawlers read it only as application/xml or text/xml", sent)
 	}
 }

@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +19,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"go.uber.org/goleak"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/check"
+	"github.com/seed3295b519/caddy-sitemap/internal/lint"
 )
 
 // urlsetOf is a document without a flaw.
@@ -507,11 +508,11 @@ func FuzzPrintable(f *testing.F) {
 // TestCheckSummary is what the last line says.
 func TestCheckSummary(t *testing.T) {
 	for want, s := range map[string]checkSummary{
-		"checked 1 document with 2 pages: 0 errors, 1 warning\n":              {Summary: check.Summary{Documents: 1, URLs: 2, Warnings: 1}},
-		"checked 2 documents with 1 page, asked for 1: 1 error, 0 warnings\n": {Summary: check.Summary{Documents: 2, URLs: 1, Errors: 1}, Asked: 1},
+		"checked 1 document with 2 pages: 0 errors, 1 warning\n":              {Summary: lint.Summary{Documents: 1, URLs: 2, Warnings: 1}},
+		"checked 2 documents with 1 page, asked for 1: 1 error, 0 warnings\n": {Summary: lint.Summary{Documents: 2, URLs: 1, Errors: 1}, Asked: 1},
 	} {
 		var b strings.Builder
-		(&checkReport{out: new(checkOutput)}).summary(&b, s)
+		(&checkReport{out: bufio.NewWriter(io.Discard)}).summary(&b, s)
 		if b.String() != want {
 			t.Errorf("got %q, want %q", b.String(), want)
 		}
@@ -547,5 +548,22 @@ func TestCheckREADME(t *testing.T) {
 	}
 	if flags == 0 || flags != strings.Count(section, "\n| `--") {
 		t.Errorf("the README has %d flags, the command %d", strings.Count(section, "\n| `--"), flags)
+	}
+}
+
+// TestCheckOutputOrder is that a failure is said behind what was found before it.
+func TestCheckOutputOrder(t *testing.T) {
+	dir := t.TempDir()
+	file, other := filepath.Join(dir, "sitemap.xml"), filepath.Join(dir, "other.xml")
+	for _, name := range []string{file, other} {
+		if err := os.WriteFile(name, []byte("no\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var both strings.Builder
+	runCommandInto(t.Context(), nil, &both, &both, "check", file, other, filepath.Join(dir, "nosuch"))
+	lines := strings.Split(both.String(), "\n")
+	if len(lines) != 5 || !strings.HasPrefix(lines[1], other+":1: error: ") || !strings.HasPrefix(lines[2], "Error: ") || !strings.HasPrefix(lines[3], "checked 2 documents") {
+		t.Errorf("got %q", both.String())
 	}
 }

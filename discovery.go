@@ -156,16 +156,16 @@ func (h *Handler) discovers() (*discovery, error) {
 	return all, nil
 }
 
-// maxPaths is how many paths are remembered that links and visitors named, for a site that
+// most is how many paths are remembered that links and visitors named, for a site that
 // the configuration names or one on demand.
-func (h *Handler) maxPaths(onDemand bool) int {
+func (d *discovery) most(onDemand bool) int {
 	switch {
-	case h.discovery == nil:
+	case d == nil:
 		return 0
 	case onDemand:
-		return min(h.discovery.maxPaths, maxOnDemandPaths)
+		return min(d.maxPaths, maxOnDemandPaths)
 	}
-	return h.discovery.maxPaths
+	return d.maxPaths
 }
 
 // visit notes a visit to a page, at a Unix time that is not in the future. It is false
@@ -193,7 +193,7 @@ func (r *Refresh) visitedPages(yield func(Page) error) error {
 	}
 	if _, dropped := s.state.visited.count(); dropped > 0 {
 		s.logger.once(zapcore.WarnLevel, "max_paths", "more pages are visited than are remembered: raise max_paths",
-			zap.Int("max_paths", s.handler.maxPaths(s.onDemand)))
+			zap.Int("max_paths", d.most(s.onDemand)))
 	}
 	return nil
 }
@@ -230,4 +230,81 @@ func (c *visitCounts) ignored() map[string]int {
 		return nil
 	}
 	return ignored
+}
+
+// visited are the paths that visitors have had, with the Unix second of the last visit. It
+// is safe for concurrent use.
+type visited struct {
+	mu      sync.Mutex
+	paths   map[string]int64
+	max     int
+	dropped int
+}
+
+// limit sets how many paths are remembered.
+func (v *visited) limit(n int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.max = n
+}
+
+// add notes a visit. Where there is no room, an old path is forgotten.
+func (v *visited) add(path string, at int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.paths == nil {
+		v.paths = make(map[string]int64)
+	}
+	last, known := v.paths[path]
+	if !known && len(v.paths) >= v.max && !v.forget(at) {
+		v.dropped++
+		return
+	}
+	if !known {
+		path = strings.Clone(path)
+	}
+	v.paths[path] = max(last, at)
+}
+
+// forget drops the oldest of a few paths that was visited before a time. Under mu.
+func (v *visited) forget(before int64) bool {
+	const few = 8
+	oldest, n := "", 0
+	for path, at := range v.paths { // in no order
+		if at < before {
+			oldest, before = path, at
+		}
+		if n++; n == few {
+			break
+		}
+	}
+	if oldest == "" {
+		return false
+	}
+	v.dropped++
+	delete(v.paths, oldest)
+	return true
+}
+
+// sorted are the paths in order, without those of a last visit before since, which are
+// forgotten.
+func (v *visited) sorted(since int64) []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	all := make([]string, 0, len(v.paths))
+	for path, at := range v.paths {
+		if at < since {
+			delete(v.paths, path)
+			continue
+		}
+		all = append(all, path)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (v *visited) count() (paths, dropped int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.paths), v.dropped
 }

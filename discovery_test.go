@@ -136,11 +136,11 @@ func TestMaxPaths(t *testing.T) {
 	v.want(s, "/a")
 	for onDemand, most := range map[bool]int{false: 1_000_000, true: 500} {
 		h := &Handler{discovery: &discovery{maxPaths: 1_000_000}}
-		if got := h.maxPaths(onDemand); got != most {
+		if got := h.discovery.most(onDemand); got != most {
 			t.Errorf("on demand %t: got %d, want %d", onDemand, got, most)
 		}
 	}
-	if got := new(Handler).maxPaths(false); got != 0 {
+	if got := (*discovery)(nil).most(false); got != 0 {
 		t.Errorf("without discovery: got %d", got)
 	}
 }

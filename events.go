@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -35,19 +36,19 @@ type event struct {
 	data map[string]any
 }
 
-// newEvent is an event about the site.
-func (s *site) newEvent(name string, data map[string]any) []event {
+// newEvent is an event about a site.
+func newEvent(s *site, name string, data map[string]any) *event {
 	data["site"], data["sitemap"] = s.url(), s.sitemapURL()
-	return []event{{name, data}}
+	return &event{name, data}
 }
 
-// changeEvents are those of a refresh that changed what is served; none where nobody
+// refreshedEvent is that of a refresh that changed what is served; nil where nobody
 // listens.
-func (s *site) changeEvents(before *publish.Snapshot, out *result) []event {
-	if out.outcome == refreshUnchanged || !s.app.listensTo(eventRefreshed) {
+func refreshedEvent(s *site, before *publish.Snapshot, out *result) *event {
+	if out.outcome == refreshUnchanged || !s.app.events.listensTo(eventRefreshed) {
 		return nil
 	}
-	changes, err := s.changes(before, out)
+	changes, err := changesOf(s, before, out)
 	switch {
 	case err != nil:
 		if s.ctx.Err() == nil {
@@ -57,32 +58,32 @@ func (s *site) changeEvents(before *publish.Snapshot, out *result) []event {
 	case changes == sitemapxml.Changes{} && (out.outcome == refreshEmpty || out.outcome == refreshHeldBack):
 		return nil
 	}
-	return s.newEvent(eventRefreshed, map[string]any{
+	return newEvent(s, eventRefreshed, map[string]any{
 		"pages": pagesOf(out.snapshot), "added": changes.Added, "changed": changes.Changed, "removed": changes.Removed,
 	})
 }
 
-// changes counts the pages in which a result differs from the snapshot before.
-func (s *site) changes(before *publish.Snapshot, out *result) (sitemapxml.Changes, error) {
+// changesOf counts the pages in which a result differs from the snapshot before.
+func changesOf(s *site, before *publish.Snapshot, out *result) (sitemapxml.Changes, error) {
 	switch c := &out.selected.Changes; {
 	case before == nil || out.snapshot == nil:
 		return sitemapxml.Changes{Added: pagesOf(out.snapshot), Removed: pagesOf(before)}, nil
 	case s.handler.settings.crawl.off: // there are no records that say what was listed
-		return sitemapxml.Compare(s.without(before, out.snapshot), s.without(out.snapshot, before))
+		return sitemapxml.Compare(documentsWithout(s.ctx, before, out.snapshot), documentsWithout(s.ctx, out.snapshot, before))
 	default:
 		return sitemapxml.Changes{Added: c.Added.Count, Changed: c.Changed.Count, Removed: c.Removed.Count}, nil
 	}
 }
 
-// without are the documents of pages that a snapshot has and another has not.
-func (s *site) without(snapshot, other *publish.Snapshot) []sitemapxml.Opener {
+// documentsWithout are the documents of pages that a snapshot has and another has not.
+func documentsWithout(ctx context.Context, snapshot, other *publish.Snapshot) []sitemapxml.Opener {
 	var all []sitemapxml.Opener
 	for _, d := range documentsOf(snapshot) {
 		if same := other.Find(d.Suffix); same != nil && same.ETag == d.ETag {
 			continue
 		}
 		all = append(all, func() (io.ReadCloser, error) {
-			if err := s.ctx.Err(); err != nil {
+			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
 			return d.XML()
@@ -99,71 +100,77 @@ func documentsOf(snapshot *publish.Snapshot) []*publish.Document {
 	return snapshot.Shards
 }
 
-// failedEvents are those of a refresh that failed or is held back, unless the one before
-// did so for the same reason.
-func (s *site) failedEvents(rep, before *report) []event {
+// failedEvent is that of a refresh that failed or is held back; nil: it is neither, or the
+// one before was so for the same reason.
+func failedEvent(s *site, rep, before *report) *event {
 	if rep.outcome != refreshFailed && rep.outcome != refreshHeldBack || rep.outcome == before.outcome && rep.reason == before.reason {
 		return nil
 	}
-	return s.newEvent(eventFailed, map[string]any{"reason": rep.reason})
+	return newEvent(s, eventFailed, map[string]any{"reason": rep.reason})
 }
 
-// joinEvents finds Caddy's events app, and learns from it when all apps have started.
-func (a *App) joinEvents() error {
-	events, err := a.ctx.App("events")
+// eventQueue emits events in their order. No refresh waits for their handlers. Nil: there
+// is no server, and nothing is announced.
+type eventQueue struct {
+	ctx     caddy.Context
+	events  *caddyevents.App
+	logger  *zap.Logger
+	started chan struct{} // closed when all apps have started
+	queue   chan event
+	dropped atomic.Uint64
+}
+
+// newEventQueue finds Caddy's events app, and learns from it when all apps have started.
+func newEventQueue(ctx caddy.Context, logger *zap.Logger) (*eventQueue, error) {
+	events, err := ctx.App("events")
 	if err != nil {
-		return fmt.Errorf("loading the events app: %w", err)
+		return nil, fmt.Errorf("loading the events app: %w", err)
 	}
-	a.events, a.begun, a.announced = events.(*caddyevents.App), make(chan struct{}), make(chan event, maxEvents)
-	return a.events.On("started", onStarted(sync.OnceFunc(func() { close(a.begun) })))
+	q := &eventQueue{ctx: ctx, events: events.(*caddyevents.App), logger: logger, started: make(chan struct{}), queue: make(chan event, maxEvents)}
+	return q, q.events.On("started", onStarted(sync.OnceFunc(func() { close(q.started) })))
 }
 
 // listensTo reports whether emitting an event could be observed, as far as that is known
-// yet.
-func (a *App) listensTo(name string) bool {
-	return a.building == nil && (!a.hasBegun() || a.events.ShouldEmit(name))
-}
-
-// hasBegun reports whether all apps have started: until then, the events app may still
-// be taking down who listens.
-func (a *App) hasBegun() bool {
-	select {
-	case <-a.begun:
-		return true
-	default:
+// yet: until all apps have started, the events app may still be taking down who listens.
+func (q *eventQueue) listensTo(name string) bool {
+	if q == nil {
 		return false
 	}
+	select {
+	case <-q.started:
+		return q.events.ShouldEmit(name)
+	default:
+		return true
+	}
 }
 
-// announce has events emitted, in their order. No refresh waits for their handlers: what
-// comes while too many wait is dropped. A build without a server announces nothing.
-func (a *App) announce(events []event) {
-	if a.building != nil {
+// announce has an event emitted; nil: there is none. What comes while too many wait is
+// dropped.
+func (q *eventQueue) announce(e *event) {
+	if q == nil || e == nil {
 		return
 	}
-	for _, e := range events {
-		select {
-		case a.announced <- e:
-		default:
-			if n := a.droppedEvents.Add(1); isPowerOfTen(int(n)) {
-				a.logger.Warn("event handlers take longer than refreshes: events are dropped", zap.String("event", e.name), zap.Uint64("dropped", n))
-			}
+	select {
+	case q.queue <- *e:
+	default:
+		if n := q.dropped.Add(1); isPowerOfTen(int(n)) {
+			q.logger.Warn("event handlers take longer than refreshes: events are dropped", zap.String("event", e.name), zap.Uint64("dropped", n))
 		}
 	}
 }
 
-// emitEvents emits what is announced, until ctx ends.
-func (a *App) emitEvents(ctx context.Context) {
+// run emits what is announced, until ctx ends.
+func (q *eventQueue) run(ctx context.Context) {
 	select {
-	case <-a.begun:
+	case <-q.started:
 	case <-ctx.Done():
 		return
 	}
 	for {
 		select {
-		case e := <-a.announced:
-			if !orLeave(ctx, func() { a.emit(e) }) {
-				a.logger.Warn("an event handler goes on although it was canceled", zap.String("event", e.name))
+		case e := <-q.queue:
+			if !orLeave(ctx, func() { q.emit(e) }) {
+				q.logger.Warn("an event handler goes on although it was canceled", zap.String("event", e.name))
 			}
 		case <-ctx.Done():
 			return
@@ -172,13 +179,13 @@ func (a *App) emitEvents(ctx context.Context) {
 }
 
 // emit emits one event. A handler's panic is its own.
-func (a *App) emit(e event) {
+func (q *eventQueue) emit(e event) {
 	defer func() {
 		if v := recover(); v != nil {
-			a.logger.Error("an event handler panicked", zap.String("event", e.name), zap.String("panic", fmt.Sprint(v)))
+			q.logger.Error("an event handler panicked", zap.String("event", e.name), zap.String("panic", fmt.Sprint(v)))
 		}
 	}()
-	a.events.Emit(a.ctx, e.name, e.data)
+	q.events.Emit(q.ctx, e.name, e.data)
 }
 
 // onStarted is called by Caddy when all apps have started.

@@ -87,7 +87,7 @@ const (
 
 // explain tells why a URL is listed or is not. It fetches the page, and changes nothing.
 // The error wraps errNotURL, errNoSite or errNotReady, or is ctx's or the storage's.
-func (a *App) explain(ctx context.Context, rawURL string) (*Explanation, error) {
+func explain(ctx context.Context, a *App, rawURL string) (*Explanation, error) {
 	u, err := parsePageURL(rawURL)
 	if err != nil {
 		return nil, err
@@ -95,14 +95,14 @@ func (a *App) explain(ctx context.Context, rawURL string) (*Explanation, error) 
 	if err := a.awaitStart(ctx); err != nil {
 		return nil, err
 	}
-	sites, notes := a.sitesCovering(u)
+	sites, notes := sitesCovering(a, u)
 	if len(sites) == 0 {
-		return nil, a.noSite()
+		return nil, noSiteOf(a.allSites())
 	}
 	var all []*Explanation
 	best := 0
 	for i, s := range sites[:min(len(sites), maxExplained)] {
-		x, err := s.explain(ctx, u.path)
+		x, err := newExplainer(s).explain(ctx, u.path)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +117,7 @@ func (a *App) explain(ctx context.Context, rawURL string) (*Explanation, error) 
 		}
 	}
 	x.Notes = append(notes, x.Notes...)
-	return x, sites[best].explainResponse(ctx, x)
+	return x, newExplainer(sites[best]).addResponse(ctx, x)
 }
 
 // rank tells which of several sitemaps an explanation is about.
@@ -141,8 +141,8 @@ func (x *Explanation) because(reason, explanation, remedy string) {
 
 // sitesCovering are the sites that a URL may be a page of: those in whose prefix it lies,
 // else all of its origin; the narrowest first.
-func (a *App) sitesCovering(u pageURL) (sites []*site, notes []string) {
-	sites = a.sitesAt(u)
+func sitesCovering(a *App, u pageURL) (sites []*site, notes []string) {
+	sites = sitesAt(a, u)
 	within := slices.DeleteFunc(slices.Clone(sites), func(s *site) bool { return !strings.HasPrefix(u.path, s.prefix+"/") })
 	if len(within) > 0 {
 		sites = within
@@ -168,23 +168,34 @@ func (a *App) sitesCovering(u pageURL) (sites []*site, notes []string) {
 	return slices.Compact(sites), notes
 }
 
+// explainer explains the pages of one site, as it stands when the explainer is made.
+type explainer struct {
+	*site
+	probed *probeResult // nil: none yet
+	last   *report      // the zero value: no refresh has ended
+}
+
+func newExplainer(s *site) explainer {
+	return explainer{site: s, probed: s.probed.Load(), last: cmp.Or(s.lastReport(), new(report))}
+}
+
 // explain explains a path without fetching it.
-func (s *site) explain(ctx context.Context, path string) (*Explanation, error) {
-	x := &Explanation{URL: s.origin + path, Site: s.url(), Sitemap: s.sitemapURL(), Path: path}
-	found, err := s.explainRecord(ctx, path)
+func (e explainer) explain(ctx context.Context, path string) (*Explanation, error) {
+	x := &Explanation{URL: e.origin + path, Site: e.url(), Sitemap: e.sitemapURL(), Path: path}
+	found, err := e.record(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the records: %w", err)
 	}
-	s.addKnown(x, &found)
-	entry, document, err := s.entry(path)
+	e.addKnown(x, &found)
+	entry, document, err := e.entry(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the sitemap: %w", err)
 	}
 	if document != nil {
-		x.Listed, x.Document = true, s.origin+s.docPath(document.Suffix, ".xml")
+		x.Listed, x.Document = true, e.origin+e.docPath(document.Suffix, ".xml")
 		x.LastMod, x.ChangeFreq, x.Priority = entry.LastMod, entry.ChangeFreq, entry.Priority
 		x.Explanation = indexing.Indexable.Explanation()
-		if s.handler.settings.crawl.off {
+		if e.handler.settings.crawl.off {
 			x.Explanation = "A source names it. It is not fetched, because crawl is off."
 		}
 		if found.Record != nil && found.Status != indexing.Indexable {
@@ -192,27 +203,26 @@ func (s *site) explain(ctx context.Context, path string) (*Explanation, error) {
 		}
 		return x, nil
 	}
-	s.explainUnlisted(x, &found)
+	e.addUnlisted(x, &found)
 	return x, nil
 }
 
 // explainUnlisted says why a page is not listed: what holds for the whole site comes first.
-func (s *site) explainUnlisted(x *Explanation, found *indexing.Explanation) {
-	last := cmp.Or(s.lastReport(), new(report))
-	probed, excluded := s.probed.Load(), s.filter(&page.Page{Path: x.Path})
+func (e explainer) addUnlisted(x *Explanation, found *indexing.Explanation) {
+	last, probed, excluded := e.last, e.probed, e.filter(&page.Page{Path: x.Path})
 	switch {
 	case probed != nil && probed.blocked() != "":
-		x.because(probed.blocked(), s.explainBlocked(probed), "Change the routes if it should be listed.")
+		x.because(probed.blocked(), e.blocked(), "Change the routes if it should be listed.")
 	case excluded != "":
-		s.explainExcluded(x, excluded)
-	case last.outcome == "" && s.state.Index.Load() == nil:
+		e.addExcluded(x, excluded)
+	case last.outcome == "" && e.state.Index.Load() == nil:
 		x.because(reasonNoRefresh, "The sitemap is being built for the first time.", "Wait.")
 	case found.Record != nil && found.Status != indexing.Indexable:
 		x.because(found.Status.String(), found.Status.Explanation(), found.Status.Remedy())
 	case last.outcome == refreshFailed:
 		x.because(reasonLastFailed, "The last refresh failed: "+last.reason+".", "See the log.")
 	case found.Record == nil:
-		s.explainUnnamed(x)
+		e.addUnnamed(x)
 	default:
 		x.because(reasonNextRefresh, "It is indexable, and is not published yet.", "Wait.")
 	}
@@ -224,17 +234,17 @@ func (s *site) explainUnlisted(x *Explanation, found *indexing.Explanation) {
 }
 
 // explainRecord is what a selection from the published records says of a page.
-func (s *site) explainRecord(ctx context.Context, path string) (x indexing.Explanation, err error) {
-	if s.handler.settings.crawl.off {
+func (e explainer) record(ctx context.Context, path string) (x indexing.Explanation, err error) {
+	if e.handler.settings.crawl.off {
 		return x, nil
 	}
-	if err := s.app.acquireCompute(ctx); err != nil {
+	if err := e.app.compute.acquire(ctx); err != nil {
 		return x, err
 	}
-	defer func() { <-s.app.compute }()
-	rules := (&refreshRun{site: s, begun: s.app.now()}).rules(crawl.Result{Gathered: true}, false)
+	defer e.app.compute.release()
+	rules := (&refreshRun{site: e.site, begun: e.app.now()}).rules(crawl.Result{Gathered: true}, false)
 	for range 5 { // another generation may be published meanwhile
-		g := s.state.generation.Load()
+		g := e.state.generation.Load()
 		if g == nil {
 			return x, nil
 		}
@@ -246,14 +256,14 @@ func (s *site) explainRecord(ctx context.Context, path string) (x indexing.Expla
 }
 
 // addKnown adds what is known of the page, be it listed or not.
-func (s *site) addKnown(x *Explanation, found *indexing.Explanation) {
+func (e explainer) addKnown(x *Explanation, found *indexing.Explanation) {
 	at := func(seconds int64) *time.Time {
 		if seconds == 0 {
 			return nil
 		}
 		return utc(time.Unix(seconds, 0))
 	}
-	x.VisitedAt = at(s.state.visited.at(x.Path))
+	x.VisitedAt = at(e.state.visited.at(x.Path))
 	if r := found.Record; r != nil {
 		x.Named = r.Flags&store.Named != 0 && r.Absent == 0
 		x.LinkedAt, x.FetchedAt, x.DueAt, x.Status = at(r.Linked), at(r.Fetched), at(r.Due), int(r.Status)
@@ -262,13 +272,13 @@ func (s *site) addKnown(x *Explanation, found *indexing.Explanation) {
 		}
 	}
 	if x.Other = found.Other; strings.HasPrefix(x.Other, "/") {
-		x.Other = s.origin + x.Other
+		x.Other = e.origin + x.Other
 	}
 	if !x.Named {
-		x.DisallowedBy = s.handler.settings.crawl.disallow.Match(x.Path)
+		x.DisallowedBy = e.handler.settings.crawl.disallow.Match(x.Path)
 	}
-	if probed := s.probed.Load(); probed != nil && !probed.robots.rules.Allows(x.Path) {
-		x.RobotsRule = clip(probed.robots.rules.Line(x.Path))
+	if e.probed != nil && !e.probed.robots.rules.Allows(x.Path) {
+		x.RobotsRule = clip(e.probed.robots.rules.Line(x.Path))
 	}
 }
 
@@ -280,8 +290,8 @@ func (v *visited) at(path string) int64 {
 }
 
 // entry is what the published sitemap says of a path; a nil document: nothing.
-func (s *site) entry(path string) (sitemapxml.URL, *publish.Document, error) {
-	snapshot := s.state.Index.Load()
+func (e explainer) entry(path string) (sitemapxml.URL, *publish.Document, error) {
+	snapshot := e.state.Index.Load()
 	if snapshot == nil {
 		return sitemapxml.URL{}, nil, nil
 	}
@@ -291,7 +301,7 @@ func (s *site) entry(path string) (sitemapxml.URL, *publish.Document, error) {
 		return sitemapxml.URL{}, nil, err
 	}
 	defer xml.Close()
-	entry, found, err := sitemapxml.Find(xml, s.origin+path)
+	entry, found, err := sitemapxml.Find(xml, e.origin+path)
 	if !found {
 		d = nil
 	}
@@ -299,17 +309,17 @@ func (s *site) entry(path string) (sitemapxml.URL, *publish.Document, error) {
 }
 
 // explainExcluded says which setting excludes a page.
-func (s *site) explainExcluded(x *Explanation, reason string) {
+func (e explainer) addExcluded(x *Explanation, reason string) {
 	x.because(reason, indexing.Excluded.Explanation(), indexing.Excluded.Remedy())
 	switch {
-	case !strings.HasPrefix(x.Path, s.scope):
-		x.Explanation = fmt.Sprintf("The sitemap %s lists only URLs below %s.", x.Sitemap, s.origin+s.scope)
+	case !strings.HasPrefix(x.Path, e.scope):
+		x.Explanation = fmt.Sprintf("The sitemap %s lists only URLs below %s.", x.Sitemap, e.origin+e.scope)
 	case len(x.URL) > page.MaxLoc:
 		x.Explanation, x.Remedy = fmt.Sprintf("It has %d bytes; sitemaps allow %d.", len(x.URL), page.MaxLoc), ""
-	case s.isDocument(x.Path):
+	case e.isDocument(x.Path):
 		x.Explanation, x.Remedy = "It is a document of the sitemap itself.", ""
 	}
-	for _, pattern := range replaced(caddy.NewReplacer(), s.handler.Exclude) {
+	for _, pattern := range replaced(caddy.NewReplacer(), e.handler.Exclude) {
 		if one, err := page.CompilePatterns([]string{pattern}); err == nil && one.Match(x.Path) {
 			x.note("'exclude' has the pattern %s", pattern)
 		}
@@ -317,22 +327,22 @@ func (s *site) explainExcluded(x *Explanation, reason string) {
 }
 
 // explainBlocked says what keeps the whole site from being listed.
-func (s *site) explainBlocked(probed *probeResult) string {
-	switch path := s.internal.prefix + s.handler.settings.path; {
-	case probed.refused != 0:
-		return fmt.Sprintf("Its front page, or %s, returns status %d.", path, probed.refused)
-	case probed.shadowed:
+func (e explainer) blocked() string {
+	switch path := e.internal.prefix + e.handler.settings.path; {
+	case e.probed.refused != 0:
+		return fmt.Sprintf("Its front page, or %s, returns status %d.", path, e.probed.refused)
+	case e.probed.shadowed:
 		return fmt.Sprintf("Another sitemap handler serves %s: they need different values of 'path'.", path)
 	default:
-		return fmt.Sprintf("Another handler responds to %s, with status %d.", path, probed.status)
+		return fmt.Sprintf("Another handler responds to %s, with status %d.", path, e.probed.status)
 	}
 }
 
 // explainUnnamed is for a page without a record.
-func (s *site) explainUnnamed(x *Explanation) {
+func (e explainer) addUnnamed(x *Explanation) {
 	for _, path := range similarPaths(x.Path) {
-		if _, document, err := s.entry(path); err == nil && document != nil {
-			x.Other = s.origin + path
+		if _, document, err := e.entry(path); err == nil && document != nil {
+			x.Other = e.origin + path
 			x.because(reasonOtherPath, "The same page is probably the one that is listed as "+x.Other+".", "")
 			return
 		}
@@ -355,12 +365,12 @@ func similarPaths(path string) []string {
 }
 
 // explainResponse fetches the page now, unless a crawl would not. The error is ctx's.
-func (s *site) explainResponse(ctx context.Context, x *Explanation) error {
-	if why := s.unfetched(x); why != "" {
+func (e explainer) addResponse(ctx context.Context, x *Explanation) error {
+	if why := e.unfetched(x); why != "" {
 		x.note("not fetched now: %s", why)
 		return nil
 	}
-	res, err := (&Refresh{site: s}).fetch(ctx, x.Path, htmlmeta.MaxBody)
+	res, err := (&Refresh{site: e.site}).fetch(ctx, x.Path, htmlmeta.MaxBody)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -374,7 +384,7 @@ func (s *site) explainResponse(ctx context.Context, x *Explanation) error {
 		x.Response.Error = "no route handles the request: a visitor gets an empty response"
 		return nil
 	}
-	of := htmlmeta.Page{Base: s.origin, Path: x.Path, Header: header, Now: s.app.now()}
+	of := htmlmeta.Page{Base: e.origin, Path: x.Path, Header: header, Now: e.app.now()}
 	meta := htmlmeta.Header(of)
 	if res.Status == http.StatusOK && htmlmeta.IsHTML(header.Get("Content-Type")) {
 		meta = htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, of)
@@ -384,20 +394,19 @@ func (s *site) explainResponse(ctx context.Context, x *Explanation) error {
 }
 
 // unfetched is why the page is not fetched; "": it is.
-func (s *site) unfetched(x *Explanation) string {
-	probed := s.probed.Load()
-	switch next := s.handler.limiter.Next(); {
-	case s.handler.settings.crawl.off:
+func (e explainer) unfetched(x *Explanation) string {
+	switch next := e.handler.limiter.Next(); {
+	case e.handler.settings.crawl.off:
 		return "crawl is off"
 	case x.DisallowedBy != "":
 		return fmt.Sprintf("'crawl disallow' has '%s'", x.DisallowedBy)
 	case x.RobotsRule != "":
 		return "robots.txt disallows it"
-	case probed != nil && probed.robots.closed:
+	case e.probed != nil && e.probed.robots.closed:
 		return "robots.txt returns an error, so nothing is fetched"
 	case x.VisitedAt != nil && x.FetchedAt == nil && !x.Named && x.LinkedAt == nil:
 		return "what only visitors know may be private"
-	case next.After(s.app.now().Add(explainWait)):
+	case next.After(e.app.now().Add(explainWait)):
 		return "upstreams are left alone until " + next.UTC().Format(time.RFC3339)
 	}
 	return ""

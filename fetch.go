@@ -377,22 +377,48 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
+// siteFetcher fetches the pages of one site.
+type siteFetcher struct {
+	*identity
+	server *serverFetcher
+	routes uint64          // digest of what the server answers for the site
+	count  func(*response) // counts a fetch of a page; nil: there was no response
+}
+
+// digest is of all that has a site refreshed anew when it changes.
+func (f *siteFetcher) digest() uint64 { return digestOf(f.handler.settings.digest, f.routes) }
+
 // fetch makes a request for a path as the server knows it.
-func (s *site) fetch(ctx context.Context, path string, limit int, p *probe) (*response, error) {
-	return s.app.fetchers[s.handler.server].fetch(ctx, request{origin: s.internal.origin, path: path, limit: limit, probe: p})
+func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *probe) (*response, error) {
+	res, err := f.server.fetch(ctx, request{origin: f.internal.origin, path: path, limit: limit, probe: p, abandoned: &f.handler.abandoned})
+	if err == nil && res.Proxied && f.onDemand {
+		f.rateLimit(ctx)
+	}
+	return res, err
+}
+
+// rateLimit waits until the next request to an upstream may follow one that the crawl's
+// limiter knows nothing of. Of sites on demand there may be a thousand.
+func (f *siteFetcher) rateLimit(ctx context.Context) {
+	for wait := f.handler.limiter.Turn(); wait > 0; wait = f.handler.limiter.Turn() {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Fetch implements crawl.Fetcher for paths of the site's URLs.
-func (s *site) Fetch(ctx context.Context, r crawl.Request) (*crawl.Response, error) {
+func (f *siteFetcher) Fetch(ctx context.Context, r crawl.Request) (*crawl.Response, error) {
 	path := r.Path
-	if rest, ok := strings.CutPrefix(path, s.prefix+"/"); ok {
-		path = s.internal.prefix + "/" + rest // what a proxy in front calls the prefix, the server may not
+	if rest, ok := strings.CutPrefix(path, f.prefix+"/"); ok {
+		path = f.internal.prefix + "/" + rest // what a proxy in front calls the prefix, the server may not
 	}
-	res, err := s.app.fetchers[s.handler.server].fetch(ctx, request{
-		origin: s.internal.origin, path: path, header: r.Header, limit: r.Limit, wants: r.Wants, abandoned: &s.handler.abandoned,
+	res, err := f.server.fetch(ctx, request{
+		origin: f.internal.origin, path: path, header: r.Header, limit: r.Limit, wants: r.Wants, abandoned: &f.handler.abandoned,
 	})
-	s.app.counts.fetched(res)
-	s.app.building.response()
+	f.count(res)
 	if err != nil {
 		return nil, err
 	}
@@ -402,4 +428,4 @@ func (s *site) Fetch(ctx context.Context, r crawl.Request) (*crawl.Response, err
 	return &res.Response, nil
 }
 
-var _ crawl.Fetcher = (*site)(nil)
+var _ crawl.Fetcher = (*siteFetcher)(nil)

@@ -340,7 +340,7 @@ func TestSiteFetch(t *testing.T) {
 		return err
 	}
 	for path, want := range map[string]string{"/b/a?x=1": "inside.example/docs/a?x=1e", "/b/": "inside.example/docs/e", "/bc": "inside.example/bce"} {
-		res, err := s.Fetch(t.Context(), crawl.Request{Path: path, Header: http.Header{"If-None-Match": {"e"}}, Limit: 5})
+		res, err := s.fetcher.Fetch(t.Context(), crawl.Request{Path: path, Header: http.Header{"If-None-Match": {"e"}}, Limit: 5})
 		if err != nil || got != want || len(res.Body) != 5 || !res.Truncated {
 			t.Errorf("%s: got %s, %+v, %v, want %s", path, got, res, err, want)
 		}

@@ -83,7 +83,7 @@ func (h *Handler) matchOriginal(original string) (wanted, string, bool) {
 	if w, ok := h.match(original); ok {
 		return w, "", true
 	}
-	if !h.app.isStarted() {
+	if !isDone(h.app.started) {
 		return wanted{}, "", false
 	}
 	for _, mount := range h.mounts {
@@ -124,33 +124,35 @@ func mergeSlashes(prefix string) string {
 func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, want wanted, prefix string) error {
 	s, err := h.siteFor(r, prefix)
 	if err != nil {
-		h.app.countRefusal(r, want, err)
+		if errors.Is(err, errTooManySites) {
+			h.app.departed.count(r.Header, readDocumentOf(want, nil), readUnavailable, h.app.now)
+		}
 		return unavailable(w, err)
 	}
 	// Once there is a snapshot, or will be none, it is known what stands for the site.
 	snapshot, err := s.snapshot(r.Context())
 	if main := s.main.Load(); main != nil {
-		s.countRead(r, readDocumentOf(want, main.state.Index.Load()), readRedirected)
+		s.state.readers.count(r.Header, readDocumentOf(want, main.state.Index.Load()), readRedirected, h.app.now)
 		http.Redirect(w, r, main.origin+main.docPath(want.suffix, want.form.Extension()), http.StatusPermanentRedirect)
 		return nil
 	}
 	document := readDocumentOf(want, snapshot)
 	if err != nil {
-		s.countRead(r, document, readUnavailable)
+		s.state.readers.count(r.Header, document, readUnavailable, h.app.now)
 		return unavailable(w, err)
 	}
 	d := snapshot.Find(want.suffix)
 	if d == nil || want.form == publish.FormText && d.Index {
-		s.countRead(r, document, readMissing)
+		s.state.readers.count(r.Header, document, readMissing, h.app.now)
 		return next.ServeHTTP(w, r)
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		s.countRead(r, document, readRefused)
+		s.state.readers.count(r.Header, document, readRefused, h.app.now)
 		w.Header().Set("Allow", "GET, HEAD")
 		return caddyhttp.Error(http.StatusMethodNotAllowed, nil)
 	}
 	due, _ := s.schedule.next()
-	s.countRead(r, document, readResultOf(s.state.Index.serve(w, r, d, want.form, due.Sub(h.app.now()))))
+	s.state.readers.count(r.Header, document, readResultOf(s.state.Index.serve(w, r, d, want.form, due.Sub(h.app.now()))), h.app.now)
 	return nil
 }
 

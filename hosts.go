@@ -92,6 +92,9 @@ type listener struct {
 	port   string // "" where URLs leave it out
 }
 
+// is reports whether an address is at the listener itself.
+func (l listener) is(at address) bool { return at.scheme == l.scheme && at.port == l.port }
+
 // listenerOf is the listener that stands in URLs: of several the https one.
 func listenerOf(server *caddyhttp.Server, httpPort, httpsPort int) listener {
 	best := listener{scheme: "http"}

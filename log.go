@@ -1,12 +1,15 @@
 package sitemap
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 )
 
 // siteLog writes the log lines of a site. It is safe for concurrent use.
@@ -59,6 +62,15 @@ func (l *siteLog) once(level zapcore.Level, kind, message string, fields ...zap.
 	}
 }
 
+// onceIf writes a line once while it applies.
+func (l *siteLog) onceIf(applies bool, level zapcore.Level, kind, message string, fields ...zap.Field) {
+	if applies {
+		l.once(level, kind, message, fields...)
+	} else {
+		l.clear(kind)
+	}
+}
+
 // clear lets a line of a kind be written again.
 func (l *siteLog) clear(kind string) {
 	l.mu.Lock()
@@ -73,6 +85,22 @@ func (l *siteLog) keepSources(kinds map[string]bool) {
 	for kind := range l.last {
 		if strings.HasPrefix(kind, sourceKind) && !kinds[kind] {
 			delete(l.last, kind)
+		}
+	}
+}
+
+// state says once what is wrong with keeping records.
+func (l *siteLog) state(err error) {
+	l.onceIf(err != nil, zap.WarnLevel, "state", "cannot keep what is known of the pages: it is relearned after a restart", zap.Error(err))
+}
+
+// panics says which sources panicked.
+func (l *siteLog) panics(failed []merge.InputError) {
+	for _, f := range failed {
+		var panicked *merge.PanicError
+		if errors.As(f.Err, &panicked) {
+			l.once(zapcore.ErrorLevel, "panic "+f.Name, "a source of pages panicked", zap.String("source", f.Name),
+				zap.Any("panic", panicked.Value), zap.ByteString("stack", panicked.Stack))
 		}
 	}
 }

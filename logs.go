@@ -44,7 +44,7 @@ var lineCounts = accesslog.Counts.String()
 // running.
 func (a *App) readVisits() {
 	if a.visits != nil {
-		a.group.Go(func() { a.takeVisits(a.running) })
+		a.group.Go(func() { (&visitTaker{app: a}).run(a.running) })
 	}
 	for _, h := range a.handlers {
 		for _, r := range h.logReaders() {
@@ -216,23 +216,13 @@ func (r *logReader) newcomers() (newcomers []*site, complete bool) {
 	for s := range sites {
 		switch {
 		case r.joined[s] || s.main.Load() != nil:
-		case s.isReady():
+		case isDone(s.ready):
 			newcomers = append(newcomers, s)
 		case !s.onDemand:
 			complete = false
 		}
 	}
 	return newcomers, complete
-}
-
-// isReady reports whether it is known what is served, and so what was kept of the site.
-func (s *site) isReady() bool {
-	select {
-	case <-s.ready:
-		return true
-	default:
-		return false
-	}
 }
 
 // poll reads what is new. more says that there is more to read at once.

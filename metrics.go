@@ -42,16 +42,15 @@ func newCounts() counts {
 	}
 }
 
-// registerMetrics registers the metrics with Caddy's registry, of which there is one for
-// each configuration.
-func (a *App) registerMetrics() error {
-	a.counts = newCounts()
+// register registers the metrics with Caddy's registry, of which there is one for each
+// configuration.
+func (c *counts) register(registry *prometheus.Registry, sites prometheus.Collector) error {
 	for _, outcome := range refreshOutcomes {
-		a.counts.refreshes.WithLabelValues(outcome) // 0, before it is 1
+		c.refreshes.WithLabelValues(outcome) // 0, before it is 1
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{a.counts.refreshes, a.counts.fetches, a.counts.lines, collector{a}} {
-		errs = append(errs, a.ctx.GetMetricsRegistry().Register(c))
+	for _, one := range []prometheus.Collector{c.refreshes, c.fetches, c.lines, sites} {
+		errs = append(errs, registry.Register(one))
 	}
 	return errors.Join(errs...)
 }
@@ -111,7 +110,7 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
-	sums, named, onDemand := c.app.sums()
+	sums, named, onDemand := sumsOf(c.app.allSites(), c.app.now())
 	gauge(sitesDesc, float64(named), namedByConfiguration)
 	gauge(sitesDesc, float64(onDemand), namedByVisitors)
 	for label, sum := range sums {
@@ -126,7 +125,7 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 			gauge(leftOutDesc, float64(n), label, reason)
 		}
 	}
-	read := c.app.allReaders()
+	read := allReaders(c.app)
 	for reading := range read.all() {
 		metrics <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(reading.Times), reading.Crawler, reading.Document, reading.Result)
 	}
@@ -144,11 +143,10 @@ type sum struct {
 	leftOut                map[string]int
 }
 
-// sums adds up what the sites have, by label, and counts the sites.
-func (a *App) sums() (sums map[string]*sum, named, onDemand int) {
+// sumsOf adds up what sites have, by label, and counts them.
+func sumsOf(sites []*site, now time.Time) (sums map[string]*sum, named, onDemand int) {
 	sums = make(map[string]*sum)
-	now := a.now()
-	for _, s := range a.allSites() {
+	for _, s := range sites {
 		if s.onDemand {
 			onDemand++
 		} else {
@@ -187,10 +185,10 @@ func (sum *sum) add(s *site, now time.Time) {
 }
 
 // label is the site in metrics: host, port and prefix.
-func (s *site) label() string {
-	if s.onDemand {
+func (i *identity) label() string {
+	if i.onDemand {
 		return visitorsLabel
 	}
-	_, label, _ := strings.Cut(s.url(), "://")
+	_, label, _ := strings.Cut(i.url(), "://")
 	return label
 }

@@ -341,7 +341,7 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 		}
 		s.rules = append(s.rules, compiled)
 	}
-	err = h.compileSelection(&s)
+	err = s.compileSelection(h)
 	return s, err
 }
 

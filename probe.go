@@ -5,17 +5,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/cespare/xxhash/v2"
+	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
 
@@ -96,41 +101,41 @@ func probeOf(r *http.Request) (p *probe, own bool) {
 
 // probe finds out where the site's pages lie and whether an anonymous visitor gets in.
 // The error says that there was no response.
-func (s *site) probe(ctx context.Context) (probeResult, error) {
+func (f *siteFetcher) probe(ctx context.Context) (probeResult, error) {
 	var result probeResult
-	p := &probe{handler: s.handler, prefix: s.internal.prefix}
-	res, err := s.fetch(ctx, s.internal.prefix+s.handler.settings.path, peekBody, p)
+	p := &probe{handler: f.handler, prefix: f.internal.prefix}
+	res, err := f.fetch(ctx, f.internal.prefix+f.handler.settings.path, peekBody, p)
 	switch {
 	case ctx.Err() != nil:
 		return result, ctx.Err()
 	case errors.Is(err, errAbandoned):
-		return result, fmt.Errorf("fetching %s: %w", s.internal.prefix+s.handler.settings.path, err)
+		return result, fmt.Errorf("fetching %s: %w", f.internal.prefix+f.handler.settings.path, err)
 	case p.shadowed != nil:
 		result.shadowed = true
-		if p.shadowed.settings.digest == s.handler.settings.digest {
+		if p.shadowed.settings.digest == f.handler.settings.digest {
 			result.same = p.shadowed
 		}
 	case p.reached:
 		result.reached = true
 	case err != nil:
-		return result, fmt.Errorf("fetching %s: %w", s.internal.prefix+s.handler.settings.path, err)
+		return result, fmt.Errorf("fetching %s: %w", f.internal.prefix+f.handler.settings.path, err)
 	default:
 		result.status = res.Status
 		if refuses(res.Status) {
 			result.refused = res.Status
 		}
 	}
-	front, err := s.fetch(ctx, s.internal.prefix+"/", peekBody, nil)
+	front, err := f.fetch(ctx, f.internal.prefix+"/", peekBody, nil)
 	if ctx.Err() != nil {
 		return result, ctx.Err()
 	}
 	if err == nil {
-		result.canonicalHost = s.canonicalHost(front)
+		result.canonicalHost = f.canonicalHost(front)
 		if refuses(front.Status) {
 			result.refused = front.Status
 		}
 	}
-	if result.robots, err = s.fetchRobots(ctx); err != nil {
+	if result.robots, err = f.fetchRobots(ctx); err != nil {
 		return result, err
 	}
 	result.locate(p)
@@ -142,11 +147,11 @@ func refuses(status int) bool {
 }
 
 // canonicalHost is the host of the canonical that a page names; "": none, or it is ignored.
-func (s *site) canonicalHost(res *response) string {
-	if !s.handler.settings.canonical || res.Status != http.StatusOK || !htmlmeta.IsHTML(res.Header.Get("Content-Type")) {
+func (f *siteFetcher) canonicalHost(res *response) string {
+	if !f.handler.settings.canonical || res.Status != http.StatusOK || !htmlmeta.IsHTML(res.Header.Get("Content-Type")) {
 		return ""
 	}
-	meta := htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, htmlmeta.Page{Base: s.origin, Path: s.prefix + "/", Header: res.Header})
+	meta := htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, htmlmeta.Page{Base: f.origin, Path: f.prefix + "/", Header: res.Header})
 	u, err := url.Parse(meta.Canonical)
 	if err != nil {
 		return ""
@@ -156,8 +161,8 @@ func (s *site) canonicalHost(res *response) string {
 }
 
 // fetchRobots reads the site's robots.txt. The error is ctx's.
-func (s *site) fetchRobots(ctx context.Context) (robotsRules, error) {
-	res, err := s.fetch(ctx, robotsPath, robotstxt.MaxBody, nil)
+func (f *siteFetcher) fetchRobots(ctx context.Context) (robotsRules, error) {
+	res, err := f.fetch(ctx, robotsPath, robotstxt.MaxBody, nil)
 	switch {
 	case ctx.Err() != nil:
 		return robotsRules{}, ctx.Err()
@@ -285,7 +290,7 @@ func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next ca
 	}
 	p.rooted = rootVar(r) != ""
 	// What follows may panic, as abort does.
-	defer h.noteRoot(p, r)
+	defer p.locate(h.mounts, r)
 	if !p.rooted && h.wantsRoot {
 		// A root inside of handle { } is set behind this handler.
 		return next.ServeHTTP(w, r)
@@ -293,13 +298,13 @@ func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next ca
 	return nil
 }
 
-// noteRoot leaves in a probe the root as it is now, and the file servers that follow.
-func (h *Handler) noteRoot(p *probe, r *http.Request) {
+// locate notes the root as it is now, and the file servers that follow.
+func (p *probe) locate(m mounts, r *http.Request) {
 	p.root = rootVar(r)
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	p.fs, _ = caddyhttp.GetVar(r.Context(), "fs").(string)
 	host, _ := cleanHost(r.Host)
-	for _, server := range h.mounts.fileServers(host, p.prefix) {
+	for _, server := range m.fileServers(host, p.prefix) {
 		p.servers = append(p.servers, server.resolved(repl))
 	}
 }
@@ -307,4 +312,49 @@ func (h *Handler) noteRoot(p *probe, r *http.Request) {
 func rootVar(r *http.Request) string {
 	root, _ := caddyhttp.GetVar(r.Context(), "root").(string)
 	return root
+}
+
+// checkSetup warns once of what its owner should know of a site: a robots.txt that the
+// handler does not see, a sitemap of the site's own that is shadowed, and URLs that no
+// search engine would visit.
+func (s *site) checkSetup(ctx context.Context) {
+	probed := s.probed.Load()
+	if probed == nil || !probed.reached || probed.refused != 0 || s.main.Load() != nil || s.app.building != nil || s.checked.Swap(true) {
+		return
+	}
+	if s.handler.settings.robots {
+		p := &probe{handler: s.handler, robots: true}
+		_, err := s.fetcher.fetch(ctx, robotsPath, peekBody, p)
+		if ctx.Err() == nil && err == nil && !p.reached {
+			s.logger.log(zap.WarnLevel, "requests for /robots.txt do not reach the sitemap handler; add this line to it yourself", zap.String("line", "Sitemap: "+s.sitemapURL()))
+		}
+	}
+	if path := strings.TrimPrefix(s.docPath("", ".xml"), s.prefix); probed.root != "" && probed.hasFile(s.handler.ctx, path) {
+		s.logger.log(zap.WarnLevel, "the root has a file where the sitemap is served: it is shadowed", zap.String("file", probed.root+path))
+	}
+	if s.id.scheme == "http" && s.handler.settings.base == "" && isPublicName(s.id.host) && !trustsProxies(s.handler.server) {
+		s.logger.log(zap.WarnLevel, "the sitemap of a public name lists http URLs; where a proxy in front speaks https, set base_url or trusted_proxies")
+	}
+}
+
+// trustsProxies reports whether a server believes what some proxy says of a request. Caddy
+// keeps that to itself; where it should come to call it otherwise, none is known.
+func trustsProxies(server *caddyhttp.Server) bool {
+	trusted := reflect.ValueOf(server).Elem().FieldByName("trustedProxies")
+	return server.TrustedProxiesUnix || trusted.Kind() == reflect.Interface && !trusted.IsNil()
+}
+
+// hasFile reports whether the root has a regular file at a path.
+func (p *probeResult) hasFile(ctx caddy.Context, path string) bool {
+	fsys, err := fileSystem(ctx, p.fs)
+	if err != nil {
+		return false
+	}
+	var info fs.FileInfo
+	if name := caddyhttp.SanitizedPathJoin(p.root, page.Unescape(path)); fsys == nil {
+		info, err = os.Stat(name)
+	} else {
+		info, err = fs.Stat(fsys, name)
+	}
+	return err == nil && info.Mode().IsRegular()
 }

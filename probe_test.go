@@ -139,7 +139,7 @@ func TestProbe(t *testing.T) {
 	} {
 		b := newBench(t, nil)
 		b.pages = answering(test.answers)
-		got, err := b.site("named.example").probe(t.Context())
+		got, err := b.site("named.example").fetcher.probe(t.Context())
 		if err != nil || !test.want(&got) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
@@ -179,7 +179,7 @@ func TestProbeReaches(t *testing.T) {
 		}, "", 0, nil, nil},
 	} {
 		b.app.fetchers[h.server].routes = test.routes
-		got, err := s.probe(t.Context())
+		got, err := s.fetcher.probe(t.Context())
 		if !errors.Is(err, test.err) || err == nil && (got.blocked() != test.blocked || got.status != test.status || got.same != test.same) {
 			t.Errorf("%s: got %+v (%s), %v", name, got, got.blocked(), err)
 		}
@@ -214,7 +214,7 @@ func TestProbeRoot(t *testing.T) {
 				return nil
 			}))
 		})
-		got, err := b.site("named.example").probe(t.Context())
+		got, err := b.site("named.example").fetcher.probe(t.Context())
 		if err != nil || got.root != test.want {
 			t.Errorf("%s: got %q (%s), %v, want %q", name, got.root, got.noRoot, err, test.want)
 		}

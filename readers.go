@@ -2,7 +2,6 @@ package sitemap
 
 import (
 	"cmp"
-	"errors"
 	"iter"
 	"net/http"
 	"slices"
@@ -101,19 +100,6 @@ func readDocumentOf(want wanted, snapshot *publish.Snapshot) readDocument {
 	return readIndex
 }
 
-// countRead counts a request for a document.
-func (s *site) countRead(r *http.Request, document readDocument, result readResult) {
-	s.state.readers.count(r.Header, document, result, s.app.now)
-}
-
-// countRefusal counts a request for a document of a site on demand for which there is no
-// room.
-func (a *App) countRefusal(r *http.Request, want wanted, err error) {
-	if errors.Is(err, errTooManySites) {
-		a.departed.count(r.Header, readDocumentOf(want, nil), readUnavailable, a.now)
-	}
-}
-
 // count counts a request by its User-Agent.
 func (r *readers) count(header http.Header, document readDocument, result readResult, now func() time.Time) {
 	c := &r.of(crawler.Of(get(header, "User-Agent")))[document][result]
@@ -193,7 +179,7 @@ func (r *readers) add(others *readers) {
 }
 
 // allReaders sums up what all sites have counted, and those that there are no longer.
-func (a *App) allReaders() *readers {
+func allReaders(a *App) *readers {
 	sums := new(readers)
 	if a.departed != nil {
 		sums.add(a.departed)

@@ -63,22 +63,22 @@ func (s *site) report(r result, begun time.Time, took time.Duration) {
 		return
 	}
 	before := cmp.Or(s.lastReport(), new(report))
-	rep := s.newReport(&r, begun, took)
+	rep := newReport(s, &r, begun, took)
 	s.last.Store(rep)
 	s.state.report.Store(rep)
 	if !r.partial {
 		s.app.counts.refreshed(rep.outcome, took)
 	}
-	s.logReport(&r, rep, before)
-	s.app.announce(s.failedEvents(rep, before))
+	reportLog{s, &r, rep, before}.write()
+	s.app.events.announce(failedEvent(s, rep, before))
 }
 
 // newReport makes the report on a result whose snapshot is published.
-func (s *site) newReport(r *result, begun time.Time, took time.Duration) *report {
+func newReport(s *site, r *result, begun time.Time, took time.Duration) *report {
 	before := cmp.Or(s.lastReport(), new(report))
 	rep := &report{
 		begun: begun, took: took, outcome: r.outcome, reason: r.reason, confirmed: begun,
-		pages: pagesOf(s.state.Index.Load()), pending: r.crawled.Pending, sources: s.sourceReports(&r.merged),
+		pages: pagesOf(s.state.Index.Load()), pending: r.crawled.Pending, sources: sourceReports(s.handler, &r.merged),
 	}
 	if r.source != nil {
 		rep.warnings, _ = r.source.said()
@@ -114,10 +114,10 @@ func pagesOf(snapshot *publish.Snapshot) int {
 }
 
 // sourceReports are those on all sources, in their order, and on other inputs that failed.
-func (s *site) sourceReports(merged *merge.Result) []sourceReport {
-	sources := make([]sourceReport, len(s.handler.sources))
+func sourceReports(h *Handler, merged *merge.Result) []sourceReport {
+	sources := make([]sourceReport, len(h.sources))
 	for i := range sources {
-		sources[i].Source = s.handler.sourceNames[i]
+		sources[i].Source = h.sourceNames[i]
 		if i < len(merged.Counts) {
 			sources[i].Pages = merged.Counts[i]
 		}
@@ -180,56 +180,66 @@ func leftOutOf(r *result) (leftOut map[string]int, examples map[string][]string)
 	return leftOut, examples
 }
 
-// logReport writes the log lines of a refresh.
-func (s *site) logReport(r *result, rep, before *report) {
-	s.logIf(r.err != nil, zapcore.ErrorLevel, "failed", "sitemap refresh failed; the published sitemap stays", zap.Error(r.err))
+// reportLog writes the log lines of a refresh.
+type reportLog struct {
+	*site
+	r      *result
+	rep    *report
+	before *report // on the refresh before; the zero value: none
+}
+
+func (l reportLog) write() {
+	r, rep, before := l.r, l.rep, l.before
+	l.logger.onceIf(r.err != nil, zapcore.ErrorLevel, "failed", "sitemap refresh failed; the published sitemap stays", zap.Error(r.err))
 	if r.err != nil {
 		return
 	}
-	s.logSources(r)
-	probed := s.probed.Load()
-	s.logIf(probed != nil && probed.robots.closed && !s.handler.settings.crawl.off, zapcore.WarnLevel, "robots",
+	l.sources()
+	probed := l.probed.Load()
+	l.logger.onceIf(probed != nil && probed.robots.closed && !l.handler.settings.crawl.off, zapcore.WarnLevel, "robots",
 		"robots.txt cannot be fetched, or returns an error, so no page is fetched")
 	if rep.outcome == refreshHeldBack && (before.outcome != refreshHeldBack || before.reason != rep.reason) {
 		found := rep.pages
 		if r.outcome == refreshHeldBack {
 			found = r.found
 		}
-		s.logger.log(zapcore.WarnLevel, "sitemap change held back until later refreshes confirm it",
+		l.logger.log(zapcore.WarnLevel, "sitemap change held back until later refreshes confirm it",
 			zap.String("reason", rep.reason), zap.Int("pages", found), zap.Int("pages_before", before.pages))
 	}
 	if r.outcome == refreshEmpty {
-		s.logEmpty(rep)
+		l.empty()
 		return
 	}
-	s.logger.clear("empty")
+	l.logger.clear("empty")
 	switch {
 	case r.outcome == refreshChanged:
-		s.logRefreshed(zapcore.InfoLevel, "sitemap refreshed", rep)
+		l.refreshed(zapcore.InfoLevel, "sitemap refreshed")
 	case r.outcome == refreshUnchanged && rep.summary() != before.summary():
-		s.logRefreshed(zapcore.InfoLevel, "sitemap refreshed, nothing changed", rep)
+		l.refreshed(zapcore.InfoLevel, "sitemap refreshed, nothing changed")
 	case r.outcome == refreshUnchanged:
-		s.logRefreshed(zapcore.DebugLevel, "sitemap refreshed, nothing changed", rep)
+		l.refreshed(zapcore.DebugLevel, "sitemap refreshed, nothing changed")
 	case r.outcome == refreshHeldBack:
-		s.logRefreshed(zapcore.DebugLevel, "sitemap refreshed, a change is held back", rep)
+		l.refreshed(zapcore.DebugLevel, "sitemap refreshed, a change is held back")
 	}
 	if r.selected.Generation != nil {
-		s.logSelection(&r.selected, rep)
+		l.selection()
 	}
 }
 
 // summary is what a refresh may change besides the documents.
 func (r *report) summary() string { return fmt.Sprint(r.pages, r.pending, r.leftOut) }
 
-func (s *site) logRefreshed(level zapcore.Level, message string, rep *report) {
-	snapshot := s.state.Index.Load()
-	if snapshot == nil || !s.logger.Core().Enabled(level) {
+// refreshed says what is listed now.
+func (l reportLog) refreshed(level zapcore.Level, message string) {
+	rep := l.rep
+	snapshot := l.state.Index.Load()
+	if snapshot == nil || !l.logger.Core().Enabled(level) {
 		return
 	}
 	fields := []zap.Field{
 		zap.Int("pages", rep.pages), zap.Int("shards", len(documentsOf(snapshot))), zap.Int("pending", rep.pending), zap.Duration("duration", rep.took),
 	}
-	s.logger.log(level, message, append(fields, rep.leftOutFields()...)...)
+	l.logger.log(level, message, append(fields, rep.leftOutFields()...)...)
 }
 
 // leftOutFields say what is left out, with examples; none if nothing is.
@@ -250,35 +260,37 @@ func (r *report) leftOutFields() (fields []zap.Field) {
 	return fields
 }
 
-// logSources says which sources could not be read.
-func (s *site) logSources(r *result) {
+// sources says which sources could not be read.
+func (l reportLog) sources() {
+	r := l.r
 	if r.source != nil {
 		r.source.mu.Lock()
 		kinds := maps.Clone(r.source.kinds)
 		r.source.mu.Unlock()
-		s.logger.keepSources(kinds)
+		l.logger.keepSources(kinds)
 	}
 	err := joinFailures(r.merged.Failed)
-	s.logIf(err != nil, zapcore.ErrorLevel, "sources", "gathering pages failed", zap.Error(err))
+	l.logger.onceIf(err != nil, zapcore.ErrorLevel, "sources", "gathering pages failed", zap.Error(err))
 }
 
-// logEmpty says why no page is listed.
-func (s *site) logEmpty(rep *report) {
-	probed := s.probed.Load()
+// empty says why no page is listed.
+func (l reportLog) empty() {
+	rep := l.rep
+	probed := l.probed.Load()
 	if probed == nil {
 		return
 	}
 	switch rep.reason {
 	case "":
 	case reasonRefused:
-		s.logger.once(zapcore.InfoLevel, "empty", rep.reason, zap.Int("status", probed.refused))
+		l.logger.once(zapcore.InfoLevel, "empty", rep.reason, zap.Int("status", probed.refused))
 		return
 	default:
-		fields := []zap.Field{zap.String("path", s.internal.prefix+s.handler.settings.path)}
+		fields := []zap.Field{zap.String("path", l.internal.prefix+l.handler.settings.path)}
 		if probed.status != 0 {
 			fields = append(fields, zap.Int("status", probed.status))
 		}
-		s.logger.once(zapcore.WarnLevel, "empty", rep.reason, fields...)
+		l.logger.once(zapcore.WarnLevel, "empty", rep.reason, fields...)
 		return
 	}
 	if rep.pending > 0 {
@@ -292,11 +304,12 @@ func (s *site) logEmpty(rep *report) {
 	if probed.root != "" {
 		fields = append(fields, zap.String("root", probed.root))
 	}
-	s.logger.once(zapcore.WarnLevel, "empty", "no page to list, so there is no sitemap", fields...)
+	l.logger.once(zapcore.WarnLevel, "empty", "no page to list, so there is no sitemap", fields...)
 }
 
-// logSelection says what stands out among the pages as a whole.
-func (s *site) logSelection(selected *indexing.Result, rep *report) {
+// selection says what stands out among the pages as a whole.
+func (l reportLog) selection() {
+	selected, rep := &l.r.selected, l.rep
 	count := func(status indexing.Status) int { return selected.LeftOut[status].Count }
 	total := selected.Listed
 	for _, status := range indexing.Statuses() {
@@ -304,36 +317,28 @@ func (s *site) logSelection(selected *indexing.Result, rep *report) {
 	}
 	const unwilling = "more than half of the pages name a canonical on another site or ask not to be indexed, so they are not listed: is base_url right?"
 	n := count(indexing.CanonicalForeign) + count(indexing.NoIndex)
-	s.logIf(2*n > total, zapcore.WarnLevel, "unwilling", unwilling, zap.Int("pages", n), zap.Int("of", total),
+	l.logger.onceIf(2*n > total, zapcore.WarnLevel, "unwilling", unwilling, zap.Int("pages", n), zap.Int("of", total),
 		zap.Strings("first", slices.Concat(selected.LeftOut[indexing.CanonicalForeign].First, selected.LeftOut[indexing.NoIndex].First)))
 
 	disallowed := selected.LeftOut[indexing.Disallowed]
 	var words []string
 	for _, path := range disallowed.First {
-		if word := s.handler.settings.crawl.disallow.Match(path); !slices.Contains(words, word) {
+		if word := l.handler.settings.crawl.disallow.Match(path); !slices.Contains(words, word) {
 			words = append(words, word)
 		}
 	}
-	s.logIf(2*disallowed.Count > total, zapcore.WarnLevel, "disallowed",
+	l.logger.onceIf(2*disallowed.Count > total, zapcore.WarnLevel, "disallowed",
 		"more than half of the pages are never requested, because of a word or pattern in 'crawl disallow'",
 		zap.Strings("disallow", words), zap.Int("pages", disallowed.Count), zap.Int("of", total), zap.Strings("first", disallowed.First))
 
 	orphans := selected.Orphans
-	s.logIf(orphans.Count > 0 && !s.handler.settings.omitOrphans, zapcore.InfoLevel, "orphans", "some listed pages have no incoming links",
+	complete := !l.r.partial && rep.pending == 0 // else links may still be found
+	l.logger.onceIf(complete && orphans.Count > 0 && !l.handler.settings.omitOrphans, zapcore.InfoLevel, "orphans", "some listed pages have no incoming links",
 		zap.Int("pages", orphans.Count), zap.Strings("first", orphans.First))
 
 	over := rep.leftOut[indexing.OverMax.String()] + rep.leftOut[publish.NoRoom]
-	s.logIf(over > 0, zapcore.WarnLevel, "over", "not all pages fit into the sitemap", zap.Int("left_out", over),
-		zap.Int("max_urls", s.handler.settings.maxURLs), zap.Int("shard_urls", s.handler.settings.shardURLs))
-}
-
-// logIf writes a line once while it applies.
-func (s *site) logIf(applies bool, level zapcore.Level, kind, message string, fields ...zap.Field) {
-	if applies {
-		s.logger.once(level, kind, message, fields...)
-	} else {
-		s.logger.clear(kind)
-	}
+	l.logger.onceIf(over > 0, zapcore.WarnLevel, "over", "not all pages fit into the sitemap", zap.Int("left_out", over),
+		zap.Int("max_urls", l.handler.settings.maxURLs), zap.Int("shard_urls", l.handler.settings.shardURLs))
 }
 
 // reportMeta is what is kept of a report with the store.

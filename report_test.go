@@ -33,7 +33,7 @@ func reportSite(t *testing.T) (*site, *observer.ObservedLogs) {
 	}
 	h := &Handler{sources: make([]Source, 2), sourceNames: []string{"files", "urls"}, logger: zap.New(core)}
 	h.settings.crawl.disallow = words
-	a := &App{now: time.Now, announced: make(chan event, maxEvents), begun: make(chan struct{}), counts: newCounts(), logger: zap.New(core)}
+	a := &App{now: time.Now, events: &eventQueue{queue: make(chan event, maxEvents), started: make(chan struct{}), logger: zap.New(core)}, counts: newCounts(), logger: zap.New(core)}
 	s := &site{identity: identity{handler: h, origin: "http://a.example"}, app: a, state: new(siteState)}
 	s.id.handler, s.logger, s.ctx = h, newSiteLog(zap.New(core), s.identity), context.Background()
 	s.probed.Store(new(probeResult))
@@ -97,11 +97,11 @@ func TestReportOutcomes(t *testing.T) {
 		if got.outcome != step.outcome || got.reason != step.reason || got.confirmed.Equal(at) != step.isConfirmed || got.pages != step.published || got.leftOut["noindex"] != step.noIndex || got.leftOut["absent"] != 0 {
 			t.Errorf("%s: got %+v", step.what, got)
 		}
-		if n := len(s.app.announced); n != step.events {
+		if n := len(s.app.events.queue); n != step.events {
 			t.Errorf("%s: got %d events, want %d", step.what, n, step.events)
 		}
-		for len(s.app.announced) > 0 {
-			<-s.app.announced
+		for len(s.app.events.queue) > 0 {
+			<-s.app.events.queue
 		}
 		lines := logs.Filter(func(e observer.LoggedEntry) bool { return e.Level > zapcore.DebugLevel }).All()
 		found := step.line == ""
@@ -169,8 +169,9 @@ func TestSelectionLines(t *testing.T) {
 	}{{bad, 3}, {bad, 0}, {good, 0}, {bad, 3}} {
 		logs.TakeAll()
 		rep := new(report)
-		rep.leftOut, _ = leftOutOf(&result{selected: step.selected})
-		s.logSelection(&step.selected, rep)
+		out := &result{selected: step.selected}
+		rep.leftOut, _ = leftOutOf(out)
+		reportLog{s, out, rep, new(report)}.selection()
 		if got := logs.Len(); got != step.want {
 			t.Errorf("step %d: got %v, want %d lines", i, logs.All(), step.want)
 		}
@@ -209,7 +210,7 @@ func TestReadersDeparted(t *testing.T) {
 	s, _ := reportSite(t)
 	s.app.departed = new(readers)
 	total := func() (n uint64) {
-		for r := range s.app.allReaders().all() {
+		for r := range allReaders(s.app).all() {
 			n += r.Times
 		}
 		return n
@@ -247,7 +248,7 @@ func TestChangeEvents(t *testing.T) {
 		{"emptied", listing(3), result{outcome: refreshEmpty, selected: selected}, map[string]any{"pages": 0, "added": 0, "changed": 0, "removed": 3}},
 		{"still empty", nil, result{outcome: refreshEmpty}, nil},
 	} {
-		got := s.changeEvents(test.before, &test.out)
+		got := refreshedEvent(s, test.before, &test.out)
 		if test.want == nil {
 			if got != nil {
 				t.Errorf("%s: got %v", test.what, got)
@@ -255,7 +256,7 @@ func TestChangeEvents(t *testing.T) {
 			continue
 		}
 		test.want["site"], test.want["sitemap"] = "http://a.example", s.sitemapURL()
-		if len(got) != 1 || got[0].name != eventRefreshed || !maps.Equal(got[0].data, test.want) {
+		if got == nil || got.name != eventRefreshed || !maps.Equal(got.data, test.want) {
 			t.Errorf("%s: got %v, want %v", test.what, got, test.want)
 		}
 	}
@@ -264,11 +265,11 @@ func TestChangeEvents(t *testing.T) {
 // TestEventsAreDropped where nobody takes them, and no refresh waits.
 func TestEventsAreDropped(t *testing.T) {
 	s, logs := reportSite(t)
-	s.app.announced = make(chan event, 2)
+	s.app.events.queue = make(chan event, 2)
 	for range 12 {
-		s.app.announce([]event{{eventFailed, nil}})
+		s.app.events.announce(&event{eventFailed, nil})
 	}
-	if got := s.app.droppedEvents.Load(); got != 10 {
+	if got := s.app.events.dropped.Load(); got != 10 {
 		t.Errorf("%d are dropped, want 10", got)
 	}
 	if got := logs.FilterMessageSnippet("events are dropped").Len(); got != 2 {

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"runtime"
-	"strings"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -49,15 +47,14 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 	defer s.state.release(records)
 	s.restore(ctx, records)
 	probed, err := s.probe(ctx)
-	s.settle(ctx, &probed, err)
-	if err != nil {
+	switch {
+	case err != nil:
 		return result{err: fmt.Errorf("probing the site: %w", err)}
-	}
-	if s.main.Load() != nil {
+	case s.main.Load() != nil:
 		return result{outcome: refreshAlias}
 	}
 	run := &refreshRun{site: s, records: records, probed: probed, begun: s.app.now(), demanded: demanded}
-	run.source = s.newRefresh(probed, run.begun)
+	run.source = newRefresh(s, probed, run.begun)
 	if reason := probed.blocked(); reason != "" {
 		return run.publishNothing(ctx, reason)
 	}
@@ -70,83 +67,50 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		return run.listNames(ctx, candidates)
 	}
 	crawling := run.crawler().Start(candidates, run.policy())
-	var next int64 // when upstreams may be asked again, if all else is done
 	for step := firstPublication; ; step *= 2 {
-		run.awaitUpstreams(next)
-		budget := run.budget(step)
-		crawled, err := crawling.Update(ctx, records.generation, budget)
+		crawled, err := crawling.Update(ctx, records.generation, run.budget(step))
 		if err != nil {
 			return run.failed(candidates, fmt.Errorf("crawling: %w", err))
 		}
-		if s.ctx.Err() != nil {
-			return run.keep(ctx, crawled)
-		}
-		if next = 0; s.app.now().Before(budget.Until) {
-			next = crawled.Next
-		}
 		records.hanging = crawled.Abandoned > 0 && crawled.Fetched == 0
-		if b := s.app.building; b != nil && (!crawled.Gathered || !crawled.Done) {
+		complete := crawled.Gathered && crawled.Done
+		switch {
+		case s.ctx.Err() != nil:
+			return run.keep(ctx, crawled)
+		case s.app.building != nil && !complete: // nobody waits
 			records.generation = crawled.Generation
-			b.crawled(crawled.Generation.Len(), crawled.Pending)
-			continue // nobody waits
+			s.app.building.crawled(crawled.Generation.Len(), crawled.Pending)
+			select {
+			case <-time.After(time.Unix(crawled.Next, 0).Sub(s.app.now())): // upstreams may be left alone
+			case <-ctx.Done():
+			}
+			continue
 		}
-		partial := run.goesOn(&crawled, next)
-		out := run.publish(ctx, crawled, candidates)
-		if out.partial = partial && out.err == nil; out.partial && out.snapshot == nil {
-			continue // nothing was fetched yet
-		}
-		s.report(out, run.begun, run.spent())
-		s.rest(&out, run.begun)
-		run.commit(ctx, &out)
-		if !out.partial {
+		if out := run.publish(ctx, crawled, candidates, run.goesOn(&crawled)); !out.partial {
 			return out
 		}
 	}
 }
 
-// goesOn reports whether more of this refresh follows what was crawled so far. Who asked for
-// one does not wait for upstreams that are left alone.
-func (r *refreshRun) goesOn(c *crawl.Result, next int64) bool {
-	s := r.site
-	if !c.Gathered || c.Done {
-		return !c.Gathered
+// probe finds out what the routes say of the site, and settles which sites stand for
+// others.
+func (s *site) probe(ctx context.Context) (probeResult, error) {
+	hangs := time.AfterFunc(fetchTimeout, func() {
+		s.logger.once(zap.WarnLevel, "hangs", "the site does not answer its own requests for its front page or robots.txt: the disk or upstream behind them hangs")
+	})
+	probed, err := s.fetcher.probe(ctx)
+	if hangs.Stop() {
+		s.logger.clear("hangs")
 	}
-	return r.spent() < r.patience() && !s.schedule.isRequested() && !(r.demanded && next > s.app.now().Unix()+1)
-}
-
-// patience is how long the refresh may last while pages are left to be fetched.
-func (r *refreshRun) patience() time.Duration {
-	if r.site.state.Index.Load() == nil {
-		return max(r.site.interval(), firstWait) // those who wait shall not be told that there is nothing
-	}
-	return r.site.interval()
-}
-
-// awaitUpstreams waits until upstreams may be asked again, if nothing can be done before: no
-// longer than the refresh may last, or until another one is asked for.
-func (r *refreshRun) awaitUpstreams(next int64) {
-	s := r.site
-	wait := time.Unix(next, 0).Sub(s.app.now())
-	if s.app.building == nil {
-		wait = min(wait, r.patience()-r.spent())
-	}
-	if next == 0 || wait <= 0 {
-		return
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.schedule.hurry:
-	case <-s.ctx.Done():
-	}
+	s.settle(ctx, &probed, err)
+	return probed, err
 }
 
 // keep writes what was crawled before the site was stopped.
 func (r *refreshRun) keep(ctx context.Context, crawled crawl.Result) result {
 	r.records.generation = crawled.Generation
 	if r.records.store != nil && crawled.Touched {
-		r.site.logState(r.records.store.Commit(ctx, crawled.Generation))
+		r.site.logger.state(r.records.store.Commit(ctx, crawled.Generation))
 	}
 	return result{err: errStopping}
 }
@@ -191,19 +155,46 @@ func (r *refreshRun) budget(step time.Duration) crawl.Budget {
 
 func (r *refreshRun) spent() time.Duration { return r.site.app.now().Sub(r.begun) }
 
+// goesOn reports whether the refresh goes on after what was crawled so far, rather than the
+// next one with what is left: not while upstreams are left alone.
+func (r *refreshRun) goesOn(c *crawl.Result) bool {
+	s := r.site
+	switch {
+	case !c.Gathered:
+		return true
+	case c.Done, c.Next > s.app.now().Unix(), s.schedule.isRequested():
+		return false
+	}
+	return r.spent() < r.patience()
+}
+
+// patience is how long a refresh may last once all pages are known. Those who wait for a
+// first sitemap shall not be told that there is none; who asked for a refresh does not wait
+// for all pages.
+func (r *refreshRun) patience() time.Duration {
+	switch interval := r.site.interval(); {
+	case r.site.state.Index.Load() == nil:
+		return max(interval, firstWait)
+	case r.demanded:
+		return min(interval, firstWait)
+	default:
+		return interval
+	}
+}
+
 // restore serves what was published before a restart, if it was with these settings.
 func (s *site) restore(ctx context.Context, r *records) {
 	snapshot, m, err := r.open(ctx, s.app.now(), func(key string, err error) {
 		s.logger.Warn("what was kept of the pages is damaged: it is set aside and relearned", zap.String("key", key), zap.Error(err))
 	})
 	if !errors.Is(err, store.ErrDamaged) { // which was said
-		s.logState(err)
+		s.logger.state(err)
 	}
 	if r.generation == nil {
 		r.generation = emptyGeneration(ctx)
 	}
 	if m != nil {
-		s.logState(s.state.positions.decode(m.Positions))
+		s.logger.state(s.state.positions.decode(m.Positions))
 		s.state.generation.Store(r.generation)
 		if m.Report != nil && s.lastReport() == nil {
 			s.state.report.Store(m.Report.fromMeta())
@@ -248,26 +239,11 @@ func (r *refreshRun) gather(ctx context.Context) *merge.Stream {
 // to be listed.
 const maxOver = 1_000_000
 
-// filter is why a page is not a candidate whatever it says of itself; "": it is one.
-func (s *site) filter(p *page.Page) string {
-	switch {
-	case !strings.HasPrefix(p.Path, s.scope):
-		return "outside the sitemap's folder"
-	case s.handler.settings.exclude.Match(p.Path):
-		return "excluded"
-	case len(p.Path)+len(s.origin) > page.MaxLoc:
-		return "URL too long"
-	case s.isDocument(p.Path):
-		return "a document of the sitemap"
-	}
-	return ""
-}
-
 // crawler is the site's crawler in this configuration.
 func (r *refreshRun) crawler() *crawl.Crawler {
 	if s := r.site; r.records.crawls != s {
 		r.records.crawls = s
-		r.records.crawler = crawl.New(crawl.Options{Fetcher: s, Limiter: s.handler.limiter, Slots: s.app.slots, Workers: cap(s.app.slots), Now: s.app.now, Own: !usesUpstreams(s.handler.server)})
+		r.records.crawler = crawl.New(crawl.Options{Fetcher: &s.fetcher, Limiter: s.handler.limiter, Slots: s.app.slots, Workers: cap(s.app.slots), Now: s.app.now, Own: !usesUpstreams(s.handler.server)})
 	}
 	return r.records.crawler
 }
@@ -278,25 +254,16 @@ func (r *refreshRun) policy() crawl.Policy {
 	p := crawl.Policy{
 		Base: s.origin, Scope: s.scope, Front: s.front(), Filter: s.filter, IgnoreCanonicals: !set.canonical, After: r.records.batch,
 		Disallow: func(path string) bool { return set.crawl.disallow.Match(path) != "" }, Closed: r.probed.robots.closed,
-		Extract: set.extract(), Settings: s.crawlDigest(&r.probed), Routes: digestOf(s.routes, set.alternates, set.images),
+		Extract: set.extract(), Settings: s.crawlDigest(&r.probed), Routes: digestOf(s.fetcher.routes, set.alternates, set.images),
 	}
 	if !r.probed.robots.rules.Empty() {
 		p.Allowed = r.probed.robots.rules.Allows
 	}
 	if d := s.handler.discovery; d != nil {
 		p.Discover, p.Links, p.Depth, p.Query = d.visitors, d.links, d.depth, d.query
-		p.Expire, p.MaxPaths, p.Unlinked = d.expire, s.handler.maxPaths(s.onDemand), d.isUnlinked
+		p.Expire, p.MaxPaths, p.Unlinked = d.expire, d.most(s.onDemand), d.isUnlinked
 	}
 	return p
-}
-
-// front is the site's front page. Where the sitemap's folder is not the whole site, it is
-// that folder's: what lies outside is not listed.
-func (s *site) front() string {
-	if len(s.scope) > len(s.prefix)+1 {
-		return s.scope
-	}
-	return s.prefix + "/"
 }
 
 // rules are what pages are selected by.
@@ -316,12 +283,26 @@ func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules
 	return rules
 }
 
-// publish selects, builds, confirms and publishes what the crawl found so far.
-func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidates *merge.Stream) result {
+// publish publishes what the crawl found so far, and writes it. goesOn says that the crawl
+// does.
+func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidates *merge.Stream, goesOn bool) result {
+	out := r.selectAndBuild(ctx, crawled, candidates)
+	if out.partial = goesOn && out.err == nil; out.partial && out.snapshot == nil {
+		return out // nothing was fetched yet
+	}
+	r.site.report(out, r.begun, r.spent())
+	r.site.rest(&out, r.begun)
+	r.commit(ctx, &out)
+	return out
+}
+
+// selectAndBuild selects the pages to list, builds their documents, and swaps them in
+// unless the change is to be confirmed.
+func (r *refreshRun) selectAndBuild(ctx context.Context, crawled crawl.Result, candidates *merge.Stream) result {
 	s := r.site
 	out := result{crawled: crawled, merged: candidates.Result(), source: r.source}
 	noteFailures(r.records.failing, out.merged.Failed, r.begun)
-	s.logPanics(out.merged.Failed)
+	s.logger.panics(out.merged.Failed)
 	settings := s.selectDigest(&r.probed)
 	published := s.state.Index.Load()
 	r.records.batch = crawled.Batch
@@ -331,45 +312,59 @@ func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidat
 		out.settings = settings
 		return out
 	}
-	build := func(keepListed bool) error {
-		if err := s.app.acquireCompute(ctx); err != nil {
-			return err
-		}
-		begun := s.app.now() // waiting for other sites is no cost of this one
-		defer func() {
-			<-s.app.compute
-			r.cost += s.app.now().Sub(begun)
-		}()
-		selection, err := indexing.Select(ctx, crawled.Generation, r.rules(crawled, keepListed))
-		if err != nil {
-			return fmt.Errorf("selecting pages: %w", err)
-		}
-		if out.snapshot, err = publish.Build(ctx, selection.Pages(ctx), r.previous(), s.buildOptions(r.begun)); err != nil {
-			return fmt.Errorf("building the documents: %w", err)
-		}
-		out.selected = selection.Result()
-		return nil
-	}
-	if out.err = build(false); out.err != nil {
+	if out.snapshot, out.selected, out.err = r.build(ctx, crawled, false); out.err != nil {
 		return out
 	}
-	if out.snapshot == nil && published == nil && !(crawled.Gathered && crawled.Done) {
+	if out.snapshot == nil && published == nil && (!crawled.Gathered || !crawled.Done) {
 		r.records.generation = crawled.Generation
-		if r.spent() < max(s.interval(), firstWait) {
+		if r.spent() < r.patience() {
 			return out
 		}
 	}
 	out.found = pagesOf(out.snapshot)
 	if out.reason = r.confirm(published, &out, settings); out.reason != "" {
 		// What was listed stays, unless it is refused; what is new is listed.
-		if out.err = build(true); out.err != nil {
+		if out.snapshot, out.selected, out.err = r.build(ctx, crawled, true); out.err != nil {
 			return out
 		}
 		out.outcome = refreshHeldBack
 	}
 	out.cost = r.cost
-	r.swap(ctx, &out, published, settings)
+	r.swap(&out, published, settings)
 	return out
+}
+
+// build selects the pages to list, and builds their documents. Where a change is held back,
+// pages that were listed are kept.
+func (r *refreshRun) build(ctx context.Context, crawled crawl.Result, keepListed bool) (*publish.Snapshot, indexing.Result, error) {
+	s := r.site
+	if err := s.app.compute.acquire(ctx); err != nil {
+		return nil, indexing.Result{}, err
+	}
+	begun := s.app.now() // waiting for other sites is no cost of this one
+	defer func() {
+		s.app.compute.release()
+		r.cost += s.app.now().Sub(begun)
+	}()
+	selection, err := indexing.Select(ctx, crawled.Generation, r.rules(crawled, keepListed))
+	if err != nil {
+		return nil, indexing.Result{}, fmt.Errorf("selecting pages: %w", err)
+	}
+	snapshot, err := publish.Build(ctx, selection.Pages(ctx), r.previous(), r.buildOptions())
+	if err != nil {
+		return nil, indexing.Result{}, fmt.Errorf("building the documents: %w", err)
+	}
+	return snapshot, selection.Result(), nil
+}
+
+// buildOptions say how the site's documents are built.
+func (r *refreshRun) buildOptions() publish.Options {
+	s, set := r.site, &r.site.handler.settings
+	return publish.Options{
+		Base: s.origin, Document: func(suffix string) string { return s.origin + s.docPath(suffix, ".xml") },
+		Schema: set.schema, ShardURLs: set.shardURLs, Extended: set.alternates || set.images,
+		Workers: r.source.Workers, Now: r.begun,
+	}
 }
 
 // pendingChange is a suspicious change that waits to be confirmed by later refreshes.
@@ -424,7 +419,7 @@ func (r *refreshRun) previous() *publish.Snapshot {
 }
 
 // swap publishes a snapshot: one pointer, then the store's commit.
-func (r *refreshRun) swap(ctx context.Context, out *result, published *publish.Snapshot, settings uint64) {
+func (r *refreshRun) swap(out *result, published *publish.Snapshot, settings uint64) {
 	s := r.site
 	switch {
 	case out.snapshot == nil:
@@ -442,7 +437,7 @@ func (r *refreshRun) swap(ctx context.Context, out *result, published *publish.S
 	out.settings = settings
 	s.state.generation.Store(r.records.generation)
 	s.state.measure(r.records.generation, out.snapshot)
-	s.app.announce(s.changeEvents(published, out))
+	s.app.events.announce(refreshedEvent(s, published, out))
 }
 
 // commit writes what was published, or how far logs were read. What cannot be written stays
@@ -450,13 +445,13 @@ func (r *refreshRun) swap(ctx context.Context, out *result, published *publish.S
 func (r *refreshRun) commit(ctx context.Context, out *result) {
 	positions := r.site.state.positions.takeChanged()
 	if out.err == nil && (out.outcome != refreshUnchanged || out.selected.Generation != nil || positions) {
-		r.site.logState(r.write(ctx, out, out.settings))
+		r.site.logger.state(r.write(ctx, out, out.settings))
 	}
 }
 
 func (r *refreshRun) write(ctx context.Context, out *result, settings uint64) error {
 	m := meta{Batch: r.records.batch, Settings: r.site.selectDigest(nil), Selected: settings, Aliases: r.site.aliases(), Positions: r.site.state.positions.encode()}
-	if report := r.site.newReport(out, r.begun, r.spent()); report != nil {
+	if report := newReport(r.site, out, r.begun, r.spent()); report != nil {
 		m.Report = report.toMeta()
 	}
 	var documents []store.StoredDocument
@@ -502,7 +497,7 @@ func (r *refreshRun) storedDocuments(documents []publish.Stored) []store.StoredD
 func (r *refreshRun) publishNothing(ctx context.Context, reason string) result {
 	out := result{outcome: refreshEmpty, reason: reason}
 	out.selected.Generation = r.records.generation
-	r.swap(ctx, &out, r.site.state.Index.Load(), 0)
+	r.swap(&out, r.site.state.Index.Load(), 0)
 	r.commit(ctx, &out)
 	return out
 }
@@ -512,7 +507,7 @@ func (r *refreshRun) listNames(ctx context.Context, candidates *merge.Stream) re
 	s := r.site
 	out := result{source: r.source}
 	published := s.state.Index.Load()
-	out.snapshot, out.err = publish.Build(ctx, r.named(ctx, candidates), r.previous(), s.buildOptions(r.begun))
+	out.snapshot, out.err = publish.Build(ctx, r.named(ctx, candidates), r.previous(), r.buildOptions())
 	out.merged, out.cost = candidates.Result(), r.spent()
 	if out.err != nil {
 		return out
@@ -524,7 +519,7 @@ func (r *refreshRun) listNames(ctx context.Context, candidates *merge.Stream) re
 		out.outcome, out.snapshot = refreshHeldBack, published
 		return out
 	}
-	r.swap(ctx, &out, published, settings)
+	r.swap(&out, published, settings)
 	s.rest(&out, r.begun)
 	return out
 }
@@ -545,152 +540,20 @@ func (r *refreshRun) failed(candidates *merge.Stream, err error) result {
 	return result{err: err, merged: candidates.Result(), cost: r.cost, source: r.source}
 }
 
-// acquireCompute waits for a slot of selecting and building.
-func (a *App) acquireCompute(ctx context.Context) error {
+// slots bound how many sites are selected and built at a time.
+type slots chan struct{}
+
+// acquire waits for a slot. The error is ctx's.
+func (s slots) acquire(ctx context.Context) error {
 	select {
-	case a.compute <- struct{}{}:
+	case s <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// run refreshes the site and plans the next refresh. A source or handler that does not heed
-// that ctx has ended is left to itself: Stop shall not wait for it.
-func (s *site) run(ctx context.Context, demanded bool) {
-	defer s.endTurn()
-	begun := s.app.now()
-	ended := make(chan result, 1)
-	// The refresh has a moment to keep what it has found when the site is stopped.
-	running, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		defer func() {
-			if v := recover(); v != nil {
-				s.logger.Error("a refresh panicked", zap.Any("panic", v), zap.Stack("stack"))
-				ended <- result{err: fmt.Errorf("panic: %v", v)}
-			}
-		}()
-		ended <- s.refresh(running, demanded)
-	}()
-	var out result
-	select {
-	case out = <-ended:
-	case <-ctx.Done():
-		if !endsSoon(ended, keepGrace) {
-			cancel()
-			if !endsSoon(ended, stopGrace) {
-				s.logger.Warn("a refresh goes on although it was told to end")
-			}
-		}
-		return
-	}
-	if ctx.Err() != nil {
-		return
-	}
-	now := s.app.now()
-	if out.crawled.Generation == nil {
-		s.report(out, begun, now.Sub(begun)) // else it was, as it went on
-	}
-	s.markReady()
-	s.schedule.end(s.nextRefresh(out, begun, now), now, s.onDemand && !s.traffic.since(begun))
-	s.checkSetup(ctx)
-	s.app.notify()
-}
-
-// endsSoon waits for the end of a refresh, but not long.
-func endsSoon(ended <-chan result, patience time.Duration) bool {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-ended:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
-const (
-	keepGrace  = time.Second            // for a refresh to keep what it has found when it is stopped
-	retryEmpty = 5 * time.Second        // of a site that has nothing to serve yet
-	soon       = 200 * time.Millisecond // while pages are left to be fetched
-)
-
-// afterInterval is when the refresh is due that follows one of a cost.
-func (s *site) afterInterval(begun time.Time, cost time.Duration) time.Time {
-	if s.handler.settings.fixed {
-		return begun.Add(s.interval())
-	}
-	return begun.Add(max(s.interval(), shareOfTime*cost))
-}
-
-// rest notes whether a refresh left nothing to do before the next one is due.
-func (s *site) rest(out *result, begun time.Time) {
-	if out.err == nil && out.reason == "" && !out.partial && (out.crawled.Generation == nil || out.crawled.Done) {
-		s.state.rested.Store(&rest{begun, out.cost, s.restDigest()})
-		return
-	}
-	s.state.rested.Store(nil)
-}
-
-// restDigest is of all that has a site refreshed anew when it changes.
-func (s *site) restDigest() uint64 {
-	return digestOf(s.handler.settings.digest, s.routes)
-}
-
-// nextRefresh is when the site is to be refreshed after a refresh that began at begun.
-func (s *site) nextRefresh(out result, begun, now time.Time) time.Time {
-	due := s.afterInterval(begun, out.cost)
-	crawled := &out.crawled
-	switch {
-	case s.state.Index.Load() == nil && (out.err != nil || s.isStarting()):
-		due = earlier(due, now.Add(retryEmpty)) // an application may start with the server
-	case out.err != nil:
-	case crawled.Generation != nil && !crawled.Done:
-		due = earlier(due, now.Add(soon))
-	case crawled.Next > now.Unix():
-		due = earlier(due, time.Unix(crawled.Next, 0))
-	}
-	return later(due, now)
-}
-
-// isStarting reports whether robots.txt cannot be fetched, so that nothing is.
-func (s *site) isStarting() bool {
-	probed := s.probed.Load()
-	return probed != nil && probed.robots.closed
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
-// interval is the time from the beginning of one refresh to that of the next.
-func (s *site) interval() time.Duration { return s.handler.settings.refresh }
-
-// crawlDigest is of all that shapes what is known of pages.
-func (s *site) crawlDigest(probed *probeResult) uint64 {
-	set := &s.handler.settings
-	return digestOf(s.origin, s.scope, set.digest, probed.robots.digest)
-}
-
-// selectDigest is of all that shapes which pages are listed; probed is nil before a probe.
-func (s *site) selectDigest(probed *probeResult) uint64 {
-	parts := []any{s.origin, s.scope, s.docPath("", ""), s.handler.settings.digest}
-	if probed != nil {
-		parts = append(parts, probed.root, probed.fs, probed.index)
-	}
-	return digestOf(parts...)
-}
+func (s slots) release() { <-s }
 
 func digestOf(parts ...any) uint64 {
 	sum := xxhash.New()
@@ -698,25 +561,6 @@ func digestOf(parts ...any) uint64 {
 		_, _ = fmt.Fprintf(sum, "%q\n", fmt.Sprint(part))
 	}
 	return sum.Sum64()
-}
-
-// buildOptions say how the site's documents are built.
-func (s *site) buildOptions(now time.Time) publish.Options {
-	set := &s.handler.settings
-	return publish.Options{
-		Base: s.origin, Document: func(suffix string) string { return s.origin + s.docPath(suffix, ".xml") },
-		Schema: set.schema, ShardURLs: set.shardURLs, Extended: set.alternates || set.images,
-		Workers: s.workers(), Now: now,
-	}
-}
-
-// workers is how many goroutines may compute for the site: all cores while nothing is
-// served yet, later half of them.
-func (s *site) workers() int {
-	if s.state.Index.Load() == nil || s.app.building != nil {
-		return max(runtime.GOMAXPROCS(0), 1)
-	}
-	return cap(s.app.compute)
 }
 
 // named are the candidates themselves, with crawl off.

@@ -101,7 +101,7 @@ var (
 )
 
 // compileSelection checks the settings of what is made of what pages say.
-func (h *Handler) compileSelection(s *settings) (err error) {
+func (s *settings) compileSelection(h *Handler) (err error) {
 	if s.crawl, err = h.Crawl.compile(); err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -99,6 +98,47 @@ func (i *identity) isDocument(path string) bool {
 	return ok
 }
 
+// filter is why a page is not a candidate whatever it says of itself; "": it is one.
+func (i *identity) filter(p *page.Page) string {
+	switch {
+	case !strings.HasPrefix(p.Path, i.scope):
+		return "outside the sitemap's folder"
+	case i.handler.settings.exclude.Match(p.Path):
+		return "excluded"
+	case len(p.Path)+len(i.origin) > page.MaxLoc:
+		return "URL too long"
+	case i.isDocument(p.Path):
+		return "a document of the sitemap"
+	}
+	return ""
+}
+
+// front is the site's front page. Where the sitemap's folder is not the whole site, it is
+// that folder's: what lies outside is not listed.
+func (i *identity) front() string {
+	if len(i.scope) > len(i.prefix)+1 {
+		return i.scope
+	}
+	return i.prefix + "/"
+}
+
+// interval is the time from the beginning of one refresh to that of the next.
+func (i *identity) interval() time.Duration { return i.handler.settings.refresh }
+
+// crawlDigest is of all that shapes what is known of pages.
+func (i *identity) crawlDigest(probed *probeResult) uint64 {
+	return digestOf(i.origin, i.scope, i.handler.settings.digest, probed.robots.digest)
+}
+
+// selectDigest is of all that shapes which pages are listed; probed is nil before a probe.
+func (i *identity) selectDigest(probed *probeResult) uint64 {
+	parts := []any{i.origin, i.scope, i.docPath("", ""), i.handler.settings.digest}
+	if probed != nil {
+		parts = append(parts, probed.root, probed.fs, probed.index)
+	}
+	return digestOf(parts...)
+}
+
 // isNamed reports whether a Host header is that of the site, be it as visitors know it or
 // as the server does. A header without a port means any.
 func (i *identity) isNamed(host string) bool {
@@ -123,8 +163,8 @@ type site struct {
 	app      *App
 	logger   *siteLog
 	schedule schedule
+	fetcher  siteFetcher
 	state    *siteState // outlives the configuration
-	routes   uint64     // digest of what the server answers for it
 
 	probed  atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	main    atomic.Pointer[site]        // whose documents stand for this one's; nil: its own do
@@ -145,11 +185,10 @@ type site struct {
 func newSite(a *App, i identity) *site {
 	s := &site{identity: i, app: a, ready: make(chan struct{}), wasProbed: make(chan struct{}), made: a.now()}
 	s.logger = newSiteLog(i.handler.logger.With(zap.String("site", i.url())), i)
-	s.state = a.acquireState(&s.identity)
-	s.routes = routesDigest(i.handler.server, i.internalHost())
-	s.state.visited.limit(i.handler.maxPaths(i.onDemand))
+	s.fetcher = siteFetcher{&s.identity, a.fetchers[i.handler.server], routesDigest(i.handler.server, i.internalHost()), func(res *response) { a.counts.fetched(res); a.building.response() }}
+	s.state = acquireState(a, &s.identity)
+	s.state.visited.limit(i.handler.discovery.most(i.onDemand))
 	s.ctx, s.cancel = context.WithCancel(a.running)
-	s.schedule.hurry = make(chan struct{}, 1)
 	s.schedule.at(a.now())
 	if s.state.Index.Load() != nil {
 		s.markReady()
@@ -159,12 +198,26 @@ func newSite(a *App, i identity) *site {
 
 func (s *site) markReady() { s.readyOnce.Do(func() { close(s.ready) }) }
 
+// resume lets the site wait for its next refresh, where the last one left nothing to do
+// and was made with the same settings and routes.
+func (s *site) resume() {
+	last := s.state.rested.Load()
+	if last == nil || last.digest != s.fetcher.digest() || s.state.Index.Load() == nil {
+		return
+	}
+	now := s.app.now()
+	if due := s.handler.settings.next(last.begun, last.cost); due.After(now) && !last.begun.After(now) {
+		s.schedule.at(due)
+		s.firstProbe.Do(func() { close(s.wasProbed) })
+	}
+}
+
 // drop gives back what the site holds.
 func (s *site) drop() {
 	s.markReady()
 	s.cancel()
 	s.schedule.close()
-	s.app.releaseState(s.state)
+	_, _ = states.Delete(s.state.key)
 }
 
 const firstWait = 10 * time.Second
@@ -220,243 +273,4 @@ func (s *site) refreshNow(ctx context.Context) error {
 	case <-s.ctx.Done():
 		return errStopping
 	}
-}
-
-// schedule says when a site is refreshed next. It is safe for concurrent use.
-type schedule struct {
-	mu        sync.Mutex
-	due       time.Time // of the next refresh; zero: not before somebody asks
-	running   bool
-	idle      bool            // it is not refreshed before somebody asks for its documents
-	requested []chan struct{} // by those who wait for a refresh that has not begun
-	serving   []chan struct{} // by those who wait for the refresh that runs
-	hurry     chan struct{}   // tells the refresh that runs that another one is requested
-}
-
-// at plans the next refresh.
-func (s *schedule) at(due time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.due = due
-}
-
-// next is when the next refresh is due; false: none is planned, or one runs.
-func (s *schedule) next() (time.Time, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.due, !s.running && !s.idle && !s.due.IsZero()
-}
-
-// request asks for a refresh at once. What it returns is closed when that has ended.
-func (s *schedule) request(now time.Time) <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	done := make(chan struct{})
-	s.requested = append(s.requested, done)
-	s.due, s.idle = now, false
-	select {
-	case s.hurry <- struct{}{}:
-	default:
-	}
-	return done
-}
-
-// resume lets an idle site be refreshed again, and reports whether one is due.
-func (s *schedule) resume(now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.idle = false
-	return !s.running && !s.due.IsZero() && !s.due.After(now)
-}
-
-// begin takes the refresh that is due; false: none is. demanded says that somebody waits
-// for it.
-func (s *schedule) begin(now time.Time) (demanded, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running || s.idle || s.due.IsZero() || s.due.After(now) {
-		return false, false
-	}
-	s.running, s.serving, s.requested = true, s.requested, nil
-	return len(s.serving) > 0, true
-}
-
-// end notes that a refresh has ended and plans the next one, or at once where somebody has
-// asked for one meanwhile.
-func (s *schedule) end(next, now time.Time, idle bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.running = false
-	for _, done := range s.serving {
-		close(done)
-	}
-	s.serving = nil
-	s.due, s.idle = next, idle
-	if len(s.requested) > 0 {
-		s.due, s.idle = now, false
-	}
-}
-
-// forward leaves those who wait for a refresh to another site's schedule.
-func (s *schedule) forward(to *schedule) {
-	s.mu.Lock()
-	requested := s.requested
-	s.requested = nil
-	s.mu.Unlock()
-	if len(requested) == 0 {
-		return
-	}
-	to.mu.Lock()
-	defer to.mu.Unlock()
-	to.requested = append(to.requested, requested...)
-	to.due, to.idle = time.Unix(0, 1), false
-}
-
-// close lets everybody go who waits.
-func (s *schedule) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, done := range append(s.requested, s.serving...) {
-		close(done)
-	}
-	s.requested, s.serving = nil, nil
-}
-
-// isRequested reports whether somebody waits for a refresh that has not begun.
-func (s *schedule) isRequested() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.requested) > 0
-}
-
-// isRunning reports whether a refresh runs.
-func (s *schedule) isRunning() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.running
-}
-
-// requestRate counts the requests of the last hour, by minutes.
-type requestRate struct {
-	mu      sync.Mutex
-	minutes [60]uint32
-	last    int64     // minute that was counted last
-	latest  time.Time // request
-}
-
-func (r *requestRate) advance(minute int64) {
-	if d := minute - r.last; d < 0 || d >= int64(len(r.minutes)) {
-		r.minutes = [60]uint32{}
-	} else {
-		for m := r.last + 1; m <= minute; m++ {
-			r.minutes[m%int64(len(r.minutes))] = 0
-		}
-	}
-	r.last = minute
-}
-
-func (r *requestRate) add(now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	minute := now.Unix() / 60
-	r.advance(minute)
-	r.minutes[minute%int64(len(r.minutes))]++
-	r.latest = now
-}
-
-// since reports whether there was a request after a time.
-func (r *requestRate) since(t time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.latest.After(t)
-}
-
-// counts are the requests of the last hour, and those of this minute and the one before.
-func (r *requestRate) counts(now time.Time) (inHour, inMinute int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	minute := now.Unix() / 60
-	r.advance(minute)
-	for _, n := range r.minutes {
-		inHour += int(n)
-	}
-	size := int64(len(r.minutes))
-	return inHour, int(r.minutes[minute%size] + r.minutes[(minute+size-1)%size])
-}
-
-// visited are the paths that visitors have had, with the Unix second of the last visit. It
-// is safe for concurrent use.
-type visited struct {
-	mu      sync.Mutex
-	paths   map[string]int64
-	max     int
-	dropped int
-}
-
-// limit sets how many paths are remembered.
-func (v *visited) limit(n int) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.max = n
-}
-
-// add notes a visit. Where there is no room, an old path is forgotten.
-func (v *visited) add(path string, at int64) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.paths == nil {
-		v.paths = make(map[string]int64)
-	}
-	last, known := v.paths[path]
-	if !known && len(v.paths) >= v.max && !v.forget(at) {
-		v.dropped++
-		return
-	}
-	if !known {
-		path = strings.Clone(path)
-	}
-	v.paths[path] = max(last, at)
-}
-
-// forget drops the oldest of a few paths that was visited before a time. Under mu.
-func (v *visited) forget(before int64) bool {
-	const few = 8
-	oldest, n := "", 0
-	for path, at := range v.paths { // in no order
-		if at < before {
-			oldest, before = path, at
-		}
-		if n++; n == few {
-			break
-		}
-	}
-	if oldest == "" {
-		return false
-	}
-	v.dropped++
-	delete(v.paths, oldest)
-	return true
-}
-
-// sorted are the paths in order, without those of a last visit before since, which are
-// forgotten.
-func (v *visited) sorted(since int64) []string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	all := make([]string, 0, len(v.paths))
-	for path, at := range v.paths {
-		if at < since {
-			delete(v.paths, path)
-			continue
-		}
-		all = append(all, path)
-	}
-	slices.Sort(all)
-	return all
-}
-
-func (v *visited) count() (paths, dropped int) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return len(v.paths), v.dropped
 }

@@ -47,16 +47,6 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// isDone reports whether what a request for a refresh waits for has come.
-func isDone(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
-	}
-}
-
 // TestSchedule: who asks for a refresh waits until one has ended that began later, whatever
 // else is planned.
 func TestSchedule(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -81,12 +82,21 @@ type Refresh struct {
 // maxWarnings is how many warnings of a refresh are kept for status.
 const maxWarnings = 20
 
-func (s *site) newRefresh(probed probeResult, now time.Time) *Refresh {
+func newRefresh(s *site, probed probeResult, now time.Time) *Refresh {
 	return &Refresh{
 		BaseURL: s.origin, Prefix: s.prefix, Root: probed.root, Hide: probed.hide, Index: probed.index,
-		Workers: s.workers(), Now: now, Logger: s.logger.Logger,
+		Workers: workersFor(s), Now: now, Logger: s.logger.Logger,
 		site: s, probed: probed, leftOut: make(map[string]int), kinds: make(map[string]bool),
 	}
+}
+
+// workersFor is how many goroutines may compute for the site: all cores while nothing is
+// served yet, later half of them. Of sites on demand anyone can make up the next one.
+func workersFor(s *site) int {
+	if s.state.Index.Load() == nil && !s.onDemand || s.app.building != nil {
+		return max(runtime.GOMAXPROCS(0), 1)
+	}
+	return cap(s.app.compute)
 }
 
 // openFS finds the site's file system.
@@ -113,7 +123,7 @@ func (r *Refresh) fetch(ctx context.Context, path string, limit int) (*response,
 	if rest, ok := strings.CutPrefix(path, s.prefix+"/"); ok {
 		path = s.internal.prefix + "/" + rest
 	}
-	return s.fetch(ctx, path, limit, nil)
+	return s.fetcher.fetch(ctx, path, limit, nil)
 }
 
 // redirects reports whether a redirect from one path of the site leads to another.
@@ -251,17 +261,6 @@ func joinFailures(failed []merge.InputError) error {
 		errs = append(errs, fmt.Errorf("%s: %w", f.Name, f.Err))
 	}
 	return errors.Join(errs...)
-}
-
-// logPanics says once where sources panicked.
-func (s *site) logPanics(failed []merge.InputError) {
-	for _, f := range failed {
-		var panicked *merge.PanicError
-		if errors.As(f.Err, &panicked) {
-			s.logger.once(zapcore.ErrorLevel, "panic "+f.Name, "a source of pages panicked", zap.String("source", f.Name),
-				zap.Any("panic", panicked.Value), zap.ByteString("stack", panicked.Stack))
-		}
-	}
 }
 
 // fileSystem looks a file system up by name; nil: the operating system's own.

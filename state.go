@@ -43,7 +43,8 @@ type siteState struct {
 
 	key      string
 	id       address
-	path     string // of the sitemap, as the handler's settings have it
+	listener listener // of its handler
+	path     string   // of the sitemap, as the handler's settings have it
 	onDemand bool
 	report   atomic.Pointer[report] // of the last refresh; nil: none since the start
 	alias    atomic.Pointer[string] // the site whose documents stand for this one's, by key
@@ -89,7 +90,7 @@ const (
 
 // acquireState takes hold of a site's state, or makes it. Sites of other handlers that have
 // the same URLs are told apart by their number. Under mu.
-func (a *App) acquireState(i *identity) *siteState {
+func acquireState(a *App, i *identity) *siteState {
 	inUse := make(map[string]bool)
 	for _, s := range a.sites {
 		inUse[s.state.key] = true
@@ -97,16 +98,17 @@ func (a *App) acquireState(i *identity) *siteState {
 	key := ""
 	for number := 0; key == "" || inUse[key]; number++ {
 		key = fmt.Sprint(i.sitemapURL(), " ", i.prefix, " ", number)
+		if i.onDemand {
+			key += " on demand" // it is kept elsewhere
+		}
 	}
 	value, _, _ := states.LoadOrNew(key, func() (caddy.Destructor, error) {
-		st := &siteState{key: key, id: i.id.address, path: i.handler.settings.path, onDemand: i.onDemand, departed: a.departed, idle: make(chan *records, 1)}
-		st.reset(a.storageOf(i, key))
+		st := &siteState{key: key, id: i.id.address, listener: i.handler.listener, path: i.handler.settings.path, onDemand: i.onDemand, departed: a.departed, idle: make(chan *records, 1)}
+		st.reset(storageOf(a.storage, i, key))
 		return st, nil
 	})
 	return value.(*siteState)
 }
-
-func (a *App) releaseState(st *siteState) { _, _ = states.Delete(st.key) }
 
 // Destruct lets a siteState be a value of a [caddy.UsagePool].
 func (st *siteState) Destruct() error {
@@ -239,14 +241,14 @@ const recordBytes = 32
 
 // storageOf is where a site's records are kept, and the prefix there. What only visitors
 // named is kept in memory.
-func (a *App) storageOf(i *identity, key string) (store.Storage, string) {
+func storageOf(storage store.Storage, i *identity, key string) (store.Storage, string) {
 	_, name, _ := strings.Cut(i.origin, "://")
 	name = strings.NewReplacer(":", "_", "[", "", "]", "", "*", "_").Replace(name)
 	prefix := fmt.Sprintf("sites/%s-%016x", name, xxhash.Sum64String(key))
-	if i.onDemand || a.storage == nil {
+	if i.onDemand || storage == nil {
 		return store.NewMemory(), prefix
 	}
-	return a.storage, prefix
+	return storage, prefix
 }
 
 // noState is the state option that keeps everything in memory.
@@ -254,15 +256,15 @@ const noState = "off"
 
 // openStorage finds out where records are kept. It touches nothing outside memory. Nil:
 // in memory alone.
-func (a *App) openStorage() store.Storage {
-	folder, _ := expandState(a.State, caddy.NewReplacer()) // Validate has refused the others
+func openStorage(state string, logger *zap.Logger) store.Storage {
+	folder, _ := expandState(state, caddy.NewReplacer()) // Validate has refused the others
 	switch folder {
 	case noState:
 		return nil
 	case "":
 		folder = caddy.AppDataDir()
 		if !filepath.IsAbs(folder) {
-			a.logger.Warn("nothing is remembered across restarts: there is no home folder; set 'state' of the sitemap app, or XDG_DATA_HOME")
+			logger.Warn("nothing is remembered across restarts: there is no home folder; set 'state' of the sitemap app, or XDG_DATA_HOME")
 			return nil
 		}
 		folder = filepath.Join(folder, "sitemap")
@@ -289,13 +291,4 @@ func (s *fileStorage) Load(ctx context.Context, key string) ([]byte, error) {
 		return nil, err
 	}
 	return nil, os.Rename(name, aside)
-}
-
-// logState says once what is wrong with keeping records.
-func (s *site) logState(err error) {
-	if err == nil {
-		s.logger.clear("state")
-		return
-	}
-	s.logger.once(zap.WarnLevel, "state", "cannot keep what is known of the pages: it is relearned after a restart", zap.Error(err))
 }

@@ -167,7 +167,7 @@ func TestOpenStorage(t *testing.T) {
 	a := &App{logger: zap.NewNop()}
 	for state, want := range map[string]bool{"off": false, "": true, "{env.SITEMAP_STATE}": true, "/var/lib/caddy": true} {
 		a.State = state
-		if got := a.openStorage(); (got != nil) != want {
+		if got := openStorage(a.State, a.logger); (got != nil) != want {
 			t.Errorf("%q: got %v", state, got)
 		}
 	}
@@ -187,8 +187,8 @@ func TestStateOfSites(t *testing.T) {
 	}
 	b.app.mu.Lock()
 	defer b.app.mu.Unlock()
-	other := b.app.acquireState(&named.identity)
-	defer b.app.releaseState(other)
+	other := acquireState(b.app, &named.identity)
+	defer func() { _, _ = states.Delete(other.key) }()
 	if other == named.state || other.current.prefix == named.state.current.prefix {
 		t.Error("two handlers' sites of the same URL share their state")
 	}

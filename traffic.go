@@ -47,7 +47,7 @@ func (h *Handler) noteVisit(w http.ResponseWriter, r *http.Request) {
 	if contentType != "" && !mayBeHTML(contentType) {
 		return // most requests are for what pages need
 	}
-	if !h.app.isStarted() {
+	if !isDone(h.app.started) {
 		return
 	}
 	ctx := r.Context()
@@ -106,7 +106,11 @@ func (h *Handler) knownSite(r *http.Request, prefix string) *site {
 	if last := h.lastSite.Load(); last != nil && direct && last.host == r.Host && last.site.id.prefix == prefix {
 		return last.site
 	}
-	s := h.app.knownSite(h, r, prefix)
+	id, err := h.idOf(r, prefix)
+	if err != nil {
+		return nil
+	}
+	s := h.app.lookup(id)
 	if s != nil && direct && !s.onDemand && s.id.prefix == prefix {
 		h.lastSite.Store(&lastSite{r.Host, s})
 	}
@@ -117,9 +121,8 @@ func (h *Handler) knownSite(r *http.Request, prefix string) *site {
 // for its visit need not wake anybody.
 const visitsPause = 10 * time.Millisecond
 
-// takeVisits takes the visits that requests showed, until ctx ends.
-func (a *App) takeVisits(ctx context.Context) {
-	t := visitTaker{app: a}
+// run takes the visits that requests showed, until ctx ends.
+func (t *visitTaker) run(ctx context.Context) {
 	minute := time.NewTicker(time.Minute)
 	defer minute.Stop()
 	pause := time.NewTimer(0)
@@ -127,7 +130,7 @@ func (a *App) takeVisits(ctx context.Context) {
 	<-pause.C
 	for {
 		select {
-		case v := <-a.visits:
+		case v := <-t.app.visits:
 			t.take(&v)
 			t.drain()
 			pause.Reset(visitsPause)

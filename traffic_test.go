@@ -194,7 +194,7 @@ func TestTakeVisits(t *testing.T) {
 		s := b.site("named.example", "")
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); b.app.takeVisits(ctx) }()
+		go func() { defer close(done); (&visitTaker{app: b.app}).run(ctx) }()
 		visits := func(n, want int) {
 			t.Helper()
 			paths, _ := s.state.visited.count()
@@ -231,7 +231,6 @@ func TestVisitsThatCount(t *testing.T) {
 		"/a":                       {func(*accesslog.Visit) {}, "/a"},
 		"/b?page=2&utm_source=x":   {func(*accesslog.Visit) {}, "/b?page=2"},
 		"/c;jsessionid=1":          {func(*accesslog.Visit) {}, "/c"},
-		"/private":                 {func(v *accesslog.Visit) { v.CacheControl = "private" }, "/private"},
 		"/user":                    {func(v *accesslog.Visit) { v.User = true }, ""},
 		"/noindex":                 {func(v *accesslog.Visit) { v.RobotsTag = "noindex" }, ""},
 		"/robot":                   {func(v *accesslog.Visit) { v.UserAgent = "Googlebot/2.1" }, ""},
@@ -471,7 +470,7 @@ func BenchmarkWatch(b *testing.B) {
 			v := newWatching(b)
 			v.handler.watches = on
 			v.site("named.example", "")
-			go v.app.takeVisits(v.app.running)
+			go (&visitTaker{app: v.app}).run(v.app.running)
 			defer v.app.cancel()
 			contentType, etag := []string{contentHTML}, []string{`"abcdef"`}
 			w := sink{make(http.Header)}

@@ -68,7 +68,7 @@ func (v *visiting) site(host, prefix string) *site {
 func (v *visiting) visited(s *site) []string {
 	v.Helper()
 	var paths []string
-	err := new(SourceTraffic).Pages(v.Context(), s.newRefresh(probeResult{}, v.clock), func(p Page) error {
+	err := new(SourceTraffic).Pages(v.Context(), newRefresh(s, probeResult{}, v.clock), func(p Page) error {
 		if !p.Visited {
 			v.Errorf("%s is not marked as visited", p.Path)
 		}

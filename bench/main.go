@@ -1,11 +1,11 @@
-// Command bench measures caddy-sitemap side by side with others and prints a table
-// of ratios. It makes what it needs below one work folder, which a later run uses
-// again:
+// Command bench measures a running Caddy with caddy-sitemap, side by side with what it
+// is compared with, and prints a table. It makes what it needs below one work folder,
+// which a later run uses again:
 //
-//	go run ./bench [-files 1000000] [-small 100000] [-pages 10000000] [-inserts 1000] [-log 1000] [-runs 5] [-only start,rate]
+//	go run ./bench [-only crawl,latency] [-runs 5] [-files 1000000] …
 //
-// Timings never make it fail; something that cannot be run, or a wrong result, does.
-// What is not installed, or cannot be measured on this system, is named as skipped.
+// Smaller sizes make a quick run. Timings never make it fail; something that cannot be
+// run, or a wrong result, does. It needs /proc, GNU find and grep's like.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -22,151 +23,109 @@ import (
 	"time"
 )
 
-type options struct {
-	files   int
-	small   int
-	pages   int
-	inserts int
-	log     int
-	runs    int
-	seconds float64
-	only    string
-	dir     string
-	install bool
-	schema  string
+const module = "github.com/seed3295b519/caddy-sitemap"
+
+// bench is one run of the program.
+type bench struct {
+	files, small, manuals, linked, pages, runs int
+	seconds                                    float64
+	work                                       string
+	binary                                     string // Caddy with the module
 }
 
-// family is one or more rows of the table that are measured together.
-type family struct {
-	name string
-	run  func(*bench, context.Context) ([]row, error)
-}
-
-var families = []family{
-	{"start", (*bench).startRows},
-	{"generator", (*bench).generatorRows},
-	{"build", (*bench).buildRows},
-	{"reading", (*bench).readingRows},
-	{"pages", (*bench).pagesRows},
-	{"refresh", (*bench).refreshRows},
-	{"deployment", (*bench).deploymentRows},
-	{"known", (*bench).knownRows},
-	{"memory", (*bench).memoryRows},
-	{"large", (*bench).largeRows},
-	{"inserts", (*bench).insertRows},
+// families are rows that are measured together.
+var families = []struct {
+	name    string
+	measure func(*bench, context.Context) ([]*row, error)
+}{
+	{"names", (*bench).nameRows},
+	{"crawl", (*bench).crawlRows},
+	{"small", (*bench).smallRows},
+	{"latency", (*bench).latencyRows},
+	{"manuals", (*bench).manualRows},
+	{"links", (*bench).linkRows},
 	{"rate", (*bench).rateRows},
-	{"pass", (*bench).passRows},
-	{"logs", (*bench).logRows},
-	{"combined", (*bench).combinedRows},
-	{"traffic", (*bench).trafficRows},
-	{"readers", (*bench).readersRows},
-	{"proxied", (*bench).proxiedRows},
-	{"links", (*bench).linksRows},
-	{"check", (*bench).checkRows},
+	{"sorted", (*bench).sortedRows},
+	{"parts", (*bench).partRows},
 }
 
 func main() {
-	var o options
-	flag.IntVar(&o.files, "files", 1_000_000, "files of the large tree")
-	flag.IntVar(&o.small, "small", 100_000, "files of the small tree, for the generator")
-	flag.IntVar(&o.pages, "pages", 10_000_000, "pages of the synthetic source")
-	flag.IntVar(&o.inserts, "inserts", 1000, "single pages added to as many pages as the large tree has")
-	flag.IntVar(&o.log, "log", 1000, "megabytes of each access log")
-	flag.IntVar(&o.runs, "runs", 5, "runs that a median is taken of")
-	flag.Float64Var(&o.seconds, "seconds", 5, "length of a run that counts requests")
-	flag.StringVar(&o.only, "only", "", "the rows to measure, separated by commas: "+strings.Join(familyNames(), ", "))
-	flag.StringVar(&o.dir, "dir", filepath.Join(os.TempDir(), "caddy-sitemap-bench"), "the work folder")
-	flag.BoolVar(&o.install, "install", false, "install static-sitemap-cli below the work folder with npm, if it is not there")
-	flag.StringVar(&o.schema, "schema", "", "the XML schema of sitemaps, for xmllint")
-	flag.Parse()
-	if err := check(o); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
+	var names []string
+	for _, f := range families {
+		names = append(names, f.name)
 	}
-	// Whoever interrupts a run wants its servers to end, too.
-	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
-	if err := run(ctx, o); err != nil {
+	b := new(bench)
+	flag.IntVar(&b.files, "files", 1_000_000, "files of the large tree, for names and crawl")
+	flag.IntVar(&b.small, "small", 200_000, "files of the tree for small and latency")
+	flag.IntVar(&b.manuals, "manuals", 12_000, "manual pages of 20 to 50 KB")
+	flag.IntVar(&b.linked, "linked", 1000, "pages of the proxied site, for links")
+	flag.IntVar(&b.pages, "pages", 10_000_000, "pages of the sorted source")
+	flag.IntVar(&b.runs, "runs", 5, "runs that a median is taken of")
+	flag.Float64Var(&b.seconds, "seconds", 5, "length of a run that counts requests")
+	flag.StringVar(&b.work, "dir", filepath.Join(os.TempDir(), "caddy-sitemap-bench"), "the work folder")
+	only := flag.String("only", strings.Join(names, ","), "the rows to measure")
+	flag.Parse()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer cancel()
+	if err := b.run(ctx, strings.Split(*only, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func familyNames() []string {
-	var names []string
-	for _, f := range families {
-		names = append(names, f.name)
+func (b *bench) run(ctx context.Context, only []string) (err error) {
+	if flag.NArg() > 0 || min(b.files, b.small, b.manuals, b.linked, b.pages, b.runs) < 1 || b.seconds <= 0 {
+		return errors.New("there are flags only, and sizes and counts are at least 1")
 	}
-	return names
-}
-
-func check(o options) error {
-	if flag.NArg() > 0 {
-		return fmt.Errorf("unexpected argument '%s'", flag.Arg(0))
-	}
-	if min(o.files, o.small, o.pages, o.inserts, o.log, o.runs) < 1 || o.seconds <= 0 {
-		return errors.New("sizes and counts are at least 1")
-	}
-	for _, name := range wanted(o) {
-		if !slices.Contains(familyNames(), name) {
-			return fmt.Errorf("-only: there is no '%s'; there are %s", name, strings.Join(familyNames(), ", "))
-		}
-	}
-	return nil
-}
-
-func wanted(o options) []string {
-	if o.only == "" {
-		return familyNames()
-	}
-	return strings.Split(o.only, ",")
-}
-
-func run(ctx context.Context, o options) error {
-	dir, err := filepath.Abs(o.dir)
-	if err != nil {
+	if b.work, err = filepath.Abs(b.work); err != nil {
 		return err
 	}
-	b := &bench{options: o, work: dir}
 	if err := os.MkdirAll(b.work, 0o755); err != nil {
 		return err
 	}
-	var rows []row
+	if b.binary, err = b.build(ctx, "cmd/caddy"); err != nil {
+		return err
+	}
+	var all []*row
 	var failed []error
 	for _, f := range families {
-		if !slices.Contains(wanted(o), f.name) {
+		if !slices.Contains(only, f.name) {
 			continue
 		}
-		b.say("%s … (%s)", f.name, load())
 		begun := time.Now()
-		measured, err := f.run(b, ctx)
+		rows, err := f.measure(b, ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		rows = append(rows, measured...)
 		if err != nil {
-			b.say("%s failed: %v", f.name, err)
 			failed = append(failed, fmt.Errorf("%s: %w", f.name, err))
-			continue
 		}
-		b.say("%s took %s", f.name, seconds(time.Since(begun)))
+		all = append(all, rows...)
+		b.say("%s took %s (%s)", f.name, duration(time.Since(begun).Seconds()), load())
 	}
-	if len(rows) > 0 {
-		fmt.Printf("%s/%s, %d cores, %s; medians of %d runs, of the ratios, too, after one warm-up; warm cache\n\n%s",
-			runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), o.runs, table(rows))
-	}
+	fmt.Printf("%s/%s, %d cores, %s; median (least–most) of the runs, of their quotients too; warm cache\n\n%s",
+		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), table(all))
 	return errors.Join(failed...)
 }
 
-// bench is one run of the program.
-type bench struct {
-	options
-	work string
-}
-
-func (b *bench) say(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, format+"\n", args...)
-}
+func (b *bench) say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 func (b *bench) path(elements ...string) string {
 	return filepath.Join(append([]string{b.work}, elements...)...)
+}
+
+// build builds a command of the module into the work folder.
+func (b *bench) build(ctx context.Context, pkg string) (string, error) {
+	binary := b.path(filepath.Base(pkg) + ".exe")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, module+"/"+pkg).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, out)
+	}
+	return binary, nil
+}
+
+// load says how busy the machine is, for whoever reads the figures.
+func load() string {
+	average, _ := os.ReadFile("/proc/loadavg")
+	one, _, _ := strings.Cut(string(average), " ")
+	return "load " + one
 }

@@ -2,78 +2,109 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
-// row is a line of the table. A row that was skipped says why in reached.
+// row is a line of the table: what was measured in each run of ours, and of the other
+// side that ran beside it, if there is one.
 type row struct {
-	what, ours, other, ratio, reach, reached string
+	what        string
+	show        func(float64) string
+	reach       reach
+	ours, other []float64
 }
 
-func skipped(what, reach, why string) row {
-	return row{what: what, reach: reach, reached: "skipped: " + why}
+// reach is what is to be reached: of the quotient of ours and the other side where there
+// is one, else of ours. The zero reach is none.
+type reach struct {
+	bound   float64
+	atLeast bool
 }
 
-// over is a row for the time of ours over that of one other, which is to be at most
-// the bound.
-func over(what string, m medians[time.Duration], bound float64) row {
-	return oneOver(what, m, 0, 1, bound)
+func atMost(bound float64) reach  { return reach{bound, false} }
+func atLeast(bound float64) reach { return reach{bound, true} }
+
+// add adds a run.
+func (r *row) add(ours float64, other ...float64) {
+	r.ours, r.other = append(r.ours, ours), append(r.other, other...)
 }
 
-// oneOver is the same of any two that were measured together.
-func oneOver(what string, m medians[time.Duration], of, to int, bound float64) row {
-	ratio := m.ratio(of, to)
-	return row{what, seconds(m.each[of]), seconds(m.each[to]), fmt.Sprintf("%.2f", ratio), fmt.Sprintf("≤ %.1f", bound), yes(ratio <= bound)}
-}
-
-func yes(reached bool) string {
-	if reached {
-		return "yes"
-	}
-	return "**no**"
-}
-
-// table is the rows in Markdown.
-func table(rows []row) string {
-	var out strings.Builder
-	out.WriteString("| what | ours | other | ratio | to reach | reached? |\n|---|---|---|---|---|---|\n")
-	for _, r := range rows {
-		cells := []string{r.what, r.ours, r.other, r.ratio, r.reach, r.reached}
-		for i, cell := range cells {
-			if cell == "" {
-				cells[i] = "–"
-			}
+// line is the row in Markdown.
+func (r *row) line() string {
+	judged, show := r.ours, r.show
+	other, quotient := "–", "–"
+	if len(r.other) > 0 {
+		judged, show = nil, ratio
+		for i := range r.ours {
+			judged = append(judged, r.ours[i]/r.other[i])
 		}
-		out.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+		other, quotient = spread(r.other, r.show), spread(judged, ratio)
 	}
-	return out.String()
+	to, reached := "–", "–"
+	if r.reach.bound > 0 {
+		sign, isReached := "≤ ", median(judged) <= r.reach.bound
+		if r.reach.atLeast {
+			sign, isReached = "≥ ", median(judged) >= r.reach.bound
+		}
+		to, reached = sign+show(r.reach.bound), "**no**"
+		if isReached {
+			reached = "yes"
+		}
+	}
+	return "| " + strings.Join([]string{r.what, spread(r.ours, r.show), other, quotient, to, reached, strconv.Itoa(len(r.ours))}, " | ") + " |\n"
 }
 
-func seconds(d time.Duration) string {
+// table is the rows in Markdown, without those that were not measured.
+func table(rows []*row) string {
+	out := "| what | ours | other | quotient | to reach | reached | runs |\n|---|---|---|---|---|---|---|\n"
+	for _, r := range rows {
+		if len(r.ours) > 0 {
+			out += r.line()
+		}
+	}
+	return out
+}
+
+func median(values []float64) float64 {
+	return slices.Sorted(slices.Values(values))[len(values)/2]
+}
+
+// spread is the median, with the least and the most of several.
+func spread(values []float64, show func(float64) string) string {
+	least, middle, most := show(slices.Min(values)), show(median(values)), show(slices.Max(values))
+	if least == most {
+		return middle
+	}
+	return fmt.Sprintf("%s (%s–%s)", middle, least, most)
+}
+
+func ratio(v float64) string     { return strconv.FormatFloat(v, 'f', 2, 64) }
+func megabytes(v float64) string { return fmt.Sprintf("%.0f MB/s", v) }
+func byteCount(v float64) string { return fmt.Sprintf("%.1f bytes", v) }
+func mebibytes(v float64) string { return fmt.Sprintf("%.0f MiB", v/(1<<20)) }
+func number64(v float64) string  { return number(int(v)) }
+func perSecond(v float64) string { return number(int(v)) + "/s" }
+
+// duration shows seconds.
+func duration(v float64) string {
 	switch {
-	case d < time.Microsecond:
-		return fmt.Sprintf("%d ns", d)
-	case d < 10*time.Millisecond:
-		return fmt.Sprintf("%.1f ms", d.Seconds()*1000)
-	case d < 100*time.Second:
-		return fmt.Sprintf("%.2f s", d.Seconds())
+	case v < 1e-6:
+		return fmt.Sprintf("%.0f ns", v*1e9)
+	case v < 1e-3:
+		return fmt.Sprintf("%.0f µs", v*1e6)
+	case v < 0.1:
+		return fmt.Sprintf("%.1f ms", v*1e3)
 	}
-	return fmt.Sprintf("%.0f s", d.Seconds())
+	return fmt.Sprintf("%.2f s", v)
 }
-
-func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 // number groups the digits of n by three.
 func number(n int) string {
 	digits := strconv.Itoa(n)
-	var out strings.Builder
-	for i, d := range digits {
-		if i > 0 && (len(digits)-i)%3 == 0 {
-			out.WriteByte(',')
-		}
-		out.WriteRune(d)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
 	}
-	return out.String()
+	return digits
 }

@@ -1,102 +1,42 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
-const (
-	filesInFolder    = 200
-	foldersInSection = 50
-)
+const filesInFolder, foldersInSection = 200, 50
 
-// firstModified is the earliest modification time of a file of a tree; all lie in the
-// two years after it.
-var firstModified = time.Date(2023, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// treeKind is what the files of a tree are like.
-type treeKind struct {
-	name, version string
-	content       func(i int) []byte
-}
-
-var (
-	small    = treeKind{"tree", "2", content}
-	deployed = treeKind{"deployed", "2", content}
-	manuals  = treeKind{"manuals", "1", manual}
-)
-
-// tree makes a site of small HTML documents, the same every time, unless an earlier run
-// did.
-func (b *bench) tree(ctx context.Context, files int) (string, error) {
-	return b.treeOf(ctx, small, files)
-}
-
-func (b *bench) treeOf(ctx context.Context, kind treeKind, files int) (string, error) {
-	root := b.path(fmt.Sprintf("%s-%d", kind.name, files))
+// tree makes a site of files, the same every time, unless an earlier run did.
+func (b *bench) tree(name string, files int, content func(i int) []byte) (root string, err error) {
+	root = b.path(fmt.Sprintf("%s-%d", name, files))
 	made := root + ".made"
-	if version, err := os.ReadFile(made); err == nil && string(version) == kind.version {
+	if _, err := os.Stat(made); err == nil {
 		return root, nil
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
 	}
 	b.say("making %s files in %s", number(files), root)
-	if err := os.RemoveAll(root); err != nil {
-		return "", err
-	}
-	folders := (files + filesInFolder - 1) / filesInFolder
-	errs := make([]error, runtime.NumCPU())
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for worker := range errs {
-		group.Go(func() {
-			for errs[worker] == nil && ctx.Err() == nil {
-				folder := int(next.Add(1)) - 1
-				if folder >= folders {
-					return
-				}
-				errs[worker] = makeFolder(root, folder, files, kind.content)
-			}
-		})
-	}
-	group.Wait()
-	if err := errors.Join(append(errs, ctx.Err())...); err != nil {
-		return "", fmt.Errorf("making a tree: %w", err)
-	}
-	return root, os.WriteFile(made, []byte(kind.version), 0o644)
-}
-
-func makeFolder(root string, folder, files int, content func(i int) []byte) error {
-	first := folder * filesInFolder
-	if err := os.MkdirAll(filepath.Dir(filepath.Join(root, filepath.FromSlash(pagePath(first)))), 0o755); err != nil {
-		return err
-	}
-	for i := first; i < min(first+filesInFolder, files); i++ {
+	for i := range files {
 		name := filepath.Join(root, filepath.FromSlash(pagePath(i)))
-		if err := os.WriteFile(name, content(i), 0o644); err != nil {
-			return err
+		if i%filesInFolder == 0 {
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+				return "", err
+			}
 		}
-		if err := setModified(name, i); err != nil {
-			return err
+		if err := writePage(name, i, content(i)); err != nil {
+			return "", err
 		}
 	}
-	return nil
+	return root, os.WriteFile(made, nil, 0o644)
 }
 
-// setModified gives a file the time that the ith page changed.
-func setModified(name string, i int) error {
+// writePage writes a file, with the time at which the ith page changed.
+func writePage(name string, i int, content []byte) error {
 	at := time.Unix(modified(i), 0)
-	return os.Chtimes(name, at, at)
+	return errors.Join(os.WriteFile(name, content, 0o644), os.Chtimes(name, at, at))
 }
 
 // pagePath is the path of the ith page of a site, as its tree has it.
@@ -105,9 +45,9 @@ func pagePath(i int) string {
 	return fmt.Sprintf("/section-%03d/part-%02d/page-%03d.html", folder/foldersInSection, folder%foldersInSection, i%filesInFolder)
 }
 
-// content is a whole document of about 500 bytes, with a head as manuals have it. Half
+// small is a whole document of about 500 bytes, with a head as manuals have it. Half
 // of the pages name themselves as canonical; all link to the ones beside them.
-func content(i int) []byte {
+func small(i int) []byte {
 	n := scramble(i)
 	canonical := ""
 	if n>>8%2 == 0 {
@@ -135,7 +75,7 @@ func content(i int) []byte {
 // manual is a page of 20 to 50 KB as manuals are generated: a menu, chapters with
 // lists, code and tables, some markup to nearly every word of them.
 func manual(i int) []byte {
-	var b bytes.Buffer
+	var b strings.Builder
 	fmt.Fprintf(&b, `<!DOCTYPE html>
 <html lang="en" data-content_root="../../">
 <head>
@@ -169,14 +109,14 @@ func manual(i int) []byte {
 		fmt.Fprintf(&b, "<tr><td>s[%d:]</td><td>what follows the first %d of them, which may be nothing</td></tr>\n", j, j)
 	}
 	b.WriteString("</tbody></table>\n</main><div class=\"footer\" role=\"contentinfo\">&copy; Copyright 2001-2026.</div>\n<script>document.body.className += ' ready';</script></body></html>\n")
-	return b.Bytes()
+	return []byte(b.String())
 }
 
-// modified is when the ith page changed: no two neighbours at the same time, as after
+// modified is when the ith page changed: no two neighbours at the same time, as after two
 // years of edits, which compresses worst.
 func modified(i int) int64 {
-	const twoYears = 2 * 365 * 24 * 60 * 60
-	return firstModified.Unix() + int64(scramble(i)%twoYears)
+	const begun, twoYears = 1672531200, 2 * 365 * 24 * 60 * 60 // 2023-01-01
+	return begun + int64(scramble(i)%twoYears)
 }
 
 // scramble is splitmix64.

@@ -1,118 +1,46 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"runtime"
-	"slices"
+	"net/http"
 	"strings"
-	"sync"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/seed3295b519/caddy-sitemap/caddytest/sitemaps"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
 
-// found is what a sitemap and all its shards say.
-type found struct{ pages, dated, shards int }
-
-// verify looks through the sitemap of a site: there must be so many pages. It returns
-// how many shards there are.
-func verify(ctx context.Context, base string, pages int) (int, error) {
-	f, err := survey(ctx, base)
-	if err == nil && f.pages != pages {
-		err = fmt.Errorf("the sitemap lists %d pages of %d", f.pages, pages)
-	}
-	return f.shards, err
-}
-
-// survey fetches the sitemap of a site and all its shards, reads them strictly and
-// within the protocol's bounds, and counts. No two pages must be the same.
-func survey(ctx context.Context, base string) (found, error) {
-	shards, one, err := readIndex(ctx, base)
-	if err != nil {
-		return found{}, err
-	}
-	read := make([]entries, len(shards))
-	errs := make([]error, len(shards))
-	slots := make(chan struct{}, runtime.NumCPU())
-	var group sync.WaitGroup
-	for i, shard := range shards {
-		slots <- struct{}{}
-		group.Go(func() {
-			read[i], errs[i] = readShard(ctx, base, shard)
-			<-slots
-		})
-	}
-	group.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return found{}, err
-	}
-	var locs []uint64
-	f := found{shards: max(len(shards), 1)}
-	for _, e := range append(read, one) {
-		locs = append(locs, e.locs...)
-		f.dated += e.dated
-	}
-	f.pages = len(locs)
-	slices.Sort(locs)
-	if distinct := len(slices.Compact(locs)); distinct != f.pages {
-		return found{}, fmt.Errorf("%d of %d pages are listed twice", f.pages-distinct, f.pages)
-	}
-	return f, nil
-}
-
-// entries are the hashes of the pages of a document, and how many of them have a date.
-type entries struct {
-	locs  []uint64
-	dated int
-}
-
-// readIndex returns the shards or, where the sitemap is the only document, its pages.
-func readIndex(ctx context.Context, base string) (shards []string, one entries, err error) {
-	body, err := fetch(ctx, base+"/sitemap.xml")
-	if err != nil {
-		return nil, one, err
-	}
-	_, err = sitemapxml.Read(bytes.NewReader(body), sitemapxml.Limits{}, collect(base, &one), func(c sitemapxml.Child) error {
-		if !strings.HasPrefix(c.Loc, base+"/") {
-			return fmt.Errorf("the index lists '%s'", c.Loc)
+// verify reads the sitemap of a site and all its shards strictly: there must be so many
+// pages, no two of them the same.
+func (s *server) verify(ctx context.Context, pages int) error {
+	listed := make(map[uint64]struct{}, pages) // hashes: of ten million, two are the same once in 400,000 times
+	n := 0
+	documents := []string{s.sitemap()}
+	for i := 0; i < len(documents); i++ {
+		status, body, err := get(ctx, documents[i])
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("got status %d", status)
 		}
-		shards = append(shards, c.Loc)
-		return nil
-	})
-	return shards, one, err
-}
-
-func readShard(ctx context.Context, base, shard string) (e entries, err error) {
-	body, err := fetch(ctx, shard)
-	if err != nil {
-		return e, err
-	}
-	info, err := sitemapxml.Read(bytes.NewReader(body), sitemapxml.Limits{}, collect(base, &e), nil)
-	if err == nil && (info.Kind != sitemapxml.KindURLSet || info.Count == 0) {
-		err = errors.New("it is no urlset with pages")
-	}
-	if err != nil {
-		return e, fmt.Errorf("reading %s: %w", shard, err)
-	}
-	return e, nil
-}
-
-// collect hashes the pages read: of ten million, two are taken for the same by
-// chance once in 400,000 times.
-func collect(base string, e *entries) func(sitemapxml.URL) error {
-	return func(u sitemapxml.URL) error {
-		if !strings.HasPrefix(u.Loc, base+"/") || len(u.Loc) > page.MaxLoc {
-			return fmt.Errorf("line %d: '%s' is no page of the site", u.Line, u.Loc)
+		var d sitemaps.Document
+		if err == nil {
+			d, err = sitemaps.Parse(body)
 		}
-		e.locs = append(e.locs, xxhash.Sum64String(u.Loc))
-		if u.LastMod != "" {
-			e.dated++
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", documents[i], err)
 		}
-		return nil
+		documents = append(documents, sitemaps.Locs(d.Children)...)
+		for _, u := range d.Pages {
+			if !strings.HasPrefix(u.Loc, s.base()+"/") || len(u.Loc) > page.MaxLoc {
+				return fmt.Errorf("'%s' is no page of the site", u.Loc)
+			}
+			listed[xxhash.Sum64String(u.Loc)] = struct{}{}
+			n++
+		}
 	}
+	if n != pages || len(listed) != pages {
+		return fmt.Errorf("%d pages are listed, %d of them once, not %d", n, len(listed), pages)
+	}
+	return nil
 }

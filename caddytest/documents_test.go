@@ -13,7 +13,7 @@ import (
 
 	sitemap "github.com/seed3295b519/caddy-sitemap"
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+	"github.com/seed3295b519/caddy-sitemap/caddytest/sitemaps"
 )
 
 // The protocol's bounds of a document.
@@ -104,8 +104,7 @@ type document struct {
 	harness.Response
 	url      string
 	locs     []string
-	children []sitemapxml.Child
-	info     sitemapxml.Info
+	children []sitemaps.Entry
 }
 
 // document requests one, which must be there and keep to the protocol's bounds.
@@ -115,17 +114,11 @@ func (s *server) document(url string, headers ...string) document {
 	if d.StatusCode != http.StatusOK {
 		s.T.Fatalf("%s: got status %d\n%s", s.Expand(url), d.StatusCode, s.SitemapLog())
 	}
-	var err error
-	d.info, err = sitemapxml.Read(strings.NewReader(d.Text), sitemapxml.Limits{}, func(u sitemapxml.URL) error {
-		d.locs = append(d.locs, u.Loc)
-		return nil
-	}, func(c sitemapxml.Child) error {
-		d.children = append(d.children, c)
-		return nil
-	})
+	read, err := sitemaps.Read(d.Text)
 	if err != nil {
 		s.T.Fatalf("%s: %v", s.Expand(url), err)
 	}
+	d.locs, d.children = sitemaps.Locs(read.Pages), read.Children
 	if n := len(d.locs) + len(d.children); n > mostPages || n == 0 || len(d.Text) > mostBytes {
 		s.T.Errorf("%s: %d entries, %d bytes", s.Expand(url), n, len(d.Text))
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+	"github.com/seed3295b519/caddy-sitemap/caddytest/sitemaps"
 )
 
 func init() {
@@ -435,24 +435,19 @@ func (s *server) fetch(url string) ([]string, error) {
 	if r.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s: status %d, Retry-After %q", url, r.StatusCode, r.Header.Get("Retry-After"))
 	}
-	var locs []string
-	_, err = sitemapxml.Read(strings.NewReader(r.Text), sitemapxml.Limits{}, func(u sitemapxml.URL) error {
-		locs = append(locs, u.Loc)
-		return nil
-	}, func(c sitemapxml.Child) error {
-		locs = append(locs, c.Loc)
-		return nil
-	})
+	d, err := sitemaps.Read(r.Text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", url, err)
 	}
-	return slices.Clip(locs), nil
+	return append(sitemaps.Locs(d.Pages), sitemaps.Locs(d.Children)...), nil
 }
 
 const hangingFront = `
 (site) {
 	root * {dir}/site
-	sitemap
+	sitemap {
+		refresh 1s
+	}
 	test_hang /
 	file_server
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
@@ -168,36 +167,4 @@ func TestEndlessOwnSitemap(t *testing.T) {
 		t.Errorf("%d pages were requested", len(pages))
 	}
 	s.Logged("pages of the application's own sitemaps are merged", `"pages":6`)
-}
-
-// TestHangingSitesHoldNobodyUp: a site with refresh 1s goes on within three seconds, whatever
-// hangs beside it.
-func TestHangingSitesHoldNobodyUp(t *testing.T) {
-	s := prepare(t, nil)
-	s.Put("site/a.html", "<!doctype html><title>a</title>a", harness.DayOf(1))
-	stop := make(chan struct{})
-	app := harness.Backend(t, func(_ http.ResponseWriter, r *http.Request) {
-		select {
-		case <-r.Context().Done():
-		case <-stop:
-		}
-	})
-	t.Cleanup(func() { close(stop) })
-	caddyfile := harness.Local + " {\n root * {dir}/site\n sitemap {\n refresh 1s\n }\n file_server\n}\n"
-	for i := range 4 {
-		caddyfile += fmt.Sprintf("http://hangs%d.localhost:{port} {\n sitemap {\n refresh 1s\n links\n }\n reverse_proxy %s\n}\n", i, app)
-	}
-	if err := s.Load(caddyfile); err != nil {
-		t.Fatal(err)
-	}
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/a.html")
-	for i := range 3 {
-		name := fmt.Sprintf("/b%d.html", i)
-		s.Put("site"+name, "<!doctype html><title>b</title>b"+name, harness.DayOf(2))
-		begun := time.Now()
-		s.Eventually(func() bool { return strings.Contains(s.Get(harness.Local+"/sitemap.xml").Text, name) }, s.SitemapLog)
-		if took := time.Since(begun); took > 5*time.Second {
-			t.Errorf("%s is listed after %s", name, took)
-		}
-	}
 }

@@ -1,12 +1,71 @@
-// Command synthetic is Caddy with its standard modules, caddy-sitemap and a source
-// that makes pages up.
+// Command synthetic is Caddy with its standard modules, caddy-sitemap and a source that
+// makes pages up:
+//
+//	source synthetic COUNT
 package main
 
 import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
+
+	sitemap "github.com/seed3295b519/caddy-sitemap"
 )
 
 func main() {
+	caddy.RegisterModule(new(source))
 	caddycmd.Main()
 }
+
+// source contributes pages like those of a shop, the same every time, in the order of
+// their paths.
+type source struct {
+	// How many pages, up to a thousand million.
+	Count int `json:"pages,omitempty"`
+}
+
+// CaddyModule returns the Caddy module information.
+func (*source) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.sitemap.sources.synthetic",
+		New: func() caddy.Module { return new(source) },
+	}
+}
+
+// UnmarshalCaddyfile reads the count.
+func (s *source) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next()
+	if !d.NextArg() {
+		return d.ArgErr()
+	}
+	_, err := fmt.Sscan(d.Val(), &s.Count)
+	return err
+}
+
+// Sorted reports that pages come in the order of their paths.
+func (s *source) Sorted() bool { return true }
+
+// Pages yields the pages.
+func (s *source) Pages(ctx context.Context, _ *sitemap.Refresh, yield func(sitemap.Page) error) error {
+	random := rand.New(rand.NewPCG(1, 2))
+	const first, threeYears = 1640995200, 3 * 365 * 24 * 60 * 60 // 2022-01-01
+	things := [...]string{"armchair", "bench", "bookcase", "cabinet", "coffee-table", "desk", "dresser", "lamp"}
+	for i := range s.Count {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		n := random.Uint64()
+		path := fmt.Sprintf("/products/%03d/%03d/%09d-small-%s.html", i/1_000_000, i/1000%1000, i, things[n%8])
+		if err := yield(sitemap.Page{Path: path, LastMod: first + int64(n>>32)%threeYears}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var _ sitemap.SortedSource = (*source)(nil)

@@ -86,6 +86,9 @@ func (s *Server) RunAsChild(cmd *exec.Cmd, file string) *Child {
 	return c
 }
 
+// Pid is the number of the process.
+func (c *Child) Pid() int { return c.cmd.Process.Pid }
+
 // Kill ends the process as kill -9 does.
 func (c *Child) Kill() {
 	c.once.Do(func() {

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+	"github.com/seed3295b519/caddy-sitemap/caddytest/sitemaps"
 )
 
 // Local is the site of most tests.
@@ -120,19 +120,13 @@ func (s *Server) TryLocs(url string, headers ...string) ([]string, error) {
 	if r.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("status %d, body %.200q", r.StatusCode, r.Text)
 	}
-	var locs, children []string
-	_, err = sitemapxml.Read(strings.NewReader(r.Text), sitemapxml.Limits{}, func(u sitemapxml.URL) error {
-		locs = append(locs, u.Loc)
-		return nil
-	}, func(c sitemapxml.Child) error {
-		children = append(children, c.Loc)
-		return nil
-	})
+	d, err := sitemaps.Read(r.Text)
 	if err != nil {
 		return nil, err
 	}
-	for _, child := range children {
-		more, err := s.TryLocs(child, headers...)
+	locs := sitemaps.Locs(d.Pages)
+	for _, child := range d.Children {
+		more, err := s.TryLocs(child.Loc, headers...)
 		if err != nil {
 			return nil, err
 		}
@@ -198,15 +192,15 @@ func (s *Server) Dates(origin string) map[string]string {
 		if r.StatusCode != http.StatusOK {
 			s.T.Fatalf("%s: got status %d\n%s", s.Expand(url), r.StatusCode, s.SitemapLog())
 		}
-		_, err := sitemapxml.Read(strings.NewReader(r.Text), sitemapxml.Limits{}, func(u sitemapxml.URL) error {
-			dates[strings.TrimPrefix(u.Loc, s.Expand(origin))] = u.LastMod
-			return nil
-		}, func(c sitemapxml.Child) error {
-			read(c.Loc)
-			return nil
-		})
+		d, err := sitemaps.Read(r.Text)
 		if err != nil {
 			s.T.Fatal(err)
+		}
+		for _, p := range d.Pages {
+			dates[strings.TrimPrefix(p.Loc, s.Expand(origin))] = p.LastMod
+		}
+		for _, child := range d.Children {
+			read(child.Loc)
 		}
 	}
 	read(origin + "/sitemap.xml")

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+	"github.com/seed3295b519/caddy-sitemap/caddytest/sitemaps"
 )
 
 // build runs the build command and fails the test if it fails.
@@ -59,28 +59,23 @@ func locsOf(t *testing.T, out, url string) []string {
 }
 
 func readLocs(out, url, name string) (locs []string, err error) {
-	file, err := os.Open(filepath.Join(out, filepath.FromSlash(name)))
+	text, err := os.ReadFile(filepath.Join(out, filepath.FromSlash(name)))
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	var children []string
-	_, err = sitemapxml.Read(file, sitemapxml.Limits{}, func(u sitemapxml.URL) error {
-		locs = append(locs, u.Loc)
-		return nil
-	}, func(c sitemapxml.Child) error {
-		children = append(children, strings.TrimPrefix(c.Loc, url+"/"))
-		return nil
-	})
-	for _, child := range children {
+	d, err := sitemaps.Read(string(text))
+	if err != nil {
+		return nil, err
+	}
+	locs = sitemaps.Locs(d.Pages)
+	for _, child := range d.Children {
+		more, err := readLocs(out, url, strings.TrimPrefix(child.Loc, url+"/"))
 		if err != nil {
-			break
+			return nil, err
 		}
-		var more []string
-		more, err = readLocs(out, url, child)
 		locs = append(locs, more...)
 	}
-	return locs, err
+	return locs, nil
 }
 
 func wantLocs(t *testing.T, out, url string, paths ...string) {
@@ -143,14 +138,14 @@ func TestBuild(t *testing.T) {
 
 	// Once more, nothing is written.
 	old := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
-	for _, name := range []string{"sitemap.xml", "robots.txt", ".caddy-sitemap.json"} {
+	for _, name := range []string{"sitemap.xml", "robots.txt"} {
 		if err := os.Chtimes(filepath.Join(dir, "www", name), old, old); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r = build(t, dir, alone...)
 	wantWords(t, "the summary", r.stdout, ": 0, unchanged: 2, removed: 0")
-	for _, name := range []string{"sitemap.xml", "robots.txt", ".caddy-sitemap.json"} {
+	for _, name := range []string{"sitemap.xml", "robots.txt"} {
 		if info, err := os.Stat(filepath.Join(dir, "www", name)); err != nil || !info.ModTime().Equal(old) {
 			t.Errorf("%s was written anew: %v", name, err)
 		}
@@ -373,56 +368,6 @@ func TestBuildForeign(t *testing.T) {
 	write(t, dir, map[string]string{"www/robots.txt": "User-agent: *\nDisallow: /x/\n"})
 	build(t, dir, args...)
 	wantWords(t, "robots.txt", read(t, dir, "out", "robots.txt"), "Disallow: /x/\n", "Sitemap: ")
-}
-
-// TestBuildElsewhere: robots.txt loses the line of a build for another URL, and no line that
-// somebody else wrote.
-func TestBuildElsewhere(t *testing.T) {
-	const staging = "https://staging.example.com"
-	line := func(url string) string { return "Sitemap: " + url + "/sitemap.xml\n" }
-	for _, test := range []struct {
-		name, own, added string // own "-": none; added: behind what the first build wrote
-		want             string
-	}{
-		{"made", "-", "", "User-agent: *\nDisallow:\n\n" + line(example)},
-		{"of the site", "User-agent: *\nDisallow: /x/\n", "", "User-agent: *\nDisallow: /x/\n\n" + line(example)},
-		{"changed since", "User-agent: *\nDisallow: /x/\n", "\nUser-agent: bot\nDisallow: /\n", "User-agent: *\nDisallow: /x/\n\n\nUser-agent: bot\nDisallow: /\n\n" + line(example)},
-		{"with Windows line ends", "User-agent: *\r\nDisallow: /x/\r\n", "", "User-agent: *\r\nDisallow: /x/\r\n\r\nSitemap: " + example + "/sitemap.xml\r\n"},
-		{"with the line by hand", line(staging), "", line(staging) + "\n" + line(example)},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			dir := t.TempDir()
-			write(t, dir, map[string]string{"www/index.html": page("front")})
-			if test.own != "-" {
-				write(t, dir, map[string]string{"www/robots.txt": test.own})
-			}
-			build(t, dir, "--root", "www", "--base-url", staging)
-			if test.added != "" {
-				write(t, dir, map[string]string{"www/robots.txt": read(t, dir, "www", "robots.txt") + test.added})
-			}
-			build(t, dir, append(alone, "--robots=false")...) // which forgets nothing
-			build(t, dir, alone...)
-			if got := read(t, dir, "www", "robots.txt"); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-			build(t, dir, "--root", "www", "--base-url", staging)
-			if got, want := read(t, dir, "www", "robots.txt"), strings.ReplaceAll(test.want, example, staging); got != want && test.name != "with the line by hand" {
-				t.Errorf("and back: got %q, want %q", got, want)
-			}
-		})
-	}
-}
-
-// TestBuildDamaged: an empty list of what was written is an error that says what helps.
-func TestBuildDamaged(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, map[string]string{"www/index.html": page("front")})
-	build(t, dir, alone...)
-	write(t, dir, map[string]string{"www/.caddy-sitemap.json": ""})
-	refused(t, dir, alone, "opening the output folder", "damaged", "--force ignores it")
-	build(t, dir, append(slices.Clone(alone), "--force")...)
-	build(t, dir, alone...)
-	wantLocs(t, filepath.Join(dir, "www"), example, "/")
 }
 
 // TestBuildFewer: less than half of the pages of the last build is not believed.

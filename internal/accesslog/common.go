@@ -85,7 +85,6 @@ func (v *Visit) setClient(s string) bool {
 			client, user = identity, rest
 		}
 	}
-	v.Client = withoutPort(client)
 	v.User = user != "" && user != "-" && user != `""`
 	return isAddress(client)
 }

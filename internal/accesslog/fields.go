@@ -10,19 +10,12 @@ const (
 	fieldMethod
 	fieldHost
 	fieldURI
-	fieldClientIP
-	fieldRemoteIP
-	fieldRemoteAddr // of Caddy before 2.5
 	fieldUserID
 	fieldStatus
 	fieldUserAgent
-	fieldCookie
 	fieldAuthorization
 	fieldContentType
-	fieldCacheControl
 	fieldRobotsTag
-	fieldETag
-	fieldLastModified
 
 	// Objects with fields in them.
 	inLine
@@ -57,12 +50,6 @@ func fieldOf(object field, key []byte) field {
 			return fieldHost
 		case "uri":
 			return fieldURI
-		case "client_ip":
-			return fieldClientIP
-		case "remote_ip":
-			return fieldRemoteIP
-		case "remote_addr":
-			return fieldRemoteAddr
 		case "headers":
 			return inRequestHeaders
 		}
@@ -70,8 +57,6 @@ func fieldOf(object field, key []byte) field {
 		switch string(key) {
 		case "User-Agent":
 			return fieldUserAgent
-		case "Cookie":
-			return fieldCookie
 		case "Authorization":
 			return fieldAuthorization
 		}
@@ -79,14 +64,8 @@ func fieldOf(object field, key []byte) field {
 		switch string(key) {
 		case "Content-Type":
 			return fieldContentType
-		case "Cache-Control":
-			return fieldCacheControl
 		case "X-Robots-Tag":
 			return fieldRobotsTag
-		case "Etag":
-			return fieldETag
-		case "Last-Modified":
-			return fieldLastModified
 		}
 	}
 	return noField

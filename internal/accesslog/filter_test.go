@@ -17,13 +17,10 @@ func TestReason(t *testing.T) {
 		{"a visit", func(*Visit) {}, Counts},
 		{"HEAD", func(v *Visit) { v.Method = "HEAD" }, Counts},
 		{"304", func(v *Visit) { v.Status = 304 }, Counts},
-		{"with a cookie", func(v *Visit) { v.Cookie = true }, Counts},
 		{"nobody known", func(v *Visit) { v.UserAgent, v.ContentType = "", "" }, Counts},
 		{"no type", func(v *Visit) { v.ContentType = "-" }, Counts},
 		{"XHTML", func(v *Visit) { v.ContentType = "application/XHTML+xml" }, Counts},
 		{"HTML of an image", func(v *Visit) { v.URI = "/File:A.jpg" }, Counts},
-		{"private", func(v *Visit) { v.CacheControl = "max-age=0, private" }, Counts},
-		{"no-store", func(v *Visit) { v.CacheControl = "no-store, no-cache" }, Counts},
 		{"indexed", func(v *Visit) {
 			v.RobotsTag = "nofollow, max-snippet: 50, unavailable_after: 25 Jun 2030 15:00:00 PST"
 		}, Counts},
@@ -53,7 +50,7 @@ func TestReason(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := Visit{
-				Time: 1764000000, Method: "GET", Host: "example.com", URI: "/a", Client: "192.0.2.1", Status: 200,
+				Time: 1764000000, Method: "GET", Host: "example.com", URI: "/a", Status: 200,
 				UserAgent: chrome, ContentType: "text/html; charset=utf-8",
 			}
 			test.change(&v)
@@ -189,8 +186,8 @@ func TestFilterBound(t *testing.T) {
 
 func BenchmarkReason(b *testing.B) {
 	v := Visit{
-		Time: 1764000000, Method: "GET", Host: "example.com", URI: "/articles/2026/some-page.html?a=b", Client: "192.0.2.1", Status: 200,
-		UserAgent: chrome, ContentType: "text/html; charset=utf-8", CacheControl: "max-age=60",
+		Time: 1764000000, Method: "GET", Host: "example.com", URI: "/articles/2026/some-page.html?a=b", Status: 200,
+		UserAgent: chrome, ContentType: "text/html; charset=utf-8",
 	}
 	for _, known := range []bool{true, false} {
 		b.Run(fmt.Sprintf("type=%t", known), func(b *testing.B) {

@@ -20,8 +20,7 @@ const (
 // draft is a visit before all of its line is read.
 type draft struct {
 	*Visit
-	remoteIP, remoteAddr string
-	other                bool // another log's line
+	other bool // another log's line
 }
 
 func (d *draft) set(f field, k kind, s string) {
@@ -34,9 +33,6 @@ func (d *draft) set(f field, k kind, s string) {
 		return
 	case fieldUserID, fieldAuthorization:
 		d.User = d.User || isSaid(k, s)
-		return
-	case fieldCookie:
-		d.Cookie = isSaid(k, s)
 		return
 	}
 	if k != text {
@@ -51,24 +47,12 @@ func (d *draft) set(f field, k kind, s string) {
 		d.Host = s
 	case fieldURI:
 		d.URI = s
-	case fieldClientIP:
-		d.Client = withoutPort(s)
-	case fieldRemoteIP:
-		d.remoteIP = s
-	case fieldRemoteAddr:
-		d.remoteAddr = s
 	case fieldUserAgent:
 		d.UserAgent = s
 	case fieldContentType:
 		d.ContentType = s
-	case fieldCacheControl:
-		d.CacheControl = s
 	case fieldRobotsTag:
 		d.RobotsTag = s
-	case fieldETag:
-		d.ETag = s
-	case fieldLastModified:
-		d.LastModified = s
 	}
 }
 
@@ -87,12 +71,6 @@ func isSaid(k kind, s string) bool {
 func (d *draft) finish() error {
 	if d.other {
 		return ErrNoRequest
-	}
-	if d.Client == "" {
-		d.Client = withoutPort(d.remoteIP)
-	}
-	if d.Client == "" {
-		d.Client = withoutPort(d.remoteAddr)
 	}
 	return nil
 }

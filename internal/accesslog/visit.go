@@ -29,14 +29,12 @@ type Visit struct {
 	Method string
 	Host   string // as the line has it: a port may follow
 	URI    string // as the client sent it, with its query; never ""
-	Client string // the client's address, without a port
 	User   bool   // the client is somebody: a user's name, or an Authorization header
-	Cookie bool   // the request had a Cookie header
 	Status int    // 0 also where the server answered nothing
 
 	// Values of headers; those of several lines are joined by ", ". "": not said. Where
 	// the line says that there was no User-Agent, it is "-".
-	UserAgent, ContentType, CacheControl, RobotsTag, ETag, LastModified string
+	UserAgent, ContentType, RobotsTag string
 }
 
 // Format is how lines are written.
@@ -136,25 +134,6 @@ func trim(line []byte) []byte {
 
 // isSpace reports whether c is white space in JSON.
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
-
-// withoutPort is the address in 192.0.2.1, 192.0.2.1:443, 2001:db8::1,
-// [2001:db8::1] and [2001:db8::1]:443, and anything else itself.
-func withoutPort(s string) string {
-	if s == "-" {
-		return ""
-	}
-	if s != "" && s[0] == '[' {
-		if i := strings.IndexByte(s, ']'); i > 0 {
-			return s[1:i]
-		}
-		return s
-	}
-	i := strings.IndexByte(s, ':')
-	if i < 0 || strings.IndexByte(s[i+1:], ':') >= 0 {
-		return s
-	}
-	return s[:i]
-}
 
 // view is b as a string, without a copy.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -15,7 +15,7 @@ func newParser(t testing.TB, o Options) *Parser {
 // parse reads a line, and tries that a parser forgets the line before.
 func parse(t testing.TB, p *Parser, line string) (v Visit, err error) {
 	t.Helper()
-	v = Visit{Time: 1, Method: "M", Host: "h", URI: "/u", Client: "c", User: true, Cookie: true, Status: 1, UserAgent: "a", ContentType: "t", CacheControl: "c", RobotsTag: "r", ETag: "e", LastModified: "l"}
+	v = Visit{Time: 1, Method: "M", Host: "h", URI: "/u", User: true, Status: 1, UserAgent: "a", ContentType: "t", RobotsTag: "r"}
 	b := []byte(line)
 	err = p.Parse(b, &v)
 	if string(b) != line {
@@ -104,25 +104,6 @@ func TestParseFormats(t *testing.T) {
 	} {
 		if v, err := parse(t, newParser(t, Options{Format: test.format}), test.line); err != test.want || err == nil && v.URI != "/a" {
 			t.Errorf("%v: %q: got %+v, %v, want %v", test.format, test.line, v, err, test.want)
-		}
-	}
-}
-
-func TestWithoutPort(t *testing.T) {
-	for _, test := range [][2]string{
-		{"192.0.2.1", "192.0.2.1"},
-		{"192.0.2.1:443", "192.0.2.1"},
-		{"2001:db8::1", "2001:db8::1"},
-		{"[2001:db8::1]", "2001:db8::1"},
-		{"[2001:db8::1%eth0]:443", "2001:db8::1%eth0"},
-		{"[2001", "[2001"},
-		{"::", "::"},
-		{"@", "@"},
-		{"-", ""},
-		{"", ""},
-	} {
-		if got := withoutPort(test[0]); got != test[1] {
-			t.Errorf("%q: got %q, want %q", test[0], got, test[1])
 		}
 	}
 }

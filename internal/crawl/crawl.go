@@ -62,8 +62,7 @@ type Policy struct {
 
 // withDefaults fills in what a crawl needs.
 func (p Policy) withDefaults() Policy {
-	p.Depth, p.MaxPaths = cmp.Or(p.Depth, 250), cmp.Or(p.MaxPaths, 100_000)
-	p.Expire = cmp.Or(p.Expire, 90*24*time.Hour)
+	p.Depth, p.MaxPaths, p.Expire = cmp.Or(p.Depth, 250), cmp.Or(p.MaxPaths, 100_000), cmp.Or(p.Expire, 90*24*time.Hour)
 	if p.Filter == nil {
 		p.Filter = func(*page.Page) string { return "" }
 	}
@@ -105,12 +104,7 @@ type Crawler struct {
 // New returns a Crawler.
 func New(o Options) *Crawler {
 	o.Workers = max(o.Workers, 1)
-	if o.Limiter == nil {
-		o.Limiter = NewLimiter(2, 1, nil)
-	}
-	if o.Slots == nil {
-		o.Slots = NewSlots(o.Workers)
-	}
+	o.Limiter, o.Slots = cmp.Or(o.Limiter, NewLimiter(2, 1, nil)), cmp.Or(o.Slots, NewSlots(o.Workers))
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -132,9 +126,7 @@ const stopPatience = 300 * time.Millisecond // with fetches under way
 
 // contexts returns two that end with ctx: wait when the time is over, fetching when the patience is, too.
 func (b Budget) contexts(ctx context.Context, now time.Time) (wait, fetching context.Context, cancel func()) {
-	if b.Stop == nil {
-		b.Stop = ctx
-	}
+	b.Stop = cmp.Or(b.Stop, ctx)
 	wait, endWait := context.WithTimeout(ctx, b.Until.Sub(now))
 	fetching, endFetching := context.WithCancel(ctx)
 	endStop := context.AfterFunc(b.Stop, endWait)
@@ -158,7 +150,6 @@ type Result struct {
 	Batch      int64             // when the crawl began, in Unix seconds: see [store.Record]
 	Next       int64             // when there is something to do again
 	Pending    int               // pages not fetched yet that are to be; too few until Gathered
-
 	// Of the whole crawl:
 	Fetched      int // pages, successfully or not
 	Abandoned    int // fetches that took longer than the budget and the patience
@@ -167,28 +158,24 @@ type Result struct {
 
 // Run is one crawl. It is not safe for concurrent use.
 type Run struct {
-	c     *Crawler
-	p     Policy
-	gen   *store.Generation
-	batch int64
-
+	c                 *Crawler
+	p                 Policy
+	gen               *store.Generation
+	batch             int64
 	resettle, reroute bool // Policy.Settings, Policy.Routes differ from those of the last crawl
-
-	cands    Candidates
-	gathered bool        // they were read to the end
-	pos      string      // up to where they were read
-	ahead    page.Page   // the next one, which lies in the next chunk; no path: none was read
-	taken    []page.Page // is used again
-
-	links   links
-	census  *census
-	pending int
-
-	fetching  context.Context // of the fetches of this Update
-	workers   []*worker
-	fetched   atomic.Int64
-	abandoned atomic.Int64 // fetches, since the budget and the patience had passed
-	stopped   atomic.Bool  // there is no time for upstreams any more in this Update
+	cands             Candidates
+	gathered          bool        // they were read to the end
+	pos               string      // up to where they were read
+	ahead             page.Page   // the next one, which lies in the next chunk; no path: none was read
+	taken             []page.Page // is used again
+	links             links
+	census            *census
+	pending           int
+	fetching          context.Context // of the fetches of this Update
+	workers           []*worker
+	fetched           atomic.Int64
+	abandoned         atomic.Int64 // fetches, since the budget and the patience had passed
+	stopped           atomic.Bool  // there is no time for upstreams any more in this Update
 }
 
 // Start begins a crawl. Only one crawl of a Crawler may be used at a time, the last.
@@ -273,7 +260,7 @@ func (r *Run) next() (at int64, done bool) {
 // seed adds the front page to what is discovered.
 func (r *Run) seed() {
 	if r.p.discovers() {
-		r.links.add(r.p.Front, 0, store.Seed)
+		r.links.add(link{path: r.p.Front, flags: store.Seed})
 	}
 }
 

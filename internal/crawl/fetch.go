@@ -40,8 +40,6 @@ type Response struct {
 	Proxied   bool   // an upstream answered
 }
 
-const slotTime = 100 * time.Millisecond // for which a fetch may hold a computing slot
-
 // fetch fetches those of a chunk's records that are due, until wait ends: the site's own pages, and once all
 // candidates are known those of upstreams.
 func (r *Run) fetch(wait context.Context, records []store.Record, first string) {
@@ -233,6 +231,6 @@ func (w *worker) link(from, to string, depth uint8, flags store.Flags) {
 		to, ok = links.cleaner.Clean(to)
 	}
 	if ok && to != from && strings.HasPrefix(to, w.run.p.Scope) {
-		links.add(to, depth, flags)
+		links.add(link{path: to, depth: depth, flags: flags})
 	}
 }

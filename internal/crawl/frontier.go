@@ -30,6 +30,8 @@ type link struct {
 	isAlias bool        // the link is to an alias of the path: see [page.Aliases]
 }
 
+func (l *link) key() uint64 { return xxhash.Sum64String(l.path) ^ uint64(l.flags) }
+
 // links collects what fetched pages link to: each target once, by the hash of its path.
 type links struct {
 	cleaner *page.Cleaner
@@ -44,22 +46,21 @@ type links struct {
 }
 
 // add adds a link to a clean path.
-func (l *links) add(path string, depth uint8, flags store.Flags) {
-	key := xxhash.Sum64String(path) ^ uint64(flags)
+func (l *links) add(n link) {
+	key := n.key()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	least, known := l.seen[key]
-	switch {
-	case known && least <= depth, flags&store.Seed != 0 && l.seeds > maxSeeds:
+	switch least, known := l.seen[key]; {
+	case known && least <= n.depth, n.flags&store.Seed != 0 && l.seeds > maxSeeds:
 		return
 	case !known && len(l.seen) >= l.max:
 		l.dropped++
 		return
-	case flags&store.Seed != 0:
+	case n.flags&store.Seed != 0:
 		l.seeds++
 	}
-	l.seen[key] = depth
-	l.found = append(l.found, link{path: strings.Clone(path), depth: depth, flags: flags})
+	l.seen[key], n.path = n.depth, strings.Clone(n.path)
+	l.found = append(l.found, n)
 }
 
 // take returns what was found since, sorted, and aliases of what was not before.
@@ -125,33 +126,46 @@ func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link
 		if known || n.isAlias || len(fresh) > 0 && fresh[len(fresh)-1].Path == n.path {
 			continue
 		}
-		ok, err := r.discovers(ctx, n)
-		if err != nil {
+		switch ok, err := r.discovers(ctx, n); {
+		case err != nil:
 			return nil, err
-		}
-		if ok {
+		case ok:
 			fresh = append(fresh, store.Record{Path: n.path, Depth: math.MaxUint8})
 			r.classify(&fresh[len(fresh)-1])
 		}
 	}
 	records = insert(records, fresh)
 	for _, n := range found {
-		i, known := find(records, n.path)
-		if known {
-			r.relink(&records[i], n)
-		}
-		if !n.isAlias && (!known || records[i].Status != http.StatusOK) {
+		if !r.relink(records, n) && !n.isAlias {
 			r.links.unmatched = append(r.links.unmatched, n.path)
 		}
 	}
 	return records, nil
 }
 
-// relink updates the record of a page to which another links.
-func (r *Run) relink(rec *store.Record, n link) {
+// linkPart merges the links found since into records at hand, so that they need not be held: most lead nearby.
+func (r *Run) linkPart(records []store.Record, since int) {
+	rest := r.links.found[:since]
+	for _, n := range r.links.found[since:] {
+		if r.relink(records, n) {
+			delete(r.links.seen, n.key())
+			continue
+		}
+		rest = append(rest, n)
+	}
+	r.links.found = rest
+}
+
+// relink updates the record of a page to which another links, and reports whether it is known to be one.
+func (r *Run) relink(records []store.Record, n link) (isPage bool) {
+	i, known := find(records, n.path)
+	if !known {
+		return false
+	}
+	rec := &records[i]
 	r.linked(rec)
-	if n.isAlias {
-		return
+	if isPage = rec.Status == http.StatusOK; n.isAlias {
+		return isPage
 	}
 	rec.Flags |= n.flags
 	if rec.Absent != 0 && r.p.discovers() {
@@ -164,6 +178,7 @@ func (r *Run) relink(rec *store.Record, n link) {
 			rec.Due = 0 // its links are nearer, too
 		}
 	}
+	return isPage
 }
 
 // linked records that something links to a page now.
@@ -222,10 +237,7 @@ func (c *census) add(path string) {
 // like is the count of pages whose paths differ from this one in digits alone.
 func (c *census) like(path string) *uint32 {
 	path, _ = url.PathUnescape(path)
-	return &c.patterns[xxhash.Sum64String(strings.Map(func(b rune) rune {
-		if b >= '0' && b <= '9' {
-			return -1
-		}
-		return b
-	}, path))>>48]
+	return &c.patterns[xxhash.Sum64String(withoutDigits.Replace(path))>>48]
 }
+
+var withoutDigits = strings.NewReplacer("0", "", "1", "", "2", "", "3", "", "4", "", "5", "", "6", "", "7", "", "8", "", "9", "")

@@ -62,7 +62,9 @@ func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int) err
 		n, _ := find(records, upto)
 		part := r.merge(records[:n:n], cands)
 		records = records[n:]
+		before := len(r.links.found)
 		r.fetch(wait, part, chunk.First)
+		r.linkPart(part, before)
 		digest := unknownDigest
 		if r.cands.Complete() {
 			digest = func(first, next string) uint64 { return digestOf(cands, first, next) }

@@ -13,7 +13,8 @@ import (
 const (
 	firstBackoff, maxBackoff = time.Minute, time.Hour
 	maxRetryAfter            = 24 * time.Hour
-	slowness                 = 2 // an upstream rests for twice as long as it took to respond
+	slowness                 = 2                      // an upstream rests for twice as long as it took to respond
+	slotTime                 = 100 * time.Millisecond // for which a fetch may hold a computing slot
 )
 
 // Limiter limits what fetches send to upstreams: to a rate, to a number at a time, and to less than that
@@ -54,7 +55,7 @@ func (l *Limiter) begin(ctx context.Context) bool {
 		return false
 	}
 	for {
-		wait := l.turn()
+		wait := l.Turn()
 		deadline, ok := ctx.Deadline()
 		switch {
 		case ctx.Err() != nil || ok && time.Until(deadline) < wait:
@@ -70,8 +71,8 @@ func (l *Limiter) begin(ctx context.Context) bool {
 	}
 }
 
-// turn takes the next turn, or returns how long it is until then.
-func (l *Limiter) turn() time.Duration {
+// Turn takes the next turn, or returns how long it is until then.
+func (l *Limiter) Turn() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()

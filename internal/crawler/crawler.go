@@ -2,6 +2,11 @@
 // User-Agent is what whoever asks says of itself.
 package crawler
 
+import (
+	"slices"
+	"strings"
+)
+
 // Family is whose User-Agent it is: of the crawlers of one name or one operator, or of
 // a kind of visitors.
 type Family uint8
@@ -78,21 +83,78 @@ func Of(userAgent string) Family {
 	if isBlank(agent) {
 		return None
 	}
-	found := beginningOf(agent)
-	var word uint32 // the last four bytes, the first one lowest
+	found := Unknown
+	for _, n := range beginningsBySlot[slotOf(agent)] {
+		if hasPrefix(agent, n.text) {
+			found = max(found, n.family)
+		}
+	}
 	for i := range len(agent) {
-		word = word>>8 | uint32(lowered[agent[i]])<<24
-		if word>>8 == bot && !isCubot(agent[:i+1]) {
-			found = max(found, OtherBot)
+		for _, n := range partsBySlot[slotOf(agent[i:])] {
+			if !hasPrefix(agent[i:], n.text) || n.text == "bot" && i >= 2 && hasPrefix(agent[i-2:], "cubot") { // CUBOT makes telephones
+				continue
+			}
+			if n.family > OtherBot {
+				return n.family
+			}
+			found = max(found, n.family)
+			break
 		}
-		if !parts.mayBegin(word) || i < 3 {
-			continue
-		}
-		named := parts.at(word, agent[i-3:])
-		if named > OtherBot {
-			return named
-		}
-		found = max(found, named)
 	}
 	return found
+}
+
+// name is a text in lower case, and whose name it is or is part of.
+type name struct {
+	text   string
+	family Family
+}
+
+// slots are names by what slotOf says of their first two letters, the longest first.
+type slots [1 << 10][]name
+
+var beginningsBySlot, partsBySlot = newSlots(beginnings), newSlots(partsOfNames)
+
+func newSlots(kinds []named) (s slots) {
+	for _, kind := range kinds {
+		for _, text := range kind.texts {
+			slot := &s[slotOf(text)]
+			*slot = append(*slot, name{text, kind.family})
+		}
+	}
+	for _, names := range s {
+		slices.SortStableFunc(names, func(a, b name) int { return len(b.text) - len(a.text) })
+	}
+	return s
+}
+
+// slotOf is the same for a text in upper and lower case. Looking for each name by itself
+// would take most of the time that reading a log does.
+func slotOf(text string) int {
+	slot := int(text[0]&31) << 5
+	if len(text) > 1 {
+		slot |= int(text[1] & 31)
+	}
+	return slot
+}
+
+// isBlank reports whether there is no User-Agent: "-" is how logs write that.
+func isBlank(agent string) bool { return strings.Trim(agent, " \t-") == "" }
+
+// hasPrefix reports whether s begins with a text in lower case, whatever its own case. A
+// letter beyond ASCII is in no name.
+func hasPrefix(s, text string) bool {
+	if len(s) < len(text) {
+		return false
+	}
+	for i := range len(text) {
+		c := s[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != text[i] {
+			return false
+		}
+	}
+	return true
 }

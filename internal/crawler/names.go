@@ -17,8 +17,13 @@ var beginnings = []named{
 	}},
 }
 
-// partsOfNames stand in the names of robots alone, and have four bytes at least. What has
-// "bot" in it is one, too.
+// named are the names of one family.
+type named struct {
+	family Family
+	texts  []string
+}
+
+// partsOfNames stand in the names of robots alone.
 var partsOfNames = []named{
 	{Googlebot, []string{"googlebot"}},
 	{GoogleOther, []string{
@@ -57,7 +62,7 @@ var partsOfNames = []named{
 	{ScreamingFrog, []string{"screaming frog"}},
 
 	{OtherBot, []string{
-		"caddy-sitemap", "+http", // an address to ask about the robot
+		"bot", "caddy-sitemap", "+http", // an address to ask about the robot
 
 		// Crawlers.
 		"crawl", "spider", "archiver", "heritrix", "nutch", "httrack", "scrapy", "scrape", "harvest", "indexer", "msnptc", "teoma", "coccoc/crawler",

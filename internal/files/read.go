@@ -368,13 +368,17 @@ func (r *reader) taken(name string) bool {
 	return r.others[name]
 }
 
+// beingWritten is for how many seconds after its modification an empty file is taken for
+// one that somebody is writing: a page that was there before is not gone.
+const beingWritten = 10
+
 // check says why a file that r.in tells of is not listed, and takes its time and
 // version if it is.
 func (r *reader) check(name string, e *entry) {
 	switch {
 	case r.in.kind != kindFile:
 		e.why = notRegular
-	case r.in.size == 0:
+	case r.in.size == 0 && (r.s.now-r.in.time > beingWritten || r.in.time-r.s.now > beingWritten):
 		e.why = empty
 	case !r.h.readable(name, &r.in):
 		e.why = unreadable

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -137,7 +138,7 @@ func (r *reference) walk(rel, real string, linked bool, above []string) {
 			continue
 		}
 		url := r.url(sub)
-		if !fi.Mode().IsRegular() || fi.Size() == 0 || !r.include.Match(url) || r.exclude.Match(url) ||
+		if !fi.Mode().IsRegular() || fi.Size() == 0 && r.o.Now.Sub(fi.ModTime()).Abs() > beingWritten*time.Second || !r.include.Match(url) || r.exclude.Match(url) ||
 			refHidden(full, r.o.Hide) || special(name) != listed && !r.exact.Match(url) {
 			continue
 		}

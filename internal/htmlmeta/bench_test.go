@@ -46,10 +46,15 @@ func BenchmarkParse(b *testing.B) {
 	for _, bench := range []struct {
 		name string
 		body []byte
-	}{{"documentation", documentation()}, {"small", []byte(small)}} {
+		kind string
+	}{
+		{"documentation", documentation(), "text/html; charset=utf-8"}, // as Caddy sends it
+		{"small", []byte(small), "text/html; charset=utf-8"},
+		{"no charset", []byte(small), "text/html"},
+	} {
 		b.Run(bench.name, func(b *testing.B) {
 			r := NewParser(Options{})
-			p := withHeader("Content-Type", "text/html; charset=utf-8") // as Caddy sends it
+			p := withHeader("Content-Type", bench.kind)
 			b.SetBytes(int64(len(bench.body)))
 			b.ReportAllocs()
 			for b.Loop() {

@@ -121,10 +121,7 @@ func (p *Parser) declareDate(rank int, s string) {
 	}
 }
 
-const (
-	white      = " \t\r\n\f"
-	separators = white + ",;"
-)
+const white, separators = " \t\r\n\f", white + ",;"
 
 // parseRobots reads the directives of a robots meta tag, or of an X-Robots-Tag header
 // (https://developers.google.com/search/docs/crawling-indexing/robots-meta-tag). In a header, a name and a

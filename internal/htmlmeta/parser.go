@@ -111,12 +111,17 @@ func (p *Parser) finish() Meta {
 	return p.meta
 }
 
-// toUTF8 returns body in UTF-8
-// (https://html.spec.whatwg.org/multipage/parsing.html#determining-the-character-encoding).
+// toUTF8 returns body in UTF-8 (https://html.spec.whatwg.org/multipage/parsing.html#determining-the-character-encoding).
 func toUTF8(body []byte, contentType string) []byte {
 	_, label, _ := strings.Cut(contentType, "charset=")
-	isUTF16 := bytes.HasPrefix(body, []byte("\xFF\xFE")) || bytes.HasPrefix(body, []byte("\xFE\xFF"))
-	if isUTF16 || !strings.EqualFold(strings.Trim(label, `"' `), "utf-8") { // which nearly all servers send
+	isUTF8 := strings.EqualFold(strings.Trim(label, `"' `), "utf-8") // which nearly all servers send
+	if !strings.Contains(contentType, ";") {
+		// Most other pages name it, or nothing; DetermineEncoding would take longer than all the rest.
+		head := bytes.ToLower(body[:min(len(body), 1024)])
+		named := bytes.Count(head, []byte("charset=utf-8")) + bytes.Count(head, []byte(`charset="utf-8"`))
+		isUTF8 = named == bytes.Count(head, []byte("charset")) && utf8.Valid(body)
+	}
+	if !isUTF8 || bytes.HasPrefix(body, []byte("\xFF\xFE")) || bytes.HasPrefix(body, []byte("\xFE\xFF")) {
 		e, name, certain := charset.DetermineEncoding(body, contentType)
 		if name != "utf-8" && (certain || name != "windows-1252" || !utf8.Valid(body)) {
 			if decoded, err := e.NewDecoder().Bytes(body); err == nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -69,14 +70,14 @@ type Result struct {
 	Counts  []int          // pages that each input yielded, whatever became of them
 }
 
-// Stream yields the pages of all inputs in the order of [page.Compare]. Pages of equal paths are merged by
-// [page.Page.Merge], where earlier inputs win, and within an input its earlier pages. It is not safe for
-// concurrent use.
+// Stream yields the pages of all inputs in the order of [page.Compare], those of equal paths merged by
+// [page.Page.Merge]: earlier ones win. It is not safe for concurrent use.
 type Stream struct {
 	ctx     context.Context // of the inputs
 	cancel  context.CancelFunc
 	o       Options
 	queues  []*queue
+	inputs  sync.WaitGroup
 	timer   *time.Timer
 	page    page.Page // a field, so that Filter's argument need not be allocated
 	passed  int
@@ -95,7 +96,7 @@ func Start(ctx context.Context, inputs []Input, o Options) *Stream {
 		q := &queue{Input: in, max: o.MaxPages, ready: make(chan struct{}, 1), room: make(chan struct{}, 1), since: time.Now()}
 		q.ctx, q.cancel = context.WithCancelCause(s.ctx)
 		s.queues = append(s.queues, q)
-		go q.run()
+		s.inputs.Go(q.run)
 	}
 	return s
 }
@@ -135,10 +136,12 @@ func (s *Stream) next(ctx context.Context) (bool, error) {
 	if first < 0 {
 		return false, nil
 	}
-	s.page = s.queues[first].pop()
+	q := s.queues[first]
+	s.page, q.held = q.held[0], q.held[1:]
 	for _, q := range s.queues[first:] {
 		for len(q.held) > 0 && q.held[0].Path == s.page.Path {
-			s.page.Merge(q.pop())
+			s.page.Merge(q.held[0])
+			q.held = q.held[1:]
 		}
 	}
 	return true, nil
@@ -147,9 +150,8 @@ func (s *Stream) next(ctx context.Context) (bool, error) {
 // refill waits until q has pages, or its input has ended or timed out. It takes less than a batch only after a
 // pause: to hand over costs more than a page.
 func (s *Stream) refill(ctx context.Context, q *queue) error {
-	const pause = 100 * time.Millisecond
 	for least := batchLen; !q.take(least); {
-		wait := min(pause, s.o.Patience-time.Since(q.since))
+		wait := min(100*time.Millisecond, s.o.Patience-time.Since(q.since))
 		if wait <= 0 {
 			q.end(ErrTimeout)
 			continue
@@ -189,5 +191,13 @@ func (s *Stream) Result() Result {
 	return r
 }
 
-// Close cancels the inputs' contexts. It does not wait for their goroutines. It may be called twice.
-func (s *Stream) Close() { s.cancel() }
+// Close cancels the inputs' contexts, and gives them a second to end. It may be called twice.
+func (s *Stream) Close() {
+	s.cancel()
+	ended := make(chan struct{})
+	go func() { s.inputs.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(time.Second):
+	}
+}

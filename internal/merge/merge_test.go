@@ -255,10 +255,10 @@ func TestPatience(t *testing.T) {
 		{"slow", []Input{{Pages: slow(patience - 1), Sorted: true}, {Pages: slow(patience - 1)}}, "/a /c /e", 3 * (patience - 1), 0},
 		{"too slow", []Input{{Pages: slow(patience + time.Second), Sorted: true}, {Pages: paths("/b /d")}}, "/a /b /d", patience, 1},
 		{"too slow, not sorted", []Input{{Pages: slow(patience + time.Second)}, {Pages: paths("/b /d")}}, "/a /b /d", patience, 1},
-		{"several at a time", []Input{
+		{"several at a time, of which one does not end", []Input{
 			{Pages: then(paths("/a"), func(context.Context) error { time.Sleep(time.Hour); return nil }), Sorted: true}, {Pages: then(paths(""), hang)},
 			{Pages: then(paths(""), hang), Sorted: true}, {Pages: paths("/b"), Sorted: true},
-		}, "/a /b", patience, 3},
+		}, "/a /b", patience + time.Second, 3},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			defer time.Sleep(2 * time.Hour) // until those have ended that ignore their context
@@ -283,7 +283,7 @@ func TestPatience(t *testing.T) {
 func TestPatienceOfReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var pages []page.Page
-		for i := range 5 * queueLen {
+		for i := range 10 * batchLen {
 			pages = append(pages, page.Page{Path: fmt.Sprintf("/%06d", i)})
 		}
 		s := Start(t.Context(), []Input{{Pages: list(pages), Sorted: true}}, Options{Patience: time.Second})

@@ -12,11 +12,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// Of a sorted input, the stream takes batchLen pages at a time, and queueLen wait for it at most.
-const (
-	batchLen = 512
-	queueLen = 1024
-)
+// batchLen is how many pages of a sorted input the stream takes at a time; twice as many wait at most.
+const batchLen = 512
 
 // queue hands pages from an input's goroutine to the stream's, sorted.
 type queue struct {
@@ -58,7 +55,7 @@ func (q *queue) run() {
 // put takes a page from the input. The error is why it has to end.
 func (q *queue) put(p page.Page) error {
 	q.mu.Lock()
-	for q.Sorted && len(q.pages) == queueLen && q.ctx.Err() == nil {
+	for q.Sorted && len(q.pages) == 2*batchLen && q.ctx.Err() == nil {
 		q.mu.Unlock()
 		select {
 		case <-q.room:
@@ -75,11 +72,10 @@ func (q *queue) put(p page.Page) error {
 }
 
 func (q *queue) add(p page.Page) error {
-	if q.ctx.Err() != nil {
-		return context.Cause(q.ctx)
-	}
 	n := len(q.pages)
 	switch {
+	case q.ctx.Err() != nil:
+		return context.Cause(q.ctx)
 	case q.stopping:
 		return errEnded
 	case p.Path == "":
@@ -140,12 +136,6 @@ func (q *queue) take(least int) bool {
 	q.batch, q.held, q.pages = q.pages, q.pages[:last], append(q.batch[:0], q.pages[last])
 	signal(q.room)
 	return true
-}
-
-func (q *queue) pop() page.Page {
-	p := q.held[0]
-	q.held = q.held[1:]
-	return p
 }
 
 func signal(c chan struct{}) {

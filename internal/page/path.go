@@ -62,16 +62,10 @@ var (
 // segments are removed (RFC 3986, section 5.2.4), and there is no fragment. The
 // error is ErrRelative or ErrEscape.
 func Canonical(ref string) (string, error) {
-	if ref != "" && ref[0] == '/' && isCanonical(ref) {
+	if IsNormal(ref) {
 		return strings.Clone(ref), nil // a caller's ref may be part of something long
 	}
 	out, err := AppendCanonical(make([]byte, 0, len(ref)+8), ref)
-	return string(out), err
-}
-
-// CanonicalOf is [Canonical] for bytes.
-func CanonicalOf(ref []byte) (string, error) {
-	out, err := AppendCanonical(make([]byte, 0, 128), ref)
 	return string(out), err
 }
 
@@ -109,6 +103,10 @@ func AppendCanonical[T string | []byte](dst []byte, ref T) ([]byte, error) {
 	}
 	return out, nil
 }
+
+// IsNormal reports whether a path certainly is in [Canonical]'s form. It is fast, and may
+// be false for one that is.
+func IsNormal(path string) bool { return path != "" && path[0] == '/' && isCanonical(path) }
 
 // isCanonical reports whether a path certainly is in that form: it has neither
 // anything to be escaped or decoded, nor dots after a slash, nor a query.

@@ -1,4 +1,4 @@
-// Package sitemapxml writes sitemap documents, and reads them for checking.
+// Package sitemapxml writes sitemap documents.
 package sitemapxml
 
 import "fmt"
@@ -42,13 +42,3 @@ func (s Schema) Namespace() string { return namespaces[s] }
 // extensible reports whether the schema's entries may have elements of other
 // namespaces. In 0.84 they are an xsd:all of its own four.
 func (s Schema) extensible() bool { return s == Schema09 }
-
-// schemaOf is the schema that has a namespace.
-func schemaOf(namespace string) (Schema, bool) {
-	for s, ns := range namespaces {
-		if ns == namespace {
-			return Schema(s), true
-		}
-	}
-	return 0, false
-}

@@ -50,6 +50,12 @@ func WriteText(w io.Writer, document io.Reader) (n int64, err error) {
 	}
 }
 
+// URL is an entry of a urlset, with what its elements say.
+type URL struct {
+	Loc, LastMod, ChangeFreq, Priority string
+	Line                               int // from 1
+}
+
 // Find reads the entry of a URL from a document that a [URLSet] wrote, uncompressed,
 // up to its extensions. It reads no further than that; the errors are those of
 // [WriteText].

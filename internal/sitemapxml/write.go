@@ -1,6 +1,7 @@
 package sitemapxml
 
 import (
+	"bytes"
 	"io"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -51,9 +52,7 @@ func init() {
 type document struct {
 	w     io.Writer
 	buf   []byte
-	dates dates
 	close string
-	count int
 	bytes int64 // written to w already
 	err   error
 }
@@ -65,9 +64,6 @@ func (d *document) open(w io.Writer, open, namespaces, openEnd, end string) {
 	d.buf = append(d.buf, namespaces...)
 	d.buf = append(d.buf, openEnd...)
 }
-
-// Count is how many entries were added.
-func (d *document) Count() int { return d.count }
 
 // Bytes is how long the document is so far, uncompressed; after Close, all of it.
 func (d *document) Bytes() int64 { return d.bytes + int64(len(d.buf)) }
@@ -89,12 +85,12 @@ func (d *document) flush() {
 	d.buf = d.buf[:0]
 }
 
-func (d *document) appendLastMod(dst []byte, t int64, dayOnly bool) []byte {
+func appendLastMod(dst []byte, t int64, dayOnly bool) []byte {
 	if !hasDate(t) {
 		return dst
 	}
 	dst = append(dst, lastModOpen...)
-	dst = d.dates.append(dst, t, dayOnly)
+	dst = appendDate(dst, t, dayOnly)
 	return append(dst, lastModClose...)
 }
 
@@ -148,14 +144,13 @@ func (u *URLSet) Add(p page.Page) error {
 	b := append(u.buf, u.prefix...)
 	b = appendURL(b, p.Path)
 	b = append(b, locClose...)
-	b = u.appendLastMod(b, p.LastMod, p.LastModDay)
+	b = appendLastMod(b, p.LastMod, p.LastModDay)
 	b = append(b, freqElements[p.ChangeFreq]...)
 	b = append(b, prioElements[p.Priority]...)
 	if u.extended && p.Extensions != nil {
 		b = appendExtensions(b, p.Extensions)
 	}
 	u.buf = append(b, urlClose...)
-	u.count++
 	if len(u.buf) >= flushBytes {
 		u.flush()
 	}
@@ -202,11 +197,18 @@ func (x *Index) Add(loc string, lastMod int64, dayOnly bool) error {
 	b := append(x.buf, sitemapOpen...)
 	b = appendURL(b, loc)
 	b = append(b, locClose...)
-	b = x.appendLastMod(b, lastMod, dayOnly)
+	b = appendLastMod(b, lastMod, dayOnly)
 	x.buf = append(b, sitemapClose...)
-	x.count++
 	if len(x.buf) >= flushBytes {
 		x.flush()
 	}
 	return x.err
+}
+
+// IsOwn reports whether a document, or its beginning, is as [URLSet] and [Index] write it.
+func IsOwn(document []byte) bool {
+	rest, ok := bytes.CutPrefix(document, []byte(declaration))
+	root, rest, _ := bytes.Cut(rest, []byte("\n"))
+	return ok && (bytes.HasPrefix(root, []byte(urlSetOpen)) && bytes.HasPrefix(rest, []byte(urlOpen)) ||
+		bytes.HasPrefix(root, []byte(indexOpen)) && bytes.HasPrefix(rest, []byte(sitemapOpen)))
 }

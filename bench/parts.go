@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+)
+
+// partRows have go test measure what a server does in nanoseconds.
+func (b *bench) partRows(ctx context.Context) ([]*row, error) {
+	pass := &row{what: "a request that is not ours, through the handler", show: duration, reach: atMost(200e-9)}
+	parse := &row{what: "a line of Caddy's access log parsed, over encoding/json", show: duration, reach: atMost(1.0 / 7)}
+	for range b.runs {
+		took, err := benchmark(ctx, module, "Pass")
+		if err != nil {
+			return nil, err
+		}
+		pass.add(took["Pass"])
+		if took, err = benchmark(ctx, module+"/internal/accesslog", "ParseJSON|EncodingJSON"); err != nil {
+			return nil, err
+		}
+		parse.add(took["ParseJSON"], took["EncodingJSON"])
+	}
+	return []*row{pass, parse}, nil
+}
+
+var benchmarkLine = regexp.MustCompile(`(?m)^Benchmark(\w+)\S*\s+\d+\s+([\d.]+) ns/op`)
+
+// benchmark returns the seconds of an operation of each of a package's benchmarks.
+func benchmark(ctx context.Context, pkg, names string) (map[string]float64, error) {
+	out, err := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^Benchmark("+names+")$", pkg).CombinedOutput()
+	took := make(map[string]float64)
+	for _, line := range benchmarkLine.FindAllStringSubmatch(string(out), -1) {
+		nanoseconds, _ := strconv.ParseFloat(line[2], 64)
+		took[line[1]] = nanoseconds / 1e9
+	}
+	if err != nil || len(took) == 0 {
+		return nil, fmt.Errorf("running the benchmarks %s of %s: %w\n%s", names, pkg, err, out)
+	}
+	return took, nil
+}

@@ -1,0 +1,79 @@
+package faults
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+const onFiles = harness.Local + ` {
+	root * {dir}/site
+	sitemap {
+		refresh 1s
+	}
+	file_server
+}`
+
+// TestRootVanishes: a root that is gone is not believed to be so because refreshes that
+// follow each other quickly agree, but an operator's refresh of an empty one is.
+func TestRootVanishes(t *testing.T) {
+	s := prepare(t, map[string]string{"site/index.html": "home", "site/a.html": "a", "site/b.html": "b"})
+	s.OpenAdmin()
+	if err := s.Load(onFiles); err != nil {
+		t.Fatal(err)
+	}
+	all := harness.Below(harness.Local, []string{"/", "/a.html", "/b.html"})
+	s.WantLocs(harness.Local+"/sitemap.xml", all...)
+	root := filepath.Join(s.Dir, "site")
+	if err := os.RemoveAll(root); err != nil {
+		t.Fatal(err)
+	}
+	const heldBack = "sitemap change held back until later refreshes confirm it"
+	s.Logged(heldBack, "could not be read")
+	s.Refreshes(4)
+	s.WantLocs(harness.Local+"/sitemap.xml", all...)
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.Logged(heldBack, "less than half")
+	s.Refreshes(4)
+	s.WantLocs(harness.Local+"/sitemap.xml", all...)
+	if r := s.Do(http.MethodPost, "http://localhost:{admin}/sitemap/refresh"); r.StatusCode != http.StatusOK || !strings.Contains(r.Text, `"result":"empty"`) {
+		t.Errorf("an operator's refresh: status %d, %s", r.StatusCode, r.Text)
+	}
+	s.WantStatus(harness.Local+"/sitemap.xml", http.StatusNotFound)
+}
+
+// TestPageBeingWritten: a page that is empty when it is looked at keeps its place, as
+// whoever writes it may not be done. One that stays empty goes.
+func TestPageBeingWritten(t *testing.T) {
+	s := prepare(t, nil)
+	for i, name := range []string{"index.html", "a.html", "b.html", "c.html", "d.html"} {
+		s.Put("site/"+name, harness.Whole("", name), harness.DayOf(100*i))
+	}
+	if err := s.Load(onFiles); err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{"/", "/a.html", "/b.html", "/c.html", "/d.html"}
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, paths)...)
+	etag := s.Get(harness.Local + "/sitemap.xml").Header.Get("ETag")
+	s.WriteRaw("site/b.html", "")
+	s.Refreshes(2)
+	if got := s.Get(harness.Local + "/sitemap.xml"); got.Header.Get("ETag") != etag {
+		t.Fatalf("while a page is being written, the sitemap is %s", got.Text)
+	}
+	s.Put("site/b.html", harness.Whole("", "another text"), harness.DayOf(200))
+	s.Eventually(func() bool { return s.Dates(harness.Local)["/b.html"] == harness.Stamp(harness.DayOf(200)) }, s.SitemapLog)
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, paths)...)
+	// A new one is not listed before it has a text, and one that stays empty goes.
+	s.WriteRaw("site/new.html", "")
+	s.Refreshes(1)
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, paths)...)
+	s.Put("site/b.html", "", time.Now().Add(-time.Minute))
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/a.html", "/c.html", "/d.html"})...)
+}

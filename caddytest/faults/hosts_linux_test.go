@@ -1,0 +1,126 @@
+package faults
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+// TestMadeUpHosts: however many hosts visitors make up, upstreams get no more than the
+// handler's rate, half of the cores are free, memory is bounded, and a named site refreshes
+// as ever.
+func TestMadeUpHosts(t *testing.T) {
+	const hosts, rate, window = 900, 20, 5 * time.Second
+	const catchAll = "http://:{port} {\n%s\n}\n"
+	var asked atomic.Int64
+	app := harness.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.UserAgent(), "caddy-sitemap") { // visitors ask for themselves
+			asked.Add(1)
+		}
+		w.Header().Set("Content-Type", "text/html")
+		if r.URL.Path == "/robots.txt" {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprintf(w, "<!doctype html><title>%s %s</title>", r.Host, r.URL.Path)
+		for i := range 50 {
+			fmt.Fprintf(w, "<a href=%q>link</a>", fmt.Sprint(strings.TrimSuffix(r.URL.Path, "/"), "/", i))
+		}
+	})
+	crawl := fmt.Sprintf("crawl {\n rate %d/s\n concurrency 4\n }", rate)
+	for name, test := range map[string]struct {
+		options, site, header string
+	}{
+		"on a static site":                            {"", "root * {dir}/site\n sitemap\n file_server", "Host"},
+		"on an application that is crawled":           {"", "sitemap {\n links\n" + crawl + "\n }\n reverse_proxy " + app, "Host"},
+		"on an application whose files are not known": {"", "sitemap {\n" + crawl + "\n }\n reverse_proxy " + app, "Host"},
+		"behind a trusted proxy":                      {"{\n servers {\n trusted_proxies static 127.0.0.0/8\n }\n}\n", "sitemap {\n links\n" + crawl + "\n }\n reverse_proxy " + app, "X-Forwarded-Host"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := prepare(t, nil)
+			for i := range 400 {
+				s.Put(fmt.Sprintf("site/%d/%d.html", i%20, i), harness.Whole("", fmt.Sprint("page ", i)), harness.DayOf(i))
+			}
+			s.Put("healthy/index.html", harness.Whole("", "home"), harness.DayOf(0))
+			c := s.Child(test.options + fmt.Sprintf(catchAll, test.site) + healthy)
+			s.Eventually(func() bool { return s.lists(healthyOrigin, "/") }, s.SitemapLog)
+			before := measure(t, c.Pid())
+			asked.Store(0)
+			begun := time.Now()
+			var visitors sync.WaitGroup
+			for i := range hosts {
+				visitors.Go(func() {
+					visit(s.Expand("http://127.0.0.1:{port}/sitemap.xml"), test.header, fmt.Sprintf("made-up-%d.example", i))
+				})
+			}
+			for n := 0; time.Since(begun) < window; n++ {
+				s.keepsRefreshing(healthyOrigin, 1)
+			}
+			took, now := time.Since(begun), measure(t, c.Pid())
+			if n, most := asked.Load(), rate*took.Seconds()+2*rate; float64(n) > most {
+				t.Errorf("%d requests to the upstream in %s, want at most %.0f", n, took, most)
+			}
+			// Besides the refreshes, it has to answer the visitors, and to free memory.
+			if used := now.processor - before.processor; used > took*time.Duration(runtime.NumCPU())*7/10 && !slow {
+				t.Errorf("%s of processor time in %s", used, took)
+			}
+			if grown := now.memory - before.memory; grown > 256<<20 && !slow {
+				t.Errorf("memory grew by %d MiB", grown>>20)
+			}
+			c.Kill()
+			visitors.Wait()
+		})
+	}
+}
+
+// visit requests a URL with a header; whatever comes of it.
+func visit(url, header, value string) {
+	r, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return
+	}
+	if r.Header.Set(header, value); header == "Host" {
+		r.Host = value
+	}
+	if resp, err := harness.Client.Do(r); err == nil {
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+	}
+}
+
+// usage is what a process has used of the machine.
+type usage struct {
+	processor time.Duration
+	memory    int64 // resident now
+}
+
+// measure reads proc(5).
+func measure(t *testing.T, pid int) (u usage) {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	number := func(i int) int64 {
+		n, err := strconv.ParseInt(fields[i], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	const ticks = 100 // a second, as Linux tells it to programs
+	u.processor = time.Duration(number(11)+number(12)) * time.Second / ticks
+	u.memory = number(21) * int64(os.Getpagesize())
+	return u
+}

@@ -1,0 +1,69 @@
+// Package faults tries real Caddy with what goes wrong around it: visitors who make up hosts,
+// disks and applications that hang, a process that is killed, state that cannot be read or
+// written, pages without an end.
+package faults
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+// server is a running Caddy, with what these tests want of it.
+type server struct{ *harness.Server }
+
+func prepare(t *testing.T, files map[string]string) *server {
+	t.Helper()
+	return &server{harness.Prepare(t, files)}
+}
+
+func start(t *testing.T, caddyfile string, files map[string]string) *server {
+	t.Helper()
+	return &server{harness.Start(t, caddyfile, files)}
+}
+
+// prompt is how long a refresh, reload or stop may take whatever hangs.
+const prompt = 3 * time.Second
+
+// promptly runs a function that is to end within [prompt].
+func promptly(t *testing.T, what string, run func()) {
+	t.Helper()
+	begun := time.Now()
+	run()
+	if took := time.Since(begun); took > prompt {
+		t.Errorf("%s takes %s", what, took)
+	}
+}
+
+// keepsRefreshing puts pages below {dir}/healthy, the root of a site with refresh 1s, and
+// waits for each to be listed.
+func (s *server) keepsRefreshing(origin string, pages int) {
+	s.T.Helper()
+	for i := range pages {
+		name := "/" + strconv.FormatInt(time.Now().UnixNano(), 36) + ".html"
+		s.Put("healthy"+name, harness.Whole("", name), harness.DayOf(i))
+		promptly(s.T, "listing a new page", func() {
+			s.Eventually(func() bool { return s.lists(origin, name) }, s.SitemapLog)
+		})
+	}
+}
+
+// lists reports whether a site's sitemap lists a path.
+func (s *server) lists(origin, path string) bool {
+	locs, err := s.TryLocs(origin + "/sitemap.xml")
+	for _, loc := range locs {
+		if err == nil && loc == s.Expand(origin+path) {
+			return true
+		}
+	}
+	return false
+}
+
+// healthy is a site that keeps to refresh 1s.
+const healthy = "http://healthy.localhost:{port} {\n root * {dir}/healthy\n sitemap {\n refresh 1s\n }\n file_server\n}\n"
+
+const healthyOrigin = "http://healthy.localhost:{port}"

@@ -1,0 +1,172 @@
+package faults
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+// onApp is an application that is crawled fast.
+const onApp = harness.Local + ` {
+	sitemap {
+		refresh 1s
+		links {
+			max_paths 20000
+		}
+		crawl {
+			rate 1000/s
+			concurrency 8
+		}
+	}
+	reverse_proxy {app}
+}`
+
+// TestBadPages: pages without an end, or with very much before it, cost a bounded time and
+// memory, and keep nothing else out.
+func TestBadPages(t *testing.T) {
+	var taken atomic.Int64 // bytes of what is too large
+	count := func(w io.Writer) io.Writer {
+		return writerFunc(func(b []byte) (int, error) {
+			n, err := w.Write(b)
+			taken.Add(int64(n))
+			return n, err
+		})
+	}
+	s := prepare(t, nil)
+	s.LoadApp(onApp, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		begin := func(links ...string) {
+			_, _ = io.WriteString(w, harness.HTML(r.URL.Path))
+			for _, link := range links {
+				fmt.Fprintf(w, "<a href=%q>link</a>", link)
+			}
+		}
+		switch r.URL.Path {
+		case "/":
+			begin("/endless", "/slow", "/huge", "/good")
+		case "/good":
+			begin()
+		case "/endless": // as fast as it can
+			begin()
+			filler := []byte(strings.Repeat("<p>and so on ", 1000))
+			for w := count(w); r.Context().Err() == nil; {
+				if _, err := w.Write(filler); err != nil {
+					return
+				}
+			}
+		case "/slow": // a byte at a time
+			begin()
+			for r.Context().Err() == nil {
+				_, _ = w.Write([]byte("."))
+				_ = http.NewResponseController(w).Flush()
+				select {
+				case <-r.Context().Done():
+				case <-time.After(20 * time.Millisecond):
+				}
+			}
+		case "/huge":
+			w.Header().Set("Content-Length", strconv.Itoa(1<<30))
+			begin()
+			filler := make([]byte, 1<<20)
+			for w := count(w); r.Context().Err() == nil; {
+				if _, err := w.Write(filler); err != nil {
+					return
+				}
+			}
+		default:
+			http.NotFound(w, r)
+		}
+	})
+	has := func(paths ...string) func() bool {
+		return func() bool {
+			for _, path := range paths {
+				if !s.lists(harness.Local, path) {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	s.Eventually(has("/", "/good"), s.SitemapLog)
+	s.Eventually(has("/endless", "/huge"), s.SitemapLog) // as much of them as is read says that they are pages
+	if s.lists(harness.Local, "/slow") {
+		t.Error("a page that never came to its end is listed")
+	}
+	if n := taken.Load(); n > 256<<20 {
+		t.Errorf("%d MiB of pages without an end were read", n>>20)
+	}
+}
+
+// TestTypeChanges: what a page is, its last fetch says.
+func TestTypeChanges(t *testing.T) {
+	s := start(t, harness.Local+` {
+		root * {dir}/site
+		sitemap {
+			refresh 1s
+		}
+		@turned {
+			path /turning.html
+			file /turned.txt
+		}
+		header @turned >Content-Type application/pdf
+		file_server
+	}`, map[string]string{"site/index.html": "home", "site/a.html": "a", "site/b.html": "b", "site/c.html": "c"})
+	paths := []string{"/", "/a.html", "/b.html", "/c.html", "/turning.html"}
+	for i := range 2 {
+		s.Put("site/turning.html", fmt.Sprint("HTML ", i), harness.DayOf(10*i))
+		s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, paths)...)
+		s.WriteRaw("site/turned.txt", "")
+		s.Put("site/turning.html", fmt.Sprint("none ", i), harness.DayOf(10*i+5))
+		s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, paths[:4])...)
+		s.WantLeftOut(map[string]int{"not HTML": 1, "not included": 1}) // which the flag is
+		if err := os.Remove(filepath.Join(s.Dir, "site", "turned.txt")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+type writerFunc func(b []byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// TestManyPagesBehindOne: a link graph of very many pages takes no more than max_paths.
+func TestManyPagesBehindOne(t *testing.T) {
+	const all, maxPaths = 100_000, 20_000
+	s := prepare(t, nil)
+	s.LoadApp(onApp, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		out := bufio.NewWriter(w)
+		defer func() { _ = out.Flush() }()
+		_, _ = out.WriteString(harness.HTML(r.URL.Path))
+		if r.URL.Path == "/" {
+			for i := range all {
+				fmt.Fprintf(out, "<a href=/%s>x</a>", letters(i))
+			}
+		}
+	})
+	s.Eventually(func() bool { return len(s.RefreshLines()) > 2 }, s.SitemapLog)
+	line := s.Logged("sitemap refreshed", "over max_paths")
+	if n := len(s.Locs(harness.Local + "/sitemap.xml")); n < 100 || n > maxPaths+1 {
+		t.Errorf("%d pages are listed: %s", n, line)
+	}
+	promptly(t, "Stop", s.Stop)
+}
+
+// letters are a name for a number that has no digits, by which pages are taken for alike.
+func letters(n int) string {
+	name := []byte{'x'}
+	for ; n > 0; n /= 26 {
+		name = append(name, byte('a'+n%26))
+	}
+	return string(name)
+}

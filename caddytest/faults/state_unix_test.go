@@ -1,0 +1,73 @@
+//go:build unix
+
+package faults
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+// TestHungState: state that cannot be read for a disk that hangs keeps neither the first
+// answer nor a reload nor Stop waiting, and is neither lost nor damaged.
+func TestHungState(t *testing.T) {
+	s := prepare(t, nil)
+	s.OpenAdmin()
+	s.Put("healthy/index.html", harness.Whole("", "home"), harness.DayOf(0))
+	caddyfile := "{\n sitemap {\n state {dir}/state\n }\n}\n" + healthy
+	if err := s.Load(caddyfile); err != nil {
+		t.Fatal(err)
+	}
+	s.WantLocs(healthyOrigin+"/sitemap.xml", healthyOrigin+"/")
+	s.Stop()
+	found, err := filepath.Glob(filepath.Join(s.Dir, "state", "sites", "*", "store", "manifest.json"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("got %q, %v", found, err)
+	}
+	manifest, aside := found[0], filepath.Join(s.Dir, "aside.json")
+	if err := os.Rename(manifest, aside); err != nil {
+		t.Fatal(err)
+	}
+	// Whoever opens it waits for a writer.
+	if err := unix.Mkfifo(manifest, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	freed := false
+	free := func() {
+		if fd, err := unix.Open(manifest, unix.O_RDWR|unix.O_NONBLOCK, 0); err == nil && !freed {
+			freed = true
+			t.Cleanup(func() { _ = unix.Close(fd) })
+		}
+	}
+	t.Cleanup(free)
+	promptly(t, "the first answer", func() {
+		if err := s.Load(caddyfile); err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Again(healthyOrigin + "/sitemap.xml")
+		if err != nil || r.StatusCode != http.StatusOK {
+			t.Fatalf("the first answer is %v, %v\n%s", r.Response, err, s.SitemapLog())
+		}
+	})
+	s.wantHealthy(caddyfile)
+	s.Logged("cannot keep what is known of the pages", `"level":"warn"`)
+	promptly(t, "Stop", s.Stop)
+	free()
+	if err := os.Rename(aside, manifest); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Load(caddyfile); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Again(healthyOrigin + "/sitemap.xml"); err != nil || r.StatusCode != http.StatusOK {
+		t.Errorf("once it is there again: %v, %v", r.Response, err)
+	}
+	if lines := s.LogLines("damaged"); len(lines) > 0 {
+		t.Errorf("the log says %s", lines[0])
+	}
+}
