@@ -368,6 +368,7 @@ func TestTakeOver(t *testing.T) {
 // asks for them; a named site does not wait for them.
 func TestOnDemandTurns(t *testing.T) {
 	b := newBench(t, nil)
+	b.lists("/")
 	named, first, second := b.site("named.example"), b.site("a.example"), b.site("b.example")
 	release := make(chan struct{})
 	source := b.source

@@ -125,7 +125,7 @@ func (x *Explanation) rank() int {
 	switch x.Reason {
 	case "":
 		return 2
-	case reasonRefused, reasonShadowed, reasonUnreached:
+	case reasonRefused, reasonAbsent, reasonShadowed, reasonUnreached:
 		return 0
 	}
 	return 1
@@ -331,6 +331,8 @@ func (e explainer) blocked() string {
 	switch path := e.internal.prefix + e.handler.settings.path; {
 	case e.probed.refused != 0:
 		return fmt.Sprintf("Its front page, or %s, returns status %d.", path, e.probed.refused)
+	case e.probed.absent != 0:
+		return fmt.Sprintf("Its front page returns status %d, and no matcher names its host.", e.probed.absent)
 	case e.probed.shadowed:
 		return fmt.Sprintf("Another sitemap handler serves %s: they need different values of 'path'.", path)
 	default:

@@ -31,6 +31,7 @@ type probeResult struct {
 	same          *Handler // the one that does, where it has the same settings; nil: none
 	status        int      // of the response where they do not
 	refused       int      // 401 or 403, where anonymous visitors do not get in
+	absent        int      // an error status of the front page of a site on demand, which may be made up
 	canonicalHost string   // that the front page names in its canonical; "": none
 
 	root     string   // where the site's files lie; "": not known
@@ -50,6 +51,8 @@ func (p *probeResult) blocked() string {
 		return reasonRefused
 	case p.shadowed:
 		return reasonShadowed
+	case p.absent != 0:
+		return reasonAbsent
 	case !p.reached:
 		return reasonUnreached
 	}
@@ -59,6 +62,7 @@ func (p *probeResult) blocked() string {
 // Why a site lists nothing.
 const (
 	reasonRefused   = "the site refuses anonymous visitors, so nothing is listed"
+	reasonAbsent    = "the front page of this host, which only visitors named, returns an error, so nothing is listed"
 	reasonShadowed  = "another sitemap handler before this one has the same path, so nothing is listed here"
 	reasonUnreached = "requests for the sitemap do not reach its handler, so nothing is listed"
 )
@@ -131,8 +135,11 @@ func (f *siteFetcher) probe(ctx context.Context) (probeResult, error) {
 	}
 	if err == nil {
 		result.canonicalHost = f.canonicalHost(front)
-		if refuses(front.Status) {
+		switch {
+		case refuses(front.Status):
 			result.refused = front.Status
+		case f.onDemand && front.Status >= 400 && !f.handler.settings.crawl.off:
+			result.absent = front.Status
 		}
 	}
 	if result.robots, err = f.fetchRobots(ctx); err != nil {

@@ -220,3 +220,21 @@ func TestProbeRoot(t *testing.T) {
 		}
 	}
 }
+
+// TestMadeUpHost: of a host that only visitors named, nothing is listed before its front
+// page answers.
+func TestMadeUpHost(t *testing.T) {
+	b := newBench(t, nil)
+	b.lists("/a")
+	named, made := b.site("named.example"), b.site("made-up.example")
+	if b.refresh(named) == nil || b.refresh(made) != nil {
+		t.Errorf("got %d pages of the named site, %d of the other", pagesOf(named.state.Index.Load()), pagesOf(made.state.Index.Load()))
+	}
+	if r := made.lastReport(); r.reason != reasonAbsent || b.logged(reasonAbsent) != 1 {
+		t.Errorf("got reason %q, logs %v", r.reason, b.logs.All())
+	}
+	b.lists("/", "/a")
+	if b.refresh(made) == nil {
+		t.Error("nothing is listed although the front page answers")
+	}
+}

@@ -282,8 +282,8 @@ func (l reportLog) empty() {
 	}
 	switch rep.reason {
 	case "":
-	case reasonRefused:
-		l.logger.once(zapcore.InfoLevel, "empty", rep.reason, zap.Int("status", probed.refused))
+	case reasonRefused, reasonAbsent:
+		l.logger.once(zapcore.InfoLevel, "empty", rep.reason, zap.Int("status", cmp.Or(probed.refused, probed.absent)))
 		return
 	default:
 		fields := []zap.Field{zap.String("path", l.internal.prefix+l.handler.settings.path)}
