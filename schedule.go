@@ -121,6 +121,7 @@ func (s *schedule) isRunning() bool {
 // run refreshes the site and plans the next refresh. A source or handler that does not heed
 // that ctx has ended is left to itself: Stop shall not wait for it.
 func (s *site) run(ctx context.Context, demanded bool) {
+	defer s.app.notify() // after the turn has ended: others may wait for it
 	defer s.endTurn()
 	begun := s.app.now()
 	ended := make(chan result, 1)
