@@ -9,13 +9,14 @@ import (
 )
 
 // linkRows measure a site behind a proxy whose pages only links name.
-func (b *bench) linkRows(ctx context.Context) ([]*row, error) {
+func (b *bench) linkRows(ctx context.Context) []*row {
 	const directive = "sitemap {\nlinks\ncrawl {\nrate 1000/s\nconcurrency 8\n}\n}"
 	what := number(b.linked) + " linked pages of a proxied site, `crawl { rate 1000/s concurrency 8 }`: start to all listed"
 	r := &row{what: what, show: duration, reach: atMost(6)}
 	upstream := httptest.NewServer(application(b.linked))
 	defer upstream.Close()
-	return []*row{r}, b.listings(ctx, r, "links", b.linked, "", []string{directive, "reverse_proxy " + upstream.Listener.Addr().String()})
+	b.listings(ctx, r, "links", b.linked, "", []string{directive, "reverse_proxy " + upstream.Listener.Addr().String()})
+	return []*row{r}
 }
 
 // application has so many pages: the front page, which leads to sections, and those to

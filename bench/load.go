@@ -71,45 +71,30 @@ func (c client) requests(ctx context.Context) (took []float64, err error) {
 
 // latencyRows measure how long an index takes while the site is refreshed every second,
 // over when nothing else is done: where nothing changes, and where a page does each time.
-func (b *bench) latencyRows(ctx context.Context) ([]*row, error) {
+func (b *bench) latencyRows(ctx context.Context) []*row {
 	what := number(b.small) + " files: p99 of an index while a refresh runs every second, over idle"
 	same := &row{what: what + ", nothing changed", show: duration, reach: atMost(3)}
 	edited := &row{what: what + ", a page changed each time", show: duration, reach: atMost(3)}
-	root, err := b.tree("tree", b.small, small)
-	if err != nil {
-		return nil, err
-	}
-	s, err := b.serve("latency", files(root, seldom))
-	if err != nil {
-		return nil, err
-	}
-	defer s.stop()
-	if _, err := s.listed(ctx, b.small); err != nil {
-		return nil, err
-	}
-	if err := s.settle(ctx); err != nil {
-		return nil, err
-	}
+	root := b.tree("tree", b.small, small)
+	s := b.serve("latency", files(root, seldom))
+	must(s.listed(ctx, b.small))
+	check(s.settle(ctx))
 	c := client{addr: s.addr, path: "/sitemap.xml", connections: 4, pause: 4 * time.Millisecond}
 	for range b.runs {
 		for _, r := range []*row{same, edited} {
 			_, idle, err := c.run(ctx, b.turn)
-			if err != nil {
-				return nil, err
-			}
+			check(err)
 			done := make(chan error, 1)
 			refreshing, cancel := context.WithCancel(ctx)
 			go func() { done <- s.refreshEverySecond(refreshing, root, r == edited) }()
 			_, p99, err := c.run(ctx, b.turn)
 			cancel()
-			if err := errors.Join(err, <-done); err != nil {
-				return nil, err
-			}
+			check(err, <-done)
 			r.add(p99, idle)
 		}
 		b.say("  latency: %s and %s, idle %s (%s)", duration(last(same.ours)), duration(last(edited.ours)), duration(last(same.other)), load())
 	}
-	return []*row{same, edited}, nil
+	return []*row{same, edited}
 }
 
 func last(values []float64) float64 { return values[len(values)-1] }
@@ -118,7 +103,7 @@ func last(values []float64) float64 { return values[len(values)-1] }
 func (s *server) refreshEverySecond(ctx context.Context, root string, edit bool) error {
 	for n := 0; ; n++ {
 		next := time.After(time.Second)
-		if i := n * filesInFolder; edit {
+		if i := n % 10 * filesInFolder; edit {
 			content := bytes.Replace(small(i), []byte("lorem"), fmt.Append(nil, time.Now().UnixNano()), 1)
 			if err := writePage(filepath.Join(root, pagePath(i)), i, content); err != nil {
 				return err
@@ -137,7 +122,7 @@ func (s *server) refreshEverySecond(ctx context.Context, root string, edit bool)
 
 // rateRows compare how often a second an index is served with Caddy's respond, and with its
 // file_server and a precompressed file, of about as many bytes each.
-func (b *bench) rateRows(ctx context.Context) ([]*row, error) {
+func (b *bench) rateRows(ctx context.Context) []*row {
 	const pages, size = 1000, 1150 // bytes of gzip of their index
 	var list strings.Builder
 	for i := range pages {
@@ -145,40 +130,29 @@ func (b *bench) rateRows(ctx context.Context) ([]*row, error) {
 	}
 	urls, root := b.path("rate-urls.txt"), b.path("rate-files")
 	// Without the plain file beside it, file_server does not look for the compressed one.
-	err := errors.Join(os.MkdirAll(root, 0o755), os.WriteFile(urls, []byte(list.String()), 0o644),
+	check(os.MkdirAll(root, 0o755), os.WriteFile(urls, []byte(list.String()), 0o644),
 		os.WriteFile(filepath.Join(root, "sitemap.xml"), []byte("<urlset/>"), 0o644),
 		os.WriteFile(filepath.Join(root, "sitemap.xml.gz"), make([]byte, size), 0o644))
-	if err != nil {
-		return nil, err
-	}
 	addrs, sites := make([]string, 3), ""
 	for i, directives := range []string{
 		fmt.Sprintf("sitemap {\ncrawl off\nshard_urls 20\nurls %q\n}", urls),
 		fmt.Sprintf("respond %q", strings.Repeat("x", size)),
 		fmt.Sprintf("root * %q\nfile_server {\nprecompressed gzip\n}", root),
 	} {
-		if addrs[i], err = freeAddr(); err != nil {
-			return nil, err
-		}
+		addrs[i] = freeAddr()
 		sites += site(addrs[i], directives)
 	}
-	s, err := b.start("rate", addrs[0], sites)
-	if err != nil {
-		return nil, err
-	}
-	defer s.stop()
-	if _, err := s.first(ctx, s.sitemap()); err != nil {
-		return nil, err
-	}
+	s := b.start("rate", addrs[0], sites)
+	must(s.first(ctx, s.sitemap()))
 	respond := &row{what: "requests for an index of 1.1 kB of gzip, over `respond` with as many bytes", show: perSecond, reach: atLeast(0.95)}
 	fileServer := &row{what: "the same, over `file_server` with a precompressed file", show: perSecond, reach: atLeast(2)}
 	for run := range b.runs + 1 {
 		var rates [3]float64
 		for i, addr := range addrs {
 			c := client{addr: addr, path: "/sitemap.xml", connections: 32}
-			if rates[i], _, err = c.run(ctx, b.turn); err != nil {
-				return nil, err
-			}
+			rate, _, err := c.run(ctx, b.turn)
+			check(err)
+			rates[i] = rate
 		}
 		b.say("  rate: %.0f (%s)", rates, load())
 		if run > 0 { // the first warms up
@@ -186,5 +160,5 @@ func (b *bench) rateRows(ctx context.Context) ([]*row, error) {
 			fileServer.add(rates[0], rates[2])
 		}
 	}
-	return []*row{respond, fileServer}, nil
+	return []*row{respond, fileServer}
 }

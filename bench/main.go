@@ -33,12 +33,13 @@ type bench struct {
 	files, small, manuals, linked, pages, runs int
 	turn                                       time.Duration
 	work                                       string
+	servers                                    []*server // of the family that is measured
 }
 
 // families are rows that are measured together.
 var families = []struct {
 	name    string
-	measure func(*bench, context.Context) ([]*row, error)
+	measure func(*bench, context.Context) []*row
 }{
 	{"names", (*bench).nameRows},
 	{"crawl", (*bench).crawlRows},
@@ -56,10 +57,7 @@ func main() {
 		caddycmd.Main()
 		return
 	}
-	var names []string
-	for _, f := range families {
-		names = append(names, f.name)
-	}
+	const all = "names,crawl,small,latency,manuals,links,rate,sorted,parts"
 	b := new(bench)
 	flag.IntVar(&b.files, "files", 1_000_000, "files of the large tree, for names and crawl")
 	flag.IntVar(&b.small, "small", 200_000, "files of the tree for small and latency")
@@ -69,7 +67,7 @@ func main() {
 	flag.IntVar(&b.runs, "runs", 5, "runs that a median is taken of")
 	flag.DurationVar(&b.turn, "turn", 5*time.Second, "length of a run that counts requests")
 	flag.StringVar(&b.work, "dir", filepath.Join(os.TempDir(), "caddy-sitemap-bench"), "the work folder")
-	only := flag.String("only", strings.Join(names, ","), "the rows to measure")
+	only := flag.String("only", all, "the rows to measure")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
@@ -96,14 +94,25 @@ func (b *bench) run(ctx context.Context, only []string) (err error) {
 			continue
 		}
 		begun := time.Now()
-		rows, err := f.measure(b, ctx)
+		func() {
+			defer func() {
+				for _, s := range b.servers {
+					s.stop()
+				}
+				b.servers = nil
+				switch v := recover().(type) {
+				case nil:
+				case failure:
+					failed = append(failed, fmt.Errorf("%s: %w", f.name, v.error))
+				default:
+					panic(v)
+				}
+			}()
+			all = append(all, f.measure(b, ctx)...)
+		}()
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", f.name, err))
-		}
-		all = append(all, rows...)
 		b.say("%s took %s (%s)", f.name, duration(time.Since(begun).Seconds()), load())
 	}
 	fmt.Printf("%s/%s, %d cores, %s; median (least–most) of the runs, of their quotients too; warm cache\n\n%s",
@@ -112,14 +121,25 @@ func (b *bench) run(ctx context.Context, only []string) (err error) {
 }
 
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
-
-func (b *bench) path(elements ...string) string {
-	return filepath.Join(append([]string{b.work}, elements...)...)
-}
+func (b *bench) path(name string) string        { return filepath.Join(b.work, name) }
 
 // load says how busy the machine is, for whoever reads the figures.
 func load() string {
 	average, _ := os.ReadFile("/proc/loadavg")
 	one, _, _ := strings.Cut(string(average), " ")
 	return "load " + one
+}
+
+// failure ends the rows of a family: check and must panic with it.
+type failure struct{ error }
+
+func check(errs ...error) {
+	if err := errors.Join(errs...); err != nil {
+		panic(failure{err})
+	}
+}
+
+func must[T any](v T, err error) T {
+	check(err)
+	return v
 }

@@ -9,21 +9,16 @@ import (
 )
 
 // partRows have go test measure what a server does in nanoseconds.
-func (b *bench) partRows(ctx context.Context) ([]*row, error) {
+func (b *bench) partRows(ctx context.Context) []*row {
 	pass := &row{what: "a request that is not ours, through the handler", show: duration, reach: atMost(200e-9)}
 	parse := &row{what: "a line of Caddy's access log parsed, over encoding/json", show: duration, reach: atMost(1.0 / 7)}
 	for range b.runs {
-		took, err := benchmark(ctx, module, "Pass")
-		if err != nil {
-			return nil, err
-		}
+		took := must(benchmark(ctx, module, "Pass"))
 		pass.add(took["Pass"])
-		if took, err = benchmark(ctx, module+"/internal/accesslog", "ParseJSON|EncodingJSON"); err != nil {
-			return nil, err
-		}
+		took = must(benchmark(ctx, module+"/internal/accesslog", "ParseJSON|EncodingJSON"))
 		parse.add(took["ParseJSON"], took["EncodingJSON"])
 	}
-	return []*row{pass, parse}, nil
+	return []*row{pass, parse}
 }
 
 var benchmarkLine = regexp.MustCompile(`(?m)^Benchmark(\w+)\S*\s+\d+\s+([\d.]+) ns/op`)

@@ -20,7 +20,6 @@ import (
 const (
 	patience  = 30 * time.Minute // with what a server is to come to
 	stopGrace = 10 * time.Second
-	poll      = 5 * time.Millisecond
 	clockTick = 0.01 // seconds, of times in /proc
 )
 
@@ -40,67 +39,49 @@ func site(addr string, directives ...string) string {
 }
 
 // serve starts Caddy for a site with these directives, with nothing to remember.
-func (b *bench) serve(name string, directives []string, env ...string) (*server, error) {
-	addr, err := freeAddr()
-	if err != nil {
-		return nil, err
-	}
-	if err := os.RemoveAll(b.path(name)); err != nil {
-		return nil, err
-	}
+func (b *bench) serve(name string, directives []string, env ...string) *server {
+	addr := freeAddr()
+	check(os.RemoveAll(b.path(name)))
 	return b.start(name, addr, site(addr, directives...), env...)
 }
 
 // start starts Caddy with the sites of a Caddyfile, the first of which is at addr. What it
 // writes, and remembers of an earlier start, is in the folder of that name.
-func (b *bench) start(name, addr, sites string, env ...string) (*server, error) {
-	admin, err := freeAddr()
-	binary, err2 := os.Executable()
-	if err := errors.Join(err, err2); err != nil {
-		return nil, err
-	}
+func (b *bench) start(name, addr, sites string, env ...string) *server {
 	dir := b.path(name)
+	config := filepath.Join(dir, "Caddyfile")
 	s := &server{
-		addr: addr, admin: admin, exited: make(chan struct{}),
+		addr: addr, admin: freeAddr(), exited: make(chan struct{}),
 		log: filepath.Join(dir, "refreshes"), said: filepath.Join(dir, "output"), state: filepath.Join(dir, "state"),
 	}
-	config := fmt.Sprintf(`{
+	content := fmt.Sprintf(`{
 admin %s
 persist_config off
 log refreshes {
-output file "%s"
+output file %q
 format json
 level DEBUG
 include http.handlers.sitemap
 }
 sitemap {
-state "%s"
+state %q
 }
 }
-%s`, admin, s.log, s.state, sites)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "Caddyfile"), []byte(config), 0o644), os.RemoveAll(s.log)); err != nil {
-		return nil, err
-	}
-	output, err := os.Create(s.said)
-	if err != nil {
-		return nil, err
-	}
+%s`, s.admin, s.log, s.state, sites)
+	check(os.MkdirAll(dir, 0o755), os.RemoveAll(s.log), os.WriteFile(config, []byte(content), 0o644))
+	output := must(os.Create(s.said))
 	defer output.Close()
-	s.cmd = exec.Command(binary, "run", "--config", filepath.Join(dir, "Caddyfile"), "--adapter", "caddyfile")
-	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Dir = output, output, dir
+	s.cmd = exec.Command(must(os.Executable()), "run", "--config", config, "--adapter", "caddyfile")
+	s.cmd.Stdout, s.cmd.Stderr = output, output
 	s.cmd.Env = append(append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir), env...)
 	s.begun = time.Now()
-	if err := s.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting Caddy: %w", err)
-	}
+	check(s.cmd.Start())
+	b.servers = append(b.servers, s)
 	go func() {
 		_ = s.cmd.Wait()
 		close(s.exited)
 	}()
-	return s, nil
+	return s
 }
 
 // stop ends the server and waits for it.
@@ -134,7 +115,7 @@ func (s *server) until(ctx context.Context, what string, try func() (done bool, 
 		case <-s.exited:
 			said, _ := os.ReadFile(s.said)
 			return fmt.Errorf("the server ended before %s; it wrote:\n%s", what, said)
-		case <-time.After(poll):
+		case <-time.After(5 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("no %s in %s", what, patience)
@@ -162,8 +143,6 @@ type report struct {
 	Pages   int     `json:"pages"`
 	Pending int     `json:"pending"`
 }
-
-func (r report) unchanged() bool { return strings.HasSuffix(r.Message, "nothing changed") }
 
 // refreshed waits for a refresh that fulfils a condition, and returns how many refreshes
 // were logged since the last call.
@@ -209,11 +188,7 @@ func (s *server) refresh(ctx context.Context) (uses float64, changed bool, err e
 	if err != nil {
 		return 0, false, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.admin+"/sitemap/refresh", nil)
-	if err != nil {
-		return 0, false, err
-	}
-	if _, _, err = do(req); err != nil {
+	if _, _, err = do(ctx, http.MethodPost, "http://"+s.admin+"/sitemap/refresh"); err != nil {
 		return 0, false, err
 	}
 	r, n, err := s.refreshed(ctx, func(report) bool { return true })
@@ -221,7 +196,7 @@ func (s *server) refresh(ctx context.Context) (uses float64, changed bool, err e
 		return 0, false, err
 	}
 	after, err := s.processor()
-	return (after - before) / float64(n), !r.unchanged(), err
+	return (after - before) / float64(n), !strings.HasSuffix(r.Message, "nothing changed"), err
 }
 
 // settle refreshes until nothing changes any more.
@@ -286,25 +261,23 @@ func (s *server) stored() (size float64, err error) {
 }
 
 // freeAddr is an address of the loopback interface at which nobody listens.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
+func freeAddr() string {
+	l := must(net.Listen("tcp", "127.0.0.1:0"))
+	defer l.Close()
+	return l.Addr().String()
 }
 
-// get requests a URL as a client that accepts gzip, and returns the body as it was sent.
 func get(ctx context.Context, url string) (status int, body []byte, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	return do(ctx, http.MethodGet, url)
+}
+
+// do makes a request, and returns the body as it was sent.
+func do(ctx context.Context, method, url string) (status int, body []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		return 0, nil, err
 	}
 	req.Header.Set("Accept-Encoding", "gzip")
-	return do(req)
-}
-
-func do(req *http.Request) (status int, body []byte, err error) {
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, nil, err

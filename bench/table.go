@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // row is a line of the table: what was measured in each run of ours, and of the other
@@ -33,8 +32,7 @@ func (r *row) add(ours float64, other ...float64) {
 
 // line is the row in Markdown.
 func (r *row) line() string {
-	judged, show := r.ours, r.show
-	other, quotient := "–", "–"
+	judged, show, other, quotient := r.ours, r.show, "–", "–"
 	if len(r.other) > 0 {
 		judged, show = nil, ratio
 		for i := range r.ours {
@@ -43,26 +41,23 @@ func (r *row) line() string {
 		other, quotient = spread(r.other, r.show), spread(judged, ratio)
 	}
 	to, reached := "–", "–"
-	if r.reach.bound > 0 {
-		sign, isReached := "≤ ", median(judged) <= r.reach.bound
+	if bound := r.reach.bound; bound > 0 {
+		to, reached = "≤ "+show(bound), "**no**"
 		if r.reach.atLeast {
-			sign, isReached = "≥ ", median(judged) >= r.reach.bound
+			to = "≥ " + show(bound)
 		}
-		to, reached = sign+show(r.reach.bound), "**no**"
-		if isReached {
+		if is := median(judged); is == bound || is > bound == r.reach.atLeast {
 			reached = "yes"
 		}
 	}
-	return "| " + strings.Join([]string{r.what, spread(r.ours, r.show), other, quotient, to, reached, strconv.Itoa(len(r.ours))}, " | ") + " |\n"
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %d |\n", r.what, spread(r.ours, r.show), other, quotient, to, reached, len(r.ours))
 }
 
-// table is the rows in Markdown, without those that were not measured.
+// table is the rows in Markdown.
 func table(rows []*row) string {
 	out := "| what | ours | other | quotient | to reach | reached | runs |\n|---|---|---|---|---|---|---|\n"
 	for _, r := range rows {
-		if len(r.ours) > 0 {
-			out += r.line()
-		}
+		out += r.line()
 	}
 	return out
 }

@@ -14,33 +14,26 @@ import (
 
 // verify reads the sitemap of a site and all its shards strictly: there must be so many
 // pages, no two of them the same.
-func (s *server) verify(ctx context.Context, pages int) error {
-	listed := make(map[uint64]struct{}, pages) // hashes: of ten million, two are the same once in 400,000 times
-	n := 0
+func (s *server) verify(ctx context.Context, pages int) {
+	listed, n := make(map[uint64]struct{}, pages), 0 // hashes: of ten million, two are the same once in 400,000 times
 	documents := []string{s.sitemap()}
 	for i := 0; i < len(documents); i++ {
 		status, body, err := get(ctx, documents[i])
 		if err == nil && status != http.StatusOK {
-			err = fmt.Errorf("got status %d", status)
+			err = fmt.Errorf("got status %d of %s", status, documents[i])
 		}
-		var d sitemaps.Document
-		if err == nil {
-			d, err = sitemaps.Parse(body)
-		}
-		if err != nil {
-			return fmt.Errorf("reading %s: %w", documents[i], err)
-		}
+		check(err)
+		d := must(sitemaps.Parse(body))
 		documents = append(documents, sitemaps.Locs(d.Children)...)
 		for _, u := range d.Pages {
 			if !strings.HasPrefix(u.Loc, s.base()+"/") || len(u.Loc) > page.MaxLoc {
-				return fmt.Errorf("'%s' is no page of the site", u.Loc)
+				check(fmt.Errorf("'%s' is no page of the site", u.Loc))
 			}
 			listed[xxhash.Sum64String(u.Loc)] = struct{}{}
 			n++
 		}
 	}
 	if n != pages || len(listed) != pages {
-		return fmt.Errorf("%d pages are listed, %d of them once, not %d", n, len(listed), pages)
+		check(fmt.Errorf("%d pages are listed, %d of them once, not %d", n, len(listed), pages))
 	}
-	return nil
 }
