@@ -14,6 +14,22 @@ import (
 // it.
 const probePatience = 5 * time.Second
 
+// settle notes what a probe found, and which sites stand for others now.
+func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
+	if err == nil {
+		s.probed.Store(probed)
+	}
+	s.firstProbe.Do(func() { close(s.wasProbed) })
+	if err == nil && probed.same != nil {
+		s.mergeInto(probed.same)
+		return
+	}
+	if !s.onDemand && s.handler.settings.base == "" {
+		s.awaitTwins(ctx)
+		s.app.settleAliases()
+	}
+}
+
 // twins are the sites that may stand for this one, or the other way around: one host by
 // http and https, or an apex and its www.
 func (s *site) twins() []*site {

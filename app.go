@@ -230,6 +230,21 @@ func (a *App) schedule(ctx context.Context) {
 	}
 }
 
+// slots bound how many sites are selected and built at a time.
+type slots chan struct{}
+
+// acquire waits for a slot. The error is ctx's.
+func (s slots) acquire(ctx context.Context) error {
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s slots) release() { <-s }
+
 // notify makes the scheduler look at the sites again.
 func (a *App) notify() {
 	select {

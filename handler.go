@@ -96,10 +96,10 @@ func (h *Handler) matchOriginal(original string) (wanted, string, bool) {
 	return wanted{}, "", false
 }
 
-// stripped is the prefix that was stripped of a path before it reached the handler:
-// one of those in which the handler is mounted, however the client wrote it. Any other
-// rewrite is of the visitor's choice, and names no prefix; a false means that the
-// handler is not mounted outside of all prefixes, either.
+// stripped returns the prefix that was stripped of a path before it reached the handler:
+// one of those under which the routes lead to the handler, however the client wrote it. Any
+// other rewrite is of the visitor's choice and names no prefix. False: there is no such
+// prefix, and the handler stands only under prefixes.
 func (h *Handler) stripped(original, path string) (string, bool) {
 	stripped, found := strings.CutSuffix(original, path)
 	prefixes := h.mounts.prefixes()
@@ -156,7 +156,8 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 	return nil
 }
 
-// siteFor is App.siteOf, which it spares most requests: those of the same named host.
+// siteFor returns the site of a request. It remembers the last one, as most requests are
+// for the same host.
 func (h *Handler) siteFor(r *http.Request, prefix string) (*site, error) {
 	direct := !isForwarded(r)
 	if last := h.lastSite.Load(); last != nil && direct && last.host == r.Host && last.site.id.prefix == prefix {
@@ -175,8 +176,8 @@ type lastSite struct {
 	site *site
 }
 
-// unavailable is the error for Caddy of a site that cannot be served now, or whose
-// host is none.
+// unavailable is the error for Caddy of a site that cannot be served now, or of a request
+// without a valid host.
 func unavailable(w http.ResponseWriter, err error) error {
 	if errors.Is(err, errNoHost) {
 		return caddyhttp.Error(http.StatusBadRequest, err)

@@ -16,7 +16,7 @@ import (
 )
 
 // Index is the published snapshot of a site, looked up by name and served. Publishing
-// swaps one pointer; who reads takes no lock.
+// swaps one pointer; readers take no lock.
 type Index struct {
 	atomic.Pointer[publish.Snapshot]
 	maxAge atomic.Pointer[maxAge]

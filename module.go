@@ -84,8 +84,8 @@ type Handler struct {
 	// Pages that are not listed: patterns as in Caddy's path matcher.
 	Exclude []string `json:"exclude,omitempty"`
 
-	// What is said of pages by pattern. The first rule that matches a page is
-	// used, and only where the page's source says nothing itself.
+	// Default changefreq and priority of matching pages. The first rule that
+	// matches a page is used, and only where the page's source gives none.
 	Rules []Rule `json:"rules,omitempty"`
 
 	// How pages are fetched: one is listed only while it returns 200 and is indexable.
@@ -180,7 +180,7 @@ type settings struct {
 	alternates, images bool
 }
 
-// hint says of a page what the first rule that matches it says.
+// hint applies the first rule that matches a page.
 func (s *settings) hint(p *page.Page) {
 	for i := range s.rules {
 		if r := &s.rules[i]; r.match.Match(p.Path) {
@@ -195,7 +195,7 @@ func (s *settings) hint(p *page.Page) {
 	}
 }
 
-// extract is what is collected from pages.
+// extract returns what to collect from pages, besides links.
 func (s *settings) extract() htmlmeta.Options {
 	return htmlmeta.Options{Alternates: s.alternates, Images: s.images}
 }
@@ -464,8 +464,8 @@ func checkBaseURL(raw string) (base, folder string, err error) {
 	return originOf(u.Scheme, host, port), strings.TrimRight(folder, "/"), nil
 }
 
-// digest is of the settings that shape a snapshot: not of when it is made and who is
-// told of it.
+// digest returns the settings that shape a snapshot, without refresh_interval and
+// robots_txt.
 func (h *Handler) digest() ([]byte, error) {
 	encoded, err := json.Marshal(h)
 	if err != nil {

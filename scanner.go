@@ -2,13 +2,10 @@ package sitemap
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
@@ -16,20 +13,18 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 const (
-	shareOfTime      = 20 // gathering, selecting and building take a twentieth of the time at most
-	firstPublication = time.Second
-	confirmAfter     = 10 * time.Minute // of refreshes that agree, before a suspicious change is published
+	firstPublication = time.Second      // what is known by then is published, and again after 2, 4, 8 … seconds
+	confirmAfter     = 10 * time.Minute // for which refreshes must find a change suspicious before it is published
 	hangPatience     = 2 * time.Second  // with fetches under way when a budget ends
-	firstPatience    = 4 * time.Second  // with a source that yields nothing, while requests wait
-	patience         = time.Minute      // with it, later
-	computePatience  = 3 * time.Second
+	firstPatience    = 4 * time.Second  // with a source that yields nothing, while requests wait for the first sitemap
+	sourcePatience   = time.Minute      // the same, once there is a sitemap
 )
 
-// refresh runs the pipeline once, and returns what it came to:
+// refresh runs the pipeline once, and returns its outcome. The scheduler calls it when the
+// site is due (see schedule.go). Its stages:
 //
 //	probe    what the server's routes say of the site
 //	gather   candidates from the sources
@@ -38,6 +33,12 @@ const (
 //	build    documents, and a snapshot of them
 //	confirm  whether the snapshot is published, or held back
 //	publish  the snapshot swapped in, the records written, events emitted
+//
+// What is known of each page is a record. All records of a site are a generation, which is
+// never changed: each stage that learns something makes the next one. A batch is the run of
+// a crawl in which pages were first seen; whether their dates are those of a deployment
+// shows only over all of it. A digest tells settings, routes or rules apart from those that
+// earlier results were made with.
 func (s *site) refresh(ctx context.Context, demanded bool) result {
 	records, err := s.state.acquire(ctx)
 	if err != nil {
@@ -74,14 +75,14 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		}
 		records.hanging = crawled.Abandoned > 0 && crawled.Fetched == 0
 		complete := crawled.Gathered && crawled.Done
-		idle := time.Duration(0) // while upstreams are left alone
+		idle := time.Duration(0) // for which upstreams ask for a pause, and all else is done
 		if now := s.app.now(); now.Before(budget.Until) {
 			idle = time.Unix(crawled.Next, 0).Sub(now)
 		}
 		switch {
 		case s.ctx.Err() != nil:
 			return run.keep(ctx, crawled)
-		case s.app.building != nil && !complete: // nobody waits
+		case s.app.building != nil && !complete: // a build has no visitors who wait
 			records.generation = crawled.Generation
 			s.app.building.crawled(crawled.Generation.Len(), crawled.Pending)
 			select {
@@ -108,15 +109,6 @@ func (s *site) probe(ctx context.Context) (probeResult, error) {
 	}
 	s.settle(ctx, &probed, err)
 	return probed, err
-}
-
-// keep writes what was crawled before the site was stopped.
-func (r *refreshRun) keep(ctx context.Context, crawled crawl.Result) result {
-	r.records.generation = crawled.Generation
-	if r.records.store != nil && crawled.Touched {
-		r.site.logger.state(r.records.store.Commit(ctx, crawled.Generation))
-	}
-	return result{err: errStopping}
 }
 
 // refreshRun is one refresh under way.
@@ -159,9 +151,8 @@ func (r *refreshRun) budget(step time.Duration) crawl.Budget {
 
 func (r *refreshRun) spent() time.Duration { return r.site.app.now().Sub(r.begun) }
 
-// goesOn reports whether the refresh goes on after what was crawled so far, rather than the
-// next one with what is left: not while there is nothing to do for a while, and not where
-// somebody asked for a refresh meanwhile.
+// goesOn reports whether this refresh crawls on, rather than leave the rest to the next one:
+// not while upstreams ask for a pause, and not where somebody asked for a refresh meanwhile.
 func (r *refreshRun) goesOn(c *crawl.Result, idle time.Duration) bool {
 	if !c.Gathered || c.Done {
 		return !c.Gathered
@@ -183,51 +174,10 @@ func (r *refreshRun) patience() time.Duration {
 	}
 }
 
-// restore serves what was published before a restart, if it was with these settings.
-func (s *site) restore(ctx context.Context, r *records) {
-	snapshot, m, err := r.open(ctx, s.app.now(), func(key string, err error) {
-		s.logger.Warn("what was kept of the pages is damaged: it is set aside and relearned", zap.String("key", key), zap.Error(err))
-	})
-	if !errors.Is(err, store.ErrDamaged) { // which was said
-		s.logger.state(err)
-	}
-	if r.generation == nil {
-		r.generation = emptyGeneration(ctx)
-	}
-	if m != nil {
-		s.logger.state(s.state.positions.decode(m.Positions))
-		s.state.generation.Store(r.generation)
-		if m.Report != nil && s.lastReport() == nil {
-			s.state.report.Store(m.Report.fromMeta())
-		}
-	}
-	if m != nil && m.Settings == s.selectDigest(nil) && s.state.Index.Load() == nil && snapshot != nil {
-		s.state.Index.Store(snapshot)
-		s.markReady()
-		s.adoptAliases(m.Aliases)
-	}
-}
-
-// settle notes what a probe found, and which sites stand for others now.
-func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
-	if err == nil {
-		s.probed.Store(probed)
-	}
-	s.firstProbe.Do(func() { close(s.wasProbed) })
-	if err == nil && probed.same != nil {
-		s.mergeInto(probed.same)
-		return
-	}
-	if !s.onDemand && s.handler.settings.base == "" {
-		s.awaitTwins(ctx)
-		s.app.settleAliases()
-	}
-}
-
 // gather starts the sources. Those that do not answer for long are left out of this
 // refresh.
 func (r *refreshRun) gather(ctx context.Context) *merge.Stream {
-	wait := patience
+	wait := sourcePatience
 	if r.site.state.Index.Load() == nil {
 		wait = firstPatience
 	}
@@ -284,8 +234,8 @@ func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules
 	return rules
 }
 
-// publish publishes what the crawl found so far, and writes it. goesOn says that the crawl
-// does.
+// publish publishes what the crawl has found so far, and writes it to the store. goesOn
+// says that more follows in this refresh.
 func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidates *merge.Stream, goesOn bool) result {
 	out := r.selectAndBuild(ctx, crawled, candidates)
 	if out.partial = goesOn && out.err == nil; out.partial && out.snapshot == nil {
@@ -297,8 +247,8 @@ func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidat
 	return out
 }
 
-// selectAndBuild selects the pages to list, builds their documents, and swaps them in
-// unless the change is to be confirmed.
+// selectAndBuild selects the pages to list, builds their documents and swaps them in. Where
+// the change has to be confirmed first, pages that were listed stay.
 func (r *refreshRun) selectAndBuild(ctx context.Context, crawled crawl.Result, candidates *merge.Stream) result {
 	s := r.site
 	out := result{crawled: crawled, merged: candidates.Result(), source: r.source}
@@ -374,17 +324,18 @@ type pendingChange struct {
 	since  time.Time
 }
 
-// confirm is why a snapshot is held back; "": it is published. What an operator asked for
-// is believed.
+// confirm returns why a change is held back; "": it is published. What an operator asked
+// for, or configured, is believed.
 func (r *refreshRun) confirm(published *publish.Snapshot, out *result, settings uint64) string {
 	reason := ""
 	switch {
-	case published == nil, settings != r.records.settings, r.demanded:
+	case published == nil, settings != r.records.settings, r.demanded: // nothing to compare, or meant
 	case 2*pagesOf(out.snapshot) < pagesOf(published):
 		reason = "less than half of the pages are left"
 	default:
 		for _, status := range indexing.Statuses() {
-			// What no source names any more the operator has taken away, up to half of it.
+			// Pages that no source names any more were taken away by somebody: only the loss
+			// of half of all is suspicious.
 			if n := out.selected.Regressed[status]; status != indexing.Absent && n > 0 && 5*n > pagesOf(published) {
 				reason = fmt.Sprintf("over a fifth of the pages are %s at once", status)
 				break
@@ -410,8 +361,8 @@ func (r *refreshRun) confirm(published *publish.Snapshot, out *result, settings 
 	return reason
 }
 
-// previous is the snapshot whose documents the next one carries over. Its names are known
-// still where the site was empty since.
+// previous is the snapshot whose documents the next one carries over. It is remembered
+// while the site is empty, so that old URLs keep working.
 func (r *refreshRun) previous() *publish.Snapshot {
 	if published := r.site.state.Index.Load(); published != nil {
 		r.records.last = published
@@ -419,7 +370,7 @@ func (r *refreshRun) previous() *publish.Snapshot {
 	return r.records.last
 }
 
-// swap publishes a snapshot: one pointer, then the store's commit.
+// swap publishes a snapshot: requests see it from now on, all of it.
 func (r *refreshRun) swap(out *result, published *publish.Snapshot, settings uint64) {
 	s := r.site
 	switch {
@@ -439,59 +390,6 @@ func (r *refreshRun) swap(out *result, published *publish.Snapshot, settings uin
 	s.state.generation.Store(r.records.generation)
 	s.state.measure(r.records.generation, out.snapshot)
 	s.app.events.announce(refreshedEvent(s, published, out))
-}
-
-// commit writes what was published, or how far logs were read. What cannot be written stays
-// in memory, and is tried again with the next refresh.
-func (r *refreshRun) commit(ctx context.Context, out *result) {
-	positions := r.site.state.positions.takeChanged()
-	if out.err == nil && (out.outcome != refreshUnchanged || out.selected.Generation != nil || positions || r.records.unsaved) {
-		err := r.write(ctx, out, out.settings)
-		r.records.unsaved = err != nil
-		r.site.logger.state(err)
-	}
-}
-
-func (r *refreshRun) write(ctx context.Context, out *result, settings uint64) error {
-	m := meta{Batch: r.records.batch, Settings: r.site.selectDigest(nil), Selected: settings, Aliases: r.site.aliases(), Positions: r.site.state.positions.encode()}
-	if report := newReport(r.site, out, r.begun, r.spent()); report != nil {
-		m.Report = report.toMeta()
-	}
-	var documents []store.StoredDocument
-	if out.snapshot != nil {
-		var stored []publish.Stored
-		var err error
-		if m.Snapshot, stored, err = out.snapshot.Documents(); err != nil {
-			return err
-		}
-		documents = r.storedDocuments(stored)
-	}
-	encoded, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	r.records.generation = r.records.generation.WithDocuments(encoded, documents)
-	if r.records.store == nil {
-		return nil
-	}
-	return r.records.commit(ctx, r.site.ctx)
-}
-
-// storedDocuments are documents for the store, which has some of them already.
-func (r *refreshRun) storedDocuments(documents []publish.Stored) []store.StoredDocument {
-	known := make(map[string]store.StoredDocument)
-	for _, d := range r.records.generation.Documents() {
-		known[d.Name+string(d.Meta)] = d
-	}
-	stored := make([]store.StoredDocument, len(documents))
-	for i, d := range documents {
-		same, ok := known[d.Name+string(d.Meta)]
-		if !ok {
-			same = store.NewDocument(d.Name, d.Meta, d.Gzip)
-		}
-		stored[i] = same
-	}
-	return stored
 }
 
 // publishNothing takes the sitemap away, at once: the site's routes say so.
@@ -539,29 +437,6 @@ func (r *refreshRun) confirmNames(published *publish.Snapshot, out *result, sett
 // failed is the result of a refresh that did not come to its end.
 func (r *refreshRun) failed(candidates *merge.Stream, err error) result {
 	return result{err: err, merged: candidates.Result(), cost: r.cost, source: r.source}
-}
-
-// slots bound how many sites are selected and built at a time.
-type slots chan struct{}
-
-// acquire waits for a slot. The error is ctx's.
-func (s slots) acquire(ctx context.Context) error {
-	select {
-	case s <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (s slots) release() { <-s }
-
-func digestOf(parts ...any) uint64 {
-	sum := xxhash.New()
-	for _, part := range parts {
-		_, _ = fmt.Fprintf(sum, "%q\n", fmt.Sprint(part))
-	}
-	return sum.Sum64()
 }
 
 // named are the candidates themselves, with crawl off.

@@ -188,6 +188,10 @@ const (
 	soon       = 200 * time.Millisecond // while pages are left to be fetched
 )
 
+// shareOfTime bounds what refreshing costs: gathering, selecting and building take a
+// twentieth of the time at most.
+const shareOfTime = 20
+
 // next is when the refresh is due that follows one of a cost.
 func (set *settings) next(begun time.Time, cost time.Duration) time.Time {
 	if set.fixed {

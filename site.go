@@ -3,12 +3,14 @@ package sitemap
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -137,6 +139,15 @@ func (i *identity) selectDigest(probed *probeResult) uint64 {
 		parts = append(parts, probed.root, probed.fs, probed.index)
 	}
 	return digestOf(parts...)
+}
+
+// digestOf tells values apart by all that they print as.
+func digestOf(parts ...any) uint64 {
+	sum := xxhash.New()
+	for _, part := range parts {
+		_, _ = fmt.Fprintf(sum, "%q\n", fmt.Sprint(part))
+	}
+	return sum.Sum64()
 }
 
 // isNamed reports whether a Host header is that of the site, be it as visitors know it or

@@ -237,6 +237,94 @@ func (r *records) commit(ctx, site context.Context) error {
 	}
 }
 
+// restore opens the site's store, unless it is open. After a restart, it serves what was
+// published before, if that was with the same settings.
+func (s *site) restore(ctx context.Context, r *records) {
+	snapshot, m, err := r.open(ctx, s.app.now(), func(key string, err error) {
+		s.logger.Warn("what was kept of the pages is damaged: it is set aside and relearned", zap.String("key", key), zap.Error(err))
+	})
+	if !errors.Is(err, store.ErrDamaged) { // which was said
+		s.logger.state(err)
+	}
+	if r.generation == nil {
+		r.generation = emptyGeneration(ctx)
+	}
+	if m != nil {
+		s.logger.state(s.state.positions.decode(m.Positions))
+		s.state.generation.Store(r.generation)
+		if m.Report != nil && s.lastReport() == nil {
+			s.state.report.Store(m.Report.fromMeta())
+		}
+	}
+	if m != nil && m.Settings == s.selectDigest(nil) && s.state.Index.Load() == nil && snapshot != nil {
+		s.state.Index.Store(snapshot)
+		s.markReady()
+		s.adoptAliases(m.Aliases)
+	}
+}
+
+// keep writes what was crawled before the site was stopped.
+func (r *refreshRun) keep(ctx context.Context, crawled crawl.Result) result {
+	r.records.generation = crawled.Generation
+	if r.records.store != nil && crawled.Touched {
+		r.site.logger.state(r.records.store.Commit(ctx, crawled.Generation))
+	}
+	return result{err: errStopping}
+}
+
+// commit writes what was published, or how far logs were read. What cannot be written stays
+// in memory, and is tried again with the next refresh.
+func (r *refreshRun) commit(ctx context.Context, out *result) {
+	positions := r.site.state.positions.takeChanged()
+	if out.err == nil && (out.outcome != refreshUnchanged || out.selected.Generation != nil || positions || r.records.unsaved) {
+		err := r.write(ctx, out, out.settings)
+		r.records.unsaved = err != nil
+		r.site.logger.state(err)
+	}
+}
+
+func (r *refreshRun) write(ctx context.Context, out *result, settings uint64) error {
+	m := meta{Batch: r.records.batch, Settings: r.site.selectDigest(nil), Selected: settings, Aliases: r.site.aliases(), Positions: r.site.state.positions.encode()}
+	if report := newReport(r.site, out, r.begun, r.spent()); report != nil {
+		m.Report = report.toMeta()
+	}
+	var documents []store.StoredDocument
+	if out.snapshot != nil {
+		var stored []publish.Stored
+		var err error
+		if m.Snapshot, stored, err = out.snapshot.Documents(); err != nil {
+			return err
+		}
+		documents = r.storedDocuments(stored)
+	}
+	encoded, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	r.records.generation = r.records.generation.WithDocuments(encoded, documents)
+	if r.records.store == nil {
+		return nil
+	}
+	return r.records.commit(ctx, r.site.ctx)
+}
+
+// storedDocuments are documents for the store, which has some of them already.
+func (r *refreshRun) storedDocuments(documents []publish.Stored) []store.StoredDocument {
+	known := make(map[string]store.StoredDocument)
+	for _, d := range r.records.generation.Documents() {
+		known[d.Name+string(d.Meta)] = d
+	}
+	stored := make([]store.StoredDocument, len(documents))
+	for i, d := range documents {
+		same, ok := known[d.Name+string(d.Meta)]
+		if !ok {
+			same = store.NewDocument(d.Name, d.Meta, d.Gzip)
+		}
+		stored[i] = same
+	}
+	return stored
+}
+
 // restore makes a snapshot of the documents that the store holds.
 func (r *records) restore(ctx context.Context) (*publish.Snapshot, *meta, error) {
 	var m meta
