@@ -6,12 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -56,13 +55,20 @@ func (c client) requests(ctx context.Context) (took []float64, err error) {
 		if _, err := conn.Write(request); err != nil {
 			return nil, err
 		}
-		resp, err := http.ReadResponse(in, nil)
+		line, err := in.ReadSlice('\n')
+		if !bytes.HasPrefix(line, []byte("HTTP/1.1 200 ")) {
+			return nil, fmt.Errorf("got %q: %w", line, err)
+		}
+		for size := 0; err == nil && len(line) > len("\r\n"); {
+			line, err = in.ReadSlice('\n')
+			if value, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
+				size, _ = strconv.Atoi(string(bytes.TrimSpace(value)))
+			} else if len(line) == len("\r\n") {
+				_, err = in.Discard(size)
+			}
+		}
 		if err != nil {
 			return nil, err
-		}
-		_, err = io.Copy(io.Discard, resp.Body)
-		if err != nil || resp.StatusCode != http.StatusOK {
-			return nil, fmt.Errorf("got %s: %w", resp.Status, err)
 		}
 		took = append(took, time.Since(begun).Seconds())
 	}
@@ -92,12 +98,10 @@ func (b *bench) latencyRows(ctx context.Context) []*row {
 			check(err, <-done)
 			r.add(p99, idle)
 		}
-		b.say("  latency: %s and %s, idle %s (%s)", duration(last(same.ours)), duration(last(edited.ours)), duration(last(same.other)), load())
+		b.say("  latency: so far %s and %s, idle %s (%s)", duration(median(same.ours)), duration(median(edited.ours)), duration(median(same.other)), load())
 	}
 	return []*row{same, edited}
 }
-
-func last(values []float64) float64 { return values[len(values)-1] }
 
 // refreshEverySecond refreshes a site until ctx has ended.
 func (s *server) refreshEverySecond(ctx context.Context, root string, edit bool) error {

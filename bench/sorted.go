@@ -37,11 +37,9 @@ func (b *bench) sortedRows(ctx context.Context) []*row {
 // source contributes pages like those of a shop, the same every time, in the order of
 // their paths.
 type source struct {
-	// How many pages, up to a thousand million.
 	Count int `json:"pages,omitempty"`
 }
 
-// CaddyModule returns the Caddy module information.
 func (*source) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
 		ID:  "http.sitemap.sources.synthetic",
@@ -49,7 +47,6 @@ func (*source) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// UnmarshalCaddyfile reads the count.
 func (s *source) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next()
 	if !d.NextArg() {
@@ -59,10 +56,8 @@ func (s *source) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return err
 }
 
-// Sorted reports that pages come in the order of their paths.
 func (s *source) Sorted() bool { return true }
 
-// Pages yields the pages.
 func (s *source) Pages(ctx context.Context, _ *sitemap.Refresh, yield func(sitemap.Page) error) error {
 	random := rand.New(rand.NewPCG(1, 2))
 	const first, threeYears = 1640995200, 3 * 365 * 24 * 60 * 60 // 2022-01-01
