@@ -208,12 +208,8 @@ func (r *records) open(ctx context.Context, now time.Time, damaged func(string, 
 // commit writes the newest generation. If that takes long, it goes on beside the refreshes
 // that follow, which write nothing before it has ended, until the site is stopped.
 func (r *records) commit(ctx, site context.Context) error {
-	if r.committing != nil {
-		select {
-		case <-r.committing:
-		default:
-			return errHung
-		}
+	if r.committing != nil && len(r.committing) == 0 { // it has not ended
+		return errHung
 	}
 	committing, generation := make(chan error, 1), r.generation
 	r.committing = committing

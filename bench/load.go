@@ -48,7 +48,7 @@ func (c client) requests(ctx context.Context) (took []float64, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	request := []byte("GET " + c.path + " HTTP/1.1\r\nHost: " + c.addr + "\r\nAccept-Encoding: gzip\r\n\r\n")
 	for in := bufio.NewReader(conn); ctx.Err() == nil; time.Sleep(c.pause) {
 		begun := time.Now()

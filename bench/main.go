@@ -69,8 +69,7 @@ func main() {
 	flag.StringVar(&b.work, "dir", filepath.Join(os.TempDir(), "caddy-sitemap-bench"), "the work folder")
 	only := flag.String("only", all, "the rows to measure")
 	flag.Parse()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer cancel()
+	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	if err := b.run(ctx, strings.Split(*only, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)

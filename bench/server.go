@@ -263,7 +263,7 @@ func (s *server) stored() (size float64, err error) {
 // freeAddr is an address of the loopback interface at which nobody listens.
 func freeAddr() string {
 	l := must(net.Listen("tcp", "127.0.0.1:0"))
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	return l.Addr().String()
 }
 

@@ -79,7 +79,6 @@ func ratio(v float64) string     { return strconv.FormatFloat(v, 'f', 2, 64) }
 func megabytes(v float64) string { return fmt.Sprintf("%.0f MB/s", v) }
 func byteCount(v float64) string { return fmt.Sprintf("%.1f bytes", v) }
 func mebibytes(v float64) string { return fmt.Sprintf("%.0f MiB", v/(1<<20)) }
-func number64(v float64) string  { return number(int(v)) }
 func perSecond(v float64) string { return number(int(v)) + "/s" }
 
 // duration shows seconds.
