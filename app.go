@@ -118,7 +118,11 @@ func (a *App) register(h *Handler) {
 // Start finds the sites and begins to refresh them.
 func (a *App) Start() error {
 	a.locateHandlers()
-	a.storage = openStorage(a.State, a.logger)
+	folder := stateFolder(a.State, a.logger)
+	a.storage = openStorage(folder)
+	if folder != "" {
+		a.group.Go(func() { orLeave(a.running, func() { logOldState(folder, a.logger) }) })
+	}
 	// Requests wait for this, and so find these sites made.
 	a.namedSites(maxNamedHosts)
 	a.takeOver()

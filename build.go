@@ -76,7 +76,7 @@ func buildSites(ctx context.Context, a *App, b *building) ([]*site, error) {
 	a.building, a.events = b, nil
 	a.slots, a.compute = crawl.NewSlots(cores), make(slots, cores)
 	a.locateHandlers()
-	a.storage = openStorage(a.State, a.logger)
+	a.storage = openStorage(stateFolder(a.State, a.logger))
 	named := a.namedSites(math.MaxInt)
 	close(a.started)
 	if len(named) == 0 {

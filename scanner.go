@@ -281,8 +281,7 @@ func (r *refreshRun) selectAndBuild(ctx context.Context, crawled crawl.Result, c
 		out.outcome = refreshHeldBack
 	}
 	out.cost = r.cost
-	r.swap(&out, published, settings)
-	return out
+	return r.swap(out, published, settings)
 }
 
 // build selects the pages to list, and builds their documents. Where a change is held back,
@@ -371,7 +370,7 @@ func (r *refreshRun) previous() *publish.Snapshot {
 }
 
 // swap publishes a snapshot: requests see it from now on, all of it.
-func (r *refreshRun) swap(out *result, published *publish.Snapshot, settings uint64) {
+func (r *refreshRun) swap(out result, published *publish.Snapshot, settings uint64) result {
 	s := r.site
 	switch {
 	case out.snapshot == nil:
@@ -389,14 +388,15 @@ func (r *refreshRun) swap(out *result, published *publish.Snapshot, settings uin
 	out.settings = settings
 	s.state.generation.Store(r.records.generation)
 	s.state.measure(r.records.generation, out.snapshot)
-	s.app.events.announce(refreshedEvent(s, published, out))
+	s.app.events.announce(refreshedEvent(s, published, &out))
+	return out
 }
 
 // publishNothing takes the sitemap away, at once: the site's routes say so.
 func (r *refreshRun) publishNothing(ctx context.Context, reason string) result {
 	out := result{outcome: refreshEmpty, reason: reason}
 	out.selected.Generation = r.records.generation
-	r.swap(&out, r.site.state.Index.Load(), 0)
+	out = r.swap(out, r.site.state.Index.Load(), 0)
 	r.commit(ctx, &out)
 	return out
 }
@@ -418,7 +418,7 @@ func (r *refreshRun) listNames(ctx context.Context, candidates *merge.Stream) re
 		out.outcome, out.snapshot = refreshHeldBack, published
 		return out
 	}
-	r.swap(&out, published, settings)
+	out = r.swap(out, published, settings)
 	s.rest(&out, r.begun)
 	return out
 }

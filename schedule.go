@@ -121,8 +121,10 @@ func (s *schedule) isRunning() bool {
 // run refreshes the site and plans the next refresh. A source or handler that does not heed
 // that ctx has ended is left to itself: Stop shall not wait for it.
 func (s *site) run(ctx context.Context, demanded bool) {
-	defer s.app.notify() // after the turn has ended: others may wait for it
-	defer s.endTurn()
+	defer func() {
+		s.endTurn()
+		s.app.notify() // others may wait for the turn
+	}()
 	begun := s.app.now()
 	ended := make(chan result, 1)
 	// The refresh has a moment to keep what it has found when the site is stopped.

@@ -384,22 +384,39 @@ func storageOf(storage store.Storage, i *identity, key string) (store.Storage, s
 // noState is the state option that keeps everything in memory.
 const noState = "off"
 
-// openStorage finds out where records are kept. It touches nothing outside memory. Nil:
-// in memory alone.
-func openStorage(state string, logger *zap.Logger) store.Storage {
+// stateFolder is where records are kept; "": in memory alone.
+func stateFolder(state string, logger *zap.Logger) string {
 	folder, _ := expandState(state, caddy.NewReplacer()) // Validate has refused the others
 	switch folder {
 	case noState:
-		return nil
+		return ""
 	case "":
 		folder = caddy.AppDataDir()
 		if !filepath.IsAbs(folder) {
 			logger.Warn("nothing is remembered across restarts: there is no home folder; set 'state' of the sitemap app, or XDG_DATA_HOME")
-			return nil
+			return ""
 		}
 		folder = filepath.Join(folder, "sitemap")
 	}
+	return folder
+}
+
+// openStorage opens a folder of records. It touches nothing outside memory. Nil: there is
+// none.
+func openStorage(folder string) store.Storage {
+	if folder == "" {
+		return nil
+	}
 	return &boundedStorage{&fileStorage{certmagic.FileStorage{Path: folder}}, make(chan struct{}, maxHungReads)}
+}
+
+// logOldState says once that what versions before the first release have left in a folder
+// is not read.
+func logOldState(folder string, logger *zap.Logger) {
+	old, _ := filepath.Glob(filepath.Join(folder, "*-????????????????", "state"))
+	if len(old) > 0 {
+		logger.Info("the state of an earlier version is left alone; its folders can be deleted", zap.Int("folders", len(old)), zap.String("first", filepath.Dir(old[0])))
+	}
 }
 
 const (

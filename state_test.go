@@ -3,11 +3,15 @@ package sitemap
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
@@ -167,9 +171,29 @@ func TestOpenStorage(t *testing.T) {
 	a := &App{logger: zap.NewNop()}
 	for state, want := range map[string]bool{"off": false, "": true, "{env.SITEMAP_STATE}": true, "/var/lib/caddy": true} {
 		a.State = state
-		if got := openStorage(a.State, a.logger); (got != nil) != want {
+		if got := openStorage(stateFolder(a.State, a.logger)); (got != nil) != want {
 			t.Errorf("%q: got %v", state, got)
 		}
+	}
+}
+
+// TestOldState: what an earlier version has left is named once, and left alone.
+func TestOldState(t *testing.T) {
+	folder := t.TempDir()
+	core, logs := observer.New(zapcore.InfoLevel)
+	logOldState(folder, zap.New(core))
+	old := filepath.Join(folder, "example.com-0123456789abcdef")
+	for _, name := range []string{filepath.Join(old, "state"), filepath.Join(folder, "sites", "example.com-0123456789abcdef", "store")} {
+		if err := os.MkdirAll(name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	logOldState(folder, zap.New(core))
+	if got := logs.FilterField(zap.String("first", old)).FilterField(zap.Int("folders", 1)).Len(); got != 1 || logs.Len() != 1 {
+		t.Errorf("got %v", logs.All())
+	}
+	if _, err := os.Stat(filepath.Join(old, "state")); err != nil {
+		t.Error(err)
 	}
 }
 
