@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -288,6 +289,19 @@ func TestSimilarPaths(t *testing.T) {
 	} {
 		if got := strings.Join(similarPaths(path), " "); !strings.Contains(" "+got+" ", " "+want+" ") {
 			t.Errorf("%s: got %q, want %q in it", path, got, want)
+		}
+	}
+}
+
+// TestStatusesREADME: the README has a row for each index status.
+func TestStatusesREADME(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, status := range indexing.Statuses() {
+		if status != indexing.Indexable && !strings.Contains(string(readme), "\n| "+status.String()+" | ") {
+			t.Errorf("the README has no row for '%s'", status)
 		}
 	}
 }
