@@ -240,15 +240,22 @@ func (a *App) notify() {
 
 // startDue starts the refreshes that are due, and returns how long it is until the next.
 func (a *App) startDue(ctx context.Context) time.Duration {
-	now, wait := a.now(), longestIdle
+	type planned struct {
+		*site
+		due time.Time
+	}
+	var all []planned
 	for _, s := range a.allSites() {
-		due, ok := s.schedule.next()
-		if !ok {
-			continue
+		if due, ok := s.schedule.next(); ok {
+			all = append(all, planned{s, due})
 		}
-		if d := due.Sub(now); d > 0 {
-			wait = min(wait, d)
-			continue
+	}
+	// Sites on demand take turns: the one that has waited longest comes first.
+	slices.SortStableFunc(all, func(x, y planned) int { return x.due.Compare(y.due) })
+	now := a.now()
+	for _, s := range all {
+		if wait := s.due.Sub(now); wait > 0 {
+			return min(wait, longestIdle)
 		}
 		if s.onDemand && !s.handler.onDemandTurn.TryLock() {
 			continue // one at a time: whoever has the turn wakes the scheduler
@@ -260,7 +267,7 @@ func (a *App) startDue(ctx context.Context) time.Duration {
 		}
 		a.group.Go(func() { s.run(ctx, demanded) })
 	}
-	return wait
+	return longestIdle
 }
 
 // endTurn lets the next site on demand of the handler be refreshed.

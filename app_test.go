@@ -406,6 +406,26 @@ func TestOnDemandTurns(t *testing.T) {
 	}
 }
 
+// TestOnDemandOrder: of sites on demand, the one that has been due longest is refreshed first,
+// whatever it is called.
+func TestOnDemandOrder(t *testing.T) {
+	b := newBench(t, nil)
+	first, second := b.site("a.example"), b.site("b.example")
+	release := make(chan struct{})
+	b.source = func(context.Context, *Refresh, func(Page) error) error {
+		<-release
+		return nil
+	}
+	first.schedule.at(b.clock.Add(-time.Second))
+	second.schedule.at(b.clock.Add(-time.Minute))
+	b.app.startDue(t.Context())
+	if first.schedule.isRunning() || !second.schedule.isRunning() {
+		t.Error("the site that has been due longest waits")
+	}
+	close(release)
+	b.app.group.Wait()
+}
+
 // TestHalfBuilt: Stop and Cleanup in every state that Caddy may leave an App in.
 func TestHalfBuilt(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
