@@ -228,7 +228,7 @@ func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
 // refresh.
 func (r *refreshRun) gather(ctx context.Context) *merge.Stream {
 	wait := patience
-	if r.site.state.Index.Load() == nil {
+	if !isDone(r.site.ready) {
 		wait = firstPatience
 	}
 	return merge.Start(ctx, r.source.inputs(r.records.failing), merge.Options{

@@ -149,6 +149,37 @@ func TestCostOfRefresh(t *testing.T) {
 	})
 }
 
+// TestSlowSource: a source that takes long before its first page has a minute once no request
+// waits any more, although nothing is served.
+func TestSlowSource(t *testing.T) {
+	first := newBench(t, nil)
+	first.lists("/")
+	first.wantPages(first.site("visited.example"), 1) // compressors are made once, outside of the bubble
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.app.now = time.Now
+		source := b.source
+		b.source = func(ctx context.Context, r *Refresh, yield func(Page) error) error {
+			time.Sleep(2 * firstPatience)
+			return source(ctx, r, yield)
+		}
+		s := b.site("named.example")
+		for i := range 3 {
+			s.schedule.at(time.Now())
+			begun := time.Now()
+			b.app.startDue(b.Context())
+			b.app.group.Wait()
+			if took := time.Since(begun); i == 0 && took > firstPatience+2*time.Second {
+				t.Errorf("the first request waits for %s", took)
+			}
+		}
+		if got := pagesOf(s.state.Index.Load()); got != 1 {
+			t.Errorf("got %d pages", got)
+		}
+		b.app.fetchers[b.handler.server].close()
+	})
+}
+
 // TestUpstreamsLeftAlone: while an upstream is left alone, the other pages are fetched, and
 // then the refresh ends until the upstream may be asked again, or pages have changed.
 func TestUpstreamsLeftAlone(t *testing.T) {
