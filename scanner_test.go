@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
@@ -356,6 +358,24 @@ func TestRestart(t *testing.T) {
 		after.wantPages(next, test.want)
 		next.drop()
 		delete(after.app.sites, next.id)
+	}
+}
+
+// TestFailuresOfEqualNames: of two sources of the same kind, one that fails for long says nothing of
+// the other.
+func TestFailuresOfEqualNames(t *testing.T) {
+	b := newBench(t, nil)
+	gone := sourceFunc(func(context.Context, *Refresh, func(Page) error) error { return fs.ErrNotExist })
+	b.handler.sources, b.handler.sourceNames = []Source{gone, gone}, []string{"files", "files"}
+	s := b.site("named.example")
+	failing := make(map[string]time.Time)
+	r := newRefresh(s, probeResult{}, b.clock)
+	noteFailures(failing, []merge.InputError{{Input: 0, Name: r.inputs(failing)[0].Name, Err: fs.ErrNotExist}}, b.clock)
+	r = newRefresh(s, probeResult{}, b.clock.Add(confirmAfter))
+	for i, want := range []error{nil, fs.ErrNotExist} {
+		if err := r.inputs(failing)[i].Pages(t.Context(), nil); !errors.Is(err, want) {
+			t.Errorf("source %d: got %v, want %v", i, err, want)
+		}
 	}
 }
 
