@@ -88,6 +88,7 @@ type records struct {
 const (
 	leasePatience = 3 * time.Second // with a refresh of the configuration before, or one that was abandoned
 	openPatience  = time.Second
+	readPatience  = 5 * time.Minute // with what is kept, once no request waits for it
 
 	commitPatience = 30 * time.Second
 	commitWait     = time.Second // with a commit, before refreshes go on beside it
@@ -183,22 +184,27 @@ func (r *records) open(ctx context.Context, now time.Time, damaged func(string, 
 	if r.store != nil || now.Before(r.retryOpen) {
 		return nil, nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	opening, cancel := context.WithTimeout(ctx, openPatience)
 	defer cancel()
-	opened, err := store.Open(ctx, r.storage, store.Options{Prefix: r.prefix, Damaged: damaged})
+	opened, err := store.Open(opening, r.storage, store.Options{Prefix: r.prefix, Damaged: damaged})
 	if err != nil {
 		r.retryOpen = now.Add(retryOpening)
 		return nil, nil, fmt.Errorf("opening %s: %w", r.prefix, err)
 	}
-	last := opened.Last()
+	last, reading := opened.Last(), opening
+	if r.generation != nil { // the site has begun in memory
+		reading, cancel = context.WithTimeout(ctx, readPatience)
+		defer cancel()
+	}
 	if r.generation != nil && r.generation.Len() > 0 {
-		if last, err = store.Fill(ctx, r.generation, last); err != nil {
+		if last, err = store.Fill(reading, r.generation, last); err != nil {
+			r.retryOpen = now.Add(retryOpening)
 			return nil, nil, err
 		}
 	}
 	memory := r.generation
 	r.store, r.generation = opened, last
-	snapshot, m, err := r.restore(ctx)
+	snapshot, m, err := r.restore(reading)
 	if errors.Is(err, errUnread) { // nor could the rest be: better nothing than half of it
 		r.store, r.generation, r.retryOpen = nil, memory, now.Add(retryOpening)
 	}

@@ -3,6 +3,7 @@ package sitemap
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,6 +129,63 @@ func TestRecordsOpen(t *testing.T) {
 	if len(late.generation.Meta()) == 0 {
 		t.Error("what was kept is not there")
 	}
+}
+
+// slowStorage takes its time.
+type slowStorage struct {
+	store.Storage
+	manifest, load, store time.Duration
+}
+
+func (s *slowStorage) Load(ctx context.Context, key string) ([]byte, error) {
+	if strings.HasSuffix(key, "manifest.json") {
+		time.Sleep(s.manifest)
+	} else {
+		time.Sleep(s.load)
+	}
+	return s.Storage.Load(ctx, key)
+}
+
+func (s *slowStorage) Store(ctx context.Context, key string, value []byte) error {
+	time.Sleep(s.store)
+	return s.Storage.Store(ctx, key, value)
+}
+
+// TestLateOpen: what is kept of a large site, or on a slow disk, takes longer to read than requests
+// shall wait. It is read once these need not wait any more.
+func TestLateOpen(t *testing.T) {
+	warm := &records{storage: store.NewMemory(), generation: emptyGeneration(t.Context())}
+	put := func(r *records, path string) {
+		w := r.generation.Writer()
+		w.Put("", []store.Record{{Path: path}}, nil, nil)
+		r.generation, _ = w.Generation()
+	}
+	put(warm, "/warm")
+	synctest.Test(t, func(t *testing.T) {
+		storage := &slowStorage{Storage: store.NewMemory()}
+		r := &records{storage: storage}
+		if err := commitTo(t, r, `{}`); err != nil {
+			t.Fatal(err)
+		}
+		put(r, "/old")
+		if err := r.store.Commit(t.Context(), r.generation); err != nil {
+			t.Fatal(err)
+		}
+		storage.manifest, storage.load = time.Minute, 3*time.Second
+		late := &records{storage: storage}
+		begun := time.Now()
+		if _, _, err := late.open(t.Context(), time.Now(), nil); err == nil || time.Since(begun) > openPatience {
+			t.Errorf("got %v after %s", err, time.Since(begun))
+		}
+		late.generation = emptyGeneration(t.Context())
+		put(late, "/new")
+		time.Sleep(time.Hour)
+		storage.manifest = 0
+		if _, _, err := late.open(t.Context(), time.Now(), nil); err != nil || late.generation.Len() != 2 {
+			t.Errorf("got %d records, %v", late.generation.Len(), err)
+		}
+		time.Sleep(time.Hour)
+	})
 }
 
 // TestRestoreSnapshot: what was published is served from its documents after a restart.
