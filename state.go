@@ -90,8 +90,8 @@ const (
 	openPatience  = time.Second
 	readPatience  = 5 * time.Minute // with what is kept, once no request waits for it
 
-	commitPatience = 30 * time.Second
-	commitWait     = time.Second // with a commit, before refreshes go on beside it
+	commitPatience = 10 * time.Minute // what is not committed is written all over again
+	commitWait     = time.Second      // with a commit, before refreshes go on beside it
 	retryOpening   = 10 * time.Second
 )
 

@@ -3,6 +3,7 @@ package sitemap
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -183,6 +184,31 @@ func TestLateOpen(t *testing.T) {
 		storage.manifest = 0
 		if _, _, err := late.open(t.Context(), time.Now(), nil); err != nil || late.generation.Len() != 2 {
 			t.Errorf("got %d records, %v", late.generation.Len(), err)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// TestSlowCommit: what takes long to write is written in the end.
+func TestSlowCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		storage := &slowStorage{Storage: store.NewMemory()}
+		r := &records{storage: storage}
+		if _, _, err := r.open(t.Context(), time.Now(), nil); err != nil {
+			t.Fatal(err)
+		}
+		var documents []store.StoredDocument
+		for i := range 100 {
+			documents = append(documents, store.NewDocument(fmt.Sprint(i), nil, []byte(fmt.Sprint(i))))
+		}
+		r.generation = r.generation.WithDocuments([]byte(`{}`), documents)
+		storage.store = time.Second
+		for range 5 {
+			_ = r.commit(t.Context(), t.Context())
+			time.Sleep(time.Minute)
+		}
+		if got := len(r.store.Last().Documents()); got != 100 {
+			t.Errorf("%d documents are written", got)
 		}
 		time.Sleep(time.Hour)
 	})
