@@ -238,7 +238,8 @@ func (r *records) commit(ctx, site context.Context) error {
 		cancel()
 		return ctx.Err()
 	case <-timer.C:
-		context.AfterFunc(site, cancel)
+		stop := context.AfterFunc(site, cancel)
+		context.AfterFunc(limited, func() { stop() }) // else the site's context would grow with each
 		return errHung
 	}
 }

@@ -214,6 +214,49 @@ func TestSlowCommit(t *testing.T) {
 	})
 }
 
+// countingContext counts the functions that wait for its end.
+type countingContext struct {
+	context.Context
+	waiting int
+}
+
+func (c *countingContext) AfterFunc(func()) func() bool {
+	c.waiting++
+	return func() bool { c.waiting--; return true }
+}
+
+// TestCommitsLeaveNothing behind in the site's context once they have ended.
+func TestCommitsLeaveNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		storage := &slowStorage{Storage: store.NewMemory()}
+		r := &records{storage: storage}
+		if _, _, err := r.open(t.Context(), time.Now(), nil); err != nil {
+			t.Fatal(err)
+		}
+		storage.store = 2 * commitWait
+		done := make(chan struct{})
+		defer close(done)
+		site := &countingContext{Context: doneContext{t.Context(), done}}
+		for range 3 {
+			if err := r.commit(t.Context(), site); !errors.Is(err, errHung) {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+		}
+		if site.waiting != 0 {
+			t.Errorf("%d functions wait", site.waiting)
+		}
+	})
+}
+
+// doneContext ends with a channel, which makes its descendants register with its AfterFunc.
+type doneContext struct {
+	context.Context
+	done chan struct{}
+}
+
+func (c doneContext) Done() <-chan struct{} { return c.done }
+
 // TestRestoreSnapshot: what was published is served from its documents after a restart.
 func TestRestoreSnapshot(t *testing.T) {
 	b := newBench(t, nil)
