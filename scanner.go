@@ -437,7 +437,7 @@ func (r *refreshRun) swap(out *result, published *publish.Snapshot, settings uin
 	r.records.generation, r.records.settings = out.selected.Generation, settings
 	out.settings = settings
 	s.state.generation.Store(r.records.generation)
-	s.state.measure(r.records.generation, out.snapshot)
+	s.state.measure(r.records.generation, out.snapshot, s.own.Load())
 	s.app.events.announce(refreshedEvent(s, published, out))
 }
 

@@ -281,8 +281,8 @@ func emptyGeneration(ctx context.Context) *store.Generation {
 }
 
 // measure notes how much memory the site takes, about.
-func (st *siteState) measure(g *store.Generation, snapshot *publish.Snapshot) {
-	bytes := int64(g.Len()) * recordBytes
+func (st *siteState) measure(g *store.Generation, snapshot *publish.Snapshot, own *ownPages) {
+	bytes := int64(g.Len())*recordBytes + own.bytes()
 	if snapshot != nil {
 		bytes += snapshot.Bytes
 	}
