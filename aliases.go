@@ -153,6 +153,11 @@ func (a *App) resumeAliases() {
 
 // adoptAliases is resumeAliases after a restart, from what is kept with the documents.
 func (s *site) adoptAliases(urls []string) {
+	s.app.aliasing.Lock()
+	defer s.app.aliasing.Unlock()
+	if s.main.Load() != nil {
+		return // as what it stood for adopted it: one of the two is out of date
+	}
 	for _, other := range s.app.allSites() {
 		if other != s && !other.onDemand && slices.Contains(urls, other.url()) && other.probed.Load() == nil {
 			other.becomeAliasOf(s)

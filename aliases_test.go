@@ -167,3 +167,14 @@ func TestResumeAliases(t *testing.T) {
 		t.Errorf("after a restart: got %v, %v, %v", www.main.Load(), apex.main.Load(), other.main.Load())
 	}
 }
+
+// TestAdoptEachOther: stale state does not have two sites redirect to each other.
+func TestAdoptEachOther(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.mounts = mounts{{hosts: []string{"a.example", "www.a.example"}}} })
+	apex, www := b.site("a.example"), b.site("www.a.example")
+	www.adoptAliases([]string{apex.url()})
+	apex.adoptAliases([]string{www.url()})
+	if apex.main.Load() != www || www.main.Load() != nil {
+		t.Errorf("got %v, %v", apex.main.Load(), www.main.Load())
+	}
+}

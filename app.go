@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,6 +49,7 @@ type App struct {
 	ctx    caddy.Context
 	logger *zap.Logger
 	now    func() time.Time
+	number uint64 // of the configuration: the latest one refreshes the sites that several have
 
 	storage             store.Storage // nil: in memory
 	httpPort, httpsPort int
@@ -89,7 +91,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 
 // Provision prepares the app, in memory alone.
 func (a *App) Provision(ctx caddy.Context) error {
-	a.ctx, a.logger, a.now = ctx, ctx.Logger(), time.Now
+	a.ctx, a.logger, a.now, a.number = ctx, ctx.Logger(), time.Now, configurations.Add(1)
 	a.running, a.cancel = context.WithCancel(context.Background())
 	pooled, _, err := counters.LoadOrNew(departedKey, func() (caddy.Destructor, error) { return new(readers), nil })
 	if err != nil {
@@ -259,15 +261,24 @@ func (a *App) notify() {
 
 // startDue starts the refreshes that are due, and returns how long it is until the next.
 func (a *App) startDue(ctx context.Context) time.Duration {
-	now, wait := a.now(), longestIdle
-	for _, s := range a.allSites() {
-		due, ok := s.schedule.next()
-		if !ok {
-			continue
+	type planned struct {
+		*site
+		due time.Time
+	}
+	var all []planned
+	a.mu.RLock()
+	for _, s := range a.sites {
+		if due, ok := s.schedule.next(); ok {
+			all = append(all, planned{s, due})
 		}
-		if d := due.Sub(now); d > 0 {
-			wait = min(wait, d)
-			continue
+	}
+	a.mu.RUnlock()
+	// Sites on demand take turns: the one that has waited longest comes first.
+	slices.SortFunc(all, func(x, y planned) int { return x.due.Compare(y.due) })
+	now := a.now()
+	for _, s := range all {
+		if wait := s.due.Sub(now); wait > 0 {
+			return min(wait, longestIdle)
 		}
 		if s.onDemand && !s.handler.onDemandTurn.TryLock() {
 			continue // one at a time: whoever has the turn wakes the scheduler
@@ -279,7 +290,7 @@ func (a *App) startDue(ctx context.Context) time.Duration {
 		}
 		a.group.Go(func() { s.run(ctx, demanded) })
 	}
-	return wait
+	return longestIdle
 }
 
 // endTurn lets the next site on demand of the handler be refreshed.
@@ -493,7 +504,10 @@ func (a *App) allSites() []*site {
 	}
 	a.mu.RUnlock()
 	slices.SortFunc(all, func(x, y *site) int {
-		return cmp.Or(cmp.Compare(x.url(), y.url()), cmp.Compare(x.sitemapURL(), y.sitemapURL()))
+		if order := strings.Compare(x.url(), y.url()); order != 0 {
+			return order
+		}
+		return strings.Compare(x.sitemapURL(), y.sitemapURL())
 	})
 	return all
 }

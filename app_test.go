@@ -18,6 +18,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/filestorage"
 	"go.uber.org/goleak"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
 
@@ -173,7 +174,7 @@ func TestOnDemandBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	big.state.measure(emptyGeneration(t.Context()), &publish.Snapshot{Bytes: maxOnDemandBytes})
+	big.state.measure(emptyGeneration(t.Context()), &publish.Snapshot{Bytes: maxOnDemandBytes}, nil)
 	b.site("named.example").state.bytes.Store(maxOnDemandBytes)
 	if _, err := b.visit("new.example"); !errors.Is(err, errTooManySites) {
 		t.Errorf("got %v, want %v", err, errTooManySites)
@@ -220,6 +221,21 @@ func TestOnDemandGrowth(t *testing.T) {
 		t.Error("the site that nobody wants stays")
 	}
 	b.wantSites(1)
+}
+
+// TestOwnPagesCount: so do the pages of an application's own sitemaps that a site on demand holds.
+func TestOwnPagesCount(t *testing.T) {
+	b := newBench(t, nil)
+	b.lists("/", "/a")
+	s := b.site("a.example")
+	b.wantPages(s, 2)
+	before := s.state.bytes.Load()
+	s.own.Store(&ownPages{pages: make([]page.Page, 10_000), at: b.clock})
+	b.lists("/", "/a", "/b")
+	b.wantPages(s, 3)
+	if got := s.state.bytes.Load() - before; got < 400_000 {
+		t.Errorf("10,000 pages count as %d bytes", got)
+	}
 }
 
 // TestClockSetBack: a clock that jumps does not keep sites out for ever.
@@ -404,6 +420,26 @@ func TestOnDemandTurns(t *testing.T) {
 	if _, ok := first.schedule.next(); !ok || len(b.app.wake) != 1 {
 		t.Error("a request for a site that is due does not wake the scheduler")
 	}
+}
+
+// TestOnDemandOrder: of sites on demand, the one that has been due longest is refreshed first,
+// whatever it is called.
+func TestOnDemandOrder(t *testing.T) {
+	b := newBench(t, nil)
+	first, second := b.site("a.example"), b.site("b.example")
+	release := make(chan struct{})
+	b.source = func(context.Context, *Refresh, func(Page) error) error {
+		<-release
+		return nil
+	}
+	first.schedule.at(b.clock.Add(-time.Second))
+	second.schedule.at(b.clock.Add(-time.Minute))
+	b.app.startDue(t.Context())
+	if first.schedule.isRunning() || !second.schedule.isRunning() {
+		t.Error("the site that has been due longest waits")
+	}
+	close(release)
+	b.app.group.Wait()
 }
 
 // TestHalfBuilt: Stop and Cleanup in every state that Caddy may leave an App in.

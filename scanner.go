@@ -40,11 +40,17 @@ const (
 // shows only over all of it. A digest tells settings, routes or rules apart from those that
 // earlier results were made with.
 func (s *site) refresh(ctx context.Context, demanded bool) result {
+	if s.state.holder.Load() > s.app.number {
+		return result{outcome: refreshSuperseded}
+	}
 	records, err := s.state.acquire(ctx)
 	if err != nil {
 		return result{err: err}
 	}
 	defer s.state.release(records)
+	if !s.onDemand {
+		s.state.keepIn(records, s.app.storage)
+	}
 	s.restore(ctx, records)
 	probed, err := s.probe(ctx)
 	switch {
@@ -82,6 +88,9 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		switch {
 		case s.ctx.Err() != nil:
 			return run.keep(ctx, crawled)
+		case s.state.holder.Load() > s.app.number:
+			records.generation = crawled.Generation
+			return result{outcome: refreshSuperseded}
 		case s.app.building != nil && !complete: // a build has no visitors who wait
 			records.generation = crawled.Generation
 			s.app.building.crawled(crawled.Generation.Len(), crawled.Pending)
@@ -178,7 +187,7 @@ func (r *refreshRun) patience() time.Duration {
 // refresh.
 func (r *refreshRun) gather(ctx context.Context) *merge.Stream {
 	wait := sourcePatience
-	if r.site.state.Index.Load() == nil {
+	if !isDone(r.site.ready) {
 		wait = firstPatience
 	}
 	return merge.Start(ctx, r.source.inputs(r.records.failing), merge.Options{
@@ -387,7 +396,7 @@ func (r *refreshRun) swap(out result, published *publish.Snapshot, settings uint
 	r.records.generation, r.records.settings = out.selected.Generation, settings
 	out.settings = settings
 	s.state.generation.Store(r.records.generation)
-	s.state.measure(r.records.generation, out.snapshot)
+	s.state.measure(r.records.generation, out.snapshot, s.own.Load())
 	s.app.events.announce(refreshedEvent(s, published, &out))
 	return out
 }

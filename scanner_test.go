@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
@@ -146,6 +148,37 @@ func TestCostOfRefresh(t *testing.T) {
 		if took := time.Since(begun); took < 10*time.Second || out.cost != 0 || pagesOf(out.snapshot) != 1 {
 			t.Errorf("it took %s, of which %s count; got %+v", took, out.cost, out)
 		}
+	})
+}
+
+// TestSlowSource: a source that takes long before its first page has a minute once no request
+// waits any more, although nothing is served.
+func TestSlowSource(t *testing.T) {
+	first := newBench(t, nil)
+	first.lists("/")
+	first.wantPages(first.site("visited.example"), 1) // compressors are made once, outside of the bubble
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.app.now = time.Now
+		source := b.source
+		b.source = func(ctx context.Context, r *Refresh, yield func(Page) error) error {
+			time.Sleep(2 * firstPatience)
+			return source(ctx, r, yield)
+		}
+		s := b.site("named.example")
+		for i := range 3 {
+			s.schedule.at(time.Now())
+			begun := time.Now()
+			b.app.startDue(b.Context())
+			b.app.group.Wait()
+			if took := time.Since(begun); i == 0 && took > firstPatience+2*time.Second {
+				t.Errorf("the first request waits for %s", took)
+			}
+		}
+		if got := pagesOf(s.state.Index.Load()); got != 1 {
+			t.Errorf("got %d pages", got)
+		}
+		b.app.fetchers[b.handler.server].close()
 	})
 }
 
@@ -289,6 +322,50 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// TestSuperseded: Caddy stops a configuration only after the next one has started, which may take
+// long while connections are open. What the next one publishes stays.
+func TestSuperseded(t *testing.T) {
+	before, next := newBench(t, nil), newBench(t, nil)
+	before.app.number, next.app.number = 1, 2
+	before.lists(numbered(20)...)
+	old := before.site("named.example")
+	before.wantPages(old, 20)
+
+	next.handler.settings.digest, next.clock = 1, before.clock
+	next.lists(numbered(5)...)
+	s := next.site("named.example")
+	next.wantPages(s, 5)
+	before.clock = next.clock
+	report := old.lastReport()
+	before.wantPages(old, 5)
+	if old.lastReport() != report {
+		t.Errorf("the configuration before reports %+v", old.lastReport())
+	}
+	next.wantPages(s, 5)
+
+	s.drop() // another app of the next configuration could not be started
+	delete(next.app.sites, s.id)
+	before.clock = next.clock
+	before.wantPages(old, 20)
+}
+
+// TestMoveState: a reload may move the state elsewhere.
+func TestMoveState(t *testing.T) {
+	from, to := store.NewMemory(), store.NewMemory()
+	before, next := newBench(t, nil), newBench(t, nil)
+	before.app.storage, next.app.storage = from, to
+	before.lists(numbered(20)...)
+	before.wantPages(before.site("named.example"), 20)
+	next.lists(numbered(20)...)
+	next.clock = before.clock
+	s := next.site("named.example")
+	next.wantPages(s, 20)
+	again := &records{storage: to, prefix: s.state.current.prefix}
+	if snapshot, _, err := again.open(t.Context(), next.clock, nil); err != nil || pagesOf(snapshot) != 20 || again.generation.Len() != 20 {
+		t.Errorf("there are %d pages and %d records, %v", pagesOf(snapshot), again.generation.Len(), err)
+	}
+}
+
 // TestRestart: after a restart, what was published is served before anything is refreshed,
 // unless it was made with other settings; what is known of pages counts on.
 func TestRestart(t *testing.T) {
@@ -325,6 +402,24 @@ func TestRestart(t *testing.T) {
 		after.wantPages(next, test.want)
 		next.drop()
 		delete(after.app.sites, next.id)
+	}
+}
+
+// TestFailuresOfEqualNames: of two sources of the same kind, one that fails for long says nothing of
+// the other.
+func TestFailuresOfEqualNames(t *testing.T) {
+	b := newBench(t, nil)
+	gone := sourceFunc(func(context.Context, *Refresh, func(Page) error) error { return fs.ErrNotExist })
+	b.handler.sources, b.handler.sourceNames = []Source{gone, gone}, []string{"files", "files"}
+	s := b.site("named.example")
+	failing := make(map[string]time.Time)
+	r := newRefresh(s, probeResult{}, b.clock)
+	noteFailures(failing, []merge.InputError{{Input: 0, Name: r.inputs(failing)[0].Name, Err: fs.ErrNotExist}}, b.clock)
+	r = newRefresh(s, probeResult{}, b.clock.Add(confirmAfter))
+	for i, want := range []error{nil, fs.ErrNotExist} {
+		if err := r.inputs(failing)[i].Pages(t.Context(), nil); !errors.Is(err, want) {
+			t.Errorf("source %d: got %v, want %v", i, err, want)
+		}
 	}
 }
 

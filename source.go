@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/url"
 	"runtime"
@@ -201,7 +202,7 @@ func (r *Refresh) inputs(failing map[string]time.Time) []merge.Input {
 	for i, source := range h.sources {
 		name := h.sourceNames[i]
 		sorted, _ := source.(SortedSource)
-		since, failed := failing[name]
+		since, failed := failing[failingKey(i, name)]
 		believed := failed && r.Now.Sub(since) >= confirmAfter
 		pages := func(ctx context.Context, yield func(page.Page) error) error {
 			err := source.Pages(ctx, r, yield)
@@ -238,21 +239,20 @@ func (r *Refresh) checked(pages func(context.Context, func(page.Page) error) err
 
 // noteFailures remembers since when sources cannot be read.
 func noteFailures(failing map[string]time.Time, failed []merge.InputError, now time.Time) {
-	for name := range failing {
-		found := false
-		for _, f := range failed {
-			found = found || f.Name == name
-		}
-		if !found {
-			delete(failing, name)
-		}
-	}
+	before := maps.Clone(failing)
+	clear(failing)
 	for _, f := range failed {
-		if _, known := failing[f.Name]; !known {
-			failing[f.Name] = now
+		key := failingKey(f.Input, f.Name)
+		since, known := before[key]
+		if !known {
+			since = now
 		}
+		failing[key] = since
 	}
 }
+
+// failingKey tells sources apart, of which several may have the same name.
+func failingKey(input int, name string) string { return fmt.Sprint(input, " ", name) }
 
 // joinFailures makes one error of those of sources; nil: there is none.
 func joinFailures(failed []merge.InputError) error {

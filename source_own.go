@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unsafe"
 
 	"go.uber.org/zap"
 
@@ -26,6 +27,17 @@ const ownEvery = time.Hour
 type ownPages struct {
 	pages []page.Page
 	at    time.Time
+}
+
+// bytes is how much memory they take, about.
+func (o *ownPages) bytes() (n int64) {
+	if o == nil {
+		return 0
+	}
+	for i := range o.pages {
+		n += int64(unsafe.Sizeof(o.pages[i])) + int64(len(o.pages[i].Path))
+	}
+	return n
 }
 
 // ownSitemaps is the input of those pages: of the sitemap behind the handler, at its path,

@@ -32,6 +32,13 @@ var counters = caddy.NewUsagePool()
 
 const departedKey = "departed"
 
+// folders are the storages there have been, by folder: so it is known whether a reload brings
+// another one, and reads that hang count in all configurations.
+var folders sync.Map
+
+// configurations counts the configurations with a sitemap so far.
+var configurations atomic.Uint64
+
 // siteState is what outlives a configuration of a site: its published snapshot, and its
 // records. It is data alone: no server, logger or module.
 type siteState struct {
@@ -52,6 +59,7 @@ type siteState struct {
 	rested   atomic.Pointer[rest]   // nil: there is work left
 	bytes    atomic.Int64           // of memory, if the site is on demand
 	limiter  *crawl.Limiter         // of the handler, in the configuration that started last
+	holder   atomic.Uint64          // number of the configuration that refreshes the site
 
 	mu      sync.Mutex
 	idle    chan *records // holds the records while no refresh has them
@@ -88,9 +96,10 @@ type records struct {
 const (
 	leasePatience = 3 * time.Second // with a refresh of the configuration before, or one that was abandoned
 	openPatience  = time.Second
+	readPatience  = 5 * time.Minute // with what is kept, once no request waits for it
 
-	commitPatience = 30 * time.Second
-	commitWait     = time.Second // with a commit, before refreshes go on beside it
+	commitPatience = 10 * time.Minute // what is not committed is written all over again
+	commitWait     = time.Second      // with a commit, before refreshes go on beside it
 	retryOpening   = 10 * time.Second
 )
 
@@ -122,6 +131,14 @@ func (st *siteState) Destruct() error {
 		st.departed.add(&st.readers)
 	}
 	return nil
+}
+
+// hold makes a configuration the one that refreshes the site, unless a later one does: Caddy
+// stops a configuration some time after it has started the next. It returns the one before.
+func (st *siteState) hold(number uint64) (before uint64) {
+	for before = st.holder.Load(); before < number && !st.holder.CompareAndSwap(before, number); before = st.holder.Load() {
+	}
+	return before
 }
 
 func (st *siteState) reset(storage store.Storage, prefix string) {
@@ -183,26 +200,46 @@ func (r *records) open(ctx context.Context, now time.Time, damaged func(string, 
 	if r.store != nil || now.Before(r.retryOpen) {
 		return nil, nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	opening, cancel := context.WithTimeout(ctx, openPatience)
 	defer cancel()
-	opened, err := store.Open(ctx, r.storage, store.Options{Prefix: r.prefix, Damaged: damaged})
+	opened, err := store.Open(opening, r.storage, store.Options{Prefix: r.prefix, Damaged: damaged})
 	if err != nil {
 		r.retryOpen = now.Add(retryOpening)
 		return nil, nil, fmt.Errorf("opening %s: %w", r.prefix, err)
 	}
-	last := opened.Last()
+	last, reading := opened.Last(), opening
+	if r.generation != nil { // the site has begun in memory
+		reading, cancel = context.WithTimeout(ctx, readPatience)
+		defer cancel()
+	}
 	if r.generation != nil && r.generation.Len() > 0 {
-		if last, err = store.Fill(ctx, r.generation, last); err != nil {
+		if last, err = store.Fill(reading, r.generation, last); err != nil {
+			r.retryOpen = now.Add(retryOpening)
 			return nil, nil, err
 		}
 	}
 	memory := r.generation
 	r.store, r.generation = opened, last
-	snapshot, m, err := r.restore(ctx)
+	snapshot, m, err := r.restore(reading)
 	if errors.Is(err, errUnread) { // nor could the rest be: better nothing than half of it
 		r.store, r.generation, r.retryOpen = nil, memory, now.Add(retryOpening)
 	}
 	return snapshot, m, err
+}
+
+// keepIn has records kept in another storage, where a reload has brought one; nil: in memory.
+// What is known moves there.
+func (st *siteState) keepIn(r *records, storage store.Storage) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	_, isKept := r.storage.(*boundedStorage)
+	switch {
+	case storage == r.storage, storage == nil && !isKept:
+		return
+	case storage == nil:
+		storage = store.NewMemory()
+	}
+	r.storage, r.store, r.committing, r.retryOpen, r.unsaved = storage, nil, nil, time.Time{}, true
 }
 
 // commit writes the newest generation. If that takes long, it goes on beside the refreshes
@@ -228,7 +265,8 @@ func (r *records) commit(ctx, site context.Context) error {
 		cancel()
 		return ctx.Err()
 	case <-timer.C:
-		context.AfterFunc(site, cancel)
+		stop := context.AfterFunc(site, cancel)
+		context.AfterFunc(limited, func() { stop() }) // else the site's context would grow with each
 		return errHung
 	}
 }
@@ -358,8 +396,8 @@ func emptyGeneration(ctx context.Context) *store.Generation {
 }
 
 // measure notes how much memory the site takes, about.
-func (st *siteState) measure(g *store.Generation, snapshot *publish.Snapshot) {
-	bytes := int64(g.Len()) * recordBytes
+func (st *siteState) measure(g *store.Generation, snapshot *publish.Snapshot, own *ownPages) {
+	bytes := int64(g.Len())*recordBytes + own.bytes()
 	if snapshot != nil {
 		bytes += snapshot.Bytes
 	}
@@ -407,7 +445,8 @@ func openStorage(folder string) store.Storage {
 	if folder == "" {
 		return nil
 	}
-	return &boundedStorage{&fileStorage{certmagic.FileStorage{Path: folder}}, make(chan struct{}, maxHungReads)}
+	storage, _ := folders.LoadOrStore(folder, &boundedStorage{&fileStorage{certmagic.FileStorage{Path: folder}}, make(chan struct{}, maxHungReads)})
+	return storage.(store.Storage)
 }
 
 // logOldState says once that what versions before the first release have left in a folder

@@ -3,8 +3,10 @@ package sitemap
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,6 +135,131 @@ func TestRecordsOpen(t *testing.T) {
 		t.Error("what was kept is not there")
 	}
 }
+
+// slowStorage takes its time.
+type slowStorage struct {
+	store.Storage
+	manifest, load, store time.Duration
+}
+
+func (s *slowStorage) Load(ctx context.Context, key string) ([]byte, error) {
+	if strings.HasSuffix(key, "manifest.json") {
+		time.Sleep(s.manifest)
+	} else {
+		time.Sleep(s.load)
+	}
+	return s.Storage.Load(ctx, key)
+}
+
+func (s *slowStorage) Store(ctx context.Context, key string, value []byte) error {
+	time.Sleep(s.store)
+	return s.Storage.Store(ctx, key, value)
+}
+
+// TestLateOpen: what is kept of a large site, or on a slow disk, takes longer to read than requests
+// shall wait. It is read once these need not wait any more.
+func TestLateOpen(t *testing.T) {
+	warm := &records{storage: store.NewMemory(), generation: emptyGeneration(t.Context())}
+	put := func(r *records, path string) {
+		w := r.generation.Writer()
+		w.Put("", []store.Record{{Path: path}}, nil, nil)
+		r.generation, _ = w.Generation()
+	}
+	put(warm, "/warm")
+	synctest.Test(t, func(t *testing.T) {
+		storage := &slowStorage{Storage: store.NewMemory()}
+		r := &records{storage: storage}
+		if err := commitTo(t, r, `{}`); err != nil {
+			t.Fatal(err)
+		}
+		put(r, "/old")
+		if err := r.store.Commit(t.Context(), r.generation); err != nil {
+			t.Fatal(err)
+		}
+		storage.manifest, storage.load = time.Minute, 3*time.Second
+		late := &records{storage: storage}
+		begun := time.Now()
+		if _, _, err := late.open(t.Context(), time.Now(), nil); err == nil || time.Since(begun) > openPatience {
+			t.Errorf("got %v after %s", err, time.Since(begun))
+		}
+		late.generation = emptyGeneration(t.Context())
+		put(late, "/new")
+		time.Sleep(time.Hour)
+		storage.manifest = 0
+		if _, _, err := late.open(t.Context(), time.Now(), nil); err != nil || late.generation.Len() != 2 {
+			t.Errorf("got %d records, %v", late.generation.Len(), err)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// TestSlowCommit: what takes long to write is written in the end.
+func TestSlowCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		storage := &slowStorage{Storage: store.NewMemory()}
+		r := &records{storage: storage}
+		if _, _, err := r.open(t.Context(), time.Now(), nil); err != nil {
+			t.Fatal(err)
+		}
+		var documents []store.StoredDocument
+		for i := range 100 {
+			documents = append(documents, store.NewDocument(fmt.Sprint(i), nil, []byte(fmt.Sprint(i))))
+		}
+		r.generation = r.generation.WithDocuments([]byte(`{}`), documents)
+		storage.store = time.Second
+		for range 5 {
+			_ = r.commit(t.Context(), t.Context())
+			time.Sleep(time.Minute)
+		}
+		if got := len(r.store.Last().Documents()); got != 100 {
+			t.Errorf("%d documents are written", got)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// countingContext counts the functions that wait for its end.
+type countingContext struct {
+	context.Context
+	waiting int
+}
+
+func (c *countingContext) AfterFunc(func()) func() bool {
+	c.waiting++
+	return func() bool { c.waiting--; return true }
+}
+
+// TestCommitsLeaveNothing behind in the site's context once they have ended.
+func TestCommitsLeaveNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		storage := &slowStorage{Storage: store.NewMemory()}
+		r := &records{storage: storage}
+		if _, _, err := r.open(t.Context(), time.Now(), nil); err != nil {
+			t.Fatal(err)
+		}
+		storage.store = 2 * commitWait
+		done := make(chan struct{})
+		defer close(done)
+		site := &countingContext{Context: doneContext{t.Context(), done}}
+		for range 3 {
+			if err := r.commit(t.Context(), site); !errors.Is(err, errHung) {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+		}
+		if site.waiting != 0 {
+			t.Errorf("%d functions wait", site.waiting)
+		}
+	})
+}
+
+// doneContext ends with a channel, which makes its descendants register with its AfterFunc.
+type doneContext struct {
+	context.Context
+	done chan struct{}
+}
+
+func (c doneContext) Done() <-chan struct{} { return c.done }
 
 // TestRestoreSnapshot: what was published is served from its documents after a restart.
 func TestRestoreSnapshot(t *testing.T) {

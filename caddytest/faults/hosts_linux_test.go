@@ -51,6 +51,7 @@ func TestMadeUpHosts(t *testing.T) {
 			for i := range 400 {
 				s.Put(fmt.Sprintf("site/%d/%d.html", i%20, i), harness.Whole("", fmt.Sprint("page ", i)), harness.DayOf(i))
 			}
+			s.Put("site/index.html", harness.Whole("", "the site"), harness.DayOf(0))
 			s.Put("healthy/index.html", harness.Whole("", "home"), harness.DayOf(0))
 			c := s.Child(test.options + fmt.Sprintf(catchAll, test.site) + healthy)
 			s.Eventually(func() bool { return s.lists(healthyOrigin, "/") }, s.SitemapLog)
