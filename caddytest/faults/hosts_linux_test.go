@@ -71,8 +71,8 @@ func TestMadeUpHosts(t *testing.T) {
 			if n, most := asked.Load(), rate*took.Seconds()+2*rate; float64(n) > most {
 				t.Errorf("%d requests to the upstream in %s, want at most %.0f", n, took, most)
 			}
-			// Besides the refreshes, it has to answer the visitors, and to free memory.
-			if used := now.processor - before.processor; used > took*time.Duration(runtime.NumCPU())*7/10 && !slow {
+			// Refreshes may take half of the cores; besides, the visitors are answered.
+			if used := now.processor - before.processor; used > took*time.Duration(runtime.NumCPU())*4/5 && !slow {
 				t.Errorf("%s of processor time in %s", used, took)
 			}
 			if grown := now.memory - before.memory; grown > 256<<20 && !slow {
