@@ -48,6 +48,7 @@ type App struct {
 	ctx    caddy.Context
 	logger *zap.Logger
 	now    func() time.Time
+	number uint64 // of the configuration: the latest one refreshes the sites that several have
 
 	storage             store.Storage // nil: in memory
 	httpPort, httpsPort int
@@ -89,7 +90,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 
 // Provision prepares the app, in memory alone.
 func (a *App) Provision(ctx caddy.Context) error {
-	a.ctx, a.logger, a.now = ctx, ctx.Logger(), time.Now
+	a.ctx, a.logger, a.now, a.number = ctx, ctx.Logger(), time.Now, configurations.Add(1)
 	a.running, a.cancel = context.WithCancel(context.Background())
 	pooled, _, err := counters.LoadOrNew(departedKey, func() (caddy.Destructor, error) { return new(readers), nil })
 	if err != nil {

@@ -24,6 +24,8 @@ const (
 	refreshHeldBack  = "held_back" // pages that are missing stay listed until later refreshes confirm it
 	refreshFailed    = "failed"    // it was not completed; what was published stays
 	refreshAlias     = "alias"     // another site's documents stand for this one's
+
+	refreshSuperseded = "superseded" // the next configuration refreshes the site
 )
 
 // refreshOutcomes are those that are counted.
@@ -59,7 +61,7 @@ func (s *site) lastReport() *report { return cmp.Or(s.last.Load(), s.state.repor
 
 // report keeps, counts and logs what a refresh came to.
 func (s *site) report(r result, begun time.Time, took time.Duration) {
-	if r.outcome == refreshAlias || s.ctx.Err() != nil {
+	if r.outcome == refreshAlias || r.outcome == refreshSuperseded || s.ctx.Err() != nil {
 		return
 	}
 	before := cmp.Or(s.lastReport(), new(report))

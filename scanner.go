@@ -39,6 +39,9 @@ const (
 //	confirm  whether the snapshot is published, or held back
 //	publish  the snapshot swapped in, the records written, events emitted
 func (s *site) refresh(ctx context.Context, demanded bool) result {
+	if s.state.holder.Load() > s.app.number {
+		return result{outcome: refreshSuperseded}
+	}
 	records, err := s.state.acquire(ctx)
 	if err != nil {
 		return result{err: err}
@@ -81,6 +84,9 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		switch {
 		case s.ctx.Err() != nil:
 			return run.keep(ctx, crawled)
+		case s.state.holder.Load() > s.app.number:
+			records.generation = crawled.Generation
+			return result{outcome: refreshSuperseded}
 		case s.app.building != nil && !complete: // nobody waits
 			records.generation = crawled.Generation
 			s.app.building.crawled(crawled.Generation.Len(), crawled.Pending)

@@ -322,6 +322,33 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// TestSuperseded: Caddy stops a configuration only after the next one has started, which may take
+// long while connections are open. What the next one publishes stays.
+func TestSuperseded(t *testing.T) {
+	before, next := newBench(t, nil), newBench(t, nil)
+	before.app.number, next.app.number = 1, 2
+	before.lists(numbered(20)...)
+	old := before.site("named.example")
+	before.wantPages(old, 20)
+
+	next.handler.settings.digest, next.clock = 1, before.clock
+	next.lists(numbered(5)...)
+	s := next.site("named.example")
+	next.wantPages(s, 5)
+	before.clock = next.clock
+	report := old.lastReport()
+	before.wantPages(old, 5)
+	if old.lastReport() != report {
+		t.Errorf("the configuration before reports %+v", old.lastReport())
+	}
+	next.wantPages(s, 5)
+
+	s.drop() // another app of the next configuration could not be started
+	delete(next.app.sites, s.id)
+	before.clock = next.clock
+	before.wantPages(old, 20)
+}
+
 // TestRestart: after a restart, what was published is served before anything is refreshed,
 // unless it was made with other settings; what is known of pages counts on.
 func TestRestart(t *testing.T) {

@@ -156,7 +156,9 @@ func (s *site) run(ctx context.Context, demanded bool) {
 	if out.crawled.Generation == nil {
 		s.report(out, begun, now.Sub(begun)) // else it was, as it went on
 	}
-	s.markReady()
+	if out.outcome != refreshSuperseded {
+		s.markReady()
+	}
 	if s.onDemand {
 		s.app.shrink(s)
 	}

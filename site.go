@@ -166,6 +166,8 @@ type site struct {
 	fetcher  siteFetcher
 	state    *siteState // outlives the configuration
 
+	heldBefore uint64 // number of the configuration that refreshed the site before
+
 	probed  atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	main    atomic.Pointer[site]        // whose documents stand for this one's; nil: its own do
 	last    atomic.Pointer[report]      // of the last refresh; nil: none of this configuration has ended
@@ -187,6 +189,7 @@ func newSite(a *App, i identity) *site {
 	s.logger = newSiteLog(i.handler.logger.With(zap.String("site", i.url())), i)
 	s.fetcher = siteFetcher{&s.identity, a.fetchers[i.handler.server], routesDigest(i.handler.server, i.internalHost()), func(res *response) { a.counts.fetched(res); a.building.response() }}
 	s.state = acquireState(a, &s.identity)
+	s.heldBefore = s.state.hold(a.number)
 	s.state.visited.limit(i.handler.discovery.most(i.onDemand))
 	s.ctx, s.cancel = context.WithCancel(a.running)
 	s.schedule.at(a.now())
@@ -217,6 +220,7 @@ func (s *site) drop() {
 	s.markReady()
 	s.cancel()
 	s.schedule.close()
+	s.state.holder.CompareAndSwap(s.app.number, s.heldBefore) // which goes on if this one failed to start
 	_, _ = states.Delete(s.state.key)
 }
 

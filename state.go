@@ -32,6 +32,9 @@ var counters = caddy.NewUsagePool()
 
 const departedKey = "departed"
 
+// configurations counts the configurations with a sitemap so far.
+var configurations atomic.Uint64
+
 // siteState is what outlives a configuration of a site: its published snapshot, and its
 // records. It is data alone: no server, logger or module.
 type siteState struct {
@@ -52,6 +55,7 @@ type siteState struct {
 	rested   atomic.Pointer[rest]   // nil: there is work left
 	bytes    atomic.Int64           // of memory, if the site is on demand
 	limiter  *crawl.Limiter         // of the handler, in the configuration that started last
+	holder   atomic.Uint64          // number of the configuration that refreshes the site
 
 	mu      sync.Mutex
 	idle    chan *records // holds the records while no refresh has them
@@ -123,6 +127,16 @@ func (st *siteState) Destruct() error {
 		st.departed.add(&st.readers)
 	}
 	return nil
+}
+
+// hold makes a configuration the one that refreshes the site, unless a later one does: Caddy
+// stops a configuration some time after it has started the next. It returns the one before.
+func (st *siteState) hold(number uint64) (before uint64) {
+	for {
+		if before = st.holder.Load(); before >= number || st.holder.CompareAndSwap(before, number) {
+			return before
+		}
+	}
 }
 
 func (st *siteState) reset(storage store.Storage, prefix string) {
