@@ -47,6 +47,9 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		return result{err: err}
 	}
 	defer s.state.release(records)
+	if !s.onDemand {
+		s.state.keepIn(records, s.app.storage)
+	}
 	s.restore(ctx, records)
 	probed, err := s.probe(ctx)
 	switch {

@@ -349,6 +349,23 @@ func TestSuperseded(t *testing.T) {
 	before.wantPages(old, 20)
 }
 
+// TestMoveState: a reload may move the state elsewhere.
+func TestMoveState(t *testing.T) {
+	from, to := store.NewMemory(), store.NewMemory()
+	before, next := newBench(t, nil), newBench(t, nil)
+	before.app.storage, next.app.storage = from, to
+	before.lists(numbered(20)...)
+	before.wantPages(before.site("named.example"), 20)
+	next.lists(numbered(20)...)
+	next.clock = before.clock
+	s := next.site("named.example")
+	next.wantPages(s, 20)
+	again := &records{storage: to, prefix: s.state.current.prefix}
+	if snapshot, _, err := again.open(t.Context(), next.clock, nil); err != nil || pagesOf(snapshot) != 20 || again.generation.Len() != 20 {
+		t.Errorf("there are %d pages and %d records, %v", pagesOf(snapshot), again.generation.Len(), err)
+	}
+}
+
 // TestRestart: after a restart, what was published is served before anything is refreshed,
 // unless it was made with other settings; what is known of pages counts on.
 func TestRestart(t *testing.T) {

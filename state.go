@@ -32,6 +32,10 @@ var counters = caddy.NewUsagePool()
 
 const departedKey = "departed"
 
+// folders are the storages there have been, by folder: so it is known whether a reload brings
+// another one, and reads that hang count in all configurations.
+var folders sync.Map
+
 // configurations counts the configurations with a sitemap so far.
 var configurations atomic.Uint64
 
@@ -225,6 +229,21 @@ func (r *records) open(ctx context.Context, now time.Time, damaged func(string, 
 	return snapshot, m, err
 }
 
+// keepIn has records kept in another storage, where a reload has brought one; nil: in memory.
+// What is known moves there.
+func (st *siteState) keepIn(r *records, storage store.Storage) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	_, isKept := r.storage.(*boundedStorage)
+	switch {
+	case storage == r.storage, storage == nil && !isKept:
+		return
+	case storage == nil:
+		storage = store.NewMemory()
+	}
+	r.storage, r.store, r.committing, r.retryOpen, r.unsaved = storage, nil, nil, time.Time{}, true
+}
+
 // commit writes the newest generation. If that takes long, it goes on beside the refreshes
 // that follow, which write nothing before it has ended, until the site is stopped.
 func (r *records) commit(ctx, site context.Context) error {
@@ -336,7 +355,8 @@ func openStorage(state string, logger *zap.Logger) store.Storage {
 		}
 		folder = filepath.Join(folder, "sitemap")
 	}
-	return &boundedStorage{&fileStorage{certmagic.FileStorage{Path: folder}}, make(chan struct{}, maxHungReads)}
+	storage, _ := folders.LoadOrStore(folder, &boundedStorage{&fileStorage{certmagic.FileStorage{Path: folder}}, make(chan struct{}, maxHungReads)})
+	return storage.(store.Storage)
 }
 
 const (
