@@ -143,6 +143,8 @@ func (f *siteFetcher) probe(ctx context.Context) (probeResult, error) {
 		case f.onDemand && front.Status >= 400 && !f.handler.settings.crawl.off:
 			result.absent = front.Status
 		}
+	} else if f.onDemand && !f.handler.settings.crawl.off {
+		result.absent = http.StatusGatewayTimeout
 	}
 	if result.robots, err = f.fetchRobots(ctx); err != nil {
 		return result, err
