@@ -123,6 +123,8 @@ func (f *siteFetcher) probe(ctx context.Context) (probeResult, error) {
 		result.reached = true
 	case err != nil:
 		return result, fmt.Errorf("fetching %s: %w", f.internal.prefix+f.handler.settings.path, err)
+	case fails(res.Status): // which says nothing of where the routes lead
+		return result, fmt.Errorf("fetching %s: status %d", f.internal.prefix+f.handler.settings.path, res.Status)
 	default:
 		result.status = res.Status
 		if refuses(res.Status) {
@@ -141,12 +143,19 @@ func (f *siteFetcher) probe(ctx context.Context) (probeResult, error) {
 		case f.onDemand && front.Status >= 400 && !f.handler.settings.crawl.off:
 			result.absent = front.Status
 		}
+	} else if f.onDemand && !f.handler.settings.crawl.off {
+		result.absent = http.StatusGatewayTimeout
 	}
 	if result.robots, err = f.fetchRobots(ctx); err != nil {
 		return result, err
 	}
 	result.locate(p)
 	return result, nil
+}
+
+// fails reports whether a status may soon be another one.
+func fails(status int) bool {
+	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests
 }
 
 func refuses(status int) bool {

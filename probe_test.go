@@ -238,3 +238,25 @@ func TestMadeUpHost(t *testing.T) {
 		t.Error("nothing is listed although the front page answers")
 	}
 }
+
+// TestSilentFrontPage: nothing is crawled of a host that only visitors named while its front page
+// does not respond.
+func TestSilentFrontPage(t *testing.T) {
+	b := newBench(t, nil)
+	b.lists("/", "/a")
+	answer, fetched := b.pages, 0
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		switch r.URL.Path {
+		case "/":
+			panic(http.ErrAbortHandler)
+		case "/a":
+			fetched++
+		}
+		return answer(w, r)
+	}
+	b.wantPages(b.site("visited.example"), 0)
+	if fetched != 0 {
+		t.Errorf("%d pages were fetched", fetched)
+	}
+	b.wantPages(b.site("named.example"), 1)
+}

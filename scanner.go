@@ -116,6 +116,9 @@ func (s *site) probe(ctx context.Context) (probeResult, error) {
 	if hangs.Stop() {
 		s.logger.clear("hangs")
 	}
+	if fails(probed.absent) && s.state.Index.Load() != nil {
+		probed.absent = 0 // no made-up host: its pages stay as long as any that fail
+	}
 	s.settle(ctx, &probed, err)
 	return probed, err
 }

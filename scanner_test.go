@@ -366,6 +366,37 @@ func TestMoveState(t *testing.T) {
 	}
 }
 
+// TestBriefFailures: what was published stays while a server error keeps the probe from finding
+// out what the routes say.
+func TestBriefFailures(t *testing.T) {
+	for name, test := range map[string]struct {
+		host string
+		fail func(b *bench)
+	}{
+		"before the handler": {"named.example", func(b *bench) {
+			b.app.fetchers[b.handler.server].routes = status(http.StatusBadGateway)
+		}},
+		"too many requests": {"named.example", func(b *bench) {
+			b.app.fetchers[b.handler.server].routes = status(http.StatusTooManyRequests)
+		}},
+		"the front page of a host that only visitors named": {"visited.example", func(b *bench) { b.pages = status(http.StatusBadGateway) }},
+	} {
+		b := newBench(t, nil)
+		b.lists("/", "/a")
+		s := b.site(test.host)
+		b.wantPages(s, 2)
+		routes, pages := b.app.fetchers[b.handler.server].routes, b.pages
+		test.fail(b)
+		if got := pagesOf(b.refresh(s)); got != 2 {
+			t.Errorf("%s: %d pages are served", name, got)
+		}
+		b.app.fetchers[b.handler.server].routes, b.pages = routes, pages
+		b.wantPages(s, 2)
+		s.drop()
+		delete(b.app.sites, s.id)
+	}
+}
+
 // TestRestart: after a restart, what was published is served before anything is refreshed,
 // unless it was made with other settings; what is known of pages counts on.
 func TestRestart(t *testing.T) {

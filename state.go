@@ -136,9 +136,11 @@ func (st *siteState) Destruct() error {
 // hold makes a configuration the one that refreshes the site, unless a later one does: Caddy
 // stops a configuration some time after it has started the next. It returns the one before.
 func (st *siteState) hold(number uint64) (before uint64) {
-	for before = st.holder.Load(); before < number && !st.holder.CompareAndSwap(before, number); before = st.holder.Load() {
+	for {
+		if before = st.holder.Load(); before >= number || st.holder.CompareAndSwap(before, number) {
+			return before
+		}
 	}
-	return before
 }
 
 func (st *siteState) reset(storage store.Storage, prefix string) {

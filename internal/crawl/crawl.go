@@ -92,13 +92,13 @@ type Options struct {
 
 // Crawler keeps what outlives one crawl of a site.
 type Crawler struct {
-	o          Options
-	proxied    memory[bool] // by folder or extension: see isProxied
-	own        atomic.Bool  // for what is no file, the site itself has responded
-	upstream   atomic.Bool  // an upstream has
-	absences   memory[absence]
-	absentName string // of no page
-	turns      turns
+	o             Options
+	proxied       memory[bool] // by folder or extension: see isProxied
+	late          memory[bool] // pages of which a fetch was abandoned, by path
+	own, upstream atomic.Bool  // has responded for what is no file: the site itself, an upstream
+	absences      memory[absence]
+	absentName    string // of no page
+	turns         turns
 }
 
 // New returns a Crawler.
@@ -158,24 +158,23 @@ type Result struct {
 
 // Run is one crawl. It is not safe for concurrent use.
 type Run struct {
-	c                 *Crawler
-	p                 Policy
-	gen               *store.Generation
-	batch             int64
-	resettle, reroute bool // Policy.Settings, Policy.Routes differ from those of the last crawl
-	cands             Candidates
-	gathered          bool        // they were read to the end
-	pos               string      // up to where they were read
-	ahead             page.Page   // the next one, which lies in the next chunk; no path: none was read
-	taken             []page.Page // is used again
-	links             links
-	census            *census
-	pending           int
-	fetching          context.Context // of the fetches of this Update
-	workers           []*worker
-	fetched           atomic.Int64
-	abandoned         atomic.Int64 // fetches, since the budget and the patience had passed
-	stopped           atomic.Bool  // there is no time for upstreams any more in this Update
+	c                  *Crawler
+	p                  Policy
+	gen                *store.Generation
+	batch              int64
+	resettle, reroute  bool // Policy.Settings, Policy.Routes differ from those of the last crawl
+	cands              Candidates
+	gathered           bool        // they were read to the end
+	pos                string      // up to where they were read
+	ahead              page.Page   // the next one, which lies in the next chunk; no path: none was read
+	taken              []page.Page // is used again
+	links              links
+	census             *census
+	pending            int
+	fetching           context.Context // of the fetches of this Update
+	workers            []*worker
+	fetched, abandoned atomic.Int64 // pages, and fetches as the budget and the patience had passed
+	stopped            atomic.Bool  // there is no time for upstreams any more in this Update
 }
 
 // Start begins a crawl. Only one crawl of a Crawler may be used at a time, the last.

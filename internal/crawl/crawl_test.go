@@ -462,6 +462,37 @@ func TestPatience(t *testing.T) {
 	}
 }
 
+// TestHangingComeLast: pages that hang are left for later, so that the others need not wait for one after
+// the other of them.
+func TestHangingComeLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{links: make(map[string][]string)}
+		var cands []page.Page
+		for i := range 50 {
+			cands = append(cands, page.Page{Path: fmt.Sprintf("/%02d", i), Version: 1})
+			s.links[cands[i].Path] = nil
+		}
+		c := New(Options{Own: true, Fetcher: fetcherFunc(func(ctx context.Context, path string) (*Response, error) {
+			if "/01" <= path && path <= "/03" {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return s.Fetch(ctx, Request{Path: path})
+		})})
+		run, gen := c.Start(&list{pages: cands}, Policy{Base: base, Scope: "/", Front: "/"}), empty(t)
+		for range 4 {
+			result, err := run.Update(t.Context(), gen, Budget{Until: time.Now().Add(time.Second), Patience: 2 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			gen = result.Generation
+		}
+		if len(s.order) != 47 {
+			t.Errorf("%d of 47 pages were fetched", len(s.order))
+		}
+	})
+}
+
 // TestLinksThatCount: a page that asks not to be indexed names no pages, and canonicals name none where they are
 // ignored; their queries are part of them.
 func TestLinksThatCount(t *testing.T) {

@@ -51,7 +51,7 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string) 
 	for i := range records {
 		rec := &records[i]
 		proxied := r.c.isProxied(rec)
-		if r.due(rec, now) <= now && (!proxied || !r.stopped.Load() && r.gathered) && r.c.turns.take(rec, proxied) {
+		if r.due(rec, now) <= now && (!proxied || !r.stopped.Load() && r.gathered) && r.c.turns.take(rec, proxied, &r.c.late) {
 			due[proxied] = append(due[proxied], rec)
 		}
 	}
@@ -178,6 +178,7 @@ func (w *worker) get(path string, header http.Header, proxied bool) (resp *Respo
 	}
 	if w.ctx.Err() != nil {
 		w.run.abandoned.Add(1)
+		w.run.c.late.put(path, true)
 		return nil, false
 	}
 	return resp, w.take(w.ctx)

@@ -114,18 +114,18 @@ func (w *worker) absence(absent string, proxied bool) (absence, bool) {
 }
 
 // turns make pages wait that do not come first: for an upstream, those of a folder of very many, such as an
-// endless calendar; and until nothing else is due, those whose names are of assets.
+// endless calendar; and until nothing else is due, those whose names are of assets, or that hung.
 type turns struct {
-	taken       map[string]int // by folder
-	pagesWait   bool           // for the next turn
-	assetsWait  bool
-	areOfAssets bool // it is the turn of assets, too
+	taken                 map[string]int // by folder
+	pagesWait, othersWait bool           // for the next turn
+	comeLast              bool           // it is the turn of those that come last, too
 }
 
 // take takes the turn of a page; false: it is not its turn.
-func (t *turns) take(rec *store.Record, proxied bool) bool {
-	if !t.areOfAssets && rec.Fetched == 0 && rec.Flags&store.Named == 0 && page.IsAsset(rec.Path) {
-		t.assetsWait = true
+func (t *turns) take(rec *store.Record, proxied bool, late *memory[bool]) bool {
+	isLate, _ := late.get(rec.Path)
+	if !t.comeLast && (isLate || rec.Fetched == 0 && rec.Flags&store.Named == 0 && page.IsAsset(rec.Path)) {
+		t.othersWait = true
 		return false
 	}
 	if !proxied {
@@ -139,7 +139,7 @@ func (t *turns) take(rec *store.Record, proxied bool) bool {
 
 // next begins the next turn, once nothing else is due; false: nothing waits for it.
 func (t *turns) next() bool {
-	waits := t.pagesWait || t.assetsWait
-	*t = turns{taken: make(map[string]int), areOfAssets: waits && !t.pagesWait}
+	waits := t.pagesWait || t.othersWait
+	*t = turns{taken: make(map[string]int), comeLast: waits && !t.pagesWait}
 	return waits
 }
