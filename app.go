@@ -186,13 +186,13 @@ func (a *App) takeOver() {
 // before this one.
 func resumeLimiters(sites []*site) {
 	for _, s := range sites {
-		if before := s.state.limiter; before != nil {
+		if before := s.state.limiter.Load(); before != nil {
 			set := &s.handler.settings.crawl
 			s.handler.limiter = crawl.NewLimiter(set.rate, set.concurrency, before)
 		}
 	}
 	for _, s := range sites {
-		s.state.limiter = s.handler.limiter
+		s.state.limiter.Store(s.handler.limiter)
 	}
 }
 
@@ -347,6 +347,7 @@ func (a *App) site(h *Handler, id siteID, prefix string) (*site, error) {
 	s.traffic.add(a.now())
 	a.sites[id] = s
 	if isDone(a.started) { // else Start does so when all twins are there
+		s.state.limiter.Store(h.limiter)
 		s.resume()
 	}
 	a.notify()

@@ -150,14 +150,13 @@ func (f *serverFetcher) runner() chan func() {
 }
 
 func (f *serverFetcher) release(runner chan func()) {
-	if f.closed.Load() {
-		close(runner)
-		return
-	}
 	select {
 	case f.idle <- runner:
 	default:
 		close(runner)
+	}
+	if f.closed.Load() {
+		f.close()
 	}
 }
 
@@ -398,8 +397,11 @@ func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *prob
 }
 
 // rateLimit waits until the next request to an upstream may follow one that the crawl's
-// limiter knows nothing of. Of sites on demand there may be a thousand.
+// limiter knows nothing of. Of sites on demand there may be a thousand. They wait for one
+// another, so one upstream that asks for a long pause does not hold up all of them.
 func (f *siteFetcher) rateLimit(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
 	for wait := f.handler.limiter.Turn(); wait > 0; wait = f.handler.limiter.Turn() {
 		select {
 		case <-time.After(wait):

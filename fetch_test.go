@@ -357,3 +357,17 @@ func TestStatusOf(t *testing.T) {
 		}
 	}
 }
+
+// TestRateLimitOfProbes: an upstream that asks for a long pause holds up the probes of a
+// host that only visitors named no longer than a fetch may take.
+func TestRateLimitOfProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := siteFetcher{identity: &identity{handler: &Handler{limiter: crawl.NewLimiter(1.0/3600, 1, nil)}}}
+		for _, want := range []time.Duration{0, fetchTimeout} {
+			begun := time.Now()
+			if f.rateLimit(t.Context()); time.Since(begun) != want {
+				t.Errorf("took %s, want %s", time.Since(begun), want)
+			}
+		}
+	})
+}

@@ -54,12 +54,12 @@ type siteState struct {
 	listener listener // of its handler
 	path     string   // of the sitemap, as the handler's settings have it
 	onDemand bool
-	report   atomic.Pointer[report] // of the last refresh; nil: none since the start
-	alias    atomic.Pointer[string] // the site whose documents stand for this one's, by key
-	rested   atomic.Pointer[rest]   // nil: there is work left
-	bytes    atomic.Int64           // of memory, if the site is on demand
-	limiter  *crawl.Limiter         // of the handler, in the configuration that started last
-	holder   atomic.Uint64          // number of the configuration that refreshes the site
+	report   atomic.Pointer[report]        // of the last refresh; nil: none since the start
+	alias    atomic.Pointer[string]        // the site whose documents stand for this one's, by key
+	rested   atomic.Pointer[rest]          // nil: there is work left
+	bytes    atomic.Int64                  // of memory, if the site is on demand
+	limiter  atomic.Pointer[crawl.Limiter] // of the handler, in the configuration that started last
+	holder   atomic.Uint64                 // number of the configuration that refreshes the site
 
 	mu      sync.Mutex
 	idle    chan *records // holds the records while no refresh has them
