@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -139,20 +140,20 @@ func TestRecordsOpen(t *testing.T) {
 // slowStorage takes its time.
 type slowStorage struct {
 	store.Storage
-	manifest, load, store time.Duration
+	manifest, load, store atomic.Int64 // nanoseconds
 }
 
 func (s *slowStorage) Load(ctx context.Context, key string) ([]byte, error) {
 	if strings.HasSuffix(key, "manifest.json") {
-		time.Sleep(s.manifest)
+		time.Sleep(time.Duration(s.manifest.Load()))
 	} else {
-		time.Sleep(s.load)
+		time.Sleep(time.Duration(s.load.Load()))
 	}
 	return s.Storage.Load(ctx, key)
 }
 
 func (s *slowStorage) Store(ctx context.Context, key string, value []byte) error {
-	time.Sleep(s.store)
+	time.Sleep(time.Duration(s.store.Load()))
 	return s.Storage.Store(ctx, key, value)
 }
 
@@ -176,7 +177,8 @@ func TestLateOpen(t *testing.T) {
 		if err := r.store.Commit(t.Context(), r.generation); err != nil {
 			t.Fatal(err)
 		}
-		storage.manifest, storage.load = time.Minute, 3*time.Second
+		storage.manifest.Store(int64(time.Minute))
+		storage.load.Store(int64(3 * time.Second))
 		late := &records{storage: storage}
 		begun := time.Now()
 		if _, _, err := late.open(t.Context(), time.Now(), nil); err == nil || time.Since(begun) > openPatience {
@@ -185,7 +187,7 @@ func TestLateOpen(t *testing.T) {
 		late.generation = emptyGeneration(t.Context())
 		put(late, "/new")
 		time.Sleep(time.Hour)
-		storage.manifest = 0
+		storage.manifest.Store(int64(0))
 		if _, _, err := late.open(t.Context(), time.Now(), nil); err != nil || late.generation.Len() != 2 {
 			t.Errorf("got %d records, %v", late.generation.Len(), err)
 		}
@@ -206,7 +208,7 @@ func TestSlowCommit(t *testing.T) {
 			documents = append(documents, store.NewDocument(fmt.Sprint(i), nil, []byte(fmt.Sprint(i))))
 		}
 		r.generation = r.generation.WithDocuments([]byte(`{}`), documents)
-		storage.store = time.Second
+		storage.store.Store(int64(time.Second))
 		for range 5 {
 			_ = r.commit(t.Context(), t.Context())
 			time.Sleep(time.Minute)
@@ -221,12 +223,12 @@ func TestSlowCommit(t *testing.T) {
 // countingContext counts the functions that wait for its end.
 type countingContext struct {
 	context.Context
-	waiting int
+	waiting atomic.Int64
 }
 
 func (c *countingContext) AfterFunc(func()) func() bool {
-	c.waiting++
-	return func() bool { c.waiting--; return true }
+	c.waiting.Add(1)
+	return func() bool { c.waiting.Add(-1); return true }
 }
 
 // TestCommitsLeaveNothing behind in the site's context once they have ended.
@@ -237,7 +239,7 @@ func TestCommitsLeaveNothing(t *testing.T) {
 		if _, _, err := r.open(t.Context(), time.Now(), nil); err != nil {
 			t.Fatal(err)
 		}
-		storage.store = 2 * commitWait
+		storage.store.Store(int64(2 * commitWait))
 		done := make(chan struct{})
 		defer close(done)
 		site := &countingContext{Context: doneContext{t.Context(), done}}
@@ -247,8 +249,8 @@ func TestCommitsLeaveNothing(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 		}
-		if site.waiting != 0 {
-			t.Errorf("%d functions wait", site.waiting)
+		if n := site.waiting.Load(); n != 0 {
+			t.Errorf("%d functions wait", n)
 		}
 	})
 }
