@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
@@ -23,6 +26,9 @@ func (s *server) verify(ctx context.Context, pages int) {
 			err = fmt.Errorf("got status %d of %s", status, documents[i])
 		}
 		check(err)
+		if bytes.HasPrefix(body, []byte("\x1f\x8b")) { // as it was asked for
+			body = must(io.ReadAll(must(gzip.NewReader(bytes.NewReader(body)))))
+		}
 		d := must(sitemaps.Parse(body))
 		documents = append(documents, sitemaps.Locs(d.Children)...)
 		for _, u := range d.Pages {
