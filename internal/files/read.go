@@ -2,6 +2,7 @@ package files
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -43,6 +44,7 @@ var errTooLarge = errors.New("folder too large")
 
 // read fills in f.l, and f.err or f.why where the folder cannot be read.
 func (r *reader) read(f *folder) {
+	runtime.Gosched() // requests come first
 	if err := caught(func() {
 		if r.collect(f) {
 			r.examine()
