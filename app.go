@@ -68,7 +68,7 @@ type App struct {
 	cancel  context.CancelFunc
 	group   sync.WaitGroup
 	slots   crawl.Slots // computing slots of all crawls
-	compute slots       // of selecting and building
+	compute crawl.Slots // of selecting and building
 
 	visits        chan visit // that requests showed; nil: no handler watches
 	droppedVisits atomic.Uint64
@@ -102,7 +102,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.fetchers = make(map[*caddyhttp.Server]*serverFetcher)
 	a.started, a.wake = make(chan struct{}), make(chan struct{}, 1)
 	half := max(runtime.GOMAXPROCS(0)/2, 1)
-	a.slots, a.compute = crawl.NewSlots(half), make(slots, half)
+	a.slots, a.compute = crawl.NewSlots(half), crawl.NewSlots(half)
 	if a.events, err = newEventQueue(ctx, a.logger); err != nil {
 		return err
 	}
@@ -235,21 +235,6 @@ func (a *App) schedule(ctx context.Context) {
 		timer.Stop()
 	}
 }
-
-// slots bound how many sites are selected and built at a time.
-type slots chan struct{}
-
-// acquire waits for a slot. The error is ctx's.
-func (s slots) acquire(ctx context.Context) error {
-	select {
-	case s <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (s slots) release() { <-s }
 
 // notify makes the scheduler look at the sites again.
 func (a *App) notify() {

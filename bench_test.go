@@ -47,7 +47,7 @@ func newBench(t testing.TB, configure func(*Handler)) *bench {
 		routes: caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error { return h.ServeHTTP(w, r, b.pages) }),
 	}}
 	t.Cleanup(a.fetchers[h.server].close)
-	a.slots, a.compute = crawl.NewSlots(1), make(slots, 1)
+	a.slots, a.compute = crawl.NewSlots(1), crawl.NewSlots(1)
 	a.departed = new(readers)
 	a.events = &eventQueue{queue: make(chan event, maxEvents)}
 	b.lists("/a")

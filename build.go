@@ -74,7 +74,7 @@ func buildSites(ctx context.Context, a *App, b *building) ([]*site, error) {
 	}
 	cores := max(runtime.GOMAXPROCS(0), 1) // no visitors wait
 	a.building, a.events = b, nil
-	a.slots, a.compute = crawl.NewSlots(cores), make(slots, cores)
+	a.slots, a.compute = crawl.NewSlots(cores), crawl.NewSlots(cores)
 	a.locateHandlers()
 	a.storage = openStorage(stateFolder(a.State, a.logger))
 	named := a.namedSites(math.MaxInt)

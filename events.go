@@ -6,7 +6,6 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
@@ -202,22 +201,11 @@ var _ caddyevents.Handler = onStarted(nil)
 // orLeave runs f and waits for it, but only a little longer once ctx has ended. False: f
 // was abandoned, as nothing can end it.
 func orLeave(ctx context.Context, f func()) bool {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
+	done := async(f)
 	select {
 	case <-done:
 		return true
 	case <-ctx.Done():
-	}
-	timer := time.NewTimer(stopGrace)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
+		return endsSoon(done, stopGrace)
 	}
 }

@@ -238,10 +238,10 @@ func (e explainer) record(ctx context.Context, path string) (x indexing.Explanat
 	if e.handler.settings.crawl.off {
 		return x, nil
 	}
-	if err := e.app.compute.acquire(ctx); err != nil {
-		return x, err
+	if !e.app.compute.Take(ctx) {
+		return x, ctx.Err()
 	}
-	defer e.app.compute.release()
+	defer e.app.compute.Release()
 	rules := (&refreshRun{site: e.site, begun: e.app.now()}).rules(crawl.Result{Gathered: true}, false)
 	for range 5 { // another generation may be published meanwhile
 		g := e.state.generation.Load()

@@ -300,12 +300,12 @@ func (r *refreshRun) selectAndBuild(ctx context.Context, crawled crawl.Result, c
 // pages that were listed are kept.
 func (r *refreshRun) build(ctx context.Context, crawled crawl.Result, keepListed bool) (*publish.Snapshot, indexing.Result, error) {
 	s := r.site
-	if err := s.app.compute.acquire(ctx); err != nil {
-		return nil, indexing.Result{}, err
+	if !s.app.compute.Take(ctx) {
+		return nil, indexing.Result{}, ctx.Err()
 	}
 	begun := s.app.now() // waiting for other sites is no cost of this one
 	defer func() {
-		s.app.compute.release()
+		s.app.compute.Release()
 		r.cost += s.app.now().Sub(begun)
 	}()
 	selection, err := indexing.Select(ctx, crawled.Generation, r.rules(crawled, keepListed))

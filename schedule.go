@@ -166,16 +166,21 @@ func (s *site) run(ctx context.Context, demanded bool) {
 	}
 	s.schedule.end(s.nextRefresh(out, begun, now), now, s.onDemand && !s.traffic.since(begun))
 	s.app.notify()
-	checked := make(chan result)
-	go func() {
-		defer close(checked)
-		s.checkSetup(ctx)
-	}()
-	endsSoon(checked, stopGrace) // the disk may hang
+	endsSoon(async(func() { s.checkSetup(ctx) }), stopGrace) // the disk may hang
 }
 
-// endsSoon waits for the end of a refresh, but not long.
-func endsSoon(ended <-chan result, patience time.Duration) bool {
+// async runs f in a goroutine. What it returns is closed when f has returned.
+func async(f func()) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	return done
+}
+
+// endsSoon waits until something has ended, up to a time, and reports whether it has.
+func endsSoon[T any](ended <-chan T, patience time.Duration) bool {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {

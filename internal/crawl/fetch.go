@@ -138,15 +138,15 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 	return true
 }
 
-// take takes a computing slot, release gives it back.
+// Take takes a computing slot, release gives it back.
 func (w *worker) take(ctx context.Context) bool {
-	w.computes = w.computes || w.run.c.o.Slots.take(ctx)
+	w.computes = w.computes || w.run.c.o.Slots.Take(ctx)
 	return w.computes
 }
 
 func (w *worker) release() {
 	if w.computes {
-		w.run.c.o.Slots.release()
+		w.run.c.o.Slots.Release()
 		w.computes = false
 	}
 }
@@ -161,12 +161,12 @@ func (w *worker) get(path string, header http.Header, proxied bool) (resp *Respo
 		if !o.Limiter.begin(w.wait) {
 			return nil, false
 		}
-		defer o.Limiter.slots.release()
+		defer o.Limiter.slots.Release()
 	}
 	if w.wait.Err() != nil || !w.take(w.wait) {
 		return nil, false
 	}
-	timer, begun := time.AfterFunc(slotTime, o.Slots.release), time.Now()
+	timer, begun := time.AfterFunc(slotTime, o.Slots.Release), time.Now()
 	resp, err := o.Fetcher.Fetch(w.ctx, Request{Path: path, Header: header, Limit: htmlmeta.MaxBody, Wants: wantsBody})
 	took := time.Since(begun)
 	w.computes = timer.Stop()

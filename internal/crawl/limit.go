@@ -51,7 +51,7 @@ func (l *Limiter) Next() time.Time {
 // begin waits for a slot and a turn; false: ctx ended before, or its deadline will. After true, the slot is to
 // be released.
 func (l *Limiter) begin(ctx context.Context) bool {
-	if !l.slots.take(ctx) {
+	if !l.slots.Take(ctx) {
 		return false
 	}
 	for {
@@ -59,7 +59,7 @@ func (l *Limiter) begin(ctx context.Context) bool {
 		deadline, ok := ctx.Deadline()
 		switch {
 		case ctx.Err() != nil || ok && time.Until(deadline) < wait:
-			l.slots.release()
+			l.slots.Release()
 			return false
 		case wait <= 0:
 			return true
@@ -116,15 +116,14 @@ func retryAfter(header http.Header, now time.Time, fallback time.Duration) time.
 	return fallback
 }
 
-// Slots bound how many goroutines of all sites compute at a time: each holds one while it does. They are
-// not held while something is waited for.
+// Slots bound how many goroutines of all sites compute at a time. None is held while waiting for something.
 type Slots chan struct{}
 
 // NewSlots returns n slots.
 func NewSlots(n int) Slots { return make(Slots, n) }
 
-// take waits for a slot; false: ctx ended before.
-func (s Slots) take(ctx context.Context) bool {
+// Take waits for a slot; false: ctx ended before.
+func (s Slots) Take(ctx context.Context) bool {
 	select {
 	case s <- struct{}{}:
 		return true
@@ -133,4 +132,5 @@ func (s Slots) take(ctx context.Context) bool {
 	}
 }
 
-func (s Slots) release() { <-s }
+// Release gives the slot back.
+func (s Slots) Release() { <-s }

@@ -121,7 +121,7 @@ type turns struct {
 	comeLast              bool           // it is the turn of those that come last, too
 }
 
-// take takes the turn of a page; false: it is not its turn.
+// Take takes the turn of a page; false: it is not its turn.
 func (t *turns) take(rec *store.Record, proxied bool, late *memory[bool]) bool {
 	isLate, _ := late.get(rec.Path)
 	if !t.comeLast && (isLate || rec.Fetched == 0 && rec.Flags&store.Named == 0 && page.IsAsset(rec.Path)) {

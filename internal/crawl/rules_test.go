@@ -234,7 +234,7 @@ func TestLimiter(t *testing.T) {
 					}
 					time.Sleep(test.took)
 					l.record(test.took, test.resp)
-					l.slots.release()
+					l.slots.Release()
 					l = NewLimiter(test.rate, 1, l) // a reload changes nothing
 				}
 			})
@@ -256,8 +256,8 @@ func TestOnePace(t *testing.T) {
 			return &Response{Status: 200, Header: htmlHeader, Body: []byte("<!doctype html>" + path), Proxied: true}, nil
 		}
 		slots, limiter := NewSlots(1), NewLimiter(10, 4, nil)
-		slots.take(t.Context()) // another site computes
-		time.AfterFunc(10*time.Second, slots.release)
+		slots.Take(t.Context()) // another site computes
+		time.AfterFunc(10*time.Second, slots.Release)
 		var group sync.WaitGroup
 		for range sites {
 			gen := empty(t)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 )
@@ -102,6 +103,9 @@ func TestForeign(t *testing.T) {
 func TestLinks(t *testing.T) {
 	outside, dir := t.TempDir(), t.TempDir()
 	if err := os.Symlink(outside, filepath.Join(dir, "maps")); err != nil {
+		if runtime.GOOS != "windows" { // there it takes a privilege
+			t.Fatal(err)
+		}
 		t.Skip(err)
 	}
 	f, err := Open(dir, "maps/sitemap.xml", true)

@@ -83,9 +83,6 @@ func BenchmarkSelect(b *testing.B) {
 
 // A selection holds at most 60 bytes a page of an ordinary site, and few once it is made.
 func TestMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some seconds")
-	}
 	const n = 400_000
 	heap := func() int {
 		runtime.GC()
