@@ -85,7 +85,7 @@ type records struct {
 	hanging    bool                 // the last crawl fetched nothing but pages that hang
 	batch      int64                // of the last crawl
 	pending    pendingChange        // what a refresh wants confirmed
-	failing    map[string]time.Time // sources that cannot be read, by name, and since when
+	failing    map[string]time.Time // sources that cannot be read, by number and name, and since when
 	retryOpen  time.Time
 	committing chan error     // by a commit that takes long; nil: none does
 	unsaved    bool           // the last commit failed, or was left out
@@ -106,12 +106,16 @@ const (
 // acquireState takes hold of a site's state, or makes it. Sites of other handlers that have
 // the same URLs are told apart by their number. Under mu.
 func acquireState(a *App, i *identity) *siteState {
-	inUse := make(map[string]bool)
-	for _, s := range a.sites {
-		inUse[s.state.key] = true
+	inUse := func(key string) bool {
+		for _, s := range a.sites {
+			if s.state.key == key {
+				return true
+			}
+		}
+		return false
 	}
 	key := ""
-	for number := 0; key == "" || inUse[key]; number++ {
+	for number := 0; key == "" || inUse(key); number++ {
 		key = fmt.Sprint(i.sitemapURL(), " ", i.prefix, " ", number)
 		if i.onDemand {
 			key += " on demand" // it is kept elsewhere

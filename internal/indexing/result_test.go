@@ -20,12 +20,6 @@ func TestStatusTable(t *testing.T) {
 			t.Errorf("%d: got %q, %q, %q", s, s, s.Explanation(), s.Remedy())
 		}
 		names[s.String()] = true
-		if of, ok := StatusOf(s.String()); !ok || of != s {
-			t.Errorf("%q: got %v", s, of)
-		}
-	}
-	if s, ok := StatusOf(""); ok || s != Indexable {
-		t.Errorf("no name: got %v", s)
 	}
 	if len(names) > int(statusMask) || Status(255).String() != "" || Status(statusCount).Explanation() != "" {
 		t.Error("what is no status has a name, or a status does not fit")

@@ -1,7 +1,5 @@
 package indexing
 
-import "slices"
-
 // Status is the index status of a page: that it is indexable, or the one reason why not.
 type Status uint8
 
@@ -85,12 +83,6 @@ func Statuses() (all []Status) {
 		all = append(all, s)
 	}
 	return all
-}
-
-// StatusOf returns the status that has a name.
-func StatusOf(name string) (s Status, ok bool) {
-	i := slices.IndexFunc(texts[:statusCount], func(t text) bool { return t.name == name })
-	return Status(max(i, 0)), i >= 0
 }
 
 // String returns the name of the status, such as "not found"; "" for what is no status.
