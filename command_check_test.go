@@ -519,13 +519,13 @@ func TestCheckSummary(t *testing.T) {
 	}
 }
 
-// TestCheckREADME is that the README shows what the command says, and all its flags.
-func TestCheckREADME(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
+// TestCheckDocs is that the documentation shows what the command says, and all its flags.
+func TestCheckDocs(t *testing.T) {
+	readme, err := os.ReadFile("docs/cli.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(readme), "### Checking a sitemap\n")
+	_, section, _ := strings.Cut(string(readme), "## Checking a sitemap\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	_, example, _ := strings.Cut(section, "\n    $ caddy sitemap ")
 	args, example, _ := strings.Cut(example, "\n")
@@ -543,11 +543,11 @@ func TestCheckREADME(t *testing.T) {
 		}
 		flags++
 		if name, _, _ = strings.Cut(name, " "); !strings.Contains(section, "| `--"+name) {
-			t.Errorf("the README has nothing of --%s", name)
+			t.Errorf("docs/cli.md has nothing of --%s", name)
 		}
 	}
 	if flags == 0 || flags != strings.Count(section, "\n| `--") {
-		t.Errorf("the README has %d flags, the command %d", strings.Count(section, "\n| `--"), flags)
+		t.Errorf("docs/cli.md has %d flags, the command %d", strings.Count(section, "\n| `--"), flags)
 	}
 }
 

@@ -293,15 +293,15 @@ func TestSimilarPaths(t *testing.T) {
 	}
 }
 
-// TestStatusesREADME: the README has a row for each index status.
-func TestStatusesREADME(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
+// TestStatusesDocs: the documentation has a row for each index status.
+func TestStatusesDocs(t *testing.T) {
+	readme, err := os.ReadFile("docs/listing.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, status := range indexing.Statuses() {
 		if status != indexing.Indexable && !strings.Contains(string(readme), "\n| "+status.String()+" | ") {
-			t.Errorf("the README has no row for '%s'", status)
+			t.Errorf("docs/listing.md has no row for '%s'", status)
 		}
 	}
 }
