@@ -52,7 +52,7 @@ type discovery struct {
 	visitors   bool // so are visits
 	depth      int  // of links
 	query      []string
-	unlinked   page.Patterns
+	unlinked   pathPatterns
 	isUnlinked func(path string) bool // nil: no pattern
 	expire     time.Duration
 	maxPaths   int

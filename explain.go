@@ -320,7 +320,7 @@ func (e explainer) addExcluded(x *Explanation, reason string) {
 		x.Explanation, x.Remedy = "It is a document of the sitemap itself.", ""
 	}
 	for _, pattern := range replaced(caddy.NewReplacer(), e.handler.Exclude) {
-		if one, err := page.CompilePatterns([]string{pattern}); err == nil && one.Match(x.Path) {
+		if one, err := compilePatterns("exclude", []string{pattern}); err == nil && one.Match(x.Path) {
 			x.note("'exclude' has the pattern %s", pattern)
 		}
 	}

@@ -137,10 +137,10 @@ type Handler struct {
 
 	sources     []Source
 	sourceNames []string
-	wantsRoot   bool          // a source takes the site's own root
-	underscored page.Patterns // of sources, that include names which begin with "_"
-	discovery   *discovery    // nil: no source discovers pages
-	watches     bool          // requests show visits
+	wantsRoot   bool         // a source takes the site's own root
+	underscored pathPatterns // of sources, that include names which begin with "_"
+	discovery   *discovery   // nil: no source discovers pages
+	watches     bool         // requests show visits
 
 	lists []*SourceURLs // as the Caddyfile has them
 
@@ -181,7 +181,7 @@ type settings struct {
 	maxURLs   int
 	robots    bool
 	schema    sitemapxml.Schema
-	exclude   page.Patterns
+	exclude   pathPatterns
 	rules     []rule
 	digest    uint64 // of everything that shapes a snapshot
 
@@ -213,7 +213,7 @@ func (s *settings) extract() htmlmeta.Options {
 }
 
 type rule struct {
-	match      page.Patterns
+	match      pathPatterns
 	changeFreq page.ChangeFreq
 	priority   page.Priority
 }
@@ -388,24 +388,6 @@ func replaced(repl *caddy.Replacer, values []string) []string {
 		out[i] = repl.ReplaceKnown(value, "")
 	}
 	return out
-}
-
-// compilePatterns refuses what could never match a page: a pattern begins with
-// a slash or an asterisk.
-func compilePatterns(setting string, patterns []string) (page.Patterns, error) {
-	for _, p := range patterns {
-		if p == "" || p[0] != '/' && p[0] != '*' {
-			return nil, fmt.Errorf("%s: path pattern '%s' matches nothing: it begins with '/' or '*'", setting, p)
-		}
-		if name := dottedName.FindString(p); name != "" {
-			return nil, fmt.Errorf("%s: path pattern '%s': %s has no value here", setting, p, name)
-		}
-	}
-	compiled, err := page.CompilePatterns(patterns)
-	if err != nil {
-		return nil, fmt.Errorf("%s: path pattern in '%s': %w", setting, strings.Join(patterns, " "), err)
-	}
-	return compiled, nil
 }
 
 // What is left of placeholders once those that have a value were replaced. A file's

@@ -58,7 +58,7 @@ func TestSettings(t *testing.T) {
 		{`"path": "{env.SITEMAP_NONE}"`, "path '{env.SITEMAP_NONE}' is empty: a placeholder in it has no value"},
 		{`"path": "/a/%2E%2E/sitemap.xml"`, "a clean path without query is wanted"},
 		{`"path": "/a%2F%2Fsitemap.xml"`, "a clean path without query is wanted"},
-		{`"exclude": ["/{a,b}.html"]`, ""},
+		{`"exclude": ["/{a,b}.html"]`, "{a,b} has no value here"},
 		{`"exclude": ["/{http.vars.x}/*"]`, "exclude: path pattern '/{http.vars.x}/*': {http.vars.x} has no value here"},
 		{`"rules": [{"match": ["/{http.vars.x}/*"], "changefreq": "daily"}]`, "rule: path pattern '/{http.vars.x}/*': {http.vars.x} has no value here"},
 		{`"sources": [{"source": "files", "at": "/x/../y"}]`, "at '/x/../y': a URL folder such as /docs is wanted"},

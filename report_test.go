@@ -19,7 +19,6 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -28,7 +27,7 @@ import (
 func reportSite(t *testing.T) (*site, *observer.ObservedLogs) {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
-	words, err := page.ParseDisallow([]string{"add", "logout"})
+	words, err := compileDisallow([]string{"add", "logout"})
 	if err != nil {
 		t.Fatal(err)
 	}

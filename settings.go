@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // Crawl says how a site's pages are fetched.
@@ -44,7 +43,7 @@ type crawlSettings struct {
 	off         bool
 	rate        float64
 	concurrency int
-	disallow    *page.Disallow
+	disallow    *disallowed
 }
 
 // compile checks the settings and fills in their defaults.
@@ -70,25 +69,10 @@ func (c *Crawl) compile() (crawlSettings, error) {
 	}
 	words := c.Disallow
 	if words == nil {
-		words = page.DefaultDisallow()
-	}
-	var patterns []string
-	for _, word := range words {
-		found := bracedName.FindString(word)
-		switch {
-		case word == "":
-			return s, errors.New("crawl disallow has an empty value")
-		case found != "":
-			return s, fmt.Errorf("crawl disallow '%s': %s has no value here: placeholders are not replaced", word, found)
-		case strings.ContainsAny(word, "/*"):
-			patterns = append(patterns, word)
-		}
-	}
-	if _, err := compilePatterns("crawl disallow", patterns); err != nil {
-		return s, err
+		words = defaultDisallow
 	}
 	var err error
-	s.disallow, err = page.ParseDisallow(words)
+	s.disallow, err = compileDisallow(words)
 	return s, err
 }
 

@@ -116,14 +116,14 @@ func (s *SourceFiles) check() error {
 }
 
 // underscored are the include patterns that name what begins with "_".
-func (s *SourceFiles) underscored() page.Patterns {
+func (s *SourceFiles) underscored() pathPatterns {
 	var named []string
 	for _, pattern := range s.Include {
 		if strings.Contains(pattern, "/_") {
 			named = append(named, pattern)
 		}
 	}
-	patterns, _ := page.CompilePatterns(named) // Provision has refused the others
+	patterns, _ := compilePatterns("include", named) // Provision has refused the others
 	return patterns
 }
 
