@@ -55,6 +55,7 @@ func BenchmarkScan(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			o := c.o
+			o.Compile = compile
 			if o.FS == nil {
 				o.Root = root
 			}

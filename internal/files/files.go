@@ -1,5 +1,5 @@
-// Package files finds the pages in a folder: the documents that a file server
-// rooted there answers with 200 and without a redirect.
+// Package files lists what a file server would serve of a folder: the files that may be
+// pages, by their names alone. Nothing is opened but folders.
 package files
 
 import (
@@ -25,9 +25,9 @@ type Options struct {
 	// without a slash at its end: "" or such as "/docs".
 	At string
 
-	// Include are patterns, as [page.Patterns] has them, of the files that are
-	// pages. They match At and the file's path below Root, which is
-	// /dir/index.html for an index file. Empty: *.html, *.htm and *.xhtml.
+	// Include are patterns, as Compile takes them, of the files that are pages.
+	// They match At and the file's path below Root, which is /dir/index.html for
+	// an index file. Empty: *.html, *.htm and *.xhtml.
 	//
 	// Error pages such as 404.html, and files that prove a site's ownership, are pages
 	// only if a pattern without a wildcard names them. The folders node_modules and
@@ -39,6 +39,10 @@ type Options struct {
 	// Include matches; for an index file also its folder's URL, and with
 	// CleanURLs also the shorter form that would be listed.
 	Exclude []string
+
+	// Compile returns what reports whether one of some patterns matches a path in
+	// [page.Canonical]'s form. It is needed with Include or Exclude, and heeds no case.
+	Compile func(patterns []string) (match func(path string) bool)
 
 	// Hide lists files that are not served, as file_server's hide does: entries
 	// with a path separator are paths or globs of whole paths, others are names
@@ -77,8 +81,8 @@ type Stats struct {
 	// entered counts once.
 	LeftOut map[string]int
 
-	// Unreadable holds the first few paths that could not be read, as the
-	// operating system or the FS knows them.
+	// Unreadable holds a few paths that could not be read, as the operating system
+	// or the FS knows them.
 	Unreadable []string
 }
 
@@ -86,27 +90,22 @@ type Stats struct {
 var ErrNotFolder = errors.New("not a folder")
 
 const (
-	maxUnreadable = 3       // paths kept in Stats.Unreadable
-	maxDepth      = 256     // folders below the root
-	maxURL        = 8 << 10 // bytes of a page's path
-	maxEntered    = 8       // times that links may lead into one folder
-	maxUnknown    = 1000    // folders behind links whose identity is unknown
-	maxReadAhead  = 32 << 20
-
-	// maxPath is the longest path that Linux takes, in bytes. A file server opens
-	// files by their whole paths, so what lies deeper is not served.
-	maxPath = 4095
+	maxUnreadable = 3        // paths in Stats.Unreadable
+	maxReadAhead  = 32 << 20 // bytes of what was read and not yielded yet
 )
 
 // Scan yields the pages below o.Root in the order of [page.Compare], each once.
 //
-// It stops at the first error of yield and returns it, and at the end of ctx
+// Symbolic links are followed as a file server does. What they lead to is listed once: by
+// its own path if the scan comes by that, else by the first link, where device and inode
+// tell which file it is; where they do not, no link to a folder is followed.
+//
+// Scan stops at the first error of yield and returns it, and at the end of ctx
 // with its error. A root that is missing, may not be read or is no folder is an
 // error for [errors.Is] with [fs.ErrNotExist], [fs.ErrPermission] and
-// [ErrNotFolder]; [path.ErrBadPattern] is that of a pattern that cannot match.
-// What goes wrong below the root is counted and passed over, save that the
+// [ErrNotFolder]. What goes wrong below the root is counted and passed over, save that the
 // process lacks memory or file descriptors: then pages would be missed, and the
-// scan ends with that error. The Stats are those of what was yielded.
+// scan ends with that error, as it does where the file system panics.
 //
 // No goroutine outlives Scan.
 func Scan(ctx context.Context, o Options, yield func(page.Page) error) (Stats, error) {
@@ -114,7 +113,6 @@ func Scan(ctx context.Context, o Options, yield func(page.Page) error) (Stats, e
 	if err != nil {
 		return Stats{}, err
 	}
-	defer s.stop()
-	err = s.run(yield)
-	return s.total.stats(), err
+	err = s.run(max(o.Workers-1, 0), yield)
+	return s.stats(), err
 }

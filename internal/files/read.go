@@ -1,176 +1,119 @@
 package files
 
 import (
-	"errors"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+// entry is one page or sub-folder of a folder.
+type entry struct {
+	name    string  // as it is on disk; a NUL follows it in memory
+	key     string  // as it is listed: percent-encoded; that of a folder ends in "/", that of an index file is empty
+	id      *fileID // nil: the page is not reached through a link
+	time    uint32  // LastMod: see believed
+	version uint32
+	ord     uint32 // the number of the entry as the folder was read
+	flags   flags
+}
+
+type flags uint8
+
+const (
+	isFolder flags = 1 << iota
+	isLink         // the entry is a symbolic link
 )
 
 // reader reads folders, one at a time, for one goroutine. What it holds is used
 // again for the next.
 type reader struct {
-	s *scan
-	h handle
+	s   *scan
+	h   handle
+	add func(name string, k kind) bool
 
-	f     *folder
-	l     *listing
-	path  string // of the folder
-	in    info
-	add   func(name string, k kind) bool
-	ord   uint32
-	limit int // entries that may still be read; below 0: all
+	f       *folder
+	path    string // of the folder
+	in      info
+	ord     uint32
+	entries []entry
+	links   []entry
+	names   []byte          // memory of entries' names; what it cannot hold begins a new one
+	others  map[string]bool // names of the folder, which pages might be listed by
+	index   int             // of the preferred index name in rules.index that something has
 
-	links  []entry
-	others map[string]bool // names that a page might be listed by; they are no ".html"
-	index  []indexFile
-}
-
-// indexFile is what has one of the index names.
-type indexFile struct {
-	found bool
-	kind  kind
-	entry entry
+	leftOut    [reasons]int
+	folders    int
+	unreadable []string
 }
 
 func newReader(s *scan) *reader {
-	r := &reader{s: s, h: s.tree.handle(), limit: -1, index: make([]indexFile, len(s.rules.index))}
+	r := &reader{s: s, h: s.newHandle()}
 	r.add = r.addEntry
 	return r
 }
 
-var errTooLarge = errors.New("folder too large")
-
-// read fills in f.l, and f.err or f.why where the folder cannot be read.
+// read fills in what a folder holds, or why it cannot be read.
 func (r *reader) read(f *folder) {
 	runtime.Gosched() // requests come first
-	if err := caught(func() {
-		if r.collect(f) {
-			r.examine()
-			r.l.sort()
-		}
-	}); err != nil {
-		f.err = err
-	}
+	f.err = caught(func() error { return r.collect(f) })
 	r.h.close()
-	r.f, r.l = nil, nil
+	f.entries = slices.Clone(r.entries)
+	r.f, r.entries, r.links = nil, r.entries[:0], r.links[:0]
 }
 
-// collect lists a folder and applies all rules of names. Where it succeeds, the
-// folder stays open.
-func (r *reader) collect(f *folder) bool {
-	r.f, r.l = f, r.s.newListing()
-	f.l = r.l
-	r.ord = 0
-	r.links, r.others = r.links[:0], nil
-	clear(r.index)
-
+// collect fills in r.entries, sorted.
+func (r *reader) collect(f *folder) error {
+	r.f, r.ord, r.index, r.others = f, 0, len(r.s.rules.index), nil
 	if f.parent != nil {
-		f.locate(r.s.rules)
+		e := &f.parent.entries[f.at]
+		f.place = r.s.rules.child(&f.parent.place, e.name, e.key[:len(e.key)-1])
 	}
-	r.path = join(r.s.rootPath, f.place.rel)
-	if f.err = r.enter(); f.err != nil || f.why != listed {
-		return false
+	if r.s.rules.clean {
+		r.others = make(map[string]bool)
 	}
-	r.l.tally.folders++
-	f.err = r.h.list(r.add)
-	if r.s.ended() {
-		f.err = r.s.ctx.Err()
-		return false
-	}
-	if len(r.l.names) > maxNames {
-		f.err = errTooLarge
-	}
-	if f.err != nil && (starved(f.err) || f.parent == nil) {
-		return false
-	}
-	if f.err != nil && reasonOf(f.err) != vanished {
-		// What could be read of it is there.
-		r.l.tally.leftOut[unreadable]++
-		r.l.tally.keep(r.path)
-	}
-	f.err = nil
-	r.followLinks()
-	r.finishNames()
-	return f.err == nil
-}
-
-// join is the path of what is at rel below root.
-func join(root, rel string) string {
-	switch {
-	case rel == "":
-		return root
-	case root == "" || root == ".":
-		return rel
-	}
-	return strings.TrimSuffix(root, "/") + "/" + rel
-}
-
-// enter opens the folder, finds out which it is where links led to it, and
-// refuses one that it is in already.
-func (r *reader) enter() error {
-	f := r.f
-	if len(r.path) >= maxPath {
-		f.why = nameTooLong
-		return nil
-	}
-	id, err := r.h.open(r.path, f.link || f.parent == nil)
-	if err != nil {
+	r.path = join(r.s.root, f.rel)
+	var err error
+	if f.id, err = r.h.open(r.path, f.linked || f.parent == nil); err != nil {
 		return err
 	}
-	f.id = id
-	if !f.linked {
+	if f.linked && f.id == (fileID{}) {
+		f.why = unknownTarget // it may lead anywhere, back to here too
 		return nil
 	}
-	if f.link {
-		if f.real, err = r.s.tree.real(r.path); err != nil {
-			f.real = ""
-		}
-		f.realPlace = r.s.placeOf(f.real)
+	r.folders++
+	switch err := r.h.list(r.add); {
+	case err != nil && (f.parent == nil || endsScan(err)):
+		return err
+	case err != nil && reasonOf(err) != vanished:
+		r.leaveOut(unreadable, "") // what could be read of it is there
 	}
-	if f.id == (fileID{}) {
-		f.id.path = f.real
+	if err := r.followLinks(); err != nil {
+		return err
 	}
-	if f.id == (fileID{}) {
-		if f.link && f.parent.linked {
-			f.why = linkLoop // it may lead anywhere, back to here too
-		}
-		return nil
+	r.finishNames()
+	if err := r.examine(); err != nil {
+		return err
 	}
-	for p := f.parent; p != nil; p = p.parent {
-		if r.s.identity(p) == f.id {
-			f.why = linkLoop
-			return nil
-		}
-	}
-	return nil
+	slices.SortFunc(r.entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	return r.s.ctx.Err()
 }
 
-// maxNames bounds the names of one folder, in bytes: they are addressed by 32
-// bits.
-const maxNames = 1 << 30
-
-// addEntry takes what the file system says of one entry.
 func (r *reader) addEntry(name string, k kind) bool {
-	if r.limit == 0 || len(r.l.names) > maxNames {
-		return false
-	}
-	r.limit--
-	if r.ord&4095 == 4095 && r.s.ended() {
-		return false
-	}
 	e := entry{ord: r.ord}
-	r.ord++
-	if k == kindFolder {
-		r.addFolder(name, 0)
-		return true
+	if r.ord++; r.ord&4095 == 0 && r.s.ended() {
+		return false
 	}
 	switch {
+	case k == kindFolder:
+		r.addFolder(name, e)
 	case name[0] == '.':
 		r.leaveOut(dotfile, name)
 	case k == kindLink:
-		r.keep(&e, name)
+		e.name = r.keep(name)
 		r.links = append(r.links, e)
 	default:
 		r.addFile(name, k, e)
@@ -179,287 +122,198 @@ func (r *reader) addEntry(name string, k kind) bool {
 }
 
 // keep stores a name with the NUL that system calls want.
-func (r *reader) keep(e *entry, name string) {
-	e.name, e.size = uint32(len(r.l.names)), uint16(len(name))
-	r.l.names = append(append(r.l.names, name...), 0)
+func (r *reader) keep(name string) string {
+	if cap(r.names)-len(r.names) <= len(name) {
+		r.names = make([]byte, 0, max(16<<10, len(name)+1))
+	}
+	at := len(r.names)
+	r.names = append(append(r.names, name...), 0)
+	return unsafe.String(&r.names[at], len(name))
 }
 
 // leaveOut counts a file or folder that is left out.
 func (r *reader) leaveOut(why reason, name string) {
-	r.l.tally.leftOut[why]++
-	if why == unreadable {
-		r.l.tally.keep(join(r.path, name))
+	r.leftOut[why]++
+	if why == unreadable && len(r.unreadable) < maxUnreadable {
+		r.unreadable = append(r.unreadable, join(r.s.pathOf(r.f), name))
 	}
 }
 
-// addOther takes a name that a page might be listed by.
-func (r *reader) addOther(name string) {
-	if r.others == nil {
-		r.others = make(map[string]bool)
+// note takes a name that is taken in the folder, whatever has it.
+func (r *reader) note(name string, isFolder bool) {
+	if i := slices.Index(r.s.rules.index[:r.index], name); i >= 0 && (isFolder || !r.s.rules.hides(&r.f.place, name, false)) {
+		r.index = i
 	}
-	r.others[strings.Clone(name)] = true
+	if r.others != nil && (!isFolder || r.s.rules.keepBeside) {
+		r.others[strings.Clone(name)] = true
+	}
 }
 
-func (r *reader) addFolder(name string, fl flags) {
-	l := r.l
-	if i := r.s.rules.indexOf(name); i >= 0 {
-		r.index[i] = indexFile{found: true, kind: kindFolder}
-	}
-	if r.s.rules.keepBeside {
-		r.addOther(name)
-	}
-	escaped := page.Escape(name)
-	why := r.s.rules.folder(&r.f.place, name)
-	if why == listed && len(r.f.place.url)+len(escaped)+1 > maxURL {
-		why = nameTooLong
-	}
-	if why != listed {
+func (r *reader) addFolder(name string, e entry) {
+	r.note(name, true)
+	if why := r.s.rules.folder(&r.f.place, name); why != listed {
 		r.leaveOut(why, name)
 		return
 	}
-	e := entry{flags: isFolder | fl}
-	r.keep(&e, name)
-	e.key, e.keyLen = uint32(len(l.names)), uint16(len(escaped)+1)
-	l.names = append(append(l.names, escaped...), '/')
-	l.entries = append(l.entries, e)
+	e.flags |= isFolder
+	e.name = r.keep(name)
+	e.key = page.Escape(name) + "/"
+	r.entries = append(r.entries, e)
 }
 
 // addFile takes a file or the target of a link, of which e has what is known.
 func (r *reader) addFile(name string, k kind, e entry) {
-	if r.s.rules.clean && !strings.HasSuffix(name, ".html") {
-		r.addOther(name)
-	}
-	if i := r.s.rules.indexOf(name); i >= 0 {
-		if e.size == 0 {
-			r.keep(&e, name)
-		}
-		r.index[i] = indexFile{found: true, kind: k, entry: e}
-		return
-	}
-	r.addPage(name, k, e)
-}
-
-func (r *reader) addPage(name string, k kind, e entry) {
-	l := r.l
+	r.note(name, false)
 	escaped := page.Escape(name)
 	why := r.s.rules.file(&r.f.place, name, escaped)
-	switch {
-	case why != listed:
-	case k == kindOther:
+	if why == listed && k != kindFile {
 		why = notRegular
-	case len(r.f.place.url)+len(escaped) > maxURL, len(r.path)+1+len(name) >= maxPath:
-		why = nameTooLong
-	default:
-		why = e.why
+	}
+	if why == listed && e.flags&isLink != 0 {
+		why = r.resolve(name, &e)
 	}
 	if why != listed {
 		r.leaveOut(why, name)
 		return
 	}
-	if e.size == 0 {
-		r.keep(&e, name)
+	if e.name == "" {
+		e.name = r.keep(name)
 	}
-	e.key, e.keyLen = e.name, e.size
-	if len(escaped) != len(name) {
-		e.key, e.keyLen = uint32(len(l.names)), uint16(len(escaped))
-		l.names = append(l.names, escaped...)
+	if e.key = e.name; len(escaped) != len(name) {
+		e.key = escaped
 	}
-	l.entries = append(l.entries, e)
+	r.entries = append(r.entries, e)
 }
 
-// followLinks finds out what the folder's links lead to.
-func (r *reader) followLinks() {
+// followLinks finds out what the folder's links lead to. The error is one that ends the
+// scan.
+func (r *reader) followLinks() error {
 	for i, e := range r.links {
 		if i&255 == 255 && r.s.ended() {
-			r.f.err = r.s.ctx.Err()
-			return
+			return r.s.ctx.Err()
 		}
-		name := r.l.name(&e)
-		if err := r.h.stat(name, e.ord, true, &r.in); starved(err) {
-			r.f.err = err
-			return
-		} else if err != nil {
+		e.flags |= isLink
+		switch err := r.h.stat(e.name, e.ord, true, &r.in); {
+		case endsScan(err):
+			return err
+		case err != nil:
 			why := reasonOf(err)
 			if why == vanished {
 				why = dangling
 			}
-			r.leaveOut(why, name)
-			continue
+			r.leaveOut(why, e.name)
+		case r.in.kind != kindFolder:
+			r.addFile(e.name, r.in.kind, e)
+		case r.s.finds(r.f.rel, e.name, true):
+			r.note(e.name, true)
+			r.leaveOut(duplicate, e.name)
+		default:
+			r.addFolder(e.name, e)
 		}
-		if r.in.kind == kindFolder {
-			r.addFolder(name, isLink)
-			continue
-		}
-		e.flags |= isLink
-		if r.in.kind == kindFile {
-			r.check(name, &e)
-			r.identify(&e, r.in.id)
-		}
-		r.addFile(name, r.in.kind, e)
+	}
+	return nil
+}
+
+// resolve says why the file that r.in tells of and a link leads to is not listed, and else
+// takes what is known of it. The site's own front page is one of its own.
+func (r *reader) resolve(name string, e *entry) reason {
+	e.time, e.version = believed(r.in.time, r.s.now), r.in.version
+	if r.f.parent == nil && slices.Contains(r.s.rules.index, name) {
+		return listed
+	}
+	if r.s.finds(r.f.rel, name, false) {
+		return duplicate
+	}
+	e.identify(r.in.id)
+	return listed
+}
+
+func (e *entry) identify(id fileID) {
+	if id != (fileID{}) {
+		e.id = &id
 	}
 }
 
-// chosenIndex is the name of the folder's index file, as p hides what it hides; ""
-// for none.
-func (r *reader) chosenIndex(p *place) string {
-	for i, name := range r.s.rules.index {
-		if r.index[i].found && !r.s.rules.hidesFile(p, name) {
-			return name
-		}
+// finds reports whether what a link leads to is found by its own path.
+func (s *scan) finds(rel, name string, isFolder bool) bool {
+	if s.realRoot == "" {
+		return false
 	}
-	return ""
+	real, err := filepath.EvalSymlinks(filepath.Join(s.disk, rel, name))
+	if err != nil {
+		return false
+	}
+	switch rel, err = filepath.Rel(s.realRoot, real); {
+	case err != nil || !filepath.IsLocal(rel):
+		return false
+	case rel == ".":
+		return isFolder
+	}
+	return s.rules.finds(filepath.ToSlash(rel), isFolder)
 }
 
-// finishNames decides what needs all names of the folder: its index file, and
-// which files are listed without ".html"; then what Exclude leaves out and what
-// is listed by its real path.
+// finishNames decides what needs all names of the folder: its index file, which files are
+// listed without ".html", and what Exclude leaves out.
 func (r *reader) finishNames() {
-	f, l, rules := r.f, r.l, r.s.rules
-	index, realIndex := r.chosenIndex(&f.place), ""
-	if f.realPlace != nil {
-		realIndex = r.chosenIndex(f.realPlace)
+	rules, index := r.s.rules, ""
+	if r.index < len(rules.index) {
+		index = rules.index[r.index]
 	}
-	for i, x := range r.index {
-		if x.found && x.kind != kindFolder {
-			r.addPage(rules.index[i], x.kind, x.entry)
-		}
-	}
-	if !rules.clean && len(rules.exclude) == 0 && f.realPlace == nil && index == "" {
+	if !rules.clean && rules.exclude == nil && index == "" {
 		return
 	}
-	kept := l.entries[:0]
-	for _, e := range l.entries {
+	kept := r.entries[:0]
+	for _, e := range r.entries {
 		if e.flags&isFolder != 0 {
 			kept = append(kept, e)
 			continue
 		}
-		name, escaped := l.name(&e), l.keyOf(&e)
-		if name == index {
-			e.flags |= isIndex
-		}
-		if stem, ok := strings.CutSuffix(name, ".html"); ok && rules.clean && !r.taken(stem) {
-			e.flags |= isClean
-		}
-		if rules.excludes(&f.place, escaped, name == index, e.flags&isClean != 0) {
-			r.leaveOut(excluded, name)
-			continue
-		}
-		if p := f.realPlace; p != nil && e.flags&isLink == 0 && rules.file(p, name, escaped) == listed &&
-			!rules.excludes(p, escaped, name == realIndex, e.flags&isClean != 0) {
-			r.leaveOut(duplicate, name)
-			continue
-		}
+		stem, isClean := strings.CutSuffix(e.name, ".html")
+		isClean = isClean && rules.clean && !r.others[stem]
 		switch {
-		case name == index:
-			e.keyLen = 0
-		case e.flags&isClean != 0:
-			e.keyLen -= uint16(len(".html"))
+		case rules.excludes(&r.f.place, e.key, e.name == index, isClean):
+			r.leaveOut(excluded, e.name)
+			continue
+		case e.name == index:
+			e.key = ""
+		case isClean:
+			e.key = strings.TrimSuffix(e.key, ".html")
 		}
 		kept = append(kept, e)
 	}
-	l.entries = kept
+	r.entries = kept
 }
 
-// taken reports whether something bears the name, which others would be listed by.
-func (r *reader) taken(name string) bool {
-	if strings.HasSuffix(name, ".html") {
-		// Too rare to keep these names as well.
-		k, ok := r.s.tree.exists(join(r.path, name))
-		return ok && (k != kindFolder || r.s.rules.keepBeside)
-	}
-	return r.others[name]
-}
-
-// beingWritten is for how many seconds after its modification an empty file is taken for
-// one that somebody is writing: a page that was there before is not gone.
-const beingWritten = 10
-
-// check says why a file that r.in tells of is not listed, and takes its time and
-// version if it is.
-func (r *reader) check(name string, e *entry) {
-	switch {
-	case r.in.kind != kindFile:
-		e.why = notRegular
-	case r.in.size == 0 && (r.s.now-r.in.time > beingWritten || r.in.time-r.s.now > beingWritten):
-		e.why = empty
-	case !r.h.readable(name, &r.in):
-		e.why = unreadable
-	default:
-		e.time, e.version = believed(r.in.time, r.s.now), r.in.version
-	}
-}
-
-// identify takes note of which file an entry is.
-func (r *reader) identify(e *entry, id fileID) {
-	if id != (fileID{}) {
-		r.l.ids = append(r.l.ids, id)
-		e.id = uint32(len(r.l.ids))
-	}
-}
-
-// examine looks at the files that are to be listed, and removes those that
-// cannot be.
-func (r *reader) examine() {
-	f, l := r.f, r.l
-	kept := l.entries[:0]
-	for i, e := range l.entries {
+// examine looks at the files that are to be listed, and removes those that cannot be. The
+// error is one that ends the scan.
+func (r *reader) examine() error {
+	kept := r.entries[:0]
+	for i := range r.entries {
+		e := &r.entries[i]
 		if i&1023 == 1023 && r.s.ended() {
-			f.err = r.s.ctx.Err()
-			return
+			return r.s.ctx.Err()
 		}
-		switch {
-		case e.flags&isLink != 0 && e.flags&isFolder == 0:
-			r.resolve(&e)
-		case e.flags&isFolder == 0:
-			if f.err = r.examineFile(&e); f.err != nil {
-				return
+		if e.flags == 0 {
+			err := r.h.stat(e.name, e.ord, false, &r.in)
+			why := notRegular
+			switch {
+			case endsScan(err):
+				return err
+			case err != nil:
+				why = reasonOf(err)
+			case r.in.kind == kindFile:
+				why, e.time, e.version = listed, believed(r.in.time, r.s.now), r.in.version
+			}
+			if why != listed {
+				r.leaveOut(why, e.name)
+				continue
+			}
+			if r.f.linked {
+				e.identify(r.in.id)
 			}
 		}
-		if e.why != listed {
-			r.leaveOut(e.why, l.name(&e))
-			continue
-		}
-		kept = append(kept, e)
+		kept = append(kept, *e)
 	}
-	l.entries = kept
-}
-
-// examineFile says whether a file is listed. The error is one that ends the scan.
-func (r *reader) examineFile(e *entry) error {
-	name := r.l.name(e)
-	if err := r.h.stat(name, e.ord, false, &r.in); starved(err) {
-		return err
-	} else if err != nil {
-		e.why = reasonOf(err)
-		return nil
-	}
-	r.check(name, e)
-	if !r.f.linked {
-		return nil
-	}
-	id := r.in.id
-	if id == (fileID{}) && r.f.real != "" {
-		id.path = r.f.real + "/" + name
-	}
-	r.identify(e, id)
+	r.entries = kept
 	return nil
-}
-
-// resolve finds out whether the file behind a link is listed by its real path,
-// and else which file it is. The site's own front page is one of its own.
-func (r *reader) resolve(e *entry) {
-	if r.f.place.depth == 0 && e.flags&isIndex != 0 {
-		e.id = 0
-		return
-	}
-	real, err := r.s.tree.real(join(r.path, r.l.name(e)))
-	if err != nil {
-		return
-	}
-	if r.s.listsReal(real) {
-		e.why = duplicate
-	}
-	if e.id == 0 {
-		r.identify(e, fileID{path: real})
-	}
 }

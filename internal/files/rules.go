@@ -17,25 +17,14 @@ type rules struct {
 	keepBeside bool // no clean URL where a folder bears the shorter name
 	index      []string
 
-	include page.Patterns // nil: the default suffixes
-	exact   page.Patterns // those of Include without a wildcard
-	heads   []string      // what each pattern of Include begins with, up to its first wildcard
+	include, exact, exclude func(path string) bool // nil: the default suffixes, nothing, nothing; exact: Include without wildcards
+	heads                   []string               // what each pattern of Include begins with, up to its first wildcard
+	excludeHeads            []string               // of the patterns of Exclude that are a prefix and an asterisk
 
-	exclude      page.Patterns
-	excludeHeads []string // of the patterns that are a prefix and an asterisk
-
-	names   []string     // hidden components, or globs of them
-	paths   []hiddenPath // hidden paths below the root
-	globs   []string     // globs of absolute paths
-	absRoot string       // without a separator at its end: "" for the root of all
-	all     bool         // the root itself is hidden
-}
-
-// hiddenPath is an entry of the hide list that names one path below the root. One with
-// wildcards hides the folder of that name; which files it hides, globs say.
-type hiddenPath struct {
-	dir, base string // dir relative to the root, with slashes
-	glob      bool
+	absRoot string   // without a separator at its end: "" for the root of all
+	names   []string // hidden components, or globs of them
+	paths   []string // hidden paths, or globs of them
+	all     bool     // the root itself is hidden
 }
 
 func newRules(o Options) (*rules, error) {
@@ -52,27 +41,20 @@ func newRules(o Options) (*rules, error) {
 	}
 	var exact []string
 	for _, p := range o.Include {
-		p = strings.ToLower(p)
-		r.heads = append(r.heads, p[:strings.IndexAny(p+"*", `*?[\%`)])
+		r.heads = append(r.heads, strings.ToLower(p[:strings.IndexAny(p+"*", `*?[\%`)]))
 		if !strings.ContainsAny(p, "*?[") {
 			exact = append(exact, p)
 		}
 	}
 	for _, p := range o.Exclude {
-		p = strings.ToLower(p)
-		if head, ok := strings.CutSuffix(p, "*"); ok && !strings.ContainsAny(head, "*%") && !strings.Contains(head, "//") {
+		if head, ok := strings.CutSuffix(strings.ToLower(p), "*"); ok && !strings.ContainsAny(head, `*?[\%`) && !strings.Contains(head, "//") {
 			r.excludeHeads = append(r.excludeHeads, head)
 		}
 	}
-	var err error
-	if r.include, err = page.CompilePatterns(o.Include); err != nil {
-		return nil, fmt.Errorf("reading patterns of included files: %w", err)
-	}
-	if r.exact, err = page.CompilePatterns(exact); err != nil {
-		return nil, fmt.Errorf("reading patterns of included files: %w", err)
-	}
-	if r.exclude, err = page.CompilePatterns(o.Exclude); err != nil {
-		return nil, fmt.Errorf("reading patterns of excluded files: %w", err)
+	for patterns, match := range map[*[]string]*func(string) bool{&o.Include: &r.include, &exact: &r.exact, &o.Exclude: &r.exclude} {
+		if len(*patterns) > 0 {
+			*match = o.Compile(*patterns)
+		}
 	}
 	return r, r.compileHide(o)
 }
@@ -93,22 +75,10 @@ func (r *rules) compileHide(o Options) error {
 		if h, err = filepath.Abs(h); err != nil {
 			return fmt.Errorf("hiding %s: %w", h, err)
 		}
-		if h == abs && h != separator || strings.HasPrefix(abs, h+separator) {
-			r.all = true
-		}
-		glob := strings.ContainsAny(h, `*?[\`)
-		if glob {
-			r.globs = append(r.globs, h)
-		}
-		if below, ok := strings.CutPrefix(h, r.absRoot+separator); ok && below != "" {
-			below = filepath.ToSlash(below)
-			i := strings.LastIndexByte(below, '/')
-			r.paths = append(r.paths, hiddenPath{below[:max(i, 0)], below[i+1:], glob})
-		}
+		r.paths = append(r.paths, h)
+		r.all = r.all || h == abs && h != separator || strings.HasPrefix(abs, h+separator)
 	}
-	for _, component := range strings.Split(abs, separator) {
-		r.all = r.all || r.hidesName(component)
-	}
+	r.all = r.all || slices.ContainsFunc(strings.Split(abs, separator), r.hidesName)
 	return nil
 }
 
@@ -121,77 +91,70 @@ func matches(glob, name string) bool {
 	return ok
 }
 
-// indexOf is the place of a name among the index names, -1 for none.
-func (r *rules) indexOf(name string) int { return slices.Index(r.index, name) }
-
 // place is a folder as the rules see it.
 type place struct {
 	rel   string // the path below the root, with slashes: "" or "a/b"
 	url   string // its URL path, percent-encoded: "/" or "/docs/a/b/"
 	lower string // the URL path decoded and in lower case, if patterns need it
-	depth int
 
-	hidden []hiddenPath // those right here
+	abs    string   // its path on disk
+	hidden []string // those of rules.paths that may be right here
 }
 
-func (r *rules) root() place { return r.withRules(place{url: r.at + "/"}) }
-
-// child is the folder of that name in p; escaped is the name percent-encoded.
-func (r *rules) child(p *place, name, escaped string) place {
-	rel := strings.Clone(name)
-	if p.rel != "" {
-		rel = p.rel + "/" + name
-	}
-	return r.withRules(place{rel: rel, url: p.url + escaped + "/", depth: p.depth + 1})
-}
-
-// withRules fills in which rules are at work at p.
-func (r *rules) withRules(p place) place {
+// placeAt is the place with that path and URL.
+func (r *rules) placeAt(rel, url string) place {
+	p := place{rel: rel, url: url}
 	if len(r.heads)+len(r.excludeHeads) > 0 {
 		p.lower = strings.ToLower(page.Unescape(p.url))
 	}
+	if len(r.paths) > 0 {
+		p.abs = strings.TrimSuffix(r.absRoot+separator+filepath.FromSlash(rel), separator)
+	}
 	for _, h := range r.paths {
-		if h.dir == p.rel {
+		if dir := strings.TrimSuffix(filepath.Dir(h), separator); dir == p.abs || matches(dir, p.abs) {
 			p.hidden = append(p.hidden, h)
 		}
 	}
 	return p
 }
 
-// hidesFile reports whether file_server hides the file of that name in p.
-func (r *rules) hidesFile(p *place, name string) bool {
-	if r.hidesName(name) || slices.Contains(p.hidden, hiddenPath{dir: p.rel, base: name}) {
-		return true
-	}
-	return slices.ContainsFunc(r.globs, func(glob string) bool {
-		return matches(glob, r.absRoot+separator+filepath.FromSlash(join(p.rel, name)))
-	})
+func (r *rules) root() place { return r.placeAt("", r.at+"/") }
+
+// child is the folder of that name in p; escaped is the name percent-encoded.
+func (r *rules) child(p *place, name, escaped string) place {
+	return r.placeAt(join(p.rel, name), p.url+escaped+"/")
 }
 
-// hidesFolder reports whether file_server hides all that is in the folder.
-func (r *rules) hidesFolder(p *place, name string) bool {
-	return r.hidesName(name) || slices.ContainsFunc(p.hidden, func(h hiddenPath) bool { return h.base == name })
+// join is the path of what is at rel below root.
+func join(root, rel string) string {
+	switch {
+	case rel == "":
+		return root
+	case root == "" || root == ".":
+		return rel
+	}
+	return strings.TrimSuffix(root, "/") + "/" + rel
+}
+
+// hides reports whether file_server hides the file of that name in p, or all that is in
+// the folder: for that, no glob of whole paths counts.
+func (r *rules) hides(p *place, name string, isFolder bool) bool {
+	return r.hidesName(name) || slices.ContainsFunc(p.hidden, func(h string) bool {
+		full := p.abs + separator + name
+		return isFolder && h == full || !isFolder && matches(h, full)
+	})
 }
 
 // folder says why the folder of that name in p is not entered.
 func (r *rules) folder(p *place, name string) reason {
-	switch {
-	case name[0] == '.':
-		return dotfile
-	case refusedName(name):
-		return nameRefused
-	case r.hidesFolder(p, name):
-		return hidden
-	case p.depth >= maxDepth:
-		return tooDeep
-	}
-	lower := ""
-	if len(r.heads)+len(r.excludeHeads) > 0 {
-		lower = p.lower + strings.ToLower(name) + "/"
-	}
+	lower := p.lower + strings.ToLower(name) + "/"
 	within := func(head string) bool { return strings.HasPrefix(head, lower) }
 	above := func(head string) bool { return strings.HasPrefix(lower, head) }
 	switch {
+	case name[0] == '.':
+		return dotfile
+	case r.hides(p, name, true):
+		return hidden
 	case (name == "node_modules" || name == "bower_components") && !slices.ContainsFunc(r.heads, within):
 		return dependencyFolder
 	case slices.ContainsFunc(r.excludeHeads, above):
@@ -210,15 +173,13 @@ func (r *rules) file(p *place, name, escaped string) reason {
 		return dotfile
 	case r.include == nil && !hasSuffixFold(name, ".html") && !hasSuffixFold(name, ".htm") && !hasSuffixFold(name, ".xhtml"):
 		return notIncluded // most files of many sites
-	case r.include != nil && !r.include.Match(p.url+escaped):
+	case r.include != nil && !r.include(p.url+escaped):
 		return notIncluded
-	case refusedName(name):
-		return nameRefused
-	case r.hidesFile(p, name):
+	case r.hides(p, name, false):
 		return hidden
 	}
 	why := special(name)
-	if why != listed && r.exact.Match(p.url+escaped) {
+	if why != listed && r.exact != nil && r.exact(p.url+escaped) {
 		return listed
 	}
 	return why
@@ -232,10 +193,29 @@ func hasSuffixFold(name, suffix string) bool {
 // excludes reports whether Exclude leaves out a file in p, escaped as in file: an index
 // file, or one that is listed without ".html".
 func (r *rules) excludes(p *place, escaped string, isIndex, isClean bool) bool {
-	if len(r.exclude) == 0 {
+	if r.exclude == nil {
 		return false
 	}
 	url := p.url + escaped
-	return r.exclude.Match(url) || isIndex && r.exclude.Match(p.url) ||
-		!isIndex && isClean && r.exclude.Match(strings.TrimSuffix(url, ".html"))
+	return r.exclude(url) || isIndex && r.exclude(p.url) || !isIndex && isClean && r.exclude(strings.TrimSuffix(url, ".html"))
+}
+
+// finds reports whether the scan comes by what lies at a path below the root, without links
+// in it, by that path.
+func (r *rules) finds(rel string, isFolder bool) bool {
+	p := r.root()
+	for more := true; more; {
+		var name string
+		name, rel, more = strings.Cut(rel, "/")
+		escaped := page.Escape(name)
+		switch {
+		case !more && !isFolder:
+			return r.file(&p, name, escaped) == listed &&
+				!r.excludes(&p, escaped, slices.Contains(r.index, name), r.clean && strings.HasSuffix(name, ".html"))
+		case r.folder(&p, name) != listed:
+			return false
+		}
+		p = r.child(&p, name, escaped)
+	}
+	return isFolder
 }

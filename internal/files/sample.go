@@ -2,93 +2,44 @@ package files
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// SampleFile is a file that a server which leaves ".html" out of URLs would
-// also serve by a shorter path.
-type SampleFile struct {
-	Path  string // canonical, with ".html"
-	Clean string // without
-}
-
-// Bounds of the work of [Sample].
+// Bounds of Sample.
 const (
-	sampleFolders = 64
-	sampleEntries = 20_000
-	sampleFiles   = 16 // looked at in one folder
-	sampleBeside  = 1000
+	maxSamples = 3
+	maxSampled = 1000 // pages that are looked at
 )
 
-// Sample finds up to n files, each in another folder, that Scan would list and
-// that are no index files, with ".html" names; nothing else has the shorter
-// names. It looks into the nearest folders only, and returns fewer than n, or
-// none, where these have no more. Errors are those of Scan.
-func Sample(ctx context.Context, o Options, n int) ([]SampleFile, error) {
-	return sample(ctx, o, n, false)
-}
-
-// SampleBesideFolders is [Sample] for files where a folder has the shorter name.
-func SampleBesideFolders(ctx context.Context, o Options, n int) ([]SampleFile, error) {
-	return sample(ctx, o, n, true)
-}
-
-func sample(ctx context.Context, o Options, n int, beside bool) (found []SampleFile, err error) {
-	o.CleanURLs, o.KeepBesideFolders, o.Workers = true, false, 1
-	s, err := newScan(ctx, o)
-	if err == nil {
-		err = s.begin()
-	}
-	if err != nil || s.rules.all {
-		return nil, err
-	}
-	r := s.own
-	r.limit = sampleEntries
-	queue := []*folder{{place: s.rules.root()}}
-	for i := 0; i < len(queue) && r.limit > 0 && len(found) < n; i++ {
-		f := queue[i]
-		if r.collect(f) {
-			f.l.sort()
-			if file, ok := r.sample(beside); ok {
-				found = append(found, file)
-			}
-			for _, at := range f.l.folders[:min(len(f.l.folders), sampleFolders-len(queue))] {
-				queue = append(queue, f.sub(at))
+// Sample returns the paths of a few files whose names end in ".html", without that, which
+// tell how a server serves them: apart in different folders, and beside a folder of the same
+// name. It takes them from the first pages of a scan, and may find none.
+func Sample(ctx context.Context, o Options) (apart, beside []string, err error) {
+	errEnough := errors.New("enough")
+	o.Workers, o.CleanURLs = 1, false
+	last, n := "", 0
+	_, err = Scan(ctx, o, func(p page.Page) error {
+		if last != "" && strings.HasPrefix(p.Path, last+"/") {
+			beside = append(beside, last)
+			apart = slices.DeleteFunc(apart, func(short string) bool { return short == last })
+			last = ""
+		}
+		if short, ok := strings.CutSuffix(p.Path, ".html"); ok {
+			if last = short; len(apart) == 0 || page.Folder(apart[len(apart)-1]) != page.Folder(short) {
+				apart = append(apart, short)
 			}
 		}
-		r.h.close()
-		if f.err != nil && (f.parent == nil || starved(f.err)) || ctx.Err() != nil {
-			return nil, s.rootError(f.err)
+		if n++; n == maxSampled {
+			return errEnough
 		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
 	}
-	return found, nil
-}
-
-// sample picks a file from the folder that is open.
-func (r *reader) sample(beside bool) (SampleFile, bool) {
-	left := sampleFiles
-	if beside {
-		left = sampleBeside
-	}
-	for i := range r.l.entries {
-		e := &r.l.entries[i]
-		if e.flags&(isFolder|isLink|isIndex) != 0 || e.flags&isClean == 0 {
-			continue
-		}
-		if left--; left < 0 {
-			break
-		}
-		name := r.l.name(e)
-		// A folder of the shorter name would be redirected to; and not all names
-		// of the folder may have been read.
-		k, taken := r.s.tree.exists(join(r.path, strings.TrimSuffix(name, ".html")))
-		if taken != beside || taken && k != kindFolder || r.h.stat(name, e.ord, false, &r.in) != nil {
-			continue
-		}
-		if r.check(name, e); e.why == listed {
-			clean := r.f.place.url + r.l.keyOf(e)
-			return SampleFile{Path: clean + ".html", Clean: clean}, true
-		}
-	}
-	return SampleFile{}, false
+	return apart[:min(len(apart), maxSamples)], beside[:min(len(beside), maxSamples)], err
 }

@@ -4,43 +4,23 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"os"
-	"path/filepath"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// linuxTree is the operating system's file system, read by descriptor.
-type linuxTree struct{}
-
-func newOSTree(folder string) (tree, string, error) {
+// newDiskHandle returns what makes handles that read the operating system's own file
+// system by descriptor; nil: the kernel is old, or a sandbox.
+func newDiskHandle() func() handle {
 	var st unix.Statx_t
 	if unix.Statx(unix.AT_FDCWD, "/", 0, unix.STATX_TYPE, &st) != nil {
-		return newDiskTree(folder) // an old kernel, or a sandbox
+		return nil
 	}
-	abs, err := filepath.Abs(folder)
-	return linuxTree{}, abs, err
-}
-
-func (linuxTree) handle() handle { return &linuxHandle{fd: -1} }
-
-func (linuxTree) real(path string) (string, error) { return filepath.EvalSymlinks(path) }
-
-func (linuxTree) exists(path string) (kind, bool) {
-	fi, err := os.Stat(path)
-	if err != nil {
-		return 0, false
-	}
-	return kindOfFileMode(fi.Mode()), true
-}
-
-func (linuxTree) enterable(path string) bool {
-	return unix.Faccessat(unix.AT_FDCWD, path, unix.R_OK|unix.X_OK, unix.AT_EACCESS) == nil
+	return func() handle { return &linuxHandle{fd: -1} }
 }
 
 type linuxHandle struct {
-	fd  int
+	fd  int // -1: none is open
 	buf []byte
 	st  unix.Statx_t
 }
@@ -164,7 +144,7 @@ func (h *linuxHandle) stat(name string, _ uint32, follow bool, in *info) error {
 	if follow {
 		flags = 0
 	}
-	const mask = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_MTIME | unix.STATX_CTIME | unix.STATX_INO | unix.STATX_SIZE
+	const mask = unix.STATX_TYPE | unix.STATX_MTIME | unix.STATX_CTIME | unix.STATX_INO | unix.STATX_SIZE
 	for {
 		// Not a raw system call: a file server that is out of reach would hold up
 		// the whole process.
@@ -178,17 +158,11 @@ func (h *linuxHandle) stat(name string, _ uint32, follow bool, in *info) error {
 		}
 	}
 	st := &h.st
-	in.kind = kindOfMode(uint32(st.Mode))
-	in.size = int64(st.Size)
-	in.time = st.Mtime.Sec
-	in.version = versionOf(st.Mtime.Sec, int64(st.Mtime.Nsec), st.Ctime.Sec, int64(st.Ctime.Nsec), in.size, st.Ino)
-	in.id = fileID{dev: unix.Mkdev(st.Dev_major, st.Dev_minor), ino: st.Ino}
-	in.mode = uint32(st.Mode)
+	*in = info{
+		kind: kindOfMode(uint32(st.Mode)), time: st.Mtime.Sec, id: fileID{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino},
+		version: versionOf(st.Mtime.Sec, int64(st.Mtime.Nsec), st.Ctime.Sec, int64(st.Ctime.Nsec), int64(st.Size), st.Ino),
+	}
 	return nil
-}
-
-func (h *linuxHandle) readable(name string, in *info) bool {
-	return in.mode&0o444 == 0o444 || unix.Faccessat(h.fd, name, unix.R_OK, unix.AT_EACCESS) == nil
 }
 
 func (h *linuxHandle) close() {
