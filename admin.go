@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
@@ -209,8 +210,8 @@ func parsePageURL(raw string) (pageURL, error) {
 	}
 	u := pageURL{scheme: parsed.Scheme}
 	var isHost, isPort bool
-	u.host, isHost = cleanHost(parsed.Host)
-	if u.port, isPort = forwardedPort(parsed.Scheme, parsed.Host); !isHost || !isPort {
+	u.host, isHost = origin.CleanHost(parsed.Host)
+	if u.port, isPort = origin.CleanPort(parsed.Scheme, parsed.Host); !isHost || !isPort {
 		return pageURL{}, fmt.Errorf("%w: its host or port is invalid", errNotURL)
 	}
 	path := cmp.Or(parsed.EscapedPath(), "/")
@@ -227,9 +228,9 @@ func parsePageURL(raw string) (pageURL, error) {
 // else as the server knows them.
 func sitesAt(a *App, u pageURL) []*site {
 	all := a.allSites()
-	origins := []string{originOf(u.scheme, u.host, u.port)}
+	origins := []string{origin.Of(u.scheme, u.host, u.port)}
 	if u.port == strconv.Itoa(a.httpPort) || u.port == strconv.Itoa(a.httpsPort) {
-		origins = append(origins, originOf(u.scheme, u.host, "")) // as URLs leave it out
+		origins = append(origins, origin.Of(u.scheme, u.host, "")) // as URLs leave it out
 	}
 	for _, known := range []func(*site) string{
 		func(s *site) string { return s.origin }, func(s *site) string { return s.internal.origin },

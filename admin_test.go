@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
@@ -62,7 +63,7 @@ func FuzzParsePageURL(f *testing.F) {
 		if again, err := page.Canonical(u.path); err != nil || again != u.path {
 			t.Errorf("%q: got %q, which is %q, %v", raw, u.path, again, err)
 		}
-		if host, ok := cleanHost(u.host); !ok || host != u.host {
+		if host, ok := origin.CleanHost(u.host); !ok || host != u.host {
 			t.Errorf("%q: got %q", raw, u.host)
 		}
 	})

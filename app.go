@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -559,17 +560,17 @@ func (h *Handler) idOf(r *http.Request, prefix string) (siteID, error) {
 	id := siteID{h, address{scheme: h.listener.scheme, port: h.listener.port, prefix: prefix}}
 	host := r.Host
 	if scheme, forwardedHost := forwarded(r); scheme != "" || forwardedHost != "" {
-		if clean, ok := cleanHost(forwardedHost); forwardedHost != "" && (!ok || h.mounts.matchesHost(clean, prefix)) {
+		if clean, ok := origin.CleanHost(forwardedHost); forwardedHost != "" && (!ok || h.mounts.matchesHost(clean, prefix)) {
 			host = forwardedHost
 		}
 		id.scheme, id.port = cmp.Or(scheme, id.scheme), ""
 		var ok bool
-		if id.port, ok = forwardedPort(id.scheme, host); !ok {
+		if id.port, ok = origin.CleanPort(id.scheme, host); !ok {
 			return id, fmt.Errorf("'%.100s': %w", host, errNoHost)
 		}
 	}
 	var ok bool
-	if id.host, ok = cleanHost(host); !ok {
+	if id.host, ok = origin.CleanHost(host); !ok {
 		return id, fmt.Errorf("'%.100s': %w", host, errNoHost)
 	}
 	return id, nil

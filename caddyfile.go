@@ -428,7 +428,7 @@ func (s *SourceURLs) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		words := append([]string{d.Val()}, d.RemainingArgs()...)
 		line := strings.Join(words, " ")
-		if _, err := urllist.ParseLine(line); err != nil {
+		if _, err := urllist.ParseLine(line, ""); err != nil {
 			return d.WrapErr(withNearestOption(err, words[1:]))
 		}
 		if err := refuseBlock(d, "a URL"); err != nil {

@@ -1,7 +1,6 @@
 package sitemap
 
 import (
-	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -9,82 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"golang.org/x/net/idna"
 )
-
-// longestHost is longer in UTF-8 than any host name, which has at most 253
-// characters; Punycode takes time quadratic in them.
-const longestHost = 4 * 253
-
-// cleanHost returns a host in the form that sites are known by: lower case,
-// ASCII, no port, no dot at the end; IPv6 addresses in brackets.
-func cleanHost(host string) (string, bool) {
-	if isHostName(host) {
-		return host, true // as nearly all are written
-	}
-	if len(host) > longestHost {
-		return "", false
-	}
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	} else if inner, ok := strings.CutPrefix(host, "["); ok {
-		if host, ok = strings.CutSuffix(inner, "]"); !ok {
-			return "", false
-		}
-	}
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	if isHostName(host) {
-		return host, true
-	}
-	if addr, err := netip.ParseAddr(host); err == nil {
-		if addr.Zone() != "" {
-			return "", false
-		}
-		return "[" + addr.String() + "]", true // one of IPv4 looks like a name
-	}
-	ascii, err := idna.Lookup.ToASCII(host)
-	if err != nil || !isHostName(ascii) {
-		return "", false
-	}
-	return ascii, true
-}
-
-// isHostName accepts what RFC 1123, section 2.1, allows, in lower case, and the
-// underscore that some names bear all the same.
-func isHostName(host string) bool {
-	if host == "" || len(host) > 253 {
-		return false
-	}
-	label := 0
-	for i := 0; i < len(host); i++ {
-		switch c := host[i]; {
-		case c == '.':
-			if label == 0 || host[i-1] == '-' {
-				return false
-			}
-			label = 0
-			continue
-		case c == '-' && label == 0:
-			return false
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
-			label++
-		default:
-			return false
-		}
-		if label > 63 {
-			return false
-		}
-	}
-	return label > 0 && host[len(host)-1] != '-'
-}
-
-// origin writes scheme, host and port; the scheme's own port is left out.
-func originOf(scheme, host, port string) string {
-	if port == "" || scheme == "http" && port == "80" || scheme == "https" && port == "443" {
-		return scheme + "://" + host
-	}
-	return scheme + "://" + host + ":" + port
-}
 
 // listener is how a server is reached.
 type listener struct {
@@ -151,26 +75,6 @@ func forwarded(r *http.Request) (scheme, host string) {
 		scheme = ""
 	}
 	return scheme, first("X-Forwarded-Host")
-}
-
-// forwardedPort is the port of a host that a proxy passes on, "" where URLs leave it
-// out. False: it is no port.
-func forwardedPort(scheme, host string) (string, bool) {
-	if !strings.Contains(host, ":") {
-		return "", true
-	}
-	_, port, err := net.SplitHostPort(host)
-	if err != nil || port == "" {
-		return "", true
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil || n == 0 {
-		return "", false
-	}
-	if port = strconv.FormatUint(n, 10); originOf(scheme, "", port) == originOf(scheme, "", "") {
-		return "", true
-	}
-	return port, true
 }
 
 // isForwarded reports whether something, trusted or not, claims to be a proxy.

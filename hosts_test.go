@@ -3,86 +3,11 @@ package sitemap
 import (
 	"context"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 )
-
-func TestCleanHost(t *testing.T) {
-	label := strings.Repeat("a", 63)
-	for _, test := range []struct{ in, want string }{
-		{"example.com", "example.com"},
-		{"EXAMPLE.com", "example.com"},
-		{"example.com.", "example.com"},
-		{"example.com:8080", "example.com"},
-		{"example.com.:8080", "example.com"},
-		{"localhost", "localhost"},
-		{"a_b.example", "a_b.example"},
-		{"1.2.3", "1.2.3"},
-		{"192.0.2.1", "192.0.2.1"},
-		{"192.0.2.1:80", "192.0.2.1"},
-		{"192.0.2.1.", "192.0.2.1"},
-		{"192.0.2.01", "192.0.2.01"},
-		{"[2001:db8::1]", "[2001:db8::1]"},
-		{"[2001:DB8:0:0::1]:443", "[2001:db8::1]"},
-		{"2001:db8::1", "[2001:db8::1]"},
-		{"bücher.example", "xn--bcher-kva.example"},
-		{"xn--bcher-kva.example", "xn--bcher-kva.example"},
-		{label + ".example", label + ".example"},
-		{strings.Repeat("a.", 126) + "a", strings.Repeat("a.", 126) + "a"},
-		{label + "a.example", ""},
-		{strings.Repeat("a.", 127) + "a", ""},
-		{"", ""},
-		{".", ""},
-		{"..", ""},
-		{"a..b", ""},
-		{".a", ""},
-		{"-a.example", ""},
-		{"a-.example", ""},
-		{"a.-b", ""},
-		{"*.example.com", ""},
-		{"{host}", ""},
-		{"a b", ""},
-		{"a/b", ""},
-		{"a\nb", ""},
-		{"a\x00b", ""},
-		{"a@b", ""},
-		{"<b>", ""},
-		{"a:b:c", ""},
-		{"[::1", ""},
-		{"::1]", ""},
-		{"[]", ""},
-		{"[fe80::1%eth0]", ""},
-		{"caf\xe9.example", ""},
-		{strings.Repeat("ü", 100_000) + ".example", ""},
-	} {
-		got, ok := cleanHost(test.in)
-		if got != test.want || ok != (test.want != "") {
-			t.Errorf("%q: got %q, %t, want %q", test.in, got, ok, test.want)
-		}
-		if again, ok := cleanHost(got); got != "" && (!ok || again != got) {
-			t.Errorf("%q: cleaned twice it is %q, want %q", test.in, again, got)
-		}
-	}
-}
-
-func TestOriginOf(t *testing.T) {
-	for _, test := range []struct{ scheme, port, want string }{
-		{"http", "", "http://h"},
-		{"http", "80", "http://h"},
-		{"http", "443", "http://h:443"},
-		{"http", "8080", "http://h:8080"},
-		{"https", "443", "https://h"},
-		{"https", "80", "https://h:80"},
-		{"https", "8443", "https://h:8443"},
-	} {
-		if got := originOf(test.scheme, "h", test.port); got != test.want {
-			t.Errorf("%s, port %q: got %q, want %q", test.scheme, test.port, got, test.want)
-		}
-	}
-}
 
 func TestListenerOf(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -153,22 +78,4 @@ func TestForwarded(t *testing.T) {
 			t.Errorf("%s: got %q, %q, want %q, %q", name, scheme, host, test.scheme, test.host)
 		}
 	}
-}
-
-func FuzzCleanHost(f *testing.F) {
-	for _, host := range []string{"example.com:80", "[::1]", "bücher.example", "a..b", "\x00"} {
-		f.Add(host)
-	}
-	f.Fuzz(func(t *testing.T, host string) {
-		clean, ok := cleanHost(host)
-		if !ok {
-			return
-		}
-		if again, ok := cleanHost(clean); !ok || again != clean {
-			t.Errorf("%q is cleaned to %q, and that to %q", host, clean, again)
-		}
-		if len(clean) > 255 || strings.ContainsAny(clean, "/\\@ <>\"'&?#%") || strings.ToLower(clean) != clean {
-			t.Errorf("%q is cleaned to %q", host, clean)
-		}
-	})
 }

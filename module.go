@@ -36,6 +36,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
@@ -439,7 +440,7 @@ func checkBaseURL(raw string) (base, folder string, err error) {
 	case u.User != nil, u.RawQuery != "", u.Fragment != "", u.ForceQuery:
 		return "", "", fmt.Errorf("base_url '%s': only scheme, host, port and folder belong in it", raw)
 	}
-	host, ok := cleanHost(u.Hostname())
+	host, ok := origin.CleanHost(u.Hostname())
 	if !ok {
 		return "", "", fmt.Errorf("base_url '%s': '%s' is no host name", raw, u.Hostname())
 	}
@@ -455,7 +456,7 @@ func checkBaseURL(raw string) (base, folder string, err error) {
 	if err != nil {
 		return "", "", fmt.Errorf("base_url '%s': %w", raw, err)
 	}
-	return originOf(u.Scheme, host, port), strings.TrimRight(folder, "/"), nil
+	return origin.Of(u.Scheme, host, port), strings.TrimRight(folder, "/"), nil
 }
 
 // digest returns the settings that shape a snapshot, without refresh_interval and

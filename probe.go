@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
@@ -172,7 +173,7 @@ func (f *siteFetcher) canonicalHost(res *response) string {
 	if err != nil {
 		return ""
 	}
-	host, _ := cleanHost(u.Host)
+	host, _ := origin.CleanHost(u.Host)
 	return host
 }
 
@@ -319,7 +320,7 @@ func (p *probe) locate(m mounts, r *http.Request) {
 	p.root = rootVar(r)
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	p.fs, _ = caddyhttp.GetVar(r.Context(), "fs").(string)
-	host, _ := cleanHost(r.Host)
+	host, _ := origin.CleanHost(r.Host)
 	for _, server := range m.fileServers(host, p.prefix) {
 		p.servers = append(p.servers, server.resolved(repl))
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
@@ -74,7 +75,7 @@ func (s mounts) hosts(prefix string) []string {
 			continue
 		}
 		for _, host := range mount.hosts {
-			if clean, ok := cleanHost(strings.ToLower(host)); ok && !slices.Contains(all, clean) {
+			if clean, ok := origin.CleanHost(strings.ToLower(host)); ok && !slices.Contains(all, clean) {
 				all = append(all, clean)
 			}
 		}

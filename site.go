@@ -13,6 +13,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
@@ -49,8 +50,8 @@ type identity struct {
 }
 
 func newIdentity(h *Handler, id siteID, prefix string, onDemand bool) identity {
-	i := identity{id: id, handler: h, onDemand: onDemand, origin: originOf(id.scheme, id.host, id.port), prefix: prefix, docPrefix: prefix}
-	i.internal.origin = originOf(id.scheme, h.mounts.representativeHost(id.host, prefix), id.port)
+	i := identity{id: id, handler: h, onDemand: onDemand, origin: origin.Of(id.scheme, id.host, id.port), prefix: prefix, docPrefix: prefix}
+	i.internal.origin = origin.Of(id.scheme, h.mounts.representativeHost(id.host, prefix), id.port)
 	i.internal.prefix = prefix
 	if base := h.settings.base; base != "" {
 		i.origin = base
@@ -61,8 +62,8 @@ func newIdentity(h *Handler, id siteID, prefix string, onDemand bool) identity {
 			}
 		}
 		_, host, _ := strings.Cut(base, "://")
-		host, _ = cleanHost(host)
-		i.internal.origin = originOf(h.listener.scheme, h.mounts.representativeHost(host, prefix), h.listener.port)
+		host, _ = origin.CleanHost(host)
+		i.internal.origin = origin.Of(h.listener.scheme, h.mounts.representativeHost(host, prefix), h.listener.port)
 	}
 	if h.settings.prefix != "" && strings.HasPrefix(h.settings.path, i.docPrefix+"/") {
 		i.docPrefix = "" // path has it already
@@ -84,7 +85,7 @@ func (i *identity) docPath(suffix, extension string) string {
 // internalHost is the host under which the server knows the site.
 func (i *identity) internalHost() string {
 	_, host, _ := strings.Cut(i.internal.origin, "://")
-	host, _ = cleanHost(host)
+	host, _ = origin.CleanHost(host)
 	return host
 }
 
@@ -153,15 +154,15 @@ func digestOf(parts ...any) uint64 {
 // isNamed reports whether a Host header is that of the site, be it as visitors know it or
 // as the server does. A header without a port means any.
 func (i *identity) isNamed(host string) bool {
-	name, ok := cleanHost(host)
+	name, ok := origin.CleanHost(host)
 	if !ok {
 		return false
 	}
 	_, port, _ := net.SplitHostPort(host)
 	for _, known := range [...]string{i.origin, i.internal.origin} {
 		scheme, rest, _ := strings.Cut(known, "://")
-		own, _ := cleanHost(rest)
-		if own == name && (port == "" || originOf(scheme, own, port) == known) {
+		own, _ := origin.CleanHost(rest)
+		if own == name && (port == "" || origin.Of(scheme, own, port) == known) {
 			return true
 		}
 	}

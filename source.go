@@ -72,7 +72,6 @@ type Refresh struct {
 
 	site   *site
 	probed probeResult
-	hear   func(message string) // gets warnings, which are then not logged; nil: they are
 
 	mu       sync.Mutex
 	leftOut  map[string]int
@@ -171,10 +170,6 @@ func (r *Refresh) LeaveOut(reason string, n int) {
 func (r *Refresh) Warn(kind, message string, fields ...zap.Field) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.hear != nil {
-		r.hear(message)
-		return
-	}
 	r.kinds[sourceKind+kind] = true
 	if len(r.warnings) < maxWarnings {
 		r.warnings = append(r.warnings, message)
@@ -219,7 +214,7 @@ func (r *Refresh) inputs(failing map[string]time.Time) []merge.Input {
 		inputs = append(inputs, merge.Input{Name: name, Pages: pages, Sorted: sorted != nil && sorted.Sorted()})
 	}
 	if h.discovery != nil {
-		inputs = append(inputs, r.ownSitemaps())
+		inputs = append(inputs, merge.Input{Name: "own sitemaps", Pages: r.ownSitemaps})
 	}
 	return inputs
 }

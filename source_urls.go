@@ -6,16 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
-	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/urllist"
 )
 
@@ -63,31 +67,19 @@ func (s *SourceURLs) Provision(caddy.Context) error {
 	if len(s.URLs) == 0 && len(s.From) == 0 {
 		return errors.New("urls: neither a URL nor a list is given")
 	}
-	for i, line := range s.URLs {
-		if _, err := urllist.ParseLine(line); err != nil {
-			return fmt.Errorf("urls: line %d: '%s': %w", i+1, line, err)
-		}
+	if slices.Contains(s.From, "") {
+		return errors.New("urls: a list has an empty name")
 	}
-	for _, from := range s.From {
-		if from == "" {
-			return errors.New("urls: a list has an empty name")
-		}
+	if i, err := s.foreign(""); err != nil {
+		return fmt.Errorf("urls: line %d: '%s': %w", i+1, s.URLs[i], err)
 	}
 	return nil
 }
 
-// foreign finds the first line given here that can be none of a site at a base URL;
-// "": any site.
+// foreign finds the first line given here that can be none of the site at a base URL; "": any site.
 func (s *SourceURLs) foreign(base string) (int, error) {
-	if base == "" {
-		return 0, nil
-	}
-	for i, text := range s.URLs {
-		line, err := urllist.ParseLine(text)
-		if err == nil {
-			_, err = line.Page(base, time.Time{})
-		}
-		if err != nil {
+	for i, line := range s.URLs {
+		if _, err := urllist.ParseLine(line, base); err != nil {
 			return i, err
 		}
 	}
@@ -96,77 +88,156 @@ func (s *SourceURLs) foreign(base string) (int, error) {
 
 // Pages yields the pages that the lists name.
 func (s *SourceURLs) Pages(ctx context.Context, r *Refresh, yield func(Page) error) error {
-	inline := strings.NewReader(strings.Join(s.URLs, "\n"))
-	if err := s.list(ctx, r, "the configuration", inline, yield); err != nil {
-		return err
+	var stopped error
+	read := func(name string, list io.Reader) error {
+		return r.readList(ctx, name, list, func(p Page) error {
+			stopped = yield(p)
+			return stopped
+		})
 	}
-	var failed []error
+	failed := []error{read("the configuration", strings.NewReader(strings.Join(s.URLs, "\n")))}
 	repl := r.replacer()
-	for _, from := range s.From {
-		from = repl.ReplaceAll(from, "")
-		list, err := open(ctx, r, from)
-		if err != nil {
-			failed = append(failed, err)
-			continue
+	for _, name := range s.From {
+		name = repl.ReplaceAll(name, "")
+		list, err := r.openList(ctx, name)
+		if err == nil {
+			err = read(name, list)
+			_ = list.Close()
 		}
-		err = s.list(ctx, r, from, list, yield)
-		_ = list.Close()
-		if err != nil {
-			return err
+		if stopped != nil {
+			return stopped
 		}
+		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
 }
 
-// list yields the pages of one list, and says which of its lines are none.
-func (s *SourceURLs) list(ctx context.Context, r *Refresh, name string, list io.Reader, yield func(Page) error) error {
+// readList yields the pages of one list, and says which of its lines are none.
+func (r *Refresh) readList(ctx context.Context, name string, list io.Reader, yield func(Page) error) error {
 	var refused []string
 	count := 0
-	err := urllist.ReadSitemap(ctx, list, r.BaseURL, r.Now, r.openDocument, yield, func(line int, text string, err error) {
+	reader := urllist.Reader{Base: r.BaseURL, Now: r.Now, Open: r.openURL, Yield: yield, Refuse: func(line int, text string, err error) {
 		if count++; count <= maxRefusedLines {
-			refused = append(refused, fmt.Sprintf("line %d: %q: %v", line, text, err))
+			refused = append(refused, fmt.Sprintf("line %d: %q: %.300v", line, text, err))
 		}
-	})
-	r.LeaveOut(refusedLine, count)
-	if count > 0 {
+	}}
+	err := reader.Read(ctx, list)
+	if r.LeaveOut(refusedLine, count); count > 0 {
 		r.Warn("refused "+name, "lines of a list are no URLs of the site", zap.String("list", name), zap.Int("count", count), zap.Strings("first", refused))
 	}
 	return err
 }
 
-// open opens a file, or fetches a list from the site.
-func open(ctx context.Context, r *Refresh, from string) (io.ReadCloser, error) {
-	if path, ok := strings.CutPrefix(from, r.BaseURL+"/"); ok {
-		return fetchList(ctx, r, "/"+path)
+// openList opens a list: a file, or what the site serves at a path or URL.
+func (r *Refresh) openList(ctx context.Context, name string) (io.ReadCloser, error) {
+	if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
+		return r.openURL(ctx, name)
 	}
-	if u, err := url.Parse(from); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
-		return nil, fmt.Errorf("the list %s is not on %s", from, r.BaseURL)
-	}
-	info, err := os.Stat(from)
+	info, err := os.Stat(name)
 	switch {
 	case err == nil && !info.Mode().IsRegular():
 		// A pipe would keep the refresh waiting.
-		return nil, fmt.Errorf("the list %s is not a regular file", from)
+		return nil, fmt.Errorf("the list %s is not a regular file", name)
 	case err == nil:
-		return os.Open(from)
-	case strings.HasPrefix(from, "/") && errors.Is(err, os.ErrNotExist):
-		return fetchList(ctx, r, from)
+		return os.Open(name)
+	case strings.HasPrefix(name, "/") && errors.Is(err, fs.ErrNotExist):
+		return r.openURL(ctx, r.BaseURL+name)
 	}
 	return nil, fmt.Errorf("opening a list: %w", err)
 }
 
-// fetchList fetches a list from the site.
-func fetchList(ctx context.Context, r *Refresh, path string) (io.ReadCloser, error) {
+// errNoDocument says that the site serves no list or sitemap at a URL.
+var errNoDocument = errors.New("the site serves no such document")
+
+// openURL fetches a list or a sitemap that the site itself serves.
+func (r *Refresh) openURL(ctx context.Context, url string) (io.ReadCloser, error) {
+	path, ok := htmlmeta.PathOn(r.BaseURL, url)
+	if !ok {
+		return nil, fmt.Errorf("%w: %s is not on %s", errNoDocument, url, r.BaseURL)
+	}
 	res, err := r.fetch(ctx, path, maxListBody)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("fetching the list %s: %w", path, err)
-	case res.Status != http.StatusOK, res.unhandled:
-		return nil, fmt.Errorf("fetching the list %s: there is no such file, and the site answered with status %d", path, res.Status)
+		return nil, fmt.Errorf("fetching %s: %w", path, err)
+	case res.Status >= 500, res.Status == http.StatusTooManyRequests:
+		return nil, fmt.Errorf("fetching %s: status %d", path, res.Status)
+	case res.Status != http.StatusOK, res.unhandled, htmlmeta.IsHTML(res.Header.Get("Content-Type")):
+		return nil, fmt.Errorf("%w: %s, status %d", errNoDocument, path, res.Status)
 	case res.Truncated:
-		return nil, fmt.Errorf("the list %s has more than %d bytes", path, maxListBody)
+		return nil, fmt.Errorf("%s has more than %d bytes", path, maxListBody)
 	}
 	return io.NopCloser(bytes.NewReader(res.Body)), nil
+}
+
+// ownEvery is how often the sitemaps that an application has itself are read.
+const ownEvery = time.Hour
+
+// ownPages are what the application's own sitemaps name, which it does not show any more
+// where ours stands in their place.
+type ownPages struct {
+	pages []page.Page
+	at    time.Time
+}
+
+// bytes is how much memory they take, about.
+func (o *ownPages) bytes() (n int64) {
+	if o != nil {
+		for i := range o.pages {
+			n += int64(unsafe.Sizeof(o.pages[i])) + int64(len(o.pages[i].Path))
+		}
+	}
+	return n
+}
+
+// ownSitemaps yields the pages of the sitemap behind the handler, at its path, and of those
+// that the application's robots.txt names.
+func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) (err error) {
+	own := r.site.own.Load()
+	if own == nil || r.Now.Sub(own.at) >= ownEvery || r.Now.Before(own.at) {
+		var read *ownPages
+		if read, err = r.readOwn(ctx); err == nil {
+			r.site.own.Store(read)
+		}
+		if own == nil || err == nil {
+			own = read
+		}
+	}
+	for _, p := range own.pages {
+		if err := yield(p); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+var errTooManyPages = errors.New("too many pages")
+
+// readOwn reads the application's own sitemaps.
+func (r *Refresh) readOwn(ctx context.Context) (*ownPages, error) {
+	own, max := &ownPages{at: r.Now}, r.site.handler.settings.maxURLs
+	reader := urllist.Reader{Base: r.BaseURL, Now: r.Now, Open: r.openURL, Refuse: func(int, string, error) {}, Yield: func(p page.Page) error {
+		if own.pages = append(own.pages, p); len(own.pages) > max {
+			return errTooManyPages
+		}
+		return nil
+	}}
+	var failed []error
+	for i, url := range append([]string{r.site.sitemapURL()}, r.probed.robots.sitemaps...) {
+		if i > 0 && url == r.site.sitemapURL() {
+			continue
+		}
+		list, err := r.openURL(ctx, url)
+		if err == nil {
+			err = reader.Read(ctx, list)
+		}
+		if err != nil && !errors.Is(err, errNoDocument) && !errors.Is(err, errTooManyPages) {
+			failed = append(failed, fmt.Errorf("%s: %w", url, err))
+		}
+	}
+	if len(own.pages) > 0 {
+		r.site.logger.once(zap.InfoLevel, sourceKind+"own", "pages of the application's own sitemaps are merged", zap.Int("pages", len(own.pages)))
+	}
+	return own, errors.Join(failed...)
 }
 
 // Interface guards

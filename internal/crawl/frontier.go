@@ -27,7 +27,7 @@ type link struct {
 	path    string
 	depth   uint8
 	flags   store.Flags // Target and Seed
-	isAlias bool        // the link is to an alias of the path: see [page.Aliases]
+	isAlias bool        // the link is to an alias of the path: see [aliases]
 }
 
 func (l *link) key() uint64 { return xxhash.Sum64String(l.path) ^ uint64(l.flags) }
@@ -67,13 +67,32 @@ func (l *links) add(n link) {
 func (l *links) take() []link {
 	found, n := l.found, min(len(l.unmatched), maxAliases)
 	for _, path := range l.unmatched[:n] {
-		for _, alias := range page.Aliases(path) {
+		for _, alias := range aliases(path) {
 			found = append(found, link{path: alias, isAlias: true})
 		}
 	}
 	l.found, l.unmatched = nil, l.unmatched[n:]
 	slices.SortFunc(found, func(a, b link) int { return strings.Compare(a.path, b.path) })
 	return found
+}
+
+// endings are what is often left out of a page's URL, or added to it.
+var endings = [...]string{"/index.html", "/index.htm", "/index.php", "/index", ".html", ".htm", ".php", "/", ""}
+
+// aliases are the paths that mostly lead to the same page as path, which is one of them.
+func aliases(path string) (all []string) {
+	path, query, hasQuery := strings.Cut(path, "?")
+	if hasQuery {
+		query = "?" + query
+	}
+	i := slices.IndexFunc(endings[:], func(ending string) bool { return strings.HasSuffix(path, ending) })
+	path = strings.TrimSuffix(path, endings[i])
+	for _, ending := range endings {
+		if alias := path + ending + query; strings.HasPrefix(alias, "/") {
+			all = append(all, alias)
+		}
+	}
+	return all
 }
 
 func (l *links) isEmpty() bool { return len(l.found)+len(l.unmatched) == 0 }

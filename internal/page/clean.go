@@ -2,7 +2,7 @@ package page
 
 import (
 	"net/url"
-	"slices"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -30,6 +30,9 @@ func NewCleaner(query []string) *Cleaner {
 	return c
 }
 
+// sessions are the parameters of path segments that hold a session's identifier.
+var sessions = regexp.MustCompile(`(?i);(j?session[-_]?id(sso)?|session|sess(id)?|sid|phpsessid|aspsessionid\w*|cfid|cftoken)=[^;/]*`)
+
 // Clean returns the path that a URI is for, in [Canonical]'s form: with the query parameters that are
 // kept, without a fragment and without the session identifiers that applications write after a semicolon.
 //
@@ -43,126 +46,78 @@ func (c *Cleaner) Clean(uri string) (path string, ok bool) {
 	uri, _, _ = strings.Cut(uri, "#")
 	path, query, _ := strings.Cut(uri, "?")
 	path, err := Canonical(path)
-	if path = cutSessions(path); err != nil || !isPath(path) {
+	if err != nil {
 		return "", false
 	}
-	if query != "" && len(c.names) > 0 {
-		if query, ok = c.query(query); !ok {
+	if strings.Contains(path, ";") {
+		path = sessions.ReplaceAllString(path, "")
+	}
+	if strings.Contains(path, "//") || strings.Contains(path, "%2F") || !isText(path) {
+		return "", false
+	}
+	mark := "?"
+	for i, name := range c.names {
+		value, err := Canonical("/?" + valueOf(query, name))
+		switch {
+		case err != nil || len(value) > len("/?")+maxValue || !isText(value):
 			return "", false
+		case value != "/":
+			path, mark = path+mark+c.prefixes[i]+value[len("/?"):], "&"
 		}
-		path += query
 	}
 	return path, len(path) <= MaxPath
 }
 
-// isPath reports whether a canonical path is one that a page may have.
-func isPath(path string) bool {
+// isText reports whether all that is encoded in a canonical path or query is text in one line.
+func isText(path string) bool {
 	raw, err := url.PathUnescape(path)
-	return err == nil && utf8.ValidString(raw) && !strings.ContainsFunc(raw, unicode.IsControl) &&
-		!strings.Contains(raw, `\`) && !strings.Contains(path, "//") && !strings.Contains(path, "%2F")
-}
-
-// cutSessions drops the parameters of segments that hold a session's identifier.
-func cutSessions(path string) string {
-	for from := 0; ; {
-		start := strings.IndexByte(path[from:], ';')
-		if start < 0 {
-			return path
-		}
-		start += from
-		end := len(path)
-		if n := strings.IndexAny(path[start+1:], ";/"); n >= 0 {
-			end = start + 1 + n
-		}
-		from = end
-		if name, _, ok := strings.Cut(path[start+1:end], "="); ok && isSession(strings.ToLower(name)) {
-			path, from = path[:start]+path[end:], start
-		}
-	}
-}
-
-func isSession(name string) bool {
-	switch name {
-	case "jsessionid", "jsessionidsso", "sessionid", "session_id", "session-id", "session", "sessid", "sess", "sid",
-		"phpsessid", "psession", "cfid", "cftoken", "oscsid", "xtcsid", "zenid", "wosid", "svid":
-		return true
-	}
-	return strings.HasPrefix(name, "aspsessionid")
-}
-
-// query returns what is kept of a query, with its question mark; false where a kept value is none that a
-// page has.
-func (c *Cleaner) query(query string) (string, bool) {
-	kept := ""
-	for i, name := range c.names {
-		value := valueOf(query, name)
-		if value == "" {
-			continue
-		}
-		canonical, err := Canonical("/?" + value)
-		if err != nil {
-			return "", false
-		}
-		value = canonical[2:]
-		if len(value) > maxValue || !isPath("/"+strings.NewReplacer("/", "", "%2F", "").Replace(value)) {
-			return "", false
-		}
-		mark := "&"
-		if kept == "" {
-			mark = "?"
-		}
-		kept += mark + c.prefixes[i] + value
-	}
-	return kept, true
+	return err == nil && utf8.ValidString(raw) && !strings.ContainsFunc(raw, func(r rune) bool { return unicode.IsControl(r) || r == '\\' })
 }
 
 // valueOf is the value of the first parameter of that name, as it is written.
 func valueOf(query, name string) string {
-	for query != "" {
-		var pair string
-		pair, query, _ = strings.Cut(query, "&")
+	for pair := range strings.SplitSeq(query, "&") {
 		n, value, _ := strings.Cut(pair, "=")
-		if n == name {
+		if n, err := url.QueryUnescape(n); err == nil && n == name {
 			return value
-		}
-		if strings.ContainsAny(n, "%+") {
-			if decoded, err := url.QueryUnescape(n); err == nil && decoded == name {
-				return value
-			}
 		}
 	}
 	return ""
 }
 
-var trackingPrefixes = []string{"utm_", "mtm_", "matomo_", "piwik_", "pk_", "itm_", "at_", "_hs", "__hs", "fb_", "vero_", "guce"}
+var trackingPrefixes = strings.Fields("utm_ mtm_ matomo_ piwik_ pk_ itm_ at_ _hs __hs fb_ vero_ guce")
 
-var trackingNames = strings.Fields(`gclid gclsrc dclid gbraid wbraid gad_source gad_campaignid srsltid _ga _gl _gac fbclid
-	igshid igsh msclkid mc_cid mc_eid mkt_tok yclid ymclid ysclid _openstat twclid ttclid tduid li_fat_id epik rdt_cid scclid
-	sccid irclickid irgwc zanpid awc ref_src ref_url hsctatracking _kx _ke oly_anon_id oly_enc_id rb_clickid s_cid s_kwcid
-	ml_subscriber wickedid _branch_match_id cx_click dm_i ef_id guccounter sscid`)
+var trackingNames = setOf(`gclid gclsrc dclid gbraid wbraid gad_source gad_campaignid srsltid _ga _gl _gac fbclid igshid igsh msclkid
+	mc_cid mc_eid mkt_tok yclid ymclid ysclid _openstat twclid ttclid tduid li_fat_id epik rdt_cid scclid sccid irclickid irgwc zanpid
+	awc ref_src ref_url hsctatracking _kx _ke oly_anon_id oly_enc_id rb_clickid s_cid s_kwcid ml_subscriber wickedid _branch_match_id
+	cx_click dm_i ef_id sscid`)
 
 // IsTracking reports whether a query parameter tells where a visitor came from, and so never which page is
 // shown. Case plays no part.
 func IsTracking(name string) bool {
 	name = strings.ToLower(name)
-	return slices.ContainsFunc(trackingPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) ||
-		slices.Contains(trackingNames, name)
+	for _, prefix := range trackingPrefixes {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return trackingNames[name]
 }
 
-var assetSuffixes = strings.Fields(`css less scss js mjs cjs jsx ts tsx vue map wasm json jsonld geojson ndjson webmanifest xml xsl
-	xslt xsd rss atom rdf gpx kml kmz txt md csv tsv yaml yml toml ini conf log sql bak png apng jpg jpeg jp2 jxl gif webp avif heic
-	svg svgz ico cur bmp tif tiff psd ai eps woff woff2 ttf otf eot mp3 m4a aac ogg oga opus flac wav mid mp4 m4v mpg mpeg mov avi
-	mkv webm ogv wmv flv 3gp m3u m3u8 mpd vtt srt pdf ps doc docx xls xlsx ppt pptx odt ods odp rtf epub mobi ics vcf zip gz tgz bz2
-	xz txz zst br 7z rar tar jar war exe msi dmg pkg deb rpm apk ipa iso img bin dat dll so class swf torrent asc sig sha1 sha256
-	sha512 md5 pem crt cer gpg glb gltf obj stl usdz fbx parquet npz data`)
+var assets = setOf(`css less scss js mjs cjs jsx ts tsx vue map wasm json jsonld geojson ndjson webmanifest xml xsl xslt xsd rss atom
+	rdf gpx kml kmz txt md csv tsv yaml yml toml ini conf log sql bak png apng jpg jpeg jp2 jxl gif webp avif heic svg svgz ico cur
+	bmp tif tiff psd ai eps woff woff2 ttf otf eot mp3 m4a aac ogg oga opus flac wav mid mp4 m4v mpg mpeg mov avi mkv webm ogv wmv
+	flv 3gp m3u m3u8 mpd vtt srt pdf ps doc docx xls xlsx ppt pptx odt ods odp rtf epub mobi ics vcf zip gz tgz bz2 xz txz zst br 7z
+	rar tar jar war exe msi dmg pkg deb rpm apk ipa iso img bin dat dll so class swf torrent asc sig sha1 sha256 sha512 md5 pem crt
+	cer gpg glb gltf obj stl usdz fbx parquet npz data`)
 
-var assets = func() map[string]bool {
-	set := make(map[string]bool, len(assetSuffixes))
-	for _, suffix := range assetSuffixes {
-		set[suffix] = true
+func setOf(words string) map[string]bool {
+	set := make(map[string]bool)
+	for word := range strings.FieldsSeq(words) {
+		set[word] = true
 	}
 	return set
-}()
+}
 
 // IsAsset reports whether a path looks like something else than a page. That says little: /wiki/Node.js may well
 // be one.

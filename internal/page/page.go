@@ -3,9 +3,9 @@
 package page
 
 import (
-	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -83,10 +83,8 @@ func ChangeFreqs() []string { return changeFreqs[1:] }
 
 // ParseChangeFreq reads one of the names of [ChangeFreqs]; they are lower-case.
 func ParseChangeFreq(s string) (ChangeFreq, error) {
-	for i, name := range changeFreqs {
-		if i > 0 && s == name {
-			return ChangeFreq(i), nil
-		}
+	if i := slices.Index(changeFreqs[:], s); i > 0 {
+		return ChangeFreq(i), nil
 	}
 	return 0, fmt.Errorf("'%s' is no change frequency: use one of %s", s, strings.Join(changeFreqs[1:], ", "))
 }
@@ -103,17 +101,12 @@ func (c ChangeFreq) String() string {
 // one, so that the zero value means that nothing is said.
 type Priority uint8
 
-var errPriority = errors.New("a priority is a number from 0.0 to 1.0")
-
 // ParsePriority reads a decimal number from 0.0 to 1.0; digits after the second
 // decimal place are rounded.
 func ParsePriority(s string) (Priority, error) {
-	if strings.Trim(s, "0123456789.") != "" {
-		return 0, fmt.Errorf("'%s': %w", s, errPriority)
-	}
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		return 0, fmt.Errorf("'%s': %w", s, errPriority)
+	if err != nil || strings.Trim(s, "0123456789.") != "" {
+		return 0, fmt.Errorf("'%s': a priority is a number from 0.0 to 1.0", s)
 	}
 	return PriorityOf(f)
 }
@@ -121,7 +114,7 @@ func ParsePriority(s string) (Priority, error) {
 // PriorityOf is the Priority of a number from 0.0 to 1.0.
 func PriorityOf(f float64) (Priority, error) {
 	if !(f >= 0 && f <= 1) {
-		return 0, fmt.Errorf("'%v': %w", f, errPriority)
+		return 0, fmt.Errorf("'%v': a priority is a number from 0.0 to 1.0", f)
 	}
 	return Priority(math.Round(f*100)) + 1, nil
 }
@@ -132,9 +125,28 @@ func (p Priority) String() string {
 	if p == 0 || p > 101 {
 		return ""
 	}
-	n := int(p) - 1
-	if n%10 == 0 {
-		return strconv.Itoa(n/100) + "." + strconv.Itoa(n/10%10)
-	}
-	return strconv.Itoa(n/100) + "." + string([]byte{byte('0' + n/10%10), byte('0' + n%10)})
+	s := fmt.Sprintf("%.2f", float64(p-1)/100)
+	return strings.TrimSuffix(s, "0")
+}
+
+// Extensions is what a page's entry says beyond the protocol's own elements.
+type Extensions struct {
+	// Alternates are the page's versions in other languages, itself among them
+	// (https://developers.google.com/search/docs/specialty/international/localized-versions).
+	Alternates []Alternate
+
+	// Images are the absolute URLs of the images on the page, at most 1,000
+	// (https://developers.google.com/search/docs/crawling-indexing/sitemaps/image-sitemaps).
+	Images []string
+}
+
+// Empty reports whether e, which may be nil, says nothing.
+func (e *Extensions) Empty() bool {
+	return e == nil || len(e.Alternates) == 0 && len(e.Images) == 0
+}
+
+// Alternate is a version of a page for readers of a language or region.
+type Alternate struct {
+	Lang string // as in hreflang, such as "de-AT" or "x-default"
+	URL  string // absolute
 }

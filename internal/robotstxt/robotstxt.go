@@ -66,56 +66,34 @@ func New(sitemap string) []byte {
 	return body
 }
 
-// IsHTML reports whether the answer to a request for a robots.txt is a page, such
-// as the one that an application shows for all that it does not know. contentType
-// is the value of the Content-Type header; where it is missing or says no more than
-// that bytes or plain text come, which servers conclude from the name robots.txt,
-// the first 512 bytes decide as in a browser
+// IsHTML reports whether the response to a request for a robots.txt is a page, such as
+// the one that an application shows for all that it does not know. contentType is the
+// value of the Content-Type header; where it is missing or says no more than that bytes
+// or plain text come, which servers conclude from the name robots.txt, the first 512
+// bytes decide as in a browser
 // (https://mimesniff.spec.whatwg.org/#identifying-a-resource-with-an-unknown-mime-type).
 func IsHTML(contentType string, body []byte) bool {
-	switch mediaType(contentType) {
-	case "text/html", "application/xhtml+xml":
-		return true
-	case "text/plain":
-	default:
-		if !isUnspecific(contentType) {
-			return false
-		}
+	media, _, _ := mime.ParseMediaType(contentType)
+	if media == "" || media == "text/plain" || media == unspecific {
+		body = bytes.TrimPrefix(body, []byte(bom))
+		body = body[:min(len(body), 512)]
+		media, _, _ = mime.ParseMediaType(http.DetectContentType(body))
+		return media == "text/html" || media == "text/xml" && bytes.Contains(body, []byte("<html"))
 	}
-	body = bytes.TrimPrefix(body, []byte(bom))
-	body = body[:min(len(body), 512)]
-	sniffed := mediaType(http.DetectContentType(body))
-	return sniffed == "text/html" || sniffed == "text/xml" && bytes.Contains(body, []byte("<html"))
+	return media == "text/html" || media == "application/xhtml+xml"
 }
+
+const unspecific = "application/octet-stream"
 
 // IsText reports whether a Content-Type can be that of a robots.txt: text/plain, by
 // RFC 9309, section 2.3; any other text that is no HTML; and a missing or unspecific
 // one, because readers do not look at it. Whether the body is text indeed is for
 // [Merge] to say.
 func IsText(contentType string) bool {
-	if isUnspecific(contentType) {
-		return true
-	}
-	t := mediaType(contentType)
-	if !strings.HasPrefix(t, "text/") || t == "text/html" {
-		return false
-	}
-	_, params, _ := mime.ParseMediaType(contentType)
+	media, params, _ := mime.ParseMediaType(contentType)
 	charset := strings.ToLower(params["charset"])
-	return !strings.HasPrefix(charset, "utf-16") && !strings.HasPrefix(charset, "utf-32")
-}
-
-func isUnspecific(contentType string) bool {
-	switch mediaType(contentType) {
-	case "", "*/*", "application/octet-stream", "application/unknown", "unknown/unknown":
-		return true
-	}
-	return false
-}
-
-func mediaType(contentType string) string {
-	t, _, _ := strings.Cut(contentType, ";")
-	return strings.ToLower(strings.TrimSpace(t))
+	return media == "" || media == unspecific || strings.HasPrefix(media, "text/") && media != "text/html" &&
+		!strings.HasPrefix(charset, "utf-16") && !strings.HasPrefix(charset, "utf-32")
 }
 
 func isValue(sitemap string) bool {
@@ -145,22 +123,32 @@ func has(body []byte, sitemap string) bool {
 	if len(rest) < len(body) && body[limit] != '\r' && body[limit] != '\n' { // it cuts a line
 		rest = rest[:bytes.LastIndexAny(rest, "\r\n")+1]
 	}
-	for line := range linesOf(rest) {
-		line, _, _ = bytes.Cut(line, []byte("#"))
-		name, value, ok := bytes.Cut(line, []byte(":"))
-		if ok && bytes.EqualFold(trim(name), []byte("sitemap")) && string(trim(value)) == sitemap {
+	for name, value := range fields(rest) {
+		if name == "sitemap" && value == sitemap {
 			return true
 		}
 	}
 	return false
 }
 
-// linesOf are the lines of a robots.txt that are not empty. They end in LF, CR or both.
-func linesOf(body []byte) iter.Seq[[]byte] {
-	return bytes.FieldsFuncSeq(bytes.TrimPrefix(body, []byte(bom)), func(r rune) bool { return r == '\n' || r == '\r' })
+// fields are the lines of a robots.txt that say something: a lower-case name and a value. Lines
+// end in LF, CR or both. A blank may stand for the colon, as with Google's crawler, save for
+// sitemaps, of which others read.
+func fields(body []byte) iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		isEnd := func(r rune) bool { return r == '\n' || r == '\r' }
+		for line := range strings.FieldsFuncSeq(string(bytes.TrimPrefix(body, []byte(bom))), isEnd) {
+			line, _, _ = strings.Cut(line, "#")
+			name, value, ok := strings.Cut(line, ":")
+			if words := strings.Fields(line); !ok && len(words) == 2 && !strings.EqualFold(words[0], "sitemap") {
+				name, value, ok = words[0], words[1], true
+			}
+			if ok && !yield(strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)) {
+				return
+			}
+		}
+	}
 }
-
-func trim(b []byte) []byte { return bytes.Trim(b, " \t") }
 
 // lineEnd is how text's first line ends: CR, LF or both (RFC 9309, section 2.2).
 func lineEnd(text []byte) string {
@@ -187,8 +175,8 @@ func endsBlank(text []byte) bool {
 // written.
 func Sitemaps(body []byte) []string {
 	var all []string
-	for line := range linesOf(body) {
-		if name, value := splitLine(line); name == "sitemap" && value != "" && len(all) < 1000 {
+	for name, value := range fields(body) {
+		if name == "sitemap" && value != "" && len(all) < 1000 {
 			all = append(all, value)
 		}
 	}

@@ -1,7 +1,6 @@
 package robotstxt
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -28,8 +27,7 @@ func ReadRules(body []byte, crawler string) Rules {
 	var own, general Rules
 	var isOwn, isGeneral bool // the group so far
 	known, inRules := false, true
-	for line := range linesOf(body) {
-		name, value := splitLine(line)
+	for name, value := range fields(body) {
 		switch name {
 		case "user-agent", "useragent", "user agent":
 			if inRules {
@@ -60,35 +58,14 @@ func ReadRules(body []byte, crawler string) Rules {
 	return own
 }
 
-// splitLine returns a line's lower-case name and its value. A blank may stand for
-// the colon.
-func splitLine(line []byte) (name, value string) {
-	line, _, _ = bytes.Cut(line, []byte("#"))
-	text := strings.TrimSpace(string(line))
-	name, value, ok := strings.Cut(text, ":")
-	if !ok {
-		fields := strings.Fields(text)
-		if len(fields) != 2 {
-			return "", ""
-		}
-		name, value = fields[0], fields[1]
-	}
-	return strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)
-}
-
 // productToken is the name in a User-agent line, without a version: a crawler's name
 // is all of it, and no part of another one's.
 func productToken(value string) string {
-	if rest, ok := strings.CutPrefix(value, "*"); ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t') {
-		return "*"
-	}
-	end := strings.IndexFunc(value, func(r rune) bool {
-		return (r < 'a' || 'z' < r) && (r < 'A' || 'Z' < r) && r != '-' && r != '_'
-	})
-	if end < 0 {
+	if value, _, _ = strings.Cut(strings.ReplaceAll(value, "\t", " "), " "); value == "*" {
 		return value
 	}
-	return value[:end]
+	rest := strings.TrimLeft(strings.ToLower(value), "abcdefghijklmnopqrstuvwxyz-_")
+	return value[:len(value)-len(rest)]
 }
 
 func newPathRule(allow bool, path string) pathRule {
@@ -122,7 +99,7 @@ func canonicalPattern(path string) string {
 			out = append(out, literal.Replace(canonical[len(before):])...)
 			i += 2
 		default:
-			out = page.AppendEscaped(out, path[i:i+1])
+			out = append(out, page.Escape(path[i:i+1])...)
 		}
 	}
 	return string(out)

@@ -12,86 +12,74 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// Bounds of [ReadSitemap]. The protocol allows documents of 50 MiB and indexes of 50,000.
+// Bounds of a [Reader]. The protocol allows documents of 50 MiB and indexes of 50,000.
 const (
-	maxDocuments     = 50_000
-	maxDocument      = 64 << 20 // bytes, uncompressed
-	maxSitemapEntry  = 1_000_000
-	maxSitemapsDepth = 2 // an index of indexes is not allowed, but written
+	maxLine      = 64 << 10 // bytes
+	maxDocument  = 64 << 20 // bytes, uncompressed
+	maxDocuments = 50_000   // that indexes name
+	maxDepth     = 2        // an index of indexes is not allowed, but written
+	maxShort     = 200      // bytes that a refusal repeats of a line
 )
 
 var (
+	errLong     = fmt.Errorf("the line is longer than %d bytes", maxLine)
 	errDocument = fmt.Errorf("the document is longer than %d bytes", maxDocument)
-	errChildren = fmt.Errorf("more than %d sitemaps", maxDocuments)
+	errIndex    = fmt.Errorf("the index names more than %d documents, or too deep ones", maxDocuments)
 )
 
-// Opener opens another document of the site, by its absolute URL.
-type Opener func(ctx context.Context, url string) (io.ReadCloser, error)
+// Reader reads lists and sitemaps of a site.
+type Reader struct {
+	// Base is the site's scheme, host and port, as in [ParseLine].
+	Base string
 
-// ReadSitemap reads any form of a sitemap: lines as [ParseLine] takes them, in UTF-8 and of at
-// most 64 KiB; a urlset; or a sitemapindex, whose documents open opens. Each may be compressed
-// by gzip (https://www.sitemaps.org/protocol.html). It calls yield for each page of the site at
-// base, in the document's order; base and now are as in [Line.Page]. For each line or entry that
-// says no page of the site, refuse, which may be nil, is called with its number, from 1, its text
-// in at most 200 bytes, and why. Documents of an index that cannot be read are errors, returned
-// together after all others were read.
-//
-// It ends with yield's error, with ctx's, or when r fails; a Read of r that blocks is for r to
-// end.
-func ReadSitemap(ctx context.Context, r io.Reader, base string, now time.Time, open Opener, yield func(page.Page) error, refuse func(line int, text string, err error)) error {
-	o, err := parseBase(base)
-	if err != nil {
-		return err
-	}
-	if refuse == nil {
-		refuse = func(int, string, error) {}
-	}
-	s := &reader{site: site{base, o}, now: now, open: open, yield: yield, refuse: refuse}
-	return s.read(ctx, r, 0)
+	// Now is when no page has changed later; later dates are dropped.
+	Now time.Time
+
+	// Open opens another document of the site, by its absolute URL.
+	Open func(ctx context.Context, url string) (io.ReadCloser, error)
+
+	// Yield is called for each page of the site, in the order of the documents. Its error ends the
+	// reading.
+	Yield func(page.Page) error
+
+	// Refuse is called for each line or entry that names no page of the site, with its number,
+	// from 1, its text in at most 200 bytes, and why.
+	Refuse func(line int, text string, err error)
+
+	documents int   // of indexes, so far
+	stopped   error // by Yield
 }
 
-type reader struct {
-	site      site
-	now       time.Time
-	open      Opener
-	yield     func(page.Page) error
-	refuse    func(int, string, error)
-	documents int
-}
-
-// take yields the page of the n-th line or entry, or refuses its text.
-func (s *reader) take(n int, text string, l Line, err error) error {
-	var p page.Page
-	if err == nil {
-		p, err = s.site.page(l, s.now)
-	}
-	switch {
-	case err == nil:
-		return s.yield(p)
-	case !errors.Is(err, ErrBlank):
-		s.refuse(n, short(text), err)
-	}
-	return nil
-}
+// Read reads any form of a sitemap: lines as [ParseLine] takes them, of at most 64 KiB; a urlset;
+// or a sitemapindex, whose documents it opens. Each may be compressed by gzip
+// (https://www.sitemaps.org/protocol.html), and in UTF-16 where a byte order mark says so. The
+// errors are Yield's, ctx's and those of reading. Documents of an index that cannot be read are
+// errors, too, returned together after all others were read.
+func (s *Reader) Read(ctx context.Context, r io.Reader) error { return s.read(ctx, r, 0) }
 
 // read reads a document, and those that it names.
-func (s *reader) read(ctx context.Context, r io.Reader, depth int) error {
+func (s *Reader) read(ctx context.Context, r io.Reader, depth int) error {
 	b := bufio.NewReader(r)
-	if magic, _ := b.Peek(2); bytes.Equal(magic, []byte("\x1f\x8b")) {
+	r = b
+	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
 		z, err := gzip.NewReader(b)
 		if err != nil {
 			return fmt.Errorf("decompressing: %w", err)
 		}
-		b = bufio.NewReader(z)
+		r = z
 	}
-	limited := &io.LimitedReader{R: b, N: maxDocument + 1}
-	b = bufio.NewReader(limited)
+	limited := &io.LimitedReader{R: transform.NewReader(r, unicode.BOMOverride(transform.Nop)), N: maxDocument + 1}
+	b = bufio.NewReaderSize(limited, maxLine)
 	head, _ := b.Peek(4096)
+	head = bytes.TrimLeft(head, " \t\r\n")
 	var err error
-	if isXML(head) {
+	if bytes.HasPrefix(head, []byte("<")) && (bytes.Contains(head, []byte("urlset")) || bytes.Contains(head, []byte("sitemapindex"))) {
 		err = s.readXML(ctx, b, depth)
 	} else {
 		err = s.readLines(ctx, b)
@@ -102,91 +90,109 @@ func (s *reader) read(ctx context.Context, r io.Reader, depth int) error {
 	return err
 }
 
-// isXML reports whether a document's first bytes are those of a sitemap in XML.
-func isXML(head []byte) bool {
-	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte(bom)), " \t\r\n")
-	return bytes.HasPrefix(head, []byte("<")) && (bytes.Contains(head, []byte("urlset")) || bytes.Contains(head, []byte("sitemapindex")))
+// take yields the page of the n-th line or entry, or refuses its text.
+func (s *Reader) take(n int, text string, p page.Page, err error) error {
+	switch {
+	case errors.Is(err, ErrBlank):
+		return nil
+	case err != nil:
+		s.Refuse(n, short(text), err)
+		return nil
+	case p.LastMod > s.Now.Unix():
+		p.LastMod, p.LastModDay = 0, false
+	}
+	s.stopped = s.Yield(p)
+	return s.stopped
 }
 
-// sitemapEntry is a url or sitemap element.
-type sitemapEntry struct {
-	Loc        string `xml:"loc"`
-	LastMod    string `xml:"lastmod"`
-	ChangeFreq string `xml:"changefreq"`
-	Priority   string `xml:"priority"`
+// short is s in at most maxShort bytes of valid UTF-8.
+func short(s string) string {
+	const ellipsis = "…"
+	if len(s) > maxShort {
+		s = s[:maxShort-len(ellipsis)] + ellipsis
+	}
+	return strings.ToValidUTF8(s, "")
+}
+
+// readLines reads a list, holding one line at a time.
+func (s *Reader) readLines(ctx context.Context, b *bufio.Reader) error {
+	for n := 1; ctx.Err() == nil; n++ {
+		line, err := b.ReadSlice('\n')
+		text, isLong := strings.TrimRight(string(line), "\r\n"), errors.Is(err, bufio.ErrBufferFull)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = b.ReadSlice('\n')
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("reading line %d: %w", n, err)
+		}
+		p, bad := page.Page{}, errLong
+		if !isLong {
+			p, bad = ParseLine(text, s.Base)
+		}
+		if stopped := s.take(n, text, p, bad); stopped != nil || err != nil {
+			return stopped
+		}
+	}
+	return ctx.Err()
 }
 
 // readXML reads a urlset or a sitemapindex.
-func (s *reader) readXML(ctx context.Context, r io.Reader, depth int) error {
+func (s *Reader) readXML(ctx context.Context, r io.Reader, depth int) error {
 	d := xml.NewDecoder(r)
 	d.Entity = xml.HTMLEntity // tolerated: others write these files
 	var failed []error
-	for n := 1; ; {
+	for n := 1; ctx.Err() == nil; {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
 			return errors.Join(failed...)
 		}
-		if err != nil {
-			return errors.Join(append(failed, fmt.Errorf("entry %d: %w", n, err))...)
-		}
 		start, ok := token.(xml.StartElement)
-		if !ok || start.Name.Local != "url" && start.Name.Local != "sitemap" {
+		if err == nil && (!ok || start.Name.Local != "url" && start.Name.Local != "sitemap") {
 			continue
 		}
-		if n > maxSitemapEntry {
-			return errors.Join(append(failed, fmt.Errorf("more than %d entries", maxSitemapEntry))...)
-		}
-		var e sitemapEntry
-		if err := d.DecodeElement(&e, &start); err != nil {
-			return errors.Join(append(failed, fmt.Errorf("entry %d: %w", n, err))...)
-		}
-		e.Loc = strings.TrimSpace(e.Loc)
-		if start.Name.Local == "url" {
-			err = s.take(n, e.Loc, e.line(), nil)
-		} else if err := s.child(ctx, e.Loc, depth); err != nil {
-			failed = append(failed, err)
+		var e struct {
+			Loc        string `xml:"loc"`
+			LastMod    string `xml:"lastmod"`
+			ChangeFreq string `xml:"changefreq"`
+			Priority   string `xml:"priority"`
 		}
 		if err == nil {
-			err = ctx.Err()
+			err = d.DecodeElement(&e, &start)
 		}
 		if err != nil {
-			return err
+			return errors.Join(append(failed, fmt.Errorf("entry %d: %w", n, err))...)
+		}
+		loc := strings.TrimSpace(e.Loc)
+		if start.Name.Local == "sitemap" {
+			if err := s.readChild(ctx, loc, depth+1); err != nil {
+				failed = append(failed, fmt.Errorf("%s: %w", short(loc), err))
+			}
+		} else {
+			// Hints that cannot be read are none: the URL counts.
+			var p page.Page
+			p.LastMod, p.LastModDay, _ = page.ParseDate(e.LastMod)
+			p.ChangeFreq, _ = page.ParseChangeFreq(strings.ToLower(strings.TrimSpace(e.ChangeFreq)))
+			p.Priority, _ = page.ParsePriority(strings.TrimSpace(e.Priority))
+			p.Path, err = pathOf(loc, s.Base)
+			_ = s.take(n, loc, p, err)
+		}
+		if s.stopped != nil {
+			return s.stopped
 		}
 		n++
 	}
+	return ctx.Err()
 }
 
-// line is what a url element says. Hints that cannot be read are none: the URL counts.
-func (e sitemapEntry) line() Line {
-	l := Line{URL: e.Loc}
-	if t, day, ok := page.ParseDate(strings.TrimSpace(e.LastMod)); ok {
-		l.LastMod, l.LastModDay = t, day
+// readChild reads a document that an index names.
+func (s *Reader) readChild(ctx context.Context, url string, depth int) error {
+	if s.documents++; s.documents > maxDocuments || depth > maxDepth {
+		return errIndex
 	}
-	if f, err := page.ParseChangeFreq(strings.ToLower(strings.TrimSpace(e.ChangeFreq))); err == nil {
-		l.ChangeFreq = f
-	}
-	if p, err := page.ParsePriority(strings.TrimSpace(e.Priority)); err == nil {
-		l.Priority = p
-	}
-	return l
-}
-
-// child reads a document that an index names.
-func (s *reader) child(ctx context.Context, url string, depth int) error {
-	if s.documents++; s.documents > maxDocuments {
-		return errChildren
-	}
-	if depth+1 > maxSitemapsDepth || s.open == nil {
-		return fmt.Errorf("%s: the index is too deep", short(url))
-	}
-	r, err := s.open(ctx, url)
+	r, err := s.Open(ctx, url)
 	if err != nil {
-		return fmt.Errorf("%s: %w", short(url), err)
+		return err
 	}
-	err = s.read(ctx, r, depth+1)
-	_ = r.Close()
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("%s: %w", short(url), err)
-	}
-	return err
+	defer r.Close()
+	return s.read(ctx, r, depth)
 }

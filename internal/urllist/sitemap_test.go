@@ -5,11 +5,15 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
+
+	"golang.org/x/text/encoding/unicode"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -22,91 +26,140 @@ func gzipped(s string) string {
 	return b.String()
 }
 
-func TestReadSitemap(t *testing.T) {
+func utf16(s string) string {
+	s, _ = unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(s)
+	return s
+}
+
+var errGone = errors.New("gone")
+
+// read gives what a Reader yields and refuses, a line each.
+func read(ctx context.Context, r io.Reader, documents map[string]string) (got []string, err error) {
+	reader := Reader{
+		Base: base, Now: time.Unix(day2024+86400, 0),
+		Open: func(_ context.Context, url string) (io.ReadCloser, error) {
+			if d, ok := documents[url]; ok {
+				return io.NopCloser(strings.NewReader(d)), nil
+			}
+			return nil, errGone
+		},
+		Yield: func(p page.Page) error {
+			text := p.Path
+			if p.LastMod != 0 {
+				text += time.Unix(p.LastMod, 0).UTC().Format(" 2006-01-02")
+			}
+			got = append(got, strings.TrimSpace(text+" "+strings.TrimSpace(p.ChangeFreq.String()+" "+p.Priority.String())))
+			return nil
+		},
+		Refuse: func(line int, text string, err error) {
+			got = append(got, fmt.Sprintf("%d: %.10q: %.30v", line, text, err))
+		},
+	}
+	err = reader.Read(ctx, r)
+	return got, err
+}
+
+func TestRead(t *testing.T) {
 	const urlset = `<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
-		<url><loc> https://example.com/a </loc><lastmod>2024-02-03</lastmod><priority>0.5</priority></url>
+		<url><loc> https://example.com/a </loc><lastmod>2024-01-01</lastmod><priority>0.5</priority></url>
 		<url><loc>https://example.com/b?x=1&amp;y=2</loc><changefreq>Daily</changefreq><lastmod>nonsense</lastmod></url>
 		<url><loc>https://other.example/c</loc></url>
 	</urlset>`
-	const index = `<sitemapindex><sitemap><loc>https://example.com/one.xml</loc></sitemap><sitemap><loc>https://example.com/gone.xml</loc></sitemap><sitemap><loc>https://example.com/two.txt</loc></sitemap></sitemapindex>`
-	documents := map[string]string{
-		"https://example.com/one.xml":  gzipped(urlset),
-		"https://example.com/two.txt":  "https://example.com/z\n",
-		"https://example.com/self.xml": `<sitemapindex><sitemap><loc>https://example.com/self.xml</loc></sitemap></sitemapindex>`,
+	entries := []string{"/a 2024-01-01 0.5", "/b?x=1&y=2 daily", `3: "https://ot": it is on https://other.example`}
+	long := "/" + strings.Repeat("a", maxLine)
+	sitemapOf := func(names ...string) string {
+		return "<sitemapindex><sitemap><loc>" + base + strings.Join(names, "</loc></sitemap><sitemap><loc>"+base) + "</loc></sitemap></sitemapindex>"
 	}
-	errGone := errors.New("gone")
+	documents := map[string]string{
+		base + "/one.xml": gzipped(urlset), base + "/two.txt": base + "/z\n", base + "/self.xml": sitemapOf("/self.xml"),
+	}
 	for _, test := range []struct {
-		name, document string
-		want           []string
-		refused        int
-		wantErr        string
+		name, in string
+		want     []string
+		wantErr  string
 	}{
-		{"urlset", urlset, []string{"/a 2024-02-03 0.5", "/b?x=1&y=2 daily"}, 1, ""},
-		{"compressed", gzipped(urlset), []string{"/a 2024-02-03 0.5", "/b?x=1&y=2 daily"}, 1, ""},
-		{"byte order mark", "\uFEFF \n" + urlset, []string{"/a 2024-02-03 0.5", "/b?x=1&y=2 daily"}, 1, ""},
-		{"lines", "/x lastmod=2024-01-01\nhttps://example.com/y\n", []string{"/x 2024-01-01", "/y"}, 0, ""},
-		{"index", index, []string{"/a 2024-02-03 0.5", "/b?x=1&y=2 daily", "/z"}, 1, "https://example.com/gone.xml: gone"},
-		{"index of itself", documents["https://example.com/self.xml"], nil, 0, "too deep"},
-		{"broken", `<urlset><url><loc>https://example.com/a</loc></url><url><loc>`, []string{"/a"}, 0, "entry 2"},
-		{"empty", "", nil, 0, ""},
+		{"empty", "", nil, ""},
+		{"line ends", "/a\n/b\r\n\r\n\n/c\r", []string{"/a", "/b", "/c"}, ""},
+		{"byte order mark", "\uFEFF/a\n\uFEFF/b", []string{"/a", `2: "\ufeff/b": a URL begins with a slash, or `}, ""},
+		{"UTF-16", utf16("/a\n/ü"), []string{"/a", "/%C3%BC"}, ""},
+		{"comments, order and duplicates", "# all\n/b # one\n\t# none\n/a\n/b", []string{"/b", "/a", "/b"}, ""},
+		{"options", "/x lastmod=2024-01-01 priority=0.8\n/y lastmod=2024-01-03\n", []string{"/x 2024-01-01 0.8", "/y"}, ""},
+		{"no text", "/a\n/\x00\n/\xfc\n/b\n", []string{"/a", `2: "/\x00": the line is not text in UTF-8`, `3: "/": the line is not text in UTF-8`, "/b"}, ""},
+		{"longer lines", long + long + "\n/b\n" + long, []string{`1: "/aaaaaaaaa": the line is longer than 65536 `, "/b", `3: "/aaaaaaaaa": the line is longer than 65536 `}, ""},
+		{"urlset", urlset, entries, ""},
+		{"compressed", gzipped(urlset), entries, ""},
+		{"urlset with a byte order mark", "\uFEFF \n" + urlset, entries, ""},
+		{"index", sitemapOf("/one.xml", "/gone.xml", "/two.txt"), append(slices.Clone(entries), "/z"), base + "/gone.xml: gone"},
+		{"index of itself", sitemapOf("/self.xml"), nil, "too deep"},
+		{"broken", "<urlset><url><loc>" + base + "/a</loc></url><url><loc>", []string{"/a"}, "entry 2"},
+		{"no gzip", "\x1f\x8b", nil, "decompressing"},
+		{"a bomb", gzipped(strings.Repeat(" ", maxDocument+1)), []string{`1: "          ": the line is longer than 65536 `}, "longer than 67108864 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			open := func(_ context.Context, url string) (io.ReadCloser, error) {
-				if d, ok := documents[url]; ok {
-					return io.NopCloser(strings.NewReader(d)), nil
+			for kind, r := range map[string]io.Reader{
+				"whole": strings.NewReader(test.in), "byte by byte": iotest.OneByteReader(strings.NewReader(test.in)),
+			} {
+				got, err := read(t.Context(), r, documents)
+				if !slices.Equal(got, test.want) {
+					t.Errorf("%s: got %q, want %q", kind, got, test.want)
 				}
-				return nil, errGone
-			}
-			var got []string
-			refused := 0
-			err := ReadSitemap(t.Context(), strings.NewReader(test.document), "https://example.com", time.Now(), open, func(p page.Page) error {
-				text := p.Path
-				if p.LastMod != 0 {
-					text += " " + time.Unix(p.LastMod, 0).UTC().Format(time.DateOnly)
+				if (err == nil) != (test.wantErr == "") || err != nil && !strings.Contains(err.Error(), test.wantErr) {
+					t.Errorf("%s: got error %v, want %q", kind, err, test.wantErr)
 				}
-				got = append(got, strings.TrimSpace(strings.Join([]string{text, p.ChangeFreq.String(), p.Priority.String()}, " ")))
-				return nil
-			}, func(int, string, error) { refused++ })
-			for i := range got {
-				got[i] = strings.Join(strings.Fields(got[i]), " ")
-			}
-			if !slices.Equal(got, test.want) || refused != test.refused {
-				t.Errorf("got %q and %d refused, want %q and %d", got, refused, test.want, test.refused)
-			}
-			if (err == nil) != (test.wantErr == "") || err != nil && !strings.Contains(err.Error(), test.wantErr) {
-				t.Errorf("got error %v, want %q", err, test.wantErr)
 			}
 		})
 	}
 }
 
-func TestReadSitemapEnds(t *testing.T) {
-	stop := errors.New("stop")
-	err := ReadSitemap(t.Context(), strings.NewReader("<urlset><url><loc>https://example.com/a</loc></url></urlset>"), "https://example.com", time.Now(), nil,
-		func(page.Page) error { return stop }, nil)
-	if !errors.Is(err, stop) {
-		t.Errorf("got %v, want yield's error", err)
+func TestReadEnds(t *testing.T) {
+	index := "<sitemapindex>" + strings.Repeat("<sitemap><loc>"+base+"/x</loc></sitemap>", 9) + "</sitemapindex>"
+	for name, in := range map[string]string{
+		"lines": strings.Repeat("/a\n", 1000), "urlset": "<urlset>" + strings.Repeat("<url><loc>/a</loc></url>", 1000) + "</urlset>", "index": index,
+	} {
+		errStop, n := errors.New("stop"), 0
+		reader := Reader{Base: base, Yield: func(page.Page) error { n++; return errStop }, Open: func(context.Context, string) (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader("/a\n/b\n")), nil
+		}}
+		if err := reader.Read(t.Context(), strings.NewReader(in)); !errors.Is(err, errStop) || n != 1 {
+			t.Errorf("%s: got %v after %d pages, want yield's error after 1", name, err, n)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := read(ctx, strings.NewReader(in), nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v, want that it is canceled", name, err)
+		}
 	}
-	var bomb bytes.Buffer
-	z := gzip.NewWriter(&bomb)
-	for range 66 {
-		_, _ = z.Write(make([]byte, 1<<20))
-	}
-	_ = z.Close()
-	if err := ReadSitemap(t.Context(), &bomb, "https://example.com", time.Now(), nil, func(page.Page) error { return nil }, nil); !errors.Is(err, errDocument) {
-		t.Errorf("got %v for a document of 66 MiB, want %v", err, errDocument)
+	got, err := read(t.Context(), io.MultiReader(strings.NewReader("/a\n/b"), iotest.ErrReader(errGone)), nil)
+	if !errors.Is(err, errGone) || err.Error() != "reading line 2: gone" || !slices.Equal(got, []string{"/a"}) {
+		t.Errorf("reader's error: got %q, %v", got, err)
 	}
 }
 
-func FuzzReadSitemap(f *testing.F) {
+func FuzzRead(f *testing.F) {
 	f.Add([]byte("<urlset><url><loc>https://example.com/a</loc></url></urlset>"))
 	f.Add([]byte("\x1f\x8b"))
 	f.Fuzz(func(t *testing.T, document []byte) {
-		_ = ReadSitemap(t.Context(), bytes.NewReader(document), "https://example.com", time.Time{}, nil, func(p page.Page) error {
+		reader := Reader{Base: base, Refuse: func(int, string, error) {}, Yield: func(p page.Page) error {
 			if c, err := page.Canonical(p.Path); err != nil || c != p.Path {
 				t.Errorf("%q is not in canonical form", p.Path)
 			}
 			return nil
-		}, nil)
+		}, Open: func(context.Context, string) (io.ReadCloser, error) { return nil, errGone }}
+		_ = reader.Read(t.Context(), bytes.NewReader(document))
 	})
+}
+
+func BenchmarkRead(b *testing.B) {
+	var list bytes.Buffer
+	for i := range 10_000 {
+		fmt.Fprintf(&list, "https://example.com/some/folder/page-%d.html lastmod=2024-01-01T10:00:00+01:00\n", i)
+	}
+	b.SetBytes(int64(list.Len()))
+	b.ReportAllocs()
+	for b.Loop() {
+		reader := Reader{Base: base, Yield: func(page.Page) error { return nil }}
+		if err := reader.Read(b.Context(), bytes.NewReader(list.Bytes())); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

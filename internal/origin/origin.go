@@ -1,0 +1,131 @@
+// Package origin reads the scheme, host and port of URLs, and writes them in one form.
+package origin
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/idna"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+// URL is an absolute URL of http or https in the one form that pages, sites and links are compared
+// in (RFC 3986, section 6.2).
+type URL struct {
+	Scheme string // "http" or "https"
+	Host   string // as [CleanHost] returns it
+	Port   string // "" where it is the scheme's own
+	Path   string // with the query, as [page.Canonical] returns it
+}
+
+// Errors of [ParseURL], besides those of [page.Canonical].
+var (
+	ErrNotAbsolute = errors.New("an absolute URL begins with https:// or http://")
+	ErrUserInfo    = errors.New("the URL has a user name or a password")
+	ErrHost        = errors.New("the URL has no valid host and port")
+)
+
+// ParseURL reads an absolute URL.
+func ParseURL(s string) (URL, error) {
+	scheme, rest, ok := strings.Cut(s, "://")
+	u := URL{Scheme: strings.ToLower(scheme)}
+	if !ok || u.Scheme != "http" && u.Scheme != "https" {
+		return URL{}, ErrNotAbsolute
+	}
+	authority, ref := rest, "/"
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority, ref = rest[:i], rest[i:]
+	}
+	if strings.Contains(authority, "@") {
+		return URL{}, ErrUserInfo
+	}
+	var isHost, isPort bool
+	u.Host, isHost = CleanHost(authority)
+	u.Port, isPort = CleanPort(u.Scheme, authority)
+	if !isHost || !isPort {
+		return URL{}, ErrHost
+	}
+	if ref[0] != '/' {
+		ref = "/" + ref // RFC 3986, section 6.2.3
+	}
+	path, err := page.Canonical(ref)
+	if err != nil {
+		return URL{}, err
+	}
+	u.Path = path
+	return u, nil
+}
+
+// Origin is the scheme, the host and the port of u.
+func (u URL) Origin() string { return Of(u.Scheme, u.Host, u.Port) }
+
+// Of writes a scheme, a host and a port; the scheme's own port is left out.
+func Of(scheme, host, port string) string {
+	if port == "" || scheme == "http" && port == "80" || scheme == "https" && port == "443" {
+		return scheme + "://" + host
+	}
+	return scheme + "://" + host + ":" + port
+}
+
+// CleanPort returns the port of a host with a port; "" where that is the scheme's own, or there is
+// none. ok is false where it is no port.
+func CleanPort(scheme, host string) (port string, ok bool) {
+	_, port, err := net.SplitHostPort(host)
+	if err != nil || port == "" {
+		return "", true
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return "", false
+	}
+	if port = strconv.FormatUint(n, 10); Of(scheme, "", port) == Of(scheme, "", "") {
+		return "", true
+	}
+	return port, true
+}
+
+// CleanHost returns a host, given with or without a port, in lower case and ASCII, without the port
+// and a dot at the end; IPv6 addresses in brackets. ok is false for what is no host.
+func CleanHost(host string) (clean string, ok bool) {
+	const longest = 4 * 253 // in UTF-8; Punycode takes time quadratic in that
+	if isHostName(host) {
+		return host, true // as nearly all are written
+	}
+	if len(host) > longest {
+		return "", false
+	}
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	} else if inner, ok := strings.CutPrefix(host, "["); ok {
+		if host, ok = strings.CutSuffix(inner, "]"); !ok {
+			return "", false
+		}
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if isHostName(host) {
+		return host, true
+	}
+	if addr, err := netip.ParseAddr(host); err == nil && addr.Zone() == "" {
+		return "[" + addr.String() + "]", true // one of IPv4 looks like a name
+	}
+	if host, err := idna.Lookup.ToASCII(host); err == nil && isHostName(host) {
+		return host, true
+	}
+	return "", false
+}
+
+// isHostName accepts what RFC 1123, section 2.1, allows, in lower case, and the underscore that some
+// names bear all the same.
+func isHostName(host string) bool {
+	for label := range strings.SplitSeq(host, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' ||
+			strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+			return false
+		}
+	}
+	return len(host) <= 253
+}

@@ -1,0 +1,139 @@
+package origin
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+func TestCleanHost(t *testing.T) {
+	label := strings.Repeat("a", 63)
+	for _, test := range []struct{ in, want string }{
+		{"example.com", "example.com"},
+		{"EXAMPLE.com", "example.com"},
+		{"example.com.", "example.com"},
+		{"example.com:8080", "example.com"},
+		{"example.com.:8080", "example.com"},
+		{"localhost", "localhost"},
+		{"a_b.example", "a_b.example"},
+		{"1.2.3", "1.2.3"},
+		{"192.0.2.1", "192.0.2.1"},
+		{"192.0.2.1:80", "192.0.2.1"},
+		{"192.0.2.1.", "192.0.2.1"},
+		{"192.0.2.01", "192.0.2.01"},
+		{"[2001:db8::1]", "[2001:db8::1]"},
+		{"[2001:DB8:0:0::1]:443", "[2001:db8::1]"},
+		{"2001:db8::1", "[2001:db8::1]"},
+		{"bücher.example", "xn--bcher-kva.example"},
+		{"xn--bcher-kva.example", "xn--bcher-kva.example"},
+		{label + ".example", label + ".example"},
+		{strings.Repeat("a.", 126) + "a", strings.Repeat("a.", 126) + "a"},
+		{label + "a.example", ""},
+		{strings.Repeat("a.", 127) + "a", ""},
+		{"", ""},
+		{".", ""},
+		{"..", ""},
+		{"a..b", ""},
+		{".a", ""},
+		{"-a.example", ""},
+		{"a-.example", ""},
+		{"a.-b", ""},
+		{"*.example.com", ""},
+		{"{host}", ""},
+		{"a b", ""},
+		{"a/b", ""},
+		{"a\nb", ""},
+		{"a\x00b", ""},
+		{"a@b", ""},
+		{"<b>", ""},
+		{"a:b:c", ""},
+		{"[::1", ""},
+		{"::1]", ""},
+		{"[]", ""},
+		{"[fe80::1%eth0]", ""},
+		{"caf\xe9.example", ""},
+		{strings.Repeat("ü", 100_000) + ".example", ""},
+	} {
+		got, ok := CleanHost(test.in)
+		if got != test.want || ok != (test.want != "") {
+			t.Errorf("%q: got %q, %t, want %q", test.in, got, ok, test.want)
+		}
+		if again, ok := CleanHost(got); got != "" && (!ok || again != got) {
+			t.Errorf("%q: cleaned twice it is %q, want %q", test.in, again, got)
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	for _, test := range []struct{ scheme, port, want string }{
+		{"http", "", "http://h"},
+		{"http", "80", "http://h"},
+		{"http", "443", "http://h:443"},
+		{"http", "8080", "http://h:8080"},
+		{"https", "443", "https://h"},
+		{"https", "80", "https://h:80"},
+		{"https", "8443", "https://h:8443"},
+	} {
+		if got := Of(test.scheme, "h", test.port); got != test.want {
+			t.Errorf("%s, port %q: got %q, want %q", test.scheme, test.port, got, test.want)
+		}
+	}
+}
+
+func TestParseURL(t *testing.T) {
+	for _, test := range []struct {
+		in           string
+		origin, path string
+		err          error
+	}{
+		{"https://example.com", "https://example.com", "/", nil},
+		{"https://example.com?a=b", "https://example.com", "/?a=b", nil},
+		{"https://example.com#a", "https://example.com", "/", nil},
+		{"HTTPS://Example.COM:443/A", "https://example.com", "/A", nil},
+		{"https://example.com:/a", "https://example.com", "/a", nil},
+		{"https://example.com.//a", "https://example.com", "//a", nil},
+		{"http://example.com:080/a/../ä?%7e", "http://example.com", "/%C3%A4?~", nil},
+		{"http://example.com:443/", "http://example.com:443", "/", nil},
+		{"https://[::0:1]:08443/a", "https://[::1]:8443", "/a", nil},
+		{"https://München.example/a", "https://xn--mnchen-3ya.example", "/a", nil},
+		{"/a", "", "", ErrNotAbsolute},
+		{"//example.com/", "", "", ErrNotAbsolute},
+		{"mailto:a@example.com", "", "", ErrNotAbsolute},
+		{"ftp://example.com/", "", "", ErrNotAbsolute},
+		{"https://me@example.com/", "", "", ErrUserInfo},
+		{`https://example.com\@evil.example/`, "", "", ErrUserInfo},
+		{"https:///a", "", "", ErrHost},
+		{"https://:443/a", "", "", ErrHost},
+		{`https://example.com\evil.example/`, "", "", ErrHost},
+		{"https://a\u202e.example/", "", "", ErrHost},
+		{"https://example.com:http/", "", "", ErrHost},
+		{"https://example.com:0/", "", "", ErrHost},
+		{"https://example.com:65536/", "", "", ErrHost},
+		{"https://example.com/100%", "", "", page.ErrEscape},
+	} {
+		u, err := ParseURL(test.in)
+		if !errors.Is(err, test.err) || err == nil && u.Origin() != test.origin || u.Path != test.path {
+			t.Errorf("%s: got %s, %s, %v, want %s, %s, %v", test.in, u.Origin(), u.Path, err, test.origin, test.path, test.err)
+		}
+	}
+}
+
+func FuzzCleanHost(f *testing.F) {
+	for _, host := range []string{"example.com:80", "[::1]", "bücher.example", "a..b", "\x00"} {
+		f.Add(host)
+	}
+	f.Fuzz(func(t *testing.T, host string) {
+		clean, ok := CleanHost(host)
+		if !ok {
+			return
+		}
+		if again, ok := CleanHost(clean); !ok || again != clean {
+			t.Errorf("%q is cleaned to %q, and that to %q", host, clean, again)
+		}
+		if len(clean) > 255 || strings.ContainsAny(clean, "/\\@ <>\"'&?#%") || strings.ToLower(clean) != clean {
+			t.Errorf("%q is cleaned to %q", host, clean)
+		}
+	})
+}
