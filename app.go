@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/export"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -79,7 +80,7 @@ type App struct {
 
 	events *eventQueue
 
-	building *building // a build without a server; nil: a server
+	building *export.Progress // of a build; nil: a server
 }
 
 // CaddyModule returns the Caddy module information.

@@ -3,7 +3,6 @@ package sitemap
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -29,25 +28,18 @@ const (
 // addSitemapCommands adds what "caddy sitemap" can do.
 func addSitemapCommands(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(fail)
+	cmd.SuggestionsMinimumDistance = 2
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		return fail(cmd, unknownCommand(cmd, args[0]))
+		hint := ""
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = fmt.Sprintf("; did you mean '%s'?", near[0])
+		}
+		return fail(cmd, fmt.Errorf("unrecognized command '%s'%s", args[0], hint))
 	}
 	cmd.AddCommand(buildCommand(), checkCommand(), statusCommand(), refreshCommand(), explainCommand())
-}
-
-func unknownCommand(cmd *cobra.Command, name string) error {
-	var known []string
-	for _, c := range cmd.Commands() {
-		known = append(known, c.Name())
-	}
-	slices.Sort(known)
-	if near := nearest(name, known); near != "" {
-		return fmt.Errorf("unrecognized command '%s'; did you mean '%s'?", name, near)
-	}
-	return fmt.Errorf("unrecognized command '%s'", name)
 }
 
 // fail says what keeps a command from being run, and has Caddy exit with exitFailed.

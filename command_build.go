@@ -1,363 +1,262 @@
 package sitemap
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
+	"math"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/term"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/export"
+	"github.com/seed3295b519/caddy-sitemap/internal/merge"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
 
-// buildFlags are what is given to the build command.
-type buildFlags struct {
-	buildConfig
-	buildOutput
-	quiet bool
-	json  bool
-}
-
 func buildCommand() *cobra.Command {
-	var f buildFlags
+	var b build
 	cmd := &cobra.Command{
-		Use:   "build --root <folder> --base-url <url> [--out <folder>] [--config <file>] [--gzip]",
+		Use:   "build --root <folder> --base-url <url> | --config <file>",
 		Short: "Writes a site's sitemap into a folder, without a server",
 		Long: `
 Writes what the sitemap handler would serve (the index, the shards and robots.txt), for
 static hosting and CI. The site is a folder that a file server serves at a URL, or each
-site of a configuration that has the handler. Nothing listens. All pages are fetched in
-memory, as an anonymous visitor, before they are listed, unless --crawl is off.
+site of a configuration that has the handler; then each gets its own folder in --out, such
+as example.com or localhost_8080/docs. Each page is fetched in memory, as an anonymous
+visitor, before it is listed. Pages known only from visitors are not known to a build.
 
-The files are written into --out, by default the root itself. With several sites, each
-gets its own folder there, such as example.com or localhost_8080/docs. Each file is
-written under a temporary name and then renamed, shards first, then the index, then
-robots.txt; unchanged files are left alone. Shards that are no longer needed are removed.
-A file that no build wrote is replaced only with --force. robots.txt is the site's own
-with the Sitemap line; it is never removed.
-
-A build with no pages, or with less than half of the pages of the last one, writes nothing
-and fails; --force writes the latter. The exit status is 0, 1 if the build failed, or 2
-for invalid usage: flags that are unknown or do not go together, or a --root that is not a
-folder.
-
-Nothing is remembered from one build to the next, unless --state names a folder for it:
-then lastmod says since when the text of a page is unchanged, and unchanged pages are not
-fetched again. The state of the configuration is not used, as a running server may have
-it. Pages that only visitors showed, in access logs or traffic, are not known to a build.`,
+A build without pages, or with less than half of the pages of the last one, fails and
+writes nothing. Exit status: 0 on success, 1 if the build failed, 2 for invalid usage.`,
 		Example: "  $ caddy sitemap build --root public --base-url https://example.com",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !cmd.Flags().Changed("crawl") && f.config != "" {
-				f.crawl = ""
+			if err := b.check(args); err != nil {
+				return fail(cmd, err)
 			}
-			if err := f.checkAll(args); err != nil {
-				return fail(cmd, errors.Join(err, f.refuse(cmd.OutOrStdout(), err)))
+			err := b.run(cmd.Context())
+			if err != nil {
+				b.Error = err.Error()
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			context.AfterFunc(ctx, stop) // who interrupts it again means it
-			return f.run(ctx, cmd.OutOrStdout(), os.Stderr)
+			return errors.Join(err, b.Print(cmd.OutOrStdout(), b.json))
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.root, "root", "", "The site's folder; with --config, it replaces the one root there")
-	flags.StringVar(&f.baseURL, "base-url", "", "The URL at which the folder is served, such as https://example.com/docs")
-	flags.StringVarP(&f.out, "out", "o", "", "Where the files are written (default: the root)")
-	flags.StringVarP(&f.config, "config", "c", "", "A configuration whose sites are built")
-	flags.StringVarP(&f.adapter, "adapter", "a", "", "The config adapter for it")
-	flags.StringVar(&f.crawl, "crawl", "on", "Whether pages are fetched: on or off")
-	flags.StringVar(&f.state, "state", "", "A folder that keeps what is known of the pages for the next build (default: off)")
-	flags.BoolVar(&f.gzip, "gzip", false, "Write each document a second time as .xml.gz; robots.txt and the index name the .xml")
-	flags.BoolVar(&f.robots, "robots", true, "Write robots.txt with the Sitemap line")
-	flags.BoolVar(&f.force, "force", false, "Replace files that no build wrote, and write less than half of the pages of the last build")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "Print errors only")
-	flags.BoolVar(&f.json, "json", false, "Print the summary as one JSON object")
+	flags.StringVar(&b.root, "root", "", "The site's folder")
+	flags.StringVar(&b.baseURL, "base-url", "", "The URL at which the folder is served, such as https://example.com/docs")
+	flags.BoolVar(&b.crawl, "crawl", true, "Fetch the folder's pages; otherwise, they are listed by name")
+	flags.StringVarP(&b.config, "config", "c", "", "A configuration whose sites are built")
+	flags.StringVarP(&b.adapter, "adapter", "a", "", "The config adapter for it")
+	flags.StringVarP(&b.out, "out", "o", "", "Where the files are written (default: the root)")
+	flags.StringVar(&b.state, "state", "", "A folder that keeps what is known of the pages: the next build then knows when texts changed")
+	flags.BoolVar(&b.gzip, "gzip", false, "Write each document a second time as .xml.gz; robots.txt and the index name the .xml")
+	flags.BoolVar(&b.robots, "robots", true, "Write the site's own robots.txt with the Sitemap line")
+	flags.BoolVar(&b.force, "force", false, "Replace files that no build wrote, and write less than half of the pages of the last build")
+	flags.BoolVar(&b.json, "json", false, "Print the summary as one JSON object")
 	return cmd
 }
 
-// checkAll refuses invalid usage before anything is done.
-func (f *buildFlags) checkAll(args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("unexpected '%s': the site's folder is named by --root", args[0])
-	}
-	return f.check()
+// build is one run of the command: its flags and its summary.
+type build struct {
+	root, baseURL, config, adapter, out, state string
+	crawl, gzip, robots, force, json           bool
+	export.Summary
 }
 
-// refuse prints why there is no build, where JSON is wanted.
-func (f *buildFlags) refuse(stdout io.Writer, err error) error {
-	if !f.json {
-		return nil
-	}
-	summary := newBuildSummary(nil, 0, err)
-	return summary.printJSON(stdout)
-}
-
-// run builds, and prints what came of it.
-func (f *buildFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
-	begun := time.Now()
-	built, err := f.build(ctx, stderr)
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		err = errors.New("interrupted: the files stay as they were")
-	}
-	summary := newBuildSummary(built, time.Since(begun), err)
+// check refuses invalid usage.
+func (b *build) check(args []string) error {
 	switch {
-	case f.json:
-		return errors.Join(err, summary.printJSON(stdout))
-	case f.quiet:
-	case errors.Is(err, errNoPages), errors.Is(err, errFewer):
-		summary.printLeftOut(stderr)
-	case err != nil && !slices.ContainsFunc(built, func(b *builtSite) bool { return b.begun }):
-	default:
-		err = errors.Join(err, summary.print(stdout))
+	case len(args) > 0:
+		return fmt.Errorf("unexpected argument '%s': the site's folder is named by --root", args[0])
+	case b.config != "" && (b.root+b.baseURL != "" || !b.crawl || b.out == ""):
+		return errors.New("with --config, name a folder with --out; root, base_url and crawl are set in the configuration")
+	case b.config == "" && (b.root == "" || b.baseURL == ""):
+		return errors.New("name the site's folder with --root and its URL with --base-url, or a configuration with --config")
 	}
-	return err
+	if _, _, err := checkBaseURL(b.baseURL); err != nil {
+		return fmt.Errorf("--base-url: %w", err)
+	}
+	if _, err := os.ReadDir(b.root); err != nil && b.config == "" {
+		return fmt.Errorf("--root: %w", err)
+	}
+	return nil
 }
 
-// build is run without the summary. What it returns is closed.
-func (f *buildFlags) build(ctx context.Context, stderr io.Writer) (built []*builtSite, err error) {
-	level := "WARN"
-	if f.quiet {
-		level = "ERROR"
-	}
-	if err := quieten(level); err != nil {
-		return nil, err
-	}
-	config, err := f.load(level)
+// run refreshes all sites, and then writes their files.
+func (b *build) run(ctx context.Context) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	a, err := b.provision()
 	if err != nil {
-		return nil, err
-	}
-	// Caddy ends what this makes with the process.
-	caddyCtx, err := caddy.ProvisionContext(config)
-	if err != nil {
-		return nil, err
-	}
-	a, err := appOf(caddyCtx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, a.Stop(), a.Cleanup()) }()
-	b := newBuilding()
-	if !f.quiet {
-		defer showProgress(stderr, b)()
-	}
-	sites, err := buildSites(ctx, a, b)
-	if err != nil {
-		return nil, err
-	}
-	if built, err = f.open(sites); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, closeAll(built)) }()
-	return built, f.buildAll(ctx, b, built)
-}
-
-// buildAll builds all sites before it writes any.
-func (f *buildFlags) buildAll(ctx context.Context, b *building, built []*builtSite) error {
-	for _, s := range built {
-		if err := s.run(ctx, f.force); err != nil {
-			return err
-		}
-	}
-	b.now("writing")
-	for _, s := range built {
-		if err := s.stage(ctx, &f.buildOutput); err != nil {
-			return err
-		}
-	}
-	if err := ctx.Err(); err != nil {
 		return err
 	}
-	for _, s := range built {
-		if err := s.finish(); err != nil {
-			return fmt.Errorf("writing into %s: %w", s.out, err)
+	sites, err := b.sitesOf(ctx, a)
+	if err != nil {
+		return err
+	}
+	for _, s := range sites {
+		out := cmp.Or(b.out, b.root)
+		if _, name, _ := strings.Cut(s.url(), "://"); len(sites) > 1 {
+			out = filepath.Join(out, strings.NewReplacer(":", "_", "[", "", "]", "").Replace(page.Unescape(name)))
+		}
+		folder, err := export.Open(out, page.Unescape(strings.TrimPrefix(s.docPath("", ".xml"), s.prefix+"/")), b.force)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = folder.Close() }()
+		folder.Sitemap = s.sitemapURL()
+		b.Sites = append(b.Sites, folder)
+	}
+	inTerminal := term.IsTerminal(int(os.Stderr.Fd()))
+	if inTerminal {
+		defer a.building.Show(os.Stderr)()
+	}
+	for i, s := range sites {
+		if inTerminal {
+			a.building.Total.Store(a.building.Fetched.Load() + s.candidates(ctx))
+		}
+		err := b.build(ctx, s, b.Sites[i])
+		if ctx.Err() != nil {
+			return errors.New("interrupted: the files stay as they were")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.sitemapURL(), err)
+		}
+	}
+	for _, folder := range b.Sites {
+		if err := folder.Finish(); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// quieten makes Caddy's own log say on the standard error what is of a level, or worse.
-func quieten(level string) error {
-	encoded, err := json.Marshal(object{"admin": object{"disabled": true}, "logging": quietLogs(level)})
-	if err != nil {
-		return err
-	}
-	var config *caddy.Config
-	if err := caddy.StrictUnmarshalJSON(encoded, &config); err != nil {
-		return err
-	}
-	return caddy.Validate(config)
-}
-
-// buildSummary is what a build came to, as --json prints it.
-type buildSummary struct {
-	Error    string      `json:"error,omitempty"`
-	Sites    []siteBuilt `json:"sites"`
-	Duration float64     `json:"duration"` // seconds
-}
-
-// siteBuilt is what became of one site.
-type siteBuilt struct {
-	Sitemap   string              `json:"sitemap"`
-	Out       string              `json:"out"`
-	Pages     int                 `json:"pages"`
-	Fetched   int                 `json:"fetched"` // pages, whether they are listed or not
-	Shards    int                 `json:"shards"`
-	Bytes     int64               `json:"bytes"` // of all files
-	LeftOut   map[string]int      `json:"left_out,omitempty"`
-	Examples  map[string][]string `json:"examples,omitempty"` // of what was left out
-	Written   []string            `json:"written"`
-	Unchanged []string            `json:"unchanged"`
-	Removed   []string            `json:"removed"`
-	Kept      []string            `json:"kept"` // no longer needed, but changed by somebody else
-	Notes     []string            `json:"notes,omitempty"`
-
-	begun bool
-}
-
-func newBuildSummary(built []*builtSite, took time.Duration, err error) buildSummary {
-	summary := buildSummary{Sites: []siteBuilt{}, Duration: took.Seconds()}
-	if err != nil {
-		summary.Error = err.Error()
-	}
-	for _, b := range built {
-		summary.Sites = append(summary.Sites, b.summary())
-	}
-	return summary
-}
-
-func (b *builtSite) summary() siteBuilt {
-	s := siteBuilt{
-		Sitemap: b.sitemapURL(), Out: b.out, Fetched: b.fetched, Bytes: b.result.Bytes,
-		Written: list(b.result.Written), Unchanged: list(b.result.Unchanged), Removed: list(b.result.Removed), Kept: list(b.result.Kept),
-		begun: b.begun,
-	}
-	if snapshot := b.documents(); snapshot != nil {
-		s.Pages, s.Shards = snapshot.Pages, max(len(snapshot.Shards), 1)
-	}
-	if last := b.last.Load(); last != nil {
-		s.LeftOut, s.Examples = last.leftOut, last.examples
-	}
-	if b.robots.note != "" {
-		s.Notes = append(s.Notes, b.robots.note)
-	}
-	if b.robots.was != nil && slices.Contains(b.result.Written, robotsName) {
-		s.Notes = append(s.Notes, "robots.txt is the site's own with one line more: Sitemap: "+b.sitemapURL())
-	}
-	for _, source := range b.handler.sources {
-		switch source.(type) {
-		case *SourceAccessLog, *SourceTraffic:
-			s.Notes = append(s.Notes, "pages that only visitors showed are not known to a build")
+// provision provisions what is to be built, and starts nothing. Logs, admin endpoint and
+// state of a configuration are its server's.
+func (b *build) provision() (*App, error) {
+	encoded, config := b.alone(), new(caddy.Config)
+	if b.config != "" {
+		var err error
+		if encoded, _, _, err = caddycmd.LoadConfig(b.config, b.adapter); err != nil {
+			return nil, err
 		}
 	}
-	s.Notes = slices.Compact(s.Notes)
-	return s
-}
-
-// list is what JSON has as an empty list where there is nothing.
-func list(names []string) []string {
-	if names == nil {
-		return []string{}
+	if err := caddy.StrictUnmarshalJSON(caddy.RemoveMetaFields(encoded), config); err != nil {
+		return nil, fmt.Errorf("decoding the configuration: %w", err)
 	}
-	return names
-}
-
-func (s *buildSummary) printJSON(w io.Writer) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	return unprinted(encoder.Encode(s))
-}
-
-func unprinted(err error) error {
+	log := &caddy.CustomLog{BaseLog: caddy.BaseLog{Level: "WARN"}, Exclude: []string{"http.auto_https", "tls"}}
+	config.Logging = &caddy.Logging{Logs: map[string]*caddy.CustomLog{caddy.DefaultLoggerName: log}}
+	config.Admin = &caddy.AdminConfig{Disabled: true}
+	ctx, err := caddy.ProvisionContext(config)
 	if err != nil {
-		return fmt.Errorf("printing the summary: %w", err)
+		return nil, err
 	}
+	app, err := ctx.App("sitemap")
+	if err != nil {
+		return nil, err
+	}
+	return app.(*App), nil
+}
+
+// alone is the configuration of a folder that a file server serves.
+func (b *build) alone() []byte {
+	type object = map[string]any
+	_, prefix, _ := checkBaseURL(b.baseURL) // check has refused the others
+	handlers := []object{
+		{"handler": "rewrite", "strip_path_prefix": prefix},
+		{"handler": "vars", "root": b.root},
+		{"handler": "sitemap", "base_url": b.baseURL, "crawl": object{"off": !b.crawl}},
+		{"handler": "file_server"},
+	}
+	subroute := object{"handler": "subroute", "routes": []object{{"handle": handlers}}}
+	route := object{"match": []object{{"path": []string{prefix + "/*"}}}, "handle": []object{subroute}}
+	server := object{"listen": []string{":80"}, "routes": []object{route}}
+	return caddyconfig.JSON(object{"apps": object{"http": object{"servers": object{"build": server}}}}, nil)
+}
+
+// sitesOf are the sites to build, without aliases. Those that only visitors name are noted.
+func (b *build) sitesOf(ctx context.Context, a *App) ([]*site, error) {
+	cores := runtime.GOMAXPROCS(0) // no visitors wait
+	a.slots, a.compute = crawl.NewSlots(cores), crawl.NewSlots(cores)
+	a.building, a.events, a.storage = new(export.Progress), nil, openStorage(b.state)
+	a.locateHandlers()
+	named := a.namedSites(math.MaxInt)
+	close(a.started)
+	for _, h := range a.handlers {
+		for _, mount := range h.mounts {
+			for _, host := range mount.hosts {
+				if _, named := cleanHost(host); !named && h.settings.base == "" {
+					b.Notes = append(b.Notes, "not built, as only visitors name its hosts: "+host+mount.prefix)
+				}
+			}
+		}
+	}
+	if len(named) == 0 {
+		return nil, errors.New("the configuration has no sitemap handler whose hosts are named: set base_url")
+	}
+	var probes errgroup.Group
+	for _, s := range named {
+		probes.Go(func() error { _, err := s.probe(ctx); return err })
+	}
+	err := probes.Wait()
+	return slices.DeleteFunc(named, func(s *site) bool { return s.main.Load() != nil }), err
+}
+
+// build refreshes a site once, until nothing is left to be fetched, and writes its files
+// aside.
+func (b *build) build(ctx context.Context, s *site, folder *export.Folder) error {
+	out := s.refresh(ctx, b.force)
+	folder.Fetched = out.crawled.Fetched
+	folder.LeftOut, folder.Examples = leftOutOf(&out)
+	snapshot := s.state.Index.Load()
+	switch err := cmp.Or(out.err, joinFailures(out.merged.Failed)); {
+	case err != nil:
+		return err
+	case snapshot == nil:
+		return fmt.Errorf("there is no sitemap: %s", cmp.Or(out.reason, s.probed.Load().noRoot, "no page to list"))
+	case out.outcome == refreshHeldBack:
+		return fmt.Errorf("%s; --force writes it", out.reason)
+	case 2*snapshot.Pages < folder.Before && !b.force:
+		return fmt.Errorf("less than half of the pages are left: %d instead of %d; --force writes it", snapshot.Pages, folder.Before)
+	}
+	if err := folder.Stage(snapshot, b.gzip); err != nil || !b.robots || !s.handler.settings.robots {
+		return err
+	}
+	res, err := s.fetcher.server.fetch(ctx, request{origin: s.internal.origin, path: robotsPath, limit: robotstxt.MaxBody, visitor: true})
+	if err == nil && slices.Contains(robotstxt.Sitemaps(res.Body), folder.Sitemap) {
+		return folder.StageRobots(res.Body)
+	}
+	b.Notes = append(b.Notes, fmt.Sprintf("robots.txt is not written: add this line to that of %s: Sitemap: %s", s.origin, folder.Sitemap))
 	return nil
 }
 
-// print prints the summary at once, so that one that cannot be is an error.
-func (s *buildSummary) print(stdout io.Writer) error {
-	w := new(bytes.Buffer)
-	for _, site := range s.Sites {
-		if !site.begun {
-			continue
+// candidates is how many pages the sources name.
+func (s *site) candidates(ctx context.Context) (n int64) {
+	r := newRefresh(s, *s.probed.Load(), s.app.now())
+	r.hear = func(string) {} // the refresh itself warns
+	if r.openFS() != nil {
+		return 0
+	}
+	all := merge.Start(ctx, r.inputs(nil), merge.Options{Filter: s.filter, MaxPages: s.handler.settings.maxURLs})
+	defer all.Close()
+	for {
+		if _, ok, err := all.Next(ctx); !ok || err != nil {
+			return n
 		}
-		say(w, "%s\n  %s in %s, %s; %s fetched", site.Sitemap, count(site.Pages, "page"), count(site.Shards, "shard"), size(site.Bytes), count(site.Fetched, "page"))
-		site.printLeftOut(w)
-		say(w, "  written into %s: %d, unchanged: %d, removed: %d%s", site.Out, len(site.Written), len(site.Unchanged), len(site.Removed), few(site.Removed))
-		if len(site.Kept) > 0 {
-			say(w, "  no longer needed, but changed by somebody else, so kept: %d%s", len(site.Kept), few(site.Kept))
-		}
-		for _, note := range site.Notes {
-			say(w, "  note: %s", note)
-		}
+		n++
 	}
-	done := "built"
-	if s.Error != "" {
-		done = "failed, with some files written,"
-	}
-	say(w, "%s in %.2f s", done, s.Duration)
-	_, err := w.WriteTo(stdout)
-	return unprinted(err)
-}
-
-// printLeftOut says why there may be too few pages.
-func (s *buildSummary) printLeftOut(w io.Writer) {
-	for _, site := range s.Sites {
-		if len(site.LeftOut) > 0 {
-			say(w, "%s", site.Sitemap)
-			site.printLeftOut(w)
-		}
-	}
-}
-
-func (s *siteBuilt) printLeftOut(w io.Writer) {
-	for _, reason := range slices.Sorted(maps.Keys(s.LeftOut)) {
-		say(w, "  left out, %s: %d%s", reason, s.LeftOut[reason], few(s.Examples[reason]))
-	}
-}
-
-// fewNames is how many names a line has.
-const fewNames = 3
-
-// few are the first of some names, for a line.
-func few(names []string) string {
-	if len(names) == 0 {
-		return ""
-	}
-	more := ""
-	if len(names) > fewNames {
-		names, more = names[:fewNames], " …"
-	}
-	return " (" + strings.Join(names, " ") + more + ")"
-}
-
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
-}
-
-func size(bytes int64) string {
-	switch {
-	case bytes >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
-	case bytes >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
-	}
-	return fmt.Sprintf("%d bytes", bytes)
-}
-
-// say prints a line. Where that fails, nobody is there to be told.
-func say(w io.Writer, format string, args ...any) {
-	_, _ = fmt.Fprintf(w, format+"\n", args...)
 }

@@ -78,6 +78,7 @@ type request struct {
 	wants     func(status int, header http.Header) bool
 	probe     *probe        // what the sitemap handler notes its findings in
 	abandoned *atomic.Int32 // of the handler on whose behalf it is made; nil: not counted
+	visitor   bool          // the sitemap handler takes it for a visitor's
 }
 
 // response is the response to a request in memory.
@@ -213,7 +214,9 @@ func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
 		return nil, err
 	}
 	scheme, host, _ := strings.Cut(q.origin, "://")
-	ctx = context.WithValue(ctx, probeCtxKey{}, q.probe)
+	if !q.visitor {
+		ctx = context.WithValue(ctx, probeCtxKey{}, q.probe)
+	}
 	ctx = context.WithValue(ctx, http.LocalAddrContextKey, localAddr)
 	r := (&http.Request{
 		Method: http.MethodGet, URL: u, Host: host, RequestURI: q.path,

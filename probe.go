@@ -336,7 +336,7 @@ func rootVar(r *http.Request) string {
 // search engine would visit.
 func (s *site) checkSetup(ctx context.Context) {
 	probed := s.probed.Load()
-	if probed == nil || !probed.reached || probed.refused != 0 || s.main.Load() != nil || s.app.building != nil || s.checked.Swap(true) {
+	if probed == nil || !probed.reached || probed.refused != 0 || s.main.Load() != nil || s.checked.Swap(true) {
 		return
 	}
 	if s.handler.settings.robots {

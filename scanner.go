@@ -93,7 +93,9 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 			return result{outcome: refreshSuperseded}
 		case s.app.building != nil && !complete: // a build has no visitors who wait
 			records.generation = crawled.Generation
-			s.app.building.crawled(crawled.Generation.Len(), crawled.Pending)
+			if crawled.Gathered {
+				s.app.building.Total.Store(s.app.building.Fetched.Load() + int64(crawled.Pending))
+			}
 			select {
 			case <-time.After(idle):
 			case <-ctx.Done():
@@ -269,7 +271,7 @@ func (r *refreshRun) selectAndBuild(ctx context.Context, crawled crawl.Result, c
 	settings := s.selectDigest(&r.probed)
 	published := s.state.Index.Load()
 	r.records.batch = crawled.Batch
-	if !crawled.Touched && settings == r.records.settings && r.records.pending.reason == "" && published != nil {
+	if last := s.lastReport(); !crawled.Touched && settings == r.records.settings && published != nil && !r.demanded && (last == nil || last.outcome != refreshHeldBack) {
 		r.records.generation = crawled.Generation
 		out.outcome, out.snapshot, out.cost = refreshUnchanged, published, r.cost
 		out.settings = settings

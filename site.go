@@ -199,7 +199,12 @@ type site struct {
 func newSite(a *App, i identity) *site {
 	s := &site{identity: i, app: a, ready: make(chan struct{}), wasProbed: make(chan struct{}), made: a.now()}
 	s.logger = newSiteLog(i.handler.logger.With(zap.String("site", i.url())), i)
-	s.fetcher = siteFetcher{&s.identity, a.fetchers[i.handler.server], routesDigest(i.handler.server, i.internalHost()), func(res *response) { a.counts.fetched(res); a.building.response() }}
+	s.fetcher = siteFetcher{&s.identity, a.fetchers[i.handler.server], routesDigest(i.handler.server, i.internalHost()), func(res *response) {
+		a.counts.fetched(res)
+		if a.building != nil {
+			a.building.Fetched.Add(1)
+		}
+	}}
 	s.state = acquireState(a, &s.identity)
 	s.heldBefore = s.state.hold(a.number)
 	s.state.visited.limit(i.handler.discovery.most(i.onDemand))

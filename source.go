@@ -93,7 +93,7 @@ func newRefresh(s *site, probed probeResult, now time.Time) *Refresh {
 // workersFor is how many goroutines may compute for the site: all cores while nothing is
 // served yet, later half of them. Of sites on demand anyone can make up the next one.
 func workersFor(s *site) int {
-	if s.state.Index.Load() == nil && !s.onDemand || s.app.building != nil {
+	if s.state.Index.Load() == nil && !s.onDemand {
 		return max(runtime.GOMAXPROCS(0), 1)
 	}
 	return cap(s.app.compute)

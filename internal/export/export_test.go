@@ -4,78 +4,54 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
 
-// document is one as builds write it.
-func document(pages ...string) string {
-	text := `<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n"
-	for _, p := range pages {
-		text += "<url><loc>https://example.com" + p + "</loc></url>\n"
-	}
-	return text + "</urlset>\n"
-}
+const sitemap = "https://example.com/sitemap.xml"
 
-func index(shards ...string) string {
-	text := `<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n"
-	for _, s := range shards {
-		text += "<sitemap><loc>https://example.com/" + s + "</loc></sitemap>\n"
-	}
-	return text + "</sitemapindex>\n"
-}
-
-type file struct{ name, content string }
-
-// build writes a generation, and returns how many pages the one before had.
-func build(t *testing.T, dir string, force bool, files ...file) (Result, int, error) {
+// snapshot has pages numbered from and below to, in shards of up to ten.
+func snapshot(t *testing.T, from, to int) *publish.Snapshot {
 	t.Helper()
-	f, err := Open(dir, "sitemap.xml", force)
+	s, err := publish.Build(t.Context(), func(yield func(page.Page, error) bool) {
+		for i := from; i < to && yield(page.Page{Path: fmt.Sprintf("/%04d", i)}, nil); i++ {
+		}
+	}, nil, publish.Options{
+		Base: "https://example.com", ShardURLs: 10,
+		Document: func(suffix string) string { return "https://example.com/sitemap" + suffix + ".xml" },
+	})
 	if err != nil {
-		return Result{}, 0, err
+		t.Fatal(err)
+	}
+	return s
+}
+
+// build writes a generation.
+func build(t *testing.T, dir, index string, force, gzip bool, s *publish.Snapshot) (Site, int, error) {
+	t.Helper()
+	f, err := Open(dir, index, force)
+	if err != nil {
+		return Site{}, 0, err
 	}
 	defer func() {
 		if err := f.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	pages := f.Pages()
-	for _, file := range files {
-		err := f.Stage(file.name, func(w io.Writer) error {
-			_, err := io.WriteString(w, file.content)
-			return err
-		})
-		if err != nil {
-			return Result{}, pages, err
-		}
+	if err := f.Stage(s, gzip); err != nil {
+		return f.Site, f.Before, err
 	}
-	r, err := f.Finish()
-	return r, pages, err
-}
-
-func TestGenerations(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "new")
-	a, b, c := "sitemap-00000000000a.xml", "sitemap-00000000000b.xml", "sitemap-00000000000c.xml"
-	for _, step := range []struct {
-		files []file
-		want  string
-	}{
-		{[]file{{a, document("/a", "/b")}, {b, document("/c")}, {"sitemap.xml", index(a, b)}}, "0 pages, written [" + a + " " + b + " sitemap.xml], unchanged [], removed [], kept []"},
-		{[]file{{a, document("/a", "/b")}, {c, document("/c")}, {"sitemap.xml", index(a, c)}}, "3 pages, written [" + c + " sitemap.xml], unchanged [" + a + "], removed [" + b + "], kept []"},
-		{[]file{{"sitemap.xml", document("/a")}}, "3 pages, written [sitemap.xml], unchanged [], removed [" + a + " " + c + "], kept []"},
-		{[]file{{"sitemap.xml", document("/a")}}, "1 pages, written [], unchanged [sitemap.xml], removed [], kept [" + a + "]"},
-	} {
-		r, pages, err := build(t, dir, false, step.files...)
-		if got := fmt.Sprintf("%d pages, written %v, unchanged %v, removed %v, kept %v", pages, r.Written, r.Unchanged, r.Removed, r.Kept); got != step.want || err != nil {
-			t.Errorf("got %s, %v, want %s", got, err, step.want)
-		}
-		if len(step.files) == 1 {
-			write(t, dir, a, "by hand")
-		}
-	}
+	err = f.Finish()
+	return f.Site, f.Before, err
 }
 
 func write(t *testing.T, dir, name, content string) {
@@ -85,36 +61,175 @@ func write(t *testing.T, dir, name, content string) {
 	}
 }
 
-func TestForeign(t *testing.T) {
-	dir := t.TempDir()
+// wantFiles checks that a folder has the documents of a snapshot and other files.
+func wantFiles(t *testing.T, dir string, s *publish.Snapshot, gzip bool, others ...string) {
+	t.Helper()
+	want := map[string]bool{}
+	for _, name := range others {
+		want[name] = true
+	}
+	for _, d := range append(slices.Clip(s.Shards), s.Index) {
+		name := "sitemap" + d.Suffix + ".xml"
+		xml, err := d.XML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, _ := io.ReadAll(xml)
+		if there, err := os.ReadFile(filepath.Join(dir, name)); string(there) != string(content) {
+			t.Errorf("%s: got %q, %v", name, there, err)
+		}
+		want[name] = true
+		if gzip {
+			want[name+".gz"] = true
+		}
+	}
+	got := map[string]bool{}
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		got[e.Name()] = true
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+	}
+}
+
+func TestGenerations(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	before, gzipped := 0, false
+	for _, step := range []struct {
+		from, to           int
+		gzip               bool
+		written, unchanged string // how many documents
+	}{
+		{0, 100, false, "all", "none"},
+		{0, 100, false, "none", "all"},
+		{0, 120, true, "some", "some"},
+		{50, 120, false, "some", "some"},
+		{0, 5, false, "all", "none"},
+		{0, 5, true, "some", "some"},
+	} {
+		s := snapshot(t, step.from, step.to)
+		got, pages, err := build(t, dir, "sitemap.xml", false, step.gzip, s)
+		amount := func(names []string) string {
+			switch len(names) {
+			case 0:
+				return "none"
+			case len(got.Written) + len(got.Unchanged):
+				return "all"
+			}
+			return "some"
+		}
+		if err != nil || pages != before || amount(got.Written) != step.written || amount(got.Unchanged) != step.unchanged ||
+			got.Pages != step.to-step.from || got.Shards != max(len(s.Shards), 1) || got.Bytes == 0 || gzipped && !step.gzip && len(got.Removed) == 0 {
+			t.Errorf("%+v: got %+v, %d pages before, %v", step, got, pages, err)
+		}
+		if i := slices.Index(got.Written, "sitemap.xml"); i >= 0 && len(s.Shards) > 0 && !step.gzip && i != len(got.Written)-1 {
+			t.Errorf("the index is not the last of %q", got.Written)
+		}
+		wantFiles(t, dir, s, step.gzip)
+		before, gzipped = got.Pages, step.gzip
+	}
+}
+
+// TestOthers: files that no build wrote stay, and so do those that the previous index does not name.
+func TestOthers(t *testing.T) {
+	dir, s := t.TempDir(), snapshot(t, 0, 100)
 	write(t, dir, "sitemap.xml", "by hand")
-	if _, _, err := build(t, dir, false, file{"sitemap.xml", document("/")}); !errors.Is(err, ErrForeign) {
+	if _, _, err := build(t, dir, "sitemap.xml", false, false, s); !errors.Is(err, ErrForeign) {
 		t.Errorf("got %v", err)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 		t.Errorf("left is %v", entries)
 	}
-	if _, _, err := build(t, dir, true, file{"sitemap.xml", document("/")}); err != nil {
+	if _, _, err := build(t, dir, "sitemap.xml", true, false, s); err != nil {
 		t.Error(err)
 	}
+	wantFiles(t, dir, s, false)
+	write(t, dir, "sitemap-0123456789ab.xml", "by hand")
+	if err := os.Mkdir(filepath.Join(dir, aside), 0o700); err != nil { // of a build that was killed
+		t.Fatal(err)
+	}
+	write(t, dir, filepath.Join(aside, "sitemap.xml"), "half")
+	s = snapshot(t, 0, 5)
+	if _, _, err := build(t, dir, "sitemap.xml", false, false, s); err != nil {
+		t.Error(err)
+	}
+	wantFiles(t, dir, s, false, "sitemap-0123456789ab.xml")
 }
 
-// TestLinks: a link in a path never leads out of the folder.
-func TestLinks(t *testing.T) {
-	outside, dir := t.TempDir(), t.TempDir()
+// TestOutside: neither a link nor an index made by somebody else leads out of the folder.
+func TestOutside(t *testing.T) {
+	top := t.TempDir()
+	outside, dir := filepath.Join(top, "outside"), filepath.Join(top, "dir")
+	for _, folder := range []string{outside, dir} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := []string{"sitemap-0123456789ab.xml", "page.html"}
+	for _, name := range kept {
+		write(t, outside, name, "x")
+		write(t, dir, name, "x")
+	}
+	text := `<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n"
+	for _, loc := range []string{"/../outside/sitemap-0123456789ab.xml", "/page.html", "/../outside/page.html"} {
+		text += "<sitemap><loc>https://example.com" + loc + "</loc></sitemap>\n"
+	}
+	write(t, dir, "sitemap.xml", text+"</sitemapindex>\n")
+	s := snapshot(t, 0, 5)
+	if got, _, err := build(t, dir, "sitemap.xml", false, false, s); err != nil || !slices.Equal(got.Removed, kept[:1]) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	wantFiles(t, dir, s, false, "page.html")
 	if err := os.Symlink(outside, filepath.Join(dir, "maps")); err != nil {
 		if runtime.GOOS != "windows" { // there it takes a privilege
 			t.Fatal(err)
 		}
 		t.Skip(err)
 	}
-	f, err := Open(dir, "maps/sitemap.xml", true)
-	if err == nil {
-		t.Error("the folder was opened")
-		_ = f.Close()
+	if _, _, err := build(t, dir, "maps/sitemap.xml", true, false, s); err == nil {
+		t.Error("a link leads out of the folder")
 	}
-	if entries, _ := os.ReadDir(outside); len(entries) != 0 {
+	if entries, _ := os.ReadDir(outside); len(entries) != len(kept) {
 		t.Errorf("outside is %v", entries)
+	}
+}
+
+func TestRobots(t *testing.T) {
+	const content = "User-agent: *\nDisallow: /x\n\nSitemap: " + sitemap + "\n"
+	for name, test := range map[string]struct {
+		there    string
+		replaced bool
+	}{
+		"the site's own":       {"User-agent: *\nDisallow: /x\n", true},
+		"of another build":     {"User-agent: *\n\nSitemap: " + sitemap + "\n", true},
+		"empty":                {"", true},
+		"by hand":              {"User-agent: *\nDisallow: /y\n", false},
+		"of another URL":       {"Sitemap: https://example.org/sitemap.xml\n", false},
+		"with a line in a key": {"X-Sitemap: " + sitemap + "\n", false},
+	} {
+		for _, force := range []bool{false, true} {
+			dir := t.TempDir()
+			write(t, dir, robotsName, test.there)
+			f, err := Open(dir, "sitemap.xml", force)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Sitemap = sitemap
+			err = errors.Join(f.Stage(snapshot(t, 0, 1), false), f.StageRobots([]byte(content)))
+			if force || test.replaced {
+				err = errors.Join(err, f.Finish())
+			}
+			if got := errors.Is(err, ErrForeign); got == (test.replaced || force) {
+				t.Errorf("%s: got %v", name, err)
+			}
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+			if there, _ := os.ReadFile(filepath.Join(dir, robotsName)); (string(there) == content) != (test.replaced || force) {
+				t.Errorf("%s: there is %q", name, there)
+			}
+		}
 	}
 }
 
@@ -124,31 +239,46 @@ func TestBusy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := build(t, dir, false); !errors.Is(err, ErrBusy) {
+	if _, err := Open(dir, "sitemap.xml", false); !errors.Is(err, ErrBusy) {
 		t.Errorf("got %v", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := build(t, dir, false); err != nil {
+	if _, _, err := build(t, dir, "sitemap.xml", false, false, snapshot(t, 0, 1)); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestSweep: what a killed build left behind goes.
-func TestSweep(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, tempPrefix+"ABC.tmp", "x")
-	write(t, dir, "sitemap.txt", "x")
-	if _, _, err := build(t, dir, false, file{"sitemap.xml", document("/")}); err != nil {
-		t.Fatal(err)
+// TestSummaryUnprinted: a summary that nobody can read is a failure.
+func TestSummaryUnprinted(t *testing.T) {
+	read, write := io.Pipe()
+	full := errors.New("no space left")
+	read.CloseWithError(full)
+	for _, asJSON := range []bool{false, true} {
+		s := Summary{Notes: []string{"x"}}
+		if err := s.Print(write, asJSON); !errors.Is(err, full) || !strings.Contains(err.Error(), "printing the summary") {
+			t.Errorf("got %v", err)
+		}
 	}
-	entries, _ := os.ReadDir(dir)
-	var names []string
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	if want := []string{"sitemap.txt", "sitemap.xml"}; !slices.Equal(names, want) {
-		t.Errorf("got %q, want %q", names, want)
+}
+
+func TestProgress(t *testing.T) {
+	var p Progress
+	for _, test := range []struct {
+		fetched, total int64
+		want           string
+	}{
+		{0, 0, "0 pages to fetch"},
+		{0, 10, "10 pages to fetch"},
+		{250, 1000, "250 of 1000 pages fetched, 30s left"},
+		{1000, 1000, "1000 of 1000 pages fetched, 0s left"},
+		{1001, 1000, "1001 of 1001 pages fetched, 0s left"},
+	} {
+		p.Fetched.Store(test.fetched)
+		p.Total.Store(test.total)
+		if got := p.line(10 * time.Second); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
 	}
 }

@@ -1,0 +1,91 @@
+package export
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"text/template"
+	"time"
+)
+
+// Summary is what a build came to.
+type Summary struct {
+	Error string    `json:"error,omitempty"`
+	Sites []*Folder `json:"sites"`
+	Notes []string  `json:"notes,omitempty"`
+}
+
+// Site is what a build came to for one site.
+type Site struct {
+	Sitemap   string              `json:"sitemap"` // URL
+	Out       string              `json:"out"`     // folder; names of files are relative to it
+	Pages     int                 `json:"pages"`
+	Fetched   int                 `json:"fetched"` // pages, whether they are listed or not
+	Shards    int                 `json:"shards"`
+	Bytes     int64               `json:"bytes"`              // of all files
+	LeftOut   map[string]int      `json:"left_out,omitempty"` // by reason
+	Examples  map[string][]string `json:"examples,omitempty"` // of what is left out
+	Written   []string            `json:"written"`            // in the order in which they were renamed into place
+	Unchanged []string            `json:"unchanged"`
+	Removed   []string            `json:"removed"`
+}
+
+func newSite(out string) Site {
+	return Site{Out: out, Written: []string{}, Unchanged: []string{}, Removed: []string{}}
+}
+
+var text = template.Must(template.New("").Parse(`
+{{- range $site := .Sites}}{{.Sitemap}}
+  pages: {{.Pages}}, fetched: {{.Fetched}}, shards: {{.Shards}}, bytes: {{.Bytes}}
+{{range $reason, $n := .LeftOut}}  left out, {{$reason}}: {{$n}}{{with index $site.Examples $reason}} {{.}}{{end}}
+{{end}}  written into {{.Out}}: {{len .Written}}, unchanged: {{len .Unchanged}}, removed: {{len .Removed}}
+{{end}}{{range .Notes}}note: {{.}}
+{{end}}`))
+
+// Print writes the summary as text, or as one line of JSON.
+func (s *Summary) Print(w io.Writer, asJSON bool) (err error) {
+	if asJSON {
+		encoder := json.NewEncoder(w)
+		encoder.SetEscapeHTML(false)
+		err = encoder.Encode(s)
+	} else {
+		err = text.Execute(w, s)
+	}
+	if err != nil {
+		return fmt.Errorf("printing the summary: %w", err)
+	}
+	return nil
+}
+
+// Progress is how far a build is, in pages.
+type Progress struct{ Fetched, Total atomic.Int64 }
+
+// Show shows the progress in one line of a terminal until the returned function is called.
+func (p *Progress) Show(w io.Writer) (end func()) {
+	begun, ticker := time.Now(), time.NewTicker(200*time.Millisecond)
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case now := <-ticker.C:
+				_, _ = fmt.Fprintf(w, "\x1b[2K%s\r", p.line(now.Sub(begun)))
+			case <-stop:
+				_, _ = fmt.Fprint(w, "\x1b[2K")
+				return
+			}
+		}
+	}()
+	return func() { close(stop); <-ended }
+}
+
+func (p *Progress) line(took time.Duration) string {
+	fetched := p.Fetched.Load()
+	left := max(p.Total.Load()-fetched, 0)
+	if fetched == 0 {
+		return fmt.Sprintf("%d pages to fetch", left)
+	}
+	needs := time.Duration(float64(took) / float64(fetched) * float64(left)).Round(time.Second)
+	return fmt.Sprintf("%d of %d pages fetched, %v left", fetched, fetched+left, needs)
+}
