@@ -24,6 +24,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/export"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
@@ -199,7 +200,7 @@ func (b *build) sitesOf(ctx context.Context, a *App) ([]*site, error) {
 	for _, h := range a.handlers {
 		for _, mount := range h.mounts {
 			for _, host := range mount.hosts {
-				if _, named := cleanHost(host); !named && h.settings.base == "" {
+				if _, named := origin.CleanHost(host); !named && h.settings.base == "" {
 					b.Notes = append(b.Notes, "not built, as only visitors name its hosts: "+host+mount.prefix)
 				}
 			}
@@ -247,7 +248,6 @@ func (b *build) build(ctx context.Context, s *site, folder *export.Folder) error
 // candidates is how many pages the sources name.
 func (s *site) candidates(ctx context.Context) (n int64) {
 	r := newRefresh(s, *s.probed.Load(), s.app.now())
-	r.hear = func(string) {} // the refresh itself warns
 	if r.openFS() != nil {
 		return 0
 	}
