@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
@@ -211,94 +208,6 @@ func TestRobotsUnchanged(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestRobotsTooLong: a robots.txt that is too long, or encoded although that was not asked for, is
-// left to the next handler, which then sees the conditions and the range.
-func TestRobotsTooLong(t *testing.T) {
-	long := strings.Repeat("#", robotstxt.MaxBody) + "\n"
-	modified := time.Date(2023, 1, 1, 0, 0, 0, 0, time.UTC)
-	serving := func(header http.Header, body string) caddyhttp.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) error {
-			maps.Copy(w.Header(), header)
-			w.Header().Set("Etag", `"site"`)
-			if w.Header().Get("Content-Encoding") != "" && r.Header.Get("Accept-Encoding") == "" {
-				w.Header().Set("X-Unasked", "yes")
-			}
-			http.ServeContent(w, r, "robots.txt", modified, strings.NewReader(body))
-			return nil
-		}
-	}
-	aborting := func(w http.ResponseWriter, r *http.Request) error {
-		buffer := httptest.NewRecorder()
-		_ = serving(nil, long)(buffer, r)
-		maps.Copy(w.Header(), buffer.Header())
-		w.WriteHeader(buffer.Code)
-		// As reverse_proxy does where its client is gone.
-		if _, err := io.Copy(w, buffer.Body); err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		return nil
-	}
-	failing := func(w http.ResponseWriter, r *http.Request) error {
-		_ = serving(nil, long)(w, r)
-		if _, err := w.Write(nil); r.Method == http.MethodGet && !isConditional(r.Header) {
-			return err
-		}
-		return nil
-	}
-	gzipped := serving(http.Header{"Content-Encoding": {"gzip"}}, long)
-	for _, next := range []struct {
-		name string
-		do   caddyhttp.HandlerFunc
-	}{{"long", serving(nil, long)}, {"aborting", aborting}, {"failing", failing}, {"encoded", gzipped}} {
-		for _, test := range []struct {
-			method, header string
-			status, length int
-		}{
-			{"GET", "X-Nothing: x", 200, len(long)},
-			{"GET", `If-None-Match: "site"`, 304, 0},
-			{"GET", `If-None-Match: "other"`, 200, len(long)},
-			{"GET", "If-Modified-Since: " + modified.Format(http.TimeFormat), 304, 0},
-			{"GET", `If-Match: "other"`, 412, 0},
-			{"GET", "Range: bytes=0-6", 206, 7},
-			{"HEAD", "X-Nothing: x", 200, -1},
-			{"HEAD", `If-None-Match: "site"`, 304, -1},
-		} {
-			r := getRobots(test.header, "Accept-Encoding: gzip")
-			r.Method = test.method
-			var last *http.Request
-			resp, body, err := robotsOf(t, r, func(w http.ResponseWriter, nr *http.Request) error {
-				last = nr
-				return next.do(w, nr)
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if resp.StatusCode != test.status || resp.Header.Get("Etag") != `"site"` {
-				t.Errorf("%s, %s with %s: got status %d, headers %v, want %d", next.name, test.method, test.header, resp.StatusCode, resp.Header, test.status)
-			}
-			if again := test.header != "X-Nothing: x" || test.method == "HEAD"; again && (last != r || resp.Header.Get("X-Unasked") != "") {
-				t.Errorf("%s, %s with %s: the next handler did not get the request as it came: %v", next.name, test.method, test.header, resp.Header)
-			}
-			if test.length >= 0 && len(body) != test.length {
-				t.Errorf("%s, %s with %s: got %d bytes, want %d", next.name, test.method, test.header, len(body), test.length)
-			}
-		}
-	}
-}
-
-// TestRobotsPanics: a panic of the next handler goes on.
-func TestRobotsPanics(t *testing.T) {
-	defer func() {
-		if v := recover(); v != "a panic" {
-			t.Errorf("got %v", v)
-		}
-	}()
-	_, _, _ = robotsOf(t, getRobots("Range: bytes=0-6"), func(w http.ResponseWriter, _ *http.Request) error {
-		_, _ = io.WriteString(w, strings.Repeat("#", robotstxt.MaxBody+1))
-		panic("a panic")
-	})
 }
 
 func TestRobotsMethods(t *testing.T) {
