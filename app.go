@@ -581,7 +581,7 @@ func (h *Handler) idOf(r *http.Request, prefix string) (siteID, error) {
 // listener itself, or where https ends before it. What else a proxy passes on of ports may
 // be its visitors' word.
 func (h *Handler) names(at address) bool {
-	return (h.listener.is(at) || at.scheme == "https" && at.port == "") && h.mounts.namesHost(at.host, at.prefix)
+	return (h.listener.is(at) || at.scheme == "https" && at.port == "") && slices.Contains(h.mounts.hosts(at.prefix), at.host)
 }
 
 // Interface guards

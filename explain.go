@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
@@ -319,9 +317,9 @@ func (e explainer) addExcluded(x *Explanation, reason string) {
 	case e.isDocument(x.Path):
 		x.Explanation, x.Remedy = "It is a document of the sitemap itself.", ""
 	}
-	for _, pattern := range replaced(caddy.NewReplacer(), e.handler.Exclude) {
-		if one, err := compilePatterns("exclude", []string{pattern}); err == nil && one.Match(x.Path) {
-			x.note("'exclude' has the pattern %s", pattern)
+	for i, exclude := 0, e.handler.settings.exclude; i < len(exclude); i++ {
+		if exclude[i : i+1].Match(x.Path) {
+			x.note("'exclude' has the pattern %s", exclude[i])
 		}
 	}
 }

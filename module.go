@@ -16,13 +16,14 @@
 package sitemap
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"path"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -47,7 +48,6 @@ func init() {
 
 // Defaults and bounds of the settings.
 const (
-	defaultPath     = "/sitemap.xml"
 	defaultRefresh  = time.Minute
 	minRefresh      = time.Second
 	maxShardURLs    = 50_000
@@ -55,6 +55,8 @@ const (
 	largestMaxURLs  = 1_000_000_000
 	maxIndexEntries = 50_000
 	maxDocument     = 52_428_800
+	minCrawlRate    = 1.0 / 3600
+	maxCrawlRate    = 1000
 )
 
 // Handler generates and serves XML sitemaps: an index, its shards and the
@@ -143,8 +145,6 @@ type Handler struct {
 	discovery   *discovery   // nil: no source discovers pages
 	watches     bool         // requests show visits
 
-	lists []*SourceURLs // as the Caddyfile has them
-
 	lastSite     atomic.Pointer[lastSite]
 	limiter      *crawl.Limiter // of fetches that upstreams answer, on all sites
 	abandoned    atomic.Int32   // fetches that never came back
@@ -167,6 +167,27 @@ type Rule struct {
 
 	// The pages' weight within the site, 0.0 to 1.0.
 	Priority *float64 `json:"priority,omitempty"`
+}
+
+// Crawl says how a site's pages are fetched.
+type Crawl struct {
+	// Whether pages are not fetched at all: they are then listed by name alone, with the
+	// dates that their sources tell. Default: false.
+	Off bool `json:"off,omitempty"`
+
+	// The most requests a second that the crawl sends to upstreams. Files are fetched as
+	// fast as half of the cores allow. From one an hour, 1/3600, to 1000. Default: 2.
+	Rate float64 `json:"rate,omitempty"`
+
+	// The most requests that the crawl may have under way at upstreams, up to 100.
+	// Default: 1.
+	Concurrency int `json:"concurrency,omitempty"`
+
+	// URLs that are never fetched where only links or visitors name them: patterns as in
+	// Caddy's path matcher, or words that no path segment may have (case-insensitive).
+	// Default: logout, logoff, signout, unsubscribe, cart, basket, checkout, confirm,
+	// verify, delete, add, remove.
+	Disallow []string `json:"disallow,omitempty"`
 }
 
 // settings are a handler's settings, checked and in the form that a refresh and a request
@@ -193,16 +214,24 @@ type settings struct {
 	alternates, images bool
 }
 
+type crawlSettings struct {
+	off         bool
+	rate        float64
+	concurrency int
+	disallow    *disallowed
+}
+
+type rule struct {
+	match      pathPatterns
+	changeFreq page.ChangeFreq
+	priority   page.Priority
+}
+
 // hint applies the first rule that matches a page.
 func (s *settings) hint(p *page.Page) {
-	for i := range s.rules {
-		if r := &s.rules[i]; r.match.Match(p.Path) {
-			if p.ChangeFreq == 0 {
-				p.ChangeFreq = r.changeFreq
-			}
-			if p.Priority == 0 {
-				p.Priority = r.priority
-			}
+	for _, r := range s.rules {
+		if r.match.Match(p.Path) {
+			p.ChangeFreq, p.Priority = cmp.Or(p.ChangeFreq, r.changeFreq), cmp.Or(p.Priority, r.priority)
 			return
 		}
 	}
@@ -211,12 +240,6 @@ func (s *settings) hint(p *page.Page) {
 // extract returns what to collect from pages, besides links.
 func (s *settings) extract() htmlmeta.Options {
 	return htmlmeta.Options{Alternates: s.alternates, Images: s.images}
-}
-
-type rule struct {
-	match      pathPatterns
-	changeFreq page.ChangeFreq
-	priority   page.Priority
 }
 
 // CaddyModule returns the Caddy module information.
@@ -237,15 +260,11 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	case len(h.SourcesRaw) == 0:
 		return errors.New("sources is empty: name one, or leave it out for the default, files")
 	}
-	// Caddy forgets the raw sources once they are loaded.
-	digest, err := h.digest()
-	if err != nil {
-		return fmt.Errorf("encoding the settings: %w", err)
-	}
+	var err error
 	if h.settings, err = h.compile(caddy.NewReplacer()); err != nil {
 		return err
 	}
-	h.settings.digest = xxhash.Sum64(digest)
+	h.settings.digest = h.digest() // Caddy forgets the raw sources once they are loaded
 	h.limiter = crawl.NewLimiter(h.settings.crawl.rate, h.settings.crawl.concurrency, nil)
 	h.stem, h.basePrefix = page.Unescape(h.settings.stem), page.Unescape(h.settings.prefix)
 	sources, err := ctx.LoadModule(h, "SourcesRaw")
@@ -257,25 +276,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		if !ok {
 			return fmt.Errorf("%T is no source of pages", s)
 		}
-		switch source := source.(type) {
-		case *SourceFiles:
-			h.wantsRoot = h.wantsRoot || source.Root == ""
-			h.underscored = append(h.underscored, source.underscored()...)
-		case *SourceTraffic:
-			h.watches = true
-		case discoverer:
-		default:
-			h.wantsRoot = true
-		}
-		if urls, ok := source.(*SourceURLs); ok {
-			if i, err := urls.foreign(h.settings.base); err != nil {
-				return fmt.Errorf("urls: line %d: '%s': %w", i+1, urls.URLs[i], err)
-			}
-		}
-		h.sources = append(h.sources, source)
-		h.sourceNames = append(h.sourceNames, caddy.GetModuleName(s))
+		h.sources, h.sourceNames = append(h.sources, source), append(h.sourceNames, caddy.GetModuleName(s))
 	}
-	if h.discovery, err = h.discovers(); err != nil {
+	if err := h.checkSources(); err != nil {
 		return err
 	}
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
@@ -292,59 +295,83 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// compile checks the settings and fills in their defaults.
-func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
-	s := settings{
-		path:      repl.ReplaceKnown(h.Path, ""),
-		refresh:   time.Duration(h.RefreshInterval),
-		fixed:     h.RefreshInterval != 0,
-		shardURLs: h.ShardURLs,
-		maxURLs:   h.MaxURLs,
-		robots:    h.RobotsTxt == nil || *h.RobotsTxt,
+// check tells whether the settings of a Caddyfile are right so far. What has a global
+// placeholder is left to Provision.
+func (h *Handler) check() (err error) {
+	if h.settings, err = h.compile(nil); err != nil {
+		return err
 	}
-	var err error
-	switch {
-	case h.Path == "":
-		s.path = defaultPath
-	case s.path == "":
-		return s, fmt.Errorf("path '%s' is empty: a placeholder in it has no value", h.Path)
+	return h.checkSources()
+}
+
+// checkSources notes what the handler does for its sources, and refuses those that do not go
+// with the other settings.
+func (h *Handler) checkSources() (err error) {
+	for _, source := range h.sources {
+		switch s := source.(type) {
+		case *SourceFiles:
+			h.wantsRoot = h.wantsRoot || s.Root == ""
+			h.underscored = append(h.underscored, s.underscored()...)
+		case *SourceURLs:
+			if err := s.foreign(h.settings.base); err != nil {
+				return err
+			}
+		case *SourceTraffic:
+			h.watches = true
+		case discoverer:
+		default:
+			h.wantsRoot = true
+		}
 	}
-	if s.path, err = checkPath(s.path); err != nil {
+	h.discovery, err = h.discovers()
+	return err
+}
+
+// digest is of the settings that shape a snapshot: all but refresh_interval and robots_txt.
+func (h *Handler) digest() uint64 {
+	encoded, _ := json.Marshal([]any{h.Path, h.BaseURL, h.ShardURLs, h.MaxURLs, h.Schema, h.Exclude, h.Rules,
+		h.Crawl, h.LastMod, h.Canonical, h.Orphans, h.Extensions, h.SourcesRaw})
+	return xxhash.Sum64(encoded)
+}
+
+// compile checks the settings and fills in their defaults. Without a replacer, values with
+// global placeholders are passed over.
+func (h *Handler) compile(repl *caddy.Replacer) (s settings, err error) {
+	s.robots = h.RobotsTxt == nil || *h.RobotsTxt
+	if s.path, err = replaced(repl, "path", h.Path); err != nil {
+		return s, err
+	}
+	if s.path, err = checkPath(cmp.Or(s.path, "/sitemap.xml")); err != nil {
 		return s, err
 	}
 	s.stem = strings.TrimSuffix(s.path, ".xml")
-	base := repl.ReplaceKnown(h.BaseURL, "")
-	if base == "" && h.BaseURL != "" {
-		return s, fmt.Errorf("base_url '%s' is empty: a placeholder in it has no value", h.BaseURL)
+	base, err := replaced(repl, "base_url", h.BaseURL)
+	if err != nil {
+		return s, err
 	}
 	if s.base, s.prefix, err = checkBaseURL(base); err != nil {
 		return s, err
 	}
-	if !s.fixed {
-		s.refresh = defaultRefresh
+	if s.prefix != "" && path.Dir(s.path) != "/" && !strings.HasPrefix(s.path, s.prefix+"/") {
+		return s, fmt.Errorf("base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
 	}
+	s.refresh, s.fixed = cmp.Or(time.Duration(h.RefreshInterval), defaultRefresh), h.RefreshInterval != 0
 	if s.refresh < minRefresh {
 		return s, fmt.Errorf("refresh interval %s is too short: the shortest is %s", s.refresh, minRefresh)
 	}
-	if s.shardURLs == 0 {
-		s.shardURLs = maxShardURLs
+	if s.shardURLs, err = inRange("shard_urls", h.ShardURLs, maxShardURLs, maxShardURLs); err != nil {
+		return s, err
 	}
-	if s.shardURLs < 1 || s.shardURLs > maxShardURLs {
-		return s, fmt.Errorf("shard_urls is %d: a shard holds 1 to %d pages", s.shardURLs, maxShardURLs)
+	if s.maxURLs, err = inRange("max_urls", h.MaxURLs, defaultMaxURLs, largestMaxURLs); err != nil {
+		return s, err
 	}
-	if s.maxURLs == 0 {
-		s.maxURLs = defaultMaxURLs
-	}
-	if s.maxURLs < 1 || s.maxURLs > largestMaxURLs {
-		return s, fmt.Errorf("max_urls is %d: a site lists 1 to %d pages", s.maxURLs, largestMaxURLs)
-	}
-	if h.MaxURLs > s.shardURLs*maxIndexEntries {
-		return s, fmt.Errorf("max_urls is %d: an index of %d shards of %d pages holds no more than %d", s.maxURLs, maxIndexEntries, s.shardURLs, s.shardURLs*maxIndexEntries)
+	if most := s.shardURLs * maxIndexEntries; h.MaxURLs > most {
+		return s, fmt.Errorf("max_urls is %d: an index of %d shards of %d pages holds no more than %d", s.maxURLs, maxIndexEntries, s.shardURLs, most)
 	}
 	if s.schema, err = sitemapxml.ParseSchema(h.Schema); err != nil {
 		return s, err
 	}
-	if s.exclude, err = compilePatterns("exclude", replaced(repl, h.Exclude)); err != nil {
+	if s.exclude, err = replacedPatterns(repl, "exclude", h.Exclude); err != nil {
 		return s, err
 	}
 	for _, r := range h.Rules {
@@ -354,20 +381,20 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 		}
 		s.rules = append(s.rules, compiled)
 	}
-	err = s.compileSelection(h)
-	return s, err
+	if s.crawl, err = h.Crawl.compile(); err != nil {
+		return s, err
+	}
+	return s, s.compileSelection(h)
 }
 
-func (r Rule) compile(repl *caddy.Replacer) (rule, error) {
-	var c rule
-	var err error
-	if len(r.Match) == 0 {
+func (r Rule) compile(repl *caddy.Replacer) (c rule, err error) {
+	switch {
+	case len(r.Match) == 0:
 		return c, errors.New("a rule has at least one path pattern")
-	}
-	if r.ChangeFreq == "" && r.Priority == nil {
+	case r.ChangeFreq == "" && r.Priority == nil:
 		return c, fmt.Errorf("the rule for %s says nothing: give it a changefreq or a priority", strings.Join(r.Match, " "))
 	}
-	if c.match, err = compilePatterns("rule", replaced(repl, r.Match)); err != nil {
+	if c.match, err = replacedPatterns(repl, "rule", r.Match); err != nil {
 		return c, err
 	}
 	if r.ChangeFreq != "" {
@@ -376,27 +403,126 @@ func (r Rule) compile(repl *caddy.Replacer) (rule, error) {
 		}
 	}
 	if r.Priority != nil {
-		if c.priority, err = page.PriorityOf(*r.Priority); err != nil {
-			return c, err
+		c.priority, err = page.PriorityOf(*r.Priority)
+	}
+	return c, err
+}
+
+func (c *Crawl) compile() (s crawlSettings, err error) {
+	if c == nil {
+		c = new(Crawl)
+	}
+	s.off, s.rate = c.Off, cmp.Or(c.Rate, 2)
+	switch {
+	case c.Off && (c.Rate != 0 || c.Concurrency != 0 || c.Disallow != nil):
+		return s, errors.New("crawl is off: its other settings have no effect")
+	case !(s.rate >= minCrawlRate && s.rate <= maxCrawlRate):
+		return s, fmt.Errorf("crawl rate is %v/s: it is at least one an hour and at most %d/s", c.Rate, maxCrawlRate)
+	}
+	if s.concurrency, err = inRange("crawl concurrency", c.Concurrency, 1, 100); err != nil {
+		return s, err
+	}
+	words := c.Disallow
+	if words == nil {
+		words = defaultDisallow
+	}
+	s.disallow, err = compileDisallow(words)
+	return s, err
+}
+
+// compileSelection checks the settings of what is made of what pages say.
+func (s *settings) compileSelection(h *Handler) error {
+	mode, err := choose("lastmod", h.LastMod, "auto", "mtime", "off")
+	if err != nil {
+		return err
+	}
+	s.dates = [...]indexing.Mode{indexing.Auto, indexing.ModTime, indexing.Off}[mode]
+	canonical, err := choose("canonical", h.Canonical, "respect", "ignore")
+	if err != nil {
+		return err
+	}
+	orphans, err := choose("orphans", h.Orphans, "list", "omit")
+	if err != nil {
+		return err
+	}
+	s.canonical, s.omitOrphans = canonical == 0, orphans == 1
+	for _, name := range h.Extensions {
+		if _, err := choose("extensions", name, "alternates", "images"); err != nil {
+			return err
 		}
 	}
-	return c, nil
-}
-
-func replaced(repl *caddy.Replacer, values []string) []string {
-	out := make([]string, len(values))
-	for i, value := range values {
-		out[i] = repl.ReplaceKnown(value, "")
+	s.alternates, s.images = slices.Contains(h.Extensions, "alternates"), slices.Contains(h.Extensions, "images")
+	switch {
+	case !s.crawl.off:
+	case len(h.Extensions) > 0:
+		return errors.New("extensions come from fetched pages, and crawl is off")
+	case s.omitOrphans:
+		return errors.New("orphans are found by fetching pages, and crawl is off")
+	case h.Canonical == "respect":
+		return errors.New("canonicals are found by fetching pages, and crawl is off")
+	case h.LastMod == "auto":
+		return errors.New("lastmod auto needs fetched pages, and crawl is off: mtime takes what the sources tell")
 	}
-	return out
+	return nil
 }
 
-// What is left of placeholders once those that have a value were replaced. A file's
-// name may have braces, too, but hardly such a name in them.
-var (
-	bracedName = regexp.MustCompile(`\{[^{}]+\}`)
-	dottedName = regexp.MustCompile(`\{[a-z_]+\.[^{}]+\}`)
-)
+// choose is which of some words a setting is; empty: the first.
+func choose(setting, value string, words ...string) (int, error) {
+	if i := slices.Index(words, cmp.Or(value, words[0])); i >= 0 {
+		return i, nil
+	}
+	return 0, unrecognized(setting, value, words)
+}
+
+// inRange is a number from 1 on; 0: its default.
+func inRange(setting string, n, byDefault, most int) (int, error) {
+	if n = cmp.Or(n, byDefault); n < 1 || n > most {
+		return 0, fmt.Errorf("%s is %d: it is 1 to %d", setting, n, most)
+	}
+	return n, nil
+}
+
+// bracedName is a placeholder, which is left where it has no value.
+var bracedName = regexp.MustCompile(`\{[^{}]+\}`)
+
+// isAdapting reports whether a value is to be passed over while a Caddyfile is adapted: it
+// may have another one once the configuration is loaded. Placeholders of requests have none then.
+func isAdapting(repl *caddy.Replacer, value string) bool {
+	return repl == nil && strings.Contains(value, "{") && !strings.Contains(value, "{http.")
+}
+
+// replaced replaces global placeholders in a setting, and refuses others.
+func replaced(repl *caddy.Replacer, setting, value string) (string, error) {
+	if value == "" || isAdapting(repl, value) {
+		return "", nil
+	}
+	out := value
+	if repl != nil {
+		out = repl.ReplaceKnown(value, "")
+	}
+	if out == "" {
+		return "", fmt.Errorf("%s '%s' is empty: a placeholder in it has no value", setting, value)
+	}
+	if name := bracedName.FindString(out); name != "" {
+		return "", fmt.Errorf("%s '%s': %s has no value here: of placeholders, only global ones such as {env.*} are replaced", setting, value, name)
+	}
+	return out, nil
+}
+
+// replacedPatterns are compiled patterns in which global placeholders are replaced.
+func replacedPatterns(repl *caddy.Replacer, setting string, patterns []string) (pathPatterns, error) {
+	var out []string
+	for _, p := range patterns {
+		if isAdapting(repl, p) {
+			continue
+		}
+		if repl != nil {
+			p = repl.ReplaceKnown(p, "")
+		}
+		out = append(out, p)
+	}
+	return compilePatterns(setting, out)
+}
 
 // isClean reports whether a path without query has no dot segments and no empty ones,
 // not even encoded, save one at its end.
@@ -408,9 +534,6 @@ func isClean(p string) bool {
 
 // checkPath returns the path in canonical form.
 func checkPath(p string) (string, error) {
-	if name := bracedName.FindString(p); name != "" {
-		return "", fmt.Errorf("path '%s': %s has no value here: of placeholders, only global ones such as {env.*} are replaced", p, name)
-	}
 	canonical, err := page.Canonical(p)
 	switch {
 	case err != nil:
@@ -428,68 +551,60 @@ func checkBaseURL(raw string) (base, folder string, err error) {
 	if raw == "" {
 		return "", "", nil
 	}
-	if name := bracedName.FindString(raw); name != "" {
-		return "", "", fmt.Errorf("base_url '%s': %s has no value here: of placeholders, only global ones such as {env.*} are replaced", raw, name)
-	}
 	u, err := url.Parse(raw)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", "", fmt.Errorf("base_url: %w", err)
+	}
+	host, isHost := origin.CleanHost(u.Hostname())
+	port, isPort := origin.CleanPort(u.Scheme, u.Host)
+	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return "", "", fmt.Errorf("base_url '%s': it begins with https:// or http://", raw)
+		err = errors.New("it begins with https:// or http://")
 	case u.User != nil, u.RawQuery != "", u.Fragment != "", u.ForceQuery:
-		return "", "", fmt.Errorf("base_url '%s': only scheme, host, port and folder belong in it", raw)
+		err = errors.New("only scheme, host, port and folder belong in it")
+	case !isHost:
+		err = fmt.Errorf("'%s' is no host name", u.Hostname())
+	case !isPort:
+		err = fmt.Errorf("a port is a number from 1 to 65535, not %s", u.Port())
+	default:
+		folder, err = page.Canonical(u.EscapedPath() + "/")
 	}
-	host, ok := origin.CleanHost(u.Hostname())
-	if !ok {
-		return "", "", fmt.Errorf("base_url '%s': '%s' is no host name", raw, u.Hostname())
-	}
-	port := u.Port()
-	if port != "" {
-		n, err := strconv.ParseUint(port, 10, 16)
-		if err != nil || n == 0 {
-			return "", "", fmt.Errorf("base_url '%s': a port is a number from 1 to 65535, not %s", raw, port)
-		}
-		port = strconv.FormatUint(n, 10)
-	}
-	folder, err = page.Canonical(u.EscapedPath() + "/")
 	if err != nil {
 		return "", "", fmt.Errorf("base_url '%s': %w", raw, err)
 	}
 	return origin.Of(u.Scheme, host, port), strings.TrimRight(folder, "/"), nil
 }
 
-// digest returns the settings that shape a snapshot, without refresh_interval and
-// robots_txt.
-func (h *Handler) digest() ([]byte, error) {
-	encoded, err := json.Marshal(h)
+// expandState replaces the placeholders of a state setting, unless a Caddyfile is adapted.
+// The folder is absolute then; "" is the default's, and "off" none.
+func expandState(state string, repl *caddy.Replacer) (string, error) {
+	switch {
+	case state == "", state == noState, isAdapting(repl, state):
+		return state, nil
+	case !strings.ContainsAny(state, `/\{`): // which would lie in the working directory
+		return "", fmt.Errorf("state '%s': a folder such as /var/lib/caddy/sitemap is wanted, or off", state)
+	case repl == nil:
+		repl = caddy.NewEmptyReplacer()
+	}
+	folder, err := repl.ReplaceOrErr(state, true, true)
 	if err != nil {
-		return nil, err
+		return "", fmt.Errorf("state '%s': %w", state, err)
 	}
-	var settings map[string]json.RawMessage
-	if err := json.Unmarshal(encoded, &settings); err != nil {
-		return nil, err
+	if folder == noState {
+		return folder, nil
 	}
-	delete(settings, "refresh_interval")
-	delete(settings, "robots_txt")
-	return json.Marshal(settings)
+	return caddy.FastAbs(folder)
 }
 
-// Validate reports settings that contradict each other.
-func (h *Handler) Validate() error {
-	s := h.settings
-	if s.prefix != "" && h.Path != "" && strings.HasPrefix(s.path, s.prefix+"/") {
-		return nil
-	}
-	if s.prefix != "" && path.Dir(s.path) != "/" {
-		return fmt.Errorf("base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
-	}
-	return nil
+// Validate reports a state setting that is no folder.
+func (a *App) Validate() error {
+	_, err := expandState(a.State, caddy.NewReplacer())
+	return err
 }
 
 // Interface guards
 var (
 	_ caddy.Provisioner           = (*Handler)(nil)
-	_ caddy.Validator             = (*Handler)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddy.Validator             = (*App)(nil)
 )

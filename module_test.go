@@ -2,6 +2,7 @@ package sitemap
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -47,8 +48,8 @@ func TestSettings(t *testing.T) {
 		{`"path": "/a/map.xml", "base_url": "https://example.com/b"`, "base_url has the folder /b, and path /a/map.xml lies outside of it"},
 		{`"path": "/b/map.xml", "base_url": "https://example.com/b"`, ""},
 		{`"refresh_interval": "500ms"`, "refresh interval 500ms is too short: the shortest is 1s"},
-		{`"shard_urls": 50001`, "shard_urls is 50001: a shard holds 1 to 50000 pages"},
-		{`"max_urls": -1`, "max_urls is -1: a site lists 1 to 1000000000 pages"},
+		{`"shard_urls": 50001`, "shard_urls is 50001: it is 1 to 50000"},
+		{`"max_urls": -1`, "max_urls is -1: it is 1 to 1000000000"},
 		{`"shard_urls": 1, "max_urls": 50001`, "max_urls is 50001: an index of 50000 shards of 1 pages holds no more than 50000"},
 		{`"rules": [{"changefreq": "daily"}]`, "a rule has at least one path pattern"},
 		{`"rules": [{"match": ["/a"]}]`, "the rule for /a says nothing: give it a changefreq or a priority"},
@@ -86,14 +87,12 @@ func TestSettings(t *testing.T) {
 		{`"crawl": {"concurrency": -1}`, "crawl concurrency is -1: it is 1 to 100"},
 		{`"crawl": {"off": true, "disallow": []}`, "crawl is off: its other settings have no effect"},
 		{`"lastmod": "auto"`, ""},
-		{`"lastmod": "git"`, "lastmod is 'git': it is auto, mtime or off"},
-		{`"canonical": "on"`, "canonical is 'on': it is respect or ignore"},
-		{`"orphans": "on"`, "orphans is 'on': it is list or omit"},
+		{`"lastmod": "git"`, "unrecognized lastmod 'git': use auto, mtime, off"},
+		{`"canonical": "on"`, "unrecognized canonical 'on': use respect, ignore"},
+		{`"orphans": "on"`, "unrecognized orphans 'on': use list, omit"},
 		{`"extensions": ["images", "alternates"]`, ""},
 		{`"extensions": []`, ""},
-		{`"extensions": [""]`, "extensions has '': it takes alternates, images"},
-		{`"extensions": ["videos"]`, "extensions has 'videos': it takes alternates, images"},
-		{`"extensions": ["images", "images"]`, "extensions has 'images' twice"},
+		{`"extensions": ["videos"]`, "unrecognized extensions 'videos': use alternates, images"},
 		{`"crawl": {"off": true}, "lastmod": "mtime", "canonical": "ignore", "orphans": "list"`, ""},
 		{`"crawl": {"off": true}, "extensions": ["images"]`, "extensions come from fetched pages, and crawl is off"},
 		{`"crawl": {"off": true}, "orphans": "omit"`, "orphans are found by fetching pages, and crawl is off"},
@@ -115,46 +114,53 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestAppSettings: what holds for all sites is checked, too.
-func TestAppSettings(t *testing.T) {
+// TestExpandState: what holds for all sites is checked, too.
+func TestExpandState(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("SITEMAP_STATE", folder)
+	t.Setenv("SITEMAP_OFF", "off")
 	t.Setenv("SITEMAP_NONE", "")
-	for _, test := range []struct{ app, want string }{
-		{`{}`, ""},
-		{`{"state": "off"}`, ""},
-		{`{"state": "/var/lib/caddy/sitemap"}`, ""},
-		{`{"state": "on"}`, "state 'on': a folder such as /var/lib/caddy/sitemap is wanted, or off"},
-		{`{"state": "{env.SITEMAP_NONE}/sitemap"}`, "state '{env.SITEMAP_NONE}/sitemap': evaluated placeholder {env.SITEMAP_NONE} is empty"},
+	below, err := filepath.Abs("below")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ state, want, err string }{
+		{"", "", ""},
+		{"off", "off", ""},
+		{folder, folder, ""},
+		{"./below/", below, ""},
+		{"{env.SITEMAP_STATE}", folder, ""},
+		{"{env.SITEMAP_STATE}/a/../b", filepath.Join(folder, "b"), ""},
+		{"{env.SITEMAP_OFF}", "off", ""},
+		{"{env.SITEMAP_NONE}/sitemap", "", "evaluated placeholder {env.SITEMAP_NONE} is empty"},
+		{"/var/{no.such}", "", "unrecognized placeholder {no.such}"},
+		{"/var/{http.request.host}", "", "unrecognized placeholder {http.request.host}"},
+		{"Off", "", "a folder such as /var/lib/caddy/sitemap is wanted, or off"},
+		{"below", "", "a folder such as /var/lib/caddy/sitemap is wanted, or off"},
 	} {
-		err := validateApps(t, `"sitemap": `+test.app)
-		if test.want == "" && err != nil {
-			t.Errorf("%s: got %v", test.app, err)
+		got, err := expandState(test.state, caddy.NewReplacer())
+		if got != test.want {
+			t.Errorf("%q: got %q, want %q", test.state, got, test.want)
 		}
-		if test.want != "" && (err == nil || !strings.HasSuffix(err.Error(), test.want)) {
-			t.Errorf("%s: got %v, want %s", test.app, err, test.want)
+		if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.HasSuffix(err.Error(), test.err)) {
+			t.Errorf("%q: got %v, want %q", test.state, err, test.err)
 		}
 	}
 }
 
 // TestDigest: how often a snapshot is made, and who is told of it, do not shape it.
 func TestDigest(t *testing.T) {
-	digest := func(h *Handler) string {
-		d, err := h.digest()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(d)
-	}
 	no := false
-	same := digest(new(Handler))
-	if got := digest(&Handler{RefreshInterval: 1, RobotsTxt: &no}); got != same {
-		t.Errorf("got %s, want %s", got, same)
+	same := new(Handler).digest()
+	if (&Handler{RefreshInterval: 1, RobotsTxt: &no}).digest() != same {
+		t.Error("refresh_interval or robots_txt counts")
 	}
 	for name, h := range map[string]*Handler{
 		"path": {Path: "/a.xml"}, "base_url": {BaseURL: "https://a.example"}, "shard_urls": {ShardURLs: 1}, "max_urls": {MaxURLs: 1},
 		"schema": {Schema: "0.84"}, "exclude": {Exclude: []string{"/a"}}, "rules": {Rules: []Rule{{}}}, "sources": {SourcesRaw: []json.RawMessage{[]byte("{}")}},
 		"crawl": {Crawl: &Crawl{Off: true}}, "lastmod": {LastMod: "off"}, "canonical": {Canonical: "ignore"}, "orphans": {Orphans: "omit"}, "extensions": {Extensions: []string{"images"}},
 	} {
-		if digest(h) == same {
+		if h.digest() == same {
 			t.Errorf("%s does not count", name)
 		}
 	}

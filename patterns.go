@@ -26,6 +26,9 @@ func compilePatterns(setting string, patterns []string) (pathPatterns, error) {
 		if p == "" || p[0] != '/' && p[0] != '*' {
 			return nil, fmt.Errorf("%s: path pattern '%s' matches nothing: it begins with '/' or '*'", setting, p)
 		}
+		if strings.HasSuffix(p, ",") || strings.Contains(p, ",/") || strings.Contains(p, ",*") {
+			return nil, fmt.Errorf("%s: path pattern '%s': a space separates patterns, not a comma", setting, p)
+		}
 		if name := bracedName.FindString(p); name != "" {
 			return nil, fmt.Errorf("%s: path pattern '%s': %s has no value here", setting, p, name)
 		}

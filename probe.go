@@ -16,6 +16,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/certmagic"
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
@@ -349,7 +350,7 @@ func (s *site) checkSetup(ctx context.Context) {
 	if path := strings.TrimPrefix(s.docPath("", ".xml"), s.prefix); probed.root != "" && probed.hasFile(s.handler.ctx, path) {
 		s.logger.log(zap.WarnLevel, "the root has a file where the sitemap is served: it is shadowed", zap.String("file", probed.root+path))
 	}
-	if s.id.scheme == "http" && s.handler.settings.base == "" && isPublicName(s.id.host) && !trustsProxies(s.handler.server) {
+	if s.id.scheme == "http" && s.handler.settings.base == "" && strings.Contains(s.id.host, ".") && !certmagic.SubjectIsIP(s.id.host) && !certmagic.SubjectIsInternal(s.id.host) && !trustsProxies(s.handler.server) {
 		s.logger.log(zap.WarnLevel, "the sitemap of a public name lists http URLs; where a proxy in front speaks https, set base_url or trusted_proxies")
 	}
 }

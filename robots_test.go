@@ -238,7 +238,7 @@ func TestRobotsLine(t *testing.T) {
 		"a host without a sitemap":  {nil, "empty.example", "", ""},
 		"no host name":              {nil, "a..b", "", ""},
 		"robots_txt off":            {func(h *Handler) { h.RobotsTxt = &no }, "named.example", "", ""},
-		"of a stripped prefix":      {func(h *Handler) { h.mounts = append(h.mounts, mount{prefix: "/docs"}) }, "named.example", "/docs/robots.txt", ""},
+		"of a stripped prefix":      {func(h *Handler) { h.mounts = append(h.mounts, &mount{prefix: "/docs"}) }, "named.example", "/docs/robots.txt", ""},
 		"rewritten from a name":     {nil, "named.example", "/robots", "Sitemap: http://named.example/sitemap.xml\n"},
 		"with a path of its own":    {func(h *Handler) { h.Path = "/a/map.xml" }, "named.example", "", "Sitemap: http://named.example/a/map.xml\n"},
 		"a base URL with a folder":  {func(h *Handler) { h.BaseURL = "https://shop.example/b" }, "named.example", "", "Sitemap: https://shop.example/b/sitemap.xml\n"},

@@ -1,7 +1,9 @@
 package sitemap
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/fileserver"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
 )
 
 // route is a route of handlers that holds for some hosts, or for all.
@@ -263,7 +266,7 @@ func TestMounts(t *testing.T) {
 		{"x.wild", "/wild", false, true, "x.wild"},
 		{"x.example", "/none", false, false, "x.example"},
 	} {
-		if got := s.namesHost(test.host, test.prefix); got != test.named {
+		if got := slices.Contains(s.hosts(test.prefix), test.host); got != test.named {
 			t.Errorf("%s in %q: named %t, want %t", test.host, test.prefix, got, test.named)
 		}
 		if got := s.matchesHost(test.host, test.prefix); got != test.matched {
@@ -299,8 +302,8 @@ func TestRoutesDigest(t *testing.T) {
 		"global options":            {"{\n\tgrace_period 5s\n}\n" + base, true},
 		"an access log":             {strings.Replace(base, "sitemap\n", "sitemap\n\tlog\n", 1), true},
 
-		"a hidden name":    {strings.Replace(base, "file_server\n", "file_server {\n\t\t\thide *.tmp\n\t\t}\n", 1), false},
-		"a hidden folder":  {strings.Replace(base, "file_server\n", "file_server {\n\t\t\thide /srv/a/old\n\t\t}\n", 1), false},
+		"a hidden name": {strings.Replace(base, "file_server\n", "file_server {\n\t\t\thide *.tmp\n\t\t}\n", 1), false},
+		"a hidden folder, whose files go from the candidates": {strings.Replace(base, "file_server\n", "file_server {\n\t\t\thide /srv/a/old\n\t\t}\n", 1), true},
 		"another root":     {strings.Replace(base, "/srv/a", "/srv/b", 1), false},
 		"another status":   {strings.Replace(base, "410", "404", 1), false},
 		"another pattern":  {strings.Replace(base, "/gone*", "/old*", 1), false},
@@ -334,13 +337,13 @@ func TestModuleSettings(t *testing.T) {
 	for name, module := range map[string]any{
 		"a channel": struct{ C chan int }{}, "a panic": panicking{}, "nil": nil, "a nil pointer": (*caddyhttp.MatchNot)(nil),
 	} {
-		if got, again := matcherSettings(module), matcherSettings(module); got != again || got == "" {
+		if got, again := moduleSettings(module), moduleSettings(module); got != again || got == "" {
 			t.Errorf("%s: got %q, then %q", name, got, again)
 		}
 	}
 	a, b := caddyhttp.MatchPath{"/a"}, caddyhttp.MatchPath{"/b"}
 	not := func(sets ...caddyhttp.MatcherSet) string {
-		return matcherSettings(&caddyhttp.MatchNot{MatcherSets: sets})
+		return strings.Join(matcherSettings(caddyhttp.MatcherSet{&caddyhttp.MatchNot{MatcherSets: sets}}), "")
 	}
 	if not(caddyhttp.MatcherSet{a, b}) != not(caddyhttp.MatcherSet{b, a}) || not(caddyhttp.MatcherSet{a, b}) == not(caddyhttp.MatcherSet{a}, caddyhttp.MatcherSet{b}) {
 		t.Error("matchers of a set come in an order, or sets in none")
@@ -350,3 +353,62 @@ func TestModuleSettings(t *testing.T) {
 type panicking struct{}
 
 func (panicking) MarshalJSON() ([]byte, error) { panic("not provisioned") }
+
+func TestListenerOf(t *testing.T) {
+	for name, test := range map[string]struct {
+		listen          []string
+		tls             bool
+		httpPort, https int
+		want            listener
+	}{
+		"http":                          {[]string{":80"}, false, 80, 443, listener{"http", ""}},
+		"https":                         {[]string{":443"}, true, 80, 443, listener{"https", ""}},
+		"odd http":                      {[]string{":8080"}, false, 80, 443, listener{"http", "8080"}},
+		"odd https":                     {[]string{"127.0.0.1:8443"}, true, 80, 443, listener{"https", "8443"}},
+		"the app's http port":           {[]string{":8080"}, false, 8080, 8443, listener{"http", ""}},
+		"the app's https port":          {[]string{":8443"}, true, 8080, 8443, listener{"https", ""}},
+		"http on the app's https port":  {[]string{":8443"}, false, 8080, 8443, listener{"http", ""}},
+		"TLS, but the app's http port":  {[]string{":8080"}, true, 8080, 8443, listener{"http", ""}},
+		"80 where the app's is another": {[]string{":80"}, false, 8080, 8443, listener{"http", ""}},
+		"several, https last":           {[]string{":80", ":8443"}, true, 80, 443, listener{"https", "8443"}},
+		"several, https first":          {[]string{":443", ":80"}, true, 80, 443, listener{"https", ""}},
+		"several, all http":             {[]string{":8080", ":9090"}, false, 80, 443, listener{"http", "8080"}},
+		"several, all https":            {[]string{":443", ":8443"}, true, 80, 443, listener{"https", ""}},
+		"a range":                       {[]string{":8080-8085"}, false, 80, 443, listener{"http", "8080"}},
+		"a socket":                      {[]string{"unix//run/caddy.sock"}, false, 80, 443, listener{"http", ""}},
+		"a socket with TLS":             {[]string{"unix//run/caddy.sock"}, true, 80, 443, listener{"https", ""}},
+		"UDP and TCP":                   {[]string{"udp/:443", ":443"}, true, 80, 443, listener{"https", ""}},
+		"none":                          {nil, false, 80, 443, listener{"http", ""}},
+	} {
+		server := &caddyhttp.Server{Listen: test.listen}
+		if test.tls {
+			server.TLSConnPolicies = caddytls.ConnectionPolicies{new(caddytls.ConnectionPolicy)}
+		}
+		if got := listenerOf(server, test.httpPort, test.https); got != test.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+func TestForwarded(t *testing.T) {
+	const proto, host = "X-Forwarded-Proto", "X-Forwarded-Host"
+	for name, test := range map[string]struct {
+		trusted      bool
+		header       http.Header
+		scheme, host string
+	}{
+		"both":         {true, http.Header{proto: {"https"}, host: {"example.com"}}, "https", "example.com"},
+		"upper case":   {true, http.Header{proto: {"HTTPS"}}, "https", ""},
+		"lists":        {true, http.Header{proto: {" https , http"}, host: {"a.example, b.example"}}, "https", "a.example"},
+		"several":      {true, http.Header{proto: {"https", "http"}, host: {"a.example", "b.example"}}, "https", "a.example"},
+		"other scheme": {true, http.Header{proto: {"wss"}, host: {"a.example"}}, "", "a.example"},
+		"nothing":      {true, http.Header{}, "", ""},
+		"not trusted":  {false, http.Header{proto: {"https"}, host: {"example.com"}}, "", ""},
+	} {
+		ctx := context.WithValue(context.Background(), caddyhttp.VarsCtxKey, map[string]any{caddyhttp.TrustedProxyVarKey: test.trusted})
+		r := (&http.Request{Header: test.header}).WithContext(ctx)
+		if scheme, host := forwarded(r); scheme != test.scheme || host != test.host {
+			t.Errorf("%s: got %q, %q, want %q, %q", name, scheme, host, test.scheme, test.host)
+		}
+	}
+}

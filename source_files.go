@@ -32,9 +32,12 @@ type SourceFiles struct {
 	// the site answers for.
 	At string `json:"at,omitempty"`
 
-	// Which files are documents: patterns as in Caddy's path matcher, on the URL
-	// path of the file. Default: *.html *.htm *.xhtml
+	// Which files are documents besides *.html, *.htm and *.xhtml: patterns as in
+	// Caddy's path matcher, on the URL path of the file.
 	Include []string `json:"include,omitempty"`
+
+	// Which files are documents in place of those: patterns as in Include.
+	IncludeOnly []string `json:"include_only,omitempty"`
 
 	// Which of them are left out all the same: patterns as in Include.
 	Exclude []string `json:"exclude,omitempty"`
@@ -66,6 +69,11 @@ func (SourceFiles) CaddyModule() caddy.ModuleInfo {
 // Provision checks the settings.
 func (s *SourceFiles) Provision(ctx caddy.Context) error {
 	s.ctx = ctx
+	if root := filepath.Clean(s.Root); root != "." && (s.FileSystem == "" || s.FileSystem == defaultFileSystem) {
+		if err := holdsAll(root); err != nil { // what a link leads to is for each refresh to say
+			return err
+		}
+	}
 	return s.check()
 }
 
@@ -84,7 +92,7 @@ func (s *SourceFiles) check() error {
 		}
 		s.at = strings.TrimSuffix(at, "/")
 	}
-	for setting, patterns := range map[string][]string{"include": s.Include, "exclude": s.Exclude} {
+	for setting, patterns := range map[string][]string{"include": s.Include, "include_only": s.IncludeOnly, "exclude": s.Exclude} {
 		if _, err := compilePatterns(setting, patterns); err != nil {
 			return err
 		}
@@ -93,9 +101,6 @@ func (s *SourceFiles) check() error {
 		if name == "" || strings.ContainsAny(name, `/\{}`) {
 			return fmt.Errorf("index '%s' is no file name", name)
 		}
-	}
-	if root := filepath.Clean(s.Root); root != "." && (s.FileSystem == "" || s.FileSystem == defaultFileSystem) {
-		return holdsAll(root) // what a link leads to is for each refresh to say
 	}
 	return nil
 }
@@ -111,13 +116,21 @@ func holdsAll(folder string) error {
 // underscored are the include patterns that name what begins with "_".
 func (s *SourceFiles) underscored() pathPatterns {
 	var named []string
-	for _, pattern := range s.Include {
+	for _, pattern := range slices.Concat(s.Include, s.IncludeOnly) {
 		if strings.Contains(pattern, "/_") {
 			named = append(named, pattern)
 		}
 	}
 	patterns, _ := compilePatterns("include", named) // Provision has refused the others
 	return patterns
+}
+
+// included are the patterns of documents; empty: the default's.
+func (s *SourceFiles) included() []string {
+	if s.IncludeOnly != nil || s.Include == nil {
+		return slices.Concat(s.IncludeOnly, s.Include)
+	}
+	return append([]string{"*.html", "*.htm", "*.xhtml"}, s.Include...)
 }
 
 // Sorted reports that pages come in the order of their paths.
@@ -165,7 +178,7 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 		return name
 	}
 	o = files.Options{
-		FS: r.FS, Root: r.Root, At: r.Prefix, Include: s.Include, Exclude: s.Exclude,
+		FS: r.FS, Root: r.Root, At: r.Prefix, Include: s.included(), Exclude: s.Exclude,
 		Compile: func(patterns []string) func(string) bool {
 			compiled, _ := compilePatterns("", patterns) // Provision has refused others
 			return compiled.Match

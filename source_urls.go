@@ -15,7 +15,6 @@ import (
 	"unsafe"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
@@ -50,8 +49,6 @@ type SourceURLs struct {
 	// slash is a file if one of that name exists, else a path of the site; an
 	// absolute URL is one of the site.
 	From []string `json:"from,omitempty"`
-
-	marks []*caddyfile.Dispenser // where the Caddyfile has URLs
 }
 
 // CaddyModule returns the Caddy module information.
@@ -63,27 +60,26 @@ func (SourceURLs) CaddyModule() caddy.ModuleInfo {
 }
 
 // Provision checks the settings.
-func (s *SourceURLs) Provision(caddy.Context) error {
+func (s *SourceURLs) Provision(caddy.Context) error { return s.check() }
+
+func (s *SourceURLs) check() error {
 	if len(s.URLs) == 0 && len(s.From) == 0 {
 		return errors.New("urls: neither a URL nor a list is given")
 	}
 	if slices.Contains(s.From, "") {
 		return errors.New("urls: a list has an empty name")
 	}
-	if i, err := s.foreign(""); err != nil {
-		return fmt.Errorf("urls: line %d: '%s': %w", i+1, s.URLs[i], err)
-	}
-	return nil
+	return s.foreign("")
 }
 
-// foreign finds the first line given here that can be none of the site at a base URL; "": any site.
-func (s *SourceURLs) foreign(base string) (int, error) {
+// foreign refuses lines given here that can be none of the site at a base URL; "": any site.
+func (s *SourceURLs) foreign(base string) error {
 	for i, line := range s.URLs {
 		if _, err := urllist.ParseLine(line, base); err != nil {
-			return i, err
+			return fmt.Errorf("urls: line %d: '%s': %w", i+1, line, err)
 		}
 	}
-	return 0, nil
+	return nil
 }
 
 // Pages yields the pages that the lists name.

@@ -48,7 +48,19 @@ func TestFiles(t *testing.T) {
 				root {dir}
 				sitemap {
 					files {
-						include *.pdf /docs/*.html
+						include *.pdf
+					}
+				}
+				file_server`,
+			files: map[string]string{"a.pdf": "x", "A.PDF": "another", "x/b.pdf": "x", "index.html": "x", "docs/c.html": "x", "d.txt": "x"},
+			want:  []string{"/", "/A.PDF", "/a.pdf", "/docs/c.html", "/x/b.pdf"},
+		},
+		"include_only": {
+			caddyfile: `
+				root {dir}
+				sitemap {
+					files {
+						include_only *.pdf /docs/*.html
 					}
 				}
 				file_server`,
@@ -60,7 +72,7 @@ func TestFiles(t *testing.T) {
 				root {dir}
 				sitemap {
 					files {
-						include *.html /404.html /_posts/* /.well-known/*
+						include /404.html /_posts/* /.well-known/*
 					}
 				}
 				file_server`,
