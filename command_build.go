@@ -24,7 +24,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/export"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
-	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
@@ -43,7 +42,6 @@ visitor, before it is listed. Pages known only from visitors are not known to a 
 
 A build without pages, or with less than half of the pages of the last one, fails and
 writes nothing. Exit status: 0 on success, 1 if the build failed, 2 for invalid usage.`,
-		Example: "  $ caddy sitemap build --root public --base-url https://example.com",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := b.check(args); err != nil {
 				return fail(cmd, err)
@@ -75,6 +73,7 @@ type build struct {
 	root, baseURL, config, adapter, out, state string
 	crawl, gzip, robots, force, json           bool
 	export.Summary
+	progress export.Progress
 }
 
 // check refuses invalid usage.
@@ -101,11 +100,7 @@ func (b *build) run(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	a, err := b.provision()
-	if err != nil {
-		return err
-	}
-	sites, err := b.sitesOf(ctx, a)
+	sites, err := b.sites(ctx)
 	if err != nil {
 		return err
 	}
@@ -124,11 +119,11 @@ func (b *build) run(ctx context.Context) error {
 	}
 	inTerminal := term.IsTerminal(int(os.Stderr.Fd()))
 	if inTerminal {
-		defer a.building.Show(os.Stderr)()
+		defer b.progress.Show(os.Stderr)()
 	}
 	for i, s := range sites {
 		if inTerminal {
-			a.building.Total.Store(a.building.Fetched.Load() + s.candidates(ctx))
+			b.progress.Total.Store(b.progress.Fetched.Load() + s.candidates(ctx))
 		}
 		err := b.build(ctx, s, b.Sites[i])
 		if ctx.Err() != nil {
@@ -146,9 +141,9 @@ func (b *build) run(ctx context.Context) error {
 	return nil
 }
 
-// provision provisions what is to be built, and starts nothing. Logs, admin endpoint and
+// sites are those to build, without aliases. Nothing is started; logs, admin endpoint and
 // state of a configuration are its server's.
-func (b *build) provision() (*App, error) {
+func (b *build) sites(ctx context.Context) ([]*site, error) {
 	encoded, config := b.alone(), new(caddy.Config)
 	if b.config != "" {
 		var err error
@@ -162,15 +157,37 @@ func (b *build) provision() (*App, error) {
 	log := &caddy.CustomLog{BaseLog: caddy.BaseLog{Level: "WARN"}, Exclude: []string{"http.auto_https", "tls"}}
 	config.Logging = &caddy.Logging{Logs: map[string]*caddy.CustomLog{caddy.DefaultLoggerName: log}}
 	config.Admin = &caddy.AdminConfig{Disabled: true}
-	ctx, err := caddy.ProvisionContext(config)
+	provisioned, err := caddy.ProvisionContext(config)
 	if err != nil {
 		return nil, err
 	}
-	app, err := ctx.App("sitemap")
+	app, err := provisioned.App("sitemap")
 	if err != nil {
 		return nil, err
 	}
-	return app.(*App), nil
+	a, cores := app.(*App), runtime.GOMAXPROCS(0) // no visitors wait
+	a.slots, a.compute = crawl.NewSlots(cores), crawl.NewSlots(cores)
+	a.building, a.events, a.storage = &b.progress, nil, openStorage(b.state)
+	a.locateHandlers()
+	named := a.namedSites(math.MaxInt)
+	close(a.started)
+	for _, h := range a.handlers {
+		for _, mount := range h.mounts {
+			if hosts := strings.Join(mount.hosts, " "); h.settings.base == "" && (hosts == "" || strings.Contains(hosts, "*")) {
+				b.Notes = append(b.Notes, "hosts that only visitors name are not built: set base_url for "+cmp.Or(hosts, "*"))
+			}
+		}
+	}
+	if len(named) == 0 {
+		return nil, errors.New("the configuration has no sitemap handler whose hosts are named: set base_url")
+	}
+	var probes errgroup.Group
+	for _, s := range named {
+		probes.Go(func() error { _, err := s.probe(ctx); return err })
+	}
+	err = probes.Wait()
+	slices.SortFunc(named, func(x, y *site) int { return strings.Compare(x.url(), y.url()) })
+	return slices.DeleteFunc(named, func(s *site) bool { return s.main.Load() != nil }), err
 }
 
 // alone is the configuration of a folder that a file server serves.
@@ -187,34 +204,6 @@ func (b *build) alone() []byte {
 	route := object{"match": []object{{"path": []string{prefix + "/*"}}}, "handle": []object{subroute}}
 	server := object{"listen": []string{":80"}, "routes": []object{route}}
 	return caddyconfig.JSON(object{"apps": object{"http": object{"servers": object{"build": server}}}}, nil)
-}
-
-// sitesOf are the sites to build, without aliases. Those that only visitors name are noted.
-func (b *build) sitesOf(ctx context.Context, a *App) ([]*site, error) {
-	cores := runtime.GOMAXPROCS(0) // no visitors wait
-	a.slots, a.compute = crawl.NewSlots(cores), crawl.NewSlots(cores)
-	a.building, a.events, a.storage = new(export.Progress), nil, openStorage(b.state)
-	a.locateHandlers()
-	named := a.namedSites(math.MaxInt)
-	close(a.started)
-	for _, h := range a.handlers {
-		for _, mount := range h.mounts {
-			for _, host := range mount.hosts {
-				if _, named := origin.CleanHost(host); !named && h.settings.base == "" {
-					b.Notes = append(b.Notes, "not built, as only visitors name its hosts: "+host+mount.prefix)
-				}
-			}
-		}
-	}
-	if len(named) == 0 {
-		return nil, errors.New("the configuration has no sitemap handler whose hosts are named: set base_url")
-	}
-	var probes errgroup.Group
-	for _, s := range named {
-		probes.Go(func() error { _, err := s.probe(ctx); return err })
-	}
-	err := probes.Wait()
-	return slices.DeleteFunc(named, func(s *site) bool { return s.main.Load() != nil }), err
 }
 
 // build refreshes a site once, until nothing is left to be fetched, and writes its files
