@@ -3,7 +3,6 @@ package sitemap
 import (
 	"context"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 
@@ -12,13 +11,13 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
 
 // Events that are emitted through Caddy's events app.
 const (
 	// eventRefreshed says that other documents than before are served: site (its URL),
-	// sitemap (the URL of its index), pages, added, changed and removed (numbers of pages).
+	// sitemap (the URL of its index), pages, added, changed and removed (numbers of pages; with crawl off
+	// only pages).
 	eventRefreshed = "sitemap_refreshed"
 
 	// eventFailed says that a refresh failed or is held back, and why: site, sitemap,
@@ -47,48 +46,18 @@ func refreshedEvent(s *site, before *publish.Snapshot, out *result) *event {
 	if out.outcome == refreshUnchanged || !s.app.events.listensTo(eventRefreshed) {
 		return nil
 	}
-	changes, err := changesOf(s, before, out)
+	c := &out.selected.Changes
+	added, changed, removed := c.Added.Count, c.Changed.Count, c.Removed.Count
 	switch {
-	case err != nil:
-		if s.ctx.Err() == nil {
-			s.logger.Error("comparing the sitemap with the one before failed", zap.Error(err))
-		}
-		return nil
-	case changes == sitemapxml.Changes{} && (out.outcome == refreshEmpty || out.outcome == refreshHeldBack):
-		return nil
-	}
-	return newEvent(s, eventRefreshed, map[string]any{
-		"pages": pagesOf(out.snapshot), "added": changes.Added, "changed": changes.Changed, "removed": changes.Removed,
-	})
-}
-
-// changesOf counts the pages in which a result differs from the snapshot before.
-func changesOf(s *site, before *publish.Snapshot, out *result) (sitemapxml.Changes, error) {
-	switch c := &out.selected.Changes; {
 	case before == nil || out.snapshot == nil:
-		return sitemapxml.Changes{Added: pagesOf(out.snapshot), Removed: pagesOf(before)}, nil
+		added, changed, removed = pagesOf(out.snapshot), 0, pagesOf(before)
 	case s.handler.settings.crawl.off: // there are no records that say what was listed
-		return sitemapxml.Compare(documentsWithout(s.ctx, before, out.snapshot), documentsWithout(s.ctx, out.snapshot, before))
-	default:
-		return sitemapxml.Changes{Added: c.Added.Count, Changed: c.Changed.Count, Removed: c.Removed.Count}, nil
+		return newEvent(s, eventRefreshed, map[string]any{"pages": pagesOf(out.snapshot)})
 	}
-}
-
-// documentsWithout are the documents of pages that a snapshot has and another has not.
-func documentsWithout(ctx context.Context, snapshot, other *publish.Snapshot) []sitemapxml.Opener {
-	var all []sitemapxml.Opener
-	for _, d := range documentsOf(snapshot) {
-		if same := other.Find(d.Suffix); same != nil && same.ETag == d.ETag {
-			continue
-		}
-		all = append(all, func() (io.ReadCloser, error) {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			return d.XML()
-		})
+	if added+changed+removed == 0 && (out.outcome == refreshEmpty || out.outcome == refreshHeldBack) {
+		return nil
 	}
-	return all
+	return newEvent(s, eventRefreshed, map[string]any{"pages": pagesOf(out.snapshot), "added": added, "changed": changed, "removed": removed})
 }
 
 // documentsOf are the documents that list pages, in the order of these.

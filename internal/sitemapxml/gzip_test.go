@@ -2,14 +2,11 @@ package sitemapxml
 
 import (
 	"bytes"
-	stdgzip "compress/gzip"
-	"fmt"
+	"compress/gzip"
 	"io"
 	"math/rand/v2"
 	"sync"
 	"testing"
-
-	"github.com/klauspost/compress/gzip"
 )
 
 func compress(t testing.TB, document []byte, pieces func() int) []byte {
@@ -32,7 +29,7 @@ func compress(t testing.TB, document []byte, pieces func() int) []byte {
 // Equal documents must be equal bytes wherever and however they are written: their
 // ETags come from them.
 func TestGzipIsDeterministic(t *testing.T) {
-	document := writeURLSet(t, Schema09, base, realPages(5000))
+	document := write(t, NewURLSet, Schema09, base, realPages(5000))
 	want := compress(t, document, func() int { return len(document) })
 	if mtime := want[4:8]; !bytes.Equal(mtime, make([]byte, 4)) {
 		t.Errorf("the header holds a time: %x", mtime)
@@ -50,7 +47,7 @@ func TestGzipIsDeterministic(t *testing.T) {
 	}
 	wait.Wait()
 
-	z, err := stdgzip.NewReader(bytes.NewReader(want))
+	z, err := gzip.NewReader(bytes.NewReader(want))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,40 +72,4 @@ func TestGzipClosed(t *testing.T) {
 	if err := NewGzip(&failing{5}).Close(); err != errFull {
 		t.Errorf("got %v, want %v", err, errFull)
 	}
-}
-
-// What GzipLevel was chosen by.
-func BenchmarkGzipLevels(b *testing.B) {
-	const pages = 50_000
-	document := writeURLSet(b, Schema09, base, realPages(pages))
-	for level := 1; level <= 9; level++ {
-		b.Run(fmt.Sprint(level), func(b *testing.B) {
-			var size counter
-			z, err := gzip.NewWriterLevel(&size, level)
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.ReportAllocs()
-			b.SetBytes(int64(len(document)))
-			for b.Loop() {
-				size = 0
-				z.Reset(&size)
-				if _, err := z.Write(document); err != nil {
-					b.Fatal(err)
-				}
-				if err := z.Close(); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)*1e6/pages, "s/1Mpages")
-			b.ReportMetric(float64(size)/pages, "bytes/page")
-		})
-	}
-}
-
-type counter int64
-
-func (c *counter) Write(p []byte) (int, error) {
-	*c += counter(len(p))
-	return len(p), nil
 }

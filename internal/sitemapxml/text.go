@@ -6,8 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/cespare/xxhash/v2"
+	"strings"
 )
 
 // ErrForeign says that a document was not written by a [URLSet].
@@ -26,26 +25,18 @@ const maxLine = 64 << 10
 // for a whole document is the sum of [TextSize].
 func WriteText(w io.Writer, document io.Reader) (n int64, err error) {
 	entries := newEntries(document)
-	out := make([]byte, 0, flushBytes+maxLine)
-	flush := func() error {
-		k, err := w.Write(out)
-		n += int64(k)
-		out = out[:0]
-		return err
-	}
+	out := bufio.NewWriterSize(w, flushBytes)
 	for {
-		more, err := entries.next(nil)
+		more, err := entries.next()
 		if err != nil {
 			return n, err
 		}
 		if !more {
-			return n, flush()
+			return n, out.Flush()
 		}
-		out = append(append(out, entries.loc...), '\n')
-		if len(out) >= flushBytes {
-			if err := flush(); err != nil {
-				return n, err
-			}
+		k, err := out.Write(append(entries.loc, '\n'))
+		if n += int64(k); err != nil {
+			return n, err
 		}
 	}
 }
@@ -61,19 +52,17 @@ type URL struct {
 // [WriteText].
 func Find(document io.Reader, loc string) (entry URL, found bool, err error) {
 	entries := newEntries(document)
-	entries.keep = true
 	for {
-		more, err := entries.next(nil)
+		more, err := entries.next()
 		if err != nil || !more {
 			return URL{}, false, err
 		}
-		if string(entries.loc) != loc {
-			continue
+		if string(entries.loc) == loc {
+			return URL{
+				Loc: loc, Line: entries.line, LastMod: element(entries.rest, "lastmod"),
+				ChangeFreq: element(entries.rest, "changefreq"), Priority: element(entries.rest, "priority"),
+			}, true, nil
 		}
-		return URL{
-			Loc: loc, Line: entries.line, LastMod: element(entries.rest, "lastmod"),
-			ChangeFreq: element(entries.rest, "changefreq"), Priority: element(entries.rest, "priority"),
-		}, true, nil
 	}
 }
 
@@ -87,42 +76,35 @@ func element(line []byte, name string) string {
 	return string(text)
 }
 
-// entries goes through the entries of a document that a [URLSet] wrote.
+// entries goes through the entries of a document that a [URLSet] wrote. What is said of an entry
+// is valid until the next.
 type entries struct {
 	r    *bufio.Reader
 	line int
-	loc  []byte // of the last entry, decoded; valid until the next
-
-	keep bool
-	rest []byte // what follows loc up to at least the extensions, if that is kept
+	loc  []byte // decoded
+	rest []byte // what follows the loc, up to at least the extensions
 }
 
 func newEntries(document io.Reader) *entries {
 	return &entries{r: bufio.NewReaderSize(document, maxLine)}
 }
 
-// next goes to the next entry, all bytes of which it adds to the digest if there is
-// one. A false means that the document has ended. The errors are those of [WriteText].
-func (e *entries) next(digest *xxhash.Digest) (bool, error) {
+// next goes to the next entry. A false means that the document has ended. The errors are those of
+// [WriteText].
+func (e *entries) next() (bool, error) {
 	for {
-		line, err := e.r.ReadSlice('\n')
-		e.line++
-		long := err == bufio.ErrBufferFull
-		switch {
-		case err == io.EOF:
-			return false, io.ErrUnexpectedEOF
-		case err != nil && !long:
+		line, err := e.readLine()
+		if err != nil {
 			return false, err
 		}
-		switch loc, rest, ok := cutLoc(line); {
-		case ok && e.line > 2:
-			e.loc = appendDecoded(e.loc[:0], loc)
-			if e.keep {
-				e.rest = append(e.rest[:0], rest...)
-			}
-			return true, e.end(line, long, digest)
+		rest, isEntry := bytes.CutPrefix(line, []byte(urlOpen))
+		loc, rest, hasLoc := bytes.Cut(rest, []byte(locClose))
+		switch {
 		case e.line == 1 && string(line) == declaration:
 		case e.line == 2 && bytes.HasPrefix(line, []byte(urlSetOpen)):
+		case e.line > 2 && isEntry && hasLoc && bytes.HasSuffix(rest, []byte(urlClose)):
+			e.loc, e.rest = appendDecoded(e.loc[:0], loc), rest
+			return true, nil
 		case e.line > 2 && string(line) == urlSetClose:
 			return false, nil
 		default:
@@ -131,77 +113,33 @@ func (e *entries) next(digest *xxhash.Digest) (bool, error) {
 	}
 }
 
-// end goes to the end of an entry's line, of which the beginning is given.
-func (e *entries) end(line []byte, long bool, digest *xxhash.Digest) (err error) {
-	if digest != nil {
-		_, _ = digest.Write(line)
-	}
-	if long {
-		if line, err = restOfLine(e.r, line, digest); err != nil {
-			return err
+// readLine reads a line. Of a long one it returns the beginning and the end.
+func (e *entries) readLine() ([]byte, error) {
+	e.line++
+	line, err := e.r.ReadSlice('\n')
+	if err == bufio.ErrBufferFull {
+		line = bytes.Clone(line)
+		end := line
+		for err == bufio.ErrBufferFull {
+			tail := bytes.Clone(end[max(len(end)-len(urlClose), 0):])
+			end, err = e.r.ReadSlice('\n')
+			end = append(tail, end...)
 		}
+		line = append(line, end[max(len(end)-len(urlClose), 0):]...)
 	}
-	if !bytes.HasSuffix(line, []byte(urlClose)) {
-		return fmt.Errorf("line %d: %w", e.line, ErrForeign)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
 	}
-	return nil
+	return line, err
 }
 
-// cutLoc is the loc of an entry's line, or of what it begins with, as XML text, and
-// what follows it.
-func cutLoc(line []byte) (loc, rest []byte, ok bool) {
-	rest, ok = bytes.CutPrefix(line, []byte(urlOpen))
-	end := bytes.IndexByte(rest, '<')
-	if !ok || end < 0 {
-		return nil, nil, false
-	}
-	return rest[:end], rest[end:], bytes.HasPrefix(rest[end:], []byte(locClose))
-}
+// decoder decodes the five named entities.
+var decoder = strings.NewReplacer("&amp;", "&", "&apos;", "'", "&quot;", `"`, "&lt;", "<", "&gt;", ">")
 
-// restOfLine reads a line to its end, and returns at least the last bytes of it
-// that tell whether it is an entry's. What it reads is added to the digest, if there is
-// one.
-func restOfLine(r *bufio.Reader, line []byte, digest *xxhash.Digest) ([]byte, error) {
-	var last []byte
-	for {
-		last = append(last, line[max(len(line)-len(urlClose), 0):]...)
-		last = last[max(len(last)-len(urlClose), 0):]
-		if bytes.HasSuffix(last, []byte("\n")) {
-			return last, nil
-		}
-		var err error
-		line, err = r.ReadSlice('\n')
-		if digest != nil {
-			_, _ = digest.Write(line)
-		}
-		switch err {
-		case nil, bufio.ErrBufferFull:
-		case io.EOF:
-			return nil, io.ErrUnexpectedEOF
-		default:
-			return nil, err
-		}
-	}
-}
-
-// appendDecoded appends XML text with the five named entities decoded.
+// appendDecoded appends XML text with its entities decoded.
 func appendDecoded(dst, text []byte) []byte {
-	for {
-		i := bytes.IndexByte(text, '&')
-		if i < 0 {
-			return append(dst, text...)
-		}
-		dst = append(dst, text[:i]...)
-		text = text[i:]
-		n := 1
-		c := byte('&')
-		for _, special := range []byte(`&'"<>`) {
-			if e := entities[special]; bytes.HasPrefix(text, []byte(e)) {
-				c, n = special, len(e)
-				break
-			}
-		}
-		dst = append(dst, c)
-		text = text[n:]
+	if bytes.IndexByte(text, '&') < 0 {
+		return append(dst, text...)
 	}
+	return append(dst, decoder.Replace(string(text))...)
 }

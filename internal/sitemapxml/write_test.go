@@ -2,6 +2,7 @@ package sitemapxml
 
 import (
 	"bytes"
+	"encoding/xml"
 	"errors"
 	"flag"
 	"fmt"
@@ -11,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+	"testing/iotest"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -39,32 +40,35 @@ func prio(t testing.TB, f float64) page.Priority {
 }
 
 func goldenPages(t testing.TB) []page.Page {
+	alternates := []page.Alternate{
+		{Lang: "x-default", URL: base + "/"}, {Lang: "de-AT", URL: "https://example.org/de?a=1&b='2'"}, {Lang: "zh-Hant", URL: base + "/%E4%B8%AD"},
+	}
 	return []page.Page{
 		{Path: "/"},
-		{Path: "/a%20b?x=1&y='2'", LastMod: 1136214245},
-		{Path: "/caf%C3%A9", LastMod: 1136214245, LastModDay: true},
-		{Path: "/daily", ChangeFreq: freq(t, "daily")},
-		{Path: "/everything", LastMod: 1709210096, ChangeFreq: freq(t, "monthly"), Priority: prio(t, 0.55)},
+		{Path: "/a%20b?x=1&y='2'", LastMod: 1136214245, Extensions: &page.Extensions{Alternates: alternates}},
+		{Path: "/caf%C3%A9", LastMod: 1136214245, LastModDay: true, Extensions: new(page.Extensions)},
+		{Path: "/daily", ChangeFreq: freq(t, "daily"), Extensions: &page.Extensions{Images: []string{base + "/a.png"}}},
+		{Path: "/everything", LastMod: 1709210096, ChangeFreq: freq(t, "monthly"), Priority: prio(t, 0.55), Extensions: &page.Extensions{
+			Alternates: alternates, Images: []string{base + "/a.png?w=1&h=2", "https://cdn.example.net/<b> \"c\".jpg"},
+		}},
 		{Path: "/never", ChangeFreq: freq(t, "never"), Priority: prio(t, 0)},
 		{Path: "/top", Priority: prio(t, 1)},
 		{Path: "/z\"<>\x00\x7f\xff\n"},
 	}
 }
 
-func writeURLSet(t testing.TB, s Schema, base string, pages []page.Page) []byte {
+// write writes a urlset with begin, which is NewURLSet or NewExtendedURLSet.
+func write(t testing.TB, begin func(io.Writer, Schema, string) *URLSet, s Schema, base string, pages []page.Page) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	u := NewURLSet(&b, s, base)
+	u := begin(&b, s, base)
 	for _, p := range pages {
 		if err := u.Add(p); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := u.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if u.Bytes() != int64(b.Len()) {
-		t.Errorf("counted %d bytes, want %d", u.Bytes(), b.Len())
+	if err := u.Close(); err != nil || u.Bytes() != int64(b.Len()) {
+		t.Fatalf("counted %d bytes, %v, want %d", u.Bytes(), err, b.Len())
 	}
 	return b.Bytes()
 }
@@ -79,11 +83,8 @@ func writeIndex(t testing.TB, s Schema) []byte {
 			t.Fatal(err)
 		}
 	}
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if x.Bytes() != int64(b.Len()) {
-		t.Errorf("counted %d bytes, want %d", x.Bytes(), b.Len())
+	if err := x.Close(); err != nil || x.Bytes() != int64(b.Len()) {
+		t.Fatalf("counted %d bytes, %v, want %d", x.Bytes(), err, b.Len())
 	}
 	return b.Bytes()
 }
@@ -91,11 +92,12 @@ func writeIndex(t testing.TB, s Schema) []byte {
 func TestGolden(t *testing.T) {
 	documents := map[string][]byte{}
 	for _, s := range []Schema{Schema09, Schema084} {
-		documents["urlset-"+s.String()+".xml"] = writeURLSet(t, s, base, goldenPages(t))
+		documents["urlset-"+s.String()+".xml"] = write(t, NewURLSet, s, base, goldenPages(t))
+		documents["extended-"+s.String()+".xml"] = write(t, NewExtendedURLSet, s, base, goldenPages(t))
 		documents["index-"+s.String()+".xml"] = writeIndex(t, s)
 	}
 	var text bytes.Buffer
-	if _, err := WriteText(&text, bytes.NewReader(documents["urlset-0.9.xml"])); err != nil {
+	if _, err := WriteText(&text, bytes.NewReader(documents["extended-0.9.xml"])); err != nil {
 		t.Fatal(err)
 	}
 	documents["urlset.txt"] = text.Bytes()
@@ -176,72 +178,21 @@ func TestEscaping(t *testing.T) {
 }
 
 func TestLastMod(t *testing.T) {
-	at := func(s string) int64 {
-		v, err := time.Parse(time.RFC3339, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v.Unix()
-	}
-	for _, test := range []struct {
-		in   int64
-		want string
-	}{
-		{0, ""},
-		{1, "1970-01-01T00:00:01Z"},
-		{-1, "1969-12-31T23:59:59Z"},
-		{at("1981-05-06T07:08:09Z"), "1981-05-06T07:08:09Z"},
-		{at("2000-02-29T23:59:59Z"), "2000-02-29T23:59:59Z"},
-		{at("1900-02-28T23:59:59Z") + 1, "1900-03-01T00:00:00Z"},
-		{at("2024-02-29T00:00:00Z"), "2024-02-29T00:00:00Z"},
-		{at("2023-02-28T23:59:59Z") + 1, "2023-03-01T00:00:00Z"},
-		{at("2026-12-31T23:59:59Z"), "2026-12-31T23:59:59Z"},
-		{minTime, "0001-01-01T00:00:00Z"},
-		{minTime - 1, ""},
-		{maxTime, "9999-12-31T23:59:59Z"},
-		{maxTime + 1, ""},
-		{-1 << 63, ""},
-		{1<<63 - 1, ""},
+	for in, want := range map[int64]string{
+		0: "", 1: "1970-01-01T00:00:01Z", -1: "1969-12-31T23:59:59Z", 951868799: "2000-02-29T23:59:59Z",
+		minTime: "0001-01-01T00:00:00Z", minTime - 1: "", maxTime: "9999-12-31T23:59:59Z", maxTime + 1: "", -1 << 63: "", 1<<63 - 1: "",
 	} {
 		for _, day := range []bool{false, true} {
-			want := test.want
+			want := want
+			if want != "" && day {
+				want = want[:dateLen]
+			}
 			if want != "" {
-				if day {
-					want = want[:dateLen]
-				}
 				want = "<lastmod>" + want + "</lastmod>"
 			}
-			if got := string(appendLastMod(nil, test.in, day)); got != want {
-				t.Errorf("%d: got %q, want %q", test.in, got, want)
+			if got := string(appendLastMod(nil, in, day)); got != want {
+				t.Errorf("%d: got %q, want %q", in, got, want)
 			}
-		}
-	}
-}
-
-func TestLocLen(t *testing.T) {
-	for _, n := range []int{page.MaxLoc, page.MaxLoc + 1} {
-		p := page.Page{Path: "/" + strings.Repeat("&", n-len(base)-1)}
-		if got := LocLen(base, p); got != n {
-			t.Errorf("got %d, want %d", got, n)
-		}
-		if got := TextSize(base, p); got != n+1 {
-			t.Errorf("text: got %d, want %d", got, n+1)
-		}
-		document := writeURLSet(t, Schema09, base, []page.Page{p})
-		var text bytes.Buffer
-		if _, err := WriteText(&text, bytes.NewReader(document)); err != nil {
-			t.Fatal(err)
-		}
-		if got, want := text.String(), base+p.Path+"\n"; got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
-func TestEmptyDocument(t *testing.T) {
-	for _, s := range []Schema{Schema09, Schema084} {
-		if got, want := len(writeURLSet(t, s, base, nil)), int(Overhead(s)); got != want {
-			t.Errorf("%v: got %d bytes, want %d", s, got, want)
 		}
 	}
 }
@@ -267,30 +218,111 @@ func randomPage(r *rand.Rand) page.Page {
 	return p
 }
 
+// checkSizes holds documents of pages against what is foretold of them, and against encoding/xml.
+func checkSizes(t *testing.T, base string, pages ...page.Page) {
+	t.Helper()
+	for _, s := range []Schema{Schema09, Schema084} {
+		entries, extensions, text, pathBytes := int64(0), int64(0), int64(0), int64(0)
+		for _, p := range pages {
+			entries += int64(EntrySize(base, p))
+			extensions += int64(ExtensionsSize(s, p))
+			text += int64(TextSize(base, p))
+			pathBytes += int64(len(p.Path))
+		}
+		plain, extended := write(t, NewURLSet, s, base, pages), write(t, NewExtendedURLSet, s, base, pages)
+		if got, want := int64(len(plain)), Overhead(s)+entries; got != want {
+			t.Errorf("%v: got %d bytes, want %d", s, got, want)
+		}
+		if got, want := int64(len(extended)), Overhead(s)+ExtensionsOverhead(s)+entries+extensions; got != want {
+			t.Errorf("%v: got %d bytes with extensions, want %d", s, got, want)
+		}
+		if bound := EntriesBound(base, len(pages), pathBytes); bound < entries {
+			t.Errorf("a bound of %d is below %d", bound, entries)
+		}
+		for _, document := range [][]byte{plain, extended} {
+			var b strings.Builder
+			if n, err := WriteText(&b, bytes.NewReader(document)); n != text || int64(b.Len()) != text || err != nil {
+				t.Errorf("%v: text: got %d and %d bytes, %v, want %d", s, n, b.Len(), err, text)
+			}
+			var read struct {
+				Locs []string `xml:"url>loc"`
+			}
+			if err := xml.Unmarshal(document, &read); err != nil || strings.Join(append(read.Locs, ""), "\n") != b.String() {
+				t.Errorf("%v: %v: got the locs %q, want %q", s, err, read.Locs, b.String())
+			}
+			for i, loc := range read.Locs {
+				if len(loc) != LocLen(base, pages[i]) || strings.ContainsFunc(loc, func(r rune) bool { return r <= ' ' || r >= 0x7F }) {
+					t.Errorf("%v: got the loc %q for %q", s, loc, pages[i].Path)
+				}
+			}
+		}
+	}
+}
+
 func TestSizes(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	var pages []page.Page
-	var pathBytes, text int64
-	const base = "https://example.com/~joe's"
-	size := Overhead(Schema084)
-	for range 5000 {
+	pages := []page.Page{{Path: "/" + strings.Repeat("&", page.MaxLoc)}}
+	for range 2000 {
 		p := randomPage(r)
+		if r.IntN(3) > 0 {
+			p.Extensions = new(page.Extensions)
+			for range r.IntN(4) {
+				p.Extensions.Alternates = append(p.Extensions.Alternates, page.Alternate{Lang: randomPage(r).Path, URL: randomPage(r).Path})
+				p.Extensions.Images = append(p.Extensions.Images, randomPage(r).Path)
+			}
+		}
 		pages = append(pages, p)
-		size += int64(EntrySize(base, p))
-		text += int64(TextSize(base, p))
-		pathBytes += int64(len(p.Path))
 	}
-	document := writeURLSet(t, Schema084, base, pages)
-	if int64(len(document)) != size {
-		t.Errorf("got %d bytes, want %d", len(document), size)
+	checkSizes(t, "https://example.com/~joe's", pages...)
+	checkSizes(t, base)
+}
+
+// TestTextOfLongLines has entries longer than what is read at once, and documents of others.
+func TestTextOfLongLines(t *testing.T) {
+	var pages []page.Page
+	want := ""
+	for n := maxLine - 100; n < 3*maxLine; n += 1 + n/maxLine*997 { // some end near the bounds of buffers
+		rest := n - EntrySize(base, page.Page{Path: "/b"}) - len(imageOpen+imageClose)
+		pages = append(pages, page.Page{Path: "/b", Extensions: &page.Extensions{Images: []string{strings.Repeat("a", rest)}}})
+		want += base + "/b\n"
 	}
-	if bound := EntriesBound(base, len(pages), pathBytes); bound < size-Overhead(Schema084) {
-		t.Errorf("a bound of %d is below %d", bound, size)
+	document := write(t, NewExtendedURLSet, Schema09, base, pages)
+	var got bytes.Buffer
+	if _, err := WriteText(&got, iotest.HalfReader(bytes.NewReader(document))); err != nil || got.String() != want {
+		t.Errorf("got %d bytes, %v, want %d", got.Len(), err, len(want))
 	}
-	var b bytes.Buffer
-	n, err := WriteText(&b, bytes.NewReader(document))
-	if err != nil || n != text || int64(b.Len()) != text {
-		t.Errorf("text: got %d and %d bytes, %v, want %d", n, b.Len(), err, text)
+	short, line := document[:len(document)-maxLine], urlOpen+base+locClose+strings.Repeat("x", 3*maxLine)
+	for name, test := range map[string]struct {
+		document io.Reader
+		want     error
+	}{
+		"cut short":     {bytes.NewReader(short), io.ErrUnexpectedEOF},
+		"a broken disk": {io.MultiReader(bytes.NewReader(short), iotest.ErrReader(errFull)), errFull},
+		"another end":   {bytes.NewReader(bytes.Replace(document, []byte("</image:image></url>\n"), []byte("</image:image></urk>\n"), 1)), ErrForeign},
+		"no end":        {strings.NewReader(declaration + urlSetOpen + urlSetOpenEnd + line + "\n" + urlSetClose), ErrForeign},
+		"a longer loc":  {strings.NewReader(declaration + urlSetOpen + urlSetOpenEnd + urlOpen + line[len(urlOpen+base+locClose):] + locClose + urlClose + urlSetClose), ErrForeign},
+		"no document":   {strings.NewReader("<html>\n"), ErrForeign},
+	} {
+		if _, err := WriteText(io.Discard, test.document); !errors.Is(err, test.want) {
+			t.Errorf("%s: got %v, want %v", name, err, test.want)
+		}
+	}
+	if _, err := WriteText(&failing{10}, bytes.NewReader(document)); !errors.Is(err, errFull) {
+		t.Errorf("got %v, want %v", err, errFull)
+	}
+}
+
+func TestFind(t *testing.T) {
+	document := write(t, NewExtendedURLSet, Schema09, base, goldenPages(t))
+	want := URL{Loc: base + "/everything", LastMod: "2024-02-29T12:34:56Z", ChangeFreq: "monthly", Priority: "0.55", Line: 7}
+	if got, ok, err := Find(bytes.NewReader(document), want.Loc); got != want || !ok || err != nil {
+		t.Errorf("got %+v, %t, %v, want %+v", got, ok, err, want)
+	}
+	if got, ok, err := Find(bytes.NewReader(document), base+"/a%20b?x=1&y='2'"); got.Line != 4 || !ok || err != nil {
+		t.Errorf("got %+v, %t, %v", got, ok, err)
+	}
+	if _, ok, err := Find(bytes.NewReader(document), base+"/none"); ok || err != nil {
+		t.Errorf("got %t, %v", ok, err)
 	}
 }
 
@@ -339,27 +371,13 @@ func TestWriteError(t *testing.T) {
 	}
 }
 
-func FuzzEntrySize(f *testing.F) {
-	f.Add("https://example.com", "/a&b'c\"d<e>f g\x00\xff", int64(1136214245), true, byte(3), byte(51))
-	f.Add("", "", int64(0), false, byte(0), byte(0))
-	f.Add("https://x/y", "/%2f", int64(-62135596801), false, byte(255), byte(102))
-	f.Fuzz(func(t *testing.T, base, path string, lastMod int64, day bool, freq, prio byte) {
-		p := page.Page{Path: path, LastMod: lastMod, LastModDay: day, ChangeFreq: page.ChangeFreq(freq), Priority: page.Priority(prio)}
-		document := writeURLSet(t, Schema09, base, []page.Page{p})
-		size := EntrySize(base, p)
-		if got, want := int64(len(document)), Overhead(Schema09)+int64(size); got != want {
-			t.Fatalf("got %d bytes, want %d:\n%s", got, want, document)
-		}
-		if bound := EntriesBound(base, 1, int64(len(path))); bound < int64(size) {
-			t.Fatalf("bound %d is below %d", bound, size)
-		}
-		locs := locsOf(t, document)
-		if len(locs) != 1 || len(locs[0]) != LocLen(base, p) {
-			t.Fatalf("LocLen is %d for %q", LocLen(base, p), locs)
-		}
-		if strings.ContainsFunc(locs[0], func(r rune) bool { return r <= ' ' || r >= 0x7F }) {
-			t.Fatalf("a loc of %q", locs[0])
-		}
+func FuzzSizes(f *testing.F) {
+	f.Add("https://example.com", "/a&b'c\"d<e>f g\x00\xff", int64(1136214245), true, byte(3), byte(51), "de", "https://example.com/\"<'>.png")
+	f.Add("", "", int64(0), false, byte(0), byte(0), "", "]]>")
+	f.Add("https://x/y", "/%2f", int64(-62135596801), false, byte(255), byte(102), "x\n-\x00\xff", "-->")
+	f.Fuzz(func(t *testing.T, base, path string, lastMod int64, day bool, freq, prio byte, lang, url string) {
+		checkSizes(t, base, page.Page{Path: path, LastMod: lastMod, LastModDay: day, ChangeFreq: page.ChangeFreq(freq), Priority: page.Priority(prio),
+			Extensions: &page.Extensions{Alternates: []page.Alternate{{Lang: lang, URL: url}}, Images: []string{url}}})
 	})
 }
 
@@ -418,15 +436,3 @@ func BenchmarkWriteShard(b *testing.B) {
 type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
-
-func BenchmarkEntrySize(b *testing.B) {
-	pages := realPages(1000)
-	b.ReportAllocs()
-	n := 0
-	for b.Loop() {
-		for _, p := range pages {
-			n += EntrySize(base, p)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(pages)), "ns/page")
-}
