@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/http"
 	"net/url"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,22 +53,18 @@ type Refresh struct {
 	// its end; "" for all.
 	Prefix string
 
-	// Root is the site's file root, "" where none could be found; Hide and Index are what
-	// its file server hides, and its index names, if one was found.
-	Root  string
-	Hide  []string
-	Index []string
-
-	// FS is the site's file system; nil: the operating system's own.
-	FS fs.FS
+	// Root is the site's file root, "" where none could be found; FS is its file system, nil
+	// being the operating system's own. Hide and Index are what its file server hides, and
+	// its index names, if one was found.
+	Root        string
+	FS          fs.FS
+	Hide, Index []string
 
 	// Workers is how many goroutines the source may use for computing.
 	Workers int
 
 	// Now is the time at which the refresh began.
 	Now time.Time
-
-	Logger *zap.Logger
 
 	site   *site
 	probed probeResult
@@ -82,21 +78,18 @@ type Refresh struct {
 // maxWarnings is how many warnings of a refresh are kept for status.
 const maxWarnings = 20
 
+// newRefresh is a refresh of a site. All cores may compute while nothing is served yet, later
+// half of them. Of sites on demand anyone can make up the next one.
 func newRefresh(s *site, probed probeResult, now time.Time) *Refresh {
-	return &Refresh{
+	r := &Refresh{
 		BaseURL: s.origin, Prefix: s.prefix, Root: probed.root, Hide: probed.hide, Index: probed.index,
-		Workers: workersFor(s), Now: now, Logger: s.logger.Logger,
-		site: s, probed: probed, leftOut: make(map[string]int), kinds: make(map[string]bool),
+		Workers: cap(s.app.compute), Now: now, site: s, probed: probed,
+		leftOut: make(map[string]int), kinds: make(map[string]bool),
 	}
-}
-
-// workersFor is how many goroutines may compute for the site: all cores while nothing is
-// served yet, later half of them. Of sites on demand anyone can make up the next one.
-func workersFor(s *site) int {
 	if s.state.Index.Load() == nil && !s.onDemand {
-		return max(runtime.GOMAXPROCS(0), 1)
+		r.Workers = runtime.GOMAXPROCS(0)
 	}
-	return cap(s.app.compute)
+	return r
 }
 
 // openFS finds the site's file system.
@@ -107,17 +100,21 @@ func (r *Refresh) openFS() (err error) {
 	return err
 }
 
-// Fetch fetches a path of the site's URLs, percent-encoded and with its query, as an
-// anonymous visitor, and returns up to limit bytes of the body. An error status is a
-// response; the error here means that there was none.
-func (r *Refresh) Fetch(ctx context.Context, path string, limit int) (status int, header http.Header, body []byte, err error) {
-	res, err := r.fetch(ctx, path, limit)
-	if err != nil {
-		return 0, nil, nil, err
+// fileSystem looks a file system up by name; nil: the operating system's own.
+func fileSystem(ctx caddy.Context, name string) (fs.FS, error) {
+	fsys, ok := ctx.FileSystems().Get(name)
+	if !ok {
+		return nil, fmt.Errorf("there is no file system '%s'", name)
 	}
-	return res.Status, res.Header, res.Body, nil
+	var none caddy.Context
+	if fsys == none.FileSystems().Default() {
+		return nil, nil
+	}
+	return fsys, nil
 }
 
+// fetch fetches a path of the site's URLs, percent-encoded and with its query, as an anonymous
+// visitor, with up to limit bytes of the body.
 func (r *Refresh) fetch(ctx context.Context, path string, limit int) (*response, error) {
 	s := r.site
 	if rest, ok := strings.CutPrefix(path, s.prefix+"/"); ok {
@@ -126,30 +123,19 @@ func (r *Refresh) fetch(ctx context.Context, path string, limit int) (*response,
 	return s.fetcher.fetch(ctx, path, limit, nil)
 }
 
-// redirects reports whether a redirect from one path of the site leads to another.
-func (r *Refresh) redirects(res *response, from, to string) bool {
-	base, err := url.Parse(r.BaseURL + from)
-	if err != nil {
-		return false
-	}
-	location, err := base.Parse(res.Header.Get("Location"))
-	return err == nil && location.EscapedPath() == to
-}
-
 // replacer replaces global placeholders and those of the site's host.
 func (r *Refresh) replacer() *caddy.Replacer {
 	repl := caddy.NewReplacer()
-	u, err := url.Parse(r.BaseURL)
-	if err != nil {
-		return repl
-	}
+	scheme, hostport, _ := strings.Cut(r.BaseURL, "://")
+	u := url.URL{Host: hostport}
+	repl.Set("http.request.scheme", scheme)
+	repl.Set("http.request.hostport", hostport)
 	repl.Set("http.request.host", u.Hostname())
-	repl.Set("http.request.hostport", u.Host)
 	repl.Set("http.request.port", u.Port())
-	repl.Set("http.request.scheme", u.Scheme)
 	labels := strings.Split(u.Hostname(), ".")
-	for i := range labels {
-		repl.Set("http.request.host.labels."+strconv.Itoa(i), labels[len(labels)-1-i])
+	slices.Reverse(labels)
+	for i, label := range labels {
+		repl.Set("http.request.host.labels."+strconv.Itoa(i), label)
 	}
 	return repl
 }
@@ -157,12 +143,11 @@ func (r *Refresh) replacer() *caddy.Replacer {
 // LeaveOut counts candidates that are not listed for a reason, a few words that a log line
 // can group them by.
 func (r *Refresh) LeaveOut(reason string, n int) {
-	if n == 0 {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.leftOut[reason] += n
+	if n > 0 {
+		r.leftOut[reason] += n
+	}
 }
 
 // Warn logs a warning about the source, and not again while later refreshes warn of the
@@ -181,37 +166,39 @@ func (r *Refresh) Warn(kind, message string, fields ...zap.Field) {
 func (r *Refresh) said() (warnings []string, leftOut map[string]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	leftOut = make(map[string]int, len(r.leftOut))
-	for reason, n := range r.leftOut {
-		leftOut[reason] = n
-	}
-	return append([]string(nil), r.warnings...), leftOut
+	return slices.Clone(r.warnings), maps.Clone(r.leftOut)
 }
 
 const malformedPath = "malformed path"
 
 // inputs are the site's sources, for the gathering.
-func (r *Refresh) inputs(failing map[string]time.Time) []merge.Input {
+func (r *Refresh) inputs(failing map[string]time.Time) (inputs []merge.Input) {
 	h := r.site.handler
-	var inputs []merge.Input
 	for i, source := range h.sources {
-		name := h.sourceNames[i]
-		sorted, _ := source.(SortedSource)
-		since, failed := failing[failingKey(i, name)]
-		believed := failed && r.Now.Sub(since) >= confirmAfter
-		pages := func(ctx context.Context, yield func(page.Page) error) error {
-			err := source.Pages(ctx, r, yield)
-			if believed && errors.Is(err, fs.ErrNotExist) {
-				return nil // it has been gone for long: so are its pages
-			}
-			return err
-		}
+		isGuest := false
 		switch source.(type) {
 		case *SourceFiles, *SourceURLs, discoverer:
 		default:
-			pages = r.checked(pages)
+			isGuest = true
 		}
-		inputs = append(inputs, merge.Input{Name: name, Pages: pages, Sorted: sorted != nil && sorted.Sorted()})
+		name := h.sourceNames[i]
+		since, fails := failing[failingKey(i, name)]
+		sorted, _ := source.(SortedSource)
+		inputs = append(inputs, merge.Input{Name: name, Sorted: sorted != nil && sorted.Sorted(), Pages: func(ctx context.Context, yield func(Page) error) error {
+			err := source.Pages(ctx, r, func(p Page) error {
+				if isGuest {
+					if canonical, err := page.Canonical(p.Path); err != nil || canonical != p.Path {
+						r.LeaveOut(malformedPath, 1)
+						return nil
+					}
+				}
+				return yield(p)
+			})
+			if fails && r.Now.Sub(since) >= confirmAfter && errors.Is(err, fs.ErrNotExist) {
+				return nil // it has been gone for long: so are its pages
+			}
+			return err
+		}})
 	}
 	if h.discovery != nil {
 		inputs = append(inputs, merge.Input{Name: "own sitemaps", Pages: r.ownSitemaps})
@@ -219,18 +206,8 @@ func (r *Refresh) inputs(failing map[string]time.Time) []merge.Input {
 	return inputs
 }
 
-// checked leaves out what a guest module's source yields that is no path.
-func (r *Refresh) checked(pages func(context.Context, func(page.Page) error) error) func(context.Context, func(page.Page) error) error {
-	return func(ctx context.Context, yield func(page.Page) error) error {
-		return pages(ctx, func(p page.Page) error {
-			if canonical, err := page.Canonical(p.Path); err != nil || canonical != p.Path {
-				r.LeaveOut(malformedPath, 1)
-				return nil
-			}
-			return yield(p)
-		})
-	}
-}
+// failingKey tells sources apart, of which several may have the same name.
+func failingKey(input int, name string) string { return fmt.Sprint(input, " ", name) }
 
 // noteFailures remembers since when sources cannot be read.
 func noteFailures(failing map[string]time.Time, failed []merge.InputError, now time.Time) {
@@ -238,16 +215,12 @@ func noteFailures(failing map[string]time.Time, failed []merge.InputError, now t
 	clear(failing)
 	for _, f := range failed {
 		key := failingKey(f.Input, f.Name)
-		since, known := before[key]
-		if !known {
-			since = now
+		failing[key] = now
+		if since, ok := before[key]; ok {
+			failing[key] = since
 		}
-		failing[key] = since
 	}
 }
-
-// failingKey tells sources apart, of which several may have the same name.
-func failingKey(input int, name string) string { return fmt.Sprint(input, " ", name) }
 
 // joinFailures makes one error of those of sources; nil: there is none.
 func joinFailures(failed []merge.InputError) error {
@@ -256,17 +229,4 @@ func joinFailures(failed []merge.InputError) error {
 		errs = append(errs, fmt.Errorf("%s: %w", f.Name, f.Err))
 	}
 	return errors.Join(errs...)
-}
-
-// fileSystem looks a file system up by name; nil: the operating system's own.
-func fileSystem(ctx caddy.Context, name string) (fs.FS, error) {
-	fsys, ok := ctx.FileSystems().Get(name)
-	if !ok {
-		return nil, fmt.Errorf("there is no file system '%s'", name)
-	}
-	var none caddy.Context
-	if fsys == none.FileSystems().Default() {
-		return nil, nil
-	}
-	return fsys, nil
 }

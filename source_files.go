@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -235,7 +236,8 @@ func learnClean(ctx context.Context, r *Refresh, o *files.Options) error {
 			return true // an application may return the same for everything
 		}
 		long := get(path + ".html")
-		return !isSame(long, short) && (long.Status/100 != 3 || !r.redirects(long, path+".html", path))
+		to, err := url.Parse(long.Header.Get("Location"))
+		return !isSame(long, short) && (long.Status/100 != 3 || err != nil || to.EscapedPath() != path)
 	}
 	o.CleanURLs = !slices.ContainsFunc(apart, isOther)
 	o.KeepBesideFolders = !o.CleanURLs || len(beside) == 0 || slices.ContainsFunc(beside, isOther)

@@ -84,39 +84,30 @@ func (s *SourceURLs) foreign(base string) error {
 
 // Pages yields the pages that the lists name.
 func (s *SourceURLs) Pages(ctx context.Context, r *Refresh, yield func(Page) error) error {
-	var stopped error
-	read := func(name string, list io.Reader) error {
-		return r.readList(ctx, name, list, func(p Page) error {
-			stopped = yield(p)
-			return stopped
-		})
-	}
-	failed := []error{read("the configuration", strings.NewReader(strings.Join(s.URLs, "\n")))}
+	reader := urllist.Reader{Base: r.BaseURL, Now: r.Now, Open: r.openURL, Yield: yield}
+	failed := []error{r.readList(ctx, &reader, "the configuration", strings.NewReader(strings.Join(s.URLs, "\n")))}
 	repl := r.replacer()
 	for _, name := range s.From {
 		name = repl.ReplaceAll(name, "")
 		list, err := r.openList(ctx, name)
 		if err == nil {
-			err = read(name, list)
+			err = r.readList(ctx, &reader, name, list)
 			_ = list.Close()
-		}
-		if stopped != nil {
-			return stopped
 		}
 		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
 }
 
-// readList yields the pages of one list, and says which of its lines are none.
-func (r *Refresh) readList(ctx context.Context, name string, list io.Reader, yield func(Page) error) error {
+// readList reads one list, and says which of its lines are none.
+func (r *Refresh) readList(ctx context.Context, reader *urllist.Reader, name string, list io.Reader) error {
 	var refused []string
 	count := 0
-	reader := urllist.Reader{Base: r.BaseURL, Now: r.Now, Open: r.openURL, Yield: yield, Refuse: func(line int, text string, err error) {
+	reader.Refuse = func(line int, text string, err error) {
 		if count++; count <= maxRefusedLines {
 			refused = append(refused, fmt.Sprintf("line %d: %q: %.300v", line, text, err))
 		}
-	}}
+	}
 	err := reader.Read(ctx, list)
 	if r.LeaveOut(refusedLine, count); count > 0 {
 		r.Warn("refused "+name, "lines of a list are no URLs of the site", zap.String("list", name), zap.Int("count", count), zap.Strings("first", refused))
@@ -187,15 +178,11 @@ func (o *ownPages) bytes() (n int64) {
 
 // ownSitemaps yields the pages of the sitemap behind the handler, at its path, and of those
 // that the application's robots.txt names.
-func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) (err error) {
+func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) (failed error) {
 	own := r.site.own.Load()
-	if own == nil || r.Now.Sub(own.at) >= ownEvery || r.Now.Before(own.at) {
-		var read *ownPages
-		if read, err = r.readOwn(ctx); err == nil {
-			r.site.own.Store(read)
-		}
-		if own == nil || err == nil {
-			own = read
+	if own == nil || r.Now.Sub(own.at).Abs() >= ownEvery {
+		if own, failed = r.readOwn(ctx); failed == nil {
+			r.site.own.Store(own)
 		}
 	}
 	for _, p := range own.pages {
@@ -203,23 +190,23 @@ func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) 
 			return err
 		}
 	}
-	return err
+	return failed
 }
 
 var errTooManyPages = errors.New("too many pages")
 
 // readOwn reads the application's own sitemaps.
 func (r *Refresh) readOwn(ctx context.Context) (*ownPages, error) {
-	own, max := &ownPages{at: r.Now}, r.site.handler.settings.maxURLs
+	own, failed := &ownPages{at: r.Now}, []error{}
 	reader := urllist.Reader{Base: r.BaseURL, Now: r.Now, Open: r.openURL, Refuse: func(int, string, error) {}, Yield: func(p page.Page) error {
-		if own.pages = append(own.pages, p); len(own.pages) > max {
+		if own.pages = append(own.pages, p); len(own.pages) > r.site.handler.settings.maxURLs {
 			return errTooManyPages
 		}
 		return nil
 	}}
-	var failed []error
-	for i, url := range append([]string{r.site.sitemapURL()}, r.probed.robots.sitemaps...) {
-		if i > 0 && url == r.site.sitemapURL() {
+	urls := append([]string{r.site.sitemapURL()}, r.probed.robots.sitemaps...)
+	for i, url := range urls {
+		if slices.Contains(urls[:i], url) {
 			continue
 		}
 		list, err := r.openURL(ctx, url)

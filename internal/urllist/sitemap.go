@@ -61,7 +61,12 @@ type Reader struct {
 // (https://www.sitemaps.org/protocol.html), and in UTF-16 where a byte order mark says so. The
 // errors are Yield's, ctx's and those of reading. Documents of an index that cannot be read are
 // errors, too, returned together after all others were read.
-func (s *Reader) Read(ctx context.Context, r io.Reader) error { return s.read(ctx, r, 0) }
+func (s *Reader) Read(ctx context.Context, r io.Reader) error {
+	if s.stopped != nil {
+		return s.stopped
+	}
+	return s.read(ctx, r, 0)
+}
 
 // read reads a document, and those that it names.
 func (s *Reader) read(ctx context.Context, r io.Reader, depth int) error {
