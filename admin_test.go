@@ -1,70 +1,301 @@
 package sitemap
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
+	"maps"
+	"os"
 	"strings"
 	"testing"
-	"unicode"
+	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/origin"
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/caddyserver/caddy/v2/modules/caddyevents"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	"github.com/seed3295b519/caddy-sitemap/internal/merge"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-func TestParsePageURL(t *testing.T) {
-	for raw, want := range map[string]pageURL{
-		"http://a.example":                   {"http", "a.example", "", "/"},
-		"http://A.example.:80/./%7e/x?b=c#d": {"http", "a.example", "", "/~/x?b=c"},
-		"https://[::1]:8443/a%20b":           {"https", "[::1]", "8443", "/a%20b"},
+// reportSite is a site of which nothing runs, with two sources.
+func reportSite(t *testing.T) (*site, *observer.ObservedLogs) {
+	t.Helper()
+	core, logs := observer.New(zapcore.DebugLevel)
+	words, err := compileDisallow([]string{"add", "logout"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &Handler{sources: make([]Source, 2), sourceNames: []string{"files", "urls"}, logger: zap.New(core)}
+	h.settings.crawl.disallow = words
+	a := &App{now: time.Now, events: &eventQueue{app: new(caddyevents.App), queue: make(chan func(), 2), started: make(chan struct{})}, departed: new(readers)}
+	s := &site{identity: identity{handler: h, origin: "http://a.example"}, app: a, state: new(siteState)}
+	s.id.handler, s.logger, s.ctx = h, newSiteLog(&s.identity), context.Background()
+	s.probed.Store(new(probeResult))
+	a.sites = map[siteID]*site{s.id: s}
+	return s, logs
+}
+
+// listing is a snapshot of so many pages.
+func listing(pages int) *publish.Snapshot {
+	return &publish.Snapshot{Index: new(publish.Document), Pages: pages}
+}
+
+func leftOut(counts map[indexing.Status]int) (r indexing.Result) {
+	r.Generation = new(store.Generation)
+	for status, n := range counts {
+		r.LeftOut[status] = indexing.List[string]{Count: n, First: []string{"/" + status.String()}}
+	}
+	return r
+}
+
+func failing(inputs ...int) (m merge.Result) {
+	for _, i := range inputs {
+		m.Failed = append(m.Failed, merge.InputError{Input: i, Name: "source", Err: errors.New("gone")})
+	}
+	m.Counts = []int{7, 0, 0}
+	return m
+}
+
+// TestReports runs through refreshes of one site, whose reports are restored from the store
+// each time.
+func TestReports(t *testing.T) {
+	s, logs := reportSite(t)
+	begun := time.Unix(1e9, 0)
+	changed := result{outcome: refreshChanged, merged: failing(1), selected: leftOut(map[indexing.Status]int{indexing.NoIndex: 2, indexing.Absent: 9})}
+	for i, step := range []struct {
+		what           string
+		published      int
+		result         result
+		want, reason   string
+		isConfirmed    bool
+		noIndex, event int
+		line           string // that is written newly
+	}{
+		{"a source that could never be read", 10, changed, refreshChanged, "", true, 2, 0, "sitemap refreshed"},
+		{"another source fails", 10, result{outcome: refreshUnchanged, merged: failing(0, 1)}, refreshHeldBack, "source 1 (source) could not be read", false, 2, 1, "held back"},
+		{"it still fails", 10, result{outcome: refreshUnchanged, merged: failing(0, 1)}, refreshHeldBack, "source 1 (source) could not be read", false, 2, 0, ""},
+		{"all are read", 10, result{outcome: refreshUnchanged}, refreshUnchanged, "", true, 2, 0, ""},
+		{"a change is held back", 10, result{outcome: refreshHeldBack, reason: "few", found: 3, selected: leftOut(nil)}, refreshHeldBack, "few", false, 0, 1, "held back"},
+		{"it fails", 10, result{err: errors.New("broken\xff")}, refreshFailed, "broken\uFFFD", false, 0, 1, "refresh failed"},
+		{"it fails again", 10, result{err: errors.New("broken\xff")}, refreshFailed, "broken\uFFFD", false, 0, 0, ""},
+		{"nothing is left", 0, result{outcome: refreshEmpty, selected: leftOut(map[indexing.Status]int{indexing.NoIndex: 5})}, refreshEmpty, "", true, 5, 0, "no page to list"},
+		{"for another site", 0, result{outcome: refreshAlias}, refreshEmpty, "", false, 5, 0, ""},
 	} {
-		if got, err := parsePageURL(raw); err != nil || got != want {
-			t.Errorf("%q: got %+v, %v, want %+v", raw, got, err, want)
+		if s.state.Index.Store(nil); step.published > 0 {
+			s.state.Index.Store(listing(step.published))
+		}
+		logs.TakeAll()
+		at := begun.Add(time.Duration(i) * time.Minute)
+		s.report(step.result, at, time.Second)
+		encoded, err := json.Marshal(s.lastReport())
+		got := new(report)
+		if err = errors.Join(err, json.Unmarshal(encoded, got)); err != nil {
+			t.Fatal(err)
+		}
+		s.state.report.Store(got)
+		if got.Result != step.want || got.Reason != step.reason || got.Confirmed.Equal(at) != step.isConfirmed || got.Pages != step.published || got.LeftOut["noindex"] != step.noIndex || got.LeftOut["absent"] != 0 {
+			t.Errorf("%s: got %+v", step.what, got)
+		}
+		if n := len(s.app.events.queue); n != step.event {
+			t.Errorf("%s: got %d events, want %d", step.what, n, step.event)
+		}
+		for len(s.app.events.queue) > 0 {
+			<-s.app.events.queue
+		}
+		lines := logs.Filter(func(e observer.LoggedEntry) bool { return e.Level > zapcore.DebugLevel }).All()
+		found := step.line == ""
+		for _, line := range lines {
+			found = found || strings.Contains(line.Message, step.line)
+		}
+		if !found || step.line == "" && len(lines) > 0 {
+			t.Errorf("%s: got the lines %v, want %q", step.what, lines, step.line)
 		}
 	}
-	for raw, want := range map[string]string{
-		"":                          "must be absolute",
-		"/a.html":                   "must be absolute",
-		"a.example/b":               "must be absolute",
-		"//a.example/a.html":        "must be absolute",
-		"javascript:alert(1)":       "must be absolute",
-		"file:///etc/passwd":        "must be absolute",
-		"http:///a":                 "must be absolute",
-		"http:a":                    "must be absolute",
-		"http://u:p@a.example/":     "a user name",
-		"http://a.example/\x00":     "control character",
-		"http://a.example/\r\nX: y": "control character",
-		"http://a.example/%zz":      "escape",
-		"http://a.example/?a=%zz":   "hexadecimal",
-		"http://a.example:x/":       "port",
-		"http://a.example:99999/":   "host or port is invalid",
-		"http://a example/":         "host",
-		"http://<script>/":          "host",
-		"http://a.example/" + strings.Repeat("a", 1<<20): "more than 65536 bytes",
-	} {
-		_, err := parsePageURL(raw)
-		if !errors.Is(err, errNotURL) || !strings.Contains(err.Error(), want) || len(err.Error()) > 400 || strings.ContainsAny(err.Error(), "\x00\r\n<") {
-			t.Errorf("%.50q: got %.400v, want %q", raw, err, want)
+	if got := s.lastReport().Examples["noindex"]; len(got) != 1 || got[0] != "/noindex" {
+		t.Errorf("got examples %q", got)
+	}
+}
+
+// TestLeftOut adds up what each stage leaves out.
+func TestLeftOut(t *testing.T) {
+	r := result{
+		source:   &Refresh{leftOut: map[string]int{"dotfile": 1}},
+		snapshot: &publish.Snapshot{LeftOut: map[string]int{publish.NoRoom: 2}},
+		selected: leftOut(map[indexing.Status]int{indexing.OverMax: 3, indexing.Pending: 50, indexing.Excluded: 50, indexing.Absent: 50}),
+	}
+	r.merged.LeftOut = map[string]int{"excluded": 4, merge.OverMax: 5}
+	r.crawled.DroppedPaths = 6
+	want := map[string]int{"dotfile": 1, publish.NoRoom: 2, indexing.OverMax.String(): 8, "excluded": 4, "over max_paths": 6}
+	if got, _ := leftOutOf(&r); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestSelectionLines are written once while they apply.
+func TestSelectionLines(t *testing.T) {
+	s, logs := reportSite(t)
+	bad := leftOut(map[indexing.Status]int{indexing.Disallowed: 60, indexing.OverMax: 5})
+	bad.LeftOut[indexing.Disallowed].First = []string{"/add/1", "/logout", "/users/log-out"}
+	bad.Listed, bad.Orphans = 10, indexing.List[string]{Count: 2, First: []string{"/a", "/b"}}
+	good := leftOut(nil)
+	good.Listed = 10
+	for i, step := range []struct {
+		selected indexing.Result
+		want     int
+	}{{bad, 3}, {bad, 0}, {good, 0}, {bad, 3}} {
+		logs.TakeAll()
+		rep := new(report)
+		out := &result{selected: step.selected}
+		rep.LeftOut, _ = leftOutOf(out)
+		s.logger.selection(&s.handler.settings, out, rep)
+		if got := logs.Len(); got != step.want {
+			t.Errorf("step %d: got %v, want %d lines", i, logs.All(), step.want)
+		}
+	}
+	if lines := logs.FilterField(zap.Strings("disallow", []string{"add", "logout"})).All(); len(lines) != 1 || lines[0].Level != zapcore.WarnLevel {
+		t.Errorf("got %v", lines)
+	}
+}
+
+// TestMetrics: reasons of other modules may be any bytes, and the counts of sites that
+// there are no longer are still summed.
+func TestMetrics(t *testing.T) {
+	s, _ := reportSite(t)
+	s.state.Index.Store(listing(3))
+	s.state.report.Store(&report{Pending: 4, LeftOut: map[string]int{"\xff": 1, "\xfe": 2}, Confirmed: time.Now()})
+	s.state.readers.count(nil, readIndex, readServed, time.Now)
+	s.app.departed.add(&s.state.readers)
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(collector{s.app}); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]float64)
+	for _, f := range families {
+		got[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue() + f.GetMetric()[0].GetCounter().GetValue()
+	}
+	for name, want := range map[string]float64{"pages": 3, "pending_pages": 4, "shards": 1, "left_out_pages": 3, "requests_total": 2, "sites": 1} {
+		if got["caddy_sitemap_"+name] != want {
+			t.Errorf("%s: got %v, want %v", name, got["caddy_sitemap_"+name], want)
 		}
 	}
 }
 
-// FuzzParsePageURL: the path of a URL is that of a page, or there is a short error.
-func FuzzParsePageURL(f *testing.F) {
-	for _, raw := range []string{"http://example.com/a?b#c", "https://[::1]:8443/%7e/../x", "//a/b", "http://a:b@c/", "http://bücher.example/ü\x00", "http://a?%zz"} {
-		f.Add(raw)
+// TestRefreshedEvents: they come where other documents are served, and no refresh waits for
+// who takes them.
+func TestRefreshedEvents(t *testing.T) {
+	s, logs := reportSite(t)
+	other := listing(4)
+	other.Index.ETag = "other"
+	for _, test := range []struct {
+		what      string
+		before    *publish.Snapshot
+		after     *publish.Snapshot
+		announced int
+	}{
+		{"nothing before", nil, listing(3), 1},
+		{"changed", listing(3), other, 1},
+		{"unchanged", listing(3), listing(3), 0},
+		{"emptied", listing(3), nil, 1},
+		{"still empty", nil, nil, 0},
+	} {
+		s.app.events.announceRefreshed(s, test.before, &result{snapshot: test.after})
+		if got := len(s.app.events.queue); got != test.announced {
+			t.Errorf("%s: got %d events, want %d", test.what, got, test.announced)
+		}
+		for len(s.app.events.queue) > 0 {
+			<-s.app.events.queue
+		}
 	}
-	f.Fuzz(func(t *testing.T, raw string) {
-		u, err := parsePageURL(raw)
-		if err != nil {
-			if !errors.Is(err, errNotURL) || len(err.Error()) > 1000 || strings.ContainsFunc(err.Error(), unicode.IsControl) {
-				t.Errorf("%q: got %v", raw, err)
-			}
-			return
+	for range 12 {
+		s.app.events.announce(s, eventFailed, map[string]any{})
+	}
+	if got := logs.FilterMessageSnippet("events are dropped").Len(); got != 1 {
+		t.Errorf("got %d lines, want one", got)
+	}
+}
+
+// TestSitesAt reads URLs as operators write them.
+func TestSitesAt(t *testing.T) {
+	s, _ := reportSite(t)
+	for raw, want := range map[string]string{
+		"http://a.example":                   "/",
+		"http://A.example.:80/./%7e/x?b=c#d": "/~/x?b=c",
+		"http://a.example/it%27s":            "/it's",
+	} {
+		if sites, got, err := s.app.sitesAt(raw); err != nil || got != want || len(sites) != 1 {
+			t.Errorf("%q: got %q, %v, %v, want %q", raw, got, sites, err, want)
 		}
-		if again, err := page.Canonical(u.path); err != nil || again != u.path {
-			t.Errorf("%q: got %q, which is %q, %v", raw, u.path, again, err)
+	}
+	for _, raw := range []string{"", "/a.html", "//a.example/a.html", "javascript:alert(1)", "http:///a", "http://u:p@a.example/", "http://a.example:x/",
+		"http://a.example/" + strings.Repeat("%0", 1<<20)} {
+		if _, _, err := s.app.sitesAt(raw); err == nil || len(err.Error()) > 400 {
+			t.Errorf("%.50q: got %.400v", raw, err)
 		}
-		if host, ok := origin.CleanHost(u.host); !ok || host != u.host {
-			t.Errorf("%q: got %q", raw, u.host)
+	}
+}
+
+// TestPrintResponse prints all that a status may have, some of it written by strangers.
+func TestPrintResponse(t *testing.T) {
+	now := time.Now().UTC()
+	rep := &report{
+		At: now, Seconds: 0.5, Result: refreshHeldBack, Reason: "few", Sources: []sourceReport{{Source: "files", Pages: 3}, {Source: "urls", Error: "line\tone\nline two"}},
+		LeftOut: map[string]int{"redirect": 12, "noindex": 1}, Examples: map[string][]string{"noindex": {"/\x1b[31mred", "/\u202egpj"}}, Warnings: []string{"no root"},
+	}
+	all := sitesStatus{[]siteStatus{
+		{Site: "http://a.example", Sitemap: "http://a.example/sitemap.xml", NamedBy: "visitors", Pages: 3, NextRefresh: now.Add(time.Minute), LastRefresh: rep},
+		{Site: "http://b.example", Sitemap: "http://a.example/sitemap.xml", NamedBy: "visitors", ServedBy: "http://a.example"},
+	}}
+	want := `site          http://a.example
+sitemap       http://a.example/sitemap.xml
+named by      visitors
+pages         3
+next refresh  ` + now.Add(time.Minute).Format(time.DateTime) + ` UTC (in 1m0s)
+last refresh
+  at                ` + now.Format(time.DateTime) + ` UTC (0s ago)
+  duration seconds  0.5
+  result            held_back
+  reason            few
+  pages             0
+  sources           source    pages  error
+                    files     3      -
+                    urls      0      line\u0009one\u000aline two
+  left out          noindex   1
+                    redirect  12
+  examples          noindex   /\u001b[31mred /\u202egpj
+  warnings          no root
+
+site       http://b.example
+sitemap    http://a.example/sitemap.xml
+named by   visitors
+served by  http://a.example
+pages      0
+
+`
+	var got bytes.Buffer
+	if err := printResponse(&got, &all); err != nil || got.String() != want {
+		t.Errorf("got error %v and\n%s\nwant\n%s", err, got.String(), want)
+	}
+}
+
+// TestStatusesDocs: the documentation has a row for each index status.
+func TestStatusesDocs(t *testing.T) {
+	text, err := os.ReadFile("docs/listing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, status := range indexing.Statuses() {
+		if status != indexing.Indexable && !strings.Contains(string(text), "\n| "+status.String()+" | ") {
+			t.Errorf("docs/listing.md has no row for '%s'", status)
 		}
-	})
+	}
 }

@@ -108,8 +108,8 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if a.events, err = newEventQueue(ctx, a.logger); err != nil {
 		return err
 	}
-	a.counts = newCounts()
-	return a.counts.register(ctx.GetMetricsRegistry(), collector{a})
+	a.counts = newCounts(ctx.GetMetricsRegistry())
+	return ctx.GetMetricsRegistry().Register(collector{a})
 }
 
 // register makes a handler known while it is provisioned.
@@ -142,7 +142,7 @@ func (a *App) Start() error {
 	}
 	close(a.started)
 	a.group.Go(func() { a.schedule(a.running) })
-	a.group.Go(func() { a.events.run(a.running) })
+	a.group.Go(func() { orLeave(a.running, func() { a.events.run(a.running) }) })
 	a.readVisits()
 	return nil
 }

@@ -49,7 +49,7 @@ func newBench(t testing.TB, configure func(*Handler)) *bench {
 	t.Cleanup(a.fetchers[h.server].close)
 	a.slots, a.compute = crawl.NewSlots(1), crawl.NewSlots(1)
 	a.departed = new(readers)
-	a.events = &eventQueue{queue: make(chan event, maxEvents)}
+	a.events = &eventQueue{queue: make(chan func(), 100)}
 	b.lists("/a")
 	return b
 }

@@ -303,6 +303,13 @@ func (v *visited) sorted(since int64) []string {
 	return all
 }
 
+// at is when visitors had a path last, in Unix seconds; 0: never.
+func (v *visited) at(path string) int64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.paths[path]
+}
+
 func (v *visited) count() (paths, dropped int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -13,18 +14,16 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// Explanation is why a URL is listed in a site's sitemap, or why it is not.
-type Explanation struct {
-	URL     string `json:"url"`     // in the form in which it is or would be listed
-	Site    string `json:"site"`    // the URL of its site
-	Sitemap string `json:"sitemap"` // the URL of the sitemap, or index
-	Path    string `json:"path"`    // with its query
+// explanation is why a URL is listed in a site's sitemap, or why it is not.
+type explanation struct {
+	URL     string `json:"url"` // in the form in which it is or would be listed
+	Sitemap string `json:"sitemap"`
 
 	// Listed says that the published sitemap has it, in Document, with these values.
 	Listed     bool   `json:"listed"`
@@ -33,39 +32,40 @@ type Explanation struct {
 	ChangeFreq string `json:"changefreq,omitempty"`
 	Priority   string `json:"priority,omitempty"`
 
-	// Reason is why it is not listed, in most cases the name of its index status; "" if it
-	// is. Explanation says what that means, Remedy what to do for it to be listed. Other is
-	// the URL that matters instead: its canonical, or what it duplicates or redirects to.
-	Reason      string `json:"reason,omitempty"`
-	Explanation string `json:"explanation"`
-	Remedy      string `json:"remedy,omitempty"`
-	Other       string `json:"other,omitempty"`
+	// Reason is in most cases the name of its index status, Rule the setting or line of
+	// robots.txt that decides, and Other the URL that matters instead: its canonical, or what
+	// it duplicates or leads to.
+	Reason  string `json:"reason,omitempty"`
+	Meaning string `json:"meaning,omitempty"`
+	Remedy  string `json:"remedy,omitempty"`
+	Rule    string `json:"rule,omitempty"`
+	Other   string `json:"other,omitempty"`
 
-	// What keeps it from being fetched: a word or pattern of 'crawl disallow', or a line of
-	// robots.txt.
-	DisallowedBy string `json:"disallowed_by,omitempty"`
-	RobotsRule   string `json:"robots_rule,omitempty"`
+	// What is known of it: the sources that name it, where it is not listed; when a page that
+	// links to it was last fetched, and a visitor last had it; when it was last fetched, with
+	// this status, since when that fails, and when it is fetched again.
+	NamedBy []string  `json:"named_by,omitempty"`
+	Linked  time.Time `json:"linked_at,omitzero"`
+	Visited time.Time `json:"visited_at,omitzero"`
+	Fetched time.Time `json:"fetched_at,omitzero"`
+	Status  int       `json:"status,omitempty"`
+	Failing time.Time `json:"failing_since,omitzero"`
+	Due     time.Time `json:"due_at,omitzero"`
 
-	Named     bool       `json:"named"`                // by a source
-	LinkedAt  *time.Time `json:"linked_at,omitempty"`  // when a page that links to it was last fetched
-	VisitedAt *time.Time `json:"visited_at,omitempty"` // when a visitor last had it
-	FetchedAt *time.Time `json:"fetched_at,omitempty"` // when it was last fetched, with this status
-	Status    int        `json:"status,omitempty"`
-	DueAt     *time.Time `json:"due_at,omitempty"` // when it is fetched again
-
-	// Response is what an anonymous visitor gets now; nil: Notes say why it was not fetched.
-	Response *ExplainedResponse `json:"response,omitempty"`
-	Notes    []string           `json:"notes,omitempty"`
+	// Now is what an anonymous visitor gets, and then where that leads.
+	Now []liveResponse `json:"now,omitempty"`
 }
 
-// ExplainedResponse is a page's response to an anonymous visitor.
-type ExplainedResponse struct {
+// liveResponse is the response to an anonymous visitor.
+type liveResponse struct {
+	URL         string `json:"url"`
 	Status      int    `json:"status,omitempty"`
-	Location    string `json:"location,omitempty"`
 	ContentType string `json:"content_type,omitempty"`
 	NoIndex     bool   `json:"noindex,omitempty"`
-	Canonical   string `json:"canonical,omitempty"`
-	Error       string `json:"error,omitempty"` // why there was no response
+	Leads       string `json:"leads,omitempty"` // redirect, refresh or canonical; "": nowhere
+	To          string `json:"to,omitempty"`
+	Listed      bool   `json:"listed,omitempty"`
+	Error       string `json:"error,omitempty"` // why there is no response
 }
 
 // Why a page is not listed, besides index statuses and the filter of candidates.
@@ -73,343 +73,278 @@ const (
 	reasonUnnamed     = "no source names it"
 	reasonOtherPath   = "listed under another path"
 	reasonNextRefresh = "waits for the next refresh"
-	reasonNoRefresh   = "no refresh has ended yet"
 	reasonLastFailed  = "the last refresh failed"
 )
 
 const (
-	maxExplained = 10              // sitemaps that cover the same URL
+	maxExplained = 10              // sitemaps that cover the same URL, and URLs that lead from one to the next
 	maxClipped   = 2048            // bytes of a text that others wrote
-	explainWait  = 3 * time.Second // for upstreams that are left alone
+	explainWait  = 3 * time.Second // for upstreams that are left alone, and for sources
 )
 
-// explain tells why a URL is listed or is not. It fetches the page, and changes nothing.
-// The error wraps errNotURL, errNoSite or errNotReady, or is ctx's or the storage's.
-func explain(ctx context.Context, a *App, rawURL string) (*Explanation, error) {
-	u, err := parsePageURL(rawURL)
-	if err != nil {
-		return nil, err
-	}
+// explain tells why a URL is listed or is not. It fetches the page, and changes nothing. Of
+// several sitemaps that cover the URL, the one counts that lists it, else the narrowest.
+func explain(ctx context.Context, a *App, rawURL string) (any, error) {
 	if err := a.awaitStart(ctx); err != nil {
 		return nil, err
 	}
-	sites, notes := sitesCovering(a, u)
-	if len(sites) == 0 {
-		return nil, noSiteOf(a.allSites())
+	sites, path, err := a.sitesAt(rawURL)
+	if err != nil {
+		return nil, err
 	}
-	var all []*Explanation
-	best := 0
-	for i, s := range sites[:min(len(sites), maxExplained)] {
-		x, err := newExplainer(s).explain(ctx, u.path)
+	for i, s := range sites {
+		sites[i] = cmp.Or(s.main.Load(), s)
+	}
+	rank := func(s *site) int {
+		switch probed := s.probed.Load(); {
+		case !strings.HasPrefix(path, s.scope):
+			return 0
+		case probed != nil && probed.blocked() != "":
+			return 1
+		}
+		return 1 + len(s.scope)
+	}
+	slices.SortStableFunc(sites, func(x, y *site) int { return rank(y) - rank(x) })
+	var best *explanation
+	var of *site
+	for _, s := range sites[:min(len(sites), maxExplained)] {
+		x, err := s.explain(ctx, path)
 		if err != nil {
 			return nil, err
 		}
-		if all = append(all, x); x.rank() > all[best].rank() {
-			best = i
+		if best == nil || x.Listed && !best.Listed {
+			best, of = x, s
 		}
 	}
-	x := all[best]
-	for i, other := range all {
-		if i != best {
-			notes = append(notes, fmt.Sprintf("in the sitemap %s: %s", other.Sitemap, cmp.Or(other.Reason, "listed")))
-		}
+	if best == nil {
+		return nil, a.noSite()
 	}
-	x.Notes = append(notes, x.Notes...)
-	return x, newExplainer(sites[best]).addResponse(ctx, x)
-}
-
-// rank tells which of several sitemaps an explanation is about.
-func (x *Explanation) rank() int {
-	switch x.Reason {
-	case "":
-		return 2
-	case reasonRefused, reasonAbsent, reasonShadowed, reasonUnreached:
-		return 0
-	}
-	return 1
-}
-
-func (x *Explanation) note(format string, args ...any) {
-	x.Notes = append(x.Notes, fmt.Sprintf(format, args...))
-}
-
-func (x *Explanation) because(reason, explanation, remedy string) {
-	x.Reason, x.Explanation, x.Remedy = reason, explanation, remedy
-}
-
-// sitesCovering are the sites that a URL may be a page of: those in whose prefix it lies,
-// else all of its origin; the narrowest first.
-func sitesCovering(a *App, u pageURL) (sites []*site, notes []string) {
-	sites = sitesAt(a, u)
-	within := slices.DeleteFunc(slices.Clone(sites), func(s *site) bool { return !strings.HasPrefix(u.path, s.prefix+"/") })
-	if len(within) > 0 {
-		sites = within
-	}
-	for i, s := range sites {
-		if main := s.main.Load(); main != nil {
-			sites[i] = main
-			notes = append(notes, fmt.Sprintf("%s is served by the sitemap of %s", s.url(), main.url()))
-		}
-	}
-	scope := func(s *site) int {
-		if strings.HasPrefix(u.path, s.scope) {
-			return len(s.scope)
-		}
-		return 0
-	}
-	slices.SortFunc(sites, func(x, y *site) int {
-		if n := scope(y) - scope(x); n != 0 {
-			return n
-		}
-		return strings.Compare(x.sitemapURL(), y.sitemapURL())
-	})
-	return slices.Compact(sites), notes
-}
-
-// explainer explains the pages of one site, as it stands when the explainer is made.
-type explainer struct {
-	*site
-	probed *probeResult // nil: none yet
-	last   *report      // the zero value: no refresh has ended
-}
-
-func newExplainer(s *site) explainer {
-	return explainer{site: s, probed: s.probed.Load(), last: cmp.Or(s.lastReport(), new(report))}
+	best.Now = of.follow(ctx, best)
+	return best, ctx.Err()
 }
 
 // explain explains a path without fetching it.
-func (e explainer) explain(ctx context.Context, path string) (*Explanation, error) {
-	x := &Explanation{URL: e.origin + path, Site: e.url(), Sitemap: e.sitemapURL(), Path: path}
-	found, err := e.record(ctx, path)
+func (s *site) explain(ctx context.Context, path string) (*explanation, error) {
+	x := &explanation{URL: s.origin + path, Sitemap: s.sitemapURL()}
+	found, err := s.record(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the records: %w", err)
 	}
-	e.addKnown(x, &found)
-	entry, document, err := e.entry(path)
-	if err != nil {
+	if err := s.addEntry(x, path); err != nil {
 		return nil, fmt.Errorf("reading the sitemap: %w", err)
 	}
-	if document != nil {
-		x.Listed, x.Document = true, e.origin+e.docPath(document.Suffix, ".xml")
-		x.LastMod, x.ChangeFreq, x.Priority = entry.LastMod, entry.ChangeFreq, entry.Priority
-		x.Explanation = indexing.Indexable.Explanation()
-		if e.handler.settings.crawl.off {
-			x.Explanation = "A source names it. It is not fetched, because crawl is off."
+	if d := s.handler.discovery; d != nil && !x.Listed && found.Record == nil {
+		if page, ok := d.cleaner.Clean(path); ok && page != path { // a query that does not count
+			return s.explain(ctx, page)
 		}
-		if found.Record != nil && found.Status != indexing.Indexable {
-			x.note("it is to be removed: %s", found.Status)
-		}
-		return x, nil
 	}
-	e.addUnlisted(x, &found)
+	if at := s.state.visited.at(path); at != 0 {
+		x.Visited = time.Unix(at, 0).UTC()
+	}
+	if r := found.Record; r != nil {
+		for at, seconds := range map[*time.Time]int64{&x.Linked: r.Linked, &x.Fetched: r.Fetched, &x.Due: r.Due, &x.Failing: r.Failing} {
+			if seconds != 0 {
+				*at = time.Unix(seconds, 0).UTC()
+			}
+		}
+		x.Status, x.Reason, x.Meaning, x.Remedy = int(r.Status), found.Status.String(), found.Status.Explanation(), found.Status.Remedy()
+	}
+	if x.Other = found.Other; strings.HasPrefix(x.Other, "/") {
+		x.Other = s.origin + x.Other
+	}
+	switch {
+	case x.Listed && found.Record == nil:
+		x.Meaning = "A source names it. It is not fetched, because crawl is off."
+	case !x.Listed:
+		x.NamedBy = s.namers(ctx, path)
+		s.addReason(x, path, found.Record != nil && found.Status != indexing.Indexable)
+	}
 	return x, nil
 }
 
-// explainUnlisted says why a page is not listed: what holds for the whole site comes first.
-func (e explainer) addUnlisted(x *Explanation, found *indexing.Explanation) {
-	last, probed, excluded := e.last, e.probed, e.filter(&page.Page{Path: x.Path})
-	switch {
-	case probed != nil && probed.blocked() != "":
-		x.because(probed.blocked(), e.blocked(), "Change the routes if it should be listed.")
-	case excluded != "":
-		e.addExcluded(x, excluded)
-	case last.outcome == "" && e.state.Index.Load() == nil:
-		x.because(reasonNoRefresh, "The sitemap is being built for the first time.", "Wait.")
-	case found.Record != nil && found.Status != indexing.Indexable:
-		x.because(found.Status.String(), found.Status.Explanation(), found.Status.Remedy())
-	case last.outcome == refreshFailed:
-		x.because(reasonLastFailed, "The last refresh failed: "+last.reason+".", "See the log.")
-	case found.Record == nil:
-		e.addUnnamed(x)
-	default:
-		x.because(reasonNextRefresh, "It is indexable, and is not published yet.", "Wait.")
+// addReason says why a page is not listed. What holds for the whole site comes first.
+func (s *site) addReason(x *explanation, path string, hasStatus bool) {
+	because := func(reason, meaning, remedy string) { x.Reason, x.Meaning, x.Remedy = reason, meaning, remedy }
+	probed, last := cmp.Or(s.probed.Load(), &probeResult{reached: true}), s.lastReport()
+	excluded := s.filter(&page.Page{Path: path})
+	word := s.handler.settings.crawl.disallow.Match(path)
+	if x.NamedBy != nil {
+		word = ""
 	}
-	for i, source := range last.sources {
-		if source.Error != "" {
-			x.note("source %d (%s) could not be read: %s", i+1, source.Source, source.Error)
+	x.Rule = cmp.Or(word, clip(probed.robots.rules.Line(path)))
+	switch {
+	case probed.blocked() != "":
+		because(probed.blocked(), fmt.Sprintf("The sitemap's path, or the front page, returns status %d.", cmp.Or(probed.refused, probed.absent, probed.status)),
+			"Change the routes if it should be listed.")
+	case excluded != "":
+		because(excluded, indexing.Excluded.Explanation(), indexing.Excluded.Remedy())
+		if s.isDocument(path) {
+			x.Meaning, x.Remedy = "It is a document of the sitemap itself.", ""
+		}
+		for i, pattern := range s.handler.settings.exclude {
+			if s.handler.settings.exclude[i : i+1].Match(path) {
+				x.Rule = pattern
+			}
+		}
+	case hasStatus:
+	case last.Result == "":
+		because("no refresh has ended yet", "The sitemap is being built for the first time.", "Wait.")
+	case last.Result == refreshFailed:
+		because(reasonLastFailed, last.Reason, "See the log.")
+	case x.Reason != "" || x.NamedBy != nil:
+		because(reasonNextRefresh, "It is not published yet.", "Wait.")
+	case word != "":
+		because(indexing.Disallowed.String(), indexing.Disallowed.Explanation(), indexing.Disallowed.Remedy())
+	case !x.Visited.IsZero():
+		because(indexing.NoLinks.String(), indexing.NoLinks.Explanation(), indexing.NoLinks.Remedy())
+	default:
+		because(reasonUnnamed, "No source names it, and no listed page links to it.",
+			"Name it in 'urls', beside 'files' and other sources; with 'links', a link to it is enough.")
+		for _, other := range similarPaths(path) {
+			there := explanation{}
+			if err := s.addEntry(&there, other); err == nil && there.Listed {
+				x.Other = s.origin + other
+				because(reasonOtherPath, "The same page is probably the one that is listed as "+x.Other+".", "")
+				break
+			}
 		}
 	}
 }
 
-// explainRecord is what a selection from the published records says of a page.
-func (e explainer) record(ctx context.Context, path string) (x indexing.Explanation, err error) {
-	if e.handler.settings.crawl.off {
+// record is what a selection from the published records says of a page.
+func (s *site) record(ctx context.Context, path string) (x indexing.Explanation, err error) {
+	g := s.state.generation.Load()
+	if g == nil || s.handler.settings.crawl.off {
 		return x, nil
 	}
-	if !e.app.compute.Take(ctx) {
+	if !s.app.compute.Take(ctx) {
 		return x, ctx.Err()
 	}
-	defer e.app.compute.Release()
-	rules := (&refreshRun{site: e.site, begun: e.app.now()}).rules(crawl.Result{Gathered: true}, false)
-	for range 5 { // another generation may be published meanwhile
-		g := e.state.generation.Load()
-		if g == nil {
-			return x, nil
-		}
-		if x, err = indexing.Explain(ctx, g, rules, path); !errors.Is(err, store.ErrSuperseded) {
-			break
-		}
+	defer s.app.compute.Release()
+	rules := (&refreshRun{site: s, begun: s.app.now()}).rules(crawl.Result{Gathered: true}, false)
+	if x, err = indexing.Explain(ctx, g, rules, path); errors.Is(err, store.ErrSuperseded) { // another one was published meanwhile
+		x, err = indexing.Explain(ctx, s.state.generation.Load(), rules, path)
 	}
 	return x, err
 }
 
-// addKnown adds what is known of the page, be it listed or not.
-func (e explainer) addKnown(x *Explanation, found *indexing.Explanation) {
-	at := func(seconds int64) *time.Time {
-		if seconds == 0 {
-			return nil
-		}
-		return utc(time.Unix(seconds, 0))
-	}
-	x.VisitedAt = at(e.state.visited.at(x.Path))
-	if r := found.Record; r != nil {
-		x.Named = r.Flags&store.Named != 0 && r.Absent == 0
-		x.LinkedAt, x.FetchedAt, x.DueAt, x.Status = at(r.Linked), at(r.Fetched), at(r.Due), int(r.Status)
-		if r.Failing != 0 {
-			x.note("fetching it has failed since %s", at(r.Failing).Format(time.RFC3339))
-		}
-	}
-	if x.Other = found.Other; strings.HasPrefix(x.Other, "/") {
-		x.Other = e.origin + x.Other
-	}
-	if !x.Named {
-		x.DisallowedBy = e.handler.settings.crawl.disallow.Match(x.Path)
-	}
-	if e.probed != nil && !e.probed.robots.rules.Allows(x.Path) {
-		x.RobotsRule = clip(e.probed.robots.rules.Line(x.Path))
-	}
-}
-
-// at is when visitors had a path last; 0: never.
-func (v *visited) at(path string) int64 {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.paths[path]
-}
-
-// entry is what the published sitemap says of a path; a nil document: nothing.
-func (e explainer) entry(path string) (sitemapxml.URL, *publish.Document, error) {
-	snapshot := e.state.Index.Load()
+// addEntry adds what the published sitemap says of a path.
+func (s *site) addEntry(x *explanation, path string) error {
+	snapshot := s.state.Index.Load()
 	if snapshot == nil {
-		return sitemapxml.URL{}, nil, nil
+		return nil
 	}
 	d := snapshot.Holding(path)
 	xml, err := d.XML()
 	if err != nil {
-		return sitemapxml.URL{}, nil, err
+		return err
 	}
 	defer xml.Close()
-	entry, found, err := sitemapxml.Find(xml, e.origin+path)
-	if !found {
-		d = nil
+	entry, found, err := sitemapxml.Find(xml, s.origin+path)
+	if found {
+		x.Listed, x.Document = true, s.origin+s.docPath(d.Suffix, ".xml")
+		x.LastMod, x.ChangeFreq, x.Priority = entry.LastMod, entry.ChangeFreq, entry.Priority
 	}
-	return entry, d, err
+	return err
 }
 
-// explainExcluded says which setting excludes a page.
-func (e explainer) addExcluded(x *Explanation, reason string) {
-	x.because(reason, indexing.Excluded.Explanation(), indexing.Excluded.Remedy())
-	switch {
-	case !strings.HasPrefix(x.Path, e.scope):
-		x.Explanation = fmt.Sprintf("The sitemap %s lists only URLs below %s.", x.Sitemap, e.origin+e.scope)
-	case len(x.URL) > page.MaxLoc:
-		x.Explanation, x.Remedy = fmt.Sprintf("It has %d bytes; sitemaps allow %d.", len(x.URL), page.MaxLoc), ""
-	case e.isDocument(x.Path):
-		x.Explanation, x.Remedy = "It is a document of the sitemap itself.", ""
+// namers are the names of the sources that name a path. Each is asked again.
+func (s *site) namers(ctx context.Context, path string) (names []string) {
+	probed := s.probed.Load()
+	if probed == nil {
+		return nil
 	}
-	for i, exclude := 0, e.handler.settings.exclude; i < len(exclude); i++ {
-		if exclude[i : i+1].Match(x.Path) {
-			x.note("'exclude' has the pattern %s", exclude[i])
+	r := newRefresh(s, *probed, s.app.now())
+	if r.openFS() != nil {
+		return nil
+	}
+	for _, input := range r.inputs(nil) {
+		stream := merge.Start(ctx, []merge.Input{input}, merge.Options{Patience: explainWait})
+		p, ok, err := stream.Next(ctx)
+		for ok && err == nil && p.Path < path {
+			p, ok, err = stream.Next(ctx)
 		}
-	}
-}
-
-// explainBlocked says what keeps the whole site from being listed.
-func (e explainer) blocked() string {
-	switch path := e.internal.prefix + e.handler.settings.path; {
-	case e.probed.refused != 0:
-		return fmt.Sprintf("Its front page, or %s, returns status %d.", path, e.probed.refused)
-	case e.probed.absent != 0:
-		return fmt.Sprintf("Its front page returns status %d, and no matcher names its host.", e.probed.absent)
-	case e.probed.shadowed:
-		return fmt.Sprintf("Another sitemap handler serves %s: they need different values of 'path'.", path)
-	default:
-		return fmt.Sprintf("Another handler responds to %s, with status %d.", path, e.probed.status)
-	}
-}
-
-// explainUnnamed is for a page without a record.
-func (e explainer) addUnnamed(x *Explanation) {
-	for _, path := range similarPaths(x.Path) {
-		if _, document, err := e.entry(path); err == nil && document != nil {
-			x.Other = e.origin + path
-			x.because(reasonOtherPath, "The same page is probably the one that is listed as "+x.Other+".", "")
-			return
+		if ok && p.Path == path && !p.Visited {
+			names = append(names, input.Name)
 		}
+		stream.Close()
 	}
-	if x.VisitedAt != nil {
-		x.because(indexing.NoLinks.String(), indexing.NoLinks.Explanation(), indexing.NoLinks.Remedy())
-		return
-	}
-	x.because(reasonUnnamed, "No source names it, and no listed page links to it.", "Link to it, or name it in 'urls'.")
+	return names
 }
 
 // similarPaths are paths under which servers often serve the same page.
 func similarPaths(path string) []string {
-	bare, _, hasQuery := strings.Cut(path, "?")
-	all := []string{bare + "/", bare + ".html", strings.TrimSuffix(bare, ".html"), strings.TrimSuffix(bare, "/"), strings.TrimSuffix(bare, "index.html")}
-	if hasQuery {
-		all = append(all, bare)
-	}
+	bare, _, _ := strings.Cut(path, "?")
+	all := []string{bare, bare + "/", bare + ".html", strings.TrimSuffix(bare, ".html"), strings.TrimSuffix(bare, "/"), strings.TrimSuffix(bare, "index.html")}
 	return slices.DeleteFunc(all, func(p string) bool { return p == "" || p == path })
 }
 
-// explainResponse fetches the page now, unless a crawl would not. The error is ctx's.
-func (e explainer) addResponse(ctx context.Context, x *Explanation) error {
-	if why := e.unfetched(x); why != "" {
-		x.note("not fetched now: %s", why)
-		return nil
+// follow fetches the page, and those to which it redirects, refreshes or gives way.
+func (s *site) follow(ctx context.Context, x *explanation) (all []liveResponse) {
+	path := strings.TrimPrefix(x.URL, s.origin)
+	private := !x.Visited.IsZero() && x.Fetched.IsZero() && x.Linked.IsZero() && x.NamedBy == nil
+	for ok := true; ok && len(all) < maxExplained; {
+		live := liveResponse{URL: s.origin + path}
+		next := s.handler.limiter.Next()
+		switch probed := cmp.Or(s.probed.Load(), new(probeResult)); {
+		case s.handler.settings.crawl.off:
+			live.Error = "not fetched: crawl is off"
+		case s.isDocument(path):
+			live.Error = "not fetched: it is a document of the sitemap"
+		case private:
+			live.Error = "not fetched: what only visitors know may be private"
+		case !x.Listed && x.NamedBy == nil && s.handler.settings.crawl.disallow.Match(path) != "":
+			live.Error = "not fetched: 'crawl disallow' has '" + s.handler.settings.crawl.disallow.Match(path) + "'"
+		case probed.robots.closed || !probed.robots.rules.Allows(path):
+			live.Error = "not fetched: robots.txt disallows it, or returns an error"
+		case next.After(s.app.now().Add(explainWait)):
+			live.Error = "not fetched: upstreams are left alone until " + next.UTC().Format(time.RFC3339)
+		default:
+			s.fetchLive(ctx, path, &live)
+		}
+		if all != nil {
+			entry := explanation{}
+			live.Listed = s.addEntry(&entry, path) == nil && entry.Listed
+		}
+		all = append(all, live)
+		if path, ok = htmlmeta.PathOn(s.origin, live.To); ok {
+			ok = !slices.ContainsFunc(all, func(r liveResponse) bool { return r.URL == s.origin+path })
+		}
 	}
-	res, err := (&Refresh{site: e.site}).fetch(ctx, x.Path, htmlmeta.MaxBody)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		x.Response = &ExplainedResponse{Error: clip(err.Error())}
-		return nil
-	}
-	header := res.Header
-	x.Response = &ExplainedResponse{Status: res.Status, Location: clip(header.Get("Location")), ContentType: clip(header.Get("Content-Type"))}
-	if res.unhandled {
-		x.Response.Error = "no route handles the request: a visitor gets an empty response"
-		return nil
-	}
-	of := htmlmeta.Page{Base: e.origin, Path: x.Path, Header: header, Now: e.app.now()}
-	meta := htmlmeta.Header(of)
-	if res.Status == http.StatusOK && htmlmeta.IsHTML(header.Get("Content-Type")) {
-		meta = htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, of)
-	}
-	x.Response.NoIndex, x.Response.Canonical = meta.NoIndex, clip(meta.Canonical)
-	return nil
+	return all
 }
 
-// unfetched is why the page is not fetched; "": it is.
-func (e explainer) unfetched(x *Explanation) string {
-	switch next := e.handler.limiter.Next(); {
-	case e.handler.settings.crawl.off:
-		return "crawl is off"
-	case x.DisallowedBy != "":
-		return fmt.Sprintf("'crawl disallow' has '%s'", x.DisallowedBy)
-	case x.RobotsRule != "":
-		return "robots.txt disallows it"
-	case e.probed != nil && e.probed.robots.closed:
-		return "robots.txt returns an error, so nothing is fetched"
-	case x.VisitedAt != nil && x.FetchedAt == nil && !x.Named && x.LinkedAt == nil:
-		return "what only visitors know may be private"
-	case next.After(e.app.now().Add(explainWait)):
-		return "upstreams are left alone until " + next.UTC().Format(time.RFC3339)
+// fetchLive fetches a path as an anonymous visitor.
+func (s *site) fetchLive(ctx context.Context, path string, live *liveResponse) {
+	res, err := (&Refresh{site: s}).fetch(ctx, path, htmlmeta.MaxBody)
+	switch {
+	case err != nil:
+		live.Error = clip(err.Error())
+		return
+	case res.unhandled:
+		live.Error = "no route handles the request: a visitor gets an empty response"
+		return
 	}
-	return ""
+	live.Status, live.ContentType = res.Status, clip(res.Header.Get("Content-Type"))
+	of := htmlmeta.Page{Base: s.origin, Path: path, Header: res.Header, Now: s.app.now()}
+	meta := htmlmeta.Header(of)
+	if res.Status == http.StatusOK && htmlmeta.IsHTML(res.Header.Get("Content-Type")) {
+		meta = htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, of)
+	}
+	live.NoIndex = meta.NoIndex
+	switch location := res.Header.Get("Location"); {
+	case location != "" && res.Status/100 == 3:
+		live.Leads = "redirect"
+		if base, err := url.Parse(live.URL); err == nil {
+			if to, err := base.Parse(location); err == nil {
+				live.To = clip(to.String())
+			}
+		}
+	case meta.Refresh != "":
+		live.Leads, live.To = "refresh", clip(meta.Refresh)
+	case meta.Canonical != "":
+		live.Leads, live.To = "canonical", clip(meta.Canonical)
+	}
 }
 
 // clip bounds a text that others wrote.

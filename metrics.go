@@ -1,194 +1,123 @@
 package sitemap
 
 import (
-	"errors"
+	"fmt"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
-
-// Metrics are all caddy_sitemap_….
-const (
-	metricsNamespace = "caddy"
-	metricsSubsystem = "sitemap"
-)
-
-// visitorsLabel is the site label of all sites on demand: there may be any number of them.
-const visitorsLabel = "visitors"
 
 // counts counts what happens, for metrics.
 type counts struct {
-	refreshes *prometheus.HistogramVec
-	fetches   *prometheus.CounterVec
-	lines     *prometheus.CounterVec
+	fetches *prometheus.CounterVec
+	lines   *prometheus.CounterVec
 }
 
-func newCounts() counts {
-	return counts{
-		refreshes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "refresh_duration_seconds",
-			Help:    "Duration of refreshes, by their outcome.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 4, 10), // 1 ms to 4 min
-		}, []string{"result"}),
-		fetches: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "fetches_total",
-			Help: "Pages fetched in memory, by whether an upstream responded, and by the class of the status.",
-		}, []string{"answered_by", "result"}),
-		lines: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "log_lines_total",
-			Help: "Lines of access logs, by what became of them.",
-		}, []string{"result"}),
-	}
-}
-
-// register registers the metrics with Caddy's registry, of which there is one for each
+// newCounts registers the counters with Caddy's registry, of which there is one for each
 // configuration.
-func (c *counts) register(registry *prometheus.Registry, sites prometheus.Collector) error {
-	for _, outcome := range refreshOutcomes {
-		c.refreshes.WithLabelValues(outcome) // 0, before it is 1
+func newCounts(registry prometheus.Registerer) counts {
+	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return promauto.With(registry).NewCounterVec(prometheus.CounterOpts{Namespace: "caddy", Subsystem: "sitemap", Name: name, Help: help}, labels)
 	}
-	var errs []error
-	for _, one := range []prometheus.Collector{c.refreshes, c.fetches, c.lines, sites} {
-		errs = append(errs, registry.Register(one))
+	return counts{
+		fetches: vec("fetches_total", "Pages fetched in memory, by whether an upstream responded, and by the class of the status.", "answered_by", "result"),
+		lines:   vec("log_lines_total", "Lines of access logs, by what became of them.", "result"),
 	}
-	return errors.Join(errs...)
 }
-
-// refreshed counts a refresh.
-func (c *counts) refreshed(outcome string, took time.Duration) {
-	c.refreshes.WithLabelValues(outcome).Observe(took.Seconds())
-}
-
-// statusClasses are the results of fetches, by the first digit of their status.
-var statusClasses = [...]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
 // fetched counts a fetch; nil: there was no response.
 func (c *counts) fetched(res *response) {
-	by, class := "server", statusClasses[0]
-	if res != nil {
-		if res.Proxied {
-			by = "upstream"
-		}
-		if n := res.Status / 100; n < len(statusClasses) && !res.unhandled {
-			class = statusClasses[n]
-		}
+	by, class := "server", "none"
+	if res != nil && res.Proxied {
+		by = "upstream"
+	}
+	if res != nil && !res.unhandled {
+		class = fmt.Sprintf("%dxx", res.Status/100)
 	}
 	c.fetches.WithLabelValues(by, class).Inc()
 }
 
-// Descriptions of what is collected from the sites when metrics are requested.
+// metric is what is collected from the reports on sites.
+type metric struct {
+	*prometheus.Desc
+	kind   prometheus.ValueType
+	add    func(x, y float64) float64 // makes one value of those of sites with the same labels
+	labels int
+}
+
+func newMetric(kind prometheus.ValueType, add func(x, y float64) float64, name, help string, labels ...string) *metric {
+	return &metric{prometheus.NewDesc("caddy_sitemap_"+name, help, labels, nil), kind, add, len(labels)}
+}
+
+func sum(x, y float64) float64     { return x + y }
+func largest(x, y float64) float64 { return max(x, y) }
+
+const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
+
 var (
-	pagesDesc    = describe("pages", "Pages listed.", "site")
-	pendingDesc  = describe("pending_pages", "Pages that are still to be fetched.", "site")
-	shardsDesc   = describe("shards", "Documents that list pages.", "site")
-	bytesDesc    = describe("documents_bytes", "Memory that the finished documents take.", "site")
-	ageDesc      = describe("snapshot_age_seconds", "Time since the last refresh began that confirmed what is served; of several sites, the longest.", "site")
-	leftOutDesc  = describe("left_out_pages", "Pages left out at the last refresh, by reason.", "site", "reason")
-	sitesDesc    = describe("sites", "Sites, by what named them: the configuration, or visitors.", "named_by")
-	requestsDesc = describe("requests_total", "Requests for documents and robots.txt, by class of User-Agent (not verified), document and result.", "crawler", "document", "result")
-	lastDesc     = describe("last_request_timestamp_seconds", "When a document was last requested, by class of User-Agent (not verified).", "crawler", "document")
-	droppedDesc  = describe("visits_dropped_total", "Visits that came faster than they could be processed.")
+	pagesMetric    = newMetric(gauge, sum, "pages", "Pages listed.", "site")
+	pendingMetric  = newMetric(gauge, sum, "pending_pages", "Pages that are still to be fetched.", "site")
+	shardsMetric   = newMetric(gauge, sum, "shards", "Documents that list pages.", "site")
+	bytesMetric    = newMetric(gauge, sum, "documents_bytes", "Memory that the finished documents take.", "site")
+	ageMetric      = newMetric(gauge, largest, "snapshot_age_seconds", "Time since the last refresh began that confirmed what is served; of several sites, the longest.", "site")
+	durationMetric = newMetric(gauge, largest, "last_refresh_duration_seconds", "Duration of the last refresh; of several sites, the longest.", "site")
+	leftOutMetric  = newMetric(gauge, sum, "left_out_pages", "Pages left out at the last refresh, by reason.", "site", "reason")
+	sitesMetric    = newMetric(gauge, sum, "sites", "Sites, by what named them (the configuration, or visitors), and the result of the last refresh.", "named_by", "result")
+	requestsMetric = newMetric(counter, sum, "requests_total", "Requests for documents and robots.txt, by class of User-Agent (not verified), document and result.", "crawler", "document", "result")
+	lastMetric     = newMetric(gauge, largest, "last_request_timestamp_seconds", "When a document was last requested, by class of User-Agent (not verified).", "crawler", "document")
+	droppedMetric  = newMetric(counter, sum, "visits_dropped_total", "Visits that came faster than they could be processed.")
 )
 
-func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, metricsSubsystem, name), help, labels, nil)
-}
-
-// collector collects metrics from the sites of a configuration.
+// collector collects metrics from the status of the sites of a configuration.
 type collector struct{ app *App }
 
-// Describe implements prometheus.Collector.
-func (collector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range [...]*prometheus.Desc{pagesDesc, pendingDesc, shardsDesc, bytesDesc, ageDesc, leftOutDesc, sitesDesc, requestsDesc, lastDesc, droppedDesc} {
-		descs <- d
-	}
-}
+// Describe implements prometheus.Collector: what is collected depends on the sites.
+func (collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(metrics chan<- prometheus.Metric) {
-	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
-		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	type key struct {
+		*metric
+		labels [3]string
 	}
-	sums, named, onDemand := sumsOf(c.app.allSites(), c.app.now())
-	gauge(sitesDesc, float64(named), namedByConfiguration)
-	gauge(sitesDesc, float64(onDemand), namedByVisitors)
-	for label, sum := range sums {
-		gauge(pagesDesc, float64(sum.pages), label)
-		gauge(pendingDesc, float64(sum.pending), label)
-		gauge(shardsDesc, float64(sum.shards), label)
-		gauge(bytesDesc, float64(sum.bytes), label)
-		if sum.pages > 0 {
-			gauge(ageDesc, sum.age.Seconds(), label)
+	values := map[key]float64{{metric: droppedMetric}: float64(c.app.droppedVisits.Load())}
+	add := func(m *metric, value float64, labels ...string) {
+		k := key{metric: m}
+		copy(k.labels[:], labels)
+		values[k] = m.add(values[k], value)
+	}
+	readings := c.app.departed.list()
+	for _, s := range c.app.allSites() {
+		st := s.status()
+		readings = append(readings, st.Readers...)
+		if st.ServedBy != "" {
+			add(sitesMetric, 1, st.NamedBy, refreshAlias)
+			continue
 		}
-		for reason, n := range sum.leftOut {
-			gauge(leftOutDesc, float64(n), label, reason)
-		}
-	}
-	read := allReaders(c.app)
-	for reading := range read.all() {
-		metrics <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(reading.Times), reading.Crawler, reading.Document, reading.Result)
-	}
-	for of, at := range read.latest() {
-		gauge(lastDesc, float64(at.Unix()), of.crawler, of.document)
-	}
-	metrics <- prometheus.MustNewConstMetric(droppedDesc, prometheus.CounterValue, float64(c.app.droppedVisits.Load()))
-}
-
-// sum is what sites of one label have together.
-type sum struct {
-	pages, pending, shards int
-	bytes                  int64
-	age                    time.Duration
-	leftOut                map[string]int
-}
-
-// sumsOf adds up what sites have, by label, and counts them.
-func sumsOf(sites []*site, now time.Time) (sums map[string]*sum, named, onDemand int) {
-	sums = make(map[string]*sum)
-	for _, s := range sites {
+		_, site, _ := strings.Cut(st.Site, "://")
 		if s.onDemand {
-			onDemand++
-		} else {
-			named++
+			site = namedByVisitors // there may be any number of them
 		}
-		if s.main.Load() != nil {
-			continue // that one is counted
+		rep := s.lastReport()
+		add(sitesMetric, 1, st.NamedBy, rep.Result)
+		add(pagesMetric, float64(st.Pages), site)
+		add(shardsMetric, float64(st.Shards), site)
+		add(bytesMetric, float64(st.Bytes), site)
+		add(pendingMetric, float64(rep.Pending), site)
+		add(durationMetric, rep.Seconds, site)
+		if st.Pages > 0 && !rep.Confirmed.IsZero() {
+			add(ageMetric, c.app.now().Sub(rep.Confirmed).Seconds(), site)
 		}
-		label := s.label()
-		if sums[label] == nil {
-			sums[label] = &sum{leftOut: make(map[string]int)}
+		for reason, n := range rep.LeftOut {
+			add(leftOutMetric, float64(n), site, strings.ToValidUTF8(reason, "\uFFFD")) // a guest module's may be any bytes
 		}
-		sums[label].add(s, now)
 	}
-	return sums, named, onDemand
-}
-
-func (sum *sum) add(s *site, now time.Time) {
-	if snapshot := s.state.Index.Load(); snapshot != nil {
-		sum.pages += snapshot.Pages
-		sum.shards += len(documentsOf(snapshot))
-		sum.bytes += snapshot.Bytes
+	for _, r := range readings {
+		add(requestsMetric, float64(r.Times), r.Crawler, r.Document, r.Result)
+		add(lastMetric, float64(r.Last.Unix()), r.Crawler, r.Document)
 	}
-	r := s.lastReport()
-	if r == nil {
-		return
+	for k, value := range values {
+		metrics <- prometheus.MustNewConstMetric(k.Desc, k.kind, value, k.labels[:k.metric.labels]...)
 	}
-	sum.pending += r.pending
-	for reason, n := range r.leftOut {
-		// A guest module's reason may be any string, and a label must be UTF-8.
-		sum.leftOut[strings.ToValidUTF8(reason, "\uFFFD")] += n
-	}
-	if !r.confirmed.IsZero() {
-		sum.age = max(sum.age, now.Sub(r.confirmed))
-	}
-}
-
-// label is the site in metrics: host, port and prefix.
-func (i *identity) label() string {
-	if i.onDemand {
-		return visitorsLabel
-	}
-	_, label, _ := strings.Cut(i.url(), "://")
-	return label
 }

@@ -149,7 +149,8 @@ type Handler struct {
 	limiter      *crawl.Limiter // of fetches that upstreams answer, on all sites
 	abandoned    atomic.Int32   // fetches that never came back
 	onDemandTurn sync.Mutex     // held while a site on demand is refreshed: one at a time
-	sample       sampler
+	sampling     sync.Once
+	sampled      *zap.Logger // of sites on demand
 
 	// Known once Caddy starts.
 	mounts   mounts

@@ -344,14 +344,14 @@ func (s *site) checkSetup(ctx context.Context) {
 		p := &probe{handler: s.handler, robots: true}
 		_, err := s.fetcher.fetch(ctx, robotsPath, peekBody, p)
 		if ctx.Err() == nil && err == nil && !p.reached {
-			s.logger.log(zap.WarnLevel, "requests for /robots.txt do not reach the sitemap handler; add this line to it yourself", zap.String("line", "Sitemap: "+s.sitemapURL()))
+			s.logger.Warn("requests for /robots.txt do not reach the sitemap handler; add this line to it yourself", zap.String("line", "Sitemap: "+s.sitemapURL()))
 		}
 	}
 	if path := strings.TrimPrefix(s.docPath("", ".xml"), s.prefix); probed.root != "" && probed.hasFile(s.handler.ctx, path) {
-		s.logger.log(zap.WarnLevel, "the root has a file where the sitemap is served: it is shadowed", zap.String("file", probed.root+path))
+		s.logger.Warn("the root has a file where the sitemap is served: it is shadowed", zap.String("file", probed.root+path))
 	}
 	if s.id.scheme == "http" && s.handler.settings.base == "" && strings.Contains(s.id.host, ".") && !certmagic.SubjectIsIP(s.id.host) && !certmagic.SubjectIsInternal(s.id.host) && !trustsProxies(s.handler.server) {
-		s.logger.log(zap.WarnLevel, "the sitemap of a public name lists http URLs; where a proxy in front speaks https, set base_url or trusted_proxies")
+		s.logger.Warn("the sitemap of a public name lists http URLs; where a proxy in front speaks https, set base_url or trusted_proxies")
 	}
 }
 

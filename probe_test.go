@@ -230,8 +230,8 @@ func TestMadeUpHost(t *testing.T) {
 	if b.refresh(named) == nil || b.refresh(made) != nil {
 		t.Errorf("got %d pages of the named site, %d of the other", pagesOf(named.state.Index.Load()), pagesOf(made.state.Index.Load()))
 	}
-	if r := made.lastReport(); r.reason != reasonAbsent || b.logged(reasonAbsent) != 1 {
-		t.Errorf("got reason %q, logs %v", r.reason, b.logs.All())
+	if r := made.lastReport(); r.Reason != reasonAbsent || b.logged(reasonAbsent) != 1 {
+		t.Errorf("got reason %q, logs %v", r.Reason, b.logs.All())
 	}
 	b.lists("/", "/a")
 	if b.refresh(made) == nil {

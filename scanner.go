@@ -267,11 +267,10 @@ func (r *refreshRun) selectAndBuild(ctx context.Context, crawled crawl.Result, c
 	s := r.site
 	out := result{crawled: crawled, merged: candidates.Result(), source: r.source}
 	noteFailures(r.records.failing, out.merged.Failed, r.begun)
-	s.logger.panics(out.merged.Failed)
 	settings := s.selectDigest(&r.probed)
 	published := s.state.Index.Load()
 	r.records.batch = crawled.Batch
-	if last := s.lastReport(); !crawled.Touched && settings == r.records.settings && published != nil && !r.demanded && (last == nil || last.outcome != refreshHeldBack) {
+	if last := s.lastReport(); !crawled.Touched && settings == r.records.settings && published != nil && !r.demanded && last.Result != refreshHeldBack {
 		r.records.generation = crawled.Generation
 		out.outcome, out.snapshot, out.cost = refreshUnchanged, published, r.cost
 		out.settings = settings
@@ -402,7 +401,7 @@ func (r *refreshRun) swap(out result, published *publish.Snapshot, settings uint
 	out.settings = settings
 	s.state.generation.Store(r.records.generation)
 	s.state.measure(r.records.generation, out.snapshot, s.own.Load())
-	s.app.events.announce(refreshedEvent(s, published, &out))
+	s.app.events.announceRefreshed(s, published, &out)
 	return out
 }
 
@@ -440,7 +439,7 @@ func (r *refreshRun) listNames(ctx context.Context, candidates *merge.Stream) re
 // confirmNames is confirm where there are no records: a source that could not be read
 // counts as a change, too.
 func (r *refreshRun) confirmNames(published *publish.Snapshot, out *result, settings uint64) string {
-	if last := r.site.lastReport(); last != nil && published != nil && settings == r.records.settings {
+	if last := r.site.lastReport(); published != nil && settings == r.records.settings {
 		if reason := newFailures(out.merged.Failed, last); reason != "" {
 			return reason
 		}

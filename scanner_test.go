@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -256,7 +255,7 @@ func TestRefresh(t *testing.T) {
 	if second == first || same < len(first.Shards)-1 {
 		t.Errorf("of %d shards %d were carried over when one page came", len(first.Shards), same)
 	}
-	if s.lastReport().outcome != refreshChanged || s.lastReport().pages != 1001 {
+	if s.lastReport().Result != refreshChanged || s.lastReport().Pages != 1001 {
 		t.Errorf("got %+v", s.lastReport())
 	}
 }
@@ -491,7 +490,7 @@ func TestBrokenRefresh(t *testing.T) {
 		}
 	}
 	lines := b.logs.FilterMessage("sitemap refresh failed; the published sitemap stays").All()
-	if got := s.lastReport(); got.outcome != refreshFailed || len(lines) != 1 {
+	if got := s.lastReport(); got.Result != refreshFailed || len(lines) != 1 {
 		t.Errorf("got %+v, logged %d times", got, len(lines))
 	}
 }
@@ -560,7 +559,7 @@ func TestCrawlOff(t *testing.T) {
 		t.Error("an unchanged refresh made another snapshot")
 	}
 	b.source = failingSource
-	if b.wantPages(s, 10) != first || s.lastReport().outcome != refreshHeldBack {
+	if b.wantPages(s, 10) != first || s.lastReport().Result != refreshHeldBack {
 		t.Errorf("a source that fails: got %+v", s.lastReport())
 	}
 	b.names(numbered(4)...)
@@ -576,7 +575,7 @@ func TestFilter(t *testing.T) {
 	b.names("/ok", "", "no-slash", "/a b", "/%zz", "/\x00", "/é", long, long+"x", "/sitemap.xml", "/sitemap-0123456789ab.xml.gz", "/private/a")
 	s := b.site("named.example")
 	b.wantPages(s, 2)
-	got := s.lastReport().leftOut
+	got := s.lastReport().LeftOut
 	for reason, want := range map[string]int{malformedPath: 6, "URL too long": 1, "a document of the sitemap": 2, "excluded": 1} {
 		if got[reason] != want {
 			t.Errorf("%s: got %d, want %d", reason, got[reason], want)
@@ -592,10 +591,6 @@ func TestOnDemandLogs(t *testing.T) {
 		"warnings": func(_ context.Context, r *Refresh, _ func(Page) error) error {
 			r.Warn("no root", "the root is missing")
 			return fmt.Errorf("%s: gone", r.BaseURL)
-		},
-		"warnings of their own": func(_ context.Context, r *Refresh, _ func(Page) error) error {
-			r.Warn("x", "of "+r.BaseURL)
-			return nil
 		},
 		"panics": func(_ context.Context, r *Refresh, _ func(Page) error) error { panic(r.BaseURL) },
 	} {
@@ -651,17 +646,5 @@ func TestWarnOnce(t *testing.T) {
 	}
 	if len(s.logger.last) > 10 {
 		t.Errorf("%d lines are kept", len(s.logger.last))
-	}
-}
-
-func TestIsPowerOfTen(t *testing.T) {
-	var got []int
-	for n := range 10_001 {
-		if isPowerOfTen(n) {
-			got = append(got, n)
-		}
-	}
-	if want := []int{1, 10, 100, 1000, 10_000}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
 	}
 }

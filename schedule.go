@@ -179,6 +179,18 @@ func async(f func()) <-chan struct{} {
 	return done
 }
 
+// orLeave runs f and waits for it, but only a little longer once ctx has ended. False: f
+// was abandoned, as nothing can end it.
+func orLeave(ctx context.Context, f func()) bool {
+	done := async(f)
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return endsSoon(done, stopGrace)
+	}
+}
+
 // endsSoon waits until something has ended, up to a time, and reports whether it has.
 func endsSoon[T any](ended <-chan T, patience time.Duration) bool {
 	timer := time.NewTimer(patience)

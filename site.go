@@ -12,6 +12,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -182,7 +183,6 @@ type site struct {
 
 	probed  atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	main    atomic.Pointer[site]        // whose documents stand for this one's; nil: its own do
-	last    atomic.Pointer[report]      // of the last refresh; nil: none of this configuration has ended
 	own     atomic.Pointer[ownPages]    // that the application's own sitemaps name
 	made    time.Time
 	traffic requestRate // requests for its documents, if on demand
@@ -198,7 +198,7 @@ type site struct {
 
 func newSite(a *App, i identity) *site {
 	s := &site{identity: i, app: a, ready: make(chan struct{}), wasProbed: make(chan struct{}), made: a.now()}
-	s.logger = newSiteLog(i.handler.logger.With(zap.String("site", i.url())), i)
+	s.logger = newSiteLog(&s.identity)
 	s.fetcher = siteFetcher{&s.identity, a.fetchers[i.handler.server], routesDigest(i.handler.server, i.internalHost()), func(res *response) {
 		a.counts.fetched(res)
 		if a.building != nil {
@@ -294,4 +294,64 @@ func (s *site) refreshNow(ctx context.Context) error {
 	case <-s.ctx.Done():
 		return errStopping
 	}
+}
+
+// siteLog writes the log lines of a site. It is safe for concurrent use.
+type siteLog struct {
+	*zap.Logger
+	mu   sync.Mutex
+	last map[string]string // the last line of each kind
+}
+
+// newSiteLog is a site's own. Of sites on demand, of which visitors may name any number, a
+// handler writes each message once a minute.
+func newSiteLog(i *identity) *siteLog {
+	logger, h := i.handler.logger, i.handler
+	if i.onDemand {
+		h.sampling.Do(func() {
+			h.sampled = logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+				return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
+			}))
+		})
+		logger = h.sampled
+	}
+	return &siteLog{Logger: logger.With(zap.String("site", i.url())), last: make(map[string]string)}
+}
+
+// once writes a line of a kind, and not again while it stays the same.
+func (l *siteLog) once(level zapcore.Level, kind, message string, fields ...zap.Field) {
+	enc := zapcore.NewMapObjectEncoder()
+	for _, f := range fields {
+		f.AddTo(enc)
+	}
+	delete(enc.Fields, "stack") // it is never the same twice
+	line := fmt.Sprint(message, enc.Fields)
+	l.mu.Lock()
+	same := l.last[kind] == line
+	l.last[kind] = line
+	l.mu.Unlock()
+	if !same {
+		l.Log(level, message, fields...)
+	}
+}
+
+// onceIf writes a line once while it applies.
+func (l *siteLog) onceIf(applies bool, level zapcore.Level, kind, message string, fields ...zap.Field) {
+	if applies {
+		l.once(level, kind, message, fields...)
+	} else {
+		l.clear(kind)
+	}
+}
+
+// clear lets a line of a kind be written again.
+func (l *siteLog) clear(kind string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.last, kind)
+}
+
+// state says once what is wrong with keeping records.
+func (l *siteLog) state(err error) {
+	l.onceIf(err != nil, zap.WarnLevel, "state", "cannot keep what is known of the pages: it is relearned after a restart", zap.Error(err))
 }

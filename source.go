@@ -162,6 +162,18 @@ func (r *Refresh) Warn(kind, message string, fields ...zap.Field) {
 	r.site.logger.once(zapcore.WarnLevel, sourceKind+kind, message, fields...)
 }
 
+// sourceKind begins the kinds of what sources say.
+const sourceKind = "source "
+
+// forgetWarnings lets the warnings of sources be written again that a refresh did not have.
+func (l *siteLog) forgetWarnings(r *Refresh) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.last, func(kind, _ string) bool { return strings.HasPrefix(kind, sourceKind) && !r.kinds[kind] })
+}
+
 // said are the warnings, and the candidates left out by sources so far.
 func (r *Refresh) said() (warnings []string, leftOut map[string]int) {
 	r.mu.Lock()

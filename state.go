@@ -194,7 +194,7 @@ type meta struct {
 	Settings  uint64          `json:"settings"`        // digest of what the operator wrote
 	Selected  uint64          `json:"selected"`        // digest of that and what the probe found
 	Snapshot  json.RawMessage `json:"snapshot,omitempty"`
-	Report    *reportMeta     `json:"report,omitempty"`
+	Report    *report         `json:"report,omitempty"`
 	Positions json.RawMessage `json:"positions,omitempty"` // in access logs
 	Aliases   []string        `json:"aliases,omitempty"`   // URLs of sites that these documents stand for
 }
@@ -292,9 +292,7 @@ func (s *site) restore(ctx context.Context, r *records) {
 	if m != nil {
 		s.logger.state(s.state.positions.decode(m.Positions))
 		s.state.generation.Store(r.generation)
-		if m.Report != nil && s.lastReport() == nil {
-			s.state.report.Store(m.Report.fromMeta())
-		}
+		s.state.report.CompareAndSwap(nil, m.Report)
 	}
 	if m != nil && m.Settings == s.selectDigest(nil) && s.state.Index.Load() == nil && snapshot != nil {
 		s.state.Index.Store(snapshot)
@@ -324,10 +322,7 @@ func (r *refreshRun) commit(ctx context.Context, out *result) {
 }
 
 func (r *refreshRun) write(ctx context.Context, out *result, settings uint64) error {
-	m := meta{Batch: r.records.batch, Settings: r.site.selectDigest(nil), Selected: settings, Aliases: r.site.aliases(), Positions: r.site.state.positions.encode()}
-	if report := newReport(r.site, out, r.begun, r.spent()); report != nil {
-		m.Report = report.toMeta()
-	}
+	m := meta{Batch: r.records.batch, Settings: r.site.selectDigest(nil), Selected: settings, Aliases: r.site.aliases(), Positions: r.site.state.positions.encode(), Report: r.site.lastReport()}
 	var documents []store.StoredDocument
 	if out.snapshot != nil {
 		var stored []publish.Stored

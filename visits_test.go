@@ -42,7 +42,7 @@ func newVisiting(t testing.TB, sources ...Source) *visiting {
 	v.handler = h
 	v.app = &App{
 		logger: h.logger, now: func() time.Time { return v.clock }, handlers: []*Handler{h}, sites: make(map[siteID]*site),
-		started: make(chan struct{}), wake: make(chan struct{}, 1), counts: newCounts(), visits: make(chan visit, maxVisits),
+		started: make(chan struct{}), wake: make(chan struct{}, 1), counts: newCounts(nil), visits: make(chan visit, maxVisits),
 	}
 	h.app = v.app
 	v.app.running, v.app.cancel = context.WithCancel(t.Context())

@@ -434,7 +434,7 @@ func TestSitesWarnings(t *testing.T) {
 				sitemap
 				file_server
 			}`,
-			want: []string{"no page to list", "candidates", "{dir}/empty"},
+			want: []string{"no page to list", "{dir}/empty"},
 		},
 		"a file system that is missing": {
 			caddyfile: `http://localhost:{port} {

@@ -122,6 +122,7 @@ const api = "http://localhost:{admin}"
 
 func prepare(t *testing.T, files map[string]string) *server {
 	t.Helper()
+	gate.refuse(nil)
 	s := &server{harness.Prepare(t, files)}
 	s.OpenAdmin()
 	return s
@@ -136,22 +137,32 @@ func start(t *testing.T, caddyfile string, files map[string]string) *server {
 	return s
 }
 
+// startOne is start with one site, whose first refresh has ended.
+func startOne(t *testing.T, caddyfile string) *server {
+	t.Helper()
+	s := start(t, caddyfile, harness.TwoRoots)
+	pages := harness.PagesOfA
+	if caddyfile == gatedSite {
+		pages = []string{"/"}
+	}
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, pages)...)
+	return s
+}
+
 // status is what these tests want of the API's answer on a site.
 type status struct {
 	Site        string
-	Sitemap     string
 	NamedBy     string `json:"named_by"`
-	ServedBy    string `json:"served_by"`
 	Pages       int
 	Since       time.Time
-	Refreshing  bool
-	LastRefresh *struct{ Result, Reason string } `json:"last_refresh"`
-	Sources     []struct {
-		Source string
-		Pages  int
-		Error  string
-	}
-	LeftOut map[string]int `json:"left_out"`
+	LastRefresh *struct {
+		Result, Reason string
+		Pending        int
+		Sources        []struct {
+			Source string
+			Pages  int
+		}
+	} `json:"last_refresh"`
 	Readers []struct {
 		Crawler, Document, Result string
 		Times                     int
@@ -162,47 +173,47 @@ type status struct {
 func (s *server) statuses(method, path string) []status {
 	s.T.Helper()
 	r := s.Do(method, api+path)
-	if r.StatusCode != http.StatusOK || r.Header.Get("Content-Type") != "application/json" {
-		s.T.Fatalf("%s %s: status %d, %q: %s", method, path, r.StatusCode, r.Header.Get("Content-Type"), r.Text)
-	}
 	var all struct{ Sites []status }
-	if err := json.Unmarshal([]byte(r.Text), &all); err != nil {
-		s.T.Fatalf("%v: %s", err, r.Text)
+	if err := json.Unmarshal([]byte(r.Text), &all); err != nil || r.StatusCode != http.StatusOK || r.Header.Get("Content-Type") != "application/json" {
+		s.T.Fatalf("%s %s: status %d, %q: %v: %s", method, path, r.StatusCode, r.Header.Get("Content-Type"), err, r.Text)
 	}
 	return all.Sites
 }
 
+// refresh refreshes all sites, and returns the status of the first.
+func (s *server) refresh() status {
+	s.T.Helper()
+	return s.statuses(http.MethodPost, "/sitemap/refresh")[0]
+}
+
 // wantError wants an answer that is an error of the API with some words.
-func (s *server) wantError(method, path string, status int, words ...string) harness.Response {
+func (s *server) wantError(method, path string, status int, words ...string) {
 	s.T.Helper()
 	r := s.Do(method, api+path)
 	var said struct{ Error string }
 	if err := json.Unmarshal([]byte(r.Text), &said); err != nil || r.StatusCode != status {
 		s.T.Errorf("%s %s: got status %d, %q (%v), want %d", method, path, r.StatusCode, r.Text, err, status)
 	}
-	for _, word := range words {
-		if !strings.Contains(said.Error, s.Expand(word)) {
-			s.T.Errorf("%s %s: got error %q, want %q in it", method, path, said.Error, s.Expand(word))
-		}
-	}
-	return r
+	wantWords(s.T, method+" "+path, said.Error, s.expanded(words)...)
 }
 
-const twoSites = `
-http://localhost:{port} {
-	root * {dir}/a
-	sitemap
-	file_server
+func (s *server) expanded(words []string) (all []string) {
+	for _, word := range words {
+		all = append(all, s.Expand(word))
+	}
+	return all
 }
-http://127.0.0.1:{port} {
-	root * {dir}/b
-	sitemap
-	file_server
-}`
 
 const oneSite = `
 http://localhost:{port} {
 	root * {dir}/a
+	sitemap
+	file_server
+}`
+
+const twoSites = oneSite + `
+http://127.0.0.1:{port} {
+	root * {dir}/b
 	sitemap
 	file_server
 }`
@@ -219,10 +230,9 @@ http://localhost:{port} {
 }`
 
 func TestAdminSites(t *testing.T) {
-	s := start(t, twoSites, harness.TwoRoots)
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, harness.PagesOfA)...)
+	s := startOne(t, twoSites)
 	s.WantLocs("http://127.0.0.1:{port}/sitemap.xml", harness.Below("http://127.0.0.1:{port}", harness.PagesOfB)...)
-	s.Do(http.MethodGet, harness.Local+"/sitemap.xml", "User-Agent: Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)")
+	s.Do(http.MethodGet, harness.Local+"/sitemap.xml", googlebot)
 
 	var all []status
 	s.Eventually(func() bool { // the first publication comes before the end of the first refresh
@@ -232,63 +242,106 @@ func TestAdminSites(t *testing.T) {
 	if len(all) != 2 || all[0].Site != s.Expand("http://127.0.0.1:{port}") || all[1].Site != s.Expand(harness.Local) {
 		t.Fatalf("got sites %+v", all)
 	}
-	if b, a := all[0], all[1]; b.Pages != len(harness.PagesOfB) || a.Pages != len(harness.PagesOfA) ||
-		a.NamedBy != "configuration" || a.Since.IsZero() || a.LastRefresh == nil || len(a.Sources) != 1 || a.Sources[0].Source != "files" || a.Sources[0].Pages != a.Pages {
+	b, a := all[0], all[1]
+	if sources := a.LastRefresh.Sources; b.Pages != len(harness.PagesOfB) || a.Pages != len(harness.PagesOfA) ||
+		a.NamedBy != "configuration" || a.Since.IsZero() || len(sources) != 1 || sources[0].Source != "files" || sources[0].Pages != a.Pages {
 		t.Errorf("got %+v\nand %+v", b, a)
 	}
 	byGoogle := 0
-	for _, r := range all[1].Readers {
+	for _, r := range a.Readers {
 		if r.Crawler == "Googlebot" && r.Document == "sitemap" && r.Result == "served" {
 			byGoogle += r.Times
 		}
 	}
 	if byGoogle != 1 {
-		t.Errorf("Googlebot fetched it %d times, want 1: %+v", byGoogle, all[1].Readers)
+		t.Errorf("Googlebot fetched it %d times, want 1: %+v", byGoogle, a.Readers)
 	}
-
 	for _, name := range []string{harness.Local, harness.Local + "/", harness.Local + "/sitemap.xml"} {
 		one := s.statuses(http.MethodGet, "/sitemap/sites?site="+url.QueryEscape(s.Expand(name)))
 		if len(one) != 1 || one[0].Site != s.Expand(harness.Local) {
 			t.Errorf("%s: got %+v", name, one)
 		}
 	}
-	for _, path := range []string{"/sitemap/sites", "/sitemap/explain"} {
-		if r := s.wantError(http.MethodPost, path, http.StatusMethodNotAllowed); r.Header.Get("Allow") != http.MethodGet {
-			t.Errorf("POST %s: got Allow %q", path, r.Header.Get("Allow"))
-		}
-	}
-	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodDelete} {
-		if r := s.wantError(method, "/sitemap/refresh", http.StatusMethodNotAllowed); r.Header.Get("Allow") != http.MethodPost {
-			t.Errorf("%s: got Allow %q", method, r.Header.Get("Allow"))
+	for route, allowed := range map[string]string{"POST /sitemap/sites": "GET, HEAD", "POST /sitemap/explain": "GET, HEAD", "GET /sitemap/refresh": "POST"} {
+		method, path, _ := strings.Cut(route, " ")
+		if r := s.Do(method, api+path); r.StatusCode != http.StatusMethodNotAllowed || r.Header.Get("Allow") != allowed {
+			t.Errorf("%s: got status %d, Allow %q", route, r.StatusCode, r.Header.Get("Allow"))
 		}
 	}
 	const nobody = "?site=http%3A%2F%2Fnobody.example"
 	s.wantError(http.MethodGet, "/sitemap/sites"+nobody, http.StatusNotFound, harness.Local, "http://127.0.0.1:{port}")
 	s.wantError(http.MethodPost, "/sitemap/refresh"+nobody, http.StatusNotFound, harness.Local)
-	for _, path := range []string{"/sitemap/", "/sitemap/sites/", "/sitemap/site"} {
-		s.wantError(http.MethodGet, path, http.StatusNotFound, "/sitemap/sites", "/sitemap/refresh", "/sitemap/explain")
-	}
-}
-
-func TestAdminExplain(t *testing.T) {
-	s := start(t, oneSite, harness.TwoRoots)
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, harness.PagesOfA)...)
-	explain := func(page string) (x sitemap.Explanation) {
-		r := s.Get(api + "/sitemap/explain?url=" + url.QueryEscape(s.Expand(page)))
-		if err := json.Unmarshal([]byte(r.Text), &x); err != nil || r.StatusCode != http.StatusOK {
-			t.Fatalf("%s: status %d, %q (%v)", page, r.StatusCode, r.Text, err)
-		}
-		return x
-	}
-	if x := explain(harness.Local + "/one.html"); !x.Listed || x.Response == nil || x.Response.Status != http.StatusOK {
-		t.Errorf("got %+v", x)
-	}
-	if x := explain(harness.Local + "/none.html"); x.Listed || x.Reason == "" || x.Explanation == "" {
-		t.Errorf("got %+v", x)
-	}
+	s.wantError(http.MethodPost, "/sitemap/refresh?sites=x", http.StatusBadRequest, "'sites'")
 	s.wantError(http.MethodGet, "/sitemap/explain", http.StatusBadRequest)
 	s.wantError(http.MethodGet, "/sitemap/explain?url=%2Fone.html", http.StatusBadRequest)
 	s.wantError(http.MethodGet, "/sitemap/explain?url=http%3A%2F%2Fnobody.example%2F", http.StatusNotFound, harness.Local)
+}
+
+// TestExplain asks about each kind of page of a site. A wanted text is in the JSON; one that
+// begins with ! is not.
+func TestExplain(t *testing.T) {
+	link := func(to string) string { return `<a href="` + to + `">there</a>` }
+	s := start(t, harness.Local+` {
+	root * {dir}
+	sitemap {
+		files
+		links
+		urls {
+			/gone
+			/hop1
+			/listed?id=1
+		}
+		exclude /secret/*
+	}
+	redir /hop1 /hop2
+	redir /hop2 /hop3
+	redir /hop3 /page.html
+	rewrite /listed /page.html
+	header /listed Content-Language en
+	file_server
+}`, map[string]string{
+		"index.html":      harness.Whole("", link("/page.html")+link("/users/log-out")+link("/missing")),
+		"page.html":       harness.Whole("", "a page"),
+		"it's.html":       harness.HTML("an apostrophe"),
+		"docs/index.html": harness.HTML("docs"),
+		"canonical.html":  harness.Whole(`<link rel="canonical" href="/page.html">`, "canonical"),
+		"chained.html":    harness.Whole(`<link rel="canonical" href="/hop2">`, "chained"),
+		"refresh.html":    harness.Whole(`<meta http-equiv="refresh" content="0; url=/page.html">`, "refresh"),
+		"private.html":    harness.Whole(`<meta name="robots" content="noindex">`, "private"),
+		"blocked.html":    harness.HTML("blocked"),
+		"secret/a.html":   harness.HTML("secret"),
+		"robots.txt":      "User-agent: *\nDisallow: /blocked\n",
+	})
+	s.refresh()
+	chain := []string{`"leads":"redirect","to":"{l}/hop3"}`, `"leads":"redirect","to":"{l}/page.html"}`, `{"url":"{l}/page.html","status":200,"content_type":"text/html; charset=utf-8","listed":true}`}
+	for path, want := range map[string][]string{
+		"/page.html":              {`"listed":true,"document":"{l}/sitemap.xml"`, `"reason":"indexable"`, `"linked_at"`, `"status":200`},
+		"/page.html?utm_source=x": {`"url":"{l}/page.html"`, `"listed":true`},
+		"/it's.html":              {`"listed":true`, `"status":200`},
+		"/it%27s.html":            {`"listed":true`, `"status":200`},
+		"/sitemap.xml":            {`"reason":"a document of the sitemap"`, "document of the sitemap itself", `!"remedy"`, `!"status"`},
+		"/docs":                   {`"reason":"listed under another path"`, `"other":"{l}/docs/"`, `"listed":true}`},
+		"/hop1":                   append(chain, `"reason":"redirect"`, `"other":"{l}/hop2"`, `"named_by":["urls"]`),
+		"/canonical.html":         {`"reason":"canonical is another page"`, `"other":"{l}/page.html"`, `"leads":"canonical","to":"{l}/page.html"`, `"named_by":["files"]`},
+		"/chained.html":           append(chain, `"leads":"canonical","to":"{l}/hop2"`),
+		"/refresh.html":           {`"reason":"refresh"`, `"other":"{l}/page.html"`, `"leads":"refresh","to":"{l}/page.html"`},
+		"/private.html":           {`"reason":"noindex"`, `"noindex":true`},
+		"/gone":                   {`"reason":"not found"`, `"named_by":["urls"]`, `"status":404`, `!"linked_at"`},
+		"/missing":                {`"reason":"not found"`, `"linked_at"`, `!"named_by"`},
+		"/users/log-out":          {`"reason":"disallowed"`, `"rule":"logout"`, "not fetched: 'crawl disallow' has 'logout'", `beside 'files'`},
+		"/never/delete":           {`"reason":"disallowed"`, `"rule":"delete"`},
+		"/blocked.html":           {`"reason":"blocked by robots.txt"`, `"rule":"Disallow: /blocked"`, `"named_by":["files"]`, "not fetched: robots.txt"},
+		"/secret/a.html":          {`"reason":"excluded"`, `"rule":"/secret/*"`},
+		"/none.html":              {`"reason":"no source names it"`, `beside 'files'`, `"status":404`},
+	} {
+		r := s.Get(api + "/sitemap/explain?url=" + url.QueryEscape(s.Expand(harness.Local)+path))
+		for _, word := range want {
+			word, isAbsent := strings.CutPrefix(word, "!")
+			if word = s.Expand(strings.ReplaceAll(word, "{l}", harness.Local)); strings.Contains(r.Text, word) == isAbsent {
+				t.Errorf("%s: got status %d, %s, want %s (absent: %t)", path, r.StatusCode, r.Text, word, isAbsent)
+			}
+		}
+	}
 }
 
 func TestAdminWithoutSitemap(t *testing.T) {
@@ -301,38 +354,35 @@ func TestAdminWithoutSitemap(t *testing.T) {
 // TestAdminAfterFailedLoad has an admin endpoint that belongs to a configuration which
 // did not come to run: it speaks of the one that does.
 func TestAdminAfterFailedLoad(t *testing.T) {
-	s := start(t, oneSite, harness.TwoRoots)
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, harness.PagesOfA)...)
+	s := startOne(t, oneSite)
 	if err := s.Load(strings.Replace(oneSite, "sitemap\n", "sitemap {\n\t\tsource unready\n\t}\n", 1)); err == nil {
 		t.Fatal("a module that cannot be provisioned was")
 	}
-	all := s.statuses(http.MethodGet, "/sitemap/sites")
-	if len(all) != 1 || all[0].Pages != len(harness.PagesOfA) {
+	if all := s.statuses(http.MethodGet, "/sitemap/sites"); len(all) != 1 || all[0].Pages != len(harness.PagesOfA) {
 		t.Errorf("got %+v", all)
 	}
-	if all := s.statuses(http.MethodPost, "/sitemap/refresh"); len(all) != 1 || all[0].LastRefresh == nil {
-		t.Errorf("refreshing: got %+v", all)
+	if st := s.refresh(); st.LastRefresh == nil {
+		t.Errorf("refreshing: got %+v", st)
 	}
 }
 
 func TestAdminRefresh(t *testing.T) {
-	s := start(t, oneSite, harness.TwoRoots)
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, harness.PagesOfA)...)
+	s := startOne(t, oneSite)
 	// The next refresh would come in a minute: this one is there when the answer is.
 	s.Write(map[string]string{"a/new.html": harness.HTML("new")})
 	one := s.statuses(http.MethodPost, "/sitemap/refresh?site="+url.QueryEscape(s.Expand(harness.Local)))
 	if len(one) != 1 || one[0].Pages != len(harness.PagesOfA)+1 || one[0].LastRefresh.Result != "changed" {
 		t.Fatalf("got %+v", one)
 	}
-	if one = s.statuses(http.MethodPost, "/sitemap/refresh"); one[0].LastRefresh.Result != "unchanged" {
-		t.Errorf("again: got %+v", one)
+	if st := s.refresh(); st.LastRefresh.Result != "unchanged" {
+		t.Errorf("again: got %+v", st)
 	}
 	if err := os.RemoveAll(filepath.Join(s.Dir, "a")); err != nil {
 		t.Fatal(err)
 	}
-	one = s.statuses(http.MethodPost, "/sitemap/refresh")
-	if last := one[0].LastRefresh; one[0].Pages != len(harness.PagesOfA)+1 || last.Result != "held_back" && last.Result != "failed" || last.Reason == "" {
-		t.Errorf("without a root: got %+v", one)
+	st := s.refresh()
+	if last := st.LastRefresh; st.Pages != len(harness.PagesOfA)+1 || last.Result != "held_back" && last.Result != "failed" || last.Reason == "" {
+		t.Errorf("without a root: got %+v", st)
 	}
 }
 
@@ -340,53 +390,51 @@ func TestAdminRefresh(t *testing.T) {
 // say why.
 func TestAdminSiteNeverSeen(t *testing.T) {
 	s := start(t, "http://localhost:{port} {\n\troute {\n\t\tabort /sitemap.xml\n\t\tsitemap\n\t}\n}", nil)
-	st := s.refresh()
-	if last := st.LastRefresh; last == nil || last.Result != "failed" || !strings.Contains(last.Reason, "/sitemap.xml") {
-		t.Errorf("got %+v", st)
+	if last := s.refresh().LastRefresh; last == nil || last.Result != "failed" || !strings.Contains(last.Reason, "/sitemap.xml") {
+		t.Errorf("got %+v", last)
 	}
-	s.command("refresh").want(t, 1, []string{"failed, 0 pages", "/sitemap.xml"}, []string{"1 refresh failed"})
+	s.command("refresh").want(t, 1, []string{"failed", "/sitemap.xml"}, []string{"a refresh failed"})
+}
+
+// ask asks for a refresh, and returns its answer.
+func (s *server) ask() <-chan harness.Response {
+	answer := make(chan harness.Response, 1)
+	go func() {
+		r, err := s.Try(http.MethodPost, api+"/sitemap/refresh")
+		if err != nil {
+			s.T.Error(err)
+			r.Response = new(http.Response)
+		}
+		answer <- r
+	}()
+	return answer
 }
 
 // TestAdminRefreshesAtOnce has many ask at once, also while a refresh runs: each gets an
-// answer of a refresh that began after its request, and they share them.
+// answer of a refresh that began after its request.
 func TestAdminRefreshesAtOnce(t *testing.T) {
-	gate.refuse(nil)
-	s := start(t, gatedSite, nil)
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/")
+	s := startOne(t, gatedSite)
 	arrived, open := gate.close(t)
 	before := gate.times()
-	const many = 20
-	answers := make(chan harness.Response, many+1)
-	ask := func() {
-		r, err := s.Try(http.MethodPost, api+"/sitemap/refresh")
-		if err != nil {
-			t.Error(err)
-			r.Response = new(http.Response)
-		}
-		answers <- r
-	}
-	go ask()
+	answers := []<-chan harness.Response{s.ask()}
 	<-arrived
-	for range many {
-		go ask()
+	for range 20 {
+		answers = append(answers, s.ask())
 	}
-	s.Eventually(func() bool { return strings.Contains(s.Get(api+"/sitemap/sites").Text, `"refreshing":true`) }, s.SitemapLog)
 	open()
-	for range many + 1 {
-		if r := <-answers; r.StatusCode != http.StatusOK {
+	for _, answer := range answers {
+		if r := <-answer; r.StatusCode != http.StatusOK {
 			t.Errorf("got status %d: %s", r.StatusCode, r.Text)
 		}
 	}
-	if n := gate.times() - before; n < 1 || n > many {
-		t.Errorf("%d refreshes for %d requests at once", n, many+1)
+	if n := gate.times() - before; n < 2 || n > len(answers) {
+		t.Errorf("%d refreshes for %d requests at once", n, len(answers))
 	}
 }
 
 // TestAdminClientGoesAway: a refresh goes on whose client does not wait for it.
 func TestAdminClientGoesAway(t *testing.T) {
-	gate.refuse(nil)
-	s := start(t, gatedSite, nil)
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/")
+	s := startOne(t, gatedSite)
 	arrived, open := gate.close(t)
 	ctx, leave := context.WithCancel(t.Context())
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Expand(api+"/sitemap/refresh"), nil)
@@ -409,28 +457,25 @@ func TestAdminClientGoesAway(t *testing.T) {
 	ended := len(s.LogLines("sitemap refreshed, nothing changed"))
 	open()
 	s.Eventually(func() bool { return len(s.LogLines("sitemap refreshed, nothing changed")) > ended }, s.SitemapLog)
-	if all := s.statuses(http.MethodPost, "/sitemap/refresh"); all[0].LastRefresh.Result != "unchanged" {
-		t.Errorf("got %+v", all)
+	if st := s.refresh(); st.LastRefresh.Result != "unchanged" {
+		t.Errorf("got %+v", st)
 	}
 }
 
 // TestAdminWhileReloading asks all the time while configurations come and go.
 func TestAdminWhileReloading(t *testing.T) {
-	s := start(t, oneSite, harness.TwoRoots)
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, harness.PagesOfA)...)
+	s := startOne(t, oneSite)
 	ctx, end := context.WithCancel(t.Context())
 	var group sync.WaitGroup
-	for _, asked := range []struct{ method, path string }{
-		{http.MethodGet, "/sitemap/sites"}, {http.MethodPost, "/sitemap/refresh"}, {http.MethodGet, "/metrics"},
-		{http.MethodGet, "/sitemap/explain?url=" + url.QueryEscape(s.Expand(harness.Local+"/one.html"))},
-	} {
+	for _, route := range []string{"GET /sitemap/sites", "POST /sitemap/refresh", "GET /metrics", "GET /sitemap/explain?url=" + url.QueryEscape(s.Expand(harness.Local+"/one.html"))} {
+		method, path, _ := strings.Cut(route, " ")
 		group.Go(func() {
 			for ctx.Err() == nil {
 				// An endpoint that ends may take a connection with it; and a site that ends,
 				// a refresh.
-				r, err := s.Try(asked.method, api+asked.path)
+				r, err := s.Try(method, api+path)
 				if err == nil && r.StatusCode != http.StatusOK && r.StatusCode != http.StatusServiceUnavailable {
-					t.Errorf("%s %s: got status %d: %s", asked.method, asked.path, r.StatusCode, r.Text)
+					t.Errorf("%s: got status %d: %s", route, r.StatusCode, r.Text)
 				}
 			}
 		})
@@ -448,22 +493,73 @@ func TestAdminWhileReloading(t *testing.T) {
 
 // TestStopWhileRefreshing: who waits for a refresh learns that none comes.
 func TestStopWhileRefreshing(t *testing.T) {
-	gate.refuse(nil)
-	s := start(t, gatedSite, nil)
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/")
+	s := startOne(t, gatedSite)
 	arrived, _ := gate.close(t)
-	answer := make(chan harness.Response, 1)
-	go func() {
-		r, err := s.Try(http.MethodPost, api+"/sitemap/refresh")
-		if err != nil {
-			t.Error(err)
-			r.Response = new(http.Response)
-		}
-		answer <- r
-	}()
+	answer := s.ask()
 	<-arrived
 	s.Stop()
 	if r := <-answer; r.StatusCode != http.StatusServiceUnavailable || !strings.Contains(r.Text, "stopped") {
 		t.Errorf("got status %d: %s", r.StatusCode, r.Text)
 	}
+}
+
+// send sends a body of JSON to the admin API, and wants 200.
+func (s *server) send(method, path, body string) {
+	s.T.Helper()
+	request, err := http.NewRequest(method, s.Expand(api+path), strings.NewReader(s.Expand(body)))
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	resp, err := harness.Client.Do(request)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		s.T.Fatalf("%s %s: got status %d", method, path, resp.StatusCode)
+	}
+}
+
+const labelled = `{
+	"admin": {"listen": "127.0.0.1:{admin}", "config": {"persist": false}},
+	"apps": {"http": {"http_port": 1, "https_port": 2, "servers": {"one": {
+		"listen": [":{port}"], "automatic_https": {"disable": true},
+		"routes": [{"match": [{"host": ["localhost"]}], "handle": [{"handler": "subroute", "routes": [
+			{"handle": [{"handler": "vars", "root": "{dir}/a"}, {"@id": "map", "handler": "sitemap", "refresh_interval": "1h"}, {"handler": "file_server"}]}
+		]}]}]
+	}}}}
+}`
+
+// TestPartialChanges changes parts of a configuration in a running Caddy.
+func TestPartialChanges(t *testing.T) {
+	s := prepare(t, harness.TwoRoots)
+	if err := s.LoadJSON(labelled); err != nil {
+		t.Fatal(err)
+	}
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, harness.PagesOfA)...)
+	before := s.Get(harness.Local + "/sitemap.xml").Header.Get("ETag")
+
+	s.send(http.MethodPatch, "/id/map/refresh_interval", `"1s"`)
+	if etag := s.Get(harness.Local + "/sitemap.xml").Header.Get("ETag"); etag != before {
+		t.Errorf("the sitemap is another one: %s, want %s", etag, before)
+	}
+	s.Write(map[string]string{"a/new.html": harness.HTML("new")})
+	with := slices.Sorted(slices.Values(append(slices.Clone(harness.PagesOfA), "/new.html")))
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, with)...)
+
+	s.send(http.MethodPost, "/config/apps/http/servers/one/routes", `{"match": [{"host": ["127.0.0.1"]}], "handle": [
+		{"handler": "vars", "root": "{dir}/b"}, {"@id": "other", "handler": "sitemap"}, {"handler": "file_server"}]}`)
+	s.WantLocs("http://127.0.0.1:{port}/sitemap.xml", harness.Below("http://127.0.0.1:{port}", harness.PagesOfB)...)
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, with)...)
+
+	s.send(http.MethodDelete, "/id/other", "")
+	if all := s.statuses(http.MethodGet, "/sitemap/sites"); len(all) != 1 || all[0].Site != s.Expand(harness.Local) {
+		t.Errorf("without it: got %+v", all)
+	}
+	s.WantStatus("http://127.0.0.1:{port}/sitemap.xml", http.StatusNotFound)
+
+	s.send(http.MethodDelete, "/id/map", "")
+	s.wantError(http.MethodGet, "/sitemap/sites", http.StatusServiceUnavailable)
+	s.WantStatus(harness.Local+"/sitemap.xml", http.StatusNotFound)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -136,11 +135,6 @@ http://localhost:{port} {
 }
 `
 
-func (s *server) refresh() status {
-	s.T.Helper()
-	return s.statuses(http.MethodPost, "/sitemap/refresh")[0]
-}
-
 func TestEventRefreshed(t *testing.T) {
 	records.begin(t, nil)
 	s := start(t, listening, harness.TwoRoots)
@@ -189,7 +183,6 @@ func (s *server) remove(names ...string) {
 // TestEventFailed: a root that vanishes, and sources that fail now and then, are told of
 // once for each reason.
 func TestEventFailed(t *testing.T) {
-	gate.refuse(nil)
 	records.begin(t, nil)
 	s := start(t, listening, harness.TwoRoots)
 	s.wantRefreshed(1, 4, 4, 0, 0)
@@ -221,7 +214,6 @@ func TestEventFailed(t *testing.T) {
 // TestEventFailedOnce: while refreshes fail for the same reason, it is told once.
 func TestEventFailedOnce(t *testing.T) {
 	records.begin(t, nil)
-	gate.refuse(nil)
 	const files = "\thandle_errors {\n\t\trespond gone 404\n\t}\n"
 	caddyfile := strings.Replace(strings.Replace(listening, "\troot", files+"\troot", 1), "lastmod mtime", "crawl off\n\t\tsource gated\n\t\tfiles", 1)
 	s := start(t, caddyfile, harness.TwoRoots)

@@ -2,6 +2,7 @@ package operators
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
@@ -21,16 +23,16 @@ import (
 
 // metricLabels are all metrics there are, with their labels.
 var metricLabels = map[string][]string{
-	"caddy_sitemap_refresh_duration_seconds":       {"result"},
 	"caddy_sitemap_fetches_total":                  {"answered_by", "result"},
 	"caddy_sitemap_log_lines_total":                {"result"},
 	"caddy_sitemap_pages":                          {"site"},
 	"caddy_sitemap_pending_pages":                  {"site"},
 	"caddy_sitemap_shards":                         {"site"},
 	"caddy_sitemap_documents_bytes":                {"site"},
+	"caddy_sitemap_last_refresh_duration_seconds":  {"site"},
 	"caddy_sitemap_snapshot_age_seconds":           {"site"},
 	"caddy_sitemap_left_out_pages":                 {"reason", "site"},
-	"caddy_sitemap_sites":                          {"named_by"},
+	"caddy_sitemap_sites":                          {"named_by", "result"},
 	"caddy_sitemap_requests_total":                 {"crawler", "document", "result"},
 	"caddy_sitemap_last_request_timestamp_seconds": {"crawler", "document"},
 	"caddy_sitemap_visits_dropped_total":           nil,
@@ -119,8 +121,7 @@ const (
 )
 
 func TestMetrics(t *testing.T) {
-	s := start(t, measured, harness.TwoRoots)
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, harness.PagesOfA)...)
+	s := startOne(t, measured)
 	s.Write(map[string]string{
 		"a/private.html": harness.Whole(`<meta name="robots" content="noindex">`, "x"),
 		"access.log":     logLine + "no line of a log\n" + logLine,
@@ -155,7 +156,6 @@ func TestMetrics(t *testing.T) {
 		{"requests_total", []string{"crawler=Googlebot", "document=robots", "result=served"}, 1},
 		{"requests_total", []string{"crawler=Googlebot"}, 4},
 		{"visits_dropped_total", nil, 0},
-		{"refresh_duration_seconds", []string{"result=failed"}, 0},
 		{"log_lines_total", nil, 3},
 	} {
 		if value := valueOf(got, want.name, want.labels...); value != want.value {
@@ -167,8 +167,6 @@ func TestMetrics(t *testing.T) {
 		labels []string
 		value  float64
 	}{
-		{"refresh_duration_seconds", []string{"result=changed"}, 1},
-		{"refresh_duration_seconds", nil, 2},
 		{"fetches_total", []string{"answered_by=server", "result=2xx"}, 4},
 		{"documents_bytes", []string{label}, 100},
 		{"last_request_timestamp_seconds", []string{"crawler=Googlebot", "document=sitemap"}, 1_700_000_000},
@@ -180,9 +178,6 @@ func TestMetrics(t *testing.T) {
 	}
 	if age := valueOf(got, "snapshot_age_seconds"); age > harness.Patience.Seconds() {
 		t.Errorf("the snapshot is %v seconds old", age)
-	}
-	if n := len(got["caddy_sitemap_refresh_duration_seconds"].GetMetric()); n != 5 {
-		t.Errorf("refreshes have %d results, want those that did not come, too", n)
 	}
 	checkLabels(t, got)
 
@@ -229,8 +224,7 @@ func checkLabels(t *testing.T, families map[string]*dto.MetricFamily) {
 // TestMetricsAcrossReloads: metrics are registered anew, and show the sites there are;
 // who has fetched documents so far is counted on.
 func TestMetricsAcrossReloads(t *testing.T) {
-	s := start(t, measured, harness.TwoRoots)
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, harness.PagesOfA)...)
+	s := startOne(t, measured)
 	for i := range 3 {
 		s.Get(harness.Local+"/sitemap.xml", googlebot)
 		got := s.families(api + "/metrics")
@@ -324,4 +318,72 @@ func TestDashboard(t *testing.T) {
 			t.Errorf("no panel shows %s", name)
 		}
 	}
+}
+
+const browser = "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0"
+
+// TestPending: status and metrics say how many pages are still to be fetched, and nothing
+// of verified ones, as all that are listed are. While upstreams are left alone, nothing is
+// done again and again, and a refresh that is asked for does not wait for them.
+func TestPending(t *testing.T) {
+	s := prepare(t, nil)
+	s.LoadApp("{\n metrics\n}\n"+harness.Local+" {\n sitemap {\n refresh 1h\n crawl {\n rate 1/m\n }\n urls {\n/a\n/b\n/c\n}\n }\n reverse_proxy {app}\n}", func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/sitemap") || r.URL.Path == "/robots.txt" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<!doctype html><title>x</title>", r.URL.Path)
+	})
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/a") // one fetch a minute
+	var said string
+	s.Eventually(func() bool {
+		said = s.Get(api + "/sitemap/sites").Text
+		return strings.Contains(said, `"pages":1,"pending":2`)
+	}, func() string { return said })
+	if strings.Contains(strings.ReplaceAll(said, "readers_unverified", ""), "verified") {
+		t.Errorf("got %s", said)
+	}
+	if n := valueOf(s.families(api+"/metrics"), "pending_pages"); n != 2 {
+		t.Errorf("%v pages are pending, want 2", n)
+	}
+	s.command("status").want(t, 0, nil, nil, `pages +1\n`, `pending +2\n`)
+	for range 2 {
+		if st := s.refresh(); st.Pages != 1 {
+			t.Errorf("got %+v", st)
+		}
+	}
+	s.Passed(time.Second)
+	if lines := s.LogLines(`"msg":"sitemap refreshed`); len(lines) > 20 {
+		t.Errorf("there were %d publications", len(lines))
+	}
+}
+
+// TestVisitsThatDoNotCount: where nine tenths of the visits to pages do not count, status
+// says why.
+func TestVisitsThatDoNotCount(t *testing.T) {
+	s := prepare(t, nil)
+	s.LoadApp(harness.Local+" {\n sitemap {\n refresh 1s\n traffic\n }\n reverse_proxy {app}\n}", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.Header().Set("Cache-Control", "private, no-store")
+		fmt.Fprint(w, "<!doctype html><title>x</title>", r.URL.Path)
+	})
+	get := func(n int, headers ...string) {
+		t.Helper()
+		for range n {
+			s.Get(harness.Local+"/a", headers...)
+		}
+	}
+	get(12, browser)
+	get(100, browser, "Authorization: Basic dTpw")
+	get(8, "User-Agent: some-robot/1.0")
+	// Of 120 visits 12 count, just a tenth, though their responses are private.
+	s.Eventually(func() bool {
+		said := s.Get(api + "/sitemap/sites").Text
+		return strings.Contains(said, `"visits_ignored":{"robot":8,"signed in":100}`)
+	}, func() string { return s.Get(api + "/sitemap/sites").Text })
+	s.command("status").want(t, 0, nil, nil, `visits ignored +robot +8\n +signed in +100\n`)
+	get(2, browser)
+	s.Eventually(func() bool { return !strings.Contains(s.Get(api+"/sitemap/sites").Text, "visits_ignored") },
+		func() string { return s.Get(api + "/sitemap/sites").Text })
 }
