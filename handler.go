@@ -183,5 +183,9 @@ func unavailable(w http.ResponseWriter, err error) error {
 		return caddyhttp.Error(http.StatusBadRequest, err)
 	}
 	w.Header().Set("Retry-After", retryAfter)
+	if errors.Is(err, errTooManySites) { // which Caddy would log for each request
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return nil
+	}
 	return caddyhttp.Error(http.StatusServiceUnavailable, err)
 }

@@ -384,7 +384,7 @@ http://:{port} {
 	if count[http.StatusOK] != 1000 || count[http.StatusServiceUnavailable] != 200 {
 		t.Errorf("got %v, want 1000 times 200 and 200 times 503", count)
 	}
-	if n := len(s.LogLines("too many sites", `"logger":"sitemap"`)); n != 1 {
+	if n := len(s.LogLines("too many sites")); n != 1 {
 		t.Errorf("the log says so %d times, want once", n)
 	}
 	// The one who came first is served on.
