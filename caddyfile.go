@@ -49,37 +49,41 @@ func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 	return h.NewRoute(matchers, handler), nil
 }
 
-// UnmarshalCaddyfile parses the sitemap directive. Every option is optional; the defaults
-// are in parentheses:
+// UnmarshalCaddyfile parses the sitemap directive:
 //
 //	sitemap [<matcher>] {
-//	    path       <path>                # of the sitemap or its index (/sitemap.xml)
-//	    base_url   <url>                 # scheme, host and folder of every URL (the site's own)
-//	    refresh    <interval>            # at least 1s (1m, or longer where refreshing is slow)
-//	    shard_urls <n>                   # most pages in a shard, up to 50000 (50000)
-//	    max_urls   <n>                   # most pages in all (10000000)
-//	    robots_txt on|off                # whether /robots.txt names the sitemap (on)
-//	    schema     0.9|0.84              # version of the sitemap schema (0.9)
-//	    exclude    <path-pattern...>     # pages that are not listed
-//	    rule <path-pattern...> {         # hints for matching pages; the first match wins
+//	    path       <path>
+//	    base_url   <url>
+//	    refresh    <interval>
+//	    shard_urls <n>
+//	    max_urls   <n>
+//	    robots_txt on|off
+//	    schema     0.9|0.84
+//	    exclude    <path-pattern...>
+//	    rule <path-pattern...> {
 //	        changefreq always|hourly|daily|weekly|monthly|yearly|never
 //	        priority   <0.0–1.0>
 //	    }
-//	    crawl off                        # no page is fetched: names suffice
-//	    crawl {                          # how pages are fetched
-//	        rate        <n>/s            # requests to upstreams, or <n>/m (2/s)
-//	        concurrency <n>              # requests under way at upstreams (1)
+//	    crawl off
+//	    crawl {
+//	        rate        <n>/s|<n>/m
+//	        concurrency <n>
 //	        disallow    <word or path-pattern...>
 //	    }
-//	    lastmod    auto|mtime|off        # where dates come from (auto)
-//	    canonical  respect|ignore        # whether a page that names another one is left out (respect)
-//	    orphans    list|omit             # pages that nothing links to (list)
-//	    extensions alternates images     # what else is said of pages (nothing)
-//	    <source> ...                     # files (the default), urls, access_log, traffic or links
-//	    source <module> ...              # any module of http.sitemap.sources
+//	    lastmod    auto|mtime|off
+//	    canonical  respect|ignore
+//	    orphans    list|omit
+//	    extensions alternates images
+//	    files [<root>] { ... }
+//	    urls [<file or path...>] { ... }
+//	    access_log <file or pattern...> { ... }
+//	    traffic { ... }
+//	    links { ... }
+//	    source <module> ...
 //	}
 //
-// exclude, rule, disallow and the sources may be repeated.
+// Every option has a default, which the field that it sets tells. exclude, rule, disallow and
+// the sources may be repeated.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
 	return option{name: "sitemap", block: h.options}.unmarshal(d, h.check)
@@ -88,25 +92,33 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 func (h *Handler) options() options {
 	const inRule = "write it into a rule: rule /news/* { changefreq daily }"
 	all := options{
-		{name: "path", usage: "<path>", set: text(&h.Path)},
-		{name: "base_url", usage: "<url>", set: text(&h.BaseURL)},
-		{name: "refresh", usage: "<interval>", set: value(&h.RefreshInterval, duration)},
-		{name: "shard_urls", usage: "<n>", set: value(&h.ShardURLs, number)},
-		{name: "max_urls", usage: "<n>", set: value(&h.MaxURLs, number)},
-		{name: "robots_txt", usage: "on|off", set: value(&h.RobotsTxt, onOff)},
-		{name: "schema", usage: "0.9|0.84", set: text(&h.Schema)},
-		{name: "exclude", usage: "<path-pattern...>", set: add(&h.Exclude), repeats: true},
-		{name: "rule", usage: "<path-pattern...>", repeats: true,
-			set:   func(patterns []string) error { h.Rules = append(h.Rules, Rule{Match: patterns}); return nil },
-			block: func() options { return h.Rules[len(h.Rules)-1].options() }},
-		{name: "crawl", usage: "[off]", set: value(&h.Crawl, crawlOff), block: func() options {
-			h.Crawl = cmp.Or(h.Crawl, new(Crawl))
-			return h.Crawl.options()
+		{name: "path", usage: "<path>", to: &h.Path},
+		{name: "base_url", usage: "<url>", to: &h.BaseURL},
+		{name: "refresh", usage: "<interval>", to: &h.RefreshInterval},
+		{name: "shard_urls", usage: "<n>", to: &h.ShardURLs},
+		{name: "max_urls", usage: "<n>", to: &h.MaxURLs},
+		{name: "robots_txt", usage: "on|off", to: &h.RobotsTxt},
+		{name: "schema", usage: "0.9|0.84", to: &h.Schema},
+		{name: "exclude", usage: "<path-pattern...>", to: &h.Exclude, repeats: true},
+		{name: "rule", usage: "<path-pattern...>", to: &h.Rules, repeats: true, block: func() options {
+			r := &h.Rules[len(h.Rules)-1]
+			return options{
+				{name: "changefreq", usage: strings.Join(page.ChangeFreqs(), "|"), to: &r.ChangeFreq},
+				{name: "priority", usage: "<0.0–1.0>", to: &r.Priority},
+			}
 		}},
-		{name: "lastmod", usage: "auto|mtime|off", set: text(&h.LastMod)},
-		{name: "canonical", usage: "respect|ignore", set: text(&h.Canonical)},
-		{name: "orphans", usage: "list|omit", set: text(&h.Orphans)},
-		{name: "extensions", usage: "alternates images...", set: add(&h.Extensions)},
+		{name: "crawl", usage: "[off]", to: &h.Crawl, block: func() options {
+			h.Crawl = cmp.Or(h.Crawl, new(Crawl))
+			return options{
+				{name: "rate", usage: "<n>/s", to: &h.Crawl.Rate},
+				{name: "concurrency", usage: "<n>", to: &h.Crawl.Concurrency},
+				{name: "disallow", usage: "<word or path-pattern...>", to: &h.Crawl.Disallow, repeats: true},
+			}
+		}},
+		{name: "lastmod", usage: "auto|mtime|off", to: &h.LastMod},
+		{name: "canonical", usage: "respect|ignore", to: &h.Canonical},
+		{name: "orphans", usage: "list|omit", to: &h.Orphans},
+		{name: "extensions", usage: "alternates images...", to: &h.Extensions},
 		{name: "source", module: h.unmarshalSource},
 		{name: "root", misplaced: "write 'root * <folder>' beside sitemap, or 'files <folder>' in its block"},
 		{name: "changefreq", misplaced: inRule},
@@ -116,21 +128,6 @@ func (h *Handler) options() options {
 		all = append(all, option{name: name, module: h.unmarshalSource})
 	}
 	return all
-}
-
-func (r *Rule) options() options {
-	return options{
-		{name: "changefreq", usage: strings.Join(page.ChangeFreqs(), "|"), set: text(&r.ChangeFreq)},
-		{name: "priority", usage: "<0.0–1.0>", set: value(&r.Priority, priority)},
-	}
-}
-
-func (c *Crawl) options() options {
-	return options{
-		{name: "rate", usage: "<n>/s", set: value(&c.Rate, parseRate)},
-		{name: "concurrency", usage: "<n>", set: value(&c.Concurrency, number)},
-		{name: "disallow", usage: "<word or path-pattern...>", set: add(&c.Disallow), repeats: true},
-	}
 }
 
 // unmarshalSource parses a source, with or without the word source before its name.
@@ -164,49 +161,28 @@ func sourceNames() []string {
 	return names
 }
 
-// UnmarshalCaddyfile parses the files source. Every option is optional; the defaults are in
-// parentheses:
-//
-//	files [<root>] {                       # the folder on disk (the site's own root)
-//	    at           <folder>              # URL folder under which the root is served (the site's own)
-//	    include      <path-pattern...>     # files that are documents, besides *.html *.htm *.xhtml
-//	    include_only <path-pattern...>     # files that are documents, in place of those
-//	    exclude      <path-pattern...>     # which of them are left out all the same
-//	    hide         <file...>             # what to hide, besides what file_server hides
-//	    index        <name...>             # names of index files (file_server's, else index.html index.txt)
-//	    clean_urls   auto|on|off           # whether /about is listed for about.html (auto: as the server does)
-//	    fs           <name>                # the file system (the site's own)
-//	}
-//
-// All but at, index, clean_urls and fs may be repeated.
+// UnmarshalCaddyfile parses the files source, whose options have the names of its fields.
 func (s *SourceFiles) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume module name
-	return option{name: "files", usage: "[<root>]", set: text(&s.Root), block: func() options {
+	return option{name: "files", usage: "[<root>]", to: &s.Root, block: func() options {
 		return options{
-			{name: "at", usage: "<folder>", set: text(&s.At)},
-			{name: "include", usage: "<path-pattern...>", set: add(&s.Include), repeats: true},
-			{name: "include_only", usage: "<path-pattern...>", set: add(&s.IncludeOnly), repeats: true},
-			{name: "exclude", usage: "<path-pattern...>", set: add(&s.Exclude), repeats: true},
-			{name: "hide", usage: "<file...>", set: add(&s.Hide), repeats: true},
-			{name: "index", usage: "<name...>", set: add(&s.Index)}, // their order matters, so two lists are no one list
-			{name: "clean_urls", usage: "auto|on|off", set: text(&s.CleanURLs)},
-			{name: "fs", usage: "<name>", set: text(&s.FileSystem)},
+			{name: "at", usage: "<folder>", to: &s.At},
+			{name: "include", usage: "<path-pattern...>", to: &s.Include, repeats: true},
+			{name: "include_only", usage: "<path-pattern...>", to: &s.IncludeOnly, repeats: true},
+			{name: "exclude", usage: "<path-pattern...>", to: &s.Exclude, repeats: true},
+			{name: "hide", usage: "<file...>", to: &s.Hide, repeats: true},
+			{name: "index", usage: "<name...>", to: &s.Index}, // their order matters, so two lists are no one list
+			{name: "clean_urls", usage: "auto|on|off", to: &s.CleanURLs},
+			{name: "fs", usage: "<name>", to: &s.FileSystem},
 		}
 	}}.unmarshal(d, s.check)
 }
 
-// UnmarshalCaddyfile parses the urls source: names of files, paths of the site that are
-// fetched as a list, and a block with one URL a line, of which one kind at least is given:
-//
-//	urls <file or path...> {
-//	    <url> [lastmod=<date>] [changefreq=<frequency>] [priority=<0.0–1.0>]
-//	}
-//
-// A URL is absolute or begins with a slash; a date is W3C Datetime, such as 2006-01-02.
+// UnmarshalCaddyfile parses the urls source: names of lists, and a block with one URL a line.
 func (s *SourceURLs) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume module name
-	s.From = d.RemainingArgs()
 	line := lineOf(d)
+	s.From = d.RemainingArgs()
 	for d.NextBlock(0) {
 		url := strings.Join(append([]string{d.Val()}, d.RemainingArgs()...), " ")
 		if _, err := urllist.ParseLine(url, ""); err != nil {
@@ -220,59 +196,38 @@ func (s *SourceURLs) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// UnmarshalCaddyfile parses the access_log source. Every option is optional; the defaults
-// are in parentheses:
-//
-//	access_log <file or pattern...> {
-//	    format    auto|json|common|combined  # of the lines (auto)
-//	    history   <duration>                 # how old visits may be (30d)
-//	    query     <parameter...>             # query parameters that tell pages apart (none)
-//	    unlinked  <path-pattern...>          # pages that need no link, only a visit (none)
-//	    expire    <duration>                 # after which a path is forgotten (90d)
-//	    max_paths <n>                        # most paths that are remembered (1000000)
-//	}
-//
-// query and unlinked may be repeated.
+// UnmarshalCaddyfile parses the access_log source, whose options have the names of its fields.
 func (s *SourceAccessLog) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // consume module name
-	return option{name: "access_log", usage: "<file or pattern...>", set: add(&s.Files), block: func() options {
-		return append(s.options(),
-			option{name: "format", usage: "auto|json|common|combined", set: text(&s.Format)},
-			option{name: "history", usage: "<duration>", set: value(&s.History, duration)},
-		)
-	}}.unmarshal(d, checkOf(s))
+	return s.unmarshal(d, s, option{name: "access_log", usage: "<file or pattern...>", to: &s.Files},
+		option{name: "format", usage: "auto|json|common|combined", to: &s.Format},
+		option{name: "history", usage: "<duration>", to: &s.History})
 }
 
-// UnmarshalCaddyfile parses the traffic source, whose block may have what query, unlinked,
-// expire and max_paths are for access_log.
+// UnmarshalCaddyfile parses the traffic source, whose options have the names of its fields.
 func (s *SourceTraffic) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // consume module name
-	return option{name: "traffic", block: s.options}.unmarshal(d, checkOf(s))
+	return s.unmarshal(d, s, option{name: "traffic"})
 }
 
-// UnmarshalCaddyfile parses the links source, whose block may have what query, expire and
-// max_paths are for access_log, and depth: how many links away a page may be (20).
+// UnmarshalCaddyfile parses the links source, whose options have the names of its fields.
 func (s *SourceLinks) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	return s.unmarshal(d, s, option{name: "links"}, option{name: "depth", usage: "<n>", to: &s.Depth})
+}
+
+// unmarshal parses a source that discovers pages, whose block may have further options.
+func (c *Discovery) unmarshal(d *caddyfile.Dispenser, s discoverer, o option, further ...option) error {
 	d.Next() // consume module name
-	return option{name: "links", block: func() options {
-		return append(s.options(), option{name: "depth", usage: "<n>", set: value(&s.Depth, number)})
-	}}.unmarshal(d, checkOf(s))
-}
-
-func (d *Discovery) options() options {
-	return options{
-		{name: "query", usage: "<parameter...>", set: add(&d.Query), repeats: true},
-		{name: "unlinked", usage: "<path-pattern...>", set: add(&d.Unlinked), repeats: true},
-		{name: "expire", usage: "<duration>", set: value(&d.Expire, duration)},
-		{name: "max_paths", usage: "<n>", set: value(&d.MaxPaths, number)},
+	o.block = func() options {
+		return append(options{
+			{name: "query", usage: "<parameter...>", to: &c.Query, repeats: true},
+			{name: "unlinked", usage: "<path-pattern...>", to: &c.Unlinked, repeats: true},
+			{name: "expire", usage: "<duration>", to: &c.Expire},
+			{name: "max_paths", usage: "<n>", to: &c.MaxPaths},
+		}, further...)
 	}
-}
-
-func checkOf(s discoverer) func() error {
-	return func() error {
+	return o.unmarshal(d, func() error {
 		_, err := s.discovers()
 		return err
-	}
+	})
 }
 
 // parseGlobalOption parses the global option sitemap, which sets up the App.
@@ -292,16 +247,15 @@ func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 	return httpcaddyfile.App{Name: "sitemap", Value: caddyconfig.JSON(app, nil)}, nil
 }
 
-// UnmarshalCaddyfile parses the global option. Its option is optional; the default is in
-// parentheses:
+// UnmarshalCaddyfile parses the global option:
 //
 //	sitemap {
-//	    state <folder>|off               # where what is known of pages is kept (in Caddy's data directory)
+//	    state <folder>|off
 //	}
 func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume option name
 	return option{name: "sitemap", block: func() options {
-		all := options{{name: "state", usage: "<folder>|off", set: text(&a.State)}}
+		all := options{{name: "state", usage: "<folder>|off", to: &a.State}}
 		for _, name := range new(Handler).options().names() {
 			all = append(all, option{name: name, misplaced: "it is an option of a site: write it into the sitemap of its block"})
 		}
@@ -316,8 +270,8 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 // one of the lines in its block.
 type option struct {
 	name    string
-	usage   string // of its arguments: "": none, […] optional, ... several
-	set     func(args []string) error
+	usage   string                           // of its arguments: "": none, […] optional, ... several
+	to      any                              // points to what they set
 	block   func() options                   // nil: it takes none
 	repeats bool                             // it may be given more than once
 	module  func(*caddyfile.Dispenser) error // parses all of it, in place of the above
@@ -363,7 +317,7 @@ func (o option) apply(args []string) error {
 	case len(args) == 0:
 		return nil
 	}
-	if err := o.set(args); err != nil {
+	if err := assign(o.to, args); err != nil {
 		return fmt.Errorf("%s '%s': %w", o.name, strings.Join(args, " "), err)
 	}
 	return nil
@@ -413,69 +367,59 @@ func lineOf(d *caddyfile.Dispenser) *caddyfile.Dispenser {
 	return line
 }
 
-// text sets one value, in which there may be placeholders.
-func text(to *string) func([]string) error {
-	return func(args []string) error {
-		*to = args[0]
+// assign sets what to points to. Values are added to a list, so that a snippet and the site
+// that imports it can both give some.
+func assign(to any, args []string) error {
+	value := args[0]
+	switch to := to.(type) {
+	case *string:
+		*to = value
 		return nil
-	}
-}
-
-// add adds values to those so far, so that a snippet and the site that imports it can both
-// give some.
-func add(to *[]string) func([]string) error {
-	return func(args []string) error {
+	case *[]string:
 		*to = append(*to, args...)
 		return nil
+	case *[]Rule:
+		*to = append(*to, Rule{Match: args})
+		return nil
 	}
-}
-
-// value sets one value that JSON does not hold as text, so that it cannot be a placeholder.
-func value[T any](to *T, parse func(string) (T, error)) func([]string) error {
-	return func(args []string) (err error) {
-		if strings.Contains(args[0], "{") {
-			return errors.New("placeholders do not work here; {$NAME} stands for an environment variable")
+	// JSON does not hold the others as text, and takes zero for the default.
+	if strings.Contains(value, "{") {
+		return errors.New("placeholders do not work here; {$NAME} stands for an environment variable")
+	}
+	var err error
+	switch to := to.(type) {
+	case *int:
+		if *to, err = strconv.Atoi(value); err != nil || *to < 1 {
+			return errors.New("a whole number from 1 on is wanted")
 		}
-		*to, err = parse(args[0])
-		return err
+	case *caddy.Duration:
+		d, err := caddy.ParseDuration(value)
+		if *to = caddy.Duration(d); err != nil || d <= 0 {
+			return errors.New("a duration such as 90s, 12h or 30d is wanted")
+		}
+	case *float64:
+		*to, err = parseRate(value)
+	case **float64:
+		var priority float64
+		if _, err = page.ParsePriority(value); err == nil {
+			priority, err = strconv.ParseFloat(value, 64)
+		}
+		*to = &priority
+	case **bool:
+		on := value == "on"
+		if *to = &on; !on && value != "off" {
+			return errors.New("it is on or off")
+		}
+	case **Crawl:
+		*to = &Crawl{Off: true}
+		if value != "off" {
+			return errors.New("use 'crawl off', or a block with rate, concurrency or disallow")
+		}
 	}
+	return err
 }
 
-func onOff(value string) (*bool, error) {
-	on := value == "on"
-	if !on && value != "off" {
-		return nil, errors.New("it is on or off")
-	}
-	return &on, nil
-}
-
-func crawlOff(value string) (*Crawl, error) {
-	if value != "off" {
-		return nil, errors.New("use 'crawl off', or a block with rate, concurrency or disallow")
-	}
-	return &Crawl{Off: true}, nil
-}
-
-// number reads a whole number. Zero would be taken for the default.
-func number(value string) (int, error) {
-	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 {
-		return 0, errors.New("a whole number from 1 on is wanted")
-	}
-	return n, nil
-}
-
-// duration reads a duration. Zero would be taken for the default.
-func duration(value string) (caddy.Duration, error) {
-	d, err := caddy.ParseDuration(value)
-	if err != nil || d <= 0 {
-		return 0, errors.New("a duration such as 90s, 12h or 30d is wanted")
-	}
-	return caddy.Duration(d), nil
-}
-
-// parseRate reads a number a second or a minute, and returns it a second. Zero would be taken
-// for the default.
+// parseRate reads a number a second or a minute, and returns it a second.
 func parseRate(value string) (float64, error) {
 	number, unit, _ := strings.Cut(value, "/")
 	n, err := strconv.ParseFloat(number, 64)
@@ -484,14 +428,6 @@ func parseRate(value string) (float64, error) {
 		return 0, errors.New("a number a second or a minute is wanted, such as 2/s, 0.5/s or 30/m")
 	}
 	return n / seconds, nil
-}
-
-func priority(value string) (*float64, error) {
-	if _, err := page.ParsePriority(value); err != nil {
-		return nil, err
-	}
-	f, err := strconv.ParseFloat(value, 64)
-	return &f, err
 }
 
 // unrecognized is the error for a word that is none of those known: with the one that was

@@ -20,7 +20,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -206,9 +205,9 @@ type settings struct {
 	schema    sitemapxml.Schema
 	exclude   pathPatterns
 	rules     []rule
+	crawl     crawlSettings
 	digest    uint64 // of everything that shapes a snapshot
 
-	crawl              crawlSettings
 	dates              indexing.Mode
 	canonical          bool // is respected
 	omitOrphans        bool
@@ -337,192 +336,146 @@ func (h *Handler) digest() uint64 {
 
 // compile checks the settings and fills in their defaults. Without a replacer, values with
 // global placeholders are passed over.
-func (h *Handler) compile(repl *caddy.Replacer) (s settings, err error) {
-	s.robots = h.RobotsTxt == nil || *h.RobotsTxt
-	if s.path, err = replaced(repl, "path", h.Path); err != nil {
-		return s, err
-	}
-	if s.path, err = checkPath(cmp.Or(s.path, "/sitemap.xml")); err != nil {
-		return s, err
+func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
+	c := &checker{repl: repl}
+	s := settings{
+		path:        c.path(h.Path),
+		refresh:     cmp.Or(time.Duration(h.RefreshInterval), defaultRefresh),
+		fixed:       h.RefreshInterval != 0,
+		shardURLs:   c.inRange("shard_urls", h.ShardURLs, maxShardURLs, maxShardURLs),
+		maxURLs:     c.inRange("max_urls", h.MaxURLs, defaultMaxURLs, largestMaxURLs),
+		robots:      h.RobotsTxt == nil || *h.RobotsTxt,
+		schema:      sitemapxml.Schema(c.choose("schema", h.Schema, "0.9", "0.84")),
+		exclude:     c.patterns("exclude", h.Exclude),
+		crawl:       h.Crawl.compile(c),
+		dates:       indexing.Mode(c.choose("lastmod", h.LastMod, "auto", "mtime", "off")),
+		canonical:   c.choose("canonical", h.Canonical, "respect", "ignore") == 0,
+		omitOrphans: c.choose("orphans", h.Orphans, "list", "omit") == 1,
+		alternates:  slices.Contains(h.Extensions, "alternates"),
+		images:      slices.Contains(h.Extensions, "images"),
 	}
 	s.stem = strings.TrimSuffix(s.path, ".xml")
-	base, err := replaced(repl, "base_url", h.BaseURL)
-	if err != nil {
-		return s, err
-	}
-	if s.base, s.prefix, err = checkBaseURL(base); err != nil {
-		return s, err
-	}
-	if s.prefix != "" && path.Dir(s.path) != "/" && !strings.HasPrefix(s.path, s.prefix+"/") {
-		return s, fmt.Errorf("base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
-	}
-	s.refresh, s.fixed = cmp.Or(time.Duration(h.RefreshInterval), defaultRefresh), h.RefreshInterval != 0
-	if s.refresh < minRefresh {
-		return s, fmt.Errorf("refresh interval %s is too short: the shortest is %s", s.refresh, minRefresh)
-	}
-	if s.shardURLs, err = inRange("shard_urls", h.ShardURLs, maxShardURLs, maxShardURLs); err != nil {
-		return s, err
-	}
-	if s.maxURLs, err = inRange("max_urls", h.MaxURLs, defaultMaxURLs, largestMaxURLs); err != nil {
-		return s, err
-	}
-	if most := s.shardURLs * maxIndexEntries; h.MaxURLs > most {
-		return s, fmt.Errorf("max_urls is %d: an index of %d shards of %d pages holds no more than %d", s.maxURLs, maxIndexEntries, s.shardURLs, most)
-	}
-	if s.schema, err = sitemapxml.ParseSchema(h.Schema); err != nil {
-		return s, err
-	}
-	if s.exclude, err = replacedPatterns(repl, "exclude", h.Exclude); err != nil {
-		return s, err
-	}
+	var err error
+	s.base, s.prefix, err = checkBaseURL(c.replaced("base_url", h.BaseURL))
+	c.note(err)
+	c.refuse(s.prefix != "" && path.Dir(s.path) != "/" && !strings.HasPrefix(s.path, s.prefix+"/"),
+		"base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
+	c.refuse(s.refresh < minRefresh, "refresh interval %s is too short: the shortest is %s", s.refresh, minRefresh)
+	most := s.shardURLs * maxIndexEntries
+	c.refuse(h.MaxURLs > most, "max_urls is %d: an index of %d shards of %d pages holds no more than %d", h.MaxURLs, maxIndexEntries, s.shardURLs, most)
 	for _, r := range h.Rules {
-		compiled, err := r.compile(repl)
-		if err != nil {
-			return s, err
-		}
-		s.rules = append(s.rules, compiled)
+		s.rules = append(s.rules, r.compile(c))
 	}
-	if s.crawl, err = h.Crawl.compile(); err != nil {
-		return s, err
+	for _, name := range h.Extensions {
+		c.choose("extensions", name, "alternates", "images")
 	}
-	return s, s.compileSelection(h)
+	c.refuse(s.crawl.off && (len(h.Extensions) > 0 || s.omitOrphans || h.Canonical == "respect" || h.LastMod == "auto"),
+		"crawl is off: extensions, 'orphans omit', 'canonical respect' and 'lastmod auto' need fetched pages")
+	return s, c.err
 }
 
-func (r Rule) compile(repl *caddy.Replacer) (c rule, err error) {
-	switch {
-	case len(r.Match) == 0:
-		return c, errors.New("a rule has at least one path pattern")
-	case r.ChangeFreq == "" && r.Priority == nil:
-		return c, fmt.Errorf("the rule for %s says nothing: give it a changefreq or a priority", strings.Join(r.Match, " "))
-	}
-	if c.match, err = replacedPatterns(repl, "rule", r.Match); err != nil {
-		return c, err
-	}
+func (r Rule) compile(c *checker) (compiled rule) {
+	c.refuse(len(r.Match) == 0, "a rule has at least one path pattern")
+	c.refuse(r.ChangeFreq == "" && r.Priority == nil, "the rule for %s says nothing: give it a changefreq or a priority", strings.Join(r.Match, " "))
+	compiled.match = c.patterns("rule", r.Match)
+	var err error
 	if r.ChangeFreq != "" {
-		if c.changeFreq, err = page.ParseChangeFreq(r.ChangeFreq); err != nil {
-			return c, err
-		}
+		compiled.changeFreq, err = page.ParseChangeFreq(r.ChangeFreq)
+		c.note(err)
 	}
 	if r.Priority != nil {
-		c.priority, err = page.PriorityOf(*r.Priority)
+		compiled.priority, err = page.PriorityOf(*r.Priority)
+		c.note(err)
 	}
-	return c, err
+	return compiled
 }
 
-func (c *Crawl) compile() (s crawlSettings, err error) {
-	if c == nil {
-		c = new(Crawl)
+func (r *Crawl) compile(c *checker) crawlSettings {
+	if r == nil {
+		r = new(Crawl)
 	}
-	s.off, s.rate = c.Off, cmp.Or(c.Rate, 2)
-	switch {
-	case c.Off && (c.Rate != 0 || c.Concurrency != 0 || c.Disallow != nil):
-		return s, errors.New("crawl is off: its other settings have no effect")
-	case !(s.rate >= minCrawlRate && s.rate <= maxCrawlRate):
-		return s, fmt.Errorf("crawl rate is %v/s: it is at least one an hour and at most %d/s", c.Rate, maxCrawlRate)
-	}
-	if s.concurrency, err = inRange("crawl concurrency", c.Concurrency, 1, 100); err != nil {
-		return s, err
-	}
-	words := c.Disallow
+	s := crawlSettings{off: r.Off, rate: cmp.Or(r.Rate, 2), concurrency: c.inRange("crawl concurrency", r.Concurrency, 1, 100)}
+	c.refuse(r.Off && (r.Rate != 0 || r.Concurrency != 0 || r.Disallow != nil), "crawl is off: its other settings have no effect")
+	c.refuse(!(s.rate >= minCrawlRate && s.rate <= maxCrawlRate), "crawl rate is %v/s: it is at least one an hour and at most %d/s", r.Rate, maxCrawlRate)
+	words := r.Disallow
 	if words == nil {
 		words = defaultDisallow
 	}
+	var err error
 	s.disallow, err = compileDisallow(words)
-	return s, err
+	c.note(err)
+	return s
 }
 
-// compileSelection checks the settings of what is made of what pages say.
-func (s *settings) compileSelection(h *Handler) error {
-	mode, err := choose("lastmod", h.LastMod, "auto", "mtime", "off")
-	if err != nil {
-		return err
+// checker checks settings, and keeps the first error.
+type checker struct {
+	repl *caddy.Replacer // nil: a Caddyfile is adapted, and placeholders have no value yet
+	err  error
+}
+
+func (c *checker) note(err error) { c.err = cmp.Or(c.err, err) }
+
+func (c *checker) refuse(wrong bool, format string, args ...any) {
+	if wrong {
+		c.note(fmt.Errorf(format, args...))
 	}
-	s.dates = [...]indexing.Mode{indexing.Auto, indexing.ModTime, indexing.Off}[mode]
-	canonical, err := choose("canonical", h.Canonical, "respect", "ignore")
-	if err != nil {
-		return err
-	}
-	orphans, err := choose("orphans", h.Orphans, "list", "omit")
-	if err != nil {
-		return err
-	}
-	s.canonical, s.omitOrphans = canonical == 0, orphans == 1
-	for _, name := range h.Extensions {
-		if _, err := choose("extensions", name, "alternates", "images"); err != nil {
-			return err
-		}
-	}
-	s.alternates, s.images = slices.Contains(h.Extensions, "alternates"), slices.Contains(h.Extensions, "images")
-	switch {
-	case !s.crawl.off:
-	case len(h.Extensions) > 0:
-		return errors.New("extensions come from fetched pages, and crawl is off")
-	case s.omitOrphans:
-		return errors.New("orphans are found by fetching pages, and crawl is off")
-	case h.Canonical == "respect":
-		return errors.New("canonicals are found by fetching pages, and crawl is off")
-	case h.LastMod == "auto":
-		return errors.New("lastmod auto needs fetched pages, and crawl is off: mtime takes what the sources tell")
-	}
-	return nil
 }
 
 // choose is which of some words a setting is; empty: the first.
-func choose(setting, value string, words ...string) (int, error) {
-	if i := slices.Index(words, cmp.Or(value, words[0])); i >= 0 {
-		return i, nil
+func (c *checker) choose(setting, value string, words ...string) int {
+	i := slices.Index(words, cmp.Or(value, words[0]))
+	if i < 0 {
+		c.note(unrecognized(setting, value, words))
 	}
-	return 0, unrecognized(setting, value, words)
+	return i
 }
 
 // inRange is a number from 1 on; 0: its default.
-func inRange(setting string, n, byDefault, most int) (int, error) {
-	if n = cmp.Or(n, byDefault); n < 1 || n > most {
-		return 0, fmt.Errorf("%s is %d: it is 1 to %d", setting, n, most)
-	}
-	return n, nil
+func (c *checker) inRange(setting string, n, byDefault, most int) int {
+	n = cmp.Or(n, byDefault)
+	c.refuse(n < 1 || n > most, "%s is %d: it is 1 to %d", setting, n, most)
+	return n
 }
 
 // bracedName is a placeholder, which is left where it has no value.
 var bracedName = regexp.MustCompile(`\{[^{}]+\}`)
 
-// isAdapting reports whether a value is to be passed over while a Caddyfile is adapted: it
-// may have another one once the configuration is loaded. Placeholders of requests have none then.
-func isAdapting(repl *caddy.Replacer, value string) bool {
-	return repl == nil && strings.Contains(value, "{") && !strings.Contains(value, "{http.")
-}
-
-// replaced replaces global placeholders in a setting, and refuses others.
-func replaced(repl *caddy.Replacer, setting, value string) (string, error) {
-	if value == "" || isAdapting(repl, value) {
-		return "", nil
-	}
+// replaced replaces global placeholders, and refuses others. It is empty where they may have
+// another value once the configuration is loaded.
+func (c *checker) replaced(setting, value string) string {
 	out := value
-	if repl != nil {
-		out = repl.ReplaceKnown(value, "")
+	switch {
+	case c.repl != nil:
+		out = c.repl.ReplaceKnown(value, "")
+	case strings.Contains(value, "{") && !strings.Contains(value, "{http."):
+		return ""
 	}
-	if out == "" {
-		return "", fmt.Errorf("%s '%s' is empty: a placeholder in it has no value", setting, value)
-	}
-	if name := bracedName.FindString(out); name != "" {
-		return "", fmt.Errorf("%s '%s': %s has no value here: of placeholders, only global ones such as {env.*} are replaced", setting, value, name)
-	}
-	return out, nil
+	c.refuse(out == "" && value != "", "%s '%s' is empty: a placeholder in it has no value", setting, value)
+	name := bracedName.FindString(out)
+	c.refuse(name != "", "%s '%s': %s has no value here: of placeholders, only global ones such as {env.*} are replaced", setting, value, name)
+	return out
 }
 
-// replacedPatterns are compiled patterns in which global placeholders are replaced.
-func replacedPatterns(repl *caddy.Replacer, setting string, patterns []string) (pathPatterns, error) {
+func (c *checker) patterns(setting string, patterns []string) pathPatterns {
 	var out []string
 	for _, p := range patterns {
-		if isAdapting(repl, p) {
-			continue
+		if p = c.replaced(setting, p); p != "" {
+			out = append(out, p)
 		}
-		if repl != nil {
-			p = repl.ReplaceKnown(p, "")
-		}
-		out = append(out, p)
 	}
-	return compilePatterns(setting, out)
+	compiled, err := compilePatterns(setting, out)
+	c.note(err)
+	return compiled
+}
+
+// path is that of the sitemap, in canonical form.
+func (c *checker) path(value string) string {
+	p := cmp.Or(c.replaced("path", value), "/sitemap.xml")
+	canonical, err := page.Canonical(p)
+	c.refuse(err != nil, "path '%s': %w", p, err)
+	c.refuse(!isClean(p), "path '%s': a clean path without query is wanted", p)
+	c.refuse(path.Ext(p) != ".xml" || path.Base(p) == ".xml", "path '%s': the name of a sitemap ends in .xml", p)
+	return canonical
 }
 
 // isClean reports whether a path without query has no dot segments and no empty ones,
@@ -533,59 +486,31 @@ func isClean(p string) bool {
 	return !strings.ContainsAny(p, "?#") && (decoded == clean || decoded == clean+"/")
 }
 
-// checkPath returns the path in canonical form.
-func checkPath(p string) (string, error) {
-	canonical, err := page.Canonical(p)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("path '%s': %w", p, err)
-	case !isClean(p):
-		return "", fmt.Errorf("path '%s': a clean path without query is wanted", p)
-	case path.Ext(p) != ".xml", path.Base(p) == ".xml":
-		return "", fmt.Errorf("path '%s': the name of a sitemap ends in .xml", p)
-	}
-	return canonical, nil
-}
-
 // checkBaseURL splits a base URL into scheme and host, and folder.
 func checkBaseURL(raw string) (base, folder string, err error) {
 	if raw == "" {
 		return "", "", nil
 	}
-	u, err := url.Parse(raw)
-	if err != nil {
-		return "", "", fmt.Errorf("base_url: %w", err)
-	}
-	host, isHost := origin.CleanHost(u.Hostname())
-	port, isPort := origin.CleanPort(u.Scheme, u.Host)
-	switch {
-	case u.Scheme != "http" && u.Scheme != "https":
-		err = errors.New("it begins with https:// or http://")
-	case u.User != nil, u.RawQuery != "", u.Fragment != "", u.ForceQuery:
+	u, err := origin.ParseURL(raw)
+	if err == nil && strings.ContainsAny(raw, "?#") {
 		err = errors.New("only scheme, host, port and folder belong in it")
-	case !isHost:
-		err = fmt.Errorf("'%s' is no host name", u.Hostname())
-	case !isPort:
-		err = fmt.Errorf("a port is a number from 1 to 65535, not %s", u.Port())
-	default:
-		folder, err = page.Canonical(u.EscapedPath() + "/")
 	}
 	if err != nil {
 		return "", "", fmt.Errorf("base_url '%s': %w", raw, err)
 	}
-	return origin.Of(u.Scheme, host, port), strings.TrimRight(folder, "/"), nil
+	return u.Origin(), strings.TrimRight(u.Path, "/"), nil
 }
 
 // expandState replaces the placeholders of a state setting, unless a Caddyfile is adapted.
 // The folder is absolute then; "" is the default's, and "off" none.
 func expandState(state string, repl *caddy.Replacer) (string, error) {
 	switch {
-	case state == "", state == noState, isAdapting(repl, state):
+	case state == "", state == noState:
 		return state, nil
 	case !strings.ContainsAny(state, `/\{`): // which would lie in the working directory
 		return "", fmt.Errorf("state '%s': a folder such as /var/lib/caddy/sitemap is wanted, or off", state)
 	case repl == nil:
-		repl = caddy.NewEmptyReplacer()
+		return state, nil
 	}
 	folder, err := repl.ReplaceOrErr(state, true, true)
 	if err != nil {
