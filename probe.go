@@ -5,10 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
-	"net/url"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -22,7 +19,6 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
 
@@ -86,12 +82,11 @@ type probe struct {
 	prefix  string // that the handler serves there
 	robots  bool   // only whether it sees robots.txt
 
-	reached  bool
-	shadowed *Handler // that gets the request first; nil: none
-	root     string   // {http.vars.root}, when reached or else after the next handlers
-	rooted   bool     // it was set when the handler was reached
-	fs       string
-	servers  []fileServer // the file servers that follow, placeholders replaced
+	seen    *Handler // by which the request was; nil: by none
+	root    string   // {http.vars.root}, when seen or else after the next handlers
+	rooted  bool     // it was set when the request was seen
+	fs      string
+	servers []fileServer // the file servers that follow, placeholders replaced
 }
 
 type probeCtxKey struct{}
@@ -107,29 +102,26 @@ func probeOf(r *http.Request) (p *probe, own bool) {
 
 // probe finds out where the site's pages lie and whether an anonymous visitor gets in.
 // The error says that there was no response.
-func (f *siteFetcher) probe(ctx context.Context) (probeResult, error) {
-	var result probeResult
-	p := &probe{handler: f.handler, prefix: f.internal.prefix}
-	res, err := f.fetch(ctx, f.internal.prefix+f.handler.settings.path, peekBody, p)
+func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error) {
+	h, path := f.handler, f.internal.prefix+f.handler.settings.path
+	p := &probe{handler: h, prefix: f.internal.prefix}
+	res, err := f.fetch(ctx, path, peekBody, p)
 	switch {
 	case ctx.Err() != nil:
 		return result, ctx.Err()
-	case errors.Is(err, errAbandoned):
-		return result, fmt.Errorf("fetching %s: %w", f.internal.prefix+f.handler.settings.path, err)
-	case p.shadowed != nil:
-		result.shadowed = true
-		if p.shadowed.settings.digest == f.handler.settings.digest {
-			result.same = p.shadowed
-		}
-	case p.reached:
+	case errors.Is(err, errAbandoned), err != nil && p.seen == nil:
+		return result, fmt.Errorf("fetching %s: %w", path, err)
+	case p.seen == h:
 		result.reached = true
-	case err != nil:
-		return result, fmt.Errorf("fetching %s: %w", f.internal.prefix+f.handler.settings.path, err)
+	case p.seen != nil:
+		result.shadowed = true
+		if p.seen.settings.digest == h.settings.digest {
+			result.same = p.seen
+		}
 	case fails(res.Status): // which says nothing of where the routes lead
-		return result, fmt.Errorf("fetching %s: status %d", f.internal.prefix+f.handler.settings.path, res.Status)
+		return result, fmt.Errorf("fetching %s: status %d", path, res.Status)
 	default:
-		result.status = res.Status
-		if refuses(res.Status) {
+		if result.status = res.Status; refuses(res.Status) {
 			result.refused = res.Status
 		}
 	}
@@ -137,22 +129,19 @@ func (f *siteFetcher) probe(ctx context.Context) (probeResult, error) {
 	if ctx.Err() != nil {
 		return result, ctx.Err()
 	}
+	status := http.StatusGatewayTimeout
 	if err == nil {
-		result.canonicalHost = f.canonicalHost(front)
-		switch {
-		case refuses(front.Status):
-			result.refused = front.Status
-		case f.onDemand && front.Status >= 400 && !f.handler.settings.crawl.off:
-			result.absent = front.Status
-		}
-	} else if f.onDemand && !f.handler.settings.crawl.off {
-		result.absent = http.StatusGatewayTimeout
+		result.canonicalHost, status = f.canonicalHost(front), front.Status
 	}
-	if result.robots, err = f.fetchRobots(ctx); err != nil {
-		return result, err
+	switch {
+	case refuses(status):
+		result.refused = status
+	case f.onDemand && status >= 400 && !h.settings.crawl.off:
+		result.absent = status
 	}
+	result.robots, err = f.fetchRobots(ctx)
 	result.locate(p)
-	return result, nil
+	return result, err
 }
 
 // fails reports whether a status may soon be another one.
@@ -170,12 +159,8 @@ func (f *siteFetcher) canonicalHost(res *response) string {
 		return ""
 	}
 	meta := htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, htmlmeta.Page{Base: f.origin, Path: f.prefix + "/", Header: res.Header})
-	u, err := url.Parse(meta.Canonical)
-	if err != nil {
-		return ""
-	}
-	host, _ := origin.CleanHost(u.Host)
-	return host
+	u, _ := origin.ParseURL(meta.Canonical)
+	return u.Host
 }
 
 // fetchRobots reads the site's robots.txt. The error is ctx's.
@@ -204,48 +189,39 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) (robotsRules, error) {
 // one file server that follows. Never the working directory, to which file_server falls
 // back.
 func (result *probeResult) locate(p *probe) {
-	roots := distinct(p.servers, func(f fileServer) string { return f.root })
-	if own := distinct(p.servers, func(f fileServer) string { return f.own }); !p.rooted && len(own) > 1 {
-		// Which one the sitemap's own path leads to says nothing of the others.
-		roots = own
+	var roots []string
+	for _, server := range p.servers {
+		if server.root != "" && !slices.Contains(roots, server.root) {
+			roots = append(roots, server.root)
+		}
 	}
 	switch {
-	case !p.rooted && len(roots) > 1:
-		result.noRoot = fmt.Sprintf("several file roots (%s): name one with 'files <root>'", strings.Join(roots, ", "))
-		return
-	case p.root != "" && (len(roots) != 1 || roots[0] == p.root):
+	case p.rooted && (len(roots) == 0 || slices.Contains(roots, p.root)):
 		result.root = p.root
+	case len(roots) > 1: // which one the sitemap's own path leads to says nothing of the others
+		result.noRoot = fmt.Sprintf("several file roots (%s): name one with 'files <root>'", strings.Join(roots, ", "))
 	case len(roots) == 1:
 		result.root = roots[0]
 	default:
-		result.noRoot = "no file root: set one with 'root', or name it with 'files <root>'; pages of an application are found by 'links'"
+		result.root = p.root
+	}
+	if result.root == "" {
+		result.noRoot = cmp.Or(result.noRoot, "no file root: set one with 'root', or name it with 'files <root>'; pages of an application are found by 'links'")
 		return
 	}
 	result.fs, result.unserved = p.fs, len(p.servers) == 0
 	for _, server := range p.servers {
-		if server.root != result.root {
-			continue
-		}
-		result.fs = cmp.Or(server.fs, result.fs)
-		result.hide = append(result.hide, server.hide...)
-		if result.index == nil {
-			result.index = server.index
+		if server.root == result.root {
+			result.fs = cmp.Or(server.fs, result.fs)
+			result.hide = append(result.hide, server.hide...)
+			if result.index == nil {
+				result.index = server.index
+			}
 		}
 	}
 	if result.fs == "" {
 		result.root = absolute(result.root)
 	}
-}
-
-// distinct are the roots, each once.
-func distinct(servers []fileServer, rootOf func(fileServer) string) []string {
-	var roots []string
-	for _, server := range servers {
-		if root := rootOf(server); root != "" && !slices.Contains(roots, root) {
-			roots = append(roots, root)
-		}
-	}
-	return roots
 }
 
 // absolute is a path with the working directory before it if it is a relative one; a
@@ -266,7 +242,6 @@ const siteRoot = "{http.vars.root}"
 // fileServer is what a file server would use for one request.
 type fileServer struct {
 	root  string
-	own   string // root, unless a root directive in its own block sets another one
 	fs    string
 	hide  []string
 	index []string
@@ -274,10 +249,11 @@ type fileServer struct {
 
 // resolved replaces the file server's placeholders as it does itself.
 func (server servedBy) resolved(repl *caddy.Replacer) fileServer {
-	f := fileServer{root: repl.ReplaceAll(server.Root, ""), fs: repl.ReplaceAll(server.FileSystem, "")}
-	if f.own = f.root; server.Root == siteRoot && server.root != "" {
-		f.own = repl.ReplaceAll(server.root, "")
+	root := server.Root
+	if root == siteRoot {
+		root = cmp.Or(server.root, root)
 	}
+	f := fileServer{root: repl.ReplaceAll(root, ""), fs: repl.ReplaceAll(server.FileSystem, "")}
 	if f.root == "" && f.fs != "" && f.fs != defaultFileSystem {
 		f.root = "." // of that file system, not the working directory
 	}
@@ -293,17 +269,10 @@ func (server servedBy) resolved(repl *caddy.Replacer) fileServer {
 // note leaves in a probe what the handler sees: the root and what serves it. A request of
 // ours that is not for this handler sees the site as it is without it.
 func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, wanted wanted) error {
-	if p == nil || p.robots != wanted.robots {
+	if p == nil || p.robots != wanted.robots || p.robots && p.handler != h {
 		return next.ServeHTTP(w, r)
 	}
-	if p.handler != h {
-		if !p.robots && p.shadowed == nil {
-			p.shadowed = h
-		}
-		return next.ServeHTTP(w, r)
-	}
-	p.reached = true
-	if p.robots {
+	if p.seen = h; p.robots || p.handler != h {
 		return nil
 	}
 	p.rooted = rootVar(r) != ""
@@ -333,8 +302,7 @@ func rootVar(r *http.Request) string {
 }
 
 // checkSetup warns once of what its owner should know of a site: a robots.txt that the
-// handler does not see, a sitemap of the site's own that is shadowed, and URLs that no
-// search engine would visit.
+// handler does not see, and URLs that no search engine would visit.
 func (s *site) checkSetup(ctx context.Context) {
 	probed := s.probed.Load()
 	if probed == nil || !probed.reached || probed.refused != 0 || s.main.Load() != nil || s.checked.Swap(true) {
@@ -343,12 +311,9 @@ func (s *site) checkSetup(ctx context.Context) {
 	if s.handler.settings.robots {
 		p := &probe{handler: s.handler, robots: true}
 		_, err := s.fetcher.fetch(ctx, robotsPath, peekBody, p)
-		if ctx.Err() == nil && err == nil && !p.reached {
+		if ctx.Err() == nil && err == nil && p.seen == nil {
 			s.logger.Warn("requests for /robots.txt do not reach the sitemap handler; add this line to it yourself", zap.String("line", "Sitemap: "+s.sitemapURL()))
 		}
-	}
-	if path := strings.TrimPrefix(s.docPath("", ".xml"), s.prefix); probed.root != "" && probed.hasFile(s.handler.ctx, path) {
-		s.logger.Warn("the root has a file where the sitemap is served: it is shadowed", zap.String("file", probed.root+path))
 	}
 	if s.id.scheme == "http" && s.handler.settings.base == "" && strings.Contains(s.id.host, ".") && !certmagic.SubjectIsIP(s.id.host) && !certmagic.SubjectIsInternal(s.id.host) && !trustsProxies(s.handler.server) {
 		s.logger.Warn("the sitemap of a public name lists http URLs; where a proxy in front speaks https, set base_url or trusted_proxies")
@@ -360,19 +325,4 @@ func (s *site) checkSetup(ctx context.Context) {
 func trustsProxies(server *caddyhttp.Server) bool {
 	trusted := reflect.ValueOf(server).Elem().FieldByName("trustedProxies")
 	return server.TrustedProxiesUnix || trusted.Kind() == reflect.Interface && !trusted.IsNil()
-}
-
-// hasFile reports whether the root has a regular file at a path.
-func (p *probeResult) hasFile(ctx caddy.Context, path string) bool {
-	fsys, err := fileSystem(ctx, p.fs)
-	if err != nil {
-		return false
-	}
-	var info fs.FileInfo
-	if name := caddyhttp.SanitizedPathJoin(p.root, page.Unescape(path)); fsys == nil {
-		info, err = os.Stat(name)
-	} else {
-		info, err = fs.Stat(fsys, name)
-	}
-	return err == nil && info.Mode().IsRegular()
 }

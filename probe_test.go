@@ -20,7 +20,7 @@ import (
 // TestLocate: the root is the site's own where its file server uses it, else that of the
 // only file server; never one of several.
 func TestLocate(t *testing.T) {
-	serving := func(root, own string) fileServer { return fileServer{root: root, own: own} }
+	serving := func(root string) fileServer { return fileServer{root: root} }
 	for name, test := range map[string]struct {
 		probe  probe
 		root   string
@@ -29,21 +29,21 @@ func TestLocate(t *testing.T) {
 		index  string
 		noRoot string // how it begins
 	}{
-		"a root and its server":        {probe{root: "/srv/a", rooted: true, servers: []fileServer{serving("/srv/a", "/srv/a")}}, "/srv/a", "", "[]", "[]", ""},
-		"a root of a directive behind": {probe{root: "/srv/a", servers: []fileServer{serving("/srv/a", "/srv/a")}}, "/srv/a", "", "[]", "[]", ""},
+		"a root and its server":        {probe{root: "/srv/a", rooted: true, servers: []fileServer{serving("/srv/a")}}, "/srv/a", "", "[]", "[]", ""},
+		"a root of a directive behind": {probe{root: "/srv/a", servers: []fileServer{serving("/srv/a")}}, "/srv/a", "", "[]", "[]", ""},
 		"a root alone":                 {probe{root: "/srv/a", rooted: true}, "/srv/a", "", "[]", "[]", ""},
-		"a server of its own root":     {probe{servers: []fileServer{serving("/srv/b", "/srv/b")}}, "/srv/b", "", "[]", "[]", ""},
-		"both, of different roots":     {probe{root: "/srv/a", rooted: true, servers: []fileServer{serving("/srv/b", "/srv/b")}}, "/srv/b", "", "[]", "[]", ""},
-		"one of several is the site's": {probe{root: "/srv/a", rooted: true, servers: []fileServer{serving("/srv/a", "/srv/a"), serving("/srv/b", "/srv/b")}}, "/srv/a", "", "[]", "[]", ""},
-		"several, none is known":       {probe{servers: []fileServer{serving("/srv/a", "/srv/a"), serving("/srv/b", "/srv/b")}}, "", "", "[]", "[]", "several file roots (/srv/a, /srv/b)"},
-		"several roots behind":         {probe{root: "/srv/a", servers: []fileServer{serving("/srv/a", "/srv/a"), serving("/srv/a", "/srv/b")}}, "", "", "[]", "[]", "several file roots (/srv/a, /srv/b)"},
+		"a server of its own root":     {probe{servers: []fileServer{serving("/srv/b")}}, "/srv/b", "", "[]", "[]", ""},
+		"both, of different roots":     {probe{root: "/srv/a", rooted: true, servers: []fileServer{serving("/srv/b")}}, "/srv/b", "", "[]", "[]", ""},
+		"one of several is the site's": {probe{root: "/srv/a", rooted: true, servers: []fileServer{serving("/srv/a"), serving("/srv/b")}}, "/srv/a", "", "[]", "[]", ""},
+		"several, none is known":       {probe{servers: []fileServer{serving("/srv/a"), serving("/srv/b")}}, "", "", "[]", "[]", "several file roots (/srv/a, /srv/b)"},
+		"several roots behind":         {probe{root: "/srv/a", servers: []fileServer{serving("/srv/a"), serving("/srv/b")}}, "", "", "[]", "[]", "several file roots (/srv/a, /srv/b)"},
 		"nothing":                      {probe{}, "", "", "[]", "[]", "no file root"},
-		"a server without a root":      {probe{servers: []fileServer{serving("", "")}}, "", "", "[]", "[]", "no file root"},
-		"another file system": {probe{root: "a", rooted: true, fs: "site", servers: []fileServer{{root: "a", own: "a", fs: "own", hide: []string{"x"}, index: []string{"home.html"}}}},
+		"a server without a root":      {probe{servers: []fileServer{serving("")}}, "", "", "[]", "[]", "no file root"},
+		"another file system": {probe{root: "a", rooted: true, fs: "site", servers: []fileServer{{root: "a", fs: "own", hide: []string{"x"}, index: []string{"home.html"}}}},
 			"a", "own", "[x]", "[home.html]", ""},
 		"the site's file system": {probe{root: "a", rooted: true, fs: "site"}, "a", "site", "[]", "[]", ""},
 		"two servers of the root": {probe{root: "/srv/a", rooted: true, servers: []fileServer{
-			{root: "/srv/a", own: "/srv/a", hide: []string{"x"}}, {root: "/srv/b", own: "/srv/b", hide: []string{"z"}}, {root: "/srv/a", own: "/srv/a", hide: []string{"y"}, index: []string{"i"}}}},
+			{root: "/srv/a", hide: []string{"x"}}, {root: "/srv/b", hide: []string{"z"}}, {root: "/srv/a", hide: []string{"y"}, index: []string{"i"}}}},
 			"/srv/a", "", "[x y]", "[i]", ""},
 	} {
 		var got probeResult
@@ -70,14 +70,14 @@ func TestResolved(t *testing.T) {
 		server servedBy
 		want   fileServer
 	}{
-		"the site's root":    {servedBy{FileServer: &fileserver.FileServer{Root: siteRoot}}, fileServer{root: "/srv/site", own: "/srv/site"}},
-		"a root behind":      {servedBy{FileServer: &fileserver.FileServer{Root: siteRoot}, root: "/srv/{name}"}, fileServer{root: "/srv/site", own: "/srv/x"}},
-		"its own root":       {servedBy{FileServer: &fileserver.FileServer{Root: "/srv/{name}"}, root: "/srv/other"}, fileServer{root: "/srv/x", own: "/srv/x"}},
+		"the site's root":    {servedBy{FileServer: &fileserver.FileServer{Root: siteRoot}}, fileServer{root: "/srv/site"}},
+		"a root behind":      {servedBy{FileServer: &fileserver.FileServer{Root: siteRoot}, root: "/srv/{name}"}, fileServer{root: "/srv/x"}},
+		"its own root":       {servedBy{FileServer: &fileserver.FileServer{Root: "/srv/{name}"}, root: "/srv/other"}, fileServer{root: "/srv/x"}},
 		"no value":           {servedBy{FileServer: &fileserver.FileServer{Root: "{none}"}}, fileServer{}},
 		"a file system":      {servedBy{FileServer: &fileserver.FileServer{Root: "{none}", FileSystem: "{name}"}}, fileServer{root: ".", fs: "x"}},
 		"the default system": {servedBy{FileServer: &fileserver.FileServer{Root: "{none}", FileSystem: "default"}}, fileServer{fs: "default"}},
 		"names": {servedBy{FileServer: &fileserver.FileServer{Root: "/a", Hide: []string{"{name}.bak"}, IndexNames: []string{"{name}.html"}}},
-			fileServer{root: "/a", own: "/a", hide: []string{"x.bak"}, index: []string{"x.html"}}},
+			fileServer{root: "/a", hide: []string{"x.bak"}, index: []string{"x.html"}}},
 	} {
 		if got := test.server.resolved(repl); fmt.Sprint(got) != fmt.Sprint(test.want) {
 			t.Errorf("%s: got %+v, want %+v", name, got, test.want)

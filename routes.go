@@ -90,12 +90,12 @@ func (s mounts) matchesHost(host, prefix string) bool {
 // representativeHost is a host that leads to the handler in a prefix: the wanted one if it
 // does, else one that a matcher spells out, else one that a pattern takes.
 func (s mounts) representativeHost(wanted, prefix string) string {
-	if named := s.hosts(prefix); len(named) > 0 && !s.matchesHost(wanted, prefix) {
-		return named[0]
+	if s.matchesHost(wanted, prefix) {
+		return wanted
 	}
 	for _, m := range s.in(prefix) {
-		if len(m.hosts) > 0 && !s.matchesHost(wanted, prefix) {
-			return strings.ReplaceAll(m.hosts[0], "*", "any")
+		for _, pattern := range append(s.hosts(prefix), m.hosts...) {
+			return strings.ReplaceAll(pattern, "*", "any")
 		}
 	}
 	return wanted
@@ -105,14 +105,9 @@ func (s mounts) representativeHost(wanted, prefix string) string {
 func (s mounts) fileServers(host, prefix string) []servedBy {
 	var all []servedBy
 	for _, m := range s.in(prefix) {
-		for _, server := range m.servers {
-			known := slices.ContainsFunc(all, func(o servedBy) bool { return o.FileServer == server.FileServer && o.root == server.root })
-			if !known && overlap(server.hosts, []string{host}) {
-				all = append(all, server)
-			}
-		}
+		all = append(all, m.servers...)
 	}
-	return all
+	return slices.DeleteFunc(all, func(server servedBy) bool { return !overlap(server.hosts, []string{host}) })
 }
 
 // walk finds the mounts of every sitemap handler of a server.
@@ -263,77 +258,91 @@ func hostMatches(pattern, host string) bool {
 	})
 }
 
+// eachRoute calls enter for the routes of a list in order, and for those below one where enter
+// is true.
+func eachRoute(routes caddyhttp.RouteList, enter func(*caddyhttp.Route) bool) {
+	for i := range routes {
+		if !enter(&routes[i]) {
+			continue
+		}
+		for _, handler := range routes[i].Handlers {
+			if sub, ok := handler.(*caddyhttp.Subroute); ok {
+				eachRoute(sub.Routes, enter)
+				if sub.Errors != nil {
+					eachRoute(sub.Errors.Routes, enter)
+				}
+			}
+		}
+	}
+}
+
+// allRoutes are those of a server, for errors and named ones too.
+func allRoutes(server *caddyhttp.Server) caddyhttp.RouteList {
+	all := slices.Clone(server.Routes)
+	if server.Errors != nil {
+		all = append(all, server.Errors.Routes...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(server.NamedRoutes)) {
+		all = append(all, *server.NamedRoutes[name])
+	}
+	return all
+}
+
+// usesUpstreams reports whether some route of a server proxies requests.
+func usesUpstreams(server *caddyhttp.Server) (uses bool) {
+	eachRoute(allRoutes(server), func(route *caddyhttp.Route) bool {
+		for _, handler := range route.Handlers {
+			_, proxies := handler.(*reverseproxy.Handler)
+			uses = uses || proxies
+		}
+		return true
+	})
+	return uses
+}
+
 // routesDigest tells apart what a server would answer for a host, as far as its routes say
 // it: with another digest, every page is fetched again. What upstreams there are is not in
 // it, nor what handlers load as modules of their own.
 func routesDigest(server *caddyhttp.Server, host string) uint64 {
-	d := routeDigester{xxhash.New(), host}
-	d.routes(server.Routes)
-	if server.Errors != nil {
-		d.routes(server.Errors.Routes)
-	}
-	for _, name := range slices.Sorted(maps.Keys(server.NamedRoutes)) {
-		d.add("named", name)
-		d.routes(caddyhttp.RouteList{*server.NamedRoutes[name]})
-	}
-	return d.Sum64()
-}
-
-type routeDigester struct {
-	*xxhash.Digest
-	host string
-}
-
-func (d *routeDigester) add(parts ...any) { _, _ = fmt.Fprintf(d, "%q\n", parts) }
-
-func (d *routeDigester) routes(routes caddyhttp.RouteList) {
-	for _, route := range routes {
-		if !overlap(hostsOf(route.MatcherSets), []string{d.host}) {
-			continue // routes of other hosts come and go as sites do
+	sum := xxhash.New()
+	eachRoute(allRoutes(server), func(route *caddyhttp.Route) bool {
+		if !overlap(hostsOf(route.MatcherSets), []string{host}) {
+			return false // routes of other hosts come and go as sites do
 		}
-		d.add("route", route.Group != "", route.Terminal)
-		for _, set := range route.MatcherSets {
-			d.add(matcherSettings(set))
-		}
-		for _, h := range route.Handlers {
-			d.handler(h)
-		}
-	}
-	d.add("end")
-}
-
-func (d *routeDigester) handler(handler caddyhttp.MiddlewareHandler) {
-	switch h := handler.(type) {
-	case *caddyhttp.Subroute:
-		d.routes(h.Routes)
-		if h.Errors != nil {
-			d.routes(h.Errors.Routes)
-		}
-	case *Handler, *reverseproxy.Handler:
-		d.add(fmt.Sprintf("%T", h))
-	case *fileserver.FileServer:
-		server := *h // to whose files to hide the Caddyfile adapter adds its own, by path
-		server.Hide = slices.DeleteFunc(slices.Clone(h.Hide), func(name string) bool { return strings.ContainsRune(name, filepath.Separator) })
-		d.add(moduleSettings(&server))
-	default:
-		d.add(moduleSettings(h))
-	}
-}
-
-// matcherSettings are those of the matchers of a set, which come in no order.
-func matcherSettings(set caddyhttp.MatcherSet) []string {
-	var all []string
-	for _, m := range set {
-		settings := moduleSettings(m)
-		if not, ok := m.(*caddyhttp.MatchNot); ok {
-			for _, set := range not.MatcherSets {
-				settings += fmt.Sprintf("%q", matcherSettings(set))
+		_, _ = fmt.Fprintln(sum, route.Group != "", route.Terminal, len(route.Handlers), settingsOf(route.MatcherSets))
+		for _, handler := range route.Handlers {
+			switch h := handler.(type) {
+			case *Handler, *reverseproxy.Handler, *caddyhttp.Subroute:
+				_, _ = fmt.Fprintf(sum, "%T\n", h)
+			case *fileserver.FileServer:
+				server := *h // to whose files to hide the Caddyfile adapter adds its own, by path
+				server.Hide = slices.DeleteFunc(slices.Clone(h.Hide), func(name string) bool { return strings.ContainsRune(name, filepath.Separator) })
+				_, _ = fmt.Fprintln(sum, moduleSettings(&server))
+			default:
+				_, _ = fmt.Fprintln(sum, moduleSettings(h))
 			}
 		}
-		all = append(all, settings)
+		return true
+	})
+	return sum.Sum64()
+}
+
+// settingsOf are those of matchers, which come in no order within a set.
+func settingsOf(sets []caddyhttp.MatcherSet) string {
+	var all [][]string
+	for _, set := range sets {
+		var matchers []string
+		for _, matcher := range set {
+			settings := moduleSettings(matcher)
+			if not, ok := matcher.(*caddyhttp.MatchNot); ok {
+				settings += settingsOf(not.MatcherSets)
+			}
+			matchers = append(matchers, settings)
+		}
+		slices.Sort(matchers)
+		all = append(all, matchers)
 	}
-	slices.Sort(all)
-	return all
+	return fmt.Sprintf("%q", all)
 }
 
 // moduleSettings is a module's type and settings. A module may not be made for being
@@ -343,30 +352,6 @@ func moduleSettings(module any) (settings string) {
 	defer func() { _ = recover() }()
 	encoded, _ := json.Marshal(module)
 	return settings + string(encoded)
-}
-
-// usesUpstreams reports whether some route of a server proxies requests.
-func usesUpstreams(server *caddyhttp.Server) bool {
-	var proxies func(caddyhttp.RouteList) bool
-	proxies = func(routes caddyhttp.RouteList) bool {
-		return slices.ContainsFunc(routes, func(route caddyhttp.Route) bool {
-			return slices.ContainsFunc(route.Handlers, func(handler caddyhttp.MiddlewareHandler) bool {
-				switch h := handler.(type) {
-				case *reverseproxy.Handler:
-					return true
-				case *caddyhttp.Subroute:
-					return proxies(h.Routes)
-				}
-				return false
-			})
-		})
-	}
-	for _, route := range server.NamedRoutes {
-		if proxies(caddyhttp.RouteList{*route}) {
-			return true
-		}
-	}
-	return proxies(server.Routes)
 }
 
 // listener is how a server is reached.

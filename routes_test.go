@@ -343,7 +343,7 @@ func TestModuleSettings(t *testing.T) {
 	}
 	a, b := caddyhttp.MatchPath{"/a"}, caddyhttp.MatchPath{"/b"}
 	not := func(sets ...caddyhttp.MatcherSet) string {
-		return strings.Join(matcherSettings(caddyhttp.MatcherSet{&caddyhttp.MatchNot{MatcherSets: sets}}), "")
+		return settingsOf([]caddyhttp.MatcherSet{{&caddyhttp.MatchNot{MatcherSets: sets}}})
 	}
 	if not(caddyhttp.MatcherSet{a, b}) != not(caddyhttp.MatcherSet{b, a}) || not(caddyhttp.MatcherSet{a, b}) == not(caddyhttp.MatcherSet{a}, caddyhttp.MatcherSet{b}) {
 		t.Error("matchers of a set come in an order, or sets in none")

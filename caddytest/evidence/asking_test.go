@@ -531,15 +531,6 @@ func TestSitesWarnings(t *testing.T) {
 			locs:  map[string][]string{"http://localhost:{port}/docs/sitemap.xml": harness.Below("http://localhost:{port}/docs", harness.PagesOfA)},
 			never: "robots.txt do not reach",
 		},
-		"a shadowed file": {
-			caddyfile: `http://localhost:{port} {
-				root {dir}/shadowed
-				sitemap
-				file_server
-			}`,
-			want: []string{"shadowed", "{dir}/shadowed/sitemap.xml"},
-			locs: map[string][]string{"http://localhost:{port}/sitemap.xml": {"http://localhost:{port}/"}},
-		},
 		"a public name on plain http": {
 			caddyfile: `http://shop.com:{port} {
 				root {dir}/a
@@ -581,7 +572,7 @@ func TestSitesWarnings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, harness.TwoRoots)
-			s.Write(map[string]string{"empty/": "", "shadowed/index.html": harness.HTML("home"), "shadowed/sitemap.xml": "<urlset/>"})
+			s.Write(map[string]string{"empty/": ""})
 			// A file server without a root falls back to the working directory.
 			t.Chdir(filepath.Join(s.Dir, "a"))
 			s.LoadApp(test.caddyfile, func(w http.ResponseWriter, r *http.Request) {
