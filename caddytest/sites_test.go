@@ -1,9 +1,7 @@
 package caddytest
 
 import (
-	"bufio"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,7 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -56,579 +53,218 @@ func (s *server) wantHonest(url string, headers ...string) {
 // TestSites is one configuration after the other in which the site's root, host,
 // port and folder must be found.
 func TestSites(t *testing.T) {
-	const origin = "http://localhost:{port}"
-	docs := []string{"/docs/", "/docs/guide.html"}
+	// The site of a root with options, by "import a" and "import b".
+	const options = "{\n filesystem mem memory\n}\n(a) {\n root {dir}/a\n sitemap {\n {block}\n }\n file_server\n}\n(b) {\n root {dir}/b\n sitemap {\n {block}\n }\n file_server\n}\n"
+	type lists = map[string]string
+	pages := map[string][]string{"a": harness.PagesOfA, "b": harness.PagesOfB, "docs": {"/docs/", "/docs/guide.html"}}
 	for name, test := range map[string]struct {
 		caddyfile string
-		want      map[string][]string // by the URL of the sitemap
-		robots    map[string]string   // the line, by the URL of robots.txt
+		want      lists // origin and pages, by the URL of the sitemap
+		robots    lists // the sitemap that is named, by the URL of robots.txt
 	}{
 		"any order": {
-			caddyfile: origin + ` {
-				file_server
-				sitemap
-				root * {dir}/a
-			}`,
-			want:   map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
-			robots: map[string]string{origin + "/robots.txt": "Sitemap: " + origin + "/sitemap.xml"},
+			"{origin} {\n file_server\n sitemap\n root * {dir}/a\n}",
+			lists{"{origin}/sitemap.xml": "{origin} a"},
+			lists{"{origin}/robots.txt": "{origin}/sitemap.xml"},
 		},
 		"several sites": {
-			caddyfile: `
-			http://a.example:{port} {
-				root {dir}/a
-				sitemap
-				file_server
-			}
-			http://b.example:{port} {
-				root * {dir}/b
-				file_server
-				sitemap
-			}
-			http://c.example:{more} {
-				root {dir}/b
-				sitemap
-				file_server
-			}`,
-			want: map[string][]string{
-				"http://a.example:{port}/sitemap.xml": harness.Below("http://a.example:{port}", harness.PagesOfA),
-				"http://b.example:{port}/sitemap.xml": harness.Below("http://b.example:{port}", harness.PagesOfB),
-				"http://c.example:{more}/sitemap.xml": harness.Below("http://c.example:{more}", harness.PagesOfB),
-			},
-			robots: map[string]string{
-				"http://a.example:{port}/robots.txt": "Sitemap: http://a.example:{port}/sitemap.xml",
-				"http://b.example:{port}/robots.txt": "Sitemap: http://b.example:{port}/sitemap.xml",
-				"http://c.example:{more}/robots.txt": "Sitemap: http://c.example:{more}/sitemap.xml",
-			},
+			"http://a.example:{port} {\n import a\n}\nhttp://b.example:{port} {\n root * {dir}/b\n file_server\n sitemap\n}\nhttp://c.example:{more} {\n import b\n}",
+			lists{"http://a.example:{port}/sitemap.xml": "http://a.example:{port} a", "http://b.example:{port}/sitemap.xml": "http://b.example:{port} b", "http://c.example:{more}/sitemap.xml": "http://c.example:{more} b"},
+			lists{"http://a.example:{port}/robots.txt": "http://a.example:{port}/sitemap.xml", "http://b.example:{port}/robots.txt": "http://b.example:{port}/sitemap.xml", "http://c.example:{more}/robots.txt": "http://c.example:{more}/sitemap.xml"},
+		},
+		"an apex and a www of other settings": {
+			"http://shop.example:{port} {\n import a\n}\nhttp://www.shop.example:{port} {\n import b\n}",
+			lists{"http://shop.example:{port}/sitemap.xml": "http://shop.example:{port} a", "http://www.shop.example:{port}/sitemap.xml": "http://www.shop.example:{port} b"}, nil,
 		},
 		"several hosts of one block": {
-			caddyfile: `http://a.example:{port}, http://b.example:{more} {
-				root {dir}/{labels.1}
-				sitemap
-				file_server
-			}`,
-			want: map[string][]string{
-				"http://a.example:{port}/sitemap.xml": harness.Below("http://a.example:{port}", harness.PagesOfA),
-				"http://b.example:{more}/sitemap.xml": harness.Below("http://b.example:{more}", harness.PagesOfB),
-			},
+			"http://a.example:{port}, http://b.example:{more} {\n root {dir}/{labels.1}\n sitemap\n file_server\n}",
+			lists{"http://a.example:{port}/sitemap.xml": "http://a.example:{port} a", "http://b.example:{more}/sitemap.xml": "http://b.example:{more} b"}, nil,
 		},
 		"root inside handle": {
-			caddyfile: origin + ` {
-				sitemap
-				handle {
-					root {dir}/a
-					file_server
-				}
-			}`,
-			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
+			"{origin} {\n sitemap\n handle {\n root {dir}/a\n file_server\n }\n}",
+			lists{"{origin}/sitemap.xml": "{origin} a"}, nil,
 		},
 		"a request for the sitemap that is aborted behind the handler": {
-			caddyfile: origin + ` {
-				route {
-					sitemap
-					abort /sitemap.xml
-					file_server {
-						root {dir}/a
-					}
-				}
-			}`,
-			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
+			"{origin} {\n route {\n sitemap\n abort /sitemap.xml\n file_server {\n root {dir}/a\n }\n }\n}",
+			lists{"{origin}/sitemap.xml": "{origin} a"}, nil,
 		},
 		"everything inside handle": {
-			caddyfile: origin + ` {
-				handle {
-					root {dir}/a
-					sitemap
-					file_server
-				}
-			}`,
-			want:   map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
-			robots: map[string]string{origin + "/robots.txt": "Sitemap: " + origin + "/sitemap.xml"},
+			"{origin} {\n handle {\n import a\n }\n}",
+			lists{"{origin}/sitemap.xml": "{origin} a"},
+			lists{"{origin}/robots.txt": "{origin}/sitemap.xml"},
 		},
 		"one of several handles": {
-			caddyfile: origin + ` {
-				handle /api/* {
-					respond "api"
-				}
-				handle {
-					root {dir}/a
-					sitemap
-					file_server
-				}
-			}`,
-			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
+			"{origin} {\n handle /api/* {\n respond \"api\"\n }\n handle {\n import a\n }\n}",
+			lists{"{origin}/sitemap.xml": "{origin} a"}, nil,
 		},
 		"root of the file server": {
-			caddyfile: origin + ` {
-				sitemap
-				file_server {
-					root {dir}/a
-				}
-			}`,
-			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
+			"{origin} {\n sitemap\n file_server {\n root {dir}/a\n }\n}",
+			lists{"{origin}/sitemap.xml": "{origin} a"}, nil,
 		},
 		"root of the file server inside handle, behind a matcher": {
-			caddyfile: origin + ` {
-				sitemap
-				@pages not path /sitemap.xml
-				handle @pages {
-					file_server {
-						root {dir}/a
-					}
-				}
-			}`,
-			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
+			"{origin} {\n sitemap\n @pages not path /sitemap.xml\n handle @pages {\n file_server {\n root {dir}/a\n }\n }\n}",
+			lists{"{origin}/sitemap.xml": "{origin} a"}, nil,
 		},
 		"root of the source": {
-			caddyfile: origin + ` {
-				root {dir}/b
-				sitemap {
-					crawl off
-					files {dir}/a
-				}
-				file_server
-			}`,
-			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
+			"{origin} {\n root {dir}/b\n sitemap {\n crawl off\n files {dir}/a\n }\n file_server\n}",
+			lists{"{origin}/sitemap.xml": "{origin} a"}, nil,
 		},
 		"root that differs from the file server's": {
-			caddyfile: origin + ` {
-				root {dir}/b
-				sitemap
-				file_server {
-					root {dir}/a
-				}
-			}`,
-			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
+			"{origin} {\n root {dir}/b\n sitemap\n file_server {\n root {dir}/a\n }\n}",
+			lists{"{origin}/sitemap.xml": "{origin} a"}, nil,
 		},
 		"root by placeholder of the host": {
-			caddyfile: `http://a:{port}, http://b:{port} {
-				root {dir}/{host}
-				sitemap
-				file_server
-			}`,
-			want: map[string][]string{
-				"http://a:{port}/sitemap.xml": harness.Below("http://a:{port}", harness.PagesOfA),
-				"http://b:{port}/sitemap.xml": harness.Below("http://b:{port}", harness.PagesOfB),
-			},
-			robots: map[string]string{"http://b:{port}/robots.txt": "Sitemap: http://b:{port}/sitemap.xml"},
+			"http://a:{port}, http://b:{port} {\n root {dir}/{host}\n sitemap\n file_server\n}",
+			lists{"http://a:{port}/sitemap.xml": "http://a:{port} a", "http://b:{port}/sitemap.xml": "http://b:{port} b"},
+			lists{"http://b:{port}/robots.txt": "http://b:{port}/sitemap.xml"},
 		},
 		"root by placeholder in a source": {
-			caddyfile: `http://a:{port}, http://b:{port} {
-				root {dir}/{host}
-				sitemap {
-					files {dir}/{http.request.host}
-				}
-				file_server
-			}`,
-			want: map[string][]string{
-				"http://a:{port}/sitemap.xml": harness.Below("http://a:{port}", harness.PagesOfA),
-				"http://b:{port}/sitemap.xml": harness.Below("http://b:{port}", harness.PagesOfB),
-			},
+			"http://a:{port}, http://b:{port} {\n root {dir}/{host}\n sitemap {\n files {dir}/{http.request.host}\n }\n file_server\n}",
+			lists{"http://a:{port}/sitemap.xml": "http://a:{port} a", "http://b:{port}/sitemap.xml": "http://b:{port} b"}, nil,
 		},
 		"wildcard": {
-			caddyfile: `http://*.example:{port} {
-				root {dir}/{labels.1}
-				sitemap
-				file_server
-			}`,
-			want: map[string][]string{
-				"http://a.example:{port}/sitemap.xml": harness.Below("http://a.example:{port}", harness.PagesOfA),
-				"http://b.example:{port}/sitemap.xml": harness.Below("http://b.example:{port}", harness.PagesOfB),
-			},
-			robots: map[string]string{"http://a.example:{port}/robots.txt": "Sitemap: http://a.example:{port}/sitemap.xml"},
+			"http://*.example:{port} {\n root {dir}/{labels.1}\n sitemap\n file_server\n}",
+			lists{"http://a.example:{port}/sitemap.xml": "http://a.example:{port} a", "http://b.example:{port}/sitemap.xml": "http://b.example:{port} b"},
+			lists{"http://a.example:{port}/robots.txt": "http://a.example:{port}/sitemap.xml"},
 		},
 		"wildcard with host matchers inside": {
-			caddyfile: `http://*.example:{port} {
-				@a host first.example
-				handle @a {
-					root {dir}/a
-					sitemap
-					file_server
-				}
-				@b host second.example
-				handle @b {
-					root {dir}/b
-					sitemap
-					file_server
-				}
-				handle {
-					root {dir}/a/docs
-					sitemap
-					file_server
-				}
-			}`,
-			want: map[string][]string{
-				"http://first.example:{port}/sitemap.xml":  harness.Below("http://first.example:{port}", harness.PagesOfA),
-				"http://second.example:{port}/sitemap.xml": harness.Below("http://second.example:{port}", harness.PagesOfB),
-				"http://third.example:{port}/sitemap.xml":  harness.Below("http://third.example:{port}", []string{"/", "/guide.html"}),
-			},
+			"http://*.example:{port} {\n @a host first.example\n handle @a {\n import a\n }\n @b host second.example\n handle @b {\n import b\n }\n handle {\n root {dir}/a/docs\n sitemap\n file_server\n }\n}",
+			lists{"http://first.example:{port}/sitemap.xml": "http://first.example:{port} a", "http://second.example:{port}/sitemap.xml": "http://second.example:{port} b", "http://third.example:{port}/sitemap.xml": "http://third.example:{port} / /guide.html"}, nil,
 		},
 		"wildcard with host matchers behind": {
-			caddyfile: `http://*.example:{port} {
-				sitemap
-				@a host first.example
-				handle @a {
-					root {dir}/a
-					file_server
-				}
-				handle /x/* {
-					respond "x"
-				}
-				@b host second.example
-				handle @b {
-					root {dir}/b
-					file_server
-				}
-			}`,
-			want: map[string][]string{
-				"http://first.example:{port}/sitemap.xml":  harness.Below("http://first.example:{port}", harness.PagesOfA),
-				"http://second.example:{port}/sitemap.xml": harness.Below("http://second.example:{port}", harness.PagesOfB),
-			},
+			"http://*.example:{port} {\n sitemap\n @a host first.example\n handle @a {\n root {dir}/a\n file_server\n }\n handle /x/* {\n respond \"x\"\n }\n @b host second.example\n handle @b {\n root {dir}/b\n file_server\n }\n}",
+			lists{"http://first.example:{port}/sitemap.xml": "http://first.example:{port} a", "http://second.example:{port}/sitemap.xml": "http://second.example:{port} b"}, nil,
 		},
 		"a file server behind a proxy": {
-			caddyfile: origin + ` {
-				root {dir}/a
-				sitemap {
-					refresh 1s
-				}
-				reverse_proxy localhost:{more} {
-					transport http {
-						keepalive off # a connection dialed for what was cancelled stays otherwise
-					}
-				}
-			}
-			http://localhost:{more} {
-				root {dir}/a
-				file_server
-			}`,
-			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
+			"{origin} {\n sitemap {\n refresh 1s\n files {dir}/a\n }\n reverse_proxy localhost:{more} {\n transport http {\n keepalive off\n }\n }\n}\nhttp://localhost:{more} {\n root {dir}/a\n file_server\n}",
+			lists{"{origin}/sitemap.xml": "{origin} a"}, nil,
 		},
 		"one root in several handles": {
-			caddyfile: origin + ` {
-				sitemap
-				handle /docs/* {
-					root {dir}/a
-					file_server
-				}
-				handle {
-					root {dir}/a
-					file_server
-				}
-			}`,
-			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
+			"{origin} {\n sitemap\n handle /docs/* {\n root {dir}/a\n file_server\n }\n handle {\n root {dir}/a\n file_server\n }\n}",
+			lists{"{origin}/sitemap.xml": "{origin} a"}, nil,
 		},
 		"catch-all": {
-			caddyfile: `http://:{port} {
-				root {dir}/a
-				sitemap
-				file_server
-			}`,
-			want: map[string][]string{
-				"http://localhost:{port}/sitemap.xml":   harness.Below("http://localhost:{port}", harness.PagesOfA),
-				"http://127.0.0.1:{port}/sitemap.xml":   harness.Below("http://127.0.0.1:{port}", harness.PagesOfA),
-				"http://any.example:{port}/sitemap.xml": harness.Below("http://any.example:{port}", harness.PagesOfA),
-				"http://[::1]:{port}/sitemap.xml":       harness.Below("http://[::1]:{port}", harness.PagesOfA),
-			},
-			robots: map[string]string{
-				"http://any.example:{port}/robots.txt":   "Sitemap: http://any.example:{port}/sitemap.xml",
-				"http://other.example:{port}/robots.txt": "Sitemap: http://other.example:{port}/sitemap.xml",
-			},
+			"http://:{port} {\n import a\n}",
+			lists{"{origin}/sitemap.xml": "{origin} a", "http://127.0.0.1:{port}/sitemap.xml": "http://127.0.0.1:{port} a", "http://any.example:{port}/sitemap.xml": "http://any.example:{port} a", "http://[::1]:{port}/sitemap.xml": "http://[::1]:{port} a"},
+			lists{"http://any.example:{port}/robots.txt": "http://any.example:{port}/sitemap.xml", "http://other.example:{port}/robots.txt": "http://other.example:{port}/sitemap.xml"},
 		},
 		"named file system": {
-			caddyfile: `{
-				filesystem mem memory
-			}
-			` + origin + ` {
-				fs mem
-				root www
-				sitemap
-				file_server
-			}`,
-			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, []string{"/", "/about.html"})},
+			"{origin} {\n fs mem\n root www\n sitemap\n file_server\n}",
+			lists{"{origin}/sitemap.xml": "{origin} / /about.html"}, nil,
 		},
 		"named file system of the file server": {
-			caddyfile: `{
-				filesystem mem memory
-			}
-			` + origin + ` {
-				sitemap
-				file_server {
-					fs mem
-					root www
-				}
-			}`,
-			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, []string{"/", "/about.html"})},
+			"{origin} {\n sitemap\n file_server {\n fs mem\n root www\n }\n}",
+			lists{"{origin}/sitemap.xml": "{origin} / /about.html"}, nil,
 		},
 		"named file system without a root": {
-			caddyfile: `{
-				filesystem mem memory
-			}
-			` + origin + ` {
-				fs mem
-				sitemap
-				file_server
-			}`,
-			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, []string{"/", "/other/other.html", "/www/", "/www/about.html"})},
+			"{origin} {\n fs mem\n sitemap\n file_server\n}",
+			lists{"{origin}/sitemap.xml": "{origin} / /other/other.html /www/ /www/about.html"}, nil,
 		},
 		"handle_path": {
-			caddyfile: origin + ` {
-				handle_path /docs/* {
-					root {dir}/a
-					sitemap
-					file_server
-				}
-			}`,
-			want: map[string][]string{origin + "/docs/sitemap.xml": harness.Below(origin+"/docs", harness.PagesOfA)},
+			"{origin} {\n handle_path /docs/* {\n import a\n }\n}",
+			lists{"{origin}/docs/sitemap.xml": "{origin}/docs a"}, nil,
 		},
 		"handle_path inside handle_path": {
-			caddyfile: origin + ` {
-				handle_path /x/* {
-					handle_path /y/* {
-						root {dir}/a
-						sitemap
-						file_server
-					}
-				}
-			}`,
-			want: map[string][]string{origin + "/x/y/sitemap.xml": harness.Below(origin+"/x/y", harness.PagesOfA)},
+			"{origin} {\n handle_path /x/* {\n handle_path /y/* {\n import a\n }\n }\n}",
+			lists{"{origin}/x/y/sitemap.xml": "{origin}/x/y a"}, nil,
 		},
 		"handle_path of a name that URLs escape": {
-			caddyfile: origin + ` {
-				handle_path "/my docs/*" {
-					root {dir}/b
-					sitemap
-					file_server
-				}
-			}`,
-			want: map[string][]string{origin + "/my%20docs/sitemap.xml": harness.Below(origin+"/my%20docs", harness.PagesOfB)},
+			"{origin} {\n handle_path \"/my docs/*\" {\n import b\n }\n}",
+			lists{"{origin}/my%20docs/sitemap.xml": "{origin}/my%20docs b"}, nil,
 		},
 		"a handle_path beside the site": {
-			caddyfile: origin + ` {
-				handle_path /other/* {
-					root {dir}/b
-					sitemap
-					file_server
-				}
-				handle {
-					root {dir}/a
-					sitemap
-					file_server
-				}
-			}`,
-			want: map[string][]string{
-				origin + "/sitemap.xml":       harness.Below(origin, harness.PagesOfA),
-				origin + "/other/sitemap.xml": harness.Below(origin+"/other", harness.PagesOfB),
-			},
-			robots: map[string]string{origin + "/robots.txt": "Sitemap: " + origin + "/sitemap.xml"},
+			"{origin} {\n handle_path /other/* {\n import b\n }\n handle {\n import a\n }\n}",
+			lists{"{origin}/sitemap.xml": "{origin} a", "{origin}/other/sitemap.xml": "{origin}/other b"},
+			lists{"{origin}/robots.txt": "{origin}/sitemap.xml"},
 		},
 		"route": {
-			caddyfile: origin + ` {
-				route {
-					root {dir}/a
-					sitemap
-					file_server
-				}
-			}`,
-			want: map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
+			"{origin} {\n route {\n import a\n }\n}",
+			lists{"{origin}/sitemap.xml": "{origin} a"}, nil,
 		},
 		"invoke": {
-			caddyfile: `
-			&(site) {
-				route {
-					sitemap
-					file_server
-				}
-			}
-			http://a.example:{port} {
-				root {dir}/a
-				invoke site
-			}
-			http://b.example:{port} {
-				root {dir}/b
-				invoke site
-			}`,
-			want: map[string][]string{
-				"http://a.example:{port}/sitemap.xml": harness.Below("http://a.example:{port}", harness.PagesOfA),
-				"http://b.example:{port}/sitemap.xml": harness.Below("http://b.example:{port}", harness.PagesOfB),
-			},
+			"&(site) {\n route {\n sitemap\n file_server\n }\n}\nhttp://a.example:{port} {\n root {dir}/a\n invoke site\n}\nhttp://b.example:{port} {\n root {dir}/b\n invoke site\n}",
+			lists{"http://a.example:{port}/sitemap.xml": "http://a.example:{port} a", "http://b.example:{port}/sitemap.xml": "http://b.example:{port} b"}, nil,
 		},
 		"invoke inside handle_path": {
-			caddyfile: `
-			&(site) {
-				route {
-					root {dir}/b
-					sitemap
-					file_server
-				}
-			}
-			` + origin + ` {
-				handle_path /v2/* {
-					invoke site
-				}
-				handle {
-					invoke site
-				}
-			}`,
-			want: map[string][]string{
-				origin + "/sitemap.xml":    harness.Below(origin, harness.PagesOfB),
-				origin + "/v2/sitemap.xml": harness.Below(origin+"/v2", harness.PagesOfB),
-			},
+			"&(site) {\n route {\n import b\n }\n}\n{origin} {\n handle_path /v2/* {\n invoke site\n }\n handle {\n invoke site\n }\n}",
+			lists{"{origin}/sitemap.xml": "{origin} b", "{origin}/v2/sitemap.xml": "{origin}/v2 b"}, nil,
 		},
 		"https on an odd port": {
-			caddyfile: `https://localhost:{tls} {
-				root {dir}/a
-				sitemap
-				file_server
-			}`,
-			want:   map[string][]string{"https://localhost:{tls}/sitemap.xml": harness.Below("https://localhost:{tls}", harness.PagesOfA)},
-			robots: map[string]string{"https://localhost:{tls}/robots.txt": "Sitemap: https://localhost:{tls}/sitemap.xml"},
+			"https://localhost:{tls} {\n import a\n}",
+			lists{"https://localhost:{tls}/sitemap.xml": "https://localhost:{tls} a"},
+			lists{"https://localhost:{tls}/robots.txt": "https://localhost:{tls}/sitemap.xml"},
 		},
 		"base_url": {
-			caddyfile: `http://:{port} {
-				root {dir}/a
-				sitemap {
-					base_url https://example.com
-				}
-				file_server
-			}`,
-			want: map[string][]string{
-				"http://localhost:{port}/sitemap.xml":    harness.Below("https://example.com", harness.PagesOfA),
-				"http://evil.example:{port}/sitemap.xml": harness.Below("https://example.com", harness.PagesOfA),
-			},
-			robots: map[string]string{"http://evil.example:{port}/robots.txt": "Sitemap: https://example.com/sitemap.xml"},
+			"http://:{port} {\n import a {\n base_url https://example.com\n }\n}",
+			lists{"{origin}/sitemap.xml": "https://example.com a", "http://evil.example:{port}/sitemap.xml": "https://example.com a"},
+			lists{"http://evil.example:{port}/robots.txt": "https://example.com/sitemap.xml"},
 		},
 		"base_url with a host matcher of another name": {
-			caddyfile: `http://inside.lan:{port} {
-				root {dir}/a
-				sitemap {
-					base_url https://example.com
-				}
-				file_server
-			}`,
-			want:   map[string][]string{"http://inside.lan:{port}/sitemap.xml": harness.Below("https://example.com", harness.PagesOfA)},
-			robots: map[string]string{"http://inside.lan:{port}/robots.txt": "Sitemap: https://example.com/sitemap.xml"},
+			"http://inside.lan:{port} {\n import a {\n base_url https://example.com\n }\n}",
+			lists{"http://inside.lan:{port}/sitemap.xml": "https://example.com a"},
+			lists{"http://inside.lan:{port}/robots.txt": "https://example.com/sitemap.xml"},
 		},
 		"base_url with a host pattern of another name": {
-			caddyfile: `http://*.inside.lan:{port} {
-				root {dir}/a
-				sitemap {
-					base_url https://example.com
-				}
-				file_server
-			}`,
-			want: map[string][]string{"http://any.inside.lan:{port}/sitemap.xml": harness.Below("https://example.com", harness.PagesOfA)},
+			"http://*.inside.lan:{port} {\n import a {\n base_url https://example.com\n }\n}",
+			lists{"http://any.inside.lan:{port}/sitemap.xml": "https://example.com a"}, nil,
 		},
 		"base_url with a port": {
-			caddyfile: origin + ` {
-				root {dir}/a
-				sitemap {
-					base_url https://example.com:8443
-				}
-				file_server
-			}`,
-			want: map[string][]string{origin + "/sitemap.xml": harness.Below("https://example.com:8443", harness.PagesOfA)},
+			"{origin} {\n import a {\n base_url https://example.com:8443\n }\n}",
+			lists{"{origin}/sitemap.xml": "https://example.com:8443 a"}, nil,
 		},
 		"base_url with a folder": {
-			caddyfile: origin + ` {
-				root {dir}/a
-				sitemap {
-					base_url https://example.com/docs
-				}
-				file_server
-			}`,
-			want:   map[string][]string{origin + "/docs/sitemap.xml": harness.Below("https://example.com", docs)},
-			robots: map[string]string{origin + "/robots.txt": "Sitemap: https://example.com/docs/sitemap.xml"},
+			"{origin} {\n import a {\n base_url https://example.com/docs\n }\n}",
+			lists{"{origin}/docs/sitemap.xml": "https://example.com docs"},
+			lists{"{origin}/robots.txt": "https://example.com/docs/sitemap.xml"},
 		},
 		"base_url with a folder, and a path in it": {
-			caddyfile: origin + ` {
-				root {dir}/a
-				sitemap {
-					base_url https://example.com/docs
-					path /docs/map.xml
-				}
-				file_server
-			}`,
-			want: map[string][]string{origin + "/docs/map.xml": harness.Below("https://example.com", docs)},
+			"{origin} {\n import a {\n base_url https://example.com/docs\n path /docs/map.xml\n }\n}",
+			lists{"{origin}/docs/map.xml": "https://example.com docs"}, nil,
 		},
 		"base_url inside handle_path": {
-			caddyfile: origin + ` {
-				handle_path /docs/* {
-					root {dir}/a
-					sitemap {
-						base_url https://example.com
-					}
-					file_server
-				}
-			}`,
-			want: map[string][]string{origin + "/docs/sitemap.xml": harness.Below("https://example.com/docs", harness.PagesOfA)},
+			"{origin} {\n handle_path /docs/* {\n import a {\n base_url https://example.com\n }\n }\n}",
+			lists{"{origin}/docs/sitemap.xml": "https://example.com/docs a"}, nil,
 		},
 		"base_url with a folder inside handle_path": {
-			caddyfile: origin + ` {
-				handle_path /docs/* {
-					root {dir}/a
-					sitemap {
-						base_url https://example.com/docs
-					}
-					file_server
-				}
-			}`,
-			want: map[string][]string{origin + "/docs/sitemap.xml": harness.Below("https://example.com/docs", harness.PagesOfA)},
+			"{origin} {\n handle_path /docs/* {\n import a {\n base_url https://example.com/docs\n }\n }\n}",
+			lists{"{origin}/docs/sitemap.xml": "https://example.com/docs a"}, nil,
 		},
 		"base_url with a folder that a proxy calls otherwise, inside handle_path": {
-			caddyfile: origin + ` {
-				handle_path /docs/* {
-					root {dir}/a
-					sitemap {
-						base_url https://example.com/handbook
-					}
-					file_server
-				}
-			}`,
-			want: map[string][]string{origin + "/docs/sitemap.xml": harness.Below("https://example.com/handbook", harness.PagesOfA)},
+			"{origin} {\n handle_path /docs/* {\n import a {\n base_url https://example.com/handbook\n }\n }\n}",
+			lists{"{origin}/docs/sitemap.xml": "https://example.com/handbook a"}, nil,
 		},
 		"path in a folder": {
-			caddyfile: origin + ` {
-				root {dir}/a
-				sitemap {
-					path /docs/pages.xml
-				}
-				file_server
-			}`,
-			want:   map[string][]string{origin + "/docs/pages.xml": harness.Below(origin, docs)},
-			robots: map[string]string{origin + "/robots.txt": "Sitemap: " + origin + "/docs/pages.xml"},
+			"{origin} {\n import a {\n path /docs/pages.xml\n }\n}",
+			lists{"{origin}/docs/pages.xml": "{origin} docs"},
+			lists{"{origin}/robots.txt": "{origin}/docs/pages.xml"},
 		},
 		"try_files led the request elsewhere": {
-			caddyfile: origin + ` {
-				root {dir}/a
-				try_files {path} /index.html
-				sitemap
-				file_server
-			}`,
-			want:   map[string][]string{origin + "/sitemap.xml": harness.Below(origin, harness.PagesOfA)},
-			robots: map[string]string{origin + "/robots.txt": "Sitemap: " + origin + "/sitemap.xml"},
+			"{origin} {\n root {dir}/a\n try_files {path} /index.html\n sitemap\n file_server\n}",
+			lists{"{origin}/sitemap.xml": "{origin} a"},
+			lists{"{origin}/robots.txt": "{origin}/sitemap.xml"},
 		},
 		"try_files inside handle_path": {
-			caddyfile: origin + ` {
-				handle_path /docs/* {
-					root {dir}/a
-					try_files {path} /index.html
-					sitemap
-					file_server
-				}
-			}`,
-			want: map[string][]string{origin + "/docs/sitemap.xml": harness.Below(origin+"/docs", harness.PagesOfA)},
+			"{origin} {\n handle_path /docs/* {\n root {dir}/a\n try_files {path} /index.html\n sitemap\n file_server\n }\n}",
+			lists{"{origin}/docs/sitemap.xml": "{origin}/docs a"}, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, test.caddyfile, harness.TwoRoots)
+			local := func(text string) string { return strings.ReplaceAll(text, "{origin}", harness.Local) }
+			s := start(t, options+local(test.caddyfile), harness.TwoRoots)
 			for url, want := range test.want {
-				s.WantLocs(url, want...)
+				base, listed, _ := strings.Cut(local(want), " ")
+				paths, ok := pages[listed]
+				if !ok {
+					paths = strings.Fields(listed)
+				}
+				s.WantLocs(local(url), harness.Below(base, paths)...)
 				if !strings.Contains(test.caddyfile, "base_url") && name != "root of the source" {
-					s.wantHonest(url)
+					s.wantHonest(local(url))
 				}
 			}
 			for url, want := range test.robots {
-				if r := s.Get(url); !strings.Contains(r.Text, s.Expand(want)+"\n") {
-					t.Errorf("%s: got %q, want the line %q", s.Expand(url), r.Text, s.Expand(want))
+				if r := s.Get(local(url)); !strings.Contains(r.Text, s.Expand("Sitemap: "+local(want)+"\n")) {
+					t.Errorf("%s: got %q, want a line for %s", url, r.Text, want)
 				}
 			}
 		})
@@ -669,27 +305,6 @@ func TestSitesJSON(t *testing.T) {
 	s.WantLocs("http://127.0.0.1:{more}/sitemap.xml", harness.Below("http://127.0.0.1:{more}", []string{"/", "/docs/", "/docs/guide.html", "/more", "/one.html"})...)
 }
 
-// rawStatus sends a request as it stands and returns the status line's number.
-func (s *server) rawStatus(request string) string {
-	s.T.Helper()
-	conn, err := net.Dial("tcp", "127.0.0.1:"+s.Port)
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(harness.Patience))
-	if _, err := conn.Write([]byte(request)); err != nil {
-		s.T.Fatal(err)
-	}
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	_, status, _ := strings.Cut(line, " ")
-	status, _, _ = strings.Cut(status, " ")
-	return status
-}
-
 // TestSitesHostHeaders is what a catch-all makes of the visitors' word.
 func TestSitesHostHeaders(t *testing.T) {
 	s := start(t, `http://:{port} {
@@ -698,19 +313,19 @@ func TestSitesHostHeaders(t *testing.T) {
 		file_server
 	}`, harness.TwoRoots)
 	for _, host := range []string{"", "a..b", ".", "-a.example", "a-.example", "a.example:1:2", "[::1", "[fe80::1%25eth0]", "a/b", "a b", "a@b", "<b>", strings.Repeat("a", 64) + ".example", strings.Repeat("a.", 127) + "abc"} {
-		if got := s.rawStatus("GET /sitemap.xml HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n"); got != "400" {
-			t.Errorf("Host %q: status %s, want 400", host, got)
+		if got := s.Raw("GET /sitemap.xml HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n"); got != 400 {
+			t.Errorf("Host %q: status %d, want 400", host, got)
 		}
 	}
-	if got := s.rawStatus("GET /sitemap.xml HTTP/1.0\r\n\r\n"); got != "400" {
-		t.Errorf("no Host: status %s, want 400", got)
+	if got := s.Raw("GET /sitemap.xml HTTP/1.0\r\n\r\n"); got != 400 {
+		t.Errorf("no Host: status %d, want 400", got)
 	}
-	if got := s.rawStatus("GET /sitemap.xml HTTP/1.1\r\nHost: " + strings.Repeat("a", 5000) + "\r\n\r\n"); got != "400" {
-		t.Errorf("a long Host: status %s, want 400", got)
+	if got := s.Raw("GET /sitemap.xml HTTP/1.1\r\nHost: " + strings.Repeat("a", 5000) + "\r\n\r\n"); got != 400 {
+		t.Errorf("a long Host: status %d, want 400", got)
 	}
 	// Everything else is served on, and has no line of ours.
-	if got := s.rawStatus("GET / HTTP/1.1\r\nHost: a..b\r\nConnection: close\r\n\r\n"); got != "200" {
-		t.Errorf("a page with an invalid Host: status %s, want 200", got)
+	if got := s.Raw("GET / HTTP/1.1\r\nHost: a..b\r\nConnection: close\r\n\r\n"); got != 200 {
+		t.Errorf("a page with an invalid Host: status %d, want 200", got)
 	}
 	if r := s.Get("http://localhost:{port}/robots.txt", "Host: a..b"); r.StatusCode != http.StatusNotFound {
 		t.Errorf("robots.txt with an invalid Host: status %d, want the file server's 404", r.StatusCode)
@@ -826,13 +441,6 @@ func TestSitesBehindProxy(t *testing.T) {
 		want    string
 	}{
 		"both":                {"127.0.0.0/8", "http://:{port}", []string{proto, host}, "https://shop.example"},
-		"scheme alone":        {"127.0.0.0/8", "http://:{port}", []string{proto, "Host: shop.example"}, "https://shop.example"},
-		"host alone":          {"127.0.0.0/8", "http://:{port}", []string{host}, "http://shop.example"},
-		"host with a port":    {"127.0.0.0/8", "http://:{port}", []string{proto, host + ":8443"}, "https://shop.example:8443"},
-		"the scheme's port":   {"127.0.0.0/8", "http://:{port}", []string{proto, host + ":443"}, "https://shop.example"},
-		"several proxies":     {"127.0.0.0/8", "http://:{port}", []string{proto + ", http", host + ", inside.lan"}, "https://shop.example"},
-		"no scheme":           {"127.0.0.0/8", "http://:{port}", []string{"X-Forwarded-Proto: gopher", host}, "http://shop.example"},
-		"nothing said":        {"127.0.0.0/8", "http://:{port}", nil, "http://localhost:{port}"},
 		"another name inside": {"127.0.0.0/8", "http://localhost:{port}", []string{proto, host}, "https://localhost:{port}"},
 		"a pattern inside":    {"127.0.0.0/8", "http://*.lan:{port}", []string{proto, host, "Host: inside.lan"}, "https://inside.lan"},
 		"not trusted":         {"192.0.2.0/24", "http://:{port}", []string{proto, host}, "http://localhost:{port}"},
@@ -858,21 +466,6 @@ func TestSitesBehindProxy(t *testing.T) {
 			}
 		})
 	}
-	t.Run("no host", func(t *testing.T) {
-		s := start(t, `{
-			servers {
-				trusted_proxies static 127.0.0.0/8
-			}
-		}
-		http://:{port} {
-			root {dir}/a
-			sitemap
-			file_server
-		}`, harness.TwoRoots)
-		if r := s.Get("http://localhost:{port}/sitemap.xml", "X-Forwarded-Host: a..b"); r.StatusCode != http.StatusBadRequest {
-			t.Errorf("status %d, want 400", r.StatusCode)
-		}
-	})
 }
 
 // TestSitesThatAreOne is several addresses of one block of which one is the site's.
@@ -1001,23 +594,6 @@ func TestSitesThatAreOneBehindProxy(t *testing.T) {
 	}
 	s.Reload(block)
 	s.Logged(warning, "trusted_proxies")
-}
-
-// TestSitesApart is an apex and a www that are two sites.
-func TestSitesApart(t *testing.T) {
-	s := start(t, `
-	http://shop.example:{port} {
-		root {dir}/a
-		sitemap
-		file_server
-	}
-	http://www.shop.example:{port} {
-		root {dir}/b
-		sitemap
-		file_server
-	}`, harness.TwoRoots)
-	s.WantLocs("http://shop.example:{port}/sitemap.xml", harness.Below("http://shop.example:{port}", harness.PagesOfA)...)
-	s.WantLocs("http://www.shop.example:{port}/sitemap.xml", harness.Below("http://www.shop.example:{port}", harness.PagesOfB)...)
 }
 
 // TestSitesOfNoOther: what a visitor writes before the sitemap's name makes no site.
