@@ -180,6 +180,8 @@ type siteStatus struct {
 	Dropped int            `json:"visited_dropped,omitempty"`
 	Ignored map[string]int `json:"visits_ignored,omitempty"`
 
+	Logs []logStatus `json:"logs,omitempty"` // that are read for all sites of the handler
+
 	// Who requested its documents, by User-Agent, which is not verified.
 	Readers []Reading `json:"readers_unverified,omitempty"`
 }
@@ -209,7 +211,7 @@ func (s *site) status() siteStatus {
 		st.Since = toSecond(snapshot.Index.Modified)
 	}
 	if d := s.handler.discovery; d != nil {
-		st.Ignored = d.visits.ignored()
+		st.Ignored, st.Logs = d.visits.ignored(), s.handler.logStatuses()
 		st.Visited, st.Dropped = s.state.visited.count()
 		if g := s.state.generation.Load(); g != nil {
 			st.Known = g.Len()

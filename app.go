@@ -72,11 +72,9 @@ type App struct {
 	slots   crawl.Slots // computing slots of all crawls
 	compute crawl.Slots // of selecting and building
 
-	visits        chan visit // that requests showed; nil: no handler watches
-	droppedVisits atomic.Uint64
-	counts        counts
-	departed      *readers // counts of sites that there are no longer
-	cleaned       atomic.Bool
+	counts   counts
+	departed *readers // counts of sites that there are no longer
+	cleaned  atomic.Bool
 
 	events *eventQueue
 
@@ -137,13 +135,10 @@ func (a *App) Start() error {
 			s.resume()
 		}
 	}
-	if slices.ContainsFunc(a.handlers, func(h *Handler) bool { return h.watches }) {
-		a.visits = make(chan visit, maxVisits)
-	}
 	close(a.started)
 	a.group.Go(func() { a.schedule(a.running) })
 	a.group.Go(func() { orLeave(a.running, func() { a.events.run(a.running) }) })
-	a.readVisits()
+	a.readLogs()
 	return nil
 }
 

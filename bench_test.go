@@ -180,7 +180,7 @@ func quiet(t testing.TB, cfg *caddy.Config) *caddy.Config {
 
 // BenchmarkPass is a request that is not for the handler.
 func BenchmarkPass(b *testing.B) {
-	v := newWatching(b)
+	v := newVisiting(b, &SourceTraffic{})
 	v.handler.watches = false
 	next := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })
 	r, w := v.request(http.MethodGet, "/docs/guide/install.html", nil), sink{make(http.Header)}

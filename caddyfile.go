@@ -225,8 +225,10 @@ func (c *Discovery) unmarshal(d *caddyfile.Dispenser, s discoverer, o option, fu
 		}, further...)
 	}
 	return o.unmarshal(d, func() error {
-		_, err := s.discovers()
-		return err
+		if _, err := s.discovers(); err != nil {
+			return fmt.Errorf("%s: %w", o.name, err)
+		}
+		return nil
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -227,6 +228,12 @@ func textOf(v reflect.Value) string {
 		return fmt.Sprintf("%s UTC (%s ago)", value.Format(time.DateTime), ago)
 	case []string:
 		return strings.Join(value, " ")
+	case map[string]int:
+		var counts []string
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			counts = append(counts, fmt.Sprintf("%d %s", value[key], key))
+		}
+		return strings.Join(counts, ", ")
 	default:
 		return fmt.Sprint(value)
 	}

@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -67,8 +68,28 @@ type discoverer interface {
 	discovers() (discovery, error)
 }
 
-// compile checks the settings and fills in their defaults.
-func (d *Discovery) compile() (discovery, error) {
+// Pages yields the pages that visitors have had, sorted by path.
+func (*Discovery) Pages(_ context.Context, r *Refresh, yield func(Page) error) error {
+	s := r.site
+	d := s.handler.discovery
+	s.state.positions.gather()
+	for _, path := range s.state.visited.sorted(r.Now.Add(-d.expire).Unix()) {
+		if err := yield(Page{Path: path, Visited: true}); err != nil {
+			return err
+		}
+	}
+	if _, dropped := s.state.visited.count(); dropped > 0 {
+		s.logger.once(zapcore.WarnLevel, "max_paths", "more pages are visited than are remembered: raise max_paths",
+			zap.Int("max_paths", d.most(s.onDemand)))
+	}
+	return nil
+}
+
+// Sorted implements [SortedSource].
+func (*Discovery) Sorted() bool { return true }
+
+// discovers checks the settings and fills in their defaults.
+func (d *Discovery) discovers() (discovery, error) {
 	c := discovery{query: d.Query, expire: time.Duration(d.Expire), maxPaths: d.MaxPaths}
 	if len(d.Query) > maxQueryKeys {
 		return c, fmt.Errorf("query names %d parameters: at most %d tell pages apart", len(d.Query), maxQueryKeys)
@@ -129,10 +150,10 @@ func (h *Handler) discovers() (*discovery, error) {
 			continue
 		}
 		one, err := d.discovers()
-		if err != nil {
-			return nil, err
-		}
 		name := h.sourceNames[i]
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
 		if h.settings.crawl.off {
 			return nil, fmt.Errorf("%s lists only pages that were fetched, and crawl is off", name)
 		}
@@ -181,36 +202,36 @@ func (s *site) visit(path string, at int64) bool {
 	return true
 }
 
-// visitedPages yields the pages that visitors have had, sorted by path.
-func (r *Refresh) visitedPages(yield func(Page) error) error {
-	s := r.site
-	d := s.handler.discovery
-	s.state.positions.gather()
-	for _, path := range s.state.visited.sorted(r.Now.Add(-d.expire).Unix()) {
-		if err := yield(Page{Path: path, Visited: true}); err != nil {
-			return err
-		}
+// visit returns the page that a visit shows, or why it does not count.
+func (d *discovery) visit(v *accesslog.Visit) (path, reason string) {
+	reason = v.Reason()
+	d.visits.add(reason, 1)
+	if reason != "" {
+		return "", reason
 	}
-	if _, dropped := s.state.visited.count(); dropped > 0 {
-		s.logger.once(zapcore.WarnLevel, "max_paths", "more pages are visited than are remembered: raise max_paths",
-			zap.Int("max_paths", d.most(s.onDemand)))
+	path, ok := d.cleaner.Clean(v.URI)
+	if !ok {
+		return "", lineOddPath
 	}
-	return nil
+	return path, ""
 }
 
-// visitCounts counts visits by whether they count, for `status`. It is safe for concurrent
-// use.
+// visitCounts counts visits by why they do not count, for `status`. It is safe for
+// concurrent use.
 type visitCounts struct {
 	mu       sync.Mutex
-	byReason [accesslog.Reasons]int
+	byReason map[string]int
 }
 
 // enoughVisits is how many visits to pages there are before it is said that few count.
 const enoughVisits = 100
 
-func (c *visitCounts) add(reason accesslog.Reason, n int) {
+func (c *visitCounts) add(reason string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.byReason == nil {
+		c.byReason = make(map[string]int)
+	}
 	c.byReason[reason] += n
 }
 
@@ -219,14 +240,14 @@ func (c *visitCounts) add(reason accesslog.Reason, n int) {
 func (c *visitCounts) ignored() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ignored, all := make(map[string]int), c.byReason[accesslog.Counts]
-	for reason, n := range c.byReason {
-		if reason := accesslog.Reason(reason); n > 0 && reason.IsOfPage() {
-			ignored[reason.String()] = n
+	ignored, all := make(map[string]int), c.byReason[""]
+	for _, reason := range []string{accesslog.SignedIn, accesslog.NoIndex, accesslog.Robot} {
+		if n := c.byReason[reason]; n > 0 {
+			ignored[reason] = n
 			all += n
 		}
 	}
-	if all < enoughVisits || 10*c.byReason[accesslog.Counts] > all {
+	if all < enoughVisits || 10*c.byReason[""] > all {
 		return nil
 	}
 	return ignored
@@ -290,7 +311,6 @@ func (v *visited) forget(before int64) bool {
 // forgotten.
 func (v *visited) sorted(since int64) []string {
 	v.mu.Lock()
-	defer v.mu.Unlock()
 	all := make([]string, 0, len(v.paths))
 	for path, at := range v.paths {
 		if at < since {
@@ -299,6 +319,7 @@ func (v *visited) sorted(since int64) []string {
 		}
 		all = append(all, path)
 	}
+	v.mu.Unlock() // sorting takes its time, and visits wait
 	slices.Sort(all)
 	return all
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 )
@@ -54,15 +55,15 @@ func TestDiscoverySettings(t *testing.T) {
 		{logs, `{"files": ["/a.log"], "max_paths": -1}`, "access_log: max_paths is -1: it is 1 to 10000000"},
 		{logs, `{"files": ["/a.log"], "fields": {}}`, `json: unknown field "fields"`},
 	} {
-		source := map[string]interface {
-			discoverer
-			caddy.Provisioner
-		}{traffic: new(SourceTraffic), links: new(SourceLinks), logs: new(SourceAccessLog)}[test.source]
+		source := map[string]discoverer{traffic: new(SourceTraffic), links: new(SourceLinks), logs: new(SourceAccessLog)}[test.source]
 		d := json.NewDecoder(bytes.NewReader([]byte(test.settings)))
 		d.DisallowUnknownFields()
 		err := d.Decode(source)
 		if err == nil {
-			err = source.Provision(caddy.Context{})
+			h := &Handler{sources: []Source{source}, sourceNames: []string{test.source}, logger: zap.NewNop()}
+			if h.discovery, err = h.discovers(); err == nil {
+				_, err = h.logReaders()
+			}
 		}
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.HasSuffix(err.Error(), test.want)) {
 			t.Errorf("%s %s: got %v, want %s", test.source, test.settings, err, test.want)
@@ -158,7 +159,7 @@ func TestVisitOfAlias(t *testing.T) {
 // TestVisitCounts: reasons are told where nine tenths of the visits to pages do not count.
 func TestVisitCounts(t *testing.T) {
 	var c visitCounts
-	add := func(reason accesslog.Reason, n int, want ...string) {
+	add := func(reason string, n int, want ...string) {
 		t.Helper()
 		c.add(reason, n)
 		if got := keys(c.ignored()); !slices.Equal(got, want) {
@@ -168,8 +169,8 @@ func TestVisitCounts(t *testing.T) {
 	add(accesslog.Robot, 99)
 	add(accesslog.NotHTML, 1000)
 	add(accesslog.SignedIn, 1, "robot", "signed in")
-	add(accesslog.Counts, 11, "robot", "signed in")
-	add(accesslog.Counts, 1)
+	add("", 11, "robot", "signed in")
+	add("", 1)
 	add(accesslog.NoIndex, 8, "noindex", "robot", "signed in")
 	if got := c.ignored()["robot"]; got != 99 {
 		t.Errorf("got %d robots, want 99", got)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
@@ -173,9 +174,9 @@ func serveContent(w http.ResponseWriter, r *http.Request, modified time.Time, co
 		http.ServeContent(w, r, "", modified, content)
 		return http.StatusOK
 	}
-	recorded := recordStatus(w)
+	recorded := caddyhttp.NewResponseRecorder(w, nil, nil)
 	http.ServeContent(recorded, r, "", modified, content)
-	return recorded.status
+	return recorded.Status()
 }
 
 func isConditional(header http.Header) bool {

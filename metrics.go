@@ -1,11 +1,20 @@
 package sitemap
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"net/http"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
 
 // counts counts what happens, for metrics.
@@ -66,7 +75,6 @@ var (
 	sitesMetric    = newMetric(gauge, sum, "sites", "Sites, by what named them (the configuration, or visitors), and the result of the last refresh.", "named_by", "result")
 	requestsMetric = newMetric(counter, sum, "requests_total", "Requests for documents and robots.txt, by class of User-Agent (not verified), document and result.", "crawler", "document", "result")
 	lastMetric     = newMetric(gauge, largest, "last_request_timestamp_seconds", "When a document was last requested, by class of User-Agent (not verified).", "crawler", "document")
-	droppedMetric  = newMetric(counter, sum, "visits_dropped_total", "Visits that came faster than they could be processed.")
 )
 
 // collector collects metrics from the status of the sites of a configuration.
@@ -81,7 +89,7 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 		*metric
 		labels [3]string
 	}
-	values := map[key]float64{{metric: droppedMetric}: float64(c.app.droppedVisits.Load())}
+	values := make(map[key]float64)
 	add := func(m *metric, value float64, labels ...string) {
 		k := key{metric: m}
 		copy(k.labels[:], labels)
@@ -120,4 +128,106 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 	for k, value := range values {
 		metrics <- prometheus.MustNewConstMetric(k.Desc, k.kind, value, k.labels[:k.metric.labels]...)
 	}
+}
+
+// Reading says how often a document of a site was requested with User-Agents of one class,
+// and with which result. A HEAD counts as a GET, and each form and encoding of a document
+// as the document.
+type Reading struct {
+	Crawler  string    `json:"crawler"`  // the class of the User-Agent, which is not verified
+	Document string    `json:"document"` // index, sitemap, shard or robots
+	Result   string    `json:"result"`   // served, not_modified, redirected, missing, unavailable or refused
+	Times    uint64    `json:"times"`
+	Last     time.Time `json:"last"` // to the second
+}
+
+// Documents that are requested, and how requests end.
+const (
+	readIndex   = "index"   // or where it would be
+	readSitemap = "sitemap" // the only urlset
+	readShard   = "shard"
+	readRobots  = "robots"
+
+	readServed      = "served"
+	readNotModified = "not_modified"
+	readRedirected  = "redirected"  // to the site whose documents stand for this one's
+	readMissing     = "missing"     // there is none, or no line for robots.txt: the next handler responded
+	readUnavailable = "unavailable" // 503, or another error of the server
+	readRefused     = "refused"     // the method, a range, a condition, or the client
+)
+
+// readResultOf is the result of a status.
+func readResultOf(status int) string {
+	switch {
+	case status < 300:
+		return readServed
+	case status == http.StatusNotModified:
+		return readNotModified
+	case status < 400:
+		return readRedirected
+	case status == http.StatusNotFound || status == http.StatusGone:
+		return readMissing
+	case status < 500:
+		return readRefused
+	}
+	return readUnavailable
+}
+
+// readDocumentOf is what is requested of a site with a snapshot; nil: there is none.
+func readDocumentOf(want wanted, snapshot *publish.Snapshot) string {
+	switch {
+	case want.suffix != "":
+		return readShard
+	case snapshot != nil && !snapshot.Index.Index:
+		return readSitemap
+	}
+	return readIndex
+}
+
+// readers counts who requests a site's documents. It keeps no User-Agent, and a bounded
+// number of counters. The zero value is ready; it is safe for concurrent use.
+type readers struct {
+	mu       sync.Mutex
+	readings map[[3]string]Reading
+}
+
+// Destruct lets readers be a value of a [caddy.UsagePool].
+func (*readers) Destruct() error { return nil }
+
+// count counts a request by its User-Agent.
+func (r *readers) count(header http.Header, document, result string, now func() time.Time) {
+	r.sum(Reading{accesslog.ClassOf(header.Get("User-Agent")), document, result, 1, now().UTC().Truncate(time.Second)})
+}
+
+func (r *readers) sum(more Reading) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.readings == nil {
+		r.readings = make(map[[3]string]Reading)
+	}
+	of := [...]string{more.Crawler, more.Document, more.Result}
+	so := r.readings[of]
+	more.Times += so.Times
+	if so.Last.After(more.Last) {
+		more.Last = so.Last
+	}
+	r.readings[of] = more
+}
+
+// add adds the counts of others; nil: there are none.
+func (r *readers) add(others *readers) {
+	if others != nil {
+		for _, reading := range others.list() {
+			r.sum(reading)
+		}
+	}
+}
+
+// list are the readings, the latest first.
+func (r *readers) list() []Reading {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.SortedFunc(maps.Values(r.readings), func(a, b Reading) int {
+		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(b.Times, a.Times), strings.Compare(a.Crawler, b.Crawler), strings.Compare(a.Document, b.Document), strings.Compare(a.Result, b.Result))
+	})
 }

@@ -142,6 +142,7 @@ type Handler struct {
 	wantsRoot   bool         // a source takes the site's own root
 	underscored pathPatterns // of sources, that include names which begin with "_"
 	discovery   *discovery   // nil: no source discovers pages
+	logs        []*logReader // of the sources that are logs
 	watches     bool         // requests show visits
 
 	lastSite     atomic.Pointer[lastSite]
@@ -279,6 +280,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		h.sources, h.sourceNames = append(h.sources, source), append(h.sourceNames, caddy.GetModuleName(s))
 	}
 	if err := h.checkSources(); err != nil {
+		return err
+	}
+	if h.logs, err = h.logReaders(); err != nil {
 		return err
 	}
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)

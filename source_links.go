@@ -36,39 +36,22 @@ func (SourceLinks) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision checks the settings.
-func (s *SourceLinks) Provision(caddy.Context) error {
-	_, err := s.discovers()
-	return err
-}
-
 func (s *SourceLinks) discovers() (discovery, error) {
-	d, err := s.compile()
+	d, err := s.Discovery.discovers()
 	if err == nil && len(s.Unlinked) > 0 {
 		err = errors.New("unlinked pages have visitors, and no links: it belongs to access_log or traffic")
 	}
-	if err != nil {
-		return d, fmt.Errorf("links: %w", err)
-	}
-	d.links = true
-	if d.depth = s.Depth; d.depth == 0 {
+	d.links, d.depth = true, s.Depth
+	if d.depth == 0 {
 		d.depth = defaultDepth
 	}
-	if d.depth < 1 || d.depth > maxDepth {
-		return d, fmt.Errorf("links: depth is %d: it is 1 to %d", s.Depth, maxDepth)
+	if err == nil && (d.depth < 1 || d.depth > maxDepth) {
+		err = fmt.Errorf("depth is %d: it is 1 to %d", s.Depth, maxDepth)
 	}
-	return d, nil
+	return d, err
 }
 
 // Pages yields nothing: the crawl follows the links of the pages that it fetches.
-func (s *SourceLinks) Pages(context.Context, *Refresh, func(Page) error) error { return nil }
+func (*SourceLinks) Pages(context.Context, *Refresh, func(Page) error) error { return nil }
 
-// Sorted implements [SortedSource].
-func (s *SourceLinks) Sorted() bool { return true }
-
-// Interface guards
-var (
-	_ caddy.Provisioner = (*SourceLinks)(nil)
-	_ discoverer        = (*SourceLinks)(nil)
-	_ SortedSource      = (*SourceLinks)(nil)
-)
+var _ discoverer = (*SourceLinks)(nil)

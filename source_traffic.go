@@ -1,10 +1,14 @@
 package sitemap
 
 import (
-	"context"
-	"fmt"
+	"cmp"
+	"net/http"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 )
 
 func init() {
@@ -26,31 +30,69 @@ func (SourceTraffic) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision checks the settings.
-func (s *SourceTraffic) Provision(caddy.Context) error {
-	_, err := s.discovers()
+// watch passes a request on and notes the visit that the response shows.
+func (h *Handler) watch(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if _, own := probeOf(r); own || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return next.ServeHTTP(w, r)
+	}
+	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
+	err := next.ServeHTTP(recorder, r)
+	if status := recorder.Status(); err == nil && (status == http.StatusOK || status == http.StatusNotModified) {
+		h.noteVisit(recorder.Header(), status, r)
+	}
 	return err
 }
 
-func (s *SourceTraffic) discovers() (discovery, error) {
-	d, err := s.compile()
-	if err != nil {
-		return d, fmt.Errorf("traffic: %w", err)
+func (h *Handler) noteVisit(header http.Header, status int, r *http.Request) {
+	uri, path := r.RequestURI, r.URL.Path
+	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok && original.URL != nil {
+		uri, path = original.RequestURI, original.URL.Path
 	}
-	return d, nil
+	v := accesslog.Visit{
+		Method: r.Method, URI: uri, Status: status,
+		UserAgent:   cmp.Or(r.UserAgent(), "-"), // it is known that there is none
+		ContentType: header.Get("Content-Type"),
+		RobotsTag:   strings.Join(header["X-Robots-Tag"], ", "),
+		User:        len(r.Header["Authorization"]) > 0 || isSignedIn(r),
+	}
+	if !isDone(h.app.started) {
+		return
+	}
+	page, reason := h.discovery.visit(&v)
+	if reason != "" {
+		return
+	}
+	if s := h.knownSite(r, h.mounts.prefixOf(path)); s != nil {
+		s.visit(page, h.app.now().Unix())
+	}
 }
 
-// Pages yields the pages that visitors have had.
-func (s *SourceTraffic) Pages(_ context.Context, r *Refresh, yield func(Page) error) error {
-	return r.visitedPages(yield)
+// isSignedIn reports whether a handler has found out who the visitor is.
+func isSignedIn(r *http.Request) bool {
+	repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	if !ok {
+		return false
+	}
+	id, _ := repl.GetString("http.auth.user.id")
+	return id != ""
 }
 
-// Sorted implements [SortedSource].
-func (s *SourceTraffic) Sorted() bool { return true }
+// knownSite returns the site that a request is for; nil: there is none yet, as a visitor's
+// Host header alone starts nothing.
+func (h *Handler) knownSite(r *http.Request, prefix string) *site {
+	direct := !isForwarded(r)
+	if last := h.lastSite.Load(); last != nil && direct && last.host == r.Host && last.site.id.prefix == prefix {
+		return last.site
+	}
+	id, err := h.idOf(r, prefix)
+	if err != nil {
+		return nil
+	}
+	s := h.app.lookup(id)
+	if s != nil && direct && !s.onDemand && s.id.prefix == prefix {
+		h.lastSite.Store(&lastSite{r.Host, s})
+	}
+	return s
+}
 
-// Interface guards
-var (
-	_ caddy.Provisioner = (*SourceTraffic)(nil)
-	_ discoverer        = (*SourceTraffic)(nil)
-	_ SortedSource      = (*SourceTraffic)(nil)
-)
+var _ discoverer = (*SourceTraffic)(nil)

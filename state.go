@@ -190,13 +190,13 @@ func (st *siteState) release(r *records) {
 
 // meta is what is kept of a snapshot besides its documents.
 type meta struct {
-	Batch     int64           `json:"batch,omitempty"` // of the last crawl
-	Settings  uint64          `json:"settings"`        // digest of what the operator wrote
-	Selected  uint64          `json:"selected"`        // digest of that and what the probe found
-	Snapshot  json.RawMessage `json:"snapshot,omitempty"`
-	Report    *report         `json:"report,omitempty"`
-	Positions json.RawMessage `json:"positions,omitempty"` // in access logs
-	Aliases   []string        `json:"aliases,omitempty"`   // URLs of sites that these documents stand for
+	Batch     int64            `json:"batch,omitempty"` // of the last crawl
+	Settings  uint64           `json:"settings"`        // digest of what the operator wrote
+	Selected  uint64           `json:"selected"`        // digest of that and what the probe found
+	Snapshot  json.RawMessage  `json:"snapshot,omitempty"`
+	Report    *report          `json:"report,omitempty"`
+	Positions map[int]readLogs `json:"positions,omitempty"` // in access logs, by source
+	Aliases   []string         `json:"aliases,omitempty"`   // URLs of sites that these documents stand for
 }
 
 // open opens the store and returns the snapshot that it holds; nil: none. Where the
@@ -290,7 +290,7 @@ func (s *site) restore(ctx context.Context, r *records) {
 		r.generation = emptyGeneration(ctx)
 	}
 	if m != nil {
-		s.logger.state(s.state.positions.decode(m.Positions))
+		s.state.positions.restore(m.Positions)
 		s.state.generation.Store(r.generation)
 		s.state.report.CompareAndSwap(nil, m.Report)
 	}
@@ -322,7 +322,7 @@ func (r *refreshRun) commit(ctx context.Context, out *result) {
 }
 
 func (r *refreshRun) write(ctx context.Context, out *result, settings uint64) error {
-	m := meta{Batch: r.records.batch, Settings: r.site.selectDigest(nil), Selected: settings, Aliases: r.site.aliases(), Positions: r.site.state.positions.encode(), Report: r.site.lastReport()}
+	m := meta{Batch: r.records.batch, Settings: r.site.selectDigest(nil), Selected: settings, Aliases: r.site.aliases(), Positions: r.site.state.positions.stored(), Report: r.site.lastReport()}
 	var documents []store.StoredDocument
 	if out.snapshot != nil {
 		var stored []publish.Stored

@@ -311,7 +311,7 @@ func TestDiscoverBadLogs(t *testing.T) {
 	want := []string{"/", "/articles", "/articles/1", "/articles/2", "/articles/3", "/articles/4", "/articles/5", "/articles/6", "/articles/7", "/articles/8"}
 	s.wantPages(want...)
 	for _, words := range []string{
-		`"files_passed_over":{"cut short":2,"damaged":1,"not a regular file":1}`, "longer than 1 MiB: 1", "the line is not readable: ", "there is no request in the line: ", `"visits":9`,
+		`"the line is not readable":`, `"there is no request in the line":`, `"visits":9`,
 	} {
 		s.Logged("access log read", words)
 	}

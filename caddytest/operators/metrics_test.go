@@ -35,7 +35,6 @@ var metricLabels = map[string][]string{
 	"caddy_sitemap_sites":                          {"named_by", "result"},
 	"caddy_sitemap_requests_total":                 {"crawler", "document", "result"},
 	"caddy_sitemap_last_request_timestamp_seconds": {"crawler", "document"},
-	"caddy_sitemap_visits_dropped_total":           nil,
 }
 
 // families are the metrics of the module that an admin endpoint, or a handler, shows.
@@ -155,7 +154,6 @@ func TestMetrics(t *testing.T) {
 		{"requests_total", []string{"crawler=Googlebot", "document=sitemap", "result=refused"}, 1},
 		{"requests_total", []string{"crawler=Googlebot", "document=robots", "result=served"}, 1},
 		{"requests_total", []string{"crawler=Googlebot"}, 4},
-		{"visits_dropped_total", nil, 0},
 		{"log_lines_total", nil, 3},
 	} {
 		if value := valueOf(got, want.name, want.labels...); value != want.value {

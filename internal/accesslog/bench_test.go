@@ -2,11 +2,12 @@ package accesslog
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 )
 
-func benchmarkParse(b *testing.B, o Options, lines [][]byte) {
-	p := newParser(b, o)
+func benchmarkParse(b *testing.B, format string, lines [][]byte) {
+	p := newParser(b, format)
 	size := 0
 	for _, line := range lines {
 		size += len(line)
@@ -25,16 +26,16 @@ func benchmarkParse(b *testing.B, o Options, lines [][]byte) {
 
 // BenchmarkParseJSON reads what a browser's requests leave in a log.
 func BenchmarkParseJSON(b *testing.B) {
-	benchmarkParse(b, Options{}, [][]byte{[]byte(caddyLine)})
+	benchmarkParse(b, "", [][]byte{[]byte(caddyLine)})
 }
 
 // BenchmarkParseSample reads lines whose headers come in many orders.
 func BenchmarkParseSample(b *testing.B) {
-	benchmarkParse(b, Options{}, sampleLines(b))
+	benchmarkParse(b, "", sampleLines(b))
 }
 
 func BenchmarkParseCombined(b *testing.B) {
-	benchmarkParse(b, Options{}, [][]byte{[]byte(combinedLine)})
+	benchmarkParse(b, "", [][]byte{[]byte(combinedLine)})
 }
 
 // BenchmarkEncodingJSON is what the others are measured by.
@@ -64,5 +65,25 @@ func BenchmarkEncodingJSON(b *testing.B) {
 
 // BenchmarkParseStandard is a line that the quick reader is not sure about.
 func BenchmarkParseStandard(b *testing.B) {
-	benchmarkParse(b, Options{}, [][]byte{[]byte(`{"\u0061":1,` + caddyLine[1:])})
+	benchmarkParse(b, "", [][]byte{[]byte(`{"\u0061":1,` + caddyLine[1:])})
+}
+
+func BenchmarkReason(b *testing.B) {
+	v := Visit{
+		Time: 1764000000, Method: "GET", Host: "example.com", URI: "/articles/2026/some-page.html?a=b", Status: 200,
+		UserAgent: chrome, ContentType: "text/html; charset=utf-8",
+	}
+	for _, known := range []bool{true, false} {
+		b.Run(fmt.Sprintf("type=%t", known), func(b *testing.B) {
+			if !known {
+				v.ContentType = ""
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if got := v.Reason(); got != "" {
+					b.Fatal(got)
+				}
+			}
+		})
+	}
 }

@@ -1,410 +1,314 @@
 package accesslog
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 )
 
 const (
-	// chunk is how much is read at a time.
-	chunk = 256 << 10
-	// maxLine is the longest line that is read, in bytes without its end.
-	maxLine = 1 << 20
-	// maxFiles is how many files are followed, rolled ones included.
-	maxFiles = 1000
-	// maxGone is how many positions of files that are gone are kept: one may come
-	// back, compressed or under another name.
-	maxGone = 512
-	// lookEvery is how many polls pass until the folders are looked at even if they
-	// seem unchanged.
-	lookEvery = 10
+	maxLine  = 1 << 20 // bytes of a line that are handed on
+	maxFiles = 1000    // that are followed, rolled ones included
+	maxHead  = 4 << 10 // bytes of a file's first line that tell it from others
+
+	// maxWindow bounds what a zstd file makes its reader hold. Level 19 uses 8 MiB, and what --ultra and
+	// --long ask for beyond this is refused.
+	maxWindow = 32 << 20
 )
 
-// Why a file is passed over: keys of [Stats.PassedOver].
-const (
-	NotRegular   = "not a regular file"
-	NoPermission = "no permission"
-	CutShort     = "cut short"
-	Damaged      = "damaged"
-	Unreadable   = "unreadable"
-	Unknown      = "compressed in an unknown way"
-	TooOld       = "too old"
-	TooMany      = "too many"
-)
+// Positions are how far files were read: offsets into their bytes, uncompressed. The key is the path of the log
+// that a file is or was rolled from, and a hash of its first line: so a file is known again when it was
+// renamed, compressed, or copied. It is for JSON.
+type Positions map[string]int64
 
-// FollowOptions says which files are followed.
-type FollowOptions struct {
-	// Patterns are absolute names of logs, or patterns of such as of
-	// [filepath.Match]. The files that a log was rolled to are read with it.
-	Patterns []string
-	// History is how long ago a file may have been written last to be read; 0: any.
-	History time.Duration
-	// Now is the clock; nil: time.Now.
-	Now func() time.Time
+// Merge returns the positions from which on all have still to read: the least of each file, and none of a file
+// that one of them does not know.
+func Merge(all ...Positions) Positions {
+	merged := maps.Clone(all[0])
+	for _, other := range all[1:] {
+		maps.DeleteFunc(merged, func(key string, offset int64) bool {
+			at, known := other[key]
+			merged[key] = min(offset, at)
+			return !known
+		})
+	}
+	return merged
 }
 
-// Stats is what was read so far, and what is the matter now.
-type Stats struct {
-	Lines   int64 // that were handed on
-	Bytes   int64 // uncompressed, with the ends of lines
-	TooLong int64 // lines of more than 1 MiB, which are passed over
-	Files   int64 // that were begun to be read, or gone on with
-	// PassedOver is how many files are passed over at present, by reason.
-	PassedOver map[string]int
-	// Errors is the present error of each file, folder or pattern that has one, by
-	// its path.
-	Errors map[string]error
-}
-
-// Follower reads the lines of logs as they grow, from the first of what was rolled
-// on. A file is known by its first 4 KiB, so that it may be renamed, compressed, or
-// copied and truncated meanwhile, and its lines are read once; where its first bytes
-// change, it is another file, and is read from its beginning. What is written to a
-// file after a poll is lost if it is truncated or removed before the next.
-//
-// It is not safe for concurrent use.
+// Follower reads the lines of logs as they grow, and those of the files that they were rolled to. Each line is
+// read at least once; more often, if a file is cut, or begins with the same line as another. What was written
+// to a file after a poll is lost if that is truncated or removed before the next, unless it was copied to or
+// renamed in the same folder. It is not safe for concurrent use.
 type Follower struct {
-	history time.Duration
-	now     func() time.Time
-	targets []target
-
-	files     []*file              // in the order to be read
-	positions []*position          // of files, and of some that are gone
-	folders   map[string]time.Time // when each was changed last, as of the last look
-	polls     int
-	again     bool // the next poll looks whatever the folders seem
-	cut       bool // the last poll left something
-
-	lines, read, tooLong, begun int64
-	passedOver                  map[string]int
-	errs                        map[string]error // of what is no file of files
-
-	buf     []byte
-	head    [headSize]byte
-	longest int  // line, in bytes
-	blind   bool // the system does not tell a file's device and inode
+	patterns  []string
+	history   time.Duration
+	now       func() time.Time
+	positions Positions
+	files     map[string]*file // of the last poll, by path
+	missing   map[string]bool  // positions whose file was looked for under other names
+	buf       *bufio.Reader
 }
 
 // file is one that is followed.
 type file struct {
-	found
-	at     *position // copies share one; nil: nothing is to be read
-	fresh  bool      // there may be something to read
-	done   bool      // read to its end, and it is no log that grows
-	begun  bool
-	err    error
-	stream *stream
+	path, log string
+	info      fs.FileInfo
+	key       string // of its position; "": it has no line yet
+	cut       string // its key before it became shorter; "": it did not
+	done      bool   // there is nothing to read until it changes
+	err       error
 }
 
-// NewFollower prepares to follow logs from what [Follower.Positions] returned, or
-// from their beginning.
-func NewFollower(o FollowOptions, from Positions) *Follower {
-	f := &Follower{history: o.History, now: o.Now, again: true, longest: maxLine}
-	if f.now == nil {
-		f.now = time.Now
-	}
-	for _, p := range o.Patterns {
-		f.targets = append(f.targets, newTarget(p))
-	}
-	for _, p := range from.Files[max(len(from.Files)-maxFiles-maxGone, 0):] {
-		if p.valid() {
-			f.positions = append(f.positions, &position{Position: p})
+// NewFollower returns a Follower of logs from where they were left, or from their beginning. The patterns are
+// absolute names of logs, or as of [filepath.Match]. Files that were written last longer ago than history are
+// not read.
+func NewFollower(patterns []string, history time.Duration, now func() time.Time, from Positions) *Follower {
+	f := &Follower{patterns: patterns, history: history, now: now, positions: make(Positions), missing: make(map[string]bool), buf: bufio.NewReaderSize(nil, maxLine)}
+	for key, offset := range from {
+		if len(f.positions) < 2*maxFiles && offset >= 0 {
+			f.positions[key] = offset
 		}
 	}
 	return f
 }
 
-// Poll reads the lines that were not read yet, the oldest files first, and calls
-// line for each, without its "\n". line may use the bytes until it returns. most is
-// how many bytes of lines are read, about; more says that there may be more at
-// once. The error is that of ctx: those of files are in [Follower.Stats].
+// Positions returns how far the files are read.
+func (f *Follower) Positions() Positions { return maps.Clone(f.positions) }
+
+// Poll reads the lines that were not read yet and calls line for each, with the path of its log and without
+// its "\n". Of a line of over 1 MiB it gets the beginning. It may use the bytes until it returns. A line whose
+// end is not written yet is left for later. Poll returns how many files there are, and the error of each file
+// or folder that cannot be read, by path; those are tried again at the next poll, damaged ones once they have
+// changed.
+func (f *Follower) Poll(ctx context.Context, line func(log string, b []byte)) (files int, errs map[string]error) {
+	last := f.files
+	f.files, errs = make(map[string]*file), make(map[string]error)
+	found := make(map[string]bool)
+	for _, x := range f.list(f.logOf, errs) {
+		if old := last[x.path]; old != nil && old.info.Size() == x.info.Size() && old.info.ModTime().Equal(x.info.ModTime()) {
+			x.key, x.done, x.err = old.key, old.done, old.err
+		} else if old != nil && old.info.Size() > x.info.Size() {
+			x.cut = old.key
+		}
+		if !x.done {
+			x.err = f.read(ctx, x, nil, line)
+		}
+		if x.err != nil {
+			errs[x.path] = x.err
+		}
+		f.files[x.path], found[x.key] = x, true
+	}
+	f.findMissing(ctx, found, line)
+	return len(f.files), errs
+}
+
+// findMissing looks for files that are there under their names no more, such as logs that were truncated, in
+// all other files of their folders: they may have been copied or renamed.
+func (f *Follower) findMissing(ctx context.Context, found map[string]bool, line func(string, []byte)) {
+	missing := make(map[string]map[string]bool) // keys by log
+	for key := range f.positions {
+		switch log := key[:max(strings.LastIndexByte(key, ' '), 0)]; {
+		case found[key]:
+			delete(f.missing, key)
+		case len(f.positions) > 2*maxFiles:
+			delete(f.positions, key)
+		case !f.missing[key] && ctx.Err() == nil:
+			f.missing[key] = true
+			if missing[log] == nil {
+				missing[log] = make(map[string]bool)
+			}
+			missing[log][key] = true
+		}
+	}
+	for log, keys := range missing {
+		match := func(path string) string {
+			if filepath.Dir(path) != filepath.Dir(log) || f.files[path] != nil {
+				return ""
+			}
+			return log
+		}
+		for _, x := range f.list(match, make(map[string]error)) {
+			_ = f.read(ctx, x, keys, line) // it is nothing that was to be read
+		}
+	}
+}
+
+// list returns the files to be read that match gives a log for, the newest of them, with the oldest first.
+func (f *Follower) list(match func(path string) string, errs map[string]error) []*file {
+	var files []*file
+	folders := make(map[string]bool)
+	for _, pattern := range f.patterns {
+		names, _ := filepath.Glob(filepath.Dir(pattern))
+		for _, folder := range append(names, filepath.Dir(pattern)) { // its name may have a letter of patterns in it
+			folders[folder] = true
+		}
+	}
+	for folder := range folders {
+		entries, err := os.ReadDir(folder)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs[folder] = err
+		}
+		for _, entry := range entries {
+			path := filepath.Join(folder, entry.Name())
+			x := &file{path: path, log: match(path)}
+			if x.log == "" {
+				continue
+			}
+			if x.info, err = os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				errs[path] = err
+			}
+			if err == nil && x.info.Mode().IsRegular() && f.now().Sub(x.info.ModTime()) <= f.history {
+				files = append(files, x)
+			}
+		}
+	}
+	slices.SortFunc(files, func(a, b *file) int {
+		return cmp.Or(a.info.ModTime().Compare(b.info.ModTime()), strings.Compare(a.path, b.path))
+	})
+	return files[max(len(files)-maxFiles, 0):]
+}
+
+// rolled matches the names of files that a log was rolled to:
 //
-// A file's last line is read when its end is written, or else when the file was
-// rolled and the poll after that finds nothing new.
-func (f *Follower) Poll(ctx context.Context, most int64, line func([]byte)) (more bool, err error) {
-	if f.changed() {
-		f.look()
-	}
-	wasCut := f.cut
-	f.cut = true
-	most = max(most, 1)
-	for _, x := range f.files {
-		if x.at == nil || x.done || !x.fresh && (x.live || wasCut) {
-			continue
-		}
-		if ctx.Err() != nil || most <= 0 {
-			return true, ctx.Err()
-		}
-		before := f.read
-		if x.fresh {
-			f.readFile(ctx, x, most, line)
-		} else {
-			f.finish(ctx, x, line)
-		}
-		most -= f.read - before
-	}
-	f.cut = most <= 0 || ctx.Err() != nil
-	return f.cut, ctx.Err()
-}
+//	access-2026-11-21T01-35-51.000-size.log   timberjack's, which is Caddy's
+//	access-2026-11-21T01-35-51.000.log        lumberjack's, which was Caddy's
+//	access.log-20261121                       logrotate's with dateext
+//	access-20261121.log                       and with extension .log
+//	access.log.2026-11-21-00_00_00            Apache's rotatelogs
+//	access.log.1795226077                     and with a time
+//	access.log.1
+var rolled = regexp.MustCompile(`^(.+?)(?:[-._](?:19|20)\d\d[-._]?(?:0[1-9]|1[0-2])[-._]?(?:0[1-9]|[12]\d|3[01])(?:[-T._:]?\d+)*Z?` +
+	`(?:-[a-z0-9_]+)?(\.[A-Za-z][A-Za-z0-9]*)?|\.(?:\d{1,5}|\d{10}))$`)
 
-// changed reports whether the folders are to be looked at, and takes note of what
-// has grown.
-func (f *Follower) changed() bool {
-	due := f.again || f.polls%lookEvery == 0 || len(f.errs) > 0
-	f.again = false
-	f.polls++
-	for path, at := range f.folders {
-		due = due || !at.Equal(folderTime(path))
-	}
-	for _, x := range f.files {
-		if x.packing == plain && !x.done && !f.restat(x) || mayPass(x.err) {
-			due = true
+// logOf returns the log of a path: itself, or what it was rolled from; "": it is of none.
+func (f *Follower) logOf(path string) string {
+	bare := path
+	if ext := filepath.Ext(path); ext == ".gz" || ext == ".zst" {
+		bare = strings.TrimSuffix(path, ext)
+		if _, err := os.Lstat(bare); err == nil {
+			return "" // it is a copy, which may still be written
 		}
 	}
-	return due
-}
-
-// mayPass reports whether an error may go although the file stays as it is: when
-// its permissions change.
-func mayPass(err error) bool {
-	var e *fs.PathError
-	return errors.As(err, &e)
-}
-
-// restat takes note of a file's growth. It reports whether that is all there is to it.
-func (f *Follower) restat(x *file) bool {
-	fi, err := os.Stat(x.path)
-	if err != nil || !fi.Mode().IsRegular() || f.idOf(fi) != x.id || fi.Size() < x.fi.Size() {
-		return false
-	}
-	x.note(fi)
-	return x.at != nil || !x.fresh
-}
-
-func (f *Follower) idOf(fi fs.FileInfo) id {
-	if f.blind {
-		return id{}
-	}
-	return idOf(fi)
-}
-
-func (x *file) note(fi fs.FileInfo) {
-	if fi.Size() != x.fi.Size() || !fi.ModTime().Equal(x.fi.ModTime()) {
-		x.close()
-		x.fresh, x.done, x.err = true, false, nil
-	}
-	x.fi = fi
-}
-
-// readFile reads what is new of a file.
-func (f *Follower) readFile(ctx context.Context, x *file, most int64, line func([]byte)) {
-	src, err := f.source(ctx, x)
-	if err == nil {
-		if !x.begun {
-			x.begun = true
-			f.begun++
+	for _, log := range []string{rolled.ReplaceAllString(filepath.Base(bare), "$1$2"), filepath.Base(bare), filepath.Base(path)} {
+		log = filepath.Join(filepath.Dir(path), log)
+		for _, pattern := range f.patterns {
+			if ok, _ := filepath.Match(pattern, log); ok || pattern == log {
+				return log
+			}
 		}
-		err = f.readLines(ctx, x, src, most, line)
-		src.release()
 	}
-	switch {
-	case err == nil || ctx.Err() != nil: // there is more
-	case err != io.EOF:
-		f.fail(x, err)
-	case x.packing == plain:
-		x.fresh = false
-	default:
-		f.finish(ctx, x, line)
-	}
+	return ""
 }
 
-// source opens a file where it was left.
-func (f *Follower) source(ctx context.Context, x *file) (source, error) {
-	if x.stream != nil {
-		return x.stream, x.stream.skip(ctx, x.at.Offset)
-	}
-	h, err := open(x.path, x.id)
+// read reads on where a file was left; if only is not nil, a file with one of these keys.
+func (f *Follower) read(ctx context.Context, x *file, only map[string]bool, line func(string, []byte)) error {
+	opened, err := os.Open(x.path)
 	if err != nil {
-		return nil, err
-	}
-	if x.packing == plain {
-		return plainFile{h, &f.buf}, nil
-	}
-	if x.stream, err = newStream(h, x.packing); err != nil {
-		h.Close()
-		return nil, err
-	}
-	return x.stream, x.stream.skip(ctx, x.at.Offset)
-}
-
-// readLines reads lines up to the file's end, which is io.EOF, or about most bytes.
-func (f *Follower) readLines(ctx context.Context, x *file, src source, most int64, line func([]byte)) error {
-	size := 0
-	for most > 0 && ctx.Err() == nil {
-		size = max(size, int(min(most, chunk)), headSize)
-		b, err := src.window(x.at.Offset, size)
-		if !f.isSame(x, src) {
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		used := f.cutLines(x.at, b, most, line)
-		f.advance(x, used)
-		most -= int64(used)
-		if err != nil && most > 0 {
-			return err
+		return err
+	}
+	defer opened.Close()
+	src := contextFile{opened, ctx}
+	switch filepath.Ext(x.path) {
+	case ".gz":
+		var r *gzip.Reader
+		if r, err = gzip.NewReader(bufio.NewReader(src)); err == nil {
+			err = f.readLines(x, r, only, line)
+		} else if err == io.EOF {
+			err = io.ErrUnexpectedEOF
 		}
-		if size = 0; used == 0 {
-			size = min(2*len(b), f.longest+1)
+	case ".zst":
+		var r *zstd.Decoder
+		if r, err = zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow)); err == nil {
+			defer r.Close()
+			err = f.readLines(x, r, only, line)
 		}
+	default:
+		err = f.readLines(x, src, only, line)
+		x.done = err == nil
+		return err
 	}
-	return nil
+	if x.done = ctx.Err() == nil; err != nil {
+		err = fmt.Errorf("uncompressing: %w", err)
+	}
+	return err
 }
 
-func (f *Follower) advance(x *file, n int) {
-	x.at.Offset += int64(n)
-	f.read += int64(n)
-}
-
-// isSame reports whether a file still begins as it did, and takes note of what it
-// begins with now. As it is asked after a read, what was read is not of a file that
-// was truncated and perhaps written anew.
-func (f *Follower) isSame(x *file, src source) bool {
-	p, ok := src.(plainFile)
-	if !ok {
-		return true
+// readLines reads on in what a file has, uncompressed.
+func (f *Follower) readLines(x *file, r io.Reader, only map[string]bool, line func(string, []byte)) error {
+	head := make([]byte, maxHead)
+	n, _ := io.ReadFull(r, head) // an error comes again
+	first, _, isWhole := bytes.Cut(head[:n], []byte("\n"))
+	if isWhole || n == maxHead {
+		x.key = fmt.Sprintf("%s %016x", x.log, xxhash.Sum64(first))
 	}
-	n, _ := p.file.ReadAt(f.head[:], 0)
-	switch head := f.head[:n]; {
-	case bytes.HasPrefix(head, x.at.head):
-		if n > len(x.at.head) {
-			x.at.set(bytes.Clone(head))
+	if only != nil && !only[x.key] {
+		return nil
+	}
+	offset := f.positions[x.key]
+	var err error
+	if file, ok := r.(io.Seeker); ok {
+		if x.key == x.cut {
+			offset = 0
 		}
-	case !bytes.HasPrefix(x.at.head, head) || n == 0: // else it is a copy
-		f.again, x.fresh = true, true
-		return false
+		_, err = file.Seek(offset, io.SeekStart)
+	} else {
+		r = io.MultiReader(bytes.NewReader(head[:n]), r)
+		_, err = io.CopyN(io.Discard, r, offset)
 	}
-	return true
-}
-
-// cutLines hands on the whole lines that b begins with, and returns how many bytes
-// are done with.
-func (f *Follower) cutLines(at *position, b []byte, most int64, line func([]byte)) (used int) {
-	for int64(used) < most {
-		i := bytes.IndexByte(b[used:], '\n')
-		if i < 0 {
-			return used + f.cutLong(at, len(b)-used)
+	defer func() {
+		if x.key != "" {
+			f.positions[x.key] = offset
 		}
-		switch {
-		case at.Within:
-			at.Within = false
-		case i > f.longest:
-			f.tooLong++
-		default:
-			f.lines++
-			line(b[used : used+i : used+i])
+	}()
+	isLong := false // the line goes on beyond what fits into buf
+	var b []byte
+	for f.buf.Reset(r); err == nil; {
+		b, err = f.buf.ReadSlice('\n')
+		if err != nil && err != bufio.ErrBufferFull {
+			break
 		}
-		used += i + 1
-	}
-	return used
-}
-
-// cutLong returns how many of n bytes that are the beginning of a line are done
-// with: all, if the line is too long.
-func (f *Follower) cutLong(at *position, n int) int {
-	if !at.Within && n > f.longest {
-		at.Within = true
-		f.tooLong++
-	}
-	if at.Within {
-		return n
-	}
-	return 0
-}
-
-// finish reads the last line of a file that does not grow any more, whose end is
-// missing. A copy of one that grows may not be complete.
-func (f *Follower) finish(ctx context.Context, x *file, line func([]byte)) {
-	if slices.ContainsFunc(f.files, func(o *file) bool { return o != x && o.at == x.at && (o.live || o.fi.Size() > x.fi.Size()) }) {
-		return
-	}
-	src, err := f.source(ctx, x)
-	if err != nil {
-		if ctx.Err() == nil {
-			f.fail(x, err)
+		if !isLong {
+			line(x.log, bytes.TrimSuffix(b, []byte("\n")))
 		}
-		return
-	}
-	b, err := src.window(x.at.Offset, f.longest+1)
-	same := f.isSame(x, src)
-	src.release()
-	if !same || err != io.EOF || bytes.IndexByte(b, '\n') >= 0 {
-		f.again, x.fresh = true, true
-		return
-	}
-	if len(b) > 0 && !x.at.Within {
-		f.lines++
-		line(b)
-	}
-	x.at.Within = false
-	f.advance(x, len(b))
-	x.done, x.fresh = true, false
-	x.close()
-}
-
-// fail takes note of an error of a file.
-func (f *Follower) fail(x *file, err error) {
-	x.close()
-	x.fresh, x.done = false, true
-	if errors.Is(err, errReplaced) || errors.Is(err, fs.ErrNotExist) {
-		f.again = true
-	} else if !x.twin {
-		x.err = err
-	}
-}
-
-func (x *file) close() {
-	if x.stream != nil {
-		x.stream.close()
-		x.stream = nil
-	}
-}
-
-// Positions is how far the files were read by the last poll.
-func (f *Follower) Positions() Positions {
-	var p Positions
-	for _, at := range f.positions {
-		p.Files = append(p.Files, at.Position)
-	}
-	return p
-}
-
-// Stats is what was read up to the last poll, and what is the matter since the last
-// look at the folders.
-func (f *Follower) Stats() Stats {
-	s := Stats{
-		Lines: f.lines, Bytes: f.read, TooLong: f.tooLong, Files: f.begun,
-		PassedOver: make(map[string]int), Errors: make(map[string]error),
-	}
-	maps.Copy(s.PassedOver, f.passedOver)
-	maps.Copy(s.Errors, f.errs)
-	for _, x := range f.files {
-		if x.err != nil {
-			s.PassedOver[reasonOf(x.err)]++
-			s.Errors[x.path] = x.err
+		if isLong = err != nil; isLong {
+			err = nil
 		}
+		offset += int64(len(b))
 	}
-	return s
+	if err == io.EOF {
+		return nil
+	}
+	return err
 }
 
-// Close closes the files that are held open.
-func (f *Follower) Close() {
-	for _, x := range f.files {
-		x.close()
+// contextFile is a file that can be read while a context lasts.
+type contextFile struct {
+	*os.File
+	ctx context.Context
+}
+
+func (f contextFile) Read(b []byte) (int, error) {
+	if err := f.ctx.Err(); err != nil {
+		return 0, err
 	}
+	return f.File.Read(b)
 }

@@ -1,306 +1,225 @@
 package accesslog
 
 import (
-	"bytes"
+	"encoding/json"
 	"strings"
-	"unicode/utf16"
-	"unicode/utf8"
 )
 
-// kind is what is known of a value besides its text.
-type kind uint8
+// jsonLine is what is read of a line of Caddy's, as it stands there.
+type jsonLine struct {
+	visit                                       *Visit
+	time, logger, status, userID, authorization string
+}
+
+// object is one whose members are read.
+type object uint8
 
 const (
-	nothing   kind = iota // null or false
-	something             // true or an object
-	number                // with the text that it has in the line
-	text                  // a string, or the strings of an array joined by ", "
+	inLine object = 1 + iota
+	inRequest
+	inRequestHeaders
+	inResponseHeaders
 )
 
-// draft is a visit before all of its line is read.
-type draft struct {
-	*Visit
-	other bool // another log's line
+// member returns what the value of a key is read for: a string, or an object with such.
+func (l *jsonLine) member(in object, key string) (*string, object) {
+	switch in {
+	case inLine:
+		switch key {
+		case "ts":
+			return &l.time, 0
+		case "logger":
+			return &l.logger, 0
+		case "status":
+			return &l.status, 0
+		case "user_id":
+			return &l.userID, 0
+		case "request":
+			return nil, inRequest
+		case "resp_headers":
+			return nil, inResponseHeaders
+		}
+	case inRequest:
+		switch key {
+		case "method":
+			return &l.visit.Method, 0
+		case "host":
+			return &l.visit.Host, 0
+		case "uri":
+			return &l.visit.URI, 0
+		case "headers":
+			return nil, inRequestHeaders
+		}
+	case inRequestHeaders:
+		switch key {
+		case "User-Agent":
+			return &l.visit.UserAgent, 0
+		case "Authorization":
+			return &l.authorization, 0
+		}
+	case inResponseHeaders:
+		switch key {
+		case "Content-Type":
+			return &l.visit.ContentType, 0
+		case "X-Robots-Tag":
+			return &l.visit.RobotsTag, 0
+		}
+	}
+	return nil, 0
 }
 
-func (d *draft) set(f field, k kind, s string) {
-	switch f {
-	case fieldTime:
-		d.Time = parseTime(s)
-		return
-	case fieldStatus:
-		d.Status = parseStatus(s)
-		return
-	case fieldUserID, fieldAuthorization:
-		d.User = d.User || isSaid(k, s)
-		return
+// parseJSON reads a line that Caddy wrote. It looks for the few members that tell of a visit, and passes over
+// everything else by its quotes and brackets alone, whether or not that is valid: encoding/json, which also
+// checks and keeps it, takes some twenty times as long.
+func (p *Parser) parseJSON(s string, v *Visit) error {
+	l := &p.json
+	*l = jsonLine{visit: v}
+	if l.object(s, 0, inLine) != len(s) {
+		return ErrSyntax
 	}
-	if k != text {
-		return
-	}
-	switch f {
-	case fieldLogger:
-		d.other = strings.HasPrefix(s, "http.") && !strings.HasPrefix(s, "http.log.access")
-	case fieldMethod:
-		d.Method = s
-	case fieldHost:
-		d.Host = s
-	case fieldURI:
-		d.URI = s
-	case fieldUserAgent:
-		d.UserAgent = s
-	case fieldContentType:
-		d.ContentType = s
-	case fieldRobotsTag:
-		d.RobotsTag = s
-	}
-}
-
-// isSaid reports whether a value says who someone is. Filters of Caddy's may have
-// changed it.
-func isSaid(k kind, s string) bool {
-	switch k {
-	case nothing:
-		return false
-	case text:
-		return s != "" && s != "-"
-	}
-	return true
-}
-
-func (d *draft) finish() error {
-	if d.other {
+	if strings.HasPrefix(l.logger, "http.") && !strings.HasPrefix(l.logger, "http.log.access") {
 		return ErrNoRequest
+	}
+	v.Time, v.Status = parseTime(l.time), parseStatus(l.status)
+	for _, who := range [...]string{l.userID, l.authorization} {
+		v.User = v.User || who != "" && who != "-"
 	}
 	return nil
 }
 
-// parseStatus is the status of up to three digits, and 0 of anything else.
-func parseStatus(s string) (status int) {
-	if len(s) > 3 {
-		return 0
-	}
-	for i := range len(s) {
-		if !isDigit(s[i]) {
-			return 0
-		}
-		status = status*10 + int(s[i]-'0')
-	}
-	return status
-}
+// The functions below take the place where something begins in a line and return the one behind its end, or -1
+// where it has none.
 
-// parseJSON reads a line with the quick reader below, which takes only what it is
-// sure about, and else with encoding/json, which is some twenty times slower.
-func (p *Parser) parseJSON(line []byte, v *Visit) error {
-	d := draft{Visit: v}
-	if i := p.object(line, 0, inLine, &d); i >= 0 && skipSpace(line, i) == len(line) {
-		return d.finish()
-	}
-	*v = Visit{}
-	return parseStandard(line, v)
-}
-
-// object reads the object that begins at b[i]. It returns where it ends, or
-// notSure, as all functions here that have a place for a result.
-func (p *Parser) object(b []byte, i int, object field, d *draft) int {
-	i = skipSpace(b, i+1)
-	if i < len(b) && b[i] == '}' {
-		return i + 1
-	}
-	seen := uint32(0) // bits of fields
+// object reads the members of an object.
+func (l *jsonLine) object(s string, i int, in object) int {
 	for more := true; more; {
-		if i >= len(b) || b[i] != '"' {
-			return notSure
+		if i = space(s, i+1); i < len(s) && s[i] == '}' {
+			return i + 1
 		}
-		from := i + 1
-		end := plainEnd(b, from)
-		if end >= len(b) || b[end] != '"' {
-			var odd oddness
-			if end, odd = stringEnd(b, end); end < 0 || odd&escapes != 0 {
-				return notSure
-			}
+		if i >= len(s) || s[i] != '"' {
+			return -1
 		}
-		i = end + 2
-		if i >= len(b) || b[i-1] != ':' || b[i] <= ' ' {
-			if i = valueStart(b, end+1); i < 0 {
-				return notSure
-			}
+		end := stringEnd(s, i+1)
+		if end < 0 {
+			return -1
 		}
-		f := fieldOf(object, b[from:end])
-		switch {
-		case f == noField && hasPair(b, i, '[', '"'): // a header that is not asked for
-			if e := plainEnd(b, i+2); hasPair(b, e, '"', ']') {
-				i = e + 2
-			} else {
-				i = skipArray(b, i, 1)
-			}
-		case f == noField:
-			i = skipValue(b, i, 1)
-		case seen&(1<<f) != 0:
-			return notSure
+		key := s[i+1 : end-1]
+		if i = space(s, end); i >= len(s) || s[i] != ':' {
+			return -1
+		}
+		i = space(s, i+1)
+		switch dest, of := l.member(in, key); {
+		case of != 0 && i < len(s) && s[i] == '{':
+			i = l.object(s, i, of)
+		case dest != nil:
+			i = value(s, i, dest)
 		default:
-			seen |= 1 << f
-			i = p.value(b, i, f, d)
+			i = skip(s, i)
 		}
 		if i < 0 {
-			return notSure
+			return -1
 		}
-		if hasPair(b, i, ',', '"') { // most likely
-			i++
-			continue
-		}
-		i, more = nextStart(b, i, '}')
+		i = space(s, i)
+		more = i < len(s) && s[i] == ','
 	}
-	return i
+	if i >= len(s) || s[i] != '}' {
+		return -1
+	}
+	return i + 1
 }
 
-// value reads the value of a field at b[i].
-func (p *Parser) value(b []byte, i int, f field, d *draft) int {
-	if i >= len(b) {
-		return notSure
+// value reads a string, a number, true, or an array's strings, joined by ", ". Nothing else has a text.
+func value(s string, i int, dest *string) int {
+	end := skip(s, i)
+	if end < 0 {
+		return -1
 	}
-	if f >= inLine {
-		if b[i] == '{' {
-			return p.object(b, i, f, d)
-		}
-		return skipValue(b, i, 1)
-	}
-	switch b[i] {
+	switch s[i] {
 	case '"':
-		end, odd := stringEnd(b, i+1)
-		if end < 0 {
-			return notSure
+		*dest = s[i+1 : end-1]
+		if strings.IndexByte(*dest, '\\') >= 0 && json.Unmarshal([]byte(s[i:end]), dest) != nil {
+			return -1
 		}
-		s, ok := p.text(b[i+1:end], odd)
-		if !ok {
-			return notSure
-		}
-		d.set(f, text, s)
-		return end + 1
 	case '[':
-		return p.array(b, i, f, d)
-	case '{', 't':
-		d.set(f, something, "")
-		return skipValue(b, i, 1)
-	case 'f', 'n':
-		d.set(f, nothing, "")
-		return skipValue(b, i, 1)
-	}
-	end := numberEnd(b, i)
-	if end >= 0 {
-		d.set(f, number, view(b[i:end]))
+		*dest = ""
+		if first := space(s, i+1); s[first] == '"' {
+			if last := stringEnd(s, first+1); space(s, last) == end-1 {
+				value(s, first, dest)
+				return end
+			}
+		}
+		var all []any
+		if json.Unmarshal([]byte(s[i:end]), &all) != nil {
+			return -1
+		}
+		var parts []string
+		for _, one := range all {
+			if part, ok := one.(string); ok {
+				parts = append(parts, part)
+			}
+		}
+		*dest = strings.Join(parts, ", ")
+	case '{', 'f', 'n':
+	default:
+		*dest = s[i:end]
 	}
 	return end
 }
 
-// array reads the strings of the array at b[i].
-func (p *Parser) array(b []byte, i int, f field, d *draft) int {
-	i = skipSpace(b, i+1)
-	if i < len(b) && b[i] == ']' {
-		d.set(f, text, "")
-		return i + 1
-	}
-	n, s := 0, ""
-	from := 0 // of the joined strings in the scratch
-	for more := true; more; {
-		if i >= len(b) {
-			return notSure
-		}
-		if b[i] != '"' {
-			i = skipValue(b, i, 2)
-		} else {
-			end, odd := stringEnd(b, i+1)
-			if end < 0 {
-				return notSure
+// skip passes over a value.
+func skip(s string, i int) int {
+	for depth := 0; i < len(s); {
+		switch s[i] {
+		case '"':
+			if i = stringEnd(s, i+1); i < 0 {
+				return -1
 			}
-			var ok bool
-			switch raw := b[i+1 : end]; n {
-			case 0:
-				s, ok = p.text(raw, odd)
-			case 1:
-				from = len(p.scratch)
-				p.scratch = append(p.scratch, s...)
-				fallthrough
-			default:
-				p.scratch = append(p.scratch, ", "...)
-				ok = p.decode(raw, odd)
+			if depth == 0 {
+				return i
 			}
-			if !ok {
-				return notSure
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return i + 1
 			}
-			n++
-			i = end + 1
+			if depth < 0 { // of what a number or a word is in
+				return i
+			}
+		case ',', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return i
+			}
 		}
-		if i < 0 {
-			return notSure
+		i++
+	}
+	return -1
+}
+
+// stringEnd finds the end of what is in quotes, which begins at s[i] with its text. A quote after a backslash
+// that is not itself after one is none.
+func stringEnd(s string, i int) int {
+	for from := i; ; i++ {
+		n := strings.IndexByte(s[i:], '"')
+		if n < 0 {
+			return -1
 		}
-		i, more = nextStart(b, i, ']')
+		i += n
+		backslashes := 0
+		for i-backslashes > from && s[i-1-backslashes] == '\\' {
+			backslashes++
+		}
+		if backslashes%2 == 0 {
+			return i + 1
+		}
 	}
-	if i < 0 {
-		return notSure
+}
+
+// space passes over white space, of which Caddy writes none.
+func space(s string, i int) int {
+	for i < len(s) && (s[i] == ' ' || s[i] == '\t' || s[i] == '\r' || s[i] == '\n') {
+		i++
 	}
-	if n > 1 {
-		s = view(p.scratch[from:])
-	}
-	d.set(f, text, s)
 	return i
-}
-
-// text is the string that raw stands for, which stringEnd has found. ok is false
-// where it is not UTF-8.
-func (p *Parser) text(raw []byte, odd oddness) (s string, ok bool) {
-	if odd&escapes == 0 {
-		return view(raw), odd == 0 || utf8.Valid(raw)
-	}
-	from := len(p.scratch)
-	ok = p.decode(raw, odd)
-	return view(p.scratch[from:]), ok
-}
-
-// decode appends the string that raw stands for to the scratch.
-func (p *Parser) decode(raw []byte, odd oddness) bool {
-	if odd&^escapes != 0 && !utf8.Valid(raw) {
-		return false
-	}
-	i := bytes.IndexByte(raw, '\\')
-	for i >= 0 {
-		p.scratch = append(p.scratch, raw[:i]...)
-		raw = p.decodeEscape(raw[i:])
-		i = bytes.IndexByte(raw, '\\')
-	}
-	p.scratch = append(p.scratch, raw...)
-	return true
-}
-
-// decodeEscape appends what the escape at the beginning of raw stands for, and
-// returns what follows it. Half a surrogate pair is U+FFFD, as in encoding/json.
-func (p *Parser) decodeEscape(raw []byte) []byte {
-	if raw[1] != 'u' {
-		p.scratch = append(p.scratch, escaped[raw[1]])
-		return raw[2:]
-	}
-	r := hex4(raw[2:])
-	raw = raw[6:]
-	if utf16.IsSurrogate(r) {
-		second := rune(utf8.RuneError)
-		if len(raw) > 1 && raw[0] == '\\' && raw[1] == 'u' {
-			second = hex4(raw[2:])
-		}
-		if r = utf16.DecodeRune(r, second); r != utf8.RuneError {
-			raw = raw[6:]
-		}
-	}
-	p.scratch = utf8.AppendRune(p.scratch, r)
-	return raw
-}
-
-// escaped are what the escapes of one character stand for.
-var escaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
-
-// hex4 is the value of the four hexadecimal digits at the beginning of b.
-func hex4(b []byte) (r rune) {
-	for _, c := range b[:4] {
-		r = r<<4 | rune(hexDigit(c))
-	}
-	return r
 }

@@ -7,124 +7,88 @@ import (
 	"testing"
 )
 
-const caddyLine = `{"level":"info","ts":1795226077.1071894,"logger":"http.log.access.log0","msg":"handled request","request":{"remote_ip":"192.0.2.7","remote_port":"49478","client_ip":"198.51.100.3","proto":"HTTP/2.0","method":"GET","host":"example.com:8098","uri":"/a.html?x=1&y=2","headers":{"Cookie":["REDACTED"],"Accept-Encoding":["gzip, deflate, br, zstd"],"User-Agent":["Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/132.0.0.0 Safari/537.36"],"Accept":["*/*"],"Sec-Ch-Ua":["\"Chromium\";v=\"132\", \"Not A(Brand\";v=\"99\""]},"tls":{"resumed":false,"version":772,"cipher_suite":4865,"proto":"h2","server_name":"example.com","ech":false}},"bytes_read":0,"user_id":"","duration":0.00102336,"size":115,"status":200,"resp_headers":{"Server":["Caddy"],"Vary":["Accept-Encoding"],"Cache-Control":["public","max-age=60"],"X-Robots-Tag":["noindex","\"none\""],"Etag":["\"dn0i4th4znyp-37\""],"Content-Type":["text/html; charset=utf-8"],"Last-Modified":["Sat, 21 Nov 2026 01:35:51 GMT"],"Accept-Ranges":["bytes"],"Content-Length":["115"]}}`
+const caddyLine = `{"level":"info","ts":1795226077.1071894,"logger":"http.log.access.log0","msg":"handled request","request":{"remote_ip":"192.0.2.7","remote_port":"49478","client_ip":"198.51.100.3","proto":"HTTP/2.0","method":"GET","host":"example.com:8098","uri":"/a.html?x=1&y=2","headers":{"Cookie":["REDACTED"],"Accept-Encoding":["gzip, deflate, br, zstd"],"User-Agent":["Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/132.0.0.0 Safari/537.36"],"Accept":["*/*"],"Sec-Ch-Ua":["\"Chromium\";v=\"132\", \"Not A(Brand\";v=\"99\""]},"tls":{"resumed":false,"version":772,"cipher_suite":4865,"proto":"h2","server_name":"example.com","ech":false}},"bytes_read":0,"user_id":"","duration":0.00102336,"size":115,"status":200,"resp_headers":{"Server":["Caddy"],"Vary":["Accept-Encoding"],"Cache-Control":["public","max-age=60"],"X-Robots-Tag":["noindex"],"Etag":["\"dn0i4th4znyp-37\""],"Content-Type":["text/html; charset=utf-8"],"Last-Modified":["Sat, 21 Nov 2026 01:35:51 GMT"],"Accept-Ranges":["bytes"],"Content-Length":["115"]}}`
 
 var caddyVisit = Visit{
 	Time: 1795226077, Method: "GET", Host: "example.com:8098", URI: "/a.html?x=1&y=2", Status: 200,
 	UserAgent:   "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/132.0.0.0 Safari/537.36",
-	ContentType: "text/html; charset=utf-8", RobotsTag: `noindex, "none"`,
-}
-
-// both reads a line of JSON with Parse and with encoding/json alone, and tries that
-// they agree.
-func both(t testing.TB, p *Parser, line string) (Visit, error) {
-	t.Helper()
-	got, err := parse(t, p, line)
-	var want Visit
-	wantErr := parseStandard(bytes.Clone(trim([]byte(line))), &want)
-	if wantErr == nil && want.URI == "" {
-		wantErr = ErrNoRequest
-	}
-	if wantErr != nil {
-		want = Visit{}
-	}
-	if got != want || err != wantErr {
-		t.Fatalf("%q:\ngot  %+v, %v\nwant %+v, %v", line, got, err, want, wantErr)
-	}
-	return got, err
-}
-
-// isQuick reports whether a line is read without encoding/json.
-func isQuick(p *Parser, line string) bool {
-	return p.object([]byte(line), 0, inLine, &draft{Visit: new(Visit)}) == len(line)
+	ContentType: "text/html; charset=utf-8", RobotsTag: "noindex",
 }
 
 func TestParseCaddy(t *testing.T) {
-	p := newParser(t, Options{})
-	got, err := both(t, p, caddyLine)
+	p := newParser(t, "")
+	got, err := parse(t, p, caddyLine)
 	if err != nil || got != caddyVisit {
 		t.Errorf("got  %+v, %v\nwant %+v", got, err, caddyVisit)
 	}
-	if !isQuick(p, caddyLine) {
-		t.Error("encoding/json is asked")
-	}
 	for i := 1; i < len(caddyLine); i++ {
-		if _, err := both(t, p, caddyLine[:i]); err != ErrSyntax {
+		if _, err := parse(t, p, caddyLine[:i]); err != ErrSyntax {
 			t.Errorf("cut at %d: got %v", i, err)
 		}
 	}
 	spaced := strings.NewReplacer(`{"`, "{ \t\"", `,"`, ` , "`, `":`, "\"\r\n : ", `]`, ` ] `, `[`, ` [ `, `}`, ` }`).Replace(caddyLine)
-	if got, err := both(t, p, spaced); err != nil || got != caddyVisit {
+	if got, err := parse(t, p, spaced); err != nil || got != caddyVisit {
 		t.Errorf("with white space: got %+v, %v", got, err)
-	}
-	if !isQuick(p, spaced) {
-		t.Error("encoding/json is asked for white space")
 	}
 }
 
 func TestParseJSON(t *testing.T) {
-	p := newParser(t, Options{})
+	p := newParser(t, "")
 	in := func(more string) string { return `{"request":{"uri":"/"` + more }
 	uri := func(s string) string { return `{"request":{"uri":` + s + `}}` }
 	for _, test := range []struct {
 		name, line string
 		want       Visit
-		slow       bool
 	}{
-		{"any order", `{"status":404,"request":{"headers":{},"uri":"/"},"ts":7}`, Visit{URI: "/", Status: 404, Time: 7}, false},
-		{"milliseconds", in(`},"ts":1795226077095.7985}`), Visit{URI: "/", Time: 1795226077}, false},
-		{"nanoseconds", in(`},"ts":1795226077095798500}`), Visit{URI: "/", Time: 1795226077}, false},
-		{"numbers as strings", in(`},"ts":"1795226077.09","status":"308"}`), Visit{URI: "/", Time: 1795226077, Status: 308}, false},
-		{"odd numbers", in(`},"ts":1.795226077E+9,"status":2e2}`), Visit{URI: "/", Time: 1795226077}, false},
-		{"negative", in(`},"ts":-1,"status":-1}`), Visit{URI: "/"}, false},
-		{"large status", in(`},"status":2000}`), Visit{URI: "/"}, false},
-		{"wall", in(`},"ts":"2026/11/21 01:54:37"}`), Visit{URI: "/", Time: 1795226077}, false},
-		{"no time", in(`},"ts":"yesterday","status":"good"}`), Visit{URI: "/"}, false},
-		{"null", `{"ts":null,"status":null,"user_id":null,"resp_headers":null,"request":{"uri":"/","method":null,"headers":null,"client_ip":null}}`, Visit{URI: "/"}, false},
-		{"other kinds", `{"ts":{"a":[1]},"status":[200],"user_id":[],"resp_headers":[{"Etag":"a"}],"request":{"uri":"/","method":1,"host":true,"headers":"REDACTED","client_ip":{}}}`, Visit{URI: "/"}, false},
-		{"replaced", `{"ts":"","status":"REDACTED","user_id":"REDACTED","resp_headers":"REDACTED","request":{"uri":"REDACTED","method":"REDACTED","client_ip":"1f2e3d4c"}}`, Visit{URI: "REDACTED", Method: "REDACTED", User: true}, false},
-		{"common_log", in(`},"common_log":"192.0.2.1 - - [17/May/2015:10:05:03 +0000] \"GET /x HTTP/1.1\" 200 1"}`), Visit{URI: "/"}, false},
-		{"durations", in(`},"duration":"1.5ms","size":1e400}`), Visit{URI: "/"}, false},
+		{"any order", `{"status":404,"request":{"headers":{},"uri":"/"},"ts":7}`, Visit{URI: "/", Status: 404, Time: 7}},
+		{"milliseconds", in(`},"ts":1795226077095.7985}`), Visit{URI: "/", Time: 1795226077}},
+		{"nanoseconds", in(`},"ts":1795226077095798500}`), Visit{URI: "/", Time: 1795226077}},
+		{"numbers as strings", in(`},"ts":"1795226077.09","status":"308"}`), Visit{URI: "/", Time: 1795226077, Status: 308}},
+		{"odd numbers", in(`},"ts":1.795226077E+9,"status":2e2}`), Visit{URI: "/", Time: 1795226077}},
+		{"negative", in(`},"ts":-1,"status":-1}`), Visit{URI: "/"}},
+		{"large status", in(`},"status":2000}`), Visit{URI: "/"}},
+		{"wall", in(`},"ts":"2026/11/21 01:54:37"}`), Visit{URI: "/", Time: 1795226077}},
+		{"no time", in(`},"ts":"yesterday","status":"good"}`), Visit{URI: "/"}},
+		{"null", `{"ts":null,"status":null,"user_id":null,"resp_headers":null,"request":{"uri":"/","method":null,"headers":null,"client_ip":null}}`, Visit{URI: "/"}},
+		{"other kinds", `{"ts":{"a":[1]},"status":[200],"user_id":[],"resp_headers":[{"Etag":"a"}],"request":{"uri":"/","method":1,"host":true,"headers":"REDACTED","client_ip":{}}}`, Visit{URI: "/", Method: "1", Host: "true"}},
+		{"replaced", `{"ts":"","status":"REDACTED","user_id":"REDACTED","resp_headers":"REDACTED","request":{"uri":"REDACTED","method":"REDACTED","client_ip":"1f2e3d4c"}}`, Visit{URI: "REDACTED", Method: "REDACTED", User: true}},
+		{"common_log", in(`},"common_log":"192.0.2.1 - - [17/May/2015:10:05:03 +0000] \"GET /x HTTP/1.1\" 200 1"}`), Visit{URI: "/"}},
+		{"durations", in(`},"duration":"1.5ms","size":1e400}`), Visit{URI: "/"}},
 
-		{"user", in(`},"user_id":"7"}`), Visit{URI: "/", User: true}, false},
-		{"a number of a user", in(`},"user_id":7}`), Visit{URI: "/", User: true}, false},
-		{"no user", in(`},"user_id":"-"}`), Visit{URI: "/"}, false},
-		{"false user", in(`},"user_id":false}`), Visit{URI: "/"}, false},
-		{"authorization", in(`,"headers":{"Authorization":["REDACTED"]}},"user_id":""}`), Visit{URI: "/", User: true}, false},
-		{"header without an array", in(`},"resp_headers":{"X-Robots-Tag":"\"x\""}}`), Visit{URI: "/", RobotsTag: `"x"`}, false},
-		{"header's odd values", in(`},"resp_headers":{"X-Robots-Tag":["a",null,["b"],{"c":"d"},"e",1]}}`), Visit{URI: "/", RobotsTag: "a, e"}, false},
-		{"header's values escaped", in(`},"resp_headers":{"X-Robots-Tag":["\"a\"","\u00e4","","b"]}}`), Visit{URI: "/", RobotsTag: `"a", ä, , b`}, false},
-		{"other case", in(`},"resp_headers":{"X-ROBOTS-Tag":["x"]},"STATUS":200}`), Visit{URI: "/"}, false},
-		{"keys elsewhere", `{"uri":"/x","msg":"\"uri\":\"/y\"","extra":{"request":{"uri":"/z"}},"request":{"headers":{"uri":["/w"],"Referer":["{\"uri\":\"/v\"}"]},"tls":{"uri":"/u"},"uri":"/"}}`, Visit{URI: "/"}, false},
+		{"user", in(`},"user_id":"7"}`), Visit{URI: "/", User: true}},
+		{"a number of a user", in(`},"user_id":7}`), Visit{URI: "/", User: true}},
+		{"no user", in(`},"user_id":"-"}`), Visit{URI: "/"}},
+		{"false user", in(`},"user_id":false}`), Visit{URI: "/"}},
+		{"authorization", in(`,"headers":{"Authorization":["REDACTED"]}},"user_id":""}`), Visit{URI: "/", User: true}},
+		{"header without an array", in(`},"resp_headers":{"X-Robots-Tag":"\"x\""}}`), Visit{URI: "/", RobotsTag: `"x"`}},
+		{"header's odd values", in(`},"resp_headers":{"X-Robots-Tag":["a",null,["b"],{"c":"d"},"e",1]}}`), Visit{URI: "/", RobotsTag: "a, e"}},
+		{"header's values escaped", in(`},"resp_headers":{"X-Robots-Tag":["\"a\"","\u00e4","","b"]}}`), Visit{URI: "/", RobotsTag: `"a", ä, , b`}},
+		{"other case", in(`},"resp_headers":{"X-ROBOTS-Tag":["x"]},"STATUS":200}`), Visit{URI: "/"}},
+		{"keys elsewhere", `{"uri":"/x","msg":"\"uri\":\"/y\"","extra":{"request":{"uri":"/z"}},"request":{"headers":{"uri":["/w"],"Referer":["{\"uri\":\"/v\"}"]},"tls":{"uri":"/u"},"uri":"/"}}`, Visit{URI: "/"}},
 
-		{"escapes", uri(`"\"\\\/\b\f\n\r\t\u0041\u00e4"`), Visit{URI: "\"\\/\b\f\n\r\tAä"}, false},
-		{"surrogates", uri(`"\ud83d\ude00"`), Visit{URI: "😀"}, false},
-		{"lone surrogates", uri(`"\ud83d\u0041\ude00\ud83dx\ud83d\ud83d\ude00\ud83d"`), Visit{URI: "\ufffdA\ufffd\ufffdx\ufffd😀\ufffd"}, false},
-		{"UTF-8", uri(`"/ä😀"`), Visit{URI: "/ä😀"}, false},
-		{"no UTF-8", uri("\"/\xff\xc3\""), Visit{URI: "/\ufffd\ufffd"}, true},
-		{"no UTF-8 and escapes", uri("\"\\n\xff\""), Visit{URI: "\n\ufffd"}, true},
-		{"no UTF-8 in an array", in("},\"resp_headers\":{\"X-Robots-Tag\":[\"a\",\"\xff\"]}}"), Visit{URI: "/", RobotsTag: "a, \ufffd"}, true},
-		{"no UTF-8 elsewhere", in(",\"\xff\":\"\xff\"}}"), Visit{URI: "/"}, false},
-		{"escaped key", `{"req\u0075est":{"u\u0072i":"/"}}`, Visit{URI: "/"}, true},
-		{"key twice", `{"request":{"uri":"/x"},"request":{"uri":"/"}}`, Visit{URI: "/"}, true},
-		{"key twice, less in the second", `{"request":{"uri":"/","method":"GET"},"request":{"uri":"/"}}`, Visit{URI: "/"}, true},
-		{"other keys twice", in(`,"x":1,"x":2},"y":1,"y":2}`), Visit{URI: "/"}, false},
-		{"deep", in(`,"x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}}"), Visit{URI: "/"}, true},
+		{"escapes", uri(`"\"\\\/\b\f\n\r\t\u0041\u00e4"`), Visit{URI: "\"\\/\b\f\n\r\tAä"}},
+		{"surrogates", uri(`"\ud83d\ude00"`), Visit{URI: "😀"}},
+		{"lone surrogates", uri(`"\ud83d\u0041\ude00\ud83dx\ud83d\ud83d\ude00\ud83d"`), Visit{URI: "\ufffdA\ufffd\ufffdx\ufffd😀\ufffd"}},
+		{"UTF-8", uri(`"/ä😀"`), Visit{URI: "/ä😀"}},
+		{"no UTF-8", uri("\"/\xff\xc3\""), Visit{URI: "/\xff\xc3"}},
+		{"no UTF-8 and escapes", uri("\"\\n\xff\""), Visit{URI: "\n\ufffd"}},
+		{"no UTF-8 in an array", in("},\"resp_headers\":{\"X-Robots-Tag\":[\"a\",\"\xff\"]}}"), Visit{URI: "/", RobotsTag: "a, \ufffd"}},
+		{"no UTF-8 elsewhere", in(",\"\xff\":\"\xff\"}}"), Visit{URI: "/"}},
+		{"key twice", `{"request":{"uri":"/x"},"request":{"uri":"/"}}`, Visit{URI: "/"}},
+		{"other keys twice", in(`,"x":1,"x":2},"y":1,"y":2}`), Visit{URI: "/"}},
+		{"deep", in(`,"x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}}"), Visit{URI: "/"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := both(t, p, test.line)
+			got, err := parse(t, p, test.line)
 			if err != nil || got != test.want {
 				t.Errorf("got  %+v, %v\nwant %+v", got, err, test.want)
-			}
-			if isQuick(p, test.line) == test.slow {
-				t.Errorf("encoding/json is asked: got %t, want %t", !test.slow, test.slow)
 			}
 		})
 	}
 }
 
 func TestParseJSONErrors(t *testing.T) {
-	p := newParser(t, Options{})
+	p := newParser(t, "")
 	in := func(more string) string { return `{"request":{"uri":"/"` + more }
 	for _, test := range []struct {
 		name, line string
@@ -134,39 +98,18 @@ func TestParseJSONErrors(t *testing.T) {
 		{"not of a request", `{"level":"info","ts":1.5,"msg":"serving initial configuration"}`, ErrNoRequest},
 		{"no URI", `{"request":{"method":"GET"},"status":200}`, ErrNoRequest},
 		{"empty URI", `{"request":{"uri":""}}`, ErrNoRequest},
-		{"URI is a number", `{"request":{"uri":1}}`, ErrNoRequest},
 		{"request is no object", `{"request":["uri"]}`, ErrNoRequest},
 		{"error log", `{"logger":"http.log.error.log0","request":{"uri":"/"},"status":500}`, ErrNoRequest},
 		{"reverse proxy", in(`},"logger":"http.handlers.reverse_proxy"}`), ErrNoRequest},
-		{"last uri is none", `{"request":{"uri":"/","uri":null}}`, ErrNoRequest},
 		{"two objects", `{"request":{"uri":"/"}}{}`, ErrSyntax},
-		{"comma at the end", in(`},}`), ErrSyntax},
 		{"no comma", in(`}"a":1}`), ErrSyntax},
 		{"no colon", in(`},"a" 1}`), ErrSyntax},
-		{"no value", in(`},"a":}`), ErrSyntax},
 		{"no key", in(`},1:1}`), ErrSyntax},
-		{"array's comma", in(`,"a":[1,]}}`), ErrSyntax},
 		{"array not closed", in(`,"a":[1}}`), ErrSyntax},
-		{"wanted array's comma", in(`,"host":["a",]}}`), ErrSyntax},
-		{"control character", in("},\"a\":\"\t\"}"), ErrSyntax},
-		{"control character far", in("},\"a\":\"0123456789abcdef\x1f\"}"), ErrSyntax},
-		{"escape", in(`},"a":"\x41"}`), ErrSyntax},
-		{"escape with a capital", in(`},"a":"\N"}`), ErrSyntax},
-		{"short \\u", in(`},"a":"\u00e"}`), ErrSyntax},
 		{"signed \\u", in(`,"host":"\u+0ff"}}`), ErrSyntax},
-		{"leading zero", in(`},"a":01}`), ErrSyntax},
-		{"no fraction", in(`},"ts":1.}`), ErrSyntax},
-		{"no whole", in(`},"ts":.1}`), ErrSyntax},
-		{"no exponent", in(`},"ts":1e}`), ErrSyntax},
-		{"plus", in(`},"ts":+1}`), ErrSyntax},
-		{"minus alone", in(`},"ts":-}`), ErrSyntax},
-		{"word", in(`},"ts":nul}`), ErrSyntax},
-		{"capital word", in(`},"a":True}`), ErrSyntax},
-		{"NaN", in(`},"ts":NaN}`), ErrSyntax},
-		{"too deep", in(`,"x":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + "}}"), ErrSyntax},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got, err := both(t, p, test.line); err != test.want {
+			if got, err := parse(t, p, test.line); err != test.want {
 				t.Errorf("got %+v, %v, want %v", got, err, test.want)
 			}
 		})
@@ -174,7 +117,7 @@ func TestParseJSONErrors(t *testing.T) {
 }
 
 func TestParseAllocates(t *testing.T) {
-	p := newParser(t, Options{})
+	p := newParser(t, "")
 	var v Visit
 	for _, s := range []string{caddyLine, combinedLine, `{"level":"info","msg":"x"}`, "junk"} {
 		line := []byte(s)
@@ -195,14 +138,11 @@ func sampleLines(t testing.TB) [][]byte {
 }
 
 func TestParseSample(t *testing.T) {
-	p := newParser(t, Options{})
+	p := newParser(t, "")
 	for _, line := range sampleLines(t) {
-		v, err := both(t, p, string(line))
+		v, err := parse(t, p, string(line))
 		if err != nil || v.Host != "127.0.0.1:8098" || v.URI[0] != '/' || v.User || v.Time != 1795226077 || v.Status == 0 {
 			t.Errorf("%s: got %+v, %v", line, v, err)
-		}
-		if !isQuick(p, string(line)) {
-			t.Errorf("encoding/json is asked for %s", line)
 		}
 	}
 }

@@ -1,13 +1,20 @@
-// Package accesslog reads the access logs of web servers: what visitors asked for,
-// and what they were answered.
+// Package accesslog reads the access logs of web servers: which pages visitors got. A [Follower] finds the
+// lines of logs as they grow and are rolled, a [Parser] reads a line into a [Visit], and [Visit.Reason] says
+// whether it shows a page that may be listed.
 package accesslog
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unsafe"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // The errors of [Parser.Parse].
@@ -20,10 +27,8 @@ var (
 	ErrNoRequest = errors.New("there is no request in the line")
 )
 
-// Visit is what a line of an access log says of a request and its response. The
-// strings are parts of the line's buffer or of the parser's: they are good until the
-// parser's next line, or until the line is overwritten. Who keeps one clones it.
-// What a line does not say is zero.
+// Visit is what a line of an access log says of a request and its response. What a line does not say is
+// zero. The strings may be parts of the line's buffer: who keeps one clones it.
 type Visit struct {
 	Time   int64 // Unix seconds; 0: not said, or not readable
 	Method string
@@ -37,78 +42,85 @@ type Visit struct {
 	UserAgent, ContentType, RobotsTag string
 }
 
-// Format is how lines are written.
-type Format uint8
-
-// The formats. Auto tells each line's format by its first byte, so that formats
-// may change within a file.
+// Why a visit does not show a page that may be listed.
 const (
-	Auto     Format = iota
-	JSON            // Caddy's
-	Common          // Common Log Format; what follows it in a line is skipped
-	Combined        // Combined Log Format: Common, referer and user agent
+	WrongMethod = "not GET or HEAD"
+	WrongStatus = "not 200 or 304"
+	NotHTML     = "not HTML" // by its Content-Type
+	Asset       = "asset"    // by the extension of its path, where the Content-Type is not known
+	SignedIn    = "signed in"
+	NoIndex     = "noindex"
+	Robot       = "robot" // by its User-Agent
 )
 
-var formats = [...]string{Auto: "auto", JSON: "json", Common: "common", Combined: "combined"}
-
-func (f Format) String() string {
-	if int(f) < len(formats) {
-		return formats[f]
-	}
-	return fmt.Sprintf("Format(%d)", uint8(f))
-}
-
-// ParseFormat is the format of a name: auto, json, common or combined.
-func ParseFormat(name string) (Format, error) {
-	for f, s := range formats {
-		if s == name {
-			return Format(f), nil
+// Reason returns why a visit does not count; "": it does. Those count in which a browser, of nobody in
+// particular, got an HTML page that may be indexed. A User-Agent that the log does not have may be a
+// browser's, but a request without one is a robot's.
+func (v *Visit) Reason() string {
+	switch {
+	case v.Method != http.MethodGet && v.Method != http.MethodHead:
+		return WrongMethod
+	case v.Status != http.StatusOK && v.Status != http.StatusNotModified:
+		return WrongStatus
+	case v.ContentType == "" || v.ContentType == "-":
+		path, _, _ := strings.Cut(v.URI, "#")
+		if path, _, _ = strings.Cut(path, ";"); page.IsAsset(path) {
+			return Asset
 		}
+	case !htmlmeta.IsHTML(v.ContentType):
+		return NotHTML
 	}
-	return 0, fmt.Errorf("unknown format '%s': there are %s", name, strings.Join(formats[:], ", "))
+	switch {
+	case v.User:
+		return SignedIn
+	case v.RobotsTag != "" && htmlmeta.Header(htmlmeta.Page{Header: http.Header{"X-Robots-Tag": {v.RobotsTag}}}).NoIndex:
+		return NoIndex
+	case v.UserAgent != "" && ClassOf(v.UserAgent) != Browser:
+		return Robot
+	}
+	return ""
 }
 
-// Options say how lines are to be read.
-type Options struct{ Format Format }
+// Formats are the formats of lines. With auto each line's first byte tells it, so that formats may change
+// within a file: json is Caddy's; common is the Common Log Format, whatever follows it in a line; combined is
+// that with referer and User-Agent.
+var Formats = []string{"auto", "json", "common", "combined"}
 
 // Parser reads lines. It is not safe for concurrent use.
 type Parser struct {
-	format  Format
-	scratch []byte // decoded strings of the present line
+	format   string
+	json     jsonLine
+	lastTime string // of a line in the Common Log Format
+	lastUnix int64
 }
 
-// NewParser prepares for reading lines. The error is one of the Options.
-func NewParser(o Options) (*Parser, error) {
-	if int(o.Format) >= len(formats) {
-		return nil, fmt.Errorf("unknown format %v", o.Format)
+// NewParser returns a Parser for one of the [Formats]; "" is auto.
+func NewParser(format string) (*Parser, error) {
+	if format != "" && !slices.Contains(Formats, format) {
+		return nil, fmt.Errorf("unknown format '%s': there are %s", format, strings.Join(Formats, ", "))
 	}
-	return &Parser{format: o.Format}, nil
+	return &Parser{format: format}, nil
 }
 
-// Parse reads one line, without its line end, into v. A byte order mark and white
-// space before it and a carriage return after it are skipped. The error is
-// ErrSyntax or ErrNoRequest itself, and v is zero then.
+// Parse reads one line, without its line end, into v. The error is ErrSyntax or ErrNoRequest itself, and v is
+// zero then. A byte order mark and white space around the line are skipped.
 //
-// A line in Caddy's JSON that is another log's than the access log's has no request,
-// although it may tell of one: the access log has it, too. A time of day without a
-// zone is taken for UTC. The bytes of Common and Combined lines may be any but NUL;
-// what is not UTF-8 in JSON becomes U+FFFD.
+// A line in Caddy's JSON that is another log's than the access log's has no request, although it may tell of
+// one: the access log has it, too. A time of day without a zone is taken for UTC.
 func (p *Parser) Parse(line []byte, v *Visit) error {
 	*v = Visit{}
-	p.scratch = p.scratch[:0]
-	line = trim(line)
-	if len(line) == 0 {
+	s := strings.Trim(strings.TrimPrefix(unsafe.String(unsafe.SliceData(line), len(line)), "\uFEFF"), " \t\r\n")
+	if s == "" {
 		return ErrNoRequest
 	}
-	isJSON := line[0] == '{'
-	if p.format != Auto && isJSON != (p.format == JSON) {
-		return ErrSyntax
-	}
 	var err error
-	if isJSON {
-		err = p.parseJSON(line, v)
-	} else {
-		err = p.parseCommon(line, v)
+	switch isJSON := s[0] == '{'; {
+	case isJSON && (p.format == "common" || p.format == "combined"), !isJSON && p.format == "json":
+		err = ErrSyntax
+	case isJSON:
+		err = p.parseJSON(s, v)
+	default:
+		err = p.parseCommon(s, v)
 	}
 	if err == nil && v.URI == "" {
 		err = ErrNoRequest
@@ -119,21 +131,40 @@ func (p *Parser) Parse(line []byte, v *Visit) error {
 	return err
 }
 
-func trim(line []byte) []byte {
-	if len(line) > 0 && line[0] == 0xEF {
-		line = bytes.TrimPrefix(line, []byte("\xEF\xBB\xBF"))
+// parseStatus returns the status of up to three digits, and 0 for anything else.
+func parseStatus(s string) int {
+	if len(s) > 3 || s == "" {
+		return 0
 	}
-	for len(line) > 0 && isSpace(line[0]) {
-		line = line[1:]
-	}
-	if n := len(line); n > 0 && line[n-1] == '\r' {
-		line = line[:n-1]
-	}
-	return line
+	n, _ := strconv.ParseUint(s, 10, 16)
+	return int(n)
 }
 
-// isSpace reports whether c is white space in JSON.
-func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+// parseTime returns a time in Unix seconds; 0: it is not readable, or before 1970. It reads all that Caddy's
+// time_format names: seconds, milliseconds or nanoseconds since 1970, told apart by their size, and dates.
+func parseTime(s string) int64 {
+	if strings.IndexByte(s, ':') >= 0 {
+		n, _, _ := page.ParseDate(s)
+		return n
+	}
+	if s == "" {
+		return 0
+	}
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(n > 0 && n < 1e19) {
+		return 0
+	}
+	for n >= 1e11 {
+		n /= 1000
+	}
+	return int64(n)
+}
 
-// view is b as a string, without a copy.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+// parseCommonTime reads 02/Jan/2006:15:04:05 -0700.
+func parseCommonTime(s string) int64 {
+	t, err := time.Parse("02/Jan/2006:15:04:05 -0700", s)
+	if err != nil {
+		return 0
+	}
+	return max(t.Unix(), 0)
+}

@@ -1,11 +1,17 @@
 package accesslog
 
-import "testing"
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
 
-// newParser is NewParser for Options that are right.
-func newParser(t testing.TB, o Options) *Parser {
+// newParser is NewParser for a format that there is.
+func newParser(t testing.TB, format string) *Parser {
 	t.Helper()
-	p, err := NewParser(o)
+	p, err := NewParser(format)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,22 +33,14 @@ func parse(t testing.TB, p *Parser, line string) (v Visit, err error) {
 	return v, err
 }
 
-func TestFormat(t *testing.T) {
-	for _, f := range []Format{Auto, JSON, Common, Combined} {
-		if got, err := ParseFormat(f.String()); got != f || err != nil {
-			t.Errorf("%s: got %v, %v", f, got, err)
+func TestFormats(t *testing.T) {
+	for _, format := range append(Formats, "") {
+		newParser(t, format)
+	}
+	for _, name := range []string{"JSON", "clf"} {
+		if _, err := NewParser(name); err == nil {
+			t.Errorf("%q: got a parser", name)
 		}
-	}
-	for _, name := range []string{"", "JSON", "clf", "Format(4)"} {
-		if got, err := ParseFormat(name); err == nil {
-			t.Errorf("%q: got %v", name, got)
-		}
-	}
-	if got, want := Format(4).String(), "Format(4)"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if _, err := NewParser(Options{Format: 4}); err == nil {
-		t.Error("a parser for Format(4)")
 	}
 }
 
@@ -53,57 +51,158 @@ func TestParseFormats(t *testing.T) {
 		agent  = common + ` "-" "x"`
 	)
 	for _, test := range []struct {
-		format Format
+		format string
 		line   string
 		want   error
 	}{
-		{Auto, object, nil},
-		{Auto, common, nil},
-		{Auto, agent, nil},
-		{Auto, "\xEF\xBB\xBF" + object, nil},
-		{Auto, "\xEF\xBB\xBF" + common, nil},
-		{Auto, " \t" + object + " \r", nil},
-		{Auto, "\xEF\xBB\xBF \t" + agent + "\r", nil},
-		{Auto, "", ErrNoRequest},
-		{Auto, " \t\r", ErrNoRequest},
-		{Auto, "\xEF\xBB\xBF", ErrNoRequest},
-		{Auto, "\xEF\xBB", ErrSyntax},
-		{Auto, "# " + common, ErrSyntax},
-		{Auto, `"` + agent + `"`, ErrSyntax},
-		{Auto, `"{\"request\":{\"uri\":\"/a\"}}"`, ErrSyntax},
-		{Auto, "'" + agent + "'", ErrSyntax},
-		{Auto, "[" + object + "]", ErrSyntax},
-		{Auto, "Nov 21 09:18:01 host nginx: " + agent, ErrSyntax},
-		{Auto, "<134>Nov 21 09:18:01 host nginx: " + agent, ErrSyntax},
-		{Auto, "<134>1 2026-11-21T09:18:01Z host nginx 123 - - " + agent, ErrSyntax},
-		{Auto, "2026-11-21T09:18:01Z " + agent, ErrSyntax},
-		{Auto, "host nginx: " + agent, ErrSyntax},
-		{Auto, "nginx: " + agent, ErrSyntax},
-		{Auto, "web_1  | " + agent, ErrSyntax},
-		{Auto, "web_1  | " + object, ErrSyntax},
-		{Auto, "\x00\x00" + agent, ErrSyntax},
-		{Auto, agent + "\x00", ErrSyntax},
-		{Auto, "\x00\x00" + object, ErrSyntax},
-		{Auto, object + "\x00", ErrSyntax},
-		{Auto, "\x1f\x8b\x08\x00\x00", ErrSyntax},
-		{Auto, "2026/11/21 09:18:01 [error] 12#12: *1 open() \"/a\" failed", ErrSyntax},
-		{Auto, "<6>" + object, ErrSyntax},
-		{Auto, "2026/11/21 01:54:37.095\tINFO\thttp.log.access\thandled request\t" + `{"request": {"uri": "/a", "headers": {"Accept": ["x"]}}}`, ErrSyntax},
-		{JSON, object, nil},
-		{JSON, common, ErrSyntax},
-		{JSON, "null", ErrSyntax},
-		{JSON, "", ErrNoRequest},
-		{Common, common, nil},
-		{Common, agent, nil},
-		{Common, common + ` "-" "cut short`, nil},
-		{Common, object, ErrSyntax},
-		{Combined, agent, nil},
-		{Combined, common, ErrSyntax},
-		{Combined, common + ` "-"`, ErrSyntax},
-		{Combined, object, ErrSyntax},
+		{"auto", object, nil},
+		{"auto", common, nil},
+		{"auto", agent, nil},
+		{"auto", "\xEF\xBB\xBF" + object, nil},
+		{"auto", "\xEF\xBB\xBF" + common, nil},
+		{"auto", " \t" + object + " \r", nil},
+		{"auto", "\xEF\xBB\xBF \t" + agent + "\r", nil},
+		{"auto", "", ErrNoRequest},
+		{"auto", " \t\r", ErrNoRequest},
+		{"auto", "\xEF\xBB\xBF", ErrNoRequest},
+		{"auto", "\xEF\xBB", ErrSyntax},
+		{"auto", "# " + common, ErrSyntax},
+		{"auto", `"` + agent + `"`, ErrSyntax},
+		{"auto", `"{\"request\":{\"uri\":\"/a\"}}"`, ErrSyntax},
+		{"auto", "'" + agent + "'", ErrSyntax},
+		{"auto", "[" + object + "]", ErrSyntax},
+		{"auto", "Nov 21 09:18:01 host nginx: " + agent, ErrSyntax},
+		{"auto", "<134>Nov 21 09:18:01 host nginx: " + agent, ErrSyntax},
+		{"auto", "<134>1 2026-11-21T09:18:01Z host nginx 123 - - " + agent, ErrSyntax},
+		{"auto", "2026-11-21T09:18:01Z " + agent, ErrSyntax},
+		{"auto", "host nginx: " + agent, ErrSyntax},
+		{"auto", "nginx: " + agent, ErrSyntax},
+		{"auto", "web_1  | " + agent, ErrSyntax},
+		{"auto", "web_1  | " + object, ErrSyntax},
+		{"auto", "\x00\x00" + agent, ErrSyntax},
+		{"auto", agent + "\x00", ErrSyntax},
+		{"auto", "\x00\x00" + object, ErrSyntax},
+		{"auto", object + "\x00", ErrSyntax},
+		{"auto", "\x1f\x8b\x08\x00\x00", ErrSyntax},
+		{"auto", "2026/11/21 09:18:01 [error] 12#12: *1 open() \"/a\" failed", ErrSyntax},
+		{"auto", "<6>" + object, ErrSyntax},
+		{"auto", "2026/11/21 01:54:37.095\tINFO\thttp.log.access\thandled request\t" + `{"request": {"uri": "/a", "headers": {"Accept": ["x"]}}}`, ErrSyntax},
+		{"json", object, nil},
+		{"json", common, ErrSyntax},
+		{"json", "null", ErrSyntax},
+		{"json", "", ErrNoRequest},
+		{"common", common, nil},
+		{"common", agent, nil},
+		{"common", common + ` "-" "cut short`, nil},
+		{"common", object, ErrSyntax},
+		{"combined", agent, nil},
+		{"combined", common, ErrSyntax},
+		{"combined", common + ` "-"`, ErrSyntax},
+		{"combined", object, ErrSyntax},
 	} {
-		if v, err := parse(t, newParser(t, Options{Format: test.format}), test.line); err != test.want || err == nil && v.URI != "/a" {
+		if v, err := parse(t, newParser(t, test.format), test.line); err != test.want || err == nil && v.URI != "/a" {
 			t.Errorf("%v: %q: got %+v, %v, want %v", test.format, test.line, v, err, test.want)
+		}
+	}
+}
+
+func TestReason(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*Visit)
+		want   string
+	}{
+		{"a visit", func(*Visit) {}, ""},
+		{"HEAD", func(v *Visit) { v.Method = "HEAD" }, ""},
+		{"304", func(v *Visit) { v.Status = 304 }, ""},
+		{"nobody known", func(v *Visit) { v.UserAgent, v.ContentType = "", "" }, ""},
+		{"no type", func(v *Visit) { v.ContentType = "-" }, ""},
+		{"XHTML", func(v *Visit) { v.ContentType = "application/XHTML+xml" }, ""},
+		{"an asset", func(v *Visit) { v.URI, v.ContentType = "/a.b.CSS;v=1?v=3", "" }, Asset},
+		{"no asset", func(v *Visit) { v.URI, v.ContentType = "/a.php?x=y.png#b.css", "" }, ""},
+		{"HTML of an image", func(v *Visit) { v.URI = "/File:A.jpg" }, ""},
+		{"indexed", func(v *Visit) {
+			v.RobotsTag = "nofollow, max-snippet: 50, unavailable_after: 25 Jun 2030 15:00:00 PST"
+		}, ""},
+		{"noindex for another", func(v *Visit) { v.RobotsTag = "otherbot: noindex, nofollow" }, ""},
+		{"POST", func(v *Visit) { v.Method = "POST" }, WrongMethod},
+		{"get", func(v *Visit) { v.Method = "get" }, WrongMethod},
+		{"206", func(v *Visit) { v.Status = 206 }, WrongStatus},
+		{"301", func(v *Visit) { v.Status = 301 }, WrongStatus},
+		{"404", func(v *Visit) { v.Status = 404 }, WrongStatus},
+		{"no answer", func(v *Visit) { v.Status = 0 }, WrongStatus},
+		{"a user", func(v *Visit) { v.User = true }, SignedIn},
+		{"a user's JSON", func(v *Visit) { v.User, v.ContentType = true, "application/json" }, NotHTML},
+		{"noindex", func(v *Visit) { v.RobotsTag = "nofollow,NoIndex" }, NoIndex},
+		{"none", func(v *Visit) { v.RobotsTag = "none" }, NoIndex},
+		{"noindex for Google", func(v *Visit) { v.RobotsTag = "otherbot: nofollow, googlebot: noindex" }, NoIndex},
+		{"noindex after a value", func(v *Visit) { v.RobotsTag = "max-image-preview:large noindex" }, NoIndex},
+		{"JSON", func(v *Visit) { v.ContentType = "application/json" }, NotHTML},
+		{"text", func(v *Visit) { v.ContentType = "text/plain; charset=utf-8" }, NotHTML},
+		{"a robot", func(v *Visit) {
+			v.UserAgent = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+		}, Robot},
+		{"no User-Agent", func(v *Visit) { v.UserAgent = "-" }, Robot},
+		{"a long robot", func(v *Visit) { v.UserAgent = "bot" + strings.Repeat("x", 9999) }, Robot},
+		{"our own", func(v *Visit) {
+			v.UserAgent = "caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)"
+		}, Robot},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			v := Visit{
+				Time: 1764000000, Method: "GET", Host: "example.com", URI: "/a", Status: 200,
+				UserAgent: chrome, ContentType: "text/html; charset=utf-8",
+			}
+			test.change(&v)
+			if got := v.Reason(); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// layouts are those of Caddy's time_format.
+var layouts = []string{
+	"2006-01-02T15:04:05.000Z0700", // iso8601
+	time.RFC3339,
+	time.RFC3339Nano,
+	"2006/01/02 15:04:05",
+	"2006/01/02 15:04:05.000",
+	"2006/01/02 15:04:05.000000000",
+	"02/Jan/2006:15:04:05 -0700",
+}
+
+func TestParseTime(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	zones := []*time.Location{time.UTC, time.FixedZone("", 9*3600+1800), time.FixedZone("", -7*3600)}
+	for range 2000 {
+		at := time.Unix(4e8+r.Int64N(4e9), r.Int64N(1e9)).In(zones[r.IntN(len(zones))])
+		texts := map[string]int64{
+			strconv.FormatFloat(float64(at.Unix())+0.5, 'f', -1, 64): at.Unix(), strconv.FormatFloat(float64(at.Unix())+0.5, 'e', -1, 64): at.Unix(),
+		}
+		for _, n := range []int64{at.Unix(), at.UnixMilli(), at.UnixMicro(), at.UnixNano()} {
+			texts[strconv.FormatInt(n, 10)] = at.Unix()
+		}
+		for _, layout := range layouts {
+			s := at.Format(layout)
+			want, err := time.Parse(layout, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[s] = want.Unix()
+		}
+		for s, want := range texts {
+			if got := parseTime(s); got != want && got != want+1 { // a float of nanoseconds is not exact
+				t.Fatalf("%s: got %d, want %d", s, got, want)
+			}
+		}
+	}
+	for _, s := range []string{
+		"", "-", ".", "0", "-1", "1e", "1.5.5", "now", "NaN", "Infinity", "1e300", "1969-12-31T23:59:59Z", "2026-02-29T00:00:00Z", "2026-01-01T24:00:00Z",
+		"17/anF/2015:10:05:03 +0000", "17/May/2015 10:05:03 +0000", "17-May-2015:10:05:03 +0000", "17/May/2015:10:05",
+	} {
+		if got := parseTime(s); got != 0 {
+			t.Errorf("%q: got %d", s, got)
 		}
 	}
 }

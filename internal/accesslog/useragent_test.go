@@ -1,94 +1,114 @@
 package accesslog
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 )
 
 const chrome = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36"
 
-func TestReason(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		change func(*Visit)
-		want   Reason
-	}{
-		{"a visit", func(*Visit) {}, Counts},
-		{"HEAD", func(v *Visit) { v.Method = "HEAD" }, Counts},
-		{"304", func(v *Visit) { v.Status = 304 }, Counts},
-		{"nobody known", func(v *Visit) { v.UserAgent, v.ContentType = "", "" }, Counts},
-		{"no type", func(v *Visit) { v.ContentType = "-" }, Counts},
-		{"XHTML", func(v *Visit) { v.ContentType = "application/XHTML+xml" }, Counts},
-		{"HTML of an image", func(v *Visit) { v.URI = "/File:A.jpg" }, Counts},
-		{"indexed", func(v *Visit) {
-			v.RobotsTag = "nofollow, max-snippet: 50, unavailable_after: 25 Jun 2030 15:00:00 PST"
-		}, Counts},
-		{"noindex for another", func(v *Visit) { v.RobotsTag = "otherbot: noindex, nofollow" }, Counts},
-		{"POST", func(v *Visit) { v.Method = "POST" }, WrongMethod},
-		{"get", func(v *Visit) { v.Method = "get" }, WrongMethod},
-		{"206", func(v *Visit) { v.Status = 206 }, WrongStatus},
-		{"301", func(v *Visit) { v.Status = 301 }, WrongStatus},
-		{"404", func(v *Visit) { v.Status = 404 }, WrongStatus},
-		{"no answer", func(v *Visit) { v.Status = 0 }, WrongStatus},
-		{"a user", func(v *Visit) { v.User = true }, SignedIn},
-		{"a user's JSON", func(v *Visit) { v.User, v.ContentType = true, "application/json" }, NotHTML},
-		{"noindex", func(v *Visit) { v.RobotsTag = "nofollow,NoIndex" }, NoIndex},
-		{"none", func(v *Visit) { v.RobotsTag = "none" }, NoIndex},
-		{"noindex for Google", func(v *Visit) { v.RobotsTag = "otherbot: nofollow, googlebot: noindex" }, NoIndex},
-		{"noindex after a value", func(v *Visit) { v.RobotsTag = "max-image-preview:large noindex" }, NoIndex},
-		{"JSON", func(v *Visit) { v.ContentType = "application/json" }, NotHTML},
-		{"text", func(v *Visit) { v.ContentType = "text/plain; charset=utf-8" }, NotHTML},
-		{"a robot", func(v *Visit) {
-			v.UserAgent = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
-		}, Robot},
-		{"no User-Agent", func(v *Visit) { v.UserAgent = "-" }, Robot},
-		{"a long robot", func(v *Visit) { v.UserAgent = "bot" + strings.Repeat("x", 9999) }, Robot},
-		{"our own", func(v *Visit) {
-			v.UserAgent = "caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)"
-		}, Robot},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			v := Visit{
-				Time: 1764000000, Method: "GET", Host: "example.com", URI: "/a", Status: 200,
-				UserAgent: chrome, ContentType: "text/html; charset=utf-8",
-			}
-			test.change(&v)
-			var f Filter
+var known = []struct {
+	agent string
+	want  string
+}{
+	{"", "none"},
+	{" \t", "none"},
+	{"-", "none"},
+	{"\n", "tool"},
+	{"x", "tool"},
+	{"MyApp/1.0", "tool"},
+	{"\xff\xfe\x00", "tool"},
+	{chrome, "browser"},
+	{"Mozilla/5.0 (X11; Linux x86_64; rv:144.0) Gecko/20100101 Firefox/144.0", "browser"},
+	{"Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.6 Mobile/15E148 Safari/604.1", "browser"},
+	{"Mozilla/5.0 (Linux; Android 10; Cubot Note 20) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Mobile Safari/537.36", "browser"},
+	{"Opera/9.80 (Windows NT 6.1; WOW64) Presto/2.12.388 Version/12.18", "browser"},
+
+	{"curl/8.5.0", "tool"},
+	{"Wget/1.21.4", "tool"},
+	{"python-requests/2.31.0", "tool"},
+	{"Go-http-client/2.0", "tool"},
+	{"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/141.0.0.0 Safari/537.36", "tool"},
+	{"curl/8.5.0 (my crawler)", "other bot"},
+	{"Twitterbot/1.0", "other bot"},
+	{"bot", "other bot"},
+	{"a cubot bot", "other bot"},
+	{"caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)", "other bot"},
+	{"Feedly/1.0 (+http://www.feedly.com/fetcher.html)", "other bot"},
+
+	{"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", "Googlebot"},
+	{"Googlebot/2.1 (+http://www.google.com/bot.html)", "Googlebot"},
+	{"Googlebot-Image/1.0", "Googlebot"},
+	{"Mozilla/5.0 (compatible; Google-InspectionTool/1.0;)", "GoogleOther"},
+	{"GoogleOther", "GoogleOther"},
+	{"AdsBot-Google (+http://www.google.com/adsbot.html)", "GoogleOther"},
+	{"Mediapartners-Google", "GoogleOther"},
+	{"APIs-Google (+https://developers.google.com/webmasters/APIs-Google.html)", "GoogleOther"},
+	{"Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)", "Bingbot"},
+	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm) Chrome/141.0.0.0 Safari/537.36", "Bingbot"},
+	{"Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Mobile Safari/537.36 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)", "Bingbot"},
+	{"Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)", "YandexBot"},
+	{"Mozilla/5.0 (compatible; YandexWebmaster/2.0; +http://yandex.com/bots)", "YandexBot"},
+	{"Mozilla/5.0 (compatible; Baiduspider/2.0; +http://www.baidu.com/search/spider.html)", "Baiduspider"},
+	{"DuckDuckBot/1.1; (+http://duckduckgo.com/duckduckbot.html)", "DuckDuckBot"},
+	{"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_5) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/13.1.1 Safari/605.1.15 (Applebot/0.1; +http://www.apple.com/go/applebot)", "Applebot"},
+	{"Mozilla/5.0 (compatible; Yahoo! Slurp; http://help.yahoo.com/help/us/ysearch/slurp)", "Slurp"},
+	{"Mozilla/5.0 (compatible; SeznamBot/4.0; +http://napoveda.seznam.cz/seznambot-intro/)", "SeznamBot"},
+	{"Mozilla/5.0 (compatible; Yeti/1.1; +https://naver.me/spd)", "Yeti"},
+	{"Sogou web spider/4.0(+http://www.sogou.com/docs/help/webmasters.htm#07)", "Sogou"},
+	{"Mozilla/5.0 (compatible; Qwantbot/1.0; +https://help.qwant.com/bot/)", "Qwantbot"},
+	{"Mozilla/5.0 (compatible; MojeekBot/0.11; +https://www.mojeek.com/bot.html)", "MojeekBot"},
+	{"Mozilla/5.0 (Linux; Android 7.0;) AppleWebKit/537.36 (KHTML, like Gecko) Mobile Safari/537.36 (compatible; PetalBot;+https://webmaster.petalsearch.com/site/petalbot)", "PetalBot"},
+	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; Amazonbot/0.1; +https://developer.amazon.com/support/amazonbot) Chrome/119.0.6045.214 Safari/537.36", "Amazonbot"},
+	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)", "GPTBot"},
+	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; OAI-SearchBot/1.0; +https://openai.com/searchbot", "OAI-SearchBot"},
+	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; ChatGPT-User/1.0; +https://openai.com/bot", "OAI-SearchBot"},
+	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; ClaudeBot/1.0; +claudebot@anthropic.com)", "ClaudeBot"},
+	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; PerplexityBot/1.0; +https://perplexity.ai/perplexitybot)", "PerplexityBot"},
+	{"meta-externalagent/1.1 (+https://developers.facebook.com/docs/sharing/webmasters/crawler)", "Meta"},
+	{"facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)", "Meta"},
+	{"Mozilla/5.0 (Linux; Android 5.0) AppleWebKit/537.36 (KHTML, like Gecko) Mobile Safari/537.36 (compatible; Bytespider; spider-feedback@bytedance.com)", "Bytespider"},
+	{"CCBot/2.0 (https://commoncrawl.org/faq/)", "CCBot"},
+	{"Mozilla/5.0 (compatible; archive.org_bot +http://archive.org/details/archive.org_bot)", "archive.org_bot"},
+	{"ia_archiver", "archive.org_bot"},
+	{"Mozilla/5.0 (compatible; AhrefsBot/7.0; +http://ahrefs.com/robot/)", "AhrefsBot"},
+	{"Mozilla/5.0 (compatible; SemrushBot/7~bl; +http://www.semrush.com/bot.html)", "SemrushBot"},
+	{"Mozilla/5.0 (compatible; MJ12bot/v1.4.8; http://mj12bot.com/)", "MJ12bot"},
+	{"Mozilla/5.0 (compatible; DotBot/1.2; +https://opensiteexplorer.org/dotbot; help@moz.com)", "DotBot"},
+	{"Screaming Frog SEO Spider/19.0", "Screaming Frog"},
+	{"Googlebot and bingbot", "Googlebot"},
+}
+
+// TestClassOf: every class has a User-Agent, whose case plays no part.
+func TestClassOf(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, test := range known {
+		seen[test.want] = true
+		for _, agent := range []string{test.agent, strings.ToUpper(test.agent), strings.ToLower(test.agent)} {
 			for range 2 {
-				if got := f.Reason(&v); got != test.want {
-					t.Errorf("got %q, want %q", got, test.want)
+				if got := ClassOf(agent); got != test.want {
+					t.Errorf("%q: got %s, want %s", agent, got, test.want)
 				}
 			}
-		})
-	}
-	for r := Reason(0); int(r) < Reasons; r++ {
-		if r.String() == "" {
-			t.Errorf("reason %d has no words", r)
 		}
 	}
-	if Counts.IsOfPage() || WrongStatus.IsOfPage() || Asset.IsOfPage() || !Robot.IsOfPage() || !SignedIn.IsOfPage() || !NoIndex.IsOfPage() {
-		t.Error("a reason is not of the kind it should be")
+	for _, c := range classes {
+		if !seen[c.name] {
+			t.Errorf("%s is not tested", c.name)
+		}
+		for _, part := range c.parts {
+			if part != strings.ToLower(part) || ClassOf("Mozilla/5.0 ("+part+")") == Browser {
+				t.Errorf("%q is in vain", part)
+			}
+		}
 	}
-	if got := Reason(Reasons).String(); got != "" {
-		t.Errorf("got %q for no reason", got)
+	if got := ClassOf("Mozilla/5.0" + strings.Repeat(" ", maxAgent) + "Googlebot"); got != Browser {
+		t.Errorf("far behind: got %s", got)
 	}
 }
 
-func TestAssets(t *testing.T) {
-	for uri, want := range map[string]bool{
-		"/": false, "/a": false, "/a.html": false, "/a.htm": false, "/a.php?x=y.png": false, "/a.aspx": false, "/a.jsp;v=1.png": false, "/a.xhtml": false,
-		"/a.css/b": false, "/v1.2": false, "/a.unknown": false, "/a.": false, "/.png/": false, "/mr.smith": false, "/a.a-very-long-one.png/": false, "": false, "*": false,
-		"/a.css": true, "/a.CSS?v=3": true, "/a.b.js": true, "/a.js#x": true, "/a.jpeg;v=1": true, "/robots.txt": true, "/sitemap.xml": true, "/feed.rss": true,
-		"/a.woff2": true, "/site.webmanifest": true, "/a.tar.gz": true, "/a.wasm": true,
-	} {
-		if got := isAsset(uri); got != want {
-			t.Errorf("%s: got %t, want %t", uri, got, want)
-		}
-	}
-}
-
-func TestAgents(t *testing.T) {
+// TestRobots: whose visits count.
+func TestRobots(t *testing.T) {
 	for _, agent := range []string{
 		"Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)",
 		"Mozilla/5.0 (compatible; Baiduspider/2.0; +http://www.baidu.com/search/spider.html)",
@@ -109,12 +129,11 @@ func TestAgents(t *testing.T) {
 		"Mozilla/5.0 (compatible; archive.org_bot +http://archive.org/details/archive.org_bot)", "ia_archiver", "W3C_Validator/1.3", "Screaming Frog SEO Spider/19.0", "Mastodon/4.2.1 (http.rb/5.1.1; +https://mastodon.social/)",
 		"Mozilla/5.0 (compatible; Nmap Scripting Engine; https://nmap.org/book/nse.html)", "Mozilla/5.0 zgrab/0.x", "kube-probe/1.28", "Mediapartners-Google", "Google-Read-Aloud", "a cubot bot",
 	} {
-		if !new(Filter).isRobot(agent) {
+		if ClassOf(agent) == Browser {
 			t.Errorf("%s: no robot", agent)
 		}
 	}
 	for _, agent := range []string{
-		chrome, "",
 		"Mozilla/5.0 (X11; Linux x86_64; rv:144.0) Gecko/20100101 Firefox/144.0",
 		"Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.6 Mobile/15E148 Safari/604.1",
 		"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36 Edg/141.0.0.0",
@@ -142,63 +161,35 @@ func TestAgents(t *testing.T) {
 		"Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 DuckDuckGo/7 Safari/605.1.15",
 		"Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Mobile Safari/537.36 Line/14.0.0 Viber/21.0",
 	} {
-		if new(Filter).isRobot(agent) {
-			t.Errorf("%s: a robot", agent)
+		if got := ClassOf(agent); got != Browser {
+			t.Errorf("%s: %s", agent, got)
 		}
 	}
 }
 
-// TestNoIndexChanges: what is remembered of one X-Robots-Tag is not another's.
-func TestNoIndexChanges(t *testing.T) {
-	var f Filter
-	for _, test := range []struct {
-		tag  string
-		want Reason
-	}{{"noindex", NoIndex}, {"noindex", NoIndex}, {"", Counts}, {"nofollow", Counts}, {"none", NoIndex}, {"max-snippet:-1", Counts}} {
-		v := Visit{Method: "GET", Status: 200, URI: "/", RobotsTag: test.tag}
-		if got := f.Reason(&v); got != test.want {
-			t.Errorf("%q: got %q, want %q", test.tag, got, test.want)
-		}
+func FuzzClassOf(f *testing.F) {
+	for _, test := range known {
+		f.Add(test.agent)
 	}
+	f.Fuzz(func(t *testing.T, agent string) {
+		got := ClassOf(agent)
+		if got == "" || got != ClassOf(agent) || (got == NoAgent) != (strings.Trim(agent[:min(len(agent), maxAgent)], " \t-") == "") {
+			t.Errorf("%q: got %s", agent, got)
+		}
+	})
 }
 
-func TestFilterBound(t *testing.T) {
-	var f Filter
-	v := Visit{Method: "GET", Status: 200, URI: "/"}
-	for i := range 3 * maxAgents {
-		v.UserAgent = fmt.Sprintf("%s %d", chrome, i)
-		f.Reason(&v)
-	}
-	if len(f.agents) > maxAgents {
-		t.Errorf("%d names are remembered", len(f.agents))
-	}
-	// The strings of a visit are overwritten by the next.
-	buffer := []byte(v.UserAgent)
-	for agent := range f.agents {
-		if agent == "" {
-			t.Error("an empty name")
-		}
-	}
-	if _, ok := f.agents[string(buffer)]; !ok {
-		t.Error("the last name is not remembered")
-	}
-}
-
-func BenchmarkReason(b *testing.B) {
-	v := Visit{
-		Time: 1764000000, Method: "GET", Host: "example.com", URI: "/articles/2026/some-page.html?a=b", Status: 200,
-		UserAgent: chrome, ContentType: "text/html; charset=utf-8",
-	}
-	for _, known := range []bool{true, false} {
-		b.Run(fmt.Sprintf("type=%t", known), func(b *testing.B) {
-			if !known {
-				v.ContentType = ""
-			}
-			var f Filter
+func BenchmarkClassOf(b *testing.B) {
+	for name, agents := range map[string][]string{"known": {chrome}, "new": {chrome + " 1", chrome + " 2"}} {
+		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if got := f.Reason(&v); got != Counts {
-					b.Fatal(got)
+				for _, agent := range agents {
+					if len(agents) > 1 {
+						_ = classify(strings.ToLower(agent))
+					} else {
+						ClassOf(agent)
+					}
 				}
 			}
 		})

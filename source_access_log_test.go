@@ -1,11 +1,11 @@
 package sitemap
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,18 +92,23 @@ func combinedLine(at time.Time, host, uri string) string {
 // logReader is the one reader of a handler's logs.
 func (v *visiting) logReader() *logReader {
 	v.Helper()
-	readers := v.handler.logReaders()
-	if len(readers) != 1 {
-		v.Fatalf("got %d readers, want 1", len(readers))
+	var err error
+	if v.handler.logs, err = v.handler.logReaders(); err != nil || len(v.handler.logs) != 1 {
+		v.Fatalf("got %v, %v, want one reader", v.handler.logs, err)
 	}
-	r := readers[0]
-	r.begun = v.clock
-	v.Cleanup(func() {
-		if r.follower != nil {
-			r.follower.Close()
+	v.handler.logs[0].begun = v.clock
+	return v.handler.logs[0]
+}
+
+// lines are what became of all lines so far.
+func (r *logReader) lines() map[string]int {
+	all := make(map[string]int)
+	for _, log := range r.handler.logStatuses() {
+		for result, n := range log.Lines {
+			all[result] += n
 		}
-	})
-	return r
+	}
+	return all
 }
 
 // poll lets sites join and reads what is new.
@@ -113,9 +118,7 @@ func (v *visiting) poll(r *logReader) {
 	if r.follower == nil {
 		return
 	}
-	if _, more := r.poll(v.Context()); more {
-		v.Error("a small log is not read at once")
-	}
+	r.poll(v.Context())
 }
 
 // TestTakeLine: what becomes of the lines of a log.
@@ -152,13 +155,13 @@ func TestTakeLine(t *testing.T) {
 		"a time to come":        {jsonLine(now.Add(time.Hour), "named.example", "/docs/a", ""), lineCounts, "/docs/a", now},
 		"no time":               {strings.Replace(jsonLine(ago, "named.example", "/docs/a", ""), `"ts"`, `"t"`, 1), lineCounts, "/docs/a", now},
 		"private":               {jsonLine(ago, "named.example", "/docs/a", `,"Cache-Control":["private"]`), lineCounts, "/docs/a", ago},
-		"noindex":               {jsonLine(ago, "named.example", "/docs/a", `,"X-Robots-Tag":["noindex"]`), accesslog.NoIndex.String(), "", now},
-		"not HTML":              {strings.Replace(jsonLine(ago, "named.example", "/docs/a", ""), "text/html", "text/css", 1), accesslog.NotHTML.String(), "", now},
-		"an asset":              {combinedLine(ago, "", "/docs/a.css"), accesslog.Asset.String(), "", now},
-		"a robot":               {strings.Replace(combinedLine(ago, "", "/docs/a"), "Mozilla/5.0", "Googlebot/2.1", 1), accesslog.Robot.String(), "", now},
-		"signed in":             {strings.Replace(combinedLine(ago, "", "/docs/a"), "- - [", "- bob [", 1), accesslog.SignedIn.String(), "", now},
-		"POST":                  {strings.Replace(combinedLine(ago, "", "/docs/a"), "GET", "POST", 1), accesslog.WrongMethod.String(), "", now},
-		"not found":             {strings.Replace(combinedLine(ago, "", "/docs/a"), " 200 ", " 404 ", 1), accesslog.WrongStatus.String(), "", now},
+		"noindex":               {jsonLine(ago, "named.example", "/docs/a", `,"X-Robots-Tag":["noindex"]`), accesslog.NoIndex, "", now},
+		"not HTML":              {strings.Replace(jsonLine(ago, "named.example", "/docs/a", ""), "text/html", "text/css", 1), accesslog.NotHTML, "", now},
+		"an asset":              {combinedLine(ago, "", "/docs/a.css"), accesslog.Asset, "", now},
+		"a robot":               {strings.Replace(combinedLine(ago, "", "/docs/a"), "Mozilla/5.0", "Googlebot/2.1", 1), accesslog.Robot, "", now},
+		"signed in":             {strings.Replace(combinedLine(ago, "", "/docs/a"), "- - [", "- bob [", 1), accesslog.SignedIn, "", now},
+		"POST":                  {strings.Replace(combinedLine(ago, "", "/docs/a"), "GET", "POST", 1), accesslog.WrongMethod, "", now},
+		"not found":             {strings.Replace(combinedLine(ago, "", "/docs/a"), " 200 ", " 404 ", 1), accesslog.WrongStatus, "", now},
 		"blank":                 {"", accesslog.ErrNoRequest.Error(), "", now},
 		"another log":           {`{"level":"info","ts":1,"logger":"tls","msg":"renewed"}`, accesslog.ErrNoRequest.Error(), "", now},
 		"half a line":           {jsonLine(ago, "named.example", "/docs/a", "")[:100], accesslog.ErrSyntax.Error(), "", now},
@@ -174,8 +177,8 @@ func TestTakeLine(t *testing.T) {
 			s := v.site("named.example", "/docs")
 			r := v.logReader()
 			v.poll(r)
-			if len(r.results) != 1 || r.results[test.want] != 1 || testutil.ToFloat64(v.app.counts.lines.WithLabelValues(test.want)) != 1 {
-				t.Errorf("got %v, want %s", r.results, test.want)
+			if len(r.lines()) != 1 || r.lines()[test.want] != 1 || testutil.ToFloat64(v.app.counts.lines.WithLabelValues(test.want)) != 1 {
+				t.Errorf("got %v, want %s", r.lines(), test.want)
 			}
 			var want []string
 			if test.path != "" {
@@ -212,43 +215,37 @@ func TestLinesOfSites(t *testing.T) {
 	r := v.logReader()
 	v.poll(r)
 	for i := range 2*maxHosts + 10 {
-		r.line([]byte(combinedLine(v.clock, fmt.Sprintf("%d.example", i), "/a")))
+		r.take([]byte(combinedLine(v.clock, fmt.Sprintf("%d.example", i), "/a")), v.clock)
 		if len(r.hosts) > maxHosts {
 			t.Fatalf("%d hosts are remembered", len(r.hosts))
 		}
 	}
-	if got := map[string]int{lineCounts: 3, lineOtherHost: 1}; !reflect.DeepEqual(r.results, got) {
-		t.Errorf("got %v, want %v", r.results, got)
+	if got := map[string]int{lineCounts: 3, lineOtherHost: 1}; !reflect.DeepEqual(r.lines(), got) {
+		t.Errorf("got %v, want %v", r.lines(), got)
 	}
 	v.want(one, "/both", "/one")
 	v.want(two, "/both", "/two")
-	if got := r.handler.discovery.visits.byReason[accesslog.Counts]; got != 3 {
+	if got := r.handler.discovery.visits.byReason[""]; got != 3 {
 		t.Errorf("got %d visits of the handler's sites, want 3", got)
 	}
 }
 
-// TestLogReaders: the logs of each source are read for themselves, under a key that changes
-// with what is a visit in them.
-func TestLogReaders(t *testing.T) {
+// TestLogSettings: where other lines are visits, the logs are read from the beginning.
+func TestLogSettings(t *testing.T) {
 	abs, err := filepath.Abs("a.log")
 	if err != nil {
 		t.Fatal(err)
 	}
-	logs := func(change func(*SourceAccessLog)) *SourceAccessLog {
+	settings := func(change func(*SourceAccessLog)) uint64 {
 		s := &SourceAccessLog{Files: []string{"a.log"}}
 		change(s)
-		return s
+		return newVisiting(t, &SourceLinks{}, s).logReader().settings
 	}
-	same := func(*SourceAccessLog) {}
-	first := newVisiting(t, logs(same)).logReader()
-	if !slices.Equal(first.files, []string{abs}) || len(first.key) != 16 || !slices.Equal(first.keys, []string{first.key}) {
-		t.Fatalf("got %+v", first)
-	}
+	first := settings(func(*SourceAccessLog) {})
 	for name, test := range map[string]struct {
 		change func(*SourceAccessLog)
 		same   bool
 	}{
-		"the same":        {same, true},
 		"other bounds":    {func(s *SourceAccessLog) { s.MaxPaths, s.Expire = 5, caddy.Duration(time.Hour) }, true},
 		"the whole name":  {func(s *SourceAccessLog) { s.Files = []string{abs} }, true},
 		"another history": {func(s *SourceAccessLog) { s.History = caddy.Duration(time.Hour) }, false},
@@ -258,12 +255,9 @@ func TestLogReaders(t *testing.T) {
 		"another format":  {func(s *SourceAccessLog) { s.Format = "json" }, false},
 		"one log more":    {func(s *SourceAccessLog) { s.Files = append(s.Files, "b.log") }, false},
 	} {
-		if got := newVisiting(t, &SourceLinks{}, logs(test.change)).logReader(); (got.key == first.key) != test.same {
-			t.Errorf("%s: the same key: %t", name, !test.same)
+		if got := settings(test.change); (got == first) != test.same {
+			t.Errorf("%s: the same settings: %t", name, !test.same)
 		}
-	}
-	if got := newVisiting(t, &SourceLinks{}, &SourceTraffic{}).handler.logReaders(); len(got) != 0 {
-		t.Errorf("without logs: got %d readers", len(got))
 	}
 }
 
@@ -279,15 +273,17 @@ func TestLogReaderGoesOn(t *testing.T) {
 	v.want(s, "/a")
 	line("/b")
 	v.poll(r) // no refresh takes it
-	if r.results[lineCounts] != 2 {
-		t.Errorf("got %v, want 2 visits", r.results)
+	if r.lines()[lineCounts] != 2 {
+		t.Errorf("got %v, want 2 visits", r.lines())
 	}
-	r.follower.Close()
 	line("/c")
+	stored := s.state.positions.stored()
+	s.state.positions = positions{} // as after a crash
+	s.state.positions.restore(stored)
 	again := v.logReader()
 	v.poll(again)
-	if again.results[lineCounts] != 2 {
-		t.Errorf("got %v, want the 2 visits that no refresh was given", again.results)
+	if again.lines()[lineCounts] != 2 {
+		t.Errorf("got %v, want the 2 visits that no refresh was given", again.lines())
 	}
 	if got := v.messages()["access log read"]; got != 2 {
 		t.Errorf("got %d reports, want one of each reader", got)
@@ -317,11 +313,16 @@ func TestLateSites(t *testing.T) {
 	v.clock = v.clock.Add(joinPatience)
 	v.poll(r)
 	v.want(a, "/a")
-	wantRead := func(want int64) {
+	read := 0
+	wantRead := func(want int) {
 		t.Helper()
 		v.poll(r)
-		if got := r.follower.Stats().Lines; got != want {
-			t.Errorf("got %d lines read, want %d", got, want)
+		read = 0
+		for _, n := range r.lines() {
+			read += n
+		}
+		if read != want {
+			t.Errorf("got %d lines read, want %d", read, want)
 		}
 	}
 	alias := v.site("www.a.example", "")
@@ -349,50 +350,64 @@ func TestLateSites(t *testing.T) {
 	b.drop()
 	line("b.example", "/b3")
 	wantRead(6)
-	if r.results[lineOtherHost] != 1 || r.joined[b] {
-		t.Errorf("got %v", r.results)
+	if r.lines()[lineOtherHost] != 1 || r.joined[b] {
+		t.Errorf("got %v", r.lines())
 	}
 }
 
-// TestUnreadableLog: it is logged once while it cannot be read, and again when it cannot be
-// read anew.
+// TestUnreadableLog: what cannot be read is a warning once, and shown by status, until it can be read.
 func TestUnreadableLog(t *testing.T) {
 	folder := t.TempDir()
-	name := filepath.Join(folder, "a.log.gz")
+	damaged, other := filepath.Join(folder, "a.log.gz"), filepath.Join(folder, "b.log")
 	v := newVisiting(t, &SourceAccessLog{Files: []string{filepath.Join(folder, "*")}})
 	v.site("named.example", "")
 	r := v.logReader()
-	write := func(text string, want int) {
+	want := func(message string, times int, want ...logStatus) {
+		t.Helper()
+		for range 3 {
+			v.poll(r)
+		}
+		if got := v.messages()[message]; got != times {
+			t.Errorf("got %d times %s, want %d", got, message, times)
+		}
+		if got := v.handler.logStatuses(); !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+	write := func(name, text string) {
 		t.Helper()
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for range 3 {
-			v.poll(r)
-		}
-		if got := v.messages()["a log cannot be read"]; got != want {
-			t.Errorf("got %d warnings, want %d", got, want)
-		}
 	}
-	v.poll(r)
-	write("not gzip", 1)
-	if err := os.Remove(name); err != nil {
-		t.Fatal(err)
+	want("there is no log to read so far", 1)
+	noGzip := logStatus{damaged, map[string]int{}, "uncompressing: gzip: invalid header"}
+	for times := range 2 {
+		write(damaged, strings.Repeat("not gzip", times+2))
+		want("a log cannot be read", times+1, noGzip)
+		if err := os.Remove(damaged); err != nil {
+			t.Fatal(err)
+		}
+		want("a log cannot be read", times+1)
 	}
-	v.poll(r)
-	write("not gzip either", 2)
-	if got := v.messages()["there is no log to read so far"]; got != 1 {
-		t.Errorf("got %d warnings of no log, want 1", got)
+	const message = "no line of an access log can be read: it has another format"
+	write(other, "not a line\nanother one\n")
+	want(message, 1, logStatus{other, map[string]int{accesslog.ErrSyntax.Error(): 2}, ""})
+	v.appendTo(other, combinedLine(v.clock, "", "/a"), "and one more")
+	want(message, 1, logStatus{other, map[string]int{accesslog.ErrSyntax.Error(): 3, lineCounts: 1}, ""})
+	if pollIdle > 10*time.Second {
+		t.Errorf("a log is tried again after %s", pollIdle)
 	}
 }
 
-// TestReadVisits: the readers end with the App.
-func TestReadVisits(t *testing.T) {
+// TestReadLogs: the readers end with the App.
+func TestReadLogs(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "access.log")
 	v := newVisiting(t, &SourceAccessLog{Files: []string{name}}, &SourceTraffic{})
 	s := v.site("named.example", "")
 	v.appendTo(name, jsonLine(v.clock, "named.example", "/a", ""))
-	v.app.readVisits()
+	v.logReader()
+	v.app.readLogs()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if n, _ := s.state.visited.count(); n > 0 {
 			break
@@ -409,54 +424,40 @@ func TestReadVisits(t *testing.T) {
 	}
 }
 
-// TestPositions: only what refreshes were given is kept, whatever is read meanwhile.
+// TestPositions: only what refreshes were given is stored, whatever is read meanwhile.
 func TestPositions(t *testing.T) {
-	at := func(offset int64) accesslog.Positions {
-		return accesslog.Positions{Files: []accesslog.Position{{Log: "/a.log", Offset: offset, HeadSize: 1}}}
-	}
-	want := func(p *positions, key string, offset int64) {
-		t.Helper()
-		if got := p.get(key); offset == 0 && len(got.Files) > 0 || offset > 0 && !reflect.DeepEqual(got, at(offset)) {
-			t.Errorf("%s: got %+v, want %d", key, got, offset)
-		}
+	at := func(settings uint64, offset int64) readLogs {
+		return readLogs{settings, accesslog.Positions{"/a.log 1": offset}}
 	}
 	var p positions
-	if p.encode() != nil || p.takeChanged() {
+	if p.gather(); p.stored() != nil || p.takeChanged() || p.get(0, 1) != nil {
 		t.Error("nothing was read")
 	}
-	p.set("a", at(1))
-	want(&p, "a", 0)
+	p.set(0, at(1, 1))
+	if got := p.get(0, 1)["/a.log 1"]; got != 1 || p.stored() != nil {
+		t.Errorf("got %d, and what no refresh was given is stored", got)
+	}
 	p.gather()
-	p.set("a", at(2))
-	p.set("b", at(3))
-	want(&p, "a", 1)
-	if !p.takeChanged() || p.takeChanged() {
-		t.Error("a change is told once")
+	p.set(0, at(1, 2))
+	p.set(1, at(5, 3))
+	if want := map[int]readLogs{0: at(1, 1)}; !reflect.DeepEqual(p.stored(), want) || !p.takeChanged() || p.takeChanged() {
+		t.Errorf("got %v, want %v, and a change told once", p.stored(), want)
+	}
+	if p.get(0, 2) != nil {
+		t.Error("with other settings, it goes on")
+	}
+	encoded, err := json.Marshal(meta{Positions: p.stored()})
+	var m meta
+	if err == nil {
+		err = json.Unmarshal(encoded, &m)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	var q positions
-	if err := q.decode(p.encode()); err != nil || q.takeChanged() {
-		t.Errorf("got %v", err)
-	}
-	want(&q, "a", 1)
-	want(&q, "b", 0)
-	p.gather()
-	want(&p, "a", 2)
-	p.keep([]string{"b"})
-	want(&p, "a", 0)
-	want(&p, "b", 3)
-	if err := p.decode([]byte(`{"b": {"files": []}}`)); err != nil {
-		t.Error(err)
-	}
-	want(&p, "b", 3)
-	for _, encoded := range []string{"", "null", "{}"} {
-		var q positions
-		if err := q.decode([]byte(encoded)); err != nil {
-			t.Errorf("%q: %v", encoded, err)
-		}
-		q.set("a", at(1))
-		q.gather()
-	}
-	if err := new(positions).decode([]byte(`{"a": 1}`)); err == nil {
-		t.Error("what is not positions is no error")
+	q.restore(m.Positions)
+	q.restore(map[int]readLogs{0: at(1, 99)}) // what is known stands
+	if got := q.get(0, 1)["/a.log 1"]; got != 1 || q.get(1, 5) != nil || q.takeChanged() {
+		t.Errorf("got %d, want 1", got)
 	}
 }
