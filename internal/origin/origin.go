@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"golang.org/x/net/idna"
 
@@ -25,8 +26,10 @@ type URL struct {
 // Errors of [ParseURL], besides those of [page.Canonical].
 var (
 	ErrNotAbsolute = errors.New("an absolute URL begins with https:// or http://")
+	ErrControl     = errors.New("the URL has a control character in it")
 	ErrUserInfo    = errors.New("the URL has a user name or a password")
-	ErrHost        = errors.New("the URL has no valid host and port")
+	ErrHost        = errors.New("the URL has no valid host")
+	ErrPort        = errors.New("the port of a URL is a number from 1 to 65535")
 )
 
 // ParseURL reads an absolute URL.
@@ -36,6 +39,9 @@ func ParseURL(s string) (URL, error) {
 	if !ok || u.Scheme != "http" && u.Scheme != "https" {
 		return URL{}, ErrNotAbsolute
 	}
+	if strings.ContainsFunc(rest, unicode.IsControl) {
+		return URL{}, ErrControl
+	}
 	authority, ref := rest, "/"
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		authority, ref = rest[:i], rest[i:]
@@ -43,11 +49,11 @@ func ParseURL(s string) (URL, error) {
 	if strings.Contains(authority, "@") {
 		return URL{}, ErrUserInfo
 	}
-	var isHost, isPort bool
-	u.Host, isHost = CleanHost(authority)
-	u.Port, isPort = CleanPort(u.Scheme, authority)
-	if !isHost || !isPort {
+	if u.Host, ok = CleanHost(authority); !ok {
 		return URL{}, ErrHost
+	}
+	if u.Port, ok = CleanPort(u.Scheme, authority); !ok {
+		return URL{}, ErrPort
 	}
 	if ref[0] != '/' {
 		ref = "/" + ref // RFC 3986, section 6.2.3

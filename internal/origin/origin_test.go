@@ -104,13 +104,14 @@ func TestParseURL(t *testing.T) {
 		{"ftp://example.com/", "", "", ErrNotAbsolute},
 		{"https://me@example.com/", "", "", ErrUserInfo},
 		{`https://example.com\@evil.example/`, "", "", ErrUserInfo},
+		{"https://example.com/\n", "", "", ErrControl},
 		{"https:///a", "", "", ErrHost},
 		{"https://:443/a", "", "", ErrHost},
 		{`https://example.com\evil.example/`, "", "", ErrHost},
 		{"https://a\u202e.example/", "", "", ErrHost},
-		{"https://example.com:http/", "", "", ErrHost},
-		{"https://example.com:0/", "", "", ErrHost},
-		{"https://example.com:65536/", "", "", ErrHost},
+		{"https://example.com:http/", "", "", ErrPort},
+		{"https://example.com:0/", "", "", ErrPort},
+		{"https://example.com:65536/", "", "", ErrPort},
 		{"https://example.com/100%", "", "", page.ErrEscape},
 	} {
 		u, err := ParseURL(test.in)

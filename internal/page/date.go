@@ -12,8 +12,8 @@ const earliest = 347155200
 
 // ParseDate reads a date in any form in which pages, headers, lists and logs write one: the W3C's profile
 // of ISO 8601 (https://www.w3.org/TR/NOTE-datetime) from the day on, RFC 3339, the forms of RFC 9110, 850
-// and 822, that of the Common Log Format, and a month by its name. A time without a zone is in UTC, the
-// only zone that is known by names. The result is in Unix seconds; dayOnly says that it has no time of day.
+// and 822 with the zones that this names, that of the Common Log Format, and a month by its name. A time
+// without a zone is in UTC. The result is in Unix seconds; dayOnly says that it has no time of day.
 // ok is false for anything else, and for dates before 1981.
 func ParseDate(s string) (unix int64, dayOnly, ok bool) {
 	if s = strings.TrimSpace(s); len(s) < len("1 Jan 2006") || len(s) > 64 {
@@ -22,7 +22,10 @@ func ParseDate(s string) (unix int64, dayOnly, ok bool) {
 	if t, err := time.Parse(time.RFC3339, s); err == nil && s[13] == ':' { // time.Parse takes hours of one digit
 		return dateOf(t, false)
 	}
-	s = utc.ReplaceAllString(s, "")
+	clock := strings.TrimRight(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+	if offset, ok := zones[strings.ToUpper(s[len(clock):])]; ok {
+		s = strings.TrimRight(clock, " ") + offset
+	}
 	layouts := namedLayouts
 	switch {
 	case s[4] != '-' && s[4] != '/' || s[7] != s[4]:
@@ -52,7 +55,9 @@ func dateOf(t time.Time, day bool) (unix int64, dayOnly, ok bool) {
 }
 
 var (
-	utc     = regexp.MustCompile(`(?i) *(GMT|UTC?|Z)$`)
+	zones = map[string]string{
+		"Z": "", "UT": "", "UTC": "", "GMT": "", "EDT": "-04", "EST": "-05", "CDT": "-05", "CST": "-06", "MDT": "-06", "MST": "-07", "PDT": "-07", "PST": "-08",
+	}
 	weekday = regexp.MustCompile(`^(Mon|Tues?|Wed(nes)?|Thu(rs)?|Fri|Sat(ur)?|Sun)(day)?,? `)
 
 	isoLayouts   = withZones("2006-01-02T15:04:05", "2006-01-02T15:04")
