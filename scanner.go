@@ -2,6 +2,7 @@ package sitemap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -78,6 +79,10 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		crawled, err := crawling.Update(ctx, records.generation, budget)
 		if err != nil {
 			return run.failed(candidates, fmt.Errorf("crawling: %w", err))
+		}
+		var panicked *merge.PanicError
+		if errors.As(crawled.Panic, &panicked) {
+			s.logger.once(zap.ErrorLevel, "panic", "a page cannot be parsed: it counts as one that did not respond", zap.Error(crawled.Panic), zap.ByteString("stack", panicked.Stack))
 		}
 		records.hanging = crawled.Abandoned > 0 && crawled.Fetched == 0
 		complete := crawled.Gathered && crawled.Done
@@ -235,7 +240,7 @@ func (r *refreshRun) policy() crawl.Policy {
 func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules {
 	s, set := r.site, &r.site.handler.settings
 	rules := indexing.Rules{
-		Base: s.origin, Front: s.front(), Filter: s.filter, Hints: set.hint,
+		Base: s.origin, Scope: s.scope, Front: s.front(), Filter: s.filter, Hints: set.hint,
 		Respect: set.canonical, OmitOrphans: set.omitOrphans, Dates: set.dates, MaxPages: set.maxURLs,
 		Included: s.handler.underscored.Match, Alternates: set.alternates, Images: set.images, KeepListed: keepListed, Now: r.begun,
 	}

@@ -83,10 +83,14 @@ func (s *SourceFiles) check() error {
 	if !slices.Contains([]string{"", "auto", "on", "off"}, s.CleanURLs) {
 		return fmt.Errorf("clean_urls is '%s': it is auto, on or off", s.CleanURLs)
 	}
-	if s.At != "" {
-		if name := bracedName.FindString(s.At); name != "" {
-			return fmt.Errorf("at '%s': %s has no value here: placeholders are not replaced", s.At, name)
+	for setting, values := range map[string][]string{"at": {s.At}, "index": s.Index} {
+		for _, value := range values {
+			if name := bracedName.FindString(value); name != "" {
+				return fmt.Errorf("%s '%s': %s has no value here: placeholders are not replaced", setting, value, name)
+			}
 		}
+	}
+	if s.At != "" {
 		at, err := page.Canonical(s.At)
 		if err != nil || !isClean(s.At) {
 			return fmt.Errorf("at '%s': a URL folder such as /docs is wanted", s.At)
@@ -99,7 +103,7 @@ func (s *SourceFiles) check() error {
 		}
 	}
 	for _, name := range s.Index {
-		if name == "" || strings.ContainsAny(name, `/\{}`) {
+		if name == "" || strings.ContainsAny(name, `/\`) {
 			return fmt.Errorf("index '%s' is no file name", name)
 		}
 	}

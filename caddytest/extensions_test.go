@@ -69,7 +69,7 @@ func speaking(text string, pairs ...string) string {
 
 func TestExtensions(t *testing.T) {
 	pictures := `<meta property="og:image" content="/og.png?a=1&amp;b='2'">`
-	body := `<nav><img src="/menu.png"></nav><main><img src="one.png" alt="one"><img src='https://cdn.example.net/two.png'><img src="one.png#again"><img src="data:image/gif;base64,R0lGODlhAQABAAAAACw="></main><footer><img src="/foot.png"></footer>`
+	body := `<nav><img src="/menu.png"></nav><main><img src="one.png" alt="one"><img src='https://cdn.example.net/two.png'><img src="one.png#again"><img src="gone.png"><img src="data:image/gif;base64,R0lGODlhAQABAAAAACw="></main><footer><img src="/foot.png"></footer>`
 	complete := []string{"en", "/en/", "de", "http://localhost:{port}/de/", "x-default", "/"}
 	backwards := []string{"x-default", "/", "de", "/de/", "en", "../en/"}
 	files := map[string]string{
@@ -86,6 +86,8 @@ func TestExtensions(t *testing.T) {
 		"fr/e.html":           harness.Whole(`<link rel="alternate" type="application/rss+xml" href="/feed">`, "no version in another language"),
 		"pictures/index.html": "<!doctype html><title>pictures</title>" + pictures + body,
 	}
+	// One image of the page is missing.
+	others := map[string]string{"og.png": "an image", "pictures/one.png": "an image", "menu.png": "an image"}
 	wantLanguages := make(map[string]map[string]string)
 	for _, path := range []string{"/", "/de/", "/en/"} {
 		wantLanguages[path] = map[string]string{"en": "/en/", "de": "/de/", "x-default": "/"}
@@ -98,15 +100,18 @@ func TestExtensions(t *testing.T) {
 		images    map[string][]string
 		left      map[string]int
 	}{
-		"":                             {nil, nil, map[string]int{}},
-		"extensions alternates":        {wantLanguages, nil, map[string]int{"alternates not mutual": 4}},
-		"extensions images":            {nil, wantImages, map[string]int{}},
-		"extensions alternates images": {wantLanguages, wantImages, map[string]int{"alternates not mutual": 4}},
+		"":                             {nil, nil, map[string]int{"not included": 3}},
+		"extensions alternates":        {wantLanguages, nil, map[string]int{"alternates not mutual": 4, "not included": 3}},
+		"extensions images":            {nil, wantImages, map[string]int{"not included": 3}},
+		"extensions alternates images": {wantLanguages, wantImages, map[string]int{"alternates not mutual": 4, "not included": 3}},
 	} {
 		t.Run(option, func(t *testing.T) {
 			s := prepare(t, nil)
 			for name, content := range files {
 				s.Write(map[string]string{"site/" + name: s.Expand(content)})
+			}
+			for name, content := range others {
+				s.Write(map[string]string{"site/" + name: content})
 			}
 			caddyfile := stateIn("{dir}/state", option)
 			countAsks(t)
@@ -141,7 +146,7 @@ func TestExtensions(t *testing.T) {
 				}
 				// The missing half of a set comes, and with it the whole.
 				s.Write(map[string]string{"site/it/b.html": speaking("b italiano", "fr", "/fr/b.html", "it", "/it/b.html")})
-				s.WantLeftOut(map[string]int{"alternates not mutual": 3})
+				s.WantLeftOut(map[string]int{"alternates not mutual": 3, "not included": 3})
 				languages, _ := s.entries(s.document(harness.Local + "/sitemap.xml"))
 				for _, path := range []string{"/fr/b.html", "/it/b.html"} {
 					if want := map[string]string{"fr": "/fr/b.html", "it": "/it/b.html"}; !maps.Equal(languages[path], want) {

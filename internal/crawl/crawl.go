@@ -60,20 +60,6 @@ type Policy struct {
 	Settings, Routes uint64
 }
 
-// withDefaults fills in what a crawl needs.
-func (p Policy) withDefaults() Policy {
-	p.Depth, p.MaxPaths, p.Expire = cmp.Or(p.Depth, 250), cmp.Or(p.MaxPaths, 100_000), cmp.Or(p.Expire, 90*24*time.Hour)
-	if p.Filter == nil {
-		p.Filter = func(*page.Page) string { return "" }
-	}
-	for f, is := range map[*func(string) bool]bool{&p.Disallow: false, &p.Allowed: true, &p.Unlinked: false} {
-		if *f == nil {
-			*f = func(string) bool { return is }
-		}
-	}
-	return p
-}
-
 // discovers reports whether links make records.
 func (p *Policy) discovers() bool { return p.Links || p.Discover }
 
@@ -151,9 +137,10 @@ type Result struct {
 	Next       int64             // when there is something to do again
 	Pending    int               // pages not fetched yet that are to be; too few until Gathered
 	// Of the whole crawl:
-	Fetched      int // pages, successfully or not
-	Abandoned    int // fetches that took longer than the budget and the patience
-	DroppedPaths int // links beyond Policy.MaxPaths, or beyond 10,000 pages that differ in digits alone
+	Fetched      int   // pages, successfully or not
+	Abandoned    int   // fetches that took longer than the budget and the patience
+	Panic        error // the first page whose parsing panicked, which counts as one that did not respond; nil: none
+	DroppedPaths int   // links beyond Policy.MaxPaths, or beyond 10,000 pages that differ in digits alone
 }
 
 // Run is one crawl. It is not safe for concurrent use.
@@ -174,14 +161,22 @@ type Run struct {
 	fetching           context.Context // of the fetches of this Update
 	workers            []*worker
 	fetched, abandoned atomic.Int64 // pages, and fetches as the budget and the patience had passed
+	panicked           atomic.Value // see Result.Panic
 	stopped            atomic.Bool  // there is no time for upstreams any more in this Update
 }
 
 // Start begins a crawl. Only one crawl of a Crawler may be used at a time, the last.
 func (c *Crawler) Start(cands Candidates, p Policy) *Run {
-	r := &Run{c: c, p: p.withDefaults(), cands: cands, batch: max(c.now(), p.After+1)}
-	r.links = links{cleaner: page.NewCleaner(p.Query), seen: make(map[uint64]uint8)}
-	return r
+	p.Depth, p.MaxPaths, p.Expire = cmp.Or(p.Depth, 250), cmp.Or(p.MaxPaths, 100_000), cmp.Or(p.Expire, 90*24*time.Hour)
+	if p.Filter == nil {
+		p.Filter = func(*page.Page) string { return "" }
+	}
+	for f, is := range map[*func(string) bool]bool{&p.Disallow: false, &p.Allowed: true, &p.Unlinked: false} {
+		if *f == nil {
+			*f = func(string) bool { return is }
+		}
+	}
+	return &Run{c: c, p: p, cands: cands, batch: max(c.now(), p.After+1), links: links{cleaner: page.NewCleaner(p.Query), seen: make(map[uint64]uint8)}}
 }
 
 // Update goes on with the crawl from a generation: at first the last one, later the one that the Update
@@ -192,7 +187,9 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Resu
 	if r.gen == nil {
 		settings, routes := gen.Settings()
 		r.resettle, r.reroute = settings != r.p.Settings, routes != r.p.Routes
-		r.links.max = r.p.MaxPaths + gen.Len()
+		if r.links.max = r.p.MaxPaths + gen.Len(); r.p.Extract.Images {
+			r.links.max += imagesPerPath * r.p.MaxPaths
+		}
 		if r.resettle || gen.Len() == 0 {
 			r.seed()
 		}
@@ -205,16 +202,16 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Resu
 	if err := cmp.Or(r.crawl(ctx, wait), ctx.Err()); err != nil {
 		return Result{}, err
 	}
+	isSame := slices.EqualFunc(before, r.gen.Chunks(), func(a, b store.Chunk) bool {
+		return a.Count == b.Count && (a.Object == b.Object || a.Count > 0 && a.Object.Name == b.Object.Name)
+	})
 	result := Result{
-		Generation: r.gen, Gathered: r.gathered, Touched: !slices.EqualFunc(before, r.gen.Chunks(), haveSameRecords), Batch: r.batch,
+		Generation: r.gen, Gathered: r.gathered, Touched: !isSame, Batch: r.batch,
 		Pending: r.pending, Fetched: int(r.fetched.Load()), Abandoned: int(r.abandoned.Load()), DroppedPaths: r.links.dropped,
 	}
+	result.Panic, _ = r.panicked.Load().(error)
 	result.Next, result.Done = r.next()
 	return result, nil
-}
-
-func haveSameRecords(a, b store.Chunk) bool {
-	return a.Count == b.Count && (a.Object == b.Object || a.Count > 0 && a.Object.Name == b.Object.Name)
 }
 
 // crawl reads the candidates, and then works in rounds on what is due and on what links of the round before

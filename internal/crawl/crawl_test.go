@@ -609,3 +609,70 @@ func TestDamaged(t *testing.T) {
 		}
 	})
 }
+
+// TestImages: the site's images that pages show are fetched, whatever their names, and again
+// while a page shows them; none is fetched where images are not listed.
+func TestImages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := false
+		c := New(Options{Own: true, Fetcher: fetcherFunc(func(_ context.Context, path string) (*Response, error) {
+			switch {
+			case path == "/":
+				return &Response{Status: 200, Header: htmlHeader, Body: []byte(`<!DOCTYPE html>text<img src=cart/a.png><img src=/b?c=1><img src=//cdn.example/d.png><img src=/e.png><a href=/f>`)}, nil
+			case path == "/e.png" || path == "/cart/a.png" && gone:
+				return &Response{Status: 404}, nil
+			}
+			return &Response{Status: 200, Header: http.Header{"Content-Type": {"image/png"}}}, nil
+		})})
+		never := func(string) bool { return true }
+		p := Policy{Base: base, Scope: "/", Front: "/", Disallow: never, Filter: func(*page.Page) string { return "excluded" }}
+		gen := crawlAll(t, c, empty(t), p, page.Page{Path: "/"}).Generation
+		if got := paths(t, gen); got != "/" {
+			t.Errorf("got %s, want no images", got)
+		}
+		p.Extract.Images, p.Routes = true, 1
+		statuses := func(want string) {
+			t.Helper()
+			result := crawlAll(t, c, gen, p, page.Page{Path: "/"})
+			gen = result.Generation
+			got := ""
+			for rec := range gen.Records(t.Context()) {
+				got += fmt.Sprintf("%s %d %t ", rec.Path, rec.Status, rec.Flags&store.Image != 0)
+			}
+			if got != want || result.Pending != 0 {
+				t.Errorf("got %s with %d pending, want %s", got, result.Pending, want)
+			}
+		}
+		statuses("/ 200 false /b?c=1 200 true /cart/a.png 200 true /e.png 404 true ")
+		gone = true
+		time.Sleep(14 * 24 * time.Hour)
+		statuses("/ 200 false /b?c=1 200 true /cart/a.png 404 true /e.png 404 true ")
+		p.MaxPaths = 1
+		if got := crawlAll(t, c, empty(t), p, page.Page{Path: "/"}); got.DroppedPaths != 0 || got.Generation.Len() != 4 {
+			t.Errorf("max_paths 1: got %d records and %d dropped, want 4 and 0", got.Generation.Len(), got.DroppedPaths)
+		}
+	})
+}
+
+// TestPanic: a page whose parsing panics counts as one that did not respond, and the next one is
+// parsed.
+func TestPanic(t *testing.T) {
+	s := &static{links: map[string][]string{"/a": nil, "/b": nil}}
+	c := New(Options{Fetcher: s, Own: true})
+	run := c.Start(&list{pages: []page.Page{{Path: "/a"}, {Path: "/b"}}}, Policy{Base: base, Scope: "/", Front: "/"})
+	run.workers = append(run.workers, &worker{run: run}) // without a parser
+	result, err := run.Update(t.Context(), empty(t), Budget{Until: time.Now().Add(time.Minute)})
+	if err != nil || result.Fetched != 2 || result.Panic == nil || !strings.HasPrefix(result.Panic.Error(), "parsing /a: panic: ") {
+		t.Fatalf("got %+v, %v", result, err)
+	}
+	got := ""
+	for rec := range result.Generation.Records(t.Context()) {
+		got += fmt.Sprintf("%s %d %t ", rec.Path, rec.Status, rec.Failing != 0)
+	}
+	if want := "/a 0 true /b 200 false "; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if len(c.o.Slots) != 0 {
+		t.Errorf("%d slots are taken", len(c.o.Slots))
+	}
+}

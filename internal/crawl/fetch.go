@@ -2,8 +2,10 @@ package crawl
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +14,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -102,9 +105,13 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 			return false
 		}
 	}
-	var header http.Header
-	if r.spares(rec, r.c.now()) {
-		header = condition(rec)
+	var header http.Header // of a request that is conditional on that the page has changed
+	switch {
+	case !r.spares(rec, r.c.now()):
+	case rec.ETag != "":
+		header = http.Header{"If-None-Match": {rec.ETag}}
+	default:
+		header = http.Header{"If-Modified-Since": {time.Unix(rec.Modified, 0).UTC().Format(http.TimeFormat)}}
 	}
 	resp, ok := w.get(rec.Path, header, proxied)
 	if !ok {
@@ -116,7 +123,9 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 	case resp.Status == http.StatusNotModified && header == nil:
 		f.resp = nil
 	case resp.Status == http.StatusOK:
-		f.meta = w.parse(rec.Path, resp)
+		if f.meta, ok = w.parse(rec.Path, resp); !ok {
+			f.resp = nil
+		}
 		if f.meta.Document && absent != "" {
 			a, ok := w.absence(absent, resp.Proxied)
 			if !ok {
@@ -188,21 +197,19 @@ func wantsBody(status int, header http.Header) bool {
 	return status == http.StatusOK && htmlmeta.IsHTML(header.Get("Content-Type"))
 }
 
-// condition makes a request conditional on that the page has changed.
-func condition(rec *store.Record) http.Header {
-	if rec.ETag != "" {
-		return http.Header{"If-None-Match": {rec.ETag}}
-	}
-	return http.Header{"If-Modified-Since": {time.Unix(rec.Modified, 0).UTC().Format(http.TimeFormat)}}
-}
-
-// parse returns the metadata of a response with the status 200.
-func (w *worker) parse(path string, resp *Response) htmlmeta.Meta {
+// parse returns the metadata of a response with the status 200; false: parsing it panicked.
+func (w *worker) parse(path string, resp *Response) (meta htmlmeta.Meta, ok bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			w.run.panicked.CompareAndSwap(nil, fmt.Errorf("parsing %s: %w", path, &merge.PanicError{Value: v, Stack: debug.Stack()}))
+			w.parser = htmlmeta.NewParser(w.run.p.Extract)
+		}
+	}()
 	pg := htmlmeta.Page{Base: w.run.p.Base, Path: path, Header: resp.Header, Now: w.run.c.o.Now()}
 	if wantsBody(resp.Status, resp.Header) {
-		return w.parser.Parse(resp.Body, pg)
+		return w.parser.Parse(resp.Body, pg), true
 	}
-	return htmlmeta.Header(pg)
+	return htmlmeta.Header(pg), true
 }
 
 // follow collects the links of a page that was fetched, if they count.
@@ -222,13 +229,18 @@ func (w *worker) follow(rec *store.Record, found []string) {
 		for _, path := range found {
 			w.link(rec.Path, path, depth, 0)
 		}
+		for _, image := range rec.Images {
+			if path, ok := htmlmeta.PathOn(w.run.p.Base, image); ok {
+				w.link(rec.Path, path, math.MaxUint8, store.Image)
+			}
+		}
 	}
 }
 
 // link takes a link from one page to another.
 func (w *worker) link(from, to string, depth uint8, flags store.Flags) {
 	links, ok := &w.run.links, true
-	if flags&store.Target == 0 && strings.ContainsAny(to, ";?%") || strings.Contains(to, "//") || len(to) > page.MaxPath { // else it is clean
+	if flags&(store.Target|store.Image) == 0 && strings.ContainsAny(to, ";?%") || strings.Contains(to, "//") || len(to) > page.MaxPath { // else it is clean
 		to, ok = links.cleaner.Clean(to)
 	}
 	if ok && to != from && strings.HasPrefix(to, w.run.p.Scope) {

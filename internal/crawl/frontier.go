@@ -16,6 +16,7 @@ import (
 )
 
 const (
+	imagesPerPath = 10     // images at most, for each of Policy.MaxPaths
 	maxPerPattern = 10_000 // discovered pages whose paths differ in digits alone
 	maxSeeds      = 10     // redirects that are followed from the front page
 	maxAliases    = 50_000 // unmatched links for whose aliases is looked in a round
@@ -26,7 +27,7 @@ const (
 type link struct {
 	path    string
 	depth   uint8
-	flags   store.Flags // Target and Seed
+	flags   store.Flags // Target, Seed and Image
 	isAlias bool        // the link is to an alias of the path: see [aliases]
 }
 
@@ -155,7 +156,7 @@ func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link
 	}
 	records = insert(records, fresh)
 	for _, n := range found {
-		if !r.relink(records, n) && !n.isAlias {
+		if !r.relink(records, n) && !n.isAlias && n.flags&store.Image == 0 {
 			r.links.unmatched = append(r.links.unmatched, n.path)
 		}
 	}
@@ -209,8 +210,9 @@ func (r *Run) linked(rec *store.Record) {
 
 // discovers reports whether a page that a link names gets a record.
 func (r *Run) discovers(ctx context.Context, n link) (ok bool, err error) {
+	isImage := n.flags&store.Image != 0
 	if n.flags == 0 && (!r.p.discovers() || !r.p.Discover && int(n.depth) > r.p.Depth) ||
-		n.path != r.p.Front && r.p.Filter(&page.Page{Path: n.path}) != "" {
+		n.path != r.p.Front && !isImage && r.p.Filter(&page.Page{Path: n.path}) != "" {
 		return false, nil
 	}
 	if r.census == nil {
@@ -218,18 +220,20 @@ func (r *Run) discovers(ctx context.Context, n link) (ok bool, err error) {
 			return false, err
 		}
 	}
-	if n.flags&store.Seed == 0 && (r.census.pages >= r.p.MaxPaths || *r.census.like(n.path) >= maxPerPattern) {
+	switch c := r.census; {
+	case n.flags&store.Seed != 0:
+	case isImage && c.images >= imagesPerPath*r.p.MaxPaths, !isImage && (c.pages >= r.p.MaxPaths || *c.like(n.path) >= maxPerPattern):
 		r.links.dropped++
 		return false, nil
 	}
-	r.census.add(n.path)
+	r.census.add(n.path, n.flags)
 	return true, nil
 }
 
-// census counts pages that no source names.
+// census counts what no source names.
 type census struct {
-	pages    int
-	patterns [1 << 16]uint32 // by hash of the path without digits; a few too many
+	pages, images int
+	patterns      [1 << 16]uint32 // pages by hash of the path without digits; a few too many
 }
 
 func (r *Run) count(ctx context.Context) (*census, error) {
@@ -241,14 +245,18 @@ func (r *Run) count(ctx context.Context) (*census, error) {
 		}
 		for j := range records {
 			if records[j].Flags&store.Named == 0 {
-				c.add(records[j].Path)
+				c.add(records[j].Path, records[j].Flags)
 			}
 		}
 	}
 	return c, nil
 }
 
-func (c *census) add(path string) {
+func (c *census) add(path string, flags store.Flags) {
+	if flags&store.Image != 0 {
+		c.images++
+		return
+	}
 	c.pages++
 	*c.like(path)++
 }

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"encoding/binary"
 	"slices"
 	"time"
 
@@ -126,6 +127,7 @@ func unknownDigest(string, string) uint64 { return 1 }
 
 // digestOf is the sum of hashes of the candidates from first up to next; "": of all that follow.
 func digestOf(cands []page.Page, first, next string) (sum uint64) {
+	var buf []byte
 	for i := range cands {
 		p := &cands[i]
 		if p.Path < first || next != "" && p.Path >= next {
@@ -133,12 +135,8 @@ func digestOf(cands []page.Page, first, next string) (sum uint64) {
 		}
 		hints := uint64(p.Version)<<32 | uint64(p.ChangeFreq)<<16 | uint64(p.Priority)<<8 |
 			uint64(flagIf(1, p.LastModDay)) | uint64(flagIf(2, p.Visited))
-		h := xxhash.Sum64String(p.Path)
-		for _, v := range [...]uint64{hints, uint64(p.LastMod)} {
-			h = (h ^ v) * 0x9E3779B97F4A7C15
-			h ^= h >> 29
-		}
-		sum += h
+		buf = binary.LittleEndian.AppendUint64(append(buf[:0], p.Path...), hints)
+		sum += xxhash.Sum64(binary.LittleEndian.AppendUint64(buf, uint64(p.LastMod)))
 	}
 	return sum
 }

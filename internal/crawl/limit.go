@@ -54,21 +54,17 @@ func (l *Limiter) begin(ctx context.Context) bool {
 	if !l.slots.Take(ctx) {
 		return false
 	}
-	for {
-		wait := l.Turn()
-		deadline, ok := ctx.Deadline()
-		switch {
-		case ctx.Err() != nil || ok && time.Until(deadline) < wait:
+	for wait := l.Turn(); wait > 0; wait = l.Turn() {
+		if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < wait {
 			l.slots.Release()
 			return false
-		case wait <= 0:
-			return true
 		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
 		}
 	}
+	return true
 }
 
 // Turn takes the next turn, or returns how long it is until then.

@@ -106,8 +106,8 @@ func (w *worker) absence(absent string, proxied bool) (absence, bool) {
 	case (resp == nil || !isAnswer(uint16(resp.Status)) || resp.Status == http.StatusForbidden) && !last.failed:
 		a.failed, a.until = true, now+10*minute // what fails again is not there
 	case resp != nil && resp.Status == http.StatusOK:
-		meta := w.parse(absent, resp)
-		a.found, a.text = meta.Document, meta.Text
+		meta, parsed := w.parse(absent, resp)
+		a.found, a.text, a.failed = meta.Document, meta.Text, !parsed
 	}
 	c.absences.put(absent, a)
 	return a, ok
@@ -124,7 +124,7 @@ type turns struct {
 // Take takes the turn of a page; false: it is not its turn.
 func (t *turns) take(rec *store.Record, proxied bool, late *memory[bool]) bool {
 	isLate, _ := late.get(rec.Path)
-	if !t.comeLast && (isLate || rec.Fetched == 0 && rec.Flags&store.Named == 0 && page.IsAsset(rec.Path)) {
+	if !t.comeLast && (isLate || rec.Fetched == 0 && rec.Flags&store.Named == 0 && (rec.Flags&store.Image != 0 || page.IsAsset(rec.Path))) {
 		t.othersWait = true
 		return false
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"net/http"
-	"net/url"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -13,10 +12,10 @@ import (
 )
 
 const (
-	maxETag, maxURL = 128, 4096 // bytes
+	maxETag = 128 // bytes
 
 	// ofResponse are the flags that the last response decides.
-	ofResponse = store.HTML | store.Document | store.NoIndex | store.Truncated | store.Unreadable | store.SoftNotFound | store.Proxied
+	ofResponse = store.HTML | store.Document | store.NoIndex | store.Unreadable | store.SoftNotFound | store.Proxied
 
 	minute = 60 // seconds, as all that follow
 	hour   = 60 * minute
@@ -81,14 +80,15 @@ func apply(rec *store.Record, f *fetched) outcome {
 	rec.Failing, rec.Status = 0, uint16(resp.Status)
 	rec.Flags |= flagIf(store.Proxied, resp.Proxied)
 	if isRedirect(rec) {
-		rec.Target = onSite(f.base, rec.Path, location(f.base+rec.Path, resp.Header))
+		refresh := http.Header{"Refresh": {"0; url=" + resp.Header.Get("Location")}} // which resolves alike
+		rec.Target = onSite(f.base, rec.Path, htmlmeta.Header(htmlmeta.Page{Base: f.base, Path: rec.Path, Header: refresh}).Refresh)
 	}
 	if resp.Status != http.StatusOK {
 		return unchanged
 	}
 	m := &f.meta
 	rec.Flags |= flagIf(store.HTML, isHTML) | flagIf(store.Document, m.Document) | flagIf(store.NoIndex, m.NoIndex) |
-		flagIf(store.Truncated, m.Truncated || resp.Truncated) | flagIf(store.Unreadable, m.Unreadable) | flagIf(store.SoftNotFound, f.soft)
+		flagIf(store.Unreadable, m.Unreadable) | flagIf(store.SoftNotFound, f.soft)
 	rec.Canonical, rec.Target = onSite(f.base, rec.Path, m.Canonical), onSite(f.base, rec.Path, m.Refresh)
 	rec.Alternates, rec.Images = m.Alternates, m.Images // htmlmeta bounds them
 	came := unchanged
@@ -146,26 +146,11 @@ func text(rec, before *store.Record, f *fetched) (came outcome) {
 	return came
 }
 
-// location returns the absolute URL to which a redirect from another one leads; "": it does not say.
-func location(from string, header http.Header) string {
-	here, _ := url.Parse(from)
-	there, err := (&http.Response{Header: header, Request: &http.Request{URL: here}}).Location()
-	if err != nil {
-		return ""
-	}
-	if port := there.Port(); there.Scheme+port == "https443" || there.Scheme+port == "http80" {
-		there.Host = there.Host[:len(there.Host)-len(port)-1]
-	}
-	there.Fragment = ""
-	return there.String()
-}
-
-// onSite returns the path of an absolute URL, or the URL where it is on another site. "": it is the page
-// itself, or too long.
+// onSite returns the path of an absolute URL, or the URL where it is on another site; "": it is the page itself.
 func onSite(base, self, url string) string {
 	path, ok := htmlmeta.PathOn(base, url)
 	switch {
-	case len(url) > maxURL || path == self:
+	case path == self:
 		return ""
 	case ok:
 		return path
@@ -214,7 +199,7 @@ func isRefusal(rec *store.Record) bool {
 // of Policy.Expire. Times of over a day are rounded up to those of the chunk, so that it is due as a whole.
 func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
 	seconds := min(r.wait(before, rec, came), max(r.p.expire()*2/9, minute))
-	if rec.Status == http.StatusOK && rec.Flags&store.HTML == 0 && rec.Failing == 0 {
+	if rec.Status == http.StatusOK && rec.Flags&(store.HTML|store.Image) == 0 && rec.Failing == 0 {
 		seconds = lastWait // it has no links
 	}
 	rec.Wait, rec.Due = uint32(seconds), now+seconds
@@ -230,6 +215,8 @@ func (r *Run) wanted(rec *store.Record) bool {
 	case rec.Flags&store.Blocked != 0 || rec.Absent != 0:
 		return false
 	case rec.Flags&store.Named != 0:
+		return true
+	case rec.Flags&store.Image != 0 && r.p.Extract.Images: // visitors of the page request it as well
 		return true
 	case rec.Flags&store.Disallowed != 0:
 		return false

@@ -109,7 +109,7 @@ func TestApply(t *testing.T) {
 // TestFailing: a listed page that fails is believed to after an hour.
 func TestFailing(t *testing.T) {
 	rec := known()
-	r := &Run{c: New(Options{}), p: Policy{}.withDefaults()}
+	r := New(Options{}).Start(nil, Policy{})
 	fetch := func(at int64, resp *Response, meta htmlmeta.Meta) {
 		before := rec
 		r.plan(&before, &rec, apply(&rec, &fetched{resp: resp, meta: meta, base: base, batch: 10, now: at}), 0, at)
@@ -153,7 +153,7 @@ func TestFailing(t *testing.T) {
 // more often; what failed since, or is HTML now, like any page.
 func TestNotHTML(t *testing.T) {
 	for _, expire := range []time.Duration{time.Hour, 0, 365 * 24 * time.Hour} {
-		r := &Run{c: New(Options{}), p: Policy{Expire: expire}.withDefaults()}
+		r := New(Options{}).Start(nil, Policy{Expire: expire})
 		rec, at := store.Record{Path: "/a.css"}, int64(now)
 		fetch := func(resp *Response, meta htmlmeta.Meta) int64 {
 			before := rec
@@ -186,7 +186,7 @@ func TestStarting(t *testing.T) {
 		{store.Record{Path: "/en/", Flags: store.Seed}, "5 10 20 40 80 160"},
 		{store.Record{Path: "/a"}, "60 120 240 480 960 1920"},
 	} {
-		r := &Run{c: New(Options{}), p: Policy{Front: "/"}.withDefaults()}
+		r := New(Options{}).Start(nil, Policy{Front: "/"})
 		rec, at, waits := test.rec, int64(now), ""
 		for range 6 {
 			before := rec

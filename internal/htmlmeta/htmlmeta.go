@@ -35,7 +35,6 @@ type Page struct {
 type Meta struct {
 	Document   bool // the body has a doctype, <html>, <head>, <body> or <title>; otherwise it is a fragment
 	NoIndex    bool // the page asks search engines not to index it
-	Truncated  bool // the body is longer than MaxBody; the rest was not read
 	Unreadable bool // the body has a Content-Encoding, though none is asked for; it was not read
 
 	// Canonical and Refresh are the absolute URLs that the page names as its canonical and to which it sends its

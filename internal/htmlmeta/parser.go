@@ -56,7 +56,7 @@ func NewParser(o Options) *Parser { return &Parser{options: o} }
 func (p *Parser) Parse(body []byte, pg Page) Meta {
 	p.begin(pg)
 	if len(body) > MaxBody {
-		body, p.meta.Truncated = body[:MaxBody], true
+		body = body[:MaxBody]
 	}
 	if !p.meta.Unreadable {
 		contentType := pg.Header.Get("Content-Type")

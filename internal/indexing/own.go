@@ -77,6 +77,11 @@ func expectsHTML(path string) bool {
 		strings.ToLower(name[dot:]))
 }
 
+// isImage reports whether a record is of an image that pages show, and of no page.
+func isImage(rec *store.Record) bool {
+	return rec.Flags&(store.Image|store.HTML|store.Named|store.Seed|store.Target) == store.Image
+}
+
 // isFromList reports whether the operator names the page in a list: it has no file.
 func isFromList(rec *store.Record) bool { return rec.Flags&store.Named != 0 && rec.Version == 0 }
 

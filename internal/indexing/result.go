@@ -57,6 +57,9 @@ func (s *Selection) Result() Result { return s.result }
 // add takes a record into account whose selection is new.
 func (r *Result) add(rec *store.Record, st state, selected store.Selected, isTemplate bool) {
 	status, was := st.status(), rec.Selected
+	if isImage(rec) && !was.Listed {
+		return
+	}
 	switch {
 	case st&isListed == 0:
 		r.LeftOut[status].add(rec.Path, maxExamples)
@@ -64,7 +67,14 @@ func (r *Result) add(rec *store.Record, st state, selected store.Selected, isTem
 		r.Orphans.add(rec.Path, maxExamples)
 	}
 	if status == CanonicalForeign {
-		r.addHost(rec.Canonical)
+		host := ""
+		if u, err := url.Parse(rec.Canonical); err == nil {
+			host = u.Scheme + "://" + u.Host
+		}
+		if len(r.ForeignHosts) >= maxHosts && r.ForeignHosts[host] == 0 {
+			host = ""
+		}
+		r.ForeignHosts[host]++
 	}
 	if was.Listed {
 		r.Before++
@@ -89,15 +99,4 @@ func isChange(was, is store.Selected, isTemplate bool) bool {
 		return was.Dated != 0 && !isTemplate
 	}
 	return was.LastMod != is.LastMod || was.Day != is.Day
-}
-
-func (r *Result) addHost(canonical string) {
-	host := ""
-	if u, err := url.Parse(canonical); err == nil {
-		host = u.Scheme + "://" + u.Host
-	}
-	if len(r.ForeignHosts) >= maxHosts && r.ForeignHosts[host] == 0 {
-		host = ""
-	}
-	r.ForeignHosts[host]++
 }

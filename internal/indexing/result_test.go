@@ -222,9 +222,41 @@ func TestExtensionsAndHints(t *testing.T) {
 		if res.NotMutual.Count > 0 == test.mutual || pages[0].ChangeFreq != 3 || pages[0].Priority != 2 || pages[1].Priority != 6 {
 			t.Errorf("%s: got %+v, %+v", test.name, res.NotMutual, pages)
 		}
-		r.Alternates, r.Images = false, true
+		r.Alternates, r.Images, r.Scope = false, true, "/"
 		if pages, _ = run(t, generation(t, 9, records), r); !reflect.DeepEqual(pages[1].Extensions, &page.Extensions{Images: []string{"/x.png"}}) {
 			t.Errorf("%s: images: got %+v", test.name, pages[1].Extensions)
+		}
+	}
+}
+
+// TestImages: an image of the site is listed once it has answered 200 with an image, and is no
+// page; others are listed as pages name them.
+func TestImages(t *testing.T) {
+	records := recs("/; /a.png; /b.png; /c.png; /d.png; /x/e.png")
+	image := func(i int, status uint16, flags store.Flags) {
+		records[i] = store.Record{Path: records[i].Path, Fetched: 1, Status: status, Flags: store.Image | flags}
+	}
+	image(1, 200, 0)
+	image(2, 404, 0)
+	image(3, 200, store.HTML|store.Document)
+	image(4, 200, store.Blocked)
+	image(5, 200, 0)
+	for _, path := range []string{"/a.png", "/b.png", "/c.png", "/d.png", "/x/e.png", "/f.png"} {
+		records[0].Images = append(records[0].Images, origin+path)
+	}
+	records[0].Images = append(records[0].Images, "https://cdn.example/g.png")
+	for scope, want := range map[string][]string{"/": {"/a.png", "/x/e.png"}, "/x/": {"/a.png", "/b.png", "/c.png", "/d.png", "/x/e.png", "/f.png"}} {
+		r := rules()
+		r.Images, r.Scope = true, scope
+		pages, res := run(t, generation(t, 9, records), r)
+		got := pages[0].Extensions.Images
+		for i, path := range append(want, "https://cdn.example/g.png") {
+			if i >= len(got) || strings.TrimPrefix(got[i], origin) != path {
+				t.Fatalf("scope %s: got %q, want %q", scope, got, want)
+			}
+		}
+		if len(pages) != 1 || res.LeftOut[NotHTML].Count+res.LeftOut[NotFound].Count != 0 {
+			t.Errorf("scope %s: got %d pages, and left out %v", scope, len(pages), res.LeftOut)
 		}
 	}
 }

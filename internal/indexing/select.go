@@ -8,15 +8,18 @@ import (
 	"iter"
 	"math"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 // Rules are what a selection goes by besides the records.
 type Rules struct {
-	Base, Front        string        // the site's scheme, host and port; the path of its front page
+	Base, Scope, Front string        // the site's scheme, host and port; its path prefix, and the path of its front page
 	Respect            bool          // a page gives way to its canonical; else canonicals play no part at all
 	OmitOrphans        bool          // pages without incoming links are left out, whoever names them
 	Expire             time.Duration // of a link, after its page was last fetched; 0: never
@@ -43,6 +46,7 @@ type Selection struct {
 	groups     groups
 	dates      dates
 	alternates alternateSets
+	images     map[uint64]bool // of the site that have answered, by hash of their paths
 	result     Result
 }
 
@@ -61,7 +65,7 @@ func (s state) status() Status { return Status(s & statusMask) }
 // Select decides the status of all records. It reads them chunk by chunk and holds some 40
 // bytes of each until it returns, then one. Errors are those of [store.Generation.Load].
 func Select(ctx context.Context, g *store.Generation, r Rules) (*Selection, error) {
-	s := &Selection{rules: r, generation: g, states: make([]state, 0, g.Len()), alternates: make(alternateSets)}
+	s := &Selection{rules: r, generation: g, states: make([]state, 0, g.Len()), alternates: make(alternateSets), images: make(map[uint64]bool)}
 	s.dates.rules, s.result.ForeignHosts = &s.rules, make(map[string]int)
 	c := newCandidates(g.Len())
 	for i := range g.Chunks() {
@@ -92,6 +96,9 @@ func (s *Selection) add(rec *store.Record, c *candidates) {
 	}
 	s.states = append(s.states, st)
 	s.dates.add(rec)
+	if rec.Flags&(store.Image|store.HTML|store.Blocked) == store.Image && rec.Status == 200 && rec.Absent == 0 {
+		s.images[hash(rec.Path)] = true
+	}
 	if own == Indexable || own == CanonicalOther {
 		c.add(rec, &s.rules, own)
 		s.alternates.add(rec.Path, rec.Alternates)
@@ -141,7 +148,7 @@ func (s *Selection) load(ctx context.Context, i int) ([]store.Record, error) {
 // over once. An error, of [store.Generation.Load] or [store.Writer], is yielded last.
 func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 	return func(yield func(page.Page, error) bool) {
-		w := writer{s.generation.Writer(), math.MaxInt64}
+		w, due := s.generation.Writer(), int64(math.MaxInt64) // due: of the chunks since the last that was kept, which the store may join
 		for i, chunk := range s.generation.Chunks() {
 			records, err := s.load(ctx, i)
 			if err != nil {
@@ -159,10 +166,21 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 					return
 				}
 			}
-			w.write(i, chunk, records, changed)
+			if due = min(due, chunk.Due); changed {
+				due := due
+				w.Put(chunk.First, records, func(first, _ string) uint64 {
+					if first == chunk.First {
+						return chunk.Digest
+					}
+					return 0 // the digests of parts are not known: the crawl will find that they differ
+				}, func([]store.Record) int64 { return due })
+			} else {
+				w.Keep(i)
+				due = math.MaxInt64
+			}
 			runtime.Gosched()
 		}
-		g, err := w.next.Generation()
+		g, err := w.Generation()
 		if s.result.Generation = g; err != nil {
 			yield(page.Page{}, err)
 		}
@@ -190,7 +208,7 @@ func (s *Selection) page(rec *store.Record) page.Page {
 	}
 	var e page.Extensions
 	if s.rules.Images {
-		e.Images = rec.Images
+		e.Images = slices.DeleteFunc(slices.Clone(rec.Images), s.isMissing)
 	}
 	if s.rules.Alternates && s.alternates.areMutual(s.rules.Base, rec.Path, rec.Alternates) {
 		e.Alternates = rec.Alternates
@@ -203,24 +221,8 @@ func (s *Selection) page(rec *store.Record) page.Page {
 	return p
 }
 
-// writer writes the next generation. Chunks in which nothing changed are kept.
-type writer struct {
-	next *store.Writer
-	due  int64 // of the chunks since the last that was kept, which the store may join
-}
-
-func (w *writer) write(i int, c store.Chunk, records []store.Record, changed bool) {
-	if !changed {
-		w.next.Keep(i)
-		w.due = math.MaxInt64
-		return
-	}
-	w.due = min(w.due, c.Due)
-	due := w.due
-	w.next.Put(c.First, records, func(first, _ string) uint64 {
-		if first == c.First {
-			return c.Digest
-		}
-		return 0 // the digests of parts are not known: the crawl will find that they differ
-	}, func([]store.Record) int64 { return due })
+// isMissing reports whether an image is of the site and has not answered.
+func (s *Selection) isMissing(image string) bool {
+	path, ok := htmlmeta.PathOn(s.rules.Base, image)
+	return ok && strings.HasPrefix(path, s.rules.Scope) && !s.images[hash(path)]
 }

@@ -102,7 +102,7 @@ const (
 	HTML                            // the response was HTML
 	Document                        // and a document: it has a doctype, html, head, body or title
 	NoIndex                         // the page, or its header, asks not to be indexed
-	Truncated                       // the body was longer than is read
+	Image                           // another page shows it as an image
 	Unreadable                      // the body has an encoding that was not asked for
 	SoftNotFound                    // a page that cannot exist has the same text
 	Proxied                         // an upstream answered
