@@ -1,66 +1,51 @@
 package sitemap
 
 import (
-	"bufio"
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"net/url"
-	"runtime/debug"
 	"strconv"
 	"strings"
-	"time"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/lint"
 )
 
-const (
-	defaultSample = 100
-	maxSample     = 100_000
-)
+const maxSample = 100_000
 
 // checkFlags are what a user may set for a check.
 type checkFlags struct {
-	json, quiet, all bool
-	fetch, offline   bool
-	sample           int
-	base, rate       string
-	timeout          time.Duration
-
-	pause time.Duration // between two requests for pages, of the rate
+	lint.Options
+	json, quiet, fetch bool
+	rate, proxy        string
 }
 
 func checkCommand() *cobra.Command {
-	var f checkFlags
+	f := checkFlags{Options: lint.Options{UserAgent: fetchUserAgent}}
 	cmd := &cobra.Command{
 		Use:   "check FILE|DIR|URL...",
-		Short: "Says what is wrong with sitemaps",
+		Short: "Reports what is wrong with sitemaps",
 		Long: `
-Checks sitemaps of any origin, and says what is wrong with them: one finding a
-line, with file and line, on standard output, and a summary on standard error.
+Checks sitemaps of any origin, and reports what is wrong with them: one finding
+a line on standard output, and a summary on standard error.
 
-FILE is a sitemap (.xml, .xml.gz or .txt) or a robots.txt, and -
-is standard input. Of a DIR all sitemaps and robots.txt in it are checked. URL is
-that of a sitemap, of a robots.txt, or of a site: then its robots.txt says where
-its sitemaps are, else it is /sitemap.xml. What an index lists is checked as well:
-children of an index at a URL are fetched, those of a file are looked up in its
-folder.
+FILE is a sitemap (.xml, .xml.gz or .txt) or a robots.txt, and - is standard
+input. In a DIR everything with "sitemap" in its name and robots.txt is checked.
+URL is that of a sitemap, of a robots.txt, or of a site: then its robots.txt says
+where its sitemaps are, else it is /sitemap.xml. What an index lists is checked as
+well: at its URL, or in the folder of its file.
 
-With --fetch, pages are asked for, too: each must answer 200 without a redirect,
-ask neither not to be indexed nor for another page to be listed in its stead, and
-be HTML where it says so. Those asked for are drawn by lot, the same ones each
-time. The User-Agent has "bot" in it, robots.txt is heeded, and so is Retry-After.
+With --fetch, a sample of the pages is fetched, too: each must return 200 without
+a redirect, be indexable, and not name another page as its canonical. The
+User-Agent has "bot" in it, and robots.txt is heeded.
 
-Exit status: 0 where nothing is wrong or there are warnings alone, 1 where there
-are errors, 2 where something could not be checked (no such file, a flag that
-makes no sense).`,
+Exit status: 0 where nothing is wrong or there are warnings only, 1 where there
+are errors, 2 where something could not be checked (no such file, a URL that does
+not answer, invalid usage).`,
 		Example: `  caddy sitemap check https://example.com
   caddy sitemap check --base-url https://example.com public/
   caddy sitemap check --fetch --sample 20 --json https://example.com/sitemap.xml`,
@@ -68,223 +53,130 @@ makes no sense).`,
 			if err := f.parse(args); err != nil {
 				return fail(cmd, err)
 			}
-			return exit(cmd, runCheck(cmd, f, args))
+			return f.run(cmd, args)
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.json, "json", false, "one JSON object a line: the findings, and then the summary")
-	flags.BoolVar(&f.quiet, "quiet", false, "errors alone: no warnings, no summary")
-	flags.BoolVar(&f.all, "all", false, "all findings, not 20 of a kind in a document and how many more there are")
-	flags.BoolVar(&f.fetch, "fetch", false, "ask for the pages that are listed")
-	flags.BoolVar(&f.offline, "offline", false, "never use the network")
-	flags.IntVar(&f.sample, "sample", defaultSample, "how many pages --fetch asks for, at most 100000")
-	flags.StringVar(&f.rate, "rate", "2/s", "how many pages --fetch asks for, at most, a second (2/s) or a minute (30/m)")
-	flags.StringVar(&f.base, "base-url", "", "URL that FILE's folder, or DIR, is served at: its pages must lie there")
-	flags.DurationVar(&f.timeout, "timeout", fetchTimeout, "how long one request may take, with the whole answer")
+	flags.BoolVar(&f.json, "json", false, "one JSON object a line: the findings, then the summary")
+	flags.BoolVar(&f.quiet, "quiet", false, "errors only: no warnings, no summary")
+	flags.BoolVar(&f.All, "all", false, "all findings, not 20 of a code and document")
+	flags.BoolVar(&f.fetch, "fetch", false, "fetch a sample of the pages that are listed")
+	flags.IntVar(&f.Sample, "sample", 100, "how many pages --fetch fetches, at most 100000")
+	flags.StringVar(&f.rate, "rate", "2/s", "how many pages --fetch fetches, at most, a second (2/s) or a minute (30/m)")
+	flags.StringVar(&f.BaseURL, "base-url", "", "URL that FILE's folder, or DIR, is served at: its pages must be there")
+	flags.DurationVar(&f.Timeout, "timeout", fetchTimeout, "how long one request may take, with the whole response")
+	flags.StringVar(&f.proxy, "proxy", "", "URL of a proxy for all requests; those of the environment are not used")
 	return cmd
 }
 
 // parse checks the flags.
-func (f *checkFlags) parse(args []string) error {
-	rate, err := parseRate(f.rate)
-	if err != nil {
+func (f *checkFlags) parse(args []string) (err error) {
+	if f.Rate, err = parseRate(f.rate); err != nil {
 		return fmt.Errorf("--rate '%s': %w", f.rate, err)
 	}
 	switch {
 	case len(args) == 0:
 		return errors.New("nothing to check: name a file, a folder, a URL, or - for standard input")
-	case rate < minCrawlRate || rate > maxCrawlRate:
+	case f.Rate < minCrawlRate || f.Rate > maxCrawlRate:
 		return fmt.Errorf("--rate '%s': it is at least one an hour and at most %d/s", f.rate, maxCrawlRate)
-	case f.sample < 1 || f.sample > maxSample:
-		return fmt.Errorf("--sample %d: it is 1 to %d", f.sample, maxSample)
-	case f.timeout <= 0:
-		return fmt.Errorf("--timeout %v: it is more than nothing", f.timeout)
-	case f.offline && f.fetch:
-		return errors.New("--offline and --fetch exclude each other")
+	case f.Sample < 1 || f.Sample > maxSample:
+		return fmt.Errorf("--sample %d: it is 1 to %d", f.Sample, maxSample)
+	case f.Timeout <= 0:
+		return fmt.Errorf("--timeout %v: it is more than nothing", f.Timeout)
 	}
-	f.pause = time.Duration(float64(time.Second) / rate)
-	if f.base == "" {
-		return nil
+	if !f.fetch {
+		f.Sample = 0
 	}
-	base, err := url.Parse(f.base)
-	if err != nil || !isWebURL(f.base) || base.RawQuery != "" || base.Fragment != "" || base.User != nil {
-		return fmt.Errorf("--base-url '%s': a URL of http or https is wanted, with neither query nor fragment", f.base)
+	if f.proxy != "" {
+		if f.Proxy, err = webURL("--proxy", f.proxy); err != nil {
+			return err
+		}
 	}
-	f.base = strings.TrimSuffix(base.String(), "/") + "/"
+	if f.BaseURL != "" {
+		base, err := webURL("--base-url", f.BaseURL)
+		if err != nil {
+			return err
+		}
+		f.BaseURL = strings.TrimSuffix(base.String(), "/") + "/"
+	}
 	return nil
 }
 
-// checking is one run of the command.
-type checking struct {
-	ctx     context.Context
-	cmd     *cobra.Command
-	flags   checkFlags
-	web     *web
-	checker *lint.Checker
-	report  *checkReport
-	sample  *pageSample
-	done    map[string]bool // documents that were checked, by URL or file
-	failed  bool            // something could not be checked
-	asked   int             // pages
-	pace    checkPace
-	html    *htmlmeta.Parser
+func webURL(flag, value string) (*url.URL, error) {
+	u, err := url.Parse(value)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || flag == "--base-url" && u.User != nil {
+		return nil, fmt.Errorf("%s '%s': a URL of http or https is wanted, with neither query nor fragment", flag, value)
+	}
+	return u, nil
 }
 
-// runCheck checks what was named, and returns the exit status.
-func runCheck(cmd *cobra.Command, f checkFlags, args []string) int {
-	defer debug.SetGCPercent(debug.SetGCPercent(50)) // what Caddy's modules hold is most of the heap
-
-	ctx, cancel := context.WithCancelCause(cmd.Context())
-	defer cancel(nil)
-	k := &checking{
-		ctx: ctx, cmd: cmd, flags: f, web: newWeb(f.timeout), done: make(map[string]bool),
-		report: &checkReport{out: bufio.NewWriterSize(cmd.OutOrStdout(), 64<<10), json: f.json, quiet: f.quiet, stop: cancel},
-		sample: newPageSample(f.sample),
-		pace:   checkPace{pause: f.pause, sleep: sleep, now: time.Now},
+// run checks what was named.
+func (f *checkFlags) run(cmd *cobra.Command, args []string) error {
+	var unwritten error
+	write := func(line string) {
+		if _, err := fmt.Fprintln(cmd.OutOrStdout(), printable(line)); err != nil {
+			unwritten = err
+		}
 	}
-	k.web.offline = f.offline
-	defer k.web.close()
-	o := lint.Options{Report: k.report.finding}
-	if f.all {
-		o.MaxPerCode = math.MaxInt
+	f.Stdin = cmd.InOrStdin()
+	f.Report = func(found lint.Finding) {
+		if f.quiet && found.Severity != lint.Error {
+			return
+		}
+		if f.json {
+			write(oneObject(found))
+			return
+		}
+		at := found.File
+		if found.Line > 0 {
+			at += ":" + strconv.Itoa(found.Line)
+		}
+		line := fmt.Sprintf("%s: %s: %s: %s", at, found.Severity, found.Code, found.Message)
+		if found.URL != "" && found.URL != found.File {
+			line += ": " + found.URL
+		}
+		write(line)
 	}
-	if f.fetch {
-		o.Page = k.sample.add
+	s := lint.Check(cmd.Context(), f.Options, args...)
+	switch {
+	case f.quiet:
+	case f.json:
+		write(oneObject(map[string]lint.Summary{"summary": s}))
+	default:
+		cmd.PrintErrf("documents: %d, pages: %d, fetched: %d, errors: %d, warnings: %d\n", s.Documents, s.URLs, s.Fetched, s.Errors, s.Warnings)
 	}
-	k.checker = lint.New(o)
-	if f.base != "" {
-		k.web.trust(f.base)
+	if err := errors.Join(cmd.Context().Err(), unwritten); err != nil {
+		return fail(cmd, err)
 	}
-	for _, arg := range args {
-		k.target(arg)
+	switch {
+	case s.Unchecked > 0:
+		return exit(cmd, exitFailed)
+	case s.Errors > 0:
+		return exit(cmd, exitErrors)
 	}
-	k.askPages()
-	k.report.summary(cmd.ErrOrStderr(), checkSummary{k.checker.Summary(), k.asked})
-	return k.status()
+	return nil
 }
 
-func (k *checking) status() int {
-	switch err := context.Cause(k.ctx); {
-	case err != nil:
-		k.cmd.PrintErrln("Error:", err)
-		return exitFailed
-	case k.failed:
-		return exitFailed
-	case k.report.errors > 0:
-		return exitErrors
-	}
-	return 0
-}
-
-// cannot says what cannot be checked.
-func (k *checking) cannot(err error) {
-	if k.ctx.Err() != nil {
-		return // which is said at the end
-	}
-	k.failed = true
-	k.report.flush() // what was found before
-	k.cmd.PrintErrln("Error:", printable(err.Error()))
-}
-
-// add reports what was found around documents.
-func (k *checking) add(f lint.Finding, format string, args ...any) {
-	if k.ctx.Err() != nil {
-		return // it was not the other side's fault
-	}
-	f.Message = fmt.Sprintf(format, args...)
-	k.checker.Add(f)
-	k.report.flush()
-}
-
-// checkReport puts findings into words as they come.
-type checkReport struct {
-	out         *bufio.Writer // flushed after each document and request
-	json, quiet bool
-	errors      int
-	stop        context.CancelCauseFunc // where a finding cannot be put into words
-}
-
-func (r *checkReport) line(text string) { _, _ = r.out.WriteString(text + "\n") } // flush tells
-
-// flush stops the check where what was found cannot be written.
-func (r *checkReport) flush() {
-	if err := r.out.Flush(); err != nil {
-		r.stop(fmt.Errorf("writing what was found: %w", err))
-	}
-}
-
-func (r *checkReport) finding(f lint.Finding) {
-	if f.Severity == lint.Error {
-		r.errors++
-	} else if r.quiet {
-		return
-	}
-	if r.json {
-		r.object(f)
-		return
-	}
-	at := f.File
-	if f.Line > 0 {
-		at += ":" + strconv.Itoa(f.Line)
-	}
-	line := fmt.Sprintf("%s: %v: %s: %s", at, f.Severity, f.Code, f.Message)
-	if f.URL != "" && f.URL != f.File {
-		line += ": " + f.URL
-	}
-	r.line(printable(line))
-}
-
-// checkSummary is what is said last.
-type checkSummary struct {
-	lint.Summary
-	Asked int `json:"asked"` // pages that were asked for
-}
-
-// summary writes what is said last, behind all that was found.
-func (r *checkReport) summary(stderr io.Writer, s checkSummary) {
-	if r.json && !r.quiet {
-		r.object(map[string]checkSummary{"summary": s})
-	}
-	r.flush()
-	if r.json || r.quiet {
-		return
-	}
-	text := fmt.Sprintf("checked %s with %s", plural(s.Documents, "document"), plural(s.URLs, "page"))
-	if s.Asked > 0 {
-		text += fmt.Sprintf(", asked for %d", s.Asked)
-	}
-	_, _ = fmt.Fprintf(stderr, "%s: %s, %s\n", text, plural(s.Errors, "error"), plural(s.Warnings, "warning"))
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
-}
-
-func (r *checkReport) object(v any) {
-	var b bytes.Buffer
+func oneObject(v any) string {
+	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		r.stop(err)
-		return
-	}
-	r.line(printable(strings.TrimSuffix(b.String(), "\n")))
+	_ = e.Encode(v) // strings and numbers
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// sleep waits; the error is ctx's.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
+// printable escapes control characters, line ends and marks of writing direction as JSON does, so that text of
+// strangers cannot control a terminal. JSON stays the same JSON.
+func printable(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return b.String()
 }

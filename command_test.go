@@ -49,7 +49,7 @@ func TestCommandUsage(t *testing.T) {
 		stdout, stderr string // parts
 		status         int
 	}{
-		"nothing":      {"", "check       Says what is wrong with sitemaps", "", 0},
+		"nothing":      {"", "check       Reports what is wrong with sitemaps", "", 0},
 		"help":         {"check --help", "caddy sitemap check FILE|DIR|URL... [flags]", "", 0},
 		"misspelt":     {"chek", "", "Error: unrecognized command 'chek'; did you mean 'check'?\n", 2},
 		"unknown":      {"xyzzy a", "", "Error: unrecognized command 'xyzzy'\n", 2},

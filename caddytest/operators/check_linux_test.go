@@ -17,7 +17,7 @@ func TestCheckMemory(t *testing.T) {
 		cmd := command(t.TempDir(), "sitemap", "check", "-")
 		cmd.Stdin = endlessSitemap(bytes)
 		output, err := cmd.CombinedOutput()
-		if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok && strings.Contains(string(output), "checked 1 document with ") {
+		if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok && strings.Contains(string(output), "documents: 1, ") {
 			return usage.Maxrss << 10
 		}
 		t.Fatalf("got %v\n%s", err, output)

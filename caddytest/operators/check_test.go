@@ -36,10 +36,10 @@ func TestCheckOwn(t *testing.T) {
 			} {
 				r := run(t, t.TempDir(), append([]string{"sitemap", "check"}, args...)...)
 				stdout, stderr, status := r.stdout, r.stderr, r.status
-				if stdout != "" || status != 0 || !strings.Contains(stderr, " 43 pages") || !strings.Contains(stderr, ": 0 errors, 0 warnings\n") {
+				if stdout != "" || status != 0 || !strings.Contains(stderr, " pages: 43,") || !strings.HasSuffix(stderr, " errors: 0, warnings: 0\n") {
 					t.Errorf("%q: got status %d\n%s%s", args, status, stdout, stderr)
 				}
-				if args[0] == "--fetch" && !strings.Contains(stderr, "asked for 43:") {
+				if args[0] == "--fetch" && !strings.Contains(stderr, " fetched: 43,") {
 					t.Errorf("%q: got %q", args, stderr)
 				}
 			}
@@ -55,9 +55,10 @@ func TestCheckStatus(t *testing.T) {
 		stdout, stderr string
 		status         int
 	}{
-		"errors":       {[]string{"check", gone}, gone + ": error: document-status: answers 404\n", "checked 0 documents with 0 pages: 1 error, 0 warnings\n", 1},
-		"no such file": {[]string{"check", "nosuch.xml"}, "", "nosuch.xml", 2},
-		"both":         {[]string{"check", "nosuch.xml", gone}, gone + ": error: document-status: answers 404\n", "nosuch.xml", 2},
+		"errors":       {[]string{"check", gone}, gone + ": error: document-status: answers 404\n", "documents: 0, pages: 0, fetched: 0, errors: 1, warnings: 0\n", 1},
+		"no such file": {[]string{"check", "nosuch.xml"}, "nosuch.xml: error: document-unread: ", "errors: 1", 2},
+		"no answer":    {[]string{"check", "http://127.0.0.1:1/sitemap.xml"}, "http://127.0.0.1:1/sitemap.xml: error: document-unreachable: ", "errors: 1", 2},
+		"both":         {[]string{"check", "nosuch.xml", gone}, gone + ": error: document-status: answers 404\n", "errors: 2", 2},
 		"bad flag":     {[]string{"check", "--nosuch"}, "", "Error: unknown flag: --nosuch\n", 2},
 		"bad command":  {[]string{"chek"}, "", "Error: unrecognized command 'chek'; did you mean 'check'?\n", 2},
 		"help":         {[]string{"check", "--help"}, "FILE|DIR|URL", "", 0},

@@ -2,6 +2,7 @@
 package sitemaps
 
 import (
+	"context"
 	"encoding/xml"
 	"fmt"
 	"strings"
@@ -44,14 +45,11 @@ func Parse(text []byte) (d Document, err error) {
 // Read is Parse of a document in which [lint] finds no error.
 func Read(text string) (Document, error) {
 	var found error
-	c := lint.New(lint.Options{Report: func(f lint.Finding) {
+	lint.Check(context.Background(), lint.Options{Stdin: strings.NewReader(text), Report: func(f lint.Finding) {
 		if f.Severity == lint.Error && found == nil {
 			found = fmt.Errorf("line %d: %s: %s %s", f.Line, f.Code, f.Message, f.URL)
 		}
-	}})
-	if _, err := c.Document("sitemap", "", strings.NewReader(text)); err != nil {
-		return Document{}, err
-	}
+	}}, "-")
 	d, err := Parse([]byte(text))
 	if err == nil {
 		err = found

@@ -1,298 +1,395 @@
 package lint
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"hash/maphash"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/klauspost/compress/gzip"
+	"golang.org/x/text/language"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
+
+const (
+	maxEntries  = 50_000     // of a document, by https://www.sitemaps.org/protocol.html#index
+	maxDocument = 52_428_800 // bytes uncompressed, by the same
+	maxRead     = 128 << 20  // bytes uncompressed, after which reading ends
+	maxEntry    = 4 << 20    // bytes of an entry, tag or line, likewise
+
+	urlSet, index, list = "urlset", "sitemapindex", "list" // of URLs, one a line
+	space09, space084   = "http://www.sitemaps.org/schemas/sitemap/0.9", "http://www.google.com/schemas/sitemap/0.84"
+)
+
+// result is what was learnt of a document.
+type result struct {
+	kind     string  // urlSet, index or list; "": none
+	children []place // of an index
+}
 
 // document is the check of one document.
 type document struct {
-	*findings
-	in       *input
-	xml      *xml.Decoder
-	encoding string // as declared, unless it is UTF-8
-	line     int    // where the token begins
-	result   Result
-	scope    *scope // nil: not known yet
-
-	spaces   map[string]bool // namespaces that were declared
-	own      string          // namespace of the root, and of the protocol's elements
-	frames   []frame
-	rooted   bool
-	value    []byte // text of the element being read
-	textLine int    // where it begins
-	entries  int
-	entry    entry
-	dates    dates
-	full     bool // an entry was not remembered
-	now      time.Time
+	*checker
+	*result
+	place     // of the entry
+	in        io.LimitedReader
+	size      int64  // bytes read
+	base      string // of the document's URL, else of its first loc; "": not known yet
+	below     string // the folder of the document's URL; "": any
+	entries   int
+	entry     entry // that is being read
+	firstDate string
+	sameDate  int // entries with firstDate
 }
 
-// check checks the document. The error is one of the reader.
-func (d *document) check() error {
-	err := d.read()
-	var bad *flaw
-	if errors.As(err, &bad) {
-		d.add(Error, d.line, bad.code, "%s", bad.message)
-		err = nil
-	}
-	if d.in.total > maxDocument {
-		d.add(Error, 0, "too-long", "has more than 52,428,800 bytes uncompressed")
-	}
-	if d.result.Kind == KindURLSet && d.entries > 3 && d.dates.same == d.entries {
-		d.add(Warning, 0, "lastmod-all-the-same", "has the lastmod \"%s\" for all pages: probably the time of a build, which readers learn to disregard", shown(d.dates.first))
-	}
-	if d.full {
-		d.once(Warning, 0, "duplicates-unknown", "has more entries than are remembered, so later duplicates are not found")
-	}
-	d.result.NewestLastMod = d.dates.newest
-	d.rest()
-	return err
+// flaw is what ends the reading of a document, unless its reader fails.
+type flaw struct{ code, message string }
+
+func (f *flaw) Error() string { return f.message }
+
+func malformed(message string) error {
+	return &flaw{"not-well-formed", message + "; the rest was not read"}
 }
 
-const maxHead = 32 << 10 // bytes in which a document's kind is looked for
-
-func (d *document) read() error {
-	d.line = 1
-	head, err := d.in.Peek(maxHead)
-	switch {
-	case d.in.err != nil:
-		return d.in.err
-	case len(head) == 0:
-		if err = d.in.explain(err); err == io.EOF {
-			d.line = 0
-			err = &flaw{"empty", "is empty"}
+// document checks a document, and what it lists if it is an index and not listed itself. at is its URL, "" where
+// that is not known. Children are looked up in dir.
+func (c *checker) document(file, at string, r io.Reader, dir string, listed bool) *result {
+	d := &document{checker: c, result: new(result), place: place{file: file}}
+	c.done[file] = d.result
+	c.summary.Documents++
+	if base, path, err := parseURL(at); err == nil {
+		d.base, d.below = base, page.Folder(path)
+	}
+	err := d.read(r)
+	if d.in.N <= 0 && err != nil || d.size > maxRead {
+		err = &flaw{"too-large", "is longer than 128 MiB, or has an entry or tag of more than 4 MiB; the rest was not read"}
+	}
+	if bad := (*flaw)(nil); errors.As(err, &bad) {
+		d.add(Error, bad.code, "%s", bad.message)
+	} else if err != nil {
+		c.unchecked(d.place, "document-unread", err)
+	}
+	d.place = place{file: file}
+	if d.size > maxDocument {
+		d.add(Error, "too-long", "has more than 52,428,800 bytes uncompressed")
+	}
+	if d.kind == urlSet && d.entries > 3 && d.sameDate == d.entries {
+		d.add(Warning, "lastmod-all-the-same", "all pages have the lastmod %q: probably the time of a build, which readers learn to disregard", d.firstDate)
+	}
+	for _, child := range d.children {
+		if listed {
+			break
+		} else if got := d.load(child, dir, true); got == d.result {
+			d.report(child, Error, "index-in-index", "the index lists itself")
+		} else if got.kind == index {
+			d.report(child, Error, "index-in-index", "the index lists another index; it may list sitemaps of pages only")
 		}
-		return err
-	case hasAnyPrefix(head, "\xFE\xFF", "\xFF\xFE", "<\x00", "\x00<"):
-		return &flaw{"encoding", "is in UTF-16, not in UTF-8"}
-	case d.in.compressed && hasAnyPrefix(head, "\x1f\x8b"):
-		d.line = 0
-		return &flaw{"gzip-twice", "is compressed twice"}
 	}
-	if strings.HasSuffix(d.file, ".gz") && !d.in.compressed {
-		d.add(Warning, 0, "gzip-name", "is named .gz, but is not compressed")
+	d.children = nil
+	return d.result
+}
+
+func (d *document) add(s Severity, code, format string, args ...any) {
+	d.report(d.place, s, code, format, args...)
+}
+
+// read checks the document itself. The error is a flaw, or one of the reader.
+func (d *document) read(r io.Reader) error {
+	b := bufio.NewReader(r)
+	d.in = io.LimitedReader{R: b, N: maxEntry}
+	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
+		z, err := gzip.NewReader(b)
+		if err != nil {
+			return err
+		}
+		d.in.R = z
 	}
+	b = bufio.NewReaderSize(&d.in, 64<<10)
+	head, err := b.Peek(32 << 10)
 	if rest, ok := bytes.CutPrefix(head, []byte("\uFEFF")); ok {
-		_, _ = d.in.Discard(len(head) - len(rest))
+		_, _ = b.Discard(len(head) - len(rest))
 		head = rest
 	}
-	switch head = bytes.ToLower(bytes.TrimLeft(head, " \t\r\n")); {
-	case hasAnyPrefix(head, "<!doctype html", "<html"):
-		d.result.Kind = KindHTML
-		return &flaw{"html", "is an HTML page, not a sitemap"}
-	case len(head) == 0 || head[0] == '<':
-		return d.readXML()
-	case hasAnyPrefix(head, "http:", "https:"):
-		return d.readList()
+	switch text := strings.ToLower(trim(string(head))); {
+	case text == "" && err != nil && err != io.EOF:
+		return err
+	case text == "":
+		return &flaw{"empty", "is empty"}
+	case strings.HasPrefix(text, "<!doctype html"), strings.HasPrefix(text, "<html"):
+		return &flaw{"html", "is an HTML page"}
+	case text[0] == '<':
+		return d.readXML(b)
+	case !strings.HasPrefix(text, "http:") && !strings.HasPrefix(text, "https:"):
+		return &flaw{"root", "is neither XML nor a list of URLs"}
 	}
-	return &flaw{"root", "is neither XML nor a list of URLs"}
-}
-
-func hasAnyPrefix(b []byte, prefixes ...string) bool {
-	for _, p := range prefixes {
-		if bytes.HasPrefix(b, []byte(p)) {
-			return true
+	d.kind = list
+	lines := bufio.NewScanner(b)
+	for lines.Buffer(nil, maxEntry); lines.Scan() && d.size <= maxRead; d.in.N = maxEntry {
+		d.line++
+		d.size += int64(len(lines.Bytes())) + 1
+		if loc := trim(lines.Text()); loc != "" {
+			d.checkLoc(loc)
 		}
 	}
-	return false
+	return lines.Err()
 }
 
-// readList checks a text of one URL a line.
-func (d *document) readList() error {
-	d.result.Kind = KindText
-	for d.line = 1; ; d.line++ {
-		text, err := d.in.line()
+func (d *document) readXML(b *bufio.Reader) error {
+	x := xml.NewDecoder(b)
+	x.CharsetReader = func(name string, r io.Reader) (io.Reader, error) {
+		d.add(Error, "encoding", "the encoding is declared as %s; a sitemap must be UTF-8", name)
+		return r, nil
+	}
+	var root xml.Name
+	for depth := 0; d.size <= maxRead; d.size = x.InputOffset() {
+		d.in.N = maxEntry
+		d.url = ""
+		d.line, _ = x.InputPos()
+		token, err := x.Token()
+		switch t := token.(type) {
+		case xml.StartElement:
+			switch {
+			case depth > 0:
+				err = d.element(x, root, t)
+			case d.kind != "":
+				return malformed("has a second root element")
+			case t.Name.Local != urlSet && t.Name.Local != index:
+				return &flaw{"root", "the root element is '" + t.Name.Local + "', not urlset or sitemapindex"}
+			default:
+				depth, root = 1, t.Name
+				if d.kind = root.Local; root.Space != space09 && root.Space != space084 {
+					d.add(Error, "namespace", "the root element is not in the namespace %s", space09)
+				}
+			}
+		case xml.EndElement:
+			if depth = 0; d.entries == 0 {
+				d.add(Error, "missing-element", "has no entries")
+			}
+		case xml.CharData:
+			if depth == 0 && trim(string(t)) != "" {
+				return malformed("has text outside of its root element")
+			}
+		case xml.ProcInst:
+			if t.Target == "xml" && d.size > 0 {
+				return malformed("the XML declaration is not at the very beginning")
+			}
+		}
+		syntax := (*xml.SyntaxError)(nil)
 		switch {
+		case errors.As(err, &syntax):
+			d.line, d.url = syntax.Line, ""
+			return malformed("is not well-formed XML: " + syntax.Msg)
+		case err == io.EOF && d.kind == "":
+			return malformed("has no root element")
 		case err == io.EOF:
 			return nil
 		case err != nil:
 			return err
-		case !utf8.ValidString(text):
-			return errUTF8
 		}
-		loc := trim(text)
-		if loc == "" {
-			continue
-		}
-		d.count()
-		if loc != text {
-			d.about(loc, Warning, d.line, "loc-space-around", "has white space around a URL, which some readers keep")
-		}
-		d.locate(loc, d.line)
 	}
+	return nil
 }
 
-// entry is the page or child being read.
+// entry is a url or sitemap element, with the extensions for languages and images:
+// https://developers.google.com/search/docs/specialty/international/localized-versions and
+// https://developers.google.com/search/docs/crawling-indexing/sitemaps/image-sitemaps.
 type entry struct {
-	loc     string
-	line    int  // of loc
-	usable  bool // loc is a URL
-	lastMod string
-	images  int
+	Loc        []string `xml:"loc"`
+	LastMod    []string `xml:"lastmod"`
+	ChangeFreq []string `xml:"changefreq"`
+	Priority   []string `xml:"priority"`
+	Links      []struct {
+		Rel      string `xml:"rel,attr"`
+		HrefLang string `xml:"hreflang,attr"`
+		Href     string `xml:"href,attr"`
+	} `xml:"http://www.w3.org/1999/xhtml link"`
+	Images []struct {
+		Loc string `xml:"loc"`
+	} `xml:"http://www.google.com/schemas/sitemap-image/1.1 image"`
+	Others []struct{ XMLName xml.Name } `xml:",any"`
 }
 
-// count counts an entry that begins here.
-func (d *document) count() {
-	d.entries++
-	if d.result.Kind == KindIndex {
-		d.c.summary.Children++
-	} else {
-		d.c.summary.URLs++
+// element checks an element in the root element.
+func (d *document) element(x *xml.Decoder, root xml.Name, t xml.StartElement) error {
+	if t.Name.Space != root.Space || t.Name.Local != "url" && t.Name.Local != "sitemap" || (t.Name.Local == "url") != (d.kind == urlSet) {
+		return cmp.Or(d.other(root, t.Name), x.Skip())
 	}
-	if d.entries == maxEntries+1 {
-		d.add(Error, d.line, "too-many-entries", "has more than 50,000 entries")
-	}
-}
-
-// locate checks a URL that the document lists, and reports whether it is one.
-func (d *document) locate(loc string, line int) bool {
-	if d.result.Kind != KindIndex && d.c.options.Page != nil {
-		d.c.options.Page(loc, line)
-	}
-	a, bad := d.scope.parse(loc)
-	if bad != nil {
-		d.about(loc, Error, line, "loc-"+bad.code, "has a loc that %s", bad.message)
-		return false
-	}
-	switch n := utf8.RuneCountInString(loc); {
-	case n > maxLoc:
-		d.about(loc, Error, line, "loc-too-long", "has a loc of %s characters; 2,047 are the most", thousands(n))
-	case n < minLoc && d.result.Kind != KindText:
-		d.about(loc, Error, line, "loc-too-short", "has a loc of less than 12 characters, which the schema does not allow")
-	}
-	if !isASCII(loc) {
-		d.about(loc, Warning, line, "loc-not-ascii", "has a loc with characters that should be percent-encoded")
-	}
-	if a.fragment {
-		d.about(loc, Warning, line, "loc-fragment", "has a loc with a fragment, which readers cut off")
-	}
-	if d.scope == nil {
-		d.scope = &scope{address: a, origin: a.origin()}
-	}
-	if why := d.scope.outside(&a); why != "" {
-		d.about(loc, Error, line, "loc-outside-scope", "has a loc that %s", why)
-	}
-	d.duplicate(loc, &a, line)
-	return true
-}
-
-// duplicate checks whether a loc, in any spelling, was there before.
-func (d *document) duplicate(loc string, a *address, line int) {
-	normalized, other := loc, ""
-	if !a.normal {
-		normalized, other = a.origin()+a.path, ", in this or another spelling"
-	}
-	if d.result.Kind == KindIndex { // whose children are no pages
-		normalized = "index " + normalized
-	}
-	seen, number := d.c.seen, d.c.summary.Documents
-	hash := maphash.String(d.c.seed, normalized)
-	switch before := seen[hash]; {
-	case before == number:
-		d.about(loc, Warning, line, "duplicate", "has a loc twice%s", other)
-	case before > 0:
-		d.about(loc, Warning, line, "duplicate-elsewhere", "has a loc that an earlier document has, too%s", other)
-	case len(seen) == maxSeen:
-		d.full = true
-		return
-	}
-	seen[hash] = number
-}
-
-// loc checks the loc that has just ended.
-func (d *document) loc(value string) {
 	e := &d.entry
-	e.loc, e.line = trim(value), d.valueLine()
-	if e.loc != value {
-		d.about(e.loc, Warning, e.line, "loc-space-around", "has white space around a loc, which some readers keep")
+	*e = entry{Loc: e.Loc[:0], LastMod: e.LastMod[:0], ChangeFreq: e.ChangeFreq[:0], Priority: e.Priority[:0]}
+	if err := x.DecodeElement(e, &t); err != nil {
+		return err
 	}
-	e.usable = d.locate(e.loc, e.line)
-}
-
-// endEntry keeps a child of an index.
-func (d *document) endEntry() {
-	e := &d.entry
-	if d.result.Kind == KindIndex && e.usable && len(d.result.Children) < maxEntries {
-		d.result.Children = append(d.result.Children, Child{e.loc, e.lastMod, e.line})
+	d.checkLoc(trim(strings.Join(e.Loc[:min(len(e.Loc), 1)], "")))
+	if max(len(e.Loc), len(e.LastMod), len(e.ChangeFreq), len(e.Priority)) > 1 {
+		d.add(Error, "repeated-element", "the entry has more than one loc, lastmod, changefreq or priority")
 	}
-	*e = entry{}
-}
-
-// dates are what the entries' lastmods have in common.
-type dates struct {
-	newest time.Time
-	first  string
-	same   int    // how many are like the first
-	last   string // the last one, with what it says
-	at     time.Time
-	form   dateForm
-}
-
-// Slack for clocks that differ, and for a day that has begun elsewhere.
-const (
-	clockSlack = time.Hour
-	daySlack   = 14 * time.Hour
-)
-
-// lastMod checks the lastmod that has just ended.
-func (d *document) lastMod(value string) {
-	e, t := &d.entry, &d.dates
-	e.lastMod = trim(value)
-	if d.entries == 1 {
-		t.first = e.lastMod
+	for _, date := range e.LastMod {
+		d.checkLastMod(trim(date))
 	}
-	if e.lastMod == t.first {
-		t.same++
-	}
-	if t.form == dateNone || e.lastMod != t.last {
-		t.last = e.lastMod
-		t.at, t.form = parseDate(e.lastMod)
-	}
-	if message := d.dateError(value); message != "" {
-		d.about(e.loc, Error, d.valueLine(), "lastmod", "has a lastmod \"%s\" that %s", shown(e.lastMod), message)
-		return
-	}
-	slack := daySlack
-	switch t.form {
-	case dateSecond, dateMinute:
-		slack = clockSlack
-	case dateLocal, dateDayZone:
-		d.about(e.loc, Warning, d.valueLine(), "lastmod-zone", "has a lastmod \"%s\" that is not a W3C Datetime: a time needs a time zone, and a day has none", e.lastMod)
-	}
-	if t.at.After(d.now.Add(slack)) {
-		d.about(e.loc, Warning, d.valueLine(), "lastmod-future", "has a lastmod \"%s\" that lies in the future", e.lastMod)
-		return
-	}
-	if t.at.After(t.newest) {
-		t.newest = t.at.UTC()
-	}
-}
-
-// dateError says why the lastmod that has just ended is not one of the schema, or "".
-func (d *document) dateError(value string) string {
-	if n := utf8.RuneCountInString(value); d.own == space084 && (n < 10 || n > 25) {
-		return "does not have 10 to 25 characters, as schema 0.84 demands"
-	}
-	switch d.dates.form {
-	case dateNone:
-		return "is not a date such as 2024-05-01 or 2024-05-01T10:20:30Z"
-	case dateYear, dateMonth, dateMinute:
-		if d.own != space084 {
-			return "the schema does not allow: it wants a whole date, and a time with seconds"
+	for _, value := range e.ChangeFreq {
+		if _, err := page.ParseChangeFreq(trim(value)); err != nil {
+			d.add(Error, "changefreq", "changefreq %q is not always, hourly, daily, weekly, monthly, yearly or never", value)
 		}
 	}
-	return ""
+	for _, value := range e.Priority {
+		if _, err := page.ParsePriority(trim(value)); err != nil {
+			d.add(Error, "priority", "priority %q is not a decimal number from 0.0 to 1.0", value)
+		}
+	}
+	for _, link := range e.Links {
+		if _, _, err := parseURL(trim(link.Href)); err != nil || link.Rel != "alternate" {
+			d.add(Error, "alternate", "a link is not rel=\"alternate\" with an absolute URL as its href: %q", link.Href)
+		}
+		if !isLanguage(link.HrefLang) {
+			d.add(Error, "attribute-value", "hreflang %q is not a language of ISO 639 with or without a country of ISO 3166-1, such as de or en-GB, nor x-default", link.HrefLang)
+		}
+	}
+	for i, image := range e.Images {
+		if _, _, err := parseURL(trim(image.Loc)); err != nil {
+			d.add(Error, "extension-url", "image:loc %q is wrong: %v", image.Loc, err)
+		}
+		if i == 1000 {
+			d.add(Error, "too-many-images", "the page has more than 1,000 images")
+		}
+	}
+	for _, other := range e.Others {
+		if err := d.other(root, other.XMLName); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// valueLine is the line where the value that has just ended begins.
-func (d *document) valueLine() int {
-	space := len(d.value) - len(bytes.TrimLeft(d.value, " \t\r\n"))
-	return d.textLine + bytes.Count(d.value[:space], []byte("\n"))
+// other reports an element that is not checked.
+func (d *document) other(root, name xml.Name) error {
+	if name.Space == root.Space || name.Space == "" {
+		d.add(Error, "unknown-element", "'%s' is not an element that may stand here", name.Local)
+	} else if !strings.Contains(name.Space, ":") { // encoding/xml leaves the prefix
+		return malformed("the namespace prefix '" + name.Space + "' is not declared")
+	}
+	return nil
 }
+
+// codes are how the codes of findings end for what is wrong with a URL.
+var codes = map[error]string{
+	origin.ErrNotAbsolute: "not-absolute", origin.ErrUserInfo: "user-info", origin.ErrHost: "host", page.ErrEscape: "percent", errCharacter: "character",
+}
+
+var errCharacter = errors.New("white space and some other characters must be percent-encoded")
+
+// parseURL returns the origin of an http or https URL, and its path with the query.
+func parseURL(ref string) (base, path string, err error) {
+	u, err := origin.ParseURL(ref)
+	if err == nil && strings.ContainsFunc(ref, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\"<>\\^`{|}\x7f", r) }) {
+		err = errCharacter
+	}
+	return u.Origin(), u.Path, err
+}
+
+// checkLoc begins an entry, and checks its URL.
+func (d *document) checkLoc(loc string) {
+	d.url = loc
+	if d.entries++; d.entries == maxEntries+1 {
+		d.add(Error, "too-many-entries", "has more than 50,000 entries")
+	}
+	if d.kind != index {
+		d.summary.URLs++
+	}
+	if loc == "" {
+		d.add(Error, "missing-element", "the entry has no loc")
+		return
+	}
+	base, normal, characters := d.base, loc, utf8.RuneCountInString(loc)
+	path, plain := strings.CutPrefix(loc, base)
+	if !plain || base == "" || !page.IsNormal(path) { // else it need not be parsed
+		var err error
+		if base, path, err = parseURL(loc); err != nil {
+			d.add(Error, "loc-"+codes[err], "loc is wrong: %v", err)
+			return
+		}
+		normal = base + path
+		if host, _, _ := strings.Cut(loc[strings.Index(loc, "://")+3:], "/"); utf8.RuneCountInString(host) < len(host) {
+			d.add(Warning, "loc-not-ascii", "the host of loc is not ASCII, which many readers do not know: write %s", base)
+		} else if characters < len(loc) {
+			d.add(Warning, "loc-not-ascii", "loc has characters that should be percent-encoded")
+		}
+		if strings.Contains(loc, "#") {
+			d.add(Warning, "loc-fragment", "loc has a fragment, which readers cut off")
+		}
+	}
+	if d.base == "" {
+		d.base = base
+	}
+	if characters > page.MaxLoc {
+		d.add(Error, "loc-too-long", "loc is longer than 2,047 characters")
+	}
+	if base != d.base || !strings.HasPrefix(path, d.below) {
+		d.add(Error, "loc-outside-scope", "loc is not below %s%s", d.base, d.below)
+	}
+	hash := maphash.String(d.seed, normal)
+	if d.kind != index {
+		d.draw(d.place)
+	} else if hash = ^hash; d.entries <= maxEntries { // a child is no page
+		d.children = append(d.children, d.place)
+	}
+	switch before := d.seen[hash]; {
+	case before == d.summary.Documents:
+		d.add(Warning, "duplicate", "loc is in the document twice, in this or another spelling")
+	case before > 0:
+		d.add(Warning, "duplicate-elsewhere", "loc is in an earlier document, too, in this or another spelling")
+	case len(d.seen) == maxSeen:
+		if d.summary.Codes["duplicates-unknown"] == 0 {
+			d.add(Warning, "duplicates-unknown", "pages from here on are not compared with those before: there are too many to remember")
+		}
+		clear(d.seen)
+	}
+	d.seen[hash] = d.summary.Documents
+}
+
+func (d *document) checkLastMod(date string) {
+	if d.entries == 1 {
+		d.firstDate = date
+	}
+	if date == d.firstDate {
+		d.sameDate++
+	}
+	for i, layout := range []string{time.DateOnly, time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01", "2006", "2006-01-02T15:04:05"} {
+		switch at, err := time.Parse(layout, date); {
+		case err != nil:
+			continue
+		case i == 5:
+			d.add(Warning, "lastmod-zone", "lastmod %q lacks a time zone, such as Z or +02:00", date)
+		case at.Sub(d.now) > 14*time.Hour || at.Sub(d.now) > time.Hour && i > 0: // a day may have begun elsewhere
+			d.add(Warning, "lastmod-future", "lastmod %q is in the future", date)
+		}
+		return
+	}
+	d.add(Error, "lastmod", "lastmod %q is not a date such as 2024-05-01 or 2024-05-01T10:20:30Z", date)
+}
+
+var hreflang = regexp.MustCompile(`(?i)^([a-z]{2,3})(?:-[a-z]{4})?(?:-([a-z]{2}))?$`)
+
+// isLanguage reports whether an hreflang is one that engines read.
+func isLanguage(value string) bool {
+	parts := hreflang.FindStringSubmatch(value)
+	if parts == nil {
+		return strings.EqualFold(value, "x-default")
+	}
+	if _, err := language.ParseBase(parts[1]); err != nil || parts[2] == "" {
+		return err == nil
+	}
+	region, err := language.ParseRegion(parts[2])
+	return err == nil && region.IsCountry() && region.M49() != 0 && region.Canonicalize() == region // UK is GB
+}
+
+// trim is s without white space around it, as XML defines it.
+func trim(s string) string { return strings.Trim(s, " \t\r\n") }

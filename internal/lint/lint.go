@@ -1,172 +1,234 @@
-// Package lint finds what is wrong with sitemaps and robots.txt files of any origin. A
-// document streams by: one of any size takes a few megabytes.
+// Package lint finds what is wrong with sitemaps and robots.txt files of any origin. They come from files,
+// folders and URLs, and stream by: a document of any size takes a few megabytes.
 package lint
 
 import (
-	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"io"
-	"maps"
-	"slices"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
-// Kind is what a document is.
-type Kind uint8
+// Severity says how bad a finding is.
+type Severity string
 
-// The kinds that engines read as sitemaps, and HTML, which error pages are.
+// The severities.
 const (
-	KindUnknown Kind = iota
-	KindURLSet
-	KindIndex
-	KindText
-	KindFeed // RSS or Atom, which is not checked
-	KindHTML
+	Error   Severity = "error"   // readers may refuse the document or the entry
+	Warning Severity = "warning" // readers cope, but it is hardly what was meant
 )
 
-// The protocol's limits of a document (https://www.sitemaps.org/protocol.html#index).
-const (
-	maxEntries  = 50_000
-	maxDocument = 52_428_800 // bytes uncompressed
-)
+// Finding is one thing that is wrong.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	File     string   `json:"file"`           // path or URL of a document
+	Line     int      `json:"line,omitempty"` // from 1, where the entry begins; 0: it is about the whole file
+	Code     string   `json:"code"`           // a stable word in kebab-case, such as "loc-outside-scope"
+	Message  string   `json:"message"`
+	URL      string   `json:"url,omitempty"` // the page or document that it is about
+}
 
-const (
-	maxRead  = 1 << 30 // bytes of a document, uncompressed, after which reading ends
-	maxSeen  = 1 << 18 // entries that are remembered to find duplicates
-	maxAdded = 50_000  // files for which findings of the caller are reported one by one
-)
+// Summary counts what a check saw.
+type Summary struct {
+	Documents int            `json:"documents"`
+	URLs      int            `json:"urls"`      // pages listed
+	Fetched   int            `json:"fetched"`   // pages
+	Unchecked int            `json:"unchecked"` // what could not be read or fetched
+	Errors    int            `json:"errors"`
+	Warnings  int            `json:"warnings"`
+	Codes     map[string]int `json:"codes,omitempty"` // findings by code
+}
 
-// Options says where findings go. The zero value of each field is its default.
+// Options are what a check does.
 type Options struct {
-	// Report is called for each finding as it is found; nil: only the [Summary] counts.
-	Report func(Finding)
-
-	// Page is called for each page that a document lists, in order, whatever is wrong
-	// with it. loc is without the white space around it; line is where it begins.
-	Page func(loc string, line int)
-
-	// MaxPerCode is how many findings of one code are reported for a file one by one.
-	// The rest is counted and reported as one. Default: 20.
-	MaxPerCode int
-
-	// Now is the clock. Default: [time.Now].
-	Now func() time.Time
+	Report    func(Finding) // called for each finding as it is found
+	All       bool          // report all findings, not 20 of a code and file
+	Stdin     io.Reader     // what the target "-" is
+	BaseURL   string        // where the folder of files is served, with a slash at its end; "": not known
+	Sample    int           // how many pages are fetched, drawn from all that are listed
+	Rate      float64       // of fetching pages, a second
+	Timeout   time.Duration // of a request with its whole response; 0: none
+	Proxy     *url.URL      // for all requests; nil: none
+	UserAgent string        // whose first word is what robots.txt may call the check
 }
 
-// Result is what [Checker.Document] learned of a document.
-type Result struct {
-	Kind          Kind
-	Children      []Child   // of an index, at most 50,000; those with a usable URL
-	NewestLastMod time.Time // zero where no entry has a valid one
+const (
+	maxPerCode = 20
+	maxSeen    = 1 << 17 // pages that are remembered to find duplicates
+)
+
+// checker is one run of a check.
+type checker struct {
+	Options
+	ctx      context.Context
+	now      time.Time
+	summary  Summary
+	reported map[[2]string]int  // findings by file and code
+	done     map[string]*result // documents by URL or path
+	seed     maphash.Seed
+	seen     map[uint64]int // the document in which a page was last, by the hash of its URL
+	drawn    []place        // pages to fetch
+	random   *rand.Rand
+	follow   *http.Client    // follows redirects
+	single   *http.Client    // does not
+	trusted  map[string]bool // host:port that may have a private address
+	servers  map[string]*server
+	turns    *rate.Limiter
 }
 
-// Child is a document that an index lists.
-type Child struct {
-	Loc     string
-	LastMod string // verbatim, without white space around it
-	Line    int
+// Check checks targets: files, folders, URLs, or "-" for standard input. It ends early where ctx does; what that
+// breaks is not reported.
+func Check(ctx context.Context, o Options, targets ...string) Summary {
+	c := newChecker(ctx, o)
+	defer c.follow.CloseIdleConnections()
+	for _, target := range targets {
+		c.target(target)
+	}
+	c.fetchPages()
+	return c.summary
 }
 
-// Checker checks the documents of one run, one after the other. It is not safe for
-// concurrent use.
-type Checker struct {
-	options Options
-	maxRead int64
-	seed    maphash.Seed
-	seen    map[uint64]int // the document in which an entry was last, by hash
-	forgot  bool
-	summary Summary
-	added   map[string]*findings // by file
+func newChecker(ctx context.Context, o Options) *checker {
+	c := &checker{
+		Options: o, ctx: ctx, now: time.Now(), summary: Summary{Codes: make(map[string]int)}, reported: make(map[[2]string]int),
+		done: make(map[string]*result), seed: maphash.MakeSeed(), seen: make(map[uint64]int), random: rand.New(rand.NewPCG(1, 2)),
+		trusted: make(map[string]bool), servers: make(map[string]*server), turns: rate.NewLimiter(rate.Limit(o.Rate), 1),
+	}
+	c.connect()
+	return c
 }
 
-// New returns a Checker that has seen nothing.
-func New(o Options) *Checker {
-	if o.MaxPerCode <= 0 {
-		o.MaxPerCode = 20
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	return &Checker{
-		options: o, maxRead: maxRead, seed: maphash.MakeSeed(), seen: make(map[uint64]int),
-		summary: Summary{Codes: make(map[string]int)}, added: make(map[string]*findings),
-	}
+// place is what a finding is about: where something stands, and its URL.
+type place struct {
+	file string
+	line int
+	url  string
 }
 
-// Document checks one document, plain or gzip, of any kind. name is what findings
-// call it. at is its absolute URL, which limits what its locs may be; where that is not
-// known, it is "", and all locs must have the scheme, host and port of the first. The
-// error is one of r; what is wrong with the document is reported.
-func (c *Checker) Document(name, at string, r io.Reader) (Result, error) {
-	c.summary.Documents++
-	d := &document{findings: c.findings(name), in: newInput(r, c.maxRead), now: c.options.Now()}
-	if len(c.seen)+maxEntries > maxSeen {
-		clear(c.seen) // so that duplicates within the document are found
-		if !c.forgot {
-			c.forgot = true
-			d.add(Warning, 0, "duplicates-unknown", "has pages that are no longer compared with all earlier documents: there are too many")
-		}
+// report counts a finding, and passes it on unless there were too many of its code and file.
+func (c *checker) report(at place, s Severity, code, format string, args ...any) {
+	if c.ctx.Err() != nil {
+		return
 	}
-	if at != "" {
-		var bad *urlError
-		if d.scope, bad = newScope(at); bad != nil {
-			return Result{}, fmt.Errorf("reading %s: its URL %s %s", name, at, bad.message)
-		}
-	}
-	if err := d.check(); err != nil {
-		return d.result, fmt.Errorf("reading %s: %w", name, err)
-	}
-	return d.result, nil
-}
-
-// Robots checks the Sitemap lines of a robots.txt, and returns the URLs that they
-// name, each once. name, at and the error are as in [Checker.Document].
-func (c *Checker) Robots(name, at string, r io.Reader) ([]string, error) {
-	body, err := io.ReadAll(io.LimitReader(r, maxRobots))
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", name, err)
-	}
-	if len(body) == maxRobots { // and perhaps in the middle of a line
-		body = body[:bytes.LastIndexByte(body, '\n')+1]
-	}
-	l := &robots{findings: c.findings(name), known: make(map[string]bool)}
-	l.check(at, body)
-	l.rest()
-	return l.urls, nil
-}
-
-// Add reports what the caller found, such as a page that answers 404. What exceeds
-// the findings of one code and file is counted, and reported by [Checker.Summary].
-func (c *Checker) Add(f Finding) {
-	added := c.added[f.File]
-	if added == nil {
-		if len(c.added) >= maxAdded {
-			c.count(f.Severity, f.Code)
-			return
-		}
-		added = c.findings(f.File)
-		c.added[f.File] = added
-	}
-	added.report(f)
-}
-
-// Summary reports how many findings [Checker.Add] held back, and returns the totals.
-func (c *Checker) Summary() Summary {
-	for _, file := range slices.Sorted(maps.Keys(c.added)) {
-		c.added[file].rest()
-	}
-	clear(c.added)
-	s := c.summary
-	s.Codes = maps.Clone(s.Codes)
-	return s
-}
-
-func (c *Checker) count(s Severity, code string) {
 	c.summary.Codes[code]++
 	if s == Error {
 		c.summary.Errors++
-		return
+	} else {
+		c.summary.Warnings++
 	}
-	c.summary.Warnings++
+	of := [2]string{at.file, code}
+	c.reported[of]++
+	switch n := c.reported[of]; {
+	case n <= maxPerCode || c.All:
+		c.Report(Finding{s, at.file, at.line, code, fmt.Sprintf("%.2048s", fmt.Sprintf(format, args...)), fmt.Sprintf("%.2048s", at.url)})
+	case n == maxPerCode+1:
+		c.Report(Finding{s, at.file, 0, code, "there are more of these, which --all shows", ""})
+	}
+}
+
+// unchecked reports what could not be read or fetched.
+func (c *checker) unchecked(at place, code string, err error) {
+	c.summary.Unchecked++
+	c.report(at, Error, code, "%v", err)
+}
+
+func (c *checker) target(name string) {
+	scheme, _, isURL := strings.Cut(name, "://")
+	info, err := os.Stat(name)
+	switch {
+	case name == "-":
+		c.document(name, c.urlOf("sitemap.xml"), c.Stdin, ".", false)
+	case isURL && !strings.ContainsAny(scheme, `/\`):
+		c.location(name)
+	case err != nil:
+		c.unchecked(place{file: name}, "document-unread", err)
+	case info.IsDir():
+		c.folder(name)
+	default:
+		c.openFile(name, c.urlOf(filepath.Base(name)), filepath.Dir(name), false)
+	}
+}
+
+// urlOf is the URL of a file below the folder that is checked; it is relative where BaseURL is not known.
+func (c *checker) urlOf(name string) string {
+	return c.BaseURL + (&url.URL{Path: filepath.ToSlash(name)}).EscapedPath()
+}
+
+// openFile checks a file, unless it was already. What it names is looked up in dir; listed says that an index names it.
+func (c *checker) openFile(name, at, dir string, listed bool) *result {
+	if done := c.done[name]; done != nil {
+		return done
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		c.unchecked(place{file: name}, "document-unread", err)
+		return new(result)
+	}
+	defer f.Close()
+	if strings.EqualFold(filepath.Base(name), "robots.txt") {
+		c.robots(name, f, dir)
+		return new(result)
+	}
+	return c.document(name, at, f, dir, listed)
+}
+
+var sitemapName = regexp.MustCompile(`(?i)^(robots\.txt|.*sitemap.*\.(xml|txt)(\.gz)?)$`)
+
+// folder checks what in a folder has a name of a sitemap.
+func (c *checker) folder(dir string) {
+	found := false
+	_ = filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
+		plain, packed := strings.CutSuffix(name, ".gz")
+		if err != nil {
+			c.unchecked(place{file: name}, "document-unread", err)
+		} else if sent := packed && isFile(plain); !sent && sitemapName.MatchString(filepath.Base(name)) && isFile(name) {
+			found = true // other than what a server sends in the stead of another file
+			below, _ := filepath.Rel(dir, name)
+			c.openFile(name, c.urlOf(below), dir, false)
+		}
+		return c.ctx.Err()
+	})
+	if !found {
+		c.unchecked(place{file: dir}, "document-missing", errors.New("there is no sitemap and no robots.txt in the folder"))
+	}
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// load checks a document that is named somewhere, unless it was already. In dir it is looked up where the base URL
+// or its own path says, else beside the file that names it; "": it is fetched.
+func (c *checker) load(at place, dir string, listed bool) *result {
+	below, inside := strings.CutPrefix(at.url, c.BaseURL)
+	if u, err := url.Parse(below); dir != "" && inside && err == nil {
+		for _, name := range []string{filepath.Join(dir, path.Clean("/"+u.Path)), filepath.Join(filepath.Dir(at.file), path.Base(u.Path))} {
+			if isFile(name) {
+				return c.openFile(name, at.url, dir, listed)
+			}
+		}
+	}
+	if dir == "" || c.Sample > 0 {
+		return c.fetch(at, listed)
+	}
+	severity := Warning
+	if inside && c.BaseURL != "" {
+		severity = Error
+	}
+	c.report(at, severity, "document-missing", "the document is not in the folder, and was not checked")
+	return new(result)
 }

@@ -1,476 +1,387 @@
 package lint
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
+	"context"
 	"fmt"
 	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
+	"go.uber.org/goleak"
 )
 
-// repeated is a stream of s, n times, between head and tail.
-func repeated(head, s string, n int, tail string) io.Reader {
-	i := 0
-	return io.MultiReader(strings.NewReader(head), readerFunc(func(p []byte) (int, error) {
-		k := 0
-		for i < n && k+len(s) <= len(p) {
-			k += copy(p[k:], s)
-			i++
-		}
-		if i == n {
-			return k, io.EOF
-		}
-		if k == 0 {
-			return 0, io.ErrShortBuffer
-		}
-		return k, nil
-	}), strings.NewReader(tail))
+func urlsetOf(locs ...string) string {
+	return strings.Replace(open09, "\n", "", 1) + "\n<url><loc>" + strings.Join(locs, "</loc></url>\n<url><loc>") + "</loc></url></urlset>"
 }
 
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
-
-// numbered is a stream of pages in a urlset, n of them.
-func numbered(n int) io.Reader {
-	head, i := open09, 0
-	var left []byte
-	return readerFunc(func(p []byte) (int, error) {
-		for len(left) == 0 {
-			switch {
-			case i == 0:
-				left = append(left, head...)
-			case i <= n:
-				left = fmt.Appendf(left[:0], "<url><loc>http://a.example/shop/%d/product-%d.html</loc><lastmod>2024-05-%02d</lastmod></url>\n", i%997, i, i%28+1)
-			case i == n+1:
-				left = append(left[:0], "</urlset>"...)
-			default:
-				return 0, io.EOF
-			}
-			i++
+// inFolder checks files, with {d} in targets for their folder and in the findings.
+func inFolder(t *testing.T, files map[string]string, o Options, targets ...string) ([]string, Summary) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
 		}
-		k := copy(p, left)
-		left = left[k:]
-		return k, nil
-	})
-}
-
-func zipped(body string) string {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, _ = io.WriteString(w, body)
-	_ = w.Close()
-	return b.String()
+		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range targets {
+		targets[i] = filepath.FromSlash(strings.ReplaceAll(targets[i], "{d}", filepath.ToSlash(dir)))
+	}
+	findings, s := checked(t, o, targets...)
+	for i := range findings {
+		findings[i] = filepath.ToSlash(strings.TrimPrefix(findings[i], dir+string(filepath.Separator)))
+	}
+	return findings, s
 }
 
 func TestFiles(t *testing.T) {
-	good := zipped(set(onePage))
-	for _, test := range []struct {
-		name string
-		file string
-		body string
-		want string
+	const home = "https://example.com/"
+	page, a, b := urlsetOf(home), urlsetOf(home+"a"), urlsetOf(home+"b")
+	type files = map[string]string
+	for name, test := range map[string]struct {
+		files     files
+		base      string
+		targets   string
+		want      string
+		documents int
+		unchecked int
 	}{
-		{"gzip", "a.xml.gz", good, ""},
-		{"gzip without the name", "a.xml", good, ""},
-		{"the name without gzip", "a.xml.gz", set(onePage), "0 warning gzip-name"},
-		{"two members", "a.xml.gz", zipped(open09) + zipped(onePage+"</urlset>"), ""},
-		{"truncated", "a.xml.gz", good[:len(good)-12], "3 error gzip"},
-		{"header alone", "a.xml.gz", good[:5], "1 error gzip"},
-		{"bad checksum", "a.xml.gz", good[:len(good)-8] + "\x00\x00\x00\x00" + good[len(good)-4:], "3 error gzip"},
-		{"corrupt", "a.xml.gz", good[:20] + "\xFF\xFF\xFF\xFF\xFF" + good[25:], "1 error gzip"},
-		{"trailing garbage", "a.xml.gz", good + "garbage", "3 error gzip"},
-		{"twice", "a.xml.gz", zipped(good), "0 error gzip-twice"},
-		{"nothing compressed", "a.xml.gz", zipped(""), "0 error empty"},
-		{"UTF-16", "a.xml", "\xFF\xFE<\x00", "1 error encoding"},
-		{"UTF-16 without mark", "a.xml", "\x00<\x00u", "1 error encoding"},
-		{"list", "a.txt", "http://a.example/\r\nhttp://a.example/b\n\nhttp://a.example/b\rhttp://b.example/", "4 warning duplicate|5 error loc-outside-scope"},
-		{"list, not of URLs", "a.txt", "index.html\nhttp://a.example/", "1 error root"},
-		{"list after blank lines", "a.txt", "\n\nhttp://a.example/\n", ""},
-		{"list with mark", "a.txt", "\uFEFFhttp://a.example/\n", ""},
-		{"list with more", "a.txt", "http://a.example/\nhttp://a.example/ 2024-05-01\nabout\n", "2 error loc-space|3 error loc-not-absolute"},
-		{"list in Latin-1", "a.txt", "http://a.example/\nhttp://a.example/\xE4\n", "2 error not-utf-8"},
-		{"RSS", "a.xml", "<rss version='2.0'><channel><item><link>a</link></item></channel></rss>", "1 warning feed-unchecked"},
-		{"Atom", "a.xml", "<feed xmlns='http://www.w3.org/2005/Atom'/>", "1 warning feed-unchecked"},
+		"file":                      {files{"x.xml": page}, "", "{d}/x.xml", "", 1, 0},
+		"a file twice":              {files{"x.xml": page}, "", "{d}/x.xml {d}/x.xml", "", 1, 0},
+		"no such file, and another": {files{"x.xml": page}, "", "{d}/nosuch.xml {d}/x.xml", "nosuch.xml:0 error document-unread", 1, 1},
+		"robots.txt":                {files{"robots.txt": "Sitemap: https://example.com/x.xml\n", "x.xml": page}, "", "{d}/robots.txt", "", 1, 0},
+		"base":                      {files{"x.xml": urlsetOf(home+"docs/a", home+"b")}, home + "docs/", "{d}/x.xml", "x.xml:3 error loc-outside-scope", 1, 0},
+		"index":                     {files{"i.xml": indexOf(home+"a.xml", home+"b.xml.gz"), "a.xml": a, "b.xml.gz": zipped(b)}, "", "{d}/i.xml", "", 3, 0},
+		"index beside its children": {files{"s/i.xml": indexOf(home + "t/a.xml"), "s/a.xml": urlsetOf(home + "t/a")}, "", "{d}/s/i.xml", "", 2, 0},
+		"child elsewhere":           {files{"i.xml": indexOf(home+"a.xml", home+"b.xml"), "a.xml": a}, "", "{d}/i.xml", "i.xml:3 warning document-missing", 2, 0},
+		"index of an index":         {files{"i.xml": indexOf(home + "a.xml"), "a.xml": indexOf(home + "b.xml")}, "", "{d}/i.xml", "i.xml:2 error index-in-index", 2, 0},
+		"index of itself":           {files{"i.xml": indexOf(home+"i.xml", home+"a.xml"), "a.xml": a}, "", "{d}/i.xml", "i.xml:2 error index-in-index", 2, 0},
+		"index that leads out":      {files{"in/i.xml": indexOf(home+"../a.xml", home+"%2e%2e/a.xml"), "a.xml": a}, "", "{d}/in/i.xml", "in/i.xml:3 warning duplicate|in/i.xml:2 warning document-missing|in/i.xml:3 warning document-missing", 1, 0},
+		"folder": {files{
+			"robots.txt": "Sitemap: https://example.com/sitemap.xml\n", "sitemap.xml": indexOf(home+"s/sitemap-a.xml", home+"pages.xml"), "s/sitemap-a.xml": urlsetOf(home + "s/a"),
+			"pages.xml": b, "sitemap.xml.gz": zipped(b), "feed.xml": "<feed/>", "index.html": "<urlset", "config.xml": "<config/>",
+		}, "", "{d}", "", 3, 0},
+		"folder with base": {files{"sitemap.xml": indexOf(home+"docs/sitemap%20a.xml", home+"docs/sitemap-c.xml"), "sitemap a.xml": urlsetOf(home + "docs/a")},
+			home + "docs/", "{d}", "sitemap.xml:3 error document-missing", 2, 0},
+		"folder without a sitemap":        {files{"a.html": "a"}, "", "{d}", "{d}:0 error document-missing", 0, 1},
+		"robots.txt without":              {files{"robots.txt": "User-agent: *\nDisallow: /aSitemap: https://example.com/x.xml"}, "", "{d}", "robots.txt:0 warning robots-no-sitemap", 0, 0},
+		"robots.txt with a path":          {files{"robots.txt": "Sitemap: /x.xml"}, "", "{d}", "robots.txt:0 error robots-url", 0, 0},
+		"robots.txt of HTML":              {files{"robots.txt": "<!doctype html><title>404</title>"}, "", "{d}", "robots.txt:0 error html|robots.txt:0 warning robots-no-sitemap", 0, 0},
+		"robots.txt of what is not there": {files{"robots.txt": "Sitemap: https://example.com/x.xml\n"}, "", "{d}", "robots.txt:0 warning document-missing", 0, 0},
+		"duplicates":                      {files{"a.xml": page, "b.xml": page, "i.xml": indexOf(home)}, "", "{d}/a.xml {d}/b.xml {d}/i.xml", "b.xml:2 warning duplicate-elsewhere|i.xml:2 warning document-missing", 3, 0},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			_, findings := look(t, test.file, "", test.body)
-			if got := strings.Join(findings, "|"); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
+		t.Run(name, func(t *testing.T) {
+			findings, s := inFolder(t, test.files, Options{BaseURL: test.base}, strings.Fields(test.targets)...)
+			got := strings.Join(findings, "|")
+			if strings.HasPrefix(test.want, "{d}") && len(findings) == 1 {
+				got = "{d}" + got[strings.LastIndex(got, ":"):]
+			}
+			if got != test.want || s.Documents != test.documents || s.Unchecked != test.unchecked {
+				t.Errorf("got %q, %+v, want %q, %d documents, %d unchecked", got, s, test.want, test.documents, test.unchecked)
 			}
 		})
 	}
 }
 
-func TestResult(t *testing.T) {
-	body := index9("<sitemap><loc> http://a.example/1.xml</loc><lastmod>2024-05-01</lastmod></sitemap>\n<sitemap><loc>2.xml</loc></sitemap>\n<sitemap>\n<loc>http://a.example/3.xml</loc><lastmod>2024-05-01T10:00:00+02:00</lastmod></sitemap>")
-	got, _ := look(t, "index.xml", "", body)
-	want := Result{
-		Kind: KindIndex,
-		Children: []Child{
-			{"http://a.example/1.xml", "2024-05-01", 2},
-			{"http://a.example/3.xml", "2024-05-01T10:00:00+02:00", 5},
-		},
-		NewestLastMod: time.Date(2024, 5, 1, 8, 0, 0, 0, time.UTC),
-	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-	if got, _ := look(t, "a.xml", "", set084(onePage)); got.Kind != KindURLSet || !got.NewestLastMod.IsZero() {
-		t.Errorf("got %+v of a urlset of 0.84", got)
-	}
+// web is a server of answers by path, with {s} in them for its own address.
+type web struct {
+	*httptest.Server
+	answers map[string]http.HandlerFunc
 }
 
-// TestManyChildren is that all of an index are there, and none beyond the limit.
-func TestManyChildren(t *testing.T) {
-	var b strings.Builder
-	for i := range maxEntries + 2 {
-		fmt.Fprintf(&b, "<sitemap><loc>http://a.example/%d.xml</loc><lastmod>2024-05-01</lastmod></sitemap>\n", i)
-	}
-	got, _ := look(t, "index.xml", "", index9(b.String()))
-	if len(got.Children) != maxEntries {
-		t.Fatalf("got %d children", len(got.Children))
-	}
-	for i, child := range got.Children {
-		if want := (Child{fmt.Sprintf("http://a.example/%d.xml", i), "2024-05-01", i + 2}); child != want {
-			t.Fatalf("got %+v, want %+v", child, want)
-		}
-	}
-}
-
-func TestScope(t *testing.T) {
-	for _, test := range []struct {
-		at, loc string
-		ok      bool
-	}{
-		{"https://a.example/sitemap.xml", "https://a.example/", true},
-		{"https://a.example/sitemap.xml", "https://a.example", true},
-		{"https://a.example/sitemap.xml", "https://a.example?q=1", true},
-		{"https://a.example/sitemap.xml", "https://a.example:443/a", true},
-		{"https://a.example:443/sitemap.xml", "https://A.example/a", true},
-		{"https://a.example", "https://a.example/a", true},
-		{"https://a.example/sitemap.php?a=/b/", "https://a.example/a", true},
-		{"https://a.example/docs/sitemap.xml", "https://a.example/docs/a", true},
-		{"https://a.example/docs/sitemap.xml", "https://a.example/docs/", true},
-		{"https://a.example/docs/sitemap.xml", "https://a.example/docs", false},
-		{"https://a.example/docs/sitemap.xml", "https://a.example/docs-old/a", false},
-		{"https://a.example/docs/sitemap.xml", "https://a.example/", false},
-		{"https://a.example/docs/sitemap.xml", "https://a.example/Docs/a", false},
-		{"https://a.example/sitemap.xml", "http://a.example/", false},
-		{"https://a.example/sitemap.xml", "https://www.a.example/", false},
-		{"https://a.example/sitemap.xml", "https://a.example.org/", false},
-		{"https://a.example/sitemap.xml", "https://a.example:8443/", false},
-	} {
-		_, findings := look(t, "sitemap.xml", test.at, at(test.loc))
-		if ok := len(findings) == 0; ok != test.ok || !ok && findings[0] != "2 error loc-outside-scope" {
-			t.Errorf("%s in %s: got %q, want %t", test.loc, test.at, findings, test.ok)
-		}
-	}
-	if _, err := New(Options{}).Document("a", "sitemap.xml", strings.NewReader("")); err == nil {
-		t.Error("a relative URL of the document was taken")
-	}
-}
-
-// bounded checks a stream that is too much, and returns the codes that it found and
-// the bytes that it read.
-func bounded(t *testing.T, r io.Reader) ([]string, int64) {
+func newWeb(t *testing.T, answers map[string]http.HandlerFunc) *web {
 	t.Helper()
-	var codes []string
-	c := New(Options{Report: func(f Finding) { codes = append(codes, f.Code) }})
-	c.maxRead = maxDocument + 1<<20
-	file := &counter{r: r}
-	if _, err := c.Document("a", "", file); err != nil {
-		t.Fatal(err)
-	}
-	return codes, file.n
-}
-
-func TestBounds(t *testing.T) {
-	const many = 1 << 30 / 16
-	entry := "<url><loc>http://a.example/</loc></url>\n"
-	for _, test := range []struct {
-		name string
-		body io.Reader
-		want string
-		most int64 // bytes read
-	}{
-		{"text", repeated(set(""), "aaaaaaaaaaaaaaaa", many, ""), "missing-element too-large", 3 << 20},
-		{"white space", repeated("", "                ", many, ""), "too-large", 3 << 20},
-		{"comment", repeated("<!--", "aaaaaaaaaaaaaaaa", many, ""), "too-large", 3 << 20},
-		{"tag", repeated("<a b='", "aaaaaaaaaaaaaaaa", many, ""), "too-large", 3 << 20},
-		{"name", repeated("<", "aaaaaaaaaaaaaaaa", many, ""), "too-large", 3 << 20},
-		{"loc in pieces", repeated(open09+"<url><loc>", "aaaaaaaa<!-- -->", many, ""), "too-large", 3 << 20},
-		{"depth", repeated(open09, "<a>", many, ""), "unknown-element too-large", 1 << 20},
-		{"attributes", strings.NewReader("<a " + strings.Repeat("a='' ", 129) + "/>"), "too-large", 1 << 20},
-		{"pages", repeated(open09, entry, many, ""), "lots", maxDocument + 2<<20},
-		{"namespaces", strings.NewReader(strings.Repeat("<a xmlns:a='b' xmlns:c='d'>", 129)), "root", 1 << 20},
-		{"namespaces inside", strings.NewReader(open09 + strings.Repeat("<a xmlns:a='b' xmlns:c='d'>", 129)), "unknown-element not-well-formed", 1 << 20},
-		{"values", strings.NewReader("<a " + strings.Repeat("a='' ", 200_000) + "/>"), "too-large", 2 << 20},
-		{"billion laughs", strings.NewReader(`<!DOCTYPE lolz [<!ENTITY lol "lol"><!ENTITY lol1 "&lol;&lol;&lol;">]>` + set(onePage)), "doctype", 1 << 20},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			codes, n := bounded(t, test.body)
-			if got := strings.Join(codes, " "); got != test.want && test.want != "lots" {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-			if test.want == "lots" && (!slices.Contains(codes, "too-long") || !slices.Contains(codes, "too-many-entries") || !slices.Contains(codes, "too-large")) {
-				t.Errorf("got %q", codes)
-			}
-			if n > test.most {
-				t.Errorf("read %d bytes, want %d at most", n, test.most)
-			}
-		})
-	}
-}
-
-// TestBombs reads gzip of ten gigabytes, which is not to be decompressed.
-func TestBombs(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		head string
-		unit string
-		want string
-	}{
-		{"zeros", "", strings.Repeat("\x00", 16<<10), "root"},
-		{"entries", open09, strings.Repeat(" ", 16<<10) + "<url><loc>http://a.example/</loc></url>", "too-large"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			r, w := io.Pipe()
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				z := gzip.NewWriter(w)
-				_, err := io.Copy(z, repeated(test.head, test.unit, 10<<30/len(test.unit), ""))
-				_ = w.CloseWithError(err)
-			}()
-			codes, n := bounded(t, r)
-			_ = r.Close()
-			<-done
-			if !slices.Contains(codes, test.want) {
-				t.Errorf("got %q, want %q", codes, test.want)
-			}
-			if n > maxDocument+1<<20 {
-				t.Errorf("read %d bytes", n)
-			}
-		})
-	}
-}
-
-func TestLimits(t *testing.T) {
-	var codes []string
-	c := New(Options{Report: func(f Finding) { codes = append(codes, fmt.Sprint(f.Line, " ", f.Code)) }})
-	if _, err := c.Document("a", "", numbered(maxEntries)); err != nil || c.summary.URLs != maxEntries || len(codes) > 0 {
-		t.Errorf("got %d, %v and %q of 50,000 pages", c.summary.URLs, err, codes)
-	}
-	_, err := c.Document("b", "", numbered(maxEntries+2))
-	if want := []string{"50002 too-many-entries"}; err != nil || c.summary.URLs != 2*maxEntries+2 || codes[len(codes)-1] != "0 duplicate-elsewhere" || !slices.Contains(codes, want[0]) {
-		t.Errorf("got %d, %v and %q of 50,002 pages", c.summary.URLs, err, codes)
-	}
-}
-
-func TestDuplicatesBetweenDocuments(t *testing.T) {
-	var got []string
-	c := New(Options{Report: func(f Finding) { got = append(got, f.File+" "+f.Code+" "+f.URL) }})
-	for _, name := range []string{"a", "b", "c"} {
-		if _, err := c.Document(name, "", strings.NewReader(set(onePage+"<url><loc>http://a.example/"+name+"</loc></url>"))); err != nil {
-			t.Fatal(err)
+	others := goleak.IgnoreCurrent()
+	w := &web{answers: answers}
+	w.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if answer := w.answers[r.URL.RequestURI()]; answer != nil {
+			answer(rw, r)
+			return
 		}
-	}
-	// A document is no page, even where a page has its URL.
-	if _, err := c.Document("d", "", strings.NewReader(index9("<sitemap><loc>http://a.example/a</loc></sitemap>"))); err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"b duplicate-elsewhere http://a.example/", "c duplicate-elsewhere http://a.example/"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestDuplicatesInOtherSpellings(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		same bool
-	}{
-		{"https://a.example/a", "https://a.example:443/a", true},
-		{"https://a.example:0443/a", "https://a.example/a", true},
-		{"http://a.example:80/a", "http://a.example/a", true},
-		{"https://a.example:8443/a", "https://A.example:08443/a", true},
-		{"https://a.example:8443/a", "https://a.example/a", false},
-		{"https://a.example/a", "https://A.Example/a", true},
-		{"https://a.example/a", "HTTPS://a.example/a", true},
-		{"https://[::a]/a", "https://[::A]/a", true},
-		{"https://a.example/a", "https://a.example/A", false},
-		{"https://a.example/a", "https://a.example/%61", true},
-		{"https://a.example/%41%7e?%2D=1", "https://a.example/A~?-=1", true},
-		{"https://a.example/%c3%a4", "https://a.example/%C3%A4", true},
-		{"https://a.example/%2f", "https://a.example/%2F", true},
-		{"https://a.example/a%2Fb", "https://a.example/a/b", false},
-		{"https://a.example/%2561", "https://a.example/%61", false},
-		{"https://a.example/a", "https://a.example/a#b", true},
-		{"https://a.example/a#c", "https://a.example/a#b", true},
-		{"https://a.example/a", "https://a.example/a?", true},
-		{"https://a.example/a", "http://a.example/a", false},
-		{"https://a.example", "https://a.example/", true},
-		{"https://a.example?a", "https://a.example/?a", true},
-	} {
-		for _, list := range []string{test.a + "\n" + test.b, test.b + "\n" + test.a} {
-			c := New(Options{})
-			if _, err := c.Document("a", "", strings.NewReader(list)); err != nil {
-				t.Fatal(err)
-			}
-			if got := c.Summary().Codes["duplicate"] == 1; got != test.same {
-				t.Errorf("%q: got %v, want %v", list, got, test.same)
-			}
-		}
-	}
-}
-
-func TestSeenIsBounded(t *testing.T) {
-	var codes []string
-	c := New(Options{Report: func(f Finding) { codes = append(codes, f.File+" "+f.Code) }})
-	for i, pages := range []int{10, maxSeen + 100, 10} {
-		if _, err := c.Document(fmt.Sprint(i), "", numbered(pages)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !slices.Contains(codes, "1 duplicates-unknown") || !slices.Contains(codes, "2 duplicates-unknown") || len(c.seen) > maxSeen {
-		t.Errorf("got %q", codes)
-	}
-}
-
-func TestMaxPerCode(t *testing.T) {
-	var got []string
-	c := New(Options{MaxPerCode: 2, Report: func(f Finding) {
-		got = append(got, fmt.Sprintf("%s:%d %s", f.File, f.Line, f.Code))
-		if f.Line == 0 && !strings.HasPrefix(f.Message, "… and ") {
-			t.Errorf("got %q of the rest", f.Message)
-		}
-	}})
-	if _, err := c.Document("a", "", strings.NewReader(set(strings.Repeat("<url/>\n", 1206)))); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		c.Add(Finding{Severity: Warning, File: "b", Line: 7, Code: "slow"})
-	}
-	s := c.Summary()
-	want := []string{"a:2 missing-element", "a:3 missing-element", "a:0 missing-element", "b:7 slow", "b:7 slow", "b:0 slow"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if s.Errors != 1206 || s.Warnings != 3 || s.Documents != 1 || s.URLs != 1206 || s.Codes["missing-element"] != 1206 || s.Codes["slow"] != 3 {
-		t.Errorf("got %+v", s)
-	}
-	if again := c.Summary(); again.Errors != s.Errors || len(got) != len(want) {
-		t.Errorf("got %+v and %q the second time", again, got)
-	}
-}
-
-func TestPage(t *testing.T) {
-	var got []string
-	c := New(Options{Page: func(loc string, line int) { got = append(got, fmt.Sprintf("%d %s", line, loc)) }})
-	for _, body := range []string{
-		set("\n<url>\n<loc>\n\nhttp://a.example/1\n</loc></url><url><loc>b</loc></url>"),
-		"http://a.example/2\n http://a.example/3",
-		index9("<sitemap><loc>http://a.example/4.xml</loc></sitemap>"),
-	} {
-		if _, err := c.Document("a", "", strings.NewReader(body)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want := []string{"6 http://a.example/1", "7 b", "1 http://a.example/2", "2 http://a.example/3"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestReadErrors(t *testing.T) {
-	broken := errors.New("broken")
-	for _, body := range []string{"", set(onePage), zipped(set(onePage))[:30], "http://a.example/\n"} {
-		c := New(Options{Report: func(f Finding) {
-			if f.Severity == Error && f.Code != "missing-element" {
-				t.Errorf("got %+v for a file that cannot be read", f)
-			}
-		}})
-		r := io.MultiReader(strings.NewReader(body), iotest.ErrReader(broken))
-		if _, err := c.Document("a", "", r); !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "reading a: ") {
-			t.Errorf("got %v after %d bytes", err, len(body))
-		}
-	}
-	if _, err := New(Options{}).Robots("a", "", iotest.ErrReader(broken)); !errors.Is(err, broken) {
-		t.Errorf("got %v of a robots.txt", err)
-	}
-}
-
-func TestFindingJSON(t *testing.T) {
-	got, err := json.Marshal(Finding{Severity: Warning, File: "a", Code: "b", Message: "c"})
-	if want := `{"severity":"warning","file":"a","code":"b","message":"c"}`; err != nil || string(got) != want {
-		t.Errorf("got %s, %v, want %s", got, err, want)
-	}
-}
-
-// A finding is one line, whatever the document has.
-func TestFindingIsOneLine(t *testing.T) {
-	c := New(Options{Report: func(f Finding) {
-		if strings.ContainsAny(f.Message+f.URL, "\r\n\x1B\u2028") {
-			t.Errorf("got %+v", f)
-		}
-	}})
-	body := set("<url><loc>http://a.example/\n\u2028a</loc><lastmod>a\nb\u2028</lastmod><changefreq>\n</changefreq></url>")
-	if _, err := c.Document("a", "", strings.NewReader(body)); err != nil {
-		t.Fatal(err)
-	}
-	if c.Summary().Errors == 0 {
-		t.Error("nothing was found")
-	}
-}
-
-func FuzzDocument(f *testing.F) {
-	for _, d := range documents {
-		if len(d.body) < 3000 {
-			f.Add([]byte(d.body))
-		}
-	}
-	f.Add([]byte(zipped(set(onePage))))
-	f.Add([]byte("http://a.example/\r\nhttp://a.example/b\n"))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		c := New(Options{Report: func(f Finding) {
-			if f.Code == "" || f.Message == "" || f.File != "a" || f.Line < 0 {
-				t.Errorf("got %+v", f)
-			}
-		}, Page: func(string, int) {}})
-		result, err := c.Document("a", "https://a.example/docs/sitemap.xml", bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := c.Summary()
-		if result.Kind == KindUnknown && s.Errors == 0 {
-			t.Errorf("got no kind and no error")
+		http.NotFound(rw, r)
+	}))
+	t.Cleanup(func() {
+		w.CloseClientConnections()
+		w.Close()
+		if err := goleak.Find(others); err != nil {
+			t.Errorf("goroutines outlive the check: %v", err)
 		}
 	})
+	return w
 }
 
-func BenchmarkDocument(b *testing.B) {
-	const pages = 1_000_000
-	n, err := io.Copy(io.Discard, numbered(pages))
-	if err != nil {
-		b.Fatal(err)
-	}
-	body, err := io.ReadAll(numbered(pages))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.SetBytes(n)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := New(Options{}).Document("a", "", bytes.NewReader(body)); err != nil {
-			b.Fatal(err)
+// sends answers 200 with headers, as pairs.
+func sends(body string, headers ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		for i := 0; i < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
 		}
+		_, _ = io.WriteString(w, strings.ReplaceAll(body, "{s}", "http://"+r.Host))
+	}
+}
+
+func sendsXML(body string) http.HandlerFunc { return sends(body, "Content-Type", "application/xml") }
+
+func sendsPage(head string, headers ...string) http.HandlerFunc {
+	return sends("<!doctype html><title>a page</title>"+head, append([]string{"Content-Type", "text/html"}, headers...)...)
+}
+
+func redirects(status int, to string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, to, status) }
+}
+
+func answers(status int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+}
+
+// hangs answers nothing, or a body that does not go on.
+func hangs(begin string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if begin != "" {
+			_, _ = io.WriteString(w, begin)
+			_ = http.NewResponseController(w).Flush()
+		}
+		<-r.Context().Done()
+	}
+}
+
+// check checks targets with {s} for the server's address, and returns the findings with it.
+func (w *web) check(t *testing.T, o Options, targets ...string) (string, Summary) {
+	t.Helper()
+	for i := range targets {
+		targets[i] = strings.ReplaceAll(targets[i], "{s}", w.URL)
+	}
+	o.UserAgent, o.Rate = "caddy-sitemap (a bot)", 1000
+	findings, s := checked(t, o, targets...)
+	return strings.ReplaceAll(strings.Join(findings, "|"), w.URL, "{s}"), s
+}
+
+func TestURLs(t *testing.T) {
+	type site = map[string]http.HandlerFunc
+	one := sendsXML(urlsetOf("{s}/"))
+	plain := []string{"Content-Type", "text/plain"}
+	for name, test := range map[string]struct {
+		site      site
+		target    string
+		want      string
+		unchecked int
+	}{
+		"site":                 {site{"/sitemap.xml": one}, "{s}", "", 0},
+		"document":             {site{"/a.xml?b": one}, "{s}/a.xml?b#top", "", 0},
+		"gone":                 {nil, "{s}/a.xml", "{s}/a.xml:0 error document-status", 0},
+		"ftp":                  {nil, "ftp://example.com/", "ftp://example.com/:0 error document-unreachable", 1},
+		"robots.txt":           {site{"/robots.txt": sends("Sitemap: {s}/a.xml\nSitemap: {s}/b.xml", plain...), "/a.xml": one}, "{s}", "{s}/robots.txt:0 error document-status", 0},
+		"no robots.txt":        {nil, "{s}/robots.txt", "{s}/robots.txt:0 error robots-status", 0},
+		"failing robots.txt":   {site{"/robots.txt": answers(500), "/sitemap.xml": one}, "{s}", "{s}/robots.txt:0 error robots-unreachable", 1},
+		"hanging robots.txt":   {site{"/robots.txt": hangs(""), "/sitemap.xml": one}, "{s}", "{s}/robots.txt:0 error robots-unreachable", 1},
+		"index":                {site{"/sitemap.xml": sendsXML(indexOf("{s}/a.xml", "{s}/b.xml")), "/a.xml": one, "/b.xml": answers(403)}, "{s}", "{s}/sitemap.xml:3 error document-status", 0},
+		"index of an index":    {site{"/sitemap.xml": sendsXML(indexOf("{s}/a.xml")), "/a.xml": sendsXML(indexOf("{s}/b.xml"))}, "{s}", "{s}/sitemap.xml:2 error index-in-index", 0},
+		"index of itself":      {site{"/sitemap.xml": sendsXML(indexOf("{s}/sitemap.xml"))}, "{s}", "{s}/sitemap.xml:2 error index-in-index", 0},
+		"hanging":              {site{"/a.xml": hangs("")}, "{s}/a.xml", "{s}/a.xml:0 error document-unreachable", 1},
+		"stopping":             {site{"/a.xml": hangs("<urlset>")}, "{s}/a.xml", "{s}/a.xml:1 error namespace|{s}/a.xml:1 error document-unread|{s}/a.xml:0 warning content-type", 1},
+		"redirected":           {site{"/a.xml": redirects(301, "/b.xml"), "/b.xml": one}, "{s}/a.xml", "{s}/a.xml:0 warning document-redirect", 0},
+		"redirected in a loop": {site{"/a.xml": redirects(302, "/a.xml")}, "{s}/a.xml", "{s}/a.xml:0 error document-unreachable", 1},
+		"redirected to a file": {site{"/a.xml": redirects(302, "file:///etc/passwd")}, "{s}/a.xml", "{s}/a.xml:0 error document-unreachable", 1},
+		"as HTML":              {site{"/a.xml": sendsPage("")}, "{s}/a.xml", "{s}/a.xml:0 error html", 0},
+		"XML as HTML":          {site{"/a.xml": sends(urlsetOf("{s}/"), "Content-Type", "text/html")}, "{s}/a.xml", "{s}/a.xml:0 error content-type", 0},
+		"gzip":                 {site{"/a.xml.gz": sends(zipped("http://a.example/"), "Content-Type", "application/gzip")}, "{s}/a.xml.gz", "{s}/a.xml.gz:1 error loc-outside-scope", 0},
+		"gzip, encoded":        {site{"/a.xml.gz": sends(zipped("http://a.example/"), "Content-Type", "application/xml", "Content-Encoding", "gzip")}, "{s}/a.xml.gz", "{s}/a.xml.gz:1 error loc-outside-scope", 0},
+		"no gzip":              {site{"/a.xml": sends(urlsetOf("{s}/"), "Content-Type", "application/xml", "Content-Encoding", "gzip")}, "{s}/a.xml", "{s}/a.xml:0 error document-unread", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, s := newWeb(t, test.site).check(t, Options{Timeout: 300 * time.Millisecond}, test.target)
+			if got != test.want || s.Unchecked != test.unchecked {
+				t.Errorf("got %q, %+v, want %q, %d unchecked", got, s, test.want, test.unchecked)
+			}
+		})
+	}
+	w := newWeb(t, nil)
+	w.Close()
+	if got, s := w.check(t, Options{}, "{s}/sitemap.xml"); got != "{s}/sitemap.xml:0 error document-unreachable" || s.Unchecked != 1 {
+		t.Errorf("a server that is not there: got %q, %+v", got, s)
+	}
+}
+
+func TestPages(t *testing.T) {
+	pages := []struct {
+		path   string
+		answer http.HandlerFunc
+		want   string
+	}{
+		{"/good", sendsPage(`<link rel="canonical" href="{s}/good">`), ""},
+		{"/manual.pdf", sends("%PDF", "Content-Type", "application/pdf"), ""},
+		{"/a%20b?c=d&amp;e", nil, "error page-status"},
+		{"/moved", redirects(301, "/good"), "error page-redirect"},
+		{"/failing", answers(500), "error page-status"},
+		{"/meta", sendsPage(`<meta name="robots" content="noindex">`), "error page-noindex"},
+		{"/noindex.pdf", sends("%PDF", "Content-Type", "application/pdf", "X-Robots-Tag", "none"), "error page-noindex"},
+		{"/on", sendsPage(`<meta http-equiv="refresh" content="0; url=/good">`), "error page-refresh"},
+		{"/other", sendsPage(`<link rel="canonical" href="/good">`), "error page-canonical"},
+		{"/linked", sendsPage("", "Link", `</good>; rel="canonical"`), "error page-canonical"},
+		{"/dead", sendsPage(`<link rel="canonical" href="/nosuch">`), "warning page-canonical"},
+		{"/back/", sendsPage(`<link rel="canonical" href="/back">`), "warning page-canonical"},
+		{"/away", sendsPage(`<link rel="canonical" href="http://nosuch.invalid/">`), "warning page-canonical"},
+		{"/secret", sendsPage(""), "warning page-disallowed"},
+		{"/ours", func(http.ResponseWriter, *http.Request) { t.Error("robots.txt was not heeded") }, ""},
+		{"/slow", hangs(""), "error page-unreachable"},
+		{"/slower", hangs("<!doctype html>"), "error page-unreachable"},
+	}
+	site := map[string]http.HandlerFunc{
+		"/robots.txt": sends("User-agent: Googlebot\nDisallow: /secret\n\nUser-agent: caddy-sitemap\nDisallow: /ours\n\nUser-agent: *\nDisallow: /\n", "Content-Type", "text/plain"),
+		"/back":       redirects(301, "/back/"),
+	}
+	var locs, want []string
+	for i, p := range pages {
+		site[strings.ReplaceAll(p.path, "&amp;", "&")] = p.answer
+		if locs = append(locs, "{s}"+p.path); p.want != "" {
+			want = append(want, fmt.Sprintf("{s}/sitemap.xml:%d %s", i+2, p.want))
+		}
+	}
+	site["/sitemap.xml"] = sendsXML(urlsetOf(locs...))
+	w := newWeb(t, site)
+	got, s := w.check(t, Options{Sample: 100, Timeout: 500 * time.Millisecond}, "{s}/sitemap.xml")
+	if got != strings.Join(want, "|") || s.Unchecked != 2 {
+		t.Errorf("got %s\nwant %s\n%+v", strings.ReplaceAll(got, "|", "\n"), strings.Join(want, "\n"), s)
+	}
+	if got, s := w.check(t, Options{}, "{s}/sitemap.xml"); got != "" || s.Fetched != 0 {
+		t.Errorf("without a sample: got %q, %+v", got, s)
+	}
+}
+
+// TestPagesLeftAlone is that a server that wants no more requests gets none; its pages could not be checked.
+func TestPagesLeftAlone(t *testing.T) {
+	unreachable := "{s}/sitemap.xml:%d error page-unreachable"
+	for name, test := range map[string]struct {
+		site map[string]http.HandlerFunc
+		want string
+	}{
+		"page":               {map[string]http.HandlerFunc{"/1": answers(429)}, "{s}/sitemap.xml:2 error page-status|" + fmt.Sprintf(unreachable, 3)},
+		"robots.txt":         {map[string]http.HandlerFunc{"/robots.txt": answers(503)}, fmt.Sprintf(unreachable+"|"+unreachable, 2, 3)},
+		"hanging robots.txt": {map[string]http.HandlerFunc{"/robots.txt": hangs("User-agent: *\n")}, fmt.Sprintf(unreachable+"|"+unreachable, 2, 3)},
+	} {
+		test.site["/sitemap.xml"] = sendsXML(urlsetOf("{s}/1", "{s}/2"))
+		test.site["/2"] = func(http.ResponseWriter, *http.Request) { t.Errorf("%s: the server was not left alone", name) }
+		if got, s := newWeb(t, test.site).check(t, Options{Sample: 9, Timeout: 300 * time.Millisecond}, "{s}/sitemap.xml"); got != test.want || s.Unchecked == 0 {
+			t.Errorf("%s: got %q, %+v, want %q", name, got, s, test.want)
+		}
+	}
+}
+
+// TestSample is that a sample has the size that was asked for, is the same the next time, and is of all pages.
+func TestSample(t *testing.T) {
+	var locs []string
+	for i := range 200 {
+		locs = append(locs, fmt.Sprintf("http://a.example/%d", i))
+	}
+	draw := func() []place {
+		c := newChecker(t.Context(), Options{Sample: 20, Stdin: strings.NewReader(urlsetOf(locs...))})
+		c.target("-")
+		return c.drawn
+	}
+	first := draw()
+	if len(first) != 20 || !slices.Equal(first, draw()) {
+		t.Errorf("got %d pages, or others the second time", len(first))
+	}
+	if late := slices.IndexFunc(first, func(p place) bool { return p.line > 100 }); late < 0 {
+		t.Errorf("got none of the second half: %v", first)
+	}
+}
+
+// TestFetchedChildren is that what a folder lacks is fetched with a sample only.
+func TestFetchedChildren(t *testing.T) {
+	w := newWeb(t, map[string]http.HandlerFunc{"/b.xml": sendsXML(urlsetOf("{s}/b")), "/b": sendsPage("")})
+	files := map[string]string{"sitemap.xml": indexOf(w.URL + "/b.xml")}
+	if got, _ := inFolder(t, files, Options{BaseURL: w.URL + "/"}, "{d}"); len(got) != 1 || got[0] != "sitemap.xml:2 error document-missing" {
+		t.Errorf("got %q", got)
+	}
+	if got, s := inFolder(t, files, Options{BaseURL: w.URL + "/", Sample: 9, Rate: 1000, UserAgent: "a"}, "{d}"); len(got) != 0 || s.Fetched != 1 {
+		t.Errorf("with a sample: got %q, %+v", got, s)
+	}
+	if got, s := inFolder(t, files, Options{Sample: 9, Rate: 1000, UserAgent: "a"}, "{d}"); len(got) != 1 || got[0] != "sitemap.xml:2 error document-unreachable" || s.Unchecked != 1 {
+		t.Errorf("of a private address that nobody named: got %q, %+v", got, s)
+	}
+}
+
+// TestPrivate is that a stranger's document has nobody asked but strangers.
+func TestPrivate(t *testing.T) {
+	inside := newWeb(t, map[string]http.HandlerFunc{"/": func(http.ResponseWriter, *http.Request) { t.Error("the inside was asked") }})
+	w := newWeb(t, map[string]http.HandlerFunc{
+		"/robots.txt": sends("Sitemap: "+inside.URL+"/\n", "Content-Type", "text/plain"),
+		"/to.xml":     redirects(302, inside.URL+"/"),
+		"/of.xml":     sendsXML(urlsetOf(inside.URL + "/")),
+	})
+	for target, want := range map[string]string{
+		"{s}": "{s}/robots.txt:0 error document-unreachable", "{s}/to.xml": "{s}/to.xml:0 error document-unreachable",
+		"{s}/of.xml": "{s}/of.xml:2 error loc-outside-scope|{s}/of.xml:2 error page-unreachable",
+	} {
+		if got, _ := w.check(t, Options{Sample: 9}, target); got != want {
+			t.Errorf("%s: got %q, want %q", target, got, want)
+		}
+	}
+	c := newChecker(t.Context(), Options{Timeout: time.Second})
+	for _, addr := range []string{
+		"127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1", "::ffff:192.168.0.1", "0.0.0.0", "100.64.0.1", "192.0.0.1", "198.18.0.1",
+		"0.1.2.3", "240.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "fec0::1", "100::1",
+	} {
+		res, err := c.get(c.follow, "http://"+net.JoinHostPort(addr, "9")+"/")
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "prohibited IP address") {
+			t.Errorf("%s: got %v", addr, err)
+		}
+	}
+	clear(c.trusted)
+	c.trust(&url.URL{Host: "Intranet:8080"})
+	if !maps.Equal(c.trusted, map[string]bool{"intranet:8080": true, "intranet:80": true, "intranet:443": true}) {
+		t.Errorf("got %v", c.trusted)
+	}
+}
+
+// TestProxy is that no proxy is used but one that is named.
+func TestProxy(t *testing.T) {
+	asked := 0
+	proxy := newWeb(t, nil)
+	proxy.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		sendsXML("<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>http://nosuch.invalid/a</loc></url></urlset>")(w, r)
+	})
+	t.Setenv("HTTP_PROXY", proxy.URL)
+	w := newWeb(t, map[string]http.HandlerFunc{"/a.xml": sendsXML(urlsetOf("{s}/"))})
+	if got, _ := w.check(t, Options{}, "{s}/a.xml", "http://nosuch.invalid/a.xml"); asked != 0 || got != "http://nosuch.invalid/a.xml:0 error document-unreachable" {
+		t.Errorf("got %d requests, %q", asked, got)
+	}
+	to, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := w.check(t, Options{Proxy: to}, "http://nosuch.invalid/a.xml"); asked != 1 || got != "" {
+		t.Errorf("with a proxy: got %d requests, %q", asked, got)
+	}
+}
+
+// TestInterrupted is that a check ends when its context does, and says what it has found.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	w := newWeb(t, map[string]http.HandlerFunc{"/2": func(rw http.ResponseWriter, r *http.Request) {
+		cancel()
+		hangs("")(rw, r)
+	}})
+	var got []string
+	Check(ctx, Options{Report: func(f Finding) { got = append(got, f.Code) }}, w.URL+"/1", w.URL+"/2", w.URL+"/3", "nosuch")
+	if !slices.Equal(got, []string{"document-status"}) {
+		t.Errorf("got %q", got)
 	}
 }

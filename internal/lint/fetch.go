@@ -1,0 +1,271 @@
+package lint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"code.dny.dev/ssrf"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
+)
+
+// connect makes the clients of a run. Documents of strangers name hosts, so private and special addresses are for
+// trusted hosts only, and no proxy is between.
+func (c *checker) connect() {
+	guarded := &net.Dialer{Control: ssrf.New(ssrf.WithAnyPort()).Safe}
+	t := &http.Transport{MaxResponseHeaderBytes: 64 << 10, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if c.trusted[addr] {
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}
+		return guarded.DialContext(ctx, network, addr)
+	}}
+	if c.Proxy != nil {
+		c.trust(c.Proxy)
+		t.Proxy = http.ProxyURL(c.Proxy)
+	}
+	if base, err := url.Parse(c.BaseURL); err == nil && base.Host != "" {
+		c.trust(base)
+	}
+	c.follow = &http.Client{Transport: t, Timeout: c.Timeout}
+	c.single = &http.Client{Transport: t, Timeout: c.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// trust lets a URL's host have any address, at its port and at those to which another scheme may redirect.
+func (c *checker) trust(u *url.URL) {
+	for _, port := range []string{u.Port(), "80", "443"} {
+		c.trusted[net.JoinHostPort(strings.ToLower(u.Hostname()), port)] = true
+	}
+}
+
+// get requests a URL. The body is to be closed.
+func (c *checker) get(client *http.Client, at string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(c.ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", c.UserAgent)
+	return client.Do(req)
+}
+
+// location checks a URL that the user names: a site, whose robots.txt says where its sitemaps are; a robots.txt;
+// or a document.
+func (c *checker) location(name string) {
+	base, _, err := parseURL(name)
+	if err != nil {
+		c.unchecked(place{file: name}, "document-unreachable", err)
+		return
+	}
+	u, _ := url.Parse(name)
+	u.Fragment = ""
+	c.trust(u)
+	robots := place{file: base + "/robots.txt"}
+	isSite := u.RawQuery == "" && (u.Path == "" || strings.HasSuffix(u.Path, "/"))
+	if !isSite && u.Path != "/robots.txt" {
+		c.fetch(place{url: u.String()}, false)
+		return
+	}
+	s := c.server(base)
+	if s.closed != nil {
+		c.unchecked(robots, "robots-unreachable", s.closed)
+	} else if s.status != http.StatusOK && !isSite {
+		c.report(robots, Error, "robots-status", "answers %d", s.status)
+	}
+	if (s.status != http.StatusOK || !c.robots(robots.file, strings.NewReader(s.robots), "")) && isSite {
+		c.fetch(place{url: u.JoinPath("sitemap.xml").String()}, false)
+	}
+}
+
+// robots checks the Sitemap lines of a robots.txt and the documents that they name, and reports whether there
+// are any.
+func (c *checker) robots(file string, r io.Reader, dir string) bool {
+	c.done[file] = new(result)
+	body, err := io.ReadAll(io.LimitReader(r, robotstxt.MaxBody))
+	at := place{file: file}
+	if err != nil {
+		c.unchecked(at, "document-unread", err)
+	} else if robotstxt.IsHTML("", body) {
+		c.report(at, Error, "html", "is an HTML page, not a robots.txt")
+	}
+	sitemaps := robotstxt.Sitemaps(body)
+	for _, at.url = range sitemaps {
+		if _, _, err := parseURL(at.url); err != nil {
+			c.report(at, Error, "robots-url", "the URL of a Sitemap line is wrong: %v", err)
+		} else {
+			c.load(at, dir, false)
+		}
+	}
+	if len(sitemaps) == 0 {
+		c.report(place{file: file}, Warning, "robots-no-sitemap", "no line begins with Sitemap:")
+	}
+	return len(sitemaps) > 0
+}
+
+// fetch checks the document at a URL, unless it was already; listed says that an index names it.
+func (c *checker) fetch(at place, listed bool) *result {
+	if done := c.done[at.url]; done != nil {
+		return done
+	}
+	at.file = cmp.Or(at.file, at.url)
+	res, err := c.get(c.follow, at.url)
+	if err != nil {
+		c.unchecked(at, "document-unreachable", err)
+		return new(result)
+	}
+	defer res.Body.Close()
+	final := res.Request.URL.String()
+	if final != at.url {
+		c.report(at, Warning, "document-redirect", "redirects to %s", final)
+	}
+	if res.StatusCode != http.StatusOK {
+		c.report(at, Error, "document-status", "answers %d", res.StatusCode)
+		return new(result)
+	}
+	d := c.document(at.url, final, res.Body, "", listed)
+	at.file = at.url
+	media, _, _ := strings.Cut(strings.ToLower(res.Header.Get("Content-Type")), ";")
+	if d.kind != "" && htmlmeta.IsHTML(media) {
+		c.report(at, Error, "content-type", "is sent as %s", media)
+	} else if (d.kind == urlSet || d.kind == index) && !strings.HasSuffix(media, "xml") && !strings.HasSuffix(media, "gzip") {
+		c.report(at, Warning, "content-type", "is XML sent as '%s': some crawlers read it only as application/xml or text/xml", media)
+	}
+	return d
+}
+
+// draw draws some of the pages that it is given, each as likely as any other. Equal documents give an equal
+// sample.
+func (c *checker) draw(at place) {
+	if len(c.drawn) < c.Sample {
+		c.drawn = append(c.drawn, at)
+	} else if i := c.random.IntN(c.summary.URLs); i < c.Sample {
+		c.drawn[i] = at
+	}
+}
+
+// server is what is known of a server.
+type server struct {
+	status      int // of its robots.txt; 0: it does not answer
+	robots      string
+	own, google robotstxt.Rules
+	closed      error // why it is left alone
+}
+
+// server fetches the robots.txt of a server, once.
+func (c *checker) server(base string) *server {
+	if s := c.servers[base]; s != nil {
+		return s
+	}
+	s := new(server)
+	c.servers[base] = s
+	res, err := c.get(c.follow, base+"/robots.txt")
+	var body []byte
+	if err == nil {
+		defer res.Body.Close()
+		body, err = io.ReadAll(io.LimitReader(res.Body, robotstxt.MaxBody))
+	}
+	if err != nil {
+		s.closed = fmt.Errorf("robots.txt cannot be read: %w", err)
+		return s
+	}
+	s.status, s.robots = res.StatusCode, string(body)
+	switch {
+	case s.status >= 500 || s.status == http.StatusTooManyRequests:
+		s.closed = fmt.Errorf("robots.txt answers %d, so crawlers leave the whole site alone", s.status)
+	case s.status == http.StatusOK && !robotstxt.IsHTML(res.Header.Get("Content-Type"), body):
+		token, _, _ := strings.Cut(c.UserAgent, " ")
+		s.own, s.google = robotstxt.ReadRules(body, token), robotstxt.ReadRules(body, "Googlebot")
+	}
+	return s
+}
+
+var errDisallowed = errors.New("robots.txt disallows it")
+
+// getPage requests a page, unless its server is to be left alone. answer says what it returns, "": 200, with a body
+// to be closed.
+func (c *checker) getPage(at string, base string, path string) (res *http.Response, answer string, err error) {
+	s := c.server(base)
+	if s.closed != nil {
+		return nil, "", s.closed
+	} else if !s.own.Allows(path) {
+		return nil, "", errDisallowed
+	} else if err := c.turns.Wait(c.ctx); err != nil {
+		return nil, "", err
+	}
+	if res, err = c.get(c.single, at); err != nil {
+		return nil, "", err
+	}
+	if c.summary.Fetched++; res.StatusCode == http.StatusOK {
+		return res, "", nil
+	}
+	_ = res.Body.Close()
+	answer = fmt.Sprintf("answers %d", res.StatusCode)
+	if to, err := res.Location(); err == nil {
+		answer = fmt.Sprintf("redirects (%d) to %s", res.StatusCode, to)
+	}
+	if res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable {
+		s.closed = fmt.Errorf("%s %s, so its server is left alone", at, answer)
+	}
+	return res, answer, nil
+}
+
+// fetchPages fetches the pages that were drawn, and reports what keeps them from being indexed.
+func (c *checker) fetchPages() {
+	for _, at := range c.drawn {
+		base, path, _ := parseURL(at.url)
+		if !c.server(base).google.Allows(path) {
+			c.report(at, Warning, "page-disallowed", "robots.txt disallows the page for Googlebot")
+		}
+		switch res, answer, err := c.getPage(at.url, base, path); {
+		case err == errDisallowed:
+		case err != nil:
+			c.unchecked(at, "page-unreachable", err)
+		case answer != "" && res.StatusCode/100 == 3:
+			c.report(at, Error, "page-redirect", "the page %s", answer)
+		case answer != "":
+			c.report(at, Error, "page-status", "the page %s", answer)
+		default:
+			c.page(at, res.Body, htmlmeta.Page{Base: base, Path: path, Header: res.Header})
+			_ = res.Body.Close()
+		}
+	}
+}
+
+// page checks a page that returns 200.
+func (c *checker) page(at place, body io.Reader, p htmlmeta.Page) {
+	meta := htmlmeta.Header(p)
+	if htmlmeta.IsHTML(p.Header.Get("Content-Type")) {
+		text, err := io.ReadAll(io.LimitReader(body, htmlmeta.MaxBody))
+		if err != nil {
+			c.unchecked(at, "page-unreachable", err)
+			return
+		}
+		meta = htmlmeta.NewParser(htmlmeta.Options{}).Parse(text, p)
+	}
+	if meta.NoIndex {
+		c.report(at, Error, "page-noindex", "the page asks not to be indexed")
+	}
+	if meta.Refresh != "" {
+		c.report(at, Error, "page-refresh", "the page sends its readers to %s", meta.Refresh)
+	}
+	if meta.Canonical == "" {
+		return
+	}
+	// Where the other page does not return 200, search engines disregard the canonical.
+	const code, of = "page-canonical", "the page's canonical %s %s"
+	base, path, _ := parseURL(meta.Canonical)
+	if res, answer, err := c.getPage(meta.Canonical, base, path); err != nil {
+		c.report(at, Warning, code, of, meta.Canonical, "was not fetched: "+err.Error())
+	} else if answer != "" {
+		c.report(at, Warning, code, of, meta.Canonical, answer)
+	} else {
+		c.report(at, Error, code, of, meta.Canonical, "returns 200: list that one")
+		_ = res.Body.Close()
+	}
+}
