@@ -391,7 +391,7 @@ func (s *site) log(r *result, rep, before *report) {
 	if r.source != nil {
 		l.forgetWarnings(r.source)
 	}
-	l.onceIf(probed.robots.closed && !set.crawl.off, zapcore.WarnLevel, "robots", "robots.txt cannot be fetched, or returns an error, so no page is fetched")
+	l.onceIf(probed.robots.closed && !set.crawl.Off, zapcore.WarnLevel, "robots", "robots.txt cannot be fetched, or returns an error, so no page is fetched")
 
 	fields := []zap.Field{zap.Int("pages", rep.Pages), zap.Int("pending", rep.Pending)}
 	var counts, examples []string

@@ -185,7 +185,7 @@ func resumeLimiters(sites []*site) {
 	for _, s := range sites {
 		if before := s.state.limiter.Load(); before != nil {
 			set := &s.handler.settings.crawl
-			s.handler.limiter = crawl.NewLimiter(set.rate, set.concurrency, before)
+			s.handler.limiter = crawl.NewLimiter(set.Rate, set.Concurrency, before)
 		}
 	}
 	for _, s := range sites {

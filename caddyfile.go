@@ -90,7 +90,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 }
 
 func (h *Handler) options() options {
-	const inRule = "write it into a rule: rule /news/* { changefreq daily }"
+	const inRule = misplaced("write it into a rule: rule /news/* { changefreq daily }")
 	all := options{
 		{name: "path", usage: "<path>", to: &h.Path},
 		{name: "base_url", usage: "<url>", to: &h.BaseURL},
@@ -99,8 +99,8 @@ func (h *Handler) options() options {
 		{name: "max_urls", usage: "<n>", to: &h.MaxURLs},
 		{name: "robots_txt", usage: "on|off", to: &h.RobotsTxt},
 		{name: "schema", usage: "0.9|0.84", to: &h.Schema},
-		{name: "exclude", usage: "<path-pattern...>", to: &h.Exclude, repeats: true},
-		{name: "rule", usage: "<path-pattern...>", to: &h.Rules, repeats: true, block: func() options {
+		{name: "exclude", usage: "<path-pattern...>", to: &h.Exclude},
+		{name: "rule", usage: "<path-pattern...>", to: &h.Rules, block: func() options {
 			r := &h.Rules[len(h.Rules)-1]
 			return options{
 				{name: "changefreq", usage: strings.Join(page.ChangeFreqs(), "|"), to: &r.ChangeFreq},
@@ -112,20 +112,20 @@ func (h *Handler) options() options {
 			return options{
 				{name: "rate", usage: "<n>/s", to: &h.Crawl.Rate},
 				{name: "concurrency", usage: "<n>", to: &h.Crawl.Concurrency},
-				{name: "disallow", usage: "<word or path-pattern...>", to: &h.Crawl.Disallow, repeats: true},
+				{name: "disallow", usage: "<word or path-pattern...>", to: &h.Crawl.Disallow},
 			}
 		}},
 		{name: "lastmod", usage: "auto|mtime|off", to: &h.LastMod},
 		{name: "canonical", usage: "respect|ignore", to: &h.Canonical},
 		{name: "orphans", usage: "list|omit", to: &h.Orphans},
 		{name: "extensions", usage: "alternates images...", to: &h.Extensions},
-		{name: "source", module: h.unmarshalSource},
-		{name: "root", misplaced: "write 'root * <folder>' beside sitemap, or 'files <folder>' in its block"},
-		{name: "changefreq", misplaced: inRule},
-		{name: "priority", misplaced: inRule},
+		{name: "source", to: h.unmarshalSource},
+		{name: "root", to: misplaced("write 'root * <folder>' beside sitemap, or 'files <folder>' in its block")},
+		{name: "changefreq", to: inRule},
+		{name: "priority", to: inRule},
 	}
 	for _, name := range sourceNames() {
-		all = append(all, option{name: name, module: h.unmarshalSource})
+		all = append(all, option{name: name, to: h.unmarshalSource})
 	}
 	return all
 }
@@ -167,11 +167,11 @@ func (s *SourceFiles) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return option{name: "files", usage: "[<root>]", to: &s.Root, block: func() options {
 		return options{
 			{name: "at", usage: "<folder>", to: &s.At},
-			{name: "include", usage: "<path-pattern...>", to: &s.Include, repeats: true},
-			{name: "include_only", usage: "<path-pattern...>", to: &s.IncludeOnly, repeats: true},
-			{name: "exclude", usage: "<path-pattern...>", to: &s.Exclude, repeats: true},
-			{name: "hide", usage: "<file...>", to: &s.Hide, repeats: true},
-			{name: "index", usage: "<name...>", to: &s.Index}, // their order matters, so two lists are no one list
+			{name: "include", usage: "<path-pattern...>", to: &s.Include},
+			{name: "include_only", usage: "<path-pattern...>", to: &s.IncludeOnly},
+			{name: "exclude", usage: "<path-pattern...>", to: &s.Exclude},
+			{name: "hide", usage: "<file...>", to: &s.Hide},
+			{name: "index", usage: "<name...>", to: &s.Index},
 			{name: "clean_urls", usage: "auto|on|off", to: &s.CleanURLs},
 			{name: "fs", usage: "<name>", to: &s.FileSystem},
 		}
@@ -218,8 +218,8 @@ func (c *Discovery) unmarshal(d *caddyfile.Dispenser, s discoverer, o option, fu
 	d.Next() // consume module name
 	o.block = func() options {
 		return append(options{
-			{name: "query", usage: "<parameter...>", to: &c.Query, repeats: true},
-			{name: "unlinked", usage: "<path-pattern...>", to: &c.Unlinked, repeats: true},
+			{name: "query", usage: "<parameter...>", to: &c.Query},
+			{name: "unlinked", usage: "<path-pattern...>", to: &c.Unlinked},
 			{name: "expire", usage: "<duration>", to: &c.Expire},
 			{name: "max_paths", usage: "<n>", to: &c.MaxPaths},
 		}, further...)
@@ -259,7 +259,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return option{name: "sitemap", block: func() options {
 		all := options{{name: "state", usage: "<folder>|off", to: &a.State}}
 		for _, name := range new(Handler).options().names() {
-			all = append(all, option{name: name, misplaced: "it is an option of a site: write it into the sitemap of its block"})
+			all = append(all, option{name: name, to: misplaced("it is an option of a site: write it into the sitemap of its block")})
 		}
 		return all
 	}}.unmarshal(d, func() error {
@@ -271,29 +271,39 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 // option is what has a name, arguments and perhaps a block in a Caddyfile: a directive, or
 // one of the lines in its block.
 type option struct {
-	name    string
-	usage   string                           // of its arguments: "": none, […] optional, ... several
-	to      any                              // points to what they set
-	block   func() options                   // nil: it takes none
-	repeats bool                             // it may be given more than once
-	module  func(*caddyfile.Dispenser) error // parses all of it, in place of the above
+	name  string
+	usage string         // of its arguments; […] optional, "": none
+	to    any            // points to what they set; or a func, which parses it all; or misplaced
+	block func() options // nil: it takes none
+}
 
-	misplaced string // where it belongs instead
+// misplaced is an option of another place: this says where it belongs.
+type misplaced string
+
+// isList reports whether an option takes several values, and may be repeated.
+func (o option) isList() bool {
+	switch o.to.(type) {
+	case *[]string, *[]Rule, func(*caddyfile.Dispenser) error:
+		return true
+	}
+	return false
 }
 
 // unmarshal parses the option whose name is d's token. After that, and after each option of
 // its block, check tells whether the settings so far are right: the error is of that line.
 func (o option) unmarshal(d *caddyfile.Dispenser, check func() error) error {
 	line := lineOf(d)
-	if o.misplaced != "" {
-		return d.Errf("%s does not belong here: %s", o.name, o.misplaced)
-	}
-	if o.module != nil {
-		if err := o.module(d); err != nil {
+	switch to := o.to.(type) {
+	case misplaced:
+		return d.Errf("%s does not belong here: %s", o.name, to)
+	case func(*caddyfile.Dispenser) error:
+		if err := to(d); err != nil {
 			return err
 		}
-	} else if err := o.apply(d.RemainingArgs()); err != nil {
-		return d.WrapErr(err)
+	default:
+		if err := o.apply(d.RemainingArgs()); err != nil {
+			return d.WrapErr(err)
+		}
 	}
 	if o.block != nil {
 		if err := o.block().unmarshal(d, check); err != nil {
@@ -308,11 +318,10 @@ func (o option) unmarshal(d *caddyfile.Dispenser, check func() error) error {
 
 // apply checks the number of the arguments, and sets them.
 func (o option) apply(args []string) error {
-	several := strings.Contains(o.usage, "...")
-	switch optional := strings.HasPrefix(o.usage, "["); {
+	switch {
 	case o.usage == "" && len(args) > 0:
 		return fmt.Errorf("unexpected argument '%s': the options of %s belong in a block", args[0], o.name)
-	case len(args) > 1 && !several, len(args) == 0 && o.usage != "" && !optional:
+	case len(args) > 1 && !o.isList(), len(args) == 0 && o.usage != "" && o.usage[0] != '[':
 		return fmt.Errorf("wrong number of values: use '%s %s'", o.name, o.usage)
 	case slices.Contains(args, ""):
 		return fmt.Errorf("%s has an empty value", o.name)
@@ -331,7 +340,7 @@ type options []option
 func (o options) names() []string {
 	var names []string
 	for _, one := range o {
-		if one.misplaced == "" {
+		if _, elsewhere := one.to.(misplaced); !elsewhere {
 			names = append(names, one.name)
 		}
 	}
@@ -351,7 +360,7 @@ func (o options) unmarshal(d *caddyfile.Dispenser, check func() error) error {
 			return d.WrapErr(unrecognized("subdirective", d.Val(), o.names()))
 		}
 		last = d.Val()
-		if first := given[last]; first != "" && !o[i].repeats && o[i].module == nil {
+		if first := given[last]; first != "" && !o[i].isList() {
 			return d.Errf("%s given twice, first at %s", last, first)
 		}
 		given[last] = fmt.Sprintf("%s:%d", d.File(), d.Line())

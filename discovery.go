@@ -154,7 +154,7 @@ func (h *Handler) discovers() (*discovery, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if h.settings.crawl.off {
+		if h.settings.crawl.Off {
 			return nil, fmt.Errorf("%s lists only pages that were fetched, and crawl is off", name)
 		}
 		if _, several := source.(*SourceAccessLog); given[name] && !several {

@@ -93,7 +93,7 @@ func TestDiscovers(t *testing.T) {
 		"traffic twice": {sources: []Source{traffic, &SourceFiles{}, traffic}, err: "traffic is given twice"},
 		"crawl off":     {sources: []Source{&SourceFiles{}, traffic}, off: true, err: "traffic lists only pages that were fetched, and crawl is off"},
 	} {
-		h := &Handler{sources: test.sources, settings: settings{crawl: crawlSettings{off: test.off}}}
+		h := &Handler{sources: test.sources, settings: settings{crawl: Crawl{Off: test.off}}}
 		for _, source := range test.sources {
 			h.sourceNames = append(h.sourceNames, caddy.GetModuleName(source))
 		}

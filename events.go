@@ -73,7 +73,7 @@ func (q *eventQueue) announceRefreshed(s *site, before *publish.Snapshot, out *r
 		return
 	case before == nil || out.snapshot == nil:
 		data["added"], data["changed"], data["removed"] = pagesOf(out.snapshot), 0, pagesOf(before)
-	case !s.handler.settings.crawl.off:
+	case !s.handler.settings.crawl.Off:
 		data["added"], data["changed"], data["removed"] = c.Added.Count, c.Changed.Count, c.Removed.Count
 	}
 	q.announce(s, eventRefreshed, data)

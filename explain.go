@@ -214,7 +214,7 @@ func (s *site) addReason(x *explanation, path string, hasStatus bool) {
 // record is what a selection from the published records says of a page.
 func (s *site) record(ctx context.Context, path string) (x indexing.Explanation, err error) {
 	g := s.state.generation.Load()
-	if g == nil || s.handler.settings.crawl.off {
+	if g == nil || s.handler.settings.crawl.Off {
 		return x, nil
 	}
 	if !s.app.compute.Take(ctx) {
@@ -287,7 +287,7 @@ func (s *site) follow(ctx context.Context, x *explanation) (all []liveResponse) 
 		live := liveResponse{URL: s.origin + path}
 		next := s.handler.limiter.Next()
 		switch probed := cmp.Or(s.probed.Load(), new(probeResult)); {
-		case s.handler.settings.crawl.off:
+		case s.handler.settings.crawl.Off:
 			live.Error = "not fetched: crawl is off"
 		case s.isDocument(path):
 			live.Error = "not fetched: it is a document of the sitemap"

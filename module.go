@@ -168,6 +168,10 @@ type Rule struct {
 
 	// The pages' weight within the site, 0.0 to 1.0.
 	Priority *float64 `json:"priority,omitempty"`
+
+	match      pathPatterns
+	changeFreq page.ChangeFreq
+	priority   page.Priority
 }
 
 // Crawl says how a site's pages are fetched.
@@ -189,6 +193,8 @@ type Crawl struct {
 	// Default: logout, logoff, signout, unsubscribe, cart, basket, checkout, confirm,
 	// verify, delete, add, remove.
 	Disallow []string `json:"disallow,omitempty"`
+
+	disallow *disallowed
 }
 
 // settings are a handler's settings, checked and in the form that a refresh and a request
@@ -205,27 +211,14 @@ type settings struct {
 	robots    bool
 	schema    sitemapxml.Schema
 	exclude   pathPatterns
-	rules     []rule
-	crawl     crawlSettings
+	rules     []Rule
+	crawl     Crawl
 	digest    uint64 // of everything that shapes a snapshot
 
 	dates              indexing.Mode
 	canonical          bool // is respected
 	omitOrphans        bool
 	alternates, images bool
-}
-
-type crawlSettings struct {
-	off         bool
-	rate        float64
-	concurrency int
-	disallow    *disallowed
-}
-
-type rule struct {
-	match      pathPatterns
-	changeFreq page.ChangeFreq
-	priority   page.Priority
 }
 
 // hint applies the first rule that matches a page.
@@ -266,7 +259,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.settings.digest = h.digest() // Caddy forgets the raw sources once they are loaded
-	h.limiter = crawl.NewLimiter(h.settings.crawl.rate, h.settings.crawl.concurrency, nil)
+	h.limiter = crawl.NewLimiter(h.settings.crawl.Rate, h.settings.crawl.Concurrency, nil)
 	h.stem, h.basePrefix = page.Unescape(h.settings.stem), page.Unescape(h.settings.prefix)
 	sources, err := ctx.LoadModule(h, "SourcesRaw")
 	if err != nil {
@@ -373,40 +366,40 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 	for _, name := range h.Extensions {
 		c.choose("extensions", name, "alternates", "images")
 	}
-	c.refuse(s.crawl.off && (len(h.Extensions) > 0 || s.omitOrphans || h.Canonical == "respect" || h.LastMod == "auto"),
+	c.refuse(s.crawl.Off && (len(h.Extensions) > 0 || s.omitOrphans || h.Canonical == "respect" || h.LastMod == "auto"),
 		"crawl is off: extensions, 'orphans omit', 'canonical respect' and 'lastmod auto' need fetched pages")
 	return s, c.err
 }
 
-func (r Rule) compile(c *checker) (compiled rule) {
+func (r Rule) compile(c *checker) Rule {
 	c.refuse(len(r.Match) == 0, "a rule has at least one path pattern")
 	c.refuse(r.ChangeFreq == "" && r.Priority == nil, "the rule for %s says nothing: give it a changefreq or a priority", strings.Join(r.Match, " "))
-	compiled.match = c.patterns("rule", r.Match)
+	r.match = c.patterns("rule", r.Match)
 	var err error
 	if r.ChangeFreq != "" {
-		compiled.changeFreq, err = page.ParseChangeFreq(r.ChangeFreq)
+		r.changeFreq, err = page.ParseChangeFreq(r.ChangeFreq)
 		c.note(err)
 	}
 	if r.Priority != nil {
-		compiled.priority, err = page.PriorityOf(*r.Priority)
+		r.priority, err = page.PriorityOf(*r.Priority)
 		c.note(err)
 	}
-	return compiled
+	return r
 }
 
-func (r *Crawl) compile(c *checker) crawlSettings {
-	if r == nil {
-		r = new(Crawl)
+func (r *Crawl) compile(c *checker) Crawl {
+	s := Crawl{}
+	if r != nil {
+		s = *r
+		c.refuse(s.Off && (s.Rate != 0 || s.Concurrency != 0 || s.Disallow != nil), "crawl is off: its other settings have no effect")
 	}
-	s := crawlSettings{off: r.Off, rate: cmp.Or(r.Rate, 2), concurrency: c.inRange("crawl concurrency", r.Concurrency, 1, 100)}
-	c.refuse(r.Off && (r.Rate != 0 || r.Concurrency != 0 || r.Disallow != nil), "crawl is off: its other settings have no effect")
-	c.refuse(!(s.rate >= minCrawlRate && s.rate <= maxCrawlRate), "crawl rate is %v/s: it is at least one an hour and at most %d/s", r.Rate, maxCrawlRate)
-	words := r.Disallow
-	if words == nil {
-		words = defaultDisallow
+	s.Rate, s.Concurrency = cmp.Or(s.Rate, 2), c.inRange("crawl concurrency", s.Concurrency, 1, 100)
+	c.refuse(!(s.Rate >= minCrawlRate && s.Rate <= maxCrawlRate), "crawl rate is %v/s: it is at least one an hour and at most %d/s", s.Rate, maxCrawlRate)
+	if s.Disallow == nil {
+		s.Disallow = defaultDisallow
 	}
 	var err error
-	s.disallow, err = compileDisallow(words)
+	s.disallow, err = compileDisallow(s.Disallow)
 	c.note(err)
 	return s
 }

@@ -136,7 +136,7 @@ func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error)
 	switch {
 	case refuses(status):
 		result.refused = status
-	case f.onDemand && status >= 400 && !h.settings.crawl.off:
+	case f.onDemand && status >= 400 && !h.settings.crawl.Off:
 		result.absent = status
 	}
 	result.robots, err = f.fetchRobots(ctx)

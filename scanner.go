@@ -70,7 +70,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 	}
 	candidates := run.gather(ctx)
 	defer candidates.Close()
-	if s.handler.settings.crawl.off {
+	if s.handler.settings.crawl.Off {
 		return run.listNames(ctx, candidates)
 	}
 	crawling := run.crawler().Start(candidates, run.policy())
