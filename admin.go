@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
@@ -41,8 +42,8 @@ func (*adminAPI) CaddyModule() caddy.ModuleInfo {
 // Routes implements [caddy.AdminRouter].
 func (*adminAPI) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
-		{Pattern: "GET /sitemap/sites", Handler: adminHandler("site", sites)},
-		{Pattern: "POST /sitemap/refresh", Handler: adminHandler("site", refreshSites)},
+		{Pattern: "GET /sitemap/sites", Handler: adminHandler("site", sites(false))},
+		{Pattern: "POST /sitemap/refresh", Handler: adminHandler("site", sites(true))},
 		{Pattern: "GET /sitemap/explain", Handler: adminHandler("url", explain)},
 	}
 }
@@ -82,49 +83,36 @@ type sitesStatus struct {
 	Sites []siteStatus `json:"sites"`
 }
 
-// sites returns the status of all sites, or of one.
-func sites(_ context.Context, a *App, url string) (any, error) {
-	wanted, err := a.sitesNamed(url)
-	return statuses(wanted), err
-}
-
-// refreshSites refreshes all sites, or one, and returns their status afterwards.
-func refreshSites(ctx context.Context, a *App, url string) (any, error) {
-	wanted, err := a.sitesNamed(url)
-	failed := make(chan error, len(wanted))
-	for _, s := range wanted {
-		go func() { failed <- s.refreshNow(ctx) }()
+// sites returns the status of all sites, or of that whose URL it is given, or that of whose
+// sitemap; refreshed makes it one after a refresh.
+func sites(refreshed bool) func(context.Context, *App, string) (any, error) {
+	return func(ctx context.Context, a *App, url string) (any, error) {
+		wanted := a.allSites()
+		if url != "" {
+			found, path, err := a.sitesAt(url)
+			if err != nil {
+				return nil, err
+			}
+			wanted = slices.DeleteFunc(found, func(s *site) bool {
+				return strings.TrimSuffix(path, "/") != s.prefix && path != s.docPath("", ".xml")
+			})
+			if len(wanted) == 0 {
+				return nil, a.noSite()
+			}
+		}
+		var refreshes errgroup.Group
+		for _, s := range wanted {
+			if refreshed {
+				refreshes.Go(func() error { return s.refreshNow(ctx) })
+			}
+		}
+		err := refreshes.Wait()
+		all := sitesStatus{Sites: []siteStatus{}}
+		for _, s := range wanted {
+			all.Sites = append(all.Sites, s.status())
+		}
+		return all, err
 	}
-	for range wanted {
-		err = errors.Join(err, <-failed)
-	}
-	return statuses(wanted), err
-}
-
-func statuses(sites []*site) sitesStatus {
-	all := sitesStatus{Sites: []siteStatus{}}
-	for _, s := range sites {
-		all.Sites = append(all.Sites, s.status())
-	}
-	return all
-}
-
-// sitesNamed are the sites whose URL this is, or that of whose sitemap; "": all.
-func (a *App) sitesNamed(raw string) ([]*site, error) {
-	if raw == "" {
-		return a.allSites(), nil
-	}
-	found, path, err := a.sitesAt(raw)
-	if err != nil {
-		return nil, err
-	}
-	found = slices.DeleteFunc(found, func(s *site) bool {
-		return strings.TrimSuffix(path, "/") != s.prefix && path != s.docPath("", ".xml")
-	})
-	if len(found) == 0 {
-		return nil, a.noSite()
-	}
-	return found, nil
 }
 
 // sitesAt are the sites of an absolute URL's scheme, host and port, else those of its host,
@@ -143,17 +131,13 @@ func (a *App) sitesAt(raw string) (found []*site, path string, err error) {
 
 // noSite is the error of a URL that no sitemap covers.
 func (a *App) noSite() error {
-	const most = 10
 	var urls []string
 	for _, s := range a.allSites() {
 		urls = append(urls, s.url()+"/")
 	}
 	urls = slices.Compact(urls)
-	err := fmt.Errorf("no sitemap covers this URL: there are %d sites, such as %s", len(urls), strings.Join(urls[:min(len(urls), most)], ", "))
-	if len(urls) == 0 {
-		err = errors.New("no sitemap covers this URL: there is no site yet; one that the configuration does not name is created by its first request")
-	}
-	return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: err}
+	return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("no sitemap covers this URL: there are %d sites, %s; one that the configuration does not name is made by its first request",
+		len(urls), strings.Join(urls[:min(len(urls), 10)], ", "))}
 }
 
 // siteStatus is what the admin API shows of a site.
@@ -258,6 +242,9 @@ type sourceReport struct {
 	Unread bool   `json:"unread,omitempty"` // nor could it be when the pages were last confirmed
 }
 
+// ownSitemaps is the source that comes after those of the handler.
+const ownSitemaps = "own sitemaps"
+
 // lastReport is that on the last refresh; the zero value: there has been none.
 func (s *site) lastReport() *report { return cmp.Or(s.state.report.Load(), new(report)) }
 
@@ -284,14 +271,7 @@ func (s *site) report(r result, begun time.Time, took time.Duration) {
 func (r *report) resembles(o *report) bool { return r.Result == o.Result && r.Reason == o.Reason }
 
 // add adds what a refresh found that did not fail.
-func (r *report) add(sourceNames []string, out *result, before *report) {
-	r.Pending, r.Sources = out.crawled.Pending, make([]sourceReport, len(sourceNames))
-	for i := range r.Sources {
-		r.Sources[i].Source = sourceNames[i]
-		if i < len(out.merged.Counts) {
-			r.Sources[i].Pages = out.merged.Counts[i]
-		}
-	}
+func (r *report) add(names []string, out *result, before *report) {
 	if r.Reason == "" && r.Pages > 0 {
 		// The pages of a source that cannot be read stay, and nothing confirms them.
 		if r.Reason = newFailures(out.merged.Failed, before); r.Reason != "" {
@@ -301,16 +281,15 @@ func (r *report) add(sourceNames []string, out *result, before *report) {
 	if r.Result != refreshHeldBack {
 		r.Confirmed = r.At
 	}
-	for _, f := range out.merged.Failed {
-		failed := sourceReport{Source: f.Name, Error: clip(f.Err.Error()), Unread: r.Result != refreshHeldBack || before.isUnread(f.Input)}
-		if f.Input < len(r.Sources) {
-			failed.Pages = r.Sources[f.Input].Pages
-			r.Sources[f.Input] = failed
-		} else {
-			r.Sources = append(r.Sources, failed)
-		}
+	r.Pending, r.Sources, r.Warnings = out.crawled.Pending, nil, nil
+	for i, n := range out.merged.Counts {
+		r.Sources = append(r.Sources, sourceReport{Source: append(names, ownSitemaps)[i], Pages: n})
 	}
-	if r.Warnings = nil; out.source != nil {
+	for _, f := range out.merged.Failed {
+		failed := &r.Sources[f.Input]
+		failed.Error, failed.Unread = clip(f.Err.Error()), r.Result != refreshHeldBack || before.isUnread(f.Input)
+	}
+	if out.source != nil {
 		r.Warnings, _ = out.source.said()
 	}
 	if out.selected.Generation != nil {
@@ -375,7 +354,7 @@ func leftOutOf(out *result) (leftOut map[string]int, examples map[string][]strin
 
 // log writes the log lines of a refresh.
 func (s *site) log(r *result, rep, before *report) {
-	l, set, probed := s.logger, &s.handler.settings, cmp.Or(s.probed.Load(), new(probeResult))
+	l, set, probed, selected := s.logger, &s.handler.settings, cmp.Or(s.probed.Load(), new(probeResult)), &r.selected
 	l.onceIf(r.err != nil, zapcore.ErrorLevel, "failed", "sitemap refresh failed; the published sitemap stays", zap.Error(r.err))
 	if r.err != nil {
 		return
@@ -392,6 +371,10 @@ func (s *site) log(r *result, rep, before *report) {
 		l.forgetWarnings(r.source)
 	}
 	l.onceIf(probed.robots.closed && !set.crawl.Off, zapcore.WarnLevel, "robots", "robots.txt cannot be fetched, or returns an error, so no page is fetched")
+	if rep.Result == refreshHeldBack && !rep.resembles(before) {
+		l.Warn("sitemap change held back until later refreshes confirm it", zap.String("reason", rep.Reason),
+			zap.Int("pages", cmp.Or(r.found, rep.Pages)), zap.Int("pages_before", before.Pages))
+	}
 
 	fields := []zap.Field{zap.Int("pages", rep.Pages), zap.Int("pending", rep.Pending)}
 	var counts, examples []string
@@ -404,77 +387,51 @@ func (s *site) log(r *result, rep, before *report) {
 	if counts != nil {
 		fields = append(fields, zap.Strings("left_out", counts), zap.Strings("examples", examples))
 	}
-	if rep.Result == refreshHeldBack && !rep.resembles(before) {
-		l.Warn("sitemap change held back until later refreshes confirm it", zap.String("reason", rep.Reason),
-			zap.Int("pages", cmp.Or(r.found, rep.Pages)), zap.Int("pages_before", before.Pages))
-	}
-	level, message := zapcore.DebugLevel, "sitemap refreshed, nothing changed"
-	switch {
-	case rep.Result == refreshEmpty:
-		l.empty(rep, probed, append(fields, zap.String("path", s.internal.prefix+set.path)))
+	if rep.Result == refreshEmpty {
+		level, status := zapcore.WarnLevel, cmp.Or(probed.refused, probed.absent)
+		if status != 0 { // the visitor's word, or as the operator wants it
+			level = zapcore.InfoLevel
+		}
+		if rep.Reason != "" || rep.Pending == 0 { // else it is too early to tell
+			l.once(level, "empty", cmp.Or(rep.Reason, "no page to list, so there is no sitemap"), append(fields, zap.String("root", probed.root),
+				zap.String("path", s.internal.prefix+set.path), zap.Int("status", cmp.Or(status, probed.status)))...)
+		}
 		return
-	case r.outcome == refreshChanged:
-		level, message = zapcore.InfoLevel, "sitemap refreshed"
-	case r.outcome == refreshHeldBack:
-		message = "sitemap refreshed, a change is held back"
-	case rep.Pages != before.Pages || rep.Pending != before.Pending || !maps.Equal(rep.LeftOut, before.LeftOut):
-		level = zapcore.InfoLevel
 	}
 	l.clear("empty")
-	logger := l.Logger
-	if level == zapcore.DebugLevel {
-		logger = s.handler.logger.With(zap.String("site", s.url())) // all of them: see newSiteLog
+	fields = append(fields, zap.Float64("seconds", rep.Seconds))
+	switch {
+	case r.outcome == refreshChanged:
+		l.Info("sitemap refreshed", fields...)
+	case r.outcome == refreshUnchanged && (rep.Pages != before.Pages || rep.Pending != before.Pending || !maps.Equal(rep.LeftOut, before.LeftOut)):
+		l.Info("sitemap refreshed, nothing changed", fields...)
+	default: // of all sites: see newSiteLog
+		s.handler.logger.Debug("sitemap refreshed, nothing changed", append(fields, zap.String("site", s.url()))...)
 	}
-	logger.Log(level, message, append(fields, zap.Float64("seconds", rep.Seconds))...)
-	if r.selected.Generation != nil {
-		l.selection(set, r, rep)
+	if selected.Generation == nil {
+		return
 	}
-}
-
-// empty says why no page is listed.
-func (l *siteLog) empty(rep *report, probed *probeResult, fields []zap.Field) {
-	level := zapcore.WarnLevel
-	switch rep.Reason {
-	case "":
-		if rep.Pending > 0 {
-			return // too early to tell
-		}
-	case reasonRefused, reasonAbsent:
-		level = zapcore.InfoLevel
-	}
-	l.once(level, "empty", cmp.Or(rep.Reason, "no page to list, so there is no sitemap"), append(fields, zap.String("root", probed.root),
-		zap.Int("status", cmp.Or(probed.refused, probed.absent, probed.status)))...)
-}
-
-// selection says what stands out among the pages as a whole.
-func (l *siteLog) selection(set *settings, r *result, rep *report) {
-	selected := &r.selected
 	total := selected.Listed
 	for _, of := range selected.LeftOut {
 		total += of.Count
 	}
-	foreign, unwilling := selected.LeftOut[indexing.CanonicalForeign], selected.LeftOut[indexing.NoIndex]
-	n := foreign.Count + unwilling.Count
-	l.onceIf(2*n > total, zapcore.WarnLevel, "unwilling",
-		"more than half of the pages name a canonical on another site or ask not to be indexed, so they are not listed: is base_url right?",
-		zap.Int("pages", n), zap.Int("of", total), zap.Strings("first", slices.Concat(foreign.First, unwilling.First)))
-
-	disallowed := selected.LeftOut[indexing.Disallowed]
-	var words []string
-	for _, path := range disallowed.First {
-		words = append(words, set.crawl.disallow.Match(path))
+	for _, status := range indexing.Statuses() {
+		of := selected.LeftOut[status]
+		var words []string
+		for _, path := range of.First {
+			if word := set.crawl.disallow.Match(path); status == indexing.Disallowed && !slices.Contains(words, word) {
+				words = append(words, word)
+			}
+		}
+		l.onceIf(2*of.Count > total && rep.Examples[status.String()] != nil, zapcore.WarnLevel, status.String(), "more than half of the pages are not listed",
+			zap.Stringer("reason", status), zap.String("remedy", status.Remedy()), zap.Strings("disallow", words), zap.Int("pages", of.Count), zap.Int("of", total), zap.Strings("first", of.First))
 	}
-	l.onceIf(2*disallowed.Count > total, zapcore.WarnLevel, "disallowed",
-		"more than half of the pages are never requested, because of a word or pattern in 'crawl disallow'",
-		zap.Strings("disallow", slices.Compact(words)), zap.Int("pages", disallowed.Count), zap.Int("of", total), zap.Strings("first", disallowed.First))
-
-	complete := !r.partial && rep.Pending == 0 // else links may still be found
-	l.onceIf(complete && selected.Orphans.Count > 0 && !set.omitOrphans, zapcore.InfoLevel, "orphans", "some listed pages have no incoming links",
-		zap.Int("pages", selected.Orphans.Count), zap.Strings("first", selected.Orphans.First))
-
 	over := rep.LeftOut[indexing.OverMax.String()] + rep.LeftOut[publish.NoRoom]
 	l.onceIf(over > 0, zapcore.WarnLevel, "over", "not all pages fit into the sitemap", zap.Int("left_out", over),
 		zap.Int("max_urls", set.maxURLs), zap.Int("shard_urls", set.shardURLs))
+	complete := !r.partial && rep.Pending == 0 // else links may still be found
+	l.onceIf(complete && selected.Orphans.Count > 0 && !set.omitOrphans, zapcore.InfoLevel, "orphans", "some listed pages have no incoming links",
+		zap.Int("pages", selected.Orphans.Count), zap.Strings("first", selected.Orphans.First))
 }
 
 // Interface guard

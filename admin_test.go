@@ -1,14 +1,15 @@
 package sitemap
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"maps"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
+	"text/tabwriter"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
@@ -140,6 +141,7 @@ func TestLeftOut(t *testing.T) {
 // TestSelectionLines are written once while they apply.
 func TestSelectionLines(t *testing.T) {
 	s, logs := reportSite(t)
+	s.state.Index.Store(listing(10))
 	bad := leftOut(map[indexing.Status]int{indexing.Disallowed: 60, indexing.OverMax: 5})
 	bad.LeftOut[indexing.Disallowed].First = []string{"/add/1", "/logout", "/users/log-out"}
 	bad.Listed, bad.Orphans = 10, indexing.List[string]{Count: 2, First: []string{"/a", "/b"}}
@@ -147,14 +149,11 @@ func TestSelectionLines(t *testing.T) {
 	good.Listed = 10
 	for i, step := range []struct {
 		selected indexing.Result
-		want     int
+		want     int // lines besides the one of the refresh
 	}{{bad, 3}, {bad, 0}, {good, 0}, {bad, 3}} {
 		logs.TakeAll()
-		rep := new(report)
-		out := &result{selected: step.selected}
-		rep.LeftOut, _ = leftOutOf(out)
-		s.logger.selection(&s.handler.settings, out, rep)
-		if got := logs.Len(); got != step.want {
+		s.report(result{outcome: refreshChanged, selected: step.selected}, time.Unix(1e9, 0), time.Second)
+		if got := logs.Len() - 1; got != step.want {
 			t.Errorf("step %d: got %v, want %d lines", i, logs.All(), step.want)
 		}
 	}
@@ -266,12 +265,11 @@ last refresh
   result            held_back
   reason            few
   pages             0
-  sources           source    pages  error
-                    files     3      -
-                    urls      0      line\u0009one\u000aline two
-  left out          noindex   1
-                    redirect  12
-  examples          noindex   /\u001b[31mred /\u202egpj
+  sources           source files, pages 3
+                    source urls, pages 0, error line\u0009one\u000aline two
+  left out          noindex: 1
+                    redirect: 12
+  examples          noindex: /\u001b[31mred /\u202egpj
   warnings          no root
 
 site       http://b.example
@@ -281,8 +279,10 @@ served by  http://a.example
 pages      0
 
 `
-	var got bytes.Buffer
-	if err := printResponse(&got, &all); err != nil || got.String() != want {
+	var got strings.Builder
+	w := tabwriter.NewWriter(&got, 0, 0, 2, ' ', 0)
+	printFields(w, "", reflect.ValueOf(all))
+	if err := w.Flush(); err != nil || got.String() != want {
 		t.Errorf("got error %v and\n%s\nwant\n%s", err, got.String(), want)
 	}
 }

@@ -68,18 +68,10 @@ type liveResponse struct {
 	Error       string `json:"error,omitempty"` // why there is no response
 }
 
-// Why a page is not listed, besides index statuses and the filter of candidates.
 const (
-	reasonUnnamed     = "no source names it"
-	reasonOtherPath   = "listed under another path"
-	reasonNextRefresh = "waits for the next refresh"
-	reasonLastFailed  = "the last refresh failed"
-)
-
-const (
-	maxExplained = 10              // sitemaps that cover the same URL, and URLs that lead from one to the next
-	maxClipped   = 2048            // bytes of a text that others wrote
-	explainWait  = 3 * time.Second // for upstreams that are left alone, and for sources
+	maxChain    = 10              // URLs that lead from one to the next
+	maxClipped  = 2048            // bytes of a text that others wrote
+	explainWait = 3 * time.Second // for upstreams that are left alone, and for sources
 )
 
 // explain tells why a URL is listed or is not. It fetches the page, and changes nothing. Of
@@ -92,27 +84,15 @@ func explain(ctx context.Context, a *App, rawURL string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, s := range sites {
-		sites[i] = cmp.Or(s.main.Load(), s)
-	}
-	rank := func(s *site) int {
-		switch probed := s.probed.Load(); {
-		case !strings.HasPrefix(path, s.scope):
-			return 0
-		case probed != nil && probed.blocked() != "":
-			return 1
-		}
-		return 1 + len(s.scope)
-	}
-	slices.SortStableFunc(sites, func(x, y *site) int { return rank(y) - rank(x) })
 	var best *explanation
 	var of *site
-	for _, s := range sites[:min(len(sites), maxExplained)] {
+	for _, s := range sites {
+		s = cmp.Or(s.main.Load(), s)
 		x, err := s.explain(ctx, path)
 		if err != nil {
 			return nil, err
 		}
-		if best == nil || x.Listed && !best.Listed {
+		if best == nil || x.Listed || !best.Listed && strings.HasPrefix(path, s.scope) && len(s.scope) > len(of.scope) {
 			best, of = x, s
 		}
 	}
@@ -120,42 +100,44 @@ func explain(ctx context.Context, a *App, rawURL string) (any, error) {
 		return nil, a.noSite()
 	}
 	best.Now = of.follow(ctx, best)
+	if last := best.Now[len(best.Now)-1]; best.Reason == reasonUnnamed && last.Listed {
+		best.Reason, best.Meaning, best.Remedy, best.Other = "leads to a listed page", "What it leads to is listed in its place.", "", last.URL
+	}
 	return best, ctx.Err()
 }
+
+const reasonUnnamed = "no source names it"
 
 // explain explains a path without fetching it.
 func (s *site) explain(ctx context.Context, path string) (*explanation, error) {
 	x := &explanation{URL: s.origin + path, Sitemap: s.sitemapURL()}
 	found, err := s.record(ctx, path)
-	if err != nil {
-		return nil, fmt.Errorf("reading the records: %w", err)
+	if err == nil {
+		err = s.addEntry(x, path)
 	}
-	if err := s.addEntry(x, path); err != nil {
-		return nil, fmt.Errorf("reading the sitemap: %w", err)
+	if err != nil {
+		return nil, fmt.Errorf("reading what is known of the page: %w", err)
 	}
 	if d := s.handler.discovery; d != nil && !x.Listed && found.Record == nil {
 		if page, ok := d.cleaner.Clean(path); ok && page != path { // a query that does not count
 			return s.explain(ctx, page)
 		}
 	}
-	if at := s.state.visited.at(path); at != 0 {
-		x.Visited = time.Unix(at, 0).UTC()
-	}
-	if r := found.Record; r != nil {
-		for at, seconds := range map[*time.Time]int64{&x.Linked: r.Linked, &x.Fetched: r.Fetched, &x.Due: r.Due, &x.Failing: r.Failing} {
-			if seconds != 0 {
-				*at = time.Unix(seconds, 0).UTC()
-			}
+	at := func(seconds int64) time.Time {
+		if seconds == 0 {
+			return time.Time{}
 		}
-		x.Status, x.Reason, x.Meaning, x.Remedy = int(r.Status), found.Status.String(), found.Status.Explanation(), found.Status.Remedy()
+		return time.Unix(seconds, 0).UTC()
+	}
+	x.Visited = at(s.state.visited.at(path))
+	if r := found.Record; r != nil {
+		x.Linked, x.Fetched, x.Due, x.Failing, x.Status = at(r.Linked), at(r.Fetched), at(r.Due), at(r.Failing), int(r.Status)
+		x.Reason, x.Meaning, x.Remedy = found.Status.String(), found.Status.Explanation(), found.Status.Remedy()
 	}
 	if x.Other = found.Other; strings.HasPrefix(x.Other, "/") {
 		x.Other = s.origin + x.Other
 	}
-	switch {
-	case x.Listed && found.Record == nil:
-		x.Meaning = "A source names it. It is not fetched, because crawl is off."
-	case !x.Listed:
+	if !x.Listed {
 		x.NamedBy = s.namers(ctx, path)
 		s.addReason(x, path, found.Record != nil && found.Status != indexing.Indexable)
 	}
@@ -165,56 +147,44 @@ func (s *site) explain(ctx context.Context, path string) (*explanation, error) {
 // addReason says why a page is not listed. What holds for the whole site comes first.
 func (s *site) addReason(x *explanation, path string, hasStatus bool) {
 	because := func(reason, meaning, remedy string) { x.Reason, x.Meaning, x.Remedy = reason, meaning, remedy }
-	probed, last := cmp.Or(s.probed.Load(), &probeResult{reached: true}), s.lastReport()
-	excluded := s.filter(&page.Page{Path: path})
-	word := s.handler.settings.crawl.disallow.Match(path)
-	if x.NamedBy != nil {
-		word = ""
+	is := func(status indexing.Status) { because(status.String(), status.Explanation(), status.Remedy()) }
+	probed, last, set := cmp.Or(s.probed.Load(), &probeResult{reached: true}), s.lastReport(), &s.handler.settings
+	excluded, word := s.filter(&page.Page{Path: path}), ""
+	if x.NamedBy == nil {
+		word = set.crawl.disallow.Match(path)
 	}
 	x.Rule = cmp.Or(word, clip(probed.robots.rules.Line(path)))
 	switch {
 	case probed.blocked() != "":
 		because(probed.blocked(), fmt.Sprintf("The sitemap's path, or the front page, returns status %d.", cmp.Or(probed.refused, probed.absent, probed.status)),
 			"Change the routes if it should be listed.")
+	case s.isDocument(path):
+		because(excluded, "It is a document of the sitemap itself.", "")
 	case excluded != "":
 		because(excluded, indexing.Excluded.Explanation(), indexing.Excluded.Remedy())
-		if s.isDocument(path) {
-			x.Meaning, x.Remedy = "It is a document of the sitemap itself.", ""
-		}
-		for i, pattern := range s.handler.settings.exclude {
-			if s.handler.settings.exclude[i : i+1].Match(path) {
-				x.Rule = pattern
+		for i := range set.exclude {
+			if set.exclude[i : i+1].Match(path) {
+				x.Rule = set.exclude[i]
 			}
 		}
 	case hasStatus:
-	case last.Result == "":
-		because("no refresh has ended yet", "The sitemap is being built for the first time.", "Wait.")
-	case last.Result == refreshFailed:
-		because(reasonLastFailed, last.Reason, "See the log.")
+	case last.Result == "" || last.Result == refreshFailed:
+		because("no refresh has succeeded yet, or the last one failed", last.Reason, "Wait, or see the log.")
 	case x.Reason != "" || x.NamedBy != nil:
-		because(reasonNextRefresh, "It is not published yet.", "Wait.")
+		because("waits for the next refresh", "It is not published yet.", "Wait.")
 	case word != "":
-		because(indexing.Disallowed.String(), indexing.Disallowed.Explanation(), indexing.Disallowed.Remedy())
+		is(indexing.Disallowed)
 	case !x.Visited.IsZero():
-		because(indexing.NoLinks.String(), indexing.NoLinks.Explanation(), indexing.NoLinks.Remedy())
+		is(indexing.NoLinks)
 	default:
 		because(reasonUnnamed, "No source names it, and no listed page links to it.",
 			"Name it in 'urls', beside 'files' and other sources; with 'links', a link to it is enough.")
-		for _, other := range similarPaths(path) {
-			there := explanation{}
-			if err := s.addEntry(&there, other); err == nil && there.Listed {
-				x.Other = s.origin + other
-				because(reasonOtherPath, "The same page is probably the one that is listed as "+x.Other+".", "")
-				break
-			}
-		}
 	}
 }
 
 // record is what a selection from the published records says of a page.
 func (s *site) record(ctx context.Context, path string) (x indexing.Explanation, err error) {
-	g := s.state.generation.Load()
-	if g == nil || s.handler.settings.crawl.Off {
+	if s.state.generation.Load() == nil || s.handler.settings.crawl.Off {
 		return x, nil
 	}
 	if !s.app.compute.Take(ctx) {
@@ -222,8 +192,10 @@ func (s *site) record(ctx context.Context, path string) (x indexing.Explanation,
 	}
 	defer s.app.compute.Release()
 	rules := (&refreshRun{site: s, begun: s.app.now()}).rules(crawl.Result{Gathered: true}, false)
-	if x, err = indexing.Explain(ctx, g, rules, path); errors.Is(err, store.ErrSuperseded) { // another one was published meanwhile
-		x, err = indexing.Explain(ctx, s.state.generation.Load(), rules, path)
+	for range 3 { // another generation may be published meanwhile
+		if x, err = indexing.Explain(ctx, s.state.generation.Load(), rules, path); !errors.Is(err, store.ErrSuperseded) {
+			break
+		}
 	}
 	return x, err
 }
@@ -272,40 +244,31 @@ func (s *site) namers(ctx context.Context, path string) (names []string) {
 	return names
 }
 
-// similarPaths are paths under which servers often serve the same page.
-func similarPaths(path string) []string {
-	bare, _, _ := strings.Cut(path, "?")
-	all := []string{bare, bare + "/", bare + ".html", strings.TrimSuffix(bare, ".html"), strings.TrimSuffix(bare, "/"), strings.TrimSuffix(bare, "index.html")}
-	return slices.DeleteFunc(all, func(p string) bool { return p == "" || p == path })
-}
-
 // follow fetches the page, and those to which it redirects, refreshes or gives way.
 func (s *site) follow(ctx context.Context, x *explanation) (all []liveResponse) {
-	path := strings.TrimPrefix(x.URL, s.origin)
-	private := !x.Visited.IsZero() && x.Fetched.IsZero() && x.Linked.IsZero() && x.NamedBy == nil
-	for ok := true; ok && len(all) < maxExplained; {
-		live := liveResponse{URL: s.origin + path}
-		next := s.handler.limiter.Next()
-		switch probed := cmp.Or(s.probed.Load(), new(probeResult)); {
-		case s.handler.settings.crawl.Off:
-			live.Error = "not fetched: crawl is off"
+	isNamed := x.Listed || x.NamedBy != nil
+	isPrivate := !isNamed && !x.Visited.IsZero() && x.Fetched.IsZero() && x.Linked.IsZero()
+	for path, ok := strings.TrimPrefix(x.URL, s.origin), true; ok && len(all) < maxChain; {
+		live, entry, why := liveResponse{URL: s.origin + path}, explanation{}, ""
+		crawl, probed := &s.handler.settings.crawl, cmp.Or(s.probed.Load(), new(probeResult))
+		switch {
+		case crawl.Off:
+			why = "crawl is off"
 		case s.isDocument(path):
-			live.Error = "not fetched: it is a document of the sitemap"
-		case private:
-			live.Error = "not fetched: what only visitors know may be private"
-		case !x.Listed && x.NamedBy == nil && s.handler.settings.crawl.disallow.Match(path) != "":
-			live.Error = "not fetched: 'crawl disallow' has '" + s.handler.settings.crawl.disallow.Match(path) + "'"
-		case probed.robots.closed || !probed.robots.rules.Allows(path):
-			live.Error = "not fetched: robots.txt disallows it, or returns an error"
-		case next.After(s.app.now().Add(explainWait)):
-			live.Error = "not fetched: upstreams are left alone until " + next.UTC().Format(time.RFC3339)
-		default:
-			s.fetchLive(ctx, path, &live)
+			why = "it is a document of the sitemap"
+		case isPrivate:
+			why = "what only visitors know may be private"
+		case !isNamed && crawl.disallow.Match(path) != "":
+			why = "'crawl disallow' has '" + crawl.disallow.Match(path) + "'"
+		case probed.robots.closed, !probed.robots.rules.Allows(path):
+			why = "robots.txt disallows it, or returns an error"
+		case s.handler.limiter.Next().After(s.app.now().Add(explainWait)):
+			why = "upstreams are left alone until " + s.handler.limiter.Next().UTC().Format(time.RFC3339)
 		}
-		if all != nil {
-			entry := explanation{}
-			live.Listed = s.addEntry(&entry, path) == nil && entry.Listed
+		if live.Error = "not fetched: " + why; why == "" {
+			live.Error = s.fetchLive(ctx, path, &live)
 		}
+		live.Listed = s.addEntry(&entry, path) == nil && entry.Listed
 		all = append(all, live)
 		if path, ok = htmlmeta.PathOn(s.origin, live.To); ok {
 			ok = !slices.ContainsFunc(all, func(r liveResponse) bool { return r.URL == s.origin+path })
@@ -314,37 +277,31 @@ func (s *site) follow(ctx context.Context, x *explanation) (all []liveResponse) 
 	return all
 }
 
-// fetchLive fetches a path as an anonymous visitor.
-func (s *site) fetchLive(ctx context.Context, path string, live *liveResponse) {
+// fetchLive fetches a path as an anonymous visitor. What it returns is why there is no
+// response; "": there is one.
+func (s *site) fetchLive(ctx context.Context, path string, live *liveResponse) string {
 	res, err := (&Refresh{site: s}).fetch(ctx, path, htmlmeta.MaxBody)
 	switch {
 	case err != nil:
-		live.Error = clip(err.Error())
-		return
+		return clip(err.Error())
 	case res.unhandled:
-		live.Error = "no route handles the request: a visitor gets an empty response"
-		return
+		return "no route handles the request: a visitor gets an empty response"
 	}
 	live.Status, live.ContentType = res.Status, clip(res.Header.Get("Content-Type"))
-	of := htmlmeta.Page{Base: s.origin, Path: path, Header: res.Header, Now: s.app.now()}
-	meta := htmlmeta.Header(of)
-	if res.Status == http.StatusOK && htmlmeta.IsHTML(res.Header.Get("Content-Type")) {
-		meta = htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, of)
+	if res.Status != http.StatusOK || !htmlmeta.IsHTML(live.ContentType) {
+		res.Body = nil // of which the header says all there is to say
 	}
+	meta := htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, htmlmeta.Page{Base: s.origin, Path: path, Header: res.Header, Now: s.app.now()})
 	live.NoIndex = meta.NoIndex
-	switch location := res.Header.Get("Location"); {
-	case location != "" && res.Status/100 == 3:
-		live.Leads = "redirect"
-		if base, err := url.Parse(live.URL); err == nil {
-			if to, err := base.Parse(location); err == nil {
-				live.To = clip(to.String())
-			}
-		}
-	case meta.Refresh != "":
+	base, _ := url.Parse(live.URL)
+	if to, err := base.Parse(res.Header.Get("Location")); err == nil && res.Status/100 == 3 {
+		live.Leads, live.To = "redirect", clip(to.String())
+	} else if meta.Refresh != "" {
 		live.Leads, live.To = "refresh", clip(meta.Refresh)
-	case meta.Canonical != "":
+	} else if meta.Canonical != "" {
 		live.Leads, live.To = "canonical", clip(meta.Canonical)
 	}
+	return ""
 }
 
 // clip bounds a text that others wrote.

@@ -213,7 +213,7 @@ func (r *Refresh) inputs(failing map[string]time.Time) (inputs []merge.Input) {
 		}})
 	}
 	if h.discovery != nil {
-		inputs = append(inputs, merge.Input{Name: "own sitemaps", Pages: r.ownSitemaps})
+		inputs = append(inputs, merge.Input{Name: ownSitemaps, Pages: r.ownSitemaps})
 	}
 	return inputs
 }

@@ -162,7 +162,7 @@ func TestUnwilling(t *testing.T) {
 			if name == "noindex" {
 				s.Logged("nothing changed")
 			}
-			lines := s.LogLines("more than half of the pages name a canonical on another site or ask not to be indexed")
+			lines := s.LogLines("more than half of the pages are not listed")
 			switch {
 			case !test.want && len(lines) > 0:
 				t.Errorf("got %s", lines)

@@ -320,7 +320,7 @@ func TestExplain(t *testing.T) {
 		"/it's.html":              {`"listed":true`, `"status":200`},
 		"/it%27s.html":            {`"listed":true`, `"status":200`},
 		"/sitemap.xml":            {`"reason":"a document of the sitemap"`, "document of the sitemap itself", `!"remedy"`, `!"status"`},
-		"/docs":                   {`"reason":"listed under another path"`, `"other":"{l}/docs/"`, `"listed":true}`},
+		"/docs":                   {`"reason":"leads to a listed page"`, `"other":"{l}/docs/"`, `"listed":true}`},
 		"/hop1":                   append(chain, `"reason":"redirect"`, `"other":"{l}/hop2"`, `"named_by":["urls"]`),
 		"/canonical.html":         {`"reason":"canonical is another page"`, `"other":"{l}/page.html"`, `"leads":"canonical","to":"{l}/page.html"`, `"named_by":["files"]`},
 		"/chained.html":           append(chain, `"leads":"canonical","to":"{l}/hop2"`),

@@ -380,7 +380,7 @@ func TestVisitsThatDoNotCount(t *testing.T) {
 		said := s.Get(api + "/sitemap/sites").Text
 		return strings.Contains(said, `"visits_ignored":{"robot":8,"signed in":100}`)
 	}, func() string { return s.Get(api + "/sitemap/sites").Text })
-	s.command("status").want(t, 0, nil, nil, `visits ignored +robot +8\n +signed in +100\n`)
+	s.command("status").want(t, 0, nil, nil, `visits ignored +robot: 8\n +signed in: 100\n`)
 	get(2, browser)
 	s.Eventually(func() bool { return !strings.Contains(s.Get(api+"/sitemap/sites").Text, "visits_ignored") },
 		func() string { return s.Get(api + "/sitemap/sites").Text })
