@@ -415,7 +415,7 @@ func (s *site) log(r *result, rep, before *report) {
 	for _, of := range selected.LeftOut {
 		total += of.Count
 	}
-	for _, status := range indexing.Statuses() {
+	for _, status := range []indexing.Status{indexing.NoIndex, indexing.CanonicalForeign, indexing.Disallowed} { // a setting may be wrong
 		of := selected.LeftOut[status]
 		var words []string
 		for _, path := range of.First {
@@ -423,7 +423,7 @@ func (s *site) log(r *result, rep, before *report) {
 				words = append(words, word)
 			}
 		}
-		l.onceIf(2*of.Count > total && rep.Examples[status.String()] != nil, zapcore.WarnLevel, status.String(), "more than half of the pages are not listed",
+		l.onceIf(2*of.Count > total, zapcore.WarnLevel, status.String(), "more than half of the pages are not listed",
 			zap.Stringer("reason", status), zap.String("remedy", status.Remedy()), zap.Strings("disallow", words), zap.Int("pages", of.Count), zap.Int("of", total), zap.Strings("first", of.First))
 	}
 	over := rep.LeftOut[indexing.OverMax.String()] + rep.LeftOut[publish.NoRoom]
