@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
@@ -164,10 +165,10 @@ type siteStatus struct {
 	Dropped int            `json:"visited_dropped,omitempty"`
 	Ignored map[string]int `json:"visits_ignored,omitempty"`
 
-	Logs []logStatus `json:"logs,omitempty"` // that are read for all sites of the handler
+	Logs []accesslog.Log `json:"logs,omitempty"` // that are read for all sites of the handler
 
 	// Who requested its documents, by User-Agent, which is not verified.
-	Readers []Reading `json:"readers_unverified,omitempty"`
+	Readers []accesslog.Reading `json:"readers_unverified,omitempty"`
 }
 
 // What named a site.
@@ -178,7 +179,7 @@ const (
 
 // status is what there is to show of a site.
 func (s *site) status() siteStatus {
-	st := siteStatus{Site: s.url(), Sitemap: s.sitemapURL(), NamedBy: namedByConfiguration, Readers: s.state.readers.list()}
+	st := siteStatus{Site: s.url(), Sitemap: s.sitemapURL(), NamedBy: namedByConfiguration, Readers: s.state.readers.List()}
 	if s.onDemand {
 		st.NamedBy = namedByVisitors
 	}

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
@@ -34,7 +35,7 @@ func reportSite(t *testing.T) (*site, *observer.ObservedLogs) {
 	}
 	h := &Handler{sources: make([]Source, 2), sourceNames: []string{"files", "urls"}, logger: zap.New(core)}
 	h.settings.crawl.disallow = words
-	a := &App{now: time.Now, events: &eventQueue{app: new(caddyevents.App), queue: make(chan func(), 2), started: make(chan struct{})}, departed: new(readers)}
+	a := &App{now: time.Now, events: &eventQueue{app: new(caddyevents.App), queue: make(chan func(), 2), started: make(chan struct{})}, departed: new(accesslog.Readers)}
 	s := &site{identity: identity{handler: h, origin: "http://a.example"}, app: a, state: new(siteState)}
 	s.id.handler, s.logger, s.ctx = h, newSiteLog(&s.identity), context.Background()
 	s.probed.Store(new(probeResult))
@@ -168,8 +169,8 @@ func TestMetrics(t *testing.T) {
 	s, _ := reportSite(t)
 	s.state.Index.Store(listing(3))
 	s.state.report.Store(&report{Pending: 4, LeftOut: map[string]int{"\xff": 1, "\xfe": 2}, Confirmed: time.Now()})
-	s.state.readers.count(nil, readIndex, readServed, time.Now)
-	s.app.departed.add(&s.state.readers)
+	s.state.readers.Count("", readIndex, readServed, time.Now())
+	s.app.departed.Add(&s.state.readers)
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(collector{s.app}); err != nil {
 		t.Fatal(err)

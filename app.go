@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/export"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
@@ -73,7 +74,7 @@ type App struct {
 	compute crawl.Slots // of selecting and building
 
 	counts   counts
-	departed *readers // counts of sites that there are no longer
+	departed *accesslog.Readers // counts of sites that there are no longer
 	cleaned  atomic.Bool
 
 	events *eventQueue
@@ -93,11 +94,11 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 func (a *App) Provision(ctx caddy.Context) error {
 	a.ctx, a.logger, a.now, a.number = ctx, ctx.Logger(), time.Now, configurations.Add(1)
 	a.running, a.cancel = context.WithCancel(context.Background())
-	pooled, _, err := counters.LoadOrNew(departedKey, func() (caddy.Destructor, error) { return new(readers), nil })
+	pooled, _, err := counters.LoadOrNew(departedKey, func() (caddy.Destructor, error) { return new(accesslog.Readers), nil })
 	if err != nil {
 		return err
 	}
-	a.departed = pooled.(*readers)
+	a.departed = pooled.(*accesslog.Readers)
 	a.sites = make(map[siteID]*site)
 	a.fetchers = make(map[*caddyhttp.Server]*serverFetcher)
 	a.started, a.wake = make(chan struct{}), make(chan struct{}, 1)

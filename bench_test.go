@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
@@ -48,7 +49,7 @@ func newBench(t testing.TB, configure func(*Handler)) *bench {
 	}}
 	t.Cleanup(a.fetchers[h.server].close)
 	a.slots, a.compute = crawl.NewSlots(1), crawl.NewSlots(1)
-	a.departed = new(readers)
+	a.departed = new(accesslog.Readers)
 	a.events = &eventQueue{queue: make(chan func(), 100)}
 	b.lists("/a")
 	return b

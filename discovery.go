@@ -72,7 +72,7 @@ type discoverer interface {
 func (*Discovery) Pages(_ context.Context, r *Refresh, yield func(Page) error) error {
 	s := r.site
 	d := s.handler.discovery
-	s.state.positions.gather()
+	s.state.progress.Gather()
 	for _, path := range s.state.visited.sorted(r.Now.Add(-d.expire).Unix()) {
 		if err := yield(Page{Path: path, Visited: true}); err != nil {
 			return err

@@ -48,7 +48,7 @@ func TestDiscoverySettings(t *testing.T) {
 		{logs, `{}`, "access_log: no log is named"},
 		{logs, `{"files": ["/a.log", ""]}`, "access_log: a log has an empty name"},
 		{logs, `{"files": ["/[a"]}`, "access_log: '/[a' is no pattern of names: syntax error in pattern"},
-		{logs, `{"files": ["/{http.request.host}.log"]}`, "access_log: '/{http.request.host}.log': {http.request.host} has no value here: of placeholders, only global ones such as {env.*} are replaced"},
+		{logs, `{"files": ["/{http.request.host}.log"]}`, "access_log '/{http.request.host}.log': unrecognized placeholder {http.request.host}"},
 		{logs, `{"files": ["/{x}.log"]}`, "access_log '/{x}.log': unrecognized placeholder {x}"},
 		{logs, `{"files": ["/a.log"], "history": "59m"}`, "access_log: history is 59m0s: the shortest is 1h0m0s"},
 		{logs, `{"files": ["/a.log"], "format": "xml"}`, "access_log: unknown format 'xml': there are auto, json, common, combined"},

@@ -125,34 +125,34 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 	s, err := h.siteFor(r, prefix)
 	if err != nil {
 		if errors.Is(err, errTooManySites) {
-			h.app.departed.count(r.Header, readDocumentOf(want, nil), readUnavailable, h.app.now)
+			h.app.departed.Count(r.UserAgent(), readDocumentOf(want, nil), readUnavailable, h.app.now())
 		}
 		return unavailable(w, err)
 	}
 	// Once there is a snapshot, or will be none, it is known what stands for the site.
 	snapshot, err := s.snapshot(r.Context())
 	if main := s.main.Load(); main != nil {
-		s.state.readers.count(r.Header, readDocumentOf(want, main.state.Index.Load()), readRedirected, h.app.now)
+		s.state.readers.Count(r.UserAgent(), readDocumentOf(want, main.state.Index.Load()), readRedirected, h.app.now())
 		http.Redirect(w, r, main.origin+main.docPath(want.suffix, want.form.Extension()), http.StatusPermanentRedirect)
 		return nil
 	}
 	document := readDocumentOf(want, snapshot)
 	if err != nil {
-		s.state.readers.count(r.Header, document, readUnavailable, h.app.now)
+		s.state.readers.Count(r.UserAgent(), document, readUnavailable, h.app.now())
 		return unavailable(w, err)
 	}
 	d := snapshot.Find(want.suffix)
 	if d == nil || want.form == publish.FormText && d.Index {
-		s.state.readers.count(r.Header, document, readMissing, h.app.now)
+		s.state.readers.Count(r.UserAgent(), document, readMissing, h.app.now())
 		return next.ServeHTTP(w, r)
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		s.state.readers.count(r.Header, document, readRefused, h.app.now)
+		s.state.readers.Count(r.UserAgent(), document, readRefused, h.app.now())
 		w.Header().Set("Allow", "GET, HEAD")
 		return caddyhttp.Error(http.StatusMethodNotAllowed, nil)
 	}
 	due, _ := s.schedule.next()
-	s.state.readers.count(r.Header, document, readResultOf(s.state.Index.serve(w, r, d, want.form, due.Sub(h.app.now()))), h.app.now)
+	s.state.readers.Count(r.UserAgent(), document, readResultOf(s.state.Index.serve(w, r, d, want.form, due.Sub(h.app.now()))), h.app.now())
 	return nil
 }
 

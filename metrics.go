@@ -1,19 +1,13 @@
 package sitemap
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
 
@@ -82,7 +76,7 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 			values[key] += value
 		}
 	}
-	readings := c.app.departed.list()
+	readings := c.app.departed.List()
 	for _, s := range c.app.allSites() {
 		st, rep := s.status(), s.lastReport()
 		readings = append(readings, st.Readers...)
@@ -118,17 +112,6 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 		}
 		metrics <- prometheus.MustNewConstMetric(prometheus.NewDesc(metricPrefix+key[0], m.help, m.labels, nil), kind, value, key[1:1+len(m.labels)]...)
 	}
-}
-
-// Reading says how often a document of a site was requested with User-Agents of one class,
-// and with which result. A HEAD counts as a GET, and each form and encoding of a document
-// as the document.
-type Reading struct {
-	Crawler  string    `json:"crawler"`  // the class of the User-Agent, which is not verified
-	Document string    `json:"document"` // index, sitemap, shard or robots
-	Result   string    `json:"result"`   // served, not_modified, redirected, missing, unavailable or refused
-	Times    uint64    `json:"times"`
-	Last     time.Time `json:"last"` // to the second
 }
 
 // Documents that are requested, and how requests end.
@@ -172,52 +155,4 @@ func readDocumentOf(want wanted, snapshot *publish.Snapshot) string {
 		return readSitemap
 	}
 	return readIndex
-}
-
-// readers counts who requests a site's documents. It keeps no User-Agent, and a bounded
-// number of counters. The zero value is ready; it is safe for concurrent use.
-type readers struct {
-	mu       sync.Mutex
-	readings map[[3]string]Reading
-}
-
-// Destruct lets readers be a value of a [caddy.UsagePool].
-func (*readers) Destruct() error { return nil }
-
-// count counts a request by its User-Agent.
-func (r *readers) count(header http.Header, document, result string, now func() time.Time) {
-	r.sum(Reading{accesslog.ClassOf(header.Get("User-Agent")), document, result, 1, now().UTC().Truncate(time.Second)})
-}
-
-func (r *readers) sum(more Reading) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.readings == nil {
-		r.readings = make(map[[3]string]Reading)
-	}
-	of := [...]string{more.Crawler, more.Document, more.Result}
-	so := r.readings[of]
-	more.Times += so.Times
-	if so.Last.After(more.Last) {
-		more.Last = so.Last
-	}
-	r.readings[of] = more
-}
-
-// add adds the counts of others; nil: there are none.
-func (r *readers) add(others *readers) {
-	if others != nil {
-		for _, reading := range others.list() {
-			r.sum(reading)
-		}
-	}
-}
-
-// list are the readings, the latest first.
-func (r *readers) list() []Reading {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.SortedFunc(maps.Values(r.readings), func(a, b Reading) int {
-		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(b.Times, a.Times), strings.Compare(a.Crawler, b.Crawler), strings.Compare(a.Document, b.Document), strings.Compare(a.Result, b.Result))
-	})
 }

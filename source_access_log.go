@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -72,9 +70,6 @@ func (SourceAccessLog) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// requestName is a placeholder that has a value in requests alone.
-var requestName = regexp.MustCompile(`\{http\.[^{}]*\}`)
-
 func (s *SourceAccessLog) discovers() (discovery, error) {
 	d, err := s.Discovery.discovers()
 	if err != nil {
@@ -86,9 +81,6 @@ func (s *SourceAccessLog) discovers() (discovery, error) {
 	for _, name := range s.Files {
 		if name == "" {
 			return d, errors.New("a log has an empty name")
-		}
-		if placeholder := requestName.FindString(name); placeholder != "" {
-			return d, fmt.Errorf("'%s': %s has no value here: of placeholders, only global ones such as {env.*} are replaced", name, placeholder)
 		}
 		if _, err := filepath.Match(name, ""); err != nil {
 			return d, fmt.Errorf("'%s' is no pattern of names: %w", name, err)
@@ -157,24 +149,14 @@ type logReader struct {
 	parser   *accesslog.Parser
 	log      *siteLog
 
-	follower *accesslog.Follower // nil: there is no site yet
-	sites    map[*site]bool      // of the handler
-	joined   map[*site]bool      // those that the follower reads for, from where they were
-	hosts    map[string][]*site  // by the Host header of a line; "": a line without one
+	follower atomic.Pointer[accesslog.Follower] // nil: there is no site yet
+	sites    map[*site]bool                     // of the handler
+	joined   map[*site]bool                     // those that the follower reads for, from where they were
+	hosts    map[string][]*site                 // by the Host header of a line; "": a line without one
 	begun    time.Time
 	nextJoin time.Time // when other sites may join; zero: none has
 	rereads  bool      // a site has joined since the last poll
 	visit    accesslog.Visit
-
-	mu     sync.Mutex
-	status map[string]*logStatus // by path
-}
-
-// logStatus is what was read of a log so far, and its rolled files.
-type logStatus struct {
-	Log   string         `json:"log"`
-	Lines map[string]int `json:"lines,omitempty"` // visits, and lines that are none by reason
-	Error string         `json:"error,omitempty"` // why it cannot be read now
 }
 
 // run reads what there is, and then what comes, until ctx ends.
@@ -182,7 +164,7 @@ func (r *logReader) run(ctx context.Context) {
 	r.begun = r.handler.app.now()
 	for ctx.Err() == nil {
 		wait := pollIdle
-		if r.join(); r.follower == nil || r.poll(ctx) {
+		if r.join(); r.follower.Load() == nil || r.poll(ctx) {
 			wait = pollBusy
 		}
 		select {
@@ -217,111 +199,65 @@ func (r *logReader) join() {
 		switch {
 		case s.main.Load() != nil:
 		case isDone(s.ready):
-			ready, from = append(ready, s), append(from, s.state.positions.get(r.source, r.settings))
+			ready, from = append(ready, s), append(from, s.state.progress.Get(r.source, r.settings))
 			newcomers = newcomers || !r.joined[s]
 		default:
 			complete = complete && s.onDemand
 		}
 	}
-	if !newcomers || now.Before(r.nextJoin) || r.follower == nil && !complete && now.Sub(r.begun) < joinPatience {
+	if !newcomers || now.Before(r.nextJoin) || r.follower.Load() == nil && !complete && now.Sub(r.begun) < joinPatience {
 		return
 	}
 	for _, s := range ready {
 		r.joined[s] = true
 	}
-	r.follower = accesslog.NewFollower(r.files, r.history, app.now, accesslog.Merge(from...))
+	r.follower.Store(accesslog.NewFollower(r.files, r.history, app.now, accesslog.Merge(from...)))
 	r.rereads = true
-	r.mu.Lock()
-	r.status = make(map[string]*logStatus)
-	r.mu.Unlock()
 }
 
 // poll reads what is new, and reports whether there was something.
 func (r *logReader) poll(ctx context.Context) (grown bool) {
-	app, begun := r.handler.app, r.handler.app.now()
-	read := make(map[string]map[string]int) // lines by log and by what became of them
-	files, errs := r.follower.Poll(ctx, func(log string, line []byte) {
-		if read[log] == nil {
-			read[log] = make(map[string]int)
-		}
-		read[log][r.take(line, begun)]++
-	})
-	if at := (readLogs{r.settings, r.follower.Positions()}); len(read) > 0 || r.rereads {
+	app, begun, follower := r.handler.app, r.handler.app.now(), r.follower.Load()
+	read := follower.Poll(ctx, func(line []byte) string { return r.take(line, begun) })
+	if at := follower.Positions(); len(read) > 0 || r.rereads {
 		for s := range r.joined {
-			s.state.positions.set(r.source, at)
+			s.state.progress.Set(r.source, r.settings, at)
 		}
 	}
-	for _, lines := range read {
-		for result, n := range lines {
-			app.counts.lines.WithLabelValues(result).Add(float64(n))
-		}
+	for result, n := range read {
+		app.counts.lines.WithLabelValues(result).Add(float64(n))
 	}
 	if ctx.Err() != nil {
 		return false
 	}
-	r.report(read, errs)
-	r.log.onceIf(files == 0 && len(errs) == 0, zapcore.WarnLevel, "none", "there is no log to read so far")
+	logs := follower.Logs()
+	r.log.onceIf(len(logs) == 0, zapcore.WarnLevel, "none", "there is no log to read so far")
+	for _, log := range logs {
+		r.log.onceIf(log.Error != "", zapcore.WarnLevel, log.Path, "a log cannot be read", zap.String("log", log.Path), zap.String("error", log.Error))
+		unreadable := log.Lines[accesslog.ErrSyntax.Error()] > 0 && len(log.Lines) == 1
+		r.log.onceIf(unreadable, zapcore.WarnLevel, log.Path+" lines", "no line of a log can be read: it has another format", zap.String("log", log.Path))
+	}
+	grown = len(read) > 0
 	if !r.rereads {
-		return len(read) > 0
+		return grown
 	}
-	level, took, leftOut := zapcore.InfoLevel, app.now().Sub(begun), make(map[string]int)
-	for _, lines := range read {
-		for result, n := range lines {
-			leftOut[result] += n
-		}
-	}
-	visits := leftOut[lineCounts]
-	delete(leftOut, lineCounts)
+	level, took, visits := zapcore.InfoLevel, app.now().Sub(begun), read[lineCounts]
 	if !r.nextJoin.IsZero() {
 		level = zapcore.DebugLevel
 	}
+	delete(read, lineCounts)
+	r.log.Log(level, "access log read", zap.Int("logs", len(logs)), zap.Int("visits", visits), zap.Any("left_out", read), zap.Duration("duration", took))
 	r.rereads, r.nextJoin = false, begun.Add(max(rereadAfter, shareOfTime*took))
-	r.log.Log(level, "access log read", zap.Int("files", files), zap.Int("visits", visits), zap.Any("left_out", leftOut), zap.Duration("duration", took))
-	return true
-}
-
-// report adds what was read to what `status` shows, and warns of what cannot be read, each once.
-func (r *logReader) report(read map[string]map[string]int, errs map[string]error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	entry := func(path string) *logStatus {
-		if r.status[path] == nil {
-			r.status[path] = &logStatus{Log: path, Lines: make(map[string]int)}
-		}
-		return r.status[path]
-	}
-	for path, lines := range read {
-		for result, n := range lines {
-			entry(path).Lines[result] += n
-		}
-	}
-	for path, err := range errs {
-		entry(path).Error = err.Error()
-	}
-	for path, log := range r.status {
-		if errs[path] == nil {
-			log.Error = ""
-		}
-		r.log.onceIf(log.Error != "", zapcore.WarnLevel, path, "a log cannot be read", zap.String("log", path), zap.Error(errs[path]))
-		unreadable := log.Lines[accesslog.ErrSyntax.Error()]
-		r.log.onceIf(unreadable > 0 && len(log.Lines) == 1, zapcore.WarnLevel, path+" format", "no line of an access log can be read: it has another format", zap.String("log", path))
-		if log.Error == "" && len(log.Lines) == 0 {
-			delete(r.status, path)
-		}
-	}
+	return grown
 }
 
 // logStatuses is what `status` shows of the logs of a handler.
-func (h *Handler) logStatuses() []logStatus {
-	var all []logStatus
+func (h *Handler) logStatuses() (all []accesslog.Log) {
 	for _, r := range h.logs {
-		r.mu.Lock()
-		for _, log := range r.status {
-			all = append(all, logStatus{log.Log, maps.Clone(log.Lines), log.Error})
+		if follower := r.follower.Load(); follower != nil {
+			all = append(all, follower.Logs()...)
 		}
-		r.mu.Unlock()
 	}
-	slices.SortFunc(all, func(a, b logStatus) int { return strings.Compare(a.Log, b.Log) })
 	return all
 }
 
@@ -370,77 +306,6 @@ func (r *logReader) sitesOf(host string) []*site {
 	}
 	r.hosts[strings.Clone(host)] = sites
 	return sites
-}
-
-// readLogs is how far the logs of a source were read, with its settings.
-type readLogs struct {
-	Settings uint64              `json:"settings"`
-	Files    accesslog.Positions `json:"files"`
-}
-
-// positions is how far logs were read for a site, by the place of their source. It is safe
-// for concurrent use.
-type positions struct {
-	mu       sync.Mutex
-	read     map[int]readLogs
-	gathered map[int]readLogs // whose visits a refresh was given; it is not changed
-	isNew    bool             // read, since gather
-	changed  bool             // gathered, since takeChanged
-}
-
-// get returns from where a reader is to begin; nothing: from the beginning.
-func (p *positions) get(source int, settings uint64) accesslog.Positions {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if at := p.read[source]; at.Settings == settings {
-		return at.Files
-	}
-	return nil
-}
-
-// set notes how far a reader has read, once its visits were noted.
-func (p *positions) set(source int, at readLogs) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.read == nil {
-		p.read = make(map[int]readLogs)
-	}
-	p.read[source], p.isNew = at, true
-}
-
-// gather notes that a refresh takes the visits that were noted so far: what is read only
-// later may not be lost with this process.
-func (p *positions) gather() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.isNew {
-		p.gathered, p.isNew, p.changed = maps.Clone(p.read), false, true
-	}
-}
-
-// stored returns what is to be written with the site's records.
-func (p *positions) stored() map[int]readLogs {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.gathered
-}
-
-// restore takes over what was written. What was read since stands.
-func (p *positions) restore(stored map[int]readLogs) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.read == nil {
-		p.read, p.gathered = maps.Clone(stored), stored
-	}
-}
-
-// takeChanged reports whether there is something new to store since the last call.
-func (p *positions) takeChanged() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	changed := p.changed
-	p.changed = false
-	return changed
 }
 
 var _ discoverer = (*SourceAccessLog)(nil)

@@ -1,7 +1,6 @@
 package sitemap
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -115,7 +114,7 @@ func (r *logReader) lines() map[string]int {
 func (v *visiting) poll(r *logReader) {
 	v.Helper()
 	r.join()
-	if r.follower == nil {
+	if r.follower.Load() == nil {
 		return
 	}
 	r.poll(v.Context())
@@ -277,9 +276,9 @@ func TestLogReaderGoesOn(t *testing.T) {
 		t.Errorf("got %v, want 2 visits", r.lines())
 	}
 	line("/c")
-	stored := s.state.positions.stored()
-	s.state.positions = positions{} // as after a crash
-	s.state.positions.restore(stored)
+	stored := s.state.progress.Stored()
+	s.state.progress = accesslog.Progress{} // as after a crash
+	s.state.progress.Restore(stored)
 	again := v.logReader()
 	v.poll(again)
 	if again.lines()[lineCounts] != 2 {
@@ -300,14 +299,14 @@ func TestLateSites(t *testing.T) {
 	line("b.example", "/b")
 	r := v.logReader()
 	v.poll(r)
-	if r.follower != nil {
+	if r.follower.Load() != nil {
 		t.Fatal("it reads for no site")
 	}
 	a := v.site("a.example", "")
 	slow := v.site("slow.example", "")
 	slow.ready = make(chan struct{})
 	v.poll(r)
-	if r.follower != nil {
+	if r.follower.Load() != nil {
 		t.Fatal("it does not wait for a named site")
 	}
 	v.clock = v.clock.Add(joinPatience)
@@ -362,7 +361,7 @@ func TestUnreadableLog(t *testing.T) {
 	v := newVisiting(t, &SourceAccessLog{Files: []string{filepath.Join(folder, "*")}})
 	v.site("named.example", "")
 	r := v.logReader()
-	want := func(message string, times int, want ...logStatus) {
+	want := func(message string, times int, want ...accesslog.Log) {
 		t.Helper()
 		for range 3 {
 			v.poll(r)
@@ -381,20 +380,21 @@ func TestUnreadableLog(t *testing.T) {
 		}
 	}
 	want("there is no log to read so far", 1)
-	noGzip := logStatus{damaged, map[string]int{}, "uncompressing: gzip: invalid header"}
+	none := map[string]int{}
+	log := accesslog.Log{Path: strings.TrimSuffix(damaged, ".gz"), Lines: none, Error: "uncompressing " + damaged + ": gzip: invalid header"}
 	for times := range 2 {
 		write(damaged, strings.Repeat("not gzip", times+2))
-		want("a log cannot be read", times+1, noGzip)
+		want("a log cannot be read", times+1, log)
 		if err := os.Remove(damaged); err != nil {
 			t.Fatal(err)
 		}
-		want("a log cannot be read", times+1)
+		want("a log cannot be read", times+1, accesslog.Log{Path: log.Path, Lines: none})
 	}
-	const message = "no line of an access log can be read: it has another format"
+	const message = "no line of a log can be read: it has another format"
 	write(other, "not a line\nanother one\n")
-	want(message, 1, logStatus{other, map[string]int{accesslog.ErrSyntax.Error(): 2}, ""})
+	want(message, 1, accesslog.Log{Path: log.Path, Lines: none}, accesslog.Log{Path: other, Lines: map[string]int{accesslog.ErrSyntax.Error(): 2}})
 	v.appendTo(other, combinedLine(v.clock, "", "/a"), "and one more")
-	want(message, 1, logStatus{other, map[string]int{accesslog.ErrSyntax.Error(): 3, lineCounts: 1}, ""})
+	want(message, 1, accesslog.Log{Path: log.Path, Lines: none}, accesslog.Log{Path: other, Lines: map[string]int{accesslog.ErrSyntax.Error(): 3, lineCounts: 1}})
 	if pollIdle > 10*time.Second {
 		t.Errorf("a log is tried again after %s", pollIdle)
 	}
@@ -421,43 +421,5 @@ func TestReadLogs(t *testing.T) {
 	case <-done:
 	case <-time.After(10 * time.Second):
 		t.Fatal("they go on")
-	}
-}
-
-// TestPositions: only what refreshes were given is stored, whatever is read meanwhile.
-func TestPositions(t *testing.T) {
-	at := func(settings uint64, offset int64) readLogs {
-		return readLogs{settings, accesslog.Positions{"/a.log 1": offset}}
-	}
-	var p positions
-	if p.gather(); p.stored() != nil || p.takeChanged() || p.get(0, 1) != nil {
-		t.Error("nothing was read")
-	}
-	p.set(0, at(1, 1))
-	if got := p.get(0, 1)["/a.log 1"]; got != 1 || p.stored() != nil {
-		t.Errorf("got %d, and what no refresh was given is stored", got)
-	}
-	p.gather()
-	p.set(0, at(1, 2))
-	p.set(1, at(5, 3))
-	if want := map[int]readLogs{0: at(1, 1)}; !reflect.DeepEqual(p.stored(), want) || !p.takeChanged() || p.takeChanged() {
-		t.Errorf("got %v, want %v, and a change told once", p.stored(), want)
-	}
-	if p.get(0, 2) != nil {
-		t.Error("with other settings, it goes on")
-	}
-	encoded, err := json.Marshal(meta{Positions: p.stored()})
-	var m meta
-	if err == nil {
-		err = json.Unmarshal(encoded, &m)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	var q positions
-	q.restore(m.Positions)
-	q.restore(map[int]readLogs{0: at(1, 99)}) // what is known stands
-	if got := q.get(0, 1)["/a.log 1"]; got != 1 || q.get(1, 5) != nil || q.takeChanged() {
-		t.Errorf("got %d, want 1", got)
 	}
 }

@@ -62,7 +62,11 @@ func (h *Handler) noteVisit(header http.Header, status int, r *http.Request) {
 	if reason != "" {
 		return
 	}
-	if s := h.knownSite(r, h.mounts.prefixOf(path)); s != nil {
+	id, err := h.idOf(r, h.mounts.prefixOf(path))
+	if err != nil {
+		return
+	}
+	if s := h.app.lookup(id); s != nil { // else a visitor's Host header alone would start a site
 		s.visit(page, h.app.now().Unix())
 	}
 }
@@ -75,24 +79,6 @@ func isSignedIn(r *http.Request) bool {
 	}
 	id, _ := repl.GetString("http.auth.user.id")
 	return id != ""
-}
-
-// knownSite returns the site that a request is for; nil: there is none yet, as a visitor's
-// Host header alone starts nothing.
-func (h *Handler) knownSite(r *http.Request, prefix string) *site {
-	direct := !isForwarded(r)
-	if last := h.lastSite.Load(); last != nil && direct && last.host == r.Host && last.site.id.prefix == prefix {
-		return last.site
-	}
-	id, err := h.idOf(r, prefix)
-	if err != nil {
-		return nil
-	}
-	s := h.app.lookup(id)
-	if s != nil && direct && !s.onDemand && s.id.prefix == prefix {
-		h.lastSite.Store(&lastSite{r.Host, s})
-	}
-	return s
 }
 
 var _ discoverer = (*SourceTraffic)(nil)

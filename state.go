@@ -17,6 +17,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
@@ -44,10 +45,10 @@ var configurations atomic.Uint64
 type siteState struct {
 	Index      Index
 	generation atomic.Pointer[store.Generation] // that the snapshot was selected from
-	positions  positions                        // in access logs
+	progress   accesslog.Progress               // in access logs
 	visited    visited                          // paths that visitors have had
-	readers    readers
-	departed   *readers // where its counts go with the site
+	readers    accesslog.Readers
+	departed   *accesslog.Readers // where its counts go with the site
 
 	key      string
 	id       address
@@ -132,7 +133,7 @@ func acquireState(a *App, i *identity) *siteState {
 // Destruct lets a siteState be a value of a [caddy.UsagePool].
 func (st *siteState) Destruct() error {
 	if st.departed != nil {
-		st.departed.add(&st.readers)
+		st.departed.Add(&st.readers)
 	}
 	return nil
 }
@@ -195,7 +196,7 @@ type meta struct {
 	Selected  uint64           `json:"selected"`        // digest of that and what the probe found
 	Snapshot  json.RawMessage  `json:"snapshot,omitempty"`
 	Report    *report          `json:"report,omitempty"`
-	Positions map[int]readLogs `json:"positions,omitempty"` // in access logs, by source
+	Positions accesslog.Stored `json:"positions,omitempty"` // in access logs, by source
 	Aliases   []string         `json:"aliases,omitempty"`   // URLs of sites that these documents stand for
 }
 
@@ -290,7 +291,7 @@ func (s *site) restore(ctx context.Context, r *records) {
 		r.generation = emptyGeneration(ctx)
 	}
 	if m != nil {
-		s.state.positions.restore(m.Positions)
+		s.state.progress.Restore(m.Positions)
 		s.state.generation.Store(r.generation)
 		s.state.report.CompareAndSwap(nil, m.Report)
 	}
@@ -313,7 +314,7 @@ func (r *refreshRun) keep(ctx context.Context, crawled crawl.Result) result {
 // commit writes what was published, or how far logs were read. What cannot be written stays
 // in memory, and is tried again with the next refresh.
 func (r *refreshRun) commit(ctx context.Context, out *result) {
-	positions := r.site.state.positions.takeChanged()
+	positions := r.site.state.progress.TakeChanged()
 	if out.err == nil && (out.outcome != refreshUnchanged || out.selected.Generation != nil || positions || r.records.unsaved) {
 		err := r.write(ctx, out, out.settings)
 		r.records.unsaved = err != nil
@@ -322,7 +323,7 @@ func (r *refreshRun) commit(ctx context.Context, out *result) {
 }
 
 func (r *refreshRun) write(ctx context.Context, out *result, settings uint64) error {
-	m := meta{Batch: r.records.batch, Settings: r.site.selectDigest(nil), Selected: settings, Aliases: r.site.aliases(), Positions: r.site.state.positions.stored(), Report: r.site.lastReport()}
+	m := meta{Batch: r.records.batch, Settings: r.site.selectDigest(nil), Selected: settings, Aliases: r.site.aliases(), Positions: r.site.state.progress.Stored(), Report: r.site.lastReport()}
 	var documents []store.StoredDocument
 	if out.snapshot != nil {
 		var stored []publish.Stored

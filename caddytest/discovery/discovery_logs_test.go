@@ -316,7 +316,7 @@ func TestDiscoverBadLogs(t *testing.T) {
 		s.Logged("access log read", words)
 	}
 	for _, name := range []string{"cut.log.gz", "none.log.gz", "fake.log.gz"} {
-		s.Logged("a log cannot be read", "{dir}/"+name)
+		s.Logged("a log cannot be read", "uncompressing {dir}/"+name)
 	}
 	s.Write(map[string]string{"nowhere/late.log": visit(9)})
 	want = append(want, "/articles/9")

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -54,7 +55,7 @@ func Merge(all ...Positions) Positions {
 // Follower reads the lines of logs as they grow, and those of the files that they were rolled to. Each line is
 // read at least once; more often, if a file is cut, or begins with the same line as another. What was written
 // to a file after a poll is lost if that is truncated or removed before the next, unless it was copied to or
-// renamed in the same folder. It is not safe for concurrent use.
+// renamed in the same folder. Only [Follower.Logs] may be called while something else is.
 type Follower struct {
 	patterns  []string
 	history   time.Duration
@@ -63,6 +64,17 @@ type Follower struct {
 	files     map[string]*file // of the last poll, by path
 	missing   map[string]bool  // positions whose file was looked for under other names
 	buf       *bufio.Reader
+
+	mu   sync.Mutex
+	logs map[string]*Log // by path
+}
+
+// Log is what was read of a log and of the files that it was rolled to, and why one of them cannot be read; or
+// why a folder cannot.
+type Log struct {
+	Path  string         `json:"log"`
+	Lines map[string]int `json:"lines,omitempty"` // by what became of them
+	Error string         `json:"error,omitempty"`
 }
 
 // file is one that is followed.
@@ -79,7 +91,7 @@ type file struct {
 // absolute names of logs, or as of [filepath.Match]. Files that were written last longer ago than history are
 // not read.
 func NewFollower(patterns []string, history time.Duration, now func() time.Time, from Positions) *Follower {
-	f := &Follower{patterns: patterns, history: history, now: now, positions: make(Positions), missing: make(map[string]bool), buf: bufio.NewReaderSize(nil, maxLine)}
+	f := &Follower{patterns: patterns, history: history, now: now, positions: make(Positions), missing: make(map[string]bool), logs: make(map[string]*Log), buf: bufio.NewReaderSize(nil, maxLine)}
 	for key, offset := range from {
 		if len(f.positions) < 2*maxFiles && offset >= 0 {
 			f.positions[key] = offset
@@ -91,15 +103,21 @@ func NewFollower(patterns []string, history time.Duration, now func() time.Time,
 // Positions returns how far the files are read.
 func (f *Follower) Positions() Positions { return maps.Clone(f.positions) }
 
-// Poll reads the lines that were not read yet and calls line for each, with the path of its log and without
-// its "\n". Of a line of over 1 MiB it gets the beginning. It may use the bytes until it returns. A line whose
-// end is not written yet is left for later. Poll returns how many files there are, and the error of each file
-// or folder that cannot be read, by path; those are tried again at the next poll, damaged ones once they have
-// changed.
-func (f *Follower) Poll(ctx context.Context, line func(log string, b []byte)) (files int, errs map[string]error) {
-	last := f.files
-	f.files, errs = make(map[string]*file), make(map[string]error)
-	found := make(map[string]bool)
+// Poll reads the lines that were not read yet and calls line for each, without its "\n", which returns what
+// became of it; it may use the bytes until then. Of a line of over 1 MiB it gets the beginning. A line whose
+// end is not written yet is left for later. Poll returns how many lines there were by what became of them. A
+// file that cannot be read is tried again at the next poll, a damaged one once it has changed.
+func (f *Follower) Poll(ctx context.Context, line func(b []byte) string) (read map[string]int) {
+	read = make(map[string]int)
+	lines, errs := make(map[string]map[string]int), make(map[string]error)
+	take := func(log string, b []byte) {
+		if lines[log] == nil {
+			lines[log] = make(map[string]int)
+		}
+		lines[log][line(b)]++
+	}
+	last, found := f.files, make(map[string]bool)
+	f.files = make(map[string]*file)
 	for _, x := range f.list(f.logOf, errs) {
 		if old := last[x.path]; old != nil && old.info.Size() == x.info.Size() && old.info.ModTime().Equal(x.info.ModTime()) {
 			x.key, x.done, x.err = old.key, old.done, old.err
@@ -107,15 +125,51 @@ func (f *Follower) Poll(ctx context.Context, line func(log string, b []byte)) (f
 			x.cut = old.key
 		}
 		if !x.done {
-			x.err = f.read(ctx, x, nil, line)
+			x.err = f.read(ctx, x, nil, take)
 		}
-		if x.err != nil {
-			errs[x.path] = x.err
+		if x.err != nil && ctx.Err() == nil {
+			errs[x.log] = x.err
 		}
 		f.files[x.path], found[x.key] = x, true
 	}
-	f.findMissing(ctx, found, line)
-	return len(f.files), errs
+	f.findMissing(ctx, found, take)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	log := func(path string) *Log {
+		if f.logs[path] == nil {
+			f.logs[path] = &Log{Path: path, Lines: make(map[string]int)}
+		}
+		return f.logs[path]
+	}
+	for _, x := range f.files {
+		log(x.log)
+	}
+	for _, log := range f.logs {
+		log.Error = ""
+	}
+	for path, err := range errs {
+		log(path).Error = err.Error()
+	}
+	for path, results := range lines {
+		for result, n := range results {
+			log(path).Lines[result] += n
+			read[result] += n
+		}
+	}
+	return read
+}
+
+// Logs returns what was read of each log since the Follower was made, by path.
+func (f *Follower) Logs() []Log {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []Log
+	for _, path := range slices.Sorted(maps.Keys(f.logs)) {
+		log := *f.logs[path]
+		log.Lines = maps.Clone(log.Lines)
+		all = append(all, log)
+	}
+	return all
 }
 
 // findMissing looks for files that are there under their names no more, such as logs that were truncated, in
@@ -171,7 +225,7 @@ func (f *Follower) list(match func(path string) string, errs map[string]error) [
 				continue
 			}
 			if x.info, err = os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				errs[path] = err
+				errs[x.log] = err
 			}
 			if err == nil && x.info.Mode().IsRegular() && f.now().Sub(x.info.ModTime()) <= f.history {
 				files = append(files, x)
@@ -247,7 +301,7 @@ func (f *Follower) read(ctx context.Context, x *file, only map[string]bool, line
 		return err
 	}
 	if x.done = ctx.Err() == nil; err != nil {
-		err = fmt.Errorf("uncompressing: %w", err)
+		err = fmt.Errorf("uncompressing %s: %w", x.path, err)
 	}
 	return err
 }

@@ -30,7 +30,7 @@ type folder struct {
 	patterns []string
 	clock    time.Time // zero: the present
 	*Follower
-	errs map[string]error // of the last poll, by name
+	errs map[string]string // of the last poll, by name
 }
 
 func newFolder(t testing.TB, patterns ...string) *folder {
@@ -127,12 +127,14 @@ func packed(name, text string) string {
 func (d *folder) poll() []string {
 	d.Helper()
 	var got []string
-	_, errs := d.Poll(d.Context(), func(_ string, line []byte) { got = append(got, string(line)) })
-	d.errs = make(map[string]error)
-	for path, err := range errs {
-		name, relErr := filepath.Rel(d.path, path)
-		d.check(relErr)
-		d.errs[name] = err
+	d.Poll(d.Context(), func(line []byte) string { got = append(got, string(line)); return "read" })
+	d.errs = make(map[string]string)
+	for _, log := range d.Logs() {
+		name, err := filepath.Rel(d.path, log.Path)
+		d.check(err)
+		if log.Error != "" {
+			d.errs[name] = log.Error
+		}
 	}
 	return got
 }
@@ -302,7 +304,7 @@ func TestFolders(t *testing.T) {
 	d := newFolder(t, "logs/site/access*.log", "*/b/error.log", "file/a.log", "*.log")
 	d.write("file", "")
 	d.want()
-	if len(d.errs) != 1 || d.errs["file"] == nil {
+	if len(d.errs) != 1 || d.errs["file"] == "" {
 		t.Errorf("got %v", d.errs)
 	}
 	d.write("logs/site/access-2.log", "1\n")
@@ -346,7 +348,7 @@ func TestDamaged(t *testing.T) {
 			file := "access.log.1" + test.ending
 			d.check(os.WriteFile(d.at(file), []byte(test.content), 0o644))
 			got := strings.Join(append(d.poll(), ""), "\n")
-			if !strings.HasPrefix(text, got) || test.whole && got != text || test.whole != (d.errs[file] == nil) {
+			if !strings.HasPrefix(text, got) || test.whole && got != text || test.whole != (d.errs["access.log"] == "") {
 				t.Errorf("got %d bytes of %d, %v", len(got), len(text), d.errs)
 			}
 			d.want()
@@ -364,13 +366,13 @@ func TestUnreadable(t *testing.T) {
 	d := newFolder(t, "a.log")
 	d.check(os.Symlink("a.log", d.at("a.log")))
 	d.want()
-	if d.errs["a.log"] == nil {
+	if d.errs["a.log"] == "" {
 		t.Errorf("got %v, want an error", d.errs)
 	}
 	d.check(os.Remove(d.at("a.log")))
 	d.write("a.log", "1\n")
 	d.check(os.Chmod(d.at("a.log"), 0))
-	if got := d.poll(); os.Geteuid() > 0 && runtime.GOOS != "windows" && d.errs["a.log"] == nil {
+	if got := d.poll(); os.Geteuid() > 0 && runtime.GOOS != "windows" && d.errs["a.log"] == "" {
 		t.Errorf("got %q, %v, want an error", got, d.errs)
 	}
 	d.check(os.Chmod(d.at("a.log"), 0o644))
@@ -384,7 +386,7 @@ func TestContextEnds(t *testing.T) {
 	d.write("access.log.1.gz", "2\n")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	d.Poll(ctx, func(string, []byte) { t.Error("a line was read") })
+	d.Poll(ctx, func([]byte) string { t.Error("a line was read"); return "" })
 	d.want("1", "2")
 }
 
@@ -398,7 +400,7 @@ func TestLongLines(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			var got []int
-			d.Poll(t.Context(), func(_ string, line []byte) { got = append(got, len(line)) })
+			d.Poll(t.Context(), func(line []byte) string { got = append(got, len(line)); return "" })
 			runtime.ReadMemStats(&after)
 			if want := []int{1, maxLine, 1, maxLine - 1, 1}; !slices.Equal(got, want) {
 				t.Errorf("got lines of %d bytes, want %d", got, want)
@@ -614,9 +616,8 @@ func BenchmarkFollow(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {
-				n := 0
 				d.follow(nil)
-				if d.Poll(b.Context(), func(string, []byte) { n++ }); n != 200_000 {
+				if n := d.Poll(b.Context(), func([]byte) string { return "read" })["read"]; n != 200_000 {
 					b.Fatalf("got %d lines", n)
 				}
 			}
