@@ -58,8 +58,7 @@ type SourceFiles struct {
 	// The file system, as in file_server. Default: the site's own.
 	FileSystem string `json:"fs,omitempty"`
 
-	at  string
-	ctx caddy.Context
+	at string
 }
 
 // CaddyModule returns the Caddy module information.
@@ -68,8 +67,7 @@ func (SourceFiles) CaddyModule() caddy.ModuleInfo {
 }
 
 // Provision checks the settings.
-func (s *SourceFiles) Provision(ctx caddy.Context) error {
-	s.ctx = ctx
+func (s *SourceFiles) Provision(caddy.Context) error {
 	if root := filepath.Clean(s.Root); root != "." && (s.FileSystem == "" || s.FileSystem == defaultFileSystem) {
 		if err := holdsAll(root); err != nil { // what a link leads to is for each refresh to say
 			return err
@@ -80,34 +78,21 @@ func (s *SourceFiles) Provision(ctx caddy.Context) error {
 
 // check refuses settings that cannot be meant.
 func (s *SourceFiles) check() error {
-	if !slices.Contains([]string{"", "auto", "on", "off"}, s.CleanURLs) {
-		return fmt.Errorf("clean_urls is '%s': it is auto, on or off", s.CleanURLs)
-	}
-	for setting, values := range map[string][]string{"at": {s.At}, "index": s.Index} {
-		for _, value := range values {
-			if name := bracedName.FindString(value); name != "" {
-				return fmt.Errorf("%s '%s': %s has no value here: placeholders are not replaced", setting, value, name)
-			}
-		}
-	}
-	if s.At != "" {
-		at, err := page.Canonical(s.At)
-		if err != nil || !isClean(s.At) {
-			return fmt.Errorf("at '%s': a URL folder such as /docs is wanted", s.At)
-		}
-		s.at = strings.TrimSuffix(at, "/")
-	}
+	var c checker
+	c.refuse(!slices.Contains([]string{"", "auto", "on", "off"}, s.CleanURLs), "clean_urls is '%s': it is auto, on or off", s.CleanURLs)
+	name := bracedName.FindString(s.At)
+	c.refuse(name != "", "at '%s': %s has no value here: placeholders are not replaced", s.At, name)
+	at, err := page.Canonical(s.At)
+	c.refuse(s.At != "" && (err != nil || !isClean(s.At)), "at '%s': a URL folder such as /docs is wanted", s.At)
+	s.at = strings.TrimSuffix(at, "/")
 	for setting, patterns := range map[string][]string{"include": s.Include, "include_only": s.IncludeOnly, "exclude": s.Exclude} {
-		if _, err := compilePatterns(setting, patterns); err != nil {
-			return err
-		}
+		_, err := compilePatterns(setting, patterns)
+		c.note(err)
 	}
 	for _, name := range s.Index {
-		if name == "" || strings.ContainsAny(name, `/\`) {
-			return fmt.Errorf("index '%s' is no file name", name)
-		}
+		c.refuse(name == "" || strings.ContainsAny(name, `/\{}`), "index '%s' is no file name", name)
 	}
-	return nil
+	return c.err
 }
 
 // holdsAll is an error where a folder is that of everything on a disk.
@@ -120,22 +105,9 @@ func holdsAll(folder string) error {
 
 // underscored are the include patterns that name what begins with "_".
 func (s *SourceFiles) underscored() pathPatterns {
-	var named []string
-	for _, pattern := range slices.Concat(s.Include, s.IncludeOnly) {
-		if strings.Contains(pattern, "/_") {
-			named = append(named, pattern)
-		}
-	}
-	patterns, _ := compilePatterns("include", named) // Provision has refused the others
+	named := slices.DeleteFunc(slices.Concat(s.Include, s.IncludeOnly), func(p string) bool { return !strings.Contains(p, "/_") })
+	patterns, _ := compilePatterns("include", named) // Provision has refused others
 	return patterns
-}
-
-// included are the patterns of documents; empty: the default's.
-func (s *SourceFiles) included() []string {
-	if s.IncludeOnly != nil || s.Include == nil {
-		return slices.Concat(s.IncludeOnly, s.Include)
-	}
-	return append([]string{"*.html", "*.htm", "*.xhtml"}, s.Include...)
 }
 
 // Sorted reports that pages come in the order of their paths.
@@ -183,12 +155,15 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 		return name
 	}
 	o = files.Options{
-		FS: r.FS, Root: r.Root, At: r.Prefix, Include: s.included(), Exclude: s.Exclude,
+		FS: r.FS, Root: r.Root, At: r.Prefix, Include: slices.Concat(s.IncludeOnly, s.Include), Exclude: s.Exclude,
 		Compile: func(patterns []string) func(string) bool {
 			compiled, _ := compilePatterns("", patterns) // Provision has refused others
 			return compiled.Match
 		},
 		Hide: slices.Clone(r.Hide), Index: s.Index, Workers: r.Workers, Now: r.Now,
+	}
+	if s.Include != nil && s.IncludeOnly == nil {
+		o.Include = append(o.Include, "*.html", "*.htm", "*.xhtml")
 	}
 	if s.At != "" {
 		o.At = s.at
@@ -204,7 +179,7 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 		o.Root = replaced("the root", s.Root)
 	}
 	if name := replaced("fs", s.FileSystem); name != "" {
-		o.FS, err = fileSystem(s.ctx, name)
+		o.FS, err = fileSystem(r.site.handler.ctx, name)
 	}
 	if err != nil || o.Root == "" || o.FS != nil {
 		return o, err
@@ -212,11 +187,10 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 	if o.Root, err = caddy.FastAbs(o.Root); err != nil {
 		return o, err
 	}
-	real, err := filepath.EvalSymlinks(o.Root)
-	if err != nil {
-		return o, nil // the scan says so
+	if real, err := filepath.EvalSymlinks(o.Root); err == nil { // else the scan says so
+		return o, holdsAll(real)
 	}
-	return o, holdsAll(real)
+	return o, nil
 }
 
 // learnClean fetches a few files with and without .html, to see whether the server serves
