@@ -108,8 +108,6 @@ type Budget struct {
 	Stop     context.Context // when it ends, so does the budget, with little patience; nil: never
 }
 
-const stopPatience = 300 * time.Millisecond // with fetches under way
-
 // contexts returns two that end with ctx: wait when the time is over, fetching when the patience is, too.
 func (b Budget) contexts(ctx context.Context, now time.Time) (wait, fetching context.Context, cancel func()) {
 	b.Stop = cmp.Or(b.Stop, ctx)
@@ -228,7 +226,7 @@ func (r *Run) crawl(ctx, wait context.Context) error {
 		if err := r.round(ctx, wait); err != nil {
 			return err
 		}
-		if r.fetched.Load() == before && r.links.isEmpty() && (wait.Err() != nil || r.stopped.Load() || !r.c.turns.next()) {
+		if r.fetched.Load() == before && len(r.links.found)+len(r.links.unmatched) == 0 && (wait.Err() != nil || r.stopped.Load() || !r.c.turns.next()) {
 			return nil
 		}
 	}
@@ -270,8 +268,6 @@ func (r *Run) load(ctx context.Context, i int) ([]store.Record, error) {
 	}
 	return records, err
 }
-
-const end = "\xff" // sorts after all paths
 
 // endOf is the first path after chunk i.
 func (r *Run) endOf(i int) string {

@@ -70,10 +70,10 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string) 
 			group.Go(func() {
 				for i := next.Add(1); i <= int64(len(due)); i = next.Add(1) {
 					proxied := r.c.isProxied(due[i-1])
-					switch {
-					case proxied && !ofUpstreams: // as is known only now: the next round fetches it
-					case w.page(due[i-1], proxied), !ofUpstreams && wait.Err() == nil:
-					default:
+					if proxied && !ofUpstreams {
+						continue // as is known only now: the next round fetches it
+					}
+					if !w.page(due[i-1], proxied) && (ofUpstreams || wait.Err() != nil) {
 						r.stopped.Store(true)
 						return
 					}

@@ -28,7 +28,7 @@ type link struct {
 	path    string
 	depth   uint8
 	flags   store.Flags // Target, Seed and Image
-	isAlias bool        // the link is to an alias of the path: see [aliases]
+	isAlias bool        // the link is to an alias of the path: see links.take
 }
 
 func (l *link) key() uint64 { return xxhash.Sum64String(l.path) ^ uint64(l.flags) }
@@ -64,39 +64,26 @@ func (l *links) add(n link) {
 	l.found = append(l.found, n)
 }
 
-// take returns what was found since, sorted, and aliases of what was not before.
+// endings are what is often left out of a page's URL, or added to it.
+var endings = []string{"/index.html", "/index.htm", "/index.php", "/index", ".html", ".htm", ".php", "/", ""}
+
+// take returns what was found since, sorted, and aliases of what was not before: the paths that mostly lead to
+// the same page.
 func (l *links) take() []link {
 	found, n := l.found, min(len(l.unmatched), maxAliases)
 	for _, path := range l.unmatched[:n] {
-		for _, alias := range aliases(path) {
-			found = append(found, link{path: alias, isAlias: true})
+		at := strings.IndexByte(path+"?", '?')
+		i := slices.IndexFunc(endings, func(ending string) bool { return strings.HasSuffix(path[:at], ending) })
+		for _, ending := range endings {
+			if alias := strings.TrimSuffix(path[:at], endings[i]) + ending + path[at:]; strings.HasPrefix(alias, "/") {
+				found = append(found, link{path: alias, isAlias: true})
+			}
 		}
 	}
 	l.found, l.unmatched = nil, l.unmatched[n:]
 	slices.SortFunc(found, func(a, b link) int { return strings.Compare(a.path, b.path) })
 	return found
 }
-
-// endings are what is often left out of a page's URL, or added to it.
-var endings = [...]string{"/index.html", "/index.htm", "/index.php", "/index", ".html", ".htm", ".php", "/", ""}
-
-// aliases are the paths that mostly lead to the same page as path, which is one of them.
-func aliases(path string) (all []string) {
-	path, query, hasQuery := strings.Cut(path, "?")
-	if hasQuery {
-		query = "?" + query
-	}
-	i := slices.IndexFunc(endings[:], func(ending string) bool { return strings.HasSuffix(path, ending) })
-	path = strings.TrimSuffix(path, endings[i])
-	for _, ending := range endings {
-		if alias := path + ending + query; strings.HasPrefix(alias, "/") {
-			all = append(all, alias)
-		}
-	}
-	return all
-}
-
-func (l *links) isEmpty() bool { return len(l.found)+len(l.unmatched) == 0 }
 
 // round merges links into the records, and fetches what they name and what is due, until wait ends. It rewrites
 // the chunks that this concerns.

@@ -16,6 +16,7 @@ const (
 	maxPiece   = 4096                   // new candidates that are merged at a time
 	pieceWait  = 200 * time.Millisecond // that a piece which is not empty waits for more
 	keepAbsent = 2 * day                // for which a page is kept that no source names any more
+	end        = "\xff"                 // sorts after all paths
 	clockSlack = hour                   // by which a clock may be ahead
 )
 

@@ -14,6 +14,7 @@ const (
 	firstBackoff, maxBackoff = time.Minute, time.Hour
 	maxRetryAfter            = 24 * time.Hour
 	slowness                 = 2                      // an upstream rests for twice as long as it took to respond
+	stopPatience             = 300 * time.Millisecond // with fetches under way when a crawl is stopped
 	slotTime                 = 100 * time.Millisecond // for which a fetch may hold a computing slot
 )
 
@@ -71,11 +72,10 @@ func (l *Limiter) begin(ctx context.Context) bool {
 func (l *Limiter) Turn() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now()
-	if wait := l.next.Sub(now); wait > 0 {
+	if wait := time.Until(l.next); wait > 0 {
 		return wait
 	}
-	l.next = now.Add(l.interval)
+	l.next = time.Now().Add(l.interval)
 	return 0
 }
 

@@ -12,15 +12,14 @@ import (
 )
 
 const (
-	maxETag = 128 // bytes
-
 	// ofResponse are the flags that the last response decides.
 	ofResponse = store.HTML | store.Document | store.NoIndex | store.Unreadable | store.SoftNotFound | store.Proxied
 
-	minute = 60 // seconds, as all that follow
-	hour   = 60 * minute
-	day    = 24 * hour
-	week   = 7 * day
+	maxETag = 128 // bytes
+	minute  = 60  // seconds, as all that follow
+	hour    = 60 * minute
+	day     = 24 * hour
+	week    = 7 * day
 
 	firstWait = week      // after a page was found, or found changed
 	lastWait  = 90 * day  // at most
