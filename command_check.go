@@ -13,9 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/lint"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 )
-
-const maxSample = 100_000
 
 // checkFlags are what a user may set for a check.
 type checkFlags struct {
@@ -61,7 +60,7 @@ not answer, invalid usage).`,
 	flags.BoolVar(&f.quiet, "quiet", false, "errors only: no warnings, no summary")
 	flags.BoolVar(&f.All, "all", false, "all findings, not 20 of a code and document")
 	flags.BoolVar(&f.fetch, "fetch", false, "fetch a sample of the pages that are listed")
-	flags.IntVar(&f.Sample, "sample", 100, "how many pages --fetch fetches, at most 100000")
+	flags.IntVar(&f.Sample, "sample", 100, "how many pages --fetch fetches")
 	flags.StringVar(&f.rate, "rate", "2/s", "how many pages --fetch fetches, at most, a second (2/s) or a minute (30/m)")
 	flags.StringVar(&f.BaseURL, "base-url", "", "URL that FILE's folder, or DIR, is served at: its pages must be there")
 	flags.DurationVar(&f.Timeout, "timeout", fetchTimeout, "how long one request may take, with the whole response")
@@ -77,37 +76,24 @@ func (f *checkFlags) parse(args []string) (err error) {
 	switch {
 	case len(args) == 0:
 		return errors.New("nothing to check: name a file, a folder, a URL, or - for standard input")
-	case f.Rate < minCrawlRate || f.Rate > maxCrawlRate:
-		return fmt.Errorf("--rate '%s': it is at least one an hour and at most %d/s", f.rate, maxCrawlRate)
-	case f.Sample < 1 || f.Sample > maxSample:
-		return fmt.Errorf("--sample %d: it is 1 to %d", f.Sample, maxSample)
-	case f.Timeout <= 0:
-		return fmt.Errorf("--timeout %v: it is more than nothing", f.Timeout)
-	}
-	if !f.fetch {
+	case f.Sample < 1:
+		return fmt.Errorf("--sample %d: it is at least 1", f.Sample)
+	case !f.fetch:
 		f.Sample = 0
 	}
 	if f.proxy != "" {
-		if f.Proxy, err = webURL("--proxy", f.proxy); err != nil {
-			return err
+		if f.Proxy, err = url.Parse(f.proxy); err != nil || f.Proxy.Host == "" {
+			return fmt.Errorf("--proxy '%s': a URL is wanted, such as http://localhost:3128", f.proxy)
 		}
 	}
 	if f.BaseURL != "" {
-		base, err := webURL("--base-url", f.BaseURL)
-		if err != nil {
-			return err
+		base, err := origin.ParseURL(f.BaseURL)
+		if err != nil || strings.ContainsAny(f.BaseURL, "?#") {
+			return fmt.Errorf("--base-url '%s': a URL of http or https is wanted, with neither query nor fragment", f.BaseURL)
 		}
-		f.BaseURL = strings.TrimSuffix(base.String(), "/") + "/"
+		f.BaseURL = strings.TrimSuffix(base.Origin()+base.Path, "/") + "/"
 	}
 	return nil
-}
-
-func webURL(flag, value string) (*url.URL, error) {
-	u, err := url.Parse(value)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || flag == "--base-url" && u.User != nil {
-		return nil, fmt.Errorf("%s '%s': a URL of http or https is wanted, with neither query nor fragment", flag, value)
-	}
-	return u, nil
 }
 
 // run checks what was named.
@@ -118,51 +104,44 @@ func (f *checkFlags) run(cmd *cobra.Command, args []string) error {
 			unwritten = err
 		}
 	}
+	writeJSON := func(v any) {
+		text, _ := json.Marshal(v) // strings and numbers
+		write(string(text))
+	}
 	f.Stdin = cmd.InOrStdin()
 	f.Report = func(found lint.Finding) {
-		if f.quiet && found.Severity != lint.Error {
-			return
-		}
-		if f.json {
-			write(oneObject(found))
-			return
-		}
-		at := found.File
+		line := ": " + string(found.Severity) + ": " + found.Code + ": " + found.Message
 		if found.Line > 0 {
-			at += ":" + strconv.Itoa(found.Line)
+			line = ":" + strconv.Itoa(found.Line) + line
 		}
-		line := fmt.Sprintf("%s: %s: %s: %s", at, found.Severity, found.Code, found.Message)
 		if found.URL != "" && found.URL != found.File {
 			line += ": " + found.URL
 		}
-		write(line)
+		switch {
+		case f.quiet && found.Severity != lint.Error:
+		case f.json:
+			writeJSON(found)
+		default:
+			write(found.File + line)
+		}
 	}
 	s := lint.Check(cmd.Context(), f.Options, args...)
 	switch {
 	case f.quiet:
 	case f.json:
-		write(oneObject(map[string]lint.Summary{"summary": s}))
+		writeJSON(map[string]lint.Summary{"summary": s})
 	default:
 		cmd.PrintErrf("documents: %d, pages: %d, fetched: %d, errors: %d, warnings: %d\n", s.Documents, s.URLs, s.Fetched, s.Errors, s.Warnings)
 	}
-	if err := errors.Join(cmd.Context().Err(), unwritten); err != nil {
+	switch err := errors.Join(cmd.Context().Err(), unwritten); {
+	case err != nil:
 		return fail(cmd, err)
-	}
-	switch {
 	case s.Unchecked > 0:
 		return exit(cmd, exitFailed)
 	case s.Errors > 0:
 		return exit(cmd, exitErrors)
 	}
 	return nil
-}
-
-func oneObject(v any) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // strings and numbers
-	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // printable escapes control characters, line ends and marks of writing direction as JSON does, so that text of

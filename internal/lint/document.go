@@ -51,13 +51,13 @@ type document struct {
 	sameDate  int // entries with firstDate
 }
 
-// flaw is what ends the reading of a document, unless its reader fails.
-type flaw struct{ code, message string }
+// docError is an error of the document that ends its reading, unlike one of the reader.
+type docError struct{ code, message string }
 
-func (f *flaw) Error() string { return f.message }
+func (f *docError) Error() string { return f.message }
 
 func malformed(message string) error {
-	return &flaw{"not-well-formed", message + "; the rest was not read"}
+	return &docError{"not-well-formed", message + "; the rest was not read"}
 }
 
 // document checks a document, and what it lists if it is an index and not listed itself. at is its URL, "" where
@@ -71,9 +71,9 @@ func (c *checker) document(file, at string, r io.Reader, dir string, listed bool
 	}
 	err := d.read(r)
 	if d.in.N <= 0 && err != nil || d.size > maxRead {
-		err = &flaw{"too-large", "is longer than 128 MiB, or has an entry or tag of more than 4 MiB; the rest was not read"}
+		err = &docError{"too-large", "is longer than 128 MiB, or has an entry or tag of more than 4 MiB; the rest was not read"}
 	}
-	if bad := (*flaw)(nil); errors.As(err, &bad) {
+	if bad := (*docError)(nil); errors.As(err, &bad) {
 		d.add(Error, bad.code, "%s", bad.message)
 	} else if err != nil {
 		c.unchecked(d.place, "document-unread", err)
@@ -102,7 +102,7 @@ func (d *document) add(s Severity, code, format string, args ...any) {
 	d.report(d.place, s, code, format, args...)
 }
 
-// read checks the document itself. The error is a flaw, or one of the reader.
+// read checks the document itself. The error is a docError or one of the reader.
 func (d *document) read(r io.Reader) error {
 	b := bufio.NewReader(r)
 	d.in = io.LimitedReader{R: b, N: maxEntry}
@@ -123,13 +123,13 @@ func (d *document) read(r io.Reader) error {
 	case text == "" && err != nil && err != io.EOF:
 		return err
 	case text == "":
-		return &flaw{"empty", "is empty"}
+		return &docError{"empty", "is empty"}
 	case strings.HasPrefix(text, "<!doctype html"), strings.HasPrefix(text, "<html"):
-		return &flaw{"html", "is an HTML page"}
+		return &docError{"html", "is an HTML page"}
 	case text[0] == '<':
 		return d.readXML(b)
 	case !strings.HasPrefix(text, "http:") && !strings.HasPrefix(text, "https:"):
-		return &flaw{"root", "is neither XML nor a list of URLs"}
+		return &docError{"root", "is neither XML nor a list of URLs"}
 	}
 	d.kind = list
 	lines := bufio.NewScanner(b)
@@ -163,7 +163,7 @@ func (d *document) readXML(b *bufio.Reader) error {
 			case d.kind != "":
 				return malformed("has a second root element")
 			case t.Name.Local != urlSet && t.Name.Local != index:
-				return &flaw{"root", "the root element is '" + t.Name.Local + "', not urlset or sitemapindex"}
+				return &docError{"root", "the root element is '" + t.Name.Local + "', not urlset or sitemapindex"}
 			default:
 				depth, root = 1, t.Name
 				if d.kind = root.Local; root.Space != space09 && root.Space != space084 {
@@ -279,18 +279,16 @@ func (d *document) other(root, name xml.Name) error {
 	return nil
 }
 
-// codes are how the codes of findings end for what is wrong with a URL.
+// codes are how the codes of findings end for what is wrong with a URL; else in "character".
 var codes = map[error]string{
-	origin.ErrNotAbsolute: "not-absolute", origin.ErrUserInfo: "user-info", origin.ErrHost: "host", page.ErrEscape: "percent", errCharacter: "character",
+	origin.ErrNotAbsolute: "not-absolute", origin.ErrUserInfo: "user-info", origin.ErrHost: "host", origin.ErrPort: "host", page.ErrEscape: "percent",
 }
-
-var errCharacter = errors.New("white space and some other characters must be percent-encoded")
 
 // parseURL returns the origin of an http or https URL, and its path with the query.
 func parseURL(ref string) (base, path string, err error) {
 	u, err := origin.ParseURL(ref)
-	if err == nil && strings.ContainsFunc(ref, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\"<>\\^`{|}\x7f", r) }) {
-		err = errCharacter
+	if err == nil && strings.ContainsAny(ref, " \"<>\\^`{|}") {
+		err = errors.New("white space and some other characters must be percent-encoded")
 	}
 	return u.Origin(), u.Path, err
 }
@@ -313,7 +311,7 @@ func (d *document) checkLoc(loc string) {
 	if !plain || base == "" || !page.IsNormal(path) { // else it need not be parsed
 		var err error
 		if base, path, err = parseURL(loc); err != nil {
-			d.add(Error, "loc-"+codes[err], "loc is wrong: %v", err)
+			d.add(Error, "loc-"+cmp.Or(codes[err], "character"), "loc is wrong: %v", err)
 			return
 		}
 		normal = base + path
