@@ -114,7 +114,7 @@ func TestExtensions(t *testing.T) {
 				s.Write(map[string]string{"site/" + name: content})
 			}
 			caddyfile := stateIn("{dir}/state", option)
-			countAsks(t)
+			countFetches(t)
 			if err := s.Load(caddyfile); err != nil {
 				t.Fatal(err)
 			}

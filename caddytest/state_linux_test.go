@@ -64,7 +64,7 @@ func TestStateOnBadDisk(t *testing.T) {
 		"without any inode": {"size=8m,nr_inodes=1000", "nr_inodes=2", 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asked := countAsks(t)
+			asked := countFetches(t)
 			s := prepare(t, nil)
 			// Before the files of the test are removed, and after Caddy ended.
 			first := test.good

@@ -66,7 +66,7 @@ func (s *server) bodies() map[string]string {
 // TestRestart serves at once what was served before, while the first refresh has not
 // even begun to find pages.
 func TestRestart(t *testing.T) {
-	asked := countAsks(t)
+	asked := countFetches(t)
 	const n = 40
 	var names []string
 	for i := range n {
@@ -111,7 +111,7 @@ func TestRestart(t *testing.T) {
 		close(hold)
 		s.Quietly(1)
 		s.wantServed(before, "a restart and a refresh")
-		asked.wantNoAsks(t, "a restart")
+		asked.wantNone(t, "a restart")
 	}
 
 	// What came while it was stopped is found, and it alone is asked for.
@@ -129,7 +129,7 @@ func TestRestart(t *testing.T) {
 
 // TestDatesSurvive keeps the date of a change that files no longer tell.
 func TestDatesSurvive(t *testing.T) {
-	countAsks(t)
+	countFetches(t)
 	s := prepare(t, nil)
 	want := make(map[string]string)
 	for i := range 10 {
@@ -182,7 +182,7 @@ func TestDamagedState(t *testing.T) {
 		"gone": func(path string, data []byte) error { return os.Remove(path) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			countAsks(t)
+			countFetches(t)
 			s := prepare(t, nil)
 			s.writeDated(20, pageNumbered)
 			caddyfile := stateIn("{dir}/state", "shard_urls 10")
@@ -251,7 +251,7 @@ func TestStateFolders(t *testing.T) {
 		"off":                         {"off", nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asked := countAsks(t)
+			asked := countFetches(t)
 			s := prepare(t, test.files)
 			s.writeDated(20, pageNumbered)
 			caddyfile := stateIn(test.folder, "shard_urls 10")
@@ -269,7 +269,7 @@ func TestStateFolders(t *testing.T) {
 				s.Reload(caddyfile)
 				s.Quietly(1)
 				s.wantServed(before, "a reload")
-				asked.wantNoAsks(t, "a reload")
+				asked.wantNone(t, "a reload")
 			}
 
 			bodies := s.bodies()
@@ -298,7 +298,7 @@ func TestStateFolders(t *testing.T) {
 func TestRootGoneAfterRestart(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		t.Run(fmt.Sprintf("back %t", back), func(t *testing.T) {
-			countAsks(t)
+			countFetches(t)
 			s := prepare(t, nil)
 			s.writeDated(20, pageNumbered)
 			caddyfile := strings.Replace(stateIn("{dir}/state", ""), "refresh 1s", "refresh 2s", 1)
@@ -348,7 +348,7 @@ func (s *server) steadyLocs() []string {
 }
 
 // total is how many asks there were since [asks.since] was called last.
-func (a *asks) total() (n int) {
+func (a *fetches) total() (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, times := range a.pages {
@@ -360,7 +360,7 @@ func (a *asks) total() (n int) {
 // TestKill ends a process while pages come, are asked for and are written down.
 func TestKill(t *testing.T) {
 	const n, kills = 200, 6
-	asked := countAsks(t)
+	asked := countFetches(t)
 	s := prepare(t, nil)
 	app := harness.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		asked.note(r)

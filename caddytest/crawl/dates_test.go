@@ -1,4 +1,4 @@
-package evidence
+package crawl
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -252,67 +251,32 @@ func TestDeclaredDateMoves(t *testing.T) {
 	s.WantDates(origin, want)
 }
 
-// answering is an application whose pages a test changes.
-type answering struct {
-	mu    sync.Mutex
-	pages map[string]answered
-}
-
-type answered struct {
-	text     string
-	modified string // Last-Modified
-	counts   bool   // each answer has another text
-	n        int
-}
-
-func (a *answering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	a.mu.Lock()
-	p, ok := a.pages[r.URL.Path]
-	if p.counts && r.Method == http.MethodGet {
-		p.n++
-		a.pages[r.URL.Path] = p
+// modified is a page with a Last-Modified header, if there is one.
+func modified(when, text string) string {
+	if when != "" {
+		when = "Last-Modified: " + when
 	}
-	a.mu.Unlock()
-	if !ok {
-		http.NotFound(w, r)
-		return
-	}
-	if p.modified != "" {
-		w.Header().Set("Last-Modified", p.modified)
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	fmt.Fprint(w, harness.Whole("", fmt.Sprintf("<main>%s %d</main>", p.text, p.n)))
+	return when + "\n\n" + harness.Whole("", "<main>"+text+"</main>")
 }
 
-func (a *answering) set(path string, p answered) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.pages[path] = p
-}
-
-// TestDatesOfAnswers is pages that an application answers for.
-func TestDatesOfAnswers(t *testing.T) {
+// TestDatesOfApplications is pages whose dates an application tells.
+func TestDatesOfApplications(t *testing.T) {
 	at := func(day int) string { return harness.DayOf(day).Format(http.TimeFormat) }
 	const n = 9
-	app := &answering{pages: make(map[string]answered)}
-	alike := &answering{pages: make(map[string]answered)}
+	app, alike := newWeb(make(map[string]string)), newWeb(make(map[string]string))
 	s := prepare(t, nil)
 	var list strings.Builder
 	for i := range n {
 		name := fmt.Sprintf("/%d.html", i)
-		page := answered{text: "page " + name, modified: at(i)}
-		if i%3 == 0 {
-			page.modified = ""
-		}
-		app.set(name, page)
-		alike.set(name, answered{text: "page " + name, modified: at(7)})
-		// The folder names the pages, the application answers with another text.
+		app.respond(name, modified(map[bool]string{false: at(i)}[i%3 == 0], "page "+name))
+		alike.respond(name, modified(at(7), "page "+name))
+		// The folder names the pages, the application has another text.
 		s.Put("app"+name, "{{ the source of this page }}", harness.DayOf(200+i))
 		fmt.Fprintln(&list, name)
 	}
-	app.set("/now.html", answered{text: "modified just now", modified: time.Now().UTC().Format(http.TimeFormat)})
-	app.set("/future.html", answered{text: "not modified yet", modified: time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)})
-	app.set("/nonsense.html", answered{text: "modified at some time", modified: "yesterday"})
+	app.respond("/now.html", modified(time.Now().UTC().Format(http.TimeFormat), "modified just now"))
+	app.respond("/future.html", modified(time.Now().Add(time.Hour).UTC().Format(http.TimeFormat), "not modified yet"))
+	app.respond("/nonsense.html", modified("yesterday", "modified at some time"))
 	s.Write(map[string]string{"list": list.String()})
 	config := strings.NewReplacer("{app}", harness.Backend(t, app.ServeHTTP), "{alike}", harness.Backend(t, alike.ServeHTTP)).Replace(
 		originOf("app") + " {\n sitemap {\n refresh 1s\n crawl {\n rate 1000/s\n}\n files {dir}/app\n urls {\n/now.html\n/future.html\n/nonsense.html\n}\n}\n reverse_proxy {app}\n}\n" +
@@ -332,7 +296,7 @@ func TestDatesOfAnswers(t *testing.T) {
 	s.WantDates(originOf("app"), want)
 	s.WantDates(originOf("alike"), none)
 
-	// Their files change, so they are asked for again.
+	// Their files change, so they are fetched again.
 	touch := func() {
 		for i := range n {
 			s.Put(fmt.Sprintf("app/%d.html", i), fmt.Sprintf("{{ another source %s }}", time.Now()), time.Now())
@@ -340,16 +304,16 @@ func TestDatesOfAnswers(t *testing.T) {
 	}
 	today := func() string { return time.Now().UTC().Format(time.DateOnly) }
 	day := today()
-	app.set("/0.html", answered{text: "another text, no header"})
-	app.set("/1.html", answered{text: "another text, a header from before", modified: at(500)})
-	app.set("/2.html", answered{text: "another text, the same header", modified: at(2)})
-	app.set("/4.html", answered{text: "page /4.html", modified: at(501)}) // the same text, another time
+	app.respond("/0.html", modified("", "another text, no header"))
+	app.respond("/1.html", modified(at(500), "another text, a header from before"))
+	app.respond("/2.html", modified(at(2), "another text, the same header"))
+	app.respond("/4.html", modified(at(501), "page /4.html")) // the same text, another time
 	touch()
 	want["/0.html"], want["/1.html"], want["/2.html"] = day, day, day
 	s.WantDates(originOf("app"), want)
 
 	// A text that is always another one has no date.
-	app.set("/3.html", answered{text: "visitor", counts: true})
+	app.respond("/3.html", modified("", "visitor"+" {n}"))
 	touch()
 	want["/3.html"] = day
 	s.WantDates(originOf("app"), want)
@@ -362,5 +326,83 @@ func TestDatesOfAnswers(t *testing.T) {
 	s.WantDates(originOf("app"), want)
 	if got := slices.Sorted(maps.Keys(s.Dates(originOf("alike")))); len(got) != n {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestTimesOfDeployments: a time that ten files or more, and a fifth of the new ones or more,
+// share within ten minutes is that of a deployment, and no page's date, however the page
+// became known.
+func TestTimesOfDeployments(t *testing.T) {
+	deployed := func(i int) time.Time { return harness.DayOf(1000).Add(time.Duration(i) * 50 * time.Second) }
+	file := func(i int) string { return fmt.Sprintf("%03d.html", i) }
+	for name, test := range map[string]struct {
+		deployed, others int
+		settings         string
+		content          func(i int) string
+		path             func(i int) string // as it is listed
+		dated            bool               // those of the deployment
+	}{
+		"ten, and a fifth":           {deployed: 12, others: 48},
+		"ten, and less than a fifth": {deployed: 12, others: 49, dated: true},
+		"nine":                       {deployed: 9, others: 20, dated: true},
+		"all":                        {deployed: 12},
+		"learnt through canonicals": {
+			deployed: 12, others: 40, path: func(i int) string { return "/other/" + file(i) },
+			content: func(i int) string { return naming("/other/"+file(i), linking(fmt.Sprint("page ", i))) },
+		},
+		"a home page, learnt through its canonical": {
+			deployed: 12, others: 40,
+			content: func(i int) string {
+				if i == 0 {
+					return naming("/other/"+file(0), linking("home"))
+				}
+				return linking(fmt.Sprint("page ", i))
+			},
+			path: func(i int) string {
+				if i == 0 {
+					return "/other/" + file(0)
+				}
+				return "/" + file(i)
+			},
+		},
+		"learnt through links": {
+			deployed: 12, others: 40, settings: "links\nurls {\n/other/" + file(0) + "\n}",
+			content: func(i int) string {
+				var links []string
+				for j := 1; i == 0 && j < 52; j++ {
+					links = append(links, file(j))
+				}
+				return linking(fmt.Sprint("page ", i), links...)
+			},
+			path: func(i int) string { return "/other/" + file(i) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := prepare(t, nil)
+			want := make(map[string]string)
+			for i := range test.deployed + test.others {
+				when, content, path := harness.DayOf(i), linking(fmt.Sprint("page ", i)), "/"+file(i)
+				if i < test.deployed {
+					when = deployed(i)
+				}
+				if test.content != nil {
+					content = test.content(i)
+				}
+				if test.path != nil {
+					path = test.path(i)
+				}
+				if want[path] = harness.Stamp(when); i < test.deployed && !test.dated {
+					want[path] = ""
+				}
+				s.Put("site/"+file(i), content, when)
+			}
+			if err := s.Load(harness.Local + " {\n root * {dir}/site\n sitemap {\n refresh 1s\n" + test.settings +
+				"\n }\n handle_path /other/* {\n file_server\n }\n file_server\n}"); err != nil {
+				t.Fatal(err)
+			}
+			s.WantDates(harness.Local, want)
+			s.Quietly(1)
+			s.WantDates(harness.Local, want)
+		})
 	}
 }

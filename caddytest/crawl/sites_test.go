@@ -1,7 +1,6 @@
-package caddytest
+package crawl
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -10,17 +9,16 @@ import (
 	"testing"
 	"time"
 
-	sitemap "github.com/seed3295b519/caddy-sitemap"
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
-// pagesAsked are the module's requests so far, without those of each probe.
-func (a *web) pagesAsked() map[string]int {
-	asked := a.requests()
+// pagesFetched are the module's requests so far, without those of each probe.
+func (a *web) pagesFetched() map[string]int {
+	fetched := a.requests()
 	for _, path := range []string{"/", "/robots.txt", "/sitemap.xml", "/docs/sitemap.xml"} {
-		delete(asked, path)
+		delete(fetched, path)
 	}
-	return asked
+	return fetched
 }
 
 // TestMostlyDisallowed: one warning names the words that keep more than half of the pages out.
@@ -35,9 +33,9 @@ func TestMostlyDisallowed(t *testing.T) {
 	}
 }
 
-// TestUnchangedAnswers: a configuration that answers a site's pages as the one before it
+// TestUnchangedResponses: a configuration that serves a site's pages as the one before it
 // did has none of them fetched again.
-func TestUnchangedAnswers(t *testing.T) {
+func TestUnchangedResponses(t *testing.T) {
 	app := newWeb(map[string]string{"/": linking("home", "/a", "/b"), "/a": linking("a"), "/b": linking("b")})
 	header := "header X-Frame-Options DENY\n"
 	s := prepare(t, map[string]string{"one.caddy": header, "other/two.caddy": header, "files/x.txt": "x"})
@@ -49,7 +47,7 @@ func TestUnchangedAnswers(t *testing.T) {
 	want := harness.Below(s.Expand(harness.Local), []string{"/", "/a", "/b"})
 	s.WantLocs(harness.Local+"/sitemap.xml", want...)
 	s.Quietly(1)
-	before := app.pagesAsked()
+	before := app.pagesFetched()
 	for name, caddyfile := range map[string]string{
 		"a renamed file of the configuration": strings.Replace(site, "one.caddy", "other/two.caddy", 1),
 		"a global option":                     "{\n grace_period 2s\n}\n" + site,
@@ -60,12 +58,12 @@ func TestUnchangedAnswers(t *testing.T) {
 		s.Reload(caddyfile)
 		s.Quietly(1)
 		s.WantLocs(harness.Local+"/sitemap.xml", want...)
-		if now := app.pagesAsked(); !maps.Equal(now, before) {
+		if now := app.pagesFetched(); !maps.Equal(now, before) {
 			t.Fatalf("after a reload with %s, pages were requested: %v, and before %v", name, now, before)
 		}
 	}
 	s.Reload(strings.Replace(site, "reverse_proxy", "header X-Other yes\n reverse_proxy", 1))
-	s.Eventually(func() bool { return app.pagesAsked()["/a"] == 2 && app.pagesAsked()["/b"] == 2 }, s.SitemapLog)
+	s.Eventually(func() bool { return app.pagesFetched()["/a"] == 2 && app.pagesFetched()["/b"] == 2 }, s.SitemapLog)
 }
 
 // TestCanonicalThatIsNotListed: a page stays listed whose canonical is excluded, lies
@@ -81,15 +79,15 @@ func TestCanonicalThatIsNotListed(t *testing.T) {
 	want := harness.Below(harness.Local, []string{"/docs/", "/docs/a", "/docs/b", "/docs/c"})
 	s.WantLocs(harness.Local+"/docs/sitemap.xml", want...)
 	s.Quietly(1)
-	before := app.pagesAsked()
+	before := app.pagesFetched()
 	s.Quietly(3)
-	if now := app.pagesAsked(); !maps.Equal(now, before) || now["/outside"]+now["/docs/excluded"] > 0 || now["/docs/a"] != 1 {
+	if now := app.pagesFetched(); !maps.Equal(now, before) || now["/outside"]+now["/docs/excluded"] > 0 || now["/docs/a"] != 1 {
 		t.Errorf("pages were requested: %v, and before %v", now, before)
 	}
 	s.WantLocs(harness.Local+"/docs/sitemap.xml", want...)
 }
 
-// TestHostsOfAnApplication: many hosts of one application are asked at one pace.
+// TestHostsOfAnApplication: many hosts of one application get requests at one pace.
 func TestHostsOfAnApplication(t *testing.T) {
 	const hosts, rate = 20, 40
 	var mu sync.Mutex
@@ -121,34 +119,6 @@ func TestHostsOfAnApplication(t *testing.T) {
 	}
 }
 
-// TestSourceThatNeverReturns: a refresh whose source does not even heed that it was
-// cancelled blocks neither Stop nor the refreshes of the configuration after it.
-func TestSourceThatNeverReturns(t *testing.T) {
-	free, begun := make(chan struct{}), make(chan struct{}, 100)
-	give(t, "endless", func(context.Context, func(sitemap.Page) error) error {
-		begun <- struct{}{}
-		<-free
-		return nil
-	})
-	s := prepare(t, nil)
-	t.Cleanup(func() { close(free) })
-	site := func(sources string, pages ...string) string {
-		return harness.Local + " {\n sitemap {\n refresh 1s\n" + sources + "\nurls {\n" + strings.Join(pages, "\n") + "\n}\n }\n " + aPage + "\n}"
-	}
-	if err := s.Load(site("source given endless", "/a")); err != nil {
-		t.Fatal(err)
-	}
-	<-begun
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/a")
-	for i := range 2 {
-		page := fmt.Sprintf("/b%d", i)
-		s.Reload(site("source given endless", "/a", page))
-		<-begun
-		s.Reload(site("", "/a", page))
-		s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/a", page})...)
-	}
-}
-
 // TestWWWAtEachProbe: which of www and apex lists the pages follows what the front page
 // says now.
 func TestWWWAtEachProbe(t *testing.T) {
@@ -156,14 +126,14 @@ func TestWWWAtEachProbe(t *testing.T) {
 	app := newWeb(nil)
 	s := prepare(t, nil)
 	const apex, www = "shop.example:{port}", "www.shop.example:{port}"
-	app.answers = map[string]string{"/": home(s.Expand(apex))}
+	app.responses = map[string]string{"/": home(s.Expand(apex))}
 	s.LoadApp("http://"+apex+", http://"+www+strings.TrimPrefix(behind("links"), harness.Local), app.ServeHTTP)
 	for i := range 3 {
 		main, other := apex, www
 		if i%2 == 1 {
 			main, other = www, apex
 		}
-		app.answer("/", home(s.Expand(main)))
+		app.respond("/", home(s.Expand(main)))
 		s.Eventually(func() bool {
 			r := s.Get("http://" + other + "/sitemap.xml")
 			return r.StatusCode == http.StatusPermanentRedirect && s.Get("http://"+main+"/sitemap.xml").StatusCode == http.StatusOK
@@ -177,9 +147,9 @@ func TestListsOfSitemaps(t *testing.T) {
 	app := newWeb(map[string]string{"/a": linking("a"), "/b": linking("b"), "/c": linking("c")})
 	s := prepare(t, nil)
 	origin := s.Expand(harness.Local)
-	app.answer("/made.xml", "Content-Type: application/xml\n\n<urlset><url><loc>"+origin+"/a</loc><lastmod>2021-02-03</lastmod></url></urlset>")
-	app.answer("/index.xml", "Content-Type: application/xml\n\n<sitemapindex><sitemap><loc>"+origin+"/made.xml</loc></sitemap><sitemap><loc>"+origin+"/made.txt</loc></sitemap></sitemapindex>")
-	app.answer("/made.txt", "Content-Type: text/plain\n\n"+origin+"/b\n")
+	app.respond("/made.xml", "Content-Type: application/xml\n\n<urlset><url><loc>"+origin+"/a</loc><lastmod>2021-02-03</lastmod></url></urlset>")
+	app.respond("/index.xml", "Content-Type: application/xml\n\n<sitemapindex><sitemap><loc>"+origin+"/made.xml</loc></sitemap><sitemap><loc>"+origin+"/made.txt</loc></sitemap></sitemapindex>")
+	app.respond("/made.txt", "Content-Type: text/plain\n\n"+origin+"/b\n")
 	s.LoadApp(behind("urls /index.xml /made.txt\nurls {\n/c\n}"), app.ServeHTTP)
 	s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, []string{"/a", "/b", "/c"})...)
 	if date := s.Dates(origin)["/a"]; !strings.HasPrefix(date, "2021-02-03") {
@@ -196,11 +166,11 @@ func TestReloadLeavesUpstreamsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/a")
-	s.Eventually(func() bool { return app.pagesAsked()["/b"] == 1 }, s.SitemapLog)
+	s.Eventually(func() bool { return app.pagesFetched()["/b"] == 1 }, s.SitemapLog)
 	for i := range 2 {
 		s.Reload(strings.Replace(caddyfile, "refresh 1s", fmt.Sprintf("refresh 1s\nshard_urls %d", 100+i), 1))
 		s.Quietly(2)
-		if pages := app.pagesAsked(); pages["/b"] != 1 || pages["/c"] != 0 {
+		if pages := app.pagesFetched(); pages["/b"] != 1 || pages["/c"] != 0 {
 			t.Fatalf("after reload %d, got requests %v", i, pages)
 		}
 	}

@@ -1,10 +1,11 @@
-package caddytest
+package crawl
 
 import (
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,24 +14,26 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
-// web is an application, by what it answers for URIs: an HTML document, or what begins
-// with the status or the headers of the response, a line each, before an empty line.
+// web is an application, by its responses to URIs: an HTML document, or what begins
+// with the status or the headers of the response, a line each, before an empty line. {n} is
+// how often the module has fetched it.
 type web struct {
-	mu      sync.Mutex
-	answers map[string]string
-	asked   map[string]int // requests of the module
+	mu        sync.Mutex
+	responses map[string]string
+	fetched   map[string]int // requests of the module, by URI
 }
 
-func newWeb(answers map[string]string) *web {
-	return &web{answers: answers, asked: make(map[string]int)}
+func newWeb(responses map[string]string) *web {
+	return &web{responses: responses, fetched: make(map[string]int)}
 }
 
 func (a *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	if strings.HasPrefix(r.UserAgent(), "caddy-sitemap ") {
-		a.asked[r.RequestURI]++
+		a.fetched[r.RequestURI]++
 	}
-	answer, ok := a.answers[r.RequestURI]
+	response, ok := a.responses[r.RequestURI]
+	n := a.fetched[r.RequestURI]
 	a.mu.Unlock()
 	if !ok {
 		http.NotFound(w, r)
@@ -38,7 +41,7 @@ func (a *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	status := http.StatusOK
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if head, body, ok := strings.Cut(answer, "\n\n"); ok {
+	if head, body, ok := strings.Cut(response, "\n\n"); ok {
 		for line := range strings.Lines(head) {
 			name, value, isHeader := strings.Cut(strings.TrimSpace(line), ": ")
 			if isHeader {
@@ -47,24 +50,24 @@ func (a *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				_, _ = fmt.Sscan(line, &status)
 			}
 		}
-		answer = body
+		response = body
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(answer))
+	_, _ = w.Write([]byte(strings.ReplaceAll(response, "{n}", strconv.Itoa(n))))
 }
 
-// answer changes what is answered for a URI.
-func (a *web) answer(uri, answer string) {
+// respond changes the response to a URI.
+func (a *web) respond(uri, response string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.answers[uri] = answer
+	a.responses[uri] = response
 }
 
 // requests are those of the module so far.
 func (a *web) requests() map[string]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return maps.Clone(a.asked)
+	return maps.Clone(a.fetched)
 }
 
 // linking is a document with links, whose text says what it is.
@@ -101,24 +104,22 @@ func TestWhatApplicationsHave(t *testing.T) {
 	}
 	longer := maps.Clone(chain)
 	longer["/9"], longer["/10"], longer["/11"] = chain["/9"], redirecting("/11"), chain["/10"]
-	type answers = map[string]string
+	type responses = map[string]string
 	for name, test := range map[string]struct {
-		sources string
-		answers answers
-		visits  []string // by browsers, again and again
-		want    []string
-		left    map[string]int // nil: whatever
-		never   []string       // is not requested
+		sources   string
+		responses responses
+		visits    []string // by browsers, again and again
+		want      []string
+		left      map[string]int // nil: whatever
+		never     []string       // is not requested
 	}{
-		"ten redirects from the front page": {sources: "links", answers: chain, want: []string{"/10", "/a"}},
-		"ten redirects, and visits":         {sources: "traffic", answers: chain, visits: []string{"/a"}, want: []string{"/10", "/a"}},
-		"ten redirects, and a log": {
-			sources: "access_log {dir}/access.log", answers: chain, visits: []string{"/a"}, want: []string{"/10", "/a"},
-		},
-		"eleven redirects": {sources: "links", answers: longer, want: nil, never: []string{"/a"}},
+		"ten redirects from the front page": {sources: "links", responses: chain, want: []string{"/10", "/a"}},
+		"ten redirects, and visits":         {sources: "traffic", responses: chain, visits: []string{"/a"}, want: []string{"/10", "/a"}},
+		"ten redirects, and a log":          {sources: "access_log {dir}/access.log", responses: chain, visits: []string{"/a"}, want: []string{"/10", "/a"}},
+		"eleven redirects":                  {sources: "links", responses: longer, want: nil, never: []string{"/a"}},
 		"names that look like those of assets": {
 			sources: "links",
-			answers: answers{"/": linking("home", "/wiki/Node.js", "/tree/f12.txt", "/character.ai", "/docs/.NET/intro", "/.hidden", "/style.css", "/data.json"),
+			responses: responses{"/": linking("home", "/wiki/Node.js", "/tree/f12.txt", "/character.ai", "/docs/.NET/intro", "/.hidden", "/style.css", "/data.json"),
 				"/wiki/Node.js": linking("node"), "/tree/f12.txt": linking("tree"), "/character.ai": linking("ai"), "/docs/.NET/intro": linking("net"), "/.hidden": linking("dot"),
 				"/style.css": "Content-Type: text/css\n\np {}", "/data.json": "Content-Type: application/json\n\n{}"},
 			want: []string{"/", "/.hidden", "/character.ai", "/docs/.NET/intro", "/tree/f12.txt", "/wiki/Node.js"},
@@ -126,7 +127,7 @@ func TestWhatApplicationsHave(t *testing.T) {
 		},
 		"words that are never requested": {
 			sources: "links",
-			answers: answers{"/": linking("home", "/docs/logout.php", "/users/sign_out", "/add-to-cart/5", "/log-out", "/logoff", "/signout", "/basket", "/add", "/remove/1",
+			responses: responses{"/": linking("home", "/docs/logout.php", "/users/sign_out", "/add-to-cart/5", "/log-out", "/logoff", "/signout", "/basket", "/add", "/remove/1",
 				"/api/things", "/author/admin/", "/address", "/additional", "/admin", "/a?do=logout"),
 				"/api/things": linking("things"), "/author/admin/": linking("the author"), "/address": linking("address"), "/additional": linking("more"),
 				"/admin": "401\n\n", "/a": linking("a")},
@@ -134,65 +135,59 @@ func TestWhatApplicationsHave(t *testing.T) {
 			left:  map[string]int{"disallowed": 9, "refused": 1},
 			never: []string{"/docs/logout.php", "/users/sign_out", "/add-to-cart/5", "/log-out", "/logoff", "/signout", "/basket", "/add", "/remove/1"},
 		},
-		"words in what a list names": {
-			sources: "urls {\n/cart/\n/add/it\n}", answers: answers{"/cart/": linking("cart"), "/add/it": linking("add")}, want: []string{"/add/it", "/cart/"},
-		},
+		"words in what a list names": {sources: "urls {\n/cart/\n/add/it\n}", responses: responses{"/cart/": linking("cart"), "/add/it": linking("add")}, want: []string{"/add/it", "/cart/"}},
 		"the first page of a list": {
-			sources: "links {\n query page\n }",
-			answers: answers{"/": linking("home", "/list?page=1", "/list?page=2", "/list"), "/list": linking("the list"), "/list?page=1": linking("the list"), "/list?page=2": linking("the second page")},
-			want:    []string{"/", "/list", "/list?page=2"},
+			sources:   "links {\n query page\n }",
+			responses: responses{"/": linking("home", "/list?page=1", "/list?page=2", "/list"), "/list": linking("the list"), "/list?page=1": linking("the list"), "/list?page=2": linking("the second page")},
+			want:      []string{"/", "/list", "/list?page=2"},
 		},
 		"the first page of a list, which alone is linked": {
-			sources: "links {\n query page\n }\nurls {\n/list\n}",
-			answers: answers{"/": linking("home", "/list?page=1"), "/list": linking("the list"), "/list?page=1": linking("the list")},
-			want:    []string{"/", "/list"},
+			sources:   "links {\n query page\n }\nurls {\n/list\n}",
+			responses: responses{"/": linking("home", "/list?page=1"), "/list": linking("the list"), "/list?page=1": linking("the list")}, want: []string{"/", "/list"},
 		},
-		"a body in an encoding that nobody asked for": {
-			sources: "links",
-			answers: answers{"/": linking("home", "/br", "/zstd"), "/br": "Content-Encoding: br\n\n\x0b\x02\x80abc\x03", "/zstd": "Content-Encoding: zstd\n\n\x28\xb5\x2f\xfd"},
-			want:    []string{"/"},
-			left:    map[string]int{"unreadable encoding": 2},
+		"a body in an encoding that was not accepted": {
+			sources:   "links",
+			responses: responses{"/": linking("home", "/br", "/zstd"), "/br": "Content-Encoding: br\n\n\x0b\x02\x80abc\x03", "/zstd": "Content-Encoding: zstd\n\n\x28\xb5\x2f\xfd"},
+			want:      []string{"/"},
+			left:      map[string]int{"unreadable encoding": 2},
 		},
 		"one page in several encodings": {
 			sources: "links",
-			answers: answers{"/": linking("home", "/a%3Db", "/%7euser", "/b%2Cc", "/red"), "/a=b": naming("/a%3Db", linking("a")), "/~user": linking("user"),
+			responses: responses{"/": linking("home", "/a%3Db", "/%7euser", "/b%2Cc", "/red"), "/a=b": naming("/a%3Db", linking("a")), "/~user": linking("user"),
 				"/b,c": linking("b"), "/red": redirecting("/b%2Cc")},
 			want: []string{"/", "/a=b", "/b,c", "/~user"},
 			left: map[string]int{"redirect": 1},
 		},
 		"one page in several encodings, by lists and visits": {
-			sources: "traffic\nurls {\n/%7Euser\n/b%2Cc\n/b,c\n}",
-			answers: answers{"/": linking("home", "/a=b"), "/a=b": linking("a"), "/a%3Db": linking("a"), "/~user": linking("user"), "/b,c": linking("b")},
-			visits:  []string{"/", "/a%3Db"},
-			want:    []string{"/", "/a=b", "/b,c", "/~user"},
+			sources:   "traffic\nurls {\n/%7Euser\n/b%2Cc\n/b,c\n}",
+			responses: responses{"/": linking("home", "/a=b"), "/a=b": linking("a"), "/a%3Db": linking("a"), "/~user": linking("user"), "/b,c": linking("b")},
+			visits:    []string{"/", "/a%3Db"},
+			want:      []string{"/", "/a=b", "/b,c", "/~user"},
 		},
 		"what is no document": {
 			sources: "links",
-			answers: answers{"/": linking("home", "/title", "/body", "/head", "/html", "/part", "/noindex", "/refresh"),
+			responses: responses{"/": linking("home", "/title", "/body", "/head", "/html", "/part", "/noindex", "/refresh"),
 				"/title": "<title>a</title>one", "/body": "<body>two", "/head": "<head>three", "/html": "<html>four", "/part": "<p>five",
 				"/noindex": "<meta name=robots content=noindex><p>six", "/refresh": `<meta http-equiv=refresh content="0; url=/title">seven`},
 			want: []string{"/", "/body", "/head", "/html", "/title"},
 			left: map[string]int{"no document": 1, "noindex": 1, "refresh": 1},
 		},
-		"visits whose answers are private": {
-			sources: "traffic",
-			answers: answers{"/": linking("home", "/a", "/b"), "/a": "Cache-Control: private\n\n" + linking("a"), "/b": "Cache-Control: no-store\n\n" + linking("b")},
-			visits:  []string{"/a", "/b"}, want: []string{"/", "/a", "/b"},
+		"visits whose responses are private": {
+			sources:   "traffic",
+			responses: responses{"/": linking("home", "/a", "/b"), "/a": "Cache-Control: private\n\n" + linking("a"), "/b": "Cache-Control: no-store\n\n" + linking("b")},
+			visits:    []string{"/a", "/b"}, want: []string{"/", "/a", "/b"},
 		},
 		"canonicals that are ignored": {
 			sources: "links\ncanonical ignore",
-			answers: answers{"/": naming("/index.html", linking("home", "/index.html", "/a", "/b")), "/index.html": linking("home", "/index.html", "/a", "/b"),
+			responses: responses{"/": naming("/index.html", linking("home", "/index.html", "/a", "/b")), "/index.html": linking("home", "/index.html", "/a", "/b"),
 				"/a": naming("https://other.example/a", linking("a")), "/b": naming("/only-canonical", linking("b"))},
 			want:  []string{"/", "/a", "/b"},
 			never: []string{"/only-canonical"},
 		},
-		"pages behind a login": {
-			sources: "links", want: []string{"/"}, left: map[string]int{"refused": 2},
-			answers: answers{"/": linking("home", "/in", "/mine"), "/in": "401\n\n", "/mine": "403\n\n"},
-		},
+		"pages behind a login": {sources: "links", want: []string{"/"}, left: map[string]int{"refused": 2}, responses: responses{"/": linking("home", "/in", "/mine"), "/in": "401\n\n", "/mine": "403\n\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			app := newWeb(test.answers)
+			app := newWeb(test.responses)
 			s := prepare(t, nil)
 			s.WriteRaw("access.log", "")
 			caddyfile := behind(test.sources)
@@ -223,9 +218,9 @@ func TestWhatApplicationsHave(t *testing.T) {
 				s.Quietly(1)
 				s.WantLocs(harness.Local+"/sitemap.xml", want...)
 			}
-			asked := app.requests()
+			fetched := app.requests()
 			for _, path := range test.never {
-				if asked[path] > 0 {
+				if fetched[path] > 0 {
 					t.Errorf("%s was requested", path)
 				}
 			}

@@ -1,6 +1,5 @@
-// Package evidence tries what is found out of pages, by asking for them and by what they
-// answer, in real Caddy.
-package evidence
+// Package crawl tries how real Caddy fetches pages, and what is listed for what they return.
+package crawl
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package evidence
+package crawl
 
 import (
 	"fmt"
@@ -25,8 +25,8 @@ func static(before, options string) string {
 	return harness.Local + " {\n" + before + "\nroot * {dir}/site\nsitemap {\nrefresh 1s\n" + options + "\n}\nfile_server\n}"
 }
 
-// TestRoutesThatChange: what a configuration answers otherwise than the one before it
-// did is asked for again, at once, however long ago it was asked for.
+// TestRoutesThatChange: what a configuration responds to otherwise than the one before it
+// is fetched again at once, however long ago it was fetched.
 func TestRoutesThatChange(t *testing.T) {
 	files := map[string]string{"site/private/a.html": "private a", "site/private/b.html": "private b"}
 	var all []string
@@ -87,7 +87,7 @@ func TestPageAwayForAMoment(t *testing.T) {
 	s.WantDates(harness.Local, want)
 }
 
-// untyped is a handler that leaves it to net/http to find out what it answers with.
+// untyped is a handler that leaves it to net/http to find out the Content-Type.
 func init() {
 	caddy.RegisterModule(new(untyped))
 	httpcaddyfile.RegisterHandlerDirective("test_untyped", func(httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
@@ -135,10 +135,10 @@ func TestPageWithoutType(t *testing.T) {
 // TestRobotsStaysForbidden: what robots.txt forbade stays forbidden while nobody can tell
 // whether it still does.
 func TestRobotsStaysForbidden(t *testing.T) {
-	var answer atomic.Pointer[http.HandlerFunc]
-	say := func(f http.HandlerFunc) { answer.Store(&f) }
-	app := harness.Backend(t, func(w http.ResponseWriter, r *http.Request) { (*answer.Load())(w, r) })
-	say(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "User-agent: *\nDisallow: /hidden.html\n") })
+	var robots atomic.Pointer[http.HandlerFunc]
+	respond := func(f http.HandlerFunc) { robots.Store(&f) }
+	app := harness.Backend(t, func(w http.ResponseWriter, r *http.Request) { (*robots.Load())(w, r) })
+	respond(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "User-agent: *\nDisallow: /hidden.html\n") })
 	s := prepare(t, nil)
 	listed := map[string]string{"/": harness.Stamp(harness.DayOf(0)), "/a.html": harness.Stamp(harness.DayOf(10))}
 	s.Put("site/index.html", harness.HTML("home"), harness.DayOf(0))
@@ -156,7 +156,7 @@ func TestRobotsStaysForbidden(t *testing.T) {
 		s.Quietly(1)
 		s.WantDates(harness.Local, listed)
 	}
-	say(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	respond(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	s.Logged("robots.txt cannot be fetched, or returns an error")
 	change()
 	s.Restart(caddyfile)
@@ -166,7 +166,7 @@ func TestRobotsStaysForbidden(t *testing.T) {
 	s.WantDates(harness.Local, listed)
 	s.Restart(caddyfile) // once more, with what was kept while it failed
 	change()
-	say(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "User-agent: *\nDisallow:\n") })
+	respond(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "User-agent: *\nDisallow:\n") })
 	listed["/a.html"] = harness.Stamp(harness.DayOf(100))
 	listed["/hidden.html"] = harness.Stamp(harness.DayOf(20))
 	s.WantDates(harness.Local, listed)
@@ -265,34 +265,6 @@ func TestUpstreamThatHangs(t *testing.T) {
 		if !slices.Contains(got, url) {
 			t.Errorf("%s is not listed\n%s", url, s.SitemapLog())
 		}
-	}
-}
-
-// TestProxiedFilesPace is an upstream that has the files of pages, and is asked as
-// gently as any other.
-func TestProxiedFilesPace(t *testing.T) {
-	s := prepare(t, nil)
-	for i := range 40 {
-		s.Put(fmt.Sprintf("site/%d/%02d.html", i/4, i), fmt.Sprintf("page %d", i), harness.DayOf(i))
-	}
-	u := &upstream{root: filepath.Join(s.Dir, "site")}
-	s.LoadApp(harness.Local+` {
-		root * {dir}/site
-		sitemap {
-			refresh 1s
-			files {dir}/site {
-				clean_urls off
-			}
-		}
-		reverse_proxy {app}
-	}`, u.ServeHTTP)
-	begun := time.Now()
-	s.Passed(3 * time.Second)
-	u.mu.Lock()
-	asks, took := slices.Clone(u.asks), time.Since(begun)
-	u.mu.Unlock()
-	if most := 3 + 2*int(took.Seconds()+1); len(asks) > most || len(asks) < 4 {
-		t.Errorf("%d asks in %s, want 4 to %d", len(asks), took, most)
 	}
 }
 

@@ -1,4 +1,4 @@
-package caddytest
+package crawl
 
 import (
 	"bytes"
@@ -151,19 +151,19 @@ func TestOwnSitemaps(t *testing.T) {
 // TestEndlessOwnSitemap: an application's own sitemaps name no more pages than max_urls.
 func TestEndlessOwnSitemap(t *testing.T) {
 	s := prepare(t, nil)
-	answers := map[string]string{"/": linking("home", "/a1")}
+	responses := map[string]string{"/": linking("home", "/a1")}
 	list := "Content-Type: text/plain\n\n"
 	for i := range 1000 {
 		path := fmt.Sprint("/a", i)
-		answers[path] = linking(path)
+		responses[path] = linking(path)
 		list += s.Expand(harness.Local) + path + "\n"
 	}
-	answers["/sitemap.xml"] = list
-	app := newWeb(answers)
+	responses["/sitemap.xml"] = list
+	app := newWeb(responses)
 	s.LoadApp(behind("links\nmax_urls 5"), app.ServeHTTP)
 	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/a0", "/a1", "/a2", "/a3"})...)
 	s.Quietly(1)
-	if pages := app.pagesAsked(); len(pages) > 20 {
+	if pages := app.pagesFetched(); len(pages) > 20 {
 		t.Errorf("%d pages were requested", len(pages))
 	}
 	s.Logged("pages of the application's own sitemaps are merged", `"pages":6`)
