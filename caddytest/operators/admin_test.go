@@ -24,7 +24,6 @@ import (
 
 func init() {
 	caddy.RegisterModule(new(gated))
-	caddy.RegisterModule(new(unready))
 }
 
 // gated is a source that names a page, and waits at a test's gate first if there is one.
@@ -39,21 +38,15 @@ func (*gated) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return nil
 }
 
+// Provision fails where the gate is broken.
+func (*gated) Provision(caddy.Context) error { return gate.broken }
+
 func (*gated) Pages(ctx context.Context, _ *sitemap.Refresh, yield func(sitemap.Page) error) error {
 	if err := gate.pass(ctx); err != nil {
 		return err
 	}
 	return yield(sitemap.Page{Path: "/"})
 }
-
-// unready is a source that cannot be provisioned.
-type unready struct{ gated }
-
-func (*unready) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "http.sitemap.sources.unready", New: func() caddy.Module { return new(unready) }}
-}
-
-func (*unready) Provision(caddy.Context) error { return errors.New("not ready") }
 
 // gateway lets sources through, or holds them back.
 type gateway struct {
@@ -62,6 +55,7 @@ type gateway struct {
 	opened  chan struct{} // nil: it is open
 	passed  int
 	refuses error
+	broken  error // it does not even come to be
 }
 
 var gate gateway
@@ -344,18 +338,13 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func TestAdminWithoutSitemap(t *testing.T) {
-	s := start(t, "http://localhost:{port} {\n\trespond hello\n}", nil)
-	s.wantError(http.MethodGet, "/sitemap/sites", http.StatusServiceUnavailable, "sitemap")
-	s.wantError(http.MethodPost, "/sitemap/refresh", http.StatusServiceUnavailable, "sitemap")
-	s.wantError(http.MethodGet, "/sitemap/explain?url=http%3A%2F%2Flocalhost", http.StatusServiceUnavailable, "sitemap")
-}
-
 // TestAdminAfterFailedLoad has an admin endpoint that belongs to a configuration which
 // did not come to run: it speaks of the one that does.
 func TestAdminAfterFailedLoad(t *testing.T) {
 	s := startOne(t, oneSite)
-	if err := s.Load(strings.Replace(oneSite, "sitemap\n", "sitemap {\n\t\tsource unready\n\t}\n", 1)); err == nil {
+	gate.broken = errors.New("not ready")
+	defer func() { gate.broken = nil }()
+	if err := s.Load(gatedSite); err == nil {
 		t.Fatal("a module that cannot be provisioned was")
 	}
 	if all := s.statuses(http.MethodGet, "/sitemap/sites"); len(all) != 1 || all[0].Pages != len(harness.PagesOfA) {
@@ -547,17 +536,6 @@ func TestPartialChanges(t *testing.T) {
 	s.Write(map[string]string{"a/new.html": harness.HTML("new")})
 	with := slices.Sorted(slices.Values(append(slices.Clone(harness.PagesOfA), "/new.html")))
 	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, with)...)
-
-	s.send(http.MethodPost, "/config/apps/http/servers/one/routes", `{"match": [{"host": ["127.0.0.1"]}], "handle": [
-		{"handler": "vars", "root": "{dir}/b"}, {"@id": "other", "handler": "sitemap"}, {"handler": "file_server"}]}`)
-	s.WantLocs("http://127.0.0.1:{port}/sitemap.xml", harness.Below("http://127.0.0.1:{port}", harness.PagesOfB)...)
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, with)...)
-
-	s.send(http.MethodDelete, "/id/other", "")
-	if all := s.statuses(http.MethodGet, "/sitemap/sites"); len(all) != 1 || all[0].Site != s.Expand(harness.Local) {
-		t.Errorf("without it: got %+v", all)
-	}
-	s.WantStatus("http://127.0.0.1:{port}/sitemap.xml", http.StatusNotFound)
 
 	s.send(http.MethodDelete, "/id/map", "")
 	s.wantError(http.MethodGet, "/sitemap/sites", http.StatusServiceUnavailable)

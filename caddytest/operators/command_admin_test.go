@@ -112,7 +112,9 @@ func TestCommandWithoutServer(t *testing.T) {
 	if err := s.Load("http://localhost:{port} {\n\trespond hello\n}"); err != nil {
 		t.Fatal(err)
 	}
-	s.command("status").want(t, 1, nil, []string{"no site of the running configuration has a sitemap"})
+	for _, args := range [][]string{{"status"}, {"refresh"}, {"explain", "http://localhost/"}} {
+		s.command(args...).want(t, 1, nil, []string{"no site of the running configuration has a sitemap"})
+	}
 	for words, respond := range map[string]http.HandlerFunc{
 		"HTTP 404":             http.NotFound,
 		"reading the response": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("\x1b[2Jhello")) },

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -69,35 +67,6 @@ func valueOf(families map[string]*dto.MetricFamily, name string, labels ...strin
 	return value
 }
 
-// countersOf are all values that may only grow.
-func countersOf(families map[string]*dto.MetricFamily) map[string]float64 {
-	counters := make(map[string]float64)
-	for name, family := range families {
-		for _, m := range family.GetMetric() {
-			key := name
-			for _, l := range m.GetLabel() {
-				key += " " + l.GetName() + "=" + l.GetValue()
-			}
-			switch family.GetType() {
-			case dto.MetricType_COUNTER:
-				counters[key] = m.GetCounter().GetValue()
-			case dto.MetricType_HISTOGRAM:
-				counters[key] = float64(m.GetHistogram().GetSampleCount())
-			}
-		}
-	}
-	return counters
-}
-
-func (s *server) wantGrown(before, after map[string]float64) {
-	s.T.Helper()
-	for name, value := range before {
-		if after[name] < value {
-			s.T.Errorf("%s: got %v after %v", name, after[name], value)
-		}
-	}
-}
-
 const measured = `{
 	metrics
 }
@@ -131,91 +100,59 @@ func TestMetrics(t *testing.T) {
 	s.Get(harness.Local+"/robots.txt", googlebot)
 	s.Do(http.MethodDelete, harness.Local+"/sitemap.xml", googlebot)
 
-	got := s.families(api + "/metrics")
-	label := s.Expand("site=localhost:{port}")
+	var got map[string]*dto.MetricFamily
 	s.Eventually(func() bool {
 		got = s.families(api + "/metrics")
 		return valueOf(got, "log_lines_total") >= 3
 	}, s.SitemapLog)
+	site := s.Expand("site=localhost:{port}")
 	for _, want := range []struct {
-		name   string
-		labels []string
-		value  float64
+		least, most float64
+		name        string
+		labels      []string
 	}{
-		{"pages", []string{label}, 4},
-		{"pending_pages", []string{label}, 0},
-		{"shards", []string{label}, 1},
-		{"left_out_pages", []string{label, "reason=noindex"}, 1},
-		{"left_out_pages", []string{label}, 1},
-		{"sites", []string{"named_by=configuration"}, 1},
-		{"sites", []string{"named_by=visitors"}, 0},
-		{"requests_total", []string{"crawler=Googlebot", "document=sitemap", "result=served"}, 1},
-		{"requests_total", []string{"crawler=Googlebot", "document=sitemap", "result=not_modified"}, 1},
-		{"requests_total", []string{"crawler=Googlebot", "document=sitemap", "result=refused"}, 1},
-		{"requests_total", []string{"crawler=Googlebot", "document=robots", "result=served"}, 1},
-		{"requests_total", []string{"crawler=Googlebot"}, 4},
-		{"log_lines_total", nil, 3},
+		{4, 4, "pages", []string{site}},
+		{0, 0, "pending_pages", []string{site}},
+		{1, 1, "shards", []string{site}},
+		{100, 1000, "documents_bytes", []string{site}},
+		{0, harness.Patience.Seconds(), "snapshot_age_seconds", []string{site}},
+		{1, 1, "left_out_pages", []string{site, "reason=noindex"}},
+		{1, 1, "left_out_pages", []string{site}},
+		{1, 1, "sites", []string{"named_by=configuration"}},
+		{0, 0, "sites", []string{"named_by=visitors"}},
+		{1, 1, "requests_total", []string{"crawler=Googlebot", "document=sitemap", "result=served"}},
+		{1, 1, "requests_total", []string{"crawler=Googlebot", "document=sitemap", "result=not_modified"}},
+		{1, 1, "requests_total", []string{"crawler=Googlebot", "document=sitemap", "result=refused"}},
+		{1, 1, "requests_total", []string{"crawler=Googlebot", "document=robots", "result=served"}},
+		{4, 4, "requests_total", []string{"crawler=Googlebot"}},
+		{1e9, 1e10, "last_request_timestamp_seconds", []string{"crawler=Googlebot", "document=sitemap"}},
+		{4, 1000, "fetches_total", []string{"answered_by=server", "result=2xx"}},
+		{3, 3, "log_lines_total", nil},
 	} {
-		if value := valueOf(got, want.name, want.labels...); value != want.value {
-			t.Errorf("%s%q: got %v, want %v", want.name, want.labels, value, want.value)
+		if value := valueOf(got, want.name, want.labels...); value < want.least || value > want.most {
+			t.Errorf("%s%q: got %v, want %v to %v", want.name, want.labels, value, want.least, want.most)
 		}
 	}
-	for _, atLeast := range []struct {
-		name   string
-		labels []string
-		value  float64
-	}{
-		{"fetches_total", []string{"answered_by=server", "result=2xx"}, 4},
-		{"documents_bytes", []string{label}, 100},
-		{"last_request_timestamp_seconds", []string{"crawler=Googlebot", "document=sitemap"}, 1_700_000_000},
-		{"snapshot_age_seconds", []string{label}, 0},
-	} {
-		if value := valueOf(got, atLeast.name, atLeast.labels...); value < atLeast.value {
-			t.Errorf("%s%q: got %v, want %v at least", atLeast.name, atLeast.labels, value, atLeast.value)
-		}
+	names := slices.Sorted(maps.Keys(metricLabels))
+	if byHandler := s.families(harness.Local + "/metrics"); !slices.Equal(slices.Sorted(maps.Keys(got)), names) || !slices.Equal(slices.Sorted(maps.Keys(byHandler)), names) {
+		t.Errorf("got metrics\n%q, by the handler\n%q, want\n%q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(byHandler)), names)
 	}
-	if age := valueOf(got, "snapshot_age_seconds"); age > harness.Patience.Seconds() {
-		t.Errorf("the snapshot is %v seconds old", age)
-	}
-	checkLabels(t, got)
-
-	before := countersOf(got)
-	s.refresh()
-	s.Get(harness.Local+"/sitemap.xml", googlebot)
-	again := s.families(api + "/metrics")
-	s.wantGrown(before, countersOf(again))
-	if n := valueOf(again, "requests_total", "crawler=Googlebot"); n != 5 {
-		t.Errorf("Googlebot fetched %v times, want 5", n)
-	}
-	if byHandler := s.families(harness.Local + "/metrics"); !slices.Equal(slices.Sorted(maps.Keys(byHandler)), slices.Sorted(maps.Keys(again))) {
-		t.Errorf("the handler shows %v, the endpoint %v", slices.Sorted(maps.Keys(byHandler)), slices.Sorted(maps.Keys(again)))
-	}
-	problems, err := promlint.NewWithMetricFamilies(slices.Collect(maps.Values(again))).Lint()
-	if err != nil || len(problems) > 0 {
-		t.Errorf("promlint: %v, %v", problems, err)
-	}
-}
-
-// checkLabels wants just the metrics that there are, each with its labels, none of which
-// is a URL or a path.
-func checkLabels(t *testing.T, families map[string]*dto.MetricFamily) {
-	t.Helper()
-	if got, want := slices.Sorted(maps.Keys(families)), slices.Sorted(maps.Keys(metricLabels)); !slices.Equal(got, want) {
-		t.Errorf("got metrics\n%q, want\n%q", got, want)
-	}
-	for name, family := range families {
+	for name, family := range got { // no label is a URL or a path
 		for _, m := range family.GetMetric() {
-			var names []string
+			var labels []string
 			for _, l := range m.GetLabel() {
-				names = append(names, l.GetName())
+				labels = append(labels, l.GetName())
 				if strings.Contains(l.GetValue(), "://") || strings.HasPrefix(l.GetValue(), "/") || strings.Contains(l.GetValue(), ".html") {
 					t.Errorf("%s has the label %s=%q", name, l.GetName(), l.GetValue())
 				}
 			}
-			if slices.Sort(names); !slices.Equal(names, metricLabels[name]) {
-				t.Errorf("%s has the labels %q, want %q", name, names, metricLabels[name])
+			if !slices.Equal(labels, metricLabels[name]) {
+				t.Errorf("%s has the labels %q, want %q", name, labels, metricLabels[name])
 			}
 		}
+	}
+	if problems, err := promlint.NewWithMetricFamilies(slices.Collect(maps.Values(got))).Lint(); err != nil || len(problems) > 0 {
+		t.Errorf("promlint: %v, %v", problems, err)
 	}
 }
 
@@ -259,62 +196,24 @@ func TestMetricsOfVisitorsSites(t *testing.T) {
 	}
 }
 
-// dashboard is what these tests want of the one for Grafana.
-type dashboard struct {
-	Inputs []struct {
-		Name     string
-		PluginID string `json:"pluginId"`
-	} `json:"__inputs"`
-	SchemaVersion int `json:"schemaVersion"`
-	Templating    struct {
-		List []struct{ Name, Definition string }
-	}
-	Panels []struct {
-		ID          int
-		Title, Type string
-		Datasource  struct{ UID string }
-		Targets     []struct{ Expr string }
-	}
-}
-
-var metricName = regexp.MustCompile(`caddy_sitemap_[a-z_]+`)
-
 // TestDashboard: every metric that the dashboard names is there, and it names each.
 func TestDashboard(t *testing.T) {
-	text, err := os.ReadFile(filepath.FromSlash("../../examples/grafana/dashboard.json"))
-	if err != nil {
+	var d struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	if err := json.Unmarshal([]byte(read(t, "../../examples/grafana/dashboard.json")), &d); err != nil {
 		t.Fatal(err)
 	}
-	var d dashboard
-	if err := json.Unmarshal(text, &d); err != nil {
-		t.Fatal(err)
-	}
-	if len(d.Inputs) != 1 || d.Inputs[0].Name != "DS_PROMETHEUS" || d.Inputs[0].PluginID != "prometheus" || d.SchemaVersion < 39 {
-		t.Errorf("got inputs %+v, schema version %d", d.Inputs, d.SchemaVersion)
-	}
-	if len(d.Templating.List) == 0 || d.Templating.List[0].Name != "site" || !strings.Contains(d.Templating.List[0].Definition, "caddy_sitemap_pages") {
-		t.Errorf("got templating %+v", d.Templating)
-	}
-	used, ids := make(map[string]bool), make(map[int]bool)
+	used := make(map[string]bool)
 	for _, panel := range d.Panels {
-		if ids[panel.ID] || panel.Datasource.UID != "${DS_PROMETHEUS}" || len(panel.Targets) == 0 || panel.Title == "" {
-			t.Errorf("panel %d %q: got %+v", panel.ID, panel.Title, panel)
-		}
-		ids[panel.ID] = true
 		for _, target := range panel.Targets {
-			for _, name := range metricName.FindAllString(target.Expr, -1) {
-				name = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count"), "_sum")
-				if _, ok := metricLabels[name]; !ok {
-					t.Errorf("panel %q asks for %s, which is no metric", panel.Title, name)
-				}
+			for _, name := range regexp.MustCompile(`caddy_sitemap_[a-z_]+`).FindAllString(target.Expr, -1) {
 				used[name] = true
 			}
 		}
 	}
-	for name := range metricLabels {
-		if !used[name] {
-			t.Errorf("no panel shows %s", name)
-		}
+	if got, want := slices.Sorted(maps.Keys(used)), slices.Sorted(maps.Keys(metricLabels)); !slices.Equal(got, want) {
+		t.Errorf("the dashboard shows\n%q, want\n%q", got, want)
 	}
 }
 
