@@ -188,7 +188,7 @@ func (s *site) status() siteStatus {
 		return st
 	}
 	st.Refreshing, st.LastRefresh = s.schedule.isRunning(), s.state.report.Load()
-	if due, ok := s.schedule.next(); ok {
+	if due, ok := s.schedule.planned(); ok {
 		st.NextRefresh = toSecond(due)
 	}
 	if snapshot := s.state.Index.Load(); snapshot != nil {

@@ -35,7 +35,7 @@ func reportSite(t *testing.T) (*site, *observer.ObservedLogs) {
 	}
 	h := &Handler{sources: make([]Source, 2), sourceNames: []string{"files", "urls"}, logger: zap.New(core)}
 	h.settings.crawl.disallow = words
-	a := &App{now: time.Now, events: &eventQueue{app: new(caddyevents.App), queue: make(chan func(), 2), started: make(chan struct{})}, departed: new(accesslog.Readers)}
+	a := &App{now: time.Now, events: &eventQueue{app: new(caddyevents.App), queue: make(chan func(), 2), started: make(chan struct{})}}
 	s := &site{identity: identity{handler: h, origin: "http://a.example"}, app: a, state: new(siteState)}
 	s.id.handler, s.logger, s.ctx = h, newSiteLog(&s.identity), context.Background()
 	s.probed.Store(new(probeResult))
@@ -170,7 +170,7 @@ func TestMetrics(t *testing.T) {
 	s.state.Index.Store(listing(3))
 	s.state.report.Store(&report{Pending: 4, LeftOut: map[string]int{"\xff": 1, "\xfe": 2}, Confirmed: time.Now()})
 	s.state.readers.Count("", readIndex, readServed, time.Now())
-	s.app.departed.Add(&s.state.readers)
+	departed.Add(&s.state.readers)
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(collector{s.app}); err != nil {
 		t.Fatal(err)

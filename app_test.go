@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -19,7 +21,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
 
 // visit is a request for the sitemap of a host. The error is that of there being no room.
@@ -28,7 +29,7 @@ func (b *bench) visit(host string) (*site, error) {
 	r.Host = host
 	s, err := b.app.siteOf(b.handler, r, "")
 	if err == nil {
-		s.traffic.add(b.clock)
+		s.demand.add(b.clock)
 	}
 	return s, err
 }
@@ -74,7 +75,7 @@ func TestManyHosts(t *testing.T) {
 	for range 120 {
 		b.clock = b.clock.Add(time.Second)
 		for s := range b.app.sites {
-			b.app.sites[s].traffic.add(b.clock)
+			b.app.sites[s].demand.add(b.clock)
 		}
 		for range 10 {
 			if _, err := b.visit("late.example"); !errors.Is(err, errTooManySites) {
@@ -131,22 +132,21 @@ func TestMakeRoom(t *testing.T) {
 	filled := snapshotOf(t, 1, "/a")
 	for _, s := range b.app.sites {
 		s.state.Index.Store(filled)
-		s.traffic.add(b.clock)
-		s.traffic.add(b.clock)
+		s.demand.add(b.clock)
+		s.demand.add(b.clock)
 	}
 	at := func(i int) *site {
 		return b.app.sites[siteID{b.handler, address{scheme: "http", host: fmt.Sprintf("junk-%d.example", i)}}]
 	}
 	at(1).state.Index.Store(nil)
 	at(2).state.Index.Store(nil)
-	at(2).schedule.at(b.clock)
-	at(2).schedule.begin(b.clock)
-	at(3).traffic = requestRate{}
-	at(3).traffic.add(b.clock)
-	at(4).traffic = requestRate{}
-	at(4).traffic.add(b.clock)
+	at(2).schedule.begin()
+	at(3).demand.score = 0
+	at(3).demand.add(b.clock)
+	at(4).demand.score = 0
+	at(4).demand.add(b.clock)
 	b.clock = b.clock.Add(3 * time.Minute)
-	at(4).traffic.add(b.clock)
+	at(4).demand.add(b.clock)
 	for i, want := range []int{1, 3} {
 		evicted := at(want)
 		if _, err := b.visit(fmt.Sprintf("new-%d.example", i)); err != nil {
@@ -174,7 +174,7 @@ func TestOnDemandBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	big.state.measure(emptyGeneration(t.Context()), &publish.Snapshot{Bytes: maxOnDemandBytes}, nil)
+	big.state.bytes.Store(maxOnDemandBytes)
 	b.site("named.example").state.bytes.Store(maxOnDemandBytes)
 	if _, err := b.visit("new.example"); !errors.Is(err, errTooManySites) {
 		t.Errorf("got %v, want %v", err, errTooManySites)
@@ -202,9 +202,7 @@ func TestOnDemandGrowth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.schedule.at(b.clock)
-		b.handler.onDemandTurn.Lock()
-		s.run(t.Context(), false)
+		s.run()
 	}
 	refresh("new.example")
 	if !b.has("old.example") || !b.has("wanted.example") || !b.has("new.example") {
@@ -380,66 +378,38 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestOnDemandTurns: sites on demand are refreshed one at a time, and only while somebody
-// asks for them; a named site does not wait for them.
+// TestOnDemandTurns: sites on demand are refreshed one at a time, in the order in which they became
+// due, and only while somebody asks for them; a named site does not wait for them.
 func TestOnDemandTurns(t *testing.T) {
-	b := newBench(t, nil)
-	b.lists("/")
-	named, first, second := b.site("named.example"), b.site("a.example"), b.site("b.example")
-	release := make(chan struct{})
-	source := b.source
-	b.source = func(ctx context.Context, r *Refresh, yield func(Page) error) error {
-		<-release
-		return source(ctx, r, yield)
-	}
-	b.app.startDue(t.Context())
-	if !named.schedule.isRunning() || first.schedule.isRunning() == second.schedule.isRunning() {
-		t.Errorf("refreshed are the named site: %t, others: %t and %t", named.schedule.isRunning(), first.schedule.isRunning(), second.schedule.isRunning())
-	}
-	close(release)
-	b.app.group.Wait()
-	<-b.app.wake
-	b.app.startDue(t.Context())
-	b.app.group.Wait()
-	for _, s := range []*site{named, first, second} {
-		if s.state.Index.Load() == nil {
-			t.Errorf("%s was not refreshed", s.url())
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.lists("/")
+		b.app.now = time.Now
+		var order []string
+		b.source = func(_ context.Context, r *Refresh, _ func(Page) error) error {
+			order = append(order, r.BaseURL)
+			time.Sleep(firstPatience / 2)
+			return nil
 		}
-	}
-	b.clock = b.clock.Add(time.Hour)
-	if _, ok := named.schedule.next(); !ok {
-		t.Error("a named site waits for a request")
-	}
-	if _, ok := first.schedule.next(); ok {
-		t.Error("a site that nobody asked for since is due")
-	}
-	<-b.app.wake
-	if _, err := first.snapshot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := first.schedule.next(); !ok || len(b.app.wake) != 1 {
-		t.Error("a request for a site that is due does not wake the scheduler")
-	}
-}
-
-// TestOnDemandOrder: of sites on demand, the one that has been due longest is refreshed first,
-// whatever it is called.
-func TestOnDemandOrder(t *testing.T) {
-	b := newBench(t, nil)
-	first, second := b.site("a.example"), b.site("b.example")
-	release := make(chan struct{})
-	b.source = func(context.Context, *Refresh, func(Page) error) error {
-		<-release
-		return nil
-	}
-	first.schedule.at(b.clock.Add(-time.Second))
-	second.schedule.at(b.clock.Add(-time.Minute))
-	b.app.startDue(t.Context())
-	if first.schedule.isRunning() || !second.schedule.isRunning() {
-		t.Error("the site that has been due longest waits")
-	}
-	close(release)
-	b.app.group.Wait()
+		for i, host := range []string{"z.example", "named.example", "b.example", "a.example"} {
+			time.AfterFunc(time.Duration(i)*100*time.Millisecond, func() { b.app.group.Go(b.site(host).refreshWhenDue) })
+		}
+		time.Sleep(time.Hour)
+		if got, want := fmt.Sprint(order[:4]), "[http://z.example http://named.example http://b.example http://a.example]"; got != want {
+			t.Errorf("first %s are refreshed, want %s", got, want)
+		}
+		if n := len(order); n < 30 || slices.Contains(order[4:], "http://a.example") {
+			t.Errorf("of %d refreshes, some are of a site that nobody asked for, or none of the named one", n)
+		}
+		_, _ = b.site("a.example").snapshot(t.Context())
+		if time.Sleep(time.Second); !slices.Contains(order[4:], "http://a.example") {
+			t.Error("a request for a site that is due does not have it refreshed")
+		}
+		time.Sleep(time.Minute / 2) // no refresh runs
+		if err := b.app.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestHalfBuilt: Stop and Cleanup in every state that Caddy may leave an App in.
@@ -574,6 +544,9 @@ func TestReloads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	emitting := make(chan struct{})
+	app.(*App).events.queue <- func() { close(emitting) }
+	<-emitting // all that the app has started runs
 	others := goleak.IgnoreCurrent()
 	for range 3 {
 		for _, where := range []string{"provision", "start"} {

@@ -12,7 +12,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
@@ -41,15 +40,12 @@ func newBench(t testing.TB, configure func(*Handler)) *bench {
 	}
 	h.stem, h.basePrefix = page.Unescape(h.settings.stem), page.Unescape(h.settings.prefix)
 	h.ctx = emptyContext(t)
-	h.limiter = crawl.NewLimiter(maxCrawlRate, 1, nil)
+	h.limiter = crawl.NewLimiter(maxCrawlRate, 1)
 	h.sources, h.sourceNames = []Source{b}, []string{"bench"}
-	a.fetchers = map[*caddyhttp.Server]*serverFetcher{h.server: {
-		server: h.server, idle: make(chan chan func(), 1),
-		routes: caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error { return h.ServeHTTP(w, r, b.pages) }),
-	}}
-	t.Cleanup(a.fetchers[h.server].close)
+	a.fetchers = map[*caddyhttp.Server]*serverFetcher{h.server: {server: h.server, routes: caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+		return h.ServeHTTP(w, r, b.pages)
+	})}}
 	a.slots, a.compute = crawl.NewSlots(1), crawl.NewSlots(1)
-	a.departed = new(accesslog.Readers)
 	a.events = &eventQueue{queue: make(chan func(), 100)}
 	b.lists("/a")
 	return b
@@ -110,10 +106,8 @@ func (b *bench) site(host string) *site {
 // refresh refreshes a site an interval after the last refresh, and returns what is served.
 func (b *bench) refresh(s *site) *publish.Snapshot {
 	b.Helper()
-	b.clock = b.clock.Add(s.interval())
-	s.schedule.resume(b.clock)
-	s.schedule.at(b.clock)
-	b.app.startDue(b.Context())
+	b.clock = b.clock.Add(s.handler.settings.refresh)
+	s.run()
 	b.app.group.Wait()
 	return s.state.Index.Load()
 }

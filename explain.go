@@ -77,7 +77,7 @@ const (
 // explain tells why a URL is listed or is not. It fetches the page, and changes nothing. Of
 // several sitemaps that cover the URL, the one counts that lists it, else the narrowest.
 func explain(ctx context.Context, a *App, rawURL string) (any, error) {
-	if err := a.awaitStart(ctx); err != nil {
+	if err := a.await(ctx, a.started); err != nil {
 		return nil, err
 	}
 	sites, path, err := a.sitesAt(rawURL)

@@ -26,41 +26,16 @@ const (
 	fetchTimeout   = 10 * time.Second
 	fetchGrace     = time.Second // for a handler to heed that its request is canceled
 	maxAbandoned   = 64          // fetches of a handler that never came back; then its crawl pauses
-	maxIdleRunners = 64
-	peekBody       = 64 << 10 // of a page whose head alone matters
+	runners        = 16          // goroutines that wait for fetches
+	peekBody       = 64 << 10    // of a page whose head alone matters
+	unwantedBody   = 4096        // of a body that is not wanted: so it shows where an upstream breaks off
+	sniffedBytes   = 512         // of a body in which its type shows
 	fetchUserAgent = "caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)"
 
 	// anonymousAddr is TEST-NET-1 of RFC 5737: what is open to an address of the private
 	// network is not open to this one.
 	anonymousAddr = "192.0.2.1:49152"
-)
 
-var (
-	errAborted   = errors.New("the connection was aborted")
-	errAbandoned = errors.New("a handler goes on although its request was canceled")
-	errUnwanted  = errors.New("no more of this body is wanted")
-)
-
-// serverFetcher makes requests to a server in memory, through its own routes.
-type serverFetcher struct {
-	server *caddyhttp.Server
-	routes caddyhttp.Handler
-
-	// Goroutines that wait for the next request: a new one each would have to grow its
-	// stack anew, which takes a quarter of the time of a fetch.
-	idle   chan chan func()
-	closed atomic.Bool
-}
-
-func newServerFetcher(server *caddyhttp.Server) *serverFetcher {
-	unhandled := caddyhttp.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) error {
-		caddyhttp.SetVar(r.Context(), unhandledVar, true)
-		return nil
-	})
-	return &serverFetcher{server: server, routes: server.Routes.Compile(unhandled), idle: make(chan chan func(), maxIdleRunners)}
-}
-
-const (
 	// unhandledVar is what Caddy itself sets at the end of a terminal route. What no route
 	// handles is an empty 200 to a visitor.
 	unhandledVar = "unhandled"
@@ -68,6 +43,42 @@ const (
 	// upstreamPlaceholder is what reverse_proxy sets when it has chosen an upstream.
 	upstreamPlaceholder = "http.reverse_proxy.upstream.address"
 )
+
+var (
+	errAborted   = errors.New("the connection was aborted")
+	errAbandoned = errors.New("a handler goes on although its request was canceled")
+	errUnwanted  = errors.New("no more of this body is wanted")
+
+	localAddr net.Addr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}
+)
+
+// serverFetcher makes requests to a server in memory, through its own routes.
+type serverFetcher struct {
+	server *caddyhttp.Server
+	routes caddyhttp.Handler
+	jobs   chan func() // taken by goroutines that wait for them
+}
+
+func newServerFetcher(ctx context.Context, server *caddyhttp.Server) *serverFetcher {
+	routes := server.Routes.Compile(caddyhttp.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) error {
+		caddyhttp.SetVar(r.Context(), unhandledVar, true)
+		return nil
+	}))
+	f := &serverFetcher{server, routes, make(chan func())}
+	for range runners { // a new goroutine each would have to grow its stack anew, which takes a quarter of the time of a fetch
+		go func() {
+			for {
+				select {
+				case job := <-f.jobs:
+					job()
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+	}
+	return f
+}
 
 // request is one request in memory.
 type request struct {
@@ -92,86 +103,41 @@ type response struct {
 // is a response with that error's status; the error here means that there was none. After
 // errAbandoned the request's probe belongs to the handler, and must not be read.
 func (f *serverFetcher) fetch(ctx context.Context, q request) (*response, error) {
-	if q.abandoned != nil && q.abandoned.Load() >= maxAbandoned {
+	if q.abandoned = cmp.Or(q.abandoned, new(atomic.Int32)); q.abandoned.Load() >= maxAbandoned {
 		return nil, errAbandoned
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	type result struct {
-		response *response
-		err      error
+		*response
+		error
 	}
 	done := make(chan result, 1)
-	runner := f.runner()
-	runner <- func() {
+	job := func() {
 		res, err := f.run(ctx, cancel, q)
 		done <- result{res, err}
 	}
 	select {
-	case r := <-done:
-		f.release(runner)
-		return r.response, r.err
-	case <-ctx.Done():
+	case f.jobs <- job:
+	default:
+		go job()
 	}
-	timer := time.NewTimer(fetchGrace)
-	defer timer.Stop()
 	select {
 	case r := <-done:
-		f.release(runner)
-		return r.response, r.err
-	case <-timer.C:
+		return r.response, r.error
+	case <-ctx.Done():
+	}
+	if r, ok := within(fetchGrace, done); ok {
+		return r.response, r.error
 	}
 	// Nothing can end a handler that opens a named pipe, say, but neither other sites nor
 	// Stop shall wait for it.
-	close(runner)
-	if q.abandoned != nil {
-		q.abandoned.Add(1)
-		go func() {
-			<-done
-			q.abandoned.Add(-1)
-		}()
-	}
-	return nil, errAbandoned
-}
-
-// runner is a goroutine that runs what it is sent.
-func (f *serverFetcher) runner() chan func() {
-	select {
-	case runner := <-f.idle:
-		return runner
-	default:
-	}
-	runner := make(chan func(), 1)
+	q.abandoned.Add(1)
 	go func() {
-		for job := range runner {
-			job()
-		}
+		<-done
+		q.abandoned.Add(-1)
 	}()
-	return runner
-}
-
-func (f *serverFetcher) release(runner chan func()) {
-	select {
-	case f.idle <- runner:
-	default:
-		close(runner)
-	}
-	if f.closed.Load() {
-		f.close()
-	}
-}
-
-// close ends the goroutines that wait; those of fetches under way end with these.
-func (f *serverFetcher) close() {
-	f.closed.Store(true)
-	for {
-		select {
-		case runner := <-f.idle:
-			close(runner)
-		default:
-			return
-		}
-	}
+	return nil, errAbandoned
 }
 
 // run runs the server's routes.
@@ -228,34 +194,22 @@ func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
 		r.Header[name] = values
 	}
 	if scheme == "https" {
-		name, _, err := net.SplitHostPort(host)
-		if err != nil {
-			name = host
-		}
 		// Without HandshakeComplete Caddy takes the request for 0-RTT.
 		r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
-		r.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true, NegotiatedProtocol: "h2", ServerName: name}
+		r.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true, NegotiatedProtocol: "h2", ServerName: strings.Trim(hostOf(q.origin), "[]")}
 	}
 	return r, nil
 }
 
-var localAddr net.Addr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}
-
 // memoryWriter keeps a response in memory, as far as it is wanted.
 type memoryWriter struct {
-	request request
-	stop    context.CancelFunc
-	header  http.Header // as it stands; res.Header is as it was sent
-	res     response
-	ended   bool // no more of the body is wanted
-
-	// The body is not wanted. A little of it is passed over all the same: so it shows where
-	// an upstream breaks off.
-	unwanted bool
-	passed   int64
+	request  request
+	stop     context.CancelFunc
+	header   http.Header // as it stands; res.Header is as it was sent
+	res      response
+	unwanted bool // the body is not wanted
+	ended    bool // no more of the body is taken
 }
-
-const maxPassed = 4096
 
 func (w *memoryWriter) Header() http.Header {
 	if w.header == nil {
@@ -268,89 +222,69 @@ func (w *memoryWriter) WriteHeader(status int) {
 	if w.res.Status != 0 || status < 200 {
 		return
 	}
-	w.res.Status = status
-	w.res.Header = w.Header().Clone()
-	if w.request.wants != nil && w.res.Header.Get("Content-Type") != "" {
-		w.unwanted = !w.request.wants(status, w.res.Header)
+	w.res.Status, w.res.Header = status, w.Header().Clone()
+	w.typed()
+}
+
+// typed finds out whether the body is wanted, once its type is known.
+func (w *memoryWriter) typed() {
+	if w.request.wants != nil && w.res.Header.Get("Content-Type") != "" && !w.request.wants(w.res.Status, w.res.Header) {
+		w.unwanted, w.request.limit = true, min(w.request.limit, unwantedBody)
 	}
 }
 
-// pass passes over bytes of a body that is not wanted.
-func (w *memoryWriter) pass(n int64) error {
-	if w.passed += n; w.passed <= maxPassed {
-		return nil
+// sniff finds out the type where a handler sets none, as net/http does.
+func (w *memoryWriter) sniff() {
+	h := w.res.Header
+	if _, set := h["Content-Type"]; !set && len(w.res.Body) > 0 && h.Get("Content-Encoding") == "" {
+		h.Set("Content-Type", http.DetectContentType(w.res.Body))
+		w.typed()
 	}
-	w.ended = true
-	w.stop()
-	return errUnwanted
 }
 
 func (w *memoryWriter) Write(b []byte) (int, error) {
-	if w.WriteHeader(http.StatusOK); w.unwanted || w.ended {
-		return len(b), w.pass(int64(len(b)))
-	}
+	w.WriteHeader(http.StatusOK)
 	w.res.Body = append(w.res.Body, b[:min(len(b), w.request.limit+1-len(w.res.Body))]...)
-	if w.grown(); w.ended {
-		return len(b), errUnwanted
-	}
-	return len(b), nil
+	return len(b), w.grown()
 }
 
 // ReadFrom spares file servers a copy and a buffer.
 func (w *memoryWriter) ReadFrom(r io.Reader) (n int64, err error) {
-	if w.WriteHeader(http.StatusOK); w.unwanted || w.ended {
-		n, err := io.Copy(io.Discard, io.LimitReader(r, maxPassed+1))
-		return n, cmp.Or(w.pass(n), err)
+	w.WriteHeader(http.StatusOK)
+	size, unknown := strconv.Atoi(w.res.Header.Get("Content-Length"))
+	if unknown != nil {
+		size = sniffedBytes
 	}
-	if size, err := strconv.Atoi(w.res.Header.Get("Content-Length")); err == nil && w.res.Body == nil && size > 0 {
-		w.res.Body = make([]byte, 0, min(size, w.request.limit)+1) // one more: the end is found without growing
-	}
-	for {
-		if len(w.res.Body) == cap(w.res.Body) {
-			w.res.Body = slices.Grow(w.res.Body, sniffedBytes)
-		}
-		m, err := r.Read(w.res.Body[len(w.res.Body):cap(w.res.Body)])
+	// One byte more: the end is found without growing.
+	w.res.Body = slices.Grow(w.res.Body, max(0, min(size, w.request.limit)-len(w.res.Body))+1)
+	for err == nil {
+		w.res.Body = slices.Grow(w.res.Body, 1)
+		var m int
+		m, err = r.Read(w.res.Body[len(w.res.Body):cap(w.res.Body)])
 		w.res.Body = w.res.Body[:len(w.res.Body)+m]
 		n += int64(m)
-		switch w.grown(); {
-		case w.ended:
-			return n, errUnwanted
-		case err == io.EOF:
-			return n, nil
-		case err != nil:
-			return n, err
+		if full := w.grown(); full != nil {
+			return n, full
 		}
 	}
+	if err == io.EOF {
+		err = nil
+	}
+	return n, err
 }
 
-// grown ends the response where no more of the body is wanted than there is.
-func (w *memoryWriter) grown() {
-	excess := len(w.res.Body) > w.request.limit
-	if excess || len(w.res.Body) >= sniffedBytes {
+// grown ends the response where no more of the body is taken than there is.
+func (w *memoryWriter) grown() error {
+	if len(w.res.Body) >= min(sniffedBytes, w.request.limit+1) {
 		w.sniff()
 	}
-	if excess && !w.ended {
-		w.res.Body = w.res.Body[:w.request.limit]
-		w.res.Truncated, w.ended = true, true
+	if len(w.res.Body) <= w.request.limit {
+		return nil
 	}
-	if w.ended {
-		w.stop()
-	}
-}
-
-// sniffedBytes are those of a body in which its type shows.
-const sniffedBytes = 512
-
-// sniff does as net/http does where a handler sets no Content-Type.
-func (w *memoryWriter) sniff() {
-	h := w.res.Header
-	if _, set := h["Content-Type"]; set || len(w.res.Body) == 0 || h.Get("Content-Encoding") != "" {
-		return
-	}
-	h.Set("Content-Type", http.DetectContentType(w.res.Body))
-	if w.request.wants != nil && !w.request.wants(w.res.Status, h) {
-		w.res.Body, w.ended = nil, true
-	}
+	w.res.Body = w.res.Body[:w.request.limit]
+	w.res.Truncated, w.ended = true, true
+	w.stop()
+	return errUnwanted
 }
 
 // Flush does nothing: a response is looked at when it is whole.
@@ -358,11 +292,10 @@ func (w *memoryWriter) Flush() {}
 
 // result is the response, with the status that Caddy sends where a handler returned err.
 func (w *memoryWriter) result(err error) *response {
-	if err != nil && w.res.Status == 0 {
-		w.WriteHeader(statusOf(err))
+	w.WriteHeader(statusOf(err))
+	if w.sniff(); w.unwanted {
+		w.res.Body, w.res.Truncated = nil, false
 	}
-	w.WriteHeader(http.StatusOK)
-	w.sniff()
 	return &w.res
 }
 
@@ -388,9 +321,12 @@ type siteFetcher struct {
 }
 
 // digest is of all that has a site refreshed anew when it changes.
-func (f *siteFetcher) digest() uint64 { return digestOf(f.handler.settings.digest, f.routes) }
+func (f *siteFetcher) digest() uint64 {
+	return digestOf(f.handler.settings.digest, f.routes, trustsProxies(f.handler.server))
+}
 
-// fetch makes a request for a path as the server knows it.
+// fetch makes a request for a path as the server knows it. Of sites on demand there may be
+// a thousand: they wait for the turn of an upstream, but not for all of a long pause.
 func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *probe) (*response, error) {
 	res, err := f.server.fetch(ctx, request{origin: f.internal.origin, path: path, limit: limit, probe: p, abandoned: &f.handler.abandoned})
 	if err == nil && res.Proxied && f.onDemand {
@@ -399,15 +335,13 @@ func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *prob
 	return res, err
 }
 
-// rateLimit waits until the next request to an upstream may follow one that the crawl's
-// limiter knows nothing of. Of sites on demand there may be a thousand. They wait for one
-// another, so one upstream that asks for a long pause does not hold up all of them.
 func (f *siteFetcher) rateLimit(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
+	enough := time.After(fetchTimeout)
 	for wait := f.handler.limiter.Turn(); wait > 0; wait = f.handler.limiter.Turn() {
 		select {
 		case <-time.After(wait):
+		case <-enough:
+			return
 		case <-ctx.Done():
 			return
 		}

@@ -24,9 +24,8 @@ import (
 
 // fetching is a fetcher of a server that is one handler.
 func fetching(t testing.TB, handler func(http.ResponseWriter, *http.Request) error) *serverFetcher {
-	f := &serverFetcher{server: new(caddyhttp.Server), routes: caddyhttp.HandlerFunc(handler), idle: make(chan chan func(), maxIdleRunners)}
-	t.Cleanup(f.close)
-	return f
+	t.Helper()
+	return &serverFetcher{server: new(caddyhttp.Server), routes: caddyhttp.HandlerFunc(handler)}
 }
 
 var home = request{origin: "http://example.com", path: "/", limit: 100}
@@ -122,7 +121,6 @@ func TestFetch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 			f := fetching(t, test.handler)
-			defer f.close()
 			res, err := f.fetch(t.Context(), home)
 			var got want
 			if err != nil {
@@ -362,7 +360,7 @@ func TestStatusOf(t *testing.T) {
 // host that only visitors named no longer than a fetch may take.
 func TestRateLimitOfProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := siteFetcher{identity: &identity{handler: &Handler{limiter: crawl.NewLimiter(1.0/3600, 1, nil)}}}
+		f := siteFetcher{identity: &identity{handler: &Handler{limiter: crawl.NewLimiter(1.0/3600, 1)}}}
 		for _, want := range []time.Duration{0, fetchTimeout} {
 			begun := time.Now()
 			if f.rateLimit(t.Context()); time.Since(begun) != want {

@@ -40,7 +40,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if p, asked := probeOf(r); asked {
 		return h.note(p, w, r, next, wanted)
 	}
-	if err := h.app.awaitStart(r.Context()); err != nil {
+	if err := h.app.await(r.Context(), h.app.started); err != nil {
 		return unavailable(w, err)
 	}
 	if rewrittenFrom != "" {
@@ -122,58 +122,38 @@ func mergeSlashes(prefix string) string {
 // serveDocument answers a request for a document; where the site has none of that name,
 // the next handler does.
 func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, want wanted, prefix string) error {
-	s, err := h.siteFor(r, prefix)
+	s, err := h.app.siteOf(h, r, prefix)
 	if err != nil {
 		if errors.Is(err, errTooManySites) {
-			h.app.departed.Count(r.UserAgent(), readDocumentOf(want, nil), readUnavailable, h.app.now())
+			departed.Count(r.UserAgent(), readDocumentOf(want, nil), readUnavailable, h.app.now())
 		}
 		return unavailable(w, err)
 	}
 	// Once there is a snapshot, or will be none, it is known what stands for the site.
 	snapshot, err := s.snapshot(r.Context())
+	document, result := readDocumentOf(want, snapshot), readServed
+	defer func() { s.state.readers.Count(r.UserAgent(), document, result, h.app.now()) }()
 	if main := s.main.Load(); main != nil {
-		s.state.readers.Count(r.UserAgent(), readDocumentOf(want, main.state.Index.Load()), readRedirected, h.app.now())
+		document, result = readDocumentOf(want, main.state.Index.Load()), readRedirected
 		http.Redirect(w, r, main.origin+main.docPath(want.suffix, want.form.Extension()), http.StatusPermanentRedirect)
 		return nil
 	}
-	document := readDocumentOf(want, snapshot)
-	if err != nil {
-		s.state.readers.Count(r.UserAgent(), document, readUnavailable, h.app.now())
-		return unavailable(w, err)
-	}
 	d := snapshot.Find(want.suffix)
-	if d == nil || want.form == publish.FormText && d.Index {
-		s.state.readers.Count(r.UserAgent(), document, readMissing, h.app.now())
+	switch {
+	case err != nil:
+		result = readUnavailable
+		return unavailable(w, err)
+	case d == nil || want.form == publish.FormText && d.Index:
+		result = readMissing
 		return next.ServeHTTP(w, r)
-	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		s.state.readers.Count(r.UserAgent(), document, readRefused, h.app.now())
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		result = readRefused
 		w.Header().Set("Allow", "GET, HEAD")
 		return caddyhttp.Error(http.StatusMethodNotAllowed, nil)
 	}
-	due, _ := s.schedule.next()
-	s.state.readers.Count(r.UserAgent(), document, readResultOf(s.state.Index.serve(w, r, d, want.form, due.Sub(h.app.now()))), h.app.now())
+	due, _ := s.schedule.planned()
+	result = readResultOf(writeDocument(w, r, d, want.form, due.Sub(h.app.now())))
 	return nil
-}
-
-// siteFor returns the site of a request. It remembers the last one, as most requests are
-// for the same host.
-func (h *Handler) siteFor(r *http.Request, prefix string) (*site, error) {
-	direct := !isForwarded(r)
-	if last := h.lastSite.Load(); last != nil && direct && last.host == r.Host && last.site.id.prefix == prefix {
-		return last.site, nil
-	}
-	s, err := h.app.siteOf(h, r, prefix)
-	if err == nil && direct && !s.onDemand && s.id.prefix == prefix {
-		h.lastSite.Store(&lastSite{r.Host, s})
-	}
-	return s, err
-}
-
-// lastSite is the named site that the last request was for, with its Host header.
-type lastSite struct {
-	host string
-	site *site
 }
 
 // unavailable is the error for Caddy of a site that cannot be served now, or of a request

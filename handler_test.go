@@ -187,47 +187,6 @@ func TestServeDocument(t *testing.T) {
 	}
 }
 
-// TestSiteFor: the site of a named host is looked up once; those of other hosts, and what
-// a proxy passes on, are looked up each time.
-func TestSiteFor(t *testing.T) {
-	b := newBench(t, func(h *Handler) {
-		h.mounts = mounts{{hosts: []string{"named.example", "other.example"}}, {}, {hosts: []string{"named.example"}, prefix: "/docs"}}
-	})
-	h := b.handler
-	for _, test := range []struct {
-		host, prefix, forwarded string
-		want                    string
-		cached                  bool
-	}{
-		{"named.example", "", "", "http://named.example", true},
-		{"named.example", "", "", "http://named.example", true},
-		{"NAMED.example:80", "", "", "http://named.example", true},
-		{"visited.example", "", "", "http://visited.example", false},
-		{"named.example", "", "", "http://named.example", true},
-		{"named.example", "/docs", "", "http://named.example/docs", true},
-		{"named.example", "", "other.example", "http://other.example", false},
-		{"named.example", "", "", "http://named.example", true},
-		{"other.example", "", "", "http://other.example", true},
-	} {
-		r := httptest.NewRequest(http.MethodGet, "/sitemap.xml", nil)
-		r.Host = test.host
-		if test.forwarded != "" {
-			r.Header.Set("X-Forwarded-Host", test.forwarded)
-			r = fromProxy(r)
-		}
-		s, err := h.siteFor(r, test.prefix)
-		if err != nil || s.url() != test.want {
-			t.Fatalf("%+v: got %v, %v", test, s, err)
-		}
-		if last := h.lastSite.Load(); (last != nil && last.host == test.host && last.site == s) != test.cached {
-			t.Errorf("%+v: got %+v cached", test, last)
-		}
-		if n := testing.AllocsPerRun(10, func() { _, _ = h.siteFor(r, test.prefix) }); test.cached && n != 0 {
-			t.Errorf("%+v: got %v allocations, want none", test, n)
-		}
-	}
-}
-
 // fromProxy is a request that came from a trusted proxy.
 func fromProxy(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), caddyhttp.VarsCtxKey, map[string]any{caddyhttp.TrustedProxyVarKey: true}))
@@ -271,7 +230,7 @@ func TestForwardedHost(t *testing.T) {
 		if test.trusted {
 			r = fromProxy(r)
 		}
-		s, err := b.handler.siteFor(r, "")
+		s, err := b.app.siteOf(b.handler, r, "")
 		if test.want == "" {
 			if !errors.Is(err, errNoHost) || len(b.app.sites) != 0 {
 				t.Errorf("%s: got %v, %v, want %v", name, s, err, errNoHost)
@@ -296,8 +255,8 @@ func TestFirstWait(t *testing.T) {
 	}{
 		"too long":               {"/sitemap.xml", nil, firstWait, 503, false},
 		"too long for robots":    {"/robots.txt", nil, firstWait, 200, true},
-		"the refresh ends":       {"/sitemap.xml", func(b *bench, s *site, _ func()) { s.state.Index.Store(snapshotOf(b, 1, "/a")); s.markReady() }, 5 * time.Second, 200, false},
-		"it ends without pages":  {"/sitemap.xml", func(_ *bench, s *site, _ func()) { s.markReady() }, 5 * time.Second, 200, true},
+		"the refresh ends":       {"/sitemap.xml", func(b *bench, s *site, _ func()) { s.state.Index.Store(snapshotOf(b, 1, "/a")); s.setReady() }, 5 * time.Second, 200, false},
+		"it ends without pages":  {"/sitemap.xml", func(_ *bench, s *site, _ func()) { s.setReady() }, 5 * time.Second, 200, true},
 		"the client goes away":   {"/sitemap.xml", func(_ *bench, _ *site, cancel func()) { cancel() }, 5 * time.Second, 503, false},
 		"the configuration ends": {"/sitemap.xml", func(b *bench, _ *site, _ func()) { b.app.cancel() }, 5 * time.Second, 503, false},
 	} {
@@ -332,7 +291,7 @@ func TestNoRoom(t *testing.T) {
 		b.visitMany(maxOnDemandSites)
 		b.clock = b.clock.Add(time.Minute)
 		for _, s := range b.app.sites {
-			s.traffic.add(b.clock)
+			s.demand.add(b.clock)
 		}
 		begun := time.Now()
 		for range 3 {

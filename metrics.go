@@ -76,7 +76,7 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 			values[key] += value
 		}
 	}
-	readings := c.app.departed.List()
+	readings := departed.List()
 	for _, s := range c.app.allSites() {
 		st, rep := s.status(), s.lastReport()
 		readings = append(readings, st.Readers...)

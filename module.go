@@ -145,10 +145,9 @@ type Handler struct {
 	logs        []*logReader // of the sources that are logs
 	watches     bool         // requests show visits
 
-	lastSite     atomic.Pointer[lastSite]
 	limiter      *crawl.Limiter // of fetches that upstreams answer, on all sites
 	abandoned    atomic.Int32   // fetches that never came back
-	onDemandTurn sync.Mutex     // held while a site on demand is refreshed: one at a time
+	onDemandTurn crawl.Slots    // of refreshes of sites on demand: one at a time
 	sampling     sync.Once
 	sampled      *zap.Logger // of sites on demand
 
@@ -259,7 +258,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.settings.digest = h.digest() // Caddy forgets the raw sources once they are loaded
-	h.limiter = crawl.NewLimiter(h.settings.crawl.Rate, h.settings.crawl.Concurrency, nil)
+	h.limiter, h.onDemandTurn = crawl.NewLimiter(h.settings.crawl.Rate, h.settings.crawl.Concurrency), crawl.NewSlots(1)
 	h.stem, h.basePrefix = page.Unescape(h.settings.stem), page.Unescape(h.settings.prefix)
 	sources, err := ctx.LoadModule(h, "SourcesRaw")
 	if err != nil {
@@ -288,7 +287,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("loading the sitemap app: %w", err)
 	}
 	h.app = app.(*App)
-	h.app.register(h)
+	h.app.handlers = append(h.app.handlers, h)
 	return nil
 }
 

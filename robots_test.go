@@ -253,9 +253,9 @@ func TestRobotsLine(t *testing.T) {
 		}
 		main.state.Index.Store(snapshotOf(t, 0, "/"))
 		for _, s := range b.app.sites {
-			s.markReady()
+			s.setReady()
 		}
-		b.site("empty.example").markReady()
+		b.site("empty.example").setReady()
 		r := b.request(http.MethodGet, cmp.Or(test.rewritten, "/robots.txt"), nil)
 		r.URL.Path, r.Host = "/robots.txt", test.host
 		w := httptest.NewRecorder()

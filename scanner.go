@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -17,15 +18,22 @@ import (
 )
 
 const (
-	firstPublication = time.Second      // what is known by then is published, and again after 2, 4, 8 … seconds
-	confirmAfter     = 10 * time.Minute // for which refreshes must find a change suspicious before it is published
-	hangPatience     = 2 * time.Second  // with fetches under way when a budget ends
-	firstPatience    = 4 * time.Second  // with a source that yields nothing, while requests wait for the first sitemap
-	sourcePatience   = time.Minute      // the same, once there is a sitemap
+	firstPublication = time.Second            // what is known by then is published, and again after 2, 4, 8 … seconds
+	confirmAfter     = 10 * time.Minute       // for which refreshes must find a change suspicious before it is published
+	hangPatience     = 2 * time.Second        // with fetches under way when a budget ends
+	firstPatience    = 4 * time.Second        // with a source that yields nothing, while requests wait for the first sitemap
+	sourcePatience   = time.Minute            // the same, once there is a sitemap
+	keepGrace        = time.Second            // for a refresh to keep what it has found when it is stopped
+	retryEmpty       = 5 * time.Second        // of a site that has nothing to serve yet
+	soon             = 200 * time.Millisecond // while pages are left to be fetched
+	maxOver          = 1_000_000              // candidates beyond max_urls that are looked at: others may turn out not to be listed
+
+	// shareOfTime bounds what refreshing costs: gathering, selecting and building take a
+	// twentieth of the time at most.
+	shareOfTime = 20
 )
 
-// refresh runs the pipeline once, and returns its outcome. The scheduler calls it when the
-// site is due (see schedule.go). Its stages:
+// refresh runs the pipeline once, and returns its outcome. Its stages:
 //
 //	probe    what the server's routes say of the site
 //	gather   candidates from the sources
@@ -41,17 +49,15 @@ const (
 // shows only over all of it. A digest tells settings, routes or rules apart from those that
 // earlier results were made with.
 func (s *site) refresh(ctx context.Context, demanded bool) result {
-	if s.state.holder.Load() > s.app.number {
+	isSuperseded := func() bool { return s.state.holder.Load() > s.app.number }
+	if isSuperseded() {
 		return result{outcome: refreshSuperseded}
 	}
 	records, err := s.state.acquire(ctx)
 	if err != nil {
 		return result{err: err}
 	}
-	defer s.state.release(records)
-	if !s.onDemand {
-		s.state.keepIn(records, s.app.storage)
-	}
+	defer records.lease.Release()
 	s.restore(ctx, records)
 	probed, err := s.probe(ctx)
 	switch {
@@ -62,41 +68,50 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 	}
 	run := &refreshRun{site: s, records: records, probed: probed, begun: s.app.now(), demanded: demanded}
 	run.source = newRefresh(s, probed, run.begun)
-	if reason := probed.blocked(); reason != "" {
-		return run.publishNothing(ctx, reason)
+	if reason := probed.blocked(); reason != "" { // the site's routes say so, and are believed at once
+		return run.finish(run.swap(result{outcome: refreshEmpty, reason: reason, selected: indexing.Result{Generation: records.generation}}))
 	}
 	if err := run.source.openFS(); err != nil {
 		return result{err: err}
 	}
-	candidates := run.gather(ctx)
-	defer candidates.Close()
-	if s.handler.settings.crawl.Off {
-		return run.listNames(ctx, candidates)
+	patience := sourcePatience // with those that yield nothing: they are left out of this refresh
+	if !isDone(s.ready) {
+		patience = firstPatience
 	}
-	crawling := run.crawler().Start(candidates, run.policy())
+	run.candidates = merge.Start(ctx, run.source.inputs(records.failing), merge.Options{
+		Filter: s.filter, MaxPages: s.handler.settings.maxURLs + maxOver, Patience: patience,
+	})
+	defer run.candidates.Close()
+	if s.handler.settings.crawl.Off {
+		return run.publish(ctx, crawl.Result{Gathered: true, Done: true, Touched: true}, false)
+	}
+	crawling := s.crawler.Start(run.candidates, run.policy())
 	for step := firstPublication; ; step *= 2 {
 		budget := run.budget(step)
 		crawled, err := crawling.Update(ctx, records.generation, budget)
 		if err != nil {
-			return run.failed(candidates, fmt.Errorf("crawling: %w", err))
+			return result{err: fmt.Errorf("crawling: %w", err), merged: run.candidates.Result(), cost: run.cost, source: run.source}
 		}
 		var panicked *merge.PanicError
 		if errors.As(crawled.Panic, &panicked) {
 			s.logger.once(zap.ErrorLevel, "panic", "a page cannot be parsed: it counts as one that did not respond", zap.Error(crawled.Panic), zap.ByteString("stack", panicked.Stack))
 		}
 		records.hanging = crawled.Abandoned > 0 && crawled.Fetched == 0
-		complete := crawled.Gathered && crawled.Done
 		idle := time.Duration(0) // for which upstreams ask for a pause, and all else is done
 		if now := s.app.now(); now.Before(budget.Until) {
 			idle = time.Unix(crawled.Next, 0).Sub(now)
 		}
 		switch {
 		case s.ctx.Err() != nil:
-			return run.keep(ctx, crawled)
-		case s.state.holder.Load() > s.app.number:
+			records.generation = crawled.Generation
+			if crawled.Touched {
+				s.logger.state(records.commit())
+			}
+			return result{err: errStopping}
+		case isSuperseded():
 			records.generation = crawled.Generation
 			return result{outcome: refreshSuperseded}
-		case s.app.building != nil && !complete: // a build has no visitors who wait
+		case s.app.building != nil && !(crawled.Gathered && crawled.Done): // a build has no visitors who wait
 			records.generation = crawled.Generation
 			if crawled.Gathered {
 				s.app.building.Total.Store(s.app.building.Fetched.Load() + int64(crawled.Pending))
@@ -107,10 +122,39 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 			}
 			continue
 		}
-		if out := run.publish(ctx, crawled, candidates, run.goesOn(&crawled, idle)); !out.partial {
+		if out := run.publish(ctx, crawled, run.goesOn(&crawled, idle)); !out.partial {
 			return out
 		}
 	}
+}
+
+// refreshRun is one refresh under way.
+type refreshRun struct {
+	*site
+	records    *records
+	probed     probeResult
+	source     *Refresh // what sources are told
+	candidates *merge.Stream
+	begun      time.Time
+	demanded   bool // somebody asked for it
+	cost       time.Duration
+}
+
+// result is what a refresh came to.
+type result struct {
+	outcome  string   // one of the outcomes of refreshes
+	reason   string   // why it failed, is held back or lists nothing; "": it did not
+	err      error    // the refresh failed
+	settings uint64   // digest that the snapshot was selected by
+	partial  bool     // the refresh goes on
+	reported bool     // it is logged and counted
+	source   *Refresh // what sources said; nil: they were not asked
+	found    int      // pages, before some were kept that a held-back change would take away
+	snapshot *publish.Snapshot
+	selected indexing.Result
+	crawled  crawl.Result
+	merged   merge.Result
+	cost     time.Duration // of gathering, selecting and building
 }
 
 // probe finds out what the routes say of the site, and settles which sites stand for
@@ -130,45 +174,33 @@ func (s *site) probe(ctx context.Context) (probeResult, error) {
 	return probed, err
 }
 
-// refreshRun is one refresh under way.
-type refreshRun struct {
-	site     *site
-	records  *records
-	probed   probeResult
-	source   *Refresh // what sources are told
-	begun    time.Time
-	demanded bool // somebody asked for it
-	cost     time.Duration
-}
-
-// result is what a refresh came to.
-type result struct {
-	outcome  string   // one of the outcomes of refreshes
-	reason   string   // why it failed, is held back or lists nothing; "": it did not
-	err      error    // the refresh failed
-	settings uint64   // digest that the snapshot was selected by
-	partial  bool     // the refresh goes on
-	source   *Refresh // what sources said; nil: they were not asked
-	found    int      // pages, before some were kept that a held-back change would take away
-	snapshot *publish.Snapshot
-	selected indexing.Result
-	crawled  crawl.Result
-	merged   merge.Result
-	cost     time.Duration // of gathering, selecting and building
+// policy is what the crawl may fetch.
+func (r *refreshRun) policy() crawl.Policy {
+	set := &r.handler.settings
+	p := crawl.Policy{
+		Base: r.origin, Scope: r.scope, Front: r.front(), Filter: r.filter, IgnoreCanonicals: !set.canonical, After: r.records.batch,
+		Disallow: func(path string) bool { return set.crawl.disallow.Match(path) != "" }, Closed: r.probed.robots.closed,
+		Extract: set.extract(), Settings: r.digest(r.probed.robots.digest), Routes: digestOf(r.fetcher.routes, set.alternates, set.images),
+	}
+	if !r.probed.robots.rules.Empty() {
+		p.Allowed = r.probed.robots.rules.Allows
+	}
+	if d := r.handler.discovery; d != nil {
+		p.Discover, p.Links, p.Depth, p.Query = d.visitors, d.links, d.depth, d.query
+		p.Expire, p.MaxPaths, p.Unlinked = d.expire, d.most(r.onDemand), d.isUnlinked
+	}
+	return p
 }
 
 // budget is what the crawl may take before what it found is published. Pages that hang do not
 // keep the others waiting: they are left for later, and have their time once nothing else is due.
 func (r *refreshRun) budget(step time.Duration) crawl.Budget {
-	s := r.site
-	b := crawl.Budget{Until: s.app.now().Add(max(min(step, s.interval()), r.cost)), Patience: hangPatience, Stop: s.ctx}
+	b := crawl.Budget{Until: r.app.now().Add(max(min(step, r.handler.settings.refresh), r.cost)), Patience: hangPatience, Stop: r.ctx}
 	if r.records.hanging {
 		b.Patience = fetchTimeout + fetchGrace
 	}
 	return b
 }
-
-func (r *refreshRun) spent() time.Duration { return r.site.app.now().Sub(r.begun) }
 
 // goesOn reports whether this refresh crawls on, rather than leave the rest to the next one:
 // not while upstreams ask for a pause, and not where somebody asked for a refresh meanwhile.
@@ -176,15 +208,17 @@ func (r *refreshRun) goesOn(c *crawl.Result, idle time.Duration) bool {
 	if !c.Gathered || c.Done {
 		return !c.Gathered
 	}
-	return idle < firstPublication && !r.site.schedule.isRequested() && r.spent() < r.patience()
+	return idle < firstPublication && !r.schedule.isDemanded() && r.spent() < r.patience()
 }
+
+func (r *refreshRun) spent() time.Duration { return r.app.now().Sub(r.begun) }
 
 // patience is how long a refresh may last once all pages are known. Those who wait for a
 // first sitemap shall not be told that there is none; who asked for a refresh does not wait
 // for all pages.
 func (r *refreshRun) patience() time.Duration {
-	switch interval := r.site.interval(); {
-	case r.site.state.Index.Load() == nil:
+	switch interval := r.handler.settings.refresh; {
+	case r.state.Index.Load() == nil:
 		return max(interval, firstWait)
 	case r.demanded:
 		return min(interval, firstWait)
@@ -193,58 +227,103 @@ func (r *refreshRun) patience() time.Duration {
 	}
 }
 
-// gather starts the sources. Those that do not answer for long are left out of this
-// refresh.
-func (r *refreshRun) gather(ctx context.Context) *merge.Stream {
-	wait := sourcePatience
-	if !isDone(r.site.ready) {
-		wait = firstPatience
+// publish publishes what the crawl has found so far, and writes it to the store. goesOn
+// says that more follows in this refresh.
+func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, goesOn bool) result {
+	out := r.selectAndBuild(ctx, crawled)
+	if out.partial = goesOn && out.err == nil; out.partial && out.snapshot == nil {
+		return out // nothing was fetched yet
 	}
-	return merge.Start(ctx, r.source.inputs(r.records.failing), merge.Options{
-		Filter: r.site.filter, MaxPages: r.site.handler.settings.maxURLs + maxOver, Patience: wait,
+	return r.finish(out)
+}
+
+// selectAndBuild selects the pages to list, builds their documents and swaps them in. Where
+// the change has to be confirmed first, pages that were listed stay.
+func (r *refreshRun) selectAndBuild(ctx context.Context, crawled crawl.Result) (out result) {
+	published, last, off := r.state.Index.Load(), r.lastReport(), r.handler.settings.crawl.Off
+	settings := r.digest(r.probed.root, r.probed.fs, r.probed.index)
+	unchanged := !crawled.Touched && settings == r.records.settings && published != nil && !r.demanded && last.Result != refreshHeldBack
+	out = result{crawled: crawled, source: r.source, settings: settings, outcome: refreshUnchanged, snapshot: published}
+	defer func() { out.cost = r.cost }()
+	if !unchanged {
+		out.outcome = ""
+		out.snapshot, out.selected, out.err = r.build(ctx, crawled, false)
+	}
+	out.merged, r.records.batch = r.candidates.Result(), crawled.Batch
+	noteFailures(r.records.failing, out.merged.Failed, r.begun)
+	if out.err != nil {
+		return out
+	}
+	if unchanged || out.snapshot == nil && published == nil && !(crawled.Gathered && crawled.Done) {
+		r.records.generation = crawled.Generation
+		if unchanged || r.spent() < r.patience() {
+			return out
+		}
+	}
+	out.found = pagesOf(out.snapshot)
+	if off && published != nil && settings == r.records.settings {
+		out.reason = newFailures(out.merged.Failed, last) // no records tell which pages are missing
+	}
+	if out.reason == "" {
+		out.reason = r.confirm(published, &out)
+	}
+	if out.reason != "" {
+		out.outcome = refreshHeldBack
+		if off {
+			out.snapshot = published
+		} else if out.snapshot, out.selected, out.err = r.build(ctx, crawled, true); out.err != nil {
+			return out
+		}
+	}
+	return r.swap(out)
+}
+
+// build selects the pages to list, and builds their documents. Where a change is held back,
+// pages that were listed are kept: what is new is listed, and what is refused is not.
+func (r *refreshRun) build(ctx context.Context, crawled crawl.Result, keepListed bool) (snapshot *publish.Snapshot, selected indexing.Result, err error) {
+	set := &r.handler.settings
+	if !set.crawl.Off { // else it waits for the sources
+		if !r.app.compute.Take(ctx) {
+			return nil, selected, ctx.Err()
+		}
+		defer r.app.compute.Release()
+	}
+	begun := r.app.now() // waiting for other sites is no cost of this one
+	defer func() { r.cost += r.app.now().Sub(begun) }()
+	pages, selection := r.named(ctx), (*indexing.Selection)(nil)
+	if !set.crawl.Off {
+		if selection, err = indexing.Select(ctx, crawled.Generation, r.rules(crawled, keepListed)); err != nil {
+			return nil, selected, fmt.Errorf("selecting pages: %w", err)
+		}
+		pages = selection.Pages(ctx)
+	}
+	// The last snapshot is remembered while the site is empty, so that old URLs keep working.
+	if published := r.state.Index.Load(); published != nil {
+		r.records.last = published
+	}
+	snapshot, err = publish.Build(ctx, pages, r.records.last, publish.Options{
+		Base: r.origin, Document: func(suffix string) string { return r.origin + r.docPath(suffix, ".xml") },
+		Schema: set.schema, ShardURLs: set.shardURLs, Extended: set.alternates || set.images,
+		Workers: r.source.Workers, Now: r.begun,
 	})
-}
-
-// maxOver is how many candidates more than max_urls are looked at: some may turn out not
-// to be listed.
-const maxOver = 1_000_000
-
-// crawler is the site's crawler in this configuration.
-func (r *refreshRun) crawler() *crawl.Crawler {
-	if s := r.site; r.records.crawls != s {
-		r.records.crawls = s
-		r.records.crawler = crawl.New(crawl.Options{Fetcher: &s.fetcher, Limiter: s.handler.limiter, Slots: s.app.slots, Workers: cap(s.app.slots), Now: s.app.now, Own: !usesUpstreams(s.handler.server)})
+	switch {
+	case err != nil:
+		return nil, selected, fmt.Errorf("building the documents: %w", err)
+	case set.crawl.Off:
+		return snapshot, indexing.Result{Listed: pagesOf(snapshot), Generation: r.records.generation}, nil
 	}
-	return r.records.crawler
-}
-
-// policy is what the crawl may fetch.
-func (r *refreshRun) policy() crawl.Policy {
-	s, set := r.site, &r.site.handler.settings
-	p := crawl.Policy{
-		Base: s.origin, Scope: s.scope, Front: s.front(), Filter: s.filter, IgnoreCanonicals: !set.canonical, After: r.records.batch,
-		Disallow: func(path string) bool { return set.crawl.disallow.Match(path) != "" }, Closed: r.probed.robots.closed,
-		Extract: set.extract(), Settings: s.crawlDigest(&r.probed), Routes: digestOf(s.fetcher.routes, set.alternates, set.images),
-	}
-	if !r.probed.robots.rules.Empty() {
-		p.Allowed = r.probed.robots.rules.Allows
-	}
-	if d := s.handler.discovery; d != nil {
-		p.Discover, p.Links, p.Depth, p.Query = d.visitors, d.links, d.depth, d.query
-		p.Expire, p.MaxPaths, p.Unlinked = d.expire, d.most(s.onDemand), d.isUnlinked
-	}
-	return p
+	return snapshot, selection.Result(), nil
 }
 
 // rules are what pages are selected by.
 func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules {
-	s, set := r.site, &r.site.handler.settings
+	set := &r.handler.settings
 	rules := indexing.Rules{
-		Base: s.origin, Scope: s.scope, Front: s.front(), Filter: s.filter, Hints: set.hint,
+		Base: r.origin, Scope: r.scope, Front: r.front(), Filter: r.filter, Hints: set.hint,
 		Respect: set.canonical, OmitOrphans: set.omitOrphans, Dates: set.dates, MaxPages: set.maxURLs,
-		Included: s.handler.underscored.Match, Alternates: set.alternates, Images: set.images, KeepListed: keepListed, Now: r.begun,
+		Included: r.handler.underscored.Match, Alternates: set.alternates, Images: set.images, KeepListed: keepListed, Now: r.begun,
 	}
-	if d := s.handler.discovery; d != nil {
+	if d := r.handler.discovery; d != nil {
 		rules.Unlinked, rules.Expire = d.isUnlinked, d.expire
 	}
 	if !crawled.Gathered || crawled.Pending > 0 {
@@ -253,216 +332,12 @@ func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules
 	return rules
 }
 
-// publish publishes what the crawl has found so far, and writes it to the store. goesOn
-// says that more follows in this refresh.
-func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, candidates *merge.Stream, goesOn bool) result {
-	out := r.selectAndBuild(ctx, crawled, candidates)
-	if out.partial = goesOn && out.err == nil; out.partial && out.snapshot == nil {
-		return out // nothing was fetched yet
-	}
-	r.site.report(out, r.begun, r.spent())
-	r.site.rest(&out, r.begun)
-	r.commit(ctx, &out)
-	return out
-}
-
-// selectAndBuild selects the pages to list, builds their documents and swaps them in. Where
-// the change has to be confirmed first, pages that were listed stay.
-func (r *refreshRun) selectAndBuild(ctx context.Context, crawled crawl.Result, candidates *merge.Stream) result {
-	s := r.site
-	out := result{crawled: crawled, merged: candidates.Result(), source: r.source}
-	noteFailures(r.records.failing, out.merged.Failed, r.begun)
-	settings := s.selectDigest(&r.probed)
-	published := s.state.Index.Load()
-	r.records.batch = crawled.Batch
-	if last := s.lastReport(); !crawled.Touched && settings == r.records.settings && published != nil && !r.demanded && last.Result != refreshHeldBack {
-		r.records.generation = crawled.Generation
-		out.outcome, out.snapshot, out.cost = refreshUnchanged, published, r.cost
-		out.settings = settings
-		return out
-	}
-	if out.snapshot, out.selected, out.err = r.build(ctx, crawled, false); out.err != nil {
-		return out
-	}
-	if out.snapshot == nil && published == nil && (!crawled.Gathered || !crawled.Done) {
-		r.records.generation = crawled.Generation
-		if r.spent() < r.patience() {
-			return out
-		}
-	}
-	out.found = pagesOf(out.snapshot)
-	if out.reason = r.confirm(published, &out, settings); out.reason != "" {
-		// What was listed stays, unless it is refused; what is new is listed.
-		if out.snapshot, out.selected, out.err = r.build(ctx, crawled, true); out.err != nil {
-			return out
-		}
-		out.outcome = refreshHeldBack
-	}
-	out.cost = r.cost
-	return r.swap(out, published, settings)
-}
-
-// build selects the pages to list, and builds their documents. Where a change is held back,
-// pages that were listed are kept.
-func (r *refreshRun) build(ctx context.Context, crawled crawl.Result, keepListed bool) (*publish.Snapshot, indexing.Result, error) {
-	s := r.site
-	if !s.app.compute.Take(ctx) {
-		return nil, indexing.Result{}, ctx.Err()
-	}
-	begun := s.app.now() // waiting for other sites is no cost of this one
-	defer func() {
-		s.app.compute.Release()
-		r.cost += s.app.now().Sub(begun)
-	}()
-	selection, err := indexing.Select(ctx, crawled.Generation, r.rules(crawled, keepListed))
-	if err != nil {
-		return nil, indexing.Result{}, fmt.Errorf("selecting pages: %w", err)
-	}
-	snapshot, err := publish.Build(ctx, selection.Pages(ctx), r.previous(), r.buildOptions())
-	if err != nil {
-		return nil, indexing.Result{}, fmt.Errorf("building the documents: %w", err)
-	}
-	return snapshot, selection.Result(), nil
-}
-
-// buildOptions say how the site's documents are built.
-func (r *refreshRun) buildOptions() publish.Options {
-	s, set := r.site, &r.site.handler.settings
-	return publish.Options{
-		Base: s.origin, Document: func(suffix string) string { return s.origin + s.docPath(suffix, ".xml") },
-		Schema: set.schema, ShardURLs: set.shardURLs, Extended: set.alternates || set.images,
-		Workers: r.source.Workers, Now: r.begun,
-	}
-}
-
-// pendingChange is a suspicious change that waits to be confirmed by later refreshes.
-type pendingChange struct {
-	reason string
-	since  time.Time
-}
-
-// confirm returns why a change is held back; "": it is published. What an operator asked
-// for, or configured, is believed.
-func (r *refreshRun) confirm(published *publish.Snapshot, out *result, settings uint64) string {
-	reason := ""
-	switch {
-	case published == nil, settings != r.records.settings, r.demanded: // nothing to compare, or meant
-	case 2*pagesOf(out.snapshot) < pagesOf(published):
-		reason = "less than half of the pages are left"
-	default:
-		for _, status := range indexing.Statuses() {
-			// Pages that no source names any more were taken away by somebody: only the loss
-			// of half of all is suspicious.
-			if n := out.selected.Regressed[status]; status != indexing.Absent && n > 0 && 5*n > pagesOf(published) {
-				reason = fmt.Sprintf("over a fifth of the pages are %s at once", status)
-				break
-			}
-		}
-	}
-	pending := &r.records.pending
-	if reason == "" {
-		*pending = pendingChange{}
-		return ""
-	}
-	if pending.reason == "" {
-		*pending = pendingChange{reason, r.begun}
-	}
-	switch age := r.begun.Sub(pending.since); {
-	case age < 0: // the clock was set back
-		pending.since = r.begun
-	case age >= confirmAfter:
-		*pending = pendingChange{}
-		return ""
-	}
-	pending.reason = reason
-	return reason
-}
-
-// previous is the snapshot whose documents the next one carries over. It is remembered
-// while the site is empty, so that old URLs keep working.
-func (r *refreshRun) previous() *publish.Snapshot {
-	if published := r.site.state.Index.Load(); published != nil {
-		r.records.last = published
-	}
-	return r.records.last
-}
-
-// swap publishes a snapshot: requests see it from now on, all of it.
-func (r *refreshRun) swap(out result, published *publish.Snapshot, settings uint64) result {
-	s := r.site
-	switch {
-	case out.snapshot == nil:
-		out.outcome = refreshEmpty
-	case out.outcome != "":
-	case published.Equal(out.snapshot):
-		out.outcome, out.snapshot = refreshUnchanged, published
-	default:
-		out.outcome = refreshChanged
-	}
-	s.schedule.at(r.begun.Add(s.interval())) // until it is known better
-	s.state.Index.Store(out.snapshot)
-	s.markReady()
-	r.records.generation, r.records.settings = out.selected.Generation, settings
-	out.settings = settings
-	s.state.generation.Store(r.records.generation)
-	s.state.measure(r.records.generation, out.snapshot, s.own.Load())
-	s.app.events.announceRefreshed(s, published, &out)
-	return out
-}
-
-// publishNothing takes the sitemap away, at once: the site's routes say so.
-func (r *refreshRun) publishNothing(ctx context.Context, reason string) result {
-	out := result{outcome: refreshEmpty, reason: reason}
-	out.selected.Generation = r.records.generation
-	out = r.swap(out, r.site.state.Index.Load(), 0)
-	r.commit(ctx, &out)
-	return out
-}
-
-// listNames lists all candidates, with crawl off: names suffice.
-func (r *refreshRun) listNames(ctx context.Context, candidates *merge.Stream) result {
-	s := r.site
-	out := result{source: r.source}
-	published := s.state.Index.Load()
-	out.snapshot, out.err = publish.Build(ctx, r.named(ctx, candidates), r.previous(), r.buildOptions())
-	out.merged, out.cost = candidates.Result(), r.spent()
-	if out.err != nil {
-		return out
-	}
-	out.selected.Listed, out.selected.Generation = pagesOf(out.snapshot), r.records.generation
-	out.found = pagesOf(out.snapshot)
-	settings := s.selectDigest(nil)
-	if out.reason = r.confirmNames(published, &out, settings); out.reason != "" {
-		out.outcome, out.snapshot = refreshHeldBack, published
-		return out
-	}
-	out = r.swap(out, published, settings)
-	s.rest(&out, r.begun)
-	return out
-}
-
-// confirmNames is confirm where there are no records: a source that could not be read
-// counts as a change, too.
-func (r *refreshRun) confirmNames(published *publish.Snapshot, out *result, settings uint64) string {
-	if last := r.site.lastReport(); published != nil && settings == r.records.settings {
-		if reason := newFailures(out.merged.Failed, last); reason != "" {
-			return reason
-		}
-	}
-	return r.confirm(published, out, settings)
-}
-
-// failed is the result of a refresh that did not come to its end.
-func (r *refreshRun) failed(candidates *merge.Stream, err error) result {
-	return result{err: err, merged: candidates.Result(), cost: r.cost, source: r.source}
-}
-
-// named are the candidates themselves, with crawl off.
-func (r *refreshRun) named(ctx context.Context, candidates *merge.Stream) iter.Seq2[page.Page, error] {
-	set := &r.site.handler.settings
+// named are the candidates themselves, with crawl off: names suffice.
+func (r *refreshRun) named(ctx context.Context) iter.Seq2[page.Page, error] {
+	set := &r.handler.settings
 	return func(yield func(page.Page, error) bool) {
 		for n := 0; ; n++ {
-			p, ok, err := candidates.Next(ctx)
+			p, ok, err := r.candidates.Next(ctx)
 			switch {
 			case err != nil:
 				yield(page.Page{}, err)
@@ -482,4 +357,254 @@ func (r *refreshRun) named(ctx context.Context, candidates *merge.Stream) iter.S
 			}
 		}
 	}
+}
+
+// pendingChange is a suspicious change that waits to be confirmed by later refreshes.
+type pendingChange struct {
+	reason string
+	since  time.Time
+}
+
+// confirm returns why a change is held back; "": it is published. What an operator asked
+// for, or configured, is believed.
+func (r *refreshRun) confirm(published *publish.Snapshot, out *result) string {
+	reason := ""
+	switch {
+	case published == nil, out.settings != r.records.settings, r.demanded: // nothing to compare, or meant
+	case 2*pagesOf(out.snapshot) < pagesOf(published):
+		reason = "less than half of the pages are left"
+	default:
+		for _, status := range indexing.Statuses() {
+			// Pages that no source names any more were taken away by somebody: only the loss
+			// of half of all is suspicious.
+			if n := out.selected.Regressed[status]; status != indexing.Absent && n > 0 && 5*n > pagesOf(published) {
+				reason = fmt.Sprintf("over a fifth of the pages are %s at once", status)
+				break
+			}
+		}
+	}
+	pending := &r.records.pending
+	if age := r.begun.Sub(pending.since); pending.reason == "" || age < 0 { // the clock was set back
+		pending.since = r.begun
+	} else if age >= confirmAfter {
+		reason = ""
+	}
+	pending.reason = reason
+	return reason
+}
+
+// swap publishes a snapshot: requests see it from now on, all of it.
+func (r *refreshRun) swap(out result) result {
+	published := r.state.Index.Load()
+	switch {
+	case out.snapshot == nil:
+		out.outcome = refreshEmpty
+	case out.outcome != "":
+	case published.Equal(out.snapshot):
+		out.outcome, out.snapshot = refreshUnchanged, published
+	default:
+		out.outcome = refreshChanged
+	}
+	r.schedule.at(r.begun.Add(r.handler.settings.refresh)) // until it is known better
+	r.state.Index.Store(out.snapshot)
+	r.setReady()
+	r.records.generation, r.records.settings = out.selected.Generation, out.settings
+	r.state.generation.Store(r.records.generation)
+	r.state.measure(r.records.generation, out.snapshot, r.own.Load())
+	r.app.events.announceRefreshed(r.site, published, &out)
+	return out
+}
+
+// finish logs and counts what was published, and writes it, or how far logs were read. What
+// cannot be written stays in memory, and is tried again with the next refresh.
+func (r *refreshRun) finish(out result) result {
+	r.report(out, r.begun, r.spent())
+	out.reported = true
+	if out.err != nil || out.reason != "" || out.partial || !r.handler.settings.crawl.Off && out.crawled.Generation != nil && !out.crawled.Done {
+		r.state.rested.Store(nil)
+	} else {
+		r.state.rested.Store(&rest{r.begun, out.cost, r.fetcher.digest(), &r.probed})
+	}
+	positions := r.state.progress.TakeChanged()
+	if out.err == nil && !r.handler.settings.crawl.Off && (out.selected.Generation != nil || positions || r.records.unsaved) {
+		err := r.write(&out)
+		r.records.unsaved = err != nil
+		r.logger.state(err)
+	}
+	return out
+}
+
+// refreshWhenDue refreshes the site when it is due, until it is stopped.
+func (s *site) refreshWhenDue() {
+	for s.schedule.wait(s.ctx, s.app.now, s.onDemand) {
+		if !s.onDemand {
+			s.run()
+		} else if turn := s.handler.onDemandTurn; turn.Take(s.ctx) {
+			s.run()
+			turn.Release()
+		}
+	}
+}
+
+// run refreshes the site and plans the next refresh. A source or handler that does not heed
+// that it is stopped is left to itself: Stop shall not wait for it.
+func (s *site) run() {
+	demanded := s.schedule.begin()
+	begun := s.app.now()
+	// The refresh has a moment to keep what it has found when the site is stopped.
+	running, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
+	defer cancel()
+	defer context.AfterFunc(s.ctx, func() { time.AfterFunc(keepGrace, cancel) })()
+	var out result
+	if !orLeave(running, func() {
+		defer func() {
+			if v := recover(); v != nil {
+				s.logger.Error("a refresh panicked", zap.Any("panic", v), zap.Stack("stack"))
+				out = result{err: fmt.Errorf("panic: %v", v)}
+			}
+		}()
+		out = s.refresh(running, demanded)
+	}) {
+		s.logger.Warn("a refresh goes on although it was told to end")
+		return
+	}
+	if s.ctx.Err() != nil {
+		return
+	}
+	now := s.app.now()
+	if !out.reported {
+		s.report(out, begun, now.Sub(begun))
+	}
+	if out.outcome != refreshSuperseded {
+		s.setReady()
+	}
+	s.schedule.at(s.nextRefresh(out, begun, now))
+	s.schedule.end()
+	if s.onDemand {
+		s.app.mu.Lock()
+		s.app.makeRoom(0, s)
+		s.app.mu.Unlock()
+	}
+	s.app.group.Go(func() { orLeave(s.ctx, func() { s.checkSetup(s.ctx) }) }) // the disk may hang
+}
+
+// next is when the refresh is due that follows one of a cost.
+func (set *settings) next(begun time.Time, cost time.Duration) time.Time {
+	if set.fixed {
+		return begun.Add(set.refresh)
+	}
+	return begun.Add(max(set.refresh, shareOfTime*cost))
+}
+
+// nextRefresh is when the site is to be refreshed after a refresh that began at begun.
+func (s *site) nextRefresh(out result, begun, now time.Time) time.Time {
+	wait, next := s.handler.settings.next(begun, out.cost).Sub(now), time.Unix(out.crawled.Next, 0).Sub(now)
+	crawled, probed := &out.crawled, s.probed.Load()
+	switch {
+	case s.state.Index.Load() == nil && (out.err != nil || probed != nil && probed.robots.closed):
+		wait = min(wait, retryEmpty) // an application may start with the server
+	case out.err != nil:
+	case crawled.Generation != nil && !crawled.Done:
+		wait = min(wait, max(soon, next))
+	case next > 0:
+		wait = min(wait, next)
+	}
+	return now.Add(max(wait, 0))
+}
+
+// schedule says when a site is refreshed next. It is safe for concurrent use.
+type schedule struct {
+	wake chan struct{} // of size 1: somebody wants its documents, or a refresh
+
+	mu        sync.Mutex
+	due       time.Time     // of the next refresh
+	next      chan struct{} // closed when the refresh that begins next has ended
+	now       chan struct{} // the same of the one that runs; nil: none runs
+	requested bool          // by somebody who waits for next
+}
+
+// notify lets the site be refreshed when it is due.
+func (s *schedule) notify() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// wait waits until a refresh is due, and before that, where only visitors named the site, until
+// one of them wants its documents; false: ctx has ended.
+func (s *schedule) wait(ctx context.Context, now func() time.Time, onDemand bool) bool {
+	for wanted := !onDemand; ctx.Err() == nil; {
+		var timer <-chan time.Time
+		if wanted {
+			due, _ := s.planned()
+			if wait := due.Sub(now()); wait > 0 {
+				timer = time.After(wait)
+			} else {
+				return true
+			}
+		}
+		select {
+		case <-s.wake:
+			wanted = true
+		case <-timer:
+		case <-ctx.Done():
+		}
+	}
+	return false
+}
+
+// planned is when the next refresh is due; false: one runs.
+func (s *schedule) planned() (due time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.due, s.now == nil
+}
+
+// at plans the next refresh, unless somebody waits for it.
+func (s *schedule) at(due time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.requested {
+		s.due = due
+	}
+}
+
+// request asks for a refresh at once. What it returns is closed when that has ended.
+func (s *schedule) request(now time.Time) <-chan struct{} {
+	defer s.notify()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due, s.requested = now, true
+	return s.next
+}
+
+// begin notes that a refresh begins, and reports whether somebody waits for it.
+func (s *schedule) begin() (demanded bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	demanded, s.requested = s.requested, false
+	s.now, s.next = s.next, make(chan struct{})
+	return demanded
+}
+
+// end notes that a refresh has ended.
+func (s *schedule) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.now)
+	s.now = nil
+}
+
+// isDemanded reports whether somebody waits for a refresh that has not begun.
+func (s *schedule) isDemanded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requested
+}
+
+// isRunning reports whether a refresh runs.
+func (s *schedule) isRunning() bool {
+	_, idle := s.planned()
+	return !idle
 }

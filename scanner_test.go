@@ -65,14 +65,14 @@ func TestConfirm(t *testing.T) {
 		}
 		for i, step := range test.steps {
 			run.begun, run.demanded = run.begun.Add(step.after), step.asked
-			out := &result{snapshot: listing(step.pages)}
+			out := &result{snapshot: listing(step.pages), settings: max(step.settings, 1)}
 			if step.pages == 0 {
 				out.snapshot = nil
 			}
 			for status, n := range step.regressed {
 				out.selected.Regressed[status] = n
 			}
-			if got := run.confirm(published, out, max(step.settings, 1)); got != step.want {
+			if got := run.confirm(published, out); got != step.want {
 				t.Errorf("%s, step %d: got %q, want %q", name, i, got, step.want)
 			}
 		}
@@ -166,9 +166,8 @@ func TestSlowSource(t *testing.T) {
 		}
 		s := b.site("named.example")
 		for i := range 3 {
-			s.schedule.at(time.Now())
 			begun := time.Now()
-			b.app.startDue(b.Context())
+			s.run()
 			b.app.group.Wait()
 			if took := time.Since(begun); i == 0 && took > firstPatience+2*time.Second {
 				t.Errorf("the first request waits for %s", took)
@@ -177,7 +176,6 @@ func TestSlowSource(t *testing.T) {
 		if got := pagesOf(s.state.Index.Load()); got != 1 {
 			t.Errorf("got %d pages", got)
 		}
-		b.app.fetchers[b.handler.server].close()
 	})
 }
 
@@ -284,7 +282,7 @@ func TestLoss(t *testing.T) {
 			test.lose(b)
 			b.wantPages(s, test.first)
 			begun := b.clock
-			for b.clock.Sub(begun) < confirmAfter-s.interval() {
+			for b.clock.Sub(begun) < confirmAfter-s.handler.settings.refresh {
 				b.wantPages(s, test.first)
 			}
 			b.refresh(s)
@@ -346,23 +344,6 @@ func TestSuperseded(t *testing.T) {
 	delete(next.app.sites, s.id)
 	before.clock = next.clock
 	before.wantPages(old, 20)
-}
-
-// TestMoveState: a reload may move the state elsewhere.
-func TestMoveState(t *testing.T) {
-	from, to := store.NewMemory(), store.NewMemory()
-	before, next := newBench(t, nil), newBench(t, nil)
-	before.app.storage, next.app.storage = from, to
-	before.lists(numbered(20)...)
-	before.wantPages(before.site("named.example"), 20)
-	next.lists(numbered(20)...)
-	next.clock = before.clock
-	s := next.site("named.example")
-	next.wantPages(s, 20)
-	again := &records{storage: to, prefix: s.state.current.prefix}
-	if snapshot, _, err := again.open(t.Context(), next.clock, nil); err != nil || pagesOf(snapshot) != 20 || again.generation.Len() != 20 {
-		t.Errorf("there are %d pages and %d records, %v", pagesOf(snapshot), again.generation.Len(), err)
-	}
 }
 
 // TestBriefFailures: what was published stays while a server error keeps the probe from finding
@@ -509,9 +490,7 @@ func TestCanceledRefresh(t *testing.T) {
 		return ctx.Err()
 	}
 	b.clock = b.clock.Add(time.Hour)
-	s.schedule.at(b.clock)
-	b.app.startDue(b.app.running)
-	b.app.group.Wait()
+	s.run()
 	if s.state.Index.Load() != want || s.lastReport() != last || b.logs.Len() != lines {
 		t.Errorf("got %+v, logs %v", s.lastReport(), b.logs.All()[lines:])
 	}
@@ -528,7 +507,7 @@ func TestStopDoesNotWait(t *testing.T) {
 			return yield(Page{Path: "/a"})
 		}
 		s := b.site("named.example")
-		b.app.startDue(b.app.running)
+		b.app.group.Go(s.run)
 		synctest.Wait()
 		begun := time.Now()
 		if err := b.app.Stop(); err != nil || time.Since(begun) > keepGrace+stopGrace {

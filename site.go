@@ -1,10 +1,14 @@
 package sitemap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
+	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +18,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
@@ -62,9 +67,7 @@ func newIdentity(h *Handler, id siteID, prefix string, onDemand bool) identity {
 				i.prefix = h.settings.prefix
 			}
 		}
-		_, host, _ := strings.Cut(base, "://")
-		host, _ = origin.CleanHost(host)
-		i.internal.origin = origin.Of(h.listener.scheme, h.mounts.representativeHost(host, prefix), h.listener.port)
+		i.internal.origin = origin.Of(h.listener.scheme, h.mounts.representativeHost(hostOf(base), prefix), h.listener.port)
 	}
 	if h.settings.prefix != "" && strings.HasPrefix(h.settings.path, i.docPrefix+"/") {
 		i.docPrefix = "" // path has it already
@@ -78,16 +81,39 @@ func newIdentity(h *Handler, id siteID, prefix string, onDemand bool) identity {
 	return i
 }
 
+// idOf tells which site a request is for. The error is errNoHost. What a proxy in front
+// says of the host counts only where the matchers name no hosts, or name that one: else a
+// cache could be poisoned with a foreign Sitemap line.
+func (h *Handler) idOf(r *http.Request, prefix string) (siteID, error) {
+	if h.settings.base != "" {
+		return siteID{handler: h}, nil
+	}
+	id := siteID{h, address{scheme: h.listener.scheme, port: h.listener.port, prefix: prefix}}
+	host, isPort := r.Host, true
+	if scheme, forwardedHost := forwarded(r); scheme != "" || forwardedHost != "" {
+		if clean, ok := origin.CleanHost(forwardedHost); forwardedHost != "" && (!ok || h.mounts.matchesHost(clean, prefix)) {
+			host = forwardedHost
+		}
+		id.scheme = cmp.Or(scheme, id.scheme)
+		id.port, isPort = origin.CleanPort(id.scheme, host)
+	}
+	var isHost bool
+	if id.host, isHost = origin.CleanHost(host); !isHost || !isPort {
+		return id, fmt.Errorf("'%.100s': %w", host, errNoHost)
+	}
+	return id, nil
+}
+
+// names reports whether an address is one that the configuration spells out: at the
+// listener itself, or where https ends before it. What else a proxy passes on of ports may
+// be its visitors' word.
+func (h *Handler) names(at address) bool {
+	return (h.listener.is(at) || at.scheme == "https" && at.port == "") && slices.Contains(h.mounts.hosts(at.prefix), at.host)
+}
+
 // docPath is the path of a document in URLs.
 func (i *identity) docPath(suffix, extension string) string {
 	return i.docPrefix + i.handler.settings.stem + suffix + extension
-}
-
-// internalHost is the host under which the server knows the site.
-func (i *identity) internalHost() string {
-	_, host, _ := strings.Cut(i.internal.origin, "://")
-	host, _ = origin.CleanHost(host)
-	return host
 }
 
 // url is what the site is called: its origin and prefix.
@@ -126,21 +152,9 @@ func (i *identity) front() string {
 	return i.prefix + "/"
 }
 
-// interval is the time from the beginning of one refresh to that of the next.
-func (i *identity) interval() time.Duration { return i.handler.settings.refresh }
-
-// crawlDigest is of all that shapes what is known of pages.
-func (i *identity) crawlDigest(probed *probeResult) uint64 {
-	return digestOf(i.origin, i.scope, i.handler.settings.digest, probed.robots.digest)
-}
-
-// selectDigest is of all that shapes which pages are listed; probed is nil before a probe.
-func (i *identity) selectDigest(probed *probeResult) uint64 {
-	parts := []any{i.origin, i.scope, i.docPath("", ""), i.handler.settings.digest}
-	if probed != nil {
-		parts = append(parts, probed.root, probed.fs, probed.index)
-	}
-	return digestOf(parts...)
+// digest is of all that says which pages are listed, and of more that does.
+func (i *identity) digest(more ...any) uint64 {
+	return digestOf(append([]any{i.sitemapURL(), i.scope, i.handler.settings.digest}, more...)...)
 }
 
 // digestOf tells values apart by all that they print as.
@@ -156,18 +170,18 @@ func digestOf(parts ...any) uint64 {
 // as the server does. A header without a port means any.
 func (i *identity) isNamed(host string) bool {
 	name, ok := origin.CleanHost(host)
-	if !ok {
-		return false
-	}
 	_, port, _ := net.SplitHostPort(host)
-	for _, known := range [...]string{i.origin, i.internal.origin} {
-		scheme, rest, _ := strings.Cut(known, "://")
-		own, _ := origin.CleanHost(rest)
-		if own == name && (port == "" || origin.Of(scheme, own, port) == known) {
-			return true
-		}
-	}
-	return false
+	return ok && slices.ContainsFunc([]string{i.origin, i.internal.origin}, func(known string) bool {
+		scheme, _, _ := strings.Cut(known, "://")
+		return hostOf(known) == name && (port == "" || origin.Of(scheme, name, port) == known)
+	})
+}
+
+// hostOf is the host of an origin.
+func hostOf(url string) string {
+	_, host, _ := strings.Cut(url, "://")
+	host, _ = origin.CleanHost(host)
+	return host
 }
 
 // site is one origin and prefix that a handler serves.
@@ -177,123 +191,267 @@ type site struct {
 	logger   *siteLog
 	schedule schedule
 	fetcher  siteFetcher
+	crawler  *crawl.Crawler
 	state    *siteState // outlives the configuration
 
 	heldBefore uint64 // number of the configuration that refreshed the site before
 
-	probed  atomic.Pointer[probeResult] // of the last refresh; nil: none yet
-	main    atomic.Pointer[site]        // whose documents stand for this one's; nil: its own do
-	own     atomic.Pointer[ownPages]    // that the application's own sitemaps name
-	made    time.Time
-	traffic requestRate // requests for its documents, if on demand
+	probed atomic.Pointer[probeResult] // of the last refresh; nil: none yet
+	main   atomic.Pointer[site]        // whose documents stand for this one's; nil: its own do
+	own    atomic.Pointer[ownPages]    // that the application's own sitemaps name
+	demand demand
 
-	ready      chan struct{} // closed when it is known what is served
-	readyOnce  sync.Once
-	wasProbed  chan struct{} // closed when the first probe has ended
-	firstProbe sync.Once
-	checked    atomic.Bool     // its setup
-	ctx        context.Context // ends with the site
-	cancel     context.CancelFunc
+	ready, wasProbed    chan struct{}   // closed when it is known what is served, and when the first probe has ended
+	setReady, setProbed func()          // close these
+	checked             atomic.Bool     // its setup
+	ctx                 context.Context // ends with the site
+	cancel              context.CancelFunc
 }
 
+// newSite makes a site, which is served as before where there is a state of it. Under the
+// App's mu.
 func newSite(a *App, i identity) *site {
-	s := &site{identity: i, app: a, ready: make(chan struct{}), wasProbed: make(chan struct{}), made: a.now()}
+	s := &site{identity: i, app: a, ready: make(chan struct{}), wasProbed: make(chan struct{})}
+	s.setReady, s.setProbed = sync.OnceFunc(func() { close(s.ready) }), sync.OnceFunc(func() { close(s.wasProbed) })
+	s.ctx, s.cancel = context.WithCancel(a.running)
+	h := i.handler
 	s.logger = newSiteLog(&s.identity)
-	s.fetcher = siteFetcher{&s.identity, a.fetchers[i.handler.server], routesDigest(i.handler.server, i.internalHost()), func(res *response) {
+	s.fetcher = siteFetcher{&s.identity, a.fetchers[h.server], routesDigest(h.server, hostOf(i.internal.origin)), func(res *response) {
 		a.counts.fetched(res)
 		if a.building != nil {
 			a.building.Fetched.Add(1)
 		}
 	}}
 	s.state = acquireState(a, &s.identity)
-	s.heldBefore = s.state.hold(a.number)
-	s.state.visited.limit(i.handler.discovery.most(i.onDemand))
-	s.ctx, s.cancel = context.WithCancel(a.running)
-	s.schedule.at(a.now())
-	if s.state.Index.Load() != nil {
-		s.markReady()
+	s.heldBefore = s.state.holder.Load()
+	s.state.holder.CompareAndSwap(min(s.heldBefore, a.number), a.number)
+	s.state.visited.limit(h.discovery.most(i.onDemand))
+	if before := s.state.limiter.Swap(h.limiter); before != nil {
+		h.limiter.Resume(before)
+	}
+	s.crawler = crawl.New(crawl.Options{Fetcher: &s.fetcher, Limiter: h.limiter, Slots: a.slots, Workers: cap(a.slots), Now: a.now, Own: !usesUpstreams(h.server)})
+	s.schedule = schedule{due: a.now(), wake: make(chan struct{}, 1), next: make(chan struct{})}
+	s.schedule.notify()
+	if s.state.Index.Load() == nil {
+		return s
+	}
+	s.setReady()
+	if last := s.state.rested.Load(); last != nil && last.digest == s.fetcher.digest() && !last.begun.After(a.now()) {
+		s.probed.Store(last.probed)
+		s.setProbed()
+		s.schedule.at(h.settings.next(last.begun, last.cost))
 	}
 	return s
 }
 
-func (s *site) markReady() { s.readyOnce.Do(func() { close(s.ready) }) }
-
-// resume lets the site wait for its next refresh, where the last one left nothing to do
-// and was made with the same settings and routes.
-func (s *site) resume() {
-	last := s.state.rested.Load()
-	if last == nil || last.digest != s.fetcher.digest() || s.state.Index.Load() == nil {
-		return
-	}
-	now := s.app.now()
-	if due := s.handler.settings.next(last.begun, last.cost); due.After(now) && !last.begun.After(now) {
-		s.schedule.at(due)
-		s.firstProbe.Do(func() { close(s.wasProbed) })
-	}
-}
-
 // drop gives back what the site holds.
 func (s *site) drop() {
-	s.markReady()
 	s.cancel()
-	s.schedule.close()
+	s.setReady()
 	s.state.holder.CompareAndSwap(s.app.number, s.heldBefore) // which goes on if this one failed to start
 	_, _ = states.Delete(s.state.key)
 }
 
-const firstWait = 10 * time.Second
+// demand is how often a site's documents are requested. A request counts half after an hour.
+type demand struct {
+	mu     sync.Mutex
+	score  float64
+	latest time.Time // request
+}
 
-var (
-	errNotReady = errors.New("the sitemap is not ready yet")
-	errStopping = errors.New("the site is being stopped")
-)
+func (d *demand) add(now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.score, d.latest = d.at(now)+1, now
+}
+
+// at returns the demand at a time. Under mu.
+func (d *demand) at(now time.Time) float64 {
+	return d.score * math.Exp2(-now.Sub(d.latest).Abs().Hours()) // the clock may be set back
+}
 
 // snapshot returns what to serve. The very first request of a site waits for its first
 // refresh; the error is for Caddy. Nil: the site has no documents.
 func (s *site) snapshot(ctx context.Context) (*publish.Snapshot, error) {
 	if s.onDemand {
-		s.traffic.add(s.app.now())
-		if s.schedule.resume(s.app.now()) {
-			s.app.notify()
-		}
+		s.demand.add(s.app.now())
+		s.schedule.notify()
 	}
 	if snapshot := s.state.Index.Load(); snapshot != nil {
 		return snapshot, nil
 	}
-	timer := time.NewTimer(firstWait)
-	defer timer.Stop()
-	select {
-	case <-s.ready:
-		return s.state.Index.Load(), nil
-	case <-timer.C:
-		return nil, errNotReady
-	case <-s.app.running.Done():
-		return nil, errNotReady
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	err := s.app.await(ctx, s.ready)
+	return s.state.Index.Load(), err
 }
+
+var errStopping = errors.New("the site is being stopped")
 
 // refreshNow has the site refreshed at once, or the one whose documents stand for its own,
 // and waits until a refresh has ended that began after the call. The error is ctx's, or
 // errStopping; the refresh goes on all the same.
 func (s *site) refreshNow(ctx context.Context) error {
-	if main := s.main.Load(); main != nil {
-		s = main
-	}
-	done := s.schedule.request(s.app.now())
-	s.app.notify()
-	select {
-	case <-done:
-		if s.ctx.Err() != nil {
+	for next := cmp.Or(s.main.Load(), s); next != nil; next = s.main.Load() {
+		s = next
+		select {
+		case <-s.schedule.request(s.app.now()):
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.ctx.Done():
 			return errStopping
 		}
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.ctx.Done():
-		return errStopping
 	}
+	return nil
+}
+
+// Several sites may be one, such as www and the apex: requests for the sitemap of an alias
+// are redirected to that of its main site.
+
+// probePatience is how long a site waits for the first probes of those that may stand for
+// it.
+const probePatience = 5 * time.Second
+
+// settle notes what a probe found, and which sites stand for others now.
+func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
+	if err == nil {
+		s.probed.Store(probed)
+	}
+	s.setProbed()
+	if err == nil && probed.same != nil {
+		// Of two sitemaps with equal settings, as of a snippet that is imported twice,
+		// requests reach the first.
+		id := s.id
+		id.handler = probed.same
+		if main := s.app.lookup(id); main != nil && main != s {
+			s.setMain(main)
+		}
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	twins := s.twins()
+	for _, twin := range twins {
+		select {
+		case <-twin.wasProbed:
+		case <-ctx.Done():
+		}
+	}
+	s.app.settleAliases(twins)
+}
+
+// twins are the site and those that may stand for it, or the other way around: one host by
+// http and https, or an apex and its www.
+func (s *site) twins() []*site {
+	if s.onDemand || s.handler.settings.base != "" {
+		return nil
+	}
+	apex := func(s *site) string { return strings.TrimPrefix(s.id.host, "www.") }
+	return slices.DeleteFunc(s.app.allSites(), func(o *site) bool {
+		return o.onDemand || o.handler.settings.base != "" || o.id.prefix != s.id.prefix || apex(o) != apex(s)
+	})
+}
+
+// twinHost is www of an apex, or the other way around.
+func twinHost(host string) string {
+	if apex, ok := strings.CutPrefix(host, "www."); ok {
+		return apex
+	}
+	return "www." + host
+}
+
+// settleAliases settles which of some twins stand for others, as the last probes have it.
+func (a *App) settleAliases(twins []*site) {
+	a.aliasing.Lock()
+	defer a.aliasing.Unlock()
+	main := mergeAliases(twins)
+	for _, s := range twins {
+		if probed := s.probed.Load(); main[s] != nil || probed == nil || probed.same == nil {
+			s.setMain(main[s])
+		}
+	}
+}
+
+// setMain lets another site's documents stand for this one's; nil: no other's do.
+func (s *site) setMain(main *site) {
+	before := s.main.Swap(main)
+	if before == main {
+		return
+	}
+	if main != nil {
+		s.setReady()
+		s.logger.Debug("another site's sitemap stands for this one's", zap.String("sitemap", main.sitemapURL()))
+	}
+	for _, m := range []*site{before, main} {
+		if m != nil {
+			m.state.aliases.Store(m.aliases())
+		}
+	}
+}
+
+// aliases are the URLs of the sites that this one's documents stand for.
+func (s *site) aliases() *[]string {
+	all := new([]string)
+	for _, other := range s.app.allSites() {
+		if other.main.Load() == s {
+			*all = append(*all, other.url())
+		}
+	}
+	return all
+}
+
+// adoptAliases lets this site's documents stand for others as before a reload or a restart,
+// until the next probes say otherwise.
+func (s *site) adoptAliases() {
+	s.app.aliasing.Lock()
+	defer s.app.aliasing.Unlock()
+	urls := s.state.aliases.Load()
+	if urls == nil || s.main.Load() != nil { // one of the two is out of date
+		return
+	}
+	for _, other := range s.app.allSites() {
+		if other != s && !other.onDemand && slices.Contains(*urls, other.url()) && other.probed.Load() == nil {
+			other.setMain(s)
+		}
+	}
+}
+
+// mergeAliases settles which of some twins stand for others: https for http, and of an apex
+// and its www the one that its front page names as canonical, else the apex. It depends on
+// nothing but what the probes of these sites found.
+func mergeAliases(twins []*site) map[*site]*site {
+	main, live := make(map[*site]*site), make(map[siteID]*site)
+	for _, s := range twins {
+		if probed := s.probed.Load(); probed != nil && probed.blocked() == "" {
+			live[s.id] = s
+		}
+	}
+	for _, s := range live {
+		i := slices.IndexFunc(twins, func(o *site) bool {
+			return o.id.scheme == "https" && o.id.host == s.id.host && o.handler != s.handler && live[o.id] != nil && haveSamePages(s, o)
+		})
+		if i >= 0 && s.id.scheme == "http" {
+			main[s] = twins[i]
+		}
+	}
+	for id, apex := range live {
+		id.host = "www." + id.host
+		switch www := live[id]; {
+		case www == nil || main[apex] != nil || main[www] != nil:
+		case apex.probed.Load().canonicalHost == id.host:
+			main[apex] = www
+		default:
+			main[www] = apex
+		}
+	}
+	for s, m := range main {
+		main[s] = cmp.Or(main[m], m)
+	}
+	return main
+}
+
+// haveSamePages reports whether two sites have the same files and settings.
+func haveSamePages(s, o *site) bool {
+	a, b := s.probed.Load(), o.probed.Load()
+	return s.handler.settings.digest == o.handler.settings.digest && a.root == b.root && a.fs == b.fs
 }
 
 // siteLog writes the log lines of a site. It is safe for concurrent use.

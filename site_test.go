@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,128 +49,53 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestSchedule: who asks for a refresh waits until one has ended that began later, whatever
-// else is planned.
-func TestSchedule(t *testing.T) {
-	now := time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
-	later := now.Add(time.Minute)
-	var s schedule
-	if _, ok := s.next(); ok {
-		t.Error("nothing was planned, and a refresh is due")
-	}
-	s.at(later)
-	if _, ok := s.begin(now); ok {
-		t.Error("a refresh begins before it is due")
-	}
-	first := s.request(now)
-	if demanded, ok := s.begin(now); !ok || !demanded {
-		t.Fatalf("asked for: began %t, demanded %t", ok, demanded)
-	}
-	if _, ok := s.begin(now); ok || !s.isRunning() {
-		t.Error("two refreshes run at a time")
-	}
-	if _, ok := s.next(); ok {
-		t.Error("while one runs, another is due")
-	}
-	second := s.request(now)
-	s.end(later, now, false)
-	if !isDone(first) || isDone(second) {
-		t.Errorf("after the first refresh: done %t and %t", isDone(first), isDone(second))
-	}
-	if due, ok := s.next(); !ok || !due.Equal(now) {
-		t.Errorf("asked for while one ran: due at %s, %t", due, ok)
-	}
-	if demanded, ok := s.begin(now); !ok || !demanded {
-		t.Fatalf("the second: began %t, demanded %t", ok, demanded)
-	}
-	s.end(later, now, false)
-	if due, _ := s.next(); !isDone(second) || !due.Equal(later) {
-		t.Errorf("after the second refresh: done %t, due at %s", isDone(second), due)
-	}
-	if demanded, ok := s.begin(later); !ok || demanded {
-		t.Errorf("as planned: began %t, demanded %t", ok, demanded)
-	}
-
-	s.end(now, now, true)
-	if _, ok := s.next(); ok {
-		t.Error("an idle site is due")
-	}
-	if _, ok := s.begin(later); ok {
-		t.Error("an idle site is refreshed")
-	}
-	if s.resume(now.Add(-1)) || !s.resume(now) {
-		t.Error("a site that resumes is due too early, or not at all")
-	}
-	if _, ok := s.begin(now); !ok {
-		t.Error("a site that resumes is not refreshed")
-	}
-	s.end(time.Time{}, now, true)
-	if s.resume(now) {
-		t.Error("a site without a plan is due")
-	}
-}
-
-// TestScheduleForward: those who wait for a site wait for the one whose documents stand for
-// its own.
-func TestScheduleForward(t *testing.T) {
-	now := time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
-	var from, to schedule
-	to.at(now.Add(time.Hour))
-	to.end(now.Add(time.Hour), now, true)
-	from.forward(&to)
-	if _, ok := to.next(); ok {
-		t.Error("nobody waits, and the other site is due")
-	}
-	running := from.request(now)
-	from.begin(now)
-	waiting := from.request(now)
-	from.forward(&to)
-	if demanded, ok := to.begin(now); !ok || !demanded {
-		t.Errorf("began %t, demanded %t", ok, demanded)
-	}
-	from.end(now, now, false)
-	if !isDone(running) || isDone(waiting) {
-		t.Errorf("of the site itself: done %t and %t", isDone(running), isDone(waiting))
-	}
-	to.end(now, now, false)
-	if !isDone(waiting) {
-		t.Error("the other site's refresh does not count")
-	}
-	last, next := to.request(now), from.request(now)
-	to.begin(now)
-	to.close()
-	from.close()
-	if !isDone(last) || !isDone(next) {
-		t.Error("who waits is not let go")
-	}
-	to.end(now, now, false) // of a refresh that ends late
-}
-
-// TestRefreshNow ends with the refresh, the one who waits, or the site.
+// TestRefreshNow: who asks for a refresh waits until one has ended that began later, of the site
+// that stands for the one asked for, or until nobody waits for it any more.
 func TestRefreshNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		s, alias := b.site("named.example"), b.site("alias.example")
-		alias.main.Store(s)
 		ended := make(chan error, 1)
-		for _, of := range []*site{s, alias} {
-			go func() { ended <- of.refreshNow(t.Context()) }()
+		ask := func(s *site) {
+			go func() { ended <- s.refreshNow(t.Context()) }()
 			synctest.Wait()
-			if _, ok := s.schedule.begin(b.clock); !ok || len(ended) > 0 {
-				t.Fatalf("%s: the refresh is due: %t, %d have ended", of.url(), ok, len(ended))
+		}
+		alias.main.Store(s)
+		for _, of := range []*site{s, alias} {
+			if s.schedule.begin() {
+				t.Errorf("%s: somebody waits already", of.url())
 			}
-			s.schedule.end(b.clock.Add(time.Hour), b.clock, false)
+			ask(of)
+			s.schedule.at(b.clock.Add(time.Hour)) // of the refresh that runs
+			s.schedule.end()
+			synctest.Wait()
+			if due, _ := s.schedule.planned(); len(ended) > 0 || !due.Equal(b.clock) || !s.schedule.begin() {
+				t.Fatalf("%s: the next refresh is due at %s, %d have ended", of.url(), due, len(ended))
+			}
+			s.schedule.end()
 			if err := <-ended; err != nil {
 				t.Errorf("%s: got %v", of.url(), err)
 			}
+		}
+		alias.main.Store(nil) // until its own refresh finds out
+		ask(alias)
+		alias.schedule.begin()
+		alias.main.Store(s)
+		alias.schedule.end()
+		synctest.Wait()
+		if len(ended) > 0 || !s.schedule.begin() {
+			t.Error("who waits for what becomes an alias does not wait for the other site")
+		}
+		s.schedule.end()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := s.refreshNow(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want %v", err, context.Canceled)
 		}
-		go func() { ended <- s.refreshNow(t.Context()) }()
-		synctest.Wait()
+		ask(s)
 		s.cancel()
 		if err := <-ended; err != errStopping {
 			t.Errorf("got %v, want %v", err, errStopping)
@@ -176,45 +103,218 @@ func TestRefreshNow(t *testing.T) {
 	})
 }
 
-func TestRequestRate(t *testing.T) {
-	begun := time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
-	var r requestRate
-	for i, test := range []struct {
-		after    time.Duration // since the beginning
-		adds     int
-		hour     int
-		inMinute int
+// TestScheduleWait: a site is refreshed when it is due, or when somebody asks for that, and one
+// on demand only after somebody wanted its documents.
+func TestScheduleWait(t *testing.T) {
+	for name, test := range map[string]struct {
+		onDemand bool
+		then     func(s *schedule) // after a second
+		want     time.Duration     // 0: it is not refreshed
 	}{
-		{0, 0, 0, 0},
-		{0, 3, 3, 3},
-		{59 * time.Second, 1, 4, 4},
-		{time.Minute, 2, 6, 6},
-		{2 * time.Minute, 0, 6, 2},
-		{3 * time.Minute, 0, 6, 0},
-		{30 * time.Minute, 5, 11, 5},
-		{60 * time.Minute, 0, 7, 0}, // the first minute has left
-		{61 * time.Minute, 0, 5, 0},
-		{90 * time.Minute, 0, 0, 0},
-		{91 * time.Minute, 2, 2, 2},
-		{-24 * time.Hour, 0, 0, 0}, // the clock is set back
-		{-24 * time.Hour, 1, 1, 1},
-		{24 * time.Hour, 0, 0, 0},
+		"planned":                {false, func(*schedule) {}, time.Minute},
+		"wanted":                 {false, func(s *schedule) { s.notify() }, time.Minute},
+		"asked for":              {false, func(s *schedule) { s.request(time.Now()) }, time.Second},
+		"on demand":              {true, func(*schedule) {}, 0},
+		"on demand, wanted":      {true, func(s *schedule) { s.notify() }, time.Minute},
+		"on demand, asked for":   {true, func(s *schedule) { s.request(time.Now()) }, time.Second},
+		"planned anew, not told": {false, func(s *schedule) { s.at(time.Now().Add(time.Hour)) }, time.Hour + time.Second},
 	} {
-		now := begun.Add(test.after)
-		for range test.adds {
-			r.add(now)
-		}
-		if hour, minute := r.counts(now); hour != test.hour || minute != test.inMinute {
-			t.Errorf("step %d: got %d in the hour, %d in the minute, want %d and %d", i, hour, minute, test.hour, test.inMinute)
+		synctest.Test(t, func(t *testing.T) {
+			s := &schedule{wake: make(chan struct{}, 1), next: make(chan struct{}), due: time.Now().Add(time.Minute)}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+			defer cancel()
+			begun := time.Now()
+			time.AfterFunc(time.Second, func() { test.then(s) })
+			if due := s.wait(ctx, time.Now, test.onDemand); due != (test.want > 0) || due && time.Since(begun) != test.want {
+				t.Errorf("%s: due %t after %s, want %s", name, due, time.Since(begun), test.want)
+			}
+		})
+	}
+}
+
+// TestDemand: the last hours count, whatever the clock does.
+func TestDemand(t *testing.T) {
+	begun := time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
+	var d demand
+	for i, test := range []struct {
+		after time.Duration // since the beginning
+		want  float64       // after a request
+	}{{0, 1}, {0, 2}, {time.Hour, 2}, {2 * time.Hour, 2}, {5 * time.Hour, 1.25}, {-24 * time.Hour, 1}, {24 * time.Hour, 1}} {
+		if d.add(begun.Add(test.after)); d.score < test.want || d.score > test.want+1e-6 {
+			t.Errorf("request %d: got %v, want %v", i, d.score, test.want)
 		}
 	}
-	r = requestRate{}
-	if r.since(begun) {
-		t.Error("without a request there was one")
+}
+
+// probedSite is a site at a URL such as "https://www.a.example:8443", probed with a result.
+func probedSite(b *bench, url string, probed *probeResult) *site {
+	scheme, host, _ := strings.Cut(url, "://")
+	host, prefix, _ := strings.Cut(host, "/")
+	host, port, _ := strings.Cut(host, ":")
+	at := address{scheme: scheme, host: host, port: port}
+	if prefix != "" {
+		at.prefix = "/" + prefix
 	}
-	r.add(begun)
-	if r.since(begun) || !r.since(begun.Add(-1)) {
-		t.Error("the last request is at another time")
+	s := &site{identity: newIdentity(b.handler, siteID{b.handler, at}, at.prefix, false), app: b.app}
+	if probed != nil {
+		s.probed.Store(probed)
+	}
+	return s
+}
+
+// TestMergeAliases: which sites stand for which, in whatever order they come.
+func TestMergeAliases(t *testing.T) {
+	result := func(root, canonical string) *probeResult {
+		return &probeResult{reached: true, root: root, canonicalHost: canonical}
+	}
+	same := result("/srv", "")
+	for name, test := range map[string]struct {
+		sites map[string]*probeResult
+		want  map[string]string
+	}{
+		"alone":                    {map[string]*probeResult{"http://a.example": same}, nil},
+		"https for http":           {map[string]*probeResult{"http://a.example": same, "https://a.example": same}, map[string]string{"http://a.example": "https://a.example"}},
+		"https at another port":    {map[string]*probeResult{"http://a.example:8080": same, "https://a.example:8443": same}, map[string]string{"http://a.example:8080": "https://a.example:8443"}},
+		"another root":             {map[string]*probeResult{"http://a.example": result("/other", ""), "https://a.example": same}, nil},
+		"another host":             {map[string]*probeResult{"http://a.example": same, "https://b.example": same}, nil},
+		"www":                      {map[string]*probeResult{"http://a.example": same, "http://www.a.example": same}, map[string]string{"http://www.a.example": "http://a.example"}},
+		"www is canonical":         {map[string]*probeResult{"http://a.example": result("/srv", "www.a.example"), "http://www.a.example": same}, map[string]string{"http://a.example": "http://www.a.example"}},
+		"apex is canonical":        {map[string]*probeResult{"http://a.example": result("/srv", "a.example"), "http://www.a.example": result("/srv", "a.example")}, map[string]string{"http://www.a.example": "http://a.example"}},
+		"another one is canonical": {map[string]*probeResult{"http://a.example": result("/srv", "b.example"), "http://www.a.example": same}, map[string]string{"http://www.a.example": "http://a.example"}},
+		"www by another scheme":    {map[string]*probeResult{"http://a.example": same, "https://www.a.example": same}, nil},
+		"all four, www": {
+			map[string]*probeResult{"http://a.example": same, "http://www.a.example": same, "https://a.example": result("/srv", "www.a.example"), "https://www.a.example": same},
+			map[string]string{"http://a.example": "https://www.a.example", "http://www.a.example": "https://www.a.example", "https://a.example": "https://www.a.example"},
+		},
+		"not probed":  {map[string]*probeResult{"http://a.example": same, "https://a.example": nil}, nil},
+		"not reached": {map[string]*probeResult{"http://a.example": same, "https://a.example": {root: "/srv"}}, nil},
+		"refused":     {map[string]*probeResult{"http://a.example": same, "https://a.example": {reached: true, refused: 403, root: "/srv"}}, nil},
+	} {
+		var sites []*site
+		of := map[string]*bench{"http": newBench(t, nil), "https": newBench(t, nil)} // each is another server
+		for url, probed := range test.sites {
+			scheme, _, _ := strings.Cut(url, ":")
+			sites = append(sites, probedSite(of[scheme], url, probed))
+		}
+		for range 20 {
+			rand.Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
+			main := mergeAliases(sites)
+			for _, s := range sites {
+				got := ""
+				if main[s] != nil {
+					got = main[s].url()
+				}
+				if got != test.want[s.url()] {
+					t.Fatalf("%s: %s stands for %s, want %q", name, got, s.url(), test.want[s.url()])
+				}
+			}
+		}
+	}
+}
+
+// TestSettle: only sites that may stand for one another wait for one another's first probe, and not
+// for long.
+func TestSettle(t *testing.T) {
+	for name, test := range map[string]struct {
+		others map[string]bool // hosts, and whether they were probed
+		want   time.Duration
+	}{
+		"alone":              {nil, 0},
+		"another host":       {map[string]bool{"b.example": false}, 0},
+		"www, probed":        {map[string]bool{"www.a.example": true}, 0},
+		"www, not probed":    {map[string]bool{"www.a.example": false, "b.example": false}, probePatience},
+		"two of them":        {map[string]bool{"www.a.example": false, "www.www.a.example": false}, probePatience},
+		"on demand, waiting": {map[string]bool{"www.visited.example": false}, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, func(h *Handler) { h.mounts = mounts{{hosts: []string{"a.example", "b.example", "www.a.example"}}, {}} })
+			s := b.site("a.example")
+			for host, probed := range test.others {
+				if other := b.site(host); probed {
+					other.setProbed()
+				}
+			}
+			begun := time.Now()
+			s.settle(t.Context(), &probeResult{reached: true}, nil)
+			if waited := time.Since(begun); waited != test.want {
+				t.Errorf("%s: waited for %s, want %s", name, waited, test.want)
+			}
+		})
+	}
+}
+
+// TestSettleAliases: a site becomes an alias, which is remembered, and comes back when the probes say
+// otherwise.
+func TestSettleAliases(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.mounts = mounts{{hosts: []string{"a.example", "www.a.example"}}} })
+	apex, www := b.site("a.example"), b.site("www.a.example")
+	for i, step := range []struct {
+		apex, www probeResult
+		main      [2]*site
+		aliases   [2]string
+	}{
+		{probeResult{reached: true}, probeResult{reached: true}, [2]*site{nil, apex}, [2]string{"[http://www.a.example]", "[]"}},
+		{probeResult{reached: true, canonicalHost: "www.a.example"}, probeResult{reached: true}, [2]*site{www, nil}, [2]string{"[]", "[http://a.example]"}},
+		{probeResult{reached: true, canonicalHost: "www.a.example"}, probeResult{}, [2]*site{}, [2]string{"[]", "[]"}},
+	} {
+		apex.probed.Store(&step.apex)
+		www.probed.Store(&step.www)
+		b.app.settleAliases(www.twins())
+		for j, s := range []*site{apex, www} {
+			kept := "[]"
+			if urls := s.state.aliases.Load(); urls != nil {
+				kept = fmt.Sprint(*urls)
+			}
+			if s.main.Load() != step.main[j] || kept != step.aliases[j] {
+				t.Errorf("step %d: %s is an alias of %v, and stands for %s", i, s.url(), s.main.Load(), kept)
+			}
+		}
+		if i == 0 && !isDone(www.ready) {
+			t.Error("requests for the alias wait")
+		}
+	}
+}
+
+// TestAdoptAliases: after a reload, and after a restart, sites are aliases from the start. Stale state
+// does not have two of them redirect to each other.
+func TestAdoptAliases(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.mounts = mounts{{hosts: []string{"a.example", "www.a.example", "b.example"}}} })
+	apex, www, other := b.site("a.example"), b.site("www.a.example"), b.site("b.example")
+	other.probed.Store(new(probeResult))
+	www.state.aliases.Store(&[]string{"http://a.example"})
+	apex.state.aliases.Store(&[]string{"http://www.a.example", "http://b.example", "http://a.example", "http://gone.example"})
+	for range 2 {
+		apex.adoptAliases()
+		www.adoptAliases()
+	}
+	if www.main.Load() != apex || apex.main.Load() != nil || other.main.Load() != nil {
+		t.Errorf("got %v, %v, %v", www.main.Load(), apex.main.Load(), other.main.Load())
+	}
+}
+
+// TestForwardedTwins: behind a proxy that speaks https, www and the apex are one site, and both come
+// with the first request for one; the listener's own sites stay.
+func TestForwardedTwins(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.mounts = mounts{{hosts: []string{"a.example", "www.a.example", "b.example"}}} })
+	for _, host := range []string{"www.a.example", "b.example"} {
+		if _, err := b.visitThrough("https", host); err != nil {
+			t.Fatal(err)
+		}
+	}
+	direct := b.site("a.example")
+	var urls []string
+	for _, s := range b.app.allSites() {
+		urls = append(urls, s.url())
+		s.probed.Store(&probeResult{reached: true})
+	}
+	if got, want := fmt.Sprint(urls), "[http://a.example https://a.example https://b.example https://www.a.example]"; got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	b.app.settleAliases(direct.twins())
+	for _, s := range b.app.allSites() {
+		if main := s.main.Load(); (main != nil) != (s.id.host == "www.a.example") || main != nil && main.url() != "https://a.example" {
+			t.Errorf("%s is an alias of %v", s.url(), main)
+		}
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 )
 
 // visiting is an App with one handler, whose visits are looked at by the test.
@@ -30,7 +32,7 @@ func newVisiting(t testing.TB, sources ...Source) *visiting {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	v := &visiting{TB: t, logs: logs, clock: time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)}
-	h := &Handler{logger: zap.New(core), sources: sources, server: new(caddyhttp.Server), listener: listener{scheme: "http"}, mounts: mounts{{}}}
+	h := &Handler{logger: zap.New(core), sources: sources, server: new(caddyhttp.Server), listener: listener{scheme: "http"}, mounts: mounts{{}}, onDemandTurn: crawl.NewSlots(1)}
 	for _, source := range sources {
 		h.sourceNames = append(h.sourceNames, caddy.GetModuleName(source))
 	}
@@ -45,7 +47,7 @@ func newVisiting(t testing.TB, sources ...Source) *visiting {
 	v.handler = h
 	v.app = &App{
 		logger: h.logger, now: func() time.Time { return v.clock }, handlers: []*Handler{h}, sites: make(map[siteID]*site),
-		started: make(chan struct{}), wake: make(chan struct{}, 1), counts: newCounts(nil),
+		started: make(chan struct{}), counts: newCounts(nil),
 	}
 	h.app = v.app
 	v.app.running, v.app.cancel = context.WithCancel(t.Context())
@@ -62,7 +64,7 @@ func newVisiting(t testing.TB, sources ...Source) *visiting {
 func (v *visiting) site(host, prefix string) *site {
 	id := siteID{v.handler, address{scheme: "http", host: host, prefix: prefix}}
 	s := newSite(v.app, newIdentity(v.handler, id, prefix, false))
-	s.markReady()
+	s.setReady()
 	v.app.sites[id] = s
 	return s
 }

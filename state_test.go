@@ -4,28 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"go.uber.org/zap"
 )
-
-// newState is the state of a site that keeps its records in a storage.
-func newState(storage store.Storage) *siteState {
-	st := &siteState{idle: make(chan *records, 1)}
-	st.reset(storage, "site")
-	return st
-}
 
 // failingStorage fails with an error while there is one.
 type failingStorage struct {
@@ -47,56 +34,45 @@ func commitTo(t *testing.T, r *records, meta string) error {
 		t.Fatal(err)
 	}
 	r.generation = r.generation.WithDocuments([]byte(meta), nil)
-	return r.store.Commit(t.Context(), r.generation)
+	return r.commit()
 }
 
 // TestLease: one refresh at a time has the records. Whoever does not give them back in time
 // may not write any more, and may give them back without harm.
 func TestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := newState(store.NewMemory())
-		first, err := st.acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		var st siteState
+		st.records.Store(newRecords(store.NewMemory(), "site"))
+		acquire := func(ctx context.Context, want *records, wantErr error, after time.Duration) *records {
+			t.Helper()
+			begun := time.Now()
+			got, err := st.acquire(ctx)
+			if want != nil && got != want || !errors.Is(err, wantErr) || time.Since(begun) != after {
+				t.Errorf("got other records: %t, %v after %s", got != want, err, time.Since(begun))
+			}
+			return got
 		}
+		first := acquire(t.Context(), st.records.Load(), nil, 0)
 		if err := commitTo(t, first, `{}`); err != nil {
 			t.Fatal(err)
 		}
-		time.AfterFunc(leasePatience-time.Second, func() { st.release(first) })
-		begun := time.Now()
-		second, err := st.acquire(t.Context())
-		if err != nil || second != first || time.Since(begun) != leasePatience-time.Second {
-			t.Errorf("got other records: %t, %v after %s", second != first, err, time.Since(begun))
-		}
-
+		time.AfterFunc(leasePatience-time.Second, first.lease.Release)
+		acquire(t.Context(), first, nil, leasePatience-time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		begun = time.Now()
-		if _, err := st.acquire(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != time.Second {
-			t.Errorf("got %v after %s", err, time.Since(begun))
-		}
+		acquire(ctx, nil, context.DeadlineExceeded, time.Second)
 
-		begun = time.Now()
-		third, err := st.acquire(t.Context())
-		if err != nil || third == second || time.Since(begun) != leasePatience {
-			t.Errorf("got the same records: %t, %v after %s", third == second, err, time.Since(begun))
-		}
-		if err := second.store.Commit(t.Context(), second.generation.WithDocuments([]byte(`{"settings":1}`), nil)); !errors.Is(err, store.ErrRevoked) {
+		next := acquire(t.Context(), nil, nil, leasePatience)
+		if err := commitTo(t, first, `{"settings":1}`); next == first || !errors.Is(err, context.Canceled) {
 			t.Errorf("whose lease has ended writes on: %v", err)
 		}
-		if err := commitTo(t, third, `{"settings":2}`); err != nil {
+		if err := commitTo(t, next, `{"settings":2}`); err != nil {
 			t.Errorf("whose lease began: %v", err)
 		}
-		st.release(second)
-		select {
-		case <-st.idle:
-			t.Error("whose lease has ended gives back what others have")
-		default:
-		}
-		st.release(third)
-		if last, err := st.acquire(t.Context()); err != nil || last != third {
-			t.Errorf("got other records: %t, %v", last != third, err)
-		}
+		first.lease.Release()
+		time.AfterFunc(time.Second, next.lease.Release)
+		acquire(t.Context(), next, nil, time.Second)
+		_ = st.Destruct()
 	})
 }
 
@@ -105,11 +81,11 @@ func TestLease(t *testing.T) {
 func TestRecordsOpen(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	storage := &failingStorage{Storage: store.NewMemory()}
-	r := &records{storage: storage, prefix: "site"}
+	r := newRecords(storage, "site")
 	if err := commitTo(t, r, `{"settings":1,"selected":2,"aliases":["http://b.example"]}`); err != nil {
 		t.Fatal(err)
 	}
-	again := &records{storage: storage, prefix: "site"}
+	again := newRecords(storage, "site")
 	if snapshot, m, err := again.open(ctx, now, nil); err != nil || snapshot != nil || m == nil || m.Settings != 1 || again.settings != 2 || len(m.Aliases) != 1 {
 		t.Errorf("got %v, %+v, %v", snapshot, m, err)
 	}
@@ -119,7 +95,7 @@ func TestRecordsOpen(t *testing.T) {
 
 	broken := errors.New("broken")
 	storage.err = broken
-	late := &records{storage: storage, prefix: "site"}
+	late := newRecords(storage, "site")
 	for _, step := range []struct {
 		after time.Duration
 		err   error // of the storage
@@ -160,7 +136,8 @@ func (s *slowStorage) Store(ctx context.Context, key string, value []byte) error
 // TestLateOpen: what is kept of a large site, or on a slow disk, takes longer to read than requests
 // shall wait. It is read once these need not wait any more.
 func TestLateOpen(t *testing.T) {
-	warm := &records{storage: store.NewMemory(), generation: emptyGeneration(t.Context())}
+	warm := newRecords(store.NewMemory(), "")
+	_, _, _ = warm.open(t.Context(), time.Now(), nil)
 	put := func(r *records, path string) {
 		w := r.generation.Writer()
 		w.Put("", []store.Record{{Path: path}}, nil, nil)
@@ -169,7 +146,7 @@ func TestLateOpen(t *testing.T) {
 	put(warm, "/warm")
 	synctest.Test(t, func(t *testing.T) {
 		storage := &slowStorage{Storage: store.NewMemory()}
-		r := &records{storage: storage}
+		r := newRecords(storage, "")
 		if err := commitTo(t, r, `{}`); err != nil {
 			t.Fatal(err)
 		}
@@ -179,12 +156,12 @@ func TestLateOpen(t *testing.T) {
 		}
 		storage.manifest.Store(int64(time.Minute))
 		storage.load.Store(int64(3 * time.Second))
-		late := &records{storage: storage}
+		late := newRecords(storage, "")
 		begun := time.Now()
 		if _, _, err := late.open(t.Context(), time.Now(), nil); err == nil || time.Since(begun) > openPatience {
 			t.Errorf("got %v after %s", err, time.Since(begun))
 		}
-		late.generation = emptyGeneration(t.Context())
+		late.generation = warm.store.Last()
 		put(late, "/new")
 		time.Sleep(time.Hour)
 		storage.manifest.Store(int64(0))
@@ -199,7 +176,7 @@ func TestLateOpen(t *testing.T) {
 func TestSlowCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		storage := &slowStorage{Storage: store.NewMemory()}
-		r := &records{storage: storage}
+		r := newRecords(storage, "")
 		if _, _, err := r.open(t.Context(), time.Now(), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +187,7 @@ func TestSlowCommit(t *testing.T) {
 		r.generation = r.generation.WithDocuments([]byte(`{}`), documents)
 		storage.store.Store(int64(time.Second))
 		for range 5 {
-			_ = r.commit(t.Context(), t.Context())
+			_ = r.commit()
 			time.Sleep(time.Minute)
 		}
 		if got := len(r.store.Last().Documents()); got != 100 {
@@ -220,76 +197,33 @@ func TestSlowCommit(t *testing.T) {
 	})
 }
 
-// countingContext counts the functions that wait for its end.
-type countingContext struct {
-	context.Context
-	waiting atomic.Int64
-}
-
-func (c *countingContext) AfterFunc(func()) func() bool {
-	c.waiting.Add(1)
-	return func() bool { c.waiting.Add(-1); return true }
-}
-
-// TestCommitsLeaveNothing behind in the site's context once they have ended.
-func TestCommitsLeaveNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		storage := &slowStorage{Storage: store.NewMemory()}
-		r := &records{storage: storage}
-		if _, _, err := r.open(t.Context(), time.Now(), nil); err != nil {
-			t.Fatal(err)
-		}
-		storage.store.Store(int64(2 * commitWait))
-		done := make(chan struct{})
-		defer close(done)
-		site := &countingContext{Context: doneContext{t.Context(), done}}
-		for range 3 {
-			if err := r.commit(t.Context(), site); !errors.Is(err, errHung) {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Minute)
-		}
-		if n := site.waiting.Load(); n != 0 {
-			t.Errorf("%d functions wait", n)
-		}
-	})
-}
-
-// doneContext ends with a channel, which makes its descendants register with its AfterFunc.
-type doneContext struct {
-	context.Context
-	done chan struct{}
-}
-
-func (c doneContext) Done() <-chan struct{} { return c.done }
-
 // TestRestoreSnapshot: what was published is served from its documents after a restart.
 func TestRestoreSnapshot(t *testing.T) {
 	b := newBench(t, nil)
 	s := b.site("named.example")
 	storage := store.NewMemory()
 	snapshot := snapshotOf(t, 2, "/a", "/b", "/c", "/d", "/e")
-	run := &refreshRun{site: s, records: &records{storage: storage, prefix: "site"}, begun: b.clock}
+	run := &refreshRun{site: s, records: newRecords(storage, "site"), begun: b.clock}
+	s.state.report.Store(new(report))
 	for range 2 { // the second time nothing is new
 		if _, _, err := run.records.open(t.Context(), b.clock, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := run.write(t.Context(), &result{snapshot: snapshot, outcome: refreshChanged}, 7); err != nil {
+		if err := run.write(&result{snapshot: snapshot, settings: 7}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	later := &records{storage: storage, prefix: "site"}
+	later := newRecords(storage, "site")
 	got, m, err := later.open(t.Context(), b.clock, func(key string, err error) { t.Errorf("damaged: %s, %v", key, err) })
-	if err != nil || !snapshot.Equal(got) || later.settings != 7 || m.Settings != s.selectDigest(nil) {
+	if err != nil || !snapshot.Equal(got) || later.settings != 7 || m.Settings != s.digest() {
 		t.Errorf("got %+v, %+v, %v", got, m, err)
 	}
-	var empty *publish.Snapshot
 	run.records.generation = later.generation
 	run.records.store = later.store
-	if err := run.write(t.Context(), &result{snapshot: empty, outcome: refreshEmpty}, 8); err != nil {
+	if err := run.write(&result{settings: 8}); err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := (&records{storage: storage, prefix: "site"}).open(t.Context(), b.clock, nil); got != nil || err != nil {
+	if got, _, err := (newRecords(storage, "site")).open(t.Context(), b.clock, nil); got != nil || err != nil {
 		t.Errorf("once nothing is published: got %v, %v", got, err)
 	}
 }
@@ -306,43 +240,23 @@ func TestOpenStorage(t *testing.T) {
 	}
 }
 
-// TestOldState: what an earlier version has left is named once, and left alone.
-func TestOldState(t *testing.T) {
-	folder := t.TempDir()
-	core, logs := observer.New(zapcore.InfoLevel)
-	logOldState(folder, zap.New(core))
-	old := filepath.Join(folder, "example.com-0123456789abcdef")
-	for _, name := range []string{filepath.Join(old, "state"), filepath.Join(folder, "sites", "example.com-0123456789abcdef", "store")} {
-		if err := os.MkdirAll(name, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	logOldState(folder, zap.New(core))
-	if got := logs.FilterField(zap.String("first", old)).FilterField(zap.Int("folders", 1)).Len(); got != 1 || logs.Len() != 1 {
-		t.Errorf("got %v", logs.All())
-	}
-	if _, err := os.Stat(filepath.Join(old, "state")); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestStateOfSites: sites of the same URL have states of their own, and those that only
 // visitors named are kept in memory.
 func TestStateOfSites(t *testing.T) {
 	b := newBench(t, nil)
 	b.app.storage = &failingStorage{Storage: store.NewMemory()}
 	named, visited := b.site("named.example"), b.site("visited.example")
-	if named.state.current.storage != b.app.storage || visited.state.current.storage == b.app.storage {
+	if named.state.records.Load().storage != b.app.storage || visited.state.records.Load().storage == b.app.storage {
 		t.Error("the named site is in memory, or the other one is not")
 	}
-	if named.state.current.prefix == visited.state.current.prefix {
+	if named.state.records.Load().prefix == visited.state.records.Load().prefix {
 		t.Error("two sites share a folder")
 	}
 	b.app.mu.Lock()
 	defer b.app.mu.Unlock()
 	other := acquireState(b.app, &named.identity)
 	defer func() { _, _ = states.Delete(other.key) }()
-	if other == named.state || other.current.prefix == named.state.current.prefix {
+	if other == named.state || other.records.Load().prefix == named.state.records.Load().prefix {
 		t.Error("two handlers' sites of the same URL share their state")
 	}
 }

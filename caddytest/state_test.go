@@ -173,13 +173,7 @@ func TestDamagedState(t *testing.T) {
 		"a bit":           func(path string, data []byte) error { data[len(data)*2/3] ^= 4; return os.WriteFile(path, data, 0o600) },
 		"longer":          func(path string, data []byte) error { return os.WriteFile(path, append(data, 0), 0o600) },
 		"another version": func(path string, data []byte) error { data[7]++; return os.WriteFile(path, data, 0o600) },
-		"a folder": func(path string, data []byte) error {
-			if err := os.Remove(path); err != nil {
-				return err
-			}
-			return os.MkdirAll(filepath.Join(path, "x"), 0o700)
-		},
-		"gone": func(path string, data []byte) error { return os.Remove(path) },
+		"gone":            func(path string, data []byte) error { return os.Remove(path) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			countFetches(t)

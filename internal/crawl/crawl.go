@@ -90,7 +90,7 @@ type Crawler struct {
 // New returns a Crawler.
 func New(o Options) *Crawler {
 	o.Workers = max(o.Workers, 1)
-	o.Limiter, o.Slots = cmp.Or(o.Limiter, NewLimiter(2, 1, nil)), cmp.Or(o.Slots, NewSlots(o.Workers))
+	o.Limiter, o.Slots = cmp.Or(o.Limiter, NewLimiter(2, 1)), cmp.Or(o.Slots, NewSlots(o.Workers))
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -109,7 +109,7 @@ func TestPolicies(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &static{links: site}
-			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1, nil)})
+			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
 			gen := empty(t)
 			for range 3 { // visits count once a link has made a record
 				gen = crawlAll(t, c, gen, test.Policy, cands...).Generation
@@ -151,7 +151,7 @@ func TestAgain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &static{links: map[string][]string{"/a": nil, "/b": nil, "/c": nil, "/d": nil}}
 			var shift time.Duration
-			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1, nil), Now: func() time.Time { return time.Now().Add(shift) }})
+			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1), Now: func() time.Time { return time.Now().Add(shift) }})
 			p := Policy{Base: base, Scope: "/", Front: "/"}
 			crawl := func(cands []page.Page, gen *store.Generation) Result {
 				result, err := c.Start(&list{pages: cands}, p).Update(t.Context(), gen, Budget{Until: time.Now().Add(shift + time.Hour)})
@@ -235,7 +235,7 @@ func TestEndless(t *testing.T) {
 		}
 		return &Response{Status: 200, Header: htmlHeader, Body: body}, nil
 	}
-	c := New(Options{Fetcher: fetcherFunc(fetch), Limiter: NewLimiter(1e9, 1, nil)})
+	c := New(Options{Fetcher: fetcherFunc(fetch), Limiter: NewLimiter(1e9, 1)})
 	run := c.Start(new(list), Policy{Base: base, Scope: "/", Front: "/", Links: true, MaxPaths: maxPaths})
 	gen := empty(t)
 	for range 4 {
@@ -264,7 +264,7 @@ func TestSoftNotFound(t *testing.T) {
 		shell := fetcherFunc(func(context.Context, string) (*Response, error) {
 			return &Response{Status: 200, Header: htmlHeader, Body: []byte(`<!DOCTYPE html>shell<a href="/linked">x</a><a href="/listed">x</a>`)}, nil
 		})
-		c := New(Options{Fetcher: shell, Limiter: NewLimiter(1000, 1, nil)})
+		c := New(Options{Fetcher: shell, Limiter: NewLimiter(1000, 1)})
 		p := Policy{Base: base, Scope: "/", Front: "/", Links: true}
 		gen := empty(t)
 		for _, test := range []struct {
@@ -309,7 +309,7 @@ func TestAliases(t *testing.T) {
 			cands = append(cands, page.Page{Path: "/folder00.htm", Version: 1})
 			slices.SortFunc(cands, page.Compare)
 			p.Base, p.Scope, p.Front, p.Query = base, "/", "/", []string{"x"}
-			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1, nil)})
+			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
 			gen := crawlAll(t, c, empty(t), p, slices.CompactFunc(cands, func(a, b page.Page) bool { return a.Path == b.Path })...).Generation
 			linked := ""
 			for rec, err := range gen.Records(t.Context()) {
@@ -370,7 +370,7 @@ func TestSeedChain(t *testing.T) {
 			}
 			return &Response{Status: 200, Header: htmlHeader, Body: []byte("<!DOCTYPE html>" + path), Proxied: true}, nil
 		}
-		c := New(Options{Fetcher: fetcherFunc(fetch), Limiter: NewLimiter(1, 1, nil)})
+		c := New(Options{Fetcher: fetcherFunc(fetch), Limiter: NewLimiter(1, 1)})
 		gen := crawlAll(t, c, empty(t), Policy{Base: base, Scope: "/x", Front: "/x", Discover: true}).Generation
 		for rec, err := range gen.Records(t.Context()) {
 			if err != nil || rec.Fetched == 0 || rec.Flags&store.Seed == 0 || rec.Depth != 0 {
@@ -392,7 +392,7 @@ func TestLater(t *testing.T) {
 			resp.Proxied = true
 			return resp, err
 		}
-		c := New(Options{Fetcher: fetcherFunc(fetch), Limiter: NewLimiter(1./60, 1, nil)})
+		c := New(Options{Fetcher: fetcherFunc(fetch), Limiter: NewLimiter(1./60, 1)})
 		run := c.Start(new(list), Policy{Base: base, Scope: "/", Front: "/", Links: true})
 		gen, counts := empty(t), map[int]int{}
 		for range 10 {
@@ -558,7 +558,7 @@ func TestTurns(t *testing.T) {
 			resp.Proxied = true
 			return resp, err
 		}
-		c := New(Options{Fetcher: fetcherFunc(fetch), Limiter: NewLimiter(100, 1, nil)})
+		c := New(Options{Fetcher: fetcherFunc(fetch), Limiter: NewLimiter(100, 1)})
 		gen := empty(t)
 		for range 20 {
 			run := c.Start(new(list), Policy{Base: base, Scope: "/", Front: "/", Links: true})

@@ -30,16 +30,25 @@ type Limiter struct {
 	backoff time.Duration // after the last response; 0: it was no refusal
 }
 
-// NewLimiter returns a Limiter for so many requests a second, so many at a time. It takes over from the one
-// before it, which may be nil, how long upstreams are left alone.
-func NewLimiter(rate float64, concurrency int, before *Limiter) *Limiter {
-	l := &Limiter{interval: time.Duration(float64(time.Second) / rate), slots: NewSlots(concurrency)}
-	if before != nil {
-		before.mu.Lock()
-		defer before.mu.Unlock()
-		l.next, l.backoff = before.next, before.backoff
+// NewLimiter returns a Limiter for so many requests a second, so many at a time.
+func NewLimiter(rate float64, concurrency int) *Limiter {
+	return &Limiter{interval: time.Duration(float64(time.Second) / rate), slots: NewSlots(concurrency)}
+}
+
+// Resume leaves upstreams alone for as long as the Limiter before this one would have.
+func (l *Limiter) Resume(before *Limiter) {
+	next, backoff := before.state()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.backoff = max(l.backoff, backoff); next.After(l.next) {
+		l.next = next
 	}
-	return l
+}
+
+func (l *Limiter) state() (next time.Time, backoff time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.next, l.backoff
 }
 
 // Next is when the next request may begin, as far as it is known.

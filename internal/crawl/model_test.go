@@ -328,7 +328,7 @@ func testModel(t *testing.T, seed uint64) {
 	s.change("/app/")
 	s.pages["/app/"].status, s.pages["/app/"].target = 200, ""
 	storage := store.NewMemory()
-	limiter := NewLimiter(20, 2, nil)
+	limiter := NewLimiter(20, 2)
 	open := func() (*Crawler, *store.Store, *store.Generation) {
 		st, err := store.Open(t.Context(), storage, store.Options{})
 		if err != nil {

@@ -224,7 +224,7 @@ func TestLimiter(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l, first := NewLimiter(test.rate, 1, nil), time.Now()
+				l, first := NewLimiter(test.rate, 1), time.Now()
 				for i, want := range test.want {
 					if !l.begin(t.Context()) {
 						t.Fatal("no turn")
@@ -235,7 +235,9 @@ func TestLimiter(t *testing.T) {
 					time.Sleep(test.took)
 					l.record(test.took, test.resp)
 					l.slots.Release()
-					l = NewLimiter(test.rate, 1, l) // a reload changes nothing
+					next := NewLimiter(test.rate, 1) // a reload changes nothing
+					next.Resume(l)
+					l = next
 				}
 			})
 		})
@@ -255,7 +257,7 @@ func TestOnePace(t *testing.T) {
 			begun = append(begun, time.Now())
 			return &Response{Status: 200, Header: htmlHeader, Body: []byte("<!doctype html>" + path), Proxied: true}, nil
 		}
-		slots, limiter := NewSlots(1), NewLimiter(10, 4, nil)
+		slots, limiter := NewSlots(1), NewLimiter(10, 4)
 		slots.Take(t.Context()) // another site computes
 		time.AfterFunc(10*time.Second, slots.Release)
 		var group sync.WaitGroup

@@ -174,35 +174,35 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// TestRevoke revokes before the nth operation, for every n.
-func TestRevoke(t *testing.T) {
-	for n, revoked := 0, true; revoked; n++ {
+// TestCommitEnds with its context: nothing is written once that has ended before the nth operation, for every n.
+func TestCommitEnds(t *testing.T) {
+	for n, ended := 0, true; ended; n++ {
 		memory := NewMemory()
 		s := open(t, memory)
 		commit(t, s, advance(t, s.Last(), 1))
-		revoked = false
+		ctx, cancel := context.WithCancel(t.Context())
+		ended = false
 		left := n
 		s.storage = &flaky{Storage: memory, before: func(op, key string) error {
-			if revoked && (op == "store" || op == "delete") {
-				t.Errorf("operation %d: %s %s after Revoke", n, op, key)
+			if ended && (op == "store" || op == "delete") {
+				t.Errorf("operation %d: %s %s after the end", n, op, key)
 			}
-			if left--; left < 0 && (op == "load" || op == "list") {
-				revoked = true
-				s.Revoke()
-			}
-			if left < 0 && !revoked { // as another goroutine would, during a write
-				defer s.Revoke()
-				revoked = true
+			if left--; left < 0 && !ended {
+				ended = true
+				if op == "load" || op == "list" {
+					cancel()
+				} else {
+					defer cancel() // during a write
+				}
 			}
 			return nil
 		}}
 		err := s.Commit(ctx, advance(t, s.Last(), 2))
-		if got := number(t, open(t, memory).Last()); got == 1 && !errors.Is(err, ErrRevoked) || got == 2 && err != nil {
+		s.lock <- struct{}{} // what was under way has ended
+		if got := number(t, open(t, memory).Last()); got == 1 && !errors.Is(err, context.Canceled) {
 			t.Errorf("operation %d: generation %d, error %v", n, got, err)
 		}
-		if revoked && !errors.Is(s.Commit(ctx, advance(t, s.Last(), 3)), ErrRevoked) {
-			t.Error("committed after Revoke")
-		}
+		cancel()
 	}
 }
 

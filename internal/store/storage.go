@@ -2,10 +2,12 @@ package store
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"path"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Storage is the part of certmagic's Storage that is used. Keys are paths with slashes. A value is stored whole
@@ -48,15 +50,20 @@ func (m *memory) List(_ context.Context, folder string, _ bool) (keys []string, 
 	return keys, nil
 }
 
+const readPatience = 10 * time.Second
+
+var errHung = errors.New("the storage does not answer")
+
+// load reads a value, and gives up where the storage does not answer, as a network disk that is gone.
 func (s *Store) load(ctx context.Context, name string) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, readPatience, errHung)
+	defer cancel()
 	return within(ctx, func() ([]byte, error) { return s.storage.Load(ctx, path.Join(s.Prefix, name)) })
 }
 
 // write stores a value, or deletes it where it is nil. What calls it runs exclusively.
 func (s *Store) write(ctx context.Context, name string, value []byte) error {
 	switch key := path.Join(s.Prefix, name); {
-	case s.revoked.Load():
-		return ErrRevoked
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case value == nil:
@@ -92,6 +99,6 @@ func within[T any](ctx context.Context, call func() (T, error)) (none T, err err
 	case result := <-done:
 		return result()
 	case <-ctx.Done():
-		return none, ctx.Err()
+		return none, context.Cause(ctx)
 	}
 }

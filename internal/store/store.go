@@ -16,7 +16,6 @@ import (
 // Errors match these, besides those of the storage and of contexts.
 var (
 	ErrDamaged    = errors.New("damaged or missing")
-	ErrRevoked    = errors.New("writing was revoked")
 	ErrSuperseded = errors.New("deleted, since a later generation was committed")
 	ErrOrder      = errors.New("out of order")
 )
@@ -39,7 +38,6 @@ type Store struct {
 	Options
 	storage Storage
 	last    atomic.Pointer[Generation]
-	revoked atomic.Bool
 	lock    chan struct{} // is held by the one goroutine that writes
 }
 
@@ -62,11 +60,9 @@ func Open(ctx context.Context, storage Storage, o Options) (*Store, error) {
 // Last returns the generation that was committed last, an empty one if there is none.
 func (s *Store) Last() *Generation { return s.last.Load() }
 
-// Revoke makes the Store write no more, not even the rest of a Commit that is running.
-func (s *Store) Revoke() { s.revoked.Store(true) }
-
 // Commit makes g the generation that the next Open finds, and then deletes what only earlier ones have. If it
-// fails, the one before is found. The error matches ErrRevoked or ErrSuperseded, or is the storage's or ctx's.
+// fails, or ctx ends, nothing more is written, and the one before is found. The error matches ErrSuperseded, or is
+// the storage's or ctx's.
 func (s *Store) Commit(ctx context.Context, g *Generation) error {
 	return s.exclusively(ctx, func() error { return s.commit(ctx, g) })
 }
