@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
 // Discovery is what the sources that discover pages have in common. Where a handler has
@@ -58,7 +58,7 @@ type discovery struct {
 	expire     time.Duration
 	maxPaths   int
 
-	cleaner *page.Cleaner
+	cleaner *uri.Cleaner
 	visits  *visitCounts
 }
 
@@ -102,7 +102,7 @@ func (d *Discovery) discovers() (discovery, error) {
 			return c, fmt.Errorf("query '%s': placeholders are not replaced", key)
 		case key == "*" || strings.ContainsAny(key, "?=&,"):
 			return c, fmt.Errorf("query '%s': the names of parameters are wanted, such as page lang", key)
-		case page.IsTracking(key):
+		case uri.IsTracking(key):
 			return c, fmt.Errorf("query '%s': a tracking parameter tells no pages apart", key)
 		case slices.Contains(d.Query[:i], key):
 			return c, fmt.Errorf("query has '%s' twice", key)
@@ -173,7 +173,7 @@ func (h *Handler) discovers() (*discovery, error) {
 	if len(all.unlinked) > 0 {
 		all.isUnlinked = all.unlinked.Match
 	}
-	all.cleaner, all.visits = page.NewCleaner(all.query), new(visitCounts)
+	all.cleaner, all.visits = uri.NewCleaner(all.query), new(visitCounts)
 	return all, nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
 // The errors of [Parser.Parse].
@@ -64,7 +65,7 @@ func (v *Visit) Reason() string {
 		return WrongStatus
 	case v.ContentType == "" || v.ContentType == "-":
 		path, _, _ := strings.Cut(v.URI, "#")
-		if path, _, _ = strings.Cut(path, ";"); page.IsAsset(path) {
+		if path, _, _ = strings.Cut(path, ";"); uri.IsAsset(path) {
 			return Asset
 		}
 	case !htmlmeta.IsHTML(v.ContentType):

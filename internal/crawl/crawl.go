@@ -17,6 +17,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
 // Candidates are the pages that sources name and visitors have had, in path order, each once. Next goes on
@@ -46,7 +47,7 @@ type Policy struct {
 	Links    bool          // pages that links name are fetched
 	Discover bool          // they are recorded, and fetched once visitors have had them
 	Depth    int           // of links that are followed at most; 0: 250
-	Query    []string      // parameters that are part of a page's path: see [page.NewCleaner]
+	Query    []string      // parameters that are part of a page's path: see [uri.NewCleaner]
 	Expire   time.Duration // after which a page is dropped that nothing links to; 0: 90 days
 	MaxPaths int           // pages at most that no source names; 0: 100,000
 	After    int64         // the batch of the crawl before, which this one's must not be
@@ -174,7 +175,7 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 			*f = func(string) bool { return is }
 		}
 	}
-	return &Run{c: c, p: p, cands: cands, batch: max(c.now(), p.After+1), links: links{cleaner: page.NewCleaner(p.Query), seen: make(map[uint64]uint8)}}
+	return &Run{c: c, p: p, cands: cands, batch: max(c.now(), p.After+1), links: links{cleaner: uri.NewCleaner(p.Query), seen: make(map[uint64]uint8)}}
 }
 
 // Update goes on with the crawl from a generation: at first the last one, later the one that the Update

@@ -15,8 +15,8 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
 // Fetcher fetches pages from the server itself. It is safe for concurrent use.
@@ -240,7 +240,7 @@ func (w *worker) follow(rec *store.Record, found []string) {
 // link takes a link from one page to another.
 func (w *worker) link(from, to string, depth uint8, flags store.Flags) {
 	links, ok := &w.run.links, true
-	if flags&(store.Target|store.Image) == 0 && strings.ContainsAny(to, ";?%") || strings.Contains(to, "//") || len(to) > page.MaxPath { // else it is clean
+	if flags&(store.Target|store.Image) == 0 && strings.ContainsAny(to, ";?%") || strings.Contains(to, "//") || len(to) > uri.MaxPath { // else it is clean
 		to, ok = links.cleaner.Clean(to)
 	}
 	if ok && to != from && strings.HasPrefix(to, w.run.p.Scope) {

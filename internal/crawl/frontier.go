@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
 const (
@@ -35,7 +36,7 @@ func (l *link) key() uint64 { return xxhash.Sum64String(l.path) ^ uint64(l.flags
 
 // links collects what fetched pages link to: each target once, by the hash of its path.
 type links struct {
-	cleaner *page.Cleaner
+	cleaner *uri.Cleaner
 	max     int // targets
 
 	mu        sync.Mutex

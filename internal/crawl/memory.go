@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
 const maxMemory, maxTurn = 10_000, 500 // values, pages of a folder
@@ -124,7 +125,7 @@ type turns struct {
 // Take takes the turn of a page; false: it is not its turn.
 func (t *turns) take(rec *store.Record, proxied bool, late *memory[bool]) bool {
 	isLate, _ := late.get(rec.Path)
-	if !t.comeLast && (isLate || rec.Fetched == 0 && rec.Flags&store.Named == 0 && (rec.Flags&store.Image != 0 || page.IsAsset(rec.Path))) {
+	if !t.comeLast && (isLate || rec.Fetched == 0 && rec.Flags&store.Named == 0 && (rec.Flags&store.Image != 0 || uri.IsAsset(rec.Path))) {
 		t.othersWait = true
 		return false
 	}

@@ -1,8 +1,9 @@
-// Package page holds the one type that every part of caddy-sitemap speaks: a
-// page of a site, with how its path is written, ordered, matched and scoped.
+// Package page holds the one type that every part of caddy-sitemap speaks: a page of a site, with how its path is
+// written, cleaned and scoped, and how its date is read.
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -10,21 +11,19 @@ import (
 	"strings"
 )
 
-// MaxLoc is the longest URL that a sitemap may list, in bytes: the protocol
-// asks for less than 2,048 characters (https://www.sitemaps.org/protocol.html).
+// MaxLoc is the longest URL that a sitemap may list, in bytes: the protocol asks for less than 2,048 characters
+// (https://www.sitemaps.org/protocol.html).
 const MaxLoc = 2047
 
 // Page is one URL of a site and what is known of it.
 type Page struct {
-	// Path is the page's path on the site with its query, if it has one,
-	// percent-encoded as [Canonical] and [AppendEscaped] write it. It begins
-	// with a slash and holds neither scheme nor host.
+	// Path is the page's path on the site with its query, if it has one, as [Canonical] writes it. It begins with a
+	// slash and holds neither scheme nor host.
 	Path string
 
-	// LastMod is when the page last changed, in Unix seconds (UTC). 0: not known.
-	LastMod int64
-
-	// LastModDay says that only the day of LastMod is known.
+	// LastMod is when the page last changed, in Unix seconds (UTC). 0: not known. LastModDay says that only the day of
+	// it is known.
+	LastMod    int64
 	LastModDay bool
 
 	// ChangeFreq is how often the page changes. The zero value: not said.
@@ -33,12 +32,10 @@ type Page struct {
 	// Priority is the page's weight within its site. The zero value: not said.
 	Priority Priority
 
-	// Version tells states of the file that a page is read from apart. 0: no
-	// file is known.
+	// Version tells states of the file that a page is read from apart. 0: no file is known.
 	Version uint32
 
-	// Discovered says that nobody names the page but its visitors and the links of
-	// other pages.
+	// Discovered says that nobody names the page but its visitors and the links of other pages.
 	Discovered bool
 
 	// Visited says that only visitors showed the page.
@@ -48,30 +45,42 @@ type Page struct {
 	Extensions *Extensions
 }
 
-// Merge fills what p does not know from o, another source's view of the same
-// page. Of two known modification times the later one is kept.
+// Merge fills what p does not know from o, another source's view of the same page. Of two known modification times
+// the later one is kept.
 func (p *Page) Merge(o Page) {
 	if o.LastMod > p.LastMod {
 		p.LastMod, p.LastModDay = o.LastMod, o.LastModDay
 	}
-	if p.ChangeFreq == 0 {
-		p.ChangeFreq = o.ChangeFreq
-	}
-	if p.Priority == 0 {
-		p.Priority = o.Priority
-	}
-	if p.Version == 0 {
-		p.Version = o.Version
-	}
-	if p.Extensions == nil {
-		p.Extensions = o.Extensions
-	}
+	p.ChangeFreq = cmp.Or(p.ChangeFreq, o.ChangeFreq)
+	p.Priority = cmp.Or(p.Priority, o.Priority)
+	p.Version = cmp.Or(p.Version, o.Version)
+	p.Extensions = cmp.Or(p.Extensions, o.Extensions)
 	p.Discovered = p.Discovered && o.Discovered
 	p.Visited = p.Visited && o.Visited
 }
 
 // Compare orders pages by the bytes of their paths.
 func Compare(a, b Page) int { return strings.Compare(a.Path, b.Path) }
+
+// Extensions is what a page's entry says beyond the protocol's own elements.
+type Extensions struct {
+	// Alternates are the page's versions in other languages, itself among them
+	// (https://developers.google.com/search/docs/specialty/international/localized-versions).
+	Alternates []Alternate
+
+	// Images are the absolute URLs of the images on the page, at most 1,000
+	// (https://developers.google.com/search/docs/crawling-indexing/sitemaps/image-sitemaps).
+	Images []string
+}
+
+// Empty reports whether e, which may be nil, says nothing.
+func (e *Extensions) Empty() bool { return e == nil || len(e.Alternates) == 0 && len(e.Images) == 0 }
+
+// Alternate is a version of a page for readers of a language or region.
+type Alternate struct {
+	Lang string // as in hreflang, such as "de-AT" or "x-default"
+	URL  string // absolute
+}
 
 // ChangeFreq is a page's change frequency, one of the protocol's seven.
 type ChangeFreq uint8
@@ -91,18 +100,17 @@ func ParseChangeFreq(s string) (ChangeFreq, error) {
 
 // String is the frequency's name, "" for the zero value and for what is none.
 func (c ChangeFreq) String() string {
-	if int(c) >= len(changeFreqs) {
-		return ""
+	if int(c) < len(changeFreqs) {
+		return changeFreqs[c]
 	}
-	return changeFreqs[c]
+	return ""
 }
 
-// Priority is a page's weight within its site, 0.0 to 1.0, in hundredths plus
-// one, so that the zero value means that nothing is said.
+// Priority is a page's weight within its site, 0.0 to 1.0, in hundredths plus one, so that the zero value means that
+// nothing is said.
 type Priority uint8
 
-// ParsePriority reads a decimal number from 0.0 to 1.0; digits after the second
-// decimal place are rounded.
+// ParsePriority reads a decimal number from 0.0 to 1.0; digits after the second decimal place are rounded.
 func ParsePriority(s string) (Priority, error) {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || strings.Trim(s, "0123456789.") != "" {
@@ -119,34 +127,10 @@ func PriorityOf(f float64) (Priority, error) {
 	return Priority(math.Round(f*100)) + 1, nil
 }
 
-// String is the priority as the protocol writes it, such as "0.5", and "" for
-// the zero value and for what is none.
+// String is the priority as the protocol writes it, such as "0.5", and "" for the zero value and for what is none.
 func (p Priority) String() string {
 	if p == 0 || p > 101 {
 		return ""
 	}
-	s := fmt.Sprintf("%.2f", float64(p-1)/100)
-	return strings.TrimSuffix(s, "0")
-}
-
-// Extensions is what a page's entry says beyond the protocol's own elements.
-type Extensions struct {
-	// Alternates are the page's versions in other languages, itself among them
-	// (https://developers.google.com/search/docs/specialty/international/localized-versions).
-	Alternates []Alternate
-
-	// Images are the absolute URLs of the images on the page, at most 1,000
-	// (https://developers.google.com/search/docs/crawling-indexing/sitemaps/image-sitemaps).
-	Images []string
-}
-
-// Empty reports whether e, which may be nil, says nothing.
-func (e *Extensions) Empty() bool {
-	return e == nil || len(e.Alternates) == 0 && len(e.Images) == 0
-}
-
-// Alternate is a version of a page for readers of a language or region.
-type Alternate struct {
-	Lang string // as in hreflang, such as "de-AT" or "x-default"
-	URL  string // absolute
+	return strings.TrimSuffix(fmt.Sprintf("%.2f", float64(p-1)/100), "0")
 }

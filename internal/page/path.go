@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// inPath are the bytes that RFC 3986, section 3.3, allows in a path as they are, and the slash;
-// unreserved those that mean nothing but themselves anywhere (section 2.3).
+// inPath are the bytes that RFC 3986, section 3.3, allows in a path as they are, and the slash; unreserved those that
+// mean nothing but themselves anywhere (section 2.3).
 var inPath, unreserved [256]bool
 
 func init() {
@@ -37,24 +37,25 @@ func appendByte(dst []byte, c byte, kept bool) []byte {
 	return append(dst, '%', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// Escape percent-encodes the bytes of a decoded path, such as a file's name, that RFC 3986 does
-// not allow in a path. Bytes that are no UTF-8 keep their values. What needs no escaping is
-// returned as it is, without an allocation.
+// Escape percent-encodes the bytes of a decoded path, such as a file's name, that RFC 3986 does not allow in a path.
+// Bytes that are no UTF-8 keep their values. What needs no escaping is returned as it is, without an allocation.
 func Escape(raw string) string {
-	for i := range len(raw) {
-		if !inPath[raw[i]] {
-			out := make([]byte, 0, len(raw)+16)
-			for i := range len(raw) {
-				out = appendByte(out, raw[i], inPath[raw[i]])
-			}
-			return string(out)
-		}
+	i := 0
+	for i < len(raw) && inPath[raw[i]] {
+		i++
 	}
-	return raw
+	if i == len(raw) {
+		return raw
+	}
+	out := append(make([]byte, 0, len(raw)+16), raw[:i]...)
+	for ; i < len(raw); i++ {
+		out = appendByte(out, raw[i], inPath[raw[i]])
+	}
+	return string(out)
 }
 
-// Unescape decodes the percent-encoding of a canonical path; its query, if it has one, is left
-// out. What needs no decoding is returned as it is, without an allocation.
+// Unescape decodes the percent-encoding of a canonical path; its query, if it has one, is left out. What needs no
+// decoding is returned as it is, without an allocation.
 func Unescape(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	if decoded, err := url.PathUnescape(path); err == nil {
@@ -69,13 +70,11 @@ var (
 	ErrEscape   = errors.New("a percent sign is followed by two hexadecimal digits")
 )
 
-// Canonical rewrites an already percent-encoded path, with its query if it has one, into the
-// one form that pages are listed in. In the path every byte is encoded as [Escape] does, however
-// it was written, so that a link and the name of a file agree; only an encoded slash stays
-// encoded, as it separates no segments. In the query, where encoding may matter to an
-// application, escapes are decoded for unreserved characters only. Hexadecimal digits are
-// upper-case, dot segments are removed (RFC 3986, section 5.2.4), and there is no fragment. The
-// error is ErrRelative or ErrEscape.
+// Canonical rewrites an already percent-encoded path, with its query if it has one, into the one form that pages are
+// listed in. In the path every byte is encoded as [Escape] does, however it was written, so that a link and the name
+// of a file agree; only an encoded slash stays encoded, as it separates no segments. In the query, where encoding may
+// matter to an application, escapes are decoded for unreserved characters only. Hexadecimal digits are upper-case, dot
+// segments are removed (RFC 3986, section 5.2.4), and there is no fragment. The error is ErrRelative or ErrEscape.
 func Canonical(ref string) (string, error) {
 	if IsNormal(ref) {
 		return strings.Clone(ref), nil // a caller's ref may be part of something long
@@ -86,11 +85,11 @@ func Canonical(ref string) (string, error) {
 
 // AppendCanonical appends what [Canonical] returns; nothing with an error.
 func AppendCanonical[T string | []byte](dst []byte, ref T) ([]byte, error) {
+	if IsNormal(ref) {
+		return append(dst, ref...), nil
+	}
 	if len(ref) == 0 || ref[0] != '/' {
 		return dst, ErrRelative
-	}
-	if isCanonical(ref) {
-		return append(dst, ref...), nil
 	}
 	out, query := dst, -1 // where the query begins
 	for i := 0; i < len(ref) && ref[i] != '#'; i++ {
@@ -112,57 +111,51 @@ func AppendCanonical[T string | []byte](dst []byte, ref T) ([]byte, error) {
 	if query < 0 {
 		query = len(out)
 	}
-	end := len(dst) + len(removeDotSegments(out[len(dst):query]))
-	if query+1 < len(out) {
-		return append(out[:end], out[query:]...), nil
+	path, rest := out[len(dst):query], out[query:]
+	if len(rest) == len("?") {
+		rest = nil
 	}
-	return out[:end], nil
+	if bytes.Contains(path, []byte("/.")) {
+		path = removeDotSegments(path)
+	}
+	return append(append(dst, path...), rest...), nil
 }
 
-// IsNormal reports whether a path certainly is in [Canonical]'s form. It is fast, and may be
-// false for one that is.
-func IsNormal(path string) bool { return path != "" && path[0] == '/' && isCanonical(path) }
-
-// isCanonical reports whether a path certainly is in that form: it has neither anything to be
-// escaped or decoded, nor dots after a slash, nor a query.
-func isCanonical[T string | []byte](path T) bool {
+// IsNormal reports whether a path certainly is in [Canonical]'s form: it has neither anything to be escaped or decoded,
+// nor dots after a slash, nor a query. It is fast, and may be false for one that is.
+func IsNormal[T string | []byte](path T) bool {
 	slash := false
 	for i := 0; i < len(path); i++ {
 		c := path[i]
-		if !inPath[c] || slash && c == '.' {
+		if !inPath[c] || slash && c == '.' || i == 0 && c != '/' {
 			return false
 		}
 		slash = c == '/'
 	}
-	return true
+	return len(path) > 0
 }
 
-// removeDotSegments works in place (RFC 3986, section 5.2.4).
-func removeDotSegments(p []byte) []byte {
-	out := p[:0]
-	for i := 0; i < len(p); {
-		end := len(p)
-		if n := bytes.IndexByte(p[i+1:], '/'); n >= 0 {
-			end = i + 1 + n
-		}
-		switch string(p[i:end]) {
-		case "/..":
-			out = out[:max(0, bytes.LastIndexByte(out, '/'))]
-			fallthrough
-		case "/.":
-			if end == len(p) {
-				out = append(out, '/')
-			}
+// removeDotSegments is as in RFC 3986, section 5.2.4.
+func removeDotSegments(path []byte) []byte {
+	segments := bytes.Split(path, []byte("/"))
+	kept := segments[:1]
+	for i, segment := range segments[1:] {
+		switch string(segment) {
+		case "..":
+			kept = kept[:max(len(kept)-1, 1)]
+		case ".":
 		default:
-			out = append(out, p[i:end]...)
+			kept = append(kept, segment)
+			continue
 		}
-		i = end
+		if i == len(segments)-2 {
+			kept = append(kept, nil)
+		}
 	}
-	return out
+	return bytes.Join(kept, []byte("/"))
 }
 
-// Folder is the path up to and with its last slash: what a document at path may list by the
-// protocol's scope rule.
+// Folder is the path up to and with its last slash: what a document at path may list by the protocol's scope rule.
 func Folder(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	return path[:strings.LastIndexByte(path, '/')+1]

@@ -15,18 +15,13 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// ErrBlank is [ParseLine]'s error for a line that says nothing: an empty one or
-// a comment alone.
-var ErrBlank = errors.New("the line is blank")
-
 var (
+	errBlank  = errors.New("the line is blank")
 	errText   = errors.New("the line is not text in UTF-8")
 	errStart  = errors.New("a URL begins with a slash, or with https:// or http://")
 	errSecond = errors.New("there is a second URL: a line has one")
 	errDate   = errors.New("a date is 2006-01-02, 2006-01-02T15:04Z or 2006-01-02T15:04:05+07:00, and from 1981 on")
-)
 
-var (
 	comment   = regexp.MustCompile(`(^|[ \t])#.*`) // elsewhere a # begins a URL's fragment
 	option    = regexp.MustCompile(`[ \t][A-Za-z_-]+=`)
 	secondURL = regexp.MustCompile(`[ \t](/|[^ \t]+://)`)
@@ -36,20 +31,17 @@ var (
 //
 //	<url> [lastmod=<date>] [changefreq=<frequency>] [priority=<0.0–1.0>]
 //
-// Words are parted by spaces and tabs; a # that begins a word begins a comment. The
-// URL is absolute, or a path of the site that begins with a slash; it may have spaces
-// in it. A date is one of [page.ParseDate].
+// Words are parted by spaces and tabs; a # that begins a word begins a comment. The URL is absolute, or a path of
+// the site that begins with a slash; it may have spaces in it. A date is one of [page.ParseDate].
 //
-// base is the scheme, host and port of the site, as [origin.Of] writes them; absolute
-// URLs must have the same. "": those of any site will do. The error is ErrBlank, or
-// says what the line should be.
+// base is the scheme, host and port of the site, as [origin.Of] writes them; absolute URLs must have the same. "":
+// those of any site will do. The error says what the line should be.
 func ParseLine(s, base string) (page.Page, error) {
 	if strings.Contains(s, "#") {
 		s = comment.ReplaceAllString(s, "")
 	}
-	s = strings.Trim(s, " \t")
-	if s == "" {
-		return page.Page{}, ErrBlank
+	if s = strings.Trim(s, " \t"); s == "" {
+		return page.Page{}, errBlank
 	}
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }) {
 		return page.Page{}, errText
@@ -90,10 +82,8 @@ func ParseLine(s, base string) (page.Page, error) {
 			return page.Page{}, fmt.Errorf("%s: %w", key, err)
 		}
 	}
-	if p.Path, err = pathOf(strings.TrimRight(url, " \t"), base); err != nil {
-		return page.Page{}, err
-	}
-	return p, nil
+	p.Path, err = pathOf(strings.TrimRight(url, " \t"), base)
+	return p, err
 }
 
 // pathOf returns the canonical path of a URL of the site at base.

@@ -3,6 +3,7 @@ package urllist
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/xml"
@@ -24,7 +25,6 @@ const (
 	maxDocument  = 64 << 20 // bytes, uncompressed
 	maxDocuments = 50_000   // that indexes name
 	maxDepth     = 2        // an index of indexes is not allowed, but written
-	maxShort     = 200      // bytes that a refusal repeats of a line
 )
 
 var (
@@ -35,62 +35,53 @@ var (
 
 // Reader reads lists and sitemaps of a site.
 type Reader struct {
-	// Base is the site's scheme, host and port, as in [ParseLine].
-	Base string
-
-	// Now is when no page has changed later; later dates are dropped.
-	Now time.Time
+	Base string    // scheme, host and port, as in [ParseLine]
+	Now  time.Time // later dates are dropped: no page has changed then
 
 	// Open opens another document of the site, by its absolute URL.
 	Open func(ctx context.Context, url string) (io.ReadCloser, error)
 
-	// Yield is called for each page of the site, in the order of the documents. Its error ends the
-	// reading.
+	// Yield is called for each page, in the order of the documents. Its error ends the reading.
 	Yield func(page.Page) error
 
-	// Refuse is called for each line or entry that names no page of the site, with its number,
-	// from 1, its text in at most 200 bytes, and why.
+	// Refuse is called for each line or entry that names no page of the site, with its number, from 1, its
+	// text in at most 200 bytes, and why.
 	Refuse func(line int, text string, err error)
 
 	documents int   // of indexes, so far
 	stopped   error // by Yield
 }
 
-// Read reads any form of a sitemap: lines as [ParseLine] takes them, of at most 64 KiB; a urlset;
-// or a sitemapindex, whose documents it opens. Each may be compressed by gzip
-// (https://www.sitemaps.org/protocol.html), and in UTF-16 where a byte order mark says so. The
-// errors are Yield's, ctx's and those of reading. Documents of an index that cannot be read are
-// errors, too, returned together after all others were read.
-func (s *Reader) Read(ctx context.Context, r io.Reader) error {
+// Read reads any form of a sitemap: lines as [ParseLine] takes them, of at most 64 KiB; a urlset; or a
+// sitemapindex, whose documents it opens. Each may be compressed by gzip
+// (https://www.sitemaps.org/protocol.html), and in UTF-16 where a byte order mark says so. The errors are
+// Yield's, ctx's and those of reading. Documents of an index that cannot be read are errors, too, returned
+// together after all others were read.
+func (s *Reader) Read(ctx context.Context, r io.Reader) error { return s.read(ctx, r, 0) }
+
+// read reads a document, and those that it names.
+func (s *Reader) read(ctx context.Context, r io.Reader, depth int) (err error) {
 	if s.stopped != nil {
 		return s.stopped
 	}
-	return s.read(ctx, r, 0)
-}
-
-// read reads a document, and those that it names.
-func (s *Reader) read(ctx context.Context, r io.Reader, depth int) error {
 	b := bufio.NewReader(r)
 	r = b
 	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
-		z, err := gzip.NewReader(b)
-		if err != nil {
+		if r, err = gzip.NewReader(b); err != nil {
 			return fmt.Errorf("decompressing: %w", err)
 		}
-		r = z
 	}
 	limited := &io.LimitedReader{R: transform.NewReader(r, unicode.BOMOverride(transform.Nop)), N: maxDocument + 1}
 	b = bufio.NewReaderSize(limited, maxLine)
 	head, _ := b.Peek(4096)
 	head = bytes.TrimLeft(head, " \t\r\n")
-	var err error
 	if bytes.HasPrefix(head, []byte("<")) && (bytes.Contains(head, []byte("urlset")) || bytes.Contains(head, []byte("sitemapindex"))) {
 		err = s.readXML(ctx, b, depth)
 	} else {
 		err = s.readLines(ctx, b)
 	}
 	if limited.N <= 0 {
-		return errors.Join(errDocument, err)
+		err = errors.Join(errDocument, err)
 	}
 	return err
 }
@@ -98,7 +89,7 @@ func (s *Reader) read(ctx context.Context, r io.Reader, depth int) error {
 // take yields the page of the n-th line or entry, or refuses its text.
 func (s *Reader) take(n int, text string, p page.Page, err error) error {
 	switch {
-	case errors.Is(err, ErrBlank):
+	case errors.Is(err, errBlank):
 		return nil
 	case err != nil:
 		s.Refuse(n, short(text), err)
@@ -110,11 +101,10 @@ func (s *Reader) take(n int, text string, p page.Page, err error) error {
 	return s.stopped
 }
 
-// short is s in at most maxShort bytes of valid UTF-8.
+// short is s in at most 200 bytes of valid UTF-8.
 func short(s string) string {
-	const ellipsis = "…"
-	if len(s) > maxShort {
-		s = s[:maxShort-len(ellipsis)] + ellipsis
+	if len(s) > 200 {
+		s = s[:200-len("…")] + "…"
 	}
 	return strings.ToValidUTF8(s, "")
 }
@@ -146,7 +136,7 @@ func (s *Reader) readXML(ctx context.Context, r io.Reader, depth int) error {
 	d := xml.NewDecoder(r)
 	d.Entity = xml.HTMLEntity // tolerated: others write these files
 	var failed []error
-	for n := 1; ctx.Err() == nil; {
+	for n := 1; ctx.Err() == nil && s.stopped == nil; {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
 			return errors.Join(failed...)
@@ -181,12 +171,9 @@ func (s *Reader) readXML(ctx context.Context, r io.Reader, depth int) error {
 			p.Path, err = pathOf(loc, s.Base)
 			_ = s.take(n, loc, p, err)
 		}
-		if s.stopped != nil {
-			return s.stopped
-		}
 		n++
 	}
-	return ctx.Err()
+	return cmp.Or(s.stopped, ctx.Err())
 }
 
 // readChild reads a document that an index names.

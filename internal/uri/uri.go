@@ -1,11 +1,15 @@
-package page
+// Package uri tells which page of a site the URI of a link or a request is for.
+package uri
 
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // MaxPath is the most bytes of a path that a link or a visitor names, with its query.
@@ -24,7 +28,7 @@ func NewCleaner(query []string) *Cleaner {
 	for _, name := range query {
 		if !IsTracking(name) {
 			c.names = append(c.names, name)
-			c.prefixes = append(c.prefixes, escape.Replace(Escape(name))+"=")
+			c.prefixes = append(c.prefixes, escape.Replace(page.Escape(name))+"=")
 		}
 	}
 	return c
@@ -33,7 +37,7 @@ func NewCleaner(query []string) *Cleaner {
 // sessions are the parameters of path segments that hold a session's identifier.
 var sessions = regexp.MustCompile(`(?i);(j?session[-_]?id(sso)?|session|sess(id)?|sid|phpsessid|aspsessionid\w*|cfid|cftoken)=[^;/]*`)
 
-// Clean returns the path that a URI is for, in [Canonical]'s form: with the query parameters that are
+// Clean returns the path that a URI is for, in [page.Canonical]'s form: with the query parameters that are
 // kept, without a fragment and without the session identifiers that applications write after a semicolon.
 //
 // ok is false where that is no path of a page: it does not begin with a slash, has an empty segment that is
@@ -45,7 +49,7 @@ func (c *Cleaner) Clean(uri string) (path string, ok bool) {
 	}
 	uri, _, _ = strings.Cut(uri, "#")
 	path, query, _ := strings.Cut(uri, "?")
-	path, err := Canonical(path)
+	path, err := page.Canonical(path)
 	if err != nil {
 		return "", false
 	}
@@ -57,7 +61,7 @@ func (c *Cleaner) Clean(uri string) (path string, ok bool) {
 	}
 	mark := "?"
 	for i, name := range c.names {
-		value, err := Canonical("/?" + valueOf(query, name))
+		value, err := page.Canonical("/?" + valueOf(query, name))
 		switch {
 		case err != nil || len(value) > len("/?")+maxValue || !isText(value):
 			return "", false
@@ -96,12 +100,7 @@ var trackingNames = setOf(`gclid gclsrc dclid gbraid wbraid gad_source gad_campa
 // shown. Case plays no part.
 func IsTracking(name string) bool {
 	name = strings.ToLower(name)
-	for _, prefix := range trackingPrefixes {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return trackingNames[name]
+	return trackingNames[name] || slices.ContainsFunc(trackingPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 var assets = setOf(`css less scss js mjs cjs jsx ts tsx vue map wasm json jsonld geojson ndjson webmanifest xml xsl xslt xsd rss atom
