@@ -21,7 +21,6 @@ const (
 	maxPerPattern = 10_000 // discovered pages whose paths differ in digits alone
 	maxSeeds      = 10     // redirects that are followed from the front page
 	maxAliases    = 50_000 // unmatched links for whose aliases is looked in a round
-	relink        = week   // after which Record.Linked is set again, or sooner
 )
 
 // link is a page that another one names.
@@ -189,9 +188,9 @@ func (r *Run) relink(records []store.Record, n link) (isPage bool) {
 	return isPage
 }
 
-// linked records that something links to a page now.
+// linked records that something links to a page now, and not again for a week or less.
 func (r *Run) linked(rec *store.Record) {
-	if now := r.c.now(); now-rec.Linked > min(relink, r.p.expire()/4) || rec.Linked > now+clockSlack {
+	if now := r.c.now(); now-rec.Linked > min(week, r.p.expire()/4) || rec.Linked > now+clockSlack {
 		rec.Linked = now
 	}
 }

@@ -76,14 +76,12 @@ type absence struct {
 // last query parameter. "": the page is no soft 404 whatever its text, as a source names it. The pages of an
 // application that runs in the browser may all have the same.
 func (r *Run) absentBeside(rec *store.Record) string {
-	if rec.Flags&(store.Named|store.Seed) != 0 || rec.Path == r.p.Front {
+	hasQuery := strings.Contains(rec.Path, "?") // whoever names a query in a canonical knows what it is for
+	if rec.Flags&(store.Named|store.Seed) != 0 || rec.Path == r.p.Front || hasQuery && rec.Flags&store.Target != 0 {
 		return ""
 	}
 	absent := page.Folder(rec.Path) + r.c.absentName
-	if strings.Contains(rec.Path, "?") {
-		if rec.Flags&store.Target != 0 {
-			return "" // whoever names a query in a canonical knows what it is for
-		}
+	if hasQuery {
 		absent = rec.Path[:strings.LastIndexByte(rec.Path, '=')+1] + r.c.absentName
 	}
 	if !r.p.Allowed(absent) || r.p.Disallow(absent) {
