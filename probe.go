@@ -32,14 +32,18 @@ type probeResult struct {
 	absent        int      // an error status of the front page of a site on demand, which may be made up
 	canonicalHost string   // that the front page names in its canonical; "": none
 
-	root     string   // where the site's files lie; "": not known
+	robots robotsRules
+	siteFiles
+}
+
+// siteFiles is where a site's files lie.
+type siteFiles struct {
+	root     string   // "": not known
 	noRoot   string   // why there is none
 	fs       string   // name of the file system; "" and "default": the operating system's
 	hide     []string // of the file server
 	index    []string // of the file server; nil: its default
 	unserved bool     // no file server is known that has the root
-
-	robots robotsRules
 }
 
 // blocked is why a site lists nothing; "": it does list.
@@ -82,11 +86,8 @@ type probe struct {
 	prefix  string // that the handler serves there
 	robots  bool   // only whether it sees robots.txt
 
-	seen    *Handler // by which the request was; nil: by none
-	root    string   // {http.vars.root}, when seen or else after the next handlers
-	rooted  bool     // it was set when the request was seen
-	fs      string
-	servers []fileServer // the file servers that follow, placeholders replaced
+	seen  *Handler // by which the request was; nil: by none
+	files siteFiles
 }
 
 type probeCtxKey struct{}
@@ -139,8 +140,8 @@ func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error)
 	case f.onDemand && status >= 400 && !h.settings.crawl.Off:
 		result.absent = status
 	}
+	result.siteFiles = p.files
 	result.robots, err = f.fetchRobots(ctx)
-	result.locate(p)
 	return result, err
 }
 
@@ -185,45 +186,6 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) (robotsRules, error) {
 	return r, nil
 }
 
-// locate finds the root: the site's own where its file server uses it, else that of the
-// one file server that follows. Never the working directory, to which file_server falls
-// back.
-func (result *probeResult) locate(p *probe) {
-	var roots []string
-	for _, server := range p.servers {
-		if server.root != "" && !slices.Contains(roots, server.root) {
-			roots = append(roots, server.root)
-		}
-	}
-	switch {
-	case p.rooted && (len(roots) == 0 || slices.Contains(roots, p.root)):
-		result.root = p.root
-	case len(roots) > 1: // which one the sitemap's own path leads to says nothing of the others
-		result.noRoot = fmt.Sprintf("several file roots (%s): name one with 'files <root>'", strings.Join(roots, ", "))
-	case len(roots) == 1:
-		result.root = roots[0]
-	default:
-		result.root = p.root
-	}
-	if result.root == "" {
-		result.noRoot = cmp.Or(result.noRoot, "no file root: set one with 'root', or name it with 'files <root>'; pages of an application are found by 'links'")
-		return
-	}
-	result.fs, result.unserved = p.fs, len(p.servers) == 0
-	for _, server := range p.servers {
-		if server.root == result.root {
-			result.fs = cmp.Or(server.fs, result.fs)
-			result.hide = append(result.hide, server.hide...)
-			if result.index == nil {
-				result.index = server.index
-			}
-		}
-	}
-	if result.fs == "" {
-		result.root = absolute(result.root)
-	}
-}
-
 // absolute is a path with the working directory before it if it is a relative one; a
 // bare name of a hide list stays one.
 func absolute(p string) string {
@@ -239,34 +201,7 @@ const defaultFileSystem = "default"
 // siteRoot is the root of a file server that is given none.
 const siteRoot = "{http.vars.root}"
 
-// fileServer is what a file server would use for one request.
-type fileServer struct {
-	root  string
-	fs    string
-	hide  []string
-	index []string
-}
-
-// resolved replaces the file server's placeholders as it does itself.
-func (server servedBy) resolved(repl *caddy.Replacer) fileServer {
-	root := server.Root
-	if root == siteRoot {
-		root = cmp.Or(server.root, root)
-	}
-	f := fileServer{root: repl.ReplaceAll(root, ""), fs: repl.ReplaceAll(server.FileSystem, "")}
-	if f.root == "" && f.fs != "" && f.fs != defaultFileSystem {
-		f.root = "." // of that file system, not the working directory
-	}
-	for _, hide := range server.Hide {
-		f.hide = append(f.hide, absolute(repl.ReplaceAll(hide, "")))
-	}
-	for _, name := range server.IndexNames {
-		f.index = append(f.index, repl.ReplaceAll(name, ""))
-	}
-	return f
-}
-
-// note leaves in a probe what the handler sees: the root and what serves it. A request of
+// note leaves in a probe what the handler sees: where the site's files lie. A request of
 // ours that is not for this handler sees the site as it is without it.
 func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, wanted wanted) error {
 	if p == nil || p.robots != wanted.robots || p.robots && p.handler != h {
@@ -275,25 +210,63 @@ func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next ca
 	if p.seen = h; p.robots || p.handler != h {
 		return nil
 	}
-	p.rooted = rootVar(r) != ""
-	// What follows may panic, as abort does.
-	defer p.locate(h.mounts, r)
-	if !p.rooted && h.wantsRoot {
+	rooted := rootVar(r) != ""
+	defer func() { p.files = h.locate(r, p.prefix, rooted) }() // what follows may panic, as abort does
+	if !rooted && h.wantsRoot {
 		// A root inside of handle { } is set behind this handler.
 		return next.ServeHTTP(w, r)
 	}
 	return nil
 }
 
-// locate notes the root as it is now, and the file servers that follow.
-func (p *probe) locate(m mounts, r *http.Request) {
-	p.root = rootVar(r)
+// locate finds the root: the request's own where a file server uses it, else that of the one
+// file server that follows. Never the working directory, to which file_server falls back.
+// rooted says that the root was set before this handler, so for other requests, too.
+func (h *Handler) locate(r *http.Request, prefix string, rooted bool) (at siteFiles) {
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-	p.fs, _ = caddyhttp.GetVar(r.Context(), "fs").(string)
 	host, _ := origin.CleanHost(r.Host)
-	for _, server := range m.fileServers(host, p.prefix) {
-		p.servers = append(p.servers, server.resolved(repl))
+	own, servers, roots := rootVar(r), h.mounts.fileServers(host, prefix), []string(nil)
+	for i := range servers {
+		server := &servers[i]
+		server.root, server.fs = repl.ReplaceAll(server.root, ""), repl.ReplaceAll(server.FileSystem, "")
+		if server.root == "" && server.fs != "" && server.fs != defaultFileSystem {
+			server.root = "." // of that file system, not the working directory
+		}
+		if server.root != "" && !slices.Contains(roots, server.root) {
+			roots = append(roots, server.root)
+		}
 	}
+	switch {
+	case rooted && (len(roots) == 0 || slices.Contains(roots, own)):
+		at.root = own
+	case len(roots) > 1: // which one the sitemap's own path leads to says nothing of the others
+		at.noRoot = fmt.Sprintf("several file roots (%s): name one with 'files <root>'", strings.Join(roots, ", "))
+		return at
+	default:
+		at.root = append(roots, own)[0]
+	}
+	if at.root == "" {
+		at.noRoot = "no file root: set one with 'root', or name it with 'files <root>'; pages of an application are found by 'links'"
+		return at
+	}
+	at.fs, _ = caddyhttp.GetVar(r.Context(), "fs").(string)
+	at.unserved = len(servers) == 0
+	for _, server := range servers {
+		if server.root != at.root {
+			continue
+		}
+		at.fs = cmp.Or(server.fs, at.fs)
+		for _, hide := range server.Hide {
+			at.hide = append(at.hide, absolute(repl.ReplaceAll(hide, "")))
+		}
+		for _, name := range server.IndexNames {
+			at.index = append(at.index, repl.ReplaceAll(name, ""))
+		}
+	}
+	if at.fs == "" {
+		at.root = absolute(at.root)
+	}
+	return at
 }
 
 func rootVar(r *http.Request) string {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/fileserver"
 
@@ -18,69 +17,56 @@ import (
 )
 
 // TestLocate: the root is the site's own where its file server uses it, else that of the
-// only file server; never one of several.
+// only file server; never one of several. Placeholders are replaced as a file server does.
 func TestLocate(t *testing.T) {
-	serving := func(root string) fileServer { return fileServer{root: root} }
+	serving := func(root string) servedBy { return servedBy{FileServer: new(fileserver.FileServer), root: root} }
+	elsewhere := serving("/srv/c")
+	elsewhere.hosts = []string{"c.example"}
+	hiding := servedBy{FileServer: &fileserver.FileServer{Hide: []string{"{http.request.host}.bak"}, IndexNames: []string{"{http.request.host}.html"}}, root: siteRoot}
+	const several, none = "several file roots (/srv/a, /srv/b)", "no file root"
 	for name, test := range map[string]struct {
-		probe  probe
-		root   string
-		fs     string
-		hide   string
-		index  string
-		noRoot string // how it begins
+		before, behind string // roots that are set there
+		servers        []servedBy
+		want           string // root, file system, what is hidden and the index, or how it begins why there is none
 	}{
-		"a root and its server":        {probe{root: "/srv/a", rooted: true, servers: []fileServer{serving("/srv/a")}}, "/srv/a", "", "[]", "[]", ""},
-		"a root of a directive behind": {probe{root: "/srv/a", servers: []fileServer{serving("/srv/a")}}, "/srv/a", "", "[]", "[]", ""},
-		"a root alone":                 {probe{root: "/srv/a", rooted: true}, "/srv/a", "", "[]", "[]", ""},
-		"a server of its own root":     {probe{servers: []fileServer{serving("/srv/b")}}, "/srv/b", "", "[]", "[]", ""},
-		"both, of different roots":     {probe{root: "/srv/a", rooted: true, servers: []fileServer{serving("/srv/b")}}, "/srv/b", "", "[]", "[]", ""},
-		"one of several is the site's": {probe{root: "/srv/a", rooted: true, servers: []fileServer{serving("/srv/a"), serving("/srv/b")}}, "/srv/a", "", "[]", "[]", ""},
-		"several, none is known":       {probe{servers: []fileServer{serving("/srv/a"), serving("/srv/b")}}, "", "", "[]", "[]", "several file roots (/srv/a, /srv/b)"},
-		"several roots behind":         {probe{root: "/srv/a", servers: []fileServer{serving("/srv/a"), serving("/srv/b")}}, "", "", "[]", "[]", "several file roots (/srv/a, /srv/b)"},
-		"nothing":                      {probe{}, "", "", "[]", "[]", "no file root"},
-		"a server without a root":      {probe{servers: []fileServer{serving("")}}, "", "", "[]", "[]", "no file root"},
-		"another file system": {probe{root: "a", rooted: true, fs: "site", servers: []fileServer{{root: "a", fs: "own", hide: []string{"x"}, index: []string{"home.html"}}}},
-			"a", "own", "[x]", "[home.html]", ""},
-		"the site's file system": {probe{root: "a", rooted: true, fs: "site"}, "a", "site", "[]", "[]", ""},
-		"two servers of the root": {probe{root: "/srv/a", rooted: true, servers: []fileServer{
-			{root: "/srv/a", hide: []string{"x"}}, {root: "/srv/b", hide: []string{"z"}}, {root: "/srv/a", hide: []string{"y"}, index: []string{"i"}}}},
-			"/srv/a", "", "[x y]", "[i]", ""},
+		"a root alone":                 {"/srv/a", "", nil, "/srv/a  [] []"},
+		"a root behind":                {"", "/srv/b", nil, "/srv/b  [] []"},
+		"before and behind":            {"/srv/a", "/srv/b", nil, "/srv/a  [] []"},
+		"a root and its server":        {"/srv/a", "", []servedBy{serving(siteRoot)}, "/srv/a  [] []"},
+		"a root of a directive behind": {"", "/srv/a", []servedBy{serving("/srv/a")}, "/srv/a  [] []"},
+		"a server of its own root":     {"", "", []servedBy{serving("/srv/{http.request.host}")}, "/srv/named.example  [] []"},
+		"both, of different roots":     {"/srv/a", "", []servedBy{serving("/srv/b")}, "/srv/b  [] []"},
+		"one of several is the site's": {"/srv/a", "", []servedBy{serving("/srv/b"), serving("/srv/a")}, "/srv/a  [] []"},
+		"several, none is known":       {"", "", []servedBy{serving("/srv/a"), serving("/srv/b")}, several},
+		"several roots behind":         {"", "/srv/a", []servedBy{serving(siteRoot), serving("/srv/b")}, several},
+		"nothing":                      {"", "", nil, none},
+		"a server without a root":      {"", "", []servedBy{serving("{none}")}, none},
+		"a server of another host":     {"", "", []servedBy{elsewhere}, none},
+		"another file system":          {"", "", []servedBy{{FileServer: &fileserver.FileServer{FileSystem: "own"}, root: siteRoot}}, ". own [] []"},
+		"the default file system":      {"", "", []servedBy{{FileServer: &fileserver.FileServer{FileSystem: defaultFileSystem}, root: siteRoot}}, none},
+		"names":                        {"/srv/a", "", []servedBy{serving("/srv/b"), hiding}, "/srv/a  [named.example.bak] [named.example.html]"},
 	} {
-		var got probeResult
-		got.locate(&test.probe)
-		root := test.root
-		if test.fs == "" {
-			root = absolute(filepath.FromSlash(root))
+		b := newBench(t, func(h *Handler) { h.mounts = mounts{{servers: test.servers}} })
+		b.handler.wantsRoot = true
+		set := func(r *http.Request, root string) {
+			if root != "" {
+				caddyhttp.SetVar(r.Context(), "root", root)
+			}
 		}
-		if got.root != root || got.fs != test.fs || fmt.Sprint(got.hide) != test.hide || fmt.Sprint(got.index) != test.index || !strings.HasPrefix(got.noRoot, test.noRoot) || (got.noRoot == "") != (test.noRoot == "") {
-			t.Errorf("%s: got %+v", name, got)
+		b.app.fetchers[b.handler.server].routes = caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+			set(r, test.before)
+			return b.handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) error {
+				set(r, test.behind)
+				return nil
+			}))
+		})
+		p, err := b.site("named.example").fetcher.probe(t.Context())
+		got := fmt.Sprintf("%s %s %s %s", p.root, p.fs, p.hide, p.index)
+		if p.root == "" {
+			got = p.noRoot
 		}
-		if test.noRoot == "" && got.unserved != (len(test.probe.servers) == 0) {
-			t.Errorf("%s: unserved is %t", name, got.unserved)
-		}
-	}
-}
-
-// TestResolved: a file server's placeholders are replaced as it does so itself.
-func TestResolved(t *testing.T) {
-	repl := caddy.NewEmptyReplacer()
-	repl.Set("http.vars.root", "/srv/site")
-	repl.Set("name", "x")
-	for name, test := range map[string]struct {
-		server servedBy
-		want   fileServer
-	}{
-		"the site's root":    {servedBy{FileServer: &fileserver.FileServer{Root: siteRoot}}, fileServer{root: "/srv/site"}},
-		"a root behind":      {servedBy{FileServer: &fileserver.FileServer{Root: siteRoot}, root: "/srv/{name}"}, fileServer{root: "/srv/x"}},
-		"its own root":       {servedBy{FileServer: &fileserver.FileServer{Root: "/srv/{name}"}, root: "/srv/other"}, fileServer{root: "/srv/x"}},
-		"no value":           {servedBy{FileServer: &fileserver.FileServer{Root: "{none}"}}, fileServer{}},
-		"a file system":      {servedBy{FileServer: &fileserver.FileServer{Root: "{none}", FileSystem: "{name}"}}, fileServer{root: ".", fs: "x"}},
-		"the default system": {servedBy{FileServer: &fileserver.FileServer{Root: "{none}", FileSystem: "default"}}, fileServer{fs: "default"}},
-		"names": {servedBy{FileServer: &fileserver.FileServer{Root: "/a", Hide: []string{"{name}.bak"}, IndexNames: []string{"{name}.html"}}},
-			fileServer{root: "/a", hide: []string{"x.bak"}, index: []string{"x.html"}}},
-	} {
-		if got := test.server.resolved(repl); fmt.Sprint(got) != fmt.Sprint(test.want) {
-			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
+		if err != nil || !strings.HasPrefix(filepath.ToSlash(got), test.want) || p.root != "" && p.unserved != (test.servers == nil) {
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, test.want)
 		}
 	}
 }
@@ -182,41 +168,6 @@ func TestProbeReaches(t *testing.T) {
 		got, err := s.fetcher.probe(t.Context())
 		if !errors.Is(err, test.err) || err == nil && (got.blocked() != test.blocked || got.status != test.status || got.same != test.same) {
 			t.Errorf("%s: got %+v (%s), %v", name, got, got.blocked(), err)
-		}
-	}
-}
-
-// TestProbeRoot: the root is that which holds where the files are served.
-func TestProbeRoot(t *testing.T) {
-	root := func(w http.ResponseWriter, r *http.Request, root string) { caddyhttp.SetVar(r.Context(), "root", root) }
-	for name, test := range map[string]struct {
-		before, behind string // roots that are set there
-		wants          bool   // a source takes the root
-		mounts         mounts
-		want           string
-	}{
-		"before":                {"/srv/a", "", true, mounts{{}}, "/srv/a"},
-		"behind":                {"", "/srv/b", true, mounts{{}}, "/srv/b"},
-		"before and behind":     {"/srv/a", "/srv/b", true, mounts{{}}, "/srv/a"},
-		"of no interest":        {"", "/srv/b", false, mounts{{}}, ""},
-		"of the file server":    {"", "", true, mounts{{servers: []servedBy{{FileServer: &fileserver.FileServer{Root: "/srv/{http.request.host}"}}}}}, "/srv/named.example"},
-		"of the server's root":  {"/srv/a", "", true, mounts{{servers: []servedBy{{FileServer: &fileserver.FileServer{Root: siteRoot}}}}}, "/srv/a"},
-		"of another host alone": {"", "", true, mounts{{servers: []servedBy{{FileServer: &fileserver.FileServer{Root: "/srv/c"}, hosts: []string{"c.example"}}}}}, ""},
-	} {
-		b := newBench(t, func(h *Handler) { h.mounts = test.mounts })
-		b.handler.wantsRoot = test.wants
-		b.app.fetchers[b.handler.server].routes = caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
-			root(w, r, test.before)
-			return b.handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
-				if test.behind != "" {
-					root(w, r, test.behind)
-				}
-				return nil
-			}))
-		})
-		got, err := b.site("named.example").fetcher.probe(t.Context())
-		if err != nil || got.root != test.want {
-			t.Errorf("%s: got %q (%s), %v, want %q", name, got.root, got.noRoot, err, test.want)
 		}
 	}
 }

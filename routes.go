@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -34,7 +35,8 @@ type mount struct {
 type servedBy struct {
 	*fileserver.FileServer
 	hosts []string // that lead there; nil: all
-	root  string   // that a root directive behind the mount sets for it; "": none
+	root  string   // its own, or that of a root directive behind the mount
+	fs    string
 }
 
 // mounts are all places of a handler. Few handlers have more than one: those of
@@ -185,9 +187,9 @@ func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at place) place {
 		}
 	case *fileserver.FileServer:
 		for _, m := range w.open {
-			server := servedBy{FileServer: h, hosts: at.hosts}
-			if at.root != m.root {
-				server.root = at.root
+			server := servedBy{FileServer: h, hosts: at.hosts, root: h.Root}
+			if h.Root == siteRoot && at.root != m.root {
+				server.root = cmp.Or(at.root, h.Root)
 			}
 			if overlap(m.hosts, at.hosts) {
 				m.servers = append(m.servers, server)

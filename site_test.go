@@ -165,7 +165,7 @@ func probedSite(b *bench, url string, probed *probeResult) *site {
 // TestMergeAliases: which sites stand for which, in whatever order they come.
 func TestMergeAliases(t *testing.T) {
 	result := func(root, canonical string) *probeResult {
-		return &probeResult{reached: true, root: root, canonicalHost: canonical}
+		return &probeResult{reached: true, siteFiles: siteFiles{root: root}, canonicalHost: canonical}
 	}
 	same := result("/srv", "")
 	for name, test := range map[string]struct {
@@ -187,8 +187,8 @@ func TestMergeAliases(t *testing.T) {
 			map[string]string{"http://a.example": "https://www.a.example", "http://www.a.example": "https://www.a.example", "https://a.example": "https://www.a.example"},
 		},
 		"not probed":  {map[string]*probeResult{"http://a.example": same, "https://a.example": nil}, nil},
-		"not reached": {map[string]*probeResult{"http://a.example": same, "https://a.example": {root: "/srv"}}, nil},
-		"refused":     {map[string]*probeResult{"http://a.example": same, "https://a.example": {reached: true, refused: 403, root: "/srv"}}, nil},
+		"not reached": {map[string]*probeResult{"http://a.example": same, "https://a.example": {siteFiles: siteFiles{root: "/srv"}}}, nil},
+		"refused":     {map[string]*probeResult{"http://a.example": same, "https://a.example": {reached: true, refused: 403, siteFiles: siteFiles{root: "/srv"}}}, nil},
 	} {
 		var sites []*site
 		of := map[string]*bench{"http": newBench(t, nil), "https": newBench(t, nil)} // each is another server

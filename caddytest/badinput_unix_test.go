@@ -55,8 +55,9 @@ http://localhost:{port} {
 	file_server
 }
 http://pipe.localhost:{port} {
-	root * {dir}/root
-	sitemap
+	sitemap {
+		files {dir}/root
+	}
 	respond 404
 }`); err != nil {
 		t.Fatal(err)
