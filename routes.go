@@ -22,13 +22,12 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// mount is a place of a handler in its server's routes.
+// mount is a place in a server's routes: that of a handler, or of a route while they are walked.
 type mount struct {
 	hosts   []string // that matchers spell out; with patterns, such as *.example.com; nil: all
 	prefix  string   // what was stripped of the path before it, percent-encoded
+	root    string   // that was set last before it
 	servers []servedBy
-
-	root string // that was set before it
 }
 
 // servedBy is a file server that follows a mount.
@@ -115,7 +114,7 @@ func (s mounts) fileServers(host, prefix string) []servedBy {
 // walk finds the mounts of every sitemap handler of a server.
 func walk(server *caddyhttp.Server) map[*Handler]mounts {
 	w := walker{server: server, found: make(map[*Handler]mounts)}
-	w.routes(server.Routes, place{})
+	w.routes(server.Routes, mount{})
 	return w.found
 }
 
@@ -126,23 +125,15 @@ type walker struct {
 	named  []string // routes being walked, since they may invoke each other
 }
 
-// place is what holds for a route: the hosts that lead to it, the prefix stripped so
-// far and the root set last.
-type place struct {
-	hosts  []string
-	prefix string
-	root   string
-}
-
 // routes walks a list in order and returns the place after it, since a rewrite
 // in one route holds for those that follow.
-func (w *walker) routes(routes caddyhttp.RouteList, at place) place {
+func (w *walker) routes(routes caddyhttp.RouteList, at mount) mount {
 	alternatives := make(map[string][]*mount) // by group, of which only one route runs
 	for _, route := range routes {
 		before := w.open
 		w.open = slices.DeleteFunc(slices.Clone(before), func(m *mount) bool { return slices.Contains(alternatives[route.Group], m) })
 		known := len(w.open)
-		inside := place{intersect(at.hosts, hostsOf(route.MatcherSets)), at.prefix, at.root}
+		inside := mount{hosts: intersect(at.hosts, hostsOf(route.MatcherSets)), prefix: at.prefix, root: at.root}
 		for _, handler := range route.Handlers {
 			inside = w.handler(handler, inside)
 		}
@@ -162,24 +153,26 @@ func (w *walker) routes(routes caddyhttp.RouteList, at place) place {
 }
 
 // handler walks a handler, and returns the place after it.
-func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at place) place {
+func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at mount) mount {
 	switch h := handler.(type) {
 	case *Handler:
-		m := &mount{hosts: at.hosts, prefix: at.prefix, root: at.root}
-		w.found[h], w.open = append(w.found[h], m), append(w.open, m)
+		m := at
+		w.found[h], w.open = append(w.found[h], &m), append(w.open, &m)
 	case *caddyhttp.Subroute:
-		after := w.routes(h.Routes, at)
-		at.prefix, at.root = after.prefix, after.root
+		at = w.routes(h.Routes, at)
 	case *caddyhttp.Invoke:
 		if route, ok := w.server.NamedRoutes[h.Name]; ok && !slices.Contains(w.named, h.Name) {
 			w.named = append(w.named, h.Name)
-			after := w.routes(caddyhttp.RouteList{*route}, at)
-			at.prefix, at.root = after.prefix, after.root
+			at = w.routes(caddyhttp.RouteList{*route}, at)
 			w.named = w.named[:len(w.named)-1]
 		}
 	case *rewrite.Rewrite:
-		if p := strings.Trim(h.StripPathPrefix, "/"); p != "" && !strings.Contains(p, "{") {
-			at.prefix += escapedPrefix("/" + p)
+		if p := "/" + strings.Trim(h.StripPathPrefix, "/"); p != "/" && !strings.Contains(p, "{") {
+			canonical, err := page.Canonical(p) // what is percent-encoded stays so
+			if err != nil {
+				canonical = page.Escape(p)
+			}
+			at.prefix += canonical
 		}
 	case *caddyhttp.VarsMiddleware:
 		if root, ok := (*h)["root"].(string); ok {
@@ -197,15 +190,6 @@ func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at place) place {
 		}
 	}
 	return at
-}
-
-// escapedPrefix is a prefix to be stripped as URLs have it: what is percent-encoded in
-// it stays so.
-func escapedPrefix(prefix string) string {
-	if canonical, err := page.Canonical(prefix); err == nil && !strings.ContainsAny(prefix, "?#") {
-		return canonical
-	}
-	return page.Escape(prefix)
 }
 
 // hostsOf are the hosts that matchers name; nil where one set names none.
