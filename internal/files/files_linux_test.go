@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -25,13 +24,13 @@ import (
 func TestWeirdNames(t *testing.T) {
 	const x = "some text"
 	scanCase{
-		tree: map[string]string{"a b.html": x, "100%.html": x, "q?.html": x, "h#.html": x, "a&b.html": x, `"'<>.html`: x, "n\nl.html": x, "l\xe9.html": x, "\xff\xfe/i.html": x, "é/ü.html": x, "a\x01.html": x, `b\c.html`: x, "+.html": x, "a;b=c.html": x, strings.Repeat("x", 250) + ".html": x, "a!/b.html": x, "a.html": x, "a/b.html": x},
+		tree: tree{"a b.html": x, "100%.html": x, "q?.html": x, "h#.html": x, "a&b.html": x, `"'<>.html`: x, "n\nl.html": x, "l\xe9.html": x, "\xff\xfe/i.html": x, "é/ü.html": x, "a\x01.html": x, `b\c.html`: x, "+.html": x, "a;b=c.html": x, strings.Repeat("x", 250) + ".html": x, "a!/b.html": x, "a.html": x, "a/b.html": x},
 		want: "/%22'%3C%3E.html /%C3%A9/%C3%BC.html /%FF%FE/i.html /+.html /100%25.html /a!/b.html /a%01.html /a%20b.html /a&b.html /a.html /a/b.html /a;b=c.html /b%5Cc.html /h%23.html /l%E9.html /n%0Al.html /q%3F.html /" + strings.Repeat("x", 250) + ".html",
 	}.run(t)
 }
 
 func TestNotRegular(t *testing.T) {
-	root := build(t, map[string]string{"a.html": "x", "c/": "", "link.html": "->pipe.html"})
+	root := build(t, tree{"a.html": "x", "c/": "", "link.html": "->pipe.html"})
 	if err := unix.Mkfifo(filepath.Join(root, "pipe.html"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +88,7 @@ func TestUnreadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(root)
-	add(t, root, map[string]string{"a.html": "x", "denied.html": "x", "list/a.html": "x", "enter/a.html": "x", "to.html": "->list/a.html", "z/index.html": "x"})
+	add(t, root, tree{"a.html": "x", "denied.html": "x", "list/a.html": "x", "enter/a.html": "x", "to.html": "->list/a.html", "z/index.html": "x"})
 	for name, mode := range map[string]os.FileMode{"": 0o755, "denied.html": 0, "list": 0o444, "enter": 0o111, "z/index.html": 0} {
 		if err := os.Chmod(filepath.Join(root, name), mode); err != nil {
 			t.Fatal(err)
@@ -110,7 +109,7 @@ func TestUnreadable(t *testing.T) {
 
 // TestLongPaths: the kernel takes no path of over 4,095 bytes, so a file server serves none.
 func TestLongPaths(t *testing.T) {
-	root := build(t, map[string]string{"a.html": "x"})
+	root := build(t, tree{"a.html": "x"})
 	name := strings.Repeat("\xe9", 255)
 	fd, err := unix.Open(root, unix.O_DIRECTORY|unix.O_RDONLY, 0)
 	for range 20 {
@@ -138,27 +137,6 @@ func dirent(typ byte, name string) []byte {
 	b[direntType] = typ
 	copy(b[direntName:], name)
 	return b
-}
-
-func TestNextDirent(t *testing.T) {
-	buf := slices.Concat(dirent(unix.DT_REG, "a.html"), dirent(unix.DT_DIR, strings.Repeat("d", 255)), dirent(unix.DT_LNK, "\xff"))
-	var got []string
-	for len(buf) > 0 {
-		name, typ, size, err := nextDirent(buf)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, fmt.Sprintf("%d %s", kindOfMode(uint32(typ)<<12), name))
-		buf = buf[size:]
-	}
-	if want := []string{"0 a.html", "1 " + strings.Repeat("d", 255), "2 \xff"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	for _, bad := range [][]byte{nil, make([]byte, 40), dirent(0, "")[:19], dirent(unix.DT_REG, "abc")[:20], dirent(unix.DT_REG, "")} {
-		if _, _, _, err := nextDirent(bad); err != errDirent {
-			t.Errorf("%q: got %v, want %v", bad, err, errDirent)
-		}
-	}
 }
 
 func FuzzParseDirents(f *testing.F) {
