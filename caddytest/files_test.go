@@ -2,7 +2,6 @@ package caddytest
 
 import (
 	"io/fs"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -23,16 +22,15 @@ import (
 func TestFiles(t *testing.T) {
 	const origin = "http://localhost:{port}"
 	for name, test := range map[string]struct {
-		caddyfile string // inside the site's block
-		files     map[string]string
-		want      []string
-		unserved  []string // of those, ones that nothing serves
+		// Directives before sitemap, its options or those of its source files, and those of
+		// file_server; or all that is inside of the site's block.
+		before, options, source, server, caddyfile string
+
+		files    map[string]string
+		want     []string
+		unserved []string // of those, ones that nothing serves
 	}{
 		"by default": {
-			caddyfile: `
-				root {dir}
-				sitemap
-				file_server`,
 			files: map[string]string{
 				"index.html": "x", "a.html": "x", "B.HTML": "x", "c.htm": "x", "d.xhtml": "x", "e.txt": "x", "f.pdf": "x", "g.html.bak": "x", "html": "x",
 				"404.html": "x", "500.html": "x", "50x.html": "x", "4xx.html": "x", "403.htm": "x", "399.html": "x", "404-notes.html": "x", "1404.html": "x",
@@ -44,64 +42,28 @@ func TestFiles(t *testing.T) {
 			want: []string{"/", "/1404.html", "/399.html", "/404-notes.html", "/B.HTML", "/a.html", "/c.htm", "/d.xhtml", "/folder.html/a.html", "/google.html", "/sub/", "/sub/sub/page.html"},
 		},
 		"include": {
-			caddyfile: `
-				root {dir}
-				sitemap {
-					files {
-						include *.pdf
-					}
-				}
-				file_server`,
-			files: map[string]string{"a.pdf": "x", "A.PDF": "another", "x/b.pdf": "x", "index.html": "x", "docs/c.html": "x", "d.txt": "x"},
-			want:  []string{"/", "/A.PDF", "/a.pdf", "/docs/c.html", "/x/b.pdf"},
+			source: "include *.pdf",
+			files:  map[string]string{"a.pdf": "x", "A.PDF": "another", "x/b.pdf": "x", "index.html": "x", "docs/c.html": "x", "d.txt": "x"},
+			want:   []string{"/", "/A.PDF", "/a.pdf", "/docs/c.html", "/x/b.pdf"},
 		},
 		"include_only": {
-			caddyfile: `
-				root {dir}
-				sitemap {
-					files {
-						include_only *.pdf /docs/*.html
-					}
-				}
-				file_server`,
-			files: map[string]string{"a.pdf": "x", "A.PDF": "another", "x/b.pdf": "x", "index.html": "x", "docs/c.html": "x", "docs/index.html": "x"},
-			want:  []string{"/A.PDF", "/a.pdf", "/docs/", "/docs/c.html", "/x/b.pdf"},
+			source: "include_only *.pdf /docs/*.html",
+			files:  map[string]string{"a.pdf": "x", "A.PDF": "another", "x/b.pdf": "x", "index.html": "x", "docs/c.html": "x", "docs/index.html": "x"},
+			want:   []string{"/A.PDF", "/a.pdf", "/docs/", "/docs/c.html", "/x/b.pdf"},
 		},
 		"include by name what is left out by default": {
-			caddyfile: `
-				root {dir}
-				sitemap {
-					files {
-						include /404.html /_posts/* /.well-known/*
-					}
-				}
-				file_server`,
-			files: map[string]string{"404.html": "x", "500.html": "x", "_posts/a.html": "x", "_other/a.html": "x", ".well-known/a.html": "x"},
-			want:  []string{"/404.html", "/_posts/a.html"},
+			source: "include /404.html /_posts/* /.well-known/*",
+			files:  map[string]string{"404.html": "x", "500.html": "x", "_posts/a.html": "x", "_other/a.html": "x", ".well-known/a.html": "x"},
+			want:   []string{"/404.html", "/_posts/a.html"},
 		},
 		"exclude": {
-			caddyfile: `
-				root {dir}
-				sitemap {
-					files {
-						exclude /private/* *print.html /sub/
-					}
-				}
-				file_server`,
-			files: map[string]string{"a.html": "x", "a-print.html": "x", "private/b.html": "x", "private/deep/c.html": "x", "sub/index.html": "x", "sub/d.html": "x"},
-			want:  []string{"/a.html", "/sub/d.html"},
+			source: "exclude /private/* *print.html /sub/",
+			files:  map[string]string{"a.html": "x", "a-print.html": "x", "private/b.html": "x", "private/deep/c.html": "x", "sub/index.html": "x", "sub/d.html": "x"},
+			want:   []string{"/a.html", "/sub/d.html"},
 		},
 		"hide": {
-			caddyfile: `
-				root {dir}
-				sitemap {
-					files {
-						hide secret draft-*.html {dir}/x/b.html {dir}/y
-					}
-				}
-				file_server {
-					hide served {dir}/z/*.html
-				}`,
+			source: "hide secret draft-*.html {dir}/x/b.html {dir}/y",
+			server: "hide served {dir}/z/*.html",
 			files: map[string]string{
 				"a.html": "x", "secret/a.html": "x", "x/secret/a.html": "x", "draft-1.html": "x", "x/draft-2.html": "x", "x/b.html": "x", "x/c.html": "x",
 				"y/a.html": "x", "yy.html": "x", "served/a.html": "x", "z/a.html": "x", "z/deep/a.html": "x",
@@ -109,39 +71,20 @@ func TestFiles(t *testing.T) {
 			want: []string{"/a.html", "/x/c.html", "/yy.html", "/z/deep/a.html"},
 		},
 		"hidden index file": {
-			caddyfile: `
-				root {dir}
-				sitemap
-				file_server {
-					hide {dir}/sub/index.html
-					index index.html home.html
-				}`,
-			files: map[string]string{"index.html": "x", "sub/index.html": "x", "sub/home.html": "x"},
-			want:  []string{"/", "/sub/"},
+			server: "hide {dir}/sub/index.html\nindex index.html home.html",
+			files:  map[string]string{"index.html": "x", "sub/index.html": "x", "sub/home.html": "x"},
+			want:   []string{"/", "/sub/"},
 		},
 		"the server's configuration lies in the root": {
-			caddyfile: `
-				root {dir}
-				header /sub/Caddyfile Content-Type text/html
-				import {dir}/snippet.html
-				sitemap {
-					files {
-						include *
-					}
-				}
-				file_server`,
-			files: map[string]string{"Caddyfile": "x", "snippet.html": "\theader X-Snippet <yes>\n", "index.html": "x", "sub/Caddyfile": harness.HTML("x")},
-			want:  []string{"/", "/sub/Caddyfile"},
+			before: "header /sub/Caddyfile Content-Type text/html\nimport {dir}/snippet.html",
+			source: "include *",
+			files:  map[string]string{"Caddyfile": "x", "snippet.html": "\theader X-Snippet <yes>\n", "index.html": "x", "sub/Caddyfile": harness.HTML("x")},
+			want:   []string{"/", "/sub/Caddyfile"},
 		},
 		"index of the file server": {
-			caddyfile: `
-				root {dir}
-				sitemap
-				file_server {
-					index default.html index.html
-				}`,
-			files: map[string]string{"default.html": "x", "index.html": "another", "sub/index.html": "x"},
-			want:  []string{"/", "/index.html", "/sub/"},
+			server: "index default.html index.html",
+			files:  map[string]string{"default.html": "x", "index.html": "another", "sub/index.html": "x"},
+			want:   []string{"/", "/index.html", "/sub/"},
 		},
 		"index of the source": {
 			caddyfile: `
@@ -206,34 +149,17 @@ func TestFiles(t *testing.T) {
 			want:  []string{"/a.html", "/b.html", "/c.html"},
 		},
 		"file system of the source": {
-			caddyfile: `
-				root {dir}
-				sitemap {
-					files www {
-						fs mem
-					}
-				}
-				file_server {
-					fs mem
-					root www
-				}`,
-			files: map[string]string{"not.html": "x"},
-			want:  []string{"/", "/about.html"},
+			options: "files www {\nfs mem\n}",
+			server:  "fs mem\nroot www",
+			files:   map[string]string{"not.html": "x"},
+			want:    []string{"/", "/about.html"},
 		},
 		"clean_urls auto, files alone": {
-			caddyfile: `
-				root {dir}
-				sitemap
-				file_server`,
 			files: map[string]string{"index.html": "x", "about.html": "about", "sub/team.html": "team"},
 			want:  []string{"/", "/about.html", "/sub/team.html"},
 		},
 		"clean_urls auto, try_files": {
-			caddyfile: `
-				root {dir}
-				try_files {path} {path}.html
-				sitemap
-				file_server`,
+			before: "try_files {path} {path}.html",
 			files: map[string]string{
 				"index.html": "x", "about.html": "about", "sub/team.html": "team", "sub/index.html": "x", "old.htm": "x",
 				"both.html": "page", "both": "file", "folder.html": "page", "folder/a.html": "x", "v1.2.html": "x", "twice.html.html": "x",
@@ -241,59 +167,32 @@ func TestFiles(t *testing.T) {
 			want: []string{"/", "/about", "/both.html", "/folder", "/folder/a", "/old.htm", "/sub/", "/sub/team", "/twice.html", "/v1.2"},
 		},
 		"clean_urls auto, .html first": {
-			caddyfile: `
-				root {dir}
-				try_files {path}.html {path}
-				sitemap
-				file_server`,
-			files: map[string]string{"index.html": "home", "about.html": "about", "sub/team.html": "team"},
-			want:  []string{"/", "/about", "/sub/team"},
+			before: "try_files {path}.html {path}",
+			files:  map[string]string{"index.html": "home", "about.html": "about", "sub/team.html": "team"},
+			want:   []string{"/", "/about", "/sub/team"},
 		},
 		"clean_urls auto, redirected to the short form": {
-			caddyfile: `
-				root {dir}
-				@long path_regexp long ^(/.*)\.html$
-				redir @long {re.long.1} 308
-				try_files {path} {path}.html
-				sitemap
-				file_server`,
-			files: map[string]string{"index.html": "x", "about.html": "about", "sub/team.html": "team"},
-			want:  []string{"/", "/about", "/sub/team"},
+			before: "@long path_regexp long ^(/.*)\\.html$\nredir @long {re.long.1} 308\ntry_files {path} {path}.html",
+			files:  map[string]string{"index.html": "x", "about.html": "about", "sub/team.html": "team"},
+			want:   []string{"/", "/about", "/sub/team"},
 		},
 		"clean_urls auto, redirected to the long form": {
-			caddyfile: `
-				root {dir}
-				@short file {path}.html
-				redir @short {path}.html 302
-				sitemap
-				file_server`,
-			files: map[string]string{"index.html": "x", "about.html": "about", "sub/team.html": "team"},
-			want:  []string{"/", "/about.html", "/sub/team.html"},
+			before: "@short file {path}.html\nredir @short {path}.html 302",
+			files:  map[string]string{"index.html": "x", "about.html": "about", "sub/team.html": "team"},
+			want:   []string{"/", "/about.html", "/sub/team.html"},
 		},
 		"clean_urls auto, single-page application": {
-			caddyfile: `
-				root {dir}
-				try_files {path} /index.html
-				sitemap
-				file_server`,
-			files: map[string]string{"index.html": "app", "about.html": "about"},
-			want:  []string{"/", "/about.html"},
+			before: "try_files {path} /index.html",
+			files:  map[string]string{"index.html": "app", "about.html": "about"},
+			want:   []string{"/", "/about.html"},
 		},
 		"clean_urls auto, everything is one page": {
-			caddyfile: `
-				root {dir}
-				rewrite /index.html
-				sitemap
-				file_server`,
-			files: map[string]string{"index.html": "app", "about.html": "about"},
-			want:  []string{"/", "/about.html"},
+			before: "rewrite /index.html",
+			files:  map[string]string{"index.html": "app", "about.html": "about"},
+			want:   []string{"/", "/about.html"},
 		},
 		"clean_urls auto, folders before pages": {
-			caddyfile: `
-				root {dir}
-				try_files {path} {path}/ {path}.html
-				sitemap
-				file_server`,
+			before: "try_files {path} {path}/ {path}.html",
 			files: map[string]string{
 				"index.html": "x", "about.html": "about", "folder.html": "page", "folder/index.html": "index",
 				"bare.html": "bare", "bare/a.html": "x", "deep/bare.html": "deep", "deep/bare/b.html": "x",
@@ -301,22 +200,14 @@ func TestFiles(t *testing.T) {
 			want: []string{"/", "/about", "/bare.html", "/bare/a", "/deep/bare.html", "/deep/bare/b", "/folder.html", "/folder/"},
 		},
 		"clean_urls auto, a folder beside the only page": {
-			caddyfile: `
-				root {dir}
-				try_files {path} {path}.html
-				sitemap
-				file_server`,
-			files: map[string]string{"index.html": "x", "blog.html": "blog", "blog/index.html": "x"},
-			want:  []string{"/", "/blog", "/blog/"},
+			before: "try_files {path} {path}.html",
+			files:  map[string]string{"index.html": "x", "blog.html": "blog", "blog/index.html": "x"},
+			want:   []string{"/", "/blog", "/blog/"},
 		},
 		"clean_urls auto, only one file": {
-			caddyfile: `
-				root {dir}
-				try_files {path} {path}.html
-				sitemap
-				file_server`,
-			files: map[string]string{"a/b/c/page.html": "x"},
-			want:  []string{"/a/b/c/page"},
+			before: "try_files {path} {path}.html",
+			files:  map[string]string{"a/b/c/page.html": "x"},
+			want:   []string{"/a/b/c/page"},
 		},
 		"clean_urls auto, inside handle_path": {
 			caddyfile: `
@@ -333,65 +224,33 @@ func TestFiles(t *testing.T) {
 			want:  []string{"/docs/", "/docs/about"},
 		},
 		"clean_urls on": {
-			caddyfile: `
-				root {dir}
-				sitemap {
-					crawl off
-					files {
-						clean_urls on
-					}
-				}
-				file_server`,
+			options:  "crawl off\nfiles {\nclean_urls on\n}",
 			files:    map[string]string{"index.html": "x", "about.html": "about"},
 			want:     []string{"/", "/about"},
 			unserved: []string{"/about"},
 		},
 		"clean_urls off": {
-			caddyfile: `
-				root {dir}
-				try_files {path} {path}.html
-				sitemap {
-					files {
-						clean_urls off
-					}
-				}
-				file_server`,
-			files: map[string]string{"index.html": "x", "about.html": "about"},
-			want:  []string{"/", "/about.html"},
+			before: "try_files {path} {path}.html",
+			source: "clean_urls off",
+			files:  map[string]string{"index.html": "x", "about.html": "about"},
+			want:   []string{"/", "/about.html"},
 		},
 		"names suffice with crawl off": {
-			caddyfile: `
-				root {dir}
-				sitemap {
-					crawl off
-				}
-				file_server`,
-			files: map[string]string{"index.html": "x", "empty.html": "", "noindex.html": `<meta name="robots" content="noindex">`, "404.html": "x"},
-			want:  []string{"/", "/empty.html", "/noindex.html"},
+			options: "crawl off",
+			files:   map[string]string{"index.html": "x", "empty.html": "", "noindex.html": `<meta name="robots" content="noindex">`, "404.html": "x"},
+			want:    []string{"/", "/empty.html", "/noindex.html"},
 		},
 		"exclude with clean_urls": {
-			caddyfile: `
-				root {dir}
-				try_files {path} {path}.html
-				sitemap {
-					files {
-						exclude /about /team.html
-					}
-				}
-				file_server`,
-			files: map[string]string{"index.html": "x", "about.html": "about", "team.html": "team", "more.html": "more"},
-			want:  []string{"/", "/more"},
+			before: "try_files {path} {path}.html",
+			source: "exclude /about /team.html",
+			files:  map[string]string{"index.html": "x", "about.html": "about", "team.html": "team", "more.html": "more"},
+			want:   []string{"/", "/more"},
 		},
 		"both excludes know the URL alone": {
-			caddyfile: `
-				root {dir}
-				sitemap {
-					exclude /b/*
-					files {
-						exclude "/a b.html"
-					}
-				}
-				file_server`,
+			options: `exclude /b/*
+files {
+exclude "/a b.html"
+}`,
 			files: map[string]string{"a b.html": "x", "a c.html": "x", "b/x.html": "x"},
 			want:  []string{"/a%20c.html"},
 		},
@@ -421,6 +280,12 @@ func TestFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, test.files)
+			if test.source != "" {
+				test.options = "files {\n" + test.source + "\n}"
+			}
+			if test.caddyfile == "" {
+				test.caddyfile = "root {dir}\n" + test.before + "\nsitemap {\n" + test.options + "\n}\nfile_server {\n" + test.server + "\n}"
+			}
 			if err := s.Load("{\n\tfilesystem mem memory\n}\n" + origin + " {\n" + test.caddyfile + "\n}"); err != nil {
 				t.Fatal(err)
 			}
@@ -598,18 +463,6 @@ func makeMess(t *testing.T, root string) map[string]string {
 	if runtime.GOOS != "windows" {
 		if out, err := exec.Command("mkfifo", filepath.Join(root, "fifo.html"), filepath.Join(root, "in", "node_modules", "index.html")).CombinedOutput(); err != nil {
 			t.Fatalf("mkfifo: %v: %s", err, out)
-		}
-		short, err := os.MkdirTemp("", "s")
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := net.Listen("unix", filepath.Join(short, "s"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = l.Close(); _ = os.RemoveAll(short) })
-		if err := os.Symlink(filepath.Join(short, "s"), filepath.Join(root, "socket.html")); err != nil {
-			t.Fatal(err)
 		}
 		write("unreadable.html", "")
 		write("closed/x.html", "")
