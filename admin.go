@@ -284,7 +284,7 @@ func (r *report) add(names []string, out *result, before *report) {
 	}
 	r.Pending, r.Sources, r.Warnings = out.crawled.Pending, nil, nil
 	for i, n := range out.merged.Counts {
-		r.Sources = append(r.Sources, sourceReport{Source: append(names, ownSitemaps)[i], Pages: n})
+		r.Sources = append(r.Sources, sourceReport{Source: slices.Concat(names, []string{ownSitemaps})[i], Pages: n})
 	}
 	for _, f := range out.merged.Failed {
 		failed := &r.Sources[f.Input]

@@ -42,70 +42,52 @@ func (*gated) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 func (*gated) Provision(caddy.Context) error { return gate.broken }
 
 func (*gated) Pages(ctx context.Context, _ *sitemap.Refresh, yield func(sitemap.Page) error) error {
-	if err := gate.pass(ctx); err != nil {
+	gate.mu.Lock()
+	gate.passed++
+	pass := gate.pass
+	gate.mu.Unlock()
+	if err := pass(ctx); err != nil {
 		return err
 	}
 	return yield(sitemap.Page{Path: "/"})
 }
 
-// gateway lets sources through, or holds them back.
-type gateway struct {
-	mu      sync.Mutex
-	arrived chan struct{}
-	opened  chan struct{} // nil: it is open
-	passed  int
-	refuses error
-	broken  error // it does not even come to be
+// gate is what all gated sources pass.
+var gate struct {
+	mu     sync.Mutex
+	pass   func(context.Context) error
+	passed int   // times
+	broken error // of those that are to come
 }
 
-var gate gateway
-
-func (g *gateway) pass(ctx context.Context) error {
-	g.mu.Lock()
-	g.passed++
-	arrived, opened, err := g.arrived, g.opened, g.refuses
-	g.mu.Unlock()
-	if opened == nil {
-		return err
+// setGate lets sources pass in another way; nil: as before.
+func setGate(pass func(context.Context) error) (passed int) {
+	gate.mu.Lock()
+	defer gate.mu.Unlock()
+	if pass != nil {
+		gate.pass = pass
 	}
-	select {
-	case arrived <- struct{}{}:
-	default:
-	}
-	select {
-	case <-opened:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return gate.passed
 }
 
-// close holds back who comes from now on, until open is called. Who has come is told.
-func (g *gateway) close(t *testing.T) (arrived <-chan struct{}, open func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	opened := make(chan struct{})
-	g.arrived, g.opened = make(chan struct{}, 1), opened
-	open = sync.OnceFunc(func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.opened = nil
-		close(opened)
+// refuse makes sources fail; nil: it does not.
+func refuse(err error) { setGate(func(context.Context) error { return err }) }
+
+// holdBack holds back who comes from now on, until open is called. Who has come is told.
+func holdBack(t *testing.T) (arrived <-chan struct{}, open func()) {
+	opened, arrive := make(chan struct{}), make(chan struct{}, 100)
+	setGate(func(ctx context.Context) error {
+		arrive <- struct{}{}
+		select {
+		case <-opened:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	})
+	open = sync.OnceFunc(func() { close(opened) })
 	t.Cleanup(open)
-	return g.arrived, open
-}
-
-func (g *gateway) refuse(err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.refuses = err
-}
-
-func (g *gateway) times() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.passed
+	return arrive, open
 }
 
 // server is a running Caddy with an admin endpoint.
@@ -116,7 +98,7 @@ const api = "http://localhost:{admin}"
 
 func prepare(t *testing.T, files map[string]string) *server {
 	t.Helper()
-	gate.refuse(nil)
+	refuse(nil)
 	s := &server{harness.Prepare(t, files)}
 	s.OpenAdmin()
 	return s
@@ -403,8 +385,8 @@ func (s *server) ask() <-chan harness.Response {
 // answer of a refresh that began after its request.
 func TestAdminRefreshesAtOnce(t *testing.T) {
 	s := startOne(t, gatedSite)
-	arrived, open := gate.close(t)
-	before := gate.times()
+	before := setGate(nil)
+	arrived, open := holdBack(t)
 	answers := []<-chan harness.Response{s.ask()}
 	<-arrived
 	for range 20 {
@@ -416,7 +398,7 @@ func TestAdminRefreshesAtOnce(t *testing.T) {
 			t.Errorf("got status %d: %s", r.StatusCode, r.Text)
 		}
 	}
-	if n := gate.times() - before; n < 2 || n > len(answers) {
+	if n := setGate(nil) - before; n < 2 || n > len(answers) {
 		t.Errorf("%d refreshes for %d requests at once", n, len(answers))
 	}
 }
@@ -424,7 +406,7 @@ func TestAdminRefreshesAtOnce(t *testing.T) {
 // TestAdminClientGoesAway: a refresh goes on whose client does not wait for it.
 func TestAdminClientGoesAway(t *testing.T) {
 	s := startOne(t, gatedSite)
-	arrived, open := gate.close(t)
+	arrived, open := holdBack(t)
 	ctx, leave := context.WithCancel(t.Context())
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Expand(api+"/sitemap/refresh"), nil)
 	if err != nil {
@@ -483,61 +465,11 @@ func TestAdminWhileReloading(t *testing.T) {
 // TestStopWhileRefreshing: who waits for a refresh learns that none comes.
 func TestStopWhileRefreshing(t *testing.T) {
 	s := startOne(t, gatedSite)
-	arrived, _ := gate.close(t)
+	arrived, _ := holdBack(t)
 	answer := s.ask()
 	<-arrived
 	s.Stop()
 	if r := <-answer; r.StatusCode != http.StatusServiceUnavailable || !strings.Contains(r.Text, "stopped") {
 		t.Errorf("got status %d: %s", r.StatusCode, r.Text)
 	}
-}
-
-// send sends a body of JSON to the admin API, and wants 200.
-func (s *server) send(method, path, body string) {
-	s.T.Helper()
-	request, err := http.NewRequest(method, s.Expand(api+path), strings.NewReader(s.Expand(body)))
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	resp, err := harness.Client.Do(request)
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		s.T.Fatalf("%s %s: got status %d", method, path, resp.StatusCode)
-	}
-}
-
-const labelled = `{
-	"admin": {"listen": "127.0.0.1:{admin}", "config": {"persist": false}},
-	"apps": {"http": {"http_port": 1, "https_port": 2, "servers": {"one": {
-		"listen": [":{port}"], "automatic_https": {"disable": true},
-		"routes": [{"match": [{"host": ["localhost"]}], "handle": [{"handler": "subroute", "routes": [
-			{"handle": [{"handler": "vars", "root": "{dir}/a"}, {"@id": "map", "handler": "sitemap", "refresh_interval": "1h"}, {"handler": "file_server"}]}
-		]}]}]
-	}}}}
-}`
-
-// TestPartialChanges changes parts of a configuration in a running Caddy.
-func TestPartialChanges(t *testing.T) {
-	s := prepare(t, harness.TwoRoots)
-	if err := s.LoadJSON(labelled); err != nil {
-		t.Fatal(err)
-	}
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, harness.PagesOfA)...)
-	before := s.Get(harness.Local + "/sitemap.xml").Header.Get("ETag")
-
-	s.send(http.MethodPatch, "/id/map/refresh_interval", `"1s"`)
-	if etag := s.Get(harness.Local + "/sitemap.xml").Header.Get("ETag"); etag != before {
-		t.Errorf("the sitemap is another one: %s, want %s", etag, before)
-	}
-	s.Write(map[string]string{"a/new.html": harness.HTML("new")})
-	with := slices.Sorted(slices.Values(append(slices.Clone(harness.PagesOfA), "/new.html")))
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, with)...)
-
-	s.send(http.MethodDelete, "/id/map", "")
-	s.wantError(http.MethodGet, "/sitemap/sites", http.StatusServiceUnavailable)
-	s.WantStatus(harness.Local+"/sitemap.xml", http.StatusNotFound)
 }

@@ -191,7 +191,7 @@ func TestEventFailedOnce(t *testing.T) {
 	s := start(t, caddyfile, harness.TwoRoots)
 	s.wantEvents("sitemap_refreshed", 1)
 	for i, reason := range []string{"the one", "the other", "the one"} {
-		gate.refuse(errors.New(reason))
+		refuse(errors.New(reason))
 		for range 2 { // is held back, and says the same
 			s.refresh()
 			e := s.wantEvents("sitemap_refresh_failed", i+1)
@@ -199,7 +199,7 @@ func TestEventFailedOnce(t *testing.T) {
 				t.Errorf("got %v", e)
 			}
 		}
-		gate.refuse(nil)
+		refuse(nil)
 		s.refresh()
 	}
 }

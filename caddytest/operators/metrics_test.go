@@ -217,8 +217,6 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-const browser = "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0"
-
 // TestPending: status and metrics say how many pages are still to be fetched, and nothing
 // of verified ones, as all that are listed are. While upstreams are left alone, nothing is
 // done again and again, and a refresh that is asked for does not wait for them.
@@ -254,33 +252,4 @@ func TestPending(t *testing.T) {
 	if lines := s.LogLines(`"msg":"sitemap refreshed`); len(lines) > 20 {
 		t.Errorf("there were %d publications", len(lines))
 	}
-}
-
-// TestVisitsThatDoNotCount: where nine tenths of the visits to pages do not count, status
-// says why.
-func TestVisitsThatDoNotCount(t *testing.T) {
-	s := prepare(t, nil)
-	s.LoadApp(harness.Local+" {\n sitemap {\n refresh 1s\n traffic\n }\n reverse_proxy {app}\n}", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/html")
-		w.Header().Set("Cache-Control", "private, no-store")
-		fmt.Fprint(w, "<!doctype html><title>x</title>", r.URL.Path)
-	})
-	get := func(n int, headers ...string) {
-		t.Helper()
-		for range n {
-			s.Get(harness.Local+"/a", headers...)
-		}
-	}
-	get(12, browser)
-	get(100, browser, "Authorization: Basic dTpw")
-	get(8, "User-Agent: some-robot/1.0")
-	// Of 120 visits 12 count, just a tenth, though their responses are private.
-	s.Eventually(func() bool {
-		said := s.Get(api + "/sitemap/sites").Text
-		return strings.Contains(said, `"visits_ignored":{"robot":8,"signed in":100}`)
-	}, func() string { return s.Get(api + "/sitemap/sites").Text })
-	s.command("status").want(t, 0, nil, nil, `visits ignored +robot: 8\n +signed in: 100\n`)
-	get(2, browser)
-	s.Eventually(func() bool { return !strings.Contains(s.Get(api+"/sitemap/sites").Text, "visits_ignored") },
-		func() string { return s.Get(api + "/sitemap/sites").Text })
 }
