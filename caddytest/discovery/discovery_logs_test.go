@@ -1,10 +1,7 @@
 package discovery
 
 import (
-	"bytes"
-	"compress/gzip"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -159,28 +156,6 @@ func TestDiscoverUnlinked(t *testing.T) {
 	app.neverAsked(t, "/orders/8?", "/orders/9", "/share")
 }
 
-// lines counts the lines of the access log and of what it was rolled to, and how many files
-// were compressed.
-func (s *server) lines() (all, packed int) {
-	s.T.Helper()
-	names, err := filepath.Glob(filepath.Join(s.Dir, "access*"))
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	for _, name := range names {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			s.T.Fatal(err)
-		}
-		if strings.HasSuffix(name, ".gz") {
-			packed++
-			data = []byte(harness.Gunzip(s.T, string(data)))
-		}
-		all += bytes.Count(data, []byte("\n"))
-	}
-	return all, packed
-}
-
 // TestDiscoverRolled is a log that Caddy rolls while it is written, over a restart and a
 // reload: each visit is seen.
 func TestDiscoverRolled(t *testing.T) {
@@ -256,9 +231,8 @@ func TestDiscoverRolled(t *testing.T) {
 	s.wantPages(want...)
 	s.stay(want...)
 	s.Stop()
-	all, packed := s.lines()
-	if all < 250 || packed < 2 {
-		t.Errorf("the log has %d lines and %d files that were rolled and compressed: this test is of no use", all, packed)
+	if packed, err := filepath.Glob(filepath.Join(s.Dir, "access*.gz")); err != nil || len(packed) < 2 {
+		t.Errorf("%q were rolled and compressed: this test is of no use", packed)
 	}
 }
 
@@ -268,148 +242,30 @@ func TestDiscoverBadLogs(t *testing.T) {
 	app := startApplication(t)
 	at := time.Now().Add(-time.Minute)
 	visit := func(n int) string { return s.visitAt(at, "203.0.113.1", fmt.Sprintf("/articles/%d", n)) }
-	packed := func(text string) string {
-		var b bytes.Buffer
-		z := gzip.NewWriter(&b)
-		_, _ = io.WriteString(z, text)
-		_ = z.Close()
-		return b.String()
-	}
-	noise := make([]byte, 64<<10)
-	for i := range noise {
-		noise[i] = byte(i * i >> 3)
-	}
-	whole := packed(visit(8) + string(noise) + strings.Repeat("not a line\n", 1000))
-	logs := map[string]string{
+	s.Write(map[string]string{
 		"lists.log":   s.visitAt(at, "203.0.113.1", "/articles"),
 		"crlf.log":    strings.ReplaceAll(visit(1), "\n", "\r\n"),
-		"bom.log":     "\xEF\xBB\xBF" + visit(2),
-		"nul.log":     strings.Repeat("\x00", 5000) + "\n" + visit(3) + "\x00\x00" + visit(9),
-		"long.log":    `{"ts":1,"request":{"uri":"` + strings.Repeat("/articles/10", 100<<20/12) + "\"}}\n" + visit(4),
-		"half.log":    visit(5) + visit(10)[:100],
-		"binary.log":  string(noise) + "\n" + visit(6),
-		"whole.gz":    packed(visit(7)),
-		"cut.log.gz":  whole[:len(whole)-40],
-		"none.log.gz": "",
+		"nul.log":     strings.Repeat("\x00", 5000) + "\n" + visit(2) + "\x00\x00" + visit(9),
+		"long.log":    `{"ts":1,"request":{"uri":"` + strings.Repeat("/articles/10", 100<<20/12) + "\"}}\n" + visit(3),
+		"half.log":    visit(4) + visit(10)[:100],
 		"fake.log.gz": visit(10),
-		"quoted.log": `"` + strings.ReplaceAll(strings.TrimSpace(visit(10)), `"`, `\"`) + "\"\n" +
-			"203.0.113.9 - - [21/Nov/2026:09:00:00 +0000] \"GET /articles/10 HT\n{}\n[]\nnull\n" + `{"request":{"uri":7}}` + "\n",
-	}
-	for name, text := range logs {
-		if err := os.WriteFile(filepath.Join(s.Dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	clear(logs)
-	if err := s.Load(app.in(logging("access_log {dir}/*.log {dir}/whole.gz {dir}/nowhere/late.log {dir}/folder.log/inside.log/log"))); err != nil {
+		"other.log":   "of no format\n",
+	})
+	if err := s.Load(app.in(logging("access_log {dir}/*.log {dir}/nowhere/late.log {dir}/folder.log/inside.log/log"))); err != nil {
 		t.Fatal(err)
 	}
 	// It serves meanwhile.
 	if r := s.Get(harness.Local + "/about"); r.StatusCode != http.StatusOK {
 		t.Errorf("status %d", r.StatusCode)
 	}
-	want := []string{"/", "/articles", "/articles/1", "/articles/2", "/articles/3", "/articles/4", "/articles/5", "/articles/6", "/articles/7", "/articles/8"}
+	want := []string{"/", "/articles", "/articles/1", "/articles/2", "/articles/3", "/articles/4"}
 	s.wantPages(want...)
-	for _, words := range []string{
-		`"the line is not readable":`, `"there is no request in the line":`, `"visits":9`,
-	} {
-		s.Logged("access log read", words)
-	}
-	for _, name := range []string{"cut.log.gz", "none.log.gz", "fake.log.gz"} {
-		s.Logged("a log cannot be read", "uncompressing {dir}/"+name)
-	}
+	s.Logged("access log read", `"the line is not readable":`, `"visits":5`)
+	s.Logged("a log cannot be read", "{dir}/fake.log.gz")
+	s.Logged("no line of a log can be read", "{dir}/other.log")
 	s.Write(map[string]string{"nowhere/late.log": visit(9)})
 	want = append(want, "/articles/9")
 	s.wantPages(want...)
 	s.stay(want...)
 	app.neverAsked(t, "/articles/10")
-}
-
-// TestDiscoverOtherServersLog is the log of a server that rolls it in its own way, while
-// Caddy stands behind it or beside it.
-func TestDiscoverOtherServersLog(t *testing.T) {
-	s := prepare(t, nil)
-	app := startApplication(t)
-	name := filepath.Join(s.Dir, "nginx", "access.log")
-	line := func(uri string) string {
-		_, agent, _ := strings.Cut(browser, ": ")
-		return fmt.Sprintf("203.0.113.9 - - [%s] \"GET %s HTTP/2.0\" 200 512 \"https://example.com/\" \"%s\"\n", time.Now().Format("02/Jan/2006:15:04:05 -0700"), uri, agent)
-	}
-	appended := func(lines ...string) {
-		t.Helper()
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-		if err == nil {
-			_, err = f.WriteString(strings.Join(lines, ""))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = f.Close()
-	}
-	s.Write(map[string]string{"nginx/": ""})
-	appended(line("/articles?page=2"), line(`/\x22><script>`), line("/tags/oak"), "a line of no format\n", "localhost "+line("/news"), "elsewhere.example "+line("/about"))
-	if err := s.Load(app.in(discovering("access_log {dir}/nginx/access.log {\n format combined\n }"))); err != nil {
-		t.Fatal(err)
-	}
-	s.wantPages("/", "/articles", "/news", "/tags/oak")
-	// Renamed, as logrotate does it by default.
-	appended(line("/articles/5"))
-	if err := os.Rename(name, name+".1"); err != nil {
-		t.Fatal(err)
-	}
-	appended(line("/articles/10"))
-	s.wantPages("/", "/articles", "/articles/10", "/articles/5", "/news", "/tags/oak")
-	// Copied and truncated.
-	whole, err := os.ReadFile(name)
-	if err == nil {
-		err = os.Rename(name+".1", name+".2")
-	}
-	if err == nil {
-		err = os.WriteFile(name+".1", whole, 0o644)
-	}
-	if err == nil {
-		err = os.Truncate(name, 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	appended(line("/articles/15?utm_source=x"), line("/share/secret"), line("/orders/1"))
-	want := []string{"/", "/articles", "/articles/10", "/articles/15", "/articles/5", "/news", "/tags/oak"}
-	s.wantPages(want...)
-	s.stay(want...)
-	app.neverAsked(t, "/about", "/share", "/orders", "/articles/3")
-}
-
-// TestDiscoverInvented is an application that answers whatever it is asked for, and a
-// log full of what somebody has made up, from everywhere, for pages that need no link.
-func TestDiscoverInvented(t *testing.T) {
-	s := prepare(t, nil)
-	app := startApplication(t)
-	hour := time.Now().Truncate(time.Hour).Add(-4 * time.Hour)
-	var log strings.Builder
-	for i := range 400 {
-		uri := fmt.Sprintf("/wiki/invented-%d", i)
-		for _, client := range []string{"203.0.113.1", "198.51.100.1", "192.0.2.1"} {
-			log.WriteString(s.visitAt(hour.Add(time.Duration(i)*20*time.Second), client, uri))
-		}
-		log.WriteString(s.visitAt(hour.Add(3*time.Hour), "203.0.113.1", uri))
-	}
-	for _, uri := range []string{"/wiki/start", "/wiki/<loc>", "/wiki/%0A", "/wiki/\u0000", "/wiki/" + strings.Repeat("x", 2100), "/account", "/members/", "/drafts/meta", "/data", "/internal/report", "/logout", "/admin/users"} {
-		for i, client := range []string{"203.0.113.1", "198.51.100.1", "192.0.2.1"} {
-			log.WriteString(s.visitAt(hour.Add(time.Duration(i)*time.Hour), client, uri))
-		}
-	}
-	if err := os.WriteFile(filepath.Join(s.Dir, "before.log"), []byte(log.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Load(app.in(discovering("access_log {dir}/before.log {\n unlinked /*\n }"))); err != nil {
-		t.Fatal(err)
-	}
-	s.wantPages("/", "/wiki/start")
-	s.Eventually(func() bool {
-		lines := s.RefreshLines()
-		return len(lines) > 0 && lines[len(lines)-1].Reasons()["soft 404"] == 401 // with /wiki/<loc>
-	}, s.SitemapLog)
-	s.stay("/", "/wiki/start")
-	app.neverAsked(t, "/internal", "/logout", "/wiki/%0A", "/wiki/%00", "/wiki/xx")
 }

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
@@ -66,23 +64,6 @@ func TestDiscoverLinks(t *testing.T) {
 	}
 }
 
-// TestDiscoverLinksDepth is that one link is not two.
-func TestDiscoverLinksDepth(t *testing.T) {
-	s, app := startProxy(t, discovering("links {\n depth 1\n}"), nil)
-	var want []string
-	two := []string{"/articles/", "/shop/", "/wiki/s", "/wiki/r"} // links away
-	for _, path := range app.expected(1, false) {
-		if !slices.ContainsFunc(two, func(prefix string) bool { return strings.HasPrefix(path, prefix) }) {
-			want = append(want, path)
-		}
-	}
-	want = append(want, "/articles/1") // which /print/1 names in its own stead
-	slices.Sort(want)
-	s.wantPages(want...)
-	s.stay(want...)
-	app.neverAsked(t, "/shop/", "/wiki/start", "/calendar/2026/10", "/calendar/2026/12")
-}
-
 // TestDiscoverQuery is that pages of lists are pages where that is said.
 func TestDiscoverQuery(t *testing.T) {
 	s, app := startProxy(t, discovering("links {\n depth 3\n query page\n}"), nil)
@@ -90,26 +71,6 @@ func TestDiscoverQuery(t *testing.T) {
 	s.wantPages(want...)
 	s.stay(want...)
 	app.neverAsked(t, "/shop?", "/articles?sort", "/articles?page=2&", "/articles?page=3&", "/about?", "/login?next=%2F")
-}
-
-// TestDiscoverFacets are parameters in one order, whatever that of the links is.
-func TestDiscoverFacets(t *testing.T) {
-	s, app := startProxy(t, discovering("links {\n depth 2\n query size colour\n}"), nil)
-	var want []string
-	for _, path := range app.expected(2, false) {
-		if path != "/shop" {
-			want = append(want, path)
-		}
-	}
-	for _, size := range []string{"l", "m", "s"} {
-		for _, colour := range []string{"blue", "green", "red"} {
-			want = append(want, "/shop?size="+size+"&colour="+colour)
-		}
-	}
-	want = append(want, "/shop")
-	slices.Sort(want)
-	s.wantPages(want...)
-	app.neverAsked(t, "/shop?colour")
 }
 
 // TestDiscoverAgain is that what was discovered is listed at once after a restart and
@@ -235,67 +196,6 @@ func TestDiscoverTogether(t *testing.T) {
 	s.stay(want...)
 	check()
 	app.neverAsked(t, "/share", "/orders")
-}
-
-// TestDiscoverJSON is all sources in JSON, given to the admin API.
-func TestDiscoverJSON(t *testing.T) {
-	s := prepare(t, nil)
-	app := startApplication(t)
-	const admin = `"admin": {"listen": "127.0.0.1:{more}", "config": {"persist": false}}`
-	if err := caddy.Load([]byte(s.Expand("{"+admin+"}")), false); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.LoadJSON("{}"); err != nil { // without an admin API
-			t.Error(err)
-		}
-	})
-	logs, err := json.Marshal(s.Log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := s.Expand(app.in(`{` + admin + `,
-		"logging": {"logs": {
-			"default": {"level": "DEBUG", "writer": {"output": "file", "filename": ` + string(logs) + `, "roll": false}, "encoder": {"format": "json"}, "exclude": ["http.log.access.visits"]},
-			"visits": {"writer": {"output": "file", "filename": "{dir}/access.log"}, "encoder": {"format": "json"}, "include": ["http.log.access.visits"]}
-		}},
-		"apps": {"http": {"servers": {"site": {
-			"listen": ["127.0.0.1:{port}"],
-			"automatic_https": {"disable": true},
-			"trusted_proxies": {"source": "static", "ranges": ["127.0.0.1/8"]},
-			"logs": {"default_logger_name": "visits"},
-			"routes": [{"match": [{"host": ["localhost"]}], "handle": [
-				{
-					"handler": "sitemap",
-					"refresh_interval": "1s",
-					"crawl": {"rate": 200, "concurrency": 4},
-					"sources": [
-						{"source": "links", "depth": 2, "query": ["page"], "expire": "30d", "max_paths": 5000},
-						{"source": "access_log", "files": ["{dir}/access.log"], "format": "json", "history": "7d",
-							"unlinked": ["/orders/*"], "query": ["page"], "expire": "30d", "max_paths": 5000},
-						{"source": "traffic", "unlinked": ["/orders/*"], "query": ["page"], "expire": "30d", "max_paths": 5000}
-					]
-				},
-				{"handler": "reverse_proxy", "upstreams": [{"dial": "{app}"}]}
-			]}]
-		}}}}
-	}`))
-	r, err := harness.Client.Post(s.Expand("http://127.0.0.1:{more}/load"), "application/json", strings.NewReader(config))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	if r.StatusCode != http.StatusOK {
-		t.Fatalf("status %d", r.StatusCode)
-	}
-	s.Get(harness.Local + "/sitemap.xml")
-	s.browse("203.0.113.1", "/articles/24", "/calendar/2027/01", "/share/secret")
-	want := append(app.expected(2, true), "/articles/24", "/calendar/2027/01")
-	slices.Sort(want)
-	s.wantPages(want...)
-	s.stay(want...)
-	app.neverAsked(t, "/share", "/orders")
-	s.Logged("access log read")
 }
 
 // visitAt is a line of Caddy's access log: a browser's GET of the site's page.
