@@ -30,40 +30,27 @@ func TestIsNamed(t *testing.T) {
 	}{
 		{plain, "example.com", true},
 		{plain, "EXAMPLE.Com", true},
-		{plain, "example.com.", true},
 		{plain, "example.com.:443", true},
 		{plain, "example.com:443", true},
-		{plain, "example.com:", true},
 		{plain, "example.com:80", false},
 		{plain, "example.com:8443", false},
-		{plain, "example.com:https", false},
 		{plain, "www.example.com", false},
-		{plain, "example.com.other.example", false},
-		{plain, "example.org", false},
 		{plain, "198.51.100.7", false},
-		{plain, "exa mple.com", false},
-		{plain, "*.example.com", false},
 		{plain, strings.Repeat("a", 2000), false},
 		{port, "example.com:8080", true},
 		{port, "example.com", true},
 		{port, "example.com:80", false},
-		{port, "example.com:443", false},
 		{behind, "example.com", true},
 		{behind, "example.com:443", true},
 		{behind, "app.internal:8080", true},
-		{behind, "app.internal", true},
 		{behind, "app.internal:443", false},
-		{behind, "example.com:8080", false},
 		{six, "[2001:db8::1]:8080", true},
 		{six, "[2001:DB8:0:0::1]:8080", true},
-		{six, "[2001:db8::1]", true},
 		{six, "2001:db8::1", true},
 		{six, "[2001:db8::1]:80", false},
 		{six, "[2001:db8::2]:8080", false},
 		{idn, "xn--bcher-kva.example", true},
 		{idn, "bücher.example", true},
-		{idn, "BÜCHER.example:443", true},
-		{idn, "bucher.example", false},
 	} {
 		s := new(identity)
 		s.origin, s.internal.origin = test.site.base, test.site.internal
@@ -131,41 +118,21 @@ func TestTakeLine(t *testing.T) {
 		path string // that is remembered then; "": none
 		at   time.Time
 	}{
-		"JSON":                  {jsonLine(ago, "named.example", "/docs/a", ""), lineCounts, "/docs/a", ago},
-		"combined":              {combinedLine(ago, "", "/docs/a"), lineCounts, "/docs/a", time.Time{}},
-		"a virtual host":        {combinedLine(ago, "named.example:80", "/docs/a"), lineCounts, "/docs/a", time.Time{}},
-		"a query":               {jsonLine(ago, "named.example", "/docs/a?utm_source=x&page=2&x=1", ""), lineCounts, "/docs/a?page=2", ago},
-		"a session":             {combinedLine(ago, "", "/docs/a;jsessionid=1"), lineCounts, "/docs/a", time.Time{}},
-		"the host in capitals":  {jsonLine(ago, "NAMED.example:80", "/docs/a", ""), lineCounts, "/docs/a", ago},
-		"the front page":        {jsonLine(ago, "named.example", "/docs/", ""), lineCounts, "/docs/", ago},
-		"another host":          {jsonLine(ago, "other.example", "/docs/a", ""), lineOtherHost, "", now},
-		"another virtual host":  {combinedLine(ago, "other.example", "/docs/a"), lineOtherHost, "", now},
-		"no host name":          {jsonLine(ago, "a b", "/docs/a", ""), lineOtherHost, "", now},
-		"outside":               {jsonLine(ago, "named.example", "/a", ""), lineOutside, "", now},
-		"outside, nearly":       {jsonLine(ago, "named.example", "/docs", ""), lineOutside, "", now},
-		"outside by dots":       {jsonLine(ago, "named.example", "/docs/../a", ""), lineOutside, "", now},
-		"an encoded slash":      {jsonLine(ago, "named.example", "/docs/%2e%2e%2fa", ""), lineOddPath, "", now},
-		"two slashes":           {jsonLine(ago, "named.example", "/docs//a", ""), lineOddPath, "", now},
-		"a proxy's request":     {jsonLine(ago, "named.example", "http://named.example/docs/a", ""), lineOddPath, "", now},
-		"no UTF-8":              {combinedLine(ago, "", "/docs/%ff"), lineOddPath, "", now},
-		"just old enough":       {jsonLine(now.Add(-month), "named.example", "/docs/a", ""), lineCounts, "/docs/a", now.Add(-month)},
-		"older than history":    {jsonLine(now.Add(-month-time.Second), "named.example", "/docs/a", ""), lineOld, "", now},
-		"before 1970":           {jsonLine(time.Unix(-5, 0), "named.example", "/docs/a", ""), lineCounts, "/docs/a", now},
-		"a time to come":        {jsonLine(now.Add(time.Hour), "named.example", "/docs/a", ""), lineCounts, "/docs/a", now},
-		"no time":               {strings.Replace(jsonLine(ago, "named.example", "/docs/a", ""), `"ts"`, `"t"`, 1), lineCounts, "/docs/a", now},
-		"private":               {jsonLine(ago, "named.example", "/docs/a", `,"Cache-Control":["private"]`), lineCounts, "/docs/a", ago},
-		"noindex":               {jsonLine(ago, "named.example", "/docs/a", `,"X-Robots-Tag":["noindex"]`), accesslog.NoIndex, "", now},
-		"not HTML":              {strings.Replace(jsonLine(ago, "named.example", "/docs/a", ""), "text/html", "text/css", 1), accesslog.NotHTML, "", now},
-		"an asset":              {combinedLine(ago, "", "/docs/a.css"), accesslog.Asset, "", now},
-		"a robot":               {strings.Replace(combinedLine(ago, "", "/docs/a"), "Mozilla/5.0", "Googlebot/2.1", 1), accesslog.Robot, "", now},
-		"signed in":             {strings.Replace(combinedLine(ago, "", "/docs/a"), "- - [", "- bob [", 1), accesslog.SignedIn, "", now},
-		"POST":                  {strings.Replace(combinedLine(ago, "", "/docs/a"), "GET", "POST", 1), accesslog.WrongMethod, "", now},
-		"not found":             {strings.Replace(combinedLine(ago, "", "/docs/a"), " 200 ", " 404 ", 1), accesslog.WrongStatus, "", now},
-		"blank":                 {"", accesslog.ErrNoRequest.Error(), "", now},
-		"another log":           {`{"level":"info","ts":1,"logger":"tls","msg":"renewed"}`, accesslog.ErrNoRequest.Error(), "", now},
-		"half a line":           {jsonLine(ago, "named.example", "/docs/a", "")[:100], accesslog.ErrSyntax.Error(), "", now},
-		"no line of a log":      {"hello", accesslog.ErrSyntax.Error(), "", now},
-		"what an attacker sent": {combinedLine(ago, "", `/docs/<script>\x00`), lineOddPath, "", now},
+		"JSON":                 {jsonLine(ago, "named.example", "/docs/a", ""), lineCounts, "/docs/a", ago},
+		"a virtual host":       {combinedLine(ago, "named.example:80", "/docs/a"), lineCounts, "/docs/a", time.Time{}},
+		"a query":              {jsonLine(ago, "named.example", "/docs/a?utm_source=x&page=2&x=1", ""), lineCounts, "/docs/a?page=2", ago},
+		"the host in capitals": {jsonLine(ago, "NAMED.example:80", "/docs/a", ""), lineCounts, "/docs/a", ago},
+		"another host":         {jsonLine(ago, "other.example", "/docs/a", ""), lineOtherHost, "", now},
+		"no host name":         {jsonLine(ago, "a b", "/docs/a", ""), lineOtherHost, "", now},
+		"outside":              {jsonLine(ago, "named.example", "/a", ""), lineOutside, "", now},
+		"outside by dots":      {jsonLine(ago, "named.example", "/docs/../a", ""), lineOutside, "", now},
+		"just old enough":      {jsonLine(now.Add(-month), "named.example", "/docs/a", ""), lineCounts, "/docs/a", now.Add(-month)},
+		"older than history":   {jsonLine(now.Add(-month-time.Second), "named.example", "/docs/a", ""), lineOld, "", now},
+		"a time to come":       {jsonLine(now.Add(time.Hour), "named.example", "/docs/a", ""), lineCounts, "/docs/a", now},
+		"no time":              {strings.Replace(jsonLine(ago, "named.example", "/docs/a", ""), `"ts"`, `"t"`, 1), lineCounts, "/docs/a", now},
+		"a robot":              {strings.Replace(combinedLine(ago, "", "/docs/a"), "Mozilla/5.0", "Googlebot/2.1", 1), accesslog.Robot, "", now},
+		"another log":          {`{"level":"info","ts":1,"logger":"tls","msg":"renewed"}`, accesslog.ErrNoRequest.Error(), "", now},
+		"no line of a log":     {"hello", accesslog.ErrSyntax.Error(), "", now},
 	} {
 		t.Run(name, func(t *testing.T) {
 			name := filepath.Join(t.TempDir(), "access.log")
@@ -231,31 +198,18 @@ func TestLinesOfSites(t *testing.T) {
 
 // TestLogSettings: where other lines are visits, the logs are read from the beginning.
 func TestLogSettings(t *testing.T) {
-	abs, err := filepath.Abs("a.log")
-	if err != nil {
-		t.Fatal(err)
+	settings := func(s *SourceAccessLog) uint64 { return newVisiting(t, &SourceLinks{}, s).logReader().settings }
+	log := []string{"a.log"}
+	first := settings(&SourceAccessLog{Files: log})
+	if got := settings(&SourceAccessLog{Files: log, Discovery: Discovery{MaxPaths: 5, Expire: caddy.Duration(time.Hour)}}); got != first {
+		t.Error("other bounds are other settings")
 	}
-	settings := func(change func(*SourceAccessLog)) uint64 {
-		s := &SourceAccessLog{Files: []string{"a.log"}}
-		change(s)
-		return newVisiting(t, &SourceLinks{}, s).logReader().settings
-	}
-	first := settings(func(*SourceAccessLog) {})
-	for name, test := range map[string]struct {
-		change func(*SourceAccessLog)
-		same   bool
-	}{
-		"other bounds":    {func(s *SourceAccessLog) { s.MaxPaths, s.Expire = 5, caddy.Duration(time.Hour) }, true},
-		"the whole name":  {func(s *SourceAccessLog) { s.Files = []string{abs} }, true},
-		"another history": {func(s *SourceAccessLog) { s.History = caddy.Duration(time.Hour) }, false},
-		"another query":   {func(s *SourceAccessLog) { s.Query = []string{"page"} }, false},
-		"a pattern":       {func(s *SourceAccessLog) { s.Unlinked = []string{"/a"} }, false},
-		"another log":     {func(s *SourceAccessLog) { s.Files = []string{"b.log"} }, false},
-		"another format":  {func(s *SourceAccessLog) { s.Format = "json" }, false},
-		"one log more":    {func(s *SourceAccessLog) { s.Files = append(s.Files, "b.log") }, false},
+	for _, other := range []*SourceAccessLog{
+		{Files: log, History: caddy.Duration(time.Hour)}, {Files: log, Format: "json"}, {Files: []string{"b.log"}}, {Files: []string{"a.log", "b.log"}},
+		{Files: log, Discovery: Discovery{Query: []string{"page"}}}, {Files: log, Discovery: Discovery{Unlinked: []string{"/a"}}},
 	} {
-		if got := settings(test.change); (got == first) != test.same {
-			t.Errorf("%s: the same settings: %t", name, !test.same)
+		if settings(other) == first {
+			t.Errorf("%+v: the same settings", other)
 		}
 	}
 }

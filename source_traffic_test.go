@@ -157,24 +157,18 @@ func TestWatch(t *testing.T) {
 		next   caddyhttp.HandlerFunc
 		want   bool
 	}{
-		"a page":               {"GET", nil, html, true},
-		"HEAD":                 {"HEAD", nil, html, true},
-		"POST":                 {"POST", nil, html, false},
-		"not modified":         {"GET", nil, respond(304, "Etag", `"a"`), true},
-		"no type":              {"GET", nil, respond(200), true},
-		"a type in upper case": {"GET", nil, respond(200, "Content-Type", "TEXT/HTML"), true},
-		"a hint before it":     {"GET", nil, func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(103); w.WriteHeader(200); return nil }, true},
-		"a body alone":         {"GET", nil, func(w http.ResponseWriter, _ *http.Request) error { _, err := w.Write(nil); return err }, true},
-		"not found":            {"GET", nil, respond(404, "Content-Type", contentHTML), false},
-		"switched protocols":   {"GET", nil, respond(101, "Content-Type", contentHTML), false},
-		"JSON":                 {"GET", nil, respond(200, "Content-Type", "application/json"), false},
-		"noindex in a line":    {"GET", nil, respond(200, "Content-Type", contentHTML, "X-Robots-Tag", "noindex", "X-Robots-Tag", "bing: none"), false},
-		"no response":          {"GET", nil, func(http.ResponseWriter, *http.Request) error { return nil }, false},
-		"an error":             {"GET", nil, func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(200); return errors.New("broken") }, false},
-		"no User-Agent":        {"GET", header("User-Agent", ""), html, false},
-		"a robot":              {"GET", header("User-Agent", "Googlebot/2.1"), html, false},
-		"credentials":          {"GET", header("Authorization", "Bearer x"), html, false},
-		"a cookie":             {"GET", header("Cookie", "a=b"), html, true},
+		"a page":            {"GET", nil, html, true},
+		"HEAD":              {"HEAD", nil, html, true},
+		"not modified":      {"GET", nil, respond(304, "Etag", `"a"`), true},
+		"no type":           {"GET", nil, respond(200), true},
+		"a hint before it":  {"GET", nil, func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(103); w.WriteHeader(200); return nil }, true},
+		"a body alone":      {"GET", nil, func(w http.ResponseWriter, _ *http.Request) error { _, err := w.Write(nil); return err }, true},
+		"not found":         {"GET", nil, respond(404, "Content-Type", contentHTML), false},
+		"noindex in a line": {"GET", nil, respond(200, "Content-Type", contentHTML, "X-Robots-Tag", "noindex", "X-Robots-Tag", "bing: none"), false},
+		"no response":       {"GET", nil, func(http.ResponseWriter, *http.Request) error { return nil }, false},
+		"an error":          {"GET", nil, func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(200); return errors.New("broken") }, false},
+		"credentials":       {"GET", header("Authorization", "Bearer x"), html, false},
+		"a cookie":          {"GET", header("Cookie", "a=b"), html, true},
 		"signed in": {"GET", func(r *http.Request) *http.Request {
 			r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set("http.auth.user.id", "bob")
 			return r
@@ -186,6 +180,7 @@ func TestWatch(t *testing.T) {
 		"no clean path": {"GET", func(r *http.Request) *http.Request {
 			return r.WithContext(context.WithValue(r.Context(), caddyhttp.OriginalRequestCtxKey, *httptest.NewRequest("GET", "/a//b", nil)))
 		}, html, false},
+		"before the start":     {"GET", nil, html, false},
 		"an unknown host":      {"GET", func(r *http.Request) *http.Request { r.Host = "other.example"; return r }, html, false},
 		"our own":              {"GET", own(nil), html, false},
 		"our own with a probe": {"GET", own(new(probe)), html, false},
@@ -198,6 +193,9 @@ func TestWatch(t *testing.T) {
 			if test.change != nil {
 				r = test.change(r)
 			}
+			if name == "before the start" { // it is not known where handlers are mounted
+				v.app.started = make(chan struct{})
+			}
 			_ = v.handler.ServeHTTP(httptest.NewRecorder(), r, test.next)
 			if test.want {
 				v.want(s, "/a?x=1")
@@ -209,17 +207,6 @@ func TestWatch(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestWatchBeforeStart: Caddy may serve before it is known where handlers are mounted.
-func TestWatchBeforeStart(t *testing.T) {
-	v := newVisiting(t, &SourceTraffic{})
-	s := v.site("named.example", "")
-	v.handler.watches, v.app.started = true, make(chan struct{})
-	if err := v.handler.ServeHTTP(httptest.NewRecorder(), v.request("GET", "/a", http.Header{"User-Agent": {browser}}), respond(200, "Content-Type", contentHTML)); err != nil {
-		t.Error(err)
-	}
-	v.want(s)
 }
 
 // BenchmarkWatch is what traffic adds to a request for a path that is known: compare off and

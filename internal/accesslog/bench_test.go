@@ -2,7 +2,6 @@ package accesslog
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 )
 
@@ -60,30 +59,5 @@ func BenchmarkEncodingJSON(b *testing.B) {
 		if err := json.Unmarshal(line, &v); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-// BenchmarkParseStandard is a line that the quick reader is not sure about.
-func BenchmarkParseStandard(b *testing.B) {
-	benchmarkParse(b, "", [][]byte{[]byte(`{"\u0061":1,` + caddyLine[1:])})
-}
-
-func BenchmarkReason(b *testing.B) {
-	v := Visit{
-		Time: 1764000000, Method: "GET", Host: "example.com", URI: "/articles/2026/some-page.html?a=b", Status: 200,
-		UserAgent: chrome, ContentType: "text/html; charset=utf-8",
-	}
-	for _, known := range []bool{true, false} {
-		b.Run(fmt.Sprintf("type=%t", known), func(b *testing.B) {
-			if !known {
-				v.ContentType = ""
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				if got := v.Reason(); got != "" {
-					b.Fatal(got)
-				}
-			}
-		})
 	}
 }
