@@ -11,7 +11,7 @@ import (
 
 // TestCheckOwn is that the check finds nothing wrong with what this module serves.
 func TestCheckOwn(t *testing.T) {
-	files := map[string]string{"www/index.html": "<!doctype html><title>home</title><link rel=alternate hreflang=en href=/><link rel=alternate hreflang=de href=/docs/><img src=/a.png>", "www/ä ö/&'.html": "a strange name", "www/docs/index.html": "<!doctype html><title>docs</title><link rel=alternate hreflang=en href=/><link rel=alternate hreflang=de href=/docs/><img src=/b.png>"}
+	files := map[string]string{"www/index.html": "<!doctype html><title>home</title><link rel=alternate hreflang=en href=/><link rel=alternate hreflang=de href=/docs/><img src=https://images.example/a.png>", "www/ä ö/&'.html": "a strange name", "www/docs/index.html": "<!doctype html><title>docs</title><link rel=alternate hreflang=en href=/><link rel=alternate hreflang=de href=/docs/><img src=https://images.example/b.png>"}
 	for i := range 40 {
 		files[fmt.Sprintf("www/docs/%d.html", i)] = fmt.Sprintf("page %d", i)
 	}
