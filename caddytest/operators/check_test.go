@@ -58,7 +58,6 @@ func TestCheckStatus(t *testing.T) {
 		"errors":       {[]string{"check", gone}, gone + ": error: document-status: answers 404\n", "documents: 0, pages: 0, fetched: 0, errors: 1, warnings: 0\n", 1},
 		"no such file": {[]string{"check", "nosuch.xml"}, "nosuch.xml: error: document-unread: ", "errors: 1", 2},
 		"no answer":    {[]string{"check", "http://127.0.0.1:1/sitemap.xml"}, "http://127.0.0.1:1/sitemap.xml: error: document-unreachable: ", "errors: 1", 2},
-		"both":         {[]string{"check", "nosuch.xml", gone}, gone + ": error: document-status: answers 404\n", "errors: 2", 2},
 		"bad flag":     {[]string{"check", "--nosuch"}, "", "Error: unknown flag: --nosuch\n", 2},
 		"bad command":  {[]string{"chek"}, "", "Error: unrecognized command 'chek'; did you mean 'check'?\n", 2},
 		"help":         {[]string{"check", "--help"}, "FILE|DIR|URL", "", 0},

@@ -78,13 +78,11 @@ var documents = []struct{ name, body, want string }{
 	{"CRLF", strings.ReplaceAll(set("\n\n"+onePage+"\n<url/>"), "\n", "\r\n"), "5 error missing-element"},
 	{"nothing", "", "0 error empty"},
 	{"no element", "<!-- -->", "1 error not-well-formed"},
-	{"wrong end tag", set("<url>\n</loc>"), "3 error not-well-formed"},
 	{"ampersand", at("http://a.example/?a&b"), "2 error not-well-formed"},
 	{"Latin-1", at("http://a.example/\xE4"), "2 error not-well-formed"},
 	{"text after the root", set(onePage) + "a", "3 error not-well-formed"},
 	{"late declaration", " <?xml version='1.0'?>" + set(onePage), "1 error not-well-formed"},
 	{"HTML", "<!DOCTYPE html>\n<title>404</title>", "0 error html"},
-	{"another root", "<a/>", "1 error root"},
 	{"no namespace", "<urlset>" + onePage + "</urlset>", "1 error namespace"},
 	{"namespace with https", `<urlset xmlns="https://www.sitemaps.org/schemas/sitemap/0.9">` + onePage + "</urlset>", "1 error namespace"},
 	{"no page", set(""), "3 error missing-element"},
@@ -103,8 +101,6 @@ var documents = []struct{ name, body, want string }{
 	{"user", at("http://me@a.example/"), "2 error loc-user-info"},
 	{"port too high", at("http://a.example:65536/"), "2 error loc-host"},
 	{"2,048 characters", at("http://a.example/" + strings.Repeat("a", 2031)), "2 error loc-too-long"},
-	{"twice", set(onePage + "\n" + onePage), "3 warning duplicate"},
-	{"lastmod empty", in("<lastmod/>"), "2 error lastmod"},
 	{"no zone", in("<lastmod>2024-05-01T10:20:30</lastmod>"), "2 warning lastmod-zone"},
 	{"future", in("<lastmod>2999-11-21T14:00:00Z</lastmod>"), "2 warning lastmod-future"},
 	{"Daily", in("<changefreq>Daily</changefreq>"), "2 error changefreq"},
@@ -180,7 +176,6 @@ func TestScope(t *testing.T) {
 		{"https://a.example/docs/", "https://a.example/docs/a", true},
 		{"https://a.example/docs/", "https://a.example/docs", false},
 		{"https://a.example/docs/", "https://a.example/docs-old/a", false},
-		{"https://a.example/docs/", "https://a.example/Docs/a", false},
 		{"https://a.example/", "http://a.example/", false},
 		{"https://a.example/", "https://www.a.example/", false},
 		{"https://a.example/", "https://a.example:8443/", false},
@@ -245,7 +240,6 @@ func TestBounds(t *testing.T) {
 		{"loc", open09 + "<url><loc>", "aaaaaaaa", "too-large"},
 		{"depth", open09, "<a>", "too-large"},
 		{"line", "http://a.example/", "aaaaaaaa", "too-large"},
-		{"white space", "", "        ", "empty"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			read := 0

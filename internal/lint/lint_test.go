@@ -58,7 +58,6 @@ func TestFiles(t *testing.T) {
 		documents int
 		unchecked int
 	}{
-		"file":                      {files{"x.xml": page}, "", "{d}/x.xml", "", 1, 0},
 		"a file twice":              {files{"x.xml": page}, "", "{d}/x.xml {d}/x.xml", "", 1, 0},
 		"no such file, and another": {files{"x.xml": page}, "", "{d}/nosuch.xml {d}/x.xml", "nosuch.xml:0 error document-unread", 1, 1},
 		"robots.txt":                {files{"robots.txt": "Sitemap: https://example.com/x.xml\n", "x.xml": page}, "", "{d}/robots.txt", "", 1, 0},
