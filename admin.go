@@ -187,8 +187,9 @@ func (s *site) status() siteStatus {
 		st.ServedBy, st.Sitemap = main.url(), main.sitemapURL()
 		return st
 	}
-	st.Refreshing, st.LastRefresh = s.schedule.isRunning(), s.state.report.Load()
-	if due, ok := s.schedule.planned(); ok {
+	due, running, _ := s.schedule.state()
+	st.Refreshing, st.LastRefresh = running, s.state.report.Load()
+	if !running {
 		st.NextRefresh = toSecond(due)
 	}
 	if snapshot := s.state.Index.Load(); snapshot != nil {

@@ -61,10 +61,13 @@ type App struct {
 	mu        sync.RWMutex
 	handlers  []*Handler
 	sites     map[siteID]*site
-	onDemand  int        // of the sites
-	scheduled bool       // the sites are refreshed when they are due
-	refused   refusals   // of sites for which there was no room
-	aliasing  sync.Mutex // held while aliases are settled
+	onDemand  int      // of the sites
+	scheduled bool     // the sites are refreshed when they are due
+	full      struct { // there is no room for a site
+		refused       int
+		since, logged time.Time
+	}
+	aliasing sync.Mutex // held while aliases are settled
 
 	started chan struct{} // closed when it is known where the handlers are mounted
 	running context.Context
@@ -261,14 +264,23 @@ func (a *App) siteOf(h *Handler, r *http.Request, prefix string) (*site, error) 
 	return s, err
 }
 
-// hasRoom lets one more site on demand in, if need be in the place of another. Under mu.
+// hasRoom lets one more site on demand in, if need be in the place of another. That there is no
+// room is found out once a second, and logged once a minute. Under mu.
 func (a *App) hasRoom() bool {
-	now := a.now()
-	if a.refused.isRecent(now) || !a.makeRoom(1, nil) {
-		a.refused.add(a, now)
+	now, full := a.now(), &a.full
+	recent := now.Sub(full.since).Abs() < time.Second
+	if !recent && a.makeRoom(1, nil) {
+		return true
+	}
+	if full.refused++; recent {
 		return false
 	}
-	return true
+	if full.since = now; now.Sub(full.logged).Abs() >= time.Minute {
+		a.logger.Warn("too many sites are known by their visitors' Host headers alone; name hosts in the configuration, or set base_url",
+			zap.Int("sites", a.onDemand), zap.Int("refused", full.refused))
+		full.logged, full.refused = now, 0
+	}
+	return false
 }
 
 // makeRoom drops sites on demand until so many more may come: empty ones first, else those
@@ -289,7 +301,7 @@ func (a *App) makeRoom(more int, spare *site) bool {
 			if s.state.Index.Load() == nil {
 				score -= math.MaxInt32
 			}
-			if idle >= lately && !s.schedule.isRunning() && score < least {
+			if _, running, _ := s.schedule.state(); idle >= lately && !running && score < least {
 				worst, least = s, score
 			}
 		}
@@ -302,28 +314,6 @@ func (a *App) makeRoom(more int, spare *site) bool {
 		delete(a.sites, worst.id)
 		a.onDemand--
 		worst.drop()
-	}
-}
-
-// refusals are those of sites for which there was no room.
-type refusals struct {
-	count        int
-	last, logged time.Time
-}
-
-// isRecent reports whether it need not be found out again that there is no room.
-func (r *refusals) isRecent(now time.Time) bool { return now.Sub(r.last).Abs() < time.Second }
-
-// add counts a refusal, and logs a line a minute at most.
-func (r *refusals) add(a *App, now time.Time) {
-	r.count++
-	if r.isRecent(now) {
-		return
-	}
-	if r.last = now; now.Sub(r.logged).Abs() >= time.Minute {
-		a.logger.Warn("too many sites are known by their visitors' Host headers alone; name hosts in the configuration, or set base_url",
-			zap.Int("sites", a.onDemand), zap.Int("refused", r.count))
-		r.logged, r.count = now, 0
 	}
 }
 

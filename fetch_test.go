@@ -345,17 +345,6 @@ func TestSiteFetch(t *testing.T) {
 	}
 }
 
-func TestStatusOf(t *testing.T) {
-	for _, test := range []struct {
-		err  error
-		want int
-	}{{nil, 200}, {errors.New("no"), 500}, {caddyhttp.Error(404, nil), 404}, {caddyhttp.HandlerError{}, 500}} {
-		if got := statusOf(test.err); got != test.want {
-			t.Errorf("%v: got %d, want %d", test.err, got, test.want)
-		}
-	}
-}
-
 // TestRateLimitOfProbes: an upstream that asks for a long pause holds up the probes of a
 // host that only visitors named no longer than a fetch may take.
 func TestRateLimitOfProbes(t *testing.T) {

@@ -151,7 +151,7 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 		w.Header().Set("Allow", "GET, HEAD")
 		return caddyhttp.Error(http.StatusMethodNotAllowed, nil)
 	}
-	due, _ := s.schedule.planned()
+	due, _, _ := s.schedule.state()
 	result = readResultOf(writeDocument(w, r, d, want.form, due.Sub(h.app.now())))
 	return nil
 }

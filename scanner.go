@@ -208,7 +208,8 @@ func (r *refreshRun) goesOn(c *crawl.Result, idle time.Duration) bool {
 	if !c.Gathered || c.Done {
 		return !c.Gathered
 	}
-	return idle < firstPublication && !r.schedule.isDemanded() && r.spent() < r.patience()
+	_, _, requested := r.schedule.state()
+	return idle < firstPublication && !requested && r.spent() < r.patience()
 }
 
 func (r *refreshRun) spent() time.Duration { return r.app.now().Sub(r.begun) }
@@ -410,7 +411,11 @@ func (r *refreshRun) swap(out result) result {
 	r.setReady()
 	r.records.generation, r.records.settings = out.selected.Generation, out.settings
 	r.state.generation.Store(r.records.generation)
-	r.state.measure(r.records.generation, out.snapshot, r.own.Load())
+	bytes := int64(r.records.generation.Len())*recordBytes + r.own.Load().bytes()
+	if out.snapshot != nil {
+		bytes += out.snapshot.Bytes
+	}
+	r.state.bytes.Store(bytes)
 	r.app.events.announceRefreshed(r.site, published, &out)
 	return out
 }
@@ -537,12 +542,12 @@ func (s *schedule) wait(ctx context.Context, now func() time.Time, onDemand bool
 	for wanted := !onDemand; ctx.Err() == nil; {
 		var timer <-chan time.Time
 		if wanted {
-			due, _ := s.planned()
-			if wait := due.Sub(now()); wait > 0 {
-				timer = time.After(wait)
-			} else {
+			due, _, _ := s.state()
+			wait := due.Sub(now())
+			if wait <= 0 {
 				return true
 			}
+			timer = time.After(wait)
 		}
 		select {
 		case <-s.wake:
@@ -554,11 +559,12 @@ func (s *schedule) wait(ctx context.Context, now func() time.Time, onDemand bool
 	return false
 }
 
-// planned is when the next refresh is due; false: one runs.
-func (s *schedule) planned() (due time.Time, ok bool) {
+// state is when the next refresh is due, whether one runs, and whether somebody waits for one that
+// has not begun.
+func (s *schedule) state() (due time.Time, running, requested bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.due, s.now == nil
+	return s.due, s.now != nil, s.requested
 }
 
 // at plans the next refresh, unless somebody waits for it.
@@ -594,17 +600,4 @@ func (s *schedule) end() {
 	defer s.mu.Unlock()
 	close(s.now)
 	s.now = nil
-}
-
-// isDemanded reports whether somebody waits for a refresh that has not begun.
-func (s *schedule) isDemanded() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.requested
-}
-
-// isRunning reports whether a refresh runs.
-func (s *schedule) isRunning() bool {
-	_, idle := s.planned()
-	return !idle
 }

@@ -300,25 +300,6 @@ func status(code int) caddyhttp.HandlerFunc {
 
 func failingSource(context.Context, *Refresh, func(Page) error) error { return errors.New("gone") }
 
-// TestReload: what was published is served on, and other settings are believed at once.
-func TestReload(t *testing.T) {
-	before := newBench(t, nil)
-	before.lists(numbered(20)...)
-	before.wantPages(before.site("named.example"), 20)
-	for digest, want := range []int{20, 5} {
-		next := newBench(t, nil)
-		next.handler.settings.digest = uint64(digest)
-		next.lists(numbered(5)...)
-		next.clock = before.clock
-		s := next.site("named.example")
-		if !isDone(s.ready) || pagesOf(s.state.Index.Load()) != 20 {
-			t.Fatalf("%d pages are served at once, requests wait: %t", pagesOf(s.state.Index.Load()), !isDone(s.ready))
-		}
-		next.names(numbered(5)...)
-		next.wantPages(s, want)
-	}
-}
-
 // TestSuperseded: Caddy stops a configuration only after the next one has started, which may take
 // long while connections are open. What the next one publishes stays.
 func TestSuperseded(t *testing.T) {
@@ -377,45 +358,6 @@ func TestBriefFailures(t *testing.T) {
 	}
 }
 
-// TestRestart: after a restart, what was published is served before anything is refreshed,
-// unless it was made with other settings; what is known of pages counts on.
-func TestRestart(t *testing.T) {
-	aborts := func(b *bench) {
-		b.app.fetchers[b.handler.server].routes = caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) })
-	}
-	fails := func(b *bench) { b.source, b.pages = failingSource, status(http.StatusInternalServerError) }
-	for name, test := range map[string]struct {
-		digest uint64 // of the settings after it
-		broken func(*bench)
-		want   int
-	}{
-		"no refresh ends":                      {0, aborts, 20},
-		"no refresh ends, with other settings": {1, aborts, 0},
-		"pages fail":                           {0, fails, 20},
-		"pages fail, with other settings":      {1, fails, 20},
-	} {
-		storage := store.NewMemory()
-		before, after := newBench(t, nil), newBench(t, nil)
-		before.app.storage, after.app.storage = storage, storage
-		before.lists(numbered(20)...)
-		s := before.site("named.example")
-		before.wantPages(s, 20)
-		s.drop()
-		delete(before.app.sites, s.id)
-
-		after.handler.settings.digest = test.digest
-		after.clock = before.clock
-		test.broken(after)
-		next := after.site("named.example")
-		if isDone(next.ready) {
-			t.Fatalf("%s: the state has outlived its sites", name)
-		}
-		after.wantPages(next, test.want)
-		next.drop()
-		delete(after.app.sites, next.id)
-	}
-}
-
 // TestFailuresOfEqualNames: of two sources of the same kind, one that fails for long says nothing of
 // the other.
 func TestFailuresOfEqualNames(t *testing.T) {
@@ -431,24 +373,6 @@ func TestFailuresOfEqualNames(t *testing.T) {
 		if err := r.inputs(failing)[i].Pages(t.Context(), nil); !errors.Is(err, want) {
 			t.Errorf("source %d: got %v, want %v", i, err, want)
 		}
-	}
-}
-
-// TestPanickingSource: the pages that other sources name are listed, and the stack is
-// logged once.
-func TestPanickingSource(t *testing.T) {
-	b := newBench(t, nil)
-	b.lists("/a", "/b")
-	listed := b.source
-	b.handler.sources = append(b.handler.sources, sourceFunc(listed))
-	b.handler.sourceNames = append(b.handler.sourceNames, "other")
-	b.source = func(context.Context, *Refresh, func(Page) error) error { panic("bad source") }
-	s := b.site("named.example")
-	for range 3 {
-		b.wantPages(s, 2)
-	}
-	if got := b.logged("a source of pages panicked"); got != 1 {
-		t.Errorf("got %d stacks, want 1", got)
 	}
 }
 

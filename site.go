@@ -426,9 +426,13 @@ func mergeAliases(twins []*site) map[*site]*site {
 	}
 	for _, s := range live {
 		i := slices.IndexFunc(twins, func(o *site) bool {
-			return o.id.scheme == "https" && o.id.host == s.id.host && o.handler != s.handler && live[o.id] != nil && haveSamePages(s, o)
+			if s.id.scheme != "http" || o.id.scheme != "https" || o.id.host != s.id.host || o.handler == s.handler || live[o.id] == nil {
+				return false
+			}
+			a, b := s.probed.Load(), o.probed.Load()
+			return s.handler.settings.digest == o.handler.settings.digest && a.root == b.root && a.fs == b.fs // the same pages
 		})
-		if i >= 0 && s.id.scheme == "http" {
+		if i >= 0 {
 			main[s] = twins[i]
 		}
 	}
@@ -446,12 +450,6 @@ func mergeAliases(twins []*site) map[*site]*site {
 		main[s] = cmp.Or(main[m], m)
 	}
 	return main
-}
-
-// haveSamePages reports whether two sites have the same files and settings.
-func haveSamePages(s, o *site) bool {
-	a, b := s.probed.Load(), o.probed.Load()
-	return s.handler.settings.digest == o.handler.settings.digest && a.root == b.root && a.fs == b.fs
 }
 
 // siteLog writes the log lines of a site. It is safe for concurrent use.

@@ -69,7 +69,7 @@ func TestRefreshNow(t *testing.T) {
 			s.schedule.at(b.clock.Add(time.Hour)) // of the refresh that runs
 			s.schedule.end()
 			synctest.Wait()
-			if due, _ := s.schedule.planned(); len(ended) > 0 || !due.Equal(b.clock) || !s.schedule.begin() {
+			if due, _, _ := s.schedule.state(); len(ended) > 0 || !due.Equal(b.clock) || !s.schedule.begin() {
 				t.Fatalf("%s: the next refresh is due at %s, %d have ended", of.url(), due, len(ended))
 			}
 			s.schedule.end()

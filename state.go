@@ -125,15 +125,6 @@ func (st *siteState) Destruct() error {
 	return nil
 }
 
-// measure notes how much memory the site takes, about.
-func (st *siteState) measure(g *store.Generation, snapshot *publish.Snapshot, own *ownPages) {
-	bytes := int64(g.Len())*recordBytes + own.bytes()
-	if snapshot != nil {
-		bytes += snapshot.Bytes
-	}
-	st.bytes.Store(bytes)
-}
-
 func newRecords(storage store.Storage, prefix string) *records {
 	r := &records{lease: crawl.NewSlots(1), storage: storage, prefix: prefix, failing: make(map[string]time.Time)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())

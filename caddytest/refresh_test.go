@@ -204,30 +204,6 @@ func scriptedSites(t *testing.T, n int, options string) string {
 	return strings.Join(hosts, ", ") + " {\n\tsitemap {\n\t\trefresh 1s\n\t\tsource scripted " + t.Name() + "\n\t\t" + options + "\n\t}\n\t" + aPage + "\n}"
 }
 
-func TestRefreshesDoNotOverlap(t *testing.T) {
-	script := newScript(t, "/a")
-	s := start(t, scriptedSites(t, 1, ""), nil)
-	s.WantLocs("http://s0.localhost:{port}/sitemap.xml", "http://s0.localhost:{port}/a")
-	hold := make(chan struct{})
-	script.with(func() { script.hold = hold })
-	script.await(s, 0)
-	s.Eventually(func() (held bool) {
-		script.with(func() { held = script.atOnce() == 1 })
-		return held
-	}, func() string { return "no further refresh began" })
-	runs := script.total()
-	s.Passed(2500 * time.Millisecond) // two and a half intervals
-	if n := script.total(); n != runs {
-		t.Errorf("%d refreshes began beside one that runs", n-runs)
-	}
-	close(hold)
-	script.with(func() { script.hold = nil })
-	script.await(s, 2)
-	if script.overlap {
-		t.Error("two refreshes of one site ran at a time")
-	}
-}
-
 // heldBack is what the log says of a change that is to be confirmed.
 const heldBack = "sitemap change held back until later refreshes confirm it"
 
@@ -270,50 +246,6 @@ func TestFailingSource(t *testing.T) {
 	}
 	if n := len(s.LogLines("a source of pages panicked")); n != 1 {
 		t.Errorf("the stack of a panic is logged %d times, want once", n)
-	}
-}
-
-// TestStuckSource: a source that waits until it is cancelled keeps no other site from
-// its first refresh, and Stop ends it, and the request that waits for it.
-func TestStuckSource(t *testing.T) {
-	script := newScript(t, "/a")
-	script.hold = make(chan struct{})
-	s := start(t, `
-http://stuck.localhost:{port} {
-	sitemap {
-		source scripted `+t.Name()+`
-	}
-	`+aPage+`
-}
-http://fine.localhost:{port} {
-	sitemap {
-		urls {
-			/fine
-		}
-	}
-	`+aPage+`
-}`, nil)
-	s.WantLocs("http://fine.localhost:{port}/sitemap.xml", "http://fine.localhost:{port}/fine")
-	answers := make(chan int, 1)
-	go func() {
-		r, err := s.Try(http.MethodGet, "http://stuck.localhost:{port}/sitemap.xml")
-		if err != nil {
-			answers <- 0
-			return
-		}
-		answers <- r.StatusCode
-	}()
-	s.Eventually(func() (begun bool) {
-		script.with(func() { begun = script.atOnce() == 1 })
-		return begun
-	}, func() string { return "the stuck site is not refreshed" })
-	s.Stop()
-	// Either it was waiting, or it came too late for an answer.
-	if status := <-answers; status != http.StatusServiceUnavailable && status != 0 {
-		t.Errorf("a request that waited got status %d, want 503", status)
-	}
-	if n := script.atOnce(); n != 0 {
-		t.Errorf("%d refreshes outlive Stop", n)
 	}
 }
 
@@ -394,36 +326,5 @@ func TestQuietLog(t *testing.T) {
 		if n := strings.Count(lines[0], "elsewhere.example"); n > 10 {
 			t.Errorf("one line names %d refused lines", n)
 		}
-	}
-}
-
-// TestUnknownSubdomains: names that a stranger makes up, whose root is missing, leave
-// a few lines in the log, however many they are and however often they are refreshed.
-func TestUnknownSubdomains(t *testing.T) {
-	s := start(t, `
-	http://*.example:{port} {
-		root {dir}/{labels.1}
-		sitemap {
-			refresh 1s
-		}
-		file_server
-	}`, map[string]string{"known/index.html": "x"})
-	for round := range 3 {
-		for i := range 50 {
-			if r := s.Get("http://localhost:{port}/sitemap.xml", fmt.Sprintf("Host: h%d.example", i)); r.StatusCode != http.StatusNotFound {
-				t.Fatalf("an unknown name: status %d, want 404", r.StatusCode)
-			}
-		}
-		s.Eventually(func() bool {
-			r := s.Get("http://localhost:{port}/sitemap.xml", "Host: known.example")
-			return r.StatusCode == http.StatusOK && len(s.LogLines("sitemap refreshed, nothing changed", "known.example")) >= round
-		}, func() string { return "the known name is not refreshed\n" + s.SitemapLog() })
-	}
-	loud := 0
-	for _, level := range []string{"info", "warn", "error"} {
-		loud += len(s.LogLines(`"logger":"http.handlers.sitemap"`, `"level":"`+level+`"`))
-	}
-	if loud == 0 || loud > 10 {
-		t.Errorf("got %d log lines of 50 unknown names, want a few\n%s", loud, s.SitemapLog())
 	}
 }

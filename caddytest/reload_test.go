@@ -464,18 +464,6 @@ func (s *server) awaitHanging() {
 	s.Eventually(func() bool { return hung.Load() > 0 }, func() string { return "the front page is not asked" })
 }
 
-// TestStopWhileAsking: Stop cancels an ask that hangs.
-func TestStopWhileAsking(t *testing.T) {
-	hangs.Store(true)
-	defer hangs.Store(false)
-	s := start(t, hangingFront, map[string]string{"site/a.html": "a"})
-	s.awaitHanging()
-	s.Stop()
-	if hung.Load() != 0 {
-		t.Error("an ask outlives Stop")
-	}
-}
-
 // TestReloadWhileAskHangs: what there was is served before the new configuration has
 // seen for itself.
 func TestReloadWhileAskHangs(t *testing.T) {
