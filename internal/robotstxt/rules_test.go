@@ -1,7 +1,6 @@
 package robotstxt
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -176,16 +175,4 @@ func FuzzRules(f *testing.F) {
 			t.Errorf("%q for %q: got %v, want %v", rules.String(), path, got, want)
 		}
 	})
-}
-
-func BenchmarkRules(b *testing.B) {
-	body := "User-agent: *\n"
-	for i := range 100 {
-		body += fmt.Sprintf("Disallow: /folder%d/*?x\n", i)
-	}
-	rules := ReadRules([]byte(body), "Googlebot")
-	b.ReportAllocs()
-	for b.Loop() {
-		rules.Allows("/folder/a/page/of/a/site.html")
-	}
 }
