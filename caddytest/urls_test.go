@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,237 +17,65 @@ import (
 // TestURLs is where a list may be, and what a line of it may say.
 func TestURLs(t *testing.T) {
 	const origin = "http://localhost:{port}"
+	const inline = " {\n/a\n}"
 	for name, test := range map[string]struct {
-		caddyfile string
-		files     map[string]string
-		want      []string
-		log       []string // words of a line
+		sitemap string // settings
+		site    string // other directives; "inside": of a handle_path around all
+		files   map[string]string
+		want    string   // paths
+		log     []string // words of a line
 	}{
 		"inline": {
-			caddyfile: `
-				sitemap {
-					urls {
-						/b
-						/a?x=1&y=2
-						http://localhost:{port}/absolute
-						HTTP://LocalHost:{port}/case
-						"/with space"
-						/caf%e9
-						/ü
-						# /comment
-						/c#fragment
-					}
-				}`,
-			want: []string{"/a?x=1&amp;y=2", "/absolute", "/b", "/c", "/caf%E9", "/case", "/with%20space", "/%C3%BC"},
+			sitemap: "urls {\n/b\n/a?x=1&y=2\n" + origin + "/absolute\nHTTP://LocalHost:{port}/case\n\"/with space\"\n/caf%e9\n/ü\n# /comment\n/c#fragment\n}",
+			want:    "/%C3%BC /a?x=1&y=2 /absolute /b /c /caf%E9 /case /with%20space",
 		},
 		"a file": {
-			caddyfile: `
-				sitemap {
-					urls {dir}/list.txt
-				}`,
-			files: map[string]string{"list.txt": "\uFEFF# all pages\n\n/one # the first\r\n/two\n  /three  \n/one\n/no-line-end"},
-			want:  []string{"/no-line-end", "/one", "/three", "/two"},
+			sitemap: "urls {dir}/list.txt",
+			files:   map[string]string{"list.txt": "\uFEFF# all pages\n\n/one # the first\r\n/two\n  /three  \n/one\n/no-line-end"},
+			want:    "/no-line-end /one /three /two",
 		},
 		"several files, and lines": {
-			caddyfile: `
-				sitemap {
-					urls {dir}/a.txt {dir}/b.txt {
-						/inline
-					}
-					urls /of-the-site.txt
-				}
-				root {dir}/root
-				file_server`,
-			files: map[string]string{"a.txt": "/a\n", "b.txt": "/b\n", "root/of-the-site.txt": "/c\n"},
-			want:  []string{"/a", "/b", "/c", "/inline"},
+			sitemap: "urls {dir}/a.txt {dir}/b.txt {\n/inline\n}\nurls /of-the-site.txt",
+			site:    "root {dir}/root\nfile_server",
+			files:   map[string]string{"a.txt": "/a\n", "b.txt": "/b\n", "root/of-the-site.txt": "/c\n"},
+			want:    "/a /b /c /inline",
 		},
-		"a file by placeholder": {
-			caddyfile: `
-				sitemap {
-					urls {dir}/{http.request.host}.txt
-				}`,
-			files: map[string]string{"localhost.txt": "/a\n"},
-			want:  []string{"/a"},
-		},
-		"a path of the site": {
-			caddyfile: `
-				sitemap {
-					urls /pages?all=1
-				}
-				@list vars {http.request.uri} /pages?all=1
-				respond @list "/from/the/app
-/more"`,
-			want: []string{"/from/the/app", "/more"},
-		},
-		"a URL of the site": {
-			caddyfile: `
-				sitemap {
-					urls http://localhost:{port}/pages
-				}
-				respond /pages "/a"`,
-			want: []string{"/a"},
-		},
+		"a file by placeholder": {sitemap: "urls {dir}/{http.request.host}.txt", files: map[string]string{"localhost.txt": "/a\n"}, want: "/a"},
+		"a path of the site":    {sitemap: "urls /pages?all=1", site: "@list vars {http.request.uri} /pages?all=1\nrespond @list \"/from/the/app\n/more\"", want: "/from/the/app /more"},
+		"a URL of the site":     {sitemap: "urls " + origin + "/pages", site: "respond /pages \"/a\"", want: "/a"},
 		"a path of the site inside handle_path": {
-			caddyfile: `
-				handle_path /docs/* {
-					sitemap {
-						urls /docs/pages
-					}
-					respond /pages "/docs/a
-/outside"
-				}
-				redir /sitemap.xml /docs/sitemap.xml`,
-			want: []string{"/docs/a"},
+			sitemap: "urls /docs/pages", site: "inside", want: "/docs/a",
 		},
 		"a URL elsewhere": {
-			caddyfile: `
-				sitemap {
-					urls https://elsewhere.example/pages {
-						/a
-					}
-				}`,
-			want: []string{"/a"},
-			log:  []string{"gathering pages failed", "https://elsewhere.example/pages is not on " + origin},
+			sitemap: "urls https://elsewhere.example/pages" + inline, want: "/a",
+			log: []string{"gathering pages failed", "https://elsewhere.example/pages is not on " + origin},
 		},
 		"beside files": {
-			caddyfile: `
-				root {dir}/root
-				sitemap {
-					files
-					urls {
-						/app
-						/page.html priority=0.9
-					}
-				}
-				file_server`,
-			files: map[string]string{"root/page.html": "x", "root/index.html": "x"},
-			want:  []string{"/", "/app", "/page.html"},
+			sitemap: "files\nurls {\n/app\n/page.html priority=0.9\n}", site: "root {dir}/root\nfile_server",
+			files: map[string]string{"root/page.html": "x", "root/index.html": "x"}, want: "/ /app /page.html",
 		},
 		"refused lines": {
-			caddyfile: `
-				sitemap {
-					urls {dir}/list.txt
-				}`,
-			files: map[string]string{"list.txt": strings.Join([]string{
-				"/good",
-				"https://localhost:{port}/scheme",
-				"http://elsewhere.example/host",
-				"http://localhost:1/port",
-				"relative",
-				"//localhost/x",
-				"/bad%escape",
-				"/latin\xe9",
-				"/date lastmod=yesterday",
-				"/freq changefreq=often",
-				"/prio priority=2",
-				"/unknown colour=red",
-				"javascript:alert(1)",
-				"http://user:pass@localhost:{port}/user",
-				"/" + strings.Repeat("x", 2048),
-				"/also-good",
-			}, "\n")},
-			want: []string{"/also-good", "/good"},
-			log:  []string{"lines of a list are no URLs of the site", "{dir}/list.txt", `"count":14`, "line 2: ", "line 5: ", `relative`, "line 9: ", "line 11: "},
+			sitemap: "urls {dir}/list.txt",
+			files: map[string]string{"list.txt": "/good\nhttps://localhost:{port}/scheme\nrelative\n//localhost/x\n/bad%escape\n/latin\xe9\n/date lastmod=yesterday\n" +
+				"http://user:pass@localhost:{port}/user\n/" + strings.Repeat("x", 2048) + "\nhttp://localhost:1/port\njavascript:alert(1)\n/unknown colour=red\n/also-good"},
+			want: "/also-good /good",
+			log:  []string{"lines of a list are no URLs of the site", "{dir}/list.txt", `"count":11`, "line 2: ", "line 3: ", `relative`, "line 7: ", "line 11: "},
 		},
-		"a missing file": {
-			caddyfile: `
-				sitemap {
-					urls {dir}/missing.txt {dir}/list.txt
-				}`,
-			files: map[string]string{"list.txt": "/a\n"},
-			want:  []string{"/a"},
-			log:   []string{"gathering pages failed", "{dir}/missing.txt"},
-		},
-		"a folder": {
-			caddyfile: `
-				sitemap {
-					urls {dir} {
-						/a
-					}
-				}`,
-			want: []string{"/a"},
-			log:  []string{"gathering pages failed", "{dir} is not a regular file"},
-		},
-		"a pipe": {
-			caddyfile: `
-				sitemap {
-					urls {dir}/pipe {
-						/a
-					}
-				}`,
-			want: []string{"/a"},
-			log:  []string{"gathering pages failed", "{dir}/pipe is not a regular file"},
-		},
-		"UTF-16": {
-			caddyfile: `
-				sitemap {
-					urls {dir}/list.txt {
-						/a
-					}
-				}`,
-			files: map[string]string{"list.txt": "\xFF\xFE/\x00b\x00"},
-			want:  []string{"/a", "/b"},
-		},
-		"a list that is none": {
-			caddyfile: `
-				sitemap {
-					urls /page.html {
-						/a
-					}
-				}
-				respond /page.html "<!doctype html><html><body>not found</body></html>"`,
-			want: []string{"/a"},
-			log:  []string{"lines of a list are no URLs of the site", "/page.html", "line 1: "},
-		},
-		"a list that nothing answers": {
-			caddyfile: `
-				sitemap {
-					urls /nothing {
-						/a
-					}
-				}`,
-			want: []string{"/a"},
-			log:  []string{"gathering pages failed", "/nothing"},
-		},
-		"a list that redirects": {
-			caddyfile: `
-				sitemap {
-					urls /old {
-						/a
-					}
-				}
-				redir /old /new`,
-			want: []string{"/a"},
-			log:  []string{"gathering pages failed", "/old", "status 302"},
-		},
+		"a missing file":              {sitemap: "urls {dir}/missing.txt {dir}/list.txt", files: map[string]string{"list.txt": "/a\n"}, want: "/a", log: []string{"gathering pages failed", "{dir}/missing.txt"}},
+		"a folder":                    {sitemap: "urls {dir}" + inline, want: "/a", log: []string{"gathering pages failed", "{dir} is not a regular file"}},
+		"a pipe":                      {sitemap: "urls {dir}/pipe" + inline, want: "/a", log: []string{"gathering pages failed", "{dir}/pipe is not a regular file"}},
+		"UTF-16":                      {sitemap: "urls {dir}/list.txt" + inline, files: map[string]string{"list.txt": "\xFF\xFE/\x00b\x00"}, want: "/a /b"},
+		"a list that is none":         {sitemap: "urls /page.html" + inline, site: "respond /page.html \"<!doctype html>not found\"", want: "/a", log: []string{"lines of a list are no URLs of the site", "/page.html", "line 1: "}},
+		"a list that is HTML":         {sitemap: "urls /page" + inline, site: "header Content-Type text/html\nrespond /page found", want: "/a", log: []string{"gathering pages failed", "the site serves no such document: /page"}},
+		"a list that nothing answers": {sitemap: "urls /nothing" + inline, want: "/a", log: []string{"gathering pages failed", "/nothing"}},
+		"a list that redirects":       {sitemap: "urls /old" + inline, site: "redir /old /new", want: "/a", log: []string{"gathering pages failed", "/old", "status 302"}},
 		"outside of the folder": {
-			caddyfile: `
-				sitemap {
-					path /docs/map.xml
-					urls {
-						/docs/a
-						/docs
-						/b
-					}
-				}
-				redir /sitemap.xml /docs/map.xml`,
-			want: []string{"/docs/a"},
-			log:  []string{"sitemap refreshed", "outside the sitemap's folder: 2"},
+			sitemap: "path /docs/map.xml\nurls {\n/docs/a\n/docs\n/b\n}", site: "redir /sitemap.xml /docs/map.xml", want: "/docs/a",
+			log: []string{"sitemap refreshed", "outside the sitemap's folder: 2"},
 		},
-		"rules, exclude and the sitemap itself": {
-			caddyfile: `
-				sitemap {
-					exclude /private/* *.pdf
-					urls {
-						/a
-						/private/b
-						/c.pdf
-						/sitemap.xml
-						/sitemap-0123456789ab.xml
-					}
-				}`,
-			want: []string{"/a"},
-			log:  []string{"sitemap refreshed", "excluded: 2", "a document of the sitemap: 2"},
+		"exclude and the sitemap itself": {
+			sitemap: "exclude /private/* *.pdf\nurls {\n/a\n/private/b\n/c.pdf\n/sitemap.xml\n/sitemap-0123456789ab.xml\n}", want: "/a",
+			log: []string{"sitemap refreshed", "excluded: 2", "a document of the sitemap: 2"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -256,24 +83,22 @@ func TestURLs(t *testing.T) {
 			for file, content := range test.files {
 				s.Write(map[string]string{file: s.Expand(content)})
 			}
-			if strings.Contains(test.caddyfile, "/pipe") {
+			if strings.Contains(test.sitemap, "/pipe") {
 				makePipe(t, filepath.Join(s.Dir, "pipe"))
 			}
 			// Nothing answers for most of these pages.
-			caddyfile := strings.Replace(test.caddyfile, "sitemap {", "sitemap {\n\t\t\t\t\tcrawl off", 1)
-			if err := s.Load(origin + " {\n" + caddyfile + "\n}"); err != nil {
+			site := "sitemap {\ncrawl off\n" + test.sitemap + "\n}\n" + test.site
+			if test.site == "inside" {
+				site = "handle_path /docs/* {\n" + strings.TrimSuffix(site, "inside") + "respond /pages \"/docs/a\n/outside\"\n}\nredir /sitemap.xml /docs/sitemap.xml"
+			}
+			if err := s.Load(origin + " {\n" + site + "\n}"); err != nil {
 				t.Fatal(err)
 			}
 			where := "/sitemap.xml"
 			if r := s.Get(origin + where); r.StatusCode == http.StatusFound {
 				where = r.Header.Get("Location")
 			}
-			var want []string
-			for _, path := range test.want {
-				want = append(want, s.Expand(origin)+strings.ReplaceAll(path, "&amp;", "&"))
-			}
-			slices.Sort(want)
-			s.WantLocs(origin+where, want...)
+			s.WantLocs(origin+where, harness.Below(origin, strings.Fields(test.want))...)
 			if test.log != nil {
 				s.Logged(test.log...)
 			}
