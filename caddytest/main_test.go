@@ -8,7 +8,10 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) {
+	harness.Main(m, "^Test(DamagedState|DatesSurvive|DocumentsCarriedOver|DocumentsRetired|Examples|Extensions|FailedReload|FailingSource|FoldersWithoutPermission|Homeless|ManyImages|"+
+		"PipesAndSockets|QuietLog|Redeployment|Refresh.*|Reload(FetchesNothing|GoesOn|UnderLoad|While.*)|Root(ComesAndGoes|GoneAfterRestart)|ServingSlowClient|SitesManyHosts|URLsReadAgain|UnknownSubdomains)$")
+}
 
 // server is a running Caddy, with what these tests want of it.
 type server struct{ *harness.Server }

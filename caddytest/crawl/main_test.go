@@ -7,7 +7,10 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) {
+	harness.Main(m, "^Test(Canonicals|CanonicalThatIsNotListed|DatesOfApplications|Deployments|Disallow|LogOfLeftOut|ManyPages|MostlyDisallowed|Orphans|OwnSitemaps|PageAwayForAMoment|ReloadLeavesUpstreamsAlone|"+
+		"Robots.*|RoutesThatChange|SameBaseURL|SitesNotPublicOnce|TimesOfDeployments|UnchangedResponses|Upstream.*|WWWAtEachProbe|WhatApplicationsHave|WhatSitesHave)$")
+}
 
 // server is a running Caddy, with what these tests want of it.
 type server struct{ *harness.Server }

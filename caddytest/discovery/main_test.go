@@ -7,7 +7,9 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) {
+	harness.Main(m, "^Test(Discover.*|TrafficAmongHandlers|TrafficUpgrade)$")
+}
 
 // server is a running Caddy, with what these tests want of it.
 type server struct{ *harness.Server }

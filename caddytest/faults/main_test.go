@@ -11,7 +11,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) { harness.Main(m, ".") }
 
 // server is a running Caddy, with what these tests want of it.
 type server struct{ *harness.Server }

@@ -1,9 +1,10 @@
-// Package harness runs real Caddy with real files and real sockets, and asks it what a
-// test wants to know. Packages of tests that share it run side by side.
+// Package harness runs real Caddy with real files and real sockets for tests. Packages of
+// tests that share it run side by side.
 package harness
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -26,8 +27,12 @@ import (
 const Patience = 20 * time.Second
 
 // Main is a package's TestMain: its tests share nothing with those of other packages
-// that run at the same time, neither folders nor ports.
-func Main(m *testing.M) {
+// that run at the same time, neither folders nor ports. slow is a pattern of the tests that
+// take seconds, which -short leaves out.
+func Main(m *testing.M, slow string) {
+	if flag.Parse(); testing.Short() {
+		_ = flag.Set("test.skip", slow)
+	}
 	if file := os.Getenv(childVar); file != "" {
 		if err := runChild(file); err != nil {
 			fmt.Fprintln(os.Stderr, err)

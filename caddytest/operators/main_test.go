@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		caddycmd.Main()
 		return
 	}
-	harness.Main(m)
+	harness.Main(m, "^Test(BuildKilled|CheckMemory|EventHandlersHurtNothing)$")
 }
 
 // command is a Caddy command that is not started yet, in a folder.
