@@ -33,7 +33,7 @@ const sourceNamespace = "http.sitemap.sources"
 // parseDirective parses the sitemap directive and its matcher.
 func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // consume directive name
-	if h.NextArg() && h.Val()[:1] == "/" && path.Ext(h.Val()) == ".xml" {
+	if h.NextArg() && strings.HasPrefix(h.Val(), "/") && path.Ext(h.Val()) == ".xml" && !strings.Contains(h.Val(), "*") {
 		return nil, h.Errf("'%s' is a matcher here, and would keep other requests from the sitemap: use 'path %s' in its block", h.Val(), h.Val())
 	}
 	h.Reset()
@@ -232,40 +232,32 @@ func (c *Discovery) unmarshal(d *caddyfile.Dispenser, s discoverer, o option, fu
 	})
 }
 
-// parseGlobalOption parses the global option sitemap, which sets up the App.
-func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
-	app := new(App)
-	if err := app.UnmarshalCaddyfile(d); err != nil {
-		return nil, err
-	}
-	d.Reset()
-	d.Next()
-	switch {
-	case earlier != nil:
-		return nil, d.Err("sitemap given twice: write its options into one block")
-	case app.State == "":
-		return nil, d.Err("sitemap sets nothing here: for a site's sitemap, write it into the block of the site")
-	}
-	return httpcaddyfile.App{Name: "sitemap", Value: caddyconfig.JSON(app, nil)}, nil
-}
-
-// UnmarshalCaddyfile parses the global option:
+// parseGlobalOption parses the global option, which sets up the App:
 //
 //	sitemap {
 //	    state <folder>|off
 //	}
-func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
+	app := new(App)
+	all := options{{name: "state", usage: "<folder>|off", to: &app.State}}
+	for _, name := range new(Handler).options().names() {
+		all = append(all, option{name: name, to: misplaced("it is an option of a site: write it into the sitemap of its block")})
+	}
 	d.Next() // consume option name
-	return option{name: "sitemap", block: func() options {
-		all := options{{name: "state", usage: "<folder>|off", to: &a.State}}
-		for _, name := range new(Handler).options().names() {
-			all = append(all, option{name: name, to: misplaced("it is an option of a site: write it into the sitemap of its block")})
-		}
-		return all
-	}}.unmarshal(d, func() error {
-		_, err := expandState(a.State, nil)
+	line := lineOf(d)
+	err := option{name: "sitemap", block: func() options { return all }}.unmarshal(d, func() error {
+		_, err := expandState(app.State, nil)
 		return err
 	})
+	switch {
+	case err != nil:
+		return nil, err
+	case earlier != nil:
+		return nil, line.Err("sitemap given twice: write its options into one block")
+	case app.State == "":
+		return nil, line.Err("sitemap sets nothing here: for a site's sitemap, write it into the block of the site")
+	}
+	return httpcaddyfile.App{Name: "sitemap", Value: caddyconfig.JSON(app, nil)}, nil
 }
 
 // option is what has a name, arguments and perhaps a block in a Caddyfile: a directive, or

@@ -211,7 +211,7 @@ func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next ca
 		return nil
 	}
 	rooted := rootVar(r) != ""
-	defer func() { p.files = h.locate(r, p.prefix, rooted) }() // what follows may panic, as abort does
+	defer func() { p.files = h.mounts.locate(r, p.prefix, rooted) }() // what follows may panic, as abort does
 	if !rooted && h.wantsRoot {
 		// A root inside of handle { } is set behind this handler.
 		return next.ServeHTTP(w, r)
@@ -222,10 +222,10 @@ func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next ca
 // locate finds the root: the request's own where a file server uses it, else that of the one
 // file server that follows. Never the working directory, to which file_server falls back.
 // rooted says that the root was set before this handler, so for other requests, too.
-func (h *Handler) locate(r *http.Request, prefix string, rooted bool) (at siteFiles) {
+func (s mounts) locate(r *http.Request, prefix string, rooted bool) (at siteFiles) {
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	host, _ := origin.CleanHost(r.Host)
-	own, servers, roots := rootVar(r), h.mounts.fileServers(host, prefix), []string(nil)
+	own, servers, roots := rootVar(r), s.fileServers(host, prefix), []string(nil)
 	for i := range servers {
 		server := &servers[i]
 		server.root, server.fs = repl.ReplaceAll(server.root, ""), repl.ReplaceAll(server.FileSystem, "")

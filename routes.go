@@ -372,11 +372,6 @@ func listenerOf(server *caddyhttp.Server, httpPort, httpsPort int) listener {
 	return best
 }
 
-// isForwarded reports whether something, trusted or not, claims to be a proxy.
-func isForwarded(r *http.Request) bool {
-	return r.Header["X-Forwarded-Proto"] != nil || r.Header["X-Forwarded-Host"] != nil
-}
-
 // forwarded is what a trusted proxy in front says of the request it got.
 func forwarded(r *http.Request) (scheme, host string) {
 	if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); !trusted {
