@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -101,7 +102,7 @@ func (h *Handler) logReaders() ([]*logReader, error) {
 		if !ok {
 			continue
 		}
-		r := &logReader{handler: h, source: len(all), history: time.Duration(s.History), joined: make(map[*site]bool), hosts: make(map[string][]*site)}
+		r := &logReader{handler: h, source: len(all), history: time.Duration(s.History), hosts: make(map[string][]*site)}
 		if r.history == 0 {
 			r.history = defaultHistory
 		}
@@ -151,7 +152,7 @@ type logReader struct {
 
 	follower atomic.Pointer[accesslog.Follower] // nil: there is no site yet
 	sites    map[*site]bool                     // of the handler
-	joined   map[*site]bool                     // those that the follower reads for, from where they were
+	joined   map[*site]accesslog.Positions      // those that the follower reads for, from where they were
 	hosts    map[string][]*site                 // by the Host header of a line; "": a line without one
 	begun    time.Time
 	nextJoin time.Time // when other sites may join; zero: none has
@@ -190,17 +191,16 @@ func (r *logReader) join() {
 	if !maps.Equal(sites, r.sites) {
 		r.sites = sites
 		clear(r.hosts)
-		maps.DeleteFunc(r.joined, func(s *site, _ bool) bool { return !sites[s] })
+		maps.DeleteFunc(r.joined, func(s *site, _ accesslog.Positions) bool { return !sites[s] })
 	}
-	var ready []*site
-	var from []accesslog.Positions
+	ready := make(map[*site]accesslog.Positions)
 	newcomers, complete, now := false, true, app.now()
 	for s := range sites {
-		switch {
+		switch _, joined := r.joined[s]; {
 		case s.main.Load() != nil:
 		case isDone(s.ready):
-			ready, from = append(ready, s), append(from, s.state.progress.Get(r.source, r.settings))
-			newcomers = newcomers || !r.joined[s]
+			ready[s] = s.state.progress.Get(r.source, r.settings)
+			newcomers = newcomers || !joined
 		default:
 			complete = complete && s.onDemand
 		}
@@ -208,11 +208,9 @@ func (r *logReader) join() {
 	if !newcomers || now.Before(r.nextJoin) || r.follower.Load() == nil && !complete && now.Sub(r.begun) < joinPatience {
 		return
 	}
-	for _, s := range ready {
-		r.joined[s] = true
-	}
-	r.follower.Store(accesslog.NewFollower(r.files, r.history, app.now, accesslog.Merge(from...)))
-	r.rereads = true
+	from := accesslog.Merge(slices.Collect(maps.Values(ready))...)
+	r.follower.Store(accesslog.NewFollower(r.files, r.history, app.now, from))
+	r.joined, r.rereads = ready, true
 }
 
 // poll reads what is new, and reports whether there was something.
@@ -237,18 +235,14 @@ func (r *logReader) poll(ctx context.Context) (grown bool) {
 		unreadable := log.Lines[accesslog.ErrSyntax.Error()] > 0 && len(log.Lines) == 1
 		r.log.onceIf(unreadable, zapcore.WarnLevel, log.Path+" lines", "no line of a log can be read: it has another format", zap.String("log", log.Path))
 	}
-	grown = len(read) > 0
-	if !r.rereads {
-		return grown
+	if r.rereads {
+		took := app.now().Sub(begun)
+		if r.nextJoin.IsZero() {
+			r.log.Info("access log read", zap.Any("lines", read), zap.Duration("duration", took))
+		}
+		r.rereads, r.nextJoin = false, begun.Add(max(rereadAfter, shareOfTime*took))
 	}
-	level, took, visits := zapcore.InfoLevel, app.now().Sub(begun), read[lineCounts]
-	if !r.nextJoin.IsZero() {
-		level = zapcore.DebugLevel
-	}
-	delete(read, lineCounts)
-	r.log.Log(level, "access log read", zap.Int("logs", len(logs)), zap.Int("visits", visits), zap.Any("left_out", read), zap.Duration("duration", took))
-	r.rereads, r.nextJoin = false, begun.Add(max(rereadAfter, shareOfTime*took))
-	return grown
+	return len(read) > 0
 }
 
 // logStatuses is what `status` shows of the logs of a handler.
@@ -307,5 +301,3 @@ func (r *logReader) sitesOf(host string) []*site {
 	r.hosts[strings.Clone(host)] = sites
 	return sites
 }
-
-var _ discoverer = (*SourceAccessLog)(nil)

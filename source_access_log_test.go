@@ -295,7 +295,7 @@ func TestLateSites(t *testing.T) {
 	v.want(c, "/c")
 	v.clock = v.clock.Add(2 * time.Second)
 	wantRead(5)
-	if !r.joined[c] {
+	if _, joined := r.joined[c]; !joined {
 		t.Error("the site has not joined")
 	}
 	// A site that goes has no more visits noted, and its positions stand.
@@ -303,7 +303,7 @@ func TestLateSites(t *testing.T) {
 	b.drop()
 	line("b.example", "/b3")
 	wantRead(6)
-	if r.lines()[lineOtherHost] != 1 || r.joined[b] {
+	if r.lines()[lineOtherHost] != 1 || len(r.joined) != 2 {
 		t.Errorf("got %v", r.lines())
 	}
 }

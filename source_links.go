@@ -53,5 +53,3 @@ func (s *SourceLinks) discovers() (discovery, error) {
 
 // Pages yields nothing: the crawl follows the links of the pages that it fetches.
 func (*SourceLinks) Pages(context.Context, *Refresh, func(Page) error) error { return nil }
-
-var _ discoverer = (*SourceLinks)(nil)

@@ -48,12 +48,13 @@ func (h *Handler) noteVisit(header http.Header, status int, r *http.Request) {
 	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok && original.URL != nil {
 		uri, path = original.RequestURI, original.URL.Path
 	}
+	user, _ := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).GetString("http.auth.user.id") // by a handler that knows
 	v := accesslog.Visit{
 		Method: r.Method, URI: uri, Status: status,
 		UserAgent:   cmp.Or(r.UserAgent(), "-"), // it is known that there is none
 		ContentType: header.Get("Content-Type"),
 		RobotsTag:   strings.Join(header["X-Robots-Tag"], ", "),
-		User:        len(r.Header["Authorization"]) > 0 || isSignedIn(r),
+		User:        len(r.Header["Authorization"]) > 0 || user != "",
 	}
 	if !isDone(h.app.started) {
 		return
@@ -70,15 +71,3 @@ func (h *Handler) noteVisit(header http.Header, status int, r *http.Request) {
 		s.visit(page, h.app.now().Unix())
 	}
 }
-
-// isSignedIn reports whether a handler has found out who the visitor is.
-func isSignedIn(r *http.Request) bool {
-	repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-	if !ok {
-		return false
-	}
-	id, _ := repl.GetString("http.auth.user.id")
-	return id != ""
-}
-
-var _ discoverer = (*SourceTraffic)(nil)

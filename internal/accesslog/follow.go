@@ -182,6 +182,7 @@ func (f *Follower) findMissing(ctx context.Context, found map[string]bool, line 
 			delete(f.missing, key)
 		case len(f.positions) > 2*maxFiles:
 			delete(f.positions, key)
+			delete(f.missing, key)
 		case !f.missing[key] && ctx.Err() == nil:
 			f.missing[key] = true
 			if missing[log] == nil {
