@@ -84,7 +84,7 @@ func (s *site) Fetch(ctx context.Context, r Request) (*Response, error) {
 	s.fetched[r.Path]++
 	proxied := strings.HasPrefix(r.Path, upstream)
 	if now := time.Now(); proxied {
-		if s.last.Sub(now) > 3*s.rate {
+		if s.last.Sub(now) > 6*s.rate { // a fetch may have to wait for a computing slot when it has its turn
 			s.t.Errorf("%s: fetched %s too early", r.Path, s.last.Sub(now))
 		}
 		if s.last.Before(now) {

@@ -1,11 +1,9 @@
 package files
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"testing"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -41,15 +39,4 @@ func BenchmarkScan(b *testing.B) {
 			b.ReportMetric(float64(pages)/b.Elapsed().Seconds(), "pages/s")
 		})
 	}
-	b.Run("find", func(b *testing.B) {
-		pages := 0
-		for b.Loop() {
-			out, err := exec.Command("find", root, "-type", "f", "-printf", `%p %T@\n`).Output()
-			if err != nil {
-				b.Skip(err)
-			}
-			pages += bytes.Count(out, []byte("\n"))
-		}
-		b.ReportMetric(float64(pages)/b.Elapsed().Seconds(), "pages/s")
-	})
 }

@@ -107,29 +107,6 @@ func TestUnreadable(t *testing.T) {
 	})
 }
 
-// TestLongPaths: the kernel takes no path of over 4,095 bytes, so a file server serves none.
-func TestLongPaths(t *testing.T) {
-	root := build(t, tree{"a.html": "x"})
-	name := strings.Repeat("\xe9", 255)
-	fd, err := unix.Open(root, unix.O_DIRECTORY|unix.O_RDONLY, 0)
-	for range 20 {
-		err = errors.Join(err, unix.Mkdirat(fd, name, 0o755))
-		sub, openErr := unix.Openat(fd, name, unix.O_DIRECTORY|unix.O_RDONLY, 0)
-		unix.Close(fd)
-		fd = sub
-		file, fileErr := unix.Openat(fd, name[:250]+".html", unix.O_CREAT|unix.O_WRONLY, 0o644)
-		unix.Close(file)
-		if err = errors.Join(err, openErr, fileErr); err != nil {
-			t.Fatal(err)
-		}
-	}
-	unix.Close(fd)
-	got, st := scanAll(t, Options{Root: root})
-	if len(got) < 15 || len(got) > 17 || st.LeftOut["name too long"] != 1 {
-		t.Errorf("got %d pages, %v", len(got), st.LeftOut)
-	}
-}
-
 func dirent(typ byte, name string) []byte {
 	size := (direntName + len(name) + 1 + 7) &^ 7
 	b := make([]byte, size)
