@@ -1,11 +1,8 @@
 package sitemap
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"net/http"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -128,7 +125,13 @@ func (s *SourceFiles) Pages(ctx context.Context, r *Refresh, yield func(Page) er
 	case s.CleanURLs == "on":
 		o.CleanURLs = true
 	case s.CleanURLs != "off":
-		if err := learnClean(ctx, r, &o); err != nil {
+		err := files.LearnCleanURLs(ctx, &o, func(path string) (f files.Response) {
+			if res, err := r.fetch(ctx, path, 256<<10); err == nil && !res.unhandled {
+				f = files.Response{Status: res.Status, Location: res.Header.Get("Location"), Body: res.Body}
+			}
+			return f
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -191,36 +194,6 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 		return o, holdsAll(real)
 	}
 	return o, nil
-}
-
-// learnClean fetches a few files with and without .html, to see whether the server serves
-// about.html as /about, and whether it does so where there is a folder about, too.
-func learnClean(ctx context.Context, r *Refresh, o *files.Options) error {
-	apart, beside, err := files.Sample(ctx, *o)
-	if err != nil {
-		return err
-	}
-	get := func(path string) *response {
-		res, err := r.fetch(ctx, path, 256<<10)
-		if err != nil || res.unhandled {
-			return new(response)
-		}
-		return res
-	}
-	isSame := func(a, b *response) bool { return a.Status == b.Status && bytes.Equal(a.Body, b.Body) }
-	isOther := func(path string) bool {
-		short := get(path)
-		if short.Status != http.StatusOK || isSame(short, get(path+"-no-such-page-for-the-sitemap")) {
-			return true // an application may return the same for everything
-		}
-		long := get(path + ".html")
-		to, err := url.Parse(long.Header.Get("Location"))
-		return !isSame(long, short) && (long.Status/100 != 3 || err != nil || to.EscapedPath() != path)
-	}
-	o.CleanURLs = !slices.ContainsFunc(apart, isOther)
-	o.KeepBesideFolders = !o.CleanURLs || len(beside) == 0 || slices.ContainsFunc(beside, isOther)
-	o.CleanURLs = o.CleanURLs && (len(apart) > 0 || !o.KeepBesideFolders)
-	return ctx.Err()
 }
 
 // Interface guards

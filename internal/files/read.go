@@ -31,12 +31,10 @@ const (
 // reader reads folders, one at a time, for one goroutine. What it holds is used
 // again for the next.
 type reader struct {
-	s   *scan
-	h   handle
-	add func(name string, k kind) bool
+	s *scan
+	h handle
 
 	f       *folder
-	path    string // of the folder
 	in      info
 	ord     uint32
 	entries []entry
@@ -48,12 +46,6 @@ type reader struct {
 	leftOut    [reasons]int
 	folders    int
 	unreadable []string
-}
-
-func newReader(s *scan) *reader {
-	r := &reader{s: s, h: s.newHandle()}
-	r.add = r.addEntry
-	return r
 }
 
 // read fills in what a folder holds, or why it cannot be read.
@@ -75,9 +67,8 @@ func (r *reader) collect(f *folder) error {
 	if r.s.rules.clean {
 		r.others = make(map[string]bool)
 	}
-	r.path = join(r.s.root, f.rel)
 	var err error
-	if f.id, err = r.h.open(r.path, f.linked || f.parent == nil); err != nil {
+	if f.id, err = r.h.open(join(r.s.root, f.rel), f.linked || f.parent == nil); err != nil {
 		return err
 	}
 	if f.linked && f.id == (fileID{}) {
@@ -85,7 +76,7 @@ func (r *reader) collect(f *folder) error {
 		return nil
 	}
 	r.folders++
-	switch err := r.h.list(r.add); {
+	switch err := r.h.list(r.addEntry); {
 	case err != nil && (f.parent == nil || endsScan(err)):
 		return err
 	case err != nil && reasonOf(err) != vanished:

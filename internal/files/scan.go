@@ -110,13 +110,10 @@ func (s *scan) ended() bool { return s.stopped.Load() || s.ctx.Err() != nil }
 
 // run yields all pages, with the help of other goroutines.
 func (s *scan) run(others int, yield func(page.Page) error) error {
-	if err := s.ctx.Err(); err != nil {
-		return err
-	}
 	if real, err := filepath.EvalSymlinks(s.disk); err == nil && s.disk != "" {
 		s.realRoot = real
 	}
-	s.readers = append(s.readers, newReader(s))
+	s.readers = append(s.readers, &reader{s: s, h: s.newHandle()})
 	root := &folder{place: s.rules.root()}
 	s.readers[0].read(root)
 	switch {
@@ -130,7 +127,7 @@ func (s *scan) run(others int, yield func(page.Page) error) error {
 	s.offer(root)
 	defer s.stop()
 	for range others {
-		r := newReader(s)
+		r := &reader{s: s, h: s.newHandle()}
 		s.readers = append(s.readers, r)
 		s.group.Go(func() { s.readAhead(r) })
 	}
