@@ -225,7 +225,6 @@ func newSite(a *App, i identity) *site {
 	s.state = acquireState(a, &s.identity)
 	s.heldBefore = s.state.holder.Load()
 	s.state.holder.CompareAndSwap(min(s.heldBefore, a.number), a.number)
-	s.state.visited.limit(h.discovery.most(i.onDemand))
 	if before := s.state.limiter.Swap(h.limiter); before != nil {
 		h.limiter.Resume(before)
 	}

@@ -320,16 +320,15 @@ func TestForwardedTwins(t *testing.T) {
 
 func TestVisitedPaths(t *testing.T) {
 	var v visited
-	v.limit(3)
 	for i, path := range []string{"/c", "/a", "/b"} {
-		v.add(path, int64(100+i))
+		v.add(path, int64(100+i), 3)
 	}
-	v.add("/a", 50) // later, of an earlier log file
-	v.add("/d", 99) // older than all there are
+	v.add("/a", 50, 3) // later, of an earlier log file
+	v.add("/d", 99, 3) // older than all there are
 	if got := v.sorted(0); !slices.Equal(got, []string{"/a", "/b", "/c"}) {
 		t.Errorf("got %q", got)
 	}
-	v.add("/e", 200)
+	v.add("/e", 200, 3)
 	if got := v.sorted(0); !slices.Equal(got, []string{"/a", "/b", "/e"}) {
 		t.Errorf("with a new path in the place of the oldest: got %q", got)
 	}

@@ -1,11 +1,16 @@
 package sitemap
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
 func init() {
@@ -38,18 +43,120 @@ func (SourceLinks) CaddyModule() caddy.ModuleInfo {
 
 func (s *SourceLinks) discovers() (discovery, error) {
 	d, err := s.Discovery.discovers()
-	if err == nil && len(s.Unlinked) > 0 {
-		err = errors.New("unlinked pages have visitors, and no links: it belongs to access_log or traffic")
-	}
-	d.links, d.depth = true, s.Depth
-	if d.depth == 0 {
-		d.depth = defaultDepth
-	}
-	if err == nil && (d.depth < 1 || d.depth > maxDepth) {
-		err = fmt.Errorf("depth is %d: it is 1 to %d", s.Depth, maxDepth)
-	}
-	return d, err
+	c := checker{err: err}
+	d.links, d.depth = true, c.inRange("depth", s.Depth, defaultDepth, maxDepth)
+	c.refuse(len(s.Unlinked) > 0, "unlinked pages have visitors, and no links: it belongs to access_log or traffic")
+	return d, c.err
 }
 
 // Pages yields nothing: the crawl follows the links of the pages that it fetches.
 func (*SourceLinks) Pages(context.Context, *Refresh, func(Page) error) error { return nil }
+
+// Discovery is what the sources that discover pages have in common. Where a handler has
+// several such sources, their settings add up.
+type Discovery struct {
+	// The query parameters that tell pages apart, in the order in which they are listed
+	// whatever a request's order is. All others are dropped. Tracking parameters, such as
+	// utm_source, cannot be among them. Default: none.
+	Query []string `json:"query,omitempty"`
+
+	// Pages that need no link to be listed, only a visit: patterns as in Caddy's path
+	// matcher. Default: none.
+	Unlinked []string `json:"unlinked,omitempty"`
+
+	// How long a path is remembered that nobody visits and nothing links to; at least 1h.
+	// Default: 90d.
+	Expire caddy.Duration `json:"expire,omitempty"`
+
+	// The most paths that are remembered, up to 10000000. Default: 1000000.
+	MaxPaths int `json:"max_paths,omitempty"`
+}
+
+// Defaults and bounds of discovery.
+const (
+	defaultExpire    = 90 * 24 * time.Hour
+	minExpire        = time.Hour
+	defaultMaxPaths  = 1_000_000
+	largestMaxPaths  = 10_000_000
+	maxOnDemandPaths = 500 // of a site that only visitors named
+	maxQueryKeys     = 20
+)
+
+// discovery is what the sources of a handler that discover pages say together.
+type discovery struct {
+	links      bool // links are followed
+	visitors   bool // so are visits
+	depth      int  // of links
+	query      []string
+	unlinked   pathPatterns
+	isUnlinked func(path string) bool // nil: no pattern
+	expire     time.Duration
+	maxPaths   int
+
+	cleaner *uri.Cleaner
+	visits  *visitCounts
+}
+
+// discoverer is a source that discovers pages.
+type discoverer interface {
+	Source
+	discovers() (discovery, error)
+}
+
+// discovers checks the settings and fills in their defaults.
+func (d *Discovery) discovers() (discovery, error) {
+	var c checker
+	all := discovery{query: d.Query, expire: cmp.Or(time.Duration(d.Expire), defaultExpire), maxPaths: c.inRange("max_paths", d.MaxPaths, defaultMaxPaths, largestMaxPaths)}
+	c.refuse(len(d.Query) > maxQueryKeys, "query names %d parameters: at most %d tell pages apart", len(d.Query), maxQueryKeys)
+	for i, key := range d.Query {
+		c.refuse(key == "", "query has an empty name")
+		c.refuse(bracedName.MatchString(key), "query '%s': placeholders are not replaced", key)
+		c.refuse(key == "*" || strings.ContainsAny(key, "?=&,"), "query '%s': the names of parameters are wanted, such as page lang", key)
+		c.refuse(uri.IsTracking(key), "query '%s': a tracking parameter tells no pages apart", key)
+		c.refuse(slices.Contains(d.Query[:i], key), "query has '%s' twice", key)
+	}
+	var err error
+	all.unlinked, err = compilePatterns("unlinked", d.Unlinked)
+	c.note(err)
+	c.refuse(all.expire < minExpire, "expire is %s: the shortest is %s", all.expire, minExpire)
+	return all, c.err
+}
+
+// discovers returns what the sources of a handler say together; nil: none discovers pages.
+func (h *Handler) discovers() (*discovery, error) {
+	all, none := &discovery{visits: new(visitCounts)}, true
+	for i, source := range h.sources {
+		d, ok := source.(discoverer)
+		if !ok {
+			continue
+		}
+		one, err := d.discovers()
+		name := h.sourceNames[i]
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if h.settings.crawl.Off {
+			return nil, fmt.Errorf("%s lists only pages that were fetched, and crawl is off", name)
+		}
+		if _, isLog := source.(*SourceAccessLog); !isLog && slices.Contains(h.sourceNames[:i], name) {
+			return nil, fmt.Errorf("%s is given twice", name)
+		}
+		none = false
+		all.links, all.visitors, all.depth = all.links || one.links, all.visitors || !one.links, max(all.depth, one.depth)
+		for _, key := range one.query {
+			if !slices.Contains(all.query, key) {
+				all.query = append(all.query, key)
+			}
+		}
+		all.unlinked = append(all.unlinked, one.unlinked...)
+		all.expire, all.maxPaths = max(all.expire, one.expire), max(all.maxPaths, one.maxPaths)
+	}
+	if none {
+		return nil, nil
+	}
+	if len(all.unlinked) > 0 {
+		all.isUnlinked = all.unlinked.Match
+	}
+	all.cleaner = uri.NewCleaner(all.query)
+	return all, nil
+}

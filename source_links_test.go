@@ -141,9 +141,6 @@ func TestMaxPaths(t *testing.T) {
 			t.Errorf("on demand %t: got %d, want %d", onDemand, got, most)
 		}
 	}
-	if got := (*discovery)(nil).most(false); got != 0 {
-		t.Errorf("without discovery: got %d", got)
-	}
 }
 
 // TestVisitOfAlias: a visit to an alias is one to the site that it stands for.
