@@ -46,7 +46,6 @@ func TestCheckOutput(t *testing.T) {
 		"-":                {warning + found, "documents: 1, pages: 1, fetched: 0, errors: 1, warnings: 1\n", exitErrors},
 		"--quiet -":        {found, "", exitErrors},
 		"--quiet --json -": {object, "", exitErrors},
-		"--quiet nosuch":   {"nosuch: error: document-unread: stat nosuch: no such file or directory\n", "", exitFailed},
 	} {
 		if r := runCommand(t.Context(), strings.NewReader(checkedSitemap), append([]string{"check"}, strings.Fields(args)...)...); r != want {
 			t.Errorf("%s: got %+v, want %+v", args, r, want)
@@ -56,6 +55,9 @@ func TestCheckOutput(t *testing.T) {
 	var last struct{ Summary lint.Summary }
 	if err := json.Unmarshal([]byte(lines[len(lines)-2]), &last); err != nil || len(lines) != 4 || last.Summary.Errors != 1 || last.Summary.Codes["priority"] != 1 {
 		t.Errorf("got %q, %+v, %v", lines, last, err)
+	}
+	if r := runCommand(t.Context(), nil, "check", "--quiet", "nosuch"); !strings.HasPrefix(r.stdout, "nosuch: error: document-unread: ") || r.status != exitFailed {
+		t.Errorf("no such file: got %+v", r)
 	}
 	if r := runCommand(t.Context(), strings.NewReader(strings.Replace(checkedSitemap, "2</priority>", "1</priority>", 1)), "check", "-"); r.status != 0 {
 		t.Errorf("a warning: got %+v", r)

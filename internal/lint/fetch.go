@@ -58,12 +58,12 @@ func (c *checker) get(client *http.Client, at string) (*http.Response, error) {
 // location checks a URL that the user names: a site, whose robots.txt says where its sitemaps are; a robots.txt;
 // or a document.
 func (c *checker) location(name string) {
-	base, _, err := parseURL(name)
-	if err != nil {
+	u, err := url.Parse(name)
+	base, _, wrong := parseURL(name)
+	if err = cmp.Or(wrong, err); err != nil {
 		c.unchecked(place{file: name}, "document-unreachable", err)
 		return
 	}
-	u, _ := url.Parse(name)
 	u.Fragment = ""
 	c.trust(u)
 	robots := place{file: base + "/robots.txt"}
