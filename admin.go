@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -265,12 +266,15 @@ func (s *site) report(r result, begun time.Time, took time.Duration) {
 	}
 	s.state.report.Store(&rep)
 	s.log(&r, &rep, before)
-	if (rep.Result == refreshFailed || rep.Result == refreshHeldBack) && !rep.resembles(before) {
-		s.app.events.announce(s, eventFailed, map[string]any{"reason": rep.Reason})
+	if rep.Result != refreshFailed && rep.Result != refreshHeldBack || rep.Result == before.Result && rep.Reason == before.Reason {
+		return
 	}
+	if rep.Result == refreshHeldBack {
+		s.logger.Warn("sitemap change held back until later refreshes confirm it", zap.String("reason", rep.Reason),
+			zap.Int("pages", cmp.Or(r.found, rep.Pages)), zap.Int("pages_before", before.Pages))
+	}
+	s.app.events.announce(s, eventFailed, map[string]any{"reason": rep.Reason})
 }
-
-func (r *report) resembles(o *report) bool { return r.Result == o.Result && r.Reason == o.Reason }
 
 // add adds what a refresh found that did not fail.
 func (r *report) add(names []string, out *result, before *report) {
@@ -373,21 +377,9 @@ func (s *site) log(r *result, rep, before *report) {
 		l.forgetWarnings(r.source)
 	}
 	l.onceIf(probed.robots.closed && !set.crawl.Off, zapcore.WarnLevel, "robots", "robots.txt cannot be fetched, or returns an error, so no page is fetched")
-	if rep.Result == refreshHeldBack && !rep.resembles(before) {
-		l.Warn("sitemap change held back until later refreshes confirm it", zap.String("reason", rep.Reason),
-			zap.Int("pages", cmp.Or(r.found, rep.Pages)), zap.Int("pages_before", before.Pages))
-	}
-
 	fields := []zap.Field{zap.Int("pages", rep.Pages), zap.Int("pending", rep.Pending)}
-	var counts, examples []string
-	for _, reason := range slices.Sorted(maps.Keys(rep.LeftOut)) {
-		counts = append(counts, fmt.Sprintf("%s: %d", reason, rep.LeftOut[reason]))
-		if first := rep.Examples[reason]; first != nil {
-			examples = append(examples, reason+": "+strings.Join(first, " "))
-		}
-	}
-	if counts != nil {
-		fields = append(fields, zap.Strings("left_out", counts), zap.Strings("examples", examples))
+	if len(rep.LeftOut) > 0 {
+		fields = append(fields, zap.Strings("left_out", textsOf(reflect.ValueOf(rep.LeftOut))), zap.Strings("examples", textsOf(reflect.ValueOf(rep.Examples))))
 	}
 	if rep.Result == refreshEmpty {
 		level, status := zapcore.WarnLevel, cmp.Or(probed.refused, probed.absent)

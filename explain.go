@@ -230,7 +230,12 @@ func (s *site) namers(ctx context.Context, path string) (names []string) {
 	if r.openFS() != nil {
 		return nil
 	}
-	for _, input := range r.inputs(nil) {
+	for i, input := range r.inputs(nil) {
+		if i < len(s.handler.sources) {
+			if _, ok := s.handler.sources[i].(discoverer); ok {
+				continue // whose visits are for refreshes to gather
+			}
+		}
 		stream := merge.Start(ctx, []merge.Input{input}, merge.Options{Patience: explainWait})
 		p, ok, err := stream.Next(ctx)
 		for ok && err == nil && p.Path < path {
