@@ -15,51 +15,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 )
 
-// TestIsNamed: a Host header is the site's as visitors know it or as the server does.
-func TestIsNamed(t *testing.T) {
-	type origins struct{ base, internal string }
-	plain := origins{"https://example.com", "https://example.com"}
-	port := origins{"http://example.com:8080", "http://example.com:8080"}
-	behind := origins{"https://example.com", "http://app.internal:8080"}
-	six := origins{"http://[2001:db8::1]:8080", "http://[2001:db8::1]:8080"}
-	idn := origins{"https://xn--bcher-kva.example", "https://xn--bcher-kva.example"}
-	for _, test := range []struct {
-		site origins
-		host string
-		want bool
-	}{
-		{plain, "example.com", true},
-		{plain, "EXAMPLE.Com", true},
-		{plain, "example.com.:443", true},
-		{plain, "example.com:443", true},
-		{plain, "example.com:80", false},
-		{plain, "example.com:8443", false},
-		{plain, "www.example.com", false},
-		{plain, "198.51.100.7", false},
-		{plain, strings.Repeat("a", 2000), false},
-		{port, "example.com:8080", true},
-		{port, "example.com", true},
-		{port, "example.com:80", false},
-		{behind, "example.com", true},
-		{behind, "example.com:443", true},
-		{behind, "app.internal:8080", true},
-		{behind, "app.internal:443", false},
-		{six, "[2001:db8::1]:8080", true},
-		{six, "[2001:DB8:0:0::1]:8080", true},
-		{six, "2001:db8::1", true},
-		{six, "[2001:db8::1]:80", false},
-		{six, "[2001:db8::2]:8080", false},
-		{idn, "xn--bcher-kva.example", true},
-		{idn, "bücher.example", true},
-	} {
-		s := new(identity)
-		s.origin, s.internal.origin = test.site.base, test.site.internal
-		if got := s.isNamed(test.host); got != test.want {
-			t.Errorf("%s of %v: got %t", test.host, test.site, got)
-		}
-	}
-}
-
 // jsonLine is a line as Caddy writes it.
 func jsonLine(at time.Time, host, uri, more string) string {
 	return fmt.Sprintf(`{"level":"info","ts":%d.5,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"198.51.100.7","client_ip":"198.51.100.7","proto":"HTTP/2.0","method":"GET","host":%q,"uri":%q,"headers":{"User-Agent":[%q]}},"status":200,"resp_headers":{"Content-Type":["text/html"],"Etag":["\"a\""]%s}}`,

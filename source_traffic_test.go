@@ -208,32 +208,3 @@ func TestWatch(t *testing.T) {
 		})
 	}
 }
-
-// BenchmarkWatch is what traffic adds to a request for a path that is known: compare off and
-// on.
-func BenchmarkWatch(b *testing.B) {
-	body := make([]byte, 4096)
-	for name, on := range map[string]bool{"off": false, "on": true} {
-		b.Run(name, func(b *testing.B) {
-			v := newVisiting(b, &SourceTraffic{})
-			v.handler.watches = on
-			v.site("named.example", "")
-			contentType, etag := []string{contentHTML}, []string{`"abcdef"`}
-			w := sink{make(http.Header)}
-			next := caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
-				header := w.Header()
-				header["Content-Type"], header["Etag"] = contentType, etag
-				w.WriteHeader(http.StatusOK)
-				_, err := w.Write(body)
-				return err
-			})
-			r := v.request("GET", "/docs/guide/install.html", http.Header{"User-Agent": {browser}})
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := v.handler.ServeHTTP(w, r, next); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

@@ -47,13 +47,11 @@ func TestParseJSON(t *testing.T) {
 		{"odd numbers", in(`},"ts":1.795226077E+9,"status":2e2}`), Visit{URI: "/", Time: 1795226077}},
 		{"negative", in(`},"ts":-1,"status":-1}`), Visit{URI: "/"}},
 		{"large status", in(`},"status":2000}`), Visit{URI: "/"}},
-		{"wall", in(`},"ts":"2026/11/21 01:54:37"}`), Visit{URI: "/", Time: 1795226077}},
 		{"no time", in(`},"ts":"yesterday","status":"good"}`), Visit{URI: "/"}},
 		{"null", `{"ts":null,"status":null,"user_id":null,"resp_headers":null,"request":{"uri":"/","method":null,"headers":null,"client_ip":null}}`, Visit{URI: "/"}},
 		{"other kinds", `{"ts":{"a":[1]},"status":[200],"user_id":[],"resp_headers":[{"Etag":"a"}],"request":{"uri":"/","method":1,"host":true,"headers":"REDACTED","client_ip":{}}}`, Visit{URI: "/", Method: "1", Host: "true"}},
 		{"replaced", `{"ts":"","status":"REDACTED","user_id":"REDACTED","resp_headers":"REDACTED","request":{"uri":"REDACTED","method":"REDACTED","client_ip":"1f2e3d4c"}}`, Visit{URI: "REDACTED", Method: "REDACTED", User: true}},
 		{"common_log", in(`},"common_log":"192.0.2.1 - - [17/May/2015:10:05:03 +0000] \"GET /x HTTP/1.1\" 200 1"}`), Visit{URI: "/"}},
-		{"durations", in(`},"duration":"1.5ms","size":1e400}`), Visit{URI: "/"}},
 
 		{"user", in(`},"user_id":"7"}`), Visit{URI: "/", User: true}},
 		{"a number of a user", in(`},"user_id":7}`), Visit{URI: "/", User: true}},
@@ -76,7 +74,6 @@ func TestParseJSON(t *testing.T) {
 		{"no UTF-8 elsewhere", in(",\"\xff\":\"\xff\"}}"), Visit{URI: "/"}},
 		{"key twice", `{"request":{"uri":"/x"},"request":{"uri":"/"}}`, Visit{URI: "/"}},
 		{"other keys twice", in(`,"x":1,"x":2},"y":1,"y":2}`), Visit{URI: "/"}},
-		{"deep", in(`,"x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}}"), Visit{URI: "/"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := parse(t, p, test.line)

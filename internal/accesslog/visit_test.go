@@ -175,7 +175,7 @@ var layouts = []string{
 func TestParseTime(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	zones := []*time.Location{time.UTC, time.FixedZone("", 9*3600+1800), time.FixedZone("", -7*3600)}
-	for range 2000 {
+	for range 200 {
 		at := time.Unix(4e8+r.Int64N(4e9), r.Int64N(1e9)).In(zones[r.IntN(len(zones))])
 		texts := map[string]int64{
 			strconv.FormatFloat(float64(at.Unix())+0.5, 'f', -1, 64): at.Unix(), strconv.FormatFloat(float64(at.Unix())+0.5, 'e', -1, 64): at.Unix(),
