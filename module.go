@@ -45,16 +45,10 @@ func init() {
 	caddy.RegisterModule(new(Handler))
 }
 
-// Defaults and bounds of the settings.
+// The protocol's bounds, and the crawl's.
 const (
-	defaultRefresh  = time.Minute
-	minRefresh      = time.Second
 	maxShardURLs    = 50_000
-	defaultMaxURLs  = 10_000_000
-	largestMaxURLs  = 1_000_000_000
 	maxIndexEntries = 50_000
-	maxDocument     = 52_428_800
-	minCrawlRate    = 1.0 / 3600
 	maxCrawlRate    = 1000
 )
 
@@ -336,10 +330,10 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 	c := &checker{repl: repl}
 	s := settings{
 		path:        c.path(h.Path),
-		refresh:     cmp.Or(time.Duration(h.RefreshInterval), defaultRefresh),
+		refresh:     cmp.Or(time.Duration(h.RefreshInterval), time.Minute),
 		fixed:       h.RefreshInterval != 0,
 		shardURLs:   c.inRange("shard_urls", h.ShardURLs, maxShardURLs, maxShardURLs),
-		maxURLs:     c.inRange("max_urls", h.MaxURLs, defaultMaxURLs, largestMaxURLs),
+		maxURLs:     c.inRange("max_urls", h.MaxURLs, 10_000_000, 1_000_000_000),
 		robots:      h.RobotsTxt == nil || *h.RobotsTxt,
 		schema:      sitemapxml.Schema(c.choose("schema", h.Schema, "0.9", "0.84")),
 		exclude:     c.patterns("exclude", h.Exclude),
@@ -356,7 +350,7 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 	c.note(err)
 	c.refuse(s.prefix != "" && path.Dir(s.path) != "/" && !strings.HasPrefix(s.path, s.prefix+"/"),
 		"base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
-	c.refuse(s.refresh < minRefresh, "refresh interval %s is too short: the shortest is %s", s.refresh, minRefresh)
+	c.refuse(s.refresh < time.Second, "refresh interval %s is too short: the shortest is 1s", s.refresh)
 	most := s.shardURLs * maxIndexEntries
 	c.refuse(h.MaxURLs > most, "max_urls is %d: an index of %d shards of %d pages holds no more than %d", h.MaxURLs, maxIndexEntries, s.shardURLs, most)
 	for _, r := range h.Rules {
@@ -387,13 +381,13 @@ func (r Rule) compile(c *checker) Rule {
 }
 
 func (r *Crawl) compile(c *checker) Crawl {
-	s := Crawl{}
+	var s Crawl
 	if r != nil {
 		s = *r
 		c.refuse(s.Off && (s.Rate != 0 || s.Concurrency != 0 || s.Disallow != nil), "crawl is off: its other settings have no effect")
 	}
 	s.Rate, s.Concurrency = cmp.Or(s.Rate, 2), c.inRange("crawl concurrency", s.Concurrency, 1, 100)
-	c.refuse(!(s.Rate >= minCrawlRate && s.Rate <= maxCrawlRate), "crawl rate is %v/s: it is at least one an hour and at most %d/s", s.Rate, maxCrawlRate)
+	c.refuse(!(s.Rate >= 1.0/3600 && s.Rate <= maxCrawlRate), "crawl rate is %v/s: it is at least one an hour and at most %d/s", s.Rate, maxCrawlRate)
 	if s.Disallow == nil {
 		s.Disallow = defaultDisallow
 	}
