@@ -336,15 +336,10 @@ func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *prob
 }
 
 func (f *siteFetcher) rateLimit(ctx context.Context) {
-	enough := time.After(fetchTimeout)
-	for wait := f.handler.limiter.Turn(); wait > 0; wait = f.handler.limiter.Turn() {
-		select {
-		case <-time.After(wait):
-		case <-enough:
-			return
-		case <-ctx.Done():
-			return
-		}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	if !f.handler.limiter.Wait(ctx) {
+		<-ctx.Done()
 	}
 }
 

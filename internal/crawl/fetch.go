@@ -167,28 +167,30 @@ func (w *worker) get(path string, header http.Header, proxied bool) (resp *Respo
 	o := &w.run.c.o
 	w.release()
 	if proxied {
-		if !o.Limiter.begin(w.wait) {
+		if !o.Limiter.slots.Take(w.wait) {
 			return nil, false
 		}
 		defer o.Limiter.slots.Release()
+		if !o.Limiter.Wait(w.wait) {
+			return nil, false
+		}
 	}
 	if w.wait.Err() != nil || !w.take(w.wait) {
 		return nil, false
 	}
 	timer, begun := time.AfterFunc(slotTime, o.Slots.Release), time.Now()
 	resp, err := o.Fetcher.Fetch(w.ctx, Request{Path: path, Header: header, Limit: htmlmeta.MaxBody, Wants: wantsBody})
-	took := time.Since(begun)
 	w.computes = timer.Stop()
-	if err != nil {
-		resp = nil
-	}
-	if w.ctx.Err() == nil && (proxied || resp != nil && resp.Proxied) {
-		o.Limiter.record(took, resp)
-	}
-	if w.ctx.Err() != nil {
+	switch {
+	case w.ctx.Err() != nil:
 		w.run.abandoned.Add(1)
 		w.run.c.late.put(path, true)
 		return nil, false
+	case err != nil:
+		resp = nil
+	}
+	if proxied || resp != nil && resp.Proxied {
+		o.Limiter.record(time.Since(begun), resp)
 	}
 	return resp, w.take(w.ctx)
 }

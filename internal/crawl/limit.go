@@ -37,18 +37,14 @@ func NewLimiter(rate float64, concurrency int) *Limiter {
 
 // Resume leaves upstreams alone for as long as the Limiter before this one would have.
 func (l *Limiter) Resume(before *Limiter) {
-	next, backoff := before.state()
+	before.mu.Lock()
+	next, backoff := before.next, before.backoff
+	before.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.backoff = max(l.backoff, backoff); next.After(l.next) {
 		l.next = next
 	}
-}
-
-func (l *Limiter) state() (next time.Time, backoff time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.next, l.backoff
 }
 
 // Next is when the next request may begin, as far as it is known.
@@ -58,15 +54,10 @@ func (l *Limiter) Next() time.Time {
 	return l.next
 }
 
-// begin waits for a slot and a turn; false: ctx ended before, or its deadline will. After true, the slot is to
-// be released.
-func (l *Limiter) begin(ctx context.Context) bool {
-	if !l.slots.Take(ctx) {
-		return false
-	}
-	for wait := l.Turn(); wait > 0; wait = l.Turn() {
+// Wait waits for a turn, and takes it; false: ctx ended before, or its deadline will.
+func (l *Limiter) Wait(ctx context.Context) bool {
+	for wait := l.turn(); wait > 0; wait = l.turn() {
 		if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < wait {
-			l.slots.Release()
 			return false
 		}
 		select {
@@ -77,8 +68,8 @@ func (l *Limiter) begin(ctx context.Context) bool {
 	return true
 }
 
-// Turn takes the next turn, or returns how long it is until then.
-func (l *Limiter) Turn() time.Duration {
+// turn takes the next turn, or returns how long it is until then.
+func (l *Limiter) turn() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if wait := time.Until(l.next); wait > 0 {

@@ -226,7 +226,7 @@ func TestLimiter(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, first := NewLimiter(test.rate, 1), time.Now()
 				for i, want := range test.want {
-					if !l.begin(t.Context()) {
+					if !l.slots.Take(t.Context()) || !l.Wait(t.Context()) {
 						t.Fatal("no turn")
 					}
 					if got := time.Since(first).Round(ms); got != want {
