@@ -25,7 +25,7 @@ func TestCheckMemory(t *testing.T) {
 	}
 	small, large := peak(1000), peak(size)
 	t.Logf("%d KiB, %d KiB", small>>10, large>>10)
-	if large-small > size/4 { // the race detector's own memory is in it
+	if large-small > 40<<20 { // of 100 MiB; the rest, with the race detector's own memory, any command takes
 		t.Errorf("a small document takes %d bytes, one of %d bytes %d", small, size, large)
 	}
 }
