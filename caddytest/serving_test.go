@@ -376,11 +376,6 @@ http://localhost:{port} {
 	sitemap
 	file_server
 }
-http://localhost:{more} {
-	root * {dir}/own
-	sitemap
-	file_server
-}
 http://localhost:{tls} {
 	root * {dir}/omitted
 	sitemap {
@@ -388,7 +383,7 @@ http://localhost:{tls} {
 	}
 	file_server
 }`, map[string]string{
-		"site/data.json": "{}", "own/sitemap.xml": "<own/>", "own/robots.txt": "User-agent: *\n",
+		"site/data.json":     "{}",
 		"omitted/index.html": "home", "omitted/a.html": "a", "omitted/404.html": "no page",
 	})
 	for _, path := range []string{"/sitemap.xml", "/sitemap.xml.gz", "/sitemap.txt", theShard, "/robots.txt"} {
@@ -398,15 +393,6 @@ http://localhost:{tls} {
 	}
 	s.Logged("no page to list", "http://localhost:{port}", "not included: 1")
 	s.Logged("no page to list", "http://localhost:{tls}", "error page: 1", "excluded: 2")
-	if r := s.Get("http://localhost:{more}/sitemap.xml"); r.Text != "<own/>" {
-		t.Errorf("the site's own sitemap is %q", r.Text)
-	}
-	if r := s.Get("http://localhost:{more}/robots.txt"); r.Text != "User-agent: *\n" {
-		t.Errorf("the site's own robots.txt is %q", r.Text)
-	}
-	if r := s.Do(http.MethodPost, "http://localhost:{more}/sitemap.xml"); r.StatusCode != 405 || r.Header.Get("Allow") != "GET, HEAD" {
-		t.Errorf("POST: got status %d of file_server, headers %v", r.StatusCode, r.Header)
-	}
 }
 
 // TestServingNeverWaitsAgain has a source that hangs from its second refresh on.

@@ -346,10 +346,7 @@ func TestTimesOfDeployments(t *testing.T) {
 		"ten, and less than a fifth": {deployed: 12, others: 49, dated: true},
 		"nine":                       {deployed: 9, others: 20, dated: true},
 		"all":                        {deployed: 12},
-		"learnt through canonicals": {
-			deployed: 12, others: 40, path: func(i int) string { return "/other/" + file(i) },
-			content: func(i int) string { return naming("/other/"+file(i), linking(fmt.Sprint("page ", i))) },
-		},
+		"learnt through canonicals":  {deployed: 12, others: 40, path: func(i int) string { return "/other/" + file(i) }, content: func(i int) string { return naming("/other/"+file(i), linking(fmt.Sprint("page ", i))) }},
 		"a home page, learnt through its canonical": {
 			deployed: 12, others: 40,
 			content: func(i int) string {

@@ -44,11 +44,7 @@ func TestPagesThatVisitorsGet(t *testing.T) {
 		want      []string
 		left      string // words of why others are left out
 	}{
-		"basic_auth of a folder": {
-			caddyfile: "basic_auth /private/* {\n user " + password + "\n }\n root {dir}/site\n sitemap\n file_server",
-			want:      open,
-			left:      "refused: 4",
-		},
+		"basic_auth of a folder":   {caddyfile: "basic_auth /private/* {\n user " + password + "\n }\n root {dir}/site\n sitemap\n file_server", want: open, left: "refused: 4"},
 		"a folder that redirects":  {caddyfile: "root {dir}/site\nredir /private/* /public/\nsitemap\nfile_server", want: open, left: "redirect: 4"},
 		"a folder that is aborted": {caddyfile: "root {dir}/site\nabort /private/*\nsitemap\nfile_server", want: open, left: "server error: 4"},
 		"a folder for visitors from inside": {
@@ -90,30 +86,6 @@ func TestPagesThatVisitorsGet(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestSiteThatRefuses lists nothing of it, until it is opened.
-func TestSiteThatRefuses(t *testing.T) {
-	const origin, closed = "http://localhost:{port}", "@front path / /about.html\n\t\tbasic_auth @front {\n\t\t\tuser " + password + "\n\t\t}\n\t\t"
-	caddyfile := func(gate string) string {
-		return origin + " {\n\t\t" + gate + "root {dir}/site\n\t\tsitemap {\n\t\t\trefresh 1s\n\t\t}\n\t\tfile_server\n\t}"
-	}
-	s := start(t, caddyfile(closed), twoFolders)
-	s.Logged("the site refuses anonymous visitors", `"status":401`)
-	s.wantNone(origin)
-	if r := s.Get(origin + "/public/news.html"); r.StatusCode != http.StatusOK {
-		t.Fatalf("a page beside the front door: status %d", r.StatusCode)
-	}
-	if err := s.Load(caddyfile("")); err != nil {
-		t.Fatal(err)
-	}
-	all := []string{"/", "/about.html", "/private/", "/private/deep/plan-c.html", "/private/plan-a.html", "/private/plan-b.html", "/public/", "/public/news.html", "/public/private/one.html"}
-	s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, all)...)
-	if err := s.Load(caddyfile(closed)); err != nil {
-		t.Fatal(err)
-	}
-	s.Eventually(func() bool { return s.Get(origin+"/sitemap.xml").StatusCode == http.StatusNotFound }, s.SitemapLog)
-	s.wantNone(origin)
 }
 
 // upstream is an application that serves a folder, and counts what is fetched.

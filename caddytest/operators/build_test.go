@@ -129,7 +129,7 @@ func TestBuild(t *testing.T) {
 		t.Errorf("the standard error has %q", r.stderr)
 	}
 
-	// Once more, nothing is written.
+	// Once more, nothing is written; then the site's own robots.txt changes in another folder.
 	old := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, name := range []string{"sitemap.xml", "robots.txt"} {
 		if err := os.Chtimes(filepath.Join(dir, "www", name), old, old); err != nil {
@@ -142,6 +142,11 @@ func TestBuild(t *testing.T) {
 		if info, err := os.Stat(filepath.Join(dir, "www", name)); err != nil || !info.ModTime().Equal(old) {
 			t.Errorf("%s was written anew: %v", name, err)
 		}
+	}
+	for _, disallowed := range []string{"/x/", "/y/"} {
+		write(t, dir, map[string]string{"www/robots.txt": "User-agent: *\nDisallow: " + disallowed + "\n"})
+		build(t, dir, append(alone, "--out", "out")...)
+		wantWords(t, "robots.txt", read(t, dir, "out", "robots.txt"), "Disallow: "+disallowed+"\n", "Sitemap: ")
 	}
 }
 
@@ -306,28 +311,6 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-// TestBuildForeign: what no build wrote is not replaced, unless that is asked for.
-func TestBuildForeign(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, map[string]string{"www/index.html": page("front"), "www/sitemap.xml": "by hand", "out/robots.txt": "by hand\n", "www/robots.txt": "User-agent: *\nDisallow:\n"})
-	refused(t, 1, dir, alone, "sitemap.xml: the file is there already and was not written by a build; --force replaces it")
-	if got := read(t, dir, "www", "sitemap.xml"); got != "by hand" {
-		t.Errorf("got %q", got)
-	}
-	args := append(alone, "--out", "out")
-	refused(t, 1, dir, args, "robots.txt: the file is there already")
-	if got := names(t, filepath.Join(dir, "out")); !slices.Equal(got, []string{"robots.txt"}) || read(t, dir, "out", "robots.txt") != "by hand\n" {
-		t.Errorf("got %q", got)
-	}
-	build(t, dir, append(args, "--force")...)
-	wantWords(t, "robots.txt", read(t, dir, "out", "robots.txt"), "Disallow:\n", "Sitemap: ")
-
-	// The site's own changes, and what was made of it with it.
-	write(t, dir, map[string]string{"www/robots.txt": "User-agent: *\nDisallow: /x/\n"})
-	build(t, dir, args...)
-	wantWords(t, "robots.txt", read(t, dir, "out", "robots.txt"), "Disallow: /x/\n", "Sitemap: ")
-}
-
 // TestBuildFewer: less than half of the pages of the last build is not believed.
 func TestBuildFewer(t *testing.T) {
 	for name, more := range map[string][]string{"alone": nil, "with state": {"--state", "state"}} {
@@ -358,50 +341,6 @@ func TestBuildFewer(t *testing.T) {
 
 // sharded is a Caddyfile of a site with small shards.
 const sharded = "http://example.com {\n\troot * www\n\tsitemap {\n\t\tshard_urls 50\n\t}\n\tfile_server\n}\n"
-
-// TestBuildShards: one change rewrites one shard, and those that are no more go.
-func TestBuildShards(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, pages(1000))
-	write(t, dir, map[string]string{"Caddyfile": sharded})
-	build(t, dir, "--config", "Caddyfile", "--out", "out")
-	out := filepath.Join(dir, "out")
-	if got := len(locsOf(t, out, "http://example.com")); got != 1000 {
-		t.Fatalf("got %d pages", got)
-	}
-	before := names(t, out)
-	if len(before) < 20 {
-		t.Fatalf("got %q", before)
-	}
-	write(t, dir, map[string]string{"www/003/050x.html": page("one more")})
-	r := build(t, dir, "--config", "Caddyfile", "--out", "out", "--json")
-	if s := summaryOf(t, r).Sites[0]; len(s.Written) > 2 || len(s.Unchanged) < len(before)-3 {
-		t.Errorf("got %s", r.stdout)
-	}
-	if got := len(locsOf(t, out, "http://example.com")); got != 1001 {
-		t.Errorf("got %d pages", got)
-	}
-
-	for i := range 400 {
-		if err := os.Remove(filepath.Join(dir, fmt.Sprintf("www/%03d/%03d.html", i/100, i%100))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r = build(t, dir, "--config", "Caddyfile", "--out", "out", "--json")
-	if len(summaryOf(t, r).Sites[0].Removed) < 5 {
-		t.Errorf("got %s", r.stdout)
-	}
-	listed := locsOf(t, out, "http://example.com")
-	if len(listed) != 601 {
-		t.Errorf("got %d pages", len(listed))
-	}
-	index := read(t, out, "sitemap.xml")
-	for _, name := range names(t, out) {
-		if name != "sitemap.xml" && name != "robots.txt" && !strings.Contains(index, "/"+name+"<") {
-			t.Errorf("%s is left, and the index does not have it", name)
-		}
-	}
-}
 
 // TestBuildSites: of a configuration with several sites each has its folder, what they are
 // is as the server has it, and neither logs nor the state that it names are touched.
