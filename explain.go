@@ -86,14 +86,19 @@ func explain(ctx context.Context, a *App, rawURL string) (any, error) {
 	}
 	var best *explanation
 	var of *site
+	longest := 0 // scope of a site that is not blocked
 	for _, s := range sites {
 		s = cmp.Or(s.main.Load(), s)
+		length := 0
+		if probed := s.probed.Load(); strings.HasPrefix(path, s.scope) && (probed == nil || probed.blocked() == "") {
+			length = len(s.scope)
+		}
 		x, err := s.explain(ctx, path)
 		if err != nil {
 			return nil, err
 		}
-		if best == nil || x.Listed || !best.Listed && strings.HasPrefix(path, s.scope) && len(s.scope) > len(of.scope) {
-			best, of = x, s
+		if best == nil || x.Listed || !best.Listed && length > longest {
+			best, of, longest = x, s, length
 		}
 	}
 	if best == nil {
