@@ -26,13 +26,8 @@ func init() {
 	caddy.RegisterModule(SourceURLs{})
 }
 
-// maxRefusedLines is how many refused lines of a list are named in the log.
-const maxRefusedLines = 10
-
 // maxListBody is the most bytes of a list that the site serves.
 const maxListBody = 64 << 20
-
-const refusedLine = "refused line of a list"
 
 // SourceURLs contributes pages from lists: one URL a line, absolute or as a path of the
 // site, with optional lastmod=, changefreq= and priority= after it; what follows a # at the
@@ -104,12 +99,12 @@ func (r *Refresh) readList(ctx context.Context, reader *urllist.Reader, name str
 	var refused []string
 	count := 0
 	reader.Refuse = func(line int, text string, err error) {
-		if count++; count <= maxRefusedLines {
+		if count++; count <= 10 {
 			refused = append(refused, fmt.Sprintf("line %d: %q: %.300v", line, text, err))
 		}
 	}
 	err := reader.Read(ctx, list)
-	if r.LeaveOut(refusedLine, count); count > 0 {
+	if r.LeaveOut("refused line of a list", count); count > 0 {
 		r.Warn("refused "+name, "lines of a list are no URLs of the site", zap.String("list", name), zap.Int("count", count), zap.Strings("first", refused))
 	}
 	return err

@@ -1,5 +1,7 @@
 package sitemapxml
 
+import "github.com/seed3295b519/caddy-sitemap/internal/page"
+
 // What a byte of a URL becomes in a document. Page paths come percent-encoded, so
 // that usually only "&" and "'" need anything. But whatever comes, the document
 // stays well-formed and no white space gets into a loc: other bytes that no URL
@@ -26,8 +28,6 @@ func init() {
 	}
 }
 
-const upperHex = "0123456789ABCDEF"
-
 // appendURL appends a URL or a part of one as XML text.
 func appendURL(dst []byte, s string) []byte {
 	from := 0
@@ -42,7 +42,7 @@ func appendURL(dst []byte, s string) []byte {
 			dst = append(dst, e...)
 			continue
 		}
-		dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])
+		dst = append(dst, page.Escape(s[i:i+1])...)
 	}
 	return append(dst, s[from:]...)
 }
