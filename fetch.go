@@ -6,12 +6,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -20,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/recorder"
 )
 
 const (
@@ -28,8 +26,6 @@ const (
 	maxAbandoned   = 64          // fetches of a handler that never came back; then its crawl pauses
 	runners        = 16          // goroutines that wait for fetches
 	peekBody       = 64 << 10    // of a page whose head alone matters
-	unwantedBody   = 4096        // of a body that is not wanted: so it shows where an upstream breaks off
-	sniffedBytes   = 512         // of a body in which its type shows
 	fetchUserAgent = "caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)"
 
 	// anonymousAddr is TEST-NET-1 of RFC 5737: what is open to an address of the private
@@ -47,7 +43,6 @@ const (
 var (
 	errAborted   = errors.New("the connection was aborted")
 	errAbandoned = errors.New("a handler goes on although its request was canceled")
-	errUnwanted  = errors.New("no more of this body is wanted")
 
 	localAddr net.Addr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}
 )
@@ -146,13 +141,13 @@ func (f *serverFetcher) run(ctx context.Context, cancel context.CancelFunc, q re
 	if err != nil {
 		return nil, err
 	}
-	w := &memoryWriter{request: q, stop: cancel}
+	w := recorder.New(recorder.Options{Limit: q.limit, Wants: q.wants, Stop: cancel})
 	// net/http would catch what the abort handler and broken upstreams panic with.
 	defer func() {
 		switch v := recover(); {
 		case v == nil:
-		case w.ended:
-			res, err = w.result(nil), nil
+		case w.Ended:
+			res, err = recorded(w, nil), nil
 		case v == http.ErrAbortHandler:
 			res, err = nil, errAborted
 		default:
@@ -162,16 +157,18 @@ func (f *serverFetcher) run(ctx context.Context, cancel context.CancelFunc, q re
 	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, f.server)
 	caddyhttp.SetVar(r.Context(), caddyhttp.LogSkipVar, true)
 	err = f.routes.ServeHTTP(w, r)
-	_, w.res.Proxied = r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Get(upstreamPlaceholder)
-	if w.ended {
-		return w.result(nil), nil
-	}
-	if ctx.Err() != nil {
+	_, proxied := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Get(upstreamPlaceholder)
+	unhandled, _ := caddyhttp.GetVar(r.Context(), unhandledVar).(bool)
+	unhandled = unhandled && err == nil && w.Status == 0
+	switch {
+	case w.Ended:
+		err = nil
+	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	unhandled, _ := caddyhttp.GetVar(r.Context(), unhandledVar).(bool)
-	w.res.unhandled = unhandled && err == nil && w.res.Status == 0
-	return w.result(err), nil
+	res = recorded(w, err)
+	res.Proxied, res.unhandled = proxied, unhandled
+	return res, nil
 }
 
 func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
@@ -201,102 +198,11 @@ func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
 	return r, nil
 }
 
-// memoryWriter keeps a response in memory, as far as it is wanted.
-type memoryWriter struct {
-	request  request
-	stop     context.CancelFunc
-	header   http.Header // as it stands; res.Header is as it was sent
-	res      response
-	unwanted bool // the body is not wanted
-	ended    bool // no more of the body is taken
-}
-
-func (w *memoryWriter) Header() http.Header {
-	if w.header == nil {
-		w.header = make(http.Header)
-	}
-	return w.header
-}
-
-func (w *memoryWriter) WriteHeader(status int) {
-	if w.res.Status != 0 || status < 200 {
-		return
-	}
-	w.res.Status, w.res.Header = status, w.Header().Clone()
-	w.typed()
-}
-
-// typed finds out whether the body is wanted, once its type is known.
-func (w *memoryWriter) typed() {
-	if w.request.wants != nil && w.res.Header.Get("Content-Type") != "" && !w.request.wants(w.res.Status, w.res.Header) {
-		w.unwanted, w.request.limit = true, min(w.request.limit, unwantedBody)
-	}
-}
-
-// sniff finds out the type where a handler sets none, as net/http does.
-func (w *memoryWriter) sniff() {
-	h := w.res.Header
-	if _, set := h["Content-Type"]; !set && len(w.res.Body) > 0 && h.Get("Content-Encoding") == "" {
-		h.Set("Content-Type", http.DetectContentType(w.res.Body))
-		w.typed()
-	}
-}
-
-func (w *memoryWriter) Write(b []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
-	w.res.Body = append(w.res.Body, b[:min(len(b), w.request.limit+1-len(w.res.Body))]...)
-	return len(b), w.grown()
-}
-
-// ReadFrom spares file servers a copy and a buffer.
-func (w *memoryWriter) ReadFrom(r io.Reader) (n int64, err error) {
-	w.WriteHeader(http.StatusOK)
-	size, unknown := strconv.Atoi(w.res.Header.Get("Content-Length"))
-	if unknown != nil {
-		size = sniffedBytes
-	}
-	// One byte more: the end is found without growing.
-	w.res.Body = slices.Grow(w.res.Body, max(0, min(size, w.request.limit)-len(w.res.Body))+1)
-	for err == nil {
-		w.res.Body = slices.Grow(w.res.Body, 1)
-		var m int
-		m, err = r.Read(w.res.Body[len(w.res.Body):cap(w.res.Body)])
-		w.res.Body = w.res.Body[:len(w.res.Body)+m]
-		n += int64(m)
-		if full := w.grown(); full != nil {
-			return n, full
-		}
-	}
-	if err == io.EOF {
-		err = nil
-	}
-	return n, err
-}
-
-// grown ends the response where no more of the body is taken than there is.
-func (w *memoryWriter) grown() error {
-	if len(w.res.Body) >= min(sniffedBytes, w.request.limit+1) {
-		w.sniff()
-	}
-	if len(w.res.Body) <= w.request.limit {
-		return nil
-	}
-	w.res.Body = w.res.Body[:w.request.limit]
-	w.res.Truncated, w.ended = true, true
-	w.stop()
-	return errUnwanted
-}
-
-// Flush does nothing: a response is looked at when it is whole.
-func (w *memoryWriter) Flush() {}
-
-// result is the response, with the status that Caddy sends where a handler returned err.
-func (w *memoryWriter) result(err error) *response {
-	w.WriteHeader(statusOf(err))
-	if w.sniff(); w.unwanted {
-		w.res.Body, w.res.Truncated = nil, false
-	}
-	return &w.res
+// recorded is what was recorded as a response, with the status that Caddy sends where a
+// handler returned err.
+func recorded(w *recorder.Recorder, err error) *response {
+	header := w.Finish(statusOf(err))
+	return &response{Response: crawl.Response{Status: w.Status, Header: header, Body: w.Body, Truncated: w.Truncated}}
 }
 
 // statusOf is the status that Caddy sends where a handler returned an error, or none, and

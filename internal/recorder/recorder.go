@@ -1,0 +1,137 @@
+// Package recorder keeps the response to a request in memory, as far as it is wanted.
+package recorder
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+)
+
+const (
+	unwantedBody = 4096 // of a body that is not wanted: so it shows where an upstream breaks off
+	sniffedBytes = 512  // of a body in which its type shows
+)
+
+var errUnwanted = errors.New("no more of this body is wanted")
+
+// Options say what of a response is wanted.
+type Options struct {
+	// Limit is how many bytes of the body are kept.
+	Limit int
+
+	// Wants reports whether the body is wanted, once its type is known. Nil: it is.
+	Wants func(status int, header http.Header) bool
+
+	// Stop ends the request, once no more of the body is taken.
+	Stop context.CancelFunc
+}
+
+// Recorder is an [http.ResponseWriter] that keeps what it is given. It is not safe for
+// concurrent use.
+type Recorder struct {
+	Status    int // 0: none was sent yet
+	Body      []byte
+	Truncated bool // the body is longer than it is wanted
+	Ended     bool // no more of the body is taken
+
+	o        Options
+	header   http.Header // as it stands
+	sent     http.Header
+	unwanted bool // the body is not wanted
+}
+
+// New returns what records one response.
+func New(o Options) *Recorder { return &Recorder{o: o} }
+
+// Finish ends the response, with a status where none was sent, and returns its header.
+func (w *Recorder) Finish(status int) http.Header {
+	w.WriteHeader(status)
+	if w.sniff(); w.unwanted {
+		w.Body, w.Truncated = nil, false
+	}
+	return w.sent
+}
+
+// Header implements [http.ResponseWriter].
+func (w *Recorder) Header() http.Header {
+	if w.header == nil {
+		w.header = make(http.Header)
+	}
+	return w.header
+}
+
+// WriteHeader implements [http.ResponseWriter]. Informational responses are passed over.
+func (w *Recorder) WriteHeader(status int) {
+	if w.Status != 0 || status < 200 {
+		return
+	}
+	w.Status, w.sent = status, w.Header().Clone()
+	w.typed()
+}
+
+// typed finds out whether the body is wanted, once its type is known.
+func (w *Recorder) typed() {
+	if w.o.Wants != nil && w.sent.Get("Content-Type") != "" && !w.o.Wants(w.Status, w.sent) {
+		w.unwanted, w.o.Limit = true, min(w.o.Limit, unwantedBody)
+	}
+}
+
+// sniff finds out the type where a handler sets none, as net/http does.
+func (w *Recorder) sniff() {
+	if _, set := w.sent["Content-Type"]; !set && len(w.Body) > 0 && w.sent.Get("Content-Encoding") == "" {
+		w.sent.Set("Content-Type", http.DetectContentType(w.Body))
+		w.typed()
+	}
+}
+
+// Write implements [http.ResponseWriter].
+func (w *Recorder) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	w.Body = append(w.Body, b[:min(len(b), w.o.Limit+1-len(w.Body))]...)
+	return len(b), w.grown()
+}
+
+// ReadFrom implements [io.ReaderFrom]: it spares file servers a copy and a buffer.
+func (w *Recorder) ReadFrom(r io.Reader) (n int64, err error) {
+	w.WriteHeader(http.StatusOK)
+	size, unknown := strconv.Atoi(w.sent.Get("Content-Length"))
+	if unknown != nil {
+		size = sniffedBytes
+	}
+	// One byte more: the end is found without growing.
+	w.Body = slices.Grow(w.Body, max(0, min(size, w.o.Limit)-len(w.Body))+1)
+	for err == nil {
+		w.Body = slices.Grow(w.Body, 1)
+		var m int
+		m, err = r.Read(w.Body[len(w.Body):cap(w.Body)])
+		w.Body = w.Body[:len(w.Body)+m]
+		n += int64(m)
+		if full := w.grown(); full != nil {
+			return n, full
+		}
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return n, err
+}
+
+// grown ends the response where no more of the body is taken than there is.
+func (w *Recorder) grown() error {
+	if len(w.Body) >= min(sniffedBytes, w.o.Limit+1) {
+		w.sniff()
+	}
+	if len(w.Body) <= w.o.Limit {
+		return nil
+	}
+	w.Body = w.Body[:w.o.Limit]
+	w.Truncated, w.Ended = true, true
+	w.o.Stop()
+	return errUnwanted
+}
+
+// Flush implements [http.Flusher]. It does nothing: a response is looked at when it is whole.
+func (w *Recorder) Flush() {}
