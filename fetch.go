@@ -104,8 +104,8 @@ func (f *serverFetcher) fetch(ctx context.Context, q request) (*response, error)
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	type result struct {
-		*response
-		error
+		response *response
+		err      error
 	}
 	done := make(chan result, 1)
 	job := func() {
@@ -119,11 +119,11 @@ func (f *serverFetcher) fetch(ctx context.Context, q request) (*response, error)
 	}
 	select {
 	case r := <-done:
-		return r.response, r.error
+		return r.response, r.err
 	case <-ctx.Done():
 	}
 	if r, ok := within(fetchGrace, done); ok {
-		return r.response, r.error
+		return r.response, r.err
 	}
 	// Nothing can end a handler that opens a named pipe, say, but neither other sites nor
 	// Stop shall wait for it.

@@ -116,8 +116,9 @@ func set(header http.Header, pairs ...string) {
 func acceptsGzip(header http.Header) bool {
 	others := false
 	for _, line := range header["Accept-Encoding"] {
-		for item, more := "", line; more != ""; {
-			item, more, _ = strings.Cut(more, ",")
+		for line != "" {
+			var item string
+			item, line, _ = strings.Cut(line, ",")
 			coding, params, _ := strings.Cut(item, ";")
 			accepted := true
 			if _, weight, given := strings.Cut(params, "="); given {

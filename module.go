@@ -3,16 +3,15 @@
 // /robots.txt.
 //
 // A [Handler] is a directive's settings, and answers requests. Each origin and
-// path prefix that it serves is a site (site.go). The [App] owns the sites of
-// all handlers and refreshes each when it is due (app.go, schedule.go); a
+// path prefix that it serves is a site; several may be one, such as www and the
+// apex: the main site's sitemap stands for its aliases (site.go). The [App] owns
+// the sites of all handlers (app.go), and each is refreshed when it is due: a
 // refresh is the pipeline in scanner.go, from the [Source]s to the published
 // [Index]. What is known of a site's pages outlives a reload in memory, and a
-// restart in a store (state.go). Several sites may be one, such as www and the
-// apex: the main site's sitemap stands for its aliases (aliases.go). Where a
-// site's files lie, and whether the handler is reached at all, is found out by
-// a probe: a request through the server's own routes that the handler
-// recognizes (probe.go). The stages themselves are packages below internal that
-// know nothing of Caddy.
+// restart in a store (state.go). Where a site's files lie, and whether the
+// handler is reached at all, is found out by a probe: a request through the
+// server's own routes that the handler recognizes (probe.go). The stages
+// themselves are packages below internal that know nothing of Caddy.
 package sitemap
 
 import (

@@ -111,7 +111,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		case isSuperseded():
 			records.generation = crawled.Generation
 			return result{outcome: refreshSuperseded}
-		case s.app.building != nil && !(crawled.Gathered && crawled.Done): // a build has no visitors who wait
+		case s.app.building != nil && (!crawled.Gathered || !crawled.Done): // a build has no visitors who wait
 			records.generation = crawled.Generation
 			if crawled.Gathered {
 				s.app.building.Total.Store(s.app.building.Fetched.Load() + int64(crawled.Pending))
@@ -255,7 +255,7 @@ func (r *refreshRun) selectAndBuild(ctx context.Context, crawled crawl.Result) (
 	if out.err != nil {
 		return out
 	}
-	if unchanged || out.snapshot == nil && published == nil && !(crawled.Gathered && crawled.Done) {
+	if unchanged || out.snapshot == nil && published == nil && (!crawled.Gathered || !crawled.Done) {
 		r.records.generation = crawled.Generation
 		if unchanged || r.spent() < r.patience() {
 			return out

@@ -50,13 +50,9 @@ func (m *memory) List(_ context.Context, folder string, _ bool) (keys []string, 
 	return keys, nil
 }
 
-const readPatience = 10 * time.Second
-
-var errHung = errors.New("the storage does not answer")
-
 // load reads a value, and gives up where the storage does not answer, as a network disk that is gone.
 func (s *Store) load(ctx context.Context, name string) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, readPatience, errHung)
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("the storage does not answer"))
 	defer cancel()
 	return within(ctx, func() ([]byte, error) { return s.storage.Load(ctx, path.Join(s.Prefix, name)) })
 }
