@@ -170,7 +170,7 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) (robotsRules, error) {
 	switch {
 	case ctx.Err() != nil:
 		return robotsRules{}, ctx.Err()
-	case err != nil, res.Status >= 500, res.Status == http.StatusTooManyRequests:
+	case err != nil, fails(res.Status):
 		return robotsRules{closed: true}, nil
 	case res.Status != http.StatusOK, res.unhandled, robotstxt.IsHTML(res.Header.Get("Content-Type"), res.Body):
 		return robotsRules{}, nil
