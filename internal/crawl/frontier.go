@@ -129,8 +129,7 @@ func (r *Run) round(ctx, wait context.Context) (err error) {
 func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link) ([]store.Record, error) {
 	var fresh []store.Record
 	for _, n := range found {
-		_, known := find(records, n.path)
-		if known || n.isAlias || len(fresh) > 0 && fresh[len(fresh)-1].Path == n.path {
+		if _, known := find(records, n.path); known || n.isAlias || len(fresh) > 0 && fresh[len(fresh)-1].Path == n.path {
 			continue
 		}
 		switch ok, err := r.discovers(ctx, n); {

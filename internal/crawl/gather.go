@@ -217,8 +217,8 @@ func (r *Run) classify(rec *store.Record) {
 		rec.Flags |= store.Blocked
 	}
 	if rec.Flags&store.Named == 0 && rec.Path != r.p.Front {
-		p := page.Page{Path: rec.Path, Visited: rec.Flags&store.Visited != 0}
-		rec.Flags |= flagIf(store.Disallowed, r.p.Disallow(rec.Path) || r.p.Filter(&p) != "")
+		isOut := r.p.Filter(&page.Page{Path: rec.Path, Visited: rec.Flags&store.Visited != 0}) != ""
+		rec.Flags |= flagIf(store.Disallowed, isOut || r.p.Disallow(rec.Path))
 	}
 }
 

@@ -122,8 +122,7 @@ type turns struct {
 
 // Take takes the turn of a page; false: it is not its turn.
 func (t *turns) take(rec *store.Record, proxied bool, late *memory[bool]) bool {
-	isLate, _ := late.get(rec.Path)
-	if !t.comeLast && (isLate || rec.Fetched == 0 && rec.Flags&store.Named == 0 && (rec.Flags&store.Image != 0 || uri.IsAsset(rec.Path))) {
+	if isLate, _ := late.get(rec.Path); !t.comeLast && (isLate || rec.Fetched == 0 && rec.Flags&store.Named == 0 && (rec.Flags&store.Image != 0 || uri.IsAsset(rec.Path))) {
 		t.othersWait = true
 		return false
 	}
