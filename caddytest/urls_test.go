@@ -3,10 +3,6 @@ package caddytest
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -63,7 +59,6 @@ func TestURLs(t *testing.T) {
 		},
 		"a missing file":              {sitemap: "urls {dir}/missing.txt {dir}/list.txt", files: map[string]string{"list.txt": "/a\n"}, want: "/a", log: []string{"gathering pages failed", "{dir}/missing.txt"}},
 		"a folder":                    {sitemap: "urls {dir}" + inline, want: "/a", log: []string{"gathering pages failed", "{dir} is not a regular file"}},
-		"a pipe":                      {sitemap: "urls {dir}/pipe" + inline, want: "/a", log: []string{"gathering pages failed", "{dir}/pipe is not a regular file"}},
 		"UTF-16":                      {sitemap: "urls {dir}/list.txt" + inline, files: map[string]string{"list.txt": "\xFF\xFE/\x00b\x00"}, want: "/a /b"},
 		"a list that is none":         {sitemap: "urls /page.html" + inline, site: "respond /page.html \"<!doctype html>not found\"", want: "/a", log: []string{"lines of a list are no URLs of the site", "/page.html", "line 1: "}},
 		"a list that is HTML":         {sitemap: "urls /page" + inline, site: "header Content-Type text/html\nrespond /page found", want: "/a", log: []string{"gathering pages failed", "the site serves no such document: /page"}},
@@ -83,9 +78,6 @@ func TestURLs(t *testing.T) {
 			for file, content := range test.files {
 				s.Write(map[string]string{file: s.Expand(content)})
 			}
-			if strings.Contains(test.sitemap, "/pipe") {
-				makePipe(t, filepath.Join(s.Dir, "pipe"))
-			}
 			// Nothing answers for most of these pages.
 			site := "sitemap {\ncrawl off\n" + test.sitemap + "\n}\n" + test.site
 			if test.site == "inside" {
@@ -103,20 +95,6 @@ func TestURLs(t *testing.T) {
 				s.Logged(test.log...)
 			}
 		})
-	}
-}
-
-func makePipe(t *testing.T, name string) {
-	t.Helper()
-	if runtime.GOOS == "windows" {
-		// There are none; a folder will do.
-		if err := os.Mkdir(name, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if out, err := exec.Command("mkfifo", name).CombinedOutput(); err != nil {
-		t.Fatalf("mkfifo: %v: %s", err, out)
 	}
 }
 
