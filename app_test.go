@@ -311,9 +311,16 @@ func TestOnDemandTurns(t *testing.T) {
 		b := newBench(t, nil)
 		b.lists("/")
 		b.app.now = time.Now
-		var order []string
+		var mu sync.Mutex
+		var all []string
+		order := func(more ...string) []string {
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, more...)
+			return slices.Clone(all)
+		}
 		b.source = func(_ context.Context, r *Refresh, _ func(Page) error) error {
-			order = append(order, r.BaseURL)
+			order(r.BaseURL)
 			time.Sleep(firstPatience / 2)
 			return nil
 		}
@@ -321,14 +328,14 @@ func TestOnDemandTurns(t *testing.T) {
 			time.AfterFunc(time.Duration(i)*100*time.Millisecond, func() { b.app.group.Go(b.site(host).refreshWhenDue) })
 		}
 		time.Sleep(time.Hour)
-		if got, want := fmt.Sprint(order[:4]), "[http://z.example http://named.example http://b.example http://a.example]"; got != want {
+		if got, want := fmt.Sprint(order()[:4]), "[http://z.example http://named.example http://b.example http://a.example]"; got != want {
 			t.Errorf("first %s are refreshed, want %s", got, want)
 		}
-		if n := len(order); n < 30 || slices.Contains(order[4:], "http://a.example") {
+		if n := len(order()); n < 30 || slices.Contains(order()[4:], "http://a.example") {
 			t.Errorf("of %d refreshes, some are of a site that nobody asked for, or none of the named one", n)
 		}
 		_, _ = b.site("a.example").snapshot(t.Context())
-		if time.Sleep(time.Second); !slices.Contains(order[4:], "http://a.example") {
+		if time.Sleep(time.Second); !slices.Contains(order()[4:], "http://a.example") {
 			t.Error("a request for a site that is due does not have it refreshed")
 		}
 		time.Sleep(time.Minute / 2) // no refresh runs
