@@ -479,7 +479,7 @@ func TestFilter(t *testing.T) {
 	s := b.site("named.example")
 	b.wantPages(s, 2)
 	got := s.lastReport().LeftOut
-	for reason, want := range map[string]int{malformedPath: 6, "URL too long": 1, "a document of the sitemap": 2, "excluded": 1} {
+	for reason, want := range map[string]int{"malformed path": 6, "URL too long": 1, "a document of the sitemap": 2, "excluded": 1} {
 		if got[reason] != want {
 			t.Errorf("%s: got %d, want %d", reason, got[reason], want)
 		}

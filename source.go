@@ -76,9 +76,6 @@ type Refresh struct {
 	kinds    map[string]bool // of warnings
 }
 
-// maxWarnings is how many warnings of a refresh are kept for status.
-const maxWarnings = 20
-
 // newRefresh is a refresh of a site. All cores may compute while nothing is served yet, later
 // half of them. Of sites on demand anyone can make up the next one.
 func newRefresh(s *site, probed probeResult, now time.Time) *Refresh {
@@ -157,7 +154,7 @@ func (r *Refresh) Warn(kind, message string, fields ...zap.Field) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kinds[sourceKind+kind] = true
-	if len(r.warnings) < maxWarnings {
+	if len(r.warnings) < 20 { // for status
 		r.warnings = append(r.warnings, message)
 	}
 	r.site.logger.once(zapcore.WarnLevel, sourceKind+kind, message, fields...)
@@ -182,8 +179,6 @@ func (r *Refresh) said() (warnings []string, leftOut map[string]int) {
 	return slices.Clone(r.warnings), maps.Clone(r.leftOut)
 }
 
-const malformedPath = "malformed path"
-
 // inputs are the site's sources, for the gathering.
 func (r *Refresh) inputs(failing map[string]time.Time) (inputs []merge.Input) {
 	h := r.site.handler
@@ -201,7 +196,7 @@ func (r *Refresh) inputs(failing map[string]time.Time) (inputs []merge.Input) {
 			err := source.Pages(ctx, r, func(p Page) error {
 				if isGuest {
 					if canonical, err := page.Canonical(p.Path); err != nil || canonical != p.Path {
-						r.LeaveOut(malformedPath, 1)
+						r.LeaveOut("malformed path", 1)
 						return nil
 					}
 				}
