@@ -53,73 +53,32 @@ func byNumber(name string) time.Time {
 func atOnce(string) time.Time { return harness.DayOf(300) }
 
 func TestDatesAtFirstSight(t *testing.T) {
-	article := func(date string) string {
-		return harness.Whole(`<meta property="article:modified_time" content="`+date+`">`, "declares "+date)
-	}
-	ld := func(json string) string {
-		return harness.Whole(`<script type="application/ld+json">`+json+`</script>`, "declares "+json)
-	}
-	declaring := map[string]string{
-		"0.html": "declares nothing", "1.html": article("2020-02-03T04:05:06Z"), "2.html": article("2020-02-03T04:05:06+02:00"), "3.html": article("2021-03-04"),
-		"4.html": ld(`{"@type":"Article","url":"/4.html","dateModified":"2019-01-02T03:04:05Z"}`),
-		"5.html": ld(`{"@graph":[{"@type":"WebPage","@id":"/5.html","dateModified":"2018-01-02"},{"@type":"Article","url":"/0.html","dateModified":"2020-01-01"}]}`),
-		"6.html": ld(`{"@type":"Comment","dateModified":"2019-01-02"}`),
-		"7.html": article("2999-01-01"), "8.html": article("1970-01-01T00:00:00Z"), "9.html": article("last week"),
-		"10.html": harness.Whole(`<meta name="dcterms.modified" content="2017-05-06">`, "declares"),
-		"11.html": harness.Whole(`<meta http-equiv="last-modified" content="Tue, 14 Nov 2023 22:13:20 GMT">`, "declares"),
-	}
-	plain := make(map[string]string)
-	built := make(map[string]string)
+	plain, none, exact := make(map[string]string), make(map[string]string), make(map[string]string)
 	for i := range 10 {
-		plain[fmt.Sprintf("%d.html", i)] = fmt.Sprintf("page %d", i)
-		built[fmt.Sprintf("%d.html", i)] = article(fmt.Sprintf("2022-01-01T00:0%d:00Z", i))
+		name := fmt.Sprintf("%d.html", i)
+		plain[name], none["/"+name], exact["/"+name] = fmt.Sprint("page ", i), "", harness.Stamp(harness.DayOf(i))
 	}
-	exact := func(files map[string]string, overrides map[string]string) map[string]string {
-		want := make(map[string]string)
-		for name := range files {
-			want["/"+name] = harness.Stamp(byNumber(name))
-		}
-		maps.Copy(want, overrides)
-		return want
-	}
-	none := func(files map[string]string) map[string]string {
-		want := make(map[string]string)
-		for name := range files {
-			want["/"+name] = ""
-		}
-		return want
-	}
-	deployed := none(plain)
-	for name := range plain {
-		deployed["/"+name] = harness.Stamp(harness.DayOf(300))
-	}
-	declared := exact(declaring, map[string]string{
-		"/1.html": "2020-02-03T04:05:06Z", "/2.html": "2020-02-03T02:05:06Z", "/3.html": "2021-03-04", "/4.html": "2019-01-02T03:04:05Z", "/5.html": "2018-01-02",
-		"/10.html": "2017-05-06", "/11.html": "2023-11-14T22:13:20Z",
-	})
+	declaring, declared := maps.Clone(plain), maps.Clone(exact)
+	declaring["1.html"], declared["/1.html"] = harness.Whole(`<meta property="article:modified_time" content="2020-02-03T04:05:06+02:00">`, "declares"), "2020-02-03T02:05:06Z"
+	declaring["2.html"], declared["/2.html"] = harness.Whole(`<script type="application/ld+json">{"@type":"Article","url":"/2.html","dateModified":"2019-01-02"}</script>`, "declares"), "2019-01-02"
+	declaring["3.html"] = harness.Whole(`<meta property="article:modified_time" content="2999-01-01">`, "declares")
 	two := map[string]string{"0.html": "one", "1.html": "two"}
+	at := harness.Stamp(atOnce(""))
 	for name, test := range map[string]struct {
 		settings string
 		files    map[string]string
 		when     func(name string) time.Time
 		want     map[string]string
 	}{
-		"files":      {"", plain, byNumber, exact(plain, nil)},
-		"deployment": {"", plain, atOnce, none(plain)},
-		"ten-minutes": {"", plain, func(name string) time.Time {
-			return harness.DayOf(300).Add(byNumber(name).Sub(harness.DayOf(0)) / 1440)
-		}, none(plain)},
-		"two":           {"", two, atOnce, map[string]string{"/0.html": harness.Stamp(harness.DayOf(300)), "/1.html": harness.Stamp(harness.DayOf(300))}},
+		"files":         {"", plain, byNumber, exact},
+		"deployment":    {"", plain, atOnce, none},
+		"two":           {"", two, atOnce, map[string]string{"/0.html": at, "/1.html": at}},
 		"declared":      {"", declaring, byNumber, declared},
-		"built":         {"", built, byNumber, exact(built, nil)},
-		"built-at-once": {"", built, atOnce, none(built)},
-		"mtime":         {"lastmod mtime", built, byNumber, exact(built, nil)},
-		"mtime-at-once": {"lastmod mtime", plain, atOnce, deployed},
-		"off":           {"lastmod off", built, byNumber, none(built)},
-		"listed": {"urls {\n/0.html lastmod=2016-01-01\n/1.html lastmod=2016-01-02\n/2.html\n}", plain, atOnce, map[string]string{
-			"/0.html": "2016-01-01", "/1.html": "2016-01-02", "/2.html": "",
-		}},
-		"listed-off": {"lastmod off\nurls {\n/0.html lastmod=2016-01-01\n}", plain, atOnce, map[string]string{"/0.html": ""}},
+		"mtime":         {"lastmod mtime", declaring, byNumber, exact},
+		"mtime-at-once": {"lastmod mtime", two, atOnce, map[string]string{"/0.html": at, "/1.html": at}},
+		"off":           {"lastmod off", declaring, byNumber, none},
+		"listed":        {"urls {\n/0.html lastmod=2016-01-01\n/1.html lastmod=2016-01-02\n/2.html\n}", plain, atOnce, map[string]string{"/0.html": "2016-01-01", "/1.html": "2016-01-02", "/2.html": ""}},
+		"listed-off":    {"lastmod off\nurls {\n/0.html lastmod=2016-01-01\n}", plain, atOnce, map[string]string{"/0.html": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, nil)
@@ -340,13 +299,9 @@ func TestTimesOfDeployments(t *testing.T) {
 		settings         string
 		content          func(i int) string
 		path             func(i int) string // as it is listed
-		dated            bool               // those of the deployment
 	}{
-		"ten, and a fifth":           {deployed: 12, others: 48},
-		"ten, and less than a fifth": {deployed: 12, others: 49, dated: true},
-		"nine":                       {deployed: 9, others: 20, dated: true},
-		"all":                        {deployed: 12},
-		"learnt through canonicals":  {deployed: 12, others: 40, path: func(i int) string { return "/other/" + file(i) }, content: func(i int) string { return naming("/other/"+file(i), linking(fmt.Sprint("page ", i))) }},
+		"ten, and a fifth":          {deployed: 12, others: 48},
+		"learnt through canonicals": {deployed: 12, others: 40, path: func(i int) string { return "/other/" + file(i) }, content: func(i int) string { return naming("/other/"+file(i), linking(fmt.Sprint("page ", i))) }},
 		"a home page, learnt through its canonical": {
 			deployed: 12, others: 40,
 			content: func(i int) string {
@@ -388,7 +343,7 @@ func TestTimesOfDeployments(t *testing.T) {
 				if test.path != nil {
 					path = test.path(i)
 				}
-				if want[path] = harness.Stamp(when); i < test.deployed && !test.dated {
+				if want[path] = harness.Stamp(when); i < test.deployed {
 					want[path] = ""
 				}
 				s.Put("site/"+file(i), content, when)
