@@ -256,16 +256,17 @@ func (f *Follower) logOf(path string) string {
 	bare := path
 	if ext := filepath.Ext(path); ext == ".gz" || ext == ".zst" {
 		bare = strings.TrimSuffix(path, ext)
-		if _, err := os.Lstat(bare); err == nil {
-			return "" // it is a copy, which may still be written
-		}
 	}
-	for _, log := range []string{rolled.ReplaceAllString(filepath.Base(bare), "$1$2"), filepath.Base(bare), filepath.Base(path)} {
-		log = filepath.Join(filepath.Dir(path), log)
+	for _, name := range []string{rolled.ReplaceAllString(filepath.Base(bare), "$1$2"), filepath.Base(bare), filepath.Base(path)} {
+		log := filepath.Join(filepath.Dir(path), name)
 		for _, pattern := range f.patterns {
-			if ok, _ := filepath.Match(pattern, log); ok || pattern == log {
-				return log
+			if ok, _ := filepath.Match(pattern, log); !ok && pattern != log {
+				continue
 			}
+			if _, err := os.Lstat(bare); err == nil && bare != path {
+				return "" // it is a copy, which may still be written
+			}
+			return log
 		}
 	}
 	return ""
