@@ -198,8 +198,8 @@ func (s *site) status() siteStatus {
 		st.Since = toSecond(snapshot.Index.Modified)
 	}
 	if d := s.handler.discovery; d != nil {
-		st.Ignored, st.Logs = d.visits.ignored(), s.handler.logStatuses()
-		st.Visited, st.Dropped = s.state.visited.count()
+		st.Ignored, st.Logs = d.visits.Ignored(), s.handler.logStatuses()
+		st.Visited, st.Dropped = s.state.visited.Count()
 		if g := s.state.generation.Load(); g != nil {
 			st.Known = g.Len()
 		}

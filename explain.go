@@ -134,7 +134,7 @@ func (s *site) explain(ctx context.Context, path string) (*explanation, error) {
 		}
 		return time.Unix(seconds, 0).UTC()
 	}
-	x.Visited = at(s.state.visited.at(path))
+	x.Visited = at(s.state.visited.At(path))
 	if r := found.Record; r != nil {
 		x.Linked, x.Fetched, x.Due, x.Failing, x.Status = at(r.Linked), at(r.Fetched), at(r.Due), at(r.Failing), int(r.Status)
 		x.Reason, x.Meaning, x.Remedy = found.Status.String(), found.Status.Explanation(), found.Status.Remedy()

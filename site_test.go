@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -315,28 +314,6 @@ func TestForwardedTwins(t *testing.T) {
 		if main := s.main.Load(); (main != nil) != (s.id.host == "www.a.example") || main != nil && main.url() != "https://a.example" {
 			t.Errorf("%s is an alias of %v", s.url(), main)
 		}
-	}
-}
-
-func TestVisitedPaths(t *testing.T) {
-	var v visited
-	for i, path := range []string{"/c", "/a", "/b"} {
-		v.add(path, int64(100+i), 3)
-	}
-	v.add("/a", 50, 3) // later, of an earlier log file
-	v.add("/d", 99, 3) // older than all there are
-	if got := v.sorted(0); !slices.Equal(got, []string{"/a", "/b", "/c"}) {
-		t.Errorf("got %q", got)
-	}
-	v.add("/e", 200, 3)
-	if got := v.sorted(0); !slices.Equal(got, []string{"/a", "/b", "/e"}) {
-		t.Errorf("with a new path in the place of the oldest: got %q", got)
-	}
-	if got := v.sorted(102); !slices.Equal(got, []string{"/b", "/e"}) {
-		t.Errorf("since 102: got %q", got)
-	}
-	if paths, dropped := v.count(); paths != 2 || dropped != 2 {
-		t.Errorf("got %d paths, %d dropped, want 2 and 2", paths, dropped)
 	}
 }
 

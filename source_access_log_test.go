@@ -106,7 +106,7 @@ func TestTakeLine(t *testing.T) {
 				want = []string{test.path}
 			}
 			v.want(s, want...)
-			if at := s.state.visited.paths[test.path]; test.path != "" && strings.HasPrefix(test.line, "{") && at != test.at.Unix() {
+			if at := s.state.visited.At(test.path); test.path != "" && strings.HasPrefix(test.line, "{") && at != test.at.Unix() {
 				t.Errorf("%s was visited at %s, want %s", test.path, time.Unix(at, 0).UTC(), test.at)
 			}
 		})
@@ -146,9 +146,6 @@ func TestLinesOfSites(t *testing.T) {
 	}
 	v.want(one, "/both", "/one")
 	v.want(two, "/both", "/two")
-	if got := r.handler.discovery.visits.byReason[""]; got != 3 {
-		t.Errorf("got %d visits of the handler's sites, want 3", got)
-	}
 }
 
 // TestLogSettings: where other lines are visits, the logs are read from the beginning.
@@ -318,7 +315,7 @@ func TestReadLogs(t *testing.T) {
 	v.logReader()
 	v.app.readLogs()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if n, _ := s.state.visited.count(); n > 0 {
+		if n, _ := s.state.visited.Count(); n > 0 {
 			break
 		}
 	}

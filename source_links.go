@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
@@ -94,7 +95,7 @@ type discovery struct {
 	maxPaths   int
 
 	cleaner *uri.Cleaner
-	visits  *visitCounts
+	visits  *accesslog.Reasons
 }
 
 // discoverer is a source that discovers pages.
@@ -124,7 +125,7 @@ func (d *Discovery) discovers() (discovery, error) {
 
 // discovers returns what the sources of a handler say together; nil: none discovers pages.
 func (h *Handler) discovers() (*discovery, error) {
-	all, none := &discovery{visits: new(visitCounts)}, true
+	all, none := &discovery{visits: new(accesslog.Reasons)}, true
 	for i, source := range h.sources {
 		d, ok := source.(discoverer)
 		if !ok {

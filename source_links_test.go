@@ -11,8 +11,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 )
 
 // TestDiscoverySettings is of JSON, whose settings no Caddyfile has checked.
@@ -151,25 +149,4 @@ func TestVisitOfAlias(t *testing.T) {
 	alias.visit("/a", v.clock.Unix())
 	v.want(main, "/a")
 	v.want(alias)
-}
-
-// TestVisitCounts: reasons are told where nine tenths of the visits to pages do not count.
-func TestVisitCounts(t *testing.T) {
-	var c visitCounts
-	add := func(reason string, n int, want ...string) {
-		t.Helper()
-		c.add(reason, n)
-		if got := keys(c.ignored()); !slices.Equal(got, want) {
-			t.Errorf("after %d of %q: got %q, want %q", n, reason, got, want)
-		}
-	}
-	add(accesslog.Robot, 99)
-	add(accesslog.NotHTML, 1000)
-	add(accesslog.SignedIn, 1, "robot", "signed in")
-	add("", 11, "robot", "signed in")
-	add("", 1)
-	add(accesslog.NoIndex, 8, "noindex", "robot", "signed in")
-	if got := c.ignored()["robot"]; got != 99 {
-		t.Errorf("got %d robots, want 99", got)
-	}
 }

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -82,12 +80,12 @@ func (*Discovery) Pages(_ context.Context, r *Refresh, yield func(Page) error) e
 	s := r.site
 	d := s.handler.discovery
 	s.state.progress.Gather()
-	for _, path := range s.state.visited.sorted(r.Now.Add(-d.expire).Unix()) {
+	for _, path := range s.state.visited.Sorted(r.Now.Add(-d.expire).Unix()) {
 		if err := yield(Page{Path: path, Visited: true}); err != nil {
 			return err
 		}
 	}
-	if _, dropped := s.state.visited.count(); dropped > 0 {
+	if _, dropped := s.state.visited.Count(); dropped > 0 {
 		s.logger.once(zapcore.WarnLevel, "max_paths", "more pages are visited than are remembered: raise max_paths",
 			zap.Int("max_paths", d.most(s.onDemand)))
 	}
@@ -116,14 +114,14 @@ func (s *site) visit(path string, at int64) bool {
 	if d == nil || !strings.HasPrefix(path, s.front()) {
 		return false
 	}
-	s.state.visited.add(path, at, d.most(s.onDemand))
+	s.state.visited.Add(path, at, d.most(s.onDemand))
 	return true
 }
 
 // visit returns the page that a visit shows, or why it does not count.
 func (d *discovery) visit(v *accesslog.Visit) (path, reason string) {
 	reason = v.Reason()
-	d.visits.add(reason, 1)
+	d.visits.Add(reason)
 	if reason != "" {
 		return "", reason
 	}
@@ -132,109 +130,4 @@ func (d *discovery) visit(v *accesslog.Visit) (path, reason string) {
 		return "", lineOddPath
 	}
 	return path, ""
-}
-
-// visitCounts counts visits by why they do not count, for `status`. It is safe for
-// concurrent use.
-type visitCounts struct {
-	mu       sync.Mutex
-	byReason map[string]int
-}
-
-// enoughVisits is how many visits to pages there are before it is said that few count.
-const enoughVisits = 100
-
-func (c *visitCounts) add(reason string, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.byReason == nil {
-		c.byReason = make(map[string]int)
-	}
-	c.byReason[reason] += n
-}
-
-// ignored returns how many visits to pages did not count, by reason, where those are nine
-// tenths or more of all; nil: they are fewer.
-func (c *visitCounts) ignored() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ignored, all := make(map[string]int), c.byReason[""]
-	for _, reason := range []string{accesslog.SignedIn, accesslog.NoIndex, accesslog.Robot} {
-		if n := c.byReason[reason]; n > 0 {
-			ignored[reason] = n
-			all += n
-		}
-	}
-	if all < enoughVisits || 10*c.byReason[""] > all {
-		return nil
-	}
-	return ignored
-}
-
-// visited are the paths that visitors have had, with the Unix second of the last visit. It
-// is safe for concurrent use.
-type visited struct {
-	mu      sync.Mutex
-	paths   map[string]int64
-	dropped int
-}
-
-// add notes a visit. Where there is no room, the oldest of a few paths is forgotten.
-func (v *visited) add(path string, at int64, most int) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.paths == nil {
-		v.paths = make(map[string]int64)
-	}
-	last, known := v.paths[path]
-	if !known && len(v.paths) >= most {
-		v.dropped++
-		oldest, before, n := "", at, 0
-		for other, last := range v.paths { // in no order
-			if last < before {
-				oldest, before = other, last
-			}
-			if n++; n == 8 {
-				break
-			}
-		}
-		if oldest == "" {
-			return
-		}
-		delete(v.paths, oldest)
-	}
-	if !known {
-		path = strings.Clone(path)
-	}
-	v.paths[path] = max(last, at)
-}
-
-// sorted are the paths in order, without those of a last visit before since, which are
-// forgotten.
-func (v *visited) sorted(since int64) []string {
-	v.mu.Lock()
-	all := make([]string, 0, len(v.paths))
-	for path, at := range v.paths {
-		if at < since {
-			delete(v.paths, path)
-			continue
-		}
-		all = append(all, path)
-	}
-	v.mu.Unlock() // sorting takes its time, and visits wait
-	slices.Sort(all)
-	return all
-}
-
-// at is when visitors had a path last, in Unix seconds; 0: never.
-func (v *visited) at(path string) int64 {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.paths[path]
-}
-
-func (v *visited) count() (paths, dropped int) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return len(v.paths), v.dropped
 }

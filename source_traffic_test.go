@@ -3,7 +3,6 @@ package sitemap
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -101,9 +100,6 @@ func (v *visiting) messages() map[string]int {
 	}
 	return messages
 }
-
-// keys are the keys of a map in order.
-func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // sink is the least that a response is written to.
 type sink struct{ header http.Header }

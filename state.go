@@ -34,7 +34,7 @@ type siteState struct {
 	Index      Index
 	generation atomic.Pointer[store.Generation] // that the snapshot was selected from
 	progress   accesslog.Progress               // in access logs
-	visited    visited                          // paths that visitors have had
+	visited    accesslog.Visited                // paths that visitors have had
 	readers    accesslog.Readers
 
 	key      string
