@@ -2,14 +2,12 @@ package sitemap
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -44,15 +42,15 @@ func (*adminAPI) CaddyModule() caddy.ModuleInfo {
 // Routes implements [caddy.AdminRouter].
 func (*adminAPI) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
-		{Pattern: "GET /sitemap/sites", Handler: adminHandler("site", sites(false))},
-		{Pattern: "POST /sitemap/refresh", Handler: adminHandler("site", sites(true))},
+		{Pattern: "GET /sitemap/sites", Handler: adminHandler("site", sites)},
+		{Pattern: "POST /sitemap/refresh", Handler: adminHandler("site", sites)},
 		{Pattern: "GET /sitemap/explain", Handler: adminHandler("url", explain)},
 	}
 }
 
 // adminHandler responds with what the running app says of one query parameter. The
 // endpoint's own configuration may be starting, or have failed to start.
-func adminHandler(parameter string, respond func(context.Context, *App, string) (any, error)) caddy.AdminHandler {
+func adminHandler(parameter string, respond func(r *http.Request, a *App, value string) (any, error)) caddy.AdminHandler {
 	return caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		query, err := url.ParseQuery(r.URL.RawQuery)
 		for key, values := range query {
@@ -68,12 +66,11 @@ func adminHandler(parameter string, respond func(context.Context, *App, string) 
 			err = errors.New("no site of the running configuration has a sitemap")
 			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
 		}
-		v, err := respond(r.Context(), running.(*App), query.Get(parameter))
-		if _, ok := errors.AsType[caddy.APIError](err); err != nil && !ok {
-			err = caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
-		}
-		if err != nil {
+		v, err := respond(r, running.(*App), query.Get(parameter))
+		if _, ok := errors.AsType[caddy.APIError](err); ok {
 			return err
+		} else if err != nil {
+			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
 		}
 		w.Header().Set("Content-Type", "application/json")
 		return json.NewEncoder(w).Encode(v)
@@ -86,35 +83,33 @@ type sitesStatus struct {
 }
 
 // sites returns the status of all sites, or of that whose URL it is given, or that of whose
-// sitemap; refreshed makes it one after a refresh.
-func sites(refreshed bool) func(context.Context, *App, string) (any, error) {
-	return func(ctx context.Context, a *App, url string) (any, error) {
-		wanted := a.allSites()
-		if url != "" {
-			found, path, err := a.sitesAt(url)
-			if err != nil {
-				return nil, err
-			}
-			wanted = slices.DeleteFunc(found, func(s *site) bool {
-				return strings.TrimSuffix(path, "/") != s.prefix && path != s.docPath("", ".xml")
-			})
-			if len(wanted) == 0 {
-				return nil, a.noSite()
-			}
+// sitemap. A POST has them refreshed first.
+func sites(r *http.Request, a *App, url string) (any, error) {
+	wanted := a.allSites()
+	if url != "" {
+		found, path, err := a.sitesAt(url)
+		if err != nil {
+			return nil, err
 		}
-		var refreshes errgroup.Group
-		for _, s := range wanted {
-			if refreshed {
-				refreshes.Go(func() error { return s.refreshNow(ctx) })
-			}
+		wanted = slices.DeleteFunc(found, func(s *site) bool {
+			return strings.TrimSuffix(path, "/") != s.prefix && path != s.docPath("", ".xml")
+		})
+		if len(wanted) == 0 {
+			return nil, a.noSite()
 		}
-		err := refreshes.Wait()
-		all := sitesStatus{Sites: []siteStatus{}}
-		for _, s := range wanted {
-			all.Sites = append(all.Sites, s.status())
-		}
-		return all, err
 	}
+	var refreshes errgroup.Group
+	for _, s := range wanted {
+		if r.Method == http.MethodPost {
+			refreshes.Go(func() error { return s.refreshNow(r.Context()) })
+		}
+	}
+	err := refreshes.Wait()
+	all := sitesStatus{Sites: []siteStatus{}}
+	for _, s := range wanted {
+		all.Sites = append(all.Sites, s.status())
+	}
+	return all, err
 }
 
 // sitesAt are the sites of an absolute URL's scheme, host and port, else those of its host,
@@ -137,8 +132,7 @@ func (a *App) noSite() error {
 	for _, s := range a.allSites() {
 		urls = append(urls, s.url()+"/")
 	}
-	urls = slices.Compact(urls)
-	return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("no sitemap covers this URL: there are %d sites, %s; one that the configuration does not name is made by its first request",
+	return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("no sitemap covers this URL; there are %d sites: %s",
 		len(urls), strings.Join(urls[:min(len(urls), 10)], ", "))}
 }
 
@@ -172,17 +166,11 @@ type siteStatus struct {
 	Readers []accesslog.Reading `json:"readers_unverified,omitempty"`
 }
 
-// What named a site.
-const (
-	namedByConfiguration = "configuration"
-	namedByVisitors      = "visitors"
-)
-
 // status is what there is to show of a site.
 func (s *site) status() siteStatus {
-	st := siteStatus{Site: s.url(), Sitemap: s.sitemapURL(), NamedBy: namedByConfiguration, Readers: s.state.readers.List()}
+	st := siteStatus{Site: s.url(), Sitemap: s.sitemapURL(), NamedBy: "configuration", Readers: s.state.readers.List()}
 	if s.onDemand {
-		st.NamedBy = namedByVisitors
+		st.NamedBy = "visitors"
 	}
 	if main := s.main.Load(); main != nil {
 		st.ServedBy, st.Sitemap = main.url(), main.sitemapURL()
@@ -251,7 +239,7 @@ const ownSitemaps = "own sitemaps"
 // lastReport is that on the last refresh; the zero value: there has been none.
 func (s *site) lastReport() *report { return cmp.Or(s.state.report.Load(), new(report)) }
 
-// report keeps, counts and logs what a refresh came to.
+// report keeps and logs what a refresh came to.
 func (s *site) report(r result, begun time.Time, took time.Duration) {
 	if r.outcome == refreshAlias || r.outcome == refreshSuperseded || s.ctx.Err() != nil {
 		return
@@ -261,11 +249,12 @@ func (s *site) report(r result, begun time.Time, took time.Duration) {
 	rep.At, rep.Seconds, rep.Result, rep.Reason = toSecond(begun), took.Round(time.Microsecond).Seconds(), r.outcome, r.reason
 	if rep.Pages = pagesOf(s.state.Index.Load()); r.err != nil {
 		rep.Result, rep.Reason = refreshFailed, clip(r.err.Error())
+		s.logger.once(zapcore.ErrorLevel, "failed", "sitemap refresh failed; the published sitemap stays", zap.Error(r.err))
 	} else {
 		rep.add(s.handler.sourceNames, &r, before)
+		s.log(&r, &rep, before)
 	}
 	s.state.report.Store(&rep)
-	s.log(&r, &rep, before)
 	if rep.Result != refreshFailed && rep.Result != refreshHeldBack || rep.Result == before.Result && rep.Reason == before.Reason {
 		return
 	}
@@ -332,54 +321,51 @@ func newFailures(failed []merge.InputError, before *report) string {
 // counts where it is gathered.
 func leftOutOf(out *result) (leftOut map[string]int, examples map[string][]string) {
 	leftOut, examples = make(map[string]int), make(map[string][]string)
-	byStage := []map[string]int{out.merged.LeftOut, {"alternates not mutual": out.selected.NotMutual.Count, "over max_paths": out.crawled.DroppedPaths}}
+	add := func(counts map[string]int) {
+		for reason, n := range counts {
+			if n > 0 {
+				leftOut[reason] += n
+			}
+		}
+	}
+	add(out.merged.LeftOut)
+	add(map[string]int{"alternates not mutual": out.selected.NotMutual.Count, "over max_paths": out.crawled.DroppedPaths})
 	if out.source != nil {
 		_, bySources := out.source.said()
-		byStage = append(byStage, bySources)
+		add(bySources)
 	}
 	if out.snapshot != nil {
-		byStage = append(byStage, out.snapshot.LeftOut)
-	}
-	for _, counts := range byStage {
-		for reason, n := range counts {
-			leftOut[reason] += n
-		}
+		add(out.snapshot.LeftOut)
 	}
 	for _, status := range indexing.Statuses() {
 		switch of := out.selected.LeftOut[status]; status {
 		case indexing.Indexable, indexing.Excluded, indexing.Absent, indexing.Pending:
 		default:
-			if leftOut[status.String()] += of.Count; of.Count > 0 {
+			if add(map[string]int{status.String(): of.Count}); of.Count > 0 {
 				examples[status.String()] = of.First
 			}
 		}
 	}
-	maps.DeleteFunc(leftOut, func(_ string, n int) bool { return n == 0 })
 	return leftOut, examples
 }
 
-// log writes the log lines of a refresh.
+// log writes the log lines of a refresh that did not fail.
 func (s *site) log(r *result, rep, before *report) {
 	l, set, probed, selected := s.logger, &s.handler.settings, cmp.Or(s.probed.Load(), new(probeResult)), &r.selected
-	l.onceIf(r.err != nil, zapcore.ErrorLevel, "failed", "sitemap refresh failed; the published sitemap stays", zap.Error(r.err))
-	if r.err != nil {
-		return
-	}
-	for _, f := range r.merged.Failed {
-		if panicked, ok := errors.AsType[*merge.PanicError](f.Err); ok {
-			l.once(zapcore.ErrorLevel, "panic "+f.Name, "a source of pages panicked", zap.String("source", f.Name),
-				zap.Any("panic", panicked.Value), zap.ByteString("stack", panicked.Stack))
-		}
-	}
+	l.clear("failed")
 	err := joinFailures(r.merged.Failed)
-	l.onceIf(err != nil, zapcore.ErrorLevel, "sources", "gathering pages failed", zap.Error(err))
+	failure := []zap.Field{zap.Error(err)}
+	if panicked, ok := errors.AsType[*merge.PanicError](err); ok {
+		failure = append(failure, zap.ByteString("stack", panicked.Stack))
+	}
+	l.onceIf(err != nil, zapcore.ErrorLevel, "sources", "gathering pages failed", failure...)
 	if r.source != nil {
 		l.forgetWarnings(r.source)
 	}
 	l.onceIf(probed.robots.closed && !set.crawl.Off, zapcore.WarnLevel, "robots", "robots.txt cannot be fetched, or returns an error, so no page is fetched")
-	fields := []zap.Field{zap.Int("pages", rep.Pages), zap.Int("pending", rep.Pending)}
+	fields := []zap.Field{zap.Int("pages", rep.Pages), zap.Int("pending", rep.Pending), zap.Float64("seconds", rep.Seconds)}
 	if len(rep.LeftOut) > 0 {
-		fields = append(fields, zap.Strings("left_out", textsOf(reflect.ValueOf(rep.LeftOut))), zap.Strings("examples", textsOf(reflect.ValueOf(rep.Examples))))
+		fields = append(fields, zap.Any("left_out", rep.LeftOut), zap.Any("examples", rep.Examples))
 	}
 	if rep.Result == refreshEmpty {
 		level, status := zapcore.WarnLevel, cmp.Or(probed.refused, probed.absent)
@@ -387,13 +373,12 @@ func (s *site) log(r *result, rep, before *report) {
 			level = zapcore.InfoLevel
 		}
 		if rep.Reason != "" || rep.Pending == 0 { // else it is too early to tell
-			l.once(level, "empty", cmp.Or(rep.Reason, "no page to list, so there is no sitemap"), append(fields, zap.String("root", probed.root),
+			l.once(level, "empty", cmp.Or(rep.Reason, "no page to list, so there is no sitemap"), append(slices.Clone(fields[3:]), zap.String("root", probed.root),
 				zap.String("path", s.internal.prefix+set.path), zap.Int("status", cmp.Or(status, probed.status)))...)
 		}
 		return
 	}
 	l.clear("empty")
-	fields = append(fields, zap.Float64("seconds", rep.Seconds))
 	switch {
 	case r.outcome == refreshChanged:
 		l.Info("sitemap refreshed", fields...)

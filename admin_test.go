@@ -6,13 +6,11 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"reflect"
 	"strings"
 	"testing"
 	"text/tabwriter"
 	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -34,7 +32,7 @@ func reportSite(t *testing.T) (*site, *observer.ObservedLogs) {
 	}
 	h := &Handler{sources: make([]Source, 2), sourceNames: []string{"files", "urls"}, logger: zap.New(core)}
 	h.settings.crawl.disallow = words
-	a := &App{now: time.Now, events: &eventQueue{app: new(caddyevents.App), queue: make(chan func(), 2), started: make(chan struct{})}}
+	a := &App{now: time.Now, events: &eventQueue{queue: make(chan func(), 2)}}
 	s := &site{identity: identity{handler: h, origin: "http://a.example"}, app: a, state: new(siteState)}
 	s.id.handler, s.logger, s.ctx = h, newSiteLog(&s.identity), context.Background()
 	s.probed.Store(new(probeResult))
@@ -168,7 +166,7 @@ func TestMetrics(t *testing.T) {
 	s, _ := reportSite(t)
 	s.state.Index.Store(listing(3))
 	s.state.report.Store(&report{Pending: 4, LeftOut: map[string]int{"\xff": 1, "\xfe": 2}, Confirmed: time.Now()})
-	s.state.readers.Count("", readIndex, readServed, time.Now())
+	s.state.readers.Count("", "index", "served", time.Now())
 	departed.Add(&s.state.readers)
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(collector{s.app}); err != nil {
@@ -243,46 +241,27 @@ func TestSitesAt(t *testing.T) {
 	}
 }
 
-// TestPrintResponse prints all that a status may have, some of it written by strangers.
-func TestPrintResponse(t *testing.T) {
-	now := time.Now().UTC()
-	rep := &report{
-		At: now, Seconds: 0.5, Result: refreshHeldBack, Reason: "few", Sources: []sourceReport{{Source: "files", Pages: 3}, {Source: "urls", Error: "line\tone\nline two"}},
-		LeftOut: map[string]int{"redirect": 12, "noindex": 1}, Examples: map[string][]string{"noindex": {"/\x1b[31mred", "/\u202egpj"}}, Warnings: []string{"no root"},
-	}
-	all := sitesStatus{[]siteStatus{
-		{Site: "http://a.example", Sitemap: "http://a.example/sitemap.xml", NamedBy: "visitors", Pages: 3, NextRefresh: now.Add(time.Minute), LastRefresh: rep},
-		{Site: "http://b.example", Sitemap: "http://a.example/sitemap.xml", NamedBy: "visitors", ServedBy: "http://a.example"},
-	}}
-	want := `site          http://a.example
-sitemap       http://a.example/sitemap.xml
-named by      visitors
-pages         3
-next refresh  ` + now.Add(time.Minute).Format(time.DateTime) + ` UTC (in 1m0s)
-last refresh
-  at                ` + now.Format(time.DateTime) + ` UTC (0s ago)
-  duration seconds  0.5
-  result            held_back
-  reason            few
-  pages             0
-  sources           source files, pages 3
-                    source urls, pages 0, error line\u0009one\u000aline two
-  left out          noindex: 1
-                    redirect: 12
-  examples          noindex: /\u001b[31mred /\u202egpj
-  warnings          no root
-
-site       http://b.example
-sitemap    http://a.example/sitemap.xml
-named by   visitors
-served by  http://a.example
-pages      0
-
+// TestPrintJSON prints texts that strangers may have written.
+func TestPrintJSON(t *testing.T) {
+	const response = `{"sites":[{"site":"http://a.example","named_by":"visitors","pages":3,"last_refresh":{"duration_seconds":1e-7,"left_out":{"noindex":1,"\u001b":2},"warnings":["one\tline","\u202egpj"]}},{"site":"http://b.example"}]}`
+	const want = `sites
+  site      http://a.example
+  named by  visitors
+  pages     3
+  last refresh
+    duration seconds  1e-7
+    left out
+      noindex  1
+      \u001b   2
+    warnings   one\u0009line
+    warnings   \u202egpj
+sites
+  site  http://b.example
 `
 	var got strings.Builder
-	w := tabwriter.NewWriter(&got, 0, 0, 2, ' ', 0)
-	printFields(w, "", reflect.ValueOf(all))
-	if err := w.Flush(); err != nil || got.String() != want {
+	w, d := tabwriter.NewWriter(&got, 0, 0, 2, ' ', 0), json.NewDecoder(strings.NewReader(response))
+	d.UseNumber()
+	if err := errors.Join(printJSON(w, d, "", ""), w.Flush()); err != nil || got.String() != want {
 		t.Errorf("got error %v and\n%s\nwant\n%s", err, got.String(), want)
 	}
 }

@@ -99,7 +99,7 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	a.sites, a.fetchers, a.started = make(map[siteID]*site), make(map[*caddyhttp.Server]*serverFetcher), make(chan struct{})
 	half := max(runtime.GOMAXPROCS(0)/2, 1)
 	a.slots, a.compute = crawl.NewSlots(half), crawl.NewSlots(half)
-	if a.events, err = newEventQueue(ctx, a.logger); err != nil {
+	if a.events, err = newEventQueue(a); err != nil {
 		return err
 	}
 	a.counts = newCounts(ctx.GetMetricsRegistry())
@@ -123,7 +123,6 @@ func (a *App) Start() error {
 		a.group.Go(s.refreshWhenDue)
 	}
 	a.mu.Unlock()
-	a.group.Go(func() { orLeave(a.running, func() { a.events.run(a.running) }) })
 	a.readLogs()
 	return nil
 }

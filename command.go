@@ -39,7 +39,7 @@ func addSitemapCommands(cmd *cobra.Command) {
 		}
 		return fail(cmd, fmt.Errorf("unrecognized command '%s'%s", args[0], hint))
 	}
-	cmd.AddCommand(buildCommand(), checkCommand(), statusCommand(), refreshCommand(), explainCommand())
+	cmd.AddCommand(append(adminCommands(), buildCommand(), checkCommand())...)
 }
 
 // fail says what keeps a command from being run, and has Caddy exit with exitFailed.

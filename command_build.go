@@ -242,10 +242,8 @@ func (s *site) candidates(ctx context.Context) (n int64) {
 	}
 	all := merge.Start(ctx, r.inputs(nil), merge.Options{Filter: s.filter, MaxPages: s.handler.settings.maxURLs})
 	defer all.Close()
-	for {
-		if _, ok, err := all.Next(ctx); !ok || err != nil {
-			return n
-		}
+	for _, ok, err := all.Next(ctx); ok && err == nil; _, ok, err = all.Next(ctx) {
 		n++
 	}
+	return n
 }

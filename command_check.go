@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/lint"
-	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 )
 
 // checkFlags are what a user may set for a check.
@@ -88,11 +87,11 @@ func (f *checkFlags) parse(args []string) (err error) {
 		}
 	}
 	if f.BaseURL != "" {
-		base, err := origin.ParseURL(f.BaseURL)
-		if err != nil || strings.ContainsAny(f.BaseURL, "?#") {
-			return fmt.Errorf("--base-url '%s': a URL of http or https is wanted, with neither query nor fragment", f.BaseURL)
+		base, folder, err := checkBaseURL(f.BaseURL)
+		if err != nil {
+			return fmt.Errorf("--base-url: %w", err)
 		}
-		f.BaseURL = strings.TrimSuffix(base.Origin()+base.Path, "/") + "/"
+		f.BaseURL = base + folder + "/"
 	}
 	return nil
 }

@@ -27,28 +27,37 @@ const (
 // eventQueue emits events in their order. No refresh waits for their handlers. Nil: there
 // is no server, and nothing is announced.
 type eventQueue struct {
-	ctx     caddy.Context
-	app     *caddyevents.App
-	logger  *zap.Logger
-	started chan struct{} // closed when all apps have started: the events app may be the last
-	queue   chan func()
+	app    *App
+	events *caddyevents.App
+	queue  chan func()
 }
 
 // newEventQueue finds Caddy's events app. What comes while 100 events wait is dropped.
-func newEventQueue(ctx caddy.Context, logger *zap.Logger) (*eventQueue, error) {
-	app, err := ctx.App("events")
+func newEventQueue(a *App) (*eventQueue, error) {
+	events, err := a.ctx.App("events")
 	if err != nil {
 		return nil, fmt.Errorf("loading the events app: %w", err)
 	}
-	q := &eventQueue{ctx: ctx, app: app.(*caddyevents.App), logger: logger, started: make(chan struct{}), queue: make(chan func(), 100)}
-	return q, q.app.On("started", q)
+	q := &eventQueue{a, events.(*caddyevents.App), make(chan func(), 100)}
+	return q, q.events.On("started", q)
 }
 
 // Handle implements [caddyevents.Handler] for the one event that says that all apps have
-// started.
+// started, of which the events app may be the last: what was announced is emitted from now on.
 func (q *eventQueue) Handle(context.Context, caddy.Event) error {
-	close(q.started)
+	q.app.group.Go(func() { orLeave(q.app.running, q.emit) })
 	return nil
+}
+
+// emit emits what is announced, until the App is stopped.
+func (q *eventQueue) emit() {
+	for q.app.running.Err() == nil {
+		select {
+		case emit := <-q.queue:
+			emit()
+		case <-q.app.running.Done():
+		}
+	}
 }
 
 // announce has an event emitted.
@@ -58,7 +67,14 @@ func (q *eventQueue) announce(s *site, name string, data map[string]any) {
 	}
 	data["site"], data["sitemap"] = s.url(), s.sitemapURL()
 	select {
-	case q.queue <- func() { q.app.Emit(q.ctx, name, data) }:
+	case q.queue <- func() {
+		defer func() {
+			if v := recover(); v != nil { // which is the handler's own affair
+				s.logger.Error("an event handler panicked", zap.Any("panic", v))
+			}
+		}()
+		q.events.Emit(q.app.ctx, name, data)
+	}:
 		s.logger.clear("events")
 	default:
 		s.logger.once(zapcore.WarnLevel, "events", "event handlers take longer than refreshes: events are dropped", zap.String("event", name))
@@ -77,31 +93,6 @@ func (q *eventQueue) announceRefreshed(s *site, before *publish.Snapshot, out *r
 		data["added"], data["changed"], data["removed"] = c.Added.Count, c.Changed.Count, c.Removed.Count
 	}
 	q.announce(s, eventRefreshed, data)
-}
-
-// run emits what is announced, until ctx ends.
-func (q *eventQueue) run(ctx context.Context) {
-	select {
-	case <-q.started:
-	case <-ctx.Done():
-	}
-	for ctx.Err() == nil {
-		select {
-		case emit := <-q.queue:
-			q.emit(emit)
-		case <-ctx.Done():
-		}
-	}
-}
-
-// emit emits one event. A handler's panic is its own.
-func (q *eventQueue) emit(emit func()) {
-	defer func() {
-		if v := recover(); v != nil {
-			q.logger.Error("an event handler panicked", zap.Any("panic", v))
-		}
-	}()
-	emit()
 }
 
 var _ caddyevents.Handler = (*eventQueue)(nil)

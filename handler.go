@@ -125,34 +125,34 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 	s, err := h.app.siteOf(h, r, prefix)
 	if err != nil {
 		if errors.Is(err, errTooManySites) {
-			departed.Count(r.UserAgent(), readDocumentOf(want, nil), readUnavailable, h.app.now())
+			departed.Count(r.UserAgent(), readDocumentOf(want, nil), readResultOf(http.StatusServiceUnavailable), h.app.now())
 		}
 		return unavailable(w, err)
 	}
 	// Once there is a snapshot, or will be none, it is known what stands for the site.
 	snapshot, err := s.snapshot(r.Context())
-	document, result := readDocumentOf(want, snapshot), readServed
-	defer func() { s.state.readers.Count(r.UserAgent(), document, result, h.app.now()) }()
+	document, status := readDocumentOf(want, snapshot), http.StatusOK
+	defer func() { s.state.readers.Count(r.UserAgent(), document, readResultOf(status), h.app.now()) }()
 	if main := s.main.Load(); main != nil {
-		document, result = readDocumentOf(want, main.state.Index.Load()), readRedirected
-		http.Redirect(w, r, main.origin+main.docPath(want.suffix, want.form.Extension()), http.StatusPermanentRedirect)
+		document, status = readDocumentOf(want, main.state.Index.Load()), http.StatusPermanentRedirect
+		http.Redirect(w, r, main.origin+main.docPath(want.suffix, want.form.Extension()), status)
 		return nil
 	}
 	d := snapshot.Find(want.suffix)
 	switch {
 	case err != nil:
-		result = readUnavailable
+		status = http.StatusServiceUnavailable
 		return unavailable(w, err)
 	case d == nil || want.form == publish.FormText && d.Index:
-		result = readMissing
+		status = http.StatusNotFound
 		return next.ServeHTTP(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		result = readRefused
+		status = http.StatusMethodNotAllowed
 		w.Header().Set("Allow", "GET, HEAD")
-		return caddyhttp.Error(http.StatusMethodNotAllowed, nil)
+		return caddyhttp.Error(status, nil)
 	}
 	due, _, _ := s.schedule.state()
-	result = readResultOf(writeDocument(w, r, d, want.form, due.Sub(h.app.now())))
+	status = writeDocument(w, r, d, want.form, due.Sub(h.app.now()))
 	return nil
 }
 

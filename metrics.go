@@ -114,45 +114,30 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// Documents that are requested, and how requests end.
-const (
-	readIndex   = "index"   // or where it would be
-	readSitemap = "sitemap" // the only urlset
-	readShard   = "shard"
-	readRobots  = "robots"
-
-	readServed      = "served"
-	readNotModified = "not_modified"
-	readRedirected  = "redirected"  // to the site whose documents stand for this one's
-	readMissing     = "missing"     // there is none, or no line for robots.txt: the next handler responded
-	readUnavailable = "unavailable" // 503, or another error of the server
-	readRefused     = "refused"     // the method, a range, a condition, or the client
-)
-
-// readResultOf is the result of a status.
+// readResultOf is how a request for a document ended, by the status of its response.
 func readResultOf(status int) string {
 	switch {
 	case status < 300:
-		return readServed
+		return "served"
 	case status == http.StatusNotModified:
-		return readNotModified
+		return "not_modified"
 	case status < 400:
-		return readRedirected
+		return "redirected" // to the site whose documents stand for this one's
 	case status == http.StatusNotFound || status == http.StatusGone:
-		return readMissing
+		return "missing" // there is none, or no line for robots.txt: the next handler responded
 	case status < 500:
-		return readRefused
+		return "refused" // the method, a range, a condition, or the client
 	}
-	return readUnavailable
+	return "unavailable"
 }
 
 // readDocumentOf is what is requested of a site with a snapshot; nil: there is none.
 func readDocumentOf(want wanted, snapshot *publish.Snapshot) string {
 	switch {
 	case want.suffix != "":
-		return readShard
+		return "shard"
 	case snapshot != nil && !snapshot.Index.Index:
-		return readSitemap
+		return "sitemap"
 	}
-	return readIndex
+	return "index" // or where it would be
 }

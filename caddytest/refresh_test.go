@@ -244,7 +244,7 @@ func TestFailingSource(t *testing.T) {
 			}
 		})
 	}
-	if n := len(s.LogLines("a source of pages panicked")); n != 1 {
+	if n := len(s.LogLines("gathering pages failed", `"stack"`)); n != 1 {
 		t.Errorf("the stack of a panic is logged %d times, want once", n)
 	}
 }

@@ -256,7 +256,7 @@ func TestBadPages(t *testing.T) {
 		t.Errorf("got %s", lines)
 	}
 	line, n := s.RefreshLines()[0], 0
-	for _, count := range line.Reasons() {
+	for _, count := range line.LeftOut {
 		n += count
 	}
 	if n != left {

@@ -66,19 +66,7 @@ func (s *Server) RefreshedAgain(origins ...string) {
 type RefreshLine struct {
 	Msg     string
 	Pages   int
-	LeftOut []string `json:"left_out"`
-}
-
-// Reasons are what pages were left out for, and how many.
-func (r RefreshLine) Reasons() map[string]int {
-	counts := make(map[string]int)
-	for _, part := range r.LeftOut {
-		var n int
-		reason, number, _ := strings.Cut(part, ": ")
-		_, _ = fmt.Sscan(number, &n)
-		counts[reason] += n
-	}
-	return counts
+	LeftOut map[string]int `json:"left_out"`
 }
 
 // RefreshLines are those of the refreshes that have ended so far, but for those held back.
@@ -104,7 +92,7 @@ func (s *Server) WantLeftOut(want map[string]int) {
 	s.Eventually(func() bool {
 		lines := s.RefreshLines()
 		if len(lines) > 0 {
-			got = lines[len(lines)-1].Reasons()
+			got = lines[len(lines)-1].LeftOut
 		}
 		return maps.Equal(got, want)
 	}, func() string { return fmt.Sprintf("left out are %v, want %v\n%s", got, want, s.SitemapLog()) })

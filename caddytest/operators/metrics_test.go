@@ -138,7 +138,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s%q: got %v, want %v to %v", want.name, want.labels, value, want.least, want.most)
 		}
 	}
-	s.command("status").want(t, 0, nil, nil, `logs +log .*access\.log, lines .*readable: 1, visits: 2\n`)
+	s.command("status").want(t, 0, nil, nil, `logs\n +log +.*access\.log\n +lines\n(.*\n)* +visits +2\n`)
 	names := slices.Sorted(maps.Keys(metricLabels))
 	if byHandler := s.families(harness.Local + "/metrics"); !slices.Equal(slices.Sorted(maps.Keys(got)), names) || !slices.Equal(slices.Sorted(maps.Keys(byHandler)), names) {
 		t.Errorf("got metrics\n%q, by the handler\n%q, want\n%q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(byHandler)), names)
