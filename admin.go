@@ -186,7 +186,10 @@ func (s *site) status() siteStatus {
 		st.Since = toSecond(snapshot.Index.Modified)
 	}
 	if d := s.handler.discovery; d != nil {
-		st.Ignored, st.Logs = d.visits.Ignored(), s.handler.logStatuses()
+		st.Ignored = d.filter.Ignored()
+		for _, r := range s.handler.logs {
+			st.Logs = append(st.Logs, r.Logs()...)
+		}
 		st.Visited, st.Dropped = s.state.visited.Count()
 		if g := s.state.generation.Load(); g != nil {
 			st.Known = g.Len()

@@ -146,7 +146,7 @@ func (s *site) explain(ctx context.Context, path string) (x *explanation, err er
 		return nil, err
 	}
 	if d := s.handler.discovery; d != nil && !x.Listed && found.Record == nil {
-		if page, ok := d.cleaner.Clean(path); ok && page != path { // a query that does not count
+		if page, ok := d.filter.Clean(path); ok && page != path { // a query that does not count
 			return s.explain(ctx, page)
 		}
 	}

@@ -166,9 +166,9 @@ func digestOf(parts ...any) uint64 {
 	return sum.Sum64()
 }
 
-// isNamed reports whether a Host header is that of the site, be it as visitors know it or
+// IsNamed reports whether a Host header is that of the site, be it as visitors know it or
 // as the server does. A header without a port means any.
-func (i *identity) isNamed(host string) bool {
+func (i *identity) IsNamed(host string) bool {
 	name, ok := origin.CleanHost(host)
 	_, port, _ := net.SplitHostPort(host)
 	return ok && slices.ContainsFunc([]string{i.origin, i.internal.origin}, func(known string) bool {

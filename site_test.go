@@ -356,7 +356,7 @@ func TestIsNamed(t *testing.T) {
 	} {
 		s := new(identity)
 		s.origin, s.internal.origin = test.site.base, test.site.internal
-		if got := s.isNamed(test.host); got != test.want {
+		if got := s.IsNamed(test.host); got != test.want {
 			t.Errorf("%s of %v: got %t", test.host, test.site, got)
 		}
 	}

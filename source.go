@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,20 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+func init() {
+	for _, source := range []caddy.Module{SourceFiles{}, SourceURLs{}, SourceLinks{}, SourceAccessLog{}, SourceTraffic{}} {
+		caddy.RegisterModule(source)
+	}
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner = (*SourceFiles)(nil)
+	_ SortedSource      = (*SourceFiles)(nil)
+	_ caddy.Provisioner = (*SourceURLs)(nil)
+	_ Source            = (*SourceURLs)(nil)
 )
 
 // Page is one URL of a site and what is known of it.
@@ -223,10 +238,7 @@ func noteFailures(failing map[string]time.Time, failed []merge.InputError, now t
 	clear(failing)
 	for _, f := range failed {
 		key := failingKey(f.Input, f.Name)
-		failing[key] = now
-		if since, ok := before[key]; ok {
-			failing[key] = since
-		}
+		failing[key] = cmp.Or(before[key], now)
 	}
 }
 

@@ -14,10 +14,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-func init() {
-	caddy.RegisterModule(SourceFiles{})
-}
-
 // SourceFiles contributes the documents under a file root that file_server
 // answers with 200 and no redirect: by default every HTML file.
 type SourceFiles struct {
@@ -195,9 +191,3 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 	}
 	return o, nil
 }
-
-// Interface guards
-var (
-	_ caddy.Provisioner = (*SourceFiles)(nil)
-	_ SortedSource      = (*SourceFiles)(nil)
-)

@@ -106,7 +106,7 @@ func TestDiscovers(t *testing.T) {
 			t.Errorf("%s: %s needs a link, or /other none", name, test.unlinked)
 		}
 		same := *got
-		same.unlinked, same.isUnlinked, same.cleaner, same.visits = nil, nil, nil, nil
+		same.unlinked, same.isUnlinked, same.filter = nil, nil, nil
 		if !reflect.DeepEqual(&same, test.want) {
 			t.Errorf("%s: got %+v, want %+v", name, same, test.want)
 		}
@@ -122,7 +122,7 @@ func TestMaxPaths(t *testing.T) {
 	v := newVisiting(t, &SourceTraffic{Discovery{MaxPaths: 2, Expire: caddy.Duration(time.Hour)}})
 	s := v.site("a.example", "")
 	for _, path := range []string{"/c", "/a", "/b", "/a"} {
-		s.visit(path, v.clock.Unix())
+		s.Visit(path, v.clock.Unix())
 	}
 	v.want(s, "/a", "/c")
 	v.want(s, "/a", "/c")
@@ -130,7 +130,7 @@ func TestMaxPaths(t *testing.T) {
 		t.Errorf("got %d warnings, want 1", got)
 	}
 	v.clock = v.clock.Add(30 * time.Minute)
-	s.visit("/a", v.clock.Unix())
+	s.Visit("/a", v.clock.Unix())
 	v.clock = v.clock.Add(time.Hour)
 	v.want(s, "/a")
 	for onDemand, most := range map[bool]int{false: 1_000_000, true: 500} {
@@ -146,7 +146,7 @@ func TestVisitOfAlias(t *testing.T) {
 	v := newVisiting(t, &SourceTraffic{})
 	main, alias := v.site("a.example", ""), v.site("www.a.example", "")
 	alias.main.Store(main)
-	alias.visit("/a", v.clock.Unix())
+	alias.Visit("/a", v.clock.Unix())
 	v.want(main, "/a")
 	v.want(alias)
 }

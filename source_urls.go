@@ -22,10 +22,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/urllist"
 )
 
-func init() {
-	caddy.RegisterModule(SourceURLs{})
-}
-
 // maxListBody is the most bytes of a list that the site serves.
 const maxListBody = 64 << 20
 
@@ -48,10 +44,7 @@ type SourceURLs struct {
 
 // CaddyModule returns the Caddy module information.
 func (SourceURLs) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{
-		ID:  "http.sitemap.sources.urls",
-		New: func() caddy.Module { return new(SourceURLs) },
-	}
+	return caddy.ModuleInfo{ID: "http.sitemap.sources.urls", New: func() caddy.Module { return new(SourceURLs) }}
 }
 
 // Provision checks the settings.
@@ -217,9 +210,3 @@ func (r *Refresh) readOwn(ctx context.Context) (*ownPages, error) {
 	}
 	return own, errors.Join(failed...)
 }
-
-// Interface guards
-var (
-	_ caddy.Provisioner = (*SourceURLs)(nil)
-	_ Source            = (*SourceURLs)(nil)
-)

@@ -52,6 +52,7 @@ const (
 	SignedIn    = "signed in"
 	NoIndex     = "noindex"
 	Robot       = "robot" // by its User-Agent
+	OddPath     = "no clean path"
 )
 
 // Reason returns why a visit does not count; "": it does. Those count in which a browser, of nobody in

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
 // Visited are the paths that visitors have had, with the Unix second of the last visit. It is safe for
@@ -74,38 +76,50 @@ func (v *Visited) Count() (paths, dropped int) {
 	return len(v.paths), v.dropped
 }
 
-// Reasons counts visits by [Visit.Reason]. It is safe for concurrent use; the zero value is ready.
-type Reasons struct {
-	mu sync.Mutex
-	of map[string]int
+// Filter tells which visits count, and counts those that do not. It is safe for concurrent use.
+type Filter struct {
+	*uri.Cleaner
+	mu     sync.Mutex
+	visits map[string]int // by [Visit.Reason]
+}
+
+// NewFilter returns a Filter of pages that are told apart by these query parameters.
+func NewFilter(query []string) *Filter {
+	return &Filter{Cleaner: uri.NewCleaner(query), visits: make(map[string]int)}
 }
 
 // enoughVisits is how many visits to pages there are before it is said that few count.
 const enoughVisits = 100
 
-// Add counts a visit.
-func (c *Reasons) Add(reason string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.of == nil {
-		c.of = make(map[string]int)
+// Page returns the page that a visit shows, or why it does not count.
+func (f *Filter) Page(v *Visit) (path, reason string) {
+	reason = v.Reason()
+	f.mu.Lock()
+	f.visits[reason]++
+	f.mu.Unlock()
+	if reason != "" {
+		return "", reason
 	}
-	c.of[reason]++
+	path, ok := f.Clean(v.URI)
+	if !ok {
+		return "", OddPath
+	}
+	return path, ""
 }
 
 // Ignored returns how many visits to pages did not count, by reason, where those are nine tenths or more of
 // all; nil: they are fewer.
-func (c *Reasons) Ignored() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ignored, all := make(map[string]int), c.of[""]
+func (f *Filter) Ignored() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ignored, all := make(map[string]int), f.visits[""]
 	for _, reason := range []string{SignedIn, NoIndex, Robot} {
-		if n := c.of[reason]; n > 0 {
+		if n := f.visits[reason]; n > 0 {
 			ignored[reason] = n
 			all += n
 		}
 	}
-	if all < enoughVisits || 10*c.of[""] > all {
+	if all < enoughVisits || 10*f.visits[""] > all {
 		return nil
 	}
 	return ignored

@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"testing"
@@ -30,23 +31,24 @@ func TestVisited(t *testing.T) {
 
 // TestReasons: reasons are told where nine tenths of the visits to pages do not count.
 func TestReasons(t *testing.T) {
-	var c Reasons
-	add := func(reason string, n int, want ...string) {
+	f := NewFilter(nil)
+	add := func(v Visit, n int, want ...string) {
 		t.Helper()
+		v.Method, v.URI = cmp.Or(v.Method, "GET"), "/a"
 		for range n {
-			c.Add(reason)
+			f.Page(&v)
 		}
-		if got := slices.Sorted(maps.Keys(c.Ignored())); !slices.Equal(got, want) {
-			t.Errorf("after %d of %q: got %q, want %q", n, reason, got, want)
+		if got := slices.Sorted(maps.Keys(f.Ignored())); !slices.Equal(got, want) {
+			t.Errorf("after %d of %+v: got %q, want %q", n, v, got, want)
 		}
 	}
-	add(Robot, 99)
-	add(NotHTML, 1000)
-	add(SignedIn, 1, "robot", "signed in")
-	add("", 11, "robot", "signed in")
-	add("", 1)
-	add(NoIndex, 8, "noindex", "robot", "signed in")
-	if got := c.Ignored()["robot"]; got != 99 {
+	add(Visit{Status: 200, UserAgent: "-"}, 99)
+	add(Visit{Status: 200, ContentType: "image/png"}, 1000)
+	add(Visit{Status: 200, User: true}, 1, "robot", "signed in")
+	add(Visit{Status: 200}, 11, "robot", "signed in")
+	add(Visit{Status: 200}, 1)
+	add(Visit{Status: 200, RobotsTag: "noindex"}, 8, "noindex", "robot", "signed in")
+	if got := f.Ignored()["robot"]; got != 99 {
 		t.Errorf("got %d robots, want 99", got)
 	}
 }

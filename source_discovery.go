@@ -4,19 +4,19 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
-
-func init() {
-	caddy.RegisterModule(SourceLinks{})
-}
 
 // SourceLinks contributes the pages that listed pages of the site link to, from the front
 // page on. A proxied application needs no other source. Links with rel=nofollow do not
@@ -36,10 +36,7 @@ const (
 
 // CaddyModule returns the Caddy module information.
 func (SourceLinks) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{
-		ID:  "http.sitemap.sources.links",
-		New: func() caddy.Module { return new(SourceLinks) },
-	}
+	return caddy.ModuleInfo{ID: "http.sitemap.sources.links", New: func() caddy.Module { return new(SourceLinks) }}
 }
 
 func (s *SourceLinks) discovers() (discovery, error) {
@@ -52,6 +49,18 @@ func (s *SourceLinks) discovers() (discovery, error) {
 
 // Pages yields nothing: the crawl follows the links of the pages that it fetches.
 func (*SourceLinks) Pages(context.Context, *Refresh, func(Page) error) error { return nil }
+
+// SourceTraffic contributes the pages that visitors get through the sitemap handler, once a
+// listed page links to them, or if they are named as unlinked. It sees the responses of the
+// handlers behind this one.
+type SourceTraffic struct {
+	Discovery
+}
+
+// CaddyModule returns the Caddy module information.
+func (SourceTraffic) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.sitemap.sources.traffic", New: func() caddy.Module { return new(SourceTraffic) }}
+}
 
 // Discovery is what the sources that discover pages have in common. Where a handler has
 // several such sources, their settings add up.
@@ -94,8 +103,7 @@ type discovery struct {
 	expire     time.Duration
 	maxPaths   int
 
-	cleaner *uri.Cleaner
-	visits  *accesslog.Reasons
+	filter *accesslog.Filter
 }
 
 // discoverer is a source that discovers pages.
@@ -125,7 +133,7 @@ func (d *Discovery) discovers() (discovery, error) {
 
 // discovers returns what the sources of a handler say together; nil: none discovers pages.
 func (h *Handler) discovers() (*discovery, error) {
-	all, none := &discovery{visits: new(accesslog.Reasons)}, true
+	all, none := new(discovery), true
 	for i, source := range h.sources {
 		d, ok := source.(discoverer)
 		if !ok {
@@ -158,6 +166,93 @@ func (h *Handler) discovers() (*discovery, error) {
 	if len(all.unlinked) > 0 {
 		all.isUnlinked = all.unlinked.Match
 	}
-	all.cleaner = uri.NewCleaner(all.query)
+	all.filter = accesslog.NewFilter(all.query)
 	return all, nil
+}
+
+// Pages yields the pages that visitors have had, sorted by path.
+func (*Discovery) Pages(_ context.Context, r *Refresh, yield func(Page) error) error {
+	s := r.site
+	d := s.handler.discovery
+	s.state.progress.Gather()
+	for _, path := range s.state.visited.Sorted(r.Now.Add(-d.expire).Unix()) {
+		if err := yield(Page{Path: path, Visited: true}); err != nil {
+			return err
+		}
+	}
+	if _, dropped := s.state.visited.Count(); dropped > 0 {
+		s.logger.once(zapcore.WarnLevel, "max_paths", "more pages are visited than are remembered: raise max_paths",
+			zap.Int("max_paths", d.most(s.onDemand)))
+	}
+	return nil
+}
+
+// Sorted implements [SortedSource].
+func (*Discovery) Sorted() bool { return true }
+
+// most is how many paths are remembered that links and visitors named, for a site that
+// the configuration names or one on demand.
+func (d *discovery) most(onDemand bool) int {
+	if onDemand {
+		return min(d.maxPaths, maxOnDemandPaths)
+	}
+	return d.maxPaths
+}
+
+// Visit implements [accesslog.Site].
+func (s *site) Visit(path string, at int64) bool {
+	if main := s.main.Load(); main != nil {
+		s = main
+	}
+	d := s.handler.discovery
+	if d == nil || !strings.HasPrefix(path, s.front()) {
+		return false
+	}
+	s.state.visited.Add(path, at, d.most(s.onDemand))
+	return true
+}
+
+// Progress implements [accesslog.Site].
+func (s *site) Progress() *accesslog.Progress { return &s.state.progress }
+
+// watch passes a request on and notes the visit that the response shows.
+func (h *Handler) watch(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if _, own := probeOf(r); own || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return next.ServeHTTP(w, r)
+	}
+	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
+	err := next.ServeHTTP(recorder, r)
+	if status := recorder.Status(); err == nil && (status == http.StatusOK || status == http.StatusNotModified) {
+		h.noteVisit(recorder.Header(), status, r)
+	}
+	return err
+}
+
+func (h *Handler) noteVisit(header http.Header, status int, r *http.Request) {
+	uri, path := r.RequestURI, r.URL.Path
+	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok && original.URL != nil {
+		uri, path = original.RequestURI, original.URL.Path
+	}
+	user, _ := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).GetString("http.auth.user.id") // by a handler that knows
+	v := accesslog.Visit{
+		Method: r.Method, URI: uri, Status: status,
+		UserAgent:   cmp.Or(r.UserAgent(), "-"), // it is known that there is none
+		ContentType: header.Get("Content-Type"),
+		RobotsTag:   strings.Join(header["X-Robots-Tag"], ", "),
+		User:        len(r.Header["Authorization"]) > 0 || user != "",
+	}
+	if !isDone(h.app.started) {
+		return
+	}
+	page, reason := h.discovery.filter.Page(&v)
+	if reason != "" {
+		return
+	}
+	id, err := h.idOf(r, h.mounts.prefixOf(path))
+	if err != nil {
+		return
+	}
+	if s := h.app.lookup(id); s != nil { // else a visitor's Host header alone would start a site
+		s.Visit(page, h.app.now().Unix())
+	}
 }

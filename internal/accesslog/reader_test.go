@@ -1,0 +1,184 @@
+package accesslog
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// site is one of a host whose pages have a prefix.
+type site struct {
+	host, prefix string
+	visited      Visited
+	progress     Progress
+}
+
+func (s *site) IsNamed(host string) bool { return strings.EqualFold(host, s.host) }
+func (s *site) Progress() *Progress      { return &s.progress }
+func (s *site) Visit(path string, at int64) bool {
+	if !strings.HasPrefix(path, s.prefix) {
+		return false
+	}
+	s.visited.Add(path, at, 1000)
+	return true
+}
+
+// reading is a [Reader] of one log with a clock of its own.
+type reading struct {
+	testing.TB
+	*Reader
+	clock time.Time
+	sites map[Site]bool
+}
+
+func newReading(t testing.TB, sites ...*site) *reading {
+	r := &reading{TB: t, clock: time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC), sites: make(map[Site]bool)}
+	for _, s := range sites {
+		r.sites[s] = true
+	}
+	r.Reader = &Reader{Files: []string{filepath.Join(t.TempDir(), "access.log")}, History: month, Parser: new(Parser), Filter: NewFilter([]string{"page"}), Now: func() time.Time { return r.clock }}
+	return r
+}
+
+func (r *reading) add(lines ...string) {
+	r.Helper()
+	f, err := os.OpenFile(r.Files[0], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(strings.Join(lines, "\n") + "\n")
+		_ = f.Close()
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// want lets sites join, reads, and compares what became of all lines so far.
+func (r *reading) want(complete bool, want map[string]int) {
+	r.Helper()
+	sites := make(map[Site]bool)
+	for s, ready := range r.sites {
+		sites[s] = ready
+	}
+	if r.Join(sites, complete) {
+		r.Poll(r.Context())
+	}
+	got := map[string]int(nil)
+	if logs := r.Logs(); len(logs) > 0 {
+		got = logs[0].Lines
+	}
+	if !reflect.DeepEqual(got, want) {
+		r.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func (r *reading) wantVisits(s *site, want ...string) {
+	r.Helper()
+	if got := s.visited.Sorted(0); fmt.Sprint(got) != fmt.Sprint(want) {
+		r.Errorf("%s: got %q, want %q", s.host, got, want)
+	}
+}
+
+// seenAt is a line as Caddy writes it.
+func seenAt(at time.Time, host, uri string) string {
+	return fmt.Sprintf(`{"level":"info","ts":%d.5,"logger":"http.log.access","msg":"handled request","request":{"method":"GET","host":%q,"uri":%q},"status":200,"resp_headers":{"Content-Type":["text/html"]}}`, at.Unix(), host, uri)
+}
+
+// TestLines: what becomes of the lines of a log.
+func TestLines(t *testing.T) {
+	now := time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
+	ago := now.Add(-time.Hour)
+	const host = "named.example"
+	for name, test := range map[string]struct {
+		line, want string
+		path       string // that is remembered then; "": none
+		at         time.Time
+	}{
+		"a page":              {seenAt(ago, host, "/docs/a"), Counts, "/docs/a", ago},
+		"a query":             {seenAt(ago, host, "/docs/a?utm_source=x&page=2&x=1"), Counts, "/docs/a?page=2", ago},
+		"no clean path":       {seenAt(ago, host, "/docs//a"), OddPath, "", now},
+		"another host":        {seenAt(ago, "other.example", "/docs/a"), OtherHost, "", now},
+		"outside":             {seenAt(ago, host, "/a"), Outside, "", now},
+		"outside by dots":     {seenAt(ago, host, "/docs/../a"), Outside, "", now},
+		"just old enough":     {seenAt(now.Add(-month), host, "/docs/a"), Counts, "/docs/a", now.Add(-month)},
+		"older than history":  {seenAt(now.Add(-month-time.Second), host, "/docs/a"), Old, "", now},
+		"a time to come":      {seenAt(now.Add(time.Hour), host, "/docs/a"), Counts, "/docs/a", now},
+		"no time":             {strings.Replace(seenAt(ago, host, "/docs/a"), `"ts"`, `"t"`, 1), Counts, "/docs/a", now},
+		"what does not count": {strings.Replace(seenAt(ago, host, "/docs/a"), "GET", "POST", 1), WrongMethod, "", now},
+		"another log":         {`{"level":"info","ts":1,"logger":"tls","msg":"renewed"}`, ErrNoRequest.Error(), "", now},
+		"no line of a log":    {"hello", ErrSyntax.Error(), "", now},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &site{host: host, prefix: "/docs/"}
+			r := newReading(t, s)
+			r.add(test.line)
+			r.want(true, map[string]int{test.want: 1})
+			if got := s.visited.Sorted(0); test.path == "" && len(got) > 0 || test.path != "" && s.visited.At(test.path) != test.at.Unix() {
+				t.Errorf("got %q, at %d, want %q at %d", got, s.visited.At(test.path), test.path, test.at.Unix())
+			}
+		})
+	}
+}
+
+// TestHosts: a line is for the site that its host is of, one without a host for all, and the hosts that strangers
+// send are not remembered without end.
+func TestHosts(t *testing.T) {
+	one, two := &site{host: "one.example"}, &site{host: "two.example"}
+	r := newReading(t, one, two)
+	r.add(seenAt(r.clock, "one.example", "/one"), seenAt(r.clock, "TWO.example", "/two"), seenAt(r.clock, "three.example", "/three"), seenAt(r.clock, "", "/both"))
+	r.want(true, map[string]int{Counts: 3, OtherHost: 1})
+	for i := range 2*maxHosts + 10 {
+		r.take([]byte(seenAt(r.clock, fmt.Sprintf("%d.example", i), "/a")), r.clock)
+		if len(r.hosts) > maxHosts {
+			t.Fatalf("%d hosts are remembered", len(r.hosts))
+		}
+	}
+	r.wantVisits(one, "/both", "/one")
+	r.wantVisits(two, "/both", "/two")
+}
+
+// TestLateSites: reading begins once all sites are ready; for those that come later the logs are read again, but not
+// often, and not for one that is not to be read for.
+func TestLateSites(t *testing.T) {
+	a, b, c := &site{host: "a.example"}, &site{host: "b.example"}, &site{host: "c.example"}
+	r := newReading(t)
+	line := func(s *site, uri string) { r.add(seenAt(r.clock, s.host, uri)) }
+	line(a, "/a")
+	line(b, "/b")
+	r.want(true, nil) // there is no site
+	r.sites[a] = true
+	r.want(false, nil) // others are not ready
+	r.clock = r.clock.Add(joinPatience)
+	r.want(false, map[string]int{Counts: 1, OtherHost: 1})
+	alias := &site{host: "www.a.example"}
+	r.sites[alias] = false
+	r.clock = r.clock.Add(time.Hour)
+	line(alias, "/www")
+	r.want(true, map[string]int{Counts: 2, OtherHost: 1})
+	r.wantVisits(alias, "/www")
+	r.sites[b] = true
+	line(b, "/b2")
+	r.want(true, map[string]int{Counts: 4})
+	r.wantVisits(a, "/a")
+	r.wantVisits(b, "/b", "/b2")
+	r.sites[c] = true
+	r.clock = r.clock.Add(rereadAfter - time.Second)
+	line(c, "/c")
+	r.want(true, map[string]int{Counts: 5}) // too soon to read all again, but what comes is noted
+	r.wantVisits(c, "/c")
+	r.clock = r.clock.Add(2 * time.Second)
+	r.want(true, map[string]int{Counts: 5})
+	if !r.joined[c] {
+		t.Error("the site has not joined")
+	}
+	// A site that goes has no more visits noted, and its positions stand.
+	delete(r.sites, b)
+	line(b, "/b3")
+	r.want(true, map[string]int{Counts: 5, OtherHost: 1})
+	if len(r.joined) != 2 {
+		t.Errorf("%d sites are read for, want 2", len(r.joined))
+	}
+}
