@@ -61,19 +61,40 @@ func (h *Handler) robotsPrefix() string {
 // maxRobots is the longest robots.txt that is held in memory to be served.
 const maxRobots = 8 << 20
 
+// robotsRecorder passes on what turns out to be longer than that.
+type robotsRecorder struct {
+	caddyhttp.ResponseRecorder
+	w      http.ResponseWriter
+	passed bool
+}
+
+// Write implements [http.ResponseWriter].
+func (r *robotsRecorder) Write(b []byte) (int, error) {
+	if r.passed {
+		return r.w.Write(b)
+	}
+	n, err := r.ResponseRecorder.Write(b)
+	if r.passed = r.Buffered() && r.Size() > maxRobots; r.passed {
+		err = r.WriteResponse()
+	}
+	return n, err
+}
+
+// FlushError leaves flushing to the server.
+func (r *robotsRecorder) FlushError() error { return nil }
+
 // addLine serves the robots.txt that the next handler has with the Sitemap line in it.
 // It returns the status, 0 where none was sent.
 func addLine(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, sitemap string) (int, error) {
 	var own bytes.Buffer
 	header := w.Header()
-	rec := caddyhttp.NewResponseRecorder(w, &own, func(status int, _ http.Header) bool {
+	rec := &robotsRecorder{w: w, ResponseRecorder: caddyhttp.NewResponseRecorder(w, &own, func(status int, _ http.Header) bool {
 		encoding := header.Get("Content-Encoding")
-		length, _ := strconv.Atoi(header.Get("Content-Length"))
-		return isGone(status) || status == http.StatusOK && (encoding == "" || encoding == "identity") && length <= maxRobots
-	})
+		return isGone(status) || status == http.StatusOK && (encoding == "" || encoding == "identity")
+	})}
 	err := next.ServeHTTP(rec, wholeRequest(r))
 	status := rec.Status()
-	if !rec.Buffered() {
+	if rec.passed || !rec.Buffered() {
 		return status, err
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -197,6 +198,28 @@ func TestRobotsMethods(t *testing.T) {
 		}
 		if body != "User-agent: *\n" {
 			t.Errorf("%s: got %q", method, body)
+		}
+	}
+}
+
+// TestRobotsEndless: what has no end and does not say so is passed on, and not held in memory.
+func TestRobotsEndless(t *testing.T) {
+	for _, status := range []int{200, 404} {
+		piece := strings.Repeat("#", 1<<20)
+		resp, body, err := robotsOf(t, getRobots(), func(w http.ResponseWriter, _ *http.Request) error {
+			w.WriteHeader(status)
+			for n := range 32 {
+				if _, err := io.Copy(w, strings.NewReader(piece)); err != nil {
+					return err
+				}
+				if held := w.(*robotsRecorder).Buffer().Len(); held > maxRobots+len(piece) {
+					return fmt.Errorf("%d bytes are held after %d MiB", held, n+1)
+				}
+			}
+			return nil
+		})
+		if err != nil || resp.StatusCode != status || len(body) != 32<<20 {
+			t.Errorf("got status %d, %d bytes, %v", resp.StatusCode, len(body), err)
 		}
 	}
 }

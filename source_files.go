@@ -3,6 +3,7 @@ package sitemap
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
@@ -122,8 +124,14 @@ func (s *SourceFiles) Pages(ctx context.Context, r *Refresh, yield func(Page) er
 		o.CleanURLs = true
 	case s.CleanURLs != "off":
 		err := files.LearnCleanURLs(ctx, &o, func(path string) (f files.Response) {
-			if res, err := r.fetch(ctx, path, 256<<10); err == nil && !res.unhandled {
-				f = files.Response{Status: res.Status, Location: res.Header.Get("Location"), Body: res.Body}
+			res, err := r.fetch(ctx, path, 256<<10)
+			if err != nil || res.unhandled {
+				return f
+			}
+			f = files.Response{Status: res.Status, Body: res.Body}
+			base, _ := url.Parse(r.BaseURL + path)
+			if to, err := base.Parse(res.Header.Get("Location")); err == nil {
+				f.To, _ = htmlmeta.PathOn(r.BaseURL, to.String())
 			}
 			return f
 		})

@@ -176,6 +176,16 @@ func TestFiles(t *testing.T) {
 			files:  map[string]string{"index.html": "x", "about.html": "about", "sub/team.html": "team"},
 			want:   []string{"/", "/about", "/sub/team"},
 		},
+		"clean_urls auto, redirected to the short form, relative": {
+			before: "@long path_regexp long ([^/]+)\\.html$\nredir @long {re.long.1} 308\ntry_files {path} {path}.html",
+			files:  map[string]string{"index.html": "x", "about.html": "about", "sub/team.html": "team"},
+			want:   []string{"/", "/about", "/sub/team"},
+		},
+		"clean_urls auto, redirected to another host": {
+			before: "@long path_regexp long ^(/.*)\\.html$\nredir @long https://elsewhere.example{re.long.1} 308\ntry_files {path} {path}.html",
+			files:  map[string]string{"index.html": "x", "about.html": "about"},
+			want:   []string{"/"},
+		},
 		"clean_urls auto, redirected to the long form": {
 			before: "@short file {path}.html\nredir @short {path}.html 302",
 			files:  map[string]string{"index.html": "x", "about.html": "about", "sub/team.html": "team"},

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -14,9 +13,9 @@ import (
 
 // Response is what a server returns for a path; the zero value: nothing of its own.
 type Response struct {
-	Status   int
-	Location string
-	Body     []byte
+	Status int
+	To     string // the path that a redirect leads to, canonical; "": to none of this server
+	Body   []byte
 }
 
 // LearnCleanURLs sets o.CleanURLs and o.KeepBesideFolders as the server has it, which it asks
@@ -33,8 +32,7 @@ func LearnCleanURLs(ctx context.Context, o *Options, get func(path string) Respo
 			return true // an application may return the same for everything
 		}
 		long := get(path + ".html")
-		to, err := url.Parse(long.Location)
-		return !isSame(long, short) && (long.Status/100 != 3 || err != nil || to.EscapedPath() != path)
+		return !isSame(long, short) && (long.Status/100 != 3 || long.To != path)
 	}
 	o.CleanURLs = !slices.ContainsFunc(apart, isOther)
 	o.KeepBesideFolders = !o.CleanURLs || len(beside) == 0 || slices.ContainsFunc(beside, isOther)
