@@ -52,7 +52,8 @@ type App struct {
 	ctx    caddy.Context
 	logger *zap.Logger
 	now    func() time.Time
-	number uint64 // of the configuration: the latest one refreshes the sites that several have
+	number uint64 // of the configuration
+	before uint64 // number of the one that was started before
 
 	storage             store.Storage // nil: in memory
 	httpPort, httpsPort int
@@ -81,8 +82,10 @@ type App struct {
 	building *export.Progress // of a build; nil: a server
 }
 
-// configurations counts the configurations with a sitemap so far.
-var configurations atomic.Uint64
+// The configurations with a sitemap so far, and the number of the latest one that has been
+// started. It alone refreshes sites: Caddy stops the one before it only afterwards, which
+// may take long while connections are open.
+var configurations, latest atomic.Uint64
 
 // CaddyModule returns the Caddy module information.
 func (*App) CaddyModule() caddy.ModuleInfo {
@@ -108,14 +111,12 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 
 // Start finds the sites and begins to refresh them.
 func (a *App) Start() error {
+	a.before = latest.Swap(a.number)
 	a.locateHandlers()
 	a.storage = openStorage(stateFolder(a.State, a.logger))
 	// Requests wait for this, and so find these sites made.
 	a.namedSites(maxNamedHosts)
 	a.takeOver()
-	for _, s := range a.allSites() {
-		s.adoptAliases()
-	}
 	close(a.started)
 	a.mu.Lock()
 	a.scheduled = true
@@ -176,6 +177,7 @@ func (a *App) Cleanup() error {
 	if a.running == nil {
 		return nil
 	}
+	latest.CompareAndSwap(a.number, a.before) // which goes on if this one failed to start
 	_ = a.Stop()
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/encode"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
@@ -35,7 +36,9 @@ const (
 // writeDocument writes a document in a form, and in the encoding that the client takes. It
 // returns the status. fresh is how long until the document may change.
 func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form, fresh time.Duration) int {
-	compressed := f == publish.FormGzip || f == publish.FormXML && acceptsGzip(r.Header)
+	compressed := f == publish.FormGzip || f == publish.FormXML && slices.ContainsFunc(encode.AcceptedEncodings(r, nil), func(coding string) bool {
+		return coding == "gzip" || coding == "*"
+	})
 	contentType, etag, encoding := contentXML, d.Headers.ETagXML, ""
 	switch {
 	case f == publish.FormGzip:
@@ -55,22 +58,26 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, 
 			header["Vary"], vary = append(header["Vary"], vary), ""
 		}
 	}
+	asIs := compressed && !isConditional(r.Header)
+	var length, ranges string
+	if asIs && (r.Method == http.MethodHead || len(d.Gzip) > countedByServer) {
+		length = d.Headers.Length
+	}
+	if asIs && len(d.Gzip) > countedByServer {
+		ranges = "bytes"
+	}
 	// In the order in which they are sent: net/http sorts them.
 	set(header,
+		"Accept-Ranges", ranges,
 		"Cache-Control", control,
 		"Content-Encoding", encoding,
+		"Content-Length", length,
 		"Content-Type", contentType,
 		"Etag", etag,
 		"Last-Modified", d.Headers.LastModified,
 		"Vary", vary,
 		"X-Robots-Tag", "noindex")
-	if compressed && !isConditional(r.Header) {
-		switch {
-		case len(d.Gzip) > countedByServer:
-			set(header, "Content-Length", d.Headers.Length, "Accept-Ranges", "bytes")
-		case r.Method == http.MethodHead:
-			set(header, "Content-Length", d.Headers.Length)
-		}
+	if asIs {
 		w.WriteHeader(http.StatusOK)
 		if r.Method != http.MethodHead {
 			_, _ = w.Write(d.Gzip) // the client is gone where this fails
@@ -110,30 +117,6 @@ func set(header http.Header, pairs ...string) {
 			header[pairs[2*i]] = values[i : i+1 : i+1]
 		}
 	}
-}
-
-// acceptsGzip reads Accept-Encoding (RFC 9110, section 12.5.3).
-func acceptsGzip(header http.Header) bool {
-	others := false
-	for _, line := range header["Accept-Encoding"] {
-		for line != "" {
-			var item string
-			item, line, _ = strings.Cut(line, ",")
-			coding, params, _ := strings.Cut(item, ";")
-			accepted := true
-			if _, weight, given := strings.Cut(params, "="); given {
-				q, err := strconv.ParseFloat(strings.TrimSpace(weight), 64)
-				accepted = err == nil && q > 0
-			}
-			switch coding = strings.TrimSpace(coding); {
-			case strings.EqualFold(coding, "gzip"):
-				return accepted
-			case coding == "*":
-				others = accepted
-			}
-		}
-	}
-	return others
 }
 
 func isConditional(header http.Header) bool {

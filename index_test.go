@@ -14,44 +14,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
 
-func TestAcceptsGzip(t *testing.T) {
-	for accept, want := range map[string]bool{
-		"gzip":                    true,
-		"GZip":                    true,
-		"gzip, deflate, br, zstd": true,
-		"br , gzip ; q=0.001":     true,
-		"gzip;q=1.0":              true,
-		"gzip;Q=0.5":              true,
-		"br\ngzip":                true,
-		"*":                       true,
-		"*;q=0.1":                 true,
-		"identity;q=0, *":         true,
-
-		"":               false,
-		",":              false,
-		"identity":       false,
-		"zstd, br":       false,
-		"gzip2":          false,
-		"gzip;q=0":       false,
-		"gzip;q=0.000":   false,
-		"gzip; q=0, *":   false,
-		"*, gzip;q=0":    false,
-		"*;q=0":          false,
-		"gzip;q=":        false,
-		"gzip;q=x":       false,
-		"gzip;q=-1":      false,
-		"gzip;q=NaN":     false,
-		"gzip;q=0\ngzip": false,
-	} {
-		if got := acceptsGzip(http.Header{"Accept-Encoding": strings.Split(accept, "\n")}); got != want {
-			t.Errorf("%q: got %t", accept, got)
-		}
-	}
-	if acceptsGzip(http.Header{}) {
-		t.Error("no header: got true")
-	}
-}
-
 // numbered are so many paths in order.
 func numbered(n int) []string {
 	paths := make([]string, n)

@@ -49,7 +49,7 @@ const (
 // shows only over all of it. A digest tells settings, routes or rules apart from those that
 // earlier results were made with.
 func (s *site) refresh(ctx context.Context, demanded bool) result {
-	isSuperseded := func() bool { return s.state.holder.Load() > s.app.number }
+	isSuperseded := func() bool { return latest.Load() > s.app.number }
 	if isSuperseded() {
 		return result{outcome: refreshSuperseded}
 	}
@@ -425,10 +425,8 @@ func (r *refreshRun) swap(out result) result {
 func (r *refreshRun) finish(out result) result {
 	r.report(out, r.begun, r.spent())
 	out.reported = true
-	if out.err != nil || out.reason != "" || out.partial || !r.handler.settings.crawl.Off && out.crawled.Generation != nil && !out.crawled.Done {
-		r.state.rested.Store(nil)
-	} else {
-		r.state.rested.Store(&rest{r.begun, out.cost, r.fetcher.digest(), &r.probed})
+	if out.err == nil && out.reason == "" && !out.partial {
+		r.state.plan.Store(&plan{r.nextRefresh(out, r.begun, r.app.now()), r.fetcher.digest(), &r.probed})
 	}
 	positions := r.state.progress.TakeChanged()
 	if out.err == nil && !r.handler.settings.crawl.Off && (out.selected.Generation != nil || positions || r.records.unsaved) {
@@ -454,8 +452,8 @@ func (s *site) refreshWhenDue() {
 // run refreshes the site and plans the next refresh. A source or handler that does not heed
 // that it is stopped is left to itself: Stop shall not wait for it.
 func (s *site) run() {
-	demanded := s.schedule.begin()
-	begun := s.app.now()
+	demanded, begun := s.schedule.begin(), s.app.now()
+	s.state.plan.Store(nil)
 	// The refresh has a moment to keep what it has found when the site is stopped.
 	running, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
 	defer cancel()
@@ -493,17 +491,13 @@ func (s *site) run() {
 	s.app.group.Go(func() { orLeave(s.ctx, func() { s.checkSetup(s.ctx) }) }) // the disk may hang
 }
 
-// next is when the refresh is due that follows one of a cost.
-func (set *settings) next(begun time.Time, cost time.Duration) time.Time {
-	if set.fixed {
-		return begun.Add(set.refresh)
-	}
-	return begun.Add(max(set.refresh, shareOfTime*cost))
-}
-
 // nextRefresh is when the site is to be refreshed after a refresh that began at begun.
 func (s *site) nextRefresh(out result, begun, now time.Time) time.Time {
-	wait, next := s.handler.settings.next(begun, out.cost).Sub(now), time.Unix(out.crawled.Next, 0).Sub(now)
+	interval := s.handler.settings.refresh
+	if !s.handler.settings.fixed {
+		interval = max(interval, shareOfTime*out.cost)
+	}
+	wait, next := begun.Add(interval).Sub(now), time.Unix(out.crawled.Next, 0).Sub(now)
 	crawled, probed := &out.crawled, s.probed.Load()
 	switch {
 	case s.state.Index.Load() == nil && (out.err != nil || probed != nil && probed.robots.closed):

@@ -304,11 +304,12 @@ func failingSource(context.Context, *Refresh, func(Page) error) error { return e
 // long while connections are open. What the next one publishes stays.
 func TestSuperseded(t *testing.T) {
 	before, next := newBench(t, nil), newBench(t, nil)
-	before.app.number, next.app.number = 1, 2
+	before.app.number, next.app.number = configurations.Add(1), configurations.Add(1)
 	before.lists(numbered(20)...)
 	old := before.site("named.example")
 	before.wantPages(old, 20)
 
+	next.app.before = latest.Swap(next.app.number)
 	next.handler.settings.digest, next.clock = 1, before.clock
 	next.lists(numbered(5)...)
 	s := next.site("named.example")
@@ -321,8 +322,7 @@ func TestSuperseded(t *testing.T) {
 	}
 	next.wantPages(s, 5)
 
-	s.drop() // another app of the next configuration could not be started
-	delete(next.app.sites, s.id)
+	_ = next.app.Cleanup() // another app of the next configuration could not be started
 	before.clock = next.clock
 	before.wantPages(old, 20)
 }

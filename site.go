@@ -194,8 +194,6 @@ type site struct {
 	crawler  *crawl.Crawler
 	state    *siteState // outlives the configuration
 
-	heldBefore uint64 // number of the configuration that refreshed the site before
-
 	probed atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	main   atomic.Pointer[site]        // whose documents stand for this one's; nil: its own do
 	own    atomic.Pointer[ownPages]    // that the application's own sitemaps name
@@ -223,8 +221,6 @@ func newSite(a *App, i identity) *site {
 		}
 	}}
 	s.state = acquireState(a, &s.identity)
-	s.heldBefore = s.state.holder.Load()
-	s.state.holder.CompareAndSwap(min(s.heldBefore, a.number), a.number)
 	if before := s.state.limiter.Swap(h.limiter); before != nil {
 		h.limiter.Resume(before)
 	}
@@ -235,10 +231,11 @@ func newSite(a *App, i identity) *site {
 		return s
 	}
 	s.setReady()
-	if last := s.state.rested.Load(); last != nil && last.digest == s.fetcher.digest() && !last.begun.After(a.now()) {
-		s.probed.Store(last.probed)
+	if plan := s.state.plan.Load(); plan != nil && plan.digest == s.fetcher.digest() {
+		s.probed.Store(plan.probed)
 		s.setProbed()
-		s.schedule.at(h.settings.next(last.begun, last.cost))
+		// The interval may be another one now, or the clock was set back.
+		s.schedule.at(a.now().Add(min(plan.due.Sub(a.now()), h.settings.refresh)))
 	}
 	return s
 }
@@ -247,7 +244,6 @@ func newSite(a *App, i identity) *site {
 func (s *site) drop() {
 	s.cancel()
 	s.setReady()
-	s.state.holder.CompareAndSwap(s.app.number, s.heldBefore) // which goes on if this one failed to start
 	_, _ = states.Delete(s.state.key)
 }
 
@@ -371,45 +367,9 @@ func (a *App) settleAliases(twins []*site) {
 
 // setMain lets another site's documents stand for this one's; nil: no other's do.
 func (s *site) setMain(main *site) {
-	before := s.main.Swap(main)
-	if before == main {
-		return
-	}
-	if main != nil {
+	if s.main.Swap(main) != main && main != nil {
 		s.setReady()
 		s.logger.Debug("another site's sitemap stands for this one's", zap.String("sitemap", main.sitemapURL()))
-	}
-	for _, m := range []*site{before, main} {
-		if m != nil {
-			m.state.aliases.Store(m.aliases())
-		}
-	}
-}
-
-// aliases are the URLs of the sites that this one's documents stand for.
-func (s *site) aliases() *[]string {
-	all := new([]string)
-	for _, other := range s.app.allSites() {
-		if other.main.Load() == s {
-			*all = append(*all, other.url())
-		}
-	}
-	return all
-}
-
-// adoptAliases lets this site's documents stand for others as before a reload or a restart,
-// until the next probes say otherwise.
-func (s *site) adoptAliases() {
-	s.app.aliasing.Lock()
-	defer s.app.aliasing.Unlock()
-	urls := s.state.aliases.Load()
-	if urls == nil || s.main.Load() != nil { // one of the two is out of date
-		return
-	}
-	for _, other := range s.app.allSites() {
-		if other != s && !other.onDemand && slices.Contains(*urls, other.url()) && other.probed.Load() == nil {
-			other.setMain(s)
-		}
 	}
 }
 

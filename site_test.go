@@ -242,52 +242,27 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestSettleAliases: a site becomes an alias, which is remembered, and comes back when the probes say
-// otherwise.
+// TestSettleAliases: a site becomes an alias, and comes back when the probes say otherwise.
 func TestSettleAliases(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.mounts = mounts{{hosts: []string{"a.example", "www.a.example"}}} })
 	apex, www := b.site("a.example"), b.site("www.a.example")
 	for i, step := range []struct {
 		apex, www probeResult
 		main      [2]*site
-		aliases   [2]string
 	}{
-		{probeResult{reached: true}, probeResult{reached: true}, [2]*site{nil, apex}, [2]string{"[http://www.a.example]", "[]"}},
-		{probeResult{reached: true, canonicalHost: "www.a.example"}, probeResult{reached: true}, [2]*site{www, nil}, [2]string{"[]", "[http://a.example]"}},
-		{probeResult{reached: true, canonicalHost: "www.a.example"}, probeResult{}, [2]*site{}, [2]string{"[]", "[]"}},
+		{probeResult{reached: true}, probeResult{reached: true}, [2]*site{nil, apex}},
+		{probeResult{reached: true, canonicalHost: "www.a.example"}, probeResult{reached: true}, [2]*site{www, nil}},
+		{probeResult{reached: true, canonicalHost: "www.a.example"}, probeResult{}, [2]*site{}},
 	} {
 		apex.probed.Store(&step.apex)
 		www.probed.Store(&step.www)
 		b.app.settleAliases(www.twins())
-		for j, s := range []*site{apex, www} {
-			kept := "[]"
-			if urls := s.state.aliases.Load(); urls != nil {
-				kept = fmt.Sprint(*urls)
-			}
-			if s.main.Load() != step.main[j] || kept != step.aliases[j] {
-				t.Errorf("step %d: %s is an alias of %v, and stands for %s", i, s.url(), s.main.Load(), kept)
-			}
+		if got := [2]*site{apex.main.Load(), www.main.Load()}; got != step.main {
+			t.Errorf("step %d: got %v, want %v", i, got, step.main)
 		}
 		if i == 0 && !isDone(www.ready) {
 			t.Error("requests for the alias wait")
 		}
-	}
-}
-
-// TestAdoptAliases: after a reload, and after a restart, sites are aliases from the start. Stale state
-// does not have two of them redirect to each other.
-func TestAdoptAliases(t *testing.T) {
-	b := newBench(t, func(h *Handler) { h.mounts = mounts{{hosts: []string{"a.example", "www.a.example", "b.example"}}} })
-	apex, www, other := b.site("a.example"), b.site("www.a.example"), b.site("b.example")
-	other.probed.Store(new(probeResult))
-	www.state.aliases.Store(&[]string{"http://a.example"})
-	apex.state.aliases.Store(&[]string{"http://www.a.example", "http://b.example", "http://a.example", "http://gone.example"})
-	for range 2 {
-		apex.adoptAliases()
-		www.adoptAliases()
-	}
-	if www.main.Load() != apex || apex.main.Load() != nil || other.main.Load() != nil {
-		t.Errorf("got %v, %v, %v", www.main.Load(), apex.main.Load(), other.main.Load())
 	}
 }
 

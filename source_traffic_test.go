@@ -3,6 +3,7 @@ package sitemap
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -45,6 +46,7 @@ func newVisiting(t testing.TB, sources ...Source) *visiting {
 	}
 	v.handler = h
 	v.app = &App{
+		number: math.MaxUint64, // whatever configurations other tests have started
 		logger: h.logger, now: func() time.Time { return v.clock }, handlers: []*Handler{h}, sites: make(map[siteID]*site),
 		started: make(chan struct{}), counts: newCounts(nil),
 	}

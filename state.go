@@ -43,19 +43,16 @@ type siteState struct {
 	path     string   // of the sitemap, as the handler's settings have it
 	onDemand bool
 	report   atomic.Pointer[report]        // of the last refresh; nil: none since the start
-	aliases  atomic.Pointer[[]string]      // URLs of the sites that its documents stand for
-	rested   atomic.Pointer[rest]          // nil: there is work left
+	plan     atomic.Pointer[plan]          // nil: a refresh runs, or the last one was in vain
 	bytes    atomic.Int64                  // of memory, about
 	limiter  atomic.Pointer[crawl.Limiter] // of the handler, in the configuration that started last
-	holder   atomic.Uint64                 // number of the configuration that refreshes the site
 	records  atomic.Pointer[records]
 }
 
-// rest says that a refresh left nothing to do before the next one is due.
-type rest struct {
-	begun  time.Time // the refresh
-	cost   time.Duration
-	digest uint64 // of the settings and routes that it was made with
+// plan is when the next refresh is due, and what the last one was made with.
+type plan struct {
+	due    time.Time
+	digest uint64 // of the settings and routes
 	probed *probeResult
 }
 
@@ -157,7 +154,6 @@ type meta struct {
 	Snapshot  json.RawMessage  `json:"snapshot,omitempty"`
 	Report    *report          `json:"report,omitempty"`
 	Positions accesslog.Stored `json:"positions,omitempty"` // in access logs
-	Aliases   []string         `json:"aliases,omitempty"`   // URLs of sites that these documents stand for
 }
 
 // restore opens the site's store, unless it is open. After a restart, it serves what was
@@ -176,8 +172,6 @@ func (s *site) restore(ctx context.Context, r *records) {
 		s.state.report.CompareAndSwap(nil, m.Report)
 		if m.Settings == s.digest() && snapshot != nil && s.state.Index.CompareAndSwap(nil, snapshot) {
 			s.setReady()
-			s.state.aliases.Store(&m.Aliases)
-			s.adoptAliases()
 		}
 	}
 	if !errors.Is(err, store.ErrDamaged) { // which was said
@@ -249,7 +243,7 @@ func published(ctx context.Context, g *store.Generation) (*publish.Snapshot, *me
 
 // write adds what is published to the records, and writes them.
 func (r *refreshRun) write(out *result) error {
-	m := meta{Batch: r.records.batch, Settings: r.digest(), Selected: out.settings, Aliases: *r.aliases(), Positions: r.state.progress.Stored(), Report: r.lastReport()}
+	m := meta{Batch: r.records.batch, Settings: r.digest(), Selected: out.settings, Positions: r.state.progress.Stored(), Report: r.lastReport()}
 	known, documents := make(map[string]store.StoredDocument), []store.StoredDocument(nil)
 	for _, d := range r.records.generation.Documents() {
 		known[d.Name+string(d.Meta)] = d

@@ -82,11 +82,11 @@ func TestRecordsOpen(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	storage := &failingStorage{Storage: store.NewMemory()}
 	r := newRecords(storage, "site")
-	if err := commitTo(t, r, `{"settings":1,"selected":2,"aliases":["http://b.example"]}`); err != nil {
+	if err := commitTo(t, r, `{"settings":1,"selected":2}`); err != nil {
 		t.Fatal(err)
 	}
 	again := newRecords(storage, "site")
-	if snapshot, m, err := again.open(ctx, now, nil); err != nil || snapshot != nil || m == nil || m.Settings != 1 || again.settings != 2 || len(m.Aliases) != 1 {
+	if snapshot, m, err := again.open(ctx, now, nil); err != nil || snapshot != nil || m == nil || m.Settings != 1 || again.settings != 2 {
 		t.Errorf("got %v, %+v, %v", snapshot, m, err)
 	}
 	if _, m, err := again.open(ctx, now, nil); m != nil || err != nil {
