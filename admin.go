@@ -371,13 +371,13 @@ func (s *site) log(r *result, rep, before *report) {
 		fields = append(fields, zap.Any("left_out", rep.LeftOut), zap.Any("examples", rep.Examples))
 	}
 	if rep.Result == refreshEmpty {
-		level, status := zapcore.WarnLevel, cmp.Or(probed.refused, probed.absent)
-		if status != 0 { // the visitor's word, or as the operator wants it
+		level := zapcore.WarnLevel
+		if probed.blocked == reasonRefused || probed.blocked == reasonAbsent { // the visitor's word, or as the operator wants it
 			level = zapcore.InfoLevel
 		}
 		if rep.Reason != "" || rep.Pending == 0 { // else it is too early to tell
 			l.once(level, "empty", cmp.Or(rep.Reason, "no page to list, so there is no sitemap"), append(slices.Clone(fields[3:]), zap.String("root", probed.root),
-				zap.String("path", s.internal.prefix+set.path), zap.Int("status", cmp.Or(status, probed.status)))...)
+				zap.String("path", s.internal.prefix+set.path), zap.Int("status", probed.status))...)
 		}
 		return
 	}

@@ -26,12 +26,8 @@ import (
 func reportSite(t *testing.T) (*site, *observer.ObservedLogs) {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
-	words, err := compileDisallow([]string{"add", "logout"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	h := &Handler{sources: make([]Source, 2), sourceNames: []string{"files", "urls"}, logger: zap.New(core)}
-	h.settings.crawl.disallow = words
+	h.settings.crawl = (&Crawl{Disallow: []string{"add", "logout"}}).compile(new(checker))
 	a := &App{now: time.Now, events: &eventQueue{queue: make(chan func(), 2)}}
 	s := &site{identity: identity{handler: h, origin: "http://a.example"}, app: a, state: new(siteState)}
 	s.id.handler, s.logger, s.ctx = h, newSiteLog(&s.identity), context.Background()

@@ -38,7 +38,6 @@ func newBench(t testing.TB, configure func(*Handler)) *bench {
 	if h.settings, err = h.compile(caddy.NewReplacer()); err != nil {
 		t.Fatal(err)
 	}
-	h.stem, h.basePrefix = page.Unescape(h.settings.stem), page.Unescape(h.settings.prefix)
 	h.ctx = emptyContext(t)
 	h.limiter = crawl.NewLimiter(maxCrawlRate, 1)
 	h.sources, h.sourceNames = []Source{b}, []string{"bench"}

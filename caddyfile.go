@@ -49,44 +49,17 @@ func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 	return h.NewRoute(matchers, handler), nil
 }
 
-// UnmarshalCaddyfile parses the sitemap directive:
+// UnmarshalCaddyfile parses the sitemap directive, whose options set the fields of their names:
 //
 //	sitemap [<matcher>] {
-//	    path       <path>
-//	    base_url   <url>
-//	    refresh    <interval>
-//	    shard_urls <n>
-//	    max_urls   <n>
-//	    robots_txt on|off
-//	    schema     0.9|0.84
-//	    exclude    <path-pattern...>
-//	    rule <path-pattern...> {
-//	        changefreq always|hourly|daily|weekly|monthly|yearly|never
-//	        priority   <0.0–1.0>
-//	    }
-//	    crawl off
-//	    crawl {
-//	        rate        <n>/s|<n>/m
-//	        concurrency <n>
-//	        disallow    <word or path-pattern...>
-//	    }
-//	    lastmod    auto|mtime|off
-//	    canonical  respect|ignore
-//	    orphans    list|omit
-//	    extensions alternates images
-//	    files [<root>] { ... }
-//	    urls [<file or path...>] { ... }
-//	    access_log <file or pattern...> { ... }
-//	    traffic { ... }
-//	    links { ... }
-//	    source <module> ...
+//	    <option> <value...>
+//	    <source> <argument...> { ... }
 //	}
 //
-// Every option has a default, which the field that it sets tells. exclude, rule, disallow and
-// the sources may be repeated.
+// exclude, rule, crawl disallow and the sources may be repeated.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
-	return option{name: "sitemap", block: h.options}.unmarshal(d, h.check)
+	return option{name: "sitemap", block: h.options}.unmarshal(d, func() error { return h.check(nil) })
 }
 
 func (h *Handler) options() options {
@@ -372,52 +345,44 @@ func lineOf(d *caddyfile.Dispenser) *caddyfile.Dispenser {
 
 // assign sets what to points to. Values are added to a list, so that a snippet and the site
 // that imports it can both give some.
-func assign(to any, args []string) error {
+func assign(to any, args []string) (err error) {
 	value := args[0]
 	switch to := to.(type) {
 	case *string:
 		*to = value
-		return nil
 	case *[]string:
 		*to = append(*to, args...)
-		return nil
 	case *[]Rule:
 		*to = append(*to, Rule{Match: args})
-		return nil
-	}
-	// JSON does not hold the others as text, and takes zero for the default.
-	if strings.Contains(value, "{") {
-		return errors.New("placeholders do not work here; {$NAME} stands for an environment variable")
-	}
-	var err error
-	switch to := to.(type) {
 	case *int:
-		if *to, err = strconv.Atoi(value); err != nil || *to < 1 {
-			return errors.New("a whole number from 1 on is wanted")
+		if *to, err = strconv.Atoi(value); err != nil || *to < 1 { // zero would be the default
+			err = errors.New("a whole number from 1 on is wanted")
 		}
 	case *caddy.Duration:
-		d, err := caddy.ParseDuration(value)
-		if *to = caddy.Duration(d); err != nil || d <= 0 {
-			return errors.New("a duration such as 90s, 12h or 30d is wanted")
+		d, invalid := caddy.ParseDuration(value)
+		if *to = caddy.Duration(d); invalid != nil || d <= 0 {
+			err = errors.New("a duration such as 90s, 12h or 30d is wanted")
 		}
 	case *float64:
 		*to, err = parseRate(value)
 	case **float64:
-		var priority float64
+		*to = new(float64)
 		if _, err = page.ParsePriority(value); err == nil {
-			priority, err = strconv.ParseFloat(value, 64)
+			**to, err = strconv.ParseFloat(value, 64)
 		}
-		*to = &priority
 	case **bool:
 		on := value == "on"
 		if *to = &on; !on && value != "off" {
-			return errors.New("it is on or off")
+			err = errors.New("it is on or off")
 		}
 	case **Crawl:
 		*to = &Crawl{Off: true}
 		if value != "off" {
-			return errors.New("use 'crawl off', or a block with rate, concurrency or disallow")
+			err = errors.New("use 'crawl off', or a block with rate, concurrency or disallow")
 		}
+	}
+	if err != nil && strings.Contains(value, "{") { // JSON does not hold these as text
+		return errors.New("placeholders do not work here; {$NAME} stands for an environment variable")
 	}
 	return err
 }

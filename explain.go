@@ -96,7 +96,7 @@ func explain(r *http.Request, a *App, rawURL string) (any, error) {
 		length := 0
 		if probed := s.probed.Load(); x.Listed {
 			length = math.MaxInt
-		} else if strings.HasPrefix(path, s.scope) && (probed == nil || probed.blocked() == "") {
+		} else if strings.HasPrefix(path, s.scope) && (probed == nil || probed.blocked == "") {
 			length = len(s.scope)
 		}
 		if length > longest {
@@ -173,26 +173,22 @@ func (s *site) explain(ctx context.Context, path string) (x *explanation, err er
 
 // addReason says why a page is not listed. What holds for the whole site comes first.
 func (s *site) addReason(x *explanation, path string, hasStatus bool) {
-	probed, last, set := cmp.Or(s.probed.Load(), &probeResult{reached: true}), s.lastReport(), &s.handler.settings
+	probed, last, set := cmp.Or(s.probed.Load(), new(probeResult)), s.lastReport(), &s.handler.settings
 	excluded, word := s.filter(&page.Page{Path: path}), ""
 	if x.NamedBy == nil {
 		word = set.crawl.disallow.Match(path)
 	}
 	x.Rule = cmp.Or(word, clip(probed.robots.rules.Line(path)))
 	switch {
-	case probed.blocked() != "":
-		x.because(probed.blocked(), fmt.Sprintf("The sitemap's path, or the front page, returns status %d.", cmp.Or(probed.refused, probed.absent, probed.status)),
+	case probed.blocked != "":
+		x.because(probed.blocked, fmt.Sprintf("The sitemap's path, or the front page, returns status %d.", probed.status),
 			"Change the routes if it should be listed.")
 	case s.isDocument(path):
 		x.because(excluded, "It is a document of the sitemap itself.", "")
 	case excluded != "":
 		x.is(indexing.Excluded)
 		x.Reason = excluded
-		for i := range set.exclude {
-			if set.exclude[i : i+1].Match(path) {
-				x.Rule = set.exclude[i]
-			}
-		}
+		x.Rule = set.exclude.which(path)
 	case hasStatus:
 	case last.Result == "" || last.Result == refreshFailed:
 		x.because("no refresh has succeeded yet, or the last one failed", last.Reason, "Wait, or see the log.")
@@ -260,7 +256,7 @@ func (s *site) namers(ctx context.Context, path string) (names []string) {
 func (s *site) follow(ctx context.Context, x *explanation) (all []liveResponse) {
 	disallow, probed := s.handler.settings.crawl.disallow, cmp.Or(s.probed.Load(), new(probeResult))
 	if x.Listed || x.NamedBy != nil {
-		disallow = new(disallowed)
+		disallow = disallowed{}
 	}
 	for path, ok := strings.TrimPrefix(x.URL, s.origin), true; ok && len(all) < maxChain; {
 		live := liveResponse{URL: s.origin + path}

@@ -67,11 +67,11 @@ func (h *Handler) match(path string) (wanted, bool) {
 	if path == robotsPath {
 		return wanted{robots: true}, h.settings.robots
 	}
-	suffix, form, ok := publish.ParseName(path, h.stem)
+	suffix, form, ok := publish.ParseName(path, h.settings.stem)
 	if !ok && h.settings.prefix != "" {
 		// Nothing strips the prefix of the base URL.
-		if rest, found := strings.CutPrefix(path, h.basePrefix); found {
-			suffix, form, ok = publish.ParseName(rest, h.stem)
+		if rest, found := strings.CutPrefix(path, h.settings.folder); found {
+			suffix, form, ok = publish.ParseName(rest, h.settings.stem)
 		}
 	}
 	return wanted{suffix: suffix, form: form}, ok

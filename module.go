@@ -16,9 +16,12 @@ package sitemap
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -126,10 +129,6 @@ type Handler struct {
 	ctx      caddy.Context
 	settings settings
 
-	// For matching requests, decoded.
-	stem       string
-	basePrefix string
-
 	sources     []Source
 	sourceNames []string
 	wantsRoot   bool         // a source takes the site's own root
@@ -186,16 +185,28 @@ type Crawl struct {
 	// verify, delete, add, remove.
 	Disallow []string `json:"disallow,omitempty"`
 
-	disallow *disallowed
+	disallow disallowed
+}
+
+// disallowed are words and patterns of paths that are not fetched.
+type disallowed struct {
+	words    page.Words
+	patterns pathPatterns
+}
+
+// Match returns the word or pattern that matches a path; "": none.
+func (d *disallowed) Match(path string) string {
+	return cmp.Or(d.words.Match(path), d.patterns.which(path))
 }
 
 // settings are a handler's settings, checked and in the form that a refresh and a request
 // use.
 type settings struct {
 	path      string // of the index
-	stem      string // path without .xml
 	base      string // scheme and host of base_url, "" without one
 	prefix    string // of base_url, percent-encoded, without the last slash
+	stem      string // path without .xml, decoded
+	folder    string // prefix, decoded
 	refresh   time.Duration
 	fixed     bool // refresh was given
 	shardURLs int
@@ -207,10 +218,10 @@ type settings struct {
 	crawl     Crawl
 	digest    uint64 // of everything that shapes a snapshot
 
-	dates              indexing.Mode
-	canonical          bool // is respected
-	omitOrphans        bool
-	alternates, images bool
+	dates       indexing.Mode
+	canonical   bool // is respected
+	omitOrphans bool
+	extract     htmlmeta.Options
 }
 
 // hint applies the first rule that matches a page.
@@ -221,11 +232,6 @@ func (s *settings) hint(p *page.Page) {
 			return
 		}
 	}
-}
-
-// extract returns what to collect from pages, besides links.
-func (s *settings) extract() htmlmeta.Options {
-	return htmlmeta.Options{Alternates: s.alternates, Images: s.images}
 }
 
 // CaddyModule returns the Caddy module information.
@@ -246,13 +252,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	case len(h.SourcesRaw) == 0:
 		return errors.New("sources is empty: name one, or leave it out for the default, files")
 	}
-	var err error
-	if h.settings, err = h.compile(caddy.NewReplacer()); err != nil {
-		return err
-	}
-	h.settings.digest = h.digest() // Caddy forgets the raw sources once they are loaded
-	h.limiter, h.onDemandTurn = crawl.NewLimiter(h.settings.crawl.Rate, h.settings.crawl.Concurrency), crawl.NewSlots(1)
-	h.stem, h.basePrefix = page.Unescape(h.settings.stem), page.Unescape(h.settings.prefix)
+	digest := h.digest() // Caddy forgets the raw sources once they are loaded
 	sources, err := ctx.LoadModule(h, "SourcesRaw")
 	if err != nil {
 		return fmt.Errorf("loading sources: %w", err)
@@ -264,9 +264,11 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		}
 		h.sources, h.sourceNames = append(h.sources, source), append(h.sourceNames, caddy.GetModuleName(s))
 	}
-	if err := h.checkSources(); err != nil {
+	if err := h.check(caddy.NewReplacer()); err != nil {
 		return err
 	}
+	h.settings.digest = digest
+	h.limiter, h.onDemandTurn = crawl.NewLimiter(h.settings.crawl.Rate, h.settings.crawl.Concurrency), crawl.NewSlots(1)
 	if h.logs, err = h.logReaders(); err != nil {
 		return err
 	}
@@ -274,28 +276,21 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if !ok {
 		return errors.New("a sitemap belongs in the routes of an HTTP server")
 	}
-	h.server = server
 	app, err := ctx.App("sitemap")
 	if err != nil {
 		return fmt.Errorf("loading the sitemap app: %w", err)
 	}
-	h.app = app.(*App)
+	h.server, h.app = server, app.(*App)
 	h.app.handlers = append(h.app.handlers, h)
 	return nil
 }
 
-// check tells whether the settings of a Caddyfile are right so far. What has a global
-// placeholder is left to Provision.
-func (h *Handler) check() (err error) {
-	if h.settings, err = h.compile(nil); err != nil {
+// check checks the settings, and notes what the handler does for its sources. Without a
+// replacer, as for a Caddyfile, values with global placeholders are passed over.
+func (h *Handler) check(repl *caddy.Replacer) (err error) {
+	if h.settings, err = h.compile(repl); err != nil {
 		return err
 	}
-	return h.checkSources()
-}
-
-// checkSources notes what the handler does for its sources, and refuses those that do not go
-// with the other settings.
-func (h *Handler) checkSources() (err error) {
 	for _, source := range h.sources {
 		switch s := source.(type) {
 		case *SourceFiles:
@@ -323,8 +318,7 @@ func (h *Handler) digest() uint64 {
 	return xxhash.Sum64(encoded)
 }
 
-// compile checks the settings and fills in their defaults. Without a replacer, values with
-// global placeholders are passed over.
+// compile checks the settings but the sources', and fills in their defaults.
 func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 	c := &checker{repl: repl}
 	s := settings{
@@ -340,13 +334,12 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 		dates:       indexing.Mode(c.choose("lastmod", h.LastMod, "auto", "mtime", "off")),
 		canonical:   c.choose("canonical", h.Canonical, "respect", "ignore") == 0,
 		omitOrphans: c.choose("orphans", h.Orphans, "list", "omit") == 1,
-		alternates:  slices.Contains(h.Extensions, "alternates"),
-		images:      slices.Contains(h.Extensions, "images"),
+		extract:     htmlmeta.Options{Alternates: slices.Contains(h.Extensions, "alternates"), Images: slices.Contains(h.Extensions, "images")},
 	}
-	s.stem = strings.TrimSuffix(s.path, ".xml")
 	var err error
 	s.base, s.prefix, err = checkBaseURL(c.replaced("base_url", h.BaseURL))
 	c.note(err)
+	s.stem, s.folder = page.Unescape(strings.TrimSuffix(s.path, ".xml")), page.Unescape(s.prefix)
 	c.refuse(s.prefix != "" && path.Dir(s.path) != "/" && !strings.HasPrefix(s.path, s.prefix+"/"),
 		"base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
 	c.refuse(s.refresh < time.Second, "refresh interval %s is too short: the shortest is 1s", s.refresh)
@@ -390,11 +383,25 @@ func (r *Crawl) compile(c *checker) Crawl {
 	if s.Disallow == nil {
 		s.Disallow = defaultDisallow
 	}
+	var patterns []string
+	for _, word := range s.Disallow {
+		name := bracedName.FindString(word)
+		c.refuse(word == "", "crawl disallow has an empty value")
+		c.refuse(name != "", "crawl disallow '%s': %s has no value here: placeholders are not replaced", word, name)
+		if strings.ContainsAny(word, "/*") {
+			patterns = append(patterns, word)
+		} else if err := s.disallow.words.Add(word); err != nil {
+			c.note(fmt.Errorf("crawl disallow %w", err))
+		}
+	}
 	var err error
-	s.disallow, err = compileDisallow(s.Disallow)
+	s.disallow.patterns, err = compilePatterns("crawl disallow", patterns)
 	c.note(err)
 	return s
 }
+
+// defaultDisallow are words of paths a GET of which may do something.
+var defaultDisallow = strings.Fields("logout logoff signout unsubscribe cart basket checkout confirm verify delete add remove")
 
 // checker checks settings, and keeps the first error.
 type checker struct {
@@ -502,19 +509,71 @@ func expandState(state string, repl *caddy.Replacer) (string, error) {
 		return state, nil
 	}
 	folder, err := repl.ReplaceOrErr(state, true, true)
+	if err == nil && folder != noState {
+		folder, err = caddy.FastAbs(folder)
+	}
 	if err != nil {
 		return "", fmt.Errorf("state '%s': %w", state, err)
 	}
-	if folder == noState {
-		return folder, nil
-	}
-	return caddy.FastAbs(folder)
+	return folder, nil
 }
 
 // Validate reports a state setting that is no folder.
 func (a *App) Validate() error {
 	_, err := expandState(a.State, caddy.NewReplacer())
 	return err
+}
+
+// pathPatterns match the paths of pages as Caddy's path matcher does, which it is.
+type pathPatterns caddyhttp.MatchPath
+
+// compilePatterns refuses what could never match a page: a pattern begins with a slash or
+// an asterisk, and placeholders in it have no value, since there is no request.
+func compilePatterns(setting string, patterns []string) (pathPatterns, error) {
+	for _, p := range patterns {
+		if p == "" || p[0] != '/' && p[0] != '*' {
+			return nil, fmt.Errorf("%s: path pattern '%s' matches nothing: it begins with '/' or '*'", setting, p)
+		}
+		if strings.HasSuffix(p, ",") || strings.Contains(p, ",/") || strings.Contains(p, ",*") {
+			return nil, fmt.Errorf("%s: path pattern '%s': a space separates patterns, not a comma", setting, p)
+		}
+		if name := bracedName.FindString(p); name != "" {
+			return nil, fmt.Errorf("%s: path pattern '%s': %s has no value here", setting, p, name)
+		}
+		if _, err := path.Match(strings.ReplaceAll(p, "%*", "*"), ""); err != nil {
+			return nil, fmt.Errorf("%s: path pattern '%s': %w", setting, p, err)
+		}
+	}
+	compiled := caddyhttp.MatchPath(slices.Clone(patterns))
+	return pathPatterns(compiled), compiled.Provision(caddy.Context{})
+}
+
+// matchRequests are what the path matcher takes, to be used again.
+var matchRequests = sync.Pool{New: func() any {
+	ctx := context.WithValue(context.Background(), caddy.ReplacerCtxKey, caddy.NewEmptyReplacer())
+	return (&http.Request{URL: new(url.URL)}).WithContext(ctx)
+}}
+
+// Match reports whether one of the patterns matches a canonical path. Its query plays no part.
+func (p pathPatterns) Match(path string) bool {
+	if len(p) == 0 {
+		return false
+	}
+	r := matchRequests.Get().(*http.Request)
+	defer matchRequests.Put(r)
+	r.URL.RawPath, _, _ = strings.Cut(path, "?")
+	r.URL.Path = page.Unescape(r.URL.RawPath)
+	return caddyhttp.MatchPath(p).Match(r)
+}
+
+// which returns the first pattern that matches a path; "": none.
+func (p pathPatterns) which(path string) string {
+	for i := range p {
+		if p[i : i+1].Match(path) {
+			return p[i]
+		}
+	}
+	return ""
 }
 
 // Interface guards

@@ -188,3 +188,49 @@ func TestHint(t *testing.T) {
 		t.Errorf("got the priority %s, the source's is %s", p.Priority, own)
 	}
 }
+
+// How patterns match is Caddy's; that paths reach its matcher as in requests is tested.
+func TestPathPatterns(t *testing.T) {
+	for _, test := range []struct {
+		patterns      []string
+		match, others string
+	}{
+		{nil, "", "/ /a"},
+		{[]string{"/x", "*"}, "/ /a/b?c", ""},
+		{[]string{"/a", "/b*", "*.php", "*/admin/*"}, "/a /A /a?b=c /b/c /x.PHP /x/admin/y", "/ /a/ /x?y.php /admin"},
+		{[]string{"/a b", "/É"}, "/a%20b /%C3%A9", "/a%2520b /a+b /e"},
+		{[]string{"/a%2Fb", "/bands/%*", "/50%25"}, "/a%2Fb /bands/AC%2FDC /50%25", "/a/b /bands /50"},
+		{[]string{"/a/b"}, "/a/b /a%2Fb /a//b", "/a"},
+	} {
+		patterns, err := compilePatterns("exclude", test.patterns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range strings.Fields(test.match) {
+			if !patterns.Match(path) {
+				t.Errorf("%q: %s does not match", test.patterns, path)
+			}
+		}
+		for _, path := range strings.Fields(test.others) {
+			if patterns.Match(path) {
+				t.Errorf("%q: %s matches", test.patterns, path)
+			}
+		}
+	}
+	for _, bad := range []string{"", "a/*", "/[", "/%20[", "/{env.NONE}/*", "/{x}"} {
+		if _, err := compilePatterns("exclude", []string{"/ok", bad}); err == nil {
+			t.Errorf("%q is no error", bad)
+		}
+	}
+}
+
+func BenchmarkPathPatterns(b *testing.B) {
+	patterns, err := compilePatterns("exclude", []string{"/private/*", "*.php", "/a/*/c", "*draft*"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		patterns.Match("/articles/2026/some-ordinary-page-of-a-site.html")
+	}
+}

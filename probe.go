@@ -14,7 +14,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/certmagic"
-	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
@@ -24,12 +23,9 @@ import (
 
 // probeResult is what the server's routes say of a site.
 type probeResult struct {
-	reached       bool     // requests for the sitemap reach the handler
-	shadowed      bool     // another sitemap handler gets them
-	same          *Handler // the one that does, where it has the same settings; nil: none
-	status        int      // of the response where they do not
-	refused       int      // 401 or 403, where anonymous visitors do not get in
-	absent        int      // an error status of the front page of a site on demand, which may be made up
+	blocked       string   // why the site lists nothing; "": it does list
+	status        int      // of the response that says so
+	same          *Handler // that gets the requests for the sitemap, with the same settings; nil: none
 	canonicalHost string   // that the front page names in its canonical; "": none
 
 	robots robotsRules
@@ -46,21 +42,6 @@ type siteFiles struct {
 	unserved bool     // no file server is known that has the root
 }
 
-// blocked is why a site lists nothing; "": it does list.
-func (p *probeResult) blocked() string {
-	switch {
-	case p.refused != 0:
-		return reasonRefused
-	case p.shadowed:
-		return reasonShadowed
-	case p.absent != 0:
-		return reasonAbsent
-	case !p.reached:
-		return reasonUnreached
-	}
-	return ""
-}
-
 // Why a site lists nothing.
 const (
 	reasonRefused   = "the site refuses anonymous visitors, so nothing is listed"
@@ -73,7 +54,6 @@ const (
 type robotsRules struct {
 	rules    robotstxt.Rules
 	closed   bool     // it cannot be fetched: RFC 9309, section 2.3.1.4, disallows everything
-	digest   uint64   // tells rules apart
 	sitemaps []string // that it names
 }
 
@@ -112,18 +92,17 @@ func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error)
 		return result, ctx.Err()
 	case errors.Is(err, errAbandoned), err != nil && p.seen == nil:
 		return result, fmt.Errorf("fetching %s: %w", path, err)
-	case p.seen == h:
-		result.reached = true
-	case p.seen != nil:
-		result.shadowed = true
+	case p.seen == nil && fails(res.Status): // which says nothing of where the routes lead
+		return result, fmt.Errorf("fetching %s: status %d", path, res.Status)
+	case p.seen == nil:
+		result.blocked, result.status = reasonUnreached, res.Status
+		if refuses(res.Status) {
+			result.blocked = reasonRefused
+		}
+	case p.seen != h:
+		result.blocked = reasonShadowed
 		if p.seen.settings.digest == h.settings.digest {
 			result.same = p.seen
-		}
-	case fails(res.Status): // which says nothing of where the routes lead
-		return result, fmt.Errorf("fetching %s: status %d", path, res.Status)
-	default:
-		if result.status = res.Status; refuses(res.Status) {
-			result.refused = res.Status
 		}
 	}
 	front, err := f.fetch(ctx, f.internal.prefix+"/", peekBody, nil)
@@ -136,9 +115,9 @@ func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error)
 	}
 	switch {
 	case refuses(status):
-		result.refused = status
-	case f.onDemand && status >= 400 && !h.settings.crawl.Off:
-		result.absent = status
+		result.blocked, result.status = reasonRefused, status
+	case result.blocked == "" && f.onDemand && status >= 400 && !h.settings.crawl.Off:
+		result.blocked, result.status = reasonAbsent, status
 	}
 	result.siteFiles = p.files
 	result.robots, err = f.fetchRobots(ctx)
@@ -179,11 +158,7 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) (robotsRules, error) {
 	if res.Truncated {
 		body = body[:strings.LastIndexAny(string(body), "\r\n")+1] // half a path disallows more than the whole one
 	}
-	r := robotsRules{rules: robotstxt.ReadRules(body, crawlerName), sitemaps: robotstxt.Sitemaps(body)}
-	if !r.rules.Empty() {
-		r.digest = xxhash.Sum64String(r.rules.String())
-	}
-	return r, nil
+	return robotsRules{rules: robotstxt.ReadRules(body, crawlerName), sitemaps: robotstxt.Sitemaps(body)}, nil
 }
 
 // absolute is a path with the working directory before it if it is a relative one; a
@@ -225,15 +200,20 @@ func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next ca
 func (s mounts) locate(r *http.Request, prefix string, rooted bool) (at siteFiles) {
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	host, _ := origin.CleanHost(r.Host)
-	own, servers, roots := rootVar(r), s.fileServers(host, prefix), []string(nil)
-	for i := range servers {
-		server := &servers[i]
-		server.root, server.fs = repl.ReplaceAll(server.root, ""), repl.ReplaceAll(server.FileSystem, "")
-		if server.root == "" && server.fs != "" && server.fs != defaultFileSystem {
-			server.root = "." // of that file system, not the working directory
-		}
-		if server.root != "" && !slices.Contains(roots, server.root) {
-			roots = append(roots, server.root)
+	own, servers, roots := rootVar(r), []fileServer(nil), []string(nil)
+	for _, m := range s.in(prefix) {
+		for _, server := range m.servers {
+			if !origin.Overlap(server.hosts, []string{host}) {
+				continue
+			}
+			server.root, server.fs = repl.ReplaceAll(server.root, ""), repl.ReplaceAll(server.FileSystem, "")
+			if server.root == "" && server.fs != "" && server.fs != defaultFileSystem {
+				server.root = "." // of that file system, not the working directory
+			}
+			if server.root != "" && !slices.Contains(roots, server.root) {
+				roots = append(roots, server.root)
+			}
+			servers = append(servers, server)
 		}
 	}
 	switch {
@@ -278,7 +258,7 @@ func rootVar(r *http.Request) string {
 // handler does not see, and URLs that no search engine would visit.
 func (s *site) checkSetup(ctx context.Context) {
 	probed := s.probed.Load()
-	if probed == nil || !probed.reached || probed.refused != 0 || s.main.Load() != nil || s.checked.Swap(true) {
+	if probed == nil || probed.blocked != "" || s.main.Load() != nil || s.checked.Swap(true) {
 		return
 	}
 	if s.handler.settings.robots {

@@ -19,32 +19,32 @@ import (
 // TestLocate: the root is the site's own where its file server uses it, else that of the
 // only file server; never one of several. Placeholders are replaced as a file server does.
 func TestLocate(t *testing.T) {
-	serving := func(root string) servedBy { return servedBy{FileServer: new(fileserver.FileServer), root: root} }
+	serving := func(root string) fileServer { return fileServer{FileServer: new(fileserver.FileServer), root: root} }
 	elsewhere := serving("/srv/c")
 	elsewhere.hosts = []string{"c.example"}
-	hiding := servedBy{FileServer: &fileserver.FileServer{Hide: []string{"{http.request.host}.bak"}, IndexNames: []string{"{http.request.host}.html"}}, root: siteRoot}
+	hiding := fileServer{FileServer: &fileserver.FileServer{Hide: []string{"{http.request.host}.bak"}, IndexNames: []string{"{http.request.host}.html"}}, root: siteRoot}
 	const several, none = "several file roots (/srv/a, /srv/b)", "no file root"
 	for name, test := range map[string]struct {
 		before, behind string // roots that are set there
-		servers        []servedBy
+		servers        []fileServer
 		want           string // root, file system, what is hidden and the index, or how it begins why there is none
 	}{
 		"a root alone":                 {"/srv/a", "", nil, "/srv/a  [] []"},
 		"a root behind":                {"", "/srv/b", nil, "/srv/b  [] []"},
 		"before and behind":            {"/srv/a", "/srv/b", nil, "/srv/a  [] []"},
-		"a root and its server":        {"/srv/a", "", []servedBy{serving(siteRoot)}, "/srv/a  [] []"},
-		"a root of a directive behind": {"", "/srv/a", []servedBy{serving("/srv/a")}, "/srv/a  [] []"},
-		"a server of its own root":     {"", "", []servedBy{serving("/srv/{http.request.host}")}, "/srv/named.example  [] []"},
-		"both, of different roots":     {"/srv/a", "", []servedBy{serving("/srv/b")}, "/srv/b  [] []"},
-		"one of several is the site's": {"/srv/a", "", []servedBy{serving("/srv/b"), serving("/srv/a")}, "/srv/a  [] []"},
-		"several, none is known":       {"", "", []servedBy{serving("/srv/a"), serving("/srv/b")}, several},
-		"several roots behind":         {"", "/srv/a", []servedBy{serving(siteRoot), serving("/srv/b")}, several},
+		"a root and its server":        {"/srv/a", "", []fileServer{serving(siteRoot)}, "/srv/a  [] []"},
+		"a root of a directive behind": {"", "/srv/a", []fileServer{serving("/srv/a")}, "/srv/a  [] []"},
+		"a server of its own root":     {"", "", []fileServer{serving("/srv/{http.request.host}")}, "/srv/named.example  [] []"},
+		"both, of different roots":     {"/srv/a", "", []fileServer{serving("/srv/b")}, "/srv/b  [] []"},
+		"one of several is the site's": {"/srv/a", "", []fileServer{serving("/srv/b"), serving("/srv/a")}, "/srv/a  [] []"},
+		"several, none is known":       {"", "", []fileServer{serving("/srv/a"), serving("/srv/b")}, several},
+		"several roots behind":         {"", "/srv/a", []fileServer{serving(siteRoot), serving("/srv/b")}, several},
 		"nothing":                      {"", "", nil, none},
-		"a server without a root":      {"", "", []servedBy{serving("{none}")}, none},
-		"a server of another host":     {"", "", []servedBy{elsewhere}, none},
-		"another file system":          {"", "", []servedBy{{FileServer: &fileserver.FileServer{FileSystem: "own"}, root: siteRoot}}, ". own [] []"},
-		"the default file system":      {"", "", []servedBy{{FileServer: &fileserver.FileServer{FileSystem: defaultFileSystem}, root: siteRoot}}, none},
-		"names":                        {"/srv/a", "", []servedBy{serving("/srv/b"), hiding}, "/srv/a  [named.example.bak] [named.example.html]"},
+		"a server without a root":      {"", "", []fileServer{serving("{none}")}, none},
+		"a server of another host":     {"", "", []fileServer{elsewhere}, none},
+		"another file system":          {"", "", []fileServer{{FileServer: &fileserver.FileServer{FileSystem: "own"}, root: siteRoot}}, ". own [] []"},
+		"the default file system":      {"", "", []fileServer{{FileServer: &fileserver.FileServer{FileSystem: defaultFileSystem}, root: siteRoot}}, none},
+		"names":                        {"/srv/a", "", []fileServer{serving("/srv/b"), hiding}, "/srv/a  [named.example.bak] [named.example.html]"},
 	} {
 		b := newBench(t, func(h *Handler) { h.mounts = mounts{{servers: test.servers}} })
 		b.handler.wantsRoot = true
@@ -102,24 +102,24 @@ func TestProbe(t *testing.T) {
 		want    func(*probeResult) bool
 	}{
 		"nothing but the sitemap": {nil, func(p *probeResult) bool {
-			return p.reached && p.refused == 0 && p.blocked() == "" && p.canonicalHost == ""
+			return p.blocked == "" && p.canonicalHost == ""
 		}},
-		"a closed front page":     {map[string]answer{"/": {401, html, ""}}, func(p *probeResult) bool { return p.refused == 401 && p.blocked() == reasonRefused }},
-		"a forbidden front page":  {map[string]answer{"/": {403, html, ""}}, func(p *probeResult) bool { return p.refused == 403 }},
-		"a broken front page":     {map[string]answer{"/": {500, html, ""}}, func(p *probeResult) bool { return p.refused == 0 }},
+		"a closed front page":     {map[string]answer{"/": {401, html, ""}}, func(p *probeResult) bool { return p.status == 401 && p.blocked == reasonRefused }},
+		"a forbidden front page":  {map[string]answer{"/": {403, html, ""}}, func(p *probeResult) bool { return p.status == 403 && p.blocked == reasonRefused }},
+		"a broken front page":     {map[string]answer{"/": {500, html, ""}}, func(p *probeResult) bool { return p.blocked == "" }},
 		"a canonical":             {map[string]answer{"/": {200, html, canonical("https://WWW.named.example:8443/")}}, func(p *probeResult) bool { return p.canonicalHost == "www.named.example" }},
 		"a canonical in a header": {map[string]answer{"/": {200, "Link: <https://www.named.example/>; rel=canonical", "<!doctype html>"}}, func(p *probeResult) bool { return p.canonicalHost == "www.named.example" }},
 		"a canonical of an error": {map[string]answer{"/": {404, html, canonical("https://www.named.example/")}}, func(p *probeResult) bool { return p.canonicalHost == "" }},
 		"a canonical in text":     {map[string]answer{"/": {200, text, canonical("https://www.named.example/")}}, func(p *probeResult) bool { return p.canonicalHost == "" }},
 
-		"no robots.txt": {nil, func(p *probeResult) bool { return p.robots.rules.Empty() && !p.robots.closed && p.robots.digest == 0 }},
+		"no robots.txt": {nil, func(p *probeResult) bool { return p.robots.rules.Empty() && !p.robots.closed }},
 		"rules": {map[string]answer{"/robots.txt": {200, text, "User-agent: *\nDisallow: /x\nSitemap: http://a.example/b.xml\n"}}, func(p *probeResult) bool {
-			return !p.robots.rules.Allows("/x/a") && p.robots.rules.Allows("/y") && p.robots.digest != 0 && slices.Equal(p.robots.sitemaps, []string{"http://a.example/b.xml"})
+			return !p.robots.rules.Allows("/x/a") && p.robots.rules.Allows("/y") && slices.Equal(p.robots.sitemaps, []string{"http://a.example/b.xml"})
 		}},
 		"rules for Googlebot":  {map[string]answer{"/robots.txt": {200, text, "User-agent: *\nDisallow: /\n\nUser-agent: Googlebot\nDisallow: /x\n"}}, func(p *probeResult) bool { return !p.robots.rules.Allows("/x/a") && p.robots.rules.Allows("/y") }},
 		"a page for it":        {map[string]answer{"/robots.txt": {200, html, "<!doctype html>User-agent: *\nDisallow: /\n"}}, func(p *probeResult) bool { return p.robots.rules.Empty() && !p.robots.closed }},
 		"a forbidden one":      {map[string]answer{"/robots.txt": {403, text, "User-agent: *\nDisallow: /\n"}}, func(p *probeResult) bool { return p.robots.rules.Empty() && !p.robots.closed }},
-		"a broken one":         {map[string]answer{"/robots.txt": {503, text, ""}}, func(p *probeResult) bool { return p.robots.closed && p.blocked() == "" }},
+		"a broken one":         {map[string]answer{"/robots.txt": {503, text, ""}}, func(p *probeResult) bool { return p.robots.closed && p.blocked == "" }},
 		"one that is too busy": {map[string]answer{"/robots.txt": {429, text, ""}}, func(p *probeResult) bool { return p.robots.closed }},
 		"a long one, cut off":  {map[string]answer{"/robots.txt": {200, text, "User-agent: *\n" + strings.Repeat("Disallow: /abcdefgh\n", robotstxt.MaxBody/20+1)}}, func(p *probeResult) bool { return !p.robots.rules.Allows("/abcdefgh") && p.robots.rules.Allows("/abc") }},
 	} {
@@ -166,8 +166,8 @@ func TestProbeReaches(t *testing.T) {
 	} {
 		b.app.fetchers[h.server].routes = test.routes
 		got, err := s.fetcher.probe(t.Context())
-		if !errors.Is(err, test.err) || err == nil && (got.blocked() != test.blocked || got.status != test.status || got.same != test.same) {
-			t.Errorf("%s: got %+v (%s), %v", name, got, got.blocked(), err)
+		if !errors.Is(err, test.err) || err == nil && (got.blocked != test.blocked || got.status != test.status || got.same != test.same) {
+			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,11 +26,11 @@ type mount struct {
 	hosts   []string // that matchers spell out; with patterns, such as *.example.com; nil: all
 	prefix  string   // what was stripped of the path before it, percent-encoded
 	root    string   // that was set last before it
-	servers []servedBy
+	servers []fileServer
 }
 
-// servedBy is a file server that follows a mount.
-type servedBy struct {
+// fileServer is a file server in the prefix of a mount.
+type fileServer struct {
 	*fileserver.FileServer
 	hosts []string // that lead there; nil: all
 	root  string   // its own, or that of a root directive behind the mount
@@ -85,7 +84,7 @@ func (s mounts) hosts(prefix string) []string {
 
 // matchesHost reports whether requests for a host could reach the handler in a prefix.
 func (s mounts) matchesHost(host, prefix string) bool {
-	return slices.ContainsFunc(s.in(prefix), func(m *mount) bool { return overlap(m.hosts, []string{host}) })
+	return slices.ContainsFunc(s.in(prefix), func(m *mount) bool { return origin.Overlap(m.hosts, []string{host}) })
 }
 
 // representativeHost is a host that leads to the handler in a prefix: the wanted one if it
@@ -102,50 +101,47 @@ func (s mounts) representativeHost(wanted, prefix string) string {
 	return wanted
 }
 
-// fileServers are those that follow the handler in a prefix of a host.
-func (s mounts) fileServers(host, prefix string) []servedBy {
-	var all []servedBy
-	for _, m := range s.in(prefix) {
-		all = append(all, m.servers...)
-	}
-	return slices.DeleteFunc(all, func(server servedBy) bool { return !overlap(server.hosts, []string{host}) })
-}
-
 // walk finds the mounts of every sitemap handler of a server.
 func walk(server *caddyhttp.Server) map[*Handler]mounts {
 	w := walker{server: server, found: make(map[*Handler]mounts)}
 	w.routes(server.Routes, mount{})
+	for _, mounts := range w.found {
+		for _, m := range mounts {
+			for _, place := range w.places {
+				at, h := place.mount, place.FileServer
+				if at.prefix != m.prefix || !origin.Overlap(m.hosts, at.hosts) {
+					continue
+				}
+				server := fileServer{FileServer: h, hosts: at.hosts, root: h.Root}
+				if h.Root == siteRoot && at.root != m.root {
+					server.root = cmp.Or(at.root, h.Root)
+				}
+				m.servers = append(m.servers, server)
+			}
+		}
+	}
 	return w.found
 }
 
 type walker struct {
 	server *caddyhttp.Server
 	found  map[*Handler]mounts
-	open   []*mount // that file servers may still follow
-	named  []string // routes being walked, since they may invoke each other
+	places []struct { // of file servers
+		mount
+		*fileserver.FileServer
+	}
+	named []string // routes being walked, since they may invoke each other
 }
 
 // routes walks a list in order and returns the place after it, since a rewrite
 // in one route holds for those that follow.
 func (w *walker) routes(routes caddyhttp.RouteList, at mount) mount {
-	alternatives := make(map[string][]*mount) // by group, of which only one route runs
 	for _, route := range routes {
-		before := w.open
-		w.open = slices.DeleteFunc(slices.Clone(before), func(m *mount) bool { return slices.Contains(alternatives[route.Group], m) })
-		known := len(w.open)
-		inside := mount{hosts: intersect(at.hosts, hostsOf(route.MatcherSets)), prefix: at.prefix, root: at.root}
+		inside := mount{hosts: origin.Intersect(at.hosts, hostsOf(route.MatcherSets)), prefix: at.prefix, root: at.root}
 		for _, handler := range route.Handlers {
 			inside = w.handler(handler, inside)
 		}
-		opened := w.open[known:]
-		w.open = before
-		if route.Terminal {
-			continue // nothing after it follows what is in it
-		}
-		w.open = append(slices.Clip(before), opened...)
-		if route.Group != "" {
-			alternatives[route.Group] = append(alternatives[route.Group], opened...)
-		} else if len(route.MatcherSets) == 0 {
+		if !route.Terminal && route.Group == "" && len(route.MatcherSets) == 0 {
 			at.prefix, at.root = inside.prefix, inside.root
 		}
 	}
@@ -157,7 +153,7 @@ func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at mount) mount {
 	switch h := handler.(type) {
 	case *Handler:
 		m := at
-		w.found[h], w.open = append(w.found[h], &m), append(w.open, &m)
+		w.found[h] = append(w.found[h], &m)
 	case *caddyhttp.Subroute:
 		at = w.routes(h.Routes, at)
 	case *caddyhttp.Invoke:
@@ -179,15 +175,10 @@ func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at mount) mount {
 			at.root = root
 		}
 	case *fileserver.FileServer:
-		for _, m := range w.open {
-			server := servedBy{FileServer: h, hosts: at.hosts, root: h.Root}
-			if h.Root == siteRoot && at.root != m.root {
-				server.root = cmp.Or(at.root, h.Root)
-			}
-			if overlap(m.hosts, at.hosts) {
-				m.servers = append(m.servers, server)
-			}
-		}
+		w.places = append(w.places, struct {
+			mount
+			*fileserver.FileServer
+		}{at, h})
 	}
 	return at
 }
@@ -210,107 +201,38 @@ func hostsOf(sets caddyhttp.MatcherSets) []string {
 	return all
 }
 
-// intersect is what is left of outer hosts inside a route that names inner ones; empty, but
-// not nil: no host that could be named.
-func intersect(outer, inner []string) []string {
-	if outer == nil || inner == nil {
-		return append(outer, inner...)
-	}
-	both := []string{}
-	for _, a := range outer {
-		for _, b := range inner {
-			if hostMatches(a, b) {
-				both = append(both, b)
-			} else if hostMatches(b, a) {
-				both = append(both, a)
+// digestRoutes tells apart what a server would answer for a host, as far as its routes say
+// it: with another digest, every page is fetched again. What upstreams there are is not in
+// it, nor what handlers load as modules of their own. It also reports whether a route proxies
+// requests.
+func digestRoutes(server *caddyhttp.Server, host string) (digest uint64, proxies bool) {
+	sum := xxhash.New()
+	var add func(caddyhttp.RouteList)
+	add = func(routes caddyhttp.RouteList) {
+		for _, route := range routes {
+			if !origin.Overlap(hostsOf(route.MatcherSets), []string{host}) {
+				continue // routes of other hosts come and go as sites do
 			}
-		}
-	}
-	return both
-}
-
-// overlap reports whether a host could lead to both.
-func overlap(a, b []string) bool {
-	return a == nil || b == nil || len(intersect(a, b)) > 0
-}
-
-// hostMatches is Caddy's rule: an asterisk stands for one label.
-func hostMatches(pattern, host string) bool {
-	if strings.Contains(pattern, "{") {
-		return true // only a request can tell
-	}
-	return slices.EqualFunc(strings.Split(pattern, "."), strings.Split(host, "."), func(p, h string) bool {
-		return p == "*" || strings.EqualFold(p, h)
-	})
-}
-
-// eachRoute calls enter for the routes of a list in order, and for those below one where enter
-// is true.
-func eachRoute(routes caddyhttp.RouteList, enter func(*caddyhttp.Route) bool) {
-	for i := range routes {
-		if !enter(&routes[i]) {
-			continue
-		}
-		for _, handler := range routes[i].Handlers {
-			if sub, ok := handler.(*caddyhttp.Subroute); ok {
-				eachRoute(sub.Routes, enter)
-				if sub.Errors != nil {
-					eachRoute(sub.Errors.Routes, enter)
+			_, _ = fmt.Fprintln(sum, route.Group != "", route.Terminal, len(route.Handlers), settingsOf(route.MatcherSets))
+			for _, handler := range route.Handlers {
+				_, isProxy := handler.(*reverseproxy.Handler)
+				proxies = proxies || isProxy
+				_, _ = fmt.Fprintln(sum, moduleSettings(handler))
+				if sub, ok := handler.(*caddyhttp.Subroute); ok {
+					if add(sub.Routes); sub.Errors != nil {
+						add(sub.Errors.Routes)
+					}
 				}
 			}
 		}
 	}
-}
-
-// allRoutes are those of a server, for errors and named ones too.
-func allRoutes(server *caddyhttp.Server) caddyhttp.RouteList {
-	all := slices.Clone(server.Routes)
-	if server.Errors != nil {
-		all = append(all, server.Errors.Routes...)
+	if add(server.Routes); server.Errors != nil {
+		add(server.Errors.Routes)
 	}
 	for _, name := range slices.Sorted(maps.Keys(server.NamedRoutes)) {
-		all = append(all, *server.NamedRoutes[name])
+		add(caddyhttp.RouteList{*server.NamedRoutes[name]})
 	}
-	return all
-}
-
-// usesUpstreams reports whether some route of a server proxies requests.
-func usesUpstreams(server *caddyhttp.Server) (uses bool) {
-	eachRoute(allRoutes(server), func(route *caddyhttp.Route) bool {
-		for _, handler := range route.Handlers {
-			_, proxies := handler.(*reverseproxy.Handler)
-			uses = uses || proxies
-		}
-		return true
-	})
-	return uses
-}
-
-// routesDigest tells apart what a server would answer for a host, as far as its routes say
-// it: with another digest, every page is fetched again. What upstreams there are is not in
-// it, nor what handlers load as modules of their own.
-func routesDigest(server *caddyhttp.Server, host string) uint64 {
-	sum := xxhash.New()
-	eachRoute(allRoutes(server), func(route *caddyhttp.Route) bool {
-		if !overlap(hostsOf(route.MatcherSets), []string{host}) {
-			return false // routes of other hosts come and go as sites do
-		}
-		_, _ = fmt.Fprintln(sum, route.Group != "", route.Terminal, len(route.Handlers), settingsOf(route.MatcherSets))
-		for _, handler := range route.Handlers {
-			switch h := handler.(type) {
-			case *Handler, *reverseproxy.Handler, *caddyhttp.Subroute:
-				_, _ = fmt.Fprintf(sum, "%T\n", h)
-			case *fileserver.FileServer:
-				server := *h // to whose files to hide the Caddyfile adapter adds its own, by path
-				server.Hide = slices.DeleteFunc(slices.Clone(h.Hide), func(name string) bool { return strings.ContainsRune(name, filepath.Separator) })
-				_, _ = fmt.Fprintln(sum, moduleSettings(&server))
-			default:
-				_, _ = fmt.Fprintln(sum, moduleSettings(h))
-			}
-		}
-		return true
-	})
-	return sum.Sum64()
+	return sum.Sum64(), proxies
 }
 
 // settingsOf are those of matchers, which come in no order within a set.
@@ -336,6 +258,10 @@ func settingsOf(sets []caddyhttp.MatcherSet) string {
 func moduleSettings(module any) (settings string) {
 	settings = fmt.Sprintf("%T", module)
 	defer func() { _ = recover() }()
+	switch module.(type) {
+	case *Handler, *reverseproxy.Handler, *caddyhttp.Subroute:
+		return settings
+	}
 	encoded, _ := json.Marshal(module)
 	return settings + string(encoded)
 }

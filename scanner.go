@@ -68,7 +68,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 	}
 	run := &refreshRun{site: s, records: records, probed: probed, begun: s.app.now(), demanded: demanded}
 	run.source = newRefresh(s, probed, run.begun)
-	if reason := probed.blocked(); reason != "" { // the site's routes say so, and are believed at once
+	if reason := probed.blocked; reason != "" { // the site's routes say so, and are believed at once
 		return run.finish(run.swap(result{outcome: refreshEmpty, reason: reason, selected: indexing.Result{Generation: records.generation}}))
 	}
 	if err := run.source.openFS(); err != nil {
@@ -167,8 +167,8 @@ func (s *site) probe(ctx context.Context) (probeResult, error) {
 	if hangs.Stop() {
 		s.logger.clear("hangs")
 	}
-	if fails(probed.absent) && s.state.Index.Load() != nil {
-		probed.absent = 0 // no made-up host: its pages stay as long as any that fail
+	if probed.blocked == reasonAbsent && fails(probed.status) && s.state.Index.Load() != nil {
+		probed.blocked = "" // no made-up host: its pages stay as long as any that fail
 	}
 	s.settle(ctx, &probed, err)
 	return probed, err
@@ -180,7 +180,7 @@ func (r *refreshRun) policy() crawl.Policy {
 	p := crawl.Policy{
 		Base: r.origin, Scope: r.scope, Front: r.front(), Filter: r.filter, IgnoreCanonicals: !set.canonical, After: r.records.batch,
 		Disallow: func(path string) bool { return set.crawl.disallow.Match(path) != "" }, Closed: r.probed.robots.closed,
-		Extract: set.extract(), Settings: r.digest(r.probed.robots.digest), Routes: digestOf(r.fetcher.routes, set.alternates, set.images),
+		Extract: set.extract, Settings: r.digest(r.probed.robots.rules.String()), Routes: digestOf(r.fetcher.routes, set.extract),
 	}
 	if !r.probed.robots.rules.Empty() {
 		p.Allowed = r.probed.robots.rules.Allows
@@ -304,7 +304,7 @@ func (r *refreshRun) build(ctx context.Context, crawled crawl.Result, keepListed
 	}
 	snapshot, err = publish.Build(ctx, pages, r.records.last, publish.Options{
 		Base: r.origin, Document: func(suffix string) string { return r.origin + r.docPath(suffix, ".xml") },
-		Schema: set.schema, ShardURLs: set.shardURLs, Extended: set.alternates || set.images,
+		Schema: set.schema, ShardURLs: set.shardURLs, Extended: set.extract.Alternates || set.extract.Images,
 		Workers: r.source.Workers, Now: r.begun,
 	})
 	switch {
@@ -322,7 +322,7 @@ func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules
 	rules := indexing.Rules{
 		Base: r.origin, Scope: r.scope, Front: r.front(), Filter: r.filter, Hints: set.hint,
 		Respect: set.canonical, OmitOrphans: set.omitOrphans, Dates: set.dates, MaxPages: set.maxURLs,
-		Included: r.handler.underscored.Match, Alternates: set.alternates, Images: set.images, KeepListed: keepListed, Now: r.begun,
+		Included: r.handler.underscored.Match, Alternates: set.extract.Alternates, Images: set.extract.Images, KeepListed: keepListed, Now: r.begun,
 	}
 	if d := r.handler.discovery; d != nil {
 		rules.Unlinked, rules.Expire = d.isUnlinked, d.expire

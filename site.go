@@ -113,7 +113,7 @@ func (h *Handler) names(at address) bool {
 
 // docPath is the path of a document in URLs.
 func (i *identity) docPath(suffix, extension string) string {
-	return i.docPrefix + i.handler.settings.stem + suffix + extension
+	return i.docPrefix + strings.TrimSuffix(i.handler.settings.path, ".xml") + suffix + extension
 }
 
 // url is what the site is called: its origin and prefix.
@@ -214,7 +214,8 @@ func newSite(a *App, i identity) *site {
 	s.ctx, s.cancel = context.WithCancel(a.running)
 	h := i.handler
 	s.logger = newSiteLog(&s.identity)
-	s.fetcher = siteFetcher{&s.identity, a.fetchers[h.server], routesDigest(h.server, hostOf(i.internal.origin)), func(res *response) {
+	routes, proxies := digestRoutes(h.server, hostOf(i.internal.origin))
+	s.fetcher = siteFetcher{&s.identity, a.fetchers[h.server], routes, func(res *response) {
 		a.counts.fetched(res)
 		if a.building != nil {
 			a.building.Fetched.Add(1)
@@ -224,7 +225,7 @@ func newSite(a *App, i identity) *site {
 	if before := s.state.limiter.Swap(h.limiter); before != nil {
 		h.limiter.Resume(before)
 	}
-	s.crawler = crawl.New(crawl.Options{Fetcher: &s.fetcher, Limiter: h.limiter, Slots: a.slots, Workers: cap(a.slots), Now: a.now, Own: !usesUpstreams(h.server)})
+	s.crawler = crawl.New(crawl.Options{Fetcher: &s.fetcher, Limiter: h.limiter, Slots: a.slots, Workers: cap(a.slots), Now: a.now, Own: !proxies})
 	s.schedule = schedule{due: a.now(), wake: make(chan struct{}, 1), next: make(chan struct{})}
 	s.schedule.notify()
 	if s.state.Index.Load() == nil {
@@ -379,7 +380,7 @@ func (s *site) setMain(main *site) {
 func mergeAliases(twins []*site) map[*site]*site {
 	main, live := make(map[*site]*site), make(map[siteID]*site)
 	for _, s := range twins {
-		if probed := s.probed.Load(); probed != nil && probed.blocked() == "" {
+		if probed := s.probed.Load(); probed != nil && probed.blocked == "" {
 			live[s.id] = s
 		}
 	}

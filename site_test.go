@@ -164,7 +164,7 @@ func probedSite(b *bench, url string, probed *probeResult) *site {
 // TestMergeAliases: which sites stand for which, in whatever order they come.
 func TestMergeAliases(t *testing.T) {
 	result := func(root, canonical string) *probeResult {
-		return &probeResult{reached: true, siteFiles: siteFiles{root: root}, canonicalHost: canonical}
+		return &probeResult{siteFiles: siteFiles{root: root}, canonicalHost: canonical}
 	}
 	same := result("/srv", "")
 	for name, test := range map[string]struct {
@@ -186,8 +186,8 @@ func TestMergeAliases(t *testing.T) {
 			map[string]string{"http://a.example": "https://www.a.example", "http://www.a.example": "https://www.a.example", "https://a.example": "https://www.a.example"},
 		},
 		"not probed":  {map[string]*probeResult{"http://a.example": same, "https://a.example": nil}, nil},
-		"not reached": {map[string]*probeResult{"http://a.example": same, "https://a.example": {siteFiles: siteFiles{root: "/srv"}}}, nil},
-		"refused":     {map[string]*probeResult{"http://a.example": same, "https://a.example": {reached: true, refused: 403, siteFiles: siteFiles{root: "/srv"}}}, nil},
+		"not reached": {map[string]*probeResult{"http://a.example": same, "https://a.example": {blocked: reasonUnreached, siteFiles: siteFiles{root: "/srv"}}}, nil},
+		"refused":     {map[string]*probeResult{"http://a.example": same, "https://a.example": {blocked: reasonRefused, siteFiles: siteFiles{root: "/srv"}}}, nil},
 	} {
 		var sites []*site
 		of := map[string]*bench{"http": newBench(t, nil), "https": newBench(t, nil)} // each is another server
@@ -234,7 +234,7 @@ func TestSettle(t *testing.T) {
 				}
 			}
 			begun := time.Now()
-			s.settle(t.Context(), &probeResult{reached: true}, nil)
+			s.settle(t.Context(), &probeResult{}, nil)
 			if waited := time.Since(begun); waited != test.want {
 				t.Errorf("%s: waited for %s, want %s", name, waited, test.want)
 			}
@@ -250,9 +250,9 @@ func TestSettleAliases(t *testing.T) {
 		apex, www probeResult
 		main      [2]*site
 	}{
-		{probeResult{reached: true}, probeResult{reached: true}, [2]*site{nil, apex}},
-		{probeResult{reached: true, canonicalHost: "www.a.example"}, probeResult{reached: true}, [2]*site{www, nil}},
-		{probeResult{reached: true, canonicalHost: "www.a.example"}, probeResult{}, [2]*site{}},
+		{probeResult{}, probeResult{}, [2]*site{nil, apex}},
+		{probeResult{canonicalHost: "www.a.example"}, probeResult{}, [2]*site{www, nil}},
+		{probeResult{canonicalHost: "www.a.example"}, probeResult{blocked: reasonUnreached}, [2]*site{}},
 	} {
 		apex.probed.Store(&step.apex)
 		www.probed.Store(&step.www)
@@ -279,7 +279,7 @@ func TestForwardedTwins(t *testing.T) {
 	var urls []string
 	for _, s := range b.app.allSites() {
 		urls = append(urls, s.url())
-		s.probed.Store(&probeResult{reached: true})
+		s.probed.Store(&probeResult{})
 	}
 	if got, want := fmt.Sprint(urls), "[http://a.example https://a.example https://b.example https://www.a.example]"; got != want {
 		t.Fatalf("got %s, want %s", got, want)

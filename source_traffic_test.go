@@ -40,7 +40,6 @@ func newVisiting(t testing.TB, sources ...Source) *visiting {
 	if h.settings, err = h.compile(caddy.NewReplacer()); err != nil {
 		t.Fatal(err)
 	}
-	h.stem = h.settings.stem
 	if h.discovery, err = h.discovers(); err != nil {
 		t.Fatal(err)
 	}

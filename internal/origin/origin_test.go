@@ -138,3 +138,14 @@ func FuzzCleanHost(f *testing.F) {
 		}
 	})
 }
+
+func TestOverlap(t *testing.T) {
+	for test, want := range map[[2]string]bool{
+		{"A.Example", "a.example"}: true, {"*.example", "a.example"}: true, {"*.*.example", "a.b.example"}: true, {"*", "localhost"}: true, {"{env.HOST}", "a.example"}: true,
+		{"*.example", "a.b.example"}: false, {"*.example", "example"}: false, {"*", "a.example"}: false, {"b.example", "a.example"}: false,
+	} {
+		if got := Overlap([]string{test[0]}, []string{test[1]}); got != want {
+			t.Errorf("%s: got %t, want %t", test, got, want)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// Words are words that paths may have in them. One matches whole words of a segment in any case, also where it is
+// written in parts: logout matches /log-out, /users/LogOut.php and /log_out/now, and add matches /add-to-cart, but not
+// /address.
+type Words struct {
+	given   map[string]string // by their letters in lower case
+	longest int               // bytes of such letters
+}
+
+// Add adds a word.
+func (w *Words) Add(word string) error {
+	letters := strings.Join(wordsOf(word), "")
+	if letters == "" {
+		return fmt.Errorf("'%s' is no word: it needs a letter or a digit", word)
+	}
+	if w.given == nil {
+		w.given = make(map[string]string)
+	}
+	w.given[letters], w.longest = word, max(w.longest, len(letters))
+	return nil
+}
+
+// Match returns the word, as it was given, that a canonical path has; "": none. The query plays no part.
+func (w *Words) Match(path string) string {
+	for segment := range strings.SplitSeq(Unescape(path), "/") {
+		words := wordsOf(segment)
+		for i := range words {
+			letters := ""
+			for j := i; j < len(words) && len(letters) < w.longest; j++ {
+				letters += words[j]
+				if word, ok := w.given[letters]; ok {
+					return word
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// wordsOf are the words of a decoded segment, in lower case.
+func wordsOf(segment string) []string {
+	return strings.FieldsFunc(strings.ToLower(segment), func(c rune) bool { return !unicode.In(c, unicode.L, unicode.N, unicode.M) })
+}
