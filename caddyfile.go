@@ -154,7 +154,7 @@ func (s *SourceFiles) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 // UnmarshalCaddyfile parses the urls source: names of lists, and a block with one URL a line.
 func (s *SourceURLs) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume module name
-	line := lineOf(d)
+	line := *d
 	s.From = d.RemainingArgs()
 	for d.NextBlock(0) {
 		url := strings.Join(append([]string{d.Val()}, d.RemainingArgs()...), " ")
@@ -163,10 +163,7 @@ func (s *SourceURLs) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		}
 		s.URLs = append(s.URLs, url)
 	}
-	if err := s.check(); err != nil {
-		return line.WrapErr(err)
-	}
-	return nil
+	return wrap(&line, s.check())
 }
 
 // UnmarshalCaddyfile parses the access_log source, whose options have the names of its fields.
@@ -217,7 +214,7 @@ func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 		all = append(all, option{name: name, to: misplaced("it is an option of a site: write it into the sitemap of its block")})
 	}
 	d.Next() // consume option name
-	line := lineOf(d)
+	line := *d
 	err := option{name: "sitemap", block: func() options { return all }}.unmarshal(d, func() error {
 		_, err := expandState(app.State, nil)
 		return err
@@ -257,28 +254,30 @@ func (o option) isList() bool {
 // unmarshal parses the option whose name is d's token. After that, and after each option of
 // its block, check tells whether the settings so far are right: the error is of that line.
 func (o option) unmarshal(d *caddyfile.Dispenser, check func() error) error {
-	line := lineOf(d)
+	line, err := *d, error(nil)
 	switch to := o.to.(type) {
 	case misplaced:
-		return d.Errf("%s does not belong here: %s", o.name, to)
+		err = d.Errf("%s does not belong here: %s", o.name, to)
 	case func(*caddyfile.Dispenser) error:
-		if err := to(d); err != nil {
-			return err
-		}
+		err = to(d)
 	default:
-		if err := o.apply(d.RemainingArgs()); err != nil {
-			return d.WrapErr(err)
-		}
+		err = wrap(d, o.apply(d.RemainingArgs()))
 	}
-	if o.block != nil {
-		if err := o.block().unmarshal(d, check); err != nil {
-			return err
-		}
+	if err == nil && o.block != nil {
+		err = o.block().unmarshal(d, check)
 	}
-	if err := check(); err != nil {
-		return line.WrapErr(err)
+	if err == nil {
+		err = wrap(&line, check())
 	}
-	return nil
+	return err
+}
+
+// wrap adds to an error, if there is one, the line where d is.
+func wrap(d *caddyfile.Dispenser, err error) error {
+	if err == nil {
+		return nil
+	}
+	return d.WrapErr(err)
 }
 
 // apply checks the number of the arguments, and sets them.
@@ -334,13 +333,6 @@ func (o options) unmarshal(d *caddyfile.Dispenser, check func() error) error {
 		}
 	}
 	return nil
-}
-
-// lineOf stays at d's token, for errors that only show once its block has been read.
-func lineOf(d *caddyfile.Dispenser) *caddyfile.Dispenser {
-	line := caddyfile.NewDispenser([]caddyfile.Token{d.Token()})
-	line.Next()
-	return line
 }
 
 // assign sets what to points to. Values are added to a list, so that a snippet and the site

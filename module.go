@@ -49,77 +49,73 @@ func init() {
 
 // The protocol's bounds, and the crawl's.
 const (
-	maxShardURLs    = 50_000
-	maxIndexEntries = 50_000
-	maxCrawlRate    = 1000
+	maxEntries   = 50_000 // of a shard, and of an index
+	maxCrawlRate = 1000
 )
 
-// Handler generates and serves XML sitemaps: an index, its shards and the
-// Sitemap line in robots.txt, for every site whose requests reach it. The pages
-// come from its sources and are gathered in the background; requests that are
-// not for one of these documents go to the next handler untouched.
+// Handler generates and serves XML sitemaps: an index, its shards and the Sitemap line in
+// robots.txt, for every site whose requests reach it. The pages come from its sources and are
+// gathered in the background; requests that are not for one of these documents go to the next
+// handler untouched.
 type Handler struct {
-	// The path of the sitemap, or of the index when it takes more than one
-	// document; it ends in .xml. The shards lie beside it. Pages outside of its
-	// folder are not listed, as the protocol asks. Global placeholders are
-	// replaced, as in exclude and rules. Default: /sitemap.xml.
+	// The path of the sitemap, or of the index when it takes more than one document; it ends in
+	// .xml. The shards lie beside it. Pages outside of its folder are not listed, as the protocol
+	// asks. Global placeholders are replaced, as in exclude and rules. Default: /sitemap.xml.
 	Path string `json:"path,omitempty"`
 
-	// The scheme, host and folder of every listed URL, such as
-	// https://example.com. With it there is one site, whatever the Host header
-	// says; pages outside of the folder are not listed. Global placeholders,
-	// such as {env.*}, are replaced. Default: the scheme, host and port under
+	// The scheme, host and folder of every listed URL, such as https://example.com. With it there
+	// is one site, whatever the Host header says; pages outside of the folder are not listed.
+	// Global placeholders, such as {env.*}, are replaced. Default: the scheme, host and port under
 	// which the site is served.
 	BaseURL string `json:"base_url,omitempty"`
 
-	// How long after the beginning of a refresh the next one begins; at least
-	// 1s. Refreshes of a site never overlap. Default: 1m, or twenty times what
-	// the last refresh took where that is longer.
+	// How long after the beginning of a refresh the next one begins; at least 1s. Refreshes of a
+	// site never overlap. Default: 1m, or twenty times what the last refresh took where that is
+	// longer.
 	RefreshInterval caddy.Duration `json:"refresh_interval,omitempty"`
 
 	// The most pages in a shard, 1 to 50000. Default: 50000.
 	ShardURLs int `json:"shard_urls,omitempty"`
 
-	// The most pages in all. Those that exceed it, the last ones by path, are
-	// counted and logged. Default: 10000000.
+	// The most pages in all. Those that exceed it, the last ones by path, are counted and logged.
+	// Default: 10000000.
 	MaxURLs int `json:"max_urls,omitempty"`
 
 	// Whether /robots.txt names the sitemap. Default: true.
 	RobotsTxt *bool `json:"robots_txt,omitempty"`
 
-	// The version of the sitemap schema: 0.9 (sitemaps.org) or 0.84 (Google's
-	// first). Default: 0.9.
+	// The version of the sitemap schema: 0.9 (sitemaps.org) or 0.84 (Google's first). Default: 0.9.
 	Schema string `json:"schema,omitempty"`
 
 	// Pages that are not listed: patterns as in Caddy's path matcher.
 	Exclude []string `json:"exclude,omitempty"`
 
-	// Default changefreq and priority of matching pages. The first rule that
-	// matches a page is used, and only where the page's source gives none.
+	// Default changefreq and priority of matching pages. The first rule that matches a page is
+	// used, and only where the page's source gives none.
 	Rules []Rule `json:"rules,omitempty"`
 
-	// How pages are fetched: one is listed only while it returns 200 and is indexable.
-	// Default: as described for its fields.
+	// How pages are fetched: one is listed only while it returns 200 and is indexable. Default: as
+	// described for its fields.
 	Crawl *Crawl `json:"crawl,omitempty"`
 
-	// Where the dates of pages come from: auto, from what a page declares and
-	// from when its text changed; mtime, from the sources, such as the files'
-	// modification times; or off, nowhere. Default: auto.
+	// Where the dates of pages come from: auto, from what a page declares and from when its text
+	// changed; mtime, from the sources, such as the files' modification times; or off, nowhere.
+	// Default: auto.
 	LastMod string `json:"lastmod,omitempty"`
 
-	// Whether a page that names another one as its canonical is left out for
-	// that: respect or ignore. Default: respect.
+	// Whether a page that names another one as its canonical is left out for that: respect or
+	// ignore. Default: respect.
 	Canonical string `json:"canonical,omitempty"`
 
-	// Whether pages that no other page links to are listed: list or omit. Either
-	// way the log names the first of them. Default: list.
+	// Whether pages that no other page links to are listed: list or omit. Either way the log names
+	// the first of them. Default: list.
 	Orphans string `json:"orphans,omitempty"`
 
-	// What else entries say: alternates, the pages' versions in other languages,
-	// and images, those on the pages. Default: nothing.
+	// What else entries say: alternates, the pages' versions in other languages, and images, those
+	// on the pages. Default: nothing.
 	Extensions []string `json:"extensions,omitempty"`
 
-	// Where pages come from; not an empty list. Default: one files source.
+	// Where pages come from. Default: one files source.
 	SourcesRaw []json.RawMessage `json:"sources,omitempty" caddy:"namespace=http.sitemap.sources inline_key=source"`
 
 	app    *App
@@ -153,8 +149,7 @@ type Rule struct {
 	// Patterns as in Caddy's path matcher.
 	Match []string `json:"match,omitempty"`
 
-	// How often the pages change: always, hourly, daily, weekly, monthly,
-	// yearly or never.
+	// How often the pages change: always, hourly, daily, weekly, monthly, yearly or never.
 	ChangeFreq string `json:"changefreq,omitempty"`
 
 	// The pages' weight within the site, 0.0 to 1.0.
@@ -167,22 +162,20 @@ type Rule struct {
 
 // Crawl says how a site's pages are fetched.
 type Crawl struct {
-	// Whether pages are not fetched at all: they are then listed by name alone, with the
-	// dates that their sources tell. Default: false.
+	// Whether pages are not fetched at all: they are then listed by name alone, with the dates that
+	// their sources tell. Default: false.
 	Off bool `json:"off,omitempty"`
 
-	// The most requests a second that the crawl sends to upstreams. Files are fetched as
-	// fast as half of the cores allow. From one an hour, 1/3600, to 1000. Default: 2.
+	// The most requests a second that the crawl sends to upstreams. Files are fetched as fast as
+	// half of the cores allow. From one an hour, 1/3600, to 1000. Default: 2.
 	Rate float64 `json:"rate,omitempty"`
 
-	// The most requests that the crawl may have under way at upstreams, up to 100.
-	// Default: 1.
+	// The most requests that the crawl may have under way at upstreams, up to 100. Default: 1.
 	Concurrency int `json:"concurrency,omitempty"`
 
-	// URLs that are never fetched where only links or visitors name them: patterns as in
-	// Caddy's path matcher, or words that no path segment may have (case-insensitive).
-	// Default: logout, logoff, signout, unsubscribe, cart, basket, checkout, confirm,
-	// verify, delete, add, remove.
+	// URLs that are never fetched where only links or visitors name them: patterns as in Caddy's
+	// path matcher, or words that no path segment may have (case-insensitive). Default: logout,
+	// logoff, signout, unsubscribe, cart, basket, checkout, confirm, verify, delete, add, remove.
 	Disallow []string `json:"disallow,omitempty"`
 
 	disallow disallowed
@@ -199,8 +192,7 @@ func (d *disallowed) Match(path string) string {
 	return cmp.Or(d.words.Match(path), d.patterns.which(path))
 }
 
-// settings are a handler's settings, checked and in the form that a refresh and a request
-// use.
+// settings are a handler's settings, checked and in the form that a refresh and a request use.
 type settings struct {
 	path      string // of the index
 	base      string // scheme and host of base_url, "" without one
@@ -242,15 +234,12 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision checks the settings, loads the sources and makes the handler known
-// to the App. It reads and writes nothing outside of memory.
+// Provision checks the settings, loads the sources and makes the handler known to the App. It reads
+// and writes nothing outside of memory.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.ctx, h.logger = ctx, ctx.Logger()
-	switch {
-	case h.SourcesRaw == nil:
+	if len(h.SourcesRaw) == 0 {
 		h.SourcesRaw = []json.RawMessage{json.RawMessage(`{"source":"files"}`)}
-	case len(h.SourcesRaw) == 0:
-		return errors.New("sources is empty: name one, or leave it out for the default, files")
 	}
 	digest := h.digest() // Caddy forgets the raw sources once they are loaded
 	sources, err := ctx.LoadModule(h, "SourcesRaw")
@@ -285,8 +274,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// check checks the settings, and notes what the handler does for its sources. Without a
-// replacer, as for a Caddyfile, values with global placeholders are passed over.
+// check checks the settings, and notes what the handler does for its sources. Without a replacer,
+// as for a Caddyfile, values with global placeholders are passed over.
 func (h *Handler) check(repl *caddy.Replacer) (err error) {
 	if h.settings, err = h.compile(repl); err != nil {
 		return err
@@ -325,7 +314,7 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 		path:        c.path(h.Path),
 		refresh:     cmp.Or(time.Duration(h.RefreshInterval), time.Minute),
 		fixed:       h.RefreshInterval != 0,
-		shardURLs:   c.inRange("shard_urls", h.ShardURLs, maxShardURLs, maxShardURLs),
+		shardURLs:   c.inRange("shard_urls", h.ShardURLs, maxEntries, maxEntries),
 		maxURLs:     c.inRange("max_urls", h.MaxURLs, 10_000_000, 1_000_000_000),
 		robots:      h.RobotsTxt == nil || *h.RobotsTxt,
 		schema:      sitemapxml.Schema(c.choose("schema", h.Schema, "0.9", "0.84")),
@@ -343,8 +332,8 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 	c.refuse(s.prefix != "" && path.Dir(s.path) != "/" && !strings.HasPrefix(s.path, s.prefix+"/"),
 		"base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
 	c.refuse(s.refresh < time.Second, "refresh interval %s is too short: the shortest is 1s", s.refresh)
-	most := s.shardURLs * maxIndexEntries
-	c.refuse(h.MaxURLs > most, "max_urls is %d: an index of %d shards of %d pages holds no more than %d", h.MaxURLs, maxIndexEntries, s.shardURLs, most)
+	most := s.shardURLs * maxEntries
+	c.refuse(h.MaxURLs > most, "max_urls is %d: an index of %d shards of %d pages holds no more than %d", h.MaxURLs, maxEntries, s.shardURLs, most)
 	for _, r := range h.Rules {
 		s.rules = append(s.rules, r.compile(c))
 	}
@@ -474,8 +463,8 @@ func (c *checker) path(value string) string {
 	return canonical
 }
 
-// isClean reports whether a path without query has no dot segments and no empty ones,
-// not even encoded, save one at its end.
+// isClean reports whether a path without query has no dot segments and no empty ones, not even
+// encoded, save one at its end.
 func isClean(p string) bool {
 	decoded := page.Unescape(p)
 	clean := path.Clean(decoded)
@@ -497,8 +486,8 @@ func checkBaseURL(raw string) (base, folder string, err error) {
 	return u.Origin(), strings.TrimRight(u.Path, "/"), nil
 }
 
-// expandState replaces the placeholders of a state setting, unless a Caddyfile is adapted.
-// The folder is absolute then; "" is the default's, and "off" none.
+// expandState replaces the placeholders of a state setting, unless a Caddyfile is adapted. The
+// folder is absolute then; "" is the default's, and "off" none.
 func expandState(state string, repl *caddy.Replacer) (string, error) {
 	switch {
 	case state == "", state == noState:
@@ -527,8 +516,8 @@ func (a *App) Validate() error {
 // pathPatterns match the paths of pages as Caddy's path matcher does, which it is.
 type pathPatterns caddyhttp.MatchPath
 
-// compilePatterns refuses what could never match a page: a pattern begins with a slash or
-// an asterisk, and placeholders in it have no value, since there is no request.
+// compilePatterns refuses what could never match a page: a pattern begins with a slash or an
+// asterisk, and placeholders in it have no value, since there is no request.
 func compilePatterns(setting string, patterns []string) (pathPatterns, error) {
 	for _, p := range patterns {
 		if p == "" || p[0] != '/' && p[0] != '*' {

@@ -36,7 +36,7 @@ func TestSettings(t *testing.T) {
 	}{
 		{``, ""},
 		{`"sources": null`, ""},
-		{`"sources": []`, "sources is empty: name one, or leave it out for the default, files"},
+		{`"sources": []`, ""},
 		{`"base_url": "https://example.com:8443"`, ""},
 		{`"base_url": "https://example.com:08443"`, ""},
 		{`"base_url": "https://example.com:0"`, "the port of a URL is a number from 1 to 65535"},

@@ -203,7 +203,7 @@ func (s mounts) locate(r *http.Request, prefix string, rooted bool) (at siteFile
 	own, servers, roots := rootVar(r), []fileServer(nil), []string(nil)
 	for _, m := range s.in(prefix) {
 		for _, server := range m.servers {
-			if !origin.Overlap(server.hosts, []string{host}) {
+			if !origin.Overlap(server.at.hosts, []string{host}) {
 				continue
 			}
 			server.root, server.fs = repl.ReplaceAll(server.root, ""), repl.ReplaceAll(server.FileSystem, "")

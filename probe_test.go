@@ -21,7 +21,7 @@ import (
 func TestLocate(t *testing.T) {
 	serving := func(root string) fileServer { return fileServer{FileServer: new(fileserver.FileServer), root: root} }
 	elsewhere := serving("/srv/c")
-	elsewhere.hosts = []string{"c.example"}
+	elsewhere.at.hosts = []string{"c.example"}
 	hiding := fileServer{FileServer: &fileserver.FileServer{Hide: []string{"{http.request.host}.bak"}, IndexNames: []string{"{http.request.host}.html"}}, root: siteRoot}
 	const several, none = "several file roots (/srv/a, /srv/b)", "no file root"
 	for name, test := range map[string]struct {

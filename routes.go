@@ -32,9 +32,9 @@ type mount struct {
 // fileServer is a file server in the prefix of a mount.
 type fileServer struct {
 	*fileserver.FileServer
-	hosts []string // that lead there; nil: all
-	root  string   // its own, or that of a root directive behind the mount
-	fs    string
+	at   mount
+	root string // its own, or that of a root directive behind the mount
+	fs   string
 }
 
 // mounts are all places of a handler. Few handlers have more than one: those of
@@ -107,16 +107,14 @@ func walk(server *caddyhttp.Server) map[*Handler]mounts {
 	w.routes(server.Routes, mount{})
 	for _, mounts := range w.found {
 		for _, m := range mounts {
-			for _, place := range w.places {
-				at, h := place.mount, place.FileServer
-				if at.prefix != m.prefix || !origin.Overlap(m.hosts, at.hosts) {
+			for _, f := range w.servers {
+				if f.at.prefix != m.prefix || !origin.Overlap(m.hosts, f.at.hosts) {
 					continue
 				}
-				server := fileServer{FileServer: h, hosts: at.hosts, root: h.Root}
-				if h.Root == siteRoot && at.root != m.root {
-					server.root = cmp.Or(at.root, h.Root)
+				if f.root == siteRoot && f.at.root != m.root {
+					f.root = cmp.Or(f.at.root, siteRoot)
 				}
-				m.servers = append(m.servers, server)
+				m.servers = append(m.servers, f)
 			}
 		}
 	}
@@ -124,13 +122,10 @@ func walk(server *caddyhttp.Server) map[*Handler]mounts {
 }
 
 type walker struct {
-	server *caddyhttp.Server
-	found  map[*Handler]mounts
-	places []struct { // of file servers
-		mount
-		*fileserver.FileServer
-	}
-	named []string // routes being walked, since they may invoke each other
+	server  *caddyhttp.Server
+	found   map[*Handler]mounts
+	servers []fileServer
+	named   []string // routes being walked, since they may invoke each other
 }
 
 // routes walks a list in order and returns the place after it, since a rewrite
@@ -175,10 +170,7 @@ func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at mount) mount {
 			at.root = root
 		}
 	case *fileserver.FileServer:
-		w.places = append(w.places, struct {
-			mount
-			*fileserver.FileServer
-		}{at, h})
+		w.servers = append(w.servers, fileServer{FileServer: h, at: at, root: h.Root})
 	}
 	return at
 }
