@@ -244,7 +244,7 @@ func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *prob
 func (f *siteFetcher) rateLimit(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	if !f.handler.limiter.Wait(ctx) {
+	if !f.handler.limiter.Wait(ctx, crawl.NewSlots(1)) {
 		<-ctx.Done()
 	}
 }

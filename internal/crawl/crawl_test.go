@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -17,31 +16,79 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// fetcherFunc is a function that fetches a path.
-type fetcherFunc func(ctx context.Context, path string) (*Response, error)
-
-func (f fetcherFunc) Fetch(ctx context.Context, r Request) (*Response, error) { return f(ctx, r.Path) }
-
-// static is a site of documents that link to others, and remembers what was fetched.
+// static is a site, and remembers what was fetched. Its pages are of words: links, and what else there is in
+// the HTML. One that begins with a status is a redirect or an error, one that is a type is of that type.
 type static struct {
+	pages   map[string]string
+	proxied bool
+	hangs   string // a part of the paths that do not answer
+
 	mu    sync.Mutex
-	links map[string][]string
 	order []string
 }
 
-func (s *static) Fetch(_ context.Context, r Request) (*Response, error) {
+func (s *static) Fetch(ctx context.Context, r Request) (*Response, error) {
+	if s.hangs != "" && strings.Contains(r.Path, s.hangs) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.order = append(s.order, r.Path)
-	links, ok := s.links[r.Path]
-	if !ok {
-		return &Response{Status: 404, Header: http.Header{}}, nil
+	text, ok := s.pages[r.Path]
+	resp := &Response{Status: 200, Header: http.Header{"Content-Type": {"text/html"}}, Proxied: s.proxied}
+	switch words := strings.Fields(text); {
+	case !ok && s.pages["*"] != "":
+		resp.Body = []byte(s.pages["*"])
+	case !ok:
+		resp.Status = 404
+	case strings.HasPrefix(text, "30"):
+		resp.Status = 302
+		resp.Header.Set("Location", words[1])
+	case strings.HasPrefix(text, "image/"):
+		resp.Header.Set("Content-Type", text)
+	default:
+		resp.Body = []byte("<!DOCTYPE html>")
+		for _, word := range words {
+			if word[0] == '/' {
+				word = `<a href="` + word + `">x</a>`
+			}
+			resp.Body = append(append(resp.Body, word...), ' ')
+		}
+		resp.Body = append(resp.Body, r.Path...)
 	}
-	body := "<!DOCTYPE html>" + r.Path
-	for _, link := range links {
-		body += `<a href="` + link + `">x</a>`
+	return resp, nil
+}
+
+// fetched are the site's own paths that were fetched.
+func (s *static) fetched() []string {
+	return slices.DeleteFunc(s.order, func(path string) bool { return strings.Contains(path, "no-such-page") })
+}
+
+var plain = Policy{Base: base, Scope: "/", Front: "/"}
+
+// with is a policy that is plain but for a change.
+func with(change func(p *Policy)) Policy {
+	p := plain
+	change(&p)
+	return p
+}
+
+func named(paths ...string) (cands []page.Page) {
+	for _, path := range paths {
+		cands = append(cands, page.Page{Path: path, Version: 1})
 	}
-	return &Response{Status: 200, Header: htmlHeader, Body: []byte(body)}, nil
+	return cands
+}
+
+// update goes on with a crawl for a time.
+func update(t *testing.T, run *Run, gen *store.Generation, d time.Duration) Result {
+	t.Helper()
+	result, err := run.Update(t.Context(), gen, Budget{Until: run.c.o.Now().Add(d), Patience: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
 }
 
 // crawlAll crawls until nothing is due.
@@ -49,10 +96,7 @@ func crawlAll(t *testing.T, c *Crawler, gen *store.Generation, p Policy, cands .
 	t.Helper()
 	run := c.Start(&list{pages: slices.Clone(cands)}, p)
 	for range 10_000 {
-		result, err := run.Update(t.Context(), gen, Budget{Until: time.Now().Add(time.Minute)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		result := update(t, run, gen, time.Minute)
 		if gen = result.Generation; result.Done {
 			return result
 		}
@@ -61,23 +105,51 @@ func crawlAll(t *testing.T, c *Crawler, gen *store.Generation, p Policy, cands .
 	return Result{}
 }
 
-// paths are the records' paths; those not fetched have a "-" before.
-func paths(t *testing.T, gen *store.Generation) string {
+// describe joins what is said of each record, if there is something to say.
+func describe(t *testing.T, gen *store.Generation, say func(rec *store.Record) string) string {
 	t.Helper()
 	var all []string
 	for rec, err := range gen.Records(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, strings.Repeat("-", 1-int(min(rec.Fetched, 1)))+rec.Path)
+		if said := say(rec); said != "" {
+			all = append(all, said)
+		}
 	}
 	return strings.Join(all, " ")
 }
 
+// paths are the records' paths; those not fetched have a "-" before.
+func paths(t *testing.T, gen *store.Generation) string {
+	t.Helper()
+	return describe(t, gen, func(rec *store.Record) string { return strings.Repeat("-", 1-int(min(rec.Fetched, 1))) + rec.Path })
+}
+
+// pathsIf are those of the records that are so.
+func pathsIf(t *testing.T, gen *store.Generation, is func(rec *store.Record) bool) string {
+	t.Helper()
+	return describe(t, gen, func(rec *store.Record) string {
+		if is(rec) {
+			return rec.Path
+		}
+		return ""
+	})
+}
+
+// statuses are the paths, statuses and whether they are of images.
+func statuses(t *testing.T, gen *store.Generation) string {
+	t.Helper()
+	return describe(t, gen, func(rec *store.Record) string {
+		return fmt.Sprint(rec.Path, " ", rec.Status, " ", rec.Flags&store.Image != 0)
+	})
+}
+
 func TestPolicies(t *testing.T) {
-	site := map[string][]string{
-		"/": {"/a", "/x.js", "/logout", "/out/b", "/filtered"}, "/a": {"/b", "/a"}, "/b": {"/c"}, "/c": nil, "/v": nil, "/x.js": nil,
-		"/listed": {"/c"}, "/logout": nil, "/filtered": nil, "/secret": nil,
+	site := map[string]string{
+		"/": "/a /x.js /logout /out/b /filtered", "/a": "/b /a", "/b": "/c", "/c": "", "/v": "", "/x.js": "",
+		"/listed": "/c", "/logout": "", "/filtered": "", "/secret": "",
+		"/hidden": "<meta name=robots content=noindex> /behind", "/copy": "<link rel=canonical href=/c?x=1>",
 	}
 	cands := []page.Page{
 		{Path: "/a", Visited: true}, {Path: "/listed"}, {Path: "/logout", Visited: true}, {Path: "/secret"}, {Path: "/v", Visited: true},
@@ -89,35 +161,35 @@ func TestPolicies(t *testing.T) {
 		Base: base, Scope: "/", Front: "/", Disallow: is("/logout", "/listed"), Allowed: func(p string) bool { return p != "/secret" },
 		Filter: func(p *page.Page) string { return strings.Repeat("filtered", strings.Count(p.Path, "/filtered")) },
 	}
-	with := func(change func(p *Policy)) Policy {
-		p := p
-		change(&p)
-		return p
-	}
+	with := func(change func(p *Policy)) Policy { p := p; change(&p); return p }
 	for name, test := range map[string]struct {
 		Policy
-		want string
+		cands []page.Page
+		want  string
 	}{
-		"sources alone": {p, "/listed -/secret"},
-		"links":         {with(func(p *Policy) { p.Links = true }), "/ /a /b /c /listed -/logout /out/b -/secret /x.js"},
-		"depth":         {with(func(p *Policy) { p.Links, p.Depth = true, 1 }), "/ /a /c /listed -/logout /out/b -/secret /x.js"},
-		"scope":         {with(func(p *Policy) { p.Links, p.Scope, p.Front = true, "/out/", "/out/" }), "/listed /out/ -/secret"},
-		"visits":        {with(func(p *Policy) { p.Discover = true }), "/ /a -/b -/c /listed -/logout -/out/b -/secret -/x.js"},
-		"unlinked":      {with(func(p *Policy) { p.Unlinked = is("/v", "/logout") }), "/listed -/logout -/secret /v"},
-		"closed":        {with(func(p *Policy) { p.Closed, p.Links = true, true }), "-/ -/listed -/secret"},
-		"max_paths":     {with(func(p *Policy) { p.Links, p.MaxPaths = true, 2 }), "/ /a /listed -/secret"},
+		"sources alone":      {p, cands, "/listed -/secret"},
+		"links":              {with(func(p *Policy) { p.Links = true }), cands, "/ /a /b /c /listed -/logout /out/b -/secret /x.js"},
+		"depth":              {with(func(p *Policy) { p.Links, p.Depth = true, 1 }), cands, "/ /a /c /listed -/logout /out/b -/secret /x.js"},
+		"scope":              {with(func(p *Policy) { p.Links, p.Scope, p.Front = true, "/out/", "/out/" }), cands, "/listed /out/ -/secret"},
+		"visits":             {with(func(p *Policy) { p.Discover = true }), cands, "/ /a -/b -/c /listed -/logout -/out/b -/secret -/x.js"},
+		"unlinked":           {with(func(p *Policy) { p.Unlinked = is("/v", "/logout") }), cands, "/listed -/logout -/secret /v"},
+		"closed":             {with(func(p *Policy) { p.Closed, p.Links = true, true }), cands, "-/ -/listed -/secret"},
+		"max_paths":          {with(func(p *Policy) { p.Links, p.MaxPaths = true, 2 }), cands, "/ /a /listed -/secret"},
+		"noindex":            {with(func(p *Policy) { p.Links, p.Front = true, "/c" }), named("/hidden"), "/c /hidden"},
+		"canonical":          {with(func(p *Policy) { p.Links, p.Front = true, "/c" }), named("/copy"), "/c /c?x=1 /copy"},
+		"ignored canonicals": {with(func(p *Policy) { p.Links, p.Front, p.IgnoreCanonicals = true, "/c", true }), named("/copy"), "/c /copy"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &static{links: site}
+			s := &static{pages: site}
 			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
 			gen := empty(t)
 			for range 3 { // visits count once a link has made a record
-				gen = crawlAll(t, c, gen, test.Policy, cands...).Generation
+				gen = crawlAll(t, c, gen, test.Policy, test.cands...).Generation
 			}
 			if got := paths(t, gen); got != test.want {
 				t.Errorf("%s: got %s, want %s", name, got, test.want)
 			}
-			if i := slices.Index(s.order, "/x.js"); i >= 0 && slices.ContainsFunc(s.order[i:], func(p string) bool { return site[p] != nil && p != "/x.js" }) {
+			if i := slices.Index(s.order, "/x.js"); i >= 0 && slices.ContainsFunc(s.order[i+1:], func(p string) bool { _, isPage := site[p]; return isPage }) {
 				t.Errorf("%s: what looks like an asset was not fetched last: %s", name, s.order)
 			}
 		})
@@ -129,52 +201,47 @@ func TestAgain(t *testing.T) {
 	cands := func() []page.Page {
 		return []page.Page{{Path: "/a", Version: 1}, {Path: "/b", LastMod: 1}, {Path: "/c", Version: 1}}
 	}
+	type change = func(p *Policy, cands []page.Page)
 	for name, test := range map[string]struct {
-		change func(p *Policy, cands []page.Page) []page.Page
-		after  time.Duration
-		want   string
+		change
+		after time.Duration
+		want  string
+		same  bool // nothing is touched
 	}{
-		"nothing":      {func(p *Policy, cands []page.Page) []page.Page { return cands }, 5 * 24 * time.Hour, ""},
-		"a fortnight":  {func(p *Policy, cands []page.Page) []page.Page { return cands }, 14 * 24 * time.Hour, "/a /b /c"},
-		"clock":        {func(p *Policy, cands []page.Page) []page.Page { return cands }, -365 * 24 * time.Hour, "/a /b /c"},
-		"file":         {func(p *Policy, cands []page.Page) []page.Page { cands[0].Version++; return cands }, 0, "/a"},
-		"touched file": {func(p *Policy, cands []page.Page) []page.Page { cands[0].LastMod++; return cands }, 0, ""},
-		"list":         {func(p *Policy, cands []page.Page) []page.Page { cands[1].LastMod++; return cands }, 0, "/b"},
-		"hints":        {func(p *Policy, cands []page.Page) []page.Page { cands[1].Priority++; return cands }, 0, ""},
-		"settings":     {func(p *Policy, cands []page.Page) []page.Page { p.Settings++; return cands }, 0, ""},
-		"routes":       {func(p *Policy, cands []page.Page) []page.Page { p.Routes++; return cands }, 0, "/a /b /c"},
-		"a page is new": {func(p *Policy, cands []page.Page) []page.Page {
-			return append(cands, page.Page{Path: "/d", Version: 1})
-		}, 0, "/d"},
-		"a page is gone": {func(p *Policy, cands []page.Page) []page.Page { return cands[1:] }, 0, ""},
+		"nothing":        {nil, 5 * 24 * time.Hour, "", true},
+		"a fortnight":    {nil, 14 * 24 * time.Hour, "/a /b /c", false},
+		"clock":          {nil, -365 * 24 * time.Hour, "/a /b /c", false},
+		"file":           {func(_ *Policy, cands []page.Page) { cands[0].Version++ }, 0, "/a", false},
+		"touched file":   {func(_ *Policy, cands []page.Page) { cands[0].LastMod++ }, 0, "", false},
+		"list":           {func(_ *Policy, cands []page.Page) { cands[1].LastMod++ }, 0, "/b", false},
+		"hints":          {func(_ *Policy, cands []page.Page) { cands[1].Priority++ }, 0, "", false},
+		"settings":       {func(p *Policy, _ []page.Page) { p.Settings++ }, 0, "", true},
+		"routes":         {func(p *Policy, _ []page.Page) { p.Routes++ }, 0, "/a /b /c", false},
+		"a page is new":  {func(_ *Policy, cands []page.Page) { cands[2].Path = "/d" }, 0, "/d", false},
+		"a page is gone": {func(_ *Policy, cands []page.Page) { cands[2].Visited = true }, 0, "", false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &static{links: map[string][]string{"/a": nil, "/b": nil, "/c": nil, "/d": nil}}
+			s := &static{pages: map[string]string{"/a": "", "/b": "", "/c": "", "/d": ""}}
 			var shift time.Duration
 			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1), Now: func() time.Time { return time.Now().Add(shift) }})
-			p := Policy{Base: base, Scope: "/", Front: "/"}
+			p := plain
 			crawl := func(cands []page.Page, gen *store.Generation) Result {
-				result, err := c.Start(&list{pages: cands}, p).Update(t.Context(), gen, Budget{Until: time.Now().Add(shift + time.Hour)})
-				if err != nil || !result.Done || !result.Gathered || result.Pending != 0 {
-					t.Fatalf("%s: got %+v and %v", name, result, err)
+				result := update(t, c.Start(&list{pages: cands}, p), gen, time.Hour)
+				if !result.Done || !result.Gathered || result.Pending != 0 {
+					t.Fatalf("%s: got %+v", name, result)
 				}
 				return result
 			}
 			first := crawl(cands(), empty(t))
 			s.order, shift = nil, test.after
-			changed := test.change(&p, cands())
+			changed := cands()
+			if test.change != nil {
+				test.change(&p, changed)
+			}
 			second := crawl(slices.Clone(changed), first.Generation)
 			slices.Sort(s.order)
-			fetched := slices.DeleteFunc(s.order, func(path string) bool { return strings.Contains(path, "no-such-page") })
-			if got := strings.Join(fetched, " "); got != test.want {
-				t.Errorf("%s: fetched %s, want %s", name, got, test.want)
-			}
-			if !slices.Equal(changed, cands()) || test.want != "" {
-				if !second.Touched {
-					t.Errorf("%s: nothing was touched", name)
-				}
-			} else if second.Touched {
-				t.Errorf("%s: touched", name)
+			if got := strings.Join(s.fetched(), " "); got != test.want || second.Touched == test.same {
+				t.Errorf("%s: fetched %s, want %s, touched %t", name, got, test.want, second.Touched)
 			}
 			if third := crawl(changed, second.Generation); third.Touched || !slices.Equal(third.Generation.Chunks(), second.Generation.Chunks()) {
 				t.Errorf("%s: touched again", name)
@@ -187,10 +254,8 @@ func TestAgain(t *testing.T) {
 // while it is listed, and not because a source failed.
 func TestAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(Options{Fetcher: &static{links: map[string][]string{"/a": nil, "/b": nil}}})
-		p := Policy{Base: base, Scope: "/", Front: "/"}
-		a, b := page.Page{Path: "/a", Version: 1}, page.Page{Path: "/b", Version: 1}
-		gen := crawlAll(t, c, empty(t), p, a, b).Generation
+		c := New(Options{Fetcher: &static{pages: map[string]string{"/a": "", "/b": ""}}})
+		gen := crawlAll(t, c, empty(t), plain, named("/a", "/b")...).Generation
 		for _, listed := range []bool{true, false} {
 			records, err := gen.Load(t.Context(), 0)
 			if err != nil {
@@ -202,90 +267,59 @@ func TestAbsent(t *testing.T) {
 			if gen, err = w.Generation(); err != nil {
 				t.Fatal(err)
 			}
+			want := map[bool]string{true: "/a /b", false: "/a"}[listed]
 			for day := range 4 {
-				failed := &list{pages: []page.Page{a}, failed: true}
-				result, err := c.Start(failed, p).Update(t.Context(), gen, Budget{Until: time.Now().Add(time.Minute)})
-				if err != nil || listed && day == 0 && paths(t, result.Generation) != "/a /b" {
-					t.Fatalf("got %s and %v", paths(t, result.Generation), err)
+				gen = update(t, c.Start(&list{pages: named("/a"), failed: true}, plain), gen, time.Minute).Generation
+				if got := paths(t, gen); listed && day == 0 && got != "/a /b" {
+					t.Fatalf("got %s", got)
 				}
-				gen = crawlAll(t, c, gen, p, a).Generation
-				want := "/a /b"
-				if !listed {
-					want = "/a"
-				}
+				gen = crawlAll(t, c, gen, plain, named("/a")...).Generation
 				if got := paths(t, gen); got != want {
 					t.Fatalf("listed %t, day %d: got %s", listed, day, got)
 				}
 				time.Sleep(24 * time.Hour)
 			}
 		}
-		if got := paths(t, crawlAll(t, c, gen, p, a, b).Generation); got != "/a /b" {
-			t.Errorf("got %s", got)
-		}
 	})
 }
 
-// TestEndless crawls a site in which each page links to thousands of others.
+// endless is a site in which each page links to thousands of others.
+type endless struct{}
+
+func (endless) Fetch(_ context.Context, r Request) (*Response, error) {
+	body := []byte("<!DOCTYPE html>" + r.Path)
+	for i := range 5000 {
+		body = fmt.Appendf(body, `<a href="%s%c%c/">x</a><a href="/day/%d%d">x</a>`, r.Path, 'a'+i%26, 'a'+i/26%26, len(r.Path), i)
+	}
+	return &Response{Status: 200, Header: htmlHeader, Body: body}, nil
+}
+
 func TestEndless(t *testing.T) {
 	const maxPaths = 20_000
-	fetch := func(_ context.Context, path string) (*Response, error) {
-		body := []byte("<!DOCTYPE html>" + path)
-		for i := range 5000 {
-			body = fmt.Appendf(body, `<a href="%s%c%c/">x</a><a href="/day/%d%d">x</a>`, path, 'a'+i%26, 'a'+i/26%26, len(path), i)
-		}
-		return &Response{Status: 200, Header: htmlHeader, Body: body}, nil
-	}
-	c := New(Options{Fetcher: fetcherFunc(fetch), Limiter: NewLimiter(1e9, 1)})
-	run := c.Start(new(list), Policy{Base: base, Scope: "/", Front: "/", Links: true, MaxPaths: maxPaths})
+	c := New(Options{Fetcher: endless{}, Limiter: NewLimiter(1e9, 1)})
+	run := c.Start(new(list), with(func(p *Policy) { p.Links, p.MaxPaths = true, maxPaths }))
 	gen := empty(t)
 	for range 4 {
-		result, err := run.Update(t.Context(), gen, Budget{Until: time.Now().Add(500 * time.Millisecond)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		gen = result.Generation
-		if n := gen.Len(); n > maxPaths+1 || n < 1000 {
-			t.Fatalf("got %d records", n)
-		}
-		if days := strings.Count(paths(t, gen), "/day/"); days > maxPerPattern+1 {
-			t.Fatalf("%d pages differ in digits alone", days)
-		}
-		if len(run.links.seen) > maxPaths {
-			t.Fatalf("%d targets are remembered", len(run.links.seen))
+		gen = update(t, run, gen, 500*time.Millisecond).Generation
+		days := strings.Count(paths(t, gen), "/day/")
+		if n := gen.Len(); n > maxPaths+1 || n < 1000 || days > maxPerPattern+1 || len(run.links.seen) > maxPaths {
+			t.Fatalf("got %d records, %d of which differ in digits alone, and %d targets", n, days, len(run.links.seen))
 		}
 	}
-	runtime.KeepAlive(run)
 }
 
 // TestSoftNotFound: the routes of an application that runs in the browser all return the same page. Those that a
 // list names are no soft 404s, nor is the front page.
 func TestSoftNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shell := fetcherFunc(func(context.Context, string) (*Response, error) {
-			return &Response{Status: 200, Header: htmlHeader, Body: []byte(`<!DOCTYPE html>shell<a href="/linked">x</a><a href="/listed">x</a>`)}, nil
-		})
+		shell := &static{pages: map[string]string{"*": `<!DOCTYPE html>shell<a href="/linked">x</a><a href="/listed">x</a>`}}
 		c := New(Options{Fetcher: shell, Limiter: NewLimiter(1000, 1)})
-		p := Policy{Base: base, Scope: "/", Front: "/", Links: true}
 		gen := empty(t)
-		for _, test := range []struct {
-			cands []page.Page
-			soft  string
-		}{
-			{[]page.Page{{Path: "/listed"}}, "/linked"},
-			{[]page.Page{{Path: "/linked"}}, "/listed"},
-		} {
-			gen = crawlAll(t, c, gen, p, test.cands...).Generation
-			soft := ""
-			for rec, err := range gen.Records(t.Context()) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if rec.Flags&store.SoftNotFound != 0 {
-					soft += rec.Path
-				}
-			}
-			if got := paths(t, gen); soft != test.soft || !strings.HasPrefix(got, "/ /linked") {
-				t.Errorf("%v: %s are soft 404s, want %s, of %s", test.cands, soft, test.soft, got)
+		for cand, want := range map[string]string{"/listed": "/linked", "/linked": "/listed"} {
+			gen = crawlAll(t, c, gen, with(func(p *Policy) { p.Links = true }), page.Page{Path: cand}).Generation
+			soft := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Flags&store.SoftNotFound != 0 })
+			if got := paths(t, gen); soft != want || got != "/ /linked /listed" {
+				t.Errorf("with %s listed: %s are soft 404s, want %s, of %s", cand, soft, want, got)
 			}
 		}
 	})
@@ -293,34 +327,22 @@ func TestSoftNotFound(t *testing.T) {
 
 // TestAliases: a link counts for the page that has another form of its path.
 func TestAliases(t *testing.T) {
+	cands := named("/", "/b/", "/c", "/c?x=1", "/d.html", "/d/x", "/e", "/f.html", "/f", "/folder00.htm")
+	s := &static{pages: make(map[string]string)}
+	for _, p := range cands {
+		s.pages[p.Path] = ""
+	}
+	s.pages["/"] = "/b/index.html /c.php?x=1 /d /e/ /f.html /folder00/"
+	for i := range 20_000 { // in several chunks
+		cands = append(cands, page.Page{Path: fmt.Sprintf("/folder%02d/%05d", i%20, i), Version: 1})
+	}
+	slices.SortFunc(cands, page.Compare)
 	for _, p := range []Policy{{}, {Discover: true}, {Links: true}} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &static{links: map[string][]string{
-				"/": {"/b/index.html", "/c.php?x=1", "/d", "/e/", "/f.html", "/folder00/"}, "/b/": nil, "/c": nil, "/c?x=1": nil, "/d.html": nil, "/d/x": nil, "/e": nil,
-				"/f.html": nil, "/f": nil,
-			}}
-			cands := []page.Page{{Path: "/", Version: 1}}
-			for path := range s.links {
-				cands = append(cands, page.Page{Path: path, Version: 1})
-			}
-			for i := range 20_000 { // in several chunks
-				cands = append(cands, page.Page{Path: fmt.Sprintf("/folder%02d/%05d", i%20, i), Version: 1})
-			}
-			cands = append(cands, page.Page{Path: "/folder00.htm", Version: 1})
-			slices.SortFunc(cands, page.Compare)
 			p.Base, p.Scope, p.Front, p.Query = base, "/", "/", []string{"x"}
-			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
-			gen := crawlAll(t, c, empty(t), p, slices.CompactFunc(cands, func(a, b page.Page) bool { return a.Path == b.Path })...).Generation
-			linked := ""
-			for rec, err := range gen.Records(t.Context()) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if rec.Linked != 0 && rec.Flags&store.Named != 0 && rec.Path != "/" {
-					linked += rec.Path + " "
-				}
-			}
-			if want := "/b/ /c?x=1 /d.html /e /f.html /folder00.htm "; linked != want || len(gen.Chunks()) < 3 {
+			gen := crawlAll(t, New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)}), empty(t), p, cands...).Generation
+			linked := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Linked != 0 && rec.Flags&store.Named != 0 && rec.Path != "/" })
+			if want := "/b/ /c?x=1 /d.html /e /f.html /folder00.htm"; linked != want || len(gen.Chunks()) < 3 {
 				t.Errorf("got %s, want %s", linked, want)
 			}
 		})
@@ -332,31 +354,23 @@ func TestAliases(t *testing.T) {
 func TestSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slots := NewSlots(1)
-		hang := fetcherFunc(func(ctx context.Context, path string) (*Response, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		gen := empty(t)
 		go func() {
-			_, err := New(Options{Fetcher: hang, Slots: slots}).Start(&list{pages: []page.Page{{Path: "/a", Version: 1}}}, Policy{}).
+			_, err := New(Options{Fetcher: &static{hangs: "/"}, Slots: slots}).Start(&list{pages: named("/a")}, plain).
 				Update(ctx, gen, Budget{Until: time.Now().Add(time.Minute)})
 			ended <- err
 		}()
 		synctest.Wait()
-		healthy := New(Options{Fetcher: &static{links: map[string][]string{"/b": nil}}, Slots: slots})
 		begun := time.Now()
-		crawlAll(t, healthy, empty(t), Policy{Base: base, Scope: "/", Front: "/"}, page.Page{Path: "/b", Version: 1})
+		crawlAll(t, New(Options{Fetcher: new(static), Slots: slots}), empty(t), plain, named("/b")...)
 		if took := time.Since(begun); took != slotTime {
 			t.Errorf("another site waited for %s", took)
 		}
 		cancel()
-		if err := <-ended; err != context.Canceled {
-			t.Errorf("got %v", err)
-		}
-		if len(slots) != 0 {
-			t.Error("a slot is still taken")
+		if err := <-ended; err != context.Canceled || len(slots) != 0 {
+			t.Errorf("got %v, %d slots are taken", err, len(slots))
 		}
 	})
 }
@@ -364,21 +378,12 @@ func TestSlots(t *testing.T) {
 // TestSeedChain: the front page may lead to others by redirects.
 func TestSeedChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fetch := func(_ context.Context, path string) (*Response, error) {
-			if n := len(path) / 2; n < 5 {
-				return &Response{Status: 302, Header: http.Header{"Location": {path + "/x"}}, Proxied: true}, nil
-			}
-			return &Response{Status: 200, Header: htmlHeader, Body: []byte("<!DOCTYPE html>" + path), Proxied: true}, nil
-		}
-		c := New(Options{Fetcher: fetcherFunc(fetch), Limiter: NewLimiter(1, 1)})
-		gen := crawlAll(t, c, empty(t), Policy{Base: base, Scope: "/x", Front: "/x", Discover: true}).Generation
-		for rec, err := range gen.Records(t.Context()) {
-			if err != nil || rec.Fetched == 0 || rec.Flags&store.Seed == 0 || rec.Depth != 0 {
-				t.Errorf("got %+v and %v", rec, err)
-			}
-		}
-		if gen.Len() != 5 {
-			t.Errorf("got %s", paths(t, gen))
+		s := &static{proxied: true, pages: map[string]string{"/x": "302 /x/x", "/x/x": "302 /x/x/x", "/x/x/x": "302 /x/y", "/x/y": ""}}
+		p := Policy{Base: base, Scope: "/x", Front: "/x", Discover: true}
+		gen := crawlAll(t, New(Options{Fetcher: s, Limiter: NewLimiter(1, 1)}), empty(t), p).Generation
+		seeds := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Fetched != 0 && rec.Flags&store.Seed != 0 && rec.Depth == 0 })
+		if seeds != "/x /x/x /x/x/x /x/y" {
+			t.Errorf("got %s of %s", seeds, paths(t, gen))
 		}
 	})
 }
@@ -386,20 +391,11 @@ func TestSeedChain(t *testing.T) {
 // TestLater: what a limiter has no time for is due, and said to be.
 func TestLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{links: map[string][]string{"/": {"/a", "/b"}, "/a": nil, "/b": nil}}
-		fetch := func(ctx context.Context, path string) (*Response, error) {
-			resp, err := s.Fetch(ctx, Request{Path: path})
-			resp.Proxied = true
-			return resp, err
-		}
-		c := New(Options{Fetcher: fetcherFunc(fetch), Limiter: NewLimiter(1./60, 1)})
-		run := c.Start(new(list), Policy{Base: base, Scope: "/", Front: "/", Links: true})
+		s := &static{proxied: true, pages: map[string]string{"/": "/a /b", "/a": "", "/b": ""}}
+		run := New(Options{Fetcher: s, Limiter: NewLimiter(1./60, 1)}).Start(new(list), with(func(p *Policy) { p.Links = true }))
 		gen, counts := empty(t), map[int]int{}
 		for range 10 {
-			result, err := run.Update(t.Context(), gen, Budget{Until: time.Now().Add(time.Second)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			result := update(t, run, gen, time.Second)
 			gen = result.Generation
 			counts[result.Pending]++
 			if next := time.Unix(result.Next, 0); !result.Done {
@@ -422,41 +418,22 @@ func TestLater(t *testing.T) {
 func TestPatience(t *testing.T) {
 	for _, stopped := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			fetcher := fetcherFunc(func(ctx context.Context, path string) (*Response, error) {
-				if path == "/hangs" {
-					<-ctx.Done()
-					return nil, ctx.Err()
-				}
-				return &Response{Status: 200, Header: http.Header{"Content-Type": {"text/html"}}, Body: []byte("<!doctype html>" + path)}, nil
-			})
 			stop, cancel := context.WithCancel(t.Context())
-			budget := Budget{Until: time.Now().Add(time.Minute), Patience: 2 * time.Second, Stop: stop}
-			if stopped {
-				time.AfterFunc(time.Second, cancel)
-			}
 			defer cancel()
-			c := New(Options{Fetcher: fetcher, Workers: 2})
-			begun := time.Now()
-			result, err := c.Start(&list{pages: []page.Page{{Path: "/a", Version: 1}, {Path: "/hangs", Version: 1}}}, Policy{Base: base, Scope: "/", Front: "/"}).Update(t.Context(), empty(t), budget)
-			if err != nil {
-				t.Fatal(err)
-			}
 			want := 62 * time.Second
 			if stopped {
+				time.AfterFunc(time.Second, cancel)
 				want = 1300 * time.Millisecond
 			}
-			if took := time.Since(begun); took != want {
-				t.Errorf("stopped %t: it took %s, want %s", stopped, took, want)
+			c := New(Options{Fetcher: &static{pages: map[string]string{"/a": ""}, hangs: "/hangs"}, Workers: 2})
+			begun := time.Now()
+			result, err := c.Start(&list{pages: named("/a", "/hangs")}, plain).
+				Update(t.Context(), empty(t), Budget{Until: begun.Add(time.Minute), Patience: 2 * time.Second, Stop: stop})
+			if took := time.Since(begun); err != nil || took != want {
+				t.Fatalf("stopped %t: it took %s, want %s, %v", stopped, took, want, err)
 			}
-			got := ""
-			for rec, err := range result.Generation.Records(t.Context()) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				got += fmt.Sprint(rec.Path, " ", rec.Status, " ", rec.Fetched != 0, "; ")
-			}
-			if want := "/a 200 true; /hangs 0 false; "; got != want || result.Done {
-				t.Errorf("stopped %t: got %sdone %t, want %s", stopped, got, result.Done, want)
+			if got := paths(t, result.Generation); got != "/a -/hangs" || result.Done {
+				t.Errorf("stopped %t: got %s, done %t", stopped, got, result.Done)
 			}
 		})
 	}
@@ -466,26 +443,14 @@ func TestPatience(t *testing.T) {
 // the other of them.
 func TestHangingComeLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{links: make(map[string][]string)}
-		var cands []page.Page
-		for i := range 50 {
-			cands = append(cands, page.Page{Path: fmt.Sprintf("/%02d", i), Version: 1})
-			s.links[cands[i].Path] = nil
+		s := &static{hangs: "/0"}
+		cands := named("/01", "/02", "/03")
+		for i := range 47 {
+			cands = append(cands, named(fmt.Sprint("/", 10+i))...)
 		}
-		c := New(Options{Own: true, Fetcher: fetcherFunc(func(ctx context.Context, path string) (*Response, error) {
-			if "/01" <= path && path <= "/03" {
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}
-			return s.Fetch(ctx, Request{Path: path})
-		})})
-		run, gen := c.Start(&list{pages: cands}, Policy{Base: base, Scope: "/", Front: "/"}), empty(t)
+		run, gen := New(Options{Own: true, Fetcher: s}).Start(&list{pages: cands}, plain), empty(t)
 		for range 4 {
-			result, err := run.Update(t.Context(), gen, Budget{Until: time.Now().Add(time.Second), Patience: 2 * time.Second})
-			if err != nil {
-				t.Fatal(err)
-			}
-			gen = result.Generation
+			gen = update(t, run, gen, time.Second).Generation
 		}
 		if len(s.order) != 47 {
 			t.Errorf("%d of 47 pages were fetched", len(s.order))
@@ -493,53 +458,15 @@ func TestHangingComeLast(t *testing.T) {
 	})
 }
 
-// TestLinksThatCount: a page that asks not to be indexed names no pages, and canonicals name none where they are
-// ignored; their queries are part of them.
-func TestLinksThatCount(t *testing.T) {
-	pages := map[string]string{
-		"/a": `<!doctype html><meta name=robots content=noindex><a href="/behind">x</a>`,
-		"/b": `<!doctype html><link rel=canonical href="/c?x=1">text`,
-	}
-	for _, ignore := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			fetcher := fetcherFunc(func(_ context.Context, path string) (*Response, error) {
-				return &Response{Status: 200, Header: http.Header{"Content-Type": {"text/html"}}, Body: []byte(pages[path] + "<!doctype html>" + path)}, nil
-			})
-			p := Policy{Base: base, Scope: "/", Front: "/", Links: true, IgnoreCanonicals: ignore}
-			result := crawlAll(t, New(Options{Fetcher: fetcher}), empty(t), p, page.Page{Path: "/a", Version: 1}, page.Page{Path: "/b", Version: 1})
-			want := "/ /a /b /c?x=1"
-			if ignore {
-				want = "/ /a /b"
-			}
-			var got []string
-			for rec, err := range result.Generation.Records(t.Context()) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				got = append(got, rec.Path)
-			}
-			if s := strings.Join(got, " "); s != want {
-				t.Errorf("ignored %t: got %s, want %s", ignore, s, want)
-			}
-		})
-	}
-}
-
 // TestOtherSources: a page that only links named is absent once links do not suffice, and back when they do.
 func TestOtherSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{links: map[string][]string{"/": {"/a"}, "/a": nil}}
-		c, gen := New(Options{Fetcher: s}), empty(t)
-		for i, links := range []bool{true, false, true} {
-			p := Policy{Base: base, Scope: "/", Front: "/", Links: links, Discover: true, Settings: uint64(i + 1)}
+		c, gen := New(Options{Fetcher: &static{pages: map[string]string{"/": "/a", "/a": ""}}}), empty(t)
+		for i, want := range []string{"", "/a", ""} {
+			p := with(func(p *Policy) { p.Links, p.Discover, p.Settings = want == "", true, uint64(i+1) })
 			gen = crawlAll(t, c, gen, p).Generation
-			for rec, err := range gen.Records(t.Context()) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if absent := rec.Absent != 0; absent != (rec.Path == "/a" && !links) {
-					t.Errorf("%s with links %t: absent %t", rec.Path, links, absent)
-				}
+			if got := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Absent != 0 }); got != want {
+				t.Errorf("with links %t: got %s absent", p.Links, got)
 			}
 		}
 	})
@@ -548,27 +475,17 @@ func TestOtherSources(t *testing.T) {
 // TestTurns: a folder of very many pages lets others have their turn, from one crawl to the next, and assets come last.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{links: map[string][]string{"/": {"/z", "/aa.png"}, "/z": nil, "/aa.png": nil}}
+		s := &static{proxied: true, pages: map[string]string{"/": "/z /aa.png", "/z": "", "/aa.png": ""}}
 		for i := range 3 * maxTurn {
 			path := fmt.Sprintf("/a/%d", i)
-			s.links["/"], s.links[path] = append(s.links["/"], path), nil
+			s.pages["/"] += " " + path
+			s.pages[path] = ""
 		}
-		fetch := func(ctx context.Context, path string) (*Response, error) {
-			resp, err := s.Fetch(ctx, Request{Path: path})
-			resp.Proxied = true
-			return resp, err
-		}
-		c := New(Options{Fetcher: fetcherFunc(fetch), Limiter: NewLimiter(100, 1)})
-		gen := empty(t)
+		c, gen := New(Options{Fetcher: s, Limiter: NewLimiter(100, 1)}), empty(t)
 		for range 20 {
-			run := c.Start(new(list), Policy{Base: base, Scope: "/", Front: "/", Links: true})
-			result, err := run.Update(t.Context(), gen, Budget{Until: time.Now().Add(time.Second)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			gen = result.Generation
+			gen = update(t, c.Start(new(list), with(func(p *Policy) { p.Links = true })), gen, time.Second).Generation
 		}
-		pages := slices.DeleteFunc(s.order, func(path string) bool { return strings.Contains(path, "no-such-page") })
+		pages := s.fetched()
 		if last := pages[len(pages)-1]; len(pages) < 3*maxTurn || slices.Index(pages, "/z") > maxTurn+1 || last != "/aa.png" {
 			t.Errorf("/z was fetched as number %d, /aa.png as number %d, %s as the last of %d",
 				slices.Index(pages, "/z"), slices.Index(pages, "/aa.png"), last, len(pages))
@@ -580,30 +497,24 @@ func TestTurns(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		storage := store.NewMemory()
-		s := &static{links: map[string][]string{"/": {"/a"}, "/a": nil, "/b": nil}}
+		s := &static{pages: map[string]string{"/": "/a", "/a": "", "/b": ""}}
 		c := New(Options{Fetcher: s})
-		p := Policy{Base: base, Scope: "/", Front: "/", Links: true, Settings: 1}
 		for range 2 {
 			st, err := store.Open(t.Context(), storage, store.Options{Prefix: "x"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			gen := st.Last()
 			s.order = nil
-			gen = crawlAll(t, c, gen, p, page.Page{Path: "/b", Version: 1}).Generation
+			gen := crawlAll(t, c, st.Last(), with(func(p *Policy) { p.Links, p.Settings = true, 1 }), named("/b")...).Generation
 			if got := paths(t, gen); got != "/ /a /b" || !slices.Contains(s.order, "/a") || !slices.Contains(s.order, "/b") {
 				t.Errorf("got %s, fetched %s", got, s.order)
 			}
 			if err := st.Commit(t.Context(), gen); err != nil {
 				t.Fatal(err)
 			}
-			keys, err := storage.List(t.Context(), "x", true)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, key := range keys {
-				if value, _ := storage.Load(t.Context(), key); value != nil && value[0] != '{' {
-					_ = storage.Store(t.Context(), key, []byte("damaged"))
+			for _, chunk := range gen.Chunks() {
+				if err := storage.Store(t.Context(), "x/"+chunk.Object.Name, []byte("damaged")); err != nil {
+					t.Fatal(err)
 				}
 			}
 		}
@@ -614,41 +525,30 @@ func TestDamaged(t *testing.T) {
 // while a page shows them; none is fetched where images are not listed.
 func TestImages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gone := false
-		c := New(Options{Own: true, Fetcher: fetcherFunc(func(_ context.Context, path string) (*Response, error) {
-			switch {
-			case path == "/":
-				return &Response{Status: 200, Header: htmlHeader, Body: []byte(`<!DOCTYPE html>text<img src=cart/a.png><img src=/b?c=1><img src=//cdn.example/d.png><img src=/e.png><a href=/f>`)}, nil
-			case path == "/e.png" || path == "/cart/a.png" && gone:
-				return &Response{Status: 404}, nil
-			}
-			return &Response{Status: 200, Header: http.Header{"Content-Type": {"image/png"}}}, nil
-		})})
-		never := func(string) bool { return true }
-		p := Policy{Base: base, Scope: "/", Front: "/", Disallow: never, Filter: func(*page.Page) string { return "excluded" }}
-		gen := crawlAll(t, c, empty(t), p, page.Page{Path: "/"}).Generation
+		s := &static{pages: map[string]string{
+			"/":           `<img src=cart/a.png><img src=/b?c=1><img src=//cdn.example/d.png><img src=/e.png> /f`,
+			"/cart/a.png": "image/png", "/b?c=1": "image/png", "/f": "",
+		}}
+		c := New(Options{Own: true, Fetcher: s})
+		p := with(func(p *Policy) {
+			p.Disallow, p.Filter = func(string) bool { return true }, func(*page.Page) string { return "excluded" }
+		})
+		front := page.Page{Path: "/"}
+		gen := crawlAll(t, c, empty(t), p, front).Generation
 		if got := paths(t, gen); got != "/" {
 			t.Errorf("got %s, want no images", got)
 		}
 		p.Extract.Images, p.Routes = true, 1
-		statuses := func(want string) {
-			t.Helper()
-			result := crawlAll(t, c, gen, p, page.Page{Path: "/"})
-			gen = result.Generation
-			got := ""
-			for rec := range gen.Records(t.Context()) {
-				got += fmt.Sprintf("%s %d %t ", rec.Path, rec.Status, rec.Flags&store.Image != 0)
+		for _, want := range []string{"/ 200 false /b?c=1 200 true /cart/a.png 200 true /e.png 404 true", "/ 200 false /b?c=1 200 true /cart/a.png 404 true /e.png 404 true"} {
+			result := crawlAll(t, c, gen, p, front)
+			if gen = result.Generation; statuses(t, gen) != want || result.Pending != 0 {
+				t.Errorf("got %s with %d pending, want %s", statuses(t, gen), result.Pending, want)
 			}
-			if got != want || result.Pending != 0 {
-				t.Errorf("got %s with %d pending, want %s", got, result.Pending, want)
-			}
+			delete(s.pages, "/cart/a.png")
+			time.Sleep(14 * 24 * time.Hour)
 		}
-		statuses("/ 200 false /b?c=1 200 true /cart/a.png 200 true /e.png 404 true ")
-		gone = true
-		time.Sleep(14 * 24 * time.Hour)
-		statuses("/ 200 false /b?c=1 200 true /cart/a.png 404 true /e.png 404 true ")
 		p.MaxPaths = 1
-		if got := crawlAll(t, c, empty(t), p, page.Page{Path: "/"}); got.DroppedPaths != 0 || got.Generation.Len() != 4 {
+		if got := crawlAll(t, c, empty(t), p, front); got.DroppedPaths != 0 || got.Generation.Len() != 4 {
 			t.Errorf("max_paths 1: got %d records and %d dropped, want 4 and 0", got.Generation.Len(), got.DroppedPaths)
 		}
 	})
@@ -657,22 +557,15 @@ func TestImages(t *testing.T) {
 // TestPanic: a page whose parsing panics counts as one that did not respond, and the next one is
 // parsed.
 func TestPanic(t *testing.T) {
-	s := &static{links: map[string][]string{"/a": nil, "/b": nil}}
-	c := New(Options{Fetcher: s, Own: true})
-	run := c.Start(&list{pages: []page.Page{{Path: "/a"}, {Path: "/b"}}}, Policy{Base: base, Scope: "/", Front: "/"})
+	c := New(Options{Fetcher: &static{pages: map[string]string{"/a": "", "/b": ""}}, Own: true})
+	run := c.Start(&list{pages: []page.Page{{Path: "/a"}, {Path: "/b"}}}, plain)
 	run.workers = append(run.workers, &worker{run: run}) // without a parser
-	result, err := run.Update(t.Context(), empty(t), Budget{Until: time.Now().Add(time.Minute)})
-	if err != nil || result.Fetched != 2 || result.Panic == nil || !strings.HasPrefix(result.Panic.Error(), "parsing /a: panic: ") {
-		t.Fatalf("got %+v, %v", result, err)
+	result := update(t, run, empty(t), time.Minute)
+	if result.Fetched != 2 || result.Panic == nil || !strings.HasPrefix(result.Panic.Error(), "parsing /a: panic: ") {
+		t.Fatalf("got %+v", result)
 	}
-	got := ""
-	for rec := range result.Generation.Records(t.Context()) {
-		got += fmt.Sprintf("%s %d %t ", rec.Path, rec.Status, rec.Failing != 0)
-	}
-	if want := "/a 0 true /b 200 false "; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if len(c.o.Slots) != 0 {
-		t.Errorf("%d slots are taken", len(c.o.Slots))
+	failing := pathsIf(t, result.Generation, func(rec *store.Record) bool { return rec.Failing != 0 })
+	if got, want := statuses(t, result.Generation), "/a 0 false /b 200 false"; got != want || failing != "/a" || len(c.o.Slots) != 0 {
+		t.Errorf("got %s with %s failing, want %s, %d slots are taken", got, failing, want, len(c.o.Slots))
 	}
 }

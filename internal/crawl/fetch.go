@@ -171,7 +171,7 @@ func (w *worker) get(path string, header http.Header, proxied bool) (resp *Respo
 			return nil, false
 		}
 		defer o.Limiter.slots.Release()
-		if !o.Limiter.Wait(w.wait) {
+		if w.computes = o.Limiter.Wait(w.wait, o.Slots); !w.computes {
 			return nil, false
 		}
 	}

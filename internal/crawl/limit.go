@@ -38,12 +38,11 @@ func NewLimiter(rate float64, concurrency int) *Limiter {
 // Resume leaves upstreams alone for as long as the Limiter before this one would have.
 func (l *Limiter) Resume(before *Limiter) {
 	before.mu.Lock()
-	next, backoff := before.next, before.backoff
-	before.mu.Unlock()
+	defer before.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.backoff = max(l.backoff, backoff); next.After(l.next) {
-		l.next = next
+	if l.backoff = max(l.backoff, before.backoff); before.next.After(l.next) {
+		l.next = before.next
 	}
 }
 
@@ -54,9 +53,14 @@ func (l *Limiter) Next() time.Time {
 	return l.next
 }
 
-// Wait waits for a turn, and takes it; false: ctx ended before, or its deadline will.
-func (l *Limiter) Wait(ctx context.Context) bool {
-	for wait := l.turn(); wait > 0; wait = l.turn() {
+// Wait waits for a turn and for a slot, and takes both at once; false: ctx ended before, or its deadline will.
+func (l *Limiter) Wait(ctx context.Context, slots Slots) bool {
+	for slots.Take(ctx) {
+		wait := l.turn()
+		if wait <= 0 {
+			return true
+		}
+		slots.Release()
 		if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < wait {
 			return false
 		}
@@ -65,7 +69,7 @@ func (l *Limiter) Wait(ctx context.Context) bool {
 		case <-ctx.Done():
 		}
 	}
-	return true
+	return false
 }
 
 // turn takes the next turn, or returns how long it is until then.
@@ -84,7 +88,7 @@ func (l *Limiter) record(took time.Duration, resp *Response) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	pause := min(slowness*took/time.Duration(cap(l.slots)), maxBackoff)
+	pause := max(min(slowness*took/time.Duration(cap(l.slots)), maxBackoff), l.interval-took) // also if it took no turn
 	switch {
 	case resp == nil:
 		l.backoff = min(max(2*l.backoff, l.interval), maxBackoff)

@@ -213,15 +213,11 @@ func (r *Run) wanted(rec *store.Record) bool {
 	switch {
 	case rec.Flags&store.Blocked != 0 || rec.Absent != 0:
 		return false
-	case rec.Flags&store.Named != 0:
-		return true
-	case rec.Flags&store.Image != 0 && r.p.Extract.Images: // visitors of the page request it as well
+	case rec.Flags&store.Named != 0, rec.Flags&store.Image != 0 && r.p.Extract.Images: // visitors of the page request it as well
 		return true
 	case rec.Flags&store.Disallowed != 0:
 		return false
-	case r.p.discovers() && rec.Flags&store.Seed != 0:
-		return true
-	case (r.p.Links || rec.Flags&store.Target != 0) && int(rec.Depth) <= r.p.Depth:
+	case r.p.discovers() && rec.Flags&store.Seed != 0, (r.p.Links || rec.Flags&store.Target != 0) && int(rec.Depth) <= r.p.Depth:
 		return true
 	}
 	return rec.Flags&store.Visited != 0 && (r.p.Discover || r.p.Unlinked(rec.Path))

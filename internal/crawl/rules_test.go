@@ -106,43 +106,50 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// history fetches a page again and again.
+type history struct {
+	*Run
+	rec store.Record
+	at  int64
+}
+
+// fetch fetches the page, and returns after how long it is due again.
+func (h *history) fetch(resp *Response, meta htmlmeta.Meta) int64 {
+	before := h.rec
+	h.plan(&before, &h.rec, apply(&h.rec, &fetched{resp: resp, meta: meta, base: base, batch: 10, now: h.at}), 0, h.at)
+	wait := h.rec.Due - h.at
+	h.at = h.rec.Due
+	return wait
+}
+
 // TestFailing: a listed page that fails is believed to after an hour.
 func TestFailing(t *testing.T) {
-	rec := known()
-	r := New(Options{}).Start(nil, Policy{})
-	fetch := func(at int64, resp *Response, meta htmlmeta.Meta) {
-		before := rec
-		r.plan(&before, &rec, apply(&rec, &fetched{resp: resp, meta: meta, base: base, batch: 10, now: at}), 0, at)
-	}
-	fetch(now, nil, htmlmeta.Meta{})
-	if rec.Status != 200 || rec.Failing != now || rec.Due <= now+hour {
+	h := &history{New(Options{}).Start(nil, Policy{}), known(), now}
+	rec, none := &h.rec, htmlmeta.Meta{}
+	if wait := h.fetch(nil, none); rec.Status != 200 || rec.Failing != now || wait <= hour {
 		t.Errorf("once: got %+v", rec)
 	}
-	fetch(rec.Due, nil, htmlmeta.Meta{})
-	if rec.Status != 0 || rec.Flags&store.HTML != 0 || rec.Failing != now || rec.Text != 1 {
+	if h.fetch(nil, none); rec.Status != 0 || rec.Flags&store.HTML != 0 || rec.Failing != now || rec.Text != 1 {
 		t.Errorf("after an hour: got %+v", rec)
 	}
 	for range 12 {
-		fetch(rec.Due, response(500), htmlmeta.Meta{})
+		h.fetch(response(500), none)
 	}
 	if rec.Wait != day || rec.Status != 500 {
 		t.Errorf("after days: got %+v", rec)
 	}
-	fetch(rec.Due, response(200), htmlmeta.Meta{Document: true, Text: 2})
-	if rec.Failing != 0 || rec.Changed != 10 || rec.Before != 0 || rec.Wait != week {
+	if h.fetch(response(200), htmlmeta.Meta{Document: true, Text: 2}); rec.Failing != 0 || rec.Changed != 10 || rec.Before != 0 || rec.Wait != week {
 		t.Errorf("in the end: got %+v", rec)
 	}
 	// One grace for an empty page.
-	fetch(rec.Due, response(200), htmlmeta.Meta{})
-	if rec.Flags&store.Document == 0 {
+	if h.fetch(response(200), none); rec.Flags&store.Document == 0 {
 		t.Errorf("empty once: got %+v", rec)
 	}
-	fetch(rec.Due, response(200), htmlmeta.Meta{})
-	if rec.Flags&store.Document != 0 || rec.Failing != 0 {
+	if h.fetch(response(200), none); rec.Flags&store.Document != 0 || rec.Failing != 0 {
 		t.Errorf("empty twice: got %+v", rec)
 	}
 	for range 12 {
-		fetch(rec.Due, response(404), htmlmeta.Meta{})
+		h.fetch(response(404), none)
 	}
 	if want := uint32(90 * day * 2 / 9); rec.Wait != want {
 		t.Errorf("not found for long: due after %d, want %d", rec.Wait, want)
@@ -153,25 +160,20 @@ func TestFailing(t *testing.T) {
 // more often; what failed since, or is HTML now, like any page.
 func TestNotHTML(t *testing.T) {
 	for _, expire := range []time.Duration{time.Hour, 0, 365 * 24 * time.Hour} {
-		r := New(Options{}).Start(nil, Policy{Expire: expire})
-		rec, at := store.Record{Path: "/a.css"}, int64(now)
-		fetch := func(resp *Response, meta htmlmeta.Meta) int64 {
-			before := rec
-			r.plan(&before, &rec, apply(&rec, &fetched{resp: resp, meta: meta, base: base, batch: 10, now: at}), 0, at)
-			defer func() { at = rec.Due }()
-			return rec.Due - at
-		}
-		css := &Response{Status: 200, Header: http.Header{"Content-Type": {"text/css"}}}
-		for range 3 {
-			if wait := fetch(css, htmlmeta.Meta{}); wait < 90*day || wait > 97*day {
-				t.Errorf("expire %s: it is due after %d days", expire, wait/day)
+		h := &history{New(Options{}).Start(nil, Policy{Expire: expire}), store.Record{Path: "/a.css"}, now}
+		for i, test := range []struct {
+			resp        *Response
+			meta        htmlmeta.Meta
+			least, most int64
+		}{
+			{response(200, "Content-Type", "text/css"), htmlmeta.Meta{}, 90 * day, 97 * day},
+			{response(200, "Content-Type", "text/css"), htmlmeta.Meta{}, 90 * day, 97 * day},
+			{nil, htmlmeta.Meta{}, 0, 2 * hour},
+			{response(200), htmlmeta.Meta{Document: true, Text: 2}, 0, 2 * week},
+		} {
+			if wait := h.fetch(test.resp, test.meta); wait < test.least || wait > test.most {
+				t.Errorf("expire %s: after fetch %d it is due after %d hours", expire, i, wait/hour)
 			}
-		}
-		if wait := fetch(nil, htmlmeta.Meta{}); wait > 2*hour {
-			t.Errorf("expire %s: after no response, it is due after %d hours", expire, wait/hour)
-		}
-		if wait := fetch(response(200), htmlmeta.Meta{Document: true, Text: 2}); wait > 2*week {
-			t.Errorf("expire %s: as HTML, it is due after %d days", expire, wait/day)
 		}
 	}
 }
@@ -182,19 +184,15 @@ func TestStarting(t *testing.T) {
 		rec  store.Record
 		want string
 	}{
-		{store.Record{Path: "/"}, "5 10 20 40 80 160"},
-		{store.Record{Path: "/en/", Flags: store.Seed}, "5 10 20 40 80 160"},
-		{store.Record{Path: "/a"}, "60 120 240 480 960 1920"},
+		{store.Record{Path: "/"}, "5 10 20 40 80 160 "},
+		{store.Record{Path: "/en/", Flags: store.Seed}, "5 10 20 40 80 160 "},
+		{store.Record{Path: "/a"}, "60 120 240 480 960 1920 "},
 	} {
-		r := New(Options{}).Start(nil, Policy{Front: "/"})
-		rec, at, waits := test.rec, int64(now), ""
+		h, waits := &history{New(Options{}).Start(nil, Policy{Front: "/"}), test.rec, now}, ""
 		for range 6 {
-			before := rec
-			r.plan(&before, &rec, apply(&rec, &fetched{resp: response(502), base: base, batch: 10, now: at}), 0, at)
-			waits += fmt.Sprint(rec.Due-at, " ")
-			at = rec.Due
+			waits += fmt.Sprint(h.fetch(response(502), htmlmeta.Meta{}), " ")
 		}
-		if waits != test.want+" " {
+		if waits != test.want {
 			t.Errorf("%s: got %s, want %s", test.rec.Path, waits, test.want)
 		}
 	}
@@ -226,7 +224,7 @@ func TestLimiter(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, first := NewLimiter(test.rate, 1), time.Now()
 				for i, want := range test.want {
-					if !l.slots.Take(t.Context()) || !l.Wait(t.Context()) {
+					if !l.Wait(t.Context(), l.slots) {
 						t.Fatal("no turn")
 					}
 					if got := time.Since(first).Round(ms); got != want {
@@ -244,19 +242,37 @@ func TestLimiter(t *testing.T) {
 	}
 }
 
+// TestNoTurn: a request that took no turn, as the site itself was thought to respond, counts as one that did.
+func TestNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(2, 1)
+		l.record(100*time.Millisecond, response(200))
+		if wait := time.Until(l.Next()); wait != 400*time.Millisecond {
+			t.Errorf("the next one may begin after %s, want 400ms", wait)
+		}
+	})
+}
+
+// timed notes when fetches began.
+type timed struct {
+	Fetcher
+	mu    sync.Mutex
+	begun []time.Time
+}
+
+func (f *timed) Fetch(ctx context.Context, r Request) (*Response, error) {
+	f.mu.Lock()
+	f.begun = append(f.begun, time.Now())
+	f.mu.Unlock()
+	return f.Fetcher.Fetch(ctx, r)
+}
+
 // TestOnePace: a hundred sites of one application are asked at one pace, and the time that they wait for one
 // another, or for a slot to compute, is not taken for the upstream's slowness.
 func TestOnePace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const sites, interval = 100, 100 * time.Millisecond
-		var mu sync.Mutex
-		var begun []time.Time
-		fetch := func(_ context.Context, path string) (*Response, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			begun = append(begun, time.Now())
-			return &Response{Status: 200, Header: htmlHeader, Body: []byte("<!doctype html>" + path), Proxied: true}, nil
-		}
+		timed := &timed{Fetcher: &static{proxied: true, pages: map[string]string{"/a": "", "/b": ""}}}
 		slots, limiter := NewSlots(1), NewLimiter(10, 4)
 		slots.Take(t.Context()) // another site computes
 		time.AfterFunc(10*time.Second, slots.Release)
@@ -264,18 +280,17 @@ func TestOnePace(t *testing.T) {
 		for range sites {
 			gen := empty(t)
 			group.Go(func() {
-				c := New(Options{Fetcher: fetcherFunc(fetch), Slots: slots, Limiter: limiter})
-				crawlAll(t, c, gen, Policy{Base: base, Scope: "/", Front: "/"}, page.Page{Path: "/a"}, page.Page{Path: "/b"})
+				c := New(Options{Fetcher: timed, Slots: slots, Limiter: limiter})
+				crawlAll(t, c, gen, plain, page.Page{Path: "/a"}, page.Page{Path: "/b"})
 			})
 		}
 		group.Wait()
-		if len(begun) != 2*sites {
-			t.Fatalf("got %d requests", len(begun))
+		if len(timed.begun) != 2*sites {
+			t.Fatalf("got %d requests", len(timed.begun))
 		}
-		// The first ones waited for the slot when they had their turn.
-		for i, at := range begun[5:] {
-			if pause := at.Sub(begun[i+4]).Round(time.Millisecond); pause != interval {
-				t.Errorf("request %d began %s after the one before, want %s", i+5, pause, interval)
+		for i, at := range timed.begun[1:] {
+			if pause := at.Sub(timed.begun[i]).Round(time.Millisecond); pause != interval {
+				t.Errorf("request %d began %s after the one before, want %s", i+1, pause, interval)
 			}
 		}
 	})
