@@ -149,21 +149,14 @@ type siteStatus struct {
 	Bytes  int64     `json:"bytes,omitempty"` // of memory, compressed
 	Since  time.Time `json:"since,omitzero"`  // when the sitemap, or its index, last changed
 
-	Refreshing  bool      `json:"refreshing,omitempty"`
 	NextRefresh time.Time `json:"next_refresh,omitzero"`
 	LastRefresh *report   `json:"last_refresh,omitempty"` // nil: none has ended
 
-	// What links and visitors name: paths with a record, those that visitors had, and those
-	// for which there was no room; and why visits do not count, where few do.
-	Known   int            `json:"known,omitempty"`
-	Visited int            `json:"visited,omitempty"`
-	Dropped int            `json:"visited_dropped,omitempty"`
-	Ignored map[string]int `json:"visits_ignored,omitempty"`
-
-	Logs []accesslog.Log `json:"logs,omitempty"` // that are read for all sites of the handler
-
-	// Who requested its documents, by User-Agent, which is not verified.
-	Readers []accesslog.Reading `json:"readers_unverified,omitempty"`
+	Visited int                 `json:"visited,omitempty"`            // paths that visitors had
+	Dropped int                 `json:"visited_dropped,omitempty"`    // those for which there was no room
+	Ignored map[string]int      `json:"visits_ignored,omitempty"`     // why visits do not count, where few do
+	Logs    []accesslog.Log     `json:"logs,omitempty"`               // that are read for all sites of the handler
+	Readers []accesslog.Reading `json:"readers_unverified,omitempty"` // who requested its documents, by User-Agent
 }
 
 // status is what there is to show of a site.
@@ -176,11 +169,8 @@ func (s *site) status() siteStatus {
 		st.ServedBy, st.Sitemap = main.url(), main.sitemapURL()
 		return st
 	}
-	due, running, _ := s.schedule.state()
-	st.Refreshing, st.LastRefresh = running, s.state.report.Load()
-	if !running {
-		st.NextRefresh = toSecond(due)
-	}
+	due, _, _ := s.schedule.state()
+	st.NextRefresh, st.LastRefresh = toSecond(due), s.state.report.Load()
 	if snapshot := s.state.Index.Load(); snapshot != nil {
 		st.Pages, st.Shards, st.Bytes = snapshot.Pages, max(len(snapshot.Shards), 1), snapshot.Bytes
 		st.Since = toSecond(snapshot.Index.Modified)
@@ -191,9 +181,6 @@ func (s *site) status() siteStatus {
 			st.Logs = append(st.Logs, r.Logs()...)
 		}
 		st.Visited, st.Dropped = s.state.visited.Count()
-		if g := s.state.generation.Load(); g != nil {
-			st.Known = g.Len()
-		}
 	}
 	return st
 }

@@ -162,7 +162,7 @@ func TestMetrics(t *testing.T) {
 	s, _ := reportSite(t)
 	s.state.Index.Store(listing(3))
 	s.state.report.Store(&report{Pending: 4, LeftOut: map[string]int{"\xff": 1, "\xfe": 2}, Confirmed: time.Now()})
-	s.state.readers.Count("", "index", "served", time.Now())
+	s.state.readers.Count("", "index", 200, time.Now())
 	departed.Add(&s.state.readers)
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(collector{s.app}); err != nil {

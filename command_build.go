@@ -34,13 +34,9 @@ func buildCommand() *cobra.Command {
 		Use:   "build --root <folder> --base-url <url> | --config <file>",
 		Short: "Writes a site's sitemap into a folder, without a server",
 		Long: `
-Writes what the sitemap handler would serve (the index, the shards and robots.txt), for
-static hosting and CI. The site is a folder that a file server serves at a URL, or each
-site of a configuration that has the handler; then each gets its own folder in --out, such
-as example.com or localhost_8080/docs. Each page is fetched in memory, as an anonymous
-visitor, before it is listed. Pages known only from visitors are not known to a build.
-
-A build without pages, or with less than half of the pages of the last one, fails and
+Writes what the sitemap handler would serve, for static hosting and CI: of a folder that a
+file server serves at a URL, or of each site of a configuration, then into folders of their
+own. A build without pages, or with less than half of the pages of the last one, fails and
 writes nothing. Exit status: 0 on success, 1 if the build failed, 2 for invalid usage.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := b.check(args); err != nil {
@@ -144,15 +140,16 @@ func (b *build) run(ctx context.Context) error {
 // sites are those to build, without aliases. Nothing is started; logs, admin endpoint and
 // state of a configuration are its server's.
 func (b *build) sites(ctx context.Context) ([]*site, error) {
-	encoded, config := b.alone(), new(caddy.Config)
+	encoded, err := b.alone(), error(nil)
 	if b.config != "" {
-		var err error
-		if encoded, _, _, err = caddycmd.LoadConfig(b.config, b.adapter); err != nil {
-			return nil, err
-		}
+		encoded, _, _, err = caddycmd.LoadConfig(b.config, b.adapter)
 	}
-	if err := caddy.StrictUnmarshalJSON(caddy.RemoveMetaFields(encoded), config); err != nil {
-		return nil, fmt.Errorf("decoding the configuration: %w", err)
+	config := new(caddy.Config)
+	if err == nil {
+		err = caddy.StrictUnmarshalJSON(caddy.RemoveMetaFields(encoded), config)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
 	}
 	log := &caddy.CustomLog{BaseLog: caddy.BaseLog{Level: "WARN"}, Exclude: []string{"http.auto_https", "tls"}}
 	config.Logging = &caddy.Logging{Logs: map[string]*caddy.CustomLog{caddy.DefaultLoggerName: log}}
@@ -236,11 +233,7 @@ func (b *build) build(ctx context.Context, s *site, folder *export.Folder) error
 
 // candidates is how many pages the sources name.
 func (s *site) candidates(ctx context.Context) (n int64) {
-	r := newRefresh(s, *s.probed.Load(), s.app.now())
-	if r.openFS() != nil {
-		return 0
-	}
-	all := merge.Start(ctx, r.inputs(nil), merge.Options{Filter: s.filter, MaxPages: s.handler.settings.maxURLs})
+	all := merge.Start(ctx, s.inputs(), merge.Options{Filter: s.filter, MaxPages: s.handler.settings.maxURLs})
 	defer all.Close()
 	for _, ok, err := all.Next(ctx); ok && err == nil; _, ok, err = all.Next(ctx) {
 		n++

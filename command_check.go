@@ -29,22 +29,14 @@ func checkCommand() *cobra.Command {
 		Use:   "check FILE|DIR|URL...",
 		Short: "Reports what is wrong with sitemaps",
 		Long: `
-Checks sitemaps of any origin, and reports what is wrong with them: one finding
-a line on standard output, and a summary on standard error.
+Reports what is wrong with sitemaps of any origin: one finding a line on standard
+output, and a summary on standard error. FILE is a sitemap or a robots.txt, - is
+standard input, and URL is that of a sitemap, a robots.txt or a site. In a DIR,
+robots.txt and everything with "sitemap" in its name is checked. With --fetch, a
+sample of the pages must return 200 without a redirect, and be indexable.
 
-FILE is a sitemap (.xml, .xml.gz or .txt) or a robots.txt, and - is standard
-input. In a DIR everything with "sitemap" in its name and robots.txt is checked.
-URL is that of a sitemap, of a robots.txt, or of a site: then its robots.txt says
-where its sitemaps are, else it is /sitemap.xml. What an index lists is checked as
-well: at its URL, or in the folder of its file.
-
-With --fetch, a sample of the pages is fetched, too: each must return 200 without
-a redirect, be indexable, and not name another page as its canonical. The
-User-Agent has "bot" in it, and robots.txt is heeded.
-
-Exit status: 0 where nothing is wrong or there are warnings only, 1 where there
-are errors, 2 where something could not be checked (no such file, a URL that does
-not answer, invalid usage).`,
+Exit status: 0 where nothing is wrong or there are warnings only, 1 where there are
+errors, 2 where something could not be checked.`,
 		Example: `  caddy sitemap check https://example.com
   caddy sitemap check --base-url https://example.com public/
   caddy sitemap check --fetch --sample 20 --json https://example.com/sitemap.xml`,

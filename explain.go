@@ -223,20 +223,13 @@ func (s *site) entry(path string) (e entry, err error) {
 	return e, err
 }
 
-// namers are the names of the sources that name a path. Each is asked again.
+// namers are the names of the sources that name a path. Each is asked again, but for those
+// whose visits are for refreshes to gather.
 func (s *site) namers(ctx context.Context, path string) (names []string) {
-	probed := s.probed.Load()
-	if probed == nil {
-		return nil
-	}
-	r := newRefresh(s, *probed, s.app.now())
-	if r.openFS() != nil {
-		return nil
-	}
-	for i, input := range r.inputs(nil) {
+	for i, input := range s.inputs() {
 		if i < len(s.handler.sources) {
 			if _, ok := s.handler.sources[i].(discoverer); ok {
-				continue // whose visits are for refreshes to gather
+				continue
 			}
 		}
 		stream := merge.Start(ctx, []merge.Input{input}, merge.Options{Patience: explainWait})
@@ -250,6 +243,19 @@ func (s *site) namers(ctx context.Context, path string) (names []string) {
 		stream.Close()
 	}
 	return names
+}
+
+// inputs are the site's sources, apart from a refresh; nil: they cannot be asked.
+func (s *site) inputs() []merge.Input {
+	probed := s.probed.Load()
+	if probed == nil {
+		return nil
+	}
+	r := newRefresh(s, *probed, s.app.now())
+	if r.openFS() != nil {
+		return nil
+	}
+	return r.inputs(nil)
 }
 
 // follow fetches the page, and those to which it redirects, refreshes or gives way.
@@ -270,8 +276,8 @@ func (s *site) follow(ctx context.Context, x *explanation) (all []liveResponse) 
 		default:
 			s.fetchLive(ctx, path, &live)
 		}
-		entry, _ := s.entry(path)
-		live.Listed = entry.Listed
+		published, _ := s.entry(path)
+		live.Listed = published.Listed
 		all = append(all, live)
 		if path, ok = htmlmeta.PathOn(s.origin, live.To); ok {
 			ok = !slices.ContainsFunc(all, func(r liveResponse) bool { return r.URL == s.origin+path })
@@ -283,8 +289,11 @@ func (s *site) follow(ctx context.Context, x *explanation) (all []liveResponse) 
 // fetchLive fetches a path as an anonymous visitor.
 func (s *site) fetchLive(ctx context.Context, path string, live *liveResponse) {
 	res, err := (&Refresh{site: s}).fetch(ctx, path, htmlmeta.MaxBody)
-	if err != nil || res.unhandled {
-		live.Error = clip(fmt.Sprint(cmp.Or(err, errUnhandled)))
+	if err == nil && res.unhandled {
+		err = errors.New("no route handles the request: a visitor gets an empty response")
+	}
+	if err != nil {
+		live.Error = clip(err.Error())
 		return
 	}
 	live.Status, live.ContentType = res.Status, clip(res.Header.Get("Content-Type"))
@@ -302,8 +311,6 @@ func (s *site) fetchLive(ctx context.Context, path string, live *liveResponse) {
 		live.Leads, live.To = "canonical", clip(meta.Canonical)
 	}
 }
-
-var errUnhandled = errors.New("no route handles the request: a visitor gets an empty response")
 
 // clip bounds a text that others wrote.
 func clip(text string) string {

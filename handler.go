@@ -125,14 +125,14 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 	s, err := h.app.siteOf(h, r, prefix)
 	if err != nil {
 		if errors.Is(err, errTooManySites) {
-			departed.Count(r.UserAgent(), readDocumentOf(want, nil), readResultOf(http.StatusServiceUnavailable), h.app.now())
+			departed.Count(r.UserAgent(), readDocumentOf(want, nil), http.StatusServiceUnavailable, h.app.now())
 		}
 		return unavailable(w, err)
 	}
 	// Once there is a snapshot, or will be none, it is known what stands for the site.
 	snapshot, err := s.snapshot(r.Context())
 	document, status := readDocumentOf(want, snapshot), http.StatusOK
-	defer func() { s.state.readers.Count(r.UserAgent(), document, readResultOf(status), h.app.now()) }()
+	defer func() { s.state.readers.Count(r.UserAgent(), document, status, h.app.now()) }()
 	if main := s.main.Load(); main != nil {
 		document, status = readDocumentOf(want, main.state.Index.Load()), http.StatusPermanentRedirect
 		http.Redirect(w, r, main.origin+main.docPath(want.suffix, want.form.Extension()), status)

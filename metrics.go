@@ -2,7 +2,6 @@ package sitemap
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,22 +39,21 @@ func (c *counts) fetched(res *response) {
 const metricPrefix = "caddy_sitemap_"
 
 // collected are the metrics that are made of the status of sites. Where sites have the same
-// labels, the largest value counts, or else the sum.
+// labels, the largest number of seconds counts, or else the sum.
 var collected = map[string]struct {
-	help    string
-	largest bool
-	labels  []string
+	help   string
+	labels []string
 }{
-	"pages":                          {"Pages listed.", false, []string{"site"}},
-	"pending_pages":                  {"Pages that are still to be fetched.", false, []string{"site"}},
-	"shards":                         {"Documents that list pages.", false, []string{"site"}},
-	"documents_bytes":                {"Memory that the finished documents take.", false, []string{"site"}},
-	"snapshot_age_seconds":           {"Time since the last refresh began that confirmed what is served.", true, []string{"site"}},
-	"last_refresh_duration_seconds":  {"Duration of the last refresh.", true, []string{"site"}},
-	"left_out_pages":                 {"Pages left out at the last refresh, by reason.", false, []string{"site", "reason"}},
-	"sites":                          {"Sites, by what named them, and the result of the last refresh.", false, []string{"named_by", "result"}},
-	"requests_total":                 {"Requests for documents and robots.txt, by class of User-Agent (not verified).", false, []string{"crawler", "document", "result"}},
-	"last_request_timestamp_seconds": {"When a document was last requested, by class of User-Agent (not verified).", true, []string{"crawler", "document"}},
+	"pages":                          {"Pages listed.", []string{"site"}},
+	"pending_pages":                  {"Pages that are still to be fetched.", []string{"site"}},
+	"shards":                         {"Documents that list pages.", []string{"site"}},
+	"documents_bytes":                {"Memory that the finished documents take.", []string{"site"}},
+	"snapshot_age_seconds":           {"Time since the last refresh began that confirmed what is served.", []string{"site"}},
+	"last_refresh_duration_seconds":  {"Duration of the last refresh.", []string{"site"}},
+	"left_out_pages":                 {"Pages left out at the last refresh, by reason.", []string{"site", "reason"}},
+	"sites":                          {"Sites, by what named them, and the result of the last refresh.", []string{"named_by", "result"}},
+	"requests_total":                 {"Requests for documents and robots.txt, by class of User-Agent (not verified).", []string{"crawler", "document", "result"}},
+	"last_request_timestamp_seconds": {"When a document was last requested, by class of User-Agent (not verified).", []string{"crawler", "document"}},
 }
 
 // collector collects metrics from the sites of a configuration.
@@ -67,10 +65,10 @@ func (collector) Describe(chan<- *prometheus.Desc) {}
 // Collect implements prometheus.Collector.
 func (c collector) Collect(metrics chan<- prometheus.Metric) {
 	values := make(map[[4]string]float64) // by name and labels
-	add := func(value float64, name string, labels ...string) {
-		key := [4]string{name}
-		copy(key[1:], labels)
-		if collected[name].largest {
+	add := func(value float64, nameAndLabels ...string) {
+		var key [4]string
+		copy(key[:], nameAndLabels)
+		if strings.HasSuffix(key[0], "_seconds") {
 			values[key] = max(values[key], value)
 		} else {
 			values[key] += value
@@ -112,23 +110,6 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 		}
 		metrics <- prometheus.MustNewConstMetric(prometheus.NewDesc(metricPrefix+key[0], m.help, m.labels, nil), kind, value, key[1:1+len(m.labels)]...)
 	}
-}
-
-// readResultOf is how a request for a document ended, by the status of its response.
-func readResultOf(status int) string {
-	switch {
-	case status < 300:
-		return "served"
-	case status == http.StatusNotModified:
-		return "not_modified"
-	case status < 400:
-		return "redirected" // to the site whose documents stand for this one's
-	case status == http.StatusNotFound || status == http.StatusGone:
-		return "missing" // there is none, or no line for robots.txt: the next handler responded
-	case status < 500:
-		return "refused" // the method, a range, a condition, or the client
-	}
-	return "unavailable"
 }
 
 // readDocumentOf is what is requested of a site with a snapshot; nil: there is none.

@@ -28,11 +28,11 @@ func (h *Handler) serveRobots(w http.ResponseWriter, r *http.Request, next caddy
 	}
 	sitemap := s.sitemapLine(r.Context())
 	if sitemap == "" {
-		s.state.readers.Count(r.UserAgent(), "robots", readResultOf(http.StatusNotFound), h.app.now())
+		s.state.readers.Count(r.UserAgent(), "robots", http.StatusNotFound, h.app.now())
 		return next.ServeHTTP(w, r)
 	}
 	status, err := addLine(w, r, next, sitemap)
-	s.state.readers.Count(r.UserAgent(), "robots", readResultOf(cmp.Or(status, statusOf(err))), h.app.now())
+	s.state.readers.Count(r.UserAgent(), "robots", cmp.Or(status, statusOf(err)), h.app.now())
 	return err
 }
 

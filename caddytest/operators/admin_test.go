@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ func init() {
 	caddy.RegisterModule(new(gated))
 }
 
-// gated is a source that names a page, and waits at a test's gate first if there is one.
+// gated is a source that names a page, unless the gate is closed.
 type gated struct{}
 
 func (*gated) CaddyModule() caddy.ModuleInfo {
@@ -41,53 +42,24 @@ func (*gated) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 // Provision fails where the gate is broken.
 func (*gated) Provision(caddy.Context) error { return gate.broken }
 
-func (*gated) Pages(ctx context.Context, _ *sitemap.Refresh, yield func(sitemap.Page) error) error {
-	gate.mu.Lock()
-	gate.passed++
-	pass := gate.pass
-	gate.mu.Unlock()
-	if err := pass(ctx); err != nil {
-		return err
+func (*gated) Pages(_ context.Context, _ *sitemap.Refresh, yield func(sitemap.Page) error) error {
+	if err := gate.closed.Load(); err != nil {
+		return *err
 	}
 	return yield(sitemap.Page{Path: "/"})
 }
 
 // gate is what all gated sources pass.
 var gate struct {
-	mu     sync.Mutex
-	pass   func(context.Context) error
-	passed int   // times
+	closed atomic.Pointer[error]
 	broken error // of those that are to come
 }
 
-// setGate lets sources pass in another way; nil: as before.
-func setGate(pass func(context.Context) error) (passed int) {
-	gate.mu.Lock()
-	defer gate.mu.Unlock()
-	if pass != nil {
-		gate.pass = pass
-	}
-	return gate.passed
-}
-
 // refuse makes sources fail; nil: it does not.
-func refuse(err error) { setGate(func(context.Context) error { return err }) }
-
-// holdBack holds back who comes from now on, until open is called. Who has come is told.
-func holdBack(t *testing.T) (arrived <-chan struct{}, open func()) {
-	opened, arrive := make(chan struct{}), make(chan struct{}, 100)
-	setGate(func(ctx context.Context) error {
-		arrive <- struct{}{}
-		select {
-		case <-opened:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	})
-	open = sync.OnceFunc(func() { close(opened) })
-	t.Cleanup(open)
-	return arrive, open
+func refuse(err error) {
+	if gate.closed.Store(nil); err != nil {
+		gate.closed.Store(&err)
+	}
 }
 
 // server is a running Caddy with an admin endpoint.
@@ -367,72 +339,6 @@ func TestAdminSiteNeverSeen(t *testing.T) {
 	s.command("refresh").want(t, 1, []string{"failed", "/sitemap.xml"}, []string{"a refresh failed"})
 }
 
-// ask asks for a refresh, and returns its answer.
-func (s *server) ask() <-chan harness.Response {
-	answer := make(chan harness.Response, 1)
-	go func() {
-		r, err := s.Try(http.MethodPost, api+"/sitemap/refresh")
-		if err != nil {
-			s.T.Error(err)
-			r.Response = new(http.Response)
-		}
-		answer <- r
-	}()
-	return answer
-}
-
-// TestAdminRefreshesAtOnce has many ask at once, also while a refresh runs: each gets an
-// answer of a refresh that began after its request.
-func TestAdminRefreshesAtOnce(t *testing.T) {
-	s := startOne(t, gatedSite)
-	before := setGate(nil)
-	arrived, open := holdBack(t)
-	answers := []<-chan harness.Response{s.ask()}
-	<-arrived
-	for range 20 {
-		answers = append(answers, s.ask())
-	}
-	open()
-	for _, answer := range answers {
-		if r := <-answer; r.StatusCode != http.StatusOK {
-			t.Errorf("got status %d: %s", r.StatusCode, r.Text)
-		}
-	}
-	if n := setGate(nil) - before; n < 2 || n > len(answers) {
-		t.Errorf("%d refreshes for %d requests at once", n, len(answers))
-	}
-}
-
-// TestAdminClientGoesAway: a refresh goes on whose client does not wait for it.
-func TestAdminClientGoesAway(t *testing.T) {
-	s := startOne(t, gatedSite)
-	arrived, open := holdBack(t)
-	ctx, leave := context.WithCancel(t.Context())
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Expand(api+"/sitemap/refresh"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	left := make(chan error, 1)
-	go func() {
-		resp, err := harness.Client.Do(request)
-		if err == nil {
-			_ = resp.Body.Close()
-		}
-		left <- err
-	}()
-	<-arrived
-	leave()
-	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Errorf("got error %v", err)
-	}
-	ended := len(s.LogLines("sitemap refreshed, nothing changed"))
-	open()
-	s.Eventually(func() bool { return len(s.LogLines("sitemap refreshed, nothing changed")) > ended }, s.SitemapLog)
-	if st := s.refresh(); st.LastRefresh.Result != "unchanged" {
-		t.Errorf("got %+v", st)
-	}
-}
-
 // TestAdminWhileReloading asks all the time while configurations come and go.
 func TestAdminWhileReloading(t *testing.T) {
 	s := startOne(t, oneSite)
@@ -460,16 +366,4 @@ func TestAdminWhileReloading(t *testing.T) {
 		all := s.statuses(http.MethodGet, "/sitemap/sites")
 		return len(all) == 1 && all[0].Pages == len(harness.PagesOfA)
 	}, s.SitemapLog)
-}
-
-// TestStopWhileRefreshing: who waits for a refresh learns that none comes.
-func TestStopWhileRefreshing(t *testing.T) {
-	s := startOne(t, gatedSite)
-	arrived, _ := holdBack(t)
-	answer := s.ask()
-	<-arrived
-	s.Stop()
-	if r := <-answer; r.StatusCode != http.StatusServiceUnavailable || !strings.Contains(r.Text, "stopped") {
-		t.Errorf("got status %d: %s", r.StatusCode, r.Text)
-	}
 }

@@ -1,12 +1,9 @@
 package operators
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -181,22 +178,9 @@ func TestBuildFlags(t *testing.T) {
 		t.Errorf("the root has %q", got)
 	}
 	wantWords(t, "robots.txt", read(t, dir, "gzip", "robots.txt"), "Sitemap: https://example.com/sitemap.xml\n")
-	if plain := decompressed(t, dir, "gzip", "sitemap.xml.gz"); plain != read(t, dir, "gzip", "sitemap.xml") {
+	if plain := harness.Gunzip(t, read(t, dir, "gzip", "sitemap.xml.gz")); plain != read(t, dir, "gzip", "sitemap.xml") {
 		t.Errorf("got %q", plain)
 	}
-}
-
-func decompressed(t *testing.T, path ...string) string {
-	t.Helper()
-	z, err := gzip.NewReader(strings.NewReader(read(t, path...)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(plain)
 }
 
 // summary is what --json prints.
@@ -417,50 +401,6 @@ func TestBuildAsServed(t *testing.T) {
 	if len(all) < 10 {
 		t.Errorf("got %q", all)
 	}
-}
-
-// TestBuildBusy: a second build into the same folder fails, and the first one does not
-// notice.
-func TestBuildBusy(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, pages(10))
-	write(t, dir, map[string]string{"Caddyfile": "http://example.com {\n\tsitemap {\n\t\turls {\n\t\t\t/a.html\n\t\t}\n\t}\n\treverse_proxy {env.SLOW}\n}\n"})
-	entered, leave := make(chan struct{}, 100), make(chan struct{})
-	first := command(dir, "sitemap", "build", "--config", "Caddyfile", "--out", "out")
-	first.Env = append(first.Env, "SLOW="+slow(t, entered, leave))
-	ended := make(chan ran, 1)
-	go func() { ended <- runCommand(t, first) }()
-	select {
-	case <-entered:
-	case r := <-ended:
-		t.Fatalf("the first has ended: %+v", r)
-	}
-	refused(t, 1, dir, append(alone, "--out", "out"), "opening the output folder", "another build is writing there")
-	close(leave)
-	if r := <-ended; r.status != 0 {
-		t.Errorf("the first: %+v", r)
-	}
-	wantLocs(t, filepath.Join(dir, "out"), "http://example.com", "/a.html")
-}
-
-// slow is the address of an application that answers once it may, and says when it was
-// asked.
-func slow(t *testing.T, entered chan<- struct{}, leave <-chan struct{}) string {
-	return harness.Backend(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/html")
-		defer func() { _, _ = io.WriteString(w, page(r.URL.Path)) }()
-		if !strings.HasSuffix(r.URL.Path, ".html") {
-			return
-		}
-		select {
-		case entered <- struct{}{}:
-		default:
-		}
-		select {
-		case <-leave:
-		case <-r.Context().Done():
-		}
-	})
 }
 
 // sums are the contents of a folder's files.

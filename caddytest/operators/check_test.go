@@ -55,12 +55,8 @@ func TestCheckStatus(t *testing.T) {
 		stdout, stderr string
 		status         int
 	}{
-		"errors":       {[]string{"check", gone}, gone + ": error: document-status: answers 404\n", "documents: 0, pages: 0, fetched: 0, errors: 1, warnings: 0\n", 1},
-		"no such file": {[]string{"check", "nosuch.xml"}, "nosuch.xml: error: document-unread: ", "errors: 1", 2},
-		"no answer":    {[]string{"check", "http://127.0.0.1:1/sitemap.xml"}, "http://127.0.0.1:1/sitemap.xml: error: document-unreachable: ", "errors: 1", 2},
-		"bad flag":     {[]string{"check", "--nosuch"}, "", "Error: unknown flag: --nosuch\n", 2},
-		"bad command":  {[]string{"chek"}, "", "Error: unrecognized command 'chek'; did you mean 'check'?\n", 2},
-		"help":         {[]string{"check", "--help"}, "FILE|DIR|URL", "", 0},
+		"errors":    {[]string{"check", gone}, gone + ": error: document-status: answers 404\n", "documents: 0, pages: 0, fetched: 0, errors: 1, warnings: 0\n", 1},
+		"no answer": {[]string{"check", "http://127.0.0.1:1/sitemap.xml"}, "http://127.0.0.1:1/sitemap.xml: error: document-unreachable: ", "errors: 1", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := run(t, t.TempDir(), append([]string{"sitemap"}, test.args...)...)

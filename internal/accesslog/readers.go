@@ -3,6 +3,7 @@ package accesslog
 import (
 	"cmp"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -29,9 +30,26 @@ type Readers struct {
 // Destruct lets Readers be a value of a pool of Caddy's.
 func (*Readers) Destruct() error { return nil }
 
-// Count counts a request by its User-Agent.
-func (r *Readers) Count(agent, document, result string, now time.Time) {
-	r.add(Reading{ClassOf(agent), document, result, 1, now.UTC().Truncate(time.Second)})
+// Count counts a request by its User-Agent and the status of its response.
+func (r *Readers) Count(agent, document string, status int, now time.Time) {
+	r.add(Reading{ClassOf(agent), document, resultOf(status), 1, now.UTC().Truncate(time.Second)})
+}
+
+// resultOf is how a request ended.
+func resultOf(status int) string {
+	switch {
+	case status < 300:
+		return "served"
+	case status == http.StatusNotModified:
+		return "not_modified"
+	case status < 400:
+		return "redirected" // to the site whose documents stand for this one's
+	case status == http.StatusNotFound || status == http.StatusGone:
+		return "missing" // there is none, or no line for robots.txt
+	case status < 500:
+		return "refused" // the method, a range, a condition, or the client
+	}
+	return "unavailable"
 }
 
 func (r *Readers) add(more Reading) {
