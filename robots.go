@@ -105,8 +105,11 @@ func addLine(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, sit
 		status = herr.StatusCode
 	}
 	contentType := header.Get("Content-Type")
-	body, made, ok := namingSitemap(status, contentType, own.Bytes(), sitemap)
-	if !ok || bytes.Equal(body, own.Bytes()) {
+	if isGone(status) {
+		own.Reset()
+	}
+	body, made := robotstxt.Naming(contentType, own.Bytes(), sitemap)
+	if bytes.Equal(body, own.Bytes()) {
 		modified, _ := http.ParseTime(header.Get("Last-Modified"))
 		header.Del("Content-Length") // set where it holds
 		return serveContent(w, r, modified, bytes.NewReader(own.Bytes())), nil
@@ -134,17 +137,4 @@ func wholeRequest(r *http.Request) *http.Request {
 
 func isGone(status int) bool {
 	return status == http.StatusNotFound || status == http.StatusGone
-}
-
-// namingSitemap is a site's robots.txt with the Sitemap line, or one made for it where
-// the site has none. A false ok says that the site's answer is to stay as it is.
-func namingSitemap(status int, contentType string, body []byte, sitemap string) (merged []byte, made, ok bool) {
-	switch {
-	case isGone(status), len(body) == 0, robotstxt.IsHTML(contentType, body):
-		return robotstxt.New(sitemap), true, true
-	case len(body) > robotstxt.MaxBody, !robotstxt.IsText(contentType):
-		return body, false, false
-	}
-	merged, ok = robotstxt.Merge(body, sitemap)
-	return merged, false, ok
 }

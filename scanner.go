@@ -411,7 +411,10 @@ func (r *refreshRun) swap(out result) result {
 	r.setReady()
 	r.records.generation, r.records.settings = out.selected.Generation, out.settings
 	r.state.generation.Store(r.records.generation)
-	bytes := int64(r.records.generation.Len())*recordBytes + r.own.Load().bytes()
+	bytes := int64(r.records.generation.Len()) * recordBytes
+	if own := r.own.Load(); own != nil {
+		bytes += int64(len(own.pages)) * ownBytes
+	}
 	if out.snapshot != nil {
 		bytes += out.snapshot.Bytes
 	}

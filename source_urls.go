@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
@@ -144,24 +143,16 @@ func (r *Refresh) openURL(ctx context.Context, url string) (io.ReadCloser, error
 	return io.NopCloser(bytes.NewReader(res.Body)), nil
 }
 
-// ownEvery is how often the sitemaps that an application has itself are read.
-const ownEvery = time.Hour
+const (
+	ownEvery = time.Hour // the sitemaps that an application has itself are read
+	ownBytes = 200       // that a page of these takes in memory, about
+)
 
 // ownPages are what the application's own sitemaps name, which it does not show any more
 // where ours stands in their place.
 type ownPages struct {
 	pages []page.Page
 	at    time.Time
-}
-
-// bytes is how much memory they take, about.
-func (o *ownPages) bytes() (n int64) {
-	if o != nil {
-		for i := range o.pages {
-			n += int64(unsafe.Sizeof(o.pages[i])) + int64(len(o.pages[i].Path))
-		}
-	}
-	return n
 }
 
 // ownSitemaps yields the pages of the sitemap behind the handler, at its path, and of those

@@ -287,7 +287,7 @@ func TestDocumentsOmitAndRules(t *testing.T) {
 	if d := s.document("http://localhost:{port}/sitemap.xml"); !strings.HasSuffix(d.Text, want) {
 		t.Errorf("got\n%s\nwant it to end in\n%s", d.Text, want)
 	}
-	s.Logged("sitemap refreshed", "excluded: 2")
+	s.Logged("sitemap refreshed", `"excluded":2`)
 }
 
 // TestDocumentsBesideTheIndex has an index with another name, in a folder.

@@ -66,11 +66,11 @@ func TestURLs(t *testing.T) {
 		"a list that redirects":       {sitemap: "urls /old" + inline, site: "redir /old /new", want: "/a", log: []string{"gathering pages failed", "/old", "status 302"}},
 		"outside of the folder": {
 			sitemap: "path /docs/map.xml\nurls {\n/docs/a\n/docs\n/b\n}", site: "redir /sitemap.xml /docs/map.xml", want: "/docs/a",
-			log: []string{"sitemap refreshed", "outside the sitemap's folder: 2"},
+			log: []string{"sitemap refreshed", `"outside the sitemap's folder":2`},
 		},
 		"exclude and the sitemap itself": {
 			sitemap: "exclude /private/* *.pdf\nurls {\n/a\n/private/b\n/c.pdf\n/sitemap.xml\n/sitemap-0123456789ab.xml\n}", want: "/a",
-			log: []string{"sitemap refreshed", "excluded: 2", "a document of the sitemap: 2"},
+			log: []string{"sitemap refreshed", `"excluded":2`, `"a document of the sitemap":2`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

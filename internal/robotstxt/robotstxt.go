@@ -58,12 +58,18 @@ func Merge(body []byte, sitemap string) (merged []byte, ok bool) {
 	return append(merged, text...), true
 }
 
-// New is the robots.txt of a site that has none: it allows all. An empty Disallow
-// is what all readers understand; Allow came later (RFC 9309, section 2.2.2). A
-// sitemap that [Merge] would refuse is left out.
-func New(sitemap string) []byte {
-	body, _ := Merge([]byte("User-agent: *\nDisallow:\n"), sitemap)
-	return body
+// Naming returns what [Merge] does for a site's robots.txt, of a Content-Type; for one that is empty or [IsHTML], one
+// that is made for it, which allows all. An empty Disallow is what all readers understand; Allow came later (RFC
+// 9309, section 2.2.2). What is no text, or too long, stays as it is.
+func Naming(contentType string, body []byte, sitemap string) (merged []byte, made bool) {
+	switch {
+	case len(body) == 0 || IsHTML(contentType, body):
+		body, made = []byte("User-agent: *\nDisallow:\n"), true
+	case len(body) > MaxBody || !isText(contentType):
+		return body, false
+	}
+	merged, _ = Merge(body, sitemap)
+	return merged, made
 }
 
 // IsHTML reports whether the response to a request for a robots.txt is a page, such as
@@ -85,11 +91,11 @@ func IsHTML(contentType string, body []byte) bool {
 
 const unspecific = "application/octet-stream"
 
-// IsText reports whether a Content-Type can be that of a robots.txt: text/plain, by
+// isText reports whether a Content-Type can be that of a robots.txt: text/plain, by
 // RFC 9309, section 2.3; any other text that is no HTML; and a missing or unspecific
 // one, because readers do not look at it. Whether the body is text indeed is for
 // [Merge] to say.
-func IsText(contentType string) bool {
+func isText(contentType string) bool {
 	media, params, _ := mime.ParseMediaType(contentType)
 	charset := strings.ToLower(params["charset"])
 	return media == "" || media == unspecific || strings.HasPrefix(media, "text/") && media != "text/html" &&

@@ -76,8 +76,8 @@ func TestMergeBadURL(t *testing.T) {
 		if got, ok := Merge([]byte("a"), u); string(got) != "a" || ok {
 			t.Errorf("%q: got %q, %t", u, got, ok)
 		}
-		if got := New(u); string(got) != "User-agent: *\nDisallow:\n" {
-			t.Errorf("New(%q): got %q", u, got)
+		if got, _ := Naming("", nil, u); string(got) != "User-agent: *\nDisallow:\n" {
+			t.Errorf("Naming(%q): got %q", u, got)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestMergeNearTheLimit(t *testing.T) {
 
 func TestNew(t *testing.T) {
 	const want = "User-agent: *\nDisallow:\n\nSitemap: https://example.com/sitemap.xml\n"
-	if got := New(sitemap); string(got) != want {
+	if got, made := Naming("", nil, sitemap); !made || string(got) != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -159,8 +159,8 @@ func TestContentTypes(t *testing.T) {
 		if got := IsHTML(test.contentType, []byte(test.body)); got != test.html {
 			t.Errorf("IsHTML(%q, %q): got %t, want %t", test.contentType, test.body, got, test.html)
 		}
-		if got := IsText(test.contentType); got != test.text {
-			t.Errorf("IsText(%q): got %t, want %t", test.contentType, got, test.text)
+		if got := isText(test.contentType); got != test.text {
+			t.Errorf("isText(%q): got %t, want %t", test.contentType, got, test.text)
 		}
 	}
 }
