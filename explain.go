@@ -19,6 +19,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
 // explanation is why a URL is listed in a site's sitemap, or why it is not.
@@ -110,6 +111,8 @@ func explain(r *http.Request, a *App, rawURL string) (any, error) {
 	if last := best.Now[len(best.Now)-1]; best.Reason == reasonUnnamed && last.Listed {
 		best.because("leads to a listed page", "What it leads to is listed in its place.", "")
 		best.Other = last.URL
+	} else if best.Reason == reasonUnnamed && last.Status >= http.StatusBadRequest {
+		best.Remedy = "Serve it first."
 	}
 	return best, ctx.Err()
 }
@@ -145,9 +148,9 @@ func (s *site) explain(ctx context.Context, path string) (x *explanation, err er
 	if err != nil {
 		return nil, err
 	}
-	if d := s.handler.discovery; d != nil && !x.Listed && found.Record == nil {
-		if page, ok := d.filter.Clean(path); ok && page != path { // a query that does not count
-			return s.explain(ctx, page)
+	if form := s.listedForm(path); form != path && !x.Listed && found.Record == nil {
+		if y, err := s.explain(ctx, form); err != nil || y.Reason != reasonUnnamed {
+			return y, err
 		}
 	}
 	at := func(seconds int64) (t time.Time) {
@@ -169,6 +172,23 @@ func (s *site) explain(ctx context.Context, path string) (x *explanation, err er
 		s.addReason(x, path, found.Record != nil && found.Status != indexing.Indexable)
 	}
 	return x, nil
+}
+
+// listedForm is the form in which what a path leads to is listed: without a query that does not count, and
+// as the folder of its index file.
+func (s *site) listedForm(path string) string {
+	cleaner := uri.NewCleaner(nil)
+	if d := s.handler.discovery; d != nil {
+		cleaner = d.filter.Cleaner
+	}
+	clean, ok := cleaner.Clean(path)
+	if !ok {
+		return path
+	}
+	if folder, isIndex := strings.CutSuffix(clean, "/index.html"); isIndex {
+		return folder + "/"
+	}
+	return clean
 }
 
 // addReason says why a page is not listed. What holds for the whole site comes first.
@@ -200,7 +220,7 @@ func (s *site) addReason(x *explanation, path string, hasStatus bool) {
 		x.is(indexing.NoLinks)
 	default:
 		x.because(reasonUnnamed, "No source names it, and no listed page links to it.",
-			"Name it in 'urls', beside 'files' and other sources; with 'links', a link to it is enough.")
+			"Name it in 'urls', beside 'files' and other sources, or a kind of file in 'include' of 'files'; with 'links', a link to it is enough.")
 	}
 }
 

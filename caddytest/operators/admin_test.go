@@ -221,6 +221,11 @@ func TestAdminSites(t *testing.T) {
 	s.wantError(http.MethodPost, "/sitemap/refresh"+nobody, http.StatusNotFound, harness.Local)
 	s.wantError(http.MethodPost, "/sitemap/refresh?sites=x", http.StatusBadRequest, "'sites'")
 	s.wantError(http.MethodGet, "/sitemap/explain", http.StatusBadRequest)
+	for _, form := range []string{"/?utm_source=x", "/index.html", "/index.html?a=b"} {
+		if r := s.Get(api + "/sitemap/explain?url=" + url.QueryEscape(s.Expand(harness.Local)+form)); !strings.Contains(r.Text, s.Expand(`{"url":"`+harness.Local+`/",`)) || !strings.Contains(r.Text, `"listed":true`) {
+			t.Errorf("%s: got %s", form, r.Text)
+		}
+	}
 	s.wantError(http.MethodGet, "/sitemap/explain?url=%2Fone.html", http.StatusBadRequest)
 	s.wantError(http.MethodGet, "/sitemap/explain?url=http%3A%2F%2Fnobody.example%2F", http.StatusNotFound, harness.Local)
 }
@@ -259,6 +264,7 @@ func TestExplain(t *testing.T) {
 		"blocked.html":    harness.HTML("blocked"),
 		"secret/a.html":   harness.HTML("secret"),
 		"robots.txt":      "User-agent: *\nDisallow: /blocked\n",
+		"a.txt":           "no document",
 	})
 	s.refresh()
 	chain := []string{`"leads":"redirect","to":"{l}/hop3"}`, `"leads":"redirect","to":"{l}/page.html"}`, `{"url":"{l}/page.html","status":200,"content_type":"text/html; charset=utf-8","listed":true}`}
@@ -280,7 +286,8 @@ func TestExplain(t *testing.T) {
 		"/never/delete":           {`"reason":"disallowed"`, `"rule":"delete"`},
 		"/blocked.html":           {`"reason":"blocked by robots.txt"`, `"rule":"Disallow: /blocked"`, `"named_by":["files"]`, "not fetched: robots.txt"},
 		"/secret/a.html":          {`"reason":"excluded"`, `"rule":"/secret/*"`},
-		"/none.html":              {`"reason":"no source names it"`, `beside 'files'`, `"status":404`},
+		"/none.html":              {`"reason":"no source names it"`, `"remedy":"Serve it first."`, `"status":404`},
+		"/a.txt":                  {`"reason":"no source names it"`, `'include' of 'files'`, `beside 'files'`, `"status":200`},
 	} {
 		r := s.Get(api + "/sitemap/explain?url=" + url.QueryEscape(s.Expand(harness.Local)+path))
 		for _, word := range want {
