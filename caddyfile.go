@@ -96,6 +96,7 @@ func (h *Handler) options() options {
 		{name: "root", to: misplaced("write 'root * <folder>' beside sitemap, or 'files <folder>' in its block")},
 		{name: "changefreq", to: inRule},
 		{name: "priority", to: inRule},
+		{name: "state", to: misplaced("it is for all sites: write 'sitemap { state <folder> }' into the global options")},
 	}
 	for _, name := range sourceNames() {
 		all = append(all, option{name: name, to: h.unmarshalSource})

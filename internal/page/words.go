@@ -20,6 +20,9 @@ func (w *Words) Add(word string) error {
 	if letters == "" {
 		return fmt.Errorf("'%s' is no word: it needs a letter or a digit", word)
 	}
+	if strings.Contains(word, ",") {
+		return fmt.Errorf("'%s': a space separates words, not a comma", word)
+	}
 	if w.given == nil {
 		w.given = make(map[string]string)
 	}

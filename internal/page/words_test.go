@@ -32,7 +32,7 @@ func TestWords(t *testing.T) {
 			}
 		}
 	}
-	for _, word := range []string{"", "-"} {
+	for _, word := range []string{"", "-", "logout,cart"} {
 		if err := new(Words).Add(word); err == nil {
 			t.Errorf("%q is no error", word)
 		}
