@@ -170,8 +170,9 @@ func (b *build) sites(ctx context.Context) ([]*site, error) {
 	close(a.started)
 	for _, h := range a.handlers {
 		for _, mount := range h.mounts {
-			if hosts := strings.Join(mount.hosts, " "); h.settings.base == "" && (hosts == "" || strings.Contains(hosts, "*")) {
-				b.Notes = append(b.Notes, "hosts that only visitors name are not built: set base_url for "+cmp.Or(hosts, "*"))
+			wild := slices.DeleteFunc(slices.Clone(mount.hosts), func(host string) bool { return !strings.Contains(host, "*") })
+			if h.settings.base == "" && (len(mount.hosts) == 0 || len(wild) > 0) {
+				b.Notes = append(b.Notes, "hosts that only visitors name are not built: set base_url for "+cmp.Or(strings.Join(wild, " "), "*"))
 			}
 		}
 	}
