@@ -99,6 +99,9 @@ func (r *Refresh) readList(ctx context.Context, reader *urllist.Reader, name str
 	if r.LeaveOut("refused line of a list", count); count > 0 {
 		r.Warn("refused "+name, "lines of a list are no URLs of the site", zap.String("list", name), zap.Int("count", count), zap.Strings("first", refused))
 	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
 	return err
 }
 

@@ -58,6 +58,7 @@ func TestURLs(t *testing.T) {
 			log:  []string{"lines of a list are no URLs of the site", "{dir}/list.txt", `"count":11`, "line 2: ", "line 3: ", `relative`, "line 7: ", "line 11: "},
 		},
 		"a missing file":              {sitemap: "urls {dir}/missing.txt {dir}/list.txt", files: map[string]string{"list.txt": "/a\n"}, want: "/a", log: []string{"gathering pages failed", "{dir}/missing.txt"}},
+		"a broken sitemap":            {sitemap: "urls {dir}/list.xml" + inline, files: map[string]string{"list.xml": "<urlset><url><loc>/b&c</loc>"}, want: "/a", log: []string{"gathering pages failed", "{dir}/list.xml: entry 1: "}},
 		"a folder":                    {sitemap: "urls {dir}" + inline, want: "/a", log: []string{"gathering pages failed", "{dir} is not a regular file"}},
 		"UTF-16":                      {sitemap: "urls {dir}/list.txt" + inline, files: map[string]string{"list.txt": "\xFF\xFE/\x00b\x00"}, want: "/a /b"},
 		"a list that is none":         {sitemap: "urls /page.html" + inline, site: "respond /page.html \"<!doctype html>not found\"", want: "/a", log: []string{"lines of a list are no URLs of the site", "/page.html", "line 1: "}},
