@@ -161,7 +161,8 @@ func TestReloadKeepsSnapshots(t *testing.T) {
 	}
 }
 
-// TestReloadWithOtherSettings: what shapes the sitemap has changed, so it is made anew.
+// TestReloadWithOtherSettings: where what shapes the sitemap has changed, it is made anew; how
+// often it is made is no reason to do so.
 func TestReloadWithOtherSettings(t *testing.T) {
 	script := newScript(t, "/a", "/b")
 	site := func(settings string) string {
@@ -170,6 +171,14 @@ func TestReloadWithOtherSettings(t *testing.T) {
 	s := start(t, site(""), nil)
 	s.WantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/a", "http://localhost:{port}/b")
 	scans := script.total()
+	for _, settings := range []string{"refresh 1h", "robots_txt off", "refresh 2h"} {
+		s.Reload(site(settings))
+		s.WantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/a", "http://localhost:{port}/b")
+	}
+	s.Passed(200 * time.Millisecond)
+	if n := script.total(); n != scans {
+		t.Errorf("%d scans after reloads that change no page", n-scans)
+	}
 	for _, test := range []struct{ settings, path, want string }{
 		{"exclude /b", "/sitemap.xml", "<loc>{base}/a</loc></url></urlset>"},
 		{"path /map.xml", "/map.xml", "<loc>{base}/b</loc>"},
@@ -246,25 +255,6 @@ func TestReloadServesOn(t *testing.T) {
 				t.Errorf("%s, a shard of before: status %d", shard, r.StatusCode)
 			}
 		}
-	}
-}
-
-// TestReloadKeepsWithOtherInterval: how often it is made is no reason to make it anew.
-func TestReloadKeepsWithOtherInterval(t *testing.T) {
-	script := newScript(t, "/a", "/b")
-	site := func(settings string) string {
-		return "http://localhost:{port} {\n\tsitemap {\n\t\tsource scripted " + t.Name() + "\n\t\t" + settings + "\n\t}\n\t" + aPage + "\n}\n"
-	}
-	s := start(t, site(""), nil)
-	s.WantLocs("http://localhost:{port}/sitemap.xml", harness.Below("http://localhost:{port}", []string{"/a", "/b"})...)
-	scans := script.total()
-	for _, settings := range []string{"refresh 1h", "robots_txt off", "refresh 2h"} {
-		s.Reload(site(settings))
-		s.WantLocs("http://localhost:{port}/sitemap.xml", harness.Below("http://localhost:{port}", []string{"/a", "/b"})...)
-	}
-	s.Passed(200 * time.Millisecond)
-	if n := script.total(); n != scans {
-		t.Errorf("%d scans after reloads that change no page", n-scans)
 	}
 }
 
@@ -442,51 +432,10 @@ func (s *server) fetch(url string) ([]string, error) {
 	return append(sitemaps.Locs(d.Pages), sitemaps.Locs(d.Children)...), nil
 }
 
-const hangingFront = `
-(site) {
-	root * {dir}/site
-	sitemap {
-		refresh 1s
-	}
-	test_hang /
-	file_server
-}
-http://localhost:{port} {
-	import site
-}
-http://:{port} {
-	import site
-}`
-
 // awaitHanging waits until an ask for the front page hangs.
 func (s *server) awaitHanging() {
 	s.T.Helper()
 	s.Eventually(func() bool { return hung.Load() > 0 }, func() string { return "the front page is not asked" })
-}
-
-// TestReloadWhileAskHangs: what there was is served before the new configuration has
-// seen for itself.
-func TestReloadWhileAskHangs(t *testing.T) {
-	s := start(t, hangingFront, map[string]string{"site/index.html": "a"})
-	hosts := []string{"localhost", "visited.example"}
-	for _, host := range hosts {
-		s.WantLocs("http://"+host+":{port}/sitemap.xml", "http://"+host+":{port}/")
-	}
-	hangs.Store(true)
-	defer hangs.Store(false)
-	for range 2 {
-		s.Reload(hangingFront)
-		s.awaitHanging()
-		for _, host := range hosts {
-			if locs, err := s.fetch("http://" + host + ":{port}/sitemap.xml"); err != nil || len(locs) != 1 {
-				t.Errorf("%s lists %q, %v", host, locs, err)
-			}
-		}
-		if hung.Load() == 0 {
-			t.Error("it was served only once the ask had ended")
-		}
-	}
-	s.Stop()
 }
 
 // TestReloadWhileBusy: neither a refresh nor an ask that hangs keeps a new

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
@@ -326,109 +324,6 @@ func TestRootGoneAfterRestart(t *testing.T) {
 			s.Quietly(1)
 			s.wantServed(before, "the root was back")
 		})
-	}
-}
-
-// steadyLocs are the pages of one and the same index, although refreshes go on.
-func (s *server) steadyLocs() []string {
-	s.T.Helper()
-	for {
-		before := s.Get(harness.Local + "/sitemap.xml")
-		locs := s.Locs(harness.Local + "/sitemap.xml")
-		if s.Get(harness.Local+"/sitemap.xml").Header.Get("ETag") == before.Header.Get("ETag") {
-			return locs
-		}
-	}
-}
-
-// total is how many asks there were since [asks.since] was called last.
-func (a *fetches) total() (n int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, times := range a.pages {
-		n += times
-	}
-	return n
-}
-
-// TestKill ends a process while pages come, are asked for and are written down.
-func TestKill(t *testing.T) {
-	const n, kills = 200, 6
-	asked := countFetches(t)
-	s := prepare(t, nil)
-	app := harness.Backend(t, func(w http.ResponseWriter, r *http.Request) {
-		asked.note(r)
-		http.ServeFile(w, r, filepath.Join(s.Dir, "site", filepath.FromSlash(r.URL.Path)))
-	})
-	caddyfile := "{\n sitemap {\n state {dir}/state\n }\n}\n" + harness.Local + ` {
-		sitemap {
-			refresh 1s
-			shard_urls 20
-			files {dir}/site
-			crawl {
-				rate 1000/s
-				concurrency 4
-			}
-		}
-		reverse_proxy ` + app + `
-	}`
-	next := 0
-	add := func(n int) {
-		for range n {
-			s.Put(datedName(next), pageNumbered(next), harness.DayOf(next))
-			next++
-		}
-	}
-	add(n)
-	c := s.Child(caddyfile)
-	s.First(c)
-	s.Eventually(func() bool { return len(s.LogLines(`"msg":"sitemap refreshed`, fmt.Sprintf(`"pages":%d`, n))) > 0 }, s.SitemapLog)
-	asked.since()
-	seen := len(s.steadyLocs())
-	for i := range kills {
-		// In the midst of a refresh, as soon as it asks for what is new.
-		before := asked.total()
-		add(10 + rand.N(20)) // fewer than 400, which is the name of an error page
-		s.Eventually(func() bool {
-			seen = max(seen, len(s.steadyLocs()))
-			return asked.total() > before
-		}, s.SitemapLog)
-		wait := rand.N(80 * time.Millisecond)
-		s.Passed(wait)
-		last := s.Get(harness.Local + "/sitemap.xml")
-		c.Kill()
-		if c = s.Child(caddyfile); i%3 == 2 {
-			// Killed as soon as it is there, or earlier.
-			s.Passed(rand.N(400 * time.Millisecond))
-			c.Kill()
-			c = s.Child(caddyfile)
-		}
-		r := s.First(c)
-		if r.StatusCode != http.StatusOK {
-			t.Fatalf("kill %d, after %v: the first answer is %d\n%s", i, wait, r.StatusCode, s.SitemapLog())
-		}
-		if tag := r.Header.Get("ETag"); tag == last.Header.Get("ETag") && (r.Text != last.Text || r.Header.Get("Last-Modified") != last.Header.Get("Last-Modified")) {
-			t.Errorf("kill %d, after %v: the first answer has the ETag %s, and is another", i, wait, tag)
-		}
-		if locs := s.steadyLocs(); len(locs) < seen || len(locs) > next || !slices.IsSorted(locs) {
-			t.Fatalf("kill %d, after %v: %d pages are listed, there were %d of %d\n%s", i, wait, len(locs), seen, next, s.SitemapLog())
-		}
-	}
-	s.Eventually(func() bool { return len(s.steadyLocs()) == next }, s.SitemapLog)
-	c.Kill()
-	again := asked.since()
-	for i := range n {
-		if path := strings.TrimPrefix(datedName(i), "site/"); again[path] > 0 {
-			t.Errorf("%s was asked for %d times again", path, again[path])
-		}
-	}
-	for i := n; i < next; i++ {
-		if path := strings.TrimPrefix(datedName(i), "site/"); again[path] > 2*kills {
-			t.Errorf("%s was asked for %d times", path, again[path])
-		}
-	}
-	if lines := s.LogLines(`"level":"warn"`, "sitemap"); len(lines) > 0 {
-		t.Errorf("the log warns: %s", lines)
 	}
 }
 

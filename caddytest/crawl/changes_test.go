@@ -12,10 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
@@ -85,51 +81,6 @@ func TestPageAwayForAMoment(t *testing.T) {
 	s.WantDates(harness.Local, want)
 	s.Quietly(1)
 	s.WantDates(harness.Local, want)
-}
-
-// untyped is a handler that leaves it to net/http to find out the Content-Type.
-func init() {
-	caddy.RegisterModule(new(untyped))
-	httpcaddyfile.RegisterHandlerDirective("test_untyped", func(httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-		return new(untyped), nil
-	})
-	httpcaddyfile.RegisterDirectiveOrder("test_untyped", httpcaddyfile.Before, "respond")
-}
-
-type untyped struct{}
-
-func (*untyped) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "http.handlers.test_untyped", New: func() caddy.Module { return new(untyped) }}
-}
-
-func (*untyped) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if r.URL.Path != "/about" && r.URL.Path != "/plain" {
-		return next.ServeHTTP(w, r)
-	}
-	text := "about"
-	if r.URL.Path == "/about" {
-		text = harness.HTML(text)
-	}
-	_, err := w.Write([]byte(text))
-	return err
-}
-
-// TestPageWithoutType is HTML that neither its name nor its handler says to be HTML: it
-// is what a client is told.
-func TestPageWithoutType(t *testing.T) {
-	s := start(t, static("test_untyped", "files {\n include *\n }"), map[string]string{
-		"site/index.html": harness.HTML("home"),
-		"site/about":      harness.HTML("about"),
-		"site/plain":      "about",
-		"site/file":       harness.HTML("a file"), // file_server keeps net/http from finding out
-	})
-	for path, want := range map[string]string{"/about": "text/html; charset=utf-8", "/plain": "text/plain; charset=utf-8", "/file": ""} {
-		if r := s.Get(harness.Local + path); r.Header.Get("Content-Type") != want {
-			t.Fatalf("%s has the type %q, want %q", path, r.Header.Get("Content-Type"), want)
-		}
-	}
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/about"})...)
-	s.WantLeftOut(map[string]int{"not HTML": 2})
 }
 
 // TestRobotsStaysForbidden: what robots.txt forbade stays forbidden while nobody can tell
@@ -224,47 +175,6 @@ func TestSameBaseURL(t *testing.T) {
 	check()
 	if folders, err := os.ReadDir(filepath.Join(s.Dir, "state", "sites")); err != nil || len(folders) != 2 {
 		t.Errorf("the state is in %v (%v)", folders, err)
-	}
-}
-
-// TestUpstreamThatHangs: pages that keep everybody waiting do not keep the others from
-// being listed.
-func TestUpstreamThatHangs(t *testing.T) {
-	files, want := make(map[string]string), []string(nil)
-	for i := range 30 {
-		name := fmt.Sprintf("/pages/%d/%02d.html", i/10, i)
-		files["site"+name] = "the text of page " + name
-		want = append(want, harness.Local+name)
-	}
-	var list strings.Builder
-	list.WriteString("/app/\n/app/news/first\n")
-	for i := range 20 {
-		fmt.Fprintf(&list, "/app/%d\n", i)
-	}
-	files["list"] = list.String()
-	s := prepare(t, files)
-	ended := make(chan struct{})
-	begun := time.Now()
-	s.LoadApp(static("reverse_proxy /app/* {app}", "files\nurls {dir}/list"), func(_ http.ResponseWriter, r *http.Request) {
-		select {
-		case <-r.Context().Done():
-		case <-ended:
-		case <-time.After(25 * time.Second):
-		}
-	})
-	t.Cleanup(func() { close(ended) })
-	for i := range want {
-		want[i] = s.Expand(want[i])
-	}
-	got, err := s.TryLocs(harness.Local + "/sitemap.xml")
-	took := time.Since(begun)
-	if err != nil || took > 10*time.Second {
-		t.Fatalf("it took %s: %v\n%s", took, err, s.SitemapLog())
-	}
-	for _, url := range want {
-		if !slices.Contains(got, url) {
-			t.Errorf("%s is not listed\n%s", url, s.SitemapLog())
-		}
 	}
 }
 

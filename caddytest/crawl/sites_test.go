@@ -21,51 +21,6 @@ func (a *web) pagesFetched() map[string]int {
 	return fetched
 }
 
-// TestMostlyDisallowed: one warning names the words that keep more than half of the pages out.
-func TestMostlyDisallowed(t *testing.T) {
-	app := newWeb(map[string]string{"/": linking("home", "/add/1", "/cart/1", "/cart/2", "/cart/3", "/a"), "/a": linking("a")})
-	s := prepare(t, nil)
-	s.LoadApp(behind("links"), app.ServeHTTP)
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/a"})...)
-	s.Quietly(2)
-	if lines := s.LogLines(`"level":"warn"`, "http.handlers.sitemap"); len(lines) != 1 || !strings.Contains(lines[0], `"disallow":["add","cart"],"pages":4,"of":6`) {
-		t.Errorf("the log warns: %s", lines)
-	}
-}
-
-// TestUnchangedResponses: a configuration that serves a site's pages as the one before it
-// did has none of them fetched again.
-func TestUnchangedResponses(t *testing.T) {
-	app := newWeb(map[string]string{"/": linking("home", "/a", "/b"), "/a": linking("a"), "/b": linking("b")})
-	header := "header X-Frame-Options DENY\n"
-	s := prepare(t, map[string]string{"one.caddy": header, "other/two.caddy": header, "files/x.txt": "x"})
-	site := strings.Replace(strings.ReplaceAll(behind("links"), "{app}", harness.Backend(t, app.ServeHTTP)), "reverse_proxy",
-		"import {dir}/one.caddy\nhandle_path /files/* {\n root {dir}/files\n file_server\n }\n reverse_proxy", 1)
-	if err := s.Load(site); err != nil {
-		t.Fatal(err)
-	}
-	want := harness.Below(s.Expand(harness.Local), []string{"/", "/a", "/b"})
-	s.WantLocs(harness.Local+"/sitemap.xml", want...)
-	s.Quietly(1)
-	before := app.pagesFetched()
-	for name, caddyfile := range map[string]string{
-		"a renamed file of the configuration": strings.Replace(site, "one.caddy", "other/two.caddy", 1),
-		"a global option":                     "{\n grace_period 2s\n}\n" + site,
-		"another site":                        site + "\nhttp://another.localhost:{port} {\n respond another\n}",
-		"an access log":                       strings.Replace(site, " {\n sitemap", " {\n log\n sitemap", 1),
-		"a setting of the sitemap":            strings.Replace(site, "refresh 1s", "refresh 1s\nshard_urls 100", 1),
-	} {
-		s.Reload(caddyfile)
-		s.Quietly(1)
-		s.WantLocs(harness.Local+"/sitemap.xml", want...)
-		if now := app.pagesFetched(); !maps.Equal(now, before) {
-			t.Fatalf("after a reload with %s, pages were requested: %v, and before %v", name, now, before)
-		}
-	}
-	s.Reload(strings.Replace(site, "reverse_proxy", "header X-Other yes\n reverse_proxy", 1))
-	s.Eventually(func() bool { return app.pagesFetched()["/a"] == 2 && app.pagesFetched()["/b"] == 2 }, s.SitemapLog)
-}
-
 // TestCanonicalThatIsNotListed: a page stays listed whose canonical is excluded, lies
 // outside of what is listed or does not exist, and is not fetched again for that.
 func TestCanonicalThatIsNotListed(t *testing.T) {
@@ -92,12 +47,13 @@ func TestHostsOfAnApplication(t *testing.T) {
 	const hosts, rate = 20, 40
 	var mu sync.Mutex
 	var pages []time.Time
+	underway, most := 0, 0
 	var names []string
 	for i := range hosts {
 		names = append(names, fmt.Sprintf("http://h%d.localhost:{port}", i))
 	}
 	s := prepare(t, nil)
-	s.LoadApp(strings.Join(names, ", ")+fmt.Sprintf(" {\n sitemap {\n refresh 1s\n crawl {\n rate %d/s\n concurrency 4\n }\n urls {\n/p/1\n/p/2\n/p/3\n}\n }\n reverse_proxy {app}\n}", rate),
+	s.LoadApp(strings.Join(names, ", ")+fmt.Sprintf(" {\n sitemap {\n refresh 1s\n crawl {\n rate %d/s\n concurrency 2\n }\n urls {\n/p/1\n/p/2\n/p/3\n}\n }\n reverse_proxy {app}\n}", rate),
 		func(w http.ResponseWriter, r *http.Request) {
 			if !strings.HasPrefix(r.URL.Path, "/p/") {
 				http.NotFound(w, r)
@@ -105,6 +61,12 @@ func TestHostsOfAnApplication(t *testing.T) {
 			}
 			mu.Lock()
 			pages = append(pages, time.Now())
+			underway++
+			most = max(most, underway)
+			mu.Unlock()
+			time.Sleep(60 * time.Millisecond) // more than two come in
+			mu.Lock()
+			underway--
 			mu.Unlock()
 			w.Header().Set("Content-Type", "text/html")
 			fmt.Fprint(w, linking(r.Host+r.URL.Path))
@@ -116,6 +78,9 @@ func TestHostsOfAnApplication(t *testing.T) {
 	defer mu.Unlock()
 	if took, least := pages[len(pages)-1].Sub(pages[0]), time.Second*(3*hosts-1)/rate; len(pages) != 3*hosts || took < least*9/10 {
 		t.Errorf("%d requests took %s, want %d in %s at least", len(pages), took, 3*hosts, least)
+	}
+	if most > 2 {
+		t.Errorf("%d requests at a time, want 2", most)
 	}
 }
 

@@ -95,22 +95,15 @@ func TestCanonicals(t *testing.T) {
 		files          map[string]string
 		want           []string
 	}{
-		"elsewhere":         {files: map[string]string{"a.html": to("https://elsewhere.example/a.html")}},
-		"another scheme":    {files: map[string]string{"a.html": to("https://localhost:{port}/a.html")}},
-		"itself, elsewhere": {files: map[string]string{"a.html": to("http://www.localhost:{port}/a.html")}},
-		"another page":      {files: map[string]string{"a.html": to("/b.html"), "b.html": harness.Whole("", "b")}, want: []string{"/b.html"}},
 		"itself": {files: map[string]string{
 			"a.html": to("/a.html"), "b.html": to("b.html"), "c.html": to("http://localhost:{port}/c.html"), "d.html": to("HTTP://LOCALHOST:{port}/d.html#top"), "e/index.html": to("/e/"),
 		}, want: []string{"/a.html", "/b.html", "/c.html", "/d.html", "/e/"}},
 		"no such page":                   {files: map[string]string{"a.html": to("/missing.html")}, want: []string{"/a.html"}},
-		"a page that is no file":         {site: pretty, files: map[string]string{"a.html": to("/pretty"), "b.html": to("/pretty")}, want: []string{"/pretty"}},
 		"a chain to one that is no file": {site: pretty, files: map[string]string{"a.html": to("/b.html"), "b.html": to("/pretty-chain")}, want: []string{"/pretty"}},
 		"a hidden page that is no file":  {site: pretty, files: map[string]string{"a.html": to("/pretty-hidden")}, want: []string{"/a.html"}},
 		"one that redirects back":        {site: pretty, files: map[string]string{"back.html": to("/back")}, want: []string{"/back.html"}},
 		"its other name":                 {files: map[string]string{"a/index.html": to("/a/index.html"), "b/index.html": to("/b")}, want: []string{"/a/index.html", "/b/"}},
-		"one that robots.txt forbids":    {files: map[string]string{"a.html": to("/x/b.html"), "x/b.html": harness.Whole("", "b"), "robots.txt": "User-agent: *\nDisallow: /x/\n"}, want: []string{"/a.html"}},
 		"one outside of what is listed":  {settings: "exclude /b.html", files: map[string]string{"a.html": to("/b.html"), "b.html": harness.Whole("", "b")}, want: []string{"/a.html"}},
-		"each other":                     {files: map[string]string{"a.html": to("/b.html"), "b.html": to("/a.html")}, want: []string{"/a.html"}},
 		"no http URL, none, two of them": {files: map[string]string{"a.html": to("file:///a.html"), "b.html": to(""), "c.html": harness.Whole(`<link rel=canonical href=/a.html><link rel=canonical href=/b.html>`, "c")}, want: []string{"/a.html", "/b.html", "/c.html"}},
 		"in a header":                    {site: `header /a.html Link "</b.html>; rel=\"canonical\""`, files: map[string]string{"a.html": harness.Whole("", "a"), "b.html": harness.Whole("", "b")}, want: []string{"/b.html"}},
 		"ignored":                        {site: pretty, settings: "canonical ignore", files: map[string]string{"a.html": to("/b.html"), "b.html": harness.Whole("", "b"), "c.html": to("https://elsewhere.example/"), "d.html": to("/pretty")}, want: []string{"/a.html", "/b.html", "/c.html", "/d.html"}},
@@ -142,10 +135,8 @@ func TestUnwilling(t *testing.T) {
 		of   int // pages of ten that say it
 		want bool
 	}{
-		"canonicals":           {`<link rel="canonical" href="https://www.example.com/">`, 6, true},
-		"noindex":              {`<meta name="robots" content="noindex">`, 6, true},
-		"half of them":         {`<meta name="robots" content="noindex">`, 5, false},
-		"canonicals of itself": {`<link rel="canonical" href="/9.html">`, 9, false},
+		"noindex":      {`<meta name="robots" content="noindex">`, 6, true},
+		"half of them": {`<meta name="robots" content="noindex">`, 5, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := make(map[string]string)
@@ -174,94 +165,16 @@ func TestUnwilling(t *testing.T) {
 
 func TestOrphans(t *testing.T) {
 	files := map[string]string{
-		"index.html":   harness.Whole("", `<a href="a.html">a</a> <a href="/b/index.html">b</a> <a rel=nofollow href="/d.html">d</a>`),
-		"a.html":       harness.Whole("", `a <a href="a.html">itself</a> <a href="c.html#part">c</a>`),
-		"b/index.html": harness.Whole("", "b"), "c.html": harness.Whole("", "c"), "d.html": harness.Whole("", "d"), "e.html": harness.Whole("", `e <a href="e.html">itself</a>`),
-		"f.html": harness.Whole("", "f"), "g.html": harness.Whole("", "g"),
+		"site/index.html":   harness.Whole("", `<a href="a.html">a</a> <a href="/b/index.html">b</a> <a rel=nofollow href="/d.html">d</a>`),
+		"site/a.html":       harness.Whole("", `a <a href="a.html">itself</a> <a href="c.html#part">c</a>`),
+		"site/b/index.html": harness.Whole("", "b"), "site/c.html": harness.Whole("", "c"), "site/d.html": harness.Whole("", "d"), "site/e.html": harness.Whole("", `e <a href="e.html">itself</a>`),
+		"site/f.html": harness.Whole("", "f"), "site/g.html": harness.Whole("", "g"),
 	}
-	const message = "some listed pages have no incoming links"
-	site := func(settings string) string {
-		return harness.Local + " {\n root * {dir}\n sitemap {\n refresh 1s\n " + settings + "\n }\n file_server\n}"
-	}
-	t.Run("list", func(t *testing.T) {
-		s := start(t, site(""), files)
-		s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/a.html", "/b/", "/c.html", "/d.html", "/e.html", "/f.html", "/g.html"})...)
-		s.Logged(message, `"pages":4`, `"first":["/d.html","/e.html","/f.html"]`)
-		n := len(s.RefreshLines())
-		s.Write(map[string]string{"c.html": "another text"}) // a refresh that reads, and lists anew
-		s.Eventually(func() bool { return len(s.RefreshLines()) >= n+2 }, s.SitemapLog)
-		if lines := s.LogLines(message); len(lines) != 1 {
-			t.Errorf("it is said %d times: %s", len(lines), lines)
-		}
-		s.Write(map[string]string{"c.html": harness.Whole("", `c <a href="/f.html">f</a>`)})
-		s.Logged(message, `"pages":3`, `"first":["/d.html","/e.html","/g.html"]`)
-	})
-	t.Run("omit", func(t *testing.T) {
-		s := start(t, site("orphans omit"), files)
-		s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/a.html", "/b/", "/c.html"})...)
-		s.WantLeftOut(map[string]int{"no incoming links": 4})
-		if lines := s.LogLines(message); len(lines) > 0 {
-			t.Errorf("got %s", lines)
-		}
-		s.Write(map[string]string{"c.html": harness.Whole("", `c <a href="/f.html">f</a>`)})
-		s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/a.html", "/b/", "/c.html", "/f.html"})...)
-	})
-}
-
-// TestBadPages is pages of any quality: they cost no more than their share, and what is
-// readable of them counts.
-func TestBadPages(t *testing.T) {
-	const noindex = `<meta name="robots" content="noindex">`
-	var attributes, links strings.Builder
-	for i := range 100_000 {
-		fmt.Fprintf(&attributes, ` data-%d="%d"`, i, i)
-	}
-	for i := range 10_000 {
-		fmt.Fprintf(&links, `<a href="/no-such-page-%d.html?%[1]d">%[1]d</a>`, i)
-	}
-	pages := map[string]string{
-		"listed-endless":         "<!doctype html><title>x</title>" + strings.Repeat("<p>and so on ", 300_000),
-		"listed-endless-tag":     "<!doctype html><title>x</title><p class=\"" + strings.Repeat("x", 3<<20),
-		"listed-endless-comment": "<!doctype html><title>x</title><!-- " + noindex + strings.Repeat("x", 1<<20),
-		"listed-deep":            "<!doctype html><title>x</title>" + strings.Repeat("<div>", 200_000) + "deep",
-		"listed-attributes":      "<!doctype html><title>x</title><body" + attributes.String() + "><p>attributes",
-		"listed-links":           harness.Whole("", links.String()),
-		"listed-latin-1":         "<!doctype html><meta charset=utf-8><title>caf\xe9</title>\xff\xfe\x80",
-		"listed-\u00fc":          harness.Whole("", "name"),
-		"text":                   "just a text",
-		"image":                  "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00",
-		"nuls":                   strings.Repeat("\x00", 4096),
-		"blank":                  " \n\t ",
-		"many-attributes":        "<!doctype html><title>x</title><meta" + attributes.String() + ` name="robots" content="noindex">text`,
-		"after-attributes":       "<!doctype html><title>x</title><meta" + attributes.String() + ">" + noindex + "text",
-		"bom":                    "\ufeff" + harness.Whole(noindex, "bom"),
-	}
-	s := prepare(t, nil)
-	var want []string
-	left := 0
-	for name, content := range pages {
-		s.WriteRaw("site/"+name+".html", content)
-		if strings.HasPrefix(name, "listed-") {
-			want = append(want, harness.Local+"/"+strings.ReplaceAll(name, "\u00fc", "%C3%BC")+".html")
-		} else {
-			left++
-		}
-	}
-	slices.Sort(want)
-	if err := s.Load(harness.Local + " {\n root * {dir}/site\n sitemap {\n refresh 1s\n }\n file_server\n}"); err != nil {
-		t.Fatal(err)
-	}
-	s.WantLocs(harness.Local+"/sitemap.xml", want...)
-	if lines := s.LogLines("panic"); len(lines) > 0 {
-		t.Errorf("got %s", lines)
-	}
-	line, n := s.RefreshLines()[0], 0
-	for _, count := range line.LeftOut {
-		n += count
-	}
-	if n != left {
-		t.Errorf("got %+v, want %d left out for a reason", line, left)
-	}
+	s := start(t, static("", "orphans omit"), files)
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/a.html", "/b/", "/c.html"})...)
+	s.WantLeftOut(map[string]int{"no incoming links": 4})
+	s.Write(map[string]string{"site/c.html": harness.Whole("", `c <a href="/f.html">f</a>`)})
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/a.html", "/b/", "/c.html", "/f.html"})...)
 }
 
 // TestManyPages is a site of which no page is listed before it was fetched, not even at first.

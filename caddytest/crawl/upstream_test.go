@@ -181,128 +181,6 @@ func numbered(n int) (files map[string]string, urls []string) {
 	return files, urls
 }
 
-// TestUpstreamPace is how often an upstream gets a request.
-func TestUpstreamPace(t *testing.T) {
-	const unpaced = 3 // fetches, until it is known that an upstream responds
-	for _, test := range []struct {
-		name, options string
-		pages         int
-		least         time.Duration // between two fetches
-		atMost        int           // under way
-		longest       time.Duration // from the first to the last
-	}{
-		{"by default", "", 8, 500 * time.Millisecond, 1, 10 * time.Second},
-		{"rate", "crawl {\n rate 50/s\n}", 40, 20 * time.Millisecond, 1, 5 * time.Second},
-		{"concurrency", "crawl {\n rate 5/s\n concurrency 3\n}", 12, 200 * time.Millisecond, 3, 8 * time.Second},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			files, urls := numbered(test.pages)
-			s := prepare(t, files)
-			u := &upstream{root: filepath.Join(s.Dir, "site")}
-			s.LoadApp(`http://localhost:{port} {
-				sitemap {
-					refresh 1s
-					`+test.options+`
-					urls {
-						`+strings.Join(urls, "\n")+`
-					}
-				}
-				reverse_proxy {app}
-			}`, u.ServeHTTP)
-			s.WantLocs("http://localhost:{port}/sitemap.xml", urls...)
-			s.Eventually(func() bool { return len(u.fetched()) == test.pages }, func() string {
-				return fmt.Sprintf("fetched %q\n%s", u.fetched(), s.SitemapLog())
-			})
-			s.Refreshes(1)
-			u.mu.Lock()
-			defer u.mu.Unlock()
-			if u.most > max(test.atMost, unpaced-1) {
-				t.Errorf("%d requests at a time, want %d", u.most, test.atMost)
-			}
-			// What keeps them apart is the time at which they begin: the upstream sees
-			// what is left of it after their way. It tells on average.
-			for i := unpaced; i < len(u.fetches); i++ {
-				if apart := u.fetches[i].at.Sub(u.fetches[i-1].at); apart < test.least/2 {
-					t.Errorf("request %d, for %s, comes %s after the one before, want %s", i+1, u.fetches[i].path, apart, test.least)
-				}
-			}
-			if took, least := u.fetches[len(u.fetches)-1].at.Sub(u.fetches[unpaced-1].at), time.Duration(test.pages-unpaced)*test.least*9/10; took < least || took > test.longest {
-				t.Errorf("fetching took %s, want from %s to %s", took, least, test.longest)
-			}
-			if len(u.fetches) != test.pages {
-				t.Errorf("%d requests for %d pages: %v", len(u.fetches), test.pages, u.fetches)
-			}
-		})
-	}
-}
-
-// TestUpstreamThatFails is responses that say nothing of a page: one that was good stays.
-func TestUpstreamThatFails(t *testing.T) {
-	for name, respond := range map[string]http.HandlerFunc{
-		"503": func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("X-Robots-Tag", "noindex")
-			w.WriteHeader(503)
-			_, _ = w.Write([]byte(`<meta name="robots" content="noindex">`))
-		},
-		"429 for long": func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Retry-After", "86400")
-			w.WriteHeader(429)
-		},
-		"broken off": func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", "9")
-			_, _ = w.Write([]byte("<"))
-		},
-		"no response in time": func(_ http.ResponseWriter, r *http.Request) {
-			select {
-			case <-r.Context().Done():
-			case <-time.After(2 * harness.Patience):
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if name == "no response in time" && testing.Short() {
-				return // it takes as long as a fetch may
-			}
-			files, urls := numbered(6)
-			s, u := startProxied(t, "crawl {\n rate 100/s\n}", files)
-			s.WantLocs("http://localhost:{port}/sitemap.xml", urls...)
-			s.Eventually(func() bool { return len(u.fetched()) == 6 }, s.SitemapLog)
-			s.Refreshes(1)
-			was := s.Get("http://localhost:{port}/sitemap.xml")
-			u.become(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path == "/" {
-					return // else no visitor may see any of it
-				}
-				respond(w, r)
-			})
-			// What has changed is fetched again.
-			s.Write(map[string]string{"site/pages/03.html": "<!doctype html><title>page</title><main>another text</main>"})
-			s.Eventually(func() bool { return len(u.fetched()) > 0 }, s.SitemapLog)
-			s.Refreshes(2)
-			s.WantLocs("http://localhost:{port}/sitemap.xml", urls...)
-			if got := u.fetched(); !slices.Equal(got, []string{"/pages/03.html"}) {
-				t.Errorf("fetched %q, want the page that changed alone", got)
-			}
-			is := s.Get("http://localhost:{port}/sitemap.xml")
-			if others(was.Text) != others(is.Text) {
-				t.Errorf("other pages changed, too:\n%s\n%s", was.Text, is.Text)
-			}
-		})
-	}
-}
-
-// others is a sitemap without the page that changes in TestUpstreamThatFails.
-func others(body string) string {
-	before, rest, _ := strings.Cut(body, "<url><loc>http://localhost:")
-	parts := []string{before}
-	for _, part := range strings.Split(rest, "<url>") {
-		if !strings.Contains(part, "/03.html") {
-			parts = append(parts, part)
-		}
-	}
-	return strings.Join(parts, "<url>")
-}
-
 // touch has all files below {dir}/site changed, their text not.
 func (s *server) touch(files map[string]string) {
 	s.T.Helper()
@@ -314,51 +192,84 @@ func (s *server) touch(files map[string]string) {
 	}
 }
 
-// TestUpstreamMaintenance is an upstream that responds to everything alike for a while.
+// TestUpstreamMaintenance is an upstream that responds to everything alike for a while, or
+// with what says nothing of a page: all that was good stays.
 func TestUpstreamMaintenance(t *testing.T) {
 	const n = 12
-	for name, respond := range map[string]http.HandlerFunc{
-		"200": func(w http.ResponseWriter, _ *http.Request) {
+	responses := map[string]http.HandlerFunc{
+		"maintained": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte("<!doctype html><title>Maintenance</title><main>We will be back soon.</main>"))
 		},
-		"302": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/maintenance", http.StatusFound) },
-		"503": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			files, urls := numbered(n)
-			s, u := startProxied(t, "crawl {\n rate 200/s\n}", files)
-			s.WantLocs("http://localhost:{port}/sitemap.xml", urls...)
-			s.Eventually(func() bool { return len(u.fetched()) == n }, s.SitemapLog)
-			s.Refreshes(1)
-			was := s.Get("http://localhost:{port}/sitemap.xml").Text
-			changes := len(s.LogLines(`"msg":"sitemap refreshed"`))
-			u.become(respond)
-			s.touch(files)
-			want := n
-			if name == "503" {
-				want = 1 // then it is left alone
+		"redirects": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/maintenance", http.StatusFound) },
+		"unavailable": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Robots-Tag", "noindex")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		},
+		"breaks-off": func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/" {
+				w.Header().Set("Content-Length", "9")
 			}
-			s.Eventually(func() bool { return len(u.fetched()) == want }, func() string {
-				return fmt.Sprintf("fetched %q\n%s", u.fetched(), s.SitemapLog())
-			})
-			if name == "200" || name == "503" {
-				s.Refreshes(2) // it may last
-			} else {
-				u.become(nil) // before it is fetched a second time
-				s.Logged("sitemap change held back until later refreshes confirm it")
-			}
-			if is := s.Get("http://localhost:{port}/sitemap.xml").Text; is != was {
-				t.Errorf("the sitemap has become\n%s, want\n%s\n%s", is, was, s.SitemapLog())
-			}
-			u.become(nil)
-			s.Refreshes(4)
-			if is := s.Get("http://localhost:{port}/sitemap.xml").Text; is != was {
-				t.Errorf("afterwards the sitemap has become\n%s, want\n%s\n%s", is, was, s.SitemapLog())
-			}
-			if got := len(s.LogLines(`"msg":"sitemap refreshed"`)); got != changes {
-				t.Errorf("the sitemap changed in between:\n%s", s.SitemapLog())
-			}
+			_, _ = w.Write([]byte("<"))
+		},
+	}
+	files, _ := numbered(n)
+	s := prepare(t, files)
+	upstreams, was, changes := make(map[string]*upstream), make(map[string]string), make(map[string]int)
+	var caddyfile strings.Builder
+	for name := range responses {
+		u := &upstream{root: filepath.Join(s.Dir, "site")}
+		upstreams[name] = u
+		fmt.Fprintf(&caddyfile, "%s {\n sitemap {\n refresh 1s\n files {dir}/site {\n clean_urls off\n }\n crawl {\n rate 200/s\n }\n }\n reverse_proxy %s\n}\n", originOf(name), harness.Backend(t, u.ServeHTTP))
+	}
+	if err := s.Load(caddyfile.String()); err != nil {
+		t.Fatal(err)
+	}
+	var origins []string
+	for name := range responses {
+		origins = append(origins, originOf(name))
+		s.Eventually(func() bool { return len(upstreams[name].fetched()) == n }, s.SitemapLog)
+	}
+	s.RefreshedAgain(origins...)
+	changed := func(name string) int {
+		return len(s.LogLines(`"msg":"sitemap refreshed"`, `"site":"`+originOf(name)+`"`))
+	}
+	for name, respond := range responses {
+		if was[name], changes[name] = s.Get(originOf(name)+"/sitemap.xml").Text, changed(name); strings.Count(was[name], "<loc>") != n {
+			t.Fatalf("%s: the sitemap is %s", name, was[name])
+		}
+		upstreams[name].become(respond)
+	}
+	s.touch(files)
+	for name, u := range upstreams {
+		want := n
+		if name == "unavailable" {
+			want = 1 // then it is left alone
+		}
+		s.Eventually(func() bool { return len(u.fetched()) == want }, func() string {
+			return fmt.Sprintf("%s: fetched %q\n%s", name, u.fetched(), s.SitemapLog())
 		})
+	}
+	check := func(when string) {
+		t.Helper()
+		for name := range responses {
+			if is := s.Get(originOf(name) + "/sitemap.xml").Text; is != was[name] {
+				t.Errorf("%s, %s, the sitemap has become\n%s, want\n%s\n%s", name, when, is, was[name], s.SitemapLog())
+			}
+		}
+	}
+	s.Logged("sitemap change held back until later refreshes confirm it", originOf("redirects"))
+	s.RefreshedAgain(origins...)
+	check("meanwhile")
+	for _, u := range upstreams {
+		u.become(nil)
+	}
+	s.RefreshedAgain(origins...)
+	s.RefreshedAgain(origins...)
+	check("afterwards")
+	for name := range responses {
+		if got := changed(name); got != changes[name] {
+			t.Errorf("%s: the sitemap changed in between:\n%s", name, s.SitemapLog())
+		}
 	}
 }
 
@@ -426,48 +337,6 @@ func TestRobotsForbids(t *testing.T) {
 				got := u.fetched()
 				return slices.Equal(slices.DeleteFunc(got, func(path string) bool { return path == "/about.html" }), rest[1:])
 			}, func() string { return fmt.Sprintf("fetched %q\n%s", u.fetched(), s.SitemapLog()) })
-		})
-	}
-}
-
-// TestDisallow is links that are never followed, since a request might do something.
-func TestDisallow(t *testing.T) {
-	pages := []string{
-		"/about.html", "/logout/", "/user/LogOut/", "/account/delete/now.html", "/shop/cart/", "/checkout/",
-		"/api/v1.html", "/news/confirm/x.html", "/unsubscribe/x.html", "/verify/x.html", "/signout/x.html",
-		"/apiary.html", "/how-to-delete.html", "/deleted/x.html", "/safe/a.html", "/safe/b.html",
-	}
-	files := make(map[string]string)
-	front := ""
-	for _, page := range pages {
-		name := page
-		if strings.HasSuffix(name, "/") {
-			name += "index.html"
-		}
-		files["site"+name] = "<!doctype html><title>page</title>the text of " + page
-		front += "<a href=" + page + ">" + page + "</a> "
-	}
-	files["site/index.html"] = "<!doctype html><title>home</title>" + front
-	for _, test := range []struct {
-		name, option string
-		fetched      []string
-	}{
-		{"words and patterns", "disallow /safe/* logout", []string{
-			"/about.html", "/account/delete/now.html", "/api/v1.html", "/apiary.html", "/checkout/", "/deleted/x.html", "/how-to-delete.html",
-			"/news/confirm/x.html", "/shop/cart/", "/signout/x.html", "/unsubscribe/x.html", "/verify/x.html",
-		}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			s := prepare(t, files)
-			u := &upstream{root: filepath.Join(s.Dir, "site")}
-			s.LoadApp("http://localhost:{port} {\n sitemap {\n refresh 1s\n links\n crawl {\n rate 100/s\n "+test.option+"\n}\n}\n reverse_proxy {app}\n}", u.ServeHTTP)
-			s.WantLocs("http://localhost:{port}/sitemap.xml", harness.Below("http://localhost:{port}", append([]string{"/"}, test.fetched...))...)
-			s.Refreshes(2)
-			for _, path := range u.fetched() {
-				if slices.Contains(pages, path) && !slices.Contains(test.fetched, path) {
-					t.Errorf("%s was fetched", path)
-				}
-			}
 		})
 	}
 }

@@ -18,7 +18,7 @@ func TestAliasesAreRemembered(t *testing.T) {
 	app := harness.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if slow.Load() {
 			select {
-			case <-time.After(3 * time.Second):
+			case <-time.After(prompt + time.Second):
 			case <-r.Context().Done():
 			case <-stop:
 			}
@@ -46,7 +46,7 @@ func TestAliasesAreRemembered(t *testing.T) {
 		again()
 		promptly(t, "the alias after "+name, func() { s.Eventually(leads, s.SitemapLog) })
 		promptly(t, "the sitemap after "+name, func() { s.WantLocs(apex+"/sitemap.xml", apex+"/") })
-		for begun := time.Now(); time.Since(begun) < 4*time.Second; { // until probes have ended
+		for begun := time.Now(); time.Since(begun) < prompt+2*time.Second; { // until probes have ended
 			if !leads() {
 				t.Fatalf("%s after %s, www does not lead to the apex any more\n%s", time.Since(begun), name, s.SitemapLog())
 			}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +23,8 @@ import (
 var kills = flag.Int("kills", 6, "how often TestKills kills a server")
 
 // TestKills ends a process at random moments while it refreshes files that change all the
-// time. Each time, the next one serves at once what was committed last, whole.
+// time. Each time, the next one serves at once what was committed last, whole, and fetches
+// no page again that did not change.
 func TestKills(t *testing.T) {
 	const pages = 300
 	s := prepare(t, nil)
@@ -43,20 +45,30 @@ func TestKills(t *testing.T) {
 	for range 30 {
 		change()
 	}
-	var gate sync.RWMutex // closed, no refresh comes further than to the front page
-	app := harness.Backend(t, func(w http.ResponseWriter, _ *http.Request) {
-		gate.RLock()
-		defer gate.RUnlock()
+	const steady = 20 // pages of the upstream, among them
+	for i := range steady {
+		s.Put(fmt.Sprintf("site/app/%02d.html", i), harness.Whole("", fmt.Sprint("steady ", i)), harness.DayOf(i))
+	}
+	var fetched atomic.Int64 // of them
+	var gate sync.RWMutex    // closed, no refresh comes further than to the front page
+	app := harness.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			gate.RLock()
+			defer gate.RUnlock()
+		} else {
+			fetched.Add(1)
+		}
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = io.WriteString(w, harness.HTML("home"))
 	})
-	caddyfile := "{\n sitemap {\n state {dir}/state\n }\n}\n" + harness.Local + " {\n root * {dir}/site\n sitemap {\n refresh 1s\n shard_urls 40\n }\n reverse_proxy / " + app + "\n file_server\n}"
+	caddyfile := "{\n sitemap {\n state {dir}/state\n }\n}\n" + harness.Local + " {\n root * {dir}/site\n sitemap {\n refresh 1s\n shard_urls 40\n crawl {\n rate 1000/s\n }\n }\n @app path / /app/*\n reverse_proxy @app " + app + "\n file_server\n}"
 	c := s.Child(caddyfile)
 	s.Eventually(func() bool {
 		locs, err := s.TryLocs(harness.Local + "/sitemap.xml")
-		return err == nil && len(locs) >= pages
+		return err == nil && len(locs) >= pages+steady
 	}, s.SitemapLog)
-	s.Eventually(func() bool { return s.committed() != nil }, s.SitemapLog)
+	s.Eventually(func() bool { return strings.Count(fmt.Sprint(s.committed()), "/app/") == steady }, s.SitemapLog)
+	fetched.Store(0)
 	for kill := range *kills {
 		change()
 		wait := rand.N(1500 * time.Millisecond)
@@ -80,7 +92,7 @@ func TestKills(t *testing.T) {
 				listed += strings.Count(text, "<loc>")
 			}
 		}
-		if index := want["sitemap.xml.gz"]; strings.Count(index, "<loc>") != len(want)-1 || listed != pages && listed != pages+1 {
+		if index := want["sitemap.xml.gz"]; strings.Count(index, "<loc>") != len(want)-1 || listed != pages+steady && listed != pages+steady+1 {
 			t.Errorf("kill %d, after %s: %d pages are listed in %d documents, by %s", kill, wait, listed, len(want), index)
 		}
 		locs, err := s.TryLocs(harness.Local + "/sitemap.xml")
@@ -92,6 +104,9 @@ func TestKills(t *testing.T) {
 		}
 	}
 	c.Kill()
+	if n := fetched.Load(); n > 0 {
+		t.Errorf("%d pages that did not change were fetched again", n)
+	}
 	if lines := s.LogLines(`"level":"warn"`, "sitemap"); len(lines) > 0 {
 		t.Errorf("the log warns: %s", lines)
 	}
