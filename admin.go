@@ -169,7 +169,7 @@ func (s *site) status() siteStatus {
 		st.ServedBy, st.Sitemap = main.url(), main.sitemapURL()
 		return st
 	}
-	due, _, _ := s.schedule.state()
+	due, _, _ := s.schedule.State()
 	st.NextRefresh, st.LastRefresh = toSecond(due), s.state.report.Load()
 	if snapshot := s.state.Index.Load(); snapshot != nil {
 		st.Pages, st.Shards, st.Bytes = snapshot.Pages, max(len(snapshot.Shards), 1), snapshot.Bytes
@@ -239,7 +239,7 @@ func (s *site) report(r result, begun time.Time, took time.Duration) {
 	rep.At, rep.Seconds, rep.Result, rep.Reason = toSecond(begun), took.Round(time.Microsecond).Seconds(), r.outcome, r.reason
 	if rep.Pages = pagesOf(s.state.Index.Load()); r.err != nil {
 		rep.Result, rep.Reason = refreshFailed, clip(r.err.Error())
-		s.logger.once(zapcore.ErrorLevel, "failed", "sitemap refresh failed; the published sitemap stays", zap.Error(r.err))
+		s.logger.Once(zapcore.ErrorLevel, "failed", "sitemap refresh failed; the published sitemap stays", zap.Error(r.err))
 	} else {
 		rep.add(s.handler.sourceNames, &r, before)
 		s.log(&r, &rep, before)
@@ -342,17 +342,17 @@ func leftOutOf(out *result) (leftOut map[string]int, examples map[string][]strin
 // log writes the log lines of a refresh that did not fail.
 func (s *site) log(r *result, rep, before *report) {
 	l, set, probed, selected := s.logger, &s.handler.settings, cmp.Or(s.probed.Load(), new(probeResult)), &r.selected
-	l.clear("failed")
+	l.Clear("failed")
 	err := joinFailures(r.merged.Failed)
 	failure := []zap.Field{zap.Error(err)}
 	if panicked, ok := errors.AsType[*merge.PanicError](err); ok {
 		failure = append(failure, zap.ByteString("stack", panicked.Stack))
 	}
-	l.onceIf(err != nil, zapcore.ErrorLevel, "sources", "gathering pages failed", failure...)
+	l.OnceIf(err != nil, zapcore.ErrorLevel, "sources", "gathering pages failed", failure...)
 	if r.source != nil {
-		l.forgetWarnings(r.source)
+		r.source.forgetWarnings()
 	}
-	l.onceIf(probed.robots.closed && !set.crawl.Off, zapcore.WarnLevel, "robots", "robots.txt cannot be fetched, or returns an error, so no page is fetched")
+	l.OnceIf(probed.robots.closed && !set.crawl.Off, zapcore.WarnLevel, "robots", "robots.txt cannot be fetched, or returns an error, so no page is fetched")
 	fields := []zap.Field{zap.Int("pages", rep.Pages), zap.Int("pending", rep.Pending), zap.Float64("seconds", rep.Seconds)}
 	if len(rep.LeftOut) > 0 {
 		fields = append(fields, zap.Any("left_out", rep.LeftOut), zap.Any("examples", rep.Examples))
@@ -363,18 +363,18 @@ func (s *site) log(r *result, rep, before *report) {
 			level = zapcore.InfoLevel
 		}
 		if rep.Reason != "" || rep.Pending == 0 { // else it is too early to tell
-			l.once(level, "empty", cmp.Or(rep.Reason, "no page to list, so there is no sitemap"), append(slices.Clone(fields[3:]), zap.String("root", probed.root),
+			l.Once(level, "empty", cmp.Or(rep.Reason, "no page to list, so there is no sitemap"), append(slices.Clone(fields[3:]), zap.String("root", probed.root),
 				zap.String("path", s.internal.prefix+set.path), zap.Int("status", probed.status))...)
 		}
 		return
 	}
-	l.clear("empty")
+	l.Clear("empty")
 	switch {
 	case r.outcome == refreshChanged:
 		l.Info("sitemap refreshed", fields...)
 	case r.outcome == refreshUnchanged && (rep.Pages != before.Pages || rep.Pending != before.Pending || !maps.Equal(rep.LeftOut, before.LeftOut)):
 		l.Info("sitemap refreshed, nothing changed", fields...)
-	default: // of all sites: see newSiteLog
+	default: // of all sites: see newLogger
 		s.handler.logger.Debug("sitemap refreshed, nothing changed", append(fields, zap.String("site", s.url()))...)
 	}
 	if selected.Generation == nil {
@@ -392,14 +392,14 @@ func (s *site) log(r *result, rep, before *report) {
 				words = append(words, word)
 			}
 		}
-		l.onceIf(2*of.Count > total, zapcore.WarnLevel, status.String(), "more than half of the pages are not listed",
+		l.OnceIf(2*of.Count > total, zapcore.WarnLevel, status.String(), "more than half of the pages are not listed",
 			zap.Stringer("reason", status), zap.String("remedy", status.Remedy()), zap.Strings("disallow", words), zap.Int("pages", of.Count), zap.Int("of", total), zap.Strings("first", of.First))
 	}
 	over := rep.LeftOut[indexing.OverMax.String()] + rep.LeftOut[publish.NoRoom]
-	l.onceIf(over > 0, zapcore.WarnLevel, "over", "not all pages fit into the sitemap", zap.Int("left_out", over),
+	l.OnceIf(over > 0, zapcore.WarnLevel, "over", "not all pages fit into the sitemap", zap.Int("left_out", over),
 		zap.Int("max_urls", set.maxURLs), zap.Int("shard_urls", set.shardURLs))
 	complete := !r.partial && rep.Pending == 0 // else links may still be found
-	l.onceIf(complete && selected.Orphans.Count > 0 && !set.omitOrphans, zapcore.InfoLevel, "orphans", "some listed pages have no incoming links",
+	l.OnceIf(complete && selected.Orphans.Count > 0 && !set.omitOrphans, zapcore.InfoLevel, "orphans", "some listed pages have no incoming links",
 		zap.Int("pages", selected.Orphans.Count), zap.Strings("first", selected.Orphans.First))
 }
 

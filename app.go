@@ -302,7 +302,7 @@ func (a *App) makeRoom(more int, spare *site) bool {
 			if s.state.Index.Load() == nil {
 				score -= math.MaxInt32
 			}
-			if _, running, _ := s.schedule.state(); idle >= lately && !running && score < least {
+			if _, running, _ := s.schedule.State(); idle >= lately && !running && score < least {
 				worst, least = s, score
 			}
 		}

@@ -110,7 +110,7 @@ func TestMakeRoom(t *testing.T) {
 	}
 	at(1).state.Index.Store(nil)
 	at(2).state.Index.Store(nil)
-	at(2).schedule.begin()
+	at(2).schedule.Begin()
 	at(3).demand.score = 0
 	at(3).demand.add(b.clock)
 	at(4).demand.score = 0

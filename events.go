@@ -75,9 +75,9 @@ func (q *eventQueue) announce(s *site, name string, data map[string]any) {
 		}()
 		q.events.Emit(q.app.ctx, name, data)
 	}:
-		s.logger.clear("events")
+		s.logger.Clear("events")
 	default:
-		s.logger.once(zapcore.WarnLevel, "events", "event handlers take longer than refreshes: events are dropped", zap.String("event", name))
+		s.logger.Once(zapcore.WarnLevel, "events", "event handlers take longer than refreshes: events are dropped", zap.String("event", name))
 	}
 }
 

@@ -151,7 +151,7 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 		w.Header().Set("Allow", "GET, HEAD")
 		return caddyhttp.Error(status, nil)
 	}
-	due, _, _ := s.schedule.state()
+	due, _, _ := s.schedule.State()
 	status = writeDocument(w, r, d, want.form, due.Sub(h.app.now()))
 	return nil
 }

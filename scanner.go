@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -94,7 +93,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		}
 		var panicked *merge.PanicError
 		if errors.As(crawled.Panic, &panicked) {
-			s.logger.once(zap.ErrorLevel, "panic", "a page cannot be parsed: it counts as one that did not respond", zap.Error(crawled.Panic), zap.ByteString("stack", panicked.Stack))
+			s.logger.Once(zap.ErrorLevel, "panic", "a page cannot be parsed: it counts as one that did not respond", zap.Error(crawled.Panic), zap.ByteString("stack", panicked.Stack))
 		}
 		records.hanging = crawled.Abandoned > 0 && crawled.Fetched == 0
 		idle := time.Duration(0) // for which upstreams ask for a pause, and all else is done
@@ -105,7 +104,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		case s.ctx.Err() != nil:
 			records.generation = crawled.Generation
 			if crawled.Touched {
-				s.logger.state(records.commit())
+				logState(s.logger, records.commit())
 			}
 			return result{err: errStopping}
 		case isSuperseded():
@@ -161,11 +160,11 @@ type result struct {
 // others.
 func (s *site) probe(ctx context.Context) (probeResult, error) {
 	hangs := time.AfterFunc(fetchTimeout, func() {
-		s.logger.once(zap.WarnLevel, "hangs", "the site does not answer its own requests for its front page or robots.txt: the disk or upstream behind them hangs")
+		s.logger.Once(zap.WarnLevel, "hangs", "the site does not answer its own requests for its front page or robots.txt: the disk or upstream behind them hangs")
 	})
 	probed, err := s.fetcher.probe(ctx)
 	if hangs.Stop() {
-		s.logger.clear("hangs")
+		s.logger.Clear("hangs")
 	}
 	if probed.blocked == reasonAbsent && fails(probed.status) && s.state.Index.Load() != nil {
 		probed.blocked = "" // no made-up host: its pages stay as long as any that fail
@@ -208,7 +207,7 @@ func (r *refreshRun) goesOn(c *crawl.Result, idle time.Duration) bool {
 	if !c.Gathered || c.Done {
 		return !c.Gathered
 	}
-	_, _, requested := r.schedule.state()
+	_, _, requested := r.schedule.State()
 	return idle < firstPublication && !requested && r.spent() < r.patience()
 }
 
@@ -406,7 +405,7 @@ func (r *refreshRun) swap(out result) result {
 	default:
 		out.outcome = refreshChanged
 	}
-	r.schedule.at(r.begun.Add(r.handler.settings.refresh)) // until it is known better
+	r.schedule.At(r.begun.Add(r.handler.settings.refresh)) // until it is known better
 	r.state.Index.Store(out.snapshot)
 	r.setReady()
 	r.records.generation, r.records.settings = out.selected.Generation, out.settings
@@ -435,14 +434,14 @@ func (r *refreshRun) finish(out result) result {
 	if out.err == nil && !r.handler.settings.crawl.Off && (out.selected.Generation != nil || positions || r.records.unsaved) {
 		err := r.write(&out)
 		r.records.unsaved = err != nil
-		r.logger.state(err)
+		logState(r.logger, err)
 	}
 	return out
 }
 
 // refreshWhenDue refreshes the site when it is due, until it is stopped.
 func (s *site) refreshWhenDue() {
-	for s.schedule.wait(s.ctx, s.app.now, s.onDemand) {
+	for s.schedule.Wait(s.ctx, s.app.now, s.onDemand) {
 		if !s.onDemand {
 			s.run()
 		} else if turn := s.handler.onDemandTurn; turn.Take(s.ctx) {
@@ -455,7 +454,7 @@ func (s *site) refreshWhenDue() {
 // run refreshes the site and plans the next refresh. A source or handler that does not heed
 // that it is stopped is left to itself: Stop shall not wait for it.
 func (s *site) run() {
-	demanded, begun := s.schedule.begin(), s.app.now()
+	demanded, begun := s.schedule.Begin(), s.app.now()
 	s.state.plan.Store(nil)
 	// The refresh has a moment to keep what it has found when the site is stopped.
 	running, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
@@ -484,8 +483,8 @@ func (s *site) run() {
 	if out.outcome != refreshSuperseded {
 		s.setReady()
 	}
-	s.schedule.at(s.nextRefresh(out, begun, now))
-	s.schedule.end()
+	s.schedule.At(s.nextRefresh(out, begun, now))
+	s.schedule.End()
 	if s.onDemand {
 		s.app.mu.Lock()
 		s.app.makeRoom(0, s)
@@ -512,89 +511,4 @@ func (s *site) nextRefresh(out result, begun, now time.Time) time.Time {
 		wait = min(wait, next)
 	}
 	return now.Add(max(wait, 0))
-}
-
-// schedule says when a site is refreshed next. It is safe for concurrent use.
-type schedule struct {
-	wake chan struct{} // of size 1: somebody wants its documents, or a refresh
-
-	mu        sync.Mutex
-	due       time.Time     // of the next refresh
-	next      chan struct{} // closed when the refresh that begins next has ended
-	now       chan struct{} // the same of the one that runs; nil: none runs
-	requested bool          // by somebody who waits for next
-}
-
-// notify lets the site be refreshed when it is due.
-func (s *schedule) notify() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
-// wait waits until a refresh is due, and before that, where only visitors named the site, until
-// one of them wants its documents; false: ctx has ended.
-func (s *schedule) wait(ctx context.Context, now func() time.Time, onDemand bool) bool {
-	for wanted := !onDemand; ctx.Err() == nil; {
-		var timer <-chan time.Time
-		if wanted {
-			due, _, _ := s.state()
-			wait := due.Sub(now())
-			if wait <= 0 {
-				return true
-			}
-			timer = time.After(wait)
-		}
-		select {
-		case <-s.wake:
-			wanted = true
-		case <-timer:
-		case <-ctx.Done():
-		}
-	}
-	return false
-}
-
-// state is when the next refresh is due, whether one runs, and whether somebody waits for one that
-// has not begun.
-func (s *schedule) state() (due time.Time, running, requested bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.due, s.now != nil, s.requested
-}
-
-// at plans the next refresh, unless somebody waits for it.
-func (s *schedule) at(due time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.requested {
-		s.due = due
-	}
-}
-
-// request asks for a refresh at once. What it returns is closed when that has ended.
-func (s *schedule) request(now time.Time) <-chan struct{} {
-	defer s.notify()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.due, s.requested = now, true
-	return s.next
-}
-
-// begin notes that a refresh begins, and reports whether somebody waits for it.
-func (s *schedule) begin() (demanded bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	demanded, s.requested = s.requested, false
-	s.now, s.next = s.next, make(chan struct{})
-	return demanded
-}
-
-// end notes that a refresh has ended.
-func (s *schedule) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.now)
-	s.now = nil
 }

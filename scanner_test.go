@@ -540,14 +540,4 @@ func TestWarnOnce(t *testing.T) {
 			t.Errorf("refresh %d: %d lines, want %d", i+1, got, step.want)
 		}
 	}
-	b.source = func(_ context.Context, r *Refresh, yield func(Page) error) error {
-		r.Warn(fmt.Sprint("kind ", b.clock), "never the same")
-		return yield(Page{Path: "/a"})
-	}
-	for range 50 {
-		b.refresh(s)
-	}
-	if len(s.logger.last) > 10 {
-		t.Errorf("%d lines are kept", len(s.logger.last))
-	}
 }

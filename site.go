@@ -19,9 +19,11 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 )
 
 // address is where a site is: what its URLs begin with. With base_url, which says it all,
@@ -188,8 +190,8 @@ func hostOf(url string) string {
 type site struct {
 	identity
 	app      *App
-	logger   *siteLog
-	schedule schedule
+	logger   *logonce.Logger
+	schedule *schedule.Schedule
 	fetcher  siteFetcher
 	crawler  *crawl.Crawler
 	state    *siteState // outlives the configuration
@@ -213,7 +215,7 @@ func newSite(a *App, i identity) *site {
 	s.setReady, s.setProbed = sync.OnceFunc(func() { close(s.ready) }), sync.OnceFunc(func() { close(s.wasProbed) })
 	s.ctx, s.cancel = context.WithCancel(a.running)
 	h := i.handler
-	s.logger = newSiteLog(&s.identity)
+	s.logger = newLogger(&s.identity)
 	routes, proxies := digestRoutes(h.server, hostOf(i.internal.origin))
 	s.fetcher = siteFetcher{&s.identity, a.fetchers[h.server], routes, func(res *response) {
 		a.counts.fetched(res)
@@ -226,8 +228,7 @@ func newSite(a *App, i identity) *site {
 		h.limiter.Resume(before)
 	}
 	s.crawler = crawl.New(crawl.Options{Fetcher: &s.fetcher, Limiter: h.limiter, Slots: a.slots, Workers: cap(a.slots), Now: a.now, Own: !proxies})
-	s.schedule = schedule{due: a.now(), wake: make(chan struct{}, 1), next: make(chan struct{})}
-	s.schedule.notify()
+	s.schedule = schedule.New(a.now())
 	if s.state.Index.Load() == nil {
 		return s
 	}
@@ -236,7 +237,7 @@ func newSite(a *App, i identity) *site {
 		s.probed.Store(plan.probed)
 		s.setProbed()
 		// The interval may be another one now, or the clock was set back.
-		s.schedule.at(a.now().Add(min(plan.due.Sub(a.now()), h.settings.refresh)))
+		s.schedule.At(a.now().Add(min(plan.due.Sub(a.now()), h.settings.refresh)))
 	}
 	return s
 }
@@ -271,7 +272,7 @@ func (d *demand) at(now time.Time) float64 {
 func (s *site) snapshot(ctx context.Context) (*publish.Snapshot, error) {
 	if s.onDemand {
 		s.demand.add(s.app.now())
-		s.schedule.notify()
+		s.schedule.Notify()
 	}
 	if snapshot := s.state.Index.Load(); snapshot != nil {
 		return snapshot, nil
@@ -289,7 +290,7 @@ func (s *site) refreshNow(ctx context.Context) error {
 	for next := cmp.Or(s.main.Load(), s); next != nil; next = s.main.Load() {
 		s = next
 		select {
-		case <-s.schedule.request(s.app.now()):
+		case <-s.schedule.Request(s.app.now()):
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.ctx.Done():
@@ -412,16 +413,9 @@ func mergeAliases(twins []*site) map[*site]*site {
 	return main
 }
 
-// siteLog writes the log lines of a site. It is safe for concurrent use.
-type siteLog struct {
-	*zap.Logger
-	mu   sync.Mutex
-	last map[string]string // the last line of each kind
-}
-
-// newSiteLog is a site's own. Of sites on demand, of which visitors may name any number, a
+// newLogger is a site's own. Of sites on demand, of which visitors may name any number, a
 // handler writes each message once a minute.
-func newSiteLog(i *identity) *siteLog {
+func newLogger(i *identity) *logonce.Logger {
 	logger, h := i.handler.logger, i.handler
 	if i.onDemand {
 		h.sampling.Do(func() {
@@ -431,43 +425,5 @@ func newSiteLog(i *identity) *siteLog {
 		})
 		logger = h.sampled
 	}
-	return &siteLog{Logger: logger.With(zap.String("site", i.url())), last: make(map[string]string)}
-}
-
-// once writes a line of a kind, and not again while it stays the same.
-func (l *siteLog) once(level zapcore.Level, kind, message string, fields ...zap.Field) {
-	enc := zapcore.NewMapObjectEncoder()
-	for _, f := range fields {
-		f.AddTo(enc)
-	}
-	delete(enc.Fields, "stack") // it is never the same twice
-	line := fmt.Sprint(message, enc.Fields)
-	l.mu.Lock()
-	same := l.last[kind] == line
-	l.last[kind] = line
-	l.mu.Unlock()
-	if !same {
-		l.Log(level, message, fields...)
-	}
-}
-
-// onceIf writes a line once while it applies.
-func (l *siteLog) onceIf(applies bool, level zapcore.Level, kind, message string, fields ...zap.Field) {
-	if applies {
-		l.once(level, kind, message, fields...)
-	} else {
-		l.clear(kind)
-	}
-}
-
-// clear lets a line of a kind be written again.
-func (l *siteLog) clear(kind string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.last, kind)
-}
-
-// state says once what is wrong with keeping records.
-func (l *siteLog) state(err error) {
-	l.onceIf(err != nil, zap.WarnLevel, "state", "cannot keep what is known of the pages: it is relearned after a restart", zap.Error(err))
+	return logonce.New(logger.With(zap.String("site", i.url())))
 }

@@ -61,31 +61,31 @@ func TestRefreshNow(t *testing.T) {
 		}
 		alias.main.Store(s)
 		for _, of := range []*site{s, alias} {
-			if s.schedule.begin() {
+			if s.schedule.Begin() {
 				t.Errorf("%s: somebody waits already", of.url())
 			}
 			ask(of)
-			s.schedule.at(b.clock.Add(time.Hour)) // of the refresh that runs
-			s.schedule.end()
+			s.schedule.At(b.clock.Add(time.Hour)) // of the refresh that runs
+			s.schedule.End()
 			synctest.Wait()
-			if due, _, _ := s.schedule.state(); len(ended) > 0 || !due.Equal(b.clock) || !s.schedule.begin() {
+			if due, _, _ := s.schedule.State(); len(ended) > 0 || !due.Equal(b.clock) || !s.schedule.Begin() {
 				t.Fatalf("%s: the next refresh is due at %s, %d have ended", of.url(), due, len(ended))
 			}
-			s.schedule.end()
+			s.schedule.End()
 			if err := <-ended; err != nil {
 				t.Errorf("%s: got %v", of.url(), err)
 			}
 		}
 		alias.main.Store(nil) // until its own refresh finds out
 		ask(alias)
-		alias.schedule.begin()
+		alias.schedule.Begin()
 		alias.main.Store(s)
-		alias.schedule.end()
+		alias.schedule.End()
 		synctest.Wait()
-		if len(ended) > 0 || !s.schedule.begin() {
+		if len(ended) > 0 || !s.schedule.Begin() {
 			t.Error("who waits for what becomes an alias does not wait for the other site")
 		}
-		s.schedule.end()
+		s.schedule.End()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
@@ -100,35 +100,6 @@ func TestRefreshNow(t *testing.T) {
 			t.Errorf("got %v, want %v", err, errStopping)
 		}
 	})
-}
-
-// TestScheduleWait: a site is refreshed when it is due, or when somebody asks for that, and one
-// on demand only after somebody wanted its documents.
-func TestScheduleWait(t *testing.T) {
-	for name, test := range map[string]struct {
-		onDemand bool
-		then     func(s *schedule) // after a second
-		want     time.Duration     // 0: it is not refreshed
-	}{
-		"planned":                {false, func(*schedule) {}, time.Minute},
-		"wanted":                 {false, func(s *schedule) { s.notify() }, time.Minute},
-		"asked for":              {false, func(s *schedule) { s.request(time.Now()) }, time.Second},
-		"on demand":              {true, func(*schedule) {}, 0},
-		"on demand, wanted":      {true, func(s *schedule) { s.notify() }, time.Minute},
-		"on demand, asked for":   {true, func(s *schedule) { s.request(time.Now()) }, time.Second},
-		"planned anew, not told": {false, func(s *schedule) { s.at(time.Now().Add(time.Hour)) }, time.Hour + time.Second},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &schedule{wake: make(chan struct{}, 1), next: make(chan struct{}), due: time.Now().Add(time.Minute)}
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
-			defer cancel()
-			begun := time.Now()
-			time.AfterFunc(time.Second, func() { test.then(s) })
-			if due := s.wait(ctx, time.Now, test.onDemand); due != (test.want > 0) || due && time.Since(begun) != test.want {
-				t.Errorf("%s: due %t after %s, want %s", name, due, time.Since(begun), test.want)
-			}
-		})
-	}
 }
 
 // TestDemand: the last hours count, whatever the clock does.

@@ -172,19 +172,17 @@ func (r *Refresh) Warn(kind, message string, fields ...zap.Field) {
 	if len(r.warnings) < 20 { // for status
 		r.warnings = append(r.warnings, message)
 	}
-	r.site.logger.once(zapcore.WarnLevel, sourceKind+kind, message, fields...)
+	r.site.logger.Once(zapcore.WarnLevel, sourceKind+kind, message, fields...)
 }
 
 // sourceKind begins the kinds of what sources say.
 const sourceKind = "source "
 
-// forgetWarnings lets the warnings of sources be written again that a refresh did not have.
-func (l *siteLog) forgetWarnings(r *Refresh) {
+// forgetWarnings lets the warnings of sources be written again that this refresh did not have.
+func (r *Refresh) forgetWarnings() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	maps.DeleteFunc(l.last, func(kind, _ string) bool { return strings.HasPrefix(kind, sourceKind) && !r.kinds[kind] })
+	r.site.logger.ClearFunc(func(kind string) bool { return strings.HasPrefix(kind, sourceKind) && !r.kinds[kind] })
 }
 
 // said are the warnings, and the candidates left out by sources so far.

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
+	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 )
 
 // SourceAccessLog contributes the pages that access logs have visits of, once a listed page
@@ -68,7 +69,7 @@ func (s *SourceAccessLog) discovers() (discovery, error) {
 type logReader struct {
 	accesslog.Reader
 	handler *Handler
-	log     *siteLog
+	log     *logonce.Logger
 	isRead  bool // all that there was
 }
 
@@ -97,7 +98,7 @@ func (h *Handler) logReaders() ([]*logReader, error) {
 		r.Parser, _ = accesslog.NewParser(s.Format) // which was checked
 		// With other settings, other lines are visits.
 		r.Settings = xxhash.Sum64String(fmt.Sprintf("%q %q %v %q %q", r.Files, s.Format, r.History, h.discovery.query, h.discovery.unlinked))
-		r.log = &siteLog{Logger: h.logger.With(zap.Strings("logs", r.Files)), last: make(map[string]string)}
+		r.log = logonce.New(h.logger.With(zap.Strings("logs", r.Files)))
 		all = append(all, r)
 	}
 	return all, nil
@@ -156,11 +157,11 @@ func (r *logReader) poll(ctx context.Context) (grown bool) {
 		return false
 	}
 	logs := r.Logs()
-	r.log.onceIf(len(logs) == 0, zapcore.WarnLevel, "none", "there is no log to read so far")
+	r.log.OnceIf(len(logs) == 0, zapcore.WarnLevel, "none", "there is no log to read so far")
 	for _, log := range logs {
-		r.log.onceIf(log.Error != "", zapcore.WarnLevel, log.Path, "a log cannot be read", zap.String("log", log.Path), zap.String("error", log.Error))
+		r.log.OnceIf(log.Error != "", zapcore.WarnLevel, log.Path, "a log cannot be read", zap.String("log", log.Path), zap.String("error", log.Error))
 		unreadable := log.Lines[accesslog.ErrSyntax.Error()] > 0 && len(log.Lines) == 1
-		r.log.onceIf(unreadable, zapcore.WarnLevel, log.Path+" lines", "no line of a log can be read: it has another format", zap.String("log", log.Path))
+		r.log.OnceIf(unreadable, zapcore.WarnLevel, log.Path+" lines", "no line of a log can be read: it has another format", zap.String("log", log.Path))
 	}
 	if !r.isRead {
 		r.isRead = true

@@ -181,7 +181,7 @@ func (*Discovery) Pages(_ context.Context, r *Refresh, yield func(Page) error) e
 		}
 	}
 	if _, dropped := s.state.visited.Count(); dropped > 0 {
-		s.logger.once(zapcore.WarnLevel, "max_paths", "more pages are visited than are remembered: raise max_paths",
+		s.logger.Once(zapcore.WarnLevel, "max_paths", "more pages are visited than are remembered: raise max_paths",
 			zap.Int("max_paths", d.most(s.onDemand)))
 	}
 	return nil

@@ -200,7 +200,7 @@ func (r *Refresh) readOwn(ctx context.Context) (*ownPages, error) {
 		}
 	}
 	if len(own.pages) > 0 {
-		r.site.logger.once(zap.InfoLevel, sourceKind+"own", "pages of the application's own sitemaps are merged", zap.Int("pages", len(own.pages)))
+		r.site.logger.Once(zap.InfoLevel, sourceKind+"own", "pages of the application's own sitemaps are merged", zap.Int("pages", len(own.pages)))
 	}
 	return own, errors.Join(failed...)
 }

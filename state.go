@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -175,7 +176,7 @@ func (s *site) restore(ctx context.Context, r *records) {
 		}
 	}
 	if !errors.Is(err, store.ErrDamaged) { // which was said
-		s.logger.state(err)
+		logState(s.logger, err)
 	}
 }
 
@@ -294,6 +295,11 @@ func (r *records) commit() error {
 	}
 	r.committing = nil
 	return err
+}
+
+// logState says once what is wrong with keeping records.
+func logState(l *logonce.Logger, err error) {
+	l.OnceIf(err != nil, zap.WarnLevel, "state", "cannot keep what is known of the pages: it is relearned after a restart", zap.Error(err))
 }
 
 // noState is the state option that keeps everything in memory.

@@ -1,0 +1,62 @@
+// Package logonce logs what is found out again and again only when it changes.
+package logonce
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// Logger is a logger that remembers the last line of each kind. It is safe for concurrent use.
+type Logger struct {
+	*zap.Logger
+	mu   sync.Mutex
+	last map[string]string
+}
+
+// New returns a Logger that writes to another one.
+func New(logger *zap.Logger) *Logger {
+	return &Logger{Logger: logger, last: make(map[string]string)}
+}
+
+// Once writes a line of a kind, and not again while it stays the same. A field named stack
+// may differ.
+func (l *Logger) Once(level zapcore.Level, kind, message string, fields ...zap.Field) {
+	enc := zapcore.NewMapObjectEncoder()
+	for _, f := range fields {
+		f.AddTo(enc)
+	}
+	delete(enc.Fields, "stack") // it is never the same twice
+	line := fmt.Sprint(message, enc.Fields)
+	l.mu.Lock()
+	same := l.last[kind] == line
+	l.last[kind] = line
+	l.mu.Unlock()
+	if !same {
+		l.Log(level, message, fields...)
+	}
+}
+
+// OnceIf writes a line once while it applies.
+func (l *Logger) OnceIf(applies bool, level zapcore.Level, kind, message string, fields ...zap.Field) {
+	if applies {
+		l.Once(level, kind, message, fields...)
+	} else {
+		l.Clear(kind)
+	}
+}
+
+// Clear lets a line of a kind be written again.
+func (l *Logger) Clear(kind string) {
+	l.ClearFunc(func(k string) bool { return k == kind })
+}
+
+// ClearFunc lets lines be written again whose kinds match.
+func (l *Logger) ClearFunc(match func(kind string) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.last, func(kind, _ string) bool { return match(kind) })
+}
