@@ -30,7 +30,7 @@ func TestBuildFullDisk(t *testing.T) {
 			build(t, dir, args...)
 			before := sums(t, out)
 			write(t, dir, pages(3000))
-			refused(t, 1, dir, args, "no space left on device", out)
+			refused(t, 1, dir, args, "no space left on device", "writing out")
 			if got := sums(t, out); !maps.Equal(got, before) {
 				t.Errorf("got %d files, want %d as they were", len(got), len(before))
 			}
