@@ -24,6 +24,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/export"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
@@ -82,8 +83,8 @@ func (b *build) check(args []string) error {
 	case b.config == "" && (b.root == "" || b.baseURL == ""):
 		return errors.New("name the site's folder with --root and its URL with --base-url, or a configuration with --config")
 	}
-	if _, _, err := checkBaseURL(b.baseURL); err != nil {
-		return fmt.Errorf("--base-url: %w", err)
+	if _, _, err := origin.ParseBase(b.baseURL); err != nil && b.config == "" {
+		return fmt.Errorf("--base-url '%s': %w", b.baseURL, err)
 	}
 	if _, err := os.ReadDir(b.root); err != nil && b.config == "" {
 		return fmt.Errorf("--root: %w", err)
@@ -191,7 +192,7 @@ func (b *build) sites(ctx context.Context) ([]*site, error) {
 // alone is the configuration of a folder that a file server serves.
 func (b *build) alone() []byte {
 	type object = map[string]any
-	_, prefix, _ := checkBaseURL(b.baseURL) // check has refused the others
+	_, prefix, _ := origin.ParseBase(b.baseURL) // check has refused the others
 	handlers := []object{
 		{"handler": "rewrite", "strip_path_prefix": prefix},
 		{"handler": "vars", "root": b.root},

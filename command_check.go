@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/lint"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 )
 
 // checkFlags are what a user may set for a check.
@@ -79,9 +80,9 @@ func (f *checkFlags) parse(args []string) (err error) {
 		}
 	}
 	if f.BaseURL != "" {
-		base, folder, err := checkBaseURL(f.BaseURL)
+		base, folder, err := origin.ParseBase(f.BaseURL)
 		if err != nil {
-			return fmt.Errorf("--base-url: %w", err)
+			return fmt.Errorf("--base-url '%s': %w", f.BaseURL, err)
 		}
 		f.BaseURL = base + folder + "/"
 	}

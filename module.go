@@ -228,10 +228,7 @@ func (s *settings) hint(p *page.Page) {
 
 // CaddyModule returns the Caddy module information.
 func (*Handler) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{
-		ID:  "http.handlers.sitemap",
-		New: func() caddy.Module { return new(Handler) },
-	}
+	return caddy.ModuleInfo{ID: "http.handlers.sitemap", New: func() caddy.Module { return new(Handler) }}
 }
 
 // Provision checks the settings, loads the sources and makes the handler known to the App. It reads
@@ -247,11 +244,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("loading sources: %w", err)
 	}
 	for _, s := range sources.([]any) {
-		source, ok := s.(Source)
-		if !ok {
-			return fmt.Errorf("%T is no source of pages", s)
-		}
-		h.sources, h.sourceNames = append(h.sources, source), append(h.sourceNames, caddy.GetModuleName(s))
+		h.sources, h.sourceNames = append(h.sources, s.(Source)), append(h.sourceNames, caddy.GetModuleName(s))
 	}
 	if err := h.check(caddy.NewReplacer()); err != nil {
 		return err
@@ -325,9 +318,11 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 		omitOrphans: c.choose("orphans", h.Orphans, "list", "omit") == 1,
 		extract:     htmlmeta.Options{Alternates: slices.Contains(h.Extensions, "alternates"), Images: slices.Contains(h.Extensions, "images")},
 	}
-	var err error
-	s.base, s.prefix, err = checkBaseURL(c.replaced("base_url", h.BaseURL))
-	c.note(err)
+	if raw := c.replaced("base_url", h.BaseURL); raw != "" {
+		var err error
+		s.base, s.prefix, err = origin.ParseBase(raw)
+		c.refuse(err != nil, "base_url '%s': %w", raw, err)
+	}
 	s.stem, s.folder = page.Unescape(strings.TrimSuffix(s.path, ".xml")), page.Unescape(s.prefix)
 	c.refuse(s.prefix != "" && path.Dir(s.path) != "/" && !strings.HasPrefix(s.path, s.prefix+"/"),
 		"base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
@@ -458,37 +453,14 @@ func (c *checker) path(value string) string {
 	p := cmp.Or(c.replaced("path", value), "/sitemap.xml")
 	canonical, err := page.Canonical(p)
 	c.refuse(err != nil, "path '%s': %w", p, err)
-	c.refuse(!isClean(p), "path '%s': a clean path without query is wanted", p)
+	c.refuse(!page.IsClean(p), "path '%s': a clean path without query is wanted", p)
 	c.refuse(path.Ext(p) != ".xml" || path.Base(p) == ".xml", "path '%s': the name of a sitemap ends in .xml", p)
 	return canonical
 }
 
-// isClean reports whether a path without query has no dot segments and no empty ones, not even
-// encoded, save one at its end.
-func isClean(p string) bool {
-	decoded := page.Unescape(p)
-	clean := path.Clean(decoded)
-	return !strings.ContainsAny(p, "?#") && (decoded == clean || decoded == clean+"/")
-}
-
-// checkBaseURL splits a base URL into scheme and host, and folder.
-func checkBaseURL(raw string) (base, folder string, err error) {
-	if raw == "" {
-		return "", "", nil
-	}
-	u, err := origin.ParseURL(raw)
-	if err == nil && strings.ContainsAny(raw, "?#") {
-		err = errors.New("only scheme, host, port and folder belong in it")
-	}
-	if err != nil {
-		return "", "", fmt.Errorf("base_url '%s': %w", raw, err)
-	}
-	return u.Origin(), strings.TrimRight(u.Path, "/"), nil
-}
-
 // expandState replaces the placeholders of a state setting, unless a Caddyfile is adapted. The
 // folder is absolute then; "" is the default's, and "off" none.
-func expandState(state string, repl *caddy.Replacer) (string, error) {
+func expandState(state string, repl *caddy.Replacer) (_ string, err error) {
 	switch {
 	case state == "", state == noState:
 		return state, nil
@@ -497,14 +469,13 @@ func expandState(state string, repl *caddy.Replacer) (string, error) {
 	case repl == nil:
 		return state, nil
 	}
-	folder, err := repl.ReplaceOrErr(state, true, true)
-	if err == nil && folder != noState {
-		folder, err = caddy.FastAbs(folder)
+	if state, err = repl.ReplaceOrErr(state, true, true); err != nil {
+		return "", fmt.Errorf("state: %w", err)
 	}
-	if err != nil {
-		return "", fmt.Errorf("state '%s': %w", state, err)
+	if state == noState {
+		return state, nil
 	}
-	return folder, nil
+	return caddy.FastAbs(state)
 }
 
 // Validate reports a state setting that is no folder.
@@ -516,21 +487,16 @@ func (a *App) Validate() error {
 // pathPatterns match the paths of pages as Caddy's path matcher does, which it is.
 type pathPatterns caddyhttp.MatchPath
 
-// compilePatterns refuses what could never match a page: a pattern begins with a slash or an
-// asterisk, and placeholders in it have no value, since there is no request.
+// compilePatterns refuses what could never match a page. Placeholders have no value, since there is
+// no request.
 func compilePatterns(setting string, patterns []string) (pathPatterns, error) {
 	for _, p := range patterns {
-		if p == "" || p[0] != '/' && p[0] != '*' {
-			return nil, fmt.Errorf("%s: path pattern '%s' matches nothing: it begins with '/' or '*'", setting, p)
-		}
-		if strings.HasSuffix(p, ",") || strings.Contains(p, ",/") || strings.Contains(p, ",*") {
-			return nil, fmt.Errorf("%s: path pattern '%s': a space separates patterns, not a comma", setting, p)
-		}
+		err := page.CheckPattern(p)
 		if name := bracedName.FindString(p); name != "" {
-			return nil, fmt.Errorf("%s: path pattern '%s': %s has no value here", setting, p, name)
+			err = fmt.Errorf("path pattern '%s': %s has no value here", p, name)
 		}
-		if _, err := path.Match(strings.ReplaceAll(p, "%*", "*"), ""); err != nil {
-			return nil, fmt.Errorf("%s: path pattern '%s': %w", setting, p, err)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", setting, err)
 		}
 	}
 	compiled := caddyhttp.MatchPath(slices.Clone(patterns))

@@ -111,7 +111,12 @@ func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error)
 	}
 	status := http.StatusGatewayTimeout
 	if err == nil {
-		result.canonicalHost, status = f.canonicalHost(front), front.Status
+		status = front.Status
+	}
+	if status == http.StatusOK && h.settings.canonical && htmlmeta.IsHTML(front.Header.Get("Content-Type")) {
+		meta := htmlmeta.NewParser(htmlmeta.Options{}).Parse(front.Body, htmlmeta.Page{Base: f.origin, Path: f.prefix + "/", Header: front.Header})
+		u, _ := origin.ParseURL(meta.Canonical)
+		result.canonicalHost = u.Host
 	}
 	switch {
 	case refuses(status):
@@ -131,16 +136,6 @@ func fails(status int) bool {
 
 func refuses(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
-}
-
-// canonicalHost is the host of the canonical that a page names; "": none, or it is ignored.
-func (f *siteFetcher) canonicalHost(res *response) string {
-	if !f.handler.settings.canonical || res.Status != http.StatusOK || !htmlmeta.IsHTML(res.Header.Get("Content-Type")) {
-		return ""
-	}
-	meta := htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, htmlmeta.Page{Base: f.origin, Path: f.prefix + "/", Header: res.Header})
-	u, _ := origin.ParseURL(meta.Canonical)
-	return u.Host
 }
 
 // fetchRobots reads the site's robots.txt. The error is ctx's.
@@ -170,11 +165,10 @@ func absolute(p string) string {
 	return p
 }
 
-// defaultFileSystem is Caddy's name for the operating system's own.
-const defaultFileSystem = "default"
-
-// siteRoot is the root of a file server that is given none.
-const siteRoot = "{http.vars.root}"
+const (
+	defaultFileSystem = "default"          // Caddy's name for the operating system's own
+	siteRoot          = "{http.vars.root}" // of a file server that is given none
+)
 
 // note leaves in a probe what the handler sees: where the site's files lie. A request of
 // ours that is not for this handler sees the site as it is without it.
@@ -230,7 +224,7 @@ func (s mounts) locate(r *http.Request, prefix string, rooted bool) (at siteFile
 		return at
 	}
 	at.fs, _ = caddyhttp.GetVar(r.Context(), "fs").(string)
-	at.unserved = len(servers) == 0
+	at.unserved = servers == nil
 	for _, server := range servers {
 		if server.root != at.root {
 			continue

@@ -78,7 +78,7 @@ func (s *SourceFiles) check() error {
 	name := bracedName.FindString(s.At)
 	c.refuse(name != "", "at '%s': %s has no value here: placeholders are not replaced", s.At, name)
 	at, err := page.Canonical(s.At)
-	c.refuse(s.At != "" && (err != nil || !isClean(s.At)), "at '%s': a URL folder such as /docs is wanted", s.At)
+	c.refuse(s.At != "" && (err != nil || !page.IsClean(s.At)), "at '%s': a URL folder such as /docs is wanted", s.At)
 	s.at = strings.TrimSuffix(at, "/")
 	for setting, patterns := range map[string][]string{"include": s.Include, "include_only": s.IncludeOnly, "exclude": s.Exclude} {
 		_, err := compilePatterns(setting, patterns)

@@ -66,6 +66,18 @@ func ParseURL(s string) (URL, error) {
 	return u, nil
 }
 
+// ParseBase splits a base URL into its origin, and its folder without the last slash.
+func ParseBase(s string) (origin, folder string, err error) {
+	if strings.ContainsAny(s, "?#") {
+		return "", "", errors.New("only scheme, host, port and folder belong in it")
+	}
+	u, err := ParseURL(s)
+	if err != nil {
+		return "", "", err
+	}
+	return u.Origin(), strings.TrimRight(u.Path, "/"), nil
+}
+
 // Origin is the scheme, the host and the port of u.
 func (u URL) Origin() string { return Of(u.Scheme, u.Host, u.Port) }
 

@@ -3,7 +3,9 @@ package page
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/url"
+	"path"
 	"strings"
 )
 
@@ -159,4 +161,26 @@ func removeDotSegments(path []byte) []byte {
 func Folder(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	return path[:strings.LastIndexByte(path, '/')+1]
+}
+
+// IsClean reports whether a path without query has no dot segments and no empty ones, not even encoded, save one at
+// its end.
+func IsClean(p string) bool {
+	decoded := Unescape(p)
+	clean := path.Clean(decoded)
+	return !strings.ContainsAny(p, "?#") && (decoded == clean || decoded == clean+"/")
+}
+
+// CheckPattern refuses a path pattern that could match no page.
+func CheckPattern(p string) error {
+	if p == "" || p[0] != '/' && p[0] != '*' {
+		return fmt.Errorf("path pattern '%s' matches nothing: it begins with '/' or '*'", p)
+	}
+	if strings.HasSuffix(p, ",") || strings.Contains(p, ",/") || strings.Contains(p, ",*") {
+		return fmt.Errorf("path pattern '%s': a space separates patterns, not a comma", p)
+	}
+	if _, err := path.Match(strings.ReplaceAll(p, "%*", "*"), ""); err != nil {
+		return fmt.Errorf("path pattern '%s': %w", p, err)
+	}
+	return nil
 }
