@@ -28,7 +28,7 @@ func reportSite(t *testing.T) (*site, *observer.ObservedLogs) {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
 	h := &Handler{sources: make([]Source, 2), sourceNames: []string{"files", "urls"}, logger: zap.New(core)}
-	h.settings.crawl = (&Crawl{Disallow: []string{"add", "logout"}}).compile(new(checker))
+	h.settings.crawl = Crawl{Disallow: []string{"add", "logout"}}.compile(new(checker))
 	a := &App{now: time.Now, events: &eventQueue{queue: make(chan func(), 2)}}
 	s := &site{identity: identity{handler: h, origin: "http://a.example"}, app: a, state: new(siteState)}
 	s.id.handler, s.logger, s.ctx, s.schedule = h, newLogger(&s.identity), context.Background(), schedule.New(time.Time{})

@@ -312,7 +312,7 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 		robots:      h.RobotsTxt == nil || *h.RobotsTxt,
 		schema:      sitemapxml.Schema(c.choose("schema", h.Schema, "0.9", "0.84")),
 		exclude:     c.patterns("exclude", h.Exclude),
-		crawl:       h.Crawl.compile(c),
+		crawl:       cmp.Or(h.Crawl, new(Crawl)).compile(c),
 		dates:       indexing.Mode(c.choose("lastmod", h.LastMod, "auto", "mtime", "off")),
 		canonical:   c.choose("canonical", h.Canonical, "respect", "ignore") == 0,
 		omitOrphans: c.choose("orphans", h.Orphans, "list", "omit") == 1,
@@ -356,12 +356,8 @@ func (r Rule) compile(c *checker) Rule {
 	return r
 }
 
-func (r *Crawl) compile(c *checker) Crawl {
-	var s Crawl
-	if r != nil {
-		s = *r
-		c.refuse(s.Off && (s.Rate != 0 || s.Concurrency != 0 || s.Disallow != nil), "crawl is off: its other settings have no effect")
-	}
+func (s Crawl) compile(c *checker) Crawl {
+	c.refuse(s.Off && (s.Rate != 0 || s.Concurrency != 0 || s.Disallow != nil), "crawl is off: its other settings have no effect")
 	s.Rate, s.Concurrency = cmp.Or(s.Rate, 2), c.inRange("crawl concurrency", s.Concurrency, 1, 100)
 	c.refuse(!(s.Rate >= 1.0/3600 && s.Rate <= maxCrawlRate), "crawl rate is %v/s: it is at least one an hour and at most %d/s", s.Rate, maxCrawlRate)
 	if s.Disallow == nil {

@@ -176,19 +176,13 @@ func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at mount) mount {
 }
 
 // hostsOf are the hosts that matchers name; nil where one set names none.
-func hostsOf(sets caddyhttp.MatcherSets) []string {
-	var all []string
+func hostsOf(sets caddyhttp.MatcherSets) (all []string) {
 	for _, set := range sets {
-		var named []string
-		for _, matcher := range set {
-			if m, ok := matcher.(*caddyhttp.MatchHost); ok {
-				named = append(named, *m...)
-			}
-		}
-		if named == nil {
+		i := slices.IndexFunc(set, func(matcher any) bool { _, ok := matcher.(*caddyhttp.MatchHost); return ok })
+		if i < 0 {
 			return nil
 		}
-		all = append(all, named...)
+		all = append(all, *set[i].(*caddyhttp.MatchHost)...)
 	}
 	return all
 }
@@ -199,8 +193,11 @@ func hostsOf(sets caddyhttp.MatcherSets) []string {
 // requests.
 func digestRoutes(server *caddyhttp.Server, host string) (digest uint64, proxies bool) {
 	sum := xxhash.New()
-	var add func(caddyhttp.RouteList)
-	add = func(routes caddyhttp.RouteList) {
+	var add func(caddyhttp.RouteList, *caddyhttp.HTTPErrorConfig)
+	add = func(routes caddyhttp.RouteList, onError *caddyhttp.HTTPErrorConfig) {
+		if onError != nil {
+			routes = slices.Concat(routes, onError.Routes)
+		}
 		for _, route := range routes {
 			if !origin.Overlap(hostsOf(route.MatcherSets), []string{host}) {
 				continue // routes of other hosts come and go as sites do
@@ -211,18 +208,14 @@ func digestRoutes(server *caddyhttp.Server, host string) (digest uint64, proxies
 				proxies = proxies || isProxy
 				_, _ = fmt.Fprintln(sum, moduleSettings(handler))
 				if sub, ok := handler.(*caddyhttp.Subroute); ok {
-					if add(sub.Routes); sub.Errors != nil {
-						add(sub.Errors.Routes)
-					}
+					add(sub.Routes, sub.Errors)
 				}
 			}
 		}
 	}
-	if add(server.Routes); server.Errors != nil {
-		add(server.Errors.Routes)
-	}
+	add(server.Routes, server.Errors)
 	for _, name := range slices.Sorted(maps.Keys(server.NamedRoutes)) {
-		add(caddyhttp.RouteList{*server.NamedRoutes[name]})
+		add(caddyhttp.RouteList{*server.NamedRoutes[name]}, nil)
 	}
 	return sum.Sum64(), proxies
 }
@@ -275,8 +268,7 @@ func listenerOf(server *caddyhttp.Server, httpPort, httpsPort int) listener {
 		if err != nil {
 			continue
 		}
-		l := listener{scheme: "http"}
-		port := int(addr.StartPort)
+		port, l := int(addr.StartPort), listener{scheme: "http"}
 		if len(server.TLSConnPolicies) > 0 && port != httpPort {
 			l.scheme = "https"
 		}
