@@ -120,13 +120,11 @@ func set(header http.Header, pairs ...string) {
 }
 
 func isConditional(header http.Header) bool {
-	for _, name := range [...]string{"Range", "If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range"} {
-		if _, ok := header[name]; ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(conditions, func(name string) bool { return header[name] != nil })
 }
+
+// conditions are the headers by which a client asks for less than the whole.
+var conditions = []string{"Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}
 
 // stream is a document that is decompressed as http.ServeContent reads it, once from its
 // beginning to its end.

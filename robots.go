@@ -129,7 +129,8 @@ func addLine(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, sit
 func wholeRequest(r *http.Request) *http.Request {
 	clone := r.Clone(r.Context())
 	clone.Method = http.MethodGet
-	for _, name := range []string{"Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "Accept-Encoding"} {
+	clone.Header.Del("Accept-Encoding")
+	for _, name := range conditions {
 		clone.Header.Del(name)
 	}
 	return clone

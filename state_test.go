@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
-	"go.uber.org/zap"
 )
 
 // failingStorage fails with an error while there is one.
@@ -225,18 +224,6 @@ func TestRestoreSnapshot(t *testing.T) {
 	}
 	if got, _, err := (newRecords(storage, "site")).open(t.Context(), b.clock, nil); got != nil || err != nil {
 		t.Errorf("once nothing is published: got %v, %v", got, err)
-	}
-}
-
-// TestOpenStorage: where records are kept, if anywhere.
-func TestOpenStorage(t *testing.T) {
-	t.Setenv("SITEMAP_STATE", t.TempDir())
-	a := &App{logger: zap.NewNop()}
-	for state, want := range map[string]bool{"off": false, "": true, "{env.SITEMAP_STATE}": true, "/var/lib/caddy": true} {
-		a.State = state
-		if got := openStorage(stateFolder(a.State, a.logger)); (got != nil) != want {
-			t.Errorf("%q: got %v", state, got)
-		}
 	}
 }
 
