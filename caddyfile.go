@@ -255,10 +255,11 @@ func (o option) isList() bool {
 // unmarshal parses the option whose name is d's token. After that, and after each option of
 // its block, check tells whether the settings so far are right: the error is of that line.
 func (o option) unmarshal(d *caddyfile.Dispenser, check func() error) error {
-	line, err := *d, error(nil)
+	line := *d
+	var err error
 	switch to := o.to.(type) {
 	case misplaced:
-		err = d.Errf("%s does not belong here: %s", o.name, to)
+		return d.Errf("%s does not belong here: %s", o.name, to)
 	case func(*caddyfile.Dispenser) error:
 		err = to(d)
 	default:

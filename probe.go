@@ -189,7 +189,7 @@ func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next ca
 }
 
 // locate finds the root: the request's own where a file server uses it, else that of the one
-// file server that follows. Never the working directory, to which file_server falls back.
+// file server in the prefix. Never the working directory, to which file_server falls back.
 // rooted says that the root was set before this handler, so for other requests, too.
 func (s mounts) locate(r *http.Request, prefix string, rooted bool) (at siteFiles) {
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
@@ -262,7 +262,7 @@ func (s *site) checkSetup(ctx context.Context) {
 			s.logger.Warn("requests for /robots.txt do not reach the sitemap handler; add this line to it yourself", zap.String("line", "Sitemap: "+s.sitemapURL()))
 		}
 	}
-	if s.id.scheme == "http" && s.handler.settings.base == "" && strings.Contains(s.id.host, ".") && !certmagic.SubjectIsIP(s.id.host) && !certmagic.SubjectIsInternal(s.id.host) && !trustsProxies(s.handler.server) {
+	if s.id.scheme == "http" && s.handler.settings.base == "" && strings.Contains(s.id.host, ".") && certmagic.SubjectQualifiesForPublicCert(s.id.host) && !trustsProxies(s.handler.server) {
 		s.logger.Warn("the sitemap of a public name lists http URLs; where a proxy in front speaks https, set base_url or trusted_proxies")
 	}
 }

@@ -163,12 +163,10 @@ func Folder(path string) string {
 	return path[:strings.LastIndexByte(path, '/')+1]
 }
 
-// IsClean reports whether a path without query has no dot segments and no empty ones, not even encoded, save one at
-// its end.
+// IsClean reports whether a path has no query, and no dot or empty segments, not even encoded, save one at its end.
 func IsClean(p string) bool {
 	decoded := Unescape(p)
-	clean := path.Clean(decoded)
-	return !strings.ContainsAny(p, "?#") && (decoded == clean || decoded == clean+"/")
+	return !strings.ContainsAny(p, "?#") && strings.TrimSuffix(decoded, "/") == strings.TrimSuffix(path.Clean(decoded), "/")
 }
 
 // CheckPattern refuses a path pattern that could match no page.

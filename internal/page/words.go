@@ -35,8 +35,7 @@ func (w *Words) Match(path string) string {
 	for segment := range strings.SplitSeq(Unescape(path), "/") {
 		words := wordsOf(segment)
 		for i := range words {
-			letters := ""
-			for j := i; j < len(words) && len(letters) < w.longest; j++ {
+			for j, letters := i, ""; j < len(words) && len(letters) < w.longest; j++ {
 				letters += words[j]
 				if word, ok := w.given[letters]; ok {
 					return word
