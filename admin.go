@@ -252,7 +252,7 @@ func (s *site) report(r result, begun time.Time, took time.Duration) {
 		s.logger.Warn("sitemap change held back until later refreshes confirm it", zap.String("reason", rep.Reason),
 			zap.Int("pages", cmp.Or(r.found, rep.Pages)), zap.Int("pages_before", before.Pages))
 	}
-	s.app.events.announce(s, eventFailed, map[string]any{"reason": rep.Reason})
+	s.app.events.announce(s, "sitemap_refresh_failed", map[string]any{"reason": rep.Reason})
 }
 
 // add adds what a refresh found that did not fail.
@@ -311,31 +311,28 @@ func newFailures(failed []merge.InputError, before *report) string {
 // counts where it is gathered.
 func leftOutOf(out *result) (leftOut map[string]int, examples map[string][]string) {
 	leftOut, examples = make(map[string]int), make(map[string][]string)
-	add := func(counts map[string]int) {
-		for reason, n := range counts {
-			if n > 0 {
-				leftOut[reason] += n
-			}
-		}
-	}
-	add(out.merged.LeftOut)
-	add(map[string]int{"alternates not mutual": out.selected.NotMutual.Count, "over max_paths": out.crawled.DroppedPaths})
+	stages := []map[string]int{out.merged.LeftOut, {"alternates not mutual": out.selected.NotMutual.Count, "over max_paths": out.crawled.DroppedPaths}}
 	if out.source != nil {
 		_, bySources := out.source.said()
-		add(bySources)
+		stages = append(stages, bySources)
 	}
 	if out.snapshot != nil {
-		add(out.snapshot.LeftOut)
+		stages = append(stages, out.snapshot.LeftOut)
 	}
 	for _, status := range indexing.Statuses() {
-		switch of := out.selected.LeftOut[status]; status {
-		case indexing.Indexable, indexing.Excluded, indexing.Absent, indexing.Pending:
+		switch of := out.selected.LeftOut[status]; {
+		case status == indexing.Indexable, status == indexing.Excluded, status == indexing.Absent, status == indexing.Pending, of.Count == 0:
 		default:
-			if add(map[string]int{status.String(): of.Count}); of.Count > 0 {
-				examples[status.String()] = of.First
-			}
+			examples[status.String()] = of.First
+			stages = append(stages, map[string]int{status.String(): of.Count})
 		}
 	}
+	for _, counts := range stages {
+		for reason, n := range counts {
+			leftOut[reason] += n
+		}
+	}
+	maps.DeleteFunc(leftOut, func(_ string, n int) bool { return n == 0 })
 	return leftOut, examples
 }
 

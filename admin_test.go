@@ -211,7 +211,7 @@ func TestRefreshedEvents(t *testing.T) {
 		}
 	}
 	for range 12 {
-		s.app.events.announce(s, eventFailed, map[string]any{})
+		s.app.events.announce(s, "x", map[string]any{})
 	}
 	if got := logs.FilterMessageSnippet("events are dropped").Len(); got != 1 {
 		t.Errorf("got %d lines, want one", got)

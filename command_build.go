@@ -119,8 +119,13 @@ func (b *build) run(ctx context.Context) error {
 		defer b.progress.Show(os.Stderr)()
 	}
 	for i, s := range sites {
-		if inTerminal {
-			b.progress.Total.Store(b.progress.Fetched.Load() + s.candidates(ctx))
+		if inTerminal { // its pages are counted first
+			b.progress.Total.Store(b.progress.Fetched.Load())
+			all := merge.Start(ctx, s.inputs(), merge.Options{Filter: s.filter, MaxPages: s.handler.settings.maxURLs})
+			for _, ok, err := all.Next(ctx); ok && err == nil; _, ok, err = all.Next(ctx) {
+				b.progress.Total.Add(1)
+			}
+			all.Close()
 		}
 		err := b.build(ctx, s, b.Sites[i])
 		if ctx.Err() != nil {
@@ -231,14 +236,4 @@ func (b *build) build(ctx context.Context, s *site, folder *export.Folder) error
 	}
 	b.Notes = append(b.Notes, fmt.Sprintf("robots.txt is not written: add this line to that of %s: Sitemap: %s", s.origin, folder.Sitemap))
 	return nil
-}
-
-// candidates is how many pages the sources name.
-func (s *site) candidates(ctx context.Context) (n int64) {
-	all := merge.Start(ctx, s.inputs(), merge.Options{Filter: s.filter, MaxPages: s.handler.settings.maxURLs})
-	defer all.Close()
-	for _, ok, err := all.Next(ctx); ok && err == nil; _, ok, err = all.Next(ctx) {
-		n++
-	}
-	return n
 }

@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,9 +94,8 @@ func (f *checkFlags) parse(args []string) (err error) {
 func (f *checkFlags) run(cmd *cobra.Command, args []string) error {
 	var unwritten error
 	write := func(line string) {
-		if _, err := fmt.Fprintln(cmd.OutOrStdout(), printable(line)); err != nil {
-			unwritten = err
-		}
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), printable(line))
+		unwritten = cmp.Or(unwritten, err)
 	}
 	writeJSON := func(v any) {
 		text, _ := json.Marshal(v) // strings and numbers

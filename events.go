@@ -12,18 +12,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
 
-// Events that are emitted through Caddy's events app, with the URLs of the site and its
-// sitemap.
-const (
-	// eventRefreshed says that other documents than before are served: pages, and where
-	// there are records added, changed and removed (numbers of pages).
-	eventRefreshed = "sitemap_refreshed"
-
-	// eventFailed says that a refresh failed or is held back, and the reason. It comes again
-	// when the reason is another one, or a refresh succeeded since.
-	eventFailed = "sitemap_refresh_failed"
-)
-
 // eventQueue emits events in their order. No refresh waits for their handlers. Nil: there
 // is no server, and nothing is announced.
 type eventQueue struct {
@@ -60,7 +48,7 @@ func (q *eventQueue) emit() {
 	}
 }
 
-// announce has an event emitted.
+// announce has an event emitted, with the URLs of the site and its sitemap.
 func (q *eventQueue) announce(s *site, name string, data map[string]any) {
 	if q == nil {
 		return
@@ -81,7 +69,8 @@ func (q *eventQueue) announce(s *site, name string, data map[string]any) {
 	}
 }
 
-// announceRefreshed announces what was published in place of a snapshot, if it differs.
+// announceRefreshed announces what was published in place of a snapshot, if it differs: the
+// number of pages and, where there are records, of those added, changed and removed.
 func (q *eventQueue) announceRefreshed(s *site, before *publish.Snapshot, out *result) {
 	data := map[string]any{"pages": pagesOf(out.snapshot)}
 	switch c := &out.selected.Changes; {
@@ -92,7 +81,7 @@ func (q *eventQueue) announceRefreshed(s *site, before *publish.Snapshot, out *r
 	case !s.handler.settings.crawl.Off:
 		data["added"], data["changed"], data["removed"] = c.Added.Count, c.Changed.Count, c.Removed.Count
 	}
-	q.announce(s, eventRefreshed, data)
+	q.announce(s, "sitemap_refreshed", data)
 }
 
 var _ caddyevents.Handler = (*eventQueue)(nil)

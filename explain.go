@@ -70,7 +70,6 @@ type liveResponse struct {
 
 const (
 	maxChain    = 10              // URLs that lead from one to the next
-	maxClipped  = 2048            // bytes of a text that others wrote
 	explainWait = 3 * time.Second // for a source
 )
 
@@ -85,36 +84,35 @@ func explain(r *http.Request, a *App, rawURL string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var best *explanation
 	var of *site
 	longest := -1 // scope of a site that is not blocked
 	for _, s := range sites {
 		s = cmp.Or(s.main.Load(), s)
-		x, err := s.explain(ctx, path)
-		if err != nil {
-			return nil, fmt.Errorf("reading what is known of the page: %w", err)
-		}
-		length := 0
-		if probed := s.probed.Load(); x.Listed {
+		length, probed := 0, s.probed.Load()
+		if published, _ := s.entry(path); published.Listed {
 			length = math.MaxInt
 		} else if strings.HasPrefix(path, s.scope) && (probed == nil || probed.blocked == "") {
 			length = len(s.scope)
 		}
 		if length > longest {
-			best, of, longest = x, s, length
+			of, longest = s, length
 		}
 	}
-	if best == nil {
+	if of == nil {
 		return nil, a.noSite()
 	}
-	best.Now = of.follow(ctx, best)
-	if last := best.Now[len(best.Now)-1]; best.Reason == reasonUnnamed && last.Listed {
-		best.because("leads to a listed page", "What it leads to is listed in its place.", "")
-		best.Other = last.URL
-	} else if best.Reason == reasonUnnamed && last.Status >= http.StatusBadRequest {
-		best.Remedy = "Serve it first."
+	x, err := of.explain(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("reading what is known of the page: %w", err)
 	}
-	return best, ctx.Err()
+	x.Now = of.follow(ctx, x)
+	if last := x.Now[len(x.Now)-1]; x.Reason == reasonUnnamed && last.Listed {
+		x.because("leads to a listed page", "What it leads to is listed in its place.", "")
+		x.Other = last.URL
+	} else if x.Reason == reasonUnnamed && last.Status >= http.StatusBadRequest {
+		x.Remedy = "Serve it first."
+	}
+	return x, ctx.Err()
 }
 
 func (x *explanation) because(reason, meaning, remedy string) {
@@ -334,5 +332,5 @@ func (s *site) fetchLive(ctx context.Context, path string, live *liveResponse) {
 
 // clip bounds a text that others wrote.
 func clip(text string) string {
-	return strings.ToValidUTF8(text[:min(len(text), maxClipped)], "\uFFFD")
+	return strings.ToValidUTF8(text[:min(len(text), 2048)], "\uFFFD")
 }
