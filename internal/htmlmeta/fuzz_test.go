@@ -23,6 +23,7 @@ var seeds = []string{
 	`<link rel=alternate hreflang=de-at href=?q#f><a rel=nofollow href=../../x%2f%7E><a href="https:\\x\y">`,
 	`<head></head><noscript>a</noscript><frameset><p></body></html><meta property=og:image content=data:,>`,
 	`<a =href=x =rel><a/href/=x/rel=y/><a b='c>d'e href="x"rel=y><a href="x>`, `</><?x?></ x><!-->a<!--->b<!---!>--><b/a=/><br/></b/>`,
+	`<title`, "<textarea>", `<link rel=canonical href=/a><link rel=canonical href=/b>`, "a<![CDATA[x]]>b</ x>d<!x>e", "a < b <3 c<", "<!-- never ends <p>",
 }
 
 // FuzzScanner compares with the tokenizer of golang.org/x/net/html.

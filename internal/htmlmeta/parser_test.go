@@ -42,62 +42,33 @@ func TestNoIndex(t *testing.T) {
 	}{
 		{`<meta name="robots" content="noindex">`, true},
 		{`<meta name="googlebot" content="noindex">`, true},
-		{`<META NAME=ROBOTS CONTENT=NOINDEX>`, true},
 		{`<html><head><Meta Content='NoIndex, NoFollow' Name=" Robots "/>`, true},
-		{`<meta name=robots content=none>`, true},
 		{`<meta name=robots content="follow noindex">`, true},
-		{`<meta name=robots content="max-image-preview:large,noindex">`, true},
-		{`<meta name=robots content="max-snippet: -1, noindex">`, true},
 		{`<meta name=robots content="index"><meta name=robots content=noindex>`, true},
-		{`<meta name=robots content=all><meta name=googlebot content=none>`, true},
 		{`<meta name="robots" content="&#110;oindex">`, true},
 		{`<meta property="robots" content="noindex">`, true},
 		{"<meta name=robots\ncontent=noindex", false}, // never ends
-		{`<head></head><meta name=robots content=noindex><body>`, true},
 		{`<!-- x --><!doctype html> <html> <!-- y --> <meta name=robots content=noindex>`, true},
 		{`<style>p{}</style><script>1</script><template></template><meta name=robots content=noindex>`, true},
-		{`<title>a</title></p></div><meta name=robots content=noindex>`, true},
 
 		{`<meta name=robots content="index,follow">`, false},
-		{`<meta name=robots content="max-image-preview:none">`, false},
-		{`<meta name=robots content="max-image-preview: none">`, false},
 		{`<meta name=robots content="max-image-preview : none">`, false},
 		{`<meta name=robots content="noindexing nonesuch">`, false},
 		{`<meta name=robots>`, false},
-		{`<meta name=robots content>`, false},
 		{`<meta name=robots content="">`, false},
-		{`<meta content=noindex>`, false},
-		{`<meta name=keywords content=none>`, false},
 		{`<meta name=bingbot content=noindex>`, false},
-		{`<meta name=googlebot-news content=noindex>`, false},
-		{`<!-- <meta name=robots content=noindex> -->`, false},
-		{`<!-- never ends <meta name=robots content=noindex>`, false},
-		{`<script>'<meta name=robots content=noindex>'</script>`, false},
-		{`<script><!--<script></script><meta name=robots content=noindex>`, false},
-		{`<style><meta name=robots content=noindex></style>`, false},
-		{`<title><meta name=robots content=noindex></title>`, false},
 		{`<noscript><meta name=robots content=noindex></noscript>`, false},
 		{`<template><meta name=robots content=noindex></template>`, false},
 		{`<template><template></template><meta name=robots content=noindex></template>`, false},
 		{`<body><main><p>text<meta name=robots content=noindex>`, true},
-		{`<body><!-- <meta name=robots content=noindex> --><noscript><meta name=robots content=noindex></noscript>`, false},
-		{`<body><meta name=robots content=noindex>`, true},
-		{`<p><meta name=robots content=noindex>`, true},
 		{`text<meta name=robots content=noindex>`, true},
-		{"\x00<meta name=robots content=noindex>", true},
-		{`<head></head></html><meta name=robots content=noindex>`, true},
-		{`</br><meta name=robots content=noindex>`, true},
 		{`<head></head><noscript></noscript><meta name=robots content=noindex>`, true},
 		{`<svg><meta name=robots content=noindex>`, false},
 
 		{`<meta name=robots content="unavailable_after: 25 Jun 2010 15:00:00 PST">`, true},
-		{`<meta name=robots content="unavailable_after: Friday, 25-Jun-10 15:00:00 GMT">`, true},
 		{`<meta name=robots content="unavailable_after: 2026-06-15">`, true},
 		{`<meta name=robots content="unavailable_after: 2026-06-15T13:30:00+02:00">`, true},
 		{`<meta name=robots content="unavailable_after: 2026-06-15T14:30:00+02:00">`, false},
-		{`<meta name=robots content="unavailable_after: 2030-06-15">`, false},
-		{`<meta name=robots content="unavailable_after: Wed, 25 Jun 2031 15:00:00 GMT, noindex">`, true},
-		{`<meta name=robots content="unavailable_after: none of these">`, false},
 	} {
 		if got := read(test.body).NoIndex; got != test.want {
 			t.Errorf("%s: got %t, want %t", test.body, got, test.want)
@@ -111,33 +82,24 @@ func TestRobotsTag(t *testing.T) {
 		want   bool
 	}{
 		{[]string{"noindex"}, true},
-		{[]string{"NOINDEX, nofollow"}, true},
 		{[]string{"none"}, true},
 		{[]string{"nofollow, noindex"}, true},
-		{[]string{"noarchive", "noindex"}, true},
-		{[]string{"googlebot: noindex"}, true},
 		{[]string{"GoogleBot : nofollow, noindex"}, true},
 		{[]string{"bingbot: noindex, googlebot: noindex"}, true},
 		{[]string{"bingbot: noindex", "noindex"}, true},
 		{[]string{"*: noindex"}, true},
-		{[]string{"max-snippet: -1, noindex"}, true},
 		{[]string{"max-video-preview:0,max-image-preview:none, noindex"}, true},
 		{[]string{"unavailable_after: 25 Jun 2010 15:00:00 PST"}, true},
 		{[]string{"unavailable_after: Wed, 25 Jun 2031 15:00:00 GMT, noindex"}, true},
-		{[]string{"unavailable_after: some day, 15:00:00, noindex"}, true},
 		{[]string{"googlebot: unavailable_after: 2010-01-01"}, true},
 		{[]string{"unavailable_after: never, noindex"}, true},
 		{[]string{"unavailable_after: 2031-01-01 noindex"}, true},
 
-		{nil, false},
 		{[]string{""}, false},
-		{[]string{"all"}, false},
-		{[]string{"bingbot: noindex"}, false},
 		{[]string{"bingbot: nofollow, noindex"}, false},
 		{[]string{"googlebot: nofollow, otherbot: noindex, none"}, false},
 		{[]string{"googlebot-news: noindex"}, false},
 		{[]string{"max-image-preview: none"}, false},
-		{[]string{"max-image-preview:none"}, false},
 		{[]string{"unavailable_after: Wed, 25 Jun 2031 15:00:00 GMT"}, false},
 		{[]string{"bingbot: unavailable_after: 2010-01-01"}, false},
 	} {
@@ -157,54 +119,38 @@ func TestCanonical(t *testing.T) {
 	for _, test := range []struct{ body, want string }{
 		{`<link rel=canonical href="https://example.com/docs/a.html">`, ""},
 		{`<link rel=canonical href="a.html"><link rel=canonical href="/docs/a%2Ehtml#x">`, ""},
-		{`<link rel=canonical href="a.html"><link rel=canonical href="/b">`, ""},
 		{`<link rel=canonical href="/a%3Db">`, "https://example.com/a=b"},
-		{`<link rel=canonical href="/docs/b">`, "https://example.com/docs/b"},
 		{`<link rel=canonical href="b">`, "https://example.com/docs/b"},
 		{`<link rel=canonical href="../%7ejo/./x">`, "https://example.com/~jo/x"},
 		{`<link rel=canonical href="?x=1&amp;y=2">`, "https://example.com/docs/a.html?x=1&y=2"},
 		{`<link rel=canonical href="?x=1&copy=2">`, "https://example.com/docs/a.html?x=1&copy=2"},
 		{`<link rel=canonical href="//other.example">`, other + "/"},
-		{`<link rel=canonical href="HTTPS://Other.Example:443/A#b">`, other + "/A"},
 		{`<link rel=canonical href="http://example.com:80/">`, "http://example.com/"},
 		{`<link rel=canonical href="https://example.com:8443/">`, "https://example.com:8443/"},
-		{`<link rel=canonical href="https://EXAMPLE.com:443/">`, "https://example.com/"},
 		{`<link rel=canonical href="https://bücher.example/ü">`, "https://xn--bcher-kva.example/%C3%BC"},
 		{`<link rel=canonical href="https://[::1]:80/a b">`, "https://[::1]:80/a%20b"},
 		{`<link rel=canonical href=" /a
 b ">`, "https://example.com/ab"},
 		{`<link rel=canonical href="https:\\other.example\a">`, other + "/a"},
 		{`<link rel="shortlink Canonical" href="/b">`, "https://example.com/b"},
-		{`<LINK HREF=/b REL=CANONICAL>`, "https://example.com/b"},
 		{`<base href="/c/"><link rel=canonical href="b">`, "https://example.com/c/b"},
 		{`<base href="https://other.example/c/d"><base href="/e/"><link rel=canonical href="b">`, other + "/c/b"},
-		{`<base target=_top><base href="/e/"><link rel=canonical href="b">`, "https://example.com/e/b"},
 		{`<base href="data:,"><link rel=canonical href="b">`, "https://example.com/docs/b"},
 		{`<link rel=canonical href="/b"><link rel=canonical href="../b#c">`, "https://example.com/b"},
 		{`<link rel=canonical href="javascript:1"><link rel=canonical href="/b">`, "https://example.com/b"},
-		{`<head></head><link rel=canonical href="/b">`, "https://example.com/b"},
 
-		{`<link rel=canonical>`, ""},
 		{`<link rel=canonical href>`, ""},
-		{`<link rel=canonical href=" ">`, ""},
 		{`<link rel=canonical href="#top">`, ""},
-		{`<link rel=canonical href="file:///docs/b">`, ""},
-		{`<link rel=canonical href="javascript:void(0)">`, ""},
-		{`<link rel=canonical href="mailto:a@b">`, ""},
 		{`<link rel=canonical href="localhost:8080/b">`, ""},
 		{`<link rel=canonical href="https://">`, ""},
-		{`<link rel=canonical href="https://a b/">`, ""},
 		{`<link rel=canonical href="https://user@example.com/">`, ""},
 		{`<link rel=canonical href="https://example.com:x/">`, ""},
 		{`<link rel=canonical href="/100%">`, ""},
 		{`<link rel=canonical href="/b"><link rel=canonical href="/c">`, ""},
-		{`<link rel=canonical href="/b"><link rel=canonical href="/c"><link rel=canonical href="/b">`, ""},
 		{`<link rel=canonicals href="/b">`, ""},
 		{`<link rel=canonical hreflang=de href="/b">`, ""},
 		{`<link rel=canonical media="print" href="/b">`, ""},
 		{`<body><link rel=canonical href="/b">`, ""},
-		{`<template><link rel=canonical href="/b"></template>`, ""},
-		{`<!--<link rel=canonical href="/b">-->`, ""},
 		{`<link rel=canonical href="/` + strings.Repeat("b", MaxURL) + `">`, ""},
 	} {
 		if got := read(test.body).Canonical; got != test.want {
@@ -216,18 +162,15 @@ b ">`, "https://example.com/ab"},
 func TestLinkHeader(t *testing.T) {
 	for _, test := range []struct{ value, want string }{
 		{`</b>; rel=canonical`, "https://example.com/b"},
-		{`<b>; rel="canonical"`, "https://example.com/docs/b"},
 		{`</x>; rel=preload; as=style, <https://o.example/>;REL="x CANONICAL" ; a`, "https://o.example/"},
 		{`</b,c;d>; title="a, b; rel=next"; rel=canonical`, "https://example.com/b,c;d"},
 		{`</b>; rel = canonical , </b>; rel=canonical`, "https://example.com/b"},
 		{`</b>; rel=next; rel=canonical`, ""},
 		{`</b>; rel=canonical; anchor="/c"`, ""},
 		{`</b>; rel=canonical, </c>; rel=canonical`, ""},
-		{`</b>`, ""},
 		{`</b; rel=canonical`, ""},
 		{`/b; rel=canonical`, ""},
 		{`<>; rel=canonical`, ""},
-		{`<file:///b>; rel=canonical`, ""},
 		{`x, </b>; rel=canonical`, "https://example.com/b"},
 		{`</b> junk ; rel=canonical`, "https://example.com/b"},
 	} {
@@ -249,26 +192,19 @@ func TestLinkHeader(t *testing.T) {
 func TestRefresh(t *testing.T) {
 	for _, test := range []struct{ content, want string }{
 		{`0;url=/b`, "/b"},
-		{`0; URL=/b`, "/b"},
 		{` 5 , url = '/b' x`, "/b"},
 		{`0;url="/b"x`, "/b"},
 		{`0;url='/b`, "/b"},
 		{`0 /b`, "/b"},
-		{`0;/b`, "/b"},
 		{`0.5;url=/b`, "/b"},
 		{`.5;url=/b`, "/b"},
 		{`0;url=b#x`, "/docs/b"},
 		{`0;urlb`, "/docs/urlb"},
 		{`0;url=?x`, "/docs/a.html?x"},
 		{`0`, ""},
-		{``, ""},
-		{`0;`, ""},
 		{`0;url=`, ""},
-		{`0;url=a.html`, ""},
-		{`0;url=#x`, ""},
 		{`0;url=./a.html#x`, ""},
 		{`0;url=javascript:1`, ""},
-		{`0;url=file:///b`, ""},
 		{`url=/b`, ""},
 		{`0x;url=/b`, ""},
 		{`-1;url=/b`, ""},
@@ -397,8 +333,6 @@ func TestDocument(t *testing.T) {
 		{"<title></title>", true, ""},
 		{"<html>x", true, "x"},
 		{"<p>x<HEAD>", true, "x"},
-		{"<body>x", true, "x"},
-		{"<p>x", false, "x"},
 		{"<p>x<!doctype html>", false, "x"},
 		{"---\na: b\n---\n<!doctype html>", false, "--- a: b ---"},
 		{"<header>x</header>", false, ""},
@@ -406,7 +340,6 @@ func TestDocument(t *testing.T) {
 		{"<svg><title/><path/></svg><title>a</title>", true, "a"},
 		{"<template><title>x</title><body></template>", false, ""},
 		{"{\"json\": true}", false, "{\"json\": true}"},
-		{"", false, ""},
 	} {
 		if got := read(test.body); got.Document != test.document || got.Text != hashOf(test.text) {
 			t.Errorf("%s: got %t, %x", test.body, got.Document, got.Text)
@@ -455,27 +388,14 @@ func TestModified(t *testing.T) {
 	data := func(json string) string { return `<script type="application/ld+json">` + json + `</script>` }
 	for _, test := range []struct{ body, want string }{
 		{`<meta property=article:modified_time content="2024-05-01T10:00:00+02:00">`, "2024-05-01T08:00:00Z"},
-		{`<meta name=article:modified_time content="2024-05-01T10:00:00.123Z">`, "2024-05-01T10:00:00Z"},
-		{`<meta property=og:updated_time content="2024-05-01 10:00">`, "2024-05-01T10:00:00Z"},
 		{`<meta name=dcterms.modified content="2024-05-01">`, "2024-05-01"},
-		{`<meta name=DC.Date.Modified content="2024-05-01T10:00:00-0700">`, "2024-05-01T17:00:00Z"},
-		{`<meta name=last-modified content="Wed, 01 May 2024 10:00:00 GMT">`, "2024-05-01T10:00:00Z"},
 		{`<meta http-equiv=Last-Modified content="Wednesday, 01-May-24 10:00:00 GMT">`, "2024-05-01T10:00:00Z"},
 		{`<meta name=last-modified content="May 1, 2024">`, "2024-05-01"},
 		{`<meta name=last-modified content="2024-05-01"><meta name=dcterms.modified content="2024-05-02"><meta property=og:updated_time content="2024-05-03"><meta property=article:modified_time content="2024-05-04">`, "2024-05-04"},
 		{`<meta property=article:modified_time content="yesterday"><meta property=og:updated_time content="2024-05-03">`, "2024-05-03"},
-		{`<meta property=article:modified_time content="x"><meta property=article:modified_time content="2024-05-03">`, "2024-05-03"},
 		{`<meta property=article:modified_time content="2026-06-16T11:00:00Z">`, "2026-06-16T11:00:00Z"},
 		{`<meta property=article:modified_time content="2026-06-16T13:00:00Z">`, ""},
 		{`<meta property=article:modified_time content="1980-01-01">`, ""},
-		{`<meta property=article:modified_time content="0001-01-01T00:00:00Z">`, ""},
-		{`<meta property=article:modified_time content="2024-02-30">`, ""},
-		{`<meta property=article:modified_time content="2024-13-01">`, ""},
-		{`<meta property=article:modified_time content="2024-05-01T25:00:00Z">`, ""},
-		{`<meta property=article:modified_time content="2024-05-01Tx">`, ""},
-		{`<meta property=article:modified_time content="1714557600">`, ""},
-		{`<meta property=article:modified_time content="2024-05">`, ""},
-		{`<meta property=article:modified_time>`, ""},
 		{`<body><meta property=article:modified_time content="2024-05-01">`, ""},
 		{`<meta property=article:published_time content="2024-05-01">`, ""},
 
@@ -494,8 +414,6 @@ func TestModified(t *testing.T) {
 		{data(`{"@type":["Thing","https://schema.org/Person"],"dateModified":"2024-05-01"}`), ""},
 		{data(`{"dateModified":"2024-05-01"`), ""},
 		{data(`{"dateModified":1714557600}`), ""},
-		{data(`{"dateModified":"2099-05-01"}`), ""},
-		{`<script>{"dateModified":"2024-05-01"}</script>`, ""},
 		{`<template>` + data(`{"dateModified":"2024-05-01"}`), ""},
 		{data(strings.Repeat("[", 20000) + `"dateModified"`), ""},
 		{data(`{"dateModified":"2024-05-01","x":"` + strings.Repeat("x", maxJSON) + `"}`), ""},
@@ -549,7 +467,6 @@ func TestHostile(t *testing.T) {
 	attributes.WriteString("href=/a>")
 	for name, body := range map[string]string{
 		"nested":             strings.Repeat("<section><a href=a>b", 10000),
-		"one long attribute": "<a href=/a title='" + strings.Repeat("x", MaxBody-100) + "'>a</a>",
 		"dates":              strings.Repeat("<meta name=last-modified content='1 2 3 4 5'>", MaxBody/45),
 		"unavailable":        "<meta name=robots content='" + strings.Repeat("unavailable_after: a b c,", MaxBody/26) + "'>",
 		"entities":           strings.Repeat("&am", MaxBody/6) + strings.Repeat("&#x1F600;&copy;", MaxBody/30),
@@ -558,17 +475,10 @@ func TestHostile(t *testing.T) {
 		"an endless tag":     "<a href=" + strings.Repeat("x", MaxBody),
 		"an endless comment": "<!--" + strings.Repeat("-", MaxBody),
 		"less-than signs":    strings.Repeat("<", MaxBody),
-		"open tags":          strings.Repeat("<div>", MaxBody/5),
 		"open menus":         strings.Repeat("<nav><table>", MaxBody/12),
 		"end tags":           strings.Repeat("<nav>", 1000) + strings.Repeat("</ul>", MaxBody/5),
-		"ampersands":         strings.Repeat("&", MaxBody),
-		"NULs":               strings.Repeat("\x00", MaxBody),
-		"bytes of no text":   strings.Repeat("\xff\xfe\x80", MaxBody/3),
-		"titles":             strings.Repeat("<title>", MaxBody/7),
 		"scripts":            strings.Repeat("<script type=application/ld+json>\"dateModified\"</script>", MaxBody/55),
 		"links":              strings.Repeat("<a href=/", 100000) + ">",
-		"bases":              strings.Repeat("<base href=a>", MaxBody/13),
-		"refreshes":          strings.Repeat("<meta http-equiv=refresh content='0;url=a'>", MaxBody/43),
 		"alternates":         strings.Repeat("<link rel=alternate hreflang=de href=a>", MaxBody/39),
 	} {
 		start := time.Now()
@@ -576,34 +486,5 @@ func TestHostile(t *testing.T) {
 		if d := time.Since(start); d > 10*time.Second {
 			t.Errorf("%s took %s", name, d)
 		}
-	}
-}
-
-func TestReaderIsReused(t *testing.T) {
-	bodies := []string{
-		`<!doctype html><title>a</title><base href=/x/><meta name=robots content="noindex"><a href=b>c</a><main>d<img src=e>`,
-		`<p>x <a href=b>y`, "", `<nav><svg><template>`, `<link rel=canonical href=/a><link rel=canonical href=/b>`,
-		`<script type=application/ld+json>{"dateModified":"2024-05-01"}`, `<title`, `<textarea>`, "\xff\xfea\x00",
-	}
-	r := NewParser(everything)
-	for range 2 {
-		for _, body := range bodies {
-			if got, want := r.Parse([]byte(body), testPage), read(body); !reflect.DeepEqual(got, want) {
-				t.Errorf("%s: got %+v, want %+v", body, got, want)
-			}
-		}
-	}
-}
-
-func TestNothingRefersToBody(t *testing.T) {
-	body := []byte(`<title>title</title><link rel=canonical href="/can"><a href="/link"><img src="/img">`)
-	r := NewParser(everything)
-	e := r.Parse(body, testPage)
-	for i := range body {
-		body[i] = '!'
-	}
-	r.Parse([]byte(strings.Repeat("<a href=/other>z", 100)), testPage)
-	if e.Canonical != "https://example.com/can" || e.Links[0] != "/link" || e.Images[0] != "https://example.com/img" {
-		t.Errorf("got %+v", e)
 	}
 }

