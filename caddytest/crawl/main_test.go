@@ -15,12 +15,12 @@ func TestMain(m *testing.M) {
 // server is a running Caddy, with what these tests want of it.
 type server struct{ *harness.Server }
 
-func start(t *testing.T, caddyfile string, files map[string]string) *server {
-	t.Helper()
-	return &server{harness.Start(t, caddyfile, files)}
-}
-
 func prepare(t *testing.T, files map[string]string) *server {
 	t.Helper()
 	return &server{harness.Prepare(t, files)}
+}
+
+func start(t *testing.T, caddyfile string, files map[string]string) *server {
+	t.Helper()
+	return &server{harness.Start(t, caddyfile, files)}
 }

@@ -90,6 +90,7 @@ func TestRobotsTag(t *testing.T) {
 		{[]string{"*: noindex"}, true},
 		{[]string{"max-video-preview:0,max-image-preview:none, noindex"}, true},
 		{[]string{"unavailable_after: 25 Jun 2010 15:00:00 PST"}, true},
+		{[]string{"unavailable_after: Friday, 25-Jun-10 15:00:00 GMT"}, true},
 		{[]string{"unavailable_after: Wed, 25 Jun 2031 15:00:00 GMT, noindex"}, true},
 		{[]string{"googlebot: unavailable_after: 2010-01-01"}, true},
 		{[]string{"unavailable_after: never, noindex"}, true},

@@ -179,6 +179,8 @@ func TestStatus(t *testing.T) {
 		{"PDF that only links name", "/a.pdf binary discovered linked; /b.pdf binary discovered target; /c ->/b.pdf", nil, "/a.pdf not HTML; /c canonical is another page"},
 		{"not HTML, by name", "/a.html?b=.pdf binary; /a/ binary; /.x/y binary", nil, "/.x/y not HTML; /a.html?b=.pdf not HTML; /a/ not HTML"},
 
+		{"failing", "/a failing; /b failing listed; /c failing noindex", nil, "/a server error; /c noindex"},
+		{"noindex before canonical", "/a ->/b noindex; /b 404", nil, "/a noindex; /b not found"},
 		{"canonical away ignored", "/a ->https://example.org/; /b", ignore, ""},
 		{"target good", "/a ->/b; /b", nil, "/a canonical is another page"},
 		{"target excluded", "/a ->/secret/b; /secret/b", secret, "/secret/b excluded"},

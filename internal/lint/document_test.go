@@ -171,17 +171,18 @@ func TestLanguages(t *testing.T) {
 
 func TestScope(t *testing.T) {
 	for _, test := range []struct {
-		base, loc string
-		ok        bool
+		base string
+		ok   bool
+		loc  string
 	}{
-		{"https://a.example/", "https://a.example", true},
-		{"https://a.example:443/", "https://A.example/a", true},
-		{"https://a.example/docs/", "https://a.example/docs/a", true},
-		{"https://a.example/docs/", "https://a.example/docs", false},
-		{"https://a.example/docs/", "https://a.example/docs-old/a", false},
-		{"https://a.example/", "http://a.example/", false},
-		{"https://a.example/", "https://www.a.example/", false},
-		{"https://a.example/", "https://a.example:8443/", false},
+		{"https://a.example/", true, "https://a.example"},
+		{"https://a.example:443/", true, "https://A.example/a"},
+		{"https://a.example/docs/", true, "https://a.example/docs/a"},
+		{"https://a.example/docs/", false, "https://a.example/docs"},
+		{"https://a.example/docs/", false, "https://a.example/docs-old/a"},
+		{"https://a.example/", false, "http://a.example/"},
+		{"https://a.example/", false, "https://www.a.example/"},
+		{"https://a.example/", false, "https://a.example:8443/"},
 	} {
 		findings, _ := checked(t, Options{BaseURL: test.base, Stdin: strings.NewReader(at(test.loc))}, "-")
 		if ok := len(findings) == 0; ok != test.ok || !ok && findings[0] != "-:2 error loc-outside-scope" {
@@ -192,18 +193,18 @@ func TestScope(t *testing.T) {
 
 func TestDuplicates(t *testing.T) {
 	for _, test := range []struct {
-		a, b string
 		same bool
+		a, b string
 	}{
-		{"https://a.example/a", "HTTPS://A.Example:443/a", true},
-		{"https://a.example/a", "https://a.example/A", false},
-		{"https://a.example/%41%7e?%2D=1", "https://a.example/A~?-=1", true},
-		{"https://a.example/%c3%a4", "https://a.example/ä", true},
-		{"https://a.example/a%2Fb", "https://a.example/a/b", false},
-		{"https://a.example/%2561", "https://a.example/%61", false},
-		{"https://a.example/a#c", "https://a.example/a#b", true},
-		{"https://a.example", "https://a.example/", true},
-		{"https://bücher.example/", "https://xn--bcher-kva.example/", true},
+		{true, "https://a.example/a", "HTTPS://A.Example:443/a"},
+		{false, "https://a.example/a", "https://a.example/A"},
+		{true, "https://a.example/%41%7e?%2D=1", "https://a.example/A~?-=1"},
+		{true, "https://a.example/%c3%a4", "https://a.example/ä"},
+		{false, "https://a.example/a%2Fb", "https://a.example/a/b"},
+		{false, "https://a.example/%2561", "https://a.example/%61"},
+		{true, "https://a.example/a#c", "https://a.example/a#b"},
+		{true, "https://a.example", "https://a.example/"},
+		{true, "https://bücher.example/", "https://xn--bcher-kva.example/"},
 	} {
 		for _, list := range []string{test.a + "\n" + test.b, test.b + "\n" + test.a} {
 			_, s := checked(t, Options{Stdin: strings.NewReader(list)}, "-")

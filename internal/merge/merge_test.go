@@ -138,24 +138,6 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-func TestMergedPages(t *testing.T) {
-	first := page.Page{Path: "/a", LastMod: 1, ChangeFreq: 3, Visited: true}
-	second := page.Page{Path: "/a", LastMod: 2, LastModDay: true, ChangeFreq: 4, Priority: 5, Version: 6}
-	third := page.Page{Path: "/a", LastMod: 1, ChangeFreq: 6, Priority: 7, Visited: true}
-	want := page.Page{Path: "/a", LastMod: 2, LastModDay: true, ChangeFreq: 3, Priority: 5, Version: 6}
-	for kinds := range 8 {
-		one := func(p page.Page, bit int) Input { return Input{Pages: list([]page.Page{p}), Sorted: kinds&bit != 0} }
-		for _, inputs := range [][]Input{
-			{one(first, 1), one(second, 2), one(third, 4)},
-			{{Pages: list([]page.Page{first, second, third}), Sorted: kinds&1 != 0}},
-		} {
-			if got := readAll(t, Start(t.Context(), inputs, Options{})); len(got) != 1 || got[0] != want {
-				t.Errorf("%03b, %d inputs: got %+v, want %+v", kinds, len(inputs), got, want)
-			}
-		}
-	}
-}
-
 // TestModel compares random inputs with a naive merge.
 func TestModel(t *testing.T) {
 	for seed := range uint64(200) {
@@ -379,22 +361,12 @@ func BenchmarkMerge(b *testing.B) {
 		thirds[i%3] = append(thirds[i%3], p)
 	}
 	input := func(sorted bool, pages []page.Page) Input { return Input{Sorted: sorted, Pages: list(pages)} }
-	b.Run("read directly", func(b *testing.B) {
-		var last string
-		in := input(true, sorted)
-		for b.Loop() {
-			_ = in.Pages(b.Context(), func(p page.Page) error { last = p.Path; return nil })
-		}
-		_ = last
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/page")
-	})
 	for _, bench := range []struct {
 		name   string
 		inputs []Input
 	}{
 		{"one sorted", []Input{input(true, sorted)}},
 		{"three sorted", []Input{input(true, thirds[0]), input(true, thirds[1]), input(true, thirds[2])}},
-		{"the same twice", []Input{input(true, sorted), input(true, sorted)}},
 		{"one unsorted", []Input{input(false, shuffled)}},
 		{"sorted and unsorted", []Input{input(true, sorted), input(false, shuffled[:100_000])}},
 	} {
@@ -403,14 +375,7 @@ func BenchmarkMerge(b *testing.B) {
 			for b.Loop() {
 				s := Start(b.Context(), bench.inputs, Options{})
 				got := 0
-				for {
-					_, ok, err := s.Next(b.Context())
-					if err != nil {
-						b.Fatal(err)
-					}
-					if !ok {
-						break
-					}
+				for _, ok, err := s.Next(b.Context()); ok && err == nil; _, ok, err = s.Next(b.Context()) {
 					got++
 				}
 				s.Close()

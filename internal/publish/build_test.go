@@ -2,7 +2,6 @@ package publish
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -260,15 +259,6 @@ func TestCarriedOver(t *testing.T) {
 	}
 }
 
-func TestOnePageMoreChangesOneShard(t *testing.T) {
-	pages := numbered(100_000)
-	before := build(t, pages, nil, Options{Workers: 2})
-	after := build(t, slices.Insert(slices.Clone(pages), 43_210, page.Page{Path: "/p/0043209.htmlx"}), before, Options{Workers: 2})
-	if got := changed(before, after); len(got) != 1 || len(after.Shards) != len(before.Shards) || after.Pages != 100_001 {
-		t.Errorf("%q of %d shards changed", got, len(after.Shards))
-	}
-}
-
 func TestExtensions(t *testing.T) {
 	pages := numbered(2000)
 	pages[1234].Extensions = &page.Extensions{Alternates: []page.Alternate{{Lang: "de", URL: base + "/de"}}, Images: []string{base + "/i.png"}}
@@ -367,17 +357,5 @@ func BenchmarkBuild(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(pages)), "ns/page")
 		})
-	}
-}
-
-// TestGzip has another implementation read a document.
-func TestGzip(t *testing.T) {
-	d := build(t, numbered(1000), nil, Options{}).Index
-	z, err := gzip.NewReader(bytes.NewReader(d.Gzip))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := io.ReadAll(z); err != nil || string(got) != read(t, d.XML) {
-		t.Errorf("got %d bytes, %v", len(got), err)
 	}
 }

@@ -427,16 +427,3 @@ func TestMissing(t *testing.T) {
 		t.Errorf("%d documents, %d records", len(g.Documents()), g.Len())
 	}
 }
-
-// TestRelearn writes a damaged chunk again although its content, and so its name, is as before.
-func TestRelearn(t *testing.T) {
-	storage := NewMemory()
-	commit(t, open(t, storage), put(t, open(t, storage).Last(), realistic(100), 100))
-	s := open(t, storage)
-	_ = storage.Store(ctx, prefix+"/"+s.Last().Chunks()[0].Object.Name, []byte("bad"))
-	if _, err := all(s.Last()); !errors.Is(err, ErrDamaged) {
-		t.Errorf("error %v", err)
-	}
-	commit(t, s, put(t, s.Last(), realistic(100), 100))
-	expect(t, open(t, storage).Last(), realistic(100))
-}
