@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
 
 const testLine = "Sitemap: https://example.com/sitemap.xml\n"
@@ -61,22 +59,16 @@ func writing(status int, header http.Header, pieces ...string) caddyhttp.Handler
 func TestRobotsWriter(t *testing.T) {
 	const rules, made = "User-agent: *\nDisallow: /x\n", "User-agent: *\nDisallow:\n\n" + testLine
 	text := http.Header{"Content-Type": {"text/plain"}}
-	long := strings.Repeat("#", robotstxt.MaxBody)
 	for name, test := range map[string]struct {
 		next   caddyhttp.HandlerFunc
 		status int
 		want   string
 	}{
-		"text":                      {writing(200, text, rules), 200, rules + "\n" + testLine},
-		"text in pieces":            {writing(200, text, rules[:5], rules[5:9], rules[9:]), 200, rules + "\n" + testLine},
-		"identity":                  {writing(200, http.Header{"Content-Encoding": {"identity"}}, rules), 200, rules + "\n" + testLine},
-		"empty":                     {writing(200, text), 200, made},
-		"404":                       {writing(404, http.Header{"Content-Type": {"text/html"}, "Content-Encoding": {"br"}, "Content-Length": {"5"}}, "<html>"), 200, made},
-		"HTML":                      {writing(200, http.Header{"Content-Type": {"text/html; charset=utf-8"}}, "<!doctype html>"), 200, made},
-		"HTML that says nothing":    {writing(200, nil, "<!doctype html>"), 200, made},
-		"more than half a megabyte": {writing(200, text, long[:100], long[100:], "x"), 200, long + "x"},
-		"binary":                    {writing(200, text, "a\x00"), 200, "a\x00"},
-		"encoded":                   {writing(200, http.Header{"Content-Encoding": {"gzip"}}, "\x1f\x8b", "\x08"), 200, "\x1f\x8b\x08"},
+		"text in pieces":         {writing(200, text, rules[:5], rules[5:9], rules[9:]), 200, rules + "\n" + testLine},
+		"identity":               {writing(200, http.Header{"Content-Encoding": {"identity"}}, rules), 200, rules + "\n" + testLine},
+		"HTML that says nothing": {writing(200, nil, "<!doctype html>"), 200, made},
+		"binary":                 {writing(200, text, "a\x00"), 200, "a\x00"},
+		"encoded":                {writing(200, http.Header{"Content-Encoding": {"gzip"}}, "\x1f\x8b", "\x08"), 200, "\x1f\x8b\x08"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			resp, body, err := robotsOf(t, getRobots(), test.next)
@@ -114,77 +106,6 @@ func TestRobotsErrors(t *testing.T) {
 				t.Errorf("got %q", body)
 			}
 		})
-	}
-}
-
-func TestRobotsHeaders(t *testing.T) {
-	site := http.Header{
-		"Content-Type": {"text/plain; charset=ascii"}, "Etag": {`"site"`}, "Last-Modified": {"Sun, 01 Jan 2023 00:00:00 GMT"},
-		"Content-Length": {"14"}, "Accept-Ranges": {"none"}, "Cache-Control": {"max-age=5"}, "Set-Cookie": {"a=b"},
-	}
-	resp, body, err := robotsOf(t, getRobots(), writing(200, site.Clone(), "User-agent: *\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{
-		"Content-Type": "text/plain; charset=ascii", "Last-Modified": "", "Content-Length": fmt.Sprint(len(body)),
-		"Accept-Ranges": "bytes", "Cache-Control": "max-age=5", "Set-Cookie": "a=b",
-	} {
-		if got := resp.Header.Get(name); got != want {
-			t.Errorf("%s: got %q, want %q", name, got, want)
-		}
-	}
-	if etag := resp.Header.Get("Etag"); etag == `"site"` || len(etag) < 4 || strings.Contains(etag, "-") {
-		t.Errorf("got the ETag %s", etag)
-	}
-	again, _, err := robotsOf(t, getRobots("If-None-Match: "+resp.Header.Get("Etag")), writing(200, site.Clone(), "User-agent: *\n"))
-	if err != nil || again.StatusCode != http.StatusNotModified {
-		t.Errorf("got status %d, error %v, want 304", again.StatusCode, err)
-	}
-	other, _, err := robotsOf(t, getRobots("If-None-Match: "+resp.Header.Get("Etag")), writing(200, site.Clone(), "User-agent: a\n"))
-	if err != nil || other.StatusCode != http.StatusOK {
-		t.Errorf("of another content: got status %d, error %v, want 200", other.StatusCode, err)
-	}
-}
-
-// TestRobotsUnchanged: a robots.txt that needs no line keeps its headers, and meets the client's
-// conditions, which the next handler did not see.
-func TestRobotsUnchanged(t *testing.T) {
-	const modified = "Sun, 01 Jan 2023 00:00:00 GMT"
-	header := http.Header{"Content-Type": {"text/plain"}, "Etag": {`"site"`}, "Last-Modified": {modified}, "Accept-Ranges": {"bytes"}}
-	for _, test := range []struct {
-		header string
-		status int
-		body   string
-	}{
-		{"X-Nothing: x", 200, testLine},
-		{`If-None-Match: "site"`, 304, ""},
-		{`If-None-Match: "other"`, 200, testLine},
-		{"If-Modified-Since: " + modified, 304, ""},
-		{"If-Modified-Since: Sat, 01 Jan 2022 00:00:00 GMT", 200, testLine},
-		{`If-Match: "other"`, 412, ""},
-		{"Range: bytes=0-6", 206, testLine[:7]},
-		{"Range: bytes=9999-", 416, "invalid range: failed to overlap\n"},
-	} {
-		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			r := getRobots(test.header)
-			r.Method = method
-			resp, body, err := robotsOf(t, r, func(w http.ResponseWriter, nr *http.Request) error {
-				if nr.Method != http.MethodGet || isConditional(nr.Header) || nr.Header.Get("X-Nothing") != r.Header.Get("X-Nothing") {
-					t.Errorf("the next handler gets %s with %v", nr.Method, nr.Header)
-				}
-				return writing(200, header, testLine)(w, nr)
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if resp.StatusCode != test.status || test.status < 400 && resp.Header.Get("Etag") != `"site"` {
-				t.Errorf("%s with %s: got status %d, headers %v, want %d", method, test.header, resp.StatusCode, resp.Header, test.status)
-			}
-			if method == http.MethodGet && body != test.body {
-				t.Errorf("%s: got %q, want %q", test.header, body, test.body)
-			}
-		}
 	}
 }
 

@@ -15,9 +15,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/caddytest/sitemaps"
 )
 
-// mostBytes is the protocol's bound of a document.
-const mostBytes = 52_428_800
-
 // documentsSite is a site whose pages are given under the name, and these settings.
 // Nothing serves the pages, so they are listed by name.
 func documentsSite(name, settings string) string {

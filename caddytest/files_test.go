@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
@@ -51,16 +50,6 @@ func TestFiles(t *testing.T) {
 			files:  map[string]string{"a.pdf": "x", "A.PDF": "another", "x/b.pdf": "x", "index.html": "x", "docs/c.html": "x", "docs/index.html": "x"},
 			want:   []string{"/A.PDF", "/a.pdf", "/docs/", "/docs/c.html", "/x/b.pdf"},
 		},
-		"include by name what is left out by default": {
-			source: "include /404.html /_posts/* /.well-known/*",
-			files:  map[string]string{"404.html": "x", "500.html": "x", "_posts/a.html": "x", "_other/a.html": "x", ".well-known/a.html": "x"},
-			want:   []string{"/404.html", "/_posts/a.html"},
-		},
-		"exclude": {
-			source: "exclude /private/* *print.html /sub/",
-			files:  map[string]string{"a.html": "x", "a-print.html": "x", "private/b.html": "x", "private/deep/c.html": "x", "sub/index.html": "x", "sub/d.html": "x"},
-			want:   []string{"/a.html", "/sub/d.html"},
-		},
 		"hide": {
 			source: "hide secret draft-*.html {dir}/x/b.html {dir}/y",
 			server: "hide served {dir}/z/*.html",
@@ -69,11 +58,6 @@ func TestFiles(t *testing.T) {
 				"y/a.html": "x", "yy.html": "x", "served/a.html": "x", "z/a.html": "x", "z/deep/a.html": "x",
 			},
 			want: []string{"/a.html", "/x/c.html", "/yy.html", "/z/deep/a.html"},
-		},
-		"hidden index file": {
-			server: "hide {dir}/sub/index.html\nindex index.html home.html",
-			files:  map[string]string{"index.html": "x", "sub/index.html": "x", "sub/home.html": "x"},
-			want:   []string{"/", "/sub/"},
 		},
 		"the server's configuration lies in the root": {
 			before: "header /sub/Caddyfile Content-Type text/html\nimport {dir}/snippet.html",
@@ -250,12 +234,6 @@ func TestFiles(t *testing.T) {
 			files:   map[string]string{"index.html": "x", "empty.html": "", "noindex.html": `<meta name="robots" content="noindex">`, "404.html": "x"},
 			want:    []string{"/", "/empty.html", "/noindex.html"},
 		},
-		"exclude with clean_urls": {
-			before: "try_files {path} {path}.html",
-			source: "exclude /about /team.html",
-			files:  map[string]string{"index.html": "x", "about.html": "about", "team.html": "team", "more.html": "more"},
-			want:   []string{"/", "/more"},
-		},
 		"both excludes know the URL alone": {
 			options: `exclude /b/*
 files {
@@ -263,29 +241,6 @@ exclude "/a b.html"
 }`,
 			files: map[string]string{"a b.html": "x", "a c.html": "x", "b/x.html": "x"},
 			want:  []string{"/a%20c.html"},
-		},
-		"links": {
-			caddyfile: `
-				root {dir}/root
-				sitemap
-				file_server`,
-			files: map[string]string{
-				"root":                  "-> releases/2",
-				"releases/1/a.html":     "old",
-				"releases/2/a.html":     "new",
-				"releases/2/b.html":     "-> a.html",
-				"releases/2/again":      "-> .",
-				"releases/2/up":         "-> ..",
-				"releases/2/gone.html":  "-> nowhere.html",
-				"releases/2/self.html":  "-> self.html",
-				"releases/2/out.html":   "-> ../../shared/page.html",
-				"releases/2/out2.html":  "-> ../../shared/page.html",
-				"releases/2/shared":     "-> ../../shared",
-				"releases/2/index.html": "-> a.html",
-				"shared/page.html":      "page",
-				"shared/index.html":     "index",
-			},
-			want: []string{"/", "/a.html", "/out.html", "/shared/", "/up/1/a.html"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -310,37 +265,6 @@ exclude "/a b.html"
 				}
 			}
 		})
-	}
-}
-
-// TestFilesLastMod is the files' modification time, where it can be true.
-func TestFilesLastMod(t *testing.T) {
-	s := prepare(t, map[string]string{"a.html": "x", "future.html": "x", "old.html": "x", "link.html": "-> ../outside.html", "../outside.html": "x"})
-	when := time.Date(2024, 2, 29, 23, 30, 15, 999_999_999, time.FixedZone("", -3600))
-	for name, at := range map[string]time.Time{
-		"a.html":      when,
-		"link.html":   when.AddDate(0, 0, 31),
-		"future.html": time.Now().Add(24 * time.Hour),
-		"old.html":    time.Date(1980, 12, 31, 23, 59, 59, 0, time.UTC),
-	} {
-		if err := os.Chtimes(filepath.Join(s.Dir, name), at, at); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := s.Load("http://localhost:{port} {\n\troot {dir}\n\tsitemap\n\tfile_server\n}"); err != nil {
-		t.Fatal(err)
-	}
-	s.WantLocs("http://localhost:{port}/sitemap.xml", harness.Below("http://localhost:{port}", []string{"/a.html", "/future.html", "/link.html", "/old.html"})...)
-	body := s.Get("http://localhost:{port}/sitemap.xml").Text
-	for _, want := range []string{
-		"/a.html</loc><lastmod>2024-03-01T00:30:15Z</lastmod></url>",
-		"/link.html</loc><lastmod>2024-04-01T00:30:15Z</lastmod></url>",
-		"/future.html</loc></url>",
-		"/old.html</loc></url>",
-	} {
-		if !strings.Contains(body, want) {
-			t.Errorf("%s\nhas no %s", body, want)
-		}
 	}
 }
 

@@ -308,12 +308,6 @@ func TestRobotsEncoded(t *testing.T) {
 	s.wantRobotsAsked(t)
 }
 
-func TestRobotsOff(t *testing.T) {
-	s := start(t, strings.Replace(robotsSite("file_server"), "sitemap {", "sitemap {\n\t\trobots_txt off", 1), map[string]string{"site/robots.txt": "User-agent: *\n"})
-	s.Locs("http://localhost:{port}/sitemap.xml")
-	s.wantRobots("User-agent: *\n")
-}
-
 // TestRobotsTwoSitemaps says that both of two handlers in one site are named.
 func TestRobotsTwoSitemaps(t *testing.T) {
 	s := start(t, `

@@ -99,37 +99,6 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// TestURLsOptions is what a line says of its page.
-func TestURLsOptions(t *testing.T) {
-	s := start(t, `http://localhost:{port} {
-		sitemap {
-			crawl off
-			rule /b* {
-				changefreq never
-				priority 0.1
-			}
-			urls {
-				/a lastmod=2024-02-29 changefreq=weekly priority=0.8
-				/b lastmod=2024-02-29T23:30:15-01:00 changefreq=always
-				/b2
-				/c lastmod=2999-01-01
-			}
-		}
-	}`, nil)
-	s.WantLocs("http://localhost:{port}/sitemap.xml", harness.Below("http://localhost:{port}", []string{"/a", "/b", "/b2", "/c"})...)
-	body := s.Get("http://localhost:{port}/sitemap.xml").Text
-	for _, want := range []string{
-		"/a</loc><lastmod>2024-02-29</lastmod><changefreq>weekly</changefreq><priority>0.8</priority></url>",
-		"/b</loc><lastmod>2024-03-01T00:30:15Z</lastmod><changefreq>always</changefreq><priority>0.1</priority></url>",
-		"/b2</loc><changefreq>never</changefreq><priority>0.1</priority></url>",
-		"/c</loc></url>",
-	} {
-		if !strings.Contains(body, want) {
-			t.Errorf("%s\nhas no %s", body, want)
-		}
-	}
-}
-
 // TestURLsReadAgain is that lists are read at each refresh, and that the last good
 // sitemap stays while one of them cannot be.
 func TestURLsReadAgain(t *testing.T) {

@@ -47,7 +47,7 @@ type Child struct {
 }
 
 // Child runs a Caddyfile in another process, with more in its environment: with
-// CADDYTEST_HOMELESS=1 it has no home folder.
+// CADDYTEST_HOMELESS=1 it has no home folder. It ends with the test at the latest.
 func (s *Server) Child(caddyfile string, env ...string) *Child {
 	s.T.Helper()
 	config, err := s.Adapt(caddyfile)
@@ -64,18 +64,9 @@ func (s *Server) Child(caddyfile string, env ...string) *Child {
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Dir = temp
-	cmd.Env = append(append(os.Environ(), "TMPDIR="+temp), env...)
-	return s.RunAsChild(cmd, file)
-}
-
-// RunAsChild starts a command that is a test's program, or a copy of it, with the JSON
-// configuration of a file. It ends with the test at the latest.
-func (s *Server) RunAsChild(cmd *exec.Cmd, file string) *Child {
-	s.T.Helper()
+	cmd.Env = append(append(os.Environ(), "TMPDIR="+temp, childVar+"="+file), env...)
 	c := &Child{cmd: cmd}
-	cmd.Env = append(cmd.Environ(), childVar+"="+file)
 	cmd.Stdout, cmd.Stderr = &c.output, &c.output
-	var err error
 	if c.stdin, err = cmd.StdinPipe(); err == nil {
 		err = cmd.Start()
 	}

@@ -365,12 +365,13 @@ func TestUnreadable(t *testing.T) {
 	}
 	d.check(os.Remove(d.at("a.log")))
 	d.write("a.log", "1\n")
-	d.check(os.Chmod(d.at("a.log"), 0))
-	if got := d.poll(); os.Geteuid() > 0 && runtime.GOOS != "windows" && d.errs["a.log"] == "" {
-		t.Errorf("got %q, %v, want an error", got, d.errs)
+	if os.Geteuid() > 0 && runtime.GOOS != "windows" {
+		d.check(os.Chmod(d.at("a.log"), 0))
+		if got := d.poll(); d.errs["a.log"] == "" {
+			t.Errorf("got %q, %v, want an error", got, d.errs)
+		}
+		d.check(os.Chmod(d.at("a.log"), 0o644))
 	}
-	d.check(os.Chmod(d.at("a.log"), 0o644))
-	d.follow(nil)
 	d.want("1")
 }
 
