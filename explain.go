@@ -172,21 +172,20 @@ func (s *site) explain(ctx context.Context, path string) (x *explanation, err er
 	return x, nil
 }
 
-// listedForm is the form in which what a path leads to is listed: without a query that does not count, and
-// as the folder of its index file.
+// listedForm is the form in which what a path leads to is listed: without a query that does not count, as the
+// folder of its index file, or as a clean URL.
 func (s *site) listedForm(path string) string {
 	cleaner := uri.NewCleaner(nil)
 	if d := s.handler.discovery; d != nil {
 		cleaner = d.filter.Cleaner
 	}
-	clean, ok := cleaner.Clean(path)
-	if !ok {
-		return path
+	if clean, ok := cleaner.Clean(path); ok && clean != path {
+		return clean
 	}
-	if folder, isIndex := strings.CutSuffix(clean, "/index.html"); isIndex {
+	if folder, isIndex := strings.CutSuffix(path, "/index.html"); isIndex {
 		return folder + "/"
 	}
-	return clean
+	return strings.TrimSuffix(path, ".html")
 }
 
 // addReason says why a page is not listed. What holds for the whole site comes first.
@@ -210,7 +209,7 @@ func (s *site) addReason(x *explanation, path string, hasStatus bool) {
 	case hasStatus:
 	case last.Result == "" || last.Result == refreshFailed:
 		x.because("no refresh has succeeded yet, or the last one failed", last.Reason, "Wait, or see the log.")
-	case x.Reason != "" || x.NamedBy != nil:
+	case x.Reason != "" || x.NamedBy != nil, word == "" && !x.Visited.IsZero() && cmp.Or(s.handler.discovery, new(discovery)).unlinked.Match(path):
 		x.because("waits for the next refresh", "It is not published yet.", "Wait.")
 	case word != "":
 		x.is(indexing.Disallowed)
@@ -219,6 +218,14 @@ func (s *site) addReason(x *explanation, path string, hasStatus bool) {
 	default:
 		x.because(reasonUnnamed, "No source names it, and no listed page links to it.",
 			"Name it in 'urls', beside 'files' and other sources, or a kind of file in 'include' of 'files'; with 'links', a link to it is enough.")
+		for _, source := range s.handler.sources {
+			if f, ok := source.(*SourceFiles); ok && x.Rule == "" {
+				patterns, _ := compilePatterns("exclude", f.Exclude) // which Provision has checked
+				if x.Rule = patterns.which(path); x.Rule != "" {
+					x.is(indexing.Excluded)
+				}
+			}
+		}
 	}
 }
 

@@ -237,10 +237,16 @@ func TestExplain(t *testing.T) {
 	s := start(t, harness.Local+` {
 	root * {dir}
 	sitemap {
-		files
+		files {
+			exclude /drafts/*
+		}
 		links
+		traffic {
+			unlinked /seen
+		}
 		urls {
 			/gone
+			/short
 			/hop1
 			/listed?id=1
 		}
@@ -250,6 +256,8 @@ func TestExplain(t *testing.T) {
 	redir /hop2 /hop3
 	redir /hop3 /page.html
 	rewrite /listed /page.html
+	rewrite /short /page.html
+	rewrite /seen* /page.html
 	header /listed Content-Language en
 	file_server
 }`, map[string]string{
@@ -265,8 +273,12 @@ func TestExplain(t *testing.T) {
 		"secret/a.html":   harness.HTML("secret"),
 		"robots.txt":      "User-agent: *\nDisallow: /blocked\n",
 		"a.txt":           "no document",
+		"drafts/a.html":   harness.HTML("a draft"),
 	})
 	s.refresh()
+	for _, path := range []string{"/seen", "/seen-twice"} {
+		s.Get(harness.Local+path, "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0")
+	}
 	chain := []string{`"leads":"redirect","to":"{l}/hop3"}`, `"leads":"redirect","to":"{l}/page.html"}`, `{"url":"{l}/page.html","status":200,"content_type":"text/html; charset=utf-8","listed":true}`}
 	for path, want := range map[string][]string{
 		"/page.html":              {`"listed":true,"document":"{l}/sitemap.xml"`, `"reason":"indexable"`, `"linked_at"`, `"status":200`},
@@ -286,6 +298,10 @@ func TestExplain(t *testing.T) {
 		"/never/delete":           {`"reason":"disallowed"`, `"rule":"delete"`},
 		"/blocked.html":           {`"reason":"blocked by robots.txt"`, `"rule":"Disallow: /blocked"`, `"named_by":["files"]`, "not fetched: robots.txt"},
 		"/secret/a.html":          {`"reason":"excluded"`, `"rule":"/secret/*"`},
+		"/seen":                   {`"reason":"waits for the next refresh"`, `"visited_at"`},
+		"/seen-twice":             {`"reason":"no incoming links"`, `"visited_at"`},
+		"/drafts/a.html":          {`"reason":"excluded"`, `"rule":"/drafts/*"`},
+		"/short.html":             {`"url":"{l}/short"`, `"listed":true`},
 		"/none.html":              {`"reason":"no source names it"`, `"remedy":"Serve it first."`, `"status":404`},
 		"/a.txt":                  {`"reason":"no source names it"`, `'include' of 'files'`, `beside 'files'`, `"status":200`},
 	} {
