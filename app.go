@@ -258,7 +258,11 @@ func (a *App) siteOf(h *Handler, r *http.Request, prefix string) (*site, error) 
 	if err == nil && !s.onDemand && id.host != "" && !h.listener.is(id.address) {
 		// A proxy in front speaks https. Whether www and the apex are one site shows once
 		// there are both.
-		if id.host = twinHost(id.host); h.names(id.address) {
+		apex, isWWW := strings.CutPrefix(id.host, "www.")
+		if id.host = apex; !isWWW {
+			id.host = "www." + apex
+		}
+		if h.names(id.address) {
 			_, _ = a.site(h, id, prefix)
 		}
 	}

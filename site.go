@@ -347,14 +347,6 @@ func (s *site) twins() []*site {
 	})
 }
 
-// twinHost is www of an apex, or the other way around.
-func twinHost(host string) string {
-	if apex, ok := strings.CutPrefix(host, "www."); ok {
-		return apex
-	}
-	return "www." + host
-}
-
 // settleAliases settles which of some twins stand for others, as the last probes have it.
 func (a *App) settleAliases(twins []*site) {
 	a.aliasing.Lock()
