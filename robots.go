@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -97,15 +96,12 @@ func addLine(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, sit
 	if rec.passed || !rec.Buffered() {
 		return status, err
 	}
-	if err != nil {
-		var herr caddyhttp.HandlerError
-		if status != 0 || !errors.As(err, &herr) || !isGone(herr.StatusCode) {
-			return 0, err
-		}
-		status = herr.StatusCode
+	isNone := isGone(cmp.Or(status, statusOf(err)))
+	if err != nil && (status != 0 || !isNone) {
+		return 0, err
 	}
 	contentType := header.Get("Content-Type")
-	if isGone(status) {
+	if isNone {
 		own.Reset()
 	}
 	body, made := robotstxt.Naming(contentType, own.Bytes(), sitemap)

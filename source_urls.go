@@ -187,10 +187,8 @@ func (r *Refresh) readOwn(ctx context.Context) (*ownPages, error) {
 		return nil
 	}}
 	urls := append([]string{r.site.sitemapURL()}, r.probed.robots.sitemaps...)
-	for i, url := range urls {
-		if slices.Contains(urls[:i], url) {
-			continue
-		}
+	slices.Sort(urls)
+	for _, url := range slices.Compact(urls) {
 		list, err := r.openURL(ctx, url)
 		if err == nil {
 			err = reader.Read(ctx, list)
