@@ -249,7 +249,7 @@ func (r *Run) next() (at int64, done bool) {
 		return at, true
 	}
 	// What is due now and was not reached waits for upstreams, if they are left alone.
-	return max(now, r.c.o.Limiter.Next().Unix()), false
+	return max(now, r.c.o.Limiter.Next().Add(time.Second-1).Unix()), false // rounded up: who comes back earlier finds nothing to do
 }
 
 // seed adds the front page to what is discovered.

@@ -394,12 +394,13 @@ func TestLater(t *testing.T) {
 		s := &static{proxied: true, pages: map[string]string{"/": "/a /b", "/a": "", "/b": ""}}
 		run := New(Options{Fetcher: s, Limiter: NewLimiter(1./60, 1)}).Start(new(list), with(func(p *Policy) { p.Links = true }))
 		gen, counts := empty(t), map[int]int{}
+		time.Sleep(300 * time.Millisecond) // a time between seconds
 		for range 10 {
 			result := update(t, run, gen, time.Second)
 			gen = result.Generation
 			counts[result.Pending]++
 			if next := time.Unix(result.Next, 0); !result.Done {
-				if wait := time.Until(next); wait < 50*time.Second || wait > 60*time.Second {
+				if wait := time.Until(next); wait < 50*time.Second || wait > 61*time.Second || next.Before(run.c.o.Limiter.Next()) {
 					t.Errorf("the next is in %s", wait)
 				}
 				time.Sleep(time.Until(next) + time.Second)
