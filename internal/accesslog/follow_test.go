@@ -577,24 +577,6 @@ func FuzzFollow(f *testing.F) {
 	})
 }
 
-// FuzzUncompress reads what may be in the place of a compressed log.
-func FuzzUncompress(f *testing.F) {
-	f.Add([]byte(packed(".gz", "1\n2\n")), true)
-	f.Add([]byte(packed(".zst", "1\n2\n")), false)
-	f.Fuzz(func(t *testing.T, content []byte, isGzip bool) {
-		d := newFolder(t, "access.log")
-		name := "access.log.1.zst"
-		if isGzip {
-			name = "access.log.1.gz"
-		}
-		d.check(os.WriteFile(d.at(name), content, 0o644))
-		d.poll()
-		if got := d.poll(); len(got) > 0 {
-			t.Errorf("again got %q", got)
-		}
-	})
-}
-
 func BenchmarkFollow(b *testing.B) {
 	text := strings.Repeat(strings.Repeat("x", 500)+"\n", 200_000)
 	for _, name := range []string{"access.log", "access.log.1.gz", "access.log.1.zst"} {

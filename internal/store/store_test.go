@@ -427,3 +427,17 @@ func TestMissing(t *testing.T) {
 		t.Errorf("%d documents, %d records", len(g.Documents()), g.Len())
 	}
 }
+
+// TestRelearn writes a damaged chunk again although its content, and so its name, is as before.
+func TestRelearn(t *testing.T) {
+	storage := NewMemory()
+	commit(t, open(t, storage), put(t, open(t, storage).Last(), realistic(100), 100))
+	s := open(t, storage)
+	_ = storage.Store(ctx, prefix+"/"+s.Last().Chunks()[0].Object.Name, []byte("bad"))
+	other := s.Last().WithDocuments(nil, nil) // finds it, while the last generation does not
+	if _, err := all(other); !errors.Is(err, ErrDamaged) {
+		t.Errorf("error %v", err)
+	}
+	commit(t, s, put(t, other, realistic(100), 100))
+	expect(t, open(t, storage).Last(), realistic(100))
+}
