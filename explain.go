@@ -70,7 +70,7 @@ type liveResponse struct {
 
 const (
 	maxChain    = 10              // URLs that lead from one to the next
-	explainWait = 3 * time.Second // for a source
+	explainWait = 3 * time.Second // for a source, and for upstreams that are left alone
 )
 
 // explain tells why a URL is listed or is not. It fetches the page, and changes nothing. Of
@@ -285,16 +285,22 @@ func (s *site) inputs() []merge.Input {
 
 // follow fetches the page, and those to which it redirects, refreshes or gives way.
 func (s *site) follow(ctx context.Context, x *explanation) (all []liveResponse) {
-	disallow, probed := s.handler.settings.crawl.disallow, cmp.Or(s.probed.Load(), new(probeResult))
-	if x.Listed || x.NamedBy != nil {
-		disallow = disallowed{}
-	}
+	off, disallow := s.handler.settings.crawl.Off, s.handler.settings.crawl.disallow
+	probed, later := cmp.Or(s.probed.Load(), new(probeResult)), s.handler.limiter.Next()
+	isNamed := x.Listed || x.NamedBy != nil
+	isPrivate := !isNamed && !x.Visited.IsZero() && x.Fetched.IsZero() && x.Linked.IsZero()
 	for path, ok := strings.TrimPrefix(x.URL, s.origin), true; ok && len(all) < maxChain; {
 		live := liveResponse{URL: s.origin + path}
 		switch {
+		case off:
+			live.Error = "not fetched: crawl is off"
 		case s.isDocument(path):
 			live.Error = "not fetched: it is a document of the sitemap"
-		case disallow.Match(path) != "":
+		case isPrivate:
+			live.Error = "not fetched: what only visitors know may be private"
+		case later.After(s.app.now().Add(explainWait)):
+			live.Error = "not fetched: upstreams are left alone until " + later.UTC().Format(time.RFC3339)
+		case !isNamed && disallow.Match(path) != "":
 			live.Error = "not fetched: 'crawl disallow' has '" + disallow.Match(path) + "'"
 		case probed.robots.closed, !probed.robots.rules.Allows(path):
 			live.Error = "not fetched: robots.txt disallows it, or returns an error"

@@ -315,6 +315,23 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestExplainFetchesNothing: neither with crawl off, nor of what only visitors know.
+func TestExplainFetchesNothing(t *testing.T) {
+	off := strings.Replace(oneSite, "sitemap\n", "sitemap {\n\t\tcrawl off\n\t}\n", 1)
+	s := start(t, off+strings.Replace(twoSites[len(oneSite):], "sitemap\n", "sitemap {\n\t\ttraffic\n\t}\n", 1), harness.TwoRoots)
+	s.refresh()
+	const visited = "http://127.0.0.1:{port}/visited.html"
+	s.Write(map[string]string{"b/visited.html": harness.HTML("visited")})
+	s.Get(visited, "Accept: text/html", "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0")
+	for at, want := range map[string]string{harness.Local + "/one.html": "not fetched: crawl is off", visited: "not fetched: what only visitors know may be private"} {
+		var said string
+		s.Eventually(func() bool {
+			said = s.Get(api + "/sitemap/explain?url=" + url.QueryEscape(s.Expand(at))).Text
+			return strings.Contains(said, want)
+		}, func() string { return at + ": " + said })
+	}
+}
+
 // TestAdminAfterFailedLoad has an admin endpoint that belongs to a configuration which
 // did not come to run: it speaks of the one that does.
 func TestAdminAfterFailedLoad(t *testing.T) {
