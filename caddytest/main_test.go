@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) {
 	harness.Main(m, "^Test(DamagedState|DatesSurvive|DocumentsCarriedOver|DocumentsRetired|Examples|Extensions|FailedReload|FailingSource|FoldersWithoutPermission|Homeless|ManyImages|"+
-		"PipesAndSockets|QuietLog|Redeployment|Refresh.*|Reload(FetchesNothing|GoesOn|UnderLoad|While.*)|Root(ComesAndGoes|GoneAfterRestart)|URLsReadAgain|UnknownSubdomains)$")
+		"Pipes|QuietLog|Redeployment|Refresh.*|Reload(FetchesNothing|GoesOn|UnderLoad|While.*)|Root(ComesAndGoes|GoneAfterRestart)|URLsReadAgain|UnknownSubdomains)$")
 }
 
 // server is a running Caddy, with what these tests want of it.
