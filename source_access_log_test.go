@@ -117,7 +117,7 @@ func TestLogReaderGoesOn(t *testing.T) {
 	if got := testutil.ToFloat64(v.app.counts.lines.WithLabelValues(accesslog.Counts)); got != 4 {
 		t.Errorf("got a count of %v visits, want 4", got)
 	}
-	if got := v.messages()["access log read"]; got != 2 {
+	if got := v.logs.FilterMessage("access log read").Len(); got != 2 {
 		t.Errorf("got %d reports, want one of each reader", got)
 	}
 }
@@ -149,7 +149,7 @@ func TestUnreadableLog(t *testing.T) {
 		for range 3 {
 			v.poll(r)
 		}
-		if got := v.messages()[message]; got != times {
+		if got := v.logs.FilterMessage(message).Len(); got != times {
 			t.Errorf("got %d times %s, want %d", got, message, times)
 		}
 		if got := r.Logs(); !reflect.DeepEqual(got, want) {
