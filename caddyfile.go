@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +32,7 @@ const sourceNamespace = "http.sitemap.sources"
 // parseDirective parses the sitemap directive and its matcher.
 func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // consume directive name
-	if h.NextArg() && strings.HasPrefix(h.Val(), "/") && path.Ext(h.Val()) == ".xml" && !strings.Contains(h.Val(), "*") {
+	if h.NextArg() && strings.HasPrefix(h.Val(), "/") && !strings.Contains(h.Val(), "*") {
 		return nil, h.Errf("'%s' is a matcher here, and would keep other requests from the sitemap: use 'path %s' in its block", h.Val(), h.Val())
 	}
 	h.Reset()
