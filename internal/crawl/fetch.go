@@ -219,9 +219,9 @@ func (w *worker) follow(rec *store.Record, found []string) {
 	depth, seed := min(rec.Depth, math.MaxUint8-1)+1, rec.Flags&store.Seed
 	switch {
 	case rec.Failing != 0 || rec.Flags&store.SoftNotFound != 0:
-	case isRedirect(rec) && seed != 0:
+	case rec.Status/100 == 3 && seed != 0:
 		w.link(rec.Path, rec.Target, 0, seed)
-	case isRedirect(rec):
+	case rec.Status/100 == 3:
 		w.link(rec.Path, rec.Target, depth, 0)
 	case rec.Status == http.StatusOK && rec.Flags&store.Document != 0 && rec.Flags&(store.NoIndex|store.Seed) != store.NoIndex:
 		w.link(rec.Path, rec.Target, depth, 0)

@@ -78,7 +78,7 @@ func apply(rec *store.Record, f *fetched) outcome {
 	forget(rec)
 	rec.Failing, rec.Status = 0, uint16(resp.Status)
 	rec.Flags |= flagIf(store.Proxied, resp.Proxied)
-	if isRedirect(rec) {
+	if rec.Status/100 == 3 {
 		refresh := http.Header{"Refresh": {"0; url=" + resp.Header.Get("Location")}} // which resolves alike
 		rec.Target = onSite(f.base, rec.Path, htmlmeta.Header(htmlmeta.Page{Base: f.base, Path: rec.Path, Header: refresh}).Refresh)
 	}
@@ -107,8 +107,7 @@ func apply(rec *store.Record, f *fetched) outcome {
 // forget drops what the last response said, but not what dates are decided by.
 func forget(rec *store.Record) {
 	rec.Flags &^= ofResponse
-	rec.Status, rec.Canonical, rec.Target, rec.ETag, rec.Modified = 0, "", "", "", 0
-	rec.Alternates, rec.Images = nil, nil
+	rec.Status, rec.Canonical, rec.Target, rec.ETag, rec.Modified, rec.Alternates, rec.Images = 0, "", "", "", 0, nil, nil
 }
 
 func flagIf(flag store.Flags, is bool) store.Flags {
@@ -187,19 +186,20 @@ func isAnswer(status uint16) bool {
 	return status != 0 && status < 500 && status != http.StatusTooManyRequests && status != http.StatusRequestTimeout
 }
 
-func isRedirect(rec *store.Record) bool { return rec.Status >= 300 && rec.Status < 400 }
-
 // isRefusal reports whether a page is not to be had, which may soon be otherwise.
 func isRefusal(rec *store.Record) bool {
-	return rec.Status != http.StatusOK && !isRedirect(rec) || rec.Flags&store.SoftNotFound != 0
+	return rec.Status != http.StatusOK && rec.Status/100 != 3 || rec.Flags&store.SoftNotFound != 0
 }
 
 // plan sets when a page is due that was fetched now: often enough for its links to be seen within a third
 // of Policy.Expire. Times of over a day are rounded up to those of the chunk, so that it is due as a whole.
 func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
 	seconds := min(r.wait(before, rec, came), max(r.p.expire()*2/9, minute))
-	if rec.Status == http.StatusOK && rec.Flags&(store.HTML|store.Image) == 0 && rec.Failing == 0 {
+	if rec.Status == http.StatusOK && rec.Flags&store.HTML == 0 && rec.Failing == 0 {
 		seconds = lastWait // it has no links
+		if rec.Flags&store.Image != 0 {
+			seconds = day // it is listed only while it is there
+		}
 	}
 	rec.Wait, rec.Due = uint32(seconds), now+seconds
 	if seconds > day {
