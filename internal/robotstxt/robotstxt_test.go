@@ -178,7 +178,7 @@ func saysSame(a, b []byte) bool {
 
 func FuzzMerge(f *testing.F) {
 	for _, body := range []string{
-		"", bom, "a", "a\n", "a\r\n", "a\r", "\n", "\r\n\r", "a\nb\r", "User-agent: *\r\nDisallow: /\r\n\r\nsitemap : " + sitemap + " # x", "\xff\xfe",
+		"", bom, "a", "a\n", "a\r\n", "a\r", "\n", "\r\n\r", "a\nb\r", "User-agent: *\r\nDisallow: /\r\n\r\nsitemap : " + sitemap + " # x", "\xff\xfe", "User-agent: \xe1",
 		"User-agent: a\nUser-agent: b\nDisallow: /x\n\nUser-agent: *\nDisallow: /y\n", "User-agent: a\rDisallow: /x", bom + "User-agent: *\nDisallow: /x",
 		"User-agent: a\r\nDisallow: /x\r\n\r\nSitemap: https://example.com/a.xml\r\nUser-agent: *",
 	} {

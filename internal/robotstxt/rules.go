@@ -64,7 +64,7 @@ func productToken(value string) string {
 	if value, _, _ = strings.Cut(strings.ReplaceAll(value, "\t", " "), " "); value == "*" {
 		return value
 	}
-	rest := strings.TrimLeft(strings.ToLower(value), "abcdefghijklmnopqrstuvwxyz-_")
+	rest := strings.TrimLeft(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_")
 	return value[:len(value)-len(rest)]
 }
 
