@@ -20,6 +20,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/export"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 func init() {
@@ -339,7 +340,7 @@ func (a *App) allSites() []*site {
 // await waits for what requests need, such as Start, which Caddy may not come to where
 // another app fails to start. The error is errNotReady.
 func (a *App) await(ctx context.Context, ready <-chan struct{}) error {
-	if isDone(ready) {
+	if wait.IsDone(ready) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, firstWait)
@@ -351,45 +352,6 @@ func (a *App) await(ctx context.Context, ready <-chan struct{}) error {
 	case <-ctx.Done():
 	}
 	return errNotReady
-}
-
-// isDone reports whether a channel is closed.
-func isDone(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-// within waits for a value, up to a time; false: none came.
-func within[T any](patience time.Duration, values <-chan T) (value T, ok bool) {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case value = <-values:
-		return value, true
-	case <-timer.C:
-		return value, false
-	}
-}
-
-// orLeave runs f and waits for it, but only a little longer once ctx has ended. False: f
-// was abandoned, as nothing can end it.
-func orLeave(ctx context.Context, f func()) bool {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	select {
-	case <-done:
-		return true
-	case <-ctx.Done():
-		_, ok := within(stopGrace, done)
-		return ok
-	}
 }
 
 // Interface guards

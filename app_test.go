@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // visit is a request for the sitemap of a host. The error is that of there being no room.
@@ -125,8 +126,8 @@ func TestMakeRoom(t *testing.T) {
 		if at(want) != nil {
 			t.Errorf("junk-%d is there", want)
 		}
-		if n, _ := states.References(evicted.state.key); n != 0 || evicted.ctx.Err() == nil || !isDone(evicted.ready) {
-			t.Errorf("junk-%d is held by %d, has ended: %v, lets requests wait: %t", want, n, evicted.ctx.Err(), !isDone(evicted.ready))
+		if n, _ := states.References(evicted.state.key); n != 0 || evicted.ctx.Err() == nil || !wait.IsDone(evicted.ready) {
+			t.Errorf("junk-%d is held by %d, has ended: %v, lets requests wait: %t", want, n, evicted.ctx.Err(), !wait.IsDone(evicted.ready))
 		}
 	}
 	b.wantSites(maxOnDemandSites)
@@ -294,7 +295,7 @@ func TestTakeOver(t *testing.T) {
 		urls := []string{}
 		for _, s := range next.app.allSites() {
 			urls = append(urls, s.url())
-			if s.state.Index.Load() == nil || !isDone(s.ready) || s.onDemand != (s.id.host != "named.example") {
+			if s.state.Index.Load() == nil || !wait.IsDone(s.ready) || s.onDemand != (s.id.host != "named.example") {
 				t.Errorf("%s: %s has no snapshot, or waits", name, s.url())
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // eventQueue emits events in their order. No refresh waits for their handlers. Nil: there
@@ -33,7 +34,7 @@ func newEventQueue(a *App) (*eventQueue, error) {
 // Handle implements [caddyevents.Handler] for the one event that says that all apps have
 // started, of which the events app may be the last: what was announced is emitted from now on.
 func (q *eventQueue) Handle(context.Context, caddy.Event) error {
-	q.app.group.Go(func() { orLeave(q.app.running, q.emit) })
+	q.app.group.Go(func() { wait.OrLeave(q.app.running, stopGrace, q.emit) })
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/recorder"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 const (
@@ -122,7 +123,7 @@ func (f *serverFetcher) fetch(ctx context.Context, q request) (*response, error)
 		return r.response, r.err
 	case <-ctx.Done():
 	}
-	if r, ok := within(fetchGrace, done); ok {
+	if r, ok := wait.Within(fetchGrace, done); ok {
 		return r.response, r.err
 	}
 	// Nothing can end a handler that opens a named pipe, say, but neither other sites nor

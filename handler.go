@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 const (
@@ -83,7 +84,7 @@ func (h *Handler) matchOriginal(original string) (wanted, string, bool) {
 	if w, ok := h.match(original); ok {
 		return w, "", true
 	}
-	if !isDone(h.app.started) {
+	if !wait.IsDone(h.app.started) {
 		return wanted{}, "", false
 	}
 	for _, mount := range h.mounts {

@@ -14,6 +14,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 const (
@@ -74,7 +75,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		return result{err: err}
 	}
 	patience := sourcePatience // with those that yield nothing: they are left out of this refresh
-	if !isDone(s.ready) {
+	if !wait.IsDone(s.ready) {
 		patience = firstPatience
 	}
 	run.candidates = merge.Start(ctx, run.source.inputs(records.failing), merge.Options{
@@ -461,7 +462,7 @@ func (s *site) run() {
 	defer cancel()
 	defer context.AfterFunc(s.ctx, func() { time.AfterFunc(keepGrace, cancel) })()
 	var out result
-	if !orLeave(running, func() {
+	if !wait.OrLeave(running, stopGrace, func() {
 		defer func() {
 			if v := recover(); v != nil {
 				s.logger.Error("a refresh panicked", zap.Any("panic", v), zap.Stack("stack"))
@@ -490,7 +491,7 @@ func (s *site) run() {
 		s.app.makeRoom(0, s)
 		s.app.mu.Unlock()
 	}
-	s.app.group.Go(func() { orLeave(s.ctx, func() { s.checkSetup(s.ctx) }) }) // the disk may hang
+	s.app.group.Go(func() { wait.OrLeave(s.ctx, stopGrace, func() { s.checkSetup(s.ctx) }) }) // the disk may hang
 }
 
 // nextRefresh is when the site is to be refreshed after a refresh that began at begun.

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // TestIdentity: what a site's URLs are, what it may list, and how the server knows it.
@@ -231,7 +233,7 @@ func TestSettleAliases(t *testing.T) {
 		if got := [2]*site{apex.main.Load(), www.main.Load()}; got != step.main {
 			t.Errorf("step %d: got %v, want %v", i, got, step.main)
 		}
-		if i == 0 && !isDone(www.ready) {
+		if i == 0 && !wait.IsDone(www.ready) {
 			t.Error("requests for the alias wait")
 		}
 	}

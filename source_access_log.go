@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // SourceAccessLog contributes the pages that access logs have visits of, once a listed page
@@ -109,7 +110,7 @@ func (a *App) readLogs() {
 	for _, h := range a.handlers {
 		for _, r := range h.logs {
 			a.group.Go(func() {
-				if !orLeave(a.running, func() { r.run(a.running) }) {
+				if !wait.OrLeave(a.running, stopGrace, func() { r.run(a.running) }) {
 					r.log.Warn("an access log cannot be read any more: the file system does not respond")
 				}
 			})
@@ -138,7 +139,7 @@ func (r *logReader) join() bool {
 	for _, s := range r.handler.app.sites {
 		if s.handler == r.handler {
 			isMain := s.main.Load() == nil
-			sites[s] = isMain && isDone(s.ready)
+			sites[s] = isMain && wait.IsDone(s.ready)
 			complete = complete && (sites[s] || !isMain || s.onDemand)
 		}
 	}

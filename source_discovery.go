@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/uri"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // SourceLinks contributes the pages that listed pages of the site link to, from the front
@@ -241,7 +242,7 @@ func (h *Handler) noteVisit(header http.Header, status int, r *http.Request) {
 		RobotsTag:   strings.Join(header["X-Robots-Tag"], ", "),
 		User:        len(r.Header["Authorization"]) > 0 || user != "",
 	}
-	if !isDone(h.app.started) {
+	if !wait.IsDone(h.app.started) {
 		return
 	}
 	page, reason := h.discovery.filter.Page(&v)

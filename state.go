@@ -20,6 +20,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // states holds what outlives a configuration of each site, by key: a reload begins with
@@ -289,7 +290,7 @@ func (r *records) commit() error {
 		committing <- opened.Commit(ctx, generation)
 	}()
 	r.committing = committing
-	err, ended := within(commitWait, committing)
+	err, ended := wait.Within(commitWait, committing)
 	if !ended {
 		return errHung
 	}
