@@ -243,7 +243,7 @@ func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, goesOn b
 func (r *refreshRun) selectAndBuild(ctx context.Context, crawled crawl.Result) (out result) {
 	published, last, off := r.state.Index.Load(), r.lastReport(), r.handler.settings.crawl.Off
 	settings := r.digest(r.probed.root, r.probed.fs, r.probed.index)
-	unchanged := !crawled.Touched && settings == r.records.settings && published != nil && !r.demanded && last.Result != refreshHeldBack
+	unchanged := !crawled.Touched && settings == r.records.settings && published != nil && last.Result != refreshHeldBack
 	out = result{crawled: crawled, source: r.source, settings: settings, outcome: refreshUnchanged, snapshot: published}
 	defer func() { out.cost = r.cost }()
 	if !unchanged {
