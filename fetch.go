@@ -252,12 +252,8 @@ func (f *siteFetcher) rateLimit(ctx context.Context) {
 
 // Fetch implements crawl.Fetcher for paths of the site's URLs.
 func (f *siteFetcher) Fetch(ctx context.Context, r crawl.Request) (*crawl.Response, error) {
-	path := r.Path
-	if rest, ok := strings.CutPrefix(path, f.prefix+"/"); ok {
-		path = f.internal.prefix + "/" + rest // what a proxy in front calls the prefix, the server may not
-	}
 	res, err := f.server.fetch(ctx, request{
-		origin: f.internal.origin, path: path, header: r.Header, limit: r.Limit, wants: r.Wants, abandoned: &f.handler.abandoned,
+		origin: f.internal.origin, path: f.internalPath(r.Path), header: r.Header, limit: r.Limit, wants: r.Wants, abandoned: &f.handler.abandoned,
 	})
 	f.count(res)
 	if err != nil {

@@ -118,6 +118,15 @@ func (i *identity) docPath(suffix, extension string) string {
 	return i.docPrefix + strings.TrimSuffix(i.handler.settings.path, ".xml") + suffix + extension
 }
 
+// internalPath is a path of the site's URLs as the server knows it: what a proxy in front calls the prefix,
+// the server may not.
+func (i *identity) internalPath(path string) string {
+	if rest, ok := strings.CutPrefix(path, i.prefix+"/"); ok {
+		return i.internal.prefix + "/" + rest
+	}
+	return path
+}
+
 // url is what the site is called: its origin and prefix.
 func (i *identity) url() string { return i.origin + i.prefix }
 

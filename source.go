@@ -129,11 +129,7 @@ func fileSystem(ctx caddy.Context, name string) (fs.FS, error) {
 // fetch fetches a path of the site's URLs, percent-encoded and with its query, as an anonymous
 // visitor, with up to limit bytes of the body.
 func (r *Refresh) fetch(ctx context.Context, path string, limit int) (*response, error) {
-	s := r.site
-	if rest, ok := strings.CutPrefix(path, s.prefix+"/"); ok {
-		path = s.internal.prefix + "/" + rest
-	}
-	return s.fetcher.fetch(ctx, path, limit, nil)
+	return r.site.fetcher.fetch(ctx, r.site.internalPath(path), limit, nil)
 }
 
 // replacer replaces global placeholders and those of the site's host.
