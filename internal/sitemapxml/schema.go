@@ -1,8 +1,6 @@
 // Package sitemapxml writes sitemap documents.
 package sitemapxml
 
-import "fmt"
-
 // Schema is the XML schema that a document follows. The zero value is [Schema09].
 type Schema uint8
 
@@ -21,17 +19,6 @@ var (
 		Schema084: "http://www.google.com/schemas/sitemap/0.84",
 	}
 )
-
-// ParseSchema reads "0.9" or "0.84"; "" is "0.9".
-func ParseSchema(s string) (Schema, error) {
-	switch s {
-	case "", schemaNames[Schema09]:
-		return Schema09, nil
-	case schemaNames[Schema084]:
-		return Schema084, nil
-	}
-	return 0, fmt.Errorf("'%s' is no sitemap schema: use 0.9 or 0.84", s)
-}
 
 // String is the schema's version, "0.9" or "0.84".
 func (s Schema) String() string { return schemaNames[s] }

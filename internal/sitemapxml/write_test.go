@@ -119,25 +119,13 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func TestParseSchema(t *testing.T) {
-	for _, test := range []struct {
-		in        string
-		want      Schema
-		namespace string
-		ok        bool
-	}{
-		{"", Schema09, "http://www.sitemaps.org/schemas/sitemap/0.9", true},
-		{"0.9", Schema09, "http://www.sitemaps.org/schemas/sitemap/0.9", true},
-		{"0.84", Schema084, "http://www.google.com/schemas/sitemap/0.84", true},
-		{"0.90", 0, "", false},
-		{"1.0", 0, "", false},
+func TestSchema(t *testing.T) {
+	for schema, want := range map[Schema][2]string{
+		0:         {"0.9", "http://www.sitemaps.org/schemas/sitemap/0.9"},
+		Schema084: {"0.84", "http://www.google.com/schemas/sitemap/0.84"},
 	} {
-		got, err := ParseSchema(test.in)
-		if got != test.want || (err == nil) != test.ok {
-			t.Errorf("ParseSchema(%q): got %v, %v", test.in, got, err)
-		}
-		if test.ok && got.Namespace() != test.namespace {
-			t.Errorf("ParseSchema(%q): got namespace %q, want %q", test.in, got.Namespace(), test.namespace)
+		if got := [2]string{schema.String(), schema.Namespace()}; got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
