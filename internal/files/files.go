@@ -90,8 +90,8 @@ type Stats struct {
 var ErrNotFolder = errors.New("not a folder")
 
 const (
-	maxUnreadable = 3        // paths in Stats.Unreadable
-	maxReadAhead  = 32 << 20 // bytes of what was read and not yielded yet
+	maxUnreadable = 3       // paths in Stats.Unreadable
+	maxReadAhead  = 8 << 20 // bytes of what was read and not yielded yet
 )
 
 // Scan yields the pages below o.Root in the order of [page.Compare], each once.

@@ -217,7 +217,7 @@ func (s *scan) reach(p *folder) (*folder, error) {
 		}
 	}
 	f := p.subs[0]
-	p.subs = p.subs[1:]
+	p.subs[0], p.subs = nil, p.subs[1:] // what was emitted is let go
 	s.ahead -= f.size()
 	s.changed.Broadcast()
 	s.mu.Unlock()
