@@ -310,7 +310,7 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 		shardURLs:   c.inRange("shard_urls", h.ShardURLs, maxEntries, maxEntries),
 		maxURLs:     c.inRange("max_urls", h.MaxURLs, 10_000_000, 1_000_000_000),
 		robots:      h.RobotsTxt == nil || *h.RobotsTxt,
-		schema:      sitemapxml.Schema(c.choose("schema", h.Schema, sitemapxml.Schema09.String(), sitemapxml.Schema084.String())),
+		schema:      sitemapxml.Schema(c.choose("schema", h.Schema, "0.9", "0.84")),
 		exclude:     c.patterns("exclude", h.Exclude),
 		crawl:       cmp.Or(h.Crawl, new(Crawl)).compile(c),
 		dates:       indexing.Mode(c.choose("lastmod", h.LastMod, "auto", "mtime", "off")),

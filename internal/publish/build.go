@@ -52,6 +52,7 @@ type Options struct {
 //
 // Build holds the pages of one document, and of those that workers encode.
 func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Snapshot, o Options) (*Snapshot, error) {
+	o.Extended = o.Extended && o.Schema == sitemapxml.Schema09
 	b := &builder{Options: o, previous: previous, leftOut: make(map[string]int)}
 	b.slots = make(chan struct{}, max(o.Workers, 1))
 	b.bounds, b.room = b.limits()
@@ -89,10 +90,8 @@ type builder struct {
 
 // limits are those of a document, and how many shards an index may list.
 func (b *builder) limits() (o shard.Options, room int) {
-	o = shard.Options{MaxPages: b.ShardURLs, Overhead: sitemapxml.Overhead(b.Schema), Size: b.entrySize}
-	if b.Extended {
-		o.Overhead += sitemapxml.ExtensionsOverhead(b.Schema)
-	} else {
+	o = shard.Options{MaxPages: b.ShardURLs, Overhead: sitemapxml.Overhead(b.Schema, b.Extended), Size: b.entrySize}
+	if !b.Extended {
 		o.Bound = func(n int, pathBytes int64) int64 { return sitemapxml.EntriesBound(b.Base, n, pathBytes) }
 	}
 	const escaped, elements = 6, 128 // at most: bytes of a character, and of the rest of an entry
@@ -100,11 +99,7 @@ func (b *builder) limits() (o shard.Options, room int) {
 }
 
 func (b *builder) entrySize(p page.Page) int {
-	size := sitemapxml.EntrySize(b.Base, p)
-	if b.Extended {
-		size += sitemapxml.ExtensionsSize(b.Schema, p)
-	}
-	return size
+	return sitemapxml.EntrySize(b.Base, p, b.Extended)
 }
 
 // add encodes a shard, in a worker if there are any.
@@ -149,50 +144,36 @@ func (b *builder) finish() *Snapshot {
 
 func (b *builder) encodePages(d *Document, pages []page.Page) {
 	d.First, d.Pages = strings.Clone(pages[0].Path), len(pages) // a path may be part of a larger string
-	begin := sitemapxml.NewURLSet
+	extended := false
 	for _, p := range pages {
 		d.addDate(p.LastMod, p.LastModDay)
 		d.TextSize += int64(sitemapxml.TextSize(b.Base, p))
-		if b.Extended && !p.Extensions.Empty() {
-			begin = sitemapxml.NewExtendedURLSet
-		}
+		extended = extended || b.Extended && !p.Extensions.Empty()
 	}
-	b.encode(d, func(w io.Writer) int64 {
-		u := begin(w, b.Schema, b.Base)
-		for i, p := range pages {
-			if _ = u.Add(p); i%1024 == 0 {
-				runtime.Gosched()
-			}
-		}
-		_ = u.Close()
-		return u.Bytes()
+	b.encode(d, func(w io.Writer) (int64, error) {
+		return sitemapxml.URLSet(w, b.Schema, b.Base, extended, pages)
 	})
 }
 
 func (b *builder) index() *Document {
 	d := &Document{Index: true}
+	var shards []page.Page
 	for _, s := range b.shards {
 		d.addDate(s.LastMod, s.LastModDay)
+		shards = append(shards, page.Page{Path: b.Document(s.Suffix), LastMod: s.LastMod, LastModDay: s.LastModDay})
 	}
-	b.encode(d, func(w io.Writer) int64 {
-		x := sitemapxml.NewIndex(w, b.Schema)
-		for _, s := range b.shards {
-			_ = x.Add(b.Document(s.Suffix), s.LastMod, s.LastModDay)
-		}
-		_ = x.Close()
-		return x.Bytes()
-	})
+	b.encode(d, func(w io.Writer) (int64, error) { return sitemapxml.Index(w, b.Schema, shards) })
 	return d
 }
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // encode compresses what write writes, unless the previous snapshot has the same: to write it just for its hash
-// takes a tenth of the time. write returns its bytes, and ignores errors, which neither hash nor buffer return.
-func (b *builder) encode(d *Document, write func(io.Writer) int64) {
+// takes a tenth of the time. Neither hash nor buffer return errors.
+func (b *builder) encode(d *Document, write func(io.Writer) (int64, error)) {
 	if old := b.previous.Find(d.Suffix); old != nil && old.Suffix == d.Suffix {
 		hash := xxhash.New()
-		if d.Size = write(hash); etagOf(hash, d.Size) == old.ETag {
+		if d.Size, _ = write(hash); etagOf(hash, d.Size) == old.ETag {
 			*d = *old
 			return
 		}
@@ -201,7 +182,7 @@ func (b *builder) encode(d *Document, write func(io.Writer) int64) {
 	defer buffers.Put(buf)
 	buf.Reset()
 	hash, gzip := xxhash.New(), sitemapxml.NewGzip(buf)
-	d.Size = write(io.MultiWriter(hash, gzip))
+	d.Size, _ = write(io.MultiWriter(hash, gzip))
 	_ = gzip.Close()
 	d.Gzip, d.ETag = slices.Clone(buf.Bytes()), etagOf(hash, d.Size)
 	d.Modified = b.Now.Truncate(time.Second).UTC()

@@ -88,7 +88,7 @@ func (d *Document) Text() (io.ReadCloser, error) {
 	}
 	r, w := io.Pipe()
 	go func() {
-		_, err := sitemapxml.WriteText(w, xml)
+		err := sitemapxml.WriteText(w, xml)
 		_ = xml.Close()
 		w.CloseWithError(err)
 	}()

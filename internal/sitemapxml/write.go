@@ -1,35 +1,44 @@
+// Package sitemapxml writes sitemap documents.
 package sitemapxml
 
 import (
 	"bytes"
 	"io"
+	"runtime"
+	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
+// Schema is the XML schema that a document follows. The zero value is [Schema09].
+type Schema uint8
+
 const (
-	declaration = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
+	// Schema09 is that of https://www.sitemaps.org/protocol.html.
+	Schema09 Schema = iota
 
-	urlSetOpen, urlSetOpenEnd = `<urlset xmlns="`, `">` + "\n"
-	urlSetClose               = "</urlset>\n"
-	urlOpen, urlClose         = "<url><loc>", "</url>\n"
-	locClose                  = "</loc>"
-	lastModOpen, lastModClose = "<lastmod>", "</lastmod>"
-
-	extensionNamespaces = `" xmlns:xhtml="http://www.w3.org/1999/xhtml" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1`
-
-	alternateOpen, alternateMiddle, alternateClose = `<xhtml:link rel="alternate" hreflang="`, `" href="`, `"/>`
-	imageOpen, imageClose                          = "<image:image><image:loc>", "</image:loc></image:image>"
-
-	indexOpen, indexOpenEnd     = `<sitemapindex xmlns="`, `">` + "\n"
-	indexClose                  = "</sitemapindex>\n"
-	sitemapOpen, sitemapClose   = "<sitemap><loc>", "</sitemap>\n"
-	longestFreq, longestPrio    = "<changefreq>monthly</changefreq>", "<priority>0.55</priority>"
-	longestEntryWithoutLocBytes = len(urlOpen+locClose+lastModOpen+lastModClose+longestFreq+longestPrio+urlClose) + dateTimeLen
+	// Schema084 is Google's first, which some engines and appliances still want. Its
+	// entries have no elements of other namespaces: they are an xsd:all of its own four.
+	Schema084
 )
 
-// flushBytes is how much text is gathered before it is written.
-const flushBytes = 64 << 10
+// Namespace is the XML namespace of the schema's documents.
+func (s Schema) Namespace() string {
+	return [...]string{"http://www.sitemaps.org/schemas/sitemap/0.9", "http://www.google.com/schemas/sitemap/0.84"}[s]
+}
+
+const (
+	declaration = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
+	rootEnd     = `">` + "\n"
+
+	urlSetOpen, urlSetClose   = `<urlset xmlns="`, "</urlset>\n"
+	urlOpen, urlClose         = "<url><loc>", "</url>\n"
+	indexOpen, indexClose     = `<sitemapindex xmlns="`, "</sitemapindex>\n"
+	sitemapOpen, sitemapClose = "<sitemap><loc>", "</sitemap>\n"
+	locClose                  = "</loc>"
+
+	extensionNamespaces = `" xmlns:xhtml="http://www.w3.org/1999/xhtml" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1`
+)
 
 // The elements of every change frequency and priority, whole; "" for those that
 // say nothing or do not exist.
@@ -37,6 +46,17 @@ var (
 	freqElements [256]string
 	prioElements [256]string
 )
+
+// What a byte of a URL becomes in a document; "": it stays. Page paths come
+// percent-encoded, so that usually only "&" and "'" need anything. But whatever
+// comes, the document stays well-formed and no white space gets into a loc: other
+// bytes that no URL has are percent-encoded one by one (RFC 3986, section 2.1).
+//
+// Only the named entities are used: some readers do not decode numeric ones.
+var escapes = [256]string{'&': "&amp;", '\'': "&apos;", '"': "&quot;", '<': "&lt;", '>': "&gt;"}
+
+// maxEscape is the length of the longest of escapes.
+const maxEscape = len("&apos;")
 
 func init() {
 	for i, name := range page.ChangeFreqs() {
@@ -46,52 +66,23 @@ func init() {
 		p := page.Priority(n + 1)
 		prioElements[p] = "<priority>" + p.String() + "</priority>"
 	}
-}
-
-// document is what both kinds of document have in common.
-type document struct {
-	w     io.Writer
-	buf   []byte
-	close string
-	bytes int64 // written to w already
-	err   error
-}
-
-func (d *document) open(w io.Writer, open, namespaces, openEnd, end string) {
-	*d = document{w: w, buf: make([]byte, 0, flushBytes+4<<10), close: end}
-	d.buf = append(d.buf, declaration...)
-	d.buf = append(d.buf, open...)
-	d.buf = append(d.buf, namespaces...)
-	d.buf = append(d.buf, openEnd...)
-}
-
-// Bytes is how long the document is so far, uncompressed; after Close, all of it.
-func (d *document) Bytes() int64 { return d.bytes + int64(len(d.buf)) }
-
-// Close ends the document and writes what is left of it. It does not close the
-// writer beneath. The error is the first that this writer returned.
-func (d *document) Close() error {
-	d.buf = append(d.buf, d.close...)
-	d.flush()
-	d.close = ""
-	return d.err
-}
-
-func (d *document) flush() {
-	if d.err == nil && len(d.buf) > 0 {
-		_, d.err = d.w.Write(d.buf)
+	for c := range escapes {
+		if c <= ' ' || c >= 0x7F {
+			escapes[c] = page.Escape(string([]byte{byte(c)}))
+		}
 	}
-	d.bytes += int64(len(d.buf))
-	d.buf = d.buf[:0]
 }
 
-func appendLastMod(dst []byte, t int64, dayOnly bool) []byte {
-	if !hasDate(t) {
-		return dst
+// appendURL appends a URL or a part of one as XML text.
+func appendURL(dst []byte, s string) []byte {
+	from := 0
+	for i := range len(s) {
+		if e := escapes[s[i]]; e != "" {
+			dst = append(append(dst, s[from:i]...), e...)
+			from = i + 1
+		}
 	}
-	dst = append(dst, lastModOpen...)
-	dst = appendDate(dst, t, dayOnly)
-	return append(dst, lastModClose...)
+	return append(dst, s[from:]...)
 }
 
 // URLSet writes the document that lists pages, with one entry a line:
@@ -102,107 +93,119 @@ func appendLastMod(dst []byte, t int64, dayOnly bool) []byte {
 //	</urlset>
 //
 // What is not known of a page has no element. The order of elements is that of
-// schema 0.9; 0.84 takes any. A URLSet is not safe for concurrent use.
-type URLSet struct {
-	document
-	prefix   []byte // of every entry: up to the path
-	extended bool
-}
-
-// NewURLSet begins a document on w. The URL of a page is base followed by its path,
-// where base is scheme, host, port and folder, percent-encoded and without a slash
-// at the end, such as "https://example.com". The bytes come in pieces of some
-// 64 KiB, so w needs no buffer.
-func NewURLSet(w io.Writer, s Schema, base string) *URLSet {
-	u := &URLSet{prefix: appendURL([]byte(urlOpen), base)}
-	u.open(w, urlSetOpen, s.Namespace(), urlSetOpenEnd, urlSetClose)
-	return u
-}
-
-// NewExtendedURLSet is [NewURLSet] for a document that also says what is in
-// [page.Extensions], which a URLSet otherwise leaves out:
+// schema 0.9; 0.84 takes any. An extended one also says what is in [page.Extensions]:
 //
 //	<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:xhtml="http://www.w3.org/1999/xhtml" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1">
 //	<url><loc>https://example.com/</loc><xhtml:link rel="alternate" hreflang="de" href="https://example.com/de"/><image:image><image:loc>https://example.com/a.png</image:loc></image:image></url>
 //	</urlset>
 //
-// Schema 0.84 allows no elements but its own: such a document is as NewURLSet
-// writes it.
-func NewExtendedURLSet(w io.Writer, s Schema, base string) *URLSet {
-	if !s.extensible() {
-		return NewURLSet(w, s, base)
+// The URL of a page is base followed by its path, where base is scheme, host, port
+// and folder, percent-encoded and without a slash at the end, such as
+// "https://example.com". The bytes come in pieces of some 64 KiB, so w needs no
+// buffer; size counts them. URLSet does not check the protocol's bounds: see
+// [EntrySize] and [Overhead].
+func URLSet(w io.Writer, s Schema, base string, extended bool, pages []page.Page) (size int64, err error) {
+	namespaces := s.Namespace()
+	if extended {
+		namespaces += extensionNamespaces
 	}
-	u := &URLSet{prefix: appendURL([]byte(urlOpen), base), extended: true}
-	u.open(w, urlSetOpen, s.Namespace()+extensionNamespaces, urlSetOpenEnd, urlSetClose)
-	return u
+	return layout{urlSetOpen, urlSetClose, urlOpen, urlClose}.write(w, namespaces, base, extended, pages)
 }
 
-// Add writes a page. It does not check the protocol's bounds: see [LocLen],
-// [EntrySize], [ExtensionsSize] and [Overhead]. The error is the first that the writer beneath
-// returned.
-func (u *URLSet) Add(p page.Page) error {
-	b := append(u.buf, u.prefix...)
-	b = appendURL(b, p.Path)
-	b = append(b, locClose...)
-	b = appendLastMod(b, p.LastMod, p.LastModDay)
-	b = append(b, freqElements[p.ChangeFreq]...)
-	b = append(b, prioElements[p.Priority]...)
-	if u.extended && p.Extensions != nil {
-		b = appendExtensions(b, p.Extensions)
-	}
-	u.buf = append(b, urlClose...)
-	if len(u.buf) >= flushBytes {
-		u.flush()
-	}
-	return u.err
-}
-
-func appendExtensions(b []byte, e *page.Extensions) []byte {
-	for _, a := range e.Alternates {
-		b = append(b, alternateOpen...)
-		b = appendURL(b, a.Lang)
-		b = append(b, alternateMiddle...)
-		b = appendURL(b, a.URL)
-		b = append(b, alternateClose...)
-	}
-	for _, image := range e.Images {
-		b = append(b, imageOpen...)
-		b = appendURL(b, image)
-		b = append(b, imageClose...)
-	}
-	return b
-}
-
-// Index writes the document that lists other documents, with one entry a line:
+// Index writes the document that lists other documents, with one entry a line, as
+// [URLSet] does, save that their paths are absolute URLs:
 //
 //	<?xml version="1.0" encoding="UTF-8"?>
 //	<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
 //	<sitemap><loc>https://example.com/sitemap-000000000000.xml</loc><lastmod>2006-01-02T15:04:05Z</lastmod></sitemap>
 //	</sitemapindex>
-//
-// An Index is not safe for concurrent use.
-type Index struct{ document }
-
-// NewIndex begins a document on w.
-func NewIndex(w io.Writer, s Schema) *Index {
-	x := &Index{}
-	x.open(w, indexOpen, s.Namespace(), indexOpenEnd, indexClose)
-	return x
+func Index(w io.Writer, s Schema, documents []page.Page) (size int64, err error) {
+	return layout{indexOpen, indexClose, sitemapOpen, sitemapClose}.write(w, s.Namespace(), "", false, documents)
 }
 
-// Add writes the document at loc, an absolute percent-encoded URL, which last
-// changed at lastMod, in Unix seconds, or on that day where dayOnly; 0: not known.
-// The error is the first that the writer beneath returned.
-func (x *Index) Add(loc string, lastMod int64, dayOnly bool) error {
-	b := append(x.buf, sitemapOpen...)
-	b = appendURL(b, loc)
-	b = append(b, locClose...)
-	b = appendLastMod(b, lastMod, dayOnly)
-	x.buf = append(b, sitemapClose...)
-	if len(x.buf) >= flushBytes {
-		x.flush()
+// layout is what tells the kinds of documents apart.
+type layout struct{ open, close, entryOpen, entryClose string }
+
+func (l layout) write(w io.Writer, namespaces, base string, extended bool, pages []page.Page) (size int64, err error) {
+	const enough = 64 << 10
+	buf := make([]byte, 0, enough+4<<10)
+	buf = append(buf, declaration+l.open+namespaces+rootEnd...)
+	prefix := appendURL([]byte(l.entryOpen), base)
+	for _, p := range pages {
+		buf = appendEntry(append(buf, prefix...), p, extended)
+		if buf = append(buf, l.entryClose...); len(buf) >= enough {
+			n, err := w.Write(buf)
+			if size += int64(n); err != nil {
+				return size, err
+			}
+			buf = buf[:0]
+			runtime.Gosched() // requests go first
+		}
 	}
-	return x.err
+	n, err := w.Write(append(buf, l.close...))
+	return size + int64(n), err
+}
+
+// appendEntry appends what stands between the site's base and the end of an entry.
+func appendEntry(b []byte, p page.Page, extended bool) []byte {
+	b = append(appendURL(b, p.Path), locClose...)
+	// W3C Datetime has years of four digits (https://www.w3.org/TR/NOTE-datetime), and XML Schema has no year 0
+	// (https://www.w3.org/TR/xmlschema-2/#dateTime).
+	if t := time.Unix(p.LastMod, 0).UTC(); p.LastMod != 0 && t.Year() > 0 && t.Year() < 10_000 {
+		form := time.RFC3339
+		if p.LastModDay {
+			form = time.DateOnly
+		}
+		b = append(t.AppendFormat(append(b, "<lastmod>"...), form), "</lastmod>"...)
+	}
+	b = append(append(b, freqElements[p.ChangeFreq]...), prioElements[p.Priority]...)
+	if !extended || p.Extensions == nil {
+		return b
+	}
+	for _, a := range p.Extensions.Alternates {
+		b = appendURL(append(b, `<xhtml:link rel="alternate" hreflang="`...), a.Lang)
+		b = appendURL(append(b, `" href="`...), a.URL)
+		b = append(b, `"/>`...)
+	}
+	for _, image := range p.Extensions.Images {
+		b = appendURL(append(b, "<image:image><image:loc>"...), image)
+		b = append(b, "</image:loc></image:image>"...)
+	}
+	return b
+}
+
+// Overhead is the bytes of a urlset without a page.
+func Overhead(s Schema, extended bool) int64 {
+	n, _ := URLSet(io.Discard, s, "", extended, nil)
+	return n
+}
+
+// EntrySize is how many bytes [URLSet] writes for a page.
+func EntrySize(base string, p page.Page, extended bool) int {
+	var buf [1 << 10]byte
+	return len(appendEntry(appendURL(buf[:0], base), p, extended)) + len(urlOpen+urlClose)
+}
+
+// EntriesBound is at least the sum of [EntrySize] over any pages whose paths have
+// pathBytes bytes together. It costs nothing, and for paths of up to some 140 bytes
+// says that 50,000 of them fit into a document. It knows nothing of extensions: use
+// it only where no page has any.
+func EntriesBound(base string, pages int, pathBytes int64) int64 {
+	const longest = urlOpen + locClose + "<lastmod>2006-01-02T15:04:05Z</lastmod><changefreq>monthly</changefreq><priority>0.55</priority>" + urlClose
+	return int64(pages)*int64(len(longest)+len(appendURL(nil, base))) + int64(maxEscape)*pathBytes
+}
+
+// TextSize is how many bytes [WriteText] writes for a page.
+func TextSize(base string, p page.Page) int {
+	n := len(base) + len(p.Path) + len("\n")
+	for _, s := range [...]string{base, p.Path} {
+		for i := range len(s) {
+			if e := escapes[s[i]]; e != "" && e[0] == '%' {
+				n += len("%00") - 1
+			}
+		}
+	}
+	return n
 }
 
 // IsOwn reports whether a document, or its beginning, is as [URLSet] and [Index] write it.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -57,47 +58,38 @@ func goldenPages(t testing.TB) []page.Page {
 	}
 }
 
-// write writes a urlset with begin, which is NewURLSet or NewExtendedURLSet.
-func write(t testing.TB, begin func(io.Writer, Schema, string) *URLSet, s Schema, base string, pages []page.Page) []byte {
+func urlSet(t testing.TB, s Schema, base string, extended bool, pages []page.Page) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	u := begin(&b, s, base)
-	for _, p := range pages {
-		if err := u.Add(p); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := u.Close(); err != nil || u.Bytes() != int64(b.Len()) {
-		t.Fatalf("counted %d bytes, %v, want %d", u.Bytes(), err, b.Len())
+	if n, err := URLSet(&b, s, base, extended, pages); err != nil || n != int64(b.Len()) {
+		t.Fatalf("counted %d bytes, %v, want %d", n, err, b.Len())
 	}
 	return b.Bytes()
 }
 
 func writeIndex(t testing.TB, s Schema) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	x := NewIndex(&b, s)
+	var documents []page.Page
 	for i, lastMod := range []int64{0, 1136214245, 1709210096} {
 		loc := fmt.Sprintf("%s/sitemap-%012x.xml?a&b", base, i)
-		if err := x.Add(loc, lastMod, i == 2); err != nil {
-			t.Fatal(err)
-		}
+		documents = append(documents, page.Page{Path: loc, LastMod: lastMod, LastModDay: i == 2})
 	}
-	if err := x.Close(); err != nil || x.Bytes() != int64(b.Len()) {
-		t.Fatalf("counted %d bytes, %v, want %d", x.Bytes(), err, b.Len())
+	var b bytes.Buffer
+	if n, err := Index(&b, s, documents); err != nil || n != int64(b.Len()) {
+		t.Fatalf("counted %d bytes, %v, want %d", n, err, b.Len())
 	}
 	return b.Bytes()
 }
 
 func TestGolden(t *testing.T) {
 	documents := map[string][]byte{}
-	for _, s := range []Schema{Schema09, Schema084} {
-		documents["urlset-"+s.String()+".xml"] = write(t, NewURLSet, s, base, goldenPages(t))
-		documents["extended-"+s.String()+".xml"] = write(t, NewExtendedURLSet, s, base, goldenPages(t))
-		documents["index-"+s.String()+".xml"] = writeIndex(t, s)
+	for version, s := range map[string]Schema{"0.9": Schema09, "0.84": Schema084} {
+		documents["urlset-"+version+".xml"] = urlSet(t, s, base, false, goldenPages(t))
+		documents["index-"+version+".xml"] = writeIndex(t, s)
 	}
+	documents["extended-0.9.xml"] = urlSet(t, Schema09, base, true, goldenPages(t))
 	var text bytes.Buffer
-	if _, err := WriteText(&text, bytes.NewReader(documents["extended-0.9.xml"])); err != nil {
+	if err := WriteText(&text, bytes.NewReader(documents["extended-0.9.xml"])); err != nil {
 		t.Fatal(err)
 	}
 	documents["urlset.txt"] = text.Bytes()
@@ -115,17 +107,6 @@ func TestGolden(t *testing.T) {
 		}
 		if !bytes.Equal(got, want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
-		}
-	}
-}
-
-func TestSchema(t *testing.T) {
-	for schema, want := range map[Schema][2]string{
-		0:         {"0.9", "http://www.sitemaps.org/schemas/sitemap/0.9"},
-		Schema084: {"0.84", "http://www.google.com/schemas/sitemap/0.84"},
-	} {
-		if got := [2]string{schema.String(), schema.Namespace()}; got != want {
-			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
@@ -156,11 +137,8 @@ func TestEscaping(t *testing.T) {
 	for c := range 256 {
 		s := string([]byte{byte(c)})
 		got := appendURL(nil, s)
-		if len(got) != lengthOf(s, &xmlLen) || len(appendDecoded(nil, got)) != lengthOf(s, &urlLen) {
+		if len(got) > maxEscape || len(appendDecoded(nil, got)) != TextSize(s, page.Page{})-len("\n") {
 			t.Errorf("%q: %q does not have the length foretold", s, got)
-		}
-		if len(got) > maxXMLLen {
-			t.Errorf("%q: %q is longer than %d", s, got, maxXMLLen)
 		}
 	}
 }
@@ -168,17 +146,17 @@ func TestEscaping(t *testing.T) {
 func TestLastMod(t *testing.T) {
 	for in, want := range map[int64]string{
 		0: "", 1: "1970-01-01T00:00:01Z", -1: "1969-12-31T23:59:59Z", 951868799: "2000-02-29T23:59:59Z",
-		minTime: "0001-01-01T00:00:00Z", minTime - 1: "", maxTime: "9999-12-31T23:59:59Z", maxTime + 1: "", -1 << 63: "", 1<<63 - 1: "",
+		-62135596800: "0001-01-01T00:00:00Z", -62135596801: "", 253402300799: "9999-12-31T23:59:59Z", 253402300800: "", -1 << 63: "", 1<<63 - 1: "",
 	} {
 		for _, day := range []bool{false, true} {
 			want := want
 			if want != "" && day {
-				want = want[:dateLen]
+				want = want[:len(time.DateOnly)]
 			}
 			if want != "" {
 				want = "<lastmod>" + want + "</lastmod>"
 			}
-			if got := string(appendLastMod(nil, in, day)); got != want {
+			if got := string(appendEntry(nil, page.Page{LastMod: in, LastModDay: day}, false)); got != locClose+want {
 				t.Errorf("%d: got %q, want %q", in, got, want)
 			}
 		}
@@ -209,39 +187,33 @@ func randomPage(r *rand.Rand) page.Page {
 // checkSizes holds documents of pages against what is foretold of them, and against encoding/xml.
 func checkSizes(t *testing.T, base string, pages ...page.Page) {
 	t.Helper()
-	for _, s := range []Schema{Schema09, Schema084} {
-		entries, extensions, text, pathBytes := int64(0), int64(0), int64(0), int64(0)
+	for _, extended := range []bool{false, true} {
+		size, text, pathBytes := Overhead(Schema09, extended), int64(0), int64(0)
 		for _, p := range pages {
-			entries += int64(EntrySize(base, p))
-			extensions += int64(ExtensionsSize(s, p))
+			size += int64(EntrySize(base, p, extended))
 			text += int64(TextSize(base, p))
 			pathBytes += int64(len(p.Path))
 		}
-		plain, extended := write(t, NewURLSet, s, base, pages), write(t, NewExtendedURLSet, s, base, pages)
-		if got, want := int64(len(plain)), Overhead(s)+entries; got != want {
-			t.Errorf("%v: got %d bytes, want %d", s, got, want)
+		document := urlSet(t, Schema09, base, extended, pages)
+		if got := int64(len(document)); got != size {
+			t.Errorf("extended %t: got %d bytes, want %d", extended, got, size)
 		}
-		if got, want := int64(len(extended)), Overhead(s)+ExtensionsOverhead(s)+entries+extensions; got != want {
-			t.Errorf("%v: got %d bytes with extensions, want %d", s, got, want)
+		if bound := Overhead(Schema09, false) + EntriesBound(base, len(pages), pathBytes); !extended && bound < size {
+			t.Errorf("a bound of %d is below %d", bound, size)
 		}
-		if bound := EntriesBound(base, len(pages), pathBytes); bound < entries {
-			t.Errorf("a bound of %d is below %d", bound, entries)
+		var b strings.Builder
+		if err := WriteText(&b, bytes.NewReader(document)); int64(b.Len()) != text || err != nil {
+			t.Errorf("text: got %d bytes, %v, want %d", b.Len(), err, text)
 		}
-		for _, document := range [][]byte{plain, extended} {
-			var b strings.Builder
-			if n, err := WriteText(&b, bytes.NewReader(document)); n != text || int64(b.Len()) != text || err != nil {
-				t.Errorf("%v: text: got %d and %d bytes, %v, want %d", s, n, b.Len(), err, text)
-			}
-			var read struct {
-				Locs []string `xml:"url>loc"`
-			}
-			if err := xml.Unmarshal(document, &read); err != nil || strings.Join(append(read.Locs, ""), "\n") != b.String() {
-				t.Errorf("%v: %v: got the locs %q, want %q", s, err, read.Locs, b.String())
-			}
-			for i, loc := range read.Locs {
-				if len(loc) != LocLen(base, pages[i]) || strings.ContainsFunc(loc, func(r rune) bool { return r <= ' ' || r >= 0x7F }) {
-					t.Errorf("%v: got the loc %q for %q", s, loc, pages[i].Path)
-				}
+		var read struct {
+			Locs []string `xml:"url>loc"`
+		}
+		if err := xml.Unmarshal(document, &read); err != nil || strings.Join(append(read.Locs, ""), "\n") != b.String() {
+			t.Errorf("%v: got the locs %q, want %q", err, read.Locs, b.String())
+		}
+		for i, loc := range read.Locs {
+			if len(loc)+len("\n") != TextSize(base, pages[i]) || strings.ContainsFunc(loc, func(r rune) bool { return r <= ' ' || r >= 0x7F }) {
+				t.Errorf("got the loc %q for %q", loc, pages[i].Path)
 			}
 		}
 	}
@@ -270,43 +242,39 @@ func TestTextOfLongLines(t *testing.T) {
 	var pages []page.Page
 	want := ""
 	for n := maxLine - 100; n < 3*maxLine; n += 1 + n/maxLine*997 { // some end near the bounds of buffers
-		rest := n - EntrySize(base, page.Page{Path: "/b"}) - len(imageOpen+imageClose)
+		rest := n - EntrySize(base, page.Page{Path: "/b", Extensions: &page.Extensions{Images: []string{""}}}, true)
 		pages = append(pages, page.Page{Path: "/b", Extensions: &page.Extensions{Images: []string{strings.Repeat("a", rest)}}})
 		want += base + "/b\n"
 	}
-	document := write(t, NewExtendedURLSet, Schema09, base, pages)
+	document := urlSet(t, Schema09, base, true, pages)
 	var got bytes.Buffer
-	if _, err := WriteText(&got, iotest.HalfReader(bytes.NewReader(document))); err != nil || got.String() != want {
+	if err := WriteText(&got, iotest.HalfReader(bytes.NewReader(document))); err != nil || got.String() != want {
 		t.Errorf("got %d bytes, %v, want %d", got.Len(), err, len(want))
 	}
-	short, line := document[:len(document)-maxLine], urlOpen+base+locClose+strings.Repeat("x", 3*maxLine)
+	short := document[:len(document)-maxLine]
 	for name, test := range map[string]struct {
 		document io.Reader
 		want     error
 	}{
 		"cut short":     {bytes.NewReader(short), io.ErrUnexpectedEOF},
 		"a broken disk": {io.MultiReader(bytes.NewReader(short), iotest.ErrReader(errFull)), errFull},
-		"another end":   {bytes.NewReader(bytes.Replace(document, []byte("</image:image></url>\n"), []byte("</image:image></urk>\n"), 1)), ErrForeign},
-		"no end":        {strings.NewReader(declaration + urlSetOpen + urlSetOpenEnd + line + "\n" + urlSetClose), ErrForeign},
-		"a longer loc":  {strings.NewReader(declaration + urlSetOpen + urlSetOpenEnd + urlOpen + line[len(urlOpen+base+locClose):] + locClose + urlClose + urlSetClose), ErrForeign},
-		"no document":   {strings.NewReader("<html>\n"), ErrForeign},
 	} {
-		if _, err := WriteText(io.Discard, test.document); !errors.Is(err, test.want) {
+		if err := WriteText(io.Discard, test.document); !errors.Is(err, test.want) {
 			t.Errorf("%s: got %v, want %v", name, err, test.want)
 		}
 	}
-	if _, err := WriteText(&failing{10}, bytes.NewReader(document)); !errors.Is(err, errFull) {
+	if err := WriteText(&failing{10}, bytes.NewReader(document)); !errors.Is(err, errFull) {
 		t.Errorf("got %v, want %v", err, errFull)
 	}
 }
 
 func TestFind(t *testing.T) {
-	document := write(t, NewExtendedURLSet, Schema09, base, goldenPages(t))
-	want := URL{Loc: base + "/everything", LastMod: "2024-02-29T12:34:56Z", ChangeFreq: "monthly", Priority: "0.55", Line: 7}
-	if got, ok, err := Find(bytes.NewReader(document), want.Loc); got != want || !ok || err != nil {
+	document := urlSet(t, Schema09, base, true, goldenPages(t))
+	want := Hints{LastMod: "2024-02-29T12:34:56Z", ChangeFreq: "monthly", Priority: "0.55"}
+	if got, ok, err := Find(bytes.NewReader(document), base+"/everything"); got != want || !ok || err != nil {
 		t.Errorf("got %+v, %t, %v, want %+v", got, ok, err, want)
 	}
-	if got, ok, err := Find(bytes.NewReader(document), base+"/a%20b?x=1&y='2'"); got.Line != 4 || !ok || err != nil {
+	if got, ok, err := Find(bytes.NewReader(document), base+"/a%20b?x=1&y='2'"); got.LastMod != "2006-01-02T15:04:05Z" || !ok || err != nil {
 		t.Errorf("got %+v, %t, %v", got, ok, err)
 	}
 	if _, ok, err := Find(bytes.NewReader(document), base+"/none"); ok || err != nil {
@@ -316,10 +284,10 @@ func TestFind(t *testing.T) {
 
 func TestEntriesBoundIsReached(t *testing.T) {
 	p := page.Page{Path: strings.Repeat("'", 50), LastMod: 1, ChangeFreq: freq(t, "monthly"), Priority: prio(t, 0.55)}
-	if got, want := EntriesBound(base, 1, 50), int64(EntrySize(base, p)); got != want {
+	if got, want := EntriesBound(base, 1, 50), int64(EntrySize(base, p, false)); got != want {
 		t.Errorf("got %d, want %d", got, want)
 	}
-	if EntriesBound(base, 50_000, 50_000*140)+Overhead(Schema09) > 52_428_800 {
+	if EntriesBound(base, 50_000, 50_000*140)+Overhead(Schema09, false) > 52_428_800 {
 		t.Error("50,000 ordinary pages have to be measured")
 	}
 }
@@ -337,24 +305,10 @@ func (f *failing) Write(p []byte) (int, error) {
 }
 
 func TestWriteError(t *testing.T) {
-	u := NewURLSet(&failing{100_000}, Schema09, base)
-	var err error
-	added := 0
-	for ; err == nil && added < 1e6; added++ {
-		err = u.Add(page.Page{Path: "/page"})
+	if _, err := URLSet(&failing{100_000}, Schema09, base, false, realPages(3000)); err != errFull {
+		t.Errorf("got %v", err)
 	}
-	if err != errFull || added > 3000 {
-		t.Errorf("got %v after %d pages", err, added)
-	}
-	if err := u.Add(page.Page{Path: "/page"}); err != errFull {
-		t.Errorf("then: got %v", err)
-	}
-	if err := u.Close(); err != errFull {
-		t.Errorf("Close: got %v", err)
-	}
-	x := NewIndex(&failing{10}, Schema09)
-	x.Add(base+"/a.xml", 0, false)
-	if err := x.Close(); err != errFull {
+	if _, err := Index(&failing{10}, Schema09, []page.Page{{Path: base + "/a.xml"}}); err != errFull {
 		t.Errorf("index: got %v", err)
 	}
 }
@@ -404,17 +358,14 @@ func BenchmarkWriteShard(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				w := what.w()
-				u := NewURLSet(w, Schema09, base)
-				for _, p := range pages {
-					u.Add(p)
-				}
-				if err := u.Close(); err != nil {
+				size, err := URLSet(w, Schema09, base, false, pages)
+				if err != nil {
 					b.Fatal(err)
 				}
 				if err := w.Close(); err != nil {
 					b.Fatal(err)
 				}
-				b.SetBytes(u.Bytes())
+				b.SetBytes(size)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(pages)), "ns/page")
 		})
