@@ -371,7 +371,7 @@ func (s *site) log(r *result, rep, before *report) {
 		l.Info("sitemap refreshed", fields...)
 	case r.outcome == refreshUnchanged && (rep.Pages != before.Pages || rep.Pending != before.Pending || !maps.Equal(rep.LeftOut, before.LeftOut)):
 		l.Info("sitemap refreshed, nothing changed", fields...)
-	default: // of all sites: see newLogger
+	default: // of sites on demand, too
 		s.handler.logger.Debug("sitemap refreshed, nothing changed", append(fields, zap.String("site", s.url()))...)
 	}
 	if selected.Generation == nil {

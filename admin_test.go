@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
@@ -31,7 +32,7 @@ func reportSite(t *testing.T) (*site, *observer.ObservedLogs) {
 	h.settings.crawl = Crawl{Disallow: []string{"add", "logout"}}.compile(new(checker))
 	a := &App{now: time.Now, events: &eventQueue{queue: make(chan func(), 2)}}
 	s := &site{identity: identity{handler: h, origin: "http://a.example"}, app: a, state: new(siteState)}
-	s.id.handler, s.logger, s.ctx, s.schedule = h, newLogger(&s.identity), context.Background(), schedule.New(time.Time{})
+	s.id.handler, s.logger, s.ctx, s.schedule = h, logonce.New(h.logger.With(zap.String("site", s.url()))), context.Background(), schedule.New(time.Time{})
 	s.probed.Store(new(probeResult))
 	a.sites = map[siteID]*site{s.id: s}
 	return s, logs

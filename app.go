@@ -63,13 +63,9 @@ type App struct {
 	mu        sync.RWMutex
 	handlers  []*Handler
 	sites     map[siteID]*site
-	onDemand  int      // of the sites
-	scheduled bool     // the sites are refreshed when they are due
-	full      struct { // there is no room for a site
-		refused       int
-		since, logged time.Time
-	}
-	aliasing sync.Mutex // held while aliases are settled
+	scheduled bool       // the sites are refreshed when they are due
+	full      time.Time  // when there was last found to be no room for a site
+	aliasing  sync.Mutex // held while aliases are settled
 
 	started chan struct{} // closed when it is known where the handlers are mounted
 	running context.Context
@@ -232,15 +228,19 @@ func (a *App) site(h *Handler, id siteID, prefix string) (*site, error) {
 	if s := a.sites[id]; s != nil {
 		return s, nil
 	}
-	onDemand := h.settings.base == "" && !h.names(id.address)
+	now, onDemand := a.now(), h.settings.base == "" && !h.names(id.address)
 	if onDemand {
-		if !a.hasRoom() {
+		recent := now.Sub(a.full).Abs() < time.Second // finding out takes a while
+		if !recent && !a.makeRoom(1, nil) {
+			recent, a.full = true, now
+			h.sampled.Warn("too many sites are known by their visitors' Host headers alone; name hosts in the configuration, or set base_url")
+		}
+		if recent {
 			return nil, errTooManySites
 		}
-		a.onDemand++
 	}
 	s := newSite(a, newIdentity(h, id, prefix, onDemand))
-	s.demand.add(a.now())
+	s.requested.Store(now.UnixNano())
 	a.sites[id] = s
 	if a.scheduled {
 		a.group.Go(s.refreshWhenDue)
@@ -255,70 +255,35 @@ func (a *App) siteOf(h *Handler, r *http.Request, prefix string) (*site, error) 
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.site(h, id, prefix)
-	if err == nil && !s.onDemand && id.host != "" && !h.listener.is(id.address) {
-		// A proxy in front speaks https. Whether www and the apex are one site shows once
-		// there are both.
-		apex, isWWW := strings.CutPrefix(id.host, "www.")
-		if id.host = apex; !isWWW {
-			id.host = "www." + apex
-		}
-		if h.names(id.address) {
-			_, _ = a.site(h, id, prefix)
-		}
-	}
-	return s, err
-}
-
-// hasRoom lets one more site on demand in, if need be in the place of another. That there is no
-// room is found out once a second, and logged once a minute. Under mu.
-func (a *App) hasRoom() bool {
-	now, full := a.now(), &a.full
-	recent := now.Sub(full.since).Abs() < time.Second
-	if !recent && a.makeRoom(1, nil) {
-		return true
-	}
-	if full.refused++; recent {
-		return false
-	}
-	if full.since = now; now.Sub(full.logged).Abs() >= time.Minute {
-		a.logger.Warn("too many sites are known by their visitors' Host headers alone; name hosts in the configuration, or set base_url",
-			zap.Int("sites", a.onDemand), zap.Int("refused", full.refused))
-		full.logged, full.refused = now, 0
-	}
-	return false
+	return a.site(h, id, prefix)
 }
 
 // makeRoom drops sites on demand until so many more may come: empty ones first, else those
-// with the fewest requests. While every one was requested lately only spare goes, and if
-// there is none, there is no room. Under mu.
+// that were requested longest ago. While every one was requested lately only spare goes,
+// and if there is none, there is no room. Under mu.
 func (a *App) makeRoom(more int, spare *site) bool {
 	for now := a.now(); ; {
-		var worst *site
-		least, bytes := math.Inf(1), int64(0)
+		worst, longest, sites, bytes := spare, lately, more, int64(more)
 		for _, s := range a.sites {
 			if !s.onDemand {
 				continue
 			}
-			bytes += s.state.bytes.Load()
-			s.demand.mu.Lock()
-			score, idle := s.demand.at(now), now.Sub(s.demand.latest).Abs()
-			s.demand.mu.Unlock()
-			if s.state.Index.Load() == nil {
-				score -= math.MaxInt32
+			sites, bytes = sites+1, bytes+s.state.bytes.Load()
+			idle := now.Sub(time.Unix(0, s.requested.Load())).Abs() // the clock may be set back
+			if idle >= lately && s.state.Index.Load() == nil {
+				idle = math.MaxInt64
 			}
-			if _, running, _ := s.schedule.State(); idle >= lately && !running && score < least {
-				worst, least = s, score
+			if _, running, _ := s.schedule.State(); idle >= longest && !running {
+				worst, longest = s, idle
 			}
 		}
-		if a.onDemand+more <= maxOnDemandSites && bytes+int64(more) <= maxOnDemandBytes {
+		if sites <= maxOnDemandSites && bytes <= maxOnDemandBytes {
 			return true
 		}
-		if worst = cmp.Or(worst, spare); worst == nil || a.sites[worst.id] != worst {
+		if worst == nil || a.sites[worst.id] != worst {
 			return false
 		}
 		delete(a.sites, worst.id)
-		a.onDemand--
 		worst.drop()
 	}
 }

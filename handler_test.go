@@ -291,7 +291,7 @@ func TestNoRoom(t *testing.T) {
 		b.visitMany(maxOnDemandSites)
 		b.clock = b.clock.Add(time.Minute)
 		for _, s := range b.app.sites {
-			s.demand.add(b.clock)
+			s.requested.Store(b.clock.UnixNano())
 		}
 		begun := time.Now()
 		for range 3 {

@@ -34,6 +34,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
@@ -136,8 +137,7 @@ type Handler struct {
 	limiter      *crawl.Limiter // of fetches that upstreams answer, on all sites
 	abandoned    atomic.Int32   // fetches that never came back
 	onDemandTurn crawl.Slots    // of refreshes of sites on demand: one at a time
-	sampling     sync.Once
-	sampled      *zap.Logger // of sites on demand
+	sampled      *zap.Logger    // of sites on demand: each message once a minute
 
 	// Known once Caddy starts.
 	mounts   mounts
@@ -235,6 +235,7 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 // and writes nothing outside of memory.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.ctx, h.logger = ctx, ctx.Logger()
+	h.sampled = oncePerMinute(h.logger)
 	if len(h.SourcesRaw) == 0 {
 		h.SourcesRaw = []json.RawMessage{json.RawMessage(`{"source":"files"}`)}
 	}
@@ -265,6 +266,13 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.server, h.app = server, app.(*App)
 	h.app.handlers = append(h.app.handlers, h)
 	return nil
+}
+
+// oncePerMinute is a logger that writes each message once a minute.
+func oncePerMinute(logger *zap.Logger) *zap.Logger {
+	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
+	}))
 }
 
 // check checks the settings, and notes what the handler does for its sources. Without a replacer,

@@ -23,10 +23,9 @@ import (
 
 // probeResult is what the server's routes say of a site.
 type probeResult struct {
-	blocked       string   // why the site lists nothing; "": it does list
-	status        int      // of the response that says so
-	same          *Handler // that gets the requests for the sitemap, with the same settings; nil: none
-	canonicalHost string   // that the front page names in its canonical; "": none
+	blocked       string // why the site lists nothing; "": it does list
+	status        int    // of the response that says so
+	canonicalHost string // that the front page names in its canonical; "": none
 
 	robots robotsRules
 	siteFiles
@@ -101,9 +100,6 @@ func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error)
 		}
 	case p.seen != h:
 		result.blocked = reasonShadowed
-		if p.seen.settings.digest == h.settings.digest {
-			result.same = p.seen
-		}
 	}
 	front, err := f.fetch(ctx, f.internal.prefix+"/", peekBody, nil)
 	if ctx.Err() != nil {

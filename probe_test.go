@@ -137,9 +137,7 @@ func TestProbe(t *testing.T) {
 func TestProbeReaches(t *testing.T) {
 	b := newBench(t, nil)
 	h, s := b.handler, b.site("named.example")
-	other := newBench(t, func(h *Handler) { h.Exclude = []string{"/x"} }).handler
-	twin := newBench(t, nil).handler
-	other.settings.digest = 1
+	other := newBench(t, nil).handler
 	through := func(first, then caddyhttp.MiddlewareHandler) caddyhttp.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) error {
 			next := caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error { return then.ServeHTTP(w, r, b.pages) })
@@ -150,23 +148,21 @@ func TestProbeReaches(t *testing.T) {
 		routes  caddyhttp.HandlerFunc
 		blocked string
 		status  int
-		same    *Handler
 		err     error
 	}{
-		"its own":               {through(h, h), "", 0, nil, nil},
-		"another handler first": {through(other, h), reasonShadowed, 0, nil, nil},
-		"one of equal settings": {through(twin, h), reasonShadowed, 0, twin, nil},
-		"none":                  {b.pages, reasonUnreached, 404, nil, nil},
-		"a login":               {status(http.StatusUnauthorized), reasonRefused, 401, nil, nil},
-		"a teapot":              {status(http.StatusTeapot), reasonUnreached, 418, nil, nil},
-		"an aborted connection": {func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) }, "", 0, nil, errAborted},
+		"its own":               {through(h, h), "", 0, nil},
+		"another handler first": {through(other, h), reasonShadowed, 0, nil},
+		"none":                  {b.pages, reasonUnreached, 404, nil},
+		"a login":               {status(http.StatusUnauthorized), reasonRefused, 401, nil},
+		"a teapot":              {status(http.StatusTeapot), reasonUnreached, 418, nil},
+		"an aborted connection": {func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) }, "", 0, errAborted},
 		"aborted behind the sitemap": {func(w http.ResponseWriter, r *http.Request) error {
 			return h.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) }))
-		}, "", 0, nil, nil},
+		}, "", 0, nil},
 	} {
 		b.app.fetchers[h.server].routes = test.routes
 		got, err := s.fetcher.probe(t.Context())
-		if !errors.Is(err, test.err) || err == nil && (got.blocked != test.blocked || got.status != test.status || got.same != test.same) {
+		if !errors.Is(err, test.err) || err == nil && (got.blocked != test.blocked || got.status != test.status) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
@@ -208,8 +206,8 @@ type site struct {
 	probed atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	main   atomic.Pointer[site]        // whose documents stand for this one's; nil: its own do
 	own    atomic.Pointer[ownPages]    // that the application's own sitemaps name
-	demand demand
 
+	requested           atomic.Int64    // when its documents last were, in nanoseconds
 	ready, wasProbed    chan struct{}   // closed when it is known what is served, and when the first probe has ended
 	setReady, setProbed func()          // close these
 	checked             atomic.Bool     // its setup
@@ -224,7 +222,11 @@ func newSite(a *App, i identity) *site {
 	s.setReady, s.setProbed = sync.OnceFunc(func() { close(s.ready) }), sync.OnceFunc(func() { close(s.wasProbed) })
 	s.ctx, s.cancel = context.WithCancel(a.running)
 	h := i.handler
-	s.logger = newLogger(&s.identity)
+	logger := h.logger
+	if s.onDemand {
+		logger = h.sampled
+	}
+	s.logger = logonce.New(logger.With(zap.String("site", s.url())))
 	routes, proxies := digestRoutes(h.server, hostOf(i.internal.origin))
 	s.fetcher = siteFetcher{&s.identity, a.fetchers[h.server], routes, func(res *response) {
 		a.counts.fetched(res)
@@ -258,29 +260,11 @@ func (s *site) drop() {
 	_, _ = states.Delete(s.state.key)
 }
 
-// demand is how often a site's documents are requested. A request counts half after an hour.
-type demand struct {
-	mu     sync.Mutex
-	score  float64
-	latest time.Time // request
-}
-
-func (d *demand) add(now time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.score, d.latest = d.at(now)+1, now
-}
-
-// at returns the demand at a time. Under mu.
-func (d *demand) at(now time.Time) float64 {
-	return d.score * math.Exp2(-now.Sub(d.latest).Abs().Hours()) // the clock may be set back
-}
-
 // snapshot returns what to serve. The very first request of a site waits for its first
 // refresh; the error is for Caddy. Nil: the site has no documents.
 func (s *site) snapshot(ctx context.Context) (*publish.Snapshot, error) {
 	if s.onDemand {
-		s.demand.add(s.app.now())
+		s.requested.Store(s.app.now().UnixNano())
 		s.schedule.Notify()
 	}
 	if snapshot := s.state.Index.Load(); snapshot != nil {
@@ -316,115 +300,64 @@ func (s *site) refreshNow(ctx context.Context) error {
 // it.
 const probePatience = 5 * time.Second
 
-// settle notes what a probe found, and which sites stand for others now.
+// settle notes what a probe found, and which of the site and its twins stand for others now.
+// Twins are sites that may be one: a host by http and https, or an apex and its www.
 func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
 	if err == nil {
 		s.probed.Store(probed)
 	}
 	s.setProbed()
-	if err == nil && probed.same != nil {
-		// Of two sitemaps with equal settings, as of a snippet that is imported twice,
-		// requests reach the first.
-		id := s.id
-		id.handler = probed.same
-		if main := s.app.lookup(id); main != nil && main != s {
-			s.setMain(main)
-		}
-		return
-	}
+	apex := func(s *site) string { return strings.TrimPrefix(s.id.host, "www.") }
+	twins := slices.DeleteFunc(s.app.allSites(), func(o *site) bool {
+		return o.onDemand || o.handler.settings.base != "" || o.id.prefix != s.id.prefix || apex(o) != apex(s)
+	})
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
-	twins := s.twins()
 	for _, twin := range twins {
 		select {
 		case <-twin.wasProbed:
 		case <-ctx.Done():
 		}
 	}
-	s.app.settleAliases(twins)
-}
-
-// twins are the site and those that may stand for it, or the other way around: one host by
-// http and https, or an apex and its www.
-func (s *site) twins() []*site {
-	if s.onDemand || s.handler.settings.base != "" {
-		return nil
-	}
-	apex := func(s *site) string { return strings.TrimPrefix(s.id.host, "www.") }
-	return slices.DeleteFunc(s.app.allSites(), func(o *site) bool {
-		return o.onDemand || o.handler.settings.base != "" || o.id.prefix != s.id.prefix || apex(o) != apex(s)
-	})
-}
-
-// settleAliases settles which of some twins stand for others, as the last probes have it.
-func (a *App) settleAliases(twins []*site) {
-	a.aliasing.Lock()
-	defer a.aliasing.Unlock()
-	main := mergeAliases(twins)
-	for _, s := range twins {
-		if probed := s.probed.Load(); main[s] != nil || probed == nil || probed.same == nil {
-			s.setMain(main[s])
+	s.app.aliasing.Lock()
+	defer s.app.aliasing.Unlock()
+	for _, twin := range twins {
+		main := twin.mainOf(twins)
+		if twin.main.Swap(main) != main && main != nil {
+			twin.setReady()
+			twin.logger.Debug("another site's sitemap stands for this one's", zap.String("sitemap", main.sitemapURL()))
 		}
 	}
 }
 
-// setMain lets another site's documents stand for this one's; nil: no other's do.
-func (s *site) setMain(main *site) {
-	if s.main.Swap(main) != main && main != nil {
-		s.setReady()
-		s.logger.Debug("another site's sitemap stands for this one's", zap.String("sitemap", main.sitemapURL()))
-	}
-}
-
-// mergeAliases settles which of some twins stand for others: https for http, and of an apex
-// and its www the one that its front page names as canonical, else the apex. It depends on
+// mainOf is which of its twins stands for a site in the end; nil: none. It depends on
 // nothing but what the probes of these sites found.
-func mergeAliases(twins []*site) map[*site]*site {
-	main, live := make(map[*site]*site), make(map[siteID]*site)
-	for _, s := range twins {
-		if probed := s.probed.Load(); probed != nil && probed.blocked == "" {
-			live[s.id] = s
-		}
-	}
-	for _, s := range live {
-		i := slices.IndexFunc(twins, func(o *site) bool {
-			if s.id.scheme != "http" || o.id.scheme != "https" || o.id.host != s.id.host || o.handler == s.handler || live[o.id] == nil {
-				return false
+func (s *site) mainOf(twins []*site) *site {
+	for _, stands := range []func(s, o *site) bool{isSecure, isCanonical} {
+		for _, o := range twins {
+			if a, b := s.probed.Load(), o.probed.Load(); a != nil && b != nil && a.blocked == "" && b.blocked == "" && stands(o, s) {
+				return cmp.Or(o.mainOf(twins), o)
 			}
-			a, b := s.probed.Load(), o.probed.Load()
-			return s.handler.settings.digest == o.handler.settings.digest && a.root == b.root && a.fs == b.fs // the same pages
-		})
-		if i >= 0 {
-			main[s] = twins[i]
 		}
 	}
-	for id, apex := range live {
-		id.host = "www." + id.host
-		switch www := live[id]; {
-		case www == nil || main[apex] != nil || main[www] != nil:
-		case apex.probed.Load().canonicalHost == id.host:
-			main[apex] = www
-		default:
-			main[www] = apex
-		}
-	}
-	for s, m := range main {
-		main[s] = cmp.Or(main[m], m)
-	}
-	return main
+	return nil
 }
 
-// newLogger is a site's own. Of sites on demand, of which visitors may name any number, a
-// handler writes each message once a minute.
-func newLogger(i *identity) *logonce.Logger {
-	logger, h := i.handler.logger, i.handler
-	if i.onDemand {
-		h.sampling.Do(func() {
-			h.sampled = logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-				return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
-			}))
-		})
-		logger = h.sampled
+// isSecure reports whether a site has the pages of another one by https.
+func isSecure(s, plain *site) bool {
+	a, b := s.probed.Load(), plain.probed.Load()
+	return s.id.scheme == "https" && plain.id.scheme == "http" && s.id.host == plain.id.host && s.handler != plain.handler &&
+		s.handler.settings.digest == plain.handler.settings.digest && a.root == b.root && a.fs == b.fs
+}
+
+// isCanonical reports whether a site is the one of an apex and its www that the front page
+// of the apex names as canonical, else the apex.
+func isCanonical(s, o *site) bool {
+	apex, www := s, o
+	if len(s.id.host) > len(o.id.host) {
+		apex, www = o, s
 	}
-	return logonce.New(logger.With(zap.String("site", i.url())))
+	id := apex.id
+	id.host = "www." + id.host
+	return www.id == id && (apex.probed.Load().canonicalHost == id.host) == (www == s)
 }

@@ -104,20 +104,6 @@ func TestRefreshNow(t *testing.T) {
 	})
 }
 
-// TestDemand: the last hours count, whatever the clock does.
-func TestDemand(t *testing.T) {
-	begun := time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
-	var d demand
-	for i, test := range []struct {
-		after time.Duration // since the beginning
-		want  float64       // after a request
-	}{{0, 1}, {0, 2}, {time.Hour, 2}, {2 * time.Hour, 2}, {5 * time.Hour, 1.25}, {-24 * time.Hour, 1}, {24 * time.Hour, 1}} {
-		if d.add(begun.Add(test.after)); d.score < test.want || d.score > test.want+1e-6 {
-			t.Errorf("request %d: got %v, want %v", i, d.score, test.want)
-		}
-	}
-}
-
 // probedSite is a site at a URL such as "https://www.a.example:8443", probed with a result.
 func probedSite(b *bench, url string, probed *probeResult) *site {
 	scheme, host, _ := strings.Cut(url, "://")
@@ -127,15 +113,15 @@ func probedSite(b *bench, url string, probed *probeResult) *site {
 	if prefix != "" {
 		at.prefix = "/" + prefix
 	}
-	s := &site{identity: newIdentity(b.handler, siteID{b.handler, at}, at.prefix, false), app: b.app}
+	s := &site{identity: newIdentity(b.handler, siteID{b.handler, at}, at.prefix, false)}
 	if probed != nil {
 		s.probed.Store(probed)
 	}
 	return s
 }
 
-// TestMergeAliases: which sites stand for which, in whatever order they come.
-func TestMergeAliases(t *testing.T) {
+// TestMainOf: which sites stand for which, in whatever order they come.
+func TestMainOf(t *testing.T) {
 	result := func(root, canonical string) *probeResult {
 		return &probeResult{siteFiles: siteFiles{root: root}, canonicalHost: canonical}
 	}
@@ -170,11 +156,10 @@ func TestMergeAliases(t *testing.T) {
 		}
 		for range 20 {
 			rand.Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
-			main := mergeAliases(sites)
 			for _, s := range sites {
 				got := ""
-				if main[s] != nil {
-					got = main[s].url()
+				if main := s.mainOf(sites); main != nil {
+					got = main.url()
 				}
 				if got != test.want[s.url()] {
 					t.Fatalf("%s: %s stands for %s, want %q", name, got, s.url(), test.want[s.url()])
@@ -219,6 +204,7 @@ func TestSettle(t *testing.T) {
 func TestSettleAliases(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.mounts = mounts{{hosts: []string{"a.example", "www.a.example"}}} })
 	apex, www := b.site("a.example"), b.site("www.a.example")
+	www.setProbed()
 	for i, step := range []struct {
 		apex, www probeResult
 		main      [2]*site
@@ -227,9 +213,8 @@ func TestSettleAliases(t *testing.T) {
 		{probeResult{canonicalHost: "www.a.example"}, probeResult{}, [2]*site{www, nil}},
 		{probeResult{canonicalHost: "www.a.example"}, probeResult{blocked: reasonUnreached}, [2]*site{}},
 	} {
-		apex.probed.Store(&step.apex)
-		www.probed.Store(&step.www)
-		b.app.settleAliases(www.twins())
+		apex.settle(t.Context(), &step.apex, nil)
+		www.settle(t.Context(), &step.www, nil)
 		if got := [2]*site{apex.main.Load(), www.main.Load()}; got != step.main {
 			t.Errorf("step %d: got %v, want %v", i, got, step.main)
 		}
@@ -239,25 +224,20 @@ func TestSettleAliases(t *testing.T) {
 	}
 }
 
-// TestForwardedTwins: behind a proxy that speaks https, www and the apex are one site, and both come
-// with the first request for one; the listener's own sites stay.
+// TestForwardedTwins: behind a proxy that speaks https, www and the apex are one site; the
+// listener's own sites stay.
 func TestForwardedTwins(t *testing.T) {
-	b := newBench(t, func(h *Handler) { h.mounts = mounts{{hosts: []string{"a.example", "www.a.example", "b.example"}}} })
-	for _, host := range []string{"www.a.example", "b.example"} {
-		if _, err := b.visitThrough("https", host); err != nil {
+	b := newBench(t, func(h *Handler) { h.mounts = mounts{{hosts: []string{"a.example", "www.a.example"}}} })
+	direct := b.site("a.example")
+	direct.setProbed()
+	for _, host := range []string{"www.a.example", "a.example"} {
+		s, err := b.visitThrough("https", host)
+		if err != nil {
 			t.Fatal(err)
 		}
+		s.settle(t.Context(), &probeResult{}, nil)
 	}
-	direct := b.site("a.example")
-	var urls []string
-	for _, s := range b.app.allSites() {
-		urls = append(urls, s.url())
-		s.probed.Store(&probeResult{})
-	}
-	if got, want := fmt.Sprint(urls), "[http://a.example https://a.example https://b.example https://www.a.example]"; got != want {
-		t.Fatalf("got %s, want %s", got, want)
-	}
-	b.app.settleAliases(direct.twins())
+	direct.settle(t.Context(), &probeResult{}, nil)
 	for _, s := range b.app.allSites() {
 		if main := s.main.Load(); (main != nil) != (s.id.host == "www.a.example") || main != nil && main.url() != "https://a.example" {
 			t.Errorf("%s is an alias of %v", s.url(), main)

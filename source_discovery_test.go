@@ -159,7 +159,7 @@ func newVisiting(t testing.TB, sources ...Source) *visiting {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	v := &visiting{TB: t, logs: logs, clock: time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)}
-	h := &Handler{logger: zap.New(core), sources: sources, server: new(caddyhttp.Server), listener: listener{scheme: "http"}, mounts: mounts{{}}, onDemandTurn: crawl.NewSlots(1)}
+	h := &Handler{logger: zap.New(core), sampled: oncePerMinute(zap.New(core)), sources: sources, server: new(caddyhttp.Server), listener: listener{scheme: "http"}, mounts: mounts{{}}, onDemandTurn: crawl.NewSlots(1)}
 	for _, source := range sources {
 		h.sourceNames = append(h.sourceNames, caddy.GetModuleName(source))
 	}

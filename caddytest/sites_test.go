@@ -394,14 +394,14 @@ func TestSitesThatAreOneBehindProxy(t *testing.T) {
 	const direct, https, warning = "http://www.shop.example.com:{port}/sitemap.xml", "X-Forwarded-Proto: https", "lists http URLs"
 	s := start(t, trusting+block, harness.TwoRoots)
 	s.Eventually(func() bool { return s.Get(direct).StatusCode == http.StatusPermanentRedirect }, s.SitemapLog)
+	if got, want := s.Locs("http://localhost:{port}/sitemap.xml", https, "Host: shop.example.com"), harness.Below("https://shop.example.com", harness.PagesOfA); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 	for _, document := range []string{"/sitemap.xml", "/sitemap.txt"} {
 		r := s.Get("http://localhost:{port}"+document, https, "Host: www.shop.example.com")
 		if want := "https://shop.example.com" + document; r.StatusCode != http.StatusPermanentRedirect || r.Header.Get("Location") != want {
 			t.Errorf("%s: status %d to %q, want 308 to %q", document, r.StatusCode, r.Header.Get("Location"), want)
 		}
-	}
-	if got, want := s.Locs("http://localhost:{port}/sitemap.xml", https, "Host: shop.example.com"), harness.Below("https://shop.example.com", harness.PagesOfA); !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
 	}
 	for _, host := range []string{"shop.example.com", "www.shop.example.com"} {
 		if r := s.Get("http://localhost:{port}/robots.txt", https, "Host: "+host); !strings.Contains(r.Text, "Sitemap: https://shop.example.com/sitemap.xml\n") {
