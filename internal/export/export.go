@@ -163,7 +163,7 @@ func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 // it, too, or that has everything but that line.
 func (f *Folder) StageRobots(content []byte) error {
 	return f.stage(robotsName, content, func(there []byte) bool {
-		merged, _ := robotstxt.Merge(there, f.Sitemap)
+		merged := robotstxt.Merge(there, f.Sitemap)
 		return len(there) == 0 || bytes.Equal(merged, content) || slices.Contains(robotstxt.Sitemaps(there), f.Sitemap)
 	})
 }

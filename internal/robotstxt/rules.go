@@ -1,6 +1,7 @@
 package robotstxt
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -14,10 +15,10 @@ type Rules struct {
 }
 
 type pathRule struct {
-	allow   bool
-	pattern string // as canonical paths are, save that each * stands for anything
-	pieces  []string
-	toEnd   bool // nothing may follow
+	line   string   // its path as canonical paths are, save that each * stands for anything, and a $ at its end for the end
+	length int      // of the path
+	pieces []string // between the asterisks
+	toEnd  bool     // nothing may follow
 }
 
 // ReadRules reads the rules of the groups for a crawler's product token, else those
@@ -42,7 +43,7 @@ func ReadRules(body []byte, crawler string) Rules {
 			if value == "" {
 				continue
 			}
-			rule := newPathRule(name == "allow", value)
+			rule := newPathRule(map[bool]string{true: "Allow: ", false: "Disallow: "}[name == "allow"], value)
 			if isOwn {
 				own.rules = append(own.rules, rule)
 			}
@@ -54,7 +55,11 @@ func ReadRules(body []byte, crawler string) Rules {
 	if !known {
 		own = general
 	}
-	own.sort()
+	// The most specific rule decides (section 2.2.2): the longest one, and of two that are equally long the one that
+	// allows, whose line comes first.
+	slices.SortFunc(own.rules, func(a, b pathRule) int {
+		return cmp.Or(b.length-a.length, strings.Compare(a.line, b.line))
+	})
 	return own
 }
 
@@ -68,14 +73,17 @@ func productToken(value string) string {
 	return value[:len(value)-len(rest)]
 }
 
-func newPathRule(allow bool, path string) pathRule {
+func newPathRule(name, path string) pathRule {
 	if path[0] != '/' && path[0] != '*' {
 		path = "/" + path
 	}
 	path, toEnd := strings.CutSuffix(path, "$")
-	r := pathRule{allow: allow, pattern: canonicalPattern(path), toEnd: toEnd}
-	r.pieces = strings.Split(r.pattern, "*")
-	return r
+	pattern := canonicalPattern(path)
+	pieces := strings.Split(pattern, "*")
+	if toEnd {
+		pattern += "$"
+	}
+	return pathRule{name + pattern, len(pattern), pieces, toEnd}
 }
 
 // canonicalPattern brings a rule's path into the form of canonical paths, with
@@ -108,100 +116,44 @@ func canonicalPattern(path string) string {
 // literal encodes what would be special in a rule's path.
 var literal = strings.NewReplacer("$", "%24", "*", "%2A")
 
-// sort brings the most specific rule to the front (section 2.2.2): the longest one,
-// and of two that are equally long the one that allows.
-func (r *Rules) sort() {
-	slices.SortStableFunc(r.rules, func(a, b pathRule) int {
-		if d := b.length() - a.length(); d != 0 || a.allow == b.allow {
-			return d
-		}
-		if a.allow {
-			return -1
-		}
-		return 1
-	})
-}
-
-func (p *pathRule) length() int {
-	if p.toEnd {
-		return len(p.pattern) + len("$")
-	}
-	return len(p.pattern)
-}
-
 // Empty reports whether there are no rules, so that all is allowed.
 func (r *Rules) Empty() bool { return len(r.rules) == 0 }
 
 // Allows reports whether the crawler may ask for a canonical path, with its query if
 // it has one.
-func (r *Rules) Allows(path string) bool {
-	p := r.deciding(path)
-	return p == nil || p.allow
-}
+func (r *Rules) Allows(path string) bool { return !strings.HasPrefix(r.Line(path), "Disallow") }
 
 // Line is the line that decides of a path, as [Rules.String] writes it; "" where none
 // does, so that it is allowed.
 func (r *Rules) Line(path string) string {
-	if p := r.deciding(path); p != nil {
-		return p.String()
-	}
-	return ""
-}
-
-// deciding is the first rule that matches a path; nil: none does.
-func (r *Rules) deciding(path string) *pathRule {
-	if r.Empty() {
-		return nil
-	}
 	if strings.ContainsAny(path, "*$") {
 		path = literal.Replace(path)
 	}
 	for i := range r.rules {
 		if r.rules[i].match(path) {
-			return &r.rules[i]
+			return r.rules[i].line
 		}
 	}
-	return nil
+	return ""
 }
 
 func (p *pathRule) match(path string) bool {
-	first, rest := p.pieces[0], p.pieces[1:]
-	path, ok := strings.CutPrefix(path, first)
-	if !ok {
-		return false
-	}
-	if len(rest) == 0 {
-		return !p.toEnd || path == ""
-	}
-	last := len(rest) - 1
-	for i, piece := range rest {
-		if i == last && p.toEnd {
-			return strings.HasSuffix(path, piece)
+	path, ok := strings.CutPrefix(path, p.pieces[0])
+	for i := 1; ok && i < len(p.pieces); i++ {
+		if i == len(p.pieces)-1 && p.toEnd {
+			return strings.HasSuffix(path, p.pieces[i])
 		}
-		at := strings.Index(path, piece)
-		if at < 0 {
-			return false
-		}
-		path = path[at+len(piece):]
+		_, path, ok = strings.Cut(path, p.pieces[i])
 	}
-	return true
+	return ok && (!p.toEnd || path == "")
 }
 
 // String is the rules, most specific first: equal for two robots.txt that say the
 // same.
 func (r *Rules) String() string {
 	var out strings.Builder
-	for i := range r.rules {
-		out.WriteString(r.rules[i].String())
-		out.WriteByte('\n')
+	for _, rule := range r.rules {
+		out.WriteString(rule.line + "\n")
 	}
 	return out.String()
-}
-
-func (p *pathRule) String() string {
-	line := map[bool]string{true: "Allow: ", false: "Disallow: "}[p.allow] + p.pattern
-	if p.toEnd {
-		line += "$"
-	}
-	return line
 }

@@ -164,8 +164,9 @@ func FuzzRules(f *testing.F) {
 		}
 		var any []string
 		for _, r := range rules.rules {
-			expression := strings.ReplaceAll(regexp.QuoteMeta(r.pattern), `\*`, `.*`)
-			if r.toEnd {
+			expression, toEnd := strings.CutSuffix(strings.TrimPrefix(r.line, "Disallow: "), "$")
+			expression = strings.ReplaceAll(regexp.QuoteMeta(expression), `\*`, `.*`)
+			if toEnd {
 				expression += "$"
 			}
 			any = append(any, expression)
