@@ -4,7 +4,6 @@ package publish
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -23,8 +22,9 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
 
-// maxShards is the most documents that an index may list (https://www.sitemaps.org/protocol.html#index).
-const maxShards = 50_000
+// The bounds of the protocol (https://www.sitemaps.org/protocol.html#index): the documents of an index, and the bytes
+// of a document, uncompressed.
+const maxShards, maxBytes = 50_000, 52_428_800
 
 // Why [Build] leaves pages out, as keys of [Snapshot.LeftOut].
 const (
@@ -54,23 +54,9 @@ type Options struct {
 func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Snapshot, o Options) (*Snapshot, error) {
 	o.Extended = o.Extended && o.Schema == sitemapxml.Schema09
 	b := &builder{Options: o, previous: previous, leftOut: make(map[string]int)}
-	b.slots = make(chan struct{}, max(o.Workers, 1))
-	b.bounds, b.room = b.limits()
+	b.slots, b.room = make(chan struct{}, max(o.Workers, 1)), b.indexRoom()
 	defer b.workers.Wait()
-	cutter := shard.NewCutter(b.bounds, func(s shard.Shard) error {
-		b.add(s)
-		runtime.Gosched() // requests go first
-		return ctx.Err()
-	})
-	for p, err := range pages {
-		if err = cmp.Or(err, ctx.Err()); err == nil {
-			err = cutter.Add(p)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if err := cutter.Close(); err != nil {
+	if err := shard.Cut(ctx, pages, shard.Options{MaxPages: o.ShardURLs, Fits: b.fits}, b.add); err != nil {
 		return nil, err
 	}
 	return b.finish(), nil
@@ -80,7 +66,6 @@ func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Sna
 type builder struct {
 	Options
 	previous *Snapshot
-	bounds   shard.Options
 	room     int // for shards in the index
 	slots    chan struct{}
 	workers  sync.WaitGroup
@@ -88,29 +73,31 @@ type builder struct {
 	leftOut  map[string]int
 }
 
-// limits are those of a document, and how many shards an index may list.
-func (b *builder) limits() (o shard.Options, room int) {
-	o = shard.Options{MaxPages: b.ShardURLs, Overhead: sitemapxml.Overhead(b.Schema, b.Extended), Size: b.entrySize}
-	if !b.Extended {
-		o.Bound = func(n int, pathBytes int64) int64 { return sitemapxml.EntriesBound(b.Base, n, pathBytes) }
-	}
+// indexRoom is how many shards an index may list.
+func (b *builder) indexRoom() int {
 	const escaped, elements = 6, 128 // at most: bytes of a character, and of the rest of an entry
-	return o, min(maxShards, shard.DefaultMaxBytes/(escaped*len(b.Document(suffixOf(0)))+elements))
+	return min(maxShards, maxBytes/(escaped*len(b.Document(suffixOf(0)))+elements))
 }
 
-func (b *builder) entrySize(p page.Page) int {
-	return sitemapxml.EntrySize(b.Base, p, b.Extended)
+// fits reports whether a document has room for pages.
+func (b *builder) fits(pages []page.Page) bool {
+	if !b.Extended && sitemapxml.Bound(b.Base, pages) <= maxBytes {
+		return true // as nearly always, without counting
+	}
+	size, _ := sitemapxml.URLSet(io.Discard, b.Schema, b.Base, b.Extended, pages)
+	return size <= maxBytes
 }
 
 // add encodes a shard, in a worker if there are any.
-func (b *builder) add(s shard.Shard) {
+func (b *builder) add(s shard.Shard) error {
+	runtime.Gosched() // requests go first
 	switch {
-	case len(s.Pages) == 1 && b.bounds.Overhead+int64(b.entrySize(s.Pages[0])) > shard.DefaultMaxBytes:
+	case len(s.Pages) == 1 && !b.fits(s.Pages):
 		b.leftOut[TooLarge]++ // a page that fits nowhere comes in a shard of its own
-		return
+		return nil
 	case len(b.shards) == b.room:
 		b.leftOut[NoRoom] += len(s.Pages)
-		return
+		return nil
 	}
 	d := new(Document)
 	if !s.Only {
@@ -119,13 +106,14 @@ func (b *builder) add(s shard.Shard) {
 	b.shards = append(b.shards, d)
 	if b.Workers <= 1 {
 		b.encodePages(d, s.Pages)
-		return
+		return nil
 	}
 	b.slots <- struct{}{}
 	b.workers.Go(func() {
 		defer func() { <-b.slots }()
 		b.encodePages(d, s.Pages)
 	})
+	return nil
 }
 
 func suffixOf(id uint64) string { return fmt.Sprintf("-%012x", id) }

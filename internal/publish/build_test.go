@@ -283,10 +283,21 @@ func TestExtensions(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	huge := &page.Extensions{Images: []string{"/" + strings.Repeat("a", shard.DefaultMaxBytes)}}
+	huge := &page.Extensions{Images: []string{"/" + strings.Repeat("a", maxBytes)}}
 	s := build(t, []page.Page{{Path: "/a"}, {Path: "/b", Extensions: huge}, {Path: "/c"}}, nil, Options{Extended: true})
 	if s.Pages != 2 || s.LeftOut[TooLarge] != 1 || len(s.LeftOut) != 1 {
 		t.Errorf("got %d pages, left out %v", s.Pages, s.LeftOut)
+	}
+
+	long := numbered(36_000)
+	for i := range long {
+		long[i].Path += strings.Repeat("x", 1480)
+	}
+	for _, extended := range []bool{false, true} {
+		s := build(t, long, nil, Options{Extended: extended})
+		if slices.ContainsFunc(s.Shards, func(d *Document) bool { return d.Size > maxBytes }) || len(s.Shards) < 2 || s.Pages != len(long) {
+			t.Errorf("got %d shards of long paths: %+v", len(s.Shards), s)
+		}
 	}
 
 	b := &builder{Options: options(Options{}), leftOut: make(map[string]int), room: 2}
@@ -299,11 +310,11 @@ func TestLimits(t *testing.T) {
 	for _, length := range []int{0, 100, 1500} {
 		b := &builder{Options: options(Options{})}
 		b.Document = func(suffix string) string { return base + "/" + strings.Repeat("&", length) + suffix + ".xml" }
-		_, room := b.limits()
+		room := b.indexRoom()
 		b.shards = []*Document{{Suffix: suffixOf(1), LastMod: 1_700_000_000}}
 		one := b.index().Size
 		b.shards = append(b.shards, b.shards[0])
-		if all := one + (b.index().Size-one)*int64(room-1); all > shard.DefaultMaxBytes || length <= 100 && room != maxShards {
+		if all := one + (b.index().Size-one)*int64(room-1); all > maxBytes || length <= 100 && room != maxShards {
 			t.Errorf("URLs of %d bytes more: an index of %d shards has %d bytes", length, room, all)
 		}
 	}

@@ -94,7 +94,7 @@ func (stored Stored) document() (*Document, error) {
 func (d *Document) valid() bool {
 	end := len(d.Gzip) - 4
 	switch {
-	case end < 14, int64(binary.LittleEndian.Uint32(d.Gzip[end:])) != d.Size, d.Size > shard.DefaultMaxBytes,
+	case end < 14, int64(binary.LittleEndian.Uint32(d.Gzip[end:])) != d.Size, d.Size > maxBytes,
 		d.ETag == "", strings.Trim(d.ETag, "0123456789abcdefghijklmnopqrstuvwxyz") != "",
 		d.Modified.IsZero(), d.Modified != d.Modified.UTC().Truncate(time.Second):
 		return false

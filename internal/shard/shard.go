@@ -8,8 +8,11 @@
 package shard
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 
@@ -18,45 +21,25 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// The protocol's bounds of one document
+// DefaultMaxPages is the protocol's bound of one document
 // (https://www.sitemaps.org/protocol.html#index).
-const (
-	DefaultMaxPages = 50_000
-	DefaultMaxBytes = 52_428_800
-)
+const DefaultMaxPages = 50_000
 
 // idBits is how many bits of a hash name a shard: 12 hexadecimal digits. They are
 // the low ones, because the high ones are what makes a page begin a shard.
 const idBits = 48
 
-// maxHeld bounds what a Cutter holds, in multiples of MaxPages. By chance no piece
+// maxHeld bounds what a cutter holds, in multiples of MaxPages. By chance no piece
 // ever grows so long (e^-32); paths that were made to hash high could.
 const maxHeld = 16
 
-// Errors of [Cutter.Add].
-var (
-	ErrOrder  = errors.New("pages are out of order")
-	ErrClosed = errors.New("the cutter is closed")
-)
+// ErrOrder is the error of [Cut] for pages that are not sorted.
+var ErrOrder = errors.New("pages are out of order")
 
-// Options bounds a shard.
+// Options bounds a shard. A page alone is always one.
 type Options struct {
-	// MaxPages is the most pages in a shard. 0: DefaultMaxPages.
-	MaxPages int
-
-	// MaxBytes is the most bytes of a document, uncompressed. 0: DefaultMaxBytes.
-	MaxBytes int64
-
-	// Overhead is the bytes of a document without its pages.
-	Overhead int64
-
-	// Size is the bytes of a page's entry in a document. nil: bytes are not bounded.
-	Size func(page.Page) int
-
-	// Bound is at least the sum of Size over any pages whose paths have pathBytes
-	// bytes together. Where it says that a piece fits, Size is not called, which for
-	// ordinary pages is nearly always. nil: Size is called for every page.
-	Bound func(pages int, pathBytes int64) int64
+	MaxPages int                          // 0: DefaultMaxPages
+	Fits     func(pages []page.Page) bool // whether a document has room for them; nil: it has
 }
 
 // Shard is a run of pages that goes into one document.
@@ -77,171 +60,112 @@ type Shard struct {
 // path's xxhash64.
 func ID(path string) uint64 { return xxhash.Sum64String(path) & (1<<idBits - 1) }
 
-// Cutter cuts pages into shards as they come. It holds one shard's pages or, where
-// a shard had to be cut again, those of the piece; and until it is known that not
-// all fit into one shard, the first MaxPages. It is not safe for concurrent use.
-type Cutter struct {
-	o    Options
-	emit func(Shard) error
+// Cut cuts pages, which come in the order of [page.Compare] without duplicates, and
+// hands each shard to emit as soon as it is complete, in their order. It holds one
+// shard's pages or, where a shard had to be cut again, those of the piece; and until
+// it is known that not all fit into one shard, the first MaxPages. The error is
+// ErrOrder, ctx's, or the first of pages or emit.
+func Cut(ctx context.Context, pages iter.Seq2[page.Page, error], o Options, emit func(Shard) error) error {
+	c, last := newCutter(o, emit), ""
+	for p, err := range pages {
+		if err = cmp.Or(err, ctx.Err()); err == nil && p.Path <= last {
+			err = fmt.Errorf("'%s' after '%s': %w", p.Path, last, ErrOrder)
+		}
+		if err == nil {
+			err = c.add(p)
+		}
+		if err != nil {
+			return err
+		}
+		last = p.Path
+	}
+	switch n := len(c.pages); {
+	case n == 0:
+		return nil
+	case c.split:
+		return c.finish(n)
+	case c.fits(0, n):
+		return emit(Shard{Pages: c.pages, Only: true})
+	default:
+		return cmp.Or(c.startSplit(), c.finish(len(c.pages)))
+	}
+}
 
-	// A page whose hash is not above begin begins a shard: one in MaxPages/2.
-	begin uint64
-
+// cutter cuts pages into shards as they come.
+type cutter struct {
+	Options
+	emit   func(Shard) error
+	begin  uint64              // a page whose hash is not above begins a shard: one in MaxPages/2
 	pages  []page.Page         // held, with
 	hashes []uint64            // the hash of each
-	sums   []int64             // bytes before each page of the piece being cut; empty: it fits by far
 	ids    map[uint64]struct{} // in use
-	last   string              // path of the last page added, whether still held or not
-	any    bool                // a page was added
 	split  bool                // not all fit into one shard
-	err    error
 }
 
-// NewCutter returns a Cutter that hands each shard to emit as soon as it is
-// complete, in the order of the pages. An error of emit ends the cutting.
-func NewCutter(o Options, emit func(Shard) error) *Cutter {
-	if o.MaxPages <= 0 {
-		o.MaxPages = DefaultMaxPages
-	}
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = DefaultMaxBytes
-	}
-	return &Cutter{
-		o:     o,
-		emit:  emit,
-		begin: math.MaxUint64 / uint64(max(o.MaxPages/2, 1)),
-		ids:   make(map[uint64]struct{}),
-	}
+func newCutter(o Options, emit func(Shard) error) *cutter {
+	o.MaxPages = cmp.Or(o.MaxPages, DefaultMaxPages)
+	return &cutter{Options: o, emit: emit, begin: math.MaxUint64 / uint64(max(o.MaxPages/2, 1)), ids: make(map[uint64]struct{})}
 }
 
-// Add takes the next page. Pages come in the order of [page.Compare] without
-// duplicates, else the error is ErrOrder. Any other error is that of an emit;
-// after an error, Add and Close return it again.
-func (c *Cutter) Add(p page.Page) error {
-	if c.err != nil {
-		return c.err
+func (c *cutter) add(p page.Page) (err error) {
+	hash := xxhash.Sum64String(p.Path)
+	if c.split && hash <= c.begin && len(c.pages) > 0 {
+		err = c.finish(len(c.pages))
 	}
-	if c.any && p.Path <= c.last {
-		c.err = fmt.Errorf("'%s' after '%s': %w", p.Path, c.last, ErrOrder)
-		return c.err
-	}
-	c.last, c.any = p.Path, true
-
-	h := xxhash.Sum64String(p.Path)
-	if c.split && h <= c.begin && len(c.pages) > 0 {
-		c.finish(len(c.pages))
-	}
-	c.pages = append(c.pages, p)
-	c.hashes = append(c.hashes, h)
+	c.pages, c.hashes = append(c.pages, p), append(c.hashes, hash)
 	switch {
-	case !c.split && len(c.pages) > c.o.MaxPages:
-		c.startSplit()
-	case len(c.pages) > maxHeld*c.o.MaxPages:
-		c.finish(c.lowest(0, len(c.pages)))
-	}
-	return c.err
-}
-
-// Close emits what is left. Without a page nothing is emitted. The Cutter cannot
-// be used afterwards.
-func (c *Cutter) Close() error {
-	if c.err != nil {
-		return c.err
-	}
-	if n := len(c.pages); n > 0 && !c.split {
-		c.measure(n)
-		if c.fits(0, n) {
-			c.hand(Shard{Pages: slices.Clone(c.pages), Only: true})
-		} else {
-			c.startSplit()
-		}
-	}
-	if c.split && len(c.pages) > 0 {
-		c.finish(len(c.pages))
-	}
-	err := c.err
-	c.pages, c.hashes, c.sums, c.ids, c.last = nil, nil, nil, nil, ""
-	if err == nil {
-		c.err = ErrClosed
+	case err != nil:
+	case !c.split && len(c.pages) > c.MaxPages:
+		err = c.startSplit()
+	case len(c.pages) > maxHeld*c.MaxPages:
+		err = c.finish(c.lowest(0, len(c.pages)))
 	}
 	return err
 }
 
 // startSplit emits the complete pieces of what was held back until it was known
 // that the site needs several shards.
-func (c *Cutter) startSplit() {
+func (c *cutter) startSplit() (err error) {
 	c.split = true
-	for i := 1; i < len(c.pages); {
-		if c.hashes[i] > c.begin {
-			i++
-			continue
+	for i := 1; i < len(c.pages) && err == nil; i++ {
+		if c.hashes[i] <= c.begin {
+			err = c.finish(i)
+			i = 0
 		}
-		c.finish(i)
-		i = 1
 	}
+	return err
 }
 
 // finish emits the first n pages held, cut until each part fits, and drops them.
-func (c *Cutter) finish(n int) {
-	c.measure(n)
-	c.cut(0, n)
+func (c *cutter) finish(n int) error {
+	err := c.cut(0, n)
 	c.pages = c.pages[:copy(c.pages, c.pages[n:])]
 	c.hashes = c.hashes[:copy(c.hashes, c.hashes[n:])]
+	return err
 }
 
-// measure prepares sums for the first n pages held.
-func (c *Cutter) measure(n int) {
-	c.sums = c.sums[:0]
-	if c.o.Size == nil {
-		return
-	}
-	if c.o.Bound != nil {
-		var pathBytes int64
-		for i := range c.pages[:n] {
-			pathBytes += int64(len(c.pages[i].Path))
-		}
-		if c.o.Overhead+c.o.Bound(n, pathBytes) <= c.o.MaxBytes {
-			return
-		}
-	}
-	var sum int64
-	c.sums = append(c.sums, 0)
-	for i := range c.pages[:n] {
-		sum += int64(c.o.Size(c.pages[i]))
-		c.sums = append(c.sums, sum)
-	}
-}
-
-// fits reports whether the pages held in [from, to) make one shard. A page alone
-// always does: there is nothing left to cut.
-func (c *Cutter) fits(from, to int) bool {
-	switch n := to - from; {
-	case n == 1:
-		return true
-	case n > c.o.MaxPages:
-		return false
-	}
-	return len(c.sums) == 0 || c.o.Overhead+c.sums[to]-c.sums[from] <= c.o.MaxBytes
+// fits reports whether the pages held in [from, to) make one shard.
+func (c *cutter) fits(from, to int) bool {
+	n := to - from
+	return n == 1 || n <= c.MaxPages && (c.Fits == nil || c.Fits(c.pages[from:to]))
 }
 
 // cut emits the pages held in [from, to), in as many shards as it takes.
-func (c *Cutter) cut(from, to int) {
-	if c.err != nil {
-		return
+func (c *cutter) cut(from, to int) error {
+	if c.fits(from, to) {
+		return c.emit(Shard{ID: c.newID(c.pages[from].Path), Pages: slices.Clone(c.pages[from:to])})
 	}
-	if !c.fits(from, to) {
-		at := c.lowest(from, to)
-		c.cut(from, at)
-		c.cut(at, to)
-		return
+	at := c.lowest(from, to)
+	if err := c.cut(from, at); err != nil {
+		return err
 	}
-	c.hand(Shard{ID: c.newID(c.pages[from].Path), Pages: slices.Clone(c.pages[from:to])})
+	return c.cut(at, to)
 }
 
 // lowest is the page of the middle three quarters of [from, to) with the lowest
 // hash: the page that another piece around it would most likely be cut at, too.
 // There are two pages at least, and it is not the first.
-func (c *Cutter) lowest(from, to int) int {
+func (c *cutter) lowest(from, to int) int {
 	eighth := (to - from) / 8
 	at := from + max(eighth, 1)
 	for i := at + 1; i < to-eighth; i++ {
@@ -255,21 +179,14 @@ func (c *Cutter) lowest(from, to int) int {
 // newID is the ID of the shard that begins at path. Where another shard has it
 // already, the path is hashed again with one more NUL behind it, which no path has:
 // the earlier shard keeps its name, and the later one's follows from its own path.
-func (c *Cutter) newID(path string) uint64 {
-	var id uint64
+func (c *cutter) newID(path string) (id uint64) {
 	if len(c.ids) > 0 {
 		id = ID(path)
-		for salted := path; c.taken(id); id = ID(salted) {
-			salted += "\x00"
-		}
+	}
+	for _, taken := c.ids[id]; taken; _, taken = c.ids[id] {
+		path += "\x00"
+		id = ID(path)
 	}
 	c.ids[id] = struct{}{}
 	return id
 }
-
-func (c *Cutter) taken(id uint64) bool {
-	_, ok := c.ids[id]
-	return ok
-}
-
-func (c *Cutter) hand(s Shard) { c.err = c.emit(s) }

@@ -3,6 +3,7 @@ package shard
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -13,17 +14,25 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// entrySize stands for a document's real entries: some bytes around the path.
-func entrySize(p page.Page) int { return 20 + len(p.Path) }
+// within bounds the bytes of a document: some bytes around each path, and around all.
+func within(maxBytes int) func([]page.Page) bool {
+	return func(pages []page.Page) bool { return size(pages) <= maxBytes }
+}
 
-func entriesBound(pages int, pathBytes int64) int64 { return 20*int64(pages) + 6*pathBytes }
+func size(pages []page.Page) int {
+	n := 50
+	for _, p := range pages {
+		n += 20 + len(p.Path)
+	}
+	return n
+}
 
 // cutAll cuts pages and checks what must hold of any cutting: all pages, in order,
 // within bounds, under unique names that follow from the pages.
 func cutAll(t testing.TB, o Options, pages []page.Page) []Shard {
 	t.Helper()
 	shards := cut(t, o, pages)
-	o = NewCutter(o, nil).o
+	o = newCutter(o, nil).Options
 	ids := map[uint64]bool{}
 	rest := pages
 	for i, s := range shards {
@@ -38,8 +47,8 @@ func cutAll(t testing.TB, o Options, pages []page.Page) []Shard {
 		if n > o.MaxPages {
 			t.Errorf("shard %d has %d pages", i, n)
 		}
-		if o.Size != nil && n > 1 && size(o, s.Pages) > o.MaxBytes {
-			t.Errorf("shard %d has %d bytes", i, size(o, s.Pages))
+		if o.Fits != nil && n > 1 && !o.Fits(s.Pages) {
+			t.Errorf("shard %d has %d bytes", i, size(s.Pages))
 		}
 		if ids[s.ID] || s.ID>>idBits != 0 || (s.ID == 0) != (i == 0) {
 			t.Errorf("shard %d is named %012x", i, s.ID)
@@ -55,27 +64,24 @@ func cutAll(t testing.TB, o Options, pages []page.Page) []Shard {
 func cut(t testing.TB, o Options, pages []page.Page) []Shard {
 	t.Helper()
 	var shards []Shard
-	c := NewCutter(o, func(s Shard) error {
+	err := Cut(t.Context(), sequence(pages), o, func(s Shard) error {
 		shards = append(shards, s)
 		return nil
 	})
-	for _, p := range pages {
-		if err := c.Add(p); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := c.Close(); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
 	return shards
 }
 
-func size(o Options, pages []page.Page) int64 {
-	n := o.Overhead
-	for _, p := range pages {
-		n += int64(o.Size(p))
+func sequence(pages []page.Page) iter.Seq2[page.Page, error] {
+	return func(yield func(page.Page, error) bool) {
+		for _, p := range pages {
+			if !yield(p, nil) {
+				return
+			}
+		}
 	}
-	return n
 }
 
 // numbered are n pages in order.
@@ -105,42 +111,28 @@ func randomPages(r *rand.Rand, n, length int) []page.Page {
 }
 
 func TestLimits(t *testing.T) {
-	pages := numbered(40_000)
-	for i := range pages {
-		pages[i].Path += strings.Repeat("x", 1500-len(pages[i].Path))
-	}
-	o := Options{Overhead: 110, Size: entrySize, Bound: entriesBound}
-	protocol := int((DefaultMaxBytes - o.Overhead) / int64(entrySize(pages[0])))
+	pages, ample := numbered(40_000), 1<<30
 	for _, test := range []struct {
-		maxBytes int64
+		maxBytes int
 		pages    []page.Page
 		want     bool // in one document
 	}{
-		{size(o, pages), pages, true}, {size(o, pages) - 1, pages, false},
-		{0, pages[:protocol], true}, {0, pages[:protocol+1], false}, {0, pages[:1], true}, {0, nil, false},
-		{0, numbered(50_000), true}, {0, numbered(50_001), false}, {0, numbered(120_000), false},
+		{size(pages), pages, true}, {size(pages) - 1, pages, false}, {0, pages[:1], true}, {0, nil, false},
+		{ample, numbered(50_000), true}, {ample, numbered(50_001), false}, {ample, numbered(120_000), false},
 	} {
-		o.MaxBytes = test.maxBytes
-		if shards := cutAll(t, o, test.pages); (len(shards) == 1) != test.want {
+		if shards := cutAll(t, Options{Fits: within(test.maxBytes)}, test.pages); (len(shards) == 1) != test.want {
 			t.Errorf("%d pages in at most %d bytes: got %d shards", len(test.pages), test.maxBytes, len(shards))
 		}
 	}
 }
 
-// Where the cuts lie follows from the set of pages: not from what a Bound says,
-// and not from what is known of the pages but their paths and sizes.
+// Where the cuts lie follows from the set of pages: their paths and sizes.
 func TestCutsFollowFromPages(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	for range 200 {
 		pages := randomPages(r, r.IntN(2000), 12)
-		o := Options{MaxPages: 1 + r.IntN(1+r.IntN(300)), MaxBytes: 100 + r.Int64N(10_000), Overhead: 50, Size: entrySize}
-		want := cutAll(t, o, pages)
-		o.Bound = entriesBound
-		got := cutAll(t, o, pages)
-		if !slices.EqualFunc(got, want, same) {
-			t.Fatalf("%+v: the bound changes the cuts", o)
-		}
-		if reference := reference(o, pages); !slices.EqualFunc(got, reference, same) {
+		o := Options{MaxPages: 1 + r.IntN(1+r.IntN(300)), Fits: within(100 + r.IntN(10_000))}
+		if !slices.EqualFunc(cutAll(t, o, pages), reference(o, pages), same) {
 			t.Fatalf("%+v: cuts are not those of the whole list at once", o)
 		}
 	}
@@ -152,7 +144,7 @@ func same(a, b Shard) bool {
 
 // reference is the rule as the design says it, on all pages at once.
 func reference(o Options, pages []page.Page) []Shard {
-	fits := func(p []page.Page) bool { return len(p) <= o.MaxPages && size(o, p) <= o.MaxBytes || len(p) == 1 }
+	fits := func(p []page.Page) bool { return len(p) <= o.MaxPages && o.Fits(p) || len(p) == 1 }
 	if len(pages) == 0 {
 		return nil
 	}
@@ -236,25 +228,26 @@ func difference(before, after []Shard) int {
 func TestHeldIsBounded(t *testing.T) {
 	const maxPages = 100
 	o := Options{MaxPages: maxPages}
-	begin := NewCutter(o, nil).begin
+	begin := newCutter(o, nil).begin
 	high := slices.DeleteFunc(numbered(20_000), func(p page.Page) bool { return xxhash.Sum64String(p.Path) <= begin })
 	for _, test := range []struct {
 		pages []page.Page
 		held  int
 	}{{numbered(100_000), 12 * maxPages}, {high, maxHeld * maxPages}} {
 		most, emitted, shards := 0, 0, 0
-		c := NewCutter(o, func(s Shard) error {
+		err := Cut(t.Context(), func(yield func(page.Page, error) bool) {
+			for i, p := range test.pages {
+				if !yield(p, nil) {
+					return
+				}
+				most = max(most, i+1-emitted)
+			}
+		}, o, func(s Shard) error {
 			emitted += len(s.Pages)
 			shards++
 			return nil
 		})
-		for i, p := range test.pages {
-			if err := c.Add(p); err != nil {
-				t.Fatal(err)
-			}
-			most = max(most, i+1-emitted)
-		}
-		if err := c.Close(); err != nil || most > test.held || emitted/shards < maxPages/4 {
+		if err != nil || most > test.held || emitted/shards < maxPages/4 {
 			t.Errorf("held %d pages, made %d shards of %d, %v", most, shards, emitted, err)
 		}
 	}
@@ -273,7 +266,7 @@ func TestShardsBelongToTheReceiver(t *testing.T) {
 }
 
 func TestCollidingNames(t *testing.T) {
-	c := NewCutter(Options{}, nil)
+	c := newCutter(Options{}, nil)
 	path := "/page"
 	ids := []uint64{c.newID("/first"), c.newID(path), c.newID(path), c.newID(path), c.newID("/other")}
 	want := []uint64{0, ID(path), ID(path + "\x00"), ID(path + "\x00\x00"), ID("/other")}
@@ -298,42 +291,37 @@ func TestErrors(t *testing.T) {
 		"order before it emits": {2, "/b /a", ErrOrder, 0},
 	} {
 		emits := 0
-		c := NewCutter(Options{MaxPages: test.maxPages}, func(Shard) error {
+		var pages []page.Page
+		for path := range strings.FieldsSeq(test.paths) {
+			pages = append(pages, page.Page{Path: path})
+		}
+		err := Cut(t.Context(), sequence(pages), Options{MaxPages: test.maxPages}, func(Shard) error {
 			if emits++; test.want == stop {
 				return stop
 			}
 			return nil
 		})
-		for path := range strings.FieldsSeq(test.paths) {
-			_ = c.Add(page.Page{Path: path})
-		}
-		if err := c.Close(); !errors.Is(err, test.want) || emits != test.emits {
+		if !errors.Is(err, test.want) || emits != test.emits {
 			t.Errorf("%s: got %v after %d emits, want %v after %d", name, err, emits, test.want, test.emits)
 		}
 	}
-	c := NewCutter(Options{}, nil)
-	if err := c.Close(); err != nil || c.Add(page.Page{Path: "/"}) != ErrClosed {
-		t.Errorf("closed: got %v", err)
-	}
 }
 
-func FuzzCutter(f *testing.F) {
-	f.Add("a b c d e f g h i j k", 3, int64(100))
-	f.Add("", 0, int64(0))
-	f.Add("/a /a/b /a/c /b /b?c /d", 1, int64(1))
-	f.Fuzz(func(t *testing.T, words string, maxPages int, maxBytes int64) {
+func FuzzCut(f *testing.F) {
+	f.Add("a b c d e f g h i j k", uint16(3), uint16(100))
+	f.Add("", uint16(0), uint16(0))
+	f.Add("/a /a/b /a/c /b /b?c /d", uint16(1), uint16(1))
+	f.Fuzz(func(t *testing.T, words string, maxPages, maxBytes uint16) {
 		var pages []page.Page
 		for word := range strings.FieldsSeq(words) {
 			pages = append(pages, page.Page{Path: "/" + word})
 		}
 		slices.SortFunc(pages, page.Compare)
 		pages = slices.Compact(pages)
-		o := Options{MaxPages: maxPages, MaxBytes: maxBytes, Overhead: 5, Size: entrySize, Bound: entriesBound}
+		o := Options{MaxPages: int(maxPages), Fits: within(int(maxBytes))}
 		got := cutAll(t, o, pages)
-		if maxPages > 0 && maxBytes > 0 && len(pages) < maxHeld*maxPages {
-			if !slices.EqualFunc(got, reference(o, pages), same) {
-				t.Error("cuts are not those of the whole list at once")
-			}
+		if maxPages > 0 && len(pages) < maxHeld*o.MaxPages && !slices.EqualFunc(got, reference(o, pages), same) {
+			t.Error("cuts are not those of the whole list at once")
 		}
 	})
 }
@@ -342,13 +330,7 @@ func BenchmarkCut(b *testing.B) {
 	pages := numbered(1_000_000)
 	b.ReportAllocs()
 	for b.Loop() {
-		c := NewCutter(Options{Overhead: 110, Size: entrySize, Bound: entriesBound}, func(Shard) error { return nil })
-		for _, p := range pages {
-			if err := c.Add(p); err != nil {
-				b.Fatal(err)
-			}
-		}
-		if err := c.Close(); err != nil {
+		if err := Cut(b.Context(), sequence(pages), Options{}, func(Shard) error { return nil }); err != nil {
 			b.Fatal(err)
 		}
 	}

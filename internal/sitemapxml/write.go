@@ -102,8 +102,7 @@ func appendURL(dst []byte, s string) []byte {
 // The URL of a page is base followed by its path, where base is scheme, host, port
 // and folder, percent-encoded and without a slash at the end, such as
 // "https://example.com". The bytes come in pieces of some 64 KiB, so w needs no
-// buffer; size counts them. URLSet does not check the protocol's bounds: see
-// [EntrySize] and [Overhead].
+// buffer; size counts them. URLSet does not check the protocol's bounds: see [Bound].
 func URLSet(w io.Writer, s Schema, base string, extended bool, pages []page.Page) (size int64, err error) {
 	namespaces := s.Namespace()
 	if extended {
@@ -174,25 +173,15 @@ func appendEntry(b []byte, p page.Page, extended bool) []byte {
 	return b
 }
 
-// Overhead is the bytes of a urlset without a page.
-func Overhead(s Schema, extended bool) int64 {
-	n, _ := URLSet(io.Discard, s, "", extended, nil)
-	return n
-}
-
-// EntrySize is how many bytes [URLSet] writes for a page.
-func EntrySize(base string, p page.Page, extended bool) int {
-	var buf [1 << 10]byte
-	return len(appendEntry(appendURL(buf[:0], base), p, extended)) + len(urlOpen+urlClose)
-}
-
-// EntriesBound is at least the sum of [EntrySize] over any pages whose paths have
-// pathBytes bytes together. It costs nothing, and for paths of up to some 140 bytes
-// says that 50,000 of them fit into a document. It knows nothing of extensions: use
-// it only where no page has any.
-func EntriesBound(base string, pages int, pathBytes int64) int64 {
+// Bound is at least the bytes of a document of pages, without extensions. It costs little,
+// and for paths of up to some 140 bytes says that 50,000 pages fit into a document.
+func Bound(base string, pages []page.Page) int64 {
 	const longest = urlOpen + locClose + "<lastmod>2006-01-02T15:04:05Z</lastmod><changefreq>monthly</changefreq><priority>0.55</priority>" + urlClose
-	return int64(pages)*int64(len(longest)+len(appendURL(nil, base))) + int64(maxEscape)*pathBytes
+	size := int64(len(declaration+urlSetOpen+rootEnd+urlSetClose) + len(Schema09.Namespace()) + len(pages)*(len(longest)+len(appendURL(nil, base))))
+	for i := range pages {
+		size += int64(maxEscape * len(pages[i].Path))
+	}
+	return size
 }
 
 // TextSize is how many bytes [WriteText] writes for a page.

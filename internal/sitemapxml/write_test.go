@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -188,18 +189,13 @@ func randomPage(r *rand.Rand) page.Page {
 func checkSizes(t *testing.T, base string, pages ...page.Page) {
 	t.Helper()
 	for _, extended := range []bool{false, true} {
-		size, text, pathBytes := Overhead(Schema09, extended), int64(0), int64(0)
+		text := int64(0)
 		for _, p := range pages {
-			size += int64(EntrySize(base, p, extended))
 			text += int64(TextSize(base, p))
-			pathBytes += int64(len(p.Path))
 		}
 		document := urlSet(t, Schema09, base, extended, pages)
-		if got := int64(len(document)); got != size {
-			t.Errorf("extended %t: got %d bytes, want %d", extended, got, size)
-		}
-		if bound := Overhead(Schema09, false) + EntriesBound(base, len(pages), pathBytes); !extended && bound < size {
-			t.Errorf("a bound of %d is below %d", bound, size)
+		if bound := Bound(base, pages); !extended && bound < int64(len(document)) {
+			t.Errorf("a bound of %d is below %d", bound, len(document))
 		}
 		var b strings.Builder
 		if err := WriteText(&b, bytes.NewReader(document)); int64(b.Len()) != text || err != nil {
@@ -242,7 +238,7 @@ func TestTextOfLongLines(t *testing.T) {
 	var pages []page.Page
 	want := ""
 	for n := maxLine - 100; n < 3*maxLine; n += 1 + n/maxLine*997 { // some end near the bounds of buffers
-		rest := n - EntrySize(base, page.Page{Path: "/b", Extensions: &page.Extensions{Images: []string{""}}}, true)
+		rest := n - len(appendEntry([]byte(urlOpen+base+urlClose), page.Page{Path: "/b", Extensions: &page.Extensions{Images: []string{""}}}, true))
 		pages = append(pages, page.Page{Path: "/b", Extensions: &page.Extensions{Images: []string{strings.Repeat("a", rest)}}})
 		want += base + "/b\n"
 	}
@@ -282,12 +278,12 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestEntriesBoundIsReached(t *testing.T) {
-	p := page.Page{Path: strings.Repeat("'", 50), LastMod: 1, ChangeFreq: freq(t, "monthly"), Priority: prio(t, 0.55)}
-	if got, want := EntriesBound(base, 1, 50), int64(EntrySize(base, p, false)); got != want {
+func TestBoundIsReached(t *testing.T) {
+	pages := []page.Page{{Path: strings.Repeat("'", 50), LastMod: 1, ChangeFreq: freq(t, "monthly"), Priority: prio(t, 0.55)}}
+	if got, want := Bound(base, pages), len(urlSet(t, Schema09, base, false, pages)); got != int64(want) {
 		t.Errorf("got %d, want %d", got, want)
 	}
-	if EntriesBound(base, 50_000, 50_000*140)+Overhead(Schema09, false) > 52_428_800 {
+	if Bound(base, slices.Repeat([]page.Page{{Path: strings.Repeat("a", 140)}}, 50_000)) > 52_428_800 {
 		t.Error("50,000 ordinary pages have to be measured")
 	}
 }
