@@ -15,6 +15,8 @@ import (
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
 )
 
 // adminCommands are those that ask a running server.
@@ -112,7 +114,7 @@ func requestAdmin(cmd *cobra.Command, asJSON bool, address, method, uri string) 
 		err = errors.Join(printJSON(w, d, "", ""), w.Flush())
 	}
 	if err == nil && method == http.MethodPost && slices.ContainsFunc(all.Sites, func(st siteStatus) bool {
-		return st.LastRefresh != nil && (st.LastRefresh.Result == refreshFailed || st.LastRefresh.Result == refreshHeldBack)
+		return st.LastRefresh != nil && (st.LastRefresh.Result == report.Failed || st.LastRefresh.Result == report.HeldBack)
 	}) {
 		err = errors.New("a refresh failed or is held back; pages that were listed stay listed")
 	}

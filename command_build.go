@@ -26,6 +26,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
 
@@ -215,14 +216,14 @@ func (b *build) alone() []byte {
 func (b *build) build(ctx context.Context, s *site, folder *export.Folder) error {
 	out := s.refresh(ctx, b.force)
 	folder.Fetched = out.crawled.Fetched
-	folder.LeftOut, folder.Examples = leftOutOf(&out)
+	folder.LeftOut, folder.Examples = s.found(&out).LeftOut()
 	snapshot := s.state.Index.Load()
-	switch err := cmp.Or(out.err, joinFailures(out.merged.Failed)); {
+	switch err := cmp.Or(out.err, report.Failures(out.merged.Failed)); {
 	case err != nil:
 		return err
 	case snapshot == nil:
 		return fmt.Errorf("there is no sitemap: %s", cmp.Or(out.reason, s.probed.Load().noRoot, "no page to list"))
-	case out.outcome == refreshHeldBack:
+	case out.outcome == report.HeldBack:
 		return fmt.Errorf("%s; --force writes it", out.reason)
 	case 2*snapshot.Pages < folder.Before && !b.force:
 		return fmt.Errorf("less than half of the pages are left: %d instead of %d; --force writes it", snapshot.Pages, folder.Before)

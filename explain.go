@@ -17,6 +17,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/uri"
@@ -195,7 +196,7 @@ func (s *site) addReason(x *explanation, path string, hasStatus bool) {
 	if x.NamedBy == nil {
 		word = set.crawl.disallow.Match(path)
 	}
-	x.Rule = cmp.Or(word, clip(probed.robots.rules.Line(path)))
+	x.Rule = cmp.Or(word, report.Clip(probed.robots.rules.Line(path)))
 	switch {
 	case probed.blocked != "":
 		x.because(probed.blocked, fmt.Sprintf("The sitemap's path, or the front page, returns status %d.", probed.status),
@@ -207,7 +208,7 @@ func (s *site) addReason(x *explanation, path string, hasStatus bool) {
 		x.Reason = excluded
 		x.Rule = set.exclude.which(path)
 	case hasStatus:
-	case last.Result == "" || last.Result == refreshFailed:
+	case last.Result == "" || last.Result == report.Failed:
 		x.because("no refresh has succeeded yet, or the last one failed", last.Reason, "Wait, or see the log.")
 	case x.Reason != "" || x.NamedBy != nil, word == "" && !x.Visited.IsZero() && cmp.Or(s.handler.discovery, new(discovery)).unlinked.Match(path):
 		x.because("waits for the next refresh", "It is not published yet.", "Wait.")
@@ -280,7 +281,7 @@ func (s *site) inputs() []merge.Input {
 	if r.openFS() != nil {
 		return nil
 	}
-	return r.inputs(nil)
+	return r.inputs(s.lastReport())
 }
 
 // follow fetches the page, and those to which it redirects, refreshes or gives way.
@@ -324,10 +325,10 @@ func (s *site) fetchLive(ctx context.Context, path string, live *liveResponse) {
 		err = errors.New("no route handles the request: a visitor gets an empty response")
 	}
 	if err != nil {
-		live.Error = clip(err.Error())
+		live.Error = report.Clip(err.Error())
 		return
 	}
-	live.Status, live.ContentType = res.Status, clip(res.Header.Get("Content-Type"))
+	live.Status, live.ContentType = res.Status, report.Clip(res.Header.Get("Content-Type"))
 	if res.Status != http.StatusOK || !htmlmeta.IsHTML(live.ContentType) {
 		res.Body = nil // of which the header says all there is to say
 	}
@@ -335,15 +336,10 @@ func (s *site) fetchLive(ctx context.Context, path string, live *liveResponse) {
 	live.NoIndex = meta.NoIndex
 	base, _ := url.Parse(live.URL)
 	if to, err := base.Parse(res.Header.Get("Location")); err == nil && res.Status/100 == 3 {
-		live.Leads, live.To = "redirect", clip(to.String())
+		live.Leads, live.To = "redirect", report.Clip(to.String())
 	} else if meta.Refresh != "" {
-		live.Leads, live.To = "refresh", clip(meta.Refresh)
+		live.Leads, live.To = "refresh", report.Clip(meta.Refresh)
 	} else if meta.Canonical != "" {
-		live.Leads, live.To = "canonical", clip(meta.Canonical)
+		live.Leads, live.To = "canonical", report.Clip(meta.Canonical)
 	}
-}
-
-// clip bounds a text that others wrote.
-func clip(text string) string {
-	return strings.ToValidUTF8(text[:min(len(text), 2048)], "\uFFFD")
 }

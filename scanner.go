@@ -14,6 +14,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -69,7 +70,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 	run := &refreshRun{site: s, records: records, probed: probed, begun: s.app.now(), demanded: demanded}
 	run.source = newRefresh(s, probed, run.begun)
 	if reason := probed.blocked; reason != "" { // the site's routes say so, and are believed at once
-		return run.finish(run.swap(result{outcome: refreshEmpty, reason: reason, selected: indexing.Result{Generation: records.generation}}))
+		return run.finish(run.swap(result{outcome: report.Empty, reason: reason, selected: indexing.Result{Generation: records.generation}}))
 	}
 	if err := run.source.openFS(); err != nil {
 		return result{err: err}
@@ -78,7 +79,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 	if !wait.IsDone(s.ready) {
 		patience = firstPatience
 	}
-	run.candidates = merge.Start(ctx, run.source.inputs(records.failing), merge.Options{
+	run.candidates = merge.Start(ctx, run.source.inputs(s.lastReport()), merge.Options{
 		Filter: s.filter, MaxPages: s.handler.settings.maxURLs + maxOver, Patience: patience,
 	})
 	defer run.candidates.Close()
@@ -149,7 +150,6 @@ type result struct {
 	partial  bool     // the refresh goes on
 	reported bool     // it is logged and counted
 	source   *Refresh // what sources said; nil: they were not asked
-	found    int      // pages, before some were kept that a held-back change would take away
 	snapshot *publish.Snapshot
 	selected indexing.Result
 	crawled  crawl.Result
@@ -243,15 +243,14 @@ func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, goesOn b
 func (r *refreshRun) selectAndBuild(ctx context.Context, crawled crawl.Result) (out result) {
 	published, last, off := r.state.Index.Load(), r.lastReport(), r.handler.settings.crawl.Off
 	settings := r.digest(r.probed.root, r.probed.fs, r.probed.index)
-	unchanged := !crawled.Touched && settings == r.records.settings && published != nil && last.Result != refreshHeldBack
-	out = result{crawled: crawled, source: r.source, settings: settings, outcome: refreshUnchanged, snapshot: published}
+	unchanged := !crawled.Touched && settings == r.records.settings && published != nil && last.Result != report.HeldBack
+	out = result{crawled: crawled, source: r.source, settings: settings, outcome: report.Unchanged, snapshot: published}
 	defer func() { out.cost = r.cost }()
 	if !unchanged {
 		out.outcome = ""
 		out.snapshot, out.selected, out.err = r.build(ctx, crawled, false)
 	}
 	out.merged, r.records.batch = r.candidates.Result(), crawled.Batch
-	noteFailures(r.records.failing, out.merged.Failed, r.begun)
 	if out.err != nil {
 		return out
 	}
@@ -261,15 +260,14 @@ func (r *refreshRun) selectAndBuild(ctx context.Context, crawled crawl.Result) (
 			return out
 		}
 	}
-	out.found = pagesOf(out.snapshot)
 	if off && published != nil && settings == r.records.settings {
-		out.reason = newFailures(out.merged.Failed, last) // no records tell which pages are missing
+		out.reason = last.NewFailures(out.merged.Failed) // no records tell which pages are missing
 	}
 	if out.reason == "" {
 		out.reason = r.confirm(published, &out)
 	}
 	if out.reason != "" {
-		out.outcome = refreshHeldBack
+		out.outcome = report.HeldBack
 		if off {
 			out.snapshot = published
 		} else if out.snapshot, out.selected, out.err = r.build(ctx, crawled, true); out.err != nil {
@@ -399,12 +397,12 @@ func (r *refreshRun) swap(out result) result {
 	published := r.state.Index.Load()
 	switch {
 	case out.snapshot == nil:
-		out.outcome = refreshEmpty
+		out.outcome = report.Empty
 	case out.outcome != "":
 	case published.Equal(out.snapshot):
-		out.outcome, out.snapshot = refreshUnchanged, published
+		out.outcome, out.snapshot = report.Unchanged, published
 	default:
-		out.outcome = refreshChanged
+		out.outcome = report.Changed
 	}
 	r.schedule.At(r.begun.Add(r.handler.settings.refresh)) // until it is known better
 	r.state.Index.Store(out.snapshot)

@@ -18,9 +18,9 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
-	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -253,7 +253,7 @@ func TestRefresh(t *testing.T) {
 	if second == first || same < len(first.Shards)-1 {
 		t.Errorf("of %d shards %d were carried over when one page came", len(first.Shards), same)
 	}
-	if s.lastReport().Result != refreshChanged || s.lastReport().Pages != 1001 {
+	if s.lastReport().Result != report.Changed || s.lastReport().Pages != 1001 {
 		t.Errorf("got %+v", s.lastReport())
 	}
 }
@@ -315,9 +315,9 @@ func TestSuperseded(t *testing.T) {
 	s := next.site("named.example")
 	next.wantPages(s, 5)
 	before.clock = next.clock
-	report := old.lastReport()
+	last := old.lastReport()
 	before.wantPages(old, 5)
-	if old.lastReport() != report {
+	if old.lastReport() != last {
 		t.Errorf("the configuration before reports %+v", old.lastReport())
 	}
 	next.wantPages(s, 5)
@@ -365,12 +365,10 @@ func TestFailuresOfEqualNames(t *testing.T) {
 	gone := sourceFunc(func(context.Context, *Refresh, func(Page) error) error { return fs.ErrNotExist })
 	b.handler.sources, b.handler.sourceNames = []Source{gone, gone}, []string{"files", "files"}
 	s := b.site("named.example")
-	failing := make(map[string]time.Time)
-	r := newRefresh(s, probeResult{}, b.clock)
-	noteFailures(failing, []merge.InputError{{Input: 0, Name: r.inputs(failing)[0].Name, Err: fs.ErrNotExist}}, b.clock)
-	r = newRefresh(s, probeResult{}, b.clock.Add(confirmAfter))
+	r := newRefresh(s, probeResult{}, b.clock.Add(confirmAfter))
+	last := &report.Report{Sources: []report.Source{{Source: "files", Failing: b.clock}, {Source: "files"}}}
 	for i, want := range []error{nil, fs.ErrNotExist} {
-		if err := r.inputs(failing)[i].Pages(t.Context(), nil); !errors.Is(err, want) {
+		if err := r.inputs(last)[i].Pages(t.Context(), nil); !errors.Is(err, want) {
 			t.Errorf("source %d: got %v, want %v", i, err, want)
 		}
 	}
@@ -395,7 +393,7 @@ func TestBrokenRefresh(t *testing.T) {
 		}
 	}
 	lines := b.logs.FilterMessage("sitemap refresh failed; the published sitemap stays").All()
-	if got := s.lastReport(); got.Result != refreshFailed || len(lines) != 1 {
+	if got := s.lastReport(); got.Result != report.Failed || len(lines) != 1 {
 		t.Errorf("got %+v, logged %d times", got, len(lines))
 	}
 }
@@ -462,7 +460,7 @@ func TestCrawlOff(t *testing.T) {
 		t.Error("an unchanged refresh made another snapshot")
 	}
 	b.source = failingSource
-	if b.wantPages(s, 10) != first || s.lastReport().Result != refreshHeldBack {
+	if b.wantPages(s, 10) != first || s.lastReport().Result != report.HeldBack {
 		t.Errorf("a source that fails: got %+v", s.lastReport())
 	}
 	b.names(numbered(4)...)

@@ -1,7 +1,6 @@
 package sitemap
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
 )
 
 func init() {
@@ -189,7 +189,7 @@ func (r *Refresh) said() (warnings []string, leftOut map[string]int) {
 }
 
 // inputs are the site's sources, for the gathering.
-func (r *Refresh) inputs(failing map[string]time.Time) (inputs []merge.Input) {
+func (r *Refresh) inputs(last *report.Report) (inputs []merge.Input) {
 	h := r.site.handler
 	for i, source := range h.sources {
 		isGuest := false
@@ -199,7 +199,7 @@ func (r *Refresh) inputs(failing map[string]time.Time) (inputs []merge.Input) {
 			isGuest = true
 		}
 		name := h.sourceNames[i]
-		since, fails := failing[failingKey(i, name)]
+		since := last.Source(i, name).Failing
 		sorted, _ := source.(SortedSource)
 		inputs = append(inputs, merge.Input{Name: name, Sorted: sorted != nil && sorted.Sorted(), Pages: func(ctx context.Context, yield func(Page) error) error {
 			err := source.Pages(ctx, r, func(p Page) error {
@@ -211,7 +211,7 @@ func (r *Refresh) inputs(failing map[string]time.Time) (inputs []merge.Input) {
 				}
 				return yield(p)
 			})
-			if fails && r.Now.Sub(since) >= confirmAfter && errors.Is(err, fs.ErrNotExist) {
+			if !since.IsZero() && r.Now.Sub(since) >= confirmAfter && errors.Is(err, fs.ErrNotExist) {
 				return nil // it has been gone for long: so are its pages
 			}
 			return err
@@ -221,26 +221,4 @@ func (r *Refresh) inputs(failing map[string]time.Time) (inputs []merge.Input) {
 		inputs = append(inputs, merge.Input{Name: ownSitemaps, Pages: r.ownSitemaps})
 	}
 	return inputs
-}
-
-// failingKey tells sources apart, of which several may have the same name.
-func failingKey(input int, name string) string { return fmt.Sprint(input, " ", name) }
-
-// noteFailures remembers since when sources cannot be read.
-func noteFailures(failing map[string]time.Time, failed []merge.InputError, now time.Time) {
-	before := maps.Clone(failing)
-	clear(failing)
-	for _, f := range failed {
-		key := failingKey(f.Input, f.Name)
-		failing[key] = cmp.Or(before[key], now)
-	}
-}
-
-// joinFailures makes one error of those of sources; nil: there is none.
-func joinFailures(failed []merge.InputError) error {
-	var errs []error
-	for _, f := range failed {
-		errs = append(errs, fmt.Errorf("%s: %w", f.Name, f.Err))
-	}
-	return errors.Join(errs...)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -44,7 +45,7 @@ type siteState struct {
 	listener listener // of its handler
 	path     string   // of the sitemap, as the handler's settings have it
 	onDemand bool
-	report   atomic.Pointer[report]        // of the last refresh; nil: none since the start
+	report   atomic.Pointer[report.Report] // of the last refresh; nil: none since the start
 	plan     atomic.Pointer[plan]          // nil: a refresh runs, or the last one was in vain
 	bytes    atomic.Int64                  // of memory, about
 	limiter  atomic.Pointer[crawl.Limiter] // of the handler, in the configuration that started last
@@ -67,14 +68,13 @@ type records struct {
 	storage store.Storage
 	prefix  string
 
-	store      *store.Store         // nil: not opened yet
-	generation *store.Generation    // the newest one, which may not be written yet; nil: none
-	settings   uint64               // that the published snapshot was made with
-	last       *publish.Snapshot    // the last one that was not empty, whose names are known still
-	hanging    bool                 // the last crawl fetched nothing but pages that hang
-	batch      int64                // of the last crawl
-	pending    pendingChange        // what a refresh wants confirmed
-	failing    map[string]time.Time // sources that cannot be read, by number and name, and since when
+	store      *store.Store      // nil: not opened yet
+	generation *store.Generation // the newest one, which may not be written yet; nil: none
+	settings   uint64            // that the published snapshot was made with
+	last       *publish.Snapshot // the last one that was not empty, whose names are known still
+	hanging    bool              // the last crawl fetched nothing but pages that hang
+	batch      int64             // of the last crawl
+	pending    pendingChange     // what a refresh wants confirmed
 	retryOpen  time.Time
 	committing chan error // by a commit that takes long; nil: none does
 	unsaved    bool       // the last commit failed, or was left out
@@ -125,7 +125,7 @@ func (st *siteState) Destruct() error {
 }
 
 func newRecords(storage store.Storage, prefix string) *records {
-	r := &records{lease: crawl.NewSlots(1), storage: storage, prefix: prefix, failing: make(map[string]time.Time)}
+	r := &records{lease: crawl.NewSlots(1), storage: storage, prefix: prefix}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
@@ -154,7 +154,7 @@ type meta struct {
 	Settings  uint64           `json:"settings"`        // digest of what the operator wrote
 	Selected  uint64           `json:"selected"`        // digest of that and what the probe found
 	Snapshot  json.RawMessage  `json:"snapshot,omitempty"`
-	Report    *report          `json:"report,omitempty"`
+	Report    *report.Report   `json:"report,omitempty"`
 	Positions accesslog.Stored `json:"positions,omitempty"` // in access logs
 }
 

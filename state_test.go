@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -203,7 +204,7 @@ func TestRestoreSnapshot(t *testing.T) {
 	storage := store.NewMemory()
 	snapshot := snapshotOf(t, 2, "/a", "/b", "/c", "/d", "/e")
 	run := &refreshRun{site: s, records: newRecords(storage, "site"), begun: b.clock}
-	s.state.report.Store(new(report))
+	s.state.report.Store(new(report.Report))
 	for range 2 { // the second time nothing is new
 		if _, _, err := run.records.open(t.Context(), b.clock, nil); err != nil {
 			t.Fatal(err)

@@ -1,0 +1,215 @@
+// Package report says what the refreshes of a site come to: in a report, for status, metrics and the store, and in the log.
+package report
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
+	"github.com/seed3295b519/caddy-sitemap/internal/merge"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+)
+
+// Results of refreshes.
+const (
+	Changed   = "changed"   // other documents than before are served
+	Unchanged = "unchanged" // the same documents as before
+	Empty     = "empty"     // no page is listed
+	HeldBack  = "held_back" // pages that are missing stay listed until later refreshes confirm it
+	Failed    = "failed"    // it was not completed; what was published stays
+)
+
+// Report is what the last refresh of a site came to. It is immutable.
+type Report struct {
+	At        time.Time           `json:"at"` // when it began
+	Seconds   float64             `json:"duration_seconds"`
+	Result    string              `json:"result"`                // one of those above; "": there was no refresh
+	Reason    string              `json:"reason,omitempty"`      // why it failed, is held back, or lists nothing
+	Confirmed time.Time           `json:"confirmed_at,omitzero"` // when the last refresh began that neither failed nor is held back
+	Pages     int                 `json:"pages"`                 // that are listed
+	Pending   int                 `json:"pending,omitempty"`     // that are still to be fetched
+	Sources   []Source            `json:"sources,omitempty"`
+	LeftOut   map[string]int      `json:"left_out,omitempty"` // by reason, most of which are names of index statuses
+	Examples  map[string][]string `json:"examples,omitempty"` // paths of some of these, by reason
+	Warnings  []string            `json:"warnings,omitempty"` // of the sources
+}
+
+// Source is what a source contributed.
+type Source struct {
+	Source  string    `json:"source"`                 // its module's name
+	Pages   int       `json:"pages"`                  // that it named, including those that are left out
+	Error   string    `json:"error,omitempty"`        // why it cannot be read; "": it can
+	Failing time.Time `json:"failing_since,omitzero"` // since when it cannot
+	Unread  bool      `json:"unread,omitempty"`       // nor could it when the pages were last confirmed
+}
+
+// Refresh is what a refresh found.
+type Refresh struct {
+	Begun          time.Time
+	Took           time.Duration
+	Result, Reason string // as in Report
+	Err            error  // it was not completed, and what follows is of no use
+	Partial        bool   // it goes on
+	Pages          int    // that are listed now
+	MaxPages       int    // that may be
+
+	Sources  []string       // the names of the inputs of Merged
+	Warnings []string       // of the sources
+	Skipped  map[string]int // candidates that the sources left out, by reason
+	Merged   merge.Result
+	Crawled  crawl.Result
+	Selected indexing.Result // without a generation: nothing was selected
+	Snapshot *publish.Snapshot
+}
+
+// Report returns the report that follows the one before.
+func (r *Refresh) Report(before *Report) *Report {
+	rep := *before
+	rep.At, rep.Seconds = r.Begun.UTC().Truncate(time.Second), r.Took.Round(time.Microsecond).Seconds()
+	rep.Result, rep.Reason, rep.Pages = r.Result, r.Reason, r.Pages
+	if r.Err != nil {
+		rep.Result, rep.Reason = Failed, Clip(r.Err.Error())
+		return &rep
+	}
+	if rep.Reason == "" && rep.Pages > 0 {
+		// The pages of a source that cannot be read stay, and nothing confirms them.
+		if rep.Reason = before.NewFailures(r.Merged.Failed); rep.Reason != "" {
+			rep.Result = HeldBack
+		}
+	}
+	if rep.Result != HeldBack {
+		rep.Confirmed = rep.At
+	}
+	rep.Pending, rep.Warnings, rep.Sources = r.Crawled.Pending, r.Warnings, nil
+	for i, n := range r.Merged.Counts {
+		rep.Sources = append(rep.Sources, Source{Source: r.Sources[i], Pages: n})
+	}
+	for _, f := range r.Merged.Failed {
+		s, was := &rep.Sources[f.Input], before.Source(f.Input, f.Name)
+		if s.Failing = was.Failing; s.Failing.IsZero() {
+			s.Failing = rep.At
+		}
+		s.Error, s.Unread = Clip(f.Err.Error()), rep.Result != HeldBack || was.Unread
+	}
+	if r.Selected.Generation != nil {
+		rep.LeftOut, rep.Examples = r.LeftOut()
+	}
+	return &rep
+}
+
+// Source returns what is known of an input; the zero value: nothing.
+func (r *Report) Source(input int, name string) (s Source) {
+	if input < len(r.Sources) && r.Sources[input].Source == name {
+		s = r.Sources[input]
+	}
+	return s
+}
+
+// NewFailures names the sources that could be read when the pages were last confirmed; "": there is none. The pages
+// of a source that was never read are not missing.
+func (r *Report) NewFailures(failed []merge.InputError) string {
+	var all []string
+	for _, f := range failed {
+		if !r.Confirmed.IsZero() && !r.Source(f.Input, f.Name).Unread {
+			all = append(all, fmt.Sprintf("source %d (%s) could not be read", f.Input+1, f.Name))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// LeftOut counts the pages that are not listed, by reason, with some examples. What no source names any more, and
+// what waits to be fetched, does not count; what is excluded counts where it is gathered.
+func (r *Refresh) LeftOut() (counts map[string]int, examples map[string][]string) {
+	counts, examples = make(map[string]int), make(map[string][]string)
+	stages := []map[string]int{r.Skipped, r.Merged.LeftOut, {"alternates not mutual": r.Selected.NotMutual.Count, "over max_paths": r.Crawled.DroppedPaths}}
+	if r.Snapshot != nil {
+		stages = append(stages, r.Snapshot.LeftOut)
+	}
+	for i, of := range r.Selected.LeftOut {
+		switch status := indexing.Status(i); {
+		case status == indexing.Excluded, status == indexing.Absent, status == indexing.Pending, of.Count == 0:
+		default:
+			examples[status.String()] = of.First
+			stages = append(stages, map[string]int{status.String(): of.Count})
+		}
+	}
+	for _, stage := range stages {
+		for reason, n := range stage {
+			counts[reason] += n
+		}
+	}
+	maps.DeleteFunc(counts, func(_ string, n int) bool { return n == 0 })
+	return counts, examples
+}
+
+// Log writes what differs from the report before; that nothing does, it writes to quiet.
+func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report) {
+	l.OnceIf(r.Err != nil, zap.ErrorLevel, "failed", "sitemap refresh failed; the published sitemap stays", zap.Error(r.Err))
+	if r.Err != nil {
+		return
+	}
+	err, stack := Failures(r.Merged.Failed), zap.Skip()
+	if panicked, ok := errors.AsType[*merge.PanicError](err); ok {
+		stack = zap.ByteString("stack", panicked.Stack)
+	}
+	l.OnceIf(err != nil, zap.ErrorLevel, "sources", "gathering pages failed", zap.Error(err), stack)
+	l.OnceIf(rep.Result == HeldBack, zap.WarnLevel, "held back", "sitemap change held back until later refreshes confirm it", zap.String("reason", rep.Reason))
+	fields := append(rep.Fields(), zap.Int("pages", rep.Pages), zap.Int("pending", rep.Pending), zap.Float64("seconds", rep.Seconds))
+	switch {
+	case rep.Result == Empty:
+		return
+	case r.Result == Changed:
+		l.Info("sitemap refreshed", fields...)
+	case r.Result == Unchanged && (rep.Pages != before.Pages || rep.Pending != before.Pending || !maps.Equal(rep.LeftOut, before.LeftOut)):
+		l.Info("sitemap refreshed, nothing changed", fields...)
+	default:
+		quiet.Debug("sitemap refreshed, nothing changed", fields...)
+	}
+	selected := &r.Selected
+	if selected.Generation == nil {
+		return
+	}
+	total := selected.Listed
+	for _, of := range selected.LeftOut {
+		total += of.Count
+	}
+	for _, status := range []indexing.Status{indexing.NoIndex, indexing.CanonicalForeign, indexing.Disallowed} { // a setting may be wrong
+		of := selected.LeftOut[status]
+		l.OnceIf(2*of.Count > total, zap.WarnLevel, status.String(), "more than half of the pages are not listed", zap.Stringer("reason", status),
+			zap.String("remedy", status.Remedy()), zap.Int("pages", of.Count), zap.Int("of", total), zap.Strings("first", of.First))
+	}
+	over := rep.LeftOut[indexing.OverMax.String()] + rep.LeftOut[publish.NoRoom]
+	l.OnceIf(over > 0, zap.WarnLevel, "over", "not all pages fit into the sitemap", zap.Int("left_out", over), zap.Int("max_urls", r.MaxPages))
+	complete := !r.Partial && rep.Pending == 0 // else links may still be found
+	l.OnceIf(complete && selected.Orphans.Count > 0, zap.InfoLevel, "orphans", "some listed pages have no incoming links",
+		zap.Int("pages", selected.Orphans.Count), zap.Strings("first", selected.Orphans.First))
+}
+
+// Fields are what a log line says of the pages that are left out.
+func (r *Report) Fields() []zap.Field {
+	if len(r.LeftOut) == 0 {
+		return nil
+	}
+	return []zap.Field{zap.Any("left_out", r.LeftOut), zap.Any("examples", r.Examples)}
+}
+
+// Failures makes one error of those of sources; nil: there is none.
+func Failures(failed []merge.InputError) error {
+	var errs []error
+	for _, f := range failed {
+		errs = append(errs, fmt.Errorf("%s: %w", f.Name, f.Err))
+	}
+	return errors.Join(errs...)
+}
+
+// Clip bounds a text that others wrote.
+func Clip(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), 2048)], "\uFFFD")
+}
