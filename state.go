@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -207,10 +208,9 @@ func (r *records) open(ctx context.Context, now time.Time, damaged func(string, 
 	}
 	snapshot, m, err := published(opening, last)
 	if err == nil || errors.Is(err, store.ErrDamaged) { // else the rest cannot be read either: better nothing than half of it
-		r.store, r.generation = opened, last
-	}
-	if m != nil {
-		r.settings, r.batch = m.Selected, m.Batch
+		if r.store, r.generation = opened, last; m != nil {
+			r.settings, r.batch = m.Selected, m.Batch
+		}
 	}
 	return snapshot, m, err
 }
@@ -227,45 +227,20 @@ func published(ctx context.Context, g *store.Generation) (*publish.Snapshot, *me
 	if len(m.Snapshot) == 0 {
 		return nil, m, nil
 	}
-	documents := g.Documents()
-	stored := make([]publish.Stored, len(documents))
-	for i, d := range documents {
-		content, err := g.Document(ctx, i)
-		if err != nil {
-			return nil, nil, fmt.Errorf("reading what was published: %w", err)
-		}
-		stored[i] = publish.Stored{Name: d.Name, Meta: d.Meta, Gzip: content}
-	}
-	snapshot, err := publish.Restore(m.Snapshot, stored)
-	if err != nil {
-		err = fmt.Errorf("%w: %w", store.ErrDamaged, err)
-	}
+	snapshot, err := publish.Restore(ctx, m.Snapshot, g)
 	return snapshot, m, err
 }
 
 // write adds what is published to the records, and writes them.
 func (r *refreshRun) write(out *result) error {
 	m := meta{Batch: r.records.batch, Settings: r.digest(), Selected: out.settings, Positions: r.state.progress.Stored(), Report: r.lastReport()}
-	known, documents := make(map[string]store.StoredDocument), []store.StoredDocument(nil)
-	for _, d := range r.records.generation.Documents() {
-		known[d.Name+string(d.Meta)] = d
-	}
+	var documents []store.StoredDocument
+	var err error
 	if out.snapshot != nil {
-		var stored []publish.Stored
-		var err error
-		if m.Snapshot, stored, err = out.snapshot.Documents(); err != nil {
-			return err
-		}
-		for _, d := range stored {
-			same, ok := known[d.Name+string(d.Meta)]
-			if !ok {
-				same = store.NewDocument(d.Name, d.Meta, d.Gzip)
-			}
-			documents = append(documents, same)
-		}
+		m.Snapshot, documents, err = out.snapshot.Documents(r.records.generation)
 	}
-	encoded, err := json.Marshal(m)
-	if err != nil {
+	encoded, err2 := json.Marshal(m)
+	if err := cmp.Or(err, err2); err != nil {
 		return err
 	}
 	r.records.generation = r.records.generation.WithDocuments(encoded, documents)

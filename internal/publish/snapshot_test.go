@@ -3,11 +3,15 @@ package publish
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 func TestParseName(t *testing.T) {
@@ -111,25 +115,25 @@ func TestRestore(t *testing.T) {
 		t.Fatal("no names were retired")
 	}
 	for name, s := range map[string]*Snapshot{"one urlset": build(t, numbered(3), nil, Options{}), "shards": many, "retired": fewer} {
-		meta, documents, err := s.Documents()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range documents { // bytes that are not shared, and in any order
-			documents[i].Gzip = bytes.Clone(documents[i].Gzip)
-			documents[0], documents[i] = documents[i], documents[0]
-		}
-		restored, err := Restore(meta, documents)
+		meta, g := kept(t, s)
+		documents := slices.Clone(g.Documents()) // in any order
+		documents[0], documents[len(documents)-1] = documents[len(documents)-1], documents[0]
+		restored, err := Restore(t.Context(), meta, g.WithDocuments(nil, documents))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if !s.Equal(restored) || restored.Pages != s.Pages || restored.Bytes != s.Bytes || !maps.Equal(restored.LeftOut, s.LeftOut) {
 			t.Errorf("%s: got %+v, want %+v", name, restored, s)
 		}
-		if got := changed(s, restored); len(got) != len(s.Shards)+1 { // only since their bytes are not shared
-			t.Errorf("%s: got %q", name, got)
+		again, documents, err := restored.Documents(g)
+		if err != nil || !bytes.Equal(again, meta) || !slices.Equal(names(documents), names(g.Documents())) {
+			t.Errorf("%s: got %s and %v, %v", name, again, documents, err)
 		}
-		checkSameDocuments(t, s, restored)
+		for i, d := range s.all() {
+			if got := restored.all()[i]; got.Headers != d.Headers || !bytes.Equal(got.Gzip, d.Gzip) || documents[i].Object != g.Documents()[i].Object {
+				t.Errorf("%s: got %+v, want %+v", name, got, d)
+			}
+		}
 		for suffix, d := range s.names {
 			if got := restored.Find(suffix); got == nil || got.First != d.First {
 				t.Errorf("%s: '%s' is %+v, want %+v", name, suffix, got, d)
@@ -137,8 +141,8 @@ func TestRestore(t *testing.T) {
 		}
 	}
 	// What follows a restart carries over.
-	meta, documents, _ := many.Documents()
-	restored, err := Restore(meta, documents)
+	meta, g := kept(t, many)
+	restored, err := Restore(t.Context(), meta, g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,91 +151,41 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// checkSameDocuments compares all that is stored of two snapshots.
-func checkSameDocuments(t *testing.T, a, b *Snapshot) {
+// kept returns a generation with the documents of a snapshot.
+func kept(t testing.TB, s *Snapshot) (meta json.RawMessage, g *store.Generation) {
 	t.Helper()
-	metaA, docsA, errA := a.Documents()
-	metaB, docsB, errB := b.Documents()
-	if errA != nil || errB != nil || !bytes.Equal(metaA, metaB) || len(docsA) != len(docsB) {
-		t.Fatalf("%s, %d documents, %v; %s, %d documents, %v", metaA, len(docsA), errA, metaB, len(docsB), errB)
+	st, err := store.Open(t.Context(), store.NewMemory(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i, d := range docsA {
-		if d.Name != docsB[i].Name || !bytes.Equal(d.Meta, docsB[i].Meta) || !bytes.Equal(d.Gzip, docsB[i].Gzip) || a.all()[i].Headers != b.all()[i].Headers {
-			t.Errorf("%s %s is not %s %s", d.Name, d.Meta, docsB[i].Name, docsB[i].Meta)
-		}
+	meta, documents, err := s.Documents(st.Last())
+	if err != nil {
+		t.Fatal(err)
 	}
+	return meta, st.Last().WithDocuments(nil, documents)
+}
+
+func names(documents []store.StoredDocument) (all []string) {
+	for _, d := range documents {
+		all = append(all, d.Name+string(d.Meta))
+	}
+	return all
 }
 
 func TestRestoreMalformed(t *testing.T) {
-	s := build(t, numbered(1000), nil, Options{ShardURLs: 50})
-	for name, spoil := range map[string]func(meta *string, documents []Stored) []Stored{
-		"nothing":            func(_ *string, _ []Stored) []Stored { return nil },
-		"no index":           func(_ *string, d []Stored) []Stored { return d[1:] },
-		"no shards":          func(_ *string, d []Stored) []Stored { return d[:1] },
-		"a document twice":   func(_ *string, d []Stored) []Stored { return append(d, d[1]) },
-		"a page twice":       func(_ *string, d []Stored) []Stored { d[2].Meta = d[1].Meta; d[2].Gzip = d[1].Gzip; return d },
-		"an index as shard":  func(_ *string, d []Stored) []Stored { d[2].Meta = d[0].Meta; d[2].Gzip = d[0].Gzip; return d },
-		"a name":             func(_ *string, d []Stored) []Stored { d[2].Name = "index"; return d },
-		"another form":       func(_ *string, d []Stored) []Stored { d[0].Name = "sitemap.xml"; return d },
-		"meta":               func(meta *string, d []Stored) []Stored { *meta = "[]"; return d },
-		"no meta":            func(meta *string, d []Stored) []Stored { *meta = ""; return d },
-		"a retired name":     func(meta *string, d []Stored) []Stored { *meta = `{"retired":[{"suffix":"","first":"/"}]}`; return d },
-		"a retired page":     func(meta *string, d []Stored) []Stored { *meta = `{"retired":[{"suffix":"-0123456789ab"}]}`; return d },
-		"no document's meta": func(_ *string, d []Stored) []Stored { d[1].Meta = nil; return d },
-		"no bytes":           func(_ *string, d []Stored) []Stored { d[1].Gzip = nil; return d },
-		"half of the bytes":  func(_ *string, d []Stored) []Stored { d[1].Gzip = d[1].Gzip[:len(d[1].Gzip)/2]; return d },
+	whole, g := kept(t, build(t, numbered(1000), nil, Options{ShardURLs: 50}))
+	for name, spoil := range map[string]func(meta *string, documents []store.StoredDocument) []store.StoredDocument{
+		"nothing":            func(_ *string, _ []store.StoredDocument) []store.StoredDocument { return nil },
+		"no index":           func(_ *string, d []store.StoredDocument) []store.StoredDocument { return d[1:] },
+		"no shards":          func(_ *string, d []store.StoredDocument) []store.StoredDocument { return d[:1] },
+		"meta":               func(meta *string, d []store.StoredDocument) []store.StoredDocument { *meta = "[]"; return d },
+		"no meta":            func(meta *string, d []store.StoredDocument) []store.StoredDocument { *meta = ""; return d },
+		"no document's meta": func(_ *string, d []store.StoredDocument) []store.StoredDocument { d[1].Meta = nil; return d },
 	} {
-		meta, documents, _ := s.Documents()
-		text := string(meta)
-		documents = spoil(&text, documents)
-		if s, err := Restore(json.RawMessage(text), documents); err == nil {
-			t.Errorf("%s: got %+v", name, s)
+		meta := string(whole)
+		documents := spoil(&meta, slices.Clone(g.Documents()))
+		if s, err := Restore(t.Context(), json.RawMessage(meta), g.WithDocuments(nil, documents)); !errors.Is(err, store.ErrDamaged) {
+			t.Errorf("%s: got %+v, %v", name, s, err)
 		}
 	}
-	for _, field := range []string{
-		`"size":1`, `"size":-1`, `"etag":""`, `"etag":"a\r\nb"`, `"etag":"A"`, `"modified":"0001-01-01T00:00:00Z"`, `"modified":"2026-03-04T05:06:07.5Z"`,
-		`"modified":"2026-03-04T05:06:07+01:00"`, `"modified":1`, `"pages":0`, `"pages":50001`, `"first":""`, `"first":"a"`, `"text_size":0`, `"text_size":1000000000`,
-	} {
-		meta, documents, _ := s.Documents()
-		documents[1].Meta = append(bytes.TrimSuffix(bytes.Clone(documents[1].Meta), []byte("}")), ","+field+"}"...)
-		if s, err := Restore(meta, documents); err == nil {
-			t.Errorf("%s: got %+v", field, s)
-		}
-	}
-}
-
-func FuzzRestore(f *testing.F) {
-	s := build(f, numbered(120), build(f, numbered(80), nil, Options{ShardURLs: 50}), Options{ShardURLs: 50})
-	meta, documents, _ := s.Documents()
-	f.Add([]byte(meta), documents[0].Name, []byte(documents[0].Meta), documents[0].Gzip, documents[1].Name, []byte(documents[1].Meta), documents[1].Gzip)
-	f.Add([]byte(`{"retired":[{"suffix":"-0123456789ab","first":"/a","at":"2026-03-04T05:06:07Z"}],"left_out":{"a":1}}`),
-		documents[0].Name, []byte(documents[0].Meta), documents[0].Gzip, documents[2].Name, []byte(documents[2].Meta), documents[2].Gzip)
-	f.Fuzz(func(t *testing.T, meta []byte, nameA string, metaA, gzipA []byte, nameB string, metaB, gzipB []byte) {
-		s, err := Restore(meta, []Stored{{nameA, metaA, gzipA}, {nameB, metaB, gzipB}})
-		if err != nil {
-			return
-		}
-		for _, path := range []string{"/", "/p/0000042.html", "\xff"} {
-			if s.Holding(path) == nil || s.Find("") != s.Index {
-				t.Errorf("nothing holds %q", path)
-			}
-		}
-		for _, d := range s.all() {
-			if strings.ContainsAny(d.ETag, "\"\r\n") {
-				t.Errorf("the ETag is %q", d.ETag)
-			}
-			if r, err := d.XML(); err == nil {
-				r.Close()
-			}
-		}
-		again, docs, err := s.Documents()
-		if err != nil {
-			t.Fatal(err)
-		}
-		restored, err := Restore(again, docs)
-		if err != nil {
-			t.Fatalf("%v: %s %s", err, again, docs[0].Meta)
-		}
-		checkSameDocuments(t, s, restored)
-	})
 }
