@@ -200,8 +200,12 @@ func (s *site) lastReport() *report.Report { return cmp.Or(s.state.report.Load()
 func (s *site) found(r *result) *report.Refresh {
 	f := &report.Refresh{
 		Result: r.outcome, Reason: r.reason, Err: r.err, Partial: r.partial, Pages: pagesOf(s.state.Index.Load()), MaxPages: s.handler.settings.maxURLs,
-		Sources: slices.Concat(s.handler.sourceNames, []string{ownSitemaps}), Merged: r.merged, Crawled: r.crawled, Selected: r.selected, Snapshot: r.snapshot,
+		Merged: r.merged, Crawled: r.crawled, Selected: r.selected, Snapshot: r.snapshot,
 	}
+	for _, source := range s.handler.sources {
+		f.Sources = append(f.Sources, caddy.GetModuleName(source))
+	}
+	f.Sources = append(f.Sources, ownSitemaps)
 	if r.source != nil {
 		f.Warnings, f.Skipped = r.source.said()
 	}

@@ -34,13 +34,12 @@ func newBench(t testing.TB, configure func(*Handler)) *bench {
 	if configure != nil {
 		configure(h)
 	}
-	var err error
-	if h.settings, err = h.compile(caddy.NewReplacer()); err != nil {
+	if err := h.compile(h.BaseURL); err != nil {
 		t.Fatal(err)
 	}
 	h.ctx = emptyContext(t)
 	h.limiter = crawl.NewLimiter(maxCrawlRate, 1)
-	h.sources, h.sourceNames = []Source{b}, []string{"bench"}
+	h.sources = []Source{b}
 	a.fetchers = map[*caddyhttp.Server]*serverFetcher{h.server: {server: h.server, routes: caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		return h.ServeHTTP(w, r, b.pages)
 	})}}

@@ -55,7 +55,7 @@ errors, 2 where something could not be checked.`,
 	flags.BoolVar(&f.All, "all", false, "all findings, not 20 of a code and document")
 	flags.BoolVar(&f.fetch, "fetch", false, "fetch a sample of the pages that are listed")
 	flags.IntVar(&f.Sample, "sample", 100, "how many pages --fetch fetches")
-	flags.StringVar(&f.rate, "rate", "2/s", "how many pages --fetch fetches, at most, a second (2/s) or a minute (30/m)")
+	flags.StringVar(&f.rate, "rate", "2/s", "how many pages --fetch fetches, at most, such as 2/s")
 	flags.StringVar(&f.BaseURL, "base-url", "", "URL that FILE's folder, or DIR, is served at: its pages must be there")
 	flags.DurationVar(&f.Timeout, "timeout", fetchTimeout, "how long one request may take, with the whole response")
 	flags.StringVar(&f.proxy, "proxy", "", "URL of a proxy for all requests; those of the environment are not used")

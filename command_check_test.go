@@ -21,7 +21,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("the disk 
 func TestCheckFlags(t *testing.T) {
 	for name, test := range map[string]struct{ args, want string }{
 		"no argument":     {"", "nothing to check: name a file, a folder, a URL, or - for standard input"},
-		"rate":            {"--rate 2 -", "--rate '2': a number a second or a minute is wanted, such as 2/s, 0.5/s or 30/m"},
+		"rate":            {"--rate 2 -", "--rate '2': a number a second is wanted, such as 2/s or 0.5/s"},
 		"no sample":       {"--sample 0 -", "--sample 0: it is at least 1"},
 		"base with query": {"--base-url http://example.com/?a -", "--base-url 'http://example.com/?a': only scheme, host, port and folder belong in it"},
 		"proxy":           {"--proxy localhost:8080 -", "--proxy 'localhost:8080': a URL is wanted, such as http://localhost:3128"},

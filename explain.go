@@ -194,7 +194,7 @@ func (s *site) addReason(x *explanation, path string, hasStatus bool) {
 	probed, last, set := cmp.Or(s.probed.Load(), new(probeResult)), s.lastReport(), &s.handler.settings
 	excluded, word := s.filter(&page.Page{Path: path}), ""
 	if x.NamedBy == nil {
-		word = set.crawl.disallow.Match(path)
+		word = set.crawl.disallows(path)
 	}
 	x.Rule = cmp.Or(word, report.Clip(probed.robots.rules.Line(path)))
 	switch {
@@ -221,8 +221,7 @@ func (s *site) addReason(x *explanation, path string, hasStatus bool) {
 			"Name it in 'urls', beside 'files' and other sources, or a kind of file in 'include' of 'files'; with 'links', a link to it is enough.")
 		for _, source := range s.handler.sources {
 			if f, ok := source.(*SourceFiles); ok && x.Rule == "" {
-				patterns, _ := compilePatterns("exclude", f.Exclude) // which Provision has checked
-				if x.Rule = patterns.which(path); x.Rule != "" {
+				if x.Rule = new(checker).patterns("", f.Exclude).which(path); x.Rule != "" {
 					x.is(indexing.Excluded)
 				}
 			}
@@ -286,14 +285,14 @@ func (s *site) inputs() []merge.Input {
 
 // follow fetches the page, and those to which it redirects, refreshes or gives way.
 func (s *site) follow(ctx context.Context, x *explanation) (all []liveResponse) {
-	off, disallow := s.handler.settings.crawl.Off, s.handler.settings.crawl.disallow
+	policy := &s.handler.settings.crawl
 	probed, later := cmp.Or(s.probed.Load(), new(probeResult)), s.handler.limiter.Next()
 	isNamed := x.Listed || x.NamedBy != nil
 	isPrivate := !isNamed && !x.Visited.IsZero() && x.Fetched.IsZero() && x.Linked.IsZero()
 	for path, ok := strings.TrimPrefix(x.URL, s.origin), true; ok && len(all) < maxChain; {
 		live := liveResponse{URL: s.origin + path}
 		switch {
-		case off:
+		case policy.Off:
 			live.Error = "not fetched: crawl is off"
 		case s.isDocument(path):
 			live.Error = "not fetched: it is a document of the sitemap"
@@ -301,8 +300,8 @@ func (s *site) follow(ctx context.Context, x *explanation) (all []liveResponse) 
 			live.Error = "not fetched: what only visitors know may be private"
 		case later.After(s.app.now().Add(explainWait)):
 			live.Error = "not fetched: upstreams are left alone until " + later.UTC().Format(time.RFC3339)
-		case !isNamed && disallow.Match(path) != "":
-			live.Error = "not fetched: 'crawl disallow' has '" + disallow.Match(path) + "'"
+		case !isNamed && policy.disallows(path) != "":
+			live.Error = "not fetched: 'crawl disallow' has '" + policy.disallows(path) + "'"
 		case probed.robots.closed, !probed.robots.rules.Allows(path):
 			live.Error = "not fetched: robots.txt disallows it, or returns an error"
 		default:

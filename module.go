@@ -23,7 +23,6 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -61,7 +60,7 @@ const (
 type Handler struct {
 	// The path of the sitemap, or of the index when it takes more than one document; it ends in
 	// .xml. The shards lie beside it. Pages outside of its folder are not listed, as the protocol
-	// asks. Global placeholders are replaced, as in exclude and rules. Default: /sitemap.xml.
+	// asks. Default: /sitemap.xml.
 	Path string `json:"path,omitempty"`
 
 	// The scheme, host and folder of every listed URL, such as https://example.com. With it there
@@ -127,7 +126,6 @@ type Handler struct {
 	settings settings
 
 	sources     []Source
-	sourceNames []string
 	wantsRoot   bool         // a source takes the site's own root
 	underscored pathPatterns // of sources, that include names which begin with "_"
 	discovery   *discovery   // nil: no source discovers pages
@@ -178,18 +176,13 @@ type Crawl struct {
 	// logoff, signout, unsubscribe, cart, basket, checkout, confirm, verify, delete, add, remove.
 	Disallow []string `json:"disallow,omitempty"`
 
-	disallow disallowed
-}
-
-// disallowed are words and patterns of paths that are not fetched.
-type disallowed struct {
-	words    page.Words
+	words    page.Words // of disallow
 	patterns pathPatterns
 }
 
-// Match returns the word or pattern that matches a path; "": none.
-func (d *disallowed) Match(path string) string {
-	return cmp.Or(d.words.Match(path), d.patterns.which(path))
+// disallows returns the word or pattern that a path is not fetched for; "": none.
+func (s *Crawl) disallows(path string) string {
+	return cmp.Or(s.words.Match(path), s.patterns.which(path))
 }
 
 // settings are a handler's settings, checked and in the form that a refresh and a request use.
@@ -200,7 +193,6 @@ type settings struct {
 	stem      string // path without .xml, decoded
 	folder    string // prefix, decoded
 	refresh   time.Duration
-	fixed     bool // refresh was given
 	shardURLs int
 	maxURLs   int
 	robots    bool
@@ -239,18 +231,22 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if len(h.SourcesRaw) == 0 {
 		h.SourcesRaw = []json.RawMessage{json.RawMessage(`{"source":"files"}`)}
 	}
-	digest := h.digest() // Caddy forgets the raw sources once they are loaded
+	encoded, _ := json.Marshal(h) // Caddy forgets the raw sources once they are loaded
 	sources, err := ctx.LoadModule(h, "SourcesRaw")
 	if err != nil {
 		return fmt.Errorf("loading sources: %w", err)
 	}
 	for _, s := range sources.([]any) {
-		h.sources, h.sourceNames = append(h.sources, s.(Source)), append(h.sourceNames, caddy.GetModuleName(s))
+		h.sources = append(h.sources, s.(Source))
 	}
-	if err := h.check(caddy.NewReplacer()); err != nil {
+	base, err := caddy.NewReplacer().ReplaceOrErr(h.BaseURL, true, true)
+	if err != nil {
+		return fmt.Errorf("base_url: %w", err)
+	}
+	if err := h.compile(base); err != nil {
 		return err
 	}
-	h.settings.digest = digest
+	h.settings.digest = xxhash.Sum64(encoded)
 	h.limiter, h.onDemandTurn = crawl.NewLimiter(h.settings.crawl.Rate, h.settings.crawl.Concurrency), crawl.NewSlots(1)
 	if h.logs, err = h.logReaders(); err != nil {
 		return err
@@ -275,46 +271,12 @@ func oncePerMinute(logger *zap.Logger) *zap.Logger {
 	}))
 }
 
-// check checks the settings, and notes what the handler does for its sources. Without a replacer,
-// as for a Caddyfile, values with global placeholders are passed over.
-func (h *Handler) check(repl *caddy.Replacer) (err error) {
-	if h.settings, err = h.compile(repl); err != nil {
-		return err
-	}
-	for _, source := range h.sources {
-		switch s := source.(type) {
-		case *SourceFiles:
-			h.wantsRoot = h.wantsRoot || s.Root == ""
-			h.underscored = append(h.underscored, s.underscored()...)
-		case *SourceURLs:
-			if err := s.foreign(h.settings.base); err != nil {
-				return err
-			}
-		case *SourceTraffic:
-			h.watches = true
-		case discoverer:
-		default:
-			h.wantsRoot = true
-		}
-	}
-	h.discovery, err = h.discovers()
-	return err
-}
-
-// digest is of the settings that shape a snapshot: all but refresh_interval and robots_txt.
-func (h *Handler) digest() uint64 {
-	encoded, _ := json.Marshal([]any{h.Path, h.BaseURL, h.ShardURLs, h.MaxURLs, h.Schema, h.Exclude, h.Rules,
-		h.Crawl, h.LastMod, h.Canonical, h.Orphans, h.Extensions, h.SourcesRaw})
-	return xxhash.Sum64(encoded)
-}
-
-// compile checks the settings but the sources', and fills in their defaults.
-func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
-	c := &checker{repl: repl}
-	s := settings{
-		path:        c.path(h.Path),
+// compile checks the settings, fills in their defaults, and notes what the handler does for its
+// sources. base is base_url; "" where there is none, or its placeholders have no value yet.
+func (h *Handler) compile(base string) (err error) {
+	c, s := new(checker), &h.settings
+	*s = settings{
 		refresh:     cmp.Or(time.Duration(h.RefreshInterval), time.Minute),
-		fixed:       h.RefreshInterval != 0,
 		shardURLs:   c.inRange("shard_urls", h.ShardURLs, maxEntries, maxEntries),
 		maxURLs:     c.inRange("max_urls", h.MaxURLs, 10_000_000, 1_000_000_000),
 		robots:      h.RobotsTxt == nil || *h.RobotsTxt,
@@ -326,14 +288,17 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 		omitOrphans: c.choose("orphans", h.Orphans, "list", "omit") == 1,
 		extract:     htmlmeta.Options{Alternates: slices.Contains(h.Extensions, "alternates"), Images: slices.Contains(h.Extensions, "images")},
 	}
-	if raw := c.replaced("base_url", h.BaseURL); raw != "" {
-		var err error
-		s.base, s.prefix, err = origin.ParseBase(raw)
-		c.refuse(err != nil, "base_url '%s': %w", raw, err)
+	if base != "" {
+		s.base, s.prefix, err = origin.ParseBase(base)
+		c.refuse(err != nil, "base_url '%s': %w", base, err)
 	}
-	s.stem, s.folder = page.Unescape(strings.TrimSuffix(s.path, ".xml")), page.Unescape(s.prefix)
+	given := cmp.Or(h.Path, "/sitemap.xml")
+	s.path, err = page.Canonical(given)
+	c.refuse(err != nil || !page.IsClean(given) || strings.Contains(given, "{"), "path '%s': a clean path such as /sitemap.xml is wanted", given)
+	c.refuse(path.Ext(given) != ".xml" || path.Base(given) == ".xml", "path '%s': the name of a sitemap ends in .xml", given)
 	c.refuse(s.prefix != "" && path.Dir(s.path) != "/" && !strings.HasPrefix(s.path, s.prefix+"/"),
 		"base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
+	s.stem, s.folder = page.Unescape(strings.TrimSuffix(s.path, ".xml")), page.Unescape(s.prefix)
 	c.refuse(s.refresh < time.Second, "refresh interval %s is too short: the shortest is 1s", s.refresh)
 	most := s.shardURLs * maxEntries
 	c.refuse(h.MaxURLs > most, "max_urls is %d: an index of %d shards of %d pages holds no more than %d", h.MaxURLs, maxEntries, s.shardURLs, most)
@@ -345,7 +310,25 @@ func (h *Handler) compile(repl *caddy.Replacer) (settings, error) {
 	}
 	c.refuse(s.crawl.Off && (len(h.Extensions) > 0 || s.omitOrphans || h.Canonical == "respect" || h.LastMod == "auto"),
 		"crawl is off: extensions, 'orphans omit', 'canonical respect' and 'lastmod auto' need fetched pages")
-	return s, c.err
+	for _, source := range h.sources {
+		switch source := source.(type) {
+		case *SourceFiles:
+			h.wantsRoot = h.wantsRoot || source.Root == ""
+			h.underscored = append(h.underscored, source.underscored()...)
+		case *SourceURLs:
+			c.note(source.check(s.base))
+		case *SourceTraffic:
+			h.watches = true
+		case discoverer:
+		default:
+			h.wantsRoot = true
+		}
+	}
+	if c.err != nil {
+		return c.err
+	}
+	h.discovery, err = h.discovers()
+	return err
 }
 
 func (r Rule) compile(c *checker) Rule {
@@ -373,18 +356,13 @@ func (s Crawl) compile(c *checker) Crawl {
 	}
 	var patterns []string
 	for _, word := range s.Disallow {
-		name := bracedName.FindString(word)
-		c.refuse(word == "", "crawl disallow has an empty value")
-		c.refuse(name != "", "crawl disallow '%s': %s has no value here: placeholders are not replaced", word, name)
-		if strings.ContainsAny(word, "/*") {
+		if strings.ContainsAny(word, "/*{") {
 			patterns = append(patterns, word)
-		} else if err := s.disallow.words.Add(word); err != nil {
+		} else if err := s.words.Add(word); err != nil {
 			c.note(fmt.Errorf("crawl disallow %w", err))
 		}
 	}
-	var err error
-	s.disallow.patterns, err = compilePatterns("crawl disallow", patterns)
-	c.note(err)
+	s.patterns = c.patterns("crawl disallow", patterns)
 	return s
 }
 
@@ -392,10 +370,7 @@ func (s Crawl) compile(c *checker) Crawl {
 var defaultDisallow = strings.Fields("logout logoff signout unsubscribe cart basket checkout confirm verify delete add remove")
 
 // checker checks settings, and keeps the first error.
-type checker struct {
-	repl *caddy.Replacer // nil: a Caddyfile is adapted, and placeholders have no value yet
-	err  error
-}
+type checker struct{ err error }
 
 func (c *checker) note(err error) { c.err = cmp.Or(c.err, err) }
 
@@ -405,61 +380,30 @@ func (c *checker) refuse(wrong bool, format string, args ...any) {
 	}
 }
 
-// choose is which of some words a setting is; empty: the first.
+// choose returns which of some words a setting is; empty: the first.
 func (c *checker) choose(setting, value string, words ...string) int {
 	i := slices.Index(words, cmp.Or(value, words[0]))
-	if i < 0 {
-		c.note(unrecognized(setting, value, words))
-	}
+	c.refuse(i < 0, "%s is '%s': it is one of %s", setting, value, strings.Join(words, ", "))
 	return i
 }
 
-// inRange is a number from 1 on; 0: its default.
+// inRange returns a number from 1 on; 0: its default.
 func (c *checker) inRange(setting string, n, byDefault, most int) int {
 	n = cmp.Or(n, byDefault)
 	c.refuse(n < 1 || n > most, "%s is %d: it is 1 to %d", setting, n, most)
 	return n
 }
 
-// bracedName is a placeholder, which is left where it has no value.
-var bracedName = regexp.MustCompile(`\{[^{}]+\}`)
-
-// replaced replaces global placeholders, and refuses others. It is empty where they may have
-// another value once the configuration is loaded.
-func (c *checker) replaced(setting, value string) string {
-	out := value
-	switch {
-	case c.repl != nil:
-		out = c.repl.ReplaceKnown(value, "")
-	case strings.Contains(value, "{") && !strings.Contains(value, "{http."):
-		return ""
-	}
-	c.refuse(out == "" && value != "", "%s '%s' is empty: a placeholder in it has no value", setting, value)
-	name := bracedName.FindString(out)
-	c.refuse(name != "", "%s '%s': %s has no value here: of placeholders, only global ones such as {env.*} are replaced", setting, value, name)
-	return out
-}
-
+// patterns compiles path patterns. It refuses what could never match a page.
 func (c *checker) patterns(setting string, patterns []string) pathPatterns {
-	var out []string
 	for _, p := range patterns {
-		if p = c.replaced(setting, p); p != "" {
-			out = append(out, p)
-		}
+		c.refuse(strings.Contains(p, "{"), "%s: path pattern '%s': placeholders are not replaced", setting, p)
+		err := page.CheckPattern(p)
+		c.refuse(err != nil, "%s: %w", setting, err)
 	}
-	compiled, err := compilePatterns(setting, out)
-	c.note(err)
-	return compiled
-}
-
-// path is that of the sitemap, in canonical form.
-func (c *checker) path(value string) string {
-	p := cmp.Or(c.replaced("path", value), "/sitemap.xml")
-	canonical, err := page.Canonical(p)
-	c.refuse(err != nil, "path '%s': %w", p, err)
-	c.refuse(!page.IsClean(p), "path '%s': a clean path without query is wanted", p)
-	c.refuse(path.Ext(p) != ".xml" || path.Base(p) == ".xml", "path '%s': the name of a sitemap ends in .xml", p)
-	return canonical
+	compiled := caddyhttp.MatchPath(slices.Clone(patterns))
+	c.note(compiled.Provision(caddy.Context{}))
+	return pathPatterns(compiled)
 }
 
 // expandState replaces the placeholders of a state setting, unless a Caddyfile is adapted. The
@@ -490,22 +434,6 @@ func (a *App) Validate() error {
 
 // pathPatterns match the paths of pages as Caddy's path matcher does, which it is.
 type pathPatterns caddyhttp.MatchPath
-
-// compilePatterns refuses what could never match a page. Placeholders have no value, since there is
-// no request.
-func compilePatterns(setting string, patterns []string) (pathPatterns, error) {
-	for _, p := range patterns {
-		err := page.CheckPattern(p)
-		if name := bracedName.FindString(p); name != "" {
-			err = fmt.Errorf("path pattern '%s': %s has no value here", p, name)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", setting, err)
-		}
-	}
-	compiled := caddyhttp.MatchPath(slices.Clone(patterns))
-	return pathPatterns(compiled), compiled.Provision(caddy.Context{})
-}
 
 // matchRequests are what the path matcher takes, to be used again.
 var matchRequests = sync.Pool{New: func() any {

@@ -179,7 +179,7 @@ func (r *refreshRun) policy() crawl.Policy {
 	set := &r.handler.settings
 	p := crawl.Policy{
 		Base: r.origin, Scope: r.scope, Front: r.front(), Filter: r.filter, IgnoreCanonicals: !set.canonical, After: r.records.batch,
-		Disallow: func(path string) bool { return set.crawl.disallow.Match(path) != "" }, Closed: r.probed.robots.closed,
+		Disallow: func(path string) bool { return set.crawl.disallows(path) != "" }, Closed: r.probed.robots.closed,
 		Extract: set.extract, Settings: r.digest(r.probed.robots.rules.String()), Routes: digestOf(r.fetcher.routes, set.extract),
 	}
 	if !r.probed.robots.rules.Empty() {
@@ -495,7 +495,7 @@ func (s *site) run() {
 // nextRefresh is when the site is to be refreshed after a refresh that began at begun.
 func (s *site) nextRefresh(out result, begun, now time.Time) time.Time {
 	interval := s.handler.settings.refresh
-	if !s.handler.settings.fixed {
+	if s.handler.RefreshInterval == 0 {
 		interval = max(interval, shareOfTime*out.cost)
 	}
 	wait, next := begun.Add(interval).Sub(now), time.Unix(out.crawled.Next, 0).Sub(now)

@@ -363,10 +363,10 @@ func TestBriefFailures(t *testing.T) {
 func TestFailuresOfEqualNames(t *testing.T) {
 	b := newBench(t, nil)
 	gone := sourceFunc(func(context.Context, *Refresh, func(Page) error) error { return fs.ErrNotExist })
-	b.handler.sources, b.handler.sourceNames = []Source{gone, gone}, []string{"files", "files"}
+	b.handler.sources = []Source{gone, gone}
 	s := b.site("named.example")
 	r := newRefresh(s, probeResult{}, b.clock.Add(confirmAfter))
-	last := &report.Report{Sources: []report.Source{{Source: "files", Failing: b.clock}, {Source: "files"}}}
+	last := &report.Report{Sources: []report.Source{{Failing: b.clock}, {}}}
 	for i, want := range []error{nil, fs.ErrNotExist} {
 		if err := r.inputs(last)[i].Pages(t.Context(), nil); !errors.Is(err, want) {
 			t.Errorf("source %d: got %v, want %v", i, err, want)

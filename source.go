@@ -33,7 +33,6 @@ func init() {
 var (
 	_ caddy.Provisioner = (*SourceFiles)(nil)
 	_ SortedSource      = (*SourceFiles)(nil)
-	_ caddy.Provisioner = (*SourceURLs)(nil)
 	_ Source            = (*SourceURLs)(nil)
 )
 
@@ -198,7 +197,7 @@ func (r *Refresh) inputs(last *report.Report) (inputs []merge.Input) {
 		default:
 			isGuest = true
 		}
-		name := h.sourceNames[i]
+		name := caddy.GetModuleName(source)
 		since := last.Source(i, name).Failing
 		sorted, _ := source.(SortedSource)
 		inputs = append(inputs, merge.Input{Name: name, Sorted: sorted != nil && sorted.Sorted(), Pages: func(ctx context.Context, yield func(Page) error) error {

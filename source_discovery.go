@@ -120,38 +120,35 @@ func (d *Discovery) discovers() (discovery, error) {
 	c.refuse(len(d.Query) > maxQueryKeys, "query names %d parameters: at most %d tell pages apart", len(d.Query), maxQueryKeys)
 	for i, key := range d.Query {
 		c.refuse(key == "", "query has an empty name")
-		c.refuse(bracedName.MatchString(key), "query '%s': placeholders are not replaced", key)
-		c.refuse(key == "*" || strings.ContainsAny(key, "?=&,"), "query '%s': the names of parameters are wanted, such as page lang", key)
+		c.refuse(key == "*" || strings.ContainsAny(key, "?=&,{"), "query '%s': the names of parameters are wanted, such as page lang", key)
 		c.refuse(uri.IsTracking(key), "query '%s': a tracking parameter tells no pages apart", key)
 		c.refuse(slices.Contains(d.Query[:i], key), "query has '%s' twice", key)
 	}
-	var err error
-	all.unlinked, err = compilePatterns("unlinked", d.Unlinked)
-	c.note(err)
+	all.unlinked = c.patterns("unlinked", d.Unlinked)
 	c.refuse(all.expire < minExpire, "expire is %s: the shortest is %s", all.expire, minExpire)
 	return all, c.err
 }
 
 // discovers returns what the sources of a handler say together; nil: none discovers pages.
 func (h *Handler) discovers() (*discovery, error) {
-	all, none := new(discovery), true
-	for i, source := range h.sources {
+	all, names := new(discovery), []string(nil)
+	for _, source := range h.sources {
 		d, ok := source.(discoverer)
 		if !ok {
 			continue
 		}
 		one, err := d.discovers()
-		name := h.sourceNames[i]
+		name := caddy.GetModuleName(source)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		if h.settings.crawl.Off {
 			return nil, fmt.Errorf("%s lists only pages that were fetched, and crawl is off", name)
 		}
-		if _, isLog := source.(*SourceAccessLog); !isLog && slices.Contains(h.sourceNames[:i], name) {
+		if _, isLog := source.(*SourceAccessLog); !isLog && slices.Contains(names, name) {
 			return nil, fmt.Errorf("%s is given twice", name)
 		}
-		none = false
+		names = append(names, name)
 		all.links, all.visitors, all.depth = all.links || one.links, all.visitors || !one.links, max(all.depth, one.depth)
 		for _, key := range one.query {
 			if !slices.Contains(all.query, key) {
@@ -161,7 +158,7 @@ func (h *Handler) discovers() (*discovery, error) {
 		all.unlinked = append(all.unlinked, one.unlinked...)
 		all.expire, all.maxPaths = max(all.expire, one.expire), max(all.maxPaths, one.maxPaths)
 	}
-	if none {
+	if names == nil {
 		return nil, nil
 	}
 	if len(all.unlinked) > 0 {

@@ -28,7 +28,7 @@ func TestDiscoverySettings(t *testing.T) {
 	const traffic, links, logs = "traffic", "links", "access_log"
 	for _, test := range []struct{ source, settings, want string }{
 		{links, `{"query": [], "expire": 0, "max_paths": 0, "depth": 0}`, ""},
-		{traffic, `{"query": ["page", "Page", "ids[]", "a b", "{x"], "unlinked": [], "expire": "1h", "max_paths": 1}`, ""},
+		{traffic, `{"query": ["page", "Page", "ids[]", "a b"], "unlinked": [], "expire": "1h", "max_paths": 1}`, ""},
 		{traffic, `{"max_paths": 10000000, "unlinked": ["*"]}`, ""},
 
 		{traffic, `{"query": [""]}`, "traffic: query has an empty name"},
@@ -53,7 +53,7 @@ func TestDiscoverySettings(t *testing.T) {
 		d.DisallowUnknownFields()
 		err := d.Decode(source)
 		if err == nil {
-			h := &Handler{sources: []Source{source}, sourceNames: []string{test.source}, logger: zap.NewNop()}
+			h := &Handler{sources: []Source{source}, logger: zap.NewNop()}
 			if h.discovery, err = h.discovers(); err == nil {
 				_, err = h.logReaders()
 			}
@@ -87,9 +87,6 @@ func TestDiscovers(t *testing.T) {
 		"crawl off":     {sources: []Source{&SourceFiles{}, traffic}, off: true, err: "traffic lists only pages that were fetched, and crawl is off"},
 	} {
 		h := &Handler{sources: test.sources, settings: settings{crawl: Crawl{Off: test.off}}}
-		for _, source := range test.sources {
-			h.sourceNames = append(h.sourceNames, caddy.GetModuleName(source))
-		}
 		got, err := h.discovers()
 		if (err == nil) != (test.err == "") || err != nil && err.Error() != test.err || (got == nil) != (test.want == nil) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
@@ -160,14 +157,7 @@ func newVisiting(t testing.TB, sources ...Source) *visiting {
 	core, logs := observer.New(zapcore.InfoLevel)
 	v := &visiting{TB: t, logs: logs, clock: time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)}
 	h := &Handler{logger: zap.New(core), sampled: oncePerMinute(zap.New(core)), sources: sources, server: new(caddyhttp.Server), listener: listener{scheme: "http"}, mounts: mounts{{}}, onDemandTurn: crawl.NewSlots(1)}
-	for _, source := range sources {
-		h.sourceNames = append(h.sourceNames, caddy.GetModuleName(source))
-	}
-	var err error
-	if h.settings, err = h.compile(caddy.NewReplacer()); err != nil {
-		t.Fatal(err)
-	}
-	if h.discovery, err = h.discovers(); err != nil {
+	if err := h.compile(""); err != nil {
 		t.Fatal(err)
 	}
 	v.handler = h

@@ -74,15 +74,12 @@ func (s *SourceFiles) Provision(caddy.Context) error {
 // check refuses settings that cannot be meant.
 func (s *SourceFiles) check() error {
 	var c checker
-	c.refuse(!slices.Contains([]string{"", "auto", "on", "off"}, s.CleanURLs), "clean_urls is '%s': it is auto, on or off", s.CleanURLs)
-	name := bracedName.FindString(s.At)
-	c.refuse(name != "", "at '%s': %s has no value here: placeholders are not replaced", s.At, name)
+	c.choose("clean_urls", s.CleanURLs, "auto", "on", "off")
 	at, err := page.Canonical(s.At)
-	c.refuse(s.At != "" && (err != nil || !page.IsClean(s.At)), "at '%s': a URL folder such as /docs is wanted", s.At)
+	c.refuse(s.At != "" && (err != nil || !page.IsClean(s.At) || strings.Contains(s.At, "{")), "at '%s': a URL folder such as /docs is wanted", s.At)
 	s.at = strings.TrimSuffix(at, "/")
 	for setting, patterns := range map[string][]string{"include": s.Include, "include_only": s.IncludeOnly, "exclude": s.Exclude} {
-		_, err := compilePatterns(setting, patterns)
-		c.note(err)
+		c.patterns(setting, patterns)
 	}
 	for _, name := range s.Index {
 		c.refuse(name == "" || strings.ContainsAny(name, `/\{}`), "index '%s' is no file name", name)
@@ -101,8 +98,7 @@ func holdsAll(folder string) error {
 // underscored are the include patterns that name what begins with "_".
 func (s *SourceFiles) underscored() pathPatterns {
 	named := slices.DeleteFunc(slices.Concat(s.Include, s.IncludeOnly), func(p string) bool { return !strings.Contains(p, "/_") })
-	patterns, _ := compilePatterns("include", named) // Provision has refused others
-	return patterns
+	return new(checker).patterns("", named)
 }
 
 // Sorted reports that pages come in the order of their paths.
@@ -164,8 +160,7 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 	o = files.Options{
 		FS: r.FS, Root: r.Root, At: r.Prefix, Include: slices.Concat(s.IncludeOnly, s.Include), Exclude: s.Exclude,
 		Compile: func(patterns []string) func(string) bool {
-			compiled, _ := compilePatterns("", patterns) // Provision has refused others
-			return compiled.Match
+			return new(checker).patterns("", patterns).Match
 		},
 		Hide: slices.Clone(r.Hide), Index: s.Index, Workers: r.Workers, Now: r.Now,
 	}

@@ -46,21 +46,15 @@ func (SourceURLs) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.sitemap.sources.urls", New: func() caddy.Module { return new(SourceURLs) }}
 }
 
-// Provision checks the settings.
-func (s *SourceURLs) Provision(caddy.Context) error { return s.check() }
-
-func (s *SourceURLs) check() error {
+// check refuses settings that cannot be meant, such as lines that can be none of the site at a base
+// URL; "": any site.
+func (s *SourceURLs) check(base string) error {
 	if len(s.URLs) == 0 && len(s.From) == 0 {
 		return errors.New("urls: neither a URL nor a list is given")
 	}
 	if slices.Contains(s.From, "") {
 		return errors.New("urls: a list has an empty name")
 	}
-	return s.foreign("")
-}
-
-// foreign refuses lines given here that can be none of the site at a base URL; "": any site.
-func (s *SourceURLs) foreign(base string) error {
 	for i, line := range s.URLs {
 		if _, err := urllist.ParseLine(line, base); err != nil {
 			return fmt.Errorf("urls: line %d: '%s': %w", i+1, line, err)
