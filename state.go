@@ -200,10 +200,8 @@ func (r *records) open(ctx context.Context, now time.Time, damaged func(string, 
 	if r.generation != nil { // the site has begun in memory
 		opening, cancel = context.WithTimeout(ctx, readPatience)
 		defer cancel()
-		if r.generation.Len() > 0 {
-			if last, err = store.Fill(opening, r.generation, last); err != nil {
-				return nil, nil, err
-			}
+		if r.generation.Len() > 2*last.Len() { // else what was kept knows more, if not the latest
+			last = opened.Adopt(r.generation)
 		}
 	}
 	snapshot, m, err := published(opening, last)

@@ -1,13 +1,11 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"iter"
 	"slices"
-	"strings"
 	"sync/atomic"
 )
 
@@ -110,33 +108,6 @@ func (g *Generation) WithDocuments(meta json.RawMessage, documents []StoredDocum
 	return g.store.generation(m)
 }
 
-// Fill returns a successor of from to which the records of into are added: for when from's storage became
-// readable only after the site had begun with into. Of a page that is in both, the record that was fetched last
-// stays. Digests and due times are not known in it.
-func Fill(ctx context.Context, into, from *Generation) (*Generation, error) {
-	var newer []Record
-	for r, err := range into.Records(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		newer = append(newer, *r)
-	}
-	w, chunks := from.Writer(), from.Chunks()
-	for i, c := range chunks {
-		older, err := from.Load(ctx, i)
-		if err != nil {
-			return nil, err
-		}
-		n := 0
-		for n < len(newer) && (i+1 == len(chunks) || newer[n].Path < chunks[i+1].First) {
-			n++
-		}
-		records := append(newer[:n:n], older...)
-		newer = newer[n:]
-		slices.SortStableFunc(records, func(a, b Record) int {
-			return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(b.Fetched, a.Fetched))
-		})
-		w.Put(c.First, slices.CompactFunc(records, func(a, b Record) bool { return a.Path == b.Path }), nil, nil)
-	}
-	return w.Generation()
-}
+// Adopt returns a generation of another Store, which that has not committed, as one of this: for when this
+// storage became readable only after the site had begun with the other.
+func (s *Store) Adopt(g *Generation) *Generation { return s.generation(*g.state.Load()) }

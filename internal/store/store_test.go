@@ -283,31 +283,12 @@ func TestWriterOrder(t *testing.T) {
 	}
 }
 
-func TestFill(t *testing.T) {
-	disk, memory := open(t, NewMemory()), open(t, NewMemory())
-	record := func(path string, fetched, text int) Record {
-		return Record{Path: path, Fetched: int64(fetched), Text: uint64(text)}
-	}
-	from := put(t, disk.Last(), []Record{record("/a", 1, 1), record("/b", 1, 1), record("/c", 0, 1), record("/d", 0, 1)}, 9)
-	commit(t, disk, from)
-	into := put(t, memory.Last(), []Record{record("/", 0, 2), record("/a", 2, 2), record("/b", 0, 2), record("/c", 2, 2),
-		record("/d", 0, 2), record("/e", 2, 2)}, 9)
-	commit(t, memory, into)
-	got, err := Fill(ctx, into, from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	expect(t, got, []Record{record("/", 0, 2), record("/a", 2, 2), record("/b", 1, 1), record("/c", 2, 2),
-		record("/d", 0, 2), record("/e", 2, 2)})
-	if c := got.Chunks()[0]; c.Digest != 0 || c.Due != 0 {
-		t.Errorf("chunk %+v", c)
-	}
-	commit(t, disk, got)
-	many := put(t, open(t, NewMemory()).Last(), realistic(20_000), 5000)
-	if got, err = Fill(ctx, many, many); err != nil {
-		t.Fatal(err)
-	}
-	expect(t, got, realistic(20_000))
+func TestAdopt(t *testing.T) {
+	disk := open(t, NewMemory())
+	commit(t, disk, put(t, disk.Last(), realistic(100), 9))
+	records := realistic(20_000)
+	commit(t, disk, disk.Adopt(put(t, open(t, NewMemory()).Last(), records, 5000)))
+	expect(t, disk.Last(), records)
 }
 
 // TestDamage changes what is stored and learns it again.
