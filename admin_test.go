@@ -46,7 +46,7 @@ func TestMetrics(t *testing.T) {
 	s, _ := reportSite(t)
 	s.state.Index.Store(listing(3))
 	s.state.report.Store(&report.Report{Pending: 4, LeftOut: map[string]int{"\xff": 1, "\xfe": 2}, Confirmed: time.Now()})
-	s.state.readers.Count("", "index", 200, time.Now())
+	s.state.readers.Count("", "sitemap", 200, time.Now())
 	departed.Add(&s.state.readers)
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(collector{s.app}); err != nil {

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/netip"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -132,74 +130,6 @@ func TestFetch(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
-	}
-}
-
-// TestFetchHeader: the header is as it was sent, with the type that net/http finds out.
-func TestFetchHeader(t *testing.T) {
-	for name, test := range map[string]struct {
-		handler caddyhttp.HandlerFunc
-		want    string // Content-Type
-	}{
-		"given":                {sending("<!doctype html>", false, "Content-Type", "text/plain"), "text/plain"},
-		"found out":            {sending("<!doctype html>", false), contentHTML},
-		"found out where read": {sending("<!doctype html>", true), contentHTML},
-		"found out in pieces": {func(w http.ResponseWriter, _ *http.Request) error {
-			for _, piece := range []string{"<!doc", "type ", "html>"} {
-				if n, err := w.Write([]byte(piece)); n != len(piece) || err != nil {
-					return fmt.Errorf("wrote %d bytes: %w", n, err)
-				}
-			}
-			return nil
-		}, contentHTML},
-		"encoded": {sending("\x1f\x8b\x08", false, "Content-Encoding", "gzip"), ""},
-		"no body": {sending("", true), ""},
-		"set after the header": {func(w http.ResponseWriter, _ *http.Request) error {
-			w.WriteHeader(200)
-			w.Header().Set("Content-Type", "a/b")
-			return nil
-		}, ""},
-		"suppressed by handler": {func(w http.ResponseWriter, _ *http.Request) error {
-			w.Header()["Content-Type"] = nil
-			_, err := w.Write([]byte("<p>"))
-			return err
-		}, ""},
-	} {
-		res, err := fetching(t, test.handler).fetch(t.Context(), home)
-		if err != nil || res.Header.Get("Content-Type") != test.want {
-			t.Errorf("%s: got %v, %v, want %q", name, res, err, test.want)
-		}
-	}
-}
-
-// TestFetchWants: a body that is not wanted is not read, whichever way it is sent and
-// whether its type was given or found out.
-func TestFetchWants(t *testing.T) {
-	long := strings.Repeat("<!doctype html>"+strings.Repeat(" ", 1000), 100)
-	for _, body := range []string{long, long[:100]} {
-		for _, readFrom := range []bool{false, true} {
-			for _, header := range [][]string{nil, {"Content-Type", "text/html"}, {"Content-Length", strconv.Itoa(len(body))}} {
-				for _, wanted := range []bool{false, true} {
-					asked := 0
-					q := home
-					q.limit = 1 << 20
-					q.wants = func(status int, header http.Header) bool {
-						asked++
-						if status != 200 || !strings.HasPrefix(header.Get("Content-Type"), "text/html") {
-							t.Errorf("asked of status %d, %v", status, header)
-						}
-						return wanted
-					}
-					res, err := fetching(t, sending(body, readFrom, header...)).fetch(t.Context(), q)
-					if err != nil || asked != 1 {
-						t.Fatalf("read %t, %v: asked %d times, %v", readFrom, header, asked, err)
-					}
-					if whole := string(res.Body) == body; whole != wanted || res.Truncated || !wanted && len(res.Body) > 0 {
-						t.Errorf("read %t, %v, wanted %t: got %d bytes of %d, truncated %t", readFrom, header, wanted, len(res.Body), len(body), res.Truncated)
-					}
-				}
-			}
-		}
 	}
 }
 

@@ -3,7 +3,7 @@ package sitemap
 import (
 	"errors"
 	"net/http"
-	"slices"
+	"path"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -21,39 +21,24 @@ const (
 // ServeHTTP serves the documents of the site that the request is for, and its
 // robots.txt with the Sitemap line. Everything else goes to the next handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	path := r.URL.Path
-	wanted, ok := h.match(path)
-	prefix, rewrittenFrom := "", ""
-	if original, isRequest := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); isRequest && original.URL != nil && original.URL.Path != path {
-		if ok {
-			rewrittenFrom = original.URL.Path
-		} else {
-			// A rewrite may have led the request elsewhere.
-			wanted, prefix, ok = h.matchOriginal(original.URL.Path)
+	want, prefix, ok := h.wants(r)
+	if ok {
+		if err := h.app.await(r.Context(), h.app.started); err != nil {
+			return unavailable(w, err)
 		}
+		want, prefix, ok = h.wants(r) // for now it is known where the handler is mounted
 	}
-	if !ok {
-		if h.watches {
-			return h.watch(w, r, next)
-		}
-		return next.ServeHTTP(w, r)
-	}
-	if p, asked := probeOf(r); asked {
-		return h.note(p, w, r, next, wanted)
-	}
-	if err := h.app.await(r.Context(), h.app.started); err != nil {
-		return unavailable(w, err)
-	}
-	if rewrittenFrom != "" {
-		prefix, ok = h.stripped(rewrittenFrom, path)
-		if !ok || wanted.robots && strings.HasSuffix(rewrittenFrom, path) {
-			return next.ServeHTTP(w, r)
-		}
-	}
-	if wanted.robots {
+	switch p, asked := probeOf(r); {
+	case ok && asked:
+		return h.note(p, w, r, next, want)
+	case ok && want.robots:
 		return h.serveRobots(w, r, next)
+	case ok:
+		return h.serveDocument(w, r, next, want, prefix)
+	case h.watches:
+		return h.watch(w, r, next)
 	}
-	return h.serveDocument(w, r, next, wanted, prefix)
+	return next.ServeHTTP(w, r)
 }
 
 // wanted is which of a site's documents a request is for.
@@ -61,6 +46,17 @@ type wanted struct {
 	robots bool
 	suffix string
 	form   publish.Form
+}
+
+// String is what the document is called in metrics.
+func (w wanted) String() string {
+	switch {
+	case w.robots:
+		return "robots"
+	case w.suffix != "":
+		return "shard"
+	}
+	return "sitemap"
 }
 
 // match reports whether a path is that of a document.
@@ -78,46 +74,35 @@ func (h *Handler) match(path string) (wanted, bool) {
 	return wanted{suffix: suffix, form: form}, ok
 }
 
-// matchOriginal is match for the path as the client sent it, from which a prefix
-// may have been stripped since.
-func (h *Handler) matchOriginal(original string) (wanted, string, bool) {
-	if w, ok := h.match(original); ok {
-		return w, "", true
+// wants tells which document a request is for, by its path as the client sent it. Of that, a
+// prefix may have been stripped under which the handler is mounted. Any other rewrite is of
+// the visitor's choice and names no prefix: it counts only where the handler is mounted
+// without one, too.
+func (h *Handler) wants(r *http.Request) (want wanted, prefix string, ok bool) {
+	sent := r.URL.Path
+	if original, isRequest := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); isRequest && original.URL != nil {
+		sent = original.URL.Path
 	}
-	if !wait.IsDone(h.app.started) {
-		return wanted{}, "", false
+	if want, ok = h.match(sent); ok || sent == r.URL.Path {
+		return want, "", ok
 	}
-	for _, mount := range h.mounts {
-		if rest, found := strings.CutPrefix(original, page.Unescape(mount.prefix)); found && mount.prefix != "" && rest != robotsPath {
-			if w, ok := h.match(rest); ok {
-				return w, mount.prefix, true
+	sent = path.Clean(sent) // as path matchers see it, which are case-insensitive, too
+	var mounts mounts
+	if wait.IsDone(h.app.started) {
+		mounts = h.mounts
+	}
+	whole := len(mounts) == 0
+	for _, mount := range mounts {
+		prefix := page.Unescape(mount.prefix)
+		if n := len(prefix); len(sent) > n && strings.EqualFold(sent[:n], prefix) {
+			if want, ok = h.match(sent[n:]); ok {
+				return want, mount.prefix, !want.robots
 			}
 		}
+		whole = whole || mount.prefix == ""
 	}
-	return wanted{}, "", false
-}
-
-// stripped returns the prefix that was stripped of a path before it reached the handler:
-// one of those under which the routes lead to the handler, however the client wrote it. Any
-// other rewrite is of the visitor's choice and names no prefix. False: there is no such
-// prefix, and the handler stands only under prefixes.
-func (h *Handler) stripped(original, path string) (string, bool) {
-	stripped, found := strings.CutSuffix(original, path)
-	prefixes := h.mounts.prefixes()
-	for _, prefix := range prefixes {
-		if found && strings.EqualFold(mergeSlashes(stripped), page.Unescape(prefix)) {
-			return prefix, true
-		}
-	}
-	return "", len(prefixes) == 0 || slices.Contains(prefixes, "")
-}
-
-// mergeSlashes is a prefix as Caddy's path matcher sees it, without one at its end.
-func mergeSlashes(prefix string) string {
-	for strings.Contains(prefix, "//") {
-		prefix = strings.ReplaceAll(prefix, "//", "/")
-	}
-	return strings.TrimSuffix(prefix, "/")
+	want, ok = h.match(r.URL.Path)
+	return want, "", ok && whole
 }
 
 // serveDocument answers a request for a document; where the site has none of that name,
@@ -125,36 +110,29 @@ func mergeSlashes(prefix string) string {
 func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, want wanted, prefix string) error {
 	s, err := h.app.siteOf(h, r, prefix)
 	if err != nil {
-		if errors.Is(err, errTooManySites) {
-			departed.Count(r.UserAgent(), readDocumentOf(want, nil), http.StatusServiceUnavailable, h.app.now())
-		}
 		return unavailable(w, err)
 	}
 	// Once there is a snapshot, or will be none, it is known what stands for the site.
 	snapshot, err := s.snapshot(r.Context())
-	document, status := readDocumentOf(want, snapshot), http.StatusOK
-	defer func() { s.state.readers.Count(r.UserAgent(), document, status, h.app.now()) }()
-	if main := s.main.Load(); main != nil {
-		document, status = readDocumentOf(want, main.state.Index.Load()), http.StatusPermanentRedirect
-		http.Redirect(w, r, main.origin+main.docPath(want.suffix, want.form.Extension()), status)
-		return nil
-	}
-	d := snapshot.Find(want.suffix)
+	main, d, status := s.main.Load(), snapshot.Find(want.suffix), http.StatusOK
 	switch {
+	case main != nil:
+		status, err = http.StatusPermanentRedirect, nil
+		http.Redirect(w, r, main.origin+main.docPath(want.suffix, want.form.Extension()), status)
 	case err != nil:
-		status = http.StatusServiceUnavailable
-		return unavailable(w, err)
+		status, err = http.StatusServiceUnavailable, unavailable(w, err)
 	case d == nil || want.form == publish.FormText && d.Index:
-		status = http.StatusNotFound
-		return next.ServeHTTP(w, r)
+		status, err = http.StatusNotFound, next.ServeHTTP(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		status = http.StatusMethodNotAllowed
 		w.Header().Set("Allow", "GET, HEAD")
-		return caddyhttp.Error(status, nil)
+		status = http.StatusMethodNotAllowed
+		err = caddyhttp.Error(status, nil)
+	default:
+		due, _, _ := s.schedule.State()
+		status = writeDocument(w, r, d, want.form, due.Sub(h.app.now()))
 	}
-	due, _, _ := s.schedule.State()
-	status = writeDocument(w, r, d, want.form, due.Sub(h.app.now()))
-	return nil
+	s.state.readers.Count(r.UserAgent(), want.String(), status, h.app.now())
+	return err
 }
 
 // unavailable is the error for Caddy of a site that cannot be served now, or of a request

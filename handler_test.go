@@ -1,10 +1,12 @@
 package sitemap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,19 +67,20 @@ func TestOtherRequests(t *testing.T) {
 	}
 }
 
-// TestMatch: which paths are those of documents, as they come and as they came before a
-// rewrite.
-func TestMatch(t *testing.T) {
+// TestWants: which paths are those of documents, as they come and as they came before a
+// rewrite. Visitors do not choose prefixes.
+func TestWants(t *testing.T) {
 	no := false
 	docs := mounts{{prefix: "/docs"}, {prefix: "/my%20docs"}}
+	both := append(mounts{{}}, docs...)
 	for name, test := range map[string]struct {
-		handler        *Handler
-		path, original string
-		want           wanted
-		prefix         string
-		ok             bool
+		handler    *Handler
+		path, sent string // "": the same
+		want       wanted
+		prefix     string
+		ok         bool
 	}{
-		"index":                      {&Handler{}, "/sitemap.xml", "", wanted{form: publish.FormXML}, "", true},
+		"index":                      {&Handler{}, "/sitemap.xml", "", wanted{}, "", true},
 		"file":                       {&Handler{}, "/sitemap.xml.gz", "", wanted{form: publish.FormGzip}, "", true},
 		"text":                       {&Handler{}, "/sitemap.txt", "", wanted{form: publish.FormText}, "", true},
 		"shard":                      {&Handler{}, "/sitemap-0123456789ab.txt", "", wanted{suffix: "-0123456789ab", form: publish.FormText}, "", true},
@@ -85,62 +88,41 @@ func TestMatch(t *testing.T) {
 		"robots.txt of the site":     {&Handler{RobotsTxt: &no}, "/robots.txt", "", wanted{}, "", false},
 		"upper case":                 {&Handler{}, "/Sitemap.xml", "", wanted{}, "", false},
 		"below":                      {&Handler{}, "/docs/sitemap.xml", "", wanted{}, "", false},
-		"path":                       {&Handler{Path: "/a/map.xml"}, "/a/map.xml", "", wanted{form: publish.FormXML}, "", true},
-		"escaped path":               {&Handler{Path: "/%C3%BC.xml"}, "/ü.xml", "", wanted{form: publish.FormXML}, "", true},
-		"base URL's folder":          {&Handler{BaseURL: "https://a.example/b"}, "/b/sitemap.xml", "", wanted{form: publish.FormXML}, "", true},
-		"base URL's folder stripped": {&Handler{BaseURL: "https://a.example/b"}, "/sitemap.xml", "", wanted{form: publish.FormXML}, "", true},
+		"path":                       {&Handler{Path: "/a/map.xml"}, "/a/map.xml", "", wanted{}, "", true},
+		"escaped path":               {&Handler{Path: "/%C3%BC.xml"}, "/ü.xml", "", wanted{}, "", true},
+		"base URL's folder":          {&Handler{BaseURL: "https://a.example/b"}, "/b/sitemap.xml", "", wanted{}, "", true},
+		"base URL's folder stripped": {&Handler{BaseURL: "https://a.example/b"}, "/sitemap.xml", "", wanted{}, "", true},
 		"another folder":             {&Handler{BaseURL: "https://a.example/b"}, "/c/sitemap.xml", "", wanted{}, "", false},
 
-		"rewritten":                  {&Handler{}, "/index.php", "/sitemap.xml", wanted{form: publish.FormXML}, "", true},
-		"rewritten in a prefix":      {&Handler{mounts: docs}, "/index.php", "/docs/sitemap.xml.gz", wanted{form: publish.FormGzip}, "/docs", true},
-		"an escaped prefix":          {&Handler{mounts: docs}, "/index.php", "/my docs/sitemap.xml", wanted{form: publish.FormXML}, "/my%20docs", true},
-		"a prefix that is not ours":  {&Handler{mounts: docs}, "/index.php", "/other/sitemap.xml", wanted{}, "", false},
-		"robots.txt in a prefix":     {&Handler{mounts: docs}, "/index.php", "/docs/robots.txt", wanted{}, "", false},
-		"another file in the prefix": {&Handler{mounts: docs}, "/index.php", "/docs/about", wanted{}, "", false},
+		"rewritten":                   {&Handler{}, "/index.php", "/sitemap.xml", wanted{}, "", true},
+		"rewritten in a prefix":       {&Handler{mounts: docs}, "/index.php", "/docs/sitemap.xml.gz", wanted{form: publish.FormGzip}, "/docs", true},
+		"an escaped prefix":           {&Handler{mounts: docs}, "/index.php", "/my docs/sitemap.xml", wanted{}, "/my%20docs", true},
+		"a prefix that is not ours":   {&Handler{mounts: docs}, "/index.php", "/other/sitemap.xml", wanted{}, "", false},
+		"robots.txt in a prefix":      {&Handler{mounts: docs}, "/index.php", "/docs/robots.txt", wanted{}, "", false},
+		"another file in the prefix":  {&Handler{mounts: docs}, "/index.php", "/docs/about", wanted{}, "", false},
+		"robots.txt of another name":  {&Handler{mounts: both}, "/robots.txt", "/robots", wanted{robots: true}, "", true},
+		"robots.txt, prefix stripped": {&Handler{mounts: both}, "/robots.txt", "/docs/robots.txt", wanted{}, "", false},
+
+		"stripped":                {&Handler{mounts: docs}, "/sitemap.xml", "/docs/sitemap.xml", wanted{}, "/docs", true},
+		"in upper case":           {&Handler{mounts: docs}, "/sitemap.xml", "/DOCS/sitemap.xml", wanted{}, "/docs", true},
+		"of many slashes":         {&Handler{mounts: docs}, "/sitemap.xml", "/docs///sitemap.xml", wanted{}, "/docs", true},
+		"stripped of another":     {&Handler{mounts: docs}, "/sitemap.xml", "/other/sitemap.xml", wanted{}, "", false},
+		"stripped of more":        {&Handler{mounts: docs}, "/sitemap.xml", "/docs/old/sitemap.xml", wanted{}, "", false},
+		"of an old name":          {&Handler{mounts: docs}, "/sitemap.xml", "/old.xml", wanted{}, "", false},
+		"one of several":          {&Handler{mounts: both}, "/sitemap.xml", "/my docs/sitemap.xml", wanted{}, "/my%20docs", true},
+		"two slashes":             {&Handler{mounts: both}, "/sitemap.xml", "//sitemap.xml", wanted{}, "", true},
+		"mounted without, too":    {&Handler{mounts: both}, "/sitemap.xml", "/old/sitemap.xml", wanted{}, "", true},
+		"of an old name, there":   {&Handler{mounts: both}, "/sitemap.xml", "/old.xml", wanted{}, "", true},
+		"not known where mounted": {&Handler{}, "/sitemap.xml", "/any/sitemap.xml", wanted{}, "", true},
 	} {
 		b := newBench(t, func(h *Handler) {
 			h.Path, h.BaseURL, h.RobotsTxt, h.mounts = test.handler.Path, test.handler.BaseURL, test.handler.RobotsTxt, test.handler.mounts
 		})
-		got, ok := b.handler.match(test.path)
-		prefix := ""
-		if test.original != "" {
-			if ok {
-				t.Errorf("%s: %s is a document's", name, test.path)
-			}
-			got, prefix, ok = b.handler.matchOriginal(test.original)
-		}
-		if ok != test.ok || ok && got != test.want || prefix != test.prefix {
+		r := b.request(http.MethodGet, strings.ReplaceAll(cmp.Or(test.sent, test.path), " ", "%20"), nil)
+		r.URL.Path = test.path
+		got, prefix, ok := b.handler.wants(r)
+		if ok != test.ok || ok && got != test.want || ok && prefix != test.prefix {
 			t.Errorf("%s: got %+v, %q, %t, want %+v, %q, %t", name, got, prefix, ok, test.want, test.prefix, test.ok)
-		}
-	}
-}
-
-// TestStripped: visitors do not choose prefixes.
-func TestStripped(t *testing.T) {
-	both, docs := mounts{{prefix: ""}, {prefix: "/docs"}, {prefix: "/my%20docs"}}, mounts{{prefix: "/docs"}}
-	for _, test := range []struct {
-		mounts   mounts
-		original string
-		want     string
-		ok       bool
-	}{
-		{docs, "/docs/sitemap.xml", "/docs", true},
-		{docs, "/DOCS/sitemap.xml", "/docs", true},
-		{docs, "//docs/sitemap.xml", "/docs", true},
-		{docs, "///dOcs//sitemap.xml", "/docs", true},
-		{docs, "/other/sitemap.xml", "", false},
-		{docs, "/docs/old/sitemap.xml", "", false},
-		{docs, "/old.xml", "", false},
-		{both, "/docs/sitemap.xml", "/docs", true},
-		{both, "/My Docs/sitemap.xml", "/my%20docs", true},
-		{both, "//sitemap.xml", "", true},
-		{both, "/old/sitemap.xml", "", true},
-		{both, "/old.xml", "", true},
-		{nil, "/any/sitemap.xml", "", true},
-	} {
-		h := &Handler{mounts: test.mounts}
-		if got, ok := h.stripped(test.original, "/sitemap.xml"); got != test.want || ok != test.ok {
-			t.Errorf("%s: got %q, %t, want %q, %t", test.original, got, ok, test.want, test.ok)
 		}
 	}
 }

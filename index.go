@@ -39,17 +39,17 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, 
 	compressed := f == publish.FormGzip || f == publish.FormXML && slices.ContainsFunc(encode.AcceptedEncodings(r, nil), func(coding string) bool {
 		return coding == "gzip" || coding == "*"
 	})
-	contentType, etag, encoding := contentXML, d.Headers.ETagXML, ""
+	contentType, etag, encoding, open, size := contentXML, d.Headers.ETagXML, "", d.XML, d.Size
 	switch {
 	case f == publish.FormGzip:
 		contentType, etag = contentGzip, d.Headers.ETagFile
 	case f == publish.FormText:
-		contentType, etag = contentText, d.Headers.ETagText
+		contentType, etag, open, size = contentText, d.Headers.ETagText, d.Text, d.TextSize
 	case compressed:
 		etag, encoding = d.Headers.ETagGzip, "gzip"
 	}
 	header := w.Header()
-	var control, vary string
+	var control, vary, length string
 	if header["Cache-Control"] == nil {
 		control = "max-age=" + strconv.Itoa(int(min(max(fresh, 0), longestAge)/time.Second))
 	}
@@ -58,45 +58,53 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, 
 			header["Vary"], vary = append(header["Vary"], vary), ""
 		}
 	}
-	asIs := compressed && !isConditional(r.Header)
-	var length, ranges string
+	asIs := compressed && !slices.ContainsFunc(conditions, func(name string) bool { return r.Header[name] != nil })
 	if asIs && (r.Method == http.MethodHead || len(d.Gzip) > countedByServer) {
 		length = d.Headers.Length
 	}
-	if asIs && len(d.Gzip) > countedByServer {
-		ranges = "bytes"
+	// The values share one allocation, but are the response's own: handlers around may change
+	// them in place.
+	fields := [...]struct{ name, value string }{
+		{"Cache-Control", control},
+		{"Content-Encoding", encoding},
+		{"Content-Length", length},
+		{"Content-Type", contentType},
+		{"Etag", etag},
+		{"Last-Modified", d.Headers.LastModified},
+		{"Vary", vary},
+		{"X-Robots-Tag", "noindex"},
 	}
-	// In the order in which they are sent: net/http sorts them.
-	set(header,
-		"Accept-Ranges", ranges,
-		"Cache-Control", control,
-		"Content-Encoding", encoding,
-		"Content-Length", length,
-		"Content-Type", contentType,
-		"Etag", etag,
-		"Last-Modified", d.Headers.LastModified,
-		"Vary", vary,
-		"X-Robots-Tag", "noindex")
-	if asIs {
+	values := make([]string, len(fields))
+	for i, field := range fields {
+		if field.value != "" {
+			values[i] = field.value
+			header[field.name] = values[i : i+1 : i+1]
+		}
+	}
+	switch {
+	case asIs:
 		w.WriteHeader(http.StatusOK)
 		if r.Method != http.MethodHead {
 			_, _ = w.Write(d.Gzip) // the client is gone where this fails
 		}
 		return http.StatusOK
-	}
-	if compressed {
+	case compressed:
 		return serveContent(w, r, d.Modified, bytes.NewReader(d.Gzip))
 	}
-	content := &stream{size: d.Size, open: d.XML}
-	if f == publish.FormText {
-		content = &stream{size: d.TextSize, open: d.Text}
+	content, err := open()
+	if err != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+		return http.StatusInternalServerError
 	}
 	defer content.Close()
 	if r.Header["Range"] != nil {
 		r = r.Clone(r.Context())
 		r.Header.Del("Range") // a range of what must be decompressed costs more than all of it
 	}
-	return serveContent(w, r, d.Modified, content)
+	return serveContent(w, r, d.Modified, struct {
+		io.Reader
+		io.Seeker
+	}{content, sized(size)})
 }
 
 // serveContent is http.ServeContent. It returns the status.
@@ -106,54 +114,16 @@ func serveContent(w http.ResponseWriter, r *http.Request, modified time.Time, co
 	return recorded.Status()
 }
 
-// set sets headers, given as names in canonical form and values, with one allocation;
-// those without a value are left out. The values are the response's own, since handlers
-// around may change them in place.
-func set(header http.Header, pairs ...string) {
-	values := make([]string, len(pairs)/2)
-	for i := range values {
-		if value := pairs[2*i+1]; value != "" {
-			values[i] = value
-			header[pairs[2*i]] = values[i : i+1 : i+1]
-		}
-	}
-}
-
-func isConditional(header http.Header) bool {
-	return slices.ContainsFunc(conditions, func(name string) bool { return header[name] != nil })
-}
-
 // conditions are the headers by which a client asks for less than the whole.
 var conditions = []string{"Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}
 
-// stream is a document that is decompressed as http.ServeContent reads it, once from its
-// beginning to its end.
-type stream struct {
-	size   int64
-	open   func() (io.ReadCloser, error)
-	source io.ReadCloser
-}
+// sized lets http.ServeContent ask for the size of what it reads once, from its beginning to its end.
+type sized int64
 
-// Seek implements io.Seeker as far as the size is asked for.
-func (s *stream) Seek(_ int64, whence int) (int64, error) {
+// Seek implements [io.Seeker].
+func (s sized) Seek(_ int64, whence int) (int64, error) {
 	if whence == io.SeekEnd {
-		return s.size, nil
+		return int64(s), nil
 	}
 	return 0, nil
-}
-
-func (s *stream) Read(p []byte) (n int, err error) {
-	if s.source == nil {
-		if s.source, err = s.open(); err != nil {
-			return 0, err
-		}
-	}
-	return s.source.Read(p)
-}
-
-// Close may be called without a Read before.
-func (s *stream) Close() {
-	if s.source != nil {
-		_ = s.source.Close()
-	}
 }

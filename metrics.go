@@ -6,8 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
 
 // counts counts what happens, for metrics.
@@ -110,15 +108,4 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 		}
 		metrics <- prometheus.MustNewConstMetric(prometheus.NewDesc(metricPrefix+key[0], m.help, m.labels, nil), kind, value, key[1:1+len(m.labels)]...)
 	}
-}
-
-// readDocumentOf is what is requested of a site with a snapshot; nil: there is none.
-func readDocumentOf(want wanted, snapshot *publish.Snapshot) string {
-	switch {
-	case want.suffix != "":
-		return "shard"
-	case snapshot != nil && !snapshot.Index.Index:
-		return "sitemap"
-	}
-	return "index" // or where it would be
 }

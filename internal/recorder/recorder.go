@@ -25,8 +25,12 @@ type Options struct {
 	// Wants reports whether the body is wanted, once its type is known. Nil: it is.
 	Wants func(status int, header http.Header) bool
 
-	// Stop ends the request, once no more of the body is taken.
+	// Stop ends the request, once no more of the body is taken. Nil: it goes on, and the rest
+	// of the body is dropped.
 	Stop context.CancelFunc
+
+	// Header is what handlers are given. Nil: a new one.
+	Header http.Header
 }
 
 // Recorder is an [http.ResponseWriter] that keeps what it is given. It is not safe for
@@ -44,7 +48,7 @@ type Recorder struct {
 }
 
 // New returns what records one response.
-func New(o Options) *Recorder { return &Recorder{o: o} }
+func New(o Options) *Recorder { return &Recorder{o: o, header: o.Header} }
 
 // Finish ends the response, with a status where none was sent, and returns its header.
 func (w *Recorder) Finish(status int) http.Header {
@@ -129,6 +133,9 @@ func (w *Recorder) grown() error {
 	}
 	w.Body = w.Body[:w.o.Limit]
 	w.Truncated, w.Ended = true, true
+	if w.o.Stop == nil {
+		return nil
+	}
 	w.o.Stop()
 	return errUnwanted
 }

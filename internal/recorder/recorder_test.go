@@ -1,0 +1,93 @@
+package recorder
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// send copies a body, in one of the two ways in which handlers do so.
+func send(w *Recorder, body string, readFrom bool) error {
+	var to io.Writer = w
+	if !readFrom {
+		to = struct{ io.Writer }{w}
+	}
+	_, err := io.Copy(to, struct{ io.Reader }{strings.NewReader(body)})
+	return err
+}
+
+// TestHeader: the header is as it was sent, with the type that net/http finds out.
+func TestHeader(t *testing.T) {
+	const html = "text/html; charset=utf-8"
+	for name, test := range map[string]struct {
+		handler func(*Recorder)
+		want    string // Content-Type
+	}{
+		"given":                {func(w *Recorder) { w.Header().Set("Content-Type", "text/plain"); _ = send(w, "<!doctype html>", false) }, "text/plain"},
+		"found out":            {func(w *Recorder) { _ = send(w, "<!doctype html>", false) }, html},
+		"found out where read": {func(w *Recorder) { _ = send(w, "<!doctype html>", true) }, html},
+		"found out in pieces": {func(w *Recorder) {
+			for _, piece := range []string{"<!doc", "type ", "html>"} {
+				_ = send(w, piece, false)
+			}
+		}, html},
+		"encoded":               {func(w *Recorder) { w.Header().Set("Content-Encoding", "gzip"); _ = send(w, "\x1f\x8b\x08", false) }, ""},
+		"no body":               {func(w *Recorder) { _ = send(w, "", true) }, ""},
+		"set after the header":  {func(w *Recorder) { w.WriteHeader(200); w.Header().Set("Content-Type", "a/b") }, ""},
+		"suppressed by handler": {func(w *Recorder) { w.Header()["Content-Type"] = nil; _ = send(w, "<p>", false) }, ""},
+	} {
+		w := New(Options{Limit: 100})
+		test.handler(w)
+		if got := w.Finish(200).Get("Content-Type"); got != test.want || w.Status != 200 {
+			t.Errorf("%s: got %q, status %d, want %q", name, got, w.Status, test.want)
+		}
+	}
+}
+
+// TestWants: a body that is not wanted is not read, whichever way it is sent and whether its
+// type was given or found out.
+func TestWants(t *testing.T) {
+	long := strings.Repeat("<!doctype html>"+strings.Repeat(" ", 1000), 100)
+	for _, body := range []string{long, long[:100]} {
+		for _, readFrom := range []bool{false, true} {
+			for _, header := range []http.Header{{}, {"Content-Type": {"text/html"}}, {"Content-Length": {fmt.Sprint(len(body))}}} {
+				for _, wanted := range []bool{false, true} {
+					asked := 0
+					w := New(Options{Limit: 1 << 20, Header: header.Clone(), Stop: func() {}, Wants: func(status int, header http.Header) bool {
+						asked++
+						if status != 200 || !strings.HasPrefix(header.Get("Content-Type"), "text/html") {
+							t.Errorf("asked of status %d, %v", status, header)
+						}
+						return wanted
+					}})
+					err := send(w, body, readFrom)
+					w.Finish(200)
+					if whole := string(w.Body) == body; asked != 1 || (err != nil) != w.Ended || w.Ended != (!wanted && len(body) > unwantedBody) ||
+						whole != wanted || w.Truncated || !wanted && len(w.Body) > 0 {
+						t.Errorf("read %t, %v, wanted %t: asked %d times, got %d bytes of %d, truncated %t, %v", readFrom, header, wanted, asked, len(w.Body), len(body), w.Truncated, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestLimit: no more than the limit is kept, and the request is stopped where that is wanted.
+func TestLimit(t *testing.T) {
+	for _, readFrom := range []bool{false, true} {
+		for n, truncated := range map[int]bool{99: false, 100: false, 101: true, 100_000: true} {
+			body, stopped := strings.Repeat("x", n), 0
+			w := New(Options{Limit: 100, Stop: func() { stopped++ }})
+			if err := send(w, body, readFrom); len(w.Body) != min(n, 100) || w.Truncated != truncated || errors.Is(err, errUnwanted) != truncated || (stopped > 0) != truncated {
+				t.Errorf("%d bytes, read %t: got %d bytes, truncated %t, %v", n, readFrom, len(w.Body), w.Truncated, err)
+			}
+			w = New(Options{Limit: 100})
+			if err := send(w, body, readFrom); len(w.Body) != min(n, 100) || w.Truncated != truncated || err != nil {
+				t.Errorf("%d bytes, read %t, not stopped: got %d bytes, truncated %t, %v", n, readFrom, len(w.Body), w.Truncated, err)
+			}
+		}
+	}
+}
