@@ -1,7 +1,6 @@
 package sitemap
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -25,7 +24,7 @@ const (
 	fetchTimeout   = 10 * time.Second
 	fetchGrace     = time.Second // for a handler to heed that its request is canceled
 	maxAbandoned   = 64          // fetches of a handler that never came back; then its crawl pauses
-	runners        = 16          // goroutines that wait for fetches
+	workers        = 16          // goroutines that wait for fetches
 	peekBody       = 64 << 10    // of a page whose head alone matters
 	fetchUserAgent = "caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)"
 
@@ -50,9 +49,9 @@ var (
 
 // serverFetcher makes requests to a server in memory, through its own routes.
 type serverFetcher struct {
-	server *caddyhttp.Server
-	routes caddyhttp.Handler
-	jobs   chan func() // taken by goroutines that wait for them
+	server  *caddyhttp.Server
+	routes  caddyhttp.Handler
+	workers wait.Workers
 }
 
 func newServerFetcher(ctx context.Context, server *caddyhttp.Server) *serverFetcher {
@@ -60,20 +59,7 @@ func newServerFetcher(ctx context.Context, server *caddyhttp.Server) *serverFetc
 		caddyhttp.SetVar(r.Context(), unhandledVar, true)
 		return nil
 	}))
-	f := &serverFetcher{server, routes, make(chan func())}
-	for range runners { // a new goroutine each would have to grow its stack anew, which takes a quarter of the time of a fetch
-		go func() {
-			for {
-				select {
-				case job := <-f.jobs:
-					job()
-				case <-ctx.Done():
-					return
-				}
-			}
-		}()
-	}
-	return f
+	return &serverFetcher{server, routes, wait.NewWorkers(ctx, workers)}
 }
 
 // request is one request in memory.
@@ -84,92 +70,51 @@ type request struct {
 	limit     int
 	wants     func(status int, header http.Header) bool
 	probe     *probe        // what the sitemap handler notes its findings in
-	abandoned *atomic.Int32 // of the handler on whose behalf it is made; nil: not counted
+	abandoned *atomic.Int32 // of the handler on whose behalf it is made
 	visitor   bool          // the sitemap handler takes it for a visitor's
-}
-
-// response is the response to a request in memory.
-type response struct {
-	crawl.Response
-	unhandled bool // no route handled the request: a visitor gets an empty 200
 }
 
 // fetch makes a GET request as an anonymous visitor: from an address of documentation,
 // without cookies and credentials. It leaves no line in the access log. A handler's error
 // is a response with that error's status; the error here means that there was none. After
 // errAbandoned the request's probe belongs to the handler, and must not be read.
-func (f *serverFetcher) fetch(ctx context.Context, q request) (*response, error) {
-	if q.abandoned = cmp.Or(q.abandoned, new(atomic.Int32)); q.abandoned.Load() >= maxAbandoned {
-		return nil, errAbandoned
-	}
+func (f *serverFetcher) fetch(ctx context.Context, q request) (*crawl.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	type result struct {
-		response *response
-		err      error
-	}
-	done := make(chan result, 1)
-	job := func() {
-		res, err := f.run(ctx, cancel, q)
-		done <- result{res, err}
-	}
-	select {
-	case f.jobs <- job:
-	default:
-		go job()
-	}
-	select {
-	case r := <-done:
-		return r.response, r.err
-	case <-ctx.Done():
-	}
-	if r, ok := wait.Within(fetchGrace, done); ok {
-		return r.response, r.err
-	}
+	var res *crawl.Response
+	var err error
 	// Nothing can end a handler that opens a named pipe, say, but neither other sites nor
 	// Stop shall wait for it.
-	q.abandoned.Add(1)
-	go func() {
-		<-done
-		q.abandoned.Add(-1)
-	}()
-	return nil, errAbandoned
+	if q.abandoned.Load() >= maxAbandoned || !f.workers.OrLeave(ctx, fetchGrace, q.abandoned, func() { res, err = f.run(ctx, cancel, q) }) {
+		return nil, errAbandoned
+	}
+	return res, err
 }
 
 // run runs the server's routes.
-func (f *serverFetcher) run(ctx context.Context, cancel context.CancelFunc, q request) (res *response, err error) {
+func (f *serverFetcher) run(ctx context.Context, cancel context.CancelFunc, q request) (res *crawl.Response, err error) {
 	r, err := q.httpRequest(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w := recorder.New(recorder.Options{Limit: q.limit, Wants: q.wants, Stop: cancel})
-	// net/http would catch what the abort handler and broken upstreams panic with.
-	defer func() {
-		switch v := recover(); {
-		case v == nil:
-		case w.Ended:
-			res, err = recorded(w, nil), nil
-		case v == http.ErrAbortHandler:
-			res, err = nil, errAborted
-		default:
-			res, err = nil, fmt.Errorf("panic: %v", v)
-		}
-	}()
 	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, f.server)
 	caddyhttp.SetVar(r.Context(), caddyhttp.LogSkipVar, true)
-	err = f.routes.ServeHTTP(w, r)
-	_, proxied := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Get(upstreamPlaceholder)
-	unhandled, _ := caddyhttp.GetVar(r.Context(), unhandledVar).(bool)
-	unhandled = unhandled && err == nil && w.Status == 0
-	switch {
-	case w.Ended:
-		err = nil
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	}
-	res = recorded(w, err)
-	res.Proxied, res.unhandled = proxied, unhandled
-	return res, nil
+	// net/http would catch what the abort handler and broken upstreams panic with.
+	defer func() {
+		v := recover()
+		switch {
+		case v == http.ErrAbortHandler && !w.Ended:
+			err = errAborted
+		case v != nil && !w.Ended:
+			err = fmt.Errorf("panic: %v", v)
+		case ctx.Err() != nil && !w.Ended:
+			err = ctx.Err()
+		default:
+			res, err = recorded(w, r, err), nil
+		}
+	}()
+	return nil, f.routes.ServeHTTP(w, r)
 }
 
 func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
@@ -199,11 +144,16 @@ func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
 	return r, nil
 }
 
-// recorded is what was recorded as a response, with the status that Caddy sends where a
-// handler returned err.
-func recorded(w *recorder.Recorder, err error) *response {
-	header := w.Finish(statusOf(err))
-	return &response{Response: crawl.Response{Status: w.Status, Header: header, Body: w.Body, Truncated: w.Truncated}}
+// recorded is what was recorded as a response, where a handler returned err.
+func recorded(w *recorder.Recorder, r *http.Request, err error) *crawl.Response {
+	status := statusOf(err)
+	unhandled, _ := caddyhttp.GetVar(r.Context(), unhandledVar).(bool)
+	if unhandled = unhandled && err == nil && w.Status == 0; unhandled {
+		status = http.StatusNotFound
+	}
+	_, proxied := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Get(upstreamPlaceholder)
+	header := w.Finish(status)
+	return &crawl.Response{Status: w.Status, Header: header, Body: w.Body, Truncated: w.Truncated, Proxied: proxied, Unhandled: unhandled}
 }
 
 // statusOf is the status that Caddy sends where a handler returned an error, or none, and
@@ -222,9 +172,9 @@ func statusOf(err error) int {
 // siteFetcher fetches the pages of one site.
 type siteFetcher struct {
 	*identity
+	app    *App
 	server *serverFetcher
-	routes uint64          // digest of what the server answers for the site
-	count  func(*response) // counts a fetch of a page; nil: there was no response
+	routes uint64 // digest of what the server answers for the site
 }
 
 // digest is of all that has a site refreshed anew when it changes.
@@ -234,20 +184,16 @@ func (f *siteFetcher) digest() uint64 {
 
 // fetch makes a request for a path as the server knows it. Of sites on demand there may be
 // a thousand: they wait for the turn of an upstream, but not for all of a long pause.
-func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *probe) (*response, error) {
+func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *probe) (*crawl.Response, error) {
 	res, err := f.server.fetch(ctx, request{origin: f.internal.origin, path: path, limit: limit, probe: p, abandoned: &f.handler.abandoned})
 	if err == nil && res.Proxied && f.onDemand {
-		f.rateLimit(ctx)
+		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+		defer cancel()
+		if !f.handler.limiter.Wait(ctx, crawl.NewSlots(1)) {
+			<-ctx.Done()
+		}
 	}
 	return res, err
-}
-
-func (f *siteFetcher) rateLimit(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	if !f.handler.limiter.Wait(ctx, crawl.NewSlots(1)) {
-		<-ctx.Done()
-	}
 }
 
 // Fetch implements crawl.Fetcher for paths of the site's URLs.
@@ -255,14 +201,11 @@ func (f *siteFetcher) Fetch(ctx context.Context, r crawl.Request) (*crawl.Respon
 	res, err := f.server.fetch(ctx, request{
 		origin: f.internal.origin, path: f.internalPath(r.Path), header: r.Header, limit: r.Limit, wants: r.Wants, abandoned: &f.handler.abandoned,
 	})
-	f.count(res)
-	if err != nil {
-		return nil, err
+	f.app.counts.fetched(res)
+	if f.app.building != nil {
+		f.app.building.Fetched.Add(1)
 	}
-	if res.unhandled {
-		res.Status = http.StatusNotFound // as good as: a visitor gets an empty 200
-	}
-	return &res.Response, nil
+	return res, err
 }
 
 var _ crawl.Fetcher = (*siteFetcher)(nil)

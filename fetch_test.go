@@ -26,7 +26,7 @@ func fetching(t testing.TB, handler func(http.ResponseWriter, *http.Request) err
 	return &serverFetcher{server: new(caddyhttp.Server), routes: caddyhttp.HandlerFunc(handler)}
 }
 
-var home = request{origin: "http://example.com", path: "/", limit: 100}
+var home = request{origin: "http://example.com", path: "/", limit: 100, abandoned: new(atomic.Int32)}
 
 // wholly hides that a reader has other methods.
 type wholly struct{ io.Reader }
@@ -65,7 +65,7 @@ func TestFetch(t *testing.T) {
 		"the end of the routes": {func(_ http.ResponseWriter, r *http.Request) error {
 			caddyhttp.SetVar(r.Context(), "unhandled", true)
 			return nil
-		}, want{status: 200, unhandled: true}},
+		}, want{status: 404, unhandled: true}},
 		"a response at the end of the routes": {func(w http.ResponseWriter, r *http.Request) error {
 			caddyhttp.SetVar(r.Context(), "unhandled", true)
 			w.WriteHeader(http.StatusNoContent)
@@ -124,7 +124,7 @@ func TestFetch(t *testing.T) {
 			if err != nil {
 				got.err = err.Error()
 			} else {
-				got = want{res.Status, string(res.Body), res.Truncated, res.unhandled, res.Proxied, ""}
+				got = want{res.Status, string(res.Body), res.Truncated, res.Unhandled, res.Proxied, ""}
 			}
 			if got != test.want || (res != nil) != (err == nil) {
 				t.Errorf("got %+v, want %+v", got, test.want)
@@ -149,7 +149,8 @@ func TestFetchRequest(t *testing.T) {
 		"Latin-1":     {"http://example.com", "/caf%E9", "example.com", ""},
 		"two slashes": {"http://example.com", "//x/y", "example.com", ""},
 	} {
-		q := request{origin: test.origin, path: test.path, limit: 1, header: http.Header{"If-None-Match": {`"a"`}}}
+		q := home
+		q.origin, q.path, q.header = test.origin, test.path, http.Header{"If-None-Match": {`"a"`}}
 		if _, err := f.fetch(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +184,7 @@ func TestFetchRequest(t *testing.T) {
 			t.Errorf("%s: it has no local address", name)
 		}
 	}
-	if _, err := f.fetch(t.Context(), request{origin: "http://example.com", path: "/%zz"}); err == nil {
+	if _, err := f.fetch(t.Context(), request{path: "/%zz", abandoned: new(atomic.Int32)}); err == nil {
 		t.Error("a path that is none was requested")
 	}
 }
@@ -279,11 +280,15 @@ func TestSiteFetch(t *testing.T) {
 // host that only visitors named no longer than a fetch may take.
 func TestRateLimitOfProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := siteFetcher{identity: &identity{handler: &Handler{limiter: crawl.NewLimiter(1.0/3600, 1)}}}
+		h := &Handler{limiter: crawl.NewLimiter(1.0/3600, 1)}
+		f := siteFetcher{identity: &identity{handler: h, onDemand: true}, server: fetching(t, func(_ http.ResponseWriter, r *http.Request) error {
+			r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
+			return nil
+		})}
 		for _, want := range []time.Duration{0, fetchTimeout} {
 			begun := time.Now()
-			if f.rateLimit(t.Context()); time.Since(begun) != want {
-				t.Errorf("took %s, want %s", time.Since(begun), want)
+			if _, err := f.fetch(t.Context(), "/", 1, nil); err != nil || time.Since(begun) != want {
+				t.Errorf("took %s, %v, want %s", time.Since(begun), err, want)
 			}
 		}
 	})

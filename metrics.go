@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 )
 
 // counts counts what happens, for metrics.
@@ -23,12 +25,12 @@ func newCounts(registry prometheus.Registerer) counts {
 }
 
 // fetched counts a fetch; nil: there was no response.
-func (c *counts) fetched(res *response) {
+func (c *counts) fetched(res *crawl.Response) {
 	by, class := "server", "none"
 	if res != nil && res.Proxied {
 		by = "upstream"
 	}
-	if res != nil && !res.unhandled {
+	if res != nil {
 		class = fmt.Sprintf("%dxx", res.Status/100)
 	}
 	c.fetches.WithLabelValues(by, class).Inc()

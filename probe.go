@@ -53,6 +53,7 @@ const (
 type robotsRules struct {
 	rules    robotstxt.Rules
 	closed   bool     // it cannot be fetched: RFC 9309, section 2.3.1.4, disallows everything
+	unseen   bool     // requests for it do not reach the handler
 	sitemaps []string // that it names
 }
 
@@ -63,10 +64,10 @@ const crawlerName = "Googlebot"
 type probe struct {
 	handler *Handler
 	prefix  string // that the handler serves there
-	robots  bool   // only whether it sees robots.txt
 
-	seen  *Handler // by which the request was; nil: by none
-	files siteFiles
+	seen   *Handler // by which the request was, for a sitemap; nil: by none
+	robots bool     // the handler sees the request for robots.txt
+	files  siteFiles
 }
 
 type probeCtxKey struct{}
@@ -136,20 +137,21 @@ func refuses(status int) bool {
 
 // fetchRobots reads the site's robots.txt. The error is ctx's.
 func (f *siteFetcher) fetchRobots(ctx context.Context) (robotsRules, error) {
-	res, err := f.fetch(ctx, robotsPath, robotstxt.MaxBody, nil)
+	p := &probe{handler: f.handler}
+	res, err := f.fetch(ctx, robotsPath, robotstxt.MaxBody, p)
 	switch {
 	case ctx.Err() != nil:
 		return robotsRules{}, ctx.Err()
 	case err != nil, fails(res.Status):
 		return robotsRules{closed: true}, nil
-	case res.Status != http.StatusOK, res.unhandled, robotstxt.IsHTML(res.Header.Get("Content-Type"), res.Body):
-		return robotsRules{}, nil
+	case res.Status != http.StatusOK, robotstxt.IsHTML(res.Header.Get("Content-Type"), res.Body):
+		return robotsRules{unseen: !p.robots}, nil
 	}
 	body := res.Body
 	if res.Truncated {
 		body = body[:strings.LastIndexAny(string(body), "\r\n")+1] // half a path disallows more than the whole one
 	}
-	return robotsRules{rules: robotstxt.ReadRules(body, crawlerName), sitemaps: robotstxt.Sitemaps(body)}, nil
+	return robotsRules{rules: robotstxt.ReadRules(body, crawlerName), unseen: !p.robots, sitemaps: robotstxt.Sitemaps(body)}, nil
 }
 
 // absolute is a path with the working directory before it if it is a relative one; a
@@ -169,10 +171,13 @@ const (
 // note leaves in a probe what the handler sees: where the site's files lie. A request of
 // ours that is not for this handler sees the site as it is without it.
 func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, wanted wanted) error {
-	if p == nil || p.robots != wanted.robots || p.robots && p.handler != h {
+	if p == nil || wanted.robots {
+		if p != nil && p.handler == h {
+			p.robots = true
+		}
 		return next.ServeHTTP(w, r)
 	}
-	if p.seen = h; p.robots || p.handler != h {
+	if p.seen = h; p.handler != h {
 		return nil
 	}
 	rooted := rootVar(r) != ""
@@ -246,20 +251,16 @@ func rootVar(r *http.Request) string {
 
 // checkSetup warns once of what its owner should know of a site: a robots.txt that the
 // handler does not see, and URLs that no search engine would visit.
-func (s *site) checkSetup(ctx context.Context) {
-	probed := s.probed.Load()
-	if probed == nil || probed.blocked != "" || s.main.Load() != nil || s.checked.Swap(true) {
+func (s *site) checkSetup() {
+	set, probed := &s.handler.settings, s.probed.Load()
+	if probed == nil || probed.blocked != "" || s.main.Load() != nil {
 		return
 	}
-	if s.handler.settings.robots {
-		p := &probe{handler: s.handler, robots: true}
-		_, err := s.fetcher.fetch(ctx, robotsPath, peekBody, p)
-		if ctx.Err() == nil && err == nil && p.seen == nil {
-			s.logger.Warn("requests for /robots.txt do not reach the sitemap handler; add this line to it yourself", zap.String("line", "Sitemap: "+s.sitemapURL()))
-		}
+	if set.robots && probed.robots.unseen {
+		s.logger.Once(zap.WarnLevel, "unseen", "requests for /robots.txt do not reach the sitemap handler; add this line to it yourself", zap.String("line", "Sitemap: "+s.sitemapURL()))
 	}
-	if s.id.scheme == "http" && s.handler.settings.base == "" && strings.Contains(s.id.host, ".") && certmagic.SubjectQualifiesForPublicCert(s.id.host) && !trustsProxies(s.handler.server) {
-		s.logger.Warn("the sitemap of a public name lists http URLs; where a proxy in front speaks https, set base_url or trusted_proxies")
+	if s.id.scheme == "http" && set.base == "" && strings.Contains(s.id.host, ".") && certmagic.SubjectQualifiesForPublicCert(s.id.host) && !trustsProxies(s.handler.server) {
+		s.logger.Once(zap.WarnLevel, "http", "the sitemap of a public name lists http URLs; where a proxy in front speaks https, set base_url or trusted_proxies")
 	}
 }
 

@@ -482,6 +482,7 @@ func (s *site) run() {
 	if out.outcome != refreshSuperseded {
 		s.setReady()
 	}
+	s.checkSetup()
 	s.schedule.At(s.nextRefresh(out, begun, now))
 	s.schedule.End()
 	if s.onDemand {
@@ -489,7 +490,6 @@ func (s *site) run() {
 		s.app.makeRoom(0, s)
 		s.app.mu.Unlock()
 	}
-	s.app.group.Go(func() { wait.OrLeave(s.ctx, stopGrace, func() { s.checkSetup(s.ctx) }) }) // the disk may hang
 }
 
 // nextRefresh is when the site is to be refreshed after a refresh that began at begun.

@@ -210,7 +210,6 @@ type site struct {
 	requested           atomic.Int64    // when its documents last were, in nanoseconds
 	ready, wasProbed    chan struct{}   // closed when it is known what is served, and when the first probe has ended
 	setReady, setProbed func()          // close these
-	checked             atomic.Bool     // its setup
 	ctx                 context.Context // ends with the site
 	cancel              context.CancelFunc
 }
@@ -228,12 +227,7 @@ func newSite(a *App, i identity) *site {
 	}
 	s.logger = logonce.New(logger.With(zap.String("site", s.url())))
 	routes, proxies := digestRoutes(h.server, hostOf(i.internal.origin))
-	s.fetcher = siteFetcher{&s.identity, a.fetchers[h.server], routes, func(res *response) {
-		a.counts.fetched(res)
-		if a.building != nil {
-			a.building.Fetched.Add(1)
-		}
-	}}
+	s.fetcher = siteFetcher{&s.identity, a, a.fetchers[h.server], routes}
 	s.state = acquireState(a, &s.identity)
 	if before := s.state.limiter.Swap(h.limiter); before != nil {
 		h.limiter.Resume(before)

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
@@ -127,7 +128,7 @@ func fileSystem(ctx caddy.Context, name string) (fs.FS, error) {
 
 // fetch fetches a path of the site's URLs, percent-encoded and with its query, as an anonymous
 // visitor, with up to limit bytes of the body.
-func (r *Refresh) fetch(ctx context.Context, path string, limit int) (*response, error) {
+func (r *Refresh) fetch(ctx context.Context, path string, limit int) (*crawl.Response, error) {
 	return r.site.fetcher.fetch(ctx, r.site.internalPath(path), limit, nil)
 }
 

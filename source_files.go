@@ -121,7 +121,7 @@ func (s *SourceFiles) Pages(ctx context.Context, r *Refresh, yield func(Page) er
 	case s.CleanURLs != "off":
 		err := files.LearnCleanURLs(ctx, &o, func(path string) (f files.Response) {
 			res, err := r.fetch(ctx, path, 256<<10)
-			if err != nil || res.unhandled {
+			if err != nil {
 				return f
 			}
 			f = files.Response{Status: res.Status, Body: res.Body}

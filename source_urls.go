@@ -132,7 +132,7 @@ func (r *Refresh) openURL(ctx context.Context, url string) (io.ReadCloser, error
 		return nil, fmt.Errorf("fetching %s: %w", path, err)
 	case res.Status >= 500, res.Status == http.StatusTooManyRequests:
 		return nil, fmt.Errorf("fetching %s: status %d", path, res.Status)
-	case res.Status != http.StatusOK, res.unhandled, htmlmeta.IsHTML(res.Header.Get("Content-Type")):
+	case res.Status != http.StatusOK, htmlmeta.IsHTML(res.Header.Get("Content-Type")):
 		return nil, fmt.Errorf("%w: %s, status %d", errNoDocument, path, res.Status)
 	case res.Truncated:
 		return nil, fmt.Errorf("%s has more than %d bytes", path, maxListBody)

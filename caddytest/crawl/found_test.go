@@ -49,10 +49,6 @@ func TestWhatSitesHave(t *testing.T) {
 				"sitemap.xml": "<urlset><url><loc>" + origin + "/a.html</loc></url></urlset>"},
 			[]string{"/a.html"},
 		},
-		"two equal sitemaps, as of a snippet that is imported twice": {
-			"(map) {\n sitemap {\n refresh 1s\n }\n}\n" + origin + " {\n root * {dir}/site\n import map\n import map\n file_server\n}",
-			map[string]string{"site/index.html": page("home")}, []string{"/"},
-		},
 		"as many links as a page may have": {
 			files("orphans omit"), map[string]string{"site/index.html": page("home", many...), "site/last.html": page("last"), "site/orphan.html": page("orphan")},
 			[]string{"/", "/last.html"},

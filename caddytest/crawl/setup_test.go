@@ -247,6 +247,10 @@ func TestSitesWarnings(t *testing.T) {
 		},
 		"a matcher that hides the sitemap": {caddyfile: "{origin} {\n root {dir}/a\n sitemap /docs/*\n file_server\n}", want: []string{"requests for the sitemap do not reach its handler", "/sitemap.xml"}},
 		"a file server before it":          {caddyfile: "{origin} {\n root {dir}/a\n route {\n file_server\n sitemap\n }\n}", want: []string{"requests for the sitemap do not reach its handler"}},
+		"two sitemaps of one path": {
+			caddyfile: "{origin} {\n root {dir}/a\n sitemap\n sitemap\n file_server\n}", want: []string{"another sitemap handler before this one has the same path"},
+			locs: map[string][]string{"http://localhost:{port}/sitemap.xml": harness.Below(harness.Local, harness.PagesOfA)},
+		},
 		"a matcher that hides robots.txt": {
 			caddyfile: "{origin} {\n root {dir}/a\n sitemap /sitemap*\n file_server\n}",
 			want:      []string{"requests for /robots.txt do not reach", `"line":"Sitemap: http://localhost:{port}/sitemap.xml"`},

@@ -41,6 +41,7 @@ type Response struct {
 	Body      []byte // of the caller; at most Request.Limit bytes
 	Truncated bool   // the body is longer
 	Proxied   bool   // an upstream answered
+	Unhandled bool   // no route did: the status is 404, although a visitor gets an empty 200
 }
 
 // fetch fetches those of a chunk's records that are due, until wait ends: the site's own pages, and once all
