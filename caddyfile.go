@@ -175,10 +175,7 @@ func (c *Discovery) unmarshal(d *caddyfile.Dispenser, s discoverer, o option, fu
 			{name: "max_paths", usage: "<n>", to: &c.MaxPaths},
 		}, further...)
 	}
-	return o.unmarshal(d, func() error {
-		_, err := s.discovers()
-		return err
-	})
+	return o.unmarshal(d, func() error { return s.discovers(new(discovery)) })
 }
 
 // parseGlobalOption parses the global option, which sets up the App:

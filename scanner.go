@@ -187,7 +187,7 @@ func (r *refreshRun) policy() crawl.Policy {
 	}
 	if d := r.handler.discovery; d != nil {
 		p.Discover, p.Links, p.Depth, p.Query = d.visitors, d.links, d.depth, d.query
-		p.Expire, p.MaxPaths, p.Unlinked = d.expire, d.most(r.onDemand), d.isUnlinked
+		p.Expire, p.MaxPaths, p.Unlinked = d.expire, d.most(r.onDemand), d.unlinked.Match
 	}
 	return p
 }
@@ -323,7 +323,7 @@ func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules
 		Included: r.handler.underscored.Match, Alternates: set.extract.Alternates, Images: set.extract.Images, KeepListed: keepListed, Now: r.begun,
 	}
 	if d := r.handler.discovery; d != nil {
-		rules.Unlinked, rules.Expire = d.isUnlinked, d.expire
+		rules.Unlinked, rules.Expire = d.unlinked.Match, d.expire
 	}
 	if !crawled.Gathered || crawled.Pending > 0 {
 		rules.OpenBatch = crawled.Batch

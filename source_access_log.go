@@ -50,9 +50,8 @@ func (SourceAccessLog) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.sitemap.sources.access_log", New: func() caddy.Module { return new(SourceAccessLog) }}
 }
 
-func (s *SourceAccessLog) discovers() (discovery, error) {
-	d, err := s.Discovery.discovers()
-	c := checker{err: err}
+func (s *SourceAccessLog) discovers(all *discovery) error {
+	c := checker{err: s.Discovery.discovers(all)}
 	c.refuse(len(s.Files) == 0, "no log is named")
 	for _, name := range s.Files {
 		_, err := filepath.Match(name, "")
@@ -61,9 +60,9 @@ func (s *SourceAccessLog) discovers() (discovery, error) {
 	}
 	history := time.Duration(s.History)
 	c.refuse(history != 0 && history < minHistory, "history is %s: the shortest is %s", history, minHistory)
-	_, err = accesslog.NewParser(s.Format)
+	_, err := accesslog.NewParser(s.Format)
 	c.note(err)
-	return d, c.err
+	return c.err
 }
 
 // logReader reads the logs of one source for all sites of its handler.

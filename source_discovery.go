@@ -40,12 +40,11 @@ func (SourceLinks) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.sitemap.sources.links", New: func() caddy.Module { return new(SourceLinks) }}
 }
 
-func (s *SourceLinks) discovers() (discovery, error) {
-	d, err := s.Discovery.discovers()
-	c := checker{err: err}
-	d.links, d.depth = true, c.inRange("depth", s.Depth, defaultDepth, maxDepth)
+func (s *SourceLinks) discovers(all *discovery) error {
+	c := checker{err: s.Discovery.discovers(all)}
+	all.links, all.depth = true, c.inRange("depth", s.Depth, defaultDepth, maxDepth)
 	c.refuse(len(s.Unlinked) > 0, "unlinked pages have visitors, and no links: it belongs to access_log or traffic")
-	return d, c.err
+	return c.err
 }
 
 // Pages yields nothing: the crawl follows the links of the pages that it fetches.
@@ -95,14 +94,13 @@ const (
 
 // discovery is what the sources of a handler that discover pages say together.
 type discovery struct {
-	links      bool // links are followed
-	visitors   bool // so are visits
-	depth      int  // of links
-	query      []string
-	unlinked   pathPatterns
-	isUnlinked func(path string) bool // nil: no pattern
-	expire     time.Duration
-	maxPaths   int
+	links    bool // links are followed
+	visitors bool // so are visits
+	depth    int  // of links
+	query    []string
+	unlinked pathPatterns
+	expire   time.Duration
+	maxPaths int
 
 	filter *accesslog.Filter
 }
@@ -110,61 +108,57 @@ type discovery struct {
 // discoverer is a source that discovers pages.
 type discoverer interface {
 	Source
-	discovers() (discovery, error)
+
+	// discovers checks the settings, and adds them to those of other sources.
+	discovers(all *discovery) error
 }
 
-// discovers checks the settings and fills in their defaults.
-func (d *Discovery) discovers() (discovery, error) {
+func (d *Discovery) discovers(all *discovery) error {
 	var c checker
-	all := discovery{query: d.Query, expire: cmp.Or(time.Duration(d.Expire), defaultExpire), maxPaths: c.inRange("max_paths", d.MaxPaths, defaultMaxPaths, largestMaxPaths)}
 	c.refuse(len(d.Query) > maxQueryKeys, "query names %d parameters: at most %d tell pages apart", len(d.Query), maxQueryKeys)
 	for i, key := range d.Query {
 		c.refuse(key == "", "query has an empty name")
 		c.refuse(key == "*" || strings.ContainsAny(key, "?=&,{"), "query '%s': the names of parameters are wanted, such as page lang", key)
 		c.refuse(uri.IsTracking(key), "query '%s': a tracking parameter tells no pages apart", key)
 		c.refuse(slices.Contains(d.Query[:i], key), "query has '%s' twice", key)
+		if !slices.Contains(all.query, key) {
+			all.query = append(all.query, key)
+		}
 	}
-	all.unlinked = c.patterns("unlinked", d.Unlinked)
-	c.refuse(all.expire < minExpire, "expire is %s: the shortest is %s", all.expire, minExpire)
-	return all, c.err
+	expire := cmp.Or(time.Duration(d.Expire), defaultExpire)
+	c.refuse(expire < minExpire, "expire is %s: the shortest is %s", expire, minExpire)
+	all.unlinked, all.expire = append(all.unlinked, c.patterns("unlinked", d.Unlinked)...), max(all.expire, expire)
+	all.maxPaths = max(all.maxPaths, c.inRange("max_paths", d.MaxPaths, defaultMaxPaths, largestMaxPaths))
+	return c.err
 }
 
 // discovers returns what the sources of a handler say together; nil: none discovers pages.
 func (h *Handler) discovers() (*discovery, error) {
-	all, names := new(discovery), []string(nil)
+	var all *discovery
+	var names []string
 	for _, source := range h.sources {
 		d, ok := source.(discoverer)
 		if !ok {
 			continue
 		}
-		one, err := d.discovers()
+		all = cmp.Or(all, new(discovery))
+		_, isLinks := source.(*SourceLinks)
+		_, isLog := source.(*SourceAccessLog)
+		all.visitors = all.visitors || !isLinks
 		name := caddy.GetModuleName(source)
-		if err != nil {
+		switch err := d.discovers(all); {
+		case err != nil:
 			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if h.settings.crawl.Off {
+		case h.settings.crawl.Off:
 			return nil, fmt.Errorf("%s lists only pages that were fetched, and crawl is off", name)
-		}
-		if _, isLog := source.(*SourceAccessLog); !isLog && slices.Contains(names, name) {
+		case !isLog && slices.Contains(names, name):
 			return nil, fmt.Errorf("%s is given twice", name)
 		}
 		names = append(names, name)
-		all.links, all.visitors, all.depth = all.links || one.links, all.visitors || !one.links, max(all.depth, one.depth)
-		for _, key := range one.query {
-			if !slices.Contains(all.query, key) {
-				all.query = append(all.query, key)
-			}
-		}
-		all.unlinked = append(all.unlinked, one.unlinked...)
-		all.expire, all.maxPaths = max(all.expire, one.expire), max(all.maxPaths, one.maxPaths)
 	}
-	if names == nil {
-		return nil, nil
+	if all != nil {
+		all.filter = accesslog.NewFilter(all.query)
 	}
-	if len(all.unlinked) > 0 {
-		all.isUnlinked = all.unlinked.Match
-	}
-	all.filter = accesslog.NewFilter(all.query)
 	return all, nil
 }
 
@@ -215,42 +209,26 @@ func (s *site) Progress() *accesslog.Progress { return &s.state.progress }
 
 // watch passes a request on and notes the visit that the response shows.
 func (h *Handler) watch(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if _, own := probeOf(r); own || r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if _, own := probeOf(r); own || r.Method != http.MethodGet && r.Method != http.MethodHead || !wait.IsDone(h.app.started) {
 		return next.ServeHTTP(w, r)
 	}
 	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
-	err := next.ServeHTTP(recorder, r)
-	if status := recorder.Status(); err == nil && (status == http.StatusOK || status == http.StatusNotModified) {
-		h.noteVisit(recorder.Header(), status, r)
+	if err := next.ServeHTTP(recorder, r); err != nil {
+		return err
 	}
-	return err
-}
-
-func (h *Handler) noteVisit(header http.Header, status int, r *http.Request) {
-	uri, path := r.RequestURI, r.URL.Path
-	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok && original.URL != nil {
-		uri, path = original.RequestURI, original.URL.Path
-	}
+	original := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)                       // before rewrites
 	user, _ := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).GetString("http.auth.user.id") // by a handler that knows
-	v := accesslog.Visit{
-		Method: r.Method, URI: uri, Status: status,
+	page, reason := h.discovery.filter.Page(&accesslog.Visit{
+		Method: r.Method, URI: original.RequestURI, Status: recorder.Status(),
 		UserAgent:   cmp.Or(r.UserAgent(), "-"), // it is known that there is none
-		ContentType: header.Get("Content-Type"),
-		RobotsTag:   strings.Join(header["X-Robots-Tag"], ", "),
+		ContentType: recorder.Header().Get("Content-Type"),
+		RobotsTag:   strings.Join(recorder.Header()["X-Robots-Tag"], ", "),
 		User:        len(r.Header["Authorization"]) > 0 || user != "",
+	})
+	if id, err := h.idOf(r, h.mounts.prefixOf(original.URL.Path)); err == nil && reason == "" {
+		if s := h.app.lookup(id); s != nil { // else a visitor's Host header alone would start a site
+			s.Visit(page, h.app.now().Unix())
+		}
 	}
-	if !wait.IsDone(h.app.started) {
-		return
-	}
-	page, reason := h.discovery.filter.Page(&v)
-	if reason != "" {
-		return
-	}
-	id, err := h.idOf(r, h.mounts.prefixOf(path))
-	if err != nil {
-		return
-	}
-	if s := h.app.lookup(id); s != nil { // else a visitor's Host header alone would start a site
-		s.Visit(page, h.app.now().Unix())
-	}
+	return nil
 }
