@@ -276,11 +276,11 @@ func (s *site) inputs() []merge.Input {
 	if probed == nil {
 		return nil
 	}
-	r := newRefresh(s, *probed, s.app.now())
-	if r.openFS() != nil {
+	r, err := newRefresh(s, *probed, s.app.now())
+	if err != nil {
 		return nil
 	}
-	return r.inputs(s.lastReport())
+	return r.inputs()
 }
 
 // follow fetches the page, and those to which it redirects, refreshes or gives way.

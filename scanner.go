@@ -68,18 +68,17 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		return result{outcome: refreshAlias}
 	}
 	run := &refreshRun{site: s, records: records, probed: probed, begun: s.app.now(), demanded: demanded}
-	run.source = newRefresh(s, probed, run.begun)
 	if reason := probed.blocked; reason != "" { // the site's routes say so, and are believed at once
 		return run.finish(run.swap(result{outcome: report.Empty, reason: reason, selected: indexing.Result{Generation: records.generation}}))
 	}
-	if err := run.source.openFS(); err != nil {
+	if run.source, err = newRefresh(s, probed, run.begun); err != nil {
 		return result{err: err}
 	}
 	patience := sourcePatience // with those that yield nothing: they are left out of this refresh
 	if !wait.IsDone(s.ready) {
 		patience = firstPatience
 	}
-	run.candidates = merge.Start(ctx, run.source.inputs(s.lastReport()), merge.Options{
+	run.candidates = merge.Start(ctx, run.source.inputs(), merge.Options{
 		Filter: s.filter, MaxPages: s.handler.settings.maxURLs + maxOver, Patience: patience,
 	})
 	defer run.candidates.Close()

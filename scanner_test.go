@@ -365,11 +365,14 @@ func TestFailuresOfEqualNames(t *testing.T) {
 	gone := sourceFunc(func(context.Context, *Refresh, func(Page) error) error { return fs.ErrNotExist })
 	b.handler.sources = []Source{gone, gone}
 	s := b.site("named.example")
-	r := newRefresh(s, probeResult{}, b.clock.Add(confirmAfter))
-	last := &report.Report{Sources: []report.Source{{Failing: b.clock}, {}}}
-	for i, want := range []error{nil, fs.ErrNotExist} {
-		if err := r.inputs(last)[i].Pages(t.Context(), nil); !errors.Is(err, want) {
-			t.Errorf("source %d: got %v, want %v", i, err, want)
+	for _, test := range []struct {
+		source int
+		after  time.Duration
+		want   error
+	}{{0, 0, fs.ErrNotExist}, {0, confirmAfter, nil}, {1, confirmAfter, fs.ErrNotExist}, {0, confirmAfter + time.Minute, nil}} {
+		r, _ := newRefresh(s, probeResult{}, b.clock.Add(test.after))
+		if err := r.inputs()[test.source].Pages(t.Context(), nil); !errors.Is(err, test.want) {
+			t.Errorf("source %d after %s: got %v, want %v", test.source, test.after, err, test.want)
 		}
 	}
 }

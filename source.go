@@ -6,22 +6,20 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/url"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/report"
 )
 
 func init() {
@@ -87,30 +85,25 @@ type Refresh struct {
 
 	mu       sync.Mutex
 	leftOut  map[string]int
-	warnings []string
-	kinds    map[string]bool // of warnings
+	warnings map[string]string // by kind
 }
 
 // newRefresh is a refresh of a site. All cores may compute while nothing is served yet, later
-// half of them. Of sites on demand anyone can make up the next one.
-func newRefresh(s *site, probed probeResult, now time.Time) *Refresh {
-	r := &Refresh{
+// half of them. Of sites on demand anyone can make up the next one. The error is that of a file
+// system that does not exist.
+func newRefresh(s *site, probed probeResult, now time.Time) (r *Refresh, err error) {
+	r = &Refresh{
 		BaseURL: s.origin, Prefix: s.prefix, Root: probed.root, Hide: probed.hide, Index: probed.index,
 		Workers: cap(s.app.compute), Now: now, site: s, probed: probed,
-		leftOut: make(map[string]int), kinds: make(map[string]bool),
+		leftOut: make(map[string]int), warnings: make(map[string]string),
 	}
 	if s.state.Index.Load() == nil && !s.onDemand {
 		r.Workers = runtime.GOMAXPROCS(0)
 	}
-	return r
-}
-
-// openFS finds the site's file system.
-func (r *Refresh) openFS() (err error) {
 	if r.Root != "" {
-		r.FS, err = fileSystem(r.site.handler.ctx, r.probed.fs)
+		r.FS, err = fileSystem(s.handler.ctx, probed.fs)
 	}
-	return err
+	return r, err
 }
 
 // fileSystem looks a file system up by name; nil: the operating system's own.
@@ -132,20 +125,12 @@ func (r *Refresh) fetch(ctx context.Context, path string, limit int) (*crawl.Res
 	return r.site.fetcher.fetch(ctx, r.site.internalPath(path), limit, nil)
 }
 
-// replacer replaces global placeholders and those of the site's host.
+// replacer replaces global placeholders and those of a request for the site.
 func (r *Refresh) replacer() *caddy.Replacer {
-	repl := caddy.NewReplacer()
-	scheme, hostport, _ := strings.Cut(r.BaseURL, "://")
-	u := url.URL{Host: hostport}
-	repl.Set("http.request.scheme", scheme)
-	repl.Set("http.request.hostport", hostport)
-	repl.Set("http.request.host", u.Hostname())
-	repl.Set("http.request.port", u.Port())
-	labels := strings.Split(u.Hostname(), ".")
-	slices.Reverse(labels)
-	for i, label := range labels {
-		repl.Set("http.request.host.labels."+strconv.Itoa(i), label)
-	}
+	repl, q := caddy.NewReplacer(), request{origin: r.BaseURL, path: "/"}
+	visit, _ := q.httpRequest(context.Background()) // of a path that can be parsed
+	visit.URL.Path = ""                             // which has no value here
+	caddyhttp.PrepareRequest(visit, repl, nil, nil)
 	return repl
 }
 
@@ -164,10 +149,7 @@ func (r *Refresh) LeaveOut(reason string, n int) {
 func (r *Refresh) Warn(kind, message string, fields ...zap.Field) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.kinds[sourceKind+kind] = true
-	if len(r.warnings) < 20 { // for status
-		r.warnings = append(r.warnings, message)
-	}
+	r.warnings[sourceKind+kind] = message
 	r.site.logger.Once(zapcore.WarnLevel, sourceKind+kind, message, fields...)
 }
 
@@ -178,19 +160,20 @@ const sourceKind = "source "
 func (r *Refresh) forgetWarnings() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.site.logger.ClearFunc(func(kind string) bool { return strings.HasPrefix(kind, sourceKind) && !r.kinds[kind] })
+	r.site.logger.ClearFunc(func(kind string) bool { return strings.HasPrefix(kind, sourceKind) && r.warnings[kind] == "" })
 }
 
-// said are the warnings, and the candidates left out by sources so far.
+// said are some of the warnings, and the candidates left out by sources so far.
 func (r *Refresh) said() (warnings []string, leftOut map[string]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.warnings), maps.Clone(r.leftOut)
+	warnings = slices.Sorted(maps.Values(r.warnings))
+	return warnings[:min(len(warnings), 20)], maps.Clone(r.leftOut)
 }
 
 // inputs are the site's sources, for the gathering.
-func (r *Refresh) inputs(last *report.Report) (inputs []merge.Input) {
-	h := r.site.handler
+func (r *Refresh) inputs() (inputs []merge.Input) {
+	h, missing := r.site.handler, &r.site.state.missing
 	for i, source := range h.sources {
 		isGuest := false
 		switch source.(type) {
@@ -198,10 +181,8 @@ func (r *Refresh) inputs(last *report.Report) (inputs []merge.Input) {
 		default:
 			isGuest = true
 		}
-		name := caddy.GetModuleName(source)
-		since := last.Source(i, name).Failing
 		sorted, _ := source.(SortedSource)
-		inputs = append(inputs, merge.Input{Name: name, Sorted: sorted != nil && sorted.Sorted(), Pages: func(ctx context.Context, yield func(Page) error) error {
+		inputs = append(inputs, merge.Input{Name: caddy.GetModuleName(source), Sorted: sorted != nil && sorted.Sorted(), Pages: func(ctx context.Context, yield func(Page) error) error {
 			err := source.Pages(ctx, r, func(p Page) error {
 				if isGuest {
 					if canonical, err := page.Canonical(p.Path); err != nil || canonical != p.Path {
@@ -211,8 +192,13 @@ func (r *Refresh) inputs(last *report.Report) (inputs []merge.Input) {
 				}
 				return yield(p)
 			})
-			if !since.IsZero() && r.Now.Sub(since) >= confirmAfter && errors.Is(err, fs.ErrNotExist) {
-				return nil // it has been gone for long: so are its pages
+			switch {
+			case err == nil:
+				missing.Delete(i)
+			case errors.Is(err, fs.ErrNotExist):
+				if since, _ := missing.LoadOrStore(i, r.Now); r.Now.Sub(since.(time.Time)) >= confirmAfter {
+					return nil // it has been gone for long: so are its pages
+				}
 			}
 			return err
 		}})

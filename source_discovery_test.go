@@ -190,7 +190,8 @@ func (v *visiting) site(host, prefix string) *site {
 func (v *visiting) want(s *site, want ...string) {
 	v.Helper()
 	var paths []string
-	err := new(SourceTraffic).Pages(v.Context(), newRefresh(s, probeResult{}, v.clock), func(p Page) error {
+	r, _ := newRefresh(s, probeResult{}, v.clock)
+	err := new(SourceTraffic).Pages(v.Context(), r, func(p Page) error {
 		if !p.Visited {
 			v.Errorf("%s is not marked as visited", p.Path)
 		}

@@ -1,10 +1,10 @@
 package sitemap
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -62,18 +62,14 @@ func (SourceFiles) CaddyModule() caddy.ModuleInfo {
 }
 
 // Provision checks the settings.
-func (s *SourceFiles) Provision(caddy.Context) error {
-	if root := filepath.Clean(s.Root); root != "." && (s.FileSystem == "" || s.FileSystem == defaultFileSystem) {
-		if err := holdsAll(root); err != nil { // what a link leads to is for each refresh to say
-			return err
-		}
-	}
-	return s.check()
-}
+func (s *SourceFiles) Provision(caddy.Context) error { return s.check() }
 
 // check refuses settings that cannot be meant.
 func (s *SourceFiles) check() error {
 	var c checker
+	if s.FileSystem == "" || s.FileSystem == defaultFileSystem {
+		c.note(files.CheckRoot(s.Root))
+	}
 	c.choose("clean_urls", s.CleanURLs, "auto", "on", "off")
 	at, err := page.Canonical(s.At)
 	c.refuse(s.At != "" && (err != nil || !page.IsClean(s.At) || strings.Contains(s.At, "{")), "at '%s': a URL folder such as /docs is wanted", s.At)
@@ -85,14 +81,6 @@ func (s *SourceFiles) check() error {
 		c.refuse(name == "" || strings.ContainsAny(name, `/\{}`), "index '%s' is no file name", name)
 	}
 	return c.err
-}
-
-// holdsAll is an error where a folder is that of everything on a disk.
-func holdsAll(folder string) error {
-	if filepath.Dir(folder) != folder {
-		return nil
-	}
-	return fmt.Errorf("the root is %s, which holds more than a site: name a folder in it", folder)
 }
 
 // underscored are the include patterns that name what begins with "_".
@@ -148,21 +136,22 @@ func (s *SourceFiles) Pages(ctx context.Context, r *Refresh, yield func(Page) er
 
 // options is what to scan. An empty root: the site has none.
 func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
-	repl := r.replacer()
-	replaced := func(setting, value string) (name string) {
-		if err == nil {
-			if name, err = repl.ReplaceOrErr(value, true, true); err != nil {
-				err = fmt.Errorf("%s '%s': %w", setting, value, err)
-			}
+	repl, replaced := r.replacer(), slices.Concat([]string{s.Root, s.FileSystem}, s.Hide)
+	for i, value := range replaced {
+		// Without the part that it lacks, a root may be a folder that holds several sites.
+		if replaced[i], err = repl.ReplaceOrErr(value, true, true); err != nil {
+			return o, fmt.Errorf("'%s': %w", value, err)
 		}
-		return name
 	}
 	o = files.Options{
-		FS: r.FS, Root: r.Root, At: r.Prefix, Include: slices.Concat(s.IncludeOnly, s.Include), Exclude: s.Exclude,
+		FS: r.FS, Root: cmp.Or(replaced[0], r.Root), At: r.Prefix, Include: slices.Concat(s.IncludeOnly, s.Include), Exclude: s.Exclude,
 		Compile: func(patterns []string) func(string) bool {
 			return new(checker).patterns("", patterns).Match
 		},
 		Hide: slices.Clone(r.Hide), Index: s.Index, Workers: r.Workers, Now: r.Now,
+	}
+	for _, hide := range replaced[2:] {
+		o.Hide = append(o.Hide, absolute(hide))
 	}
 	if s.Include != nil && s.IncludeOnly == nil {
 		o.Include = append(o.Include, "*.html", "*.htm", "*.xhtml")
@@ -173,24 +162,8 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 	if o.Index == nil {
 		o.Index = r.Index
 	}
-	for _, hide := range s.Hide {
-		o.Hide = append(o.Hide, absolute(replaced("hide", hide)))
+	if replaced[1] != "" {
+		o.FS, err = fileSystem(r.site.handler.ctx, replaced[1])
 	}
-	if s.Root != "" {
-		// Without the part that it lacks, it may be a folder that holds several sites.
-		o.Root = replaced("the root", s.Root)
-	}
-	if name := replaced("fs", s.FileSystem); name != "" {
-		o.FS, err = fileSystem(r.site.handler.ctx, name)
-	}
-	if err != nil || o.Root == "" || o.FS != nil {
-		return o, err
-	}
-	if o.Root, err = caddy.FastAbs(o.Root); err != nil {
-		return o, err
-	}
-	if real, err := filepath.EvalSymlinks(o.Root); err == nil { // else the scan says so
-		return o, holdsAll(real)
-	}
-	return o, nil
+	return o, err
 }

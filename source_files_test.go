@@ -1,11 +1,8 @@
 package sitemap
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/caddyserver/caddy/v2"
 )
 
 // TestFilesPlaceholders: a placeholder without a value is an error, since what is left of a root
@@ -13,10 +10,6 @@ import (
 func TestFilesPlaceholders(t *testing.T) {
 	t.Setenv("SITEMAP_FOLDER", "www")
 	t.Setenv("SITEMAP_NONE", "")
-	srv, err := caddy.FastAbs("/srv")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, test := range []struct {
 		source SourceFiles
 		root   string
@@ -27,12 +20,13 @@ func TestFilesPlaceholders(t *testing.T) {
 		{SourceFiles{Root: "/srv/{http.request.host}"}, "named.example", ""},
 		{SourceFiles{Root: "/srv/{http.request.host.labels.1}"}, "named", ""},
 		{SourceFiles{Root: `/srv/\{a}`}, "{a}", ""},
-		{SourceFiles{Root: "/srv/{http.vars.x}"}, "", "the root '/srv/{http.vars.x}': unrecognized placeholder {http.vars.x}"},
-		{SourceFiles{Root: "/srv/{http.request.host.labels.7}"}, "", "the root '/srv/{http.request.host.labels.7}': unrecognized placeholder {http.request.host.labels.7}"},
-		{SourceFiles{Root: "/srv/{env.SITEMAP_NONE}"}, "", "the root '/srv/{env.SITEMAP_NONE}': evaluated placeholder {env.SITEMAP_NONE} is empty"},
-		{SourceFiles{Root: "{http.request.port}"}, "", "the root '{http.request.port}': evaluated placeholder {http.request.port} is empty"},
-		{SourceFiles{Root: "/srv/www", Hide: []string{"*.bak", "/srv/www/{http.vars.x}"}}, "www", "hide '/srv/www/{http.vars.x}': unrecognized placeholder {http.vars.x}"},
-		{SourceFiles{Root: "/srv/www", FileSystem: "{http.vars.fs}"}, "www", "fs '{http.vars.fs}': unrecognized placeholder {http.vars.fs}"},
+		{SourceFiles{Root: "/srv/{http.vars.x}"}, "", "'/srv/{http.vars.x}': evaluated placeholder {http.vars.x} is empty"},
+		{SourceFiles{Root: "/srv/{http.request.host.labels.7}"}, "", "'/srv/{http.request.host.labels.7}': evaluated placeholder {http.request.host.labels.7} is empty"},
+		{SourceFiles{Root: "/srv/{env.SITEMAP_NONE}"}, "", "'/srv/{env.SITEMAP_NONE}': evaluated placeholder {env.SITEMAP_NONE} is empty"},
+		{SourceFiles{Root: "/srv/{http.request.uri.path}"}, "", "'/srv/{http.request.uri.path}': evaluated placeholder {http.request.uri.path} is empty"},
+		{SourceFiles{Root: "{http.request.port}"}, "", "'{http.request.port}': evaluated placeholder {http.request.port} is empty"},
+		{SourceFiles{Root: "/srv/www", Hide: []string{"*.bak", "/srv/www/{http.vars.x}"}}, "www", "'/srv/www/{http.vars.x}': evaluated placeholder {http.vars.x} is empty"},
+		{SourceFiles{Root: "/srv/www", FileSystem: "{http.vars.fs}"}, "www", "'{http.vars.fs}': evaluated placeholder {http.vars.fs} is empty"},
 	} {
 		o, err := test.source.options(&Refresh{BaseURL: "https://named.example"})
 		switch {
@@ -42,8 +36,8 @@ func TestFilesPlaceholders(t *testing.T) {
 			}
 		case err != nil:
 			t.Errorf("%+v: got %v", test.source, err)
-		case o.Root != filepath.Join(srv, test.root):
-			t.Errorf("%+v: got %q, want %q in %q", test.source, o.Root, test.root, srv)
+		case o.Root != "/srv/"+test.root:
+			t.Errorf("%+v: got %q, want %q in /srv", test.source, o.Root, test.root)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,6 +41,7 @@ type siteState struct {
 	progress   accesslog.Progress               // in access logs
 	visited    accesslog.Visited                // paths that visitors have had
 	readers    accesslog.Readers
+	missing    sync.Map // sources that do not exist, by number, and since when
 
 	key      string
 	id       address

@@ -5,7 +5,9 @@ package files
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"path/filepath"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -89,6 +91,14 @@ type Stats struct {
 // ErrNotFolder is the error of a root that is something else than a folder.
 var ErrNotFolder = errors.New("not a folder")
 
+// CheckRoot refuses the folder that holds everything on a disk.
+func CheckRoot(folder string) error {
+	if folder = filepath.Clean(folder); folder == "." || filepath.Dir(folder) != folder {
+		return nil
+	}
+	return fmt.Errorf("the root is %s, which holds more than a site: name a folder in it", folder)
+}
+
 const (
 	maxUnreadable = 3       // paths in Stats.Unreadable
 	maxReadAhead  = 8 << 20 // bytes of what was read and not yielded yet
@@ -103,7 +113,7 @@ const (
 // Scan stops at the first error of yield and returns it, and at the end of ctx
 // with its error. A root that is missing, may not be read or is no folder is an
 // error for [errors.Is] with [fs.ErrNotExist], [fs.ErrPermission] and
-// [ErrNotFolder]. What goes wrong below the root is counted and passed over, save that the
+// [ErrNotFolder]; one that [CheckRoot] refuses, or that leads there, is one, too. What goes wrong below the root is counted and passed over, save that the
 // process lacks memory or file descriptors: then pages would be missed, and the
 // scan ends with that error, as it does where the file system panics.
 //

@@ -111,6 +111,9 @@ func (s *scan) ended() bool { return s.stopped.Load() || s.ctx.Err() != nil }
 // run yields all pages, with the help of other goroutines.
 func (s *scan) run(others int, yield func(page.Page) error) error {
 	if real, err := filepath.EvalSymlinks(s.disk); err == nil && s.disk != "" {
+		if err := CheckRoot(real); err != nil {
+			return err
+		}
 		s.realRoot = real
 	}
 	s.readers = append(s.readers, &reader{s: s, h: s.newHandle()})

@@ -43,11 +43,10 @@ type Report struct {
 
 // Source is what a source contributed.
 type Source struct {
-	Source  string    `json:"source"`                 // its module's name
-	Pages   int       `json:"pages"`                  // that it named, including those that are left out
-	Error   string    `json:"error,omitempty"`        // why it cannot be read; "": it can
-	Failing time.Time `json:"failing_since,omitzero"` // since when it cannot
-	Unread  bool      `json:"unread,omitempty"`       // nor could it when the pages were last confirmed
+	Source string `json:"source"`           // its module's name
+	Pages  int    `json:"pages"`            // that it named, including those that are left out
+	Error  string `json:"error,omitempty"`  // why it cannot be read; "": it can
+	Unread bool   `json:"unread,omitempty"` // nor could it when the pages were last confirmed
 }
 
 // Refresh is what a refresh found.
@@ -92,11 +91,8 @@ func (r *Refresh) Report(before *Report) *Report {
 		rep.Sources = append(rep.Sources, Source{Source: r.Sources[i], Pages: n})
 	}
 	for _, f := range r.Merged.Failed {
-		s, was := &rep.Sources[f.Input], before.Source(f.Input, f.Name)
-		if s.Failing = was.Failing; s.Failing.IsZero() {
-			s.Failing = rep.At
-		}
-		s.Error, s.Unread = Clip(f.Err.Error()), rep.Result != HeldBack || was.Unread
+		s := &rep.Sources[f.Input]
+		s.Error, s.Unread = Clip(f.Err.Error()), rep.Result != HeldBack || before.Source(f.Input, f.Name).Unread
 	}
 	if r.Selected.Generation != nil {
 		rep.LeftOut, rep.Examples = r.LeftOut()
