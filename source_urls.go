@@ -17,7 +17,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/urllist"
 )
 
@@ -65,38 +64,28 @@ func (s *SourceURLs) check(base string) error {
 
 // Pages yields the pages that the lists name.
 func (s *SourceURLs) Pages(ctx context.Context, r *Refresh, yield func(Page) error) error {
-	reader := urllist.Reader{Base: r.BaseURL, Now: r.Now, Open: r.openURL, Yield: yield}
-	failed := []error{r.readList(ctx, &reader, "the configuration", strings.NewReader(strings.Join(s.URLs, "\n")))}
-	repl := r.replacer()
-	for _, name := range s.From {
-		name = repl.ReplaceAll(name, "")
-		list, err := r.openList(ctx, name)
-		if err == nil {
-			err = r.readList(ctx, &reader, name, list)
-			_ = list.Close()
+	list, count, refused := "the configuration", 0, []string(nil)
+	reader := urllist.Reader{Base: r.BaseURL, Now: r.Now, Open: r.openURL, Yield: yield, Refuse: func(line int, text string, err error) {
+		if count++; count <= 10 {
+			refused = append(refused, fmt.Sprintf("%s, line %d: %q: %.300v", list, line, text, err))
 		}
-		failed = append(failed, err)
+	}}
+	failed, repl := []error{reader.Read(ctx, strings.NewReader(strings.Join(s.URLs, "\n")))}, r.replacer()
+	for _, list = range s.From {
+		list = repl.ReplaceAll(list, "")
+		opened, err := r.openList(ctx, list)
+		if err == nil {
+			err = reader.Read(ctx, opened)
+			_ = opened.Close()
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", list, err))
+		}
+	}
+	if r.LeaveOut("refused line of a list", count); count > 0 {
+		r.Warn(fmt.Sprintf("refused %p", s), "lines of a list are no URLs of the site", zap.Int("count", count), zap.Strings("first", refused))
 	}
 	return errors.Join(failed...)
-}
-
-// readList reads one list, and says which of its lines are none.
-func (r *Refresh) readList(ctx context.Context, reader *urllist.Reader, name string, list io.Reader) error {
-	var refused []string
-	count := 0
-	reader.Refuse = func(line int, text string, err error) {
-		if count++; count <= 10 {
-			refused = append(refused, fmt.Sprintf("line %d: %q: %.300v", line, text, err))
-		}
-	}
-	err := reader.Read(ctx, list)
-	if r.LeaveOut("refused line of a list", count); count > 0 {
-		r.Warn("refused "+name, "lines of a list are no URLs of the site", zap.String("list", name), zap.Int("count", count), zap.Strings("first", refused))
-	}
-	if err != nil {
-		err = fmt.Errorf("%s: %w", name, err)
-	}
-	return err
 }
 
 // openList opens a list: a file, or what the site serves at a path or URL.
@@ -117,8 +106,10 @@ func (r *Refresh) openList(ctx context.Context, name string) (io.ReadCloser, err
 	return nil, fmt.Errorf("opening a list: %w", err)
 }
 
-// errNoDocument says that the site serves no list or sitemap at a URL.
-var errNoDocument = errors.New("the site serves no such document")
+var (
+	errNoDocument   = errors.New("the site serves no such document")
+	errTooManyPages = errors.New("too many pages")
+)
 
 // openURL fetches a list or a sitemap that the site itself serves.
 func (r *Refresh) openURL(ctx context.Context, url string) (io.ReadCloser, error) {
@@ -148,51 +139,42 @@ const (
 // ownPages are what the application's own sitemaps name, which it does not show any more
 // where ours stands in their place.
 type ownPages struct {
-	pages []page.Page
+	pages []Page
 	at    time.Time
 }
 
 // ownSitemaps yields the pages of the sitemap behind the handler, at its path, and of those
 // that the application's robots.txt names.
-func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) (failed error) {
-	own := r.site.own.Load()
+func (r *Refresh) ownSitemaps(ctx context.Context, yield func(Page) error) error {
+	own, failed := r.site.own.Load(), []error(nil)
 	if own == nil || r.Now.Sub(own.at).Abs() >= ownEvery {
-		if own, failed = r.readOwn(ctx); failed == nil {
+		own = &ownPages{at: r.Now}
+		reader := urllist.Reader{Base: r.BaseURL, Now: r.Now, Open: r.openURL, Refuse: func(int, string, error) {}, Yield: func(p Page) error {
+			if own.pages = append(own.pages, p); len(own.pages) > r.site.handler.settings.maxURLs {
+				return errTooManyPages
+			}
+			return nil
+		}}
+		urls := append([]string{r.site.sitemapURL()}, r.probed.robots.sitemaps...)
+		slices.Sort(urls)
+		for _, url := range slices.Compact(urls) {
+			list, err := r.openURL(ctx, url)
+			if err == nil {
+				err = reader.Read(ctx, list)
+			}
+			if err != nil && !errors.Is(err, errNoDocument) && !errors.Is(err, errTooManyPages) {
+				failed = append(failed, fmt.Errorf("%s: %w", url, err))
+			}
+		}
+		if failed == nil {
 			r.site.own.Store(own)
 		}
+		r.site.logger.OnceIf(len(own.pages) > 0, zap.InfoLevel, "own", "pages of the application's own sitemaps are merged", zap.Int("pages", len(own.pages)))
 	}
 	for _, p := range own.pages {
 		if err := yield(p); err != nil {
 			return err
 		}
 	}
-	return failed
-}
-
-var errTooManyPages = errors.New("too many pages")
-
-// readOwn reads the application's own sitemaps.
-func (r *Refresh) readOwn(ctx context.Context) (*ownPages, error) {
-	own, failed := &ownPages{at: r.Now}, []error{}
-	reader := urllist.Reader{Base: r.BaseURL, Now: r.Now, Open: r.openURL, Refuse: func(int, string, error) {}, Yield: func(p page.Page) error {
-		if own.pages = append(own.pages, p); len(own.pages) > r.site.handler.settings.maxURLs {
-			return errTooManyPages
-		}
-		return nil
-	}}
-	urls := append([]string{r.site.sitemapURL()}, r.probed.robots.sitemaps...)
-	slices.Sort(urls)
-	for _, url := range slices.Compact(urls) {
-		list, err := r.openURL(ctx, url)
-		if err == nil {
-			err = reader.Read(ctx, list)
-		}
-		if err != nil && !errors.Is(err, errNoDocument) && !errors.Is(err, errTooManyPages) {
-			failed = append(failed, fmt.Errorf("%s: %w", url, err))
-		}
-	}
-	if len(own.pages) > 0 {
-		r.site.logger.Once(zap.InfoLevel, sourceKind+"own", "pages of the application's own sitemaps are merged", zap.Int("pages", len(own.pages)))
-	}
-	return own, errors.Join(failed...)
+	return errors.Join(failed...)
 }

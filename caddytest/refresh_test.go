@@ -323,7 +323,7 @@ func TestQuietLog(t *testing.T) {
 			t.Errorf("%q is logged %d times, want once", words, len(lines))
 			continue
 		}
-		if n := strings.Count(lines[0], `"line `); n > 10 {
+		if n := strings.Count(lines[0], ", line "); n > 10 {
 			t.Errorf("one line names %d refused lines", n)
 		}
 	}
