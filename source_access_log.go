@@ -40,9 +40,7 @@ type SourceAccessLog struct {
 const (
 	defaultHistory = 30 * 24 * time.Hour
 	minHistory     = time.Hour
-
-	pollBusy = time.Second // while a log grows
-	pollIdle = 5 * time.Second
+	pollEvery      = 2 * time.Second
 )
 
 // CaddyModule returns the Caddy module information.
@@ -120,45 +118,39 @@ func (a *App) readLogs() {
 // run reads what there is, and then what comes, until ctx ends.
 func (r *logReader) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		wait := pollIdle
-		if !r.join() || r.poll(ctx) {
-			wait = pollBusy
-		}
+		r.poll(ctx)
 		select {
 		case <-ctx.Done():
-		case <-time.After(wait):
+		case <-time.After(pollEvery):
 		}
 	}
 }
 
-// join lets sites join that have come since. The visits of an alias are another site's.
-func (r *logReader) join() bool {
-	sites, complete := make(map[accesslog.Site]bool), true
-	r.handler.app.mu.RLock()
-	for _, s := range r.handler.app.sites {
+// poll lets sites join that have come since, and reads what is new. The visits of an alias are
+// another site's.
+func (r *logReader) poll(ctx context.Context) {
+	app, sites, complete := r.handler.app, make(map[accesslog.Site]bool), true
+	app.mu.RLock()
+	for _, s := range app.sites {
 		if s.handler == r.handler {
 			isMain := s.main.Load() == nil
 			sites[s] = isMain && wait.IsDone(s.ready)
 			complete = complete && (sites[s] || !isMain || s.onDemand)
 		}
 	}
-	r.handler.app.mu.RUnlock()
-	return r.Join(sites, complete)
-}
-
-// poll reads what is new, and reports whether there was something.
-func (r *logReader) poll(ctx context.Context) (grown bool) {
-	app, begun := r.handler.app, r.handler.app.now()
+	app.mu.RUnlock()
+	if !r.Join(sites, complete) {
+		return
+	}
+	begun := app.now()
 	read := r.Poll(ctx)
 	for result, n := range read {
 		app.counts.lines.WithLabelValues(result).Add(float64(n))
 	}
 	if ctx.Err() != nil {
-		return false
+		return
 	}
-	logs := r.Logs()
-	r.log.OnceIf(len(logs) == 0, zapcore.WarnLevel, "none", "there is no log to read so far")
-	for _, log := range logs {
+	for _, log := range r.Logs() {
 		r.log.OnceIf(log.Error != "", zapcore.WarnLevel, log.Path, "a log cannot be read", zap.String("log", log.Path), zap.String("error", log.Error))
 		unreadable := log.Lines[accesslog.ErrSyntax.Error()] > 0 && len(log.Lines) == 1
 		r.log.OnceIf(unreadable, zapcore.WarnLevel, log.Path+" lines", "no line of a log can be read: it has another format", zap.String("log", log.Path))
@@ -167,5 +159,4 @@ func (r *logReader) poll(ctx context.Context) (grown bool) {
 		r.isRead = true
 		r.log.Info("access log read", zap.Any("lines", read), zap.Duration("duration", app.now().Sub(begun)))
 	}
-	return len(read) > 0
 }

@@ -51,14 +51,6 @@ func (r *logReader) lines() map[string]int {
 	return all
 }
 
-// poll lets sites join and reads what is new.
-func (v *visiting) poll(r *logReader) {
-	v.Helper()
-	if r.join() {
-		r.poll(v.Context())
-	}
-}
-
 // appendTo writes lines at the end of a file.
 func (v *visiting) appendTo(name string, lines ...string) {
 	v.Helper()
@@ -98,10 +90,10 @@ func TestLogReaderGoesOn(t *testing.T) {
 	line := func(uri string) { v.appendTo(name, jsonLine(v.clock, "named.example", uri, "")) }
 	line("/a")
 	r := v.logReader()
-	v.poll(r)
+	r.poll(t.Context())
 	v.want(s, "/a")
 	line("/b")
-	v.poll(r) // no refresh takes it
+	r.poll(t.Context()) // no refresh takes it
 	if r.lines()[accesslog.Counts] != 2 {
 		t.Errorf("got %v, want 2 visits", r.lines())
 	}
@@ -110,7 +102,7 @@ func TestLogReaderGoesOn(t *testing.T) {
 	s.state.progress = accesslog.Progress{} // as after a crash
 	s.state.progress.Restore(stored)
 	again := v.logReader()
-	v.poll(again)
+	again.poll(t.Context())
 	if again.lines()[accesslog.Counts] != 2 {
 		t.Errorf("got %v, want the 2 visits that no refresh was given", again.lines())
 	}
@@ -129,25 +121,27 @@ func TestLogsWait(t *testing.T) {
 	slow := v.site("slow.example", "")
 	slow.ready = make(chan struct{})
 	r := v.logReader()
-	if r.join() {
+	if r.poll(t.Context()); r.isRead {
 		t.Error("it does not wait for a named site")
 	}
-	if slow.onDemand = true; !r.join() {
+	slow.onDemand = true
+	if r.poll(t.Context()); !r.isRead {
 		t.Error("it waits for a site on demand")
 	}
 }
 
-// TestUnreadableLog: what cannot be read is a warning once, and shown by status, until it can be read.
+// TestUnreadableLog: what cannot be read, or does not exist, is a warning once, and shown by status, until it can be read.
 func TestUnreadableLog(t *testing.T) {
 	folder := t.TempDir()
 	damaged, other := filepath.Join(folder, "a.log.gz"), filepath.Join(folder, "b.log")
-	v := newVisiting(t, &SourceAccessLog{Files: []string{filepath.Join(folder, "*")}})
+	pattern, late := filepath.Join(folder, "*"), filepath.Join(folder, "none", "late.log")
+	v := newVisiting(t, &SourceAccessLog{Files: []string{pattern, late}})
 	v.site("named.example", "")
 	r := v.logReader()
 	want := func(message string, times int, want ...accesslog.Log) {
 		t.Helper()
 		for range 3 {
-			v.poll(r)
+			r.poll(t.Context())
 		}
 		if got := v.logs.FilterMessage(message).Len(); got != times {
 			t.Errorf("got %d times %s, want %d", got, message, times)
@@ -162,24 +156,27 @@ func TestUnreadableLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want("there is no log to read so far", 1)
 	none := map[string]int{}
+	isMissing := func(name string) accesslog.Log {
+		return accesslog.Log{Path: name, Lines: none, Error: "it does not exist, or was last written before history begins"}
+	}
+	want("a log cannot be read", 2, isMissing(pattern), isMissing(late))
 	log := accesslog.Log{Path: strings.TrimSuffix(damaged, ".gz"), Lines: none, Error: "uncompressing " + damaged + ": gzip: invalid header"}
 	for times := range 2 {
 		write(damaged, strings.Repeat("not gzip", times+2))
-		want("a log cannot be read", times+1, log)
+		want("a log cannot be read", times+3, log, isMissing(late))
 		if err := os.Remove(damaged); err != nil {
 			t.Fatal(err)
 		}
-		want("a log cannot be read", times+1, accesslog.Log{Path: log.Path, Lines: none})
+		want("a log cannot be read", times+3, isMissing(pattern), accesslog.Log{Path: log.Path, Lines: none}, isMissing(late))
 	}
 	const message = "no line of a log can be read: it has another format"
 	write(other, "not a line\nanother one\n")
-	want(message, 1, accesslog.Log{Path: log.Path, Lines: none}, accesslog.Log{Path: other, Lines: map[string]int{accesslog.ErrSyntax.Error(): 2}})
+	want(message, 1, accesslog.Log{Path: log.Path, Lines: none}, accesslog.Log{Path: other, Lines: map[string]int{accesslog.ErrSyntax.Error(): 2}}, isMissing(late))
 	v.appendTo(other, combinedLine(v.clock, "", "/a"), "and one more")
-	want(message, 1, accesslog.Log{Path: log.Path, Lines: none}, accesslog.Log{Path: other, Lines: map[string]int{accesslog.ErrSyntax.Error(): 3, accesslog.Counts: 1}})
-	if pollIdle > 10*time.Second {
-		t.Errorf("a log is tried again after %s", pollIdle)
+	want(message, 1, accesslog.Log{Path: log.Path, Lines: none}, accesslog.Log{Path: other, Lines: map[string]int{accesslog.ErrSyntax.Error(): 3, accesslog.Counts: 1}}, isMissing(late))
+	if pollEvery > 10*time.Second {
+		t.Errorf("a log is tried again after %s", pollEvery)
 	}
 }
 

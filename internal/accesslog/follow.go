@@ -33,6 +33,9 @@ const (
 	maxWindow = 32 << 20
 )
 
+// errNoLog is why there is nothing to read of a log.
+var errNoLog = errors.New("it does not exist, or was last written before history begins")
+
 // Positions are how far files were read: offsets into their bytes, uncompressed. The key is the path of the log
 // that a file is or was rolled from, and a hash of its first line: so a file is known again when it was
 // renamed, compressed, or copied. It is for JSON.
@@ -70,7 +73,7 @@ type Follower struct {
 }
 
 // Log is what was read of a log and of the files that it was rolled to, and why one of them cannot be read; or
-// why a folder cannot.
+// why a folder cannot, or nothing matches a pattern.
 type Log struct {
 	Path  string         `json:"log"`
 	Lines map[string]int `json:"lines,omitempty"` // by what became of them
@@ -132,6 +135,15 @@ func (f *Follower) Poll(ctx context.Context, line func(b []byte) string) (read m
 		}
 		f.files[x.path], found[x.key] = x, true
 	}
+	for _, pattern := range f.patterns {
+		isFound := false
+		for _, x := range f.files {
+			isFound = isFound || matches(pattern, x.log)
+		}
+		if !isFound && errs[pattern] == nil {
+			errs[pattern] = errNoLog
+		}
+	}
 	f.findMissing(ctx, found, take)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -141,11 +153,12 @@ func (f *Follower) Poll(ctx context.Context, line func(b []byte) string) (read m
 		}
 		return f.logs[path]
 	}
+	maps.DeleteFunc(f.logs, func(path string, log *Log) bool {
+		log.Error = ""
+		return len(log.Lines) == 0 && slices.Contains(f.patterns, path) // which matched nothing before
+	})
 	for _, x := range f.files {
 		log(x.log)
-	}
-	for _, log := range f.logs {
-		log.Error = ""
 	}
 	for path, err := range errs {
 		log(path).Error = err.Error()
@@ -251,6 +264,12 @@ func (f *Follower) list(match func(path string) string, errs map[string]error) [
 var rolled = regexp.MustCompile(`^(.+?)(?:[-._](?:19|20)\d\d[-._]?(?:0[1-9]|1[0-2])[-._]?(?:0[1-9]|[12]\d|3[01])(?:[-T._:]?\d+)*Z?` +
 	`(?:-[a-z0-9_]+)?(\.[A-Za-z][A-Za-z0-9]*)?|\.(?:\d{1,5}|\d{10}))$`)
 
+// matches reports whether a pattern, or a name, is that of a log.
+func matches(pattern, log string) bool {
+	ok, _ := filepath.Match(pattern, log)
+	return ok || pattern == log
+}
+
 // logOf returns the log of a path: itself, or what it was rolled from; "": it is of none.
 func (f *Follower) logOf(path string) string {
 	bare := path
@@ -260,7 +279,7 @@ func (f *Follower) logOf(path string) string {
 	for _, name := range []string{rolled.ReplaceAllString(filepath.Base(bare), "$1$2"), filepath.Base(bare), filepath.Base(path)} {
 		log := filepath.Join(filepath.Dir(path), name)
 		for _, pattern := range f.patterns {
-			if ok, _ := filepath.Match(pattern, log); !ok && pattern != log {
+			if !matches(pattern, log) {
 				continue
 			}
 			if _, err := os.Lstat(bare); err == nil && bare != path {

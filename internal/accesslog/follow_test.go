@@ -298,7 +298,7 @@ func TestFolders(t *testing.T) {
 	d := newFolder(t, "logs/site/access*.log", "*/b/error.log", "file/a.log", "*.log")
 	d.write("file", "")
 	d.want()
-	if len(d.errs) != 1 || d.errs["file"] == "" {
+	if len(d.errs) != 5 || d.errs["file"] == "" || d.errs["*.log"] != errNoLog.Error() {
 		t.Errorf("got %v", d.errs)
 	}
 	d.write("logs/site/access-2.log", "1\n")
@@ -309,7 +309,7 @@ func TestFolders(t *testing.T) {
 	d.check(os.Symlink(d.at("nothing"), d.at("d.log")))
 	d.check(os.Symlink(d.at("a/b/error.log"), d.at("e.log")))
 	d.want("2") // of another log
-	if len(d.errs) != 1 {
+	if len(d.errs) != 2 || d.errs["file/a.log"] == "" {
 		t.Errorf("got %v", d.errs)
 	}
 }
