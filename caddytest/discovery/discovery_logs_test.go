@@ -262,6 +262,7 @@ func TestDiscoverBadLogs(t *testing.T) {
 	s.wantPages(want...)
 	s.Logged("access log read", `"the line is not readable":`, `"visits":5`)
 	s.Logged("a log cannot be read", "{dir}/fake.log.gz")
+	s.Logged("a log cannot be read", "{dir}/nowhere/late.log", "it does not exist")
 	s.Logged("no line of a log can be read", "{dir}/other.log")
 	s.Write(map[string]string{"nowhere/late.log": visit(9)})
 	want = append(want, "/articles/9")
