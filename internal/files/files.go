@@ -23,7 +23,7 @@ type Options struct {
 	// relative to the working directory, and "" is an error.
 	Root string
 
-	// At is the URL folder under which Root is served, percent-encoded and
+	// At is the URL folder under which Root is served, as in [page.Canonical], but
 	// without a slash at its end: "" or such as "/docs".
 	At string
 
@@ -67,12 +67,9 @@ type Options struct {
 	Workers int
 
 	// Now is the present: a modification time after it, or before 1981, is
-	// taken for unknown. The zero value: the time of the call.
+	// taken for unknown.
 	Now time.Time
 }
-
-// Unreadable is the reason, in [Stats.LeftOut], of what could not be read.
-const Unreadable = "unreadable"
 
 // Stats is what a scan saw.
 type Stats struct {
@@ -120,9 +117,8 @@ const (
 // No goroutine outlives Scan.
 func Scan(ctx context.Context, o Options, yield func(page.Page) error) (Stats, error) {
 	s, err := newScan(ctx, o)
-	if err != nil {
-		return Stats{}, err
+	if err == nil {
+		err = s.run(max(o.Workers-1, 0), yield)
 	}
-	err = s.run(max(o.Workers-1, 0), yield)
 	return s.stats(), err
 }

@@ -1,9 +1,7 @@
 package files
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"io/fs"
 	"net"
@@ -103,33 +101,6 @@ func TestUnreadable(t *testing.T) {
 		}
 		if _, _, err := scanOnce(Options{Root: filepath.Join(root, "enter")}); !errors.Is(err, fs.ErrPermission) {
 			t.Errorf("got %v, want %v", err, fs.ErrPermission)
-		}
-	})
-}
-
-func dirent(typ byte, name string) []byte {
-	size := (direntName + len(name) + 1 + 7) &^ 7
-	b := make([]byte, size)
-	binary.NativeEndian.PutUint16(b[direntLen:], uint16(size))
-	b[direntType] = typ
-	copy(b[direntName:], name)
-	return b
-}
-
-func FuzzParseDirents(f *testing.F) {
-	f.Add(slices.Concat(dirent(unix.DT_REG, "a.html"), dirent(unix.DT_DIR, "b"), dirent(99, "c")))
-	f.Add(dirent(unix.DT_REG, "")[:20])
-	f.Add([]byte(strings.Repeat("\xff", 64)))
-	f.Fuzz(func(t *testing.T, buf []byte) {
-		for len(buf) > 0 {
-			name, _, size, err := nextDirent(buf)
-			if err != nil {
-				return
-			}
-			if size <= direntName || size > len(buf) || len(name) == 0 || len(name) > size-direntName-1 || bytes.IndexByte(name, 0) >= 0 || buf[direntName+len(name)] != 0 {
-				t.Fatalf("got name %q of size %d in %q", name, size, buf)
-			}
-			buf = buf[size:]
 		}
 	})
 }

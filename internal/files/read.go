@@ -1,6 +1,7 @@
 package files
 
 import (
+	"io/fs"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -12,21 +13,13 @@ import (
 
 // entry is one page or sub-folder of a folder.
 type entry struct {
-	name    string  // as it is on disk; a NUL follows it in memory
-	key     string  // as it is listed: percent-encoded; that of a folder ends in "/", that of an index file is empty
-	id      *fileID // nil: the page is not reached through a link
-	time    uint32  // LastMod: see believed
-	version uint32
-	ord     uint32 // the number of the entry as the folder was read
-	flags   flags
+	name             string  // as it is on disk; a NUL follows it in memory
+	key              string  // as it is listed: percent-encoded; that of a folder ends in "/", that of an index file is empty
+	id               *fileID // nil: the page is not reached through a link
+	time             uint32  // LastMod: see believed
+	version          uint32
+	isFolder, isLink bool
 }
-
-type flags uint8
-
-const (
-	isFolder flags = 1 << iota
-	isLink         // the entry is a symbolic link
-)
 
 // reader reads folders, one at a time, for one goroutine. What it holds is used
 // again for the next.
@@ -36,14 +29,14 @@ type reader struct {
 
 	f       *folder
 	in      info
-	ord     uint32
+	n       int // entries seen
 	entries []entry
 	links   []entry
 	names   []byte          // memory of entries' names; what it cannot hold begins a new one
 	others  map[string]bool // names of the folder, which pages might be listed by
 	index   int             // of the preferred index name in rules.index that something has
 
-	leftOut    [reasons]int
+	leftOut    map[string]int
 	folders    int
 	unreadable []string
 }
@@ -59,7 +52,7 @@ func (r *reader) read(f *folder) {
 
 // collect fills in r.entries, sorted.
 func (r *reader) collect(f *folder) error {
-	r.f, r.ord, r.index, r.others = f, 0, len(r.s.rules.index), nil
+	r.f, r.index, r.others = f, len(r.s.rules.index), nil
 	if f.parent != nil {
 		e := &f.parent.entries[f.at]
 		f.place = r.s.rules.child(&f.parent.place, e.name, e.key[:len(e.key)-1])
@@ -80,34 +73,31 @@ func (r *reader) collect(f *folder) error {
 	case err != nil && (f.parent == nil || endsScan(err)):
 		return err
 	case err != nil && reasonOf(err) != vanished:
-		r.leaveOut(unreadable, "") // what could be read of it is there
+		r.leaveOut(Unreadable, f, "") // what could be read of it is there
 	}
 	if err := r.followLinks(); err != nil {
 		return err
 	}
-	r.finishNames()
-	if err := r.examine(); err != nil {
+	if err := r.finish(); err != nil {
 		return err
 	}
 	slices.SortFunc(r.entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
 	return r.s.ctx.Err()
 }
 
-func (r *reader) addEntry(name string, k kind) bool {
-	e := entry{ord: r.ord}
-	if r.ord++; r.ord&4095 == 0 && r.s.ended() {
+func (r *reader) addEntry(name string, mode fs.FileMode) bool {
+	if r.n++; r.n&4095 == 0 && r.s.ended() {
 		return false
 	}
 	switch {
-	case k == kindFolder:
-		r.addFolder(name, e)
+	case mode.IsDir():
+		r.addFolder(name, entry{})
 	case name[0] == '.':
-		r.leaveOut(dotfile, name)
-	case k == kindLink:
-		e.name = r.keep(name)
-		r.links = append(r.links, e)
+		r.leaveOut(dotfile, r.f, name)
+	case mode&fs.ModeSymlink != 0:
+		r.links = append(r.links, entry{name: r.keep(name), isLink: true})
 	default:
-		r.addFile(name, k, e)
+		r.addFile(name, mode, entry{})
 	}
 	return true
 }
@@ -122,11 +112,11 @@ func (r *reader) keep(name string) string {
 	return unsafe.String(&r.names[at], len(name))
 }
 
-// leaveOut counts a file or folder that is left out.
-func (r *reader) leaveOut(why reason, name string) {
+// leaveOut counts a folder, or what has a name in it, that is left out.
+func (r *reader) leaveOut(why string, f *folder, name string) {
 	r.leftOut[why]++
-	if why == unreadable && len(r.unreadable) < maxUnreadable {
-		r.unreadable = append(r.unreadable, join(r.s.pathOf(r.f), name))
+	if why == Unreadable && len(r.unreadable) < maxUnreadable {
+		r.unreadable = append(r.unreadable, join(r.s.pathOf(f), name))
 	}
 }
 
@@ -143,28 +133,28 @@ func (r *reader) note(name string, isFolder bool) {
 func (r *reader) addFolder(name string, e entry) {
 	r.note(name, true)
 	if why := r.s.rules.folder(&r.f.place, name); why != listed {
-		r.leaveOut(why, name)
+		r.leaveOut(why, r.f, name)
 		return
 	}
-	e.flags |= isFolder
+	e.isFolder = true
 	e.name = r.keep(name)
 	e.key = page.Escape(name) + "/"
 	r.entries = append(r.entries, e)
 }
 
 // addFile takes a file or the target of a link, of which e has what is known.
-func (r *reader) addFile(name string, k kind, e entry) {
+func (r *reader) addFile(name string, mode fs.FileMode, e entry) {
 	r.note(name, false)
 	escaped := page.Escape(name)
 	why := r.s.rules.file(&r.f.place, name, escaped)
-	if why == listed && k != kindFile {
+	if why == listed && !mode.IsRegular() {
 		why = notRegular
 	}
-	if why == listed && e.flags&isLink != 0 {
+	if why == listed && e.isLink {
 		why = r.resolve(name, &e)
 	}
 	if why != listed {
-		r.leaveOut(why, name)
+		r.leaveOut(why, r.f, name)
 		return
 	}
 	if e.name == "" {
@@ -183,8 +173,7 @@ func (r *reader) followLinks() error {
 		if i&255 == 255 && r.s.ended() {
 			return r.s.ctx.Err()
 		}
-		e.flags |= isLink
-		switch err := r.h.stat(e.name, e.ord, true, &r.in); {
+		switch err := r.h.stat(e.name, true, &r.in); {
 		case endsScan(err):
 			return err
 		case err != nil:
@@ -192,12 +181,12 @@ func (r *reader) followLinks() error {
 			if why == vanished {
 				why = dangling
 			}
-			r.leaveOut(why, e.name)
-		case r.in.kind != kindFolder:
-			r.addFile(e.name, r.in.kind, e)
+			r.leaveOut(why, r.f, e.name)
+		case !r.in.mode.IsDir():
+			r.addFile(e.name, r.in.mode, e)
 		case r.s.finds(r.f.rel, e.name, true):
 			r.note(e.name, true)
-			r.leaveOut(duplicate, e.name)
+			r.leaveOut(duplicate, r.f, e.name)
 		default:
 			r.addFolder(e.name, e)
 		}
@@ -207,7 +196,7 @@ func (r *reader) followLinks() error {
 
 // resolve says why the file that r.in tells of and a link leads to is not listed, and else
 // takes what is known of it. The site's own front page is one of its own.
-func (r *reader) resolve(name string, e *entry) reason {
+func (r *reader) resolve(name string, e *entry) string {
 	e.time, e.version = believed(r.in.time, r.s.now), r.in.version
 	if r.f.parent == nil && slices.Contains(r.s.rules.index, name) {
 		return listed
@@ -243,67 +232,49 @@ func (s *scan) finds(rel, name string, isFolder bool) bool {
 	return s.rules.finds(filepath.ToSlash(rel), isFolder)
 }
 
-// finishNames decides what needs all names of the folder: its index file, which files are
-// listed without ".html", and what Exclude leaves out.
-func (r *reader) finishNames() {
+// finish decides what needs all names of the folder, looks at the files that are to be
+// listed, and removes those that are not. The error is one that ends the scan.
+func (r *reader) finish() error {
 	rules, index := r.s.rules, ""
 	if r.index < len(rules.index) {
 		index = rules.index[r.index]
 	}
-	if !rules.clean && rules.exclude == nil && index == "" {
-		return
-	}
 	kept := r.entries[:0]
-	for _, e := range r.entries {
-		if e.flags&isFolder != 0 {
-			kept = append(kept, e)
-			continue
-		}
-		stem, isClean := strings.CutSuffix(e.name, ".html")
-		isClean = isClean && rules.clean && !r.others[stem]
-		switch {
-		case rules.excludes(&r.f.place, e.key, e.name == index, isClean):
-			r.leaveOut(excluded, e.name)
-			continue
-		case e.name == index:
-			e.key = ""
-		case isClean:
-			e.key = strings.TrimSuffix(e.key, ".html")
-		}
-		kept = append(kept, e)
-	}
-	r.entries = kept
-}
-
-// examine looks at the files that are to be listed, and removes those that cannot be. The
-// error is one that ends the scan.
-func (r *reader) examine() error {
-	kept := r.entries[:0]
-	for i := range r.entries {
-		e := &r.entries[i]
+	for i, e := range r.entries {
 		if i&1023 == 1023 && r.s.ended() {
 			return r.s.ctx.Err()
 		}
-		if e.flags == 0 {
-			err := r.h.stat(e.name, e.ord, false, &r.in)
-			why := notRegular
+		if !e.isFolder {
+			stem, isClean := strings.CutSuffix(e.name, ".html")
+			isClean = isClean && rules.clean && !r.others[stem]
+			why := listed
 			switch {
-			case endsScan(err):
-				return err
-			case err != nil:
-				why = reasonOf(err)
-			case r.in.kind == kindFile:
-				why, e.time, e.version = listed, believed(r.in.time, r.s.now), r.in.version
+			case rules.excludes(&r.f.place, e.key, e.name == index, isClean):
+				why = excluded
+			case e.name == index:
+				e.key = ""
+			case isClean:
+				e.key = strings.TrimSuffix(e.key, ".html")
+			}
+			if why == listed && !e.isLink {
+				switch err := r.h.stat(e.name, false, &r.in); {
+				case endsScan(err):
+					return err
+				case err != nil:
+					why = reasonOf(err)
+				case !r.in.mode.IsRegular():
+					why = notRegular
+				case r.f.linked:
+					e.identify(r.in.id)
+				}
+				e.time, e.version = believed(r.in.time, r.s.now), r.in.version
 			}
 			if why != listed {
-				r.leaveOut(why, e.name)
+				r.leaveOut(why, r.f, e.name)
 				continue
 			}
-			if r.f.linked {
-				e.identify(r.in.id)
-			}
 		}
-		kept = append(kept, *e)
+		kept = append(kept, e)
 	}
 	r.entries = kept
 	return nil

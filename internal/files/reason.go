@@ -7,49 +7,30 @@ import (
 	"syscall"
 )
 
-// reason is why something is left out; 0: it is not.
-type reason uint8
+// Unreadable is the reason, in [Stats.LeftOut], of what could not be read.
+const Unreadable = "unreadable"
 
+// Why something else is left out.
 const (
-	listed reason = iota
-	notIncluded
-	excluded
-	hidden
-	dotfile
-	dependencyFolder
-	errorPage
-	ownershipFile
-	notRegular
-	unreadable
-	vanished
-	dangling
-	linkLoop
-	unknownTarget
-	duplicate
-	nameTooLong
-	reasons // how many there are
+	listed           = "" // it is not
+	notIncluded      = "not included"
+	excluded         = "excluded"
+	hidden           = "hidden"
+	dotfile          = "dotfile"
+	dependencyFolder = "dependency folder"
+	errorPage        = "error page"
+	ownershipFile    = "ownership file"
+	notRegular       = "not a regular file"
+	vanished         = "vanished"
+	dangling         = "dangling link"
+	linkLoop         = "link loop"
+	unknownTarget    = "link to an unknown folder"
+	duplicate        = "link to what is listed"
+	nameTooLong      = "name too long"
 )
 
-var reasonNames = [reasons]string{
-	notIncluded:      "not included",
-	excluded:         "excluded",
-	hidden:           "hidden",
-	dotfile:          "dotfile",
-	dependencyFolder: "dependency folder",
-	errorPage:        "error page",
-	ownershipFile:    "ownership file",
-	notRegular:       "not a regular file",
-	unreadable:       Unreadable,
-	vanished:         "vanished",
-	dangling:         "dangling link",
-	linkLoop:         "link loop",
-	unknownTarget:    "link to an unknown folder",
-	duplicate:        "link to what is listed",
-	nameTooLong:      "name too long",
-}
-
 // reasonOf says what an error of opening or examining something means for it.
-func reasonOf(err error) reason {
+func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ESTALE):
 		return vanished
@@ -58,7 +39,7 @@ func reasonOf(err error) reason {
 	case errors.Is(err, syscall.ENAMETOOLONG):
 		return nameTooLong
 	}
-	return unreadable
+	return Unreadable
 }
 
 // errPanic is the error of a file system that panicked.

@@ -1,8 +1,8 @@
 package files
 
 import (
-	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,7 +12,7 @@ import (
 // rules is what Options say of names and paths, prepared so that a file in a
 // folder where no rule is at work costs a comparison of its suffix.
 type rules struct {
-	at         string // canonical, no slash at the end
+	at         string // as in Options
 	clean      bool
 	keepBeside bool // no clean URL where a folder bears the shorter name
 	index      []string
@@ -27,17 +27,11 @@ type rules struct {
 	all     bool     // the root itself is hidden
 }
 
-func newRules(o Options) (*rules, error) {
-	r := &rules{clean: o.CleanURLs, keepBeside: o.CleanURLs && o.KeepBesideFolders, index: o.Index}
+// newRules prepares options for the root at an absolute path.
+func newRules(o Options, root string) *rules {
+	r := &rules{at: o.At, clean: o.CleanURLs, keepBeside: o.CleanURLs && o.KeepBesideFolders, index: o.Index}
 	if o.Index == nil {
 		r.index = []string{"index.html", "index.txt"}
-	}
-	if o.At != "" {
-		at, err := page.Canonical(strings.TrimRight(o.At, "/") + "/")
-		if err != nil {
-			return nil, fmt.Errorf("reading URL folder %s: %w", o.At, err)
-		}
-		r.at = strings.TrimSuffix(at, "/")
 	}
 	var exact []string
 	for _, p := range o.Include {
@@ -56,31 +50,21 @@ func newRules(o Options) (*rules, error) {
 			*match = o.Compile(*patterns)
 		}
 	}
-	return r, r.compileHide(o)
-}
-
-const separator = string(filepath.Separator)
-
-func (r *rules) compileHide(o Options) error {
-	abs, err := filepath.Abs(o.Root)
-	if err != nil {
-		return fmt.Errorf("scanning %s: %w", o.Root, err)
-	}
-	r.absRoot = strings.TrimSuffix(abs, separator)
+	r.absRoot = strings.TrimSuffix(root, separator)
 	for _, h := range o.Hide {
 		if !strings.Contains(h, separator) {
 			r.names = append(r.names, h)
 			continue
 		}
-		if h, err = filepath.Abs(h); err != nil {
-			return fmt.Errorf("hiding %s: %w", h, err)
-		}
+		h, _ = filepath.Abs(h)
 		r.paths = append(r.paths, h)
-		r.all = r.all || h == abs && h != separator || strings.HasPrefix(abs, h+separator)
+		r.all = r.all || h == root && h != separator || strings.HasPrefix(root, h+separator)
 	}
-	r.all = r.all || slices.ContainsFunc(strings.Split(abs, separator), r.hidesName)
-	return nil
+	r.all = r.all || slices.ContainsFunc(strings.Split(root, separator), r.hidesName)
+	return r
 }
+
+const separator = string(filepath.Separator)
 
 func (r *rules) hidesName(name string) bool {
 	return slices.ContainsFunc(r.names, func(h string) bool { return matches(h, name) })
@@ -146,7 +130,7 @@ func (r *rules) hides(p *place, name string, isFolder bool) bool {
 }
 
 // folder says why the folder of that name in p is not entered.
-func (r *rules) folder(p *place, name string) reason {
+func (r *rules) folder(p *place, name string) string {
 	lower := p.lower + strings.ToLower(name) + "/"
 	within := func(head string) bool { return strings.HasPrefix(head, lower) }
 	above := func(head string) bool { return strings.HasPrefix(lower, head) }
@@ -167,7 +151,7 @@ func (r *rules) folder(p *place, name string) reason {
 
 // file says why the file of that name in p is not listed, as far as its name and path
 // tell, save for what Exclude says. escaped is the name percent-encoded.
-func (r *rules) file(p *place, name, escaped string) reason {
+func (r *rules) file(p *place, name, escaped string) string {
 	switch {
 	case name[0] == '.':
 		return dotfile
@@ -218,4 +202,35 @@ func (r *rules) finds(rel string, isFolder bool) bool {
 		p = r.child(&p, name, escaped)
 	}
 	return isFolder
+}
+
+// ownershipName matches the names of files that prove to some service who owns the site.
+var ownershipName = regexp.MustCompile(`(?i)^(?:` +
+	`(?:google|naver|mywot|wmail_)[0-9a-f]{16,}\.html|` +
+	`(?:yandex_|y_key_|mailru-verification)[0-9a-f]{8,}\.html|` +
+	`pinterest-[0-9a-f]{5,}\.html|` +
+	`(?:baidu_verify_|mailru-domain[\w-]{7})[\w-]+\.html|` +
+	`loaderio-[0-9a-f]{16,}\.(?:html|txt)|` +
+	`mj12_[0-9a-f]{16,}\.txt|` +
+	`tiktok[\w-]{16,}\.txt|` +
+	`ahrefs_[0-9a-f]{16,}|` +
+	`(?:bing|livesearch)siteauth\.xml|` +
+	`(?:sogousiteverification|shenma-site-verification|swisssign-check)\.txt|` +
+	`(?:bytedanceverify|verifyforzoho)\.html)$`)
+
+// errorPageName matches 404.html, 50x.html and their like, from 400 to 599.
+var errorPageName = regexp.MustCompile(`(?i)^[45][0-9x]{2}\.(?:html|htm|xhtml|shtml|php)$`)
+
+// special says why a file of that name is no page by default: it is an error
+// page, or proves the site's ownership.
+func special(name string) string {
+	switch c := name[0]; {
+	case c == '4' || c == '5':
+		if errorPageName.MatchString(name) {
+			return errorPage
+		}
+	case ownershipName.MatchString(name):
+		return ownershipFile
+	}
+	return listed
 }

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -29,7 +28,7 @@ type folder struct {
 	place
 	id      fileID
 	entries []entry
-	why     reason
+	why     string // it is passed over
 	err     error
 
 	// Under scan.mu.
@@ -52,11 +51,9 @@ type scan struct {
 	realRoot  string // disk without a link; "" if that is not known
 	limit     int    // bytes that may be read ahead
 
-	readers    []*reader // the emitter's first
-	pages      int
-	leftOut    [reasons]int
-	unreadable []string
-	seen       map[fileID]bool // files yielded and folders entered through links, and the root
+	readers []*reader // the emitter's first
+	pages   int
+	seen    map[fileID]bool // files yielded and folders entered through links, and the root
 
 	group   sync.WaitGroup
 	stopped atomic.Bool
@@ -68,29 +65,31 @@ type scan struct {
 }
 
 func newScan(ctx context.Context, o Options) (*scan, error) {
-	r, err := newRules(o)
-	if err != nil {
-		return nil, err
-	}
-	s := &scan{ctx: ctx, rules: r, now: o.Now.Unix(), limit: maxReadAhead, seen: make(map[fileID]bool)}
-	if o.Now.IsZero() {
-		s.now = time.Now().Unix()
-	}
+	s := &scan{ctx: ctx, now: o.Now.Unix(), limit: maxReadAhead, seen: make(map[fileID]bool)}
+	s.changed.L = &s.mu
+	abs, err := filepath.Abs(o.Root)
 	switch {
+	case err != nil:
+		return s, fmt.Errorf("scanning %s: %w", o.Root, err)
 	case o.FS != nil:
 		s.readFS(o.FS, path.Clean(o.Root))
 	case o.Root == "":
-		return nil, fmt.Errorf("scanning: no root: %w", fs.ErrNotExist)
+		return s, fmt.Errorf("scanning: no root: %w", fs.ErrNotExist)
 	default:
-		if s.disk, err = filepath.Abs(o.Root); err != nil {
-			return nil, fmt.Errorf("scanning %s: %w", o.Root, err)
-		}
+		s.disk = abs
 		if s.root, s.newHandle = s.disk, newDiskHandle(); s.newHandle == nil {
 			s.readFS(os.DirFS(s.disk), ".")
 		}
 	}
-	s.changed.L = &s.mu
+	s.rules = newRules(o, abs)
 	return s, nil
+}
+
+// addReader begins with what reads folders for one goroutine.
+func (s *scan) addReader() *reader {
+	r := &reader{s: s, h: s.newHandle(), leftOut: make(map[string]int)}
+	s.readers = append(s.readers, r)
+	return r
 }
 
 func (s *scan) readFS(fsys fs.FS, root string) {
@@ -116,22 +115,20 @@ func (s *scan) run(others int, yield func(page.Page) error) error {
 		}
 		s.realRoot = real
 	}
-	s.readers = append(s.readers, &reader{s: s, h: s.newHandle()})
-	root := &folder{place: s.rules.root()}
-	s.readers[0].read(root)
+	r, root := s.addReader(), &folder{place: s.rules.root()}
+	r.read(root)
 	switch {
 	case root.err != nil:
 		return s.failed(root.err)
 	case s.rules.all:
-		s.leftOut[hidden]++
+		r.leaveOut(hidden, root, "")
 		return nil
 	}
 	s.seen[root.id] = true
 	s.offer(root)
 	defer s.stop()
 	for range others {
-		r := &reader{s: s, h: s.newHandle()}
-		s.readers = append(s.readers, r)
+		r := s.addReader()
 		s.group.Go(func() { s.readAhead(r) })
 	}
 	return s.emit(root, yield)
@@ -151,18 +148,13 @@ func (s *scan) stats() Stats {
 	st := Stats{Pages: s.pages, LeftOut: make(map[string]int)}
 	for _, r := range s.readers {
 		st.Folders += r.folders
-		s.unreadable = append(s.unreadable, r.unreadable...)
+		st.Unreadable = append(st.Unreadable, r.unreadable...)
 		for why, n := range r.leftOut {
-			s.leftOut[why] += n
+			st.LeftOut[why] += n
 		}
 	}
-	for why, n := range s.leftOut {
-		if n > 0 {
-			st.LeftOut[reasonNames[why]] = n
-		}
-	}
-	slices.Sort(s.unreadable)
-	st.Unreadable = s.unreadable[:min(len(s.unreadable), maxUnreadable)]
+	slices.Sort(st.Unreadable)
+	st.Unreadable = st.Unreadable[:min(len(st.Unreadable), maxUnreadable)]
 	return st
 }
 
@@ -186,13 +178,13 @@ func (s *scan) emit(f *folder, yield func(page.Page) error) error {
 		e := &f.entries[i]
 		var err error
 		switch {
-		case e.flags&isFolder != 0:
+		case e.isFolder:
 			var sub *folder
 			if sub, err = s.reach(f); sub != nil {
 				err = s.emit(sub, yield)
 			}
 		case e.id != nil && s.seen[*e.id]:
-			s.leftOut[duplicate]++
+			s.readers[0].leaveOut(duplicate, f, e.name)
 		default:
 			if s.pages++; e.id != nil {
 				s.seen[*e.id] = true
@@ -233,9 +225,7 @@ func (s *scan) reach(p *folder) (*folder, error) {
 		f.why = duplicate
 	}
 	if f.why != listed {
-		if s.leftOut[f.why]++; f.why == unreadable && len(s.unreadable) < maxUnreadable {
-			s.unreadable = append(s.unreadable, s.pathOf(f))
-		}
+		s.readers[0].leaveOut(f.why, f, "")
 		return nil, nil
 	}
 	if f.linked {
@@ -249,7 +239,7 @@ func (s *scan) reach(p *folder) (*folder, error) {
 
 // offer has the sub-folders of f read that nobody has taken. Under mu.
 func (s *scan) offer(f *folder) {
-	for f.next < len(f.entries) && f.entries[f.next].flags&isFolder == 0 {
+	for f.next < len(f.entries) && !f.entries[f.next].isFolder {
 		f.next++
 	}
 	if f.next == len(f.entries) {
@@ -270,7 +260,7 @@ func (s *scan) assist(r *reader, must bool) bool {
 	}
 	p := s.queue[last]
 	s.queue = slices.Delete(s.queue, last, last+1)
-	f := &folder{parent: p, at: p.next, linked: p.linked || p.entries[p.next].flags&isLink != 0}
+	f := &folder{parent: p, at: p.next, linked: p.linked || p.entries[p.next].isLink}
 	p.subs = append(p.subs, f)
 	p.next++
 	s.offer(p)

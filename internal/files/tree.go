@@ -4,16 +4,10 @@ import (
 	"io/fs"
 	"math"
 	"math/bits"
+	"slices"
+	"strings"
+	"syscall"
 	"time"
-)
-
-type kind uint8
-
-const (
-	kindFile kind = iota
-	kindFolder
-	kindLink
-	kindOther
 )
 
 // fileID tells one file or folder from all others. The zero value: not known.
@@ -21,8 +15,8 @@ type fileID struct{ dev, ino uint64 }
 
 // info is what a scan asks of a file.
 type info struct {
-	kind    kind
-	time    int64 // modification, Unix seconds
+	mode    fs.FileMode // its type
+	time    int64       // modification, Unix seconds
 	version uint32
 	id      fileID
 }
@@ -35,25 +29,12 @@ type handle interface {
 
 	// list calls add with the name of each entry, in any order, until it returns
 	// false. A name is valid during the call only.
-	list(add func(name string, k kind) bool) error
+	list(add func(name string, mode fs.FileMode) bool) error
 
-	// stat examines an entry of the folder. name is followed by a NUL in memory;
-	// ord counts the calls of add from 0.
-	stat(name string, ord uint32, follow bool, in *info) error
+	// stat examines an entry of the folder. name is followed by a NUL in memory.
+	stat(name string, follow bool, in *info) error
 
 	close()
-}
-
-func kindOf(m fs.FileMode) kind {
-	switch {
-	case m.IsRegular():
-		return kindFile
-	case m.IsDir():
-		return kindFolder
-	case m&fs.ModeSymlink != 0:
-		return kindLink
-	}
-	return kindOther
 }
 
 // versionOf sums up what tells the states of a file apart: a write or a
@@ -82,4 +63,69 @@ func believed(t, now int64) uint32 {
 		return 0
 	}
 	return uint32(t)
+}
+
+// fsHandle reads the folders of an fs.FS, in which all paths are names.
+type fsHandle struct {
+	fsys    fs.FS
+	path    string
+	entries []fs.DirEntry
+}
+
+func (h *fsHandle) open(path string, follow bool) (fileID, error) {
+	h.path = path
+	if !follow {
+		return fileID{}, nil
+	}
+	var in info
+	err := h.examine(path, &in)
+	if err == nil && !in.mode.IsDir() {
+		err = syscall.ENOTDIR
+	}
+	return in.id, err
+}
+
+func (h *fsHandle) list(add func(name string, mode fs.FileMode) bool) error {
+	var err error
+	h.entries, err = fs.ReadDir(h.fsys, h.path)
+	slices.SortFunc(h.entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) }) // as it should be
+	for _, e := range h.entries {
+		name := e.Name()
+		if name == "" || strings.ContainsAny(name, "/\x00") {
+			return fs.ErrInvalid
+		}
+		if !add(name, e.Type()) {
+			return nil
+		}
+	}
+	return err
+}
+
+func (h *fsHandle) stat(name string, follow bool, in *info) error {
+	if follow {
+		return h.examine(join(h.path, name), in)
+	}
+	i, _ := slices.BinarySearchFunc(h.entries, name, func(e fs.DirEntry, name string) int { return strings.Compare(e.Name(), name) })
+	fi, err := h.entries[i].Info()
+	if err == nil {
+		in.fill(fi)
+	}
+	return err
+}
+
+// examine follows links.
+func (h *fsHandle) examine(path string, in *info) error {
+	fi, err := fs.Stat(h.fsys, path)
+	if err == nil {
+		in.fill(fi)
+	}
+	return err
+}
+
+func (h *fsHandle) close() { h.entries = nil }
+
+// fill takes what the standard library tells of a file.
+func (in *info) fill(fi fs.FileInfo) {
+	t, id := fi.ModTime(), identity(fi)
+	*in = info{fi.Mode().Type(), t.Unix(), versionOf(t.Unix(), int64(t.Nanosecond()), 0, 0, fi.Size(), id.ino), id}
 }

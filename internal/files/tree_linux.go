@@ -3,7 +3,7 @@ package files
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
+	"io/fs"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -53,7 +53,7 @@ func (h *linuxHandle) open(path string, follow bool) (fileID, error) {
 // direntBuffer is for a thousand entries or more a call.
 const direntBuffer = 64 << 10
 
-func (h *linuxHandle) list(add func(name string, k kind) bool) error {
+func (h *linuxHandle) list(add func(name string, mode fs.FileMode) bool) error {
 	if h.buf == nil {
 		h.buf = make([]byte, direntBuffer)
 	}
@@ -70,76 +70,43 @@ func (h *linuxHandle) list(add func(name string, k kind) bool) error {
 			return err
 		}
 		for buf := h.buf[:n]; len(buf) > 0; {
-			raw, typ, size, err := nextDirent(buf)
-			if err != nil {
-				return err
-			}
-			buf = buf[size:]
+			// struct linux_dirent64, see getdents64(2): its size is at 16, the type at 18, the name from 19 to a NUL.
+			entry := buf[:binary.NativeEndian.Uint16(buf[16:])]
+			buf = buf[len(entry):]
+			raw := entry[19 : 19+bytes.IndexByte(entry[19:], 0)]
 			if string(raw) == "." || string(raw) == ".." {
 				continue
 			}
-			name := unsafe.String(&raw[0], len(raw))
-			k := kindOfMode(uint32(typ) << 12)
-			if typ == unix.DT_UNKNOWN {
+			name, mode := unsafe.String(unsafe.SliceData(raw), len(raw)), modeOf(uint32(entry[18])<<12)
+			if entry[18] == unix.DT_UNKNOWN {
 				// Some file systems do not tell. What has vanished since is
 				// found out later.
 				var in info
-				if h.stat(name, 0, false, &in) == nil {
-					k = in.kind
-				} else {
-					k = kindFile
-				}
+				_ = h.stat(name, false, &in)
+				mode = in.mode
 			}
-			if !add(name, k) {
+			if !add(name, mode) {
 				return nil
 			}
 		}
 	}
 }
 
-var errDirent = errors.New("malformed directory entry")
-
-// The layout of struct linux_dirent64, see getdents64(2).
-const (
-	direntLen  = 16
-	direntType = 18
-	direntName = 19
-)
-
-// nextDirent reads the first entry of what getdents64 wrote. name lacks the NUL
-// that follows it in buf; size is how many bytes of buf the entry takes.
-func nextDirent(buf []byte) (name []byte, typ byte, size int, err error) {
-	if len(buf) < direntName+1 {
-		return nil, 0, 0, errDirent
-	}
-	size = int(binary.NativeEndian.Uint16(buf[direntLen:]))
-	if size < direntName+1 || size > len(buf) {
-		return nil, 0, 0, errDirent
-	}
-	name = buf[direntName:size]
-	n := bytes.IndexByte(name, 0)
-	if n <= 0 {
-		return nil, 0, 0, errDirent
-	}
-	return name[:n], buf[direntType], size, nil
-}
-
-// kindOfMode is the kind of a file's mode. The type of a directory entry is the
-// upper bits of one.
-func kindOfMode(mode uint32) kind {
+// modeOf is the type in a file's mode. That of a directory entry is the upper bits of one.
+func modeOf(mode uint32) fs.FileMode {
 	switch mode & unix.S_IFMT {
 	case unix.S_IFREG:
-		return kindFile
+		return 0
 	case unix.S_IFDIR:
-		return kindFolder
+		return fs.ModeDir
 	case unix.S_IFLNK:
-		return kindLink
+		return fs.ModeSymlink
 	}
-	return kindOther
+	return fs.ModeIrregular
 }
 
 // stat passes the name as it is in memory, for the sake of speed.
-func (h *linuxHandle) stat(name string, _ uint32, follow bool, in *info) error {
+func (h *linuxHandle) stat(name string, follow bool, in *info) error {
 	flags := uintptr(unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT)
 	if follow {
 		flags = 0
@@ -159,7 +126,7 @@ func (h *linuxHandle) stat(name string, _ uint32, follow bool, in *info) error {
 	}
 	st := &h.st
 	*in = info{
-		kind: kindOfMode(uint32(st.Mode)), time: st.Mtime.Sec, id: fileID{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino},
+		mode: modeOf(uint32(st.Mode)), time: st.Mtime.Sec, id: fileID{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino},
 		version: versionOf(st.Mtime.Sec, int64(st.Mtime.Nsec), st.Ctime.Sec, int64(st.Ctime.Nsec), int64(st.Size), st.Ino),
 	}
 	return nil
