@@ -2,20 +2,14 @@ package sitemap
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"reflect"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
-	"github.com/spf13/cobra"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
@@ -59,7 +53,7 @@ func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 // Lists, rules and sources may be repeated.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
-	return option{name: "sitemap", block: h.options}.unmarshal(d, func() error {
+	return unmarshal(d, option.Option{Name: "sitemap", Block: h.options}, func() error {
 		if strings.Contains(h.BaseURL, "{") { // what it stands for is known once Caddy loads it
 			return h.compile("")
 		}
@@ -67,43 +61,46 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	})
 }
 
-func (h *Handler) options() options {
+func (h *Handler) options([]string) option.Options {
 	const inRule = "write it into a rule: rule /news/* { changefreq daily }"
-	all := options{
-		{name: "path", usage: "<path>", to: &h.Path},
-		{name: "base_url", usage: "<url>", to: &h.BaseURL},
-		{name: "refresh", usage: "<duration such as 15m>", to: &h.RefreshInterval},
-		{name: "shard_urls", usage: "<n>", to: &h.ShardURLs},
-		{name: "max_urls", usage: "<n>", to: &h.MaxURLs},
-		{name: "robots_txt", usage: "on|off", to: &h.RobotsTxt},
-		{name: "schema", usage: "0.9|0.84", to: &h.Schema},
-		{name: "exclude", usage: "<path-pattern...>", to: &h.Exclude},
-		{name: "rule", usage: "<path-pattern...>", to: &h.Rules, block: func() options {
+	crawlOff := false
+	all := option.Options{
+		{Name: "path", Usage: "<path>", To: &h.Path},
+		{Name: "base_url", Usage: "<url>", To: &h.BaseURL},
+		{Name: "refresh", Usage: "<duration such as 15m>", To: &h.RefreshInterval},
+		{Name: "shard_urls", Usage: "<n>", To: &h.ShardURLs},
+		{Name: "max_urls", Usage: "<n>", To: &h.MaxURLs},
+		{Name: "robots_txt", Usage: "on|off", To: &h.RobotsTxt},
+		{Name: "schema", Usage: "0.9|0.84", To: &h.Schema},
+		{Name: "exclude", Usage: "<path-pattern...>", To: &h.Exclude},
+		{Name: "rule", Usage: "<path-pattern...>", Block: func(patterns []string) option.Options {
+			h.Rules = append(h.Rules, Rule{Match: patterns})
 			r := &h.Rules[len(h.Rules)-1]
-			return options{
-				{name: "changefreq", usage: strings.Join(page.ChangeFreqs(), "|"), to: &r.ChangeFreq},
-				{name: "priority", usage: "<0.0–1.0>", to: &r.Priority},
+			return option.Options{
+				{Name: "changefreq", Usage: strings.Join(page.ChangeFreqs(), "|"), To: &r.ChangeFreq},
+				{Name: "priority", Usage: "<0.0–1.0>", To: &r.Priority},
 			}
 		}},
-		{name: "crawl", usage: "[off] or a block with rate, concurrency or disallow", to: &h.Crawl, block: func() options {
+		{Name: "crawl", Usage: "[off] or a block with rate, concurrency or disallow", To: &crawlOff, Block: func([]string) option.Options {
 			h.Crawl = cmp.Or(h.Crawl, new(Crawl))
-			return options{
-				{name: "rate", usage: "<n>/s such as 0.5/s", to: &h.Crawl.Rate},
-				{name: "concurrency", usage: "<n>", to: &h.Crawl.Concurrency},
-				{name: "disallow", usage: "<word or path-pattern...>", to: &h.Crawl.Disallow},
+			h.Crawl.Off = crawlOff
+			return option.Options{
+				{Name: "rate", Usage: "<n>/s such as 0.5/s", To: &h.Crawl.Rate},
+				{Name: "concurrency", Usage: "<n>", To: &h.Crawl.Concurrency},
+				{Name: "disallow", Usage: "<word or path-pattern...>", To: &h.Crawl.Disallow},
 			}
 		}},
-		{name: "lastmod", usage: "auto|mtime|off", to: &h.LastMod},
-		{name: "canonical", usage: "respect|ignore", to: &h.Canonical},
-		{name: "orphans", usage: "list|omit", to: &h.Orphans},
-		{name: "extensions", usage: "alternates images...", to: &h.Extensions},
-		{name: "root", hint: "write 'root * <folder>' beside sitemap, or 'files <folder>' in its block"},
-		{name: "changefreq", hint: inRule},
-		{name: "priority", hint: inRule},
-		{name: "state", hint: "it is for all sites: write 'sitemap { state <folder> }' into the global options"},
+		{Name: "lastmod", Usage: "auto|mtime|off", To: &h.LastMod},
+		{Name: "canonical", Usage: "respect|ignore", To: &h.Canonical},
+		{Name: "orphans", Usage: "list|omit", To: &h.Orphans},
+		{Name: "extensions", Usage: "alternates images...", To: &h.Extensions},
+		{Name: "root", Hint: "write 'root * <folder>' beside sitemap, or 'files <folder>' in its block"},
+		{Name: "changefreq", Hint: inRule},
+		{Name: "priority", Hint: inRule},
+		{Name: "state", Hint: "it is for all sites: write 'sitemap { state <folder> }' into the global options"},
 	}
 	for _, module := range caddy.GetModules(sourceNamespace) {
-		all = append(all, option{name: module.ID.Name(), to: h.unmarshalSource})
+		all = append(all, option.Option{Name: module.ID.Name(), To: h.unmarshalSource})
 	}
 	return all
 }
@@ -123,18 +120,18 @@ func (h *Handler) unmarshalSource(d *caddyfile.Dispenser) error {
 // UnmarshalCaddyfile parses the files source, whose options have the names of its fields.
 func (s *SourceFiles) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume module name
-	return option{name: "files", usage: "[<root>]", to: &s.Root, block: func() options {
-		return options{
-			{name: "at", usage: "<folder>", to: &s.At},
-			{name: "include", usage: "<path-pattern...>", to: &s.Include},
-			{name: "include_only", usage: "<path-pattern...>", to: &s.IncludeOnly},
-			{name: "exclude", usage: "<path-pattern...>", to: &s.Exclude},
-			{name: "hide", usage: "<file...>", to: &s.Hide},
-			{name: "index", usage: "<name...>", to: &s.Index},
-			{name: "clean_urls", usage: "auto|on|off", to: &s.CleanURLs},
-			{name: "fs", usage: "<name>", to: &s.FileSystem},
+	return unmarshal(d, option.Option{Name: "files", Usage: "[<root>]", To: &s.Root, Block: func([]string) option.Options {
+		return option.Options{
+			{Name: "at", Usage: "<folder>", To: &s.At},
+			{Name: "include", Usage: "<path-pattern...>", To: &s.Include},
+			{Name: "include_only", Usage: "<path-pattern...>", To: &s.IncludeOnly},
+			{Name: "exclude", Usage: "<path-pattern...>", To: &s.Exclude},
+			{Name: "hide", Usage: "<file...>", To: &s.Hide},
+			{Name: "index", Usage: "<name...>", To: &s.Index},
+			{Name: "clean_urls", Usage: "auto|on|off", To: &s.CleanURLs},
+			{Name: "fs", Usage: "<name>", To: &s.FileSystem},
 		}
-	}}.unmarshal(d, s.check)
+	}}, s.check)
 }
 
 // UnmarshalCaddyfile parses the urls source: names of lists, and a block with one URL a line.
@@ -149,33 +146,33 @@ func (s *SourceURLs) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 // UnmarshalCaddyfile parses the access_log source, whose options have the names of its fields.
 func (s *SourceAccessLog) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return s.unmarshal(d, s, option{name: "access_log", usage: "<file or pattern...>", to: &s.Files},
-		option{name: "format", usage: "auto|json|common|combined", to: &s.Format},
-		option{name: "history", usage: "<duration such as 30d>", to: &s.History})
+	return s.unmarshal(d, s, option.Option{Name: "access_log", Usage: "<file or pattern...>", To: &s.Files},
+		option.Option{Name: "format", Usage: "auto|json|common|combined", To: &s.Format},
+		option.Option{Name: "history", Usage: "<duration such as 30d>", To: &s.History})
 }
 
 // UnmarshalCaddyfile parses the traffic source, whose options have the names of its fields.
 func (s *SourceTraffic) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return s.unmarshal(d, s, option{name: "traffic"})
+	return s.unmarshal(d, s, option.Option{Name: "traffic"})
 }
 
 // UnmarshalCaddyfile parses the links source, whose options have the names of its fields.
 func (s *SourceLinks) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return s.unmarshal(d, s, option{name: "links"}, option{name: "depth", usage: "<n>", to: &s.Depth})
+	return s.unmarshal(d, s, option.Option{Name: "links"}, option.Option{Name: "depth", Usage: "<n>", To: &s.Depth})
 }
 
 // unmarshal parses a source that discovers pages, whose block may have further options.
-func (c *Discovery) unmarshal(d *caddyfile.Dispenser, s discoverer, o option, further ...option) error {
+func (c *Discovery) unmarshal(d *caddyfile.Dispenser, s discoverer, o option.Option, further ...option.Option) error {
 	d.Next() // consume module name
-	o.block = func() options {
-		return append(options{
-			{name: "query", usage: "<parameter...>", to: &c.Query},
-			{name: "unlinked", usage: "<path-pattern...>", to: &c.Unlinked},
-			{name: "expire", usage: "<duration such as 30d>", to: &c.Expire},
-			{name: "max_paths", usage: "<n>", to: &c.MaxPaths},
+	o.Block = func([]string) option.Options {
+		return append(option.Options{
+			{Name: "query", Usage: "<parameter...>", To: &c.Query},
+			{Name: "unlinked", Usage: "<path-pattern...>", To: &c.Unlinked},
+			{Name: "expire", Usage: "<duration such as 30d>", To: &c.Expire},
+			{Name: "max_paths", Usage: "<n>", To: &c.MaxPaths},
 		}, further...)
 	}
-	return o.unmarshal(d, func() error { return s.discovers(new(discovery)) })
+	return unmarshal(d, o, func() error { return s.discovers(new(discovery)) })
 }
 
 // parseGlobalOption parses the global option, which sets up the App:
@@ -185,13 +182,13 @@ func (c *Discovery) unmarshal(d *caddyfile.Dispenser, s discoverer, o option, fu
 //	}
 func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 	app := new(App)
-	all := options{{name: "state", usage: "<folder>|off", to: &app.State}}
-	for _, name := range new(Handler).options().names() {
-		all = append(all, option{name: name, hint: "it is an option of a site: write it into the sitemap of its block"})
+	all := option.Options{{Name: "state", Usage: "<folder>|off", To: &app.State}}
+	for _, o := range new(Handler).options(nil) {
+		all = append(all, option.Option{Name: o.Name, Hint: "it is an option of a site: write it into the sitemap of its block"})
 	}
 	d.Next() // consume option name
 	line := *d
-	err := option{name: "sitemap", block: func() options { return all }}.unmarshal(d, func() error {
+	err := unmarshal(d, option.Option{Name: "sitemap", Block: func([]string) option.Options { return all }}, func() error {
 		_, err := expandState(app.State, nil)
 		return err
 	})
@@ -206,36 +203,27 @@ func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 	return httpcaddyfile.App{Name: "sitemap", Value: caddyconfig.JSON(app, nil)}, nil
 }
 
-// option is what has a name, arguments and perhaps a block in a Caddyfile: a directive, or
-// one of the lines in its block.
-type option struct {
-	name  string
-	usage string         // of its arguments; […] optional
-	to    any            // points to what they set, or is a func that parses it all; nil: it takes none
-	block func() options // nil: it takes none
-	hint  string         // where it belongs; "": here
-}
-
-// unmarshal parses the option whose name is d's token. After each line of its block, check
-// tells whether the settings so far are right: the error is of that line.
-func (o option) unmarshal(d *caddyfile.Dispenser, check func() error) error {
-	if parse, ok := o.to.(func(*caddyfile.Dispenser) error); ok {
+// unmarshal parses an option whose name is d's token. After each line of its block, check tells
+// whether the settings so far are right: the error is of that line.
+func unmarshal(d *caddyfile.Dispenser, o option.Option, check func() error) error {
+	if parse, ok := o.To.(func(*caddyfile.Dispenser) error); ok {
 		return parse(d)
 	}
-	if err := o.set(d.RemainingArgs()); err != nil {
+	args := d.RemainingArgs()
+	if err := o.Set(args); err != nil {
 		return d.WrapErr(err)
 	}
-	if o.block == nil {
+	if o.Block == nil {
 		return nil
 	}
-	options := o.block()
+	options := o.Block(args)
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		line := *d
-		i := slices.IndexFunc(options, func(o option) bool { return o.name == d.Val() })
-		if i < 0 {
-			return d.WrapErr(unrecognized(d.Val(), options.names()))
+		inner, err := options.Find(d.Val())
+		if err != nil {
+			return d.WrapErr(err)
 		}
-		if err := options[i].unmarshal(d, check); err != nil {
+		if err := unmarshal(d, inner, check); err != nil {
 			return err
 		}
 		if err := check(); err != nil {
@@ -243,94 +231,4 @@ func (o option) unmarshal(d *caddyfile.Dispenser, check func() error) error {
 		}
 	}
 	return nil
-}
-
-// set checks the arguments, and sets what the option points to. Lists, and no others, may be
-// given several times, so that a snippet and the site that imports it can both add to them.
-func (o option) set(args []string) (err error) {
-	value, to := strings.Join(args, " "), reflect.ValueOf(o.to)
-	switch {
-	case o.hint != "":
-		return fmt.Errorf("%s does not belong here: %s", o.name, o.hint)
-	case !to.IsValid() && len(args) > 0:
-		return fmt.Errorf("unexpected argument '%s': the options of %s belong in a block", args[0], o.name)
-	case !to.IsValid():
-		return nil
-	}
-	to = to.Elem()
-	isList := to.Kind() == reflect.Slice
-	switch {
-	case !isList && !to.IsZero():
-		return fmt.Errorf("%s is given twice", o.name)
-	case len(args) == 0 && o.usage[0] == '[':
-		return nil
-	case len(args) == 0, len(args) > 1 && !isList:
-		return fmt.Errorf("wrong number of values: use '%s %s'", o.name, o.usage)
-	case slices.Contains(args, ""):
-		return fmt.Errorf("%s has an empty value", o.name)
-	}
-	switch to := o.to.(type) {
-	case *string:
-		*to = value
-	case *[]string:
-		*to = append(*to, args...)
-	case *[]Rule:
-		*to = append(*to, Rule{Match: args})
-	case **Crawl:
-		*to = &Crawl{Off: true}
-		if value != "off" {
-			err = errors.ErrUnsupported
-		}
-	case *float64:
-		*to, err = parseRate(value)
-	case *caddy.Duration:
-		err = to.UnmarshalJSON([]byte(strconv.Quote(value)))
-	case **bool:
-		err = json.Unmarshal([]byte(map[string]string{"on": "true", "off": "false"}[value]), to)
-	default:
-		err = json.Unmarshal([]byte(value), to)
-	}
-	if err != nil || to.IsZero() { // which would be the default
-		return fmt.Errorf("%s '%s': use '%s %s'", o.name, value, o.name, o.usage)
-	}
-	return nil
-}
-
-type options []option
-
-// names are those of the options that belong there.
-func (o options) names() []string {
-	var names []string
-	for _, one := range o {
-		if one.hint == "" {
-			names = append(names, one.name)
-		}
-	}
-	return names
-}
-
-// parseRate reads a number a second.
-func parseRate(value string) (float64, error) {
-	number, isRate := strings.CutSuffix(value, "/s")
-	n, err := strconv.ParseFloat(number, 64)
-	if err != nil || !isRate || !(n > 0) {
-		return 0, errors.New("a number a second is wanted, such as 2/s or 0.5/s")
-	}
-	return n, nil
-}
-
-// unrecognized is the error for an option that is none of those known: with the one that was
-// likely meant, else with all.
-func unrecognized(word string, known []string) error {
-	suggest := new(cobra.Command)
-	for _, k := range known {
-		suggest.AddCommand(&cobra.Command{Use: k, Run: func(*cobra.Command, []string) {}})
-	}
-	// In a word of three letters one may be wrong, in one of seven three.
-	for ; suggest.SuggestionsMinimumDistance <= (len(word)+2)/3; suggest.SuggestionsMinimumDistance++ {
-		if near := suggest.SuggestionsFor(word); len(near) > 0 {
-			return fmt.Errorf("unrecognized subdirective '%s'; did you mean '%s'?", word, near[0])
-		}
-	}
-	return fmt.Errorf("unrecognized subdirective '%s': use %s", word, strings.Join(known, ", "))
 }

@@ -99,28 +99,3 @@ func adapted(t *testing.T, source string) string {
 	}
 	return strings.ReplaceAll(pretty.String(), string(own), `"./Caddyfile"`)
 }
-
-// TestUnrecognized: a word that is likely misspelt names what was meant, others all there are.
-func TestUnrecognized(t *testing.T) {
-	for _, test := range []struct {
-		known []string
-		words map[string]string // what was meant; "": all
-	}{
-		{new(Handler).options().names(), map[string]string{
-			"refesh": "refresh", "refrehs": "refresh", "Refresh": "refresh", "apth": "path", "paths": "path", "base": "base_url", "base-url": "base_url",
-			"url": "urls", "fil": "files", "robots.txt": "robots_txt", "exlude": "exclude", "crawling": "crawl",
-			"gzip": "", "encode": "", "{": "", strings.Repeat("x", 1000): "",
-		}},
-		{[]string{"at", "include", "exclude", "clean_urls"}, map[string]string{"includes": "include", "clean": "clean_urls"}},
-	} {
-		for word, meant := range test.words {
-			want := "use " + strings.Join(test.known, ", ")
-			if meant != "" {
-				want = "did you mean '" + meant + "'?"
-			}
-			if got := unrecognized(word, test.known).Error(); !strings.HasSuffix(got, want) {
-				t.Errorf("%.20q: got %q, want %q", word, got, want)
-			}
-		}
-	}
-}

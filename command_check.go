@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/lint"
+	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 )
 
@@ -64,7 +65,7 @@ errors, 2 where something could not be checked.`,
 
 // parse checks the flags.
 func (f *checkFlags) parse(args []string) (err error) {
-	if f.Rate, err = parseRate(f.rate); err != nil {
+	if f.Rate, err = option.ParseRate(f.rate); err != nil {
 		return fmt.Errorf("--rate '%s': %w", f.rate, err)
 	}
 	switch {

@@ -1,0 +1,106 @@
+// Package option holds the options of a configuration file: what each is called, and what it sets.
+package option
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Option is a line of a configuration: a name, arguments and perhaps a block of further options.
+type Option struct {
+	Name  string
+	Usage string // of its arguments; […] optional, "": it takes none
+	Hint  string // where it belongs; "": here
+
+	// To points to what the arguments set: a string, a list of strings, a number, a *bool (on or off), a bool (true
+	// for off), a float64 (see [ParseRate]), or what reads itself from JSON text, such as a duration. Nil: they are
+	// the block's alone.
+	To any
+
+	// Block returns the options of the block, for the arguments. Nil: it takes none.
+	Block func(args []string) Options
+}
+
+// Set sets what the option points to. Lists, and no others, may be given several times, so that a snippet and the site
+// that imports it can both add to them.
+func (o Option) Set(args []string) (err error) {
+	value, to := strings.Join(args, " "), reflect.Indirect(reflect.ValueOf(o.To))
+	isOne := to.IsValid() && to.Kind() != reflect.Slice
+	switch {
+	case o.Hint != "":
+		return fmt.Errorf("%s does not belong here: %s", o.Name, o.Hint)
+	case o.Usage == "" && len(args) > 0:
+		return fmt.Errorf("unexpected argument '%s': the options of %s belong in a block", args[0], o.Name)
+	case isOne && !to.IsZero():
+		return fmt.Errorf("%s is given twice", o.Name)
+	case len(args) == 0 && (o.Usage == "" || o.Usage[0] == '['):
+		return nil
+	case len(args) == 0, len(args) > 1 && isOne:
+		return fmt.Errorf("wrong number of values: use '%s %s'", o.Name, o.Usage)
+	case slices.Contains(args, ""):
+		return fmt.Errorf("%s has an empty value", o.Name)
+	}
+	switch to := o.To.(type) {
+	case nil:
+		return nil
+	case *string:
+		*to = value
+	case *[]string:
+		*to = append(*to, args...)
+	case *bool:
+		*to = value == "off"
+	case **bool:
+		err = json.Unmarshal([]byte(map[string]string{"on": "true", "off": "false"}[value]), to)
+	case *float64:
+		*to, err = ParseRate(value)
+	case json.Unmarshaler:
+		err = to.UnmarshalJSON([]byte(strconv.Quote(value)))
+	default:
+		err = json.Unmarshal([]byte(value), to)
+	}
+	if err != nil || to.IsZero() { // which would be the default
+		return fmt.Errorf("%s '%s': use '%s %s'", o.Name, value, o.Name, o.Usage)
+	}
+	return nil
+}
+
+// ParseRate reads a number a second, such as 0.5/s.
+func ParseRate(value string) (float64, error) {
+	number, isRate := strings.CutSuffix(value, "/s")
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || !isRate || !(n > 0) {
+		return 0, errors.New("a number a second is wanted, such as 2/s or 0.5/s")
+	}
+	return n, nil
+}
+
+// Options are those of one block.
+type Options []Option
+
+// Find returns the option of a name. Where there is none, the error says which was likely meant, or else which there are.
+func (all Options) Find(name string) (Option, error) {
+	suggest, names := new(cobra.Command), []string(nil)
+	for _, o := range all {
+		if o.Name == name {
+			return o, nil
+		}
+		if o.Hint == "" {
+			names = append(names, o.Name)
+			suggest.AddCommand(&cobra.Command{Use: o.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	}
+	// In a word of three letters one may be wrong, in one of seven three.
+	for ; suggest.SuggestionsMinimumDistance <= (len(name)+2)/3; suggest.SuggestionsMinimumDistance++ {
+		if near := suggest.SuggestionsFor(name); len(near) > 0 {
+			return Option{}, fmt.Errorf("unrecognized subdirective '%s'; did you mean '%s'?", name, near[0])
+		}
+	}
+	return Option{}, fmt.Errorf("unrecognized subdirective '%s': use %s", name, strings.Join(names, ", "))
+}
