@@ -116,7 +116,7 @@ func (a *App) sitesAt(raw string) (found []*site, path string, err error) {
 	if err != nil {
 		return nil, "", caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: fmt.Errorf("not the URL of a page, such as https://example.com/page: %w", err)}
 	}
-	found = slices.DeleteFunc(a.allSites(), func(s *site) bool { return s.origin != u.Origin() && s.internal.origin != u.Origin() })
+	found = slices.DeleteFunc(a.allSites(), func(s *site) bool { return s.origin != u.Origin() && s.internalOrigin != u.Origin() })
 	if len(found) == 0 {
 		found = slices.DeleteFunc(a.allSites(), func(s *site) bool { return s.id.host != u.Host })
 	}
@@ -242,7 +242,7 @@ func (s *site) logProbed(last *report.Report) {
 	}
 	tooEarly := last.Reason == "" && last.Pending > 0
 	s.logger.OnceIf(last.Result == report.Empty && !tooEarly, level, "empty", cmp.Or(last.Reason, "no page to list, so there is no sitemap"),
-		append(last.Fields(), zap.String("root", probed.root), zap.String("path", s.internal.prefix+set.path), zap.Int("status", probed.status))...)
+		append(last.Fields(), zap.String("root", probed.root), zap.String("path", s.id.prefix+set.path), zap.Int("status", probed.status))...)
 }
 
 func pagesOf(snapshot *publish.Snapshot) int {

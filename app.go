@@ -157,7 +157,7 @@ func (a *App) takeOver() {
 			return h.settings.base == "" && st.onDemand == !h.names(st.id) && h.listener == st.listener && h.settings.path == st.path && h.mounts.matchesHost(st.id.host, st.id.prefix)
 		})
 		if i >= 0 {
-			_, _ = a.site(a.handlers[i], siteID{a.handlers[i], st.id}, st.id.prefix)
+			_, _ = a.site(siteID{a.handlers[i], st.id})
 		}
 	}
 }
@@ -189,20 +189,18 @@ func (a *App) Cleanup() error {
 func (a *App) namedSites(most int) []*site {
 	var named []*site
 	for _, h := range a.handlers {
-		for _, prefix := range h.mounts.prefixes() {
+		for _, m := range h.mounts {
+			hosts := h.mounts.hosts(m.prefix)
 			if h.settings.base != "" {
-				if s, err := a.site(h, siteID{handler: h}, prefix); err == nil && !slices.Contains(named, s) {
-					named = append(named, s)
-				}
-				continue
+				hosts = []string{""}
 			}
-			for _, host := range h.mounts.hosts(prefix) {
+			for _, host := range hosts {
 				if len(named) >= most {
 					h.logger.Info("many hosts are named: the sitemaps of the others are built when they are first requested", zap.Int("named", most))
 					return named
 				}
-				id := siteID{h, address{h.listener.scheme, host, h.listener.port, prefix}}
-				if s, err := a.site(h, id, prefix); err == nil {
+				id, _ := h.idOf(&http.Request{Host: host}, m.prefix)
+				if s, err := a.site(id); err == nil && !slices.Contains(named, s) {
 					named = append(named, s)
 				}
 			}
@@ -219,7 +217,7 @@ func (a *App) lookup(id siteID) *site {
 }
 
 // site returns the site of an ID, and makes it if it is new. The error is errTooManySites.
-func (a *App) site(h *Handler, id siteID, prefix string) (*site, error) {
+func (a *App) site(id siteID) (*site, error) {
 	if s := a.lookup(id); s != nil {
 		return s, nil
 	}
@@ -228,7 +226,8 @@ func (a *App) site(h *Handler, id siteID, prefix string) (*site, error) {
 	if s := a.sites[id]; s != nil {
 		return s, nil
 	}
-	now, onDemand := a.now(), h.settings.base == "" && !h.names(id.address)
+	h, now := id.handler, a.now()
+	onDemand := h.settings.base == "" && !h.names(id.address)
 	if onDemand {
 		recent := now.Sub(a.full).Abs() < time.Second // finding out takes a while
 		if !recent && !a.makeRoom(1, nil) {
@@ -239,7 +238,7 @@ func (a *App) site(h *Handler, id siteID, prefix string) (*site, error) {
 			return nil, errTooManySites
 		}
 	}
-	s := newSite(a, newIdentity(h, id, prefix, onDemand))
+	s := newSite(a, newIdentity(id, onDemand))
 	s.requested.Store(now.UnixNano())
 	a.sites[id] = s
 	if a.scheduled {
@@ -255,7 +254,7 @@ func (a *App) siteOf(h *Handler, r *http.Request, prefix string) (*site, error) 
 	if err != nil {
 		return nil, err
 	}
-	return a.site(h, id, prefix)
+	return a.site(id)
 }
 
 // makeRoom drops sites on demand until so many more may come: empty ones first, else those

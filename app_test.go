@@ -242,7 +242,7 @@ func TestForwardedPorts(t *testing.T) {
 // TestNamedSites: the sites that the configuration names, up to a bound.
 func TestNamedSites(t *testing.T) {
 	b := newBench(t, func(h *Handler) {
-		h.listener = listener{"https", "8443"}
+		h.listener = address{scheme: "https", port: "8443"}
 		h.mounts = mounts{{hosts: []string{"a.example", "*.lan", "A.example"}}, {}, {hosts: []string{"a.example"}, prefix: "/docs"}}
 	})
 	var urls []string

@@ -94,7 +94,8 @@ func (b *bench) names(paths ...string) {
 // site is the site of a host.
 func (b *bench) site(host string) *site {
 	b.Helper()
-	s, err := b.app.site(b.handler, siteID{b.handler, address{scheme: "http", host: host}}, "")
+	id, _ := b.handler.idOf(&http.Request{Host: host}, "")
+	s, err := b.app.site(id)
 	if err != nil {
 		b.Fatal(err)
 	}

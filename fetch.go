@@ -185,7 +185,7 @@ func (f *siteFetcher) digest() uint64 {
 // fetch makes a request for a path as the server knows it. Of sites on demand there may be
 // a thousand: they wait for the turn of an upstream, but not for all of a long pause.
 func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *probe) (*crawl.Response, error) {
-	res, err := f.server.fetch(ctx, request{origin: f.internal.origin, path: path, limit: limit, probe: p, abandoned: &f.handler.abandoned})
+	res, err := f.server.fetch(ctx, request{origin: f.internalOrigin, path: path, limit: limit, probe: p, abandoned: &f.handler.abandoned})
 	if err == nil && res.Proxied && f.onDemand {
 		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 		defer cancel()
@@ -199,7 +199,7 @@ func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *prob
 // Fetch implements crawl.Fetcher for paths of the site's URLs.
 func (f *siteFetcher) Fetch(ctx context.Context, r crawl.Request) (*crawl.Response, error) {
 	res, err := f.server.fetch(ctx, request{
-		origin: f.internal.origin, path: f.internalPath(r.Path), header: r.Header, limit: r.Limit, wants: r.Wants, abandoned: &f.handler.abandoned,
+		origin: f.internalOrigin, path: f.internalPath(r.Path), header: r.Header, limit: r.Limit, wants: r.Wants, abandoned: &f.handler.abandoned,
 	})
 	f.app.counts.fetched(res)
 	if f.app.building != nil {

@@ -258,10 +258,7 @@ func TestSiteFetch(t *testing.T) {
 		h.BaseURL = "https://shop.example/b"
 		h.mounts = mounts{{hosts: []string{"inside.example"}, prefix: "/docs"}}
 	})
-	s, err := b.app.site(b.handler, siteID{handler: b.handler}, "/docs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := b.site("")
 	var got string
 	b.pages = func(w http.ResponseWriter, r *http.Request) error {
 		got = r.Host + r.URL.RequestURI() + r.Header.Get("If-None-Match")

@@ -139,7 +139,7 @@ type Handler struct {
 
 	// Known once Caddy starts.
 	mounts   mounts
-	listener listener
+	listener address // without a host
 }
 
 // Rule says something of all pages that match one of its patterns.

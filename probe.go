@@ -84,8 +84,8 @@ func probeOf(r *http.Request) (p *probe, own bool) {
 // probe finds out where the site's pages lie and whether an anonymous visitor gets in.
 // The error says that there was no response.
 func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error) {
-	h, path := f.handler, f.internal.prefix+f.handler.settings.path
-	p := &probe{handler: h, prefix: f.internal.prefix}
+	h, path := f.handler, f.id.prefix+f.handler.settings.path
+	p := &probe{handler: h, prefix: f.id.prefix}
 	res, err := f.fetch(ctx, path, peekBody, p)
 	switch {
 	case ctx.Err() != nil:
@@ -102,7 +102,7 @@ func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error)
 	case p.seen != h:
 		result.blocked = reasonShadowed
 	}
-	front, err := f.fetch(ctx, f.internal.prefix+"/", peekBody, nil)
+	front, err := f.fetch(ctx, f.id.prefix+"/", peekBody, nil)
 	if ctx.Err() != nil {
 		return result, ctx.Err()
 	}

@@ -22,13 +22,9 @@ func (h *Handler) serveRobots(w http.ResponseWriter, r *http.Request, next caddy
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return next.ServeHTTP(w, r)
 	}
-	prefix := ""
-	if h.settings.base != "" && len(h.mounts) > 0 {
-		prefix = h.mounts[0].prefix // there is one site, wherever the handler is mounted
-	}
 	// Whatever is wrong with the request is for the next handler to say, since a
 	// robots.txt that fails keeps crawlers out.
-	s, err := h.app.siteOf(h, r, prefix)
+	s, err := h.app.siteOf(h, r, "")
 	if err != nil {
 		return next.ServeHTTP(w, r)
 	}

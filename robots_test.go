@@ -19,7 +19,7 @@ const testLine = "Sitemap: https://example.com/sitemap.xml\n"
 func robotsOf(t testing.TB, r *http.Request, next caddyhttp.HandlerFunc) (res *http.Response, body string, err error) {
 	t.Helper()
 	b := newBench(t, func(h *Handler) { h.BaseURL = "https://example.com" })
-	s, _ := b.app.site(b.handler, siteID{handler: b.handler}, "")
+	s := b.site("")
 	s.state.Index.Store(snapshotOf(t, 0, "/"))
 	w := httptest.NewRecorder()
 	err = b.handler.ServeHTTP(w, r, next)
@@ -158,7 +158,7 @@ func TestRobotsLine(t *testing.T) {
 		main := b.site("named.example")
 		b.site("alias.example").main.Store(main)
 		if b.handler.settings.base != "" {
-			main, _ = b.app.site(b.handler, siteID{handler: b.handler}, b.handler.mounts[0].prefix)
+			main = b.site("")
 		}
 		main.state.Index.Store(snapshotOf(t, 0, "/"))
 		for _, s := range b.app.sites {

@@ -41,17 +41,6 @@ type fileServer struct {
 // named routes.
 type mounts []*mount
 
-// prefixes are the distinct prefixes of the mounts.
-func (s mounts) prefixes() []string {
-	var all []string
-	for _, mount := range s {
-		if !slices.Contains(all, mount.prefix) {
-			all = append(all, mount.prefix)
-		}
-	}
-	return all
-}
-
 // in are the mounts in a prefix.
 func (s mounts) in(prefix string) mounts {
 	return slices.DeleteFunc(slices.Clone(s), func(m *mount) bool { return m.prefix != prefix })
@@ -90,15 +79,14 @@ func (s mounts) matchesHost(host, prefix string) bool {
 // representativeHost is a host that leads to the handler in a prefix: the wanted one if it
 // does, else one that a matcher spells out, else one that a pattern takes.
 func (s mounts) representativeHost(wanted, prefix string) string {
-	if s.matchesHost(wanted, prefix) {
+	all := s.hosts(prefix)
+	for _, m := range s.in(prefix) {
+		all = append(all, m.hosts...)
+	}
+	if len(all) == 0 || s.matchesHost(wanted, prefix) {
 		return wanted
 	}
-	for _, m := range s.in(prefix) {
-		for _, pattern := range append(s.hosts(prefix), m.hosts...) {
-			return strings.ReplaceAll(pattern, "*", "any")
-		}
-	}
-	return wanted
+	return strings.ReplaceAll(all[0], "*", "any")
 }
 
 // walk finds the mounts of every sitemap handler of a server.
@@ -206,7 +194,7 @@ func digestRoutes(server *caddyhttp.Server, host string) (digest uint64, proxies
 			for _, handler := range route.Handlers {
 				_, isProxy := handler.(*reverseproxy.Handler)
 				proxies = proxies || isProxy
-				_, _ = fmt.Fprintln(sum, moduleSettings(handler))
+				_, _ = fmt.Fprintln(sum, settingsOf(handler))
 				if sub, ok := handler.(*caddyhttp.Subroute); ok {
 					add(sub.Routes, sub.Errors)
 				}
@@ -220,55 +208,42 @@ func digestRoutes(server *caddyhttp.Server, host string) (digest uint64, proxies
 	return sum.Sum64(), proxies
 }
 
-// settingsOf are those of matchers, which come in no order within a set.
-func settingsOf(sets []caddyhttp.MatcherSet) string {
-	var all [][]string
-	for _, set := range sets {
-		var matchers []string
-		for _, matcher := range set {
-			settings := moduleSettings(matcher)
-			if not, ok := matcher.(*caddyhttp.MatchNot); ok {
-				settings += settingsOf(not.MatcherSets)
-			}
-			matchers = append(matchers, settings)
-		}
-		slices.Sort(matchers)
-		all = append(all, matchers)
-	}
-	return fmt.Sprintf("%q", all)
-}
-
-// moduleSettings is a module's type and settings. A module may not be made for being
-// encoded again: then its type has to do.
-func moduleSettings(module any) (settings string) {
+// settingsOf are a module's type and settings. It may not be made for being encoded again:
+// then its type has to do.
+func settingsOf(module any) (settings string) {
 	settings = fmt.Sprintf("%T", module)
-	defer func() { _ = recover() }()
-	switch module.(type) {
+	var all any
+	switch m := module.(type) {
 	case *Handler, *reverseproxy.Handler, *caddyhttp.Subroute:
-		return settings
+	case caddyhttp.MatcherSets:
+		var sets [][]string
+		for _, set := range m {
+			var matchers []string // which come in no order
+			for _, matcher := range set {
+				matchers = append(matchers, settingsOf(matcher))
+			}
+			sets = append(sets, slices.Sorted(slices.Values(matchers)))
+		}
+		all = sets
+	case *caddyhttp.MatchNot:
+		all = settingsOf(caddyhttp.MatcherSets(m.MatcherSets))
+	default:
+		all = module
 	}
-	encoded, _ := json.Marshal(module)
+	defer func() { _ = recover() }()
+	encoded, _ := json.Marshal(all)
 	return settings + string(encoded)
 }
 
-// listener is how a server is reached.
-type listener struct {
-	scheme string
-	port   string // "" where URLs leave it out
-}
-
-// is reports whether an address is at the listener itself.
-func (l listener) is(at address) bool { return at.scheme == l.scheme && at.port == l.port }
-
-// listenerOf is the listener that stands in URLs: of several the https one.
-func listenerOf(server *caddyhttp.Server, httpPort, httpsPort int) listener {
-	best := listener{scheme: "http"}
-	for i, address := range server.Listen {
-		addr, err := caddy.ParseNetworkAddress(address)
+// listenerOf is how a server is reached by URLs: of several listeners by the https one.
+func listenerOf(server *caddyhttp.Server, httpPort, httpsPort int) address {
+	best := address{scheme: "http"}
+	for i, listen := range server.Listen {
+		addr, err := caddy.ParseNetworkAddress(listen)
 		if err != nil {
 			continue
 		}
-		port, l := int(addr.StartPort), listener{scheme: "http"}
+		port, l := int(addr.StartPort), address{scheme: "http"}
 		if len(server.TLSConnPolicies) > 0 && port != httpPort {
 			l.scheme = "https"
 		}

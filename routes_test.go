@@ -64,9 +64,6 @@ func TestMounts(t *testing.T) {
 		{hosts: nil, prefix: "/docs"},
 		{hosts: []string{"*.wild"}, prefix: "/wild"},
 	}
-	if got, want := s.prefixes(), []string{"", "/docs", "/wild"}; !slices.Equal(got, want) {
-		t.Errorf("prefixs: got %q, want %q", got, want)
-	}
 	for path, want := range map[string]string{"/docs/a": "/docs", "/docs": "", "/docsy/a": "", "/a": "", "/wild/docs/a": "/wild"} {
 		if got := s.prefixOf(path); got != want {
 			t.Errorf("prefix of %s: got %q, want %q", path, got, want)
@@ -153,17 +150,17 @@ func TestRoutesDigest(t *testing.T) {
 	}
 }
 
-// TestModuleSettings: a module that cannot be encoded is known by its type, and the matchers
+// TestSettingsOf: a module that cannot be encoded is known by its type, and the matchers
 // of a set come in no order.
-func TestModuleSettings(t *testing.T) {
-	for _, module := range []any{struct{ C chan int }{}, panicking{}, nil, (*caddyhttp.MatchNot)(nil)} {
-		if got := moduleSettings(module); !strings.HasPrefix(got, fmt.Sprintf("%T", module)) {
+func TestSettingsOf(t *testing.T) {
+	for _, module := range []any{struct{ C chan int }{}, panicking{}, nil} {
+		if got := settingsOf(module); !strings.HasPrefix(got, fmt.Sprintf("%T", module)) {
 			t.Errorf("%T: got %q", module, got)
 		}
 	}
 	a, b := caddyhttp.MatchPath{"/a"}, caddyhttp.MatchPath{"/b"}
 	not := func(sets ...caddyhttp.MatcherSet) string {
-		return settingsOf([]caddyhttp.MatcherSet{{&caddyhttp.MatchNot{MatcherSets: sets}}})
+		return settingsOf(caddyhttp.MatcherSets{{&caddyhttp.MatchNot{MatcherSets: sets}}})
 	}
 	if not(caddyhttp.MatcherSet{a, b}) != not(caddyhttp.MatcherSet{b, a}) || not(caddyhttp.MatcherSet{a, b}) == not(caddyhttp.MatcherSet{a}, caddyhttp.MatcherSet{b}) {
 		t.Error("matchers of a set come in an order, or sets in none")
@@ -179,24 +176,24 @@ func TestListenerOf(t *testing.T) {
 		listen          string
 		tls             bool
 		httpPort, https int
-		want            listener
+		want            address
 	}{
-		{":80", false, 80, 443, listener{"http", ""}},
-		{":443", true, 80, 443, listener{"https", ""}},
-		{":8080", false, 80, 443, listener{"http", "8080"}},
-		{"127.0.0.1:8443", true, 80, 443, listener{"https", "8443"}},
-		{":8080", false, 8080, 8443, listener{"http", ""}},
-		{":8443", true, 8080, 8443, listener{"https", ""}},
-		{":8443", false, 8080, 8443, listener{"http", ""}},
-		{":8080", true, 8080, 8443, listener{"http", ""}},
-		{":80", false, 8080, 8443, listener{"http", ""}},
-		{":80 :8443", true, 80, 443, listener{"https", "8443"}},
-		{":443 :80", true, 80, 443, listener{"https", ""}},
-		{":8080 :9090", false, 80, 443, listener{"http", "8080"}},
-		{":8080-8085", false, 80, 443, listener{"http", "8080"}},
-		{"unix//run/caddy.sock", true, 80, 443, listener{"https", ""}},
-		{"udp/:443 :443", true, 80, 443, listener{"https", ""}},
-		{"", false, 80, 443, listener{"http", ""}},
+		{":80", false, 80, 443, address{scheme: "http", port: ""}},
+		{":443", true, 80, 443, address{scheme: "https", port: ""}},
+		{":8080", false, 80, 443, address{scheme: "http", port: "8080"}},
+		{"127.0.0.1:8443", true, 80, 443, address{scheme: "https", port: "8443"}},
+		{":8080", false, 8080, 8443, address{scheme: "http", port: ""}},
+		{":8443", true, 8080, 8443, address{scheme: "https", port: ""}},
+		{":8443", false, 8080, 8443, address{scheme: "http", port: ""}},
+		{":8080", true, 8080, 8443, address{scheme: "http", port: ""}},
+		{":80", false, 8080, 8443, address{scheme: "http", port: ""}},
+		{":80 :8443", true, 80, 443, address{scheme: "https", port: "8443"}},
+		{":443 :80", true, 80, 443, address{scheme: "https", port: ""}},
+		{":8080 :9090", false, 80, 443, address{scheme: "http", port: "8080"}},
+		{":8080-8085", false, 80, 443, address{scheme: "http", port: "8080"}},
+		{"unix//run/caddy.sock", true, 80, 443, address{scheme: "https", port: ""}},
+		{"udp/:443 :443", true, 80, 443, address{scheme: "https", port: ""}},
+		{"", false, 80, 443, address{scheme: "http", port: ""}},
 	} {
 		server := &caddyhttp.Server{Listen: strings.Fields(test.listen)}
 		if test.tls {

@@ -24,8 +24,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 )
 
-// address is where a site is: what its URLs begin with. With base_url, which says it all,
-// it is empty.
+// address is where the server knows a site.
 type address struct {
 	scheme string
 	host   string
@@ -46,28 +45,25 @@ type identity struct {
 	handler  *Handler
 	onDemand bool // only visitors named its host
 
+	// How visitors know the site, which may be otherwise with base_url.
 	origin    string // scheme, host and port of its URLs
 	prefix    string // of its pages' paths; "" or such as /docs
 	docPrefix string // of its documents' paths, before the path setting
 	scope     string // of the pages that the sitemap may list; it ends in a slash
 
-	// How the server knows the site, which a proxy in front may call otherwise.
-	internal struct{ origin, prefix string }
+	internalOrigin string // by which the server's routes lead to the handler
 }
 
-func newIdentity(h *Handler, id siteID, prefix string, onDemand bool) identity {
-	i := identity{id: id, handler: h, onDemand: onDemand, origin: origin.Of(id.scheme, id.host, id.port), prefix: prefix, docPrefix: prefix}
-	i.internal.origin = origin.Of(id.scheme, h.mounts.representativeHost(id.host, prefix), id.port)
-	i.internal.prefix = prefix
-	if base := h.settings.base; base != "" {
-		i.origin = base
-		if h.settings.prefix != "" {
-			i.docPrefix = h.settings.prefix
-			if prefix != "" {
-				i.prefix = h.settings.prefix
-			}
+func newIdentity(id siteID, onDemand bool) identity {
+	h := id.handler
+	i := identity{id: id, handler: h, onDemand: onDemand, origin: origin.Of(id.scheme, id.host, id.port), prefix: id.prefix, docPrefix: id.prefix}
+	i.internalOrigin = origin.Of(id.scheme, h.mounts.representativeHost(id.host, id.prefix), id.port)
+	i.origin = cmp.Or(h.settings.base, i.origin)
+	if h.settings.prefix != "" {
+		i.docPrefix = h.settings.prefix
+		if i.prefix != "" {
+			i.prefix = h.settings.prefix
 		}
-		i.internal.origin = origin.Of(h.listener.scheme, h.mounts.representativeHost(hostOf(base), prefix), h.listener.port)
 	}
 	if h.settings.prefix != "" && strings.HasPrefix(h.settings.path, i.docPrefix+"/") {
 		i.docPrefix = "" // path has it already
@@ -81,14 +77,17 @@ func newIdentity(h *Handler, id siteID, prefix string, onDemand bool) identity {
 	return i
 }
 
-// idOf tells which site a request is for. The error is errNoHost. What a proxy in front
-// says of the host counts only where the matchers name no hosts, or name that one: else a
-// cache could be poisoned with a foreign Sitemap line.
+// idOf tells which site a request is for: with a base URL always the same one. The error is
+// errNoHost. What a proxy in front says of the host counts only where the matchers name no
+// hosts, or name that one: else a cache could be poisoned with a foreign Sitemap line.
 func (h *Handler) idOf(r *http.Request, prefix string) (siteID, error) {
-	if h.settings.base != "" {
-		return siteID{handler: h}, nil
+	id := siteID{h, h.listener}
+	if id.prefix = prefix; h.settings.base != "" {
+		if id.host = hostOf(h.settings.base); len(h.mounts) > 0 {
+			id.prefix = h.mounts[0].prefix
+		}
+		return id, nil
 	}
-	id := siteID{h, address{scheme: h.listener.scheme, port: h.listener.port, prefix: prefix}}
 	host, isPort := r.Host, true
 	if scheme, forwardedHost := forwarded(r); scheme != "" || forwardedHost != "" {
 		if clean, ok := origin.CleanHost(forwardedHost); forwardedHost != "" && (!ok || h.mounts.matchesHost(clean, prefix)) {
@@ -108,7 +107,8 @@ func (h *Handler) idOf(r *http.Request, prefix string) (siteID, error) {
 // listener itself, or where https ends before it. What else a proxy passes on of ports may
 // be its visitors' word.
 func (h *Handler) names(at address) bool {
-	return (h.listener.is(at) || at.scheme == "https" && at.port == "") && slices.Contains(h.mounts.hosts(at.prefix), at.host)
+	isListener := at.scheme == h.listener.scheme && at.port == h.listener.port
+	return (isListener || at.scheme == "https" && at.port == "") && slices.Contains(h.mounts.hosts(at.prefix), at.host)
 }
 
 // docPath is the path of a document in URLs.
@@ -120,7 +120,7 @@ func (i *identity) docPath(suffix, extension string) string {
 // the server may not.
 func (i *identity) internalPath(path string) string {
 	if rest, ok := strings.CutPrefix(path, i.prefix+"/"); ok {
-		return i.internal.prefix + "/" + rest
+		return i.id.prefix + "/" + rest
 	}
 	return path
 }
@@ -180,7 +180,7 @@ func digestOf(parts ...any) uint64 {
 func (i *identity) IsNamed(host string) bool {
 	name, ok := origin.CleanHost(host)
 	_, port, _ := net.SplitHostPort(host)
-	return ok && slices.ContainsFunc([]string{i.origin, i.internal.origin}, func(known string) bool {
+	return ok && slices.ContainsFunc([]string{i.origin, i.internalOrigin}, func(known string) bool {
 		scheme, _, _ := strings.Cut(known, "://")
 		return hostOf(known) == name && (port == "" || origin.Of(scheme, name, port) == known)
 	})
@@ -226,7 +226,7 @@ func newSite(a *App, i identity) *site {
 		logger = h.sampled
 	}
 	s.logger = logonce.New(logger.With(zap.String("site", s.url())))
-	routes, proxies := digestRoutes(h.server, hostOf(i.internal.origin))
+	routes, proxies := digestRoutes(h.server, hostOf(i.internalOrigin))
 	s.fetcher = siteFetcher{&s.identity, a, a.fetchers[h.server], routes}
 	s.state = acquireState(a, &s.identity)
 	if before := s.state.limiter.Swap(h.limiter); before != nil {

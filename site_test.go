@@ -18,30 +18,29 @@ func TestIdentity(t *testing.T) {
 	for name, test := range map[string]struct {
 		handler *Handler
 		at      address
-		prefix  string
 		want    string // URL of the sitemap, prefix of pages, scope, internal origin and prefix
 	}{
-		"a host":                        {&Handler{}, address{scheme: "http", host: "a.example"}, "", "http://a.example/sitemap.xml  / http://a.example "},
-		"a port":                        {&Handler{}, address{scheme: "https", host: "a.example", port: "8443"}, "", "https://a.example:8443/sitemap.xml  / https://a.example:8443 "},
-		"a prefix":                      {&Handler{}, address{scheme: "http", host: "a.example", prefix: "/docs"}, "/docs", "http://a.example/docs/sitemap.xml /docs /docs/ http://a.example /docs"},
-		"a path":                        {&Handler{Path: "/blog/map.xml"}, address{scheme: "http", host: "a.example"}, "", "http://a.example/blog/map.xml  /blog/ http://a.example "},
-		"a path in a prefix":            {&Handler{Path: "/blog/map.xml"}, address{scheme: "http", host: "a.example", prefix: "/docs"}, "/docs", "http://a.example/docs/blog/map.xml /docs /docs/blog/ http://a.example /docs"},
-		"a base URL":                    {&Handler{BaseURL: "https://Shop.example:443"}, address{}, "", "https://shop.example/sitemap.xml  / http://named.example:9080 "},
-		"a base URL that matchers name": {&Handler{BaseURL: "https://named.example:8443"}, address{}, "", "https://named.example:8443/sitemap.xml  / http://named.example:9080 "},
-		"a base URL and a prefix":       {&Handler{BaseURL: "https://shop.example"}, address{}, "/docs", "https://shop.example/docs/sitemap.xml /docs /docs/ http://shop.example:9080 /docs"},
-		"a folder":                      {&Handler{BaseURL: "https://shop.example/b/"}, address{}, "", "https://shop.example/b/sitemap.xml  /b/ http://named.example:9080 "},
-		"a folder for a prefix":         {&Handler{BaseURL: "https://shop.example/b"}, address{}, "/docs", "https://shop.example/b/sitemap.xml /b /b/ http://shop.example:9080 /docs"},
-		"a path in the folder":          {&Handler{BaseURL: "https://shop.example/b", Path: "/b/c/map.xml"}, address{}, "", "https://shop.example/b/c/map.xml  /b/c/ http://named.example:9080 "},
+		"a host":                        {&Handler{}, address{scheme: "http", host: "a.example"}, "http://a.example/sitemap.xml  / http://a.example "},
+		"a port":                        {&Handler{}, address{scheme: "https", host: "a.example", port: "8443"}, "https://a.example:8443/sitemap.xml  / https://a.example:8443 "},
+		"a prefix":                      {&Handler{}, address{scheme: "http", host: "a.example", prefix: "/docs"}, "http://a.example/docs/sitemap.xml /docs /docs/ http://a.example /docs"},
+		"a path":                        {&Handler{Path: "/blog/map.xml"}, address{scheme: "http", host: "a.example"}, "http://a.example/blog/map.xml  /blog/ http://a.example "},
+		"a path in a prefix":            {&Handler{Path: "/blog/map.xml"}, address{scheme: "http", host: "a.example", prefix: "/docs"}, "http://a.example/docs/blog/map.xml /docs /docs/blog/ http://a.example /docs"},
+		"a base URL":                    {&Handler{BaseURL: "https://Shop.example:443"}, address{scheme: "http", host: "shop.example", port: "9080"}, "https://shop.example/sitemap.xml  / http://named.example:9080 "},
+		"a base URL that matchers name": {&Handler{BaseURL: "https://named.example:8443"}, address{scheme: "http", host: "named.example", port: "9080"}, "https://named.example:8443/sitemap.xml  / http://named.example:9080 "},
+		"a base URL and a prefix":       {&Handler{BaseURL: "https://shop.example"}, address{scheme: "http", host: "shop.example", port: "9080", prefix: "/docs"}, "https://shop.example/docs/sitemap.xml /docs /docs/ http://shop.example:9080 /docs"},
+		"a folder":                      {&Handler{BaseURL: "https://shop.example/b/"}, address{scheme: "http", host: "shop.example", port: "9080"}, "https://shop.example/b/sitemap.xml  /b/ http://named.example:9080 "},
+		"a folder for a prefix":         {&Handler{BaseURL: "https://shop.example/b"}, address{scheme: "http", host: "shop.example", port: "9080", prefix: "/docs"}, "https://shop.example/b/sitemap.xml /b /b/ http://shop.example:9080 /docs"},
+		"a path in the folder":          {&Handler{BaseURL: "https://shop.example/b", Path: "/b/c/map.xml"}, address{scheme: "http", host: "shop.example", port: "9080"}, "https://shop.example/b/c/map.xml  /b/c/ http://named.example:9080 "},
 	} {
 		b := newBench(t, func(h *Handler) {
-			h.Path, h.BaseURL, h.listener = test.handler.Path, test.handler.BaseURL, listener{"http", "9080"}
+			h.Path, h.BaseURL, h.listener = test.handler.Path, test.handler.BaseURL, address{scheme: "http", port: "9080"}
 			h.mounts = mounts{{hosts: []string{"named.example"}}, {prefix: "/docs"}}
-			if test.at.host != "" {
+			if test.handler.BaseURL == "" {
 				h.mounts = mounts{{}, {prefix: "/docs"}}
 			}
 		})
-		i := newIdentity(b.handler, siteID{b.handler, test.at}, test.prefix, false)
-		if got := fmt.Sprint(i.sitemapURL(), " ", i.prefix, " ", i.scope, " ", i.internal.origin, " ", i.internal.prefix); got != test.want {
+		i := newIdentity(siteID{b.handler, test.at}, false)
+		if got := fmt.Sprint(i.sitemapURL(), " ", i.prefix, " ", i.scope, " ", i.internalOrigin, " ", i.id.prefix); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 		if !i.isDocument(i.docPath("-0123456789ab", ".xml.gz")) || i.isDocument(i.scope+"a.xml") {
@@ -113,7 +112,7 @@ func probedSite(b *bench, url string, probed *probeResult) *site {
 	if prefix != "" {
 		at.prefix = "/" + prefix
 	}
-	s := &site{identity: newIdentity(b.handler, siteID{b.handler, at}, at.prefix, false)}
+	s := &site{identity: newIdentity(siteID{b.handler, at}, false)}
 	if probed != nil {
 		s.probed.Store(probed)
 	}
@@ -283,7 +282,7 @@ func TestIsNamed(t *testing.T) {
 		{idn, "bücher.example", true},
 	} {
 		s := new(identity)
-		s.origin, s.internal.origin = test.site.base, test.site.internal
+		s.origin, s.internalOrigin = test.site.base, test.site.internal
 		if got := s.IsNamed(test.host); got != test.want {
 			t.Errorf("%s of %v: got %t", test.host, test.site, got)
 		}

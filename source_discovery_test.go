@@ -156,7 +156,7 @@ func newVisiting(t testing.TB, sources ...Source) *visiting {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	v := &visiting{TB: t, logs: logs, clock: time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)}
-	h := &Handler{logger: zap.New(core), sampled: oncePerMinute(zap.New(core)), sources: sources, server: new(caddyhttp.Server), listener: listener{scheme: "http"}, mounts: mounts{{}}, onDemandTurn: crawl.NewSlots(1)}
+	h := &Handler{logger: zap.New(core), sampled: oncePerMinute(zap.New(core)), sources: sources, server: new(caddyhttp.Server), listener: address{scheme: "http"}, mounts: mounts{{}}, onDemandTurn: crawl.NewSlots(1)}
 	if err := h.compile(""); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func newVisiting(t testing.TB, sources ...Source) *visiting {
 // site makes a site that a request named, as ready as after its first refresh.
 func (v *visiting) site(host, prefix string) *site {
 	id := siteID{v.handler, address{scheme: "http", host: host, prefix: prefix}}
-	s := newSite(v.app, newIdentity(v.handler, id, prefix, false))
+	s := newSite(v.app, newIdentity(id, false))
 	s.setReady()
 	v.app.sites[id] = s
 	return s

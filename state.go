@@ -45,8 +45,8 @@ type siteState struct {
 
 	key      string
 	id       address
-	listener listener // of its handler
-	path     string   // of the sitemap, as the handler's settings have it
+	listener address // of its handler
+	path     string  // of the sitemap, as the handler's settings have it
 	onDemand bool
 	report   atomic.Pointer[report.Report] // of the last refresh; nil: none since the start
 	plan     atomic.Pointer[plan]          // nil: a refresh runs, or the last one was in vain
