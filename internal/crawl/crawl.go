@@ -71,7 +71,7 @@ func (p *Policy) expire() int64 { return int64(p.Expire / time.Second) }
 type Options struct {
 	Fetcher Fetcher
 	Limiter *Limiter         // of requests to upstreams; nil: 2 a second, one at a time
-	Slots   Slots            // of computing; nil: Workers
+	Slots   Slots            // of computing
 	Workers int              // fetches of the site's own pages at a time; 0: 1
 	Now     func() time.Time // nil: time.Now
 	Own     bool             // the site itself is known to respond for what is no file
@@ -91,7 +91,7 @@ type Crawler struct {
 // New returns a Crawler.
 func New(o Options) *Crawler {
 	o.Workers = max(o.Workers, 1)
-	o.Limiter, o.Slots = cmp.Or(o.Limiter, NewLimiter(2, 1)), cmp.Or(o.Slots, NewSlots(o.Workers))
+	o.Limiter = cmp.Or(o.Limiter, NewLimiter(2, 1))
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -93,12 +93,10 @@ type worker struct {
 	parser    *htmlmeta.Parser
 	ctx, wait context.Context // of fetches: none begins once wait has ended
 	slot      int64           // see [Run.plan]
-	computes  bool            // it has a computing slot
 }
 
 // page fetches a page and updates its record; false: there was no time for it, and the record is as before.
 func (w *worker) page(rec *store.Record, proxied bool) bool {
-	defer w.release()
 	r := w.run
 	absent := r.absentBeside(rec)
 	if a, known := r.c.absences.get(absent); known && a.until == 0 {
@@ -148,40 +146,27 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 	return true
 }
 
-// Take takes a computing slot, release gives it back.
-func (w *worker) take(ctx context.Context) bool {
-	w.computes = w.computes || w.run.c.o.Slots.Take(ctx)
-	return w.computes
-}
-
-func (w *worker) release() {
-	if w.computes {
-		w.run.c.o.Slots.Release()
-		w.computes = false
-	}
-}
-
-// get makes a request, with a place of the limiter where an upstream responds, and with a computing slot,
-// which it gives up if the request takes long and has again for what follows. resp is nil if there was no
-// response. ok is false if there was no time.
+// get makes a request, with a place of the limiter where an upstream responds, and with a computing slot, which
+// it gives up if the request takes long. resp is nil if there was no response. ok is false if there was no time.
 func (w *worker) get(path string, header http.Header, proxied bool) (resp *Response, ok bool) {
 	o := &w.run.c.o
-	w.release()
 	if proxied {
 		if !o.Limiter.slots.Take(w.wait) {
 			return nil, false
 		}
 		defer o.Limiter.slots.Release()
-		if w.computes = o.Limiter.Wait(w.wait, o.Slots); !w.computes {
-			return nil, false
-		}
+		ok = o.Limiter.Wait(w.wait, o.Slots)
+	} else {
+		ok = o.Slots.Take(w.wait)
 	}
-	if w.wait.Err() != nil || !w.take(w.wait) {
+	if !ok {
 		return nil, false
 	}
 	timer, begun := time.AfterFunc(slotTime, o.Slots.Release), time.Now()
 	resp, err := o.Fetcher.Fetch(w.ctx, Request{Path: path, Header: header, Limit: htmlmeta.MaxBody, Wants: wantsBody})
-	w.computes = timer.Stop()
+	if timer.Stop() {
+		o.Slots.Release()
+	}
 	switch {
 	case w.ctx.Err() != nil:
 		w.run.abandoned.Add(1)
@@ -193,15 +178,17 @@ func (w *worker) get(path string, header http.Header, proxied bool) (resp *Respo
 	if proxied || resp != nil && resp.Proxied {
 		o.Limiter.record(time.Since(begun), resp)
 	}
-	return resp, w.take(w.ctx)
+	return resp, true
 }
 
 func wantsBody(status int, header http.Header) bool {
 	return status == http.StatusOK && htmlmeta.IsHTML(header.Get("Content-Type"))
 }
 
-// parse returns the metadata of a response with the status 200; false: parsing it panicked.
+// parse returns the metadata of a response with the status 200, with a computing slot; false: parsing it panicked.
 func (w *worker) parse(path string, resp *Response) (meta htmlmeta.Meta, ok bool) {
+	w.run.c.o.Slots.Take(context.Background()) // others give theirs up soon
+	defer w.run.c.o.Slots.Release()
 	defer func() {
 		if v := recover(); v != nil {
 			w.run.panicked.CompareAndSwap(nil, fmt.Errorf("parsing %s: %w", path, &merge.PanicError{Value: v, Stack: debug.Stack()}))

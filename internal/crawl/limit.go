@@ -116,7 +116,8 @@ func retryAfter(header http.Header, now time.Time, fallback time.Duration) time.
 	return fallback
 }
 
-// Slots bound how many goroutines of all sites compute at a time. None is held while waiting for something.
+// Slots bound how many goroutines of all sites compute at a time; nil: they do not. None is held while waiting
+// for something.
 type Slots chan struct{}
 
 // NewSlots returns n slots.
@@ -124,6 +125,9 @@ func NewSlots(n int) Slots { return make(Slots, n) }
 
 // Take waits for a slot; false: ctx ended before.
 func (s Slots) Take(ctx context.Context) bool {
+	if s == nil || ctx.Err() != nil {
+		return ctx.Err() == nil
+	}
 	select {
 	case s <- struct{}{}:
 		return true
@@ -133,4 +137,8 @@ func (s Slots) Take(ctx context.Context) bool {
 }
 
 // Release gives the slot back.
-func (s Slots) Release() { <-s }
+func (s Slots) Release() {
+	if s != nil {
+		<-s
+	}
+}

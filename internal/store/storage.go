@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // Storage is the part of certmagic's Storage that is used. Keys are paths with slashes. A value is stored whole
@@ -54,7 +56,12 @@ func (m *memory) List(_ context.Context, folder string, _ bool) (keys []string, 
 func (s *Store) load(ctx context.Context, name string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("the storage does not answer"))
 	defer cancel()
-	return within(ctx, func() ([]byte, error) { return s.storage.Load(ctx, path.Join(s.Prefix, name)) })
+	var data []byte
+	var err error
+	if !wait.OrLeave(ctx, 0, func() { data, err = s.storage.Load(ctx, path.Join(s.Prefix, name)) }) || ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return data, err
 }
 
 // write stores a value, or deletes it where it is nil. What calls it runs exclusively.
@@ -77,24 +84,12 @@ func (s *Store) exclusively(ctx context.Context, run func() error) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	_, err := within(ctx, func() (struct{}, error) {
+	var err error
+	if !wait.OrLeave(ctx, 0, func() {
 		defer func() { <-s.lock }()
-		return struct{}{}, run()
-	})
-	return err
-}
-
-// within returns what call does, but no later than ctx ends; call may then go on.
-func within[T any](ctx context.Context, call func() (T, error)) (none T, err error) {
-	done := make(chan func() (T, error), 1)
-	go func() {
-		value, err := call()
-		done <- func() (T, error) { return value, err }
-	}()
-	select {
-	case result := <-done:
-		return result()
-	case <-ctx.Done():
-		return none, context.Cause(ctx)
+		err = run()
+	}) {
+		return ctx.Err()
 	}
+	return err
 }
