@@ -16,6 +16,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
+	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
@@ -221,7 +222,7 @@ func (s *site) addReason(x *explanation, path string, hasStatus bool) {
 			"Name it in 'urls', beside 'files' and other sources, or a kind of file in 'include' of 'files'; with 'links', a link to it is enough.")
 		for _, source := range s.handler.sources {
 			if f, ok := source.(*SourceFiles); ok && x.Rule == "" {
-				if x.Rule = new(checker).patterns("", f.Exclude).which(path); x.Rule != "" {
+				if x.Rule = compilePatterns(new(option.Checker), "", f.Exclude).which(path); x.Rule != "" {
 					x.is(indexing.Excluded)
 				}
 			}

@@ -33,11 +33,12 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
+	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
@@ -227,7 +228,7 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 // and writes nothing outside of memory.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.ctx, h.logger = ctx, ctx.Logger()
-	h.sampled = oncePerMinute(h.logger)
+	h.sampled = logonce.PerMinute(h.logger)
 	if len(h.SourcesRaw) == 0 {
 		h.SourcesRaw = []json.RawMessage{json.RawMessage(`{"source":"files"}`)}
 	}
@@ -264,51 +265,44 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// oncePerMinute is a logger that writes each message once a minute.
-func oncePerMinute(logger *zap.Logger) *zap.Logger {
-	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
-	}))
-}
-
 // compile checks the settings, fills in their defaults, and notes what the handler does for its
 // sources. base is base_url; "" where there is none, or its placeholders have no value yet.
 func (h *Handler) compile(base string) (err error) {
-	c, s := new(checker), &h.settings
+	c, s := new(option.Checker), &h.settings
 	*s = settings{
 		refresh:     cmp.Or(time.Duration(h.RefreshInterval), time.Minute),
-		shardURLs:   c.inRange("shard_urls", h.ShardURLs, maxEntries, maxEntries),
-		maxURLs:     c.inRange("max_urls", h.MaxURLs, 10_000_000, 1_000_000_000),
+		shardURLs:   c.InRange("shard_urls", h.ShardURLs, maxEntries, maxEntries),
+		maxURLs:     c.InRange("max_urls", h.MaxURLs, 10_000_000, 1_000_000_000),
 		robots:      h.RobotsTxt == nil || *h.RobotsTxt,
-		schema:      sitemapxml.Schema(c.choose("schema", h.Schema, "0.9", "0.84")),
-		exclude:     c.patterns("exclude", h.Exclude),
+		schema:      sitemapxml.Schema(c.Choose("schema", h.Schema, "0.9", "0.84")),
+		exclude:     compilePatterns(c, "exclude", h.Exclude),
 		crawl:       cmp.Or(h.Crawl, new(Crawl)).compile(c),
-		dates:       indexing.Mode(c.choose("lastmod", h.LastMod, "auto", "mtime", "off")),
-		canonical:   c.choose("canonical", h.Canonical, "respect", "ignore") == 0,
-		omitOrphans: c.choose("orphans", h.Orphans, "list", "omit") == 1,
+		dates:       indexing.Mode(c.Choose("lastmod", h.LastMod, "auto", "mtime", "off")),
+		canonical:   c.Choose("canonical", h.Canonical, "respect", "ignore") == 0,
+		omitOrphans: c.Choose("orphans", h.Orphans, "list", "omit") == 1,
 		extract:     htmlmeta.Options{Alternates: slices.Contains(h.Extensions, "alternates"), Images: slices.Contains(h.Extensions, "images")},
 	}
 	if base != "" {
 		s.base, s.prefix, err = origin.ParseBase(base)
-		c.refuse(err != nil, "base_url '%s': %w", base, err)
+		c.Refuse(err != nil, "base_url '%s': %w", base, err)
 	}
 	given := cmp.Or(h.Path, "/sitemap.xml")
 	s.path, err = page.Canonical(given)
-	c.refuse(err != nil || !page.IsClean(given) || strings.Contains(given, "{"), "path '%s': a clean path such as /sitemap.xml is wanted", given)
-	c.refuse(path.Ext(given) != ".xml" || path.Base(given) == ".xml", "path '%s': the name of a sitemap ends in .xml", given)
-	c.refuse(s.prefix != "" && path.Dir(s.path) != "/" && !strings.HasPrefix(s.path, s.prefix+"/"),
+	c.Refuse(err != nil || !page.IsClean(given) || strings.Contains(given, "{"), "path '%s': a clean path such as /sitemap.xml is wanted", given)
+	c.Refuse(path.Ext(given) != ".xml" || path.Base(given) == ".xml", "path '%s': the name of a sitemap ends in .xml", given)
+	c.Refuse(s.prefix != "" && path.Dir(s.path) != "/" && !strings.HasPrefix(s.path, s.prefix+"/"),
 		"base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
 	s.stem, s.folder = page.Unescape(strings.TrimSuffix(s.path, ".xml")), page.Unescape(s.prefix)
-	c.refuse(s.refresh < time.Second, "refresh interval %s is too short: the shortest is 1s", s.refresh)
+	c.Refuse(s.refresh < time.Second, "refresh interval %s is too short: the shortest is 1s", s.refresh)
 	most := s.shardURLs * maxEntries
-	c.refuse(h.MaxURLs > most, "max_urls is %d: an index of %d shards of %d pages holds no more than %d", h.MaxURLs, maxEntries, s.shardURLs, most)
+	c.Refuse(h.MaxURLs > most, "max_urls is %d: an index of %d shards of %d pages holds no more than %d", h.MaxURLs, maxEntries, s.shardURLs, most)
 	for _, r := range h.Rules {
 		s.rules = append(s.rules, r.compile(c))
 	}
 	for _, name := range h.Extensions {
-		c.choose("extensions", name, "alternates", "images")
+		c.Choose("extensions", name, "alternates", "images")
 	}
-	c.refuse(s.crawl.Off && (len(h.Extensions) > 0 || s.omitOrphans || h.Canonical == "respect" || h.LastMod == "auto"),
+	c.Refuse(s.crawl.Off && (len(h.Extensions) > 0 || s.omitOrphans || h.Canonical == "respect" || h.LastMod == "auto"),
 		"crawl is off: extensions, 'orphans omit', 'canonical respect' and 'lastmod auto' need fetched pages")
 	for _, source := range h.sources {
 		switch source := source.(type) {
@@ -316,7 +310,7 @@ func (h *Handler) compile(base string) (err error) {
 			h.wantsRoot = h.wantsRoot || source.Root == ""
 			h.underscored = append(h.underscored, source.underscored()...)
 		case *SourceURLs:
-			c.note(source.check(s.base))
+			c.Note(source.check(s.base))
 		case *SourceTraffic:
 			h.watches = true
 		case discoverer:
@@ -324,33 +318,33 @@ func (h *Handler) compile(base string) (err error) {
 			h.wantsRoot = true
 		}
 	}
-	if c.err != nil {
-		return c.err
+	if c.Err != nil {
+		return c.Err
 	}
 	h.discovery, err = h.discovers()
 	return err
 }
 
-func (r Rule) compile(c *checker) Rule {
-	c.refuse(len(r.Match) == 0, "a rule has at least one path pattern")
-	c.refuse(r.ChangeFreq == "" && r.Priority == nil, "the rule for %s says nothing: give it a changefreq or a priority", strings.Join(r.Match, " "))
-	r.match = c.patterns("rule", r.Match)
+func (r Rule) compile(c *option.Checker) Rule {
+	c.Refuse(len(r.Match) == 0, "a rule has at least one path pattern")
+	c.Refuse(r.ChangeFreq == "" && r.Priority == nil, "the rule for %s says nothing: give it a changefreq or a priority", strings.Join(r.Match, " "))
+	r.match = compilePatterns(c, "rule", r.Match)
 	var err error
 	if r.ChangeFreq != "" {
 		r.changeFreq, err = page.ParseChangeFreq(r.ChangeFreq)
-		c.note(err)
+		c.Note(err)
 	}
 	if r.Priority != nil {
 		r.priority, err = page.PriorityOf(*r.Priority)
-		c.note(err)
+		c.Note(err)
 	}
 	return r
 }
 
-func (s Crawl) compile(c *checker) Crawl {
-	c.refuse(s.Off && (s.Rate != 0 || s.Concurrency != 0 || s.Disallow != nil), "crawl is off: its other settings have no effect")
-	s.Rate, s.Concurrency = cmp.Or(s.Rate, 2), c.inRange("crawl concurrency", s.Concurrency, 1, 100)
-	c.refuse(!(s.Rate >= 1.0/3600 && s.Rate <= maxCrawlRate), "crawl rate is %v/s: it is at least one an hour and at most %d/s", s.Rate, maxCrawlRate)
+func (s Crawl) compile(c *option.Checker) Crawl {
+	c.Refuse(s.Off && (s.Rate != 0 || s.Concurrency != 0 || s.Disallow != nil), "crawl is off: its other settings have no effect")
+	s.Rate, s.Concurrency = cmp.Or(s.Rate, 2), c.InRange("crawl concurrency", s.Concurrency, 1, 100)
+	c.Refuse(!(s.Rate >= 1.0/3600 && s.Rate <= maxCrawlRate), "crawl rate is %v/s: it is at least one an hour and at most %d/s", s.Rate, maxCrawlRate)
 	if s.Disallow == nil {
 		s.Disallow = defaultDisallow
 	}
@@ -359,50 +353,25 @@ func (s Crawl) compile(c *checker) Crawl {
 		if strings.ContainsAny(word, "/*{") {
 			patterns = append(patterns, word)
 		} else if err := s.words.Add(word); err != nil {
-			c.note(fmt.Errorf("crawl disallow %w", err))
+			c.Note(fmt.Errorf("crawl disallow %w", err))
 		}
 	}
-	s.patterns = c.patterns("crawl disallow", patterns)
+	s.patterns = compilePatterns(c, "crawl disallow", patterns)
 	return s
 }
 
 // defaultDisallow are words of paths a GET of which may do something.
 var defaultDisallow = strings.Fields("logout logoff signout unsubscribe cart basket checkout confirm verify delete add remove")
 
-// checker checks settings, and keeps the first error.
-type checker struct{ err error }
-
-func (c *checker) note(err error) { c.err = cmp.Or(c.err, err) }
-
-func (c *checker) refuse(wrong bool, format string, args ...any) {
-	if wrong {
-		c.note(fmt.Errorf(format, args...))
-	}
-}
-
-// choose returns which of some words a setting is; empty: the first.
-func (c *checker) choose(setting, value string, words ...string) int {
-	i := slices.Index(words, cmp.Or(value, words[0]))
-	c.refuse(i < 0, "%s is '%s': it is one of %s", setting, value, strings.Join(words, ", "))
-	return i
-}
-
-// inRange returns a number from 1 on; 0: its default.
-func (c *checker) inRange(setting string, n, byDefault, most int) int {
-	n = cmp.Or(n, byDefault)
-	c.refuse(n < 1 || n > most, "%s is %d: it is 1 to %d", setting, n, most)
-	return n
-}
-
-// patterns compiles path patterns. It refuses what could never match a page.
-func (c *checker) patterns(setting string, patterns []string) pathPatterns {
+// compilePatterns compiles path patterns. c refuses those that could never match a page.
+func compilePatterns(c *option.Checker, setting string, patterns []string) pathPatterns {
 	for _, p := range patterns {
-		c.refuse(strings.Contains(p, "{"), "%s: path pattern '%s': placeholders are not replaced", setting, p)
+		c.Refuse(strings.Contains(p, "{"), "%s: path pattern '%s': placeholders are not replaced", setting, p)
 		err := page.CheckPattern(p)
-		c.refuse(err != nil, "%s: %w", setting, err)
+		c.Refuse(err != nil, "%s: %w", setting, err)
 	}
 	compiled := caddyhttp.MatchPath(slices.Clone(patterns))
-	c.note(compiled.Provision(caddy.Context{}))
+	c.Note(compiled.Provision(caddy.Context{}))
 	return pathPatterns(compiled)
 }
 

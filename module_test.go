@@ -7,6 +7,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
@@ -157,7 +158,7 @@ func TestPathPatterns(t *testing.T) {
 		{[]string{"/a%2Fb", "/bands/%*", "/50%25"}, "/a%2Fb /bands/AC%2FDC /50%25", "/a/b /bands /50"},
 		{[]string{"/a/b"}, "/a/b /a%2Fb /a//b", "/a"},
 	} {
-		patterns := new(checker).patterns("exclude", test.patterns)
+		patterns := compilePatterns(new(option.Checker), "exclude", test.patterns)
 		for _, path := range strings.Fields(test.match) {
 			if !patterns.Match(path) {
 				t.Errorf("%q: %s does not match", test.patterns, path)
@@ -170,15 +171,15 @@ func TestPathPatterns(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "a/*", "/[", "/%20[", "/{env.NONE}/*", "/{x}"} {
-		var c checker
-		if c.patterns("exclude", []string{"/ok", bad}); c.err == nil {
+		var c option.Checker
+		if compilePatterns(&c, "exclude", []string{"/ok", bad}); c.Err == nil {
 			t.Errorf("%q is no error", bad)
 		}
 	}
 }
 
 func BenchmarkPathPatterns(b *testing.B) {
-	patterns := new(checker).patterns("exclude", []string{"/private/*", "*.php", "/a/*/c", "*draft*"})
+	patterns := compilePatterns(new(option.Checker), "exclude", []string{"/private/*", "*.php", "/a/*/c", "*draft*"})
 	b.ReportAllocs()
 	for b.Loop() {
 		patterns.Match("/articles/2026/some-ordinary-page-of-a-site.html")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
+	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -49,18 +50,18 @@ func (SourceAccessLog) CaddyModule() caddy.ModuleInfo {
 }
 
 func (s *SourceAccessLog) discovers(all *discovery) error {
-	c := checker{err: s.Discovery.discovers(all)}
-	c.refuse(len(s.Files) == 0, "no log is named")
+	c := option.Checker{Err: s.Discovery.discovers(all)}
+	c.Refuse(len(s.Files) == 0, "no log is named")
 	for _, name := range s.Files {
 		_, err := filepath.Match(name, "")
-		c.refuse(name == "", "a log has an empty name")
-		c.refuse(err != nil, "'%s' is no pattern of names: %w", name, err)
+		c.Refuse(name == "", "a log has an empty name")
+		c.Refuse(err != nil, "'%s' is no pattern of names: %w", name, err)
 	}
 	history := time.Duration(s.History)
-	c.refuse(history != 0 && history < minHistory, "history is %s: the shortest is %s", history, minHistory)
+	c.Refuse(history != 0 && history < minHistory, "history is %s: the shortest is %s", history, minHistory)
 	_, err := accesslog.NewParser(s.Format)
-	c.note(err)
-	return c.err
+	c.Note(err)
+	return c.Err
 }
 
 // logReader reads the logs of one source for all sites of its handler.

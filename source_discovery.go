@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
+	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -41,10 +42,10 @@ func (SourceLinks) CaddyModule() caddy.ModuleInfo {
 }
 
 func (s *SourceLinks) discovers(all *discovery) error {
-	c := checker{err: s.Discovery.discovers(all)}
-	all.links, all.depth = true, c.inRange("depth", s.Depth, defaultDepth, maxDepth)
-	c.refuse(len(s.Unlinked) > 0, "unlinked pages have visitors, and no links: it belongs to access_log or traffic")
-	return c.err
+	c := option.Checker{Err: s.Discovery.discovers(all)}
+	all.links, all.depth = true, c.InRange("depth", s.Depth, defaultDepth, maxDepth)
+	c.Refuse(len(s.Unlinked) > 0, "unlinked pages have visitors, and no links: it belongs to access_log or traffic")
+	return c.Err
 }
 
 // Pages yields nothing: the crawl follows the links of the pages that it fetches.
@@ -114,22 +115,22 @@ type discoverer interface {
 }
 
 func (d *Discovery) discovers(all *discovery) error {
-	var c checker
-	c.refuse(len(d.Query) > maxQueryKeys, "query names %d parameters: at most %d tell pages apart", len(d.Query), maxQueryKeys)
+	var c option.Checker
+	c.Refuse(len(d.Query) > maxQueryKeys, "query names %d parameters: at most %d tell pages apart", len(d.Query), maxQueryKeys)
 	for i, key := range d.Query {
-		c.refuse(key == "", "query has an empty name")
-		c.refuse(key == "*" || strings.ContainsAny(key, "?=&,{"), "query '%s': the names of parameters are wanted, such as page lang", key)
-		c.refuse(uri.IsTracking(key), "query '%s': a tracking parameter tells no pages apart", key)
-		c.refuse(slices.Contains(d.Query[:i], key), "query has '%s' twice", key)
+		c.Refuse(key == "", "query has an empty name")
+		c.Refuse(key == "*" || strings.ContainsAny(key, "?=&,{"), "query '%s': the names of parameters are wanted, such as page lang", key)
+		c.Refuse(uri.IsTracking(key), "query '%s': a tracking parameter tells no pages apart", key)
+		c.Refuse(slices.Contains(d.Query[:i], key), "query has '%s' twice", key)
 		if !slices.Contains(all.query, key) {
 			all.query = append(all.query, key)
 		}
 	}
 	expire := cmp.Or(time.Duration(d.Expire), defaultExpire)
-	c.refuse(expire < minExpire, "expire is %s: the shortest is %s", expire, minExpire)
-	all.unlinked, all.expire = append(all.unlinked, c.patterns("unlinked", d.Unlinked)...), max(all.expire, expire)
-	all.maxPaths = max(all.maxPaths, c.inRange("max_paths", d.MaxPaths, defaultMaxPaths, largestMaxPaths))
-	return c.err
+	c.Refuse(expire < minExpire, "expire is %s: the shortest is %s", expire, minExpire)
+	all.unlinked, all.expire = append(all.unlinked, compilePatterns(&c, "unlinked", d.Unlinked)...), max(all.expire, expire)
+	all.maxPaths = max(all.maxPaths, c.InRange("max_paths", d.MaxPaths, defaultMaxPaths, largestMaxPaths))
+	return c.Err
 }
 
 // discovers returns what the sources of a handler say together; nil: none discovers pages.

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 )
 
 // TestDiscoverySettings is of JSON, whose settings no Caddyfile has checked.
@@ -156,7 +157,7 @@ func newVisiting(t testing.TB, sources ...Source) *visiting {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	v := &visiting{TB: t, logs: logs, clock: time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)}
-	h := &Handler{logger: zap.New(core), sampled: oncePerMinute(zap.New(core)), sources: sources, server: new(caddyhttp.Server), listener: address{scheme: "http"}, mounts: mounts{{}}, onDemandTurn: crawl.NewSlots(1)}
+	h := &Handler{logger: zap.New(core), sampled: logonce.PerMinute(zap.New(core)), sources: sources, server: new(caddyhttp.Server), listener: address{scheme: "http"}, mounts: mounts{{}}, onDemandTurn: crawl.NewSlots(1)}
 	if err := h.compile(""); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
@@ -66,27 +67,27 @@ func (s *SourceFiles) Provision(caddy.Context) error { return s.check() }
 
 // check refuses settings that cannot be meant.
 func (s *SourceFiles) check() error {
-	var c checker
+	var c option.Checker
 	if s.FileSystem == "" || s.FileSystem == defaultFileSystem {
-		c.note(files.CheckRoot(s.Root))
+		c.Note(files.CheckRoot(s.Root))
 	}
-	c.choose("clean_urls", s.CleanURLs, "auto", "on", "off")
+	c.Choose("clean_urls", s.CleanURLs, "auto", "on", "off")
 	at, err := page.Canonical(s.At)
-	c.refuse(s.At != "" && (err != nil || !page.IsClean(s.At) || strings.Contains(s.At, "{")), "at '%s': a URL folder such as /docs is wanted", s.At)
+	c.Refuse(s.At != "" && (err != nil || !page.IsClean(s.At) || strings.Contains(s.At, "{")), "at '%s': a URL folder such as /docs is wanted", s.At)
 	s.at = strings.TrimSuffix(at, "/")
 	for setting, patterns := range map[string][]string{"include": s.Include, "include_only": s.IncludeOnly, "exclude": s.Exclude} {
-		c.patterns(setting, patterns)
+		compilePatterns(&c, setting, patterns)
 	}
 	for _, name := range s.Index {
-		c.refuse(name == "" || strings.ContainsAny(name, `/\{}`), "index '%s' is no file name", name)
+		c.Refuse(name == "" || strings.ContainsAny(name, `/\{}`), "index '%s' is no file name", name)
 	}
-	return c.err
+	return c.Err
 }
 
 // underscored are the include patterns that name what begins with "_".
 func (s *SourceFiles) underscored() pathPatterns {
 	named := slices.DeleteFunc(slices.Concat(s.Include, s.IncludeOnly), func(p string) bool { return !strings.Contains(p, "/_") })
-	return new(checker).patterns("", named)
+	return compilePatterns(new(option.Checker), "", named)
 }
 
 // Sorted reports that pages come in the order of their paths.
@@ -146,7 +147,7 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 	o = files.Options{
 		FS: r.FS, Root: cmp.Or(replaced[0], r.Root), At: r.Prefix, Include: slices.Concat(s.IncludeOnly, s.Include), Exclude: s.Exclude,
 		Compile: func(patterns []string) func(string) bool {
-			return new(checker).patterns("", patterns).Match
+			return compilePatterns(new(option.Checker), "", patterns).Match
 		},
 		Hide: slices.Clone(r.Hide), Index: s.Index, Workers: r.Workers, Now: r.Now,
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -59,4 +60,11 @@ func (l *Logger) ClearFunc(match func(kind string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	maps.DeleteFunc(l.last, func(kind, _ string) bool { return match(kind) })
+}
+
+// PerMinute returns a logger that writes each message once a minute.
+func PerMinute(logger *zap.Logger) *zap.Logger {
+	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
+	}))
 }

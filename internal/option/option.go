@@ -1,4 +1,5 @@
-// Package option holds the options of a configuration file: what each is called, and what it sets.
+// Package option holds the options of a configuration file: what each is called, what it sets, and which values are
+// refused.
 package option
 
 import (
