@@ -88,7 +88,7 @@ func (s *Store) exclusively(ctx context.Context, run func() error) error {
 	if !wait.OrLeave(ctx, 0, func() {
 		defer func() { <-s.lock }()
 		err = run()
-	}) {
+	}) || ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return err
