@@ -2,12 +2,9 @@ package sitemap
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"os"
 	"strings"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -118,31 +115,6 @@ func TestSitesAt(t *testing.T) {
 		if _, _, err := s.app.sitesAt(raw); err == nil || len(err.Error()) > 400 {
 			t.Errorf("%.50q: got %.400v", raw, err)
 		}
-	}
-}
-
-// TestPrintJSON prints texts that strangers may have written.
-func TestPrintJSON(t *testing.T) {
-	const response = `{"sites":[{"site":"http://a.example","named_by":"visitors","pages":3,"last_refresh":{"duration_seconds":1e-7,"left_out":{"noindex":1,"\u001b":2},"warnings":["one\tline","\u202egpj"]}},{"site":"http://b.example"}]}`
-	const want = `sites
-  site      http://a.example
-  named by  visitors
-  pages     3
-  last refresh
-    duration seconds  1e-7
-    left out
-      noindex  1
-      \u001b   2
-    warnings   one\u0009line
-    warnings   \u202egpj
-sites
-  site  http://b.example
-`
-	var got strings.Builder
-	w, d := tabwriter.NewWriter(&got, 0, 0, 2, ' ', 0), json.NewDecoder(strings.NewReader(response))
-	d.UseNumber()
-	if err := errors.Join(printJSON(w, d, "", ""), w.Flush()); err != nil || got.String() != want {
-		t.Errorf("got error %v and\n%s\nwant\n%s", err, got.String(), want)
 	}
 }
 

@@ -1,12 +1,15 @@
 package sitemap
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
 )
 
 func init() {
@@ -42,19 +45,17 @@ func addSitemapCommands(cmd *cobra.Command) {
 	cmd.AddCommand(append(adminCommands(), buildCommand(), checkCommand())...)
 }
 
-// fail says what keeps a command from being run, and has Caddy exit with exitFailed.
-func fail(cmd *cobra.Command, err error) error {
-	cmd.PrintErrln("Error:", err)
-	return exit(cmd, exitFailed)
-}
+// fail says what keeps a command from being run.
+func fail(cmd *cobra.Command, err error) error { return exit(cmd, exitFailed, err) }
 
-// exit has Caddy exit with a status; what is to be said has been said.
-func exit(cmd *cobra.Command, status int) error {
+// exit has Caddy exit with a status other than 0, and says why unless that has been said.
+func exit(cmd *cobra.Command, status int, err error) error {
+	if err != nil {
+		cmd.PrintErrln("Error:", terminal.Clean(err.Error()))
+	}
 	cmd.SilenceErrors = true
-	if status == exitErrors {
-		return errFound // Caddy exits with 1 for any error that names no other status
+	if status == exitErrors { // with which Caddy exits for any error that names no other
+		return cmp.Or(err, errors.New("errors were found"))
 	}
 	return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return status, nil })(cmd, nil)
 }
-
-var errFound = errors.New("errors were found")

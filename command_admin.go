@@ -1,7 +1,6 @@
 package sitemap
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -11,12 +10,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
 )
 
 // adminCommands are those that ask a running server.
@@ -28,13 +27,11 @@ func adminCommands() []*cobra.Command {
 			Long: `
 Shows for each site what its sitemap lists and since when, what its sources name, what is
 left out and why, the last refresh, and who last requested its documents.`,
-			Example: `  caddy sitemap status --site https://example.com --json`,
 		}),
 		adminCommand(http.MethodPost, "/sitemap/refresh", &cobra.Command{
-			Use:     "refresh [--site URL]",
-			Short:   "Refreshes the sitemaps of the running server now",
-			Long:    "Refreshes the sitemaps, waits until that is done, and shows their status.",
-			Example: `  caddy sitemap refresh --site https://example.com`,
+			Use:   "refresh [--site URL]",
+			Short: "Refreshes the sitemaps of the running server now",
+			Long:  "Refreshes the sitemaps, waits until that is done, and shows their status.",
 		}),
 		adminCommand(http.MethodGet, "/sitemap/explain", &cobra.Command{
 			Use:   "explain URL",
@@ -42,7 +39,6 @@ left out and why, the last refresh, and who last requested its documents.`,
 			Long: `
 Shows whether a page is in the sitemap, and in which document; if it is not, why, and what
 to do. The page is fetched once more, as an anonymous visitor.`,
-			Example: `  caddy sitemap explain https://example.com/about`,
 		}),
 	}
 }
@@ -63,9 +59,9 @@ an error, or a refresh failed or is held back, or 2 for invalid usage.`
 	flags.StringVarP(&adapter, "adapter", "a", "", "Name of config adapter to apply (when --config is used)")
 	flags.StringVar(&address, "address", "", "The address to use to reach the admin API endpoint, if not the default")
 	asJSON := flags.Bool("json", false, "Print the response of the admin API as it is")
-	cmd.RunE = func(*cobra.Command, []string) error {
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		query := url.Values{}
-		switch args := flags.Args(); {
+		switch {
 		case explains && len(args) != 1:
 			return fail(cmd, errors.New("exactly one argument is required: the URL of a page"))
 		case explains:
@@ -77,13 +73,10 @@ an error, or a refresh failed or is held back, or 2 for invalid usage.`
 		}
 		at, err := caddycmd.DetermineAdminAPIAddress(address, nil, config, adapter)
 		if err != nil {
-			err = fmt.Errorf("finding the admin address: %w", err)
-		} else if err = requestAdmin(cmd, *asJSON, at, method, path+"?"+query.Encode()); err != nil {
-			err = fmt.Errorf("%s: %w", at, err)
+			return exit(cmd, exitErrors, fmt.Errorf("finding the admin address: %w", err))
 		}
-		if err != nil {
-			cmd.PrintErrln("Error:", printable(err.Error()))
-			return exit(cmd, exitErrors)
+		if err := requestAdmin(cmd, *asJSON, at, method, path+"?"+query.Encode()); err != nil {
+			return exit(cmd, exitErrors, fmt.Errorf("%s: %w", at, err))
 		}
 		return nil
 	}
@@ -94,59 +87,23 @@ an error, or a refresh failed or is held back, or 2 for invalid usage.`
 func requestAdmin(cmd *cobra.Command, asJSON bool, address, method, uri string) error {
 	resp, err := caddycmd.AdminAPIRequest(address, method, uri, nil, nil)
 	if err != nil {
-		var refused struct{ Error string }
-		if _, body, ok := strings.Cut(err.Error(), ": {"); ok && json.Unmarshal([]byte("{"+body), &refused) == nil && refused.Error != "" {
-			return errors.New(refused.Error)
-		}
 		return err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	var all sitesStatus // of an explanation, none
-	if err := errors.Join(err, json.Unmarshal(body, &all)); err != nil {
+	if err = cmp.Or(err, json.Unmarshal(body, &all)); err != nil {
 		return fmt.Errorf("reading the response: %w", err)
 	}
 	if asJSON {
 		_, err = cmd.OutOrStdout().Write(body)
 	} else {
-		w, d := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0), json.NewDecoder(bytes.NewReader(body))
-		d.UseNumber()
-		err = errors.Join(printJSON(w, d, "", ""), w.Flush())
+		err = terminal.PrintJSON(cmd.OutOrStdout(), body)
 	}
-	if err == nil && method == http.MethodPost && slices.ContainsFunc(all.Sites, func(st siteStatus) bool {
+	if method == http.MethodPost && slices.ContainsFunc(all.Sites, func(st siteStatus) bool {
 		return st.LastRefresh != nil && (st.LastRefresh.Result == report.Failed || st.LastRefresh.Result == report.HeldBack)
 	}) {
-		err = errors.New("a refresh failed or is held back; pages that were listed stay listed")
-	}
-	return err
-}
-
-// printJSON prints a value of JSON in columns: the members of an object below its name, and
-// the elements of an array one after the other, each under the array's name.
-func printJSON(w io.Writer, d *json.Decoder, indent, name string) error {
-	token, err := d.Token()
-	switch token {
-	case json.Delim('['):
-		for err == nil && d.More() {
-			err = printJSON(w, d, indent, name)
-		}
-	case json.Delim('{'):
-		if name != "" {
-			_, err = fmt.Fprintln(w, indent+name)
-			indent += "  "
-		}
-		for err == nil && d.More() {
-			token, err = d.Token()
-			err = cmp.Or(err, printJSON(w, d, indent, printable(strings.ReplaceAll(fmt.Sprint(token), "_", " "))))
-		}
-	default: // strangers may have written it
-		if err == nil {
-			_, err = fmt.Fprintf(w, "%s%s\t%s\n", indent, name, printable(fmt.Sprint(token)))
-		}
-		return err
-	}
-	if err == nil {
-		_, err = d.Token() // the end
+		err = cmp.Or(err, errors.New("a refresh failed or is held back; pages that were listed stay listed"))
 	}
 	return err
 }

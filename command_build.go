@@ -41,8 +41,13 @@ file server serves at a URL, or of each site of a configuration, then into folde
 own. A build without pages, or with less than half of the pages of the last one, fails and
 writes nothing. Exit status: 0 on success, 1 if the build failed, 2 for invalid usage.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := b.check(args); err != nil {
-				return fail(cmd, err)
+			switch {
+			case len(args) > 0:
+				return fail(cmd, fmt.Errorf("unexpected argument '%s': the site's folder is named by --root", args[0]))
+			case b.config != "" && (b.root+b.baseURL != "" || !b.crawl || b.out == ""):
+				return fail(cmd, errors.New("with --config, name a folder with --out; root, base_url and crawl are set in the configuration"))
+			case b.config == "" && (b.root == "" || b.baseURL == ""):
+				return fail(cmd, errors.New("name the site's folder with --root and its URL with --base-url, or a configuration with --config"))
 			}
 			err := b.run(cmd.Context())
 			if err != nil {
@@ -52,8 +57,16 @@ writes nothing. Exit status: 0 on success, 1 if the build failed, 2 for invalid 
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&b.root, "root", "", "The site's folder")
-	flags.StringVar(&b.baseURL, "base-url", "", "The URL at which the folder is served, such as https://example.com/docs")
+	flags.Func("root", "The site's `folder`", func(value string) (err error) {
+		b.root = value
+		_, err = os.ReadDir(value)
+		return err
+	})
+	flags.Func("base-url", "The `URL` at which the folder is served, such as https://example.com/docs", func(value string) (err error) {
+		b.baseURL = value
+		_, b.prefix, err = origin.ParseBase(value)
+		return err
+	})
 	flags.BoolVar(&b.crawl, "crawl", true, "Fetch the folder's pages; otherwise, they are listed by name")
 	flags.StringVarP(&b.config, "config", "c", "", "A configuration whose sites are built")
 	flags.StringVarP(&b.adapter, "adapter", "a", "", "The config adapter for it")
@@ -69,28 +82,11 @@ writes nothing. Exit status: 0 on success, 1 if the build failed, 2 for invalid 
 // build is one run of the command: its flags and its summary.
 type build struct {
 	root, baseURL, config, adapter, out, state string
-	crawl, gzip, robots, force, json           bool
+
+	prefix                           string // of baseURL
+	crawl, gzip, robots, force, json bool
 	export.Summary
 	progress export.Progress
-}
-
-// check refuses invalid usage.
-func (b *build) check(args []string) error {
-	switch {
-	case len(args) > 0:
-		return fmt.Errorf("unexpected argument '%s': the site's folder is named by --root", args[0])
-	case b.config != "" && (b.root+b.baseURL != "" || !b.crawl || b.out == ""):
-		return errors.New("with --config, name a folder with --out; root, base_url and crawl are set in the configuration")
-	case b.config == "" && (b.root == "" || b.baseURL == ""):
-		return errors.New("name the site's folder with --root and its URL with --base-url, or a configuration with --config")
-	}
-	if _, _, err := origin.ParseBase(b.baseURL); err != nil && b.config == "" {
-		return fmt.Errorf("--base-url '%s': %w", b.baseURL, err)
-	}
-	if _, err := os.ReadDir(b.root); err != nil && b.config == "" {
-		return fmt.Errorf("--root: %w", err)
-	}
-	return nil
 }
 
 // run refreshes all sites, and then writes their files.
@@ -147,9 +143,17 @@ func (b *build) run(ctx context.Context) error {
 // sites are those to build, without aliases. Nothing is started; logs, admin endpoint and
 // state of a configuration are its server's.
 func (b *build) sites(ctx context.Context) ([]*site, error) {
-	encoded, err := b.alone(), error(nil)
+	var encoded []byte
+	var err error
 	if b.config != "" {
 		encoded, _, _, err = caddycmd.LoadConfig(b.config, b.adapter)
+	} else {
+		off := ""
+		if !b.crawl {
+			off = "crawl off"
+		}
+		caddyfile := fmt.Appendf(nil, alone, b.prefix, strings.ReplaceAll(b.root, `"`, `\"`), b.baseURL, off)
+		encoded, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(caddyfile, nil)
 	}
 	config := new(caddy.Config)
 	if err == nil {
@@ -196,20 +200,16 @@ func (b *build) sites(ctx context.Context) ([]*site, error) {
 }
 
 // alone is the configuration of a folder that a file server serves.
-func (b *build) alone() []byte {
-	type object = map[string]any
-	_, prefix, _ := origin.ParseBase(b.baseURL) // check has refused the others
-	handlers := []object{
-		{"handler": "rewrite", "strip_path_prefix": prefix},
-		{"handler": "vars", "root": b.root},
-		{"handler": "sitemap", "base_url": b.baseURL, "crawl": object{"off": !b.crawl}},
-		{"handler": "file_server"},
+const alone = `:80 {
+	handle_path %s/* {
+		root * "%s"
+		sitemap {
+			base_url %s
+			%s
+		}
+		file_server
 	}
-	subroute := object{"handler": "subroute", "routes": []object{{"handle": handlers}}}
-	route := object{"match": []object{{"path": []string{prefix + "/*"}}}, "handle": []object{subroute}}
-	server := object{"listen": []string{":80"}, "routes": []object{route}}
-	return caddyconfig.JSON(object{"apps": object{"http": object{"servers": object{"build": server}}}}, nil)
-}
+}`
 
 // build refreshes a site once, until nothing is left to be fetched, and writes its files
 // aside.

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/lint"
 )
@@ -21,10 +20,10 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("the disk 
 func TestCheckFlags(t *testing.T) {
 	for name, test := range map[string]struct{ args, want string }{
 		"no argument":     {"", "nothing to check: name a file, a folder, a URL, or - for standard input"},
-		"rate":            {"--rate 2 -", "--rate '2': a number a second is wanted, such as 2/s or 0.5/s"},
-		"no sample":       {"--sample 0 -", "--sample 0: it is at least 1"},
-		"base with query": {"--base-url http://example.com/?a -", "--base-url 'http://example.com/?a': only scheme, host, port and folder belong in it"},
-		"proxy":           {"--proxy localhost:8080 -", "--proxy 'localhost:8080': a URL is wanted, such as http://localhost:3128"},
+		"rate":            {"--rate 2 -", `invalid argument "2" for "--rate" flag: a number a second is wanted, such as 2/s or 0.5/s`},
+		"no sample":       {"--fetch=few -", `invalid argument "few" for "--fetch" flag: strconv.ParseInt: parsing "few": invalid syntax`},
+		"base with query": {"--base-url http://example.com/?a -", `invalid argument "http://example.com/?a" for "--base-url" flag: only scheme, host, port and folder belong in it`},
+		"proxy":           {"--proxy localhost:8080 -", `invalid argument "localhost:8080" for "--proxy" flag: a URL is wanted, such as http://localhost:3128`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := runCommand(t.Context(), nil, append([]string{"check"}, strings.Fields(test.args)...)...)
@@ -64,41 +63,6 @@ func TestCheckOutput(t *testing.T) {
 	if status != exitFailed || !strings.HasSuffix(stderr.String(), "Error: the disk is full\n") {
 		t.Errorf("findings that nobody got: got %d, %q", status, stderr.String())
 	}
-}
-
-// TestPrintable is that nothing of a stranger's gets to a terminal but what it shows.
-func TestPrintable(t *testing.T) {
-	for text, want := range map[string]string{
-		"Zoë ~ 世界":              "Zoë ~ 世界",
-		"\x1b[31m\r\nb\x00\x7f": `\u001b[31m\u000d\u000ab\u0000\u007f`,
-		"\u009b\u202e\u2028\t":  `\u009b\u202e\u2028\u0009`,
-		"\xff":                  "\ufffd",
-		"a\U000e0001":           `a\udb40\udc01`,
-	} {
-		if got := printable(text); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
-	}
-}
-
-// FuzzPrintable is that any text becomes a line of what can be shown, and JSON stays the same JSON.
-func FuzzPrintable(f *testing.F) {
-	f.Add("\x1b[31m\u009b\u202e\xff\U000e0001 \\u0041\"")
-	f.Fuzz(func(t *testing.T, text string) {
-		for _, r := range printable(text) {
-			if !unicode.IsPrint(r) {
-				t.Fatalf("%q has %q", printable(text), r)
-			}
-		}
-		var want, got string
-		encoded, err := json.Marshal(text)
-		if err == nil {
-			err = errors.Join(json.Unmarshal(encoded, &want), json.Unmarshal([]byte(printable(string(encoded))), &got))
-		}
-		if err != nil || got != want {
-			t.Fatalf("got %q, %v, want %q", got, err, want)
-		}
-	})
 }
 
 // TestCheckDocs is that the docs show what the command says, and all its flags.

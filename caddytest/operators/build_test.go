@@ -266,9 +266,9 @@ func TestBuildRefuses(t *testing.T) {
 	}{
 		{2, nil, []string{"with --root and its URL with --base-url, or a configuration with --config"}},
 		{2, []string{"--root", "www"}, []string{"its URL with --base-url"}},
-		{2, []string{"--root", "www", "--base-url", "example.com"}, []string{"--base-url 'example.com': ", "begins with https:// or http://"}},
-		{2, []string{"--root", "nowhere", "--base-url", example}, []string{"--root: ", "nowhere"}},
-		{2, []string{"--root", "file", "--base-url", example}, []string{"--root: ", "file: not a directory"}},
+		{2, []string{"--root", "www", "--base-url", "example.com"}, []string{`"--base-url" flag: `, "begins with https:// or http://"}},
+		{2, []string{"--root", "nowhere", "--base-url", example}, []string{`"--root" flag: `, "nowhere"}},
+		{2, []string{"--root", "file", "--base-url", example}, []string{`"--root" flag: `, "file: not a directory"}},
 		{2, append(alone, "extra"), []string{"unexpected argument 'extra'", "--root"}},
 		{2, append(alone, "--gzipped"), []string{"unknown flag: --gzipped"}},
 		{2, []string{"--config", "Two"}, []string{"name a folder with --out"}},

@@ -1,0 +1,64 @@
+// Package terminal prints text of strangers so that it cannot control a terminal.
+package terminal
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+	"unicode/utf16"
+)
+
+// Clean escapes control characters, line ends and marks of writing direction as JSON does. JSON
+// stays the same JSON.
+func Clean(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
+}
+
+// PrintJSON prints valid JSON in columns: the members of an object below its name, and the
+// elements of an array one after the other, each under the array's name.
+func PrintJSON(w io.Writer, value []byte) error {
+	var text bytes.Buffer
+	columns, d := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0), json.NewDecoder(bytes.NewReader(value))
+	d.UseNumber()
+	printNext(columns, d, "", "")
+	_ = columns.Flush()
+	_, err := w.Write(text.Bytes())
+	return err
+}
+
+// printNext prints the decoder's next value.
+func printNext(w io.Writer, d *json.Decoder, indent, name string) {
+	token, _ := d.Token()
+	delim, nested := token.(json.Delim)
+	isObject := nested && delim == '{'
+	switch {
+	case !nested:
+		_, _ = fmt.Fprintf(w, "%s%s\t%s\n", indent, name, Clean(fmt.Sprint(token)))
+		return
+	case isObject && name != "":
+		_, _ = fmt.Fprintln(w, indent+name)
+		indent += "  "
+	}
+	for d.More() {
+		if isObject {
+			token, _ = d.Token()
+			name = Clean(strings.ReplaceAll(fmt.Sprint(token), "_", " "))
+		}
+		printNext(w, d, indent, name)
+	}
+	_, _ = d.Token() // the end
+}
