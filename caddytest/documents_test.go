@@ -21,7 +21,7 @@ func documentsSite(name, settings string) string {
 	return `
 http://localhost:{port} {
 	sitemap {
-		source given ` + name + `
+		given ` + name + `
 		crawl off
 		` + settings + `
 	}
@@ -33,7 +33,7 @@ func fetchedSite(name, settings string) string {
 	return `
 http://localhost:{port} {
 	sitemap {
-		source given ` + name + `
+		given ` + name + `
 		` + settings + `
 	}
 	` + aPage + `

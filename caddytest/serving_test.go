@@ -31,7 +31,7 @@ type yieldPages func(ctx context.Context, yield func(sitemap.Page) error) error
 // givenPages are the yieldPages of the running test, by name.
 var givenPages sync.Map
 
-// give makes a source for a Caddyfile: "source given <name>".
+// give makes a source for a Caddyfile: "given <name>".
 func give(t *testing.T, name string, pages yieldPages) {
 	givenPages.Store(name, pages)
 	t.Cleanup(func() { givenPages.Delete(name) })
@@ -140,7 +140,7 @@ func TestServingBehind(t *testing.T) {
 http://localhost:{port} {
 	root * {dir}/site
 	sitemap {
-		source given behind
+		given behind
 		crawl off
 	}
 	file_server
@@ -211,7 +211,7 @@ func TestServingBehindLogin(t *testing.T) {
 					Bob $2a$04$lPjZVTDt/nNLXbxRqZZCq.nIFv0pS2YKeuixykmT1z70zuqGtgRRe
 				}
 				sitemap {
-					source given login
+					given login
 				}
 				`+aPage+`
 			}`, nil)

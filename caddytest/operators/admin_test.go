@@ -169,7 +169,7 @@ http://127.0.0.1:{port} {
 const gatedSite = `
 http://localhost:{port} {
 	sitemap {
-		source gated
+		gated
 	}
 	respond "<!doctype html><title>home</title>" 200 {
 		close
