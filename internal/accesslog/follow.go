@@ -94,13 +94,10 @@ type file struct {
 // absolute names of logs, or as of [filepath.Match]. Files that were written last longer ago than history are
 // not read.
 func NewFollower(patterns []string, history time.Duration, now func() time.Time, from Positions) *Follower {
-	f := &Follower{patterns: patterns, history: history, now: now, positions: make(Positions), missing: make(map[string]bool), logs: make(map[string]*Log), buf: bufio.NewReaderSize(nil, maxLine)}
-	for key, offset := range from {
-		if len(f.positions) < 2*maxFiles && offset >= 0 {
-			f.positions[key] = offset
-		}
+	if from == nil {
+		from = make(Positions)
 	}
-	return f
+	return &Follower{patterns: patterns, history: history, now: now, positions: maps.Clone(from), missing: make(map[string]bool), logs: make(map[string]*Log), buf: bufio.NewReaderSize(nil, maxLine)}
 }
 
 // Positions returns how far the files are read.
@@ -112,13 +109,8 @@ func (f *Follower) Positions() Positions { return maps.Clone(f.positions) }
 // file that cannot be read is tried again at the next poll, a damaged one once it has changed.
 func (f *Follower) Poll(ctx context.Context, line func(b []byte) string) (read map[string]int) {
 	read = make(map[string]int)
-	lines, errs := make(map[string]map[string]int), make(map[string]error)
-	take := func(log string, b []byte) {
-		if lines[log] == nil {
-			lines[log] = make(map[string]int)
-		}
-		lines[log][line(b)]++
-	}
+	lines, errs := make(map[[2]string]int), make(map[string]error) // by log, and what became of them
+	take := func(log string, b []byte) { lines[[2]string{log, line(b)}]++ }
 	last, found := f.files, make(map[string]bool)
 	f.files = make(map[string]*file)
 	for _, x := range f.list(f.logOf, errs) {
@@ -163,11 +155,9 @@ func (f *Follower) Poll(ctx context.Context, line func(b []byte) string) (read m
 	for path, err := range errs {
 		log(path).Error = err.Error()
 	}
-	for path, results := range lines {
-		for result, n := range results {
-			log(path).Lines[result] += n
-			read[result] += n
-		}
+	for of, n := range lines {
+		log(of[0]).Lines[of[1]] += n
+		read[of[1]] += n
 	}
 	return read
 }
@@ -301,23 +291,24 @@ func (f *Follower) read(ctx context.Context, x *file, only map[string]bool, line
 		return err
 	}
 	defer opened.Close()
-	src := contextFile{opened, ctx}
-	switch filepath.Ext(x.path) {
+	var r io.Reader = contextFile{opened, ctx}
+	ext := filepath.Ext(x.path)
+	switch ext {
 	case ".gz":
-		var r *gzip.Reader
-		if r, err = gzip.NewReader(bufio.NewReader(src)); err == nil {
-			err = f.readLines(x, r, only, line)
-		} else if err == io.EOF {
+		if r, err = gzip.NewReader(bufio.NewReader(r)); err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
 	case ".zst":
-		var r *zstd.Decoder
-		if r, err = zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow)); err == nil {
-			defer r.Close()
-			err = f.readLines(x, r, only, line)
+		var z *zstd.Decoder
+		if z, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow)); err == nil {
+			defer z.Close()
 		}
-	default:
-		err = f.readLines(x, src, only, line)
+		r = z
+	}
+	if err == nil {
+		err = f.readLines(x, r, only, line)
+	}
+	if ext != ".gz" && ext != ".zst" {
 		x.done = err == nil
 		return err
 	}

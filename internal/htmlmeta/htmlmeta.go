@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
@@ -83,13 +84,12 @@ func mediaType(contentType string) string {
 // PathOn returns the path, with its query, of an absolute URL on the site whose scheme, host and port are base, as
 // in [page.Canonical]. ok is false where the URL is not on the site, or not valid.
 func PathOn(base, url string) (path string, ok bool) {
-	if len(url) < len(base) || !strings.EqualFold(url[:len(base)], base) {
+	if path, ok = strings.CutPrefix(url, base); ok && page.IsNormal(path) {
+		return path, true // as nearly all are written
+	}
+	u, err := origin.ParseURL(url)
+	if err != nil || u.Origin() != base {
 		return "", false
 	}
-	path, _, _ = strings.Cut(url[len(base):], "#")
-	if path == "" || path[0] == '?' {
-		path = "/" + path
-	}
-	path, err := page.Canonical(path)
-	return path, err == nil
+	return u.Path, true
 }
