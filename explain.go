@@ -320,7 +320,7 @@ func (s *site) follow(ctx context.Context, x *explanation) (all []liveResponse) 
 
 // fetchLive fetches a path as an anonymous visitor.
 func (s *site) fetchLive(ctx context.Context, path string, live *liveResponse) {
-	res, err := (&Refresh{site: s}).fetch(ctx, path, htmlmeta.MaxBody)
+	res, err := s.fetcher.fetch(ctx, s.internalPath(path), htmlmeta.MaxBody, nil)
 	if err == nil && res.Unhandled {
 		err = errors.New("no route handles the request: a visitor gets an empty response")
 	}

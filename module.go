@@ -307,6 +307,7 @@ func (h *Handler) compile(base string) (err error) {
 	for _, source := range h.sources {
 		switch source := source.(type) {
 		case *SourceFiles:
+			c.Note(source.check())
 			h.wantsRoot = h.wantsRoot || source.Root == ""
 			h.underscored = append(h.underscored, source.underscored()...)
 		case *SourceURLs:

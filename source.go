@@ -17,7 +17,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -27,13 +26,6 @@ func init() {
 		caddy.RegisterModule(source)
 	}
 }
-
-// Interface guards
-var (
-	_ caddy.Provisioner = (*SourceFiles)(nil)
-	_ SortedSource      = (*SourceFiles)(nil)
-	_ Source            = (*SourceURLs)(nil)
-)
 
 // Page is one URL of a site and what is known of it.
 type Page = page.Page
@@ -119,12 +111,6 @@ func fileSystem(ctx caddy.Context, name string) (fs.FS, error) {
 	return fsys, nil
 }
 
-// fetch fetches a path of the site's URLs, percent-encoded and with its query, as an anonymous
-// visitor, with up to limit bytes of the body.
-func (r *Refresh) fetch(ctx context.Context, path string, limit int) (*crawl.Response, error) {
-	return r.site.fetcher.fetch(ctx, r.site.internalPath(path), limit, nil)
-}
-
 // replacer replaces global placeholders and those of a request for the site.
 func (r *Refresh) replacer() *caddy.Replacer {
 	repl, q := caddy.NewReplacer(), request{origin: r.BaseURL, path: "/"}
@@ -139,9 +125,7 @@ func (r *Refresh) replacer() *caddy.Replacer {
 func (r *Refresh) LeaveOut(reason string, n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if n > 0 {
-		r.leftOut[reason] += n
-	}
+	r.leftOut[reason] += n
 }
 
 // Warn logs a warning about the source, and not again while later refreshes warn of the

@@ -38,11 +38,7 @@ type SourceAccessLog struct {
 	Discovery
 }
 
-const (
-	defaultHistory = 30 * 24 * time.Hour
-	minHistory     = time.Hour
-	pollEvery      = 2 * time.Second
-)
+const pollEvery = 2 * time.Second
 
 // CaddyModule returns the Caddy module information.
 func (SourceAccessLog) CaddyModule() caddy.ModuleInfo {
@@ -58,7 +54,7 @@ func (s *SourceAccessLog) discovers(all *discovery) error {
 		c.Refuse(err != nil, "'%s' is no pattern of names: %w", name, err)
 	}
 	history := time.Duration(s.History)
-	c.Refuse(history != 0 && history < minHistory, "history is %s: the shortest is %s", history, minHistory)
+	c.Refuse(history != 0 && history < time.Hour, "history is %s: the shortest is %s", history, time.Hour)
 	_, err := accesslog.NewParser(s.Format)
 	c.Note(err)
 	return c.Err
@@ -82,7 +78,7 @@ func (h *Handler) logReaders() ([]*logReader, error) {
 		}
 		r := &logReader{handler: h}
 		r.Source, r.Filter = len(all), h.discovery.filter
-		r.History = cmp.Or(time.Duration(s.History), defaultHistory)
+		r.History = cmp.Or(time.Duration(s.History), 30*24*time.Hour)
 		r.Now = func() time.Time { return h.app.now() }
 		for _, name := range s.Files {
 			replaced, err := caddy.NewReplacer().ReplaceOrErr(name, true, true)

@@ -31,11 +31,6 @@ type SourceLinks struct {
 	Discovery
 }
 
-const (
-	defaultDepth = 20
-	maxDepth     = 250 // a record counts to 255
-)
-
 // CaddyModule returns the Caddy module information.
 func (SourceLinks) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.sitemap.sources.links", New: func() caddy.Module { return new(SourceLinks) }}
@@ -43,7 +38,7 @@ func (SourceLinks) CaddyModule() caddy.ModuleInfo {
 
 func (s *SourceLinks) discovers(all *discovery) error {
 	c := option.Checker{Err: s.Discovery.discovers(all)}
-	all.links, all.depth = true, c.InRange("depth", s.Depth, defaultDepth, maxDepth)
+	all.links, all.depth = true, c.InRange("depth", s.Depth, 20, 250) // a record counts to 255
 	c.Refuse(len(s.Unlinked) > 0, "unlinked pages have visitors, and no links: it belongs to access_log or traffic")
 	return c.Err
 }
@@ -83,16 +78,6 @@ type Discovery struct {
 	MaxPaths int `json:"max_paths,omitempty"`
 }
 
-// Defaults and bounds of discovery.
-const (
-	defaultExpire    = 90 * 24 * time.Hour
-	minExpire        = time.Hour
-	defaultMaxPaths  = 1_000_000
-	largestMaxPaths  = 10_000_000
-	maxOnDemandPaths = 500 // of a site that only visitors named
-	maxQueryKeys     = 20
-)
-
 // discovery is what the sources of a handler that discover pages say together.
 type discovery struct {
 	links    bool // links are followed
@@ -116,7 +101,7 @@ type discoverer interface {
 
 func (d *Discovery) discovers(all *discovery) error {
 	var c option.Checker
-	c.Refuse(len(d.Query) > maxQueryKeys, "query names %d parameters: at most %d tell pages apart", len(d.Query), maxQueryKeys)
+	c.Refuse(len(d.Query) > 20, "query names %d parameters: at most 20 tell pages apart", len(d.Query))
 	for i, key := range d.Query {
 		c.Refuse(key == "", "query has an empty name")
 		c.Refuse(key == "*" || strings.ContainsAny(key, "?=&,{"), "query '%s': the names of parameters are wanted, such as page lang", key)
@@ -126,10 +111,10 @@ func (d *Discovery) discovers(all *discovery) error {
 			all.query = append(all.query, key)
 		}
 	}
-	expire := cmp.Or(time.Duration(d.Expire), defaultExpire)
-	c.Refuse(expire < minExpire, "expire is %s: the shortest is %s", expire, minExpire)
+	expire := cmp.Or(time.Duration(d.Expire), 90*24*time.Hour)
+	c.Refuse(expire < time.Hour, "expire is %s: the shortest is %s", expire, time.Hour)
 	all.unlinked, all.expire = append(all.unlinked, compilePatterns(&c, "unlinked", d.Unlinked)...), max(all.expire, expire)
-	all.maxPaths = max(all.maxPaths, c.InRange("max_paths", d.MaxPaths, defaultMaxPaths, largestMaxPaths))
+	all.maxPaths = max(all.maxPaths, c.InRange("max_paths", d.MaxPaths, 1_000_000, 10_000_000))
 	return c.Err
 }
 
@@ -187,16 +172,14 @@ func (*Discovery) Sorted() bool { return true }
 // the configuration names or one on demand.
 func (d *discovery) most(onDemand bool) int {
 	if onDemand {
-		return min(d.maxPaths, maxOnDemandPaths)
+		return min(d.maxPaths, 500)
 	}
 	return d.maxPaths
 }
 
 // Visit implements [accesslog.Site].
 func (s *site) Visit(path string, at int64) bool {
-	if main := s.main.Load(); main != nil {
-		s = main
-	}
+	s = cmp.Or(s.main.Load(), s)
 	d := s.handler.discovery
 	if d == nil || !strings.HasPrefix(path, s.front()) {
 		return false

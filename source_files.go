@@ -62,9 +62,6 @@ func (SourceFiles) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.sitemap.sources.files", New: func() caddy.Module { return new(SourceFiles) }}
 }
 
-// Provision checks the settings.
-func (s *SourceFiles) Provision(caddy.Context) error { return s.check() }
-
 // check refuses settings that cannot be meant.
 func (s *SourceFiles) check() error {
 	var c option.Checker
@@ -90,8 +87,8 @@ func (s *SourceFiles) underscored() pathPatterns {
 	return compilePatterns(new(option.Checker), "", named)
 }
 
-// Sorted reports that pages come in the order of their paths.
-func (s *SourceFiles) Sorted() bool { return true }
+// Sorted implements [SortedSource].
+func (*SourceFiles) Sorted() bool { return true }
 
 // Pages yields the documents under the root.
 func (s *SourceFiles) Pages(ctx context.Context, r *Refresh, yield func(Page) error) error {
@@ -109,7 +106,7 @@ func (s *SourceFiles) Pages(ctx context.Context, r *Refresh, yield func(Page) er
 		o.CleanURLs = true
 	case s.CleanURLs != "off":
 		err := files.LearnCleanURLs(ctx, &o, func(path string) (f files.Response) {
-			res, err := r.fetch(ctx, path, 256<<10)
+			res, err := r.site.fetcher.fetch(ctx, r.site.internalPath(path), 256<<10, nil)
 			if err != nil {
 				return f
 			}

@@ -117,7 +117,7 @@ func (r *Refresh) openURL(ctx context.Context, url string) (io.ReadCloser, error
 	if !ok {
 		return nil, fmt.Errorf("%w: %s is not on %s", errNoDocument, url, r.BaseURL)
 	}
-	res, err := r.fetch(ctx, path, maxListBody)
+	res, err := r.site.fetcher.fetch(ctx, r.site.internalPath(path), maxListBody, nil)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("fetching %s: %w", path, err)
