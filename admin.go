@@ -199,7 +199,7 @@ func (s *site) lastReport() *report.Report { return cmp.Or(s.state.report.Load()
 // found is what a refresh found, for its report.
 func (s *site) found(r *result) *report.Refresh {
 	f := &report.Refresh{
-		Result: r.outcome, Reason: r.reason, Err: r.err, Partial: r.partial, Pages: pagesOf(s.state.Index.Load()), MaxPages: s.handler.settings.maxURLs,
+		Result: r.outcome, Reason: r.reason, Err: r.err, Partial: r.partial, HeldSince: r.heldSince, Pages: pagesOf(s.state.Index.Load()), MaxPages: s.handler.settings.maxURLs,
 		Merged: r.merged, Crawled: r.crawled, Selected: r.selected, Snapshot: r.snapshot,
 	}
 	for _, source := range s.handler.sources {
@@ -214,7 +214,7 @@ func (s *site) found(r *result) *report.Refresh {
 
 // report keeps, logs and announces what a refresh came to.
 func (s *site) report(r result, begun time.Time, took time.Duration) {
-	if r.outcome == refreshAlias || r.outcome == refreshSuperseded || s.ctx.Err() != nil {
+	if s.ctx.Err() != nil {
 		return
 	}
 	found, before := s.found(&r), s.lastReport()

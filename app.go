@@ -19,7 +19,6 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/export"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -56,7 +55,7 @@ type App struct {
 	number uint64 // of the configuration
 	before uint64 // number of the one that was started before
 
-	storage             store.Storage // nil: in memory
+	folder              string // of the records; "": in memory
 	httpPort, httpsPort int
 	fetchers            map[*caddyhttp.Server]*serverFetcher
 
@@ -99,6 +98,12 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	a.sites, a.fetchers, a.started = make(map[siteID]*site), make(map[*caddyhttp.Server]*serverFetcher), make(chan struct{})
 	half := max(runtime.GOMAXPROCS(0)/2, 1)
 	a.slots, a.compute = crawl.NewSlots(half), crawl.NewSlots(half)
+	if a.folder, err = stateFolder(a.State, caddy.NewReplacer()); err != nil {
+		return err
+	}
+	if a.State == "" && a.folder == "" {
+		a.logger.Warn("nothing is remembered across restarts: there is no home folder; set 'state' of the sitemap app, or XDG_DATA_HOME")
+	}
 	if a.events, err = newEventQueue(a); err != nil {
 		return err
 	}
@@ -110,7 +115,6 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 func (a *App) Start() error {
 	a.before = latest.Swap(a.number)
 	a.locateHandlers()
-	a.storage = openStorage(stateFolder(a.State, a.logger))
 	// Requests wait for this, and so find these sites made.
 	a.namedSites(maxNamedHosts)
 	a.takeOver()

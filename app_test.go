@@ -346,7 +346,7 @@ func TestHalfBuilt(t *testing.T) {
 		start bool
 		stop  int
 	}{"provisioned": {false, 0}, "stopped before it started": {false, 1}, "started": {true, 0}, "stopped": {true, 1}, "stopped twice": {true, 2}} {
-		a := &App{State: noState}
+		a := &App{State: "off"}
 		if err := a.Provision(emptyContext(t)); err != nil {
 			t.Fatal(err)
 		}

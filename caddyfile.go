@@ -189,7 +189,7 @@ func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 	d.Next() // consume option name
 	line := *d
 	err := unmarshal(d, option.Option{Name: "sitemap", Block: func([]string) option.Options { return all }}, func() error {
-		_, err := expandState(app.State, nil)
+		_, err := stateFolder(app.State, nil)
 		return err
 	})
 	switch {

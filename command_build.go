@@ -175,7 +175,7 @@ func (b *build) sites(ctx context.Context) ([]*site, error) {
 	}
 	a, cores := app.(*App), runtime.GOMAXPROCS(0) // no visitors wait
 	a.slots, a.compute = crawl.NewSlots(cores), crawl.NewSlots(cores)
-	a.building, a.events, a.storage = &b.progress, nil, openStorage(b.state)
+	a.building, a.events, a.folder = &b.progress, nil, b.state
 	a.locateHandlers()
 	named := a.namedSites(math.MaxInt)
 	close(a.started)

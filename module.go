@@ -376,32 +376,6 @@ func compilePatterns(c *option.Checker, setting string, patterns []string) pathP
 	return pathPatterns(compiled)
 }
 
-// expandState replaces the placeholders of a state setting, unless a Caddyfile is adapted. The
-// folder is absolute then; "" is the default's, and "off" none.
-func expandState(state string, repl *caddy.Replacer) (_ string, err error) {
-	switch {
-	case state == "", state == noState:
-		return state, nil
-	case !strings.ContainsAny(state, `/\{`): // which would lie in the working directory
-		return "", fmt.Errorf("state '%s': a folder such as /var/lib/caddy/sitemap is wanted, or off", state)
-	case repl == nil:
-		return state, nil
-	}
-	if state, err = repl.ReplaceOrErr(state, true, true); err != nil {
-		return "", fmt.Errorf("state: %w", err)
-	}
-	if state == noState {
-		return state, nil
-	}
-	return caddy.FastAbs(state)
-}
-
-// Validate reports a state setting that is no folder.
-func (a *App) Validate() error {
-	_, err := expandState(a.State, caddy.NewReplacer())
-	return err
-}
-
 // pathPatterns match the paths of pages as Caddy's path matcher does, which it is.
 type pathPatterns caddyhttp.MatchPath
 
@@ -437,5 +411,4 @@ func (p pathPatterns) which(path string) string {
 var (
 	_ caddy.Provisioner           = (*Handler)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
-	_ caddy.Validator             = (*App)(nil)
 )

@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
@@ -21,17 +23,14 @@ import (
 const (
 	firstPublication = time.Second            // what is known by then is published, and again after 2, 4, 8 … seconds
 	confirmAfter     = 10 * time.Minute       // for which refreshes must find a change suspicious before it is published
-	hangPatience     = 2 * time.Second        // with fetches under way when a budget ends
 	firstPatience    = 4 * time.Second        // with a source that yields nothing, while requests wait for the first sitemap
-	sourcePatience   = time.Minute            // the same, once there is a sitemap
+	firstHangs       = 2 * time.Second        // the same with fetches under way when a budget ends
+	sourcePatience   = time.Minute            // with a source, once no request waits
 	keepGrace        = time.Second            // for a refresh to keep what it has found when it is stopped
 	retryEmpty       = 5 * time.Second        // of a site that has nothing to serve yet
 	soon             = 200 * time.Millisecond // while pages are left to be fetched
 	maxOver          = 1_000_000              // candidates beyond max_urls that are looked at: others may turn out not to be listed
-
-	// shareOfTime bounds what refreshing costs: gathering, selecting and building take a
-	// twentieth of the time at most.
-	shareOfTime = 20
+	shareOfTime      = 20                     // a twentieth of the time at most is for gathering, selecting and building
 )
 
 // refresh runs the pipeline once, and returns its outcome. Its stages:
@@ -54,11 +53,11 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 	if isSuperseded() {
 		return result{outcome: refreshSuperseded}
 	}
-	records, err := s.state.acquire(ctx)
+	records, err := s.state.records.Acquire(ctx)
 	if err != nil {
 		return result{err: err}
 	}
-	defer records.lease.Release()
+	defer records.Release()
 	s.restore(ctx, records)
 	probed, err := s.probe(ctx)
 	switch {
@@ -69,60 +68,59 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 	}
 	run := &refreshRun{site: s, records: records, probed: probed, begun: s.app.now(), demanded: demanded}
 	if reason := probed.blocked; reason != "" { // the site's routes say so, and are believed at once
-		return run.finish(run.swap(result{outcome: report.Empty, reason: reason, selected: indexing.Result{Generation: records.generation}}))
+		return run.swap(result{outcome: report.Empty, reason: reason, selected: indexing.Result{Generation: records.Generation}})
 	}
 	if run.source, err = newRefresh(s, probed, run.begun); err != nil {
 		return result{err: err}
 	}
-	patience := sourcePatience // with those that yield nothing: they are left out of this refresh
-	if !wait.IsDone(s.ready) {
-		patience = firstPatience
+	set := &s.handler.settings
+	patience, hangs := firstPatience, firstHangs // what yields nothing, or hangs, is left out of this refresh
+	if wait.IsDone(s.ready) {
+		patience, hangs = sourcePatience, fetchTimeout+fetchGrace
 	}
-	run.candidates = merge.Start(ctx, run.source.inputs(), merge.Options{
-		Filter: s.filter, MaxPages: s.handler.settings.maxURLs + maxOver, Patience: patience,
-	})
+	run.candidates = merge.Start(ctx, run.source.inputs(), merge.Options{Filter: s.filter, MaxPages: set.maxURLs + maxOver, Patience: patience})
 	defer run.candidates.Close()
-	if s.handler.settings.crawl.Off {
-		return run.publish(ctx, crawl.Result{Gathered: true, Done: true, Touched: true}, false)
+	if set.crawl.Off {
+		return run.publish(ctx, crawl.Result{Gathered: true, Done: true}, false)
+	}
+	// Once all pages are known, the next refresh goes on from here. Those who wait for a first
+	// sitemap shall not be told that there is none; who asked for a refresh does not wait for
+	// all pages.
+	run.end = run.begun.Add(set.refresh)
+	if empty := s.state.Index.Load() == nil; empty && set.refresh < firstWait || !empty && demanded && set.refresh > firstWait {
+		run.end = run.begun.Add(firstWait)
 	}
 	crawling := s.crawler.Start(run.candidates, run.policy())
 	for step := firstPublication; ; step *= 2 {
-		budget := run.budget(step)
-		crawled, err := crawling.Update(ctx, records.generation, budget)
+		budget := crawl.Budget{Until: s.app.now().Add(max(min(step, set.refresh), run.cost)), Patience: hangs, Stop: s.ctx}
+		crawled, err := crawling.Update(ctx, records.Generation, budget)
 		if err != nil {
-			return result{err: fmt.Errorf("crawling: %w", err), merged: run.candidates.Result(), cost: run.cost, source: run.source}
+			return result{err: fmt.Errorf("crawling: %w", err)}
 		}
-		var panicked *merge.PanicError
-		if errors.As(crawled.Panic, &panicked) {
+		if panicked, ok := errors.AsType[*merge.PanicError](crawled.Panic); ok {
 			s.logger.Once(zap.ErrorLevel, "panic", "a page cannot be parsed: it counts as one that did not respond", zap.Error(crawled.Panic), zap.ByteString("stack", panicked.Stack))
 		}
-		records.hanging = crawled.Abandoned > 0 && crawled.Fetched == 0
-		idle := time.Duration(0) // for which upstreams ask for a pause, and all else is done
-		if now := s.app.now(); now.Before(budget.Until) {
+		records.Generation = crawled.Generation
+		now, idle := s.app.now(), time.Duration(0) // for which upstreams ask for a pause, and all else is done
+		if now.Before(budget.Until) {
 			idle = time.Unix(crawled.Next, 0).Sub(now)
 		}
+		_, _, requested := s.schedule.State()
+		goesOn := !crawled.Gathered || !crawled.Done && idle < firstPublication && !requested && now.Before(run.end)
 		switch {
 		case s.ctx.Err() != nil:
-			records.generation = crawled.Generation
-			if crawled.Touched {
-				logState(s.logger, records.commit())
-			}
+			s.logState(records.Commit())
 			return result{err: errStopping}
 		case isSuperseded():
-			records.generation = crawled.Generation
 			return result{outcome: refreshSuperseded}
 		case s.app.building != nil && (!crawled.Gathered || !crawled.Done): // a build has no visitors who wait
-			records.generation = crawled.Generation
 			if crawled.Gathered {
 				s.app.building.Total.Store(s.app.building.Fetched.Load() + int64(crawled.Pending))
 			}
-			select {
-			case <-time.After(idle):
-			case <-ctx.Done():
-			}
+			wait.Within(idle, ctx.Done())
 			continue
 		}
-		if out := run.publish(ctx, crawled, run.goesOn(&crawled, idle)); !out.partial {
+		if out := run.publish(ctx, crawled, goesOn); out.err != nil || !out.partial {
 			return out
 		}
 	}
@@ -131,29 +129,29 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 // refreshRun is one refresh under way.
 type refreshRun struct {
 	*site
-	records    *records
+	records    *persist.Records
 	probed     probeResult
 	source     *Refresh // what sources are told
 	candidates *merge.Stream
-	begun      time.Time
-	demanded   bool // somebody asked for it
+	begun, end time.Time // it may go on until the end, once all pages are known
+	demanded   bool      // somebody asked for it
 	cost       time.Duration
 }
 
 // result is what a refresh came to.
 type result struct {
-	outcome  string   // one of the outcomes of refreshes
-	reason   string   // why it failed, is held back or lists nothing; "": it did not
-	err      error    // the refresh failed
-	settings uint64   // digest that the snapshot was selected by
-	partial  bool     // the refresh goes on
-	reported bool     // it is logged and counted
-	source   *Refresh // what sources said; nil: they were not asked
-	snapshot *publish.Snapshot
-	selected indexing.Result
-	crawled  crawl.Result
-	merged   merge.Result
-	cost     time.Duration // of gathering, selecting and building
+	outcome   string    // one of the outcomes of refreshes
+	reason    string    // why it failed, is held back or lists nothing; "": it did not
+	heldSince time.Time // what is held back for pages that are missing
+	err       error     // the refresh failed
+	settings  uint64    // digest that the snapshot was selected by
+	partial   bool      // the refresh goes on
+	source    *Refresh  // what sources said; nil: they were not asked
+	snapshot  *publish.Snapshot
+	selected  indexing.Result
+	crawled   crawl.Result
+	merged    merge.Result
+	cost      time.Duration // of gathering, selecting and building
 }
 
 // probe finds out what the routes say of the site, and settles which sites stand for
@@ -177,12 +175,10 @@ func (s *site) probe(ctx context.Context) (probeResult, error) {
 func (r *refreshRun) policy() crawl.Policy {
 	set := &r.handler.settings
 	p := crawl.Policy{
-		Base: r.origin, Scope: r.scope, Front: r.front(), Filter: r.filter, IgnoreCanonicals: !set.canonical, After: r.records.batch,
-		Disallow: func(path string) bool { return set.crawl.disallows(path) != "" }, Closed: r.probed.robots.closed,
+		Base: r.origin, Scope: r.scope, Front: r.front(), Filter: r.filter, IgnoreCanonicals: !set.canonical,
+		Disallow: func(path string) bool { return set.crawl.disallows(path) != "" },
+		Allowed:  r.probed.robots.rules.Allows, Closed: r.probed.robots.closed,
 		Extract: set.extract, Settings: r.digest(r.probed.robots.rules.String()), Routes: digestOf(r.fetcher.routes, set.extract),
-	}
-	if !r.probed.robots.rules.Empty() {
-		p.Allowed = r.probed.robots.rules.Allows
 	}
 	if d := r.handler.discovery; d != nil {
 		p.Discover, p.Links, p.Depth, p.Query = d.visitors, d.links, d.depth, d.query
@@ -191,79 +187,29 @@ func (r *refreshRun) policy() crawl.Policy {
 	return p
 }
 
-// budget is what the crawl may take before what it found is published. Pages that hang do not
-// keep the others waiting: they are left for later, and have their time once nothing else is due.
-func (r *refreshRun) budget(step time.Duration) crawl.Budget {
-	b := crawl.Budget{Until: r.app.now().Add(max(min(step, r.handler.settings.refresh), r.cost)), Patience: hangPatience, Stop: r.ctx}
-	if r.records.hanging {
-		b.Patience = fetchTimeout + fetchGrace
-	}
-	return b
-}
-
-// goesOn reports whether this refresh crawls on, rather than leave the rest to the next one:
-// not while upstreams ask for a pause, and not where somebody asked for a refresh meanwhile.
-func (r *refreshRun) goesOn(c *crawl.Result, idle time.Duration) bool {
-	if !c.Gathered || c.Done {
-		return !c.Gathered
-	}
-	_, _, requested := r.schedule.State()
-	return idle < firstPublication && !requested && r.spent() < r.patience()
-}
-
-func (r *refreshRun) spent() time.Duration { return r.app.now().Sub(r.begun) }
-
-// patience is how long a refresh may last once all pages are known. Those who wait for a
-// first sitemap shall not be told that there is none; who asked for a refresh does not wait
-// for all pages.
-func (r *refreshRun) patience() time.Duration {
-	switch interval := r.handler.settings.refresh; {
-	case r.state.Index.Load() == nil:
-		return max(interval, firstWait)
-	case r.demanded:
-		return min(interval, firstWait)
-	default:
-		return interval
-	}
-}
-
-// publish publishes what the crawl has found so far, and writes it to the store. goesOn
-// says that more follows in this refresh.
+// publish selects the pages to list, and publishes their documents. Where the change has to be
+// confirmed first, pages that were listed stay. goesOn says that more follows in this refresh.
 func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, goesOn bool) result {
-	out := r.selectAndBuild(ctx, crawled)
-	if out.partial = goesOn && out.err == nil; out.partial && out.snapshot == nil {
-		return out // nothing was fetched yet
-	}
-	return r.finish(out)
-}
-
-// selectAndBuild selects the pages to list, builds their documents and swaps them in. Where
-// the change has to be confirmed first, pages that were listed stay.
-func (r *refreshRun) selectAndBuild(ctx context.Context, crawled crawl.Result) (out result) {
 	published, last, off := r.state.Index.Load(), r.lastReport(), r.handler.settings.crawl.Off
-	settings := r.digest(r.probed.root, r.probed.fs, r.probed.index)
-	unchanged := !crawled.Touched && settings == r.records.settings && published != nil && last.Result != report.HeldBack
-	out = result{crawled: crawled, source: r.source, settings: settings, outcome: report.Unchanged, snapshot: published}
-	defer func() { out.cost = r.cost }()
+	out := result{crawled: crawled, partial: goesOn, source: r.source, snapshot: published, settings: r.digest(r.probed.root, r.probed.fs, r.probed.index)}
+	asBefore := published != nil && out.settings == r.state.settings.Load()
+	unchanged := asBefore && !off && last.HeldSince.IsZero() && crawl.Same(crawled.Generation, r.state.generation.Load())
 	if !unchanged {
-		out.outcome = ""
-		out.snapshot, out.selected, out.err = r.build(ctx, crawled, false)
-	}
-	out.merged, r.records.batch = r.candidates.Result(), crawled.Batch
-	if out.err != nil {
-		return out
-	}
-	if unchanged || out.snapshot == nil && published == nil && (!crawled.Gathered || !crawled.Done) {
-		r.records.generation = crawled.Generation
-		if unchanged || r.spent() < r.patience() {
+		if out.snapshot, out.selected, out.err = r.build(ctx, crawled, false); out.err != nil {
 			return out
 		}
 	}
-	if off && published != nil && settings == r.records.settings {
+	out.merged = r.candidates.Result()
+	switch {
+	case unchanged:
+		out.outcome = report.Unchanged
+	case goesOn && out.snapshot == nil && published == nil && r.app.now().Before(r.end):
+		return out // nothing was found yet
+	case off && asBefore:
 		out.reason = last.NewFailures(out.merged.Failed) // no records tell which pages are missing
 	}
 	if out.reason == "" {
-		out.reason = r.confirm(published, &out)
+		out.reason, out.heldSince = r.confirm(published, &out)
 	}
 	if out.reason != "" {
 		out.outcome = report.HeldBack
@@ -279,38 +225,30 @@ func (r *refreshRun) selectAndBuild(ctx context.Context, crawled crawl.Result) (
 // build selects the pages to list, and builds their documents. Where a change is held back,
 // pages that were listed are kept: what is new is listed, and what is refused is not.
 func (r *refreshRun) build(ctx context.Context, crawled crawl.Result, keepListed bool) (snapshot *publish.Snapshot, selected indexing.Result, err error) {
-	set := &r.handler.settings
+	set, begun := &r.handler.settings, r.app.now()
+	defer func() { r.cost += r.app.now().Sub(begun) }()
+	pages, result := r.named(ctx), func() indexing.Result { return indexing.Result{Generation: r.records.Generation} }
 	if !set.crawl.Off { // else it waits for the sources
 		if !r.app.compute.Take(ctx) {
 			return nil, selected, ctx.Err()
 		}
 		defer r.app.compute.Release()
-	}
-	begun := r.app.now() // waiting for other sites is no cost of this one
-	defer func() { r.cost += r.app.now().Sub(begun) }()
-	pages, selection := r.named(ctx), (*indexing.Selection)(nil)
-	if !set.crawl.Off {
-		if selection, err = indexing.Select(ctx, crawled.Generation, r.rules(crawled, keepListed)); err != nil {
+		begun = r.app.now() // waiting for other sites is no cost of this one
+		selection, err := indexing.Select(ctx, crawled.Generation, r.rules(crawled, keepListed))
+		if err != nil {
 			return nil, selected, fmt.Errorf("selecting pages: %w", err)
 		}
-		pages = selection.Pages(ctx)
+		pages, result = selection.Pages(ctx), selection.Result
 	}
-	// The last snapshot is remembered while the site is empty, so that old URLs keep working.
-	if published := r.state.Index.Load(); published != nil {
-		r.records.last = published
-	}
-	snapshot, err = publish.Build(ctx, pages, r.records.last, publish.Options{
+	snapshot, err = publish.Build(ctx, pages, r.state.last.Load(), publish.Options{
 		Base: r.origin, Document: func(suffix string) string { return r.origin + r.docPath(suffix, ".xml") },
 		Schema: set.schema, ShardURLs: set.shardURLs, Extended: set.extract.Alternates || set.extract.Images,
 		Workers: r.source.Workers, Now: r.begun,
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, selected, fmt.Errorf("building the documents: %w", err)
-	case set.crawl.Off:
-		return snapshot, indexing.Result{Listed: pagesOf(snapshot), Generation: r.records.generation}, nil
 	}
-	return snapshot, selection.Result(), nil
+	return snapshot, result(), nil
 }
 
 // rules are what pages are selected by.
@@ -334,16 +272,10 @@ func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules
 func (r *refreshRun) named(ctx context.Context) iter.Seq2[page.Page, error] {
 	set := &r.handler.settings
 	return func(yield func(page.Page, error) bool) {
-		for n := 0; ; n++ {
-			p, ok, err := r.candidates.Next(ctx)
-			switch {
-			case err != nil:
-				yield(page.Page{}, err)
-				return
-			case !ok:
-				r.source.LeaveOut(merge.OverMax, max(n-set.maxURLs, 0))
-				return
-			case n >= set.maxURLs:
+		n := 0
+		p, ok, err := r.candidates.Next(ctx)
+		for ; ok; p, ok, err = r.candidates.Next(ctx) {
+			if n++; n > set.maxURLs {
 				continue
 			}
 			set.hint(&p)
@@ -354,21 +286,17 @@ func (r *refreshRun) named(ctx context.Context) iter.Seq2[page.Page, error] {
 				return
 			}
 		}
+		if r.source.LeaveOut(merge.OverMax, n-set.maxURLs); err != nil {
+			yield(page.Page{}, err)
+		}
 	}
 }
 
-// pendingChange is a suspicious change that waits to be confirmed by later refreshes.
-type pendingChange struct {
-	reason string
-	since  time.Time
-}
-
-// confirm returns why a change is held back; "": it is published. What an operator asked
-// for, or configured, is believed.
-func (r *refreshRun) confirm(published *publish.Snapshot, out *result) string {
-	reason := ""
+// confirm returns why a change is held back, and since when; "": it is published. What an
+// operator asked for, or configured, is believed.
+func (r *refreshRun) confirm(published *publish.Snapshot, out *result) (reason string, since time.Time) {
 	switch {
-	case published == nil, out.settings != r.records.settings, r.demanded: // nothing to compare, or meant
+	case published == nil, out.settings != r.state.settings.Load(), r.demanded: // nothing to compare, or meant
 	case 2*pagesOf(out.snapshot) < pagesOf(published):
 		reason = "less than half of the pages are left"
 	default:
@@ -381,19 +309,21 @@ func (r *refreshRun) confirm(published *publish.Snapshot, out *result) string {
 			}
 		}
 	}
-	pending := &r.records.pending
-	if age := r.begun.Sub(pending.since); pending.reason == "" || age < 0 { // the clock was set back
-		pending.since = r.begun
-	} else if age >= confirmAfter {
-		reason = ""
+	since = cmp.Or(r.lastReport().HeldSince, r.begun)
+	switch age := r.begun.Sub(since); {
+	case reason == "", age >= confirmAfter:
+		return "", time.Time{}
+	case age < 0: // the clock was set back
+		since = r.begun
 	}
-	pending.reason = reason
-	return reason
+	return reason, since
 }
 
-// swap publishes a snapshot: requests see it from now on, all of it.
+// swap publishes a snapshot: requests see it from now on, all of it. What was selected is
+// written, or how far logs were read; what cannot be written is tried again with the next refresh.
 func (r *refreshRun) swap(out result) result {
 	published := r.state.Index.Load()
+	out.cost = r.cost
 	switch {
 	case out.snapshot == nil:
 		out.outcome = report.Empty
@@ -406,44 +336,39 @@ func (r *refreshRun) swap(out result) result {
 	r.schedule.At(r.begun.Add(r.handler.settings.refresh)) // until it is known better
 	r.state.Index.Store(out.snapshot)
 	r.setReady()
-	r.records.generation, r.records.settings = out.selected.Generation, out.settings
-	r.state.generation.Store(r.records.generation)
-	bytes := int64(r.records.generation.Len()) * recordBytes
+	selected := out.selected.Generation
+	if selected != nil {
+		r.records.Generation = selected
+		r.state.generation.Store(selected)
+	}
+	r.state.settings.Store(out.settings)
+	bytes := int64(r.records.Generation.Len()) * recordBytes
 	if own := r.own.Load(); own != nil {
 		bytes += int64(len(own.pages)) * ownBytes
 	}
 	if out.snapshot != nil {
 		bytes += out.snapshot.Bytes
+		r.state.last.Store(out.snapshot)
 	}
 	r.state.bytes.Store(bytes)
 	r.app.events.announceRefreshed(r.site, published, &out)
-	return out
-}
-
-// finish logs and counts what was published, and writes it, or how far logs were read. What
-// cannot be written stays in memory, and is tried again with the next refresh.
-func (r *refreshRun) finish(out result) result {
-	r.report(out, r.begun, r.spent())
-	out.reported = true
-	if out.err == nil && out.reason == "" && !out.partial {
-		r.state.plan.Store(&plan{r.nextRefresh(out, r.begun, r.app.now()), r.fetcher.digest(), &r.probed})
+	now := r.app.now()
+	r.report(out, r.begun, now.Sub(r.begun))
+	if out.reason == "" && !out.partial {
+		r.state.plan.Store(&plan{r.nextRefresh(out, r.begun, now), r.fetcher.digest(), &r.probed})
 	}
 	positions := r.state.progress.TakeChanged()
-	if out.err == nil && !r.handler.settings.crawl.Off && (out.selected.Generation != nil || positions || r.records.unsaved) {
-		err := r.write(&out)
-		r.records.unsaved = err != nil
-		logState(r.logger, err)
+	if !r.handler.settings.crawl.Off && (selected != nil || positions || r.records.Unsaved) {
+		r.logState(r.records.Write(out.snapshot, meta{r.digest(), out.settings, r.lastReport(), r.state.progress.Stored()}))
 	}
 	return out
 }
 
 // refreshWhenDue refreshes the site when it is due, until it is stopped.
 func (s *site) refreshWhenDue() {
-	for s.schedule.Wait(s.ctx, s.app.now, s.onDemand) {
-		if !s.onDemand {
-			s.run()
-		} else if turn := s.handler.onDemandTurn; turn.Take(s.ctx) {
-			s.run()
+	turn := s.handler.onDemandTurn
+	for s.schedule.Wait(s.ctx, s.app.now, s.onDemand) && (!s.onDemand || turn.Take(s.ctx)) {
+		if s.run(); s.onDemand {
 			turn.Release()
 		}
 	}
@@ -475,7 +400,7 @@ func (s *site) run() {
 		return
 	}
 	now := s.app.now()
-	if !out.reported {
+	if out.err != nil {
 		s.report(out, begun, now.Sub(begun))
 	}
 	if out.outcome != refreshSuperseded {

@@ -58,7 +58,8 @@ func TestConfirm(t *testing.T) {
 		"two in a row":            {10, []step{{pages: 4, want: few}, {after: confirmAfter, pages: 4}, {after: time.Minute, pages: 3, want: few}}},
 		"the clock is set back":   {10, []step{{pages: 4, want: few}, {after: -time.Hour, pages: 4, want: few}, {after: confirmAfter, pages: 4}}},
 	} {
-		run := &refreshRun{records: &records{settings: 1}, begun: time.Unix(1e9, 0)}
+		run := &refreshRun{site: &site{state: new(siteState)}, begun: time.Unix(1e9, 0)}
+		run.state.settings.Store(1)
 		published := listing(test.published)
 		if test.published < 0 {
 			published = nil
@@ -72,9 +73,11 @@ func TestConfirm(t *testing.T) {
 			for status, n := range step.regressed {
 				out.selected.Regressed[status] = n
 			}
-			if got := run.confirm(published, out); got != step.want {
-				t.Errorf("%s, step %d: got %q, want %q", name, i, got, step.want)
+			got, since := run.confirm(published, out)
+			if got != step.want || since.IsZero() != (got == "") {
+				t.Errorf("%s, step %d: got %q since %s, want %q", name, i, got, since, step.want)
 			}
+			run.state.report.Store(&report.Report{HeldSince: since})
 		}
 	}
 }

@@ -50,7 +50,6 @@ type Policy struct {
 	Query    []string      // parameters that are part of a page's path: see [uri.NewCleaner]
 	Expire   time.Duration // after which a page is dropped that nothing links to; 0: 90 days
 	MaxPaths int           // pages at most that no source names; 0: 100,000
-	After    int64         // the batch of the crawl before, which this one's must not be
 
 	IgnoreCanonicals bool // they name no pages
 	Extract          htmlmeta.Options
@@ -86,6 +85,7 @@ type Crawler struct {
 	absences      memory[absence]
 	absentName    string // of no page
 	turns         turns
+	batch         int64 // of the last crawl
 }
 
 // New returns a Crawler.
@@ -131,37 +131,35 @@ type Result struct {
 	Generation *store.Generation // the next one
 	Gathered   bool              // all candidates were read
 	Done       bool              // and nothing is due any more
-	Touched    bool              // records are others than before this Update
 	Batch      int64             // when the crawl began, in Unix seconds: see [store.Record]
 	Next       int64             // when there is something to do again
 	Pending    int               // pages not fetched yet that are to be; too few until Gathered
 	// Of the whole crawl:
 	Fetched      int   // pages, successfully or not
-	Abandoned    int   // fetches that took longer than the budget and the patience
 	Panic        error // the first page whose parsing panicked, which counts as one that did not respond; nil: none
 	DroppedPaths int   // links beyond Policy.MaxPaths, or beyond 10,000 pages that differ in digits alone
 }
 
 // Run is one crawl. It is not safe for concurrent use.
 type Run struct {
-	c                  *Crawler
-	p                  Policy
-	gen                *store.Generation
-	batch              int64
-	resettle, reroute  bool // Policy.Settings, Policy.Routes differ from those of the last crawl
-	cands              Candidates
-	gathered           bool        // they were read to the end
-	pos                string      // up to where they were read
-	ahead              page.Page   // the next one, which lies in the next chunk; no path: none was read
-	taken              []page.Page // is used again
-	links              links
-	census             *census
-	pending            int
-	fetching           context.Context // of the fetches of this Update
-	workers            []*worker
-	fetched, abandoned atomic.Int64 // pages, and fetches as the budget and the patience had passed
-	panicked           atomic.Value // see Result.Panic
-	stopped            atomic.Bool  // there is no time for upstreams any more in this Update
+	c                 *Crawler
+	p                 Policy
+	gen               *store.Generation
+	batch             int64
+	resettle, reroute bool // Policy.Settings, Policy.Routes differ from those of the last crawl
+	cands             Candidates
+	gathered          bool        // they were read to the end
+	pos               string      // up to where they were read
+	ahead             page.Page   // the next one, which lies in the next chunk; no path: none was read
+	taken             []page.Page // is used again
+	links             links
+	census            *census
+	pending           int
+	fetching          context.Context // of the fetches of this Update
+	workers           []*worker
+	fetched           atomic.Int64 // pages
+	panicked          atomic.Value // see Result.Panic
+	stopped           atomic.Bool  // there is no time for upstreams any more in this Update
 }
 
 // Start begins a crawl. Only one crawl of a Crawler may be used at a time, the last.
@@ -175,7 +173,8 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 			*f = func(string) bool { return is }
 		}
 	}
-	return &Run{c: c, p: p, cands: cands, batch: max(c.now(), p.After+1), links: links{cleaner: uri.NewCleaner(p.Query), seen: make(map[uint64]uint8)}}
+	c.batch = max(c.now(), c.batch+1)
+	return &Run{c: c, p: p, cands: cands, batch: c.batch, links: links{cleaner: uri.NewCleaner(p.Query), seen: make(map[uint64]uint8)}}
 }
 
 // Update goes on with the crawl from a generation: at first the last one, later the one that the Update
@@ -194,23 +193,23 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Resu
 		}
 	}
 	r.gen = gen
-	before := gen.Chunks()
 	wait, fetching, cancel := b.contexts(ctx, r.c.o.Now())
 	defer cancel()
 	r.fetching = fetching
 	if err := cmp.Or(r.crawl(ctx, wait), ctx.Err()); err != nil {
 		return Result{}, err
 	}
-	isSame := slices.EqualFunc(before, r.gen.Chunks(), func(a, b store.Chunk) bool {
-		return a.Count == b.Count && (a.Object == b.Object || a.Count > 0 && a.Object.Name == b.Object.Name)
-	})
-	result := Result{
-		Generation: r.gen, Gathered: r.gathered, Touched: !isSame, Batch: r.batch,
-		Pending: r.pending, Fetched: int(r.fetched.Load()), Abandoned: int(r.abandoned.Load()), DroppedPaths: r.links.dropped,
-	}
+	result := Result{Generation: r.gen, Gathered: r.gathered, Batch: r.batch, Pending: r.pending, Fetched: int(r.fetched.Load()), DroppedPaths: r.links.dropped}
 	result.Panic, _ = r.panicked.Load().(error)
 	result.Next, result.Done = r.next()
 	return result, nil
+}
+
+// Same reports whether two generations have the same records; nil: it has none that are known.
+func Same(a, b *store.Generation) bool {
+	return a != nil && b != nil && slices.EqualFunc(a.Chunks(), b.Chunks(), func(a, b store.Chunk) bool {
+		return a.Count == b.Count && (a.Object == b.Object || a.Count > 0 && a.Object.Name == b.Object.Name)
+	})
 }
 
 // crawl reads the candidates, and then works in rounds on what is due and on what links of the round before

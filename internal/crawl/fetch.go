@@ -169,7 +169,6 @@ func (w *worker) get(path string, header http.Header, proxied bool) (resp *Respo
 	}
 	switch {
 	case w.ctx.Err() != nil:
-		w.run.abandoned.Add(1)
 		w.run.c.late.put(path, true)
 		return nil, false
 	case err != nil:

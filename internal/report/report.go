@@ -33,6 +33,7 @@ type Report struct {
 	Result    string              `json:"result"`                // one of those above; "": there was no refresh
 	Reason    string              `json:"reason,omitempty"`      // why it failed, is held back, or lists nothing
 	Confirmed time.Time           `json:"confirmed_at,omitzero"` // when the last refresh began that neither failed nor is held back
+	HeldSince time.Time           `json:"held_since,omitzero"`   // when the first refresh began that held back so many missing pages
 	Pages     int                 `json:"pages"`                 // that are listed
 	Pending   int                 `json:"pending,omitempty"`     // that are still to be fetched
 	Sources   []Source            `json:"sources,omitempty"`
@@ -56,8 +57,9 @@ type Refresh struct {
 	Result, Reason string // as in Report
 	Err            error  // it was not completed, and what follows is of no use
 	Partial        bool   // it goes on
-	Pages          int    // that are listed now
-	MaxPages       int    // that may be
+	HeldSince      time.Time
+	Pages          int // that are listed now
+	MaxPages       int // that may be
 
 	Sources  []string       // the names of the inputs of Merged
 	Warnings []string       // of the sources
@@ -86,7 +88,7 @@ func (r *Refresh) Report(before *Report) *Report {
 	if rep.Result != HeldBack {
 		rep.Confirmed = rep.At
 	}
-	rep.Pending, rep.Warnings, rep.Sources = r.Crawled.Pending, r.Warnings, nil
+	rep.HeldSince, rep.Pending, rep.Warnings, rep.Sources = r.HeldSince, r.Crawled.Pending, r.Warnings, nil
 	for i, n := range r.Merged.Counts {
 		rep.Sources = append(rep.Sources, Source{Source: r.Sources[i], Pages: n})
 	}

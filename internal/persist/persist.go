@@ -1,0 +1,191 @@
+// Package persist keeps a site's records, and what is published of them, on a storage. One refresh at a time has
+// them. A storage that fails, hangs or is slow holds no refresh up: the site goes on in memory meanwhile.
+package persist
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+const (
+	leasePatience  = 3 * time.Second // with who has the records
+	openPatience   = time.Second
+	commitPatience = time.Second // before a commit goes on beside the refreshes that follow
+)
+
+var errHung = errors.New("the storage does not answer")
+
+// Site lends the records of a site.
+type Site struct{ current atomic.Pointer[Records] }
+
+// NewSite returns a Site whose records lie under a prefix of a storage; nil: in memory.
+func NewSite(storage store.Storage, prefix string) *Site {
+	if storage == nil {
+		storage = store.NewMemory()
+	} else {
+		storage = limited{storage}
+	}
+	s := new(Site)
+	s.current.Store(newRecords(storage, prefix))
+	return s
+}
+
+// Acquire waits until nobody else has the records. Who does not give them back in time loses the right to write
+// them. The error is ctx's.
+func (s *Site) Acquire(ctx context.Context) (*Records, error) {
+	for {
+		r := s.current.Load()
+		waiting, cancel := context.WithTimeout(ctx, leasePatience)
+		taken := r.lease.Take(waiting)
+		cancel()
+		switch {
+		case taken && s.current.Load() == r:
+			return r, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case !taken && s.current.CompareAndSwap(r, newRecords(r.storage, r.prefix)):
+			r.cancel()
+		}
+	}
+}
+
+// Close ends what is still being written.
+func (s *Site) Close() { s.current.Load().cancel() }
+
+// Records are a site's records, for whoever has acquired them, until Release.
+type Records struct {
+	Generation *store.Generation // the newest one, which may not be written yet
+	Unsaved    bool              // the last commit failed, or was left out
+
+	lease   crawl.Slots
+	storage store.Storage
+	prefix  string
+	store   *store.Store // nil: not opened yet
+
+	ctx     context.Context // of commits
+	cancel  context.CancelFunc
+	commits crawl.Slots // one at a time
+}
+
+func newRecords(storage store.Storage, prefix string) *Records {
+	memory, _ := store.Open(context.Background(), store.NewMemory(), store.Options{}) // which cannot fail
+	r := &Records{Generation: memory.Last(), lease: crawl.NewSlots(1), storage: storage, prefix: prefix, commits: crawl.NewSlots(1)}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r
+}
+
+// Release gives the records back.
+func (r *Records) Release() { r.lease.Release() }
+
+// kept is what is kept besides records and documents.
+type kept struct {
+	Snapshot json.RawMessage `json:"snapshot,omitempty"` // without its documents
+	Meta     any             `json:"meta"`
+}
+
+// Open opens the storage, unless it is open, sets meta to what was written with it last, and returns the snapshot
+// that was published then; nil: none. Where it fails, the site goes on in memory, and nothing is written until a
+// later Open has succeeded. The error matches [store.ErrDamaged] where what is damaged was set aside, of which
+// damaged is told.
+func (r *Records) Open(ctx context.Context, meta any, damaged func(key string, err error)) (*publish.Snapshot, error) {
+	if r.store != nil {
+		return nil, nil
+	}
+	opening, cancel := context.WithTimeout(ctx, openPatience)
+	defer cancel()
+	opened, err := store.Open(opening, r.storage, store.Options{Prefix: r.prefix, Damaged: damaged})
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", r.prefix, err)
+	}
+	last := opened.Last()
+	if n := r.Generation.Len(); n > 0 { // the site has begun in memory, so no request waits
+		if opening = ctx; n > 2*last.Len() { // else what was kept knows more, if not the latest
+			last, r.Unsaved = opened.Adopt(r.Generation), true
+		}
+	}
+	snapshot, err := published(opening, last, meta)
+	if err == nil || errors.Is(err, store.ErrDamaged) { // else the rest cannot be read either: better nothing than half of it
+		r.store, r.Generation = opened, last
+	}
+	return snapshot, err
+}
+
+// published is the snapshot that a generation has; nil: none.
+func published(ctx context.Context, g *store.Generation, meta any) (*publish.Snapshot, error) {
+	k := kept{Meta: meta}
+	if len(g.Meta()) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(g.Meta(), &k); err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrDamaged, err)
+	}
+	if len(k.Snapshot) == 0 {
+		return nil, nil
+	}
+	return publish.Restore(ctx, k.Snapshot, g)
+}
+
+// Write adds what is published to the records, with a meta that is made JSON of, and commits them.
+func (r *Records) Write(snapshot *publish.Snapshot, meta any) (err error) {
+	k, documents := kept{Meta: meta}, []store.StoredDocument(nil)
+	if snapshot != nil {
+		if k.Snapshot, documents, err = snapshot.Documents(r.Generation); err != nil {
+			return err
+		}
+	}
+	encoded, err := json.Marshal(k)
+	if err != nil {
+		return err
+	}
+	r.Generation = r.Generation.WithDocuments(encoded, documents)
+	return r.Commit()
+}
+
+// Commit writes the newest generation, if the storage is open. If that takes long, it goes on beside the refreshes
+// that follow, which write nothing before it has ended.
+func (r *Records) Commit() error {
+	if r.store == nil {
+		return nil
+	}
+	r.Unsaved = true
+	waiting, cancel := context.WithTimeoutCause(r.ctx, commitPatience, errHung)
+	defer cancel()
+	generation, done := r.Generation, make(chan error, 1)
+	if r.commits.Take(waiting) {
+		go func() {
+			defer r.commits.Release()
+			done <- r.store.Commit(r.ctx, generation)
+		}()
+	}
+	select {
+	case err := <-done:
+		r.Unsaved = err != nil
+		return err
+	case <-waiting.Done():
+		return context.Cause(waiting)
+	}
+}
+
+// limited is a storage that waits with reads while many of a network disk that is gone do not come back: each
+// takes a thread.
+type limited struct{ store.Storage }
+
+// reads are those under way of all sites.
+var reads = crawl.NewSlots(64)
+
+// Load implements [store.Storage].
+func (l limited) Load(ctx context.Context, key string) ([]byte, error) {
+	if !reads.Take(ctx) {
+		return nil, ctx.Err()
+	}
+	defer reads.Release()
+	return l.Storage.Load(ctx, key)
+}

@@ -1,0 +1,210 @@
+package persist
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// failingStorage fails with an error while there is one.
+type failingStorage struct {
+	store.Storage
+	err error
+}
+
+func (s *failingStorage) Load(ctx context.Context, key string) ([]byte, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	return s.Storage.Load(ctx, key)
+}
+
+// open opens the records, and returns the meta that is kept.
+func open(t *testing.T, r *Records) (meta string, err error) {
+	_, err = r.Open(t.Context(), &meta, nil)
+	return meta, err
+}
+
+// write opens the records, and writes a meta.
+func write(t *testing.T, r *Records, meta string) error {
+	t.Helper()
+	if _, err := open(t, r); err != nil {
+		t.Fatal(err)
+	}
+	return r.Write(nil, meta)
+}
+
+// TestLease: one refresh at a time has the records. Whoever does not give them back in time
+// may not write any more, and may give them back without harm.
+func TestLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSite(nil, "site")
+		acquire := func(ctx context.Context, want *Records, wantErr error, after time.Duration) *Records {
+			t.Helper()
+			begun := time.Now()
+			got, err := s.Acquire(ctx)
+			if want != nil && got != want || !errors.Is(err, wantErr) || time.Since(begun) != after {
+				t.Errorf("got other records: %t, %v after %s", got != want, err, time.Since(begun))
+			}
+			return got
+		}
+		first := acquire(t.Context(), s.current.Load(), nil, 0)
+		if err := write(t, first, ""); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(leasePatience-time.Second, first.Release)
+		acquire(t.Context(), first, nil, leasePatience-time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		acquire(ctx, nil, context.DeadlineExceeded, time.Second)
+
+		next := acquire(t.Context(), nil, nil, leasePatience)
+		if err := write(t, first, "late"); next == first || !errors.Is(err, context.Canceled) {
+			t.Errorf("whose lease has ended writes on: %v", err)
+		}
+		if err := write(t, next, "next"); err != nil {
+			t.Errorf("whose lease began: %v", err)
+		}
+		first.Release()
+		time.AfterFunc(time.Second, next.Release)
+		acquire(t.Context(), next, nil, time.Second)
+		s.Close()
+	})
+}
+
+// TestOpen: what is kept is there after a restart; where the storage fails, it is opened later.
+func TestOpen(t *testing.T) {
+	storage := &failingStorage{Storage: store.NewMemory()}
+	r := newRecords(storage, "site")
+	if err := write(t, r, "kept"); err != nil {
+		t.Fatal(err)
+	}
+	again := newRecords(storage, "site")
+	for i, want := range []string{"kept", ""} {
+		if meta, err := open(t, again); err != nil || meta != want {
+			t.Errorf("opened %d times: got %q, %v", i+1, meta, err)
+		}
+	}
+	storage.err = errors.New("broken")
+	late := newRecords(storage, "site")
+	if meta, err := open(t, late); !errors.Is(err, storage.err) || meta != "" || late.Write(nil, "lost") != nil {
+		t.Errorf("where it fails: got %q, %v", meta, err)
+	}
+	storage.err = nil
+	if meta, err := open(t, late); err != nil || meta != "kept" {
+		t.Errorf("where it failed before: got %q, %v", meta, err)
+	}
+}
+
+// slowStorage takes its time.
+type slowStorage struct {
+	store.Storage
+	manifest, load, store atomic.Int64 // nanoseconds
+}
+
+func (s *slowStorage) Load(ctx context.Context, key string) ([]byte, error) {
+	if strings.HasSuffix(key, "manifest.json") {
+		time.Sleep(time.Duration(s.manifest.Load()))
+	} else {
+		time.Sleep(time.Duration(s.load.Load()))
+	}
+	return s.Storage.Load(ctx, key)
+}
+
+func (s *slowStorage) Store(ctx context.Context, key string, value []byte) error {
+	time.Sleep(time.Duration(s.store.Load()))
+	return s.Storage.Store(ctx, key, value)
+}
+
+// TestLateOpen: what is kept of a large site, or on a slow disk, takes longer to read than requests
+// shall wait. It is read once these need not wait any more.
+func TestLateOpen(t *testing.T) {
+	warm := newRecords(store.NewMemory(), "")
+	_, _ = open(t, warm)
+	put := func(r *Records, path string) {
+		w := r.Generation.Writer()
+		w.Put("", []store.Record{{Path: path}}, nil, nil)
+		r.Generation, _ = w.Generation()
+	}
+	put(warm, "/warm")
+	synctest.Test(t, func(t *testing.T) {
+		storage := &slowStorage{Storage: store.NewMemory()}
+		r := newRecords(storage, "")
+		_, _ = open(t, r)
+		put(r, "/old")
+		if err := write(t, r, "kept"); err != nil {
+			t.Fatal(err)
+		}
+		storage.manifest.Store(int64(time.Minute))
+		storage.load.Store(int64(3 * time.Second))
+		late := newRecords(storage, "")
+		begun := time.Now()
+		if _, err := open(t, late); err == nil || time.Since(begun) > openPatience {
+			t.Errorf("got %v after %s", err, time.Since(begun))
+		}
+		put(late, "/new")
+		storage.manifest.Store(int64(0))
+		_, err := open(t, late)
+		for rec, err2 := range late.Generation.Records(t.Context()) {
+			if err = cmp.Or(err, err2); err != nil || rec.Path != "/old" {
+				t.Errorf("got %+v, %v, want what was kept", rec, err)
+			}
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// TestSlowCommit: what takes long to write is written in the end.
+func TestSlowCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		storage := &slowStorage{Storage: store.NewMemory()}
+		r := newRecords(storage, "")
+		_, _ = open(t, r)
+		var documents []store.StoredDocument
+		for i := range 100 {
+			documents = append(documents, store.NewDocument(fmt.Sprint(i), nil, []byte(fmt.Sprint(i))))
+		}
+		r.Generation = r.Generation.WithDocuments([]byte(`{}`), documents)
+		storage.store.Store(int64(time.Second))
+		for range 5 {
+			_ = r.Commit()
+			time.Sleep(time.Minute)
+		}
+		if got := len(r.store.Last().Documents()); got != 100 {
+			t.Errorf("%d documents are written", got)
+		}
+	})
+}
+
+// TestSnapshot: what was published is made of its documents again after a restart.
+func TestSnapshot(t *testing.T) {
+	storage := store.NewMemory()
+	snapshot, err := publish.Build(t.Context(), func(yield func(page.Page, error) bool) {
+		for i := range 5 {
+			yield(page.Page{Path: fmt.Sprint("/", i)}, nil)
+		}
+	}, nil, publish.Options{Base: "https://example.com", ShardURLs: 2, Now: time.Unix(1e9, 0), Document: func(suffix string) string { return "https://example.com/sitemap" + suffix + ".xml" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []*publish.Snapshot{snapshot, snapshot, nil} { // the second time nothing is new
+		r := newRecords(storage, "site")
+		if _, err := open(t, r); err != nil || r.Write(want, "kept") != nil {
+			t.Fatal(err)
+		}
+		got, err := newRecords(storage, "site").Open(t.Context(), new(string), func(key string, err error) { t.Errorf("damaged: %s, %v", key, err) })
+		if err != nil || !want.Equal(got) {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	}
+}
