@@ -19,7 +19,7 @@ func (b *bench) sortedRows(ctx context.Context) []*row {
 	peak := &row{what: "peak memory of it", show: mebibytes, reach: atMost(1 << 30)}
 	addr := freeAddr()
 	for run := range b.runs {
-		s := b.start("sorted", addr, site(addr, fmt.Sprintf("sitemap {\ncrawl off\nmax_urls %d\nsource synthetic %d\n}", b.pages, b.pages)), "GOMEMLIMIT=1GiB")
+		s := b.start("sorted", addr, site(addr, fmt.Sprintf("sitemap {\ncrawl off\nmax_urls %d\nsynthetic %d\n}", b.pages, b.pages)), "GOMEMLIMIT=1GiB")
 		took := must(s.first(ctx, s.sitemap()))
 		_, most, err := s.memory(ctx)
 		check(err)

@@ -64,7 +64,7 @@ type script struct {
 	overlap bool // two of one site at a time
 }
 
-// newScript makes the script that `source scripted <name of the test>` follows.
+// newScript makes the script that `scripted <name of the test>` follows.
 func newScript(t *testing.T, pages ...string) *script {
 	s := &script{pages: pages, runs: make(map[string]int), running: make(map[string]int)}
 	scripts.Store(t.Name(), s)
@@ -201,7 +201,7 @@ func scriptedSites(t *testing.T, n int, options string) string {
 	for i := range n {
 		hosts = append(hosts, fmt.Sprintf("http://s%d.localhost:{port}", i))
 	}
-	return strings.Join(hosts, ", ") + " {\n\tsitemap {\n\t\trefresh 1s\n\t\tsource scripted " + t.Name() + "\n\t\t" + options + "\n\t}\n\t" + aPage + "\n}"
+	return strings.Join(hosts, ", ") + " {\n\tsitemap {\n\t\trefresh 1s\n\t\tscripted " + t.Name() + "\n\t\t" + options + "\n\t}\n\t" + aPage + "\n}"
 }
 
 // heldBack is what the log says of a change that is to be confirmed.

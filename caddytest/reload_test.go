@@ -117,11 +117,11 @@ func manyHosts() []string {
 // new scan, with their entity tags and dates.
 func TestReloadKeepsSnapshots(t *testing.T) {
 	script := newScript(t, "/a", "/b")
-	sitemap := " {\n\tsitemap {\n\t\tsource scripted " + t.Name() + "\n\t}\n\t" + aPage + "\n}\n"
+	sitemap := " {\n\tsitemap {\n\t\tscripted " + t.Name() + "\n\t}\n\t" + aPage + "\n}\n"
 	caddyfile := strings.Join(manyHosts(), ", ") + sitemap +
 		"http://*.wild.localhost:{port}" + sitemap +
 		"http://*.other.localhost:{port}" + sitemap +
-		"http://based.localhost:{port} {\n\tsitemap {\n\t\tbase_url https://example.com\n\t\tsource scripted " + t.Name() + "\n\t}\n\t" + aPage + "\n}\n" +
+		"http://based.localhost:{port} {\n\tsitemap {\n\t\tbase_url https://example.com\n\t\tscripted " + t.Name() + "\n\t}\n\t" + aPage + "\n}\n" +
 		"http://:{port}" + sitemap + "http://:{more}" + sitemap
 	s := start(t, caddyfile, nil)
 	urls := append(manyHosts(),
@@ -166,7 +166,7 @@ func TestReloadKeepsSnapshots(t *testing.T) {
 func TestReloadWithOtherSettings(t *testing.T) {
 	script := newScript(t, "/a", "/b")
 	site := func(settings string) string {
-		return "http://localhost:{port} {\n\tsitemap {\n\t\tsource scripted " + t.Name() + "\n" + settings + "\n\t}\n\t" + aPage + "\n}\n"
+		return "http://localhost:{port} {\n\tsitemap {\n\t\tscripted " + t.Name() + "\n" + settings + "\n\t}\n\t" + aPage + "\n}\n"
 	}
 	s := start(t, site(""), nil)
 	s.WantLocs("http://localhost:{port}/sitemap.xml", "http://localhost:{port}/a", "http://localhost:{port}/b")
@@ -223,7 +223,7 @@ func TestReloadWithOtherSettings(t *testing.T) {
 func TestReloadServesOn(t *testing.T) {
 	script := newScript(t, "/a", "/b", "/c", "/d")
 	site := func(settings string) string {
-		sitemap := " {\n\tsitemap {\n\t\tsource scripted " + t.Name() + "\n\t\t" + settings + "\n\t}\n\t" + aPage + "\n}\n"
+		sitemap := " {\n\tsitemap {\n\t\tscripted " + t.Name() + "\n\t\t" + settings + "\n\t}\n\t" + aPage + "\n}\n"
 		return "http://localhost:{port}" + sitemap + "http://:{port}" + sitemap
 	}
 	s := start(t, site("shard_urls 1"), nil)

@@ -74,7 +74,7 @@ func TestRestart(t *testing.T) {
 	script := newScript(t, names...)
 	s := prepare(t, nil)
 	s.writeDated(n+1, pageNumbered)
-	caddyfile := stateIn("{dir}/state", "shard_urls 5\nsource scripted "+t.Name())
+	caddyfile := stateIn("{dir}/state", "shard_urls 5\nscripted "+t.Name())
 	if err := s.Load(caddyfile); err != nil {
 		t.Fatal(err)
 	}
