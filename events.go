@@ -7,7 +7,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
@@ -32,21 +31,22 @@ func newEventQueue(a *App) (*eventQueue, error) {
 }
 
 // Handle implements [caddyevents.Handler] for the one event that says that all apps have
-// started, of which the events app may be the last: what was announced is emitted from now on.
+// started, of which the events app may be the last: what was announced is emitted from now
+// on, until the App is stopped.
 func (q *eventQueue) Handle(context.Context, caddy.Event) error {
-	q.app.group.Go(func() { wait.OrLeave(q.app.running, stopGrace, q.emit) })
+	q.app.group.Go(func() {
+		wait.OrLeave(q.app.running, stopGrace, func() {
+			for {
+				select {
+				case emit := <-q.queue:
+					emit()
+				case <-q.app.running.Done():
+					return
+				}
+			}
+		})
+	})
 	return nil
-}
-
-// emit emits what is announced, until the App is stopped.
-func (q *eventQueue) emit() {
-	for q.app.running.Err() == nil {
-		select {
-		case emit := <-q.queue:
-			emit()
-		case <-q.app.running.Done():
-		}
-	}
 }
 
 // announce has an event emitted, with the URLs of the site and its sitemap.
@@ -64,9 +64,8 @@ func (q *eventQueue) announce(s *site, name string, data map[string]any) {
 		}()
 		q.events.Emit(q.app.ctx, name, data)
 	}:
-		s.logger.Clear("events")
 	default:
-		s.logger.Once(zapcore.WarnLevel, "events", "event handlers take longer than refreshes: events are dropped", zap.String("event", name))
+		s.logger.Once(zap.WarnLevel, "events", "event handlers take longer than refreshes: events are dropped")
 	}
 }
 
@@ -74,15 +73,12 @@ func (q *eventQueue) announce(s *site, name string, data map[string]any) {
 // number of pages and, where there are records, of those added, changed and removed.
 func (q *eventQueue) announceRefreshed(s *site, before *publish.Snapshot, out *result) {
 	data := map[string]any{"pages": pagesOf(out.snapshot)}
-	switch c := &out.selected.Changes; {
-	case before.Equal(out.snapshot):
-		return
-	case before == nil || out.snapshot == nil:
+	if c := &out.selected.Changes; before == nil || out.snapshot == nil {
 		data["added"], data["changed"], data["removed"] = pagesOf(out.snapshot), 0, pagesOf(before)
-	case !s.handler.settings.crawl.Off:
+	} else if !s.handler.settings.crawl.Off {
 		data["added"], data["changed"], data["removed"] = c.Added.Count, c.Changed.Count, c.Removed.Count
 	}
-	q.announce(s, "sitemap_refreshed", data)
+	if !before.Equal(out.snapshot) {
+		q.announce(s, "sitemap_refreshed", data)
+	}
 }
-
-var _ caddyevents.Handler = (*eventQueue)(nil)
