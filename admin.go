@@ -193,6 +193,14 @@ const (
 // ownSitemaps is the source that comes after those of the handler.
 const ownSitemaps = "own sitemaps"
 
+// inputNames are the names of a site's sources.
+func (h *Handler) inputNames() (names []string) {
+	for _, source := range h.sources {
+		names = append(names, caddy.GetModuleName(source))
+	}
+	return append(names, ownSitemaps)
+}
+
 // lastReport is that on the last refresh; the zero value: there has been none.
 func (s *site) lastReport() *report.Report { return cmp.Or(s.state.report.Load(), new(report.Report)) }
 
@@ -200,12 +208,8 @@ func (s *site) lastReport() *report.Report { return cmp.Or(s.state.report.Load()
 func (s *site) found(r *result) *report.Refresh {
 	f := &report.Refresh{
 		Result: r.outcome, Reason: r.reason, Err: r.err, Partial: r.partial, HeldSince: r.heldSince, Pages: pagesOf(s.state.Index.Load()), MaxPages: s.handler.settings.maxURLs,
-		Merged: r.merged, Crawled: r.crawled, Selected: r.selected, Snapshot: r.snapshot,
+		Sources: s.handler.inputNames(), Merged: r.merged, Crawled: r.crawled, Selected: r.selected, Snapshot: r.snapshot,
 	}
-	for _, source := range s.handler.sources {
-		f.Sources = append(f.Sources, caddy.GetModuleName(source))
-	}
-	f.Sources = append(f.Sources, ownSitemaps)
 	if r.source != nil {
 		f.Warnings, f.Skipped = r.source.said()
 	}

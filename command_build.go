@@ -118,7 +118,11 @@ func (b *build) run(ctx context.Context) error {
 	for i, s := range sites {
 		if inTerminal { // its pages are counted first
 			b.progress.Total.Store(b.progress.Fetched.Load())
-			all := merge.Start(ctx, s.inputs(), merge.Options{Filter: s.filter, MaxPages: s.handler.settings.maxURLs})
+			source, err := newRefresh(s, *s.probed.Load(), s.app.now())
+			if err != nil {
+				return err
+			}
+			all := merge.Start(ctx, source.inputs(), merge.Options{Filter: s.filter, MaxPages: s.handler.settings.maxURLs})
 			for _, ok, err := all.Next(ctx); ok && err == nil; _, ok, err = all.Next(ctx) {
 				b.progress.Total.Add(1)
 			}

@@ -5,17 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/follow"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
-	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
@@ -28,7 +24,11 @@ import (
 type explanation struct {
 	URL     string `json:"url"` // in the form in which it is or would be listed
 	Sitemap string `json:"sitemap"`
-	entry
+
+	// What the published sitemap says of it.
+	Listed   bool      `json:"listed"`
+	Document string    `json:"document,omitempty"`
+	LastMod  time.Time `json:"lastmod,omitzero"`
 
 	Reason  string `json:"reason,omitempty"` // in most cases the name of its index status
 	Meaning string `json:"meaning,omitempty"`
@@ -37,7 +37,7 @@ type explanation struct {
 	Other   string `json:"other,omitempty"` // its canonical, or what it duplicates or leads to
 
 	// What is known of it.
-	NamedBy []string  `json:"named_by,omitempty"`     // sources, where it is not listed
+	NamedBy []string  `json:"named_by,omitempty"`     // sources
 	Linked  time.Time `json:"linked_at,omitzero"`     // when a page that links to it was last fetched
 	Visited time.Time `json:"visited_at,omitzero"`    // when a visitor last had it
 	Fetched time.Time `json:"fetched_at,omitzero"`    // last,
@@ -46,75 +46,39 @@ type explanation struct {
 	Due     time.Time `json:"due_at,omitzero"`        // and when it is fetched again
 
 	// Now is what an anonymous visitor gets, and then where that leads.
-	Now []liveResponse `json:"now,omitempty"`
+	Now []follow.Response `json:"now,omitempty"`
 }
-
-// entry is what the published sitemap says of a page.
-type entry struct {
-	Listed     bool   `json:"listed"`
-	Document   string `json:"document,omitempty"`
-	LastMod    string `json:"lastmod,omitempty"`
-	ChangeFreq string `json:"changefreq,omitempty"`
-	Priority   string `json:"priority,omitempty"`
-}
-
-// liveResponse is the response to an anonymous visitor.
-type liveResponse struct {
-	URL         string `json:"url"`
-	Status      int    `json:"status,omitempty"`
-	ContentType string `json:"content_type,omitempty"`
-	NoIndex     bool   `json:"noindex,omitempty"`
-	Leads       string `json:"leads,omitempty"` // redirect, refresh or canonical; "": nowhere
-	To          string `json:"to,omitempty"`
-	Listed      bool   `json:"listed,omitempty"`
-	Error       string `json:"error,omitempty"` // why there is no response
-}
-
-const (
-	maxChain    = 10              // URLs that lead from one to the next
-	explainWait = 3 * time.Second // for a source, and for upstreams that are left alone
-)
 
 // explain tells why a URL is listed or is not. It fetches the page, and changes nothing. Of
-// several sitemaps that cover the URL, the one counts that lists it, else the narrowest.
+// several sitemaps that cover the URL, the one counts that lists it, else the last.
 func explain(r *http.Request, a *App, rawURL string) (any, error) {
-	ctx := r.Context()
-	if err := a.await(ctx, a.started); err != nil {
-		return nil, err
-	}
 	sites, path, err := a.sitesAt(rawURL)
 	if err != nil {
 		return nil, err
 	}
 	var of *site
-	longest := -1 // scope of a site that is not blocked
-	for _, s := range sites {
+	for _, s := range sites { // one below a prefix comes after that around it
 		s = cmp.Or(s.main.Load(), s)
-		length, probed := 0, s.probed.Load()
-		if published, _ := s.entry(path); published.Listed {
-			length = math.MaxInt
-		} else if strings.HasPrefix(path, s.scope) && (probed == nil || probed.blocked == "") {
-			length = len(s.scope)
-		}
-		if length > longest {
-			of, longest = s, length
+		isLive := cmp.Or(s.probed.Load(), new(probeResult)).blocked == ""
+		if of == nil || !of.isListed(path) && (s.isListed(path) || isLive && strings.HasPrefix(path, s.scope)) {
+			of = s
 		}
 	}
 	if of == nil {
 		return nil, a.noSite()
 	}
-	x, err := of.explain(ctx, path)
+	x, err := of.explain(r.Context(), path)
 	if err != nil {
 		return nil, fmt.Errorf("reading what is known of the page: %w", err)
 	}
-	x.Now = of.follow(ctx, x)
+	x.Now = of.follow(r.Context(), x)
 	if last := x.Now[len(x.Now)-1]; x.Reason == reasonUnnamed && last.Listed {
 		x.because("leads to a listed page", "What it leads to is listed in its place.", "")
 		x.Other = last.URL
 	} else if x.Reason == reasonUnnamed && last.Status >= http.StatusBadRequest {
 		x.Remedy = "Serve it first."
 	}
-	return x, ctx.Err()
+	return x, r.Context().Err()
 }
 
 func (x *explanation) because(reason, meaning, remedy string) {
@@ -128,29 +92,22 @@ func (x *explanation) is(status indexing.Status) {
 const reasonUnnamed = "no source names it"
 
 // explain explains a path without fetching it.
-func (s *site) explain(ctx context.Context, path string) (x *explanation, err error) {
-	x = &explanation{URL: s.origin + path, Sitemap: s.sitemapURL()}
+func (s *site) explain(ctx context.Context, path string) (*explanation, error) {
 	var found indexing.Explanation
-	if s.state.generation.Load() != nil && !s.handler.settings.crawl.Off {
-		if !s.app.compute.Take(ctx) {
-			return nil, ctx.Err()
-		}
+	document, err := s.documentOf(path)
+	if s.state.generation.Load() != nil && !s.handler.settings.crawl.Off && err == nil {
 		rules := (&refreshRun{site: s, begun: s.app.now()}).rules(crawl.Result{Gathered: true}, false)
 		err = store.ErrSuperseded
 		for i := 0; i < 3 && errors.Is(err, store.ErrSuperseded); i++ { // another generation may be published meanwhile
 			found, err = indexing.Explain(ctx, s.state.generation.Load(), rules, path)
 		}
-		s.app.compute.Release()
-	}
-	if err == nil {
-		x.entry, err = s.entry(path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if form := s.listedForm(path); form != path && !x.Listed && found.Record == nil {
-		if y, err := s.explain(ctx, form); err != nil || y.Reason != reasonUnnamed {
-			return y, err
+	if form := s.listedForm(path); form != path && document == "" && found.Record == nil {
+		if x, err := s.explain(ctx, form); err != nil || x.Reason != reasonUnnamed {
+			return x, err
 		}
 	}
 	at := func(seconds int64) (t time.Time) {
@@ -159,19 +116,32 @@ func (s *site) explain(ctx context.Context, path string) (x *explanation, err er
 		}
 		return t
 	}
-	x.Visited = at(s.state.visited.At(path))
-	if r := found.Record; r != nil {
-		x.Linked, x.Fetched, x.Due, x.Failing, x.Status = at(r.Linked), at(r.Fetched), at(r.Due), at(r.Failing), int(r.Status)
-		x.is(found.Status)
+	x := &explanation{URL: s.origin + path, Sitemap: s.sitemapURL(), Listed: document != "", Document: document, Visited: at(s.state.visited.At(path))}
+	if rec := found.Record; rec != nil {
+		x.LastMod = at(rec.Selected.LastMod)
+		x.Linked, x.Fetched, x.Due, x.Failing, x.Status = at(rec.Linked), at(rec.Fetched), at(rec.Due), at(rec.Failing), int(rec.Status)
+		if x.NamedBy = s.namers(rec); x.Listed || found.Status != indexing.Indexable {
+			x.is(found.Status)
+		}
 	}
 	if x.Other = found.Other; strings.HasPrefix(x.Other, "/") {
 		x.Other = s.origin + x.Other
 	}
 	if !x.Listed {
-		x.NamedBy = s.namers(ctx, path)
-		s.addReason(x, path, found.Record != nil && found.Status != indexing.Indexable)
+		s.addReason(x, path)
 	}
 	return x, nil
+}
+
+// namers are the names of the sources that named a page when they were last read.
+func (s *site) namers(rec *store.Record) (names []string) {
+	for i, name := range s.handler.inputNames() {
+		bit := store.Flags(1) << (16 + min(i, maxSourceBit))
+		if rec.Absent == 0 && (rec.Flags&bit != 0 || name == ownSitemaps && rec.Flags&(store.Named|store.Sources) == store.Named) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // listedForm is the form in which what a path leads to is listed: without a query that does not count, as the
@@ -190,8 +160,8 @@ func (s *site) listedForm(path string) string {
 	return strings.TrimSuffix(path, ".html")
 }
 
-// addReason says why a page is not listed. What holds for the whole site comes first.
-func (s *site) addReason(x *explanation, path string, hasStatus bool) {
+// addReason says why a page is not listed, unless its record does. What holds for the whole site comes first.
+func (s *site) addReason(x *explanation, path string) {
 	probed, last, set := cmp.Or(s.probed.Load(), new(probeResult)), s.lastReport(), &s.handler.settings
 	excluded, word := s.filter(&page.Page{Path: path}), ""
 	if x.NamedBy == nil {
@@ -206,19 +176,18 @@ func (s *site) addReason(x *explanation, path string, hasStatus bool) {
 		x.because(excluded, "It is a document of the sitemap itself.", "")
 	case excluded != "":
 		x.is(indexing.Excluded)
-		x.Reason = excluded
-		x.Rule = set.exclude.which(path)
-	case hasStatus:
+		x.Reason, x.Rule = excluded, set.exclude.which(path)
+	case x.Reason != "":
 	case last.Result == "" || last.Result == report.Failed:
 		x.because("no refresh has succeeded yet, or the last one failed", last.Reason, "Wait, or see the log.")
-	case x.Reason != "" || x.NamedBy != nil, word == "" && !x.Visited.IsZero() && cmp.Or(s.handler.discovery, new(discovery)).unlinked.Match(path):
+	case !x.Fetched.IsZero(), word == "" && !x.Visited.IsZero() && s.handler.discovery.unlinked.Match(path):
 		x.because("waits for the next refresh", "It is not published yet.", "Wait.")
 	case word != "":
 		x.is(indexing.Disallowed)
 	case !x.Visited.IsZero():
 		x.is(indexing.NoLinks)
 	default:
-		x.because(reasonUnnamed, "No source names it, and no listed page links to it.",
+		x.because(reasonUnnamed, "At the last refresh, no source named it, and no listed page linked to it.",
 			"Name it in 'urls', beside 'files' and other sources, or a kind of file in 'include' of 'files'; with 'links', a link to it is enough.")
 		for _, source := range s.handler.sources {
 			if f, ok := source.(*SourceFiles); ok && x.Rule == "" {
@@ -230,116 +199,48 @@ func (s *site) addReason(x *explanation, path string, hasStatus bool) {
 	}
 }
 
-// entry is what the published sitemap says of a path.
-func (s *site) entry(path string) (e entry, err error) {
+// documentOf is the URL of the document that lists a path; "": none does.
+func (s *site) documentOf(path string) (string, error) {
 	snapshot := s.state.Index.Load()
 	if snapshot == nil {
-		return e, nil
+		return "", nil
 	}
 	d := snapshot.Holding(path)
 	xml, err := d.XML()
 	if err != nil {
-		return e, err
+		return "", err
 	}
 	defer xml.Close()
-	in, found, err := sitemapxml.Find(xml, s.origin+path)
-	if found {
-		e = entry{true, s.origin + s.docPath(d.Suffix, ".xml"), in.LastMod, in.ChangeFreq, in.Priority}
+	if isListed, err := sitemapxml.Find(xml, s.origin+path); !isListed {
+		return "", err
 	}
-	return e, err
+	return s.origin + s.docPath(d.Suffix, ".xml"), nil
 }
 
-// namers are the names of the sources that name a path. Each is asked again, but for those
-// whose visits are for refreshes to gather.
-func (s *site) namers(ctx context.Context, path string) (names []string) {
-	for i, input := range s.inputs() {
-		if i < len(s.handler.sources) {
-			if _, ok := s.handler.sources[i].(discoverer); ok {
-				continue
-			}
-		}
-		stream := merge.Start(ctx, []merge.Input{input}, merge.Options{Patience: explainWait})
-		p, ok, err := stream.Next(ctx)
-		for ok && err == nil && p.Path < path {
-			p, ok, err = stream.Next(ctx)
-		}
-		if ok && p.Path == path && !p.Visited {
-			names = append(names, input.Name)
-		}
-		stream.Close()
-	}
-	return names
+func (s *site) isListed(path string) bool {
+	document, _ := s.documentOf(path)
+	return document != ""
 }
 
-// inputs are the site's sources, apart from a refresh; nil: they cannot be asked.
-func (s *site) inputs() []merge.Input {
-	probed := s.probed.Load()
-	if probed == nil {
-		return nil
-	}
-	r, err := newRefresh(s, *probed, s.app.now())
-	if err != nil {
-		return nil
-	}
-	return r.inputs()
-}
-
-// follow fetches the page, and those to which it redirects, refreshes or gives way.
-func (s *site) follow(ctx context.Context, x *explanation) (all []liveResponse) {
-	policy := &s.handler.settings.crawl
-	probed, later := cmp.Or(s.probed.Load(), new(probeResult)), s.handler.limiter.Next()
+// follow fetches the page, and those to which it leads, where a refresh would.
+func (s *site) follow(ctx context.Context, x *explanation) []follow.Response {
+	policy, robots := &s.handler.settings.crawl, cmp.Or(s.probed.Load(), new(probeResult)).robots
 	isNamed := x.Listed || x.NamedBy != nil
 	isPrivate := !isNamed && !x.Visited.IsZero() && x.Fetched.IsZero() && x.Linked.IsZero()
-	for path, ok := strings.TrimPrefix(x.URL, s.origin), true; ok && len(all) < maxChain; {
-		live := liveResponse{URL: s.origin + path}
-		switch {
+	visited := follow.Site{Origin: s.origin, Fetcher: &s.fetcher, Listed: s.isListed, Refuse: func(path string) string {
+		switch excluded, word := s.filter(&page.Page{Path: path}), policy.disallows(path); {
 		case policy.Off:
-			live.Error = "not fetched: crawl is off"
-		case s.isDocument(path):
-			live.Error = "not fetched: it is a document of the sitemap"
+			return "crawl is off"
+		case excluded != "":
+			return excluded
 		case isPrivate:
-			live.Error = "not fetched: what only visitors know may be private"
-		case later.After(s.app.now().Add(explainWait)):
-			live.Error = "not fetched: upstreams are left alone until " + later.UTC().Format(time.RFC3339)
-		case !isNamed && policy.disallows(path) != "":
-			live.Error = "not fetched: 'crawl disallow' has '" + policy.disallows(path) + "'"
-		case probed.robots.closed, !probed.robots.rules.Allows(path):
-			live.Error = "not fetched: robots.txt disallows it, or returns an error"
-		default:
-			s.fetchLive(ctx, path, &live)
+			return "what only visitors know may be private"
+		case !isNamed && word != "":
+			return "'crawl disallow' has '" + word + "'"
+		case robots.closed, !robots.rules.Allows(path):
+			return "robots.txt disallows it, or returns an error"
 		}
-		published, _ := s.entry(path)
-		live.Listed = published.Listed
-		all = append(all, live)
-		if path, ok = htmlmeta.PathOn(s.origin, live.To); ok {
-			ok = !slices.ContainsFunc(all, func(r liveResponse) bool { return r.URL == s.origin+path })
-		}
-	}
-	return all
-}
-
-// fetchLive fetches a path as an anonymous visitor.
-func (s *site) fetchLive(ctx context.Context, path string, live *liveResponse) {
-	res, err := s.fetcher.fetch(ctx, s.internalPath(path), htmlmeta.MaxBody, nil)
-	if err == nil && res.Unhandled {
-		err = errors.New("no route handles the request: a visitor gets an empty response")
-	}
-	if err != nil {
-		live.Error = report.Clip(err.Error())
-		return
-	}
-	live.Status, live.ContentType = res.Status, report.Clip(res.Header.Get("Content-Type"))
-	if res.Status != http.StatusOK || !htmlmeta.IsHTML(live.ContentType) {
-		res.Body = nil // of which the header says all there is to say
-	}
-	meta := htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, htmlmeta.Page{Base: s.origin, Path: path, Header: res.Header, Now: s.app.now()})
-	live.NoIndex = meta.NoIndex
-	base, _ := url.Parse(live.URL)
-	if to, err := base.Parse(res.Header.Get("Location")); err == nil && res.Status/100 == 3 {
-		live.Leads, live.To = "redirect", report.Clip(to.String())
-	} else if meta.Refresh != "" {
-		live.Leads, live.To = "refresh", report.Clip(meta.Refresh)
-	} else if meta.Canonical != "" {
-		live.Leads, live.To = "canonical", report.Clip(meta.Canonical)
-	}
+		return ""
+	}}
+	return visited.From(ctx, strings.TrimPrefix(x.URL, s.origin))
 }

@@ -155,20 +155,25 @@ func (r *Refresh) said() (warnings []string, leftOut map[string]int) {
 	return warnings[:min(len(warnings), 20)], maps.Clone(r.leftOut)
 }
 
+// maxSourceBit is the last bit of [Page.Sources].
+const maxSourceBit = 15
+
 // inputs are the site's sources, for the gathering.
 func (r *Refresh) inputs() (inputs []merge.Input) {
 	h, missing := r.site.handler, &r.site.state.missing
 	for i, source := range h.sources {
-		isGuest := false
+		isGuest, bit := false, uint16(1)<<min(i, maxSourceBit)
 		switch source.(type) {
-		case *SourceFiles, *SourceURLs, discoverer:
+		case *SourceFiles, *SourceURLs:
+		case discoverer:
+			bit = 0
 		default:
 			isGuest = true
 		}
 		sorted, _ := source.(SortedSource)
 		inputs = append(inputs, merge.Input{Name: caddy.GetModuleName(source), Sorted: sorted != nil && sorted.Sorted(), Pages: func(ctx context.Context, yield func(Page) error) error {
 			err := source.Pages(ctx, r, func(p Page) error {
-				if isGuest {
+				if p.Sources = bit; isGuest {
 					if canonical, err := page.Canonical(p.Path); err != nil || canonical != p.Path {
 						r.LeaveOut("malformed path", 1)
 						return nil

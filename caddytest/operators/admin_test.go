@@ -249,6 +249,7 @@ func TestExplain(t *testing.T) {
 			/short
 			/hop1
 			/listed?id=1
+			/private.html
 		}
 		exclude /secret/*
 	}
@@ -291,7 +292,7 @@ func TestExplain(t *testing.T) {
 		"/canonical.html":         {`"reason":"canonical is another page"`, `"other":"{l}/page.html"`, `"leads":"canonical","to":"{l}/page.html"`, `"named_by":["files"]`},
 		"/chained.html":           append(chain, `"leads":"canonical","to":"{l}/hop2"`),
 		"/refresh.html":           {`"reason":"refresh"`, `"other":"{l}/page.html"`, `"leads":"refresh","to":"{l}/page.html"`},
-		"/private.html":           {`"reason":"noindex"`, `"noindex":true`},
+		"/private.html":           {`"reason":"noindex"`, `"noindex":true`, `"named_by":["files","urls"]`},
 		"/gone":                   {`"reason":"not found"`, `"named_by":["urls"]`, `"status":404`, `!"linked_at"`},
 		"/missing":                {`"reason":"not found"`, `"linked_at"`, `!"named_by"`},
 		"/users/log-out":          {`"reason":"disallowed"`, `"rule":"logout"`, "not fetched: 'crawl disallow' has 'logout'", `beside 'files'`},

@@ -134,7 +134,7 @@ func digestOf(cands []page.Page, first, next string) (sum uint64) {
 		if p.Path < first || next != "" && p.Path >= next {
 			continue
 		}
-		hints := uint64(p.Version)<<32 | uint64(p.ChangeFreq)<<16 | uint64(p.Priority)<<8 |
+		hints := uint64(p.Version)<<32 | uint64(p.Sources)<<16 | uint64(p.Priority)<<8 | uint64(p.ChangeFreq)<<2 |
 			uint64(flagIf(1, p.LastModDay)) | uint64(flagIf(2, p.Visited))
 		buf = binary.LittleEndian.AppendUint64(append(buf[:0], p.Path...), hints)
 		sum += xxhash.Sum64(binary.LittleEndian.AppendUint64(buf, uint64(p.LastMod)))
@@ -186,7 +186,7 @@ func name(rec *store.Record, p *page.Page) {
 	if rec.Flags&store.Named == 0 || p.Version != rec.Version || p.Version == 0 && p.LastMod != rec.ModTime {
 		rec.Due = 0
 	}
-	rec.Flags = rec.Flags&^store.ModDay | store.Named | flagIf(store.ModDay, p.LastModDay)
+	rec.Flags = rec.Flags&^(store.ModDay|store.Sources) | store.Named | flagIf(store.ModDay, p.LastModDay) | store.Flags(p.Sources)<<16
 	rec.Version, rec.ModTime, rec.ChangeFreq, rec.Priority = p.Version, p.LastMod, p.ChangeFreq, p.Priority
 	rec.Absent, rec.Depth = 0, 0
 }
@@ -205,7 +205,7 @@ func (r *Run) unname(rec *store.Record, now int64) {
 
 // toLinked makes a page that a source named one that links name.
 func toLinked(rec *store.Record) {
-	rec.Flags &^= store.Named | store.ModDay
+	rec.Flags &^= store.Named | store.ModDay | store.Sources
 	rec.Version, rec.ModTime, rec.ChangeFreq, rec.Priority, rec.Absent, rec.Due = 0, 0, 0, 0, 0, 0
 	rec.Depth = max(rec.Depth, 1)
 }

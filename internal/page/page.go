@@ -35,11 +35,10 @@ type Page struct {
 	// Version tells states of the file that a page is read from apart. 0: no file is known.
 	Version uint32
 
-	// Discovered says that nobody names the page but its visitors and the links of other pages.
-	Discovered bool
-
-	// Visited says that only visitors showed the page.
+	// Visited says that only visitors showed the page. Sources are the sources that name it, by number, a bit each; the
+	// last bit is that of all from the 16th on. What a source itself sets here does not count.
 	Visited bool
+	Sources uint16
 
 	// Extensions is what else the page's entry says. Nil: nothing.
 	Extensions *Extensions
@@ -55,7 +54,7 @@ func (p *Page) Merge(o Page) {
 	p.Priority = cmp.Or(p.Priority, o.Priority)
 	p.Version = cmp.Or(p.Version, o.Version)
 	p.Extensions = cmp.Or(p.Extensions, o.Extensions)
-	p.Discovered = p.Discovered && o.Discovered
+	p.Sources |= o.Sources
 	p.Visited = p.Visited && o.Visited
 }
 

@@ -15,8 +15,7 @@ func TestMerge(t *testing.T) {
 		p, o, want Page
 	}{
 		{"nothing known", Page{Path: "/a"}, Page{Path: "/b"}, Page{Path: "/a"}},
-		{"somebody names it", Page{Path: "/a", Discovered: true}, Page{Path: "/a"}, Page{Path: "/a"}},
-		{"nobody names it", Page{Path: "/a", Discovered: true}, Page{Path: "/a", Discovered: true}, Page{Path: "/a", Discovered: true}},
+		{"sources", Page{Path: "/a", Sources: 1}, Page{Path: "/a", Sources: 4}, Page{Path: "/a", Sources: 5}},
 		{
 			"all from the other",
 			Page{Path: "/"},

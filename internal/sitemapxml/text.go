@@ -21,9 +21,9 @@ const maxLine = 64 << 10
 // [TextSize].
 func WriteText(w io.Writer, document io.Reader) error {
 	out := bufio.NewWriterSize(w, 64<<10)
-	for e, err := range entries(document) {
+	for loc, err := range locs(document) {
 		if err == nil {
-			_, err = out.Write(append(e.loc, '\n'))
+			_, err = out.Write(append(loc, '\n'))
 		}
 		if err != nil {
 			return err
@@ -32,48 +32,29 @@ func WriteText(w io.Writer, document io.Reader) error {
 	return out.Flush()
 }
 
-// Hints is what an entry of a urlset says besides its URL.
-type Hints struct{ LastMod, ChangeFreq, Priority string }
-
-// Find reads the entry of a URL from a document that a [URLSet] wrote, uncompressed. It
-// reads no further than that.
-func Find(document io.Reader, loc string) (h Hints, found bool, err error) {
-	for e, err := range entries(document) {
-		if err != nil {
-			return h, false, err
-		}
-		if string(e.loc) == loc {
-			return Hints{e.element("lastmod"), e.element("changefreq"), e.element("priority")}, true, nil
+// Find reports whether a document that a [URLSet] wrote, uncompressed, lists a URL. It reads
+// no further than that.
+func Find(document io.Reader, loc string) (bool, error) {
+	for l, err := range locs(document) {
+		if err != nil || string(l) == loc {
+			return err == nil, err
 		}
 	}
-	return h, false, nil
+	return false, nil
 }
 
-// entry is one of a document that a [URLSet] wrote, valid until the next.
-type entry struct {
-	loc  []byte // decoded
-	rest []byte // what follows the loc, up to at least the extensions
-}
-
-// element is the text of the first element of a name, which has no entities in it.
-func (e entry) element(name string) string {
-	_, rest, _ := bytes.Cut(e.rest, []byte("<"+name+">"))
-	text, _, _ := bytes.Cut(rest, []byte("</"))
-	return string(text)
-}
-
-// entries are those of a document.
-func entries(document io.Reader) iter.Seq2[entry, error] {
-	return func(yield func(entry, error) bool) {
+// locs are the URLs of a document that a [URLSet] wrote, each valid until the next.
+func locs(document io.Reader) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
 		r := bufio.NewReaderSize(document, maxLine)
-		var e entry
+		var decoded []byte
 		for {
 			line, err := r.ReadSlice('\n')
 			rest, isEntry := bytes.CutPrefix(line, []byte(urlOpen))
-			loc, rest, isWhole := bytes.Cut(rest, []byte(locClose))
+			loc, _, isWhole := bytes.Cut(rest, []byte(locClose))
 			if isEntry && isWhole {
-				e.loc, e.rest = appendDecoded(e.loc[:0], loc), rest
-				if !yield(e, nil) {
+				decoded = appendDecoded(decoded[:0], loc)
+				if !yield(decoded, nil) {
 					return
 				}
 			}
@@ -82,10 +63,10 @@ func entries(document io.Reader) iter.Seq2[entry, error] {
 			}
 			switch {
 			case err == io.EOF:
-				yield(entry{}, io.ErrUnexpectedEOF)
+				yield(nil, io.ErrUnexpectedEOF)
 				return
 			case err != nil:
-				yield(entry{}, err)
+				yield(nil, err)
 				return
 			case string(line) == urlSetClose:
 				return

@@ -110,6 +110,8 @@ const (
 	DeclaredMoves                   // Declared moved while the text stayed
 	Disallowed                      // never fetched: the operator's or the default words say so
 	Blocked                         // never fetched: robots.txt says so
+
+	Sources Flags = 0xffff << 16 // [page.Page.Sources]
 )
 
 // Bounds of a chunk. It is full at maxChunkBytes; the record after which it is takes some MiB at most: its
