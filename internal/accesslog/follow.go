@@ -41,9 +41,9 @@ var errNoLog = errors.New("it does not exist, or was last written before history
 // renamed, compressed, or copied. It is for JSON.
 type Positions map[string]int64
 
-// Merge returns the positions from which on all have still to read: the least of each file, and none of a file
+// mergePositions returns the positions from which on all have still to read: the least of each file, and none of a file
 // that one of them does not know.
-func Merge(all ...Positions) Positions {
+func mergePositions(all ...Positions) Positions {
 	merged := maps.Clone(all[0])
 	for _, other := range all[1:] {
 		maps.DeleteFunc(merged, func(key string, offset int64) bool {
@@ -55,11 +55,11 @@ func Merge(all ...Positions) Positions {
 	return merged
 }
 
-// Follower reads the lines of logs as they grow, and those of the files that they were rolled to. Each line is
+// follower reads the lines of logs as they grow, and those of the files that they were rolled to. Each line is
 // read at least once; more often, if a file is cut, or begins with the same line as another. What was written
 // to a file after a poll is lost if that is truncated or removed before the next, unless it was copied to or
-// renamed in the same folder. Only [Follower.Logs] may be called while something else is.
-type Follower struct {
+// renamed in the same folder. Only [follower.Logs] may be called while something else is.
+type follower struct {
 	patterns  []string
 	history   time.Duration
 	now       func() time.Time
@@ -90,24 +90,24 @@ type file struct {
 	err       error
 }
 
-// NewFollower returns a Follower of logs from where they were left, or from their beginning. The patterns are
+// newFollower returns a follower of logs from where they were left, or from their beginning. The patterns are
 // absolute names of logs, or as of [filepath.Match]. Files that were written last longer ago than history are
 // not read.
-func NewFollower(patterns []string, history time.Duration, now func() time.Time, from Positions) *Follower {
+func newFollower(patterns []string, history time.Duration, now func() time.Time, from Positions) *follower {
 	if from == nil {
 		from = make(Positions)
 	}
-	return &Follower{patterns: patterns, history: history, now: now, positions: maps.Clone(from), missing: make(map[string]bool), logs: make(map[string]*Log), buf: bufio.NewReaderSize(nil, maxLine)}
+	return &follower{patterns: patterns, history: history, now: now, positions: maps.Clone(from), missing: make(map[string]bool), logs: make(map[string]*Log), buf: bufio.NewReaderSize(nil, maxLine)}
 }
 
 // Positions returns how far the files are read.
-func (f *Follower) Positions() Positions { return maps.Clone(f.positions) }
+func (f *follower) Positions() Positions { return maps.Clone(f.positions) }
 
 // Poll reads the lines that were not read yet and calls line for each, without its "\n", which returns what
 // became of it; it may use the bytes until then. Of a line of over 1 MiB it gets the beginning. A line whose
 // end is not written yet is left for later. Poll returns how many lines there were by what became of them. A
 // file that cannot be read is tried again at the next poll, a damaged one once it has changed.
-func (f *Follower) Poll(ctx context.Context, line func(b []byte) string) (read map[string]int) {
+func (f *follower) Poll(ctx context.Context, line func(b []byte) string) (read map[string]int) {
 	read = make(map[string]int)
 	lines, errs := make(map[[2]string]int), make(map[string]error) // by log, and what became of them
 	take := func(log string, b []byte) { lines[[2]string{log, line(b)}]++ }
@@ -162,8 +162,8 @@ func (f *Follower) Poll(ctx context.Context, line func(b []byte) string) (read m
 	return read
 }
 
-// Logs returns what was read of each log since the Follower was made, by path.
-func (f *Follower) Logs() []Log {
+// Logs returns what was read of each log since the follower was made, by path.
+func (f *follower) Logs() []Log {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var all []Log
@@ -177,7 +177,7 @@ func (f *Follower) Logs() []Log {
 
 // findMissing looks for files that are there under their names no more, such as logs that were truncated, in
 // all other files of their folders: they may have been copied or renamed.
-func (f *Follower) findMissing(ctx context.Context, found map[string]bool, line func(string, []byte)) {
+func (f *follower) findMissing(ctx context.Context, found map[string]bool, line func(string, []byte)) {
 	missing := make(map[string]map[string]bool) // keys by log
 	for key := range f.positions {
 		switch log := key[:max(strings.LastIndexByte(key, ' '), 0)]; {
@@ -208,7 +208,7 @@ func (f *Follower) findMissing(ctx context.Context, found map[string]bool, line 
 }
 
 // list returns the files to be read that match gives a log for, the newest of them, with the oldest first.
-func (f *Follower) list(match func(path string) string, errs map[string]error) []*file {
+func (f *follower) list(match func(path string) string, errs map[string]error) []*file {
 	var files []*file
 	folders := make(map[string]bool)
 	for _, pattern := range f.patterns {
@@ -261,7 +261,7 @@ func matches(pattern, log string) bool {
 }
 
 // logOf returns the log of a path: itself, or what it was rolled from; "": it is of none.
-func (f *Follower) logOf(path string) string {
+func (f *follower) logOf(path string) string {
 	bare := path
 	if ext := filepath.Ext(path); ext == ".gz" || ext == ".zst" {
 		bare = strings.TrimSuffix(path, ext)
@@ -282,7 +282,7 @@ func (f *Follower) logOf(path string) string {
 }
 
 // read reads on where a file was left; if only is not nil, a file with one of these keys.
-func (f *Follower) read(ctx context.Context, x *file, only map[string]bool, line func(string, []byte)) error {
+func (f *follower) read(ctx context.Context, x *file, only map[string]bool, line func(string, []byte)) error {
 	opened, err := os.Open(x.path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -319,7 +319,7 @@ func (f *Follower) read(ctx context.Context, x *file, only map[string]bool, line
 }
 
 // readLines reads on in what a file has, uncompressed.
-func (f *Follower) readLines(x *file, r io.Reader, only map[string]bool, line func(string, []byte)) error {
+func (f *follower) readLines(x *file, r io.Reader, only map[string]bool, line func(string, []byte)) error {
 	head := make([]byte, maxHead)
 	n, _ := io.ReadFull(r, head) // an error comes again
 	first, _, isWhole := bytes.Cut(head[:n], []byte("\n"))

@@ -28,7 +28,7 @@ type folder struct {
 	testing.TB
 	path     string
 	patterns []string
-	*Follower
+	*follower
 	errs map[string]string // of the last poll, by name
 }
 
@@ -43,7 +43,7 @@ func newFolder(t testing.TB, patterns ...string) *folder {
 }
 
 func (d *folder) follow(from Positions) {
-	d.Follower = NewFollower(d.patterns, month, time.Now, from)
+	d.follower = newFollower(d.patterns, month, time.Now, from)
 }
 
 // restart follows on from where it was.
@@ -440,7 +440,7 @@ func TestHistory(t *testing.T) {
 
 func TestMerge(t *testing.T) {
 	a, b := Positions{"a": 10, "b": 99, "c": 5}, Positions{"a": 20, "b": 50, "d": 5}
-	if got := Merge(a, b); !maps.Equal(got, Positions{"a": 10, "b": 50}) || len(Merge(a, nil, b)) != 0 || !maps.Equal(Merge(a), a) {
+	if got := mergePositions(a, b); !maps.Equal(got, Positions{"a": 10, "b": 50}) || len(mergePositions(a, nil, b)) != 0 || !maps.Equal(mergePositions(a), a) {
 		t.Errorf("got %v", got)
 	}
 }

@@ -41,13 +41,13 @@ const (
 type Reader struct {
 	Source   int           // as of [Progress], as are the settings
 	Settings uint64        // with others, the logs are read from the beginning
-	Files    []string      // as of [NewFollower], as are the history and the clock
+	Files    []string      // absolute names of logs, or patterns as of [filepath.Match]
 	History  time.Duration // how old visits may be
 	Now      func() time.Time
 	Parser   *Parser
 	Filter   *Filter
 
-	follower atomic.Pointer[Follower] // nil: there is no site yet
+	follower atomic.Pointer[follower] // nil: there is no site yet
 	sites    map[Site]bool
 	joined   map[Site]bool
 	hosts    map[string][]Site // by the host of a line; "": a line without one
@@ -81,7 +81,7 @@ func (r *Reader) Join(sites map[Site]bool, complete bool) bool {
 	if !newcomers || now.Before(r.nextJoin) || !started && !complete && now.Sub(r.begun) < joinPatience {
 		return started
 	}
-	r.follower.Store(NewFollower(r.Files, r.History, r.Now, Merge(from...)))
+	r.follower.Store(newFollower(r.Files, r.History, r.Now, mergePositions(from...)))
 	r.joined, r.rereads = ready, true
 	return true
 }
@@ -101,7 +101,7 @@ func (r *Reader) Poll(ctx context.Context) (read map[string]int) {
 	return read
 }
 
-// Logs is what [Follower.Logs] returns, since the last site joined.
+// Logs returns what was read of each log since the last site joined, by path.
 func (r *Reader) Logs() []Log {
 	if follower := r.follower.Load(); follower != nil {
 		return follower.Logs()

@@ -32,7 +32,7 @@ func (*Readers) Destruct() error { return nil }
 
 // Count counts a request by its User-Agent and the status of its response.
 func (r *Readers) Count(agent, document string, status int, now time.Time) {
-	r.add(Reading{ClassOf(agent), document, resultOf(status), 1, now.UTC().Truncate(time.Second)})
+	r.add(Reading{classOf(agent), document, resultOf(status), 1, now.UTC().Truncate(time.Second)})
 }
 
 // resultOf is how a request ended.

@@ -70,9 +70,9 @@ var classes = []struct {
 	}},
 }
 
-// ClassOf returns the class of a User-Agent: whose crawler it says it is, or what kind of client. Nobody has
+// classOf returns the class of a User-Agent: whose crawler it says it is, or what kind of client. Nobody has
 // verified that. It is safe for concurrent use.
-func ClassOf(agent string) string {
+func classOf(agent string) string {
 	agent = agent[:min(len(agent), maxAgent)]
 	slot := &classified[xxhash.Sum64String(agent)%uint64(len(classified))]
 	if last := slot.Load(); last != nil && last.agent == agent {

@@ -1,4 +1,4 @@
-// Package accesslog reads the access logs of web servers: which pages visitors got. A [Follower] finds the
+// Package accesslog reads the access logs of web servers: which pages visitors got. A [Reader] finds the
 // lines of logs as they grow and are rolled, a [Parser] reads a line into a [Visit], and [Visit.Reason] says
 // whether it shows a page that may be listed.
 package accesslog
@@ -77,7 +77,7 @@ func (v *Visit) Reason() string {
 		return SignedIn
 	case v.RobotsTag != "" && htmlmeta.Header(htmlmeta.Page{Header: http.Header{"X-Robots-Tag": {v.RobotsTag}}}).NoIndex:
 		return NoIndex
-	case v.UserAgent != "" && ClassOf(v.UserAgent) != Browser:
+	case v.UserAgent != "" && classOf(v.UserAgent) != Browser:
 		return Robot
 	}
 	return ""
