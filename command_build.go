@@ -19,7 +19,6 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/term"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/export"
@@ -111,12 +110,10 @@ func (b *build) run(ctx context.Context) error {
 		folder.Sitemap = s.sitemapURL()
 		b.Sites = append(b.Sites, folder)
 	}
-	inTerminal := term.IsTerminal(int(os.Stderr.Fd()))
-	if inTerminal {
-		defer b.progress.Show(os.Stderr)()
-	}
+	shown, end := b.progress.Show(os.Stderr)
+	defer end()
 	for i, s := range sites {
-		if inTerminal { // its pages are counted first
+		if shown { // its pages are counted first
 			b.progress.Total.Store(b.progress.Fetched.Load())
 			source, err := newRefresh(s, *s.probed.Load(), s.app.now())
 			if err != nil {
@@ -229,8 +226,6 @@ func (b *build) build(ctx context.Context, s *site, folder *export.Folder) error
 		return fmt.Errorf("there is no sitemap: %s", cmp.Or(out.reason, s.probed.Load().noRoot, "no page to list"))
 	case out.outcome == report.HeldBack:
 		return fmt.Errorf("%s; --force writes it", out.reason)
-	case 2*snapshot.Pages < folder.Before && !b.force:
-		return fmt.Errorf("less than half of the pages are left: %d instead of %d; --force writes it", snapshot.Pages, folder.Before)
 	}
 	if err := folder.Stage(snapshot, b.gzip); err != nil || !b.robots || !s.handler.settings.robots {
 		return err

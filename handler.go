@@ -13,10 +13,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
-const (
-	robotsPath = "/robots.txt"
-	retryAfter = "10"
-)
+const robotsPath = "/robots.txt"
 
 // ServeHTTP serves the documents of the site that the request is for, and its
 // robots.txt with the Sitemap line. Everything else goes to the next handler.
@@ -65,11 +62,8 @@ func (h *Handler) match(path string) (wanted, bool) {
 		return wanted{robots: true}, h.settings.robots
 	}
 	suffix, form, ok := publish.ParseName(path, h.settings.stem)
-	if !ok && h.settings.prefix != "" {
-		// Nothing strips the prefix of the base URL.
-		if rest, found := strings.CutPrefix(path, h.settings.folder); found {
-			suffix, form, ok = publish.ParseName(rest, h.settings.stem)
-		}
+	if rest, found := strings.CutPrefix(path, h.settings.folder); found && !ok { // nothing strips the prefix of the base URL
+		suffix, form, ok = publish.ParseName(rest, h.settings.stem)
 	}
 	return wanted{suffix: suffix, form: form}, ok
 }
@@ -114,8 +108,8 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 	}
 	// Once there is a snapshot, or will be none, it is known what stands for the site.
 	snapshot, err := s.snapshot(r.Context())
-	main, d, status := s.main.Load(), snapshot.Find(want.suffix), http.StatusOK
-	switch {
+	var status int
+	switch main, d := s.main.Load(), snapshot.Find(want.suffix); {
 	case main != nil:
 		status, err = http.StatusPermanentRedirect, nil
 		http.Redirect(w, r, main.origin+main.docPath(want.suffix, want.form.Extension()), status)
@@ -141,7 +135,7 @@ func unavailable(w http.ResponseWriter, err error) error {
 	if errors.Is(err, errNoHost) {
 		return caddyhttp.Error(http.StatusBadRequest, err)
 	}
-	w.Header().Set("Retry-After", retryAfter)
+	w.Header().Set("Retry-After", "10")
 	if errors.Is(err, errTooManySites) { // which Caddy would log for each request
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return nil

@@ -44,14 +44,12 @@ var (
 type Folder struct {
 	Site
 
-	// Before is how many pages the generation lists that is there.
-	Before int `json:"-"`
-
 	stem     string // name of the index without .xml, with slashes
 	force    bool
 	root     *os.Root
 	lock     *flock.Flock
-	previous []string // documents of the generation that is there, the index first
+	before   int      // pages of the generation that is there
+	previous []string // its documents, the index first
 	staged   []string
 }
 
@@ -95,7 +93,7 @@ func (f *Folder) open() (err error) {
 	}
 	for _, name := range f.previous {
 		document, _, _ := f.read(name)
-		f.Before += bytes.Count(document, []byte("\n<url>"))
+		f.before += bytes.Count(document, []byte("\n<url>"))
 	}
 	return nil
 }
@@ -130,9 +128,12 @@ func isOwn(document []byte) bool {
 }
 
 // Stage writes the documents of a snapshot aside: shards first, then the index. With
-// compressed, each is written a second time as .xml.gz. The error wraps ErrForeign, or
-// says which file cannot be written.
+// compressed, each is written a second time as .xml.gz. The error wraps ErrForeign, or says
+// which file cannot be written, or that less than half of the pages are left.
 func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
+	if 2*s.Pages < f.before && !f.force {
+		return fmt.Errorf("less than half of the pages are left: %d instead of %d; --force writes it", s.Pages, f.before)
+	}
 	f.Pages, f.Shards = s.Pages, max(len(s.Shards), 1)
 	if err := f.root.MkdirAll(aside, 0o777); err != nil {
 		return fmt.Errorf("writing into %s: %w", f.Out, err)

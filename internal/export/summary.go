@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"sync/atomic"
 	"text/template"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // Summary is what a build came to.
@@ -61,8 +64,12 @@ func (s *Summary) Print(w io.Writer, asJSON bool) (err error) {
 // Progress is how far a build is, in pages.
 type Progress struct{ Fetched, Total atomic.Int64 }
 
-// Show shows the progress in one line of a terminal until the returned function is called.
-func (p *Progress) Show(w io.Writer) (end func()) {
+// Show shows the progress in one line of a terminal until end is called. In what is no
+// terminal nothing is shown.
+func (p *Progress) Show(w *os.File) (shown bool, end func()) {
+	if !term.IsTerminal(int(w.Fd())) {
+		return false, func() {}
+	}
 	begun, ticker := time.Now(), time.NewTicker(200*time.Millisecond)
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -77,7 +84,7 @@ func (p *Progress) Show(w io.Writer) (end func()) {
 			}
 		}
 	}()
-	return func() { close(stop); <-ended }
+	return true, func() { close(stop); <-ended }
 }
 
 func (p *Progress) line(took time.Duration) string {
