@@ -300,7 +300,7 @@ func (r *refreshRun) confirm(published *publish.Snapshot, out *result) (reason s
 	case 2*pagesOf(out.snapshot) < pagesOf(published):
 		reason = "less than half of the pages are left"
 	default:
-		for _, status := range indexing.Statuses() {
+		for status := range indexing.StatusCount {
 			// Pages that no source names any more were taken away by somebody: only the loss
 			// of half of all is suspicious.
 			if n := out.selected.Regressed[status]; status != indexing.Absent && n > 0 && 5*n > pagesOf(published) {

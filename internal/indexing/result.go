@@ -17,12 +17,12 @@ const (
 type Result struct {
 	Generation     *store.Generation         // with the selection in its records; nil: Pages has not ended
 	Listed, Before int                       // pages listed now, and by the last published selection
-	LeftOut        [statusCount]List[string] // pages that are not listed, by status
+	LeftOut        [StatusCount]List[string] // pages that are not listed, by status
 	Changes        Changes
 
 	// Regressed counts, by status, the pages that were listed and do not qualify any more,
 	// even if they are kept: not those refused with 401 or 403, or left out by settings.
-	Regressed [statusCount]int
+	Regressed [StatusCount]int
 
 	Orphans      List[string]   // listed pages without incoming links
 	NotMutual    List[string]   // listed pages whose alternates do not all list the same alternates

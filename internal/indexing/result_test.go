@@ -15,13 +15,13 @@ import (
 
 func TestStatusTable(t *testing.T) {
 	names := make(map[string]bool)
-	for _, s := range Statuses() {
+	for s := range StatusCount {
 		if s.String() == "" || s.Explanation() == "" || (s.Remedy() == "") != (s == Indexable) || names[s.String()] {
 			t.Errorf("%d: got %q, %q, %q", s, s, s.Explanation(), s.Remedy())
 		}
 		names[s.String()] = true
 	}
-	if len(names) > int(statusMask) || Status(255).String() != "" || Status(statusCount).Explanation() != "" {
+	if len(names) > int(statusMask) || Status(255).String() != "" || StatusCount.Explanation() != "" {
 		t.Error("what is no status has a name, or a status does not fit")
 	}
 }
@@ -93,7 +93,7 @@ func TestChanges(t *testing.T) {
 			!slices.Equal(paths(c.Changed), []string{fmt.Sprint("/a ", day0+97500), fmt.Sprint("/d ", day0+5)}) {
 			t.Errorf("keeping %t: got %+v", keep, c)
 		}
-		want := [statusCount]int{NotFound: 1}
+		want := [StatusCount]int{NotFound: 1}
 		if res.Regressed != want || res.Before != 7 {
 			t.Errorf("keeping %t: got %v of %d", keep, res.Regressed, res.Before)
 		}

@@ -27,13 +27,13 @@ const (
 	NoLinks
 	OverMax
 
-	statusCount = iota
+	StatusCount // is how many there are
 )
 
 // text is what people read of a Status: in logs, metrics, explanations and documentation.
 type text struct{ name, explanation, remedy string }
 
-var texts = [statusCount + 1]text{
+var texts = [StatusCount + 1]text{
 	Indexable: {"indexable", "It returns 200 and is indexable.", ""},
 	Excluded: {"excluded", "It is outside the sitemap's scope, or a setting excludes it.",
 		"Change 'exclude', 'path' or 'base_url' if it should be listed."},
@@ -77,19 +77,11 @@ var texts = [statusCount + 1]text{
 		"Raise 'max_urls'."},
 }
 
-// Statuses returns all statuses.
-func Statuses() (all []Status) {
-	for s := range Status(statusCount) {
-		all = append(all, s)
-	}
-	return all
-}
-
 // String returns the name of the status, such as "not found"; "" for what is no status.
-func (s Status) String() string { return texts[min(s, statusCount)].name }
+func (s Status) String() string { return texts[min(s, StatusCount)].name }
 
 // Explanation says in one sentence what the status means.
-func (s Status) Explanation() string { return texts[min(s, statusCount)].explanation }
+func (s Status) Explanation() string { return texts[min(s, StatusCount)].explanation }
 
 // Remedy says what to do for the page to be listed; "" for Indexable.
-func (s Status) Remedy() string { return texts[min(s, statusCount)].remedy }
+func (s Status) Remedy() string { return texts[min(s, StatusCount)].remedy }

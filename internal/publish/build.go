@@ -99,19 +99,19 @@ func (b *builder) add(s shard.Shard) error {
 		b.leftOut[NoRoom] += len(s.Pages)
 		return nil
 	}
-	d := new(Document)
+	d := &Document{First: strings.Clone(s.Pages[0].Path), Pages: len(s.Pages)} // a path may be part of a larger string
 	if !s.Only {
 		d.Suffix = suffixOf(s.ID)
 	}
 	b.shards = append(b.shards, d)
 	if b.Workers <= 1 {
-		b.encodePages(d, s.Pages)
+		b.encode(d, s.Pages)
 		return nil
 	}
 	b.slots <- struct{}{}
 	b.workers.Go(func() {
 		defer func() { <-b.slots }()
-		b.encodePages(d, s.Pages)
+		b.encode(d, s.Pages)
 	})
 	return nil
 }
@@ -130,47 +130,50 @@ func (b *builder) finish() *Snapshot {
 	return newSnapshot(b.index(), b.shards, b.previous, b.Now, b.leftOut)
 }
 
-func (b *builder) encodePages(d *Document, pages []page.Page) {
-	d.First, d.Pages = strings.Clone(pages[0].Path), len(pages) // a path may be part of a larger string
-	extended := false
-	for _, p := range pages {
-		d.addDate(p.LastMod, p.LastModDay)
-		d.TextSize += int64(sitemapxml.TextSize(b.Base, p))
-		extended = extended || b.Extended && !p.Extensions.Empty()
-	}
-	b.encode(d, func(w io.Writer) (int64, error) {
-		return sitemapxml.URLSet(w, b.Schema, b.Base, extended, pages)
-	})
-}
-
 func (b *builder) index() *Document {
-	d := &Document{Index: true}
 	var shards []page.Page
 	for _, s := range b.shards {
-		d.addDate(s.LastMod, s.LastModDay)
 		shards = append(shards, page.Page{Path: b.Document(s.Suffix), LastMod: s.LastMod, LastModDay: s.LastModDay})
 	}
-	b.encode(d, func(w io.Writer) (int64, error) { return sitemapxml.Index(w, b.Schema, shards) })
+	d := &Document{Index: true}
+	b.encode(d, shards)
 	return d
 }
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// encode compresses what write writes, unless the previous snapshot has the same: to write it just for its hash
-// takes a tenth of the time. Neither hash nor buffer return errors.
-func (b *builder) encode(d *Document, write func(io.Writer) (int64, error)) {
+// encode writes a document of pages, or of shards as such, unless the previous snapshot has the same: to write it
+// just for its hash takes a tenth of the time.
+func (b *builder) encode(d *Document, pages []page.Page) {
+	extended := b.Extended && slices.ContainsFunc(pages, func(p page.Page) bool { return !p.Extensions.Empty() })
+	write := func(w io.Writer) (size int64) { // neither hash nor buffer return errors
+		if d.Index {
+			size, _ = sitemapxml.Index(w, b.Schema, pages)
+		} else {
+			size, _ = sitemapxml.URLSet(w, b.Schema, b.Base, extended, pages)
+		}
+		return size
+	}
 	if old := b.previous.Find(d.Suffix); old != nil && old.Suffix == d.Suffix {
 		hash := xxhash.New()
-		if d.Size, _ = write(hash); etagOf(hash, d.Size) == old.ETag {
+		if size := write(hash); etagOf(hash, size) == old.ETag {
 			*d = *old
 			return
+		}
+	}
+	for _, p := range pages {
+		if p.LastMod > d.LastMod {
+			d.LastMod, d.LastModDay = p.LastMod, p.LastModDay
+		}
+		if !d.Index {
+			d.TextSize += int64(sitemapxml.TextSize(b.Base, p))
 		}
 	}
 	buf := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(buf)
 	buf.Reset()
 	hash, gzip := xxhash.New(), sitemapxml.NewGzip(buf)
-	d.Size, _ = write(io.MultiWriter(hash, gzip))
+	d.Size = write(io.MultiWriter(hash, gzip))
 	_ = gzip.Close()
 	d.Gzip, d.ETag = slices.Clone(buf.Bytes()), etagOf(hash, d.Size)
 	d.Modified = b.Now.Truncate(time.Second).UTC()

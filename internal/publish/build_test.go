@@ -179,7 +179,7 @@ func TestIndexLastMod(t *testing.T) {
 	} {
 		b := &builder{Options: options(Options{})}
 		d := new(Document)
-		b.encodePages(d, test.pages)
+		b.encode(d, test.pages)
 		b.shards = []*Document{d}
 		if got := read(t, b.index().XML); !strings.Contains(got, ".xml</loc>"+test.want+"</sitemap>\n") {
 			t.Errorf("%s: got\n%s\nwant in it\n%s", test.name, got, test.want)

@@ -52,13 +52,6 @@ func (d *Document) setHeaders() {
 	}
 }
 
-// addDate takes the date of a page or of a shard into account.
-func (d *Document) addDate(lastMod int64, day bool) {
-	if lastMod > d.LastMod {
-		d.LastMod, d.LastModDay = lastMod, day
-	}
-}
-
 var gzipReaders = sync.Pool{New: func() any { return new(gzip.Reader) }} // each holds 32 KiB
 
 type xmlReader struct{ *gzip.Reader }
