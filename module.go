@@ -232,7 +232,11 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if len(h.SourcesRaw) == 0 {
 		h.SourcesRaw = []json.RawMessage{json.RawMessage(`{"source":"files"}`)}
 	}
-	encoded, _ := json.Marshal(h) // Caddy forgets the raw sources once they are loaded
+	encoded, _ := json.Marshal(struct { // now, since Caddy forgets the raw sources once they are loaded
+		*Handler
+		RefreshInterval any `json:"refresh_interval,omitempty"` // nil: how often a snapshot is made does not shape it
+		RobotsTxt       any `json:"robots_txt,omitempty"`       // nor does who is told of it
+	}{Handler: h})
 	sources, err := ctx.LoadModule(h, "SourcesRaw")
 	if err != nil {
 		return fmt.Errorf("loading sources: %w", err)
