@@ -55,9 +55,8 @@ type App struct {
 	number uint64 // of the configuration
 	before uint64 // number of the one that was started before
 
-	folder              string // of the records; "": in memory
-	httpPort, httpsPort int
-	fetchers            map[*caddyhttp.Server]*serverFetcher
+	folder   string // of the records; "": in memory
+	fetchers map[*caddyhttp.Server]*serverFetcher
 
 	mu        sync.RWMutex
 	handlers  []*Handler
@@ -131,11 +130,10 @@ func (a *App) Start() error {
 
 // locateHandlers finds where the handlers are mounted in their servers' routes.
 func (a *App) locateHandlers() {
-	a.httpPort, a.httpsPort = caddyhttp.DefaultHTTPPort, caddyhttp.DefaultHTTPSPort
+	httpPort, httpsPort := caddyhttp.DefaultHTTPPort, caddyhttp.DefaultHTTPSPort
 	if httpApp, err := a.ctx.AppIfConfigured("http"); err == nil {
 		app := httpApp.(*caddyhttp.App)
-		a.httpPort = cmp.Or(app.HTTPPort, a.httpPort)
-		a.httpsPort = cmp.Or(app.HTTPSPort, a.httpsPort)
+		httpPort, httpsPort = cmp.Or(app.HTTPPort, httpPort), cmp.Or(app.HTTPSPort, httpsPort)
 	}
 	for _, h := range a.handlers {
 		if a.fetchers[h.server] == nil {
@@ -144,7 +142,7 @@ func (a *App) locateHandlers() {
 				handler.mounts = mounts
 			}
 		}
-		h.listener = listenerOf(h.server, a.httpPort, a.httpsPort)
+		h.listener = listenerOf(h.server, httpPort, httpsPort)
 	}
 }
 
@@ -222,9 +220,6 @@ func (a *App) lookup(id siteID) *site {
 
 // site returns the site of an ID, and makes it if it is new. The error is errTooManySites.
 func (a *App) site(id siteID) (*site, error) {
-	if s := a.lookup(id); s != nil {
-		return s, nil
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if s := a.sites[id]; s != nil {

@@ -230,7 +230,7 @@ func (b *build) build(ctx context.Context, s *site, folder *export.Folder) error
 	if err := folder.Stage(snapshot, b.gzip); err != nil || !b.robots || !s.handler.settings.robots {
 		return err
 	}
-	res, err := s.fetcher.server.fetch(ctx, request{origin: s.internalOrigin, path: robotsPath, limit: robotstxt.MaxBody, abandoned: &s.handler.abandoned, visitor: true})
+	res, err := s.fetcher.server.fetch(ctx, request{Request: crawl.Request{Path: robotsPath, Limit: robotstxt.MaxBody}, origin: s.internalOrigin, abandoned: &s.handler.abandoned, visitor: true})
 	if err == nil && slices.Contains(robotstxt.Sitemaps(res.Body), folder.Sitemap) {
 		return folder.StageRobots(res.Body)
 	}

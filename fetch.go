@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/recorder"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -64,11 +65,8 @@ func newServerFetcher(ctx context.Context, server *caddyhttp.Server) *serverFetc
 
 // request is one request in memory.
 type request struct {
-	origin    string // scheme, host and port under which the server knows the site
-	path      string // percent-encoded, with query
-	header    http.Header
-	limit     int
-	wants     func(status int, header http.Header) bool
+	crawl.Request
+	origin    string        // scheme, host and port under which the server knows the site
 	probe     *probe        // what the sitemap handler notes its findings in
 	abandoned *atomic.Int32 // of the handler on whose behalf it is made
 	visitor   bool          // the sitemap handler takes it for a visitor's
@@ -97,7 +95,7 @@ func (f *serverFetcher) run(ctx context.Context, cancel context.CancelFunc, q re
 	if err != nil {
 		return nil, err
 	}
-	w := recorder.New(recorder.Options{Limit: q.limit, Wants: q.wants, Stop: cancel})
+	w := recorder.New(recorder.Options{Limit: q.Limit, Wants: q.Wants, Stop: cancel})
 	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, f.server)
 	caddyhttp.SetVar(r.Context(), caddyhttp.LogSkipVar, true)
 	// net/http would catch what the abort handler and broken upstreams panic with.
@@ -118,7 +116,7 @@ func (f *serverFetcher) run(ctx context.Context, cancel context.CancelFunc, q re
 }
 
 func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
-	u, err := url.ParseRequestURI(q.path)
+	u, err := url.ParseRequestURI(q.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -128,18 +126,18 @@ func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
 	}
 	ctx = context.WithValue(ctx, http.LocalAddrContextKey, localAddr)
 	r := (&http.Request{
-		Method: http.MethodGet, URL: u, Host: host, RequestURI: q.path,
+		Method: http.MethodGet, URL: u, Host: host, RequestURI: q.Path,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{"User-Agent": {fetchUserAgent}, "Accept": {"*/*"}},
 		Body:   http.NoBody, RemoteAddr: anonymousAddr,
 	}).WithContext(ctx)
-	for name, values := range q.header {
+	for name, values := range q.Header {
 		r.Header[name] = values
 	}
 	if scheme == "https" {
 		// Without HandshakeComplete Caddy takes the request for 0-RTT.
 		r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
-		r.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true, NegotiatedProtocol: "h2", ServerName: strings.Trim(hostOf(q.origin), "[]")}
+		r.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true, NegotiatedProtocol: "h2", ServerName: strings.Trim(origin.HostOf(q.origin), "[]")}
 	}
 	return r, nil
 }
@@ -172,7 +170,6 @@ func statusOf(err error) int {
 // siteFetcher fetches the pages of one site.
 type siteFetcher struct {
 	*identity
-	app    *App
 	server *serverFetcher
 	routes uint64 // digest of what the server answers for the site
 }
@@ -185,7 +182,7 @@ func (f *siteFetcher) digest() uint64 {
 // fetch makes a request for a path as the server knows it. Of sites on demand there may be
 // a thousand: they wait for the turn of an upstream, but not for all of a long pause.
 func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *probe) (*crawl.Response, error) {
-	res, err := f.server.fetch(ctx, request{origin: f.internalOrigin, path: path, limit: limit, probe: p, abandoned: &f.handler.abandoned})
+	res, err := f.server.fetch(ctx, request{Request: crawl.Request{Path: path, Limit: limit}, origin: f.internalOrigin, probe: p, abandoned: &f.handler.abandoned})
 	if err == nil && res.Proxied && f.onDemand {
 		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 		defer cancel()
@@ -198,12 +195,12 @@ func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *prob
 
 // Fetch implements crawl.Fetcher for paths of the site's URLs.
 func (f *siteFetcher) Fetch(ctx context.Context, r crawl.Request) (*crawl.Response, error) {
-	res, err := f.server.fetch(ctx, request{
-		origin: f.internalOrigin, path: f.internalPath(r.Path), header: r.Header, limit: r.Limit, wants: r.Wants, abandoned: &f.handler.abandoned,
-	})
-	f.app.counts.fetched(res)
-	if f.app.building != nil {
-		f.app.building.Fetched.Add(1)
+	r.Path = f.internalPath(r.Path)
+	res, err := f.server.fetch(ctx, request{Request: r, origin: f.internalOrigin, abandoned: &f.handler.abandoned})
+	a := f.handler.app
+	a.counts.fetched(res)
+	if a.building != nil {
+		a.building.Fetched.Add(1)
 	}
 	return res, err
 }

@@ -26,7 +26,7 @@ func fetching(t testing.TB, handler func(http.ResponseWriter, *http.Request) err
 	return &serverFetcher{server: new(caddyhttp.Server), routes: caddyhttp.HandlerFunc(handler)}
 }
 
-var home = request{origin: "http://example.com", path: "/", limit: 100, abandoned: new(atomic.Int32)}
+var home = request{Request: crawl.Request{Path: "/", Limit: 100}, origin: "http://example.com", abandoned: new(atomic.Int32)}
 
 // wholly hides that a reader has other methods.
 type wholly struct{ io.Reader }
@@ -150,7 +150,7 @@ func TestFetchRequest(t *testing.T) {
 		"two slashes": {"http://example.com", "//x/y", "example.com", ""},
 	} {
 		q := home
-		q.origin, q.path, q.header = test.origin, test.path, http.Header{"If-None-Match": {`"a"`}}
+		q.origin, q.Path, q.Header = test.origin, test.path, http.Header{"If-None-Match": {`"a"`}}
 		if _, err := f.fetch(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func TestFetchRequest(t *testing.T) {
 			t.Errorf("%s: it has no local address", name)
 		}
 	}
-	if _, err := f.fetch(t.Context(), request{path: "/%zz", abandoned: new(atomic.Int32)}); err == nil {
+	if _, err := f.fetch(t.Context(), request{Request: crawl.Request{Path: "/%zz"}, abandoned: new(atomic.Int32)}); err == nil {
 		t.Error("a path that is none was requested")
 	}
 }

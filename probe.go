@@ -57,9 +57,6 @@ type robotsRules struct {
 	sitemaps []string // that it names
 }
 
-// crawlerName is whose rules count: those for all where it has none of its own.
-const crawlerName = "Googlebot"
-
 // probe is carried by a request to the handler, which notes in it what it sees there.
 type probe struct {
 	handler *Handler
@@ -151,7 +148,7 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) (robotsRules, error) {
 	if res.Truncated {
 		body = body[:strings.LastIndexAny(string(body), "\r\n")+1] // half a path disallows more than the whole one
 	}
-	return robotsRules{rules: robotstxt.ReadRules(body, crawlerName), unseen: !p.robots, sitemaps: robotstxt.Sitemaps(body)}, nil
+	return robotsRules{rules: robotstxt.ReadRules(body, "Googlebot"), unseen: !p.robots, sitemaps: robotstxt.Sitemaps(body)}, nil
 }
 
 // absolute is a path with the working directory before it if it is a relative one; a

@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
@@ -57,7 +55,7 @@ type identity struct {
 func newIdentity(id siteID, onDemand bool) identity {
 	h := id.handler
 	i := identity{id: id, handler: h, onDemand: onDemand, origin: origin.Of(id.scheme, id.host, id.port), prefix: id.prefix, docPrefix: id.prefix}
-	i.internalOrigin = origin.Of(id.scheme, h.mounts.representativeHost(id.host, id.prefix), id.port)
+	i.internalOrigin = i.origin
 	i.origin = cmp.Or(h.settings.base, i.origin)
 	if h.settings.prefix != "" {
 		i.docPrefix = h.settings.prefix
@@ -83,9 +81,10 @@ func newIdentity(id siteID, onDemand bool) identity {
 func (h *Handler) idOf(r *http.Request, prefix string) (siteID, error) {
 	id := siteID{h, h.listener}
 	if id.prefix = prefix; h.settings.base != "" {
-		if id.host = hostOf(h.settings.base); len(h.mounts) > 0 {
+		if len(h.mounts) > 0 {
 			id.prefix = h.mounts[0].prefix
 		}
+		id.host = h.mounts.representativeHost(origin.HostOf(h.settings.base), id.prefix)
 		return id, nil
 	}
 	host, isPort := r.Host, true
@@ -163,34 +162,16 @@ func (i *identity) front() string {
 
 // digest is of all that says which pages are listed, and of more that does.
 func (i *identity) digest(more ...any) uint64 {
-	return digestOf(append([]any{i.sitemapURL(), i.scope, i.handler.settings.digest}, more...)...)
+	return digestOf(i.sitemapURL(), i.scope, i.handler.settings.digest, more)
 }
 
-// digestOf tells values apart by all that they print as.
-func digestOf(parts ...any) uint64 {
-	sum := xxhash.New()
-	for _, part := range parts {
-		_, _ = fmt.Fprintf(sum, "%q\n", fmt.Sprint(part))
-	}
-	return sum.Sum64()
-}
+// digestOf tells values apart.
+func digestOf(values ...any) uint64 { return xxhash.Sum64String(fmt.Sprintf("%#v", values)) }
 
 // IsNamed reports whether a Host header is that of the site, be it as visitors know it or
-// as the server does. A header without a port means any.
+// as the server does.
 func (i *identity) IsNamed(host string) bool {
-	name, ok := origin.CleanHost(host)
-	_, port, _ := net.SplitHostPort(host)
-	return ok && slices.ContainsFunc([]string{i.origin, i.internalOrigin}, func(known string) bool {
-		scheme, _, _ := strings.Cut(known, "://")
-		return hostOf(known) == name && (port == "" || origin.Of(scheme, name, port) == known)
-	})
-}
-
-// hostOf is the host of an origin.
-func hostOf(url string) string {
-	_, host, _ := strings.Cut(url, "://")
-	host, _ = origin.CleanHost(host)
-	return host
+	return origin.IsNamed(i.origin, host) || origin.IsNamed(i.internalOrigin, host)
 }
 
 // site is one origin and prefix that a handler serves.
@@ -226,8 +207,8 @@ func newSite(a *App, i identity) *site {
 		logger = h.sampled
 	}
 	s.logger = logonce.New(logger.With(zap.String("site", s.url())))
-	routes, proxies := digestRoutes(h.server, hostOf(i.internalOrigin))
-	s.fetcher = siteFetcher{&s.identity, a, a.fetchers[h.server], routes}
+	routes, proxies := digestRoutes(h.server, i.id.host)
+	s.fetcher = siteFetcher{&s.identity, a.fetchers[h.server], routes}
 	s.state = acquireState(a, &s.identity)
 	if before := s.state.limiter.Swap(h.limiter); before != nil {
 		h.limiter.Resume(before)
@@ -290,10 +271,6 @@ func (s *site) refreshNow(ctx context.Context) error {
 // Several sites may be one, such as www and the apex: requests for the sitemap of an alias
 // are redirected to that of its main site.
 
-// probePatience is how long a site waits for the first probes of those that may stand for
-// it.
-const probePatience = 5 * time.Second
-
 // settle notes what a probe found, and which of the site and its twins stand for others now.
 // Twins are sites that may be one: a host by http and https, or an apex and its www.
 func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
@@ -305,7 +282,7 @@ func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
 	twins := slices.DeleteFunc(s.app.allSites(), func(o *site) bool {
 		return o.onDemand || o.handler.settings.base != "" || o.id.prefix != s.id.prefix || apex(o) != apex(s)
 	})
-	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	for _, twin := range twins {
 		select {

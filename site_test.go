@@ -25,21 +25,24 @@ func TestIdentity(t *testing.T) {
 		"a prefix":                      {&Handler{}, address{scheme: "http", host: "a.example", prefix: "/docs"}, "http://a.example/docs/sitemap.xml /docs /docs/ http://a.example /docs"},
 		"a path":                        {&Handler{Path: "/blog/map.xml"}, address{scheme: "http", host: "a.example"}, "http://a.example/blog/map.xml  /blog/ http://a.example "},
 		"a path in a prefix":            {&Handler{Path: "/blog/map.xml"}, address{scheme: "http", host: "a.example", prefix: "/docs"}, "http://a.example/docs/blog/map.xml /docs /docs/blog/ http://a.example /docs"},
-		"a base URL":                    {&Handler{BaseURL: "https://Shop.example:443"}, address{scheme: "http", host: "shop.example", port: "9080"}, "https://shop.example/sitemap.xml  / http://named.example:9080 "},
-		"a base URL that matchers name": {&Handler{BaseURL: "https://named.example:8443"}, address{scheme: "http", host: "named.example", port: "9080"}, "https://named.example:8443/sitemap.xml  / http://named.example:9080 "},
-		"a base URL and a prefix":       {&Handler{BaseURL: "https://shop.example"}, address{scheme: "http", host: "shop.example", port: "9080", prefix: "/docs"}, "https://shop.example/docs/sitemap.xml /docs /docs/ http://shop.example:9080 /docs"},
-		"a folder":                      {&Handler{BaseURL: "https://shop.example/b/"}, address{scheme: "http", host: "shop.example", port: "9080"}, "https://shop.example/b/sitemap.xml  /b/ http://named.example:9080 "},
-		"a folder for a prefix":         {&Handler{BaseURL: "https://shop.example/b"}, address{scheme: "http", host: "shop.example", port: "9080", prefix: "/docs"}, "https://shop.example/b/sitemap.xml /b /b/ http://shop.example:9080 /docs"},
-		"a path in the folder":          {&Handler{BaseURL: "https://shop.example/b", Path: "/b/c/map.xml"}, address{scheme: "http", host: "shop.example", port: "9080"}, "https://shop.example/b/c/map.xml  /b/c/ http://named.example:9080 "},
+		"a base URL":                    {&Handler{BaseURL: "https://Shop.example:443"}, address{}, "https://shop.example/sitemap.xml  / http://named.example:9080 "},
+		"a base URL that matchers name": {&Handler{BaseURL: "https://named.example:8443"}, address{}, "https://named.example:8443/sitemap.xml  / http://named.example:9080 "},
+		"a base URL and a prefix":       {&Handler{BaseURL: "https://shop.example"}, address{prefix: "/docs"}, "https://shop.example/docs/sitemap.xml /docs /docs/ http://shop.example:9080 /docs"},
+		"a folder":                      {&Handler{BaseURL: "https://shop.example/b/"}, address{}, "https://shop.example/b/sitemap.xml  /b/ http://named.example:9080 "},
+		"a folder for a prefix":         {&Handler{BaseURL: "https://shop.example/b"}, address{prefix: "/docs"}, "https://shop.example/b/sitemap.xml /b /b/ http://shop.example:9080 /docs"},
+		"a path in the folder":          {&Handler{BaseURL: "https://shop.example/b", Path: "/b/c/map.xml"}, address{}, "https://shop.example/b/c/map.xml  /b/c/ http://named.example:9080 "},
 	} {
 		b := newBench(t, func(h *Handler) {
 			h.Path, h.BaseURL, h.listener = test.handler.Path, test.handler.BaseURL, address{scheme: "http", port: "9080"}
-			h.mounts = mounts{{hosts: []string{"named.example"}}, {prefix: "/docs"}}
-			if test.handler.BaseURL == "" {
-				h.mounts = mounts{{}, {prefix: "/docs"}}
+			if h.mounts = (mounts{{hosts: []string{"named.example"}}}); test.at.prefix != "" {
+				h.mounts = mounts{{prefix: test.at.prefix}}
 			}
 		})
-		i := newIdentity(siteID{b.handler, test.at}, false)
+		id := siteID{b.handler, test.at}
+		if test.at.host == "" {
+			id, _ = b.handler.idOf(nil, "")
+		}
+		i := newIdentity(id, false)
 		if got := fmt.Sprint(i.sitemapURL(), " ", i.prefix, " ", i.scope, " ", i.internalOrigin, " ", i.id.prefix); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
@@ -178,8 +181,8 @@ func TestSettle(t *testing.T) {
 		"alone":              {nil, 0},
 		"another host":       {map[string]bool{"b.example": false}, 0},
 		"www, probed":        {map[string]bool{"www.a.example": true}, 0},
-		"www, not probed":    {map[string]bool{"www.a.example": false, "b.example": false}, probePatience},
-		"two of them":        {map[string]bool{"www.a.example": false, "www.www.a.example": false}, probePatience},
+		"www, not probed":    {map[string]bool{"www.a.example": false, "b.example": false}, fetchTimeout},
+		"two of them":        {map[string]bool{"www.a.example": false, "www.www.a.example": false}, fetchTimeout},
 		"on demand, waiting": {map[string]bool{"www.visited.example": false}, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -240,51 +243,6 @@ func TestForwardedTwins(t *testing.T) {
 	for _, s := range b.app.allSites() {
 		if main := s.main.Load(); (main != nil) != (s.id.host == "www.a.example") || main != nil && main.url() != "https://a.example" {
 			t.Errorf("%s is an alias of %v", s.url(), main)
-		}
-	}
-}
-
-// TestIsNamed: a Host header is the site's as visitors know it or as the server does.
-func TestIsNamed(t *testing.T) {
-	type origins struct{ base, internal string }
-	plain := origins{"https://example.com", "https://example.com"}
-	port := origins{"http://example.com:8080", "http://example.com:8080"}
-	behind := origins{"https://example.com", "http://app.internal:8080"}
-	six := origins{"http://[2001:db8::1]:8080", "http://[2001:db8::1]:8080"}
-	idn := origins{"https://xn--bcher-kva.example", "https://xn--bcher-kva.example"}
-	for _, test := range []struct {
-		site origins
-		host string
-		want bool
-	}{
-		{plain, "example.com", true},
-		{plain, "EXAMPLE.Com", true},
-		{plain, "example.com.:443", true},
-		{plain, "example.com:443", true},
-		{plain, "example.com:80", false},
-		{plain, "example.com:8443", false},
-		{plain, "www.example.com", false},
-		{plain, "198.51.100.7", false},
-		{plain, strings.Repeat("a", 2000), false},
-		{port, "example.com:8080", true},
-		{port, "example.com", true},
-		{port, "example.com:80", false},
-		{behind, "example.com", true},
-		{behind, "example.com:443", true},
-		{behind, "app.internal:8080", true},
-		{behind, "app.internal:443", false},
-		{six, "[2001:db8::1]:8080", true},
-		{six, "[2001:DB8:0:0::1]:8080", true},
-		{six, "2001:db8::1", true},
-		{six, "[2001:db8::1]:80", false},
-		{six, "[2001:db8::2]:8080", false},
-		{idn, "xn--bcher-kva.example", true},
-		{idn, "bücher.example", true},
-	} {
-		s := new(identity)
-		s.origin, s.internalOrigin = test.site.base, test.site.internal
-		if got := s.IsNamed(test.host); got != test.want {
-			t.Errorf("%s of %v: got %t", test.host, test.site, got)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -113,7 +114,7 @@ func fileSystem(ctx caddy.Context, name string) (fs.FS, error) {
 
 // replacer replaces global placeholders and those of a request for the site.
 func (r *Refresh) replacer() *caddy.Replacer {
-	repl, q := caddy.NewReplacer(), request{origin: r.BaseURL, path: "/"}
+	repl, q := caddy.NewReplacer(), request{origin: r.BaseURL, Request: crawl.Request{Path: "/"}}
 	visit, _ := q.httpRequest(context.Background()) // of a path that can be parsed
 	visit.URL.Path = ""                             // which has no value here
 	caddyhttp.PrepareRequest(visit, repl, nil, nil)

@@ -136,6 +136,21 @@ func CleanHost(host string) (clean string, ok bool) {
 	return "", false
 }
 
+// HostOf is the host of an origin, as [CleanHost] returns it.
+func HostOf(origin string) string {
+	_, host, _ := strings.Cut(origin, "://")
+	host, _ = CleanHost(host)
+	return host
+}
+
+// IsNamed reports whether a Host header names an origin. One without a port means any.
+func IsNamed(origin, header string) bool {
+	host, ok := CleanHost(header)
+	_, port, _ := net.SplitHostPort(header)
+	scheme, _, _ := strings.Cut(origin, "://")
+	return ok && HostOf(origin) == host && (port == "" || Of(scheme, host, port) == origin)
+}
+
 // isHostName accepts what RFC 1123, section 2.1, allows, in lower case, and the underscore that some
 // names bear all the same.
 func isHostName(host string) bool {
