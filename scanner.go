@@ -3,7 +3,6 @@ package sitemap
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -97,9 +96,6 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		if err != nil {
 			return result{err: fmt.Errorf("crawling: %w", err)}
 		}
-		if panicked, ok := errors.AsType[*merge.PanicError](crawled.Panic); ok {
-			s.logger.Once(zap.ErrorLevel, "panic", "a page cannot be parsed: it counts as one that did not respond", zap.Error(crawled.Panic), zap.ByteString("stack", panicked.Stack))
-		}
 		records.Generation = crawled.Generation
 		now, idle := s.app.now(), time.Duration(0) // for which upstreams ask for a pause, and all else is done
 		if now.Before(budget.Until) {
@@ -113,7 +109,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 			return result{err: errStopping}
 		case isSuperseded():
 			return result{outcome: refreshSuperseded}
-		case s.app.building != nil && (!crawled.Gathered || !crawled.Done): // a build has no visitors who wait
+		case s.app.building != nil && !crawled.Done: // a build has no visitors who wait
 			if crawled.Gathered {
 				s.app.building.Total.Store(s.app.building.Fetched.Load() + int64(crawled.Pending))
 			}

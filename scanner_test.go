@@ -424,6 +424,30 @@ func TestCanceledRefresh(t *testing.T) {
 	}
 }
 
+// TestStoppedRefresh: what a refresh has learnt when it is stopped, the next one publishes.
+func TestStoppedRefresh(t *testing.T) {
+	before, next := newBench(t, nil), newBench(t, nil)
+	s := before.site("named.example")
+	before.wantPages(s, 1)
+	fetched := 0
+	for _, b := range []*bench{before, next} {
+		b.lists("/a", "/b")
+		pages := b.pages
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			if r.URL.Path == "/b" {
+				fetched++
+				before.app.cancel()
+			}
+			return pages(w, r)
+		}
+	}
+	before.refresh(s)
+	next.clock = before.clock
+	if next.wantPages(next.site("named.example"), 2); fetched != 1 {
+		t.Errorf("the page is fetched %d times", fetched)
+	}
+}
+
 // TestStopDoesNotWait for a source that ignores its context, and what that yields at last
 // changes nothing.
 func TestStopDoesNotWait(t *testing.T) {

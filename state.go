@@ -116,10 +116,10 @@ func (s *site) restore(ctx context.Context, r *persist.Records) {
 	})
 	if err == nil && m.Settings != 0 {
 		s.state.progress.Restore(m.Positions)
-		s.state.generation.Store(r.Generation)
 		s.state.report.CompareAndSwap(nil, m.Report)
 		if m.Settings == s.digest() && snapshot != nil && s.state.Index.CompareAndSwap(nil, snapshot) {
 			s.state.last.Store(snapshot)
+			s.state.generation.Store(r.Generation)
 			s.state.settings.Store(m.Selected)
 			s.setReady()
 		}

@@ -153,6 +153,9 @@ func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report)
 	if r.Err != nil {
 		return
 	}
+	if panicked, ok := errors.AsType[*merge.PanicError](r.Crawled.Panic); ok {
+		l.Once(zap.ErrorLevel, "panic", "a page cannot be parsed: it counts as one that did not respond", zap.Error(r.Crawled.Panic), zap.ByteString("stack", panicked.Stack))
+	}
 	err, stack := Failures(r.Merged.Failed), zap.Skip()
 	if panicked, ok := errors.AsType[*merge.PanicError](err); ok {
 		stack = zap.ByteString("stack", panicked.Stack)

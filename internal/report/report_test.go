@@ -52,7 +52,7 @@ func TestReports(t *testing.T) {
 		{"another source fails", Refresh{Result: Unchanged, Pages: 10, Merged: failing(0, 1)}, HeldBack, "source 1 (source) could not be read", false, 2, [2]bool{true, true}, "held back"},
 		{"it still fails", Refresh{Result: Unchanged, Pages: 10, Merged: failing(0, 1)}, HeldBack, "source 1 (source) could not be read", false, 2, [2]bool{true, true}, ""},
 		{"all are read", Refresh{Result: Unchanged, Pages: 10, Merged: failing()}, Unchanged, "", true, 2, [2]bool{}, ""},
-		{"a change is held back", Refresh{Result: HeldBack, Reason: "few", Pages: 10, Merged: failing(), Selected: leftOut(nil)}, HeldBack, "few", false, 0, [2]bool{}, "held back"},
+		{"a change is held back", Refresh{Result: HeldBack, Reason: "few", HeldSince: begun, Pages: 10, Merged: failing(), Selected: leftOut(nil)}, HeldBack, "few", false, 0, [2]bool{}, "held back"},
 		{"it fails", Refresh{Err: errors.New("broken\xff"), Pages: 10}, Failed, "broken\uFFFD", false, 0, [2]bool{}, "refresh failed"},
 		{"it fails again", Refresh{Err: errors.New("broken\xff"), Pages: 10}, Failed, "broken\uFFFD", false, 0, [2]bool{}, ""},
 		{"nothing is left", Refresh{Result: Empty, Merged: failing(0), Selected: leftOut(map[indexing.Status]int{indexing.NoIndex: 5})}, Empty, "", true, 5, [2]bool{true, false}, "gathering pages failed"},
@@ -70,6 +70,9 @@ func TestReports(t *testing.T) {
 		}
 		if last.Result != step.want || last.Reason != step.reason || last.Confirmed.Equal(r.Begun) != step.isConfirmed || last.Pages != r.Pages || last.LeftOut["noindex"] != step.noIndex || last.LeftOut["absent"] != 0 {
 			t.Errorf("%s: got %+v", step.what, last)
+		}
+		if held := step.reason == "few" || last.Result == Failed; last.HeldSince.Equal(begun) != held {
+			t.Errorf("%s: held back since %s", step.what, last.HeldSince)
 		}
 		for i, source := range last.Sources {
 			if (source.Error != "") != step.failing[i] {
