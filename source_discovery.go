@@ -150,8 +150,7 @@ func (h *Handler) discovers() (*discovery, error) {
 
 // Pages yields the pages that visitors have had, sorted by path.
 func (*Discovery) Pages(_ context.Context, r *Refresh, yield func(Page) error) error {
-	s := r.site
-	d := s.handler.discovery
+	s, d := r.site, r.site.handler.discovery
 	s.state.progress.Gather()
 	for _, path := range s.state.visited.Sorted(r.Now.Add(-d.expire).Unix()) {
 		if err := yield(Page{Path: path, Visited: true}); err != nil {

@@ -90,13 +90,11 @@ func (s *SourceURLs) Pages(ctx context.Context, r *Refresh, yield func(Page) err
 
 // openList opens a list: a file, or what the site serves at a path or URL.
 func (r *Refresh) openList(ctx context.Context, name string) (io.ReadCloser, error) {
-	if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
-		return r.openURL(ctx, name)
-	}
 	info, err := os.Stat(name)
 	switch {
-	case err == nil && !info.Mode().IsRegular():
-		// A pipe would keep the refresh waiting.
+	case strings.HasPrefix(name, "http://"), strings.HasPrefix(name, "https://"):
+		return r.openURL(ctx, name)
+	case err == nil && !info.Mode().IsRegular(): // a pipe would keep the refresh waiting
 		return nil, fmt.Errorf("the list %s is not a regular file", name)
 	case err == nil:
 		return os.Open(name)
@@ -131,13 +129,11 @@ func (r *Refresh) openURL(ctx context.Context, url string) (io.ReadCloser, error
 	return io.NopCloser(bytes.NewReader(res.Body)), nil
 }
 
-const (
-	ownEvery = time.Hour // the sitemaps that an application has itself are read
-	ownBytes = 200       // that a page of these takes in memory, about
-)
+// ownBytes is what a page of an application's own sitemaps takes in memory, about.
+const ownBytes = 200
 
 // ownPages are what the application's own sitemaps name, which it does not show any more
-// where ours stands in their place.
+// where ours stands in their place. They are read once an hour.
 type ownPages struct {
 	pages []Page
 	at    time.Time
@@ -147,7 +143,7 @@ type ownPages struct {
 // that the application's robots.txt names.
 func (r *Refresh) ownSitemaps(ctx context.Context, yield func(Page) error) error {
 	own, failed := r.site.own.Load(), []error(nil)
-	if own == nil || r.Now.Sub(own.at).Abs() >= ownEvery {
+	if own == nil || r.Now.Sub(own.at).Abs() >= time.Hour {
 		own = &ownPages{at: r.Now}
 		reader := urllist.Reader{Base: r.BaseURL, Now: r.Now, Open: r.openURL, Refuse: func(int, string, error) {}, Yield: func(p Page) error {
 			if own.pages = append(own.pages, p); len(own.pages) > r.site.handler.settings.maxURLs {
