@@ -83,7 +83,8 @@ func (s *SourceURLs) Pages(ctx context.Context, r *Refresh, yield func(Page) err
 		}
 	}
 	if r.LeaveOut("refused line of a list", count); count > 0 {
-		r.Warn(fmt.Sprintf("refused %p", s), "lines of a list are no URLs of the site", zap.Int("count", count), zap.Strings("first", refused))
+		kind := fmt.Sprintf("refused %p", s) // there may be several such sources
+		r.Warn(kind, "lines of a list are no URLs of the site", zap.Int("count", count), zap.Strings("first", refused))
 	}
 	return errors.Join(failed...)
 }
