@@ -117,7 +117,7 @@ func (r *Refresh) replacer() *caddy.Replacer {
 	repl, q := caddy.NewReplacer(), request{origin: r.BaseURL, Request: crawl.Request{Path: "/"}}
 	visit, _ := q.httpRequest(context.Background()) // of a path that can be parsed
 	visit.URL.Path = ""                             // which has no value here
-	caddyhttp.PrepareRequest(visit, repl, nil, nil)
+	caddyhttp.PrepareRequest(visit, repl, nil, r.site.handler.server)
 	return repl
 }
 

@@ -3,6 +3,8 @@ package sitemap
 import (
 	"strings"
 	"testing"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
 // TestFilesPlaceholders: a placeholder without a value is an error, since what is left of a root
@@ -10,6 +12,7 @@ import (
 func TestFilesPlaceholders(t *testing.T) {
 	t.Setenv("SITEMAP_FOLDER", "www")
 	t.Setenv("SITEMAP_NONE", "")
+	of := &site{identity: identity{handler: &Handler{server: new(caddyhttp.Server)}}}
 	for _, test := range []struct {
 		source SourceFiles
 		root   string
@@ -24,11 +27,12 @@ func TestFilesPlaceholders(t *testing.T) {
 		{SourceFiles{Root: "/srv/{http.request.host.labels.7}"}, "", "'/srv/{http.request.host.labels.7}': evaluated placeholder {http.request.host.labels.7} is empty"},
 		{SourceFiles{Root: "/srv/{env.SITEMAP_NONE}"}, "", "'/srv/{env.SITEMAP_NONE}': evaluated placeholder {env.SITEMAP_NONE} is empty"},
 		{SourceFiles{Root: "/srv/{http.request.uri.path}"}, "", "'/srv/{http.request.uri.path}': evaluated placeholder {http.request.uri.path} is empty"},
+		{SourceFiles{Root: "/srv/{http.time_until_shutdown}"}, "", "'/srv/{http.time_until_shutdown}': evaluated placeholder {http.time_until_shutdown} is empty"},
 		{SourceFiles{Root: "{http.request.port}"}, "", "'{http.request.port}': evaluated placeholder {http.request.port} is empty"},
 		{SourceFiles{Root: "/srv/www", Hide: []string{"*.bak", "/srv/www/{http.vars.x}"}}, "www", "'/srv/www/{http.vars.x}': evaluated placeholder {http.vars.x} is empty"},
 		{SourceFiles{Root: "/srv/www", FileSystem: "{http.vars.fs}"}, "www", "'{http.vars.fs}': evaluated placeholder {http.vars.fs} is empty"},
 	} {
-		o, err := test.source.options(&Refresh{BaseURL: "https://named.example"})
+		o, err := test.source.options(&Refresh{BaseURL: "https://named.example", site: of})
 		switch {
 		case test.err != "":
 			if err == nil || !strings.HasSuffix(err.Error(), test.err) {
