@@ -38,8 +38,7 @@ type Policy struct {
 
 	// Filter returns why a page that a link names is left out; "": it is not. Disallow reports whether a
 	// path is not fetched that only links or visitors name, Allowed whether robots.txt allows it, and
-	// Unlinked whether a path that visitors have had needs no link. nil: nothing, nothing, everything,
-	// nothing.
+	// Unlinked whether a path that visitors have had needs no link; nil: all do.
 	Filter                      func(p *page.Page) (reason string)
 	Disallow, Allowed, Unlinked func(path string) bool
 
@@ -165,13 +164,8 @@ type Run struct {
 // Start begins a crawl. Only one crawl of a Crawler may be used at a time, the last.
 func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 	p.Depth, p.MaxPaths, p.Expire = cmp.Or(p.Depth, 250), cmp.Or(p.MaxPaths, 100_000), cmp.Or(p.Expire, 90*24*time.Hour)
-	if p.Filter == nil {
-		p.Filter = func(*page.Page) string { return "" }
-	}
-	for f, is := range map[*func(string) bool]bool{&p.Disallow: false, &p.Allowed: true, &p.Unlinked: false} {
-		if *f == nil {
-			*f = func(string) bool { return is }
-		}
+	if p.Unlinked == nil {
+		p.Unlinked = func(string) bool { return false }
 	}
 	c.batch = max(c.now(), c.batch+1)
 	return &Run{c: c, p: p, cands: cands, batch: c.batch, links: links{cleaner: uri.NewCleaner(p.Query), seen: make(map[uint64]uint8)}}

@@ -65,7 +65,10 @@ func (s *static) fetched() []string {
 	return slices.DeleteFunc(s.order, func(path string) bool { return strings.Contains(path, "no-such-page") })
 }
 
-var plain = Policy{Base: base, Scope: "/", Front: "/"}
+var plain = Policy{
+	Base: base, Scope: "/", Front: "/", Filter: func(*page.Page) string { return "" },
+	Disallow: func(string) bool { return false }, Allowed: func(string) bool { return true },
+}
 
 // with is a policy that is plain but for a change.
 func with(change func(p *Policy)) Policy {
@@ -337,9 +340,10 @@ func TestAliases(t *testing.T) {
 		cands = append(cands, page.Page{Path: fmt.Sprintf("/folder%02d/%05d", i%20, i), Version: 1})
 	}
 	slices.SortFunc(cands, page.Compare)
-	for _, p := range []Policy{{}, {Discover: true}, {Links: true}} {
+	for _, change := range []func(p *Policy){func(*Policy) {}, func(p *Policy) { p.Discover = true }, func(p *Policy) { p.Links = true }} {
 		synctest.Test(t, func(t *testing.T) {
-			p.Base, p.Scope, p.Front, p.Query = base, "/", "/", []string{"x"}
+			p := with(change)
+			p.Query = []string{"x"}
 			gen := crawlAll(t, New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)}), empty(t), p, cands...).Generation
 			linked := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Linked != 0 && rec.Flags&store.Named != 0 && rec.Path != "/" })
 			if want := "/b/ /c?x=1 /d.html /e /f.html /folder00.htm"; linked != want || len(gen.Chunks()) < 3 {
@@ -379,7 +383,7 @@ func TestSlots(t *testing.T) {
 func TestSeedChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &static{proxied: true, pages: map[string]string{"/x": "302 /x/x", "/x/x": "302 /x/x/x", "/x/x/x": "302 /x/y", "/x/y": ""}}
-		p := Policy{Base: base, Scope: "/x", Front: "/x", Discover: true}
+		p := with(func(p *Policy) { p.Scope, p.Front, p.Discover = "/x", "/x", true })
 		gen := crawlAll(t, New(Options{Fetcher: s, Limiter: NewLimiter(1, 1)}), empty(t), p).Generation
 		seeds := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Fetched != 0 && rec.Flags&store.Seed != 0 && rec.Depth == 0 })
 		if seeds != "/x /x/x /x/x/x /x/y" {

@@ -214,7 +214,7 @@ func policy() Policy {
 	blocked := contains("/blocked")
 	return Policy{
 		Base: base, Scope: "/", Front: "/app/", Links: true, Discover: true, Depth: 20, Expire: 30 * 24 * time.Hour,
-		Disallow: contains("/logout"), Allowed: func(path string) bool { return !blocked(path) },
+		Filter: func(*page.Page) string { return "" }, Disallow: contains("/logout"), Allowed: func(path string) bool { return !blocked(path) },
 	}
 }
 

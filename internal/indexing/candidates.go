@@ -34,13 +34,6 @@ type candidates struct {
 	targets    map[uint64]bool   // the canonicals that count: it is a candidate that names no other
 }
 
-func newCandidates(n int) *candidates {
-	return &candidates{
-		paths: make([]uint64, 0, n), keys: make([]uint64, 0, n), traits: make([]traits, 0, n),
-		canonicals: make(map[uint64]uint64), targets: make(map[uint64]bool),
-	}
-}
-
 // add adds a page whose own status is Indexable or CanonicalOther.
 func (c *candidates) add(rec *store.Record, r *Rules, own Status) {
 	path := hash(rec.Path)

@@ -67,7 +67,10 @@ func (s state) status() Status { return Status(s & statusMask) }
 func Select(ctx context.Context, g *store.Generation, r Rules) (*Selection, error) {
 	s := &Selection{rules: r, generation: g, states: make([]state, 0, g.Len()), alternates: make(alternateSets), images: make(map[uint64]bool)}
 	s.dates.rules, s.result.ForeignHosts = &s.rules, make(map[string]int)
-	c := newCandidates(g.Len())
+	c := &candidates{
+		paths: make([]uint64, 0, g.Len()), keys: make([]uint64, 0, g.Len()), traits: make([]traits, 0, g.Len()),
+		canonicals: make(map[uint64]uint64), targets: make(map[uint64]bool),
+	}
 	for i := range g.Chunks() {
 		records, err := g.Load(ctx, i)
 		if err != nil {
