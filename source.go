@@ -126,7 +126,7 @@ func (r *Refresh) replacer() *caddy.Replacer {
 func (r *Refresh) LeaveOut(reason string, n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.leftOut[reason] += n
+	r.leftOut[reason] += max(n, 0)
 }
 
 // Warn logs a warning about the source, and not again while later refreshes warn of the
