@@ -82,9 +82,9 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 	if set.crawl.Off {
 		return run.publish(ctx, crawl.Result{Gathered: true, Done: true}, false)
 	}
-	// Once all pages are known, the next refresh goes on from here. Those who wait for a first
-	// sitemap shall not be told that there is none; who asked for a refresh does not wait for
-	// all pages.
+	// When the rest is left to the next refresh, once all pages are known. Those who wait for a
+	// first sitemap shall not be told that there is none; who asked for a refresh does not wait
+	// for all pages.
 	run.end = run.begun.Add(set.refresh)
 	if empty := s.state.Index.Load() == nil; empty && set.refresh < firstWait || !empty && demanded && set.refresh > firstWait {
 		run.end = run.begun.Add(firstWait)
@@ -104,11 +104,11 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		_, _, requested := s.schedule.State()
 		goesOn := !crawled.Gathered || !crawled.Done && idle < firstPublication && !requested && now.Before(run.end)
 		switch {
+		case isSuperseded(): // by a configuration that goes on from here
+			return result{outcome: refreshSuperseded}
 		case s.ctx.Err() != nil:
 			s.logState(records.Commit())
 			return result{err: errStopping}
-		case isSuperseded():
-			return result{outcome: refreshSuperseded}
 		case s.app.building != nil && !crawled.Done: // a build has no visitors who wait
 			if crawled.Gathered {
 				s.app.building.Total.Store(s.app.building.Fetched.Load() + int64(crawled.Pending))
