@@ -282,7 +282,7 @@ func (r *refreshRun) named(ctx context.Context) iter.Seq2[page.Page, error] {
 				return
 			}
 		}
-		if r.source.LeaveOut(merge.OverMax, n-set.maxURLs); err != nil {
+		if r.source.LeaveOut(merge.OverMax, max(n-set.maxURLs, 0)); err != nil {
 			yield(page.Page{}, err)
 		}
 	}

@@ -229,6 +229,7 @@ func TestBuildState(t *testing.T) {
 	if doc := read(t, dir, "out", "sitemap.xml"); strings.Contains(doc, "lastmod") {
 		t.Errorf("nothing can be known yet: %s", doc)
 	}
+	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // dates are whole seconds
 	write(t, dir, map[string]string{"www/a.html": page("and another text altogether, which is new")})
 	build(t, dir, args...)
 	doc := read(t, dir, "out", "sitemap.xml")
