@@ -404,32 +404,13 @@ func TestBrokenRefresh(t *testing.T) {
 	}
 }
 
-// TestCanceledRefresh: a refresh that ends with the configuration changes nothing of what is
-// served, and is not reported.
-func TestCanceledRefresh(t *testing.T) {
-	b := newBench(t, nil)
-	b.lists("/a", "/b")
-	s := b.site("named.example")
-	want := b.wantPages(s, 2)
-	last, lines := s.lastReport(), b.logs.Len()
-	b.source = func(ctx context.Context, _ *Refresh, _ func(Page) error) error {
-		b.app.cancel()
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	b.clock = b.clock.Add(time.Hour)
-	s.run()
-	if s.state.Index.Load() != want || s.lastReport() != last || b.logs.Len() != lines {
-		t.Errorf("got %+v, logs %v", s.lastReport(), b.logs.All()[lines:])
-	}
-}
-
-// TestStoppedRefresh: what a refresh has learnt when it is stopped, the next one publishes.
+// TestStoppedRefresh: a refresh that ends with the configuration changes nothing of what is
+// served, and is not reported. What it has learnt, the next one publishes.
 func TestStoppedRefresh(t *testing.T) {
 	before, next := newBench(t, nil), newBench(t, nil)
 	s := before.site("named.example")
-	before.wantPages(s, 1)
-	fetched := 0
+	want := before.wantPages(s, 1)
+	last, lines, fetched := s.lastReport(), before.logs.Len(), 0
 	for _, b := range []*bench{before, next} {
 		b.lists("/a", "/b")
 		pages := b.pages
@@ -441,7 +422,9 @@ func TestStoppedRefresh(t *testing.T) {
 			return pages(w, r)
 		}
 	}
-	before.refresh(s)
+	if before.refresh(s) != want || s.lastReport() != last || before.logs.Len() != lines {
+		t.Errorf("got %+v, logs %v", s.lastReport(), before.logs.All()[lines:])
+	}
 	next.clock = before.clock
 	if next.wantPages(next.site("named.example"), 2); fetched != 1 {
 		t.Errorf("the page is fetched %d times", fetched)

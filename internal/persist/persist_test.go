@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,17 +15,28 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// failingStorage fails with an error while there is one.
-type failingStorage struct {
+// faulty is a storage that takes its time, or fails to load.
+type faulty struct {
 	store.Storage
-	err error
+	manifest, load, store time.Duration
+	err                   error
 }
 
-func (s *failingStorage) Load(ctx context.Context, key string) ([]byte, error) {
-	if s.err != nil {
-		return nil, s.err
+func (f faulty) Load(ctx context.Context, key string) ([]byte, error) {
+	pause := f.load
+	if strings.HasSuffix(key, "manifest.json") {
+		pause = f.manifest
 	}
-	return s.Storage.Load(ctx, key)
+	time.Sleep(pause)
+	if f.err != nil {
+		return nil, f.err
+	}
+	return f.Storage.Load(ctx, key)
+}
+
+func (f faulty) Store(ctx context.Context, key string, value []byte) error {
+	time.Sleep(f.store)
+	return f.Storage.Store(ctx, key, value)
 }
 
 // open opens the records, and returns the meta that is kept.
@@ -84,7 +94,7 @@ func TestLease(t *testing.T) {
 
 // TestOpen: what is kept is there after a restart; where the storage fails, it is opened later.
 func TestOpen(t *testing.T) {
-	storage := &failingStorage{Storage: store.NewMemory()}
+	storage, broken := store.NewMemory(), errors.New("broken")
 	r := newRecords(storage, "site")
 	if err := write(t, r, "kept"); err != nil {
 		t.Fatal(err)
@@ -95,35 +105,14 @@ func TestOpen(t *testing.T) {
 			t.Errorf("opened %d times: got %q, %v", i+1, meta, err)
 		}
 	}
-	storage.err = errors.New("broken")
-	late := newRecords(storage, "site")
-	if meta, err := open(t, late); !errors.Is(err, storage.err) || meta != "" || late.Write(nil, "lost") != nil {
+	late := newRecords(faulty{Storage: storage, err: broken}, "site")
+	if meta, err := open(t, late); !errors.Is(err, broken) || meta != "" || late.Write(nil, "lost") != nil {
 		t.Errorf("where it fails: got %q, %v", meta, err)
 	}
-	storage.err = nil
+	late.storage = storage
 	if meta, err := open(t, late); err != nil || meta != "kept" {
 		t.Errorf("where it failed before: got %q, %v", meta, err)
 	}
-}
-
-// slowStorage takes its time.
-type slowStorage struct {
-	store.Storage
-	manifest, load, store atomic.Int64 // nanoseconds
-}
-
-func (s *slowStorage) Load(ctx context.Context, key string) ([]byte, error) {
-	if strings.HasSuffix(key, "manifest.json") {
-		time.Sleep(time.Duration(s.manifest.Load()))
-	} else {
-		time.Sleep(time.Duration(s.load.Load()))
-	}
-	return s.Storage.Load(ctx, key)
-}
-
-func (s *slowStorage) Store(ctx context.Context, key string, value []byte) error {
-	time.Sleep(time.Duration(s.store.Load()))
-	return s.Storage.Store(ctx, key, value)
 }
 
 // TestLateOpen: what is kept of a large site, or on a slow disk, takes longer to read than requests
@@ -138,22 +127,20 @@ func TestLateOpen(t *testing.T) {
 	}
 	put(warm, "/warm")
 	synctest.Test(t, func(t *testing.T) {
-		storage := &slowStorage{Storage: store.NewMemory()}
+		storage := store.NewMemory()
 		r := newRecords(storage, "")
 		_, _ = open(t, r)
 		put(r, "/old")
 		if err := write(t, r, "kept"); err != nil {
 			t.Fatal(err)
 		}
-		storage.manifest.Store(int64(time.Minute))
-		storage.load.Store(int64(3 * time.Second))
-		late := newRecords(storage, "")
+		late := newRecords(faulty{Storage: storage, manifest: time.Minute}, "")
 		begun := time.Now()
 		if _, err := open(t, late); err == nil || time.Since(begun) > openPatience {
 			t.Errorf("got %v after %s", err, time.Since(begun))
 		}
 		put(late, "/new")
-		storage.manifest.Store(int64(0))
+		late.storage = faulty{Storage: storage, load: 3 * time.Second}
 		_, err := open(t, late)
 		for rec, err2 := range late.Generation.Records(t.Context()) {
 			if err = cmp.Or(err, err2); err != nil || rec.Path != "/old" {
@@ -167,15 +154,13 @@ func TestLateOpen(t *testing.T) {
 // TestSlowCommit: what takes long to write is written in the end.
 func TestSlowCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		storage := &slowStorage{Storage: store.NewMemory()}
-		r := newRecords(storage, "")
+		r := newRecords(faulty{Storage: store.NewMemory(), store: time.Second}, "")
 		_, _ = open(t, r)
 		var documents []store.StoredDocument
 		for i := range 100 {
 			documents = append(documents, store.NewDocument(fmt.Sprint(i), nil, []byte(fmt.Sprint(i))))
 		}
 		r.Generation = r.Generation.WithDocuments([]byte(`{}`), documents)
-		storage.store.Store(int64(time.Second))
 		for range 5 {
 			_ = r.Commit()
 			time.Sleep(time.Minute)
