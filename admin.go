@@ -204,33 +204,19 @@ func (h *Handler) inputNames() (names []string) {
 // lastReport is that on the last refresh; the zero value: there has been none.
 func (s *site) lastReport() *report.Report { return cmp.Or(s.state.report.Load(), new(report.Report)) }
 
-// found is what a refresh found, for its report.
-func (s *site) found(r *result) *report.Refresh {
-	f := &report.Refresh{
-		Result: r.outcome, Reason: r.reason, Err: r.err, Partial: r.partial, HeldSince: r.heldSince, Pages: pagesOf(s.state.Index.Load()), MaxPages: s.handler.settings.maxURLs,
-		Sources: s.handler.inputNames(), Merged: r.merged, Crawled: r.crawled, Selected: r.selected, Snapshot: r.snapshot,
-	}
-	if r.source != nil {
-		f.Warnings, f.Skipped = r.source.said()
-	}
-	return f
-}
-
 // report keeps, logs and announces what a refresh came to.
-func (s *site) report(r result, begun time.Time, took time.Duration) {
+func (s *site) report(r report.Refresh, begun time.Time, took time.Duration) {
 	if s.ctx.Err() != nil {
 		return
 	}
-	found, before := s.found(&r), s.lastReport()
-	found.Begun, found.Took = begun, took
-	last := found.Report(before)
+	before := s.lastReport()
+	r.Begun, r.Took, r.Sources = begun, took, s.handler.inputNames()
+	r.Pages, r.MaxPages = pagesOf(s.state.Index.Load()), s.handler.settings.maxURLs
+	last := r.Report(before)
 	s.state.report.Store(last)
-	found.Log(s.logger, s.handler.logger.With(zap.String("site", s.url())), last, before)
-	if r.err == nil {
+	r.Log(s.logger, s.handler.logger.With(zap.String("site", s.url())), last, before)
+	if r.Err == nil {
 		s.logProbed(last)
-	}
-	if r.err == nil && r.source != nil {
-		r.source.forgetWarnings()
 	}
 	if (last.Result == report.Failed || last.Result == report.HeldBack) && (last.Result != before.Result || last.Reason != before.Reason) {
 		s.app.events.announce(s, "sitemap_refresh_failed", map[string]any{"reason": last.Reason})

@@ -82,7 +82,7 @@ func TestRefreshedEvents(t *testing.T) {
 		{"emptied", listing(3), nil, 1},
 		{"still empty", nil, nil, 0},
 	} {
-		s.app.events.announceRefreshed(s, test.before, &result{snapshot: test.after})
+		s.app.events.announceRefreshed(s, test.before, &report.Refresh{Snapshot: test.after})
 		if got := len(s.app.events.queue); got != test.announced {
 			t.Errorf("%s: got %d events, want %d", test.what, got, test.announced)
 		}

@@ -216,16 +216,16 @@ const alone = `:80 {
 // aside.
 func (b *build) build(ctx context.Context, s *site, folder *export.Folder) error {
 	out := s.refresh(ctx, b.force)
-	folder.Fetched = out.crawled.Fetched
-	folder.LeftOut, folder.Examples = s.found(&out).LeftOut()
+	folder.Fetched = out.Crawled.Fetched
+	folder.LeftOut, folder.Examples = out.LeftOut()
 	snapshot := s.state.Index.Load()
-	switch err := cmp.Or(out.err, report.Failures(out.merged.Failed)); {
+	switch err := cmp.Or(out.Err, report.Failures(out.Merged.Failed)); {
 	case err != nil:
 		return err
 	case snapshot == nil:
-		return fmt.Errorf("there is no sitemap: %s", cmp.Or(out.reason, s.probed.Load().noRoot, "no page to list"))
-	case out.outcome == report.HeldBack:
-		return fmt.Errorf("%s; --force writes it", out.reason)
+		return fmt.Errorf("there is no sitemap: %s", cmp.Or(out.Reason, s.probed.Load().noRoot, "no page to list"))
+	case out.Result == report.HeldBack:
+		return fmt.Errorf("%s; --force writes it", out.Reason)
 	}
 	if err := folder.Stage(snapshot, b.gzip); err != nil || !b.robots || !s.handler.settings.robots {
 		return err

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -71,14 +72,14 @@ func (q *eventQueue) announce(s *site, name string, data map[string]any) {
 
 // announceRefreshed announces what was published in place of a snapshot, if it differs: the
 // number of pages and, where there are records, of those added, changed and removed.
-func (q *eventQueue) announceRefreshed(s *site, before *publish.Snapshot, out *result) {
-	data := map[string]any{"pages": pagesOf(out.snapshot)}
-	if c := &out.selected.Changes; before == nil || out.snapshot == nil {
-		data["added"], data["changed"], data["removed"] = pagesOf(out.snapshot), 0, pagesOf(before)
+func (q *eventQueue) announceRefreshed(s *site, before *publish.Snapshot, out *report.Refresh) {
+	data := map[string]any{"pages": pagesOf(out.Snapshot)}
+	if c := &out.Selected.Changes; before == nil || out.Snapshot == nil {
+		data["added"], data["changed"], data["removed"] = pagesOf(out.Snapshot), 0, pagesOf(before)
 	} else if !s.handler.settings.crawl.Off {
 		data["added"], data["changed"], data["removed"] = c.Added.Count, c.Changed.Count, c.Removed.Count
 	}
-	if !before.Equal(out.snapshot) {
+	if !before.Equal(out.Snapshot) {
 		q.announce(s, "sitemap_refreshed", data)
 	}
 }

@@ -47,30 +47,30 @@ const (
 // a crawl in which pages were first seen; whether their dates are those of a deployment
 // shows only over all of it. A digest tells settings, routes or rules apart from those that
 // earlier results were made with.
-func (s *site) refresh(ctx context.Context, demanded bool) result {
+func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 	isSuperseded := func() bool { return latest.Load() > s.app.number }
 	if isSuperseded() {
-		return result{outcome: refreshSuperseded}
+		return report.Refresh{Result: refreshSuperseded}
 	}
 	records, err := s.state.records.Acquire(ctx)
 	if err != nil {
-		return result{err: err}
+		return report.Refresh{Err: err}
 	}
 	defer records.Release()
 	s.restore(ctx, records)
 	probed, err := s.probe(ctx)
 	switch {
 	case err != nil:
-		return result{err: fmt.Errorf("probing the site: %w", err)}
+		return report.Refresh{Err: fmt.Errorf("probing the site: %w", err)}
 	case s.main.Load() != nil:
-		return result{outcome: refreshAlias}
+		return report.Refresh{Result: refreshAlias}
 	}
 	run := &refreshRun{site: s, records: records, probed: probed, begun: s.app.now(), demanded: demanded}
 	if reason := probed.blocked; reason != "" { // the site's routes say so, and are believed at once
-		return run.swap(result{outcome: report.Empty, reason: reason, selected: indexing.Result{Generation: records.Generation}})
+		return run.swap(report.Refresh{Result: report.Empty, Reason: reason, Selected: indexing.Result{Generation: records.Generation}})
 	}
 	if run.source, err = newRefresh(s, probed, run.begun); err != nil {
-		return result{err: err}
+		return report.Refresh{Err: err}
 	}
 	set := &s.handler.settings
 	patience, hangs := firstPatience, firstHangs // what yields nothing, or hangs, is left out of this refresh
@@ -94,7 +94,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		budget := crawl.Budget{Until: s.app.now().Add(max(min(step, set.refresh), run.cost)), Patience: hangs, Stop: s.ctx}
 		crawled, err := crawling.Update(ctx, records.Generation, budget)
 		if err != nil {
-			return result{err: fmt.Errorf("crawling: %w", err)}
+			return report.Refresh{Err: fmt.Errorf("crawling: %w", err)}
 		}
 		records.Generation = crawled.Generation
 		now, idle := s.app.now(), time.Duration(0) // for which upstreams ask for a pause, and all else is done
@@ -105,10 +105,10 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 		goesOn := !crawled.Gathered || !crawled.Done && idle < firstPublication && !requested && now.Before(run.end)
 		switch {
 		case isSuperseded(): // by a configuration that goes on from here
-			return result{outcome: refreshSuperseded}
+			return report.Refresh{Result: refreshSuperseded}
 		case s.ctx.Err() != nil:
 			s.logState(records.Commit())
-			return result{err: errStopping}
+			return report.Refresh{Err: errStopping}
 		case s.app.building != nil && !crawled.Done: // a build has no visitors who wait
 			if crawled.Gathered {
 				s.app.building.Total.Store(s.app.building.Fetched.Load() + int64(crawled.Pending))
@@ -116,7 +116,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) result {
 			wait.Within(idle, ctx.Done())
 			continue
 		}
-		if out := run.publish(ctx, crawled, goesOn); out.err != nil || !out.partial {
+		if out := run.publish(ctx, crawled, goesOn); out.Err != nil || !out.Partial {
 			return out
 		}
 	}
@@ -129,25 +129,10 @@ type refreshRun struct {
 	probed     probeResult
 	source     *Refresh // what sources are told
 	candidates *merge.Stream
-	begun, end time.Time // it may go on until the end, once all pages are known
-	demanded   bool      // somebody asked for it
-	cost       time.Duration
-}
-
-// result is what a refresh came to.
-type result struct {
-	outcome   string    // one of the outcomes of refreshes
-	reason    string    // why it failed, is held back or lists nothing; "": it did not
-	heldSince time.Time // what is held back for pages that are missing
-	err       error     // the refresh failed
-	settings  uint64    // digest that the snapshot was selected by
-	partial   bool      // the refresh goes on
-	source    *Refresh  // what sources said; nil: they were not asked
-	snapshot  *publish.Snapshot
-	selected  indexing.Result
-	crawled   crawl.Result
-	merged    merge.Result
-	cost      time.Duration // of gathering, selecting and building
+	begun, end time.Time     // it may go on until the end, once all pages are known
+	demanded   bool          // somebody asked for it
+	settings   uint64        // digest that snapshots are selected by
+	cost       time.Duration // of gathering, selecting and building
 }
 
 // probe finds out what the routes say of the site, and settles which sites stand for
@@ -185,33 +170,35 @@ func (r *refreshRun) policy() crawl.Policy {
 
 // publish selects the pages to list, and publishes their documents. Where the change has to be
 // confirmed first, pages that were listed stay. goesOn says that more follows in this refresh.
-func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, goesOn bool) result {
+func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, goesOn bool) report.Refresh {
 	published, last, off := r.state.Index.Load(), r.lastReport(), r.handler.settings.crawl.Off
-	out := result{crawled: crawled, partial: goesOn, source: r.source, snapshot: published, settings: r.digest(r.probed.root, r.probed.fs, r.probed.index)}
-	asBefore := published != nil && out.settings == r.state.settings.Load()
+	out := report.Refresh{Crawled: crawled, Partial: goesOn, Snapshot: published}
+	r.settings = r.digest(r.probed.root, r.probed.fs, r.probed.index)
+	asBefore := published != nil && r.settings == r.state.settings.Load()
 	unchanged := asBefore && !off && last.HeldSince.IsZero() && crawl.Same(crawled.Generation, r.state.generation.Load())
 	if !unchanged {
-		if out.snapshot, out.selected, out.err = r.build(ctx, crawled, false); out.err != nil {
+		if out.Snapshot, out.Selected, out.Err = r.build(ctx, crawled, false); out.Err != nil {
 			return out
 		}
 	}
-	out.merged = r.candidates.Result()
+	out.Merged = r.candidates.Result()
+	out.Warnings, out.Skipped = r.source.said()
 	switch {
 	case unchanged:
-		out.outcome = report.Unchanged
-	case goesOn && out.snapshot == nil && published == nil && r.app.now().Before(r.end):
+		out.Result = report.Unchanged
+	case goesOn && out.Snapshot == nil && published == nil && r.app.now().Before(r.end):
 		return out // nothing was found yet
 	case off && asBefore:
-		out.reason = last.NewFailures(out.merged.Failed) // no records tell which pages are missing
+		out.Reason = last.NewFailures(out.Merged.Failed) // no records tell which pages are missing
 	}
-	if out.reason == "" {
-		out.reason, out.heldSince = r.confirm(published, &out)
+	if out.Reason == "" {
+		out.Reason, out.HeldSince = r.confirm(published, &out)
 	}
-	if out.reason != "" {
-		out.outcome = report.HeldBack
+	if out.Reason != "" {
+		out.Result = report.HeldBack
 		if off {
-			out.snapshot = published
-		} else if out.snapshot, out.selected, out.err = r.build(ctx, crawled, true); out.err != nil {
+			out.Snapshot = published
+		} else if out.Snapshot, out.Selected, out.Err = r.build(ctx, crawled, true); out.Err != nil {
 			return out
 		}
 	}
@@ -290,16 +277,16 @@ func (r *refreshRun) named(ctx context.Context) iter.Seq2[page.Page, error] {
 
 // confirm returns why a change is held back, and since when; "": it is published. What an
 // operator asked for, or configured, is believed.
-func (r *refreshRun) confirm(published *publish.Snapshot, out *result) (reason string, since time.Time) {
+func (r *refreshRun) confirm(published *publish.Snapshot, out *report.Refresh) (reason string, since time.Time) {
 	switch {
-	case published == nil, out.settings != r.state.settings.Load(), r.demanded: // nothing to compare, or meant
-	case 2*pagesOf(out.snapshot) < pagesOf(published):
+	case published == nil, r.settings != r.state.settings.Load(), r.demanded: // nothing to compare, or meant
+	case 2*pagesOf(out.Snapshot) < pagesOf(published):
 		reason = "less than half of the pages are left"
 	default:
 		for status := range indexing.StatusCount {
 			// Pages that no source names any more were taken away by somebody: only the loss
 			// of half of all is suspicious.
-			if n := out.selected.Regressed[status]; status != indexing.Absent && n > 0 && 5*n > pagesOf(published) {
+			if n := out.Selected.Regressed[status]; status != indexing.Absent && n > 0 && 5*n > pagesOf(published) {
 				reason = fmt.Sprintf("over a fifth of the pages are %s at once", status)
 				break
 			}
@@ -317,45 +304,45 @@ func (r *refreshRun) confirm(published *publish.Snapshot, out *result) (reason s
 
 // swap publishes a snapshot: requests see it from now on, all of it. What was selected is
 // written, or how far logs were read; what cannot be written is tried again with the next refresh.
-func (r *refreshRun) swap(out result) result {
+func (r *refreshRun) swap(out report.Refresh) report.Refresh {
 	published := r.state.Index.Load()
-	out.cost = r.cost
+	out.Cost = r.cost
 	switch {
-	case out.snapshot == nil:
-		out.outcome = report.Empty
-	case out.outcome != "":
-	case published.Equal(out.snapshot):
-		out.outcome, out.snapshot = report.Unchanged, published
+	case out.Snapshot == nil:
+		out.Result = report.Empty
+	case out.Result != "":
+	case published.Equal(out.Snapshot):
+		out.Result, out.Snapshot = report.Unchanged, published
 	default:
-		out.outcome = report.Changed
+		out.Result = report.Changed
 	}
 	r.schedule.At(r.begun.Add(r.handler.settings.refresh)) // until it is known better
-	r.state.Index.Store(out.snapshot)
+	r.state.Index.Store(out.Snapshot)
 	r.setReady()
-	selected := out.selected.Generation
+	selected := out.Selected.Generation
 	if selected != nil {
 		r.records.Generation = selected
 		r.state.generation.Store(selected)
 	}
-	r.state.settings.Store(out.settings)
+	r.state.settings.Store(r.settings)
 	bytes := int64(r.records.Generation.Len()) * recordBytes
 	if own := r.own.Load(); own != nil {
 		bytes += int64(len(own.pages)) * ownBytes
 	}
-	if out.snapshot != nil {
-		bytes += out.snapshot.Bytes
-		r.state.last.Store(out.snapshot)
+	if out.Snapshot != nil {
+		bytes += out.Snapshot.Bytes
+		r.state.last.Store(out.Snapshot)
 	}
 	r.state.bytes.Store(bytes)
 	r.app.events.announceRefreshed(r.site, published, &out)
 	now := r.app.now()
 	r.report(out, r.begun, now.Sub(r.begun))
-	if out.reason == "" && !out.partial {
+	if out.Reason == "" && !out.Partial {
 		r.state.plan.Store(&plan{r.nextRefresh(out, r.begun, now), r.fetcher.digest(), &r.probed})
 	}
 	positions := r.state.progress.TakeChanged()
 	if !r.handler.settings.crawl.Off && (selected != nil || positions || r.records.Unsaved) {
-		r.logState(r.records.Write(out.snapshot, meta{r.digest(), out.settings, r.lastReport(), r.state.progress.Stored()}))
+		r.logState(r.records.Write(out.Snapshot, meta{r.digest(), r.settings, r.lastReport(), r.state.progress.Stored()}))
 	}
 	return out
 }
@@ -379,12 +366,12 @@ func (s *site) run() {
 	running, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
 	defer cancel()
 	defer context.AfterFunc(s.ctx, func() { time.AfterFunc(keepGrace, cancel) })()
-	var out result
+	var out report.Refresh
 	if !wait.OrLeave(running, stopGrace, func() {
 		defer func() {
 			if v := recover(); v != nil {
 				s.logger.Error("a refresh panicked", zap.Any("panic", v), zap.Stack("stack"))
-				out = result{err: fmt.Errorf("panic: %v", v)}
+				out = report.Refresh{Err: fmt.Errorf("panic: %v", v)}
 			}
 		}()
 		out = s.refresh(running, demanded)
@@ -396,10 +383,10 @@ func (s *site) run() {
 		return
 	}
 	now := s.app.now()
-	if out.err != nil {
+	if out.Err != nil {
 		s.report(out, begun, now.Sub(begun))
 	}
-	if out.outcome != refreshSuperseded {
+	if out.Result != refreshSuperseded {
 		s.setReady()
 	}
 	s.checkSetup()
@@ -413,17 +400,17 @@ func (s *site) run() {
 }
 
 // nextRefresh is when the site is to be refreshed after a refresh that began at begun.
-func (s *site) nextRefresh(out result, begun, now time.Time) time.Time {
+func (s *site) nextRefresh(out report.Refresh, begun, now time.Time) time.Time {
 	interval := s.handler.settings.refresh
 	if s.handler.RefreshInterval == 0 {
-		interval = max(interval, shareOfTime*out.cost)
+		interval = max(interval, shareOfTime*out.Cost)
 	}
-	wait, next := begun.Add(interval).Sub(now), time.Unix(out.crawled.Next, 0).Sub(now)
-	crawled, probed := &out.crawled, s.probed.Load()
+	wait, next := begun.Add(interval).Sub(now), time.Unix(out.Crawled.Next, 0).Sub(now)
+	crawled, probed := &out.Crawled, s.probed.Load()
 	switch {
-	case s.state.Index.Load() == nil && (out.err != nil || probed != nil && probed.robots.closed):
+	case s.state.Index.Load() == nil && (out.Err != nil || probed != nil && probed.robots.closed):
 		wait = min(wait, retryEmpty) // an application may start with the server
-	case out.err != nil:
+	case out.Err != nil:
 	case crawled.Generation != nil && !crawled.Done:
 		wait = min(wait, max(soon, next))
 	case next > 0:

@@ -65,13 +65,13 @@ func TestConfirm(t *testing.T) {
 			published = nil
 		}
 		for i, step := range test.steps {
-			run.begun, run.demanded = run.begun.Add(step.after), step.asked
-			out := &result{snapshot: listing(step.pages), settings: max(step.settings, 1)}
+			run.begun, run.demanded, run.settings = run.begun.Add(step.after), step.asked, max(step.settings, 1)
+			out := &report.Refresh{Snapshot: listing(step.pages)}
 			if step.pages == 0 {
-				out.snapshot = nil
+				out.Snapshot = nil
 			}
 			for status, n := range step.regressed {
-				out.selected.Regressed[status] = n
+				out.Selected.Regressed[status] = n
 			}
 			got, since := run.confirm(published, out)
 			if got != step.want || since.IsZero() != (got == "") {
@@ -94,28 +94,28 @@ func TestNextRefresh(t *testing.T) {
 		given  time.Duration // the interval; 0: none
 		served bool
 		closed bool // robots.txt cannot be fetched
-		out    result
+		out    report.Refresh
 		took   time.Duration
 		want   time.Duration // after the beginning
 	}{
-		"quick":                             {0, true, false, result{crawled: done}, time.Second, time.Minute},
-		"costly":                            {0, true, false, result{crawled: done, cost: 10 * time.Second}, 10 * time.Second, 200 * time.Second},
-		"costly, with an interval":          {10 * time.Second, true, false, result{crawled: done, cost: 5 * time.Second}, 5 * time.Second, 10 * time.Second},
-		"longer than the interval":          {10 * time.Second, true, false, result{crawled: done}, 25 * time.Second, 25 * time.Second},
-		"slow, but not for its own work":    {0, true, false, result{crawled: done, cost: time.Second}, 6 * time.Minute, 6 * time.Minute},
-		"slow, which counts for little":     {0, true, false, result{crawled: done, cost: 2 * time.Second}, 50 * time.Second, time.Minute},
-		"a failure is due, of a given time": {time.Hour, true, false, result{crawled: dueAfter(time.Minute)}, time.Second, time.Minute},
-		"the clock was set back":            {0, true, false, result{crawled: done}, -time.Minute, time.Minute},
-		"pages are left":                    {0, true, false, result{crawled: crawl.Result{Generation: new(store.Generation)}}, time.Minute, time.Minute},
-		"pages are left, of a given time":   {time.Hour, true, false, result{crawled: crawl.Result{Generation: new(store.Generation)}}, time.Second, time.Second + soon},
-		"a page is due":                     {0, true, false, result{crawled: dueAfter(30 * time.Second)}, time.Second, 30 * time.Second},
-		"a page is due at once":             {0, true, false, result{crawled: dueAfter(time.Second)}, time.Second, time.Minute},
-		"a page is due later":               {0, true, false, result{crawled: dueAfter(time.Hour)}, time.Second, time.Minute},
-		"it failed":                         {0, true, false, result{err: failed}, time.Second, time.Minute},
-		"it failed, and nothing served":     {0, false, false, result{err: failed}, time.Second, time.Second + retryEmpty},
-		"an application starts":             {0, false, true, result{crawled: done}, time.Second, time.Second + retryEmpty},
-		"it starts, but was served":         {0, true, true, result{crawled: done}, time.Second, time.Minute},
-		"nothing to list":                   {0, false, false, result{crawled: done}, time.Second, time.Minute},
+		"quick":                             {0, true, false, report.Refresh{Crawled: done}, time.Second, time.Minute},
+		"costly":                            {0, true, false, report.Refresh{Crawled: done, Cost: 10 * time.Second}, 10 * time.Second, 200 * time.Second},
+		"costly, with an interval":          {10 * time.Second, true, false, report.Refresh{Crawled: done, Cost: 5 * time.Second}, 5 * time.Second, 10 * time.Second},
+		"longer than the interval":          {10 * time.Second, true, false, report.Refresh{Crawled: done}, 25 * time.Second, 25 * time.Second},
+		"slow, but not for its own work":    {0, true, false, report.Refresh{Crawled: done, Cost: time.Second}, 6 * time.Minute, 6 * time.Minute},
+		"slow, which counts for little":     {0, true, false, report.Refresh{Crawled: done, Cost: 2 * time.Second}, 50 * time.Second, time.Minute},
+		"a failure is due, of a given time": {time.Hour, true, false, report.Refresh{Crawled: dueAfter(time.Minute)}, time.Second, time.Minute},
+		"the clock was set back":            {0, true, false, report.Refresh{Crawled: done}, -time.Minute, time.Minute},
+		"pages are left":                    {0, true, false, report.Refresh{Crawled: crawl.Result{Generation: new(store.Generation)}}, time.Minute, time.Minute},
+		"pages are left, of a given time":   {time.Hour, true, false, report.Refresh{Crawled: crawl.Result{Generation: new(store.Generation)}}, time.Second, time.Second + soon},
+		"a page is due":                     {0, true, false, report.Refresh{Crawled: dueAfter(30 * time.Second)}, time.Second, 30 * time.Second},
+		"a page is due at once":             {0, true, false, report.Refresh{Crawled: dueAfter(time.Second)}, time.Second, time.Minute},
+		"a page is due later":               {0, true, false, report.Refresh{Crawled: dueAfter(time.Hour)}, time.Second, time.Minute},
+		"it failed":                         {0, true, false, report.Refresh{Err: failed}, time.Second, time.Minute},
+		"it failed, and nothing served":     {0, false, false, report.Refresh{Err: failed}, time.Second, time.Second + retryEmpty},
+		"an application starts":             {0, false, true, report.Refresh{Crawled: done}, time.Second, time.Second + retryEmpty},
+		"it starts, but was served":         {0, true, true, report.Refresh{Crawled: done}, time.Second, time.Minute},
+		"nothing to list":                   {0, false, false, report.Refresh{Crawled: done}, time.Second, time.Minute},
 	} {
 		b := newBench(t, func(h *Handler) { h.RefreshInterval = caddy.Duration(test.given) })
 		s := b.site("named.example")
@@ -147,8 +147,8 @@ func TestCostOfRefresh(t *testing.T) {
 		time.AfterFunc(10*time.Second, func() { <-b.app.compute })
 		begun := time.Now()
 		out := b.site("named.example").refresh(t.Context(), false)
-		if took := time.Since(begun); took < 10*time.Second || out.cost != 0 || pagesOf(out.snapshot) != 1 {
-			t.Errorf("it took %s, of which %s count; got %+v", took, out.cost, out)
+		if took := time.Since(begun); took < 10*time.Second || out.Cost != 0 || pagesOf(out.Snapshot) != 1 {
+			t.Errorf("it took %s, of which %s count; got %+v", took, out.Cost, out)
 		}
 	})
 }
@@ -213,7 +213,7 @@ func TestUpstreamsLeftAlone(t *testing.T) {
 		s := b.site("named.example")
 		begun := time.Now()
 		out := s.refresh(t.Context(), false)
-		if out.err != nil || out.partial || pagesOf(s.state.Index.Load()) != 20 || time.Since(begun) > 40*time.Second {
+		if out.Err != nil || out.Partial || pagesOf(s.state.Index.Load()) != 20 || time.Since(begun) > 40*time.Second {
 			t.Errorf("got %+v after %s", out, time.Since(begun))
 		}
 		if n := b.logs.FilterMessageSnippet("sitemap refreshed").Len(); n > 20 {

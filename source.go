@@ -141,17 +141,12 @@ func (r *Refresh) Warn(kind, message string, fields ...zap.Field) {
 // sourceKind begins the kinds of what sources say.
 const sourceKind = "source "
 
-// forgetWarnings lets the warnings of sources be written again that this refresh did not have.
-func (r *Refresh) forgetWarnings() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.site.logger.ClearFunc(func(kind string) bool { return strings.HasPrefix(kind, sourceKind) && r.warnings[kind] == "" })
-}
-
-// said are some of the warnings, and the candidates left out by sources so far.
+// said are some of the warnings, and the candidates left out by sources so far. Warnings that
+// this refresh did not have may be written again.
 func (r *Refresh) said() (warnings []string, leftOut map[string]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.site.logger.ClearFunc(func(kind string) bool { return strings.HasPrefix(kind, sourceKind) && r.warnings[kind] == "" })
 	warnings = slices.Sorted(maps.Values(r.warnings))
 	return warnings[:min(len(warnings), 20)], maps.Clone(r.leftOut)
 }

@@ -53,10 +53,10 @@ type Source struct {
 // Refresh is what a refresh found.
 type Refresh struct {
 	Begun          time.Time
-	Took           time.Duration
-	Result, Reason string // as in Report
-	Err            error  // it was not completed, and what follows is of no use
-	Partial        bool   // it goes on
+	Took, Cost     time.Duration // Cost is that of gathering, selecting and building
+	Result, Reason string        // as in Report
+	Err            error         // it was not completed, and what follows is of no use
+	Partial        bool          // it goes on
 	HeldSince      time.Time
 	Pages          int // that are listed now
 	MaxPages       int // that may be
