@@ -35,9 +35,8 @@ type Page = page.Page
 // http.sitemap.sources.
 type Source interface {
 	// Pages calls yield once for every page that the source knows of, until yield returns
-	// an error, which Pages then returns. Each refresh of a site calls it anew, one refresh
-	// at a time for a site, but sites, and explanations of pages, side by side. It ends soon
-	// after ctx is canceled.
+	// an error, which Pages then returns. Each refresh calls it anew: one refresh at a time
+	// of a site, but of several sites side by side. It ends soon after ctx is canceled.
 	//
 	// An error other than yield's says that the source could not be read; what it yielded
 	// until then counts, and pages that it does not name any more stay.
