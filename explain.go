@@ -26,9 +26,9 @@ type explanation struct {
 	Sitemap string `json:"sitemap"`
 
 	// What the published sitemap says of it.
-	Listed   bool      `json:"listed"`
-	Document string    `json:"document,omitempty"`
-	LastMod  time.Time `json:"lastmod,omitzero"`
+	Listed   bool   `json:"listed"`
+	Document string `json:"document,omitempty"`
+	LastMod  string `json:"lastmod,omitempty"`
 
 	Reason  string `json:"reason,omitempty"` // in most cases the name of its index status
 	Meaning string `json:"meaning,omitempty"`
@@ -118,7 +118,9 @@ func (s *site) explain(ctx context.Context, path string) (*explanation, error) {
 	}
 	x := &explanation{URL: s.origin + path, Sitemap: s.sitemapURL(), Listed: document != "", Document: document, Visited: at(s.state.visited.At(path))}
 	if rec := found.Record; rec != nil {
-		x.LastMod = at(rec.Selected.LastMod)
+		if in := rec.Selected; in.LastMod != 0 {
+			x.LastMod = at(in.LastMod).Format(map[bool]string{true: time.DateOnly, false: time.RFC3339}[in.Day])
+		}
 		x.Linked, x.Fetched, x.Due, x.Failing, x.Status = at(rec.Linked), at(rec.Fetched), at(rec.Due), at(rec.Failing), int(rec.Status)
 		if x.NamedBy = s.namers(rec); x.Listed || found.Status != indexing.Indexable {
 			x.is(found.Status)
