@@ -64,37 +64,14 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestRefreshedEvents: they come where other documents are served, and no refresh waits for
-// who takes them.
-func TestRefreshedEvents(t *testing.T) {
+// TestEventsDropped: no refresh waits for who takes events.
+func TestEventsDropped(t *testing.T) {
 	s, logs := reportSite(t)
-	other := listing(4)
-	other.Index.ETag = "other"
-	for _, test := range []struct {
-		what      string
-		before    *publish.Snapshot
-		after     *publish.Snapshot
-		announced int
-	}{
-		{"nothing before", nil, listing(3), 1},
-		{"changed", listing(3), other, 1},
-		{"unchanged", listing(3), listing(3), 0},
-		{"emptied", listing(3), nil, 1},
-		{"still empty", nil, nil, 0},
-	} {
-		s.app.events.announceRefreshed(s, test.before, &report.Refresh{Snapshot: test.after})
-		if got := len(s.app.events.queue); got != test.announced {
-			t.Errorf("%s: got %d events, want %d", test.what, got, test.announced)
-		}
-		for len(s.app.events.queue) > 0 {
-			<-s.app.events.queue
-		}
-	}
 	for range 12 {
-		s.app.events.announce(s, "x", map[string]any{})
+		s.app.events.announceRefreshed(s, nil, &report.Refresh{Snapshot: listing(3)})
 	}
-	if got := logs.FilterMessageSnippet("events are dropped").Len(); got != 1 {
-		t.Errorf("got %d lines, want one", got)
+	if got := logs.FilterMessageSnippet("events are dropped").Len(); got != 1 || len(s.app.events.queue) != 2 {
+		t.Errorf("got %d lines, want one, and %d events", got, len(s.app.events.queue))
 	}
 }
 
