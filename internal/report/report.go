@@ -57,9 +57,9 @@ type Refresh struct {
 	Result, Reason string        // as in Report
 	Err            error         // it was not completed, and what follows is of no use
 	Partial        bool          // it goes on
-	HeldSince      time.Time
-	Pages          int // that are listed now
-	MaxPages       int // that may be
+	HeldSince      time.Time     // as in Report
+	Pages          int           // that are listed now
+	MaxPages       int           // that may be
 
 	Sources  []string       // the names of the inputs of Merged
 	Warnings []string       // of the sources
