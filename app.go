@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"net/http"
 	"runtime"
@@ -84,10 +85,7 @@ var configurations, latest atomic.Uint64
 
 // CaddyModule returns the Caddy module information.
 func (*App) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{
-		ID:  "sitemap",
-		New: func() caddy.Module { return new(App) },
-	}
+	return caddy.ModuleInfo{ID: "sitemap", New: func() caddy.Module { return new(App) }}
 }
 
 // Provision prepares the app, in memory alone.
@@ -142,7 +140,7 @@ func (a *App) locateHandlers() {
 				handler.mounts = mounts
 			}
 		}
-		h.listener = listenerOf(h.server, httpPort, httpsPort)
+		h.setListener(listenerOf(h.server, httpPort, httpsPort))
 	}
 }
 
@@ -289,10 +287,7 @@ func (a *App) makeRoom(more int, spare *site) bool {
 // allSites are the sites there are, by their URLs.
 func (a *App) allSites() []*site {
 	a.mu.RLock()
-	all := make([]*site, 0, len(a.sites))
-	for _, s := range a.sites {
-		all = append(all, s)
-	}
+	all := slices.Collect(maps.Values(a.sites))
 	a.mu.RUnlock()
 	slices.SortFunc(all, func(x, y *site) int {
 		return cmp.Or(strings.Compare(x.url(), y.url()), strings.Compare(x.sitemapURL(), y.sitemapURL()))

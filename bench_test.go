@@ -37,6 +37,7 @@ func newBench(t testing.TB, configure func(*Handler)) *bench {
 	if err := h.compile(h.BaseURL); err != nil {
 		t.Fatal(err)
 	}
+	h.setListener(h.listener)
 	h.ctx = emptyContext(t)
 	h.limiter = crawl.NewLimiter(maxCrawlRate, 1)
 	h.sources = []Source{b}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -131,9 +132,7 @@ func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
 		Header: http.Header{"User-Agent": {fetchUserAgent}, "Accept": {"*/*"}},
 		Body:   http.NoBody, RemoteAddr: anonymousAddr,
 	}).WithContext(ctx)
-	for name, values := range q.Header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, q.Header)
 	if scheme == "https" {
 		// Without HandshakeComplete Caddy takes the request for 0-RTT.
 		r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0

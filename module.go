@@ -140,7 +140,7 @@ type Handler struct {
 
 	// Known once Caddy starts.
 	mounts   mounts
-	listener address // without a host
+	listener address // without a host, but with a base URL that of the site
 }
 
 // Rule says something of all pages that match one of its patterns.

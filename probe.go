@@ -85,8 +85,6 @@ func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error)
 	p := &probe{handler: h, prefix: f.id.prefix}
 	res, err := f.fetch(ctx, path, peekBody, p)
 	switch {
-	case ctx.Err() != nil:
-		return result, ctx.Err()
 	case errors.Is(err, errAbandoned), err != nil && p.seen == nil:
 		return result, fmt.Errorf("fetching %s: %w", path, err)
 	case p.seen == nil && fails(res.Status): // which says nothing of where the routes lead
@@ -100,9 +98,6 @@ func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error)
 		result.blocked = reasonShadowed
 	}
 	front, err := f.fetch(ctx, f.id.prefix+"/", peekBody, nil)
-	if ctx.Err() != nil {
-		return result, ctx.Err()
-	}
 	status := http.StatusGatewayTimeout
 	if err == nil {
 		status = front.Status
@@ -118,9 +113,8 @@ func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error)
 	case result.blocked == "" && f.onDemand && status >= 400 && !h.settings.crawl.Off:
 		result.blocked, result.status = reasonAbsent, status
 	}
-	result.siteFiles = p.files
-	result.robots, err = f.fetchRobots(ctx)
-	return result, err
+	result.siteFiles, result.robots = p.files, f.fetchRobots(ctx)
+	return result, ctx.Err()
 }
 
 // fails reports whether a status may soon be another one.
@@ -132,23 +126,21 @@ func refuses(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// fetchRobots reads the site's robots.txt. The error is ctx's.
-func (f *siteFetcher) fetchRobots(ctx context.Context) (robotsRules, error) {
+// fetchRobots reads the site's robots.txt.
+func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 	p := &probe{handler: f.handler}
 	res, err := f.fetch(ctx, robotsPath, robotstxt.MaxBody, p)
 	switch {
-	case ctx.Err() != nil:
-		return robotsRules{}, ctx.Err()
 	case err != nil, fails(res.Status):
-		return robotsRules{closed: true}, nil
+		return robotsRules{closed: true}
 	case res.Status != http.StatusOK, robotstxt.IsHTML(res.Header.Get("Content-Type"), res.Body):
-		return robotsRules{unseen: !p.robots}, nil
+		return robotsRules{unseen: !p.robots}
 	}
 	body := res.Body
 	if res.Truncated {
 		body = body[:strings.LastIndexAny(string(body), "\r\n")+1] // half a path disallows more than the whole one
 	}
-	return robotsRules{rules: robotstxt.ReadRules(body, "Googlebot"), unseen: !p.robots, sitemaps: robotstxt.Sitemaps(body)}, nil
+	return robotsRules{rules: robotstxt.ReadRules(body, "Googlebot"), unseen: !p.robots, sitemaps: robotstxt.Sitemaps(body)}
 }
 
 // absolute is a path with the working directory before it if it is a relative one; a

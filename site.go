@@ -75,18 +75,27 @@ func newIdentity(id siteID, onDemand bool) identity {
 	return i
 }
 
+// setListener notes how the handler is reached: with a base URL, which makes one site of it,
+// down to the host and prefix.
+func (h *Handler) setListener(listener address) {
+	if h.listener = listener; h.settings.base == "" {
+		return
+	}
+	if len(h.mounts) > 0 {
+		h.listener.prefix = h.mounts[0].prefix
+	}
+	h.listener.host = h.mounts.representativeHost(origin.HostOf(h.settings.base), h.listener.prefix)
+}
+
 // idOf tells which site a request is for: with a base URL always the same one. The error is
 // errNoHost. What a proxy in front says of the host counts only where the matchers name no
 // hosts, or name that one: else a cache could be poisoned with a foreign Sitemap line.
 func (h *Handler) idOf(r *http.Request, prefix string) (siteID, error) {
 	id := siteID{h, h.listener}
-	if id.prefix = prefix; h.settings.base != "" {
-		if len(h.mounts) > 0 {
-			id.prefix = h.mounts[0].prefix
-		}
-		id.host = h.mounts.representativeHost(origin.HostOf(h.settings.base), id.prefix)
+	if h.settings.base != "" {
 		return id, nil
 	}
+	id.prefix = prefix
 	host, isPort := r.Host, true
 	if scheme, forwardedHost := forwarded(r); scheme != "" || forwardedHost != "" {
 		if clean, ok := origin.CleanHost(forwardedHost); forwardedHost != "" && (!ok || h.mounts.matchesHost(clean, prefix)) {
