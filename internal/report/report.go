@@ -94,7 +94,7 @@ func (r *Refresh) Report(before *Report) *Report {
 	}
 	for _, f := range r.Merged.Failed {
 		s := &rep.Sources[f.Input]
-		s.Error, s.Unread = Clip(f.Err.Error()), rep.Result != HeldBack || before.Source(f.Input, f.Name).Unread
+		s.Error, s.Unread = Clip(f.Err.Error()), rep.Result != HeldBack || before.isUnread(f)
 	}
 	if r.Selected.Generation != nil {
 		rep.LeftOut, rep.Examples = r.LeftOut()
@@ -102,12 +102,9 @@ func (r *Refresh) Report(before *Report) *Report {
 	return &rep
 }
 
-// Source returns what is known of an input; the zero value: nothing.
-func (r *Report) Source(input int, name string) (s Source) {
-	if input < len(r.Sources) && r.Sources[input].Source == name {
-		s = r.Sources[input]
-	}
-	return s
+// isUnread reports whether a source could not be read either when the pages were last confirmed.
+func (r *Report) isUnread(f merge.InputError) bool {
+	return r.Confirmed.IsZero() || f.Input < len(r.Sources) && r.Sources[f.Input].Source == f.Name && r.Sources[f.Input].Unread
 }
 
 // NewFailures names the sources that could be read when the pages were last confirmed; "": there is none. The pages
@@ -115,7 +112,7 @@ func (r *Report) Source(input int, name string) (s Source) {
 func (r *Report) NewFailures(failed []merge.InputError) string {
 	var all []string
 	for _, f := range failed {
-		if !r.Confirmed.IsZero() && !r.Source(f.Input, f.Name).Unread {
+		if !r.isUnread(f) {
 			all = append(all, fmt.Sprintf("source %d (%s) could not be read", f.Input+1, f.Name))
 		}
 	}
@@ -147,7 +144,7 @@ func (r *Refresh) LeftOut() (counts map[string]int, examples map[string][]string
 	return counts, examples
 }
 
-// Log writes what differs from the report before; that nothing does, it writes to quiet.
+// Log writes to l what differs from the report before, and to quiet that nothing does.
 func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report) {
 	l.OnceIf(r.Err != nil, zap.ErrorLevel, "failed", "sitemap refresh failed; the published sitemap stays", zap.Error(r.Err))
 	if r.Err != nil {
