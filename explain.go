@@ -166,7 +166,7 @@ func (s *site) listedForm(path string) string {
 func (s *site) addReason(x *explanation, path string) {
 	probed, last, set := cmp.Or(s.probed.Load(), new(probeResult)), s.lastReport(), &s.handler.settings
 	excluded, word := s.filter(&page.Page{Path: path}), ""
-	if x.NamedBy == nil {
+	if x.NamedBy == nil && !set.crawl.Off {
 		word = set.crawl.disallows(path)
 	}
 	x.Rule = cmp.Or(word, report.Clip(probed.robots.rules.Line(path)))

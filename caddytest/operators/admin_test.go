@@ -324,7 +324,7 @@ func TestExplainFetchesNothing(t *testing.T) {
 	const visited = "http://127.0.0.1:{port}/visited.html"
 	s.Write(map[string]string{"b/visited.html": harness.HTML("visited")})
 	s.Get(visited, "Accept: text/html", "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0")
-	for at, want := range map[string]string{harness.Local + "/one.html": "not fetched: crawl is off", visited: "not fetched: what only visitors know may be private"} {
+	for at, want := range map[string]string{harness.Local + "/one.html": "not fetched: crawl is off", harness.Local + "/cart.html": `"reason":"no source names it"`, visited: "not fetched: what only visitors know may be private"} {
 		var said string
 		s.Eventually(func() bool {
 			said = s.Get(api + "/sitemap/explain?url=" + url.QueryEscape(s.Expand(at))).Text
