@@ -3,8 +3,6 @@ package sitemap
 import (
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -62,35 +60,5 @@ func TestCheckOutput(t *testing.T) {
 	status := runCommandInto(t.Context(), strings.NewReader(checkedSitemap), brokenWriter{}, &stderr, "check", "-")
 	if status != exitFailed || !strings.HasSuffix(stderr.String(), "Error: the disk is full\n") {
 		t.Errorf("findings that nobody got: got %d, %q", status, stderr.String())
-	}
-}
-
-// TestCheckDocs is that the docs show what the command says, and all its flags.
-func TestCheckDocs(t *testing.T) {
-	docs, err := os.ReadFile("docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(docs), "## Checking a sitemap\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	_, example, _ := strings.Cut(section, "\n    $ caddy sitemap ")
-	args, example, _ := strings.Cut(example, "\n")
-	example, _, _ = strings.Cut(example, "\n\n")
-	want := strings.ReplaceAll("\n"+example+"\n", "\n    ", "\n")
-	flags := 0
-	for line := range strings.Lines(runCommand(t.Context(), nil, "check", "--help").stdout) {
-		if name, ok := strings.CutPrefix(line, "      --"); ok {
-			flags++
-			if name, _, _ = strings.Cut(name, " "); !strings.Contains(section, "| `--"+name) {
-				t.Errorf("the docs have nothing of --%s", name)
-			}
-		}
-	}
-	if flags == 0 || flags != strings.Count(section, "\n| `--") {
-		t.Errorf("the docs have %d flags, the command %d", strings.Count(section, "\n| `--"), flags)
-	}
-	t.Chdir(filepath.Join("testdata", "check"))
-	if r := runCommand(t.Context(), nil, strings.Fields(args)...); "\n"+r.stdout+r.stderr != want || r.status != exitErrors {
-		t.Errorf("they show%s, want\n%s%s", want, r.stdout, r.stderr)
 	}
 }
