@@ -16,25 +16,33 @@ func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:      "sitemap",
 		Usage:     "<command>",
-		Short:     "Builds and checks sitemaps, and looks at those of a running server",
-		Long:      "Works on sitemaps from the command line.",
+		Short:     "Shows, explains, builds and checks sitemaps",
+		Long:      "Shows and explains the sitemaps of a running server, builds sitemaps into a folder,\nand checks any sitemap.",
 		CobraFunc: addSitemapCommands,
 	})
 }
 
 // Exit statuses of the commands.
 const (
-	exitErrors = 1 // it was run, and found errors
-	exitFailed = 2 // it could not be run, or not as a whole
+	exitErrors = 1 // errors were found
+	exitFailed = 2 // invalid usage, or something could not be checked
 )
 
-// addSitemapCommands adds what "caddy sitemap" can do.
+// addSitemapCommands adds the commands of "caddy sitemap".
 func addSitemapCommands(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(fail)
 	cmd.SuggestionsMinimumDistance = 2
+	cmd.PersistentFlags().BoolP("quiet", "q", false, "Print errors only")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
+		}
+		if args[0] == "help" { // which cobra gives to the root command alone
+			about, rest, err := cmd.Find(args[1:])
+			if err == nil && len(rest) == 0 {
+				return about.Help()
+			}
+			args = args[min(1, len(rest)):]
 		}
 		hint := ""
 		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {

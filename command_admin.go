@@ -25,20 +25,20 @@ func adminCommands() []*cobra.Command {
 			Use:   "status [--site URL]",
 			Short: "Shows the sitemaps of the running server",
 			Long: `
-Shows for each site what its sitemap lists and since when, what its sources name, what is
-left out and why, the last refresh, and who last requested its documents.`,
+Shows for each site what its sitemap lists and since when, what its sources name,
+what is left out and why, the last refresh, and who requested its documents.`,
 		}),
 		adminCommand(http.MethodPost, "/sitemap/refresh", &cobra.Command{
 			Use:   "refresh [--site URL]",
 			Short: "Refreshes the sitemaps of the running server now",
-			Long:  "Refreshes the sitemaps, waits until that is done, and shows their status.",
+			Long:  "Refreshes the sitemaps, publishes changes that were held back, and shows the status.",
 		}),
 		adminCommand(http.MethodGet, "/sitemap/explain", &cobra.Command{
 			Use:   "explain URL",
 			Short: "Explains why the running server lists a page, or why not",
 			Long: `
-Shows whether a page is in the sitemap, and in which document; if it is not, why, and what
-to do. The page is fetched once more, as an anonymous visitor.`,
+Shows whether a page is listed and in which document, or why it is not and what to
+do. The page is fetched once, as an anonymous visitor.`,
 		}),
 	}
 }
@@ -47,13 +47,14 @@ to do. The page is fetched once more, as an anonymous visitor.`,
 func adminCommand(method, path string, cmd *cobra.Command) *cobra.Command {
 	cmd.Long += `
 
-The server is reached through its admin API, at localhost:2019 unless --address or
---config say otherwise. The exit status is 0, 1 if the server cannot be reached or returns
-an error, or a refresh failed or is held back, or 2 for invalid usage.`
+The server is reached through its admin API, at localhost:2019 by default.
+
+Exit status: 0 on success, 1 if the server cannot be reached or returns an error, or
+if a refresh failed or is held back, 2 if the usage is invalid.`
 	var site, address, config, adapter string
 	flags, explains := cmd.Flags(), strings.HasSuffix(path, "/explain")
 	if !explains {
-		flags.StringVar(&site, "site", "", "URL of the site, or of its sitemap (default: all sites)")
+		flags.StringVar(&site, "site", "", "The URL of one site, or of its sitemap (default: all sites)")
 	}
 	flags.StringVarP(&config, "config", "c", "", "Configuration file to use to parse the admin address, if --address is not used")
 	flags.StringVarP(&adapter, "adapter", "a", "", "Name of config adapter to apply (when --config is used)")
@@ -95,9 +96,11 @@ func requestAdmin(cmd *cobra.Command, asJSON bool, address, method, uri string) 
 	if err = cmp.Or(err, json.Unmarshal(body, &all)); err != nil {
 		return fmt.Errorf("reading the response: %w", err)
 	}
-	if asJSON {
+	switch quiet, _ := cmd.Flags().GetBool("quiet"); {
+	case quiet:
+	case asJSON:
 		_, err = cmd.OutOrStdout().Write(body)
-	} else {
+	default:
 		err = terminal.PrintJSON(cmd.OutOrStdout(), body)
 	}
 	if method == http.MethodPost && slices.ContainsFunc(all.Sites, func(st siteStatus) bool {

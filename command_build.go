@@ -35,10 +35,12 @@ func buildCommand() *cobra.Command {
 		Use:   "build --root <folder> --base-url <url> | --config <file>",
 		Short: "Writes a site's sitemap into a folder, without a server",
 		Long: `
-Writes what the sitemap handler would serve, for static hosting and CI: of a folder that a
-file server serves at a URL, or of each site of a configuration, then into folders of their
-own. A build without pages, or with less than half of the pages of the last one, fails and
-writes nothing. Exit status: 0 on success, 1 if the build failed, 2 for invalid usage.`,
+Writes what the sitemap handler would serve, for static hosting and CI: for a folder
+that a file server serves at a URL, or for each site of a configuration. A build
+without pages, or with less than half of the pages of the last one, fails and writes
+nothing.
+
+Exit status: 0 on success, 1 if the build failed, 2 if the usage is invalid.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 0:
@@ -51,6 +53,9 @@ writes nothing. Exit status: 0 on success, 1 if the build failed, 2 for invalid 
 			err := b.run(cmd.Context())
 			if err != nil {
 				b.Error = err.Error()
+			}
+			if quiet, _ := cmd.Flags().GetBool("quiet"); quiet {
+				return err
 			}
 			return errors.Join(err, b.Print(cmd.OutOrStdout(), b.json))
 		},
@@ -66,12 +71,12 @@ writes nothing. Exit status: 0 on success, 1 if the build failed, 2 for invalid 
 		_, b.prefix, err = origin.ParseBase(value)
 		return err
 	})
-	flags.BoolVar(&b.crawl, "crawl", true, "Fetch the folder's pages; otherwise, they are listed by name")
-	flags.StringVarP(&b.config, "config", "c", "", "A configuration whose sites are built")
+	flags.BoolVar(&b.crawl, "crawl", true, "Fetch the pages; with =false, list them by name")
+	flags.StringVarP(&b.config, "config", "c", "", "The configuration whose sites are built")
 	flags.StringVarP(&b.adapter, "adapter", "a", "", "The config adapter for it")
 	flags.StringVarP(&b.out, "out", "o", "", "Where the files are written (default: the root)")
-	flags.StringVar(&b.state, "state", "", "A folder that keeps what is known of the pages: the next build then knows when texts changed")
-	flags.BoolVar(&b.gzip, "gzip", false, "Write each document a second time as .xml.gz; robots.txt and the index name the .xml")
+	flags.StringVar(&b.state, "state", "", "A folder that remembers pages, so that the next build knows when texts changed")
+	flags.BoolVar(&b.gzip, "gzip", false, "Also write each document as .xml.gz")
 	flags.BoolVar(&b.robots, "robots", true, "Write the site's own robots.txt with the Sitemap line")
 	flags.BoolVar(&b.force, "force", false, "Replace files that no build wrote, and write less than half of the pages of the last build")
 	flags.BoolVar(&b.json, "json", false, "Print the summary as one JSON object")

@@ -18,43 +18,45 @@ import (
 
 func checkCommand() *cobra.Command {
 	o := lint.Options{UserAgent: fetchUserAgent, Rate: 2}
-	var asJSON, quiet bool
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check FILE|DIR|URL...",
 		Short: "Reports what is wrong with sitemaps",
 		Long: `
-Reports what is wrong with sitemaps of any origin: one finding a line on standard
-output, and a summary on standard error. FILE is a sitemap or a robots.txt, - is
-standard input, and URL is that of a sitemap, a robots.txt or a site. In a DIR,
-robots.txt and everything with "sitemap" in its name is checked. With --fetch, a
-sample of the pages must return 200 without a redirect, and be indexable.
+Checks sitemaps of any origin. Findings go to standard output, one a line, and a
+summary to standard error. FILE is a sitemap or a robots.txt, - is standard input,
+and URL is that of a sitemap, a robots.txt or a site. In a DIR, robots.txt and all
+files with "sitemap" in their names are checked. With --fetch, a sample of the pages
+must return 200 without a redirect and be indexable.
 
-Exit status: 0 where nothing is wrong or there are warnings only, 1 where there are
-errors, 2 where something could not be checked.`,
+Exit status: 0 if there are no errors, 1 if there are, 2 if something could not be
+checked or the usage is invalid.`,
 		Example: `  caddy sitemap check https://example.com
   caddy sitemap check --base-url https://example.com public/
   caddy sitemap check --fetch=20 --json https://example.com/sitemap.xml`,
-		RunE: func(cmd *cobra.Command, args []string) error { return check(cmd, o, asJSON, quiet, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			quiet, _ := cmd.Flags().GetBool("quiet")
+			return check(cmd, o, asJSON, quiet, args)
+		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&asJSON, "json", false, "one JSON object a line: the findings, then the summary")
-	flags.BoolVar(&quiet, "quiet", false, "errors only: no warnings, no summary")
-	flags.BoolVar(&o.All, "all", false, "all findings, not 20 of a code and document")
-	flags.IntVar(&o.Sample, "fetch", 0, "fetch a sample of so many of the pages that are listed")
+	flags.BoolVar(&asJSON, "json", false, "Print findings and summary as JSON, one object a line")
+	flags.BoolVar(&o.All, "all", false, "Print all findings, not only 20 of a code in a document")
+	flags.IntVar(&o.Sample, "fetch", 0, "Also fetch a sample of so many pages")
 	flags.Lookup("fetch").NoOptDefVal = "100"
-	flags.Func("rate", "how many pages --fetch fetches, at most (default 2/s)", func(value string) (err error) {
+	flags.Func("rate", "At most so many pages per second for --fetch, such as `0.5/s` (default 2/s)", func(value string) (err error) {
 		o.Rate, err = option.ParseRate(value)
 		return err
 	})
-	flags.Func("base-url", "URL that FILE's folder, or DIR, is served at: its pages must be there", func(value string) error {
+	flags.Func("base-url", "The `URL` at which FILE's folder, or DIR, is served", func(value string) error {
 		base, folder, err := origin.ParseBase(value)
 		o.BaseURL = base + folder + "/"
 		return err
 	})
-	flags.DurationVar(&o.Timeout, "timeout", fetchTimeout, "how long one request may take, with the whole response")
-	flags.Func("proxy", "URL of a proxy for all requests; those of the environment are not used", func(value string) (err error) {
+	flags.DurationVar(&o.Timeout, "timeout", fetchTimeout, "How long a request may take, with the whole response")
+	flags.Func("proxy", "The `URL` of a proxy for all requests; those of the environment are not used", func(value string) (err error) {
 		if o.Proxy, err = url.Parse(value); err == nil && o.Proxy.Host == "" {
-			err = errors.New("a URL is wanted, such as http://localhost:3128")
+			err = errors.New("use a URL such as http://localhost:3128")
 		}
 		return err
 	})

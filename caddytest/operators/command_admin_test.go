@@ -63,6 +63,7 @@ func TestCommandStatus(t *testing.T) {
 	}
 	s.command("status", "--site", "http://nobody.example").want(t, 1, nil, []string{"Error: ", s.Expand(harness.Local)})
 	s.command("status", "--json", "--site", "http://nobody.example\u202e").want(t, 1, nil, []string{"Error: "})
+	s.command("status", "-q").want(t, 0, nil, nil)
 	s.command("status", "more").want(t, 2, nil, []string{"--site"})
 	run(t, s.Dir, "sitemap", "stauts").want(t, 2, nil, []string{"did you mean 'status'?"})
 }
