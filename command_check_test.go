@@ -21,7 +21,7 @@ func TestCheckFlags(t *testing.T) {
 		"rate":            {"--rate 2 -", `invalid argument "2" for "--rate" flag: a number a second is wanted, such as 2/s or 0.5/s`},
 		"no sample":       {"--fetch=few -", `invalid argument "few" for "--fetch" flag: strconv.ParseInt: parsing "few": invalid syntax`},
 		"base with query": {"--base-url http://example.com/?a -", `invalid argument "http://example.com/?a" for "--base-url" flag: only scheme, host, port and folder belong in it`},
-		"proxy":           {"--proxy localhost:8080 -", `invalid argument "localhost:8080" for "--proxy" flag: a URL is wanted, such as http://localhost:3128`},
+		"proxy":           {"--proxy localhost:8080 -", `invalid argument "localhost:8080" for "--proxy" flag: use a URL such as http://localhost:3128`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := runCommand(t.Context(), nil, append([]string{"check"}, strings.Fields(test.args)...)...)
