@@ -303,13 +303,13 @@ func (a *App) await(ctx context.Context, ready <-chan struct{}) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, firstWait)
 	defer cancel()
+	defer context.AfterFunc(a.running, cancel)()
 	select {
 	case <-ready:
 		return nil
-	case <-a.running.Done():
 	case <-ctx.Done():
+		return errNotReady
 	}
-	return errNotReady
 }
 
 // Interface guards

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"path/filepath"
 	"reflect"
@@ -184,7 +185,7 @@ func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next ca
 func (s mounts) locate(r *http.Request, prefix string, rooted bool) (at siteFiles) {
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	host, _ := origin.CleanHost(r.Host)
-	own, servers, roots := rootVar(r), []fileServer(nil), []string(nil)
+	own, served := rootVar(r), make(map[string][]fileServer) // by root
 	for _, m := range s.in(prefix) {
 		for _, server := range m.servers {
 			if !origin.Overlap(server.at.hosts, []string{host}) {
@@ -194,14 +195,13 @@ func (s mounts) locate(r *http.Request, prefix string, rooted bool) (at siteFile
 			if server.root == "" && server.fs != "" && server.fs != defaultFileSystem {
 				server.root = "." // of that file system, not the working directory
 			}
-			if server.root != "" && !slices.Contains(roots, server.root) {
-				roots = append(roots, server.root)
-			}
-			servers = append(servers, server)
+			served[server.root] = append(served[server.root], server)
 		}
 	}
-	switch {
-	case rooted && (len(roots) == 0 || slices.Contains(roots, own)):
+	at.unserved = len(served) == 0
+	delete(served, "")
+	switch roots := slices.Sorted(maps.Keys(served)); {
+	case rooted && (len(roots) == 0 || served[own] != nil):
 		at.root = own
 	case len(roots) > 1: // which one the sitemap's own path leads to says nothing of the others
 		at.noRoot = fmt.Sprintf("several file roots (%s): name one with 'files <root>'", strings.Join(roots, ", "))
@@ -214,11 +214,7 @@ func (s mounts) locate(r *http.Request, prefix string, rooted bool) (at siteFile
 		return at
 	}
 	at.fs, _ = caddyhttp.GetVar(r.Context(), "fs").(string)
-	at.unserved = servers == nil
-	for _, server := range servers {
-		if server.root != at.root {
-			continue
-		}
+	for _, server := range served[at.root] {
 		at.fs = cmp.Or(server.fs, at.fs)
 		for _, hide := range server.Hide {
 			at.hide = append(at.hide, absolute(repl.ReplaceAll(hide, "")))

@@ -156,7 +156,7 @@ func (s *site) probe(ctx context.Context) (probeResult, error) {
 func (r *refreshRun) policy() crawl.Policy {
 	set := &r.handler.settings
 	p := crawl.Policy{
-		Base: r.origin, Scope: r.scope, Front: r.front(), Filter: r.filter, IgnoreCanonicals: !set.canonical,
+		Base: r.origin, Scope: r.scope, Front: r.scope, Filter: r.filter, IgnoreCanonicals: !set.canonical,
 		Disallow: func(path string) bool { return set.crawl.disallows(path) != "" },
 		Allowed:  r.probed.robots.rules.Allows, Closed: r.probed.robots.closed,
 		Extract: set.extract, Settings: r.digest(r.probed.robots.rules.String()), Routes: digestOf(r.fetcher.routes, set.extract),
@@ -238,7 +238,7 @@ func (r *refreshRun) build(ctx context.Context, crawled crawl.Result, keepListed
 func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules {
 	set := &r.handler.settings
 	rules := indexing.Rules{
-		Base: r.origin, Scope: r.scope, Front: r.front(), Filter: r.filter, Hints: set.hint,
+		Base: r.origin, Scope: r.scope, Front: r.scope, Filter: r.filter, Hints: set.hint,
 		Respect: set.canonical, OmitOrphans: set.omitOrphans, Dates: set.dates, MaxPages: set.maxURLs,
 		Included: r.handler.underscored.Match, Alternates: set.extract.Alternates, Images: set.extract.Images, KeepListed: keepListed, Now: r.begun,
 	}

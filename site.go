@@ -47,7 +47,7 @@ type identity struct {
 	origin    string // scheme, host and port of its URLs
 	prefix    string // of its pages' paths; "" or such as /docs
 	docPrefix string // of its documents' paths, before the path setting
-	scope     string // of the pages that the sitemap may list; it ends in a slash
+	scope     string // of the pages that the sitemap may list; it ends in a slash, and is the front page, too
 
 	internalOrigin string // by which the server's routes lead to the handler
 }
@@ -158,15 +158,6 @@ func (i *identity) filter(p *page.Page) string {
 		return "a document of the sitemap"
 	}
 	return ""
-}
-
-// front is the site's front page. Where the sitemap's folder is not the whole site, it is
-// that folder's: what lies outside is not listed.
-func (i *identity) front() string {
-	if len(i.scope) > len(i.prefix)+1 {
-		return i.scope
-	}
-	return i.prefix + "/"
 }
 
 // digest is of all that says which pages are listed, and of more that does.

@@ -180,7 +180,7 @@ func (d *discovery) most(onDemand bool) int {
 func (s *site) Visit(path string, at int64) bool {
 	s = cmp.Or(s.main.Load(), s)
 	d := s.handler.discovery
-	if d == nil || !strings.HasPrefix(path, s.front()) {
+	if d == nil || !strings.HasPrefix(path, s.scope) {
 		return false
 	}
 	s.state.visited.Add(path, at, d.most(s.onDemand))
