@@ -87,12 +87,11 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 			site = st.NamedBy // there may be any number of them
 		}
 		add(1, "sites", st.NamedBy, rep.Result)
-		for name, value := range map[string]float64{
-			"pages": float64(st.Pages), "shards": float64(st.Shards), "documents_bytes": float64(st.Bytes),
-			"pending_pages": float64(rep.Pending), "last_refresh_duration_seconds": rep.Seconds,
-		} {
-			add(value, name, site)
-		}
+		add(float64(st.Pages), "pages", site)
+		add(float64(st.Shards), "shards", site)
+		add(float64(st.Bytes), "documents_bytes", site)
+		add(float64(rep.Pending), "pending_pages", site)
+		add(rep.Seconds, "last_refresh_duration_seconds", site)
 		if st.Pages > 0 && !rep.Confirmed.IsZero() {
 			add(c.app.now().Sub(rep.Confirmed).Seconds(), "snapshot_age_seconds", site)
 		}
