@@ -64,6 +64,7 @@ type App struct {
 	sites     map[siteID]*site
 	scheduled bool       // the sites are refreshed when they are due
 	full      time.Time  // when there was last found to be no room for a site
+	refused   int        // for that, so far
 	aliasing  sync.Mutex // held while aliases are settled
 
 	started chan struct{} // closed when it is known where the handlers are mounted
@@ -227,11 +228,11 @@ func (a *App) site(id siteID) (*site, error) {
 	onDemand := h.settings.base == "" && !h.names(id.address)
 	if onDemand {
 		recent := now.Sub(a.full).Abs() < time.Second // finding out takes a while
-		if !recent && !a.makeRoom(1, nil) {
-			recent, a.full = true, now
-			h.sampled.Warn("too many sites are known by their visitors' Host headers alone; name hosts in the configuration, or set base_url")
-		}
-		if recent {
+		if recent || !a.makeRoom(1, nil) {
+			if a.refused++; !recent {
+				a.full = now
+				h.sampled.Warn("too many sites are known by their visitors' Host headers alone; name hosts in the configuration, or set base_url", zap.Int("refused", a.refused))
+			}
 			return nil, errTooManySites
 		}
 	}

@@ -83,8 +83,9 @@ func TestManyHosts(t *testing.T) {
 		t.Errorf("the named site: %v", err)
 	}
 	b.clock = b.clock.Add(time.Second)
-	if _, err := b.visit("late.example"); !errors.Is(err, errTooManySites) || b.logs.FilterMessageSnippet("too many sites").Len() != 1 {
-		t.Errorf("got %v, want %v, and logs %v", err, errTooManySites, b.logs.All())
+	_, err := b.visit("late.example")
+	if lines := b.logs.FilterMessageSnippet("too many sites").Len(); !errors.Is(err, errTooManySites) || lines != 1 || b.app.refused != 19_001 {
+		t.Errorf("got %v, want %v, %d refused, and logs %v", err, errTooManySites, b.app.refused, b.logs.All())
 	}
 }
 

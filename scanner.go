@@ -22,7 +22,7 @@ import (
 const (
 	firstPublication = time.Second            // what is known by then is published, and again after 2, 4, 8 … seconds
 	confirmAfter     = 10 * time.Minute       // for which refreshes must find a change suspicious before it is published
-	firstPatience    = 4 * time.Second        // with a source that yields nothing, while requests wait for the first sitemap
+	firstPatience    = 4 * time.Second        // with a source that yields nothing, or the probe of an alias, while requests wait for the first sitemap
 	firstHangs       = 2 * time.Second        // the same with fetches under way when a budget ends
 	sourcePatience   = time.Minute            // with a source, once no request waits
 	keepGrace        = time.Second            // for a refresh to keep what it has found when it is stopped

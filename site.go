@@ -282,7 +282,7 @@ func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
 	twins := slices.DeleteFunc(s.app.allSites(), func(o *site) bool {
 		return o.onDemand || o.handler.settings.base != "" || o.id.prefix != s.id.prefix || apex(o) != apex(s)
 	})
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	ctx, cancel := context.WithTimeout(ctx, firstPatience)
 	defer cancel()
 	for _, twin := range twins {
 		select {

@@ -181,8 +181,8 @@ func TestSettle(t *testing.T) {
 		"alone":              {nil, 0},
 		"another host":       {map[string]bool{"b.example": false}, 0},
 		"www, probed":        {map[string]bool{"www.a.example": true}, 0},
-		"www, not probed":    {map[string]bool{"www.a.example": false, "b.example": false}, fetchTimeout},
-		"two of them":        {map[string]bool{"www.a.example": false, "www.www.a.example": false}, fetchTimeout},
+		"www, not probed":    {map[string]bool{"www.a.example": false, "b.example": false}, firstPatience},
+		"two of them":        {map[string]bool{"www.a.example": false, "www.www.a.example": false}, firstPatience},
 		"on demand, waiting": {map[string]bool{"www.visited.example": false}, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
