@@ -182,7 +182,9 @@ func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, goesOn b
 		}
 	}
 	out.Merged = r.candidates.Result()
-	out.Warnings, out.Skipped = r.source.said()
+	if out.Warnings, out.Skipped = r.source.result(); crawled.Gathered {
+		r.source.clearOldWarnings()
+	}
 	switch {
 	case unchanged:
 		out.Result = report.Unchanged

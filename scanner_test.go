@@ -165,6 +165,7 @@ func TestSlowSource(t *testing.T) {
 		source := b.source
 		b.source = func(ctx context.Context, r *Refresh, yield func(Page) error) error {
 			time.Sleep(2 * firstPatience)
+			r.Warn("late", "a late warning")
 			return source(ctx, r, yield)
 		}
 		s := b.site("named.example")
@@ -176,8 +177,8 @@ func TestSlowSource(t *testing.T) {
 				t.Errorf("the first request waits for %s", took)
 			}
 		}
-		if got := pagesOf(s.state.Index.Load()); got != 1 {
-			t.Errorf("got %d pages", got)
+		if got, warned := pagesOf(s.state.Index.Load()), b.logged("a late warning"); got != 1 || warned != 1 {
+			t.Errorf("got %d pages, and %d warnings", got, warned)
 		}
 	})
 }

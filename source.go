@@ -137,17 +137,23 @@ func (r *Refresh) Warn(kind, message string, fields ...zap.Field) {
 	r.site.logger.Once(zapcore.WarnLevel, sourceKind+kind, message, fields...)
 }
 
-// sourceKind begins the kinds of what sources say.
+// sourceKind begins the kinds of sources' log lines.
 const sourceKind = "source "
 
-// said are some of the warnings, and the candidates left out by sources so far. Warnings that
-// this refresh did not have may be written again.
-func (r *Refresh) said() (warnings []string, leftOut map[string]int) {
+// result returns up to 20 of the warnings, and the candidates that sources have left out so far.
+func (r *Refresh) result() (warnings []string, leftOut map[string]int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	warnings = slices.Sorted(maps.Values(r.warnings))
+	return warnings[:min(len(warnings), 20)], maps.Clone(r.leftOut)
+}
+
+// clearOldWarnings lets warnings be logged again that this refresh did not have. It is called
+// once all sources were read.
+func (r *Refresh) clearOldWarnings() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.site.logger.ClearFunc(func(kind string) bool { return strings.HasPrefix(kind, sourceKind) && r.warnings[kind] == "" })
-	warnings = slices.Sorted(maps.Values(r.warnings))
-	return warnings[:min(len(warnings), 20)], maps.Clone(r.leftOut)
 }
 
 // maxSourceBit is the last bit of [Page.Sources].
