@@ -24,7 +24,7 @@ import (
 func reportSite(t *testing.T) (*site, *observer.ObservedLogs) {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
-	h := &Handler{sources: []Source{new(SourceFiles), new(SourceURLs)}, logger: zap.New(core)}
+	h := &Handler{sources: []input{new(SourceFiles), new(SourceURLs)}, logger: zap.New(core)}
 	a := &App{now: time.Now, events: &eventQueue{queue: make(chan func(), 2)}}
 	s := &site{identity: identity{handler: h, origin: "http://a.example"}, app: a, state: new(siteState)}
 	s.id.handler, s.logger, s.ctx, s.schedule = h, logonce.New(h.logger.With(zap.String("site", s.url()))), context.Background(), schedule.New(time.Time{})

@@ -40,7 +40,7 @@ func newBench(t testing.TB, configure func(*Handler)) *bench {
 	h.setListener(h.listener)
 	h.ctx = emptyContext(t)
 	h.limiter = crawl.NewLimiter(maxCrawlRate, 1)
-	h.sources = []Source{b}
+	h.sources = []input{guest{b}}
 	a.fetchers = map[*caddyhttp.Server]*serverFetcher{h.server: {server: h.server, routes: caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		return h.ServeHTTP(w, r, b.pages)
 	})}}
@@ -62,7 +62,9 @@ func emptyContext(t testing.TB) caddy.Context {
 	return ctx
 }
 
-// Pages lets the bench be its own source.
+// CaddyModule and Pages let the bench be its own source, as that of another module.
+func (*bench) CaddyModule() caddy.ModuleInfo { return caddy.ModuleInfo{ID: sourceNamespace + ".bench"} }
+
 func (b *bench) Pages(ctx context.Context, r *Refresh, yield func(Page) error) error {
 	return b.source(ctx, r, yield)
 }

@@ -113,8 +113,9 @@ func (h *Handler) unmarshalSource(d *caddyfile.Dispenser) error {
 		return err
 	}
 	h.SourcesRaw = append(h.SourcesRaw, caddyconfig.JSONModuleObject(module, "source", name, nil))
-	h.sources = append(h.sources, module.(Source))
-	return nil
+	source, err := inputOf(module)
+	h.sources = append(h.sources, source)
+	return err
 }
 
 // UnmarshalCaddyfile parses the files source, whose options have the names of its fields.

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -15,12 +14,6 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
-
-// Index is the published snapshot of a site, looked up by name and served. Publishing
-// swaps one pointer; readers take no lock.
-type Index struct {
-	atomic.Pointer[publish.Snapshot]
-}
 
 const (
 	longestAge  = time.Hour

@@ -126,7 +126,7 @@ type Handler struct {
 	ctx      caddy.Context
 	settings settings
 
-	sources     []Source
+	sources     []input
 	wantsRoot   bool         // a source takes the site's own root
 	underscored pathPatterns // of sources, that include names which begin with "_"
 	discovery   *discovery   // nil: no source discovers pages
@@ -242,7 +242,11 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("loading sources: %w", err)
 	}
 	for _, s := range sources.([]any) {
-		h.sources = append(h.sources, s.(Source))
+		source, err := inputOf(s)
+		if err != nil {
+			return err
+		}
+		h.sources = append(h.sources, source)
 	}
 	base, err := caddy.NewReplacer().ReplaceOrErr(h.BaseURL, true, true)
 	if err != nil {

@@ -98,13 +98,13 @@ func TestHint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{"/news/a": "hourly ", "/new": "daily 0.5", "/b": "daily 0.5", "/c": " "} {
-		p := Page{Path: path}
+		p := page.Page{Path: path}
 		b.handler.settings.hint(&p)
 		if got := p.ChangeFreq.String() + " " + p.Priority.String(); got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)
 		}
 	}
-	p := Page{Path: "/b", Priority: own}
+	p := page.Page{Path: "/b", Priority: own}
 	if b.handler.settings.hint(&p); p.Priority != own {
 		t.Errorf("got the priority %s, the source's is %s", p.Priority, own)
 	}

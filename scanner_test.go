@@ -194,14 +194,14 @@ func TestUpstreamsLeftAlone(t *testing.T) {
 		paths := append(numbered(20), "/up", "/wp")
 		b.lists(paths...)
 		front := b.pages
-		b.source = func(_ context.Context, _ *Refresh, yield func(Page) error) error {
+		b.handler.sources = []input{sourceFunc(func(yield func(page.Page) error) error {
 			for _, path := range paths {
-				if err := yield(Page{Path: path, Version: uint32(len(path) / len("/page"))}); err != nil {
+				if err := yield(page.Page{Path: path, Version: uint32(len(path) / len("/page"))}); err != nil {
 					return err
 				}
 			}
 			return nil
-		}
+		})}
 		b.pages = func(w http.ResponseWriter, r *http.Request) error {
 			if r.URL.Path == "/up" || r.URL.Path == "/wp" {
 				r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
@@ -366,8 +366,8 @@ func TestBriefFailures(t *testing.T) {
 // the other.
 func TestFailuresOfEqualNames(t *testing.T) {
 	b := newBench(t, nil)
-	gone := sourceFunc(func(context.Context, *Refresh, func(Page) error) error { return fs.ErrNotExist })
-	b.handler.sources = []Source{gone, gone}
+	gone := sourceFunc(func(func(page.Page) error) error { return fs.ErrNotExist })
+	b.handler.sources = []input{gone, gone}
 	s := b.site("named.example")
 	for _, test := range []struct {
 		source int
@@ -381,10 +381,14 @@ func TestFailuresOfEqualNames(t *testing.T) {
 	}
 }
 
-type sourceFunc func(context.Context, *Refresh, func(Page) error) error
+// sourceFunc is a source of this package.
+type sourceFunc func(yield func(page.Page) error) error
 
-func (f sourceFunc) Pages(ctx context.Context, r *Refresh, yield func(Page) error) error {
-	return f(ctx, r, yield)
+func (sourceFunc) CaddyModule() (m caddy.ModuleInfo) { return m }
+func (sourceFunc) sorted() bool                      { return false }
+
+func (f sourceFunc) pages(_ context.Context, _ *Refresh, yield func(page.Page) error) error {
+	return f(yield)
 }
 
 // TestBrokenRefresh: one that does not come to its end changes nothing, however often.
@@ -489,11 +493,34 @@ func TestFilter(t *testing.T) {
 	long := "/" + strings.Repeat("x", page.MaxLoc-len("http://named.example")-1)
 	b.names("/ok", "", "no-slash", "/a b", "/%zz", "/\x00", "/é", long, long+"x", "/sitemap.xml", "/sitemap-0123456789ab.xml.gz", "/private/a")
 	s := b.site("named.example")
-	b.wantPages(s, 2)
+	b.wantPages(s, 5)
 	got := s.lastReport().LeftOut
-	for reason, want := range map[string]int{"malformed path": 6, "URL too long": 1, "a document of the sitemap": 2, "excluded": 1} {
+	for reason, want := range map[string]int{"malformed path": 3, "URL too long": 1, "a document of the sitemap": 2, "excluded": 1} {
 		if got[reason] != want {
 			t.Errorf("%s: got %d, want %d", reason, got[reason], want)
+		}
+	}
+}
+
+// TestGuestPage: the fields of a page of a guest module are checked and converted.
+func TestGuestPage(t *testing.T) {
+	at := time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		p         Page
+		want      page.Page
+		malformed string
+	}{
+		{Page{Path: "/é?a b"}, page.Page{Path: "/%C3%A9?a%20b"}, ""},
+		{Page{Path: "/a", ChangeFreq: "daily", Priority: new(0.0)}, page.Page{Path: "/a", ChangeFreq: 3, Priority: 1}, ""},
+		{Page{Path: "/a", LastMod: at}, page.Page{Path: "/a", LastMod: at.Unix()}, ""},
+		{Page{Path: "/a", LastMod: at.Truncate(24 * time.Hour)}, page.Page{Path: "/a", LastMod: at.Unix() - 12*60*60, LastModDay: true}, ""},
+		{Page{Path: "/a", LastMod: at.Add(time.Second)}, page.Page{Path: "/a"}, ""},
+		{Page{Path: "a"}, page.Page{}, "path"},
+		{Page{Path: "/a", ChangeFreq: "Daily"}, page.Page{}, "changefreq"},
+		{Page{Path: "/a", Priority: new(1.1)}, page.Page{}, "priority"},
+	} {
+		if got, malformed := test.p.candidate(at.Unix()); malformed != test.malformed || malformed == "" && got != test.want {
+			t.Errorf("%+v: got %+v, malformed %q", test.p, got, malformed)
 		}
 	}
 }

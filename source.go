@@ -28,26 +28,109 @@ func init() {
 	}
 }
 
-// Page is one URL of a site and what is known of it.
-type Page = page.Page
+// Page is a page that a [Source] names, with what the source knows of it. A page with a malformed
+// field is left out and counted.
+type Page struct {
+	// Path is the path of the page with its query, if it has one: percent-encoded as by
+	// [net/url.URL.RequestURI], with a leading slash, without scheme and host.
+	Path string
+
+	// LastMod is the time at which the content of the page last changed. Midnight UTC is
+	// written as a date. The zero value, like a time in the future: unknown.
+	LastMod time.Time
+
+	// ChangeFreq is how often the page changes: always, hourly, daily, weekly, monthly, yearly
+	// or never. "": unknown.
+	ChangeFreq string
+
+	// Priority is the weight of the page within its site, 0.0 to 1.0. Nil: none.
+	Priority *float64
+}
 
 // Source contributes pages to a site. Sources are guest modules in the namespace
-// http.sitemap.sources.
+// http.sitemap.sources. The name of the module is an option of the sitemap directive if the
+// module implements [caddyfile.Unmarshaler].
 type Source interface {
 	// Pages calls yield once for every page that the source knows of, until yield returns
-	// an error, which Pages then returns. Each refresh calls it anew: one refresh at a time
-	// of a site, but of several sites side by side. It ends soon after ctx is canceled.
+	// an error, which Pages then returns. Every refresh calls it again. The refreshes of a
+	// site follow each other; those of several sites run at the same time. Pages returns
+	// soon after ctx is canceled.
 	//
-	// An error other than yield's says that the source could not be read; what it yielded
-	// until then counts, and pages that it does not name any more stay.
+	// An error other than yield's means that the source could not be read. The pages that
+	// it yielded before count, and those that it no longer names stay listed.
 	Pages(ctx context.Context, r *Refresh, yield func(Page) error) error
 }
 
-// SortedSource is a [Source] that yields its pages in the order of their paths' bytes, so
-// that they need not be held and sorted.
+// SortedSource is a [Source] that can yield its pages in the order of the bytes of their
+// paths. They are then streamed, while those of other sources are held in memory.
 type SortedSource interface {
 	Source
+
+	// Sorted reports whether the pages are in order. If they are not, the refresh fails.
 	Sorted() bool
+}
+
+// input is a source as a refresh reads it: one of this package, or a guest.
+type input interface {
+	caddy.Module
+	pages(ctx context.Context, r *Refresh, yield func(page.Page) error) error
+	sorted() bool
+}
+
+// inputOf returns a source as a refresh reads it.
+func inputOf(module any) (input, error) {
+	switch source := module.(type) {
+	case input:
+		return source, nil
+	case Source:
+		return guest{source}, nil
+	}
+	return nil, fmt.Errorf("%s does not implement sitemap.Source", caddy.GetModuleID(module))
+}
+
+// guest is a source of another module.
+type guest struct{ Source }
+
+func (g guest) CaddyModule() caddy.ModuleInfo { return g.Source.(caddy.Module).CaddyModule() }
+
+func (g guest) sorted() bool {
+	sorted, ok := g.Source.(SortedSource)
+	return ok && sorted.Sorted()
+}
+
+func (g guest) pages(ctx context.Context, r *Refresh, yield func(page.Page) error) error {
+	return g.Pages(ctx, r, func(p Page) error {
+		candidate, malformed := p.candidate(r.Now.Unix())
+		if malformed != "" {
+			r.LeaveOut("malformed "+malformed, 1)
+			return nil
+		}
+		return yield(candidate)
+	})
+}
+
+// candidate converts a page, and names the field that is malformed.
+func (p *Page) candidate(now int64) (c page.Page, malformed string) {
+	var err error
+	if c.Path = p.Path; !page.IsNormal(p.Path) {
+		if c.Path, err = page.Canonical(p.Path); err != nil {
+			return c, "path"
+		}
+	}
+	if p.ChangeFreq != "" {
+		if c.ChangeFreq, err = page.ParseChangeFreq(p.ChangeFreq); err != nil {
+			return c, "changefreq"
+		}
+	}
+	if p.Priority != nil {
+		if c.Priority, err = page.PriorityOf(*p.Priority); err != nil {
+			return c, "priority"
+		}
+	}
+	if at := p.LastMod.Unix(); 0 < at && at <= now {
+		c.LastMod, c.LastModDay = at, at%86400 == 0 && p.LastMod.Nanosecond() == 0
+	}
+	return c, ""
 }
 
 // Refresh is what a source may know of the refresh that it contributes to.
@@ -156,30 +239,20 @@ func (r *Refresh) clearOldWarnings() {
 	r.site.logger.ClearFunc(func(kind string) bool { return strings.HasPrefix(kind, sourceKind) && r.warnings[kind] == "" })
 }
 
-// maxSourceBit is the last bit of [Page.Sources].
+// maxSourceBit is the last bit of [page.Page.Sources].
 const maxSourceBit = 15
 
 // inputs are the site's sources, for the gathering.
 func (r *Refresh) inputs() (inputs []merge.Input) {
 	h, missing := r.site.handler, &r.site.state.missing
 	for i, source := range h.sources {
-		isGuest, bit := false, uint16(1)<<min(i, maxSourceBit)
-		switch source.(type) {
-		case *SourceFiles, *SourceURLs:
-		case discoverer:
+		bit := uint16(1) << min(i, maxSourceBit)
+		if _, discovers := source.(discoverer); discovers {
 			bit = 0
-		default:
-			isGuest = true
 		}
-		sorted, _ := source.(SortedSource)
-		inputs = append(inputs, merge.Input{Name: caddy.GetModuleName(source), Sorted: sorted != nil && sorted.Sorted(), Pages: func(ctx context.Context, yield func(Page) error) error {
-			err := source.Pages(ctx, r, func(p Page) error {
-				if p.Sources = bit; isGuest {
-					if canonical, err := page.Canonical(p.Path); err != nil || canonical != p.Path {
-						r.LeaveOut("malformed path", 1)
-						return nil
-					}
-				}
+		inputs = append(inputs, merge.Input{Name: caddy.GetModuleName(source), Sorted: source.sorted(), Pages: func(ctx context.Context, yield func(page.Page) error) error {
+			err := source.pages(ctx, r, func(p page.Page) error {
+				p.Sources = bit
 				return yield(p)
 			})
 			switch {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -43,8 +44,8 @@ func (s *SourceLinks) discovers(all *discovery) error {
 	return c.Err
 }
 
-// Pages yields nothing: the crawl follows the links of the pages that it fetches.
-func (*SourceLinks) Pages(context.Context, *Refresh, func(Page) error) error { return nil }
+// pages yields nothing: the crawl follows the links of the pages that it fetches.
+func (*SourceLinks) pages(context.Context, *Refresh, func(page.Page) error) error { return nil }
 
 // SourceTraffic contributes the pages that visitors get through the sitemap handler, once a
 // listed page links to them, or if they are named as unlinked. It sees the responses of the
@@ -93,7 +94,7 @@ type discovery struct {
 
 // discoverer is a source that discovers pages.
 type discoverer interface {
-	Source
+	input
 
 	// discovers checks the settings, and adds them to those of other sources.
 	discovers(all *discovery) error
@@ -148,12 +149,12 @@ func (h *Handler) discovers() (*discovery, error) {
 	return all, nil
 }
 
-// Pages yields the pages that visitors have had, sorted by path.
-func (*Discovery) Pages(_ context.Context, r *Refresh, yield func(Page) error) error {
+// pages yields the pages that visitors have had, sorted by path.
+func (*Discovery) pages(_ context.Context, r *Refresh, yield func(page.Page) error) error {
 	s, d := r.site, r.site.handler.discovery
 	s.state.progress.Gather()
 	for _, path := range s.state.visited.Sorted(r.Now.Add(-d.expire).Unix()) {
-		if err := yield(Page{Path: path, Visited: true}); err != nil {
+		if err := yield(page.Page{Path: path, Visited: true}); err != nil {
 			return err
 		}
 	}
@@ -164,8 +165,7 @@ func (*Discovery) Pages(_ context.Context, r *Refresh, yield func(Page) error) e
 	return nil
 }
 
-// Sorted implements [SortedSource].
-func (*Discovery) Sorted() bool { return true }
+func (*Discovery) sorted() bool { return true }
 
 // most is how many paths are remembered that links and visitors named, for a site that
 // the configuration names or one on demand.

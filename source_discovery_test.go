@@ -22,6 +22,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // TestDiscoverySettings is of JSON, whose settings no Caddyfile has checked.
@@ -54,7 +55,7 @@ func TestDiscoverySettings(t *testing.T) {
 		d.DisallowUnknownFields()
 		err := d.Decode(source)
 		if err == nil {
-			h := &Handler{sources: []Source{source}, logger: zap.NewNop()}
+			h := &Handler{sources: []input{source}, logger: zap.NewNop()}
 			if h.discovery, err = h.discovers(); err == nil {
 				_, err = h.logReaders()
 			}
@@ -72,20 +73,20 @@ func TestDiscovers(t *testing.T) {
 	traffic := &SourceTraffic{Discovery{Query: []string{"lang", "id"}, Expire: caddy.Duration(time.Hour), MaxPaths: 5, Unlinked: []string{"/t"}}}
 	logs := &SourceAccessLog{Files: []string{"a"}, Discovery: Discovery{Expire: caddy.Duration(2 * time.Hour), MaxPaths: 20, Unlinked: []string{"/l"}}}
 	for name, test := range map[string]struct {
-		sources  []Source
+		sources  []input
 		off      bool
 		want     *discovery // nil: none
 		unlinked string     // a path that needs no link; "": there is none
 		err      string
 	}{
-		"links":         {sources: []Source{&SourceLinks{}}, want: &discovery{links: true, depth: 20, expire: 90 * day, maxPaths: 1_000_000}},
-		"traffic":       {sources: []Source{&SourceTraffic{}}, want: &discovery{visitors: true, expire: 90 * day, maxPaths: 1_000_000}},
-		"all":           {sources: []Source{links, &SourceFiles{}, traffic, logs}, want: &discovery{links: true, visitors: true, depth: 3, query: []string{"page", "lang", "id"}, expire: 90 * day, maxPaths: 20}, unlinked: "/l"},
-		"logs":          {sources: []Source{logs, logs}, want: &discovery{visitors: true, expire: 2 * time.Hour, maxPaths: 20}, unlinked: "/L"},
-		"files":         {sources: []Source{&SourceFiles{}}},
-		"links twice":   {sources: []Source{links, links}, err: "links is given twice"},
-		"traffic twice": {sources: []Source{traffic, &SourceFiles{}, traffic}, err: "traffic is given twice"},
-		"crawl off":     {sources: []Source{&SourceFiles{}, traffic}, off: true, err: "traffic lists only pages that were fetched, and crawl is off"},
+		"links":         {sources: []input{&SourceLinks{}}, want: &discovery{links: true, depth: 20, expire: 90 * day, maxPaths: 1_000_000}},
+		"traffic":       {sources: []input{&SourceTraffic{}}, want: &discovery{visitors: true, expire: 90 * day, maxPaths: 1_000_000}},
+		"all":           {sources: []input{links, &SourceFiles{}, traffic, logs}, want: &discovery{links: true, visitors: true, depth: 3, query: []string{"page", "lang", "id"}, expire: 90 * day, maxPaths: 20}, unlinked: "/l"},
+		"logs":          {sources: []input{logs, logs}, want: &discovery{visitors: true, expire: 2 * time.Hour, maxPaths: 20}, unlinked: "/L"},
+		"files":         {sources: []input{&SourceFiles{}}},
+		"links twice":   {sources: []input{links, links}, err: "links is given twice"},
+		"traffic twice": {sources: []input{traffic, &SourceFiles{}, traffic}, err: "traffic is given twice"},
+		"crawl off":     {sources: []input{&SourceFiles{}, traffic}, off: true, err: "traffic lists only pages that were fetched, and crawl is off"},
 	} {
 		h := &Handler{sources: test.sources, settings: settings{crawl: Crawl{Off: test.off}}}
 		got, err := h.discovers()
@@ -153,7 +154,7 @@ type visiting struct {
 	clock   time.Time
 }
 
-func newVisiting(t testing.TB, sources ...Source) *visiting {
+func newVisiting(t testing.TB, sources ...input) *visiting {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	v := &visiting{TB: t, logs: logs, clock: time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)}
@@ -192,7 +193,7 @@ func (v *visiting) want(s *site, want ...string) {
 	v.Helper()
 	var paths []string
 	r, _ := newRefresh(s, probeResult{}, v.clock)
-	err := new(SourceTraffic).Pages(v.Context(), r, func(p Page) error {
+	err := new(SourceTraffic).pages(v.Context(), r, func(p page.Page) error {
 		if !p.Visited {
 			v.Errorf("%s is not marked as visited", p.Path)
 		}

@@ -87,11 +87,10 @@ func (s *SourceFiles) underscored() pathPatterns {
 	return compilePatterns(new(option.Checker), "", named)
 }
 
-// Sorted implements [SortedSource].
-func (*SourceFiles) Sorted() bool { return true }
+func (*SourceFiles) sorted() bool { return true }
 
-// Pages yields the documents under the root.
-func (s *SourceFiles) Pages(ctx context.Context, r *Refresh, yield func(Page) error) error {
+// pages yields the documents under the root.
+func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Page) error) error {
 	o, err := s.options(r)
 	switch {
 	case err != nil:

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/urllist"
 )
 
@@ -62,8 +63,10 @@ func (s *SourceURLs) check(base string) error {
 	return nil
 }
 
-// Pages yields the pages that the lists name.
-func (s *SourceURLs) Pages(ctx context.Context, r *Refresh, yield func(Page) error) error {
+func (*SourceURLs) sorted() bool { return false }
+
+// pages yields the pages that the lists name.
+func (s *SourceURLs) pages(ctx context.Context, r *Refresh, yield func(page.Page) error) error {
 	list, count, refused := "the configuration", 0, []string(nil)
 	reader := urllist.Reader{Base: r.BaseURL, Now: r.Now, Open: r.openURL, Yield: yield, Refuse: func(line int, text string, err error) {
 		if count++; count <= 10 {
@@ -136,17 +139,17 @@ const ownBytes = 200
 // ownPages are what the application's own sitemaps name, which it does not show any more
 // where ours stands in their place. They are read once an hour.
 type ownPages struct {
-	pages []Page
+	pages []page.Page
 	at    time.Time
 }
 
 // ownSitemaps yields the pages of the sitemap behind the handler, at its path, and of those
 // that the application's robots.txt names.
-func (r *Refresh) ownSitemaps(ctx context.Context, yield func(Page) error) error {
+func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) error {
 	own, failed := r.site.own.Load(), []error(nil)
 	if own == nil || r.Now.Sub(own.at).Abs() >= time.Hour {
 		own = &ownPages{at: r.Now}
-		reader := urllist.Reader{Base: r.BaseURL, Now: r.Now, Open: r.openURL, Refuse: func(int, string, error) {}, Yield: func(p Page) error {
+		reader := urllist.Reader{Base: r.BaseURL, Now: r.Now, Open: r.openURL, Refuse: func(int, string, error) {}, Yield: func(p page.Page) error {
 			if own.pages = append(own.pages, p); len(own.pages) > r.site.handler.settings.maxURLs {
 				return errTooManyPages
 			}

@@ -33,7 +33,7 @@ var departed accesslog.Readers
 // siteState is what outlives a configuration of a site: its published snapshot, and its
 // records. It is data alone: no server, logger or module.
 type siteState struct {
-	Index      Index
+	Index      atomic.Pointer[publish.Snapshot] // what is served; readers take no lock
 	generation atomic.Pointer[store.Generation] // that the snapshot was selected from
 	settings   atomic.Uint64                    // digest that it was selected by
 	last       atomic.Pointer[publish.Snapshot] // that was not empty, whose names are known still

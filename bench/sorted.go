@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -68,7 +69,7 @@ func (s *source) Pages(ctx context.Context, _ *sitemap.Refresh, yield func(sitem
 		}
 		n := random.Uint64()
 		path := fmt.Sprintf("/products/%03d/%03d/%09d-small-%s.html", i/1_000_000, i/1000%1000, i, things[n%8])
-		if err := yield(sitemap.Page{Path: path, LastMod: first + int64(n>>32)%threeYears}); err != nil {
+		if err := yield(sitemap.Page{Path: path, LastMod: time.Unix(first+int64(n>>32)%threeYears, 0)}); err != nil {
 			return err
 		}
 	}

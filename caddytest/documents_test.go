@@ -258,7 +258,7 @@ func TestDocumentsOmitAndRules(t *testing.T) {
 	for _, p := range []string{"/", "/blog/", "/blog/a.html", "/blog/b.html", "/docs/x.pdf", "/private/a", "/z"} {
 		page := sitemap.Page{Path: p}
 		if p == "/blog/b.html" {
-			page.ChangeFreq, page.Priority = 1, 101 // always, 1.0
+			page.ChangeFreq, page.Priority = "always", new(1.0)
 		}
 		list.pages = append(list.pages, page)
 	}
