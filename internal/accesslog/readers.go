@@ -27,9 +27,6 @@ type Readers struct {
 	readings map[[3]string]Reading
 }
 
-// Destruct lets Readers be a value of a pool of Caddy's.
-func (*Readers) Destruct() error { return nil }
-
 // Count counts a request by its User-Agent and the status of its response.
 func (r *Readers) Count(agent, document string, status int, now time.Time) {
 	r.add(Reading{classOf(agent), document, resultOf(status), 1, now.UTC().Truncate(time.Second)})

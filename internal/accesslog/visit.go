@@ -1,6 +1,7 @@
-// Package accesslog reads the access logs of web servers: which pages visitors got. A [Reader] finds the
-// lines of logs as they grow and are rolled, a [Parser] reads a line into a [Visit], and [Visit.Reason] says
-// whether it shows a page that may be listed.
+// Package accesslog finds the pages that visitors got in the access logs of web servers. A [Reader] follows
+// the logs of a source as they grow and are rolled, a [Parser] reads a line into a [Visit], and a [Filter]
+// says which page it shows. [Visited] and [Progress] are what is kept of that for a site. [Readers] counts
+// who requests a site's documents.
 package accesslog
 
 import (

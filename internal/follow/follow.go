@@ -1,4 +1,4 @@
-// Package follow follows a page of a site as its visitors are led on: by redirects, refreshes and canonicals.
+// Package follow fetches a page and follows its redirects, refreshes and canonicals, as `caddy sitemap explain` shows.
 package follow
 
 import (
@@ -24,17 +24,17 @@ type Response struct {
 	Error       string `json:"error,omitempty"` // why there is no response
 }
 
-// Site is the site that is visited.
+// Site is a site whose pages are fetched. All fields are needed.
 type Site struct {
 	Origin  string // scheme, host and port
 	Fetcher crawl.Fetcher
-	Refuse  func(path string) string // why a path is not fetched; "": it is
-	Listed  func(path string) bool
+	Refuse  func(path string) string // returns why a path is not fetched; "": it is
+	Listed  func(path string) bool   // reports whether the sitemap lists a path
 }
 
 const maxChain = 10 // URLs that lead from one to the next
 
-// From fetches the page at a path, and those to which it redirects, refreshes or gives way.
+// From fetches the page at a path and, one after the other, up to nine that it leads to on the site.
 func (s *Site) From(ctx context.Context, path string) (all []Response) {
 	for ok := true; ok && len(all) < maxChain; {
 		next := s.get(ctx, path)

@@ -1,4 +1,4 @@
-// Package logonce logs what is found out again and again only when it changes.
+// Package logonce logs a recurring condition only when it changes.
 package logonce
 
 import (
@@ -11,7 +11,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Logger is a logger that remembers the last line of each kind. It is safe for concurrent use.
+// Logger is a logger that also remembers the last line of each kind, a word that names the condition.
+// It is safe for concurrent use.
 type Logger struct {
 	*zap.Logger
 	mu   sync.Mutex
@@ -23,8 +24,8 @@ func New(logger *zap.Logger) *Logger {
 	return &Logger{Logger: logger, last: make(map[string]string)}
 }
 
-// Once writes a line of a kind, and not again while it stays the same. A field named stack
-// may differ.
+// Once writes a line of a kind, unless the last one of that kind was the same but for a field
+// named stack.
 func (l *Logger) Once(level zapcore.Level, kind, message string, fields ...zap.Field) {
 	enc := zapcore.NewMapObjectEncoder()
 	for _, f := range fields {
@@ -41,7 +42,7 @@ func (l *Logger) Once(level zapcore.Level, kind, message string, fields ...zap.F
 	}
 }
 
-// OnceIf writes a line once while it applies.
+// OnceIf is Once if the line applies, else Clear.
 func (l *Logger) OnceIf(applies bool, level zapcore.Level, kind, message string, fields ...zap.Field) {
 	if applies {
 		l.Once(level, kind, message, fields...)
@@ -55,7 +56,7 @@ func (l *Logger) Clear(kind string) {
 	l.ClearFunc(func(k string) bool { return k == kind })
 }
 
-// ClearFunc lets lines be written again whose kinds match.
+// ClearFunc lets lines of matching kinds be written again.
 func (l *Logger) ClearFunc(match func(kind string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package option holds the options of a configuration file: what each is called, what it sets, and which values are
-// refused.
+// Package option reads the options of a Caddyfile block: [Options] is a table of names, usages and targets. A
+// [Checker] validates settings wherever they come from.
 package option
 
 import (
@@ -14,23 +14,23 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Option is a line of a configuration: a name, arguments and perhaps a block of further options.
+// Option is one line of a block: a name, arguments and perhaps a block of further options.
 type Option struct {
 	Name  string
-	Usage string // of its arguments; […] optional, "": it takes none
-	Hint  string // where it belongs; "": here
+	Usage string // its arguments, such as "<path> [<name>]"; "": it takes none
+	Hint  string // where it belongs instead; "": it belongs here
 
 	// To points to what the arguments set: a string, a list of strings, a number, a *bool (on or off), a bool (true
-	// for off), a float64 (see [ParseRate]), or what reads itself from JSON text, such as a duration. Nil: they are
-	// the block's alone.
+	// for off), a float64 (see [ParseRate]), or a [json.Unmarshaler], such as a duration. Nil: only Block takes the
+	// arguments.
 	To any
 
-	// Block returns the options of the block, for the arguments. Nil: it takes none.
+	// Block returns the options of the block that follows these arguments. Nil: it has no block.
 	Block func(args []string) Options
 }
 
-// Set sets what the option points to. Lists, and no others, may be given several times, so that a snippet and the site
-// that imports it can both add to them.
+// Set sets what To points to. Only lists may be given several times, so that a snippet and the site that imports it
+// can both add to them.
 func (o Option) Set(args []string) (err error) {
 	value, to := strings.Join(args, " "), reflect.Indirect(reflect.ValueOf(o.To))
 	isOne := to.IsValid() && to.Kind() != reflect.Slice
@@ -72,7 +72,7 @@ func (o Option) Set(args []string) (err error) {
 	return nil
 }
 
-// ParseRate reads a number a second, such as 0.5/s.
+// ParseRate reads a rate above 0, such as 0.5/s, in events per second.
 func ParseRate(value string) (float64, error) {
 	number, isRate := strings.CutSuffix(value, "/s")
 	n, err := strconv.ParseFloat(number, 64)
@@ -85,7 +85,7 @@ func ParseRate(value string) (float64, error) {
 // Options are those of one block.
 type Options []Option
 
-// Find returns the option of a name. Where there is none, the error says which was likely meant, or else which there are.
+// Find returns the option with a name. If there is none, the error suggests the nearest name, or lists all.
 func (all Options) Find(name string) (Option, error) {
 	suggest, names := new(cobra.Command), []string(nil)
 	for _, o := range all {

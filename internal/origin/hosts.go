@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Intersect is what is left of outer hosts inside a route that names inner ones; empty, but
-// not nil: no host that could be named.
+// Intersect returns the hosts that two lists of a route's host matchers have in common; of a pattern
+// and a host that it matches, the host. A nil list stands for all hosts, an empty one for none.
 func Intersect(outer, inner []string) []string {
 	if outer == nil || inner == nil {
 		return append(outer, inner...)
@@ -24,12 +24,12 @@ func Intersect(outer, inner []string) []string {
 	return both
 }
 
-// Overlap reports whether a host could lead to both.
+// Overlap reports whether lists as of [Intersect] have a host in common.
 func Overlap(a, b []string) bool {
 	return a == nil || b == nil || len(Intersect(a, b)) > 0
 }
 
-// hostMatches is Caddy's rule: an asterisk stands for one label.
+// hostMatches matches as Caddy does: an asterisk stands for one label.
 func hostMatches(pattern, host string) bool {
 	if strings.Contains(pattern, "{") {
 		return true // only a request can tell

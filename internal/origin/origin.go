@@ -1,4 +1,4 @@
-// Package origin reads the scheme, host and port of URLs, and writes them in one form.
+// Package origin brings the scheme, host and port of URLs into one form, and compares the hosts of route matchers.
 package origin
 
 import (
@@ -19,7 +19,7 @@ import (
 type URL struct {
 	Scheme string // "http" or "https"
 	Host   string // as [CleanHost] returns it
-	Port   string // "" where it is the scheme's own
+	Port   string // "" for the scheme's default
 	Path   string // with the query, as [page.Canonical] returns it
 }
 
@@ -32,7 +32,7 @@ var (
 	ErrPort        = errors.New("the port of a URL is a number from 1 to 65535")
 )
 
-// ParseURL reads an absolute URL.
+// ParseURL parses an absolute URL of http or https.
 func ParseURL(s string) (URL, error) {
 	scheme, rest, ok := strings.Cut(s, "://")
 	u := URL{Scheme: strings.ToLower(scheme)}
@@ -66,7 +66,7 @@ func ParseURL(s string) (URL, error) {
 	return u, nil
 }
 
-// ParseBase splits a base URL into its origin, and its folder without the last slash.
+// ParseBase parses a base URL: https://example.com/docs/ has the origin https://example.com and the folder /docs.
 func ParseBase(s string) (origin, folder string, err error) {
 	if strings.ContainsAny(s, "?#") {
 		return "", "", errors.New("only scheme, host, port and folder belong in it")
@@ -78,10 +78,10 @@ func ParseBase(s string) (origin, folder string, err error) {
 	return u.Origin(), strings.TrimRight(u.Path, "/"), nil
 }
 
-// Origin is the scheme, the host and the port of u.
+// Origin returns the scheme, host and port of u, such as https://example.com:8443.
 func (u URL) Origin() string { return Of(u.Scheme, u.Host, u.Port) }
 
-// Of writes a scheme, a host and a port; the scheme's own port is left out.
+// Of returns the origin of a scheme, host and port, without the scheme's default port.
 func Of(scheme, host, port string) string {
 	if port == "" || scheme == "http" && port == "80" || scheme == "https" && port == "443" {
 		return scheme + "://" + host
@@ -89,8 +89,8 @@ func Of(scheme, host, port string) string {
 	return scheme + "://" + host + ":" + port
 }
 
-// CleanPort returns the port of a host with a port; "" where that is the scheme's own, or there is
-// none. ok is false where it is no port.
+// CleanPort returns the port of host, which may have one; "" for none and for the scheme's default.
+// ok is false if it is not a number from 1 to 65535.
 func CleanPort(scheme, host string) (port string, ok bool) {
 	_, port, err := net.SplitHostPort(host)
 	if err != nil || port == "" {
@@ -106,8 +106,8 @@ func CleanPort(scheme, host string) (port string, ok bool) {
 	return port, true
 }
 
-// CleanHost returns a host, given with or without a port, in lower case and ASCII, without the port
-// and a dot at the end; IPv6 addresses in brackets. ok is false for what is no host.
+// CleanHost returns a host, given with or without a port, in lower case and ASCII (Punycode), without
+// the port and a trailing dot; IPv6 addresses in brackets. ok is false if it is not a valid host.
 func CleanHost(host string) (clean string, ok bool) {
 	const longest = 4 * 253 // in UTF-8; Punycode takes time quadratic in that
 	if isHostName(host) {
@@ -136,14 +136,14 @@ func CleanHost(host string) (clean string, ok bool) {
 	return "", false
 }
 
-// HostOf is the host of an origin, as [CleanHost] returns it.
+// HostOf returns the host of an origin, as [CleanHost] does.
 func HostOf(origin string) string {
 	_, host, _ := strings.Cut(origin, "://")
 	host, _ = CleanHost(host)
 	return host
 }
 
-// IsNamed reports whether a Host header names an origin. One without a port means any.
+// IsNamed reports whether a Host header names an origin: its host, and its port unless the header has none.
 func IsNamed(origin, header string) bool {
 	host, ok := CleanHost(header)
 	_, port, _ := net.SplitHostPort(header)
@@ -152,7 +152,7 @@ func IsNamed(origin, header string) bool {
 }
 
 // isHostName accepts what RFC 1123, section 2.1, allows, in lower case, and the underscore that some
-// names bear all the same.
+// names have anyway.
 func isHostName(host string) bool {
 	for label := range strings.SplitSeq(host, ".") {
 		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' ||

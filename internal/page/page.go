@@ -1,5 +1,5 @@
-// Package page holds the one type that every part of caddy-sitemap speaks: a page of a site, with how its path is
-// written, cleaned and scoped, and how its date is read.
+// Package page holds [Page], one URL of a site, which all other packages share, and reads and writes its parts: paths,
+// dates, change frequencies and priorities.
 package page
 
 import (

@@ -1,5 +1,5 @@
-// Package persist keeps a site's records, and what is published of them, on a storage. One refresh at a time has
-// them. A storage that fails, hangs or is slow holds no refresh up: the site goes on in memory meanwhile.
+// Package persist keeps a site's records and its published snapshot on a storage, and lends the records to one
+// refresh at a time. A storage that fails, hangs or is slow delays no refresh: the site goes on in memory meanwhile.
 package persist
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	leasePatience  = 3 * time.Second // with who has the records
+	leasePatience  = 3 * time.Second // with the refresh that has the records
 	openPatience   = time.Second
 	commitPatience = time.Second // before a commit goes on beside the refreshes that follow
 )
@@ -26,7 +26,7 @@ var errHung = errors.New("the storage does not answer")
 // Site lends the records of a site.
 type Site struct{ current atomic.Pointer[Records] }
 
-// NewSite returns a Site whose records lie under a prefix of a storage; nil: in memory.
+// NewSite returns a Site whose keys begin with a prefix of a storage. A nil storage: in memory.
 func NewSite(storage store.Storage, prefix string) *Site {
 	if storage == nil {
 		storage = store.NewMemory()
@@ -38,8 +38,8 @@ func NewSite(storage store.Storage, prefix string) *Site {
 	return s
 }
 
-// Acquire waits until nobody else has the records. Who does not give them back in time loses the right to write
-// them. The error is ctx's.
+// Acquire waits until the records are released. A holder that does not release them within three seconds loses the
+// right to commit. The error is ctx's.
 func (s *Site) Acquire(ctx context.Context) (*Records, error) {
 	for {
 		r := s.current.Load()
@@ -57,13 +57,13 @@ func (s *Site) Acquire(ctx context.Context) (*Records, error) {
 	}
 }
 
-// Close ends what is still being written.
+// Close cancels commits that are under way.
 func (s *Site) Close() { s.current.Load().cancel() }
 
-// Records are a site's records, for whoever has acquired them, until Release.
+// Records are a site's records, from [Site.Acquire] until Release. They are not safe for concurrent use.
 type Records struct {
-	Generation *store.Generation // the newest one, which may not be written yet
-	Unsaved    bool              // the last commit failed, or was left out
+	Generation *store.Generation // the newest one, which may not be committed yet
+	Unsaved    bool              // the last commit failed, or has not ended
 
 	lease   crawl.Slots
 	storage store.Storage
@@ -85,16 +85,16 @@ func newRecords(storage store.Storage, prefix string) *Records {
 // Release gives the records back.
 func (r *Records) Release() { r.lease.Release() }
 
-// kept is what is kept besides records and documents.
+// kept is the JSON that is stored with records and documents.
 type kept struct {
 	Snapshot json.RawMessage `json:"snapshot,omitempty"` // without its documents
 	Meta     any             `json:"meta"`
 }
 
-// Open opens the storage, unless it is open, sets meta to what was written with it last, and returns the snapshot
-// that was published then; nil: none. Where it fails, the site goes on in memory, and nothing is written until a
-// later Open has succeeded. The error matches [store.ErrDamaged] where what is damaged was set aside, of which
-// damaged is told.
+// Open opens the storage, unless it is open: it decodes the meta of the last [Records.Write] into meta, and returns
+// the snapshot that was published then; nil: none. If it fails, the site goes on in memory, and nothing is written
+// until a later Open has succeeded. With an error that matches [store.ErrDamaged] it has succeeded, without what is
+// damaged; damaged is called for each such object.
 func (r *Records) Open(ctx context.Context, meta any, damaged func(key string, err error)) (*publish.Snapshot, error) {
 	if r.store != nil {
 		return nil, nil
@@ -107,7 +107,7 @@ func (r *Records) Open(ctx context.Context, meta any, damaged func(key string, e
 	}
 	last := opened.Last()
 	if n := r.Generation.Len(); n > 0 { // the site has begun in memory, so no request waits
-		if opening = ctx; n > 2*last.Len() { // else what was kept knows more, if not the latest
+		if opening = ctx; n > 2*last.Len() { // else the storage knows more, if not the latest
 			last, r.Unsaved = opened.Adopt(r.Generation), true
 		}
 	}
@@ -118,7 +118,7 @@ func (r *Records) Open(ctx context.Context, meta any, damaged func(key string, e
 	return snapshot, err
 }
 
-// published is the snapshot that a generation has; nil: none.
+// published returns the snapshot that was stored with a generation; nil: none.
 func published(ctx context.Context, g *store.Generation, meta any) (*publish.Snapshot, error) {
 	k := kept{Meta: meta}
 	if len(g.Meta()) == 0 {
@@ -133,7 +133,7 @@ func published(ctx context.Context, g *store.Generation, meta any) (*publish.Sna
 	return publish.Restore(ctx, k.Snapshot, g)
 }
 
-// Write adds what is published to the records, with a meta that is made JSON of, and commits them.
+// Write adds the published snapshot, which may be nil, and the JSON of meta to the records, and commits them.
 func (r *Records) Write(snapshot *publish.Snapshot, meta any) (err error) {
 	k, documents := kept{Meta: meta}, []store.StoredDocument(nil)
 	if snapshot != nil {
@@ -149,8 +149,8 @@ func (r *Records) Write(snapshot *publish.Snapshot, meta any) (err error) {
 	return r.Commit()
 }
 
-// Commit writes the newest generation, if the storage is open. If that takes long, it goes on beside the refreshes
-// that follow, which write nothing before it has ended.
+// Commit writes the newest generation, if the storage is open. After a second it returns an error and goes on beside
+// the refreshes that follow, which write nothing before it has ended.
 func (r *Records) Commit() error {
 	if r.store == nil {
 		return nil
@@ -174,11 +174,10 @@ func (r *Records) Commit() error {
 	}
 }
 
-// limited is a storage that waits with reads while many of a network disk that is gone do not come back: each
-// takes a thread.
+// limited bounds the reads under way: each one that a lost network disk does not answer takes a thread.
 type limited struct{ store.Storage }
 
-// reads are those under way of all sites.
+// reads are the slots for those of all sites.
 var reads = crawl.NewSlots(64)
 
 // Load implements [store.Storage].

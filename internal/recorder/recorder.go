@@ -1,4 +1,4 @@
-// Package recorder keeps the response to a request in memory, as far as it is wanted.
+// Package recorder records the response of an HTTP handler in memory, up to a limit.
 package recorder
 
 import (
@@ -11,35 +11,36 @@ import (
 )
 
 const (
-	unwantedBody = 4096 // of a body that is not wanted: so it shows where an upstream breaks off
-	sniffedBytes = 512  // of a body in which its type shows
+	unwantedBody = 4096 // bytes of a body that is not wanted: they show whether an upstream breaks off
+	sniffedBytes = 512  // of a body, which decide its type
 )
 
 var errUnwanted = errors.New("no more of this body is wanted")
 
-// Options say what of a response is wanted.
+// Options say which part of a response is recorded.
 type Options struct {
-	// Limit is how many bytes of the body are kept.
+	// Limit is the most bytes of the body that are kept.
 	Limit int
 
-	// Wants reports whether the body is wanted, once its type is known. Nil: it is.
+	// Wants reports whether the body is wanted, given the status and the header, once that has a
+	// Content-Type. Nil: it is.
 	Wants func(status int, header http.Header) bool
 
-	// Stop ends the request, once no more of the body is taken. Nil: it goes on, and the rest
+	// Stop cancels the request once no more of the body is kept. Nil: it goes on, and the rest
 	// of the body is dropped.
 	Stop context.CancelFunc
 
-	// Header is what handlers are given. Nil: a new one.
+	// Header is the header that handlers fill in. Nil: a new one.
 	Header http.Header
 }
 
-// Recorder is an [http.ResponseWriter] that keeps what it is given. It is not safe for
+// Recorder is an [http.ResponseWriter] that records the response. It is not safe for
 // concurrent use.
 type Recorder struct {
 	Status    int // 0: none was sent yet
 	Body      []byte
-	Truncated bool // the body is longer than it is wanted
-	Ended     bool // no more of the body is taken
+	Truncated bool // the body is longer
+	Ended     bool // no more of the body is kept
 
 	o        Options
 	header   http.Header // as it stands
@@ -47,10 +48,10 @@ type Recorder struct {
 	unwanted bool // the body is not wanted
 }
 
-// New returns what records one response.
+// New returns a Recorder of one response.
 func New(o Options) *Recorder { return &Recorder{o: o, header: o.Header} }
 
-// Finish ends the response, with a status where none was sent, and returns its header.
+// Finish ends the response, with this status if the handler sent none, and returns its header.
 func (w *Recorder) Finish(status int) http.Header {
 	w.WriteHeader(status)
 	if w.sniff(); w.unwanted {
@@ -76,7 +77,7 @@ func (w *Recorder) WriteHeader(status int) {
 	w.typed()
 }
 
-// typed finds out whether the body is wanted, once its type is known.
+// typed finds out whether the body is wanted, if its type is known.
 func (w *Recorder) typed() {
 	if w.o.Wants != nil && w.sent.Get("Content-Type") != "" && !w.o.Wants(w.Status, w.sent) {
 		w.unwanted, w.o.Limit = true, min(w.o.Limit, unwantedBody)
@@ -123,7 +124,7 @@ func (w *Recorder) ReadFrom(r io.Reader) (n int64, err error) {
 	return n, err
 }
 
-// grown ends the response where no more of the body is taken than there is.
+// grown ends the response if the body exceeds the limit.
 func (w *Recorder) grown() error {
 	if len(w.Body) >= min(sniffedBytes, w.o.Limit+1) {
 		w.sniff()
@@ -140,5 +141,5 @@ func (w *Recorder) grown() error {
 	return errUnwanted
 }
 
-// Flush implements [http.Flusher]. It does nothing: a response is looked at when it is whole.
+// Flush implements [http.Flusher]. It does nothing: only whole responses are used.
 func (w *Recorder) Flush() {}

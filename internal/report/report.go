@@ -1,4 +1,5 @@
-// Package report says what the refreshes of a site come to: in a report, for status, metrics and the store, and in the log.
+// Package report turns the result of a [Refresh] into a [Report], which status, metrics and the store keep, and into
+// log lines.
 package report
 
 import (
@@ -26,51 +27,51 @@ const (
 	Failed    = "failed"    // it was not completed; what was published stays
 )
 
-// Report is what the last refresh of a site came to. It is immutable.
+// Report is the result of the last refresh of a site, and what earlier ones confirmed. It is immutable.
 type Report struct {
 	At        time.Time           `json:"at"` // when it began
 	Seconds   float64             `json:"duration_seconds"`
-	Result    string              `json:"result"`                // one of those above; "": there was no refresh
+	Result    string              `json:"result"`                // one of the constants above; "": there was no refresh
 	Reason    string              `json:"reason,omitempty"`      // why it failed, is held back, or lists nothing
-	Confirmed time.Time           `json:"confirmed_at,omitzero"` // when the last refresh began that neither failed nor is held back
+	Confirmed time.Time           `json:"confirmed_at,omitzero"` // when the last refresh began that neither failed nor was held back
 	HeldSince time.Time           `json:"held_since,omitzero"`   // when the first refresh began that held back so many missing pages
-	Pages     int                 `json:"pages"`                 // that are listed
-	Pending   int                 `json:"pending,omitempty"`     // that are still to be fetched
+	Pages     int                 `json:"pages"`                 // listed
+	Pending   int                 `json:"pending,omitempty"`     // pages still to be fetched
 	Sources   []Source            `json:"sources,omitempty"`
-	LeftOut   map[string]int      `json:"left_out,omitempty"` // by reason, most of which are names of index statuses
-	Examples  map[string][]string `json:"examples,omitempty"` // paths of some of these, by reason
+	LeftOut   map[string]int      `json:"left_out,omitempty"` // pages by reason: most are names of an indexing.Status
+	Examples  map[string][]string `json:"examples,omitempty"` // some of their paths, by reason
 	Warnings  []string            `json:"warnings,omitempty"` // of the sources
 }
 
-// Source is what a source contributed.
+// Source is what one source contributed to the last refresh.
 type Source struct {
 	Source string `json:"source"`           // its module's name
-	Pages  int    `json:"pages"`            // that it named, including those that are left out
-	Error  string `json:"error,omitempty"`  // why it cannot be read; "": it can
-	Unread bool   `json:"unread,omitempty"` // nor could it when the pages were last confirmed
+	Pages  int    `json:"pages"`            // named, including those that are left out
+	Error  string `json:"error,omitempty"`  // why it could not be read; "": it could
+	Unread bool   `json:"unread,omitempty"` // it could not be read either when the pages were last confirmed
 }
 
-// Refresh is what a refresh found.
+// Refresh is the result of one refresh, or of a part of it that was published.
 type Refresh struct {
 	Begun          time.Time
-	Took, Cost     time.Duration // Cost is that of gathering, selecting and building
+	Took, Cost     time.Duration // Cost is the time for gathering, selecting and building
 	Result, Reason string        // as in Report
-	Err            error         // it was not completed, and what follows is of no use
-	Partial        bool          // it goes on
+	Err            error         // why it was not completed: what follows is then of no use
+	Partial        bool          // the refresh goes on
 	HeldSince      time.Time     // as in Report
-	Pages          int           // that are listed now
-	MaxPages       int           // that may be
+	Pages          int           // listed now
+	MaxPages       int           // max_urls
 
 	Sources  []string       // the names of the inputs of Merged
 	Warnings []string       // of the sources
 	Skipped  map[string]int // candidates that the sources left out, by reason
 	Merged   merge.Result
 	Crawled  crawl.Result
-	Selected indexing.Result // without a generation: nothing was selected
+	Selected indexing.Result // its Generation is nil if nothing was selected
 	Snapshot *publish.Snapshot
 }
 
-// Report returns the report that follows the one before.
+// Report returns the report of r, given the one before.
 func (r *Refresh) Report(before *Report) *Report {
 	rep := *before
 	rep.At, rep.Seconds = r.Begun.UTC().Truncate(time.Second), r.Took.Round(time.Microsecond).Seconds()
@@ -119,8 +120,8 @@ func (r *Report) NewFailures(failed []merge.InputError) string {
 	return strings.Join(all, "; ")
 }
 
-// LeftOut counts the pages that are not listed, by reason, with some examples. What no source names any more, and
-// what waits to be fetched, does not count; what is excluded counts where it is gathered.
+// LeftOut counts the pages that are not listed, by reason, with some examples. Absent and pending pages do not count;
+// excluded ones are counted by the stage that gathers them.
 func (r *Refresh) LeftOut() (counts map[string]int, examples map[string][]string) {
 	counts, examples = make(map[string]int), make(map[string][]string)
 	stages := []map[string]int{r.Skipped, r.Merged.LeftOut, {"alternates not mutual": r.Selected.NotMutual.Count, "over max_paths": r.Crawled.DroppedPaths}}
@@ -144,7 +145,7 @@ func (r *Refresh) LeftOut() (counts map[string]int, examples map[string][]string
 	return counts, examples
 }
 
-// Log writes to l what differs from the report before, and to quiet that nothing does.
+// Log writes to l what differs between rep, the report of r, and the one before; that nothing does, to quiet.
 func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report) {
 	l.OnceIf(r.Err != nil, zap.ErrorLevel, "failed", "sitemap refresh failed; the published sitemap stays", zap.Error(r.Err))
 	if r.Err != nil {
@@ -190,7 +191,7 @@ func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report)
 		zap.Int("pages", selected.Orphans.Count), zap.Strings("first", selected.Orphans.First))
 }
 
-// Fields are what a log line says of the pages that are left out.
+// Fields are the log fields of the pages that are left out.
 func (r *Report) Fields() []zap.Field {
 	if len(r.LeftOut) == 0 {
 		return nil
@@ -198,7 +199,7 @@ func (r *Report) Fields() []zap.Field {
 	return []zap.Field{zap.Any("left_out", r.LeftOut), zap.Any("examples", r.Examples)}
 }
 
-// Failures makes one error of those of sources; nil: there is none.
+// Failures joins the errors of sources; nil: there are none.
 func Failures(failed []merge.InputError) error {
 	var errs []error
 	for _, f := range failed {

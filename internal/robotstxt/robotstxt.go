@@ -1,5 +1,5 @@
-// Package robotstxt puts a Sitemap line into a site's robots.txt, and reads what it
-// says to crawlers.
+// Package robotstxt adds a Sitemap line to a site's robots.txt, and reads its rules for
+// crawlers.
 package robotstxt
 
 import (

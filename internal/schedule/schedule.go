@@ -1,5 +1,5 @@
-// Package schedule says when something that is done again and again is due, such as the
-// refresh of a site.
+// Package schedule plans recurring runs of one job, such as the refreshes of a site, and lets
+// others request one.
 package schedule
 
 import (
@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// Schedule says when the next run is due. It is safe for concurrent use; one goroutine alone
-// waits, begins and ends the runs.
+// Schedule plans the runs of one job. It is safe for concurrent use; Wait, Begin and End are for
+// the one goroutine that runs the job.
 type Schedule struct {
-	wake chan struct{} // of size 1: somebody wants the result, or a run
+	wake chan struct{} // of size 1: see Notify
 
 	mu        sync.Mutex
 	due       time.Time     // of the next run
 	next      chan struct{} // closed when the run that begins next has ended
-	now       chan struct{} // the same of the one under way; nil: none is
-	requested bool          // by somebody who waits for next
+	running   chan struct{} // closed when the run under way has ended; nil: none is
+	requested bool          // somebody waits for next
 }
 
-// New returns a schedule whose first run is due at a time, and wanted.
+// New returns a schedule whose first run is due at a time, also on demand.
 func New(due time.Time) *Schedule {
 	s := &Schedule{wake: make(chan struct{}, 1), next: make(chan struct{}), due: due}
 	s.Notify()
 	return s
 }
 
-// Notify says that somebody wants the result, which matters to [Schedule.Wait].
+// Notify demands the next run, once it is due: see [Schedule.Wait].
 func (s *Schedule) Notify() {
 	select {
 	case s.wake <- struct{}{}:
@@ -35,8 +35,8 @@ func (s *Schedule) Notify() {
 	}
 }
 
-// Wait waits until a run is due, and before that, where it is done on demand only, for
-// Notify or Request. False: ctx has ended.
+// Wait waits until a run is due; with onDemand, it waits first for Notify or Request. False:
+// ctx has ended.
 func (s *Schedule) Wait(ctx context.Context, now func() time.Time, onDemand bool) bool {
 	for wanted := !onDemand; ctx.Err() == nil; {
 		var timer <-chan time.Time
@@ -58,15 +58,15 @@ func (s *Schedule) Wait(ctx context.Context, now func() time.Time, onDemand bool
 	return false
 }
 
-// State is when the next run is due, whether one is under way, and whether somebody waits
-// for one that has not begun.
+// State returns when the next run is due, whether one is under way, and whether one that has
+// not begun was requested.
 func (s *Schedule) State() (due time.Time, running, requested bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.due, s.now != nil, s.requested
+	return s.due, s.running != nil, s.requested
 }
 
-// At plans the next run, unless somebody waits for it.
+// At plans the next run, unless one was requested, which is due at once.
 func (s *Schedule) At(due time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *Schedule) At(due time.Time) {
 	}
 }
 
-// Request asks for a run at once. The channel is closed when that has ended.
+// Request plans a run at once, after the one under way. The channel is closed when it has ended.
 func (s *Schedule) Request(now time.Time) <-chan struct{} {
 	defer s.Notify()
 	s.mu.Lock()
@@ -84,19 +84,19 @@ func (s *Schedule) Request(now time.Time) <-chan struct{} {
 	return s.next
 }
 
-// Begin notes that a run begins, and reports whether somebody waits for it.
+// Begin begins a run, and reports whether it was requested.
 func (s *Schedule) Begin() (demanded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	demanded, s.requested = s.requested, false
-	s.now, s.next = s.next, make(chan struct{})
+	s.running, s.next = s.next, make(chan struct{})
 	return demanded
 }
 
-// End notes that the run has ended.
+// End ends the run.
 func (s *Schedule) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	close(s.now)
-	s.now = nil
+	close(s.running)
+	s.running = nil
 }

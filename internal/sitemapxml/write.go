@@ -1,4 +1,4 @@
-// Package sitemapxml writes sitemap documents.
+// Package sitemapxml writes sitemap documents: urlset and sitemapindex, their text form, and gzip.
 package sitemapxml
 
 import (

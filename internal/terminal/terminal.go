@@ -1,4 +1,4 @@
-// Package terminal prints text of strangers so that it cannot control a terminal.
+// Package terminal prints untrusted text, and JSON with such text, so that it cannot control the terminal.
 package terminal
 
 import (
@@ -12,8 +12,8 @@ import (
 	"unicode/utf16"
 )
 
-// Clean escapes control characters, line ends and marks of writing direction as JSON does. JSON
-// stays the same JSON.
+// Clean escapes what is not printable, such as control characters, line ends and marks of writing
+// direction, as JSON does: JSON keeps its meaning.
 func Clean(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -1,4 +1,5 @@
-// Package uri tells which page of a site the URI of a link or a request is for.
+// Package uri maps the URI of a link or a request to the path of a page: without fragment, session, tracking and other
+// query parameters that tell no pages apart.
 package uri
 
 import (
@@ -12,12 +13,12 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// MaxPath is the most bytes of a path that a link or a visitor names, with its query.
+// MaxPath is the most bytes of a path, with its query, that a link or a visitor may name.
 const MaxPath = 2000
 
 const maxValue = 200 // bytes of a query parameter's value, as it is written
 
-// Cleaner tells which page a link or a request is for.
+// Cleaner maps URIs to paths of pages. It is safe for concurrent use.
 type Cleaner struct{ names, prefixes []string }
 
 // NewCleaner returns a Cleaner that keeps these query parameters, decoded, in this order. All others are
@@ -37,12 +38,12 @@ func NewCleaner(query []string) *Cleaner {
 // sessions are the parameters of path segments that hold a session's identifier.
 var sessions = regexp.MustCompile(`(?i);(j?session[-_]?id(sso)?|session|sess(id)?|sid|phpsessid|aspsessionid\w*|cfid|cftoken)=[^;/]*`)
 
-// Clean returns the path that a URI is for, in [page.Canonical]'s form: with the query parameters that are
-// kept, without a fragment and without the session identifiers that applications write after a semicolon.
+// Clean returns the path of a URI, which begins with a slash, in [page.Canonical]'s form: with the query parameters
+// that are kept, without a fragment and without the session identifiers that applications write after a semicolon.
 //
-// ok is false where that is no path of a page: it does not begin with a slash, has an empty segment that is
-// not the last, an encoded slash, a backslash, a control character, an invalid escape, what is no UTF-8, a
-// kept value of over 200 bytes, or over 2,000 bytes in all.
+// ok is false for a URI that begins with something else, or that has an empty segment before the last, an encoded
+// slash, a backslash, a control character, an invalid escape, invalid UTF-8, a kept value of over 200 bytes, or over
+// 2,000 bytes in all.
 func (c *Cleaner) Clean(uri string) (path string, ok bool) {
 	if len(uri) > 4*MaxPath {
 		return "", false
@@ -72,13 +73,13 @@ func (c *Cleaner) Clean(uri string) (path string, ok bool) {
 	return path, len(path) <= MaxPath
 }
 
-// isText reports whether all that is encoded in a canonical path or query is text in one line.
+// isText reports whether a canonical path or query, decoded, is UTF-8 without control characters and backslashes.
 func isText(path string) bool {
 	raw, err := url.PathUnescape(path)
 	return err == nil && utf8.ValidString(raw) && !strings.ContainsFunc(raw, func(r rune) bool { return unicode.IsControl(r) || r == '\\' })
 }
 
-// valueOf is the value of the first parameter of that name, as it is written.
+// valueOf is the value of the first parameter with that name, not decoded.
 func valueOf(query, name string) string {
 	for pair := range strings.SplitSeq(query, "&") {
 		n, value, _ := strings.Cut(pair, "=")
@@ -96,8 +97,8 @@ var trackingNames = setOf(`gclid gclsrc dclid gbraid wbraid gad_source gad_campa
 	awc ref_src ref_url hsctatracking _kx _ke oly_anon_id oly_enc_id rb_clickid s_cid s_kwcid ml_subscriber wickedid _branch_match_id
 	cx_click dm_i ef_id sscid`)
 
-// IsTracking reports whether a query parameter tells where a visitor came from, and so never which page is
-// shown. Case plays no part.
+// IsTracking reports whether a query parameter, in any case, is known to say where a visitor came from, and so never
+// which page is shown.
 func IsTracking(name string) bool {
 	name = strings.ToLower(name)
 	return trackingNames[name] || slices.ContainsFunc(trackingPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
@@ -118,8 +119,8 @@ func setOf(words string) map[string]bool {
 	return set
 }
 
-// IsAsset reports whether a path looks like something else than a page. That says little: /wiki/Node.js may well
-// be one.
+// IsAsset reports whether a path has the extension of a file that is no page, such as .css. It is a guess:
+// /wiki/Node.js may be a page.
 func IsAsset(path string) bool {
 	path, _, _ = strings.Cut(path, "?")
 	name := path[strings.LastIndexByte(path, '/')+1:]

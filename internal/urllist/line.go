@@ -1,5 +1,5 @@
-// Package urllist reads lists of pages: one URL a line, with what the site's
-// owner knows of it after it; and sitemaps.
+// Package urllist reads the pages of lists, which have one URL and optional hints a line, and of
+// existing sitemaps.
 package urllist
 
 import (

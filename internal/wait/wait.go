@@ -1,4 +1,4 @@
-// Package wait waits for what may never come.
+// Package wait bounds waiting: for channels, and for functions that nothing can cancel.
 package wait
 
 import (
@@ -17,7 +17,7 @@ func IsDone(c <-chan struct{}) bool {
 	}
 }
 
-// Within waits for a value, up to a time; false: none came.
+// Within waits for a value up to patience. ok is false if none came.
 func Within[T any](patience time.Duration, values <-chan T) (value T, ok bool) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -29,14 +29,14 @@ func Within[T any](patience time.Duration, values <-chan T) (value T, ok bool) {
 	}
 }
 
-// OrLeave runs f and waits for it, but only for the grace once ctx has ended. False: f was
-// abandoned, as nothing can end it.
+// OrLeave runs f in another goroutine and waits for it, once ctx has ended only for grace. False:
+// f was abandoned, and may go on.
 func OrLeave(ctx context.Context, grace time.Duration, f func()) bool {
 	return Workers(nil).OrLeave(ctx, grace, new(atomic.Int32), f)
 }
 
-// Workers run functions in goroutines that are there already: a new one each would have to
-// grow its stack anew. Where all are busy, a new one does.
+// Workers are goroutines that run functions for [Workers.OrLeave], so that not each call grows
+// the stack of a new one. If all are busy, a new one is started.
 type Workers chan func()
 
 // NewWorkers starts n goroutines, which end with ctx.
@@ -57,7 +57,7 @@ func NewWorkers(ctx context.Context, n int) Workers {
 	return w
 }
 
-// OrLeave is the function [OrLeave]. As long as an abandoned f goes on, it counts in abandoned.
+// OrLeave is as the function [OrLeave]. While an abandoned f goes on, abandoned counts it.
 func (w Workers) OrLeave(ctx context.Context, grace time.Duration, abandoned *atomic.Int32, f func()) bool {
 	done := make(chan struct{})
 	job := func() {
