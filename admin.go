@@ -216,7 +216,7 @@ func (s *site) report(r report.Refresh, begun time.Time, took time.Duration) {
 	s.state.report.Store(last)
 	r.Log(s.logger, s.handler.logger.With(zap.String("site", s.url())), last, before)
 	if r.Err == nil {
-		s.logProbed(last)
+		s.logProbed(last, r.Cause())
 	}
 	if (last.Result == report.Failed || last.Result == report.HeldBack) && (last.Result != before.Result || last.Reason != before.Reason) {
 		s.app.events.announce(s, "sitemap_refresh_failed", map[string]any{"reason": last.Reason})
@@ -224,7 +224,7 @@ func (s *site) report(r report.Refresh, begun time.Time, took time.Duration) {
 }
 
 // logProbed writes what is wrong with the site as a whole.
-func (s *site) logProbed(last *report.Report) {
+func (s *site) logProbed(last *report.Report, cause []zap.Field) {
 	set, probed, level := &s.handler.settings, cmp.Or(s.probed.Load(), new(probeResult)), zap.WarnLevel
 	s.logger.OnceIf(probed.robots.closed && !set.crawl.Off, level, "robots", "robots.txt cannot be fetched, or returns an error, so no page is fetched")
 	if probed.blocked == reasonRefused || probed.blocked == reasonAbsent { // the visitor's word, or as the operator wants it
@@ -232,7 +232,7 @@ func (s *site) logProbed(last *report.Report) {
 	}
 	tooEarly := last.Reason == "" && last.Pending > 0
 	s.logger.OnceIf(last.Result == report.Empty && !tooEarly, level, "empty", cmp.Or(last.Reason, "no page to list, so there is no sitemap"),
-		append(last.Fields(), zap.String("root", probed.root), zap.String("path", s.id.prefix+set.path), zap.Int("status", probed.status))...)
+		slices.Concat(last.Fields(), cause, []zap.Field{zap.String("root", probed.root), zap.String("path", s.id.prefix+set.path), zap.Int("status", probed.status)})...)
 }
 
 func pagesOf(snapshot *publish.Snapshot) int {

@@ -13,6 +13,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/follow"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
@@ -125,6 +126,9 @@ func (s *site) explain(ctx context.Context, path string) (*explanation, error) {
 		if x.NamedBy = s.namers(rec); x.Listed || found.Status != indexing.Indexable {
 			x.is(found.Status)
 		}
+	}
+	if u, err := origin.ParseURL(found.Other); found.Status == indexing.CanonicalForeign && err == nil {
+		x.Remedy = found.Status.RemedyAt(u.Origin())
 	}
 	if x.Other = found.Other; strings.HasPrefix(x.Other, "/") {
 		x.Other = s.origin + x.Other

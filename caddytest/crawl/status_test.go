@@ -68,7 +68,7 @@ func TestReasons(t *testing.T) {
 	// Whatever the first refresh came to stays said, also once nothing changes.
 	for range 2 {
 		s.WantLeftOut(map[string]int{
-			"not included": 1, "redirect": 1, "not found": 2, "refused": 1, "server error": 1, "not HTML": 1, "no document": 1, "noindex": 3,
+			"not included": 1, "redirect": 1, "not found": 2, "refused": 1, "server error": 1, "not HTML": 1, "no document": 1, "noindex": 2, "noindex in X-Robots-Tag": 1,
 			"refresh": 1, "canonical on another site": 1, "canonical is another page": 1, "duplicate": 1, "blocked by robots.txt": 1, "no incoming links": 1,
 		})
 		s.Logged("sitemap refreshed, nothing changed")

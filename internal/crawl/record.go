@@ -88,6 +88,7 @@ func apply(rec *store.Record, f *fetched) outcome {
 	m := &f.meta
 	rec.Flags |= flagIf(store.HTML, isHTML) | flagIf(store.Document, m.Document) | flagIf(store.NoIndex, m.NoIndex) |
 		flagIf(store.Unreadable, m.Unreadable) | flagIf(store.SoftNotFound, f.soft)
+	rec.NoIndexTag = m.NoIndexTag
 	rec.Canonical, rec.Target = onSite(f.base, rec.Path, m.Canonical), onSite(f.base, rec.Path, m.Refresh)
 	rec.Alternates, rec.Images = m.Alternates, m.Images // htmlmeta bounds them
 	came := unchanged
@@ -107,7 +108,7 @@ func apply(rec *store.Record, f *fetched) outcome {
 // forget drops what the last response said, but not what dates are decided by.
 func forget(rec *store.Record) {
 	rec.Flags &^= ofResponse
-	rec.Status, rec.Canonical, rec.Target, rec.ETag, rec.Modified, rec.Alternates, rec.Images = 0, "", "", "", 0, nil, nil
+	rec.Status, rec.Canonical, rec.Target, rec.ETag, rec.Modified, rec.Alternates, rec.Images, rec.NoIndexTag = 0, "", "", "", 0, nil, nil, false
 }
 
 func flagIf(flag store.Flags, is bool) store.Flags {

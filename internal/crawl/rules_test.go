@@ -63,7 +63,7 @@ func TestApply(t *testing.T) {
 		{"unreadable", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Unreadable: true}}, "200 HU 0 false 14d"},
 		{"canonical", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 1, Canonical: base + "/%62"}}, "200 HD 0 false 14d /b"},
 		{"canonical is itself", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 1, Canonical: base + "/a"}}, "200 HD 0 false 14d"},
-		{"noindex, refresh", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 1, NoIndex: true, Refresh: "https://example.org/"}}, "200 HDN 0 false 14d https://example.org/"},
+		{"noindex, refresh", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 1, NoIndex: true, NoIndexTag: true, Refresh: "https://example.org/"}}, "200 HDNT 0 false 14d https://example.org/"},
 	} {
 		rec := test.before
 		test.base, test.batch, test.now = base, 10, now
@@ -76,6 +76,9 @@ func TestApply(t *testing.T) {
 			if rec.Flags&flag != 0 {
 				flags += "HDNUS"[i : i+1]
 			}
+		}
+		if rec.NoIndexTag {
+			flags += "T"
 		}
 		failing := 0
 		if rec.Failing != 0 {

@@ -39,6 +39,7 @@ func (p *Parser) readHeader(h http.Header) {
 func (p *Parser) robots(directives string, header bool) {
 	noindex, nofollow := parseRobots(directives, header, p.now)
 	p.meta.NoIndex = p.meta.NoIndex || noindex
+	p.meta.NoIndexTag = p.meta.NoIndexTag || noindex && header
 	p.nofollow = p.nofollow || nofollow
 }
 

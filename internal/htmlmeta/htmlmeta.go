@@ -36,6 +36,7 @@ type Page struct {
 type Meta struct {
 	Document   bool // the body has a doctype, <html>, <head>, <body> or <title>; otherwise it is a fragment
 	NoIndex    bool // the page asks search engines not to index it
+	NoIndexTag bool // in an X-Robots-Tag header
 	Unreadable bool // the body has a Content-Encoding, though none is asked for; it was not read
 
 	// Canonical and Refresh are the absolute URLs that the page names as its canonical and to which it sends its

@@ -70,8 +70,8 @@ func TestNoIndex(t *testing.T) {
 		{`<meta name=robots content="unavailable_after: 2026-06-15T13:30:00+02:00">`, true},
 		{`<meta name=robots content="unavailable_after: 2026-06-15T14:30:00+02:00">`, false},
 	} {
-		if got := read(test.body).NoIndex; got != test.want {
-			t.Errorf("%s: got %t, want %t", test.body, got, test.want)
+		if got := read(test.body); got.NoIndex != test.want || got.NoIndexTag {
+			t.Errorf("%s: got %+v, want %t", test.body, got, test.want)
 		}
 	}
 }
@@ -106,10 +106,10 @@ func TestRobotsTag(t *testing.T) {
 	} {
 		p := testPage
 		p.Header = http.Header{"X-Robots-Tag": test.values}
-		if got := Header(p).NoIndex; got != test.want {
+		if got := Header(p).NoIndexTag; got != test.want {
 			t.Errorf("%q: got %t, want %t", test.values, got, test.want)
 		}
-		if got := NewParser(Options{}).Parse([]byte("<title>x</title>"), p).NoIndex; got != test.want {
+		if got := NewParser(Options{}).Parse([]byte("<title>x</title>"), p).NoIndexTag; got != test.want {
 			t.Errorf("%q, read: got %t, want %t", test.values, got, test.want)
 		}
 	}

@@ -51,6 +51,8 @@ func (r *Rules) ofContent(rec *store.Record) Status {
 		return Unreadable
 	case rec.Target != "":
 		return Refresh
+	case rec.NoIndexTag:
+		return NoIndexTag
 	case flags&store.NoIndex != 0:
 		return NoIndex
 	case flags&store.HTML != 0 && flags&store.Document == 0:

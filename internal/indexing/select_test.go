@@ -38,6 +38,7 @@ var options = map[string]func(r *store.Record){
 	"binary":     func(r *store.Record) { r.Flags &^= store.HTML | store.Document; r.Text = 0 },
 	"part":       func(r *store.Record) { r.Flags &^= store.Document },
 	"noindex":    func(r *store.Record) { r.Flags |= store.NoIndex },
+	"tagged":     func(r *store.Record) { r.NoIndexTag, r.Flags = true, r.Flags|store.NoIndex },
 	"soft":       func(r *store.Record) { r.Flags |= store.SoftNotFound },
 	"unreadable": func(r *store.Record) { r.Flags |= store.Unreadable; r.Flags &^= store.Document },
 	"refresh":    func(r *store.Record) { r.Target = "/elsewhere" },
@@ -164,8 +165,8 @@ func TestStatus(t *testing.T) {
 		want          string
 	}{
 		{"good", "/; /a =1; /b =2; /c.pdf binary", nil, ""},
-		{"each status", "/a 301; /b 404; /c 401; /d 503; /e binary; /f noindex; /g refresh; /h soft; /i part; /j unreadable; /k absent; /l disallowed; /m blocked; /n pending; /o discovered; /p ->https://example.org/; /secret", secret,
-			"/a redirect; /b not found; /c refused; /d server error; /e not HTML; /f noindex; /g refresh; /h soft 404; /i no document; /j unreadable encoding; /k absent; /l disallowed; /m blocked by robots.txt; /n pending; /o no incoming links; /p canonical on another site; /secret excluded"},
+		{"each status", "/a 301; /b 404; /c 401; /d 503; /e binary; /f noindex; /f2 tagged; /g refresh; /h soft; /i part; /j unreadable; /k absent; /l disallowed; /m blocked; /n pending; /o discovered; /p ->https://example.org/; /secret", secret,
+			"/a redirect; /b not found; /c refused; /d server error; /e not HTML; /f noindex; /f2 noindex in X-Robots-Tag; /g refresh; /h soft 404; /i no document; /j unreadable encoding; /k absent; /l disallowed; /m blocked by robots.txt; /n pending; /o no incoming links; /p canonical on another site; /secret excluded"},
 		{"statuses", "/a 410; /b 403", nil, "/a not found; /b refused"},
 		{"other statuses", "/a 418; /b 300; /c 0", nil, "/a refused; /b redirect; /c server error"},
 		{"statuses of a moment", "/a 429; /b 408; /c 599", nil, "/a server error; /b server error; /c server error"},

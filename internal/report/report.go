@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -162,12 +163,12 @@ func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report)
 	l.OnceIf(rep.Result == HeldBack, zap.WarnLevel, "held back", "sitemap change held back until later refreshes confirm it", zap.String("reason", rep.Reason))
 	fields := append(rep.Fields(), zap.Int("pages", rep.Pages), zap.Int("pending", rep.Pending), zap.Float64("seconds", rep.Seconds))
 	switch {
-	case rep.Result == Empty:
+	case rep.Result == Empty: // which is logged with its cause
 		return
 	case r.Result == Changed:
 		l.Info("sitemap refreshed", fields...)
-	case r.Result == Unchanged && (rep.Pages != before.Pages || rep.Pending != before.Pending || !maps.Equal(rep.LeftOut, before.LeftOut)):
-		l.Info("sitemap refreshed, nothing changed", fields...)
+	case r.Result == Unchanged && !maps.Equal(rep.LeftOut, before.LeftOut):
+		l.Info("sitemap refreshed, other pages are left out", fields...)
 	default:
 		quiet.Debug("sitemap refreshed, nothing changed", fields...)
 	}
@@ -175,20 +176,34 @@ func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report)
 	if selected.Generation == nil {
 		return
 	}
-	total := selected.Listed
-	for _, of := range selected.LeftOut {
-		total += of.Count
-	}
-	for _, status := range []indexing.Status{indexing.NoIndex, indexing.CanonicalForeign, indexing.Disallowed} { // a setting may be wrong
-		of := selected.LeftOut[status]
-		l.OnceIf(2*of.Count > total, zap.WarnLevel, status.String(), "more than half of the pages are not listed", zap.Stringer("reason", status),
-			zap.String("remedy", status.Remedy()), zap.Int("pages", of.Count), zap.Int("of", total), zap.Strings("first", of.First))
-	}
+	cause := r.Cause()
+	l.OnceIf(cause != nil, zap.WarnLevel, "cause", "more than half of the pages are not listed", cause...)
 	over := rep.LeftOut[indexing.OverMax.String()] + rep.LeftOut[publish.NoRoom]
 	l.OnceIf(over > 0, zap.WarnLevel, "over", "not all pages fit into the sitemap", zap.Int("left_out", over), zap.Int("max_urls", r.MaxPages))
 	complete := !r.Partial && rep.Pending == 0 // else links may still be found
 	l.OnceIf(complete && selected.Orphans.Count > 0, zap.InfoLevel, "orphans", "some listed pages have no incoming links",
 		zap.Int("pages", selected.Orphans.Count), zap.Strings("first", selected.Orphans.First))
+}
+
+// Cause is the one reason for which more than half of the pages are not listed, with its remedy, where a
+// setting may be wrong; nil: there is none.
+func (r *Refresh) Cause() []zap.Field {
+	total := r.Selected.Listed
+	for _, of := range r.Selected.LeftOut {
+		total += of.Count
+	}
+	for _, status := range []indexing.Status{indexing.NoIndexTag, indexing.NoIndex, indexing.CanonicalForeign, indexing.Disallowed} {
+		of, remedy := r.Selected.LeftOut[status], status.Remedy()
+		if 2*of.Count <= total {
+			continue
+		}
+		if status == indexing.CanonicalForeign {
+			hosts := r.Selected.ForeignHosts
+			remedy = status.RemedyAt(slices.MaxFunc(slices.Sorted(maps.Keys(hosts)), func(a, b string) int { return hosts[a] - hosts[b] }))
+		}
+		return []zap.Field{zap.Stringer("reason", status), zap.String("remedy", remedy), zap.Int("pages", of.Count), zap.Int("of", total), zap.Strings("first", of.First)}
+	}
+	return nil
 }
 
 // Fields are the log fields of the pages that are left out.

@@ -109,19 +109,22 @@ func TestSelectionLines(t *testing.T) {
 	core, logs := observer.New(zapcore.InfoLevel)
 	l := logonce.New(zap.New(core))
 	bad, good := leftOut(map[indexing.Status]int{indexing.Disallowed: 60, indexing.OverMax: 5}), leftOut(nil)
+	foreign, tagged := leftOut(map[indexing.Status]int{indexing.CanonicalForeign: 9}), leftOut(map[indexing.Status]int{indexing.NoIndexTag: 9})
+	foreign.ForeignHosts = map[string]int{"https://a.example": 2, "https://www.b.example:8443": 6, "": 1}
 	bad.Listed, bad.Orphans, good.Listed = 10, indexing.List[string]{Count: 2, First: []string{"/a", "/b"}}, 10
 	for i, step := range []struct {
 		selected indexing.Result
-		want     int // lines besides the one of the refresh
-	}{{bad, 3}, {bad, 0}, {good, 0}, {bad, 3}} {
+		want     int    // lines besides the one of the refresh
+		remedy   string // part of that
+	}{{bad, 3, "GET"}, {bad, 0, ""}, {good, 0, ""}, {bad, 3, "GET"}, {foreign, 1, "'base_url https://www.b.example:8443'"}, {tagged, 1, "'header'"}} {
 		logs.TakeAll()
 		r := Refresh{Result: Changed, Pages: 10, Selected: step.selected}
 		r.Log(l, zap.NewNop(), r.Report(new(Report)), new(Report))
 		if got := logs.Len() - 1; got != step.want {
 			t.Errorf("step %d: got %v, want %d lines", i, logs.All(), step.want)
 		}
-	}
-	if lines := logs.FilterField(zap.Strings("first", []string{"/disallowed"})).All(); len(lines) != 1 || lines[0].Level != zapcore.WarnLevel {
-		t.Errorf("got %v", lines)
+		if all := logs.FilterMessageSnippet("more than half").All(); step.remedy != "" && (len(all) != 1 || all[0].Level != zapcore.WarnLevel || !strings.Contains(all[0].ContextMap()["remedy"].(string), step.remedy)) {
+			t.Errorf("step %d: got %v, want %s", i, all, step.remedy)
+		}
 	}
 }

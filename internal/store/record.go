@@ -71,6 +71,9 @@ type Record struct {
 
 	// Selected is what the last published selection said of the page. Selecting alone writes it.
 	Selected Selected `cbor:"27,keyasint,omitzero"`
+
+	// NoIndexTag says that the flag NoIndex comes from an X-Robots-Tag header.
+	NoIndexTag bool `cbor:"28,keyasint,omitempty"`
 }
 
 // Selected is what a selection said of a page.
