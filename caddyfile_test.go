@@ -2,7 +2,6 @@ package sitemap
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"flag"
 	"os"
@@ -12,31 +11,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 )
-
-func init() { caddy.RegisterModule(testList{}) }
-
-// testList is a source as another module may bring it: with words of its own.
-type testList struct {
-	Names []string `json:"names,omitempty"`
-}
-
-func (testList) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: sourceNamespace + ".test_list", New: func() caddy.Module { return new(testList) }}
-}
-
-func (l *testList) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next()
-	l.Names = d.RemainingArgs()
-	for d.NextBlock(0) {
-		l.Names = append(l.Names, d.Val())
-	}
-	return nil
-}
-
-func (*testList) Pages(context.Context, *Refresh, func(Page) error) error { return nil }
 
 var update = flag.Bool("update", false, "write what is adapted into the fixtures of caddytest/adapt")
 

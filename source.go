@@ -133,23 +133,26 @@ func (p *Page) candidate(now int64) (c page.Page, malformed string) {
 	return c, ""
 }
 
-// Refresh is what a source may know of the refresh that it contributes to.
+// Refresh describes the refresh that a source contributes to, and takes what the source reports. The zero
+// value drops the reports: it is for tests of sources.
 type Refresh struct {
-	// BaseURL is scheme, host and port of the site, such as https://example.com.
+	// BaseURL is the scheme, host and port of the site, such as https://example.com.
 	BaseURL string
 
-	// Prefix is the path prefix that the site serves, percent-encoded, without a slash at
-	// its end; "" for all.
+	// Prefix is the path prefix that the site serves, percent-encoded and without a trailing
+	// slash; "" for all paths. Pages outside of it are not listed.
 	Prefix string
 
-	// Root is the site's file root, "" where none could be found; FS is its file system, nil
-	// being the operating system's own. Hide and Index are what its file server hides, and
-	// its index names, if one was found.
-	Root        string
-	FS          fs.FS
+	// Root is the root of the site's files; "" if it was not found.
+	Root string
+
+	// FS is the file system of Root; nil: that of the operating system.
+	FS fs.FS
+
+	// Hide and Index are the hidden files and the index names of the site's file_server.
 	Hide, Index []string
 
-	// Workers is how many goroutines the source may use for computing.
+	// Workers is the number of goroutines that the source may use for computing.
 	Workers int
 
 	// Now is the time at which the refresh began.
@@ -203,17 +206,23 @@ func (r *Refresh) replacer() *caddy.Replacer {
 	return repl
 }
 
-// LeaveOut counts candidates that are not listed for a reason, a few words that a log line
-// can group them by.
+// LeaveOut counts n pages that the source does not yield for a reason, a few words that the
+// log and `caddy sitemap status` group them by, such as "sold out".
 func (r *Refresh) LeaveOut(reason string, n int) {
+	if r.site == nil {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leftOut[reason] += max(n, 0)
 }
 
-// Warn logs a warning about the source, and not again while later refreshes warn of the
-// same kind with the same words.
+// Warn logs a warning about the source. It is shown by `caddy sitemap status`, too. While
+// later refreshes warn of the same kind with the same message, it is not logged again.
 func (r *Refresh) Warn(kind, message string, fields ...zap.Field) {
+	if r.site == nil {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.warnings[sourceKind+kind] = message
