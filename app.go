@@ -18,7 +18,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/export"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -71,8 +70,8 @@ type App struct {
 	running context.Context
 	cancel  context.CancelFunc
 	group   sync.WaitGroup
-	slots   crawl.Slots // computing slots of all crawls
-	compute crawl.Slots // of selecting and building
+	slots   wait.Slots // computing slots of all crawls
+	compute wait.Slots // of selecting and building
 
 	counts   counts
 	events   *eventQueue
@@ -95,7 +94,7 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	a.running, a.cancel = context.WithCancel(context.Background())
 	a.sites, a.fetchers, a.started = make(map[siteID]*site), make(map[*caddyhttp.Server]*serverFetcher), make(chan struct{})
 	half := max(runtime.GOMAXPROCS(0)/2, 1)
-	a.slots, a.compute = crawl.NewSlots(half), crawl.NewSlots(half)
+	a.slots, a.compute = wait.NewSlots(half), wait.NewSlots(half)
 	if a.folder, err = stateFolder(a.State, caddy.NewReplacer()); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // bench is an App with one handler, to which a matcher for named.example leads and one for
@@ -44,7 +45,7 @@ func newBench(t testing.TB, configure func(*Handler)) *bench {
 	a.fetchers = map[*caddyhttp.Server]*serverFetcher{h.server: {server: h.server, routes: caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		return h.ServeHTTP(w, r, b.pages)
 	})}}
-	a.slots, a.compute = crawl.NewSlots(1), crawl.NewSlots(1)
+	a.slots, a.compute = wait.NewSlots(1), wait.NewSlots(1)
 	a.events = &eventQueue{queue: make(chan func(), 100)}
 	b.lists("/a")
 	return b

@@ -27,6 +27,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 func buildCommand() *cobra.Command {
@@ -180,7 +181,7 @@ func (b *build) sites(ctx context.Context) ([]*site, error) {
 		return nil, err
 	}
 	a, cores := app.(*App), runtime.GOMAXPROCS(0) // no visitors wait
-	a.slots, a.compute = crawl.NewSlots(cores), crawl.NewSlots(cores)
+	a.slots, a.compute = wait.NewSlots(cores), wait.NewSlots(cores)
 	a.building, a.events, a.folder = &b.progress, nil, b.state
 	a.locateHandlers()
 	named := a.namedSites(math.MaxInt)

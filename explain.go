@@ -18,6 +18,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
 	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
@@ -173,7 +174,7 @@ func (s *site) addReason(x *explanation, path string) {
 	if x.NamedBy == nil && !set.crawl.Off {
 		word = set.crawl.disallows(path)
 	}
-	x.Rule = cmp.Or(word, report.Clip(probed.robots.rules.Line(path)))
+	x.Rule = cmp.Or(word, terminal.Clip(probed.robots.rules.Line(path)))
 	switch {
 	case probed.blocked != "":
 		x.because(probed.blocked, fmt.Sprintf("The sitemap's path, or the front page, returns status %d.", probed.status),

@@ -42,6 +42,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 func init() {
@@ -135,7 +136,7 @@ type Handler struct {
 
 	limiter      *crawl.Limiter // of fetches that upstreams answer, on all sites
 	abandoned    atomic.Int32   // fetches that never came back
-	onDemandTurn crawl.Slots    // of refreshes of sites on demand: one at a time
+	onDemandTurn wait.Slots     // of refreshes of sites on demand: one at a time
 	sampled      *zap.Logger    // of sites on demand: each message once a minute
 
 	// Known once Caddy starts.
@@ -256,7 +257,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.settings.digest = xxhash.Sum64(encoded)
-	h.limiter, h.onDemandTurn = crawl.NewLimiter(h.settings.crawl.Rate, h.settings.crawl.Concurrency), crawl.NewSlots(1)
+	h.limiter, h.onDemandTurn = crawl.NewLimiter(h.settings.crawl.Rate, h.settings.crawl.Concurrency), wait.NewSlots(1)
 	if h.logs, err = h.logReaders(); err != nil {
 		return err
 	}

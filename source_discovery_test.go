@@ -20,9 +20,9 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // TestDiscoverySettings is of JSON, whose settings no Caddyfile has checked.
@@ -158,7 +158,7 @@ func newVisiting(t testing.TB, sources ...input) *visiting {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	v := &visiting{TB: t, logs: logs, clock: time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)}
-	h := &Handler{logger: zap.New(core), sampled: logonce.PerMinute(zap.New(core)), sources: sources, server: new(caddyhttp.Server), listener: address{scheme: "http"}, mounts: mounts{{}}, onDemandTurn: crawl.NewSlots(1)}
+	h := &Handler{logger: zap.New(core), sampled: logonce.PerMinute(zap.New(core)), sources: sources, server: new(caddyhttp.Server), listener: address{scheme: "http"}, mounts: mounts{{}}, onDemandTurn: wait.NewSlots(1)}
 	if err := h.compile(""); err != nil {
 		t.Fatal(err)
 	}

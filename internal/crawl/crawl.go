@@ -18,6 +18,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/uri"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // Candidates are the pages that sources name and visitors have had, in path order, each once. Next goes on
@@ -69,7 +70,7 @@ func (p *Policy) expire() int64 { return int64(p.Expire / time.Second) }
 type Options struct {
 	Fetcher Fetcher
 	Limiter *Limiter         // of requests to upstreams; nil: 2 a second, one at a time
-	Slots   Slots            // of computing
+	Slots   wait.Slots       // of computing; none is held while waiting for something
 	Workers int              // fetches of the site's own pages at a time; 0: 1
 	Now     func() time.Time // nil: time.Now
 	Own     bool             // the site itself is known to respond for what is no file

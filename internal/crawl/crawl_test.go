@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // static is a site, and remembers what was fetched. Its pages are of words: links, and what else there is in
@@ -357,7 +358,7 @@ func TestAliases(t *testing.T) {
 // own Update.
 func TestSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slots := NewSlots(1)
+		slots := wait.NewSlots(1)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		gen := empty(t)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 const (
@@ -23,7 +25,7 @@ const (
 // concurrent use.
 type Limiter struct {
 	interval time.Duration
-	slots    Slots
+	slots    wait.Slots
 
 	mu      sync.Mutex
 	next    time.Time     // no request begins before
@@ -32,7 +34,7 @@ type Limiter struct {
 
 // NewLimiter returns a Limiter for so many requests a second, so many at a time.
 func NewLimiter(rate float64, concurrency int) *Limiter {
-	return &Limiter{interval: time.Duration(float64(time.Second) / rate), slots: NewSlots(concurrency)}
+	return &Limiter{interval: time.Duration(float64(time.Second) / rate), slots: wait.NewSlots(concurrency)}
 }
 
 // Resume leaves upstreams alone for as long as the Limiter before this one would have.
@@ -54,18 +56,18 @@ func (l *Limiter) Next() time.Time {
 }
 
 // Wait waits for a turn and for a slot, and takes both at once; false: ctx ended before, or its deadline will.
-func (l *Limiter) Wait(ctx context.Context, slots Slots) bool {
+func (l *Limiter) Wait(ctx context.Context, slots wait.Slots) bool {
 	for slots.Take(ctx) {
-		wait := l.turn()
-		if wait <= 0 {
+		pause := l.turn()
+		if pause <= 0 {
 			return true
 		}
 		slots.Release()
-		if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < wait {
+		if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < pause {
 			return false
 		}
 		select {
-		case <-time.After(wait):
+		case <-time.After(pause):
 		case <-ctx.Done():
 		}
 	}
@@ -76,8 +78,8 @@ func (l *Limiter) Wait(ctx context.Context, slots Slots) bool {
 func (l *Limiter) turn() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if wait := time.Until(l.next); wait > 0 {
-		return wait
+	if pause := time.Until(l.next); pause > 0 {
+		return pause
 	}
 	l.next = time.Now().Add(l.interval)
 	return 0
@@ -114,31 +116,4 @@ func retryAfter(header http.Header, now time.Time, fallback time.Duration) time.
 		return min(at.Sub(now), maxRetryAfter)
 	}
 	return fallback
-}
-
-// Slots bound how many goroutines of all sites compute at a time; nil: they do not. None is held while waiting
-// for something.
-type Slots chan struct{}
-
-// NewSlots returns n slots.
-func NewSlots(n int) Slots { return make(Slots, n) }
-
-// Take waits for a slot; false: ctx ended before.
-func (s Slots) Take(ctx context.Context) bool {
-	if s == nil || ctx.Err() != nil {
-		return ctx.Err() == nil
-	}
-	select {
-	case s <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// Release gives the slot back.
-func (s Slots) Release() {
-	if s != nil {
-		<-s
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // response returns a response with a status and pairs of header fields.
@@ -276,7 +277,7 @@ func TestOnePace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const sites, interval = 100, 100 * time.Millisecond
 		timed := &timed{Fetcher: &static{proxied: true, pages: map[string]string{"/a": "", "/b": ""}}}
-		slots, limiter := NewSlots(1), NewLimiter(10, 4)
+		slots, limiter := wait.NewSlots(1), NewLimiter(10, 4)
 		slots.Take(t.Context()) // another site computes
 		time.AfterFunc(10*time.Second, slots.Release)
 		var group sync.WaitGroup

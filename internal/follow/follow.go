@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
-	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
 )
 
 // Response is what an anonymous visitor gets for a URL.
@@ -55,13 +55,13 @@ func (s *Site) get(ctx context.Context, path string) Response {
 	res, err := s.Fetcher.Fetch(ctx, crawl.Request{Path: path, Limit: htmlmeta.MaxBody})
 	switch {
 	case err != nil:
-		r.Error = report.Clip(err.Error())
+		r.Error = terminal.Clip(err.Error())
 		return r
 	case res.Unhandled:
 		r.Error = "no route handles the request: a visitor gets an empty response"
 		return r
 	}
-	r.Status, r.ContentType = res.Status, report.Clip(res.Header.Get("Content-Type"))
+	r.Status, r.ContentType = res.Status, terminal.Clip(res.Header.Get("Content-Type"))
 	pg := htmlmeta.Page{Base: s.Origin, Path: path, Header: res.Header}
 	meta := htmlmeta.Header(pg)
 	if res.Status == http.StatusOK && htmlmeta.IsHTML(r.ContentType) {
@@ -70,7 +70,7 @@ func (s *Site) get(ctx context.Context, path string) Response {
 	r.NoIndex = meta.NoIndex
 	base, _ := url.Parse(r.URL)
 	if to, err := base.Parse(res.Header.Get("Location")); err == nil && res.Status/100 == 3 {
-		r.Leads, r.To = "redirect", report.Clip(to.String())
+		r.Leads, r.To = "redirect", terminal.Clip(to.String())
 	} else if meta.Refresh != "" {
 		r.Leads, r.To = "refresh", meta.Refresh
 	} else if meta.Canonical != "" {

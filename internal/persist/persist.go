@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 const (
@@ -65,19 +65,19 @@ type Records struct {
 	Generation *store.Generation // the newest one, which may not be committed yet
 	Unsaved    bool              // the last commit failed, or has not ended
 
-	lease   crawl.Slots
+	lease   wait.Slots
 	storage store.Storage
 	prefix  string
 	store   *store.Store // nil: not opened yet
 
 	ctx     context.Context // of commits
 	cancel  context.CancelFunc
-	commits crawl.Slots // one at a time
+	commits wait.Slots // one at a time
 }
 
 func newRecords(storage store.Storage, prefix string) *Records {
 	memory, _ := store.Open(context.Background(), store.NewMemory(), store.Options{}) // which cannot fail
-	r := &Records{Generation: memory.Last(), lease: crawl.NewSlots(1), storage: storage, prefix: prefix, commits: crawl.NewSlots(1)}
+	r := &Records{Generation: memory.Last(), lease: wait.NewSlots(1), storage: storage, prefix: prefix, commits: wait.NewSlots(1)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
@@ -178,7 +178,7 @@ func (r *Records) Commit() error {
 type limited struct{ store.Storage }
 
 // reads are the slots for those of all sites.
-var reads = crawl.NewSlots(64)
+var reads = wait.NewSlots(64)
 
 // Load implements [store.Storage].
 func (l limited) Load(ctx context.Context, key string) ([]byte, error) {

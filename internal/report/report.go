@@ -17,6 +17,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
 )
 
 // Results of refreshes.
@@ -78,7 +79,7 @@ func (r *Refresh) Report(before *Report) *Report {
 	rep.At, rep.Seconds = r.Begun.UTC().Truncate(time.Second), r.Took.Round(time.Microsecond).Seconds()
 	rep.Result, rep.Reason, rep.Pages = r.Result, r.Reason, r.Pages
 	if r.Err != nil {
-		rep.Result, rep.Reason = Failed, Clip(r.Err.Error())
+		rep.Result, rep.Reason = Failed, terminal.Clip(r.Err.Error())
 		return &rep
 	}
 	if rep.Reason == "" && rep.Pages > 0 {
@@ -96,7 +97,7 @@ func (r *Refresh) Report(before *Report) *Report {
 	}
 	for _, f := range r.Merged.Failed {
 		s := &rep.Sources[f.Input]
-		s.Error, s.Unread = Clip(f.Err.Error()), rep.Result != HeldBack || before.isUnread(f)
+		s.Error, s.Unread = terminal.Clip(f.Err.Error()), rep.Result != HeldBack || before.isUnread(f)
 	}
 	if r.Selected.Generation != nil {
 		rep.LeftOut, rep.Examples = r.LeftOut()
@@ -221,9 +222,4 @@ func Failures(failed []merge.InputError) error {
 		errs = append(errs, fmt.Errorf("%s: %w", f.Name, f.Err))
 	}
 	return errors.Join(errs...)
-}
-
-// Clip bounds a text that others wrote.
-func Clip(text string) string {
-	return strings.ToValidUTF8(text[:min(len(text), 2048)], "\uFFFD")
 }

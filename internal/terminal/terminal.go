@@ -1,4 +1,5 @@
-// Package terminal prints untrusted text, and JSON with such text, so that it cannot control the terminal.
+// Package terminal makes untrusted text fit to be shown, and prints JSON with such text: nothing in it controls the
+// terminal.
 package terminal
 
 import (
@@ -26,6 +27,11 @@ func Clean(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// Clip returns the first 2,048 bytes of a text, as valid UTF-8.
+func Clip(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), 2048)], "\uFFFD")
 }
 
 // PrintJSON prints valid JSON in columns: the members of an object below its name, and the
