@@ -168,7 +168,7 @@ func (s *site) status() siteStatus {
 	}
 	due, _, _ := s.schedule.State()
 	st.NextRefresh, st.LastRefresh = toSecond(due), s.state.report.Load()
-	if snapshot := s.state.Index.Load(); snapshot != nil {
+	if snapshot := s.state.published.Load(); snapshot != nil {
 		st.Pages, st.Shards, st.Bytes = snapshot.Pages, max(len(snapshot.Shards), 1), snapshot.Bytes
 		st.Since = toSecond(snapshot.Index.Modified)
 	}
@@ -211,7 +211,7 @@ func (s *site) report(r report.Refresh, begun time.Time, took time.Duration) {
 	}
 	before := s.lastReport()
 	r.Begun, r.Took, r.Sources = begun, took, s.handler.inputNames()
-	r.Pages, r.MaxPages = pagesOf(s.state.Index.Load()), s.handler.settings.maxURLs
+	r.Pages, r.MaxPages = pagesOf(s.state.published.Load()), s.handler.settings.maxURLs
 	last := r.Report(before)
 	s.state.report.Store(last)
 	r.Log(s.logger, s.handler.logger.With(zap.String("site", s.url())), last, before)

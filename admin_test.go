@@ -42,7 +42,7 @@ func listing(pages int) *publish.Snapshot {
 // there are no longer are still summed.
 func TestMetrics(t *testing.T) {
 	s, _ := reportSite(t)
-	s.state.Index.Store(listing(3))
+	s.state.published.Store(listing(3))
 	s.state.report.Store(&report.Report{Pending: 4, LeftOut: map[string]int{"\xff": 1, "\xfe": 2}, Confirmed: time.Now()})
 	s.state.readers.Count("", "sitemap", 200, time.Now())
 	departed.Add(&s.state.readers)

@@ -266,7 +266,7 @@ func (a *App) makeRoom(more int, spare *site) bool {
 			}
 			sites, bytes = sites+1, bytes+s.state.bytes.Load()
 			idle := now.Sub(time.Unix(0, s.requested.Load())).Abs() // the clock may be set back
-			if idle >= lately && s.state.Index.Load() == nil {
+			if idle >= lately && s.state.published.Load() == nil {
 				idle = math.MaxInt64
 			}
 			if _, running, _ := s.schedule.State(); idle >= longest && !running {

@@ -97,17 +97,17 @@ func TestMakeRoom(t *testing.T) {
 	b.visitMany(maxOnDemandSites)
 	filled := snapshotOf(t, 1, "/a")
 	for _, s := range b.app.sites {
-		s.state.Index.Store(filled)
+		s.state.published.Store(filled)
 	}
 	at := func(i int) *site {
 		return b.app.sites[siteID{b.handler, address{scheme: "http", host: fmt.Sprintf("junk-%d.example", i)}}]
 	}
-	at(1).state.Index.Store(nil)
-	at(2).state.Index.Store(nil)
+	at(1).state.published.Store(nil)
+	at(2).state.published.Store(nil)
 	at(2).schedule.Begin()
 	at(3).requested.Add(-1)
 	b.clock = b.clock.Add(3 * time.Minute)
-	at(4).state.Index.Store(nil)
+	at(4).state.published.Store(nil)
 	at(4).requested.Store(b.clock.UnixNano())
 	for i, want := range []int{1, 3} {
 		evicted := at(want)
@@ -269,7 +269,7 @@ func TestNamedSites(t *testing.T) {
 func TestTakeOver(t *testing.T) {
 	before := newBench(t, nil)
 	for _, host := range []string{"named.example", "visited.example", "visited.test"} {
-		before.site(host).state.Index.Store(snapshotOf(t, 1, "/a"))
+		before.site(host).state.published.Store(snapshotOf(t, 1, "/a"))
 	}
 	for name, test := range map[string]struct {
 		configure func(*Handler)
@@ -286,7 +286,7 @@ func TestTakeOver(t *testing.T) {
 		urls := []string{}
 		for _, s := range next.app.allSites() {
 			urls = append(urls, s.url())
-			if s.state.Index.Load() == nil || !wait.IsDone(s.ready) || s.onDemand != (s.id.host != "named.example") {
+			if s.state.published.Load() == nil || !wait.IsDone(s.ready) || s.onDemand != (s.id.host != "named.example") {
 				t.Errorf("%s: %s has no snapshot, or waits", name, s.url())
 			}
 		}

@@ -112,7 +112,7 @@ func (b *bench) refresh(s *site) *publish.Snapshot {
 	b.clock = b.clock.Add(s.handler.settings.refresh)
 	s.run()
 	b.app.group.Wait()
-	return s.state.Index.Load()
+	return s.state.published.Load()
 }
 
 // logged counts the log lines with a message.

@@ -224,7 +224,7 @@ func (b *build) build(ctx context.Context, s *site, folder *export.Folder) error
 	out := s.refresh(ctx, b.force)
 	folder.Fetched = out.Crawled.Fetched
 	folder.LeftOut, folder.Examples = out.LeftOut()
-	snapshot := s.state.Index.Load()
+	snapshot := s.state.published.Load()
 	switch err := cmp.Or(out.Err, report.Failures(out.Merged.Failed)); {
 	case err != nil:
 		return err

@@ -208,7 +208,7 @@ func (s *site) addReason(x *explanation, path string) {
 
 // documentOf is the URL of the document that lists a path; "": none does.
 func (s *site) documentOf(path string) (string, error) {
-	snapshot := s.state.Index.Load()
+	snapshot := s.state.published.Load()
 	if snapshot == nil {
 		return "", nil
 	}

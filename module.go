@@ -7,7 +7,7 @@
 // apex: the main site's sitemap stands for its aliases (site.go). The [App] owns
 // the sites of all handlers (app.go), and each is refreshed when it is due: a
 // refresh is the pipeline in scanner.go, from the [Source]s to the published
-// [Index]. What is known of a site's pages outlives a reload in memory, and a
+// documents. What is known of a site's pages outlives a reload in memory, and a
 // restart in a store (state.go). Where a site's files lie, and whether the
 // handler is reached at all, is found out by a probe: a request through the
 // server's own routes that the handler recognizes (probe.go). The stages

@@ -175,7 +175,7 @@ func TestMadeUpHost(t *testing.T) {
 	b.lists("/a")
 	named, made := b.site("named.example"), b.site("made-up.example")
 	if b.refresh(named) == nil || b.refresh(made) != nil {
-		t.Errorf("got %d pages of the named site, %d of the other", pagesOf(named.state.Index.Load()), pagesOf(made.state.Index.Load()))
+		t.Errorf("got %d pages of the named site, %d of the other", pagesOf(named.state.published.Load()), pagesOf(made.state.published.Load()))
 	}
 	if r := made.lastReport(); r.Reason != reasonAbsent || b.logged(reasonAbsent) != 1 {
 		t.Errorf("got reason %q, logs %v", r.Reason, b.logs.All())

@@ -23,16 +23,16 @@ const (
 	firstPublication = time.Second            // what is known by then is published, and again after 2, 4, 8 … seconds
 	confirmAfter     = 10 * time.Minute       // for which refreshes must find a change suspicious before it is published
 	firstPatience    = 4 * time.Second        // with a source that yields nothing, or the probe of an alias, while requests wait for the first sitemap
-	firstHangs       = 2 * time.Second        // the same with fetches under way when a budget ends
+	firstHangs       = 2 * time.Second        // with fetches under way when a budget ends, while requests wait
 	sourcePatience   = time.Minute            // with a source, once no request waits
-	keepGrace        = time.Second            // for a refresh to keep what it has found when it is stopped
-	retryEmpty       = 5 * time.Second        // of a site that has nothing to serve yet
-	soon             = 200 * time.Millisecond // while pages are left to be fetched
-	maxOver          = 1_000_000              // candidates beyond max_urls that are looked at: others may turn out not to be listed
-	shareOfTime      = 20                     // a twentieth of the time at most is for gathering, selecting and building
+	keepGrace        = time.Second            // for a stopped refresh to commit what it has found
+	retryEmpty       = 5 * time.Second        // until the next refresh of a site that has nothing to serve yet
+	soon             = 200 * time.Millisecond // until the next refresh while pages are left to be fetched
+	maxOver          = 1_000_000              // candidates beyond max_urls that are gathered: others may turn out not to be listed
+	shareOfTime      = 20                     // gathering, selecting and building take a twentieth of the time at most
 )
 
-// refresh runs the pipeline once, and returns its outcome. Its stages:
+// refresh runs the pipeline once, and returns the result. Its stages:
 //
 //	probe    what the server's routes say of the site
 //	gather   candidates from the sources
@@ -42,11 +42,10 @@ const (
 //	confirm  whether the snapshot is published, or held back
 //	publish  the snapshot swapped in, the records written, events emitted
 //
-// What is known of each page is a record. All records of a site are a generation, which is
-// never changed: each stage that learns something makes the next one. A batch is the run of
-// a crawl in which pages were first seen; whether their dates are those of a deployment
-// shows only over all of it. A digest tells settings, routes or rules apart from those that
-// earlier results were made with.
+// The records of all pages are a generation, which never changes: the crawl and the selection
+// make the next one. A batch is the crawl in which a page was first seen; whether its pages
+// have the dates of a deployment shows only once it is complete. A digest tells whether
+// settings, routes or rules are those of an earlier result.
 func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 	isSuperseded := func() bool { return latest.Load() > s.app.number }
 	if isSuperseded() {
@@ -67,7 +66,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 	}
 	run := &refreshRun{site: s, records: records, probed: probed, begun: s.app.now(), demanded: demanded}
 	if reason := probed.blocked; reason != "" { // the site's routes say so, and are believed at once
-		return run.swap(report.Refresh{Result: report.Empty, Reason: reason, Selected: indexing.Result{Generation: records.Generation}})
+		return run.publish(report.Refresh{Result: report.Empty, Reason: reason, Selected: indexing.Result{Generation: records.Generation}})
 	}
 	if run.source, err = newRefresh(s, probed, run.begun); err != nil {
 		return report.Refresh{Err: err}
@@ -80,13 +79,12 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 	run.candidates = merge.Start(ctx, run.source.inputs(), merge.Options{Filter: s.filter, MaxPages: set.maxURLs + maxOver, Patience: patience})
 	defer run.candidates.Close()
 	if set.crawl.Off {
-		return run.publish(ctx, crawl.Result{Gathered: true, Done: true}, false)
+		return run.selectAndPublish(ctx, crawl.Result{Gathered: true, Done: true}, false)
 	}
-	// When the rest is left to the next refresh, once all pages are known. Those who wait for a
-	// first sitemap shall not be told that there is none; who asked for a refresh does not wait
-	// for all pages.
+	// Once all candidates are known, the crawl ends here. While clients wait for a first sitemap,
+	// it goes on until their time-out; an operator who requested a refresh waits no longer.
 	run.end = run.begun.Add(set.refresh)
-	if empty := s.state.Index.Load() == nil; empty && set.refresh < firstWait || !empty && demanded && set.refresh > firstWait {
+	if empty := s.state.published.Load() == nil; empty && set.refresh < firstWait || !empty && demanded && set.refresh > firstWait {
 		run.end = run.begun.Add(firstWait)
 	}
 	crawling := s.crawler.Start(run.candidates, run.policy())
@@ -97,14 +95,14 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 			return report.Refresh{Err: fmt.Errorf("crawling: %w", err)}
 		}
 		records.Generation = crawled.Generation
-		now, idle := s.app.now(), time.Duration(0) // for which upstreams ask for a pause, and all else is done
+		now, idle := s.app.now(), time.Duration(0) // idle: until upstreams may be requested, if all else is done
 		if now.Before(budget.Until) {
 			idle = time.Unix(crawled.Next, 0).Sub(now)
 		}
 		_, _, requested := s.schedule.State()
 		goesOn := !crawled.Gathered || !crawled.Done && idle < firstPublication && !requested && now.Before(run.end)
 		switch {
-		case isSuperseded(): // by a configuration that goes on from here
+		case isSuperseded(): // the next configuration goes on from these records
 			return report.Refresh{Result: refreshSuperseded}
 		case s.ctx.Err() != nil:
 			s.logState(records.Commit())
@@ -116,7 +114,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 			wait.Within(idle, ctx.Done())
 			continue
 		}
-		if out := run.publish(ctx, crawled, goesOn); out.Err != nil || !out.Partial {
+		if out := run.selectAndPublish(ctx, crawled, goesOn); out.Err != nil || !out.Partial {
 			return out
 		}
 	}
@@ -127,16 +125,15 @@ type refreshRun struct {
 	*site
 	records    *persist.Records
 	probed     probeResult
-	source     *Refresh // what sources are told
+	source     *Refresh // as sources see it
 	candidates *merge.Stream
-	begun, end time.Time     // it may go on until the end, once all pages are known
-	demanded   bool          // somebody asked for it
-	settings   uint64        // digest that snapshots are selected by
+	begun, end time.Time     // end: when its crawl ends, once all candidates are known
+	demanded   bool          // an operator requested it
+	selectedBy uint64        // see siteState
 	cost       time.Duration // of gathering, selecting and building
 }
 
-// probe finds out what the routes say of the site, and settles which sites stand for
-// others.
+// probe probes the site's routes, and settles which sites are aliases of others.
 func (s *site) probe(ctx context.Context) (probeResult, error) {
 	hangs := time.AfterFunc(fetchTimeout, func() {
 		s.logger.Once(zap.WarnLevel, "hangs", "the site does not answer its own requests for its front page or robots.txt: the disk or upstream behind them hangs")
@@ -145,7 +142,7 @@ func (s *site) probe(ctx context.Context) (probeResult, error) {
 	if hangs.Stop() {
 		s.logger.Clear("hangs")
 	}
-	if probed.blocked == reasonAbsent && fails(probed.status) && s.state.Index.Load() != nil {
+	if probed.blocked == reasonAbsent && fails(probed.status) && s.state.published.Load() != nil {
 		probed.blocked = "" // no made-up host: its pages stay as long as any that fail
 	}
 	s.settle(ctx, &probed, err)
@@ -168,13 +165,13 @@ func (r *refreshRun) policy() crawl.Policy {
 	return p
 }
 
-// publish selects the pages to list, and publishes their documents. Where the change has to be
-// confirmed first, pages that were listed stay. goesOn says that more follows in this refresh.
-func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, goesOn bool) report.Refresh {
-	published, last, off := r.state.Index.Load(), r.lastReport(), r.handler.settings.crawl.Off
+// selectAndPublish is the stages from select on. If the change has to be confirmed first, pages that
+// were listed stay. goesOn says that more follows in this refresh.
+func (r *refreshRun) selectAndPublish(ctx context.Context, crawled crawl.Result, goesOn bool) report.Refresh {
+	published, last, off := r.state.published.Load(), r.lastReport(), r.handler.settings.crawl.Off
 	out := report.Refresh{Crawled: crawled, Partial: goesOn, Snapshot: published}
-	r.settings = r.digest(r.probed.root, r.probed.fs, r.probed.index)
-	asBefore := published != nil && r.settings == r.state.settings.Load()
+	r.selectedBy = r.digest(r.probed.root, r.probed.fs, r.probed.index)
+	asBefore := published != nil && r.selectedBy == r.state.selectedBy.Load()
 	unchanged := asBefore && !off && last.HeldSince.IsZero() && crawl.Same(crawled.Generation, r.state.generation.Load())
 	if !unchanged {
 		if out.Snapshot, out.Selected, out.Err = r.build(ctx, crawled, false); out.Err != nil {
@@ -204,16 +201,16 @@ func (r *refreshRun) publish(ctx context.Context, crawled crawl.Result, goesOn b
 			return out
 		}
 	}
-	return r.swap(out)
+	return r.publish(out)
 }
 
-// build selects the pages to list, and builds their documents. Where a change is held back,
-// pages that were listed are kept: what is new is listed, and what is refused is not.
+// build selects the pages to list, and builds their documents. keepListed is for a change that is held
+// back: new pages are listed, and pages that were listed stay unless they are refused.
 func (r *refreshRun) build(ctx context.Context, crawled crawl.Result, keepListed bool) (snapshot *publish.Snapshot, selected indexing.Result, err error) {
 	set, begun := &r.handler.settings, r.app.now()
 	defer func() { r.cost += r.app.now().Sub(begun) }()
 	pages, result := r.named(ctx), func() indexing.Result { return indexing.Result{Generation: r.records.Generation} }
-	if !set.crawl.Off { // else it waits for the sources
+	if !set.crawl.Off { // else selecting waits for the sources, which needs no slot
 		if !r.app.compute.Take(ctx) {
 			return nil, selected, ctx.Err()
 		}
@@ -236,7 +233,7 @@ func (r *refreshRun) build(ctx context.Context, crawled crawl.Result, keepListed
 	return snapshot, result(), nil
 }
 
-// rules are what pages are selected by.
+// rules returns the rules by which pages are selected.
 func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules {
 	set := &r.handler.settings
 	rules := indexing.Rules{
@@ -253,7 +250,7 @@ func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules
 	return rules
 }
 
-// named are the candidates themselves, with crawl off: names suffice.
+// named yields the candidates, which are listed as they are with crawl off.
 func (r *refreshRun) named(ctx context.Context) iter.Seq2[page.Page, error] {
 	set := &r.handler.settings
 	return func(yield func(page.Page, error) bool) {
@@ -277,11 +274,11 @@ func (r *refreshRun) named(ctx context.Context) iter.Seq2[page.Page, error] {
 	}
 }
 
-// confirm returns why a change is held back, and since when; "": it is published. What an
-// operator asked for, or configured, is believed.
+// confirm returns why a change is held back, and since when; "": it is published, as is any change
+// that an operator requested or configured.
 func (r *refreshRun) confirm(published *publish.Snapshot, out *report.Refresh) (reason string, since time.Time) {
 	switch {
-	case published == nil, r.settings != r.state.settings.Load(), r.demanded: // nothing to compare, or meant
+	case published == nil, r.selectedBy != r.state.selectedBy.Load(), r.demanded: // nothing to compare, or intended
 	case 2*pagesOf(out.Snapshot) < pagesOf(published):
 		reason = "less than half of the pages are left"
 	default:
@@ -304,10 +301,10 @@ func (r *refreshRun) confirm(published *publish.Snapshot, out *report.Refresh) (
 	return reason, since
 }
 
-// swap publishes a snapshot: requests see it from now on, all of it. What was selected is
-// written, or how far logs were read; what cannot be written is tried again with the next refresh.
-func (r *refreshRun) swap(out report.Refresh) report.Refresh {
-	published := r.state.Index.Load()
+// publish swaps the snapshot in, emits events, reports, and writes the records if something was selected
+// or logs were read on. What cannot be written is tried again by the next refresh.
+func (r *refreshRun) publish(out report.Refresh) report.Refresh {
+	published := r.state.published.Load()
 	out.Cost = r.cost
 	switch {
 	case out.Snapshot == nil:
@@ -319,14 +316,14 @@ func (r *refreshRun) swap(out report.Refresh) report.Refresh {
 		out.Result = report.Changed
 	}
 	r.schedule.At(r.begun.Add(r.handler.settings.refresh)) // until it is known better
-	r.state.Index.Store(out.Snapshot)
+	r.state.published.Store(out.Snapshot)
 	r.setReady()
 	selected := out.Selected.Generation
 	if selected != nil {
 		r.records.Generation = selected
 		r.state.generation.Store(selected)
 	}
-	r.state.settings.Store(r.settings)
+	r.state.selectedBy.Store(r.selectedBy)
 	bytes := int64(r.records.Generation.Len()) * recordBytes
 	if own := r.own.Load(); own != nil {
 		bytes += int64(len(own.pages)) * ownBytes
@@ -344,7 +341,7 @@ func (r *refreshRun) swap(out report.Refresh) report.Refresh {
 	}
 	positions := r.state.progress.TakeChanged()
 	if !r.handler.settings.crawl.Off && (selected != nil || positions || r.records.Unsaved) {
-		r.logState(r.records.Write(out.Snapshot, meta{r.digest(), r.settings, r.lastReport(), r.state.progress.Stored()}))
+		r.logState(r.records.Write(out.Snapshot, meta{r.digest(), r.selectedBy, r.lastReport(), r.state.progress.Stored()}))
 	}
 	return out
 }
@@ -359,12 +356,12 @@ func (s *site) refreshWhenDue() {
 	}
 }
 
-// run refreshes the site and plans the next refresh. A source or handler that does not heed
-// that it is stopped is left to itself: Stop shall not wait for it.
+// run refreshes the site and plans the next refresh. Once the site is stopped, it waits a moment for
+// the refresh, and then abandons it: Stop must not wait for a source that ignores its context.
 func (s *site) run() {
 	demanded, begun := s.schedule.Begin(), s.app.now()
 	s.state.plan.Store(nil)
-	// The refresh has a moment to keep what it has found when the site is stopped.
+	// When the site is stopped, the refresh has a moment to commit what it has found.
 	running, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
 	defer cancel()
 	defer context.AfterFunc(s.ctx, func() { time.AfterFunc(keepGrace, cancel) })()
@@ -401,7 +398,7 @@ func (s *site) run() {
 	}
 }
 
-// nextRefresh is when the site is to be refreshed after a refresh that began at begun.
+// nextRefresh returns when the next refresh is due, after one that began at begun.
 func (s *site) nextRefresh(out report.Refresh, begun, now time.Time) time.Time {
 	interval := s.handler.settings.refresh
 	if s.handler.RefreshInterval == 0 {
@@ -410,7 +407,7 @@ func (s *site) nextRefresh(out report.Refresh, begun, now time.Time) time.Time {
 	wait, next := begun.Add(interval).Sub(now), time.Unix(out.Crawled.Next, 0).Sub(now)
 	crawled, probed := &out.Crawled, s.probed.Load()
 	switch {
-	case s.state.Index.Load() == nil && (out.Err != nil || probed != nil && probed.robots.closed):
+	case s.state.published.Load() == nil && (out.Err != nil || probed != nil && probed.robots.closed):
 		wait = min(wait, retryEmpty) // an application may start with the server
 	case out.Err != nil:
 	case crawled.Generation != nil && !crawled.Done:

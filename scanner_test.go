@@ -59,13 +59,13 @@ func TestConfirm(t *testing.T) {
 		"the clock is set back":   {10, []step{{pages: 4, want: few}, {after: -time.Hour, pages: 4, want: few}, {after: confirmAfter, pages: 4}}},
 	} {
 		run := &refreshRun{site: &site{state: new(siteState)}, begun: time.Unix(1e9, 0)}
-		run.state.settings.Store(1)
+		run.state.selectedBy.Store(1)
 		published := listing(test.published)
 		if test.published < 0 {
 			published = nil
 		}
 		for i, step := range test.steps {
-			run.begun, run.demanded, run.settings = run.begun.Add(step.after), step.asked, max(step.settings, 1)
+			run.begun, run.demanded, run.selectedBy = run.begun.Add(step.after), step.asked, max(step.settings, 1)
 			out := &report.Refresh{Snapshot: listing(step.pages)}
 			if step.pages == 0 {
 				out.Snapshot = nil
@@ -119,8 +119,8 @@ func TestNextRefresh(t *testing.T) {
 	} {
 		b := newBench(t, func(h *Handler) { h.RefreshInterval = caddy.Duration(test.given) })
 		s := b.site("named.example")
-		if s.state.Index.Store(nil); test.served {
-			s.state.Index.Store(listing(1))
+		if s.state.published.Store(nil); test.served {
+			s.state.published.Store(listing(1))
 		}
 		s.probed.Store(&probeResult{robots: robotsRules{closed: test.closed}})
 		if got := s.nextRefresh(test.out, begun, begun.Add(test.took)).Sub(begun); got != test.want {
@@ -177,7 +177,7 @@ func TestSlowSource(t *testing.T) {
 				t.Errorf("the first request waits for %s", took)
 			}
 		}
-		if got, warned := pagesOf(s.state.Index.Load()), b.logged("a late warning"); got != 1 || warned != 1 {
+		if got, warned := pagesOf(s.state.published.Load()), b.logged("a late warning"); got != 1 || warned != 1 {
 			t.Errorf("got %d pages, and %d warnings", got, warned)
 		}
 	})
@@ -214,7 +214,7 @@ func TestUpstreamsLeftAlone(t *testing.T) {
 		s := b.site("named.example")
 		begun := time.Now()
 		out := s.refresh(t.Context(), false)
-		if out.Err != nil || out.Partial || pagesOf(s.state.Index.Load()) != 20 || time.Since(begun) > 40*time.Second {
+		if out.Err != nil || out.Partial || pagesOf(s.state.published.Load()) != 20 || time.Since(begun) > 40*time.Second {
 			t.Errorf("got %+v after %s", out, time.Since(begun))
 		}
 		if n := b.logs.FilterMessageSnippet("sitemap refreshed").Len(); n > 20 {
@@ -455,7 +455,7 @@ func TestStopDoesNotWait(t *testing.T) {
 		}
 		close(release)
 		synctest.Wait()
-		if s.state.Index.Load() != nil {
+		if s.state.published.Load() != nil {
 			t.Error("what came after Stop is published")
 		}
 	})

@@ -215,7 +215,7 @@ func newSite(a *App, i identity) *site {
 	}
 	s.crawler = crawl.New(crawl.Options{Fetcher: &s.fetcher, Limiter: h.limiter, Slots: a.slots, Workers: cap(a.slots), Now: a.now, Own: !proxies})
 	s.schedule = schedule.New(a.now())
-	if s.state.Index.Load() == nil {
+	if s.state.published.Load() == nil {
 		return s
 	}
 	s.setReady()
@@ -242,11 +242,11 @@ func (s *site) snapshot(ctx context.Context) (*publish.Snapshot, error) {
 		s.requested.Store(s.app.now().UnixNano())
 		s.schedule.Notify()
 	}
-	if snapshot := s.state.Index.Load(); snapshot != nil {
+	if snapshot := s.state.published.Load(); snapshot != nil {
 		return snapshot, nil
 	}
 	err := s.app.await(ctx, s.ready)
-	return s.state.Index.Load(), err
+	return s.state.published.Load(), err
 }
 
 var errStopping = errors.New("the site is being stopped")

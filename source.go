@@ -175,7 +175,7 @@ func newRefresh(s *site, probed probeResult, now time.Time) (r *Refresh, err err
 		Workers: cap(s.app.compute), Now: now, site: s, probed: probed,
 		leftOut: make(map[string]int), warnings: make(map[string]string),
 	}
-	if s.state.Index.Load() == nil && !s.onDemand {
+	if s.state.published.Load() == nil && !s.onDemand {
 		r.Workers = runtime.GOMAXPROCS(0)
 	}
 	if r.Root != "" {

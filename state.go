@@ -27,20 +27,20 @@ import (
 // what the configuration before it has published and learnt.
 var states = caddy.NewUsagePool()
 
-// departed are the counts of sites that there are no longer: counters never go down.
+// departed adds up the counts of dropped sites: counters never go down.
 var departed accesslog.Readers
 
-// siteState is what outlives a configuration of a site: its published snapshot, and its
+// siteState is what of a site outlives a configuration: its published snapshot, and its
 // records. It is data alone: no server, logger or module.
 type siteState struct {
-	Index      atomic.Pointer[publish.Snapshot] // what is served; readers take no lock
-	generation atomic.Pointer[store.Generation] // that the snapshot was selected from
-	settings   atomic.Uint64                    // digest that it was selected by
-	last       atomic.Pointer[publish.Snapshot] // that was not empty, whose names are known still
+	published  atomic.Pointer[publish.Snapshot] // what is served; readers take no lock. Nil: nothing
+	generation atomic.Pointer[store.Generation] // from which it was selected
+	selectedBy atomic.Uint64                    // digest of the settings and probe by which it was selected
+	last       atomic.Pointer[publish.Snapshot] // the last one published that was not nil: its names still work
 	progress   accesslog.Progress               // in access logs
-	visited    accesslog.Visited                // paths that visitors have had
-	readers    accesslog.Readers
-	missing    sync.Map // sources that do not exist, by number, and since when
+	visited    accesslog.Visited                // paths that visitors have requested
+	readers    accesslog.Readers                // who requested the documents
+	missing    sync.Map                         // since when a source's files do not exist, by the source's number
 
 	key      string
 	id       address
@@ -48,8 +48,8 @@ type siteState struct {
 	path     string  // of the sitemap, as the handler's settings have it
 	onDemand bool
 	report   atomic.Pointer[report.Report] // of the last refresh; nil: none since the start
-	plan     atomic.Pointer[plan]          // nil: a refresh runs, or the last one was in vain
-	bytes    atomic.Int64                  // of memory, about
+	plan     atomic.Pointer[plan]          // nil: a refresh is under way, or the last one failed
+	bytes    atomic.Int64                  // of memory, roughly
 	limiter  atomic.Pointer[crawl.Limiter] // of the handler, in the configuration that started last
 	records  *persist.Site
 }
@@ -63,8 +63,8 @@ type plan struct {
 
 const recordBytes = 32 // about what a record takes, compressed
 
-// acquireState takes hold of a site's state, or makes it. Sites of other handlers that have
-// the same URLs are told apart by their number. Under the App's mu.
+// acquireState returns the state of a site from the pool, or a new one. Sites of several handlers
+// with the same URLs are told apart by a number. Under the App's mu.
 func acquireState(a *App, i *identity) *siteState {
 	used := make(map[string]bool)
 	for _, s := range a.sites {
@@ -99,10 +99,10 @@ func (st *siteState) Destruct() error {
 	return nil
 }
 
-// meta is what is kept of a site besides its records and documents.
+// meta is what is stored of a site besides its records and documents.
 type meta struct {
-	Settings  uint64           `json:"settings"` // digest of what the operator wrote
-	Selected  uint64           `json:"selected"` // digest of that and what the probe found
+	Settings  uint64           `json:"settings"` // digest of the settings: see identity.digest
+	Selected  uint64           `json:"selected"` // siteState.selectedBy
 	Report    *report.Report   `json:"report,omitempty"`
 	Positions accesslog.Stored `json:"positions,omitempty"` // in access logs
 }
@@ -117,10 +117,10 @@ func (s *site) restore(ctx context.Context, r *persist.Records) {
 	if err == nil && m.Settings != 0 {
 		s.state.progress.Restore(m.Positions)
 		s.state.report.CompareAndSwap(nil, m.Report)
-		if m.Settings == s.digest() && snapshot != nil && s.state.Index.CompareAndSwap(nil, snapshot) {
+		if m.Settings == s.digest() && snapshot != nil && s.state.published.CompareAndSwap(nil, snapshot) {
 			s.state.last.Store(snapshot)
 			s.state.generation.Store(r.Generation)
-			s.state.settings.Store(m.Selected)
+			s.state.selectedBy.Store(m.Selected)
 			s.setReady()
 		}
 	}
@@ -134,8 +134,8 @@ func (s *site) logState(err error) {
 	s.logger.OnceIf(err != nil, zap.WarnLevel, "state", "cannot keep what is known of the pages: it is relearned after a restart", zap.Error(err))
 }
 
-// stateFolder is where records are kept, by the state setting; "": in memory alone. Without a
-// replacer, as for a Caddyfile, placeholders have no value yet.
+// stateFolder returns the folder that the state setting names; "": records are kept in memory. With
+// a nil replacer, as for a Caddyfile, it only checks the setting.
 func stateFolder(state string, repl *caddy.Replacer) (folder string, err error) {
 	if state != "" && state != "off" && !strings.ContainsAny(state, `/\{`) { // which would lie in the working directory
 		return "", fmt.Errorf("state '%s': a folder such as /var/lib/caddy/sitemap is wanted, or off", state)
