@@ -78,6 +78,9 @@ type request struct {
 // is a response with that error's status; the error here means that there was none. After
 // errAbandoned the request's probe belongs to the handler, and must not be read.
 func (f *serverFetcher) fetch(ctx context.Context, q request) (*crawl.Response, error) {
+	if ctx.Err() != nil { // each fetch that hangs would take its grace
+		return nil, ctx.Err()
+	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	var res *crawl.Response
