@@ -231,8 +231,11 @@ func (s *site) logProbed(last *report.Report, cause []zap.Field) {
 		level = zap.InfoLevel
 	}
 	tooEarly := last.Reason == "" && last.Pending > 0
-	s.logger.OnceIf(last.Result == report.Empty && !tooEarly, level, "empty", cmp.Or(last.Reason, "no page to list, so there is no sitemap"),
-		slices.Concat(last.Fields(), cause, []zap.Field{zap.String("root", probed.root), zap.String("path", s.id.prefix+set.path), zap.Int("status", probed.status)})...)
+	fields := append(last.Fields(), zap.String("root", probed.root), zap.String("path", s.id.prefix+set.path))
+	if probed.blocked != "" {
+		fields = append(fields, zap.Int("status", probed.status), zap.String("remedy", probed.remedy))
+	}
+	s.logger.OnceIf(last.Result == report.Empty && !tooEarly, level, "empty", cmp.Or(last.Reason, "no page to list, so there is no sitemap"), append(fields, cause...)...)
 }
 
 func pagesOf(snapshot *publish.Snapshot) int {

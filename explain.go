@@ -177,8 +177,10 @@ func (s *site) addReason(x *explanation, path string) {
 	x.Rule = cmp.Or(word, terminal.Clip(probed.robots.rules.Line(path)))
 	switch {
 	case probed.blocked != "":
-		x.because(probed.blocked, fmt.Sprintf("The sitemap's path, or the front page, returns status %d.", probed.status),
-			"Change the routes if it should be listed.")
+		x.because(probed.blocked, "", probed.remedy)
+		if probed.status != 0 {
+			x.Meaning = fmt.Sprintf("The sitemap's path, or the front page, returns status %d.", probed.status)
+		}
 	case s.isDocument(path):
 		x.because(excluded, "It is a document of the sitemap itself.", "")
 	case excluded != "":

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/http"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -20,12 +22,14 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // probeResult is what the server's routes say of a site.
 type probeResult struct {
 	blocked       string // why the site lists nothing; "": it does list
 	status        int    // of the response that says so
+	remedy        string
 	canonicalHost string // that the front page names in its canonical; "": none
 
 	robots robotsRules
@@ -47,8 +51,16 @@ const (
 	reasonRefused   = "the site refuses anonymous visitors, so nothing is listed"
 	reasonAbsent    = "the front page of this host, which only visitors named, returns an error, so nothing is listed"
 	reasonShadowed  = "another sitemap handler before this one has the same path, so nothing is listed here"
-	reasonUnreached = "requests for the sitemap do not reach its handler, so nothing is listed"
+	reasonUnreached = "requests for the sitemap do not reach its handler: another one returns status %d"
 )
+
+// What to do about it.
+var reasonRemedies = map[string]string{
+	reasonRefused:   "None if the site is private; otherwise remove the login or the address rule.",
+	reasonAbsent:    "Name the host in the configuration if its pages should be listed.",
+	reasonShadowed:  "Give one of the two another 'path'.",
+	reasonUnreached: "Usual causes: a matcher on the directive, a handler before it (respond, redir, try_files with =404), or a handle block without it.",
+}
 
 // robotsRules are the site's own robots.txt as a crawler reads it.
 type robotsRules struct {
@@ -82,16 +94,17 @@ func probeOf(r *http.Request) (p *probe, own bool) {
 // probe finds out where the site's pages lie and whether an anonymous visitor gets in.
 // The error says that there was no response.
 func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error) {
-	h, path := f.handler, f.id.prefix+f.handler.settings.path
+	h, sitemap := f.handler, f.id.prefix+f.handler.settings.path
 	p := &probe{handler: h, prefix: f.id.prefix}
-	res, err := f.fetch(ctx, path, peekBody, p)
+	res, err := f.fetch(ctx, sitemap, peekBody, p)
 	switch {
 	case errors.Is(err, errAbandoned), err != nil && p.seen == nil:
-		return result, fmt.Errorf("fetching %s: %w", path, err)
+		return result, fmt.Errorf("fetching %s: %w", sitemap, err)
 	case p.seen == nil && fails(res.Status): // which says nothing of where the routes lead
-		return result, fmt.Errorf("fetching %s: status %d", path, res.Status)
+		return result, fmt.Errorf("fetching %s: status %d", sitemap, res.Status)
 	case p.seen == nil:
-		result.blocked, result.status = reasonUnreached, res.Status
+		result.blocked, result.status = fmt.Sprintf(reasonUnreached, res.Status), res.Status
+		result.remedy = reasonRemedies[reasonUnreached]
 		if refuses(res.Status) {
 			result.blocked = reasonRefused
 		}
@@ -115,7 +128,52 @@ func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error)
 		result.blocked, result.status = reasonAbsent, status
 	}
 	result.siteFiles, result.robots = p.files, f.fetchRobots(ctx)
+	result.remedy = cmp.Or(reasonRemedies[result.blocked], result.remedy)
+	if status == http.StatusForbidden { // which file_server returns as well for what it cannot read
+		if unreadable := f.unreadable(&result.siteFiles); unreadable != "" {
+			result.blocked, result.remedy = unreadable, remedyUnreadable
+		}
+	}
 	return result, ctx.Err()
+}
+
+const remedyUnreadable = "Let the user that runs Caddy read it, and enter each folder above it."
+
+// unreadable says that Caddy's user may not read the root; "": it may.
+func (f *siteFetcher) unreadable(at *siteFiles) (reason string) {
+	fsys, err := fileSystem(f.handler.ctx, at.fs)
+	root, of := at.root, fmt.Sprintf(" of file system '%s'", at.fs)
+	if fsys == nil {
+		fsys, root, of = os.DirFS(at.root), ".", ""
+	}
+	if at.root == "" || err != nil {
+		return ""
+	}
+	opened := make(chan error, 1) // a disk may hang
+	go func() {
+		defer func() {
+			if recover() != nil { // of a file system of another module
+				opened <- nil
+			}
+		}()
+		file, err := fsys.Open(root)
+		if err == nil {
+			_ = file.Close()
+		}
+		opened <- err
+	}()
+	if err, _ := wait.Within(fetchTimeout, opened); errors.Is(err, fs.ErrPermission) {
+		reason = fmt.Sprintf("cannot read %s%s: permission denied%s", at.root, of, asUser())
+	}
+	return reason
+}
+
+// asUser names the user that runs Caddy, for errors of permission; "" on Windows.
+func asUser() string {
+	if uid := os.Getuid(); uid >= 0 {
+		return fmt.Sprintf(" (caddy runs as uid %d)", uid)
+	}
+	return ""
 }
 
 // fails reports whether a status may soon be another one.

@@ -152,9 +152,9 @@ func TestProbeReaches(t *testing.T) {
 	}{
 		"its own":               {through(h, h), "", 0, nil},
 		"another handler first": {through(other, h), reasonShadowed, 0, nil},
-		"none":                  {b.pages, reasonUnreached, 404, nil},
+		"none":                  {b.pages, fmt.Sprintf(reasonUnreached, 404), 404, nil},
 		"a login":               {status(http.StatusUnauthorized), reasonRefused, 401, nil},
-		"a teapot":              {status(http.StatusTeapot), reasonUnreached, 418, nil},
+		"a teapot":              {status(http.StatusTeapot), fmt.Sprintf(reasonUnreached, 418), 418, nil},
 		"an aborted connection": {func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) }, "", 0, errAborted},
 		"aborted behind the sitemap": {func(w http.ResponseWriter, r *http.Request) error {
 			return h.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) }))

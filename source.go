@@ -271,6 +271,8 @@ func (r *Refresh) inputs() (inputs []merge.Input) {
 				if since, _ := missing.LoadOrStore(i, r.Now); r.Now.Sub(since.(time.Time)) >= confirmAfter {
 					return nil // it has been gone for long: so are its pages
 				}
+			case errors.Is(err, fs.ErrPermission):
+				err = fmt.Errorf("%w%s", err, asUser())
 			}
 			return err
 		}})

@@ -155,6 +155,7 @@ func TestRootComesAndGoes(t *testing.T) {
 			test.amiss(s)
 			if test.name == "may not be read" {
 				s.Eventually(func() bool { return s.Get(url).StatusCode == http.StatusForbidden }, s.SitemapLog) // as file_server has it
+				s.Logged(`"level":"warn"`, "cannot read . of file system 'hooked': permission denied", `"remedy":"Let the user that runs Caddy read it`)
 			} else {
 				s.Logged(heldBack, test.reason)
 				s.Refreshes(2)

@@ -25,7 +25,7 @@ func TestSitesNotPublic(t *testing.T) {
 		"basic_auth inside handle, beside the handler": {"root {dir}/a\nsitemap\nbasic_auth / {\n user " + password + "\n }\n file_server", "the site refuses anonymous visitors"},
 		"403":                     {"root {dir}/a\nsitemap\nrespond / 403\nfile_server", "the site refuses anonymous visitors"},
 		"remote_ip":               {"@inside remote_ip 127.0.0.1 private_ranges\nhandle @inside {\n root {dir}/a\n sitemap\n file_server\n}\nrespond 403", "the site refuses anonymous visitors"},
-		"remote_ip, else nothing": {"@inside remote_ip 127.0.0.1 private_ranges\nhandle @inside {\n root {dir}/a\n sitemap\n file_server\n}\nrespond 404", "requests for the sitemap do not reach its handler"},
+		"remote_ip, else nothing": {"@inside remote_ip 127.0.0.1 private_ranges\nhandle @inside {\n root {dir}/a\n sitemap\n file_server\n}\nrespond 404", "requests for the sitemap do not reach its handler: another one returns status 404"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, "http://localhost:{port} {\n"+test.caddyfile+"\n}", harness.TwoRoots)
@@ -245,7 +245,7 @@ func TestSitesWarnings(t *testing.T) {
 			caddyfile: "{origin} {\n root {dir}/a\n route {\n @anonymous remote_ip 192.0.2.1\n abort @anonymous\n sitemap\n file_server\n }\n}",
 			want:      []string{"probing the site", "the connection was aborted"},
 		},
-		"a matcher that hides the sitemap": {caddyfile: "{origin} {\n root {dir}/a\n sitemap /docs/*\n file_server\n}", want: []string{"requests for the sitemap do not reach its handler", "/sitemap.xml"}},
+		"a matcher that hides the sitemap": {caddyfile: "{origin} {\n root {dir}/a\n sitemap /docs/*\n file_server\n}", want: []string{"requests for the sitemap do not reach its handler: another one returns status 404", `"remedy":"Usual causes: a matcher on the directive`, "/sitemap.xml"}},
 		"a file server before it":          {caddyfile: "{origin} {\n root {dir}/a\n route {\n file_server\n sitemap\n }\n}", want: []string{"requests for the sitemap do not reach its handler"}},
 		"two sitemaps of one path": {
 			caddyfile: "{origin} {\n root {dir}/a\n sitemap\n sitemap\n file_server\n}", want: []string{"another sitemap handler before this one has the same path"},
