@@ -21,8 +21,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
-// Candidates are the pages that sources name and visitors have had, in path order, each once. Next goes on
-// where it was after an error of its context.
+// Candidates are the pages that sources name and visitors have requested, in path order, each once. After an
+// error of its context, Next goes on where it was.
 type Candidates interface {
 	Next(ctx context.Context) (page.Page, bool, error)
 
@@ -33,30 +33,30 @@ type Candidates interface {
 // Policy says what may be fetched, and how links and visits become pages. Its functions are pure and may be
 // called concurrently.
 type Policy struct {
-	// Base is the site's scheme, host and port, without a slash at the end. Scope is the path prefix of its
-	// pages, with one. Front is the path of its front page.
+	// Base is the site's scheme, host and port, such as https://example.com. Scope is the path prefix of its
+	// pages, with a slash at the end. Front is the path of its front page.
 	Base, Scope, Front string
 
-	// Filter returns why a page that a link names is left out; "": it is not. Disallow reports whether a
-	// path is not fetched that only links or visitors name, Allowed whether robots.txt allows it, and
-	// Unlinked whether a path that visitors have had needs no link; nil: all do.
+	// Filter returns why a page that a link names is left out; "": it is not. Disallow reports whether a path
+	// that only links or visitors name is never fetched, Allowed whether robots.txt allows a path, and Unlinked
+	// whether a path that visitors have requested needs no link; nil: all do.
 	Filter                      func(p *page.Page) (reason string)
 	Disallow, Allowed, Unlinked func(path string) bool
 
-	Closed   bool          // nothing is fetched at all, as robots.txt cannot be had
+	Closed   bool          // nothing is fetched at all, as robots.txt cannot be fetched
 	Links    bool          // pages that links name are fetched
-	Discover bool          // they are recorded, and fetched once visitors have had them
-	Depth    int           // of links that are followed at most; 0: 250
+	Discover bool          // they are recorded, and fetched once visitors have requested them
+	Depth    int           // the most links away from the front page or a page that sources name; 0: 250
 	Query    []string      // parameters that are part of a page's path: see [uri.NewCleaner]
-	Expire   time.Duration // after which a page is dropped that nothing links to; 0: 90 days
-	MaxPaths int           // pages at most that no source names; 0: 100,000
+	Expire   time.Duration // after which a page that nothing links to is dropped; 0: 90 days
+	MaxPaths int           // the most pages that no source names; 0: 100,000
 
-	IgnoreCanonicals bool // they name no pages
+	IgnoreCanonicals bool // canonicals count neither as links nor for the index status
 	Extract          htmlmeta.Options
 
-	// Settings is a digest of this policy. Where it is not that of the last crawl, all records are looked
-	// at. Routes is one of all that responses depend on, and of Extract: where it changes, all pages are
-	// due.
+	// Settings is a digest of this policy: if it has changed since the last crawl, all records are classified
+	// anew. Routes is a digest of all that responses depend on, and of Extract: if it has changed, all pages
+	// are due.
 	Settings, Routes uint64
 }
 
@@ -73,17 +73,17 @@ type Options struct {
 	Slots   wait.Slots       // of computing; none is held while waiting for something
 	Workers int              // fetches of the site's own pages at a time; 0: 1
 	Now     func() time.Time // nil: time.Now
-	Own     bool             // the site itself is known to respond for what is no file
+	Own     bool             // no route proxies: the site itself responds for pages that are no files
 }
 
 // Crawler keeps what outlives one crawl of a site.
 type Crawler struct {
 	o             Options
-	proxied       memory[bool] // by folder or extension: see isProxied
-	late          memory[bool] // pages of which a fetch was abandoned, by path
-	own, upstream atomic.Bool  // has responded for what is no file: the site itself, an upstream
-	absences      memory[absence]
-	absentName    string // of no page
+	proxied       memory[bool]    // by folder or extension: see isProxied
+	late          memory[bool]    // pages whose fetch was abandoned, by path
+	own, upstream atomic.Bool     // the site itself, or an upstream, has responded for a page that is no file
+	soft404s      memory[soft404] // by path
+	soft404Name   string          // last part of the paths that cannot exist
 	turns         turns
 	batch         int64 // of the last crawl
 }
@@ -95,17 +95,17 @@ func New(o Options) *Crawler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Crawler{o: o, absentName: "no-such-page-" + rand.Text()[:12], turns: turns{taken: make(map[string]int)}}
+	c := &Crawler{o: o, soft404Name: "no-such-page-" + rand.Text()[:12], turns: turns{taken: make(map[string]int)}}
 	c.own.Store(o.Own)
 	return c
 }
 
 func (c *Crawler) now() int64 { return c.o.Now().Unix() }
 
-// Budget is what an [Run.Update] may take.
+// Budget is how long a [Run.Update] may take.
 type Budget struct {
 	Until    time.Time       // no fetch begins later
-	Patience time.Duration   // that fetches under way may take then, or they stay due; 0: as long as they take
+	Patience time.Duration   // for fetches under way at Until: later ones stay due; 0: no limit
 	Stop     context.Context // when it ends, so does the budget, with little patience; nil: never
 }
 
@@ -126,14 +126,14 @@ func (b Budget) contexts(ctx context.Context, now time.Time) (wait, fetching con
 	return wait, fetching, func() { endStop(); endPatience(); endWait(); endFetching() }
 }
 
-// Result is what an Update came to.
+// Result is the result of a [Run.Update].
 type Result struct {
 	Generation *store.Generation // the next one
 	Gathered   bool              // all candidates were read
-	Done       bool              // and nothing is due any more
+	Done       bool              // all candidates were read, and nothing is due any more
 	Batch      int64             // when the crawl began, in Unix seconds: see [store.Record]
-	Next       int64             // when there is something to do again
-	Pending    int               // pages not fetched yet that are to be; too few until Gathered
+	Next       int64             // when something is due again, in Unix seconds
+	Pending    int               // pages still to be fetched for the first time; too few until Gathered
 	// Of the whole crawl:
 	Fetched      int   // pages, successfully or not
 	Panic        error // the first page whose parsing panicked, which counts as one that did not respond; nil: none
@@ -149,9 +149,9 @@ type Run struct {
 	resettle, reroute bool // Policy.Settings, Policy.Routes differ from those of the last crawl
 	cands             Candidates
 	gathered          bool        // they were read to the end
-	pos               string      // up to where they were read
-	ahead             page.Page   // the next one, which lies in the next chunk; no path: none was read
-	taken             []page.Page // is used again
+	pos               string      // the path up to which they were read
+	ahead             page.Page   // the next one, if it was read already; else it has no path
+	taken             []page.Page // buffer of take
 	links             links
 	census            *census
 	pending           int
@@ -227,7 +227,7 @@ func (r *Run) crawl(ctx, wait context.Context) error {
 	}
 }
 
-// next is when there is something to do again, and whether there is nothing now.
+// next returns when something is due again, and whether nothing is due now.
 func (r *Run) next() (at int64, done bool) {
 	now := r.c.now()
 	at = math.MaxInt64
@@ -282,7 +282,7 @@ func (r *Run) pendingOf(records []store.Record) (n int) {
 	return n
 }
 
-// find is where a path is in records, or would be.
+// find returns the index of a path in records, or where it would be.
 func find(records []store.Record, path string) (int, bool) {
 	return slices.BinarySearchFunc(records, path, func(r store.Record, path string) int { return strings.Compare(r.Path, path) })
 }

@@ -72,7 +72,7 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string) 
 				for i := next.Add(1); i <= int64(len(due)); i = next.Add(1) {
 					proxied := r.c.isProxied(due[i-1])
 					if proxied && !ofUpstreams {
-						continue // as is known only now: the next round fetches it
+						continue // it was not known when due was made; the next round fetches the page
 					}
 					if !w.page(due[i-1], proxied) && (ofUpstreams || wait.Err() != nil) {
 						r.stopped.Store(true)
@@ -91,20 +91,20 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string) 
 type worker struct {
 	run       *Run
 	parser    *htmlmeta.Parser
-	ctx, wait context.Context // of fetches: none begins once wait has ended
+	ctx, wait context.Context // ctx: of fetches; none begins once wait has ended
 	slot      int64           // see [Run.plan]
 }
 
 // page fetches a page and updates its record; false: there was no time for it, and the record is as before.
 func (w *worker) page(rec *store.Record, proxied bool) bool {
 	r := w.run
-	absent := r.absentBeside(rec)
-	if a, known := r.c.absences.get(absent); known && a.until == 0 {
-		if _, ok := w.absence(absent, proxied); !ok {
+	soft404Path := r.soft404Path(rec)
+	if s, known := r.c.soft404s.get(soft404Path); known && s.until == 0 {
+		if _, ok := w.soft404(soft404Path, proxied); !ok {
 			return false
 		}
 	}
-	var header http.Header // of a request that is conditional on that the page has changed
+	var header http.Header // of a conditional request; nil: it is none
 	switch {
 	case !r.spares(rec, r.c.now()):
 	case rec.ETag != "":
@@ -125,13 +125,13 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 		if f.meta, ok = w.parse(rec.Path, resp); !ok {
 			f.resp = nil
 		}
-		if f.meta.Document && absent != "" {
-			a, ok := w.absence(absent, resp.Proxied)
+		if f.meta.Document && soft404Path != "" {
+			s, ok := w.soft404(soft404Path, resp.Proxied)
 			if !ok {
 				return false
 			}
-			if f.soft = a.found && a.text == f.meta.Text; a.failed {
-				f.resp = nil // what the page is cannot be known now
+			if f.soft = s.found && s.text == f.meta.Text; s.failed {
+				f.resp = nil // whether the page is a soft 404 cannot be known now
 			}
 		}
 	}

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	imagesPerPath = 10     // images at most, for each of Policy.MaxPaths
-	maxPerPattern = 10_000 // discovered pages whose paths differ in digits alone
+	imagesPerPath = 10     // the most images, for each of Policy.MaxPaths
+	maxPerPattern = 10_000 // the most discovered pages whose paths differ in digits alone
 	maxSeeds      = 10     // redirects that are followed from the front page
-	maxAliases    = 50_000 // unmatched links for whose aliases is looked in a round
+	maxAliases    = 50_000 // unmatched links whose aliases are looked up in a round
 )
 
 // link is a page that another one names.
@@ -41,7 +41,7 @@ type links struct {
 	mu        sync.Mutex
 	seen      map[uint64]uint8 // the least depth at which a target was found
 	found     []link           // since the last round
-	unmatched []string         // what was found before that and is not known to be a page
+	unmatched []string         // paths found before that and not known to be pages
 	seeds     int
 	dropped   int
 }
@@ -67,8 +67,8 @@ func (l *links) add(n link) {
 // endings are what is often left out of a page's URL, or added to it.
 var endings = []string{"/index.html", "/index.htm", "/index.php", "/index", ".html", ".htm", ".php", "/", ""}
 
-// take returns what was found since, sorted, and aliases of what was not before: the paths that mostly lead to
-// the same page.
+// take returns the links found since, sorted, and those to aliases of unmatched paths: paths that mostly lead to the
+// same page.
 func (l *links) take() []link {
 	found, n := l.found, min(len(l.unmatched), maxAliases)
 	for _, path := range l.unmatched[:n] {
@@ -216,7 +216,7 @@ func (r *Run) discovers(ctx context.Context, n link) (ok bool, err error) {
 	return true, nil
 }
 
-// census counts what no source names.
+// census counts the pages and images that no source names.
 type census struct {
 	pages, images int
 	patterns      [1 << 16]uint32 // pages by hash of the path without digits; a few too many

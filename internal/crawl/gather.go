@@ -14,8 +14,8 @@ import (
 
 const (
 	maxPiece   = 4096                   // new candidates that are merged at a time
-	pieceWait  = 200 * time.Millisecond // that a piece which is not empty waits for more
-	keepAbsent = 2 * day                // for which a page is kept that no source names any more
+	pieceWait  = 200 * time.Millisecond // for more candidates, once a piece has one
+	keepAbsent = 2 * day                // for which a page that no source names any more is kept
 	end        = "\xff"                 // sorts after all paths
 	clockSlack = hour                   // by which a clock may be ahead
 )
@@ -85,8 +85,8 @@ func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int) err
 	return nil
 }
 
-// take returns the candidates from pos up to the path upto: next, or less where they are many or slow, or pos
-// where time is over. They are valid until it is called again.
+// take returns the candidates from pos up to the path upto: that is next, or less if they are many or slow, or pos
+// if time is over. They are valid until it is called again.
 func (r *Run) take(wait context.Context, next string, most int) (cands []page.Page, upto string, err error) {
 	soon, cancel := context.WithTimeout(wait, pieceWait)
 	defer cancel()
@@ -222,8 +222,8 @@ func (r *Run) classify(rec *store.Record) {
 	}
 }
 
-// revive makes a page absent that only links or visitors name while that does not suffice, as after other
-// sources were given, and no longer once it does.
+// revive makes a page that only links or visitors name absent while that does not suffice, as after a change of the
+// sources, and present again once it does.
 func (r *Run) revive(rec *store.Record) {
 	if rec.Flags&store.Named != 0 || rec.Fetched == 0 {
 		return
@@ -235,7 +235,7 @@ func (r *Run) revive(rec *store.Record) {
 	}
 }
 
-// isOver reports whether a record is to be dropped. What is listed stays until it was selected no more.
+// isOver reports whether a record is to be dropped. A listed page stays until it is not selected any more.
 func (r *Run) isOver(rec *store.Record, now int64) bool {
 	switch {
 	case rec.Selected.Listed:

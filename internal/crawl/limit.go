@@ -15,7 +15,7 @@ import (
 const (
 	firstBackoff, maxBackoff = time.Minute, time.Hour
 	maxRetryAfter            = 24 * time.Hour
-	slowness                 = 2                      // an upstream rests for twice as long as it took to respond
+	slowness                 = 2                      // an upstream is left alone for twice as long as it took to respond
 	stopPatience             = 300 * time.Millisecond // with fetches under way when a crawl is stopped
 	slotTime                 = 100 * time.Millisecond // for which a fetch may hold a computing slot
 )
@@ -55,7 +55,7 @@ func (l *Limiter) Next() time.Time {
 	return l.next
 }
 
-// Wait waits for a turn and for a slot, and takes both at once; false: ctx ended before, or its deadline will.
+// Wait waits for a turn and for a slot, and takes both at once; false: ctx ended, or its deadline is before the turn.
 func (l *Limiter) Wait(ctx context.Context, slots wait.Slots) bool {
 	for slots.Take(ctx) {
 		pause := l.turn()
@@ -74,7 +74,7 @@ func (l *Limiter) Wait(ctx context.Context, slots wait.Slots) bool {
 	return false
 }
 
-// turn takes the next turn, or returns how long it is until then.
+// turn takes the next turn, or returns the time until then.
 func (l *Limiter) turn() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *Limiter) turn() time.Duration {
 	return 0
 }
 
-// record notes how a request went that took so long; nil: there was no response.
+// record notes how long a request took, and its response; nil: there was none.
 func (l *Limiter) record(took time.Duration, resp *Response) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

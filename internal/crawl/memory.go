@@ -13,7 +13,7 @@ import (
 
 const maxMemory, maxTurn = 10_000, 500 // values, pages of a folder
 
-// memory is a map that is safe for concurrent use. When it is full, all is forgotten.
+// memory is a bounded map that is safe for concurrent use. When it is full, all is forgotten.
 type memory[V any] struct {
 	mu     sync.Mutex
 	values map[string]V
@@ -64,63 +64,63 @@ func backendOf(rec *store.Record) string {
 	return page.Folder(rec.Path)
 }
 
-// absence is what a path that cannot exist returns: a page beside it with the same text is a soft 404.
-type absence struct {
+// soft404 is the response for a path that cannot exist: a page beside it with the same text is a soft 404.
+type soft404 struct {
 	until  int64  // when it is to be fetched again; 0: at once, before the page itself
-	failed bool   // the fetch came to nothing, which may soon be otherwise
+	failed bool   // the fetch failed; the next one may not
 	found  bool   // it returned a document
 	text   uint64 // with this text
 }
 
-// absentBeside is a path like that of a page which cannot exist: in its folder, or with another value of the
-// last query parameter. "": the page is no soft 404 whatever its text, as a source names it. The pages of an
-// application that runs in the browser may all have the same.
-func (r *Run) absentBeside(rec *store.Record) string {
+// soft404Path returns a path beside a page that cannot exist: in its folder, or with another value of the last
+// query parameter. "": the page is no soft 404 whatever its text, as a source names it: the pages of an
+// application that runs in the browser may all have the same text.
+func (r *Run) soft404Path(rec *store.Record) string {
 	hasQuery := strings.Contains(rec.Path, "?") // whoever names a query in a canonical knows what it is for
 	if rec.Flags&(store.Named|store.Seed) != 0 || rec.Path == r.p.Front || hasQuery && rec.Flags&store.Target != 0 {
 		return ""
 	}
-	absent := page.Folder(rec.Path) + r.c.absentName
+	path := page.Folder(rec.Path) + r.c.soft404Name
 	if hasQuery {
-		absent = rec.Path[:strings.LastIndexByte(rec.Path, '=')+1] + r.c.absentName
+		path = rec.Path[:strings.LastIndexByte(rec.Path, '=')+1] + r.c.soft404Name
 	}
-	if !r.p.Allowed(absent) || r.p.Disallow(absent) {
+	if !r.p.Allowed(path) || r.p.Disallow(path) {
 		return ""
 	}
-	return absent
+	return path
 }
 
-// absence fetches a path that cannot exist, unless that was done before; false: there was no time for it.
-func (w *worker) absence(absent string, proxied bool) (absence, bool) {
+// soft404 fetches a path that cannot exist, unless the last response still counts; false: there was no time for it.
+func (w *worker) soft404(path string, proxied bool) (soft404, bool) {
 	c, now := w.run.c, w.run.c.now()
-	last, _ := c.absences.get(absent)
+	last, _ := c.soft404s.get(path)
 	if now < last.until {
 		return last, true
 	}
-	resp, ok := w.get(absent, nil, proxied)
-	a := absence{until: now + day}
+	resp, ok := w.get(path, nil, proxied)
+	s := soft404{until: now + day}
 	switch {
 	case !ok:
-		a.until = 0
-	case (resp == nil || !isAnswer(uint16(resp.Status)) || resp.Status == http.StatusForbidden) && !last.failed:
-		a.failed, a.until = true, now+10*minute // what fails again is not there
+		s.until = 0
+	case (resp == nil || !isConclusive(uint16(resp.Status)) || resp.Status == http.StatusForbidden) && !last.failed:
+		s.failed, s.until = true, now+10*minute // what fails again is not there
 	case resp != nil && resp.Status == http.StatusOK:
-		meta, parsed := w.parse(absent, resp)
-		a.found, a.text, a.failed = meta.Document, meta.Text, !parsed
+		meta, parsed := w.parse(path, resp)
+		s.found, s.text, s.failed = meta.Document, meta.Text, !parsed
 	}
-	c.absences.put(absent, a)
-	return a, ok
+	c.soft404s.put(path, s)
+	return s, ok
 }
 
-// turns make pages wait that do not come first: for an upstream, those of a folder of very many, such as an
-// endless calendar; and until nothing else is due, those whose names are of assets, or that hung.
+// turns let some pages wait: for an upstream, those of a folder with very many, such as an endless calendar; and
+// until nothing else is due, those with an asset's name, and those whose fetch hung.
 type turns struct {
 	taken                 map[string]int // by folder
 	pagesWait, othersWait bool           // for the next turn
 	comeLast              bool           // it is the turn of those that come last, too
 }
 
-// Take takes the turn of a page; false: it is not its turn.
+// take takes the turn of a page; false: it is not its turn.
 func (t *turns) take(rec *store.Record, proxied bool, late *memory[bool]) bool {
 	if isLate, _ := late.get(rec.Path); !t.comeLast && (isLate || rec.Fetched == 0 && rec.Flags&store.Named == 0 && (rec.Flags&store.Image != 0 || uri.IsAsset(rec.Path))) {
 		t.othersWait = true

@@ -27,7 +27,7 @@ const (
 	maxAhead  = 100 * day // until a chunk is looked at in any case
 )
 
-// fetched is what a fetch came to.
+// fetched is the result of a fetch.
 type fetched struct {
 	resp  *Response     // nil: there was no response
 	meta  htmlmeta.Meta // of one with the status 200
@@ -44,10 +44,10 @@ const (
 	unchanged outcome = iota
 	changed           // the text is another than before
 	failed            // there was no response, or one that says nothing about the page
-	emptied           // a document is none for the first time, as it may be while it is written
+	emptied           // it was a document and is none, for the first time: it may be being written
 )
 
-// apply updates a record by what a fetch came to.
+// apply updates a record by the result of a fetch.
 func apply(rec *store.Record, f *fetched) outcome {
 	before, resp := *rec, cmp.Or(f.resp, new(Response))
 	isHTML := htmlmeta.IsHTML(resp.Header.Get("Content-Type"))
@@ -57,11 +57,11 @@ func apply(rec *store.Record, f *fetched) outcome {
 	}
 	rec.Fetched = f.now
 	switch {
-	case !isAnswer(uint16(resp.Status)):
+	case !isConclusive(uint16(resp.Status)):
 		if rec.Failing == 0 || rec.Failing > f.now {
 			rec.Failing = f.now
 		}
-		if !isAnswer(before.Status) || f.now-rec.Failing > hour { // else what was known stays
+		if !isConclusive(before.Status) || f.now-rec.Failing > hour { // else what was known stays
 			forget(rec)
 			rec.Status = uint16(resp.Status)
 		}
@@ -105,7 +105,7 @@ func apply(rec *store.Record, f *fetched) outcome {
 	return came
 }
 
-// forget drops what the last response said, but not what dates are decided by.
+// forget drops what the last response said, except what dates are decided by.
 func forget(rec *store.Record) {
 	rec.Flags &^= ofResponse
 	rec.Status, rec.Canonical, rec.Target, rec.ETag, rec.Modified, rec.Alternates, rec.Images, rec.NoIndexTag = 0, "", "", "", 0, nil, nil, false
@@ -157,9 +157,9 @@ func onSite(base, self, url string) string {
 	return url
 }
 
-// wait returns how long to wait after a fetch that made of the record before what it is now. While nothing
-// changes, pages are fetched less and less often; failures sooner, and soonest a front page, as an application
-// may start with the server.
+// wait returns how many seconds to wait after a fetch, given the record before it and now. While nothing changes,
+// pages are fetched less and less often; failures sooner, and a front page soonest, as an application may start
+// with the server.
 func (r *Run) wait(before, rec *store.Record, came outcome) int64 {
 	last, first := int64(before.Wait), int64(minute)
 	if rec.Flags&store.Seed != 0 || rec.Path == r.p.Front {
@@ -168,7 +168,7 @@ func (r *Run) wait(before, rec *store.Record, came outcome) int64 {
 	switch {
 	case came == emptied:
 		return briefWait
-	case came == failed && before.Failing == 0 && isAnswer(before.Status):
+	case came == failed && before.Failing == 0 && isConclusive(before.Status):
 		return hour + minute // what is known stays until then
 	case came == failed:
 		return min(max(2*last, first), day)
@@ -182,18 +182,18 @@ func (r *Run) wait(before, rec *store.Record, came outcome) int64 {
 	return min(max(2*last, firstWait), lastWait)
 }
 
-// isAnswer reports whether a status says something about the page.
-func isAnswer(status uint16) bool {
+// isConclusive reports whether a status says something about the page.
+func isConclusive(status uint16) bool {
 	return status != 0 && status < 500 && status != http.StatusTooManyRequests && status != http.StatusRequestTimeout
 }
 
-// isRefusal reports whether a page is not to be had, which may soon be otherwise.
+// isRefusal reports whether a response has no page to list, which may soon change.
 func isRefusal(rec *store.Record) bool {
 	return rec.Status != http.StatusOK && rec.Status/100 != 3 || rec.Flags&store.SoftNotFound != 0
 }
 
-// plan sets when a page is due that was fetched now: often enough for its links to be seen within a third
-// of Policy.Expire. Times of over a day are rounded up to those of the chunk, so that it is due as a whole.
+// plan sets when a page that was fetched now is due again: soon enough for its links to be seen within a third of
+// Policy.Expire. Times of over a day are rounded up to the chunk's own slot, so that it is due as a whole.
 func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
 	seconds := min(r.wait(before, rec, came), max(r.p.expire()*2/9, minute))
 	if rec.Status == http.StatusOK && rec.Flags&store.HTML == 0 && rec.Failing == 0 {
@@ -252,8 +252,8 @@ func (r *Run) chunkDue(records []store.Record) int64 {
 	return first
 }
 
-// spares reports whether a conditional request will do: what is known of the page is true, and its links
-// were seen in this third of Policy.Expire. The thirds of pages begin at different times.
+// spares reports whether a conditional request will do: the page has validators, and its links were seen in this
+// third of Policy.Expire. The thirds of pages begin at different times.
 func (r *Run) spares(rec *store.Record, now int64) bool {
 	if rec.Status != http.StatusOK || rec.Failing != 0 || rec.Due == 0 || rec.ETag == "" && rec.Modified == 0 {
 		return false
