@@ -158,7 +158,7 @@ func TestRootComesAndGoes(t *testing.T) {
 				s.Logged(`"level":"warn"`, "cannot read . of file system 'hooked': permission denied", `"remedy":"Let the user that runs Caddy read it`)
 			} else {
 				s.Logged(heldBack, test.reason)
-				s.Refreshes(2)
+				s.RefreshedAgain(harness.Local)
 				s.WantLocs(url, slices.Clone(all)...)
 			}
 			if n := len(s.LogLines(heldBack)); n > 2 || n > 1 && test.reason != "" {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
 // TestPipes: what would block whoever opens it is not opened, be it a page,
@@ -20,9 +22,7 @@ func TestPipes(t *testing.T) {
 	})
 	s := prepare(t, map[string]string{"site/page.html": "x", "site/sub/page.html": "x"})
 	for _, name := range []string{"site/pipe.html", "site/index.html", "site/sub/index.html", "site/sitemap.xml", "list", "root"} {
-		if err := unix.Mkfifo(filepath.Join(s.Dir, name), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, unix.Mkfifo(filepath.Join(s.Dir, name), 0o644))
 	}
 	// file_server opens what it finds, and waits for a writer.
 	t.Cleanup(func() {
@@ -32,7 +32,7 @@ func TestPipes(t *testing.T) {
 			}
 		}
 	})
-	if err := s.Load(`
+	s.Load(`
 http://localhost:{port} {
 	root * {dir}/site
 	sitemap {
@@ -51,9 +51,7 @@ http://pipe.localhost:{port} {
 		files {dir}/root
 	}
 	respond 404
-}`); err != nil {
-		t.Fatal(err)
-	}
+}`)
 	s.WantLocs("http://localhost:{port}/sitemap.xml",
 		"http://localhost:{port}/inline", "http://localhost:{port}/page.html", "http://localhost:{port}/sub/page.html")
 	s.Logged("sitemap refreshed", `"not a regular file":3`)

@@ -32,9 +32,7 @@ func (s *server) entries(d document) (languages map[string]map[string]string, im
 	var parsed struct {
 		URLs []entry `xml:"http://www.sitemaps.org/schemas/sitemap/0.9 url"`
 	}
-	if err := xml.Unmarshal([]byte(d.Text), &parsed); err != nil {
-		s.T.Fatal(err)
-	}
+	harness.Must(s.T, xml.Unmarshal([]byte(d.Text), &parsed))
 	if len(parsed.URLs) != len(d.locs) {
 		s.T.Errorf("%s: %d entries, want %d", d.url, len(parsed.URLs), len(d.locs))
 	}
@@ -115,9 +113,7 @@ func TestExtensions(t *testing.T) {
 			}
 			caddyfile := stateIn("{dir}/state", option)
 			countFetches(t)
-			if err := s.Load(caddyfile); err != nil {
-				t.Fatal(err)
-			}
+			s.Load(caddyfile)
 			d := s.document(harness.Local + "/sitemap.xml")
 			if len(d.locs) != len(files) {
 				t.Errorf("got %q", d.locs)

@@ -251,9 +251,7 @@ exclude "/a b.html"
 			if test.caddyfile == "" {
 				test.caddyfile = "root {dir}\n" + test.before + "\nsitemap {\n" + test.options + "\n}\nfile_server {\n" + test.server + "\n}"
 			}
-			if err := s.Load("{\n\tfilesystem mem memory\n}\n" + origin + " {\n" + test.caddyfile + "\n}"); err != nil {
-				t.Fatal(err)
-			}
+			s.Load("{\n\tfilesystem mem memory\n}\n" + origin + " {\n" + test.caddyfile + "\n}")
 			where := "/sitemap.xml"
 			if strings.HasPrefix(test.want[0], "/docs") {
 				where = "/docs/sitemap.xml"
@@ -276,9 +274,7 @@ func TestFilesMessy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, map[string]string{"outside/out.html": "out", "outside/index.html": "out"})
 			exceptions := makeMess(t, filepath.Join(s.Dir, "root"))
-			if err := s.Load("http://localhost:{port} {\n\troot {dir}/root\n" + options + "\tsitemap\n\tfile_server\n}"); err != nil {
-				t.Fatal(err)
-			}
+			s.Load("http://localhost:{port} {\n\troot {dir}/root\n" + options + "\tsitemap\n\tfile_server\n}")
 			locs := s.Locs("http://localhost:{port}/sitemap.xml")
 			if !slices.IsSorted(locs) || len(slices.Compact(slices.Clone(locs))) != len(locs) {
 				t.Errorf("URLs out of order, or twice: %q", locs)
@@ -366,9 +362,7 @@ func makeMess(t *testing.T, root string) map[string]string {
 		write(path.Join(long, "page.html"), map[bool]string{true: "URL too long"}[len(long) > 2015])
 		long = path.Join(long, strings.Repeat("l", 200))
 	}
-	if err := os.WriteFile(filepath.Join(root, "empty.html"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(filepath.Join(root, "empty.html"), nil, 0o644))
 	exceptions["/empty.html"] = "empty"
 	for _, link := range []string{"/link.html", "/out.html", "/out-again.html"} {
 		exceptions[link] = "link to a listed page" // the last two to /absolute.html
@@ -390,9 +384,7 @@ func makeMess(t *testing.T, root string) map[string]string {
 		"folder link.html": "in",
 		"null.html":        os.DevNull,
 	} {
-		if err := os.Symlink(filepath.FromSlash(target), filepath.Join(root, name)); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.Symlink(filepath.FromSlash(target), filepath.Join(root, name)))
 	}
 	if runtime.GOOS != "windows" {
 		if out, err := exec.Command("mkfifo", filepath.Join(root, "fifo.html"), filepath.Join(root, "in", "node_modules", "index.html")).CombinedOutput(); err != nil {
@@ -401,9 +393,7 @@ func makeMess(t *testing.T, root string) map[string]string {
 		write("unreadable.html", "")
 		write("closed/x.html", "")
 		for _, name := range []string{"unreadable.html", "closed"} {
-			if err := os.Chmod(filepath.Join(root, name), 0); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, os.Chmod(filepath.Join(root, name), 0))
 		}
 		t.Cleanup(func() { _ = os.Chmod(filepath.Join(root, "closed"), 0o755) })
 	}

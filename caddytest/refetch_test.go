@@ -190,9 +190,7 @@ func TestReloadFetchesNothing(t *testing.T) {
 			with := func(settings string) string {
 				return strings.NewReplacer("{app}", app, "<settings>", settings).Replace(caddyfile)
 			}
-			if err := s.Load(with("")); err != nil {
-				t.Fatal(err)
-			}
+			s.Load(with(""))
 			if locs := s.Locs("http://localhost:{port}/sitemap.xml"); len(locs) != n {
 				t.Fatalf("got %q\n%s", locs, s.SitemapLog())
 			}
@@ -234,9 +232,7 @@ func TestReloadFetchesNothing(t *testing.T) {
 			const last = "exclude /000/*"
 			before := s.served()
 			s.Stop()
-			if err := s.Load(with(last)); err != nil {
-				t.Fatal(err)
-			}
+			s.Load(with(last))
 			s.wantServed(before, "a restart")
 			s.Passed(500 * time.Millisecond)
 			s.wantServed(before, "a restart and a refresh")
@@ -276,9 +272,7 @@ func TestRefreshWithoutChange(t *testing.T) {
 	fetched := countFetches(t)
 	s := prepare(t, nil)
 	s.writeDated(100, pageNumbered)
-	if err := s.Load(strings.ReplaceAll(countedFiles, "<settings>", "refresh 1s\n\t\tshard_urls 10")); err != nil {
-		t.Fatal(err)
-	}
+	s.Load(strings.ReplaceAll(countedFiles, "<settings>", "refresh 1s\n\t\tshard_urls 10"))
 	before := s.served()
 	if len(before) < 10 {
 		t.Fatalf("got %d documents", len(before))
@@ -340,9 +334,7 @@ func TestRedeployment(t *testing.T) {
 			}
 		},
 		"with a moment in which there is nothing": func(s *server) {
-			if err := os.RemoveAll(filepath.Join(s.Dir, "site")); err != nil {
-				s.T.Fatal(err)
-			}
+			harness.Must(t, os.RemoveAll(filepath.Join(s.Dir, "site")))
 			for i := range n {
 				s.Put(datedName(i), built(i, "2"), time.Now())
 			}
@@ -359,9 +351,7 @@ func TestRedeployment(t *testing.T) {
 				}
 				s.Put(datedName(i), built(i, "1"), when)
 			}
-			if err := s.Load(deployedSite); err != nil {
-				t.Fatal(err)
-			}
+			s.Load(deployedSite)
 			before := s.served()
 			if len(before) < 10 {
 				t.Fatalf("got %d documents", len(before))
@@ -416,9 +406,7 @@ func TestReloadGoesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, fetched, app := prepareCounted(t, n)
 			caddyfile := strings.NewReplacer("{app}", app, "1000/s", "10/s", "<settings>", "refresh 1h").Replace(countedUpstream)
-			if err := s.Load(caddyfile); err != nil {
-				t.Fatal(err)
-			}
+			s.Load(caddyfile)
 			total := make(map[string]int)
 			until := func(want int) {
 				t.Helper()
@@ -458,9 +446,7 @@ http://localhost:{port} {
 	test_hang /000/001.html
 	file_server
 }`
-	if err := s.Load(caddyfile); err != nil {
-		t.Fatal(err)
-	}
+	s.Load(caddyfile)
 	const url = "http://localhost:{port}/sitemap.xml"
 	want := harness.Below("http://localhost:{port}", []string{"/000/000.html", "/000/001.html", "/000/002.html"})
 	s.WantLocs(url, want...)

@@ -158,9 +158,7 @@ func TestRefreshFollowsFiles(t *testing.T) {
 	for i, name := range []string{"index.html", "a.html", "b.html"} {
 		s.Put("site/"+name, name, harness.DayOf(i))
 	}
-	if err := s.Load(everySecond); err != nil {
-		t.Fatal(err)
-	}
+	s.Load(everySecond)
 	const url = "http://localhost:{port}/sitemap.xml"
 	s.WantLocs(url, "http://localhost:{port}/", "http://localhost:{port}/a.html", "http://localhost:{port}/b.html")
 
@@ -183,9 +181,7 @@ func TestRefreshFollowsFiles(t *testing.T) {
 		return strings.Contains(s.Get(url).Text, "<lastmod>2001-02-03T04:05:06")
 	}, func() string { return "a changed file keeps its date: " + s.Get(url).Text })
 
-	if err := os.Remove(filepath.Join(s.Dir, "site", "b.html")); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.Remove(filepath.Join(s.Dir, "site", "b.html")))
 	s.WantLocs(url, "http://localhost:{port}/", "http://localhost:{port}/a.html", "http://localhost:{port}/new/")
 	if r := s.Get(url); r.Header.Get("Etag") == before.Header.Get("Etag") {
 		t.Error("other pages have the same ETag")
@@ -266,11 +262,9 @@ func TestSamePagesSameBytes(t *testing.T) {
 			}
 			for _, name := range order {
 				s.Write(map[string]string{"site/" + name: "x"})
-				if err := os.Chtimes(filepath.Join(s.Dir, "site", filepath.FromSlash(name)), when, when); err != nil {
-					t.Fatal(err)
-				}
+				harness.Must(t, os.Chtimes(filepath.Join(s.Dir, "site", filepath.FromSlash(name)), when, when))
 			}
-			if err := s.Load(`
+			s.Load(`
 http://localhost:{port} {
 	root * {dir}/site
 	sitemap {
@@ -278,9 +272,7 @@ http://localhost:{port} {
 		shard_urls 50
 	}
 	file_server
-}`); err != nil {
-				t.Fatal(err)
-			}
+}`)
 			all = make(map[string]string)
 			fetch := func(path string) string {
 				r := s.Get("http://localhost:{port}"+path, "Accept-Encoding: gzip")

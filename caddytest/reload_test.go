@@ -94,9 +94,7 @@ func (s *server) loadFailing(caddyfile, where string) error {
 		s.T.Fatal(err)
 	}
 	var config map[string]any
-	if err := json.Unmarshal(adapted, &config); err != nil {
-		s.T.Fatal(err)
-	}
+	harness.Must(s.T, json.Unmarshal(adapted, &config))
 	config["apps"].(map[string]any)["test_failing"] = map[string]any{"where": where}
 	if adapted, err = json.Marshal(config); err != nil {
 		s.T.Fatal(err)
@@ -273,8 +271,8 @@ func TestFailedReload(t *testing.T) {
 		{"an app fails to start, with other settings", func() error {
 			return s.loadFailing(strings.Replace(everySecond, "refresh 1s", "refresh 2s", 1), "start")
 		}},
-		{"a port is in use", func() error { return s.Load(portInUse) }},
-		{"a setting is wrong", func() error { return s.Load(strings.Replace(everySecond, "refresh 1s", "refresh 1ms", 1)) }},
+		{"a port is in use", func() error { return s.TryLoad(portInUse) }},
+		{"a setting is wrong", func() error { return s.TryLoad(strings.Replace(everySecond, "refresh 1s", "refresh 1ms", 1)) }},
 	} {
 		before := s.mustGet("http://localhost:{port}/sitemap.xml")
 		if err := test.load(); err == nil {
@@ -345,9 +343,7 @@ http://:{port} {
 	for i := range 30 {
 		s.Write(map[string]string{fmt.Sprintf("site/new%d/index.html", i): "x"})
 		if i%3 == 0 {
-			if err := os.RemoveAll(filepath.Join(s.Dir, "site", fmt.Sprint(i))); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, os.RemoveAll(filepath.Join(s.Dir, "site", fmt.Sprint(i))))
 		}
 		s.Reload(strings.Replace(caddyfile, "refresh 1s", settings[i/5%2], 1))
 		if i%5 == 0 {

@@ -75,9 +75,7 @@ func TestRestart(t *testing.T) {
 	s := prepare(t, nil)
 	s.writeDated(n+1, pageNumbered)
 	caddyfile := stateIn("{dir}/state", "shard_urls 5\nscripted "+t.Name())
-	if err := s.Load(caddyfile); err != nil {
-		t.Fatal(err)
-	}
+	s.Load(caddyfile)
 	before := s.served()
 	extra := []string{"/sitemap.txt", "/sitemap.xml.gz", "/robots.txt"}
 	others := make(map[string]harness.Response)
@@ -135,9 +133,7 @@ func TestDatesSurvive(t *testing.T) {
 		want[fmt.Sprintf("/%d.html", i)] = ""
 	}
 	caddyfile := stateIn("{dir}/state", "")
-	if err := s.Load(caddyfile); err != nil {
-		t.Fatal(err)
-	}
+	s.Load(caddyfile)
 	s.WantDates(harness.Local, want)
 	s.Put("site/3.html", "another page 3", harness.DayOf(400))
 	want["/3.html"] = harness.Stamp(harness.DayOf(400))
@@ -152,7 +148,7 @@ func TestDatesSurvive(t *testing.T) {
 	}
 	s.Begin(caddyfile)
 	s.WantDates(harness.Local, want)
-	s.RefreshedAgain(harness.Local)
+	s.Refreshes(1)
 	s.WantDates(harness.Local, want)
 	s.Restart(strings.Replace(caddyfile, "{dir}/state", "off", 1))
 	if got := s.Dates(harness.Local); got["/0.html"] != harness.Stamp(harness.DayOf(500)) {
@@ -178,9 +174,7 @@ func TestDamagedState(t *testing.T) {
 			s := prepare(t, nil)
 			s.writeDated(20, pageNumbered)
 			caddyfile := stateIn("{dir}/state", "shard_urls 10")
-			if err := s.Load(caddyfile); err != nil {
-				t.Fatal(err)
-			}
+			s.Load(caddyfile)
 			before := s.bodies()
 			s.Stop() // which waits for what is written
 			files := s.stateFiles("state")
@@ -197,9 +191,7 @@ func TestDamagedState(t *testing.T) {
 			}
 			warnings := 0
 			for i, path := range files {
-				if err := os.RemoveAll(filepath.Dir(path)); err != nil {
-					t.Fatal(err)
-				}
+				harness.Must(t, os.RemoveAll(filepath.Dir(path)))
 				for path, data := range good {
 					s.WriteRaw(strings.TrimPrefix(path, s.Dir), string(data))
 				}
@@ -210,9 +202,7 @@ func TestDamagedState(t *testing.T) {
 					warnings++
 				}
 				// Records are read when a file has another version.
-				if err := os.Chmod(filepath.Join(s.Dir, datedName(0)), 0o640+os.FileMode(i%2)); err != nil {
-					t.Fatal(err)
-				}
+				harness.Must(t, os.Chmod(filepath.Join(s.Dir, datedName(0)), 0o640+os.FileMode(i%2)))
 				refreshes := len(s.RefreshLines())
 				for _, when := range []string{"it was damaged", "it was mended"} {
 					s.Begin(caddyfile)
@@ -247,9 +237,7 @@ func TestStateFolders(t *testing.T) {
 			s := prepare(t, test.files)
 			s.writeDated(20, pageNumbered)
 			caddyfile := stateIn(test.folder, "shard_urls 10")
-			if err := s.Load(caddyfile); err != nil {
-				t.Fatal(err)
-			}
+			s.Load(caddyfile)
 			before := s.served()
 			warnings := func() []string { return s.LogLines(`"level":"warn"`, "sitemap") }
 			if lines := warnings(); test.warns && (len(lines) != 1 || !strings.Contains(lines[0], unkept)) || !test.warns && len(lines) > 0 {
@@ -294,18 +282,12 @@ func TestRootGoneAfterRestart(t *testing.T) {
 			s := prepare(t, nil)
 			s.writeDated(20, pageNumbered)
 			caddyfile := strings.Replace(stateIn("{dir}/state", ""), "refresh 1s", "refresh 2s", 1)
-			if err := s.Load(caddyfile); err != nil {
-				t.Fatal(err)
-			}
+			s.Load(caddyfile)
 			before := s.served()
 			s.Stop()
 			root, aside := filepath.Join(s.Dir, "site"), filepath.Join(s.Dir, "aside")
-			if err := os.Rename(root, aside); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Mkdir(root, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, os.Rename(root, aside))
+			harness.Must(t, os.Mkdir(root, 0o755))
 			s.Begin(caddyfile)
 			s.wantServed(before, "a restart with an empty root")
 			s.Logged(heldBack)
@@ -315,12 +297,8 @@ func TestRootGoneAfterRestart(t *testing.T) {
 				s.wantServed(before, "another restart with an empty root")
 				return
 			}
-			if err := os.Remove(root); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Rename(aside, root); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, os.Remove(root))
+			harness.Must(t, os.Rename(aside, root))
 			s.Quietly(1)
 			s.wantServed(before, "the root was back")
 		})
@@ -335,7 +313,7 @@ func TestHomeless(t *testing.T) {
 	if r := s.First(c); r.StatusCode != http.StatusOK {
 		t.Fatalf("status %d\n%s", r.StatusCode, s.SitemapLog())
 	}
-	s.Quietly(2)
+	s.Logged("sitemap refreshed, nothing changed")
 	if lines := s.LogLines(`"level":"warn"`, "sitemap"); len(lines) != 1 || !strings.Contains(lines[0], "there is no home folder") {
 		t.Errorf("the log warns: %s", lines)
 	}

@@ -83,9 +83,7 @@ func TestDatesAtFirstSight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, nil)
 			s.deploy(name, "1", test.files, test.when)
-			if err := s.Load(many(map[string]string{name: test.settings})); err != nil {
-				t.Fatal(err)
-			}
+			s.Load(many(map[string]string{name: test.settings}))
 			s.WantDates(originOf(name), test.want)
 		})
 	}
@@ -148,9 +146,7 @@ func TestDeployments(t *testing.T) {
 				settings[site] = ""
 				s.deploy(site, "1", version(framed("1")), first.when)
 			}
-			if err := s.Load(many(settings)); err != nil {
-				t.Fatal(err)
-			}
+			s.Load(many(settings))
 			before := make(map[string]map[string]string)
 			tags := make(map[string]string)
 			for site := range steps {
@@ -167,11 +163,7 @@ func TestDeployments(t *testing.T) {
 				}
 				s.WantDates(originOf(site), before[site])
 			}
-			var origins []string
-			for site := range steps {
-				origins = append(origins, originOf(site))
-			}
-			s.RefreshedAgain(origins...)
+			s.Refreshes(1)
 			for site, step := range steps {
 				s.WantDates(originOf(site), before[site])
 				if tag := s.Get(originOf(site) + "/sitemap.xml").Header.Get("ETag"); (tag == tags[site]) != (step.moved == 0) {
@@ -198,9 +190,7 @@ func TestDeclaredDateMoves(t *testing.T) {
 	}
 	s := prepare(t, nil)
 	s.deploy("moves", "1", map[string]string{"0.html": declares("2020-01-01", "zero"), "1.html": declares("2020-02-01", "one"), "2.html": "two", "3.html": declares("2020-03-01", "three")}, byNumber)
-	if err := s.Load(many(map[string]string{"moves": ""})); err != nil {
-		t.Fatal(err)
-	}
+	s.Load(many(map[string]string{"moves": ""}))
 	origin := originOf("moves")
 	want := map[string]string{"/0.html": "2020-01-01", "/1.html": "2020-02-01", "/2.html": harness.Stamp(harness.DayOf(2)), "/3.html": "2020-03-01"}
 	s.WantDates(origin, want)
@@ -240,9 +230,7 @@ func TestDatesOfApplications(t *testing.T) {
 	config := strings.NewReplacer("{app}", harness.Backend(t, app.ServeHTTP), "{alike}", harness.Backend(t, alike.ServeHTTP)).Replace(
 		originOf("app") + " {\n sitemap {\n refresh 1s\n crawl {\n rate 1000/s\n}\n files {dir}/app\n urls {\n/now.html\n/future.html\n/nonsense.html\n}\n}\n reverse_proxy {app}\n}\n" +
 			originOf("alike") + " {\n sitemap {\n refresh 1s\n crawl {\n rate 1000/s\n}\n urls {dir}/list\n}\n reverse_proxy {alike}\n}\n")
-	if err := s.Load(config); err != nil {
-		t.Fatal(err)
-	}
+	s.Load(config)
 	want := map[string]string{"/now.html": "", "/future.html": "", "/nonsense.html": ""}
 	none := make(map[string]string)
 	for i := range n {
@@ -278,7 +266,7 @@ func TestDatesOfApplications(t *testing.T) {
 	s.WantDates(originOf("app"), want)
 	s.Eventually(func() bool {
 		touch()
-		s.RefreshedAgain(originOf("app"))
+		s.Refreshes(1)
 		return s.Dates(originOf("app"))["/3.html"] == ""
 	}, s.SitemapLog)
 	want["/3.html"] = ""
@@ -348,10 +336,8 @@ func TestTimesOfDeployments(t *testing.T) {
 				}
 				s.Put("site/"+file(i), content, when)
 			}
-			if err := s.Load(harness.Local + " {\n root * {dir}/site\n sitemap {\n refresh 1s\n" + test.settings +
-				"\n }\n handle_path /other/* {\n file_server\n }\n file_server\n}"); err != nil {
-				t.Fatal(err)
-			}
+			s.Load(harness.Local + " {\n root * {dir}/site\n sitemap {\n refresh 1s\n" + test.settings +
+				"\n }\n handle_path /other/* {\n file_server\n }\n file_server\n}")
 			s.WantDates(harness.Local, want)
 			s.Quietly(1)
 			s.WantDates(harness.Local, want)

@@ -115,9 +115,7 @@ func TestCanonicals(t *testing.T) {
 				s.Write(map[string]string{name: s.Expand(content)})
 			}
 			s.Write(map[string]string{"zzz.html": harness.Whole("", "always there")})
-			if err := s.Load(harness.Local + " {\n root * {dir}\n sitemap {\n refresh 1s\n " + test.settings + "\n}\n" + test.site + "\nfile_server\n}"); err != nil {
-				t.Fatal(err)
-			}
+			s.Load(harness.Local + " {\n root * {dir}\n sitemap {\n refresh 1s\n " + test.settings + "\n}\n" + test.site + "\nfile_server\n}")
 			s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, append(slices.Clone(test.want), "/zzz.html"))...)
 			if strings.Contains(name, "no file") {
 				s.Logged("sitemap refreshed, nothing changed")
@@ -194,9 +192,7 @@ func TestManyPages(t *testing.T) {
 			s.WriteRaw(fmt.Sprintf("site/f%02d/%03d.html", f, i), harness.Whole(head, fmt.Sprintf("page %d of folder %d", i, f)))
 		}
 	}
-	if err := s.Load(fmt.Sprintf("%s {\n root * {dir}/site\n sitemap {\n refresh 1s\n }\n respond /f%02d/* 403\n file_server\n}", harness.Local, refused)); err != nil {
-		t.Fatal(err)
-	}
+	s.Load(fmt.Sprintf("%s {\n root * {dir}/site\n sitemap {\n refresh 1s\n }\n respond /f%02d/* 403\n file_server\n}", harness.Local, refused))
 	isListed := func(url string) bool {
 		return !strings.Contains(url, fmt.Sprintf("/f%02d/", refused)) && !strings.HasSuffix(url, "25.html") && !strings.HasSuffix(url, "75.html")
 	}

@@ -186,9 +186,7 @@ func (s *server) touch(files map[string]string) {
 	s.T.Helper()
 	now := time.Now()
 	for name := range files {
-		if err := os.Chtimes(filepath.Join(s.Dir, filepath.FromSlash(name)), now, now); err != nil {
-			s.T.Fatal(err)
-		}
+		harness.Must(s.T, os.Chtimes(filepath.Join(s.Dir, filepath.FromSlash(name)), now, now))
 	}
 }
 
@@ -221,9 +219,7 @@ func TestUpstreamMaintenance(t *testing.T) {
 		upstreams[name] = u
 		fmt.Fprintf(&caddyfile, "%s {\n sitemap {\n refresh 1s\n files {dir}/site {\n clean_urls off\n }\n crawl {\n rate 200/s\n }\n }\n reverse_proxy %s\n}\n", originOf(name), harness.Backend(t, u.ServeHTTP))
 	}
-	if err := s.Load(caddyfile.String()); err != nil {
-		t.Fatal(err)
-	}
+	s.Load(caddyfile.String())
 	var origins []string
 	for name := range responses {
 		origins = append(origins, originOf(name))
@@ -284,9 +280,7 @@ func TestUpstreamThatComesLater(t *testing.T) {
 		}
 		reverse_proxy 127.0.0.1:{more}
 	}`
-	if err := s.Load(caddyfile); err != nil {
-		t.Fatal(err)
-	}
+	s.Load(caddyfile)
 	if r := s.Get("http://localhost:{port}/sitemap.xml"); r.StatusCode != http.StatusBadGateway {
 		t.Errorf("before: status %d, want 502", r.StatusCode)
 	}

@@ -134,20 +134,13 @@ func TestDiscoverUnlinked(t *testing.T) {
 	log := s.visitAt(at, "203.0.113.1", "/orders/1") + s.visitAt(at, "203.0.113.1", "/orders/8?for=you") +
 		s.visitAt(at, "203.0.113.1", "/share/open") + s.visitAt(at, "203.0.113.1", "/wiki/nothing") +
 		s.visitAt(at.AddDate(0, 0, -40), "203.0.113.1", "/orders/9") // too long ago
-	if err := os.WriteFile(filepath.Join(s.Dir, "before.log"), []byte(log), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Load(app.in(logging("access_log {dir}/access.log {dir}/before.log"))); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(filepath.Join(s.Dir, "before.log"), []byte(log), 0o644))
+	s.Load(app.in(logging("access_log {dir}/access.log {dir}/before.log")))
 	s.wantPages("/")
 	s.Logged("access log read", `"visits":`)
 	s.stay("/")
 	app.neverAsked(t, "/orders", "/share", "/wiki")
-	err := s.Load(app.in(logging("access_log {dir}/access.log {dir}/before.log {\n unlinked /orders/* /wiki/*\n }")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.Load(app.in(logging("access_log {dir}/access.log {dir}/before.log {\n unlinked /orders/* /wiki/*\n }")))
 	s.wantPages("/", "/orders/1", "/orders/8")
 	s.browse("192.0.2.99", "/orders/5")
 	want := []string{"/", "/orders/1", "/orders/5", "/orders/8"}
@@ -210,9 +203,7 @@ func TestDiscoverRolled(t *testing.T) {
 	}
 	// Not into the log itself, which Caddy holds open for as long as the process lives.
 	rolled := "access-" + time.Now().UTC().Format("2006-01-02T15-04-05.000") + "-size.log"
-	if err := os.WriteFile(filepath.Join(s.Dir, rolled), []byte(meanwhile.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(filepath.Join(s.Dir, rolled), []byte(meanwhile.String()), 0o644))
 	s.Begin(app.in(caddyfile))
 	s.wantPages(upTo(12)...)
 
@@ -251,9 +242,7 @@ func TestDiscoverBadLogs(t *testing.T) {
 		"fake.log.gz": visit(10),
 		"other.log":   "of no format\n",
 	})
-	if err := s.Load(app.in(logging("access_log {dir}/*.log {dir}/nowhere/late.log {dir}/folder.log/inside.log/log"))); err != nil {
-		t.Fatal(err)
-	}
+	s.Load(app.in(logging("access_log {dir}/*.log {dir}/nowhere/late.log {dir}/folder.log/inside.log/log")))
 	// It serves meanwhile.
 	if r := s.Get(harness.Local + "/about"); r.StatusCode != http.StatusOK {
 		t.Errorf("status %d", r.StatusCode)

@@ -24,24 +24,18 @@ const onFiles = harness.Local + ` {
 func TestRootVanishes(t *testing.T) {
 	s := prepare(t, map[string]string{"site/index.html": "home", "site/a.html": "a", "site/b.html": "b"})
 	s.OpenAdmin()
-	if err := s.Load(onFiles); err != nil {
-		t.Fatal(err)
-	}
+	s.Load(onFiles)
 	all := harness.Below(harness.Local, []string{"/", "/a.html", "/b.html"})
 	s.WantLocs(harness.Local+"/sitemap.xml", all...)
 	root := filepath.Join(s.Dir, "site")
-	if err := os.RemoveAll(root); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.RemoveAll(root))
 	const heldBack = "sitemap change held back until later refreshes confirm it"
 	s.Logged(heldBack, "could not be read")
-	s.Refreshes(2)
+	s.RefreshedAgain(harness.Local)
 	s.WantLocs(harness.Local+"/sitemap.xml", all...)
-	if err := os.Mkdir(root, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.Mkdir(root, 0o755))
 	s.Logged(heldBack, "less than half")
-	s.Refreshes(2)
+	s.RefreshedAgain(harness.Local)
 	s.WantLocs(harness.Local+"/sitemap.xml", all...)
 	if r := s.Do(http.MethodPost, "http://localhost:{admin}/sitemap/refresh"); r.StatusCode != http.StatusOK || !strings.Contains(r.Text, `"result":"empty"`) {
 		t.Errorf("an operator's refresh: status %d, %s", r.StatusCode, r.Text)
@@ -56,9 +50,7 @@ func TestPageBeingWritten(t *testing.T) {
 	for i, name := range []string{"index.html", "a.html", "b.html", "c.html", "d.html"} {
 		s.Put("site/"+name, harness.Whole("", name), harness.DayOf(100*i))
 	}
-	if err := s.Load(onFiles); err != nil {
-		t.Fatal(err)
-	}
+	s.Load(onFiles)
 	paths := []string{"/", "/a.html", "/b.html", "/c.html", "/d.html"}
 	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, paths)...)
 	etag := s.Get(harness.Local + "/sitemap.xml").Header.Get("ETag")

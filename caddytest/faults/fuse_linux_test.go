@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
 // disk is a file system in user space, served by another process from a folder: it can
@@ -35,9 +37,7 @@ func (s *server) newDisk(name string) *disk {
 	s.T.Helper()
 	d := &disk{t: s.T, backing: s.T.TempDir()}
 	mountpoint := filepath.Join(s.Dir, name)
-	if err := os.MkdirAll(mountpoint, 0o755); err != nil {
-		s.T.Fatal(err)
-	}
+	harness.Must(s.T, os.MkdirAll(mountpoint, 0o755))
 	d.cmd = exec.Command(os.Args[0])
 	d.cmd.Env = append(os.Environ(), diskVar+"="+d.backing+string(filepath.ListSeparator)+mountpoint)
 	d.cmd.Stderr = os.Stderr

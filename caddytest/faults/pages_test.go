@@ -129,9 +129,7 @@ func TestTypeChanges(t *testing.T) {
 		s.Put("site/turning.html", fmt.Sprint("none ", i), harness.DayOf(10*i+5))
 		s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, paths[:4])...)
 		s.WantLeftOut(map[string]int{"not HTML": 1, "not included": 1}) // which the flag is
-		if err := os.Remove(filepath.Join(s.Dir, "site", "turned.txt")); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.Remove(filepath.Join(s.Dir, "site", "turned.txt")))
 	}
 }
 

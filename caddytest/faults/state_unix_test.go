@@ -20,9 +20,7 @@ func TestHungState(t *testing.T) {
 	s.OpenAdmin()
 	s.Put("healthy/index.html", harness.Whole("", "home"), harness.DayOf(0))
 	caddyfile := "{\n sitemap {\n state {dir}/state\n }\n}\n" + healthy
-	if err := s.Load(caddyfile); err != nil {
-		t.Fatal(err)
-	}
+	s.Load(caddyfile)
 	s.WantLocs(healthyOrigin+"/sitemap.xml", healthyOrigin+"/")
 	s.Stop()
 	found, err := filepath.Glob(filepath.Join(s.Dir, "state", "sites", "*", "store", "manifest.json"))
@@ -30,13 +28,9 @@ func TestHungState(t *testing.T) {
 		t.Fatalf("got %q, %v", found, err)
 	}
 	manifest, aside := found[0], filepath.Join(s.Dir, "aside.json")
-	if err := os.Rename(manifest, aside); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.Rename(manifest, aside))
 	// Whoever opens it waits for a writer.
-	if err := unix.Mkfifo(manifest, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, unix.Mkfifo(manifest, 0o600))
 	freed := false
 	free := func() {
 		if fd, err := unix.Open(manifest, unix.O_RDWR|unix.O_NONBLOCK, 0); err == nil && !freed {
@@ -46,9 +40,7 @@ func TestHungState(t *testing.T) {
 	}
 	t.Cleanup(free)
 	promptly(t, "the first answer", func() {
-		if err := s.Load(caddyfile); err != nil {
-			t.Fatal(err)
-		}
+		s.Load(caddyfile)
 		r, err := s.Again(healthyOrigin + "/sitemap.xml")
 		if err != nil || r.StatusCode != http.StatusOK {
 			t.Fatalf("the first answer is %v, %v\n%s", r.Response, err, s.SitemapLog())
@@ -58,12 +50,8 @@ func TestHungState(t *testing.T) {
 	s.Logged("cannot keep what is known of the pages", `"level":"warn"`)
 	promptly(t, "Stop", s.Stop)
 	free()
-	if err := os.Rename(aside, manifest); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Load(caddyfile); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.Rename(aside, manifest))
+	s.Load(caddyfile)
 	if r, err := s.Again(healthyOrigin + "/sitemap.xml"); err != nil || r.StatusCode != http.StatusOK {
 		t.Errorf("once it is there again: %v, %v", r.Response, err)
 	}

@@ -73,9 +73,7 @@ type Server struct {
 func Start(t *testing.T, caddyfile string, files map[string]string) *Server {
 	t.Helper()
 	s := Prepare(t, files)
-	if err := s.Load(caddyfile); err != nil {
-		t.Fatalf("starting Caddy: %v", err)
-	}
+	s.Load(caddyfile)
 	return s
 }
 
@@ -184,8 +182,22 @@ func onDemand(config []byte) ([]byte, error) {
 	return json.Marshal(parsed)
 }
 
+// Must ends the test on an error.
+func Must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Load loads a Caddyfile into the running Caddy: a reload, if one runs already.
-func (s *Server) Load(caddyfile string) error {
+func (s *Server) Load(caddyfile string) {
+	s.T.Helper()
+	Must(s.T, s.TryLoad(caddyfile))
+}
+
+// TryLoad is Load where it may fail.
+func (s *Server) TryLoad(caddyfile string) error {
 	config, err := s.Adapt(caddyfile)
 	if err != nil {
 		return err
@@ -222,9 +234,7 @@ func (s *Server) LoadApp(caddyfile string, handler http.HandlerFunc) {
 		app.CloseClientConnections()
 		app.Close()
 	})
-	if err := s.Load(strings.ReplaceAll(caddyfile, "{app}", app.Listener.Addr().String())); err != nil {
-		s.T.Fatal(err)
-	}
+	s.Load(strings.ReplaceAll(caddyfile, "{app}", app.Listener.Addr().String()))
 }
 
 // Eventually waits for a condition to become true.
@@ -293,10 +303,7 @@ func (s *Server) Restart(caddyfile string) {
 // a connection with it.
 func (s *Server) Begin(caddyfile string) {
 	s.T.Helper()
-	if err := s.Load(caddyfile); err != nil {
-		s.T.Fatal(err)
-	}
-	if _, err := s.Again(Local + "/nothing-there"); err != nil {
-		s.T.Fatal(err)
-	}
+	s.Load(caddyfile)
+	_, err := s.Again(Local + "/nothing-there")
+	Must(s.T, err)
 }

@@ -1,12 +1,17 @@
 package harness
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/caddyserver/caddy/v2"
 )
 
 // Logged waits for a log line that holds all the words, and returns it.
@@ -47,7 +52,8 @@ func (s *Server) SitemapLog() string {
 	return strings.Join(lines[max(len(lines)-20, 0):], "")
 }
 
-// RefreshedAgain waits until sites were refreshed once more from what there is now.
+// RefreshedAgain waits until sites were refreshed once more from what there is now, when they
+// are due: where nobody asks for a refresh, some changes are held back.
 func (s *Server) RefreshedAgain(origins ...string) {
 	s.T.Helper()
 	ended := func(origin string) int {
@@ -95,18 +101,35 @@ func (s *Server) WantLeftOut(want map[string]int) {
 	}, func() string { return fmt.Sprintf("left out are %v, want %v\n%s", got, want, s.SitemapLog()) })
 }
 
-// Quietly waits until so many more refreshes have found nothing new.
+// Quietly refreshes all sites until so many more refreshes have changed nothing.
 func (s *Server) Quietly(more int) {
 	s.T.Helper()
-	from := len(s.LogLines("sitemap refreshed, nothing changed"))
-	s.Eventually(func() bool { return len(s.LogLines("sitemap refreshed, nothing changed")) >= from+more },
-		func() string { return "it goes on changing\n" + s.SitemapLog() })
+	count := func() int { return len(s.LogLines("sitemap refreshed, nothing changed")) }
+	from := count()
+	s.Eventually(func() bool {
+		s.Refreshes(1)
+		return count() >= from+more
+	}, func() string { return "it goes on changing\n" + s.SitemapLog() })
 }
 
-// Refreshes waits for some refreshes to end that begin after now.
+// Refreshes refreshes all sites of this process so many times, as the admin endpoint does: each
+// refresh begins after the one before it.
 func (s *Server) Refreshes(n int) {
 	s.T.Helper()
-	count := func() int { return len(s.LogLines(`"msg":"sitemap refreshed`)) }
-	want := count() + n + 1
-	s.Eventually(func() bool { return count() >= want }, s.SitemapLog)
+	module, err := caddy.GetModule("admin.api.sitemap")
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	for _, route := range module.New().(caddy.AdminRouter).Routes() {
+		if route.Pattern != "POST /sitemap/refresh" {
+			continue
+		}
+		for range n {
+			ctx, cancel := context.WithTimeout(s.T.Context(), Patience)
+			err = route.Handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/sitemap/refresh", nil))
+			if cancel(); err != nil {
+				s.T.Fatalf("refreshing: %v\n%s", err, s.SitemapLog())
+			}
+		}
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
 // TestBuildFullDisk: on a disk that has no room for a new generation the old one stays, and
@@ -17,9 +19,7 @@ func TestBuildFullDisk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			out := filepath.Join(dir, "out")
-			if err := os.Mkdir(out, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, os.Mkdir(out, 0o755))
 			if err := syscall.Mount("tmpfs", out, "tmpfs", 0, options); err != nil {
 				t.Fatal("mounting takes privileges: ", err)
 			}

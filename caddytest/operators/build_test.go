@@ -129,9 +129,7 @@ func TestBuild(t *testing.T) {
 	// Once more, nothing is written; then the site's own robots.txt changes in another folder.
 	old := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, name := range []string{"sitemap.xml", "robots.txt"} {
-		if err := os.Chtimes(filepath.Join(dir, "www", name), old, old); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.Chtimes(filepath.Join(dir, "www", name), old, old))
 	}
 	r = build(t, dir, alone...)
 	wantWords(t, "the summary", r.stdout, ": 0, unchanged: 2, removed: 0")
@@ -306,9 +304,7 @@ func TestBuildFewer(t *testing.T) {
 			build(t, dir, args...)
 			before := read(t, dir, "out", "sitemap.xml")
 			for i := range 60 {
-				if err := os.Remove(filepath.Join(dir, fmt.Sprintf("www/000/%03d.html", i))); err != nil {
-					t.Fatal(err)
-				}
+				harness.Must(t, os.Remove(filepath.Join(dir, fmt.Sprintf("www/000/%03d.html", i))))
 			}
 			refused(t, 1, dir, args, "less than half of the pages are left", "--force writes it")
 			refused(t, 1, dir, args, "less than half of the pages are left") // and not the next time
@@ -383,9 +379,7 @@ func TestBuildAsServed(t *testing.T) {
 	write(t, s.Dir, files)
 	const options = "base_url https://example.com\n\t\tshard_urls 50"
 	caddyfile := ":{port} {\n\troot * {dir}/www\n\tsitemap {\n\t\t" + options + "\n\t\trefresh 1s\n\t}\n\tfile_server\n}\n"
-	if err := s.Load(caddyfile); err != nil {
-		t.Fatal(err)
-	}
+	s.Load(caddyfile)
 	s.WantLeftOut(map[string]int{"noindex": 1, "blocked by robots.txt": 100, "not included": 1})
 	write(t, s.Dir, map[string]string{"Caddyfile": s.Expand(caddyfile)})
 	build(t, s.Dir, "--config", "Caddyfile", "--out", "out", "--gzip")
@@ -433,14 +427,10 @@ func TestBuildKilled(t *testing.T) {
 			if i/2%2 == 1 {
 				from, to = to, from
 			}
-			if err := os.Rename(filepath.Join(dir, "www", fmt.Sprintf(from, folder)), filepath.Join(dir, "www", fmt.Sprintf(to, folder))); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, os.Rename(filepath.Join(dir, "www", fmt.Sprintf(from, folder)), filepath.Join(dir, "www", fmt.Sprintf(to, folder))))
 		}
 		cmd := command(dir, append(args, "out")...)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, cmd.Start())
 		ended := make(chan struct{})
 		go func() {
 			_ = cmd.Wait()

@@ -41,13 +41,9 @@ func TestBuildInterrupted(t *testing.T) {
 			cmd.Env = append(cmd.Env, "SLOW="+slow)
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, cmd.Start())
 			<-entered
-			if err := cmd.Process.Signal(signal); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, cmd.Process.Signal(signal))
 			err := cmd.Wait()
 			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 || !strings.Contains(stderr.String(), "interrupted: the files stay as they were") {
 				t.Errorf("got %v, %s", err, stderr.String())

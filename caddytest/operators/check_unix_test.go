@@ -28,13 +28,9 @@ func TestCheckInterrupt(t *testing.T) {
 	cmd := command(t.TempDir(), "sitemap", "check", "--timeout", "1h", at+"/gone.xml", at+"/hangs.xml")
 	var stdout bytes.Buffer
 	cmd.Stdout = &stdout
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, cmd.Start())
 	<-asked
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, cmd.Process.Signal(os.Interrupt))
 	_ = cmd.Wait() // which is what its state says, too
 	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if !ok || !status.Signaled() || status.Signal() != syscall.SIGINT {

@@ -110,9 +110,7 @@ func TestCommandWithoutServer(t *testing.T) {
 	for _, args := range [][]string{{"status"}, {"refresh"}, {"explain", "http://localhost/"}} {
 		s.command(args...).want(t, 1, nil, []string{"Error: 127.0.0.1:" + s.Admin, "refused"})
 	}
-	if err := s.Load("http://localhost:{port} {\n\trespond hello\n}"); err != nil {
-		t.Fatal(err)
-	}
+	s.Load("http://localhost:{port} {\n\trespond hello\n}")
 	for _, args := range [][]string{{"status"}, {"refresh"}, {"explain", "http://localhost/"}} {
 		s.command(args...).want(t, 1, nil, []string{"no site of the running configuration has a sitemap"})
 	}
@@ -132,16 +130,12 @@ func TestCaddyCommands(t *testing.T) {
 	s := prepare(t, harness.TwoRoots)
 	file := filepath.Join(s.Dir, "Caddyfile")
 	observed := s.Expand("{\n\tadmin 127.0.0.1:{admin}\n\tpersist_config off\n" + strings.TrimPrefix(listening, "{\n"))
-	if err := os.WriteFile(file, []byte(observed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(file, []byte(observed), 0o600))
 	run(t, s.Dir, "validate", "--config", file).want(t, 0, []string{"Valid configuration"}, []string{""})
 	if r := run(t, s.Dir, "fmt", file); r.status != 0 || r.stdout != observed {
 		t.Errorf("fmt: status %d, got\n%s%s", r.status, r.stdout, r.stderr)
 	}
-	if err := s.LoadJSON(run(t, s.Dir, "adapt", "--config", file).stdout); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, s.LoadJSON(run(t, s.Dir, "adapt", "--config", file).stdout))
 	for range 2 {
 		run(t, s.Dir, "reload", "--force", "--config", file).want(t, 0, nil, []string{""})
 	}

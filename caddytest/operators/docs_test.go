@@ -146,9 +146,7 @@ func (s *server) shows(t *testing.T, line string) string {
 	case slices.Contains([]string{"build", "check"}, args[2]):
 		dir := t.TempDir()
 		for from, to := range map[string]string{"../../examples/quickstart/site": "site", "../../testdata/check": "."} {
-			if err := os.CopyFS(filepath.Join(dir, to), os.DirFS(from)); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, os.CopyFS(filepath.Join(dir, to), os.DirFS(from)))
 		}
 		out = run(t, dir, args[1:]...)
 	default:

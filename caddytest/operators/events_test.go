@@ -164,9 +164,7 @@ func TestEventRefreshed(t *testing.T) {
 	}
 	s.Reload(listening)
 	for _, names := range [][2]string{{"a", "away"}, {"away", "a"}} { // refreshes fail for a reason
-		if err := os.Rename(filepath.Join(s.Dir, names[0]), filepath.Join(s.Dir, names[1])); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.Rename(filepath.Join(s.Dir, names[0]), filepath.Join(s.Dir, names[1])))
 		for range 2 {
 			s.refresh()
 			if e := s.wantEvents("sitemap_refresh_failed", 1); e["reason"] == "" || e["site"] != s.Expand(harness.Local) || e["sitemap"] != s.Expand(harness.Local+"/sitemap.xml") || len(e) != 3 {
@@ -186,9 +184,7 @@ func TestEventRefreshed(t *testing.T) {
 func (s *server) remove(names ...string) {
 	s.T.Helper()
 	for _, name := range names {
-		if err := os.Remove(filepath.Join(s.Dir, filepath.FromSlash(name))); err != nil {
-			s.T.Fatal(err)
-		}
+		harness.Must(s.T, os.Remove(filepath.Join(s.Dir, filepath.FromSlash(name))))
 	}
 }
 

@@ -176,9 +176,7 @@ func TestMetricsAcrossReloads(t *testing.T) {
 		s.Reload(measured)
 	}
 	// Two handlers of sites, and a site that is no more.
-	if err := s.Load(strings.Replace(twoSites, "localhost", "other.localhost", 1)); err != nil {
-		t.Fatal(err)
-	}
+	s.Load(strings.Replace(twoSites, "localhost", "other.localhost", 1))
 	s.refresh()
 	got := s.families(api + "/metrics")
 	if sites := valueOf(got, "sites"); sites != 2 {
@@ -208,9 +206,7 @@ func TestDashboard(t *testing.T) {
 	var d struct {
 		Panels []struct{ Targets []struct{ Expr string } }
 	}
-	if err := json.Unmarshal([]byte(read(t, "../../examples/grafana/dashboard.json")), &d); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal([]byte(read(t, "../../examples/grafana/dashboard.json")), &d))
 	used := make(map[string]bool)
 	for _, panel := range d.Panels {
 		for _, target := range panel.Targets {
