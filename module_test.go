@@ -142,11 +142,3 @@ func TestPathPatterns(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkPathPatterns(b *testing.B) {
-	patterns := compilePatterns(new(option.Checker), "exclude", []string{"/private/*", "*.php", "/a/*/c", "*draft*"})
-	b.ReportAllocs()
-	for b.Loop() {
-		patterns.Match("/articles/2026/some-ordinary-page-of-a-site.html")
-	}
-}

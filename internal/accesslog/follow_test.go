@@ -576,21 +576,3 @@ func FuzzFollow(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkFollow(b *testing.B) {
-	text := strings.Repeat(strings.Repeat("x", 500)+"\n", 200_000)
-	for _, name := range []string{"access.log", "access.log.1.gz", "access.log.1.zst"} {
-		b.Run(name, func(b *testing.B) {
-			d := newFolder(b, "access.log")
-			d.write(name, text)
-			b.SetBytes(int64(len(text)))
-			b.ReportAllocs()
-			for b.Loop() {
-				d.follow(nil)
-				if n := d.Poll(b.Context(), func([]byte) string { return "read" })["read"]; n != 200_000 {
-					b.Fatalf("got %d lines", n)
-				}
-			}
-		})
-	}
-}

@@ -575,3 +575,13 @@ func TestPanic(t *testing.T) {
 		t.Errorf("got %s with %s failing, want %s, %d slots are taken", got, failing, want, len(c.o.Slots))
 	}
 }
+
+var htmlHeader = http.Header{"Content-Type": {"text/html"}}
+
+func empty(tb testing.TB) *store.Generation {
+	s, err := store.Open(tb.Context(), store.NewMemory(), store.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s.Last()
+}

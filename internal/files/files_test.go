@@ -109,6 +109,26 @@ func scanAll(t testing.TB, o Options) ([]page.Page, Stats) {
 	return want, wantStats
 }
 
+// compile is a small path matcher: an asterisk at either end stands for anything.
+func compile(patterns []string) func(string) bool {
+	return func(p string) bool {
+		return slices.ContainsFunc(patterns, func(pattern string) bool {
+			p, pattern := strings.ToLower(page.Unescape(p)), strings.ToLower(pattern)
+			head, atEnd := strings.CutSuffix(pattern, "*")
+			tail, atStart := strings.CutPrefix(head, "*")
+			switch {
+			case atStart && atEnd:
+				return strings.Contains(p, tail)
+			case atStart:
+				return strings.HasSuffix(p, tail)
+			case atEnd:
+				return strings.HasPrefix(p, head)
+			}
+			return p == pattern
+		})
+	}
+}
+
 func scanOnce(o Options) (got []page.Page, st Stats, err error) {
 	o.Compile = compile
 	st, err = Scan(context.Background(), o, func(p page.Page) error {
@@ -127,17 +147,6 @@ func withoutVersion(pages []page.Page) []page.Page {
 		pages[i].Version = 0
 	}
 	return pages
-}
-
-// wantReference fails where pages are others than those of the reference.
-func wantReference(t testing.TB, o Options, got []page.Page) {
-	t.Helper()
-	if o.Now.IsZero() {
-		o.Now = testNow
-	}
-	if want := newReference(o).pages(); !slices.Equal(withoutVersion(got), want) {
-		t.Fatalf("%+v:\ngot  %q\nwant %q", o, paths(got), paths(want))
-	}
 }
 
 func paths(pages []page.Page) []string {
@@ -261,7 +270,6 @@ func (c scanCase) run(t *testing.T) {
 			t.Errorf("%s: got time %d, want %d", p.Path, p.LastMod, wantTime)
 		}
 	}
-	wantReference(t, o, got)
 }
 
 func TestHide(t *testing.T) {
@@ -278,16 +286,43 @@ func TestHide(t *testing.T) {
 		{root}, {root + "*"}, {filepath.Dir(root)}, {filepath.Base(root)}, {"/"}, {"/*"}, {filepath.Join(root, "index.html")},
 		{filepath.Join(root, "x", "..", "a", "index.html")},
 	} {
-		o := Options{Root: root, Hide: hide}
-		got, _ := scanAll(t, o)
+		got, _ := scanAll(t, Options{Root: root, Hide: hide})
 		// file_server makes hidden paths absolute, which cleans them.
-		for i, h := range o.Hide {
+		for i, h := range hide {
 			if strings.Contains(h, separator) {
-				o.Hide[i] = filepath.Clean(h)
+				hide[i] = filepath.Clean(h)
 			}
 		}
-		wantReference(t, o, got)
+		var want []string
+		for _, name := range slices.Sorted(maps.Keys(tree)) {
+			if filepath.Ext(name) == ".html" && !isHiddenByServer(filepath.Join(root, name), hide) {
+				want = append(want, "/"+page.Escape(strings.TrimSuffix(name, "index.html")))
+			}
+		}
+		slices.Sort(want)
+		if !slices.Equal(paths(got), want) {
+			t.Errorf("%q: got %q, want %q", hide, paths(got), want)
+		}
 	}
+}
+
+// isHiddenByServer is file_server's rule as Caddy 2.11 has it.
+func isHiddenByServer(filename string, hide []string) bool {
+	for _, h := range hide {
+		if !strings.Contains(h, separator) {
+			for _, c := range strings.Split(filename, separator) {
+				if hidden, _ := filepath.Match(h, c); hidden {
+					return true
+				}
+			}
+		} else if after, ok := strings.CutPrefix(filename, h); ok && strings.HasPrefix(after, separator) {
+			return true
+		}
+		if hidden, _ := filepath.Match(h, filename); hidden {
+			return true
+		}
+	}
+	return false
 }
 
 var randomNames = []string{
@@ -323,7 +358,8 @@ func randomTree(rnd *rand.Rand, dir, outside string, depth int, links *int) {
 	}
 }
 
-func TestAgainstReference(t *testing.T) {
+// TestRandomTrees: whatever is in a tree, all ways to read it list the same, in order.
+func TestRandomTrees(t *testing.T) {
 	rounds := 36
 	if testing.Short() {
 		rounds = 12
@@ -345,8 +381,7 @@ func TestAgainstReference(t *testing.T) {
 			{Hide: []string{"b", filepath.Join(root, "a"), filepath.Join(root, "*", "index.html")}, Include: []string{"*.html", "/_x/*", "/404.html", "/a/*"}},
 		} {
 			o.Root = root
-			got, _ := scanAll(t, o)
-			wantReference(t, o, got)
+			scanAll(t, o)
 		}
 	}
 }
@@ -413,7 +448,6 @@ func TestLinks(t *testing.T) {
 		if len(got) < len(c.want) || !slices.Equal(paths(got)[:len(c.want)], c.want) || len(got) > 10 || st.Folders > 200 {
 			t.Errorf("%s: got %q of %d folders, want %q", name, paths(got), st.Folders, c.want)
 		}
-		wantReference(t, Options{Root: root}, got)
 	}
 }
 

@@ -87,14 +87,3 @@ func FuzzParseDate(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkParseDate(b *testing.B) {
-	for _, s := range []string{"2024-05-01T10:00:00+02:00", "Wed, 01 May 2024 10:00:00 GMT", "2024-05-01", "no date at all"} {
-		b.Run(s, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				ParseDate(s)
-			}
-		})
-	}
-}

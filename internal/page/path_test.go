@@ -198,12 +198,3 @@ func rfcDotSegments(in string) string {
 	}
 	return out
 }
-
-func BenchmarkCanonical(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Canonical("/articles/2026/some-ordinary-page-of-a-site.html?page=2"); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -351,22 +350,5 @@ func TestBuildFails(t *testing.T) {
 		}, nil, o); s != nil || err != context.Canceled || n != 500 {
 			t.Errorf("cancelled: got %v, %v after %d pages", s, err, n)
 		}
-	}
-}
-
-func BenchmarkBuild(b *testing.B) {
-	pages := numbered(1_000_000)
-	first := build(b, pages, nil, Options{})
-	for _, test := range []struct {
-		name     string
-		previous *Snapshot
-	}{{"new", nil}, {"unchanged", first}} {
-		b.Run(test.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				build(b, pages, test.previous, Options{Workers: runtime.NumCPU()})
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(pages)), "ns/page")
-		})
 	}
 }

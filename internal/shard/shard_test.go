@@ -325,13 +325,3 @@ func FuzzCut(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkCut(b *testing.B) {
-	pages := numbered(1_000_000)
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := Cut(b.Context(), sequence(pages), Options{}, func(Shard) error { return nil }); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

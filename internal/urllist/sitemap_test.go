@@ -148,18 +148,3 @@ func FuzzRead(f *testing.F) {
 		_ = reader.Read(t.Context(), bytes.NewReader(document))
 	})
 }
-
-func BenchmarkRead(b *testing.B) {
-	var list bytes.Buffer
-	for i := range 10_000 {
-		fmt.Fprintf(&list, "https://example.com/some/folder/page-%d.html lastmod=2024-01-01T10:00:00+01:00\n", i)
-	}
-	b.SetBytes(int64(list.Len()))
-	b.ReportAllocs()
-	for b.Loop() {
-		reader := Reader{Base: base, Yield: func(page.Page) error { return nil }}
-		if err := reader.Read(b.Context(), bytes.NewReader(list.Bytes())); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -39,26 +39,3 @@ func encode(t testing.TB, records []Record) []byte {
 	}
 	return encodeChunk(len(records), raw.Bytes())
 }
-
-func BenchmarkEncode(b *testing.B) {
-	records := realistic(4096)
-	b.ReportAllocs()
-	size := 0
-	for b.Loop() {
-		size = len(encode(b, records))
-	}
-	b.ReportMetric(float64(size)/4096, "bytes/page")
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/4096, "ns/page")
-}
-
-func BenchmarkDecode(b *testing.B) {
-	records := realistic(4096)
-	data := encode(b, records)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := decodeChunk(data, 4096); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/4096, "ns/page")
-}

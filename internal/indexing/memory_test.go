@@ -46,41 +46,6 @@ func large(t testing.TB, n int, special bool) *store.Generation {
 	return g
 }
 
-func BenchmarkSelect(b *testing.B) {
-	const n = 1_000_000
-	for name, special := range map[string]bool{"plain": false, "special": true} {
-		g := large(b, n, special)
-		per := func(b *testing.B) { b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/page") }
-		b.Run(name+"/decode", func(b *testing.B) {
-			for b.Loop() {
-				for range g.Records(b.Context()) {
-				}
-			}
-			per(b)
-		})
-		b.Run(name+"/first", func(b *testing.B) {
-			for b.Loop() {
-				_, _ = Select(b.Context(), g, rules())
-			}
-			per(b)
-		})
-		_, res := run(b, g, rules())
-		for _, second := range []struct {
-			name string
-			g    *store.Generation
-		}{{"/second", g}, {"/second, unchanged", res.Generation}} {
-			s, _ := Select(b.Context(), second.g, rules())
-			b.Run(name+second.name, func(b *testing.B) {
-				for b.Loop() {
-					for range s.Pages(b.Context()) {
-					}
-				}
-				per(b)
-			})
-		}
-	}
-}
-
 // A selection holds at most 60 bytes a page of an ordinary site, and few once it is made.
 func TestMemory(t *testing.T) {
 	const n = 400_000
