@@ -41,12 +41,21 @@ var (
 	errNotReady     = errors.New("the sitemap is not ready yet")
 )
 
-// App owns the sites of all sitemap handlers, and refreshes each when it is due. Handlers
-// load it; it needs no configuration.
+// App owns the sites of all sitemap handlers, and refreshes each when it is due. Handlers load it; it
+// needs no configuration. In a Caddyfile, it is a global option:
+//
+//	{
+//		sitemap {
+//			state /var/lib/caddy/sitemap
+//		}
+//	}
+//
+// In JSON:
+//
+//	{"apps": {"sitemap": {"state": "/var/lib/caddy/sitemap"}}}
 type App struct {
-	// Where what is known of pages is kept between restarts: a folder, or off.
-	// Placeholders are replaced. Default: the folder sitemap under Caddy's data
-	// directory.
+	// Where what is known of pages is kept between restarts: a folder, or `off`. Global placeholders
+	// are replaced. Default: the folder `sitemap` in Caddy's data directory.
 	State string `json:"state,omitempty"`
 
 	ctx    caddy.Context

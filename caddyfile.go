@@ -43,14 +43,14 @@ func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 	return h.NewRoute(matchers, handler), nil
 }
 
-// UnmarshalCaddyfile parses the sitemap directive, whose options set the fields of their names:
+// UnmarshalCaddyfile parses the sitemap directive, whose options set the fields of the same names:
 //
 //	sitemap [<matcher>] {
 //	    <option> <value...>
 //	    <source> <argument...> { ... }
 //	}
 //
-// Lists, rules and sources may be repeated.
+// Options with several values, rules and sources may be repeated.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
 	return unmarshal(d, option.Option{Name: "sitemap", Block: h.options}, func() error {
@@ -176,11 +176,7 @@ func (c *Discovery) unmarshal(d *caddyfile.Dispenser, s discoverer, o option.Opt
 	return unmarshal(d, o, func() error { return s.discovers(new(discovery)) })
 }
 
-// parseGlobalOption parses the global option, which sets up the App:
-//
-//	sitemap {
-//	    state <folder>|off
-//	}
+// parseGlobalOption parses the global option, which sets up the App.
 func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 	app := new(App)
 	all := option.Options{{Name: "state", Usage: "<folder>|off", To: &app.State}}

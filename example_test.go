@@ -15,13 +15,7 @@ import (
 
 func init() { caddy.RegisterModule(Products{}) }
 
-// Products is a source of the pages of a shop. In a Caddyfile, it is an option of the directive:
-//
-//	sitemap {
-//		products chairs tables {
-//			sold_out
-//		}
-//	}
+// Products is a source of the pages of a shop: the option `products [<category...>] { sold_out }`.
 type Products struct {
 	// The categories whose products are listed. Default: all.
 	Categories []string `json:"categories,omitempty"`
@@ -55,7 +49,7 @@ type product struct {
 	stock          int
 }
 
-// query stands for a query of the database, such as one of [database/sql].
+// query stands for a query of the database.
 func query(context.Context) ([]product, error) {
 	return []product{
 		{"chairs", "Café chair", time.Date(2026, 3, 2, 10, 30, 0, 0, time.UTC), 4},
@@ -85,12 +79,6 @@ func (p *Products) Pages(ctx context.Context, r *sitemap.Refresh, yield func(sit
 	}
 	return nil
 }
-
-// Interface guards
-var (
-	_ sitemap.Source        = (*Products)(nil)
-	_ caddyfile.Unmarshaler = (*Products)(nil)
-)
 
 // A source in a module of its own, and how to test it.
 func ExampleSource() {

@@ -1,17 +1,31 @@
-// Package sitemap is a Caddy module that knows every page a site serves and
-// tells search engines: /sitemap.xml, its shards, and the Sitemap line in
-// /robots.txt.
+// Package sitemap is a Caddy module that keeps /sitemap.xml, its shards and the Sitemap line in
+// /robots.txt of a site up to date. It lists the pages that return 200 and are indexable, with the
+// dates on which their texts changed.
 //
-// A [Handler] is a directive's settings, and answers requests. Each origin and
-// path prefix that it serves is a site; several may be one, such as www and the
-// apex: the main site's sitemap stands for its aliases (site.go). The [App] owns
-// the sites of all handlers (app.go), and each is refreshed when it is due: a
-// refresh is the pipeline in scanner.go, from the [Source]s to the published
-// documents. What is known of a site's pages outlives a reload in memory, and a
-// restart in a store (state.go). Where a site's files lie, and whether the
-// handler is reached at all, is found out by a probe: a request through the
-// server's own routes that the handler recognizes (probe.go). The stages
-// themselves are packages below internal that know nothing of Caddy.
+// One line in the block of a site is enough:
+//
+//	example.com {
+//		root * /srv/www
+//		sitemap
+//		file_server
+//	}
+//
+// The modules of this package are
+//   - [Handler], http.handlers.sitemap: the directive
+//   - [App], sitemap: the global option
+//   - [SourceFiles], [SourceURLs], [SourceLinks], [SourceAccessLog] and [SourceTraffic], in
+//     http.sitemap.sources: where pages come from; modules of others implement [Source]
+//
+// # Implementation
+//
+// A site is an origin and path prefix that a handler serves. Several may be one, such as www and
+// the apex: the sitemap of the main site stands for its aliases (site.go). The App owns the sites of
+// all handlers (app.go). When a site is due, it is refreshed: a refresh is the pipeline in
+// scanner.go, from the sources to the published snapshot. What is known of the pages of a site
+// outlives a reload in memory, and a restart in a store (state.go). A probe, which is a request
+// through the server's own routes that the handler recognizes, finds the root of the site's files,
+// and tells whether requests reach the handler at all (probe.go). The stages of the pipeline are
+// packages in internal that know nothing of Caddy.
 package sitemap
 
 import (
@@ -56,68 +70,99 @@ const (
 )
 
 // Handler generates and serves XML sitemaps: an index, its shards and the Sitemap line in
-// robots.txt, for every site whose requests reach it. The pages come from its sources and are
-// gathered in the background; requests that are not for one of these documents go to the next
-// handler untouched.
+// robots.txt, for every site whose requests reach it. Pages come from its sources. Each page is
+// requested inside of the server, as an anonymous visitor, and is listed only while it returns 200 and
+// is indexable. This happens in the background: a request for a document of the sitemap is answered
+// from memory, and all other requests go to the next handler untouched.
+//
+// Every setting is optional. A Caddyfile with some of them:
+//
+//	example.com {
+//		root * /srv/www
+//		sitemap {
+//			refresh 15m
+//			exclude /print/*
+//			files
+//			urls    /etc/caddy/more.txt
+//		}
+//		file_server
+//	}
+//
+// The same in JSON, which comes before the handlers that respond, such as `file_server`:
+//
+//	{
+//		"handler": "sitemap",
+//		"refresh_interval": "15m",
+//		"exclude": ["/print/*"],
+//		"sources": [
+//			{"source": "files"},
+//			{"source": "urls", "from": ["/etc/caddy/more.txt"]}
+//		]
+//	}
+//
+// Path patterns are those of Caddy's `path` matcher. Placeholders are replaced only where the
+// description of a setting says so; elsewhere they are errors.
 type Handler struct {
-	// The path of the sitemap, or of the index when it takes more than one document; it ends in
-	// .xml. The shards lie beside it. Pages outside of its folder are not listed, as the protocol
-	// asks. Default: /sitemap.xml.
+	// The path of the sitemap, or of its index if it has more than one document. It ends in
+	// `.xml`. The shards lie beside it. Pages outside of its folder are not listed, as the
+	// protocol requires. Default: `/sitemap.xml`.
 	Path string `json:"path,omitempty"`
 
-	// The scheme, host and folder of every listed URL, such as https://example.com. With it there
-	// is one site, whatever the Host header says; pages outside of the folder are not listed.
-	// Global placeholders, such as {env.*}, are replaced. Default: the scheme, host and port under
-	// which the site is served.
+	// The scheme, host and folder of every listed URL, such as `https://example.com`. With it
+	// there is one site, whatever the Host header says. Pages outside of the folder are not listed.
+	// Global placeholders, such as `{env.BASE_URL}`, are replaced. Default: the scheme, host and
+	// port of each site.
 	BaseURL string `json:"base_url,omitempty"`
 
-	// How long after the beginning of a refresh the next one begins; at least 1s. Refreshes of a
-	// site never overlap. Default: 1m, or twenty times what the last refresh took where that is
-	// longer.
+	// The time between the starts of two refreshes, at least `1s`. Refreshes of a site never
+	// overlap. Default: `1m`, or 20 times the duration of the last refresh if that is longer.
 	RefreshInterval caddy.Duration `json:"refresh_interval,omitempty"`
 
-	// The most pages in a shard, 1 to 50000. Default: 50000.
+	// The most pages in a shard, 1 to 50000. Shards differ in size, so that adding a page changes
+	// one of them: they have half as many pages on average. Default: 50000.
 	ShardURLs int `json:"shard_urls,omitempty"`
 
-	// The most pages in all. Those that exceed it, the last ones by path, are counted and logged.
-	// Default: 10000000.
+	// The most pages in all, 1 to 1000000000, and at most 50000 times `shard_urls`. The last ones
+	// by path are left out, counted and logged. Default: 10000000.
 	MaxURLs int `json:"max_urls,omitempty"`
 
-	// Whether /robots.txt names the sitemap. Default: true.
+	// Whether `/robots.txt` names the sitemap. The line is added to the robots.txt of the site as it
+	// is served; no file is changed. Default: true.
 	RobotsTxt *bool `json:"robots_txt,omitempty"`
 
-	// The version of the sitemap schema: 0.9 (sitemaps.org) or 0.84 (Google's first). Default: 0.9.
+	// The version of the sitemap schema: `0.9` of sitemaps.org, or `0.84`, Google's first, which
+	// some in-house search engines still read. Default: `0.9`.
 	Schema string `json:"schema,omitempty"`
 
-	// Pages that are not listed: patterns as in Caddy's path matcher.
+	// Path patterns of pages that are not listed. Default: none.
 	Exclude []string `json:"exclude,omitempty"`
 
-	// Default changefreq and priority of matching pages. The first rule that matches a page is
-	// used, and only where the page's source gives none.
+	// The `changefreq` and `priority` of pages by path pattern. The first rule that matches a page
+	// is used, for what its source does not set. Default: none.
 	Rules []Rule `json:"rules,omitempty"`
 
-	// How pages are fetched: one is listed only while it returns 200 and is indexable. Default: as
-	// described for its fields.
+	// How pages are requested. Default: the defaults of its settings.
 	Crawl *Crawl `json:"crawl,omitempty"`
 
-	// Where the dates of pages come from: auto, from what a page declares and from when its text
-	// changed; mtime, from the sources, such as the files' modification times; or off, nowhere.
-	// Default: auto.
+	// The source of `lastmod`: `auto` is what pages declare and when their texts changed; `mtime`
+	// is what the sources say, such as the modification times of files; `off` is none. Default:
+	// `auto`.
 	LastMod string `json:"lastmod,omitempty"`
 
-	// Whether a page that names another one as its canonical is left out for that: respect or
-	// ignore. Default: respect.
+	// What to do with a page whose canonical is another page: `respect` leaves it out, `ignore`
+	// lists it. Default: `respect`.
 	Canonical string `json:"canonical,omitempty"`
 
-	// Whether pages that no other page links to are listed: list or omit. Either way the log names
-	// the first of them. Default: list.
+	// What to do with pages without incoming links: `list` or `omit` them. The log names the first
+	// of them in both cases. Default: `list`.
 	Orphans string `json:"orphans,omitempty"`
 
-	// What else entries say: alternates, the pages' versions in other languages, and images, those
-	// on the pages. Default: nothing.
+	// What else is listed with a page: `alternates`, its versions in other languages, and
+	// `images`, the images on it. An image of the site itself is listed only while it returns 200.
+	// Default: none.
 	Extensions []string `json:"extensions,omitempty"`
 
-	// Where pages come from. Default: one files source.
+	// Where pages come from. The pages of all sources become one list. Default: one `files` source.
 	SourcesRaw []json.RawMessage `json:"sources,omitempty" caddy:"namespace=http.sitemap.sources inline_key=source"`
 
 	app    *App
@@ -144,15 +189,29 @@ type Handler struct {
 	listener address // without a host, but with a base URL that of the site
 }
 
-// Rule says something of all pages that match one of its patterns.
+// Rule sets the change frequency and priority of the pages that match one of its patterns.
+//
+//	sitemap {
+//		rule /news/* /live {
+//			changefreq hourly
+//			priority   0.8
+//		}
+//	}
+//
+// In JSON:
+//
+//	{"handler": "sitemap", "rules": [
+//		{"match": ["/news/*", "/live"], "changefreq": "hourly", "priority": 0.8}
+//	]}
 type Rule struct {
-	// Patterns as in Caddy's path matcher.
+	// Path patterns, at least one.
 	Match []string `json:"match,omitempty"`
 
-	// How often the pages change: always, hourly, daily, weekly, monthly, yearly or never.
+	// How often the pages change: `always`, `hourly`, `daily`, `weekly`, `monthly`, `yearly` or
+	// `never`. Default: not listed.
 	ChangeFreq string `json:"changefreq,omitempty"`
 
-	// The pages' weight within the site, 0.0 to 1.0.
+	// The weight of the pages within the site, 0.0 to 1.0, in steps of 0.01. Default: not listed.
 	Priority *float64 `json:"priority,omitempty"`
 
 	match      pathPatterns
@@ -160,22 +219,35 @@ type Rule struct {
 	priority   page.Priority
 }
 
-// Crawl says how a site's pages are fetched.
+// Crawl sets how the pages of a site are requested.
+//
+//	sitemap {
+//		crawl {
+//			rate        5/s
+//			concurrency 2
+//			disallow    logout /internal/*
+//		}
+//	}
+//
+// In JSON:
+//
+//	{"handler": "sitemap", "crawl": {"rate": 5, "concurrency": 2, "disallow": ["logout", "/internal/*"]}}
 type Crawl struct {
-	// Whether pages are not fetched at all: they are then listed by name alone, with the dates that
-	// their sources tell. Default: false.
+	// Whether no page is requested. All pages that the sources name are listed then, with the
+	// dates of the sources, and the other settings of the crawl must not be set. Default: false.
 	Off bool `json:"off,omitempty"`
 
-	// The most requests a second that the crawl sends to upstreams. Files are fetched as fast as
-	// half of the cores allow. From one an hour, 1/3600, to 1000. Default: 2.
+	// The most requests to upstreams per second, from 1/3600, one an hour, to 1000. Files are
+	// requested as fast as half of the cores allow. Default: 2.
 	Rate float64 `json:"rate,omitempty"`
 
-	// The most requests that the crawl may have under way at upstreams, up to 100. Default: 1.
+	// The most simultaneous requests to upstreams, 1 to 100. Default: 1.
 	Concurrency int `json:"concurrency,omitempty"`
 
-	// URLs that are never fetched where only links or visitors name them: patterns as in Caddy's
-	// path matcher, or words that no path segment may have (case-insensitive). Default: logout,
-	// logoff, signout, unsubscribe, cart, basket, checkout, confirm, verify, delete, add, remove.
+	// Path patterns, and words of path segments, that are never requested if only links or visitors
+	// name them. A word matches whole words in any case: `add` matches `/add-to-cart`, not
+	// `/address`. Default: `logout`, `logoff`, `signout`, `unsubscribe`, `cart`, `basket`, `checkout`,
+	// `confirm`, `verify`, `delete`, `add`, `remove`.
 	Disallow []string `json:"disallow,omitempty"`
 
 	words    page.Words // of disallow

@@ -66,7 +66,7 @@ type Source interface {
 type SortedSource interface {
 	Source
 
-	// Sorted reports whether the pages are in order. If they are not, the refresh fails.
+	// Sorted reports whether the pages are in order. If one is not, the source fails.
 	Sorted() bool
 }
 

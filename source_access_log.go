@@ -18,21 +18,33 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
-// SourceAccessLog contributes the pages that access logs have visits of, once a listed page
-// links to them, or if they are named as unlinked. The logs may be Caddy's own or another
-// server's. They are read from the beginning of what there is, rolled and compressed files
-// too, and then as they grow.
+// SourceAccessLog contributes the pages that visitors requested, from access logs of Caddy or
+// another server. A page is listed once a listed page links to it, or if it matches a pattern of
+// `unlinked`. Logs are read from the beginning, with rolled and compressed files, and then as they
+// grow.
+//
+//	sitemap {
+//		access_log /var/log/caddy/example.log {
+//			history  14d
+//			unlinked /reports/*
+//		}
+//	}
+//
+// In JSON:
+//
+//	{"handler": "sitemap", "sources": [
+//		{"source": "access_log", "files": ["/var/log/caddy/example.log"], "history": "14d", "unlinked": ["/reports/*"]}
+//	]}
 type SourceAccessLog struct {
-	// The log files: names, or patterns as of a shell. Global placeholders are replaced.
-	// What a log was rolled to need not be named.
+	// The log files: names, or patterns such as `/var/log/caddy/*.log`; at least one. Rolled files,
+	// also compressed ones (`.gz`, `.zst`), are found by themselves. Global placeholders are replaced.
 	Files []string `json:"files,omitempty"`
 
-	// The format of the lines: json, as Caddy writes them, common, combined, each of these
-	// two also with a virtual host in front, or auto, which tells it by each line. Default:
-	// auto.
+	// The format of the lines: `json`, as Caddy writes them; `common` or `combined`, also with a
+	// virtual host in front; or `auto`, which tells the format of each line. Default: `auto`.
 	Format string `json:"format,omitempty"`
 
-	// How old visits may be; at least 1h. Default: 30d.
+	// The age of the oldest visits that count, at least `1h`. Default: `30d`.
 	History caddy.Duration `json:"history,omitempty"`
 
 	Discovery

@@ -21,12 +21,24 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
-// SourceLinks contributes the pages that listed pages of the site link to, from the front
-// page on. A proxied application needs no other source. Links with rel=nofollow do not
-// count.
+// SourceLinks contributes the pages that other pages of the site link to, from the front page on. An
+// application behind a proxy needs no other source. Links with `rel=nofollow` do not count.
+//
+//	sitemap {
+//		links {
+//			depth 5
+//			query page
+//		}
+//	}
+//
+// In JSON:
+//
+//	{"handler": "sitemap", "sources": [
+//		{"source": "links", "depth": 5, "query": ["page"]}
+//	]}
 type SourceLinks struct {
-	// How many links away from the front page, or from a page that another source names, a
-	// page may be: 1 to 250. Default: 20.
+	// How many links away from the front page, or from a page that another source names, a page may
+	// be, 1 to 250. Default: 20.
 	Depth int `json:"depth,omitempty"`
 
 	Discovery
@@ -47,9 +59,20 @@ func (s *SourceLinks) discovers(all *discovery) error {
 // pages yields nothing: the crawl follows the links of the pages that it fetches.
 func (*SourceLinks) pages(context.Context, *Refresh, func(page.Page) error) error { return nil }
 
-// SourceTraffic contributes the pages that visitors get through the sitemap handler, once a
-// listed page links to them, or if they are named as unlinked. It sees the responses of the
-// handlers behind this one.
+// SourceTraffic contributes the pages that visitors request through the sitemap handler. A page is
+// listed once a listed page links to it, or if it matches a pattern of `unlinked`.
+//
+//	sitemap {
+//		traffic {
+//			unlinked /offers/*
+//		}
+//	}
+//
+// In JSON:
+//
+//	{"handler": "sitemap", "sources": [
+//		{"source": "traffic", "unlinked": ["/offers/*"]}
+//	]}
 type SourceTraffic struct {
 	Discovery
 }
@@ -59,23 +82,24 @@ func (SourceTraffic) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.sitemap.sources.traffic", New: func() caddy.Module { return new(SourceTraffic) }}
 }
 
-// Discovery is what the sources that discover pages have in common. Where a handler has
-// several such sources, their settings add up.
+// Discovery has the settings that the sources links, access_log and traffic share. If a handler has
+// several of them, lists are joined, and the largest numbers and durations count.
 type Discovery struct {
-	// The query parameters that tell pages apart, in the order in which they are listed
-	// whatever a request's order is. All others are dropped. Tracking parameters, such as
-	// utm_source, cannot be among them. Default: none.
+	// The query parameters that tell pages apart, at most 20, in the order in which they are
+	// listed, whatever their order in a request. All others are dropped. Tracking parameters, such as
+	// `utm_source`, cannot be named. Default: none.
 	Query []string `json:"query,omitempty"`
 
-	// Pages that need no link to be listed, only a visit: patterns as in Caddy's path
-	// matcher. Default: none.
+	// Path patterns of pages that need a visit to be listed, but no link. Not for the source
+	// `links`. Default: none.
 	Unlinked []string `json:"unlinked,omitempty"`
 
-	// How long a path is remembered that nobody visits and nothing links to; at least 1h.
-	// Default: 90d.
+	// How long a page is remembered that nobody visits and nothing links to, at least `1h`. Default:
+	// `90d`.
 	Expire caddy.Duration `json:"expire,omitempty"`
 
-	// The most paths that are remembered, up to 10000000. Default: 1000000.
+	// The most paths that are remembered, 1 to 10000000. New ones replace visited paths that were
+	// seen earlier, or are dropped and counted. Default: 1000000.
 	MaxPaths int `json:"max_paths,omitempty"`
 }
 

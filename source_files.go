@@ -17,41 +17,59 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// SourceFiles contributes the documents under a file root that file_server
-// answers with 200 and no redirect: by default every HTML file.
+// SourceFiles contributes the documents in a folder that `file_server` serves with 200 and without a
+// redirect: by default, all HTML files.
+//
+//	sitemap {
+//		files {
+//			include *.pdf
+//			exclude /drafts/*
+//		}
+//		files /srv/manual {
+//			at /manual
+//		}
+//	}
+//
+// In JSON:
+//
+//	{"handler": "sitemap", "sources": [
+//		{"source": "files", "include": ["*.pdf"], "exclude": ["/drafts/*"]},
+//		{"source": "files", "root": "/srv/manual", "at": "/manual"}
+//	]}
+//
+// In `root`, `hide` and `fs`, global placeholders are replaced and those of the site's host, such as
+// `{http.request.host}`. One without a value is an error of the refresh.
 type SourceFiles struct {
-	// The folder on disk. Placeholders are replaced for each site, as in hide and
-	// fs; one without a value is an error of the refresh. Default: the site's own
-	// root.
+	// The folder on disk. Placeholders are replaced. Default: the root of the site.
 	Root string `json:"root,omitempty"`
 
-	// The URL folder under which the root is served. Default: the folder that
-	// the site answers for.
+	// The URL folder at which the root is served. Several roots can make one site. Default: the path
+	// prefix of the site.
 	At string `json:"at,omitempty"`
 
-	// Which files are documents besides *.html, *.htm and *.xhtml: patterns as in
-	// Caddy's path matcher, on the URL path of the file.
+	// Patterns of URL paths that are documents, besides `*.html`, `*.htm` and `*.xhtml`. Default: none.
 	Include []string `json:"include,omitempty"`
 
-	// Which files are documents in place of those: patterns as in Include.
+	// Patterns of URL paths that are documents, instead of those. Default: none.
 	IncludeOnly []string `json:"include_only,omitempty"`
 
-	// Which of them are left out all the same: patterns as in Include.
+	// Patterns of URL paths of documents that are left out. Default: none.
 	Exclude []string `json:"exclude,omitempty"`
 
-	// Files and folders to hide, as in file_server; in addition to what the
-	// site's own file_server hides.
+	// Files and folders to hide, as in `file_server`, besides those that the site's `file_server`
+	// hides. Placeholders are replaced. Default: none.
 	Hide []string `json:"hide,omitempty"`
 
-	// The names of index files, the first that exists being the folder's.
-	// Default: those of the site's file_server, else index.html, index.txt.
+	// The names of index files; the first that exists in a folder is listed as the folder. Default:
+	// those of the site's `file_server`, else `index.html`, `index.txt`.
 	Index []string `json:"index,omitempty"`
 
-	// Whether /about is listed for about.html: on, off, or auto, which asks the
-	// server. Default: auto.
+	// Whether `about.html` is listed as `/about`: `on`, `off`, or `auto`, which requests a few pages to
+	// find out. Default: `auto`.
 	CleanURLs string `json:"clean_urls,omitempty"`
 
-	// The file system, as in file_server. Default: the site's own.
+	// The name of the file system, as in `file_server`. Placeholders are replaced. Default: that of
+	// the site.
 	FileSystem string `json:"fs,omitempty"`
 
 	at string

@@ -24,20 +24,30 @@ import (
 // maxListBody is the most bytes of a list that the site serves.
 const maxListBody = 64 << 20
 
-// SourceURLs contributes pages from lists: one URL a line, absolute or as a path of the
-// site, with optional lastmod=, changefreq= and priority= after it; what follows a # at the
-// beginning of a word is a comment. A list may as well be a sitemap or an index of
-// sitemaps, plain or gzip, such as a static-site generator writes. Lists are read again at
-// each refresh.
+// SourceURLs contributes the pages of lists. A list has one URL a line, absolute or as a path of the
+// site, optionally followed by `lastmod=2026-11-20`, `changefreq=weekly` or `priority=0.8`; a `#`
+// at the beginning of a word starts a comment. It may also be a sitemap or an index of sitemaps, plain
+// or gzip, such as a static-site generator writes. Lists are read again at each refresh.
+//
+//	sitemap {
+//		urls /etc/caddy/more.txt /api/pages.txt {
+//			/pricing priority=0.8
+//		}
+//	}
+//
+// In JSON:
+//
+//	{"handler": "sitemap", "sources": [
+//		{"source": "urls", "urls": ["/pricing priority=0.8"], "from": ["/etc/caddy/more.txt", "/api/pages.txt"]}
+//	]}
 type SourceURLs struct {
-	// Lines given here. With a base_url, absolute URLs are of its scheme, host
-	// and port.
+	// The lines of a list. With a `base_url`, absolute URLs have its scheme, host and port. Default:
+	// none.
 	URLs []string `json:"urls,omitempty"`
 
-	// Where further lines are: files on disk, or paths of the site that are
-	// asked for, such as an application's own list. A name that begins with a
-	// slash is a file if one of that name exists, else a path of the site; an
-	// absolute URL is one of the site.
+	// The names of lists: files on disk, or paths or URLs of the site itself. A name that begins with a
+	// slash is a file if one of that name exists, else a path of the site, which is requested. Global
+	// placeholders are replaced, and those of the site's host. Default: none.
 	From []string `json:"from,omitempty"`
 }
 

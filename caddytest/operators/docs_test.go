@@ -17,7 +17,7 @@ import (
 // shown is a fenced block of a page of documentation.
 type shown struct{ page, language, text string }
 
-// documentation are the pages for users, and their fenced blocks.
+// documentation are the pages for users, their fenced blocks, and the examples in the comments of the package.
 func documentation(t *testing.T) (pages map[string]string, blocks []shown) {
 	t.Helper()
 	names, err := filepath.Glob("../../docs/*.md")
@@ -36,6 +36,17 @@ func documentation(t *testing.T) (pages map[string]string, blocks []shown) {
 				blocks, block = append(blocks, *block), nil
 			case block != nil:
 				block.text += line
+			}
+		}
+	}
+	names, _ = filepath.Glob("../../*.go")
+	examples := regexp.MustCompile(`(?m)(?:^//\t.*\n)+`)
+	for _, name := range names {
+		for _, text := range examples.FindAllString(read(t, name), -1) {
+			if text = strings.ReplaceAll(text, "//\t", ""); strings.Contains(text, `": `) {
+				blocks = append(blocks, shown{filepath.Base(name), "json", text})
+			} else if strings.Contains(text, "sitemap {\n") {
+				blocks = append(blocks, shown{filepath.Base(name), "caddyfile", text})
 			}
 		}
 	}
@@ -88,7 +99,7 @@ func TestDocs(t *testing.T) {
 			}
 		})
 	}
-	if count["caddyfile"] < 10 || count["console"] < 2 || count["json"] < 1 {
+	if count["caddyfile"] < 20 || count["console"] < 2 || count["json"] < 9 {
 		t.Errorf("got %v", count)
 	}
 }
