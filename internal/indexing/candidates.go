@@ -6,7 +6,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// hash is what pages are told apart by while they are compared.
+// hash stands for a path while pages are compared.
 func hash(s string) uint64 { return xxhash.Sum64String(s) }
 
 // traits of a candidate.
@@ -23,8 +23,8 @@ const (
 	givesWay                        // its canonical is listed instead
 )
 
-// candidates are the pages that may be listed as far as their own records say, in order of
-// path. 17 bytes of each are kept, and some 40 more of those whose canonical is another.
+// candidates are the pages that may be listed by their own records, in order of path. They take 17
+// bytes each, and some 40 more if another page is the canonical.
 type candidates struct {
 	paths  []uint64 // hashes
 	keys   []uint64 // see duplicateKey

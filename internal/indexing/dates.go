@@ -13,17 +13,17 @@ type Mode uint8
 
 // The modes.
 const (
-	Auto    Mode = iota // what pages declare, else lists, else when the text changed
-	ModTime             // what sources say
-	Off                 // there are none
+	Auto    Mode = iota // dates that pages declare, else lists, else when the text changed
+	ModTime             // dates that sources give
+	Off                 // none
 )
 
 const (
 	day         = 24 * 3600 // seconds
-	span        = 600       // seconds within which times are alike, as a deployment's
-	fewestAlike = 3         // times or pages that say something about the site
-	fewestFiles = 10        // files of a deployment, where it is not nearly all of the site
-	maxStreak   = 3         // changes in a row that show a counter or a rotating list
+	span        = 600       // seconds within which times are alike, as those of a deployment
+	fewestAlike = 3         // fewest times or pages that say something about the site
+	fewestFiles = 10        // fewest files of a deployment that is not nearly all of the site
+	maxStreak   = 3         // changes in a row, from which on the text has a counter or a rotating list
 )
 
 // times are Unix seconds.
@@ -35,9 +35,9 @@ func (t *times) add(unix int64) {
 	}
 }
 
-// crowds sorts the times and returns the ranges, from first to last, in which times within
-// ten minutes of each other are enough.
-func (t times) crowds(enough func(count int) bool) (found [][2]uint32) {
+// clusters sorts the times and returns the ranges, from first to last, in which enough times lie
+// within ten minutes of each other.
+func (t times) clusters(enough func(count int) bool) (found [][2]uint32) {
 	slices.Sort(t)
 	from := 0
 	for to := range t {
@@ -57,33 +57,33 @@ func (t times) crowds(enough func(count int) bool) (found [][2]uint32) {
 
 // alike returns the range of nine tenths of the times, if they are within ten minutes.
 func (t times) alike() [][2]uint32 {
-	return t.crowds(func(count int) bool { return count >= fewestAlike && 10*count >= 9*len(t) })
+	return t.clusters(func(count int) bool { return count >= fewestAlike && 10*count >= 9*len(t) })
 }
 
-// dates is what all pages together say about the date of each. Most is decided of a batch
-// as a whole: that it is a deployment, or a change of the template.
+// dates is what all pages together say about the date of each: whether a batch is a deployment, or a
+// change of the template.
 type dates struct {
 	rules *Rules
 
 	declared times // of all pages
-	answers  times // Last-Modified of all pages without a file's time
+	headers  times // Last-Modified of all pages without a file's time
 	undated  times // of pages whose text has no date, or none yet
-	files    times // of them, those of files
-	fresh    int   // pages at first sight that have a time
-	fetched  times // of known pages without file version, which are known when fetched
-	known    int   // pages with one
-	changed  int   // of the known pages, those with another text
+	files    times // those of undated that are of files
+	fresh    int   // pages seen for the first time that have a time
+	fetched  times // when known pages without a file version were fetched
+	known    int   // known pages with one; after decide, also those fetched since
+	changed  int   // known pages with another text
 	since    int64 // the first batch of these
 
 	deployments                           [][2]uint32
-	declaredAlike, answersAlike, template bool // template: most texts changed at once
+	declaredAlike, headersAlike, template bool // template: most texts changed at once
 }
 
 // batchOf is the batch in which the page's present text was found; 0: it has none.
 func batchOf(rec *store.Record) int64 { return cmp.Or(rec.Changed, rec.First) }
 
-// timeOf is when the page was modified, as the file says that is served as it is, else the
-// Last-Modified header; zero: neither does, or it is the time of the response itself.
+// timeOf returns when the page was modified: by the file, if it is served as it is, else by the
+// Last-Modified header. Zero: neither says, or the header is the time of the response itself.
 func timeOf(rec *store.Record) (at date, isFile bool) {
 	switch {
 	case rec.Version != 0 && rec.ModTime != 0 && rec.Flags&store.Proxied == 0:
@@ -104,7 +104,7 @@ func (d *dates) add(rec *store.Record) {
 	isOpen := batch == d.rules.OpenBatch
 	d.declared.add(rec.Declared)
 	if !isFile {
-		d.answers.add(at.unix)
+		d.headers.add(at.unix)
 	}
 	if rec.Selected.Text == 0 {
 		d.undated.add(at.unix)
@@ -131,10 +131,10 @@ func (d *dates) add(rec *store.Record) {
 // decide is called once all records were added.
 func (d *dates) decide() {
 	d.declaredAlike = len(d.declared.alike()) > 0
-	d.answersAlike = len(d.answers.alike()) > 0
+	d.headersAlike = len(d.headers.alike()) > 0
 	if d.fresh > 0 {
 		d.deployments = append(d.files.alike(), d.undated.alike()...)
-		d.deployments = append(d.deployments, d.undated.crowds(func(count int) bool {
+		d.deployments = append(d.deployments, d.undated.clusters(func(count int) bool {
 			return count >= fewestFiles && 5*count >= d.fresh
 		})...)
 	}
@@ -144,7 +144,7 @@ func (d *dates) decide() {
 		}
 	}
 	d.template = d.known >= fewestAlike && 2*d.changed > d.known
-	d.declared, d.answers, d.files, d.undated, d.fetched = nil, nil, nil, nil, nil
+	d.declared, d.headers, d.files, d.undated, d.fetched = nil, nil, nil, nil, nil
 }
 
 // date is a date with its precision; the zero value: none.
@@ -153,7 +153,7 @@ type date struct {
 	day  bool
 }
 
-// of returns what is selected of a page that is listed.
+// of returns the selection of a page that is listed.
 func (d *dates) of(rec *store.Record) store.Selected {
 	text, dated := d.ofText(rec)
 	s := store.Selected{Listed: true, Text: text.unix, TextDay: text.day, Dated: dated}
@@ -179,8 +179,8 @@ func (d *dates) listed(rec *store.Record, text date) date {
 	return text
 }
 
-// ofText returns the date of the page's present text, and the batch from which that was
-// decided. It is decided once, since later the file may be written anew with the same text.
+// ofText returns the date of the page's present text, and the batch from which it was decided:
+// once, since later the file may be written anew with the same text.
 func (d *dates) ofText(rec *store.Record) (date, int64) {
 	batch, dated, before := batchOf(rec), rec.Selected.Dated, date{rec.Selected.Text, rec.Selected.TextDay}
 	switch {
@@ -199,7 +199,7 @@ func (d *dates) atFirstSight(rec *store.Record) date {
 	isDeployment := slices.ContainsFunc(d.deployments, func(c [2]uint32) bool {
 		return int64(c[0]) <= at.unix && at.unix <= int64(c[1])
 	})
-	if isDeployment || !isFile && d.answersAlike {
+	if isDeployment || !isFile && d.headersAlike {
 		return date{}
 	}
 	return at
@@ -210,7 +210,7 @@ func (d *dates) ofChange(rec *store.Record) date {
 	switch before := rec.Selected.Text; {
 	case isFile && at.unix > before:
 		return at
-	case !isFile && !d.answersAlike && at.unix > max(before, rec.Before): // else it was there before the change
+	case !isFile && !d.headersAlike && at.unix > max(before, rec.Before): // else it was there before the change
 		return at
 	case rec.Fetched-rec.Before < day:
 		return date{rec.Fetched, true}

@@ -126,7 +126,7 @@ func TestTimesAgainstAllPairs(t *testing.T) {
 			list.add(day0 + random.Int64N(650)*(1+random.Int64N(2)*random.Int64N(9)))
 		}
 		least := 1 + random.IntN(10)
-		found := list.crowds(func(count int) bool { return count >= least })
+		found := list.clusters(func(count int) bool { return count >= least })
 		for _, at := range list {
 			want := false
 			for _, from := range list {

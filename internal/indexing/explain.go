@@ -8,21 +8,21 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// Explanation is what a selection says of one page.
+// Explanation is the selection of one page.
 type Explanation struct {
 	Record   *store.Record // nil: the page is not known, and has no status
 	Status   Status
-	Listed   bool           // also in spite of its status: see Rules.KeepListed
+	Listed   bool           // perhaps despite its status: see Rules.KeepListed
 	Selected store.Selected // as it would be written
 
-	// Other is the page on account of which this one is not listed: its canonical, the one
-	// that it duplicates, or to which it redirects or refreshes. A path where it is on the
-	// site, else an absolute URL. "": there is none, or it is not known.
+	// Other is the page because of which this one is not listed: its canonical, the one that
+	// it duplicates, or to which it redirects or refreshes. It is a path on the site, or else
+	// an absolute URL. "": there is none, or it is not known.
 	Other string
 }
 
-// Explain selects, and returns what that says of one page. It reads all records once, for
-// a duplicate nearly twice. Errors are those of [Select].
+// Explain selects, and returns the selection of one page. It reads all records once, for a
+// duplicate nearly twice. Errors are those of [Select].
 func Explain(ctx context.Context, g *store.Generation, r Rules, path string) (x Explanation, err error) {
 	s, err := Select(ctx, g, r)
 	if err != nil {

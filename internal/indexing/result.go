@@ -13,15 +13,15 @@ const (
 	maxHosts    = 20
 )
 
-// Result is what a selection came to.
+// Result is the result of a selection.
 type Result struct {
-	Generation     *store.Generation         // with the selection in its records; nil: Pages has not ended
+	Generation     *store.Generation         // has the selection in its records; nil: Pages has not ended
 	Listed, Before int                       // pages listed now, and by the last published selection
 	LeftOut        [StatusCount]List[string] // pages that are not listed, by status
 	Changes        Changes
 
-	// Regressed counts, by status, the pages that were listed and do not qualify any more,
-	// even if they are kept: not those refused with 401 or 403, or left out by settings.
+	// Regressed counts, by status, the pages that were listed and are no longer indexable, even
+	// if they are kept. Pages refused with 401 or 403, or left out by settings, do not count.
 	Regressed [StatusCount]int
 
 	Orphans      List[string]   // listed pages without incoming links
@@ -29,7 +29,7 @@ type Result struct {
 	ForeignHosts map[string]int // canonicals on other sites by "scheme://host"; "": further hosts
 }
 
-// List is a number of things, and the first of them: three paths, or 10,000 changes.
+// List counts things and keeps the first of them: three paths, or 10,000 changes.
 type List[T any] struct {
 	Count int
 	First []T
@@ -51,10 +51,10 @@ type Change struct {
 	LastMod int64
 }
 
-// Result returns what the selection came to, once Pages has ended.
+// Result returns the result, once Pages has ended.
 func (s *Selection) Result() Result { return s.result }
 
-// add takes a record into account whose selection is new.
+// add counts a record: rec has the previous selection, st and selected are the new one.
 func (r *Result) add(rec *store.Record, st state, selected store.Selected, isTemplate bool) {
 	status, was := st.status(), rec.Selected
 	if isImage(rec) && !was.Listed {

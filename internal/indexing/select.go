@@ -17,27 +17,27 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// Rules are what a selection goes by besides the records.
+// Rules are the inputs of a selection besides the records.
 type Rules struct {
-	Base, Scope, Front string        // the site's scheme, host and port; its path prefix, and the path of its front page
-	Respect            bool          // a page gives way to its canonical; else canonicals play no part at all
-	OmitOrphans        bool          // pages without incoming links are left out, whoever names them
-	Expire             time.Duration // of a link, after its page was last fetched; 0: never
+	Base, Scope, Front string        // the site's scheme, host and port; its path prefix; the path of its front page
+	Respect            bool          // a page gives way to its canonical; else canonicals do not count
+	OmitOrphans        bool          // pages without incoming links are left out, whatever names them
+	Expire             time.Duration // how long a link counts after its page was last fetched; 0: for ever
 	Dates              Mode
 	MaxPages           int  // 0: no limit
-	Alternates, Images bool // these are listed
+	Alternates, Images bool // extensions that are listed
 	KeepListed         bool // previously listed pages stay unless they are refused or excluded
 
-	Hints    func(p *page.Page)        // sets changefreq and priority as the operator says; nil: none
+	Hints    func(p *page.Page)        // sets the operator's changefreq and priority; nil: none
 	Filter   func(p *page.Page) string // why a page is excluded or out of scope; "", nil: it is not
 	Unlinked func(path string) bool    // a visited page needs no incoming links; nil: it does
 	Included func(path string) bool    // nor does one whose path has a segment that begins with "_"; nil: it does
 
-	OpenBatch int64     // what the crawl has not completed, so that its texts are not dated yet; 0: none
+	OpenBatch int64     // the batch that the crawl has not completed: its texts are not dated yet; 0: none
 	Now       time.Time // no date is later
 }
 
-// Selection is what was selected of a generation. It is not safe for concurrent use.
+// Selection is the selection from a generation. It is not safe for concurrent use.
 type Selection struct {
 	rules      Rules
 	generation *store.Generation
@@ -46,7 +46,7 @@ type Selection struct {
 	groups     groups
 	dates      dates
 	alternates alternateSets
-	images     map[uint64]bool // of the site that have answered, by hash of their paths
+	images     map[uint64]bool // of the site that returned 200, by hash of their paths
 	result     Result
 }
 
@@ -56,7 +56,7 @@ type state uint8
 const (
 	statusMask state = 1<<5 - 1
 	isOrphan   state = 1 << 5 // it is listed though no page links to it
-	mayKeep    state = 1 << 6 // it was listed, and what speaks against it may be an error
+	mayKeep    state = 1 << 6 // it was listed, and its status may be an error
 	isListed   state = 1 << 7
 )
 
@@ -138,7 +138,7 @@ func (s *Selection) settle(c *candidates) {
 	}
 }
 
-// load loads a chunk again. One that was found damaged since is empty.
+// load loads a chunk again. If it was found damaged since, that is an error.
 func (s *Selection) load(ctx context.Context, i int) ([]store.Record, error) {
 	records, err := s.generation.Load(ctx, i)
 	if err == nil && len(records) != s.chunks[i+1]-s.chunks[i] {
@@ -147,11 +147,11 @@ func (s *Selection) load(ctx context.Context, i int) ([]store.Record, error) {
 	return records, err
 }
 
-// Pages reads the records again and yields the listed pages in order. It is to be ranged
-// over once. An error, of [store.Generation.Load] or [store.Writer], is yielded last.
+// Pages reads the records again and yields the listed pages in order. It must be ranged over
+// once. An error, as of [store.Generation.Load] or [store.Writer.Generation], is yielded last.
 func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 	return func(yield func(page.Page, error) bool) {
-		w, due := s.generation.Writer(), int64(math.MaxInt64) // due: of the chunks since the last that was kept, which the store may join
+		w, due := s.generation.Writer(), int64(math.MaxInt64) // due: of the chunks since the last one kept, which the store may join
 		for i, chunk := range s.generation.Chunks() {
 			records, err := s.load(ctx, i)
 			if err != nil {
@@ -190,7 +190,7 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 	}
 }
 
-// selected is what the record of a page says of this selection.
+// selected returns what the record of a page keeps of this selection.
 func (s *Selection) selected(rec *store.Record, st state) store.Selected {
 	if st&isListed != 0 && st.status() != Indexable {
 		return rec.Selected // kept as it was: what changed may be an error
@@ -224,7 +224,7 @@ func (s *Selection) page(rec *store.Record) page.Page {
 	return p
 }
 
-// isMissing reports whether an image is of the site and has not answered.
+// isMissing reports whether an image is of the site and has not returned 200.
 func (s *Selection) isMissing(image string) bool {
 	path, ok := htmlmeta.PathOn(s.rules.Base, image)
 	return ok && strings.HasPrefix(path, s.rules.Scope) && !s.images[hash(path)]
