@@ -54,8 +54,8 @@ var (
 //
 //	{"apps": {"sitemap": {"state": "/var/lib/caddy/sitemap"}}}
 type App struct {
-	// Where what is known of pages is kept between restarts: a folder, or `off`. Global placeholders
-	// are replaced. Default: the folder `sitemap` in Caddy's data directory.
+	// The folder in which the records of pages are kept between restarts, or `off`. Global
+	// placeholders are replaced. Default: `sitemap` in Caddy's data directory.
 	State string `json:"state,omitempty"`
 
 	ctx    caddy.Context
@@ -97,7 +97,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "sitemap", New: func() caddy.Module { return new(App) }}
 }
 
-// Provision prepares the app, in memory alone.
+// Provision prepares the app. It touches nothing outside of memory.
 func (a *App) Provision(ctx caddy.Context) (err error) {
 	a.ctx, a.logger, a.now, a.number = ctx, ctx.Logger(), time.Now, configurations.Add(1)
 	a.running, a.cancel = context.WithCancel(context.Background())
@@ -178,7 +178,7 @@ func (a *App) Stop() error {
 	return nil
 }
 
-// Cleanup gives back what the sites hold. It runs after a failed Provision, too.
+// Cleanup releases what the sites hold. It runs after a failed Provision, too.
 func (a *App) Cleanup() error {
 	if a.running == nil {
 		return nil

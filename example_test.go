@@ -80,6 +80,12 @@ func (p *Products) Pages(ctx context.Context, r *sitemap.Refresh, yield func(sit
 	return nil
 }
 
+// Interface guards
+var (
+	_ sitemap.Source        = (*Products)(nil)
+	_ caddyfile.Unmarshaler = (*Products)(nil)
+)
+
 // A source in a module of its own, and how to test it.
 func ExampleSource() {
 	products := &Products{Categories: []string{"chairs"}, SoldOut: true}

@@ -208,10 +208,10 @@ type Rule struct {
 	Match []string `json:"match,omitempty"`
 
 	// How often the pages change: `always`, `hourly`, `daily`, `weekly`, `monthly`, `yearly` or
-	// `never`. Default: not listed.
+	// `never`. Default: none.
 	ChangeFreq string `json:"changefreq,omitempty"`
 
-	// The weight of the pages within the site, 0.0 to 1.0, in steps of 0.01. Default: not listed.
+	// The weight of the pages within the site, 0.0 to 1.0, rounded to hundredths. Default: none.
 	Priority *float64 `json:"priority,omitempty"`
 
 	match      pathPatterns

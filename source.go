@@ -32,7 +32,7 @@ func init() {
 // field is left out and counted.
 type Page struct {
 	// Path is the path of the page with its query, if it has one: percent-encoded as by
-	// [net/url.URL.RequestURI], with a leading slash, without scheme and host.
+	// url.URL.RequestURI, with a leading slash, without scheme and host.
 	Path string
 
 	// LastMod is the time at which the content of the page last changed. Midnight UTC is

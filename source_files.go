@@ -50,7 +50,8 @@ type SourceFiles struct {
 	// Patterns of URL paths that are documents, besides `*.html`, `*.htm` and `*.xhtml`. Default: none.
 	Include []string `json:"include,omitempty"`
 
-	// Patterns of URL paths that are documents, instead of those. Default: none.
+	// Patterns of URL paths that are documents, instead of `*.html`, `*.htm` and `*.xhtml`. Default:
+	// none.
 	IncludeOnly []string `json:"include_only,omitempty"`
 
 	// Patterns of URL paths of documents that are left out. Default: none.

@@ -176,7 +176,7 @@ func settled(output string) string {
 // TestFlagsDocs: the documentation has a row for each flag of the commands, and none besides.
 func TestFlagsDocs(t *testing.T) {
 	pages, _ := documentation(t)
-	row := regexp.MustCompile("(?m)^\\| .*?\\|")
+	row := regexp.MustCompile(`(?m)^\| .*?\|`)
 	flag := regexp.MustCompile("--[a-z-]+")
 	var documented, known []string
 	for _, line := range row.FindAllString(pages["cli.md"], -1) {
