@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -124,13 +125,16 @@ func (s *site) restore(ctx context.Context, r *persist.Records) {
 			s.setReady()
 		}
 	}
-	if !errors.Is(err, store.ErrDamaged) { // which was said
+	if err != nil && !errors.Is(err, store.ErrDamaged) { // which was said
 		s.logState(err)
 	}
 }
 
-// logState says once what is wrong with keeping records.
+// logState says once what is wrong with keeping records, until they were written.
 func (s *site) logState(err error) {
+	if failed := new(fs.PathError); errors.As(err, &failed) { // the name of a temporary file is never the same twice
+		err = &fs.PathError{Op: failed.Op, Path: filepath.Dir(failed.Path), Err: failed.Err}
+	}
 	s.logger.OnceIf(err != nil, zap.WarnLevel, "state", "cannot keep what is known of the pages: it is relearned after a restart", zap.Error(err))
 }
 

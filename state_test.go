@@ -1,11 +1,17 @@
 package sitemap
 
 import (
+	"context"
+	"crypto/rand"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/persist"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 // TestStateOfSites: sites of the same URL have states of their own, and those that only
@@ -32,6 +38,26 @@ func TestStateOfSites(t *testing.T) {
 	all, _ := filepath.Glob(filepath.Join(b.app.folder, "sites", "*"))
 	if err != nil || len(found) != 2 || len(all) != 2 {
 		t.Errorf("got %q of %q, %v", found, all, err)
+	}
+}
+
+// fullDisk is a storage that cannot be written.
+type fullDisk struct{ store.Storage }
+
+func (fullDisk) Store(context.Context, string, []byte) error { // with the name of a temporary file
+	return &fs.PathError{Op: "write", Path: "/state/" + rand.Text(), Err: fs.ErrPermission}
+}
+
+// TestUnwritableState: that a state cannot be written is one warning.
+func TestUnwritableState(t *testing.T) {
+	b := newBench(t, nil)
+	b.lists("/")
+	s := b.site("named.example")
+	s.state.records = persist.NewSite(fullDisk{store.NewMemory()}, "site")
+	b.refresh(s)
+	b.refresh(s)
+	if got := b.logged("cannot keep what is known of the pages: it is relearned after a restart"); got != 1 {
+		t.Errorf("%d warnings", got)
 	}
 }
 
