@@ -88,6 +88,10 @@ if a refresh failed or is held back, 2 if the usage is invalid.`
 func requestAdmin(cmd *cobra.Command, asJSON bool, address, method, uri string) error {
 	resp, err := caddycmd.AdminAPIRequest(address, method, uri, nil, nil)
 	if err != nil {
+		var refused struct{ Error string } // the API's own words
+		if _, body, ok := strings.Cut(err.Error(), ": {"); ok && json.Unmarshal([]byte("{"+body), &refused) == nil && refused.Error != "" {
+			return errors.New(refused.Error)
+		}
 		return err
 	}
 	defer resp.Body.Close()

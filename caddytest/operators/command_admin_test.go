@@ -61,7 +61,7 @@ func TestCommandStatus(t *testing.T) {
 	if r := s.command("status", "--json"); json.Unmarshal([]byte(r.stdout), &parsed) != nil || len(parsed.Sites) != 2 {
 		t.Errorf("got %q, %q", r.stdout, r.stderr)
 	}
-	s.command("status", "--site", "http://nobody.example").want(t, 1, nil, []string{"Error: ", s.Expand(harness.Local)})
+	s.command("status", "--site", "http://nobody.example").want(t, 1, nil, []string{"Error: 127.0.0.1:" + s.Admin + ": no sitemap covers this URL", s.Expand(harness.Local)})
 	s.command("status", "--json", "--site", "http://nobody.example\u202e").want(t, 1, nil, []string{"Error: "})
 	s.command("status", "-q").want(t, 0, nil, nil)
 	s.command("status", "more").want(t, 2, nil, []string{"--site"})
