@@ -39,6 +39,8 @@ func (s *static) Fetch(ctx context.Context, r Request) (*Response, error) {
 	text, ok := s.pages[r.Path]
 	resp := &Response{Status: 200, Header: http.Header{"Content-Type": {"text/html"}}, Proxied: s.proxied}
 	switch words := strings.Fields(text); {
+	case !ok && s.pages["*"] == "500":
+		resp.Status = 500
 	case !ok && s.pages["*"] != "":
 		resp.Body = []byte(s.pages["*"])
 	case !ok:
@@ -325,6 +327,23 @@ func TestSoftNotFound(t *testing.T) {
 			if got := paths(t, gen); soft != want || got != "/ /linked /listed" {
 				t.Errorf("with %s listed: %s are soft 404s, want %s, of %s", cand, soft, want, got)
 			}
+		}
+	})
+}
+
+// TestFailsInsteadOf404: an application may fail at a path or query that does not exist. Its pages are listed once it
+// has failed twice, a minute apart.
+func TestFailsInsteadOf404(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(Options{Fetcher: &static{pages: map[string]string{"*": "500", "/": "/item?id=1", "/item?id=1": "text"}}, Limiter: NewLimiter(1000, 1)})
+		p := with(func(p *Policy) { p.Links, p.Query = true, []string{"id"} })
+		gen := empty(t)
+		for _, want := range []string{"/", "/ /item?id=1"} {
+			gen = crawlAll(t, c, gen, p).Generation
+			if got := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Status == 200 }); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+			time.Sleep(time.Minute)
 		}
 	})
 }

@@ -103,7 +103,7 @@ func (w *worker) soft404(path string, proxied bool) (soft404, bool) {
 	case !ok:
 		s.until = 0
 	case (resp == nil || !isConclusive(uint16(resp.Status)) || resp.Status == http.StatusForbidden) && !last.failed:
-		s.failed, s.until = true, now+10*minute // what fails again is not there
+		s.failed, s.until = true, now+minute // what fails again is not there
 	case resp != nil && resp.Status == http.StatusOK:
 		meta, parsed := w.parse(path, resp)
 		s.found, s.text, s.failed = meta.Document, meta.Text, !parsed
