@@ -36,13 +36,13 @@ const (
 // errNoLog is why there is nothing to read of a log.
 var errNoLog = errors.New("it does not exist, or was last written before history begins")
 
-// Positions are how far files were read: offsets into their bytes, uncompressed. The key is the path of the log
-// that a file is or was rolled from, and a hash of its first line: so a file is known again when it was
-// renamed, compressed, or copied. It is for JSON.
+// Positions are how far files were read: offsets into their uncompressed bytes. The key is the path of the log
+// that a file is or was rolled from, and a hash of the file's first line, by which it is recognized after it was
+// renamed, compressed or copied. They are stored as JSON.
 type Positions map[string]int64
 
-// mergePositions returns the positions from which on all have still to read: the least of each file, and none of a file
-// that one of them does not know.
+// mergePositions returns the positions from which nothing is missed: the least of each file, and none for a file that
+// one of them lacks.
 func mergePositions(all ...Positions) Positions {
 	merged := maps.Clone(all[0])
 	for _, other := range all[1:] {
@@ -72,11 +72,11 @@ type follower struct {
 	logs map[string]*Log // by path
 }
 
-// Log is what was read of a log and of the files that it was rolled to, and why one of them cannot be read; or
-// why a folder cannot, or nothing matches a pattern.
+// Log counts what was read of a log and of the files that it was rolled to. Error is why one of them cannot be
+// read. With the path of a folder or a pattern, it is why that cannot be read, or that nothing matches it.
 type Log struct {
 	Path  string         `json:"log"`
-	Lines map[string]int `json:"lines,omitempty"` // by what became of them
+	Lines map[string]int `json:"lines,omitempty"` // by result: see [Counts]
 	Error string         `json:"error,omitempty"`
 }
 

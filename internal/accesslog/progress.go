@@ -10,12 +10,12 @@ import (
 type Progress struct {
 	mu       sync.Mutex
 	read     Stored
-	gathered Stored // whose visits a refresh was given; it is not changed
+	gathered Stored // whose visits a refresh has gathered; immutable
 	isNew    bool   // read, since Gather
 	changed  bool   // gathered, since TakeChanged
 }
 
-// Stored is how far the logs of each source were read, for JSON.
+// Stored is how far the logs of each source were read, by the source's number. It is stored as JSON.
 type Stored map[int]SourcePositions
 
 // SourcePositions is how far the logs of a source were read, with its settings.
@@ -24,7 +24,7 @@ type SourcePositions struct {
 	Files    Positions `json:"files"`
 }
 
-// Get returns from where a source is to be read; nil: from the beginning, as with other settings.
+// Get returns the positions from which a source is to be read; nil: from the beginning, as after a change of settings.
 func (p *Progress) Get(source int, settings uint64) Positions {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -34,7 +34,7 @@ func (p *Progress) Get(source int, settings uint64) Positions {
 	return nil
 }
 
-// Set notes how far a source was read, once its visits were noted.
+// Set records how far a source was read, once its visits were recorded.
 func (p *Progress) Set(source int, settings uint64, files Positions) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,8 +44,8 @@ func (p *Progress) Set(source int, settings uint64, files Positions) {
 	p.read[source], p.isNew = SourcePositions{settings, files}, true
 }
 
-// Gather notes that a refresh takes the visits that were noted so far: what is read only later may not be lost
-// with this process.
+// Gather says that a refresh gathers the visits recorded so far. Only these positions are stored: a restart loses
+// later visits, and has to read them again.
 func (p *Progress) Gather() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,14 +54,14 @@ func (p *Progress) Gather() {
 	}
 }
 
-// Stored returns what is to be written with the site's records.
+// Stored returns the positions to be stored with the site's records.
 func (p *Progress) Stored() Stored {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.gathered
 }
 
-// Restore takes over what was written. What was read since stands.
+// Restore takes over stored positions, unless something was read already.
 func (p *Progress) Restore(stored Stored) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *Progress) Restore(stored Stored) {
 	}
 }
 
-// TakeChanged reports whether there is something new to store since the last call.
+// TakeChanged reports whether Stored has changed since the last call, and resets that.
 func (p *Progress) TakeChanged() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,33 +14,33 @@ const (
 	maxHosts     = 10_000           // hosts of lines that are remembered: clients may send any number
 )
 
-// Site is what a [Reader] notes visits for.
+// Site receives the visits that a [Reader] finds.
 type Site interface {
 	// IsNamed reports whether a line's host is that of the site.
 	IsNamed(host string) bool
 
-	// Visit notes a visit to a page, at a Unix time that is not in the future. It is false where the page is not one
-	// of the site's.
+	// Visit records a visit to a page, at a Unix time that is not in the future. It returns false if the site has no
+	// such page.
 	Visit(path string, at int64) bool
 
-	// Progress is how far logs were read for the site.
+	// Progress returns how far logs were read for the site.
 	Progress() *Progress
 }
 
-// What becomes of a line, besides the errors of [Parser.Parse] and what [Filter.Page] returns.
+// Results of lines, besides the errors of [Parser.Parse] and the reasons of [Filter.Page].
 const (
 	Counts    = "visits"
-	OtherHost = "another host"
-	Outside   = "outside the site's folder"
-	Old       = "older than history"
+	otherHost = "another host"
+	outside   = "outside the site's folder"
+	tooOld    = "older than history"
 )
 
-// Reader reads the logs of a source for all sites of a server. Each line is read at least once for each site: after a
-// restart, or when a site comes later, some come again, which does no harm. Only [Reader.Logs] may be called while
-// something else is.
+// Reader reads the logs of a source for all sites of a handler. Each line is read at least once for each site: after a
+// restart, or when a site joins later, some are read again, which does no harm. Only [Reader.Logs] may be called
+// concurrently.
 type Reader struct {
-	Source   int           // as of [Progress], as are the settings
-	Settings uint64        // with others, the logs are read from the beginning
+	Source   int           // its number in [Progress]
+	Settings uint64        // digest: if it has changed, the logs are read from the beginning
 	Files    []string      // absolute names of logs, or patterns as of [filepath.Match]
 	History  time.Duration // how old visits may be
 	Now      func() time.Time
@@ -57,10 +57,10 @@ type Reader struct {
 	visit    Visit
 }
 
-// Join lets sites join that have come since, given all of them, and whether each is one to be read for: it is known
-// what it has been read for before. It is read for from where it was, and so are all others again; not often, as
-// clients could otherwise make up hosts to have the logs read again and again. While not complete, which is for
-// further sites that are not ready, it waits a while before the first. It reports whether there is a site.
+// Join lets new sites join. sites are all of them, by whether they are ready: whether their progress is known. When one
+// joins, reading goes back to the least progress of all; not often, as clients could otherwise make up hosts to have the
+// logs read again and again. Unless complete, which says that no other site will soon be ready, the first join waits a
+// while. Join reports whether any site has joined.
 func (r *Reader) Join(sites map[Site]bool, complete bool) bool {
 	now := r.Now()
 	if r.begun.IsZero() {
@@ -86,7 +86,7 @@ func (r *Reader) Join(sites map[Site]bool, complete bool) bool {
 	return true
 }
 
-// Poll reads what is new, once a site has joined, and returns how many lines there were by what became of them.
+// Poll reads what is new, once a site has joined, and returns the number of lines by result.
 func (r *Reader) Poll(ctx context.Context) (read map[string]int) {
 	begun, follower := r.Now(), r.follower.Load()
 	read = follower.Poll(ctx, func(line []byte) string { return r.take(line, begun) })
@@ -101,7 +101,7 @@ func (r *Reader) Poll(ctx context.Context) (read map[string]int) {
 	return read
 }
 
-// Logs returns what was read of each log since the last site joined, by path.
+// Logs returns the logs, by path, with the lines read since the last site joined.
 func (r *Reader) Logs() []Log {
 	if follower := r.follower.Load(); follower != nil {
 		return follower.Logs()
@@ -109,7 +109,7 @@ func (r *Reader) Logs() []Log {
 	return nil
 }
 
-// take notes the visit that a line tells of, and returns what became of the line.
+// take records the visit of a line, and returns the result of the line.
 func (r *Reader) take(line []byte, now time.Time) string {
 	v := &r.visit
 	if err := r.Parser.Parse(line, v); err != nil {
@@ -117,7 +117,7 @@ func (r *Reader) take(line []byte, now time.Time) string {
 	}
 	sites := r.sitesOf(v.Host)
 	if len(sites) == 0 {
-		return OtherHost
+		return otherHost
 	}
 	path, reason := r.Filter.Page(v)
 	if reason != "" {
@@ -127,9 +127,9 @@ func (r *Reader) take(line []byte, now time.Time) string {
 		v.Time = now.Unix() // nobody knows when it was
 	}
 	if v.Time < now.Add(-r.History).Unix() {
-		return Old
+		return tooOld
 	}
-	result := Outside
+	result := outside
 	for _, s := range sites {
 		if s.Visit(path, v.Time) {
 			result = Counts
@@ -138,7 +138,7 @@ func (r *Reader) take(line []byte, now time.Time) string {
 	return result
 }
 
-// sitesOf returns the sites that a line's host is of; of a line without a host, all.
+// sitesOf returns the sites with a host; for a line without one, all.
 func (r *Reader) sitesOf(host string) []Site {
 	sites, known := r.hosts[host]
 	if known {

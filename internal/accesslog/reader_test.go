@@ -99,15 +99,15 @@ func TestLines(t *testing.T) {
 	}{
 		"a page":              {seenAt(ago, host, "/docs/a"), Counts, "/docs/a", ago},
 		"a query":             {seenAt(ago, host, "/docs/a?utm_source=x&page=2&x=1"), Counts, "/docs/a?page=2", ago},
-		"no clean path":       {seenAt(ago, host, "/docs//a"), OddPath, "", now},
-		"another host":        {seenAt(ago, "other.example", "/docs/a"), OtherHost, "", now},
-		"outside":             {seenAt(ago, host, "/a"), Outside, "", now},
-		"outside by dots":     {seenAt(ago, host, "/docs/../a"), Outside, "", now},
+		"no clean path":       {seenAt(ago, host, "/docs//a"), oddPath, "", now},
+		"another host":        {seenAt(ago, "other.example", "/docs/a"), otherHost, "", now},
+		"outside":             {seenAt(ago, host, "/a"), outside, "", now},
+		"outside by dots":     {seenAt(ago, host, "/docs/../a"), outside, "", now},
 		"just old enough":     {seenAt(now.Add(-month), host, "/docs/a"), Counts, "/docs/a", now.Add(-month)},
-		"older than history":  {seenAt(now.Add(-month-time.Second), host, "/docs/a"), Old, "", now},
+		"older than history":  {seenAt(now.Add(-month-time.Second), host, "/docs/a"), tooOld, "", now},
 		"a time to come":      {seenAt(now.Add(time.Hour), host, "/docs/a"), Counts, "/docs/a", now},
 		"no time":             {strings.Replace(seenAt(ago, host, "/docs/a"), `"ts"`, `"t"`, 1), Counts, "/docs/a", now},
-		"what does not count": {strings.Replace(seenAt(ago, host, "/docs/a"), "GET", "POST", 1), WrongMethod, "", now},
+		"what does not count": {strings.Replace(seenAt(ago, host, "/docs/a"), "GET", "POST", 1), wrongMethod, "", now},
 		"another log":         {`{"level":"info","ts":1,"logger":"tls","msg":"renewed"}`, ErrNoRequest.Error(), "", now},
 		"no line of a log":    {"hello", ErrSyntax.Error(), "", now},
 	} {
@@ -129,7 +129,7 @@ func TestHosts(t *testing.T) {
 	one, two := &site{host: "one.example"}, &site{host: "two.example"}
 	r := newReading(t, one, two)
 	r.add(seenAt(r.clock, "one.example", "/one"), seenAt(r.clock, "TWO.example", "/two"), seenAt(r.clock, "three.example", "/three"), seenAt(r.clock, "", "/both"))
-	r.want(true, map[string]int{Counts: 3, OtherHost: 1})
+	r.want(true, map[string]int{Counts: 3, otherHost: 1})
 	for i := range 2*maxHosts + 10 {
 		r.take([]byte(seenAt(r.clock, fmt.Sprintf("%d.example", i), "/a")), r.clock)
 		if len(r.hosts) > maxHosts {
@@ -152,12 +152,12 @@ func TestLateSites(t *testing.T) {
 	r.sites[a] = true
 	r.want(false, nil) // others are not ready
 	r.clock = r.clock.Add(joinPatience)
-	r.want(false, map[string]int{Counts: 1, OtherHost: 1})
+	r.want(false, map[string]int{Counts: 1, otherHost: 1})
 	alias := &site{host: "www.a.example"}
 	r.sites[alias] = false
 	r.clock = r.clock.Add(time.Hour)
 	line(alias, "/www")
-	r.want(true, map[string]int{Counts: 2, OtherHost: 1})
+	r.want(true, map[string]int{Counts: 2, otherHost: 1})
 	r.wantVisits(alias, "/www")
 	r.sites[b] = true
 	line(b, "/b2")
@@ -177,7 +177,7 @@ func TestLateSites(t *testing.T) {
 	// A site that goes has no more visits noted, and its positions stand.
 	delete(r.sites, b)
 	line(b, "/b3")
-	r.want(true, map[string]int{Counts: 5, OtherHost: 1})
+	r.want(true, map[string]int{Counts: 5, otherHost: 1})
 	if len(r.joined) != 2 {
 		t.Errorf("%d sites are read for, want 2", len(r.joined))
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Reading says how often a document of a site was requested with User-Agents of one class, and with which
-// result. A HEAD counts as a GET, and each form and encoding of a document as the document.
+// Reading counts the requests for a document of a site by one class of User-Agents, with one result. A HEAD
+// counts as a GET, and each form and encoding of a document as the document.
 type Reading struct {
 	Crawler  string    `json:"crawler"`  // the class of the User-Agent, which is not verified
 	Document string    `json:"document"` // sitemap, shard or robots
@@ -20,7 +20,7 @@ type Reading struct {
 	Last     time.Time `json:"last"` // to the second
 }
 
-// Readers counts who requests a site's documents. It keeps no User-Agent, and a bounded number of counters. The
+// Readers counts who requests a site's documents. It keeps a bounded number of counters, and no User-Agent. The
 // zero value is ready; it is safe for concurrent use.
 type Readers struct {
 	mu       sync.Mutex

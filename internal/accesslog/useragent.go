@@ -10,10 +10,10 @@ import (
 
 // Classes of User-Agents besides the crawlers that [classes] names.
 const (
-	NoAgent  = "none"      // there is no User-Agent
-	Browser  = "browser"   // or what takes itself for one
-	OtherBot = "other bot" // any other crawler, a preview of links, a monitor, a feed reader
-	Tool     = "tool"      // a library, a command, a browser without a screen, an app
+	noAgent  = "none"      // there is no User-Agent
+	browser  = "browser"   // or what takes itself for one
+	otherBot = "other bot" // any other crawler, a preview of links, a monitor, a feed reader
+	tool     = "tool"      // a library, a command, a browser without a screen, an app
 )
 
 // maxAgent is how many bytes of a User-Agent are looked at.
@@ -56,7 +56,7 @@ var classes = []struct {
 	{"MJ12bot", []string{"mj12bot"}},
 	{"DotBot", []string{"dotbot", "rogerbot"}},
 	{"Screaming Frog", []string{"screaming frog"}},
-	{OtherBot, []string{
+	{otherBot, []string{
 		"bot", "crawl", "spider", "archiver", "scrape", "harvest", "indexer", "validator", "preview", "monitor", "uptime", "synthetic", "linkcheck",
 		"link checker", "+http", // an address to ask about the robot
 		"httrack", "nutch", "heritrix", "siteaudit", "siteimprove", "pingdom", "statuscake", "site24x7", "newrelic", "new relic", "datadog", "catchpoint",
@@ -64,7 +64,7 @@ var classes = []struct {
 		"expanse", "internet-measurement", "netcraft", "flipboardproxy", "outbrain", "quora link", "feedly", "feedburner", "newsblur", "netnewswire",
 		"inoreader", "theoldreader", "bazqux", "tiny tiny rss", "freshrss", "miniflux",
 	}},
-	{Tool, []string{
+	{tool, []string{
 		"headless", "phantomjs", "selenium", "puppeteer", "playwright", "prerender", "rendertron", "wkhtmlto", "jsdom/", "htmlunit", "python-",
 		"http-client", "httpclient", "libwww-perl", "okhttp", "node-fetch", "cfnetwork", "winhttp", "windowspowershell", "simplepie",
 	}},
@@ -90,7 +90,7 @@ type agentClass struct{ agent, class string }
 
 func classify(agent string) string {
 	if strings.Trim(agent, " \t-") == "" { // "-" is how logs write that there is none
-		return NoAgent
+		return noAgent
 	}
 	agent = strings.ReplaceAll(agent, "cubot", "") // CUBOT makes telephones
 	for _, c := range classes {
@@ -99,7 +99,7 @@ func classify(agent string) string {
 		}
 	}
 	if slices.ContainsFunc(browsers, func(prefix string) bool { return strings.HasPrefix(agent, prefix) }) {
-		return Browser
+		return browser
 	}
-	return Tool
+	return tool
 }

@@ -97,12 +97,12 @@ func TestClassOf(t *testing.T) {
 			t.Errorf("%s is not tested", c.name)
 		}
 		for _, part := range c.parts {
-			if part != strings.ToLower(part) || classOf("Mozilla/5.0 ("+part+")") == Browser {
+			if part != strings.ToLower(part) || classOf("Mozilla/5.0 ("+part+")") == browser {
 				t.Errorf("%q is in vain", part)
 			}
 		}
 	}
-	if got := classOf("Mozilla/5.0" + strings.Repeat(" ", maxAgent) + "Googlebot"); got != Browser {
+	if got := classOf("Mozilla/5.0" + strings.Repeat(" ", maxAgent) + "Googlebot"); got != browser {
 		t.Errorf("far behind: got %s", got)
 	}
 }
@@ -125,7 +125,7 @@ func TestBrowsers(t *testing.T) {
 		"Lynx/2.8.9rel.1 libwww-FM/2.14 SSL-MM/1.4.1 OpenSSL/1.1.1", "w3m/0.5.3+git20230121", "Links (2.29; Linux x86_64)", "ELinks/0.16",
 		"Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 DuckDuckGo/7 Safari/605.1.15",
 	} {
-		if got := classOf(agent); got != Browser {
+		if got := classOf(agent); got != browser {
 			t.Errorf("%s: %s", agent, got)
 		}
 	}
@@ -137,7 +137,7 @@ func FuzzClassOf(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, agent string) {
 		got := classOf(agent)
-		if got == "" || got != classOf(agent) || (got == NoAgent) != (strings.Trim(agent[:min(len(agent), maxAgent)], " \t-") == "") {
+		if got == "" || got != classOf(agent) || (got == noAgent) != (strings.Trim(agent[:min(len(agent), maxAgent)], " \t-") == "") {
 			t.Errorf("%q: got %s", agent, got)
 		}
 	})

@@ -21,73 +21,73 @@ import (
 
 // The errors of [Parser.Parse].
 var (
-	// ErrSyntax is for a line that is not of the format, or cut short.
+	// ErrSyntax is for a line of another format, or one that is cut short.
 	ErrSyntax = errors.New("the line is not readable")
 
-	// ErrNoRequest is for a line that can be read, but tells of no request: a blank
-	// one, another log's entry, or a connection over which nothing came that is HTTP.
+	// ErrNoRequest is for a readable line without a request: a blank one, another
+	// log's entry, or a connection without HTTP.
 	ErrNoRequest = errors.New("there is no request in the line")
 )
 
-// Visit is what a line of an access log says of a request and its response. What a line does not say is
-// zero. The strings may be parts of the line's buffer: who keeps one clones it.
+// Visit is a request and its response, as in a line of an access log. What a line does not say is zero. The
+// strings may be parts of the line's buffer: clone what is kept.
 type Visit struct {
-	Time   int64 // Unix seconds; 0: not said, or not readable
+	Time   int64 // Unix seconds; 0: missing, or not readable
 	Method string
 	Host   string // as the line has it: a port may follow
 	URI    string // as the client sent it, with its query; never ""
-	User   bool   // the client is somebody: a user's name, or an Authorization header
-	Status int    // 0 also where the server answered nothing
+	User   bool   // the client is signed in: there is a user's name, or an Authorization header
+	Status int    // 0 also if there was no response
 
-	// Values of headers; those of several lines are joined by ", ". "": not said. Where
-	// the line says that there was no User-Agent, it is "-".
+	// Values of headers; those of several lines are joined by ", ". "": not known. The
+	// User-Agent is "-" if the line says that there was none.
 	UserAgent, ContentType, RobotsTag string
 }
 
 // Why a visit does not show a page that may be listed.
 const (
-	WrongMethod = "not GET or HEAD"
-	WrongStatus = "not 200 or 304"
-	NotHTML     = "not HTML" // by its Content-Type
-	Asset       = "asset"    // by the extension of its path, where the Content-Type is not known
-	SignedIn    = "signed in"
-	NoIndex     = "noindex"
-	Robot       = "robot" // by its User-Agent
-	OddPath     = "no clean path"
+	wrongMethod = "not GET or HEAD"
+	wrongStatus = "not 200 or 304"
+	notHTML     = "not HTML" // by its Content-Type
+	asset       = "asset"    // by the extension of its path, where the Content-Type is not known
+	signedIn    = "signed in"
+	noIndex     = "noindex"
+	robot       = "robot" // by its User-Agent
+	oddPath     = "no clean path"
 )
 
-// Reason returns why a visit does not count; "": it does. Those count in which a browser, of nobody in
-// particular, got an HTML page that may be indexed. A User-Agent that the log does not have may be a
-// browser's, but a request without one is a robot's.
+// Reason returns why a visit does not count; "": it does. It counts if an anonymous visitor's browser got an
+// HTML page that may be indexed. If the log has no User-Agents, it may be a browser; a request without one is
+// a robot's.
 func (v *Visit) Reason() string {
 	switch {
 	case v.Method != http.MethodGet && v.Method != http.MethodHead:
-		return WrongMethod
+		return wrongMethod
 	case v.Status != http.StatusOK && v.Status != http.StatusNotModified:
-		return WrongStatus
+		return wrongStatus
 	case v.ContentType == "" || v.ContentType == "-":
 		path, _, _ := strings.Cut(v.URI, "#")
 		if path, _, _ = strings.Cut(path, ";"); uri.IsAsset(path) {
-			return Asset
+			return asset
 		}
 	case !htmlmeta.IsHTML(v.ContentType):
-		return NotHTML
+		return notHTML
 	}
 	switch {
 	case v.User:
-		return SignedIn
+		return signedIn
 	case v.RobotsTag != "" && htmlmeta.Header(htmlmeta.Page{Header: http.Header{"X-Robots-Tag": {v.RobotsTag}}}).NoIndex:
-		return NoIndex
-	case v.UserAgent != "" && classOf(v.UserAgent) != Browser:
-		return Robot
+		return noIndex
+	case v.UserAgent != "" && classOf(v.UserAgent) != browser:
+		return robot
 	}
 	return ""
 }
 
-// Formats are the formats of lines. With auto each line's first byte tells it, so that formats may change
-// within a file: json is Caddy's; common is the Common Log Format, whatever follows it in a line; combined is
-// that with referer and User-Agent.
-var Formats = []string{"auto", "json", "common", "combined"}
+// formats are the formats of lines. With auto, the first byte of each line decides, so that the format may change
+// within a file. json is Caddy's; common is the Common Log Format, whatever follows it in a line; combined is that
+// with referer and User-Agent.
+var formats = []string{"auto", "json", "common", "combined"}
 
 // Parser reads lines. It is not safe for concurrent use.
 type Parser struct {
@@ -97,10 +97,10 @@ type Parser struct {
 	lastUnix int64
 }
 
-// NewParser returns a Parser for one of the [Formats]; "" is auto.
+// NewParser returns a Parser for the format auto, json, common or combined; "" is auto.
 func NewParser(format string) (*Parser, error) {
-	if format != "" && !slices.Contains(Formats, format) {
-		return nil, fmt.Errorf("unknown format '%s': there are %s", format, strings.Join(Formats, ", "))
+	if format != "" && !slices.Contains(formats, format) {
+		return nil, fmt.Errorf("unknown format '%s': there are %s", format, strings.Join(formats, ", "))
 	}
 	return &Parser{format: format}, nil
 }

@@ -34,7 +34,7 @@ func parse(t testing.TB, p *Parser, line string) (v Visit, err error) {
 }
 
 func TestFormats(t *testing.T) {
-	for _, format := range append(Formats, "") {
+	for _, format := range append(formats, "") {
 		newParser(t, format)
 	}
 	for _, name := range []string{"JSON", "clf"} {
@@ -105,30 +105,30 @@ func TestReason(t *testing.T) {
 		{"nobody known", func(v *Visit) { v.UserAgent, v.ContentType = "", "" }, ""},
 		{"no type", func(v *Visit) { v.ContentType = "-" }, ""},
 		{"XHTML", func(v *Visit) { v.ContentType = "application/XHTML+xml" }, ""},
-		{"an asset", func(v *Visit) { v.URI, v.ContentType = "/a.b.CSS;v=1?v=3", "" }, Asset},
+		{"an asset", func(v *Visit) { v.URI, v.ContentType = "/a.b.CSS;v=1?v=3", "" }, asset},
 		{"no asset", func(v *Visit) { v.URI, v.ContentType = "/a.php?x=y.png#b.css", "" }, ""},
 		{"HTML of an image", func(v *Visit) { v.URI = "/File:A.jpg" }, ""},
 		{"indexed", func(v *Visit) {
 			v.RobotsTag = "nofollow, max-snippet: 50, unavailable_after: 25 Jun 2030 15:00:00 PST"
 		}, ""},
-		{"POST", func(v *Visit) { v.Method = "POST" }, WrongMethod},
-		{"get", func(v *Visit) { v.Method = "get" }, WrongMethod},
-		{"206", func(v *Visit) { v.Status = 206 }, WrongStatus},
-		{"404", func(v *Visit) { v.Status = 404 }, WrongStatus},
-		{"no answer", func(v *Visit) { v.Status = 0 }, WrongStatus},
-		{"a user", func(v *Visit) { v.User = true }, SignedIn},
-		{"a user's JSON", func(v *Visit) { v.User, v.ContentType = true, "application/json" }, NotHTML},
-		{"noindex", func(v *Visit) { v.RobotsTag = "nofollow,NoIndex" }, NoIndex},
-		{"noindex for Google", func(v *Visit) { v.RobotsTag = "otherbot: nofollow, googlebot: noindex" }, NoIndex},
-		{"JSON", func(v *Visit) { v.ContentType = "application/json" }, NotHTML},
+		{"POST", func(v *Visit) { v.Method = "POST" }, wrongMethod},
+		{"get", func(v *Visit) { v.Method = "get" }, wrongMethod},
+		{"206", func(v *Visit) { v.Status = 206 }, wrongStatus},
+		{"404", func(v *Visit) { v.Status = 404 }, wrongStatus},
+		{"no answer", func(v *Visit) { v.Status = 0 }, wrongStatus},
+		{"a user", func(v *Visit) { v.User = true }, signedIn},
+		{"a user's JSON", func(v *Visit) { v.User, v.ContentType = true, "application/json" }, notHTML},
+		{"noindex", func(v *Visit) { v.RobotsTag = "nofollow,NoIndex" }, noIndex},
+		{"noindex for Google", func(v *Visit) { v.RobotsTag = "otherbot: nofollow, googlebot: noindex" }, noIndex},
+		{"JSON", func(v *Visit) { v.ContentType = "application/json" }, notHTML},
 		{"a robot", func(v *Visit) {
 			v.UserAgent = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
-		}, Robot},
-		{"no User-Agent", func(v *Visit) { v.UserAgent = "-" }, Robot},
-		{"a long robot", func(v *Visit) { v.UserAgent = "bot" + strings.Repeat("x", 9999) }, Robot},
+		}, robot},
+		{"no User-Agent", func(v *Visit) { v.UserAgent = "-" }, robot},
+		{"a long robot", func(v *Visit) { v.UserAgent = "bot" + strings.Repeat("x", 9999) }, robot},
 		{"our own", func(v *Visit) {
 			v.UserAgent = "caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)"
-		}, Robot},
+		}, robot},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := Visit{

@@ -8,7 +8,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
-// Visited are the paths that visitors have had, with the Unix second of the last visit. It is safe for
+// Visited are the paths that visitors have requested, with the Unix second of the last visit. It is safe for
 // concurrent use; the zero value is ready.
 type Visited struct {
 	mu      sync.Mutex
@@ -16,7 +16,7 @@ type Visited struct {
 	dropped int
 }
 
-// Add notes a visit. Where there are as many paths as may be, the oldest of a few is forgotten.
+// Add records a visit. If there are most paths already, the oldest of a few is forgotten.
 func (v *Visited) Add(path string, at int64, most int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -46,7 +46,7 @@ func (v *Visited) Add(path string, at int64, most int) {
 	v.paths[path] = max(last, at)
 }
 
-// Sorted returns the paths in order, without those of a last visit before since, which are forgotten.
+// Sorted returns the paths in order, and forgets those last visited before since.
 func (v *Visited) Sorted(since int64) []string {
 	v.mu.Lock()
 	all := make([]string, 0, len(v.paths))
@@ -62,21 +62,21 @@ func (v *Visited) Sorted(since int64) []string {
 	return all
 }
 
-// At returns when visitors had a path last, in Unix seconds; 0: never.
+// At returns when a path was last visited, in Unix seconds; 0: never.
 func (v *Visited) At(path string) int64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.paths[path]
 }
 
-// Count returns how many paths there are, and for how many there was no room.
+// Count returns how many paths there are, and how many visits found no room.
 func (v *Visited) Count() (paths, dropped int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return len(v.paths), v.dropped
 }
 
-// Filter tells which visits count, and counts those that do not. It is safe for concurrent use.
+// Filter decides which visits count, and counts the others. It is safe for concurrent use.
 type Filter struct {
 	*uri.Cleaner
 	mu     sync.Mutex
@@ -88,7 +88,7 @@ func NewFilter(query []string) *Filter {
 	return &Filter{Cleaner: uri.NewCleaner(query), visits: make(map[string]int)}
 }
 
-// enoughVisits is how many visits to pages there are before it is said that few count.
+// enoughVisits is the number of visits to pages from which on Ignored judges.
 const enoughVisits = 100
 
 // Page returns the page that a visit shows, or why it does not count.
@@ -102,18 +102,18 @@ func (f *Filter) Page(v *Visit) (path, reason string) {
 	}
 	path, ok := f.Clean(v.URI)
 	if !ok {
-		return "", OddPath
+		return "", oddPath
 	}
 	return path, ""
 }
 
-// Ignored returns how many visits to pages did not count, by reason, where those are nine tenths or more of
-// all; nil: they are fewer.
+// Ignored returns how many visits to pages did not count, by reason, if these are at least nine tenths of all;
+// else nil.
 func (f *Filter) Ignored() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	ignored, all := make(map[string]int), f.visits[""]
-	for _, reason := range []string{SignedIn, NoIndex, Robot} {
+	for _, reason := range []string{signedIn, noIndex, robot} {
 		if n := f.visits[reason]; n > 0 {
 			ignored[reason] = n
 			all += n
