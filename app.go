@@ -27,12 +27,12 @@ func init() {
 }
 
 const (
-	maxNamedHosts    = 100             // that are refreshed from the start
-	maxOnDemandSites = 1000            // of hosts that only visitors named
-	maxOnDemandBytes = 256 << 20       // of their records and documents
-	lately           = 2 * time.Minute // a site that was requested since is not dropped for another one
-	firstWait        = 10 * time.Second
-	stopGrace        = 2 * time.Second
+	maxNamedHosts    = 100              // sites that are refreshed from the start
+	maxOnDemandSites = 1000             // sites whose hosts only visitors named
+	maxOnDemandBytes = 256 << 20        // of the records and documents of these
+	lately           = 2 * time.Minute  // after a request, a site is not dropped for another one
+	firstWait        = 10 * time.Second // of a request for the first sitemap
+	stopGrace        = 2 * time.Second  // for what Stop waits for
 )
 
 var (
@@ -61,21 +61,22 @@ type App struct {
 	ctx    caddy.Context
 	logger *zap.Logger
 	now    func() time.Time
-	number uint64 // of the configuration
-	before uint64 // number of the one that was started before
+	number uint64 // of the configuration: see latest
+	before uint64 // number of the configuration that was started before
 
 	folder   string // of the records; "": in memory
 	fetchers map[*caddyhttp.Server]*serverFetcher
 
-	mu        sync.RWMutex
-	handlers  []*Handler
-	sites     map[siteID]*site
-	scheduled bool       // the sites are refreshed when they are due
-	full      time.Time  // when there was last found to be no room for a site
-	refused   int        // for that, so far
-	aliasing  sync.Mutex // held while aliases are settled
+	handlers []*Handler // complete once provisioned
+	aliasing sync.Mutex // held while aliases are settled; mu is not taken meanwhile
 
-	started chan struct{} // closed when it is known where the handlers are mounted
+	mu        sync.RWMutex
+	sites     map[siteID]*site
+	scheduled bool      // refreshes have started
+	full      time.Time // when there was last no room for a site
+	refused   int       // sites for which there was no room
+
+	started chan struct{} // closed when the handlers' mounts are known
 	running context.Context
 	cancel  context.CancelFunc
 	group   sync.WaitGroup
@@ -87,9 +88,9 @@ type App struct {
 	building *export.Progress // of a build; nil: a server
 }
 
-// The configurations with a sitemap so far, and the number of the latest one that has been
-// started. It alone refreshes sites: Caddy stops the one before it only afterwards, which
-// may take long while connections are open.
+// configurations counts those with a sitemap; latest is the number of the one started last, which
+// alone refreshes sites: Caddy stops the one before only afterwards, which takes long while
+// connections are open.
 var configurations, latest atomic.Uint64
 
 // CaddyModule returns the Caddy module information.
@@ -153,8 +154,7 @@ func (a *App) locateHandlers() {
 	}
 }
 
-// takeOver makes the sites that the configuration before this one had, besides those that
-// are made from the start.
+// takeOver makes the sites that the configuration before had, besides those that namedSites makes.
 func (a *App) takeOver() {
 	var found []*siteState
 	states.Range(func(_, value any) bool {
@@ -166,7 +166,7 @@ func (a *App) takeOver() {
 			return h.settings.base == "" && st.onDemand == !h.names(st.id) && h.listener == st.listener && h.settings.path == st.path && h.mounts.matchesHost(st.id.host, st.id.prefix)
 		})
 		if i >= 0 {
-			_, _ = a.site(siteID{a.handlers[i], st.id})
+			_, _ = a.site(siteID{a.handlers[i], st.id}) // it is dropped if there is no room
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (a *App) Cleanup() error {
 	if a.running == nil {
 		return nil
 	}
-	latest.CompareAndSwap(a.number, a.before) // which goes on if this one failed to start
+	latest.CompareAndSwap(a.number, a.before) // the one before goes on if this one failed to start
 	_ = a.Stop()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -194,7 +194,7 @@ func (a *App) Cleanup() error {
 	return nil
 }
 
-// namedSites makes the sites that matchers and base URLs name, up to most hosts.
+// namedSites makes and returns the sites that matchers and base URLs name, up to most hosts.
 func (a *App) namedSites(most int) []*site {
 	var named []*site
 	for _, h := range a.handlers {
@@ -263,9 +263,9 @@ func (a *App) siteOf(h *Handler, r *http.Request, prefix string) (*site, error) 
 	return a.site(id)
 }
 
-// makeRoom drops sites on demand until so many more may come: empty ones first, else those
-// that were requested longest ago. While every one was requested lately only spare goes,
-// and if there is none, there is no room. Under mu.
+// makeRoom drops sites on demand until there is room for more: empty ones first, then those that
+// were requested longest ago. If all were requested lately, it drops only spare, or returns false
+// if that is nil. Under mu.
 func (a *App) makeRoom(more int, spare *site) bool {
 	for now := a.now(); ; {
 		worst, longest, sites, bytes := spare, lately, more, int64(more)
@@ -293,7 +293,7 @@ func (a *App) makeRoom(more int, spare *site) bool {
 	}
 }
 
-// allSites are the sites there are, by their URLs.
+// allSites returns all sites, sorted by URL.
 func (a *App) allSites() []*site {
 	a.mu.RLock()
 	all := slices.Collect(maps.Values(a.sites))
@@ -304,8 +304,8 @@ func (a *App) allSites() []*site {
 	return all
 }
 
-// await waits for what requests need, such as Start, which Caddy may not come to where
-// another app fails to start. The error is errNotReady.
+// await waits, for ten seconds at most, for what a request needs, such as Start: Caddy may never
+// call it if another app fails to start. The error is errNotReady.
 func (a *App) await(ctx context.Context, ready <-chan struct{}) error {
 	if wait.IsDone(ready) {
 		return nil

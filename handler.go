@@ -23,10 +23,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		if err := h.app.await(r.Context(), h.app.started); err != nil {
 			return unavailable(w, err)
 		}
-		want, prefix, ok = h.wants(r) // for now it is known where the handler is mounted
+		want, prefix, ok = h.wants(r) // again, now that the mounts are known
 	}
-	switch p, asked := probeOf(r); {
-	case ok && asked:
+	switch p, own := probeOf(r); {
+	case ok && own:
 		return h.note(p, w, r, next, want)
 	case ok && want.robots:
 		return h.serveRobots(w, r, next)
@@ -38,14 +38,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return next.ServeHTTP(w, r)
 }
 
-// wanted is which of a site's documents a request is for.
+// wanted is the document of a site that a request is for.
 type wanted struct {
 	robots bool
 	suffix string
 	form   publish.Form
 }
 
-// String is what the document is called in metrics.
+// String returns the document's name in metrics.
 func (w wanted) String() string {
 	switch {
 	case w.robots:
@@ -56,7 +56,7 @@ func (w wanted) String() string {
 	return "sitemap"
 }
 
-// match reports whether a path is that of a document.
+// match returns the document that a decoded path names. ok is false if it names none.
 func (h *Handler) match(path string) (wanted, bool) {
 	if path == robotsPath {
 		return wanted{robots: true}, h.settings.robots
@@ -68,10 +68,10 @@ func (h *Handler) match(path string) (wanted, bool) {
 	return wanted{suffix: suffix, form: form}, ok
 }
 
-// wants tells which document a request is for, by its path as the client sent it. Of that, a
-// prefix may have been stripped under which the handler is mounted. Any other rewrite is of
-// the visitor's choice and names no prefix: it counts only where the handler is mounted
-// without one, too.
+// wants returns the document that a request is for, and the prefix of its site. The path counts
+// as the client sent it, or without the prefix under which the handler is mounted. A path that
+// was rewritten otherwise counts only if the handler is mounted without a prefix, too: a visitor
+// could choose it.
 func (h *Handler) wants(r *http.Request) (want wanted, prefix string, ok bool) {
 	sent := r.URL.Path
 	if original, isRequest := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); isRequest && original.URL != nil {
@@ -80,7 +80,7 @@ func (h *Handler) wants(r *http.Request) (want wanted, prefix string, ok bool) {
 	if want, ok = h.match(sent); ok || sent == r.URL.Path {
 		return want, "", ok
 	}
-	sent = path.Clean(sent) // as path matchers see it, which are case-insensitive, too
+	sent = path.Clean(sent) // as path matchers do, which are case-insensitive, too
 	var mounts mounts
 	if wait.IsDone(h.app.started) {
 		mounts = h.mounts
@@ -99,14 +99,13 @@ func (h *Handler) wants(r *http.Request) (want wanted, prefix string, ok bool) {
 	return want, "", ok && whole
 }
 
-// serveDocument answers a request for a document; where the site has none of that name,
-// the next handler does.
+// serveDocument serves a document, or calls the next handler if the site has none of that name.
 func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, want wanted, prefix string) error {
 	s, err := h.app.siteOf(h, r, prefix)
 	if err != nil {
 		return unavailable(w, err)
 	}
-	// Once there is a snapshot, or will be none, it is known what stands for the site.
+	// After the first refresh, it is known whether the site is an alias.
 	snapshot, err := s.snapshot(r.Context())
 	var status int
 	switch main, d := s.main.Load(), snapshot.Find(want.suffix); {
@@ -129,8 +128,8 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 	return err
 }
 
-// unavailable is the error for Caddy of a site that cannot be served now, or of a request
-// without a valid host.
+// unavailable writes the response, or returns Caddy's error, for a site that cannot be served now or
+// a request without a valid host.
 func unavailable(w http.ResponseWriter, err error) error {
 	if errors.Is(err, errNoHost) {
 		return caddyhttp.Error(http.StatusBadRequest, err)

@@ -21,13 +21,13 @@ const (
 	contentGzip = "application/gzip"
 	contentText = "text/plain; charset=utf-8"
 
-	// countedByServer is up to how many bytes net/http finds out the length of a body
-	// itself. A response with more than eight headers costs it noticeably more.
+	// countedByServer is the most bytes of a body for which net/http sets Content-Length
+	// itself. A response with more than eight headers costs noticeably more.
 	countedByServer = 2048
 )
 
-// writeDocument writes a document in a form, and in the encoding that the client takes. It
-// returns the status. fresh is how long until the document may change.
+// writeDocument writes a document in a form, and in an encoding that the client accepts. It
+// returns the status. fresh is the time until the document may change.
 func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form, fresh time.Duration) int {
 	compressed := f == publish.FormGzip || f == publish.FormXML && slices.ContainsFunc(encode.AcceptedEncodings(r, nil), func(coding string) bool {
 		return coding == "gzip" || coding == "*"
@@ -55,7 +55,7 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, 
 	if asIs && (r.Method == http.MethodHead || len(d.Gzip) > countedByServer) {
 		length = d.Headers.Length
 	}
-	// The values share one allocation, but are the response's own: handlers around may change
+	// The values share one allocation, but are the response's own: outer handlers may change
 	// them in place.
 	fields := [...]struct{ name, value string }{
 		{"Cache-Control", control},
@@ -78,7 +78,7 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, 
 	case asIs:
 		w.WriteHeader(http.StatusOK)
 		if r.Method != http.MethodHead {
-			_, _ = w.Write(d.Gzip) // the client is gone where this fails
+			_, _ = w.Write(d.Gzip) // an error means that the client is gone
 		}
 		return http.StatusOK
 	case compressed:
@@ -100,7 +100,7 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, 
 	}{content, sized(size)})
 }
 
-// serveContent is http.ServeContent. It returns the status.
+// serveContent is [http.ServeContent], and returns the status.
 func serveContent(w http.ResponseWriter, r *http.Request, modified time.Time, content io.ReadSeeker) int {
 	recorded := caddyhttp.NewResponseRecorder(w, nil, nil)
 	http.ServeContent(recorded, r, "", modified, content)
@@ -110,7 +110,7 @@ func serveContent(w http.ResponseWriter, r *http.Request, modified time.Time, co
 // conditions are the headers by which a client asks for less than the whole.
 var conditions = []string{"Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}
 
-// sized lets http.ServeContent ask for the size of what it reads once, from its beginning to its end.
+// sized tells [http.ServeContent] the size of a stream, which that then reads from beginning to end.
 type sized int64
 
 // Seek implements [io.Seeker].

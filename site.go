@@ -22,34 +22,33 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 )
 
-// address is where the server knows a site.
+// address is by what requests the server knows a site.
 type address struct {
 	scheme string
-	host   string
-	port   string // "" where URLs leave it out
-	prefix string // stripped before the handler, percent-encoded
+	host   string // as [origin.CleanHost] returns it
+	port   string // "" for the scheme's default
+	prefix string // stripped before the handler, percent-encoded; "" or such as /docs
 }
 
-// siteID tells sites apart: those of one handler by their addresses, which may be those of
-// another handler's too.
+// siteID is the key of a site. Sites of several handlers may have the same address.
 type siteID struct {
 	handler *Handler
 	address
 }
 
-// identity is what a site is. It never changes.
+// identity is what never changes of a site.
 type identity struct {
 	id       siteID
 	handler  *Handler
 	onDemand bool // only visitors named its host
 
-	// How visitors know the site, which may be otherwise with base_url.
-	origin    string // scheme, host and port of its URLs
+	// The site's URLs as visitors know them: base_url may make them differ from id.
+	origin    string // scheme, host and port
 	prefix    string // of its pages' paths; "" or such as /docs
 	docPrefix string // of its documents' paths, before the path setting
-	scope     string // of the pages that the sitemap may list; it ends in a slash, and is the front page, too
+	scope     string // prefix of the paths that may be listed, with a slash at the end; the front page's path, too
 
-	internalOrigin string // by which the server's routes lead to the handler
+	internalOrigin string // scheme, host and port of id, by which routes lead to the handler
 }
 
 func newIdentity(id siteID, onDemand bool) identity {
@@ -75,8 +74,8 @@ func newIdentity(id siteID, onDemand bool) identity {
 	return i
 }
 
-// setListener notes how the handler is reached: with a base URL, which makes one site of it,
-// down to the host and prefix.
+// setListener sets the address at which the handler is reached: with a base URL, which makes it one
+// site, also the host and prefix.
 func (h *Handler) setListener(listener address) {
 	if h.listener = listener; h.settings.base == "" {
 		return
@@ -87,9 +86,9 @@ func (h *Handler) setListener(listener address) {
 	h.listener.host = h.mounts.representativeHost(origin.HostOf(h.settings.base), h.listener.prefix)
 }
 
-// idOf tells which site a request is for: with a base URL always the same one. The error is
-// errNoHost. What a proxy in front says of the host counts only where the matchers name no
-// hosts, or name that one: else a cache could be poisoned with a foreign Sitemap line.
+// idOf returns the site that a request is for: with a base URL, always the same one. The error is
+// errNoHost. A forwarded host counts only if the matchers name no hosts, or name that one: else a
+// cache could be poisoned with a foreign Sitemap line.
 func (h *Handler) idOf(r *http.Request, prefix string) (siteID, error) {
 	id := siteID{h, h.listener}
 	if h.settings.base != "" {
@@ -111,21 +110,20 @@ func (h *Handler) idOf(r *http.Request, prefix string) (siteID, error) {
 	return id, nil
 }
 
-// names reports whether an address is one that the configuration spells out: at the
-// listener itself, or where https ends before it. What else a proxy passes on of ports may
-// be its visitors' word.
+// names reports whether the configuration spells an address out: at the listener itself, or at the
+// https port of a proxy before it. Visitors may have made up any other port that a proxy forwards.
 func (h *Handler) names(at address) bool {
 	isListener := at.scheme == h.listener.scheme && at.port == h.listener.port
 	return (isListener || at.scheme == "https" && at.port == "") && slices.Contains(h.mounts.hosts(at.prefix), at.host)
 }
 
-// docPath is the path of a document in URLs.
+// docPath returns the path of a document in URLs, such as /sitemap-0123456789ab.xml.
 func (i *identity) docPath(suffix, extension string) string {
 	return i.docPrefix + strings.TrimSuffix(i.handler.settings.path, ".xml") + suffix + extension
 }
 
-// internalPath is a path of the site's URLs as the server knows it: what a proxy in front calls the prefix,
-// the server may not.
+// internalPath returns a path of the site's URLs as the server knows it, which may have another prefix than
+// a proxy in front.
 func (i *identity) internalPath(path string) string {
 	if rest, ok := strings.CutPrefix(path, i.prefix+"/"); ok {
 		return i.id.prefix + "/" + rest
@@ -133,10 +131,10 @@ func (i *identity) internalPath(path string) string {
 	return path
 }
 
-// url is what the site is called: its origin and prefix.
+// url returns the origin and prefix, by which logs and the admin API name the site.
 func (i *identity) url() string { return i.origin + i.prefix }
 
-// sitemapURL is the URL of the sitemap or index.
+// sitemapURL returns the URL of the sitemap or index.
 func (i *identity) sitemapURL() string { return i.origin + i.docPath("", ".xml") }
 
 // isDocument reports whether a path is that of one of the site's own documents.
@@ -145,7 +143,7 @@ func (i *identity) isDocument(path string) bool {
 	return ok
 }
 
-// filter is why a page is not a candidate whatever it says of itself; "": it is one.
+// filter returns why a page is not a candidate; "": it is one.
 func (i *identity) filter(p *page.Page) string {
 	switch {
 	case !strings.HasPrefix(p.Path, i.scope):
@@ -160,16 +158,15 @@ func (i *identity) filter(p *page.Page) string {
 	return ""
 }
 
-// digest is of all that says which pages are listed, and of more that does.
+// digest returns the digest of the settings that shape a snapshot, and of more values.
 func (i *identity) digest(more ...any) uint64 {
 	return digestOf(i.sitemapURL(), i.scope, i.handler.settings.digest, more)
 }
 
-// digestOf tells values apart.
+// digestOf returns the digest of values.
 func digestOf(values ...any) uint64 { return xxhash.Sum64String(fmt.Sprintf("%#v", values)) }
 
-// IsNamed reports whether a Host header is that of the site, be it as visitors know it or
-// as the server does.
+// IsNamed implements [accesslog.Site]: the host is as visitors or as the server know it.
 func (i *identity) IsNamed(host string) bool {
 	return origin.IsNamed(i.origin, host) || origin.IsNamed(i.internalOrigin, host)
 }
@@ -185,18 +182,18 @@ type site struct {
 	state    *siteState // outlives the configuration
 
 	probed atomic.Pointer[probeResult] // of the last refresh; nil: none yet
-	main   atomic.Pointer[site]        // whose documents stand for this one's; nil: its own do
+	main   atomic.Pointer[site]        // of which this one is an alias; nil: it is none
 	own    atomic.Pointer[ownPages]    // that the application's own sitemaps name
 
-	requested           atomic.Int64    // when its documents last were, in nanoseconds
+	requested           atomic.Int64    // when a document was last requested, in Unix nanoseconds
 	ready, wasProbed    chan struct{}   // closed when it is known what is served, and when the first probe has ended
 	setReady, setProbed func()          // close these
 	ctx                 context.Context // ends with the site
 	cancel              context.CancelFunc
 }
 
-// newSite makes a site, which is served as before where there is a state of it. Under the
-// App's mu.
+// newSite makes a site. It goes on from the state that the configuration before has left, if any.
+// Under the App's mu.
 func newSite(a *App, i identity) *site {
 	s := &site{identity: i, app: a, ready: make(chan struct{}), wasProbed: make(chan struct{})}
 	s.setReady, s.setProbed = sync.OnceFunc(func() { close(s.ready) }), sync.OnceFunc(func() { close(s.wasProbed) })
@@ -228,15 +225,15 @@ func newSite(a *App, i identity) *site {
 	return s
 }
 
-// drop gives back what the site holds.
+// drop stops the site's refreshes and releases its state.
 func (s *site) drop() {
 	s.cancel()
 	s.setReady()
 	_, _ = states.Delete(s.state.key)
 }
 
-// snapshot returns what to serve. The very first request of a site waits for its first
-// refresh; the error is for Caddy. Nil: the site has no documents.
+// snapshot returns what to serve; nil: the site has no documents. Until the first refresh has
+// published, it waits; the error is errNotReady. A site on demand is refreshed because of it.
 func (s *site) snapshot(ctx context.Context) (*publish.Snapshot, error) {
 	if s.onDemand {
 		s.requested.Store(s.app.now().UnixNano())
@@ -251,9 +248,9 @@ func (s *site) snapshot(ctx context.Context) (*publish.Snapshot, error) {
 
 var errStopping = errors.New("the site is being stopped")
 
-// refreshNow has the site refreshed at once, or the one whose documents stand for its own,
-// and waits until a refresh has ended that began after the call. The error is ctx's, or
-// errStopping; the refresh goes on all the same.
+// refreshNow requests a refresh of the site, or of that of which it is an alias, and waits until
+// one has ended that began after the call. The error is ctx's, or errStopping; the refresh goes
+// on even so.
 func (s *site) refreshNow(ctx context.Context) error {
 	for next := cmp.Or(s.main.Load(), s); next != nil; next = s.main.Load() {
 		s = next
@@ -268,11 +265,9 @@ func (s *site) refreshNow(ctx context.Context) error {
 	return nil
 }
 
-// Several sites may be one, such as www and the apex: requests for the sitemap of an alias
-// are redirected to that of its main site.
-
-// settle notes what a probe found, and which of the site and its twins stand for others now.
-// Twins are sites that may be one: a host by http and https, or an apex and its www.
+// settle stores the result of a probe, and decides which of the site and its twins are aliases now.
+// Twins are sites that may be one: a host by http and https, or an apex and its www. Requests for
+// the sitemap of an alias are redirected to that of its main site.
 func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
 	if err == nil {
 		s.probed.Store(probed)
@@ -301,12 +296,12 @@ func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
 	}
 }
 
-// mainOf is which of its twins stands for a site in the end; nil: none. It depends on
-// nothing but what the probes of these sites found.
+// mainOf returns the twin of which a site is an alias, at the end of a chain of such; nil: it is
+// none. It depends only on the results of these sites' probes.
 func (s *site) mainOf(twins []*site) *site {
-	for _, stands := range []func(s, o *site) bool{isSecure, isCanonical} {
+	for _, isMain := range []func(s, o *site) bool{isSecure, isCanonical} {
 		for _, o := range twins {
-			if a, b := s.probed.Load(), o.probed.Load(); a != nil && b != nil && a.blocked == "" && b.blocked == "" && stands(o, s) {
+			if a, b := s.probed.Load(), o.probed.Load(); a != nil && b != nil && a.blocked == "" && b.blocked == "" && isMain(o, s) {
 				return cmp.Or(o.mainOf(twins), o)
 			}
 		}
@@ -321,8 +316,8 @@ func isSecure(s, plain *site) bool {
 		s.handler.settings.digest == plain.handler.settings.digest && a.root == b.root && a.fs == b.fs
 }
 
-// isCanonical reports whether a site is the one of an apex and its www that the front page
-// of the apex names as canonical, else the apex.
+// isCanonical reports whether s, of an apex and its www, is the one that the front page of the apex
+// names as canonical. If that names neither, it is the apex.
 func isCanonical(s, o *site) bool {
 	apex, www := s, o
 	if len(s.id.host) > len(o.id.host) {
