@@ -523,6 +523,9 @@ func TestGuestPage(t *testing.T) {
 			t.Errorf("%+v: got %+v, malformed %q", test.p, got, malformed)
 		}
 	}
+	if _, err := inputOf(new(Handler)); err == nil || err.Error() != "http.handlers.sitemap does not implement sitemap.Source" {
+		t.Errorf("a module that is no source: got %v", err)
+	}
 }
 
 // TestOnDemandLogs: whatever is wrong with the hosts that visitors make up, the log says so

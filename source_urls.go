@@ -2,6 +2,7 @@ package sitemap
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,8 @@ type SourceURLs struct {
 
 	// The names of lists: files on disk, or paths or URLs of the site itself. A name that begins with a
 	// slash is a file if one of that name exists, else a path of the site, which is requested. Global
-	// placeholders are replaced, and those of the site's host. Default: none.
+	// placeholders are replaced, and those of the site's host; one without a value is an error of the
+	// refresh. Default: none.
 	From []string `json:"from,omitempty"`
 }
 
@@ -84,15 +86,18 @@ func (s *SourceURLs) pages(ctx context.Context, r *Refresh, yield func(page.Page
 		}
 	}}
 	failed, repl := []error{reader.Read(ctx, strings.NewReader(strings.Join(s.URLs, "\n")))}, r.replacer()
-	for _, list = range s.From {
-		list = repl.ReplaceAll(list, "")
-		opened, err := r.openList(ctx, list)
+	for _, name := range s.From {
+		var opened io.ReadCloser
+		var err error
+		if list, err = repl.ReplaceOrErr(name, true, true); err == nil {
+			opened, err = r.openList(ctx, list)
+		}
 		if err == nil {
 			err = reader.Read(ctx, opened)
 			_ = opened.Close()
 		}
 		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", list, err))
+			failed = append(failed, fmt.Errorf("%s: %w", cmp.Or(list, name), err))
 		}
 	}
 	if r.LeaveOut("refused line of a list", count); count > 0 {

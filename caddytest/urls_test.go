@@ -37,8 +37,12 @@ func TestURLs(t *testing.T) {
 			want:    "/a /b /c /inline",
 		},
 		"a file by placeholder": {sitemap: "urls {dir}/{http.request.host}.txt", files: map[string]string{"localhost.txt": "/a\n"}, want: "/a"},
-		"a path of the site":    {sitemap: "urls /pages?all=1", site: "@list vars {http.request.uri} /pages?all=1\nrespond @list \"/from/the/app\n/more\"", want: "/from/the/app /more"},
-		"a URL of the site":     {sitemap: "urls " + origin + "/pages", site: "respond /pages \"/a\"", want: "/a"},
+		"a placeholder without a value": {
+			sitemap: "urls {dir}/{env.SITEMAP_NONE}.txt" + inline, files: map[string]string{".txt": "/other\n"}, want: "/a",
+			log: []string{"gathering pages failed", "env.SITEMAP_NONE"},
+		},
+		"a path of the site": {sitemap: "urls /pages?all=1", site: "@list vars {http.request.uri} /pages?all=1\nrespond @list \"/from/the/app\n/more\"", want: "/from/the/app /more"},
+		"a URL of the site":  {sitemap: "urls " + origin + "/pages", site: "respond /pages \"/a\"", want: "/a"},
 		"a path of the site inside handle_path": {
 			sitemap: "urls /docs/pages", site: "inside", want: "/docs/a",
 		},
