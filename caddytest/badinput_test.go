@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -119,9 +118,7 @@ func TestRootComesAndGoes(t *testing.T) {
 	const url = "http://localhost:{port}/sitemap.xml"
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 	}
 	replace := func(s *server, files map[string]string) {
 		must(os.Rename(filepath.Join(s.Dir, "site"), filepath.Join(s.Dir, "away")))
@@ -175,61 +172,6 @@ func TestRootComesAndGoes(t *testing.T) {
 				t.Error("the same files have another ETag")
 			}
 		})
-	}
-}
-
-// oddNames are file names that some part of the way might trip over.
-var oddNames = []string{
-	"with space.html", " leading.html", "100%.html", "%41.html", "%2e%2e.html", "a%2Fb.html", "a%00.html", "a#b.html", "a?b=c&d.html", "a&b.html",
-	"it's.html", `"quoted".html`, "<tag>.html", "]]>.html", "new\nline.html", "carriage\rreturn.html", "tab\t.html", "\x01\x1b[31m.html", "\x7f.html",
-	"caf\xe9.html", "\xff\xfe.html", "\xc3\x28.html", "\xed\xa0\x80.html", "é.html", "e\u0301.html", "日本語.html", "\u202egnp.html", "\ufeff.html", "😀.html",
-	"back\\slash.html", "semi;colon.html", "plus+.html", "{braces}.html", "{http.vars.root}.html", ":colon.html", "a:b.html", "~tilde.html", "$(x).html", "`x`.html",
-	"*.html", "[a].html", "a|b^c.html", "at@sign.html", "-dash.html", "sitemap.xml.html",
-	strings.Repeat("x", 250) + ".html", strings.Repeat("é", 125) + ".html",
-}
-
-// TestOddNames: what is listed answers with the file, and what answers is listed.
-func TestOddNames(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		return // other systems refuse or change most of these names
-	}
-	files := map[string]string{"site/index.html": harness.HTML("home")}
-	for _, name := range oddNames {
-		files["site/"+name] = harness.HTML("content of " + name)
-		if len(name) < 200 {
-			files["site/"+strings.TrimSuffix(name, ".html")+".d/"+name] = harness.HTML("content of the one in a folder: " + name)
-		}
-	}
-	s := start(t, everySecond, files)
-	base := "http://localhost:" + s.Port
-	locs := s.Locs(base + "/sitemap.xml")
-	listed := make(map[string]bool)
-	for _, loc := range locs {
-		r := s.Get(loc)
-		path, err := url.PathUnescape(strings.TrimPrefix(loc, base))
-		if err != nil {
-			t.Errorf("%s: %v", loc, err)
-			continue
-		}
-		if path == "/" {
-			path = "/index.html"
-		}
-		listed["site"+path] = true
-		if want := files["site"+path]; r.StatusCode != http.StatusOK || r.Text != want {
-			t.Errorf("%s: status %d, body %q, want %q", loc, r.StatusCode, r.Text, want)
-		}
-	}
-	for name, content := range files {
-		if listed[name] {
-			continue
-		}
-		r, err := s.Try(http.MethodGet, base+(&url.URL{Path: strings.TrimPrefix(name, "site")}).EscapedPath())
-		if err == nil && r.StatusCode == http.StatusOK && r.Text == content {
-			t.Errorf("%q is served, but not listed", name)
-		}
-	}
-	if len(listed) < len(files)-6 {
-		t.Errorf("of %d files %d are listed\n%s", len(files), len(listed), s.SitemapLog())
 	}
 }
 

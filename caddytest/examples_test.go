@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
 // examples says what each example lists, host by host.
@@ -44,9 +46,7 @@ var examples = map[string]struct {
 // TestExamples adapts, loads and asks each example.
 func TestExamples(t *testing.T) {
 	folders, err := filepath.Glob("../examples/*/Caddyfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if len(folders) != len(examples) {
 		t.Fatalf("%d examples on disk, %d here", len(folders), len(examples))
 	}
@@ -79,13 +79,9 @@ func TestExamples(t *testing.T) {
 func inPlace(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	root, err := filepath.Abs("../examples")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	lines := slices.DeleteFunc(strings.SplitAfter(string(text), "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "#")
 	})

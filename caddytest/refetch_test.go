@@ -302,9 +302,7 @@ func (s *server) kept() map[string]time.Time {
 		}
 		return err
 	})
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	harness.Must(s.T, err)
 	return all
 }
 

@@ -90,9 +90,7 @@ func (*hanging) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 func (s *server) loadFailing(caddyfile, where string) error {
 	s.T.Helper()
 	adapted, err := s.Adapt(caddyfile)
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	harness.Must(s.T, err)
 	var config map[string]any
 	harness.Must(s.T, json.Unmarshal(adapted, &config))
 	config["apps"].(map[string]any)["test_failing"] = map[string]any{"where": where}
@@ -252,9 +250,7 @@ func TestReloadServesOn(t *testing.T) {
 // serves and refreshes on.
 func TestFailedReload(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer taken.Close()
 	_, port, _ := net.SplitHostPort(taken.Addr().String())
 	portInUse := everySecond + "\nhttp://localhost:" + port + " {\n\tbind 127.0.0.1\n\tsitemap\n\trespond hello\n}\n"
@@ -398,9 +394,7 @@ func (s *server) agree(base string) error {
 func (s *server) mustGet(url string) harness.Response {
 	s.T.Helper()
 	r, err := s.Again(url)
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	harness.Must(s.T, err)
 	return r
 }
 

@@ -77,14 +77,10 @@ func decoded(t *testing.T, r harness.Response) string {
 		return harness.Gunzip(t, r.Text)
 	case "zstd":
 		z, err := zstd.NewReader(strings.NewReader(r.Text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		defer z.Close()
 		plain, err := io.ReadAll(z)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		return string(plain)
 	}
 	if r.Header.Get("Content-Type") == "application/gzip" {

@@ -240,9 +240,7 @@ func TestSitesJSON(t *testing.T) {
 			]}]
 		}
 	}}}}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	s.WantLocs("http://a.example:{port}/sitemap.xml", harness.Below("http://a.example:{port}", harness.PagesOfA)...)
 	s.WantLocs("http://other.example:{port}/sitemap.xml", harness.Below("http://other.example:{port}", harness.PagesOfB)...)
 	s.WantLocs("http://127.0.0.1:{more}/sitemap.xml", harness.Below("http://127.0.0.1:{more}", []string{"/", "/docs/", "/docs/guide.html", "/more", "/one.html"})...)

@@ -43,9 +43,7 @@ func (s *server) stateFiles(folder string) []string {
 		}
 		return err
 	})
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	harness.Must(s.T, err)
 	return names
 }
 
@@ -184,9 +182,7 @@ func TestDamagedState(t *testing.T) {
 			good := make(map[string][]byte)
 			for _, path := range files {
 				data, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				harness.Must(t, err)
 				good[path] = data
 			}
 			warnings := 0
@@ -295,6 +291,8 @@ func TestRootGoneAfterRestart(t *testing.T) {
 			if !back {
 				s.Restart(caddyfile)
 				s.wantServed(before, "another restart with an empty root")
+				s.Refreshes(1) // which an operator asks for, and is believed
+				s.WantStatus(harness.Local+"/sitemap.xml", http.StatusNotFound)
 				return
 			}
 			harness.Must(t, os.Remove(root))

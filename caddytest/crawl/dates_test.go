@@ -37,9 +37,7 @@ func (s *server) deploy(site, version string, files map[string]string, when func
 	if err == nil {
 		err = os.Rename(link+".new", link)
 	}
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	harness.Must(s.T, err)
 }
 
 // byNumber dates files whose names are numbers days apart.

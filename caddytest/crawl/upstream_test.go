@@ -285,9 +285,7 @@ func TestUpstreamThatComesLater(t *testing.T) {
 		t.Errorf("before: status %d, want 502", r.StatusCode)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:"+s.More)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	app := &http.Server{Handler: &upstream{root: filepath.Join(s.Dir, "site")}}
 	go func() { _ = app.Serve(l) }()
 	t.Cleanup(func() { _ = app.Close() })

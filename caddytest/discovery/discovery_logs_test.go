@@ -226,36 +226,3 @@ func TestDiscoverRolled(t *testing.T) {
 		t.Errorf("%q were rolled and compressed: this test is of no use", packed)
 	}
 }
-
-// TestDiscoverBadLogs is what may be in the place of a log, or in one.
-func TestDiscoverBadLogs(t *testing.T) {
-	s := prepare(t, map[string]string{"folder.log/inside.log": "x\n", "empty.log": ""})
-	app := startApplication(t)
-	at := time.Now().Add(-time.Minute)
-	visit := func(n int) string { return s.visitAt(at, "203.0.113.1", fmt.Sprintf("/articles/%d", n)) }
-	s.Write(map[string]string{
-		"lists.log":   s.visitAt(at, "203.0.113.1", "/articles"),
-		"crlf.log":    strings.ReplaceAll(visit(1), "\n", "\r\n"),
-		"nul.log":     strings.Repeat("\x00", 5000) + "\n" + visit(2) + "\x00\x00" + visit(9),
-		"long.log":    `{"ts":1,"request":{"uri":"` + strings.Repeat("/articles/10", 100<<20/12) + "\"}}\n" + visit(3),
-		"half.log":    visit(4) + visit(10)[:100],
-		"fake.log.gz": visit(10),
-		"other.log":   "of no format\n",
-	})
-	s.Load(app.in(logging("access_log {dir}/*.log {dir}/nowhere/late.log {dir}/folder.log/inside.log/log")))
-	// It serves meanwhile.
-	if r := s.Get(harness.Local + "/about"); r.StatusCode != http.StatusOK {
-		t.Errorf("status %d", r.StatusCode)
-	}
-	want := []string{"/", "/articles", "/articles/1", "/articles/2", "/articles/3", "/articles/4"}
-	s.wantPages(want...)
-	s.Logged("access log read", `"the line is not readable":`, `"visits":5`)
-	s.Logged("a log cannot be read", "{dir}/fake.log.gz")
-	s.Logged("a log cannot be read", "{dir}/nowhere/late.log", "it does not exist")
-	s.Logged("no line of a log can be read", "{dir}/other.log")
-	s.Write(map[string]string{"nowhere/late.log": visit(9)})
-	want = append(want, "/articles/9")
-	s.wantPages(want...)
-	s.stay(want...)
-	app.neverAsked(t, "/articles/10")
-}

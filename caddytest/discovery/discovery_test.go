@@ -209,9 +209,7 @@ func (s *server) visitLine(at time.Time, client, uri, host string) string {
 		"bytes_read": 0, "user_id": "", "duration": 0.001, "size": 1234, "status": 200,
 		"resp_headers": map[string][]string{"Server": {"Caddy"}, "Content-Type": {"text/html; charset=utf-8"}},
 	})
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	harness.Must(s.T, err)
 	return string(line) + "\n"
 }
 
@@ -285,9 +283,7 @@ func TestDiscoverLater(t *testing.T) {
 		return s.Get(harness.Local+"/about").StatusCode == http.StatusBadGateway && s.Get(harness.Local+"/sitemap.xml").StatusCode == http.StatusBadGateway
 	}, s.SitemapLog)
 	l, err := net.Listen("tcp", "127.0.0.1:"+s.More)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	server := &http.Server{Handler: app}
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close() })

@@ -1,10 +1,6 @@
 package faults
 
 import (
-	"net/http"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,30 +14,6 @@ const onFiles = harness.Local + ` {
 	}
 	file_server
 }`
-
-// TestRootVanishes: a root that is gone is not believed to be so because refreshes that
-// follow each other quickly agree, but an operator's refresh of an empty one is.
-func TestRootVanishes(t *testing.T) {
-	s := prepare(t, map[string]string{"site/index.html": "home", "site/a.html": "a", "site/b.html": "b"})
-	s.OpenAdmin()
-	s.Load(onFiles)
-	all := harness.Below(harness.Local, []string{"/", "/a.html", "/b.html"})
-	s.WantLocs(harness.Local+"/sitemap.xml", all...)
-	root := filepath.Join(s.Dir, "site")
-	harness.Must(t, os.RemoveAll(root))
-	const heldBack = "sitemap change held back until later refreshes confirm it"
-	s.Logged(heldBack, "could not be read")
-	s.RefreshedAgain(harness.Local)
-	s.WantLocs(harness.Local+"/sitemap.xml", all...)
-	harness.Must(t, os.Mkdir(root, 0o755))
-	s.Logged(heldBack, "less than half")
-	s.RefreshedAgain(harness.Local)
-	s.WantLocs(harness.Local+"/sitemap.xml", all...)
-	if r := s.Do(http.MethodPost, "http://localhost:{admin}/sitemap/refresh"); r.StatusCode != http.StatusOK || !strings.Contains(r.Text, `"result":"empty"`) {
-		t.Errorf("an operator's refresh: status %d, %s", r.StatusCode, r.Text)
-	}
-	s.WantStatus(harness.Local+"/sitemap.xml", http.StatusNotFound)
-}
 
 // TestPageBeingWritten: a page that is empty when it is looked at keeps its place, as
 // whoever writes it may not be done. One that stays empty goes.

@@ -42,16 +42,12 @@ func (s *server) newDisk(name string) *disk {
 	d.cmd.Env = append(os.Environ(), diskVar+"="+d.backing+string(filepath.ListSeparator)+mountpoint)
 	d.cmd.Stderr = os.Stderr
 	in, err := d.cmd.StdinPipe()
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	harness.Must(s.T, err)
 	out, err := d.cmd.StdoutPipe()
 	if err == nil {
 		err = d.cmd.Start()
 	}
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	harness.Must(s.T, err)
 	d.in, d.out = in, bufio.NewReader(out)
 	s.T.Cleanup(func() { // which ends all that waits for it
 		_ = d.cmd.Process.Kill()

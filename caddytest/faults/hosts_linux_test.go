@@ -109,15 +109,11 @@ type usage struct {
 func measure(t *testing.T, pid int) (u usage) {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	number := func(i int) int64 {
 		n, err := strconv.ParseInt(fields[i], 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		return n
 	}
 	const ticks = 100 // a second, as Linux tells it to programs

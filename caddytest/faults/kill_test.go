@@ -121,9 +121,7 @@ func (s *server) committed() map[string]string {
 		return nil
 	}
 	data, err := os.ReadFile(found[0])
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	harness.Must(s.T, err)
 	var manifest struct {
 		Documents []struct {
 			Name   string
@@ -137,17 +135,11 @@ func (s *server) committed() map[string]string {
 	documents := make(map[string]string)
 	for _, d := range manifest.Documents {
 		packed, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(found[0])), d.Object.Name))
-		if err != nil {
-			s.T.Fatal(err)
-		}
+		harness.Must(s.T, err)
 		z, err := gzip.NewReader(bytes.NewReader(packed))
-		if err != nil {
-			s.T.Fatal(err)
-		}
+		harness.Must(s.T, err)
 		plain, err := io.ReadAll(z)
-		if err != nil {
-			s.T.Fatal(err)
-		}
+		harness.Must(s.T, err)
 		documents[d.Name] = string(plain)
 	}
 	return documents

@@ -55,9 +55,7 @@ func (s *Server) Child(caddyfile string, env ...string) *Child {
 	if err == nil {
 		err = os.WriteFile(file, config, 0o600)
 	}
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	Must(s.T, err)
 	temp := filepath.Join(s.Dir, "tmp")
 	if err := os.MkdirAll(temp, 0o755); err != nil {
 		s.T.Fatal(err)
@@ -70,9 +68,7 @@ func (s *Server) Child(caddyfile string, env ...string) *Child {
 	if c.stdin, err = cmd.StdinPipe(); err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	Must(s.T, err)
 	s.T.Cleanup(c.Kill)
 	return c
 }

@@ -24,9 +24,7 @@ func (s *Server) Write(files map[string]string) {
 				err = os.WriteFile(path, []byte(wholePage(name, content)), 0o644)
 			}
 		}
-		if err != nil {
-			s.T.Fatal(err)
-		}
+		Must(s.T, err)
 	}
 }
 
@@ -55,9 +53,7 @@ func (s *Server) Put(name, content string, when time.Time) {
 	if err == nil {
 		err = os.Rename(aside, path)
 	}
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	Must(s.T, err)
 }
 
 // DayOf is a day of the year 2000.
@@ -101,7 +97,5 @@ func (s *Server) WriteRaw(name, content string) {
 	if err == nil {
 		err = os.WriteFile(path, []byte(content), 0o644)
 	}
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	Must(s.T, err)
 }

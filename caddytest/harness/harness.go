@@ -83,9 +83,7 @@ func Prepare(t *testing.T, files map[string]string) *Server {
 	running.Lock()
 	ports := []string{freePort(t), freePort(t), freePort(t)}
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	s := &Server{T: t, Dir: dir, Port: ports[0], TLS: ports[1], More: ports[2]}
 	s.Log = filepath.Join(t.TempDir(), "caddy.log")
 	_ = os.Setenv("XDG_DATA_HOME", t.TempDir()) // what one test leaves there is not another's

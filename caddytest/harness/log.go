@@ -33,9 +33,7 @@ func (s *Server) Logged(words ...string) string {
 func (s *Server) LogLines(words ...string) []string {
 	s.T.Helper()
 	data, err := os.ReadFile(s.Log)
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	Must(s.T, err)
 	var found []string
 	for line := range strings.Lines(string(data)) {
 		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, s.Expand(word)) }) {
@@ -117,9 +115,7 @@ func (s *Server) Quietly(more int) {
 func (s *Server) Refreshes(n int) {
 	s.T.Helper()
 	module, err := caddy.GetModule("admin.api.sitemap")
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	Must(s.T, err)
 	for _, route := range module.New().(caddy.AdminRouter).Routes() {
 		if route.Pattern != "POST /sitemap/refresh" {
 			continue

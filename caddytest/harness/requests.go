@@ -167,9 +167,7 @@ func (s *Server) WantStatus(url string, want int) {
 func (s *Server) Raw(request string) int {
 	s.T.Helper()
 	conn, err := net.Dial("tcp", "127.0.0.1:"+s.Port)
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	Must(s.T, err)
 	defer func() { _ = conn.Close() }()
 	if _, err := conn.Write([]byte(request)); err != nil {
 		s.T.Fatal(err)
@@ -193,9 +191,7 @@ func (s *Server) Dates(origin string) map[string]string {
 			s.T.Fatalf("%s: got status %d\n%s", s.Expand(url), r.StatusCode, s.SitemapLog())
 		}
 		d, err := sitemaps.Read(r.Text)
-		if err != nil {
-			s.T.Fatal(err)
-		}
+		Must(s.T, err)
 		for _, p := range d.Pages {
 			dates[strings.TrimPrefix(p.Loc, s.Expand(origin))] = p.LastMod
 		}
@@ -223,13 +219,9 @@ func (s *Server) WantDates(origin string, want map[string]string) {
 func Gunzip(t *testing.T, data string) string {
 	t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader([]byte(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	plain, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return string(plain)
 }
 

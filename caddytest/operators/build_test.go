@@ -40,9 +40,7 @@ func refused(t *testing.T, status int, dir string, args []string, words ...strin
 func locsOf(t *testing.T, out, url string) []string {
 	t.Helper()
 	locs, err := readLocs(out, url, "sitemap.xml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return locs
 }
 
@@ -77,9 +75,7 @@ func wantLocs(t *testing.T, out, url string, paths ...string) {
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var all []string
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), ".") {

@@ -133,9 +133,7 @@ func validJSON(t *testing.T, text string) {
 func startQuickstart(t *testing.T) *server {
 	t.Helper()
 	root, err := filepath.Abs("../../examples")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	caddyfile := strings.NewReplacer(":8080", ":{port}", "* examples", "* "+filepath.ToSlash(root)).Replace(read(t, root, "quickstart", "Caddyfile"))
 	s := start(t, caddyfile, nil)
 	s.Do(http.MethodGet, harness.Local+"/sitemap.xml", googlebot)

@@ -219,9 +219,7 @@ func TestEventHandlersHurtNothing(t *testing.T) {
 func TestEventsExample(t *testing.T) {
 	records.begin(t, nil)
 	root, err := filepath.Abs("../../examples")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	_, caddyfile, _ := strings.Cut(read(t, root, "events", "Caddyfile"), "\n{\n")
 	caddyfile = strings.NewReplacer(":8080", ":{port}", "* examples", "* "+filepath.ToSlash(root)).Replace("{\n" + caddyfile)
 	s := start(t, caddyfile, nil)

@@ -54,9 +54,7 @@ func runCommand(t *testing.T, cmd *exec.Cmd) ran {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return ran{exit.ExitCode(), stdout.String(), stderr.String()}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return ran{0, stdout.String(), stderr.String()}
 }
 
@@ -69,9 +67,7 @@ func write(t *testing.T, dir string, files map[string]string) {
 		if err == nil {
 			err = os.WriteFile(path, []byte(content), 0o644)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 	}
 }
 
