@@ -406,10 +406,17 @@ func (s *server) browse(address string, uris ...string) {
 	}
 }
 
-// wantPages waits until the sitemap lists just these paths.
+// wantPages refreshes until the sitemap lists just these paths.
 func (s *server) wantPages(want ...string) {
 	s.T.Helper()
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, want)...)
+	want = harness.Below(s.Expand(harness.Local), want)
+	var got []string
+	var err error
+	s.Eventually(func() bool {
+		s.Refreshes(1)
+		got, err = s.TryLocs(harness.Local + "/sitemap.xml")
+		return err == nil && slices.Equal(got, want)
+	}, func() string { return fmt.Sprintf("got %q (%v), want %q\n%s", got, err, want, s.SitemapLog()) })
 }
 
 // stay wants the sitemap to list just these paths still, some refreshes later.

@@ -226,6 +226,7 @@ func TestDiscoverCrash(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, nil)
+			s.OpenAdmin()
 			app := startApplication(t)
 			caddyfile := app.in(logging(test.sources))
 			c := s.Child(caddyfile)
@@ -235,18 +236,14 @@ func TestDiscoverCrash(t *testing.T) {
 				want = visitedListed
 				s.browse("203.0.113.9", visited...)
 			}
-			refreshed := func(more int) (before int) {
-				before = len(s.RefreshLines())
-				s.Eventually(func() bool { return len(s.RefreshLines()) >= before+more }, s.SitemapLog)
-				return before
-			}
 			s.wantPages(want...)
-			refreshed(2)
+			s.Refreshes(1)
 			c.Kill()
+			lines := len(s.RefreshLines())
 			c = s.Child(caddyfile)
 			defer c.Kill()
 			s.First(c)
-			lines := refreshed(4)
+			s.Refreshes(3)
 			for _, line := range s.RefreshLines()[lines:] {
 				if line.Pages != len(want) {
 					t.Errorf("after a crash %d pages are listed, want %d: %+v", line.Pages, len(want), line)
@@ -288,8 +285,8 @@ func TestDiscoverLater(t *testing.T) {
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close() })
 	// The front page's redirect leads to where links begin to count.
-	s.wantPages("/about", "/articles", "/articles/1", "/articles/10", "/articles/12", "/articles/17", "/articles/2", "/articles/22", "/articles/3",
-		"/articles/4", "/articles/5", "/articles/6", "/articles/7", "/articles/8", "/articles/9", "/news", "/tags/"+tags[2])
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/about", "/articles", "/articles/1", "/articles/10", "/articles/12", "/articles/17", "/articles/2", "/articles/22", "/articles/3",
+		"/articles/4", "/articles/5", "/articles/6", "/articles/7", "/articles/8", "/articles/9", "/news", "/tags/" + tags[2]})...)
 }
 
 // TestDiscoverFolders is a site that is a folder of another: pages outside of it are not

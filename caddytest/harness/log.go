@@ -110,19 +110,25 @@ func (s *Server) Quietly(more int) {
 	}, func() string { return "it goes on changing\n" + s.SitemapLog() })
 }
 
-// Refreshes refreshes all sites of this process so many times, as the admin endpoint does: each
-// refresh begins after the one before it.
+// Refreshes refreshes all sites so many times, each time after the one before: by the admin
+// endpoint if there is one, which may be a child's, else by its handler in this process.
 func (s *Server) Refreshes(n int) {
 	s.T.Helper()
 	module, err := caddy.GetModule("admin.api.sitemap")
 	Must(s.T, err)
-	for _, route := range module.New().(caddy.AdminRouter).Routes() {
-		if route.Pattern != "POST /sitemap/refresh" {
+	for range n {
+		if s.Admin != "" {
+			if r := s.Do(http.MethodPost, "http://localhost:{admin}/sitemap/refresh"); r.StatusCode != http.StatusOK {
+				s.T.Fatalf("refreshing: status %d, %s\n%s", r.StatusCode, r.Text, s.SitemapLog())
+			}
 			continue
 		}
-		for range n {
+		for _, route := range module.New().(caddy.AdminRouter).Routes() {
+			if route.Pattern != "POST /sitemap/refresh" {
+				continue
+			}
 			ctx, cancel := context.WithTimeout(s.T.Context(), Patience)
-			err = route.Handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/sitemap/refresh", nil))
+			err := route.Handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/", nil))
 			if cancel(); err != nil {
 				s.T.Fatalf("refreshing: %v\n%s", err, s.SitemapLog())
 			}
