@@ -190,17 +190,6 @@ const (
 	refreshSuperseded = "superseded" // the next configuration refreshes the site
 )
 
-// ownSitemaps is the source that comes after those of the handler.
-const ownSitemaps = "own sitemaps"
-
-// inputNames are the names of a site's sources.
-func (h *Handler) inputNames() (names []string) {
-	for _, source := range h.sources {
-		names = append(names, caddy.GetModuleName(source))
-	}
-	return append(names, ownSitemaps)
-}
-
 // lastReport is that on the last refresh; the zero value: there has been none.
 func (s *site) lastReport() *report.Report { return cmp.Or(s.state.report.Load(), new(report.Report)) }
 

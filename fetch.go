@@ -24,21 +24,21 @@ import (
 
 const (
 	fetchTimeout   = 10 * time.Second
-	fetchGrace     = time.Second // for a handler to heed that its request is canceled
-	maxAbandoned   = 64          // fetches of a handler that never came back; then its crawl pauses
-	workers        = 16          // goroutines that wait for fetches
-	peekBody       = 64 << 10    // of a page whose head alone matters
+	fetchGrace     = time.Second // for a handler to return once its request is canceled
+	maxAbandoned   = 64          // fetches of a handler that did not return; then its crawl pauses
+	workers        = 16          // goroutines that fetch
+	peekBody       = 64 << 10    // bytes of a page of which only the head matters
 	fetchUserAgent = "caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)"
 
-	// anonymousAddr is TEST-NET-1 of RFC 5737: what is open to an address of the private
-	// network is not open to this one.
+	// anonymousAddr is in TEST-NET-1 of RFC 5737: rules that admit private networks do not
+	// admit it.
 	anonymousAddr = "192.0.2.1:49152"
 
-	// unhandledVar is what Caddy itself sets at the end of a terminal route. What no route
-	// handles is an empty 200 to a visitor.
+	// unhandledVar is set by Caddy, too, at the end of a terminal route. A visitor gets an
+	// empty 200 for a request that no route handles.
 	unhandledVar = "unhandled"
 
-	// upstreamPlaceholder is what reverse_proxy sets when it has chosen an upstream.
+	// upstreamPlaceholder is set by reverse_proxy when it has chosen an upstream.
 	upstreamPlaceholder = "http.reverse_proxy.upstream.address"
 )
 
@@ -68,15 +68,15 @@ func newServerFetcher(ctx context.Context, server *caddyhttp.Server) *serverFetc
 type request struct {
 	crawl.Request
 	origin    string        // scheme, host and port under which the server knows the site
-	probe     *probe        // what the sitemap handler notes its findings in
-	abandoned *atomic.Int32 // of the handler on whose behalf it is made
-	visitor   bool          // the sitemap handler takes it for a visitor's
+	probe     *probe        // filled in by the sitemap handler; nil: it is no probe
+	abandoned *atomic.Int32 // Handler.abandoned of the site
+	visitor   bool          // the sitemap handler serves it as a visitor's
 }
 
-// fetch makes a GET request as an anonymous visitor: from an address of documentation,
-// without cookies and credentials. It leaves no line in the access log. A handler's error
-// is a response with that error's status; the error here means that there was none. After
-// errAbandoned the request's probe belongs to the handler, and must not be read.
+// fetch makes a GET request as an anonymous visitor, without cookies and credentials. It writes no
+// line to the access log. If a handler returns an error, that is a response with the error's status;
+// an error of fetch means that there was no response. After errAbandoned the request's probe must
+// not be read: a handler may still write to it.
 func (f *serverFetcher) fetch(ctx context.Context, q request) (*crawl.Response, error) {
 	if ctx.Err() != nil { // each fetch that hangs would take its grace
 		return nil, ctx.Err()
@@ -85,8 +85,8 @@ func (f *serverFetcher) fetch(ctx context.Context, q request) (*crawl.Response, 
 	defer cancel()
 	var res *crawl.Response
 	var err error
-	// Nothing can end a handler that opens a named pipe, say, but neither other sites nor
-	// Stop shall wait for it.
+	// Nothing can end a handler that, say, opens a named pipe, but neither other sites nor
+	// Stop must wait for it.
 	if q.abandoned.Load() >= maxAbandoned || !f.workers.OrLeave(ctx, fetchGrace, q.abandoned, func() { res, err = f.run(ctx, cancel, q) }) {
 		return nil, errAbandoned
 	}
@@ -102,7 +102,7 @@ func (f *serverFetcher) run(ctx context.Context, cancel context.CancelFunc, q re
 	w := recorder.New(recorder.Options{Limit: q.Limit, Wants: q.Wants, Stop: cancel})
 	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, f.server)
 	caddyhttp.SetVar(r.Context(), caddyhttp.LogSkipVar, true)
-	// net/http would catch what the abort handler and broken upstreams panic with.
+	// The abort handler and broken upstreams panic; net/http would recover that.
 	defer func() {
 		v := recover()
 		switch {
@@ -144,7 +144,7 @@ func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
 	return r, nil
 }
 
-// recorded is what was recorded as a response, where a handler returned err.
+// recorded returns the recorded response of a handler that returned err.
 func recorded(w *recorder.Recorder, r *http.Request, err error) *crawl.Response {
 	status := statusOf(err)
 	unhandled, _ := caddyhttp.GetVar(r.Context(), unhandledVar).(bool)
@@ -156,7 +156,7 @@ func recorded(w *recorder.Recorder, r *http.Request, err error) *crawl.Response 
 	return &crawl.Response{Status: w.Status, Header: header, Body: w.Body, Truncated: w.Truncated, Proxied: proxied, Unhandled: unhandled}
 }
 
-// statusOf is the status that Caddy sends where a handler returned an error, or none, and
+// statusOf returns the status that Caddy sends after a handler returned err, which may be nil, and
 // sent no status itself.
 func statusOf(err error) int {
 	var herr caddyhttp.HandlerError
@@ -173,16 +173,16 @@ func statusOf(err error) int {
 type siteFetcher struct {
 	*identity
 	server *serverFetcher
-	routes uint64 // digest of what the server answers for the site
+	routes uint64 // digest of the server's routes for the site: see digestRoutes
 }
 
-// digest is of all that has a site refreshed anew when it changes.
+// digest returns the digest of settings and routes: if it changes, the site is refreshed at once.
 func (f *siteFetcher) digest() uint64 {
 	return digestOf(f.handler.settings.digest, f.routes, trustsProxies(f.handler.server))
 }
 
-// fetch makes a request for a path as the server knows it. Of sites on demand there may be
-// a thousand: they wait for the turn of an upstream, but not for all of a long pause.
+// fetch makes a request for an internal path: see identity.internalPath. Sites on demand, of which
+// there may be a thousand, wait for the upstreams' limiter after it, but for ten seconds at most.
 func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *probe) (*crawl.Response, error) {
 	res, err := f.server.fetch(ctx, request{Request: crawl.Request{Path: path, Limit: limit}, origin: f.internalOrigin, probe: p, abandoned: &f.handler.abandoned})
 	if err == nil && res.Proxied && f.onDemand {
@@ -195,7 +195,7 @@ func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *prob
 	return res, err
 }
 
-// Fetch implements crawl.Fetcher for paths of the site's URLs.
+// Fetch implements [crawl.Fetcher] for paths of the site's URLs.
 func (f *siteFetcher) Fetch(ctx context.Context, r crawl.Request) (*crawl.Response, error) {
 	r.Path = f.internalPath(r.Path)
 	res, err := f.server.fetch(ctx, request{Request: r, origin: f.internalOrigin, abandoned: &f.handler.abandoned})

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -305,11 +304,4 @@ func (s *site) checkSetup() {
 	if s.id.scheme == "http" && set.base == "" && strings.Contains(s.id.host, ".") && certmagic.SubjectQualifiesForPublicCert(s.id.host) && !trustsProxies(s.handler.server) {
 		s.logger.Once(zap.WarnLevel, "http", "the sitemap of a public name lists http URLs; where a proxy in front speaks https, set base_url or trusted_proxies")
 	}
-}
-
-// trustsProxies reports whether a server believes what some proxy says of a request. Caddy
-// keeps that to itself; where it should come to call it otherwise, none is known.
-func trustsProxies(server *caddyhttp.Server) bool {
-	trusted := reflect.ValueOf(server).Elem().FieldByName("trustedProxies")
-	return server.TrustedProxiesUnix || trusted.Kind() == reflect.Interface && !trusted.IsNil()
 }

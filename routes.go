@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,10 +22,10 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// mount is a place in a server's routes: that of a handler, or of a route while they are walked.
+// mount is a place in a server's routes: that of a handler, or the current one while they are walked.
 type mount struct {
-	hosts   []string // that matchers spell out; with patterns, such as *.example.com; nil: all
-	prefix  string   // what was stripped of the path before it, percent-encoded
+	hosts   []string // of the matchers, also patterns such as *.example.com; nil: all
+	prefix  string   // that was stripped from the path before it, percent-encoded
 	root    string   // that was set last before it
 	servers []fileServer
 }
@@ -37,17 +38,17 @@ type fileServer struct {
 	fs   string
 }
 
-// mounts are all places of a handler. Few handlers have more than one: those of
-// named routes.
+// mounts are all places of a handler. Only handlers of named routes have more than
+// one.
 type mounts []*mount
 
-// in are the mounts in a prefix.
+// in returns the mounts with a prefix.
 func (s mounts) in(prefix string) mounts {
 	return slices.DeleteFunc(slices.Clone(s), func(m *mount) bool { return m.prefix != prefix })
 }
 
-// prefixOf is the prefix that a path as the client sent it lies in: the longest one in
-// which the handler is mounted.
+// prefixOf returns the longest prefix of a mount that contains a path, decoded and as the
+// client sent it.
 func (s mounts) prefixOf(path string) string {
 	longest := ""
 	for _, m := range s {
@@ -58,7 +59,7 @@ func (s mounts) prefixOf(path string) string {
 	return longest
 }
 
-// hosts are those that matchers spell out for a prefix.
+// hosts returns the hosts that matchers spell out for a prefix.
 func (s mounts) hosts(prefix string) []string {
 	var all []string
 	for _, mount := range s.in(prefix) {
@@ -71,13 +72,13 @@ func (s mounts) hosts(prefix string) []string {
 	return all
 }
 
-// matchesHost reports whether requests for a host could reach the handler in a prefix.
+// matchesHost reports whether requests for a host can reach the handler in a prefix.
 func (s mounts) matchesHost(host, prefix string) bool {
 	return slices.ContainsFunc(s.in(prefix), func(m *mount) bool { return origin.Overlap(m.hosts, []string{host}) })
 }
 
-// representativeHost is a host that leads to the handler in a prefix: the wanted one if it
-// does, else one that a matcher spells out, else one that a pattern takes.
+// representativeHost returns a host by which requests reach the handler in a prefix: the wanted
+// one if they do, else one that a matcher spells out, else one that a pattern matches.
 func (s mounts) representativeHost(wanted, prefix string) string {
 	all := s.hosts(prefix)
 	for _, m := range s.in(prefix) {
@@ -113,11 +114,11 @@ type walker struct {
 	server  *caddyhttp.Server
 	found   map[*Handler]mounts
 	servers []fileServer
-	named   []string // routes being walked, since they may invoke each other
+	named   []string // named routes being walked, which may invoke each other
 }
 
-// routes walks a list in order and returns the place after it, since a rewrite
-// in one route holds for those that follow.
+// routes walks a list in order and returns the place after it: a rewrite or a root
+// in one route also holds for the routes that follow.
 func (w *walker) routes(routes caddyhttp.RouteList, at mount) mount {
 	for _, route := range routes {
 		inside := mount{hosts: origin.Intersect(at.hosts, hostsOf(route.MatcherSets)), prefix: at.prefix, root: at.root}
@@ -163,7 +164,7 @@ func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at mount) mount {
 	return at
 }
 
-// hostsOf are the hosts that matchers name; nil where one set names none.
+// hostsOf returns the hosts that matchers name; nil if one set names none.
 func hostsOf(sets caddyhttp.MatcherSets) (all []string) {
 	for _, set := range sets {
 		i := slices.IndexFunc(set, func(matcher any) bool { _, ok := matcher.(*caddyhttp.MatchHost); return ok })
@@ -175,10 +176,9 @@ func hostsOf(sets caddyhttp.MatcherSets) (all []string) {
 	return all
 }
 
-// digestRoutes tells apart what a server would answer for a host, as far as its routes say
-// it: with another digest, every page is fetched again. What upstreams there are is not in
-// it, nor what handlers load as modules of their own. It also reports whether a route proxies
-// requests.
+// digestRoutes returns the digest of a server's routes for a host: if it changes, all pages are
+// fetched again. Upstreams are not part of it, nor modules that handlers load themselves. It also
+// reports whether a route proxies requests.
 func digestRoutes(server *caddyhttp.Server, host string) (digest uint64, proxies bool) {
 	sum := xxhash.New()
 	var add func(caddyhttp.RouteList, *caddyhttp.HTTPErrorConfig)
@@ -208,8 +208,8 @@ func digestRoutes(server *caddyhttp.Server, host string) (digest uint64, proxies
 	return sum.Sum64(), proxies
 }
 
-// settingsOf are a module's type and settings. It may not be made for being encoded again:
-// then its type has to do.
+// settingsOf returns a module's type and settings. Of a module that cannot be encoded, it is the
+// type alone.
 func settingsOf(module any) (settings string) {
 	settings = fmt.Sprintf("%T", module)
 	var all any
@@ -218,7 +218,7 @@ func settingsOf(module any) (settings string) {
 	case caddyhttp.MatcherSets:
 		var sets [][]string
 		for _, set := range m {
-			var matchers []string // which come in no order
+			var matchers []string // in no order
 			for _, matcher := range set {
 				matchers = append(matchers, settingsOf(matcher))
 			}
@@ -235,7 +235,8 @@ func settingsOf(module any) (settings string) {
 	return settings + string(encoded)
 }
 
-// listenerOf is how a server is reached by URLs: of several listeners by the https one.
+// listenerOf returns the address, without a host, of a server's URLs: of several listeners, the
+// first https one.
 func listenerOf(server *caddyhttp.Server, httpPort, httpsPort int) address {
 	best := address{scheme: "http"}
 	for i, listen := range server.Listen {
@@ -257,7 +258,7 @@ func listenerOf(server *caddyhttp.Server, httpPort, httpsPort int) address {
 	return best
 }
 
-// forwarded is what a trusted proxy in front says of the request it got.
+// forwarded returns the scheme and host that a trusted proxy forwards; "": none.
 func forwarded(r *http.Request) (scheme, host string) {
 	if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); !trusted {
 		return "", ""
@@ -268,4 +269,11 @@ func forwarded(r *http.Request) (scheme, host string) {
 	}
 	host, _, _ = strings.Cut(r.Header.Get("X-Forwarded-Host"), ",")
 	return scheme, strings.TrimSpace(host)
+}
+
+// trustsProxies reports whether a server trusts the headers of some proxy. It reads an unexported
+// field of Caddy's; should that be renamed, the result is false.
+func trustsProxies(server *caddyhttp.Server) bool {
+	trusted := reflect.ValueOf(server).Elem().FieldByName("trustedProxies")
+	return server.TrustedProxiesUnix || trusted.Kind() == reflect.Interface && !trusted.IsNil()
 }

@@ -166,9 +166,9 @@ type Refresh struct {
 	warnings map[string]string // by kind
 }
 
-// newRefresh is a refresh of a site. All cores may compute while nothing is served yet, later
-// half of them. Of sites on demand anyone can make up the next one. The error is that of a file
-// system that does not exist.
+// newRefresh returns the Refresh of a site. Until something is served, it may use all cores, later half
+// of them; sites on demand always half, as clients can make up any number. The error is that the file
+// system does not exist.
 func newRefresh(s *site, probed probeResult, now time.Time) (r *Refresh, err error) {
 	r = &Refresh{
 		BaseURL: s.origin, Prefix: s.prefix, Root: probed.root, Hide: probed.hide, Index: probed.index,
@@ -184,7 +184,7 @@ func newRefresh(s *site, probed probeResult, now time.Time) (r *Refresh, err err
 	return r, err
 }
 
-// fileSystem looks a file system up by name; nil: the operating system's own.
+// fileSystem returns the file system with a name; nil: the operating system's own.
 func fileSystem(ctx caddy.Context, name string) (fs.FS, error) {
 	fsys, ok := ctx.FileSystems().Get(name)
 	if !ok {
@@ -197,11 +197,11 @@ func fileSystem(ctx caddy.Context, name string) (fs.FS, error) {
 	return fsys, nil
 }
 
-// replacer replaces global placeholders and those of a request for the site.
+// replacer returns a replacer of global placeholders and those of a request for the site.
 func (r *Refresh) replacer() *caddy.Replacer {
 	repl, q := caddy.NewReplacer(), request{origin: r.BaseURL, Request: crawl.Request{Path: "/"}}
 	visit, _ := q.httpRequest(context.Background()) // of a path that can be parsed
-	visit.URL.Path = ""                             // which has no value here
+	visit.URL.Path = ""                             // its placeholder has no value
 	caddyhttp.PrepareRequest(visit, repl, nil, r.site.handler.server)
 	return repl
 }
@@ -251,7 +251,7 @@ func (r *Refresh) clearOldWarnings() {
 // maxSourceBit is the last bit of [page.Page.Sources].
 const maxSourceBit = 15
 
-// inputs are the site's sources, for the gathering.
+// inputs returns the site's sources as inputs of the gather stage.
 func (r *Refresh) inputs() (inputs []merge.Input) {
 	h, missing := r.site.handler, &r.site.state.missing
 	for i, source := range h.sources {
@@ -269,7 +269,7 @@ func (r *Refresh) inputs() (inputs []merge.Input) {
 				missing.Delete(i)
 			case errors.Is(err, fs.ErrNotExist):
 				if since, _ := missing.LoadOrStore(i, r.Now); r.Now.Sub(since.(time.Time)) >= confirmAfter {
-					return nil // it has been gone for long: so are its pages
+					return nil // after ten minutes, its pages are gone, too
 				}
 			case errors.Is(err, fs.ErrPermission):
 				err = fmt.Errorf("%w%s", err, asUser())
@@ -281,4 +281,15 @@ func (r *Refresh) inputs() (inputs []merge.Input) {
 		inputs = append(inputs, merge.Input{Name: ownSitemaps, Pages: r.ownSitemaps})
 	}
 	return inputs
+}
+
+// ownSitemaps is the name of the input that comes after the handler's sources.
+const ownSitemaps = "own sitemaps"
+
+// inputNames returns the names of the inputs, in their order; the last one may have no input.
+func (h *Handler) inputNames() (names []string) {
+	for _, source := range h.sources {
+		names = append(names, caddy.GetModuleName(source))
+	}
+	return append(names, ownSitemaps)
 }
