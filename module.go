@@ -101,7 +101,7 @@ const (
 //	}
 //
 // Path patterns are those of Caddy's `path` matcher. Placeholders are replaced only where the
-// description of a setting says so; elsewhere they are errors.
+// description of a setting says so; elsewhere they are errors, but text in a URL of a list.
 type Handler struct {
 	// The path of the sitemap, or of its index if it has more than one document. It ends in
 	// `.xml`. The shards lie beside it. Pages outside of its folder are not listed, as the
