@@ -205,7 +205,7 @@ func (s *site) report(r report.Refresh, begun time.Time, took time.Duration) {
 	s.state.report.Store(last)
 	r.Log(s.logger, s.handler.logger.With(zap.String("site", s.url())), last, before)
 	if r.Err == nil {
-		s.logProbed(last, r.Cause())
+		s.logProbed(&r, last)
 	}
 	if (last.Result == report.Failed || last.Result == report.HeldBack) && (last.Result != before.Result || last.Reason != before.Reason) {
 		s.app.events.announce(s, "sitemap_refresh_failed", map[string]any{"reason": last.Reason})
@@ -213,18 +213,21 @@ func (s *site) report(r report.Refresh, begun time.Time, took time.Duration) {
 }
 
 // logProbed writes what is wrong with the site as a whole.
-func (s *site) logProbed(last *report.Report, cause []zap.Field) {
+func (s *site) logProbed(r *report.Refresh, last *report.Report) {
 	set, probed, level := &s.handler.settings, cmp.Or(s.probed.Load(), new(probeResult)), zap.WarnLevel
-	s.logger.OnceIf(probed.robots.closed && !set.crawl.Off, level, "robots", "robots.txt cannot be fetched, or returns an error, so no page is fetched")
+	cause := r.Cause()
+	s.logger.OnceIf(probed.robots.closed && !set.crawl.Off, level, "robots", "robots.txt does not respond or returns an error, so no page is fetched: let it return 200 or 404", zap.String("sitemap", s.sitemapURL()), zap.Int("status", probed.robots.status))
 	if probed.blocked == reasonRefused || probed.blocked == reasonAbsent { // the visitor's word, or as the operator wants it
 		level = zap.InfoLevel
 	}
-	tooEarly := last.Reason == "" && last.Pending > 0
+	isEarly := last.Reason == "" && last.Pending > 0
+	isLogged := last.Reason == "" && cause == nil && (len(r.Merged.Failed) > 0 || len(r.Warnings) > 0) // as the failure of a source
 	fields := append(last.Fields(), zap.String("root", probed.root), zap.String("path", s.id.prefix+set.path))
 	if probed.blocked != "" {
 		fields = append(fields, zap.Int("status", probed.status), zap.String("remedy", probed.remedy))
 	}
-	s.logger.OnceIf(last.Result == report.Empty && !tooEarly, level, "empty", cmp.Or(last.Reason, "no page to list, so there is no sitemap"), append(fields, cause...)...)
+	s.logger.OnceIf(last.Result == report.Empty && !isEarly && !isLogged, level, "empty", cmp.Or(last.Reason, "no page to list, so there is no sitemap"),
+		append(fields, cause[:min(len(cause), 2)]...)...) // the others are there
 }
 
 func pagesOf(snapshot *publish.Snapshot) int {

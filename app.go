@@ -109,7 +109,7 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 		return err
 	}
 	if a.State == "" && a.folder == "" {
-		a.logger.Warn("nothing is remembered across restarts: there is no home folder; set 'state' of the sitemap app, or XDG_DATA_HOME")
+		a.logger.Warn("no home folder for the state, so pages are fetched again after a restart: set 'state' of the sitemap app, or XDG_DATA_HOME")
 	}
 	if a.events, err = newEventQueue(a); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (a *App) namedSites(most int) []*site {
 			}
 			for _, host := range hosts {
 				if len(named) >= most {
-					h.logger.Info("many hosts are named: the sitemaps of the others are built when they are first requested", zap.Int("named", most))
+					h.logger.Info("the configuration names many hosts: the sitemaps of the others are built at their first request", zap.Int("named", most))
 					return named
 				}
 				id, _ := h.idOf(&http.Request{Host: host}, m.prefix)
@@ -239,7 +239,7 @@ func (a *App) site(id siteID) (*site, error) {
 		if recent || !a.makeRoom(1, nil) {
 			if a.refused++; !recent {
 				a.full = now
-				h.sampled.Warn("too many sites are known by their visitors' Host headers alone; name hosts in the configuration, or set base_url", zap.Int("refused", a.refused))
+				h.sampled.Warn("too many sites that only visitors named: name hosts in the configuration, or set 'base_url'", zap.Int("refused", a.refused))
 			}
 			return nil, errTooManySites
 		}

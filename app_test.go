@@ -253,7 +253,7 @@ func TestNamedSites(t *testing.T) {
 	if got, want := fmt.Sprint(urls), "[https://a.example:8443 https://a.example:8443/docs]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := b.app.namedSites(1); len(got) != 1 || b.logged("many hosts are named: the sitemaps of the others are built when they are first requested") != 1 {
+	if got := b.app.namedSites(1); len(got) != 1 || b.logged("the configuration names many hosts: the sitemaps of the others are built at their first request") != 1 {
 		t.Errorf("of one: got %d sites, logs %v", len(got), b.logs.All())
 	}
 	base := newBench(t, func(h *Handler) {

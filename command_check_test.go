@@ -18,9 +18,9 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("the disk 
 func TestCheckFlags(t *testing.T) {
 	for name, test := range map[string]struct{ args, want string }{
 		"no argument":     {"", "nothing to check: name a file, a folder, a URL, or - for standard input"},
-		"rate":            {"--rate 2 -", `invalid argument "2" for "--rate" flag: a number a second is wanted, such as 2/s or 0.5/s`},
+		"rate":            {"--rate 2 -", `invalid argument "2" for "--rate" flag: use a number per second, such as 2/s or 0.5/s`},
 		"no sample":       {"--fetch=few -", `invalid argument "few" for "--fetch" flag: strconv.ParseInt: parsing "few": invalid syntax`},
-		"base with query": {"--base-url http://example.com/?a -", `invalid argument "http://example.com/?a" for "--base-url" flag: only scheme, host, port and folder belong in it`},
+		"base with query": {"--base-url http://example.com/?a -", `invalid argument "http://example.com/?a" for "--base-url" flag: only scheme, host, port and folder are allowed`},
 		"proxy":           {"--proxy localhost:8080 -", `invalid argument "localhost:8080" for "--proxy" flag: use a URL such as http://localhost:3128`},
 	} {
 		t.Run(name, func(t *testing.T) {

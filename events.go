@@ -66,7 +66,7 @@ func (q *eventQueue) announce(s *site, name string, data map[string]any) {
 		q.events.Emit(q.app.ctx, name, data)
 	}:
 	default:
-		s.logger.Once(zap.WarnLevel, "events", "event handlers take longer than refreshes: events are dropped")
+		s.logger.Once(zap.WarnLevel, "events", "events are dropped: event handlers take longer than refreshes")
 	}
 }
 

@@ -75,7 +75,7 @@ func explain(r *http.Request, a *App, rawURL string) (any, error) {
 	}
 	x.Now = of.follow(r.Context(), x)
 	if last := x.Now[len(x.Now)-1]; x.Reason == reasonUnnamed && last.Listed {
-		x.because("leads to a listed page", "What it leads to is listed in its place.", "")
+		x.because("leads to a listed page", "Its target is listed instead.", "")
 		x.Other = last.URL
 	} else if x.Reason == reasonUnnamed && last.Status >= http.StatusBadRequest {
 		x.Remedy = "Serve it first."
@@ -182,7 +182,7 @@ func (s *site) addReason(x *explanation, path string) {
 			x.Meaning = fmt.Sprintf("The sitemap's path, or the front page, returns status %d.", probed.status)
 		}
 	case s.isDocument(path):
-		x.because(excluded, "It is a document of the sitemap itself.", "")
+		x.because(excluded, "It is a document of the sitemap.", "")
 	case excluded != "":
 		x.is(indexing.Excluded)
 		x.Reason, x.Rule = excluded, set.exclude.which(path)
@@ -197,7 +197,7 @@ func (s *site) addReason(x *explanation, path string) {
 		x.is(indexing.NoLinks)
 	default:
 		x.because(reasonUnnamed, "At the last refresh, no source named it, and no listed page linked to it.",
-			"Name it in 'urls', beside 'files' and other sources, or a kind of file in 'include' of 'files'; with 'links', a link to it is enough.")
+			"Name it in 'urls', in addition to 'files' and other sources, or its kind of file in 'include' of 'files'; with 'links', a link to it is enough.")
 		for _, source := range s.handler.sources {
 			if f, ok := source.(*SourceFiles); ok && x.Rule == "" {
 				if x.Rule = compilePatterns(new(option.Checker), "", f.Exclude).which(path); x.Rule != "" {

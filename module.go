@@ -335,7 +335,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {
-		return errors.New("a sitemap belongs in the routes of an HTTP server")
+		return errors.New("the sitemap handler must be in the routes of an HTTP server")
 	}
 	app, err := ctx.App("sitemap")
 	if err != nil {
@@ -369,8 +369,8 @@ func (h *Handler) compile(base string) (err error) {
 	}
 	given := cmp.Or(h.Path, "/sitemap.xml")
 	s.path, err = page.Canonical(given)
-	c.Refuse(err != nil || !page.IsClean(given) || strings.Contains(given, "{"), "path '%s': a clean path such as /sitemap.xml is wanted", given)
-	c.Refuse(path.Ext(given) != ".xml" || path.Base(given) == ".xml", "path '%s': the name of a sitemap ends in .xml", given)
+	c.Refuse(err != nil || !page.IsClean(given) || strings.Contains(given, "{"), "path '%s': use a clean path such as /sitemap.xml", given)
+	c.Refuse(path.Ext(given) != ".xml" || path.Base(given) == ".xml", "path '%s': the name of a sitemap must end in .xml", given)
 	c.Refuse(s.prefix != "" && path.Dir(s.path) != "/" && !strings.HasPrefix(s.path, s.prefix+"/"),
 		"base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
 	s.stem, s.folder = page.Unescape(strings.TrimSuffix(s.path, ".xml")), page.Unescape(s.prefix)
@@ -408,8 +408,8 @@ func (h *Handler) compile(base string) (err error) {
 }
 
 func (r Rule) compile(c *option.Checker) Rule {
-	c.Refuse(len(r.Match) == 0, "a rule has at least one path pattern")
-	c.Refuse(r.ChangeFreq == "" && r.Priority == nil, "the rule for %s says nothing: give it a changefreq or a priority", strings.Join(r.Match, " "))
+	c.Refuse(len(r.Match) == 0, "a rule needs at least one path pattern")
+	c.Refuse(r.ChangeFreq == "" && r.Priority == nil, "the rule for %s sets nothing: give it a changefreq or a priority", strings.Join(r.Match, " "))
 	r.match = compilePatterns(c, "rule", r.Match)
 	var err error
 	if r.ChangeFreq != "" {
@@ -424,9 +424,9 @@ func (r Rule) compile(c *option.Checker) Rule {
 }
 
 func (s Crawl) compile(c *option.Checker) Crawl {
-	c.Refuse(s.Off && (s.Rate != 0 || s.Concurrency != 0 || s.Disallow != nil), "crawl is off: its other settings have no effect")
+	c.Refuse(s.Off && (s.Rate != 0 || s.Concurrency != 0 || s.Disallow != nil), "crawl is off, so its other settings have no effect")
 	s.Rate, s.Concurrency = cmp.Or(s.Rate, 2), c.InRange("crawl concurrency", s.Concurrency, 1, 100)
-	c.Refuse(!(s.Rate >= 1.0/3600 && s.Rate <= maxCrawlRate), "crawl rate is %v/s: it is at least one an hour and at most %d/s", s.Rate, maxCrawlRate)
+	c.Refuse(!(s.Rate >= 1.0/3600 && s.Rate <= maxCrawlRate), "crawl rate is %v/s: use at least one an hour and at most %d/s", s.Rate, maxCrawlRate)
 	if s.Disallow == nil {
 		s.Disallow = defaultDisallow
 	}

@@ -65,6 +65,7 @@ var reasonRemedies = map[string]string{
 type robotsRules struct {
 	rules    robotstxt.Rules
 	closed   bool     // it cannot be fetched: RFC 9309, section 2.3.1.4, disallows everything
+	status   int      // then; 0: it does not respond
 	unseen   bool     // requests for it do not reach the handler
 	sitemaps []string // that it names
 }
@@ -189,8 +190,10 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 	p := &probe{handler: f.handler}
 	res, err := f.fetch(ctx, robotsPath, robotstxt.MaxBody, p)
 	switch {
-	case err != nil, fails(res.Status):
+	case err != nil:
 		return robotsRules{closed: true}
+	case fails(res.Status):
+		return robotsRules{closed: true, status: res.Status}
 	case res.Status != http.StatusOK, robotstxt.IsHTML(res.Header.Get("Content-Type"), res.Body):
 		return robotsRules{unseen: !p.robots}
 	}
@@ -299,9 +302,9 @@ func (s *site) checkSetup() {
 		return
 	}
 	if set.robots && probed.robots.unseen {
-		s.logger.Once(zap.WarnLevel, "unseen", "requests for /robots.txt do not reach the sitemap handler; add this line to it yourself", zap.String("line", "Sitemap: "+s.sitemapURL()))
+		s.logger.Once(zap.WarnLevel, "unseen", "requests for /robots.txt do not reach the sitemap handler: add this line to the file", zap.String("line", "Sitemap: "+s.sitemapURL()))
 	}
 	if s.id.scheme == "http" && set.base == "" && strings.Contains(s.id.host, ".") && certmagic.SubjectQualifiesForPublicCert(s.id.host) && !trustsProxies(s.handler.server) {
-		s.logger.Once(zap.WarnLevel, "http", "the sitemap of a public name lists http URLs; where a proxy in front speaks https, set base_url or trusted_proxies")
+		s.logger.Once(zap.WarnLevel, "http", "the sitemap of a public host lists http URLs: if a proxy in front terminates TLS, set 'base_url' or 'trusted_proxies'")
 	}
 }

@@ -136,7 +136,7 @@ type refreshRun struct {
 // probe probes the site's routes, and settles which sites are aliases of others.
 func (s *site) probe(ctx context.Context) (probeResult, error) {
 	hangs := time.AfterFunc(fetchTimeout, func() {
-		s.logger.Once(zap.WarnLevel, "hangs", "the site does not answer its own requests for its front page or robots.txt: the disk or upstream behind them hangs")
+		s.logger.Once(zap.WarnLevel, "hangs", "the site does not respond to requests for its front page or robots.txt: its disk or upstream hangs")
 	})
 	probed, err := s.fetcher.probe(ctx)
 	if hangs.Stop() {
@@ -280,13 +280,13 @@ func (r *refreshRun) confirm(published *publish.Snapshot, out *report.Refresh) (
 	switch {
 	case published == nil, r.selectedBy != r.state.selectedBy.Load(), r.demanded: // nothing to compare, or intended
 	case 2*pagesOf(out.Snapshot) < pagesOf(published):
-		reason = "less than half of the pages are left"
+		reason = "less than half of the pages would be left"
 	default:
 		for status := range indexing.StatusCount {
 			// Pages that no source names any more were taken away by somebody: only the loss
 			// of half of all is suspicious.
 			if n := out.Selected.Regressed[status]; status != indexing.Absent && n > 0 && 5*n > pagesOf(published) {
-				reason = fmt.Sprintf("over a fifth of the pages are %s at once", status)
+				reason = fmt.Sprintf("more than a fifth of the pages would go at once: %s", status)
 				break
 			}
 		}
@@ -375,7 +375,7 @@ func (s *site) run() {
 		}()
 		out = s.refresh(running, demanded)
 	}) {
-		s.logger.Warn("a refresh goes on although it was told to end")
+		s.logger.Warn("a refresh goes on although it was canceled")
 		return
 	}
 	if s.ctx.Err() != nil {

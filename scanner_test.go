@@ -27,7 +27,7 @@ import (
 // TestConfirm: a suspicious change is held back until refreshes over ten minutes agree,
 // unless it is what the operator asked for.
 func TestConfirm(t *testing.T) {
-	const few, broken = "less than half of the pages are left", "over a fifth of the pages are server error at once"
+	const few, broken = "less than half of the pages would be left", "more than a fifth of the pages would go at once: server error"
 	half := confirmAfter / 2
 	type step struct {
 		after     time.Duration // since the step before

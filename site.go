@@ -291,7 +291,7 @@ func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
 		main := twin.mainOf(twins)
 		if twin.main.Swap(main) != main && main != nil {
 			twin.setReady()
-			twin.logger.Debug("another site's sitemap stands for this one's", zap.String("sitemap", main.sitemapURL()))
+			twin.logger.Debug("alias: requests for the sitemap are redirected to that of another site", zap.String("sitemap", main.sitemapURL()))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -59,11 +60,11 @@ func (SourceAccessLog) CaddyModule() caddy.ModuleInfo {
 
 func (s *SourceAccessLog) discovers(all *discovery) error {
 	c := option.Checker{Err: s.Discovery.discovers(all)}
-	c.Refuse(len(s.Files) == 0, "no log is named")
+	c.Refuse(len(s.Files) == 0, "no access log is named")
 	for _, name := range s.Files {
 		_, err := filepath.Match(name, "")
-		c.Refuse(name == "", "a log has an empty name")
-		c.Refuse(err != nil, "'%s' is no pattern of names: %w", name, err)
+		c.Refuse(name == "", "an access log has an empty name")
+		c.Refuse(err != nil, "'%s' is not a file name pattern: %w", name, err)
 	}
 	history := time.Duration(s.History)
 	c.Refuse(history != 0 && history < time.Hour, "history is %s: the shortest is %s", history, time.Hour)
@@ -117,7 +118,7 @@ func (a *App) readLogs() {
 		for _, r := range h.logs {
 			a.group.Go(func() {
 				if !wait.OrLeave(a.running, stopGrace, func() { r.run(a.running) }) {
-					r.log.Warn("an access log cannot be read any more: the file system does not respond")
+					r.log.Warn("cannot read an access log: the file system does not respond")
 				}
 			})
 		}
@@ -160,9 +161,9 @@ func (r *logReader) poll(ctx context.Context) {
 		return
 	}
 	for _, log := range r.Logs() {
-		r.log.OnceIf(log.Error != "", zapcore.WarnLevel, log.Path, "a log cannot be read", zap.String("log", log.Path), zap.String("error", log.Error))
+		r.log.OnceIf(log.Error != "", zapcore.WarnLevel, log.Path, "cannot read an access log", zap.String("log", log.Path), zap.String("error", log.Error), zap.Int("uid", os.Getuid()))
 		unreadable := log.Lines[accesslog.ErrSyntax.Error()] > 0 && len(log.Lines) == 1
-		r.log.OnceIf(unreadable, zapcore.WarnLevel, log.Path+" lines", "no line of a log can be read: it has another format", zap.String("log", log.Path))
+		r.log.OnceIf(unreadable, zapcore.WarnLevel, log.Path+" lines", "cannot parse any line of an access log: set 'format'", zap.String("log", log.Path))
 	}
 	if !r.isRead {
 		r.isRead = true

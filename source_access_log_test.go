@@ -158,19 +158,19 @@ func TestUnreadableLog(t *testing.T) {
 	}
 	none := map[string]int{}
 	isMissing := func(name string) accesslog.Log {
-		return accesslog.Log{Path: name, Lines: none, Error: "it does not exist, or was last written before history begins"}
+		return accesslog.Log{Path: name, Lines: none, Error: "it does not exist, or was last written before 'history'"}
 	}
-	want("a log cannot be read", 2, isMissing(pattern), isMissing(late))
+	want("cannot read an access log", 2, isMissing(pattern), isMissing(late))
 	log := accesslog.Log{Path: strings.TrimSuffix(damaged, ".gz"), Lines: none, Error: "uncompressing " + damaged + ": gzip: invalid header"}
 	for times := range 2 {
 		write(damaged, strings.Repeat("not gzip", times+2))
-		want("a log cannot be read", times+3, log, isMissing(late))
+		want("cannot read an access log", times+3, log, isMissing(late))
 		if err := os.Remove(damaged); err != nil {
 			t.Fatal(err)
 		}
-		want("a log cannot be read", times+3, isMissing(pattern), accesslog.Log{Path: log.Path, Lines: none}, isMissing(late))
+		want("cannot read an access log", times+3, isMissing(pattern), accesslog.Log{Path: log.Path, Lines: none}, isMissing(late))
 	}
-	const message = "no line of a log can be read: it has another format"
+	const message = "cannot parse any line of an access log: set 'format'"
 	write(other, "not a line\nanother one\n")
 	want(message, 1, accesslog.Log{Path: log.Path, Lines: none}, accesslog.Log{Path: other, Lines: map[string]int{accesslog.ErrSyntax.Error(): 2}}, isMissing(late))
 	v.appendTo(other, combinedLine(v.clock, "", "/a"), "and one more")

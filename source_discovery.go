@@ -52,7 +52,7 @@ func (SourceLinks) CaddyModule() caddy.ModuleInfo {
 func (s *SourceLinks) discovers(all *discovery) error {
 	c := option.Checker{Err: s.Discovery.discovers(all)}
 	all.links, all.depth = true, c.InRange("depth", s.Depth, 20, 250) // a record counts to 255
-	c.Refuse(len(s.Unlinked) > 0, "unlinked pages have visitors, and no links: it belongs to access_log or traffic")
+	c.Refuse(len(s.Unlinked) > 0, "unlinked does not belong here: write it into access_log or traffic, which know of visits")
 	return c.Err
 }
 
@@ -126,11 +126,11 @@ type discoverer interface {
 
 func (d *Discovery) discovers(all *discovery) error {
 	var c option.Checker
-	c.Refuse(len(d.Query) > 20, "query names %d parameters: at most 20 tell pages apart", len(d.Query))
+	c.Refuse(len(d.Query) > 20, "query names %d parameters: use at most 20", len(d.Query))
 	for i, key := range d.Query {
 		c.Refuse(key == "", "query has an empty name")
-		c.Refuse(key == "*" || strings.ContainsAny(key, "?=&,{"), "query '%s': the names of parameters are wanted, such as page lang", key)
-		c.Refuse(uri.IsTracking(key), "query '%s': a tracking parameter tells no pages apart", key)
+		c.Refuse(key == "*" || strings.ContainsAny(key, "?=&,{"), "query '%s': use names of parameters, such as page lang", key)
+		c.Refuse(uri.IsTracking(key), "query '%s': it is a tracking parameter, which does not tell pages apart", key)
 		c.Refuse(slices.Contains(d.Query[:i], key), "query has '%s' twice", key)
 		if !slices.Contains(all.query, key) {
 			all.query = append(all.query, key)
@@ -183,7 +183,7 @@ func (*Discovery) pages(_ context.Context, r *Refresh, yield func(page.Page) err
 		}
 	}
 	if _, dropped := s.state.visited.Count(); dropped > 0 {
-		s.logger.Once(zapcore.WarnLevel, "max_paths", "more pages are visited than are remembered: raise max_paths",
+		s.logger.Once(zapcore.WarnLevel, "max_paths", "not all visited pages are remembered: raise 'max_paths'",
 			zap.Int("max_paths", d.most(s.onDemand)))
 	}
 	return nil

@@ -34,20 +34,20 @@ func TestDiscoverySettings(t *testing.T) {
 		{traffic, `{"max_paths": 10000000, "unlinked": ["*"]}`, ""},
 
 		{traffic, `{"query": [""]}`, "traffic: query has an empty name"},
-		{traffic, `{"unlinked": [""]}`, "traffic: unlinked: path pattern '' matches nothing: it begins with '/' or '*'"},
-		{traffic, `{"max_paths": -1}`, "traffic: max_paths is -1: it is 1 to 10000000"},
+		{traffic, `{"unlinked": [""]}`, "traffic: unlinked: path pattern '' matches nothing: it must begin with '/' or '*'"},
+		{traffic, `{"max_paths": -1}`, "traffic: max_paths is -1: use 1 to 10000000"},
 		{traffic, `{"depth": 3}`, `json: unknown field "depth"`},
 		{traffic, `{"unlinked": [{"match": ["/a"]}]}`, "cannot unmarshal object into Go struct field SourceTraffic.Discovery.unlinked of type string"},
 
 		{links, `{"depth": 250}`, ""},
-		{links, `{"unlinked": ["/a"]}`, "links: unlinked pages have visitors, and no links: it belongs to access_log or traffic"},
+		{links, `{"unlinked": ["/a"]}`, "links: unlinked does not belong here: write it into access_log or traffic, which know of visits"},
 
-		{logs, `{}`, "access_log: no log is named"},
-		{logs, `{"files": ["/a.log", ""]}`, "access_log: a log has an empty name"},
+		{logs, `{}`, "access_log: no access log is named"},
+		{logs, `{"files": ["/a.log", ""]}`, "access_log: an access log has an empty name"},
 		{logs, `{"files": ["/{http.request.host}.log"]}`, "access_log '/{http.request.host}.log': unrecognized placeholder {http.request.host}"},
 		{logs, `{"files": ["/{x}.log"]}`, "access_log '/{x}.log': unrecognized placeholder {x}"},
-		{logs, `{"files": ["/a.log"], "format": "xml"}`, "access_log: unknown format 'xml': there are auto, json, common, combined"},
-		{logs, `{"files": ["/a.log"], "max_paths": -1}`, "access_log: max_paths is -1: it is 1 to 10000000"},
+		{logs, `{"files": ["/a.log"], "format": "xml"}`, "access_log: unknown format 'xml': use one of auto, json, common, combined"},
+		{logs, `{"files": ["/a.log"], "max_paths": -1}`, "access_log: max_paths is -1: use 1 to 10000000"},
 		{logs, `{"files": ["/a.log"], "fields": {}}`, `json: unknown field "fields"`},
 	} {
 		source := map[string]discoverer{traffic: new(SourceTraffic), links: new(SourceLinks), logs: new(SourceAccessLog)}[test.source]
@@ -120,7 +120,7 @@ func TestMaxPaths(t *testing.T) {
 	}
 	v.want(s, "/a", "/c")
 	v.want(s, "/a", "/c")
-	if got := v.logs.FilterMessage("more pages are visited than are remembered: raise max_paths").Len(); got != 1 {
+	if got := v.logs.FilterMessage("not all visited pages are remembered: raise 'max_paths'").Len(); got != 1 {
 		t.Errorf("got %d warnings, want 1", got)
 	}
 	v.clock = v.clock.Add(30 * time.Minute)

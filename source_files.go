@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
@@ -89,13 +90,13 @@ func (s *SourceFiles) check() error {
 	}
 	c.Choose("clean_urls", s.CleanURLs, "auto", "on", "off")
 	at, err := page.Canonical(s.At)
-	c.Refuse(s.At != "" && (err != nil || !page.IsClean(s.At) || strings.Contains(s.At, "{")), "at '%s': a URL folder such as /docs is wanted", s.At)
+	c.Refuse(s.At != "" && (err != nil || !page.IsClean(s.At) || strings.Contains(s.At, "{")), "at '%s': use a URL folder such as /docs", s.At)
 	s.at = strings.TrimSuffix(at, "/")
 	for setting, patterns := range map[string][]string{"include": s.Include, "include_only": s.IncludeOnly, "exclude": s.Exclude} {
 		compilePatterns(&c, setting, patterns)
 	}
 	for _, name := range s.Index {
-		c.Refuse(name == "" || strings.ContainsAny(name, `/\{}`), "index '%s' is no file name", name)
+		c.Refuse(name == "" || strings.ContainsAny(name, `/\{}`), "index '%s' is not a file name", name)
 	}
 	return c.Err
 }
@@ -118,7 +119,7 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 		r.Warn("no root", "the site's files are not listed: "+r.probed.noRoot)
 		return nil
 	case s.Root == "" && r.probed.unserved:
-		r.Warn("no root", fmt.Sprintf("the site's files are not listed: nothing serves what is in its root, %s: add 'file_server', or name the source of its pages, such as 'urls', or 'files <root>'", o.Root))
+		r.Warn("no root", fmt.Sprintf("the site's files are not listed: no 'file_server' serves its root, %s: add one, or name a source such as 'links', 'urls' or 'files <root>'", o.Root))
 		return nil
 	case s.CleanURLs == "on":
 		o.CleanURLs = true
@@ -144,7 +145,7 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 		r.LeaveOut(reason, n)
 	}
 	if len(stats.Unreadable) > 0 {
-		r.Warn("unreadable "+o.Root, "some files or folders could not be read", zap.String("root", o.Root),
+		r.Warn("unreadable "+o.Root, "cannot read some files or folders", zap.String("root", o.Root), zap.Int("uid", os.Getuid()),
 			zap.Int("count", stats.LeftOut[files.Unreadable]), zap.Strings("first", stats.Unreadable))
 	}
 	return err

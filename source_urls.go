@@ -62,7 +62,7 @@ func (SourceURLs) CaddyModule() caddy.ModuleInfo {
 // URL; "": any site.
 func (s *SourceURLs) check(base string) error {
 	if len(s.URLs) == 0 && len(s.From) == 0 {
-		return errors.New("urls: neither a URL nor a list is given")
+		return errors.New("urls: name a list or at least one URL")
 	}
 	if slices.Contains(s.From, "") {
 		return errors.New("urls: a list has an empty name")
@@ -102,7 +102,7 @@ func (s *SourceURLs) pages(ctx context.Context, r *Refresh, yield func(page.Page
 	}
 	if r.LeaveOut("refused line of a list", count); count > 0 {
 		kind := fmt.Sprintf("refused %p", s) // there may be several such sources
-		r.Warn(kind, "lines of a list are no URLs of the site", zap.Int("count", count), zap.Strings("first", refused))
+		r.Warn(kind, "some lines of a list are not URLs of the site", zap.Int("count", count), zap.Strings("first", refused))
 	}
 	return errors.Join(failed...)
 }
@@ -114,17 +114,17 @@ func (r *Refresh) openList(ctx context.Context, name string) (io.ReadCloser, err
 	case strings.HasPrefix(name, "http://"), strings.HasPrefix(name, "https://"):
 		return r.openURL(ctx, name)
 	case err == nil && !info.Mode().IsRegular(): // a pipe would keep the refresh waiting
-		return nil, fmt.Errorf("the list %s is not a regular file", name)
+		return nil, errors.New("not a regular file")
 	case err == nil:
 		return os.Open(name)
 	case strings.HasPrefix(name, "/") && errors.Is(err, fs.ErrNotExist):
 		return r.openURL(ctx, r.BaseURL+name)
 	}
-	return nil, fmt.Errorf("opening a list: %w", err)
+	return nil, err
 }
 
 var (
-	errNoDocument   = errors.New("the site serves no such document")
+	errNoDocument   = errors.New("neither a file nor a document of the site")
 	errTooManyPages = errors.New("too many pages")
 )
 
@@ -132,7 +132,7 @@ var (
 func (r *Refresh) openURL(ctx context.Context, url string) (io.ReadCloser, error) {
 	path, ok := htmlmeta.PathOn(r.BaseURL, url)
 	if !ok {
-		return nil, fmt.Errorf("%w: %s is not on %s", errNoDocument, url, r.BaseURL)
+		return nil, fmt.Errorf("%w, which is %s", errNoDocument, r.BaseURL)
 	}
 	res, err := r.site.fetcher.fetch(ctx, r.site.internalPath(path), maxListBody, nil)
 	switch {
@@ -141,7 +141,7 @@ func (r *Refresh) openURL(ctx context.Context, url string) (io.ReadCloser, error
 	case res.Status >= 500, res.Status == http.StatusTooManyRequests:
 		return nil, fmt.Errorf("fetching %s: status %d", path, res.Status)
 	case res.Status != http.StatusOK, htmlmeta.IsHTML(res.Header.Get("Content-Type")):
-		return nil, fmt.Errorf("%w: %s, status %d", errNoDocument, path, res.Status)
+		return nil, fmt.Errorf("%w (status %d)", errNoDocument, res.Status)
 	case res.Truncated:
 		return nil, fmt.Errorf("%s has more than %d bytes", path, maxListBody)
 	}

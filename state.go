@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -113,7 +114,7 @@ type meta struct {
 func (s *site) restore(ctx context.Context, r *persist.Records) {
 	var m meta
 	snapshot, err := r.Open(ctx, &m, func(key string, err error) {
-		s.logger.Warn("what was kept of the pages is damaged: it is set aside and relearned", zap.String("key", key), zap.Error(err))
+		s.logger.Warn("the stored records are damaged: they are set aside, and pages are fetched again", zap.String("key", key), zap.Error(err))
 	})
 	if err == nil && m.Settings != 0 {
 		s.state.progress.Restore(m.Positions)
@@ -135,14 +136,14 @@ func (s *site) logState(err error) {
 	if failed := new(fs.PathError); errors.As(err, &failed) { // the name of a temporary file is never the same twice
 		err = &fs.PathError{Op: failed.Op, Path: filepath.Dir(failed.Path), Err: failed.Err}
 	}
-	s.logger.OnceIf(err != nil, zap.WarnLevel, "state", "cannot keep what is known of the pages: it is relearned after a restart", zap.Error(err))
+	s.logger.OnceIf(err != nil, zap.WarnLevel, "state", "cannot store the records: pages are fetched again after a restart", zap.Error(err), zap.Int("uid", os.Getuid()))
 }
 
 // stateFolder returns the folder that the state setting names; "": records are kept in memory. With
 // a nil replacer, as for a Caddyfile, it only checks the setting.
 func stateFolder(state string, repl *caddy.Replacer) (folder string, err error) {
 	if state != "" && state != "off" && !strings.ContainsAny(state, `/\{`) { // which would lie in the working directory
-		return "", fmt.Errorf("state '%s': a folder such as /var/lib/caddy/sitemap is wanted, or off", state)
+		return "", fmt.Errorf("state '%s': use a folder such as /var/lib/caddy/sitemap, or off", state)
 	}
 	if repl == nil {
 		return "", nil

@@ -56,7 +56,7 @@ func TestUnwritableState(t *testing.T) {
 	s.state.records = persist.NewSite(fullDisk{store.NewMemory()}, "site")
 	b.refresh(s)
 	b.refresh(s)
-	if got := b.logged("cannot keep what is known of the pages: it is relearned after a restart"); got != 1 {
+	if got := b.logged("cannot store the records: pages are fetched again after a restart"); got != 1 {
 		t.Errorf("%d warnings", got)
 	}
 }
@@ -83,8 +83,8 @@ func TestStateFolder(t *testing.T) {
 		{"{env.SITEMAP_NONE}/sitemap", "", "evaluated placeholder {env.SITEMAP_NONE} is empty"},
 		{"/var/{no.such}", "", "unrecognized placeholder {no.such}"},
 		{"/var/{http.request.host}", "", "unrecognized placeholder {http.request.host}"},
-		{"Off", "", "a folder such as /var/lib/caddy/sitemap is wanted, or off"},
-		{"below", "", "a folder such as /var/lib/caddy/sitemap is wanted, or off"},
+		{"Off", "", "use a folder such as /var/lib/caddy/sitemap, or off"},
+		{"below", "", "use a folder such as /var/lib/caddy/sitemap, or off"},
 	} {
 		got, err := stateFolder(test.state, caddy.NewReplacer())
 		if got != test.want {

@@ -239,13 +239,13 @@ func TestDocumentsMaxURLs(t *testing.T) {
 			}
 			refreshed := s.Logged("sitemap refreshed")
 			if over := 10 - test.listed; over > 0 {
-				s.Logged("not all pages fit", fmt.Sprintf(`"left_out":%d`, over), fmt.Sprintf(`"max_urls":%d`, test.most))
+				s.Logged("more pages than the sitemap may list", fmt.Sprintf(`"left_out":%d`, over), fmt.Sprintf(`"max_urls":%d`, test.most))
 				if want := fmt.Sprintf(`"over max_urls":%d`, over); !strings.Contains(refreshed, want) {
 					t.Errorf("got the log line %s, want in it %q", refreshed, want)
 				}
 				return
 			}
-			if strings.Contains(refreshed, "left_out") || len(s.LogLines("not all pages fit")) > 0 {
+			if strings.Contains(refreshed, "left_out") || len(s.LogLines("more pages than the sitemap may list")) > 0 {
 				t.Errorf("got the log line %s", refreshed)
 			}
 		})

@@ -312,7 +312,7 @@ func TestFilesMessy(t *testing.T) {
 				t.Errorf("only %d URLs: %q", len(locs), locs)
 			}
 			if os.Geteuid() != 0 && runtime.GOOS != "windows" {
-				s.Logged("some files or folders could not be read", `"count":1`)
+				s.Logged("cannot read some files or folders", `"count":1`)
 			}
 		})
 	}

@@ -216,7 +216,7 @@ func TestFailingSource(t *testing.T) {
 	}{
 		{"fails", func() { script.err, script.pages = errors.New("scripted failure"), []string{"/a"} }, "scripted failure"},
 		{"panics", func() { script.panics, script.pages = true, []string{"/a"} }, "as the script says"},
-		{"has few pages", func() { script.pages = []string{"/a"} }, "less than half of the pages are left"},
+		{"has few pages", func() { script.pages = []string{"/a"} }, "less than half of the pages would be left"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := len(s.LogLines(heldBack))
@@ -274,7 +274,7 @@ func TestQuietLog(t *testing.T) {
 	s := start(t, scriptedSites(t, 1, "urls {dir}/list"), map[string]string{"list": list})
 	s.WantLocs("http://s0.localhost:{port}/sitemap.xml", "http://s0.localhost:{port}/a", "http://s0.localhost:{port}/good")
 	script.await(s, 3)
-	for _, words := range [][]string{{"a saying of the source"}, {"lines of a list are no URLs of the site", `"count":5000`}} {
+	for _, words := range [][]string{{"a saying of the source"}, {"some lines of a list are not URLs of the site", `"count":5000`}} {
 		lines := s.LogLines(words...)
 		if len(lines) != 1 {
 			t.Errorf("%q is logged %d times, want once", words, len(lines))

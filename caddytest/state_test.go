@@ -17,7 +17,7 @@ import (
 // Words of what the log says of the state.
 const (
 	unusable = "what was kept of the pages is damaged"
-	unkept   = "cannot keep what is known of the pages"
+	unkept   = "cannot store the records"
 )
 
 // stateIn is a site whose state is kept in a folder, with options of the sitemap.

@@ -48,7 +48,7 @@ func TestURLs(t *testing.T) {
 		},
 		"a URL elsewhere": {
 			sitemap: "urls https://elsewhere.example/pages" + inline, want: "/a",
-			log: []string{"gathering pages failed", "https://elsewhere.example/pages is not on " + origin},
+			log: []string{"gathering pages failed", "https://elsewhere.example/pages: neither a file nor a document of the site, which is " + origin},
 		},
 		"beside files": {
 			sitemap: "files\nurls {\n/app\n/page.html priority=0.9\n}", site: "root {dir}/root\nfile_server",
@@ -59,14 +59,14 @@ func TestURLs(t *testing.T) {
 			files: map[string]string{"list.txt": "/good\nhttps://localhost:{port}/scheme\nrelative\n//localhost/x\n/bad%escape\n/latin\xe9\n/date lastmod=yesterday\n" +
 				"http://user:pass@localhost:{port}/user\n/" + strings.Repeat("x", 2048) + "\nhttp://localhost:1/port\njavascript:alert(1)\n/unknown colour=red\n/also-good"},
 			want: "/also-good /good",
-			log:  []string{"lines of a list are no URLs of the site", "{dir}/list.txt", `"count":11`, "line 2: ", "line 3: ", `relative`, "line 7: ", "line 11: "},
+			log:  []string{"some lines of a list are not URLs of the site", "{dir}/list.txt", `"count":11`, "line 2: ", "line 3: ", `relative`, "line 7: ", "line 11: "},
 		},
 		"a missing file":              {sitemap: "urls {dir}/missing.txt {dir}/list.txt", files: map[string]string{"list.txt": "/a\n"}, want: "/a", log: []string{"gathering pages failed", "{dir}/missing.txt"}},
 		"a broken sitemap":            {sitemap: "urls {dir}/list.xml" + inline, files: map[string]string{"list.xml": "<urlset><url><loc>/b&c</loc>"}, want: "/a", log: []string{"gathering pages failed", "{dir}/list.xml: entry 1: "}},
-		"a folder":                    {sitemap: "urls {dir}" + inline, want: "/a", log: []string{"gathering pages failed", "{dir} is not a regular file"}},
+		"a folder":                    {sitemap: "urls {dir}" + inline, want: "/a", log: []string{"gathering pages failed", "{dir}: not a regular file"}},
 		"UTF-16":                      {sitemap: "urls {dir}/list.txt" + inline, files: map[string]string{"list.txt": "\xFF\xFE/\x00b\x00"}, want: "/a /b"},
-		"a list that is none":         {sitemap: "urls /page.html" + inline, site: "respond /page.html \"<!doctype html>not found\"", want: "/a", log: []string{"lines of a list are no URLs of the site", "/page.html", "line 1: "}},
-		"a list that is HTML":         {sitemap: "urls /page" + inline, site: "header Content-Type text/html\nrespond /page found", want: "/a", log: []string{"gathering pages failed", "the site serves no such document: /page"}},
+		"a list that is none":         {sitemap: "urls /page.html" + inline, site: "respond /page.html \"<!doctype html>not found\"", want: "/a", log: []string{"some lines of a list are not URLs of the site", "/page.html", "line 1: "}},
+		"a list that is HTML":         {sitemap: "urls /page" + inline, site: "header Content-Type text/html\nrespond /page found", want: "/a", log: []string{"gathering pages failed", "/page: neither a file nor a document of the site (status 200)"}},
 		"a list that nothing answers": {sitemap: "urls /nothing" + inline, want: "/a", log: []string{"gathering pages failed", "/nothing"}},
 		"a list that redirects":       {sitemap: "urls /old" + inline, site: "redir /old /new", want: "/a", log: []string{"gathering pages failed", "/old", "status 302"}},
 		"outside of the folder": {
@@ -129,7 +129,7 @@ func TestURLsReadAgain(t *testing.T) {
 	s.Write(map[string]string{"list.txt": "/file-1\nnone\n/file-2\n"})
 	say("/app-2\n")
 	s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, []string{"/app-2", "/file-1", "/file-2"})...)
-	line := s.Logged("lines of a list are no URLs of the site", `"level":"warn"`)
+	line := s.Logged("some lines of a list are not URLs of the site", `"level":"warn"`)
 	if !strings.Contains(line, "line 2: ") || !strings.Contains(line, `\"none\"`) {
 		t.Errorf("the log has %s", line)
 	}
@@ -139,7 +139,7 @@ func TestURLsReadAgain(t *testing.T) {
 	say("/app-3\n")
 	s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, []string{"/app-3", "/file-1", "/file-2"})...)
 	// The same refused line is said once, however often it is read.
-	if lines := s.LogLines("lines of a list are no URLs of the site"); len(lines) != 1 {
+	if lines := s.LogLines("some lines of a list are not URLs of the site"); len(lines) != 1 {
 		t.Errorf("%d log lines, want one: %s", len(lines), fmt.Sprint(lines))
 	}
 }

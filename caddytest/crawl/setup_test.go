@@ -74,7 +74,7 @@ func TestSitesOwnSitemap(t *testing.T) {
 	})
 	for name, test := range map[string]struct{ caddyfile, log string }{
 		"of an application": {"sitemap\nreverse_proxy {app}", "no file root"},
-		"of an application, beside a root without pages": {"root {dir}/empty\nsitemap\nreverse_proxy {app}", "no page to list"},
+		"of an application, beside a root without pages": {"root {dir}/empty\nsitemap\nreverse_proxy {app}", "no 'file_server' serves its root"},
 		"in the root": {"root {dir}/own\nsitemap\nfile_server", "no page to list"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -230,9 +230,9 @@ func TestSitesWarnings(t *testing.T) {
 		},
 		"a root that nothing serves": {
 			caddyfile: "{origin} {\n root {dir}/a\n sitemap\n respond /sitemap.xml 404\n respond \"an application\"\n}",
-			want:      []string{"nothing serves what is in its root", "{dir}/a", "file_server"},
+			want:      []string{"no 'file_server' serves its root", "{dir}/a", "file_server"},
 		},
-		"a root behind a proxy that knows none of its files": {caddyfile: "{origin} {\n root {dir}/a\n sitemap\n reverse_proxy {app}\n}", want: []string{"nothing serves what is in its root", "{dir}/a", "file_server"}},
+		"a root behind a proxy that knows none of its files": {caddyfile: "{origin} {\n root {dir}/a\n sitemap\n reverse_proxy {app}\n}", want: []string{"no 'file_server' serves its root", "{dir}/a", "file_server"}},
 		"a root that is /":              {caddyfile: "{origin} {\n root /\n sitemap\n file_server\n}", want: []string{"the root is /"}},
 		"a root that is missing":        {caddyfile: "{origin} {\n root {dir}/missing\n sitemap\n file_server\n}", want: []string{"gathering pages failed", "{dir}/missing"}},
 		"a root that is empty":          {caddyfile: "{origin} {\n root {dir}/empty\n sitemap\n file_server\n}", want: []string{"no page to list", "{dir}/empty"}},
@@ -267,15 +267,15 @@ func TestSitesWarnings(t *testing.T) {
 		},
 		"a public name on plain http": {
 			caddyfile: "http://shop.com:{port} {\n root {dir}/a\n sitemap\n file_server\n}",
-			want:      []string{"public name", "base_url", "trusted_proxies", "http://shop.com:{port}"}, locs: map[string][]string{"http://shop.com:{port}/sitemap.xml": harness.Below("http://shop.com:{port}", harness.PagesOfA)},
+			want:      []string{"public host", "base_url", "trusted_proxies", "http://shop.com:{port}"}, locs: map[string][]string{"http://shop.com:{port}/sitemap.xml": harness.Below("http://shop.com:{port}", harness.PagesOfA)},
 		},
 		"a public name on plain http, of a catch-all": {
 			caddyfile: "http://:{port} {\n root {dir}/a\n sitemap\n file_server\n}",
-			url:       "http://shop.com:{port}/sitemap.xml", want: []string{"public name", "base_url", "http://shop.com:{port}"},
+			url:       "http://shop.com:{port}/sitemap.xml", want: []string{"public host", "base_url", "http://shop.com:{port}"},
 		},
 		"a public name with base_url": {
 			caddyfile: "http://shop.com:{port} {\n root {dir}/a\n sitemap {\n base_url https://shop.com\n }\n file_server\n}",
-			locs:      map[string][]string{"http://shop.com:{port}/sitemap.xml": harness.Below("https://shop.com", harness.PagesOfA)}, never: "public name",
+			locs:      map[string][]string{"http://shop.com:{port}/sitemap.xml": harness.Below("https://shop.com", harness.PagesOfA)}, never: "public host",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

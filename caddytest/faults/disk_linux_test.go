@@ -46,7 +46,7 @@ func TestHungDisk(t *testing.T) {
 				}
 				s.wantHealthy(caddyfile)
 				if what == "state" {
-					s.Logged(`"level":"warn"`, "cannot keep what is known of the pages")
+					s.Logged(`"level":"warn"`, "cannot store the records")
 				}
 				promptly(t, "Stop", s.Stop)
 				d.goOn()
@@ -112,7 +112,7 @@ func TestFailingDisk(t *testing.T) {
 			if lines := s.LogLines("damaged"); len(lines) > 0 {
 				t.Errorf("the log says %s", lines[0])
 			}
-			s.Logged(`"level":"warn"`, "cannot keep what is known of the pages")
+			s.Logged(`"level":"warn"`, "cannot store the records")
 		})
 	}
 }

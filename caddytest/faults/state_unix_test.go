@@ -47,7 +47,7 @@ func TestHungState(t *testing.T) {
 		}
 	})
 	s.wantHealthy(caddyfile)
-	s.Logged("cannot keep what is known of the pages", `"level":"warn"`)
+	s.Logged("cannot store the records", `"level":"warn"`)
 	promptly(t, "Stop", s.Stop)
 	free()
 	harness.Must(t, os.Rename(aside, manifest))

@@ -284,7 +284,7 @@ func TestExplain(t *testing.T) {
 		"/page.html?utm_source=x": {`"url":"{l}/page.html"`, `"listed":true`},
 		"/it's.html":              {`"listed":true`, `"status":200`},
 		"/it%27s.html":            {`"listed":true`, `"status":200`},
-		"/sitemap.xml":            {`"reason":"a document of the sitemap"`, "document of the sitemap itself", `!"remedy"`, `!"status"`},
+		"/sitemap.xml":            {`"reason":"a document of the sitemap"`, "It is a document of the sitemap.", `!"remedy"`, `!"status"`},
 		"/docs":                   {`"reason":"leads to a listed page"`, `"other":"{l}/docs/"`, `"listed":true}`},
 		"/hop1":                   append(chain, `"reason":"redirect"`, `"other":"{l}/hop2"`, `"named_by":["urls"]`),
 		"/canonical.html":         {`"reason":"canonical is another page"`, `"other":"{l}/page.html"`, `"leads":"canonical","to":"{l}/page.html"`, `"named_by":["files"]`},
@@ -293,7 +293,7 @@ func TestExplain(t *testing.T) {
 		"/private.html":           {`"reason":"noindex"`, `"noindex":true`, `"named_by":["files","urls"]`},
 		"/gone":                   {`"reason":"not found"`, `"named_by":["urls"]`, `"status":404`, `!"linked_at"`},
 		"/missing":                {`"reason":"not found"`, `"linked_at"`, `!"named_by"`},
-		"/users/log-out":          {`"reason":"disallowed"`, `"rule":"logout"`, "not fetched: 'crawl disallow' has 'logout'", `beside 'files'`},
+		"/users/log-out":          {`"reason":"disallowed"`, `"rule":"logout"`, "not fetched: 'crawl disallow' has 'logout'", `in addition to 'files'`},
 		"/never/delete":           {`"reason":"disallowed"`, `"rule":"delete"`},
 		"/blocked.html":           {`"reason":"blocked by robots.txt"`, `"rule":"Disallow: /blocked"`, `"named_by":["files"]`, "not fetched: robots.txt"},
 		"/secret/a.html":          {`"reason":"excluded"`, `"rule":"/secret/*"`},
@@ -302,7 +302,7 @@ func TestExplain(t *testing.T) {
 		"/drafts/a.html":          {`"reason":"excluded"`, `"rule":"/drafts/*"`},
 		"/short.html":             {`"url":"{l}/short"`, `"listed":true`},
 		"/none.html":              {`"reason":"no source names it"`, `"remedy":"Serve it first."`, `"status":404`},
-		"/a.txt":                  {`"reason":"no source names it"`, `'include' of 'files'`, `beside 'files'`, `"status":200`},
+		"/a.txt":                  {`"reason":"no source names it"`, `'include' of 'files'`, `in addition to 'files'`, `"status":200`},
 	} {
 		r := s.Get(api + "/sitemap/explain?url=" + url.QueryEscape(s.Expand(harness.Local)+path))
 		for _, word := range want {

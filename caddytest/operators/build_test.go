@@ -261,7 +261,7 @@ func TestBuildRefuses(t *testing.T) {
 	}{
 		{2, nil, []string{"with --root and its URL with --base-url, or a configuration with --config"}},
 		{2, []string{"--root", "www"}, []string{"its URL with --base-url"}},
-		{2, []string{"--root", "www", "--base-url", "example.com"}, []string{`"--base-url" flag: `, "begins with https:// or http://"}},
+		{2, []string{"--root", "www", "--base-url", "example.com"}, []string{`"--base-url" flag: `, "begin with https:// or http://"}},
 		{2, []string{"--root", "nowhere", "--base-url", example}, []string{`"--root" flag: `, "nowhere"}},
 		{2, []string{"--root", "file", "--base-url", example}, []string{`"--root" flag: `, "file: not a directory"}},
 		{2, append(alone, "extra"), []string{"unexpected argument 'extra'", "--root"}},
@@ -302,8 +302,8 @@ func TestBuildFewer(t *testing.T) {
 			for i := range 60 {
 				harness.Must(t, os.Remove(filepath.Join(dir, fmt.Sprintf("www/000/%03d.html", i))))
 			}
-			refused(t, 1, dir, args, "less than half of the pages are left", "--force writes it")
-			refused(t, 1, dir, args, "less than half of the pages are left") // and not the next time
+			refused(t, 1, dir, args, "less than half of the pages would be left", "--force writes it")
+			refused(t, 1, dir, args, "less than half of the pages would be left") // and not the next time
 			if read(t, dir, "out", "sitemap.xml") != before {
 				t.Error("the sitemap was written")
 			}

@@ -34,7 +34,7 @@ const (
 )
 
 // errNoLog is why there is nothing to read of a log.
-var errNoLog = errors.New("it does not exist, or was last written before history begins")
+var errNoLog = errors.New("it does not exist, or was last written before 'history'")
 
 // Positions are how far files were read: offsets into their uncompressed bytes. The key is the path of the log
 // that a file is or was rolled from, and a hash of the file's first line, by which it is recognized after it was

@@ -22,11 +22,11 @@ import (
 // The errors of [Parser.Parse].
 var (
 	// ErrSyntax is for a line of another format, or one that is cut short.
-	ErrSyntax = errors.New("the line is not readable")
+	ErrSyntax = errors.New("the line cannot be parsed")
 
 	// ErrNoRequest is for a readable line without a request: a blank one, another
 	// log's entry, or a connection without HTTP.
-	ErrNoRequest = errors.New("there is no request in the line")
+	ErrNoRequest = errors.New("the line has no request")
 )
 
 // Visit is a request and its response, as in a line of an access log. What a line does not say is zero. The
@@ -100,7 +100,7 @@ type Parser struct {
 // NewParser returns a Parser for the format auto, json, common or combined; "" is auto.
 func NewParser(format string) (*Parser, error) {
 	if format != "" && !slices.Contains(formats, format) {
-		return nil, fmt.Errorf("unknown format '%s': there are %s", format, strings.Join(formats, ", "))
+		return nil, fmt.Errorf("unknown format '%s': use one of %s", format, strings.Join(formats, ", "))
 	}
 	return &Parser{format: format}, nil
 }

@@ -129,10 +129,10 @@ func isOwn(document []byte) bool {
 
 // Stage writes the documents of a snapshot aside: shards first, then the index. With
 // compressed, each is written a second time as .xml.gz. The error wraps ErrForeign, or says
-// which file cannot be written, or that less than half of the pages are left.
+// which file cannot be written, or that less than half of the pages would be left.
 func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 	if 2*s.Pages < f.before && !f.force {
-		return fmt.Errorf("less than half of the pages are left: %d instead of %d; --force writes it", s.Pages, f.before)
+		return fmt.Errorf("less than half of the pages would be left: %d instead of %d; --force writes it", s.Pages, f.before)
 	}
 	f.Pages, f.Shards = s.Pages, max(len(s.Shards), 1)
 	if err := f.root.MkdirAll(aside, 0o777); err != nil {

@@ -93,7 +93,7 @@ func CheckRoot(folder string) error {
 	if folder = filepath.Clean(folder); folder == "." || filepath.Dir(folder) != folder {
 		return nil
 	}
-	return fmt.Errorf("the root is %s, which holds more than a site: name a folder in it", folder)
+	return fmt.Errorf("the root is %s, which holds more than a site: use a folder in it", folder)
 }
 
 const (

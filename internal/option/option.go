@@ -77,7 +77,7 @@ func ParseRate(value string) (float64, error) {
 	number, isRate := strings.CutSuffix(value, "/s")
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil || !isRate || !(n > 0) {
-		return 0, errors.New("a number a second is wanted, such as 2/s or 0.5/s")
+		return 0, errors.New("use a number per second, such as 2/s or 0.5/s")
 	}
 	return n, nil
 }

@@ -25,11 +25,11 @@ type URL struct {
 
 // Errors of [ParseURL], besides those of [page.Canonical].
 var (
-	ErrNotAbsolute = errors.New("an absolute URL begins with https:// or http://")
-	ErrControl     = errors.New("the URL has a control character in it")
-	ErrUserInfo    = errors.New("the URL has a user name or a password")
+	ErrNotAbsolute = errors.New("an absolute URL must begin with https:// or http://")
+	ErrControl     = errors.New("the URL contains a control character")
+	ErrUserInfo    = errors.New("the URL contains a user name or a password")
 	ErrHost        = errors.New("the URL has no valid host")
-	ErrPort        = errors.New("the port of a URL is a number from 1 to 65535")
+	ErrPort        = errors.New("the port of a URL must be a number from 1 to 65535")
 )
 
 // ParseURL parses an absolute URL of http or https.
@@ -69,7 +69,7 @@ func ParseURL(s string) (URL, error) {
 // ParseBase parses a base URL: https://example.com/docs/ has the origin https://example.com and the folder /docs.
 func ParseBase(s string) (origin, folder string, err error) {
 	if strings.ContainsAny(s, "?#") {
-		return "", "", errors.New("only scheme, host, port and folder belong in it")
+		return "", "", errors.New("only scheme, host, port and folder are allowed")
 	}
 	u, err := ParseURL(s)
 	if err != nil {

@@ -94,7 +94,7 @@ func ParseChangeFreq(s string) (ChangeFreq, error) {
 	if i := slices.Index(changeFreqs[:], s); i > 0 {
 		return ChangeFreq(i), nil
 	}
-	return 0, fmt.Errorf("'%s' is no change frequency: use one of %s", s, strings.Join(changeFreqs[1:], ", "))
+	return 0, fmt.Errorf("'%s' is not a change frequency: use one of %s", s, strings.Join(changeFreqs[1:], ", "))
 }
 
 // String is the frequency's name, "" for the zero value and for what is none.
@@ -113,7 +113,7 @@ type Priority uint8
 func ParsePriority(s string) (Priority, error) {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || strings.Trim(s, "0123456789.") != "" {
-		return 0, fmt.Errorf("'%s': a priority is a number from 0.0 to 1.0", s)
+		return 0, fmt.Errorf("'%s': a priority must be a number from 0.0 to 1.0", s)
 	}
 	return PriorityOf(f)
 }
@@ -121,7 +121,7 @@ func ParsePriority(s string) (Priority, error) {
 // PriorityOf is the Priority of a number from 0.0 to 1.0.
 func PriorityOf(f float64) (Priority, error) {
 	if !(f >= 0 && f <= 1) {
-		return 0, fmt.Errorf("'%v': a priority is a number from 0.0 to 1.0", f)
+		return 0, fmt.Errorf("'%v': a priority must be a number from 0.0 to 1.0", f)
 	}
 	return Priority(math.Round(f*100)) + 1, nil
 }

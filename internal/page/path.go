@@ -68,8 +68,8 @@ func Unescape(path string) string {
 
 // Errors of [Canonical].
 var (
-	ErrRelative = errors.New("a path begins with a slash")
-	ErrEscape   = errors.New("a percent sign is followed by two hexadecimal digits")
+	ErrRelative = errors.New("a path must begin with a slash")
+	ErrEscape   = errors.New("a percent sign must be followed by two hexadecimal digits")
 )
 
 // Canonical rewrites an already percent-encoded path, with its query if it has one, into the one form that pages are
@@ -172,7 +172,7 @@ func IsClean(p string) bool {
 // CheckPattern refuses a path pattern that could match no page.
 func CheckPattern(p string) error {
 	if p == "" || p[0] != '/' && p[0] != '*' {
-		return fmt.Errorf("path pattern '%s' matches nothing: it begins with '/' or '*'", p)
+		return fmt.Errorf("path pattern '%s' matches nothing: it must begin with '/' or '*'", p)
 	}
 	if strings.HasSuffix(p, ",") || strings.Contains(p, ",/") || strings.Contains(p, ",*") {
 		return fmt.Errorf("path pattern '%s': a space separates patterns, not a comma", p)

@@ -18,7 +18,7 @@ type Words struct {
 func (w *Words) Add(word string) error {
 	letters := strings.Join(wordsOf(word), "")
 	if letters == "" {
-		return fmt.Errorf("'%s' is no word: it needs a letter or a digit", word)
+		return fmt.Errorf("'%s' is not a word: it needs a letter or a digit", word)
 	}
 	if strings.Contains(word, ",") {
 		return fmt.Errorf("'%s': a space separates words, not a comma", word)

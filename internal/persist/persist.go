@@ -21,7 +21,7 @@ const (
 	commitPatience = time.Second // before a commit goes on beside the refreshes that follow
 )
 
-var errHung = errors.New("the storage does not answer")
+var errHung = errors.New("the storage does not respond")
 
 // Site lends the records of a site.
 type Site struct{ current atomic.Pointer[Records] }

@@ -154,7 +154,7 @@ func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report)
 		return
 	}
 	if panicked, ok := errors.AsType[*merge.PanicError](r.Crawled.Panic); ok {
-		l.Once(zap.ErrorLevel, "panic", "a page cannot be parsed: it counts as one that did not respond", zap.Error(r.Crawled.Panic), zap.ByteString("stack", panicked.Stack))
+		l.Once(zap.ErrorLevel, "panic", "parsing a page panicked: it counts as one that did not respond", zap.Error(r.Crawled.Panic), zap.ByteString("stack", panicked.Stack))
 	}
 	err, stack := Failures(r.Merged.Failed), zap.Skip()
 	if panicked, ok := errors.AsType[*merge.PanicError](err); ok {
@@ -180,7 +180,7 @@ func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report)
 	cause := r.Cause()
 	l.OnceIf(cause != nil, zap.WarnLevel, "cause", "more than half of the pages are not listed", cause...)
 	over := rep.LeftOut[indexing.OverMax.String()] + rep.LeftOut[publish.NoRoom]
-	l.OnceIf(over > 0, zap.WarnLevel, "over", "not all pages fit into the sitemap", zap.Int("left_out", over), zap.Int("max_urls", r.MaxPages))
+	l.OnceIf(over > 0, zap.WarnLevel, "over", "more pages than the sitemap may list: raise 'max_urls' or 'shard_urls'", zap.Int("left_out", over), zap.Int("max_urls", r.MaxPages))
 	complete := !r.Partial && rep.Pending == 0 // else links may still be found
 	l.OnceIf(complete && selected.Orphans.Count > 0, zap.InfoLevel, "orphans", "some listed pages have no incoming links",
 		zap.Int("pages", selected.Orphans.Count), zap.Strings("first", selected.Orphans.First))

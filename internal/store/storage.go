@@ -52,9 +52,9 @@ func (m *memory) List(_ context.Context, folder string, _ bool) (keys []string, 
 	return keys, nil
 }
 
-// load reads a value, and gives up where the storage does not answer, as a network disk that is gone.
+// load reads a value, and gives up where the storage does not respond, as a network disk that is gone.
 func (s *Store) load(ctx context.Context, name string) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("the storage does not answer"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("the storage does not respond"))
 	defer cancel()
 	var data []byte
 	var err error

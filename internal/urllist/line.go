@@ -18,9 +18,9 @@ import (
 var (
 	errBlank  = errors.New("the line is blank")
 	errText   = errors.New("the line is not text in UTF-8")
-	errStart  = errors.New("a URL begins with a slash, or with https:// or http://")
-	errSecond = errors.New("there is a second URL: a line has one")
-	errDate   = errors.New("a date is 2006-01-02, 2006-01-02T15:04Z or 2006-01-02T15:04:05+07:00, and from 1981 on")
+	errStart  = errors.New("a URL must begin with a slash, https:// or http://")
+	errSecond = errors.New("a line must have only one URL")
+	errDate   = errors.New("a date must be 2006-01-02, 2006-01-02T15:04Z or 2006-01-02T15:04:05+07:00, from 1981 on")
 
 	comment   = regexp.MustCompile(`(^|[ \t])#.*`) // elsewhere a # begins a URL's fragment
 	option    = regexp.MustCompile(`[ \t][A-Za-z_-]+=`)
@@ -71,9 +71,9 @@ func ParseLine(s, base string) (page.Page, error) {
 			p.Priority, err = page.ParsePriority(value)
 		default:
 			if !ok {
-				return page.Page{}, fmt.Errorf("'%s' after an option: the URL comes first", word)
+				return page.Page{}, fmt.Errorf("'%s' after an option: the URL must come first", word)
 			}
-			return page.Page{}, fmt.Errorf("unknown option '%s=': a line takes lastmod=, changefreq= and priority=", key)
+			return page.Page{}, fmt.Errorf("unknown option '%s=': use lastmod=, changefreq= or priority=", key)
 		}
 		if slices.Contains(given, key) {
 			return page.Page{}, fmt.Errorf("%s is given twice", key)

@@ -80,7 +80,7 @@ func TestRead(t *testing.T) {
 	}{
 		{"empty", "", nil, ""},
 		{"line ends", "/a\n/b\r\n\r\n\n/c\r", []string{"/a", "/b", "/c"}, ""},
-		{"byte order mark", "\uFEFF/a\n\uFEFF/b", []string{"/a", `2: "\ufeff/b": a URL begins with a slash, or `}, ""},
+		{"byte order mark", "\uFEFF/a\n\uFEFF/b", []string{"/a", `2: "\ufeff/b": a URL must begin with a slash,`}, ""},
 		{"UTF-16", utf16("/a\n/ü"), []string{"/a", "/%C3%BC"}, ""},
 		{"comments, order and duplicates", "# all\n/b # one\n\t# none\n/a\n/b", []string{"/b", "/a", "/b"}, ""},
 		{"options", "/x lastmod=2024-01-01 priority=0.8\n/y lastmod=2024-01-03\n", []string{"/x 2024-01-01 0.8", "/y"}, ""},
