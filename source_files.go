@@ -101,7 +101,7 @@ func (s *SourceFiles) check() error {
 	return c.Err
 }
 
-// underscored are the include patterns that name what begins with "_".
+// underscored returns the include patterns with a path segment that begins with "_".
 func (s *SourceFiles) underscored() pathPatterns {
 	named := slices.DeleteFunc(slices.Concat(s.Include, s.IncludeOnly), func(p string) bool { return !strings.Contains(p, "/_") })
 	return compilePatterns(new(option.Checker), "", named)
@@ -124,7 +124,7 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 	case s.CleanURLs == "on":
 		o.CleanURLs = true
 	case s.CleanURLs != "off":
-		err := files.LearnCleanURLs(ctx, &o, func(path string) (f files.Response) {
+		o, err = files.LearnCleanURLs(ctx, o, func(path string) (f files.Response) {
 			res, err := r.site.fetcher.fetch(ctx, r.site.internalPath(path), 256<<10, nil)
 			if err != nil {
 				return f

@@ -11,19 +11,19 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// Response is what a server returns for a path; the zero value: nothing of its own.
+// Response is a server's response for a path; the zero value: there is none.
 type Response struct {
 	Status int
-	To     string // the path that a redirect leads to, canonical; "": to none of this server
+	To     string // the canonical path that a redirect leads to; "": to none of this server
 	Body   []byte
 }
 
-// LearnCleanURLs sets o.CleanURLs and o.KeepBesideFolders as the server has it, which it asks
-// for a few files with ".html" and without.
-func LearnCleanURLs(ctx context.Context, o *Options, get func(path string) Response) error {
-	apart, beside, err := sample(ctx, *o)
+// LearnCleanURLs returns o with CleanURLs and KeepBesideFolders as the server has it: it requests
+// the paths of a few files with ".html" and without.
+func LearnCleanURLs(ctx context.Context, o Options, get func(path string) Response) (Options, error) {
+	apart, beside, err := sample(ctx, o)
 	if err != nil {
-		return err
+		return o, err
 	}
 	isSame := func(a, b Response) bool { return a.Status == b.Status && bytes.Equal(a.Body, b.Body) }
 	isOther := func(path string) bool {
@@ -37,7 +37,7 @@ func LearnCleanURLs(ctx context.Context, o *Options, get func(path string) Respo
 	o.CleanURLs = !slices.ContainsFunc(apart, isOther)
 	o.KeepBesideFolders = !o.CleanURLs || len(beside) == 0 || slices.ContainsFunc(beside, isOther)
 	o.CleanURLs = o.CleanURLs && (len(apart) > 0 || !o.KeepBesideFolders)
-	return ctx.Err()
+	return o, ctx.Err()
 }
 
 // Bounds of samples.
@@ -46,9 +46,9 @@ const (
 	maxSampled = 1000 // pages that are looked at
 )
 
-// sample returns the paths of a few files whose names end in ".html", without that, which
-// tell how a server serves them: apart in different folders, and beside a folder of the same
-// name. It takes them from the first pages of a scan, and may find none.
+// sample returns the paths, without ".html", of a few files with that ending: apart are in
+// different folders, beside each is a folder with the same name. It takes them from the first
+// pages of a scan, and may find none.
 func sample(ctx context.Context, o Options) (apart, beside []string, err error) {
 	errEnough := errors.New("enough")
 	o.Workers, o.CleanURLs = 1, false

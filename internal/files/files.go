@@ -1,5 +1,5 @@
-// Package files lists what a file server would serve of a folder: the files that may be
-// pages, by their names alone. Nothing is opened but folders.
+// Package files lists the files of a folder that a file server would serve and that may be
+// pages, by their names alone. It opens nothing but folders.
 package files
 
 import (
@@ -37,13 +37,13 @@ type Options struct {
 	// as /node_modules/docs/*.
 	Include []string
 
-	// Exclude are patterns of the files that are not pages. They match what
-	// Include matches; for an index file also its folder's URL, and with
+	// Exclude are patterns of the files that are not pages. They match the same
+	// paths as Include; for an index file also its folder's URL, and with
 	// CleanURLs also the shorter form that would be listed.
 	Exclude []string
 
-	// Compile returns what reports whether one of some patterns matches a path in
-	// [page.Canonical]'s form. It is needed with Include or Exclude, and heeds no case.
+	// Compile returns a function that reports whether one of the patterns matches a path
+	// in [page.Canonical]'s form, in any case. It is needed with Include or Exclude.
 	Compile func(patterns []string) (match func(path string) bool)
 
 	// Hide lists files that are not served, as file_server's hide does: entries
@@ -58,20 +58,20 @@ type Options struct {
 	// CleanURLs lists about.html as /about, unless there is a file of that name.
 	CleanURLs bool
 
-	// KeepBesideFolders makes an exception of about.html where there is a folder
-	// about: some servers redirect the shorter form to the folder.
+	// KeepBesideFolders lists about.html as such if there is a folder about: some
+	// servers redirect the shorter form to the folder.
 	KeepBesideFolders bool
 
-	// Workers is how many goroutines may work at a time. 1 or less: none is
-	// started, all happens in the calling one.
+	// Workers is the number of goroutines that scan. 1 or less: only the calling
+	// one.
 	Workers int
 
-	// Now is the present: a modification time after it, or before 1981, is
-	// taken for unknown.
+	// Now is the present: a modification time after it, or before 1981, counts as
+	// unknown.
 	Now time.Time
 }
 
-// Stats is what a scan saw.
+// Stats are the counts of a scan.
 type Stats struct {
 	Pages   int // pages yielded
 	Folders int // folders read
@@ -85,10 +85,10 @@ type Stats struct {
 	Unreadable []string
 }
 
-// ErrNotFolder is the error of a root that is something else than a folder.
+// ErrNotFolder is the error of a root that is not a folder.
 var ErrNotFolder = errors.New("not a folder")
 
-// CheckRoot refuses the folder that holds everything on a disk.
+// CheckRoot refuses the root of a disk.
 func CheckRoot(folder string) error {
 	if folder = filepath.Clean(folder); folder == "." || filepath.Dir(folder) != folder {
 		return nil
@@ -98,21 +98,20 @@ func CheckRoot(folder string) error {
 
 const (
 	maxUnreadable = 3       // paths in Stats.Unreadable
-	maxReadAhead  = 8 << 20 // bytes of what was read and not yielded yet
+	maxReadAhead  = 8 << 20 // bytes of entries that were read and not yielded yet
 )
 
 // Scan yields the pages below o.Root in the order of [page.Compare], each once.
 //
-// Symbolic links are followed as a file server does. What they lead to is listed once: by
-// its own path if the scan comes by that, else by the first link, where device and inode
-// tell which file it is; where they do not, no link to a folder is followed.
+// Symbolic links are followed as a file server does. Their targets are listed once: by their own
+// path if the scan finds that, else by the first link. Device and inode identify a target; on a
+// system without them, links to folders are not followed.
 //
-// Scan stops at the first error of yield and returns it, and at the end of ctx
-// with its error. A root that is missing, may not be read or is no folder is an
-// error for [errors.Is] with [fs.ErrNotExist], [fs.ErrPermission] and
-// [ErrNotFolder]; one that [CheckRoot] refuses, or that leads there, is one, too. What goes wrong below the root is counted and passed over, save that the
-// process lacks memory or file descriptors: then pages would be missed, and the
-// scan ends with that error, as it does where the file system panics.
+// Scan returns the first error of yield, or ctx's. A root that is missing, may not be read or is no
+// folder is an error that matches [fs.ErrNotExist], [fs.ErrPermission] or [ErrNotFolder]; one that
+// [CheckRoot] refuses, or a link to such a one, is an error, too. Other errors below the root are
+// counted in [Stats], unless the process lacks memory or file descriptors, or the file system
+// panics: then pages would be missed, and the scan ends with that error.
 //
 // No goroutine outlives Scan.
 func Scan(ctx context.Context, o Options, yield func(page.Page) error) (Stats, error) {

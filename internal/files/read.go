@@ -21,8 +21,8 @@ type entry struct {
 	isFolder, isLink bool
 }
 
-// reader reads folders, one at a time, for one goroutine. What it holds is used
-// again for the next.
+// reader reads folders, one at a time, for one goroutine. Its buffers are used again
+// for the next.
 type reader struct {
 	s *scan
 	h handle
@@ -32,16 +32,16 @@ type reader struct {
 	n       int // entries seen
 	entries []entry
 	links   []entry
-	names   []byte          // memory of entries' names; what it cannot hold begins a new one
-	others  map[string]bool // names of the folder, which pages might be listed by
-	index   int             // of the preferred index name in rules.index that something has
+	names   []byte          // memory of entries' names; a new one begins when it is full
+	others  map[string]bool // names of the folder, for clean URLs
+	index   int             // in rules.index: the preferred name that something has
 
 	leftOut    map[string]int
 	folders    int
 	unreadable []string
 }
 
-// read fills in what a folder holds, or why it cannot be read.
+// read fills in a folder's entries, or why it cannot be read.
 func (r *reader) read(f *folder) {
 	runtime.Gosched() // requests come first
 	f.err = caught(func() error { return r.collect(f) })
@@ -102,7 +102,7 @@ func (r *reader) addEntry(name string, mode fs.FileMode) bool {
 	return true
 }
 
-// keep stores a name with the NUL that system calls want.
+// keep stores a name with the NUL that system calls need.
 func (r *reader) keep(name string) string {
 	if cap(r.names)-len(r.names) <= len(name) {
 		r.names = make([]byte, 0, max(16<<10, len(name)+1))
@@ -112,7 +112,7 @@ func (r *reader) keep(name string) string {
 	return unsafe.String(&r.names[at], len(name))
 }
 
-// leaveOut counts a folder, or what has a name in it, that is left out.
+// leaveOut counts what is left out: the entry of f with a name, or f itself if that is "".
 func (r *reader) leaveOut(why string, f *folder, name string) {
 	r.leftOut[why]++
 	if why == Unreadable && len(r.unreadable) < maxUnreadable {
@@ -120,7 +120,7 @@ func (r *reader) leaveOut(why string, f *folder, name string) {
 	}
 }
 
-// note takes a name that is taken in the folder, whatever has it.
+// note records that a file, folder or link has a name.
 func (r *reader) note(name string, isFolder bool) {
 	if i := slices.Index(r.s.rules.index[:r.index], name); i >= 0 && (isFolder || !r.s.rules.hides(&r.f.place, name, false)) {
 		r.index = i
@@ -142,7 +142,7 @@ func (r *reader) addFolder(name string, e entry) {
 	r.entries = append(r.entries, e)
 }
 
-// addFile takes a file or the target of a link, of which e has what is known.
+// addFile adds a file, or a link to one, of which e has what is known.
 func (r *reader) addFile(name string, mode fs.FileMode, e entry) {
 	r.note(name, false)
 	escaped := page.Escape(name)
@@ -166,8 +166,7 @@ func (r *reader) addFile(name string, mode fs.FileMode, e entry) {
 	r.entries = append(r.entries, e)
 }
 
-// followLinks finds out what the folder's links lead to. The error is one that ends the
-// scan.
+// followLinks adds the targets of the folder's links. The error is one that ends the scan.
 func (r *reader) followLinks() error {
 	for i, e := range r.links {
 		if i&255 == 255 && r.s.ended() {
@@ -194,8 +193,8 @@ func (r *reader) followLinks() error {
 	return nil
 }
 
-// resolve says why the file that r.in tells of and a link leads to is not listed, and else
-// takes what is known of it. The site's own front page is one of its own.
+// resolve returns why a link to the file in r.in is not listed, or sets what is known of the file and
+// returns listed. The site's front page is listed in any case.
 func (r *reader) resolve(name string, e *entry) string {
 	e.time, e.version = believed(r.in.time, r.s.now), r.in.version
 	if r.f.parent == nil && slices.Contains(r.s.rules.index, name) {
@@ -214,7 +213,7 @@ func (e *entry) identify(id fileID) {
 	}
 }
 
-// finds reports whether what a link leads to is found by its own path.
+// finds reports whether the scan finds the target of a link by its own path.
 func (s *scan) finds(rel, name string, isFolder bool) bool {
 	if s.realRoot == "" {
 		return false
@@ -232,8 +231,8 @@ func (s *scan) finds(rel, name string, isFolder bool) bool {
 	return s.rules.finds(filepath.ToSlash(rel), isFolder)
 }
 
-// finish decides what needs all names of the folder, looks at the files that are to be
-// listed, and removes those that are not. The error is one that ends the scan.
+// finish applies the rules that need all names of the folder, examines the files that are listed, and
+// removes the others. The error is one that ends the scan.
 func (r *reader) finish() error {
 	rules, index := r.s.rules, ""
 	if r.index < len(rules.index) {

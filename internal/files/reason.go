@@ -29,7 +29,7 @@ const (
 	nameTooLong      = "name too long"
 )
 
-// reasonOf says what an error of opening or examining something means for it.
+// reasonOf returns why a file or folder is left out, given the error of opening or examining it.
 func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ESTALE):
@@ -45,8 +45,8 @@ func reasonOf(err error) string {
 // errPanic is the error of a file system that panicked.
 var errPanic = errors.New("panic")
 
-// caught calls f and makes an error of a panic in it: in a goroutine, nobody else
-// would catch what a file system throws.
+// caught calls f and returns its panic as an error: in a goroutine, nobody else would
+// recover it.
 func caught(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -56,8 +56,8 @@ func caught(f func() error) (err error) {
 	return f()
 }
 
-// endsScan reports whether an error says nothing of one file alone, but that the process
-// lacks what it needs, or the file system is broken.
+// endsScan reports whether an error concerns more than one file: the process lacks what it needs, or
+// the file system is broken.
 func endsScan(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, errPanic)
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// rules is what Options say of names and paths, prepared so that a file in a
-// folder where no rule is at work costs a comparison of its suffix.
+// rules are the Options for names and paths, prepared so that a file in a folder
+// to which no rule applies costs only a comparison of its suffix.
 type rules struct {
 	at         string // as in Options
 	clean      bool
-	keepBeside bool // no clean URL where a folder bears the shorter name
+	keepBeside bool // no clean URL if a folder has the shorter name
 	index      []string
 
 	include, exact, exclude func(path string) bool // nil: the default suffixes, nothing, nothing; exact: Include without wildcards
@@ -120,8 +120,8 @@ func join(root, rel string) string {
 	return strings.TrimSuffix(root, "/") + "/" + rel
 }
 
-// hides reports whether file_server hides the file of that name in p, or all that is in
-// the folder: for that, no glob of whole paths counts.
+// hides reports whether file_server hides the file with a name in p, or everything in the folder,
+// for which globs of whole paths do not count.
 func (r *rules) hides(p *place, name string, isFolder bool) bool {
 	return r.hidesName(name) || slices.ContainsFunc(p.hidden, func(h string) bool {
 		full := p.abs + separator + name
@@ -129,7 +129,7 @@ func (r *rules) hides(p *place, name string, isFolder bool) bool {
 	})
 }
 
-// folder says why the folder of that name in p is not entered.
+// folder returns why the folder with a name in p is not entered, or listed.
 func (r *rules) folder(p *place, name string) string {
 	lower := p.lower + strings.ToLower(name) + "/"
 	within := func(head string) bool { return strings.HasPrefix(head, lower) }
@@ -149,8 +149,8 @@ func (r *rules) folder(p *place, name string) string {
 	return listed
 }
 
-// file says why the file of that name in p is not listed, as far as its name and path
-// tell, save for what Exclude says. escaped is the name percent-encoded.
+// file returns why the file with a name in p is not listed by its name and path, Exclude apart, or
+// listed. escaped is the name percent-encoded.
 func (r *rules) file(p *place, name, escaped string) string {
 	switch {
 	case name[0] == '.':
@@ -184,8 +184,8 @@ func (r *rules) excludes(p *place, escaped string, isIndex, isClean bool) bool {
 	return r.exclude(url) || isIndex && r.exclude(p.url) || !isIndex && isClean && r.exclude(strings.TrimSuffix(url, ".html"))
 }
 
-// finds reports whether the scan comes by what lies at a path below the root, without links
-// in it, by that path.
+// finds reports whether the scan finds a file or folder by its path below the root, which has no
+// links.
 func (r *rules) finds(rel string, isFolder bool) bool {
 	p := r.root()
 	for more := true; more; {
@@ -221,8 +221,8 @@ var ownershipName = regexp.MustCompile(`(?i)^(?:` +
 // errorPageName matches 404.html, 50x.html and their like, from 400 to 599.
 var errorPageName = regexp.MustCompile(`(?i)^[45][0-9x]{2}\.(?:html|htm|xhtml|shtml|php)$`)
 
-// special says why a file of that name is no page by default: it is an error
-// page, or proves the site's ownership.
+// special returns why a file with a name is no page by default: it is an error page, or
+// proves the site's ownership; or listed.
 func special(name string) string {
 	switch c := name[0]; {
 	case c == '4' || c == '5':

@@ -18,7 +18,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// folder is one on the way from being found to being emitted.
+// folder is a folder from when it is found until it is emitted.
 type folder struct {
 	parent *folder
 	at     int  // its entry in the parent
@@ -33,9 +33,9 @@ type folder struct {
 
 	// Under scan.mu.
 	done bool
-	next int       // the entry of the first sub-folder that nobody has taken
+	next int       // entry of the first sub-folder that no reader has taken
 	url  string    // of that one
-	subs []*folder // those that were taken, and the emitter has not reached
+	subs []*folder // taken by readers, and not reached by the emitter
 }
 
 func (f *folder) size() int { return len(f.entries) * int(unsafe.Sizeof(entry{})) }
@@ -46,10 +46,10 @@ type scan struct {
 	rules     *rules
 	now       int64
 	newHandle func() handle
-	root      string // as handles have it
-	disk      string // as the operating system has it; "": it does not
-	realRoot  string // disk without a link; "" if that is not known
-	limit     int    // bytes that may be read ahead
+	root      string // path for handles
+	disk      string // path for the operating system; "": there is none
+	realRoot  string // disk without links; "": not known
+	limit     int    // bytes of entries that may be read ahead
 
 	readers []*reader // the emitter's first
 	pages   int
@@ -59,8 +59,8 @@ type scan struct {
 	stopped atomic.Bool
 
 	mu      sync.Mutex
-	changed sync.Cond // what follows, or a folder is done
-	queue   []*folder // that have sub-folders which nobody has taken; the last is the one whose next is emitted first
+	changed sync.Cond // queue or ahead has changed, or a folder is done
+	queue   []*folder // with sub-folders that no reader has taken; the last one's next is emitted first
 	ahead   int       // bytes of entries that the emitter has not reached
 }
 
@@ -85,7 +85,7 @@ func newScan(ctx context.Context, o Options) (*scan, error) {
 	return s, nil
 }
 
-// addReader begins with what reads folders for one goroutine.
+// addReader makes a reader for one goroutine.
 func (s *scan) addReader() *reader {
 	r := &reader{s: s, h: s.newHandle(), leftOut: make(map[string]int)}
 	s.readers = append(s.readers, r)
@@ -96,7 +96,7 @@ func (s *scan) readFS(fsys fs.FS, root string) {
 	s.root, s.newHandle = root, func() handle { return &fsHandle{fsys: fsys} }
 }
 
-// pathOf is a folder's path for people.
+// pathOf returns a folder's path as it is shown.
 func (s *scan) pathOf(f *folder) string {
 	if s.disk != "" {
 		return filepath.Join(s.disk, f.rel)
@@ -104,7 +104,7 @@ func (s *scan) pathOf(f *folder) string {
 	return join(s.root, f.rel)
 }
 
-// ended reports whether there is no use in going on.
+// ended reports whether the scan is over.
 func (s *scan) ended() bool { return s.stopped.Load() || s.ctx.Err() != nil }
 
 // run yields all pages, with the help of other goroutines.
@@ -143,7 +143,7 @@ func (s *scan) stop() {
 	s.group.Wait()
 }
 
-// stats is what was seen, once the others are stopped.
+// stats returns the counts, once the other goroutines are stopped.
 func (s *scan) stats() Stats {
 	st := Stats{Pages: s.pages, LeftOut: make(map[string]int)}
 	for _, r := range s.readers {
@@ -158,7 +158,7 @@ func (s *scan) stats() Stats {
 	return st
 }
 
-// failed is the error of a scan that ends with err.
+// failed returns the error of a scan that ends with err.
 func (s *scan) failed(err error) error {
 	switch {
 	case s.ctx.Err() != nil:
@@ -198,15 +198,15 @@ func (s *scan) emit(f *folder, yield func(page.Page) error) error {
 	return s.ctx.Err()
 }
 
-// reach waits for the next sub-folder of p, and reads it or others while it waits.
-// It returns nil for one that is passed over.
+// reach waits for the next sub-folder of p, and meanwhile reads it or others. It
+// returns nil for one that is left out.
 func (s *scan) reach(p *folder) (*folder, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	for len(p.subs) == 0 || !p.subs[0].done {
-		// What nobody has taken is the last of the queue.
+		// If no reader has taken it, it is the last of the queue.
 		if !s.assist(s.readers[0], len(p.subs) == 0) {
 			s.changed.Wait()
 		}
@@ -237,7 +237,7 @@ func (s *scan) reach(p *folder) (*folder, error) {
 	return f, nil
 }
 
-// offer has the sub-folders of f read that nobody has taken. Under mu.
+// offer queues f if it has sub-folders that no reader has taken. Under mu.
 func (s *scan) offer(f *folder) {
 	for f.next < len(f.entries) && !f.entries[f.next].isFolder {
 		f.next++
@@ -251,8 +251,8 @@ func (s *scan) offer(f *folder) {
 	s.changed.Broadcast()
 }
 
-// assist takes the next folder and reads it, if there is one and it may be read
-// ahead, or must be read. It is called with mu locked, and unlocks it meanwhile.
+// assist reads the next folder, if there is one and the limit allows it, or it must be
+// read. It is called with mu locked, and unlocks it meanwhile.
 func (s *scan) assist(r *reader, must bool) bool {
 	last := len(s.queue) - 1
 	if last < 0 || s.ahead >= s.limit && !must {
@@ -277,7 +277,7 @@ func (s *scan) assist(r *reader, must bool) bool {
 	return true
 }
 
-// readAhead is what another goroutine does.
+// readAhead reads folders in another goroutine.
 func (s *scan) readAhead(r *reader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// fileID tells one file or folder from all others. The zero value: not known.
+// fileID identifies a file or folder. The zero value: not known.
 type fileID struct{ dev, ino uint64 }
 
-// info is what a scan asks of a file.
+// info is what a scan needs to know of a file.
 type info struct {
 	mode    fs.FileMode // its type
 	time    int64       // modification, Unix seconds
@@ -23,8 +23,8 @@ type info struct {
 
 // handle reads one folder at a time. Paths begin with the scan's root.
 type handle interface {
-	// open begins with a folder; follow says whether it may be a link, and that its
-	// id is wanted, which is zero where it is not known.
+	// open opens a folder. With follow it may be a link, and the ID is returned, if it is
+	// known.
 	open(path string, follow bool) (fileID, error)
 
 	// list calls add with the name of each entry, in any order, until it returns
@@ -37,9 +37,9 @@ type handle interface {
 	close()
 }
 
-// versionOf sums up what tells the states of a file apart: a write or a
-// replacement changes at least one of these, also one that sets the modification
-// time back. It is never 0, and the same from one run of the program to the next.
+// versionOf returns a hash of what tells the states of a file apart: a write or a
+// replacement changes at least one of these, even if it sets the modification time
+// back. It is never 0, and the same in each run of the program.
 func versionOf(modSec, modNsec, changeSec, changeNsec, size int64, inode uint64) uint32 {
 	// wyhash (https://github.com/wangyi-fudan/wyhash), with its numbers.
 	h := fold(uint64(modSec*1e9+modNsec)^0xA0761D6478BD642F, uint64(changeSec*1e9+changeNsec)^0xE7037ED1A0B428DB)
@@ -52,12 +52,12 @@ func fold(a, b uint64) uint64 {
 	return high ^ low
 }
 
-// oldest is the least modification time that is believed, 1981-01-01: some
-// build systems and archives write the epoch, or 1980, for none.
+// oldest is the least valid modification time, 1981-01-01: some build systems and
+// archives write the epoch, or 1980, for none.
 var oldest = time.Date(1981, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// believed is a modification time as it is listed: 0 where it is after now, or
-// before any that is believed.
+// believed returns a modification time, or 0 if it is after now or before
+// oldest.
 func believed(t, now int64) uint32 {
 	if t < oldest || t > now || t > math.MaxUint32 {
 		return 0
