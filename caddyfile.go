@@ -213,11 +213,13 @@ func unmarshal(d *caddyfile.Dispenser, o option.Option, check func() error) erro
 	if o.Block == nil {
 		return nil
 	}
-	options := o.Block(args)
+	options, inner := o.Block(args), o
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		line := *d
-		inner, err := options.Find(d.Val())
-		if err != nil {
+		if d.Val() == "{" {
+			return d.Errf("%s takes no block", inner.Name)
+		}
+		line, err := *d, error(nil)
+		if inner, err = options.Find(d.Val()); err != nil {
 			return d.WrapErr(err)
 		}
 		if err := unmarshal(d, inner, check); err != nil {
