@@ -139,6 +139,10 @@ func startQuickstart(t *testing.T) *server {
 	s := start(t, caddyfile, nil)
 	s.Do(http.MethodGet, harness.Local+"/sitemap.xml", googlebot)
 	s.refresh()
+	logged := slices.DeleteFunc(s.LogLines(`sitemap","msg"`), func(line string) bool { return strings.Contains(line, `"level":"debug"`) })
+	if len(logged) == 0 || len(logged) > 3 || !strings.Contains(strings.Join(logged, ""), `"msg":"sitemap refreshed",`) || strings.Contains(strings.Join(logged, ""), "nothing changed") {
+		t.Errorf("a first run and a refresh in which nothing changed log\n%s\nwant at most three lines", logged)
+	}
 	return s
 }
 

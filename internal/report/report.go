@@ -162,7 +162,7 @@ func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report)
 	}
 	l.OnceIf(err != nil, zap.ErrorLevel, "sources", "gathering pages failed", zap.Error(err), stack)
 	l.OnceIf(rep.Result == HeldBack, zap.WarnLevel, "held back", "sitemap change held back until later refreshes confirm it", zap.String("reason", rep.Reason))
-	fields := append(rep.Fields(), zap.Int("pages", rep.Pages), zap.Int("pending", rep.Pending), zap.Float64("seconds", rep.Seconds))
+	fields := append(rep.Fields(), zap.Int("pages", rep.Pages), zap.Int("pending", rep.Pending), zap.Duration("duration", r.Took))
 	switch {
 	case rep.Result == Empty: // which is logged with its cause
 		return
