@@ -55,7 +55,7 @@ func TestCheckStatus(t *testing.T) {
 		stdout, stderr string
 		status         int
 	}{
-		"errors":    {[]string{"check", gone}, gone + ": error: document-status: answers 404\n", "documents: 0, pages: 0, fetched: 0, errors: 1, warnings: 0\n", 1},
+		"errors":    {[]string{"check", gone}, gone + ": error: document-status: returns status 404\n", "documents: 0, pages: 0, fetched: 0, errors: 1, warnings: 0\n", 1},
 		"no answer": {[]string{"check", "http://127.0.0.1:1/sitemap.xml"}, "http://127.0.0.1:1/sitemap.xml: error: document-unreachable: ", "errors: 1", 2},
 	} {
 		t.Run(name, func(t *testing.T) {

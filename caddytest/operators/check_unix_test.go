@@ -36,7 +36,7 @@ func TestCheckInterrupt(t *testing.T) {
 	if !ok || !status.Signaled() || status.Signal() != syscall.SIGINT {
 		t.Errorf("got %v", cmd.ProcessState)
 	}
-	if want := at + "/gone.xml: error: document-status: answers 404\n"; !strings.HasSuffix(stdout.String(), want) {
+	if want := at + "/gone.xml: error: document-status: returns status 404\n"; !strings.HasSuffix(stdout.String(), want) {
 		t.Errorf("got %q, want %q", stdout.String(), want)
 	}
 }

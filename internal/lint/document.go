@@ -71,7 +71,7 @@ func (c *checker) document(file, at string, r io.Reader, dir string, listed bool
 	}
 	err := d.read(r)
 	if d.in.N <= 0 && err != nil || d.size > maxRead {
-		err = &docError{"too-large", "is longer than 128 MiB, or has an entry or tag of more than 4 MiB; the rest was not read"}
+		err = &docError{"too-large", "is longer than 128 MiB, or has an entry or tag over 4 MiB; the rest was not read"}
 	}
 	if bad := (*docError)(nil); errors.As(err, &bad) {
 		d.add(Error, bad.code, "%s", bad.message)
@@ -83,7 +83,7 @@ func (c *checker) document(file, at string, r io.Reader, dir string, listed bool
 		d.add(Error, "too-long", "has more than 52,428,800 bytes uncompressed")
 	}
 	if d.kind == urlSet && d.entries > 3 && d.sameDate == d.entries {
-		d.add(Warning, "lastmod-all-the-same", "all pages have the lastmod %q: probably the time of a build, which readers learn to disregard", d.firstDate)
+		d.add(Warning, "lastmod-all-the-same", "all pages have the lastmod %q, probably that of a build: search engines ignore such dates", d.firstDate)
 	}
 	for _, child := range d.children {
 		if listed {
@@ -91,7 +91,7 @@ func (c *checker) document(file, at string, r io.Reader, dir string, listed bool
 		} else if got := d.load(child, dir, true); got == d.result {
 			d.report(child, Error, "index-in-index", "the index lists itself")
 		} else if got.kind == index {
-			d.report(child, Error, "index-in-index", "the index lists another index; it may list sitemaps of pages only")
+			d.report(child, Error, "index-in-index", "the index lists another index; only sitemaps of pages are allowed")
 		}
 	}
 	d.children = nil
@@ -176,11 +176,11 @@ func (d *document) readXML(b *bufio.Reader) error {
 			}
 		case xml.CharData:
 			if depth == 0 && trim(string(t)) != "" {
-				return malformed("has text outside of its root element")
+				return malformed("has text outside the root element")
 			}
 		case xml.ProcInst:
 			if t.Target == "xml" && d.size > 0 {
-				return malformed("the XML declaration is not at the very beginning")
+				return malformed("the XML declaration is not at the beginning")
 			}
 		}
 		syntax := (*xml.SyntaxError)(nil)
@@ -247,15 +247,15 @@ func (d *document) element(x *xml.Decoder, root xml.Name, t xml.StartElement) er
 	}
 	for _, link := range e.Links {
 		if _, _, err := parseURL(trim(link.Href)); err != nil || link.Rel != "alternate" {
-			d.add(Error, "alternate", "a link is not rel=\"alternate\" with an absolute URL as its href: %q", link.Href)
+			d.add(Error, "alternate", "a link needs rel=\"alternate\" and an absolute URL as href, not %q", link.Href)
 		}
 		if !isLanguage(link.HrefLang) {
-			d.add(Error, "attribute-value", "hreflang %q is not a language of ISO 639 with or without a country of ISO 3166-1, such as de or en-GB, nor x-default", link.HrefLang)
+			d.add(Error, "attribute-value", "hreflang %q is not x-default, a language of ISO 639, or one with a country of ISO 3166-1, such as de or en-GB", link.HrefLang)
 		}
 	}
 	for i, image := range e.Images {
 		if _, _, err := parseURL(trim(image.Loc)); err != nil {
-			d.add(Error, "extension-url", "image:loc %q is wrong: %v", image.Loc, err)
+			d.add(Error, "extension-url", "image:loc %q is invalid: %v", image.Loc, err)
 		}
 		if i == 1000 {
 			d.add(Error, "too-many-images", "the page has more than 1,000 images")
@@ -272,7 +272,7 @@ func (d *document) element(x *xml.Decoder, root xml.Name, t xml.StartElement) er
 // other reports an element that is not checked.
 func (d *document) other(root, name xml.Name) error {
 	if name.Space == root.Space || name.Space == "" {
-		d.add(Error, "unknown-element", "'%s' is not an element that may stand here", name.Local)
+		d.add(Error, "unknown-element", "element '%s' is not allowed here", name.Local)
 	} else if !strings.Contains(name.Space, ":") { // encoding/xml leaves the prefix
 		return malformed("the namespace prefix '" + name.Space + "' is not declared")
 	}
@@ -288,7 +288,7 @@ var codes = map[error]string{
 func parseURL(ref string) (base, path string, err error) {
 	u, err := origin.ParseURL(ref)
 	if err == nil && strings.ContainsAny(ref, " \"<>\\^`{|}") {
-		err = errors.New("white space and some other characters must be percent-encoded")
+		err = errors.New("white space and any of \"<>\\^`{|} must be percent-encoded")
 	}
 	return u.Origin(), u.Path, err
 }
@@ -311,17 +311,17 @@ func (d *document) checkLoc(loc string) {
 	if !plain || base == "" || !page.IsNormal(path) { // else it need not be parsed
 		var err error
 		if base, path, err = parseURL(loc); err != nil {
-			d.add(Error, "loc-"+cmp.Or(codes[err], "character"), "loc is wrong: %v", err)
+			d.add(Error, "loc-"+cmp.Or(codes[err], "character"), "loc is invalid: %v", err)
 			return
 		}
 		normal = base + path
 		if host, _, _ := strings.Cut(loc[strings.Index(loc, "://")+3:], "/"); utf8.RuneCountInString(host) < len(host) {
-			d.add(Warning, "loc-not-ascii", "the host of loc is not ASCII, which many readers do not know: write %s", base)
+			d.add(Warning, "loc-not-ascii", "the host of loc is not ASCII, which many crawlers do not support: write %s", base)
 		} else if characters < len(loc) {
 			d.add(Warning, "loc-not-ascii", "loc has characters that should be percent-encoded")
 		}
 		if strings.Contains(loc, "#") {
-			d.add(Warning, "loc-fragment", "loc has a fragment, which readers cut off")
+			d.add(Warning, "loc-fragment", "loc has a fragment, which crawlers ignore")
 		}
 	}
 	if d.base == "" {
@@ -341,12 +341,12 @@ func (d *document) checkLoc(loc string) {
 	}
 	switch before := d.seen[hash]; {
 	case before == d.summary.Documents:
-		d.add(Warning, "duplicate", "loc is in the document twice, in this or another spelling")
+		d.add(Warning, "duplicate", "loc is twice in the document, perhaps in another spelling")
 	case before > 0:
-		d.add(Warning, "duplicate-elsewhere", "loc is in an earlier document, too, in this or another spelling")
+		d.add(Warning, "duplicate-elsewhere", "loc is also in an earlier document, perhaps in another spelling")
 	case len(d.seen) == maxSeen:
 		if d.summary.Codes["duplicates-unknown"] == 0 {
-			d.add(Warning, "duplicates-unknown", "pages from here on are not compared with those before: there are too many to remember")
+			d.add(Warning, "duplicates-unknown", "too many pages to remember: those from here on are not compared with earlier ones")
 		}
 		clear(d.seen)
 	}
@@ -365,7 +365,7 @@ func (d *document) checkLastMod(date string) {
 		case err != nil:
 			continue
 		case i == 5:
-			d.add(Warning, "lastmod-zone", "lastmod %q lacks a time zone, such as Z or +02:00", date)
+			d.add(Warning, "lastmod-zone", "lastmod %q has no time zone, such as Z or +02:00", date)
 		case at.Sub(d.now) > 14*time.Hour || at.Sub(d.now) > time.Hour && i > 0: // a day may have begun elsewhere
 			d.add(Warning, "lastmod-future", "lastmod %q is in the future", date)
 		}

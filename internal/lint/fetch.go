@@ -76,7 +76,7 @@ func (c *checker) location(name string) {
 	if s.closed != nil {
 		c.unchecked(robots, "robots-unreachable", s.closed)
 	} else if s.status != http.StatusOK && !isSite {
-		c.report(robots, Error, "robots-status", "answers %d", s.status)
+		c.report(robots, Error, "robots-status", "returns status %d", s.status)
 	}
 	if (s.status != http.StatusOK || !c.robots(robots.file, strings.NewReader(s.robots), "")) && isSite {
 		c.fetch(place{url: u.JoinPath("sitemap.xml").String()}, false)
@@ -97,13 +97,13 @@ func (c *checker) robots(file string, r io.Reader, dir string) bool {
 	sitemaps := robotstxt.Sitemaps(body)
 	for _, at.url = range sitemaps {
 		if _, _, err := parseURL(at.url); err != nil {
-			c.report(at, Error, "robots-url", "the URL of a Sitemap line is wrong: %v", err)
+			c.report(at, Error, "robots-url", "the URL of a Sitemap line is invalid: %v", err)
 		} else {
 			c.load(at, dir, false)
 		}
 	}
 	if len(sitemaps) == 0 {
-		c.report(place{file: file}, Warning, "robots-no-sitemap", "no line begins with Sitemap:")
+		c.report(place{file: file}, Warning, "robots-no-sitemap", "there is no Sitemap line")
 	}
 	return len(sitemaps) > 0
 }
@@ -125,7 +125,7 @@ func (c *checker) fetch(at place, listed bool) *result {
 		c.report(at, Warning, "document-redirect", "redirects to %s", final)
 	}
 	if res.StatusCode != http.StatusOK {
-		c.report(at, Error, "document-status", "answers %d", res.StatusCode)
+		c.report(at, Error, "document-status", "returns status %d", res.StatusCode)
 		return new(result)
 	}
 	d := c.document(at.url, final, res.Body, "", listed)
@@ -134,7 +134,7 @@ func (c *checker) fetch(at place, listed bool) *result {
 	if d.kind != "" && htmlmeta.IsHTML(media) {
 		c.report(at, Error, "content-type", "is sent as %s", media)
 	} else if (d.kind == urlSet || d.kind == index) && !strings.HasSuffix(media, "xml") && !strings.HasSuffix(media, "gzip") {
-		c.report(at, Warning, "content-type", "is XML sent as '%s': some crawlers read it only as application/xml or text/xml", media)
+		c.report(at, Warning, "content-type", "is XML sent as '%s': some crawlers read only application/xml or text/xml", media)
 	}
 	return d
 }
@@ -171,13 +171,13 @@ func (c *checker) server(base string) *server {
 		body, err = io.ReadAll(io.LimitReader(res.Body, robotstxt.MaxBody))
 	}
 	if err != nil {
-		s.closed = fmt.Errorf("robots.txt cannot be read: %w", err)
+		s.closed = fmt.Errorf("cannot read robots.txt: %w", err)
 		return s
 	}
 	s.status, s.robots = res.StatusCode, string(body)
 	switch {
 	case s.status >= 500 || s.status == http.StatusTooManyRequests:
-		s.closed = fmt.Errorf("robots.txt answers %d, so crawlers leave the whole site alone", s.status)
+		s.closed = fmt.Errorf("robots.txt returns status %d, so crawlers request no page of the site", s.status)
 	case s.status == http.StatusOK && !robotstxt.IsHTML(res.Header.Get("Content-Type"), body):
 		token, _, _ := strings.Cut(c.UserAgent, " ")
 		s.own, s.google = robotstxt.ReadRules(body, token), robotstxt.ReadRules(body, "Googlebot")
@@ -205,12 +205,12 @@ func (c *checker) getPage(at string, base string, path string) (res *http.Respon
 		return res, "", nil
 	}
 	_ = res.Body.Close()
-	answer = fmt.Sprintf("answers %d", res.StatusCode)
+	answer = fmt.Sprintf("returns status %d", res.StatusCode)
 	if to, err := res.Location(); err == nil {
 		answer = fmt.Sprintf("redirects (%d) to %s", res.StatusCode, to)
 	}
 	if res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable {
-		s.closed = fmt.Errorf("%s %s, so its server is left alone", at, answer)
+		s.closed = fmt.Errorf("%s %s, so no more requests are sent to its server", at, answer)
 	}
 	return res, answer, nil
 }
@@ -249,10 +249,10 @@ func (c *checker) page(at place, body io.Reader, p htmlmeta.Page) {
 		meta = htmlmeta.NewParser(htmlmeta.Options{}).Parse(text, p)
 	}
 	if meta.NoIndex {
-		c.report(at, Error, "page-noindex", "the page asks not to be indexed")
+		c.report(at, Error, "page-noindex", "the page has noindex")
 	}
 	if meta.Refresh != "" {
-		c.report(at, Error, "page-refresh", "the page sends its readers to %s", meta.Refresh)
+		c.report(at, Error, "page-refresh", "the page refreshes to %s", meta.Refresh)
 	}
 	if meta.Canonical == "" {
 		return
@@ -265,7 +265,7 @@ func (c *checker) page(at place, body io.Reader, p htmlmeta.Page) {
 	} else if answer != "" {
 		c.report(at, Warning, code, of, meta.Canonical, answer)
 	} else {
-		c.report(at, Error, code, of, meta.Canonical, "returns 200: list that one")
+		c.report(at, Error, code, of, meta.Canonical, "returns status 200: list that one")
 		_ = res.Body.Close()
 	}
 }

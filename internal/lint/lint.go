@@ -135,7 +135,7 @@ func (c *checker) report(at place, s Severity, code, format string, args ...any)
 	case n <= maxPerCode || c.All:
 		c.Report(Finding{s, at.file, at.line, code, fmt.Sprintf("%.2048s", fmt.Sprintf(format, args...)), fmt.Sprintf("%.2048s", at.url)})
 	case n == maxPerCode+1:
-		c.Report(Finding{s, at.file, 0, code, "there are more of these, which --all shows", ""})
+		c.Report(Finding{s, at.file, 0, code, "there are more of these: use --all to see them", ""})
 	}
 }
 
@@ -229,6 +229,6 @@ func (c *checker) load(at place, dir string, listed bool) *result {
 	if inside && c.BaseURL != "" {
 		severity = Error
 	}
-	c.report(at, severity, "document-missing", "the document is not in the folder, and was not checked")
+	c.report(at, severity, "document-missing", "the document is not in the folder and was not checked")
 	return new(result)
 }
