@@ -1,4 +1,4 @@
-// Package merge makes one sorted stream of candidates from many inputs, in which each path comes once.
+// Package merge merges the pages of several inputs into one stream of candidates, sorted by path, each path once.
 package merge
 
 import (
@@ -17,27 +17,27 @@ import (
 // Input is one source of pages.
 type Input struct {
 	Name   string // for errors
-	Sorted bool   // pages come in the order of page.Compare, duplicates too; if not, all are held in memory
+	Sorted bool   // pages come in the order of page.Compare, perhaps with duplicates; if not, all are held in memory
 
 	// Pages calls yield for each page, from one goroutine at a time, until yield returns an error, which it
 	// then returns. It ends soon after ctx is cancelled.
 	Pages func(ctx context.Context, yield func(page.Page) error) error
 }
 
-// Options bound a [Stream]. Zero values do not.
+// Options filter and bound a [Stream]. Zero values do not.
 type Options struct {
-	// Filter returns why a page is left out, a few words to count it under; "": it is kept. It is called for
-	// each path once, after merging.
+	// Filter returns why a page is left out, a few words by which it is counted; "": it is kept. It is called once
+	// for each path, after merging.
 	Filter func(p *page.Page) (reason string)
 
-	// MaxPages bounds the pages of the stream, and those held of each unsorted input. Others count as OverMax.
+	// MaxPages is the most pages of the stream, and the most held of each unsorted input. Others count as OverMax.
 	MaxPages int
 
-	// Patience is how long an input may yield nothing before it is left out with ErrTimeout.
+	// Patience is how long an input may yield nothing before it fails with ErrTimeout.
 	Patience time.Duration
 }
 
-// OverMax is why pages are left out beyond [Options.MaxPages].
+// OverMax is the reason in [Result.LeftOut] of pages beyond [Options.MaxPages].
 const OverMax = "over max_urls"
 
 // Errors of inputs.
@@ -48,14 +48,14 @@ var (
 	errEnded   = errors.New("the input's goroutine has ended")
 )
 
-// InputError tells which input failed, by index and name, and why.
+// InputError is the error of an input, with its index and name.
 type InputError struct {
 	Input int
 	Name  string
 	Err   error
 }
 
-// PanicError is the error of an input that panicked with Value. Stack is for the log.
+// PanicError is a recovered panic: Value is its argument, Stack is for the log.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -63,11 +63,11 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Result is what a stream found besides its pages.
+// Result is the result of a stream besides its pages.
 type Result struct {
 	Failed  []InputError   // in the order of inputs
 	LeftOut map[string]int // pages by reason; never nil
-	Counts  []int          // pages that each input yielded, whatever became of them
+	Counts  []int          // pages that each input yielded, including those left out
 }
 
 // Stream yields the pages of all inputs in the order of [page.Compare], those of equal paths merged by
@@ -101,8 +101,8 @@ func Start(ctx context.Context, inputs []Input, o Options) *Stream {
 	return s
 }
 
-// Next returns the next page; false: there are no more. The error is ctx's, after which the stream can go on,
-// or that of the stream's own context, which Close ends. If an input fails, what it yielded until then counts.
+// Next returns the next page; false: there are no more. An error is ctx's, after which Next may be called again, or
+// that of the context given to Start, or Close was called. The pages of an input that failed count up to then.
 func (s *Stream) Next(ctx context.Context) (page.Page, bool, error) {
 	for {
 		if ok, err := s.next(ctx); !ok || err != nil {
@@ -148,7 +148,7 @@ func (s *Stream) next(ctx context.Context) (bool, error) {
 }
 
 // refill waits until q has pages, or its input has ended or timed out. It takes less than a batch only after a
-// pause: to hand over costs more than a page.
+// pause, as handing over costs more than a page.
 func (s *Stream) refill(ctx context.Context, q *queue) error {
 	for least := batchLen; !q.take(least); {
 		wait := min(100*time.Millisecond, s.o.Patience-time.Since(q.since))
@@ -174,7 +174,7 @@ func (s *Stream) refill(ctx context.Context, q *queue) error {
 // Complete reports whether no input has failed so far.
 func (s *Stream) Complete() bool { return len(s.Result().Failed) == 0 }
 
-// Result is what was found so far. Once Next has returned false, it is final.
+// Result returns the result so far. Once Next has returned false, it is final.
 func (s *Stream) Result() Result {
 	r := Result{LeftOut: maps.Clone(s.leftOut)}
 	for i, q := range s.queues {

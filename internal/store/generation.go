@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// Generation is one state of a site's records and documents. It may be newer than what is written. It does not
-// change, save that it loses what is damaged, and is safe for concurrent use.
+// Generation is one state of a site's records and documents, which may not be committed yet. It never changes,
+// except that it loses what is found damaged, and is safe for concurrent use.
 type Generation struct {
 	store *Store
 	state atomic.Pointer[manifest]
@@ -36,7 +36,7 @@ func (g *Generation) Settings() (settings, routes uint64) {
 	return g.state.Load().Settings, g.state.Load().Routes
 }
 
-// Len is how many records there are.
+// Len returns the number of records.
 func (g *Generation) Len() int {
 	n := 0
 	for _, c := range g.Chunks() {
@@ -46,9 +46,9 @@ func (g *Generation) Len() int {
 }
 
 // Load returns the records of chunk i, in order of path. They are the caller's own. An error that matches
-// ErrDamaged says that this and maybe others are lost. It is returned once; from then on lost chunks are empty,
-// their Digest and Due 0, and lost documents are gone from Documents. One that matches ErrSuperseded says that
-// a later generation was committed. Any other error is the storage's or ctx's.
+// ErrDamaged says that this chunk, and perhaps others, are lost. It is returned once: from then on lost chunks are
+// empty, with a Digest and Due of 0, and lost documents are missing in Documents. An error that matches
+// ErrSuperseded says that a later generation was committed. Any other error is the storage's or ctx's.
 func (g *Generation) Load(ctx context.Context, i int) (records []Record, err error) {
 	c := g.Chunks()[i]
 	if c.Object == nil {
@@ -63,8 +63,8 @@ func (g *Generation) Load(ctx context.Context, i int) (records []Record, err err
 	return records, g.dropDamaged(ctx, err)
 }
 
-// dropDamaged drops all that is damaged if err says that something is. What damages one object often damages
-// others: if they were not all read, each would make one refresh fail.
+// dropDamaged drops everything damaged if err is ErrDamaged. What damages one object often damages others: unless
+// all are read now, each makes another refresh fail.
 func (g *Generation) dropDamaged(ctx context.Context, err error) error {
 	if errors.Is(err, ErrDamaged) {
 		for _, o := range g.state.Load().objects() {
@@ -100,14 +100,14 @@ func (g *Generation) Document(ctx context.Context, i int) ([]byte, error) {
 	return data, g.dropDamaged(ctx, err)
 }
 
-// WithDocuments returns a generation with the same records but other documents, of which some may be this
-// generation's own. meta is JSON or empty.
+// WithDocuments returns a generation with the same records and other documents; some may be of this generation.
+// meta is JSON or empty.
 func (g *Generation) WithDocuments(meta json.RawMessage, documents []StoredDocument) *Generation {
 	m := *g.state.Load()
 	m.Meta, m.Documents = meta, slices.Clone(documents)
 	return g.store.generation(m)
 }
 
-// Adopt returns a generation of another Store, which that has not committed, as one of this: for when this
-// storage became readable only after the site had begun with the other.
+// Adopt returns an uncommitted generation of another Store as one of this Store: for a site that began with the
+// other because this storage could not be read yet.
 func (s *Store) Adopt(g *Generation) *Generation { return s.generation(*g.state.Load()) }

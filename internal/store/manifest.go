@@ -13,7 +13,7 @@ import (
 
 const version = 1
 
-// manifest is what a generation consists of. It is stored as a line of JSON and, on the next line, its hash.
+// manifest describes a generation. It is stored as a line of JSON and, on the next line, its hash.
 type manifest struct {
 	Version   int              `json:"version"`
 	Settings  uint64           `json:"settings,string"`
@@ -29,7 +29,7 @@ type Chunk struct {
 	Count  int     `json:"count"`
 	Digest uint64  `json:"digest,string"`    // of the candidates in its range; 0: not known
 	Due    int64   `json:"due"`              // when its first page is due, in Unix seconds
-	Object *object `json:"object,omitempty"` // holds the records, by the same Name the same; nil: there are none
+	Object *object `json:"object,omitempty"` // has the records: equal Names, equal records; nil: there are none
 }
 
 // StoredDocument is one of the caller's own values that are kept with the records.
@@ -39,16 +39,16 @@ type StoredDocument struct {
 	Object *object         `json:"object"`
 }
 
-// NewDocument returns a document of data, which is not nil and must not be modified any more. It is held in
-// memory until a Commit has written it. meta is JSON or empty.
+// NewDocument returns a document of data, which is not nil and must not be modified later. It is held in memory
+// until a Commit has written it. meta is JSON or empty.
 func NewDocument(name string, meta json.RawMessage, data []byte) StoredDocument {
 	return StoredDocument{name, meta, newObject(data)}
 }
 
 // object is a value in the storage, named by its content. Generations share it.
 type object struct {
-	Name    string                 `json:"name"` // below the prefix: folder and hash
-	fresh   atomic.Pointer[[]byte] // until a Commit has written it
+	Name    string                 `json:"name"` // key below the prefix: folder and hash
+	fresh   atomic.Pointer[[]byte] // the value, until a Commit has written it
 	damaged atomic.Bool
 }
 
@@ -63,7 +63,7 @@ func hash(data []byte) string { return fmt.Sprintf("%.16x", sha256.Sum256(data))
 
 var namePattern = regexp.MustCompile("^" + folder + "[0-9a-f]{32}$")
 
-// objects returns by name what must be stored for the generation to be whole.
+// objects returns all objects of the generation, by name.
 func (m manifest) objects() map[string]*object {
 	all := make(map[string]*object)
 	for _, c := range m.Chunks {

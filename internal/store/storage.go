@@ -13,7 +13,7 @@ import (
 )
 
 // Storage is the part of certmagic's Storage that is used. Keys are paths with slashes. A value is stored whole
-// or not at all, and is never modified. Load's error matches fs.ErrNotExist where there is no value.
+// or not at all, and is never modified. Load's error matches [fs.ErrNotExist] if there is no value.
 type Storage interface {
 	Store(ctx context.Context, key string, value []byte) error
 	Load(ctx context.Context, key string) ([]byte, error)
@@ -64,7 +64,7 @@ func (s *Store) load(ctx context.Context, name string) ([]byte, error) {
 	return data, err
 }
 
-// write stores a value, or deletes it where it is nil. What calls it runs exclusively.
+// write stores a value, or deletes it if it is nil. Callers run exclusively.
 func (s *Store) write(ctx context.Context, name string, value []byte) error {
 	switch key := path.Join(s.Prefix, name); {
 	case ctx.Err() != nil:
@@ -76,8 +76,8 @@ func (s *Store) write(ctx context.Context, name string, value []byte) error {
 	}
 }
 
-// exclusively runs a function that writes while no other does. If a hung disk holds it up, it is abandoned when
-// ctx ends, but nothing else is written until it has ended: else it could overtake what is written later.
+// exclusively runs a function that writes while no other does. If the disk hangs, it is abandoned when ctx ends,
+// but nothing else is written until it has returned: else it could overwrite something newer.
 func (s *Store) exclusively(ctx context.Context, run func() error) error {
 	select {
 	case s.lock <- struct{}{}:

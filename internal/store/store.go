@@ -1,6 +1,6 @@
-// Package store keeps what is known of a site's pages, and the site's documents, on a Storage: records in
-// immutable chunks that are named by their content, and a manifest that is written last. Whatever ends the
-// process, a whole generation is found.
+// Package store keeps the records and the documents of a site on a [Storage]: records in immutable chunks that
+// are named by the hash of their content, and a manifest that is written last. Whenever the process ends, a
+// whole generation is found.
 package store
 
 import (
@@ -23,14 +23,14 @@ var (
 // Names below the prefix. All are in one folder, as are the leftovers of a Storage that was killed.
 const (
 	folder       = "store/"                 // of chunks and documents
-	manifestName = folder + "manifest.json" // leads to them
-	damagedName  = folder + "damaged"       // what was found damaged last
+	manifestName = folder + "manifest.json" // names them
+	damagedName  = folder + "damaged"       // the last object that was found damaged
 )
 
 // Options are the options of [Open].
 type Options struct {
 	Prefix  string                      // of all keys; nothing else is touched
-	Damaged func(key string, err error) // is called once for each damaged object; nil: nothing is
+	Damaged func(key string, err error) // called once for each damaged object; nil: not called
 }
 
 // Store keeps the generations of one site. It is safe for concurrent use.
@@ -41,8 +41,8 @@ type Store struct {
 	lock    chan struct{} // is held by the one goroutine that writes
 }
 
-// Open reads what is kept under a prefix. A damaged manifest is set aside, and the Store is then empty. An
-// error is the storage's or ctx's.
+// Open opens the store under a prefix of a storage. If the manifest is damaged, it is set aside, and the Store is
+// empty. An error is the storage's or ctx's.
 func Open(ctx context.Context, storage Storage, o Options) (*Store, error) {
 	s := &Store{Options: o, storage: storage, lock: make(chan struct{}, 1)}
 	data, err := s.load(ctx, manifestName)
@@ -60,9 +60,9 @@ func Open(ctx context.Context, storage Storage, o Options) (*Store, error) {
 // Last returns the generation that was committed last, an empty one if there is none.
 func (s *Store) Last() *Generation { return s.last.Load() }
 
-// Commit makes g the generation that the next Open finds, and then deletes what only earlier ones have. If it
-// fails, or ctx ends, nothing more is written, and the one before is found. The error matches ErrSuperseded, or is
-// the storage's or ctx's.
+// Commit makes g the generation that the next Open finds, and then deletes the objects that only earlier ones have.
+// If it fails, or ctx ends, nothing more is written, and Open finds the one before. The error matches ErrSuperseded,
+// or is the storage's or ctx's.
 func (s *Store) Commit(ctx context.Context, g *Generation) error {
 	return s.exclusively(ctx, func() error { return s.commit(ctx, g) })
 }
@@ -96,8 +96,8 @@ func (s *Store) commit(ctx context.Context, g *Generation) error {
 	return nil
 }
 
-// clean deletes what neither the last generation has nor the one that is stored: another one if a Commit failed
-// at the very end. What remains is left to the next Commit.
+// clean deletes objects that belong neither to the last generation nor to the stored one, which differ if a Commit
+// failed at its very end. What it cannot delete is left to the next Commit.
 func (s *Store) clean(ctx context.Context) {
 	data, err := s.load(ctx, manifestName)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -137,7 +137,7 @@ func (s *Store) read(ctx context.Context, o *object) ([]byte, error) {
 	return nil, s.lose(ctx, o, data, err)
 }
 
-// lose reports an object as damaged, once, and sets its data aside. What it returns matches ErrDamaged.
+// lose reports an object as damaged, once, and sets its data aside. The error matches ErrDamaged.
 func (s *Store) lose(ctx context.Context, o *object, data []byte, cause error) error {
 	if !o.damaged.Swap(true) {
 		if s.Damaged != nil {

@@ -16,15 +16,15 @@ const (
 	cutBelow   = math.MaxUint64 / (3 << 10)
 )
 
-// Writer makes the next generation from ranges of paths, given in order and without gaps: each is kept as it
-// was (Keep) or replaced (Put).
+// Writer makes the next generation from ranges of paths, in order and without gaps: each is either kept (Keep) or
+// replaced (Put). It is not safe for concurrent use.
 type Writer struct {
 	base *Generation
 	next manifest
 	err  error
 
-	at   int    // the chunk that comes next; -1: any, after a Put
-	last string // the last path so far: of a record, or where a range begins
+	at   int    // the chunk that must come next; -1: any, after a Put
+	last string // the last path so far: of a record, or the first of a range
 
 	// The chunk that is being filled; nil: none.
 	open    *Chunk
@@ -40,12 +40,12 @@ func (g *Generation) Writer() *Writer {
 	return w
 }
 
-// SetSettings keeps two digests of the caller's. Without it, they are those of the generation before.
+// SetSettings sets two digests of the caller's. By default, they are those of the generation before.
 func (w *Writer) SetSettings(settings, routes uint64) {
 	w.next.Settings, w.next.Routes = settings, routes
 }
 
-// Keep takes over chunk i.
+// Keep takes over chunk i of the generation before.
 func (w *Writer) Keep(i int) {
 	c := w.base.Chunks()[i]
 	w.startRange(c.First)
@@ -54,11 +54,11 @@ func (w *Writer) Keep(i int) {
 	w.at = i + 1
 }
 
-// Put replaces the records of the range from first up to the next one that is given. They are sorted by path;
+// Put replaces the records of the range from first up to the first path of the next range. They are sorted by path;
 // the slice stays the caller's. The records of adjacent Puts are one sequence, which is cut into chunks anew.
-// digest returns the digest of the candidates from path first up to next, "" being the end of the range; those
-// of adjacent parts must add up, with wraparound. due returns when the first of a chunk's records is due. nil
-// stands for always 0.
+// digest returns the digest of the candidates from path first up to next, where "" is the end of the range; those
+// of adjacent parts must add up, with wraparound. due returns when the first of a chunk's records is due. A nil
+// function always returns 0.
 func (w *Writer) Put(first string, records []Record, digest func(first, next string) uint64, due func([]Record) int64) {
 	w.startRange(first)
 	w.at, w.due = -1, due
@@ -84,7 +84,7 @@ func (w *Writer) Put(first string, records []Record, digest func(first, next str
 	w.open.Digest += digest(first, "")
 }
 
-// Generation returns what was made. The error matches ErrOrder.
+// Generation returns the next generation. The error matches ErrOrder.
 func (w *Writer) Generation() (*Generation, error) {
 	if w.at >= 0 && w.at < len(w.base.Chunks()) {
 		w.fail("the end")
