@@ -1,5 +1,5 @@
-// Package publish makes the documents of a sitemap: listed pages in order become shards, which are compressed
-// XML documents, and a [Snapshot] in which they are found by name.
+// Package publish builds the documents of a sitemap: listed pages in order become shards, which are compressed XML
+// documents, and a [Snapshot], which finds them by name.
 package publish
 
 import (
@@ -22,33 +22,33 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
 
-// The bounds of the protocol (https://www.sitemaps.org/protocol.html#index): the documents of an index, and the bytes
-// of a document, uncompressed.
+// Bounds of the protocol (https://www.sitemaps.org/protocol.html#index): documents of an index, and uncompressed bytes
+// of a document.
 const maxShards, maxBytes = 50_000, 52_428_800
 
-// Why [Build] leaves pages out, as keys of [Snapshot.LeftOut].
+// Reasons in [Snapshot.LeftOut].
 const (
 	NoRoom   = "no room in the index"
 	TooLarge = "too large for a document" // its entry alone
 )
 
-// Options are what documents say besides their pages, and how they are built.
+// Options are what a [Build] needs besides pages.
 type Options struct {
 	Base      string // scheme, host and port of pages, such as "https://example.com"
 	Schema    sitemapxml.Schema
 	ShardURLs int       // the most pages in a document; 0: shard.DefaultMaxPages
-	Extended  bool      // the extensions of pages are written
-	Workers   int       // goroutines that encode shards; up to 1: the caller's
-	Now       time.Time // when documents that are new were modified
+	Extended  bool      // extensions of pages are written, if the schema has them
+	Workers   int       // goroutines that encode shards; up to 1: only the caller's
+	Now       time.Time // modification time of new documents
 
-	// Document returns the absolute URL of the shard with a suffix, "-" and 12 hexadecimal digits, for the
-	// index. URLs of all shards have the same length.
+	// Document returns the absolute URL of the shard with a suffix, which is "-" and 12 hexadecimal digits. The
+	// URLs of all shards have the same length.
 	Document func(suffix string) string
 }
 
-// Build makes a snapshot of pages, which come in the order of [page.Compare] without duplicates. A document with
-// the same bytes as that of its name in the previous snapshot, which may be nil, is taken from there. Without
-// pages, the snapshot is nil. The error is that of ctx or pages, or [shard.ErrOrder].
+// Build builds the snapshot of pages, which come in the order of [page.Compare] without duplicates. A document that
+// has the same name and bytes in the previous snapshot, which may be nil, is taken from there. Without pages, the
+// snapshot is nil. The error is that of ctx or pages, or [shard.ErrOrder].
 //
 // Build holds the pages of one document, and of those that workers encode.
 func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Snapshot, o Options) (*Snapshot, error) {
@@ -73,7 +73,7 @@ type builder struct {
 	leftOut  map[string]int
 }
 
-// indexRoom is how many shards an index may list.
+// indexRoom returns how many shards fit into an index.
 func (b *builder) indexRoom() int {
 	const escaped, elements = 6, 128 // at most: bytes of a character, and of the rest of an entry
 	return min(maxShards, maxBytes/(escaped*len(b.Document(suffixOf(0)))+elements))
@@ -82,7 +82,7 @@ func (b *builder) indexRoom() int {
 // fits reports whether a document has room for pages.
 func (b *builder) fits(pages []page.Page) bool {
 	if !b.Extended && sitemapxml.Bound(b.Base, pages) <= maxBytes {
-		return true // as nearly always, without counting
+		return true // nearly always, without encoding
 	}
 	size, _ := sitemapxml.URLSet(io.Discard, b.Schema, b.Base, b.Extended, pages)
 	return size <= maxBytes
@@ -93,7 +93,7 @@ func (b *builder) add(s shard.Shard) error {
 	runtime.Gosched() // requests go first
 	switch {
 	case len(s.Pages) == 1 && !b.fits(s.Pages):
-		b.leftOut[TooLarge]++ // a page that fits nowhere comes in a shard of its own
+		b.leftOut[TooLarge]++ // a page that fits into no document is a shard of its own
 		return nil
 	case len(b.shards) == b.room:
 		b.leftOut[NoRoom] += len(s.Pages)
@@ -142,8 +142,8 @@ func (b *builder) index() *Document {
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// encode writes a document of pages, or of shards as such, unless the previous snapshot has the same: to write it
-// just for its hash takes a tenth of the time.
+// encode writes a document of pages, or of shards as pages, unless the previous snapshot has the same: writing it
+// only for its hash takes a tenth of the time.
 func (b *builder) encode(d *Document, pages []page.Page) {
 	extended := b.Extended && slices.ContainsFunc(pages, func(p page.Page) bool { return !p.Extensions.Empty() })
 	write := func(w io.Writer) (size int64) { // neither hash nor buffer return errors

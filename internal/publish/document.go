@@ -13,25 +13,25 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
 
-// Document is one finished XML document, an index or a urlset. It is never changed.
+// Document is one finished XML document, an index or a urlset. It never changes.
 type Document struct {
-	Suffix   string    `json:"-"`                   // of its name, before the extension: "", or that of a shard
+	Suffix   string    `json:"-"`                   // of its name, before the extension: see Options.Document; "": the index
 	Index    bool      `json:"index,omitempty"`     // it lists shards
 	Gzip     []byte    `json:"-"`                   // the XML, compressed
 	Size     int64     `json:"size"`                // bytes of the XML
 	TextSize int64     `json:"text_size,omitempty"` // bytes of the URLs, one a line; 0 for an index
 	ETag     string    `json:"etag"`                // of the XML, without quotes
-	Modified time.Time `json:"modified"`            // since when ETag is what it is, in whole seconds (UTC)
+	Modified time.Time `json:"modified"`            // when ETag last changed, in whole seconds (UTC)
 	Headers  Headers   `json:"-"`
 
-	Pages      int    `json:"pages,omitempty"`   // that a urlset lists
-	First      string `json:"first,omitempty"`   // path of the first of them
+	Pages      int    `json:"pages,omitempty"`   // of a urlset
+	First      string `json:"first,omitempty"`   // path of the first page
 	LastMod    int64  `json:"lastmod,omitempty"` // the latest of all entries, as in page.Page
 	LastModDay bool   `json:"day,omitempty"`
 }
 
-// Headers are values of a document's headers as a response takes them. There is an entity tag for each form and
-// encoding. None ends as those do that Caddy's encode handler makes, which would cut the end off.
+// Headers are the values of a document's response headers. Each form and encoding has its own entity tag. None ends
+// like those that Caddy's encode handler makes, which would strip the ending.
 type Headers struct {
 	LastModified string
 	Length       string // of Document.Gzip

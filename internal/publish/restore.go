@@ -13,16 +13,16 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-const storedStem = "sitemap" // what names of stored documents begin with
+const storedStem = "sitemap" // begins the names of stored documents
 
-// snapshotMeta is what a snapshot says besides its documents.
+// snapshotMeta is the part of a snapshot besides its documents.
 type snapshotMeta struct {
 	Retired []retired      `json:"retired,omitempty"`
 	LeftOut map[string]int `json:"left_out,omitempty"`
 }
 
-// Documents returns the snapshot in the form from which [Restore] makes it again. Documents that a generation
-// has already are those.
+// Documents returns the snapshot in the form that [Restore] takes. Documents that g has already are taken from
+// there.
 func (s *Snapshot) Documents(g *store.Generation) (meta json.RawMessage, documents []store.StoredDocument, err error) {
 	known := make(map[string]store.StoredDocument)
 	for _, d := range g.Documents() {
@@ -44,7 +44,8 @@ func (s *Snapshot) Documents(g *store.Generation) (meta json.RawMessage, documen
 	return meta, documents, err
 }
 
-// Restore makes the snapshot whose documents a generation has. Errors are as of [store.Generation.Document].
+// Restore returns the snapshot whose documents g has. meta is as returned by [Snapshot.Documents]. Errors are as of
+// [store.Generation.Document], or match [store.ErrDamaged].
 func Restore(ctx context.Context, meta json.RawMessage, g *store.Generation) (*Snapshot, error) {
 	var m snapshotMeta
 	var index *Document

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Names of shards that there are no longer keep working for a while.
+// Names of removed shards keep working for a while.
 const (
 	retiredFor = 90 * 24 * time.Hour
 	maxRetired = 10_000
 )
 
-// Snapshot is one finished generation of a site's documents. It is never changed. A nil Snapshot has none.
+// Snapshot is one finished set of a site's documents. It never changes. A nil Snapshot has no documents.
 type Snapshot struct {
-	Index   *Document      // or the only urlset
+	Index   *Document      // the index, or the only urlset
 	Shards  []*Document    // in order of their pages; empty where Index is the only urlset
 	Pages   int            // listed pages
-	Bytes   int64          // of memory, about
+	Bytes   int64          // of memory, roughly
 	LeftOut map[string]int // pages that did not fit, by reason: [NoRoom], [TooLarge]
 
-	retired []retired // the latest last
+	retired []retired // the latest one last
 	names   map[string]*Document
 }
 
-// retired is the name of a shard that there is no longer.
+// retired is the name of a removed shard.
 type retired struct {
 	Suffix string    `json:"suffix"`
 	First  string    `json:"first"` // path of its first page
@@ -48,7 +48,7 @@ func newSnapshot(index *Document, shards []*Document, old *Snapshot, now time.Ti
 // all are the index and the shards.
 func (s *Snapshot) all() []*Document { return append([]*Document{s.Index}, s.Shards...) }
 
-// retire remembers the names of the previous snapshot that there are no longer.
+// retire remembers the shards of the previous snapshot that were removed.
 func (s *Snapshot) retire(previous *Snapshot, now time.Time) {
 	for _, r := range previous.retired {
 		if s.names[r.Suffix] == nil && now.Sub(r.At) < retiredFor {
@@ -67,8 +67,8 @@ func (s *Snapshot) retire(previous *Snapshot, now time.Time) {
 	}
 }
 
-// Find returns the document with a suffix, see [ParseName]; of a shard that there was up to 90 days ago, the one
-// that holds its first page now. nil: the name is not known.
+// Find returns the document with a suffix: see [ParseName]. For a shard that was removed within 90 days, it is the one
+// that now has its first page. nil: the suffix is not known.
 func (s *Snapshot) Find(suffix string) *Document {
 	if s == nil {
 		return nil
@@ -76,7 +76,7 @@ func (s *Snapshot) Find(suffix string) *Document {
 	return s.names[suffix]
 }
 
-// Holding returns the urlset that lists a path, or would if it was listed.
+// Holding returns the urlset that lists a path, or would if it were listed.
 func (s *Snapshot) Holding(path string) *Document {
 	if len(s.Shards) == 0 {
 		return s.Index
@@ -115,8 +115,8 @@ var extensions = [...]string{FormXML: ".xml", FormGzip: ".xml.gz", FormText: ".t
 // Extension is what names of the form end in.
 func (f Form) Extension() string { return extensions[f] }
 
-// ParseName returns the suffix and form of the document that a path names, if it does; stem is the path of the
-// sitemap without its extension.
+// ParseName returns the suffix and form of the document that a path names. stem is the path of the sitemap without
+// its extension. ok is false if the path names no document.
 func ParseName(path, stem string) (suffix string, form Form, ok bool) {
 	rest, ours := strings.CutPrefix(path, stem)
 	for f, extension := range extensions {

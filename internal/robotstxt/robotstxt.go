@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// MaxBody is the bytes of a robots.txt that readers are sure to parse (RFC 9309,
-// section 2.5): what is longer stays as it is.
+// MaxBody is the most bytes of a robots.txt that all crawlers parse (RFC 9309,
+// section 2.5). A longer one is not changed.
 const MaxBody = 500 << 10
 
 const bom = "\xEF\xBB\xBF"
 
-// Merge returns body, a robots.txt, with a line "Sitemap: <url>", unless it has one of
-// that URL, which is absolute and percent-encoded. The line comes last, after a blank
-// line: there it spoils no group, and all parsers agree about it. What is no text in
-// which bytes of ASCII stand for themselves, such as UTF-16, stays as it is.
+// Merge returns body, a robots.txt, with the line "Sitemap: <url>", unless it has that
+// line. The URL is absolute and percent-encoded. The line comes last, after a blank
+// line: there it breaks no group, and all parsers agree about it. A body that is not
+// text, or in an encoding such as UTF-16, is not changed.
 func Merge(body []byte, sitemap string) []byte {
 	if slices.Contains(Sitemaps(body), sitemap) || bytes.ContainsFunc(body, isBinary) {
 		return body
@@ -42,9 +42,9 @@ func Merge(body []byte, sitemap string) []byte {
 // which old editors end a file.
 func isBinary(c rune) bool { return c < ' ' && !strings.ContainsRune("\t\n\f\r\x1A\x1B", c) }
 
-// Naming returns what [Merge] does for a site's robots.txt, of a Content-Type; for one that is empty or [IsHTML], one
-// that is made for it, which allows all. An empty Disallow is what all readers understand; Allow came later (RFC
-// 9309, section 2.2.2). What is no text, or too long, stays as it is.
+// Naming returns a site's robots.txt, given its Content-Type, with the Sitemap line: see [Merge]. For one that is empty
+// or [IsHTML], it makes a new one that allows all, with an empty Disallow, which all crawlers understand; Allow came
+// later (RFC 9309, section 2.2.2). One that is not text, or longer than MaxBody, is not changed.
 func Naming(contentType string, body []byte, sitemap string) (merged []byte, made bool) {
 	switch {
 	case len(body) == 0 || IsHTML(contentType, body):
@@ -56,10 +56,9 @@ func Naming(contentType string, body []byte, sitemap string) (merged []byte, mad
 }
 
 // IsHTML reports whether the response to a request for a robots.txt is a page, such as
-// the one that an application shows for all that it does not know. contentType is the
-// value of the Content-Type header; where it is missing or says no more than that bytes
-// or plain text come, which servers conclude from the name robots.txt, the first 512
-// bytes decide as in a browser
+// the one that an application shows for all unknown paths. contentType is the value of
+// the Content-Type header. If it is missing, or is plain text or bytes, which servers
+// conclude from the name robots.txt, the first 512 bytes decide as in a browser
 // (https://mimesniff.spec.whatwg.org/#identifying-a-resource-with-an-unknown-mime-type).
 func IsHTML(contentType string, body []byte) bool {
 	media, _, _ := mime.ParseMediaType(contentType)
@@ -74,9 +73,9 @@ func IsHTML(contentType string, body []byte) bool {
 
 const unspecific = "application/octet-stream"
 
-// isText reports whether a Content-Type can be that of a robots.txt: text/plain, by
-// RFC 9309, section 2.3; any other text that is no HTML; and a missing or unspecific
-// one, because readers do not look at it.
+// isText reports whether a robots.txt may have a Content-Type: text/plain, by RFC 9309,
+// section 2.3; any other text but HTML; and a missing or unspecific one, because crawlers
+// ignore it.
 func isText(contentType string) bool {
 	media, params, _ := mime.ParseMediaType(contentType)
 	charset := strings.ToLower(params["charset"])
@@ -84,9 +83,9 @@ func isText(contentType string) bool {
 		!strings.HasPrefix(charset, "utf-16") && !strings.HasPrefix(charset, "utf-32")
 }
 
-// fields are the lines of a robots.txt that say something: a lower-case name and a value. Lines
-// end in LF, CR or both. A blank may stand for the colon, as with Google's crawler, save for
-// sitemaps, of which others read.
+// fields yields the fields of a robots.txt: a lower-case name and a value. Lines end in LF, CR or
+// both. A blank may stand for the colon, as with Google's crawler, but not for sitemaps, which
+// others read, too.
 func fields(body []byte) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		isEnd := func(r rune) bool { return r == '\n' || r == '\r' }
@@ -103,8 +102,8 @@ func fields(body []byte) iter.Seq2[string, string] {
 	}
 }
 
-// Sitemaps returns the URLs of the Sitemap lines of a robots.txt, at most 1,000, as they are
-// written.
+// Sitemaps returns the URLs of the Sitemap lines of a robots.txt as they are written, at most
+// 1,000.
 func Sitemaps(body []byte) []string {
 	var all []string
 	for name, value := range fields(body) {

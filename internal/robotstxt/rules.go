@@ -8,22 +8,22 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// Rules are what a robots.txt says to one crawler (RFC 9309, section 2.2). The zero
+// Rules are the rules of a robots.txt for one crawler (RFC 9309, section 2.2). The zero
 // value allows all.
 type Rules struct {
 	rules []pathRule // the first that matches counts
 }
 
 type pathRule struct {
-	line   string   // its path as canonical paths are, save that each * stands for anything, and a $ at its end for the end
+	line   string   // with the path in canonical form, in which * matches anything, and a $ at the end the end
 	length int      // of the path
 	pieces []string // between the asterisks
 	toEnd  bool     // nothing may follow
 }
 
-// ReadRules reads the rules of the groups for a crawler's product token, else those
-// of the groups for all. Lines that it does not know end no group and lose nothing,
-// as with Google's crawler, whose common slips of the pen are understood, too.
+// ReadRules reads the rules of the groups for a crawler's product token, or else those
+// of the groups for all. Unknown lines do not end a group, and common misspellings are
+// understood, as by Google's crawler.
 func ReadRules(body []byte, crawler string) Rules {
 	var own, general Rules
 	var isOwn, isGeneral bool // the group so far
@@ -63,8 +63,8 @@ func ReadRules(body []byte, crawler string) Rules {
 	return own
 }
 
-// productToken is the name in a User-agent line, without a version: a crawler's name
-// is all of it, and no part of another one's.
+// productToken returns the name in a User-agent line, without a version. It must equal
+// a crawler's name: a part of it does not match.
 func productToken(value string) string {
 	if value, _, _ = strings.Cut(strings.ReplaceAll(value, "\t", " "), " "); value == "*" {
 		return value
@@ -86,8 +86,8 @@ func newPathRule(name, path string) pathRule {
 	return pathRule{name + pattern, len(pattern), pieces, toEnd}
 }
 
-// canonicalPattern brings a rule's path into the form of canonical paths, with
-// every $ encoded, and every * that was.
+// canonicalPattern returns a rule's path in the form of canonical paths. A $ is
+// encoded, and an encoded * stays so.
 func canonicalPattern(path string) string {
 	var out []byte
 	before := "/x" // of an escape: a path and a query decode others
@@ -119,12 +119,12 @@ var literal = strings.NewReplacer("$", "%24", "*", "%2A")
 // Empty reports whether there are no rules, so that all is allowed.
 func (r *Rules) Empty() bool { return len(r.rules) == 0 }
 
-// Allows reports whether the crawler may ask for a canonical path, with its query if
+// Allows reports whether the crawler may request a canonical path, with its query if
 // it has one.
 func (r *Rules) Allows(path string) bool { return !strings.HasPrefix(r.Line(path), "Disallow") }
 
-// Line is the line that decides of a path, as [Rules.String] writes it; "" where none
-// does, so that it is allowed.
+// Line returns the line that decides about a path, as [Rules.String] writes it; "": none
+// does, so the path is allowed.
 func (r *Rules) Line(path string) string {
 	if strings.ContainsAny(path, "*$") {
 		path = literal.Replace(path)
@@ -148,8 +148,8 @@ func (p *pathRule) match(path string) bool {
 	return ok && (!p.toEnd || path == "")
 }
 
-// String is the rules, most specific first: equal for two robots.txt that say the
-// same.
+// String returns the rules as lines, the most specific first: equal rules give equal
+// strings.
 func (r *Rules) String() string {
 	var out strings.Builder
 	for _, rule := range r.rules {

@@ -1,10 +1,10 @@
-// Package shard cuts a site's sorted pages into shards that stay put: a page that
-// comes or goes changes the shard it lies in, and no other.
+// Package shard cuts a site's sorted pages into shards that stay put: adding or
+// removing a page changes the shard it is in, and no other.
 //
-// A cut every 50,000 pages would move all later shards by one page, and crawlers
+// With a cut every 50,000 pages, one page would move all later shards, and crawlers
 // would fetch them all again. Here a shard begins at a page whose own hash says so,
-// as in content-defined chunking, so where the cuts lie depends on the pages near
-// them alone, and on nothing that would have to be stored.
+// as in content-defined chunking: where the cuts are depends only on the pages near
+// them, and on nothing that would have to be stored.
 package shard
 
 import (
@@ -21,16 +21,16 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// DefaultMaxPages is the protocol's bound of one document
+// DefaultMaxPages is the protocol's limit for one document
 // (https://www.sitemaps.org/protocol.html#index).
 const DefaultMaxPages = 50_000
 
-// idBits is how many bits of a hash name a shard: 12 hexadecimal digits. They are
-// the low ones, because the high ones are what makes a page begin a shard.
+// idBits is the number of bits of a hash that name a shard: 12 hexadecimal digits. They
+// are the low ones, because the high ones decide whether a page begins a shard.
 const idBits = 48
 
-// maxHeld bounds what a cutter holds, in multiples of MaxPages. By chance no piece
-// ever grows so long (e^-32); paths that were made to hash high could.
+// maxHeld bounds the pages that a cutter holds, in multiples of MaxPages. By chance no
+// piece grows so long (e^-32); with paths chosen to hash high, one could.
 const maxHeld = 16
 
 // ErrOrder is the error of [Cut] for pages that are not sorted.
@@ -39,32 +39,32 @@ var ErrOrder = errors.New("pages are out of order")
 // Options bounds a shard. A page alone is always one.
 type Options struct {
 	MaxPages int                          // 0: DefaultMaxPages
-	Fits     func(pages []page.Page) bool // whether a document has room for them; nil: it has
+	Fits     func(pages []page.Page) bool // reports whether a document has room for pages; nil: it has
 }
 
 // Shard is a run of pages that goes into one document.
 type Shard struct {
 	// ID names the shard: the [ID] of its first page, and 0 for the first shard.
-	// No two shards of a site have the same.
+	// It is unique within a site.
 	ID uint64
 
 	// Pages are the shard's pages in order, one at least. They belong to the
 	// receiver.
 	Pages []page.Page
 
-	// Only says that there is no other shard: the site needs no index.
+	// Only says that it is the only shard: the site needs no index.
 	Only bool
 }
 
-// ID is what a shard that begins at path is named by: the low 48 bits of the
-// path's xxhash64.
+// ID returns the name of a shard that begins at path: the low 48 bits of the path's
+// xxhash64.
 func ID(path string) uint64 { return xxhash.Sum64String(path) & (1<<idBits - 1) }
 
 // Cut cuts pages, which come in the order of [page.Compare] without duplicates, and
-// hands each shard to emit as soon as it is complete, in their order. It holds one
-// shard's pages or, where a shard had to be cut again, those of the piece; and until
-// it is known that not all fit into one shard, the first MaxPages. The error is
-// ErrOrder, ctx's, or the first of pages or emit.
+// calls emit for each shard in order, as soon as it is complete. It holds the pages of
+// one shard or, if that has to be cut again, of the piece; and the first MaxPages until
+// it is known that not all fit into one shard. The error is ErrOrder, ctx's, or the
+// first of pages or emit.
 func Cut(ctx context.Context, pages iter.Seq2[page.Page, error], o Options, emit func(Shard) error) error {
 	c, last := newCutter(o, emit), ""
 	for p, err := range pages {
