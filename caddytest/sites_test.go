@@ -178,6 +178,10 @@ func TestSites(t *testing.T) {
 			caddyfile: "{origin} {\n handle_path /docs/* {\n import a {\n base_url https://example.com/handbook\n }\n }\n}",
 			want:      lists{"{origin}/docs/sitemap.xml": "https://example.com/handbook a"},
 		},
+		"pages that no route answers": { // although a visitor gets an empty 200
+			caddyfile: "{origin} {\n sitemap {\n urls {\n /there.pdf\n /nowhere.pdf\n /nowhere\n }\n }\n handle /there.pdf {\n header Content-Type application/pdf\n respond \"%PDF\"\n }\n}",
+			want:      lists{"{origin}/sitemap.xml": "{origin} /there.pdf"},
+		},
 		"path in a folder": {
 			"{origin} {\n import a {\n path /docs/pages.xml\n }\n}",
 			lists{"{origin}/docs/pages.xml": "{origin} docs"},

@@ -234,8 +234,6 @@ func TestSitesWarnings(t *testing.T) {
 		},
 		"a root behind a proxy that knows none of its files": {caddyfile: "{origin} {\n root {dir}/a\n sitemap\n reverse_proxy {app}\n}", want: []string{"no 'file_server' serves its root", "{dir}/a", "file_server"}},
 		"a root that is /":              {caddyfile: "{origin} {\n root /\n sitemap\n file_server\n}", want: []string{"the root is /"}},
-		"a root that is missing":        {caddyfile: "{origin} {\n root {dir}/missing\n sitemap\n file_server\n}", want: []string{"gathering pages failed", "{dir}/missing"}},
-		"a root that is empty":          {caddyfile: "{origin} {\n root {dir}/empty\n sitemap\n file_server\n}", want: []string{"no page to list", "{dir}/empty"}},
 		"a file system that is missing": {caddyfile: "{origin} {\n root {dir}/a\n sitemap {\n files {\n fs none\n }\n }\n file_server\n}", want: []string{"gathering pages failed", "there is no file system 'none'"}},
 		"a root that a placeholder leaves empty": {
 			caddyfile: "{origin} {\n sitemap {\n files {http.vars.nothing}\n }\n file_server\n}",

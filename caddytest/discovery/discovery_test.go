@@ -194,16 +194,12 @@ func TestDiscoverTogether(t *testing.T) {
 
 // visitAt is a line of Caddy's access log: a browser's GET of the site's page.
 func (s *server) visitAt(at time.Time, client, uri string) string {
-	return s.visitLine(at, client, uri, s.Expand("localhost:{port}"))
-}
-
-func (s *server) visitLine(at time.Time, client, uri, host string) string {
 	s.T.Helper()
 	name, agent, _ := strings.Cut(browser, ": ")
 	line, err := json.Marshal(map[string]any{
 		"level": "info", "ts": float64(at.UnixMicro()) / 1e6, "logger": "http.log.access.log0", "msg": "handled request",
 		"request": map[string]any{
-			"remote_ip": "127.0.0.1", "remote_port": "40000", "client_ip": client, "proto": "HTTP/1.1", "method": "GET", "host": host, "uri": uri,
+			"remote_ip": "127.0.0.1", "remote_port": "40000", "client_ip": client, "proto": "HTTP/1.1", "method": "GET", "host": s.Expand("localhost:{port}"), "uri": uri,
 			"headers": map[string][]string{name: {agent}, "Accept": {"text/html"}},
 		},
 		"bytes_read": 0, "user_id": "", "duration": 0.001, "size": 1234, "status": 200,
