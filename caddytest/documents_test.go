@@ -289,25 +289,20 @@ func TestDocumentsOmitAndRules(t *testing.T) {
 
 // TestDocumentsBesideTheIndex has an index with another name, in a folder.
 func TestDocumentsBesideTheIndex(t *testing.T) {
-	give(t, "folder", func(_ context.Context, yield func(sitemap.Page) error) error {
-		for i := range 1000 {
-			if err := yield(sitemap.Page{Path: fmt.Sprintf("/docs/%04d", i)}); err != nil {
-				return err
-			}
-		}
-		return yield(sitemap.Page{Path: "/elsewhere"})
-	})
+	list := &pageList{pages: []sitemap.Page{{Path: "/elsewhere"}}}
+	for i := range 1000 {
+		list.pages = append(list.pages, sitemap.Page{Path: fmt.Sprintf("/docs/%04d", i)})
+	}
+	give(t, "folder", list.yield)
 	s := start(t, documentsSite("folder", "path /docs/map.xml\n\t\tshard_urls 100"), nil)
-	index := s.document("http://localhost:{port}/docs/map.xml")
-	var locs []string
-	for _, child := range index.children {
+	const index = "http://localhost:{port}/docs/map.xml"
+	for _, child := range s.document(index).children {
 		if !strings.HasPrefix(child.Loc, s.Expand("http://localhost:{port}/docs/map-")) {
 			t.Errorf("a shard is %s", child.Loc)
 		}
-		locs = append(locs, s.document(child.Loc).locs...)
 	}
-	if len(locs) != 1000 {
-		t.Errorf("%d pages are listed, want 1000", len(locs))
+	if n := len(s.Locs(index)); n != 1000 {
+		t.Errorf("%d pages are listed, want 1000", n)
 	}
 	if r := s.Get("http://localhost:{port}/sitemap.xml"); r.Text != "" {
 		t.Errorf("the default name answers %.100q", r.Text)

@@ -92,16 +92,9 @@ func TestPagesThatVisitorsGet(t *testing.T) {
 type upstream struct {
 	root string
 
-	mu       sync.Mutex
-	respond  http.HandlerFunc // in the place of files; nil: files
-	fetches  []fetched
-	underway int
-	most     int
-}
-
-type fetched struct {
-	path string
-	at   time.Time
+	mu      sync.Mutex
+	respond http.HandlerFunc // in the place of files; nil: files
+	fetches []string         // paths
 }
 
 // isPage reports whether a request is a fetch of a page: the front page is probed with each
@@ -114,14 +107,7 @@ func isPage(r *http.Request) bool {
 func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u.mu.Lock()
 	if isPage(r) {
-		u.fetches = append(u.fetches, fetched{r.URL.Path, time.Now()})
-		u.underway++
-		u.most = max(u.most, u.underway)
-		defer func() {
-			u.mu.Lock()
-			defer u.mu.Unlock()
-			u.underway--
-		}()
+		u.fetches = append(u.fetches, r.URL.Path)
 	}
 	respond := u.respond
 	u.mu.Unlock()
@@ -137,19 +123,14 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (u *upstream) become(respond http.HandlerFunc) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.respond, u.fetches, u.most = respond, nil, u.underway
+	u.respond, u.fetches = respond, nil
 }
 
 // fetched are the pages that were fetched, in order of their paths, each once.
 func (u *upstream) fetched() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	var paths []string
-	for _, a := range u.fetches {
-		paths = append(paths, a.path)
-	}
-	slices.Sort(paths)
-	return slices.Compact(paths)
+	return slices.Compact(slices.Sorted(slices.Values(u.fetches)))
 }
 
 // startProxied runs a site whose pages, those below {dir}/site, an upstream serves.
