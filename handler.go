@@ -27,7 +27,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	switch p, own := probeOf(r); {
 	case ok && own:
-		return h.note(p, w, r, next, want)
+		return h.serveProbe(p, w, r, next, want)
 	case ok && want.robots:
 		return h.serveRobots(w, r, next)
 	case ok:

@@ -173,20 +173,20 @@ type Handler struct {
 	settings settings
 
 	sources     []input
-	wantsRoot   bool         // a source takes the site's own root
-	underscored pathPatterns // of sources, that include names which begin with "_"
+	wantsRoot   bool         // a source uses the site's own root
+	underscored pathPatterns // include patterns of files with a path segment that begins with "_"
 	discovery   *discovery   // nil: no source discovers pages
-	logs        []*logReader // of the sources that are logs
-	watches     bool         // requests show visits
+	logs        []*logReader // one for each access_log source
+	watches     bool         // there is a traffic source
 
-	limiter      *crawl.Limiter // of fetches that upstreams answer, on all sites
-	abandoned    atomic.Int32   // fetches that never came back
-	onDemandTurn wait.Slots     // of refreshes of sites on demand: one at a time
-	sampled      *zap.Logger    // of sites on demand: each message once a minute
+	limiter      *crawl.Limiter // of requests to upstreams, of all sites
+	abandoned    atomic.Int32   // fetches that have not returned
+	onDemandTurn wait.Slots     // for refreshes of sites on demand: one at a time
+	sampled      *zap.Logger    // for sites on demand: each message once a minute
 
-	// Known once Caddy starts.
+	// Set by App.Start, and read once App.started is closed.
 	mounts   mounts
-	listener address // without a host, but with a base URL that of the site
+	listener address // where the server listens, without a host; with a base URL, the site's address
 }
 
 // Rule sets the change frequency and priority of the pages that match one of its patterns.
@@ -261,9 +261,9 @@ func (s *Crawl) disallows(path string) string {
 
 // settings are a handler's settings, checked and in the form that a refresh and a request use.
 type settings struct {
-	path      string // of the index
-	base      string // scheme and host of base_url, "" without one
-	prefix    string // of base_url, percent-encoded, without the last slash
+	path      string // of the index, percent-encoded
+	base      string // scheme, host and port of base_url; "": there is none
+	prefix    string // folder of base_url, percent-encoded, without the last slash
 	stem      string // path without .xml, decoded
 	folder    string // prefix, decoded
 	refresh   time.Duration
@@ -277,7 +277,7 @@ type settings struct {
 	digest    uint64 // of everything that shapes a snapshot
 
 	dates       indexing.Mode
-	canonical   bool // is respected
+	canonical   bool // canonicals are respected
 	omitOrphans bool
 	extract     htmlmeta.Options
 }
@@ -305,10 +305,10 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if len(h.SourcesRaw) == 0 {
 		h.SourcesRaw = []json.RawMessage{json.RawMessage(`{"source":"files"}`)}
 	}
-	encoded, _ := json.Marshal(struct { // now, since Caddy forgets the raw sources once they are loaded
+	encoded, _ := json.Marshal(struct { // now, since LoadModule clears the raw sources
 		*Handler
-		RefreshInterval any `json:"refresh_interval,omitempty"` // nil: how often a snapshot is made does not shape it
-		RobotsTxt       any `json:"robots_txt,omitempty"`       // nor does who is told of it
+		RefreshInterval any `json:"refresh_interval,omitempty"` // left out, as it does not shape a snapshot
+		RobotsTxt       any `json:"robots_txt,omitempty"`       // as well
 	}{Handler: h})
 	sources, err := ctx.LoadModule(h, "SourcesRaw")
 	if err != nil {

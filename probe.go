@@ -24,25 +24,25 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
-// probeResult is what the server's routes say of a site.
+// probeResult is the result of a probe. It never changes.
 type probeResult struct {
-	blocked       string // why the site lists nothing; "": it does list
-	status        int    // of the response that says so
-	remedy        string
-	canonicalHost string // that the front page names in its canonical; "": none
+	blocked       string // why the site lists nothing; "": it lists its pages
+	status        int    // of the response that decides so
+	remedy        string // what to do about it
+	canonicalHost string // of the front page's canonical; "": none
 
 	robots robotsRules
 	siteFiles
 }
 
-// siteFiles is where a site's files lie.
+// siteFiles says where a site's files are.
 type siteFiles struct {
 	root     string   // "": not known
-	noRoot   string   // why there is none
+	noRoot   string   // why it is not known
 	fs       string   // name of the file system; "" and "default": the operating system's
 	hide     []string // of the file server
 	index    []string // of the file server; nil: its default
-	unserved bool     // no file server is known that has the root
+	unserved bool     // no file server of the site is known
 }
 
 // Why a site lists nothing.
@@ -61,29 +61,29 @@ var reasonRemedies = map[string]string{
 	reasonUnreached: "Usual causes: a matcher on the directive, a handler before it (respond, redir, try_files with =404), or a handle block without it.",
 }
 
-// robotsRules are the site's own robots.txt as a crawler reads it.
+// robotsRules is the site's own robots.txt as a crawler reads it.
 type robotsRules struct {
 	rules    robotstxt.Rules
 	closed   bool     // it cannot be fetched: RFC 9309, section 2.3.1.4, disallows everything
-	status   int      // then; 0: it does not respond
+	status   int      // of a robots.txt that is closed; 0: it does not respond
 	unseen   bool     // requests for it do not reach the handler
-	sitemaps []string // that it names
+	sitemaps []string // URLs of its Sitemap lines
 }
 
-// probe is carried by a request to the handler, which notes in it what it sees there.
+// probe is carried by a request of the module's own, and filled in by the handler that it reaches.
 type probe struct {
-	handler *Handler
-	prefix  string // that the handler serves there
+	handler *Handler // that is meant
+	prefix  string   // of the site
 
-	seen   *Handler // by which the request was, for a sitemap; nil: by none
-	robots bool     // the handler sees the request for robots.txt
+	seen   *Handler // that a request for the sitemap has reached; nil: none
+	robots bool     // a request for robots.txt has reached handler
 	files  siteFiles
 }
 
 type probeCtxKey struct{}
 
-// probeOf reports whether a request is one of the module's own, and what it carries,
-// which may be nil.
+// probeOf reports whether a request is one of the module's own, and returns its probe, if it
+// carries one.
 func probeOf(r *http.Request) (p *probe, own bool) {
 	if r.RemoteAddr == anonymousAddr {
 		p, own = r.Context().Value(probeCtxKey{}).(*probe)
@@ -91,8 +91,8 @@ func probeOf(r *http.Request) (p *probe, own bool) {
 	return p, own
 }
 
-// probe finds out where the site's pages lie and whether an anonymous visitor gets in.
-// The error says that there was no response.
+// probe finds out where the site's files are and whether an anonymous visitor gets in. An error
+// means that there was no response.
 func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error) {
 	h, sitemap := f.handler, f.id.prefix+f.handler.settings.path
 	p := &probe{handler: h, prefix: f.id.prefix}
@@ -204,8 +204,8 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 	return robotsRules{rules: robotstxt.ReadRules(body, "Googlebot"), unseen: !p.robots, sitemaps: robotstxt.Sitemaps(body)}
 }
 
-// absolute is a path with the working directory before it if it is a relative one; a
-// bare name of a hide list stays one.
+// absolute returns an absolute path, also for one relative to the working directory. A bare
+// name, as hide lists have them, stays one.
 func absolute(p string) string {
 	if abs, err := caddy.FastAbs(p); err == nil && strings.ContainsRune(p, filepath.Separator) {
 		return abs
@@ -215,12 +215,12 @@ func absolute(p string) string {
 
 const (
 	defaultFileSystem = "default"          // Caddy's name for the operating system's own
-	siteRoot          = "{http.vars.root}" // of a file server that is given none
+	siteRoot          = "{http.vars.root}" // the default of a file server
 )
 
-// note leaves in a probe what the handler sees: where the site's files lie. A request of
-// ours that is not for this handler sees the site as it is without it.
-func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, wanted wanted) error {
+// serveProbe fills in a probe. The module's other requests, and those for robots.txt, get the response
+// of the next handler: that of the site without this one.
+func (h *Handler) serveProbe(p *probe, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, wanted wanted) error {
 	if p == nil || wanted.robots {
 		if p != nil && p.handler == h {
 			p.robots = true
@@ -233,15 +233,15 @@ func (h *Handler) note(p *probe, w http.ResponseWriter, r *http.Request, next ca
 	rooted := rootVar(r) != ""
 	defer func() { p.files = h.mounts.locate(r, p.prefix, rooted) }() // what follows may panic, as abort does
 	if !rooted && h.wantsRoot {
-		// A root inside of handle { } is set behind this handler.
+		// A root inside of handle { } is set by a later handler.
 		return next.ServeHTTP(w, r)
 	}
 	return nil
 }
 
-// locate finds the root: the request's own where a file server uses it, else that of the one
-// file server in the prefix. Never the working directory, to which file_server falls back.
-// rooted says that the root was set before this handler, so for other requests, too.
+// locate finds the site's files. The root is that of the request if a file server uses it, else that
+// of the only file server in the prefix; never the working directory, which is file_server's default.
+// rooted says that the root was set before this handler, and so for all requests.
 func (s mounts) locate(r *http.Request, prefix string, rooted bool) (at siteFiles) {
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	host, _ := origin.CleanHost(r.Host)
@@ -263,7 +263,7 @@ func (s mounts) locate(r *http.Request, prefix string, rooted bool) (at siteFile
 	switch roots := slices.Sorted(maps.Keys(served)); {
 	case rooted && (len(roots) == 0 || served[own] != nil):
 		at.root = own
-	case len(roots) > 1: // which one the sitemap's own path leads to says nothing of the others
+	case len(roots) > 1: // the one for the sitemap's path may not be that of the pages
 		at.noRoot = fmt.Sprintf("several file roots (%s): name one with 'files <root>'", strings.Join(roots, ", "))
 		return at
 	default:
@@ -294,8 +294,8 @@ func rootVar(r *http.Request) string {
 	return root
 }
 
-// checkSetup warns once of what its owner should know of a site: a robots.txt that the
-// handler does not see, and URLs that no search engine would visit.
+// checkSetup warns once of a likely mistake: requests for robots.txt do not reach the handler, or URLs
+// have the wrong scheme.
 func (s *site) checkSetup() {
 	set, probed := &s.handler.settings, s.probed.Load()
 	if probed == nil || probed.blocked != "" || s.main.Load() != nil {
