@@ -173,7 +173,7 @@ func (c *Discovery) unmarshal(d *caddyfile.Dispenser, s discoverer, o option.Opt
 			{Name: "max_paths", Usage: "<n>", To: &c.MaxPaths},
 		}, further...)
 	}
-	return unmarshal(d, o, func() error { return s.discovers(new(discovery)) })
+	return unmarshal(d, o, func() error { return s.addTo(new(discovery)) })
 }
 
 // parseGlobalOption parses the global option, which sets up the App.

@@ -21,7 +21,7 @@ type eventQueue struct {
 	queue  chan func()
 }
 
-// newEventQueue finds Caddy's events app. What comes while 100 events wait is dropped.
+// newEventQueue returns a queue of up to 100 events; while it is full, events are dropped.
 func newEventQueue(a *App) (*eventQueue, error) {
 	events, err := a.ctx.App("events")
 	if err != nil {
@@ -31,9 +31,8 @@ func newEventQueue(a *App) (*eventQueue, error) {
 	return q, q.events.On("started", q)
 }
 
-// Handle implements [caddyevents.Handler] for the one event that says that all apps have
-// started, of which the events app may be the last: what was announced is emitted from now
-// on, until the App is stopped.
+// Handle implements [caddyevents.Handler] for the event "started", which says that all apps have
+// started, the events app, too: it starts a goroutine that emits events until the App is stopped.
 func (q *eventQueue) Handle(context.Context, caddy.Event) error {
 	q.app.group.Go(func() {
 		wait.OrLeave(q.app.running, stopGrace, func() {
@@ -50,7 +49,7 @@ func (q *eventQueue) Handle(context.Context, caddy.Event) error {
 	return nil
 }
 
-// announce has an event emitted, with the URLs of the site and its sitemap.
+// announce queues an event, with the URLs of the site and its sitemap.
 func (q *eventQueue) announce(s *site, name string, data map[string]any) {
 	if q == nil {
 		return
@@ -59,7 +58,7 @@ func (q *eventQueue) announce(s *site, name string, data map[string]any) {
 	select {
 	case q.queue <- func() {
 		defer func() {
-			if v := recover(); v != nil { // which is the handler's own affair
+			if v := recover(); v != nil { // the queue goes on
 				s.logger.Error("an event handler panicked", zap.Any("panic", v))
 			}
 		}()
@@ -70,8 +69,8 @@ func (q *eventQueue) announce(s *site, name string, data map[string]any) {
 	}
 }
 
-// announceRefreshed announces what was published in place of a snapshot, if it differs: the
-// number of pages and, where there are records, of those added, changed and removed.
+// announceRefreshed announces that a snapshot was published in place of another one, if they differ,
+// with the number of pages and, if records tell, of those added, changed and removed.
 func (q *eventQueue) announceRefreshed(s *site, before *publish.Snapshot, out *report.Refresh) {
 	data := map[string]any{"pages": pagesOf(out.Snapshot)}
 	if c := &out.Selected.Changes; before == nil || out.Snapshot == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 )
 
-// counts counts what happens, for metrics.
+// counts are the counters among the metrics.
 type counts struct{ fetches, lines *prometheus.CounterVec }
 
 // newCounts registers the counters with a registry; nil: with none.
@@ -38,8 +38,8 @@ func (c *counts) fetched(res *crawl.Response) {
 
 const metricPrefix = "caddy_sitemap_"
 
-// collected are the metrics that are made of the status of sites. Where sites have the same
-// labels, the largest number of seconds counts, or else the sum.
+// collected are the metrics made from the status of sites. For sites with the same labels, seconds are
+// the maximum, and other values the sum.
 var collected = map[string]struct {
 	help   string
 	labels []string

@@ -403,7 +403,7 @@ func (h *Handler) compile(base string) (err error) {
 	if c.Err != nil {
 		return c.Err
 	}
-	h.discovery, err = h.discovers()
+	h.discovery, err = h.compileDiscovery()
 	return err
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
 
-// maxRobots is how much of a robots.txt is served. Crawlers read half a megabyte.
+// maxRobots is the most bytes of a robots.txt that are served. Crawlers read half a megabyte.
 const maxRobots = 8 << 20
 
 // serveRobots serves the site's own robots.txt with the Sitemap line in it.

@@ -58,8 +58,8 @@ func (SourceAccessLog) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.sitemap.sources.access_log", New: func() caddy.Module { return new(SourceAccessLog) }}
 }
 
-func (s *SourceAccessLog) discovers(all *discovery) error {
-	c := option.Checker{Err: s.Discovery.discovers(all)}
+func (s *SourceAccessLog) addTo(all *discovery) error {
+	c := option.Checker{Err: s.Discovery.addTo(all)}
 	c.Refuse(len(s.Files) == 0, "no access log is named")
 	for _, name := range s.Files {
 		_, err := filepath.Match(name, "")
@@ -78,10 +78,10 @@ type logReader struct {
 	accesslog.Reader
 	handler *Handler
 	log     *logonce.Logger
-	isRead  bool // all that there was
+	isRead  bool // the first poll has ended
 }
 
-// logReaders returns what reads the logs of a handler's sources.
+// logReaders returns a reader for each access_log source.
 func (h *Handler) logReaders() ([]*logReader, error) {
 	var all []*logReader
 	for _, source := range h.sources {
@@ -104,7 +104,7 @@ func (h *Handler) logReaders() ([]*logReader, error) {
 			r.Files = append(r.Files, replaced)
 		}
 		r.Parser, _ = accesslog.NewParser(s.Format) // which was checked
-		// With other settings, other lines are visits.
+		// These settings decide which lines are visits.
 		r.Settings = xxhash.Sum64String(fmt.Sprintf("%q %q %v %q %q", r.Files, s.Format, r.History, h.discovery.query, h.discovery.unlinked))
 		r.log = logonce.New(h.logger.With(zap.Strings("logs", r.Files)))
 		all = append(all, r)
@@ -112,7 +112,7 @@ func (h *Handler) logReaders() ([]*logReader, error) {
 	return all, nil
 }
 
-// readLogs starts what reads access logs. It ends with running.
+// readLogs starts a goroutine for each log reader, which ends with running.
 func (a *App) readLogs() {
 	for _, h := range a.handlers {
 		for _, r := range h.logs {
@@ -125,7 +125,7 @@ func (a *App) readLogs() {
 	}
 }
 
-// run reads what there is, and then what comes, until ctx ends.
+// run reads the logs, and then follows them, until ctx ends.
 func (r *logReader) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.poll(ctx)
@@ -136,8 +136,8 @@ func (r *logReader) run(ctx context.Context) {
 	}
 }
 
-// poll lets sites join that have come since, and reads what is new. The visits of an alias are
-// another site's.
+// poll lets new sites join, and reads new lines. Aliases do not join: their main site gets their
+// visits.
 func (r *logReader) poll(ctx context.Context) {
 	app, sites, complete := r.handler.app, make(map[accesslog.Site]bool), true
 	app.mu.RLock()

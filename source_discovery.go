@@ -49,8 +49,8 @@ func (SourceLinks) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.sitemap.sources.links", New: func() caddy.Module { return new(SourceLinks) }}
 }
 
-func (s *SourceLinks) discovers(all *discovery) error {
-	c := option.Checker{Err: s.Discovery.discovers(all)}
+func (s *SourceLinks) addTo(all *discovery) error {
+	c := option.Checker{Err: s.Discovery.addTo(all)}
 	all.links, all.depth = true, c.InRange("depth", s.Depth, 20, 250) // a record counts to 255
 	c.Refuse(len(s.Unlinked) > 0, "unlinked does not belong here: write it into access_log or traffic, which know of visits")
 	return c.Err
@@ -103,11 +103,11 @@ type Discovery struct {
 	MaxPaths int `json:"max_paths,omitempty"`
 }
 
-// discovery is what the sources of a handler that discover pages say together.
+// discovery has the settings of all sources of a handler that discover pages.
 type discovery struct {
-	links    bool // links are followed
-	visitors bool // so are visits
-	depth    int  // of links
+	links    bool // there is a links source
+	visitors bool // there is an access_log or traffic source
+	depth    int  // of the links source
 	query    []string
 	unlinked pathPatterns
 	expire   time.Duration
@@ -120,11 +120,11 @@ type discovery struct {
 type discoverer interface {
 	input
 
-	// discovers checks the settings, and adds them to those of other sources.
-	discovers(all *discovery) error
+	// addTo checks the settings, and adds them to those of other sources.
+	addTo(all *discovery) error
 }
 
-func (d *Discovery) discovers(all *discovery) error {
+func (d *Discovery) addTo(all *discovery) error {
 	var c option.Checker
 	c.Refuse(len(d.Query) > 20, "query names %d parameters: use at most 20", len(d.Query))
 	for i, key := range d.Query {
@@ -143,8 +143,8 @@ func (d *Discovery) discovers(all *discovery) error {
 	return c.Err
 }
 
-// discovers returns what the sources of a handler say together; nil: none discovers pages.
-func (h *Handler) discovers() (*discovery, error) {
+// compileDiscovery checks and joins the settings of the sources; nil: none discovers pages.
+func (h *Handler) compileDiscovery() (*discovery, error) {
 	var all *discovery
 	var names []string
 	for _, source := range h.sources {
@@ -157,7 +157,7 @@ func (h *Handler) discovers() (*discovery, error) {
 		_, isLog := source.(*SourceAccessLog)
 		all.visitors = all.visitors || !isLinks
 		name := caddy.GetModuleName(source)
-		switch err := d.discovers(all); {
+		switch err := d.addTo(all); {
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", name, err)
 		case h.settings.crawl.Off:
@@ -173,7 +173,7 @@ func (h *Handler) discovers() (*discovery, error) {
 	return all, nil
 }
 
-// pages yields the pages that visitors have had, sorted by path.
+// pages yields the pages that visitors have requested, sorted by path.
 func (*Discovery) pages(_ context.Context, r *Refresh, yield func(page.Page) error) error {
 	s, d := r.site, r.site.handler.discovery
 	s.state.progress.Gather()
@@ -191,8 +191,8 @@ func (*Discovery) pages(_ context.Context, r *Refresh, yield func(page.Page) err
 
 func (*Discovery) sorted() bool { return true }
 
-// most is how many paths are remembered that links and visitors named, for a site that
-// the configuration names or one on demand.
+// most returns the most paths that are remembered of links, and of visitors, for a site, which may
+// be on demand.
 func (d *discovery) most(onDemand bool) int {
 	if onDemand {
 		return min(d.maxPaths, 500)
@@ -214,7 +214,7 @@ func (s *site) Visit(path string, at int64) bool {
 // Progress implements [accesslog.Site].
 func (s *site) Progress() *accesslog.Progress { return &s.state.progress }
 
-// watch passes a request on and notes the visit that the response shows.
+// watch calls the next handler, and records the visit if the response shows one.
 func (h *Handler) watch(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if _, own := probeOf(r); own || r.Method != http.MethodGet && r.Method != http.MethodHead || !wait.IsDone(h.app.started) {
 		return next.ServeHTTP(w, r)
@@ -227,13 +227,13 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	user, _ := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).GetString("http.auth.user.id") // by a handler that knows
 	page, reason := h.discovery.filter.Page(&accesslog.Visit{
 		Method: r.Method, URI: original.RequestURI, Status: recorder.Status(),
-		UserAgent:   cmp.Or(r.UserAgent(), "-"), // it is known that there is none
+		UserAgent:   cmp.Or(r.UserAgent(), "-"), // "-" says that there is none
 		ContentType: recorder.Header().Get("Content-Type"),
 		RobotsTag:   strings.Join(recorder.Header()["X-Robots-Tag"], ", "),
 		User:        len(r.Header["Authorization"]) > 0 || user != "",
 	})
 	if id, err := h.idOf(r, h.mounts.prefixOf(original.URL.Path)); err == nil && reason == "" {
-		if s := h.app.lookup(id); s != nil { // else a visitor's Host header alone would start a site
+		if s := h.app.lookup(id); s != nil { // not App.site: a Host header alone must not make a site
 			s.Visit(page, h.app.now().Unix())
 		}
 	}

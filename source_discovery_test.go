@@ -56,7 +56,7 @@ func TestDiscoverySettings(t *testing.T) {
 		err := d.Decode(source)
 		if err == nil {
 			h := &Handler{sources: []input{source}, logger: zap.NewNop()}
-			if h.discovery, err = h.discovers(); err == nil {
+			if h.discovery, err = h.compileDiscovery(); err == nil {
 				_, err = h.logReaders()
 			}
 		}
@@ -89,7 +89,7 @@ func TestDiscovers(t *testing.T) {
 		"crawl off":     {sources: []input{&SourceFiles{}, traffic}, off: true, err: "traffic lists only pages that were fetched, and crawl is off"},
 	} {
 		h := &Handler{sources: test.sources, settings: settings{crawl: Crawl{Off: test.off}}}
-		got, err := h.discovers()
+		got, err := h.compileDiscovery()
 		if (err == nil) != (test.err == "") || err != nil && err.Error() != test.err || (got == nil) != (test.want == nil) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}

@@ -25,8 +25,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// states holds what outlives a configuration of each site, by key: a reload begins with
-// what the configuration before it has published and learnt.
+// states has the siteState of each site by key: after a reload, sites go on from what the
+// configuration before has published and learned.
 var states = caddy.NewUsagePool()
 
 // departed adds up the counts of dropped sites: counters never go down.
@@ -56,14 +56,14 @@ type siteState struct {
 	records  *persist.Site
 }
 
-// plan is when the next refresh is due, and what the last one was made with.
+// plan says when the next refresh is due, and with what the last one was made.
 type plan struct {
 	due    time.Time
 	digest uint64 // of the settings and routes
 	probed *probeResult
 }
 
-const recordBytes = 32 // about what a record takes, compressed
+const recordBytes = 32 // of a compressed record, roughly
 
 // acquireState returns the state of a site from the pool, or a new one. Sites of several handlers
 // with the same URLs are told apart by a number. Under the App's mu.
@@ -73,7 +73,7 @@ func acquireState(a *App, i *identity) *siteState {
 		used[s.state.key] = true
 	}
 	folder, key, name := a.folder, "", ""
-	if i.onDemand { // what only visitors named is kept in memory
+	if i.onDemand { // nothing is stored of sites that only visitors named
 		folder = ""
 	}
 	for number := 0; key == "" || used[key]; number++ {
@@ -94,7 +94,7 @@ func acquireState(a *App, i *identity) *siteState {
 	return value.(*siteState)
 }
 
-// Destruct lets a siteState be a value of a [caddy.UsagePool].
+// Destruct implements [caddy.Destructor]: no configuration has the site any more.
 func (st *siteState) Destruct() error {
 	departed.Add(&st.readers)
 	st.records.Close()

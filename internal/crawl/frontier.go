@@ -132,7 +132,7 @@ func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link
 		if _, known := find(records, n.path); known || n.isAlias || len(fresh) > 0 && fresh[len(fresh)-1].Path == n.path {
 			continue
 		}
-		switch ok, err := r.discovers(ctx, n); {
+		switch ok, err := r.isDiscovered(ctx, n); {
 		case err != nil:
 			return nil, err
 		case ok:
@@ -194,8 +194,8 @@ func (r *Run) linked(rec *store.Record) {
 	}
 }
 
-// discovers reports whether a page that a link names gets a record.
-func (r *Run) discovers(ctx context.Context, n link) (ok bool, err error) {
+// isDiscovered reports whether a page that a link names gets a record.
+func (r *Run) isDiscovered(ctx context.Context, n link) (ok bool, err error) {
 	isImage := n.flags&store.Image != 0
 	if n.flags == 0 && (!r.p.discovers() || !r.p.Discover && int(n.depth) > r.p.Depth) ||
 		n.path != r.p.Front && !isImage && r.p.Filter(&page.Page{Path: n.path}) != "" {
