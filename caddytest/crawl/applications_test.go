@@ -138,8 +138,9 @@ func TestWhatApplicationsHave(t *testing.T) {
 		"words in what a list names": {sources: "urls {\n/cart/\n/add/it\n}", responses: responses{"/cart/": linking("cart"), "/add/it": linking("add")}, want: []string{"/add/it", "/cart/"}},
 		"the first page of a list": {
 			sources:   "links {\n query page\n }",
-			responses: responses{"/": linking("home", "/list?page=1", "/list?page=2", "/list"), "/list": linking("the list"), "/list?page=1": linking("the list"), "/list?page=2": linking("the second page")},
-			want:      []string{"/", "/list", "/list?page=2"},
+			responses: responses{"/": linking("home", "/list?page=1", "/list?utm_source=x&page=2", "/list?sort=old&page=2#first", "/list"), "/list": linking("the list"), "/list?page=1": linking("the list"), "/list?page=2": linking("the second page", "/deep"), "/deep": linking("deep")},
+			want:      []string{"/", "/deep", "/list", "/list?page=2"},
+			never:     []string{"/list?utm_source=x&page=2", "/list?sort=old&page=2"},
 		},
 		"the first page of a list, which alone is linked": {
 			sources:   "links {\n query page\n }\nurls {\n/list\n}",

@@ -32,18 +32,6 @@ func TestWhatSitesHave(t *testing.T) {
 			files(""), map[string]string{"site/api/index.html": page("api"), "site/api/logout.html": page("logout"), "site/admin/cart.html": page("cart")},
 			[]string{"/admin/cart.html", "/api/", "/api/logout.html"},
 		},
-		"one page in two encodings": {
-			files("files\nlinks"), map[string]string{"site/index.html": page("home", "a%3Db.html", "/c%2cd.html"), "site/a=b.html": page("a"), "site/c,d.html": page("c")},
-			[]string{"/", "/a=b.html", "/c,d.html"},
-		},
-		"the home page stays where links say index.html": {
-			files("files\nlinks"), map[string]string{"site/index.html": page("home", "/a.html"), "site/a.html": page("a", "/index.html")},
-			[]string{"/", "/a.html"},
-		},
-		"names that begin with an underscore, if something links to them": {
-			files(""), map[string]string{"site/index.html": page("home", "/library/__future__.html"), "site/library/__future__.html": page("future"), "site/_part.html": page("part")},
-			[]string{"/", "/library/__future__.html"},
-		},
 		"a sitemap that a generator wrote": {
 			files("urls {dir}/sitemap.xml"), map[string]string{"site/index.html": page("home"), "site/a.html": page("a"), "site/b.html": page("b"),
 				"sitemap.xml": "<urlset><url><loc>" + origin + "/a.html</loc></url></urlset>"},
@@ -58,18 +46,10 @@ func TestWhatSitesHave(t *testing.T) {
 			map[string]string{"site/index.html": naming("/index.html", page("home", "/a.html")), "site/a.html": naming("https://other.example/", page("a", "/index.html"))},
 			[]string{"/", "/a.html"},
 		},
-		"a home page whose canonical is index.html, which links do not name": {
-			files("canonical ignore"), map[string]string{"site/index.html": naming("/index.html", page("home")), "site/a.html": page("a")},
-			[]string{"/", "/a.html"},
-		},
 		"a name that begins with an underscore, which only a page names that is not listed": {
 			files("links\nfiles"), map[string]string{"site/index.html": page("home", "/_Alignas.html"), "site/_Alignas.html": page("a word"),
 				"site/hidden.html": strings.Replace(page("hidden", "/_part.html"), "<title>", "<meta name=robots content=noindex><title>", 1), "site/_part.html": page("part")},
 			[]string{"/", "/_Alignas.html"},
-		},
-		"noindex in the body": {
-			files(""), map[string]string{"site/index.html": page("home"), "site/a.html": page("a") + `<meta name=robots content=noindex>`},
-			[]string{"/"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

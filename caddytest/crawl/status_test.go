@@ -125,39 +125,26 @@ func TestCanonicals(t *testing.T) {
 	}
 }
 
-// TestUnwilling warns where most pages want not to be listed, as those of a copy of
-// another site.
+// TestUnwilling warns where most pages, not half of them, want not to be listed, as those of a
+// copy of another site.
 func TestUnwilling(t *testing.T) {
-	for name, test := range map[string]struct {
-		head string
-		of   int // pages of ten that say it
-		want bool
-	}{
-		"noindex":      {`<meta name="robots" content="noindex">`, 6, true},
-		"half of them": {`<meta name="robots" content="noindex">`, 5, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			files := make(map[string]string)
-			for i := range 10 {
-				head := ""
-				if i < test.of {
-					head = test.head
-				}
-				files[fmt.Sprintf("%d.html", i)] = harness.Whole(head, fmt.Sprint("text ", i))
+	files := make(map[string]string)
+	for i := range 10 {
+		for name, most := range map[string]int{"most": 6, "half": 5} {
+			head := ""
+			if i < most {
+				head = `<meta name="robots" content="noindex">`
 			}
-			s := start(t, harness.Local+" {\n root * {dir}\n sitemap {\n refresh 1s\n }\n file_server\n}", files)
-			s.Logged("sitemap refreshed")
-			if name == "noindex" {
-				s.Logged("nothing changed")
-			}
-			lines := s.LogLines("more than half of the pages are not listed")
-			switch {
-			case !test.want && len(lines) > 0:
-				t.Errorf("got %s", lines)
-			case test.want && (len(lines) != 1 || !strings.Contains(lines[0], `"level":"warn"`) || !strings.Contains(lines[0], `"pages":6,"of":10`) || !strings.Contains(lines[0], `"first":["/0.html","/1.html","/2.html"]`)):
-				t.Errorf("got %s", lines)
-			}
-		})
+			files[fmt.Sprintf("%s/current/%d.html", name, i)] = harness.Whole(head, fmt.Sprint("text ", i))
+		}
+	}
+	s := start(t, many(map[string]string{"most": "", "half": ""}), files)
+	s.WantStatus(originOf("most")+"/sitemap.xml", 200)
+	s.WantStatus(originOf("half")+"/sitemap.xml", 200)
+	s.Refreshes(2)
+	lines := s.LogLines("more than half of the pages are not listed")
+	if len(lines) != 1 || !strings.Contains(lines[0], `"level":"warn"`) || !strings.Contains(lines[0], `"pages":6,"of":10`) || !strings.Contains(lines[0], `"first":["/0.html","/1.html","/2.html"]`) {
+		t.Errorf("got %s", lines)
 	}
 }
 

@@ -40,7 +40,7 @@ const threeLinks = "links {\n depth 3\n}"
 // can come to, and nothing else.
 func TestDiscoverLinks(t *testing.T) {
 	s, app := startProxy(t, discovering(threeLinks), nil)
-	want := app.expected(3, false)
+	want := app.expected(3)
 	s.wantPages(want...)
 	s.stay(want...)
 	app.neverAsked(t, "/logout", "/internal/", "/share/", "/orders/", "/calendar/2026/08", "/calendar/2027/02", "/drafts/behind", "/members/list", "/articles?", "/shop?")
@@ -64,15 +64,6 @@ func TestDiscoverLinks(t *testing.T) {
 	}
 }
 
-// TestDiscoverQuery is that pages of lists are pages where that is said.
-func TestDiscoverQuery(t *testing.T) {
-	s, app := startProxy(t, discovering("links {\n depth 3\n query page\n}"), nil)
-	want := app.expected(3, true)
-	s.wantPages(want...)
-	s.stay(want...)
-	app.neverAsked(t, "/shop?", "/articles?sort", "/articles?page=2&", "/articles?page=3&", "/about?", "/login?next=%2F")
-}
-
 // TestDiscoverAgain is that what was discovered is listed at once after a restart and
 // after a reload, and not asked for again.
 func TestDiscoverAgain(t *testing.T) {
@@ -82,7 +73,7 @@ func TestDiscoverAgain(t *testing.T) {
 		visit   bool
 		want    func(*application) []string
 	}{
-		"links": {sources: threeLinks, want: func(a *application) []string { return a.expected(3, false) }},
+		"links": {sources: threeLinks, want: func(a *application) []string { return a.expected(3) }},
 		"traffic": {sources: "traffic", visit: true, want: func(*application) []string {
 			return []string{"/", "/about", "/articles", "/articles/1"}
 		}},
@@ -136,7 +127,7 @@ func TestDiscoverAgain(t *testing.T) {
 // that redirects or is not found goes at once, one that fails stays for an hour.
 func TestDiscoverPagesThatGo(t *testing.T) {
 	s, app := startProxy(t, discovering("links {\n depth 2\n}"), nil)
-	want := app.expected(2, false)
+	want := app.expected(2)
 	s.wantPages(want...)
 	s.Refreshes(1)
 	app.answer("/about", redirectTo("/news", http.StatusMovedPermanently))
@@ -167,7 +158,7 @@ func TestDiscoverTogether(t *testing.T) {
 	caddyfile := strings.Replace(app.in(logging("files {dir}/site {\n clean_urls off\n }\n access_log {dir}/access.log\n traffic\n "+threeLinks)),
 		"reverse_proxy", "root {dir}/site\n\t@file file\n\thandle @file {\n\t\tfile_server\n\t}\n\treverse_proxy", 1)
 	s.Load(caddyfile)
-	want := append(app.expected(3, false), "/about.html", "/alone.html", "/guide-2.html", "/guide.html")
+	want := append(app.expected(3), "/about.html", "/alone.html", "/guide-2.html", "/guide.html")
 	slices.Sort(want)
 	s.wantPages(want...)
 	dates := map[string]string{
@@ -227,7 +218,7 @@ func TestDiscoverCrash(t *testing.T) {
 			caddyfile := app.in(logging(test.sources))
 			c := s.Child(caddyfile)
 			s.First(c)
-			want := app.expected(3, false)
+			want := app.expected(3)
 			if test.visit {
 				want = visitedListed
 				s.browse("203.0.113.9", visited...)
@@ -259,7 +250,7 @@ func TestDiscoverReloads(t *testing.T) {
 		s.Eventually(func() bool { return len(app.seen()) > before+5 }, s.SitemapLog)
 		s.Load(strings.Replace(app.in(discovering(threeLinks)), "reverse_proxy", fmt.Sprintf("respond /reload-%d ok\n\treverse_proxy", i%2), 1))
 	}
-	want := app.expected(3, false)
+	want := app.expected(3)
 	s.wantPages(want...)
 	s.stay(want...)
 	app.neverAsked(t, "/logout", "/internal/", "/share/", "/orders/", "/drafts/behind")
