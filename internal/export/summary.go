@@ -12,14 +12,14 @@ import (
 	"golang.org/x/term"
 )
 
-// Summary is what a build came to.
+// Summary is the result of a build.
 type Summary struct {
 	Error string    `json:"error,omitempty"`
 	Sites []*Folder `json:"sites"`
 	Notes []string  `json:"notes,omitempty"`
 }
 
-// Site is what a build came to for one site.
+// Site is the result of a build for one site.
 type Site struct {
 	Sitemap   string              `json:"sitemap"` // URL
 	Out       string              `json:"out"`     // folder; names of files are relative to it
@@ -28,7 +28,7 @@ type Site struct {
 	Shards    int                 `json:"shards"`
 	Bytes     int64               `json:"bytes"`              // of all files
 	LeftOut   map[string]int      `json:"left_out,omitempty"` // by reason
-	Examples  map[string][]string `json:"examples,omitempty"` // of what is left out
+	Examples  map[string][]string `json:"examples,omitempty"` // paths left out, by reason
 	Written   []string            `json:"written"`            // in the order in which they were renamed into place
 	Unchanged []string            `json:"unchanged"`
 	Removed   []string            `json:"removed"`
@@ -61,11 +61,10 @@ func (s *Summary) Print(w io.Writer, asJSON bool) (err error) {
 	return nil
 }
 
-// Progress is how far a build is, in pages.
+// Progress counts the pages of a build. It is safe for concurrent use.
 type Progress struct{ Fetched, Total atomic.Int64 }
 
-// Show shows the progress in one line of a terminal until end is called. In what is no
-// terminal nothing is shown.
+// Show shows the progress in one line until end is called, if w is a terminal.
 func (p *Progress) Show(w *os.File) (shown bool, end func()) {
 	if !term.IsTerminal(int(w.Fd())) {
 		return false, func() {}

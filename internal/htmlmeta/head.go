@@ -125,9 +125,9 @@ func (p *Parser) declareDate(rank int, s string) {
 const white, separators = " \t\r\n\f", white + ",;"
 
 // parseRobots reads the directives of a robots meta tag, or of an X-Robots-Tag header
-// (https://developers.google.com/search/docs/crawling-indexing/robots-meta-tag). In a header, a name and a
-// colon say for which robot the rest is; what is for all, or for googlebot, counts. A directive with a value
-// is not such a name.
+// (https://developers.google.com/search/docs/crawling-indexing/robots-meta-tag). In a header, a robot's name and
+// a colon may begin its directives; those for all robots and for googlebot count. A directive with a value is not
+// such a name.
 func parseRobots(s string, header bool, now time.Time) (noindex, nofollow bool) {
 	s = s[:min(len(s), 4<<10)] + "," // nothing real is longer
 	wordEnd := func() int { return strings.IndexAny(s, separators+":") }

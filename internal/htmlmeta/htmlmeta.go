@@ -21,7 +21,7 @@ const (
 	MaxImages     = 1000
 )
 
-// Options says what is collected besides what every page is read for.
+// Options says what is collected besides the other fields of [Meta].
 type Options struct{ Alternates, Images bool }
 
 // Page is the page whose body or header is read.
@@ -39,8 +39,8 @@ type Meta struct {
 	NoIndexTag bool // in an X-Robots-Tag header
 	Unreadable bool // the body has a Content-Encoding, though none is asked for; it was not read
 
-	// Canonical and Refresh are the absolute URLs that the page names as its canonical and to which it sends its
-	// readers; "": none, or the page itself. Canonical is "" where the page names several that differ.
+	// Canonical and Refresh are the absolute URLs of the page's canonical and of its refresh; "": none, or the page
+	// itself. Canonical is also "" if the page names several that differ.
 	Canonical, Refresh string
 
 	// Modified is the modification date that the page declares, in Unix seconds; 0: none. ModifiedDay says that

@@ -10,7 +10,7 @@ import (
 // maxJSON limits the bytes of all JSON-LD of a page.
 const maxJSON = 256 << 10
 
-// thing is something of which JSON-LD declares when it was modified.
+// thing is a JSON-LD object that may declare when it was modified.
 type thing struct {
 	modified string
 	urls     [4]string // its own, or of the page whose main content it is
@@ -54,7 +54,7 @@ func (p *Parser) addThings(v any) {
 	}
 }
 
-// list returns v as a list: JSON-LD leaves the brackets out where there is one value.
+// list returns v as a list: JSON-LD omits the brackets of a single value.
 func list(v any) []any {
 	if l, ok := v.([]any); ok && len(l) > 0 {
 		return l

@@ -86,7 +86,7 @@ func commentEnd(b []byte) int {
 	return len(b)
 }
 
-// rawTextEnd returns where the end tag is of an element with only text in it. A script's comment may hold the tags
+// rawTextEnd returns where the end tag of an element that has only text begins. A script's comment may have the tags
 // of another one (https://html.spec.whatwg.org/multipage/scripting.html#restrictions-for-contents-of-script-elements).
 func rawTextEnd(b []byte, element atom.Atom) int {
 	name := element.String()

@@ -60,8 +60,8 @@ func malformed(message string) error {
 	return &docError{"not-well-formed", message + "; the rest was not read"}
 }
 
-// document checks a document, and what it lists if it is an index and not listed itself. at is its URL, "" where
-// that is not known. Children are looked up in dir.
+// document checks a document and, if it is an index that is not listed itself, its children, which are looked up in
+// dir. at is its URL; "": not known.
 func (c *checker) document(file, at string, r io.Reader, dir string, listed bool) *result {
 	d := &document{checker: c, result: new(result), place: place{file: file}}
 	c.done[file] = d.result

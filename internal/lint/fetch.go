@@ -187,8 +187,8 @@ func (c *checker) server(base string) *server {
 
 var errDisallowed = errors.New("robots.txt disallows it")
 
-// getPage requests a page, unless its server is to be left alone. answer says what it returns, "": 200, with a body
-// to be closed.
+// getPage requests a page, unless its server must not be requested. answer says what it returns; "": status 200, with
+// a body that must be closed.
 func (c *checker) getPage(at string, base string, path string) (res *http.Response, answer string, err error) {
 	s := c.server(base)
 	if s.closed != nil {

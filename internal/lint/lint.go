@@ -211,8 +211,8 @@ func isFile(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// load checks a document that is named somewhere, unless it was already. In dir it is looked up where the base URL
-// or its own path says, else beside the file that names it; "": it is fetched.
+// load checks a document that another one names, unless it was checked already. In the folder dir, the base URL or
+// its path says where it is, or else it is beside the file that names it. With "", it is fetched.
 func (c *checker) load(at place, dir string, listed bool) *result {
 	below, inside := strings.CutPrefix(at.url, c.BaseURL)
 	if u, err := url.Parse(below); dir != "" && inside && err == nil {

@@ -35,8 +35,8 @@ type Page struct {
 	// Version tells states of the file that a page is read from apart. 0: no file is known.
 	Version uint32
 
-	// Visited says that only visitors showed the page. Sources are the sources that name it, by number, a bit each; the
-	// last bit is that of all from the 16th on. What a source itself sets here does not count.
+	// Visited says that only visitors name the page. Sources has a bit for each source that names it, by the source's
+	// number; the last bit is for all from the 16th on. Sources do not set it themselves.
 	Visited bool
 	Sources uint16
 
@@ -44,8 +44,8 @@ type Page struct {
 	Extensions *Extensions
 }
 
-// Merge fills what p does not know from o, another source's view of the same page. Of two known modification times
-// the later one is kept.
+// Merge fills the unknown fields of p from o, the same page of another source. Of two modification times, the later one
+// is kept.
 func (p *Page) Merge(o Page) {
 	if o.LastMod > p.LastMod {
 		p.LastMod, p.LastModDay = o.LastMod, o.LastModDay
@@ -97,7 +97,7 @@ func ParseChangeFreq(s string) (ChangeFreq, error) {
 	return 0, fmt.Errorf("'%s' is not a change frequency: use one of %s", s, strings.Join(changeFreqs[1:], ", "))
 }
 
-// String is the frequency's name, "" for the zero value and for what is none.
+// String returns the frequency's name; "" for the zero value and for invalid ones.
 func (c ChangeFreq) String() string {
 	if int(c) < len(changeFreqs) {
 		return changeFreqs[c]
@@ -126,7 +126,7 @@ func PriorityOf(f float64) (Priority, error) {
 	return Priority(math.Round(f*100)) + 1, nil
 }
 
-// String is the priority as the protocol writes it, such as "0.5", and "" for the zero value and for what is none.
+// String returns the priority as the protocol writes it, such as "0.5"; "" for the zero value and for invalid ones.
 func (p Priority) String() string {
 	if p == 0 || p > 101 {
 		return ""

@@ -40,7 +40,7 @@ func appendByte(dst []byte, c byte, kept bool) []byte {
 }
 
 // Escape percent-encodes the bytes of a decoded path, such as a file's name, that RFC 3986 does not allow in a path.
-// Bytes that are no UTF-8 keep their values. What needs no escaping is returned as it is, without an allocation.
+// Invalid UTF-8 is encoded byte by byte. A path that needs no escaping is returned without an allocation.
 func Escape(raw string) string {
 	i := 0
 	for i < len(raw) && inPath[raw[i]] {
@@ -56,8 +56,8 @@ func Escape(raw string) string {
 	return string(out)
 }
 
-// Unescape decodes the percent-encoding of a canonical path; its query, if it has one, is left out. What needs no
-// decoding is returned as it is, without an allocation.
+// Unescape decodes the percent-encoding of a canonical path, without its query. A path that needs no decoding is
+// returned without an allocation.
 func Unescape(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	if decoded, err := url.PathUnescape(path); err == nil {
@@ -157,13 +157,14 @@ func removeDotSegments(path []byte) []byte {
 	return bytes.Join(kept, []byte("/"))
 }
 
-// Folder is the path up to and with its last slash: what a document at path may list by the protocol's scope rule.
+// Folder returns a path up to and including its last slash: the scope of a sitemap at that path, by the protocol.
 func Folder(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	return path[:strings.LastIndexByte(path, '/')+1]
 }
 
-// IsClean reports whether a path has no query, and no dot or empty segments, not even encoded, save one at its end.
+// IsClean reports whether a path has no query, and no dot or empty segments, not even encoded, except for a slash at its
+// end.
 func IsClean(p string) bool {
 	decoded := Unescape(p)
 	return !strings.ContainsAny(p, "?#") && strings.TrimSuffix(decoded, "/") == strings.TrimSuffix(path.Clean(decoded), "/")

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Words are words that paths may have in them. One matches whole words of a segment in any case, also where it is
-// written in parts: logout matches /log-out, /users/LogOut.php and /log_out/now, and add matches /add-to-cart, but not
+// Words match the segments of paths. One matches whole words of a segment in any case, also if it is written in
+// parts: logout matches /log-out, /users/LogOut.php and /log_out/now, and add matches /add-to-cart, but not
 // /address.
 type Words struct {
 	given   map[string]string // by their letters in lower case

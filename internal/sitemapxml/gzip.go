@@ -23,8 +23,8 @@ var gzipWriters = sync.Pool{New: func() any {
 	return w
 }}
 
-// Gzip compresses to the writer beneath. Equal bytes give equal bytes, in whatever
-// pieces they come: the header has neither a time nor a name.
+// Gzip compresses to an underlying writer. Equal bytes give equal output, in whatever
+// pieces they are written: the header has neither a time nor a name.
 type Gzip struct{ *gzip.Writer }
 
 // NewGzip returns a Gzip that writes to w.
@@ -35,11 +35,11 @@ func NewGzip(w io.Writer) Gzip {
 	return Gzip{z}
 }
 
-// Close writes what is left, and gives the memory of the Gzip to the next one: it is
-// not used again. It does not close the writer beneath.
+// Close writes the rest, and gives the Gzip's memory to the next one: it must not be
+// used again. It does not close the underlying writer.
 func (g Gzip) Close() error {
 	err := g.Writer.Close()
-	g.Reset(io.Discard) // do not keep what lies beneath alive
+	g.Reset(io.Discard) // do not keep the underlying writer alive
 	gzipWriters.Put(g.Writer)
 	return err
 }

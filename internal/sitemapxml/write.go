@@ -92,8 +92,8 @@ func appendURL(dst []byte, s string) []byte {
 //	<url><loc>https://example.com/</loc><lastmod>2006-01-02T15:04:05Z</lastmod><changefreq>daily</changefreq><priority>0.5</priority></url>
 //	</urlset>
 //
-// What is not known of a page has no element. The order of elements is that of
-// schema 0.9; 0.84 takes any. An extended one also says what is in [page.Extensions]:
+// Unknown fields of a page have no element. The order of elements is that of schema
+// 0.9; 0.84 takes any. An extended document also has [page.Extensions]:
 //
 //	<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:xhtml="http://www.w3.org/1999/xhtml" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1">
 //	<url><loc>https://example.com/</loc><xhtml:link rel="alternate" hreflang="de" href="https://example.com/de"/><image:image><image:loc>https://example.com/a.png</image:loc></image:image></url>
@@ -111,8 +111,8 @@ func URLSet(w io.Writer, s Schema, base string, extended bool, pages []page.Page
 	return layout{urlSetOpen, urlSetClose, urlOpen, urlClose}.write(w, namespaces, base, extended, pages)
 }
 
-// Index writes the document that lists other documents, with one entry a line, as
-// [URLSet] does, save that their paths are absolute URLs:
+// Index writes the document that lists other documents, as [URLSet] does. Their paths
+// are absolute URLs:
 //
 //	<?xml version="1.0" encoding="UTF-8"?>
 //	<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
@@ -173,8 +173,8 @@ func appendEntry(b []byte, p page.Page, extended bool) []byte {
 	return b
 }
 
-// Bound is at least the bytes of a document of pages, without extensions. It costs little,
-// and for paths of up to some 140 bytes says that 50,000 pages fit into a document.
+// Bound returns an upper bound for the bytes of a document of pages, without extensions. It is
+// cheap, and shows that 50,000 pages with paths of up to some 140 bytes fit into a document.
 func Bound(base string, pages []page.Page) int64 {
 	const longest = urlOpen + locClose + "<lastmod>2006-01-02T15:04:05Z</lastmod><changefreq>monthly</changefreq><priority>0.55</priority>" + urlClose
 	size := int64(len(declaration+urlSetOpen+rootEnd+urlSetClose) + len(Schema09.Namespace()) + len(pages)*(len(longest)+len(appendURL(nil, base))))
