@@ -216,7 +216,7 @@ func (s *site) report(r report.Refresh, begun time.Time, took time.Duration) {
 func (s *site) logProbed(r *report.Refresh, last *report.Report) {
 	set, probed, level := &s.handler.settings, cmp.Or(s.probed.Load(), new(probeResult)), zap.WarnLevel
 	cause := r.Cause()
-	s.logger.OnceIf(probed.robots.closed && !set.crawl.Off, level, "robots", "robots.txt does not respond or returns an error, so no page is fetched: let it return 200 or 404", zap.String("sitemap", s.sitemapURL()), zap.Int("status", probed.robots.status))
+	s.logger.OnceIf(probed.robots.closed && !set.crawl.Off, level, "robots", "cannot fetch robots.txt, so no page is fetched: let it return 200 or 404", zap.String("sitemap", s.sitemapURL()), zap.Int("status", probed.robots.status))
 	if probed.blocked == reasonRefused || probed.blocked == reasonAbsent { // the visitor's word, or as the operator wants it
 		level = zap.InfoLevel
 	}

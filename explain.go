@@ -71,7 +71,7 @@ func explain(r *http.Request, a *App, rawURL string) (any, error) {
 	}
 	x, err := of.explain(r.Context(), path)
 	if err != nil {
-		return nil, fmt.Errorf("reading what is known of the page: %w", err)
+		return nil, fmt.Errorf("reading the page's record: %w", err)
 	}
 	x.Now = of.follow(r.Context(), x)
 	if last := x.Now[len(x.Now)-1]; x.Reason == reasonUnnamed && last.Listed {

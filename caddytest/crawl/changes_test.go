@@ -102,7 +102,7 @@ func TestRobotsStaysForbidden(t *testing.T) {
 		s.WantDates(harness.Local, listed)
 	}
 	respond(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
-	s.Logged("robots.txt does not respond or returns an error")
+	s.Logged("cannot fetch robots.txt")
 	change()
 	s.Restart(caddyfile)
 	s.WantDates(harness.Local, listed)

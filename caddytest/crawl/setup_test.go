@@ -223,7 +223,7 @@ func TestSitesWarnings(t *testing.T) {
 		never     string              // words that no line has
 		locs      map[string][]string // by the URL of the sitemap
 	}{
-		"no root": {caddyfile: "{origin} {\n sitemap\n file_server\n}", want: []string{"no file root", "'root'", "'files <root>'"}},
+		"no root": {caddyfile: "{origin} {\n sitemap\n file_server\n}", want: []string{"no file root", "'root'", "'files <root>'"}, never: "no page to list"},
 		"several roots": {
 			caddyfile: "{origin} {\n sitemap\n file_server /a/* {\n root {dir}/a\n }\n file_server {\n root {dir}/b\n }\n}",
 			want:      []string{"several file roots", "{dir}/a", "{dir}/b", "'files <root>'"},

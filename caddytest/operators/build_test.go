@@ -356,7 +356,7 @@ http://b.example:8081 {
 	wantLocs(t, filepath.Join(dir, "out", "b.example_8081", "docs"), "http://b.example:8081/docs", "/", "/two.html")
 	// What cannot be finished keeps no other site from being written, and the summary says so.
 	write(t, dir, map[string]string{"a/new.html": page("new"), "b/new.html": page("new"), "out/b.example_8081/docs/sitemap.xml.gz/x": "x"})
-	refused(t, 1, dir, []string{"--config", "Caddyfile", "--out", "out"}, "removing what is no longer needed", "a.example: 1, unchanged: 1", "docs: 1, unchanged: 0")
+	refused(t, 1, dir, []string{"--config", "Caddyfile", "--out", "out"}, "removing old files", "a.example: 1, unchanged: 1", "docs: 1, unchanged: 0")
 	wantLocs(t, filepath.Join(dir, "out", "a.example"), "http://a.example", "/", "/docs/guide.html", "/new.html")
 	for _, name := range []string{"servers-state", "access.log"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {

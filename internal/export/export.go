@@ -36,7 +36,7 @@ var (
 	ErrBusy = errors.New("another build is writing there")
 
 	// ErrForeign says that a file is in the way that was not written by a Folder.
-	ErrForeign = errors.New("the file is there already and was not written by a build")
+	ErrForeign = errors.New("the file exists and was not written by a build")
 )
 
 // Folder is a folder that a site's files are written into, by one process at a time. No
@@ -111,7 +111,7 @@ func (f *Folder) read(name string) ([]byte, fs.FileMode, error) {
 	case err != nil:
 		return nil, 0, err
 	case !info.Mode().IsRegular():
-		return nil, 0, fmt.Errorf("%s is in the way: it is no regular file", f.path(name))
+		return nil, 0, fmt.Errorf("%s exists and is not a regular file", f.path(name))
 	}
 	content, err := f.root.ReadFile(name)
 	return content, info.Mode().Perm(), err
@@ -214,7 +214,7 @@ func (f *Folder) Finish() error {
 			case err == nil:
 				f.Removed = append(f.Removed, name)
 			case !errors.Is(err, fs.ErrNotExist):
-				return fmt.Errorf("removing what is no longer needed from %s: %w", f.Out, err)
+				return fmt.Errorf("removing old files from %s: %w", f.Out, err)
 			}
 		}
 	}

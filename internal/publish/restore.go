@@ -54,7 +54,7 @@ func Restore(ctx context.Context, meta json.RawMessage, g *store.Generation) (*S
 	for i, stored := range g.Documents() {
 		gzip, err := g.Document(ctx, i)
 		if err != nil {
-			return nil, fmt.Errorf("reading what was published: %w", err)
+			return nil, fmt.Errorf("reading the stored documents: %w", err)
 		}
 		d := &Document{Gzip: gzip}
 		malformed = cmp.Or(malformed, json.Unmarshal(stored.Meta, d))

@@ -30,7 +30,7 @@ const (
 var (
 	errLong     = fmt.Errorf("the line is longer than %d bytes", maxLine)
 	errDocument = fmt.Errorf("the document is longer than %d bytes", maxDocument)
-	errIndex    = fmt.Errorf("the index names more than %d documents, or too deep ones", maxDocuments)
+	errIndex    = fmt.Errorf("the index names more than %d documents, or is nested too deeply", maxDocuments)
 )
 
 // Reader reads lists and sitemaps of a site.
