@@ -312,7 +312,7 @@ func TestHomeless(t *testing.T) {
 		t.Fatalf("status %d\n%s", r.StatusCode, s.SitemapLog())
 	}
 	s.Logged("sitemap refreshed, nothing changed")
-	if lines := s.LogLines(`"level":"warn"`, "sitemap"); len(lines) != 1 || !strings.Contains(lines[0], "there is no home folder") {
+	if lines := s.LogLines(`"level":"warn"`, "sitemap"); len(lines) != 1 || !strings.Contains(lines[0], "no home folder") {
 		t.Errorf("the log warns: %s", lines)
 	}
 	for _, path := range s.stateFiles("tmp") {
