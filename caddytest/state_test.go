@@ -16,7 +16,7 @@ import (
 
 // Words of what the log says of the state.
 const (
-	unusable = "what was kept of the pages is damaged"
+	unusable = "the stored records are damaged"
 	unkept   = "cannot store the records"
 )
 
