@@ -100,7 +100,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 			idle = time.Unix(crawled.Next, 0).Sub(now)
 		}
 		_, _, requested := s.schedule.State()
-		goesOn := !crawled.Gathered || !crawled.Done && idle < firstPublication && !requested && now.Before(run.end)
+		goesOn := !crawled.Gathered || !crawled.Done && idle < min(2*firstPublication, set.refresh) && !requested && now.Before(run.end)
 		switch {
 		case isSuperseded(): // the next configuration goes on from these records
 			return report.Refresh{Result: refreshSuperseded}

@@ -226,6 +226,29 @@ func TestUpstreamsLeftAlone(t *testing.T) {
 	})
 }
 
+// TestPaceOfUpstreams: the pause between two requests to an upstream ends no refresh.
+func TestPaceOfUpstreams(t *testing.T) {
+	first := newBench(t, nil)
+	first.wantPages(first.site("named.example"), 1) // compressors are made once, outside of the bubble
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(300 * time.Millisecond) // the next request is due in another second then
+		b := newBench(t, nil)
+		b.app.now = time.Now
+		b.handler.limiter = crawl.NewLimiter(1.9, 1)
+		b.lists(numbered(20)...)
+		front := b.pages
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
+			time.Sleep(2 * time.Millisecond)
+			return front(w, r)
+		}
+		s := b.site("named.example")
+		if out := s.refresh(t.Context(), false); out.Err != nil || pagesOf(s.state.published.Load()) != 20 {
+			t.Errorf("%d pages are listed; got %+v", pagesOf(s.state.published.Load()), out)
+		}
+	})
+}
+
 // wantPages checks how many pages are served.
 func (b *bench) wantPages(s *site, want int) *publish.Snapshot {
 	b.Helper()
