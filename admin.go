@@ -1,7 +1,6 @@
 package sitemap
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,12 +11,10 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 )
 
@@ -183,59 +180,6 @@ func (s *site) status() siteStatus {
 }
 
 func toSecond(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
-
-// Outcomes of refreshes that are not reported, besides the results of those that are.
-const (
-	refreshAlias      = "alias"      // another site's documents stand for this one's
-	refreshSuperseded = "superseded" // the next configuration refreshes the site
-)
-
-// lastReport is that on the last refresh; the zero value: there has been none.
-func (s *site) lastReport() *report.Report { return cmp.Or(s.state.report.Load(), new(report.Report)) }
-
-// report keeps, logs and announces what a refresh came to.
-func (s *site) report(r report.Refresh, begun time.Time, took time.Duration) {
-	if s.ctx.Err() != nil {
-		return
-	}
-	before := s.lastReport()
-	r.Begun, r.Took, r.Sources = begun, took, s.handler.inputNames()
-	r.Pages, r.MaxPages = pagesOf(s.state.published.Load()), s.handler.settings.maxURLs
-	last := r.Report(before)
-	s.state.report.Store(last)
-	r.Log(s.logger, s.handler.logger.With(zap.String("site", s.url())), last, before)
-	if r.Err == nil {
-		s.logProbed(&r, last)
-	}
-	if (last.Result == report.Failed || last.Result == report.HeldBack) && (last.Result != before.Result || last.Reason != before.Reason) {
-		s.app.events.announce(s, "sitemap_refresh_failed", map[string]any{"reason": last.Reason})
-	}
-}
-
-// logProbed writes what is wrong with the site as a whole.
-func (s *site) logProbed(r *report.Refresh, last *report.Report) {
-	set, probed, level := &s.handler.settings, cmp.Or(s.probed.Load(), new(probeResult)), zap.WarnLevel
-	cause := r.Cause()
-	s.logger.OnceIf(probed.robots.closed && !set.crawl.Off, level, "robots", "cannot fetch robots.txt, so no page is fetched: let it return 200 or 404", zap.String("sitemap", s.sitemapURL()), zap.Int("status", probed.robots.status))
-	if probed.blocked == reasonRefused || probed.blocked == reasonAbsent { // the visitor's word, or as the operator wants it
-		level = zap.InfoLevel
-	}
-	isEarly := last.Reason == "" && last.Pending > 0
-	isLogged := last.Reason == "" && cause == nil && (len(r.Merged.Failed) > 0 || len(r.Warnings) > 0) // as the failure of a source
-	fields := append(last.Fields(), zap.String("root", probed.root), zap.String("path", s.id.prefix+set.path))
-	if probed.blocked != "" {
-		fields = append(fields, zap.Int("status", probed.status), zap.String("remedy", probed.remedy))
-	}
-	s.logger.OnceIf(last.Result == report.Empty && !isEarly && !isLogged, level, "empty", cmp.Or(last.Reason, "no page to list, so there is no sitemap"),
-		append(fields, cause[:min(len(cause), 2)]...)...) // the others are there
-}
-
-func pagesOf(snapshot *publish.Snapshot) int {
-	if snapshot == nil {
-		return 0
-	}
-	return snapshot.Pages
-}
 
 // Interface guard
 var _ caddy.AdminRouter = (*adminAPI)(nil)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -307,4 +308,22 @@ func (s *site) checkSetup() {
 	if s.id.scheme == "http" && set.base == "" && strings.Contains(s.id.host, ".") && certmagic.SubjectQualifiesForPublicCert(s.id.host) && !trustsProxies(s.handler.server) {
 		s.logger.Once(zap.WarnLevel, "http", "the sitemap of a public host lists http URLs: if a proxy in front terminates TLS, set 'base_url' or 'trusted_proxies'")
 	}
+}
+
+// logProbed logs what is wrong with the site as a whole.
+func (s *site) logProbed(r *report.Refresh, last *report.Report) {
+	set, probed, level := &s.handler.settings, cmp.Or(s.probed.Load(), new(probeResult)), zap.WarnLevel
+	cause := r.Cause()
+	s.logger.OnceIf(probed.robots.closed && !set.crawl.Off, level, "robots", "cannot fetch robots.txt, so no page is fetched: let it return 200 or 404", zap.String("sitemap", s.sitemapURL()), zap.Int("status", probed.robots.status))
+	if probed.blocked == reasonRefused || probed.blocked == reasonAbsent { // a visitor's word, or intended
+		level = zap.InfoLevel
+	}
+	isEarly := last.Reason == "" && last.Pending > 0
+	isLogged := last.Reason == "" && cause == nil && (len(r.Merged.Failed) > 0 || len(r.Warnings) > 0) // as the failure of a source
+	fields := append(last.Fields(), zap.String("root", probed.root), zap.String("path", s.id.prefix+set.path))
+	if probed.blocked != "" {
+		fields = append(fields, zap.Int("status", probed.status), zap.String("remedy", probed.remedy))
+	}
+	s.logger.OnceIf(last.Result == report.Empty && !isEarly && !isLogged, level, "empty", cmp.Or(last.Reason, "no page to list, so there is no sitemap"),
+		append(fields, cause[:min(len(cause), 2)]...)...) // the others are there
 }

@@ -417,3 +417,38 @@ func (s *site) nextRefresh(out report.Refresh, begun, now time.Time) time.Time {
 	}
 	return now.Add(max(wait, 0))
 }
+
+// Results of refreshes that are not reported, besides those of package report.
+const (
+	refreshAlias      = "alias"      // the site is an alias of another one
+	refreshSuperseded = "superseded" // the next configuration refreshes the site
+)
+
+// lastReport returns the report of the last refresh; the zero value: there was none.
+func (s *site) lastReport() *report.Report { return cmp.Or(s.state.report.Load(), new(report.Report)) }
+
+// report stores, logs and announces the result of a refresh.
+func (s *site) report(r report.Refresh, begun time.Time, took time.Duration) {
+	if s.ctx.Err() != nil {
+		return
+	}
+	before := s.lastReport()
+	r.Begun, r.Took, r.Sources = begun, took, s.handler.inputNames()
+	r.Pages, r.MaxPages = pagesOf(s.state.published.Load()), s.handler.settings.maxURLs
+	last := r.Report(before)
+	s.state.report.Store(last)
+	r.Log(s.logger, s.handler.logger.With(zap.String("site", s.url())), last, before)
+	if r.Err == nil {
+		s.logProbed(&r, last)
+	}
+	if (last.Result == report.Failed || last.Result == report.HeldBack) && (last.Result != before.Result || last.Reason != before.Reason) {
+		s.app.events.announce(s, "sitemap_refresh_failed", map[string]any{"reason": last.Reason})
+	}
+}
+
+func pagesOf(snapshot *publish.Snapshot) int {
+	if snapshot == nil {
+		return 0
+	}
+	return snapshot.Pages
+}
