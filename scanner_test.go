@@ -390,7 +390,8 @@ func TestBriefFailures(t *testing.T) {
 func TestFailuresOfEqualNames(t *testing.T) {
 	b := newBench(t, nil)
 	gone := sourceFunc(func(func(page.Page) error) error { return fs.ErrNotExist })
-	b.handler.sources = []input{gone, gone}
+	closed := sourceFunc(func(func(page.Page) error) error { return fs.ErrPermission })
+	b.handler.sources = []input{gone, gone, closed}
 	s := b.site("named.example")
 	for _, test := range []struct {
 		source int
@@ -401,6 +402,10 @@ func TestFailuresOfEqualNames(t *testing.T) {
 		if err := r.inputs()[test.source].Pages(t.Context(), nil); !errors.Is(err, test.want) {
 			t.Errorf("source %d after %s: got %v, want %v", test.source, test.after, err, test.want)
 		}
+	}
+	r, _ := newRefresh(s, probeResult{}, b.clock)
+	if err := r.inputs()[2].Pages(t.Context(), nil); !strings.HasSuffix(err.Error(), asUser()) {
+		t.Errorf("got %v, which does not name the user that runs Caddy", err)
 	}
 }
 
