@@ -23,7 +23,7 @@ const (
 	firstPublication = time.Second            // what is known by then is published, and again after 2, 4, 8 … seconds
 	confirmAfter     = 10 * time.Minute       // for which refreshes must find a change suspicious before it is published
 	firstPatience    = 4 * time.Second        // with a source that yields nothing, or the probe of an alias, while requests wait for the first sitemap
-	firstHangs       = 2 * time.Second        // with fetches under way when a budget ends, while requests wait
+	firstHangs       = 2 * time.Second        // with fetches under way when a budget ends, while nothing is published
 	sourcePatience   = time.Minute            // with a source, once no request waits
 	keepGrace        = time.Second            // for a stopped refresh to commit what it has found
 	retryEmpty       = 5 * time.Second        // until the next refresh of a site that has nothing to serve yet
@@ -72,9 +72,9 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 		return report.Refresh{Err: err}
 	}
 	set := &s.handler.settings
-	patience, hangs := firstPatience, firstHangs // what yields nothing, or hangs, is left out of this refresh
-	if wait.IsDone(s.ready) {
-		patience, hangs = sourcePatience, fetchTimeout+fetchGrace
+	isReady, patience := wait.IsDone(s.ready), sourcePatience // a source that yields nothing is left out of this refresh
+	if !isReady {
+		patience = firstPatience
 	}
 	run.candidates = merge.Start(ctx, run.source.inputs(), merge.Options{Filter: s.filter, MaxPages: set.maxURLs + maxOver, Patience: patience})
 	defer run.candidates.Close()
@@ -89,6 +89,10 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 	}
 	crawling := s.crawler.Start(run.candidates, run.policy())
 	for step := firstPublication; ; step *= 2 {
+		hangs := fetchTimeout + fetchGrace
+		if !isReady || step == firstPublication && s.state.published.Load() == nil {
+			hangs = firstHangs
+		}
 		budget := crawl.Budget{Until: s.app.now().Add(max(min(step, set.refresh), run.cost)), Patience: hangs, Stop: s.ctx}
 		crawled, err := crawling.Update(ctx, records.Generation, budget)
 		if err != nil {

@@ -153,6 +153,36 @@ func TestCostOfRefresh(t *testing.T) {
 	})
 }
 
+// TestHungPage: while nothing is published, a page that hangs keeps the others waiting for moments, also after an
+// empty refresh. It has its time then.
+func TestHungPage(t *testing.T) {
+	first := newBench(t, nil)
+	first.lists("/")
+	first.wantPages(first.site("visited.example"), 1) // compressors are made once, outside of the bubble
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.app.now = time.Now
+		b.lists("/a", "/slow")
+		pages := b.pages
+		b.pages = func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(http.StatusNotFound, nil) }
+		s := b.site("named.example")
+		s.run()
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			if r.URL.Path == "/slow" {
+				time.Sleep(8 * time.Second)
+			}
+			return pages(w, r)
+		}
+		time.Sleep(100 * time.Hour)
+		after5 := 0
+		time.AfterFunc(5*time.Second, func() { after5 = pagesOf(s.state.published.Load()) })
+		s.run()
+		if s.run(); after5 != 1 || pagesOf(s.state.published.Load()) != 2 {
+			t.Errorf("after five seconds %d pages are published, then %d", after5, pagesOf(s.state.published.Load()))
+		}
+	})
+}
+
 // TestSlowSource: a source that takes long before its first page has a minute once no request
 // waits any more, although nothing is served.
 func TestSlowSource(t *testing.T) {
