@@ -218,7 +218,8 @@ func unmarshal(d *caddyfile.Dispenser, o option.Option, check func() error) erro
 		if d.Val() == "{" {
 			return d.Errf("%s takes no block", inner.Name)
 		}
-		line, err := *d, error(nil)
+		line := *d
+		var err error
 		if inner, err = options.Find(d.Val()); err != nil {
 			return d.WrapErr(err)
 		}

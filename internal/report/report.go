@@ -193,7 +193,7 @@ func (r *Refresh) Cause() []zap.Field {
 	for _, of := range r.Selected.LeftOut {
 		total += of.Count
 	}
-	for _, status := range []indexing.Status{indexing.NoIndexTag, indexing.NoIndex, indexing.CanonicalForeign, indexing.Disallowed} {
+	for _, status := range []indexing.Status{indexing.NoIndexTag, indexing.NoIndex, indexing.CanonicalForeign} {
 		of, remedy := r.Selected.LeftOut[status], status.Remedy()
 		if 2*of.Count <= total {
 			continue

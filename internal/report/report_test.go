@@ -108,15 +108,16 @@ func TestLeftOut(t *testing.T) {
 func TestSelectionLines(t *testing.T) {
 	core, logs := observer.New(zapcore.InfoLevel)
 	l := logonce.New(zap.New(core))
-	bad, good := leftOut(map[indexing.Status]int{indexing.Disallowed: 60, indexing.OverMax: 5}), leftOut(nil)
+	bad, good := leftOut(map[indexing.Status]int{indexing.NoIndex: 60, indexing.OverMax: 5}), leftOut(nil)
 	foreign, tagged := leftOut(map[indexing.Status]int{indexing.CanonicalForeign: 9}), leftOut(map[indexing.Status]int{indexing.NoIndexTag: 9})
+	cart := leftOut(map[indexing.Status]int{indexing.Disallowed: 60})
 	foreign.ForeignHosts = map[string]int{"https://a.example": 2, "https://www.b.example:8443": 6, "": 1}
 	bad.Listed, bad.Orphans, good.Listed = 10, indexing.List[string]{Count: 2, First: []string{"/a", "/b"}}, 10
 	for i, step := range []struct {
 		selected indexing.Result
 		want     int    // lines besides the one of the refresh
 		remedy   string // part of that
-	}{{bad, 3, "GET"}, {bad, 0, ""}, {good, 0, ""}, {bad, 3, "GET"}, {foreign, 1, "'base_url https://www.b.example:8443'"}, {tagged, 1, "'header'"}} {
+	}{{bad, 3, "meta tag"}, {bad, 0, ""}, {good, 0, ""}, {bad, 3, "meta tag"}, {foreign, 1, "'base_url https://www.b.example:8443'"}, {tagged, 1, "'header'"}, {cart, 0, ""}} {
 		logs.TakeAll()
 		r := Refresh{Result: Changed, Pages: 10, Selected: step.selected}
 		r.Log(l, zap.NewNop(), r.Report(new(Report)), new(Report))
