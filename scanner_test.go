@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,11 +175,11 @@ func TestHungPage(t *testing.T) {
 			return pages(w, r)
 		}
 		time.Sleep(100 * time.Hour)
-		after5 := 0
-		time.AfterFunc(5*time.Second, func() { after5 = pagesOf(s.state.published.Load()) })
+		var after5 atomic.Int32
+		time.AfterFunc(5*time.Second, func() { after5.Store(int32(pagesOf(s.state.published.Load()))) })
 		s.run()
-		if s.run(); after5 != 1 || pagesOf(s.state.published.Load()) != 2 {
-			t.Errorf("after five seconds %d pages are published, then %d", after5, pagesOf(s.state.published.Load()))
+		if s.run(); after5.Load() != 1 || pagesOf(s.state.published.Load()) != 2 {
+			t.Errorf("after five seconds %d pages are published, then %d", after5.Load(), pagesOf(s.state.published.Load()))
 		}
 	})
 }
