@@ -108,6 +108,9 @@ func (b *build) run(ctx context.Context) error {
 		if _, name, _ := strings.Cut(s.url(), "://"); len(sites) > 1 {
 			out = filepath.Join(out, strings.NewReplacer(":", "_", "[", "", "]", "").Replace(page.Unescape(name)))
 		}
+		if slices.ContainsFunc(b.Sites, func(other *export.Folder) bool { return other.Out == out }) {
+			return fmt.Errorf("%s has two sitemaps: a build writes one of a site, so leave one out", s.url())
+		}
 		folder, err := export.Open(out, page.Unescape(strings.TrimPrefix(s.docPath("", ".xml"), s.prefix+"/")), b.force)
 		if err != nil {
 			return err

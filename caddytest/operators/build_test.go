@@ -247,6 +247,7 @@ func TestBuildRefuses(t *testing.T) {
 		"Bare":     "example.com {\n\troot * www\n\tfile_server\n}\n",
 		"Any":      ":8080 {\n\troot * www\n\tsitemap\n\tfile_server\n}\n",
 		"Two":      "a.example {\n\troot * www\n\tsitemap\n\tfile_server\n}\nb.example {\n\troot * empty\n\tsitemap\n\tfile_server\n}\n",
+		"Twice":    "a.example {\n\troot * www\n\tsitemap\n\tsitemap {\n\t\tpath /other.xml\n\t}\n\tfile_server\n}\n",
 		"Broken":   "example.com {\n\tsitemap {\n\t\trefesh 1m\n\t}\n}\n",
 		"Closed":   "http://example.com {\n\troot * www\n\tsitemap\n\tbasic_auth {\n\t\ta $2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG\n\t}\n\tfile_server\n}\n",
 		"bad.json": "{",
@@ -278,6 +279,7 @@ func TestBuildRefuses(t *testing.T) {
 		{1, caddyfile("Bare"), []string{"the configuration has no sitemap handler"}},
 		{1, caddyfile("Any"), []string{"whose hosts are named: set base_url"}},
 		{1, caddyfile("Two"), []string{"https://b.example/sitemap.xml: there is no sitemap"}},
+		{1, caddyfile("Twice"), []string{"https://a.example has two sitemaps"}},
 		{1, caddyfile("Closed"), []string{"refuses anonymous visitors"}},
 	} {
 		refused(t, test.status, dir, test.args, test.words...)
