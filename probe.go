@@ -22,7 +22,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
-	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // probeResult is the result of a probe. It never changes.
@@ -131,7 +130,7 @@ func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error)
 	result.siteFiles, result.robots = p.files, f.fetchRobots(ctx)
 	result.remedy = cmp.Or(reasonRemedies[result.blocked], result.remedy)
 	if status == http.StatusForbidden { // which file_server returns as well for what it cannot read
-		if unreadable := f.unreadable(&result.siteFiles); unreadable != "" {
+		if unreadable := f.unreadable(ctx, &result.siteFiles); unreadable != "" {
 			result.blocked, result.remedy = unreadable, remedyUnreadable
 		}
 	}
@@ -140,8 +139,8 @@ func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error)
 
 const remedyUnreadable = "Let the user that runs Caddy read it, and enter each folder above it."
 
-// unreadable says that Caddy's user may not read the root; "": it may.
-func (f *siteFetcher) unreadable(at *siteFiles) (reason string) {
+// unreadable says that Caddy's user may not read the root; "": it may, or it is not known.
+func (f *siteFetcher) unreadable(ctx context.Context, at *siteFiles) string {
 	fsys, err := fileSystem(f.handler.ctx, at.fs)
 	root, of := at.root, fmt.Sprintf(" of file system '%s'", at.fs)
 	if fsys == nil {
@@ -150,23 +149,19 @@ func (f *siteFetcher) unreadable(at *siteFiles) (reason string) {
 	if at.root == "" || err != nil {
 		return ""
 	}
-	opened := make(chan error, 1) // a disk may hang
-	go func() {
-		defer func() {
-			if recover() != nil { // of a file system of another module
-				opened <- nil
-			}
-		}()
-		file, err := fsys.Open(root)
-		if err == nil {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	ended := f.server.workers.OrLeave(ctx, fetchGrace, &f.handler.abandoned, func() { // a disk may hang
+		defer func() { _ = recover() }() // of a file system of another module
+		var file fs.File
+		if file, err = fsys.Open(root); err == nil {
 			_ = file.Close()
 		}
-		opened <- err
-	}()
-	if err, _ := wait.Within(fetchTimeout, opened); errors.Is(err, fs.ErrPermission) {
-		reason = fmt.Sprintf("cannot read %s%s: permission denied%s", at.root, of, asUser())
+	})
+	if !ended || !errors.Is(err, fs.ErrPermission) {
+		return ""
 	}
-	return reason
+	return fmt.Sprintf("cannot read %s%s: permission denied%s", at.root, of, asUser())
 }
 
 // asUser names the user that runs Caddy, for errors of permission; "" on Windows.
