@@ -188,7 +188,7 @@ func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *prob
 	if err == nil && res.Proxied && f.onDemand {
 		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 		defer cancel()
-		if !f.handler.limiter.Wait(ctx, wait.NewSlots(1)) {
+		if !f.handler.limiter.Wait(ctx, nil) {
 			<-ctx.Done()
 		}
 	}

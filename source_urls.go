@@ -109,10 +109,11 @@ func (s *SourceURLs) pages(ctx context.Context, r *Refresh, yield func(page.Page
 
 // openList opens a list: a file, or what the site serves at a path or URL.
 func (r *Refresh) openList(ctx context.Context, name string) (io.ReadCloser, error) {
+	if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
+		return r.openURL(ctx, name)
+	}
 	info, err := os.Stat(name)
 	switch {
-	case strings.HasPrefix(name, "http://"), strings.HasPrefix(name, "https://"):
-		return r.openURL(ctx, name)
 	case err == nil && !info.Mode().IsRegular(): // a pipe would keep the refresh waiting
 		return nil, errors.New("not a regular file")
 	case err == nil:
