@@ -130,13 +130,21 @@ func TestNextRefresh(t *testing.T) {
 	}
 }
 
-// TestCostOfRefresh: waiting for pages, or for other sites that compute, does not count.
-func TestCostOfRefresh(t *testing.T) {
+// inBubble runs a test in a bubble of fake time, with a bench that has this time.
+func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
 	first := newBench(t, nil)
-	first.wantPages(first.site("named.example"), 1) // compressors are made once, outside of the bubble
+	first.lists("/")
+	first.wantPages(first.site("visited.example"), 1) // compressors are made once, outside of the bubble
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		b.app.now = time.Now
+		test(t, b)
+	})
+}
+
+// TestCostOfRefresh: waiting for pages, or for other sites that compute, does not count.
+func TestCostOfRefresh(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
 		front := b.pages
 		b.pages = func(w http.ResponseWriter, r *http.Request) error {
 			if r.URL.Path == "/a" {
@@ -157,12 +165,7 @@ func TestCostOfRefresh(t *testing.T) {
 // TestHungPage: while nothing is published, a page that hangs keeps the others waiting for moments, also after an
 // empty refresh. It has its time then.
 func TestHungPage(t *testing.T) {
-	first := newBench(t, nil)
-	first.lists("/")
-	first.wantPages(first.site("visited.example"), 1) // compressors are made once, outside of the bubble
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
-		b.app.now = time.Now
+	inBubble(t, func(t *testing.T, b *bench) {
 		b.lists("/a", "/slow")
 		pages := b.pages
 		b.pages = func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(http.StatusNotFound, nil) }
@@ -187,12 +190,7 @@ func TestHungPage(t *testing.T) {
 // TestSlowSource: a source that takes long before its first page has a minute once no request
 // waits any more, although nothing is served.
 func TestSlowSource(t *testing.T) {
-	first := newBench(t, nil)
-	first.lists("/")
-	first.wantPages(first.site("visited.example"), 1) // compressors are made once, outside of the bubble
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
-		b.app.now = time.Now
+	inBubble(t, func(t *testing.T, b *bench) {
 		source := b.source
 		b.source = func(ctx context.Context, r *Refresh, yield func(Page) error) error {
 			time.Sleep(2 * firstPatience)
@@ -217,11 +215,7 @@ func TestSlowSource(t *testing.T) {
 // TestUpstreamsLeftAlone: while an upstream is left alone, the other pages are fetched, and
 // then the refresh ends until the upstream may be asked again, or pages have changed.
 func TestUpstreamsLeftAlone(t *testing.T) {
-	first := newBench(t, nil)
-	first.wantPages(first.site("named.example"), 1) // compressors are made once, outside of the bubble
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
-		b.app.now = time.Now
+	inBubble(t, func(t *testing.T, b *bench) {
 		paths := append(numbered(20), "/up", "/wp")
 		b.lists(paths...)
 		front := b.pages
@@ -259,12 +253,8 @@ func TestUpstreamsLeftAlone(t *testing.T) {
 
 // TestPaceOfUpstreams: the pause between two requests to an upstream ends no refresh.
 func TestPaceOfUpstreams(t *testing.T) {
-	first := newBench(t, nil)
-	first.wantPages(first.site("named.example"), 1) // compressors are made once, outside of the bubble
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
 		time.Sleep(300 * time.Millisecond) // the next request is due in another second then
-		b := newBench(t, nil)
-		b.app.now = time.Now
 		b.handler.limiter = crawl.NewLimiter(1.9, 1)
 		b.lists(numbered(20)...)
 		front := b.pages
