@@ -41,6 +41,9 @@ type Options struct {
 	Workers   int       // goroutines that encode shards; up to 1: only the caller's
 	Now       time.Time // modification time of new documents
 
+	// Stylesheet is the URL of a CSS stylesheet that the documents name, as in [sitemapxml.Encoder].
+	Stylesheet string
+
 	// Document returns the absolute URL of the shard with a suffix, which is "-" and 12 hexadecimal digits. The
 	// URLs of all shards have the same length.
 	Document func(suffix string) string
@@ -81,11 +84,15 @@ func (b *builder) indexRoom() int {
 
 // fits reports whether a document has room for pages.
 func (b *builder) fits(pages []page.Page) bool {
-	if !b.Extended && sitemapxml.Bound(b.Base, pages) <= maxBytes {
+	if !b.Extended && b.encoder(false).Bound(pages) <= maxBytes {
 		return true // nearly always, without encoding
 	}
-	size, _ := sitemapxml.URLSet(io.Discard, b.Schema, b.Base, b.Extended, pages)
+	size, _ := b.encoder(b.Extended).URLSet(io.Discard, pages)
 	return size <= maxBytes
+}
+
+func (b *builder) encoder(extended bool) sitemapxml.Encoder {
+	return sitemapxml.Encoder{Schema: b.Schema, Base: b.Base, Extended: extended, Stylesheet: b.Stylesheet}
 }
 
 // add encodes a shard, in a worker if there are any.
@@ -145,12 +152,12 @@ var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // encode writes a document of pages, or of shards as pages, unless the previous snapshot has the same: writing it
 // only for its hash takes a tenth of the time.
 func (b *builder) encode(d *Document, pages []page.Page) {
-	extended := b.Extended && slices.ContainsFunc(pages, func(p page.Page) bool { return !p.Extensions.Empty() })
+	encoder := b.encoder(b.Extended && slices.ContainsFunc(pages, func(p page.Page) bool { return !p.Extensions.Empty() }))
 	write := func(w io.Writer) (size int64) { // neither hash nor buffer return errors
 		if d.Index {
-			size, _ = sitemapxml.Index(w, b.Schema, pages)
+			size, _ = encoder.Index(w, pages)
 		} else {
-			size, _ = sitemapxml.URLSet(w, b.Schema, b.Base, extended, pages)
+			size, _ = encoder.URLSet(w, pages)
 		}
 		return size
 	}

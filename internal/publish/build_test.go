@@ -253,8 +253,16 @@ func TestCarriedOver(t *testing.T) {
 			}
 		}
 	}
-	if other := build(t, pages, before, Options{ShardURLs: 100, Schema: sitemapxml.Schema084}); len(changed(before, other)) != len(before.Shards)+1 {
-		t.Error("documents of another schema were carried over")
+	for _, o := range []Options{{ShardURLs: 100, Schema: sitemapxml.Schema084}, {ShardURLs: 100, Stylesheet: "sitemap.css"}} {
+		other := build(t, pages, before, o)
+		if len(changed(before, other)) != len(before.Shards)+1 {
+			t.Error("documents of another schema or stylesheet were carried over")
+		}
+		for _, d := range other.all() {
+			if strings.Contains(read(t, d.XML), "?>\n<?xml-stylesheet type=\"text/css\" href=\"sitemap.css\"?>\n<") != (o.Stylesheet != "") {
+				t.Errorf("%+v: the stylesheet of %s is missing or unexpected", o, d.Suffix)
+			}
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ func compress(t testing.TB, document []byte, pieces func() int) []byte {
 // Equal documents must be equal bytes wherever and however they are written: their
 // ETags come from them.
 func TestGzipIsDeterministic(t *testing.T) {
-	document := urlSet(t, Schema09, base, false, realPages(5000))
+	document := urlSet(t, Encoder{Base: base}, realPages(5000))
 	want := compress(t, document, func() int { return len(document) })
 	if mtime := want[4:8]; !bytes.Equal(mtime, make([]byte, 4)) {
 		t.Errorf("the header holds a time: %x", mtime)

@@ -15,8 +15,8 @@ const maxLine = 64 << 10
 
 // WriteText writes the URLs of a document to w, one a line with a line feed behind
 // each, as the protocol's text form wants them
-// (https://www.sitemaps.org/protocol.html#otherformats). The document is one that a
-// [URLSet] wrote, uncompressed; the error of one that ends too early is
+// (https://www.sitemaps.org/protocol.html#otherformats). The document is one that
+// [Encoder.URLSet] wrote, uncompressed; the error of one that ends too early is
 // [io.ErrUnexpectedEOF]. The bytes written for a whole document are the sum of
 // [TextSize].
 func WriteText(w io.Writer, document io.Reader) error {
@@ -32,7 +32,7 @@ func WriteText(w io.Writer, document io.Reader) error {
 	return out.Flush()
 }
 
-// Find reports whether a document that a [URLSet] wrote, uncompressed, lists a URL. It reads
+// Find reports whether a document that [Encoder.URLSet] wrote, uncompressed, lists a URL. It reads
 // no further than that.
 func Find(document io.Reader, loc string) (bool, error) {
 	for l, err := range locs(document) {
@@ -43,7 +43,7 @@ func Find(document io.Reader, loc string) (bool, error) {
 	return false, nil
 }
 
-// locs are the URLs of a document that a [URLSet] wrote, each valid until the next.
+// locs are the URLs of a document that [Encoder.URLSet] wrote, each valid until the next.
 func locs(document io.Reader) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		r := bufio.NewReaderSize(document, maxLine)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"io"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -30,6 +31,8 @@ func (s Schema) Namespace() string {
 const (
 	declaration = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
 	rootEnd     = `">` + "\n"
+
+	styleOpen, styleClose = `<?xml-stylesheet type="text/css" href="`, `"?>` + "\n"
 
 	urlSetOpen, urlSetClose   = `<urlset xmlns="`, "</urlset>\n"
 	urlOpen, urlClose         = "<url><loc>", "</url>\n"
@@ -85,53 +88,70 @@ func appendURL(dst []byte, s string) []byte {
 	return append(dst, s[from:]...)
 }
 
+// Encoder writes the documents of a site. Equal pages give equal bytes.
+type Encoder struct {
+	Schema Schema
+
+	// Base is scheme, host, port and folder of all pages, percent-encoded and without a slash
+	// at the end, such as "https://example.com".
+	Base string
+
+	// Extended documents also have [page.Extensions].
+	Extended bool
+
+	// Stylesheet is the percent-encoded URL of a CSS stylesheet in the folder of the documents,
+	// relative to them, such as "sitemap.css". "": none.
+	Stylesheet string
+}
+
 // URLSet writes the document that lists pages, with one entry a line:
 //
 //	<?xml version="1.0" encoding="UTF-8"?>
+//	<?xml-stylesheet type="text/css" href="sitemap.css"?>
 //	<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
 //	<url><loc>https://example.com/</loc><lastmod>2006-01-02T15:04:05Z</lastmod><changefreq>daily</changefreq><priority>0.5</priority></url>
 //	</urlset>
 //
 // Unknown fields of a page have no element. The order of elements is that of schema
-// 0.9; 0.84 takes any. An extended document also has [page.Extensions]:
+// 0.9; 0.84 takes any. An extended document has more namespaces and elements:
 //
 //	<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:xhtml="http://www.w3.org/1999/xhtml" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1">
 //	<url><loc>https://example.com/</loc><xhtml:link rel="alternate" hreflang="de" href="https://example.com/de"/><image:image><image:loc>https://example.com/a.png</image:loc></image:image></url>
 //	</urlset>
 //
-// The URL of a page is base followed by its path, where base is scheme, host, port
-// and folder, percent-encoded and without a slash at the end, such as
-// "https://example.com". The bytes come in pieces of some 64 KiB, so w needs no
-// buffer; size counts them. URLSet does not check the protocol's bounds: see [Bound].
-func URLSet(w io.Writer, s Schema, base string, extended bool, pages []page.Page) (size int64, err error) {
-	namespaces := s.Namespace()
-	if extended {
+// The URL of a page is the base followed by its path. The bytes come in pieces of some
+// 64 KiB, so w needs no buffer; size counts them. URLSet does not check the protocol's
+// bounds: see [Encoder.Bound].
+func (e Encoder) URLSet(w io.Writer, pages []page.Page) (size int64, err error) {
+	namespaces := e.Schema.Namespace()
+	if e.Extended {
 		namespaces += extensionNamespaces
 	}
-	return layout{urlSetOpen, urlSetClose, urlOpen, urlClose}.write(w, namespaces, base, extended, pages)
+	return e.write(w, layout{urlSetOpen + namespaces + rootEnd, urlSetClose, urlOpen, urlClose}, pages)
 }
 
-// Index writes the document that lists other documents, as [URLSet] does. Their paths
-// are absolute URLs:
+// Index writes the document that lists other documents, as [Encoder.URLSet] does. Their
+// paths are absolute URLs:
 //
 //	<?xml version="1.0" encoding="UTF-8"?>
 //	<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
 //	<sitemap><loc>https://example.com/sitemap-000000000000.xml</loc><lastmod>2006-01-02T15:04:05Z</lastmod></sitemap>
 //	</sitemapindex>
-func Index(w io.Writer, s Schema, documents []page.Page) (size int64, err error) {
-	return layout{indexOpen, indexClose, sitemapOpen, sitemapClose}.write(w, s.Namespace(), "", false, documents)
+func (e Encoder) Index(w io.Writer, documents []page.Page) (size int64, err error) {
+	e.Base, e.Extended = "", false
+	return e.write(w, layout{indexOpen + e.Schema.Namespace() + rootEnd, indexClose, sitemapOpen, sitemapClose}, documents)
 }
 
 // layout is what tells the kinds of documents apart.
 type layout struct{ open, close, entryOpen, entryClose string }
 
-func (l layout) write(w io.Writer, namespaces, base string, extended bool, pages []page.Page) (size int64, err error) {
+func (e Encoder) write(w io.Writer, l layout, pages []page.Page) (size int64, err error) {
 	const enough = 64 << 10
 	buf := make([]byte, 0, enough+4<<10)
-	buf = append(buf, declaration+l.open+namespaces+rootEnd...)
-	prefix := appendURL([]byte(l.entryOpen), base)
+	buf = append(append(append(buf, declaration...), e.stylesheet()...), l.open...)
+	prefix := appendURL([]byte(l.entryOpen), e.Base)
 	for _, p := range pages {
-		buf = appendEntry(append(buf, prefix...), p, extended)
+		buf = appendEntry(append(buf, prefix...), p, e.Extended)
 		if buf = append(buf, l.entryClose...); len(buf) >= enough {
 			n, err := w.Write(buf)
 			if size += int64(n); err != nil {
@@ -143,6 +163,18 @@ func (l layout) write(w io.Writer, namespaces, base string, extended bool, pages
 	}
 	n, err := w.Write(append(buf, l.close...))
 	return size + int64(n), err
+}
+
+// stylesheet is the line that names the stylesheet (https://www.w3.org/TR/xml-stylesheet/), "" without one.
+func (e Encoder) stylesheet() string {
+	href := e.Stylesheet
+	switch {
+	case href == "":
+		return ""
+	case strings.Contains(href, ":"): // else what comes before it would be a scheme (RFC 3986, section 4.2)
+		href = "./" + href
+	}
+	return styleOpen + string(appendURL(nil, href)) + styleClose
 }
 
 // appendEntry appends what stands between the site's base and the end of an entry.
@@ -175,9 +207,10 @@ func appendEntry(b []byte, p page.Page, extended bool) []byte {
 
 // Bound returns an upper bound for the bytes of a document of pages, without extensions. It is
 // cheap, and shows that 50,000 pages with paths of up to some 140 bytes fit into a document.
-func Bound(base string, pages []page.Page) int64 {
+func (e Encoder) Bound(pages []page.Page) int64 {
 	const longest = urlOpen + locClose + "<lastmod>2006-01-02T15:04:05Z</lastmod><changefreq>monthly</changefreq><priority>0.55</priority>" + urlClose
-	size := int64(len(declaration+urlSetOpen+rootEnd+urlSetClose) + len(Schema09.Namespace()) + len(pages)*(len(longest)+len(appendURL(nil, base))))
+	size := int64(len(declaration+urlSetOpen+rootEnd+urlSetClose) + len(e.stylesheet()) + len(Schema09.Namespace()))
+	size += int64(len(pages) * (len(longest) + len(appendURL(nil, e.Base))))
 	for i := range pages {
 		size += int64(maxEscape * len(pages[i].Path))
 	}
@@ -197,9 +230,12 @@ func TextSize(base string, p page.Page) int {
 	return n
 }
 
-// IsOwn reports whether a document, or its beginning, is as [URLSet] and [Index] write it.
+// IsOwn reports whether a document, or its beginning, is as an [Encoder] writes it.
 func IsOwn(document []byte) bool {
 	rest, ok := bytes.CutPrefix(document, []byte(declaration))
+	if bytes.HasPrefix(rest, []byte(styleOpen)) {
+		_, rest, _ = bytes.Cut(rest, []byte(styleClose))
+	}
 	root, rest, _ := bytes.Cut(rest, []byte("\n"))
 	return ok && (bytes.HasPrefix(root, []byte(urlSetOpen)) && bytes.HasPrefix(rest, []byte(urlOpen)) ||
 		bytes.HasPrefix(root, []byte(indexOpen)) && bytes.HasPrefix(rest, []byte(sitemapOpen)))

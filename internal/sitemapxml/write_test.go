@@ -59,16 +59,16 @@ func goldenPages(t testing.TB) []page.Page {
 	}
 }
 
-func urlSet(t testing.TB, s Schema, base string, extended bool, pages []page.Page) []byte {
+func urlSet(t testing.TB, e Encoder, pages []page.Page) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if n, err := URLSet(&b, s, base, extended, pages); err != nil || n != int64(b.Len()) {
+	if n, err := e.URLSet(&b, pages); err != nil || n != int64(b.Len()) {
 		t.Fatalf("counted %d bytes, %v, want %d", n, err, b.Len())
 	}
 	return b.Bytes()
 }
 
-func writeIndex(t testing.TB, s Schema) []byte {
+func writeIndex(t testing.TB, e Encoder) []byte {
 	t.Helper()
 	var documents []page.Page
 	for i, lastMod := range []int64{0, 1136214245, 1709210096} {
@@ -76,7 +76,7 @@ func writeIndex(t testing.TB, s Schema) []byte {
 		documents = append(documents, page.Page{Path: loc, LastMod: lastMod, LastModDay: i == 2})
 	}
 	var b bytes.Buffer
-	if n, err := Index(&b, s, documents); err != nil || n != int64(b.Len()) {
+	if n, err := e.Index(&b, documents); err != nil || n != int64(b.Len()) {
 		t.Fatalf("counted %d bytes, %v, want %d", n, err, b.Len())
 	}
 	return b.Bytes()
@@ -84,11 +84,18 @@ func writeIndex(t testing.TB, s Schema) []byte {
 
 func TestGolden(t *testing.T) {
 	documents := map[string][]byte{}
-	for version, s := range map[string]Schema{"0.9": Schema09, "0.84": Schema084} {
-		documents["urlset-"+version+".xml"] = urlSet(t, s, base, false, goldenPages(t))
-		documents["index-"+version+".xml"] = writeIndex(t, s)
+	for version, e := range map[string]Encoder{"0.9": {Base: base}, "0.84": {Base: base, Schema: Schema084, Stylesheet: "b&b:'\"%20?>.css"}} {
+		documents["urlset-"+version+".xml"] = urlSet(t, e, goldenPages(t))
+		documents["index-"+version+".xml"] = writeIndex(t, e)
 	}
-	documents["extended-0.9.xml"] = urlSet(t, Schema09, base, true, goldenPages(t))
+	documents["extended-0.9.xml"] = urlSet(t, Encoder{Base: base, Extended: true, Stylesheet: "sitemap.css"}, goldenPages(t))
+	for name, document := range documents {
+		for n := range document {
+			if got, want := IsOwn(document[:n]), bytes.Contains(document[:n], []byte("><loc>")); got != want {
+				t.Fatalf("%s: IsOwn says %t of its first %d bytes", name, got, n)
+			}
+		}
+	}
 	var text bytes.Buffer
 	if err := WriteText(&text, bytes.NewReader(documents["extended-0.9.xml"])); err != nil {
 		t.Fatal(err)
@@ -188,13 +195,13 @@ func randomPage(r *rand.Rand) page.Page {
 // checkSizes holds documents of pages against what is foretold of them, and against encoding/xml.
 func checkSizes(t *testing.T, base string, pages ...page.Page) {
 	t.Helper()
-	for _, extended := range []bool{false, true} {
+	for _, e := range []Encoder{{Base: base}, {Base: base, Extended: true}, {Base: base, Stylesheet: base}} {
 		text := int64(0)
 		for _, p := range pages {
 			text += int64(TextSize(base, p))
 		}
-		document := urlSet(t, Schema09, base, extended, pages)
-		if bound := Bound(base, pages); !extended && bound < int64(len(document)) {
+		document := urlSet(t, e, pages)
+		if bound := e.Bound(pages); !e.Extended && bound < int64(len(document)) {
 			t.Errorf("a bound of %d is below %d", bound, len(document))
 		}
 		var b strings.Builder
@@ -242,7 +249,7 @@ func TestTextOfLongLines(t *testing.T) {
 		pages = append(pages, page.Page{Path: "/b", Extensions: &page.Extensions{Images: []string{strings.Repeat("a", rest)}}})
 		want += base + "/b\n"
 	}
-	document := urlSet(t, Schema09, base, true, pages)
+	document := urlSet(t, Encoder{Base: base, Extended: true}, pages)
 	var got bytes.Buffer
 	if err := WriteText(&got, iotest.HalfReader(bytes.NewReader(document))); err != nil || got.String() != want {
 		t.Errorf("got %d bytes, %v, want %d", got.Len(), err, len(want))
@@ -265,7 +272,7 @@ func TestTextOfLongLines(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	document := urlSet(t, Schema09, base, true, goldenPages(t))
+	document := urlSet(t, Encoder{Base: base, Extended: true}, goldenPages(t))
 	for path, want := range map[string]bool{"/everything": true, "/a%20b?x=1&y='2'": true, "/none": false} {
 		if got, err := Find(bytes.NewReader(document), base+path); got != want || err != nil {
 			t.Errorf("%s: got %t, %v, want %t", path, got, err, want)
@@ -275,10 +282,12 @@ func TestFind(t *testing.T) {
 
 func TestBoundIsReached(t *testing.T) {
 	pages := []page.Page{{Path: strings.Repeat("'", 50), LastMod: 1, ChangeFreq: freq(t, "monthly"), Priority: prio(t, 0.55)}}
-	if got, want := Bound(base, pages), len(urlSet(t, Schema09, base, false, pages)); got != int64(want) {
-		t.Errorf("got %d, want %d", got, want)
+	for _, e := range []Encoder{{Base: base}, {Base: base, Stylesheet: "sitemap.css"}, {Stylesheet: "a:'b'.css"}} {
+		if got, want := e.Bound(pages), len(urlSet(t, e, pages)); got != int64(want) {
+			t.Errorf("%+v: got %d, want %d", e, got, want)
+		}
 	}
-	if Bound(base, slices.Repeat([]page.Page{{Path: strings.Repeat("a", 140)}}, 50_000)) > 52_428_800 {
+	if (Encoder{Base: base}).Bound(slices.Repeat([]page.Page{{Path: strings.Repeat("a", 140)}}, 50_000)) > 52_428_800 {
 		t.Error("50,000 ordinary pages have to be measured")
 	}
 }
@@ -296,10 +305,10 @@ func (f *failing) Write(p []byte) (int, error) {
 }
 
 func TestWriteError(t *testing.T) {
-	if _, err := URLSet(&failing{100_000}, Schema09, base, false, realPages(3000)); err != errFull {
+	if _, err := (Encoder{Base: base}).URLSet(&failing{100_000}, realPages(3000)); err != errFull {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Index(&failing{10}, Schema09, []page.Page{{Path: base + "/a.xml"}}); err != errFull {
+	if _, err := new(Encoder).Index(&failing{10}, []page.Page{{Path: base + "/a.xml"}}); err != errFull {
 		t.Errorf("index: got %v", err)
 	}
 }
@@ -349,7 +358,7 @@ func BenchmarkWriteShard(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				w := what.w()
-				size, err := URLSet(w, Schema09, base, false, pages)
+				size, err := Encoder{Base: base}.URLSet(w, pages)
 				if err != nil {
 					b.Fatal(err)
 				}
