@@ -243,7 +243,8 @@ func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules
 	rules := indexing.Rules{
 		Base: r.origin, Scope: r.scope, Front: r.scope, Filter: r.filter, Hints: set.hint,
 		Respect: set.canonical, OmitOrphans: set.omitOrphans, Dates: set.dates, MaxPages: set.maxURLs,
-		Included: r.handler.underscored.Match, Alternates: set.extract.Alternates, Images: set.extract.Images, KeepListed: keepListed, Now: r.begun,
+		Included: r.handler.underscored.Match, Alternates: set.extract.Alternates, Images: set.extract.Images, Titles: set.extract.Titles,
+		KeepListed: keepListed, Now: r.begun,
 	}
 	if d := r.handler.discovery; d != nil {
 		rules.Unlinked, rules.Expire = d.unlinked.Match, d.expire

@@ -90,7 +90,7 @@ func apply(rec *store.Record, f *fetched) outcome {
 		flagIf(store.Unreadable, m.Unreadable) | flagIf(store.SoftNotFound, f.soft)
 	rec.NoIndexTag = m.NoIndexTag
 	rec.Canonical, rec.Target = onSite(f.base, rec.Path, m.Canonical), onSite(f.base, rec.Path, m.Refresh)
-	rec.Alternates, rec.Images = m.Alternates, m.Images // htmlmeta bounds them
+	rec.Alternates, rec.Images, rec.Title = m.Alternates, m.Images, m.Title // htmlmeta bounds them
 	came := unchanged
 	if isHTML && !m.Unreadable {
 		came = text(rec, &before, f)
@@ -108,7 +108,8 @@ func apply(rec *store.Record, f *fetched) outcome {
 // forget drops what the last response said, except what dates are decided by.
 func forget(rec *store.Record) {
 	rec.Flags &^= ofResponse
-	rec.Status, rec.Canonical, rec.Target, rec.ETag, rec.Modified, rec.Alternates, rec.Images, rec.NoIndexTag = 0, "", "", "", 0, nil, nil, false
+	rec.Status, rec.Canonical, rec.Target, rec.ETag, rec.Modified, rec.NoIndexTag = 0, "", "", "", 0, false
+	rec.Alternates, rec.Images, rec.Title = nil, nil, ""
 }
 
 func flagIf(flag store.Flags, is bool) store.Flags {

@@ -31,7 +31,7 @@ const now = 1_800_000_000
 func known() store.Record {
 	return store.Record{
 		Path: "/a", Status: 200, Flags: store.Named | store.HTML | store.Document, Text: 1, First: 9, ETag: `"1"`,
-		Fetched: now - 10*day, Due: now - day, Wait: week, Canonical: "/c", Declared: 5,
+		Fetched: now - 10*day, Due: now - day, Wait: week, Canonical: "/c", Title: "t", Declared: 5,
 	}
 }
 
@@ -41,7 +41,7 @@ func TestApply(t *testing.T) {
 		name   string
 		before store.Record
 		fetched
-		want string // status, flags, failing, changed, wait, canonical, target
+		want string // status, flags, failing, changed, wait, canonical, target, new title
 	}{
 		{"first", store.Record{Path: "/a"}, fetched{resp: response(200), meta: doc(1)}, "200 HD 0 false 7d"},
 		{"unchanged", known(), fetched{resp: response(200), meta: doc(1)}, "200 HD 0 false 14d"},
@@ -64,6 +64,7 @@ func TestApply(t *testing.T) {
 		{"unreadable", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Unreadable: true}}, "200 HU 0 false 14d"},
 		{"canonical", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 1, Canonical: base + "/%62"}}, "200 HD 0 false 14d /b"},
 		{"canonical is itself", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 1, Canonical: base + "/a"}}, "200 HD 0 false 14d"},
+		{"title", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 1, Title: "new"}}, "200 HD 0 false 14d new"},
 		{"noindex, refresh", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 1, NoIndex: true, NoIndexTag: true, Refresh: "https://example.org/"}}, "200 HDNT 0 false 14d https://example.org/"},
 	} {
 		rec := test.before
@@ -81,6 +82,9 @@ func TestApply(t *testing.T) {
 		if rec.NoIndexTag {
 			flags += "T"
 		}
+		if wantOld := rec.Canonical == "/c"; (rec.Title == "t") != wantOld { // it stays as long as the canonical does
+			t.Errorf("%s: got title %q", test.name, rec.Title)
+		}
 		failing := 0
 		if rec.Failing != 0 {
 			failing = 1
@@ -94,7 +98,7 @@ func TestApply(t *testing.T) {
 				wait = fmt.Sprint(rec.Wait/unit.seconds, unit.name)
 			}
 		}
-		got := strings.TrimSpace(fmt.Sprintf("%d %s %d %t %s %s%s", rec.Status, flags, failing, isChanged, wait, rec.Canonical, rec.Target))
+		got := strings.TrimSpace(fmt.Sprintf("%d %s %d %t %s %s%s%s", rec.Status, flags, failing, isChanged, wait, rec.Canonical, rec.Target, strings.TrimPrefix(rec.Title, "t")))
 		if got != test.want {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
 		}

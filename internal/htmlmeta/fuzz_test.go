@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 
@@ -103,6 +105,10 @@ func checkBounds(t *testing.T, m Meta) {
 	t.Helper()
 	if len(m.Links) > MaxLinks || len(m.Images) > MaxImages || len(m.Alternates) > MaxAlternates {
 		t.Fatalf("got %+v", m)
+	}
+	if line := strings.Join(strings.Fields(m.Title), " "); line != m.Title || !utf8.ValidString(line) || utf8.RuneCountInString(line) > MaxTitle ||
+		strings.ContainsFunc(line, unicode.IsControl) {
+		t.Fatalf("title %q", m.Title)
 	}
 	if m.ModifiedDay && m.Modified == 0 || m.Modified > now.Unix()+24*3600 {
 		t.Fatalf("date: %d", m.Modified)

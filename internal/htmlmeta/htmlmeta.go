@@ -1,6 +1,5 @@
-// Package htmlmeta reads the metadata of pages, from their HTML and from the header of the response: whether a
-// page asks not to be indexed, its canonical URL, when it was modified, its links, and a hash of the text that
-// a reader sees.
+// Package htmlmeta reads the metadata of pages from their HTML and from the header of the response: whether a page
+// asks not to be indexed, its canonical URL, title, date and links, and a hash of the text that a reader sees.
 package htmlmeta
 
 import (
@@ -19,10 +18,11 @@ const (
 	MaxLinks      = 1 << 16
 	MaxAlternates = 500
 	MaxImages     = 1000
+	MaxTitle      = 200 // characters
 )
 
 // Options says what is collected besides the other fields of [Meta].
-type Options struct{ Alternates, Images bool }
+type Options struct{ Alternates, Images, Titles bool }
 
 // Page is the page whose body or header is read.
 type Page struct {
@@ -56,10 +56,11 @@ type Meta struct {
 	// [page.Canonical]. They share memory: clone what is kept for long.
 	Links []string
 
-	// Alternates are the page's versions in other languages, the first of each language, and Images the absolute
-	// URLs of its images, each once; only with the Options of these names.
+	// Alternates are the page's versions in other languages, the first of each language, Images the absolute URLs of
+	// its images, each once, and Title is its first <title>, on one line; only with the Options of these names.
 	Alternates []page.Alternate
 	Images     []string
+	Title      string
 }
 
 // Header returns the metadata that the header of a response declares: all there is of one whose body is not HTML.

@@ -51,8 +51,7 @@ const (
 // NewParser returns a Parser.
 func NewParser(o Options) *Parser { return &Parser{options: o} }
 
-// Parse returns the metadata in body, as far as MaxBody, and in the header. It never fails: whatever body is,
-// it returns what can be known of it.
+// Parse returns the metadata in body, as far as MaxBody, and in the header, whatever body is.
 func (p *Parser) Parse(body []byte, pg Page) Meta {
 	p.begin(pg)
 	if len(body) > MaxBody {
@@ -101,7 +100,7 @@ func (p *Parser) finish() Meta {
 		body = inMainPart
 	}
 	for _, u := range append(p.images[inHead], p.images[body]...) {
-		if len(p.meta.Images) < MaxImages && p.isNew([]byte(u), 0) {
+		if u != "" && len(p.meta.Images) < MaxImages && p.isNew([]byte(u), 0) {
 			p.meta.Images = append(p.meta.Images, u)
 		}
 	}
@@ -169,6 +168,9 @@ func (p *Parser) text(raw atom.Atom) {
 	case atom.Title:
 		p.texts[inHead].gap()
 		p.texts[inHead].write(s)
+		if p.options.Titles && p.meta.Title == "" {
+			p.meta.Title = titleOf(s)
+		}
 	case 0, atom.Textarea, atom.Xmp, atom.Plaintext: // others hold what is not shown
 		p.inBody = true
 		if p.region.hasContent() {
@@ -277,8 +279,6 @@ func (p *Parser) image() {
 
 func (p *Parser) addImage(part int, ref []byte) {
 	if p.options.Images && len(p.images[part]) < 4*MaxImages { // some may be the same
-		if u := p.base.absolute(ref); u != "" {
-			p.images[part] = append(p.images[part], u)
-		}
+		p.images[part] = append(p.images[part], p.base.absolute(ref))
 	}
 }

@@ -16,7 +16,7 @@ var now = time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)
 
 var testPage = Page{Base: "https://example.com", Path: "/docs/a.html", Now: now}
 
-var everything = Options{Alternates: true, Images: true}
+var everything = Options{Alternates: true, Images: true, Titles: true}
 
 func read(body string) Meta {
 	return NewParser(everything).Parse([]byte(body), testPage)
@@ -316,6 +316,38 @@ func TestImages(t *testing.T) {
 		}
 		if got := NewParser(Options{}).Parse([]byte(test.body), testPage).Images; got != nil {
 			t.Errorf("%s: not wanted: got %q", test.body, got)
+		}
+	}
+}
+
+func TestTitle(t *testing.T) {
+	for _, test := range []struct{ body, want string }{
+		{"<title> A &amp; B\n\t&eacute;&nbsp;&#x1F600; </title>", "A & B é 😀"},
+		{"<meta name=description content=d><title>a</title><title>b</title>", "a"},
+		{"<title> </title><title>b</title>", "b"},
+		{"<template><title>x</title></template><svg><title>y</title></svg><p><title>z</title>", "z"},
+		{"<svg><title>y</title></svg>", ""},
+		{"<p>a", ""},
+		{"<title><b>a</b><!-- b --></title>", "<b>a</b><!-- b -->"},
+		{"<title>a</title", "a</title"},
+		{"<title>a\x00b\x01c\x7f\u0085d \x1b\u009b e\u200b</title>", "abc d e"},
+		{"<title>\u2028\u200b</title>", ""},
+		{"<title>שלום \u202e</title>", "שלום \u202e"},
+		{"<title>" + strings.Repeat("é", MaxTitle) + "</title>", strings.Repeat("é", MaxTitle)},
+		{"<title>" + strings.Repeat("é", MaxTitle-2) + " bc</title>", strings.Repeat("é", MaxTitle-2) + " …"},
+		{"<title>" + strings.Repeat("\x01", 100*MaxTitle) + "a</title>", ""},
+		{"<title>" + strings.Repeat(" 😀\n", MaxBody) + "</title>", strings.Repeat("😀 ", MaxTitle/2-1) + "😀…"},
+	} {
+		if got := read(test.body).Title; got != test.want {
+			t.Errorf("%.80q: got %q, want %q", test.body, got, test.want)
+		}
+		if got := NewParser(Options{Alternates: true, Images: true}).Parse([]byte(test.body), testPage).Title; got != "" {
+			t.Errorf("%.80q: got %q without the option", test.body, got)
+		}
+	}
+	for body, want := range map[string]string{"<title>a\xff\xe9b</title>": "a\ufffd\ufffdb", "<title>\xf0\x9f</title>": "\ufffd\ufffd"} {
+		if got := readWith(body, "Content-Type", "text/html; charset=utf-8").Title; got != want {
+			t.Errorf("%q: got %q, want %q", body, got, want)
 		}
 	}
 }

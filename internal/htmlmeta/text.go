@@ -16,21 +16,21 @@ type text struct {
 // gap separates the words before it from those behind.
 func (t *text) gap() { t.space = true }
 
-// write adds s. Characters without width are left out, and so are NULs.
+// write adds s. Characters without width are left out, and so are controls that are no white space.
 func (t *text) write(s []byte) {
 	for i := 0; i < len(s); {
 		start := i
-		for i < len(s) && s[i] > ' ' && s[i] < utf8.RuneSelf {
+		for i < len(s) && s[i] > ' ' && s[i] < '\x7f' {
 			i++
 		}
 		if i == start {
 			c, n := utf8.DecodeRune(s[i:])
 			i += n
 			switch {
-			case c == 0 || c == '\u200b' || c == '\u2060' || c == '\ufeff' || c == '\u00ad':
-				continue
-			case c <= ' ' || unicode.IsSpace(c):
+			case c == ' ' || unicode.IsSpace(c):
 				t.space = true
+				continue
+			case unicode.IsControl(c) || c == '\u200b' || c == '\u2060' || c == '\ufeff' || c == '\u00ad':
 				continue
 			}
 		}
@@ -40,6 +40,17 @@ func (t *text) write(s []byte) {
 		t.buf = append(t.buf, s[start:i]...)
 		t.space = false
 	}
+}
+
+// titleOf returns s on one line, with U+FFFD for what is not UTF-8, and cut at [MaxTitle] characters.
+func titleOf(s []byte) string {
+	var t text
+	t.write(s[:min(len(s), 64*MaxTitle)])
+	title := []rune(string(t.buf))
+	if len(title) > MaxTitle {
+		title = append(title[:MaxTitle-1], '…')
+	}
+	return string(title)
 }
 
 // hash returns a hash of the text; 0: there is none.

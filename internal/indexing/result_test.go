@@ -222,9 +222,14 @@ func TestExtensionsAndHints(t *testing.T) {
 		if res.NotMutual.Count > 0 == test.mutual || pages[0].ChangeFreq != 3 || pages[0].Priority != 2 || pages[1].Priority != 6 {
 			t.Errorf("%s: got %+v, %+v", test.name, res.NotMutual, pages)
 		}
+		records[1].Title = "x"
 		r.Alternates, r.Images, r.Scope = false, true, "/"
 		if pages, _ = run(t, generation(t, 9, records), r); !reflect.DeepEqual(pages[1].Extensions, &page.Extensions{Images: []string{"/x.png"}}) {
 			t.Errorf("%s: images: got %+v", test.name, pages[1].Extensions)
+		}
+		r.Images, r.Titles = false, true
+		if pages, _ = run(t, generation(t, 9, records), r); !reflect.DeepEqual(pages[1].Extensions, &page.Extensions{Title: "x"}) || pages[2].Extensions != nil {
+			t.Errorf("%s: titles: got %+v, %+v", test.name, pages[1].Extensions, pages[2].Extensions)
 		}
 	}
 }

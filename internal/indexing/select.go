@@ -19,14 +19,14 @@ import (
 
 // Rules are the inputs of a selection besides the records.
 type Rules struct {
-	Base, Scope, Front string        // the site's scheme, host and port; its path prefix; the path of its front page
-	Respect            bool          // a page gives way to its canonical; else canonicals do not count
-	OmitOrphans        bool          // pages without incoming links are left out, whatever names them
-	Expire             time.Duration // how long a link counts after its page was last fetched; 0: for ever
-	Dates              Mode
-	MaxPages           int  // 0: no limit
-	Alternates, Images bool // extensions that are listed
-	KeepListed         bool // previously listed pages stay unless they are refused or excluded
+	Base, Scope, Front         string        // the site's scheme, host and port; its path prefix; the path of its front page
+	Respect                    bool          // a page gives way to its canonical; else canonicals do not count
+	OmitOrphans                bool          // pages without incoming links are left out, whatever names them
+	Expire                     time.Duration // how long a link counts after its page was last fetched; 0: for ever
+	Dates                      Mode
+	MaxPages                   int  // 0: no limit
+	Alternates, Images, Titles bool // extensions of listed pages
+	KeepListed                 bool // previously listed pages stay unless they are refused or excluded
 
 	Hints    func(p *page.Page)        // sets the operator's changefreq and priority; nil: none
 	Filter   func(p *page.Page) string // why a page is excluded or out of scope; "", nil: it is not
@@ -108,8 +108,7 @@ func (s *Selection) add(rec *store.Record, c *candidates) {
 	}
 }
 
-// isFinal reports whether a status cannot be an error: the page is private, or the
-// operator's settings leave it out.
+// isFinal reports whether a status cannot be an error: the page is private, or the operator's settings leave it out.
 func isFinal(status Status, rec *store.Record) bool {
 	return status == Excluded || status == Disallowed || status == OverMax ||
 		status == Refused && (rec.Status == 401 || rec.Status == 403)
@@ -218,7 +217,10 @@ func (s *Selection) page(rec *store.Record) page.Page {
 	} else if s.rules.Alternates && len(rec.Alternates) > 0 {
 		s.result.NotMutual.add(rec.Path, maxExamples)
 	}
-	if !e.Empty() {
+	if s.rules.Titles {
+		e.Title = rec.Title
+	}
+	if !e.Empty() || e.Title != "" {
 		p.Extensions = &e
 	}
 	return p

@@ -40,12 +40,11 @@ type Page struct {
 	Visited bool
 	Sources uint16
 
-	// Extensions is what else the page's entry says. Nil: nothing.
+	// Extensions is what else is known of the page. Nil: nothing. Sources do not set it.
 	Extensions *Extensions
 }
 
-// Merge fills the unknown fields of p from o, the same page of another source. Of two modification times, the later one
-// is kept.
+// Merge fills the unknown fields of p from o, the same page of another source. The later modification time is kept.
 func (p *Page) Merge(o Page) {
 	if o.LastMod > p.LastMod {
 		p.LastMod, p.LastModDay = o.LastMod, o.LastModDay
@@ -53,7 +52,6 @@ func (p *Page) Merge(o Page) {
 	p.ChangeFreq = cmp.Or(p.ChangeFreq, o.ChangeFreq)
 	p.Priority = cmp.Or(p.Priority, o.Priority)
 	p.Version = cmp.Or(p.Version, o.Version)
-	p.Extensions = cmp.Or(p.Extensions, o.Extensions)
 	p.Sources |= o.Sources
 	p.Visited = p.Visited && o.Visited
 }
@@ -61,8 +59,10 @@ func (p *Page) Merge(o Page) {
 // Compare orders pages by the bytes of their paths.
 func Compare(a, b Page) int { return strings.Compare(a.Path, b.Path) }
 
-// Extensions is what a page's entry says beyond the protocol's own elements.
+// Extensions is what is known of a page beyond the protocol's own elements.
 type Extensions struct {
+	Title string // of the page, which its entry in a sitemap does not have; "": none, or not collected
+
 	// Alternates are the page's versions in other languages, itself among them
 	// (https://developers.google.com/search/docs/specialty/international/localized-versions).
 	Alternates []Alternate
@@ -72,7 +72,7 @@ type Extensions struct {
 	Images []string
 }
 
-// Empty reports whether e, which may be nil, says nothing.
+// Empty reports whether e, which may be nil, adds nothing to the page's entry.
 func (e *Extensions) Empty() bool { return e == nil || len(e.Alternates) == 0 && len(e.Images) == 0 }
 
 // Alternate is a version of a page for readers of a language or region.

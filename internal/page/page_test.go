@@ -9,7 +9,6 @@ import (
 
 func TestMerge(t *testing.T) {
 	const daily, weekly = ChangeFreq(3), ChangeFreq(4)
-	one, other := &Extensions{Images: []string{"/1"}}, &Extensions{Images: []string{"/2"}}
 	for _, test := range []struct {
 		name       string
 		p, o, want Page
@@ -19,14 +18,14 @@ func TestMerge(t *testing.T) {
 		{
 			"all from the other",
 			Page{Path: "/"},
-			Page{LastMod: 5, LastModDay: true, ChangeFreq: daily, Priority: 7, Version: 8, Extensions: one},
-			Page{Path: "/", LastMod: 5, LastModDay: true, ChangeFreq: daily, Priority: 7, Version: 8, Extensions: one},
+			Page{LastMod: 5, LastModDay: true, ChangeFreq: daily, Priority: 7, Version: 8},
+			Page{Path: "/", LastMod: 5, LastModDay: true, ChangeFreq: daily, Priority: 7, Version: 8},
 		},
 		{
 			"what is known stays",
-			Page{LastMod: 5, ChangeFreq: daily, Priority: 7, Version: 8, Extensions: one},
-			Page{LastMod: 4, LastModDay: true, ChangeFreq: weekly, Priority: 9, Version: 10, Extensions: other},
-			Page{LastMod: 5, ChangeFreq: daily, Priority: 7, Version: 8, Extensions: one},
+			Page{LastMod: 5, ChangeFreq: daily, Priority: 7, Version: 8},
+			Page{LastMod: 4, LastModDay: true, ChangeFreq: weekly, Priority: 9, Version: 10},
+			Page{LastMod: 5, ChangeFreq: daily, Priority: 7, Version: 8},
 		},
 		{"the later time", Page{LastMod: 5, LastModDay: true}, Page{LastMod: 6}, Page{LastMod: 6}},
 	} {
@@ -42,7 +41,7 @@ func TestExtensionsEmpty(t *testing.T) {
 		e    *Extensions
 		want bool
 	}{
-		{nil, true}, {&Extensions{}, true}, {&Extensions{Images: []string{""}}, false}, {&Extensions{Alternates: make([]Alternate, 1)}, false},
+		{nil, true}, {&Extensions{Title: "a"}, true}, {&Extensions{Images: []string{""}}, false}, {&Extensions{Alternates: make([]Alternate, 1)}, false},
 	} {
 		if got := test.e.Empty(); got != test.want {
 			t.Errorf("%+v: got %t, want %t", test.e, got, test.want)

@@ -64,7 +64,7 @@ type Record struct {
 	Before  int64 `cbor:"23,keyasint,omitempty"`
 	Streak  uint8 `cbor:"24,keyasint,omitempty"`
 
-	// Alternates and Images are collected only if they are listed.
+	// Alternates, Images and Title are collected only if they are listed.
 	Alternates []page.Alternate `cbor:"25,keyasint,omitempty"`
 	Images     []string         `cbor:"26,keyasint,omitempty"`
 
@@ -73,6 +73,9 @@ type Record struct {
 
 	// NoIndexTag says that the flag NoIndex comes from an X-Robots-Tag header.
 	NoIndexTag bool `cbor:"28,keyasint,omitempty"`
+
+	// Title is the page's own title, if a document for people shows it.
+	Title string `cbor:"29,keyasint,omitempty"`
 }
 
 // Selected is a page's part of a selection.

@@ -39,3 +39,15 @@ func encode(t testing.TB, records []Record) []byte {
 	}
 	return encodeChunk(len(records), raw.Bytes())
 }
+
+// TestRecordSize: a field that is not used takes no room on disk.
+func TestRecordSize(t *testing.T) {
+	record := realistic(1)[0]
+	for title, want := range map[string]int{"": 116, "four": 116 + 2 + 1 + 4} {
+		record.Title = title
+		data, err := encoding.Marshal(record)
+		if got := len(data); err != nil || got != want {
+			t.Errorf("%q: got %d bytes, %v, want %d", title, got, err, want)
+		}
+	}
+}
