@@ -1,4 +1,4 @@
-// Package robotstxt adds a Sitemap line to a site's robots.txt, and reads its rules for
+// Package robotstxt adds Sitemap lines to a site's robots.txt, and reads its rules for
 // crawlers.
 package robotstxt
 
@@ -17,42 +17,47 @@ const MaxBody = 500 << 10
 
 const bom = "\xEF\xBB\xBF"
 
-// Merge returns body, a robots.txt, with the line "Sitemap: <url>", unless it has that
-// line. The URL is absolute and percent-encoded. The line comes last, after a blank
-// line: there it breaks no group, and all parsers agree about it. A body that is not
-// text, or in an encoding such as UTF-16, is not changed.
-func Merge(body []byte, sitemap string) []byte {
-	if slices.Contains(Sitemaps(body), sitemap) || bytes.ContainsFunc(body, isBinary) {
-		return body
-	}
-	text, eol := string(bytes.TrimPrefix(body, []byte(bom))), "\n"
-	if strings.Contains(text, "\r\n") {
+// Merge returns body, a robots.txt, with a line "Sitemap: <url>" for each URL that has none. URLs
+// are absolute and percent-encoded. The lines come last, after a blank line: there they break no
+// group, and all parsers agree about them. A body that is not text, or in an encoding such as
+// UTF-16, is not changed.
+func Merge(body []byte, urls ...string) []byte {
+	present, eol, lines := Sitemaps(body), "\n", ""
+	if bytes.Contains(body, []byte("\r\n")) {
 		eol = "\r\n"
 	}
-	blank := eol + eol
+	for _, url := range urls {
+		if !slices.Contains(present, url) {
+			lines += "Sitemap: " + url + eol
+		}
+	}
+	if lines == "" || bytes.ContainsFunc(body, isBinary) {
+		return body
+	}
+	text, blank := string(bytes.TrimPrefix(body, []byte(bom))), eol+eol
 	if text == "" || strings.HasSuffix(text, blank) {
 		blank = ""
 	} else if strings.HasSuffix(text, eol) {
 		blank = eol
 	}
-	return slices.Concat(body, []byte(blank+"Sitemap: "+sitemap+eol))
+	return slices.Concat(body, []byte(blank+lines))
 }
 
 // isBinary reports whether no text has a byte (https://mimesniff.spec.whatwg.org/#binary-data-byte), save 0x1A, with
 // which old editors end a file.
 func isBinary(c rune) bool { return c < ' ' && !strings.ContainsRune("\t\n\f\r\x1A\x1B", c) }
 
-// Naming returns a site's robots.txt, given its Content-Type, with the Sitemap line: see [Merge]. For one that is empty
+// Naming returns a site's robots.txt, given its Content-Type, with the Sitemap lines: see [Merge]. For one that is empty
 // or [IsHTML], it makes a new one that allows all, with an empty Disallow, which all crawlers understand; Allow came
 // later (RFC 9309, section 2.2.2). One that is not text, or longer than MaxBody, is not changed.
-func Naming(contentType string, body []byte, sitemap string) (merged []byte, made bool) {
+func Naming(contentType string, body []byte, urls ...string) (merged []byte, made bool) {
 	switch {
 	case len(body) == 0 || IsHTML(contentType, body):
 		body, made = []byte("User-agent: *\nDisallow:\n"), true
 	case len(body) > MaxBody || !isText(contentType):
 		return body, false
 	}
-	return Merge(body, sitemap), made
+	return Merge(body, urls...), made
 }
 
 // IsHTML reports whether the response to a request for a robots.txt is a page, such as

@@ -60,6 +60,27 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+func TestMergeSeveral(t *testing.T) {
+	const feed = "https://example.com/sitemap.atom"
+	const line, feedLine = "Sitemap: " + sitemap + "\n", "Sitemap: " + feed + "\n"
+	for _, test := range []struct{ name, body, want string }{
+		{"empty", "", line + feedLine},
+		{"CR LF", "Disallow:\r\n", "Disallow:\r\n\r\nSitemap: " + sitemap + "\r\nSitemap: " + feed + "\r\n"},
+		{"the sitemap is there", line + "Disallow:\n", line + "Disallow:\n\n" + feedLine},
+		{"the feed is there", feedLine, feedLine + "\n" + line},
+		{"both are there", feedLine + "Disallow:\n" + line, feedLine + "Disallow:\n" + line},
+		{"not text", "\x00", "\x00"},
+	} {
+		got := Merge([]byte(test.body), sitemap, feed)
+		if again := Merge(got, sitemap, feed); string(got) != test.want || !bytes.Equal(again, got) {
+			t.Errorf("%s: got %q, then %q, want %q", test.name, got, again, test.want)
+		}
+	}
+	if got := Merge([]byte("a\n")); string(got) != "a\n" {
+		t.Errorf("no URLs: got %q", got)
+	}
+}
+
 func TestMergeNoText(t *testing.T) {
 	for _, body := range []string{"\xff\xfea\x00", "\xfe\xff\x00a", "a\x00\n\x00", "\x1f\x8b\x08", "a\x7f\x0b"} {
 		if got := Merge([]byte(body), sitemap); string(got) != body {
@@ -72,6 +93,9 @@ func TestNew(t *testing.T) {
 	const want = "User-agent: *\nDisallow:\n\nSitemap: https://example.com/sitemap.xml\n"
 	if got, made := Naming("", nil, sitemap); !made || string(got) != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, made := Naming("text/html", []byte("<html>"), sitemap, sitemap+".atom"); !made || string(got) != want+"Sitemap: "+sitemap+".atom\n" {
+		t.Errorf("two URLs: got %q", got)
 	}
 	if got, made := Naming("", bytes.Repeat([]byte("#\n"), MaxBody), sitemap); made || len(got) != 2*MaxBody {
 		t.Errorf("too long: got %d bytes, made %t", len(got), made)
