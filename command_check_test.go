@@ -53,6 +53,9 @@ func TestCheckOutput(t *testing.T) {
 	if r := runCommand(t.Context(), nil, "check", "--quiet", "nosuch"); !strings.HasPrefix(r.stdout, "nosuch: error: document-unread: ") || r.status != exitFailed {
 		t.Errorf("no such file: got %+v", r)
 	}
+	if r := runCommand(t.Context(), strings.NewReader("<rss/>"), "check", "-"); r.stdout != "" || r.stderr != "documents: 1, feeds (not checked): 1, pages: 0, fetched: 0, errors: 0, warnings: 0\n" || r.status != 0 {
+		t.Errorf("a feed: got %+v", r)
+	}
 	if r := runCommand(t.Context(), strings.NewReader(strings.Replace(checkedSitemap, "2</priority>", "1</priority>", 1)), "check", "-"); r.status != 0 {
 		t.Errorf("a warning: got %+v", r)
 	}

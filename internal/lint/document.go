@@ -30,6 +30,9 @@ const (
 	space09, space084   = "http://www.sitemaps.org/schemas/sitemap/0.9", "http://www.google.com/schemas/sitemap/0.84"
 )
 
+// feeds are the root elements of https://www.sitemaps.org/protocol.html#otherformats, which are not checked.
+var feeds = map[xml.Name]bool{{Local: "rss"}: true, {Space: "http://www.w3.org/2005/Atom", Local: "feed"}: true, {Space: "http://purl.org/atom/ns#", Local: "feed"}: true}
+
 // result is what was learnt of a document.
 type result struct {
 	kind     string  // urlSet, index or list; "": none
@@ -162,6 +165,9 @@ func (d *document) readXML(b *bufio.Reader) error {
 				err = d.element(x, root, t)
 			case d.kind != "":
 				return malformed("has a second root element")
+			case feeds[t.Name]:
+				d.summary.Feeds++
+				return nil
 			case t.Name.Local != urlSet && t.Name.Local != index:
 				return &docError{"root", "the root element is '" + t.Name.Local + "', not urlset or sitemapindex"}
 			default:

@@ -72,6 +72,7 @@ func dated(dates ...string) string {
 var documents = []struct{ name, body, want string }{
 	{"one page", set(onePage), ""},
 	{"declaration", `<?xml version="1.0" encoding="utf-8" standalone='yes' ?>` + set(onePage), ""},
+	{"stylesheet of our own", "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<?xml-stylesheet type=\"text/css\" href=\"sitemap.css\"?>\n" + set(onePage+"\n<url/>"), "5 error missing-element"},
 	{"style sheet, comments, CDATA, references", `<?xml-stylesheet href="a.xsl"?><!-- a -->` + set("<!-- b --><url><loc>http://a.example/<![CDATA[a&b]]>&amp;c&#x41;</loc></url>") + "<!-- c -->", ""},
 	{"prefix", `<s:urlset xmlns:s="http://www.sitemaps.org/schemas/sitemap/0.9"><s:url><s:loc>http://a.example/</s:loc></s:url></s:urlset>`, ""},
 	{"all elements", in("<lastmod>2024-05-01</lastmod><changefreq>daily</changefreq><priority>0.5</priority>"), ""},
@@ -127,7 +128,9 @@ var documents = []struct{ name, body, want string }{
 	{"UTF-16", "\xFF\xFE<\x00", "0 error root"},
 	{"list", "\uFEFF\nhttp://a.example/\r\nhttp://a.example/b\n\nhttp://a.example/b\nhttp://b.example/", "5 warning duplicate|6 error loc-outside-scope"},
 	{"list with more", "http://a.example/\nhttp://a.example/ 2024-05-01\nabout\n", "2 error loc-character|3 error loc-not-absolute"},
-	{"RSS", "<rss version='2.0'/>", "1 error root"},
+	{"RSS", "<rss version='2.0'/>", ""},
+	{"compressed Atom", zipped("<?xml version='1.0'?>\n<a:feed xmlns:a='http://www.w3.org/2005/Atom'><a:id/>&"), ""},
+	{"a feed of an unknown kind", "<feed/>", "1 error root"},
 }
 
 func TestDocument(t *testing.T) {
@@ -309,7 +312,7 @@ func FuzzDocument(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		_, s := checked(t, Options{Stdin: strings.NewReader(body), BaseURL: "https://a.example/docs/"}, "-")
-		if s.URLs == 0 && s.Errors+s.Warnings == 0 {
+		if s.URLs+s.Feeds == 0 && s.Errors+s.Warnings == 0 {
 			t.Error("nothing is listed, and nothing is wrong")
 		}
 	})

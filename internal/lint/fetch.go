@@ -2,7 +2,6 @@ package lint
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,32 +10,9 @@ import (
 	"net/url"
 	"strings"
 
-	"code.dny.dev/ssrf"
-
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
-
-// connect makes the clients of a run. Documents of strangers name hosts, so private and special addresses are for
-// trusted hosts only, and no proxy is between.
-func (c *checker) connect() {
-	guarded := &net.Dialer{Control: ssrf.New(ssrf.WithAnyPort()).Safe}
-	t := &http.Transport{MaxResponseHeaderBytes: 64 << 10, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if c.trusted[addr] {
-			return new(net.Dialer).DialContext(ctx, network, addr)
-		}
-		return guarded.DialContext(ctx, network, addr)
-	}}
-	if c.Proxy != nil {
-		c.trust(c.Proxy)
-		t.Proxy = http.ProxyURL(c.Proxy)
-	}
-	if base, err := url.Parse(c.BaseURL); err == nil && base.Host != "" {
-		c.trust(base)
-	}
-	c.follow = &http.Client{Transport: t, Timeout: c.Timeout}
-	c.single = &http.Client{Transport: t, Timeout: c.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-}
 
 // trust lets a URL's host have any address, at its port and at those to which another scheme may redirect.
 func (c *checker) trust(u *url.URL) {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"code.dny.dev/ssrf"
 	"golang.org/x/time/rate"
 )
 
@@ -44,9 +46,10 @@ type Finding struct {
 // Summary counts what a check saw.
 type Summary struct {
 	Documents int            `json:"documents"`
-	URLs      int            `json:"urls"`      // pages listed
-	Fetched   int            `json:"fetched"`   // pages
-	Unchecked int            `json:"unchecked"` // what could not be read or fetched
+	Feeds     int            `json:"feeds,omitempty"` // of the documents: Atom and RSS, which are not checked
+	URLs      int            `json:"urls"`            // pages listed
+	Fetched   int            `json:"fetched"`         // pages
+	Unchecked int            `json:"unchecked"`       // what could not be read or fetched
 	Errors    int            `json:"errors"`
 	Warnings  int            `json:"warnings"`
 	Codes     map[string]int `json:"codes,omitempty"` // findings by code
@@ -107,7 +110,23 @@ func newChecker(ctx context.Context, o Options) *checker {
 		done: make(map[string]*result), seed: maphash.MakeSeed(), seen: make(map[uint64]int), random: rand.New(rand.NewPCG(1, 2)),
 		trusted: make(map[string]bool), servers: make(map[string]*server), turns: rate.NewLimiter(rate.Limit(o.Rate), 1),
 	}
-	c.connect()
+	// Documents of strangers name hosts, so private and special addresses are for trusted hosts only, and no proxy is between.
+	guarded := &net.Dialer{Control: ssrf.New(ssrf.WithAnyPort()).Safe}
+	t := &http.Transport{MaxResponseHeaderBytes: 64 << 10, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if c.trusted[addr] {
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}
+		return guarded.DialContext(ctx, network, addr)
+	}}
+	if c.Proxy != nil {
+		c.trust(c.Proxy)
+		t.Proxy = http.ProxyURL(c.Proxy)
+	}
+	if base, err := url.Parse(c.BaseURL); err == nil && base.Host != "" {
+		c.trust(base)
+	}
+	c.follow = &http.Client{Transport: t, Timeout: c.Timeout}
+	c.single = &http.Client{Transport: t, Timeout: c.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return c
 }
 

@@ -88,6 +88,8 @@ func TestRead(t *testing.T) {
 		{"longer lines", long + long + "\n/b\n" + long, []string{`1: "/aaaaaaaaa": the line is longer than 65536 `, "/b", `3: "/aaaaaaaaa": the line is longer than 65536 `}, ""},
 		{"urlset", urlset, entries, ""},
 		{"compressed", gzipped(urlset), entries, ""},
+		{"urlset with a stylesheet", strings.Replace(urlset, "?>", "?>\n<?xml-stylesheet type=\"text/css\" href=\"sitemap.css\"?>\n", 1), entries, ""},
+		{"feed", "<?xml version=\"1.0\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\"><id>https://example.com/a</id></feed>", []string{`1: "<?xml vers": unknown option 'version=': use`, `2: "<feed xmln": unknown option 'xmlns=': use l`}, ""},
 		{"urlset with a byte order mark", "\uFEFF \n" + urlset, entries, ""},
 		{"index", sitemapOf("/one.xml", "/gone.xml", "/two.txt"), append(slices.Clone(entries), "/z"), base + "/gone.xml: gone"},
 		{"index of itself", sitemapOf("/self.xml"), nil, "too deep"},
