@@ -1,0 +1,132 @@
+package webpage
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/xml"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+// checkFeed checks what RFC 4287 demands and a grammar cannot say.
+func checkFeed(t testing.TB, d Document) (f atomFeed) {
+	t.Helper()
+	if d.Type != "application/atom+xml; charset=utf-8" || d.Policy != "" || len(d.ETag) < 8 {
+		t.Errorf("got %+v", d)
+	}
+	if err := xml.Unmarshal(d.Body(), &f); err != nil {
+		t.Fatal(err)
+	}
+	if f.Author != "example.com" { // section 4.1.1: a feed has an author unless all entries have one
+		t.Errorf("got author %q", f.Author)
+	}
+	last, ids := "", map[string]bool{}
+	for _, e := range f.Entries {
+		changed, err := time.Parse(time.RFC3339, e.Updated)
+		if err != nil || changed.Location() != time.UTC || last != "" && e.Updated > last {
+			t.Errorf("%s: updated %s after %s: %v", e.ID, e.Updated, last, err)
+		}
+		last = e.Updated
+		if ids[e.ID] || strings.TrimSpace(e.Title) == "" || len(e.Links) != 1 || e.Links[0] != (atomLink{"alternate", e.ID}) {
+			t.Errorf("got entry %+v", e)
+		}
+		ids[e.ID] = true
+	}
+	if len(f.Entries) == 0 || len(f.Entries) > maxEntries || f.Updated != f.Entries[0].Updated {
+		t.Errorf("got %d entries, updated %s", len(f.Entries), f.Updated)
+	}
+	return f
+}
+
+func TestFeed(t *testing.T) {
+	pages := hostilePages()
+	pages[0].LastMod, pages[1].LastMod, pages[1].LastModDay = 0, 1709164800, true
+	f := checkFeed(t, build(t, slices.Values(pages), options)[".atom"])
+	if f.ID != "https://example.com/sitemap.atom" || f.Title != "example.com" || f.Updated != "2024-02-29T00:00:00Z" {
+		t.Errorf("got %+v", f)
+	}
+	want := []atomLink{{"self", f.ID}, {"alternate", "https://example.com/"}, {"hub", options.Hubs[0]}}
+	if !slices.Equal(f.Links, want) {
+		t.Errorf("got links %v, want %v", f.Links, want)
+	}
+	if len(f.Entries) != len(pages)-1 { // without that of no date
+		t.Errorf("got %d entries", len(f.Entries))
+	}
+	for _, e := range f.Entries {
+		path := strings.TrimPrefix(e.ID, options.Base)
+		if want := hostile[path][1]; e.Title != want {
+			t.Errorf("%s: got %q, want %q", path, e.Title, want)
+		}
+	}
+}
+
+func TestFeedHasLatest(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		date func(i int) int64
+		n    int
+	}{
+		{"the last ones", func(i int) int64 { return int64(i + 1) }, 3000},
+		{"the first ones", func(i int) int64 { return int64(4000 - i) }, 3000},
+		{"scattered", func(i int) int64 { return int64(i*7919%3001 + 1) }, 3000},
+		{"all of one date", func(int) int64 { return 5 }, 3000},
+		{"as many as are held", func(i int) int64 { return int64(i%3 + 1) }, 1000},
+		{"some undated", func(i int) int64 { return int64(i % 5) }, 1200},
+	} {
+		var pages, want []Page
+		for i := range tt.n {
+			pages = append(pages, Page{Page: page.Page{Path: fmt.Sprintf("/%05d", i), LastMod: tt.date(i)}})
+			if tt.date(i) != 0 {
+				want = append(want, pages[i])
+			}
+		}
+		slices.SortStableFunc(want, func(a, b Page) int { return cmp.Compare(b.LastMod, a.LastMod) })
+		f := checkFeed(t, build(t, slices.Values(pages), options)[".atom"])
+		if len(f.Entries) != min(len(want), maxEntries) {
+			t.Fatalf("%s: got %d entries", tt.name, len(f.Entries))
+		}
+		for i, e := range f.Entries {
+			if e.ID != options.Base+want[i].Path || e.Title != want[i].Path {
+				t.Fatalf("%s: entry %d: got %s, want %s", tt.name, i, e.ID, want[i].Path)
+			}
+		}
+	}
+}
+
+// TestFeedSchema validates by the grammar of RFC 4287, appendix B, as far as the feed uses it.
+func TestFeedSchema(t *testing.T) {
+	xmllint, err := exec.LookPath("xmllint")
+	if err != nil {
+		t.Skip("xmllint is not installed")
+	}
+	validate := func(name string, feed []byte) error {
+		file := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(file, feed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(xmllint, "--nonet", "--noout", "--relaxng", "testdata/atom.rng", file).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
+		}
+		return nil
+	}
+	feed := build(t, slices.Values(hostilePages()), options)[".atom"].Body()
+	if err := validate("feed.atom", feed); err != nil {
+		t.Error(err)
+	}
+	for old, broken := range map[string]string{
+		"T22:13:20Z</updated>": "</updated>", "<entry>": "<entry><summary/>", "<id>": "<id/><id>", ` href="`: ` src="`, "<name>": "<email>a</email><nam>",
+	} {
+		if err := validate("broken.atom", bytes.Replace(feed, []byte(old), []byte(broken), 1)); err == nil {
+			t.Errorf("valid with %s for %s", broken, old)
+		}
+	}
+}

@@ -1,0 +1,353 @@
+package webpage
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+var options = Options{Base: "https://example.com", Sitemap: "https://example.com/sitemap", HTML: true, Feed: true, Hubs: []string{"https://hub.example.net/?a=1&b=2"}}
+
+// titled makes pages of paths and their titles, a day apart, in order.
+func titled(titles map[string]string) (pages []Page) {
+	for path, title := range titles {
+		pages = append(pages, Page{page.Page{Path: path}, title})
+	}
+	slices.SortFunc(pages, func(a, b Page) int { return page.Compare(a.Page, b.Page) })
+	for i := range pages {
+		pages[i].LastMod = 1700000000 + int64(i)*86400
+	}
+	return pages
+}
+
+// numbered makes n pages, whose paths sort by their numbers.
+func numbered(n int, path func(i int) string) iter.Seq[Page] {
+	return func(yield func(Page) bool) {
+		for i := range n {
+			if !yield(Page{page.Page{Path: path(i), LastMod: 1700000000 + int64(i)*60}, fmt.Sprintf("The page with the number %d", i)}) {
+				return
+			}
+		}
+	}
+}
+
+func stream(pages iter.Seq[Page]) iter.Seq2[Page, error] {
+	return func(yield func(Page, error) bool) {
+		for p := range pages {
+			if !yield(p, nil) {
+				return
+			}
+		}
+	}
+}
+
+// build returns documents by name.
+func build(t testing.TB, pages iter.Seq[Page], o Options) map[string]Document {
+	t.Helper()
+	documents := make(map[string]Document)
+	for d, err := range Build(stream(pages), o) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := documents[d.Name]; ok {
+			t.Fatalf("two documents are %s", d.Name)
+		}
+		documents[d.Name] = d
+	}
+	return documents
+}
+
+func parse(body []byte) *html.Node {
+	root, _ := html.Parse(bytes.NewReader(body)) // its errors are those of the reader
+	return root
+}
+
+// elements are those of a kind below n.
+func elements(n *html.Node, kind string) (found []*html.Node) {
+	for d := range n.Descendants() {
+		if d.Type == html.ElementNode && d.Data == kind {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+func text(n *html.Node) string {
+	var b strings.Builder
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			b.WriteString(d.Data)
+		}
+	}
+	return b.String()
+}
+
+func attribute(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// listing is what a reader finds who starts at a document and follows all of its links.
+type listing struct {
+	t         testing.TB
+	documents map[string]Document
+	pages     []string // URLs, in the order in which they were found
+	titles    map[string]string
+	seen      map[string]bool // documents, by name
+	longest   int             // bytes of a document
+	depth     int             // of links
+}
+
+func (l *listing) follow(name string, depth int) (pages int) {
+	d, ok := l.documents[name]
+	if !ok || l.seen[name] {
+		l.t.Fatalf("%s: exists: %v, linked twice: %v", name, ok, l.seen[name])
+	}
+	l.seen[name] = true
+	body := d.Body()
+	l.longest, l.depth = max(l.longest, len(body)), max(l.depth, depth)
+	root := parse(body)
+	checkDocument(l.t, d, root)
+	before := len(l.pages)
+	for _, a := range elements(elements(root, "main")[0], "a") {
+		url, row := attribute(a, "href"), a.Parent
+		below := strings.TrimPrefix(url, options.Sitemap)
+		if _, isDocument := l.documents[below]; !isDocument {
+			l.pages = append(l.pages, url)
+			l.titles[url] = text(a)
+			continue
+		}
+		if want := fmt.Sprintf(" %d page", l.follow(below, depth+1)); !strings.Contains(text(row), want) {
+			l.t.Errorf("%s: %q, want%s", name, text(row), want)
+		}
+	}
+	for _, nav := range elements(root, "nav") {
+		for _, a := range elements(nav, "a") {
+			if above := strings.TrimPrefix(attribute(a, "href"), options.Sitemap); !l.seen[above] {
+				l.t.Errorf("%s: %s does not lead to it", name, above)
+			}
+		}
+	}
+	pages = len(l.pages) - before
+	if head := text(elements(root, "p")[0]); !strings.HasPrefix(head, fmt.Sprint(pages, " page")) {
+		l.t.Errorf("%s: %q, want %d pages", name, head, pages)
+	}
+	return pages
+}
+
+// read follows all links from the first document on, and checks that all others were found.
+func read(t testing.TB, documents map[string]Document) *listing {
+	t.Helper()
+	l := &listing{t: t, documents: documents, titles: make(map[string]string), seen: make(map[string]bool)}
+	l.follow(".html", 0)
+	for name := range documents {
+		if strings.HasSuffix(name, ".html") && !l.seen[name] {
+			t.Errorf("nothing links to %s", name)
+		}
+	}
+	if l.longest > maxSize {
+		t.Errorf("a document has %d bytes", l.longest)
+	}
+	return l
+}
+
+// checkDocument checks what holds for any HTML document.
+func checkDocument(t testing.TB, d Document, root *html.Node) {
+	t.Helper()
+	if d.Type != "text/html; charset=utf-8" || len(d.ETag) < 8 || !strings.HasPrefix(d.Policy, "default-src 'none'; ") {
+		t.Errorf("got type %q, ETag %q, policy %q", d.Type, d.ETag, d.Policy)
+	}
+	inline := map[string]int{}
+	for n := range root.Descendants() {
+		switch {
+		case n.Type == html.TextNode:
+			if !utf8.ValidString(n.Data) || strings.ContainsAny(n.Data, "\x00\x1b\u202e") {
+				t.Errorf("text %q", n.Data)
+			}
+			continue
+		case n.Type != html.ElementNode:
+			continue
+		}
+		switch n.Data {
+		case "script", "style":
+			inline[n.Data]++
+			if want := n.Data + "-src " + source(n.FirstChild.Data) + ";"; !strings.Contains(d.Policy, want) {
+				t.Errorf("the policy has no %s: %s", want, d.Policy)
+			}
+		case "html", "head", "meta", "title", "body", "header", "nav", "ol", "ul", "li", "a", "h1", "h2", "p", "search", "label",
+			"input", "output", "main", "section", "bdi", "b", "span", "time", "link":
+		default:
+			t.Errorf("an element %s", n.Data)
+		}
+		for _, a := range n.Attr {
+			isURL := a.Key == "href"
+			if a.Key == "src" || a.Key == "style" || strings.HasPrefix(a.Key, "on") || isURL && !strings.HasPrefix(a.Val, options.Base+"/") {
+				t.Errorf("%s has %s=%q", n.Data, a.Key, a.Val)
+			}
+		}
+		if length := utf8.RuneCountInString(text(n)); n.Data == "bdi" && length > MaxTitle+2 { // a part's " …"
+			t.Errorf("a text of %d characters", length)
+		}
+	}
+	if inline["script"] != 1 || inline["style"] != 1 {
+		t.Errorf("got %v", inline)
+	}
+}
+
+func TestClean(t *testing.T) {
+	for _, tt := range []struct{ name, in, want string }{
+		{"plain", "A title", "A title"},
+		{"white space", "\n A\t\u2028title \u00a0\r\n", "A title"},
+		{"controls", "a\x00b\x1b[31mc\u0085d\x7f\u009b", "ab[31mc d"},
+		{"not UTF-8", "a\xff\xc3b", "a\uFFFD\uFFFDb"},
+		{"no characters of XML", "a\uFFFEb\uFFFFc\U0001FFFFd", "abcd"},
+		{"overrides of direction", "\u202eabc\u202c\u2066d\u2069", "abcd"},
+		{"right to left, with a mark", "שלום\u200f!", "שלום\u200f!"},
+		{"emoji of several characters", "👩‍👩‍👧 🏴󠁧󠁢󠁥󠁮󠁧󠁿", "👩‍👩‍👧 🏴󠁧󠁢󠁥󠁮󠁧󠁿"},
+		{"as long as may be", strings.Repeat("ü", MaxTitle), strings.Repeat("ü", MaxTitle)},
+		{"longer", strings.Repeat("ü", 10_000), strings.Repeat("ü", MaxTitle-1) + "…"},
+		{"longer, cut at a blank", strings.Repeat("a", MaxTitle-2) + " bcd", strings.Repeat("a", MaxTitle-2) + "…"},
+		{"nothing", " \x00\n", ""},
+	} {
+		if got := clean(tt.in); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestBuildErrors(t *testing.T) {
+	broken := errors.New("broken")
+	for _, tt := range []struct {
+		name string
+		page Page
+		err  error
+		want error
+	}{
+		{"of pages", Page{}, broken, broken},
+		{"no path", Page{}, nil, page.ErrRelative},
+		{"a path that would be another host", Page{Page: page.Page{Path: ".evil.example/"}}, nil, page.ErrRelative},
+	} {
+		pages := func(yield func(Page, error) bool) {
+			if yield(Page{Page: page.Page{Path: "/", LastMod: 1}}, nil) && yield(tt.page, tt.err) {
+				t.Error("went on after an error")
+			}
+		}
+		for d, err := range Build(pages, options) {
+			if !errors.Is(err, tt.want) {
+				t.Errorf("%s: got %s and %v, want %v", tt.name, d.Name, err, tt.want)
+			}
+		}
+	}
+}
+
+func TestBuildStopsEarly(t *testing.T) {
+	pages := numbered(5000, func(i int) string { return fmt.Sprintf("/%d/%05d", i/1000, i) })
+	all := len(build(t, pages, options))
+	for n := 1; n <= all; n++ {
+		got := 0
+		for range Build(stream(pages), options) {
+			if got++; got == n {
+				break
+			}
+		}
+		if got != n {
+			t.Errorf("got %d documents, want %d", got, n)
+		}
+	}
+}
+
+func TestBuildOptions(t *testing.T) {
+	dated, undated := []Page{{Page: page.Page{Path: "/", LastMod: 1}}}, []Page{{Page: page.Page{Path: "/"}}}
+	far := []Page{{Page: page.Page{Path: "/", LastMod: 1 << 40}}}
+	for _, tt := range []struct {
+		name       string
+		pages      []Page
+		html, feed bool
+		want       string
+	}{
+		{"all", dated, true, true, ".html .atom"},
+		{"pages alone", dated, true, false, ".html"},
+		{"the feed alone", dated, false, true, ".atom"},
+		{"nothing", dated, false, false, ""},
+		{"no pages", nil, true, true, ""},
+		{"no dates", undated, true, true, ".html"},
+		{"no date of four digits", far, true, true, ".html"},
+	} {
+		o, got := options, []string{}
+		o.HTML, o.Feed = tt.html, tt.feed
+		for d := range Build(stream(slices.Values(tt.pages)), o) {
+			got = append(got, d.Name)
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestETags(t *testing.T) {
+	pages := slices.Collect(numbered(3000, func(i int) string { return fmt.Sprintf("/%d/%05d", i/100, i) }))
+	first := build(t, slices.Values(pages), options)
+	for name, again := range build(t, slices.Values(pages), options) {
+		if d := first[name]; d.ETag != again.ETag || !bytes.Equal(d.Body(), again.Body()) || !bytes.Equal(d.Body(), d.Body()) {
+			t.Errorf("%s is not the same twice", name)
+		}
+	}
+	changes := map[string]func(pages []Page, o *Options){
+		"a title": func(pages []Page, _ *Options) { pages[77].Title = "Another" },
+		"a date":  func(pages []Page, _ *Options) { pages[77].LastMod += 86400 },
+		"a path":  func(pages []Page, _ *Options) { pages[77].Path += "a" },
+		"a host":  func(_ []Page, o *Options) { o.Base = "https://example.org" },
+	}
+	for name, change := range changes {
+		o, pages := options, slices.Clone(pages)
+		change(pages, &o)
+		same, changed := 0, 0
+		for _, d := range build(t, slices.Values(pages), o) {
+			old, ok := first[d.Name]
+			switch {
+			case !ok:
+			case (d.ETag == old.ETag) != bytes.Equal(d.Body(), old.Body()):
+				t.Errorf("%s: %s: the bodies do not say what the ETags do", name, d.Name)
+			case d.ETag == old.ETag:
+				same++
+			default:
+				changed++
+			}
+		}
+		if changed == 0 || name != "a host" && same < changed {
+			t.Errorf("%s: %d documents stay, %d change", name, same, changed)
+		}
+	}
+}
+
+// TestStylesheet looks for what must never be in it, and for all that it has to show. How it looks, only a browser tells.
+func TestStylesheet(t *testing.T) {
+	d := Stylesheet()
+	css := string(d.Body())
+	if d.Name != ".css" || d.Type != "text/css; charset=utf-8" || d.ETag != Stylesheet().ETag || len(css) > 5000 || strings.Count(css, "{") != strings.Count(css, "}") {
+		t.Errorf("got %s, %s, %d bytes", d.Name, d.Type, len(css))
+	}
+	for _, s := range []string{"url(", "@import", "http", "</"} {
+		if strings.Contains(css, s) {
+			t.Errorf("it has %s", s)
+		}
+	}
+	for _, s := range strings.Fields("urlset:: sitemapindex:: url, sitemap { loc:: lastmod changefreq priority link:: image:: content-visibility: color-scheme:") {
+		if !strings.Contains(css, s) {
+			t.Errorf("it has no %s", s)
+		}
+	}
+}
