@@ -6,31 +6,42 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// maxEntries is how many pages a feed has.
-const maxEntries = 500
+const maxEntries = 500 // pages of a feed
 
 // latest collects the pages that changed last.
-type latest struct{ pages []Page }
+type latest struct {
+	pages  []changed
+	oldest int64 // of these, once they are as many as a feed has
+}
 
-func (l *latest) add(p Page) {
-	if _, ok := p.date(); !ok {
+type changed struct {
+	at int64 // in Unix seconds
+	atomEntry
+}
+
+func (l *latest) add(base string, p page.Page) {
+	at, ok := dateOf(p)
+	if !ok || len(l.pages) >= maxEntries && p.LastMod < l.oldest {
 		return
 	}
-	p.Path, p.Title = strings.Clone(p.Path), strings.Clone(p.Title) // may be parts of larger strings
-	if l.pages = append(l.pages, p); len(l.pages) == 2*maxEntries {
-		l.entries()
+	url := base + p.Path
+	title := strings.Clone(cmp.Or(clean(titleOf(p)), pathLabel(p.Path))) // which may be parts of larger strings
+	l.pages = append(l.pages, changed{p.LastMod, atomEntry{url, title, at.Format(time.RFC3339), []atomLink{{"alternate", url}}}})
+	if len(l.pages) == 2*maxEntries {
+		l.trim()
 	}
 }
 
-// entries returns the pages of the feed, the latest first, and drops the others.
-func (l *latest) entries() []Page {
-	slices.SortFunc(l.pages, func(a, b Page) int {
-		return cmp.Or(cmp.Compare(b.LastMod, a.LastMod), strings.Compare(a.Path, b.Path))
-	})
-	l.pages = l.pages[:min(len(l.pages), maxEntries)]
-	return l.pages
+// trim sorts the pages, the latest first, and drops those that the feed has no room for.
+func (l *latest) trim() {
+	slices.SortFunc(l.pages, func(a, b changed) int { return cmp.Or(cmp.Compare(b.at, a.at), strings.Compare(a.ID, b.ID)) })
+	if len(l.pages) >= maxEntries {
+		l.pages, l.oldest = l.pages[:maxEntries], l.pages[maxEntries-1].at
+	}
 }
 
 // The elements of Atom (RFC 4287, section 4).
@@ -53,21 +64,22 @@ type (
 	}
 )
 
-// feedOf makes the feed of at least one page.
-func feedOf(pages []Page, o Options) Document {
-	self := o.Sitemap + ".atom"
-	f := atomFeed{Author: o.Host()}
-	for _, p := range pages {
-		changed, _ := p.date()
-		url := o.Base + p.Path
-		f.Entries = append(f.Entries, atomEntry{url, cmp.Or(clean(p.Title), pathLabel(p.Path)), changed.Format(time.RFC3339), []atomLink{{"alternate", url}}})
+// feed makes the feed, unless no page has a date.
+func (b *Builder) feed() {
+	if b.latest.trim(); len(b.latest.pages) == 0 {
+		return
 	}
-	f.atomEntry = atomEntry{self, o.Host(), f.Entries[0].Updated, []atomLink{{"self", self}, {"alternate", o.Base + "/"}}}
-	for _, hub := range o.Hubs {
-		f.Links = append(f.Links, atomLink{"hub", hub})
+	self := b.Sitemap + ".atom"
+	links := []atomLink{{"self", self}, {"alternate", b.Base + b.root()}}
+	for _, hub := range b.Hubs {
+		links = append(links, atomLink{"hub", hub})
 	}
-	return newDocument(".atom", "application/atom+xml", "", xml.Header, f, func() []byte {
+	f := atomFeed{Author: b.host(), atomEntry: atomEntry{self, b.host(), b.latest.pages[0].Updated, links}}
+	for _, p := range b.latest.pages {
+		f.Entries = append(f.Entries, p.atomEntry)
+	}
+	b.emit(newDocument(".atom", "application/atom+xml", "", xml.Header, f, func() []byte {
 		body, _ := xml.MarshalIndent(f, "", " ") // only strings, without an error
 		return append([]byte(xml.Header), append(body, '\n')...)
-	})
+	}))
 }

@@ -3,7 +3,7 @@ package webpage
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed" // the template, its style and its script
+	_ "embed" // the template, the stylesheets and the script
 	"encoding/base64"
 	"html/template"
 	"slices"
@@ -17,6 +17,8 @@ var (
 	pageStyle string
 	//go:embed page.js
 	pageScript string
+	//go:embed sitemap.css
+	stylesheet string
 )
 
 var compiled = template.Must(template.New("page").Funcs(template.FuncMap{
@@ -42,7 +44,8 @@ func href(url string) template.HTMLAttr {
 
 // view is what the template shows.
 type view struct {
-	Options
+	Host     string
+	Feed     string // URL; or ""
 	Folder   string // label of the folder
 	Part     string // label of the first page, if it is a part of the folder; or ""
 	Above    []row  // documents around it, the outermost first

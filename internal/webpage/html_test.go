@@ -29,7 +29,7 @@ var hostile = map[string][2]string{
 	"/z":                       {"\xff\xfe", "\uFFFD\uFFFD"},
 }
 
-func hostilePages() []Page {
+func hostilePages() []page.Page {
 	titles := make(map[string]string)
 	for path, title := range hostile {
 		titles[path] = title[0]
@@ -127,12 +127,12 @@ func TestMillion(t *testing.T) {
 		n = 50_000
 	}
 	longest, i, last := 0, 0, ""
-	for d := range Build(stream(numbered(n, func(i int) string { return fmt.Sprintf("/%07d", i) })), o) {
+	each(numbered(n, func(i int) string { return fmt.Sprintf("/%07d", i) }), o, func(d Document) {
 		if i++; i%10 == 1 || d.Name == ".html" {
 			last = string(d.Body())
 			longest = max(longest, len(last))
 		}
-	}
+	})
 	if want := fmt.Sprintf("<p>%d pages</p>", n); longest > maxSize || !strings.Contains(last, want) {
 		t.Errorf("up to %d bytes, without %s", longest, want)
 	}
@@ -144,7 +144,7 @@ func TestStays(t *testing.T) {
 		pages := slices.Collect(numbered(shape.pages, shape.path))
 		before := build(t, slices.Values(pages), options)
 		for _, at := range []int{shape.pages / 3, shape.pages} {
-			changed, added := 0, Page{page.Page{Path: pages[at-1].Path + "-"}, "New"}
+			changed, added := 0, newPage(pages[at-1].Path+"-", 0, "New")
 			for name, d := range build(t, slices.Values(slices.Insert(slices.Clone(pages), at, added)), options) {
 				if before[name].ETag != d.ETag {
 					changed++
@@ -178,26 +178,26 @@ func shuffled(r *rand.Rand) string {
 	return b.String()
 }
 
-func FuzzBuild(f *testing.F) {
+func FuzzBuilder(f *testing.F) {
 	for path, title := range hostile {
 		f.Add(path, title[0], uint16(1), uint64(1))
 	}
 	f.Add("/a/b/c/", "x", uint16(2000), uint64(7))
 	f.Fuzz(func(t *testing.T, path, title string, n uint16, seed uint64) {
 		r, seen := rand.New(rand.NewPCG(seed, 0)), make(map[string]bool)
-		var pages []Page
+		var pages []page.Page
 		for i := range n%3000 + 1 {
 			p, err := page.Canonical("/" + strings.Repeat(path, r.IntN(3)) + fmt.Sprintf("/%d", i%7) + path)
 			if err != nil || len(p) > page.MaxLoc || seen[p] {
 				continue
 			}
 			seen[p] = true
-			pages = append(pages, Page{page.Page{Path: p, LastMod: r.Int64N(1 << 40)}, title + shuffled(r)})
+			pages = append(pages, newPage(p, r.Int64N(1<<40), title+shuffled(r)))
 		}
 		if len(pages) == 0 {
 			return
 		}
-		slices.SortFunc(pages, func(a, b Page) int { return page.Compare(a.Page, b.Page) })
+		slices.SortFunc(pages, page.Compare)
 		documents := build(t, slices.Values(pages), options)
 		l := read(t, documents)
 		slices.Sort(l.pages)

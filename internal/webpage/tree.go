@@ -32,7 +32,7 @@ type row struct {
 	Path, URL  string // of the page; of a document, the path of its folder or first page
 	Label      string // the path for people
 	Title      string // of the page; or ""
-	Date       string // on which the page changed; or ""
+	Date       string // of its last change; or ""
 	Pages      int    // 1, or those of the document
 	IsDocument bool
 }
@@ -59,11 +59,10 @@ func (l *list) add(rows ...row) {
 // parts, which its document lists. As in package shard, a cut depends only on the pages around it.
 type tree struct {
 	Options
-	held    list    // all rows, until it is known that they do not fit into one document
-	own     int     // size of a folder that has a document of its own
-	folder  *folder // of the last page
-	emit    func(Document) bool
-	stopped bool // emit has returned false
+	held   list    // all rows, until it is known that they do not fit into one document
+	own    int     // size of a folder that has a document of its own
+	folder *folder // of the last page
+	emit   func(Document)
 }
 
 // folder is a folder that is not complete yet.
@@ -75,33 +74,16 @@ type folder struct {
 	depth  int
 }
 
-// add adds a page, which comes after all others in the order of paths. It returns false if no more are wanted.
-func (t *tree) add(p Page) bool {
-	r := row{Path: p.Path, URL: t.Base + p.Path, Label: pathLabel(p.Path), Title: clean(p.Title), Pages: 1}
-	r.Folder = page.Folder(strings.TrimSuffix(p.Path, "/")) // "/a/" is a page of "/": what is in "/a/" is one run
-	if changed, ok := p.date(); ok {
+// addPage adds a page, which comes after all others in the order of paths.
+func (t *tree) addPage(p page.Page) {
+	r := row{Path: p.Path, URL: t.Base + p.Path, Label: pathLabel(p.Path), Title: clean(titleOf(p)), Pages: 1}
+	r.Folder = page.Folder(strings.TrimSuffix(r.Path, "/")) // "/a/" is a page of "/": what is in "/a/" is one run
+	if changed, ok := dateOf(p); ok {
 		r.Date = changed.Format(time.DateOnly)
 	}
 	if t.held.add(r); t.held.size > maxRows {
 		t.place()
 	}
-	return !t.stopped
-}
-
-// finish makes the documents that are left, if there are pages. It returns false if they were not wanted.
-func (t *tree) finish() bool {
-	switch {
-	case t.held.size == 0:
-		return true
-	case t.held.size <= maxRows:
-		t.own = math.MaxInt
-	}
-	t.place()
-	for t.folder.parent != nil {
-		t.close()
-	}
-	t.document(t.folder)
-	return !t.stopped
 }
 
 // place puts the rows that are held into their folders.
@@ -146,9 +128,8 @@ func (t *tree) hasDocument(f *folder) bool { return f.parent == nil || f.up != n
 // document makes the document of a complete folder, and the last ones of its parts. It returns a link to it.
 func (t *tree) document(f *folder) row {
 	l := &f.list
-	for level := 1; l.up != nil; level++ {
+	for level := 1; l.up != nil; level, l = level+1, l.up {
 		t.part(f, l, len(l.rows), level)
-		l = l.up
 	}
 	return t.write(f.name, f, "", l)
 }
@@ -184,7 +165,10 @@ func (t *tree) part(f *folder, l *list, n, level int) {
 // write emits the document of a folder, or the part that begins at a path, and returns the row that links to it.
 func (t *tree) write(name string, f *folder, part string, l *list) row {
 	runtime.Gosched() // requests go first
-	v := view{Options: t.Options, Folder: pathLabel(f.path), Part: pathLabel(part), Sections: sectionsOf(l.rows)}
+	v := view{Host: t.host(), Folder: pathLabel(f.path), Part: pathLabel(part), Sections: sectionsOf(l.rows)}
+	if t.Feed {
+		v.Feed = t.Sitemap + ".atom"
+	}
 	for _, r := range l.rows {
 		v.Pages += r.Pages
 	}
@@ -194,7 +178,7 @@ func (t *tree) write(name string, f *folder, part string, l *list) row {
 		}
 	}
 	slices.Reverse(v.Above)
-	t.stopped = t.stopped || !t.emit(newDocument(name, "text/html", pagePolicy, pageTemplate, v, v.body))
+	t.emit(newDocument(name, "text/html", pagePolicy, pageTemplate, v, v.body))
 	link := row{Folder: f.path, Path: cmp.Or(part, f.path), URL: t.Sitemap + name, Label: v.Folder, Pages: v.Pages, IsDocument: true}
 	if part != "" {
 		link.Label = v.Part + " …"
@@ -205,8 +189,7 @@ func (t *tree) write(name string, f *folder, part string, l *list) row {
 // nameAt is the name of a folder's document (level 0), of a part that begins at a path (1), or of a part of the list of
 // parts (2 and so on). Nobody can find two paths with one name.
 func nameAt(path string, level int) string {
-	hash := sha256.Sum256(fmt.Appendf(nil, "%d %s", level, path))
-	return fmt.Sprintf("-%x.html", hash[:16])
+	return fmt.Sprintf("-%.16x.html", sha256.Sum256(fmt.Appendf(nil, "%d %s", level, path)))
 }
 
 // escapedSize is how many bytes a text has in HTML.

@@ -3,10 +3,8 @@
 package webpage
 
 import (
-	_ "embed" // the templates, stylesheets and the script
 	"encoding/json"
-	"fmt"
-	"iter"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -18,36 +16,23 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// MaxTitle is how many characters of a title are shown.
-const MaxTitle = 200
-
-// Page is a listed page. Its Path has at most [page.MaxLoc] bytes.
-type Page struct {
-	page.Page
-	Title string // as text, not HTML; "": its path stands for it
-}
-
-// date returns when the page changed; ok is false if that is not known. RFC 3339 has years of four digits.
-func (p Page) date() (t time.Time, ok bool) {
-	t = time.Unix(p.LastMod, 0).UTC()
-	return t, p.LastMod != 0 && t.Year() > 0 && t.Year() < 10_000
-}
+const maxTitle = 200 // characters of a title that are shown
 
 // Options are what is made, and what documents say besides their pages.
 type Options struct {
-	Base    string   // what the URLs of pages have before their path, such as "https://example.com"
-	Sitemap string   // URL of the sitemap without its extension, such as "https://example.com/sitemap": it begins with Base
-	HTML    bool     // make the pages for people
-	Feed    bool     // make the feed
-	Hubs    []string // absolute URLs of the feed's WebSub hubs (https://www.w3.org/TR/websub/#discovery)
+	Base       string   // scheme, host and port of pages, such as "https://example.com"
+	Sitemap    string   // URL of the sitemap without its extension, such as "https://example.com/sitemap": it begins with Base
+	HTML       bool     // make the pages for people
+	Feed       bool     // make the feed
+	Hubs       []string // absolute URLs of the feed's WebSub hubs (https://www.w3.org/TR/websub/#discovery)
+	Stylesheet bool     // make the CSS that XML sitemaps refer to
 }
 
-// Host is the host of Base, with its port: the name of the site for people.
-func (o Options) Host() string {
-	_, host, _ := strings.Cut(o.Base, "://")
-	host, _, _ = strings.Cut(host, "/")
-	return host
-}
+// root is the path of the sitemap's folder.
+func (o Options) root() string { return page.Folder(strings.TrimPrefix(o.Sitemap, o.Base)) }
+
+// host is the name of the site for people: the host, and the port if there is one.
+func (o Options) host() string { return o.Base[strings.Index(o.Base, "//")+2:] }
 
 // Document is one finished document. It is never changed.
 type Document struct {
@@ -56,12 +41,10 @@ type Document struct {
 	Policy string // for Content-Security-Policy; "": none is needed
 	ETag   string // without quotes; equal ones of documents of one Name mean equal bodies
 
-	body func() []byte
+	// Body renders the document, which takes longer than all else: callers that hold a document with this Name and ETag
+	// skip it. It is safe for concurrent use.
+	Body func() []byte
 }
-
-// Body renders the document, which takes longer than all else: callers that hold a document with this Name and ETag
-// skip it. It is safe for concurrent use.
-func (d Document) Body() []byte { return d.body() }
 
 // newDocument makes a document whose body depends on policy, template and content alone.
 func newDocument(name, contentType, policy, template string, content any, body func() []byte) Document {
@@ -71,54 +54,71 @@ func newDocument(name, contentType, policy, template string, content any, body f
 	return Document{name, contentType + "; charset=utf-8", policy, strconv.FormatUint(hash.Sum64(), 36), body}
 }
 
-//go:embed sitemap.css
-var stylesheet string
-
-// Stylesheet is the CSS that XML sitemaps refer to. It is the same for all sites.
-func Stylesheet() Document {
-	return newDocument(".css", "text/css", "", stylesheet, nil, func() []byte { return []byte(stylesheet) })
+// Builder makes the documents of the pages that it is given. Equal pages and options give equal documents in the same
+// order. It holds one document's pages for each folder that the last page is in, of at most 17, and 1,000 for the feed.
+type Builder struct {
+	tree
+	latest latest
 }
 
-// Build makes the documents of pages, which come in the order of [page.Compare] without duplicates. Equal pages and
-// options give equal documents in the same order. Without pages there is no HTML, and without dates there is no feed.
-// An error is that of pages, or [page.ErrRelative]; no document follows it.
-//
-// Build holds one document's pages for each folder that the current page is in, of at most 17, and 1,000 for the feed.
-func Build(pages iter.Seq2[Page, error], o Options) iter.Seq2[Document, error] {
-	return func(yield func(Document, error) bool) {
-		var latest latest
-		root := &folder{path: page.Folder(strings.TrimPrefix(o.Sitemap, o.Base)), name: ".html"}
-		t := &tree{Options: o, own: ownDocument, folder: root, emit: func(d Document) bool { return yield(d, nil) }}
-		for p, err := range pages {
-			if err == nil && !strings.HasPrefix(p.Path, "/") {
-				err = fmt.Errorf("'%s': %w", p.Path, page.ErrRelative)
-			}
-			if err != nil {
-				yield(Document{}, err)
-				return
-			}
-			if o.Feed {
-				latest.add(p)
-			}
-			if o.HTML && !t.add(p) {
-				return
-			}
-		}
-		if entries := latest.entries(); t.finish() && len(entries) > 0 {
-			yield(feedOf(entries, o), nil)
-		}
+// New returns a Builder that calls emit for each document as soon as it is complete.
+func New(o Options, emit func(Document)) *Builder {
+	return &Builder{tree: tree{Options: o, own: ownDocument, folder: &folder{path: o.root(), name: ".html"}, emit: emit}}
+}
+
+// Add adds a page, which comes after all others in the order of [page.Compare].
+func (b *Builder) Add(p page.Page) {
+	if b.Feed {
+		b.latest.add(b.Base, p)
 	}
+	if b.HTML {
+		b.addPage(p)
+	}
+}
+
+// Finish makes the documents that are left. Without pages there is no HTML, and without dates there is no feed.
+func (b *Builder) Finish() {
+	if b.held.size <= maxRows {
+		b.own = math.MaxInt // there is one document
+	}
+	for b.place(); b.folder.parent != nil; {
+		b.close()
+	}
+	if b.held.size > 0 {
+		b.document(b.folder)
+	}
+	b.feed()
+	if b.Stylesheet {
+		b.emit(newDocument(".css", "text/css", "", stylesheet, nil, func() []byte { return []byte(stylesheet) }))
+	}
+}
+
+// titleOf is the title of a page; "": its path stands for it.
+func titleOf(p page.Page) string {
+	if p.Extensions == nil {
+		return ""
+	}
+	return p.Extensions.Title
+}
+
+// dateOf returns when a page changed; ok is false if that is not known. RFC 3339 has years of four digits.
+func dateOf(p page.Page) (t time.Time, ok bool) {
+	t = time.Unix(p.LastMod, 0).UTC()
+	return t, p.LastMod != 0 && t.Year() > 0 && t.Year() < 10_000
 }
 
 // clean makes a text fit for one line: it collapses white space, and drops characters that XML forbids
 // (https://www.w3.org/TR/xml/#charsets), controls, and what overrides the writing direction of the text after it.
-// Invalid UTF-8 becomes U+FFFD. A text of more than [MaxTitle] characters is cut, and ends in an ellipsis.
+// Invalid UTF-8 becomes U+FFFD. A text of more than maxTitle characters is cut, and ends in an ellipsis.
 func clean(text string) string {
+	if len(text) <= maxTitle && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return text // as most paths are
+	}
 	text = strings.Join(strings.Fields(strings.Map(visible, text)), " ")
-	if utf8.RuneCountInString(text) <= MaxTitle {
+	if utf8.RuneCountInString(text) <= maxTitle {
 		return text
 	}
-	return strings.TrimRight(string([]rune(text)[:MaxTitle-1]), " ") + "…"
+	return strings.TrimRight(string([]rune(text)[:maxTitle-1]), " ") + "…"
 }
 
 func visible(r rune) rune {

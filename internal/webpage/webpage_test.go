@@ -2,7 +2,6 @@ package webpage
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -17,12 +16,16 @@ import (
 
 var options = Options{Base: "https://example.com", Sitemap: "https://example.com/sitemap", HTML: true, Feed: true, Hubs: []string{"https://hub.example.net/?a=1&b=2"}}
 
+func newPage(path string, lastMod int64, title string) page.Page {
+	return page.Page{Path: path, LastMod: lastMod, Extensions: &page.Extensions{Title: title}}
+}
+
 // titled makes pages of paths and their titles, a day apart, in order.
-func titled(titles map[string]string) (pages []Page) {
+func titled(titles map[string]string) (pages []page.Page) {
 	for path, title := range titles {
-		pages = append(pages, Page{page.Page{Path: path}, title})
+		pages = append(pages, newPage(path, 0, title))
 	}
-	slices.SortFunc(pages, func(a, b Page) int { return page.Compare(a.Page, b.Page) })
+	slices.SortFunc(pages, page.Compare)
 	for i := range pages {
 		pages[i].LastMod = 1700000000 + int64(i)*86400
 	}
@@ -30,39 +33,35 @@ func titled(titles map[string]string) (pages []Page) {
 }
 
 // numbered makes n pages, whose paths sort by their numbers.
-func numbered(n int, path func(i int) string) iter.Seq[Page] {
-	return func(yield func(Page) bool) {
+func numbered(n int, path func(i int) string) iter.Seq[page.Page] {
+	return func(yield func(page.Page) bool) {
 		for i := range n {
-			if !yield(Page{page.Page{Path: path(i), LastMod: 1700000000 + int64(i)*60}, fmt.Sprintf("The page with the number %d", i)}) {
+			if !yield(newPage(path(i), 1700000000+int64(i)*60, fmt.Sprintf("The page with the number %d", i))) {
 				return
 			}
 		}
 	}
 }
 
-func stream(pages iter.Seq[Page]) iter.Seq2[Page, error] {
-	return func(yield func(Page, error) bool) {
-		for p := range pages {
-			if !yield(p, nil) {
-				return
-			}
-		}
+// each calls emit for the documents of pages.
+func each(pages iter.Seq[page.Page], o Options, emit func(Document)) {
+	b := New(o, emit)
+	for p := range pages {
+		b.Add(p)
 	}
+	b.Finish()
 }
 
 // build returns documents by name.
-func build(t testing.TB, pages iter.Seq[Page], o Options) map[string]Document {
+func build(t testing.TB, pages iter.Seq[page.Page], o Options) map[string]Document {
 	t.Helper()
 	documents := make(map[string]Document)
-	for d, err := range Build(stream(pages), o) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	each(pages, o, func(d Document) {
 		if _, ok := documents[d.Name]; ok {
 			t.Fatalf("two documents are %s", d.Name)
 		}
 		documents[d.Name] = d
-	}
+	})
 	return documents
 }
 
@@ -198,7 +197,7 @@ func checkDocument(t testing.TB, d Document, root *html.Node) {
 				t.Errorf("%s has %s=%q", n.Data, a.Key, a.Val)
 			}
 		}
-		if length := utf8.RuneCountInString(text(n)); n.Data == "bdi" && length > MaxTitle+2 { // a part's " …"
+		if length := utf8.RuneCountInString(text(n)); n.Data == "bdi" && length > maxTitle+2 { // a part's " …"
 			t.Errorf("a text of %d characters", length)
 		}
 	}
@@ -217,9 +216,9 @@ func TestClean(t *testing.T) {
 		{"overrides of direction", "\u202eabc\u202c\u2066d\u2069", "abcd"},
 		{"right to left, with a mark", "שלום\u200f!", "שלום\u200f!"},
 		{"emoji of several characters", "👩‍👩‍👧 🏴󠁧󠁢󠁥󠁮󠁧󠁿", "👩‍👩‍👧 🏴󠁧󠁢󠁥󠁮󠁧󠁿"},
-		{"as long as may be", strings.Repeat("ü", MaxTitle), strings.Repeat("ü", MaxTitle)},
-		{"longer", strings.Repeat("ü", 10_000), strings.Repeat("ü", MaxTitle-1) + "…"},
-		{"longer, cut at a blank", strings.Repeat("a", MaxTitle-2) + " bcd", strings.Repeat("a", MaxTitle-2) + "…"},
+		{"as long as may be", strings.Repeat("ü", maxTitle), strings.Repeat("ü", maxTitle)},
+		{"longer", strings.Repeat("ü", 10_000), strings.Repeat("ü", maxTitle-1) + "…"},
+		{"longer, cut at a blank", strings.Repeat("a", maxTitle-2) + " bcd", strings.Repeat("a", maxTitle-2) + "…"},
 		{"nothing", " \x00\n", ""},
 	} {
 		if got := clean(tt.in); got != tt.want {
@@ -228,69 +227,26 @@ func TestClean(t *testing.T) {
 	}
 }
 
-func TestBuildErrors(t *testing.T) {
-	broken := errors.New("broken")
+func TestOptions(t *testing.T) {
+	none, dated, undated, far := []page.Page(nil), []page.Page{{Path: "/", LastMod: -1}}, []page.Page{{Path: "/"}}, []page.Page{{Path: "/", LastMod: 1 << 40}}
 	for _, tt := range []struct {
-		name string
-		page Page
-		err  error
-		want error
+		name  string
+		pages []page.Page
+		o     Options
+		want  string
 	}{
-		{"of pages", Page{}, broken, broken},
-		{"no path", Page{}, nil, page.ErrRelative},
-		{"a path that would be another host", Page{Page: page.Page{Path: ".evil.example/"}}, nil, page.ErrRelative},
+		{"all", dated, Options{HTML: true, Feed: true, Stylesheet: true}, ".html .atom .css"},
+		{"only HTML", dated, Options{HTML: true}, ".html"},
+		{"only the feed", dated, Options{Feed: true}, ".atom"},
+		{"only the stylesheet", none, Options{Stylesheet: true}, ".css"},
+		{"nothing", dated, Options{}, ""},
+		{"no pages", none, Options{HTML: true, Feed: true}, ""},
+		{"no dates", undated, Options{HTML: true, Feed: true}, ".html"},
+		{"no date of four digits", far, Options{HTML: true, Feed: true}, ".html"},
 	} {
-		pages := func(yield func(Page, error) bool) {
-			if yield(Page{Page: page.Page{Path: "/", LastMod: 1}}, nil) && yield(tt.page, tt.err) {
-				t.Error("went on after an error")
-			}
-		}
-		for d, err := range Build(pages, options) {
-			if !errors.Is(err, tt.want) {
-				t.Errorf("%s: got %s and %v, want %v", tt.name, d.Name, err, tt.want)
-			}
-		}
-	}
-}
-
-func TestBuildStopsEarly(t *testing.T) {
-	pages := numbered(5000, func(i int) string { return fmt.Sprintf("/%d/%05d", i/1000, i) })
-	all := len(build(t, pages, options))
-	for n := 1; n <= all; n++ {
-		got := 0
-		for range Build(stream(pages), options) {
-			if got++; got == n {
-				break
-			}
-		}
-		if got != n {
-			t.Errorf("got %d documents, want %d", got, n)
-		}
-	}
-}
-
-func TestBuildOptions(t *testing.T) {
-	dated, undated := []Page{{Page: page.Page{Path: "/", LastMod: 1}}}, []Page{{Page: page.Page{Path: "/"}}}
-	far := []Page{{Page: page.Page{Path: "/", LastMod: 1 << 40}}}
-	for _, tt := range []struct {
-		name       string
-		pages      []Page
-		html, feed bool
-		want       string
-	}{
-		{"all", dated, true, true, ".html .atom"},
-		{"pages alone", dated, true, false, ".html"},
-		{"the feed alone", dated, false, true, ".atom"},
-		{"nothing", dated, false, false, ""},
-		{"no pages", nil, true, true, ""},
-		{"no dates", undated, true, true, ".html"},
-		{"no date of four digits", far, true, true, ".html"},
-	} {
-		o, got := options, []string{}
-		o.HTML, o.Feed = tt.html, tt.feed
-		for d := range Build(stream(slices.Values(tt.pages)), o) {
-			got = append(got, d.Name)
-		}
+		got := []string{}
+		tt.o.Base, tt.o.Sitemap = options.Base, options.Sitemap
+		each(slices.Values(tt.pages), tt.o, func(d Document) { got = append(got, d.Name) })
 		if strings.Join(got, " ") != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
@@ -305,11 +261,12 @@ func TestETags(t *testing.T) {
 			t.Errorf("%s is not the same twice", name)
 		}
 	}
-	changes := map[string]func(pages []Page, o *Options){
-		"a title": func(pages []Page, _ *Options) { pages[77].Title = "Another" },
-		"a date":  func(pages []Page, _ *Options) { pages[77].LastMod += 86400 },
-		"a path":  func(pages []Page, _ *Options) { pages[77].Path += "a" },
-		"a host":  func(_ []Page, o *Options) { o.Base = "https://example.org" },
+	changes := map[string]func(pages []page.Page, o *Options){
+		"a title": func(pages []page.Page, _ *Options) { pages[77] = newPage(pages[77].Path, pages[77].LastMod, "Another") },
+		"a date":  func(pages []page.Page, _ *Options) { pages[77].LastMod += 86400 },
+		"a path":  func(pages []page.Page, _ *Options) { pages[77].Path += "a" },
+		"a hub":   func(_ []page.Page, o *Options) { o.Hubs = nil },
+		"a host":  func(_ []page.Page, o *Options) { o.Base = "https://example.org" },
 	}
 	for name, change := range changes {
 		o, pages := options, slices.Clone(pages)
@@ -335,9 +292,9 @@ func TestETags(t *testing.T) {
 
 // TestStylesheet looks for what must never be in it, and for all that it has to show. How it looks, only a browser tells.
 func TestStylesheet(t *testing.T) {
-	d := Stylesheet()
+	d := build(t, slices.Values([]page.Page(nil)), Options{Stylesheet: true})[".css"]
 	css := string(d.Body())
-	if d.Name != ".css" || d.Type != "text/css; charset=utf-8" || d.ETag != Stylesheet().ETag || len(css) > 5000 || strings.Count(css, "{") != strings.Count(css, "}") {
+	if d.Type != "text/css; charset=utf-8" || len(css) > 5000 || strings.Count(css, "{") != strings.Count(css, "}") {
 		t.Errorf("got %s, %s, %d bytes", d.Name, d.Type, len(css))
 	}
 	for _, s := range []string{"url(", "@import", "http", "</"} {
