@@ -53,7 +53,8 @@ type (
 		Links   []atomLink `xml:"link"`
 	}
 	atomFeed struct {
-		XMLName xml.Name `xml:"http://www.w3.org/2005/Atom feed"`
+		XMLName   xml.Name `xml:"http://www.w3.org/2005/Atom feed"`
+		Generator string   `xml:"generator"` // by which builds know their files, as by that of HTML and CSS
 		atomEntry
 		Author  string      `xml:"author>name"`
 		Entries []atomEntry `xml:"entry"`
@@ -74,7 +75,7 @@ func (b *Builder) feed() {
 	for _, hub := range b.Hubs {
 		links = append(links, atomLink{"hub", hub})
 	}
-	f := atomFeed{Author: b.host(), atomEntry: atomEntry{self, b.host(), b.latest.pages[0].Updated, links}}
+	f := atomFeed{Generator: "caddy-sitemap", Author: b.host(), atomEntry: atomEntry{self, b.host(), b.latest.pages[0].Updated, links}}
 	for _, p := range b.latest.pages {
 		f.Entries = append(f.Entries, p.atomEntry)
 	}
