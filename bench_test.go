@@ -16,6 +16,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // bench is an App with one handler, to which a matcher for named.example leads and one for
@@ -129,8 +130,7 @@ func snapshotOf(t testing.TB, shardURLs int, paths ...string) *publish.Snapshot 
 		}
 	}
 	s, err := publish.Build(t.Context(), pages, nil, publish.Options{
-		Base: "https://example.com", ShardURLs: shardURLs, Now: time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC),
-		Document: func(suffix string) string { return "https://example.com/sitemap" + suffix + ".xml" },
+		Options: webpage.Options{Base: "https://example.com", Sitemap: "https://example.com/sitemap"}, ShardURLs: shardURLs, Now: time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -71,6 +71,9 @@ func (h *Handler) options([]string) option.Options {
 		{Name: "shard_urls", Usage: "<n>", To: &h.ShardURLs},
 		{Name: "max_urls", Usage: "<n>", To: &h.MaxURLs},
 		{Name: "robots_txt", Usage: "on|off", To: &h.RobotsTxt},
+		{Name: "feed", To: &h.Feed},
+		{Name: "html", To: &h.HTML},
+		{Name: "stylesheet", Usage: "on|off", To: &h.Stylesheet},
 		{Name: "schema", Usage: "0.9|0.84", To: &h.Schema},
 		{Name: "exclude", Usage: "<path-pattern...>", To: &h.Exclude},
 		{Name: "rule", Usage: "<path-pattern...>", Block: func(patterns []string) option.Options {

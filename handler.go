@@ -50,10 +50,23 @@ func (w wanted) String() string {
 	switch {
 	case w.robots:
 		return "robots"
+	case w.form == publish.FormFile:
+		return fileLabel(w.suffix)
 	case w.suffix != "":
 		return "shard"
 	}
 	return "sitemap"
+}
+
+// fileLabel is the name in metrics of a document beside the XML.
+func fileLabel(suffix string) string {
+	switch path.Ext(suffix) {
+	case ".html":
+		return "html"
+	case ".atom":
+		return "feed"
+	}
+	return "stylesheet"
 }
 
 // match returns the document that a decoded path names. ok is false if it names none.
@@ -61,9 +74,9 @@ func (h *Handler) match(path string) (wanted, bool) {
 	if path == robotsPath {
 		return wanted{robots: true}, h.settings.robots
 	}
-	suffix, form, ok := publish.ParseName(path, h.settings.stem)
+	suffix, form, ok := h.settings.parseName(path, h.settings.stem)
 	if rest, found := strings.CutPrefix(path, h.settings.folder); found && !ok { // nothing strips the prefix of the base URL
-		suffix, form, ok = publish.ParseName(rest, h.settings.stem)
+		suffix, form, ok = h.settings.parseName(rest, h.settings.stem)
 	}
 	return wanted{suffix: suffix, form: form}, ok
 }

@@ -2,6 +2,7 @@ package sitemap
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"net/http"
 	"slices"
@@ -29,10 +30,11 @@ const (
 // writeDocument writes a document in a form, and in an encoding that the client accepts. It
 // returns the status. fresh is the time until the document may change.
 func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form, fresh time.Duration) int {
-	compressed := f == publish.FormGzip || f == publish.FormXML && slices.ContainsFunc(encode.AcceptedEncodings(r, nil), func(coding string) bool {
+	negotiated := f == publish.FormXML || f == publish.FormFile
+	compressed := f == publish.FormGzip || negotiated && slices.ContainsFunc(encode.AcceptedEncodings(r, nil), func(coding string) bool {
 		return coding == "gzip" || coding == "*"
 	})
-	contentType, etag, encoding, open, size := contentXML, d.Headers.ETagXML, "", d.XML, d.Size
+	contentType, etag, encoding, open, size := cmp.Or(d.Type, contentXML), d.Headers.ETagXML, "", d.XML, d.Size
 	switch {
 	case f == publish.FormGzip:
 		contentType, etag = contentGzip, d.Headers.ETagFile
@@ -42,11 +44,14 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, 
 		etag, encoding = d.Headers.ETagGzip, "gzip"
 	}
 	header := w.Header()
-	var control, vary, length string
+	var control, vary, length, sniff string
+	if f == publish.FormFile {
+		sniff = "nosniff"
+	}
 	if header["Cache-Control"] == nil {
 		control = "max-age=" + strconv.Itoa(int(min(max(fresh, 0), longestAge)/time.Second))
 	}
-	if f == publish.FormXML && !httpguts.HeaderValuesContainsToken(header["Vary"], "Accept-Encoding") {
+	if negotiated && !httpguts.HeaderValuesContainsToken(header["Vary"], "Accept-Encoding") {
 		if vary = "Accept-Encoding"; header["Vary"] != nil {
 			header["Vary"], vary = append(header["Vary"], vary), ""
 		}
@@ -61,10 +66,12 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, 
 		{"Cache-Control", control},
 		{"Content-Encoding", encoding},
 		{"Content-Length", length},
+		{"Content-Security-Policy", d.Policy},
 		{"Content-Type", contentType},
 		{"Etag", etag},
 		{"Last-Modified", d.Headers.LastModified},
 		{"Vary", vary},
+		{"X-Content-Type-Options", sniff},
 		{"X-Robots-Tag", "noindex"},
 	}
 	values := make([]string, len(fields))

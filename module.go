@@ -55,8 +55,10 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 func init() {
@@ -129,6 +131,21 @@ type Handler struct {
 	// Whether `/robots.txt` names the sitemap. The line is added to the robots.txt of the site as it
 	// is served; no file is changed. Default: true.
 	RobotsTxt *bool `json:"robots_txt,omitempty"`
+
+	// Whether an Atom feed of the 500 pages that changed last is served beside the sitemap, at its
+	// path with `.atom` in place of `.xml`. robots.txt names it, too. It needs dates: `lastmod` must
+	// not be `off`. Default: false.
+	Feed bool `json:"feed,omitempty"`
+
+	// Whether pages for people are served beside the sitemap, at its path with `.html` in place of
+	// `.xml`: folders and pages with titles and dates, and a filter. They contain all that is
+	// listed, in documents of 200 kB at most. Default: false.
+	HTML bool `json:"html,omitempty"`
+
+	// Whether the XML documents name a CSS stylesheet, which browsers show them with as a table. It is
+	// served at the path of the sitemap with `.css` in place of `.xml`. Crawlers ignore it.
+	// Default: true.
+	Stylesheet *bool `json:"stylesheet,omitempty"`
 
 	// The version of the sitemap schema: `0.9` of sitemaps.org, or `0.84`, Google's first, which
 	// some in-house search engines still read. Default: `0.9`.
@@ -280,6 +297,16 @@ type settings struct {
 	canonical   bool // canonicals are respected
 	omitOrphans bool
 	extract     htmlmeta.Options
+	beside      webpage.Options // without the site's URLs
+}
+
+// parseName is [publish.ParseName] for the documents that are turned on.
+func (s *settings) parseName(path, stem string) (suffix string, form publish.Form, ok bool) {
+	suffix, form, ok = publish.ParseName(path, stem)
+	if ok && form == publish.FormFile {
+		ok = map[string]bool{"feed": s.beside.Feed, "html": s.beside.HTML, "stylesheet": s.beside.Stylesheet}[fileLabel(suffix)]
+	}
+	return suffix, form, ok
 }
 
 // hint applies the first rule that matches a page.
@@ -361,8 +388,10 @@ func (h *Handler) compile(base string) (err error) {
 		dates:       indexing.Mode(c.Choose("lastmod", h.LastMod, "auto", "mtime", "off")),
 		canonical:   c.Choose("canonical", h.Canonical, "respect", "ignore") == 0,
 		omitOrphans: c.Choose("orphans", h.Orphans, "list", "omit") == 1,
-		extract:     htmlmeta.Options{Alternates: slices.Contains(h.Extensions, "alternates"), Images: slices.Contains(h.Extensions, "images")},
+		extract:     htmlmeta.Options{Alternates: slices.Contains(h.Extensions, "alternates"), Images: slices.Contains(h.Extensions, "images"), Titles: h.Feed || h.HTML},
+		beside:      webpage.Options{HTML: h.HTML, Feed: h.Feed, Stylesheet: h.Stylesheet == nil || *h.Stylesheet},
 	}
+	c.Refuse(h.Feed && s.dates == indexing.Off, "a feed needs dates: remove 'lastmod off', or feed")
 	if base != "" {
 		s.base, s.prefix, err = origin.ParseBase(base)
 		c.Refuse(err != nil, "base_url '%s': %w", base, err)

@@ -38,15 +38,19 @@ func (h *Handler) serveRobots(w http.ResponseWriter, r *http.Request, next caddy
 	if err != nil || snapshot == nil {
 		err = next.ServeHTTP(w, r)
 	} else {
-		status, err = nameSitemap(w, r, next, named.sitemapURL())
+		urls := []string{named.sitemapURL()}
+		if feed := snapshot.Find(".atom"); feed != nil {
+			urls = append(urls, named.origin+named.docPath(feed.Suffix, ""))
+		}
+		status, err = nameSitemap(w, r, next, urls)
 	}
 	s.state.readers.Count(r.UserAgent(), "robots", cmp.Or(status, statusOf(err)), h.app.now())
 	return err
 }
 
-// nameSitemap serves the robots.txt that the next handler has with the Sitemap line in it,
+// nameSitemap serves the robots.txt that the next handler has with the Sitemap lines in it,
 // or without where it says something else. It returns the status, 0 where none was sent.
-func nameSitemap(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, sitemap string) (int, error) {
+func nameSitemap(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, urls []string) (int, error) {
 	// The next handler is asked for the whole file as it is. The client's conditions, and the
 	// range that it asks for, are met by what is made of that.
 	whole, header := r.Clone(r.Context()), w.Header()
@@ -70,7 +74,7 @@ func nameSitemap(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler,
 		return status, nil
 	}
 	contentType := header.Get("Content-Type")
-	body, made := robotstxt.Naming(contentType, own, sitemap)
+	body, made := robotstxt.Naming(contentType, own, urls...)
 	if bytes.Equal(body, own) {
 		modified, _ := http.ParseTime(header.Get("Last-Modified"))
 		return serveContent(w, r, modified, bytes.NewReader(own)), nil

@@ -139,7 +139,7 @@ func (i *identity) sitemapURL() string { return i.origin + i.docPath("", ".xml")
 
 // isDocument reports whether a path is that of one of the site's own documents.
 func (i *identity) isDocument(path string) bool {
-	_, _, ok := publish.ParseName(path, i.docPath("", ""))
+	_, _, ok := i.handler.settings.parseName(path, i.docPath("", ""))
 	return ok
 }
 

@@ -115,7 +115,7 @@ func TestMetrics(t *testing.T) {
 		{4, 4, "pages", []string{site}},
 		{0, 0, "pending_pages", []string{site}},
 		{1, 1, "shards", []string{site}},
-		{100, 1000, "documents_bytes", []string{site}},
+		{100, 2000, "documents_bytes", []string{site}},
 		{0, harness.Patience.Seconds(), "snapshot_age_seconds", []string{site}},
 		{1, 1, "left_out_pages", []string{site, "reason=noindex"}},
 		{1, 1, "left_out_pages", []string{site}},

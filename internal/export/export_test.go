@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 const sitemap = "https://example.com/sitemap.xml"
@@ -26,8 +27,7 @@ func snapshot(t *testing.T, from, to int) *publish.Snapshot {
 		for i := from; i < to && yield(page.Page{Path: fmt.Sprintf("/%04d", i)}, nil); i++ {
 		}
 	}, nil, publish.Options{
-		Base: "https://example.com", ShardURLs: 10,
-		Document: func(suffix string) string { return "https://example.com/sitemap" + suffix + ".xml" },
+		Options: webpage.Options{Base: "https://example.com", Sitemap: "https://example.com/sitemap"}, ShardURLs: 10,
 	})
 	if err != nil {
 		t.Fatal(err)

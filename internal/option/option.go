@@ -21,8 +21,8 @@ type Option struct {
 	Hint  string // where it belongs instead; "": it belongs here
 
 	// To points to what the arguments set: a string, a list of strings, a number, a *bool (on or off), a bool (true
-	// for off), a float64 (see [ParseRate]), or a [json.Unmarshaler], such as a duration. Nil: only Block takes the
-	// arguments.
+	// for off, or without a Usage), a float64 (see [ParseRate]), or a [json.Unmarshaler], such as a duration. Nil:
+	// only Block takes the arguments.
 	To any
 
 	// Block returns the options of the block that follows these arguments. Nil: it has no block.
@@ -37,11 +37,16 @@ func (o Option) Set(args []string) (err error) {
 	switch {
 	case o.Hint != "":
 		return fmt.Errorf("%s does not belong here: %s", o.Name, o.Hint)
+	case o.Usage == "" && len(args) > 0 && o.Block == nil:
+		return fmt.Errorf("unexpected argument '%s': write %s alone", args[0], o.Name)
 	case o.Usage == "" && len(args) > 0:
 		return fmt.Errorf("unexpected argument '%s': the options of %s belong in a block", args[0], o.Name)
 	case isOne && !to.IsZero():
 		return fmt.Errorf("%s is given twice", o.Name)
 	case len(args) == 0 && (o.Usage == "" || o.Usage[0] == '['):
+		if flag, ok := o.To.(*bool); ok && o.Usage == "" {
+			*flag = true
+		}
 		return nil
 	case len(args) == 0, len(args) > 1 && isOne:
 		return fmt.Errorf("wrong number of values: use '%s %s'", o.Name, o.Usage)

@@ -13,6 +13,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // faulty is a storage that takes its time, or fails to load.
@@ -178,7 +179,7 @@ func TestSnapshot(t *testing.T) {
 		for i := range 5 {
 			yield(page.Page{Path: fmt.Sprint("/", i)}, nil)
 		}
-	}, nil, publish.Options{Base: "https://example.com", ShardURLs: 2, Now: time.Unix(1e9, 0), Document: func(suffix string) string { return "https://example.com/sitemap" + suffix + ".xml" }})
+	}, nil, publish.Options{Options: webpage.Options{Base: "https://example.com", Sitemap: "https://example.com/sitemap"}, ShardURLs: 2, Now: time.Unix(1e9, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"path"
 	"runtime"
 	"slices"
 	"strconv"
@@ -20,6 +21,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/shard"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // Bounds of the protocol (https://www.sitemaps.org/protocol.html#index): documents of an index, and uncompressed bytes
@@ -34,19 +36,13 @@ const (
 
 // Options are what a [Build] needs besides pages.
 type Options struct {
-	Base      string // scheme, host and port of pages, such as "https://example.com"
+	webpage.Options // the documents beside the XML, and the base of pages and the URL of the sitemap
+
 	Schema    sitemapxml.Schema
 	ShardURLs int       // the most pages in a document; 0: shard.DefaultMaxPages
 	Extended  bool      // extensions of pages are written, if the schema has them
 	Workers   int       // goroutines that encode shards; up to 1: only the caller's
 	Now       time.Time // modification time of new documents
-
-	// Stylesheet is the URL of a CSS stylesheet that the documents name, as in [sitemapxml.Encoder].
-	Stylesheet string
-
-	// Document returns the absolute URL of the shard with a suffix, which is "-" and 12 hexadecimal digits. The
-	// URLs of all shards have the same length.
-	Document func(suffix string) string
 }
 
 // Build builds the snapshot of pages, which come in the order of [page.Compare] without duplicates. A document that
@@ -57,7 +53,7 @@ type Options struct {
 func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Snapshot, o Options) (*Snapshot, error) {
 	o.Extended = o.Extended && o.Schema == sitemapxml.Schema09
 	b := &builder{Options: o, previous: previous, leftOut: make(map[string]int)}
-	b.slots, b.room = make(chan struct{}, max(o.Workers, 1)), b.indexRoom()
+	b.slots, b.room, b.web = make(chan struct{}, max(o.Workers, 1)), b.indexRoom(), webpage.New(o.Options, b.addFile)
 	defer b.workers.Wait()
 	if err := shard.Cut(ctx, pages, shard.Options{MaxPages: o.ShardURLs, Fits: b.fits}, b.add); err != nil {
 		return nil, err
@@ -72,14 +68,16 @@ type builder struct {
 	room     int // for shards in the index
 	slots    chan struct{}
 	workers  sync.WaitGroup
+	web      *webpage.Builder
 	shards   []*Document
+	files    []*Document
 	leftOut  map[string]int
 }
 
 // indexRoom returns how many shards fit into an index.
 func (b *builder) indexRoom() int {
 	const escaped, elements = 6, 128 // at most: bytes of a character, and of the rest of an entry
-	return min(maxShards, maxBytes/(escaped*len(b.Document(suffixOf(0)))+elements))
+	return min(maxShards, maxBytes/(escaped*len(b.url(suffixOf(0)))+elements))
 }
 
 // fits reports whether a document has room for pages.
@@ -92,7 +90,11 @@ func (b *builder) fits(pages []page.Page) bool {
 }
 
 func (b *builder) encoder(extended bool) sitemapxml.Encoder {
-	return sitemapxml.Encoder{Schema: b.Schema, Base: b.Base, Extended: extended, Stylesheet: b.Stylesheet}
+	e := sitemapxml.Encoder{Schema: b.Schema, Base: b.Base, Extended: extended}
+	if b.Stylesheet {
+		e.Stylesheet = path.Base(b.Sitemap) + ".css"
+	}
+	return e
 }
 
 // add encodes a shard, in a worker if there are any.
@@ -111,36 +113,65 @@ func (b *builder) add(s shard.Shard) error {
 		d.Suffix = suffixOf(s.ID)
 	}
 	b.shards = append(b.shards, d)
+	b.run(func() { b.encode(d, s.Pages) })
+	for _, p := range s.Pages {
+		b.web.Add(p)
+	}
+	return nil
+}
+
+// addFile compresses a document beside the XML, unless the previous snapshot has the same.
+func (b *builder) addFile(f webpage.Document) {
+	if old := b.previous.Find(f.Name); old != nil && old.ETag == f.ETag {
+		b.files = append(b.files, old)
+		return
+	}
+	d := &Document{Suffix: f.Name, Type: f.Type, Policy: f.Policy, ETag: f.ETag}
+	b.files = append(b.files, d)
+	b.run(func() {
+		b.compress(d, func(w io.Writer) int64 {
+			n, _ := w.Write(f.Body())
+			return int64(n)
+		})
+	})
+}
+
+// run calls f, in a worker if there are any.
+func (b *builder) run(f func()) {
 	if b.Workers <= 1 {
-		b.encode(d, s.Pages)
-		return nil
+		f()
+		return
 	}
 	b.slots <- struct{}{}
 	b.workers.Go(func() {
 		defer func() { <-b.slots }()
-		b.encode(d, s.Pages)
+		f()
 	})
-	return nil
 }
 
 func suffixOf(id uint64) string { return fmt.Sprintf("-%012x", id) }
 
-// finish waits for the shards and adds the index.
+// url is the URL of an XML document.
+func (b *builder) url(suffix string) string { return b.Sitemap + suffix + FormXML.Extension() }
+
+// finish adds the rest of the files, waits for all documents, and adds the index.
 func (b *builder) finish() *Snapshot {
-	b.workers.Wait()
-	switch {
-	case len(b.shards) == 0:
+	if len(b.shards) == 0 {
 		return nil
-	case b.shards[0].Suffix == "": // the only one
-		return newSnapshot(b.shards[0], nil, b.previous, b.Now, b.leftOut)
 	}
-	return newSnapshot(b.index(), b.shards, b.previous, b.Now, b.leftOut)
+	b.web.Finish()
+	b.workers.Wait()
+	s := &Snapshot{Index: b.shards[0], Files: b.files, LeftOut: b.leftOut}
+	if s.Index.Suffix != "" { // it is not the only one
+		s.Index, s.Shards = b.index(), b.shards
+	}
+	return s.complete(b.previous, b.Now)
 }
 
 func (b *builder) index() *Document {
 	var shards []page.Page
 	for _, s := range b.shards {
-		shards = append(shards, page.Page{Path: b.Document(s.Suffix), LastMod: s.LastMod, LastModDay: s.LastModDay})
+		shards = append(shards, page.Page{Path: b.url(s.Suffix), LastMod: s.LastMod, LastModDay: s.LastModDay})
 	}
 	d := &Document{Index: true}
 	b.encode(d, shards)
@@ -176,14 +207,23 @@ func (b *builder) encode(d *Document, pages []page.Page) {
 			d.TextSize += int64(sitemapxml.TextSize(b.Base, p))
 		}
 	}
+	b.compress(d, func(w io.Writer) int64 {
+		hash := xxhash.New()
+		size := write(io.MultiWriter(hash, w))
+		d.ETag = etagOf(hash, size)
+		return size
+	})
+}
+
+// compress makes the rest of a new document, whose bytes write returns the number of.
+func (b *builder) compress(d *Document, write func(io.Writer) int64) {
 	buf := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(buf)
 	buf.Reset()
-	hash, gzip := xxhash.New(), sitemapxml.NewGzip(buf)
-	d.Size = write(io.MultiWriter(hash, gzip))
+	gzip := sitemapxml.NewGzip(buf)
+	d.Size = write(gzip)
 	_ = gzip.Close()
-	d.Gzip, d.ETag = slices.Clone(buf.Bytes()), etagOf(hash, d.Size)
-	d.Modified = b.Now.Truncate(time.Second).UTC()
+	d.Gzip, d.Modified = slices.Clone(buf.Bytes()), b.Now.Truncate(time.Second).UTC()
 	d.setHeaders()
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/shard"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,7 +30,7 @@ func options(o Options) Options {
 	if o.Now.IsZero() {
 		o.Now = testTime
 	}
-	o.Base, o.Document = base, func(suffix string) string { return base + "/sitemap" + suffix + ".xml" }
+	o.Base, o.Sitemap = base, base+"/sitemap"
 	return o
 }
 
@@ -253,14 +254,69 @@ func TestCarriedOver(t *testing.T) {
 			}
 		}
 	}
-	for _, o := range []Options{{ShardURLs: 100, Schema: sitemapxml.Schema084}, {ShardURLs: 100, Stylesheet: "sitemap.css"}} {
+	for _, o := range []Options{{ShardURLs: 100, Schema: sitemapxml.Schema084}, {ShardURLs: 100, Options: webpage.Options{Stylesheet: true}}} {
 		other := build(t, pages, before, o)
-		if len(changed(before, other)) != len(before.Shards)+1 {
+		if len(changed(before, other)) != len(other.all()) {
 			t.Error("documents of another schema or stylesheet were carried over")
 		}
-		for _, d := range other.all() {
-			if strings.Contains(read(t, d.XML), "?>\n<?xml-stylesheet type=\"text/css\" href=\"sitemap.css\"?>\n<") != (o.Stylesheet != "") {
+		for _, d := range append(slices.Clone(other.Shards), other.Index) {
+			if strings.Contains(read(t, d.XML), "?>\n<?xml-stylesheet type=\"text/css\" href=\"sitemap.css\"?>\n<") != o.Stylesheet {
 				t.Errorf("%+v: the stylesheet of %s is missing or unexpected", o, d.Suffix)
+			}
+		}
+	}
+}
+
+// TestFiles changes what is beside the XML.
+func TestFiles(t *testing.T) {
+	const at = 1234
+	pages := numbered(2000)
+	all := Options{ShardURLs: 100, Options: webpage.Options{HTML: true, Feed: true, Stylesheet: true}}
+	before := build(t, pages, nil, all)
+	if n := len(before.Files); n < 4 || before.Files[n-1].Suffix != ".html" || before.Pages != 2000 || before.Equal(build(t, pages, nil, Options{ShardURLs: 100})) {
+		t.Fatalf("got %d files of %d pages", n, before.Pages)
+	}
+	for suffix, want := range map[string]string{".html": "<title>Sitemap of example.com</title>", ".atom": "<id>https://example.com/p/0001999.html</id>", ".css": "urlset"} {
+		d := before.Find(suffix)
+		if text := read(t, d.XML); !strings.Contains(text, want) || int64(len(text)) != d.Size || d.Type == "" || (d.Policy != "") != (suffix == ".html") {
+			t.Errorf("%s: got %s, policy %s, %d bytes:\n%.1000s", suffix, d.Type, d.Policy, d.Size, text)
+		}
+	}
+	titled := func(at int) func(p []page.Page) {
+		return func(p []page.Page) { p[at].Extensions = &page.Extensions{Title: "Another"} }
+	}
+	for _, test := range []struct {
+		name   string
+		change func(p []page.Page)
+		xml    int    // documents that change
+		files  string // kinds of those that change
+	}{
+		{"nothing", func([]page.Page) {}, 0, ""},
+		{"a title", titled(at), 0, "part"},
+		{"the title of a new page", titled(1999), 0, ".atom part"},
+		{"a time of that day", func(p []page.Page) { p[at].LastMod++ }, 1, ""},
+		{"a date", func(p []page.Page) { p[at].LastMod += 1e6 }, 2, ".atom part"},
+		{"priority", func(p []page.Page) { p[at].Priority = 1 }, 1, ""},
+	} {
+		for _, workers := range []int{1, 3} {
+			o, pages := all, slices.Clone(pages)
+			o.Workers, o.Now = workers, testTime.Add(time.Hour)
+			test.change(pages)
+			xml, files := 0, []string(nil)
+			after := build(t, pages, before, o)
+			for _, suffix := range changed(before, after) {
+				switch d := after.Find(suffix); {
+				case d.Type == "":
+					xml++
+				case strings.HasPrefix(suffix, "-"):
+					files = append(files, "part")
+				default:
+					files = append(files, suffix)
+				}
+			}
+			slices.Sort(files)
+			if got := strings.Join(files, " "); xml != test.xml || got != test.files || before.Equal(after) != (xml == 0 && got == "") {
+				t.Errorf("%s: %d documents and %q change, want %d and %q", test.name, xml, got, test.xml, test.files)
 			}
 		}
 	}
@@ -307,7 +363,7 @@ func TestLimits(t *testing.T) {
 		}
 	}
 
-	b := &builder{Options: options(Options{}), leftOut: make(map[string]int), room: 2}
+	b := &builder{Options: options(Options{}), leftOut: make(map[string]int), room: 2, web: webpage.New(webpage.Options{}, nil)}
 	for i, pages := range [][]page.Page{pagesOf("/a"), pagesOf("/b"), pagesOf("/c", "/d"), pagesOf("/e")} {
 		b.add(shard.Shard{ID: uint64(i), Pages: pages})
 	}
@@ -316,7 +372,7 @@ func TestLimits(t *testing.T) {
 	}
 	for _, length := range []int{0, 100, 1500} {
 		b := &builder{Options: options(Options{})}
-		b.Document = func(suffix string) string { return base + "/" + strings.Repeat("&", length) + suffix + ".xml" }
+		b.Sitemap = base + "/" + strings.Repeat("&", length)
 		room := b.indexRoom()
 		b.shards = []*Document{{Suffix: suffixOf(1), LastMod: 1_700_000_000}}
 		one := b.index().Size

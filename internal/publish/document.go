@@ -13,16 +13,19 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
 
-// Document is one finished XML document, an index or a urlset. It never changes.
+// Document is one finished document: an index, a urlset, or a file beside these. It never changes.
 type Document struct {
-	Suffix   string    `json:"-"`                   // of its name, before the extension: see Options.Document; "": the index
+	Suffix   string    `json:"-"`                   // of its name: see ParseName; "": the index
 	Index    bool      `json:"index,omitempty"`     // it lists shards
-	Gzip     []byte    `json:"-"`                   // the XML, compressed
-	Size     int64     `json:"size"`                // bytes of the XML
-	TextSize int64     `json:"text_size,omitempty"` // bytes of the URLs, one a line; 0 for an index
-	ETag     string    `json:"etag"`                // of the XML, without quotes
+	Gzip     []byte    `json:"-"`                   // what it is, compressed
+	Size     int64     `json:"size"`                // bytes of that, decompressed
+	TextSize int64     `json:"text_size,omitempty"` // bytes of the URLs of a urlset, one a line
+	ETag     string    `json:"etag"`                // without quotes
 	Modified time.Time `json:"modified"`            // when ETag last changed, in whole seconds (UTC)
 	Headers  Headers   `json:"-"`
+
+	Type   string `json:"type,omitempty"`   // of a file, for Content-Type; "": XML
+	Policy string `json:"policy,omitempty"` // for Content-Security-Policy; "": none is needed
 
 	Pages      int    `json:"pages,omitempty"`   // of a urlset
 	First      string `json:"first,omitempty"`   // path of the first page
@@ -35,8 +38,8 @@ type Document struct {
 type Headers struct {
 	LastModified string
 	Length       string // of Document.Gzip
-	ETagXML      string // of FormXML as it is
-	ETagGzip     string // of FormXML with Content-Encoding gzip
+	ETagXML      string // of FormXML and FormFile as they are
+	ETagGzip     string // of these with Content-Encoding gzip
 	ETagFile     string // of FormGzip
 	ETagText     string // of FormText
 }
@@ -64,7 +67,7 @@ func (x *xmlReader) Close() error {
 	return nil
 }
 
-// XML decompresses the document. The reader must be closed, and not be used thereafter.
+// XML decompresses the document, whether it is XML or a file. The reader must be closed, and not be used thereafter.
 func (d *Document) XML() (io.ReadCloser, error) {
 	z := gzipReaders.Get().(*gzip.Reader)
 	if err := z.Reset(bytes.NewReader(d.Gzip)); err != nil {

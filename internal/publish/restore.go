@@ -33,7 +33,10 @@ func (s *Snapshot) Documents(g *store.Generation) (meta json.RawMessage, documen
 		if err != nil {
 			return nil, nil, err
 		}
-		name := storedStem + d.Suffix + FormGzip.Extension()
+		name := storedStem + d.Suffix
+		if d.Type == "" {
+			name += FormGzip.Extension()
+		}
 		stored, ok := known[name+string(meta)]
 		if !ok {
 			stored = store.NewDocument(name, meta, d.Gzip)
@@ -48,8 +51,7 @@ func (s *Snapshot) Documents(g *store.Generation) (meta json.RawMessage, documen
 // [store.Generation.Document], or match [store.ErrDamaged].
 func Restore(ctx context.Context, meta json.RawMessage, g *store.Generation) (*Snapshot, error) {
 	var m snapshotMeta
-	var index *Document
-	var shards []*Document
+	s := new(Snapshot)
 	malformed := json.Unmarshal(meta, &m)
 	for i, stored := range g.Documents() {
 		gzip, err := g.Document(ctx, i)
@@ -58,19 +60,25 @@ func Restore(ctx context.Context, meta json.RawMessage, g *store.Generation) (*S
 		}
 		d := &Document{Gzip: gzip}
 		malformed = cmp.Or(malformed, json.Unmarshal(stored.Meta, d))
-		d.Suffix, _, _ = ParseName(stored.Name, storedStem)
-		if d.setHeaders(); d.Suffix == "" {
-			index = d
-		} else {
-			shards = append(shards, d)
+		var form Form
+		d.Suffix, form, _ = ParseName(stored.Name, storedStem)
+		d.setHeaders()
+		switch {
+		case form == FormFile:
+			s.Files = append(s.Files, d)
+		case d.Suffix == "":
+			s.Index = d
+		default:
+			s.Shards = append(s.Shards, d)
 		}
 	}
-	if malformed == nil && (index == nil || index.Index != (len(shards) > 0)) {
+	if malformed == nil && (s.Index == nil || s.Index.Index != (len(s.Shards) > 0)) {
 		malformed = errors.New("documents are missing")
 	}
 	if malformed != nil {
 		return nil, fmt.Errorf("restoring the sitemap: %w: %w", store.ErrDamaged, malformed)
 	}
-	slices.SortFunc(shards, func(a, b *Document) int { return strings.Compare(a.First, b.First) })
-	return newSnapshot(index, shards, &Snapshot{retired: m.Retired}, time.Time{}, m.LeftOut), nil
+	slices.SortFunc(s.Shards, func(a, b *Document) int { return strings.Compare(a.First, b.First) })
+	s.LeftOut = m.LeftOut
+	return s.complete(&Snapshot{retired: m.Retired}, time.Time{}), nil
 }

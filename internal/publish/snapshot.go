@@ -16,6 +16,7 @@ const (
 type Snapshot struct {
 	Index   *Document      // the index, or the only urlset
 	Shards  []*Document    // in order of their pages; empty where Index is the only urlset
+	Files   []*Document    // what is beside the XML, by Suffix
 	Pages   int            // listed pages
 	Bytes   int64          // of memory, roughly
 	LeftOut map[string]int // pages that did not fit, by reason: [NoRoom], [TooLarge]
@@ -31,9 +32,10 @@ type retired struct {
 	At     time.Time `json:"at"`
 }
 
-// newSnapshot takes shards in order of their pages; without any, index is the only urlset.
-func newSnapshot(index *Document, shards []*Document, old *Snapshot, now time.Time, left map[string]int) *Snapshot {
-	s := &Snapshot{Index: index, Shards: shards, LeftOut: left, names: make(map[string]*Document, len(shards)+1)}
+// complete fills in what follows from the documents, and from the previous snapshot, which may be nil.
+func (s *Snapshot) complete(old *Snapshot, now time.Time) *Snapshot {
+	slices.SortFunc(s.Files, func(a, b *Document) int { return strings.Compare(a.Suffix, b.Suffix) })
+	s.names = make(map[string]*Document)
 	for _, d := range s.all() {
 		s.names[d.Suffix] = d
 		s.Pages += d.Pages
@@ -45,8 +47,8 @@ func newSnapshot(index *Document, shards []*Document, old *Snapshot, now time.Ti
 	return s
 }
 
-// all are the index and the shards.
-func (s *Snapshot) all() []*Document { return append([]*Document{s.Index}, s.Shards...) }
+// all are the index, the shards and the files.
+func (s *Snapshot) all() []*Document { return slices.Concat([]*Document{s.Index}, s.Shards, s.Files) }
 
 // retire remembers the shards of the previous snapshot that were removed.
 func (s *Snapshot) retire(previous *Snapshot, now time.Time) {
@@ -108,27 +110,29 @@ const (
 	FormXML Form = iota
 	FormGzip
 	FormText
+	FormFile // of what is beside the XML
 )
 
-var extensions = [...]string{FormXML: ".xml", FormGzip: ".xml.gz", FormText: ".txt"}
+var extensions = [...]string{FormXML: ".xml", FormGzip: ".xml.gz", FormText: ".txt", FormFile: ""}
 
-// Extension is what names of the form end in.
+// Extension is what names of the form end in. That of a file is a part of its suffix.
 func (f Form) Extension() string { return extensions[f] }
 
 // ParseName returns the suffix and form of the document that a path names. stem is the path of the sitemap without
 // its extension. ok is false if the path names no document.
 func ParseName(path, stem string) (suffix string, form Form, ok bool) {
 	rest, ours := strings.CutPrefix(path, stem)
-	for f, extension := range extensions {
+	for f, extension := range extensions[:FormFile] {
 		if suffix, found := strings.CutSuffix(rest, extension); ours && found {
-			return suffix, Form(f), suffix == "" || isShardSuffix(suffix)
+			return suffix, Form(f), suffix == "" || isHash(suffix, 12)
 		}
 	}
-	return "", 0, false
+	part, isHTML := strings.CutSuffix(rest, ".html")
+	isFile := rest == ".atom" || rest == ".css" || isHTML && (part == "" || isHash(part, 32))
+	return rest, FormFile, ours && isFile
 }
 
-// isShardSuffix matches a hyphen and 12 lower-case hexadecimal digits.
-func isShardSuffix(s string) bool {
-	digits, ok := strings.CutPrefix(s, "-")
-	return ok && len(digits) == 12 && strings.Trim(digits, "0123456789abcdef") == ""
+// isHash matches a hyphen and n lower-case hexadecimal digits.
+func isHash(s string, n int) bool {
+	return len(s) == 1+n && s[0] == '-' && strings.Trim(s[1:], "0123456789abcdef") == ""
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 func TestParseName(t *testing.T) {
@@ -27,6 +28,12 @@ func TestParseName(t *testing.T) {
 		{"/sitemap-000000000000.xml", "-000000000000", FormXML, true},
 		{"/sitemap-0123456789ab.xml.gz", "-0123456789ab", FormGzip, true},
 		{"/sitemap-fedcba987654.txt", "-fedcba987654", FormText, true},
+		{"/sitemap.html", ".html", FormFile, true},
+		{"/sitemap.atom", ".atom", FormFile, true},
+		{"/sitemap.css", ".css", FormFile, true},
+		{"/sitemap-0123456789abcdef0123456789abcdef.html", "-0123456789abcdef0123456789abcdef.html", FormFile, true},
+		{path: "/sitemap-0123456789abcdef0123456789abcdeF.html"}, {path: "/sitemap-0123456789abcdef0123456789abcdef0.html"}, {path: "/sitemap0123456789abcdef0123456789abcdef.html"},
+		{path: "/sitemap-0123456789abcdef0123456789abcdef.xml"}, {path: "/sitemap-0123456789ab.atom"}, {path: "/sitemap.css.gz"}, {path: "/sitemap.html/"}, {path: "/x/sitemap.css"},
 		{path: "/"}, {path: "/sitemap"}, {path: "/sitemap.gz"}, {path: "/sitemap.txt.gz"}, {path: "/sitemap.xml.xml"}, {path: "/sitemap.xml/"},
 		{path: "/Sitemap.xml"}, {path: "/docs/sitemap.xml"}, {path: "/sitemap-.xml"}, {path: "/sitemap-0123456789a.xml"},
 		{path: "/sitemap-0123456789abc.xml"}, {path: "/sitemap-0123456789AB.xml"}, {path: "/sitemap-0123456789ag.xml"}, {path: "/sitemap-00000\x00000000.xml"},
@@ -47,9 +54,9 @@ func fake(previous *Snapshot, now time.Time, firsts ...string) *Snapshot {
 	}
 	if len(shards) == 1 {
 		shards[0].Suffix = ""
-		return newSnapshot(shards[0], nil, previous, now, nil)
+		return (&Snapshot{Index: shards[0]}).complete(previous, now)
 	}
-	return newSnapshot(&Document{Index: true}, shards, previous, now, nil)
+	return (&Snapshot{Index: &Document{Index: true}, Shards: shards}).complete(previous, now)
 }
 
 func TestRetiredNames(t *testing.T) {
@@ -114,7 +121,8 @@ func TestRestore(t *testing.T) {
 	if len(fewer.retired) == 0 {
 		t.Fatal("no names were retired")
 	}
-	for name, s := range map[string]*Snapshot{"one urlset": build(t, numbered(3), nil, Options{}), "shards": many, "retired": fewer} {
+	for name, s := range map[string]*Snapshot{"one urlset": build(t, numbered(3), nil, Options{}), "shards": many, "retired": fewer,
+		"files": build(t, numbered(3000), nil, Options{Options: webpage.Options{HTML: true, Feed: true, Stylesheet: true}})} {
 		meta, g := kept(t, s)
 		documents := slices.Clone(g.Documents()) // in any order
 		documents[0], documents[len(documents)-1] = documents[len(documents)-1], documents[0]
@@ -130,7 +138,7 @@ func TestRestore(t *testing.T) {
 			t.Errorf("%s: got %s and %v, %v", name, again, documents, err)
 		}
 		for i, d := range s.all() {
-			if got := restored.all()[i]; got.Headers != d.Headers || !bytes.Equal(got.Gzip, d.Gzip) || documents[i].Object != g.Documents()[i].Object {
+			if got := restored.all()[i]; got.Type != d.Type || got.Policy != d.Policy || got.Headers != d.Headers || !bytes.Equal(got.Gzip, d.Gzip) || documents[i].Object != g.Documents()[i].Object {
 				t.Errorf("%s: got %+v, want %+v", name, got, d)
 			}
 		}
