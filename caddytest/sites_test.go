@@ -364,7 +364,7 @@ func TestSitesThatAreOne(t *testing.T) {
 				t.Errorf("robots.txt is %q, want %q in it", r.Text, line)
 			}
 			for _, other := range test.others {
-				for _, document := range []string{"/sitemap.xml", "/sitemap.xml.gz", "/sitemap.txt"} {
+				for _, document := range []string{"/sitemap.xml", "/sitemap.xml.gz", "/sitemap.txt", "/sitemap.css"} {
 					r := s.Get(other + document)
 					if want := s.Expand(test.want) + document; r.StatusCode != http.StatusPermanentRedirect || r.Header.Get("Location") != want {
 						t.Errorf("%s: status %d to %q, want 308 to %q", s.Expand(other)+document, r.StatusCode, r.Header.Get("Location"), want)

@@ -72,10 +72,10 @@ func TestRestart(t *testing.T) {
 	script := newScript(t, names...)
 	s := prepare(t, nil)
 	s.writeDated(n+1, pageNumbered)
-	caddyfile := stateIn("{dir}/state", "shard_urls 5\nscripted "+t.Name())
+	caddyfile := stateIn("{dir}/state", "shard_urls 5\nfeed\nhtml\nscripted "+t.Name())
 	s.Load(caddyfile)
 	before := s.served()
-	extra := []string{"/sitemap.txt", "/sitemap.xml.gz", "/robots.txt"}
+	extra := []string{"/sitemap.txt", "/sitemap.xml.gz", "/robots.txt", "/sitemap.html", "/sitemap.atom", "/sitemap.css"}
 	others := make(map[string]harness.Response)
 	for _, name := range extra {
 		others[name] = s.Get(harness.Local + name)
