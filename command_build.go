@@ -46,8 +46,8 @@ Exit status: 0 on success, 1 if the build failed, 2 if the usage is invalid.`,
 			switch {
 			case len(args) > 0:
 				return fail(cmd, fmt.Errorf("unexpected argument '%s': the site's folder is named by --root", args[0]))
-			case b.config != "" && (b.root+b.baseURL != "" || !b.crawl || b.out == ""):
-				return fail(cmd, errors.New("with --config, name a folder with --out; root, base_url and crawl are set in the configuration"))
+			case b.config != "" && (b.root+b.baseURL != "" || !b.crawl || !b.stylesheet || b.out == ""):
+				return fail(cmd, errors.New("with --config, name a folder with --out; root, base_url, crawl and stylesheet are set in the configuration"))
 			case b.config == "" && (b.root == "" || b.baseURL == ""):
 				return fail(cmd, errors.New("name the site's folder with --root and its URL with --base-url, or a configuration with --config"))
 			}
@@ -78,6 +78,7 @@ Exit status: 0 on success, 1 if the build failed, 2 if the usage is invalid.`,
 	flags.StringVarP(&b.out, "out", "o", "", "Where the files are written (default: the root)")
 	flags.StringVar(&b.state, "state", "", "A folder that remembers pages, so that the next build knows when texts changed")
 	flags.BoolVar(&b.gzip, "gzip", false, "Also write each document as .xml.gz")
+	flags.BoolVar(&b.stylesheet, "stylesheet", true, "Write a stylesheet, with which browsers show the sitemap as a table")
 	flags.BoolVar(&b.robots, "robots", true, "Write the site's own robots.txt with the Sitemap line")
 	flags.BoolVar(&b.force, "force", false, "Replace files that no build wrote, and write less than half of the pages of the last build")
 	flags.BoolVar(&b.json, "json", false, "Print the summary as one JSON object")
@@ -88,8 +89,8 @@ Exit status: 0 on success, 1 if the build failed, 2 if the usage is invalid.`,
 type build struct {
 	root, baseURL, config, adapter, out, state string
 
-	prefix                           string // of baseURL
-	crawl, gzip, robots, force, json bool
+	prefix                                       string // of baseURL
+	crawl, gzip, stylesheet, robots, force, json bool
 	export.Summary
 	progress export.Progress
 }
@@ -160,7 +161,10 @@ func (b *build) sites(ctx context.Context) ([]*site, error) {
 	} else {
 		off := ""
 		if !b.crawl {
-			off = "crawl off"
+			off = "crawl off\n"
+		}
+		if !b.stylesheet {
+			off += "stylesheet off"
 		}
 		caddyfile := fmt.Appendf(nil, alone, b.prefix, strings.ReplaceAll(b.root, `"`, `\"`), b.baseURL, off)
 		encoded, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(caddyfile, nil)
@@ -243,6 +247,8 @@ func (b *build) build(ctx context.Context, s *site, folder *export.Folder) error
 	if err == nil && slices.Contains(robotstxt.Sitemaps(res.Body), folder.Sitemap) {
 		return folder.StageRobots(res.Body)
 	}
-	b.Notes = append(b.Notes, fmt.Sprintf("robots.txt is not written: add this line to that of %s: Sitemap: %s", s.origin, folder.Sitemap))
+	for _, url := range s.namedURLs(snapshot) {
+		b.Notes = append(b.Notes, fmt.Sprintf("robots.txt is not written: add this line to that of %s: Sitemap: %s", s.origin, url))
+	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/recorder"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
@@ -38,14 +39,19 @@ func (h *Handler) serveRobots(w http.ResponseWriter, r *http.Request, next caddy
 	if err != nil || snapshot == nil {
 		err = next.ServeHTTP(w, r)
 	} else {
-		urls := []string{named.sitemapURL()}
-		if feed := snapshot.Find(".atom"); feed != nil {
-			urls = append(urls, named.origin+named.docPath(feed.Suffix, ""))
-		}
-		status, err = nameSitemap(w, r, next, urls)
+		status, err = nameSitemap(w, r, next, named.namedURLs(snapshot))
 	}
 	s.state.readers.Count(r.UserAgent(), "robots", cmp.Or(status, statusOf(err)), h.app.now())
 	return err
+}
+
+// namedURLs are the URLs that robots.txt names: the sitemap, and the feed if there is one.
+func (s *site) namedURLs(snapshot *publish.Snapshot) []string {
+	urls := []string{s.sitemapURL()}
+	if feed := snapshot.Find(".atom"); feed != nil {
+		urls = append(urls, s.origin+s.docPath(feed.Suffix, ""))
+	}
+	return urls
 }
 
 // nameSitemap serves the robots.txt that the next handler has with the Sitemap lines in it,

@@ -1,7 +1,7 @@
 // Package export writes a site's documents into a folder that a static host serves. A
-// generation is written aside in full and then renamed into place, file by file: shards,
-// the index, robots.txt. It keeps no list of what it wrote: which documents are no longer
-// needed is what the previous index names and the new one does not.
+// generation is written aside in full and then renamed into place, file by file, so that no
+// file refers to one that is not there. It keeps no list of what it wrote: a file is its own
+// by name and content.
 package export
 
 import (
@@ -49,8 +49,8 @@ type Folder struct {
 	root     *os.Root
 	lock     *flock.Flock
 	before   int      // pages of the generation that is there
-	previous []string // its documents, the index first
-	staged   []string
+	created  []string // staged files that are new
+	replaced []string // staged files that replace others
 }
 
 // Open makes a folder if there is none, and holds it until Close. index is the name of
@@ -87,19 +87,19 @@ func (f *Folder) open() (err error) {
 	if err != nil || !isOwn(index) {
 		return err
 	}
-	f.previous = []string{f.stem + ".xml"}
+	f.before = bytes.Count(index, []byte("\n<url>"))
 	for _, child := range shardName.FindAllSubmatch(index, -1) {
-		f.previous = append(f.previous, f.stem+string(child[1]))
-	}
-	for _, name := range f.previous {
-		document, _, _ := f.read(name)
-		f.before += bytes.Count(document, []byte("\n<url>"))
+		shard, _, _ := f.read(f.stem + string(child[1]))
+		f.before += bytes.Count(shard, []byte("\n<url>"))
 	}
 	return nil
 }
 
-// shardName finds in an index what its shards' names have after the index's own.
-var shardName = regexp.MustCompile(`(-[0-9a-f]{12}\.xml)</loc>`)
+// How names of shards in an index, and of all documents, end after the stem.
+var (
+	shardName    = regexp.MustCompile(`(-[0-9a-f]{12}\.xml)</loc>`)
+	documentName = regexp.MustCompile(`^((-[0-9a-f]{12})?\.xml|(-[0-9a-f]{32})?\.html|\.atom|\.css)(\.gz)?$`)
+)
 
 // read returns the content of a file and its permissions; nil: there is none. What cannot
 // be replaced by a file is an error.
@@ -119,17 +119,20 @@ func (f *Folder) read(name string) ([]byte, fs.FileMode, error) {
 
 func (f *Folder) path(name string) string { return filepath.Join(f.Out, filepath.FromSlash(name)) }
 
+// generator is near the beginning of documents that package webpage makes.
+var generator = regexp.MustCompile(`^/\* caddy-sitemap:|<(generator>|meta name="generator" content=")caddy-sitemap[<"]`)
+
 // isOwn reports whether a document, compressed or not, is as a build writes it.
 func isOwn(document []byte) bool {
 	if z, err := gzip.NewReader(bytes.NewReader(document)); err == nil {
 		document, _ = io.ReadAll(io.LimitReader(z, 4<<10))
 	}
-	return sitemapxml.IsOwn(document)
+	return sitemapxml.IsOwn(document) || generator.Match(document[:min(len(document), 4<<10)])
 }
 
-// Stage writes the documents of a snapshot aside: shards first, then the index. With
-// compressed, each is written a second time as .xml.gz. The error wraps ErrForeign, or says
-// which file cannot be written, or that less than half of the pages would be left.
+// Stage writes the documents of a snapshot aside. With compressed, each is written a second
+// time as .gz. The error wraps ErrForeign, or says which file cannot be written, or that less
+// than half of the pages would be left.
 func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 	if 2*s.Pages < f.before && !f.force {
 		return fmt.Errorf("less than half of the pages would be left: %d instead of %d; --force writes it", s.Pages, f.before)
@@ -138,7 +141,11 @@ func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 	if err := f.root.MkdirAll(aside, 0o777); err != nil {
 		return fmt.Errorf("writing into %s: %w", f.Out, err)
 	}
-	for _, d := range append(slices.Clip(s.Shards), s.Index) {
+	for _, d := range slices.Concat(s.Files, s.Shards, []*publish.Document{s.Index}) {
+		name := f.stem + d.Suffix
+		if path.Ext(d.Suffix) == "" {
+			name += ".xml"
+		}
 		xml, err := d.XML()
 		if err != nil {
 			return err
@@ -147,13 +154,10 @@ func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 		if err := errors.Join(err, xml.Close()); err != nil {
 			return err
 		}
-		if err := f.stage(f.stem+d.Suffix+".xml", content, isOwn); err != nil {
-			return err
+		if err = f.stage(name, content, isOwn); err == nil && compressed {
+			err = f.stage(name+".gz", d.Gzip, isOwn)
 		}
-		if !compressed {
-			continue
-		}
-		if err := f.stage(f.stem+d.Suffix+".xml.gz", d.Gzip, isOwn); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -161,10 +165,10 @@ func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 }
 
 // StageRobots writes robots.txt aside, which names the sitemap. It replaces one that names
-// it, too, or that has everything but that line.
+// it, too, or that lacks only Sitemap lines.
 func (f *Folder) StageRobots(content []byte) error {
 	return f.stage(robotsName, content, func(there []byte) bool {
-		merged := robotstxt.Merge(there, f.Sitemap)
+		merged := robotstxt.Merge(there, robotstxt.Sitemaps(content)...)
 		return len(there) == 0 || bytes.Equal(merged, content) || slices.Contains(robotstxt.Sitemaps(there), f.Sitemap)
 	})
 }
@@ -189,34 +193,41 @@ func (f *Folder) stage(name string, content []byte, mayReplace func(there []byte
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", f.path(name), err)
 	}
-	f.staged = append(f.staged, name)
+	if there == nil {
+		f.created = append(f.created, name)
+	} else {
+		f.replaced = append(f.replaced, name)
+	}
 	return nil
 }
 
 func asideName(name string) string { return path.Join(aside, path.Base(name)) }
 
-// Finish renames the staged files into place, in the order in which they were staged, and
-// removes documents that are no longer needed. After an error some files may be in place
-// and others not; the next build mends that.
+// Finish renames the staged files into place, in the order in which they were staged, but
+// new ones first, and removes documents that are no longer needed. After an error some files
+// may be in place and others not; the next build mends that.
 func (f *Folder) Finish() error {
-	for _, name := range f.staged {
+	for _, name := range slices.Concat(f.created, f.replaced) {
 		if err := f.root.Rename(asideName(name), name); err != nil {
 			return fmt.Errorf("writing into %s: %w", f.Out, err)
 		}
 		f.Written = append(f.Written, name)
 	}
-	for _, name := range f.previous {
-		for _, name := range []string{name, name + ".gz"} {
-			if slices.Contains(f.Written, name) || slices.Contains(f.Unchanged, name) {
-				continue
-			}
-			switch err := f.root.Remove(name); {
-			case err == nil:
-				f.Removed = append(f.Removed, name)
-			case !errors.Is(err, fs.ErrNotExist):
-				return fmt.Errorf("removing old files from %s: %w", f.Out, err)
-			}
+	folder := path.Dir(f.stem)
+	entries, err := fs.ReadDir(f.root.FS(), folder)
+	for _, entry := range entries {
+		name := path.Join(folder, entry.Name())
+		suffix, ok := strings.CutPrefix(name, f.stem)
+		if !ok || !documentName.MatchString(suffix) || slices.Contains(f.Written, name) || slices.Contains(f.Unchanged, name) {
+			continue
 		}
+		if content, _, _ := f.read(name); isOwn(content) {
+			err = errors.Join(err, f.root.Remove(name))
+			f.Removed = append(f.Removed, name)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("removing old files from %s: %w", f.Out, err)
 	}
 	return nil
 }

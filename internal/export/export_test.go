@@ -23,12 +23,17 @@ const sitemap = "https://example.com/sitemap.xml"
 // snapshot has pages numbered from and below to, in shards of up to ten.
 func snapshot(t *testing.T, from, to int) *publish.Snapshot {
 	t.Helper()
+	return snapshotWith(t, from, to, publish.Options{ShardURLs: 10})
+}
+
+// snapshotWith also has documents beside the XML, as options say.
+func snapshotWith(t *testing.T, from, to int, o publish.Options) *publish.Snapshot {
+	t.Helper()
+	o.Base, o.Sitemap = "https://example.com", strings.TrimSuffix(sitemap, ".xml")
 	s, err := publish.Build(t.Context(), func(yield func(page.Page, error) bool) {
-		for i := from; i < to && yield(page.Page{Path: fmt.Sprintf("/%04d", i)}, nil); i++ {
+		for i := from; i < to && yield(page.Page{Path: fmt.Sprintf("/%04d", i), LastMod: 1}, nil); i++ {
 		}
-	}, nil, publish.Options{
-		Options: webpage.Options{Base: "https://example.com", Sitemap: "https://example.com/sitemap"}, ShardURLs: 10,
-	})
+	}, nil, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,8 +73,11 @@ func wantFiles(t *testing.T, dir string, s *publish.Snapshot, gzip bool, others 
 	for _, name := range others {
 		want[name] = true
 	}
-	for _, d := range append(slices.Clip(s.Shards), s.Index) {
-		name := "sitemap" + d.Suffix + ".xml"
+	for _, d := range slices.Concat(s.Shards, s.Files, []*publish.Document{s.Index}) {
+		name := "sitemap" + d.Suffix
+		if d.Type == "" {
+			name += ".xml"
+		}
 		xml, err := d.XML()
 		if err != nil {
 			t.Fatal(err)
@@ -172,16 +180,17 @@ func TestOutside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	const text = `<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n"
 	kept := []string{"sitemap-0123456789ab.xml", "page.html"}
 	for _, name := range kept {
-		write(t, outside, name, "x")
-		write(t, dir, name, "x")
+		write(t, outside, name, text+"<sitemap><loc>")
+		write(t, dir, name, text+"<sitemap><loc>")
 	}
-	text := `<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n"
+	index := text
 	for _, loc := range []string{"/../outside/sitemap-0123456789ab.xml", "/page.html", "/../outside/page.html"} {
-		text += "<sitemap><loc>https://example.com" + loc + "</loc></sitemap>\n"
+		index += "<sitemap><loc>https://example.com" + loc + "</loc></sitemap>\n"
 	}
-	write(t, dir, "sitemap.xml", text+"</sitemapindex>\n")
+	write(t, dir, "sitemap.xml", index+"</sitemapindex>\n")
 	s := snapshot(t, 0, 5)
 	if got, _, err := build(t, dir, "sitemap.xml", false, false, s); err != nil || !slices.Equal(got.Removed, kept[:1]) {
 		t.Errorf("got %+v, %v", got, err)
@@ -201,13 +210,79 @@ func TestOutside(t *testing.T) {
 	}
 }
 
+// TestBesideXML builds with HTML pages, a feed and a stylesheet, and without.
+func TestBesideXML(t *testing.T) {
+	dir, byHand := t.TempDir(), "sitemap-"+strings.Repeat("0", 32)+".html"
+	write(t, dir, byHand, "<!doctype html><title>caddy-sitemap</title>")
+	all := webpage.Options{HTML: true, Feed: true, Stylesheet: true}
+	for i, step := range []struct {
+		to      int
+		options webpage.Options
+		gzip    bool
+		removed int // at least
+	}{
+		{5000, all, false, 0},
+		{5000, all, true, 0},
+		{5001, all, false, 13},
+		{5, all, true, 5},
+		{5, webpage.Options{Stylesheet: true}, true, 4},
+		{6, webpage.Options{}, false, 3},
+		{6, all, false, 0},
+	} {
+		s := snapshotWith(t, 0, step.to, publish.Options{Options: step.options, ShardURLs: 1000})
+		got, _, err := build(t, dir, "sitemap.xml", step.to == 5, step.gzip, s)
+		if err != nil || len(got.Removed) < step.removed || (len(got.Removed) > 0) != (step.removed > 0) {
+			t.Errorf("step %d: got %q, %v", i, got.Removed, err)
+		}
+		wantFiles(t, dir, s, step.gzip, byHand)
+		if want := []string{"sitemap.atom", "sitemap.css", "sitemap.html"}; i == 0 {
+			shared := slices.DeleteFunc(slices.Clone(got.Written), func(name string) bool { return len(name) > len(want[2]) })
+			if !slices.Equal(shared, append(want, "sitemap.xml")) || !strings.HasPrefix(got.Written[0], "sitemap-") || len(got.Written) < 14 {
+				t.Errorf("written in the order %q", got.Written)
+			}
+		}
+	}
+	for _, name := range []string{"sitemap.css", "sitemap.html", "sitemap.atom"} {
+		write(t, dir, name, "by hand")
+		if _, _, err := build(t, dir, "sitemap.xml", false, false, snapshotWith(t, 0, 6, publish.Options{Options: all})); !errors.Is(err, ErrForeign) {
+			t.Errorf("%s by hand is replaced: %v", name, err)
+		}
+		if _, _, err := build(t, dir, "sitemap.xml", true, false, snapshotWith(t, 0, 6, publish.Options{Options: all})); err != nil {
+			t.Error(err)
+		}
+		write(t, dir, name, "by hand")
+		s := snapshot(t, 0, 6)
+		if _, _, err := build(t, dir, "sitemap.xml", false, false, s); err != nil {
+			t.Error(err)
+		}
+		wantFiles(t, dir, s, false, byHand, name)
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestNewFirst: files that nothing refers to yet come before those that refer to them.
+func TestNewFirst(t *testing.T) {
+	dir, options := t.TempDir(), publish.Options{Options: webpage.Options{HTML: true}}
+	if _, _, err := build(t, dir, "sitemap.xml", false, false, snapshotWith(t, 0, 5, options)); err != nil {
+		t.Fatal(err)
+	}
+	options.Feed = true
+	got, _, err := build(t, dir, "sitemap.xml", false, false, snapshotWith(t, 0, 6, options))
+	if want := []string{"sitemap.atom", "sitemap.html", "sitemap.xml"}; err != nil || !slices.Equal(got.Written, want) {
+		t.Errorf("got %q, %v, want %q", got.Written, err, want)
+	}
+}
+
 func TestRobots(t *testing.T) {
-	const content = "User-agent: *\nDisallow: /x\n\nSitemap: " + sitemap + "\n"
+	const content = "User-agent: *\nDisallow: /x\n\nSitemap: " + sitemap + "\nSitemap: https://example.com/sitemap.atom\n"
 	for name, test := range map[string]struct {
 		there    string
 		replaced bool
 	}{
 		"the site's own":       {"User-agent: *\nDisallow: /x\n", true},
+		"without the feed":     {"User-agent: *\nDisallow: /x\n\nSitemap: " + sitemap + "\n", true},
 		"of another build":     {"User-agent: *\n\nSitemap: " + sitemap + "\n", true},
 		"empty":                {"", true},
 		"by hand":              {"User-agent: *\nDisallow: /y\n", false},
