@@ -400,6 +400,7 @@ func (h *Handler) compile(base string) (err error) {
 	s.path, err = page.Canonical(given)
 	c.Refuse(err != nil || !page.IsClean(given) || strings.Contains(given, "{"), "path '%s': use a clean path such as /sitemap.xml", given)
 	c.Refuse(path.Ext(given) != ".xml" || path.Base(given) == ".xml", "path '%s': the name of a sitemap must end in .xml", given)
+	c.Refuse(h.HTML && path.Base(given) == "index.xml", "path '%s': with html, use another name: index.html is the page of a folder", given)
 	c.Refuse(s.prefix != "" && path.Dir(s.path) != "/" && !strings.HasPrefix(s.path, s.prefix+"/"),
 		"base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
 	s.stem, s.folder = page.Unescape(strings.TrimSuffix(s.path, ".xml")), page.Unescape(s.prefix)

@@ -377,7 +377,7 @@ func TestBuildAsServed(t *testing.T) {
 	files["www/hidden.html"] = harness.Whole(`<meta name="robots" content="noindex">`, "x")
 	files["www/robots.txt"] = "User-agent: *\nDisallow: /001/\n"
 	write(t, s.Dir, files)
-	const options = "base_url https://example.com\n\t\tshard_urls 50"
+	const options = "base_url https://example.com\n\t\tshard_urls 50\n\t\tfeed\n\t\thtml\n\t\tlastmod mtime"
 	caddyfile := ":{port} {\n\troot * {dir}/www\n\tsitemap {\n\t\t" + options + "\n\t\trefresh 1s\n\t}\n\tfile_server\n}\n"
 	s.Load(caddyfile)
 	s.WantLeftOut(map[string]int{"noindex": 1, "blocked by robots.txt": 100, "not included": 1})
@@ -389,15 +389,20 @@ func TestBuildAsServed(t *testing.T) {
 	}
 	all := names(t, out)
 	for _, name := range all {
-		if name == "sitemap.css.gz" { // which only a file server has
+		if strings.HasSuffix(name, ".gz") && !strings.HasSuffix(name, ".xml.gz") { // which only a file server has
 			continue
 		}
 		if r := s.Get(harness.Local + "/" + name); r.Text != read(t, out, name) {
 			t.Errorf("%s: served is %.300q, built %.300q", name, r.Text, read(t, out, name))
 		}
 	}
-	if len(all) < 10 {
-		t.Errorf("got %q", all)
+	for _, name := range []string{"sitemap.atom", "sitemap.css", "sitemap.html", "sitemap.html.gz"} {
+		if !slices.Contains(all, name) {
+			t.Errorf("got %q, without %s", all, name)
+		}
+	}
+	if r := s.Get(harness.Local + "/robots.txt"); !strings.Contains(r.Text, "/sitemap.atom\n") {
+		t.Errorf("got robots.txt %q", r.Text)
 	}
 }
 

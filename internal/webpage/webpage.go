@@ -78,6 +78,7 @@ func (b *Builder) Add(p page.Page) {
 
 // Finish makes the documents that are left. Without pages there is no HTML, and without dates there is no feed.
 func (b *Builder) Finish() {
+	b.Feed = len(b.latest.pages) > 0
 	if b.held.size <= maxRows {
 		b.own = math.MaxInt // there is one document
 	}
