@@ -231,7 +231,7 @@ func TestWebPagesHostile(t *testing.T) {
 	}
 	give(t, "hostile", list.yield)
 	s := prepare(t, nil)
-	s.LoadApp(harness.Local+" {\nsitemap {\ngiven hostile\nhtml\nfeed\ncrawl {\nrate 1000/s\n}\n}\nreverse_proxy {app}\n}", func(w http.ResponseWriter, r *http.Request) {
+	s.LoadApp(harness.Local+" {\nheader Content-Security-Policy \"default-src 'self'\"\nsitemap {\ngiven hostile\nhtml\nfeed\ncrawl {\nrate 1000/s\n}\n}\nreverse_proxy {app}\n}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Last-Modified", "Thu, 02 Jan 2020 00:00:00 GMT")
 		if title, ok := titles[r.URL.Path]; ok {

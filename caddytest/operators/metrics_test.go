@@ -75,6 +75,8 @@ http://localhost:{port} {
 	root * {dir}/a
 	sitemap {
 		refresh 1h
+		feed
+		html
 		files
 		access_log {dir}/access.log
 	}
@@ -98,7 +100,9 @@ func TestMetrics(t *testing.T) {
 	s.refresh()
 	first := s.Get(harness.Local+"/sitemap.xml", googlebot)
 	s.Get(harness.Local+"/sitemap.xml", googlebot, "If-None-Match: "+first.Header.Get("ETag"))
-	s.Get(harness.Local+"/robots.txt", googlebot)
+	for _, name := range []string{"/robots.txt", "/sitemap.css", "/sitemap.html", "/sitemap.atom"} {
+		s.Get(harness.Local+name, googlebot)
+	}
 	s.Do(http.MethodDelete, harness.Local+"/sitemap.xml", googlebot)
 
 	var got map[string]*dto.MetricFamily
@@ -115,7 +119,7 @@ func TestMetrics(t *testing.T) {
 		{4, 4, "pages", []string{site}},
 		{0, 0, "pending_pages", []string{site}},
 		{1, 1, "shards", []string{site}},
-		{100, 2000, "documents_bytes", []string{site}},
+		{100, 5000, "documents_bytes", []string{site}},
 		{0, harness.Patience.Seconds(), "snapshot_age_seconds", []string{site}},
 		{1, 1, "left_out_pages", []string{site, "reason=noindex"}},
 		{1, 1, "left_out_pages", []string{site}},
@@ -125,7 +129,10 @@ func TestMetrics(t *testing.T) {
 		{1, 1, "requests_total", []string{"crawler=Googlebot", "document=sitemap", "result=not_modified"}},
 		{1, 1, "requests_total", []string{"crawler=Googlebot", "document=sitemap", "result=refused"}},
 		{1, 1, "requests_total", []string{"crawler=Googlebot", "document=robots", "result=served"}},
-		{4, 4, "requests_total", []string{"crawler=Googlebot"}},
+		{1, 1, "requests_total", []string{"crawler=Googlebot", "document=stylesheet", "result=served"}},
+		{1, 1, "requests_total", []string{"crawler=Googlebot", "document=html", "result=served"}},
+		{1, 1, "requests_total", []string{"crawler=Googlebot", "document=feed", "result=missing"}}, // no page has a date
+		{7, 7, "requests_total", []string{"crawler=Googlebot"}},
 		{1e9, 1e10, "last_request_timestamp_seconds", []string{"crawler=Googlebot", "document=sitemap"}},
 		{4, 1000, "fetches_total", []string{"answered_by=server", "result=2xx"}},
 		{3, 3, "log_lines_total", nil},
