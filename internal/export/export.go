@@ -165,8 +165,13 @@ func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 }
 
 // StageRobots writes robots.txt aside, which names the sitemap. It replaces one that names
-// it, too, or that lacks only Sitemap lines.
+// it, too, or that lacks only Sitemap lines. A feed that Finish will remove is not named.
 func (f *Folder) StageRobots(content []byte) error {
+	feed := f.stem + ".atom"
+	if there, _, _ := f.read(feed); isOwn(there) && !slices.Contains(slices.Concat(f.created, f.replaced, f.Unchanged), feed) {
+		url := strings.TrimSuffix(f.Sitemap, ".xml") + ".atom"
+		content = regexp.MustCompile(`(?m)^Sitemap: `+regexp.QuoteMeta(url)+`\r?\n`).ReplaceAll(content, nil)
+	}
 	return f.stage(robotsName, content, func(there []byte) bool {
 		merged := robotstxt.Merge(there, robotstxt.Sitemaps(content)...)
 		return len(there) == 0 || bytes.Equal(merged, content) || slices.Contains(robotstxt.Sitemaps(there), f.Sitemap)

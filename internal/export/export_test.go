@@ -314,6 +314,35 @@ func TestRobots(t *testing.T) {
 	}
 }
 
+// TestRobotsFeed: robots.txt may come from the folder, and does not name a feed that is not built any more.
+func TestRobotsFeed(t *testing.T) {
+	const line, feedLine = "Sitemap: " + sitemap + "\r\n", "Sitemap: https://example.com/sitemap.atom\r\n"
+	for _, test := range []struct {
+		byHand, feed bool // what is there, and what is built
+		want         string
+	}{{false, true, line + feedLine}, {false, false, line}, {true, false, line + feedLine}} {
+		dir, with := t.TempDir(), publish.Options{Options: webpage.Options{Feed: true}}
+		if _, _, err := build(t, dir, "sitemap.xml", false, false, snapshotWith(t, 0, 1, with)); err != nil {
+			t.Fatal(err)
+		}
+		if test.byHand {
+			write(t, dir, "sitemap.atom", "by hand")
+		}
+		write(t, dir, robotsName, line+feedLine)
+		f, err := Open(dir, "sitemap.xml", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Sitemap, with.Feed = sitemap, test.feed
+		if err := errors.Join(f.Stage(snapshotWith(t, 0, 1, with), false), f.StageRobots([]byte(line+feedLine)), f.Finish(), f.Close()); err != nil {
+			t.Error(err)
+		}
+		if there, _ := os.ReadFile(filepath.Join(dir, robotsName)); string(there) != test.want {
+			t.Errorf("%+v: got %q", test, there)
+		}
+	}
+}
+
 func TestBusy(t *testing.T) {
 	dir := t.TempDir()
 	f, err := Open(dir, "sitemap.xml", false)
