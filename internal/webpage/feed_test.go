@@ -158,7 +158,7 @@ func TestFeedSchema(t *testing.T) {
 		t.Error(err)
 	}
 	for old, broken := range map[string]string{
-		"T22:13:20Z</updated>": "</updated>", "<entry>": "<entry><summary/>", "<id>": "<id/><id>", ` href="`: ` src="`, "<name>": "<email>a</email><nam>",
+		"T22:13:20Z</updated>": "</updated>", "<entry>": "<entry><summary/>", "<id>": "<id/><id>", `href="`: `src="`, "<name>": "<email>a</email><nam>",
 	} {
 		if err := validate("broken.atom", bytes.Replace(feed, []byte(old), []byte(broken), 1)); err == nil {
 			t.Errorf("valid with %s for %s", broken, old)

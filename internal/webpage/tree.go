@@ -103,7 +103,7 @@ func (t *tree) place() {
 }
 
 func (t *tree) put(f *folder, rows ...row) {
-	f.list.add(rows...)
+	f.add(rows...)
 	t.cut(f, &f.list, 1)
 }
 
