@@ -2,10 +2,7 @@ package crawl
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,7 +11,6 @@ import (
 
 const (
 	firstBackoff, maxBackoff = time.Minute, time.Hour
-	maxRetryAfter            = 24 * time.Hour
 	slowness                 = 2                      // an upstream is left alone for twice as long as it took to respond
 	stopPatience             = 300 * time.Millisecond // with fetches under way when a crawl is stopped
 	slotTime                 = 100 * time.Millisecond // for which a fetch may hold a computing slot
@@ -97,23 +93,11 @@ func (l *Limiter) record(took time.Duration, resp *Response) {
 		pause = max(pause, l.backoff)
 	case resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable:
 		l.backoff = min(max(2*l.backoff, firstBackoff), maxBackoff)
-		pause = max(pause, retryAfter(resp.Header, now, l.backoff))
+		pause = max(pause, wait.RetryAfter(resp.Header, now, l.backoff))
 	default:
 		l.backoff = 0
 	}
 	if next := now.Add(pause); next.After(l.next) {
 		l.next = next
 	}
-}
-
-// retryAfter reads Retry-After (RFC 9110, section 10.2.3).
-func retryAfter(header http.Header, now time.Time, fallback time.Duration) time.Duration {
-	value := strings.TrimSpace(header.Get("Retry-After"))
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) {
-		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
-	}
-	if at, err := http.ParseTime(value); err == nil && at.After(now) {
-		return min(at.Sub(now), maxRetryAfter)
-	}
-	return fallback
 }
