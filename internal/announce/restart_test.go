@@ -1,0 +1,232 @@
+package announce
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode"
+)
+
+// TestKilled: the process is killed once a batch is noted, before it is sent, or after it was accepted. It is sent again,
+// once, five minutes later.
+func TestKilled(t *testing.T) {
+	for _, test := range []struct {
+		killed  string // at each request: b(efore), a(fter) or n(ot)
+		sent    string // in which five minutes it is received
+		dropped int
+	}{
+		{"n", "0", 0}, {"bn", "1", 0}, {"an", "0 1", 0}, {"bb", "", 1}, {"ba", "1", 1}, {"ab", "0", 1}, {"aa", "0 1", 1},
+	} {
+		e := newEngine(t)
+		q, c, config := newQueue(t, e.config(IndexNow), 10), NewClient("test", 1, keyFile), e.config(IndexNow)
+		q.Update(changed(10, "/a"))
+		for range 6 {
+			if job, _ := q.Begin(e.now); job != nil {
+				stored, killed := q.Encode(), test.killed[0]
+				if test.killed = test.killed[1:]; killed != 'b' {
+					o := c.Send(t.Context(), job)
+					q.End(job, o, e.now)
+				}
+				if killed != 'n' {
+					q = restart(t, stored, config)
+				}
+			}
+			e.set(nil, 5*time.Minute)
+		}
+		var sent []string
+		for _, at := range e.requests {
+			sent = append(sent, string('0'+rune(at.Sub(epoch)/(5*time.Minute))))
+		}
+		if s := q.Status()[0]; strings.Join(sent, " ") != test.sent || s.Dropped != test.dropped || s.Waiting != 0 {
+			t.Errorf("%+v: sent %v, %+v", test, sent, s)
+		}
+	}
+}
+
+// TestModel: whatever the engine does, and whenever the process is killed, no change is lost: each is accepted after it
+// was made. And no rule is broken, which the engine checks.
+func TestModel(t *testing.T) {
+	for seed := range uint64(20) {
+		r, e := rand.New(rand.NewPCG(seed, 1)), newEngine(t)
+		c, config := NewClient("test", 1, keyFile), e.config(IndexNow)
+		config.Daily = 1 << 30
+		q := newQueue(t, config, 100)
+		due := make(map[string]time.Time) // when a page that is to be announced last changed
+		var added []Change                // in the update before
+		for step := range 150 {
+			calm := step > 100 // then nothing changes or fails any more
+			u := Update{Complete: true, Crawled: true, Listed: 100}
+			if page := func() string { return numbered(40)[r.IntN(40)] }; !calm {
+				u.Changed, u.Removed, u.Added = changes(int64(step), page(), page()), gone("/gone"+page()), changes(0, "/new"+page())
+			}
+			for _, p := range slices.Concat(u.Changed, u.Removed, added) {
+				due["https://example.com"+p.Path] = e.now
+			}
+			added = u.Added
+			q.Update(u)
+			stored := q.Encode()
+			e.set([]http.HandlerFunc{nil, nil, reply(503, ""), reply(429, ""), reply(403, ""), hijack("")}[r.IntN(6)], time.Duration(r.IntN(1200))*time.Second)
+			if calm {
+				e.set(nil, 0)
+			}
+			if job, _ := q.Begin(e.now); job != nil {
+				stored = q.Encode()
+				isKilled := !calm && r.IntN(5) == 0 && !job.target.Resent
+				if !isKilled || r.IntN(2) == 0 {
+					o := c.Send(t.Context(), job)
+					q.End(job, o, e.now)
+				}
+				if !isKilled {
+					stored = q.Encode()
+				}
+			}
+			q = restart(t, stored, config)
+		}
+		for u, at := range due {
+			if times := e.accepted[u]; len(times) == 0 || times[len(times)-1].Before(at) {
+				t.Errorf("seed %d: %s changed at %s, accepted at %v", seed, u, at, times)
+			}
+		}
+		if s := q.Status()[0]; s.Waiting != 0 || s.Dropped != 0 || len(due) < 50 {
+			t.Errorf("seed %d: %+v", seed, s)
+		}
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestRun: Run notes each batch before it is sent, sends what is due when it is, and stops at once.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, c, begun := newQueue(t, indexNowOnly, 10), NewClient("test", 1, keyFile), time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		var stored []byte
+		var broken, last, requests, done = atomic.Bool{}, atomic.Int64{}, atomic.Int64{}, atomic.Int64{}
+		c.http.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+			if last.Store(int64(time.Since(begun))); !bytes.Contains(stored, []byte(`"noted":["/`)) {
+				t.Errorf("a batch that is not noted is sent: %s", stored)
+			}
+			if requests.Add(1) == 4 {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
+		})
+		save := func(_ context.Context, data []byte) error {
+			if broken.Load() {
+				return errors.New("no space left on device")
+			}
+			stored = data
+			return nil
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			q.Run(ctx, c, time.Now, save, func() { done.Add(1) })
+		}()
+		for i, step := range []struct{ after, last time.Duration }{
+			{0, 0},                              // cannot be stored
+			{6 * time.Minute, 5 * time.Minute},  // can be again
+			{time.Minute, 5 * time.Minute},      // too early
+			{4 * time.Minute, 10 * time.Minute}, // five minutes after the last
+			{time.Hour, 71 * time.Minute},       // hangs
+		} {
+			broken.Store(i == 0)
+			time.Sleep(step.after)
+			q.Update(changed(10, numbered(i+1)...))
+			if synctest.Wait(); time.Duration(last.Load()) != step.last || i == 0 && !strings.Contains(q.Status()[0].Reason, "no space left on device") {
+				t.Errorf("step %d: last sent after %s, %+v", i, time.Duration(last.Load()), q.Status()[0])
+			}
+		}
+		cancel()
+		<-ended
+		if s := restart(t, stored, indexNowOnly).Status()[0]; s.Waiting != 5 || done.Load() != 4 {
+			t.Errorf("%+v after %d jobs", s, done.Load())
+		}
+	})
+}
+
+// TestSave: a storage that hangs holds nothing up but later writes, which wait for it.
+func TestSave(t *testing.T) {
+	q, release := newQueue(t, indexNowOnly, 10), make(chan struct{})
+	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	written := ""
+	if err := q.Save(short, func(context.Context, []byte) error { <-release; written += "old "; return nil }); err == nil {
+		t.Error("a write that hangs has succeeded")
+	}
+	if err := q.Save(short, func(context.Context, []byte) error { t.Error("two writes at once"); return nil }); err == nil {
+		t.Error("a write that waits has succeeded")
+	}
+	q.Update(Update{Complete: true, Listed: 10, Changed: changes(1, "/a")})
+	close(release)
+	if err := q.Save(t.Context(), func(context.Context, []byte) error { written += "new"; return nil }); err != nil || written != "old new" {
+		t.Errorf("written: %q, %v", written, err)
+	}
+	q.Update(Update{Complete: true, Crawled: true, Listed: 10})
+	if err := q.Save(t.Context(), func(context.Context, []byte) error { return errors.New("written again") }); err != nil {
+		t.Errorf("a refresh that found nothing: %v", err)
+	}
+}
+
+// FuzzNew: whatever is stored, the queue works, and nothing that breaks the rules is sent.
+func FuzzNew(f *testing.F) {
+	q := newQueue(f, indexNowOnly, 10)
+	q.Update(changed(10, "/a", "/b"))
+	f.Add(q.Encode())
+	q.Begin(epoch)
+	f.Add(q.Encode())
+	f.Add([]byte(`{"key":"k","listed":-5,"targets":[null,{"kind":"indexnow","url":"` + DefaultEndpoint + `","noted":[""],"resent":true,"failures":-9,"used":-1,"last":"9999-01-01T00:00:00Z","next":"0001-01-01T00:00:00Z","forbidden":"2020-01-01T00:00:00Z"}]}`))
+	f.Add([]byte(`{"targets":[{"kind":"indexnow","url":"` + DefaultEndpoint + `","failures":9223372036854775807,"used":9223372036854775807,"last":"2026-11-22T00:00:00Z","next":"2999-01-01T00:00:00Z"}]}`))
+	f.Fuzz(func(t *testing.T, stored []byte) {
+		q, err := New(stored, indexNowOnly)
+		if err != nil && q.Status()[0] != newQueue(t, indexNowOnly, 10).Status()[0] {
+			t.Error("what is damaged is used")
+		}
+		q.Update(Update{Complete: true, Crawled: true})
+		q.Update(changed(10, "/c"))
+		for i := range 8 {
+			now := epoch.Add(time.Duration(i) * 25 * time.Hour)
+			if job, next := q.Begin(now); job != nil {
+				pathsOf(t, job)
+				q.End(job, Outcome{Status: []int{503, 403, 200, 429}[i%4]}, now)
+			} else if next.Sub(now) > 24*time.Hour {
+				t.Errorf("due after %s", next.Sub(now))
+			}
+		}
+	})
+}
+
+// FuzzReply: whatever a target responds, the outcome is within its bounds.
+func FuzzReply(f *testing.F) {
+	for _, raw := range []string{"", "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 503 \x1b\r\nRetry-After: 9\r\n\r\n\x1b[2J", "HTTP/1.1 301 Moved\r\nLocation: //\x7f\r\n\r\n", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 400 Bad\r\nTransfer-Encoding: chunked\r\n\r\nfffffffff\r\n"} {
+		f.Add([]byte(raw))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		c := NewClient("test", 1, keyFile)
+		c.http.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			go func() {
+				defer theirs.Close()
+				_, _ = theirs.Read(make([]byte, 4096)) // the request
+				_, _ = theirs.Write(raw)
+			}()
+			return ours, nil
+		}
+		o := c.Send(t.Context(), &Job{Kind: Ping, Method: "GET", URL: "http://example.com/"})
+		if (o.Status/100 == 2) != (o.Reason == "") || len(o.Reason) > 4000 || o.RetryAfter < 0 || o.RetryAfter > 24*time.Hour || strings.ContainsFunc(o.Reason, unicode.IsControl) {
+			t.Errorf("%+v", o)
+		}
+	})
+}

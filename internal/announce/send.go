@@ -1,0 +1,155 @@
+package announce
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
+)
+
+// Job is one request to a target.
+type Job struct {
+	Kind   Kind
+	Method string
+	URL    string // of the request
+	Type   string // Content-Type of Body; "": there is none
+	Body   []byte
+	URLs   int // announced
+	target *target
+
+	key, keyLocation, origin string // of IndexNow
+}
+
+// newJob returns the job for a target's noted paths.
+func (q *Queue) newJob(t *target) *Job {
+	job := &Job{Kind: t.Kind, Method: http.MethodPost, URL: t.URL, URLs: len(t.Noted), target: t}
+	switch t.Kind {
+	case Ping:
+		job.Method, job.URL = http.MethodGet, strings.ReplaceAll(t.URL, "{sitemap}", url.QueryEscape(q.config.Sitemap))
+	case Hub:
+		job.Type = "application/x-www-form-urlencoded"
+		job.Body = []byte(url.Values{"hub.mode": {"publish"}, "hub.url": {q.config.Feed}}.Encode())
+	case IndexNow:
+		path, key := q.KeyFile()
+		job.key, job.keyLocation, job.origin = key, q.config.Origin+path, q.config.Origin
+		_, host, _ := strings.Cut(job.origin, "://")
+		urls := make([]string, 0, len(t.Noted))
+		for _, path := range slices.Backward(t.Noted) {
+			urls = append(urls, job.origin+path)
+		}
+		job.Type = "application/json; charset=utf-8"
+		job.Body, _ = json.Marshal(map[string]any{"host": host, "key": key, "keyLocation": job.keyLocation, "urlList": urls})
+	}
+	return job
+}
+
+// Outcome is what came of a job.
+type Outcome struct {
+	Status     int           // of the response; 0: there was none
+	RetryAfter time.Duration // what the response asks for, at most a day; 0: nothing
+	Reason     string        // why it was not accepted, and what to do; printable. "": it was accepted
+}
+
+// Client sends jobs, of many queues at once. It follows no redirects.
+type Client struct {
+	http      *http.Client
+	slots     wait.Slots
+	userAgent string
+	keyFile   func(ctx context.Context, url string) (status int, body []byte, err error)
+}
+
+// NewClient returns a client that sends at most so many jobs at a time. keyFile requests a site's key file as a visitor does.
+func NewClient(userAgent string, atOnce int, keyFile func(ctx context.Context, url string) (status int, body []byte, err error)) *Client {
+	return &Client{
+		http: &http.Client{
+			Timeout:       patience, // with the body
+			Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, MaxResponseHeaderBytes: maxReply},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		slots: wait.NewSlots(atOnce), userAgent: userAgent, keyFile: keyFile,
+	}
+}
+
+// Send sends a job, for which it takes 30 seconds at most, once it has its turn and the key file is as it must be. If ctx
+// has ended, the outcome says nothing.
+func (c *Client) Send(ctx context.Context, job *Job) Outcome {
+	if !c.slots.Take(ctx) {
+		return Outcome{}
+	}
+	defer c.slots.Release()
+	if err := c.checkKeyFile(ctx, job); err != nil {
+		return Outcome{Reason: excerpt("nothing was sent: " + err.Error())}
+	}
+	req, err := http.NewRequestWithContext(ctx, job.Method, job.URL, bytes.NewReader(job.Body))
+	if err != nil {
+		return Outcome{Reason: excerpt(err.Error())}
+	}
+	req.Header.Set("User-Agent", c.userAgent)
+	if job.Type != "" {
+		req.Header.Set("Content-Type", job.Type)
+	}
+	res, err := c.http.Do(req)
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err // without the URL
+	}
+	if err != nil {
+		return Outcome{Reason: excerpt(err.Error())}
+	}
+	defer res.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxReply)) // the status is what counts
+	o := Outcome{Status: res.StatusCode, RetryAfter: wait.RetryAfter(res.Header, time.Now(), 0)}
+	if o.Status/100 != 2 {
+		o.Reason = job.reason(res, body)
+	}
+	return o
+}
+
+// checkKeyFile returns an error where an endpoint would not find the key.
+func (c *Client) checkKeyFile(ctx context.Context, job *Job) error {
+	if job.Kind != IndexNow {
+		return nil
+	}
+	status, body, err := c.keyFile(ctx, job.keyLocation)
+	if err == nil && (status != http.StatusOK || strings.TrimSpace(string(body)) != job.key) {
+		err = fmt.Errorf("it returns %d, and not the key: let requests for it reach the sitemap directive before anything else", status)
+	}
+	if err != nil {
+		return fmt.Errorf("key file %s: %w", job.keyLocation, err)
+	}
+	return nil
+}
+
+// reason says why a response does not accept a job, and what to do.
+func (j *Job) reason(res *http.Response, body []byte) string {
+	text, remedies := "it is tried again", map[int]string{404: "correct or remove the URL", 410: "correct or remove the URL"}
+	if j.Kind == IndexNow {
+		remedies[400] = "check that the URL is an endpoint of IndexNow, such as " + DefaultEndpoint
+		remedies[403] = "check that " + j.keyLocation + " can be reached from the internet and holds the key"
+		remedies[422] = "check that visitors know the site as " + j.origin + ", else set base_url"
+	}
+	if to := res.Header.Get("Location"); res.StatusCode/100 == 3 {
+		text = "configure the URL to which it redirects, if that is right: " + excerpt(to)
+	}
+	text = fmt.Sprintf("status %d: %s", res.StatusCode, cmp.Or(remedies[res.StatusCode], text))
+	if quoted := excerpt(string(body)); quoted != "" {
+		text += "; response: " + quoted
+	}
+	return text
+}
+
+// excerpt makes the beginning of a stranger's text printable.
+func excerpt(text string) string {
+	words := strings.Fields(strings.ToValidUTF8(text[:min(len(text), maxExcerpt)], ""))
+	return terminal.Clean(strings.Join(words, " "))
+}

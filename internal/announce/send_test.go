@@ -1,0 +1,432 @@
+package announce
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode"
+)
+
+const key = "0123456789abcdef0123456789abcdef"
+
+var epoch = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// keyFile is a site that serves its key file.
+func keyFile(_ context.Context, u string) (int, []byte, error) {
+	if u != "https://example.com/"+key+".txt" && u != "https://example.com/docs/"+key+".txt" {
+		return 404, nil, nil
+	}
+	return 200, []byte(key), nil
+}
+
+// engine is a search engine and hub that enforces the rules of the protocols: it reports each rule that a request breaks.
+type engine struct {
+	*httptest.Server
+	mu       sync.Mutex
+	now      time.Time              // which the test sets
+	respond  http.HandlerFunc       // instead of accepting a request by the rules; nil: as they say
+	accepted map[string][]time.Time // URLs, sitemaps and feeds, by when
+	requests []time.Time
+	broken   []string
+}
+
+func newEngine(t *testing.T) *engine {
+	e := &engine{now: epoch, accepted: make(map[string][]time.Time)}
+	e.Server = httptest.NewServer(e)
+	t.Cleanup(func() {
+		e.Close()
+		for _, rule := range e.broken {
+			t.Errorf("a request breaks a rule: %s", rule)
+		}
+	})
+	return e
+}
+
+func (e *engine) breaks(ok bool, rule string, args ...any) {
+	if !ok {
+		e.broken = append(e.broken, fmt.Sprintf(rule, args...))
+	}
+}
+
+func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	e.mu.Lock()
+	respond := e.respond
+	e.requests = append(e.requests, e.now)
+	e.breaks(err == nil && r.Header.Get("User-Agent") == "test", "the body ends early, or the user agent is %q", r.Header.Get("User-Agent"))
+	var urls []string
+	least, status := 5*time.Minute, 404
+	switch r.URL.Path {
+	case "/indexnow":
+		urls, status = e.submitted(r, body)
+	case "/ping":
+		least, status, urls = time.Hour, 200, []string{r.URL.Query().Get("sitemap")}
+		e.breaks(r.Method == "GET" && len(body) == 0 && urls[0] == "https://example.com/sitemap.xml?a=b&c", "%s with the sitemap %q", r.Method, urls[0])
+	case "/hub":
+		form, err := url.ParseQuery(string(body))
+		e.breaks(r.Method == "POST" && r.Header.Get("Content-Type") == "application/x-www-form-urlencoded" && err == nil && len(form) == 2, "a hub takes a POST of a form")
+		e.breaks(form.Get("hub.mode") == "publish" && form.Get("hub.url") == "https://example.com/sitemap.atom", "the form is %v", form)
+		urls, status = form["hub.url"], 204
+	}
+	if respond == nil {
+		for _, u := range urls {
+			if times := e.accepted[u]; len(times) > 0 {
+				e.breaks(e.now.Sub(times[len(times)-1]) >= least, "%s again after %s", u, e.now.Sub(times[len(times)-1]))
+			}
+			e.accepted[u] = append(e.accepted[u], e.now)
+		}
+	}
+	e.mu.Unlock()
+	if respond != nil {
+		respond(w, r)
+		return
+	}
+	w.WriteHeader(status)
+}
+
+// submitted checks a request of IndexNow, and returns its URLs.
+func (e *engine) submitted(r *http.Request, body []byte) ([]string, int) {
+	var s struct {
+		Host, Key, KeyLocation *string
+		URLList                []string
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	media, params, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	e.breaks(r.Method == "POST" && media == "application/json" && params["charset"] == "utf-8", "%s of %s", r.Method, r.Header.Get("Content-Type"))
+	if err := d.Decode(&s); err != nil || !bytes.Contains(body, []byte(`"keyLocation":`)) || s.Host == nil || s.Key == nil || s.KeyLocation == nil {
+		e.breaks(false, "the body is %.100q: %v", body, err)
+		return nil, 400
+	}
+	status, content, _ := keyFile(r.Context(), *s.KeyLocation)
+	e.breaks(CheckKey(*s.Key) == nil && status == 200 && string(content) == *s.Key, "key %s at %s", *s.Key, *s.KeyLocation)
+	e.breaks(len(s.URLList) > 0 && len(s.URLList) <= 10_000, "%d URLs", len(s.URLList))
+	folder, seen := strings.TrimSuffix(*s.KeyLocation, *s.Key+".txt"), make(map[string]bool)
+	for _, u := range s.URLList {
+		parsed, err := url.Parse(u)
+		e.breaks(err == nil && parsed.Host == *s.Host && strings.HasPrefix(u, folder), "%s is not on %s, or not below %s", u, *s.Host, folder)
+		e.breaks(!seen[u], "%s is there twice", u)
+		seen[u] = true
+	}
+	return s.URLList, 202
+}
+
+// set says how the engine responds from now on, which is so much later.
+func (e *engine) set(respond http.HandlerFunc, later time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.respond, e.now = respond, e.now.Add(later)
+}
+
+// reply responds with a status, text and header fields.
+func reply(code int, text string, header ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(header); i += 2 {
+			w.Header().Set(header[i], header[i+1])
+		}
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, text)
+	}
+}
+
+// config announces to an engine, by one protocol or all.
+func (e *engine) config(kinds ...Kind) Config {
+	c := Config{Origin: "https://example.com", Sitemap: "https://example.com/sitemap.xml?a=b&c", Feed: "https://example.com/sitemap.atom", Key: key}
+	for _, kind := range kinds {
+		switch kind {
+		case IndexNow:
+			c.Endpoints = []string{e.URL + "/indexnow"}
+		case Ping:
+			c.Pings = []string{e.URL + "/ping?sitemap={sitemap}&x=1"}
+		case Hub:
+			c.Hubs = []string{e.URL + "/hub"}
+		}
+	}
+	return c
+}
+
+// newQueue returns the queue of a site that was crawled, with so many pages.
+func newQueue(t testing.TB, c Config, listed int) *Queue {
+	q := restart(t, nil, c)
+	q.Update(Update{First: true, Complete: true, Crawled: true, Listed: listed, Added: changes(1, "/old"), Sitemap: true, Feed: true})
+	return q
+}
+
+// restart returns the queue as a new process finds it that was stored.
+func restart(t testing.TB, stored []byte, c Config) *Queue {
+	t.Helper()
+	q, err := New(stored, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+func changes(lastMod int64, paths ...string) (all []Change) {
+	for _, path := range paths {
+		all = append(all, Change{Path: path, LastMod: lastMod})
+	}
+	return all
+}
+
+func gone(paths ...string) []Change {
+	all := changes(0, paths...)
+	for i := range all {
+		all[i].Gone = true
+	}
+	return all
+}
+
+// changed is an Update with changed pages, and with a changed sitemap and feed.
+func changed(listed int, paths ...string) Update {
+	return Update{Complete: true, Crawled: true, Listed: listed, Changed: changes(1, paths...), Sitemap: true, Feed: true}
+}
+
+func numbered(n int) (paths []string) {
+	for i := range n {
+		paths = append(paths, fmt.Sprintf("/%06d", i))
+	}
+	return paths
+}
+
+// pathsOf returns what a job of IndexNow announces; nil: there is none.
+func pathsOf(t testing.TB, job *Job) (paths []string) {
+	if job == nil {
+		return nil
+	}
+	var s struct{ URLList []string }
+	if err := json.Unmarshal(job.Body, &s); err != nil || len(s.URLList) != job.URLs {
+		t.Fatalf("%d URLs instead of %d: %v", len(s.URLList), job.URLs, err)
+	}
+	for _, u := range s.URLList {
+		paths = append(paths, strings.TrimPrefix(u, "https://example.com"))
+	}
+	return paths
+}
+
+// hijack responds with bytes as they are, and closes the connection.
+func hijack(raw string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
+			_, _ = io.WriteString(conn, raw)
+			conn.Close()
+		}
+	}
+}
+
+func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+func bomb(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Encoding", "gzip")
+	w.WriteHeader(500)
+	_, _ = gzip.NewWriter(w).Write(make([]byte, 64<<20))
+}
+
+// TestSend: what a target may respond, and what follows: when the next request is due, or that there is none.
+func TestSend(t *testing.T) {
+	const stop, minute, hour = -1, time.Minute, time.Hour
+	endless := func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := w.Write(make([]byte, 64<<20)); err == nil {
+			t.Error("64 MiB of a body were read")
+		}
+	}
+	slow := func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(200)
+		w.(http.Flusher).Flush()
+		hang(w, r)
+	}
+	for name, test := range map[string]struct {
+		kind    Kind
+		respond http.HandlerFunc
+		next    time.Duration // stop: nothing is sent any more
+		reason  string        // a part of it; "": it is accepted
+	}{
+		"200":                                {IndexNow, reply(200, ""), 5 * minute, ""},
+		"202":                                {IndexNow, reply(202, ""), 5 * minute, ""},
+		"ping, 200":                          {Ping, reply(200, ""), hour, ""},
+		"hub, 204":                           {Hub, reply(204, ""), 5 * minute, ""},
+		"endless body":                       {IndexNow, endless, 5 * minute, ""},
+		"body that hangs":                    {IndexNow, slow, 5 * minute, ""},
+		"hangs":                              {IndexNow, hang, 5 * minute, "Timeout exceeded"},
+		"nobody listens":                     {IndexNow, nil, 5 * minute, "refused"},
+		"closes the connection":              {IndexNow, hijack(""), 5 * minute, "EOF"},
+		"garbage":                            {IndexNow, hijack("\x00\x1b[31m\xff\r\n\r\n"), 5 * minute, "malformed HTTP"},
+		"endless header":                     {IndexNow, hijack("HTTP/1.1 200 OK\r\n" + strings.Repeat("X-Header: value\r\n", 100_000)), 5 * minute, "exceeded"},
+		"endless 103":                        {IndexNow, hijack(strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n", 100_000)), 5 * minute, "exceeded"},
+		"400":                                {IndexNow, reply(400, `{"code": "Invalid"}`), stop, `check that the URL is an endpoint of IndexNow, such as https://api.indexnow.org/indexnow; response: {"code": "Invalid"}; nothing is sent until the configuration is reloaded`},
+		"422":                                {IndexNow, reply(422, ""), stop, "check that visitors know the site as https://example.com, else set base_url"},
+		"403":                                {IndexNow, reply(403, ""), minute, "check that https://example.com/" + key + ".txt can be reached from the internet"},
+		"404":                                {IndexNow, reply(404, ""), minute, "correct or remove the URL"},
+		"429":                                {IndexNow, reply(429, ""), 10 * minute, "status 429"},
+		"429 with seconds":                   {IndexNow, reply(429, "", "Retry-After", "120"), 2 * minute, "status 429"},
+		"503 with a second":                  {Hub, reply(503, "", "Retry-After", "1"), minute, "status 503"},
+		"503 with a year":                    {IndexNow, reply(503, "", "Retry-After", "31536000"), 24 * hour, "status 503"},
+		"301":                                {IndexNow, reply(301, "", "Location", "/elsewhere"), minute, "configure the URL to which it redirects, if that is right: /elsewhere"},
+		"gzip that inflates":                 {IndexNow, bomb, minute, "status 500"},
+		"text that would control a terminal": {IndexNow, reply(500, "<b>\x1b[2J\u202enever\r\n\x00\xff\xfe"), minute, `response: <b>\u001b[2J\u202enever \u0000`},
+		"ping, 410":                          {Ping, reply(410, ""), stop, "correct or remove the URL"},
+		"hub, 404":                           {Hub, reply(404, ""), stop, "correct or remove the URL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, c := newEngine(t), NewClient("test", 2, keyFile)
+			if strings.Contains(name, "hang") {
+				c.http.Timeout = 2 * time.Second
+			}
+			q := newQueue(t, e.config(test.kind), 10)
+			q.Update(changed(10, "/a"))
+			if e.set(test.respond, 0); test.respond == nil {
+				e.Close()
+			}
+			job, _ := q.Begin(epoch)
+			q.End(job, c.Send(t.Context(), job), epoch)
+			s := q.Status()[0]
+			if s.Reason == "" != (test.reason == "") || !strings.Contains(s.Reason, test.reason) || strings.ContainsFunc(s.Reason, unicode.IsControl) || len(s.Reason) > 2000 {
+				t.Errorf("reason %q, want %q", s.Reason, test.reason)
+			}
+			if s.Stopped != (test.next == stop) || test.next != stop && s.Next.Sub(epoch) != test.next {
+				t.Errorf("stopped %t, next after %s; want %s", s.Stopped, s.Next.Sub(epoch), test.next)
+			}
+			if isAccepted, again := s.Accepted == 1, s.Waiting == 1; isAccepted != (test.reason == "") || again == (isAccepted || s.Stopped) || (s.Refused == 1) != s.Stopped {
+				t.Errorf("%+v", s)
+			}
+			e.Close() // which waits for requests
+			if n := len(e.requests); n > 1 || n == 0 && test.reason == "" {
+				t.Errorf("%d requests", n)
+			}
+			q.Update(changed(10, "/b"))
+			if job, _ := q.Begin(epoch.Add(24 * hour)); (job == nil) != s.Stopped {
+				t.Errorf("%v a day later", job)
+			}
+			job, _ = restart(t, q.Encode(), e.config(test.kind)).Begin(epoch.Add(26 * hour))
+			if job == nil {
+				t.Errorf("nothing is sent after a restart")
+			}
+		})
+	}
+}
+
+// TestKeyFile: nothing is sent while visitors do not get the key where it is said to be.
+func TestKeyFile(t *testing.T) {
+	for _, test := range []struct {
+		status int
+		body   string
+		err    error
+		want   string // "": it is sent
+	}{
+		{200, key, nil, ""},
+		{200, key + "\r\n", nil, ""},
+		{200, "<!doctype html>", nil, "it returns 200, and not the key: let requests for it reach the sitemap directive before anything else"},
+		{404, key, nil, "returns 404"},
+		{0, "", errors.New("upstream \x1b hangs"), `key file https://example.com/docs/` + key + `.txt: upstream \u001b hangs`},
+	} {
+		e := newEngine(t)
+		config := e.config(IndexNow)
+		config.Prefix = "/docs"
+		q := newQueue(t, config, 10)
+		q.Update(changed(10, "/docs/a", "/docs-not/b"))
+		job, _ := q.Begin(epoch)
+		c := NewClient("test", 1, func(context.Context, string) (int, []byte, error) { return test.status, []byte(test.body), test.err })
+		q.End(job, c.Send(t.Context(), job), epoch)
+		n := map[bool]int{true: 1}[test.want == ""]
+		if s := q.Status()[0]; !strings.Contains(s.Reason, test.want) || s.Accepted != n || len(e.requests) != n || len(e.accepted["https://example.com/docs/a"]) != n {
+			t.Errorf("%q: %d requests, %+v", test.body, len(e.requests), s)
+		}
+	}
+}
+
+// TestBackOff: failures in a row double the wait up to six hours; one success ends that.
+func TestBackOff(t *testing.T) {
+	q, now := newQueue(t, indexNowOnly, 10), epoch
+	var got []string
+	for i := range 14 {
+		q = restart(t, q.Encode(), indexNowOnly)
+		q.Update(changed(10, "/a"))
+		if i > 0 {
+			if job, next := q.Begin(now.Add(-time.Second)); job != nil || !next.Equal(now) {
+				t.Fatalf("%v is sent too early; next %s", job, next)
+			}
+		}
+		job, _ := q.Begin(now)
+		q.End(job, map[bool]Outcome{true: {Status: 503, Reason: "busy"}, false: {Status: 200}}[i != 12], now)
+		next := q.Status()[0].Next
+		got, now = append(got, fmt.Sprint(next.Sub(now).Minutes())), next
+	}
+	if want := "1 2 4 8 16 32 64 128 256 360 360 360 5 1"; strings.Join(got, " ") != want {
+		t.Errorf("minutes: %v, want %s", got, want)
+	}
+}
+
+// TestForbidden: a key that is refused is tried for a day, and again after a restart.
+func TestForbidden(t *testing.T) {
+	q, now, n := newQueue(t, indexNowOnly, 10), epoch, 0
+	refuse := func(at time.Time) {
+		n++
+		q.Update(changed(10, fmt.Sprint("/", n)))
+		job, next := q.Begin(at)
+		if job == nil {
+			at = next
+			job, _ = q.Begin(at)
+		}
+		q.End(job, Outcome{Status: 403, Reason: "status 403"}, at)
+		now = q.Status()[0].Next
+	}
+	for now = epoch.Add(-20 * time.Hour); n < 7; {
+		refuse(now)
+	}
+	if job, _ := restart(t, q.Encode(), indexNowOnly).Begin(q.Status()[0].Last.Add(5 * time.Minute)); job == nil {
+		t.Error("a restart does not try it again soon")
+	}
+	job, _ := q.Begin(now)
+	q.End(job, Outcome{Status: 200}, epoch)
+	for now, n = epoch.Add(time.Hour), 0; n < 5; {
+		refuse(now)
+	}
+	refuse(now.Add(365 * 24 * time.Hour)) // the clock jumps: six failures are no day
+	for now = epoch.Add(2 * time.Hour); !q.Status()[0].Stopped && n < 100; {
+		refuse(now)
+	}
+	s := q.Status()[0]
+	if d := s.Last.Sub(epoch); d < 24*time.Hour || d > 33*time.Hour || !strings.HasSuffix(s.Reason, "nothing is sent until the configuration is reloaded") || s.Waiting != n {
+		t.Errorf("after %s and %d requests: %+v", d, n, s)
+	}
+	if job, _ := restart(t, q.Encode(), indexNowOnly).Begin(s.Last.Add(5 * time.Minute)); job == nil {
+		t.Error("a restart does not try it again")
+	}
+}
+
+// TestClock: a clock that jumps neither stops a target nor lets it be sent more than a day allows.
+func TestClock(t *testing.T) {
+	for name, jump := range map[string]time.Duration{"an hour back": -time.Hour, "years back": -50 * 365 * 24 * time.Hour, "an hour ahead": time.Hour, "years ahead": 50 * 365 * 24 * time.Hour} {
+		q, now, sent := newQueue(t, indexNowOnly, 10), epoch, 0
+		for i := range 20 {
+			q.Update(changed(10, numbered(10*(i+1))...))
+			q = restart(t, q.Encode(), indexNowOnly)
+			if i == 10 {
+				now = now.Add(jump)
+			}
+			if job, _ := q.Begin(now); job != nil {
+				sent += job.URLs
+				q.End(job, Outcome{Status: 200}, now)
+			} else if i != 10 && sent < 100 {
+				t.Errorf("%s: nothing is due at %s", name, now)
+			}
+			now = now.Add(5 * time.Minute)
+		}
+		if want := map[bool]int{true: 200, false: 100}[jump > 24*time.Hour]; sent != want {
+			t.Errorf("%s: %d URLs, want %d", name, sent, want)
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package announce
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var indexNowOnly = Config{Origin: "https://example.com", Key: key, Endpoints: []string{DefaultEndpoint}}
+
+// TestUpdate: what is sent of the changes that refreshes find. Each step is one update, after which all that is due within
+// six minutes is sent and accepted.
+func TestUpdate(t *testing.T) {
+	complete := Update{Complete: true, Crawled: true, Listed: 10}
+	with := func(u Update, change func(u *Update)) Update { change(&u); return u }
+	added := func(u Update, paths ...string) Update { u.Added = changes(0, paths...); return u }
+	removed := func(u Update, all ...Change) Update { u.Removed = all; return u }
+	partial := Update{Listed: 10, Crawled: true} // or held back
+	for name, steps := range map[string][]struct {
+		update Update
+		want   string // paths with spaces between; "-": nothing is sent yet
+	}{
+		"changed pages, those of the newest date first": {
+			{Update{Complete: true, Changed: []Change{{"/b", 20, false}, {"/c", 30, false}, {"/a", 10, false}}}, "/c /b /a"},
+			{complete, ""},
+		},
+		"a page that changes twice":        {{Update{Complete: true, Changed: changes(1, "/a", "/b", "/a")}, "/a /b"}},
+		"a page without a date":            {{Update{Complete: true, Changed: changes(0, "/a")}, ""}},
+		"gone":                             {{removed(complete, gone("/a", "/b")...), "/b /a"}},
+		"removed for another reason":       {{removed(complete, changes(0, "/a")...), ""}},
+		"added, confirmed":                 {{added(complete, "/a", "/b"), ""}, {complete, "/b /a"}, {complete, ""}},
+		"added, removed":                   {{added(complete, "/a", "/b"), ""}, {removed(complete, changes(0, "/a")...), "/b"}, {complete, ""}},
+		"added, gone":                      {{added(complete, "/a"), ""}, {removed(complete, gone("/a")...), ""}, {complete, ""}},
+		"added, changed":                   {{added(complete, "/a"), ""}, {changed(10, "/a"), "/a"}, {complete, ""}},
+		"parts of a refresh confirm none":  {{added(partial, "/a"), ""}, {added(partial, "/b"), ""}, {complete, ""}, {complete, "/b /a"}},
+		"parts of the next refresh":        {{added(complete, "/a"), ""}, {partial, ""}, {partial, ""}, {complete, "/a"}},
+		"changes of a part are sent":       {{with(partial, func(u *Update) { u.Changed = changes(1, "/a") }), "/a"}},
+		"added and changed by one refresh": {{added(partial, "/a"), ""}, {with(partial, func(u *Update) { u.Changed = changes(1, "/a") }), ""}, {complete, ""}, {complete, "/a"}},
+		"removed before it is sent":        {{changed(10, "/a", "/b"), "-"}, {removed(complete, changes(0, "/a")...), "/b"}},
+		"outside the key file's folder":    {{changed(10, "a", "", "https://evil.example/"), ""}},
+		"too many added ones to list":      {{added(complete, "/a"), ""}, {with(complete, func(u *Update) { u.Omitted = 1 }), ""}, {complete, ""}},
+		"the site was empty in between":    {{with(changed(10, "/a"), func(u *Update) { u.First = true }), ""}, {changed(10, "/b"), "/b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q, now := newQueue(t, indexNowOnly, 10), epoch
+			for i, step := range steps {
+				q = restart(t, q.Encode(), indexNowOnly)
+				if q.Update(step.update); step.want == "-" {
+					continue
+				}
+				var sent []string
+				now = now.Add(6 * time.Minute)
+				for job, _ := q.Begin(now); job != nil; job, _ = q.Begin(now) {
+					sent = append(sent, pathsOf(t, job)...)
+					q.End(job, Outcome{Status: 200}, now)
+				}
+				if got := strings.Join(sent, " "); got != step.want {
+					t.Errorf("step %d: sent %q, want %q", i, got, step.want)
+				}
+			}
+		})
+	}
+}
+
+// TestUpdateFirst: a site's first crawl announces nothing, however many publications and restarts it takes.
+func TestUpdateFirst(t *testing.T) {
+	e := newEngine(t)
+	q := restart(t, nil, e.config(IndexNow, Ping, Hub))
+	for i, u := range []Update{
+		{First: true, Listed: 1, Added: changes(1, "/a")},
+		{Listed: 2, Added: changes(1, "/b"), Changed: changes(1, "/a")},
+		{Complete: true, Listed: 2, Removed: gone("/b")},
+		{Complete: true, Crawled: true, Listed: 3, Added: changes(1, "/c")},
+		{Complete: true, Crawled: true, Listed: 3},
+	} {
+		u.Sitemap, u.Feed = i < 4, i < 4
+		q = restart(t, q.Encode(), e.config(IndexNow, Ping, Hub))
+		q.Update(u)
+		if job, next := q.Begin(epoch); job != nil || !next.IsZero() {
+			t.Errorf("publication %d: %s is announced by %s, or at %s", i, job.URL, job.Kind, next)
+		}
+	}
+	q.Update(changed(3, "/c"))
+	for _, kind := range []Kind{IndexNow, Ping, Hub} {
+		job, _ := q.Begin(epoch)
+		if job == nil || job.Kind != kind {
+			t.Fatalf("%v, want %s", job, kind)
+		}
+		q.End(job, Outcome{Status: 200}, epoch)
+	}
+}
+
+// TestDaily: how many URLs are accepted in a day, the newest first; the rest waits. Each batch is refused once, and then
+// noted by a process that is killed.
+func TestDaily(t *testing.T) {
+	for _, test := range []struct {
+		listed, daily, changed int
+		want                   []int // URLs a day
+	}{
+		{10, 0, 250, []int{100, 100, 50, 0}},
+		{10, 30, 50, []int{30, 20, 0}},
+		{300_000, 0, 45_000, []int{30_000, 15_000, 0}},
+		{10, 1_000_000, 70_000, []int{50_000, 0}}, // as many as a queue holds
+	} {
+		c := indexNowOnly
+		c.Daily = test.daily
+		q, now, tries := newQueue(t, c, test.listed), epoch, 0
+		q.Update(changed(test.listed, numbered(test.changed)...))
+		left := numbered(test.changed)
+		slices.Reverse(left) // of changes of one date, those listed last are the newest
+		for day, want := range test.want {
+			sent := 0
+			end := now.Add(24 * time.Hour)
+			for job, next := q.Begin(now); job != nil || !next.IsZero() && next.Before(end); job, next = q.Begin(now) {
+				if now = now.Add(5 * time.Minute); job == nil {
+					continue
+				}
+				paths := pathsOf(t, job)
+				if len(paths) > 10_000 || !slices.Equal(paths, left[:len(paths)]) {
+					t.Fatalf("%v: %d URLs at once, or not the newest first", test, len(paths))
+				}
+				if tries++; tries%3 == 0 {
+					sent, left = sent+len(paths), left[len(paths):]
+				}
+				if tries%3 != 2 {
+					q.End(job, Outcome{Status: map[int]int{0: 200, 1: 503}[tries%3]}, now)
+				}
+				q = restart(t, q.Encode(), c)
+			}
+			if sent != want {
+				t.Errorf("%v: %d URLs on day %d, want %d", test, sent, day+1, want)
+			}
+			now = end
+		}
+		if s := q.Status()[0]; s.Accepted+s.Dropped != test.changed || s.Waiting != 0 {
+			t.Errorf("%v: %+v", test, s)
+		}
+	}
+}
+
+// TestBounds: the queue and its stored form stay small whatever changes; the oldest changes are dropped, and counted.
+func TestBounds(t *testing.T) {
+	c := indexNowOnly
+	c.Endpoints = []string{"https://a.example/", "https://b.example/"}
+	for name, tail := range map[string]string{"many": "", "long": strings.Repeat("x", 1000)} {
+		paths := func(round int) (paths []string) {
+			for _, path := range numbered(10_000) {
+				paths = append(paths, fmt.Sprint("/", round, path, tail))
+			}
+			return paths
+		}
+		q := newQueue(t, c, 1_000_000)
+		for round := range 12 {
+			u := changed(1_000_000, paths(round)...)
+			u.Complete, u.Added = false, changes(1, paths(round+100)...)
+			q.Update(u)
+		}
+		if size := len(q.Encode()); size > 3*(maxBytes+3*maxPaths+1000) {
+			t.Errorf("%s: stored, it takes %d bytes", name, size)
+		}
+		for _, s := range q.Status() {
+			if s.Waiting > maxPaths || s.Unconfirmed > maxPaths || s.Waiting+s.Unconfirmed+s.Dropped != 12*2*10_000 {
+				t.Errorf("%s: %+v", name, s)
+			}
+		}
+		if job, _ := q.Begin(epoch); pathsOf(t, job)[0] != paths(11)[9_999] {
+			t.Errorf("%s: the newest change is not the first to be sent", name)
+		}
+	}
+}
+
+// TestTargets: which targets a configuration has, and what becomes of what waits for others.
+func TestTargets(t *testing.T) {
+	all := Config{Origin: "https://example.com", Feed: "https://example.com/sitemap.atom", Key: key, Pings: []string{"https://a.example/?{sitemap}"},
+		Hubs: []string{"https://a.example/"}, Endpoints: []string{"https://a.example/", "https://a.example/", "https://b.example/"}}
+	private, noFeed, fewer := all, all, all
+	private.Origin, noFeed.Feed, fewer.Endpoints = "http://localhost:8080", "", all.Endpoints[2:]
+	q := newQueue(t, all, 10)
+	q.Update(changed(10, "/a"))
+	for want, config := range map[string]Config{
+		"indexnow:1 indexnow:1 ping:1 hub:1 ": all,
+		"ping:1 hub:1 ":                       private,
+		"indexnow:1 indexnow:1 ping:1 ":       noFeed,
+		"indexnow:1 ping:1 hub:1 ":            fewer,
+	} {
+		got := ""
+		for _, s := range restart(t, q.Encode(), config).Status() {
+			got += fmt.Sprintf("%s:%d ", s.Kind, s.Waiting)
+		}
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestKey: a key is made once, and kept; a configured one stands before it.
+func TestKey(t *testing.T) {
+	unset, set := indexNowOnly, indexNowOnly
+	unset.Key, unset.Prefix, set.Key = "", "/docs", "configured-1"
+	q := newQueue(t, unset, 10)
+	path, made := q.KeyFile()
+	_, again := restart(t, q.Encode(), unset).KeyFile()
+	_, other := newQueue(t, unset, 10).KeyFile()
+	_, configured := restart(t, q.Encode(), set).KeyFile()
+	_, healed := restart(t, bytes.ReplaceAll(q.Encode(), []byte(made), []byte("../../etc/passwd")), unset).KeyFile()
+	if len(made) != 32 || strings.Trim(made, "0123456789abcdef") != "" || path != "/docs/"+made+".txt" {
+		t.Errorf("key %q at %s", made, path)
+	}
+	if again != made || other == made || configured != set.Key || CheckKey(healed) != nil {
+		t.Errorf("after a restart %q; another site has %q; configured %q; damaged %q", again, other, configured, healed)
+	}
+}
+
+func TestChecks(t *testing.T) {
+	check := func(what string, err error, isGood bool) {
+		if (err == nil) != isGood {
+			t.Errorf("%q: %v", what, err)
+		}
+	}
+	for key, isGood := range map[string]bool{key: true, "A-z0-9-8": true, strings.Repeat("a", 128): true, "1234567": false,
+		strings.Repeat("a", 129): false, "12345678\n": false, "1234567/": false, "": false} {
+		check(key, CheckKey(key), isGood)
+	}
+	for target, isGood := range map[string]bool{DefaultEndpoint: true, "http://127.0.0.1:8080/indexnow": true, "api.indexnow.org/indexnow": false,
+		"ftp://example.com/": false, "https://user:secret@example.com/": false, "https://exa mple.com/": false, "https://example.com/%zz": false} {
+		check(target, Check(IndexNow, target), isGood)
+		check(target, Check(Ping, target), false)
+		check(target, Check(Ping, target+"?u={sitemap}"), isGood)
+	}
+	for at, isPublic := range map[string]bool{
+		"https://example.com": true, "https://www.example.co.uk:8443": true, "https://xn--bcher-kva.example.org": true, "http://local.example.com": true,
+		"http://localhost": false, "http://a.localhost:80": false, "http://printer": false, "http://nas.local": false, "https://wiki.corp.internal": false,
+		"https://a.test": false, "https://a.home.arpa": false, "http://127.0.0.1": false, "http://[::1]:8080": false, "http://192.168.1.1": false, "": false,
+	} {
+		if IsPublic(at) != isPublic {
+			t.Errorf("%s is public: %t", at, !isPublic)
+		}
+	}
+}
