@@ -17,6 +17,7 @@ const (
 	maxBytes   = 4 << 20  // of these paths
 	maxBatch   = 10_000   // URLs in a request: a bound of IndexNow
 	leastDay   = 100      // URLs that an endpoint may be sent in a day, however small the site
+	maxChecks  = 100      // removed pages that are requested at a time
 	maxReply   = 64 << 10 // bytes of a reply's body that are read, and of its header that are accepted
 	maxExcerpt = 200      // bytes of a body, or of an error, that are quoted
 

@@ -15,12 +15,14 @@ import (
 
 // Queue is what is to be announced of one site, and what came of it. It is safe for concurrent use.
 type Queue struct {
-	config  Config
 	changed chan struct{} // of size 1: Update was called
+	turn    wait.Slots    // for one job at a time
+	runner  *Runner       // to which config belongs; nil: to New. Of who has the turn
 	saving  wait.Slots    // one at a time
 	saved   uint64        // the version that was saved last; of who has the slot
 
 	mu      sync.Mutex
+	config  Config
 	version uint64 // of state
 	state   state
 }
@@ -33,6 +35,8 @@ type state struct {
 
 	Fresh []string `json:"fresh,omitempty"` // pages added since the last complete refresh
 	Older []string `json:"older,omitempty"` // pages added before its end: the next one confirms them
+
+	Absent []string `json:"absent,omitempty"` // removed pages that may be gone
 
 	Targets []*target `json:"targets,omitempty"`
 }
@@ -48,16 +52,35 @@ type target struct {
 	Used      int       `json:"used,omitempty"`     // of what a day allows
 }
 
-// New returns a site's queue as [Queue.Encode] stored it, for a configuration which may be another one: targets that
-// were stopped are tried again. Without data it is a new one. With an error, too: what was stored is damaged.
+// New returns a site's queue as [Queue.Encode] stored it. Without data it is a new one. With an error, too: what was
+// stored is damaged.
 func New(stored []byte, c Config) (*Queue, error) {
-	q := &Queue{config: c, changed: make(chan struct{}, 1), saving: wait.NewSlots(1), version: 1}
+	q := &Queue{changed: make(chan struct{}, 1), turn: wait.NewSlots(1), saving: wait.NewSlots(1)}
 	var err error
 	if len(stored) > 0 {
 		if err = json.Unmarshal(stored, &q.state); err != nil {
 			q.state, err = state{}, fmt.Errorf("decoding stored announcements: %w", err)
 		}
 	}
+	for _, list := range []*[]string{&q.state.Fresh, &q.state.Older, &q.state.Absent} {
+		*list, _ = merge(nil, *list)
+	}
+	q.configure(c)
+	return q, err
+}
+
+// configure sets the configuration. Targets that it keeps go on, and those that were stopped are tried again.
+func (q *Queue) configure(c Config) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !IsPublic(c.Origin) {
+		c.Endpoints = nil
+	}
+	if c.Feed == "" {
+		c.Hubs = nil
+	}
+	q.config = c
+	q.version++
 	if q.state.Key = cmp.Or(c.Key, q.state.Key); CheckKey(q.state.Key) != nil {
 		var random [16]byte
 		_, _ = rand.Read(random[:]) // which never fails
@@ -65,30 +88,24 @@ func New(stored []byte, c Config) (*Queue, error) {
 	}
 	was := q.state.Targets
 	q.state.Targets = nil
-	q.state.Older, _ = merge(nil, q.state.Older)
-	q.state.Fresh, _ = merge(nil, q.state.Fresh)
-	add := func(kind Kind, urls []string) {
-		for _, url := range urls {
-			if find(q.state.Targets, kind, url) == nil {
-				t := cmp.Or(find(was, kind, url), &target{Status: Status{Kind: kind, URL: url}})
-				t.Queued, _ = merge(nil, t.Queued)
-				t.Noted, t.Failures = t.Noted[:min(len(t.Noted), maxBatch)], min(max(t.Failures, 0), keyFailures)
-				if t.Stopped || !t.Forbidden.IsZero() {
-					t.Stopped, t.Reason, t.Failures, t.Forbidden = false, "", 0, time.Time{}
-					t.Next = t.Last.Add(kind.interval())
-				}
-				q.state.Targets = append(q.state.Targets, t)
+	for _, of := range []struct {
+		kind Kind
+		urls []string
+	}{{IndexNow, c.Endpoints}, {Ping, c.Pings}, {Hub, c.Hubs}} {
+		for _, url := range of.urls {
+			if find(q.state.Targets, of.kind, url) != nil {
+				continue
 			}
+			t := cmp.Or(find(was, of.kind, url), &target{Status: Status{Kind: of.kind, URL: url}})
+			t.Queued, _ = merge(nil, t.Queued)
+			t.Noted, t.Failures = t.Noted[:min(len(t.Noted), maxBatch)], min(max(t.Failures, 0), keyFailures)
+			if t.Stopped || !t.Forbidden.IsZero() {
+				t.Stopped, t.Reason, t.Failures, t.Forbidden = false, "", 0, time.Time{}
+				t.Next = t.Last.Add(of.kind.interval())
+			}
+			q.state.Targets = append(q.state.Targets, t)
 		}
 	}
-	if IsPublic(c.Origin) {
-		add(IndexNow, c.Endpoints)
-	}
-	add(Ping, c.Pings)
-	if c.Feed != "" {
-		add(Hub, c.Hubs)
-	}
-	return q, err
 }
 
 // find returns a target; nil: there is none.
@@ -103,6 +120,12 @@ func find(targets []*target, kind Kind, url string) *target {
 
 // KeyFile returns the path of the key file of IndexNow, and the key, which is what it holds.
 func (q *Queue) KeyFile() (path, key string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.keyFile()
+}
+
+func (q *Queue) keyFile() (path, key string) {
 	return q.config.Prefix + "/" + q.state.Key + ".txt", q.state.Key
 }
 

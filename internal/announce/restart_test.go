@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -106,6 +110,90 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
+// newRunner returns a runner that stores nothing, and for which removed pages are gone but for those at /back.
+func newRunner(c *Client, config Config) *Runner {
+	return &Runner{
+		Config: config, Client: c, Now: time.Now, Paused: func() bool { return false },
+		Gone: func(_ context.Context, path string) bool { return !strings.HasPrefix(path, "/back") },
+		Save: func(context.Context, []byte) error { return nil }, Done: func(*Job, Outcome, Status) {},
+	}
+}
+
+// TestReload: the runner of the next configuration takes over, and loses nothing: it waits for the job under way, and
+// what changed meanwhile is sent by it.
+func TestReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, next := newQueue(t, indexNowOnly, 10), indexNowOnly
+		next.Endpoints = []string{DefaultEndpoint, "https://other.example/"}
+		var requests []string
+		now := atomic.Int64{} // at a time
+		c := NewClient("test", 9, keyFile)
+		c.http.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+			if now.Add(1) > 1 {
+				t.Error("two jobs at a time")
+			}
+			time.Sleep(20 * time.Second)
+			now.Add(-1)
+			body, _ := io.ReadAll(r.Body)
+			requests = append(requests, r.Host+" "+strings.Join(regexp.MustCompile(`/page-[a-z]`).FindAllString(string(body), -1), " "))
+			return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		old, running, superseded := newRunner(c, indexNowOnly), sync.WaitGroup{}, atomic.Bool{}
+		old.Paused = superseded.Load
+		running.Go(func() { q.Run(ctx, old) })
+		q.Update(changed(10, "/page-a"))
+		time.Sleep(10 * time.Second)
+		superseded.Store(true)
+		running.Go(func() { q.Run(ctx, newRunner(c, next)) })
+		time.Sleep(time.Second)
+		q.Update(changed(10, "/page-b"))
+		time.Sleep(time.Hour)
+		q.Update(changed(10, "/page-c"))
+		time.Sleep(time.Hour)
+		superseded.Store(false) // as the next one fails to start
+		cancel()
+		running.Wait()
+		if want := []string{"api.indexnow.org /page-a", "api.indexnow.org /page-b", "api.indexnow.org /page-c", "other.example /page-c"}; !slices.Equal(requests, want) {
+			t.Errorf("sent %q, want %q", requests, want)
+		}
+	})
+}
+
+// TestGone: a page that no source names any more is announced if it returns 404, even after a restart.
+func TestGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, indexNowOnly, 10)
+		var removed, want []string
+		for i := range 250 {
+			removed = append(removed, fmt.Sprintf("/back-%d", i), fmt.Sprintf("/gone-%d", i))
+			want = append(want, fmt.Sprintf("/gone-%d", i))
+		}
+		u := Update{Complete: true, Crawled: true, Listed: 10_000, Removed: changes(0, append(removed, "/gone-again")...)}
+		for i := range u.Removed {
+			u.Removed[i].Absent = true
+		}
+		q.Update(u)
+		q.Update(Update{Complete: true, Crawled: true, Listed: 10_000, Added: changes(1, "/gone-again")})
+		q = restart(t, q.Encode(), indexNowOnly)
+		ctx, cancel := context.WithCancel(t.Context())
+		r, sent := newRunner(NewClient("test", 1, keyFile), indexNowOnly), []string(nil)
+		r.Client.http.Transport = roundTrip(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
+		})
+		r.Done = func(job *Job, _ Outcome, _ Status) { sent = append(sent, pathsOf(t, job)...) }
+		go q.Run(ctx, r)
+		time.Sleep(time.Hour)
+		cancel()
+		synctest.Wait()
+		slices.Sort(sent)
+		slices.Sort(want)
+		if !slices.Equal(sent, want) {
+			t.Errorf("%d are announced, want %d: %q", len(sent), len(want), sent)
+		}
+	})
+}
+
 // TestRun: Run notes each batch before it is sent, sends what is due when it is, and stops at once.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +221,9 @@ func TestRun(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			q.Run(ctx, c, time.Now, save, func() { done.Add(1) })
+			r := newRunner(c, indexNowOnly)
+			r.Save, r.Done = save, func(*Job, Outcome, Status) { done.Add(1) }
+			q.Run(ctx, r)
 		}()
 		for i, step := range []struct{ after, last time.Duration }{
 			{0, 0},                              // cannot be stored

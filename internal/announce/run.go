@@ -75,8 +75,8 @@ func (q *Queue) begin(t *target, now time.Time) (job *Job, due time.Time) {
 	return q.newJob(t), now
 }
 
-// End says what came of a job.
-func (q *Queue) End(job *Job, o Outcome, now time.Time) {
+// End says what came of a job, and returns the status of its target.
+func (q *Queue) End(job *Job, o Outcome, now time.Time) Status {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t := job.target
@@ -96,6 +96,7 @@ func (q *Queue) End(job *Job, o Outcome, now time.Time) {
 	}
 	t.Noted, t.Resent = nil, false
 	q.version++
+	return t.Status
 }
 
 // fail queues again what was not accepted, and says when it is due.
@@ -119,33 +120,87 @@ func (t *target) fail(job *Job, o Outcome) {
 	}
 }
 
-// Run sends what is due until ctx ends. save stores the queue, see [Queue.Save]: what cannot be stored is not sent. done
-// is called after each job.
-func (q *Queue) Run(ctx context.Context, c *Client, now func() time.Time, save func(context.Context, []byte) error, done func()) {
+// Runner is what sends the jobs of a queue: the part of a site in one configuration.
+type Runner struct {
+	Config Config
+	Client *Client
+	Now    func() time.Time
+	Paused func() bool // nothing is sent, as another configuration has the site, or it is an alias of another one
+
+	Gone func(ctx context.Context, path string) bool  // whether a page returns 404 or 410 now
+	Save func(ctx context.Context, data []byte) error // see [Queue.Save]: what cannot be stored is not sent
+	Done func(job *Job, o Outcome, s Status)          // called after each job, with the status of its target
+}
+
+// Run sends what is due until ctx ends. Around a reload, two runners may run, of which one is paused.
+func (q *Queue) Run(ctx context.Context, r *Runner) {
 	for ctx.Err() == nil {
-		job, next := q.Begin(now())
-		saving, cancel := context.WithTimeout(ctx, savePatience)
-		err := q.Save(saving, save)
-		cancel()
-		if job == nil {
-			var timer <-chan time.Time
-			if !next.IsZero() || err != nil {
-				timer = time.After(min(max(next.Sub(now()), time.Second), time.Minute)) // clocks jump
-			}
-			select {
-			case <-q.changed:
-			case <-timer:
-			case <-ctx.Done():
-			}
-			continue
+		pause, changed := time.Minute, q.changed
+		if r.Paused() {
+			changed = nil // it is for the other runner
+		} else if q.turn.Take(ctx) {
+			pause = q.send(ctx, r)
+			q.turn.Release()
 		}
-		o := Outcome{Reason: excerpt(fmt.Sprintf("nothing was sent: storing the queue: %v", err))}
-		if err == nil {
-			o = c.Send(ctx, job)
-		}
-		if ctx.Err() == nil { // else the note stays: the job may have been received
-			q.End(job, o, now())
-			done()
+		select {
+		case <-changed:
+		case <-time.After(pause):
+		case <-ctx.Done():
 		}
 	}
+}
+
+// send sends the job that is due, and returns the time until the next one: at most a minute, as clocks jump.
+func (q *Queue) send(ctx context.Context, r *Runner) time.Duration {
+	if q.runner != r {
+		q.runner = r
+		q.configure(r.Config)
+	}
+	more := q.check(ctx, r)
+	job, next := q.Begin(r.Now())
+	saving, cancel := context.WithTimeout(ctx, savePatience)
+	err := q.Save(saving, r.Save)
+	cancel()
+	switch {
+	case job == nil && more:
+		return 0
+	case job == nil && next.IsZero():
+		return time.Minute
+	case job == nil:
+		return min(max(next.Sub(r.Now()), time.Second), time.Minute)
+	}
+	o := Outcome{Reason: excerpt(fmt.Sprintf("nothing was sent: storing the queue: %v", err))}
+	if err == nil {
+		o = r.Client.Send(ctx, job)
+	}
+	if ctx.Err() == nil { // else the note stays: the job may have been received
+		r.Done(job, o, q.End(job, o, r.Now()))
+	}
+	return 0
+}
+
+// check finds out which of some removed pages are gone, and queues these. more: there are further ones.
+func (q *Queue) check(ctx context.Context, r *Runner) (more bool) {
+	q.mu.Lock()
+	absent, gone := slices.Clone(q.state.Absent[:min(len(q.state.Absent), maxChecks)]), []string(nil)
+	q.mu.Unlock()
+	checked := make(map[string]bool)
+	for _, path := range absent {
+		if checked[path] = true; r.Gone(ctx, path) {
+			gone = append(gone, path)
+		}
+	}
+	if len(absent) == 0 || ctx.Err() != nil {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.state.Absent = slices.DeleteFunc(q.state.Absent, func(path string) bool { return checked[path] })
+	q.version++
+	for _, t := range q.state.Targets {
+		if t.Kind == IndexNow {
+			t.queue(t.Queued, gone)
+		}
+	}
+	return len(q.state.Absent) > 0
 }

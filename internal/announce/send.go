@@ -41,7 +41,7 @@ func (q *Queue) newJob(t *target) *Job {
 		job.Type = "application/x-www-form-urlencoded"
 		job.Body = []byte(url.Values{"hub.mode": {"publish"}, "hub.url": {q.config.Feed}}.Encode())
 	case IndexNow:
-		path, key := q.KeyFile()
+		path, key := q.keyFile()
 		job.key, job.keyLocation, job.origin = key, q.config.Origin+path, q.config.Origin
 		_, host, _ := strings.Cut(job.origin, "://")
 		urls := make([]string, 0, len(t.Noted))
@@ -69,7 +69,7 @@ type Client struct {
 	keyFile   func(ctx context.Context, url string) (status int, body []byte, err error)
 }
 
-// NewClient returns a client that sends at most so many jobs at a time. keyFile requests a site's key file as a visitor does.
+// NewClient returns a client that sends at most so many jobs at a time. keyFile requests a key file as a visitor does.
 func NewClient(userAgent string, atOnce int, keyFile func(ctx context.Context, url string) (status int, body []byte, err error)) *Client {
 	return &Client{
 		http: &http.Client{
@@ -79,6 +79,13 @@ func NewClient(userAgent string, atOnce int, keyFile func(ctx context.Context, u
 		},
 		slots: wait.NewSlots(atOnce), userAgent: userAgent, keyFile: keyFile,
 	}
+}
+
+// For returns the client for a site, with which it shares what it may send at a time.
+func (c *Client) For(keyFile func(ctx context.Context, url string) (status int, body []byte, err error)) *Client {
+	own := *c
+	own.keyFile = keyFile
+	return &own
 }
 
 // Send sends a job, for which it takes 30 seconds at most, once it has its turn and the key file is as it must be. If ctx

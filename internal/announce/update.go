@@ -11,6 +11,7 @@ type Change struct {
 	Path    string // as in page.Page
 	LastMod int64  // its date in Unix seconds; 0: none
 	Gone    bool   // it was removed, and returned 404 or 410
+	Absent  bool   // it was removed, as no source names it any more: whether it is gone is still to be found out
 }
 
 // Update is what one publication of a site's documents changed. A refresh may have several.
@@ -41,11 +42,7 @@ func (q *Queue) Update(u Update) {
 		q.state.Fresh, q.state.Older = nil, nil
 		return
 	}
-	removed := make(map[string]bool, len(u.Removed))
-	for _, c := range u.Removed {
-		removed[c.Path] = true
-	}
-	isRemoved := func(path string) bool { return removed[path] }
+	isRemoved := in(u.Removed)
 	paths, dropped := q.confirmed(&u, isRemoved)
 	for _, t := range q.state.Targets {
 		switch {
@@ -75,6 +72,9 @@ func (q *Queue) confirmed(u *Update, isRemoved func(string) bool) (paths []strin
 	for _, path := range slices.Concat(q.state.Older, q.state.Fresh) {
 		unconfirmed[path] = true
 	}
+	absent := q.paths(u.Removed, func(c Change) bool { return c.Absent && !unconfirmed[c.Path] })
+	absent, over := merge(slices.DeleteFunc(q.state.Absent, in(u.Added)), absent)
+	q.state.Absent = absent
 	q.state.Older, q.state.Fresh = slices.DeleteFunc(q.state.Older, isRemoved), slices.DeleteFunc(q.state.Fresh, isRemoved)
 	added, n := merge(q.state.Fresh, q.paths(u.Added, func(Change) bool { return true }))
 	if q.state.Fresh = added; u.Complete {
@@ -82,7 +82,7 @@ func (q *Queue) confirmed(u *Update, isRemoved func(string) bool) (paths []strin
 	}
 	paths = append(paths, q.paths(u.Changed, func(c Change) bool { return c.LastMod != 0 && !unconfirmed[c.Path] })...)
 	paths = append(paths, q.paths(u.Removed, func(c Change) bool { return c.Gone && !unconfirmed[c.Path] })...)
-	return paths, dropped + n
+	return paths, dropped + n + over
 }
 
 // paths returns the paths of those changes that are kept, in the order of their dates. A key is valid for no page outside
@@ -90,11 +90,20 @@ func (q *Queue) confirmed(u *Update, isRemoved func(string) bool) (paths []strin
 func (q *Queue) paths(changes []Change, keep func(Change) bool) (paths []string) {
 	byDate := func(a, b Change) int { return cmp.Compare(a.LastMod, b.LastMod) }
 	for _, c := range slices.SortedStableFunc(slices.Values(changes), byDate) {
-		if keep(c) && strings.HasPrefix(c.Path, q.config.Prefix+"/") {
+		if len(q.config.Endpoints) > 0 && keep(c) && strings.HasPrefix(c.Path, q.config.Prefix+"/") {
 			paths = append(paths, c.Path)
 		}
 	}
 	return paths
+}
+
+// in returns whether a path is that of one of the changes.
+func in(changes []Change) func(path string) bool {
+	paths := make(map[string]bool, len(changes))
+	for _, c := range changes {
+		paths[c.Path] = true
+	}
+	return func(path string) bool { return paths[path] }
 }
 
 // queue sets what is queued: see merge.

@@ -24,7 +24,7 @@ func TestUpdate(t *testing.T) {
 		want   string // paths with spaces between; "-": nothing is sent yet
 	}{
 		"changed pages, those of the newest date first": {
-			{Update{Complete: true, Changed: []Change{{"/b", 20, false}, {"/c", 30, false}, {"/a", 10, false}}}, "/c /b /a"},
+			{Update{Complete: true, Changed: []Change{{Path: "/b", LastMod: 20}, {Path: "/c", LastMod: 30}, {Path: "/a", LastMod: 10}}}, "/c /b /a"},
 			{complete, ""},
 		},
 		"a page that changes twice":        {{Update{Complete: true, Changed: changes(1, "/a", "/b", "/a")}, "/a /b"}},

@@ -45,10 +45,12 @@ func (l *List[T]) add(v T, most int) {
 // with another text, save where a template changed, or another date.
 type Changes struct{ Added, Changed, Removed List[Change] }
 
-// Change is a page that changed, and its date in Unix seconds; 0: none, or it is removed.
+// Change is a page that changed, and its date in Unix seconds; 0: none, or it is removed. Gone: it returned 404 or
+// 410. Absent: no source names it any more, and it was not requested since.
 type Change struct {
-	Path    string
-	LastMod int64
+	Path         string
+	LastMod      int64
+	Gone, Absent bool
 }
 
 // Result returns the result, once Pages has ended.
@@ -84,11 +86,11 @@ func (r *Result) add(rec *store.Record, st state, selected store.Selected, isTem
 	}
 	switch {
 	case selected.Listed && !was.Listed:
-		r.Changes.Added.add(Change{rec.Path, selected.LastMod}, maxChanges)
+		r.Changes.Added.add(Change{Path: rec.Path, LastMod: selected.LastMod}, maxChanges)
 	case !selected.Listed && was.Listed:
-		r.Changes.Removed.add(Change{Path: rec.Path}, maxChanges)
+		r.Changes.Removed.add(Change{Path: rec.Path, Gone: status == NotFound, Absent: status == Absent}, maxChanges)
 	case selected.Listed && isChange(was, selected, isTemplate):
-		r.Changes.Changed.add(Change{rec.Path, selected.LastMod}, maxChanges)
+		r.Changes.Changed.add(Change{Path: rec.Path, LastMod: selected.LastMod}, maxChanges)
 	}
 }
 

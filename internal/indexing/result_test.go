@@ -40,7 +40,7 @@ func TestExpectsHTML(t *testing.T) {
 // paths are those of changes.
 func paths(l List[Change]) (all []string) {
 	for _, c := range l.First {
-		all = append(all, fmt.Sprint(c.Path, " ", c.LastMod))
+		all = append(all, fmt.Sprint(c.Path, " ", c.LastMod)+map[bool]string{true: " gone"}[c.Gone]+map[bool]string{true: " absent"}[c.Absent])
 	}
 	return all
 }
@@ -60,7 +60,7 @@ func TestChanges(t *testing.T) {
 		}
 	})
 	_, res := run(t, g, rules())
-	if c := res.Changes; c.Added.Count != 7 || c.Changed.Count+c.Removed.Count != 0 || res.Before != 0 || c.Added.First[0] != (Change{"/a", day0 + 97000}) {
+	if c := res.Changes; c.Added.Count != 7 || c.Changed.Count+c.Removed.Count != 0 || res.Before != 0 || c.Added.First[0] != (Change{Path: "/a", LastMod: day0 + 97000}) {
 		t.Fatalf("got %+v", res)
 	}
 	g = edit(res.Generation, func(r *store.Record) {
@@ -79,13 +79,15 @@ func TestChanges(t *testing.T) {
 			r.Status = 410
 		case "/h":
 			r.Flags |= store.Disallowed
+		case "/i":
+			r.Absent = day0
 		}
 	})
 	for _, keep := range []bool{false, true} {
 		r := rules()
 		r.KeepListed = keep
 		_, res := run(t, g, r)
-		removed := []string{"/c 0", "/f 0", "/h 0"}
+		removed := []string{"/c 0", "/f 0 gone", "/h 0", "/i 0 absent"}
 		if keep {
 			removed = []string{"/c 0", "/h 0"}
 		}
@@ -93,7 +95,7 @@ func TestChanges(t *testing.T) {
 			!slices.Equal(paths(c.Changed), []string{fmt.Sprint("/a ", day0+97500), fmt.Sprint("/d ", day0+5)}) {
 			t.Errorf("keeping %t: got %+v", keep, c)
 		}
-		want := [StatusCount]int{NotFound: 1}
+		want := [StatusCount]int{NotFound: 1, Absent: 1}
 		if res.Regressed != want || res.Before != 7 {
 			t.Errorf("keeping %t: got %v of %d", keep, res.Regressed, res.Before)
 		}
@@ -101,7 +103,7 @@ func TestChanges(t *testing.T) {
 		for _, r := range load(t, res.Generation) {
 			selected[r.Path] = r.Selected.Listed
 		}
-		if want := map[string]bool{"/a": true, "/b": true, "/c": false, "/d": true, "/e": true, "/f": keep, "/g": false, "/h": false, "/i": true}; !reflect.DeepEqual(selected, want) {
+		if want := map[string]bool{"/a": true, "/b": true, "/c": false, "/d": true, "/e": true, "/f": keep, "/g": false, "/h": false, "/i": keep}; !reflect.DeepEqual(selected, want) {
 			t.Errorf("keeping %t: got %v", keep, selected)
 		}
 	}
