@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
+	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 )
@@ -146,6 +147,8 @@ type siteStatus struct {
 	NextRefresh time.Time      `json:"next_refresh,omitzero"`
 	LastRefresh *report.Report `json:"last_refresh,omitempty"` // nil: none has ended
 
+	Announced []announce.Status `json:"announced,omitempty"` // to search engines and hubs
+
 	Visited int                 `json:"visited,omitempty"`            // paths that visitors had
 	Dropped int                 `json:"visited_dropped,omitempty"`    // those for which there was no room
 	Ignored map[string]int      `json:"visits_ignored,omitempty"`     // why visits do not count, where few do
@@ -168,6 +171,9 @@ func (s *site) status() siteStatus {
 	if snapshot := s.state.published.Load(); snapshot != nil {
 		st.Pages, st.Shards, st.Bytes = snapshot.Pages, max(len(snapshot.Shards), 1), snapshot.Bytes
 		st.Since = toSecond(snapshot.Index.Modified)
+	}
+	if q := s.state.queue.Load(); q != nil && s.announces() {
+		st.Announced = q.Status()
 	}
 	if d := s.handler.discovery; d != nil {
 		st.Ignored = d.filter.Ignored()

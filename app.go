@@ -18,6 +18,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/export"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -83,6 +84,8 @@ type App struct {
 	slots   wait.Slots // computing slots of all crawls
 	compute wait.Slots // of selecting and building
 
+	announcer *announce.Client
+
 	counts   counts
 	events   *eventQueue
 	building *export.Progress // of a build; nil: a server
@@ -114,6 +117,7 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	if a.events, err = newEventQueue(a); err != nil {
 		return err
 	}
+	a.announcer = announce.NewClient(fetchUserAgent, announceAtOnce, nil)
 	a.counts = newCounts(ctx.GetMetricsRegistry())
 	return ctx.GetMetricsRegistry().Register(collector{a})
 }
@@ -129,7 +133,7 @@ func (a *App) Start() error {
 	a.mu.Lock()
 	a.scheduled = true
 	for _, s := range a.sites {
-		a.group.Go(s.refreshWhenDue)
+		a.run(s)
 	}
 	a.mu.Unlock()
 	a.readLogs()
@@ -248,9 +252,15 @@ func (a *App) site(id siteID) (*site, error) {
 	s.requested.Store(now.UnixNano())
 	a.sites[id] = s
 	if a.scheduled {
-		a.group.Go(s.refreshWhenDue)
+		a.run(s)
 	}
 	return s, nil
+}
+
+// run starts what goes on for a site until the App or the site is stopped.
+func (a *App) run(s *site) {
+	a.group.Go(s.refreshWhenDue)
+	a.group.Go(s.runAnnouncements)
 }
 
 // siteOf returns the site that a request to a handler is for. The error is errNoHost or

@@ -53,17 +53,22 @@ func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 // Options with several values, rules and sources may be repeated.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
-	return unmarshal(d, option.Option{Name: "sitemap", Block: h.options}, func() error {
+	line := *d
+	err := unmarshal(d, option.Option{Name: "sitemap", Block: h.options}, func() error {
 		if strings.Contains(h.BaseURL, "{") { // what it stands for is known once Caddy loads it
 			return h.compile("")
 		}
 		return h.compile(h.BaseURL)
 	})
+	if err == nil && h.checkHubs() != nil { // which may be given in any order
+		err = line.WrapErr(h.checkHubs())
+	}
+	return err
 }
 
 func (h *Handler) options([]string) option.Options {
 	const inRule = "write it into a rule: rule /news/* { changefreq daily }"
-	crawlOff := false
+	crawlOff, key := false, ""
 	all := option.Options{
 		{Name: "path", Usage: "<path>", To: &h.Path},
 		{Name: "base_url", Usage: "<url>", To: &h.BaseURL},
@@ -97,6 +102,16 @@ func (h *Handler) options([]string) option.Options {
 		{Name: "canonical", Usage: "respect|ignore", To: &h.Canonical},
 		{Name: "orphans", Usage: "list|omit", To: &h.Orphans},
 		{Name: "extensions", Usage: "alternates images...", To: &h.Extensions},
+		{Name: "indexnow", Usage: "[<key>]", To: &key, Block: func([]string) option.Options {
+			h.IndexNow = cmp.Or(h.IndexNow, new(IndexNow))
+			h.IndexNow.Key = key
+			return option.Options{
+				{Name: "endpoint", Usage: "<url...>", To: &h.IndexNow.Endpoints},
+				{Name: "daily", Usage: "<n>", To: &h.IndexNow.Daily},
+			}
+		}},
+		{Name: "ping", Usage: "<url with {sitemap}...>", To: &h.Ping},
+		{Name: "hub", Usage: "<url...>", To: &h.Hubs},
 		{Name: "root", Hint: "write 'root * <folder>' beside sitemap, or 'files <folder>' in its block"},
 		{Name: "changefreq", Hint: inRule},
 		{Name: "priority", Hint: inRule},

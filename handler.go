@@ -25,7 +25,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		}
 		want, prefix, ok = h.wants(r) // again, now that the mounts are known
 	}
-	switch p, own := probeOf(r); {
+	p, own := probeOf(r)
+	if ok && want.key != "" {
+		if !own && h.serveKey(w, r, want.key, prefix) {
+			return nil
+		}
+		ok = false
+	}
+	switch {
 	case ok && own:
 		return h.serveProbe(p, w, r, next, want)
 	case ok && want.robots:
@@ -43,6 +50,7 @@ type wanted struct {
 	robots bool
 	suffix string
 	form   publish.Form
+	key    string // of IndexNow; "": it is no key file
 }
 
 // String returns the document's name in metrics.
@@ -75,8 +83,13 @@ func (h *Handler) match(path string) (wanted, bool) {
 		return wanted{robots: true}, h.settings.robots
 	}
 	suffix, form, ok := h.settings.parseName(path, h.settings.stem)
-	if rest, found := strings.CutPrefix(path, h.settings.folder); found && !ok { // nothing strips the prefix of the base URL
+	rest, found := strings.CutPrefix(path, h.settings.folder)
+	if found && !ok { // nothing strips the prefix of the base URL
 		suffix, form, ok = h.settings.parseName(rest, h.settings.stem)
+	}
+	if !ok && h.IndexNow != nil {
+		key := h.keyOf(rest)
+		return wanted{key: key}, key != ""
 	}
 	return wanted{suffix: suffix, form: form}, ok
 }

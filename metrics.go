@@ -11,7 +11,7 @@ import (
 )
 
 // counts are the counters among the metrics.
-type counts struct{ fetches, lines *prometheus.CounterVec }
+type counts struct{ fetches, lines, announced *prometheus.CounterVec }
 
 // newCounts registers the counters with a registry; nil: with none.
 func newCounts(registry prometheus.Registerer) counts {
@@ -19,8 +19,9 @@ func newCounts(registry prometheus.Registerer) counts {
 		return promauto.With(registry).NewCounterVec(prometheus.CounterOpts{Name: metricPrefix + name, Help: help}, labels)
 	}
 	return counts{
-		fetches: vec("fetches_total", "Pages fetched in memory, by whether an upstream responded, and by the class of the status.", "answered_by", "result"),
-		lines:   vec("log_lines_total", "Lines of access logs, by what became of them.", "result"),
+		fetches:   vec("fetches_total", "Pages fetched in memory, by whether an upstream responded, and by the class of the status.", "answered_by", "result"),
+		lines:     vec("log_lines_total", "Lines of access logs, by what became of them.", "result"),
+		announced: vec("announced_urls_total", "URLs in requests to search engines and hubs, by result.", "protocol", "result"),
 	}
 }
 
@@ -50,6 +51,7 @@ var collected = map[string]struct {
 	"documents_bytes":                {"Memory that the finished documents take.", []string{"site"}},
 	"snapshot_age_seconds":           {"Time since the last refresh began that confirmed what is served.", []string{"site"}},
 	"last_refresh_duration_seconds":  {"Duration of the last refresh.", []string{"site"}},
+	"waiting_urls":                   {"URLs that wait to be announced.", []string{"site", "protocol"}},
 	"left_out_pages":                 {"Pages left out at the last refresh, by reason.", []string{"site", "reason"}},
 	"sites":                          {"Sites, by what named them, and the result of the last refresh.", []string{"named_by", "result"}},
 	"requests_total":                 {"Requests for documents and robots.txt, by class of User-Agent (not verified).", []string{"crawler", "document", "result"}},
@@ -94,6 +96,9 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 		add(rep.Seconds, "last_refresh_duration_seconds", site)
 		if st.Pages > 0 && !rep.Confirmed.IsZero() {
 			add(c.app.now().Sub(rep.Confirmed).Seconds(), "snapshot_age_seconds", site)
+		}
+		for _, t := range st.Announced {
+			add(float64(t.Waiting), "waiting_urls", site, string(t.Kind))
 		}
 		for reason, n := range rep.LeftOut { // of guest modules, it may be any bytes
 			add(float64(n), "left_out_pages", site, strings.ToValidUTF8(reason, "\uFFFD"))

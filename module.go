@@ -48,6 +48,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
@@ -179,6 +180,20 @@ type Handler struct {
 	// Default: none.
 	Extensions []string `json:"extensions,omitempty"`
 
+	// Whether and how search engines are told which pages changed. Default: they are not.
+	IndexNow *IndexNow `json:"indexnow,omitempty"`
+
+	// URLs that are requested when the sitemap has changed, at most once an hour, for search engines that take the
+	// ping of sitemaps.org, such as `https://search.example.com/ping?sitemap={sitemap}`. `{sitemap}` is replaced with
+	// the escaped URL of the sitemap; other placeholders are not. Default: none.
+	Ping []string `json:"ping,omitempty"`
+
+	// URLs of [WebSub] hubs that are told when the feed has changed, such as `https://pubsubhubbub.appspot.com/`. The feed
+	// names them, so that readers can subscribe. They need `feed`. Default: none.
+	//
+	// [WebSub]: https://www.w3.org/TR/websub/
+	Hubs []string `json:"hubs,omitempty"`
+
 	// Where pages come from. The pages of all sources become one list. Default: one `files` source.
 	SourcesRaw []json.RawMessage `json:"sources,omitempty" caddy:"namespace=http.sitemap.sources inline_key=source"`
 
@@ -298,6 +313,7 @@ type settings struct {
 	omitOrphans bool
 	extract     htmlmeta.Options
 	beside      webpage.Options // without the site's URLs
+	announce    announce.Config // without what it has of a site
 }
 
 // parseName is [publish.ParseName] for the documents that are turned on.
@@ -336,6 +352,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		*Handler
 		RefreshInterval any `json:"refresh_interval,omitempty"` // left out, as it does not shape a snapshot
 		RobotsTxt       any `json:"robots_txt,omitempty"`       // as well
+		IndexNow        any `json:"indexnow,omitempty"`
+		Ping            any `json:"ping,omitempty"`
 	}{Handler: h})
 	sources, err := ctx.LoadModule(h, "SourcesRaw")
 	if err != nil {
@@ -353,6 +371,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("base_url: %w", err)
 	}
 	if err := h.compile(base); err != nil {
+		return err
+	}
+	if err := h.checkHubs(); err != nil {
 		return err
 	}
 	h.settings.digest = xxhash.Sum64(encoded)
@@ -389,7 +410,7 @@ func (h *Handler) compile(base string) (err error) {
 		canonical:   c.Choose("canonical", h.Canonical, "respect", "ignore") == 0,
 		omitOrphans: c.Choose("orphans", h.Orphans, "list", "omit") == 1,
 		extract:     htmlmeta.Options{Alternates: slices.Contains(h.Extensions, "alternates"), Images: slices.Contains(h.Extensions, "images"), Titles: h.Feed || h.HTML},
-		beside:      webpage.Options{HTML: h.HTML, Feed: h.Feed, Stylesheet: h.Stylesheet == nil || *h.Stylesheet},
+		beside:      webpage.Options{HTML: h.HTML, Feed: h.Feed, Stylesheet: h.Stylesheet == nil || *h.Stylesheet, Hubs: h.Hubs},
 	}
 	c.Refuse(h.Feed && s.dates == indexing.Off, "a feed needs dates: remove 'lastmod off', or feed")
 	if base != "" {
@@ -415,6 +436,7 @@ func (h *Handler) compile(base string) (err error) {
 	}
 	c.Refuse(s.crawl.Off && (len(h.Extensions) > 0 || s.omitOrphans || h.Canonical == "respect" || h.LastMod == "auto"),
 		"crawl is off: extensions, 'orphans omit', 'canonical respect' and 'lastmod auto' need fetched pages")
+	h.compileAnnouncements(c)
 	for _, source := range h.sources {
 		switch source := source.(type) {
 		case *SourceFiles:

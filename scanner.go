@@ -67,7 +67,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 	}
 	run := &refreshRun{site: s, records: records, probed: probed, begun: s.app.now(), demanded: demanded}
 	if reason := probed.blocked; reason != "" { // the site's routes say so, and are believed at once
-		return run.publish(report.Refresh{Result: report.Empty, Reason: reason, Selected: indexing.Result{Generation: records.Generation}})
+		return run.publish(ctx, report.Refresh{Result: report.Empty, Reason: reason, Selected: indexing.Result{Generation: records.Generation}})
 	}
 	if run.source, err = newRefresh(s, probed, run.begun); err != nil {
 		return report.Refresh{Err: err}
@@ -206,7 +206,7 @@ func (r *refreshRun) selectAndPublish(ctx context.Context, crawled crawl.Result,
 			return out
 		}
 	}
-	return r.publish(out)
+	return r.publish(ctx, out)
 }
 
 // build selects the pages to list, and builds their documents. keepListed is for a change that is held
@@ -316,7 +316,7 @@ func (r *refreshRun) confirm(published *publish.Snapshot, out *report.Refresh) (
 
 // publish swaps the snapshot in, emits events, reports, and writes the records if something was selected
 // or logs were read on. What cannot be written is tried again by the next refresh.
-func (r *refreshRun) publish(out report.Refresh) report.Refresh {
+func (r *refreshRun) publish(ctx context.Context, out report.Refresh) report.Refresh {
 	published := r.state.published.Load()
 	out.Cost = r.cost
 	switch {
@@ -336,7 +336,7 @@ func (r *refreshRun) publish(out report.Refresh) report.Refresh {
 		r.records.Generation = selected
 		r.state.generation.Store(selected)
 	}
-	r.state.selectedBy.Store(r.selectedBy)
+	asBefore := r.state.selectedBy.Swap(r.selectedBy) == r.selectedBy
 	bytes := int64(r.records.Generation.Len()) * recordBytes
 	if own := r.own.Load(); own != nil {
 		bytes += int64(len(own.pages)) * ownBytes
@@ -352,6 +352,7 @@ func (r *refreshRun) publish(out report.Refresh) report.Refresh {
 	if out.Reason == "" && !out.Partial {
 		r.state.plan.Store(&plan{r.nextRefresh(out, r.begun, now), r.fetcher.digest(), &r.probed})
 	}
+	r.queueChanges(ctx, published, &out, asBefore)
 	positions := r.state.progress.TakeChanged()
 	if !r.handler.settings.crawl.Off && (selected != nil || positions || r.records.Unsaved) {
 		r.logState(r.records.Write(out.Snapshot, meta{r.digest(), r.selectedBy, r.lastReport(), r.state.progress.Stored()}))

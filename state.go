@@ -18,11 +18,13 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
+	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // states has the siteState of each site by key: after a reload, sites go on from what the
@@ -54,6 +56,11 @@ type siteState struct {
 	bytes    atomic.Int64                  // of memory, roughly
 	limiter  atomic.Pointer[crawl.Limiter] // of the handler, in the configuration that started last
 	records  *persist.Site
+
+	queue    atomic.Pointer[announce.Queue] // of what is announced; nil: nothing is, or it is not loaded
+	loading  wait.Slots                     // of queue
+	storage  store.Storage                  // of queue; nil: in memory
+	queueKey string                         // whatever the settings are, so that the key of IndexNow stays
 }
 
 // plan says when the next refresh is due, and with what the last one was made.
@@ -86,9 +93,11 @@ func acquireState(a *App, i *identity) *siteState {
 			storage = &certmagic.FileStorage{Path: folder}
 		}
 		host := strings.NewReplacer(":", "_", "[", "", "]", "", "*", "_").Replace(strings.SplitN(i.origin, "://", 2)[1])
+		unique := fmt.Sprintf("%s-%016x", host, xxhash.Sum64String(name))
 		return &siteState{
 			key: key, id: i.id.address, listener: i.handler.listener, path: i.handler.settings.path, onDemand: i.onDemand,
-			records: persist.NewSite(storage, fmt.Sprintf("sites/%s-%016x", host, xxhash.Sum64String(name))),
+			records: persist.NewSite(storage, "sites/"+unique),
+			loading: wait.NewSlots(1), storage: storage, queueKey: "announcements/" + unique + ".json",
 		}, nil
 	})
 	return value.(*siteState)

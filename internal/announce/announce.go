@@ -98,8 +98,15 @@ func Check(kind Kind, target string) error {
 	if _, err := origin.ParseURL(target); err != nil {
 		return err
 	}
-	if kind == Ping && !strings.Contains(target, "{sitemap}") {
+	rest := target
+	if kind == Ping {
+		rest = strings.ReplaceAll(target, "{sitemap}", "")
+	}
+	switch {
+	case kind == Ping && rest == target:
 		return errors.New("the URL has no {sitemap}, which the URL of the sitemap replaces")
+	case strings.Contains(rest, "{"):
+		return errors.New("other placeholders are not replaced")
 	}
 	return nil
 }

@@ -45,8 +45,8 @@ func (l *List[T]) add(v T, most int) {
 // with another text, save where a template changed, or another date.
 type Changes struct{ Added, Changed, Removed List[Change] }
 
-// Change is a page that changed, and its date in Unix seconds; 0: none, or it is removed. Gone: it returned 404 or
-// 410. Absent: no source names it any more, and it was not requested since.
+// Change is a page that changed, and its date in Unix seconds; 0: none, it was only found out, or the page is removed.
+// Gone: it returned 404 or 410. Absent: no source names it any more, and it was not requested since.
 type Change struct {
 	Path         string
 	LastMod      int64
@@ -90,15 +90,19 @@ func (r *Result) add(rec *store.Record, st state, selected store.Selected, isTem
 	case !selected.Listed && was.Listed:
 		r.Changes.Removed.add(Change{Path: rec.Path, Gone: status == NotFound, Absent: status == Absent}, maxChanges)
 	case selected.Listed && isChange(was, selected, isTemplate):
-		r.Changes.Changed.add(Change{Path: rec.Path, LastMod: selected.LastMod}, maxChanges)
+		c := Change{Path: rec.Path, LastMod: selected.LastMod}
+		if was.LastMod == 0 && (was.Dated == selected.Dated || isTemplate) {
+			c.LastMod = 0
+		}
+		r.Changes.Changed.add(c, maxChanges)
 	}
 }
 
 // isChange reports whether a page that stays listed has another text or date. A first date
 // that is decided only after the page was listed does not count.
 func isChange(was, is store.Selected, isTemplate bool) bool {
-	if was.Dated != is.Dated {
-		return was.Dated != 0 && !isTemplate
+	if was.Dated != is.Dated && (was.Dated == 0 || !isTemplate) {
+		return was.Dated != 0
 	}
 	return was.LastMod != is.LastMod || was.Day != is.Day
 }

@@ -1,0 +1,285 @@
+package sitemap
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/announce"
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	"github.com/seed3295b519/caddy-sitemap/internal/option"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
+)
+
+const (
+	announceAtOnce  = 8           // requests to search engines and hubs, of all sites
+	queuePatience   = time.Second // with the storage, while a refresh waits
+	queueRetry      = 10 * time.Second // until a queue that could not be loaded is tried again
+	maxKeyFile      = 1 << 10
+	feedSuffix      = ".atom"
+	announceUnknown = "announcements wait: they cannot be loaded" // a log line
+)
+
+// IndexNow sets that search engines are told at once which pages changed, by the protocol of
+// [indexnow.org]. Google does not take part in it.
+//
+//	sitemap {
+//		indexnow {
+//			daily 1000
+//		}
+//	}
+//
+// In JSON:
+//
+//	{"handler": "sitemap", "indexnow": {"daily": 1000}}
+//
+// [indexnow.org]: https://www.indexnow.org
+type IndexNow struct {
+	// The key that proves that the site sends the URLs: 8 to 128 letters, digits and dashes. It is served at
+	// `/<key>.txt`, in the site's prefix. Placeholders are not replaced. Default: 32 hexadecimal digits, which are made
+	// once and kept with the state.
+	Key string `json:"key,omitempty"`
+
+	// URLs of the search engines that are told, each of which tells all others. Default:
+	// `https://api.indexnow.org/indexnow`.
+	Endpoints []string `json:"endpoints,omitempty"`
+
+	// The most URLs that an endpoint is sent in 24 hours, 1 to 1000000; others wait, the newest first. Default: a tenth
+	// of the listed pages, at least 100.
+	Daily int `json:"daily,omitempty"`
+}
+
+// compileAnnouncements checks the settings of what is announced, and to whom.
+func (h *Handler) compileAnnouncements(c *option.Checker) {
+	config := &h.settings.announce
+	*config = announce.Config{Pings: h.Ping, Hubs: h.Hubs}
+	if i := h.IndexNow; i != nil {
+		c.Refuse(h.settings.crawl.Off, "crawl is off: indexnow needs fetched pages")
+		if i.Key != "" {
+			c.Note(announce.CheckKey(i.Key))
+		}
+		config.Key, config.Endpoints = i.Key, slices.Clone(i.Endpoints)
+		if len(i.Endpoints) == 0 {
+			config.Endpoints = []string{announce.DefaultEndpoint}
+		}
+		if config.Daily = i.Daily; i.Daily != 0 {
+			c.InRange("indexnow daily", i.Daily, 1, 1_000_000)
+		}
+	}
+	for kind, urls := range map[announce.Kind][]string{announce.IndexNow: config.Endpoints, announce.Ping: h.Ping, announce.Hub: h.Hubs} {
+		for _, url := range urls {
+			err := announce.Check(kind, url)
+			c.Refuse(err != nil, "%s '%s': %w", kind, url, err)
+		}
+	}
+}
+
+// checkHubs refuses hubs without a feed, once all settings are known.
+func (h *Handler) checkHubs() error {
+	if len(h.Hubs) > 0 && !h.Feed {
+		return errors.New("a hub is told when the feed has changed: add feed, or remove hub")
+	}
+	return nil
+}
+
+// announces reports whether changes of the site are announced to anybody.
+func (s *site) announces() bool {
+	c := &s.handler.settings.announce
+	return len(c.Endpoints)+len(c.Pings)+len(c.Hubs) > 0 && !s.onDemand && s.app.building == nil
+}
+
+// announcements returns what the site announces, and loads it at first; nil: nothing, or it cannot be loaded yet.
+func (s *site) announcements(ctx context.Context) *announce.Queue {
+	st := s.state
+	if !s.announces() || st.queue.Load() != nil {
+		return st.queue.Load()
+	}
+	ctx, cancel := context.WithTimeout(ctx, queuePatience)
+	defer cancel()
+	if st.loading.Take(ctx) {
+		wait.OrLeave(ctx, 0, func() {
+			defer st.loading.Release()
+			if st.queue.Load() == nil {
+				s.loadAnnouncements(ctx)
+			}
+		})
+	}
+	return st.queue.Load()
+}
+
+// loadAnnouncements loads what waits to be announced. Without what is stored the site would get another key.
+func (s *site) loadAnnouncements(ctx context.Context) {
+	st, data, err := s.state, []byte(nil), error(fs.ErrNotExist)
+	if st.storage != nil {
+		data, err = st.storage.Load(ctx, st.queueKey)
+	}
+	s.logger.OnceIf(err != nil && !errors.Is(err, fs.ErrNotExist), zap.WarnLevel, "announcements", announceUnknown, zap.Error(err))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	q, err := announce.New(data, s.announceConfig())
+	if err != nil {
+		s.logger.Warn("the stored announcements are damaged: they are set aside", zap.String("key", st.queueKey+".damaged"), zap.Error(err))
+		if err := st.storage.Store(ctx, st.queueKey+".damaged", data); err != nil {
+			s.logger.Warn("cannot set the stored announcements aside", zap.Error(err))
+		}
+	}
+	st.queue.Store(q)
+}
+
+// announceConfig returns what the site announces, and to whom.
+func (s *site) announceConfig() announce.Config {
+	c := s.handler.settings.announce
+	c.Origin, c.Prefix, c.Sitemap = s.origin, cmp.Or(s.handler.settings.prefix, s.prefix), s.sitemapURL()
+	if s.handler.Feed {
+		c.Feed = s.origin + s.docPath(feedSuffix, "")
+	}
+	return c
+}
+
+// saveQueue stores what waits to be announced.
+func (s *site) saveQueue(ctx context.Context, data []byte) error {
+	if s.state.storage == nil {
+		return nil
+	}
+	return s.state.storage.Store(ctx, s.state.queueKey, data)
+}
+
+// runAnnouncements sends what is due, until the site is stopped.
+func (s *site) runAnnouncements() {
+	if !s.announces() {
+		return
+	}
+	if s.handler.IndexNow != nil && !announce.IsPublic(s.origin) {
+		s.logger.Info("changes are not announced by IndexNow: the host is not public")
+	}
+	for s.announcements(s.ctx) == nil && s.ctx.Err() == nil {
+		wait.Within(queueRetry, s.ctx.Done())
+	}
+	if s.ctx.Err() != nil {
+		return
+	}
+	s.state.queue.Load().Run(s.ctx, &announce.Runner{
+		Config: s.announceConfig(), Client: s.app.announcer.For(s.fetchKeyFile), Now: s.app.now,
+		Paused: func() bool { return s.main.Load() != nil || latest.Load() > s.app.number },
+		Gone:   s.isGone, Save: s.saveQueue, Done: s.announced,
+	})
+}
+
+// fetchKeyFile requests the key file as a visitor does.
+func (s *site) fetchKeyFile(ctx context.Context, url string) (status int, body []byte, err error) {
+	path := s.internalPath(strings.TrimPrefix(url, s.origin))
+	res, err := s.fetcher.server.fetch(ctx, request{Request: crawl.Request{Path: path, Limit: maxKeyFile}, origin: s.internalOrigin, abandoned: &s.handler.abandoned, visitor: true})
+	if err != nil {
+		return 0, nil, err
+	}
+	return res.Status, res.Body, nil
+}
+
+// isGone reports whether a page returns 404 or 410. Upstreams are requested at the pace of the crawl.
+func (s *site) isGone(ctx context.Context, path string) bool {
+	res, err := s.fetcher.Fetch(ctx, crawl.Request{Path: path})
+	if err == nil && res.Proxied {
+		s.handler.limiter.Wait(ctx, nil)
+	}
+	return err == nil && (res.Status == http.StatusNotFound || res.Status == http.StatusGone)
+}
+
+// announced logs, counts and emits what came of an announcement.
+func (s *site) announced(job *announce.Job, o announce.Outcome, t announce.Status) {
+	result, kind := "failed", fmt.Sprint("announce ", t.Kind, t.URL)
+	fields := []zap.Field{zap.String("protocol", string(t.Kind)), zap.String("target", t.URL)}
+	switch {
+	case t.Reason == "":
+		result = "accepted"
+		s.logger.Clear(kind)
+		s.logger.Info("changes announced", append(fields, zap.Int("urls", job.URLs), zap.Int("status", o.Status))...)
+	case t.Stopped:
+		result = "refused"
+		fallthrough
+	default:
+		s.logger.Once(zap.WarnLevel, kind, "changes were not announced", append(fields, zap.String("reason", t.Reason))...)
+	}
+	s.app.counts.announced.WithLabelValues(string(t.Kind), result).Add(float64(job.URLs))
+	s.app.events.announce(s, "sitemap_announced", map[string]any{
+		"protocol": string(t.Kind), "target": t.URL, "urls": job.URLs, "result": result, "status": o.Status, "reason": t.Reason,
+	})
+}
+
+// queueChanges queues what a publication changed, in place of another one. It is stored before the records, which
+// else would not tell it again. asBefore: both were selected by the same settings, which else change dates.
+func (r *refreshRun) queueChanges(ctx context.Context, published *publish.Snapshot, out *report.Refresh, asBefore bool) {
+	q := r.announcements(ctx)
+	if q == nil || !r.announces() {
+		return
+	}
+	changes := out.Selected.Changes
+	if !asBefore {
+		changes.Changed = indexing.List[indexing.Change]{}
+	}
+	u := announce.Update{
+		Complete: !out.Partial && r.lastReport().Result != report.HeldBack, Crawled: out.Crawled.Pending == 0,
+		First: published == nil && out.Selected.Before == 0, Listed: pagesOf(out.Snapshot), Sitemap: !published.Equal(out.Snapshot),
+	}
+	if feed := out.Snapshot.Find(feedSuffix); feed != nil {
+		before := published.Find(feedSuffix)
+		u.Feed = before == nil || before.ETag != feed.ETag
+	}
+	for _, of := range []struct {
+		list *[]announce.Change
+		from *indexing.List[indexing.Change]
+	}{{&u.Added, &changes.Added}, {&u.Changed, &changes.Changed}, {&u.Removed, &changes.Removed}} {
+		for _, c := range of.from.First {
+			*of.list = append(*of.list, announce.Change(c))
+		}
+		u.Omitted += of.from.Count - len(of.from.First)
+	}
+	q.Update(u)
+	ctx, cancel := context.WithTimeout(ctx, queuePatience)
+	defer cancel()
+	err := q.Save(ctx, r.saveQueue)
+	r.logger.OnceIf(err != nil, zap.WarnLevel, "announcements", "cannot store announcements: nothing is announced", zap.Error(err))
+}
+
+// keyOf returns the key of IndexNow that a decoded path of a site names; "": none.
+func (h *Handler) keyOf(path string) string {
+	name, isText := strings.CutSuffix(path, ".txt")
+	key, isName := strings.CutPrefix(name, "/")
+	if !isText || !isName || announce.CheckKey(key) != nil {
+		return ""
+	}
+	return key
+}
+
+// serveKey serves the key file of IndexNow if the request is for that of the site; false: it is not.
+func (h *Handler) serveKey(w http.ResponseWriter, r *http.Request, key, prefix string) bool {
+	id, err := h.idOf(r, prefix)
+	if err != nil || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return false
+	}
+	s := h.app.lookup(id)
+	if s == nil || s.main.Load() != nil || !s.announces() || s.state.queue.Load() == nil {
+		return false
+	}
+	if _, own := s.state.queue.Load().KeyFile(); own != key {
+		return false
+	}
+	w.Header().Set("Content-Type", contentText)
+	w.Header().Set("X-Robots-Tag", "noindex")
+	if r.Method == http.MethodGet {
+		_, _ = io.WriteString(w, key) // an error means that the client is gone
+	}
+	return true
+}

@@ -1,0 +1,435 @@
+package announce
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+const indexNow = "indexnow {\n endpoint {engine}/indexnow\n }"
+
+// TestAnnounced: what is announced of a site, from its first crawl on, and where that shows.
+func TestAnnounced(t *testing.T) {
+	s := prepare(t, "index.html", "a.html", "b.html", "c.html")
+	s.WriteRaw("site/humans-and-more.txt", "we")
+	s.crawled(indexNow + "\nping {engine}/ping?sitemap={sitemap}&x=1\n exclude /hidden*")
+	s.page("hidden.html", "2026-01-01")
+	s.Refreshes(2)
+	if n := s.engine.received(); n != 0 {
+		t.Fatalf("%d requests for the first crawl", n)
+	}
+	s.page("a.html", "2026-02-02")
+	s.page("new.html", "2026-02-02")
+	s.page("gone-soon.html", "2026-02-02")
+	s.Refreshes(1)
+	s.engine.wants("indexnow /a.html", "ping "+origin+"/sitemap.xml")
+	s.target(func(a announced) bool { return a.Accepted == 1 && a.Unconfirmed == 2 })
+	harness.Must(t, os.Remove(filepath.Join(s.Dir, "site/gone-soon.html")))
+	harness.Must(t, os.Remove(filepath.Join(s.Dir, "site/b.html")))
+	s.Refreshes(2)
+	s.target(func(a announced) bool { return a.Accepted == 1 && a.Waiting == 2 && a.Unconfirmed == 0 })
+	if a := s.announced(); len(a) != 2 || a[1].Waiting != 1 || a[0].Next.Sub(a[0].Last) != 5*time.Minute || a[1].Next.Sub(a[1].Last) != time.Hour {
+		t.Errorf("%+v", a)
+	}
+
+	key := s.key()
+	for _, request := range []struct {
+		method, path string
+		status       int
+		text         string
+	}{
+		{http.MethodGet, "/" + key + ".txt", 200, key},
+		{http.MethodHead, "/" + key + ".txt", 200, ""},
+		{http.MethodPost, "/" + key + ".txt", 404, ""}, // of file_server
+		{http.MethodGet, "/" + strings.Repeat("0", 32) + ".txt", 404, ""},
+		{http.MethodGet, "/" + key, 404, ""},
+		{http.MethodGet, "/a/" + key + ".txt", 404, ""},
+		{http.MethodGet, "/humans-and-more.txt", 200, "we"},
+	} {
+		r := s.Do(request.method, harness.Local+request.path)
+		if r.StatusCode != request.status || request.status == 200 && r.Text != request.text || (r.Header.Get("X-Robots-Tag") != "") != (request.text == key || request.method == http.MethodHead) {
+			t.Errorf("%s %s: status %d, %v, %q", request.method, request.path, r.StatusCode, r.Header, r.Text)
+		}
+	}
+	s.Logged(`"level":"info"`, "changes announced", `"protocol":"indexnow"`, `"urls":1`, `"status":202`)
+	if lines := s.LogLines(`"level":"warn"`, "sitemap"); len(lines) > 0 {
+		t.Errorf("the log warns: %s", lines)
+	}
+	metrics := s.Get("http://localhost:{admin}/metrics").Text
+	for _, want := range []string{
+		`caddy_sitemap_announced_urls_total{protocol="indexnow",result="accepted"} 1`, `caddy_sitemap_announced_urls_total{protocol="ping",result="accepted"} 1`,
+		`caddy_sitemap_waiting_urls{protocol="indexnow",site="` + host + `"} 2`, `caddy_sitemap_waiting_urls{protocol="ping",site="` + host + `"} 1`,
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("the metrics have no %s", want)
+		}
+	}
+}
+
+// TestHub: a hub is told when the feed has changed, and left alone once it is gone.
+func TestHub(t *testing.T) {
+	s := prepare(t, "index.html", "a.html", "b.html")
+	const options = "feed\nhub {engine}/hub {engine}/gone"
+	s.crawled(options)
+	if n := s.engine.received(); n != 0 {
+		t.Fatalf("%d requests for the first crawl", n)
+	}
+	s.page("a.html", "2026-02-02")
+	s.Refreshes(1)
+	s.engine.wants("hub " + origin + "/sitemap.atom")
+	s.target(func(announced) bool { return s.announced()[1].Stopped })
+	if all := s.announced(); all[0].Accepted != 1 || all[1].Refused != 1 || !strings.Contains(all[1].Reason, "correct or remove the URL") {
+		t.Errorf("%+v", all)
+	}
+	s.page("b.html", "2026-03-03")
+	s.Refreshes(2)
+	s.target(func(a announced) bool { return a.Waiting == 1 && a.Next.Sub(a.Last) == 5*time.Minute })
+	if n := s.engine.received(); n != 2 {
+		t.Errorf("%d requests", n)
+	}
+	feed := s.Get(harness.Local + "/sitemap.atom").Text
+	if !strings.Contains(feed, `rel="hub" href="`+s.engine.URL+`/hub"`) || !strings.Contains(feed, origin+"/sitemap.atom") {
+		t.Errorf("the feed is %s", feed)
+	}
+}
+
+// stored returns the file of what waits, and its content.
+func (s *server) stored() (path string, content []byte) {
+	s.T.Helper()
+	paths, err := filepath.Glob(filepath.Join(s.Dir, "state/announcements/*.json"))
+	if err != nil || len(paths) != 1 {
+		s.T.Fatalf("got %q, %v", paths, err)
+	}
+	content, err = os.ReadFile(paths[0])
+	harness.Must(s.T, err)
+	return paths[0], content
+}
+
+// key is the stored key.
+func (s *server) key() string {
+	_, content := s.stored()
+	return regexp.MustCompile(`"key":"(.*?)"`).FindStringSubmatch(string(content))[1]
+}
+
+// minutesPass lets so many minutes pass for what is stored, while Caddy is stopped.
+func (s *server) minutesPass(n int) {
+	path, content := s.stored()
+	content = regexp.MustCompile(`"(last|next|day|forbidden)":"[^"]*"`).ReplaceAllFunc(content, func(field []byte) []byte {
+		name, value, _ := strings.Cut(strings.ReplaceAll(string(field), `"`, ""), ":")
+		at, err := time.Parse(time.RFC3339Nano, value)
+		harness.Must(s.T, err)
+		return fmt.Appendf(nil, `"%s":"%s"`, name, at.Add(time.Duration(-n)*time.Minute).Format(time.RFC3339Nano))
+	})
+	harness.Must(s.T, os.WriteFile(path, content, 0o600))
+	s.engine.mu.Lock()
+	defer s.engine.mu.Unlock()
+	for u, at := range s.engine.last {
+		s.engine.last[u] = at.Add(time.Duration(-n) * time.Minute)
+	}
+}
+
+// TestFailures: an engine that fails is said once, and left alone as long as it is to be. Refreshes and Stop do not wait.
+func TestFailures(t *testing.T) {
+	reply := func(status int, header ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			if len(header) > 0 {
+				w.Header().Set(header[0], header[1])
+			}
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, "<p>no \x1b[2J\u202e")
+		}
+	}
+	raw := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				_, _ = io.WriteString(conn, text)
+				_ = conn.Close()
+			}
+		}
+	}
+	const minute = time.Minute
+	for name, test := range map[string]struct {
+		respond http.HandlerFunc
+		after   time.Duration // 0: not before a reload
+		reason  string
+	}{
+		"400":               {reply(400), 0, "is an endpoint of IndexNow"},
+		"403":               {reply(403), minute, "can be reached from the internet and holds the key"},
+		"422":               {reply(422), 0, "set base_url"},
+		"429":               {reply(429), 10 * minute, "status 429"},
+		"429 for an hour":   {reply(429, "Retry-After", "3600"), 60 * minute, "status 429"},
+		"500":               {reply(500), minute, "status 500"},
+		"redirect":          {reply(301, "Location", "/ping"), minute, "configure the URL to which it redirects"},
+		"garbage":           {raw("\x00\x1b[31m garbage"), 5 * minute, "malformed"},
+		"closed connection": {raw(""), 5 * minute, "EOF"},
+		"hangs":             {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 0, ""},
+		"hangs in the body": {func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(500)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}, 0, ""},
+		"nobody listens any": {nil, 5 * minute, "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := prepare(t, "index.html", "a.html", "b.html")
+			s.crawled(indexNow)
+			if s.engine.set(test.respond); test.respond == nil {
+				s.engine.Close()
+			}
+			s.page("a.html", "2026-02-02")
+			s.Refreshes(1)
+			if strings.HasPrefix(name, "hangs") {
+				s.Eventually(func() bool { return s.engine.received() == 1 }, s.SitemapLog)
+				s.page("b.html", "2026-02-02")
+				begun := time.Now()
+				s.Refreshes(2)
+				s.Stop()
+				if took := time.Since(begun); took > 8*time.Second {
+					t.Errorf("refreshes and Stop take %s", took)
+				}
+				return
+			}
+			a := s.target(func(a announced) bool { return a.Reason != "" })
+			if got := a.Next.Sub(a.Last); !strings.Contains(a.Reason, test.reason) || a.Stopped != (test.after == 0) || !a.Stopped && got.Round(minute) != test.after || a.Waiting == 0 != a.Stopped || a.Refused == 1 != a.Stopped {
+				t.Errorf("%+v", a)
+			}
+			s.page("b.html", "2026-02-02")
+			s.Refreshes(2)
+			if n := s.engine.received(); test.respond != nil && n != 1 {
+				t.Errorf("%d requests", n)
+			}
+			line := s.Logged(`"level":"warn"`, "changes were not announced", `"target":"`+s.engine.URL+`/indexnow"`, test.reason)
+			if n := len(s.LogLines(`"level":"warn"`, "sitemap")); n != 1 || strings.ContainsAny(line, "\x1b\u202e") || a.Stopped && !strings.Contains(line, "until the configuration is reloaded") {
+				t.Errorf("%d warnings: %s", n, line)
+			}
+			s.engine.set(nil)
+			if a.Stopped { // a reload tries again, but not at once
+				s.Reload(s.caddyfile(indexNow))
+				s.target(func(a announced) bool { return !a.Stopped && a.Waiting == 1 && a.Next.Sub(a.Last) == 5*minute })
+			}
+		})
+	}
+}
+
+// TestShadowed: nothing is sent while visitors do not get the key file.
+func TestShadowed(t *testing.T) {
+	for name, before := range map[string]string{
+		"text":     "respond /*.txt \"not the key\"",
+		"nothing":  "respond /*.txt 404",
+		"redirect": "redir /*.txt https://example.com{uri}",
+		"login":    "basic_auth /*.txt {\n bob $2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG\n}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := prepare(t, "index.html", "a.html")
+			s.crawled(indexNow, before)
+			s.page("a.html", "2026-02-02")
+			s.Refreshes(1)
+			a := s.target(func(a announced) bool { return a.Reason != "" })
+			if n := s.engine.received(); n != 0 || a.Stopped || a.Waiting != 1 || !strings.Contains(a.Reason, "nothing was sent: key file "+origin+"/"+s.key()+".txt: it returns") {
+				t.Errorf("%d requests, %+v", n, a)
+			}
+			s.Stop()
+			s.minutesPass(5)
+			s.Begin(s.caddyfile(indexNow))
+			s.engine.wants("indexnow /a.html")
+		})
+	}
+}
+
+// TestDeployment: if every page has changed, what a day allows is announced, the newest first. One deployment that gives
+// all pages its own date announces nothing.
+func TestDeployment(t *testing.T) {
+	s := prepare(t, "index.html")
+	write := func(date func(i int) time.Time) {
+		for i := range 150 {
+			s.page(fmt.Sprintf("%03d.html", i), date(i).Format(time.RFC3339))
+		}
+	}
+	write(harness.DayOf)
+	s.crawled(indexNow)
+	write(func(i int) time.Time { return harness.DayOf(1000 + i) })
+	s.Refreshes(2)
+	s.target(func(a announced) bool { return a.Accepted == 100 && a.Waiting == 50 })
+	write(func(i int) time.Time { return harness.DayOf(2000).Add(time.Duration(i) * time.Second) })
+	s.Refreshes(3)
+	if a := s.announced()[0]; a.Waiting != 50 || s.engine.received() != 1 {
+		t.Errorf("%+v in %d requests", a, s.engine.received())
+	}
+	for i := 50; i < 150; i++ {
+		if u := fmt.Sprintf("indexnow /%03d.html", i); s.engine.last[u].IsZero() {
+			t.Errorf("%s is not among the newest hundred", u)
+		}
+	}
+}
+
+// TestKilled: the process is killed after the engine has received a batch, and before it has the response. The batch is sent once
+// more, five minutes later.
+func TestKilled(t *testing.T) {
+	s := prepare(t, "index.html", "a.html", "b.html")
+	c := s.Child(s.caddyfile(indexNow))
+	s.First(c)
+	s.Refreshes(2)
+	s.engine.set(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	s.page("a.html", "2026-02-02")
+	s.Refreshes(1)
+	s.Eventually(func() bool { return s.engine.received() == 1 }, s.SitemapLog)
+	c.Kill()
+	if _, content := s.stored(); !bytes.Contains(content, []byte(`"noted":["/a.html"]`)) {
+		t.Fatalf("stored is %s", content)
+	}
+	s.engine.set(nil)
+	c = s.Child(s.caddyfile(indexNow))
+	s.First(c)
+	s.Refreshes(2)
+	s.target(func(a announced) bool { return a.Waiting == 1 })
+	c.Kill()
+	if n := s.engine.received(); n != 1 {
+		t.Fatalf("%d requests within five minutes", n)
+	}
+	s.minutesPass(5)
+	c = s.Child(s.caddyfile(indexNow))
+	s.First(c)
+	s.engine.wants("indexnow /a.html")
+	s.target(func(a announced) bool { return a.Waiting == 0 && a.Accepted == 1 })
+	c.Kill()
+	s.minutesPass(500)
+	c = s.Child(s.caddyfile(indexNow))
+	s.First(c)
+	s.Refreshes(2)
+	s.engine.wants("indexnow /a.html")
+}
+
+// TestReload: a reload loses nothing of what waits, and sends nothing twice; new settings hold from then on.
+func TestReload(t *testing.T) {
+	s := prepare(t, "index.html", "a.html", "b.html", "c.html")
+	s.crawled(indexNow)
+	key := s.key()
+	s.page("a.html", "2026-02-02")
+	s.Refreshes(1)
+	s.engine.wants("indexnow /a.html")
+	s.page("b.html", "2026-02-02")
+	s.Refreshes(1)
+	s.target(func(a announced) bool { return a.Waiting == 1 })
+	for range 3 {
+		s.Reload(s.caddyfile(indexNow))
+	}
+	s.target(func(a announced) bool { return a.Waiting == 1 && a.Accepted == 1 })
+	other := "indexnow configured-key {\n endpoint {engine}/indexnow {engine}/indexnow?second\n }\nexclude /c*"
+	s.Reload(s.caddyfile(other))
+	s.Eventually(func() bool { return len(s.announced()) == 2 && s.key() == "configured-key" }, s.SitemapLog)
+	if old, set := s.Get(harness.Local+"/"+key+".txt").StatusCode, s.Get(harness.Local+"/configured-key.txt").Text; old != 404 || set != "configured-key" {
+		t.Errorf("the old key file has status %d, the other one is %q", old, set)
+	}
+	s.Reload(s.caddyfile(""))
+	if all := s.announced(); len(all) != 0 || s.Get(harness.Local+"/configured-key.txt").StatusCode != 404 {
+		t.Errorf("without indexnow: %+v", all)
+	}
+}
+
+// TestRestart: a restart loses nothing of what waits, and the key stays whatever the settings are.
+func TestRestart(t *testing.T) {
+	s := prepare(t, "index.html", "a.html", "b.html")
+	s.crawled(indexNow)
+	key := s.key()
+	s.page("a.html", "2026-02-02")
+	s.Refreshes(1)
+	s.engine.wants("indexnow /a.html")
+	s.page("b.html", "2026-02-02")
+	s.page("new.html", "2026-02-02")
+	s.Refreshes(1)
+	s.target(func(a announced) bool { return a.Waiting == 1 && a.Unconfirmed == 1 })
+	s.Stop()
+	s.minutesPass(5)
+	s.Begin(s.caddyfile(indexNow + "\nexclude /other*\nlastmod mtime"))
+	s.engine.wants("indexnow /a.html", "indexnow /b.html")
+	s.Refreshes(1)
+	s.target(func(a announced) bool { return a.Waiting == 1 && a.Unconfirmed == 0 })
+	if s.key() != key || s.Get(harness.Local+"/"+key+".txt").Text != key {
+		t.Errorf("the key is %s, it was %s", s.key(), key)
+	}
+}
+
+// TestDamaged: what is stored and cannot be read is set aside, and said once.
+func TestDamaged(t *testing.T) {
+	s := prepare(t, "index.html", "a.html")
+	s.crawled(indexNow)
+	s.Stop()
+	path, _ := s.stored()
+	harness.Must(t, os.WriteFile(path, []byte("no JSON"), 0o600))
+	for range 2 {
+		s.Begin(s.caddyfile(indexNow))
+		s.Refreshes(2)
+		s.Stop()
+	}
+	if aside, err := os.ReadFile(path + ".damaged"); err != nil || string(aside) != "no JSON" || len(s.key()) != 32 {
+		t.Errorf("set aside is %q, %v", aside, err)
+	}
+	if lines := s.LogLines(`"level":"warn"`, "sitemap"); len(lines) != 1 || !strings.Contains(lines[0], "set aside") {
+		t.Errorf("the log warns: %s", lines)
+	}
+}
+
+// TestUnreadable: while what is stored cannot be read, nothing is announced, so that the key is not lost.
+func TestUnreadable(t *testing.T) {
+	s := prepare(t, "index.html", "a.html")
+	s.crawled(indexNow)
+	key := s.key()
+	s.Stop()
+	path, _ := s.stored()
+	harness.Must(t, os.Rename(path, path+".aside"))
+	harness.Must(t, os.Mkdir(path, 0o700))
+	s.Begin(s.caddyfile(indexNow))
+	s.Refreshes(2)
+	s.page("a.html", "2026-02-02")
+	s.Refreshes(2)
+	if n := len(s.LogLines(`"level":"warn"`, "they cannot be loaded")); n != 1 || s.engine.received() != 0 {
+		t.Errorf("%d warnings, %d requests", n, s.engine.received())
+	}
+	harness.Must(t, os.Remove(path))
+	harness.Must(t, os.Rename(path+".aside", path))
+	s.page("a.html", "2026-03-03")
+	s.Refreshes(2)
+	s.engine.wants("indexnow /a.html")
+	if s.key() != key {
+		t.Errorf("the key is %s, it was %s", s.key(), key)
+	}
+}
+
+// TestAlias: nothing is announced for an alias, for hosts that only visitors name, and by IndexNow for private ones.
+func TestAlias(t *testing.T) {
+	s := prepare(t, "index.html", "a.html")
+	config := func(addresses string) string {
+		return strings.ReplaceAll(addresses+" {\n root * {dir}/site\n sitemap {\n refresh 1s\n"+indexNow+"\nping {engine}/ping?sitemap={sitemap}\n }\n file_server\n}", "{engine}", s.engine.URL)
+	}
+	for _, addresses := range []string{"http://sitemap-test.org:{port}, http://www.sitemap-test.org:{port}", "http://:{port}", "http://localhost:{port}"} {
+		s.engine.origin = s.Expand(map[bool]string{true: "http://localhost:{port}", false: "http://sitemap-test.org:{port}"}[strings.Contains(addresses, "localhost")])
+		before := s.engine.received()
+		s.page("a.html", "2026-02-02")
+		s.Load(config(addresses))
+		for _, name := range []string{"www.sitemap-test.org", "sitemap-test.org", "localhost"} {
+			s.Get(harness.Local+"/sitemap.xml", s.Expand("Host: "+name+":{port}"))
+		}
+		s.Refreshes(2)
+		s.page("a.html", "2026-03-03")
+		s.Refreshes(3)
+		want := map[byte]int{'s': 2, ':': 0, 'l': 1}[addresses[len("http://")]] // the apex by both, localhost by ping
+		s.Eventually(func() bool { return s.engine.received()-before == want }, func() string {
+			return fmt.Sprintf("%s: %d requests, want %d\n%s", addresses, s.engine.received()-before, want, s.SitemapLog())
+		})
+		s.Passed(300 * time.Millisecond)
+		if n := s.engine.received() - before; n != want {
+			t.Errorf("%s: %d requests, want %d", addresses, n, want)
+		}
+	}
+	s.Logged(`"site":"http://localhost:{port}"`, "the host is not public")
+}

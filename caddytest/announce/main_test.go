@@ -1,0 +1,217 @@
+// Package announce tries what real Caddy announces to search engines and hubs.
+package announce
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+func TestMain(m *testing.M) {
+	harness.Main(m, "^Test(Alias|Announced|Damaged|Deployment|Failures|Killed|Reload|Restart|Shadowed|Unreadable)$")
+}
+
+// origin is how search engines know the site, and host is its host.
+const (
+	host   = "www.sitemap-test.org"
+	origin = "https://" + host
+)
+
+// engine is a search engine that enforces the rules of the protocols, and reports each rule that a request breaks.
+type engine struct {
+	*httptest.Server
+	s *server
+
+	origin string // of the site
+
+	mu       sync.Mutex
+	respond  http.HandlerFunc // instead of accepting what keeps the rules; nil: it accepts
+	accepted []string         // "indexnow /path" or "ping URL", in order
+	last     map[string]time.Time
+	requests int
+}
+
+// server is a running Caddy, with what these tests want of it.
+type server struct {
+	*harness.Server
+	engine *engine
+	pages  map[string]string // dates by name
+}
+
+// prepare makes a site of some pages, and an engine.
+func prepare(t *testing.T, names ...string) *server {
+	t.Helper()
+	s := &server{Server: harness.Prepare(t, nil), pages: make(map[string]string)}
+	s.OpenAdmin()
+	for _, name := range names {
+		s.page(name, "2026-01-01")
+	}
+	e := &engine{s: s, origin: origin, last: make(map[string]time.Time)}
+	e.Server = httptest.NewServer(e)
+	s.engine = e
+	t.Cleanup(func() {
+		e.CloseClientConnections()
+		e.Close()
+	})
+	return s
+}
+
+// page writes a page that declares a date.
+func (s *server) page(name, date string) {
+	s.pages[name] = date
+	s.WriteRaw("site/"+name, harness.Whole(fmt.Sprintf(`<meta property="article:modified_time" content="%s">`, date), name+" as of "+date))
+}
+
+// caddyfile is a site with options of the sitemap, in which {engine} is the engine, and with handlers before it.
+func (s *server) caddyfile(options string, before ...string) string {
+	return strings.ReplaceAll("{\n metrics\n sitemap {\n state {dir}/state\n }\n}\nhttp://:{port} {\n root * {dir}/site\n route {\n"+strings.Join(before, "\n")+
+		"\n sitemap {\n base_url "+origin+"\n refresh 1s\n"+options+"\n }\n file_server\n }\n}", "{engine}", s.engine.URL)
+}
+
+// crawled runs a site until its first crawl has ended.
+func (s *server) crawled(options string, before ...string) {
+	s.T.Helper()
+	s.Load(s.caddyfile(options, before...))
+	s.Refreshes(2)
+}
+
+// breaks reports a rule that a request breaks.
+func (e *engine) breaks(ok bool, rule string, args ...any) {
+	if !ok {
+		e.s.T.Errorf("a request breaks a rule: "+rule, args...)
+	}
+}
+
+func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	e.mu.Lock()
+	e.requests++
+	e.breaks(err == nil && strings.Contains(r.UserAgent(), "caddy-sitemap"), "the body ends early: %v, or the user agent is %q", err, r.UserAgent())
+	var urls []string
+	status, least := 404, 5*time.Minute
+	switch r.URL.Path {
+	case "/indexnow":
+		urls, status = e.submitted(r, body)
+	case "/ping":
+		least, status, urls = time.Hour, 200, []string{"ping " + r.URL.Query().Get("sitemap")}
+		e.breaks(r.Method == "GET" && len(body) == 0 && urls[0] == "ping "+e.origin+"/sitemap.xml", "%s %s", r.Method, r.URL)
+	case "/hub":
+		form, err := url.ParseQuery(string(body))
+		e.breaks(r.Method == "POST" && r.Header.Get("Content-Type") == "application/x-www-form-urlencoded" && err == nil && len(form) == 2, "a hub takes a POST of a form")
+		e.breaks(form.Get("hub.mode") == "publish" && form.Get("hub.url") == origin+"/sitemap.atom", "the form is %v", form)
+		urls, status = []string{"hub " + form.Get("hub.url")}, 204
+	}
+	respond := e.respond
+	if respond == nil {
+		for _, u := range urls {
+			if last, again := e.last[u]; again {
+				e.breaks(time.Since(last) >= least, "%s again after %s", u, time.Since(last))
+			}
+			e.last[u] = time.Now()
+			e.accepted = append(e.accepted, u)
+		}
+	}
+	e.mu.Unlock()
+	if respond != nil {
+		respond(w, r)
+		return
+	}
+	w.WriteHeader(status)
+}
+
+// submitted checks a request of IndexNow, for which it fetches the key file, and returns its URLs.
+func (e *engine) submitted(r *http.Request, body []byte) (urls []string, status int) {
+	var s struct {
+		Host, Key, KeyLocation string
+		URLList                []string
+	}
+	media, params, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	e.breaks(r.Method == "POST" && media == "application/json" && params["charset"] == "utf-8", "%s of %s", r.Method, r.Header.Get("Content-Type"))
+	if err := json.Unmarshal(body, &s); err != nil {
+		e.breaks(false, "the body is %.100q: %v", body, err)
+		return nil, 400
+	}
+	path, ours := strings.CutPrefix(s.KeyLocation, e.origin)
+	e.breaks(ours && "://"+s.Host == e.origin[strings.Index(e.origin, ":"):] && len(s.URLList) > 0 && len(s.URLList) <= 10_000, "host %s, key at %s, %d URLs", s.Host, s.KeyLocation, len(s.URLList))
+	k, err := e.s.Try(http.MethodGet, harness.Local+path, "Host: "+s.Host)
+	e.breaks(err == nil && k.StatusCode == 200 && k.Text == s.Key && strings.HasPrefix(k.Header.Get("Content-Type"), "text/plain"), "key file %s: %v, %+v", path, err, k)
+	for _, u := range s.URLList {
+		path, ours := strings.CutPrefix(u, e.origin)
+		e.breaks(ours && strings.HasPrefix(path, "/"), "%s is not on %s", u, e.origin)
+		urls = append(urls, "indexnow "+path)
+	}
+	slices.Sort(urls)
+	e.breaks(len(slices.Compact(slices.Clone(urls))) == len(urls), "a URL is there twice: %q", urls)
+	return urls, 202
+}
+
+// set says how the engine responds from now on; nil: as the rules say.
+func (e *engine) set(respond http.HandlerFunc) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.respond = respond
+}
+
+// wants waits until just this was accepted.
+func (e *engine) wants(want ...string) {
+	e.s.T.Helper()
+	var got []string
+	e.s.Eventually(func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		got = slices.Clone(e.accepted)
+		return slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)))
+	}, func() string { return fmt.Sprintf("accepted is %q, want %q\n%s", got, want, e.s.SitemapLog()) })
+}
+
+// received is how many requests there were.
+func (e *engine) received() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.requests
+}
+
+// announced is the status of the target of a protocol.
+type announced struct {
+	Kind, URL, Reason                                                string
+	Unconfirmed, Waiting, Sent, Accepted, Refused, Dropped, Failures int
+	Stopped                                                          bool
+	Last, Next                                                       time.Time
+}
+
+// announced returns the status of the site's targets.
+func (s *server) announced() []announced {
+	s.T.Helper()
+	r := s.Get("http://localhost:{admin}/sitemap/sites")
+	var all struct {
+		Sites []struct{ Announced []announced }
+	}
+	if err := json.Unmarshal([]byte(r.Text), &all); err != nil || len(all.Sites) == 0 {
+		s.T.Fatalf("status %d, %v: %s", r.StatusCode, err, r.Text)
+	}
+	return all.Sites[0].Announced
+}
+
+// target waits until the first target is as it is to be.
+func (s *server) target(is func(announced) bool) (a announced) {
+	s.T.Helper()
+	s.Eventually(func() bool {
+		all := s.announced()
+		if len(all) > 0 {
+			a = all[0]
+		}
+		return len(all) > 0 && is(a)
+	}, func() string { return fmt.Sprintf("%+v\n%s", a, s.SitemapLog()) })
+	return a
+}
