@@ -249,25 +249,27 @@ func TestRun(t *testing.T) {
 
 // TestSave: a storage that hangs holds nothing up but later writes, which wait for it.
 func TestSave(t *testing.T) {
-	q, release := newQueue(t, indexNowOnly, 10), make(chan struct{})
-	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	written := ""
-	if err := q.Save(short, func(context.Context, []byte) error { <-release; written += "old "; return nil }); err == nil {
-		t.Error("a write that hangs has succeeded")
-	}
-	if err := q.Save(short, func(context.Context, []byte) error { t.Error("two writes at once"); return nil }); err == nil {
-		t.Error("a write that waits has succeeded")
-	}
-	q.Update(Update{Complete: true, Listed: 10, Changed: changes(1, "/a")})
-	close(release)
-	if err := q.Save(t.Context(), func(context.Context, []byte) error { written += "new"; return nil }); err != nil || written != "old new" {
-		t.Errorf("written: %q, %v", written, err)
-	}
-	q.Update(Update{Complete: true, Crawled: true, Listed: 10})
-	if err := q.Save(t.Context(), func(context.Context, []byte) error { return errors.New("written again") }); err != nil {
-		t.Errorf("a refresh that found nothing: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		q, release := newQueue(t, indexNowOnly, 10), make(chan struct{})
+		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		written := ""
+		if err := q.Save(short, func(context.Context, []byte) error { <-release; written += "old "; return nil }); err == nil {
+			t.Error("a write that hangs has succeeded")
+		}
+		if err := q.Save(short, func(context.Context, []byte) error { t.Error("two writes at once"); return nil }); err == nil {
+			t.Error("a write that waits has succeeded")
+		}
+		q.Update(Update{Complete: true, Listed: 10, Changed: changes(1, "/a")})
+		close(release)
+		if err := q.Save(t.Context(), func(context.Context, []byte) error { written += "new"; return nil }); err != nil || written != "old new" {
+			t.Errorf("written: %q, %v", written, err)
+		}
+		q.Update(Update{Complete: true, Crawled: true, Listed: 10})
+		if err := q.Save(t.Context(), func(context.Context, []byte) error { return errors.New("written again") }); err != nil {
+			t.Errorf("a refresh that found nothing: %v", err)
+		}
+	})
 }
 
 // FuzzNew: whatever is stored, the queue works, and nothing that breaks the rules is sent.
