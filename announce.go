@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	announceAtOnce  = 8           // requests to search engines and hubs, of all sites
-	queuePatience   = time.Second // with the storage, while a refresh waits
+	announceAtOnce  = 8                // requests to search engines and hubs, of all sites
+	queuePatience   = time.Second      // with the storage, while a refresh waits
 	queueRetry      = 10 * time.Second // until a queue that could not be loaded is tried again
 	maxKeyFile      = 1 << 10
 	feedSuffix      = ".atom"
