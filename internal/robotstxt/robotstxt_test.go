@@ -166,14 +166,14 @@ func FuzzMerge(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		before := slices.Clone(body)
-		got := Merge(body, sitemap)
+		got := Merge(body, sitemap, sitemap+".atom")
 		if !bytes.Equal(body, before) || !bytes.HasPrefix(got, body) {
 			t.Fatalf("got %.100q, and the body became %.100q", got, body)
 		}
-		if again := Merge(got, sitemap); !bytes.Equal(again, got) {
+		if again := Merge(got, sitemap, sitemap+".atom"); !bytes.Equal(again, got) {
 			t.Fatal("merging twice changes it")
 		}
-		if !bytes.ContainsFunc(body, isBinary) && (!slices.Contains(Sitemaps(got), sitemap) || !saysSame(got, body)) {
+		if all := Sitemaps(got); !bytes.ContainsFunc(body, isBinary) && (!slices.Contains(all, sitemap) || !slices.Contains(all, sitemap+".atom") || !saysSame(got, body)) {
 			t.Fatalf("%.100q became %.100q", body, got)
 		}
 	})
