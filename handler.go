@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/recorder"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -59,23 +60,15 @@ func (w wanted) String() string {
 	case w.robots:
 		return "robots"
 	case w.form == publish.FormFile:
-		return fileLabel(w.suffix)
+		return fileLabels[path.Ext(w.suffix)]
 	case w.suffix != "":
 		return "shard"
 	}
 	return "sitemap"
 }
 
-// fileLabel is the name in metrics of a document beside the XML.
-func fileLabel(suffix string) string {
-	switch path.Ext(suffix) {
-	case ".html":
-		return "html"
-	case ".atom":
-		return "feed"
-	}
-	return "stylesheet"
-}
+// fileLabels are the names in metrics of what is beside the XML, by extension.
+var fileLabels = map[string]string{".html": "html", ".atom": "feed", ".css": "stylesheet"}
 
 // match returns the document that a decoded path names. ok is false if it names none.
 func (h *Handler) match(path string) (wanted, bool) {
@@ -140,7 +133,7 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 		http.Redirect(w, r, main.origin+main.docPath(want.suffix, want.form.Extension()), status)
 	case err != nil:
 		status, err = http.StatusServiceUnavailable, unavailable(w, err)
-	case d == nil || want.form == publish.FormText && d.Index:
+	case d == nil, want.form == publish.FormText && d.Index, want.suffix == ".css" && hasStylesheet(r, next):
 		status, err = http.StatusNotFound, next.ServeHTTP(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
@@ -152,6 +145,16 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 	}
 	s.state.readers.Count(r.UserAgent(), want.String(), status, h.app.now())
 	return err
+}
+
+// hasStylesheet reports whether the site has a stylesheet itself at the path of a request. Ours,
+// which is on by default, must not take its place.
+func hasStylesheet(r *http.Request, next caddyhttp.Handler) bool {
+	r, rec := r.Clone(r.Context()), recorder.New(recorder.Options{})
+	r.Method, r.Header, r.Body, r.ContentLength = http.MethodGet, make(http.Header), http.NoBody, 0
+	err := next.ServeHTTP(rec, r)
+	contentType := rec.Finish(http.StatusOK).Get("Content-Type")
+	return err == nil && rec.Status == http.StatusOK && strings.HasPrefix(contentType, "text/css")
 }
 
 // unavailable writes the response, or returns Caddy's error, for a site that cannot be served now or

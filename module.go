@@ -143,9 +143,9 @@ type Handler struct {
 	// listed, in documents of 200 kB at most. Default: false.
 	HTML bool `json:"html,omitempty"`
 
-	// Whether the XML documents name a CSS stylesheet, which browsers show them with as a table. It is
-	// served at the path of the sitemap with `.css` in place of `.xml`. Crawlers ignore it.
-	// Default: true.
+	// Whether the XML documents name a CSS stylesheet, with which browsers show them as a table. It is
+	// served at the path of the sitemap with `.css` in place of `.xml`, unless the site has a
+	// stylesheet there itself. Crawlers ignore it. Default: true.
 	Stylesheet *bool `json:"stylesheet,omitempty"`
 
 	// The version of the sitemap schema: `0.9` of sitemaps.org, or `0.84`, Google's first, which
@@ -317,10 +317,10 @@ type settings struct {
 }
 
 // parseName is [publish.ParseName] for the documents that are turned on.
-func (s *settings) parseName(path, stem string) (suffix string, form publish.Form, ok bool) {
-	suffix, form, ok = publish.ParseName(path, stem)
+func (s *settings) parseName(name, stem string) (suffix string, form publish.Form, ok bool) {
+	suffix, form, ok = publish.ParseName(name, stem)
 	if ok && form == publish.FormFile {
-		ok = map[string]bool{"feed": s.beside.Feed, "html": s.beside.HTML, "stylesheet": s.beside.Stylesheet}[fileLabel(suffix)]
+		ok = map[string]bool{".atom": s.beside.Feed, ".html": s.beside.HTML, ".css": s.beside.Stylesheet}[path.Ext(suffix)]
 	}
 	return suffix, form, ok
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 const (
@@ -227,8 +226,10 @@ func (r *refreshRun) build(ctx context.Context, crawled crawl.Result, keepListed
 		}
 		pages, result = selection.Pages(ctx), selection.Result
 	}
+	beside := set.beside
+	beside.Base, beside.Sitemap = r.origin, r.origin+r.docPath("", "")
 	snapshot, err = publish.Build(ctx, pages, r.state.last.Load(), publish.Options{
-		Options: r.beside(),
+		Options: beside,
 		Schema:  set.schema, ShardURLs: set.shardURLs, Extended: set.extract.Alternates || set.extract.Images,
 		Workers: r.source.Workers, Now: r.begun,
 	})
@@ -236,13 +237,6 @@ func (r *refreshRun) build(ctx context.Context, crawled crawl.Result, keepListed
 		return nil, selected, fmt.Errorf("building the documents: %w", err)
 	}
 	return snapshot, result(), nil
-}
-
-// beside returns what is made beside the XML.
-func (r *refreshRun) beside() webpage.Options {
-	o := r.handler.settings.beside
-	o.Base, o.Sitemap = r.origin, r.origin+r.docPath("", "")
-	return o
 }
 
 // rules returns the rules by which pages are selected.

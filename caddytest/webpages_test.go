@@ -29,16 +29,13 @@ func dated(date string) string {
 
 // TestWebPages turns each option on and off, for a site that has files of these names itself.
 func TestWebPages(t *testing.T) {
-	files := map[string]string{
-		"site/index.html": dated("2020-01-02"), "site/about.html": dated("2021-02-03"),
-		"site/sitemap.html": harness.HTML("its own"), "site/sitemap.css": "its own", "site/sitemap.atom": "its own",
-	}
 	const line = `<?xml-stylesheet type="text/css" href="sitemap.css"?>`
 	for _, test := range []struct {
 		options string
 		types   map[string]string // by extension
 	}{
 		{"", map[string]string{".css": typeCSS}},
+		{"stylesheet on", nil}, // the site's own one stays
 		{"stylesheet off", nil},
 		{"feed", map[string]string{".css": typeCSS, ".atom": typeFeed}},
 		{"html\nstylesheet off", map[string]string{".html": typeHTML}},
@@ -46,13 +43,20 @@ func TestWebPages(t *testing.T) {
 		{"html\nfeed\ncrawl off", map[string]string{".css": typeCSS, ".atom": typeFeed, ".html": typeHTML}},
 	} {
 		t.Run(test.options, func(t *testing.T) {
+			files := map[string]string{
+				"site/index.html": dated("2020-01-02"), "site/about.html": dated("2021-02-03"),
+				"site/sitemap.html": harness.HTML("its own"), "site/sitemap.css": "its own", "site/sitemap.atom": "its own",
+			}
+			if test.types[".css"] != "" {
+				delete(files, "site/sitemap.css")
+			}
 			s := start(t, harness.Local+" {\nroot * {dir}/site\nsitemap {\n"+test.options+"\n}\nfile_server\n}", files)
 			want := []string{"/", "/about.html"}
 			if test.types[".html"] == "" {
 				want = append(want, "/sitemap.html")
 			}
 			s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, want)...)
-			if got := s.Get(harness.Local + "/sitemap.xml").Text; strings.Contains(got, line) != (test.types[".css"] != "") {
+			if got := s.Get(harness.Local + "/sitemap.xml").Text; strings.Contains(got, line) == strings.Contains(test.options, "stylesheet off") {
 				t.Errorf("the sitemap is %s", got)
 			}
 			if got := s.Get(harness.Local + "/robots.txt").Text; strings.Contains(got, s.Expand("\nSitemap: http://localhost:{port}/sitemap.atom\n")) != (test.types[".atom"] != "") {
