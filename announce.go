@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,12 +23,10 @@ import (
 )
 
 const (
-	announceAtOnce  = 8                // requests to search engines and hubs, of all sites
-	queuePatience   = time.Second      // with the storage, while a refresh waits
-	queueRetry      = 10 * time.Second // until a queue that could not be loaded is tried again
-	maxKeyFile      = 1 << 10
-	feedSuffix      = ".atom"
-	announceUnknown = "announcements wait: they cannot be loaded" // a log line
+	announceAtOnce = 8                // requests to search engines and hubs, of all sites
+	queuePatience  = time.Second      // with the storage, while a refresh waits
+	queueRetry     = 10 * time.Second // until a queue that could not be loaded is tried again
+	feedSuffix     = ".atom"
 )
 
 // IndexNow sets that search engines are told at once which pages changed, by the protocol of
@@ -63,19 +60,14 @@ type IndexNow struct {
 
 // compileAnnouncements checks the settings of what is announced, and to whom.
 func (h *Handler) compileAnnouncements(c *option.Checker) {
-	config := &h.settings.announce
-	*config = announce.Config{Pings: h.Ping, Hubs: h.Hubs}
+	config := announce.Config{Pings: h.Ping, Hubs: h.Hubs}
 	if i := h.IndexNow; i != nil {
 		c.Refuse(h.settings.crawl.Off, "crawl is off: indexnow needs fetched pages")
-		if i.Key != "" {
-			c.Note(announce.CheckKey(i.Key))
-		}
-		config.Key, config.Endpoints = i.Key, slices.Clone(i.Endpoints)
+		c.Refuse(i.Key != "" && !announce.IsKey(i.Key), "indexnow '%s': a key has 8 to 128 letters, digits and dashes", i.Key)
+		c.InRange("indexnow daily", i.Daily, 1, 1_000_000)
+		config.Key, config.Endpoints, config.Daily = i.Key, i.Endpoints, i.Daily
 		if len(i.Endpoints) == 0 {
 			config.Endpoints = []string{announce.DefaultEndpoint}
-		}
-		if config.Daily = i.Daily; i.Daily != 0 {
-			c.InRange("indexnow daily", i.Daily, 1, 1_000_000)
 		}
 	}
 	for kind, urls := range map[announce.Kind][]string{announce.IndexNow: config.Endpoints, announce.Ping: h.Ping, announce.Hub: h.Hubs} {
@@ -84,6 +76,7 @@ func (h *Handler) compileAnnouncements(c *option.Checker) {
 			c.Refuse(err != nil, "%s '%s': %w", kind, url, err)
 		}
 	}
+	h.settings.announce = config
 }
 
 // checkHubs refuses hubs without a feed, once all settings are known.
@@ -96,15 +89,18 @@ func (h *Handler) checkHubs() error {
 
 // announces reports whether changes of the site are announced to anybody.
 func (s *site) announces() bool {
-	c := &s.handler.settings.announce
-	return len(c.Endpoints)+len(c.Pings)+len(c.Hubs) > 0 && !s.onDemand && s.app.building == nil
+	h := s.handler
+	return (h.IndexNow != nil || len(h.Ping)+len(h.Hubs) > 0) && !s.onDemand && s.app.building == nil
 }
 
 // announcements returns what the site announces, and loads it at first; nil: nothing, or it cannot be loaded yet.
 func (s *site) announcements(ctx context.Context) *announce.Queue {
 	st := s.state
-	if !s.announces() || st.queue.Load() != nil {
-		return st.queue.Load()
+	if !s.announces() {
+		return nil
+	}
+	if q := st.queue.Load(); q != nil {
+		return q
 	}
 	ctx, cancel := context.WithTimeout(ctx, queuePatience)
 	defer cancel()
@@ -121,20 +117,18 @@ func (s *site) announcements(ctx context.Context) *announce.Queue {
 
 // loadAnnouncements loads what waits to be announced. Without what is stored the site would get another key.
 func (s *site) loadAnnouncements(ctx context.Context) {
-	st, data, err := s.state, []byte(nil), error(fs.ErrNotExist)
+	st, data, err := s.state, []byte(nil), fs.ErrNotExist
 	if st.storage != nil {
 		data, err = st.storage.Load(ctx, st.queueKey)
 	}
-	s.logger.OnceIf(err != nil && !errors.Is(err, fs.ErrNotExist), zap.WarnLevel, "announcements", announceUnknown, zap.Error(err))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	fails := err != nil && !errors.Is(err, fs.ErrNotExist)
+	if s.logger.OnceIf(fails, zap.WarnLevel, "announcements", "announcements wait: they cannot be loaded", zap.Error(err)); fails {
 		return
 	}
 	q, err := announce.New(data, s.announceConfig())
 	if err != nil {
-		s.logger.Warn("the stored announcements are damaged: they are set aside", zap.String("key", st.queueKey+".damaged"), zap.Error(err))
-		if err := st.storage.Store(ctx, st.queueKey+".damaged", data); err != nil {
-			s.logger.Warn("cannot set the stored announcements aside", zap.Error(err))
-		}
+		aside := st.queueKey + ".damaged"
+		s.logger.Warn("the stored announcements are damaged: they are set aside", zap.String("key", aside), zap.Error(err), zap.NamedError("aside", st.storage.Store(ctx, aside, data)))
 	}
 	st.queue.Store(q)
 }
@@ -159,29 +153,25 @@ func (s *site) saveQueue(ctx context.Context, data []byte) error {
 
 // runAnnouncements sends what is due, until the site is stopped.
 func (s *site) runAnnouncements() {
-	if !s.announces() {
-		return
-	}
-	if s.handler.IndexNow != nil && !announce.IsPublic(s.origin) {
+	if s.announces() && s.handler.IndexNow != nil && !announce.IsPublic(s.origin) {
 		s.logger.Info("changes are not announced by IndexNow: the host is not public")
 	}
-	for s.announcements(s.ctx) == nil && s.ctx.Err() == nil {
+	for s.announces() && s.ctx.Err() == nil {
+		if q := s.announcements(s.ctx); q != nil {
+			q.Run(s.ctx, &announce.Runner{
+				Config: s.announceConfig(), Client: s.app.announcer.For(s.fetchKeyFile), Now: s.app.now,
+				Paused: func() bool { return s.main.Load() != nil || latest.Load() > s.app.number },
+				Gone:   s.isGone, Save: s.saveQueue, Done: s.announced,
+			})
+		}
 		wait.Within(queueRetry, s.ctx.Done())
 	}
-	if s.ctx.Err() != nil {
-		return
-	}
-	s.state.queue.Load().Run(s.ctx, &announce.Runner{
-		Config: s.announceConfig(), Client: s.app.announcer.For(s.fetchKeyFile), Now: s.app.now,
-		Paused: func() bool { return s.main.Load() != nil || latest.Load() > s.app.number },
-		Gone:   s.isGone, Save: s.saveQueue, Done: s.announced,
-	})
 }
 
 // fetchKeyFile requests the key file as a visitor does.
 func (s *site) fetchKeyFile(ctx context.Context, url string) (status int, body []byte, err error) {
 	path := s.internalPath(strings.TrimPrefix(url, s.origin))
-	res, err := s.fetcher.server.fetch(ctx, request{Request: crawl.Request{Path: path, Limit: maxKeyFile}, origin: s.internalOrigin, abandoned: &s.handler.abandoned, visitor: true})
+	res, err := s.fetcher.server.fetch(ctx, request{Request: crawl.Request{Path: path, Limit: 1 << 10}, origin: s.internalOrigin, abandoned: &s.handler.abandoned, visitor: true})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -199,18 +189,15 @@ func (s *site) isGone(ctx context.Context, path string) bool {
 
 // announced logs, counts and emits what came of an announcement.
 func (s *site) announced(job *announce.Job, o announce.Outcome, t announce.Status) {
-	result, kind := "failed", fmt.Sprint("announce ", t.Kind, t.URL)
-	fields := []zap.Field{zap.String("protocol", string(t.Kind)), zap.String("target", t.URL)}
+	problem, protocol, target := fmt.Sprint("announce ", t.Kind, t.URL), zap.String("protocol", string(t.Kind)), zap.String("target", t.URL)
+	s.logger.OnceIf(t.Reason != "", zap.WarnLevel, problem, "changes were not announced", protocol, target, zap.String("reason", t.Reason))
+	result := "failed"
 	switch {
 	case t.Reason == "":
 		result = "accepted"
-		s.logger.Clear(kind)
-		s.logger.Info("changes announced", append(fields, zap.Int("urls", job.URLs), zap.Int("status", o.Status))...)
+		s.logger.Info("changes announced", protocol, target, zap.Int("urls", job.URLs), zap.Int("status", o.Status))
 	case t.Stopped:
 		result = "refused"
-		fallthrough
-	default:
-		s.logger.Once(zap.WarnLevel, kind, "changes were not announced", append(fields, zap.String("reason", t.Reason))...)
 	}
 	s.app.counts.announced.WithLabelValues(string(t.Kind), result).Add(float64(job.URLs))
 	s.app.events.announce(s, "sitemap_announced", map[string]any{
@@ -222,7 +209,7 @@ func (s *site) announced(job *announce.Job, o announce.Outcome, t announce.Statu
 // else would not tell it again. asBefore: both were selected by the same settings, which else change dates.
 func (r *refreshRun) queueChanges(ctx context.Context, published *publish.Snapshot, out *report.Refresh, asBefore bool) {
 	q := r.announcements(ctx)
-	if q == nil || !r.announces() {
+	if q == nil {
 		return
 	}
 	changes := out.Selected.Changes
@@ -254,13 +241,12 @@ func (r *refreshRun) queueChanges(ctx context.Context, published *publish.Snapsh
 }
 
 // keyOf returns the key of IndexNow that a decoded path of a site names; "": none.
-func (h *Handler) keyOf(path string) string {
+func keyOf(path string) string {
 	name, isText := strings.CutSuffix(path, ".txt")
-	key, isName := strings.CutPrefix(name, "/")
-	if !isText || !isName || announce.CheckKey(key) != nil {
-		return ""
+	if key, ok := strings.CutPrefix(name, "/"); ok && isText && announce.IsKey(key) {
+		return key
 	}
-	return key
+	return ""
 }
 
 // serveKey serves the key file of IndexNow if the request is for that of the site; false: it is not.
@@ -270,10 +256,7 @@ func (h *Handler) serveKey(w http.ResponseWriter, r *http.Request, key, prefix s
 		return false
 	}
 	s := h.app.lookup(id)
-	if s == nil || s.main.Load() != nil || !s.announces() || s.state.queue.Load() == nil {
-		return false
-	}
-	if _, own := s.state.queue.Load().KeyFile(); own != key {
+	if s == nil || s.main.Load() != nil || !s.announces() || s.state.queue.Load() == nil || s.state.queue.Load().Key() != key {
 		return false
 	}
 	w.Header().Set("Content-Type", contentText)

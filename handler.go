@@ -81,7 +81,7 @@ func (h *Handler) match(path string) (wanted, bool) {
 		suffix, form, ok = h.settings.parseName(rest, h.settings.stem)
 	}
 	if !ok && h.IndexNow != nil {
-		key := h.keyOf(rest)
+		key := keyOf(rest)
 		return wanted{key: key}, key != ""
 	}
 	return wanted{suffix: suffix, form: form}, ok

@@ -44,7 +44,7 @@ func TestOtherRequests(t *testing.T) {
 		"stripped":  {"/docs/guide/install.html", "/guide/install.html"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, func(h *Handler) { h.mounts = mounts{{prefix: "/docs"}} })
+			b := newBench(t, func(h *Handler) { h.mounts, h.IndexNow = mounts{{prefix: "/docs"}}, new(IndexNow) })
 			w, r := httptest.NewRecorder(), b.request(http.MethodGet, test.target, nil)
 			if test.rewritten != "" {
 				r.URL.Path = test.rewritten

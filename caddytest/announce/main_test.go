@@ -143,7 +143,7 @@ func (e *engine) submitted(r *http.Request, body []byte) (urls []string, status 
 		return nil, 400
 	}
 	path, ours := strings.CutPrefix(s.KeyLocation, e.origin)
-	e.breaks(ours && "://"+s.Host == e.origin[strings.Index(e.origin, ":"):] && len(s.URLList) > 0 && len(s.URLList) <= 10_000, "host %s, key at %s, %d URLs", s.Host, s.KeyLocation, len(s.URLList))
+	e.breaks(ours && strings.HasSuffix(e.origin, "://"+s.Host) && len(s.URLList) > 0 && len(s.URLList) <= 10_000, "host %s, key at %s, %d URLs", s.Host, s.KeyLocation, len(s.URLList))
 	k, err := e.s.Try(http.MethodGet, harness.Local+path, "Host: "+s.Host)
 	e.breaks(err == nil && k.StatusCode == 200 && k.Text == s.Key && strings.HasPrefix(k.Header.Get("Content-Type"), "text/plain"), "key file %s: %v, %+v", path, err, k)
 	for _, u := range s.URLList {

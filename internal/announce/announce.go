@@ -43,15 +43,13 @@ const (
 	Hub      Kind = "hub"      // the URL of the feed: WebSub, with the publishing of PubSubHubbub 0.3, section 7.1
 )
 
-// interval is the least time between two requests to a target, and so for one URL, unless the first was not accepted.
-func (k Kind) interval() time.Duration {
-	if k == Ping {
-		return time.Hour
-	}
-	return 5 * time.Minute
-}
+// intervals are the least times between two requests to a target, and so for one URL, unless the first was not accepted.
+var intervals = map[Kind]time.Duration{IndexNow: 5 * time.Minute, Ping: time.Hour, Hub: 5 * time.Minute}
 
-// Config is what a site announces, and to whom. Its URLs have passed [Check], and its key [CheckKey].
+// final are the statuses after which nothing else is to be expected.
+var final = map[Kind][]int{IndexNow: {400, 422}, Ping: {404, 410}, Hub: {404, 410}}
+
+// Config is what a site announces, and to whom. Its URLs have passed [Check], and its key [IsKey].
 type Config struct {
 	Origin  string // scheme, host and port of the site's URLs, such as https://example.com
 	Prefix  string // of the paths of its pages and of its key file: "" or such as /docs
@@ -85,26 +83,17 @@ type Status struct {
 
 var keyPattern = regexp.MustCompile(`^[A-Za-z0-9-]{8,128}$`)
 
-// CheckKey refuses what cannot be a key of IndexNow.
-func CheckKey(key string) error {
-	if !keyPattern.MatchString(key) {
-		return errors.New("an IndexNow key has 8 to 128 letters, digits and dashes")
-	}
-	return nil
-}
+// IsKey reports whether a text can be a key of IndexNow.
+func IsKey(key string) bool { return keyPattern.MatchString(key) }
 
 // Check refuses what cannot be the URL of a target.
 func Check(kind Kind, target string) error {
-	if _, err := origin.ParseURL(target); err != nil {
+	_, err := origin.ParseURL(target)
+	switch rest := strings.ReplaceAll(target, "{sitemap}", ""); {
+	case err != nil:
 		return err
-	}
-	rest := target
-	if kind == Ping {
-		rest = strings.ReplaceAll(target, "{sitemap}", "")
-	}
-	switch {
-	case kind == Ping && rest == target:
-		return errors.New("the URL has no {sitemap}, which the URL of the sitemap replaces")
+	case (rest != target) != (kind == Ping):
+		return errors.New("the URL of a ping must have {sitemap} in it, which the URL of the sitemap replaces, and others must not")
 	case strings.Contains(rest, "{"):
 		return errors.New("other placeholders are not replaced")
 	}

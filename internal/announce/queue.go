@@ -81,31 +81,31 @@ func (q *Queue) configure(c Config) {
 	}
 	q.config = c
 	q.version++
-	if q.state.Key = cmp.Or(c.Key, q.state.Key); CheckKey(q.state.Key) != nil {
+	if q.state.Key = cmp.Or(c.Key, q.state.Key); !IsKey(q.state.Key) {
 		var random [16]byte
 		_, _ = rand.Read(random[:]) // which never fails
 		q.state.Key = fmt.Sprintf("%x", random)
 	}
 	was := q.state.Targets
 	q.state.Targets = nil
-	for _, of := range []struct {
-		kind Kind
-		urls []string
-	}{{IndexNow, c.Endpoints}, {Ping, c.Pings}, {Hub, c.Hubs}} {
-		for _, url := range of.urls {
-			if find(q.state.Targets, of.kind, url) != nil {
+	add := func(kind Kind, urls []string) {
+		for _, url := range urls {
+			if find(q.state.Targets, kind, url) != nil {
 				continue
 			}
-			t := cmp.Or(find(was, of.kind, url), &target{Status: Status{Kind: of.kind, URL: url}})
+			t := cmp.Or(find(was, kind, url), &target{Status: Status{Kind: kind, URL: url}})
 			t.Queued, _ = merge(nil, t.Queued)
 			t.Noted, t.Failures = t.Noted[:min(len(t.Noted), maxBatch)], min(max(t.Failures, 0), keyFailures)
 			if t.Stopped || !t.Forbidden.IsZero() {
 				t.Stopped, t.Reason, t.Failures, t.Forbidden = false, "", 0, time.Time{}
-				t.Next = t.Last.Add(of.kind.interval())
+				t.Next = t.Last.Add(intervals[kind])
 			}
 			q.state.Targets = append(q.state.Targets, t)
 		}
 	}
+	add(IndexNow, c.Endpoints)
+	add(Ping, c.Pings)
+	add(Hub, c.Hubs)
 }
 
 // find returns a target; nil: there is none.
@@ -118,15 +118,11 @@ func find(targets []*target, kind Kind, url string) *target {
 	return nil
 }
 
-// KeyFile returns the path of the key file of IndexNow, and the key, which is what it holds.
-func (q *Queue) KeyFile() (path, key string) {
+// Key returns the key of IndexNow, which is what the key file holds.
+func (q *Queue) Key() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.keyFile()
-}
-
-func (q *Queue) keyFile() (path, key string) {
-	return q.config.Prefix + "/" + q.state.Key + ".txt", q.state.Key
+	return q.state.Key
 }
 
 // Encode returns the queue as JSON. A path takes its length and 3 bytes, and no list has over 50,000 or 4 MiB of them.

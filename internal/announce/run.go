@@ -11,9 +11,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
-// final are the statuses after which nothing else is to be expected.
-var final = map[Kind][]int{IndexNow: {400, 422}, Ping: {404, 410}, Hub: {404, 410}}
-
 // Begin returns the job that is due, and notes it; nil: none is due before next, or before the next [Queue.Update] if
 // that is zero. The note is to be stored before the job is sent, and [Queue.End] to be called after that. A job without
 // End, as after a restart, is due again, once, after its target's interval. A queue has one job at a time.
@@ -69,7 +66,7 @@ func (q *Queue) begin(t *target, now time.Time) (job *Job, due time.Time) {
 		t.Queued, t.Noted = t.Queued[:first], slices.Clone(t.Queued[first:])
 		t.Used += len(t.Noted)
 	}
-	t.Last, t.Next = now, now.Add(t.Kind.interval())
+	t.Last, t.Next = now, now.Add(intervals[t.Kind])
 	t.Sent += len(t.Noted)
 	q.version++
 	return q.newJob(t), now
@@ -80,7 +77,7 @@ func (q *Queue) End(job *Job, o Outcome, now time.Time) Status {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t := job.target
-	t.Last, t.Next, t.Reason = now.UTC(), now.UTC().Add(t.Kind.interval()), o.Reason
+	t.Last, t.Next, t.Reason = now.UTC(), now.UTC().Add(intervals[t.Kind]), o.Reason
 	switch {
 	case o.Status/100 == 2: // 202 means that the key is still to be checked
 		t.Accepted += job.URLs
@@ -111,7 +108,7 @@ func (t *target) fail(job *Job, o Outcome) {
 	case o.Status == http.StatusTooManyRequests:
 		backOff = max(backOff, tooMany)
 	case o.Status == 0: // it may have been received
-		backOff = max(backOff, t.Kind.interval())
+		backOff = max(backOff, intervals[t.Kind])
 	}
 	t.Next = t.Last.Add(backOff)
 	if o.Status == http.StatusForbidden && t.Kind == IndexNow {
@@ -164,10 +161,10 @@ func (q *Queue) send(ctx context.Context, r *Runner) time.Duration {
 	switch {
 	case job == nil && more:
 		return 0
-	case job == nil && next.IsZero():
-		return time.Minute
-	case job == nil:
+	case job == nil && !next.IsZero():
 		return min(max(next.Sub(r.Now()), time.Second), time.Minute)
+	case job == nil:
+		return time.Minute
 	}
 	o := Outcome{Reason: excerpt(fmt.Sprintf("nothing was sent: storing the queue: %v", err))}
 	if err == nil {
@@ -182,20 +179,15 @@ func (q *Queue) send(ctx context.Context, r *Runner) time.Duration {
 // check finds out which of some removed pages are gone, and queues these. more: there are further ones.
 func (q *Queue) check(ctx context.Context, r *Runner) (more bool) {
 	q.mu.Lock()
-	absent, gone := slices.Clone(q.state.Absent[:min(len(q.state.Absent), maxChecks)]), []string(nil)
+	absent := slices.Clone(q.state.Absent[:min(len(q.state.Absent), maxChecks)])
 	q.mu.Unlock()
-	checked := make(map[string]bool)
-	for _, path := range absent {
-		if checked[path] = true; r.Gone(ctx, path) {
-			gone = append(gone, path)
-		}
-	}
+	gone := slices.DeleteFunc(slices.Clone(absent), func(path string) bool { return !r.Gone(ctx, path) })
 	if len(absent) == 0 || ctx.Err() != nil {
 		return false
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.state.Absent = slices.DeleteFunc(q.state.Absent, func(path string) bool { return checked[path] })
+	q.state.Absent = slices.DeleteFunc(q.state.Absent, func(path string) bool { return slices.Contains(absent, path) })
 	q.version++
 	for _, t := range q.state.Targets {
 		if t.Kind == IndexNow {

@@ -2,12 +2,12 @@ package announce
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -41,15 +41,15 @@ func (q *Queue) newJob(t *target) *Job {
 		job.Type = "application/x-www-form-urlencoded"
 		job.Body = []byte(url.Values{"hub.mode": {"publish"}, "hub.url": {q.config.Feed}}.Encode())
 	case IndexNow:
-		path, key := q.keyFile()
-		job.key, job.keyLocation, job.origin = key, q.config.Origin+path, q.config.Origin
+		job.key, job.origin = q.state.Key, q.config.Origin
+		job.keyLocation = job.origin + q.config.Prefix + "/" + job.key + ".txt"
 		_, host, _ := strings.Cut(job.origin, "://")
 		urls := make([]string, 0, len(t.Noted))
 		for _, path := range slices.Backward(t.Noted) {
 			urls = append(urls, job.origin+path)
 		}
 		job.Type = "application/json; charset=utf-8"
-		job.Body, _ = json.Marshal(map[string]any{"host": host, "key": key, "keyLocation": job.keyLocation, "urlList": urls})
+		job.Body, _ = json.Marshal(map[string]any{"host": host, "key": job.key, "keyLocation": job.keyLocation, "urlList": urls})
 	}
 	return job
 }
@@ -95,20 +95,29 @@ func (c *Client) Send(ctx context.Context, job *Job) Outcome {
 		return Outcome{}
 	}
 	defer c.slots.Release()
-	if err := c.checkKeyFile(ctx, job); err != nil {
-		return Outcome{Reason: excerpt("nothing was sent: " + err.Error())}
+	if job.Kind == IndexNow {
+		status, body, err := c.keyFile(ctx, job.keyLocation)
+		reason := fmt.Sprintf("it returns %d, and not the key: let requests for it reach the sitemap directive before anything else", status)
+		if err != nil {
+			reason = excerpt(err.Error())
+		}
+		if err != nil || status != http.StatusOK || strings.TrimSpace(string(body)) != job.key {
+			return Outcome{Reason: "nothing was sent: key file " + job.keyLocation + ": " + reason}
+		}
 	}
 	req, err := http.NewRequestWithContext(ctx, job.Method, job.URL, bytes.NewReader(job.Body))
-	if err != nil {
-		return Outcome{Reason: excerpt(err.Error())}
+	var res *http.Response
+	if err == nil {
+		if req.Header.Set("User-Agent", c.userAgent); job.Type != "" {
+			req.Header.Set("Content-Type", job.Type)
+		}
+		res, err = c.http.Do(req)
 	}
-	req.Header.Set("User-Agent", c.userAgent)
-	if job.Type != "" {
-		req.Header.Set("Content-Type", job.Type)
-	}
-	res, err := c.http.Do(req)
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err // without the URL
+	}
+	if failed, ok := errors.AsType[*net.OpError](err); ok {
+		err = fmt.Errorf("%s: %w", failed.Op, failed.Err) // without ports, which are never the same twice
 	}
 	if err != nil {
 		return Outcome{Reason: excerpt(err.Error())}
@@ -122,33 +131,22 @@ func (c *Client) Send(ctx context.Context, job *Job) Outcome {
 	return o
 }
 
-// checkKeyFile returns an error where an endpoint would not find the key.
-func (c *Client) checkKeyFile(ctx context.Context, job *Job) error {
-	if job.Kind != IndexNow {
-		return nil
-	}
-	status, body, err := c.keyFile(ctx, job.keyLocation)
-	if err == nil && (status != http.StatusOK || strings.TrimSpace(string(body)) != job.key) {
-		err = fmt.Errorf("it returns %d, and not the key: let requests for it reach the sitemap directive before anything else", status)
-	}
-	if err != nil {
-		return fmt.Errorf("key file %s: %w", job.keyLocation, err)
-	}
-	return nil
-}
-
 // reason says why a response does not accept a job, and what to do.
 func (j *Job) reason(res *http.Response, body []byte) string {
-	text, remedies := "it is tried again", map[int]string{404: "correct or remove the URL", 410: "correct or remove the URL"}
-	if j.Kind == IndexNow {
-		remedies[400] = "check that the URL is an endpoint of IndexNow, such as " + DefaultEndpoint
-		remedies[403] = "check that " + j.keyLocation + " can be reached from the internet and holds the key"
-		remedies[422] = "check that visitors know the site as " + j.origin + ", else set base_url"
+	remedy, isIndexNow := "it is tried again", j.Kind == IndexNow
+	switch status := res.StatusCode; {
+	case status/100 == 3:
+		remedy = "configure the URL to which it redirects, if that is right: " + excerpt(res.Header.Get("Location"))
+	case status == 404, status == 410:
+		remedy = "correct or remove the URL"
+	case isIndexNow && status == 400:
+		remedy = "check that the URL is an endpoint of IndexNow, such as " + DefaultEndpoint
+	case isIndexNow && status == 403:
+		remedy = "check that " + j.keyLocation + " can be reached from the internet and holds the key"
+	case isIndexNow && status == 422:
+		remedy = "check that visitors know the site as " + j.origin + ", else set base_url"
 	}
-	if to := res.Header.Get("Location"); res.StatusCode/100 == 3 {
-		text = "configure the URL to which it redirects, if that is right: " + excerpt(to)
-	}
-	text = fmt.Sprintf("status %d: %s", res.StatusCode, cmp.Or(remedies[res.StatusCode], text))
+	text := fmt.Sprintf("status %d: %s", res.StatusCode, remedy)
 	if quoted := excerpt(string(body)); quoted != "" {
 		text += "; response: " + quoted
 	}

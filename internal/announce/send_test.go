@@ -111,7 +111,7 @@ func (e *engine) submitted(r *http.Request, body []byte) ([]string, int) {
 		return nil, 400
 	}
 	status, content, _ := keyFile(r.Context(), *s.KeyLocation)
-	e.breaks(CheckKey(*s.Key) == nil && status == 200 && string(content) == *s.Key, "key %s at %s", *s.Key, *s.KeyLocation)
+	e.breaks(IsKey(*s.Key) && status == 200 && string(content) == *s.Key, "key %s at %s", *s.Key, *s.KeyLocation)
 	e.breaks(len(s.URLList) > 0 && len(s.URLList) <= 10_000, "%d URLs", len(s.URLList))
 	folder, seen := strings.TrimSuffix(*s.KeyLocation, *s.Key+".txt"), make(map[string]bool)
 	for _, u := range s.URLList {

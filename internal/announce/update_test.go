@@ -201,15 +201,13 @@ func TestKey(t *testing.T) {
 	unset, set := indexNowOnly, indexNowOnly
 	unset.Key, unset.Prefix, set.Key = "", "/docs", "configured-1"
 	q := newQueue(t, unset, 10)
-	path, made := q.KeyFile()
-	_, again := restart(t, q.Encode(), unset).KeyFile()
-	_, other := newQueue(t, unset, 10).KeyFile()
-	_, configured := restart(t, q.Encode(), set).KeyFile()
-	_, healed := restart(t, bytes.ReplaceAll(q.Encode(), []byte(made), []byte("../../etc/passwd")), unset).KeyFile()
-	if len(made) != 32 || strings.Trim(made, "0123456789abcdef") != "" || path != "/docs/"+made+".txt" {
-		t.Errorf("key %q at %s", made, path)
+	made := q.Key()
+	again, other, configured := restart(t, q.Encode(), unset).Key(), newQueue(t, unset, 10).Key(), restart(t, q.Encode(), set).Key()
+	healed := restart(t, bytes.ReplaceAll(q.Encode(), []byte(made), []byte("../../etc/passwd")), unset).Key()
+	if len(made) != 32 || strings.Trim(made, "0123456789abcdef") != "" {
+		t.Errorf("key %q", made)
 	}
-	if again != made || other == made || configured != set.Key || CheckKey(healed) != nil {
+	if again != made || other == made || configured != set.Key || !IsKey(healed) {
 		t.Errorf("after a restart %q; another site has %q; configured %q; damaged %q", again, other, configured, healed)
 	}
 }
@@ -222,13 +220,17 @@ func TestChecks(t *testing.T) {
 	}
 	for key, isGood := range map[string]bool{key: true, "A-z0-9-8": true, strings.Repeat("a", 128): true, "1234567": false,
 		strings.Repeat("a", 129): false, "12345678\n": false, "1234567/": false, "": false} {
-		check(key, CheckKey(key), isGood)
+		if IsKey(key) != isGood {
+			t.Errorf("%q is a key: %t", key, !isGood)
+		}
 	}
 	for target, isGood := range map[string]bool{DefaultEndpoint: true, "http://127.0.0.1:8080/indexnow": true, "api.indexnow.org/indexnow": false,
 		"ftp://example.com/": false, "https://user:secret@example.com/": false, "https://exa mple.com/": false, "https://example.com/%zz": false} {
 		check(target, Check(IndexNow, target), isGood)
 		check(target, Check(Ping, target), false)
 		check(target, Check(Ping, target+"?u={sitemap}"), isGood)
+		check(target, Check(Hub, target+"?u={sitemap}"), false)
+		check(target, Check(Ping, target+"?u={sitemap}&v={other}"), false)
 	}
 	for at, isPublic := range map[string]bool{
 		"https://example.com": true, "https://www.example.co.uk:8443": true, "https://xn--bcher-kva.example.org": true, "http://local.example.com": true,
