@@ -156,6 +156,10 @@ func (s *site) runAnnouncements() {
 	if s.announces() && s.handler.IndexNow != nil && !announce.IsPublic(s.origin) {
 		s.logger.Info("changes are not announced by IndexNow: the host is not public")
 	}
+	select {
+	case <-s.app.serving:
+	case <-s.ctx.Done():
+	}
 	for s.announces() && s.ctx.Err() == nil {
 		if q := s.announcements(s.ctx); q != nil {
 			q.Run(s.ctx, &announce.Runner{

@@ -84,7 +84,9 @@ type App struct {
 	slots   wait.Slots // computing slots of all crawls
 	compute wait.Slots // of selecting and building
 
-	announcer *announce.Client
+	announcer  *announce.Client
+	serving    chan struct{} // closed when all apps have started
+	setServing func()        // closes it
 
 	counts   counts
 	events   *eventQueue
@@ -117,6 +119,8 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	if a.events, err = newEventQueue(a); err != nil {
 		return err
 	}
+	a.serving = make(chan struct{})
+	a.setServing = sync.OnceFunc(func() { close(a.serving) })
 	a.announcer = announce.NewClient(fetchUserAgent, announceAtOnce, nil)
 	a.counts = newCounts(ctx.GetMetricsRegistry())
 	return ctx.GetMetricsRegistry().Register(collector{a})
