@@ -1,0 +1,404 @@
+// Package browser opens the documents for people in a real browser, as visitors would.
+package browser
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"image/color"
+	"image/png"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m, ".") }
+
+// browserVar names the browser in the environment. If it is set, the tests must run.
+const browserVar = "CADDYTEST_BROWSER"
+
+// installed is the path of a browser. Without one, the test is skipped.
+func installed(t *testing.T) string {
+	t.Helper()
+	names := []string{"chromium", "chromium-browser", "google-chrome", "chrome"}
+	required := os.Getenv(browserVar)
+	if required != "" {
+		names = []string{required}
+	}
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if required != "" {
+		t.Fatalf("%s is %s, which is not installed", browserVar, required)
+	}
+	t.Skip("no browser is installed: install chromium to run this test")
+	return ""
+}
+
+// patience is how long a test waits for the browser.
+const patience = 2 * time.Minute
+
+// tab is a tab of a browser of its own.
+type tab struct {
+	*harness.Server
+	ctx context.Context
+
+	mu                 sync.Mutex
+	messages, requests []string // since the last visit
+}
+
+// open opens a browser, which ends with the test. It comes after the server has started.
+func open(s *harness.Server) *tab {
+	s.T.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.ExecPath(installed(s.T))) // root has no sandbox
+	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, _ := chromedp.NewContext(allocator)
+	s.T.Cleanup(func() {
+		if err := chromedp.Cancel(ctx); err != nil {
+			s.T.Errorf("closing the browser: %v", err)
+		}
+		end()
+	})
+	b := &tab{Server: s, ctx: ctx}
+	harness.Must(s.T, chromedp.Do(ctx)) // without a deadline, as it would be that of the browser
+	harness.Must(s.T, chromedp.Listen(ctx, func(event any) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		switch e := event.(type) {
+		case *log.EventEntryAdded:
+			b.messages = append(b.messages, e.Entry.Text)
+		case *runtime.EventConsoleAPICalled:
+			b.messages = append(b.messages, fmt.Sprint(e.Args))
+		case *runtime.EventExceptionThrown:
+			b.messages = append(b.messages, e.ExceptionDetails.Text)
+		case *network.EventRequestWillBeSent:
+			b.requests = append(b.requests, e.Request.URL)
+		}
+	}))
+	call(b, network.Enable, network.EnableParams{})
+	call(b, network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: true})
+	call(b, log.Enable, cdp.Empty{})
+	call(b, dom.Disable, cdp.Empty{}) // it takes long for large documents, and these tests do without
+	return b
+}
+
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.T.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
+	b.T.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	result, err := chromedp.Call(ctx, command, params)
+	if err != nil {
+		b.T.Fatalf("%s: %v", command.Method, err)
+	}
+	return result
+}
+
+// eval is the value of an expression in the page.
+func eval[T any](b *tab, expression string) T {
+	b.T.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		b.T.Fatalf("%s: %v", expression, err)
+	}
+	return value
+}
+
+// visit opens a path of the site.
+func (b *tab) visit(path string) {
+	b.T.Helper()
+	b.mu.Lock()
+	b.messages, b.requests = nil, nil
+	b.mu.Unlock()
+	b.do(chromedp.Navigate(b.Expand(harness.Local + path)))
+}
+
+// screen sets the size of the screen, and whether it is that of a phone.
+func (b *tab) screen(width, height int64, phone bool) {
+	b.T.Helper()
+	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+		Width: width, Height: height, DeviceScaleFactor: 1, Mobile: phone, ScreenWidth: width, ScreenHeight: height,
+	})
+}
+
+// scheme sets the color scheme that the visitor prefers: light or dark.
+func (b *tab) scheme(name string) {
+	b.T.Helper()
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
+}
+
+// brightness is that of the page's corner: 0 to 255.
+func (b *tab) brightness() uint8 {
+	b.T.Helper()
+	data, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	harness.Must(b.T, err)
+	picture, err := png.Decode(bytes.NewReader(data))
+	harness.Must(b.T, err)
+	return color.GrayModel.Convert(picture.At(2, 2)).(color.Gray).Y
+}
+
+// wantQuiet checks that the page has written nothing to the console, and has requested nothing of other sites.
+func (b *tab) wantQuiet() {
+	b.T.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.messages) > 0 {
+		b.T.Errorf("the console has %q", b.messages)
+	}
+	origin := b.Expand(harness.Local + "/")
+	if others := slices.DeleteFunc(slices.Clone(b.requests), func(url string) bool { return strings.HasPrefix(url, origin) }); len(others) > 0 || len(b.requests) == 0 {
+		b.T.Errorf("got requests for %q, want all below %s", b.requests, origin)
+	}
+}
+
+// wantLooks checks the page in all sizes and color schemes. selectors are those of its texts.
+func (b *tab) wantLooks(path, selectors string) {
+	b.T.Helper()
+	defer b.screen(1280, 900, false)
+	for _, screen := range []struct {
+		width, height int64
+		phone         bool
+	}{{360, 740, true}, {360, 740, false}, {1280, 900, false}} {
+		b.screen(screen.width, screen.height, screen.phone)
+		bright := make(map[string]uint8)
+		for _, scheme := range []string{"light", "dark"} {
+			b.scheme(scheme)
+			b.visit(path)
+			at := fmt.Sprintf("%s, %d pixels, phone %t, %s", path, screen.width, screen.phone, scheme)
+			if wider := eval[float64](b, "document.documentElement.scrollWidth - innerWidth"); wider > 0 {
+				b.T.Errorf("%s: the page is %v pixels too wide", at, wider)
+			}
+			// On a phone, a document may be scaled down.
+			if size := eval[float64](b, fmt.Sprintf(sizeOf, selectors, screen.width)); size < 12 {
+				b.T.Errorf("%s: a text has %v pixels", at, size)
+			}
+			for _, low := range eval[[]string](b, fmt.Sprintf(lowContrast, selectors)) {
+				b.T.Errorf("%s: contrast: %s", at, low)
+			}
+			bright[scheme] = b.brightness()
+			b.wantQuiet()
+		}
+		if bright["light"] < 200 || bright["dark"] > 60 {
+			b.T.Errorf("%s, %d pixels: got brightness %v", path, screen.width, bright)
+		}
+	}
+}
+
+// sizeOf is the smallest size of a text on a screen of a width, in its pixels.
+const sizeOf = `Math.min(...Array.from(document.querySelectorAll(%q), e => parseFloat(getComputedStyle(e).fontSize))) * %d / innerWidth`
+
+// lowContrast are the elements whose text is hard to read (https://www.w3.org/TR/WCAG22/#contrast-minimum).
+const lowContrast = `(() => {
+	const context = document.createElementNS("http://www.w3.org/1999/xhtml", "canvas").getContext("2d", { willReadFrequently: true });
+	const luminance = color => {
+		context.fillStyle = color;
+		context.fillRect(0, 0, 1, 1);
+		const [r, g, b] = Array.from(context.getImageData(0, 0, 1, 1).data, v => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+		return .2126 * r + .7152 * g + .0722 * b;
+	};
+	const paper = luminance(getComputedStyle(document.querySelector("search") ?? document.documentElement).backgroundColor);
+	return Array.from(document.querySelectorAll(%q), element => {
+		const ink = luminance(getComputedStyle(element).color);
+		const ratio = (Math.max(ink, paper) + .05) / (Math.min(ink, paper) + .05);
+		return ratio < 4.5 ? element.localName + " " + ratio : "";
+	}).filter(low => low);
+})()`
+
+// wantTree checks the accessibility tree, which screen readers present: it has nodes of these roles and names.
+func (b *tab) wantTree(want ...string) {
+	b.T.Helper()
+	var got []string
+	for _, node := range call(b, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{}).Nodes {
+		if node.Ignored || node.Role == nil || node.Name == nil {
+			continue
+		}
+		var role, name string
+		_, _ = json.Unmarshal([]byte(node.Role.Value), &role), json.Unmarshal([]byte(node.Name.Value), &name)
+		if role != "InlineTextBox" {
+			got = append(got, strings.TrimSpace(role+" "+name))
+		}
+	}
+	for _, node := range want {
+		if !slices.Contains(got, b.Expand(node)) {
+			b.T.Errorf("no %s in the accessibility tree %q", b.Expand(node), got)
+		}
+	}
+}
+
+const (
+	shown   = `Array.from(document.querySelectorAll("main li")).filter(row => row.checkVisibility()).map(row => row.textContent)`
+	pattern = "a title that a test looks for"
+)
+
+// site are files with titles, in several folders.
+func site() map[string]string {
+	files := map[string]string{"site/favicon.ico": "icon", "site/index.html": harness.Whole("", "text")}
+	for i, title := range []string{
+		"Café", pattern, "</title><script>alert(1)</script>", `" onmouseover="alert(1)`, "שלום עולם (1)", "👩‍👩‍👧‍👦 🇩🇪", strings.Repeat("W", 300), "\u202eabc", "",
+	} {
+		title = strings.NewReplacer("&", "&amp;", "<", "&lt;").Replace(title)
+		files[fmt.Sprintf("site/folder %d/%s.html", i%2, strings.Repeat("x", 1+i*20))] =
+			fmt.Sprintf(`<!doctype html><title>%s</title><meta property="article:modified_time" content="2024-0%d-06"><p>%d`, title, i+1, i)
+	}
+	return files
+}
+
+const caddyfile = harness.Local + " {\nroot * {dir}/site\nsitemap {\nhtml\nfeed\nextensions alternates images\nrule /* {\nchangefreq weekly\npriority 0.5\n}\n}\nfile_server\n}"
+
+func TestPage(t *testing.T) {
+	installed(t)
+	b := open(harness.Start(t, caddyfile, site()))
+	b.WantStatus(harness.Local+"/sitemap.html", 200)
+	b.wantLooks("/sitemap.html", "h1, h2, header p, label, a, li > bdi, time")
+
+	all := eval[[]string](b, shown)
+	if len(all) != 10 || !strings.Contains(strings.Join(all, "\n"), "</title><script>alert(1)</script>") {
+		t.Errorf("got rows %q", all)
+	}
+	b.wantTree("heading Sitemap of localhost:{port}", "heading /folder 0/", "search", "searchbox Filter the list", "main", "list", "link Café", "link "+pattern, "link שלום עולם (1)")
+
+	count := func() string { b.T.Helper(); return eval[string](b, `document.querySelector("output").textContent`) }
+	input := func() string { b.T.Helper(); return eval[string](b, `document.querySelector("#words").value`) }
+	for words, want := range map[string]int{"LOOKS title": 1, "cafe": 1, "2024": 9, "2024-05-06": 1, "folder": 9, "no such page": 0} {
+		b.visit("/sitemap.html")
+		b.do(chromedp.KeyEvent("\t"), chromedp.KeyEvent(words)) // the first tab stop is the filter
+		rows := eval[[]string](b, shown)
+		if len(rows) != want || count() != fmt.Sprintf("%d of 10 shown", want) {
+			t.Errorf("%s: got %q and rows %q, want %d", words, count(), rows, want)
+		}
+		if sections := eval[int](b, `document.querySelectorAll("section:not([hidden])").length`); (sections == 0) != (want == 0) {
+			t.Errorf("%s: got %d sections", words, sections)
+		}
+		b.wantQuiet()
+	}
+
+	b.visit("/sitemap.html")
+	b.do(chromedp.KeyEvent("\t"), chromedp.KeyEvent("cafe"), chromedp.KeyEvent("\t"), chromedp.KeyEvent("\r")) // the first link that is left
+	b.Eventually(func() bool { return eval[string](b, "document.title") == "Café" }, func() string { return "the link was not followed" })
+	eval[chromedp.Void](b, "history.back()")
+	b.Eventually(func() bool { return eval[string](b, "document.title") != "Café" }, func() string { return "there was no way back" })
+	if rows := eval[[]string](b, shown); (input() == "cafe") != (len(rows) == 1) || (count() == "1 of 10 shown") != (len(rows) == 1) || input() == "" && len(rows) != 10 {
+		t.Errorf("after going back: got %q, %q and rows %q", input(), count(), rows)
+	}
+
+	b.visit("/sitemap.html")
+	b.do(chromedp.KeyEvent("\t"), chromedp.KeyEvent("\t"))
+	if got := eval[string](b, `document.activeElement.localName + " " + getComputedStyle(document.activeElement).outlineStyle`); got != "a solid" {
+		t.Errorf("the focus is on %s", got)
+	}
+
+	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	b.visit("/sitemap.html")
+	if rows := eval[[]string](b, shown); len(rows) != 10 || eval[bool](b, `document.querySelector("search").checkVisibility()`) {
+		t.Errorf("without scripts: got rows %q, or the filter", rows)
+	}
+	b.wantQuiet()
+}
+
+func TestStylesheet(t *testing.T) {
+	installed(t)
+	files := site()
+	files["site/index.html"] = harness.Whole(`<link rel="alternate" hreflang="en" href="/"><link rel="alternate" hreflang="de" href="/de.html">`, `<img src="https://cdn.example.net/a.png">`)
+	files["site/de.html"] = harness.Whole(`<link rel="alternate" hreflang="en" href="/"><link rel="alternate" hreflang="de" href="/de.html">`, "Text")
+	b := open(harness.Start(t, caddyfile, files))
+	b.WantStatus(harness.Local+"/sitemap.xml", 200)
+	b.wantLooks("/sitemap.xml", "loc, lastmod, changefreq, priority, link, image")
+	b.wantColumns("url", 11)
+	b.wantTree("StaticText Sitemap", "StaticText Page", "StaticText Last change", "StaticText "+harness.Local+"/de.html")
+	for name, want := range map[string]string{
+		"urlset": `"Sitemap"`, "link": `"en: " "` + b.Expand(harness.Local) + `/"`, "image": `"image: "`,
+	} {
+		if got := eval[string](b, fmt.Sprintf(`getComputedStyle(document.querySelector(%q), "::before").content`, name)); got != want && strings.ReplaceAll(got, `" "`, "") != strings.ReplaceAll(want, `" "`, "") {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+	b.Reload(strings.Replace(caddyfile, "html\n", "shard_urls 5\n", 1))
+	var shards int
+	b.Eventually(func() bool {
+		shards = strings.Count(b.Get(harness.Local+"/sitemap.xml").Text, "<sitemap>")
+		return shards > 1
+	}, b.SitemapLog)
+	b.wantLooks("/sitemap.xml", "loc, lastmod")
+	b.wantColumns("sitemap", shards)
+	b.wantTree("StaticText Index of sitemaps", "StaticText Sitemap", "StaticText Last change")
+}
+
+// wantColumns checks that a document has so many rows, whose columns line up.
+func (b *tab) wantColumns(row string, rows int) {
+	b.T.Helper()
+	if got := eval[int](b, fmt.Sprintf("document.querySelectorAll(%q).length", row)); got != rows {
+		b.T.Errorf("got %d rows, want %d", got, rows)
+	}
+	for _, column := range []string{row + " > loc", "lastmod", "changefreq", "priority"} {
+		if got := eval[[]int](b, fmt.Sprintf("[...new Set(Array.from(document.querySelectorAll(%q), e => Math.round(e.getBoundingClientRect().left)))]", column)); len(got) > 1 {
+			b.T.Errorf("%s: columns begin at %v", column, got)
+		}
+	}
+}
+
+// TestLargeSitemap opens a document of as many pages as one may have.
+func TestLargeSitemap(t *testing.T) {
+	installed(t)
+	const pages = 50_000
+	var list strings.Builder
+	for i := range pages {
+		fmt.Fprintf(&list, harness.Local+"/folder-%03d/page-%05d.html 2024-05-06\n", i/100, i)
+	}
+	const large = harness.Local + " {\nsitemap {\ncrawl off\nurls {dir}/list.txt\nmax_urls %d\nstylesheet %s\n}\nroot * {dir}/site\nfile_server\n}"
+	s := harness.Prepare(t, map[string]string{"site/favicon.ico": "icon"})
+	s.WriteRaw("list.txt", s.Expand(list.String()))
+	s.Load(fmt.Sprintf(large, pages, "on"))
+	b := open(s)
+	load := func(rows int) time.Duration {
+		t.Helper()
+		b.Eventually(func() bool { return len(b.Locs(harness.Local+"/sitemap.xml")) == rows }, b.SitemapLog)
+		begun := time.Now()
+		b.visit("/sitemap.xml")
+		took := time.Since(begun)
+		if got := eval[int](b, `document.getElementsByTagNameNS("http://www.sitemaps.org/schemas/sitemap/0.9", "loc").length`); got != rows {
+			t.Errorf("got %d rows, want %d", got, rows)
+		}
+		return took
+	}
+	took := load(pages)
+	begun := time.Now()
+	height := eval[float64](b, `scrollTo(0, document.documentElement.scrollHeight), document.querySelector("url:last-child").getBoundingClientRect().bottom`)
+	if height <= 0 || height > 900 {
+		t.Errorf("after scrolling down, the last row ends at %v", height)
+	}
+	b.wantQuiet()
+	t.Logf("%d rows in %s, scrolled down in %s", pages, took, time.Since(begun))
+	const fewer = 5000
+	b.Reload(fmt.Sprintf(large, fewer, "on"))
+	styled := load(fewer)
+	b.Reload(fmt.Sprintf(large, fewer, "off"))
+	t.Logf("%d rows in %s, in %s without a stylesheet", fewer, styled, load(fewer))
+}
