@@ -62,18 +62,22 @@ type IndexNow struct {
 func (h *Handler) compileAnnouncements(c *option.Checker) {
 	config := announce.Config{Pings: h.Ping, Hubs: h.Hubs}
 	if i := h.IndexNow; i != nil {
-		c.Refuse(h.settings.crawl.Off, "crawl is off: indexnow needs fetched pages")
-		c.Refuse(i.Key != "" && !announce.IsKey(i.Key), "indexnow '%s': a key has 8 to 128 letters, digits and dashes", i.Key)
+		c.Refuse(h.settings.crawl.Off, "crawl is off: indexnow needs fetched pages: remove 'crawl off', or indexnow")
+		c.Refuse(i.Key != "" && !announce.IsKey(i.Key), "indexnow '%s': a key has 8 to 128 letters, digits and dashes; indexnow alone makes one; without it, nothing is sent", i.Key)
 		c.InRange("indexnow daily", i.Daily, 1, 1_000_000)
 		config.Key, config.Endpoints, config.Daily = i.Key, i.Endpoints, i.Daily
 		if len(i.Endpoints) == 0 {
 			config.Endpoints = []string{announce.DefaultEndpoint}
 		}
 	}
-	for kind, urls := range map[announce.Kind][]string{announce.IndexNow: config.Endpoints, announce.Ping: h.Ping, announce.Hub: h.Hubs} {
-		for _, url := range urls {
-			err := announce.Check(kind, url)
-			c.Refuse(err != nil, "%s '%s': %w", kind, url, err)
+	for _, of := range []struct {
+		option string
+		kind   announce.Kind
+		urls   []string
+	}{{"indexnow endpoint", announce.IndexNow, config.Endpoints}, {"ping", announce.Ping, h.Ping}, {"hub", announce.Hub, h.Hubs}} {
+		for _, url := range of.urls {
+			err := announce.Check(of.kind, url)
+			c.Refuse(err != nil, "%s '%s': %w", of.option, url, err)
 		}
 	}
 	h.settings.announce = config

@@ -67,7 +67,10 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 }
 
 func (h *Handler) options([]string) option.Options {
-	const inRule = "write it into a rule: rule /news/* { changefreq daily }"
+	const (
+		inRule     = "write it into a rule: rule /news/* { changefreq daily }"
+		inIndexNow = "write it into the block of indexnow"
+	)
 	crawlOff, key := false, ""
 	all := option.Options{
 		{Name: "path", Usage: "<path>", To: &h.Path},
@@ -108,11 +111,14 @@ func (h *Handler) options([]string) option.Options {
 			return option.Options{
 				{Name: "endpoint", Usage: "<url...>", To: &h.IndexNow.Endpoints},
 				{Name: "daily", Usage: "<n>", To: &h.IndexNow.Daily},
+				{Name: "key", Hint: "write it before the block: indexnow <key>"},
 			}
 		}},
 		{Name: "ping", Usage: "<url with {sitemap}...>", To: &h.Ping},
 		{Name: "hub", Usage: "<url...>", To: &h.Hubs},
 		{Name: "root", Hint: "write 'root * <folder>' beside sitemap, or 'files <folder>' in its block"},
+		{Name: "endpoint", Hint: inIndexNow},
+		{Name: "daily", Hint: inIndexNow},
 		{Name: "changefreq", Hint: inRule},
 		{Name: "priority", Hint: inRule},
 		{Name: "state", Hint: "it is for all sites: write 'sitemap { state <folder> }' into the global options"},

@@ -22,7 +22,7 @@ func TestAdapt(t *testing.T) {
 	t.Setenv("SITEMAP_BASE", "https://example.com")
 	t.Setenv("STATE_DIRECTORY", t.TempDir())
 	names, err := filepath.Glob("caddytest/adapt/*.caddyfiletest")
-	if err != nil || len(names) < 385 {
+	if err != nil || len(names) < 420 {
 		t.Fatalf("got %d fixtures, %v: some got lost", len(names), err)
 	}
 	for _, name := range names {

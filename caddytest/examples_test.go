@@ -17,9 +17,14 @@ import (
 var examples = map[string]struct {
 	headers []string
 	sites   map[string][]string
+	changed string // a page whose change is announced
 	plugin  string // a module of another plugin, which is not among the dependencies: a stand-in for it has a test of its own
 }{
 	"events": {plugin: "events.handlers.exec"},
+	"announcing": {
+		sites:   map[string][]string{"https://blog.example.com": {"/", "/about.html", "/posts/", "/posts/apples.html", "/posts/pears.html"}},
+		changed: "/posts/pears.html",
+	},
 	"quickstart": {sites: map[string][]string{
 		"http://localhost:{port}": {"/", "/about.html", "/blog/", "/docs/", "/docs/install.html", "/docs/what's%20new%20&%20old.html"},
 	}},
@@ -64,9 +69,14 @@ func TestExamples(t *testing.T) {
 				}
 				return
 			}
-			s := start(t, inPlace(t, file), nil)
+			s := prepare(t, nil)
+			harness.Must(t, os.CopyFS(s.Dir, os.DirFS("../examples")))
+			s.Load(inPlace(t, file))
 			for base, paths := range example.sites {
 				s.checkExample(base, paths, example.headers)
+			}
+			if example.changed != "" {
+				s.checkAnnounced(name, example.changed)
 			}
 			// One proxies to its own server: a connection dialled while both ends close is
 			// closed by neither, so the asks are let come to their end first.
@@ -75,24 +85,35 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// inPlace is an example for a free port, with its folders where they are.
+// inPlace is an example for a free port, whose folders were copied to {dir}.
 func inPlace(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	harness.Must(t, err)
-	root, err := filepath.Abs("../examples")
-	harness.Must(t, err)
 	lines := slices.DeleteFunc(strings.SplitAfter(string(text), "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "#")
 	})
-	return strings.NewReplacer(":8080", ":{port}", "* examples", "* "+filepath.ToSlash(root)).Replace(strings.Join(lines, ""))
+	return strings.NewReplacer(":8080", ":{port}", "* examples", "* {dir}").Replace(strings.Join(lines, ""))
+}
+
+// checkAnnounced changes a page of an example that has everything on, whose engines accept that.
+func (s *server) checkAnnounced(name, changed string) {
+	for _, beside := range []string{"/sitemap.html", "/sitemap.atom", "/sitemap.css"} {
+		s.WantStatus(harness.Local+beside, http.StatusOK)
+	}
+	s.Refreshes(2) // until the first crawl has ended, nothing is announced
+	s.WriteRaw(name+"/site"+changed, dated("2026-11-21"))
+	s.Refreshes(1)
+	for protocol, status := range map[string]int{"indexnow": http.StatusAccepted, "ping": http.StatusOK, "hub": http.StatusNoContent} {
+		s.Logged("changes announced", `"protocol":"`+protocol+`"`, fmt.Sprintf(`"status":%d`, status))
+	}
 }
 
 // checkExample asks for a site's sitemap, its robots.txt and every page listed.
 func (s *server) checkExample(base string, paths, headers []string) {
 	s.T.Helper()
-	at := "http://localhost:{port}"
-	if len(headers) == 0 {
+	at := harness.Local
+	if strings.HasPrefix(base, "http:") {
 		at = base
 	}
 	var want []string

@@ -38,7 +38,7 @@ func (o Option) Set(args []string) (err error) {
 	case o.Hint != "":
 		return fmt.Errorf("%s does not belong here: %s", o.Name, o.Hint)
 	case o.Usage == "" && len(args) > 0 && o.Block == nil:
-		return fmt.Errorf("unexpected argument '%s': write %s alone", args[0], o.Name)
+		return fmt.Errorf("unexpected argument '%s': %s alone turns it on; without it, it is off", args[0], o.Name)
 	case o.Usage == "" && len(args) > 0:
 		return fmt.Errorf("unexpected argument '%s': the options of %s belong in a block", args[0], o.Name)
 	case isOne && !to.IsZero():
