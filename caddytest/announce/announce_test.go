@@ -102,6 +102,29 @@ func TestHub(t *testing.T) {
 	}
 }
 
+// TestPrefix: the key file lies in the site's own folder, whether the server or a proxy before it strips the prefix.
+func TestPrefix(t *testing.T) {
+	for name, config := range map[string]string{
+		"stripped by the server": "http://www.sitemap-test.org:{port} {\n handle_path /docs/* {\n root * {dir}/site\n sitemap {\n OPTIONS\n }\n file_server\n }\n}",
+		"a folder of base_url":   "http://:{port} {\n root * {dir}/site\n sitemap {\n base_url http://www.sitemap-test.org:{port}/docs\n OPTIONS\n }\n file_server\n}",
+		"both":                   "http://:{port} {\n handle_path /internal/* {\n root * {dir}/site\n sitemap {\n base_url http://www.sitemap-test.org:{port}/docs\n OPTIONS\n }\n file_server\n }\n}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, folder := prepare(t, "index.html", "a.html", "docs/index.html", "docs/a.html"), ""
+			if name == "a folder of base_url" {
+				folder = "docs/"
+			}
+			s.engine.origin = s.Expand("http://www.sitemap-test.org:{port}")
+			s.engine.internal = map[string]string{"both": "/internal"}[name]
+			s.Load("{\n sitemap {\n state {dir}/state\n }\n}\n" + strings.ReplaceAll(strings.ReplaceAll(config, "OPTIONS", "refresh 1s\n"+indexNow), "{engine}", s.engine.URL))
+			s.Refreshes(2)
+			s.page(folder+"a.html", "2026-02-02")
+			s.Refreshes(2)
+			s.engine.wants("indexnow /docs/a.html")
+		})
+	}
+}
+
 // stored returns the file of what waits, and its content.
 func (s *server) stored() (path string, content []byte) {
 	s.T.Helper()

@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	harness.Main(m, "^Test(Alias|Announced|Damaged|Deployment|Failures|Killed|Reload|Restart|Shadowed|Unreadable)$")
+	harness.Main(m, "^Test(Alias|Announced|Damaged|Deployment|Failures|Killed|Prefix|Reload|Restart|Shadowed|Unreadable)$")
 }
 
 // origin is how search engines know the site, and host is its host.
@@ -33,7 +33,8 @@ type engine struct {
 	*httptest.Server
 	s *server
 
-	origin string // of the site
+	origin   string // of the site
+	internal string // prefix by which a proxy replaces /docs; "": none does
 
 	mu       sync.Mutex
 	respond  http.HandlerFunc // instead of accepting what keeps the rules; nil: it accepts
@@ -144,6 +145,9 @@ func (e *engine) submitted(r *http.Request, body []byte) (urls []string, status 
 	}
 	path, ours := strings.CutPrefix(s.KeyLocation, e.origin)
 	e.breaks(ours && strings.HasSuffix(e.origin, "://"+s.Host) && len(s.URLList) > 0 && len(s.URLList) <= 10_000, "host %s, key at %s, %d URLs", s.Host, s.KeyLocation, len(s.URLList))
+	if e.internal != "" {
+		path = e.internal + strings.TrimPrefix(path, "/docs")
+	}
 	k, err := e.s.Try(http.MethodGet, harness.Local+path, "Host: "+s.Host)
 	e.breaks(err == nil && k.StatusCode == 200 && k.Text == s.Key && strings.HasPrefix(k.Header.Get("Content-Type"), "text/plain"), "key file %s: %v, %+v", path, err, k)
 	for _, u := range s.URLList {
