@@ -55,12 +55,12 @@ type target struct {
 // New returns a site's queue as [Queue.Encode] stored it. Without data it is a new one. With an error, too: what was
 // stored is damaged.
 func New(stored []byte, c Config) (*Queue, error) {
-	q := &Queue{changed: make(chan struct{}, 1), turn: wait.NewSlots(1), saving: wait.NewSlots(1)}
-	var err error
+	q, err := &Queue{changed: make(chan struct{}, 1), turn: wait.NewSlots(1), saving: wait.NewSlots(1)}, error(nil)
 	if len(stored) > 0 {
-		if err = json.Unmarshal(stored, &q.state); err != nil {
-			q.state, err = state{}, fmt.Errorf("decoding stored announcements: %w", err)
-		}
+		err = json.Unmarshal(stored, &q.state)
+	}
+	if err != nil {
+		q.state = state{}
 	}
 	for _, list := range []*[]string{&q.state.Fresh, &q.state.Older, &q.state.Absent} {
 		*list, _ = merge(nil, *list)
@@ -75,9 +75,6 @@ func (q *Queue) configure(c Config) {
 	defer q.mu.Unlock()
 	if !IsPublic(c.Origin) {
 		c.Endpoints = nil
-	}
-	if c.Feed == "" {
-		c.Hubs = nil
 	}
 	q.config = c
 	q.version++
@@ -105,7 +102,9 @@ func (q *Queue) configure(c Config) {
 	}
 	add(IndexNow, c.Endpoints)
 	add(Ping, c.Pings)
-	add(Hub, c.Hubs)
+	if c.Feed != "" {
+		add(Hub, c.Hubs)
+	}
 }
 
 // find returns a target; nil: there is none.
@@ -176,18 +175,16 @@ func (q *Queue) Save(ctx context.Context, save func(ctx context.Context, data []
 // bounds. dropped is how many of the oldest had no room.
 func merge(older, newer []string) (kept []string, dropped int) {
 	seen, size := make(map[string]bool, len(older)+len(newer)), 0
-	for _, list := range [][]string{newer, older} {
-		for _, path := range slices.Backward(list) {
-			if seen[path] {
-				continue
-			}
-			seen[path] = true
-			if size += len(path); len(kept) == maxPaths || size > maxBytes {
-				dropped++
-				continue
-			}
-			kept = append(kept, path)
+	for _, path := range slices.Backward(slices.Concat(older, newer)) {
+		if seen[path] {
+			continue
 		}
+		seen[path] = true
+		if size += len(path); len(kept) == maxPaths || size > maxBytes {
+			dropped++
+			continue
+		}
+		kept = append(kept, path)
 	}
 	slices.Reverse(kept)
 	return kept, dropped

@@ -6,12 +6,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// Bounds of what a result keeps.
-const (
-	maxExamples = 3
-	maxChanges  = 10_000
-	maxHosts    = 20
-)
+const maxExamples, maxChanges, maxHosts = 3, 10_000, 20 // that a result keeps
 
 // Result is the result of a selection.
 type Result struct {
@@ -84,13 +79,12 @@ func (r *Result) add(rec *store.Record, st state, selected store.Selected, isTem
 			r.Regressed[status]++
 		}
 	}
-	switch {
+	switch c := (Change{rec.Path, selected.LastMod, status == NotFound, status == Absent}); {
 	case selected.Listed && !was.Listed:
-		r.Changes.Added.add(Change{Path: rec.Path, LastMod: selected.LastMod}, maxChanges)
+		r.Changes.Added.add(c, maxChanges)
 	case !selected.Listed && was.Listed:
-		r.Changes.Removed.add(Change{Path: rec.Path, Gone: status == NotFound, Absent: status == Absent}, maxChanges)
+		r.Changes.Removed.add(c, maxChanges)
 	case selected.Listed && isChange(was, selected, isTemplate):
-		c := Change{Path: rec.Path, LastMod: selected.LastMod}
 		if was.LastMod == 0 && (was.Dated == selected.Dated || isTemplate) {
 			c.LastMod = 0
 		}
