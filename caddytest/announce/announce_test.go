@@ -374,9 +374,8 @@ func TestRestart(t *testing.T) {
 	s.Stop()
 	s.minutesPass(5)
 	s.Begin(s.caddyfile(indexNow + "\nexclude /other*\nlastmod mtime"))
-	s.engine.wants("indexnow /a.html", "indexnow /b.html")
 	s.Refreshes(1)
-	s.target(func(a announced) bool { return a.Waiting == 1 && a.Unconfirmed == 0 })
+	s.target(func(a announced) bool { return a.Unconfirmed == 0 && a.Accepted >= 2 && a.Accepted+a.Waiting == 3 }) // by one request or two
 	if s.key() != key || s.Get(harness.Local+"/"+key+".txt").Text != key {
 		t.Errorf("the key is %s, it was %s", s.key(), key)
 	}
