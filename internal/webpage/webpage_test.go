@@ -297,7 +297,7 @@ func TestStylesheet(t *testing.T) {
 	if d.Type != "text/css; charset=utf-8" || len(css) > 5000 || strings.Count(css, "{") != strings.Count(css, "}") {
 		t.Errorf("got %s, %s, %d bytes", d.Name, d.Type, len(css))
 	}
-	for _, s := range []string{"url(", "@import", "http", "</"} {
+	for _, s := range []string{"url(", "@import", "http", "</", ":has("} { // :has takes ten seconds for 50,000 rows
 		if strings.Contains(css, s) {
 			t.Errorf("it has %s", s)
 		}
