@@ -579,6 +579,43 @@ func TestImages(t *testing.T) {
 	})
 }
 
+// validated responds 304 to conditional requests.
+type validated struct {
+	static
+	notModified int
+}
+
+func (v *validated) Fetch(ctx context.Context, r Request) (*Response, error) {
+	resp, err := v.static.Fetch(ctx, r)
+	if resp.Header.Set("Etag", `"1"`); r.Header.Get("If-None-Match") != "" {
+		resp.Status, resp.Body = http.StatusNotModified, nil
+		v.notModified++
+	}
+	return resp, err
+}
+
+// TestTitles: titles are fetched when they are wanted, kept while the page stays, and dropped when they are not
+// wanted any more.
+func TestTitles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := &validated{static: static{pages: map[string]string{"/": "<title>One</title>"}}}
+		c, gen := New(Options{Own: true, Fetcher: site}), empty(t)
+		for i, test := range []struct {
+			titles bool
+			routes uint64
+			want   string
+		}{{false, 1, ""}, {true, 2, "One"}, {true, 2, "One"}, {false, 3, ""}, {true, 4, "One"}} {
+			p := with(func(p *Policy) { p.Extract.Titles, p.Routes, p.Expire = test.titles, test.routes, 90*365*24*time.Hour })
+			gen = crawlAll(t, c, gen, p, page.Page{Path: "/"}).Generation
+			got := describe(t, gen, func(rec *store.Record) string { return rec.Path + rec.Title })
+			if got != "/"+test.want || len(site.order) != i+1 || site.notModified != min(i/2, 1) {
+				t.Errorf("crawl %d: got %s after %d fetches, %d not modified, want the title %q", i, got, len(site.order), site.notModified, test.want)
+			}
+			time.Sleep(30 * 24 * time.Hour)
+		}
+	})
+}
+
 // TestPanic: a page whose parsing panics counts as one that did not respond, and the next one is
 // parsed.
 func TestPanic(t *testing.T) {
