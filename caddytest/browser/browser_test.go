@@ -323,6 +323,52 @@ func TestPage(t *testing.T) {
 	b.wantQuiet()
 }
 
+// TestFolders goes through the documents of a site that does not fit into one.
+func TestFolders(t *testing.T) {
+	installed(t)
+	const rows = "main li"
+	var list strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&list, harness.Local+"/folder-%d/page-%04d.html 2024-05-06\n", i/1500, i)
+	}
+	s := harness.Prepare(t, map[string]string{"site/favicon.ico": "icon"})
+	s.WriteRaw("list.txt", s.Expand(list.String()))
+	s.Load(harness.Local + " {\nsitemap {\ncrawl off\nhtml\nurls {dir}/list.txt\n}\nroot * {dir}/site\nfile_server\n}")
+	b := open(s)
+	s.WantStatus(harness.Local+"/sitemap.html", 200)
+	b.visit("/sitemap.html")
+	follow := func(selector, heading string) {
+		t.Helper()
+		eval[chromedp.Void](b, fmt.Sprintf("document.querySelector(%q).focus()", selector))
+		b.do(chromedp.KeyEvent("\r"))
+		b.Eventually(func() bool {
+			return eval[string](b, `document.querySelector("h1")?.innerText ?? ""`) == b.Expand(heading)
+		}, func() string { return "no " + heading })
+	}
+	follow(rows+" a", "Pages in /folder-0/")
+	b.wantTree("navigation Folders around this one", "link Sitemap", "heading Pages in /folder-0/", "searchbox Filter the list")
+	follow(rows+" a", "Pages in /folder-0/") // its first part
+	path := eval[string](b, "location.pathname")
+	b.wantLooks(path, "h1, h2, header p, label, a, time")
+
+	// What has the focus is not below the filter, which stays at the top.
+	b.screen(360, 740, true)
+	b.visit(path)
+	b.do(chromedp.KeyEvent("\t"), chromedp.KeyEvent("\t"), chromedp.KeyEvent("page"))
+	const focus = `(() => {
+		const filter = document.querySelector("search"), link = document.querySelectorAll("main a")[99];
+		scrollBy(0, link.getBoundingClientRect().top - 20);
+		const before = filter.getBoundingClientRect().bottom - link.getBoundingClientRect().top;
+		link.focus();
+		return before < 9 ? 999 : filter.getBoundingClientRect().bottom - link.getBoundingClientRect().top;
+	})()`
+	if below := eval[float64](b, focus); below > 0 {
+		t.Errorf("%v pixels of the focus are below the filter", below)
+	}
+	b.wantQuiet()
+	follow("nav a", "Sitemap of localhost:{port}")
+}
+
 func TestStylesheet(t *testing.T) {
 	installed(t)
 	files := site()
