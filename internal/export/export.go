@@ -146,6 +146,9 @@ func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 		if path.Ext(d.Suffix) == "" {
 			name += ".xml"
 		}
+		if there, _, _ := f.read(name); d.Suffix == ".css" && there != nil && !isOwn(there) {
+			continue // a site keeps its own, as with a server
+		}
 		xml, err := d.XML()
 		if err != nil {
 			return err

@@ -242,9 +242,17 @@ func TestBesideXML(t *testing.T) {
 			}
 		}
 	}
+	write(t, dir, "sitemap.css", "by hand") // as a server does, a build leaves a site its own
+	for _, force := range []bool{false, true} {
+		s := snapshotWith(t, 0, 6, publish.Options{Options: all})
+		got, _, err := build(t, dir, "sitemap.xml", force, true, s)
+		if there, _ := os.ReadFile(filepath.Join(dir, "sitemap.css")); err != nil || string(there) != "by hand" || slices.Contains(got.Written, "sitemap.css.gz") {
+			t.Errorf("sitemap.css is %q, %v, %q", there, err, got.Written)
+		}
+	}
 	for _, name := range []string{"sitemap.css", "sitemap.html", "sitemap.atom"} {
 		write(t, dir, name, "by hand")
-		if _, _, err := build(t, dir, "sitemap.xml", false, false, snapshotWith(t, 0, 6, publish.Options{Options: all})); !errors.Is(err, ErrForeign) {
+		if _, _, err := build(t, dir, "sitemap.xml", false, false, snapshotWith(t, 0, 6, publish.Options{Options: all})); errors.Is(err, ErrForeign) != (name != "sitemap.css") {
 			t.Errorf("%s by hand is replaced: %v", name, err)
 		}
 		if _, _, err := build(t, dir, "sitemap.xml", true, false, snapshotWith(t, 0, 6, publish.Options{Options: all})); err != nil {
