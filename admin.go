@@ -107,8 +107,7 @@ func sites(r *http.Request, a *App, url string) (any, error) {
 	return all, err
 }
 
-// sitesAt are the sites of an absolute URL's scheme, host and port, else those of its host,
-// and the URL's path.
+// sitesAt are the sites of an absolute URL's scheme, host and port, else those of its host, and the URL's path.
 func (a *App) sitesAt(raw string) (found []*site, path string, err error) {
 	u, err := origin.ParseURL(raw)
 	if err != nil {

@@ -93,9 +93,8 @@ type App struct {
 	building *export.Progress // of a build; nil: a server
 }
 
-// configurations counts those with a sitemap; latest is the number of the one started last, which
-// alone refreshes sites: Caddy stops the one before only afterwards, which takes long while
-// connections are open.
+// configurations counts those with a sitemap; latest is the number of the one started last, which alone refreshes
+// sites: Caddy stops the one before only afterwards, which takes long while connections are open.
 var configurations, latest atomic.Uint64
 
 // CaddyModule returns the Caddy module information.
@@ -267,8 +266,7 @@ func (a *App) run(s *site) {
 	a.group.Go(s.runAnnouncements)
 }
 
-// siteOf returns the site that a request to a handler is for. The error is errNoHost or
-// errTooManySites.
+// siteOf returns the site that a request to a handler is for. The error is errNoHost or errTooManySites.
 func (a *App) siteOf(h *Handler, r *http.Request, prefix string) (*site, error) {
 	id, err := h.idOf(r, prefix)
 	if err != nil {
@@ -277,9 +275,8 @@ func (a *App) siteOf(h *Handler, r *http.Request, prefix string) (*site, error) 
 	return a.site(id)
 }
 
-// makeRoom drops sites on demand until there is room for more: empty ones first, then those that
-// were requested longest ago. If all were requested lately, it drops only spare, or returns false
-// if that is nil. Under mu.
+// makeRoom drops sites on demand until there is room for more: empty ones first, then those that were requested longest
+// ago. If all were requested lately, it drops only spare, or returns false if that is nil. Under mu.
 func (a *App) makeRoom(more int, spare *site) bool {
 	for now := a.now(); ; {
 		worst, longest, sites, bytes := spare, lately, more, int64(more)

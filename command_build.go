@@ -159,14 +159,8 @@ func (b *build) sites(ctx context.Context) ([]*site, error) {
 	if b.config != "" {
 		encoded, _, _, err = caddycmd.LoadConfig(b.config, b.adapter)
 	} else {
-		off := ""
-		if !b.crawl {
-			off = "crawl off\n"
-		}
-		if !b.stylesheet {
-			off += "stylesheet off"
-		}
-		caddyfile := fmt.Appendf(nil, alone, b.prefix, strings.ReplaceAll(b.root, `"`, `\"`), b.baseURL, off)
+		crawl, stylesheet := map[bool]string{false: "crawl off"}[b.crawl], map[bool]string{false: "stylesheet off"}[b.stylesheet]
+		caddyfile := fmt.Appendf(nil, alone, b.prefix, strings.ReplaceAll(b.root, `"`, `\"`), b.baseURL, crawl, stylesheet)
 		encoded, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(caddyfile, nil)
 	}
 	config := new(caddy.Config)
@@ -220,13 +214,13 @@ const alone = `:80 {
 		sitemap {
 			base_url %s
 			%s
+			%s
 		}
 		file_server
 	}
 }`
 
-// build refreshes a site once, until nothing is left to be fetched, and writes its files
-// aside.
+// build refreshes a site once, until nothing is left to be fetched, and writes its files aside.
 func (b *build) build(ctx context.Context, s *site, folder *export.Folder) error {
 	out := s.refresh(ctx, b.force)
 	folder.Fetched = out.Crawled.Fetched

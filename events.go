@@ -31,9 +31,8 @@ func newEventQueue(a *App) (*eventQueue, error) {
 	return q, q.events.On("started", q)
 }
 
-// Handle implements [caddyevents.Handler] for the event "started", which says that all apps have
-// started, the events app, too: it starts a goroutine that emits events until the App is stopped. Search engines can get
-// key files now.
+// Handle implements [caddyevents.Handler] for the event "started", which says that all apps have started, the events
+// app, too: it starts a goroutine that emits events until the App is stopped. Search engines can get key files now.
 func (q *eventQueue) Handle(context.Context, caddy.Event) error {
 	q.app.setServing()
 	q.app.group.Go(func() {

@@ -30,8 +30,7 @@ const (
 	peekBody       = 64 << 10    // bytes of a page of which only the head matters
 	fetchUserAgent = "caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)"
 
-	// anonymousAddr is in TEST-NET-1 of RFC 5737: rules that admit private networks do not
-	// admit it.
+	// anonymousAddr is in TEST-NET-1 of RFC 5737: rules that admit private networks do not admit it.
 	anonymousAddr = "192.0.2.1:49152"
 
 	// unhandledVar is set by Caddy, too, at the end of a terminal route. A visitor gets an
@@ -73,10 +72,9 @@ type request struct {
 	visitor   bool          // the sitemap handler serves it as a visitor's
 }
 
-// fetch makes a GET request as an anonymous visitor, without cookies and credentials. It writes no
-// line to the access log. If a handler returns an error, that is a response with the error's status;
-// an error of fetch means that there was no response. After errAbandoned the request's probe must
-// not be read: a handler may still write to it.
+// fetch makes a GET request as an anonymous visitor, without cookies and credentials. It writes no line to the access
+// log. If a handler returns an error, that is a response with the error's status; an error of fetch means that there
+// was no response. After errAbandoned the request's probe must not be read: a handler may still write to it.
 func (f *serverFetcher) fetch(ctx context.Context, q request) (*crawl.Response, error) {
 	if ctx.Err() != nil { // each fetch that hangs would take its grace
 		return nil, ctx.Err()
@@ -85,8 +83,7 @@ func (f *serverFetcher) fetch(ctx context.Context, q request) (*crawl.Response, 
 	defer cancel()
 	var res *crawl.Response
 	var err error
-	// Nothing can end a handler that, say, opens a named pipe, but neither other sites nor
-	// Stop must wait for it.
+	// Nothing can end a handler that, say, opens a named pipe, but neither other sites nor Stop must wait for it.
 	if q.abandoned.Load() >= maxAbandoned || !f.workers.OrLeave(ctx, fetchGrace, q.abandoned, func() { res, err = f.run(ctx, cancel, q) }) {
 		return nil, errAbandoned
 	}

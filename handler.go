@@ -75,10 +75,10 @@ func (h *Handler) match(path string) (wanted, bool) {
 	if path == robotsPath {
 		return wanted{robots: true}, h.settings.robots
 	}
-	suffix, form, ok := h.settings.parseName(path, h.settings.stem)
+	suffix, form, ok := publish.ParseName(path, h.settings.stem, h.settings.beside)
 	rest, found := strings.CutPrefix(path, h.settings.folder)
 	if found && !ok { // nothing strips the prefix of the base URL
-		suffix, form, ok = h.settings.parseName(rest, h.settings.stem)
+		suffix, form, ok = publish.ParseName(rest, h.settings.stem, h.settings.beside)
 	}
 	if !ok && h.IndexNow != nil {
 		key := keyOf(rest)
@@ -87,10 +87,9 @@ func (h *Handler) match(path string) (wanted, bool) {
 	return wanted{suffix: suffix, form: form}, ok
 }
 
-// wants returns the document that a request is for, and the prefix of its site. The path counts
-// as the client sent it, or without the prefix under which the handler is mounted. A path that
-// was rewritten otherwise counts only if the handler is mounted without a prefix, too: a visitor
-// could choose it.
+// wants returns the document that a request is for, and the prefix of its site. The path counts as the client sent it,
+// or without the prefix under which the handler is mounted. A path that was rewritten otherwise counts only if the
+// handler is mounted without a prefix, too: a visitor could choose it.
 func (h *Handler) wants(r *http.Request) (want wanted, prefix string, ok bool) {
 	sent := r.URL.Path
 	if original, isRequest := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); isRequest && original.URL != nil {

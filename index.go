@@ -60,8 +60,7 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, 
 	if asIs && (r.Method == http.MethodHead || len(d.Gzip) > countedByServer) {
 		length = d.Headers.Length
 	}
-	// The values share one allocation, but are the response's own: outer handlers may change
-	// them in place.
+	// The values share one allocation, but are the response's own: outer handlers may change them in place.
 	fields := [...]struct{ name, value string }{
 		{"Cache-Control", control},
 		{"Content-Encoding", encoding},

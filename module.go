@@ -1,6 +1,5 @@
-// Package sitemap is a Caddy module that keeps /sitemap.xml, its shards and the Sitemap line in
-// /robots.txt of a site up to date. It lists the pages that return 200 and are indexable, with the
-// dates on which their texts changed.
+// Package sitemap is a Caddy module that keeps /sitemap.xml, its shards and the Sitemap line in /robots.txt of a site
+// up to date. It lists the pages that return 200 and are indexable, with the dates on which their texts changed.
 //
 // One line in the block of a site is enough:
 //
@@ -15,17 +14,6 @@
 //   - [App], sitemap: the global option
 //   - [SourceFiles], [SourceURLs], [SourceLinks], [SourceAccessLog] and [SourceTraffic], in
 //     http.sitemap.sources: where pages come from; modules of others implement [Source]
-//
-// # Implementation
-//
-// A site is an origin and path prefix that a handler serves. Several may be one, such as www and
-// the apex: the sitemap of the main site stands for its aliases (site.go). The App owns the sites of
-// all handlers (app.go). When a site is due, it is refreshed: a refresh is the pipeline in
-// scanner.go, from the sources to the published snapshot. What is known of the pages of a site
-// outlives a reload in memory, and a restart in a store (state.go). A probe, which is a request
-// through the server's own routes that the handler recognizes, finds the root of the site's files,
-// and tells whether requests reach the handler at all (probe.go). The stages of the pipeline are
-// packages in internal that know nothing of Caddy.
 package sitemap
 
 import (
@@ -56,7 +44,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
@@ -72,11 +59,10 @@ const (
 	maxCrawlRate = 1000
 )
 
-// Handler generates and serves XML sitemaps: an index, its shards and the Sitemap line in
-// robots.txt, for every site whose requests reach it. Pages come from its sources. Each page is
-// requested inside of the server, as an anonymous visitor, and is listed only while it returns 200 and
-// is indexable. This happens in the background: a request for a document of the sitemap is answered
-// from memory, and all other requests go to the next handler untouched.
+// Handler generates and serves XML sitemaps: an index, its shards and the Sitemap line in robots.txt, for every site
+// whose requests reach it. Pages come from its sources. Each page is requested inside of the server, as an anonymous
+// visitor, and is listed only while it returns 200 and is indexable. This happens in the background: a request for a
+// document of the sitemap is answered from memory, and all other requests go to the next handler untouched.
 //
 // Every setting is optional. A Caddyfile with some of them:
 //
@@ -106,15 +92,13 @@ const (
 // Path patterns are those of Caddy's `path` matcher. Placeholders are replaced only where the
 // description of a setting says so; elsewhere they are errors, but text in a URL of a list.
 type Handler struct {
-	// The path of the sitemap, or of its index if it has more than one document. It ends in
-	// `.xml`. The shards lie beside it. Pages outside of its folder are not listed, as the
-	// protocol requires. Default: `/sitemap.xml`.
+	// The path of the sitemap, or of its index if it has more than one document. It ends in `.xml`. The shards lie
+	// beside it. Pages outside of its folder are not listed, as the protocol requires. Default: `/sitemap.xml`.
 	Path string `json:"path,omitempty"`
 
-	// The scheme, host and folder of every listed URL, such as `https://example.com`. With it
-	// there is one site, whatever the Host header says. Pages outside of the folder are not listed.
-	// Global placeholders, such as `{env.BASE_URL}`, are replaced. Default: the scheme, host and
-	// port of each site.
+	// The scheme, host and folder of every listed URL, such as `https://example.com`. With it there is one site,
+	// whatever the Host header says. Pages outside of the folder are not listed. Global placeholders, such as
+	// `{env.BASE_URL}`, are replaced. Default: the scheme, host and port of each site.
 	BaseURL string `json:"base_url,omitempty"`
 
 	// The time between the starts of two refreshes, at least `1s`. Refreshes of a site never
@@ -133,19 +117,16 @@ type Handler struct {
 	// is served; no file is changed. Default: true.
 	RobotsTxt *bool `json:"robots_txt,omitempty"`
 
-	// Whether an Atom feed of the 500 pages that changed last is served beside the sitemap, at its
-	// path with `.atom` in place of `.xml`. robots.txt names it, too. It needs dates: `lastmod` must
-	// not be `off`. Default: false.
+	// Whether an Atom feed of the 500 pages that changed last is served beside the sitemap, at its path with `.atom` in
+	// place of `.xml`. robots.txt names it, too. It needs dates: `lastmod` must not be `off`. Default: false.
 	Feed bool `json:"feed,omitempty"`
 
-	// Whether pages for people are served beside the sitemap, at its path with `.html` in place of
-	// `.xml`: folders and pages with titles and dates, and a filter. They contain all that is
-	// listed, in documents of 200 kB at most. Default: false.
+	// Whether pages for people are served at the path of the sitemap with `.html` in place of `.xml`: all that is
+	// listed, by folder, with titles, dates and a filter, in documents of 200 kB at most. Default: false.
 	HTML bool `json:"html,omitempty"`
 
-	// Whether the XML documents name a CSS stylesheet, with which browsers show them as a table. It is
-	// served at the path of the sitemap with `.css` in place of `.xml`, unless the site has a
-	// stylesheet there itself. Crawlers ignore it. Default: true.
+	// Whether the XML documents name a CSS stylesheet, with which browsers show them as a table. It is served at the
+	// path of the sitemap with `.css` in place of `.xml`, unless the site has one there itself. Default: true.
 	Stylesheet *bool `json:"stylesheet,omitempty"`
 
 	// The version of the sitemap schema: `0.9` of sitemaps.org, or `0.84`, Google's first, which
@@ -162,9 +143,8 @@ type Handler struct {
 	// How pages are requested. Default: the defaults of its settings.
 	Crawl *Crawl `json:"crawl,omitempty"`
 
-	// The source of `lastmod`: `auto` is what pages declare and when their texts changed; `mtime`
-	// is what the sources say, such as the modification times of files; `off` is none. Default:
-	// `auto`.
+	// The source of `lastmod`: `auto` is what pages declare and when their texts changed; `mtime` is what the sources
+	// say, such as the modification times of files; `off` is none. Default: `auto`.
 	LastMod string `json:"lastmod,omitempty"`
 
 	// What to do with a page whose canonical is another page: `respect` leaves it out, `ignore`
@@ -175,9 +155,8 @@ type Handler struct {
 	// of them in both cases. Default: `list`.
 	Orphans string `json:"orphans,omitempty"`
 
-	// What else is listed with a page: `alternates`, its versions in other languages, and
-	// `images`, the images on it. An image of the site itself is listed only while it returns 200.
-	// Default: none.
+	// What else is listed with a page: `alternates`, its versions in other languages, and `images`, the images on it.
+	// An image of the site itself is listed only while it returns 200. Default: none.
 	Extensions []string `json:"extensions,omitempty"`
 
 	// Whether and how search engines are told which pages changed. Default: they are not.
@@ -239,8 +218,7 @@ type Rule struct {
 	// Path patterns, at least one.
 	Match []string `json:"match,omitempty"`
 
-	// How often the pages change: `always`, `hourly`, `daily`, `weekly`, `monthly`, `yearly` or
-	// `never`. Default: none.
+	// How often the pages change: `always`, `hourly`, `daily`, `weekly`, `monthly`, `yearly` or `never`. Default: none.
 	ChangeFreq string `json:"changefreq,omitempty"`
 
 	// The weight of the pages within the site, 0.0 to 1.0, rounded to hundredths. Default: none.
@@ -276,10 +254,9 @@ type Crawl struct {
 	// The most simultaneous requests to upstreams, 1 to 100. Default: 1.
 	Concurrency int `json:"concurrency,omitempty"`
 
-	// Path patterns, and words of path segments, that are never requested if only links or visitors
-	// name them. A word matches whole words in any case: `add` matches `/add-to-cart`, not
-	// `/address`. Default: `logout`, `logoff`, `signout`, `unsubscribe`, `cart`, `basket`, `checkout`,
-	// `confirm`, `verify`, `delete`, `add`, `remove`.
+	// Path patterns, and words of path segments, that are never requested if only links or visitors name them. A word
+	// matches whole words in any case: `add` matches `/add-to-cart`, not `/address`. Default: `logout`, `logoff`,
+	// `signout`, `unsubscribe`, `cart`, `basket`, `checkout`, `confirm`, `verify`, `delete`, `add`, `remove`.
 	Disallow []string `json:"disallow,omitempty"`
 
 	words    page.Words // of disallow
@@ -314,15 +291,6 @@ type settings struct {
 	extract     htmlmeta.Options
 	beside      webpage.Options // without the site's URLs
 	announce    announce.Config // without what it has of a site
-}
-
-// parseName is [publish.ParseName] for the documents that are turned on.
-func (s *settings) parseName(name, stem string) (suffix string, form publish.Form, ok bool) {
-	suffix, form, ok = publish.ParseName(name, stem)
-	if ok && form == publish.FormFile {
-		ok = map[string]bool{".atom": s.beside.Feed, ".html": s.beside.HTML, ".css": s.beside.Stylesheet}[path.Ext(suffix)]
-	}
-	return suffix, form, ok
 }
 
 // hint applies the first rule that matches a page.

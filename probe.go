@@ -82,8 +82,7 @@ type probe struct {
 
 type probeCtxKey struct{}
 
-// probeOf reports whether a request is one of the module's own, and returns its probe, if it
-// carries one.
+// probeOf reports whether a request is one of the module's own, and returns its probe, if it carries one.
 func probeOf(r *http.Request) (p *probe, own bool) {
 	if r.RemoteAddr == anonymousAddr {
 		p, own = r.Context().Value(probeCtxKey{}).(*probe)

@@ -38,8 +38,7 @@ type fileServer struct {
 	fs   string
 }
 
-// mounts are all places of a handler. Only handlers of named routes have more than
-// one.
+// mounts are all places of a handler. Only handlers of named routes have more than one.
 type mounts []*mount
 
 // in returns the mounts with a prefix.
@@ -47,8 +46,7 @@ func (s mounts) in(prefix string) mounts {
 	return slices.DeleteFunc(slices.Clone(s), func(m *mount) bool { return m.prefix != prefix })
 }
 
-// prefixOf returns the longest prefix of a mount that contains a path, decoded and as the
-// client sent it.
+// prefixOf returns the longest prefix of a mount that contains a path, decoded and as the client sent it.
 func (s mounts) prefixOf(path string) string {
 	longest := ""
 	for _, m := range s {
@@ -176,9 +174,8 @@ func hostsOf(sets caddyhttp.MatcherSets) (all []string) {
 	return all
 }
 
-// digestRoutes returns the digest of a server's routes for a host: if it changes, all pages are
-// fetched again. Upstreams are not part of it, nor modules that handlers load themselves. It also
-// reports whether a route proxies requests.
+// digestRoutes returns the digest of a server's routes for a host, and whether one proxies requests. If the digest
+// changes, all pages are fetched again. Upstreams are no part of it, nor modules that handlers load themselves.
 func digestRoutes(server *caddyhttp.Server, host string) (digest uint64, proxies bool) {
 	sum := xxhash.New()
 	var add func(caddyhttp.RouteList, *caddyhttp.HTTPErrorConfig)
@@ -208,8 +205,7 @@ func digestRoutes(server *caddyhttp.Server, host string) (digest uint64, proxies
 	return sum.Sum64(), proxies
 }
 
-// settingsOf returns a module's type and settings. Of a module that cannot be encoded, it is the
-// type alone.
+// settingsOf returns a module's type and settings. Of a module that cannot be encoded, it is the type alone.
 func settingsOf(module any) (settings string) {
 	settings = fmt.Sprintf("%T", module)
 	var all any
@@ -235,8 +231,7 @@ func settingsOf(module any) (settings string) {
 	return settings + string(encoded)
 }
 
-// listenerOf returns the address, without a host, of a server's URLs: of several listeners, the
-// first https one.
+// listenerOf returns the address, without a host, of a server's URLs: of several listeners, the first https one.
 func listenerOf(server *caddyhttp.Server, httpPort, httpsPort int) address {
 	best := address{scheme: "http"}
 	for i, listen := range server.Listen {

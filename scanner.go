@@ -42,10 +42,9 @@ const (
 //	confirm  whether the snapshot is published, or held back
 //	publish  the snapshot swapped in, the records written, events emitted
 //
-// The records of all pages are a generation, which never changes: the crawl and the selection
-// make the next one. A batch is the crawl in which a page was first seen; whether its pages
-// have the dates of a deployment shows only once it is complete. A digest tells whether
-// settings, routes or rules are those of an earlier result.
+// The records of all pages are a generation, which never changes: the crawl and the selection make the next one. A
+// batch is the crawl in which a page was first seen; whether its pages have the dates of a deployment shows only once
+// it is complete. A digest tells whether settings, routes or rules are those of an earlier result.
 func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 	isSuperseded := func() bool { return latest.Load() > s.app.number }
 	if isSuperseded() {

@@ -139,7 +139,7 @@ func (i *identity) sitemapURL() string { return i.origin + i.docPath("", ".xml")
 
 // isDocument reports whether a path is that of one of the site's own documents.
 func (i *identity) isDocument(path string) bool {
-	_, _, ok := i.handler.settings.parseName(path, i.docPath("", ""))
+	_, _, ok := publish.ParseName(path, i.docPath("", ""), i.handler.settings.beside)
 	return ok
 }
 
@@ -192,8 +192,7 @@ type site struct {
 	cancel              context.CancelFunc
 }
 
-// newSite makes a site. It goes on from the state that the configuration before has left, if any.
-// Under the App's mu.
+// newSite makes a site. It goes on from the state that the configuration before has left, if any. Under the App's mu.
 func newSite(a *App, i identity) *site {
 	s := &site{identity: i, app: a, ready: make(chan struct{}), wasProbed: make(chan struct{})}
 	s.setReady, s.setProbed = sync.OnceFunc(func() { close(s.ready) }), sync.OnceFunc(func() { close(s.wasProbed) })
@@ -248,9 +247,8 @@ func (s *site) snapshot(ctx context.Context) (*publish.Snapshot, error) {
 
 var errStopping = errors.New("the site is being stopped")
 
-// refreshNow requests a refresh of the site, or of that of which it is an alias, and waits until
-// one has ended that began after the call. The error is ctx's, or errStopping; the refresh goes
-// on even so.
+// refreshNow requests a refresh of the site, or of that of which it is an alias, and waits until one has ended that
+// began after the call. The error is ctx's, or errStopping; the refresh goes on even so.
 func (s *site) refreshNow(ctx context.Context) error {
 	for next := cmp.Or(s.main.Load(), s); next != nil; next = s.main.Load() {
 		s = next
@@ -265,9 +263,8 @@ func (s *site) refreshNow(ctx context.Context) error {
 	return nil
 }
 
-// settle stores the result of a probe, and decides which of the site and its twins are aliases now.
-// Twins are sites that may be one: a host by http and https, or an apex and its www. Requests for
-// the sitemap of an alias are redirected to that of its main site.
+// settle stores the result of a probe, and decides which of the site and its twins are aliases now: a host by http and
+// https, or an apex and its www, may be one site. Requests for the sitemap of an alias are redirected to its main site's.
 func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
 	if err == nil {
 		s.probed.Store(probed)

@@ -39,22 +39,19 @@ type Page struct {
 	// written as a date. The zero value, like a time in the future: unknown.
 	LastMod time.Time
 
-	// ChangeFreq is how often the page changes: always, hourly, daily, weekly, monthly, yearly
-	// or never. "": unknown.
+	// ChangeFreq is how often the page changes: always, hourly, daily, weekly, monthly, yearly or never. "": unknown.
 	ChangeFreq string
 
 	// Priority is the weight of the page within its site, 0.0 to 1.0. Nil: none.
 	Priority *float64
 }
 
-// Source contributes pages to a site. Sources are guest modules in the namespace
-// http.sitemap.sources. The name of the module is an option of the sitemap directive if the
-// module implements [caddyfile.Unmarshaler].
+// Source contributes pages to a site. Sources are guest modules in the namespace http.sitemap.sources. The name of the
+// module is an option of the sitemap directive if the module implements [caddyfile.Unmarshaler].
 type Source interface {
-	// Pages calls yield once for every page that the source knows of, until yield returns
-	// an error, which Pages then returns. Every refresh calls it again. The refreshes of a
-	// site follow each other; those of several sites run at the same time. Pages returns
-	// soon after ctx is canceled.
+	// Pages calls yield once for every page that the source knows of, until yield returns an error, which Pages then
+	// returns. Every refresh calls it again. The refreshes of a site follow each other; those of several sites run at
+	// the same time. Pages returns soon after ctx is canceled.
 	//
 	// An error other than yield's means that the source could not be read. The pages that
 	// it yielded before count, and those that it no longer names stay listed.
@@ -166,9 +163,8 @@ type Refresh struct {
 	warnings map[string]string // by kind
 }
 
-// newRefresh returns the Refresh of a site. Until something is served, it may use all cores, later half
-// of them; sites on demand always half, as clients can make up any number. The error is that the file
-// system does not exist.
+// newRefresh returns the Refresh of a site. Until something is served, it may use all cores, later half of them; sites
+// on demand always half, as clients can make up any number. The error is that the file system does not exist.
 func newRefresh(s *site, probed probeResult, now time.Time) (r *Refresh, err error) {
 	r = &Refresh{
 		BaseURL: s.origin, Prefix: s.prefix, Root: probed.root, Hide: probed.hide, Index: probed.index,

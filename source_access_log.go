@@ -19,10 +19,9 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
-// SourceAccessLog contributes the pages that visitors requested, from access logs of Caddy or
-// another server. A page is listed once a listed page links to it, or if it matches a pattern of
-// `unlinked`. Logs are read from the beginning, with rolled and compressed files, and then as they
-// grow.
+// SourceAccessLog contributes the pages that visitors requested, from access logs of Caddy or another server. A page is
+// listed once a listed page links to it, or if it matches a pattern of `unlinked`. Logs are read from the beginning,
+// with rolled and compressed files, and then as they grow.
 //
 //	sitemap {
 //		access_log /var/log/caddy/example.log {
@@ -117,7 +116,12 @@ func (a *App) readLogs() {
 	for _, h := range a.handlers {
 		for _, r := range h.logs {
 			a.group.Go(func() {
-				if !wait.OrLeave(a.running, stopGrace, func() { r.run(a.running) }) {
+				if !wait.OrLeave(a.running, stopGrace, func() {
+					for a.running.Err() == nil {
+						r.poll(a.running)
+						wait.Within(pollEvery, a.running.Done())
+					}
+				}) {
 					r.log.Warn("cannot read an access log: the file system does not respond")
 				}
 			})
@@ -125,19 +129,7 @@ func (a *App) readLogs() {
 	}
 }
 
-// run reads the logs, and then follows them, until ctx ends.
-func (r *logReader) run(ctx context.Context) {
-	for ctx.Err() == nil {
-		r.poll(ctx)
-		select {
-		case <-ctx.Done():
-		case <-time.After(pollEvery):
-		}
-	}
-}
-
-// poll lets new sites join, and reads new lines. Aliases do not join: their main site gets their
-// visits.
+// poll lets new sites join, and reads new lines. Aliases do not join: their main site gets their visits.
 func (r *logReader) poll(ctx context.Context) {
 	app, sites, complete := r.handler.app, make(map[accesslog.Site]bool), true
 	app.mu.RLock()

@@ -85,17 +85,14 @@ func (SourceTraffic) CaddyModule() caddy.ModuleInfo {
 // Discovery has the settings that the sources links, access_log and traffic share. If a handler has
 // several of them, lists are joined, and the largest numbers and durations count.
 type Discovery struct {
-	// The query parameters that tell pages apart, at most 20, in the order in which they are
-	// listed, whatever their order in a request. All others are dropped. Tracking parameters, such as
-	// `utm_source`, cannot be named. Default: none.
+	// The query parameters that tell pages apart, at most 20, in the order in which they are listed. All others are
+	// dropped. Tracking parameters, such as `utm_source`, cannot be named. Default: none.
 	Query []string `json:"query,omitempty"`
 
-	// Path patterns of pages that need a visit to be listed, but no link. Not for the source
-	// `links`. Default: none.
+	// Path patterns of pages that need a visit to be listed, but no link. Not for the source `links`. Default: none.
 	Unlinked []string `json:"unlinked,omitempty"`
 
-	// How long a page is remembered that nobody visits and nothing links to, at least `1h`. Default:
-	// `90d`.
+	// How long a page is remembered that nobody visits and nothing links to, at least `1h`. Default: `90d`.
 	Expire caddy.Duration `json:"expire,omitempty"`
 
 	// The most paths that are remembered, 1 to 10000000. New ones replace visited paths that were
@@ -191,8 +188,7 @@ func (*Discovery) pages(_ context.Context, r *Refresh, yield func(page.Page) err
 
 func (*Discovery) sorted() bool { return true }
 
-// most returns the most paths that are remembered of links, and of visitors, for a site, which may
-// be on demand.
+// most returns the most paths that are remembered of links, and of visitors, for a site, which may be on demand.
 func (d *discovery) most(onDemand bool) int {
 	if onDemand {
 		return min(d.maxPaths, 500)

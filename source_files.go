@@ -51,8 +51,7 @@ type SourceFiles struct {
 	// Patterns of URL paths that are documents, besides `*.html`, `*.htm` and `*.xhtml`. Default: none.
 	Include []string `json:"include,omitempty"`
 
-	// Patterns of URL paths that are documents, instead of `*.html`, `*.htm` and `*.xhtml`. Default:
-	// none.
+	// Patterns of URL paths that are documents, instead of `*.html`, `*.htm` and `*.xhtml`. Default: none.
 	IncludeOnly []string `json:"include_only,omitempty"`
 
 	// Patterns of URL paths of documents that are left out. Default: none.
@@ -70,8 +69,7 @@ type SourceFiles struct {
 	// find out. Default: `auto`.
 	CleanURLs string `json:"clean_urls,omitempty"`
 
-	// The name of the file system, as in `file_server`. Placeholders are replaced. Default: that of
-	// the site.
+	// The name of the file system, as in `file_server`. Placeholders are replaced. Default: that of the site.
 	FileSystem string `json:"fs,omitempty"`
 
 	at string

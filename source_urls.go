@@ -42,14 +42,12 @@ const maxListBody = 64 << 20
 //		{"source": "urls", "urls": ["/pricing priority=0.8"], "from": ["/etc/caddy/more.txt", "/api/pages.txt"]}
 //	]}
 type SourceURLs struct {
-	// The lines of a list. With a `base_url`, absolute URLs have its scheme, host and port. Default:
-	// none.
+	// The lines of a list. With a `base_url`, absolute URLs have its scheme, host and port. Default: none.
 	URLs []string `json:"urls,omitempty"`
 
-	// The names of lists: files on disk, or paths or URLs of the site itself. A name that begins with a
-	// slash is a file if one of that name exists, else a path of the site, which is requested. Global
-	// placeholders are replaced, and those of the site's host; one without a value is an error of the
-	// refresh. Default: none.
+	// The names of lists: files on disk, or paths or URLs of the site itself. A name that begins with a slash is a file
+	// if one of that name exists, else a path of the site, which is requested. Global placeholders are replaced, and
+	// those of the site's host; one without a value is an error of the refresh. Default: none.
 	From []string `json:"from,omitempty"`
 }
 
@@ -58,8 +56,7 @@ func (SourceURLs) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.sitemap.sources.urls", New: func() caddy.Module { return new(SourceURLs) }}
 }
 
-// check refuses settings that cannot be meant, such as lines that can be none of the site at a base
-// URL; "": any site.
+// check refuses settings that cannot be meant, such as lines that can be none of the site at a base URL; "": any site.
 func (s *SourceURLs) check(base string) error {
 	if len(s.URLs) == 0 && len(s.From) == 0 {
 		return errors.New("urls: name a list or at least one URL")

@@ -75,9 +75,8 @@ func isAll(s string, set *[256]bool) bool {
 	return s != ""
 }
 
-// setClient reads what precedes the time: [host] client identity user. A user's name may have spaces in it. An
-// identity is hardly ever known, and with a host in front it must not be, to tell the host from prefixes of
-// syslog and the like.
+// setClient reads what precedes the time: [host] client identity user. A user's name may have spaces in it. An identity
+// is hardly ever known, and with a host in front it must not be, to tell the host from prefixes of syslog and the like.
 func (v *Visit) setClient(s string) bool {
 	client, s, _ := strings.Cut(s, " ")
 	identity, user, ok := strings.Cut(s, " ")

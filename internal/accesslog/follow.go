@@ -90,9 +90,8 @@ type file struct {
 	err       error
 }
 
-// newFollower returns a follower of logs from where they were left, or from their beginning. The patterns are
-// absolute names of logs, or as of [filepath.Match]. Files that were written last longer ago than history are
-// not read.
+// newFollower returns a follower of logs from where they were left, or from their beginning. The patterns are absolute
+// names of logs, or as of [filepath.Match]. Files that were written last longer ago than history are not read.
 func newFollower(patterns []string, history time.Duration, now func() time.Time, from Positions) *follower {
 	if from == nil {
 		from = make(Positions)

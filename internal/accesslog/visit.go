@@ -56,9 +56,8 @@ const (
 	oddPath     = "no clean path"
 )
 
-// Reason returns why a visit does not count; "": it does. It counts if an anonymous visitor's browser got an
-// HTML page that may be indexed. If the log has no User-Agents, it may be a browser; a request without one is
-// a robot's.
+// Reason returns why a visit does not count; "": it does. It counts if an anonymous visitor's browser got an HTML page
+// that may be indexed. If the log has no User-Agents, it may be a browser; a request without one is a robot's.
 func (v *Visit) Reason() string {
 	switch {
 	case v.Method != http.MethodGet && v.Method != http.MethodHead:

@@ -54,9 +54,8 @@ type Policy struct {
 	IgnoreCanonicals bool // canonicals count neither as links nor for the index status
 	Extract          htmlmeta.Options
 
-	// Settings is a digest of this policy: if it has changed since the last crawl, all records are classified
-	// anew. Routes is a digest of all that responses depend on, and of Extract: if it has changed, all pages
-	// are due.
+	// Settings is a digest of this policy: if it has changed since the last crawl, all records are classified anew.
+	// Routes is a digest of all that responses depend on, and of Extract: if it has changed, all pages are due.
 	Settings, Routes uint64
 }
 

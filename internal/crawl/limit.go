@@ -16,9 +16,8 @@ const (
 	slotTime                 = 100 * time.Millisecond // for which a fetch may hold a computing slot
 )
 
-// Limiter limits what fetches send to upstreams: to a rate, to a number at a time, and to less than that
-// while they are slow, refuse, or do not respond. All sites of a handler share one. It is safe for
-// concurrent use.
+// Limiter limits what fetches send to upstreams: to a rate, to a number at a time, and to less than that while they are
+// slow, refuse, or do not respond. All sites of a handler share one. It is safe for concurrent use.
 type Limiter struct {
 	interval time.Duration
 	slots    wait.Slots

@@ -1,7 +1,6 @@
-// Package export writes a site's documents into a folder that a static host serves. A
-// generation is written aside in full and then renamed into place, file by file, so that no
-// file refers to one that is not there. It keeps no list of what it wrote: a file is its own
-// by name and content.
+// Package export writes a site's documents into a folder that a static host serves. A generation is written aside in
+// full and then renamed into place, file by file, so that no file refers to one that is not there. It keeps no list of
+// what it wrote: a file is its own by name and content.
 package export
 
 import (
@@ -39,8 +38,7 @@ var (
 	ErrForeign = errors.New("the file exists and was not written by a build")
 )
 
-// Folder is a folder that a site's files are written into, by one process at a time. No
-// link in it leads out of it.
+// Folder is a folder that a site's files are written into, by one process at a time. No link in it leads out of it.
 type Folder struct {
 	Site
 
@@ -130,9 +128,8 @@ func isOwn(document []byte) bool {
 	return sitemapxml.IsOwn(document) || generator.Match(document[:min(len(document), 4<<10)])
 }
 
-// Stage writes the documents of a snapshot aside. With compressed, each is written a second
-// time as .gz. The error wraps ErrForeign, or says which file cannot be written, or that less
-// than half of the pages would be left.
+// Stage writes the documents of a snapshot aside. With compressed, each is written a second time as .gz. The error
+// wraps ErrForeign, or says which file cannot be written, or that less than half of the pages would be left.
 func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 	if 2*s.Pages < f.before && !f.force {
 		return fmt.Errorf("less than half of the pages would be left: %d instead of %d; --force writes it", s.Pages, f.before)

@@ -46,9 +46,8 @@ const (
 	maxSampled = 1000 // pages that are looked at
 )
 
-// sample returns the paths, without ".html", of a few files with that ending: apart are in
-// different folders, beside each is a folder with the same name. It takes them from the first
-// pages of a scan, and may find none.
+// sample returns the paths, without ".html", of a few files with that ending: apart are in different folders, beside
+// each is a folder with the same name. It takes them from the first pages of a scan, and may find none.
 func sample(ctx context.Context, o Options) (apart, beside []string, err error) {
 	errEnough := errors.New("enough")
 	o.Workers, o.CleanURLs = 1, false

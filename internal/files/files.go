@@ -18,37 +18,32 @@ type Options struct {
 	// FS is the file system to scan. Nil: the operating system's own.
 	FS fs.FS
 
-	// Root is the folder to scan; it may itself be a symbolic link. With FS, a
-	// path as it is given to FS.Open; "" is ".". Without FS, a relative one is
-	// relative to the working directory, and "" is an error.
+	// Root is the folder to scan; it may itself be a symbolic link. With FS, a path as it is given to FS.Open; "" is
+	// ".". Without FS, a relative one is relative to the working directory, and "" is an error.
 	Root string
 
 	// At is the URL folder under which Root is served, as in [page.Canonical], but
 	// without a slash at its end: "" or such as "/docs".
 	At string
 
-	// Include are patterns, as Compile takes them, of the files that are pages.
-	// They match At and the file's path below Root, which is /dir/index.html for
-	// an index file. Empty: *.html, *.htm and *.xhtml.
+	// Include are patterns, as Compile takes them, of the files that are pages. They match At and the file's path below
+	// Root, which is /dir/index.html for an index file. Empty: *.html, *.htm and *.xhtml.
 	//
-	// Error pages such as 404.html, and files that prove a site's ownership, are pages
-	// only if a pattern without a wildcard names them. The folders node_modules and
-	// bower_components are entered only for a pattern that begins with their path, such
-	// as /node_modules/docs/*.
+	// Error pages such as 404.html, and files that prove a site's ownership, are pages only if a pattern without a
+	// wildcard names them. The folders node_modules and bower_components are entered only for a pattern that begins
+	// with their path, such as /node_modules/docs/*.
 	Include []string
 
-	// Exclude are patterns of the files that are not pages. They match the same
-	// paths as Include; for an index file also its folder's URL, and with
-	// CleanURLs also the shorter form that would be listed.
+	// Exclude are patterns of the files that are not pages. They match the same paths as Include; for an index file
+	// also its folder's URL, and with CleanURLs also the shorter form that would be listed.
 	Exclude []string
 
 	// Compile returns a function that reports whether one of the patterns matches a path
 	// in [page.Canonical]'s form, in any case. It is needed with Include or Exclude.
 	Compile func(patterns []string) (match func(path string) bool)
 
-	// Hide lists files that are not served, as file_server's hide does: entries
-	// with a path separator are paths or globs of whole paths, others are names
-	// or globs that match any component of the absolute path.
+	// Hide lists files that are not served, as file_server's hide does: entries with a path separator are paths or
+	// globs of whole paths, others are names or globs that match any component of the absolute path.
 	Hide []string
 
 	// Index lists the names of index files, the preferred first. Nil:
@@ -62,12 +57,10 @@ type Options struct {
 	// servers redirect the shorter form to the folder.
 	KeepBesideFolders bool
 
-	// Workers is the number of goroutines that scan. 1 or less: only the calling
-	// one.
+	// Workers is the number of goroutines that scan. 1 or less: only the calling one.
 	Workers int
 
-	// Now is the present: a modification time after it, or before 1981, counts as
-	// unknown.
+	// Now is the present: a modification time after it, or before 1981, counts as unknown.
 	Now time.Time
 }
 
@@ -76,12 +69,10 @@ type Stats struct {
 	Pages   int // pages yielded
 	Folders int // folders read
 
-	// LeftOut counts what is not listed, by reason. A folder that is not
-	// entered counts once.
+	// LeftOut counts what is not listed, by reason. A folder that is not entered counts once.
 	LeftOut map[string]int
 
-	// Unreadable holds a few paths that could not be read, as the operating system
-	// or the FS knows them.
+	// Unreadable holds a few paths that could not be read, as the operating system or the FS knows them.
 	Unreadable []string
 }
 
@@ -107,11 +98,10 @@ const (
 // path if the scan finds that, else by the first link. Device and inode identify a target; on a
 // system without them, links to folders are not followed.
 //
-// Scan returns the first error of yield, or ctx's. A root that is missing, may not be read or is no
-// folder is an error that matches [fs.ErrNotExist], [fs.ErrPermission] or [ErrNotFolder]; one that
-// [CheckRoot] refuses, or a link to such a one, is an error, too. Other errors below the root are
-// counted in [Stats], unless the process lacks memory or file descriptors, or the file system
-// panics: then pages would be missed, and the scan ends with that error.
+// Scan returns the first error of yield, or ctx's. A root that is missing, may not be read or is no folder is an error
+// that matches [fs.ErrNotExist], [fs.ErrPermission] or [ErrNotFolder]; one that [CheckRoot] refuses, or a link to such
+// a one, is an error, too. Other errors below the root are counted in [Stats], unless the process lacks memory or file
+// descriptors, or the file system panics: then pages would be missed, and the scan ends with that error.
 //
 // No goroutine outlives Scan.
 func Scan(ctx context.Context, o Options, yield func(page.Page) error) (Stats, error) {

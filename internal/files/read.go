@@ -21,8 +21,7 @@ type entry struct {
 	isFolder, isLink bool
 }
 
-// reader reads folders, one at a time, for one goroutine. Its buffers are used again
-// for the next.
+// reader reads folders, one at a time, for one goroutine. Its buffers are used again for the next.
 type reader struct {
 	s *scan
 	h handle

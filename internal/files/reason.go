@@ -45,8 +45,7 @@ func reasonOf(err error) string {
 // errPanic is the error of a file system that panicked.
 var errPanic = errors.New("panic")
 
-// caught calls f and returns its panic as an error: in a goroutine, nobody else would
-// recover it.
+// caught calls f and returns its panic as an error: in a goroutine, nobody else would recover it.
 func caught(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -184,8 +184,7 @@ func (r *rules) excludes(p *place, escaped string, isIndex, isClean bool) bool {
 	return r.exclude(url) || isIndex && r.exclude(p.url) || !isIndex && isClean && r.exclude(strings.TrimSuffix(url, ".html"))
 }
 
-// finds reports whether the scan finds a file or folder by its path below the root, which has no
-// links.
+// finds reports whether the scan finds a file or folder by its path below the root, which has no links.
 func (r *rules) finds(rel string, isFolder bool) bool {
 	p := r.root()
 	for more := true; more; {

@@ -198,8 +198,7 @@ func (s *scan) emit(f *folder, yield func(page.Page) error) error {
 	return s.ctx.Err()
 }
 
-// reach waits for the next sub-folder of p, and meanwhile reads it or others. It
-// returns nil for one that is left out.
+// reach waits for the next sub-folder of p, and meanwhile reads it or others. It returns nil for one that is left out.
 func (s *scan) reach(p *folder) (*folder, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err

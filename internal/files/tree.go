@@ -23,8 +23,7 @@ type info struct {
 
 // handle reads one folder at a time. Paths begin with the scan's root.
 type handle interface {
-	// open opens a folder. With follow it may be a link, and the ID is returned, if it is
-	// known.
+	// open opens a folder. With follow it may be a link, and the ID is returned, if it is known.
 	open(path string, follow bool) (fileID, error)
 
 	// list calls add with the name of each entry, in any order, until it returns
@@ -37,9 +36,8 @@ type handle interface {
 	close()
 }
 
-// versionOf returns a hash of what tells the states of a file apart: a write or a
-// replacement changes at least one of these, even if it sets the modification time
-// back. It is never 0, and the same in each run of the program.
+// versionOf returns a hash of what tells the states of a file apart: a write or a replacement changes at least one of
+// these, even if it sets the modification time back. It is never 0, and the same in each run of the program.
 func versionOf(modSec, modNsec, changeSec, changeNsec, size int64, inode uint64) uint32 {
 	// wyhash (https://github.com/wangyi-fudan/wyhash), with its numbers.
 	h := fold(uint64(modSec*1e9+modNsec)^0xA0761D6478BD642F, uint64(changeSec*1e9+changeNsec)^0xE7037ED1A0B428DB)
@@ -56,8 +54,7 @@ func fold(a, b uint64) uint64 {
 // archives write the epoch, or 1980, for none.
 var oldest = time.Date(1981, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// believed returns a modification time, or 0 if it is after now or before
-// oldest.
+// believed returns a modification time, or 0 if it is after now or before oldest.
 func believed(t, now int64) uint32 {
 	if t < oldest || t > now || t > math.MaxUint32 {
 		return 0

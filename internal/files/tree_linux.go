@@ -79,8 +79,7 @@ func (h *linuxHandle) list(add func(name string, mode fs.FileMode) bool) error {
 			}
 			name, mode := unsafe.String(unsafe.SliceData(raw), len(raw)), modeOf(uint32(entry[18])<<12)
 			if entry[18] == unix.DT_UNKNOWN {
-				// Some file systems do not tell. What has vanished since is
-				// found out later.
+				// Some file systems do not tell. What has vanished since is found out later.
 				var in info
 				_ = h.stat(name, false, &in)
 				mode = in.mode
@@ -113,8 +112,7 @@ func (h *linuxHandle) stat(name string, follow bool, in *info) error {
 	}
 	const mask = unix.STATX_TYPE | unix.STATX_MTIME | unix.STATX_CTIME | unix.STATX_INO | unix.STATX_SIZE
 	for {
-		// Not a raw system call: a file server that is out of reach would hold up
-		// the whole process.
+		// Not a raw system call: a file server that is out of reach would hold up the whole process.
 		_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(h.fd), uintptr(unsafe.Pointer(unsafe.StringData(name))),
 			flags, mask, uintptr(unsafe.Pointer(&h.st)), 0)
 		if errno == 0 {

@@ -57,9 +57,8 @@ func when(is bool, t traits) traits {
 	return 0
 }
 
-// resolveCanonicals marks the candidates that are a page's canonical, and those that give
-// way to theirs. A page does not give way to one that would not be listed, such as one
-// that redirects, is excluded or is not known.
+// resolveCanonicals marks the candidates that are a page's canonical, and those that give way to theirs. A page does
+// not give way to one that would not be listed, such as one that redirects, is excluded or is not known.
 func (c *candidates) resolveCanonicals() {
 	if len(c.canonicals) == 0 {
 		return
@@ -104,8 +103,7 @@ func (c *candidates) hasBetter(path uint64, sortsLater bool) bool {
 	return true
 }
 
-// statusAt returns the status of candidate i, with isOrphan if it is listed though no page
-// links to it.
+// statusAt returns the status of candidate i, with isOrphan if it is listed though no page links to it.
 func (c *candidates) statusAt(i int, g groups, omitOrphans bool) (Status, state) {
 	t, stays := c.traits[i], g[c.keys[i]]
 	isLinked := t&linked != 0 || stays.path == c.paths[i] && stays.linked

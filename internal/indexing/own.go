@@ -92,9 +92,8 @@ func (r *Rules) isSeed(rec *store.Record) bool {
 	return rec.Flags&store.Seed != 0 || rec.Path == r.Front || rec.Path == "/"
 }
 
-// needsLinks reports whether the page is listed only while a page links to it: only links
-// or visitors name it, or a segment of its path begins with "_", as those of parts do, and
-// no pattern of the operator's names that.
+// needsLinks reports whether the page is listed only while a page links to it: only links or visitors name it, or a
+// segment of its path begins with "_", as those of parts do, and no pattern of the operator's names that.
 func (r *Rules) needsLinks(rec *store.Record) bool {
 	path, _, _ := strings.Cut(rec.Path, "?")
 	switch {

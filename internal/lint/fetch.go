@@ -59,8 +59,7 @@ func (c *checker) location(name string) {
 	}
 }
 
-// robots checks the Sitemap lines of a robots.txt and the documents that they name, and reports whether there
-// are any.
+// robots checks the Sitemap lines of a robots.txt and the documents that they name, and reports whether there are any.
 func (c *checker) robots(file string, r io.Reader, dir string) bool {
 	c.done[file] = new(result)
 	body, err := io.ReadAll(io.LimitReader(r, robotstxt.MaxBody))
@@ -115,8 +114,7 @@ func (c *checker) fetch(at place, listed bool) *result {
 	return d
 }
 
-// draw draws some of the pages that it is given, each as likely as any other. Equal documents give an equal
-// sample.
+// draw draws some of the pages that it is given, each as likely as any other. Equal documents give an equal sample.
 func (c *checker) draw(at place) {
 	if len(c.drawn) < c.Sample {
 		c.drawn = append(c.drawn, at)

@@ -24,8 +24,7 @@ func New(logger *zap.Logger) *Logger {
 	return &Logger{Logger: logger, last: make(map[string]string)}
 }
 
-// Once writes a line of a kind, unless the last one of that kind was the same but for a field
-// named stack.
+// Once writes a line of a kind, unless the last one of that kind was the same but for a field named stack.
 func (l *Logger) Once(level zapcore.Level, kind, message string, fields ...zap.Field) {
 	enc := zapcore.NewMapObjectEncoder()
 	for _, f := range fields {

@@ -151,8 +151,7 @@ func IsNamed(origin, header string) bool {
 	return ok && HostOf(origin) == host && (port == "" || Of(scheme, host, port) == origin)
 }
 
-// isHostName accepts what RFC 1123, section 2.1, allows, in lower case, and the underscore that some
-// names have anyway.
+// isHostName accepts what RFC 1123, section 2.1, allows, in lower case, and the underscore that some names have anyway.
 func isHostName(host string) bool {
 	for label := range strings.SplitSeq(host, ".") {
 		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' ||

@@ -6,9 +6,8 @@ import (
 	"unicode"
 )
 
-// Words match the segments of paths. One matches whole words of a segment in any case, also if it is written in
-// parts: logout matches /log-out, /users/LogOut.php and /log_out/now, and add matches /add-to-cart, but not
-// /address.
+// Words match the segments of paths. One matches whole words of a segment in any case, also if it is written in parts:
+// logout matches /log-out, /users/LogOut.php and /log_out/now, and add matches /add-to-cart, but not /address.
 type Words struct {
 	given   map[string]string // by their letters in lower case
 	longest int               // bytes of such letters

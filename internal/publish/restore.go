@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 const storedStem = "sitemap" // begins the names of stored documents
@@ -21,8 +22,7 @@ type snapshotMeta struct {
 	LeftOut map[string]int `json:"left_out,omitempty"`
 }
 
-// Documents returns the snapshot in the form that [Restore] takes. Documents that g has already are taken from
-// there.
+// Documents returns the snapshot in the form that [Restore] takes. Documents that g has already are taken from there.
 func (s *Snapshot) Documents(g *store.Generation) (meta json.RawMessage, documents []store.StoredDocument, err error) {
 	known := make(map[string]store.StoredDocument)
 	for _, d := range g.Documents() {
@@ -61,7 +61,7 @@ func Restore(ctx context.Context, meta json.RawMessage, g *store.Generation) (*S
 		d := &Document{Gzip: gzip}
 		malformed = cmp.Or(malformed, json.Unmarshal(stored.Meta, d))
 		var form Form
-		d.Suffix, form, _ = ParseName(stored.Name, storedStem)
+		d.Suffix, form, _ = ParseName(stored.Name, storedStem, webpage.Options{})
 		d.setHeaders()
 		switch {
 		case form == FormFile:

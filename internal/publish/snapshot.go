@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // Names of removed shards keep working for a while.
@@ -119,8 +121,8 @@ var extensions = [...]string{FormXML: ".xml", FormGzip: ".xml.gz", FormText: ".t
 func (f Form) Extension() string { return extensions[f] }
 
 // ParseName returns the suffix and form of the document that a path names. stem is the path of the sitemap without
-// its extension. ok is false if the path names no document.
-func ParseName(path, stem string) (suffix string, form Form, ok bool) {
+// its extension, and beside says which files there are. ok is false if the path names no document.
+func ParseName(path, stem string, beside webpage.Options) (suffix string, form Form, ok bool) {
 	rest, ours := strings.CutPrefix(path, stem)
 	for f, extension := range extensions[:FormFile] {
 		if suffix, found := strings.CutSuffix(rest, extension); ours && found {
@@ -128,7 +130,8 @@ func ParseName(path, stem string) (suffix string, form Form, ok bool) {
 		}
 	}
 	part, isHTML := strings.CutSuffix(rest, ".html")
-	isFile := rest == ".atom" || rest == ".css" || isHTML && (part == "" || isHash(part, 32))
+	isHTML = isHTML && (part == "" || isHash(part, 32))
+	isFile := beside.HTML && isHTML || beside.Feed && rest == ".atom" || beside.Stylesheet && rest == ".css"
 	return rest, FormFile, ours && isFile
 }
 

@@ -39,7 +39,7 @@ func TestParseName(t *testing.T) {
 		{path: "/sitemap-0123456789abc.xml"}, {path: "/sitemap-0123456789AB.xml"}, {path: "/sitemap-0123456789ag.xml"}, {path: "/sitemap-00000\x00000000.xml"},
 		{path: "/sitemap_0123456789ab.xml"}, {path: "/sitemap-0123456789ab"}, {path: "/sitemap-0123456789ab.html"}, {path: "/sitemap-news.xml"},
 	} {
-		suffix, form, ok := ParseName(test.path, "/sitemap")
+		suffix, form, ok := ParseName(test.path, "/sitemap", webpage.Options{HTML: true, Feed: true, Stylesheet: true})
 		if ok != test.ok || ok && (suffix != test.suffix || form != test.form || "/sitemap"+suffix+form.Extension() != test.path) {
 			t.Errorf("%s: got %q, %d, %t, want %q, %d, %t", test.path, suffix, form, ok, test.suffix, test.form, test.ok)
 		}

@@ -26,16 +26,14 @@ type Options struct {
 	// Content-Type. Nil: it is.
 	Wants func(status int, header http.Header) bool
 
-	// Stop cancels the request once no more of the body is kept. Nil: it goes on, and the rest
-	// of the body is dropped.
+	// Stop cancels the request once no more of the body is kept. Nil: it goes on, and the rest of the body is dropped.
 	Stop context.CancelFunc
 
 	// Header is the header that handlers fill in. Nil: a new one.
 	Header http.Header
 }
 
-// Recorder is an [http.ResponseWriter] that records the response. It is not safe for
-// concurrent use.
+// Recorder is an [http.ResponseWriter] that records the response. It is not safe for concurrent use.
 type Recorder struct {
 	Status    int // 0: none was sent yet
 	Body      []byte

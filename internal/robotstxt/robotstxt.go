@@ -1,5 +1,4 @@
-// Package robotstxt adds Sitemap lines to a site's robots.txt, and reads its rules for
-// crawlers.
+// Package robotstxt adds Sitemap lines to a site's robots.txt, and reads its rules for crawlers.
 package robotstxt
 
 import (
@@ -17,10 +16,9 @@ const MaxBody = 500 << 10
 
 const bom = "\xEF\xBB\xBF"
 
-// Merge returns body, a robots.txt, with a line "Sitemap: <url>" for each URL that has none. URLs
-// are absolute and percent-encoded. The lines come last, after a blank line: there they break no
-// group, and all parsers agree about them. A body that is not text, or in an encoding such as
-// UTF-16, is not changed.
+// Merge returns body, a robots.txt, with a line "Sitemap: <url>" for each URL that has none. URLs are absolute and
+// percent-encoded. The lines come last, after a blank line: there they break no group, and all parsers agree about
+// them. A body that is not text, or in an encoding such as UTF-16, is not changed.
 func Merge(body []byte, urls ...string) []byte {
 	present, eol, lines := Sitemaps(body), "\n", ""
 	if bytes.Contains(body, []byte("\r\n")) {
@@ -60,10 +58,9 @@ func Naming(contentType string, body []byte, urls ...string) (merged []byte, mad
 	return Merge(body, urls...), made
 }
 
-// IsHTML reports whether the response to a request for a robots.txt is a page, such as
-// the one that an application shows for all unknown paths. contentType is the value of
-// the Content-Type header. If it is missing, or is plain text or bytes, which servers
-// conclude from the name robots.txt, the first 512 bytes decide as in a browser
+// IsHTML reports whether the response to a request for a robots.txt is a page, such as the one that an application
+// shows for all unknown paths. contentType is the value of the Content-Type header. If it is missing, or is plain text
+// or bytes, which servers conclude from the name robots.txt, the first 512 bytes decide as in a browser
 // (https://mimesniff.spec.whatwg.org/#identifying-a-resource-with-an-unknown-mime-type).
 func IsHTML(contentType string, body []byte) bool {
 	media, _, _ := mime.ParseMediaType(contentType)
@@ -78,9 +75,8 @@ func IsHTML(contentType string, body []byte) bool {
 
 const unspecific = "application/octet-stream"
 
-// isText reports whether a robots.txt may have a Content-Type: text/plain, by RFC 9309,
-// section 2.3; any other text but HTML; and a missing or unspecific one, because crawlers
-// ignore it.
+// isText reports whether a robots.txt may have a Content-Type: text/plain, by RFC 9309, section 2.3; any other text but
+// HTML; and a missing or unspecific one, because crawlers ignore it.
 func isText(contentType string) bool {
 	media, params, _ := mime.ParseMediaType(contentType)
 	charset := strings.ToLower(params["charset"])
@@ -88,9 +84,8 @@ func isText(contentType string) bool {
 		!strings.HasPrefix(charset, "utf-16") && !strings.HasPrefix(charset, "utf-32")
 }
 
-// fields yields the fields of a robots.txt: a lower-case name and a value. Lines end in LF, CR or
-// both. A blank may stand for the colon, as with Google's crawler, but not for sitemaps, which
-// others read, too.
+// fields yields the fields of a robots.txt: a lower-case name and a value. Lines end in LF, CR or both. A blank may
+// stand for the colon, as with Google's crawler, but not for sitemaps, which others read, too.
 func fields(body []byte) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		isEnd := func(r rune) bool { return r == '\n' || r == '\r' }
@@ -107,8 +102,7 @@ func fields(body []byte) iter.Seq2[string, string] {
 	}
 }
 
-// Sitemaps returns the URLs of the Sitemap lines of a robots.txt as they are written, at most
-// 1,000.
+// Sitemaps returns the URLs of the Sitemap lines of a robots.txt as they are written, at most 1,000.
 func Sitemaps(body []byte) []string {
 	var all []string
 	for name, value := range fields(body) {

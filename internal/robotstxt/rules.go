@@ -8,8 +8,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// Rules are the rules of a robots.txt for one crawler (RFC 9309, section 2.2). The zero
-// value allows all.
+// Rules are the rules of a robots.txt for one crawler (RFC 9309, section 2.2). The zero value allows all.
 type Rules struct {
 	rules []pathRule // the first that matches counts
 }
@@ -21,9 +20,8 @@ type pathRule struct {
 	toEnd  bool     // nothing may follow
 }
 
-// ReadRules reads the rules of the groups for a crawler's product token, or else those
-// of the groups for all. Unknown lines do not end a group, and common misspellings are
-// understood, as by Google's crawler.
+// ReadRules reads the rules of the groups for a crawler's product token, or else those of the groups for all. Unknown
+// lines do not end a group, and common misspellings are understood, as by Google's crawler.
 func ReadRules(body []byte, crawler string) Rules {
 	var own, general Rules
 	var isOwn, isGeneral bool // the group so far
@@ -86,8 +84,7 @@ func newPathRule(name, path string) pathRule {
 	return pathRule{name + pattern, len(pattern), pieces, toEnd}
 }
 
-// canonicalPattern returns a rule's path in the form of canonical paths. A $ is
-// encoded, and an encoded * stays so.
+// canonicalPattern returns a rule's path in the form of canonical paths. A $ is encoded, and an encoded * stays so.
 func canonicalPattern(path string) string {
 	var out []byte
 	before := "/x" // of an escape: a path and a query decode others
@@ -119,12 +116,10 @@ var literal = strings.NewReplacer("$", "%24", "*", "%2A")
 // Empty reports whether there are no rules, so that all is allowed.
 func (r *Rules) Empty() bool { return len(r.rules) == 0 }
 
-// Allows reports whether the crawler may request a canonical path, with its query if
-// it has one.
+// Allows reports whether the crawler may request a canonical path, with its query if it has one.
 func (r *Rules) Allows(path string) bool { return !strings.HasPrefix(r.Line(path), "Disallow") }
 
-// Line returns the line that decides about a path, as [Rules.String] writes it; "": none
-// does, so the path is allowed.
+// Line returns the line that decides about a path, as [Rules.String] writes it; "": none does, so the path is allowed.
 func (r *Rules) Line(path string) string {
 	if strings.ContainsAny(path, "*$") {
 		path = literal.Replace(path)
@@ -148,8 +143,7 @@ func (p *pathRule) match(path string) bool {
 	return ok && (!p.toEnd || path == "")
 }
 
-// String returns the rules as lines, the most specific first: equal rules give equal
-// strings.
+// String returns the rules as lines, the most specific first: equal rules give equal strings.
 func (r *Rules) String() string {
 	var out strings.Builder
 	for _, rule := range r.rules {

@@ -1,5 +1,4 @@
-// Package schedule plans recurring runs of one job, such as the refreshes of a site, and lets
-// others request one.
+// Package schedule plans recurring runs of one job, such as the refreshes of a site, and lets others request one.
 package schedule
 
 import (
@@ -35,8 +34,7 @@ func (s *Schedule) Notify() {
 	}
 }
 
-// Wait waits until a run is due; with onDemand, it waits first for Notify or Request. False:
-// ctx has ended.
+// Wait waits until a run is due; with onDemand, it waits first for Notify or Request. False: ctx has ended.
 func (s *Schedule) Wait(ctx context.Context, now func() time.Time, onDemand bool) bool {
 	for wanted := !onDemand; ctx.Err() == nil; {
 		var timer <-chan time.Time
@@ -58,8 +56,7 @@ func (s *Schedule) Wait(ctx context.Context, now func() time.Time, onDemand bool
 	return false
 }
 
-// State returns when the next run is due, whether one is under way, and whether one that has
-// not begun was requested.
+// State returns when the next run is due, whether one is under way, and whether one that has not begun was requested.
 func (s *Schedule) State() (due time.Time, running, requested bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

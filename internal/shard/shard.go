@@ -1,10 +1,9 @@
 // Package shard cuts a site's sorted pages into shards that stay put: adding or
 // removing a page changes the shard it is in, and no other.
 //
-// With a cut every 50,000 pages, one page would move all later shards, and crawlers
-// would fetch them all again. Here a shard begins at a page whose own hash says so,
-// as in content-defined chunking: where the cuts are depends only on the pages near
-// them, and on nothing that would have to be stored.
+// With a cut every 50,000 pages, one page would move all later shards, and crawlers would fetch them all again. Here a
+// shard begins at a page whose own hash says so, as in content-defined chunking: where the cuts are depends only on the
+// pages near them, and on nothing that would have to be stored.
 package shard
 
 import (
@@ -21,8 +20,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// DefaultMaxPages is the protocol's limit for one document
-// (https://www.sitemaps.org/protocol.html#index).
+// DefaultMaxPages is the protocol's limit for one document (https://www.sitemaps.org/protocol.html#index).
 const DefaultMaxPages = 50_000
 
 // idBits is the number of bits of a hash that name a shard: 12 hexadecimal digits. They
@@ -44,27 +42,23 @@ type Options struct {
 
 // Shard is a run of pages that goes into one document.
 type Shard struct {
-	// ID names the shard: the [ID] of its first page, and 0 for the first shard.
-	// It is unique within a site.
+	// ID names the shard: the [ID] of its first page, and 0 for the first shard. It is unique within a site.
 	ID uint64
 
-	// Pages are the shard's pages in order, one at least. They belong to the
-	// receiver.
+	// Pages are the shard's pages in order, one at least. They belong to the receiver.
 	Pages []page.Page
 
 	// Only says that it is the only shard: the site needs no index.
 	Only bool
 }
 
-// ID returns the name of a shard that begins at path: the low 48 bits of the path's
-// xxhash64.
+// ID returns the name of a shard that begins at path: the low 48 bits of the path's xxhash64.
 func ID(path string) uint64 { return xxhash.Sum64String(path) & (1<<idBits - 1) }
 
-// Cut cuts pages, which come in the order of [page.Compare] without duplicates, and
-// calls emit for each shard in order, as soon as it is complete. It holds the pages of
-// one shard or, if that has to be cut again, of the piece; and the first MaxPages until
-// it is known that not all fit into one shard. The error is ErrOrder, ctx's, or the
-// first of pages or emit.
+// Cut cuts pages, which come in the order of [page.Compare] without duplicates, and calls emit for each shard in order,
+// as soon as it is complete. It holds the pages of one shard or, if that has to be cut again, of the piece; and the
+// first MaxPages until it is known that not all fit into one shard. The error is ErrOrder, ctx's, or the first of pages
+// or emit.
 func Cut(ctx context.Context, pages iter.Seq2[page.Page, error], o Options, emit func(Shard) error) error {
 	c, last := newCutter(o, emit), ""
 	for p, err := range pages {
@@ -123,8 +117,7 @@ func (c *cutter) add(p page.Page) (err error) {
 	return err
 }
 
-// startSplit emits the complete pieces of what was held back until it was known
-// that the site needs several shards.
+// startSplit emits the complete pieces of what was held back until it was known that the site needs several shards.
 func (c *cutter) startSplit() (err error) {
 	c.split = true
 	for i := 1; i < len(c.pages) && err == nil; i++ {
@@ -162,9 +155,8 @@ func (c *cutter) cut(from, to int) error {
 	return c.cut(at, to)
 }
 
-// lowest is the page of the middle three quarters of [from, to) with the lowest
-// hash: the page that another piece around it would most likely be cut at, too.
-// There are two pages at least, and it is not the first.
+// lowest is the page of the middle three quarters of [from, to) with the lowest hash: the page that another piece
+// around it would most likely be cut at, too. There are two pages at least, and it is not the first.
 func (c *cutter) lowest(from, to int) int {
 	eighth := (to - from) / 8
 	at := from + max(eighth, 1)

@@ -8,10 +8,9 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// gzipLevel is the compression level of [Gzip]. Against level 5 it takes up to a
-// quarter more time and makes 2 to 21% fewer bytes, the more the likelier pages
-// changed together; level 7 takes twice the time. A shard is compressed once, and
-// then held in memory and sent many times.
+// gzipLevel is the compression level of [Gzip]. Against level 5 it takes up to a quarter more time and makes 2 to 21%
+// fewer bytes, the more the likelier pages changed together; level 7 takes twice the time. A shard is compressed once,
+// and then held in memory and sent many times.
 const gzipLevel = 6
 
 // A gzip.Writer holds over a megabyte of tables.

@@ -8,17 +8,14 @@ import (
 	"strings"
 )
 
-// maxLine bounds what a line of a document has up to its extensions: a URL that may
-// be listed has at most 2,047 characters of at most 6 bytes each, and all else comes
-// to some 130. Extensions may be megabytes.
+// maxLine bounds what a line of a document has up to its extensions: a URL that may be listed has at most 2,047
+// characters of at most 6 bytes each, and all else comes to some 130. Extensions may be megabytes.
 const maxLine = 64 << 10
 
-// WriteText writes the URLs of a document to w, one a line with a line feed behind
-// each, as the protocol's text form wants them
-// (https://www.sitemaps.org/protocol.html#otherformats). The document is one that
-// [Encoder.URLSet] wrote, uncompressed; the error of one that ends too early is
-// [io.ErrUnexpectedEOF]. The bytes written for a whole document are the sum of
-// [TextSize].
+// WriteText writes the URLs of a document to w, one a line with a line feed behind each, as the protocol's text form
+// wants them (https://www.sitemaps.org/protocol.html#otherformats). The document is one that [Encoder.URLSet] wrote,
+// uncompressed; the error of one that ends too early is [io.ErrUnexpectedEOF]. The bytes written for a whole document
+// are the sum of [TextSize].
 func WriteText(w io.Writer, document io.Reader) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	for loc, err := range locs(document) {

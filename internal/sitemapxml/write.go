@@ -43,16 +43,14 @@ const (
 	extensionNamespaces = `" xmlns:xhtml="http://www.w3.org/1999/xhtml" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1`
 )
 
-// The elements of every change frequency and priority, whole; "" for those that
-// say nothing or do not exist.
+// The elements of every change frequency and priority, whole; "" for those that say nothing or do not exist.
 var (
 	freqElements [256]string
 	prioElements [256]string
 )
 
-// What a byte of a URL becomes in a document; "": it stays. Page paths come
-// percent-encoded, so that usually only "&" and "'" need anything. But whatever
-// comes, the document stays well-formed and no white space gets into a loc: other
+// What a byte of a URL becomes in a document; "": it stays. Page paths come percent-encoded, so that usually only "&"
+// and "'" need anything. But whatever comes, the document stays well-formed and no white space gets into a loc: other
 // bytes that no URL has are percent-encoded one by one (RFC 3986, section 2.1).
 //
 // Only the named entities are used: some readers do not decode numeric ones.
@@ -119,9 +117,8 @@ type Encoder struct {
 //	<url><loc>https://example.com/</loc><xhtml:link rel="alternate" hreflang="de" href="https://example.com/de"/><image:image><image:loc>https://example.com/a.png</image:loc></image:image></url>
 //	</urlset>
 //
-// The URL of a page is the base followed by its path. The bytes come in pieces of some
-// 64 KiB, so w needs no buffer; size counts them. URLSet does not check the protocol's
-// bounds: see [Encoder.Bound].
+// The URL of a page is the base followed by its path. The bytes come in pieces of some 64 KiB, so w needs no buffer;
+// size counts them. URLSet does not check the protocol's bounds: see [Encoder.Bound].
 func (e Encoder) URLSet(w io.Writer, pages []page.Page) (size int64, err error) {
 	namespaces := e.Schema.Namespace()
 	if e.Extended {
@@ -130,8 +127,7 @@ func (e Encoder) URLSet(w io.Writer, pages []page.Page) (size int64, err error) 
 	return e.write(w, layout{urlSetOpen + namespaces + rootEnd, urlSetClose, urlOpen, urlClose}, pages)
 }
 
-// Index writes the document that lists other documents, as [Encoder.URLSet] does. Their
-// paths are absolute URLs:
+// Index writes the document that lists other documents, as [Encoder.URLSet] does. Their paths are absolute URLs:
 //
 //	<?xml version="1.0" encoding="UTF-8"?>
 //	<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">

@@ -119,8 +119,7 @@ const (
 	Sources Flags = 0xffff << 16 // [page.Page.Sources]
 )
 
-// Bounds of a chunk. The record that reaches maxChunkBytes may exceed it by some MiB: the crawl bounds its
-// strings.
+// Bounds of a chunk. The record that reaches maxChunkBytes may exceed it by some MiB: the crawl bounds its strings.
 const (
 	maxChunkRecords = 1 << 14
 	maxChunkBytes   = 3 << 20

@@ -1,5 +1,4 @@
-// Package urllist reads the pages of lists, which have one URL and optional hints a line, and of
-// existing sitemaps.
+// Package urllist reads the pages of lists, which have one URL and optional hints a line, and of existing sitemaps.
 package urllist
 
 import (

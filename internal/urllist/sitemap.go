@@ -52,11 +52,10 @@ type Reader struct {
 	stopped   error // by Yield
 }
 
-// Read reads any form of a sitemap: lines as [ParseLine] takes them, of at most 64 KiB; a urlset; or a
-// sitemapindex, whose documents it opens. Each may be compressed by gzip
-// (https://www.sitemaps.org/protocol.html), and in UTF-16 where a byte order mark says so. The errors are
-// Yield's, ctx's and those of reading. Documents of an index that cannot be read are errors, too, returned
-// together after all others were read.
+// Read reads any form of a sitemap: lines as [ParseLine] takes them, of at most 64 KiB; a urlset; or a sitemapindex,
+// whose documents it opens. Each may be compressed by gzip (https://www.sitemaps.org/protocol.html), and in UTF-16
+// where a byte order mark says so. The errors are Yield's, ctx's and those of reading. Documents of an index that
+// cannot be read are errors, too, returned together after all others were read.
 func (s *Reader) Read(ctx context.Context, r io.Reader) error { return s.read(ctx, r, 0) }
 
 // read reads a document, and those that it names.

@@ -2,8 +2,7 @@ package wait
 
 import "context"
 
-// Slots is a counting semaphore, such as for how many goroutines compute at a time; nil: there is
-// no bound.
+// Slots is a counting semaphore, such as for how many goroutines compute at a time; nil: there is no bound.
 type Slots chan struct{}
 
 // NewSlots returns n slots.
