@@ -413,28 +413,40 @@ func (b *tab) wantColumns(row string, rows int) {
 // TestLargeSitemap opens a document of as many pages as one may have.
 func TestLargeSitemap(t *testing.T) {
 	installed(t)
-	const pages = 50_000
-	var list strings.Builder
+	const pages, fewer = 50_000, 5000
+	var list, sites strings.Builder
 	for i := range pages {
-		fmt.Fprintf(&list, harness.Local+"/folder-%03d/page-%05d.html 2024-05-06\n", i/100, i)
+		fmt.Fprintf(&list, "/folder-%03d/page-%05d.html 2024-05-06\n", i/100, i)
 	}
-	const large = harness.Local + " {\nsitemap {\ncrawl off\nurls {dir}/list.txt\nmax_urls %d\nstylesheet %s\n}\nroot * {dir}/site\nfile_server\n}"
+	for _, site := range []struct {
+		port       string
+		pages      int
+		stylesheet string
+	}{{"{port}", pages, "on"}, {"{more}", fewer, "on"}, {"{tls}", fewer, "off"}} {
+		fmt.Fprintf(&sites, "http://localhost:%s {\nsitemap {\ncrawl off\nurls {dir}/list.txt\nmax_urls %d\nstylesheet %s\n}\nroot * {dir}/site\nfile_server\n}\n",
+			site.port, site.pages, site.stylesheet)
+	}
 	s := harness.Prepare(t, map[string]string{"site/favicon.ico": "icon"})
-	s.WriteRaw("list.txt", s.Expand(list.String()))
-	s.Load(fmt.Sprintf(large, pages, "on"))
+	s.WriteRaw("list.txt", list.String())
+	s.Load(sites.String())
 	b := open(s)
-	load := func(rows int) time.Duration {
+	load := func(port string, rows int) time.Duration {
 		t.Helper()
-		b.Eventually(func() bool { return len(b.Locs(harness.Local+"/sitemap.xml")) == rows }, b.SitemapLog)
+		url := "http://localhost:" + port + "/sitemap.xml"
+		for until := time.Now().Add(patience); s.Get(url).StatusCode != 200; {
+			if time.Now().After(until) {
+				t.Fatalf("no %s\n%s", url, s.SitemapLog())
+			}
+		}
 		begun := time.Now()
-		b.visit("/sitemap.xml")
+		b.do(chromedp.Navigate(s.Expand(url)))
 		took := time.Since(begun)
 		if got := eval[int](b, `document.getElementsByTagNameNS("http://www.sitemaps.org/schemas/sitemap/0.9", "loc").length`); got != rows {
 			t.Errorf("got %d rows, want %d", got, rows)
 		}
 		return took
 	}
-	took := load(pages)
+	took := load("{port}", pages)
 	begun := time.Now()
 	height := eval[float64](b, `scrollTo(0, document.documentElement.scrollHeight), document.querySelector("url:last-child").getBoundingClientRect().bottom`)
 	if height <= 0 || height > 900 {
@@ -442,9 +454,5 @@ func TestLargeSitemap(t *testing.T) {
 	}
 	b.wantQuiet()
 	t.Logf("%d rows in %s, scrolled down in %s", pages, took, time.Since(begun))
-	const fewer = 5000
-	b.Reload(fmt.Sprintf(large, fewer, "on"))
-	styled := load(fewer)
-	b.Reload(fmt.Sprintf(large, fewer, "off"))
-	t.Logf("%d rows in %s, in %s without a stylesheet", fewer, styled, load(fewer))
+	t.Logf("%d rows in %s, in %s without a stylesheet", fewer, load("{more}", fewer), load("{tls}", fewer))
 }
