@@ -203,5 +203,3 @@ func (f *siteFetcher) Fetch(ctx context.Context, r crawl.Request) (*crawl.Respon
 	}
 	return res, err
 }
-
-var _ crawl.Fetcher = (*siteFetcher)(nil)

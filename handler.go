@@ -27,13 +27,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		want, prefix, ok = h.wants(r) // again, now that the mounts are known
 	}
 	p, own := probeOf(r)
-	if ok && want.key != "" {
-		if !own && h.serveKey(w, r, want.key, prefix) {
-			return nil
-		}
-		ok = false
+	if ok && want.key != "" && !own && h.serveKey(w, r, want.key, prefix) {
+		return nil
 	}
-	switch {
+	switch ok = ok && want.key == ""; {
 	case ok && own:
 		return h.serveProbe(p, w, r, next, want)
 	case ok && want.robots:
@@ -60,15 +57,12 @@ func (w wanted) String() string {
 	case w.robots:
 		return "robots"
 	case w.form == publish.FormFile:
-		return fileLabels[path.Ext(w.suffix)]
+		return map[string]string{".html": "html", ".atom": "feed", ".css": "stylesheet"}[path.Ext(w.suffix)]
 	case w.suffix != "":
 		return "shard"
 	}
 	return "sitemap"
 }
-
-// fileLabels are the names in metrics of what is beside the XML, by extension.
-var fileLabels = map[string]string{".html": "html", ".atom": "feed", ".css": "stylesheet"}
 
 // match returns the document that a decoded path names. ok is false if it names none.
 func (h *Handler) match(path string) (wanted, bool) {
@@ -146,8 +140,7 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 	return err
 }
 
-// hasStylesheet reports whether the site has a stylesheet itself at the path of a request. Ours,
-// which is on by default, must not take its place.
+// hasStylesheet reports whether the site has its own stylesheet at a request's path: ours, on by default, gives way.
 func hasStylesheet(r *http.Request, next caddyhttp.Handler) bool {
 	r, rec := r.Clone(r.Context()), recorder.New(recorder.Options{})
 	r.Method, r.Header, r.Body, r.ContentLength = http.MethodGet, make(http.Header), http.NoBody, 0

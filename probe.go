@@ -234,9 +234,8 @@ func (h *Handler) serveProbe(p *probe, w http.ResponseWriter, r *http.Request, n
 	return nil
 }
 
-// locate finds the site's files. The root is that of the request if a file server uses it, else that
-// of the only file server in the prefix; never the working directory, which is file_server's default.
-// rooted says that the root was set before this handler, and so for all requests.
+// locate finds the site's files: in the root of the request if a file server uses it, else in that of the only file
+// server in the prefix; never in the working directory. rooted: the root was set before this handler, for all requests.
 func (s mounts) locate(r *http.Request, prefix string, rooted bool) (at siteFiles) {
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	host, _ := origin.CleanHost(r.Host)

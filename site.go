@@ -86,9 +86,8 @@ func (h *Handler) setListener(listener address) {
 	h.listener.host = h.mounts.representativeHost(origin.HostOf(h.settings.base), h.listener.prefix)
 }
 
-// idOf returns the site that a request is for: with a base URL, always the same one. The error is
-// errNoHost. A forwarded host counts only if the matchers name no hosts, or name that one: else a
-// cache could be poisoned with a foreign Sitemap line.
+// idOf returns the site that a request is for, with a base URL always the same one, or errNoHost. A forwarded host
+// counts only if the matchers name no hosts, or that one: else it could poison a cache with a foreign Sitemap line.
 func (h *Handler) idOf(r *http.Request, prefix string) (siteID, error) {
 	id := siteID{h, h.listener}
 	if h.settings.base != "" {
