@@ -447,6 +447,8 @@ func (s *site) report(r report.Refresh, begun time.Time, took time.Duration) {
 	r.Log(s.logger, s.handler.logger.With(zap.String("site", s.url())), last, before)
 	if r.Err == nil {
 		s.logProbed(&r, last)
+		isMissing := s.handler.Feed && r.Pages > 0 && last.Pending == 0 && s.state.published.Load().Find(feedSuffix) == nil
+		s.logger.OnceIf(isMissing, zap.WarnLevel, "feed", "there is no feed yet, as no page has a date: declare dates in the pages, or set 'lastmod mtime'")
 	}
 	if (last.Result == report.Failed || last.Result == report.HeldBack) && (last.Result != before.Result || last.Reason != before.Reason) {
 		s.app.events.announce(s, "sitemap_refresh_failed", map[string]any{"reason": last.Reason})

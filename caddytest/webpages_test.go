@@ -170,6 +170,7 @@ func TestWebPagesTurnedOn(t *testing.T) {
 		if !isOurs("/sitemap.css") || isOurs("/sitemap.atom") || strings.Contains(s.Get(harness.Local+"/sitemap.html").Text+s.Get(harness.Local+"/robots.txt").Text, ".atom") {
 			t.Error("the stylesheet is missing, or there is a feed of pages without dates, or a link to it")
 		}
+		s.Logged(`"level":"warn"`, "there is no feed yet")
 		s.Load(off)
 		s.Eventually(func() bool { return !strings.Contains(s.Get(harness.Local+"/sitemap.xml").Text, "stylesheet") }, s.SitemapLog)
 		if isOurs("/sitemap.css") {
