@@ -69,7 +69,6 @@ func TestMergeSeveral(t *testing.T) {
 		{"the sitemap is there", line + "Disallow:\n", line + "Disallow:\n\n" + feedLine},
 		{"the feed is there", feedLine, feedLine + "\n" + line},
 		{"both are there", feedLine + "Disallow:\n" + line, feedLine + "Disallow:\n" + line},
-		{"not text", "\x00", "\x00"},
 	} {
 		got := Merge([]byte(test.body), sitemap, feed)
 		if again := Merge(got, sitemap, feed); string(got) != test.want || !bytes.Equal(again, got) {
