@@ -24,7 +24,7 @@ var hostile = map[string][2]string{
 	"/javascript:alert(1)":     {"javascript:alert(1)", "javascript:alert(1)"},
 	"/long":                    {strings.Repeat("<b>+&", 2000), strings.Repeat("<b>+&", 40)[:199] + "…"},
 	"/script":                  {"</title><script>alert(1)</script>", "</title><script>alert(1)</script>"},
-	"/template":                {"{{.Host}} ${1} `", "{{.Host}} ${1} `"},
+	"/template":                {"{{{.Host}} ${1} `", "{{{.Host}} ${1} `"},
 	"/%3Cscript%3E/%E2%80%AE/": {"", "/<script>//"},
 	"/z":                       {"\xff\xfe", "\uFFFD\uFFFD"},
 }

@@ -194,5 +194,6 @@ func nameAt(path string, level int) string {
 
 // escapedSize is how many bytes a text has in HTML.
 func escapedSize(text string) int {
-	return len(template.HTMLEscapeString(text)) + strings.Count(text, "+")*len("#43;") // package template escapes these, too
+	more := strings.Count(text, "+")*len("#43;") + strings.Count(text, "{{")*len("&#123") // which view.body escapes, too
+	return len(template.HTMLEscapeString(text)) + more
 }

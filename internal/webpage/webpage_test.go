@@ -169,6 +169,9 @@ func checkDocument(t testing.TB, d Document, root *html.Node) {
 	if d.Type != "text/html; charset=utf-8" || len(d.ETag) < 8 || !strings.HasPrefix(d.Policy, "default-src 'none'; ") {
 		t.Errorf("got type %q, ETag %q, policy %q", d.Type, d.ETag, d.Policy)
 	}
+	if bytes.Contains(d.Body(), []byte("{{")) {
+		t.Error("Caddy's templates, around the handler, would execute a text")
+	}
 	inline := map[string]int{}
 	for n := range root.Descendants() {
 		switch {
