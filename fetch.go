@@ -153,8 +153,7 @@ func recorded(w *recorder.Recorder, r *http.Request, err error) *crawl.Response 
 	return &crawl.Response{Status: w.Status, Header: header, Body: w.Body, Truncated: w.Truncated, Proxied: proxied, Unhandled: unhandled}
 }
 
-// statusOf returns the status that Caddy sends after a handler returned err, which may be nil, and
-// sent no status itself.
+// statusOf returns the status that Caddy sends after a handler returned err, which may be nil, and sent none itself.
 func statusOf(err error) int {
 	var herr caddyhttp.HandlerError
 	switch {

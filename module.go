@@ -147,8 +147,7 @@ type Handler struct {
 	// say, such as the modification times of files; `off` is none. Default: `auto`.
 	LastMod string `json:"lastmod,omitempty"`
 
-	// What to do with a page whose canonical is another page: `respect` leaves it out, `ignore`
-	// lists it. Default: `respect`.
+	// A page whose canonical is another one: `respect` leaves it out, `ignore` lists it. Default: `respect`.
 	Canonical string `json:"canonical,omitempty"`
 
 	// What to do with pages without incoming links: `list` or `omit` them. The log names the first

@@ -288,8 +288,7 @@ func rootVar(r *http.Request) string {
 	return root
 }
 
-// checkSetup warns once of a likely mistake: requests for robots.txt do not reach the handler, or URLs
-// have the wrong scheme.
+// checkSetup warns once if requests for robots.txt do not reach the handler, or URLs seem to have the wrong scheme.
 func (s *site) checkSetup() {
 	set, probed := &s.handler.settings, s.probed.Load()
 	if probed == nil || probed.blocked != "" || s.main.Load() != nil {

@@ -23,8 +23,7 @@ func (h *Handler) serveRobots(w http.ResponseWriter, r *http.Request, next caddy
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return next.ServeHTTP(w, r)
 	}
-	// Whatever is wrong with the request is for the next handler to say, since a
-	// robots.txt that fails keeps crawlers out.
+	// Whatever is wrong with the request, the next handler says: a robots.txt that fails keeps crawlers out.
 	s, err := h.app.siteOf(h, r, "")
 	if err != nil {
 		return next.ServeHTTP(w, r)

@@ -289,8 +289,7 @@ func (r *refreshRun) confirm(published *publish.Snapshot, out *report.Refresh) (
 		reason = "less than half of the pages would be left"
 	default:
 		for status := range indexing.StatusCount {
-			// Pages that no source names any more were taken away by somebody: only the loss
-			// of half of all is suspicious.
+			// That no source names a page any more was somebody's doing: only the loss of half of all is suspicious.
 			if n := out.Selected.Regressed[status]; status != indexing.Absent && n > 0 && 5*n > pagesOf(published) {
 				reason = fmt.Sprintf("more than a fifth of the pages would go at once: %s", status)
 				break

@@ -121,8 +121,7 @@ func (i *identity) docPath(suffix, extension string) string {
 	return i.docPrefix + strings.TrimSuffix(i.handler.settings.path, ".xml") + suffix + extension
 }
 
-// internalPath returns a path of the site's URLs as the server knows it, which may have another prefix than
-// a proxy in front.
+// internalPath returns a path of the site's URLs as the server knows it: a proxy in front may have another prefix.
 func (i *identity) internalPath(path string) string {
 	if rest, ok := strings.CutPrefix(path, i.prefix+"/"); ok {
 		return i.id.prefix + "/" + rest

@@ -236,8 +236,7 @@ func (r *Refresh) result() (warnings []string, leftOut map[string]int) {
 	return warnings[:min(len(warnings), 20)], maps.Clone(r.leftOut)
 }
 
-// clearOldWarnings lets warnings be logged again that this refresh did not have. It is called
-// once all sources were read.
+// clearOldWarnings lets warnings be logged again that this refresh did not have, once all sources were read.
 func (r *Refresh) clearOldWarnings() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

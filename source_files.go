@@ -44,8 +44,7 @@ type SourceFiles struct {
 	// The folder on disk. Placeholders are replaced. Default: the root of the site.
 	Root string `json:"root,omitempty"`
 
-	// The URL folder at which the root is served. Several roots can make one site. Default: the path
-	// prefix of the site.
+	// The URL folder of the root: several roots can make one site. Default: the path prefix of the site.
 	At string `json:"at,omitempty"`
 
 	// Patterns of URL paths that are documents, besides `*.html`, `*.htm` and `*.xhtml`. Default: none.

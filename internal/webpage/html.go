@@ -74,6 +74,7 @@ func sectionsOf(rows []row) (sections []section) {
 
 func (v view) body() []byte {
 	var b bytes.Buffer
-	_ = compiled.Execute(&b, v)                                         // a buffer returns no errors, and the template is tested
-	return bytes.ReplaceAll(b.Bytes(), []byte("{{"), []byte("{&#123;")) // Caddy's templates may be around the handler
+	_ = compiled.Execute(&b, v) // a buffer returns no errors, and the template is tested
+	// Caddy's templates, which may be around the handler, execute what is in two braces.
+	return bytes.ReplaceAll(b.Bytes(), []byte("{{"), []byte("{&#123;"))
 }

@@ -97,14 +97,14 @@ func (t *tree) place() {
 			t.folder = &folder{path: path, name: nameAt(path, 0), parent: f, depth: f.depth + 1}
 		}
 		r.Folder = t.folder.path
-		t.put(t.folder, r)
+		t.put(r)
 	}
 	t.held.rows = t.held.rows[:0]
 }
 
-func (t *tree) put(f *folder, rows ...row) {
-	f.add(rows...)
-	t.cut(f, &f.list, 1)
+func (t *tree) put(rows ...row) {
+	t.folder.add(rows...)
+	t.cut(t.folder, &t.folder.list, 1)
 }
 
 // close leaves a folder after its last page.
@@ -119,7 +119,7 @@ func (t *tree) close() {
 			rows[i].Folder = t.folder.path
 		}
 	}
-	t.put(t.folder, rows...)
+	t.put(rows...)
 }
 
 // hasDocument reports whether a folder is known to have a document of its own.

@@ -3,6 +3,7 @@
 package webpage
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -95,12 +96,7 @@ func (b *Builder) Finish() {
 }
 
 // titleOf is the title of a page; "": its path stands for it.
-func titleOf(p page.Page) string {
-	if p.Extensions == nil {
-		return ""
-	}
-	return p.Extensions.Title
-}
+func titleOf(p page.Page) string { return cmp.Or(p.Extensions, new(page.Extensions)).Title }
 
 // dateOf returns when a page changed; ok is false if that is not known. RFC 3339 has years of four digits.
 func dateOf(p page.Page) (t time.Time, ok bool) {
