@@ -295,7 +295,8 @@ func (s *site) checkSetup() {
 		return
 	}
 	if set.robots && probed.robots.unseen {
-		s.logger.Once(zap.WarnLevel, "unseen", "requests for /robots.txt do not reach the sitemap handler: add this line to the file", zap.String("line", "Sitemap: "+s.sitemapURL()))
+		s.logger.Once(zap.WarnLevel, "unseen", "requests for /robots.txt do not reach the sitemap handler: add this line to the file",
+			zap.String("line", "Sitemap: "+strings.Join(s.namedURLs(s.state.published.Load()), "\nSitemap: ")))
 	}
 	if s.id.scheme == "http" && set.base == "" && strings.Contains(s.id.host, ".") && certmagic.SubjectQualifiesForPublicCert(s.id.host) && !trustsProxies(s.handler.server) {
 		s.logger.Once(zap.WarnLevel, "http", "the sitemap of a public host lists http URLs: if a proxy in front terminates TLS, set 'base_url' or 'trusted_proxies'")

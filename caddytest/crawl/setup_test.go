@@ -250,8 +250,8 @@ func TestSitesWarnings(t *testing.T) {
 			locs: map[string][]string{"http://localhost:{port}/sitemap.xml": harness.Below(harness.Local, harness.PagesOfA)},
 		},
 		"a matcher that hides robots.txt": {
-			caddyfile: "{origin} {\n root {dir}/a\n sitemap /sitemap*\n file_server\n}",
-			want:      []string{"requests for /robots.txt do not reach", `"line":"Sitemap: http://localhost:{port}/sitemap.xml"`},
+			caddyfile: "{origin} {\n root {dir}/a\n sitemap /sitemap* {\n feed\n lastmod mtime\n }\n file_server\n}",
+			want:      []string{"requests for /robots.txt do not reach", `"line":"Sitemap: http://localhost:{port}/sitemap.xml\nSitemap: http://localhost:{port}/sitemap.atom"`},
 			locs:      map[string][]string{"http://localhost:{port}/sitemap.xml": harness.Below(harness.Local, harness.PagesOfA)},
 		},
 		"handle_path": {
