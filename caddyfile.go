@@ -67,10 +67,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 }
 
 func (h *Handler) options([]string) option.Options {
-	const (
-		inRule     = "write it into a rule: rule /news/* { changefreq daily }"
-		inIndexNow = "write it into the block of indexnow"
-	)
+	const inRule, inIndexNow = "write it into a rule: rule /news/* { changefreq daily }", "write it into the block of indexnow"
 	crawlOff, key := false, ""
 	all := option.Options{
 		{Name: "path", Usage: "<path>", To: &h.Path},
