@@ -17,6 +17,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
@@ -60,24 +61,27 @@ type IndexNow struct {
 
 // compileAnnouncements checks the settings of what is announced, and to whom.
 func (h *Handler) compileAnnouncements(c *option.Checker) {
-	config := announce.Config{Pings: h.Ping, Hubs: h.Hubs}
+	var config announce.Config
+	var endpoints []string
 	if i := h.IndexNow; i != nil {
 		c.Refuse(h.settings.crawl.Off, "crawl is off: indexnow needs fetched pages: remove 'crawl off', or indexnow")
 		c.Refuse(i.Key != "" && !announce.IsKey(i.Key), "indexnow '%s': a key has 8 to 128 letters, digits and dashes; indexnow alone makes one; without it, nothing is sent", i.Key)
 		c.InRange("indexnow daily", i.Daily, 1, 1_000_000)
-		config.Key, config.Endpoints, config.Daily = i.Key, i.Endpoints, i.Daily
-		if len(i.Endpoints) == 0 {
-			config.Endpoints = []string{announce.DefaultEndpoint}
+		config.Key, config.Daily, endpoints = i.Key, i.Daily, i.Endpoints
+		if len(endpoints) == 0 {
+			endpoints = []string{announce.DefaultEndpoint}
 		}
 	}
 	for _, of := range []struct {
 		option string
 		kind   announce.Kind
 		urls   []string
-	}{{"indexnow endpoint", announce.IndexNow, config.Endpoints}, {"ping", announce.Ping, h.Ping}, {"hub", announce.Hub, h.Hubs}} {
+	}{{"indexnow endpoint", announce.IndexNow, endpoints}, {"ping", announce.Ping, h.Ping}, {"hub", announce.Hub, h.Hubs}} {
 		for _, url := range of.urls {
-			err := announce.Check(of.kind, url)
+			t := announce.Target{Kind: of.kind, URL: url}
+			err := t.Check()
 			c.Refuse(err != nil, "%s '%s': %w", of.option, url, err)
+			config.Targets = append(config.Targets, t)
 		}
 	}
 	h.settings.announce = config
@@ -97,7 +101,8 @@ func (s *site) announces() bool {
 	return (h.IndexNow != nil || len(h.Ping)+len(h.Hubs) > 0) && !s.onDemand && s.app.building == nil
 }
 
-// announcements returns what the site announces, and loads it at first; nil: nothing, or it cannot be loaded yet.
+// announcements returns what the site announces, and loads it at first; nil: nothing, or it cannot be loaded. Without what
+// is stored the site would get another key.
 func (s *site) announcements(ctx context.Context) *announce.Queue {
 	st := s.state
 	if !s.announces() {
@@ -106,58 +111,30 @@ func (s *site) announcements(ctx context.Context) *announce.Queue {
 	if q := st.queue.Load(); q != nil {
 		return q
 	}
-	ctx, cancel := context.WithTimeout(ctx, queuePatience)
-	defer cancel()
-	if st.loading.Take(ctx) {
-		wait.OrLeave(ctx, 0, func() {
-			defer st.loading.Release()
-			if st.queue.Load() == nil {
-				s.loadAnnouncements(ctx)
-			}
-		})
+	data, err := st.queued.Load(ctx)
+	fails := err != nil && !errors.Is(err, fs.ErrNotExist)
+	if s.logger.OnceIf(fails && s.ctx.Err() == nil, zap.WarnLevel, "announcements", "announcements wait: they cannot be loaded", zap.Error(err)); fails {
+		return nil
+	}
+	q, damage := announce.New(data, s.announceConfig())
+	if st.queue.CompareAndSwap(nil, q) && damage != nil {
+		aside, err := st.queued.SetAside(ctx, data)
+		s.logger.Warn("the stored announcements are damaged: they are set aside", zap.String("key", aside), zap.Error(damage), zap.NamedError("aside", err))
 	}
 	return st.queue.Load()
-}
-
-// loadAnnouncements loads what waits to be announced. Without what is stored the site would get another key.
-func (s *site) loadAnnouncements(ctx context.Context) {
-	st, data, err := s.state, []byte(nil), fs.ErrNotExist
-	if st.storage != nil {
-		data, err = st.storage.Load(ctx, st.queueKey)
-	}
-	fails := err != nil && !errors.Is(err, fs.ErrNotExist)
-	if s.logger.OnceIf(fails, zap.WarnLevel, "announcements", "announcements wait: they cannot be loaded", zap.Error(err)); fails {
-		return
-	}
-	q, err := announce.New(data, s.announceConfig())
-	if err != nil {
-		aside := st.queueKey + ".damaged"
-		s.logger.Warn("the stored announcements are damaged: they are set aside", zap.String("key", aside), zap.Error(err), zap.NamedError("aside", st.storage.Store(ctx, aside, data)))
-	}
-	st.queue.Store(q)
 }
 
 // announceConfig returns what the site announces, and to whom.
 func (s *site) announceConfig() announce.Config {
 	c := s.handler.settings.announce
 	c.Origin, c.Prefix, c.Sitemap = s.origin, cmp.Or(s.handler.settings.prefix, s.prefix), s.sitemapURL()
-	if s.handler.Feed {
-		c.Feed = s.origin + s.docPath(feedSuffix, "")
-	}
+	c.Feed = s.origin + s.docPath(feedSuffix, "")
 	return c
-}
-
-// saveQueue stores what waits to be announced.
-func (s *site) saveQueue(ctx context.Context, data []byte) error {
-	if s.state.storage == nil {
-		return nil
-	}
-	return s.state.storage.Store(ctx, s.state.queueKey, data)
 }
 
 // runAnnouncements sends what is due, until the site is stopped.
 func (s *site) runAnnouncements() {
-	if s.announces() && s.handler.IndexNow != nil && !announce.IsPublic(s.origin) {
+	if s.announces() && s.handler.IndexNow != nil && !origin.IsPublic(s.origin) {
 		s.logger.Info("changes are not announced by IndexNow: the host is not public")
 	}
 	select {
@@ -167,32 +144,25 @@ func (s *site) runAnnouncements() {
 	for s.announces() && s.ctx.Err() == nil {
 		if q := s.announcements(s.ctx); q != nil {
 			q.Run(s.ctx, &announce.Runner{
-				Config: s.announceConfig(), Client: s.app.announcer.For(s.fetchKeyFile), Now: s.app.now,
+				Config: s.announceConfig(), Client: s.app.announcer, Now: s.app.now,
 				Paused: func() bool { return s.main.Load() != nil || latest.Load() > s.app.number },
-				Gone:   s.isGone, Save: s.saveQueue, Done: s.announced,
+				Fetch:  s.fetchAnnounced, Save: s.state.queued.Save, Done: s.announced,
 			})
 		}
 		wait.Within(queueRetry, s.ctx.Done())
 	}
 }
 
-// fetchKeyFile requests the key file as a visitor does.
-func (s *site) fetchKeyFile(ctx context.Context, url string) (status int, body []byte, err error) {
-	path := s.internalPath(strings.TrimPrefix(url, s.origin))
-	res, err := s.fetcher.server.fetch(ctx, request{Request: crawl.Request{Path: path, Limit: 1 << 10}, origin: s.internalOrigin, abandoned: &s.handler.abandoned, visitor: true})
+// fetchAnnounced requests the key file, or a page that may be gone. Upstreams are requested at the pace of the crawl.
+func (s *site) fetchAnnounced(ctx context.Context, path string) (status int, body []byte, err error) {
+	res, err := s.fetcher.Fetch(ctx, crawl.Request{Path: path, Limit: 1 << 10})
 	if err != nil {
 		return 0, nil, err
 	}
-	return res.Status, res.Body, nil
-}
-
-// isGone reports whether a page returns 404 or 410. Upstreams are requested at the pace of the crawl.
-func (s *site) isGone(ctx context.Context, path string) bool {
-	res, err := s.fetcher.Fetch(ctx, crawl.Request{Path: path})
-	if err == nil && res.Proxied {
+	if res.Proxied {
 		s.handler.limiter.Wait(ctx, nil)
 	}
-	return err == nil && (res.Status == http.StatusNotFound || res.Status == http.StatusGone)
+	return res.Status, res.Body, nil
 }
 
 // announced logs, counts and emits what came of an announcement.
@@ -216,35 +186,26 @@ func (s *site) announced(job *announce.Job, o announce.Outcome, t announce.Statu
 // queueChanges queues what a publication changed, in place of another one. It is stored before the records, which
 // else would not tell it again. asBefore: both were selected by the same settings, which else change dates.
 func (r *refreshRun) queueChanges(ctx context.Context, published *publish.Snapshot, out *report.Refresh, asBefore bool) {
+	ctx, cancel := context.WithTimeout(ctx, queuePatience)
+	defer cancel()
 	q := r.announcements(ctx)
 	if q == nil {
 		return
 	}
-	changes := out.Selected.Changes
-	if !asBefore {
-		changes.Changed = indexing.List[indexing.Change]{}
-	}
 	u := announce.Update{
-		Complete: !out.Partial && r.lastReport().Result != report.HeldBack, Crawled: out.Crawled.Pending == 0,
-		First: published == nil && out.Selected.Before == 0, Listed: pagesOf(out.Snapshot), Sitemap: !published.Equal(out.Snapshot),
+		Complete: !out.Partial && out.Result != report.HeldBack, Crawled: out.Crawled.Pending == 0,
+		First: published == nil && out.Selected.Before == 0, Listed: pagesOf(out.Snapshot),
+		Changes: out.Selected.Changes, Sitemap: out.Snapshot != nil && (published == nil || !published.EqualXML(out.Snapshot)),
+	}
+	if !asBefore {
+		u.Changes.Changed = indexing.List[indexing.Change]{}
 	}
 	if feed := out.Snapshot.Find(feedSuffix); feed != nil {
 		before := published.Find(feedSuffix)
 		u.Feed = before == nil || before.ETag != feed.ETag
 	}
-	for _, of := range []struct {
-		list *[]announce.Change
-		from *indexing.List[indexing.Change]
-	}{{&u.Added, &changes.Added}, {&u.Changed, &changes.Changed}, {&u.Removed, &changes.Removed}} {
-		for _, c := range of.from.First {
-			*of.list = append(*of.list, announce.Change(c))
-		}
-		u.Omitted += of.from.Count - len(of.from.First)
-	}
 	q.Update(u)
-	ctx, cancel := context.WithTimeout(ctx, queuePatience)
-	defer cancel()
-	err := q.Save(ctx, r.saveQueue)
+	err := r.state.queued.Save(ctx, q.Encode)
 	r.logger.OnceIf(err != nil, zap.WarnLevel, "announcements", "cannot store announcements: nothing is announced", zap.Error(err))
 }
 

@@ -120,7 +120,7 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	}
 	a.serving = make(chan struct{})
 	a.setServing = sync.OnceFunc(func() { close(a.serving) })
-	a.announcer = announce.NewClient(fetchUserAgent, announceAtOnce, nil)
+	a.announcer = announce.NewClient(fetchUserAgent, announceAtOnce)
 	a.counts = newCounts(ctx.GetMetricsRegistry())
 	return ctx.GetMetricsRegistry().Register(collector{a})
 }

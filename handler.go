@@ -27,7 +27,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		want, prefix, ok = h.wants(r) // again, now that the mounts are known
 	}
 	p, own := probeOf(r)
-	if ok && want.key != "" && !own && h.serveKey(w, r, want.key, prefix) {
+	if ok && want.key != "" && h.serveKey(w, r, want.key, prefix) {
 		return nil
 	}
 	switch ok = ok && want.key == ""; {

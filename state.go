@@ -24,7 +24,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
-	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // states has the siteState of each site by key: after a reload, sites go on from what the
@@ -57,10 +56,8 @@ type siteState struct {
 	limiter  atomic.Pointer[crawl.Limiter] // of the handler, in the configuration that started last
 	records  *persist.Site
 
-	queue    atomic.Pointer[announce.Queue] // of what is announced; nil: nothing is, or it is not loaded
-	loading  wait.Slots                     // of queue
-	storage  store.Storage                  // of queue; nil: in memory
-	queueKey string                         // whatever the settings are, so that the key of IndexNow stays
+	queue  atomic.Pointer[announce.Queue] // of what is announced; nil: nothing is, or it is not loaded
+	queued *persist.File                  // queue as stored: one file whatever the settings are, so that the key of IndexNow stays
 }
 
 // plan says when the next refresh is due, and with what the last one was made.
@@ -96,8 +93,7 @@ func acquireState(a *App, i *identity) *siteState {
 		unique := fmt.Sprintf("%s-%016x", host, xxhash.Sum64String(name))
 		return &siteState{
 			key: key, id: i.id.address, listener: i.handler.listener, path: i.handler.settings.path, onDemand: i.onDemand,
-			records: persist.NewSite(storage, "sites/"+unique),
-			loading: wait.NewSlots(1), storage: storage, queueKey: "announcements/" + unique + ".json",
+			records: persist.NewSite(storage, "sites/"+unique), queued: persist.NewFile(storage, "announcements/"+unique+".json"),
 		}, nil
 	})
 	return value.(*siteState)

@@ -21,6 +21,7 @@ const indexNow = "indexnow {\n endpoint {engine}/indexnow\n }"
 // TestAnnounced: what is announced of a site, from its first crawl on, and where that shows.
 func TestAnnounced(t *testing.T) {
 	s := prepare(t, "index.html", "a.html", "b.html", "c.html")
+	s.page("c.html", "2025-12-12") // all the same would be that of a deployment
 	s.WriteRaw("site/humans-and-more.txt", "we")
 	s.page("c.html", "2026-01-09") // if all had the same date, there would be no feed yet
 	s.crawled(indexNow + "\nping {engine}/ping?sitemap={sitemap}&x=1\n exclude /hidden*\nfeed\nhub {engine}/hub")

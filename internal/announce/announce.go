@@ -18,16 +18,15 @@ const (
 	maxBatch   = 10_000   // URLs in a request: a bound of IndexNow
 	leastDay   = 100      // URLs that an endpoint may be sent in a day, however small the site
 	maxChecks  = 100      // removed pages that are requested at a time
-	maxReply   = 64 << 10 // bytes of a reply's body that are read, and of its header that are accepted
+	maxHeader  = 64 << 10 // bytes of a response's header
 	maxExcerpt = 200      // bytes of a body, or of an error, that are quoted
+	maxRefused = 13       // times that a key is refused, until over a day has passed
 
 	day          = 24 * time.Hour
-	patience     = 30 * time.Second // with a target
 	savePatience = 10 * time.Second
 	firstBackOff = time.Minute // doubled by each failure in a row
 	maxBackOff   = 6 * time.Hour
 	tooMany      = 10 * time.Minute // after a 429 without Retry-After, at least
-	keyFailures  = 10               // with which a key may count as refused for a day: clocks jump
 )
 
 // DefaultEndpoint is the one that passes URLs on to all search engines that take part in IndexNow.
@@ -49,28 +48,29 @@ var intervals = map[Kind]time.Duration{IndexNow: 5 * time.Minute, Ping: time.Hou
 // final are the statuses after which nothing else is to be expected.
 var final = map[Kind][]int{IndexNow: {400, 422}, Ping: {404, 410}, Hub: {404, 410}}
 
-// Config is what a site announces, and to whom. Its URLs have passed [Check], and its key [IsKey].
-type Config struct {
-	Origin  string // scheme, host and port of the site's URLs, such as https://example.com
-	Prefix  string // of the paths of its pages and of its key file: "" or such as /docs
-	Sitemap string // the URL of the sitemap or its index
-	Feed    string // the URL of the feed; "": there is none, and hubs are told nothing
-
-	Key       string   // of IndexNow; "": one is made, and kept
-	Endpoints []string // of IndexNow; unused if [IsPublic] is false for Origin
-	Daily     int      // most URLs for an endpoint in 24 hours; 0: a tenth of the listed pages, at least 100
-	Pings     []string // URLs with {sitemap} in them
-	Hubs      []string // of WebSub
+// Target is an endpoint of IndexNow, the URL of a ping with {sitemap} in it, or a hub.
+type Target struct {
+	Kind Kind   `json:"kind"`
+	URL  string `json:"url"` // as configured
 }
 
-// Status is what operators see of one target: an endpoint, a ping URL or a hub. Numbers are of URLs, and count from when
-// the queue was new.
+// Config is what a site announces, and to whom.
+type Config struct {
+	Origin  string   // scheme, host and port of the site's URLs, such as https://example.com
+	Prefix  string   // of the paths of its pages and of its key file: "" or such as /docs
+	Sitemap string   // the URL of the sitemap or its index
+	Feed    string   // the URL of the feed
+	Key     string   // of IndexNow; "": one is made, and kept
+	Daily   int      // most URLs for an endpoint in 24 hours; 0: a tenth of the listed pages, at least 100
+	Targets []Target // endpoints of IndexNow are unused if the Origin is not public
+}
+
+// Status is what operators see of one target. Numbers are of URLs, and count from when the queue was new.
 type Status struct {
-	Kind        Kind      `json:"kind"`
-	URL         string    `json:"url"`                   // as configured
+	Target
 	Unconfirmed int       `json:"unconfirmed,omitempty"` // of added pages that a later refresh has to confirm
 	Waiting     int       `json:"waiting"`               // those that are being sent included
-	Sent        int       `json:"sent"`                  // in requests begun, repeated ones included
+	Sent        int       `json:"sent"`                  // in requests, repeated ones included
 	Accepted    int       `json:"accepted"`              // by a status of 2xx
 	Refused     int       `json:"refused"`               // for good
 	Dropped     int       `json:"dropped"`               // too many were waiting, or two requests had no known outcome
@@ -86,27 +86,16 @@ var keyPattern = regexp.MustCompile(`^[A-Za-z0-9-]{8,128}$`)
 // IsKey reports whether a text can be a key of IndexNow.
 func IsKey(key string) bool { return keyPattern.MatchString(key) }
 
-// Check refuses what cannot be the URL of a target.
-func Check(kind Kind, target string) error {
-	_, err := origin.ParseURL(target)
-	switch rest := strings.ReplaceAll(target, "{sitemap}", ""); {
+// Check refuses what cannot be a target.
+func (t Target) Check() error {
+	_, err := origin.ParseURL(t.URL)
+	switch rest := strings.ReplaceAll(t.URL, "{sitemap}", ""); {
 	case err != nil:
 		return err
-	case (rest != target) != (kind == Ping):
+	case (rest != t.URL) != (t.Kind == Ping):
 		return errors.New("the URL of a ping must have {sitemap} in it, which the URL of the sitemap replaces, and others must not")
 	case strings.Contains(rest, "{"):
 		return errors.New("other placeholders are not replaced")
 	}
 	return nil
-}
-
-// special are domains that are not public: those of RFCs 6761, 6762, 7686, 8375 and 9476, and names that ICANN keeps for
-// private use or does not delegate. A number ends an IPv4 address.
-var special = regexp.MustCompile(`(^|\.)(alt|corp|example|home|home\.arpa|internal|invalid|lan|local|localhost|onion|test|[0-9]+)$`)
-
-// IsPublic reports whether the host of an origin is a name that search engines may know: it has a dot, and is neither of a
-// domain for private use nor an IP address.
-func IsPublic(at string) bool {
-	host := origin.HostOf(at)
-	return strings.Contains(host, ".") && !strings.HasPrefix(host, "[") && !special.MatchString(host)
 }

@@ -3,6 +3,7 @@ package announce
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,8 @@ import (
 	"testing/synctest"
 	"time"
 	"unicode"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 )
 
 // TestKilled: the process is killed once a batch is noted, before it is sent, or after it was accepted. It is sent again,
@@ -31,13 +34,13 @@ func TestKilled(t *testing.T) {
 		{"n", "0", 0}, {"bn", "1", 0}, {"an", "0 1", 0}, {"bb", "", 1}, {"ba", "1", 1}, {"ab", "0", 1}, {"aa", "0 1", 1},
 	} {
 		e := newEngine(t)
-		q, c, config := newQueue(t, e.config(IndexNow), 10), NewClient("test", 1, keyFile), e.config(IndexNow)
+		q, c, config := newQueue(t, e.config(IndexNow), 10), NewClient("test", 1), e.config(IndexNow)
 		q.Update(changed(10, "/a"))
 		for range 6 {
 			if job, _ := q.Begin(e.now); job != nil {
 				stored, killed := q.Encode(), test.killed[0]
 				if test.killed = test.killed[1:]; killed != 'b' {
-					o := c.Send(t.Context(), job)
+					o := c.Send(t.Context(), job, site)
 					q.End(job, o, e.now)
 				}
 				if killed != 'n' {
@@ -61,21 +64,21 @@ func TestKilled(t *testing.T) {
 func TestModel(t *testing.T) {
 	for seed := range uint64(20) {
 		r, e := rand.New(rand.NewPCG(seed, 1)), newEngine(t)
-		c, config := NewClient("test", 1, keyFile), e.config(IndexNow)
+		c, config := NewClient("test", 1), e.config(IndexNow)
 		config.Daily = 1 << 30
 		q := newQueue(t, config, 100)
 		due := make(map[string]time.Time) // when a page that is to be announced last changed
-		var added []Change                // in the update before
+		var added []indexing.Change       // in the update before
 		for step := range 150 {
 			calm := step > 100 // then nothing changes or fails any more
 			u := Update{Complete: true, Crawled: true, Listed: 100}
 			if page := func() string { return numbered(40)[r.IntN(40)] }; !calm {
-				u.Changed, u.Removed, u.Added = changes(int64(step), page(), page()), gone("/gone"+page()), changes(0, "/new"+page())
+				u.Changes = indexing.Changes{Changed: dated(int64(step+1), page(), page()), Removed: gone("/gone" + page()), Added: dated(0, "/new"+page())}
 			}
-			for _, p := range slices.Concat(u.Changed, u.Removed, added) {
+			for _, p := range slices.Concat(u.Changes.Changed.First, u.Changes.Removed.First, added) {
 				due["https://example.com"+p.Path] = e.now
 			}
-			added = u.Added
+			added = u.Changes.Added.First
 			q.Update(u)
 			stored := q.Encode()
 			e.set([]http.HandlerFunc{nil, nil, reply(503, ""), reply(429, ""), reply(403, ""), hijack("")}[r.IntN(6)], time.Duration(r.IntN(1200))*time.Second)
@@ -86,7 +89,7 @@ func TestModel(t *testing.T) {
 				stored = q.Encode()
 				isKilled := !calm && r.IntN(5) == 0 && !job.target.Resent
 				if !isKilled || r.IntN(2) == 0 {
-					o := c.Send(t.Context(), job)
+					o := c.Send(t.Context(), job, site)
 					q.End(job, o, e.now)
 				}
 				if !isKilled {
@@ -110,12 +113,11 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// newRunner returns a runner that stores nothing, and for which removed pages are gone but for those at /back.
+// newRunner returns a runner that stores nothing.
 func newRunner(c *Client, config Config) *Runner {
 	return &Runner{
-		Config: config, Client: c, Now: time.Now, Paused: func() bool { return false },
-		Gone: func(_ context.Context, path string) bool { return !strings.HasPrefix(path, "/back") },
-		Save: func(context.Context, []byte) error { return nil }, Done: func(*Job, Outcome, Status) {},
+		Config: config, Client: c, Now: time.Now, Paused: func() bool { return false }, Fetch: site,
+		Save: func(context.Context, func() []byte) error { return nil }, Done: func(*Job, Outcome, Status) {},
 	}
 }
 
@@ -124,10 +126,10 @@ func newRunner(c *Client, config Config) *Runner {
 func TestReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, next := newQueue(t, indexNowOnly, 10), indexNowOnly
-		next.Endpoints = []string{DefaultEndpoint, "https://other.example/"}
+		next.Targets = append(next.Targets[:1:1], Target{IndexNow, "https://other.example/"})
 		var requests []string
 		now := atomic.Int64{} // at a time
-		c := NewClient("test", 9, keyFile)
+		c := NewClient("test", 9)
 		c.http.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
 			if now.Add(1) > 1 {
 				t.Error("two jobs at a time")
@@ -160,6 +162,50 @@ func TestReload(t *testing.T) {
 	})
 }
 
+// TestInterrupted: what was not sent before a runner is stopped is sent by the next one at once, however often that
+// happens. What may have been received is sent again once.
+func TestInterrupted(t *testing.T) {
+	for _, where := range []string{"while storing", "while the key file is fetched", "while others are sent", "while it is sent"} {
+		synctest.Test(t, func(t *testing.T) {
+			q, c := newQueue(t, indexNowOnly, 10), NewClient("test", 1)
+			hangs, requests := true, 0
+			c.http.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+				if requests++; where == "while it is sent" {
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				}
+				return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
+			})
+			hang := func(ctx context.Context, at string) error {
+				if hangs && where == at {
+					<-ctx.Done()
+				}
+				return ctx.Err()
+			}
+			q.Update(changed(10, "/a"))
+			for i := range 10 {
+				r := newRunner(c, indexNowOnly)
+				r.Save = func(ctx context.Context, _ func() []byte) error { return hang(ctx, "while storing") }
+				r.Fetch = func(ctx context.Context, path string) (int, []byte, error) {
+					_ = hang(ctx, "while the key file is fetched")
+					return site(ctx, path)
+				}
+				if hangs = i < 9; hangs && where == "while others are sent" {
+					c.slots.Take(t.Context())
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				q.Run(ctx, r)
+				if cancel(); len(c.slots) > 0 {
+					c.slots.Release()
+				}
+			}
+			if s := q.Status()[0]; where != "while it is sent" && (requests != 1 || s.Sent != 1 || s.Accepted != 1 || s.Failures != 0) || where == "while it is sent" && (requests != 1 || s.Waiting != 1) {
+				t.Errorf("%s: %d requests, %+v", where, requests, s)
+			}
+		})
+	}
+}
+
 // TestGone: a page that no source names any more is announced if it returns 404, even after a restart.
 func TestGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -169,15 +215,11 @@ func TestGone(t *testing.T) {
 			removed = append(removed, fmt.Sprintf("/back-%d", i), fmt.Sprintf("/gone-%d", i))
 			want = append(want, fmt.Sprintf("/gone-%d", i))
 		}
-		u := Update{Complete: true, Crawled: true, Listed: 10_000, Removed: changes(0, append(removed, "/gone-again")...)}
-		for i := range u.Removed {
-			u.Removed[i].Absent = true
-		}
-		q.Update(u)
-		q.Update(Update{Complete: true, Crawled: true, Listed: 10_000, Added: changes(1, "/gone-again")})
+		q.Update(Update{Complete: true, Crawled: true, Listed: 10_000, Changes: indexing.Changes{Removed: absent(append(removed, "/gone-again", "/fails")...)}})
+		q.Update(Update{Complete: true, Crawled: true, Listed: 10_000, Changes: indexing.Changes{Added: dated(1, "/gone-again")}})
 		q = restart(t, q.Encode(), indexNowOnly)
 		ctx, cancel := context.WithCancel(t.Context())
-		r, sent := newRunner(NewClient("test", 1, keyFile), indexNowOnly), []string(nil)
+		r, sent := newRunner(NewClient("test", 1), indexNowOnly), []string(nil)
 		r.Client.http.Transport = roundTrip(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
 		})
@@ -197,7 +239,7 @@ func TestGone(t *testing.T) {
 // TestRun: Run notes each batch before it is sent, sends what is due when it is, and stops at once.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, c, begun := newQueue(t, indexNowOnly, 10), NewClient("test", 1, keyFile), time.Now()
+		q, c, begun := newQueue(t, indexNowOnly, 10), NewClient("test", 1), time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
 		var stored []byte
 		var broken, last, requests, done = atomic.Bool{}, atomic.Int64{}, atomic.Int64{}, atomic.Int64{}
@@ -211,11 +253,11 @@ func TestRun(t *testing.T) {
 			}
 			return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
 		})
-		save := func(_ context.Context, data []byte) error {
+		save := func(_ context.Context, encode func() []byte) error {
 			if broken.Load() {
 				return errors.New("no space left on device")
 			}
-			stored = data
+			stored = encode()
 			return nil
 		}
 		ended := make(chan struct{})
@@ -226,11 +268,11 @@ func TestRun(t *testing.T) {
 			q.Run(ctx, r)
 		}()
 		for i, step := range []struct{ after, last time.Duration }{
-			{0, 0},                              // cannot be stored
-			{6 * time.Minute, 5 * time.Minute},  // can be again
-			{time.Minute, 5 * time.Minute},      // too early
-			{4 * time.Minute, 10 * time.Minute}, // five minutes after the last
-			{time.Hour, 71 * time.Minute},       // hangs
+			{0, 0},                             // cannot be stored
+			{5 * time.Minute, time.Minute},     // can be again
+			{time.Minute, 6 * time.Minute},     // five minutes after the last
+			{4 * time.Minute, 6 * time.Minute}, // too early
+			{time.Hour, 70 * time.Minute},      // hangs
 		} {
 			broken.Store(i == 0)
 			time.Sleep(step.after)
@@ -247,31 +289,6 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestSave: a storage that hangs holds nothing up but later writes, which wait for it.
-func TestSave(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q, release := newQueue(t, indexNowOnly, 10), make(chan struct{})
-		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		written := ""
-		if err := q.Save(short, func(context.Context, []byte) error { <-release; written += "old "; return nil }); err == nil {
-			t.Error("a write that hangs has succeeded")
-		}
-		if err := q.Save(short, func(context.Context, []byte) error { t.Error("two writes at once"); return nil }); err == nil {
-			t.Error("a write that waits has succeeded")
-		}
-		q.Update(Update{Complete: true, Listed: 10, Changed: changes(1, "/a")})
-		close(release)
-		if err := q.Save(t.Context(), func(context.Context, []byte) error { written += "new"; return nil }); err != nil || written != "old new" {
-			t.Errorf("written: %q, %v", written, err)
-		}
-		q.Update(Update{Complete: true, Crawled: true, Listed: 10})
-		if err := q.Save(t.Context(), func(context.Context, []byte) error { return errors.New("written again") }); err != nil {
-			t.Errorf("a refresh that found nothing: %v", err)
-		}
-	})
-}
-
 // FuzzNew: whatever is stored, the queue works, and nothing that breaks the rules is sent.
 func FuzzNew(f *testing.F) {
 	q := newQueue(f, indexNowOnly, 10)
@@ -279,23 +296,38 @@ func FuzzNew(f *testing.F) {
 	f.Add(q.Encode())
 	q.Begin(epoch)
 	f.Add(q.Encode())
-	f.Add([]byte(`{"key":"k","listed":-5,"targets":[null,{"kind":"indexnow","url":"` + DefaultEndpoint + `","noted":[""],"resent":true,"failures":-9,"used":-1,"last":"9999-01-01T00:00:00Z","next":"0001-01-01T00:00:00Z","forbidden":"2020-01-01T00:00:00Z"}]}`))
-	f.Add([]byte(`{"targets":[{"kind":"indexnow","url":"` + DefaultEndpoint + `","failures":9223372036854775807,"used":9223372036854775807,"last":"2026-11-22T00:00:00Z","next":"2999-01-01T00:00:00Z"}]}`))
+	f.Add([]byte{})
+	for _, fields := range []string{
+		`"noted":[""],"resent":true,"failures":-9,"used":-1,"last":"9999-01-01T00:00:00Z","next":"0001-01-01T00:00:00Z","forbidden":3`,
+		`"failures":9223372036854775807,"used":9223372036854775807,"last":"2026-11-22T00:00:00Z","next":"2999-01-01T00:00:00Z"`,
+		`"stopped":true,"last":"9999-12-31T23:59:59+23:00","next":"9999-12-31T23:59:59-23:00","day":"9999-12-31T23:59:59-23:00"`,
+		`"stopped":true,"forbidden":9,"last":"0000-01-01T00:00:00+23:00","next":"9999-12-31T23:59:59-23:00","day":"0000-01-01T00:00:00+23:00"`,
+	} {
+		f.Add([]byte(`{"key":"k","listed":-5,"targets":[null,{"kind":"indexnow","url":"` + DefaultEndpoint + `",` + fields + `}]}`))
+	}
 	f.Fuzz(func(t *testing.T, stored []byte) {
 		q, err := New(stored, indexNowOnly)
-		if err != nil && q.Status()[0] != newQueue(t, indexNowOnly, 10).Status()[0] {
-			t.Error("what is damaged is used")
+		if err != nil && q.Status()[0] != newQueue(t, indexNowOnly, 10).Status()[0] || err == nil && len(stored) == 0 {
+			t.Errorf("what is damaged is used: %v", err)
 		}
+		check := func() {
+			shown, err := json.Marshal(q.Status())
+			if _, again := New(q.Encode(), indexNowOnly); again != nil || err != nil {
+				t.Errorf("it cannot be stored again: %v, or shown: %v, %s", again, err, shown)
+			}
+		}
+		check()
 		q.Update(Update{Complete: true, Crawled: true})
 		q.Update(changed(10, "/c"))
 		for i := range 8 {
 			now := epoch.Add(time.Duration(i) * 25 * time.Hour)
 			if job, next := q.Begin(now); job != nil {
 				pathsOf(t, job)
-				q.End(job, Outcome{Status: []int{503, 403, 200, 429}[i%4]}, now)
+				q.End(job, Outcome{Requested: true, Status: []int{503, 403, 200, 429}[i%4]}, now)
 			} else if next.Sub(now) > 24*time.Hour {
 				t.Errorf("due after %s", next.Sub(now))
 			}
+			check()
 		}
 	})
 }
@@ -306,7 +338,7 @@ func FuzzReply(f *testing.F) {
 		f.Add([]byte(raw))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		c := NewClient("test", 1, keyFile)
+		c := NewClient("test", 1)
 		c.http.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
 			go func() {
@@ -316,7 +348,7 @@ func FuzzReply(f *testing.F) {
 			}()
 			return ours, nil
 		}
-		o := c.Send(t.Context(), &Job{Kind: Ping, Method: "GET", URL: "http://example.com/"})
+		o := c.Send(t.Context(), &Job{Method: "GET", URL: "http://example.com/"}, site)
 		if (o.Status/100 == 2) != (o.Reason == "") || len(o.Reason) > 4000 || o.RetryAfter < 0 || o.RetryAfter > 24*time.Hour || strings.ContainsFunc(o.Reason, unicode.IsControl) {
 			t.Errorf("%+v", o)
 		}

@@ -17,6 +17,9 @@ import (
 func (q *Queue) Begin(now time.Time) (job *Job, next time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if len(q.state.Absent) > 0 { // which are to be checked
+		next = now
+	}
 	for _, t := range q.state.Targets {
 		job, due := q.begin(t, now.UTC())
 		if job != nil {
@@ -31,33 +34,35 @@ func (q *Queue) Begin(now time.Time) (job *Job, next time.Time) {
 
 // begin is Begin for one target. A zero due: there is nothing to send.
 func (q *Queue) begin(t *target, now time.Time) (job *Job, due time.Time) {
-	pause := min(max(t.Next.Sub(t.Last), 0), wait.MaxRetryAfter)
-	for _, at := range []*time.Time{&t.Last, &t.Forbidden, &t.Day} {
+	longest := wait.MaxRetryAfter
+	if t.Failures <= 0 {
+		longest = intervals[t.Kind]
+	}
+	pause := min(max(t.Next.Sub(t.Last), 0), longest)
+	for _, at := range []*time.Time{&t.Last, &t.Day} {
 		if at.After(now) {
 			*at = now // the clock was set back
 		}
 	}
 	t.Next = t.Last.Add(pause)
-	isDue := !t.Next.After(now)
-	if isDue && t.Resent {
-		t.Dropped += len(t.Noted)
-		t.Noted, t.Resent = nil, false
-		q.version++
-	}
 	switch {
 	case t.Stopped || len(t.Queued)+len(t.Noted) == 0:
 		return nil, time.Time{}
-	case !isDue:
+	case t.Next.After(now):
 		return nil, t.Next
+	case t.Resent:
+		t.Dropped += len(t.Noted)
+		t.Noted, t.Resent = nil, false
+		return q.begin(t, now)
 	case len(t.Noted) > 0:
 		t.Resent = true
 	default:
-		n := 1
-		if t.Kind == IndexNow {
-			if now.Sub(t.Day) >= day {
-				t.Day, t.Used = now, 0
-			}
-			n = cmp.Or(q.config.Daily, max(q.state.Listed/10, leastDay)) - t.Used
+		if now.Sub(t.Day) >= day {
+			t.Day, t.Used = now, 0
+		}
+		n := cmp.Or(q.config.Daily, max(q.state.Listed/10, leastDay)) - t.Used
+		if t.Kind != IndexNow {
+			n = 1
 		}
 		if n <= 0 {
 			return nil, t.Day.Add(day)
@@ -68,53 +73,53 @@ func (q *Queue) begin(t *target, now time.Time) (job *Job, due time.Time) {
 	}
 	t.Last, t.Next = now, now.Add(intervals[t.Kind])
 	t.Sent += len(t.Noted)
-	q.version++
 	return q.newJob(t), now
 }
 
-// End says what came of a job, and returns the status of its target.
+// End says what came of a job, and returns the status of its target. After the zero Outcome, the job is due at once.
 func (q *Queue) End(job *Job, o Outcome, now time.Time) Status {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t := job.target
 	t.Last, t.Next, t.Reason = now.UTC(), now.UTC().Add(intervals[t.Kind]), o.Reason
+	if !o.Requested {
+		t.Sent -= job.URLs
+	}
 	switch {
 	case o.Status/100 == 2: // 202 means that the key is still to be checked
 		t.Accepted += job.URLs
-		t.Failures, t.Forbidden = 0, time.Time{}
+		t.Failures, t.Forbidden = 0, 0
 	case slices.Contains(final[t.Kind], o.Status):
 		t.Refused += job.URLs
 		t.Stopped = true
 	default:
-		t.fail(job, o)
+		t.Dropped += t.Queued.add(t.Noted) // which were the newest
+		t.Used -= job.URLs
+		t.Next = t.Last.Add(t.backOff(o))
 	}
 	if t.Stopped {
 		t.Reason += "; nothing is sent until the configuration is reloaded"
 	}
 	t.Noted, t.Resent = nil, false
-	q.version++
 	return t.Status
 }
 
-// fail queues again what was not accepted, and says when it is due.
-func (t *target) fail(job *Job, o Outcome) {
-	t.queue(t.Queued, t.Noted) // which were the newest
-	t.Used = max(t.Used-job.URLs, 0)
-	backOff := min(firstBackOff<<min(t.Failures, 9), maxBackOff)
-	t.Failures++
+// backOff counts a failure, and returns the time until the next request.
+func (t *target) backOff(o Outcome) time.Duration {
+	least := time.Duration(0)
 	switch {
-	case o.RetryAfter > 0:
-		backOff = max(backOff, o.RetryAfter)
-	case o.Status == http.StatusTooManyRequests:
-		backOff = max(backOff, tooMany)
-	case o.Status == 0: // it may have been received
-		backOff = max(backOff, intervals[t.Kind])
+	case o == (Outcome{}):
+		return 0
+	case o.Status == http.StatusForbidden && t.Kind == IndexNow:
+		t.Forbidden++
+		t.Stopped = t.Forbidden >= maxRefused
+	case o.Status == http.StatusTooManyRequests && o.RetryAfter == 0:
+		least = tooMany
+	case o.Status == 0 && o.Requested: // it may have been received
+		least = intervals[t.Kind]
 	}
-	t.Next = t.Last.Add(backOff)
-	if o.Status == http.StatusForbidden && t.Kind == IndexNow {
-		t.Forbidden = cmp.Or(t.Forbidden, t.Last)
-		t.Stopped = t.Last.Sub(t.Forbidden) >= day && t.Failures >= keyFailures
-	}
+	t.Failures++
+	return max(min(firstBackOff<<min(max(t.Failures-1, 0), 9), maxBackOff), least, o.RetryAfter)
 }
 
 // Runner is what sends the jobs of a queue: the part of a site in one configuration.
@@ -122,25 +127,23 @@ type Runner struct {
 	Config Config
 	Client *Client
 	Now    func() time.Time
-	Paused func() bool // nothing is sent, as another configuration has the site, or it is an alias of another one
-
-	Gone func(ctx context.Context, path string) bool  // whether a page returns 404 or 410 now
-	Save func(ctx context.Context, data []byte) error // see [Queue.Save]: what cannot be stored is not sent
-	Done func(job *Job, o Outcome, s Status)          // called after each job, with the status of its target
+	Paused func() bool // another configuration has the site, or it is an alias of another one
+	Fetch  Fetch
+	Save   func(ctx context.Context, encode func() []byte) error // what cannot be stored is not sent
+	Done   func(job *Job, o Outcome, s Status)                   // called after each job, with the status of its target
 }
 
-// Run sends what is due until ctx ends. Around a reload, two runners may run, of which one is paused.
+// Run sends what is due until ctx ends or the runner is paused. Around a reload, it waits until another runner has left.
 func (q *Queue) Run(ctx context.Context, r *Runner) {
-	for ctx.Err() == nil {
-		pause, changed := time.Minute, q.changed
-		if r.Paused() {
-			changed = nil // it is for the other runner
-		} else if q.turn.Take(ctx) {
-			pause = q.send(ctx, r)
-			q.turn.Release()
-		}
+	if r.Paused() || !q.turn.Take(ctx) {
+		return
+	}
+	defer q.turn.Release()
+	q.configure(r.Config)
+	for ctx.Err() == nil && !r.Paused() {
+		pause := q.send(ctx, r)
 		select {
-		case <-changed:
+		case <-q.changed:
 		case <-time.After(pause):
 		case <-ctx.Done():
 		}
@@ -149,50 +152,51 @@ func (q *Queue) Run(ctx context.Context, r *Runner) {
 
 // send sends the job that is due, and returns the time until the next one: at most a minute, as clocks jump.
 func (q *Queue) send(ctx context.Context, r *Runner) time.Duration {
-	if q.runner != r {
-		q.runner = r
-		q.configure(r.Config)
-	}
-	more := q.check(ctx, r)
+	q.check(ctx, r)
 	job, next := q.Begin(r.Now())
 	saving, cancel := context.WithTimeout(ctx, savePatience)
-	err := q.Save(saving, r.Save)
+	err := r.Save(saving, q.Encode)
 	cancel()
+	var o Outcome
 	switch {
-	case job == nil && more:
-		return 0
-	case job == nil && !next.IsZero():
-		return min(max(next.Sub(r.Now()), time.Second), time.Minute)
-	case job == nil:
+	case job == nil && next.IsZero():
 		return time.Minute
+	case job == nil:
+		return min(max(next.Sub(r.Now()), time.Second), time.Minute)
+	case err != nil:
+		o.Reason = excerpt(fmt.Sprintf("nothing was sent: storing the queue: %v", err))
+	default:
+		o = r.Client.Send(ctx, job, r.Fetch)
 	}
-	o := Outcome{Reason: excerpt(fmt.Sprintf("nothing was sent: storing the queue: %v", err))}
-	if err == nil {
-		o = r.Client.Send(ctx, job)
-	}
-	if ctx.Err() == nil { // else the note stays: the job may have been received
+	switch {
+	case ctx.Err() == nil:
 		r.Done(job, o, q.End(job, o, r.Now()))
-	}
+	case !o.Requested:
+		q.End(job, Outcome{}, r.Now())
+	} // else the note stays: the job may have been received
 	return 0
 }
 
-// check finds out which of some removed pages are gone, and queues these. more: there are further ones.
-func (q *Queue) check(ctx context.Context, r *Runner) (more bool) {
+// check finds out which of some removed pages are gone, and queues these.
+func (q *Queue) check(ctx context.Context, r *Runner) {
 	q.mu.Lock()
 	absent := slices.Clone(q.state.Absent[:min(len(q.state.Absent), maxChecks)])
 	q.mu.Unlock()
-	gone := slices.DeleteFunc(slices.Clone(absent), func(path string) bool { return !r.Gone(ctx, path) })
-	if len(absent) == 0 || ctx.Err() != nil {
-		return false
+	var gone list
+	for _, path := range absent {
+		if status, _, err := r.Fetch(ctx, path); err == nil && (status == http.StatusNotFound || status == http.StatusGone) {
+			gone = append(gone, path)
+		}
+	}
+	if ctx.Err() != nil {
+		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.state.Absent = slices.DeleteFunc(q.state.Absent, func(path string) bool { return slices.Contains(absent, path) })
-	q.version++
+	q.state.Absent.remove(absent)
 	for _, t := range q.state.Targets {
 		if t.Kind == IndexNow {
-			t.queue(t.Queued, gone)
+			t.Dropped += t.Queued.add(gone)
 		}
 	}
-	return len(q.state.Absent) > 0
 }

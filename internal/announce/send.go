@@ -20,7 +20,6 @@ import (
 
 // Job is one request to a target.
 type Job struct {
-	Kind   Kind
 	Method string
 	URL    string // of the request
 	Type   string // Content-Type of Body; "": there is none
@@ -28,12 +27,12 @@ type Job struct {
 	URLs   int // announced
 	target *target
 
-	key, keyLocation, origin string // of IndexNow
+	key, keyLocation, origin string // of IndexNow; "": it is another protocol
 }
 
 // newJob returns the job for a target's noted paths.
 func (q *Queue) newJob(t *target) *Job {
-	job := &Job{Kind: t.Kind, Method: http.MethodPost, URL: t.URL, URLs: len(t.Noted), target: t}
+	job := &Job{Method: http.MethodPost, URL: t.URL, URLs: len(t.Noted), target: t}
 	switch t.Kind {
 	case Ping:
 		job.Method, job.URL = http.MethodGet, strings.ReplaceAll(t.URL, "{sitemap}", url.QueryEscape(q.config.Sitemap))
@@ -54,8 +53,9 @@ func (q *Queue) newJob(t *target) *Job {
 	return job
 }
 
-// Outcome is what came of a job.
+// Outcome is what came of a job. Its zero value: nothing was sent, since the runner was stopped.
 type Outcome struct {
+	Requested  bool          // the request was made, or at least begun
 	Status     int           // of the response; 0: there was none
 	RetryAfter time.Duration // what the response asks for, at most a day; 0: nothing
 	Reason     string        // why it was not accepted, and what to do; printable. "": it was accepted
@@ -66,37 +66,27 @@ type Client struct {
 	http      *http.Client
 	slots     wait.Slots
 	userAgent string
-	keyFile   func(ctx context.Context, url string) (status int, body []byte, err error)
 }
 
-// NewClient returns a client that sends at most so many jobs at a time. keyFile requests a key file as a visitor does.
-func NewClient(userAgent string, atOnce int, keyFile func(ctx context.Context, url string) (status int, body []byte, err error)) *Client {
+// NewClient returns a client that sends at most so many jobs at a time.
+func NewClient(userAgent string, atOnce int) *Client {
 	return &Client{
 		http: &http.Client{
-			Timeout:       patience, // with the body
-			Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, MaxResponseHeaderBytes: maxReply},
+			Timeout:       30 * time.Second, // with the body
+			Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		slots: wait.NewSlots(atOnce), userAgent: userAgent, keyFile: keyFile,
+		slots: wait.NewSlots(atOnce), userAgent: userAgent,
 	}
 }
 
-// For returns the client for a site, with which it shares what it may send at a time.
-func (c *Client) For(keyFile func(ctx context.Context, url string) (status int, body []byte, err error)) *Client {
-	own := *c
-	own.keyFile = keyFile
-	return &own
-}
+// Fetch requests a path of a site, as a visitor does.
+type Fetch func(ctx context.Context, path string) (status int, body []byte, err error)
 
-// Send sends a job, for which it takes 30 seconds at most, once it has its turn and the key file is as it must be. If ctx
-// has ended, the outcome says nothing.
-func (c *Client) Send(ctx context.Context, job *Job) Outcome {
-	if !c.slots.Take(ctx) {
-		return Outcome{}
-	}
-	defer c.slots.Release()
-	if job.Kind == IndexNow {
-		status, body, err := c.keyFile(ctx, job.keyLocation)
+// Send sends a job, for which it takes 30 seconds at most, if the key file is as it must be, and once it has its turn.
+func (c *Client) Send(ctx context.Context, job *Job, fetch Fetch) Outcome {
+	if job.key != "" {
+		status, body, err := fetch(ctx, strings.TrimPrefix(job.keyLocation, job.origin))
 		reason := fmt.Sprintf("it returns %d, and not the key: let requests for it reach the sitemap directive before anything else", status)
 		if err != nil {
 			reason = excerpt(err.Error())
@@ -105,6 +95,10 @@ func (c *Client) Send(ctx context.Context, job *Job) Outcome {
 			return Outcome{Reason: "nothing was sent: key file " + job.keyLocation + ": " + reason}
 		}
 	}
+	if !c.slots.Take(ctx) {
+		return Outcome{}
+	}
+	defer c.slots.Release()
 	req, err := http.NewRequestWithContext(ctx, job.Method, job.URL, bytes.NewReader(job.Body))
 	var res *http.Response
 	if err == nil {
@@ -113,27 +107,25 @@ func (c *Client) Send(ctx context.Context, job *Job) Outcome {
 		}
 		res, err = c.http.Do(req)
 	}
-	if failed, ok := errors.AsType[*url.Error](err); ok {
-		err = failed.Err // without the URL
-	}
 	if failed, ok := errors.AsType[*net.OpError](err); ok {
 		err = fmt.Errorf("%s: %w", failed.Op, failed.Err) // without ports, which are never the same twice
+	} else if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err // without the URL
 	}
 	if err != nil {
-		return Outcome{Reason: excerpt(err.Error())}
+		return Outcome{Requested: true, Reason: excerpt(err.Error())}
 	}
 	defer res.Body.Close()
-	body, _ := io.ReadAll(io.LimitReader(res.Body, maxReply)) // the status is what counts
-	o := Outcome{Status: res.StatusCode, RetryAfter: wait.RetryAfter(res.Header, time.Now(), 0)}
+	o := Outcome{Requested: true, Status: res.StatusCode, RetryAfter: wait.RetryAfter(res.Header, time.Now(), 0)}
 	if o.Status/100 != 2 {
-		o.Reason = job.reason(res, body)
+		o.Reason = job.reason(res)
 	}
 	return o
 }
 
 // reason says why a response does not accept a job, and what to do.
-func (j *Job) reason(res *http.Response, body []byte) string {
-	remedy, isIndexNow := "it is tried again", j.Kind == IndexNow
+func (j *Job) reason(res *http.Response) string {
+	remedy, isIndexNow := "it is tried again", j.key != ""
 	switch status := res.StatusCode; {
 	case status/100 == 3:
 		remedy = "configure the URL to which it redirects, if that is right: " + excerpt(res.Header.Get("Location"))
@@ -147,6 +139,10 @@ func (j *Job) reason(res *http.Response, body []byte) string {
 		remedy = "check that visitors know the site as " + j.origin + ", else set base_url"
 	}
 	text := fmt.Sprintf("status %d: %s", res.StatusCode, remedy)
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		return text // after which no timeout holds
+	}
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxExcerpt))
 	if quoted := excerpt(string(body)); quoted != "" {
 		text += "; response: " + quoted
 	}

@@ -17,18 +17,23 @@ import (
 	"testing"
 	"time"
 	"unicode"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 )
 
 const key = "0123456789abcdef0123456789abcdef"
 
 var epoch = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// keyFile is a site that serves its key file.
-func keyFile(_ context.Context, u string) (int, []byte, error) {
-	if u != "https://example.com/"+key+".txt" && u != "https://example.com/docs/"+key+".txt" {
-		return 404, nil, nil
+// site responds to what a runner fetches: the key file; pages at /back, which are back; an error for /fails.
+func site(_ context.Context, path string) (int, []byte, error) {
+	switch {
+	case path == "/"+key+".txt" || path == "/docs/"+key+".txt":
+		return 200, []byte(key), nil
+	case strings.HasPrefix(path, "/fails"):
+		return 0, nil, errors.New("upstream hangs")
 	}
-	return 200, []byte(key), nil
+	return map[bool]int{true: 200, false: 404}[strings.HasPrefix(path, "/back")], nil, nil
 }
 
 // engine is a search engine and hub that enforces the rules of the protocols: it reports each rule that a request breaks.
@@ -110,7 +115,7 @@ func (e *engine) submitted(r *http.Request, body []byte) ([]string, int) {
 		e.breaks(false, "the body is %.100q: %v", body, err)
 		return nil, 400
 	}
-	status, content, _ := keyFile(r.Context(), *s.KeyLocation)
+	status, content, _ := site(r.Context(), strings.TrimPrefix(*s.KeyLocation, "https://example.com"))
 	e.breaks(IsKey(*s.Key) && status == 200 && string(content) == *s.Key, "key %s at %s", *s.Key, *s.KeyLocation)
 	e.breaks(len(s.URLList) > 0 && len(s.URLList) <= 10_000, "%d URLs", len(s.URLList))
 	folder, seen := strings.TrimSuffix(*s.KeyLocation, *s.Key+".txt"), make(map[string]bool)
@@ -141,18 +146,12 @@ func reply(code int, text string, header ...string) http.HandlerFunc {
 	}
 }
 
-// config announces to an engine, by one protocol or all.
+// config announces to an engine, by some protocols.
 func (e *engine) config(kinds ...Kind) Config {
 	c := Config{Origin: "https://example.com", Sitemap: "https://example.com/sitemap.xml?a=b&c", Feed: "https://example.com/sitemap.atom", Key: key}
 	for _, kind := range kinds {
-		switch kind {
-		case IndexNow:
-			c.Endpoints = []string{e.URL + "/indexnow"}
-		case Ping:
-			c.Pings = []string{e.URL + "/ping?sitemap={sitemap}&x=1"}
-		case Hub:
-			c.Hubs = []string{e.URL + "/hub"}
-		}
+		path := map[Kind]string{IndexNow: "/indexnow", Ping: "/ping?sitemap={sitemap}&x=1", Hub: "/hub"}[kind]
+		c.Targets = append(c.Targets, Target{kind, e.URL + path})
 	}
 	return c
 }
@@ -160,7 +159,7 @@ func (e *engine) config(kinds ...Kind) Config {
 // newQueue returns the queue of a site that was crawled, with so many pages.
 func newQueue(t testing.TB, c Config, listed int) *Queue {
 	q := restart(t, nil, c)
-	q.Update(Update{First: true, Complete: true, Crawled: true, Listed: listed, Added: changes(1, "/old"), Sitemap: true, Feed: true})
+	q.Update(Update{First: true, Complete: true, Crawled: true, Listed: listed, Changes: indexing.Changes{Added: dated(1, "/old")}, Sitemap: true, Feed: true})
 	return q
 }
 
@@ -174,24 +173,34 @@ func restart(t testing.TB, stored []byte, c Config) *Queue {
 	return q
 }
 
-func changes(lastMod int64, paths ...string) (all []Change) {
+// dated are changed pages with a date.
+func dated(lastMod int64, paths ...string) (l changes) {
 	for _, path := range paths {
-		all = append(all, Change{Path: path, LastMod: lastMod})
+		l.First = append(l.First, indexing.Change{Path: path, LastMod: lastMod})
 	}
-	return all
+	return changes{Count: len(paths), First: l.First}
 }
 
-func gone(paths ...string) []Change {
-	all := changes(0, paths...)
-	for i := range all {
-		all[i].Gone = true
+// gone are removed pages that return 404; absent ones may.
+func gone(paths ...string) (l changes) {
+	l = dated(0, paths...)
+	for i := range l.First {
+		l.First[i].Gone = true
 	}
-	return all
+	return l
+}
+
+func absent(paths ...string) (l changes) {
+	l = dated(0, paths...)
+	for i := range l.First {
+		l.First[i].Absent = true
+	}
+	return l
 }
 
 // changed is an Update with changed pages, and with a changed sitemap and feed.
 func changed(listed int, paths ...string) Update {
-	return Update{Complete: true, Crawled: true, Listed: listed, Changed: changes(1, paths...), Sitemap: true, Feed: true}
+	return Update{Complete: true, Crawled: true, Listed: listed, Changes: indexing.Changes{Changed: dated(1, paths...)}, Sitemap: true, Feed: true}
 }
 
 func numbered(n int) (paths []string) {
@@ -247,6 +256,12 @@ func TestSend(t *testing.T) {
 		w.(http.Flusher).Flush()
 		hang(w, r)
 	}
+	upgrade := func(w http.ResponseWriter, r *http.Request) {
+		conn, _, _ := w.(http.Hijacker).Hijack()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		_, _ = conn.Read(make([]byte, 1)) // until it is closed
+		_ = conn.Close()
+	}
 	for name, test := range map[string]struct {
 		kind    Kind
 		respond http.HandlerFunc
@@ -273,6 +288,7 @@ func TestSend(t *testing.T) {
 		"429 with seconds":                   {IndexNow, reply(429, "", "Retry-After", "120"), 2 * minute, "status 429"},
 		"503 with a second":                  {Hub, reply(503, "", "Retry-After", "1"), minute, "status 503"},
 		"503 with a year":                    {IndexNow, reply(503, "", "Retry-After", "31536000"), 24 * hour, "status 503"},
+		"101":                                {IndexNow, upgrade, minute, "status 101"},
 		"301":                                {IndexNow, reply(301, "", "Location", "/elsewhere"), minute, "configure the URL to which it redirects, if that is right: /elsewhere"},
 		"gzip that inflates":                 {IndexNow, bomb, minute, "status 500"},
 		"text that would control a terminal": {IndexNow, reply(500, "<b>\x1b[2J\u202enever\r\n\x00\xff\xfe"), minute, `response: <b>\u001b[2J\u202enever \u0000`},
@@ -281,7 +297,7 @@ func TestSend(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, c := newEngine(t), NewClient("test", 2, keyFile)
+			e, c := newEngine(t), NewClient("test", 2)
 			if strings.Contains(name, "hang") {
 				c.http.Timeout = 2 * time.Second
 			}
@@ -291,7 +307,7 @@ func TestSend(t *testing.T) {
 				e.Close()
 			}
 			job, _ := q.Begin(epoch)
-			q.End(job, c.Send(t.Context(), job), epoch)
+			q.End(job, c.Send(t.Context(), job, site), epoch)
 			s := q.Status()[0]
 			if s.Reason == "" != (test.reason == "") || !strings.Contains(s.Reason, test.reason) || strings.ContainsFunc(s.Reason, unicode.IsControl) || len(s.Reason) > 2000 {
 				t.Errorf("reason %q, want %q", s.Reason, test.reason)
@@ -336,12 +352,11 @@ func TestKeyFile(t *testing.T) {
 		config := e.config(IndexNow)
 		config.Prefix = "/docs"
 		q := newQueue(t, config, 10)
-		q.Update(changed(10, "/docs/a", "/docs-not/b"))
+		q.Update(changed(10, "/docs/a"))
 		job, _ := q.Begin(epoch)
-		c := NewClient("test", 1, func(context.Context, string) (int, []byte, error) { return test.status, []byte(test.body), test.err })
-		q.End(job, c.Send(t.Context(), job), epoch)
-		n := map[bool]int{true: 1}[test.want == ""]
-		if s := q.Status()[0]; !strings.Contains(s.Reason, test.want) || s.Accepted != n || len(e.requests) != n || len(e.accepted["https://example.com/docs/a"]) != n {
+		o := NewClient("test", 1).Send(t.Context(), job, func(context.Context, string) (int, []byte, error) { return test.status, []byte(test.body), test.err })
+		s, n := q.End(job, o, epoch), map[bool]int{true: 1}[test.want == ""]
+		if !strings.Contains(s.Reason, test.want) || s.Accepted != n || s.Sent != n || len(e.requests) != n || n == 0 && s.Next.Sub(epoch) != time.Minute {
 			t.Errorf("%q: %d requests, %+v", test.body, len(e.requests), s)
 		}
 	}
@@ -369,41 +384,39 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
-// TestForbidden: a key that is refused is tried for a day, and again after a restart.
+// TestForbidden: a key that is refused is tried for a day, whatever else fails meanwhile, and again after a restart.
 func TestForbidden(t *testing.T) {
-	q, now, n := newQueue(t, indexNowOnly, 10), epoch, 0
-	refuse := func(at time.Time) {
-		n++
-		q.Update(changed(10, fmt.Sprint("/", n)))
-		job, next := q.Begin(at)
-		if job == nil {
-			at = next
-			job, _ = q.Begin(at)
+	q, now, stopped := newQueue(t, indexNowOnly, 10), epoch, Status{}
+	try := func(status int) Status {
+		q.Update(changed(10, "/a"))
+		job, _ := q.Begin(now)
+		s := q.End(job, Outcome{Requested: true, Status: status, Reason: "refused"}, now)
+		now = s.Next
+		return s
+	}
+	for i := range 30 { // of which the first ones are of other failures, and one is accepted
+		if stopped = try(map[bool]int{true: 503, false: 403}[i < 3]); stopped.Stopped {
+			break
 		}
-		q.End(job, Outcome{Status: 403, Reason: "status 403"}, at)
-		now = q.Status()[0].Next
+		if i == 8 {
+			try(200)
+			epoch := now
+			defer func() {
+				if d := stopped.Last.Sub(epoch); d < 24*time.Hour || d > 33*time.Hour || stopped.Failures != maxRefused || stopped.Waiting != 0 {
+					t.Errorf("stopped after %s: %+v", d, stopped)
+				}
+			}()
+		}
 	}
-	for now = epoch.Add(-20 * time.Hour); n < 7; {
-		refuse(now)
+	if !strings.HasSuffix(stopped.Reason, "nothing is sent until the configuration is reloaded") {
+		t.Errorf("%+v", stopped)
 	}
-	if job, _ := restart(t, q.Encode(), indexNowOnly).Begin(q.Status()[0].Last.Add(5 * time.Minute)); job == nil {
-		t.Error("a restart does not try it again soon")
+	q = restart(t, q.Encode(), indexNowOnly)
+	if job, next := q.Begin(stopped.Last.Add(time.Minute)); job != nil || next.Sub(stopped.Last) != 5*time.Minute {
+		t.Errorf("after a restart, %v is sent, or at %s", job, next)
 	}
-	job, _ := q.Begin(now)
-	q.End(job, Outcome{Status: 200}, epoch)
-	for now, n = epoch.Add(time.Hour), 0; n < 5; {
-		refuse(now)
-	}
-	refuse(now.Add(365 * 24 * time.Hour)) // the clock jumps: six failures are no day
-	for now = epoch.Add(2 * time.Hour); !q.Status()[0].Stopped && n < 100; {
-		refuse(now)
-	}
-	s := q.Status()[0]
-	if d := s.Last.Sub(epoch); d < 24*time.Hour || d > 33*time.Hour || !strings.HasSuffix(s.Reason, "nothing is sent until the configuration is reloaded") || s.Waiting != n {
-		t.Errorf("after %s and %d requests: %+v", d, n, s)
-	}
-	if job, _ := restart(t, q.Encode(), indexNowOnly).Begin(s.Last.Add(5 * time.Minute)); job == nil {
-		t.Error("a restart does not try it again")
+	if now = stopped.Last.Add(5 * time.Minute); try(403).Stopped {
+		t.Error("a restart does not begin anew")
 	}
 }
 

@@ -7,42 +7,54 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 )
 
-var indexNowOnly = Config{Origin: "https://example.com", Key: key, Endpoints: []string{DefaultEndpoint}}
+var indexNowOnly = Config{Origin: "https://example.com", Key: key, Targets: []Target{{IndexNow, DefaultEndpoint}}}
 
 // TestUpdate: what is sent of the changes that refreshes find. Each step is one update, after which all that is due within
 // six minutes is sent and accepted.
 func TestUpdate(t *testing.T) {
-	complete := Update{Complete: true, Crawled: true, Listed: 10}
-	with := func(u Update, change func(u *Update)) Update { change(&u); return u }
-	added := func(u Update, paths ...string) Update { u.Added = changes(0, paths...); return u }
-	removed := func(u Update, all ...Change) Update { u.Removed = all; return u }
-	partial := Update{Listed: 10, Crawled: true} // or held back
+	complete, partial := Update{Complete: true, Crawled: true, Listed: 10}, Update{Listed: 10, Crawled: true} // or held back
+	with := func(u Update, added, changed, removed changes) Update {
+		u.Changes = indexing.Changes{Added: added, Changed: changed, Removed: removed}
+		return u
+	}
+	none := changes{}
+	added := func(u Update, paths ...string) Update { return with(u, dated(0, paths...), none, none) }
+	removed := func(l changes) Update { return with(complete, none, none, l) }
+	of := func(l changes) Update { return with(complete, none, l, none) }
+	afresh := of(dated(1, "/a"))
+	afresh.First = true
 	for name, steps := range map[string][]struct {
 		update Update
 		want   string // paths with spaces between; "-": nothing is sent yet
 	}{
 		"changed pages, those of the newest date first": {
-			{Update{Complete: true, Changed: []Change{{Path: "/b", LastMod: 20}, {Path: "/c", LastMod: 30}, {Path: "/a", LastMod: 10}}}, "/c /b /a"},
-			{complete, ""},
+			{of(changes{First: []indexing.Change{{Path: "/b", LastMod: 20}, {Path: "/c", LastMod: 30}, {Path: "/a", LastMod: 10}}}), "/c /b /a"}, {complete, ""},
 		},
-		"a page that changes twice":        {{Update{Complete: true, Changed: changes(1, "/a", "/b", "/a")}, "/a /b"}},
-		"a page without a date":            {{Update{Complete: true, Changed: changes(0, "/a")}, ""}},
-		"gone":                             {{removed(complete, gone("/a", "/b")...), "/b /a"}},
-		"removed for another reason":       {{removed(complete, changes(0, "/a")...), ""}},
+		"a page that changes twice":        {{of(dated(1, "/a", "/b", "/a")), "/a /b"}},
+		"a page without a date":            {{of(dated(0, "/a")), ""}},
+		"gone":                             {{removed(gone("/a", "/b")), "/b /a"}},
+		"removed for another reason":       {{removed(dated(0, "/a")), ""}},
 		"added, confirmed":                 {{added(complete, "/a", "/b"), ""}, {complete, "/b /a"}, {complete, ""}},
-		"added, removed":                   {{added(complete, "/a", "/b"), ""}, {removed(complete, changes(0, "/a")...), "/b"}, {complete, ""}},
-		"added, gone":                      {{added(complete, "/a"), ""}, {removed(complete, gone("/a")...), ""}, {complete, ""}},
+		"added, removed":                   {{added(complete, "/a", "/b"), ""}, {removed(dated(0, "/a")), "/b"}, {complete, ""}},
+		"added, gone":                      {{added(complete, "/a"), ""}, {removed(gone("/a")), ""}, {complete, ""}},
 		"added, changed":                   {{added(complete, "/a"), ""}, {changed(10, "/a"), "/a"}, {complete, ""}},
 		"parts of a refresh confirm none":  {{added(partial, "/a"), ""}, {added(partial, "/b"), ""}, {complete, ""}, {complete, "/b /a"}},
 		"parts of the next refresh":        {{added(complete, "/a"), ""}, {partial, ""}, {partial, ""}, {complete, "/a"}},
-		"changes of a part are sent":       {{with(partial, func(u *Update) { u.Changed = changes(1, "/a") }), "/a"}},
-		"added and changed by one refresh": {{added(partial, "/a"), ""}, {with(partial, func(u *Update) { u.Changed = changes(1, "/a") }), ""}, {complete, ""}, {complete, "/a"}},
-		"removed before it is sent":        {{changed(10, "/a", "/b"), "-"}, {removed(complete, changes(0, "/a")...), "/b"}},
-		"outside the key file's folder":    {{changed(10, "a", "", "https://evil.example/"), ""}},
-		"too many added ones to list":      {{added(complete, "/a"), ""}, {with(complete, func(u *Update) { u.Omitted = 1 }), ""}, {complete, ""}},
-		"the site was empty in between":    {{with(changed(10, "/a"), func(u *Update) { u.First = true }), ""}, {changed(10, "/b"), "/b"}},
+		"changes of a part are sent":       {{with(partial, none, dated(1, "/a"), none), "/a"}},
+		"added and changed by one refresh": {{added(partial, "/a"), ""}, {with(partial, none, dated(1, "/a"), none), ""}, {complete, ""}, {complete, "/a"}},
+		"removed before it is sent":        {{changed(10, "/a", "/b"), "-"}, {removed(dated(0, "/a")), "/b"}},
+		"gone, back, gone before it is sent": {
+			{removed(gone("/a")), "-"}, {added(complete, "/a"), "-"}, {removed(gone("/a")), "/a"}, {complete, ""},
+		},
+		"gone, back before it is sent": {{removed(gone("/a")), "-"}, {added(complete, "/a"), "/a"}, {complete, "/a"}, {complete, ""}},
+		"added ones wait while more change than are listed": {
+			{added(complete, "/a"), ""}, {with(complete, none, changes{Count: 10_001}, none), "/a"}, {complete, ""},
+		},
+		"the site was empty in between": {{afresh, ""}, {changed(10, "/b"), "/b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q, now := newQueue(t, indexNowOnly, 10), epoch
@@ -55,7 +67,7 @@ func TestUpdate(t *testing.T) {
 				now = now.Add(6 * time.Minute)
 				for job, _ := q.Begin(now); job != nil; job, _ = q.Begin(now) {
 					sent = append(sent, pathsOf(t, job)...)
-					q.End(job, Outcome{Status: 200}, now)
+					q.End(job, Outcome{Requested: true, Status: 200}, now)
 				}
 				if got := strings.Join(sent, " "); got != step.want {
 					t.Errorf("step %d: sent %q, want %q", i, got, step.want)
@@ -70,23 +82,23 @@ func TestUpdateFirst(t *testing.T) {
 	e := newEngine(t)
 	q := restart(t, nil, e.config(IndexNow, Ping, Hub))
 	for i, u := range []Update{
-		{First: true, Listed: 1, Added: changes(1, "/a")},
-		{Listed: 2, Added: changes(1, "/b"), Changed: changes(1, "/a")},
-		{Complete: true, Listed: 2, Removed: gone("/b")},
-		{Complete: true, Crawled: true, Listed: 3, Added: changes(1, "/c")},
+		{First: true, Listed: 1, Changes: indexing.Changes{Added: dated(1, "/a")}},
+		{Listed: 2, Changes: indexing.Changes{Added: dated(1, "/b"), Changed: dated(1, "/a")}},
+		{Complete: true, Listed: 2, Changes: indexing.Changes{Removed: gone("/b")}},
+		{Complete: true, Crawled: true, Listed: 3, Changes: indexing.Changes{Added: dated(1, "/c")}},
 		{Complete: true, Crawled: true, Listed: 3},
 	} {
 		u.Sitemap, u.Feed = i < 4, i < 4
 		q = restart(t, q.Encode(), e.config(IndexNow, Ping, Hub))
 		q.Update(u)
 		if job, next := q.Begin(epoch); job != nil || !next.IsZero() {
-			t.Errorf("publication %d: %s is announced by %s, or at %s", i, job.URL, job.Kind, next)
+			t.Errorf("publication %d: %s is announced by %s, or at %s", i, job.URL, job.target.Kind, next)
 		}
 	}
 	q.Update(changed(3, "/c"))
 	for _, kind := range []Kind{IndexNow, Ping, Hub} {
 		job, _ := q.Begin(epoch)
-		if job == nil || job.Kind != kind {
+		if job == nil || job.target.Kind != kind {
 			t.Fatalf("%v, want %s", job, kind)
 		}
 		q.End(job, Outcome{Status: 200}, epoch)
@@ -144,7 +156,7 @@ func TestDaily(t *testing.T) {
 // TestBounds: the queue and its stored form stay small whatever changes; the oldest changes are dropped, and counted.
 func TestBounds(t *testing.T) {
 	c := indexNowOnly
-	c.Endpoints = []string{"https://a.example/", "https://b.example/"}
+	c.Targets = []Target{{IndexNow, "https://a.example/"}, {IndexNow, "https://b.example/"}}
 	for name, tail := range map[string]string{"many": "", "long": strings.Repeat("x", 1000)} {
 		paths := func(round int) (paths []string) {
 			for _, path := range numbered(10_000) {
@@ -155,7 +167,7 @@ func TestBounds(t *testing.T) {
 		q := newQueue(t, c, 1_000_000)
 		for round := range 12 {
 			u := changed(1_000_000, paths(round)...)
-			u.Complete, u.Added = false, changes(1, paths(round+100)...)
+			u.Complete, u.Changes.Added = false, dated(1, paths(round+100)...)
 			q.Update(u)
 		}
 		if size := len(q.Encode()); size > 3*(maxBytes+3*maxPaths+1000) {
@@ -174,24 +186,24 @@ func TestBounds(t *testing.T) {
 
 // TestTargets: which targets a configuration has, and what becomes of what waits for others.
 func TestTargets(t *testing.T) {
-	all := Config{Origin: "https://example.com", Feed: "https://example.com/sitemap.atom", Key: key, Pings: []string{"https://a.example/?{sitemap}"},
-		Hubs: []string{"https://a.example/"}, Endpoints: []string{"https://a.example/", "https://a.example/", "https://b.example/"}}
-	private, noFeed, fewer := all, all, all
-	private.Origin, noFeed.Feed, fewer.Endpoints = "http://localhost:8080", "", all.Endpoints[2:]
+	all := Config{Origin: "https://example.com", Key: key, Targets: []Target{{IndexNow, "https://a.example/"}, {IndexNow, "https://a.example/"},
+		{IndexNow, "https://b.example/"}, {Ping, "https://a.example/?{sitemap}"}, {Hub, "https://a.example/"}}}
+	private, fewer := all, all
+	private.Origin, fewer.Targets = "http://localhost:8080", all.Targets[2:]
 	q := newQueue(t, all, 10)
 	q.Update(changed(10, "/a"))
-	for want, config := range map[string]Config{
-		"indexnow:1 indexnow:1 ping:1 hub:1 ": all,
-		"ping:1 hub:1 ":                       private,
-		"indexnow:1 indexnow:1 ping:1 ":       noFeed,
-		"indexnow:1 ping:1 hub:1 ":            fewer,
-	} {
-		got := ""
-		for _, s := range restart(t, q.Encode(), config).Status() {
+	for want, config := range map[string]Config{"indexnow:1 indexnow:1 ping:1 hub:1 ": all, "ping:1 hub:1 ": private, "indexnow:1 ping:1 hub:1 ": fewer} {
+		got, q := "", restart(t, q.Encode(), config)
+		for _, s := range q.Status() {
 			got += fmt.Sprintf("%s:%d ", s.Kind, s.Waiting)
 		}
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+		u := changed(10, "/a")
+		u.Changes.Added, u.Changes.Removed = dated(1, "/b"), absent("/c")
+		if q.Update(u); bytes.Contains(q.Encode(), []byte(`"/b"`)) != (len(want) > 15) {
+			t.Errorf("%sare kept: %s", want, q.Encode())
 		}
 	}
 }
@@ -213,9 +225,9 @@ func TestKey(t *testing.T) {
 }
 
 func TestChecks(t *testing.T) {
-	check := func(what string, err error, isGood bool) {
-		if (err == nil) != isGood {
-			t.Errorf("%q: %v", what, err)
+	check := func(target Target, isGood bool) {
+		if err := target.Check(); (err == nil) != isGood {
+			t.Errorf("%q: %v", target, err)
 		}
 	}
 	for key, isGood := range map[string]bool{key: true, "A-z0-9-8": true, strings.Repeat("a", 128): true, "1234567": false,
@@ -226,19 +238,10 @@ func TestChecks(t *testing.T) {
 	}
 	for target, isGood := range map[string]bool{DefaultEndpoint: true, "http://127.0.0.1:8080/indexnow": true, "api.indexnow.org/indexnow": false,
 		"ftp://example.com/": false, "https://user:secret@example.com/": false, "https://exa mple.com/": false, "https://example.com/%zz": false} {
-		check(target, Check(IndexNow, target), isGood)
-		check(target, Check(Ping, target), false)
-		check(target, Check(Ping, target+"?u={sitemap}"), isGood)
-		check(target, Check(Hub, target+"?u={sitemap}"), false)
-		check(target, Check(Ping, target+"?u={sitemap}&v={other}"), false)
-	}
-	for at, isPublic := range map[string]bool{
-		"https://example.com": true, "https://www.example.co.uk:8443": true, "https://xn--bcher-kva.example.org": true, "http://local.example.com": true,
-		"http://localhost": false, "http://a.localhost:80": false, "http://printer": false, "http://nas.local": false, "https://wiki.corp.internal": false,
-		"https://a.test": false, "https://a.home.arpa": false, "http://127.0.0.1": false, "http://[::1]:8080": false, "http://192.168.1.1": false, "": false,
-	} {
-		if IsPublic(at) != isPublic {
-			t.Errorf("%s is public: %t", at, !isPublic)
-		}
+		check(Target{IndexNow, target}, isGood)
+		check(Target{Ping, target}, false)
+		check(Target{Ping, target + "?u={sitemap}"}, isGood)
+		check(Target{Hub, target + "?u={sitemap}"}, false)
+		check(Target{Ping, target + "?u={sitemap}&v={other}"}, false)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -149,6 +150,17 @@ func IsNamed(origin, header string) bool {
 	_, port, _ := net.SplitHostPort(header)
 	scheme, _, _ := strings.Cut(origin, "://")
 	return ok && HostOf(origin) == host && (port == "" || Of(scheme, host, port) == origin)
+}
+
+// special are domains that are not public: those of RFCs 6761, 6762, 7686, 8375 and 9476, and names that ICANN keeps for
+// private use or does not delegate. A number ends an IPv4 address.
+var special = regexp.MustCompile(`(^|\.)(alt|corp|example|home|home\.arpa|internal|invalid|lan|local|localhost|onion|test|[0-9]+)$`)
+
+// IsPublic reports whether the host of an origin is a name that search engines may know: it has a dot, and is neither of a
+// domain for private use nor an IP address.
+func IsPublic(origin string) bool {
+	host := HostOf(origin)
+	return strings.Contains(host, ".") && !strings.HasPrefix(host, "[") && !special.MatchString(host)
 }
 
 // isHostName accepts what RFC 1123, section 2.1, allows, in lower case, and the underscore that some names have anyway.

@@ -150,6 +150,18 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
+func TestIsPublic(t *testing.T) {
+	for origin, want := range map[string]bool{
+		"https://example.com": true, "https://www.example.co.uk:8443": true, "https://xn--bcher-kva.example.org": true, "http://local.example.com": true,
+		"http://localhost": false, "http://a.localhost:80": false, "http://printer": false, "http://nas.local": false, "https://wiki.corp.internal": false,
+		"https://a.test": false, "https://a.home.arpa": false, "http://127.0.0.1": false, "http://[::1]:8080": false, "http://192.168.1.1": false, "": false,
+	} {
+		if IsPublic(origin) != want {
+			t.Errorf("%s is public: %t", origin, !want)
+		}
+	}
+}
+
 // TestIsNamed: a Host header names an origin, in whatever form and with a port that is its own.
 func TestIsNamed(t *testing.T) {
 	plain := "https://example.com"

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -168,6 +169,57 @@ func TestSlowCommit(t *testing.T) {
 		}
 		if got := len(r.store.Last().Documents()); got != 100 {
 			t.Errorf("%d documents are written", got)
+		}
+	})
+}
+
+// TestFile: a storage that hangs holds up later calls alone; what is unchanged is not written again.
+func TestFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		storage := &faulty{Storage: store.NewMemory(), store: time.Minute}
+		f, written := NewFile(storage, "a.json"), ""
+		save := func(patience time.Duration, value string) error {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			return f.Save(ctx, func() []byte { written += value + " "; return []byte(value) })
+		}
+		if data, err := f.Load(t.Context()); data != nil || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("at first: %q, %v", data, err)
+		}
+		if err, again := save(time.Second, "old"), save(time.Second, "two at once"); err == nil || again == nil {
+			t.Errorf("hangs: %v, %v", err, again)
+		}
+		begun := time.Now()
+		if err := save(time.Hour, "new"); err != nil || written != "old new " || time.Since(begun) < 110*time.Second {
+			t.Errorf("written: %q, %v", written, err)
+		}
+		begun = time.Now()
+		if err := save(time.Second, "new"); err != nil || time.Since(begun) > 0 {
+			t.Errorf("unchanged: %v after %s", err, time.Since(begun))
+		}
+		storage.store = 0
+		if err := save(time.Second, "newest"); err != nil {
+			t.Error(err)
+		}
+		if data, err := f.Load(t.Context()); string(data) != "newest" || err != nil {
+			t.Errorf("loaded: %q, %v", data, err)
+		}
+		key, err := f.SetAside(t.Context(), []byte("damaged"))
+		if data, _ := storage.Storage.Load(t.Context(), key); string(data) != "damaged" || err != nil {
+			t.Errorf("set aside: %q, %v", data, err)
+		}
+		storage.load, storage.err = time.Minute, errors.New("permission denied")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := f.Load(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("hangs: %v", err)
+		}
+		if _, err := f.Load(t.Context()); !errors.Is(err, storage.err) {
+			t.Errorf("fails: %v", err)
+		}
+		f = NewFile(nil, "a.json")
+		if _, err := f.Load(t.Context()); !errors.Is(err, fs.ErrNotExist) || f.Save(t.Context(), nil) != nil {
+			t.Errorf("without a storage: %v", err)
 		}
 	})
 }

@@ -8,11 +8,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
-// Names of removed shards keep working for a while.
-const (
-	retiredFor = 90 * 24 * time.Hour
-	maxRetired = 10_000
-)
+const retiredFor, maxRetired = 90 * 24 * time.Hour, 10_000 // names of removed shards, which keep working for a while
 
 // Snapshot is one finished set of a site's documents. It never changes. A nil Snapshot has no documents.
 type Snapshot struct {
@@ -99,10 +95,15 @@ func (s *Snapshot) Equal(newer *Snapshot) bool {
 	if s == nil || newer == nil {
 		return s == newer
 	}
-	sameName := func(a, b retired) bool { return a.Suffix == b.Suffix }
-	same := func(a, b *Document) bool { return a.Suffix == b.Suffix && a.ETag == b.ETag }
-	return slices.EqualFunc(s.all(), newer.all(), same) && slices.EqualFunc(s.retired, newer.retired, sameName)
+	return s.EqualXML(newer) && slices.EqualFunc(s.Files, newer.Files, isSame) &&
+		slices.EqualFunc(s.retired, newer.retired, func(a, b retired) bool { return a.Suffix == b.Suffix })
 }
+
+// EqualXML reports whether a newer snapshot has the same index and shards. None is nil.
+func (s *Snapshot) EqualXML(newer *Snapshot) bool {
+	return isSame(s.Index, newer.Index) && slices.EqualFunc(s.Shards, newer.Shards, isSame)
+}
+func isSame(a, b *Document) bool { return a.Suffix == b.Suffix && a.ETag == b.ETag }
 
 // Form is a form in which a document is requested.
 type Form uint8
