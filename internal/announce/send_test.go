@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -39,29 +40,24 @@ func site(_ context.Context, path string) (int, []byte, error) {
 // engine is a search engine and hub that enforces the rules of the protocols: it reports each rule that a request breaks.
 type engine struct {
 	*httptest.Server
+	*testing.T
 	mu       sync.Mutex
 	now      time.Time              // which the test sets
 	respond  http.HandlerFunc       // instead of accepting a request by the rules; nil: as they say
 	accepted map[string][]time.Time // URLs, sitemaps and feeds, by when
 	requests []time.Time
-	broken   []string
 }
 
 func newEngine(t *testing.T) *engine {
-	e := &engine{now: epoch, accepted: make(map[string][]time.Time)}
+	e := &engine{T: t, now: epoch, accepted: make(map[string][]time.Time)}
 	e.Server = httptest.NewServer(e)
-	t.Cleanup(func() {
-		e.Close()
-		for _, rule := range e.broken {
-			t.Errorf("a request breaks a rule: %s", rule)
-		}
-	})
+	t.Cleanup(e.Close)
 	return e
 }
 
 func (e *engine) breaks(ok bool, rule string, args ...any) {
 	if !ok {
-		e.broken = append(e.broken, fmt.Sprintf(rule, args...))
+		e.Errorf("a request breaks a rule: "+rule, args...)
 	}
 }
 
@@ -173,29 +169,20 @@ func restart(t testing.TB, stored []byte, c Config) *Queue {
 	return q
 }
 
-// dated are changed pages with a date.
-func dated(lastMod int64, paths ...string) (l changes) {
-	for _, path := range paths {
-		l.First = append(l.First, indexing.Change{Path: path, LastMod: lastMod})
+// dated are pages with a date.
+func dated(lastMod int64, paths ...string) changes {
+	return pages(indexing.Change{LastMod: lastMod}, paths)
+}
+
+// gone are removed pages that return 404, and absent ones may.
+func gone(paths ...string) changes   { return pages(indexing.Change{Gone: true}, paths) }
+func absent(paths ...string) changes { return pages(indexing.Change{Absent: true}, paths) }
+
+func pages(c indexing.Change, paths []string) (l changes) {
+	for _, c.Path = range paths {
+		l.First = append(l.First, c)
 	}
 	return changes{Count: len(paths), First: l.First}
-}
-
-// gone are removed pages that return 404; absent ones may.
-func gone(paths ...string) (l changes) {
-	l = dated(0, paths...)
-	for i := range l.First {
-		l.First[i].Gone = true
-	}
-	return l
-}
-
-func absent(paths ...string) (l changes) {
-	l = dated(0, paths...)
-	for i := range l.First {
-		l.First[i].Absent = true
-	}
-	return l
 }
 
 // changed is an Update with changed pages, and with a changed sitemap and feed.
@@ -362,61 +349,44 @@ func TestKeyFile(t *testing.T) {
 	}
 }
 
-// TestBackOff: failures in a row double the wait up to six hours; one success ends that.
-func TestBackOff(t *testing.T) {
-	q, now := newQueue(t, indexNowOnly, 10), epoch
-	var got []string
-	for i := range 14 {
-		q = restart(t, q.Encode(), indexNowOnly)
-		q.Update(changed(10, "/a"))
-		if i > 0 {
-			if job, next := q.Begin(now.Add(-time.Second)); job != nil || !next.Equal(now) {
-				t.Fatalf("%v is sent too early; next %s", job, next)
+// TestPauses: after how many minutes the next request may follow some responses. Failures in a row double them, up to six
+// hours; an accepted request ends that. A key that is refused is tried for a day, whatever else fails meanwhile.
+func TestPauses(t *testing.T) {
+	const doubled = "1 2 4 8 16 32 64 128 256 360 360 360 "
+	n := func(status, n int) []int { return slices.Repeat([]int{status}, n) }
+	for _, test := range []struct {
+		responses []int
+		want      string
+	}{
+		{slices.Concat(n(503, 12), []int{200, 503}), doubled + "5 1"},
+		{n(403, 14), doubled + "stop 1"}, // a restart begins anew
+		{slices.Concat(n(403, 9), n(503, 3), n(403, 3)), doubled + "360 360 360"},
+		{slices.Concat(n(503, 3), n(403, 13)), doubled + "360 360 360 stop"},
+		{slices.Concat(n(403, 9), []int{200}, n(403, 13)), "1 2 4 8 16 32 64 128 256 5 " + doubled + "stop"},
+	} {
+		q, now, got := newQueue(t, indexNowOnly, 10), epoch, []string(nil)
+		for i, status := range test.responses {
+			q.Update(changed(10, fmt.Sprint("/", i)))
+			if i > 0 {
+				if job, next := q.Begin(now.Add(-time.Second)); job != nil || !next.Equal(now) {
+					t.Fatalf("%s: sent too early: %t; next %s", got, job != nil, next)
+				}
+			}
+			job, _ := q.Begin(now)
+			s := q.End(job, Outcome{Requested: true, Status: status, Reason: "refused"}, now)
+			got, now = append(got, fmt.Sprint(s.Next.Sub(now).Minutes())), s.Next
+			if s.Stopped {
+				got[i], now = "stop", s.Last.Add(5*time.Minute)
+				if q = restart(t, q.Encode(), indexNowOnly); !strings.HasSuffix(s.Reason, "nothing is sent until the configuration is reloaded") || s.Waiting != 0 {
+					t.Errorf("%+v", s)
+				}
+			} else if !slices.Contains(test.responses[:i+1], 403) { // which a restart forgets
+				q = restart(t, q.Encode(), indexNowOnly)
 			}
 		}
-		job, _ := q.Begin(now)
-		q.End(job, map[bool]Outcome{true: {Status: 503, Reason: "busy"}, false: {Status: 200}}[i != 12], now)
-		next := q.Status()[0].Next
-		got, now = append(got, fmt.Sprint(next.Sub(now).Minutes())), next
-	}
-	if want := "1 2 4 8 16 32 64 128 256 360 360 360 5 1"; strings.Join(got, " ") != want {
-		t.Errorf("minutes: %v, want %s", got, want)
-	}
-}
-
-// TestForbidden: a key that is refused is tried for a day, whatever else fails meanwhile, and again after a restart.
-func TestForbidden(t *testing.T) {
-	q, now, stopped := newQueue(t, indexNowOnly, 10), epoch, Status{}
-	try := func(status int) Status {
-		q.Update(changed(10, "/a"))
-		job, _ := q.Begin(now)
-		s := q.End(job, Outcome{Requested: true, Status: status, Reason: "refused"}, now)
-		now = s.Next
-		return s
-	}
-	for i := range 30 { // of which the first ones are of other failures, and one is accepted
-		if stopped = try(map[bool]int{true: 503, false: 403}[i < 3]); stopped.Stopped {
-			break
+		if got := strings.Join(got, " "); got != test.want {
+			t.Errorf("minutes: %v, want %s", got, test.want)
 		}
-		if i == 8 {
-			try(200)
-			epoch := now
-			defer func() {
-				if d := stopped.Last.Sub(epoch); d < 24*time.Hour || d > 33*time.Hour || stopped.Failures != maxRefused || stopped.Waiting != 0 {
-					t.Errorf("stopped after %s: %+v", d, stopped)
-				}
-			}()
-		}
-	}
-	if !strings.HasSuffix(stopped.Reason, "nothing is sent until the configuration is reloaded") {
-		t.Errorf("%+v", stopped)
-	}
-	q = restart(t, q.Encode(), indexNowOnly)
-	if job, next := q.Begin(stopped.Last.Add(time.Minute)); job != nil || next.Sub(stopped.Last) != 5*time.Minute {
-		t.Errorf("after a restart, %v is sent, or at %s", job, next)
-	}
-	if now = stopped.Last.Add(5 * time.Minute); try(403).Stopped {
-		t.Error("a restart does not begin anew")
 	}
 }
 
