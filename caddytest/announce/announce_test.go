@@ -79,6 +79,23 @@ func TestAnnounced(t *testing.T) {
 	}
 }
 
+// TestTitle: a ping follows changes of the XML, not those of the page for people.
+func TestTitle(t *testing.T) {
+	s := prepare(t, "index.html", "a.html")
+	s.crawled("html\nping {engine}/ping?sitemap={sitemap}")
+	page, err := os.ReadFile(filepath.Join(s.Dir, "site/a.html"))
+	harness.Must(t, err)
+	s.WriteRaw("site/a.html", strings.Replace(string(page), "a page", "another title", 1))
+	s.Eventually(func() bool { return strings.Contains(s.Get(harness.Local+"/sitemap.html").Text, "another title") }, s.SitemapLog)
+	s.Refreshes(1)
+	if a := s.announced()[0]; a.Waiting > 0 || s.engine.received() > 0 {
+		t.Errorf("%+v", a)
+	}
+	s.page("a.html", "2026-02-02")
+	s.Refreshes(1)
+	s.engine.wants("ping " + origin + "/sitemap.xml")
+}
+
 // TestPrefix: the key file lies in the site's own folder, whether the server or a proxy before it strips the prefix.
 func TestPrefix(t *testing.T) {
 	for name, config := range map[string]string{
