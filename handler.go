@@ -71,7 +71,7 @@ func (h *Handler) match(path string) (wanted, bool) {
 	}
 	suffix, form, ok := publish.ParseName(path, h.settings.stem, h.settings.beside)
 	rest, found := strings.CutPrefix(path, h.settings.folder)
-	if found && !ok { // nothing strips the prefix of the base URL
+	if found && !ok && rest != path { // nothing strips the prefix of the base URL
 		suffix, form, ok = publish.ParseName(rest, h.settings.stem, h.settings.beside)
 	}
 	if !ok && h.IndexNow != nil {

@@ -81,9 +81,7 @@ func (s *Snapshot) Holding(path string) *Document {
 	if len(s.Shards) == 0 {
 		return s.Index
 	}
-	i, found := slices.BinarySearchFunc(s.Shards, path, func(d *Document, path string) int {
-		return strings.Compare(d.First, path)
-	})
+	i, found := slices.BinarySearchFunc(s.Shards, path, func(d *Document, path string) int { return strings.Compare(d.First, path) })
 	if !found && i > 0 {
 		i--
 	}
@@ -125,15 +123,17 @@ func (f Form) Extension() string { return extensions[f] }
 // its extension, and beside says which files there are. ok is false if the path names no document.
 func ParseName(path, stem string, beside webpage.Options) (suffix string, form Form, ok bool) {
 	rest, ours := strings.CutPrefix(path, stem)
+	if !ours {
+		return "", 0, false
+	}
 	for f, extension := range extensions[:FormFile] {
-		if suffix, found := strings.CutSuffix(rest, extension); ours && found {
+		if suffix, found := strings.CutSuffix(rest, extension); found {
 			return suffix, Form(f), suffix == "" || isHash(suffix, 12)
 		}
 	}
 	part, isHTML := strings.CutSuffix(rest, ".html")
 	isHTML = isHTML && (part == "" || isHash(part, 32))
-	isFile := beside.HTML && isHTML || beside.Feed && rest == ".atom" || beside.Stylesheet && rest == ".css"
-	return rest, FormFile, ours && isFile
+	return rest, FormFile, beside.HTML && isHTML || beside.Feed && rest == ".atom" || beside.Stylesheet && rest == ".css"
 }
 
 // isHash matches a hyphen and n lower-case hexadecimal digits.
