@@ -21,13 +21,13 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 const (
 	announceAtOnce = 8                // requests to search engines and hubs, of all sites
 	queuePatience  = time.Second      // with the storage, while a refresh waits
 	queueRetry     = 10 * time.Second // until a queue that could not be loaded is tried again
-	feedSuffix     = ".atom"
 )
 
 // IndexNow sets that search engines are told at once which pages changed, by the protocol of
@@ -127,8 +127,7 @@ func (s *site) announcements(ctx context.Context) *announce.Queue {
 // announceConfig returns what the site announces, and to whom.
 func (s *site) announceConfig() announce.Config {
 	c := s.handler.settings.announce
-	c.Origin, c.Prefix, c.Sitemap = s.origin, cmp.Or(s.handler.settings.prefix, s.prefix), s.sitemapURL()
-	c.Feed = s.origin + s.docPath(feedSuffix, "")
+	c.Origin, c.Prefix, c.Sitemap, c.Feed = s.origin, cmp.Or(s.handler.settings.prefix, s.prefix), s.sitemapURL(), s.feedURL()
 	return c
 }
 
@@ -200,8 +199,8 @@ func (r *refreshRun) queueChanges(ctx context.Context, published *publish.Snapsh
 	if !asBefore {
 		u.Changes.Changed = indexing.List[indexing.Change]{}
 	}
-	if feed := out.Snapshot.Find(feedSuffix); feed != nil {
-		before := published.Find(feedSuffix)
+	if feed := out.Snapshot.Find(webpage.Feed); feed != nil {
+		before := published.Find(webpage.Feed)
 		u.Feed = before == nil || before.ETag != feed.ETag
 	}
 	q.Update(u)

@@ -159,8 +159,14 @@ func (b *build) sites(ctx context.Context) ([]*site, error) {
 	if b.config != "" {
 		encoded, _, _, err = caddycmd.LoadConfig(b.config, b.adapter)
 	} else {
-		crawl, stylesheet := map[bool]string{false: "crawl off"}[b.crawl], map[bool]string{false: "stylesheet off"}[b.stylesheet]
-		caddyfile := fmt.Appendf(nil, alone, b.prefix, strings.ReplaceAll(b.root, `"`, `\"`), b.baseURL, crawl, stylesheet)
+		off := ""
+		if !b.crawl {
+			off = "crawl off\n"
+		}
+		if !b.stylesheet {
+			off += "stylesheet off"
+		}
+		caddyfile := fmt.Appendf(nil, alone, b.prefix, strings.ReplaceAll(b.root, `"`, `\"`), b.baseURL, off)
 		encoded, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(caddyfile, nil)
 	}
 	config := new(caddy.Config)
@@ -213,7 +219,6 @@ const alone = `:80 {
 		root * "%s"
 		sitemap {
 			base_url %s
-			%s
 			%s
 		}
 		file_server

@@ -97,7 +97,10 @@ func check(cmd *cobra.Command, o lint.Options, asJSON, quiet bool, args []string
 	case asJSON:
 		write("", map[string]lint.Summary{"summary": s})
 	default:
-		feeds := map[bool]string{true: fmt.Sprintf(", feeds (not checked): %d", s.Feeds)}[s.Feeds > 0]
+		feeds := ""
+		if s.Feeds > 0 {
+			feeds = fmt.Sprintf(", feeds (not checked): %d", s.Feeds)
+		}
 		cmd.PrintErrf("documents: %d%s, pages: %d, fetched: %d, errors: %d, warnings: %d\n", s.Documents, feeds, s.URLs, s.Fetched, s.Errors, s.Warnings)
 	}
 	switch err := cmp.Or(cmd.Context().Err(), unwritten); {

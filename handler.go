@@ -12,6 +12,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/recorder"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 const robotsPath = "/robots.txt"
@@ -26,11 +27,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		}
 		want, prefix, ok = h.wants(r) // again, now that the mounts are known
 	}
-	p, own := probeOf(r)
-	if ok && want.key != "" && h.serveKey(w, r, want.key, prefix) {
-		return nil
+	if ok && want.key != "" {
+		if h.serveKey(w, r, want.key, prefix) {
+			return nil
+		}
+		ok = false // the site's own file
 	}
-	switch ok = ok && want.key == ""; {
+	switch p, own := probeOf(r); {
 	case ok && own:
 		return h.serveProbe(p, w, r, next, want)
 	case ok && want.robots:
@@ -57,7 +60,7 @@ func (w wanted) String() string {
 	case w.robots:
 		return "robots"
 	case w.form == publish.FormFile:
-		return map[string]string{".html": "html", ".atom": "feed", ".css": "stylesheet"}[path.Ext(w.suffix)]
+		return map[string]string{webpage.HTML: "html", webpage.Feed: "feed", webpage.Stylesheet: "stylesheet"}[path.Ext(w.suffix)]
 	case w.suffix != "":
 		return "shard"
 	}
@@ -126,7 +129,7 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 		http.Redirect(w, r, main.origin+main.docPath(want.suffix, want.form.Extension()), status)
 	case err != nil:
 		status, err = http.StatusServiceUnavailable, unavailable(w, err)
-	case d == nil, want.form == publish.FormText && d.Index, want.suffix == ".css" && hasStylesheet(r, next):
+	case d == nil, want.form == publish.FormText && d.Index, want.suffix == webpage.Stylesheet && hasStylesheet(r, next):
 		status, err = http.StatusNotFound, next.ServeHTTP(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")

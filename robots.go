@@ -13,6 +13,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/recorder"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // maxRobots is the most bytes of a robots.txt that are served. Crawlers read half a megabyte.
@@ -47,8 +48,8 @@ func (h *Handler) serveRobots(w http.ResponseWriter, r *http.Request, next caddy
 // namedURLs are the URLs that robots.txt names: the sitemap, and the feed if there is one.
 func (s *site) namedURLs(snapshot *publish.Snapshot) []string {
 	urls := []string{s.sitemapURL()}
-	if feed := snapshot.Find(".atom"); feed != nil {
-		urls = append(urls, s.origin+s.docPath(feed.Suffix, ""))
+	if snapshot.Find(webpage.Feed) != nil {
+		urls = append(urls, s.feedURL())
 	}
 	return urls
 }

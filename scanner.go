@@ -17,6 +17,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 const (
@@ -446,7 +447,7 @@ func (s *site) report(r report.Refresh, begun time.Time, took time.Duration) {
 	r.Log(s.logger, s.handler.logger.With(zap.String("site", s.url())), last, before)
 	if r.Err == nil {
 		s.logProbed(&r, last)
-		isMissing := s.handler.Feed && r.Pages > 0 && last.Pending == 0 && s.state.published.Load().Find(feedSuffix) == nil
+		isMissing := s.handler.Feed && r.Pages > 0 && last.Pending == 0 && s.state.published.Load().Find(webpage.Feed) == nil
 		s.logger.OnceIf(isMissing, zap.WarnLevel, "feed", "there is no feed yet, as no page has a date: declare dates in the pages, or set 'lastmod mtime'")
 	}
 	if (last.Result == report.Failed || last.Result == report.HeldBack) && (last.Result != before.Result || last.Reason != before.Reason) {

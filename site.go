@@ -20,6 +20,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // address is by what requests the server knows a site.
@@ -134,6 +135,9 @@ func (i *identity) url() string { return i.origin + i.prefix }
 
 // sitemapURL returns the URL of the sitemap or index.
 func (i *identity) sitemapURL() string { return i.origin + i.docPath("", ".xml") }
+
+// feedURL returns the URL of the feed.
+func (i *identity) feedURL() string { return i.origin + i.docPath(webpage.Feed, "") }
 
 // isDocument reports whether a path is that of one of the site's own documents.
 func (i *identity) isDocument(path string) bool {

@@ -23,6 +23,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 const (
@@ -143,7 +144,7 @@ func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 		if path.Ext(d.Suffix) == "" {
 			name += ".xml"
 		}
-		if there, _, _ := f.read(name); d.Suffix == ".css" && there != nil && !isOwn(there) {
+		if there, _, _ := f.read(name); d.Suffix == webpage.Stylesheet && there != nil && !isOwn(there) {
 			continue // a site keeps its own, as with a server
 		}
 		xml, err := d.XML()
@@ -167,9 +168,9 @@ func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 // StageRobots writes robots.txt aside, which names the sitemap. It replaces one that names
 // it, too, or that lacks only Sitemap lines. A feed that Finish will remove is not named.
 func (f *Folder) StageRobots(content []byte) error {
-	feed := f.stem + ".atom"
+	feed := f.stem + webpage.Feed
 	if there, _, _ := f.read(feed); isOwn(there) && !slices.Contains(slices.Concat(f.created, f.replaced, f.Unchanged), feed) {
-		url := strings.TrimSuffix(f.Sitemap, ".xml") + ".atom"
+		url := strings.TrimSuffix(f.Sitemap, ".xml") + webpage.Feed
 		content = regexp.MustCompile(`(?m)^Sitemap: `+regexp.QuoteMeta(url)+`\r?\n`).ReplaceAll(content, nil)
 	}
 	return f.stage(robotsName, content, func(there []byte) bool {

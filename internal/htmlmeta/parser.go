@@ -100,7 +100,7 @@ func (p *Parser) finish() Meta {
 		body = inMainPart
 	}
 	for _, u := range append(p.images[inHead], p.images[body]...) {
-		if u != "" && len(p.meta.Images) < MaxImages && p.isNew([]byte(u), 0) {
+		if len(p.meta.Images) < MaxImages && p.isNew([]byte(u), 0) {
 			p.meta.Images = append(p.meta.Images, u)
 		}
 	}
@@ -279,6 +279,8 @@ func (p *Parser) image() {
 
 func (p *Parser) addImage(part int, ref []byte) {
 	if p.options.Images && len(p.images[part]) < 4*MaxImages { // some may be the same
-		p.images[part] = append(p.images[part], p.base.absolute(ref))
+		if u := p.base.absolute(ref); u != "" {
+			p.images[part] = append(p.images[part], u)
+		}
 	}
 }

@@ -26,11 +26,8 @@ func (t *text) write(s []byte) {
 		if i == start {
 			c, n := utf8.DecodeRune(s[i:])
 			i += n
-			switch {
-			case c == ' ' || unicode.IsSpace(c):
-				t.space = true
-				continue
-			case unicode.IsControl(c) || c == '\u200b' || c == '\u2060' || c == '\ufeff' || c == '\u00ad':
+			isSpace := unicode.IsSpace(c)
+			if t.space = t.space || isSpace; isSpace || unicode.IsControl(c) || c == '\u200b' || c == '\u2060' || c == '\ufeff' || c == '\u00ad' {
 				continue
 			}
 		}

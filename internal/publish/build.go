@@ -92,7 +92,7 @@ func (b *builder) fits(pages []page.Page) bool {
 func (b *builder) encoder(extended bool) sitemapxml.Encoder {
 	e := sitemapxml.Encoder{Schema: b.Schema, Base: b.Base, Extended: extended}
 	if b.Stylesheet {
-		e.Stylesheet = path.Base(b.Sitemap) + ".css"
+		e.Stylesheet = path.Base(b.Sitemap) + webpage.Stylesheet
 	}
 	return e
 }

@@ -101,6 +101,7 @@ func (s *Snapshot) Equal(newer *Snapshot) bool {
 func (s *Snapshot) EqualXML(newer *Snapshot) bool {
 	return isSame(s.Index, newer.Index) && slices.EqualFunc(s.Shards, newer.Shards, isSame)
 }
+
 func isSame(a, b *Document) bool { return a.Suffix == b.Suffix && a.ETag == b.ETag }
 
 // Form is a form in which a document is requested.
@@ -124,16 +125,15 @@ func (f Form) Extension() string { return extensions[f] }
 func ParseName(path, stem string, beside webpage.Options) (suffix string, form Form, ok bool) {
 	rest, ours := strings.CutPrefix(path, stem)
 	if !ours {
-		return "", 0, false
+		return
 	}
 	for f, extension := range extensions[:FormFile] {
 		if suffix, found := strings.CutSuffix(rest, extension); found {
 			return suffix, Form(f), suffix == "" || isHash(suffix, 12)
 		}
 	}
-	part, isHTML := strings.CutSuffix(rest, ".html")
-	isHTML = isHTML && (part == "" || isHash(part, 32))
-	return rest, FormFile, beside.HTML && isHTML || beside.Feed && rest == ".atom" || beside.Stylesheet && rest == ".css"
+	part, isHTML := strings.CutSuffix(rest, webpage.HTML)
+	return rest, FormFile, beside.HTML && isHTML && (part == "" || isHash(part, 32)) || beside.Feed && rest == webpage.Feed || beside.Stylesheet && rest == webpage.Stylesheet
 }
 
 // isHash matches a hyphen and n lower-case hexadecimal digits.

@@ -70,7 +70,7 @@ func (b *Builder) feed() {
 	if b.latest.trim(); len(b.latest.pages) == 0 {
 		return
 	}
-	self := b.Sitemap + ".atom"
+	self := b.Sitemap + Feed
 	links := []atomLink{{"self", self}, {"alternate", b.Base + b.root()}}
 	for _, hub := range b.Hubs {
 		links = append(links, atomLink{"hub", hub})
@@ -79,7 +79,7 @@ func (b *Builder) feed() {
 	for _, p := range b.latest.pages {
 		f.Entries = append(f.Entries, p.atomEntry)
 	}
-	b.emit(newDocument(".atom", "application/atom+xml", "", xml.Header, f, func() []byte {
+	b.emit(newDocument(Feed, "application/atom+xml", "", xml.Header, f, func() []byte {
 		body, _ := xml.MarshalIndent(f, "", " ") // only strings, without an error
 		return append([]byte(xml.Header), append(body, '\n')...)
 	}))

@@ -166,8 +166,8 @@ func (t *tree) part(f *folder, l *list, n, level int) {
 func (t *tree) write(name string, f *folder, part string, l *list) row {
 	runtime.Gosched() // requests go first
 	v := view{Host: t.host(), Folder: pathLabel(f.path), Part: pathLabel(part), Sections: sectionsOf(l.rows)}
-	if t.Feed && name == ".html" { // whether there is a feed is known at the end
-		v.Feed = t.Sitemap + ".atom"
+	if t.Feed && name == HTML { // whether there is a feed is known at the end
+		v.Feed = t.Sitemap + Feed
 	}
 	for _, r := range l.rows {
 		v.Pages += r.Pages

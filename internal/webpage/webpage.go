@@ -17,7 +17,14 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-const maxTitle = 200 // characters of a title that are shown
+// How the names of documents end.
+const (
+	HTML       = ".html"
+	Feed       = ".atom"
+	Stylesheet = ".css"
+
+	maxTitle = 200 // characters of a title that are shown
+)
 
 // Options are what is made, and what documents say besides their pages.
 type Options struct {
@@ -64,7 +71,7 @@ type Builder struct {
 
 // New returns a Builder that calls emit for each document as soon as it is complete.
 func New(o Options, emit func(Document)) *Builder {
-	return &Builder{tree: tree{Options: o, own: ownDocument, folder: &folder{path: o.root(), name: ".html"}, emit: emit}}
+	return &Builder{tree: tree{Options: o, own: ownDocument, folder: &folder{path: o.root(), name: HTML}, emit: emit}}
 }
 
 // Add adds a page, which comes after all others in the order of [page.Compare].
@@ -91,7 +98,7 @@ func (b *Builder) Finish() {
 	}
 	b.feed()
 	if b.Stylesheet {
-		b.emit(newDocument(".css", "text/css", "", stylesheet, nil, func() []byte { return []byte(stylesheet) }))
+		b.emit(newDocument(Stylesheet, "text/css", "", stylesheet, nil, func() []byte { return []byte(stylesheet) }))
 	}
 }
 
