@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	leasePatience  = 3 * time.Second // with the refresh that has the records
-	openPatience   = time.Second
-	commitPatience = time.Second // before a commit goes on beside the refreshes that follow
+	leasePatience    = 3 * time.Second // with the refresh that has the records
+	openPatience     = time.Second
+	documentPatience = 10 * time.Millisecond // more, with each document: some have 250 KB
+	commitPatience   = time.Second           // before a commit goes on beside the refreshes that follow
 )
 
 var errHung = errors.New("the storage does not respond")
@@ -106,6 +107,8 @@ func (r *Records) Open(ctx context.Context, meta any, damaged func(key string, e
 		return nil, fmt.Errorf("opening %s: %w", r.prefix, err)
 	}
 	last := opened.Last()
+	opening, cancel = context.WithTimeout(ctx, openPatience+time.Duration(len(last.Documents()))*documentPatience)
+	defer cancel()
 	if n := r.Generation.Len(); n > 0 { // the site has begun in memory, so no request waits
 		if opening = ctx; n > 2*last.Len() { // else the storage knows more, if not the latest
 			last, r.Unsaved = opened.Adopt(r.Generation), true
@@ -149,8 +152,8 @@ func (r *Records) Write(snapshot *publish.Snapshot, meta any) (err error) {
 	return r.Commit()
 }
 
-// Commit writes the newest generation, if the storage is open. After a second it returns an error and goes on beside
-// the refreshes that follow, which write nothing before it has ended.
+// Commit writes the newest generation, if the storage is open. After a second it goes on beside the refreshes that
+// follow, which write nothing before it has ended: for them, the storage does not respond.
 func (r *Records) Commit() error {
 	if r.store == nil {
 		return nil
@@ -159,18 +162,19 @@ func (r *Records) Commit() error {
 	waiting, cancel := context.WithTimeoutCause(r.ctx, commitPatience, errHung)
 	defer cancel()
 	generation, done := r.Generation, make(chan error, 1)
-	if r.commits.Take(waiting) {
-		go func() {
-			defer r.commits.Release()
-			done <- r.store.Commit(r.ctx, generation)
-		}()
+	if !r.commits.Take(waiting) {
+		return context.Cause(waiting)
 	}
+	go func() {
+		defer r.commits.Release()
+		done <- r.store.Commit(r.ctx, generation)
+	}()
 	select {
 	case err := <-done:
 		r.Unsaved = err != nil
 		return err
 	case <-waiting.Done():
-		return context.Cause(waiting)
+		return r.ctx.Err() // else there is much to write
 	}
 }
 

@@ -153,18 +153,21 @@ func TestLateOpen(t *testing.T) {
 	})
 }
 
-// TestSlowCommit: what takes long to write is written in the end.
+// TestSlowCommit: what takes long to write is written in the end. It is an error that a storage does not respond, not
+// that there is much to write.
 func TestSlowCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRecords(faulty{Storage: store.NewMemory(), store: time.Second}, "")
+		r := newRecords(faulty{Storage: store.NewMemory(), store: 900 * time.Millisecond}, "")
 		_, _ = open(t, r)
 		var documents []store.StoredDocument
 		for i := range 100 {
 			documents = append(documents, store.NewDocument(fmt.Sprint(i), nil, []byte(fmt.Sprint(i))))
 		}
 		r.Generation = r.Generation.WithDocuments([]byte(`{}`), documents)
-		for range 5 {
-			_ = r.Commit()
+		for i, want := range []error{nil, errHung, nil, nil} {
+			if err := r.Commit(); err != want || r.Unsaved != (i < 2) {
+				t.Errorf("commit %d: got %v, unsaved %t, want %v", i, err, r.Unsaved, want)
+			}
 			time.Sleep(time.Minute)
 		}
 		if got := len(r.store.Last().Documents()); got != 100 {
@@ -240,9 +243,13 @@ func TestSnapshot(t *testing.T) {
 		if _, err := open(t, r); err != nil || r.Write(want, "kept") != nil {
 			t.Fatal(err)
 		}
-		got, err := newRecords(storage, "site").Open(t.Context(), new(string), func(key string, err error) { t.Errorf("damaged: %s, %v", key, err) })
-		if err != nil || !want.Equal(got) {
-			t.Errorf("got %+v, %v", got, err)
-		}
+		n := time.Duration(len(r.Generation.Documents())) // of which each may take its time
+		slow := faulty{Storage: storage, load: (openPatience+n*documentPatience)/max(n, 1) - time.Millisecond}
+		synctest.Test(t, func(t *testing.T) {
+			got, err := newRecords(slow, "site").Open(t.Context(), new(string), func(key string, err error) { t.Errorf("damaged: %s, %v", key, err) })
+			if err != nil || !want.Equal(got) {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
 	}
 }
