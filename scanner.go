@@ -176,7 +176,8 @@ func (r *refreshRun) selectAndPublish(ctx context.Context, crawled crawl.Result,
 	out := report.Refresh{Crawled: crawled, Partial: goesOn, Snapshot: published}
 	r.selectedBy = r.digest(r.probed.root, r.probed.fs, r.probed.index)
 	asBefore := published != nil && r.selectedBy == r.state.selectedBy.Load()
-	unchanged := asBefore && !off && last.HeldSince.IsZero() && crawl.Same(crawled.Generation, r.state.generation.Load())
+	isSettled := last.HeldSince.IsZero() && (goesOn || !last.Partial) // no loss is to be confirmed, no date to be decided
+	unchanged := asBefore && !off && isSettled && crawl.Same(crawled.Generation, r.state.generation.Load())
 	if !unchanged {
 		if out.Snapshot, out.Selected, out.Err = r.build(ctx, crawled, false); out.Err != nil {
 			return out

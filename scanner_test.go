@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -208,6 +209,37 @@ func TestSlowSource(t *testing.T) {
 		}
 		if got, warned := pagesOf(s.state.published.Load()), b.logged("a late warning"); got != 1 || warned != 1 {
 			t.Errorf("got %d pages, and %d warnings", got, warned)
+		}
+	})
+}
+
+// TestPartialPublication: a change that is published before all pages are gathered has its date in the end, although
+// nothing else changes. If nothing changed at all, nothing is selected.
+func TestPartialPublication(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		text, modified := "", int64(0)
+		b.handler.sources = []input{sortedFunc{func(yield func(page.Page) error) error {
+			first := cmp.Or(yield(page.Page{Path: "/a", LastMod: modified, Version: uint32(modified)}), yield(page.Page{Path: "/b"}))
+			time.Sleep(4 * firstPublication)
+			return cmp.Or(first, yield(page.Page{Path: "/c"}))
+		}}}
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			w.Header().Set("Content-Type", contentHTML)
+			_, err := fmt.Fprintf(w, "<!doctype html><title>%s</title><p>%s", r.URL.Path, text)
+			return err
+		}
+		s := b.site("named.example")
+		for i, want := range []string{"first", "first", "second", "second", "third"} {
+			time.Sleep(time.Hour)
+			isSame := text == want
+			if !isSame {
+				text, modified = want, time.Now().Unix()
+			}
+			out := s.refresh(t.Context(), false)
+			records, err := s.state.generation.Load().Load(t.Context(), 0)
+			if err != nil || len(records) != 3 || records[0].Selected.LastMod != modified || isSame != (out.Selected.Generation == nil) {
+				t.Errorf("refresh %d: got %v, %+v, want the date %d; %+v", i, err, records, modified, out)
+			}
 		}
 	})
 }
@@ -439,6 +471,11 @@ func (sourceFunc) sorted() bool                      { return false }
 func (f sourceFunc) pages(_ context.Context, _ *Refresh, yield func(page.Page) error) error {
 	return f(yield)
 }
+
+// sortedFunc is one that yields its pages in order.
+type sortedFunc struct{ sourceFunc }
+
+func (sortedFunc) sorted() bool { return true }
 
 // TestBrokenRefresh: one that does not come to its end changes nothing, however often.
 func TestBrokenRefresh(t *testing.T) {

@@ -39,6 +39,7 @@ type Report struct {
 	HeldSince time.Time           `json:"held_since,omitzero"`   // when the first refresh began that held back so many missing pages
 	Pages     int                 `json:"pages"`                 // listed
 	Pending   int                 `json:"pending,omitempty"`     // pages still to be fetched
+	Partial   bool                `json:"partial,omitempty"`     // selected while the refresh went on
 	Sources   []Source            `json:"sources,omitempty"`
 	LeftOut   map[string]int      `json:"left_out,omitempty"` // pages by reason: most are names of an indexing.Status
 	Examples  map[string][]string `json:"examples,omitempty"` // some of their paths, by reason
@@ -100,6 +101,7 @@ func (r *Refresh) Report(before *Report) *Report {
 		s.Error, s.Unread = terminal.Clip(f.Err.Error()), rep.Result != HeldBack || before.isUnread(f)
 	}
 	if r.Selected.Generation != nil {
+		rep.Partial = r.Partial
 		rep.LeftOut, rep.Examples = r.LeftOut()
 	}
 	return &rep
