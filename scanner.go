@@ -93,7 +93,8 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 		if !isReady || step == firstPublication && s.state.published.Load() == nil {
 			hangs = firstHangs
 		}
-		budget := crawl.Budget{Until: s.app.now().Add(max(min(step, set.refresh), run.cost)), Patience: hangs, Stop: s.ctx}
+		patience := max(min(step, set.refresh), run.cost, 2*s.built)
+		budget := crawl.Budget{Until: s.app.now().Add(patience), Patience: hangs, Stop: s.ctx}
 		crawled, err := crawling.Update(ctx, records.Generation, budget)
 		if err != nil {
 			return report.Refresh{Err: fmt.Errorf("crawling: %w", err)}
@@ -213,7 +214,7 @@ func (r *refreshRun) selectAndPublish(ctx context.Context, crawled crawl.Result,
 // back: new pages are listed, and pages that were listed stay unless they are refused.
 func (r *refreshRun) build(ctx context.Context, crawled crawl.Result, keepListed bool) (snapshot *publish.Snapshot, selected indexing.Result, err error) {
 	set, begun := &r.handler.settings, r.app.now()
-	defer func() { r.cost += r.app.now().Sub(begun) }()
+	defer func() { r.built = r.app.now().Sub(begun); r.cost += r.built }()
 	pages, result := r.named(ctx), func() indexing.Result { return indexing.Result{Generation: r.records.Generation} }
 	if !set.crawl.Off { // else selecting waits for the sources, which needs no slot
 		if !r.app.compute.Take(ctx) {
@@ -312,7 +313,9 @@ func (r *refreshRun) confirm(published *publish.Snapshot, out *report.Refresh) (
 // or logs were read on. What cannot be written is tried again by the next refresh.
 func (r *refreshRun) publish(ctx context.Context, out report.Refresh) report.Refresh {
 	published := r.state.published.Load()
-	out.Cost = r.cost
+	if out.Cost = r.cost; out.Crawled.Fetched == 0 && len(out.Merged.Failed) == 0 {
+		out.Cost = r.app.now().Sub(r.begun) // gathering took the rest
+	}
 	switch {
 	case out.Snapshot == nil:
 		out.Result = report.Empty

@@ -214,7 +214,7 @@ func TestSlowSource(t *testing.T) {
 }
 
 // TestPartialPublication: a change that is published before all pages are gathered has its date in the end, although
-// nothing else changes. If nothing changed at all, nothing is selected.
+// nothing else changes. If nothing changed at all, nothing is selected, and all time was spent gathering.
 func TestPartialPublication(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		text, modified := "", int64(0)
@@ -235,7 +235,11 @@ func TestPartialPublication(t *testing.T) {
 			if !isSame {
 				text, modified = want, time.Now().Unix()
 			}
+			begun := time.Now()
 			out := s.refresh(t.Context(), false)
+			if took := time.Since(begun); isSame && out.Cost != took {
+				t.Errorf("refresh %d: %s of %s count", i, out.Cost, took)
+			}
 			records, err := s.state.generation.Load().Load(t.Context(), 0)
 			if err != nil || len(records) != 3 || records[0].Selected.LastMod != modified || isSame != (out.Selected.Generation == nil) {
 				t.Errorf("refresh %d: got %v, %+v, want the date %d; %+v", i, err, records, modified, out)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
@@ -183,6 +184,7 @@ type site struct {
 	crawler  *crawl.Crawler
 	state    *siteState // outlives the configuration
 
+	built  time.Duration               // how long selecting and building took last; of the refresh
 	probed atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	main   atomic.Pointer[site]        // of which this one is an alias; nil: it is none
 	own    atomic.Pointer[ownPages]    // that the application's own sitemaps name
