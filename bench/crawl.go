@@ -8,12 +8,6 @@ import (
 	"time"
 )
 
-// oneCore has a server compute on one core.
-const oneCore = "GOMAXPROCS=1"
-
-// seldom keeps refreshes apart that are asked for.
-const seldom = "sitemap {\nrefresh 24h\n}"
-
 // files are the directives of a site of files, with ours or none.
 func files(root, directive string) []string {
 	return []string{fmt.Sprintf("root * \"%s\"", filepath.ToSlash(root)), directive, "file_server"}
@@ -24,7 +18,6 @@ func (b *bench) nameRows(ctx context.Context) []*row {
 	of := number(b.files) + " files, `crawl off`: "
 	start := &row{what: of + "start to the first 200, over `find -type f -printf`", show: duration, reach: atMost(1)}
 	refresh := &row{what: of + "processor time of a refresh in which nothing changed, over that `find`", show: duration, reach: atMost(1.2)}
-	rows := []*row{start, refresh}
 	root := b.tree("tree", b.files, small)
 	for range b.runs {
 		find(ctx, root) // it warms the cache
@@ -42,7 +35,7 @@ func (b *bench) nameRows(ctx context.Context) []*row {
 		refresh.add(uses, found.processor)
 		b.say("  names: %s, refresh %s, find %s (%s)", duration(took), duration(uses), duration(found.wall), load())
 	}
-	return rows
+	return []*row{start, refresh}
 }
 
 // crawlRows measure a site of small files by default, from the first start on.
@@ -52,11 +45,11 @@ func (b *bench) crawlRows(ctx context.Context) []*row {
 	all := &row{what: of + "start to all listed", show: duration, reach: atMost(90)}
 	uses := &row{what: of + "processor time of it, a page", show: duration, reach: atMost(120e-6)}
 	refresh := &row{what: of + "processor time of a refresh in which nothing changed, over `find`", show: duration, reach: atMost(1.2)}
+	edited := &row{what: of + "processor time of a refresh in which one page changed, over `find`", show: duration, reach: atMost(3)}
 	heap := &row{what: of + "live heap above an idle Caddy, a page", show: byteCount, reach: atMost(64)}
 	peak := &row{what: of + "peak memory above an idle Caddy, a page", show: byteCount, reach: atMost(256)}
 	disk := &row{what: of + "state on disk, documents included, a page", show: byteCount, reach: atMost(45)}
 	restart := &row{what: of + "start after `kill -9` to the first 200", show: duration, reach: atMost(2)}
-	rows := []*row{first, all, uses, refresh, heap, peak, disk, restart}
 	root := b.tree("tree", b.files, small)
 	idle := b.serve("idle", files(root, ""))
 	must(idle.first(ctx, idle.base()+pagePath(0)))
@@ -73,6 +66,9 @@ func (b *bench) crawlRows(ctx context.Context) []*row {
 		unchanged, _, err := s.refresh(ctx)
 		check(err)
 		found := find(ctx, root)
+		check(edit(root, b.files/2))
+		changed, _, err := s.refresh(ctx)
+		check(err)
 		live, most, err := s.memory(ctx)
 		check(err)
 		size := must(s.stored())
@@ -86,13 +82,14 @@ func (b *bench) crawlRows(ctx context.Context) []*row {
 		all.add(complete)
 		uses.add(used / n)
 		refresh.add(unchanged, found.processor)
+		edited.add(changed, found.processor)
 		heap.add((live - idleHeap) / n)
 		peak.add((most - idlePeak) / n)
 		disk.add(size / n)
 		restart.add(again)
 		b.say("  crawl: first %s, all %s, peak %s (%s)", duration(took), duration(complete), mebibytes(most), load())
 	}
-	return rows
+	return []*row{first, all, uses, refresh, edited, heap, peak, disk, restart}
 }
 
 // smallRows measure the first crawl of a site of middle size.
@@ -129,7 +126,7 @@ func (b *bench) manualRows(ctx context.Context) []*row {
 		warm(ctx, root)
 		var uses [2]float64
 		for i, directive := range []string{"sitemap", ""} {
-			s := b.serve("manuals", files(root, directive), oneCore)
+			s := b.serve("manuals", files(root, directive), "GOMAXPROCS=1")
 			if directive == "" {
 				must(s.first(ctx, s.base()+pagePath(0)))
 			} else {

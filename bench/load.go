@@ -82,7 +82,7 @@ func (b *bench) latencyRows(ctx context.Context) []*row {
 	same := &row{what: what + ", nothing changed", show: duration, reach: atMost(3)}
 	edited := &row{what: what + ", a page changed each time", show: duration, reach: atMost(3)}
 	root := b.tree("tree", b.small, small)
-	s := b.serve("latency", files(root, seldom))
+	s := b.serve("latency", files(root, "sitemap {\nrefresh 24h\n}"))
 	must(s.listed(ctx, b.small))
 	check(s.settle(ctx))
 	c := client{addr: s.addr, path: "/sitemap.xml", connections: 4, pause: 4 * time.Millisecond}
@@ -104,12 +104,11 @@ func (b *bench) latencyRows(ctx context.Context) []*row {
 }
 
 // refreshEverySecond refreshes a site until ctx has ended.
-func (s *server) refreshEverySecond(ctx context.Context, root string, edit bool) error {
+func (s *server) refreshEverySecond(ctx context.Context, root string, isEdited bool) error {
 	for n := 0; ; n++ {
 		next := time.After(time.Second)
-		if i := n % 10 * filesInFolder; edit {
-			content := bytes.Replace(small(i), []byte("lorem"), fmt.Append(nil, time.Now().UnixNano()), 1)
-			if err := writePage(filepath.Join(root, pagePath(i)), i, content); err != nil {
+		if isEdited {
+			if err := edit(root, n%10*filesInFolder); err != nil {
 				return err
 			}
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -34,6 +35,11 @@ func (b *bench) tree(name string, files int, content func(i int) []byte) (root s
 func writePage(name string, i int, content []byte) error {
 	at := time.Unix(modified(i), 0)
 	return errors.Join(os.WriteFile(name, content, 0o644), os.Chtimes(name, at, at))
+}
+
+// edit gives the ith page of a tree another text.
+func edit(root string, i int) error {
+	return writePage(filepath.Join(root, pagePath(i)), i, bytes.Replace(small(i), []byte("lorem"), fmt.Append(nil, time.Now().UnixNano()), 1))
 }
 
 // pagePath is the path of the ith page of a site, as its tree has it.
