@@ -157,7 +157,7 @@ type date struct {
 func (d *dates) of(rec *store.Record) store.Selected {
 	text, dated := d.ofText(rec)
 	s := store.Selected{Listed: true, Text: text.unix, TextDay: text.day, Dated: dated}
-	if listed := d.listed(rec, text); listed.unix <= d.rules.Now.Unix() {
+	if listed := d.listed(rec, text); listed.unix <= max(d.rules.Now.Unix(), rec.Fetched) { // no date of the future
 		s.LastMod, s.Day = listed.unix, listed.day
 	}
 	return s

@@ -219,6 +219,7 @@ func TestLastMod(t *testing.T) {
 		{"declared in the future", with{isFile, func(r *store.Record) { r.Declared = noon.Unix() + 1 }}, Auto, 0, false},
 		{"declared just now", with{isFile, func(r *store.Record) { r.Declared = noon.Unix() }}, Auto, noon.Unix(), false},
 		{"mtime in the future", with{isFile, func(r *store.Record) { r.ModTime = noon.Unix() + 1 }}, ModTime, 0, false},
+		{"modified since the refresh began", with{isFile, func(r *store.Record) { r.ModTime, r.Fetched = noon.Unix()+1, noon.Unix()+2 }}, ModTime, noon.Unix() + 1, false},
 		{"counter", with{isFile, declared, streak(3)}, Auto, 0, false},
 		{"nearly a counter", with{isFile, streak(2)}, Auto, text, false},
 		{"text", with{isFile}, Auto, text, false},
