@@ -81,7 +81,7 @@ func Start(t *testing.T, caddyfile string, files map[string]string) *Server {
 func Prepare(t *testing.T, files map[string]string) *Server {
 	t.Helper()
 	running.Lock()
-	ports := []string{freePort(t), freePort(t), freePort(t)}
+	ports := []string{FreePort(t), FreePort(t), FreePort(t)}
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	Must(t, err)
 	s := &Server{T: t, Dir: dir, Port: ports[0], TLS: ports[1], More: ports[2]}
@@ -123,7 +123,7 @@ func (s *Server) Expand(text string) string {
 // OpenAdmin gives the configurations that follow an admin endpoint.
 func (s *Server) OpenAdmin() {
 	s.T.Helper()
-	s.Admin = freePort(s.T)
+	s.Admin = FreePort(s.T)
 }
 
 // adminListen is where the admin endpoint listens.

@@ -23,8 +23,8 @@ var block struct {
 	next int
 }
 
-// freePort is a port that nobody listens on, and that no other process of tests gets.
-func freePort(t *testing.T) string {
+// FreePort is a port that nobody listens on, and that no other process of tests gets.
+func FreePort(t *testing.T) string {
 	t.Helper()
 	block.Lock()
 	defer block.Unlock()
