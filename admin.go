@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
+	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 )
@@ -146,6 +147,8 @@ type siteStatus struct {
 	NextRefresh time.Time      `json:"next_refresh,omitzero"`
 	LastRefresh *report.Report `json:"last_refresh,omitempty"` // nil: none has ended
 
+	Storage *fleet.Status `json:"storage,omitempty"` // nil: it is not shared
+
 	Announced []announce.Status `json:"announced,omitempty"` // to search engines and hubs
 
 	Visited int                 `json:"visited,omitempty"`            // paths that visitors had
@@ -170,6 +173,15 @@ func (s *site) status() siteStatus {
 	if snapshot := s.state.published.Load(); snapshot != nil {
 		st.Pages, st.Shards, st.Bytes = snapshot.Pages, max(len(snapshot.Shards), 1), snapshot.Bytes
 		st.Since = toSecond(snapshot.Index.Modified)
+	}
+	if s.state.shared != nil {
+		status := s.state.shared.node.Status()
+		st.Storage = &status
+		if rep := st.LastRefresh; rep != nil && (rep.Result == report.Changed || rep.Result == report.Unchanged) { // by other nodes since
+			confirmed := *rep
+			confirmed.Confirmed = toSecond(s.app.now().Add(-time.Duration(status.Age * float64(time.Second))))
+			st.LastRefresh = &confirmed
+		}
 	}
 	if q := s.state.queue.Load(); q != nil && s.announces() {
 		st.Announced = q.Status()

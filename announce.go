@@ -102,22 +102,30 @@ func (s *site) announces() bool {
 }
 
 // announcements returns what the site announces, and loads it at first; nil: nothing, or it cannot be loaded. Without what
-// is stored the site would get another key.
-func (s *site) announcements(ctx context.Context) *announce.Queue {
+// is stored the site would get another key. In a fleet, it is loaded again once another node has stored it, and makes is
+// set for the one node that may make a key: it is used once it is stored.
+func (s *site) announcements(ctx context.Context, makes bool) *announce.Queue {
 	st := s.state
 	if !s.announces() {
 		return nil
 	}
-	if q := st.queue.Load(); q != nil {
-		return q
+	before := st.queue.Load()
+	if before != nil && !st.shared.hasNewerQueue() {
+		return before
 	}
 	data, err := st.queued.Load(ctx)
-	fails := err != nil && !errors.Is(err, fs.ErrNotExist)
-	if s.logger.OnceIf(fails && s.ctx.Err() == nil, zap.WarnLevel, "announcements", "announcements wait: they cannot be loaded", zap.Error(err)); fails {
+	fails := err != nil && (!errors.Is(err, fs.ErrNotExist) || !makes)
+	if s.logger.OnceIf(fails && makes && s.ctx.Err() == nil, zap.WarnLevel, "announcements", "announcements wait: they cannot be loaded", zap.Error(err)); fails {
 		return nil
 	}
-	q, damage := announce.New(data, s.announceConfig())
-	if st.queue.CompareAndSwap(nil, q) && damage != nil {
+	q, damage := before, error(nil)
+	if before == nil || err == nil { // else the storage has lost it
+		q, damage = announce.New(data, s.announceConfig())
+	}
+	if err != nil && st.shared != nil && st.queued.Save(ctx, q.Encode) != nil {
+		return nil
+	}
+	if st.queue.CompareAndSwap(before, q) && damage != nil {
 		aside, err := st.queued.SetAside(ctx, data)
 		s.logger.Warn("the stored announcements are damaged: they are set aside", zap.String("key", aside), zap.Error(damage), zap.NamedError("aside", err))
 	}
@@ -141,15 +149,22 @@ func (s *site) runAnnouncements() {
 	case <-s.ctx.Done():
 	}
 	for s.announces() && s.ctx.Err() == nil {
-		if q := s.announcements(s.ctx); q != nil {
+		if q := s.announcements(s.ctx, s.state.shared == nil); q != nil {
 			q.Run(s.ctx, &announce.Runner{
 				Config: s.announceConfig(), Client: s.app.announcer, Now: s.app.now,
-				Paused: func() bool { return s.main.Load() != nil || latest.Load() > s.app.number },
-				Fetch:  s.fetchAnnounced, Save: s.state.queued.Save, Done: s.announced,
+				Paused: func() bool {
+					return s.main.Load() != nil || latest.Load() > s.app.number || s.state.queue.Load() != q || !s.state.shared.mayAnnounce()
+				},
+				Fetch: s.fetchAnnounced, Save: s.saveQueue, Done: s.announced,
 			})
 		}
 		wait.Within(queueRetry, s.ctx.Done())
 	}
+}
+
+// saveQueue stores the newest queue: while one sends, another node may have stored the one that replaces it.
+func (s *site) saveQueue(ctx context.Context, _ func() []byte) error {
+	return s.state.queued.Save(ctx, func() []byte { return s.state.queue.Load().Encode() })
 }
 
 // fetchAnnounced requests the key file, or a page that may be gone. Upstreams are requested at the pace of the crawl.
@@ -185,15 +200,20 @@ func (s *site) announced(job *announce.Job, o announce.Outcome, t announce.Statu
 // queueChanges queues what a publication changed, in place of another one. It is stored before the records, which
 // else would not tell it again. asBefore: both were selected by the same settings, which else change dates.
 func (r *refreshRun) queueChanges(ctx context.Context, published *publish.Snapshot, out *report.Refresh, asBefore bool) {
-	ctx, cancel := context.WithTimeout(ctx, queuePatience)
+	patience := queuePatience
+	if r.state.shared != nil {
+		patience = firstWait
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	q := r.announcements(ctx)
+	r.pollQueue(ctx)
+	q := r.announcements(ctx, true)
 	if q == nil {
 		return
 	}
 	u := announce.Update{
 		Complete: !out.Partial && out.Result != report.HeldBack, Crawled: out.Crawled.Pending == 0,
-		First: published == nil && out.Selected.Before == 0, Listed: pagesOf(out.Snapshot),
+		First: (published == nil || r.state.shared != nil) && out.Selected.Before == 0, Listed: pagesOf(out.Snapshot),
 		Changes: out.Selected.Changes, Sitemap: out.Snapshot != nil && (published == nil || !published.EqualXML(out.Snapshot)),
 	}
 	if !asBefore {
@@ -204,7 +224,7 @@ func (r *refreshRun) queueChanges(ctx context.Context, published *publish.Snapsh
 		u.Feed = before == nil || before.ETag != feed.ETag
 	}
 	q.Update(u)
-	err := r.state.queued.Save(ctx, q.Encode)
+	err := r.saveQueue(ctx, nil)
 	r.logger.OnceIf(err != nil, zap.WarnLevel, "announcements", "cannot store announcements: nothing is announced", zap.Error(err))
 }
 

@@ -47,17 +47,24 @@ var (
 //
 //	{
 //		sitemap {
-//			state /var/lib/caddy/sitemap
+//			state   /var/lib/caddy/sitemap
+//			storage caddy
 //		}
 //	}
 //
 // In JSON:
 //
-//	{"apps": {"sitemap": {"state": "/var/lib/caddy/sitemap"}}}
+//	{"apps": {"sitemap": {"state": "/var/lib/caddy/sitemap", "storage": "caddy"}}}
 type App struct {
 	// The folder in which the records of pages are kept between restarts, or `off`. Global
 	// placeholders are replaced. Default: `sitemap` in Caddy's data directory.
 	State string `json:"state,omitempty"`
+
+	// Where the records, documents and announcements of sites are kept: `local` for the state folder, or `caddy` for
+	// Caddy's storage, below `sitemap/`. Processes with the same storage, sites and options then share them: one at a time
+	// refreshes a site, and all serve the same documents. The state folder has copies. Sites that only visitors named are
+	// not shared. Default: `local`.
+	Storage string `json:"storage,omitempty"`
 
 	ctx    caddy.Context
 	logger *zap.Logger
@@ -112,8 +119,14 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	if a.folder, err = stateFolder(a.State, caddy.NewReplacer()); err != nil {
 		return err
 	}
+	if err := checkStorage(a.Storage); err != nil {
+		return err
+	}
 	if a.State == "" && a.folder == "" {
 		a.logger.Warn("no home folder for the state, so pages are fetched again after a restart: set 'state' of the sitemap app, or XDG_DATA_HOME")
+	}
+	if a.Storage == "caddy" && ctx.Storage() == caddy.DefaultStorage {
+		a.logger.Warn("the sitemap is shared with nobody: Caddy's storage is the data folder of this machine: set the global option 'storage'")
 	}
 	if a.events, err = newEventQueue(a); err != nil {
 		return err
@@ -264,6 +277,7 @@ func (a *App) site(id siteID) (*site, error) {
 func (a *App) run(s *site) {
 	a.group.Go(s.refreshWhenDue)
 	a.group.Go(s.runAnnouncements)
+	a.group.Go(s.pollFleet)
 }
 
 // siteOf returns the site that a request to a handler is for. The error is errNoHost or errTooManySites.

@@ -119,6 +119,7 @@ func (h *Handler) options([]string) option.Options {
 		{Name: "changefreq", Hint: inRule},
 		{Name: "priority", Hint: inRule},
 		{Name: "state", Hint: "it is for all sites: write 'sitemap { state <folder> }' into the global options"},
+		{Name: "storage", Hint: "it is for all sites: write 'sitemap { storage caddy }' into the global options"},
 	}
 	for _, module := range caddy.GetModules(sourceNamespace) {
 		all = append(all, option.Option{Name: module.ID.Name(), To: h.unmarshalSource})
@@ -200,7 +201,7 @@ func (c *Discovery) unmarshal(d *caddyfile.Dispenser, s discoverer, o option.Opt
 // parseGlobalOption parses the global option, which sets up the App.
 func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 	app := new(App)
-	all := option.Options{{Name: "state", Usage: "<folder>|off", To: &app.State}}
+	all := option.Options{{Name: "state", Usage: "<folder>|off", To: &app.State}, {Name: "storage", Usage: "local|caddy", To: &app.Storage}}
 	for _, o := range new(Handler).options(nil) {
 		all = append(all, option.Option{Name: o.Name, Hint: "it is an option of a site: write it into the sitemap of its block"})
 	}
@@ -208,14 +209,14 @@ func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 	line := *d
 	err := unmarshal(d, option.Option{Name: "sitemap", Block: func([]string) option.Options { return all }}, func() error {
 		_, err := stateFolder(app.State, nil)
-		return err
+		return cmp.Or(err, checkStorage(app.Storage))
 	})
 	switch {
 	case err != nil:
 		return nil, err
 	case earlier != nil:
 		return nil, line.Err("sitemap given twice: write its options into one block")
-	case app.State == "":
+	case app.State+app.Storage == "":
 		return nil, line.Err("sitemap sets nothing here: for a site's sitemap, write it into the block of the site")
 	}
 	return httpcaddyfile.App{Name: "sitemap", Value: caddyconfig.JSON(app, nil)}, nil

@@ -122,6 +122,9 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 	}
 	// After the first refresh, it is known whether the site is an alias.
 	snapshot, err := s.snapshot(r.Context())
+	if err == nil {
+		snapshot = s.lookUp(r.Context(), snapshot, want.suffix)
+	}
 	var status int
 	switch main, d := s.main.Load(), snapshot.Find(want.suffix); {
 	case main != nil:

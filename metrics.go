@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
 )
 
 // counts are the counters among the metrics.
@@ -52,6 +54,8 @@ var collected = map[string]struct {
 	"snapshot_age_seconds":           {"Time since the last refresh began that confirmed what is served.", []string{"site"}},
 	"last_refresh_duration_seconds":  {"Duration of the last refresh.", []string{"site"}},
 	"waiting_urls":                   {"URLs that wait to be announced.", []string{"site", "protocol"}},
+	"storage_errors_total":           {"Calls of the shared storage that failed.", []string{"site"}},
+	"storage_age_seconds":            {"Time since a commit to the shared storage was last seen.", []string{"site"}},
 	"left_out_pages":                 {"Pages left out at the last refresh, by reason.", []string{"site", "reason"}},
 	"sites":                          {"Sites, by what named them, and the result of the last refresh.", []string{"named_by", "result"}},
 	"requests_total":                 {"Requests for documents and robots.txt, by class of User-Agent (not verified).", []string{"crawler", "document", "result"}},
@@ -78,7 +82,8 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 	}
 	readings := departed.List()
 	for _, s := range c.app.allSites() {
-		st, rep := s.status(), s.lastReport()
+		st := s.status()
+		rep := cmp.Or(st.LastRefresh, new(report.Report))
 		readings = append(readings, st.Readers...)
 		if st.ServedBy != "" {
 			add(1, "sites", st.NamedBy, refreshAlias)
@@ -96,6 +101,10 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 		add(rep.Seconds, "last_refresh_duration_seconds", site)
 		if st.Pages > 0 && !rep.Confirmed.IsZero() {
 			add(c.app.now().Sub(rep.Confirmed).Seconds(), "snapshot_age_seconds", site)
+		}
+		if sh := st.Storage; sh != nil {
+			add(float64(sh.Errors), "storage_errors_total", site)
+			add(sh.Age, "storage_age_seconds", site)
 		}
 		for _, t := range st.Announced {
 			add(float64(t.Waiting), "waiting_urls", site, string(t.Kind))

@@ -64,11 +64,23 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 	case s.main.Load() != nil:
 		return report.Refresh{Result: refreshAlias}
 	}
-	run := &refreshRun{site: s, records: records, probed: probed, begun: s.app.now(), demanded: demanded}
+	run := &refreshRun{site: s, records: records, probed: probed, start: s.app.now(), demanded: demanded}
+	run.begun = run.start
+	if s.state.shared != nil {
+		release, ok, err := s.join(ctx, records, demanded)
+		switch {
+		case !ok && demanded && err != nil:
+			return report.Refresh{Err: fmt.Errorf("locking the site in the shared storage: %w", err)}
+		case !ok:
+			return report.Refresh{Result: refreshFollowed}
+		}
+		defer release()
+		run.start, run.begun = s.app.now(), s.state.shared.node.Begin()
+	}
 	if reason := probed.blocked; reason != "" { // the site's routes say so, and are believed at once
 		return run.publish(ctx, report.Refresh{Result: report.Empty, Reason: reason, Selected: indexing.Result{Generation: records.Generation}})
 	}
-	if run.source, err = newRefresh(s, probed, run.begun); err != nil {
+	if run.source, err = newRefresh(s, probed, run.start); err != nil {
 		return report.Refresh{Err: err}
 	}
 	set := &s.handler.settings
@@ -83,9 +95,9 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 	}
 	// Once all candidates are known, the crawl ends here. While clients wait for a first sitemap,
 	// it goes on until their time-out; an operator who requested a refresh waits no longer.
-	run.end = run.begun.Add(set.refresh)
+	run.end = run.start.Add(set.refresh)
 	if empty := s.state.published.Load() == nil; empty && set.refresh < firstWait || !empty && demanded && set.refresh > firstWait {
-		run.end = run.begun.Add(firstWait)
+		run.end = run.start.Add(firstWait)
 	}
 	crawling := s.crawler.Start(run.candidates, run.policy())
 	for step := firstPublication; ; step *= 2 {
@@ -132,7 +144,8 @@ type refreshRun struct {
 	probed     probeResult
 	source     *Refresh // as sources see it
 	candidates *merge.Stream
-	begun, end time.Time     // end: when its crawl ends, once all candidates are known
+	start, end time.Time     // end: when its crawl ends, once all candidates are known
+	begun      time.Time     // the time for all dates: start, or what another node's clock had if that is later
 	demanded   bool          // an operator requested it
 	selectedBy uint64        // see siteState
 	cost       time.Duration // of gathering, selecting and building
@@ -162,6 +175,9 @@ func (r *refreshRun) policy() crawl.Policy {
 		Disallow: func(path string) bool { return set.crawl.disallows(path) != "" },
 		Allowed:  r.probed.robots.rules.Allows, Closed: r.probed.robots.closed,
 		Extract: set.extract, Settings: r.digest(r.probed.robots.rules.String()), Routes: digestOf(r.fetcher.routes, set.extract),
+	}
+	if r.state.shared != nil {
+		p.Batch = r.begun.Unix()
 	}
 	if d := r.handler.discovery; d != nil {
 		p.Discover, p.Links, p.Depth, p.Query = d.visitors, d.links, d.depth, d.query
@@ -325,12 +341,17 @@ func (r *refreshRun) publish(ctx context.Context, out report.Refresh) report.Ref
 	default:
 		out.Result = report.Changed
 	}
-	r.schedule.At(r.begun.Add(r.handler.settings.refresh)) // until it is known better
-	r.state.published.Store(out.Snapshot)
-	r.setReady()
 	selected := out.Selected.Generation
 	if selected != nil {
 		r.records.Generation = selected
+	}
+	r.schedule.At(r.start.Add(r.handler.settings.refresh)) // until it is known better
+	if r.state.shared != nil && !r.commit(ctx, published, &out) {
+		return report.Refresh{Result: refreshFollowed} // what others cannot load is not served
+	}
+	r.state.published.Store(out.Snapshot)
+	r.setReady()
+	if selected != nil {
 		r.state.generation.Store(selected)
 	}
 	asBefore := r.state.selectedBy.Swap(r.selectedBy) == r.selectedBy
@@ -345,9 +366,12 @@ func (r *refreshRun) publish(ctx context.Context, out report.Refresh) report.Ref
 	r.state.bytes.Store(bytes)
 	r.app.events.announceRefreshed(r.site, published, &out)
 	now := r.app.now()
-	r.report(out, r.begun, now.Sub(r.begun))
+	r.report(out, r.start, now.Sub(r.start))
 	if out.Reason == "" && !out.Partial {
-		r.state.plan.Store(&plan{r.nextRefresh(out, r.begun, now), r.fetcher.digest(), &r.probed})
+		r.state.plan.Store(&plan{r.nextRefresh(out, r.start, now), r.fetcher.digest(), &r.probed})
+	}
+	if r.state.shared != nil {
+		return out
 	}
 	r.queueChanges(ctx, published, &out, asBefore)
 	positions := r.state.progress.TakeChanged()
@@ -396,11 +420,15 @@ func (s *site) run() {
 	if out.Err != nil {
 		s.report(out, begun, now.Sub(begun))
 	}
-	if out.Result != refreshSuperseded {
+	if out.Result != refreshSuperseded && out.Result != refreshFollowed { // which has loaded something, or nothing is known
 		s.setReady()
 	}
 	s.checkSetup()
-	s.schedule.At(s.nextRefresh(out, begun, now))
+	next := s.nextRefresh(out, begun, now)
+	if s.state.shared != nil {
+		next = s.nextInFleet(out, next)
+	}
+	s.schedule.At(next)
 	s.schedule.End()
 	if s.onDemand {
 		s.app.mu.Lock()
@@ -433,20 +461,25 @@ func (s *site) nextRefresh(out report.Refresh, begun, now time.Time) time.Time {
 const (
 	refreshAlias      = "alias"      // the site is an alias of another one
 	refreshSuperseded = "superseded" // the next configuration refreshes the site
+	refreshFollowed   = "followed"   // another node of a fleet refreshes the site, or nothing is due
 )
 
 // lastReport returns the report of the last refresh; the zero value: there was none.
 func (s *site) lastReport() *report.Report { return cmp.Or(s.state.report.Load(), new(report.Report)) }
+
+// reportOf returns the report of a refresh that serves a number of pages.
+func (s *site) reportOf(r *report.Refresh, begun time.Time, took time.Duration, pages int) *report.Report {
+	r.Begun, r.Took, r.Sources = begun, took, s.handler.inputNames()
+	r.Pages, r.MaxPages = pages, s.handler.settings.maxURLs
+	return r.Report(s.lastReport())
+}
 
 // report stores, logs and announces the result of a refresh.
 func (s *site) report(r report.Refresh, begun time.Time, took time.Duration) {
 	if s.ctx.Err() != nil {
 		return
 	}
-	before := s.lastReport()
-	r.Begun, r.Took, r.Sources = begun, took, s.handler.inputNames()
-	r.Pages, r.MaxPages = pagesOf(s.state.published.Load()), s.handler.settings.maxURLs
-	last := r.Report(before)
+	before, last := s.lastReport(), s.reportOf(&r, begun, took, pagesOf(s.state.published.Load()))
 	s.state.report.Store(last)
 	r.Log(s.logger, s.handler.logger.With(zap.String("site", s.url())), last, before)
 	if r.Err == nil {

@@ -210,6 +210,9 @@ func newSite(a *App, i identity) *site {
 	routes, proxies := digestRoutes(h.server, i.id.host)
 	s.fetcher = siteFetcher{&s.identity, a.fetchers[h.server], routes}
 	s.state = acquireState(a, &s.identity)
+	if s.state.shared != nil {
+		s.state.shared.setStorage(a)
+	}
 	if before := s.state.limiter.Swap(h.limiter); before != nil {
 		h.limiter.Resume(before)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
@@ -58,6 +59,7 @@ type siteState struct {
 
 	queue  atomic.Pointer[announce.Queue] // of what is announced; nil: nothing is, or it is not loaded
 	queued *persist.File                  // queue as stored: one file whatever the settings are, so that the key of IndexNow stays
+	shared *shared                        // nil: the storage is this process's alone
 }
 
 // plan says when the next refresh is due, and with what the last one was made.
@@ -76,13 +78,15 @@ func acquireState(a *App, i *identity) *siteState {
 	for _, s := range a.sites {
 		used[s.state.key] = true
 	}
-	folder, key, name := a.folder, "", ""
+	folder, key, name, shares := a.folder, "", "", a.Storage == "caddy" && !i.onDemand && a.building == nil
 	if i.onDemand { // nothing is stored of sites that only visitors named
 		folder = ""
 	}
 	for number := 0; key == "" || used[key]; number++ {
 		name = fmt.Sprint(i.sitemapURL(), " ", i.prefix, " ", number)
-		key = fmt.Sprint(name, " ", folder, " ", i.onDemand)
+		if key = fmt.Sprint(name, " ", folder, " ", i.onDemand); shares {
+			key += fmt.Sprint(" ", i.digest()) // nodes with other settings share nothing
+		}
 	}
 	value, _, _ := states.LoadOrNew(key, func() (caddy.Destructor, error) {
 		var storage store.Storage
@@ -91,10 +95,14 @@ func acquireState(a *App, i *identity) *siteState {
 		}
 		host := strings.NewReplacer(":", "_", "[", "", "]", "", "*", "_").Replace(strings.SplitN(i.origin, "://", 2)[1])
 		unique := fmt.Sprintf("%s-%016x", host, xxhash.Sum64String(name))
-		return &siteState{
-			key: key, id: i.id.address, listener: i.handler.listener, path: i.handler.settings.path, onDemand: i.onDemand,
-			records: persist.NewSite(storage, "sites/"+unique), queued: persist.NewFile(storage, "announcements/"+unique+".json"),
-		}, nil
+		st := &siteState{key: key, id: i.id.address, listener: i.handler.listener, path: i.handler.settings.path, onDemand: i.onDemand}
+		if shares {
+			st.shared = newShared(a, i, host, storage, "sites/"+unique)
+			st.records, st.queued = persist.NewSite(st.shared.node, sharedPrefix), persist.NewFile(st.shared.queue, sharedValue)
+		} else {
+			st.records, st.queued = persist.NewSite(storage, "sites/"+unique), persist.NewFile(storage, "announcements/"+unique+".json")
+		}
+		return st, nil
 	})
 	return value.(*siteState)
 }
@@ -115,19 +123,25 @@ type meta struct {
 }
 
 // restore opens the site's records, unless they are open. After a restart, it serves what was
-// published before, if that was with the same settings.
+// published before, if that was with the same settings; in a fleet, also what another node has published since.
 func (s *site) restore(ctx context.Context, r *persist.Records) {
 	var m meta
-	snapshot, err := r.Open(ctx, &m, func(key string, err error) {
+	st := s.state
+	snapshot, err := r.Open(ctx, &m, st.published.Load(), func(key string, err error) {
 		s.logger.Warn("the stored records are damaged: they are set aside, and pages are fetched again", zap.String("key", key), zap.Error(err))
 	})
 	if err == nil && m.Settings != 0 {
-		s.state.progress.Restore(m.Positions)
-		s.state.report.CompareAndSwap(nil, m.Report)
-		if m.Settings == s.digest() && snapshot != nil && s.state.published.CompareAndSwap(nil, snapshot) {
-			s.state.last.Store(snapshot)
-			s.state.generation.Store(r.Generation)
-			s.state.selectedBy.Store(m.Selected)
+		st.progress.Restore(m.Positions)
+		if st.report.CompareAndSwap(nil, m.Report); st.shared != nil {
+			st.report.Store(m.Report)
+			s.pollQueue(ctx)
+		}
+		if st.shared != nil || m.Settings == s.digest() && snapshot != nil && st.published.Load() == nil {
+			if st.published.Store(snapshot); snapshot != nil {
+				st.last.Store(snapshot)
+			}
+			st.generation.Store(r.Generation)
+			st.selectedBy.Store(m.Selected)
 			s.setReady()
 		}
 	}
@@ -140,6 +154,11 @@ func (s *site) restore(ctx context.Context, r *persist.Records) {
 func (s *site) logState(err error) {
 	if failed := new(fs.PathError); errors.As(err, &failed) { // the name of a temporary file is never the same twice
 		err = &fs.PathError{Op: failed.Op, Path: filepath.Dir(failed.Path), Err: failed.Err}
+	}
+	if s.state.shared != nil { // errors of calls are logged by polls
+		isOwn := err != nil && !errors.Is(err, fleet.ErrLost) && s.state.shared.node.Status().Error == ""
+		s.logger.OnceIf(isOwn, zap.WarnLevel, "state", "cannot load or commit the shared sitemap: the last one is still served", zap.Error(err))
+		return
 	}
 	s.logger.OnceIf(err != nil, zap.WarnLevel, "state", "cannot store the records: pages are fetched again after a restart", zap.Error(err), zap.Int("uid", os.Getuid()))
 }

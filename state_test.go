@@ -31,7 +31,7 @@ func TestStateOfSites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := records.Open(t.Context(), new(meta), nil); err != nil || records.Write(nil, meta{}) != nil {
+	if _, err := records.Open(t.Context(), new(meta), nil, nil); err != nil || records.Write(nil, meta{}) != nil {
 		t.Errorf("got %v", err)
 	}
 	found, err := filepath.Glob(filepath.Join(b.app.folder, "sites", "named.example-*", "store", "manifest.json"))

@@ -57,6 +57,9 @@ type Policy struct {
 	// Settings is a digest of this policy: if it has changed since the last crawl, all records are classified anew.
 	// Routes is a digest of all that responses depend on, and of Extract: if it has changed, all pages are due.
 	Settings, Routes uint64
+
+	// Batch is the batch in Unix seconds, where the clock of another process may have set the last one; 0: now.
+	Batch int64
 }
 
 // discovers reports whether links make records.
@@ -167,7 +170,7 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 	if p.Unlinked == nil {
 		p.Unlinked = func(string) bool { return false }
 	}
-	c.batch = max(c.now(), c.batch+1)
+	c.batch = max(cmp.Or(p.Batch, c.now()), c.batch+1)
 	return &Run{c: c, p: p, cands: cands, batch: c.batch, links: links{cleaner: uri.NewCleaner(p.Query), seen: make(map[uint64]uint8)}}
 }
 

@@ -19,7 +19,7 @@ type File struct {
 	storage store.Storage // nil: nothing is kept
 	key     string
 	turn    wait.Slots // for one call at a time
-	saved   uint64     // digest of what was saved last; of who has the turn
+	saved   uint64     // digest of what is stored; of who has the turn
 }
 
 // NewFile returns the file of a key.
@@ -35,6 +35,7 @@ func (f *File) Load(ctx context.Context) (data []byte, err error) {
 	result := make(chan []byte, 1)
 	err = f.call(ctx, func() error {
 		data, err := f.storage.Load(ctx, f.key)
+		f.saved = xxhash.Sum64(data)
 		result <- data
 		return err
 	})
@@ -44,7 +45,7 @@ func (f *File) Load(ctx context.Context) (data []byte, err error) {
 	return data, err
 }
 
-// Save stores what encode returns, unless that was saved last.
+// Save stores what encode returns, unless that is stored.
 func (f *File) Save(ctx context.Context, encode func() []byte) error {
 	if f.storage == nil {
 		return nil

@@ -20,22 +20,33 @@ const (
 	openPatience     = time.Second
 	documentPatience = 10 * time.Millisecond // more, with each document: some have 250 KB
 	commitPatience   = time.Second           // before a commit goes on beside the refreshes that follow
+	sharedPatience   = 30 * time.Second      // with a storage of others, too: what they cannot load is not published
 )
 
 var errHung = errors.New("the storage does not respond")
 
+// Shared is a storage where other processes commit generations of the site, too.
+type Shared interface {
+	store.Storage
+	Newer() bool // there is another generation than the one that was adopted
+	// Adopt says that the process goes on from a manifest; "": from nothing. If some is damaged, it is to be stored again.
+	Adopt(ctx context.Context, digest string, isDamaged bool)
+	Inherited(ctx context.Context) *store.Generation // with which the site begins if there is nothing; nil: with nothing
+}
+
 // Site lends the records of a site.
 type Site struct{ current atomic.Pointer[Records] }
 
-// NewSite returns a Site whose keys begin with a prefix of a storage. A nil storage: in memory.
+// NewSite returns a Site whose keys begin with a prefix of a storage, which may be [Shared]. A nil storage: in memory.
 func NewSite(storage store.Storage, prefix string) *Site {
+	shared, _ := storage.(Shared)
 	if storage == nil {
 		storage = store.NewMemory()
 	} else {
 		storage = limited{storage}
 	}
 	s := new(Site)
-	s.current.Store(newRecords(storage, prefix))
+	s.current.Store(newRecords(storage, shared, prefix))
 	return s
 }
 
@@ -52,7 +63,7 @@ func (s *Site) Acquire(ctx context.Context) (*Records, error) {
 			return r, nil
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case !taken && s.current.CompareAndSwap(r, newRecords(r.storage, r.prefix)):
+		case !taken && s.current.CompareAndSwap(r, newRecords(r.storage, r.shared, r.prefix)):
 			r.cancel()
 		}
 	}
@@ -68,6 +79,7 @@ type Records struct {
 
 	lease   wait.Slots
 	storage store.Storage
+	shared  Shared // the storage, too; nil: it is this process's alone
 	prefix  string
 	store   *store.Store // nil: not opened yet
 
@@ -76,9 +88,9 @@ type Records struct {
 	commits wait.Slots // one at a time
 }
 
-func newRecords(storage store.Storage, prefix string) *Records {
+func newRecords(storage store.Storage, shared Shared, prefix string) *Records {
 	memory, _ := store.Open(context.Background(), store.NewMemory(), store.Options{}) // which cannot fail
-	r := &Records{Generation: memory.Last(), lease: wait.NewSlots(1), storage: storage, prefix: prefix, commits: wait.NewSlots(1)}
+	r := &Records{Generation: memory.Last(), lease: wait.NewSlots(1), storage: storage, shared: shared, prefix: prefix, commits: wait.NewSlots(1)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
@@ -93,36 +105,52 @@ type kept struct {
 }
 
 // Open opens the storage, unless it is open: it decodes the meta of the last [Records.Write] into meta, and returns
-// the snapshot that was published then; nil: none. If it fails, the site goes on in memory, and nothing is written
-// until a later Open has succeeded. With an error that matches [store.ErrDamaged] it has succeeded, without what is
-// damaged; damaged is called for each such object.
-func (r *Records) Open(ctx context.Context, meta any, damaged func(key string, err error)) (*publish.Snapshot, error) {
-	if r.store != nil {
+// the snapshot that was published then; nil: none. Documents that previous has, which may be nil, are not loaded again.
+// If it fails, the site goes on in memory, and nothing is written until a later Open has succeeded. With an error that
+// matches [store.ErrDamaged] it has succeeded, without what is damaged; damaged is called for each such object. A storage
+// that is [Shared] is opened again once another process has committed; if that fails, all stays as it was.
+func (r *Records) Open(ctx context.Context, meta any, previous *publish.Snapshot, damaged func(key string, err error)) (*publish.Snapshot, error) {
+	if r.store != nil && (r.shared == nil || !r.shared.Newer()) {
 		return nil, nil
 	}
-	opening, cancel := context.WithTimeout(ctx, openPatience)
+	patience := openPatience
+	if r.shared != nil {
+		patience = sharedPatience
+	}
+	opening, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	opened, err := store.Open(opening, r.storage, store.Options{Prefix: r.prefix, Damaged: damaged})
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", r.prefix, err)
 	}
-	last := opened.Last()
-	opening, cancel = context.WithTimeout(ctx, openPatience+time.Duration(len(last.Documents()))*documentPatience)
+	last, inherited := opened.Last(), (*store.Generation)(nil)
+	opening, cancel = context.WithTimeout(ctx, patience+time.Duration(len(last.Documents()))*documentPatience)
 	defer cancel()
 	if n := r.Generation.Len(); n > 0 { // the site has begun in memory, so no request waits
-		if opening = ctx; n > 2*last.Len() { // else the storage knows more, if not the latest
-			last, r.Unsaved = opened.Adopt(r.Generation), true
+		opening = ctx
+		if n > 2*last.Len() && (r.shared == nil || last.Digest() == "") { // else the storage knows more, if not the latest, or what others know
+			inherited = r.Generation
+		}
+	} else if r.shared != nil && last.Digest() == "" {
+		inherited = r.shared.Inherited(opening)
+	}
+	if inherited != nil {
+		if last, err = opened.Adopt(opening, inherited); err != nil {
+			return nil, fmt.Errorf("copying earlier records: %w", err)
 		}
 	}
-	snapshot, err := published(opening, last, meta)
+	snapshot, err := published(opening, last, meta, previous)
 	if err == nil || errors.Is(err, store.ErrDamaged) { // else the rest cannot be read either: better nothing than half of it
-		r.store, r.Generation = opened, last
+		if r.store, r.Generation, r.Unsaved = opened, last, inherited != nil; r.shared != nil {
+			r.Unsaved = r.Unsaved || err != nil
+			r.shared.Adopt(ctx, opened.Last().Digest(), err != nil)
+		}
 	}
 	return snapshot, err
 }
 
 // published returns the snapshot that was stored with a generation; nil: none.
-func published(ctx context.Context, g *store.Generation, meta any) (*publish.Snapshot, error) {
+func published(ctx context.Context, g *store.Generation, meta any, previous *publish.Snapshot) (*publish.Snapshot, error) {
 	k := kept{Meta: meta}
 	if len(g.Meta()) == 0 {
 		return nil, nil
@@ -133,7 +161,7 @@ func published(ctx context.Context, g *store.Generation, meta any) (*publish.Sna
 	if len(k.Snapshot) == 0 {
 		return nil, nil
 	}
-	return publish.Restore(ctx, k.Snapshot, g)
+	return publish.Restore(ctx, k.Snapshot, g, previous)
 }
 
 // Write adds the published snapshot, which may be nil, and the JSON of meta to the records, and commits them.
@@ -159,7 +187,11 @@ func (r *Records) Commit() error {
 		return nil
 	}
 	r.Unsaved = true
-	waiting, cancel := context.WithTimeoutCause(r.ctx, commitPatience, errHung)
+	patience := commitPatience
+	if r.shared != nil {
+		patience = sharedPatience
+	}
+	waiting, cancel := context.WithTimeoutCause(r.ctx, patience, errHung)
 	defer cancel()
 	generation, done := r.Generation, make(chan error, 1)
 	if !r.commits.Take(waiting) {
@@ -171,9 +203,14 @@ func (r *Records) Commit() error {
 	}()
 	select {
 	case err := <-done:
-		r.Unsaved = err != nil
+		if r.Unsaved = err != nil; err == nil && r.shared != nil {
+			r.shared.Adopt(r.ctx, generation.Digest(), false)
+		}
 		return err
 	case <-waiting.Done():
+		if r.shared != nil {
+			return context.Cause(waiting)
+		}
 		return r.ctx.Err() // else there is much to write
 	}
 }

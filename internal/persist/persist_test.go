@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -43,7 +44,7 @@ func (f faulty) Store(ctx context.Context, key string, value []byte) error {
 
 // open opens the records, and returns the meta that is kept.
 func open(t *testing.T, r *Records) (meta string, err error) {
-	_, err = r.Open(t.Context(), &meta, nil)
+	_, err = r.Open(t.Context(), &meta, nil, nil)
 	return meta, err
 }
 
@@ -97,17 +98,17 @@ func TestLease(t *testing.T) {
 // TestOpen: what is kept is there after a restart; where the storage fails, it is opened later.
 func TestOpen(t *testing.T) {
 	storage, broken := store.NewMemory(), errors.New("broken")
-	r := newRecords(storage, "site")
+	r := newRecords(storage, nil, "site")
 	if err := write(t, r, "kept"); err != nil {
 		t.Fatal(err)
 	}
-	again := newRecords(storage, "site")
+	again := newRecords(storage, nil, "site")
 	for i, want := range []string{"kept", ""} {
 		if meta, err := open(t, again); err != nil || meta != want {
 			t.Errorf("opened %d times: got %q, %v", i+1, meta, err)
 		}
 	}
-	late := newRecords(faulty{Storage: storage, err: broken}, "site")
+	late := newRecords(faulty{Storage: storage, err: broken}, nil, "site")
 	if meta, err := open(t, late); !errors.Is(err, broken) || meta != "" || late.Write(nil, "lost") != nil {
 		t.Errorf("where it fails: got %q, %v", meta, err)
 	}
@@ -120,7 +121,7 @@ func TestOpen(t *testing.T) {
 // TestLateOpen: what is kept of a large site, or on a slow disk, takes longer to read than requests
 // shall wait. It is read once these need not wait any more.
 func TestLateOpen(t *testing.T) {
-	warm := newRecords(store.NewMemory(), "")
+	warm := newRecords(store.NewMemory(), nil, "")
 	_, _ = open(t, warm)
 	put := func(r *Records, path string) {
 		w := r.Generation.Writer()
@@ -130,13 +131,13 @@ func TestLateOpen(t *testing.T) {
 	put(warm, "/warm")
 	synctest.Test(t, func(t *testing.T) {
 		storage := store.NewMemory()
-		r := newRecords(storage, "")
+		r := newRecords(storage, nil, "")
 		_, _ = open(t, r)
 		put(r, "/old")
 		if err := write(t, r, "kept"); err != nil {
 			t.Fatal(err)
 		}
-		late := newRecords(faulty{Storage: storage, manifest: time.Minute}, "")
+		late := newRecords(faulty{Storage: storage, manifest: time.Minute}, nil, "")
 		begun := time.Now()
 		if _, err := open(t, late); err == nil || time.Since(begun) > openPatience {
 			t.Errorf("got %v after %s", err, time.Since(begun))
@@ -157,7 +158,7 @@ func TestLateOpen(t *testing.T) {
 // that there is much to write.
 func TestSlowCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRecords(faulty{Storage: store.NewMemory(), store: 900 * time.Millisecond}, "")
+		r := newRecords(faulty{Storage: store.NewMemory(), store: 900 * time.Millisecond}, nil, "")
 		_, _ = open(t, r)
 		var documents []store.StoredDocument
 		for i := range 100 {
@@ -239,17 +240,143 @@ func TestSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []*publish.Snapshot{snapshot, snapshot, nil} { // the second time nothing is new
-		r := newRecords(storage, "site")
+		r := newRecords(storage, nil, "site")
 		if _, err := open(t, r); err != nil || r.Write(want, "kept") != nil {
 			t.Fatal(err)
 		}
 		n := time.Duration(len(r.Generation.Documents())) // of which each may take its time
 		slow := faulty{Storage: storage, load: (openPatience+n*documentPatience)/max(n, 1) - time.Millisecond}
 		synctest.Test(t, func(t *testing.T) {
-			got, err := newRecords(slow, "site").Open(t.Context(), new(string), func(key string, err error) { t.Errorf("damaged: %s, %v", key, err) })
+			got, err := newRecords(slow, nil, "site").Open(t.Context(), new(string), nil, func(key string, err error) { t.Errorf("damaged: %s, %v", key, err) })
 			if err != nil || !want.Equal(got) {
 				t.Errorf("got %+v, %v", got, err)
 			}
 		})
 	}
+}
+
+// shared is a storage of two processes that counts loads, and fails to load some keys.
+type shared struct {
+	store.Storage
+	loads   int
+	fails   func(key string) error
+	adopted string // "-": nothing was adopted
+	damaged bool
+}
+
+func (s *shared) Newer() bool                                 { return s.adopted == "-" }
+func (s *shared) Inherited(context.Context) *store.Generation { return nil }
+func (s *shared) Adopt(_ context.Context, digest string, isDamaged bool) {
+	s.adopted, s.damaged = digest, isDamaged
+}
+
+func (s *shared) Load(ctx context.Context, key string) ([]byte, error) {
+	if s.loads++; s.fails != nil {
+		if err := s.fails(key); err != nil {
+			return nil, err
+		}
+	}
+	return s.Storage.Load(ctx, key)
+}
+
+func (s *shared) List(context.Context, string, bool) ([]string, error) { return nil, nil }
+
+func snapshotOf(t *testing.T, previous *publish.Snapshot, pages ...string) *publish.Snapshot {
+	t.Helper()
+	snapshot, err := publish.Build(t.Context(), func(yield func(page.Page, error) bool) {
+		for _, path := range pages {
+			yield(page.Page{Path: path}, nil)
+		}
+	}, previous, publish.Options{Options: webpage.Options{Base: "https://example.com", Sitemap: "https://example.com/sitemap"}, ShardURLs: 2, Now: time.Unix(1e9, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snapshot
+}
+
+// TestShared: what another process has committed replaces what is served, but for documents that are the same. If it
+// cannot be loaded, all stays. What is damaged is lost. If the storage has lost all, it gets what is in memory.
+func TestShared(t *testing.T) {
+	memory, broken := store.NewMemory(), errors.New("broken")
+	writer, s := newRecords(memory, nil, "site"), &shared{Storage: memory, adopted: "-"}
+	if err := write(t, writer, ""); err != nil {
+		t.Fatal(err)
+	}
+	r := newRecords(s, s, "site")
+	if _, err := open(t, r); err != nil || s.adopted != writer.Generation.Digest() {
+		t.Fatalf("%v, adopted %q", err, s.adopted)
+	}
+	put := func(r *Records, paths ...string) {
+		w := r.Generation.Writer()
+		for _, path := range paths {
+			w.Put(path, []store.Record{{Path: path}}, nil, nil)
+		}
+		r.Generation, _ = w.Generation()
+	}
+	isManifest := func(key string) bool { return strings.HasSuffix(key, "manifest.json") }
+	lost := func(manifest bool) func(string) error {
+		return func(key string) error {
+			if isManifest(key) == manifest {
+				return fs.ErrNotExist
+			}
+			return nil
+		}
+	}
+	var served *publish.Snapshot
+	for i, test := range []struct {
+		pages      []string // that are committed; nil: as before
+		fails      func(key string) error
+		loads      int // at most
+		err        error
+		serves, at int // pages of the snapshot, and from then on
+	}{
+		{[]string{"/a", "/b", "/c", "/d", "/e"}, nil, 99, nil, 5, 5},
+		{[]string{"/a", "/b", "/c", "/d", "/e"}, nil, 1, nil, 5, 5},
+		{[]string{"/a", "/b", "/c", "/d", "/e", "/f"}, func(string) error { return broken }, 1, broken, 0, 5},
+		{nil, nil, 3, nil, 6, 6},
+		{[]string{"/a", "/b"}, lost(false), 4, store.ErrDamaged, 0, 6},
+		{nil, nil, 4, nil, 2, 2},
+		{nil, lost(true), 4, nil, 2, 2},
+	} {
+		if test.pages != nil {
+			put(writer, "", "/b", "/c")
+			if err := writer.Write(snapshotOf(t, served, test.pages...), i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.loads, s.adopted, s.fails = 0, "-", test.fails
+		got, err := r.Open(t.Context(), new(int), served, nil)
+		isDamaged := errors.Is(err, store.ErrDamaged)
+		isAdopted := err == nil || isDamaged
+		if !errors.Is(err, test.err) || (err == nil) != (test.err == nil) || s.loads > test.loads || (s.adopted != "-") != isAdopted || isAdopted && s.damaged != isDamaged || isDamaged && !r.Unsaved {
+			t.Errorf("%d: %v after %d loads, adopted %q", i, err, s.loads, s.adopted)
+		}
+		if got != nil {
+			if served = got; !slices.Equal(names(writer.Generation), names(r.Generation)) {
+				t.Errorf("%d: got other documents", i)
+			}
+		}
+		if (got == nil) != (test.serves == 0) || served.Pages != test.at {
+			t.Errorf("%d: got a snapshot: %t, %d pages are served", i, got != nil, served.Pages)
+		}
+	}
+	if s.adopted != "" || !r.Unsaved || r.Generation.Len() != 3 {
+		t.Errorf("after all is lost: adopted %q, %d records", s.adopted, r.Generation.Len())
+	}
+	s.fails = nil
+	if err := r.Write(served, 0); err != nil || s.adopted != r.Generation.Digest() {
+		t.Errorf("a commit: %v, adopted %q", err, s.adopted)
+	}
+	late := newRecords(s, s, "site") // which has begun in memory
+	put(late, "", "/a", "/b", "/c", "/d", "/e", "/f", "/g")
+	if _, err := late.Open(t.Context(), new(int), nil, nil); err != nil || late.Generation.Len() != 3 || late.Unsaved {
+		t.Errorf("what others have committed does not replace what is in memory: %v", err)
+	}
+}
+
+func names(g *store.Generation) (all []string) {
+	for _, d := range g.Documents() {
+		all = append(all, d.Object.Name)
+	}
+	return all
 }

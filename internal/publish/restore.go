@@ -47,22 +47,28 @@ func (s *Snapshot) Documents(g *store.Generation) (meta json.RawMessage, documen
 	return meta, documents, err
 }
 
-// Restore returns the snapshot whose documents g has. meta is as returned by [Snapshot.Documents]. Errors are as of
-// [store.Generation.Document], or match [store.ErrDamaged].
-func Restore(ctx context.Context, meta json.RawMessage, g *store.Generation) (*Snapshot, error) {
+// Restore returns the snapshot whose documents g has. meta is as returned by [Snapshot.Documents]. Documents that
+// previous has already, which may be nil, are taken from there. Errors are as of [store.Generation.Document], or match
+// [store.ErrDamaged].
+func Restore(ctx context.Context, meta json.RawMessage, g *store.Generation, previous *Snapshot) (*Snapshot, error) {
 	var m snapshotMeta
 	s := new(Snapshot)
 	malformed := json.Unmarshal(meta, &m)
 	for i, stored := range g.Documents() {
-		gzip, err := g.Document(ctx, i)
-		if err != nil {
-			return nil, fmt.Errorf("reading the stored documents: %w", err)
-		}
-		d := &Document{Gzip: gzip}
+		d := new(Document)
 		malformed = cmp.Or(malformed, json.Unmarshal(stored.Meta, d))
 		var form Form
 		d.Suffix, form, _ = ParseName(stored.Name, storedStem, webpage.Options{})
-		d.setHeaders()
+		if known := previous.Find(d.Suffix); known != nil && known.Suffix == d.Suffix && known.ETag == d.ETag && known.Modified.Equal(d.Modified) {
+			d = known
+		} else {
+			gzip, err := g.Document(ctx, i)
+			if err != nil {
+				return nil, fmt.Errorf("reading the stored documents: %w", err)
+			}
+			d.Gzip = gzip
+			d.setHeaders()
+		}
 		switch {
 		case form == FormFile:
 			s.Files = append(s.Files, d)

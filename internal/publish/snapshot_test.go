@@ -126,7 +126,7 @@ func TestRestore(t *testing.T) {
 		meta, g := kept(t, s)
 		documents := slices.Clone(g.Documents()) // in any order
 		documents[0], documents[len(documents)-1] = documents[len(documents)-1], documents[0]
-		restored, err := Restore(t.Context(), meta, g.WithDocuments(nil, documents))
+		restored, err := Restore(t.Context(), meta, g.WithDocuments(nil, documents), nil)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -150,7 +150,7 @@ func TestRestore(t *testing.T) {
 	}
 	// What follows a restart carries over.
 	meta, g := kept(t, many)
-	restored, err := Restore(t.Context(), meta, g)
+	restored, err := Restore(t.Context(), meta, g, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestRestoreMalformed(t *testing.T) {
 	} {
 		meta := string(whole)
 		documents := spoil(&meta, slices.Clone(g.Documents()))
-		if s, err := Restore(t.Context(), json.RawMessage(meta), g.WithDocuments(nil, documents)); !errors.Is(err, store.ErrDamaged) {
+		if s, err := Restore(t.Context(), json.RawMessage(meta), g.WithDocuments(nil, documents), nil); !errors.Is(err, store.ErrDamaged) {
 			t.Errorf("%s: got %+v, %v", name, s, err)
 		}
 	}

@@ -88,7 +88,7 @@ func number(t testing.TB, g *Generation) int {
 	records, documents := numbered(n)
 	expect(t, g, records)
 	for i, d := range documents {
-		if data, err := g.Document(ctx, i); err != nil || folder+hash(data) != d.Object.Name {
+		if data, err := g.Document(ctx, i); err != nil || folder+Hash(data) != d.Object.Name {
 			t.Errorf("document %d of generation %d: %.20q, %v", i, n, data, err)
 		}
 	}

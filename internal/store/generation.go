@@ -31,6 +31,9 @@ func (g *Generation) Documents() []StoredDocument { return g.state.Load().Docume
 // Meta is the caller's own value, as given to WithDocuments.
 func (g *Generation) Meta() json.RawMessage { return g.state.Load().Meta }
 
+// Digest returns the [Hash] of the manifest of a generation that was loaded or committed.
+func (g *Generation) Digest() string { return g.state.Load().digest }
+
 // Settings returns the two digests that were given to [Writer.SetSettings].
 func (g *Generation) Settings() (settings, routes uint64) {
 	return g.state.Load().Settings, g.state.Load().Routes
@@ -108,6 +111,28 @@ func (g *Generation) WithDocuments(meta json.RawMessage, documents []StoredDocum
 	return g.store.generation(m)
 }
 
-// Adopt returns an uncommitted generation of another Store as one of this Store: for a site that began with the
-// other because this storage could not be read yet.
-func (s *Store) Adopt(g *Generation) *Generation { return s.generation(*g.state.Load()) }
+// Adopt returns a generation of another Store as an uncommitted one of this Store, without what is damaged: for a site that
+// began with the other because this storage could not be read yet, or has nothing. The error is the other storage's or
+// ctx's.
+func (s *Store) Adopt(ctx context.Context, g *Generation) (*Generation, error) {
+	copies := make(map[string]*object)
+	for name, o := range g.state.Load().objects() {
+		data, err := g.store.read(ctx, o)
+		if err == nil {
+			copies[name] = newObject(data)
+		} else if !errors.Is(err, ErrDamaged) {
+			return nil, err
+		}
+	}
+	m := g.state.Load().sound()
+	for i, c := range m.Chunks {
+		if c.Object != nil {
+			m.Chunks[i].Object = copies[c.Object.Name]
+		}
+	}
+	for i, d := range m.Documents {
+		m.Documents[i].Object = copies[d.Object.Name]
+	}
+	m.digest = ""
+	return s.generation(m), nil
+}

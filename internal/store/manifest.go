@@ -21,6 +21,8 @@ type manifest struct {
 	Meta      json.RawMessage  `json:"meta,omitempty"`
 	Chunks    []Chunk          `json:"chunks"`
 	Documents []StoredDocument `json:"documents,omitempty"`
+
+	digest string // Hash of what is stored; "": nothing is
 }
 
 // Chunk describes the records of one run of paths: from First, "" in the first, up to the next chunk's First.
@@ -53,13 +55,13 @@ type object struct {
 }
 
 func newObject(data []byte) *object {
-	o := &object{Name: folder + hash(data)}
+	o := &object{Name: folder + Hash(data)}
 	o.fresh.Store(&data)
 	return o
 }
 
-// hash returns the first 16 bytes of the SHA-256 of data, in hexadecimal.
-func hash(data []byte) string { return fmt.Sprintf("%.16x", sha256.Sum256(data)) }
+// Hash returns the first 16 bytes of the SHA-256 of data, in hexadecimal, by which objects are named.
+func Hash(data []byte) string { return fmt.Sprintf("%.16x", sha256.Sum256(data)) }
 
 var namePattern = regexp.MustCompile("^" + folder + "[0-9a-f]{32}$")
 
@@ -92,17 +94,20 @@ func (m manifest) sound() manifest {
 func (m manifest) encode() ([]byte, error) {
 	m.Version = version
 	line, err := json.Marshal(m)
-	return fmt.Appendf(line, "\n%s\n", hash(line)), err
+	return fmt.Appendf(line, "\n%s\n", Hash(line)), err
 }
 
 // decodeManifest undoes encode. With an error, the manifest is an empty one.
 func decodeManifest(data []byte) (m manifest, err error) {
 	line, sum, _ := bytes.Cut(data, []byte{'\n'})
-	if err = json.Unmarshal(line, &m); err == nil && (string(sum) != hash(line)+"\n" || !m.isValid()) {
+	if err = json.Unmarshal(line, &m); err == nil && (string(sum) != Hash(line)+"\n" || !m.isValid()) {
 		err = errors.New("modified, or of another version")
 	}
 	if err != nil {
 		m = manifest{Chunks: []Chunk{{}}}
+	}
+	if data != nil {
+		m.digest = Hash(data)
 	}
 	return m, err
 }

@@ -89,6 +89,8 @@ func (s *Store) commit(ctx context.Context, g *Generation) error {
 	if err := s.write(ctx, manifestName, encoded); err != nil {
 		return err
 	}
+	m.digest = Hash(encoded)
+	g.state.Store(&m)
 	s.last.Store(g)
 	for _, o := range m.objects() {
 		o.fresh.Store(nil)
@@ -99,6 +101,10 @@ func (s *Store) commit(ctx context.Context, g *Generation) error {
 // clean deletes objects that belong neither to the last generation nor to the stored one, which differ if a Commit
 // failed at its very end. What it cannot delete is left to the next Commit.
 func (s *Store) clean(ctx context.Context) {
+	keys, err := s.storage.List(ctx, path.Join(s.Prefix, folder), false)
+	if err != nil || len(keys) == 0 { // a storage that others use, too, lists nothing
+		return
+	}
 	data, err := s.load(ctx, manifestName)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return
@@ -106,7 +112,6 @@ func (s *Store) clean(ctx context.Context) {
 	stored, _ := decodeManifest(data)
 	keep := stored.objects()
 	maps.Copy(keep, s.Last().state.Load().objects())
-	keys, _ := s.storage.List(ctx, path.Join(s.Prefix, folder), false)
 	for _, key := range keys {
 		name := folder + path.Base(key)
 		if name != manifestName && name != damagedName && keep[name] == nil && s.write(ctx, name, nil) != nil {
@@ -125,7 +130,7 @@ func (s *Store) read(ctx context.Context, o *object) ([]byte, error) {
 	}
 	data, err := s.load(ctx, o.Name)
 	switch {
-	case err == nil && folder+hash(data) == o.Name:
+	case err == nil && folder+Hash(data) == o.Name:
 		return data, nil
 	case err == nil:
 		err = errors.New("content does not match the name")

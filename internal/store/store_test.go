@@ -102,7 +102,7 @@ func files(t testing.TB, storage Storage) (names []string) {
 }
 
 // seal makes a manifest of a line.
-func seal(line []byte) []byte { return fmt.Appendf(bytes.Clone(line), "\n%s\n", hash(line)) }
+func seal(line []byte) []byte { return fmt.Appendf(bytes.Clone(line), "\n%s\n", Hash(line)) }
 
 // full returns a record in which no field is zero.
 func full(path string) Record {
@@ -283,12 +283,33 @@ func TestWriterOrder(t *testing.T) {
 	}
 }
 
+// TestAdopt: a generation of another store is stored whole, but for what cannot be read.
 func TestAdopt(t *testing.T) {
+	adopt := func(s *Store, g *Generation) *Generation {
+		adopted, err := s.Adopt(ctx, g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return adopted
+	}
 	disk := open(t, NewMemory())
 	commit(t, disk, put(t, disk.Last(), realistic(100), 9))
 	records := realistic(20_000)
-	commit(t, disk, disk.Adopt(put(t, open(t, NewMemory()).Last(), records, 5000)))
+	commit(t, disk, adopt(disk, put(t, open(t, NewMemory()).Last(), records, 5000)))
 	expect(t, disk.Last(), records)
+	for _, isLost := range []bool{false, true} {
+		if isLost {
+			disk.storage = NewMemory()
+		}
+		storage := NewMemory()
+		again := open(t, storage)
+		commit(t, again, adopt(again, disk.Last()))
+		expect(t, open(t, storage).Last(), map[bool][]Record{false: records}[isLost])
+	}
+	disk.storage = &flaky{Storage: disk.storage, before: func(string, string) error { return errDisk }}
+	if _, err := open(t, NewMemory()).Adopt(ctx, disk.Last()); err != nil { // nothing is left to be read
+		t.Error(err)
+	}
 }
 
 // TestDamage changes what is stored and learns it again.

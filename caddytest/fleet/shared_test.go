@@ -1,0 +1,337 @@
+//go:build unix
+
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+	"github.com/seed3295b519/caddy-sitemap/caddytest/storages"
+	"github.com/seed3295b519/caddy-sitemap/internal/shard"
+)
+
+const (
+	maxValue   = 256 << 10       // bytes of a value
+	maxCurrent = 4 << 10         // bytes of the one that nodes poll
+	polled     = 5 * time.Second // in which a poll and what it loads have ended, on a busy machine
+)
+
+// length is how long a test goes on: much longer with -long.
+func length(short, whole time.Duration) time.Duration {
+	if *long {
+		return whole
+	}
+	return short
+}
+
+// calls are those so far that concern sitemaps. None may be of a kind, or have a value of a size, that storages for Caddy
+// do badly.
+func (f *fleet) calls() []storages.Call {
+	f.t.Helper()
+	all, err := storages.Calls(f.control)
+	harness.Must(f.t, err)
+	var calls []storages.Call
+	for _, c := range all {
+		if !strings.HasPrefix(c.Key, "sitemap") {
+			continue
+		}
+		calls = append(calls, c)
+		switch isCurrent := strings.HasSuffix(c.Key, "/current"); {
+		case c.Op == "exists", c.Op == "stat", c.Op == "store" && (c.Size > maxValue || isCurrent && c.Size > maxCurrent), c.Op == "delete" && strings.Count(c.Key, "/") < 2:
+			f.t.Errorf("the storage is asked for %+v", c)
+		}
+	}
+	return calls
+}
+
+// settle waits until all nodes list a page with a date, and agree. A lock may have to expire first, that of a node that was
+// killed.
+func (f *fleet) settle(path string, when time.Time) {
+	f.t.Helper()
+	for _, n := range f.nodes {
+		f.eventually(length(time.Minute, 5*time.Minute), func() bool { return n.lists(path, harness.Stamp(when)) })
+	}
+	f.agree(patience)
+	f.calls()
+}
+
+// TestSharedSite has a large site: nodes have the same answers, at the latest a poll after a change, and so has one that
+// joins.
+func TestSharedSite(t *testing.T) {
+	for _, test := range []struct {
+		files bool
+		count int
+	}{{false, many}, {true, 20_000}} {
+		t.Run(fmt.Sprintf("%+v", test), func(t *testing.T) {
+			f := start(t, setup{nodes: 4, files: test.files, site: "urls {dir}/pages.txt\ncrawl off"}, list(test.count, harness.DayOf(0)))
+			last := fmt.Sprintf("/499/%06d", test.count-1)
+			joins := f.nodes[3]
+			joins.forget()
+			f.nodes = f.nodes[:3]
+			f.settle(last, harness.DayOf(0))
+			for day := 1; day <= 3; day++ {
+				list(test.count, harness.DayOf(day))(f)
+				f.eventually(patience, func() bool {
+					return slices.ContainsFunc(f.nodes, func(n *node) bool { return n.lists(last, harness.Stamp(harness.DayOf(day))) })
+				})
+				t.Logf("the others have a change of all pages after %s", f.agree(polled))
+			}
+			joins.start()
+			took := joins.first()
+			if t.Logf("first sitemap of a node that joins: %s", took); took > 10*time.Second { // 2 s where nothing else runs
+				t.Error("that takes too long")
+			}
+			f.nodes = append(f.nodes, joins)
+			f.settle(last, harness.DayOf(3))
+		})
+	}
+}
+
+// TestSharedNewShard asks all nodes for a shard as soon as one of them names it.
+func TestSharedNewShard(t *testing.T) {
+	f := start(t, setup{nodes: 3, site: "shard_urls 100"}, pages(500))
+	f.put("zzz.html", "first", harness.DayOf(1))
+	f.settle("/zzz.html", harness.DayOf(1))
+	for i, found := 0, 0; found < 3; i++ {
+		path := fmt.Sprintf("/new/%04d.html", i)
+		if xxhash.Sum64String(path) > math.MaxUint64/50 { // it would begin no shard
+			continue
+		}
+		found++
+		f.put(path, "new", harness.DayOf(i))
+		name := fmt.Sprintf("/sitemap-%012x.xml", shard.ID(path))
+		f.eventually(patience, func() bool {
+			return slices.ContainsFunc(f.nodes, func(n *node) bool { return strings.Contains(n.get("/sitemap.xml").body, name) })
+		})
+		for _, n := range f.nodes {
+			if r := n.get(name); r.status != http.StatusOK {
+				t.Errorf("%s, which another node's index names: %s says %d %v", name, n.name, r.status, r.err)
+			}
+		}
+	}
+}
+
+// TestSharedChaos kills nodes while files change and clients ask.
+func TestSharedChaos(t *testing.T) {
+	for _, files := range []bool{false, true} {
+		t.Run(fmt.Sprint("files ", files), func(t *testing.T) {
+			t.Parallel()
+			e := newEngine()
+			defer e.Close()
+			count := int(length(1000, 200_000))
+			f := start(t, setup{nodes: 3, files: files, site: fmt.Sprintf("shard_urls %d\n"+announcing, count/10, e.URL)}, pages(count))
+			f.put("zzz.html", "first", harness.DayOf(1))
+			f.settle("/zzz.html", harness.DayOf(1))
+			askers := []*asker{f.balancer.ask(4, polled)}
+			for _, n := range f.nodes {
+				askers = append(askers, n.ask(1, polled))
+			}
+			changes := map[string]int{"http://" + f.host + "/zzz.html": 1}
+			var path string
+			var when time.Time
+			f.chaos(length(20*time.Second, 5*time.Minute), func(i int) {
+				n := i * 7 % count
+				path, when = fmt.Sprintf("/%02d/%04d.html", n%40, n), time.Now()
+				if i%5 == 0 {
+					path = fmt.Sprintf("/new/%04d.html", i) // some begin a shard
+				}
+				f.put(path, fmt.Sprint("change ", i), when)
+				changes["http://"+f.host+path]++
+			})
+			f.settle(path, when)
+			for _, a := range askers {
+				a.quiet()
+			}
+			f.eventually(patience, func() bool { return e.count() > 0 })
+			e.Close()
+			if again := e.again(changes); len(again) > 0 || e.repeated > f.kills || len(e.told) == 0 {
+				t.Errorf("of %d pages, announced again: %q, and %d batches", len(e.told), again, e.repeated)
+			}
+			t.Logf("%d kills, %d pages announced", f.kills, len(e.told))
+		})
+	}
+}
+
+// TestSharedStorageStops has a storage that does not respond, is gone, and comes back, with and without what it had.
+func TestSharedStorageStops(t *testing.T) {
+	f := start(t, setup{nodes: 3, site: "shard_urls 100"}, pages(500))
+	f.put("page.html", "first", harness.DayOf(1))
+	f.settle("/page.html", harness.DayOf(1))
+	stopped := length(10*time.Second, 2*time.Minute)
+	for day, outage := range []struct {
+		name       string
+		begin, end func()
+	}{
+		{"hangs", f.redis.Pause, f.redis.Resume},
+		{"is gone while a node starts", func() { f.redis.Kill(); f.nodes[0].kill(); f.nodes[0].start(); f.nodes[0].first() }, f.redis.Start},
+		{"has lost all", f.redis.Lose, func() { f.nodes[0].forget(); f.nodes[0].start(); f.nodes[0].first() }},
+	} {
+		a, when := f.balancer.ask(4, polled), harness.DayOf(10+day)
+		outage.begin()
+		f.put("page.html", outage.name, when)
+		time.Sleep(stopped)
+		outage.end()
+		begun := time.Now()
+		f.settle("/page.html", when)
+		t.Logf("a storage that %s: all agree %s after it is back", outage.name, time.Since(begun))
+		a.quiet()
+	}
+}
+
+// TestSharedLoad counts what an unchanged site costs the storage: one small read a poll and node.
+func TestSharedLoad(t *testing.T) {
+	f := start(t, setup{nodes: 3, site: "shard_urls 100"}, pages(1000))
+	f.put("page.html", "first", harness.DayOf(1))
+	f.settle("/page.html", harness.DayOf(1))
+	const intervals = 5
+	before := len(f.calls())
+	time.Sleep(intervals * interval)
+	most := map[string]int{"load": intervals * (3*int(interval/poll)*5/4 + 4), "store": intervals * 3, "lock": intervals * 2, "unlock": intervals * 2, "renew": intervals, "list": 3}
+	counts := make(map[string]int)
+	for _, c := range f.calls()[before:] {
+		if counts[c.Op]++; counts[c.Op] > most[c.Op] || c.Size > maxCurrent {
+			t.Errorf("%d intervals: too much of %+v", intervals, c)
+		}
+	}
+	t.Logf("calls in %d intervals: %v", intervals, counts)
+}
+
+// TestSharedBadInput has storages, nodes and keys with faults: clients notice nothing, and nodes agree afterwards.
+func TestSharedBadInput(t *testing.T) {
+	damage := func(f *fleet, change func(path string) error) {
+		n := f.nodes[2]
+		n.kill()
+		harness.Must(f.t, filepath.WalkDir(filepath.Join(f.dir, n.name), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			return change(path)
+		}))
+		n.start()
+		n.first()
+	}
+	for name, test := range map[string]struct {
+		faults []storages.Fault
+		during func(f *fleet)
+	}{
+		"limit of values":    {faults: []storages.Fault{{Op: "store", Key: "/current", Max: maxCurrent}, {Op: "store", Max: maxValue}}},
+		"lost locks":         {faults: []storages.Fault{{Op: "lock", Free: true}}},
+		"half of calls fail": {faults: []storages.Fault{{Fail: 0.5}}},
+		"lost responses":     {faults: []storages.Fault{{Lost: 0.5}}},
+		"stale lists":        {faults: []storages.Fault{{Op: "list", Stale: true}}},
+		"stale loads":        {faults: []storages.Fault{{Op: "load", Stale: true}}},
+		"slow":               {faults: []storages.Fault{{Delay: 300 * time.Millisecond}}},
+		"hangs":              {faults: []storages.Fault{{Hang: true}}},
+		"hangs in unlock":    {faults: []storages.Fault{{Op: "unlock", Hang: true}}},
+		"damaged cache": {during: func(f *fleet) {
+			damage(f, func(path string) error { return os.WriteFile(path, []byte("damage"), 0o600) })
+		}},
+		"cut cache": {during: func(f *fleet) { damage(f, func(path string) error { return os.Truncate(path, 10) }) }},
+		"no cache": {during: func(f *fleet) {
+			f.nodes[2].forget()
+			harness.Must(f.t, os.WriteFile(filepath.Join(f.dir, f.nodes[2].name), nil, 0o600)) // no folder can be made there
+			f.nodes[2].start()
+			f.nodes[2].first()
+		}},
+		"keys of others": {during: func(f *fleet) {
+			storage, ctx := &certmagic.FileStorage{Path: filepath.Join(f.dir, "storage")}, context.Background()
+			keys, err := storage.List(ctx, "sitemap", true)
+			harness.Must(f.t, err)
+			for _, key := range keys {
+				if info, err := storage.Stat(ctx, key); err != nil || !info.IsTerminal { // deleted meanwhile, or a folder
+					continue
+				}
+				if strings.HasSuffix(key, "/current") {
+					harness.Must(f.t, storage.Store(ctx, key, bytes.Repeat([]byte("[1"), 1<<20)))
+				}
+				harness.Must(f.t, storage.Store(ctx, key+"~", []byte("another's")))
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := start(t, setup{nodes: 3, files: true, site: "shard_urls 100"}, pages(500))
+			f.put("page.html", "first", harness.DayOf(1))
+			f.settle("/page.html", harness.DayOf(1))
+			a := f.balancer.ask(4, polled)
+			harness.Must(t, storages.SetFaults(f.control, test.faults...))
+			if test.during != nil {
+				test.during(f)
+			}
+			f.put("page.html", "second", harness.DayOf(2))
+			time.Sleep(3 * interval)
+			harness.Must(t, storages.SetFaults(f.control))
+			f.settle("/page.html", harness.DayOf(2))
+			a.quiet()
+		})
+	}
+}
+
+// TestSharedSettings has a node of other settings, as while nodes are upgraded: the others do not fight with it.
+func TestSharedSettings(t *testing.T) {
+	f := start(t, setup{nodes: 3, each: []string{"shard_urls 100", "shard_urls 100", "shard_urls 200"}}, pages(500))
+	other := f.nodes[2]
+	f.nodes = f.nodes[:2]
+	f.put("page.html", "first", harness.DayOf(1))
+	f.settle("/page.html", harness.DayOf(1))
+	f.eventually(patience, func() bool { return other.lists("/page.html", harness.Stamp(harness.DayOf(1))) })
+	before, documents := len(f.calls()), other.get("/sitemap.xml").body
+	time.Sleep(5 * interval)
+	stores := 0
+	for _, c := range f.calls()[before:] {
+		if c.Op == "store" {
+			stores++
+		}
+	}
+	if stores > 2*5*3 || other.get("/sitemap.xml").body != documents || documents == f.nodes[0].get("/sitemap.xml").body {
+		t.Errorf("%d stores in five intervals in which nothing changed", stores)
+	}
+	f.agree(0)
+}
+
+// TestSharedVisits has visitors of a node that does not refresh: what they request is listed by all, where a link or a
+// pattern names it, and stored nowhere else.
+func TestSharedVisits(t *testing.T) {
+	f := start(t, setup{nodes: 3, site: "traffic {\nunlinked /visited/*\n}"}, func(f *fleet) {
+		for _, path := range []string{"linked.html", "visited/page.html", "secret.html"} {
+			f.put(path, path, harness.DayOf(0))
+		}
+		f.put("index.html", `<a href="/linked.html">front</a>`, harness.DayOf(0))
+	})
+	f.agree(patience)
+	writer := func() int {
+		stores := slices.DeleteFunc(f.calls(), func(c storages.Call) bool { return c.Op != "store" || !strings.HasSuffix(c.Key, "/current") })
+		return stores[len(stores)-1].Process
+	}
+	last := writer()
+	visited := f.nodes[slices.IndexFunc(f.nodes, func(n *node) bool { return n.cmd.Process.Pid != last })]
+	visitor := "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
+	for _, path := range []string{"/linked.html", "/visited/page.html", "/secret.html"} {
+		if r := visited.get(path, visitor); r.status != http.StatusOK {
+			t.Fatalf("%s: %d %v", path, r.status, r.err)
+		}
+	}
+	for _, n := range f.nodes {
+		for _, path := range []string{"/", "/linked.html", "/visited/page.html"} {
+			f.eventually(patience, func() bool { return n.lists(path, "") })
+		}
+	}
+	f.agree(patience)
+	if f.nodes[0].lists("/secret.html", "") {
+		t.Error("a page that only visitors name is listed")
+	}
+}

@@ -1,0 +1,220 @@
+package sitemap
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+	"go.uber.org/zap"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
+	"github.com/seed3295b519/caddy-sitemap/internal/persist"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
+)
+
+const (
+	lookUpPatience = 1500 * time.Millisecond // of a request for a document that this node does not know yet
+	lookUpStep     = 20 * time.Millisecond
+	fleetFormat    = 1               // of what is stored: nodes with other formats or settings share nothing
+	sharedPrefix   = "site"          // of records, for their node
+	sharedValue    = "manifest.json" // key of a node's value
+)
+
+// shared is what of a site outlives a configuration where several processes, the nodes of a fleet, share it in one storage.
+type shared struct {
+	node    *fleet.Node                  // of its records and documents
+	queue   *fleet.Node                  // of what is announced, whatever the settings are
+	latest  *persist.File                // prefix of the records by the latest settings
+	storage atomic.Pointer[fleet.Shared] // of the configuration that started last
+	begun   time.Time
+	visited atomic.Int64 // paths that visitors of this node had when it refreshed the site
+}
+
+// newShared returns this process's part in a site. local is what it has without others; nil: nothing.
+func newShared(a *App, i *identity, host string, local store.Storage, localPrefix string) *shared {
+	sh, unique := &shared{begun: a.now()}, fmt.Sprintf("%s-%016x", host, digestOf(i.sitemapURL(), i.prefix, fleetFormat))
+	o := fleet.Options{Storage: func() fleet.Shared { return *sh.storage.Load() }, Now: a.now, Interval: i.handler.settings.refresh}
+	o.Value, o.Prefix = true, "sitemap/announce/"+unique
+	sh.queue = fleet.New(o)
+	o.Prefix = "sitemap/latest/" + unique
+	sh.latest = persist.NewFile(fleet.New(o), sharedValue)
+	o.Value, o.Prefix = false, fmt.Sprintf("sitemap/%s-%016x", host, i.digest(i.prefix, fleetFormat))
+	if a.folder != "" {
+		o.Local = &certmagic.FileStorage{Path: filepath.Join(a.folder, "copies", filepath.Base(o.Prefix))}
+	}
+	earlier := o
+	o.Earlier = func(ctx context.Context) *store.Generation {
+		if prefix, err := sh.latest.Load(ctx); err == nil {
+			earlier.Local, earlier.Prefix = nil, string(prefix)
+			if g := lastOf(ctx, fleet.New(earlier), sharedPrefix); g != nil {
+				return g
+			}
+		}
+		return lastOf(ctx, local, localPrefix)
+	}
+	sh.node = fleet.New(o)
+	return sh
+}
+
+// lastOf returns the generation that was committed last to a storage; nil: none, or it cannot be read.
+func lastOf(ctx context.Context, storage store.Storage, prefix string) *store.Generation {
+	if storage == nil {
+		return nil
+	}
+	s, err := store.Open(ctx, storage, store.Options{Prefix: prefix})
+	if err != nil || s.Last().Len() == 0 {
+		return nil
+	}
+	return s.Last()
+}
+
+func (sh *shared) setStorage(a *App) {
+	storage := fleet.Shared(a.ctx.Storage())
+	sh.storage.Store(&storage)
+}
+
+// checkStorage checks the storage setting.
+func checkStorage(storage string) error {
+	if storage != "" && storage != "local" && storage != "caddy" {
+		return fmt.Errorf("storage '%s': use local or caddy; to keep nothing on disk, write 'state off'", storage)
+	}
+	return nil
+}
+
+// pollFleet looks for what other nodes have committed, until the site is stopped, and plans when it is loaded, and when
+// this node is to refresh the site.
+func (s *site) pollFleet() {
+	healthy := 0 // polls since the last error
+	for sh := s.state.shared; sh != nil && sh.node.Wait(s.ctx); {
+		if latest.Load() > s.app.number {
+			continue
+		}
+		sh.setStorage(s.app) // that of a configuration that failed to start is closed
+		err := sh.node.Poll(s.ctx)
+		if healthy++; err != nil && s.ctx.Err() == nil {
+			healthy = 0
+			s.logger.Once(zap.WarnLevel, "storage", "cannot reach the shared storage: the loaded sitemap is served, and refreshes wait", zap.Error(err))
+		} else if healthy == 20 {
+			s.logger.Clear("storage")
+		}
+		switch {
+		case sh.node.Newer():
+			s.schedule.At(s.app.now())
+		case sh.isAlone() || sh.isWriter():
+			continue // the next refresh is planned
+		default:
+			s.schedule.At(s.fleetDue())
+		}
+		s.schedule.Notify()
+	}
+}
+
+// fleetDue returns when this node is to refresh the site. What it has held back is looked at by others first; what its
+// visitors have requested, by itself.
+func (s *site) fleetDue() time.Time {
+	sh, isWriter := s.state.shared, s.state.shared.isWriter()
+	paths, _ := s.state.visited.Count()
+	if s.lastReport().Result == report.HeldBack && isWriter {
+		return sh.node.Due(false).Add(s.handler.settings.refresh)
+	}
+	return sh.node.Due(int64(paths) != sh.visited.Load())
+}
+
+func (sh *shared) isWriter() bool { return sh.node.Status().Writer == sh.node.ID }
+
+// join takes the lock if this node is to refresh the site now; false: it is not. release is to be called.
+func (s *site) join(ctx context.Context, r *persist.Records, demanded bool) (release func(), ok bool, err error) {
+	sh := s.state.shared
+	mayRefresh := func() bool {
+		// What was committed may not be loadable. Where nothing else is served, this node waits for it for a while only.
+		isLacking := sh.node.Newer() && (s.state.published.Load() != nil || s.app.now().Sub(sh.begun) < firstWait)
+		return !isLacking && ctx.Err() == nil && (demanded || sh.node.Newer() || !s.fleetDue().After(s.app.now()))
+	}
+	if !mayRefresh() {
+		return nil, false, nil
+	}
+	if release, err = sh.node.Acquire(ctx); err != nil {
+		// Before anything was loaded or committed, it refreshes as if it were alone.
+		return func() {}, s.state.published.Load() == nil && mayRefresh(), err
+	}
+	if s.restore(ctx, r); mayRefresh() { // nobody has refreshed it meanwhile
+		return release, true, nil
+	}
+	release()
+	return nil, false, nil
+}
+
+// nextInFleet returns when the node checks again whether to refresh the site. at is when a single node would.
+func (s *site) nextInFleet(out report.Refresh, at time.Time) time.Time {
+	due := s.fleetDue()
+	switch retry := s.app.now().Add(retryEmpty); {
+	case s.state.shared.isAlone() || out.Err != nil:
+		return at
+	case out.Result == refreshFollowed && due.Before(retry): // polls come sooner
+		return retry
+	}
+	return due
+}
+
+// commit commits a refresh, or that it has changed nothing. It reports whether the refresh may be published: also where
+// nothing was ever committed, as if the node were alone.
+func (r *refreshRun) commit(ctx context.Context, published *publish.Snapshot, out *report.Refresh) bool {
+	n, now, selected := r.state.shared.node, r.app.now(), out.Selected.Generation
+	next := r.handler.settings.refresh
+	if !out.Partial {
+		next = r.nextRefresh(*out, r.start, now).Sub(now)
+	}
+	n.Plan(next)
+	r.queueChanges(ctx, published, out, r.state.selectedBy.Load() == r.selectedBy)
+	isSame := out.Result == report.Unchanged && (selected == nil || r.handler.settings.crawl.Off)
+	var err error
+	if isSame && !r.records.Unsaved && !r.state.shared.isAlone() {
+		err = n.Touch(ctx)
+	} else {
+		rep := r.reportOf(out, r.start, now.Sub(r.start), pagesOf(out.Snapshot))
+		err = r.records.Write(out.Snapshot, meta{Settings: r.digest(), Selected: r.selectedBy, Report: rep})
+	}
+	if r.logState(err); err == nil {
+		paths, _ := r.state.visited.Count()
+		r.state.shared.visited.Store(int64(paths))
+		_ = r.state.shared.latest.Save(ctx, func() []byte { return []byte(n.Prefix) }) // else the next commit does
+	}
+	return err == nil || r.state.shared.isAlone()
+}
+
+// isAlone reports whether nothing was ever committed.
+func (sh *shared) isAlone() bool { return sh.node.Status().Generation == 0 && !sh.node.Newer() }
+
+// lookUp returns the published snapshot, where it has no such document after a moment: another node may have committed it.
+func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, suffix string) *publish.Snapshot {
+	if s.state.shared == nil || suffix == "" {
+		return snapshot
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookUpPatience)
+	defer cancel()
+	for ; snapshot.Find(suffix) == nil && ctx.Err() == nil; snapshot = s.state.published.Load() {
+		s.state.shared.node.Wake()
+		wait.Within(lookUpStep, ctx.Done())
+	}
+	return snapshot
+}
+
+// pollQueue loads what another node has stored of the announcements.
+func (s *site) pollQueue(ctx context.Context) {
+	if sh := s.state.shared; sh != nil && s.announces() {
+		_ = sh.queue.Poll(ctx) // its errors are those of polls of the records
+		s.announcements(ctx, false)
+	}
+}
+
+// hasNewerQueue reports whether another node has stored what is announced since it was loaded.
+func (sh *shared) hasNewerQueue() bool { return sh != nil && sh.queue.Newer() }
+
+// mayAnnounce reports whether this node sends what is announced, as it has committed last, which all have loaded.
+func (sh *shared) mayAnnounce() bool { return sh == nil || sh.node.Settled() && !sh.queue.Newer() }

@@ -1,0 +1,197 @@
+package sitemap
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
+)
+
+// sharing is a bench of a node that shares its sites in a folder.
+func sharing(t *testing.T, folder string, change func(*bench)) (*bench, *site) {
+	t.Helper()
+	b := newBench(t, func(h *Handler) { h.sources = []input{new(SourceTraffic)} })
+	b.app.Storage, b.app.folder, b.app.ctx = "caddy", t.TempDir(), emptyContext(t)
+	if change != nil {
+		change(b)
+	}
+	s := b.site("named.example")
+	storage := fleet.Shared(&certmagic.FileStorage{Path: folder})
+	s.state.shared.storage.Store(&storage)
+	return b, s
+}
+
+// TestFleet has two nodes: what one commits, the other loads; the interval of both begins then.
+func TestFleet(t *testing.T) {
+	folder := t.TempDir()
+	b1, first := sharing(t, folder, nil)
+	b1.lists("/a", "/b")
+	if got := b1.refresh(first); pagesOf(got) != 2 {
+		t.Fatalf("%d pages", pagesOf(got))
+	}
+	b2, second := sharing(t, folder, nil)
+	if second.state == first.state {
+		t.Fatal("they are one process")
+	}
+	b2.lists("/other")
+	b2.clock = b1.clock
+	second.run()
+	if got := second.state.published.Load(); !first.state.published.Load().Equal(got) || second.state.shared.node.Status().Writer != first.state.shared.node.ID {
+		t.Fatalf("the other node has %d pages", pagesOf(got))
+	}
+	if !wasReady(second) || second.lastReport().Result != first.lastReport().Result {
+		t.Error("it is not ready")
+	}
+	b1.lists("/a", "/b", "/c")
+	b1.refresh(first)
+	if second.lookUp(t.Context(), second.state.published.Load(), "") != second.state.published.Load() {
+		t.Error("the sitemap itself is looked up")
+	}
+	if err := second.state.shared.node.Poll(t.Context()); err != nil || !second.state.shared.node.Newer() {
+		t.Fatalf("nothing is newer: %v", err)
+	}
+	second.run()
+	if got := second.state.published.Load(); pagesOf(got) != 3 {
+		t.Errorf("%d pages", pagesOf(got))
+	}
+	// The other one refreshes the site once it is due, with dates that are later, although its clock is behind.
+	b2.clock = b2.clock.Add(3 * second.handler.settings.refresh)
+	b2.lists("/a", "/b", "/c", "/d")
+	second.run()
+	if got := second.state.shared.node.Status(); pagesOf(second.state.published.Load()) != 4 || got.Writer != second.state.shared.node.ID {
+		t.Errorf("%d pages, %+v", pagesOf(second.state.published.Load()), got)
+	}
+	if st := second.status().Storage; st == nil || st.Generation != 3 || st.Error != "" || st.Errors != 0 {
+		t.Errorf("got %+v", st)
+	}
+}
+
+func wasReady(s *site) bool {
+	select {
+	case <-s.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// TestFleetSettings: a site goes on from the records of the time before it was shared, and of other settings.
+func TestFleetSettings(t *testing.T) {
+	folder, local := t.TempDir(), t.TempDir()
+	firstSeen := func(s *site) int64 {
+		for r, err := range s.state.generation.Load().Records(t.Context()) {
+			if err == nil && r.Path == "/a" {
+				return r.First
+			}
+		}
+		return 0
+	}
+	alone := newBench(t, nil)
+	alone.app.folder = local
+	s := alone.site("named.example")
+	alone.refresh(s)
+	want := firstSeen(s)
+	for settings := range uint64(3) { // the third has no folder that it knows
+		b, s := sharing(t, folder, func(b *bench) {
+			if b.handler.settings.digest = settings; settings < 2 {
+				b.app.folder = local
+			}
+			b.clock = b.clock.Add(time.Duration(settings+1) * time.Hour)
+			b.lists("/a", fmt.Sprint("/b", settings))
+		})
+		if got := b.refresh(s); pagesOf(got) != 2 || firstSeen(s) != want || want == 0 {
+			t.Errorf("settings %d: %d pages, seen first at %d, want %d", settings, pagesOf(got), firstSeen(s), want)
+		}
+		if status := s.status().Storage; status.Generation == 0 || status.Error != "" {
+			t.Errorf("settings %d: %+v", settings, status)
+		}
+	}
+}
+
+// TestFleetVisits: a node whose visitors have requested something refreshes the site before the one that did so last.
+func TestFleetVisits(t *testing.T) {
+	folder := t.TempDir()
+	b1, first := sharing(t, folder, nil)
+	b1.refresh(first)
+	b2, second := sharing(t, folder, nil)
+	b2.clock = b1.clock
+	second.run()
+	if !second.fleetDue().After(first.fleetDue()) {
+		t.Error("the node that refreshed last does not come first")
+	}
+	for range 2 {
+		second.Visit("/visited", b2.clock.Unix())
+		if !second.fleetDue().Before(first.fleetDue()) {
+			t.Error("the node with a visit does not come first")
+		}
+		b2.clock = second.fleetDue()
+		second.run()
+		if status := second.state.shared.node.Status(); status.Writer != status.Node {
+			t.Fatalf("it has not refreshed the site: %+v", status)
+		}
+		b1.clock = b2.clock
+		_ = first.state.shared.node.Poll(t.Context())
+		first.run()
+		b1, b2, first, second = b2, b1, second, first
+	}
+}
+
+// failing is a storage that is down.
+type failing struct{ fleet.Shared }
+
+func (failing) Load(context.Context, string) ([]byte, error) { return nil, context.DeadlineExceeded }
+func (failing) Store(context.Context, string, []byte) error  { return context.DeadlineExceeded }
+func (failing) Lock(context.Context, string) error           { return context.DeadlineExceeded }
+func (failing) Unlock(context.Context, string) error         { return context.DeadlineExceeded }
+
+// TestFleetStorageDown: a node goes on with what it has; one that has nothing refreshes the site in memory.
+func TestFleetStorageDown(t *testing.T) {
+	folder := t.TempDir()
+	b, s := sharing(t, folder, nil)
+	good, down := *s.state.shared.storage.Load(), fleet.Shared(failing{})
+	s.state.shared.storage.Store(&down)
+	if got := b.refresh(s); pagesOf(got) != 1 {
+		t.Fatalf("%d pages in memory", pagesOf(got))
+	}
+	s.state.shared.storage.Store(&good)
+	if b.refresh(s); s.state.shared.node.Status().Generation != 1 {
+		t.Fatal("nothing was committed")
+	}
+	before := s.state.published.Load()
+	s.state.shared.storage.Store(&down)
+	b.lists("/a", "/b")
+	if got := b.refresh(s); got != before {
+		t.Errorf("%d pages", pagesOf(got))
+	}
+	_ = s.state.shared.node.Poll(t.Context())
+	if due, _, _ := s.schedule.State(); due.Sub(b.clock) > time.Minute || s.status().Storage.Error == "" || s.status().Storage.Errors == 0 {
+		t.Errorf("due after %s, %+v", due.Sub(b.clock), s.status().Storage)
+	}
+	s.state.shared.storage.Store(&good)
+	if got := b.refresh(s); pagesOf(got) != 2 {
+		t.Errorf("%d pages", pagesOf(got))
+	}
+}
+
+// TestFleetHoldsBack: a node that has held a change back lets others look first.
+func TestFleetHoldsBack(t *testing.T) {
+	b, s := sharing(t, t.TempDir(), nil)
+	b.lists("/a", "/b", "/c", "/d")
+	b.refresh(s)
+	due := s.fleetDue()
+	b.lists("/a")
+	b.pages = nil
+	b.lists("/a")
+	if got := b.refresh(s); pagesOf(got) != 4 || s.lastReport().Result != report.HeldBack {
+		t.Fatalf("%d pages, %s", pagesOf(got), s.lastReport().Result)
+	}
+	interval := s.handler.settings.refresh
+	if got := s.fleetDue().Sub(due); got != 2*interval {
+		t.Errorf("due %s later, want %s", got, 2*interval)
+	}
+}

@@ -1,0 +1,221 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
+)
+
+const (
+	version    = 1
+	currentKey = "current"
+	maxCurrent = 4 << 10 // bytes
+)
+
+// current is the value that says which generation is the newest.
+type current struct {
+	Version    int           `json:"version"`
+	Generation uint64        `json:"generation"`
+	Node       string        `json:"node"`     // ID
+	Manifest   string        `json:"manifest"` // object
+	At         time.Time     `json:"at"`       // when the refresh began; later ones begin a second later at least
+	Wrote      time.Time     `json:"wrote"`    // by the node's clock
+	Interval   time.Duration `json:"interval"` // until the next refresh, in nanoseconds
+}
+
+// decodeCurrent returns zero for what this version cannot have written.
+func decodeCurrent(data []byte) (c current) {
+	if json.Unmarshal(data[:min(len(data), maxCurrent)], &c) != nil || c.Version != version || c.Generation == 0 ||
+		c.Generation >= 1<<53 || c.Interval <= 0 || !hashPattern.MatchString(c.Node) || !hashPattern.MatchString(c.Manifest) {
+		return current{}
+	}
+	return c
+}
+
+// compare orders generations: a node loads only a newer one.
+func (c current) compare(d current) int {
+	return cmp.Or(cmp.Compare(c.Generation, d.Generation), strings.Compare(c.Node, d.Node))
+}
+
+// readCurrent reads current; zero: there is none, or a malformed one, which is the same.
+func (n *Node) readCurrent(ctx context.Context) (c current, err error) {
+	data, err := n.load(ctx, currentKey)
+	if err == nil {
+		c = decodeCurrent(data)
+		n.see(c)
+	}
+	return c, err
+}
+
+// see remembers the newest.
+func (n *Node) see(c current) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := n.Now()
+	if c.compare(n.seen) <= 0 || c.Generation <= n.lost {
+		return
+	}
+	if ahead := c.Wrote.Sub(now); n.seen.Generation > 0 || ahead > 0 { // else it may have been written long ago
+		if n.status.Ahead = 0; ahead.Abs() > reportAhead {
+			n.status.Ahead = ahead.Round(time.Second).Seconds()
+		}
+	}
+	if c.Manifest != n.seen.Manifest {
+		n.changedAt = now
+		n.joining()
+	}
+	n.seen, n.seenAt = c, now
+}
+
+// newest returns the newest that was seen. A fresh one may not be visible to all yet.
+func (n *Node) newest() (c current, isFresh bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.seen, n.Now().Sub(n.seenAt) < settleFor
+}
+
+// lose says that the storage has lost the newest: this node begins anew, which adopts what its store has in memory, and the
+// next commit stores all again.
+func (n *Node) lose(newest current) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.seen.compare(newest) == 0 && newest.Generation > 0 {
+		n.lost, n.have, n.seen = newest.Generation, currentKey, current{At: newest.At}
+	}
+}
+
+// Newer reports whether a generation was committed that this node has not loaded, or its own was lost.
+func (n *Node) Newer() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.seen.Manifest != n.have
+}
+
+// Poll reads current: see [Node.Newer]. It writes again what this node has just committed, if a node that did not know of
+// it has overwritten it.
+func (n *Node) Poll(ctx context.Context) error {
+	c, err := n.readCurrent(ctx)
+	seen, isFresh := n.newest()
+	if err == nil && c.Generation > 0 && seen.Node == n.ID && c.compare(seen) < 0 && isFresh {
+		err = n.writeCurrent(ctx, seen)
+	}
+	return err
+}
+
+// Wait waits until [Node.Poll] is to be called again. False: ctx has ended.
+func (n *Node) Wait(ctx context.Context) bool {
+	poll := n.poll
+	if seen, _ := n.newest(); seen.Generation == 0 {
+		poll = firstPoll
+	}
+	select {
+	case <-n.wake:
+		_, _ = wait.Within(time.Second, ctx.Done())
+	case <-time.After(poll*4/5 + rand.N(poll*2/5)):
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// Wake makes Wait return a second later, as when a client requests what only a newer generation may have.
+func (n *Node) Wake() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Settled reports whether this node has committed the newest generation, and all that can read the storage have loaded
+// it: two polls have passed.
+func (n *Node) Settled() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.seen.Node == n.ID && n.status.Error == "" && n.Now().Sub(n.changedAt) >= n.poll*12/5
+}
+
+// Due returns when this node is to refresh the site. The interval, a day at most or twice what is configured, counts from
+// when it first saw the newest generation. The node that refreshed last, which has copies of most of it, comes before
+// others, but after those that are to be first.
+func (n *Node) Due(first bool) time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	due := n.seenAt.Add(min(n.seen.Interval, max(day, 2*n.Interval)))
+	switch isWriter := n.seen.Node == n.ID || n.seen.Node == ""; {
+	case n.repair != "" && n.repair == n.seen.Manifest:
+		return n.changedAt
+	case !isWriter && first: // others see a generation a poll later
+		return due.Add(-n.poll * 6 / 5)
+	case !isWriter:
+		return due.Add(n.poll)
+	}
+	return due
+}
+
+// Begin begins a refresh. It returns the time for all dates: now, or a second after the refresh before, if that was by a
+// clock that is ahead.
+func (n *Node) Begin() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.begun = n.Now()
+	if least := n.seen.At.Add(time.Second); least.After(n.begun) && least.Sub(n.begun) < maxAhead {
+		n.begun = least
+	}
+	return n.begun
+}
+
+// Plan says how long after the next commit the site is due again.
+func (n *Node) Plan(next time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.next = next
+}
+
+// Touch commits that a refresh has changed nothing since the last generation. Errors are as of [Node.Store].
+func (n *Node) Touch(ctx context.Context) error {
+	seen, _ := n.newest()
+	return n.commit(ctx, seen.Manifest)
+}
+
+// commit makes a manifest that of the next generation. All that it names is stored.
+func (n *Node) commit(ctx context.Context, manifest string) error {
+	c, err := n.readCurrent(ctx)
+	if err != nil {
+		return err
+	}
+	if seen, isFresh := n.newest(); c.compare(seen) < 0 {
+		if isFresh && c.Generation > 0 {
+			return errEarly
+		}
+		n.lose(seen)
+	}
+	n.mu.Lock()
+	if n.seen.Manifest != n.have || manifest == "" {
+		n.mu.Unlock()
+		return ErrLost
+	}
+	n.attempted = max(n.attempted, n.seen.Generation, n.lost, c.Generation) + 1
+	next := current{version, n.attempted, n.ID, manifest, n.seen.At, n.Now().UTC().Round(0), max(n.next, time.Second)}
+	if n.begun.After(next.At) {
+		next.At = n.begun.UTC().Round(0)
+	}
+	n.mu.Unlock()
+	if err = n.writeCurrent(ctx, next); err != nil {
+		return err
+	}
+	n.see(next)
+	n.Wake() // to read it back
+	if next.Wrote.Sub(time.Unix(n.listed.Load(), 0)).Abs() >= day {
+		n.listed.Store(n.collect(ctx, manifest, next.Wrote).Unix())
+	}
+	return nil
+}
+
+func (n *Node) writeCurrent(ctx context.Context, c current) error {
+	data, _ := json.Marshal(c) // which has no field that fails
+	return n.write(ctx, currentKey, data)
+}

@@ -1,0 +1,250 @@
+// Package fleet makes one site of the processes that share a storage: whichever is due refreshes it, and the others load
+// what it has committed. It works with any storage of Caddy: values of up to 256 KiB, no compare-and-swap, and locks that
+// may be lost, which costs a refresh but never mixes two generations.
+//
+// Below the prefix of a site are the value current, which says which generation is the newest, and objects, which never
+// change. A commit stores objects, a manifest that names them, which is an object, too, and then current.
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"path"
+	"regexp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
+)
+
+const (
+	patience     = 10 * time.Second // with a call of the storage
+	lockPatience = 30 * time.Second
+	leaseFor     = 15 * time.Second // of a lock that has to be renewed
+	stuckFor     = time.Minute      // after a refresh was due, the lock is broken, unless the one before took long
+	maxPoll      = 15 * time.Second
+	firstPoll    = time.Second     // while nothing is committed yet
+	openPatience = 3 * time.Second // with the storage, while there may be local copies to begin with
+	settleFor    = time.Minute     // after which calls that others had begun have ended, and their effects are visible
+	maxAhead     = 2 * time.Hour   // of another node's clock, for times by it to be used
+	reportAhead  = 5 * time.Minute
+	day          = 24 * time.Hour
+)
+
+// Errors match these, besides those of the storage and of contexts.
+var (
+	ErrLost = errors.New("another node has committed a generation")
+	ErrBusy = errors.New("another node refreshes the site, or has just done so")
+
+	errHung  = errors.New("the storage does not respond")
+	errEarly = errors.New("what was committed cannot be found yet, or any more")
+)
+
+// Shared is the part of certmagic's Storage that is used. If it is a certmagic.LockLeaseRenewer, leases are renewed.
+type Shared interface {
+	store.Storage
+	Lock(ctx context.Context, name string) error
+	Unlock(ctx context.Context, name string) error
+}
+
+// Options are the options of [New].
+type Options struct {
+	Storage  func() Shared // the instance to be used now: a reload may replace it, but a lock is released where it was granted
+	Prefix   string        // of all keys; nodes with other settings that shape what is stored have another one
+	Interval time.Duration // between refreshes, as configured
+	Local    store.Storage // of this node alone: copies of what current names; nil: in memory
+	Value    bool          // the manifest is a value of any size without objects; what is loaded or stored is adopted
+	Now      func() time.Time
+
+	// Earlier returns the generation with which a site begins if there is nothing yet; nil: with nothing.
+	Earlier func(ctx context.Context) *store.Generation
+}
+
+// Node is this process's part in one site. As a [store.Storage], it has the objects and the manifest of one
+// [store.Store], whose commits are those of the fleet. It is safe for concurrent use.
+type Node struct {
+	Options
+	ID string // random, in each process another one
+
+	lock wait.Slots    // of who has the storage's lock or waits for it
+	wake chan struct{} // of size 1
+	poll time.Duration // between two reads of current, on average
+
+	mu        sync.Mutex
+	seen      current            // the newest that was read or written
+	seenAt    time.Time          // when it was first seen
+	changedAt time.Time          // when its manifest was
+	have      string             // manifest that this node goes on from; "": none
+	repair    string             // manifest, some of which is damaged
+	attempted uint64             // the last generation that it tried to commit, or knows of
+	lost      uint64             // the last that the storage has lost: neither it nor older ones are loaded
+	next      time.Duration      // see Begin
+	begun     time.Time          // of the refresh
+	joining   context.CancelFunc // ends waiting for the lock
+	status    Status
+
+	listed atomic.Int64 // see collect; in Unix seconds
+}
+
+// New returns a Node. It does nothing by itself: see [Node.Wait].
+func New(o Options) *Node {
+	if o.Local == nil {
+		o.Local = store.NewMemory()
+	}
+	return &Node{
+		Options: o, ID: fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()), poll: min(max(o.Interval/4, time.Second), maxPoll),
+		lock: wait.NewSlots(1), wake: make(chan struct{}, 1), seenAt: o.Now(), joining: func() {},
+	}
+}
+
+// calls bounds those under way: each one that a lost network disk does not answer takes a thread.
+var calls = wait.NewSlots(64)
+
+// do calls the storage, for ten seconds at most. A call that does not return by then is abandoned, but keeps its slot. That
+// something does not exist is no error: the value is zero.
+func do[T any](ctx context.Context, n *Node, call func(context.Context, Shared) (T, error)) (value T, err error) {
+	calling, cancel := context.WithTimeoutCause(ctx, patience, errHung)
+	defer cancel()
+	var result T
+	var failed error
+	isDone := calls.Take(calling) && wait.OrLeave(calling, 0, func() {
+		defer calls.Release()
+		result, failed = call(calling, n.Storage())
+	})
+	switch {
+	case !isDone:
+		err = context.Cause(calling)
+	case failed == nil:
+		value = result
+	case !errors.Is(failed, fs.ErrNotExist):
+		err = failed
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.status.Error = ""; err != nil && ctx.Err() == nil {
+		n.status.Error = err.Error()
+		n.status.Errors++
+	}
+	return value, err
+}
+
+func (n *Node) load(ctx context.Context, key string) ([]byte, error) {
+	return do(ctx, n, func(ctx context.Context, s Shared) ([]byte, error) { return s.Load(ctx, path.Join(n.Prefix, key)) })
+}
+
+// write stores a value, or deletes it if it is nil.
+func (n *Node) write(ctx context.Context, key string, value []byte) error {
+	_, err := do(ctx, n, func(ctx context.Context, s Shared) (any, error) {
+		if value == nil {
+			return nil, s.Delete(ctx, path.Join(n.Prefix, key))
+		}
+		return nil, s.Store(ctx, path.Join(n.Prefix, key), value)
+	})
+	return err
+}
+
+// list lists the names of the values in a folder that match a pattern.
+func (n *Node) list(ctx context.Context, folder string, pattern *regexp.Regexp) ([]string, error) {
+	names, err := do(ctx, n, func(ctx context.Context, s Shared) ([]string, error) {
+		return s.List(ctx, path.Join(n.Prefix, folder), false)
+	})
+	for i, key := range names {
+		names[i] = path.Base(key)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return !pattern.MatchString(name) }), err
+}
+
+// Acquire takes the site's lock, and reads current again. The error matches ErrBusy if another node has the lock for longer
+// than 30 seconds, or commits meanwhile. release must be called, or ctx end: a refresh that hangs does not keep the lock.
+// The lock only saves work: once the site is long overdue, it is broken, as some storages keep those of dead processes,
+// and Acquire succeeds whether it is granted or not.
+func (n *Node) Acquire(ctx context.Context) (release func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	n.mu.Lock()
+	n.joining = cancel
+	n.mu.Unlock()
+	if !n.lock.Take(waiting) {
+		return nil, cmp.Or(ctx.Err(), ErrBusy)
+	}
+	shared, name := n.Storage(), "sitemap_"+store.Hash([]byte(n.Prefix))
+	renewer, _ := shared.(interface {
+		RenewLockLease(ctx context.Context, name string, lease time.Duration) error
+	})
+	unlock := func() error {
+		_, err := do(context.WithoutCancel(ctx), n, func(ctx context.Context, _ Shared) (any, error) {
+			return nil, shared.Unlock(ctx, name)
+		})
+		return err
+	}
+	// The lock's context lasts until it is released: some storages hold locks no longer.
+	holding, stop := context.WithCancel(ctx)
+	locked, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer n.lock.Release()
+		defer close(ended)
+		err := shared.Lock(holding, name)
+		if err != nil && holding.Err() == nil {
+			_ = unlock() // it may have been granted
+		}
+		locked <- err
+		for err == nil && holding.Err() == nil {
+			if renewer != nil {
+				_ = renewer.RenewLockLease(holding, name, leaseFor) // else another node may take it
+			}
+			_, _ = wait.Within(leaseFor/3, holding.Done())
+		}
+		for i := 0; err == nil && i < 3 && unlock() != nil; i++ {
+			time.Sleep(time.Second)
+		}
+	}()
+	select {
+	case err = <-locked:
+	case <-waiting.Done():
+		err = cmp.Or(ctx.Err(), ErrBusy)
+	}
+	seen, _ := n.newest()
+	took := min(max(seen.Wrote.Sub(seen.At), 0), day)
+	if err != nil && ctx.Err() == nil && n.Now().Sub(n.Due(false)) >= stuckFor+2*took {
+		_, err = unlock(), nil
+	}
+	if err == nil {
+		_, err = n.readCurrent(ctx)
+	}
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return func() {
+		stop()
+		_, _ = wait.Within(patience, ended)
+	}, nil
+}
+
+// Status is what operators see of a node.
+type Status struct {
+	Node       string  `json:"node"`                          // ID
+	Key        string  `json:"key"`                           // prefix of all keys: nodes with other settings have another one
+	Generation uint64  `json:"generation"`                    // the newest that was seen; 0: none
+	Writer     string  `json:"writer,omitempty"`              // ID of the node that committed it
+	Age        float64 `json:"age_seconds"`                   // since it was first seen
+	Ahead      float64 `json:"clock_ahead_seconds,omitempty"` // of the writer's clock, give or take a poll; 0: less than five minutes
+	Errors     int     `json:"errors"`                        // calls of the storage that failed
+	Error      string  `json:"error,omitempty"`               // of the last call
+}
+
+// Status returns the state of the node.
+func (n *Node) Status() Status {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.status
+	s.Node, s.Key, s.Generation, s.Writer, s.Age = n.ID, n.Prefix, n.seen.Generation, n.seen.Node, n.Now().Sub(n.seenAt).Round(time.Second).Seconds()
+	return s
+}

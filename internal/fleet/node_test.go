@@ -1,0 +1,652 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+const manifestKey = "any/store/" + manifestName
+
+// bubble runs a test in a bubble of fake time.
+func bubble(t *testing.T, name string, test func(t *testing.T, f *fake)) {
+	t.Run(name, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { test(t, newFake(t)) })
+	})
+}
+
+// node returns a node that does nothing by itself.
+func node(f *fake, local store.Storage) *Node {
+	c := &client{fake: f}
+	return New(Options{Storage: func() Shared { return c }, Prefix: "site", Interval: time.Minute, Local: local, Now: time.Now})
+}
+
+// commit commits a generation that names objects with some contents.
+func commit(n *Node, contents ...string) error {
+	n.Begin()
+	n.Plan(time.Minute)
+	var names []string
+	for _, content := range contents {
+		if err := n.Store(context.Background(), "any/store/"+store.Hash([]byte(content)), []byte(content)); err != nil {
+			return err
+		}
+		names = append(names, `{"object":{"name":"store/`+store.Hash([]byte(content))+`"}}`)
+	}
+	manifest := []byte(`{"documents":[` + strings.Join(names, ",") + `]}`)
+	err := n.Store(context.Background(), manifestKey, manifest)
+	if err == nil {
+		n.Adopt(context.Background(), store.Hash(manifest), false)
+	}
+	return err
+}
+
+// follow adopts the newest generation; none: it begins anew.
+func follow(t *testing.T, n *Node) {
+	t.Helper()
+	data, err := n.Load(t.Context(), manifestKey)
+	switch {
+	case err == nil:
+		n.Adopt(t.Context(), store.Hash(data), false)
+	case errors.Is(err, fs.ErrNotExist):
+		n.Adopt(t.Context(), "", false)
+	default:
+		t.Fatal(err)
+	}
+}
+
+// again commits, after it has adopted the newest generation, or begun anew, if need be.
+func again(t *testing.T, n *Node, contents ...string) {
+	t.Helper()
+	err := commit(n, contents...)
+	if errors.Is(err, ErrLost) {
+		follow(t, n)
+		err = commit(n, contents...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expect checks that a node has a generation.
+func expect(t *testing.T, n *Node, generation uint64, isNewer bool) {
+	t.Helper()
+	if got := n.Status().Generation; got != generation || n.Newer() != isNewer {
+		t.Errorf("%s has generation %d, newer: %t; want %d, %t", n.ID, got, n.Newer(), generation, isNewer)
+	}
+}
+
+func TestObjects(t *testing.T) {
+	for name, size := range map[string]int{"small": 1, "a part": partSize, "more": partSize + 1, "two parts": 2 * partSize, "large": 10*partSize - 1} {
+		bubble(t, name, func(t *testing.T, f *fake) {
+			data := bytes.Repeat([]byte{'a'}, size)
+			data[0] = byte(size)
+			writer, reader, key := node(f, nil), node(f, &spoiled{store.NewMemory(), nil}), "any/store/"+store.Hash(data)
+			if err := commit(writer, string(data)); err != nil {
+				t.Fatal(err)
+			}
+			follow(t, reader)
+			if got, err := reader.Load(t.Context(), key); err != nil || !bytes.Equal(got, data) {
+				t.Errorf("got %d bytes, %v", len(got), err)
+			}
+			// One that is lost, in whole or in part, may only not be visible yet, but not for long.
+			f.lost = true
+			last := fmt.Sprintf("%s.%d", objectKey(store.Hash(data)), (size-1)/partSize)
+			for _, want := range []error{errEarly, fs.ErrNotExist} {
+				for _, data := range [][]byte{nil, []byte("others wrote this")} {
+					f.keys[last] = append(f.keys[last], value{time.Now(), data})
+					if _, err := reader.Load(t.Context(), key); !errors.Is(err, want) {
+						t.Errorf("lost: got %v, want %v", err, want)
+					}
+				}
+				time.Sleep(2 * settleFor)
+				_ = writer.Touch(t.Context())
+				_ = reader.Poll(t.Context())
+			}
+			if err := commit(writer, "other"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := reader.Load(t.Context(), key); !errors.Is(err, errEarly) {
+				t.Errorf("of an earlier generation: %v", err)
+			}
+		})
+	}
+}
+
+// TestOrder: of two that commit after the same generation, all nodes load the greater one, whichever was written last.
+func TestOrder(t *testing.T) {
+	for name, isGreaterLast := range map[string]bool{"greater first": false, "greater last": true} {
+		bubble(t, name, func(t *testing.T, f *fake) {
+			a, b, c := node(f, nil), node(f, nil), node(f, nil)
+			if a.ID > b.ID {
+				a, b = b, a
+			}
+			if err := commit(a, "1"); err != nil {
+				t.Fatal(err)
+			}
+			follow(t, b)
+			before := f.at("site/current", time.Now())
+			first, last := b, a
+			if isGreaterLast {
+				first, last = a, b
+			}
+			if err := commit(first, "2 of the first"); err != nil {
+				t.Fatal(err)
+			}
+			overwritten := f.at("site/current", time.Now())
+			f.change("site/current", before) // as the other one has read it
+			if err := commit(last, "2 of the last"); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				time.Sleep(time.Second)
+				for _, n := range []*Node{a, b, c} {
+					_ = n.Poll(t.Context())
+				}
+			}
+			for _, n := range []*Node{a, b, c} {
+				if n.Newer() {
+					follow(t, n)
+				}
+				if got := n.Status(); got.Generation != 2 || got.Writer != b.ID {
+					t.Errorf("got generation %d of %s", got.Generation, got.Writer)
+				}
+			}
+			// What is older is not loaded, and the next commit is newer than all.
+			time.Sleep(2 * settleFor)
+			f.change("site/current", before)
+			f.change("site/current", overwritten)
+			for _, n := range []*Node{b, c} {
+				_ = n.Poll(t.Context())
+				expect(t, n, 2, false)
+			}
+			if !bytes.Equal(f.at("site/current", time.Now()), overwritten) {
+				t.Error("current is stored, but perhaps not what it names")
+			}
+			again(t, c, "3")
+			newest := f.at("site/current", time.Now())
+			f.change("site/current", before) // a stale read
+			if err := c.Touch(t.Context()); !errors.Is(err, errEarly) || c.Newer() {
+				t.Errorf("what was just committed is taken for lost: %v", err)
+			}
+			f.change("site/current", newest)
+			if err := commit(a, "late"); !errors.Is(err, ErrLost) {
+				t.Errorf("after a newer one: %v", err)
+			}
+			expect(t, a, 3, true)
+		})
+	}
+}
+
+// TestMalformed: what others wrote as current does no harm.
+func TestMalformed(t *testing.T) {
+	for name, data := range map[string]string{
+		"nothing": "", "no JSON": "{", "large": `{"version":1` + strings.Repeat(" ", maxCurrent) + "}", "newer": `{"version":2}`, "null": "null",
+		"no node":     `{"version":1,"generation":9,"manifest":"00000000000000000000000000000000","interval":1}`,
+		"another key": `{"version":1,"generation":9,"node":"00000000000000000000000000000000","manifest":"../../0000000000000000000000000000","interval":1}`,
+	} {
+		bubble(t, name, func(t *testing.T, f *fake) {
+			a, b := node(f, nil), node(f, nil)
+			if err := commit(a, "1"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * settleFor)
+			f.change("site/current", []byte(data))
+			if err := a.Poll(t.Context()); err != nil {
+				t.Error(err)
+			}
+			follow(t, b)
+			expect(t, b, 0, false)
+			for _, n := range []*Node{a, b} {
+				release, err := n.Acquire(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				again(t, n, "2")
+				release()
+				time.Sleep(2 * time.Minute)
+			}
+			_ = a.Poll(t.Context())
+			expect(t, a, 3, false)
+		})
+	}
+}
+
+// TestClocks: due times are each node's own. Dates do not go back, unless a clock is far ahead.
+func TestClocks(t *testing.T) {
+	for ahead, want := range map[time.Duration]time.Duration{0: time.Minute, -time.Hour: time.Minute, time.Hour: time.Hour + time.Second, 48 * time.Hour: time.Minute} {
+		bubble(t, ahead.String(), func(t *testing.T, f *fake) {
+			a, b, begun := node(f, nil), node(f, nil), time.Now()
+			a.Now = func() time.Time { return time.Now().Add(ahead) }
+			a.seenAt = a.Now()
+			_ = b.Poll(t.Context())
+			for _, n := range []*Node{a, b} {
+				if n.Due(false).After(n.Now()) {
+					t.Error("a new site is not due")
+				}
+			}
+			if err := commit(a, "1"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			_ = a.Poll(t.Context())
+			_ = b.Poll(t.Context())
+			if got := a.Due(false).Sub(a.Now()); got != time.Minute-time.Second {
+				t.Errorf("who refreshed last is due in %v", got)
+			}
+			if got := b.Due(false).Sub(b.Now()); got != time.Minute+maxPoll {
+				t.Errorf("another node is due in %v", got)
+			}
+			time.Sleep(time.Minute - time.Second)
+			if got := b.Begin().Sub(begun); got != want {
+				t.Errorf("dates begin after %v, want %v", got, want)
+			}
+			if got := b.Status().Ahead; ahead > 0 && (got > ahead.Seconds() || got < (ahead-time.Minute).Seconds()) {
+				t.Errorf("the other clock is %v s ahead", got)
+			}
+		})
+	}
+}
+
+// TestSettled: what was committed is settled once all have had the time to read it, and no other node has committed.
+func TestSettled(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		a, b := node(f, nil), node(f, nil)
+		if err := commit(a, "1"); err != nil {
+			t.Fatal(err)
+		}
+		committed := time.Now()
+		for range 5 {
+			if since := time.Since(committed); a.Settled() != (since > 2*maxPoll*6/5) {
+				t.Errorf("after %v: %t", since, a.Settled())
+			}
+			a.Wait(t.Context())
+			_ = a.Poll(t.Context())
+			_ = a.Touch(t.Context())
+		}
+		follow(t, b)
+		if err := commit(b, "2"); err != nil || b.Settled() {
+			t.Errorf("%v, settled at once: %t", err, b.Settled())
+		}
+		if _ = a.Poll(t.Context()); a.Settled() {
+			t.Error("another node has committed")
+		}
+	})
+}
+
+// TestLock: one node at a time has the lock, for as long as it needs. Who has waited for too long, or sees that the site
+// was refreshed, does not get it.
+func TestLock(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		a, b := node(f, nil), node(f, nil)
+		acquire := func(n *Node, after time.Duration, want error) func() {
+			t.Helper()
+			begun := time.Now()
+			release, err := n.Acquire(t.Context())
+			if !errors.Is(err, want) || (err == nil) != (want == nil) || time.Since(begun) != after {
+				t.Errorf("got %v after %v, want %v after %v", err, time.Since(begun), want, after)
+			}
+			if err != nil {
+				release = func() {}
+			}
+			return release
+		}
+		release := acquire(a, 0, nil)
+		acquire(b, lockPatience, ErrBusy)
+		acquire(a, lockPatience, ErrBusy) // in the same process
+		time.AfterFunc(9*time.Second, func() {
+			_ = commit(a, "1")
+			_ = b.Poll(t.Context())
+		})
+		acquire(b, 9*time.Second, ErrBusy)
+		time.AfterFunc(9*time.Second+time.Millisecond, func() {
+			release()
+			release()
+		})
+		acquire(b, 10*time.Second, nil)()
+
+		f.set(faults{hang: 1}) // a lock that is granted after a minute
+		acquire(b, lockPatience, ErrBusy)
+		f.set(faults{})
+		time.Sleep(2 * time.Minute)
+		last := acquire(a, 0, nil)
+		f.set(faults{hang: 1})
+		begun := time.Now()
+		if last(); time.Since(begun) != patience {
+			t.Errorf("released after %v", time.Since(begun))
+		}
+		f.set(faults{})
+		time.Sleep(2 * time.Minute)
+		_ = commit(a, "2")
+		f.set(faults{fail: 1})
+		acquire(a, 0, errFault)
+		f.set(faults{})
+		time.Sleep(2 * lockFor) // it may have been granted
+		ctx, cancel := context.WithCancel(t.Context())
+		if _, err := a.Acquire(ctx); err != nil {
+			t.Error(err)
+		}
+		time.AfterFunc(5*time.Second-time.Millisecond, cancel)
+		acquire(b, 5*time.Second, nil)()
+	})
+}
+
+// TestStuck: a lock is broken that nobody releases, but not while it may be needed.
+func TestStuck(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		a, b := node(f, nil), node(f, nil)
+		if err := commit(a, "1"); err != nil {
+			t.Fatal(err)
+		}
+		a.Begin()
+		time.Sleep(10 * time.Minute)
+		_ = a.Touch(t.Context())
+		_ = b.Poll(t.Context())
+		name := "sitemap_" + store.Hash([]byte("site"))
+		f.locks[name] = time.Now().Add(24 * time.Hour)
+		for b.Now().Before(b.Due(false).Add(stuckFor + 20*time.Minute - lockPatience)) {
+			if _, err := b.Acquire(t.Context()); !errors.Is(err, ErrBusy) {
+				t.Fatalf("%v after it was due: %v", b.Now().Sub(b.Due(false)), err)
+			}
+		}
+		for _, faults := range []faults{{}, {fail: 1}} {
+			f.set(faults)
+			release, err := b.Acquire(t.Context())
+			if err != nil && !errors.Is(err, errFault) { // of current
+				t.Fatal(err)
+			} else if err != nil {
+				continue
+			}
+			if time.Until(f.locks[name]) > lockFor {
+				t.Error("the lock is as it was")
+			}
+			release()
+		}
+	})
+}
+
+// TestWake: who requests what is new gets it soon, but a second passes between two polls.
+func TestWake(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		n, begun := node(f, nil), time.Now()
+		for i := range 3 {
+			n.Wake()
+			n.Wake()
+			if !n.Wait(t.Context()) || time.Since(begun) != time.Duration(i+1)*time.Second {
+				t.Errorf("waits for %v", time.Since(begun))
+			}
+		}
+	})
+}
+
+// TestLoad: of an unchanged site, a node reads current once a poll. A change is loaded once.
+func TestLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, time.Minute)
+		for range 3 {
+			w.start(store.NewMemory(), 0)
+		}
+		time.Sleep(10 * time.Minute)
+		calls := func() map[string]int {
+			w.storage.mu.Lock()
+			defer w.storage.mu.Unlock()
+			was := w.storage.calls
+			w.storage.calls = make(map[string]int)
+			return was
+		}
+		calls()
+		time.Sleep(time.Hour)
+		got := calls()
+		// The node that refreshes reads it before, in and after a commit, too.
+		if refreshes := got["store current"]; refreshes < 50 || refreshes > 61 || got["load current"] > 3*4*60*21/20+3*refreshes || got["load objects"]+got["store objects"] > 0 {
+			t.Errorf("unchanged: %v", got)
+		}
+		w.mu.Lock()
+		w.version = 1
+		w.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		got = calls()
+		// The manifest, the chunk, and the document.
+		if got["store objects"] != 3 || got["load objects"] != 2*3 {
+			t.Errorf("changed: %v", got)
+		}
+		w.agree(t, "changed")
+		w.stop()
+	})
+}
+
+// spoiled is a storage of local copies that are damaged, or cannot be written.
+type spoiled struct {
+	store.Storage
+	err error
+}
+
+func (s *spoiled) Store(ctx context.Context, key string, value []byte) error {
+	if s.err != nil {
+		return s.err
+	}
+	return s.Storage.Store(ctx, key, append(bytes.Clone(value), 0))
+}
+
+// TestLocal: with local copies, a site is served while the storage is down, and what it loses is stored again. Without
+// them, or with damaged ones, all is loaded.
+func TestLocal(t *testing.T) {
+	full := errors.New("no space left")
+	for name, test := range map[string]struct {
+		local store.Storage
+		err   error
+	}{"good": {store.NewMemory(), nil}, "damaged": {&spoiled{store.NewMemory(), nil}, nil}, "full": {&spoiled{store.NewMemory(), full}, full}} {
+		bubble(t, name, func(t *testing.T, f *fake) {
+			key, isGood := "any/store/"+store.Hash([]byte("a")), name == "good"
+			n := node(f, test.local)
+			if err := commit(n, "a", "b"); err != nil || commit(n, "a") != nil {
+				t.Error(err)
+			}
+			if data, err := n.Load(t.Context(), key); err != nil || string(data) != "a" {
+				t.Errorf("got %q, %v", data, err)
+			}
+			f.set(faults{fail: 1})
+			again := node(f, test.local)
+			data, err := again.Load(t.Context(), manifestKey)
+			if again.Adopt(t.Context(), store.Hash(data), false); (err == nil) != isGood {
+				t.Errorf("while the storage is down: %v", err)
+			}
+			if data, err := again.Load(t.Context(), key); (err == nil && string(data) == "a") != isGood {
+				t.Errorf("while the storage is down: got %q, %v", data, err)
+			}
+			if isGood {
+				keys, _ := test.local.List(t.Context(), folder, false)
+				if len(keys) != 2 {
+					t.Errorf("local copies: %q", keys)
+				}
+			}
+			f.set(faults{})
+			time.Sleep(2 * day)
+			f.lost = true
+			f.change(objectKey(store.Hash([]byte("a")))+".0", nil)
+			if err := n.Touch(t.Context()); err != nil || f.at(objectKey(store.Hash([]byte("a")))+".0", time.Now()) != nil != isGood {
+				t.Errorf("what is lost is stored again: %t, %v", !isGood, err)
+			}
+			f.lose()
+			if _ = n.Poll(t.Context()); len(f.keys) > 0 {
+				t.Error("current is stored alone")
+			}
+			time.Sleep(2 * settleFor)
+			if err := n.Touch(t.Context()); !errors.Is(err, ErrLost) || !n.Newer() {
+				t.Errorf("a commit after all is lost: %v", err)
+			}
+			follow(t, n)
+			if err := commit(n, "a"); err != nil {
+				t.Errorf("it does not begin anew: %v", err)
+			}
+			joined := node(f, nil)
+			follow(t, joined)
+			expect(t, joined, n.Status().Generation, false)
+			if data, err := joined.Load(t.Context(), key); err != nil || string(data) != "a" {
+				t.Errorf("after it has lost all: got %q, %v", data, err)
+			}
+		})
+	}
+}
+
+// TestCollect: what was not named for a day is deleted, but for what others wrote, also where processes do not live long.
+func TestCollect(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		name := store.Hash(nil)
+		others := []string{"site/objects/x", "site/objects/" + name, "site/objects/" + name + ".x", "site/objects/0" + name + ".0", "site/visits/" + name + ".0", "sites/objects/" + name + ".0"}
+		for _, key := range others {
+			f.change(key, []byte("x"))
+		}
+		var n *Node
+		for hour := range 100 {
+			if hour%10 == 0 {
+				n = node(f, nil)
+				follow(t, n)
+			}
+			kept := strings.Repeat("kept", partSize)
+			for _, contents := range [][]string{{kept, fmt.Sprint(hour)}, {kept, "often", strings.Repeat("a", partSize)}, {kept}} {
+				if err := commit(n, contents...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Hour)
+		}
+		left := 0
+		for key := range f.keys {
+			if f.at(key, time.Now()) != nil {
+				left++
+			}
+		}
+		// Of two days, the manifest and one other object that each hour has, and four values that are always there.
+		if most := 2*48 + len(f.named()) + 10 + len(others); left > most || left < 2*24 {
+			t.Errorf("%d keys are left, want at most %d", left, most)
+		}
+	})
+}
+
+// TestValue: a Node may keep one value of any size, which nodes change in turn.
+func TestValue(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		nodes := []*Node{node(f, nil), node(f, nil), node(f, nil)}
+		for _, n := range nodes {
+			n.Value = true
+		}
+		for i := range 10 {
+			n, content := nodes[i%2], bytes.Repeat([]byte{'0' + byte(i)}, 1<<20)
+			if i == 5 {
+				_ = n.Poll(t.Context())
+				f.lose()
+				time.Sleep(2 * settleFor)
+			}
+			if err := n.Store(t.Context(), manifestKey, content); i > 0 && !errors.Is(err, ErrLost) {
+				t.Errorf("%d: of one that does not know what there is: %v", i, err)
+			}
+			if _, err := n.Load(t.Context(), manifestKey); err != nil && i != 5 {
+				t.Error(err)
+			}
+			if err := n.Store(t.Context(), manifestKey, content); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := nodes[2].Load(t.Context(), manifestKey); err != nil || !bytes.Equal(got, content) {
+				t.Errorf("%d: got %d bytes, %v", i, len(got), err)
+			}
+		}
+	})
+}
+
+// TestLost: where the manifest is lost, a node that joins begins anew, and the others follow it.
+func TestLost(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		a, b := node(f, nil), node(f, nil)
+		if err := commit(a, "1"); err != nil {
+			t.Fatal(err)
+		}
+		f.lost = true
+		for key := range f.keys {
+			if key != "site/current" {
+				f.change(key, nil)
+			}
+		}
+		open := func(n *Node) error {
+			s, err := store.Open(t.Context(), n, store.Options{Prefix: "any"})
+			if err == nil {
+				n.Adopt(t.Context(), s.Last().Digest(), false)
+				err = s.Commit(t.Context(), s.Last().WithDocuments(nil, []store.StoredDocument{store.NewDocument("a", nil, []byte("a"))}))
+				n.Adopt(t.Context(), s.Last().Digest(), false)
+			}
+			return err
+		}
+		if err := open(b); !errors.Is(err, errEarly) {
+			t.Errorf("what is lost may not be visible yet: %v", err)
+		}
+		time.Sleep(2 * settleFor)
+		if err := open(b); err != nil {
+			t.Fatal(err)
+		}
+		f.lost = false
+		f.change("site/other", nil) // which checks that all is there
+		expect(t, b, 2, false)
+		_ = a.Poll(t.Context())
+		expect(t, a, 2, true)
+		a.Adopt(t.Context(), a.seen.Manifest, true)
+		time.Sleep(time.Second)
+		_ = b.Touch(t.Context())
+		if _ = a.Poll(t.Context()); a.Due(false).After(a.Now()) {
+			t.Error("what is damaged is not repaired")
+		}
+		if err := commit(a, "repaired"); err != nil || !a.Due(false).After(a.Now()) {
+			t.Errorf("it is repaired again: %v", err)
+		}
+	})
+}
+
+// TestHangs: no call waits for a storage that does not respond. If it writes late over what is newer, that comes back.
+func TestHangs(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		n := node(f, nil)
+		if err := commit(n, "1"); err != nil {
+			t.Fatal(err)
+		}
+		f.set(faults{hang: 1})
+		begun := time.Now()
+		if err := n.Poll(t.Context()); !errors.Is(err, errHung) || time.Since(begun) != patience || n.Status().Error != errHung.Error() {
+			t.Errorf("got %v after %v", err, time.Since(begun))
+		}
+		go func() { _ = n.writeCurrent(t.Context(), n.seen) }()
+		synctest.Wait()
+		f.set(faults{})
+		again(t, n, "2")
+		time.Sleep(time.Minute)
+		again(t, n, "3")
+		reader := node(f, nil)
+		follow(t, reader)
+		expect(t, reader, 3, false)
+	})
+}
+
+func FuzzCurrent(f *testing.F) {
+	f.Add([]byte(`{"version":1,"generation":1,"node":"0123456789abcdef0123456789abcdef","manifest":"0123456789abcdef0123456789abcdef","interval":60000000000,"at":"2026-11-22T00:00:00Z"}`))
+	f.Add([]byte(`{"version":1,"generation":9007199254740991,"node":"0123456789abcdef0123456789abcdef","manifest":"0123456789abcdef0123456789abcdef","interval":1}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c := decodeCurrent(data)
+		if c.Generation == 0 {
+			if c != (current{}) {
+				t.Errorf("got %+v", c)
+			}
+			return
+		}
+		encoded, _ := json.Marshal(c)
+		again := decodeCurrent(encoded)
+		if again.compare(c) != 0 || len(encoded) >= maxCurrent || !again.At.Equal(c.At) || strings.ContainsAny(c.Manifest+c.Node, "/.") {
+			t.Errorf("got %+v, want %+v", again, c)
+		}
+	})
+}
