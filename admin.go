@@ -175,7 +175,7 @@ func (s *site) status() siteStatus {
 		st.Since = toSecond(snapshot.Index.Modified)
 	}
 	if s.state.shared != nil {
-		status := s.state.shared.node.Status()
+		status := s.state.shared.Status()
 		st.Storage = &status
 		if rep := st.LastRefresh; rep != nil && (rep.Result == report.Changed || rep.Result == report.Unchanged) { // by other nodes since
 			confirmed := *rep

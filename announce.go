@@ -110,7 +110,7 @@ func (s *site) announcements(ctx context.Context, makes bool) *announce.Queue {
 		return nil
 	}
 	before := st.queue.Load()
-	if before != nil && !st.shared.hasNewerQueue() {
+	if before != nil && (st.shared == nil || !st.shared.queue.Newer()) {
 		return before
 	}
 	data, err := st.queued.Load(ctx)

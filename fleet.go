@@ -22,23 +22,24 @@ const (
 	lookUpPatience = 1500 * time.Millisecond // of a request for a document that this node does not know yet
 	lookUpStep     = 20 * time.Millisecond
 	fleetFormat    = 1               // of what is stored: nodes with other formats or settings share nothing
-	sharedPrefix   = "site"          // of records, for their node
 	sharedValue    = "manifest.json" // key of a node's value
 )
 
 // shared is what of a site outlives a configuration where several processes, the nodes of a fleet, share it in one storage.
 type shared struct {
-	node    *fleet.Node                  // of its records and documents
-	queue   *fleet.Node                  // of what is announced, whatever the settings are
-	latest  *persist.File                // prefix of the records by the latest settings
-	storage atomic.Pointer[fleet.Shared] // of the configuration that started last
-	begun   time.Time
-	visited atomic.Int64 // paths that visitors of this node had when it refreshed the site
+	*fleet.Node                              // of its records and documents
+	queue       *fleet.Node                  // of what is announced, whatever the settings are
+	latest      *persist.File                // prefix of the node with the latest settings
+	local       store.Storage                // of what it had before it was shared; nil: nothing
+	prefix      string                       // of the records in any store
+	storage     atomic.Pointer[fleet.Shared] // of the configuration that started last
+	begun       time.Time
+	visited     atomic.Int64 // paths that visitors of this node had when it refreshed the site
 }
 
-// newShared returns this process's part in a site. local is what it has without others; nil: nothing.
-func newShared(a *App, i *identity, host string, local store.Storage, localPrefix string) *shared {
-	sh, unique := &shared{begun: a.now()}, fmt.Sprintf("%s-%016x", host, digestOf(i.sitemapURL(), i.prefix, fleetFormat))
+// newShared returns this process's part in a site. local and prefix are as in shared.
+func newShared(a *App, i *identity, host string, local store.Storage, prefix string) *shared {
+	sh, unique := &shared{local: local, prefix: prefix, begun: a.now()}, fmt.Sprintf("%s-%016x", host, digestOf(i.sitemapURL(), i.prefix, fleetFormat))
 	o := fleet.Options{Storage: func() fleet.Shared { return *sh.storage.Load() }, Now: a.now, Interval: i.handler.settings.refresh}
 	o.Value, o.Prefix = true, "sitemap/announce/"+unique
 	sh.queue = fleet.New(o)
@@ -48,27 +49,24 @@ func newShared(a *App, i *identity, host string, local store.Storage, localPrefi
 	if a.folder != "" {
 		o.Local = &certmagic.FileStorage{Path: filepath.Join(a.folder, "copies", filepath.Base(o.Prefix))}
 	}
-	earlier := o
-	o.Earlier = func(ctx context.Context) *store.Generation {
-		if prefix, err := sh.latest.Load(ctx); err == nil {
-			earlier.Local, earlier.Prefix = nil, string(prefix)
-			if g := lastOf(ctx, fleet.New(earlier), sharedPrefix); g != nil {
-				return g
-			}
-		}
-		return lastOf(ctx, local, localPrefix)
-	}
-	sh.node = fleet.New(o)
+	sh.Node = fleet.New(o)
 	return sh
 }
 
-// lastOf returns the generation that was committed last to a storage; nil: none, or it cannot be read.
-func lastOf(ctx context.Context, storage store.Storage, prefix string) *store.Generation {
+// Inherited implements [persist.Shared]: a site goes on from the records by other settings, or of the time before it was
+// shared.
+func (sh *shared) Inherited(ctx context.Context) *store.Generation {
+	storage := sh.local
+	if prefix, err := sh.latest.Load(ctx); err == nil {
+		o := sh.Options
+		o.Local, o.Prefix = nil, string(prefix)
+		storage = fleet.New(o)
+	}
 	if storage == nil {
 		return nil
 	}
-	s, err := store.Open(ctx, storage, store.Options{Prefix: prefix})
-	if err != nil || s.Last().Len() == 0 {
+	s, err := store.Open(ctx, storage, store.Options{Prefix: sh.prefix})
+	if err != nil {
 		return nil
 	}
 	return s.Last()
@@ -91,12 +89,12 @@ func checkStorage(storage string) error {
 // this node is to refresh the site.
 func (s *site) pollFleet() {
 	healthy := 0 // polls since the last error
-	for sh := s.state.shared; sh != nil && sh.node.Wait(s.ctx); {
+	for sh := s.state.shared; sh != nil && sh.Wait(s.ctx); {
 		if latest.Load() > s.app.number {
 			continue
 		}
 		sh.setStorage(s.app) // that of a configuration that failed to start is closed
-		err := sh.node.Poll(s.ctx)
+		err := sh.Poll(s.ctx)
 		if healthy++; err != nil && s.ctx.Err() == nil {
 			healthy = 0
 			s.logger.Once(zap.WarnLevel, "storage", "cannot reach the shared storage: the loaded sitemap is served, and refreshes wait", zap.Error(err))
@@ -104,7 +102,7 @@ func (s *site) pollFleet() {
 			s.logger.Clear("storage")
 		}
 		switch {
-		case sh.node.Newer():
+		case sh.Newer():
 			s.schedule.At(s.app.now())
 		case sh.isAlone() || sh.isWriter():
 			continue // the next refresh is planned
@@ -121,33 +119,38 @@ func (s *site) fleetDue() time.Time {
 	sh, isWriter := s.state.shared, s.state.shared.isWriter()
 	paths, _ := s.state.visited.Count()
 	if s.lastReport().Result == report.HeldBack && isWriter {
-		return sh.node.Due(false).Add(s.handler.settings.refresh)
+		return sh.Due(false).Add(s.handler.settings.refresh)
 	}
-	return sh.node.Due(int64(paths) != sh.visited.Load())
+	return sh.Due(int64(paths) != sh.visited.Load())
 }
 
-func (sh *shared) isWriter() bool { return sh.node.Status().Writer == sh.node.ID }
+func (sh *shared) isWriter() bool { return sh.Status().Writer == sh.ID }
 
-// join takes the lock if this node is to refresh the site now; false: it is not. release is to be called.
-func (s *site) join(ctx context.Context, r *persist.Records, demanded bool) (release func(), ok bool, err error) {
+// join takes the lock if this node is to refresh the site now. release is to be called; nil: the refresh ends with out.
+func (s *site) join(ctx context.Context, r *persist.Records, demanded bool) (release func(), out report.Refresh) {
 	sh := s.state.shared
 	mayRefresh := func() bool {
 		// What was committed may not be loadable. Where nothing else is served, this node waits for it for a while only.
-		isLacking := sh.node.Newer() && (s.state.published.Load() != nil || s.app.now().Sub(sh.begun) < firstWait)
-		return !isLacking && ctx.Err() == nil && (demanded || sh.node.Newer() || !s.fleetDue().After(s.app.now()))
+		isLacking := sh.Newer() && (s.state.published.Load() != nil || s.app.now().Sub(sh.begun) < firstWait)
+		return !isLacking && ctx.Err() == nil && (demanded || sh.Newer() || !s.fleetDue().After(s.app.now()))
 	}
+	out.Result = refreshFollowed
 	if !mayRefresh() {
-		return nil, false, nil
+		return nil, out
 	}
-	if release, err = sh.node.Acquire(ctx); err != nil {
-		// Before anything was loaded or committed, it refreshes as if it were alone.
-		return func() {}, s.state.published.Load() == nil && mayRefresh(), err
+	release, err := sh.Acquire(ctx)
+	switch {
+	case err == nil:
+		if s.restore(ctx, r); mayRefresh() { // nobody has refreshed it meanwhile
+			return release, out
+		}
+		release()
+	case s.state.published.Load() == nil && mayRefresh(): // it refreshes as if it were alone
+		return func() {}, out
+	case demanded:
+		out = report.Refresh{Err: fmt.Errorf("locking the site in the shared storage: %w", err)}
 	}
-	if s.restore(ctx, r); mayRefresh() { // nobody has refreshed it meanwhile
-		return release, true, nil
-	}
-	release()
-	return nil, false, nil
+	return nil, out
 }
 
 // nextInFleet returns when the node checks again whether to refresh the site. at is when a single node would.
@@ -165,7 +168,7 @@ func (s *site) nextInFleet(out report.Refresh, at time.Time) time.Time {
 // commit commits a refresh, or that it has changed nothing. It reports whether the refresh may be published: also where
 // nothing was ever committed, as if the node were alone.
 func (r *refreshRun) commit(ctx context.Context, published *publish.Snapshot, out *report.Refresh) bool {
-	n, now, selected := r.state.shared.node, r.app.now(), out.Selected.Generation
+	n, now, selected := r.state.shared, r.app.now(), out.Selected.Generation
 	next := r.handler.settings.refresh
 	if !out.Partial {
 		next = r.nextRefresh(*out, r.start, now).Sub(now)
@@ -189,7 +192,7 @@ func (r *refreshRun) commit(ctx context.Context, published *publish.Snapshot, ou
 }
 
 // isAlone reports whether nothing was ever committed.
-func (sh *shared) isAlone() bool { return sh.node.Status().Generation == 0 && !sh.node.Newer() }
+func (sh *shared) isAlone() bool { return sh.Status().Generation == 0 && !sh.Newer() }
 
 // lookUp returns the published snapshot, where it has no such document after a moment: another node may have committed it.
 func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, suffix string) *publish.Snapshot {
@@ -199,7 +202,7 @@ func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, suffix st
 	ctx, cancel := context.WithTimeout(ctx, lookUpPatience)
 	defer cancel()
 	for ; snapshot.Find(suffix) == nil && ctx.Err() == nil; snapshot = s.state.published.Load() {
-		s.state.shared.node.Wake()
+		s.state.shared.Wake()
 		wait.Within(lookUpStep, ctx.Done())
 	}
 	return snapshot
@@ -213,8 +216,5 @@ func (s *site) pollQueue(ctx context.Context) {
 	}
 }
 
-// hasNewerQueue reports whether another node has stored what is announced since it was loaded.
-func (sh *shared) hasNewerQueue() bool { return sh != nil && sh.queue.Newer() }
-
 // mayAnnounce reports whether this node sends what is announced, as it has committed last, which all have loaded.
-func (sh *shared) mayAnnounce() bool { return sh == nil || sh.node.Settled() && !sh.queue.Newer() }
+func (sh *shared) mayAnnounce() bool { return sh == nil || sh.Settled() && !sh.queue.Newer() }

@@ -41,7 +41,7 @@ func TestFleet(t *testing.T) {
 	b2.lists("/other")
 	b2.clock = b1.clock
 	second.run()
-	if got := second.state.published.Load(); !first.state.published.Load().Equal(got) || second.state.shared.node.Status().Writer != first.state.shared.node.ID {
+	if got := second.state.published.Load(); !first.state.published.Load().Equal(got) || second.state.shared.Status().Writer != first.state.shared.ID {
 		t.Fatalf("the other node has %d pages", pagesOf(got))
 	}
 	if !wasReady(second) || second.lastReport().Result != first.lastReport().Result {
@@ -52,7 +52,7 @@ func TestFleet(t *testing.T) {
 	if second.lookUp(t.Context(), second.state.published.Load(), "") != second.state.published.Load() {
 		t.Error("the sitemap itself is looked up")
 	}
-	if err := second.state.shared.node.Poll(t.Context()); err != nil || !second.state.shared.node.Newer() {
+	if err := second.state.shared.Poll(t.Context()); err != nil || !second.state.shared.Newer() {
 		t.Fatalf("nothing is newer: %v", err)
 	}
 	second.run()
@@ -63,7 +63,7 @@ func TestFleet(t *testing.T) {
 	b2.clock = b2.clock.Add(3 * second.handler.settings.refresh)
 	b2.lists("/a", "/b", "/c", "/d")
 	second.run()
-	if got := second.state.shared.node.Status(); pagesOf(second.state.published.Load()) != 4 || got.Writer != second.state.shared.node.ID {
+	if got := second.state.shared.Status(); pagesOf(second.state.published.Load()) != 4 || got.Writer != second.state.shared.ID {
 		t.Errorf("%d pages, %+v", pagesOf(second.state.published.Load()), got)
 	}
 	if st := second.status().Storage; st == nil || st.Generation != 3 || st.Error != "" || st.Errors != 0 {
@@ -104,6 +104,11 @@ func TestFleetSettings(t *testing.T) {
 			b.clock = b.clock.Add(time.Duration(settings+1) * time.Hour)
 			b.lists("/a", fmt.Sprint("/b", settings))
 		})
+		r, _ := s.state.records.Acquire(t.Context())
+		if s.restore(t.Context(), r); (s.state.published.Load() != nil) != (settings == 0) {
+			t.Errorf("settings %d: serves what other settings have made: %t", settings, settings > 0)
+		}
+		r.Release()
 		if got := b.refresh(s); pagesOf(got) != 2 || firstSeen(s) != want || want == 0 {
 			t.Errorf("settings %d: %d pages, seen first at %d, want %d", settings, pagesOf(got), firstSeen(s), want)
 		}
@@ -131,11 +136,11 @@ func TestFleetVisits(t *testing.T) {
 		}
 		b2.clock = second.fleetDue()
 		second.run()
-		if status := second.state.shared.node.Status(); status.Writer != status.Node {
+		if status := second.state.shared.Status(); status.Writer != status.Node {
 			t.Fatalf("it has not refreshed the site: %+v", status)
 		}
 		b1.clock = b2.clock
-		_ = first.state.shared.node.Poll(t.Context())
+		_ = first.state.shared.Poll(t.Context())
 		first.run()
 		b1, b2, first, second = b2, b1, second, first
 	}
@@ -159,7 +164,7 @@ func TestFleetStorageDown(t *testing.T) {
 		t.Fatalf("%d pages in memory", pagesOf(got))
 	}
 	s.state.shared.storage.Store(&good)
-	if b.refresh(s); s.state.shared.node.Status().Generation != 1 {
+	if b.refresh(s); s.state.shared.Status().Generation != 1 {
 		t.Fatal("nothing was committed")
 	}
 	before := s.state.published.Load()
@@ -168,7 +173,7 @@ func TestFleetStorageDown(t *testing.T) {
 	if got := b.refresh(s); got != before {
 		t.Errorf("%d pages", pagesOf(got))
 	}
-	_ = s.state.shared.node.Poll(t.Context())
+	_ = s.state.shared.Poll(t.Context())
 	if due, _, _ := s.schedule.State(); due.Sub(b.clock) > time.Minute || s.status().Storage.Error == "" || s.status().Storage.Errors == 0 {
 		t.Errorf("due after %s, %+v", due.Sub(b.clock), s.status().Storage)
 	}

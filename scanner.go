@@ -67,15 +67,12 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 	run := &refreshRun{site: s, records: records, probed: probed, start: s.app.now(), demanded: demanded}
 	run.begun = run.start
 	if s.state.shared != nil {
-		release, ok, err := s.join(ctx, records, demanded)
-		switch {
-		case !ok && demanded && err != nil:
-			return report.Refresh{Err: fmt.Errorf("locking the site in the shared storage: %w", err)}
-		case !ok:
-			return report.Refresh{Result: refreshFollowed}
+		release, out := s.join(ctx, records, demanded)
+		if release == nil {
+			return out
 		}
 		defer release()
-		run.start, run.begun = s.app.now(), s.state.shared.node.Begin()
+		run.start, run.begun = s.app.now(), s.state.shared.Begin()
 	}
 	if reason := probed.blocked; reason != "" { // the site's routes say so, and are believed at once
 		return run.publish(ctx, report.Refresh{Result: report.Empty, Reason: reason, Selected: indexing.Result{Generation: records.Generation}})

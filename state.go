@@ -98,7 +98,7 @@ func acquireState(a *App, i *identity) *siteState {
 		st := &siteState{key: key, id: i.id.address, listener: i.handler.listener, path: i.handler.settings.path, onDemand: i.onDemand}
 		if shares {
 			st.shared = newShared(a, i, host, storage, "sites/"+unique)
-			st.records, st.queued = persist.NewSite(st.shared.node, sharedPrefix), persist.NewFile(st.shared.queue, sharedValue)
+			st.records, st.queued = persist.NewSite(st.shared, st.shared.prefix), persist.NewFile(st.shared.queue, sharedValue)
 		} else {
 			st.records, st.queued = persist.NewSite(storage, "sites/"+unique), persist.NewFile(storage, "announcements/"+unique+".json")
 		}
@@ -136,7 +136,7 @@ func (s *site) restore(ctx context.Context, r *persist.Records) {
 			st.report.Store(m.Report)
 			s.pollQueue(ctx)
 		}
-		if st.shared != nil || m.Settings == s.digest() && snapshot != nil && st.published.Load() == nil {
+		if m.Settings == s.digest() && (st.shared != nil || snapshot != nil && st.published.Load() == nil) {
 			if st.published.Store(snapshot); snapshot != nil {
 				st.last.Store(snapshot)
 			}
@@ -156,7 +156,7 @@ func (s *site) logState(err error) {
 		err = &fs.PathError{Op: failed.Op, Path: filepath.Dir(failed.Path), Err: failed.Err}
 	}
 	if s.state.shared != nil { // errors of calls are logged by polls
-		isOwn := err != nil && !errors.Is(err, fleet.ErrLost) && s.state.shared.node.Status().Error == ""
+		isOwn := err != nil && !errors.Is(err, fleet.ErrLost) && s.state.shared.Status().Error == ""
 		s.logger.OnceIf(isOwn, zap.WarnLevel, "state", "cannot load or commit the shared sitemap: the last one is still served", zap.Error(err))
 		return
 	}

@@ -79,8 +79,8 @@ func (n *Node) newest() (c current, isFresh bool) {
 	return n.seen, n.Now().Sub(n.seenAt) < settleFor
 }
 
-// lose says that the storage has lost the newest: this node begins anew, which adopts what its store has in memory, and the
-// next commit stores all again.
+// lose says that the storage has lost the newest, or some of it: this node begins anew, which adopts what its store has in
+// memory, and the next commit stores all again.
 func (n *Node) lose(newest current) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -89,7 +89,7 @@ func (n *Node) lose(newest current) {
 	}
 }
 
-// Newer reports whether a generation was committed that this node has not loaded, or its own was lost.
+// Newer reports whether a generation was committed that this node has not adopted, or its own was lost.
 func (n *Node) Newer() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -146,8 +146,6 @@ func (n *Node) Due(first bool) time.Time {
 	defer n.mu.Unlock()
 	due := n.seenAt.Add(min(n.seen.Interval, max(day, 2*n.Interval)))
 	switch isWriter := n.seen.Node == n.ID || n.seen.Node == ""; {
-	case n.repair != "" && n.repair == n.seen.Manifest:
-		return n.changedAt
 	case !isWriter && first: // others see a generation a poll later
 		return due.Add(-n.poll * 6 / 5)
 	case !isWriter:
@@ -208,6 +206,7 @@ func (n *Node) commit(ctx context.Context, manifest string) error {
 		return err
 	}
 	n.see(next)
+	n.adopt(ctx, next)
 	n.Wake() // to read it back
 	if next.Wrote.Sub(time.Unix(n.listed.Load(), 0)).Abs() >= day {
 		n.listed.Store(n.collect(ctx, manifest, next.Wrote).Unix())

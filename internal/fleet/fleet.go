@@ -30,10 +30,9 @@ const (
 	leaseFor     = 15 * time.Second // of a lock that has to be renewed
 	stuckFor     = time.Minute      // after a refresh was due, the lock is broken, unless the one before took long
 	maxPoll      = 15 * time.Second
-	firstPoll    = time.Second     // while nothing is committed yet
-	openPatience = 3 * time.Second // with the storage, while there may be local copies to begin with
-	settleFor    = time.Minute     // after which calls that others had begun have ended, and their effects are visible
-	maxAhead     = 2 * time.Hour   // of another node's clock, for times by it to be used
+	firstPoll    = time.Second   // while nothing is committed yet
+	settleFor    = time.Minute   // after which calls that others had begun have ended, and their effects are visible
+	maxAhead     = 2 * time.Hour // of another node's clock, for times by it to be used
 	reportAhead  = 5 * time.Minute
 	day          = 24 * time.Hour
 )
@@ -60,11 +59,8 @@ type Options struct {
 	Prefix   string        // of all keys; nodes with other settings that shape what is stored have another one
 	Interval time.Duration // between refreshes, as configured
 	Local    store.Storage // of this node alone: copies of what current names; nil: in memory
-	Value    bool          // the manifest is a value of any size without objects; what is loaded or stored is adopted
+	Value    bool          // the manifest is a value of any size without objects; what is loaded is adopted
 	Now      func() time.Time
-
-	// Earlier returns the generation with which a site begins if there is nothing yet; nil: with nothing.
-	Earlier func(ctx context.Context) *store.Generation
 }
 
 // Node is this process's part in one site. As a [store.Storage], it has the objects and the manifest of one
@@ -81,8 +77,8 @@ type Node struct {
 	seen      current            // the newest that was read or written
 	seenAt    time.Time          // when it was first seen
 	changedAt time.Time          // when its manifest was
+	loaded    current            // whose manifest was loaded last
 	have      string             // manifest that this node goes on from; "": none
-	repair    string             // manifest, some of which is damaged
 	attempted uint64             // the last generation that it tried to commit, or knows of
 	lost      uint64             // the last that the storage has lost: neither it nor older ones are loaded
 	next      time.Duration      // see Begin

@@ -76,10 +76,8 @@ func (n *Node) object(ctx context.Context, name string) (data []byte, err error)
 func (n *Node) named(ctx context.Context, manifest string) (map[string]bool, error) {
 	data, err := n.object(ctx, manifest)
 	names := map[string]bool{manifest: true}
-	if !n.Value {
-		for _, match := range objectPattern.FindAllSubmatch(data, -1) {
-			names[string(match[1])] = true
-		}
+	for _, match := range objectPattern.FindAllSubmatch(data, -1) {
+		names[string(match[1])] = true
 	}
 	return names, err
 }
@@ -140,26 +138,19 @@ func (n *Node) Store(ctx context.Context, key string, value []byte) error {
 	_ = n.Local.Store(ctx, path.Join(folder, name), value) // else it is loaded again
 	err := n.storeObject(ctx, name, value, nil)
 	if err == nil && path.Base(key) == manifestName {
-		if err = n.commit(ctx, name); err == nil && n.Value {
-			n.Adopt(ctx, name, false)
-		}
+		err = n.commit(ctx, name)
 	}
 	return err
 }
 
-// Load implements [store.Storage]. The manifest is that of the newest generation, which the next commit follows once it
-// was adopted: see [Node.Adopt]. If the storage fails before the node has seen any, it is that of the local copies. If it
-// is lost, there is none.
+// Load implements [store.Storage]. The manifest is that of the newest generation, which the next commit follows after
+// [Node.Adopt]. If the storage fails before the node has seen any, it is that of the local copies. If it is lost, there is
+// none.
 func (n *Node) Load(ctx context.Context, key string) (data []byte, err error) {
 	if name := path.Base(key); name != manifestName {
 		return n.object(ctx, name)
 	}
-	reading, cancel := ctx, func() {}
-	if seen, _ := n.newest(); seen.Generation == 0 {
-		reading, cancel = context.WithTimeoutCause(ctx, openPatience, errHung)
-	}
-	_, err = n.readCurrent(reading)
-	cancel()
+	_, err = n.readCurrent(ctx)
 	seen, _ := n.newest()
 	if err != nil && seen.Generation == 0 {
 		kept, _ := n.Local.Load(ctx, currentKey)
@@ -173,47 +164,50 @@ func (n *Node) Load(ctx context.Context, key string) (data []byte, err error) {
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		n.lose(seen)
-		seen.Manifest = ""
+		seen = current{}
 	} else if err != nil {
 		return nil, err
 	}
+	n.mu.Lock()
+	n.loaded = seen
+	n.mu.Unlock()
 	if n.Value {
-		n.Adopt(ctx, seen.Manifest, false)
+		n.Adopt(ctx, false)
 	}
 	return data, err
 }
 
-// Adopt says that the node goes on from a manifest that was loaded or stored, which is given by its [store.Hash]; "": it
-// begins anew. Unless that is the newest one's, there still is a newer one: see [Node.Newer]. If some is damaged, this node
-// refreshes the site at once.
-func (n *Node) Adopt(ctx context.Context, manifest string, isDamaged bool) {
+// Adopt says that the node goes on from the manifest that it has loaded last, or begins anew if there was none. There may
+// be a newer one already: see [Node.Newer]. If some is damaged, this node refreshes the site at once.
+func (n *Node) Adopt(ctx context.Context, isDamaged bool) {
 	n.mu.Lock()
-	isOther, c := manifest != n.have, n.seen
-	n.have = manifest
-	if n.repair = ""; isDamaged {
-		n.repair = manifest
-	}
+	loaded := n.loaded
 	n.mu.Unlock()
-	if !isOther || c.Manifest != manifest || manifest == "" {
+	if isDamaged {
+		n.lose(loaded)
+		loaded = current{}
+	}
+	n.adopt(ctx, loaded)
+}
+
+// adopt makes the node go on from a generation. Of others, no local copies are kept.
+func (n *Node) adopt(ctx context.Context, c current) {
+	n.mu.Lock()
+	isOther := c.Manifest != n.have
+	n.have = c.Manifest
+	n.mu.Unlock()
+	if !isOther || c.Manifest == "" {
 		return
 	}
 	data, _ := json.Marshal(c)
 	_ = n.Local.Store(ctx, currentKey, data)
-	names, err := n.named(ctx, manifest)
+	names, err := n.named(ctx, c.Manifest)
 	keys, _ := n.Local.List(ctx, folder, false)
 	for _, key := range keys {
 		if name := path.Base(key); err == nil && !names[name] {
 			_ = n.Local.Delete(ctx, path.Join(folder, name)) // else the next time
 		}
 	}
-}
-
-// Inherited returns what Options.Earlier does.
-func (n *Node) Inherited(ctx context.Context) *store.Generation {
-	if n.Earlier == nil {
-		return nil
-	}
-	return n.Earlier(ctx)
 }
 
 // Delete implements [store.Storage]. It does nothing: what this node does not need any more, others may.

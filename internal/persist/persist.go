@@ -16,11 +16,10 @@ import (
 )
 
 const (
-	leasePatience    = 3 * time.Second // with the refresh that has the records
-	openPatience     = time.Second
+	leasePatience    = 3 * time.Second       // with the refresh that has the records
+	openPatience     = time.Second           // also before a commit goes on beside the refreshes that follow
+	sharedPatience   = 30 * time.Second      // the same, with a storage of others, too, and then the commit is canceled
 	documentPatience = 10 * time.Millisecond // more, with each document: some have 250 KB
-	commitPatience   = time.Second           // before a commit goes on beside the refreshes that follow
-	sharedPatience   = 30 * time.Second      // with a storage of others, too: what they cannot load is not published
 )
 
 var errHung = errors.New("the storage does not respond")
@@ -28,9 +27,8 @@ var errHung = errors.New("the storage does not respond")
 // Shared is a storage where other processes commit generations of the site, too.
 type Shared interface {
 	store.Storage
-	Newer() bool // there is another generation than the one that was adopted
-	// Adopt says that the process goes on from a manifest; "": from nothing. If some is damaged, it is to be stored again.
-	Adopt(ctx context.Context, digest string, isDamaged bool)
+	Newer() bool                                     // there is another generation than that which was adopted or committed
+	Adopt(ctx context.Context, isDamaged bool)       // what was loaded; if some is damaged, it is to be committed anew
 	Inherited(ctx context.Context) *store.Generation // with which the site begins if there is nothing; nil: with nothing
 }
 
@@ -39,14 +37,13 @@ type Site struct{ current atomic.Pointer[Records] }
 
 // NewSite returns a Site whose keys begin with a prefix of a storage, which may be [Shared]. A nil storage: in memory.
 func NewSite(storage store.Storage, prefix string) *Site {
-	shared, _ := storage.(Shared)
-	if storage == nil {
+	if _, isShared := storage.(Shared); storage == nil {
 		storage = store.NewMemory()
-	} else {
+	} else if !isShared {
 		storage = limited{storage}
 	}
 	s := new(Site)
-	s.current.Store(newRecords(storage, shared, prefix))
+	s.current.Store(newRecords(storage, prefix))
 	return s
 }
 
@@ -63,7 +60,7 @@ func (s *Site) Acquire(ctx context.Context) (*Records, error) {
 			return r, nil
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case !taken && s.current.CompareAndSwap(r, newRecords(r.storage, r.shared, r.prefix)):
+		case !taken && s.current.CompareAndSwap(r, newRecords(r.storage, r.prefix)):
 			r.cancel()
 		}
 	}
@@ -83,15 +80,19 @@ type Records struct {
 	prefix  string
 	store   *store.Store // nil: not opened yet
 
-	ctx     context.Context // of commits
-	cancel  context.CancelFunc
-	commits wait.Slots // one at a time
+	ctx      context.Context // of commits
+	cancel   context.CancelFunc
+	commits  wait.Slots    // one at a time
+	patience time.Duration // with the storage
 }
 
-func newRecords(storage store.Storage, shared Shared, prefix string) *Records {
+func newRecords(storage store.Storage, prefix string) *Records {
 	memory, _ := store.Open(context.Background(), store.NewMemory(), store.Options{}) // which cannot fail
-	r := &Records{Generation: memory.Last(), lease: wait.NewSlots(1), storage: storage, shared: shared, prefix: prefix, commits: wait.NewSlots(1)}
+	r := &Records{Generation: memory.Last(), lease: wait.NewSlots(1), storage: storage, prefix: prefix, commits: wait.NewSlots(1), patience: openPatience}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
+	if r.shared, _ = storage.(Shared); r.shared != nil {
+		r.patience = sharedPatience
+	}
 	return r
 }
 
@@ -113,25 +114,22 @@ func (r *Records) Open(ctx context.Context, meta any, previous *publish.Snapshot
 	if r.store != nil && (r.shared == nil || !r.shared.Newer()) {
 		return nil, nil
 	}
-	patience := openPatience
-	if r.shared != nil {
-		patience = sharedPatience
-	}
-	opening, cancel := context.WithTimeout(ctx, patience)
+	opening, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()
 	opened, err := store.Open(opening, r.storage, store.Options{Prefix: r.prefix, Damaged: damaged})
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", r.prefix, err)
 	}
 	last, inherited := opened.Last(), (*store.Generation)(nil)
-	opening, cancel = context.WithTimeout(ctx, patience+time.Duration(len(last.Documents()))*documentPatience)
+	knowsMore := r.shared != nil && len(last.Meta()) > 0
+	opening, cancel = context.WithTimeout(ctx, r.patience+time.Duration(len(last.Documents()))*documentPatience)
 	defer cancel()
 	if n := r.Generation.Len(); n > 0 { // the site has begun in memory, so no request waits
 		opening = ctx
-		if n > 2*last.Len() && (r.shared == nil || last.Digest() == "") { // else the storage knows more, if not the latest, or what others know
+		if n > 2*last.Len() && !knowsMore { // else the storage knows more, if not the latest
 			inherited = r.Generation
 		}
-	} else if r.shared != nil && last.Digest() == "" {
+	} else if r.shared != nil && !knowsMore {
 		inherited = r.shared.Inherited(opening)
 	}
 	if inherited != nil {
@@ -141,9 +139,8 @@ func (r *Records) Open(ctx context.Context, meta any, previous *publish.Snapshot
 	}
 	snapshot, err := published(opening, last, meta, previous)
 	if err == nil || errors.Is(err, store.ErrDamaged) { // else the rest cannot be read either: better nothing than half of it
-		if r.store, r.Generation, r.Unsaved = opened, last, inherited != nil; r.shared != nil {
-			r.Unsaved = r.Unsaved || err != nil
-			r.shared.Adopt(ctx, opened.Last().Digest(), err != nil)
+		if r.store, r.Generation, r.Unsaved = opened, last, inherited != nil || err != nil; r.shared != nil {
+			r.shared.Adopt(ctx, err != nil)
 		}
 	}
 	return snapshot, err
@@ -187,31 +184,26 @@ func (r *Records) Commit() error {
 		return nil
 	}
 	r.Unsaved = true
-	patience := commitPatience
-	if r.shared != nil {
-		patience = sharedPatience
-	}
-	waiting, cancel := context.WithTimeoutCause(r.ctx, patience, errHung)
+	waiting, cancel := context.WithTimeoutCause(r.ctx, r.patience, errHung)
 	defer cancel()
+	ctx := r.ctx
+	if r.shared != nil {
+		ctx = waiting
+	}
 	generation, done := r.Generation, make(chan error, 1)
 	if !r.commits.Take(waiting) {
 		return context.Cause(waiting)
 	}
 	go func() {
 		defer r.commits.Release()
-		done <- r.store.Commit(r.ctx, generation)
+		done <- r.store.Commit(ctx, generation)
 	}()
 	select {
 	case err := <-done:
-		if r.Unsaved = err != nil; err == nil && r.shared != nil {
-			r.shared.Adopt(r.ctx, generation.Digest(), false)
-		}
+		r.Unsaved = err != nil
 		return err
 	case <-waiting.Done():
-		if r.shared != nil {
-			return context.Cause(waiting)
-		}
-		return r.ctx.Err() // else there is much to write
+		return context.Cause(ctx) // nil: there is much to write
 	}
 }
 

@@ -98,17 +98,17 @@ func TestLease(t *testing.T) {
 // TestOpen: what is kept is there after a restart; where the storage fails, it is opened later.
 func TestOpen(t *testing.T) {
 	storage, broken := store.NewMemory(), errors.New("broken")
-	r := newRecords(storage, nil, "site")
+	r := newRecords(storage, "site")
 	if err := write(t, r, "kept"); err != nil {
 		t.Fatal(err)
 	}
-	again := newRecords(storage, nil, "site")
+	again := newRecords(storage, "site")
 	for i, want := range []string{"kept", ""} {
 		if meta, err := open(t, again); err != nil || meta != want {
 			t.Errorf("opened %d times: got %q, %v", i+1, meta, err)
 		}
 	}
-	late := newRecords(faulty{Storage: storage, err: broken}, nil, "site")
+	late := newRecords(faulty{Storage: storage, err: broken}, "site")
 	if meta, err := open(t, late); !errors.Is(err, broken) || meta != "" || late.Write(nil, "lost") != nil {
 		t.Errorf("where it fails: got %q, %v", meta, err)
 	}
@@ -121,7 +121,7 @@ func TestOpen(t *testing.T) {
 // TestLateOpen: what is kept of a large site, or on a slow disk, takes longer to read than requests
 // shall wait. It is read once these need not wait any more.
 func TestLateOpen(t *testing.T) {
-	warm := newRecords(store.NewMemory(), nil, "")
+	warm := newRecords(store.NewMemory(), "")
 	_, _ = open(t, warm)
 	put := func(r *Records, path string) {
 		w := r.Generation.Writer()
@@ -131,13 +131,13 @@ func TestLateOpen(t *testing.T) {
 	put(warm, "/warm")
 	synctest.Test(t, func(t *testing.T) {
 		storage := store.NewMemory()
-		r := newRecords(storage, nil, "")
+		r := newRecords(storage, "")
 		_, _ = open(t, r)
 		put(r, "/old")
 		if err := write(t, r, "kept"); err != nil {
 			t.Fatal(err)
 		}
-		late := newRecords(faulty{Storage: storage, manifest: time.Minute}, nil, "")
+		late := newRecords(faulty{Storage: storage, manifest: time.Minute}, "")
 		begun := time.Now()
 		if _, err := open(t, late); err == nil || time.Since(begun) > openPatience {
 			t.Errorf("got %v after %s", err, time.Since(begun))
@@ -158,7 +158,7 @@ func TestLateOpen(t *testing.T) {
 // that there is much to write.
 func TestSlowCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRecords(faulty{Storage: store.NewMemory(), store: 900 * time.Millisecond}, nil, "")
+		r := newRecords(faulty{Storage: store.NewMemory(), store: 900 * time.Millisecond}, "")
 		_, _ = open(t, r)
 		var documents []store.StoredDocument
 		for i := range 100 {
@@ -240,14 +240,14 @@ func TestSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []*publish.Snapshot{snapshot, snapshot, nil} { // the second time nothing is new
-		r := newRecords(storage, nil, "site")
+		r := newRecords(storage, "site")
 		if _, err := open(t, r); err != nil || r.Write(want, "kept") != nil {
 			t.Fatal(err)
 		}
 		n := time.Duration(len(r.Generation.Documents())) // of which each may take its time
 		slow := faulty{Storage: storage, load: (openPatience+n*documentPatience)/max(n, 1) - time.Millisecond}
 		synctest.Test(t, func(t *testing.T) {
-			got, err := newRecords(slow, nil, "site").Open(t.Context(), new(string), nil, func(key string, err error) { t.Errorf("damaged: %s, %v", key, err) })
+			got, err := newRecords(slow, "site").Open(t.Context(), new(string), nil, func(key string, err error) { t.Errorf("damaged: %s, %v", key, err) })
 			if err != nil || !want.Equal(got) {
 				t.Errorf("got %+v, %v", got, err)
 			}
@@ -258,17 +258,15 @@ func TestSnapshot(t *testing.T) {
 // shared is a storage of two processes that counts loads, and fails to load some keys.
 type shared struct {
 	store.Storage
-	loads   int
-	fails   func(key string) error
-	adopted string // "-": nothing was adopted
-	damaged bool
+	loads     int
+	fails     func(key string) error
+	isAdopted bool
+	isDamaged bool
 }
 
-func (s *shared) Newer() bool                                 { return s.adopted == "-" }
+func (s *shared) Newer() bool                                 { return !s.isAdopted }
 func (s *shared) Inherited(context.Context) *store.Generation { return nil }
-func (s *shared) Adopt(_ context.Context, digest string, isDamaged bool) {
-	s.adopted, s.damaged = digest, isDamaged
-}
+func (s *shared) Adopt(_ context.Context, isDamaged bool)     { s.isAdopted, s.isDamaged = true, isDamaged }
 
 func (s *shared) Load(ctx context.Context, key string) ([]byte, error) {
 	if s.loads++; s.fails != nil {
@@ -298,13 +296,13 @@ func snapshotOf(t *testing.T, previous *publish.Snapshot, pages ...string) *publ
 // cannot be loaded, all stays. What is damaged is lost. If the storage has lost all, it gets what is in memory.
 func TestShared(t *testing.T) {
 	memory, broken := store.NewMemory(), errors.New("broken")
-	writer, s := newRecords(memory, nil, "site"), &shared{Storage: memory, adopted: "-"}
+	writer, s := newRecords(memory, "site"), &shared{Storage: memory}
 	if err := write(t, writer, ""); err != nil {
 		t.Fatal(err)
 	}
-	r := newRecords(s, s, "site")
-	if _, err := open(t, r); err != nil || s.adopted != writer.Generation.Digest() {
-		t.Fatalf("%v, adopted %q", err, s.adopted)
+	r := newRecords(s, "site")
+	if _, err := open(t, r); err != nil || !s.isAdopted || s.isDamaged {
+		t.Fatalf("%v, adopted: %t", err, s.isAdopted)
 	}
 	put := func(r *Records, paths ...string) {
 		w := r.Generation.Writer()
@@ -344,12 +342,12 @@ func TestShared(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s.loads, s.adopted, s.fails = 0, "-", test.fails
+		s.loads, s.isAdopted, s.fails = 0, false, test.fails
 		got, err := r.Open(t.Context(), new(int), served, nil)
 		isDamaged := errors.Is(err, store.ErrDamaged)
 		isAdopted := err == nil || isDamaged
-		if !errors.Is(err, test.err) || (err == nil) != (test.err == nil) || s.loads > test.loads || (s.adopted != "-") != isAdopted || isAdopted && s.damaged != isDamaged || isDamaged && !r.Unsaved {
-			t.Errorf("%d: %v after %d loads, adopted %q", i, err, s.loads, s.adopted)
+		if !errors.Is(err, test.err) || (err == nil) != (test.err == nil) || s.loads > test.loads || s.isAdopted != isAdopted || isAdopted && s.isDamaged != isDamaged || isDamaged && !r.Unsaved {
+			t.Errorf("%d: %v after %d loads, adopted: %t", i, err, s.loads, s.isAdopted)
 		}
 		if got != nil {
 			if served = got; !slices.Equal(names(writer.Generation), names(r.Generation)) {
@@ -360,14 +358,15 @@ func TestShared(t *testing.T) {
 			t.Errorf("%d: got a snapshot: %t, %d pages are served", i, got != nil, served.Pages)
 		}
 	}
-	if s.adopted != "" || !r.Unsaved || r.Generation.Len() != 3 {
-		t.Errorf("after all is lost: adopted %q, %d records", s.adopted, r.Generation.Len())
+	if !r.Unsaved || r.Generation.Len() != 3 {
+		t.Errorf("after all is lost: %d records", r.Generation.Len())
 	}
 	s.fails = nil
-	if err := r.Write(served, 0); err != nil || s.adopted != r.Generation.Digest() {
-		t.Errorf("a commit: %v, adopted %q", err, s.adopted)
+	if err := r.Write(served, 0); err != nil || r.Unsaved {
+		t.Errorf("a commit: %v", err)
 	}
-	late := newRecords(s, s, "site") // which has begun in memory
+	s.isAdopted = false
+	late := newRecords(s, "site") // which has begun in memory
 	put(late, "", "/a", "/b", "/c", "/d", "/e", "/f", "/g")
 	if _, err := late.Open(t.Context(), new(int), nil, nil); err != nil || late.Generation.Len() != 3 || late.Unsaved {
 		t.Errorf("what others have committed does not replace what is in memory: %v", err)

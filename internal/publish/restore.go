@@ -47,28 +47,22 @@ func (s *Snapshot) Documents(g *store.Generation) (meta json.RawMessage, documen
 	return meta, documents, err
 }
 
-// Restore returns the snapshot whose documents g has. meta is as returned by [Snapshot.Documents]. Documents that
-// previous has already, which may be nil, are taken from there. Errors are as of [store.Generation.Document], or match
-// [store.ErrDamaged].
-func Restore(ctx context.Context, meta json.RawMessage, g *store.Generation, previous *Snapshot) (*Snapshot, error) {
-	var m snapshotMeta
-	s := new(Snapshot)
+// Restore returns the snapshot whose documents g has. meta is as returned by [Snapshot.Documents]. Documents that previous
+// has, which may be nil, are not read. Errors are as of [store.Generation.Document], or match [store.ErrDamaged].
+func Restore(ctx context.Context, meta json.RawMessage, g *store.Generation, previous *Snapshot) (_ *Snapshot, err error) {
+	s, m := new(Snapshot), snapshotMeta{}
 	malformed := json.Unmarshal(meta, &m)
 	for i, stored := range g.Documents() {
 		d := new(Document)
 		malformed = cmp.Or(malformed, json.Unmarshal(stored.Meta, d))
 		var form Form
 		d.Suffix, form, _ = ParseName(stored.Name, storedStem, webpage.Options{})
-		if known := previous.Find(d.Suffix); known != nil && known.Suffix == d.Suffix && known.ETag == d.ETag && known.Modified.Equal(d.Modified) {
-			d = known
-		} else {
-			gzip, err := g.Document(ctx, i)
-			if err != nil {
-				return nil, fmt.Errorf("reading the stored documents: %w", err)
-			}
-			d.Gzip = gzip
-			d.setHeaders()
+		if known := previous.Find(d.Suffix); known != nil && isSame(known, d) {
+			d.Gzip = known.Gzip
+		} else if d.Gzip, err = g.Document(ctx, i); err != nil {
+			return nil, fmt.Errorf("reading the stored documents: %w", err)
 		}
+		d.setHeaders()
 		switch {
 		case form == FormFile:
 			s.Files = append(s.Files, d)

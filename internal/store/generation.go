@@ -31,9 +31,6 @@ func (g *Generation) Documents() []StoredDocument { return g.state.Load().Docume
 // Meta is the caller's own value, as given to WithDocuments.
 func (g *Generation) Meta() json.RawMessage { return g.state.Load().Meta }
 
-// Digest returns the [Hash] of the manifest of a generation that was loaded or committed.
-func (g *Generation) Digest() string { return g.state.Load().digest }
-
 // Settings returns the two digests that were given to [Writer.SetSettings].
 func (g *Generation) Settings() (settings, routes uint64) {
 	return g.state.Load().Settings, g.state.Load().Routes
@@ -133,6 +130,5 @@ func (s *Store) Adopt(ctx context.Context, g *Generation) (*Generation, error) {
 	for i, d := range m.Documents {
 		m.Documents[i].Object = copies[d.Object.Name]
 	}
-	m.digest = ""
 	return s.generation(m), nil
 }

@@ -21,8 +21,6 @@ type manifest struct {
 	Meta      json.RawMessage  `json:"meta,omitempty"`
 	Chunks    []Chunk          `json:"chunks"`
 	Documents []StoredDocument `json:"documents,omitempty"`
-
-	digest string // Hash of what is stored; "": nothing is
 }
 
 // Chunk describes the records of one run of paths: from First, "" in the first, up to the next chunk's First.
@@ -105,9 +103,6 @@ func decodeManifest(data []byte) (m manifest, err error) {
 	}
 	if err != nil {
 		m = manifest{Chunks: []Chunk{{}}}
-	}
-	if data != nil {
-		m.digest = Hash(data)
 	}
 	return m, err
 }

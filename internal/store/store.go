@@ -89,8 +89,6 @@ func (s *Store) commit(ctx context.Context, g *Generation) error {
 	if err := s.write(ctx, manifestName, encoded); err != nil {
 		return err
 	}
-	m.digest = Hash(encoded)
-	g.state.Store(&m)
 	s.last.Store(g)
 	for _, o := range m.objects() {
 		o.fresh.Store(nil)
