@@ -23,11 +23,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/caddytest/storages"
 )
 
-// The options that are MISSING YET. While sharing is "", the tests of what it promises are skipped.
-const (
-	sharing    = "storage caddy"              // the global one by which nodes share a site: "storage caddy"
-	announcing = "indexnow {\nendpoint %s\n}" // the site's, by which it tells an endpoint what changed
-)
+// announcing is the option by which a site tells an endpoint what changed.
+const announcing = "indexnow {\nendpoint %s\n}"
 
 var long = flag.Bool("long", false, "the full length of the tests: five minutes of chaos, two of a stopped storage, 200,000 pages")
 
@@ -88,7 +85,7 @@ const nodeFile = `{
 	storage faulty {control} {storage}
 	sitemap {
 		state {dir}/{name}
-		{sharing}
+		storage caddy
 	}
 }
 http://{host} {
@@ -133,9 +130,6 @@ func prepare(t *testing.T, s setup) (f *fleet) {
 	} else {
 		t.Skip("NOT RUN: this machine has no loopback address but 127.0.0.1")
 	}
-	if sharing == "" && !s.apart {
-		t.Skip("NOT RUN: nodes cannot share a site yet")
-	}
 	dir, err := os.MkdirTemp("", "fleet") // a socket's path is short
 	harness.Must(t, err)
 	t.Cleanup(func() {
@@ -151,7 +145,7 @@ func prepare(t *testing.T, s setup) (f *fleet) {
 		f.redis = storages.StartServer(t)
 		storage = "redis_test " + f.redis.Socket
 	}
-	all := strings.NewReplacer("{dir}", dir, "{host}", f.host, "{control}", f.control, "{sharing}", sharing, "{interval}", interval.String())
+	all := strings.NewReplacer("{dir}", dir, "{host}", f.host, "{control}", f.control, "{interval}", interval.String())
 	write := func(n *node, text string, pairs ...string) {
 		text = all.Replace(strings.NewReplacer(pairs...).Replace(text))
 		harness.Must(t, os.WriteFile(filepath.Join(dir, n.name+".caddyfile"), []byte(text), 0o644))
