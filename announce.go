@@ -148,12 +148,13 @@ func (s *site) runAnnouncements() {
 	case <-s.app.serving:
 	case <-s.ctx.Done():
 	}
-	for s.announces() && s.ctx.Err() == nil {
-		if q := s.announcements(s.ctx, s.state.shared == nil); q != nil {
+	for sh := s.state.shared; s.announces() && s.ctx.Err() == nil; {
+		if q := s.announcements(s.ctx, sh == nil); q != nil {
 			q.Run(s.ctx, &announce.Runner{
 				Config: s.announceConfig(), Client: s.app.announcer, Now: s.app.now,
 				Paused: func() bool {
-					return s.main.Load() != nil || latest.Load() > s.app.number || s.state.queue.Load() != q || !s.state.shared.mayAnnounce()
+					return s.main.Load() != nil || latest.Load() > s.app.number || s.state.queue.Load() != q ||
+						sh != nil && (!sh.Settled() || sh.queue.Newer())
 				},
 				Fetch: s.fetchAnnounced, Save: s.saveQueue, Done: s.announced,
 			})

@@ -88,19 +88,14 @@ func checkStorage(storage string) error {
 // pollFleet looks for what other nodes have committed, until the site is stopped, and plans when it is loaded, and when
 // this node is to refresh the site.
 func (s *site) pollFleet() {
-	healthy := 0 // polls since the last error
 	for sh := s.state.shared; sh != nil && sh.Wait(s.ctx); {
 		if latest.Load() > s.app.number {
 			continue
 		}
 		sh.setStorage(s.app) // that of a configuration that failed to start is closed
 		err := sh.Poll(s.ctx)
-		if healthy++; err != nil && s.ctx.Err() == nil {
-			healthy = 0
-			s.logger.Once(zap.WarnLevel, "storage", "cannot reach the shared storage: the loaded sitemap is served, and refreshes wait", zap.Error(err))
-		} else if healthy == 20 {
-			s.logger.Clear("storage")
-		}
+		s.logger.OnceIf(err != nil && s.ctx.Err() == nil, zap.WarnLevel, "storage",
+			"cannot reach the shared storage: the loaded sitemap is served, and refreshes wait", zap.Error(err))
 		switch {
 		case sh.Newer():
 			s.schedule.At(s.app.now())
@@ -215,6 +210,3 @@ func (s *site) pollQueue(ctx context.Context) {
 		s.announcements(ctx, false)
 	}
 }
-
-// mayAnnounce reports whether this node sends what is announced, as it has committed last, which all have loaded.
-func (sh *shared) mayAnnounce() bool { return sh == nil || sh.Settled() && !sh.queue.Newer() }

@@ -172,9 +172,7 @@ func (r *refreshRun) policy() crawl.Policy {
 		Disallow: func(path string) bool { return set.crawl.disallows(path) != "" },
 		Allowed:  r.probed.robots.rules.Allows, Closed: r.probed.robots.closed,
 		Extract: set.extract, Settings: r.digest(r.probed.robots.rules.String()), Routes: digestOf(r.fetcher.routes, set.extract),
-	}
-	if r.state.shared != nil {
-		p.Batch = r.begun.Unix()
+		Batch: r.begun.Unix(),
 	}
 	if d := r.handler.discovery; d != nil {
 		p.Discover, p.Links, p.Depth, p.Query = d.visitors, d.links, d.depth, d.query

@@ -57,9 +57,7 @@ type Policy struct {
 	// Settings is a digest of this policy: if it has changed since the last crawl, all records are classified anew.
 	// Routes is a digest of all that responses depend on, and of Extract: if it has changed, all pages are due.
 	Settings, Routes uint64
-
-	// Batch is the batch in Unix seconds, where the clock of another process may have set the last one; 0: now.
-	Batch int64
+	Batch            int64 // in Unix seconds; 0: now
 }
 
 // discovers reports whether links make records.

@@ -175,11 +175,10 @@ func (n *Node) Plan(next time.Duration) {
 
 // Touch commits that a refresh has changed nothing since the last generation. Errors are as of [Node.Store].
 func (n *Node) Touch(ctx context.Context) error {
-	seen, _ := n.newest()
-	return n.commit(ctx, seen.Manifest)
+	return n.commit(ctx, "")
 }
 
-// commit makes a manifest that of the next generation. All that it names is stored.
+// commit makes a manifest that of the next generation; "": the same again. All that it names is stored.
 func (n *Node) commit(ctx context.Context, manifest string) error {
 	c, err := n.readCurrent(ctx)
 	if err != nil {
@@ -192,7 +191,7 @@ func (n *Node) commit(ctx context.Context, manifest string) error {
 		n.lose(seen)
 	}
 	n.mu.Lock()
-	if n.seen.Manifest != n.have || manifest == "" {
+	if manifest = cmp.Or(manifest, n.have); n.seen.Manifest != n.have || manifest == "" {
 		n.mu.Unlock()
 		return ErrLost
 	}

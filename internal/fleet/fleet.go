@@ -14,8 +14,6 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"path"
-	"regexp"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +26,7 @@ const (
 	patience     = 10 * time.Second // with a call of the storage
 	lockPatience = 30 * time.Second
 	leaseFor     = 15 * time.Second // of a lock that has to be renewed
-	stuckFor     = time.Minute      // after a refresh was due, the lock is broken, unless the one before took long
+	stuckFor     = 10 * time.Minute // after a refresh was due, the lock is broken
 	maxPoll      = 15 * time.Second
 	firstPoll    = time.Second   // while nothing is committed yet
 	settleFor    = time.Minute   // after which calls that others had begun have ended, and their effects are visible
@@ -146,17 +144,6 @@ func (n *Node) write(ctx context.Context, key string, value []byte) error {
 	return err
 }
 
-// list lists the names of the values in a folder that match a pattern.
-func (n *Node) list(ctx context.Context, folder string, pattern *regexp.Regexp) ([]string, error) {
-	names, err := do(ctx, n, func(ctx context.Context, s Shared) ([]string, error) {
-		return s.List(ctx, path.Join(n.Prefix, folder), false)
-	})
-	for i, key := range names {
-		names[i] = path.Base(key)
-	}
-	return slices.DeleteFunc(names, func(name string) bool { return !pattern.MatchString(name) }), err
-}
-
 // Acquire takes the site's lock, and reads current again. The error matches ErrBusy if another node has the lock for longer
 // than 30 seconds, or commits meanwhile. release must be called, or ctx end: a refresh that hangs does not keep the lock.
 // The lock only saves work: once the site is long overdue, it is broken, as some storages keep those of dead processes,
@@ -187,9 +174,7 @@ func (n *Node) Acquire(ctx context.Context) (release func(), err error) {
 		defer n.lock.Release()
 		defer close(ended)
 		err := shared.Lock(holding, name)
-		if err != nil && holding.Err() == nil {
-			_ = unlock() // it may have been granted
-		}
+		isOurs := err == nil || holding.Err() == nil // with an error, it may have been granted
 		locked <- err
 		for err == nil && holding.Err() == nil {
 			if renewer != nil {
@@ -197,7 +182,7 @@ func (n *Node) Acquire(ctx context.Context) (release func(), err error) {
 			}
 			_, _ = wait.Within(leaseFor/3, holding.Done())
 		}
-		for i := 0; err == nil && i < 3 && unlock() != nil; i++ {
+		for i := 0; isOurs && i < 3 && unlock() != nil; i++ {
 			time.Sleep(time.Second)
 		}
 	}()
@@ -206,9 +191,7 @@ func (n *Node) Acquire(ctx context.Context) (release func(), err error) {
 	case <-waiting.Done():
 		err = cmp.Or(ctx.Err(), ErrBusy)
 	}
-	seen, _ := n.newest()
-	took := min(max(seen.Wrote.Sub(seen.At), 0), day)
-	if err != nil && ctx.Err() == nil && n.Now().Sub(n.Due(false)) >= stuckFor+2*took {
+	if err != nil && ctx.Err() == nil && n.Now().Sub(n.Due(false)) >= stuckFor {
 		_, err = unlock(), nil
 	}
 	if err == nil {

@@ -61,6 +61,9 @@ type process struct {
 	isOpen    bool
 }
 
+// Inherited implements [persist.Shared].
+func (p *process) Inherited(context.Context) *store.Generation { return nil }
+
 func newWorld(t testing.TB, interval time.Duration) *world {
 	return &world{t: t, storage: newFake(t), interval: interval, snapshots: make(map[uint64]*publish.Snapshot)}
 }
@@ -71,7 +74,7 @@ func (w *world) start(local store.Storage, ahead time.Duration) *process {
 	p := &process{world: w, client: c, Node: New(Options{
 		Storage: func() Shared { return c }, Prefix: "site", Interval: w.interval, Local: local, Now: func() time.Time { return time.Now().Add(ahead) },
 	})}
-	p.site = persist.NewSite(p.Node, "any")
+	p.site = persist.NewSite(p, "any")
 	p.ctx, p.kill = context.WithCancel(context.Background())
 	p.done.Go(func() {
 		for p.Wait(p.ctx) {

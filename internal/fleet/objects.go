@@ -100,14 +100,17 @@ func (n *Node) collect(ctx context.Context, manifest string, now time.Time) (don
 		return last.Listed
 	}
 	names, err2 := n.named(ctx, manifest)
-	parts, err3 := n.list(ctx, folder, partPattern)
+	keys, err3 := do(ctx, n, func(ctx context.Context, s Shared) ([]string, error) {
+		return s.List(ctx, path.Join(n.Prefix, folder), false)
+	})
 	if err = cmp.Or(err, err2, err3); err != nil {
 		return done
 	}
-	for _, part := range parts {
+	for _, key := range keys {
+		part := path.Base(key)
 		stored[part] = true
 		switch name, _, _ := strings.Cut(part, "."); {
-		case names[name]:
+		case names[name], !partPattern.MatchString(part):
 		case last.Objects[name[:digits]]:
 			err = cmp.Or(err, n.write(ctx, path.Join(folder, part), nil))
 		case len(next.Objects) < maxGarbage:

@@ -112,23 +112,22 @@ func (g *Generation) WithDocuments(meta json.RawMessage, documents []StoredDocum
 // began with the other because this storage could not be read yet, or has nothing. The error is the other storage's or
 // ctx's.
 func (s *Store) Adopt(ctx context.Context, g *Generation) (*Generation, error) {
-	copies := make(map[string]*object)
-	for name, o := range g.state.Load().objects() {
-		data, err := g.store.read(ctx, o)
-		if err == nil {
-			copies[name] = newObject(data)
+	m := g.state.Load().sound()
+	var objects []**object
+	for i, c := range m.Chunks {
+		if c.Object != nil {
+			objects = append(objects, &m.Chunks[i].Object)
+		}
+	}
+	for i := range m.Documents {
+		objects = append(objects, &m.Documents[i].Object)
+	}
+	for _, o := range objects {
+		if data, err := g.store.read(ctx, *o); err == nil {
+			*o = newObject(data)
 		} else if !errors.Is(err, ErrDamaged) {
 			return nil, err
 		}
 	}
-	m := g.state.Load().sound()
-	for i, c := range m.Chunks {
-		if c.Object != nil {
-			m.Chunks[i].Object = copies[c.Object.Name]
-		}
-	}
-	for i, d := range m.Documents {
-		m.Documents[i].Object = copies[d.Object.Name]
-	}
-	return s.generation(m), nil
+	return s.generation(m.sound()), nil
 }
