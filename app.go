@@ -47,7 +47,7 @@ var (
 //
 //	{
 //		sitemap {
-//			state   /var/lib/caddy/sitemap
+//			state /var/lib/caddy/sitemap
 //			storage caddy
 //		}
 //	}

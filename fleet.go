@@ -21,16 +21,16 @@ import (
 const (
 	lookUpPatience = 1500 * time.Millisecond // of a request for a document that this node does not know yet
 	lookUpStep     = 20 * time.Millisecond
-	fleetFormat    = 1               // of what is stored: nodes with other formats or settings share nothing
+	fleetFormat    = 1               // of stored values: nodes with other formats or settings share nothing
 	sharedValue    = "manifest.json" // key of a node's value
 )
 
-// shared is what of a site outlives a configuration where several processes, the nodes of a fleet, share it in one storage.
+// shared is the state of a site that several processes, the nodes of a fleet, share in one storage.
 type shared struct {
 	*fleet.Node                              // of its records and documents
-	queue       *fleet.Node                  // of what is announced, whatever the settings are
+	queue       *fleet.Node                  // of announcements, whatever the settings are
 	latest      *persist.File                // prefix of the node with the latest settings
-	local       store.Storage                // of what it had before it was shared; nil: nothing
+	local       store.Storage                // of the site before it was shared; nil: none
 	prefix      string                       // of the records in any store
 	storage     atomic.Pointer[fleet.Shared] // of the configuration that started last
 	begun       time.Time
@@ -53,7 +53,7 @@ func newShared(a *App, i *identity, host string, local store.Storage, prefix str
 	return sh
 }
 
-// Inherited implements [persist.Shared]: a site goes on from the records by other settings, or of the time before it was
+// Inherited implements [persist.Shared]: a site goes on from its records by other settings, or from those before it was
 // shared.
 func (sh *shared) Inherited(ctx context.Context) *store.Generation {
 	storage := sh.local
@@ -85,8 +85,8 @@ func checkStorage(storage string) error {
 	return nil
 }
 
-// pollFleet looks for what other nodes have committed, until the site is stopped, and plans when it is loaded, and when
-// this node is to refresh the site.
+// pollFleet looks for commits of other nodes until the site is stopped. It schedules when they are loaded, and when this
+// node refreshes the site.
 func (s *site) pollFleet() {
 	for sh := s.state.shared; sh != nil && sh.Wait(s.ctx); {
 		if latest.Load() > s.app.number {
@@ -108,8 +108,8 @@ func (s *site) pollFleet() {
 	}
 }
 
-// fleetDue returns when this node is to refresh the site. What it has held back is looked at by others first; what its
-// visitors have requested, by itself.
+// fleetDue returns when this node is to refresh the site. If it has held pages back, others come first. If its visitors
+// have requested something new, it comes before others.
 func (s *site) fleetDue() time.Time {
 	sh, isWriter := s.state.shared, s.state.shared.isWriter()
 	paths, _ := s.state.visited.Count()
@@ -125,7 +125,7 @@ func (sh *shared) isWriter() bool { return sh.Status().Writer == sh.ID }
 func (s *site) join(ctx context.Context, r *persist.Records, demanded bool) (release func(), out report.Refresh) {
 	sh := s.state.shared
 	mayRefresh := func() bool {
-		// What was committed may not be loadable. Where nothing else is served, this node waits for it for a while only.
+		// A commit may not be loadable. If nothing is served, this node waits for it only for a while.
 		isLacking := sh.Newer() && (s.state.published.Load() != nil || s.app.now().Sub(sh.begun) < firstWait)
 		return !isLacking && ctx.Err() == nil && (demanded || sh.Newer() || !s.fleetDue().After(s.app.now()))
 	}
@@ -160,7 +160,7 @@ func (s *site) nextInFleet(out report.Refresh, at time.Time) time.Time {
 	return due
 }
 
-// commit commits a refresh, or that it has changed nothing. It reports whether the refresh may be published: also where
+// commit commits a refresh, or that it has changed nothing. It reports whether the refresh may be published: also if
 // nothing was ever committed, as if the node were alone.
 func (r *refreshRun) commit(ctx context.Context, published *publish.Snapshot, out *report.Refresh) bool {
 	n, now, selected := r.state.shared, r.app.now(), out.Selected.Generation
@@ -189,7 +189,7 @@ func (r *refreshRun) commit(ctx context.Context, published *publish.Snapshot, ou
 // isAlone reports whether nothing was ever committed.
 func (sh *shared) isAlone() bool { return sh.Status().Generation == 0 && !sh.Newer() }
 
-// lookUp returns the published snapshot, where it has no such document after a moment: another node may have committed it.
+// lookUp returns the published snapshot. It waits a moment for one with the document: another node may have committed it.
 func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, suffix string) *publish.Snapshot {
 	if s.state.shared == nil || suffix == "" {
 		return snapshot
@@ -203,7 +203,7 @@ func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, suffix st
 	return snapshot
 }
 
-// pollQueue loads what another node has stored of the announcements.
+// pollQueue loads the announcements that another node has stored.
 func (s *site) pollQueue(ctx context.Context) {
 	if sh := s.state.shared; sh != nil && s.announces() {
 		_ = sh.queue.Poll(ctx) // its errors are those of polls of the records

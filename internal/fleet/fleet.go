@@ -41,7 +41,7 @@ var (
 	ErrBusy = errors.New("another node refreshes the site, or has just done so")
 
 	errHung  = errors.New("the storage does not respond")
-	errEarly = errors.New("what was committed cannot be found yet, or any more")
+	errEarly = errors.New("a committed object is missing or not visible yet")
 )
 
 // Shared is the part of certmagic's Storage that is used. If it is a certmagic.LockLeaseRenewer, leases are renewed.
