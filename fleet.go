@@ -150,12 +150,12 @@ func (s *site) join(ctx context.Context, r *persist.Records, demanded bool) (rel
 
 // nextInFleet returns when the node checks again whether to refresh the site. at is when a single node would.
 func (s *site) nextInFleet(out report.Refresh, at time.Time) time.Time {
-	due := s.fleetDue()
-	switch retry := s.app.now().Add(retryEmpty); {
+	due, soonest := s.fleetDue(), s.app.now().Add(retryEmpty)
+	switch {
 	case s.state.shared.isAlone() || out.Err != nil:
 		return at
-	case out.Result == refreshFollowed && due.Before(retry): // polls come sooner
-		return retry
+	case due.Before(soonest): // polls come sooner
+		return soonest
 	}
 	return due
 }
@@ -163,27 +163,29 @@ func (s *site) nextInFleet(out report.Refresh, at time.Time) time.Time {
 // commit commits a refresh, or that it has changed nothing. It reports whether the refresh may be published: also if
 // nothing was ever committed, as if the node were alone.
 func (r *refreshRun) commit(ctx context.Context, published *publish.Snapshot, out *report.Refresh) bool {
-	n, now, selected := r.state.shared, r.app.now(), out.Selected.Generation
+	sh, now := r.state.shared, r.app.now()
 	next := r.handler.settings.refresh
 	if !out.Partial {
 		next = r.nextRefresh(*out, r.start, now).Sub(now)
 	}
-	n.Plan(next)
+	sh.Plan(next)
 	r.queueChanges(ctx, published, out, r.state.selectedBy.Load() == r.selectedBy)
-	isSame := out.Result == report.Unchanged && (selected == nil || r.handler.settings.crawl.Off)
+	isSame := out.Result == report.Unchanged && (out.Selected.Generation == nil || r.handler.settings.crawl.Off)
 	var err error
-	if isSame && !r.records.Unsaved && !r.state.shared.isAlone() {
-		err = n.Touch(ctx)
+	if isSame && !r.records.Unsaved && !sh.isAlone() {
+		err = sh.Touch(ctx)
 	} else {
 		rep := r.reportOf(out, r.start, now.Sub(r.start), pagesOf(out.Snapshot))
 		err = r.records.Write(out.Snapshot, meta{Settings: r.digest(), Selected: r.selectedBy, Report: rep})
 	}
-	if r.logState(err); err == nil {
-		paths, _ := r.state.visited.Count()
-		r.state.shared.visited.Store(int64(paths))
-		_ = r.state.shared.latest.Save(ctx, func() []byte { return []byte(n.Prefix) }) // else the next commit does
+	if r.logState(err); err != nil {
+		return sh.isAlone()
 	}
-	return err == nil || r.state.shared.isAlone()
+	paths, _ := r.state.visited.Count()
+	sh.visited.Store(int64(paths))
+	_, _ = sh.latest.Load(ctx)                                          // which Save replaces
+	_ = sh.latest.Save(ctx, func() []byte { return []byte(sh.Prefix) }) // else the next commit does
+	return true
 }
 
 // isAlone reports whether nothing was ever committed.

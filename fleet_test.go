@@ -83,9 +83,9 @@ func wasReady(s *site) bool {
 // TestFleetSettings: a site goes on from the records of the time before it was shared, and of other settings.
 func TestFleetSettings(t *testing.T) {
 	folder, local := t.TempDir(), t.TempDir()
-	firstSeen := func(s *site) int64 {
+	firstSeen := func(s *site, path string) int64 {
 		for r, err := range s.state.generation.Load().Records(t.Context()) {
-			if err == nil && r.Path == "/a" {
+			if err == nil && r.Path == path {
 				return r.First
 			}
 		}
@@ -95,23 +95,28 @@ func TestFleetSettings(t *testing.T) {
 	alone.app.folder = local
 	s := alone.site("named.example")
 	alone.refresh(s)
-	want := firstSeen(s)
-	for settings := range uint64(3) { // the third has no folder that it knows
+	want, before := firstSeen(s, "/a"), int64(0)
+	for i, settings := range []uint64{0, 1, 0, 2} { // the last has no folder that it knows
 		b, s := sharing(t, folder, func(b *bench) {
 			if b.handler.settings.digest = settings; settings < 2 {
 				b.app.folder = local
 			}
-			b.clock = b.clock.Add(time.Duration(settings+1) * time.Hour)
-			b.lists("/a", fmt.Sprint("/b", settings))
+			b.clock = b.clock.Add(time.Duration(i+1) * time.Hour)
+			b.lists("/a", fmt.Sprint("/b", min(i, 2)))
 		})
 		r, _ := s.state.records.Acquire(t.Context())
 		if s.restore(t.Context(), r); (s.state.published.Load() != nil) != (settings == 0) {
 			t.Errorf("settings %d: serves what other settings have made: %t", settings, settings > 0)
 		}
 		r.Release()
-		if got := b.refresh(s); pagesOf(got) != 2 || firstSeen(s) != want || want == 0 {
-			t.Errorf("settings %d: %d pages, seen first at %d, want %d", settings, pagesOf(got), firstSeen(s), want)
+		if got := b.refresh(s); pagesOf(got) != 2 || firstSeen(s, "/a") != want || want == 0 {
+			t.Errorf("settings %d: %d pages, seen first at %d, want %d", settings, pagesOf(got), firstSeen(s, "/a"), want)
 		}
+		seen := firstSeen(s, fmt.Sprint("/b", min(i, 2)))
+		if i == 3 && seen != before {
+			t.Errorf("settings %d do not go on from the latest: seen first at %d, want %d", settings, seen, before)
+		}
+		before = seen
 		if status := s.status().Storage; status.Generation == 0 || status.Error != "" {
 			t.Errorf("settings %d: %+v", settings, status)
 		}

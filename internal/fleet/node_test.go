@@ -336,10 +336,13 @@ func TestStuck(t *testing.T) {
 		if err := commit(a, "1"); err != nil {
 			t.Fatal(err)
 		}
+		a.Begin()
+		time.Sleep(10 * time.Minute)
+		_ = a.Touch(t.Context())
 		_ = b.Poll(t.Context())
 		name := "sitemap_" + store.Hash([]byte("site"))
 		f.locks[name] = time.Now().Add(24 * time.Hour)
-		for b.Now().Before(b.Due(false).Add(stuckFor - lockPatience)) {
+		for b.Now().Before(b.Due(false).Add(stuckFor + 20*time.Minute - lockPatience)) {
 			if _, err := b.Acquire(t.Context()); !errors.Is(err, ErrBusy) {
 				t.Fatalf("%v after it was due: %v", b.Now().Sub(b.Due(false)), err)
 			}
