@@ -88,14 +88,19 @@ func checkStorage(storage string) error {
 // pollFleet looks for commits of other nodes until the site is stopped. It schedules when they are loaded, and when this
 // node refreshes the site.
 func (s *site) pollFleet() {
+	healthy := 0 // polls since the last error
 	for sh := s.state.shared; sh != nil && sh.Wait(s.ctx); {
 		if latest.Load() > s.app.number {
 			continue
 		}
 		sh.setStorage(s.app) // that of a configuration that failed to start is closed
 		err := sh.Poll(s.ctx)
-		s.logger.OnceIf(err != nil && s.ctx.Err() == nil, zap.WarnLevel, "storage",
-			"cannot reach the shared storage: the loaded sitemap is served, and refreshes wait", zap.Error(err))
+		if healthy++; err != nil && s.ctx.Err() == nil {
+			healthy = 0
+			s.logger.Once(zap.WarnLevel, "storage", "cannot reach the shared storage: the loaded sitemap is served, and refreshes wait", zap.Error(err))
+		} else if healthy == 20 {
+			s.logger.Clear("storage")
+		}
 		switch {
 		case sh.Newer():
 			s.schedule.At(s.app.now())
