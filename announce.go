@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
@@ -156,16 +157,20 @@ func (s *site) runAnnouncements() {
 					return s.main.Load() != nil || latest.Load() > s.app.number || s.state.queue.Load() != q ||
 						sh != nil && (!sh.Settled() || sh.queue.Newer())
 				},
-				Fetch: s.fetchAnnounced, Save: s.saveQueue, Done: s.announced,
+				Fetch: s.fetchAnnounced, Done: s.announced,
+				Save: func(ctx context.Context, _ func() []byte) error { return s.saveQueue(ctx, q) },
 			})
 		}
 		wait.Within(queueRetry, s.ctx.Done())
 	}
 }
 
-// saveQueue stores the newest queue: while one sends, another node may have stored the one that replaces it.
-func (s *site) saveQueue(ctx context.Context, _ func() []byte) error {
-	return s.state.queued.Save(ctx, func() []byte { return s.state.queue.Load().Encode() })
+// saveQueue stores a queue, unless one that another node has stored has replaced it.
+func (s *site) saveQueue(ctx context.Context, q *announce.Queue) error {
+	if s.state.queue.Load() != q {
+		return fleet.ErrLost
+	}
+	return s.state.queued.Save(ctx, q.Encode)
 }
 
 // fetchAnnounced requests the key file, or a page that may be gone. Upstreams are requested at the pace of the crawl.
@@ -207,11 +212,6 @@ func (r *refreshRun) queueChanges(ctx context.Context, published *publish.Snapsh
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	r.pollQueue(ctx)
-	q := r.announcements(ctx, true)
-	if q == nil {
-		return
-	}
 	u := announce.Update{
 		Complete: !out.Partial && out.Result != report.HeldBack, Crawled: out.Crawled.Pending == 0,
 		First: (published == nil || r.state.shared != nil) && out.Selected.Before == 0, Listed: pagesOf(out.Snapshot),
@@ -224,8 +224,16 @@ func (r *refreshRun) queueChanges(ctx context.Context, published *publish.Snapsh
 		before := published.Find(webpage.Feed)
 		u.Feed = before == nil || before.ETag != feed.ETag
 	}
-	q.Update(u)
-	err := r.saveQueue(ctx, nil)
+	err := fleet.ErrLost
+	for i := 0; i < 3 && errors.Is(err, fleet.ErrLost); i++ { // another node may just store what it has sent
+		r.pollQueue(ctx)
+		q := r.announcements(ctx, true)
+		if q == nil {
+			return
+		}
+		q.Update(u)
+		err = r.saveQueue(ctx, q)
+	}
 	r.logger.OnceIf(err != nil, zap.WarnLevel, "announcements", "cannot store announcements: nothing is announced", zap.Error(err))
 }
 
