@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -72,9 +73,10 @@ func (sh *shared) Inherited(ctx context.Context) *store.Generation {
 	return s.Last()
 }
 
-func (sh *shared) setStorage(a *App) {
+func (sh *shared) configure(a *App, h *Handler) {
 	storage := fleet.Shared(a.ctx.Storage())
 	sh.storage.Store(&storage)
+	sh.Most.Store(int64(cmp.Or(time.Duration(h.RefreshInterval), 24*time.Hour)))
 }
 
 // checkStorage checks the storage setting.
@@ -90,10 +92,10 @@ func checkStorage(storage string) error {
 func (s *site) pollFleet() {
 	healthy := 0 // polls since the last error
 	for sh := s.state.shared; sh != nil && sh.Wait(s.ctx); {
-		if latest.Load() > s.app.number {
+		if latest.Load() > s.app.number || s.main.Load() != nil {
 			continue
 		}
-		sh.setStorage(s.app) // that of a configuration that failed to start is closed
+		sh.configure(s.app, s.handler) // that of a configuration that failed to start is closed
 		err := sh.Poll(s.ctx)
 		if healthy++; err != nil && s.ctx.Err() == nil {
 			healthy = 0
@@ -183,7 +185,7 @@ func (r *refreshRun) commit(ctx context.Context, published *publish.Snapshot, ou
 		rep := r.reportOf(out, r.start, now.Sub(r.start), pagesOf(out.Snapshot))
 		err = r.records.Write(out.Snapshot, meta{Settings: r.digest(), Selected: r.selectedBy, Report: rep})
 	}
-	if r.logState(err); err != nil {
+	if r.logState(err); err != nil || sh.isAlone() { // whose records could not be opened
 		return sh.isAlone()
 	}
 	paths, _ := r.state.visited.Count()

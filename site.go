@@ -211,7 +211,7 @@ func newSite(a *App, i identity) *site {
 	s.fetcher = siteFetcher{&s.identity, a.fetchers[h.server], routes}
 	s.state = acquireState(a, &s.identity)
 	if s.state.shared != nil {
-		s.state.shared.setStorage(a)
+		s.state.shared.configure(a, h)
 	}
 	if before := s.state.limiter.Swap(h.limiter); before != nil {
 		h.limiter.Resume(before)

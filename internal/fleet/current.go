@@ -138,13 +138,13 @@ func (n *Node) Settled() bool {
 	return n.seen.Node == n.ID && n.status.Error == "" && n.Now().Sub(n.changedAt) >= n.poll*12/5
 }
 
-// Due returns when this node is to refresh the site. The interval, a day at most or twice what is configured, counts from
-// when it first saw the newest generation. The node that refreshed last, which has copies of most of it, comes before
-// others, but after those that are to be first.
+// Due returns when this node is to refresh the site. The interval, at most Most, counts from when it first saw the newest
+// generation. The node that refreshed last, which has copies of most of it, comes before others, but after those that are
+// to be first.
 func (n *Node) Due(first bool) time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	due := n.seenAt.Add(min(n.seen.Interval, max(day, 2*n.Interval)))
+	due := n.seenAt.Add(min(n.seen.Interval, time.Duration(n.Most.Load())))
 	switch isWriter := n.seen.Node == n.ID || n.seen.Node == ""; {
 	case !isWriter && first: // others see a generation a poll later
 		return due.Add(-n.poll * 6 / 5)

@@ -65,7 +65,8 @@ type Options struct {
 // [store.Store], whose commits are those of the fleet. It is safe for concurrent use.
 type Node struct {
 	Options
-	ID string // random, in each process another one
+	ID   string       // random, in each process another one
+	Most atomic.Int64 // nanoseconds between refreshes, whatever current says
 
 	lock wait.Slots    // of who has the storage's lock or waits for it
 	wake chan struct{} // of size 1
@@ -92,10 +93,12 @@ func New(o Options) *Node {
 	if o.Local == nil {
 		o.Local = store.NewMemory()
 	}
-	return &Node{
+	n := &Node{
 		Options: o, ID: fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()), poll: min(max(o.Interval/4, time.Second), maxPoll),
 		lock: wait.NewSlots(1), wake: make(chan struct{}, 1), seenAt: o.Now(), joining: func() {},
 	}
+	n.Most.Store(int64(day))
+	return n
 }
 
 // calls bounds those under way: each one that a lost network disk does not answer takes a thread.
