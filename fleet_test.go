@@ -3,11 +3,15 @@ package sitemap
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/certmagic"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 )
@@ -96,6 +100,11 @@ func TestFleetSettings(t *testing.T) {
 	s := alone.site("named.example")
 	alone.refresh(s)
 	want, before := firstSeen(s, "/a"), int64(0)
+	stop := func(b *bench, s *site) { // as where the process ends
+		s.drop()
+		b.app.sites = nil
+	}
+	stop(alone, s)
 	for i, settings := range []uint64{0, 1, 0, 2} { // the last has no folder that it knows
 		b, s := sharing(t, folder, func(b *bench) {
 			if b.handler.settings.digest = settings; settings < 2 {
@@ -109,6 +118,7 @@ func TestFleetSettings(t *testing.T) {
 			t.Errorf("settings %d: serves what other settings have made: %t", settings, settings > 0)
 		}
 		r.Release()
+		b.clock = b.clock.Add(time.Hour) // it is due
 		if got := b.refresh(s); pagesOf(got) != 2 || firstSeen(s, "/a") != want || want == 0 {
 			t.Errorf("settings %d: %d pages, seen first at %d, want %d", settings, pagesOf(got), firstSeen(s, "/a"), want)
 		}
@@ -120,6 +130,7 @@ func TestFleetSettings(t *testing.T) {
 		if status := s.status().Storage; status.Generation == 0 || status.Error != "" {
 			t.Errorf("settings %d: %+v", settings, status)
 		}
+		stop(b, s)
 	}
 }
 
@@ -185,6 +196,108 @@ func TestFleetStorageDown(t *testing.T) {
 	s.state.shared.storage.Store(&good)
 	if got := b.refresh(s); pagesOf(got) != 2 {
 		t.Errorf("%d pages", pagesOf(got))
+	}
+}
+
+// TestFleetReload: a configuration with other options serves the sitemap of the one before, while the storage fails, too.
+func TestFleetReload(t *testing.T) {
+	b, s := sharing(t, t.TempDir(), nil)
+	defer s.drop()
+	want := b.refresh(s)
+	b.handler.settings.digest++
+	b.app.sites = make(map[siteID]*site)
+	next := b.site("named.example")
+	if next.state == s.state {
+		t.Fatal("the options are the same")
+	}
+	if got, err := next.snapshot(t.Context()); got != want || err != nil || next.state.last.Load() != want {
+		t.Errorf("%d pages, %v", pagesOf(got), err)
+	}
+}
+
+// TestFleetInterval: a shorter interval counts at once after a reload, and that of the other nodes for the rest.
+func TestFleetInterval(t *testing.T) {
+	b, s := sharing(t, t.TempDir(), func(b *bench) {
+		b.handler.RefreshInterval, b.handler.settings.refresh = caddy.Duration(30*time.Minute), 30*time.Minute
+	})
+	b.refresh(s)
+	if got := s.fleetDue().Sub(b.clock); got != 30*time.Minute {
+		t.Errorf("due in %s", got)
+	}
+	b.handler.RefreshInterval, b.handler.settings.refresh = caddy.Duration(time.Minute), time.Minute
+	s.state.shared.configure(b.app, s.handler)
+	if got := s.fleetDue().Sub(b.clock); got != time.Minute {
+		t.Errorf("after a reload, it is due in %s", got)
+	}
+}
+
+// TestFleetAlias: the storage is not read for an alias of another site.
+func TestFleetAlias(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, s := sharing(t, t.TempDir(), nil)
+		before := s.state.shared.storage.Load()
+		s.main.Store(s)
+		go s.pollFleet()
+		time.Sleep(time.Minute)
+		if s.state.shared.storage.Load() != before {
+			t.Error("it is polled")
+		}
+		s.cancel()
+	})
+}
+
+// watched is a storage that calls a function before it stores a value.
+type watched struct {
+	fleet.Shared
+	before func(key string)
+}
+
+func (w watched) Store(ctx context.Context, key string, value []byte) error {
+	w.before(key)
+	return w.Shared.Store(ctx, key, value)
+}
+
+// TestFleetQueue: a change is announced although another node stores the queue at the same time. What is stored already is
+// not stored again.
+func TestFleetQueue(t *testing.T) {
+	folder := t.TempDir()
+	pings := func(b *bench) {
+		b.handler.Ping = []string{"https://engine.example/?{sitemap}"}
+		b.handler.settings.announce.Targets = []announce.Target{{Kind: announce.Ping, URL: b.handler.Ping[0]}}
+	}
+	b1, first := sharing(t, folder, pings)
+	b1.refresh(first)
+	b2, second := sharing(t, folder, pings)
+	b2.clock = b1.clock
+	second.run()
+	stores, meddle := 0, true
+	storage := fleet.Shared(watched{*second.state.shared.storage.Load(), func(key string) {
+		if strings.HasPrefix(key, "sitemap/latest/") {
+			stores++
+		}
+		if strings.HasPrefix(key, "sitemap/announce/") && meddle {
+			meddle = false
+			q := first.state.queue.Load()
+			q.Update(announce.Update{Complete: true, Crawled: true, Listed: 99})
+			if err := first.saveQueue(t.Context(), q); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	second.state.shared.storage.Store(&storage)
+	for i := range 3 {
+		b2.clock = b2.clock.Add(time.Hour)
+		b2.lists("/a", fmt.Sprint("/b", i))
+		if before := stores; pagesOf(b2.refresh(second)) != 2 || i > 0 && stores > before {
+			t.Errorf("refresh %d: %d stores, %+v", i, stores-before, second.lastReport())
+		}
+		_ = first.state.shared.queue.Poll(t.Context())
+		if q := first.announcements(t.Context(), false); meddle || q.Status()[0].Waiting != 1 {
+			t.Errorf("refresh %d: announced: %+v", i, q.Status())
+		}
+	}
+	if old := new(announce.Queue); first.saveQueue(t.Context(), old) == nil {
+		t.Error("a queue that was replaced is stored")
 	}
 }
 

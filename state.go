@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,6 +89,13 @@ func acquireState(a *App, i *identity) *siteState {
 			key += fmt.Sprint(" ", i.digest()) // nodes with other settings share nothing
 		}
 	}
+	var published *publish.Snapshot // by other settings: it is served until the first refresh
+	states.Range(func(_, value any) bool {
+		if st := value.(*siteState); shares && strings.HasPrefix(st.key, name+" ") {
+			published = cmp.Or(st.published.Load(), published)
+		}
+		return true
+	})
 	value, _, _ := states.LoadOrNew(key, func() (caddy.Destructor, error) {
 		var storage store.Storage
 		if folder != "" {
@@ -96,6 +104,8 @@ func acquireState(a *App, i *identity) *siteState {
 		host := strings.NewReplacer(":", "_", "[", "", "]", "", "*", "_").Replace(strings.SplitN(i.origin, "://", 2)[1])
 		unique := fmt.Sprintf("%s-%016x", host, xxhash.Sum64String(name))
 		st := &siteState{key: key, id: i.id.address, listener: i.handler.listener, path: i.handler.settings.path, onDemand: i.onDemand}
+		st.published.Store(published)
+		st.last.Store(published)
 		if shares {
 			st.shared = newShared(a, i, host, storage, "sites/"+unique)
 			st.records, st.queued = persist.NewSite(st.shared, st.shared.prefix), persist.NewFile(st.shared.queue, sharedValue)
