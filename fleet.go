@@ -3,6 +3,7 @@ package sitemap
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
@@ -57,20 +58,21 @@ func newShared(a *App, i *identity, host string, local store.Storage, prefix str
 // Inherited implements [persist.Shared]: a site goes on from its records by other settings, or from those before it was
 // shared.
 func (sh *shared) Inherited(ctx context.Context) *store.Generation {
-	storage := sh.local
+	storages := []store.Storage{sh.local}
 	if prefix, err := sh.latest.Load(ctx); err == nil {
 		o := sh.Options
 		o.Local, o.Prefix = nil, string(prefix)
-		storage = fleet.New(o)
+		storages = []store.Storage{fleet.New(o), sh.local}
 	}
-	if storage == nil {
-		return nil
+	for _, storage := range storages {
+		if storage == nil {
+			continue
+		}
+		if s, err := store.Open(ctx, storage, store.Options{Prefix: sh.prefix}); err == nil && s.Last().Len() > 0 {
+			return s.Last()
+		}
 	}
-	s, err := store.Open(ctx, storage, store.Options{Prefix: sh.prefix})
-	if err != nil {
-		return nil
-	}
-	return s.Last()
+	return nil
 }
 
 func (sh *shared) configure(a *App, h *Handler) {
@@ -149,7 +151,7 @@ func (s *site) join(ctx context.Context, r *persist.Records, demanded bool) (rel
 		release()
 	case s.state.published.Load() == nil && mayRefresh(): // it refreshes as if it were alone
 		return func() {}, out
-	case demanded:
+	case demanded && !errors.Is(err, fleet.ErrBusy):
 		out = report.Refresh{Err: fmt.Errorf("locking the site in the shared storage: %w", err)}
 	}
 	return nil, out

@@ -3,6 +3,7 @@ package sitemap
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // sharing is a bench of a node that shares its sites in a folder.
@@ -160,6 +162,44 @@ func TestFleetVisits(t *testing.T) {
 		first.run()
 		b1, b2, first, second = b2, b1, second, first
 	}
+}
+
+// TestFleetLosesRecords: where records were lost, what is served stays until their pages are fetched again.
+func TestFleetLosesRecords(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		b, s := sharing(t, t.TempDir(), func(b *bench) { b.app.now = time.Now })
+		var paths []string
+		for i := range 20 {
+			paths = append(paths, fmt.Sprintf("/%02d", i))
+		}
+		b.lists(paths...)
+		s.run()
+		before := s.state.published.Load()
+		r, err := s.state.records.Acquire(t.Context())
+		if err != nil || pagesOf(before) != 20 {
+			t.Fatal(err, pagesOf(before))
+		}
+		w := r.Generation.Writer()
+		w.Put("", nil, nil, nil)
+		r.Generation, err = w.Generation()
+		r.Unsaved = true
+		r.Release()
+		fast := b.pages
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			if r.URL.Path >= "/12" { // fewer than half: such a loss would be held back
+				time.Sleep(5 * time.Second)
+			}
+			return fast(w, r)
+		}
+		ended := s.schedule.Request(time.Now())
+		go s.run()
+		for begun := time.Now(); !wait.IsDone(ended); time.Sleep(100 * time.Millisecond) {
+			if got := s.state.published.Load(); pagesOf(got) != 20 {
+				t.Errorf("%d pages after %s", pagesOf(got), time.Since(begun))
+			}
+		}
+		time.Sleep(10 * time.Second) // the storage notices that the lock is released
+	})
 }
 
 // failing is a storage that is down.

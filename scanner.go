@@ -204,6 +204,8 @@ func (r *refreshRun) selectAndPublish(ctx context.Context, crawled crawl.Result,
 		out.Result = report.Unchanged
 	case goesOn && out.Snapshot == nil && published == nil && r.app.now().Before(r.end):
 		return out // nothing was found yet
+	case r.state.shared != nil && r.records.Unsaved && crawled.Pending > 0 && pagesOf(out.Snapshot) < pagesOf(published):
+		return out // records were lost: what is served stays until their pages are fetched again
 	case off && asBefore:
 		out.Reason = last.NewFailures(out.Merged.Failed) // no records tell which pages are missing
 	}
