@@ -181,7 +181,7 @@ func TestFleetLosesRecords(t *testing.T) {
 		}
 		w := r.Generation.Writer()
 		w.Put("", nil, nil, nil)
-		r.Generation, err = w.Generation()
+		r.Generation, _ = w.Generation()
 		r.Unsaved = true
 		r.Release()
 		fast := b.pages
