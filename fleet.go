@@ -163,7 +163,7 @@ func (s *site) nextInFleet(out report.Refresh, at time.Time) time.Time {
 	switch {
 	case s.state.shared.isAlone() || out.Err != nil:
 		return at
-	case due.Before(soonest): // polls come sooner
+	case out.Result == refreshFollowed && due.Before(soonest): // polls come sooner
 		return soonest
 	}
 	return due
