@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	lookUpPatience = 1500 * time.Millisecond // of a request for a document that this node does not know yet
+	lookUpPatience = 4 * time.Second // of a request for a document that this node does not know yet
 	lookUpStep     = 20 * time.Millisecond
 	fleetFormat    = 1               // of stored values: nodes with other formats or settings share nothing
 	sharedValue    = "manifest.json" // key of a node's value
