@@ -200,7 +200,7 @@ func TestSharedLoad(t *testing.T) {
 	const intervals = 5
 	before := len(f.calls())
 	time.Sleep(intervals * interval)
-	most := map[string]int{"load": intervals * (3*int(interval/poll)*5/4 + 4), "store": intervals * 3, "lock": intervals * 2, "unlock": intervals * 2, "renew": intervals, "list": 3}
+	most := map[string]int{"load": intervals * (3*int(interval/poll)*5/4 + 4), "store": intervals * 3, "lock": intervals * 2, "unlock": intervals * 2, "renew": intervals * 2, "list": 3}
 	counts := make(map[string]int)
 	for _, c := range f.calls()[before:] {
 		if counts[c.Op]++; counts[c.Op] > most[c.Op] || c.Size > maxCurrent {
