@@ -80,8 +80,8 @@ type Node struct {
 	have      string             // manifest that this node goes on from; "": none
 	attempted uint64             // the last generation that it tried to commit, or knows of
 	lost      uint64             // the last that the storage has lost: neither it nor older ones are loaded
-	next      time.Duration      // see Begin
-	begun     time.Time          // of the refresh
+	next      time.Duration      // see Plan
+	begun     time.Time          // see Begin
 	joining   context.CancelFunc // ends waiting for the lock
 	status    Status
 
@@ -142,7 +142,11 @@ func (n *Node) write(ctx context.Context, key string, value []byte) error {
 		if value == nil {
 			return nil, s.Delete(ctx, path.Join(n.Prefix, key))
 		}
-		return nil, s.Store(ctx, path.Join(n.Prefix, key), value)
+		err := s.Store(ctx, path.Join(n.Prefix, key), value)
+		if errors.Is(err, fs.ErrNotExist) { // as where the folder of all is gone
+			err = errors.New(err.Error())
+		}
+		return nil, err
 	})
 	return err
 }

@@ -111,6 +111,23 @@ func TestObjects(t *testing.T) {
 	}
 }
 
+// noFolder is a storage that has lost the folder for its files.
+type noFolder struct{ Shared }
+
+func (noFolder) Store(context.Context, string, []byte) error { return fs.ErrNotExist }
+
+// TestNoFolder: that a file does not exist is an error of a store, as it is none of a load.
+func TestNoFolder(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		n := node(f, nil)
+		storage := n.Storage
+		n.Storage = func() Shared { return noFolder{storage()} }
+		if err := commit(n, "1"); err == nil || n.Status().Errors != 1 || n.Status().Generation != 0 {
+			t.Errorf("got %v, %+v", err, n.Status())
+		}
+	})
+}
+
 // TestOrder: of two that commit after the same generation, all nodes load the greater one, whichever was written last.
 func TestOrder(t *testing.T) {
 	for name, isGreaterLast := range map[string]bool{"greater first": false, "greater last": true} {
