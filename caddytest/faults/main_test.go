@@ -33,7 +33,7 @@ func promptly(t *testing.T, what string, run func()) {
 	begun := time.Now()
 	run()
 	prompt := 3 * time.Second
-	if slow {
+	if harness.Race {
 		prompt *= 3
 	}
 	if took := time.Since(begun); took > prompt {

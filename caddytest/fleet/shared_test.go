@@ -72,6 +72,10 @@ func (f *fleet) settle(path string, when time.Time) {
 // TestSharedSite has a large site: nodes have the same answers, at the latest a poll after a change, and so has one that
 // joins.
 func TestSharedSite(t *testing.T) {
+	many := 200_000
+	if harness.Race {
+		many = 20_000
+	}
 	for _, test := range []struct {
 		files bool
 		count int
