@@ -126,7 +126,7 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 		a.logger.Warn("no home folder for the state, so pages are fetched again after a restart: set 'state' of the sitemap app, or XDG_DATA_HOME")
 	}
 	if a.Storage == "caddy" && ctx.Storage() == caddy.DefaultStorage {
-		a.logger.Warn("the sitemap is shared with nobody: Caddy's storage is the data folder of this machine: set the global option 'storage'")
+		a.logger.Warn("the sitemap is not shared: Caddy's storage is the data folder of this machine: set the global option 'storage'")
 	}
 	if a.events, err = newEventQueue(a); err != nil {
 		return err

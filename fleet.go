@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -75,6 +76,7 @@ func (sh *shared) Inherited(ctx context.Context) *store.Generation {
 	return nil
 }
 
+// configure sets what another configuration may have set otherwise: the storage, and the longest interval.
 func (sh *shared) configure(a *App, h *Handler) {
 	storage := fleet.Shared(a.ctx.Storage())
 	sh.storage.Store(&storage)
@@ -97,7 +99,7 @@ func (s *site) pollFleet() {
 		if latest.Load() > s.app.number || s.main.Load() != nil {
 			continue
 		}
-		sh.configure(s.app, s.handler) // that of a configuration that failed to start is closed
+		sh.configure(s.app, s.handler) // again, after one that failed to start, whose storage is closed
 		err := sh.Poll(s.ctx)
 		if healthy++; err != nil && s.ctx.Err() == nil {
 			healthy = 0
@@ -187,22 +189,26 @@ func (r *refreshRun) commit(ctx context.Context, published *publish.Snapshot, ou
 		rep := r.reportOf(out, r.start, now.Sub(r.start), pagesOf(out.Snapshot))
 		err = r.records.Write(out.Snapshot, meta{Settings: r.digest(), Selected: r.selectedBy, Report: rep})
 	}
-	if r.logState(err); err != nil || sh.isAlone() { // whose records could not be opened
+	if r.logState(err); err != nil || sh.isAlone() { // without an error, there was no open store to write to
 		return sh.isAlone()
 	}
 	paths, _ := r.state.visited.Count()
 	sh.visited.Store(int64(paths))
-	_, _ = sh.latest.Load(ctx)                                          // which Save replaces
-	_ = sh.latest.Save(ctx, func() []byte { return []byte(sh.Prefix) }) // else the next commit does
+	prefix := func() []byte { return []byte(sh.Prefix) }
+	if errors.Is(sh.latest.Save(ctx, prefix), fleet.ErrLost) { // there is another one, or it was not loaded yet
+		_, _ = sh.latest.Load(ctx)
+		_ = sh.latest.Save(ctx, prefix) // else the next commit does
+	}
 	return true
 }
 
 // isAlone reports whether nothing was ever committed.
 func (sh *shared) isAlone() bool { return sh.Status().Generation == 0 && !sh.Newer() }
 
-// lookUp returns the published snapshot. It waits a moment for one with the document: another node may have committed it.
+// lookUp returns the published snapshot. It waits a moment for one with the document, if that is named by a hash: another
+// node may have committed it.
 func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, suffix string) *publish.Snapshot {
-	if s.state.shared == nil || suffix == "" {
+	if s.state.shared == nil || s.main.Load() != nil || !strings.HasPrefix(suffix, "-") {
 		return snapshot
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookUpPatience)

@@ -286,6 +286,47 @@ func TestFleetAlias(t *testing.T) {
 	})
 }
 
+// TestFleetLookUp: a request waits only for a document that another node may have committed.
+func TestFleetLookUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, s := sharing(t, t.TempDir(), nil)
+		for _, test := range []struct {
+			suffix  string
+			isAlias bool
+			want    time.Duration
+		}{{"-0123456789ab", false, lookUpPatience}, {"-0123456789ab", true, 0}, {".atom", false, 0}, {"", false, 0}} {
+			if s.main.Store(nil); test.isAlias {
+				s.main.Store(s)
+			}
+			begun := time.Now()
+			if s.lookUp(t.Context(), nil, test.suffix); time.Since(begun) != test.want {
+				t.Errorf("%+v: waited for %s", test, time.Since(begun))
+			}
+		}
+		s.cancel()
+	})
+}
+
+// TestFleetCost: what a refresh costs does not depend on the clocks of others.
+func TestFleetCost(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		folder, slow := t.TempDir(), 10*time.Second
+		_, first := sharing(t, folder, func(b *bench) { b.app.now = func() time.Time { return time.Now().Add(time.Hour) } })
+		first.run()
+		b, second := sharing(t, folder, func(b *bench) { b.app.now = time.Now })
+		second.run()
+		fast := b.source
+		b.source = func(ctx context.Context, r *Refresh, yield func(Page) error) error {
+			time.Sleep(slow)
+			return fast(ctx, r, yield)
+		}
+		if out := second.refresh(t.Context(), true); out.Err != nil || out.Cost < slow || out.Cost > 2*slow {
+			t.Errorf("a refresh of %s costs %s: %+v", slow, out.Cost, out)
+		}
+		time.Sleep(10 * time.Second) // the storage notices that locks are released
+	})
+}
+
 // watched is a storage that calls a function before it stores a value.
 type watched struct {
 	fleet.Shared

@@ -327,7 +327,7 @@ func (r *refreshRun) confirm(published *publish.Snapshot, out *report.Refresh) (
 func (r *refreshRun) publish(ctx context.Context, out report.Refresh) report.Refresh {
 	published := r.state.published.Load()
 	if out.Cost = r.cost; out.Crawled.Fetched == 0 && len(out.Merged.Failed) == 0 {
-		out.Cost = r.app.now().Sub(r.begun) // gathering took the rest
+		out.Cost = r.app.now().Sub(r.start) // gathering took the rest
 	}
 	switch {
 	case out.Snapshot == nil:

@@ -142,10 +142,10 @@ func (s *site) restore(ctx context.Context, r *persist.Records) {
 	})
 	if err == nil && m.Settings != 0 {
 		st.progress.Restore(m.Positions)
-		if st.report.CompareAndSwap(nil, m.Report); st.shared != nil {
+		if st.shared != nil || st.report.Load() == nil {
 			st.report.Store(m.Report)
-			s.pollQueue(ctx)
 		}
+		s.pollQueue(ctx)
 		if m.Settings == s.digest() && (st.shared != nil || snapshot != nil && st.published.Load() == nil) {
 			if st.published.Store(snapshot); snapshot != nil {
 				st.last.Store(snapshot)
