@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -294,6 +295,27 @@ func TestSlowInputIsNotHeldBack(t *testing.T) {
 			t.Errorf("got %q, %t, %v after %s", p.Path, ok, err, time.Since(start))
 		}
 	})
+}
+
+// TestEndAndTake: pages that are taken at the moment in which the input ends come once.
+func TestEndAndTake(t *testing.T) {
+	for range 10_000 {
+		synctest.Test(t, func(t *testing.T) {
+			s := Start(t.Context(), []Input{{Sorted: true, Pages: func(_ context.Context, yield func(page.Page) error) error {
+				err := cmp.Or(yield(page.Page{Path: "/a"}), yield(page.Page{Path: "/b"}))
+				time.Sleep(100 * time.Millisecond) // a stream takes what there is after that
+				return cmp.Or(err, yield(page.Page{Path: "/c"}))
+			}}}, Options{})
+			defer s.Close()
+			var got string
+			for p, ok, err := s.Next(t.Context()); ok || err != nil; p, ok, err = s.Next(t.Context()) {
+				got += p.Path
+			}
+			if got != "/a/b/c" {
+				t.Fatalf("got %s", got)
+			}
+		})
+	}
 }
 
 func TestContext(t *testing.T) {

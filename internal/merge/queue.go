@@ -130,7 +130,7 @@ func (q *queue) take(least int) bool {
 		return true
 	}
 	last := len(q.pages) - 1
-	if !q.Sorted || last < least {
+	if !q.Sorted || last < least || q.stopping { // in which case end hands over all that is left
 		return false
 	}
 	q.batch, q.held, q.pages = q.pages, q.pages[:last], append(q.batch[:0], q.pages[last])
