@@ -197,11 +197,14 @@ func isRefusal(rec *store.Record) bool {
 // Policy.Expire. Times of over a day are rounded up to the chunk's own slot, so that it is due as a whole.
 func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
 	seconds := min(r.wait(before, rec, came), max(r.p.expire()*2/9, minute))
-	if rec.Status == http.StatusOK && rec.Flags&store.HTML == 0 && rec.Failing == 0 {
+	switch {
+	case rec.Status != http.StatusOK || rec.Failing != 0:
+	case rec.Path == r.p.Front && rec.Flags&store.Document == 0:
+		seconds = min(seconds, hour) // an application that starts may respond with an empty page
+	case rec.Flags&store.HTML == 0 && rec.Flags&store.Image != 0:
+		seconds = day // it is listed only while it is there
+	case rec.Flags&store.HTML == 0:
 		seconds = lastWait // it has no links
-		if rec.Flags&store.Image != 0 {
-			seconds = day // it is listed only while it is there
-		}
 	}
 	rec.Wait, rec.Due = uint32(seconds), now+seconds
 	if seconds > day {

@@ -60,6 +60,9 @@ func TestApply(t *testing.T) {
 		{"redirect to the default port", known(), fetched{resp: response(308, "Location", "https://example.com:443/b")}, "308  0 false 7d /b"},
 		{"redirect to nowhere", known(), fetched{resp: response(301)}, "301  0 false 7d"},
 		{"not HTML", known(), fetched{resp: response(200, "Content-Type", "text/plain")}, "200  0 false 90d"},
+		{"empty front page", store.Record{Path: "/"}, fetched{resp: response(200, "Content-Type", "")}, "200  0 false 1h"},
+		{"front page without a document", store.Record{Path: "/"}, fetched{resp: response(200)}, "200 H 0 false 1h"},
+		{"front page", store.Record{Path: "/"}, fetched{resp: response(200), meta: doc(1)}, "200 HD 0 false 7d"},
 		{"emptied", known(), fetched{resp: response(200)}, "200 HD 1 false 5s /c"},
 		{"unreadable", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Unreadable: true}}, "200 HU 0 false 14d"},
 		{"canonical", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 1, Canonical: base + "/%62"}}, "200 HD 0 false 14d /b"},
@@ -71,7 +74,7 @@ func TestApply(t *testing.T) {
 		test.base, test.batch, test.now = base, 10, now
 		came := apply(&rec, &test.fetched)
 		isChanged := came == changed
-		r := &Run{c: New(Options{}), p: Policy{Expire: 10000 * day * time.Second}}
+		r := &Run{c: New(Options{}), p: Policy{Front: "/", Expire: 10000 * day * time.Second}}
 		r.plan(&test.before, &rec, came, 0, now)
 		flags := ""
 		for i, flag := range []store.Flags{store.HTML, store.Document, store.NoIndex, store.Unreadable, store.SoftNotFound} {
@@ -105,7 +108,7 @@ func TestApply(t *testing.T) {
 		if rec.Fetched != now || rec.Due < now+int64(rec.Wait) || rec.Due > now+2*int64(rec.Wait) || rec.Due <= now {
 			t.Errorf("%s: fetched at %d, due after %d", test.name, rec.Fetched, rec.Due-now)
 		}
-		if wantFirst := max(test.before.First, 10*int64(rec.Flags&store.Document/store.Document)); rec.First != min(wantFirst, 10) && test.before.First == 0 {
+		if wantFirst := max(test.before.First, 10*int64(rec.Flags&store.HTML/store.HTML)); rec.First != min(wantFirst, 10) && test.before.First == 0 {
 			t.Errorf("%s: first read in batch %d", test.name, rec.First)
 		}
 		if isChanged != (rec.Changed == 10) || isChanged && rec.Before != test.before.Fetched {
