@@ -21,7 +21,7 @@ const robotsPath = "/robots.txt"
 // robots.txt with the Sitemap line. Everything else goes to the next handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	want, prefix, ok := h.wants(r)
-	if ok {
+	if ok && !wait.IsDone(h.app.started) {
 		if err := h.app.await(r.Context(), h.app.started); err != nil {
 			return unavailable(w, err)
 		}
