@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -59,6 +60,10 @@ func TestBuildInterrupted(t *testing.T) {
 // TestCheckInterrupt is that Ctrl-C ends a check as it ends any command, at once, and
 // that what was found until then was said.
 func TestCheckInterrupt(t *testing.T) {
+	// A shell ignores interrupts of its background jobs. What this process catches, its children do not ignore.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, os.Interrupt)
+	defer signal.Stop(caught)
 	asked := make(chan struct{}, 1)
 	at := "http://" + harness.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/hangs.xml" {
