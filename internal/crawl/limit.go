@@ -35,11 +35,12 @@ func NewLimiter(rate float64, concurrency int) *Limiter {
 // Resume leaves upstreams alone for as long as the Limiter before this one would have.
 func (l *Limiter) Resume(before *Limiter) {
 	before.mu.Lock()
-	defer before.mu.Unlock()
+	backoff, next := before.backoff, before.next
+	before.mu.Unlock() // it may be l, as of a site that comes back while two configurations run
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.backoff = max(l.backoff, before.backoff); before.next.After(l.next) {
-		l.next = before.next
+	if l.backoff = max(l.backoff, backoff); next.After(l.next) {
+		l.next = next
 	}
 }
 
