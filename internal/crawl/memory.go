@@ -51,8 +51,8 @@ func (c *Crawler) isProxied(rec *store.Record) bool {
 // setProxied remembers who responded for a page.
 func (c *Crawler) setProxied(rec *store.Record, proxied bool) {
 	if rec.Version == 0 {
-		c.upstream.Store(c.upstream.Load() || proxied)
-		c.own.Store(c.own.Load() || !proxied)
+		c.upstream.CompareAndSwap(false, proxied)
+		c.own.CompareAndSwap(false, !proxied)
 	}
 	c.proxied.put(backendOf(rec), proxied)
 }

@@ -246,6 +246,7 @@ func TestLimiter(t *testing.T) {
 					l.slots.Release()
 					next := NewLimiter(test.rate, 1) // a reload changes nothing
 					next.Resume(l)
+					next.Resume(next) // as of a site that comes back while both configurations run
 					l = next
 				}
 			})
@@ -305,4 +306,18 @@ func TestOnePace(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestWhoResponds: that both the site itself and an upstream have responded is not forgotten, whichever came first.
+func TestWhoResponds(t *testing.T) {
+	for range 10_000 {
+		c := New(Options{})
+		var group sync.WaitGroup
+		for _, proxied := range []bool{false, true} {
+			group.Go(func() { c.setProxied(&store.Record{Path: "/"}, proxied) })
+		}
+		if group.Wait(); !c.own.Load() || !c.upstream.Load() {
+			t.Fatalf("own %t, upstream %t, want both", c.own.Load(), c.upstream.Load())
+		}
+	}
 }
