@@ -115,10 +115,10 @@ func (r *Run) round(ctx, wait context.Context) (err error) {
 			continue
 		}
 		w.Put(chunk.First, records, func(first, _ string) uint64 {
-			if first == chunk.First && len(records) == known { // else it is to be seen which new pages were visited
+			if first == chunk.First && len(records) == known {
 				return chunk.Digest
 			}
-			return 0
+			return min(chunk.Digest, 1) // 1: it is to be seen which pages are named, and which new ones were visited
 		}, r.chunkDue)
 	}
 	r.gen, err = w.Generation()
