@@ -114,11 +114,8 @@ func (b Budget) contexts(ctx context.Context, now time.Time) (wait, fetching con
 	b.Stop = cmp.Or(b.Stop, ctx)
 	wait, endWait := context.WithTimeout(ctx, b.Until.Sub(now))
 	fetching, endFetching := context.WithCancel(ctx)
-	endStop := context.AfterFunc(b.Stop, endWait)
+	endStop := context.AfterFunc(b.Stop, func() { endWait(); time.AfterFunc(stopPatience, endFetching) })
 	endPatience := context.AfterFunc(wait, func() {
-		if b.Stop.Err() != nil {
-			b.Patience = min(b.Patience, stopPatience)
-		}
 		if b.Patience > 0 {
 			time.AfterFunc(b.Patience, endFetching)
 		}

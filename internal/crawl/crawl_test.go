@@ -289,6 +289,19 @@ func TestAbsent(t *testing.T) {
 	})
 }
 
+// TestAbsentOfChunk: that no source names any page of a chunk is noticed, also when a link has added a page to it.
+func TestAbsentOfChunk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(Options{Fetcher: &static{pages: map[string]string{"/": "", "/a": ""}}})
+		p := with(func(p *Policy) { p.Links = true })
+		gen := crawlAll(t, c, empty(t), p, named("/a")...).Generation
+		gen = crawlAll(t, c, gen, p).Generation
+		if got := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Absent != 0 }); got != "/a" {
+			t.Errorf("got %q absent, want /a of %s", got, paths(t, gen))
+		}
+	})
+}
+
 // endless is a site in which each page links to thousands of others.
 type endless struct{}
 
@@ -305,10 +318,10 @@ func TestEndless(t *testing.T) {
 	c := New(Options{Fetcher: endless{}, Limiter: NewLimiter(1e9, 1)})
 	run := c.Start(new(list), with(func(p *Policy) { p.Links, p.MaxPaths = true, maxPaths }))
 	gen := empty(t)
-	for range 4 {
+	for i := 0; i < 4 || gen.Len() < 1000; i++ {
 		gen = update(t, run, gen, 500*time.Millisecond).Generation
 		days := strings.Count(paths(t, gen), "/day/")
-		if n := gen.Len(); n > maxPaths+1 || n < 1000 || days > maxPerPattern+1 || len(run.links.seen) > maxPaths {
+		if n := gen.Len(); n > maxPaths+1 || days > maxPerPattern+1 || len(run.links.seen) > maxPaths {
 			t.Fatalf("got %d records, %d of which differ in digits alone, and %d targets", n, days, len(run.links.seen))
 		}
 	}
@@ -441,24 +454,21 @@ func TestLater(t *testing.T) {
 // TestPatience: fetches that hang are left for later once the budget and the patience have passed, or when the
 // crawl is stopped; what was fetched counts.
 func TestPatience(t *testing.T) {
-	for _, stopped := range []bool{false, true} {
+	for stopped, want := range map[time.Duration]time.Duration{
+		time.Hour: 62 * time.Second, time.Second: 1300 * time.Millisecond, 61 * time.Second: 61300 * time.Millisecond,
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			stop, cancel := context.WithCancel(t.Context())
+			stop, cancel := context.WithTimeout(t.Context(), stopped)
 			defer cancel()
-			want := 62 * time.Second
-			if stopped {
-				time.AfterFunc(time.Second, cancel)
-				want = 1300 * time.Millisecond
-			}
 			c := New(Options{Fetcher: &static{pages: map[string]string{"/a": ""}, hangs: "/hangs"}, Workers: 2})
 			begun := time.Now()
 			result, err := c.Start(&list{pages: named("/a", "/hangs")}, plain).
 				Update(t.Context(), empty(t), Budget{Until: begun.Add(time.Minute), Patience: 2 * time.Second, Stop: stop})
 			if took := time.Since(begun); err != nil || took != want {
-				t.Fatalf("stopped %t: it took %s, want %s, %v", stopped, took, want, err)
+				t.Fatalf("stopped after %s: it took %s, want %s, %v", stopped, took, want, err)
 			}
 			if got := paths(t, result.Generation); got != "/a -/hangs" || result.Done {
-				t.Errorf("stopped %t: got %s, done %t", stopped, got, result.Done)
+				t.Errorf("stopped after %s: got %s, done %t", stopped, got, result.Done)
 			}
 		})
 	}
