@@ -371,9 +371,9 @@ func (r *refreshRun) publish(ctx context.Context, out report.Refresh) report.Ref
 		return out
 	}
 	r.queueChanges(ctx, published, &out, asBefore)
-	positions := r.state.progress.TakeChanged()
-	if !r.handler.settings.crawl.Off && (selected != nil || positions || r.records.Unsaved) {
-		r.logState(r.records.Write(out.Snapshot, meta{r.digest(), r.selectedBy, r.lastReport(), r.state.progress.Stored()}))
+	positions, readOn := r.state.progress.Stored(out.Crawled.Gathered)
+	if !r.handler.settings.crawl.Off && (selected != nil || readOn || r.records.Unsaved) {
+		r.logState(r.records.Write(out.Snapshot, meta{r.digest(), r.selectedBy, r.lastReport(), positions}))
 	}
 	return out
 }

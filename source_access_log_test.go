@@ -1,6 +1,8 @@
 package sitemap
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // jsonLine is a line as Caddy writes it.
@@ -98,7 +101,7 @@ func TestLogReaderGoesOn(t *testing.T) {
 		t.Errorf("got %v, want 2 visits", r.lines())
 	}
 	line("/c")
-	stored := s.state.progress.Stored()
+	stored, _ := s.state.progress.Stored(true)
 	s.state.progress = accesslog.Progress{} // as after a crash
 	s.state.progress.Restore(stored)
 	again := v.logReader()
@@ -112,6 +115,38 @@ func TestLogReaderGoesOn(t *testing.T) {
 	if got := v.logs.FilterMessage("access log read").Len(); got != 2 {
 		t.Errorf("got %d reports, want one of each reader", got)
 	}
+}
+
+// TestPositionsOfGathered: positions are stored once all candidates were gathered: after a restart, the visits that were
+// not would be missing.
+func TestPositionsOfGathered(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.handler.discovery = &discovery{visitors: true, maxPaths: 10}
+		b.handler.sources = []input{&SourceAccessLog{}, sortedFunc{func(yield func(page.Page) error) error {
+			first := cmp.Or(yield(page.Page{Path: "/a"}), yield(page.Page{Path: "/b"}))
+			time.Sleep(2*firstPublication + firstPublication/2) // between two publications
+			return first
+		}}}
+		s := b.site("named.example")
+		s.state.progress.Set(0, 1, accesslog.Positions{"/a.log 1": 1})
+		for _, want := range []bool{false, true} {
+			ctx, cancel := context.WithCancel(t.Context())
+			if !want {
+				time.AfterFunc(2*firstPublication, cancel)
+			}
+			out := s.refresh(ctx, false)
+			records, err := s.state.records.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			meta := string(records.Generation.Meta())
+			if got := strings.Contains(meta, `"/a.log 1":1`); got != want || len(meta) == 0 || (out.Err == nil) != want {
+				t.Errorf("gathered %t: the positions are stored: %t, in %s, %v", want, got, meta, out.Err)
+			}
+			records.Release()
+			cancel()
+		}
+	})
 }
 
 // TestLogsWait: reading begins once all named sites that stand for themselves are ready.

@@ -10,9 +10,9 @@ import (
 type Progress struct {
 	mu       sync.Mutex
 	read     Stored
-	gathered Stored // whose visits a refresh has gathered; immutable
 	isNew    bool   // read, since Gather
-	changed  bool   // gathered, since TakeChanged
+	gathers  Stored // whose visits a refresh gathers; nil: those of gathered
+	gathered Stored // whose visits a refresh has gathered; immutable
 }
 
 // Stored is how far the logs of each source were read, by the source's number. It is stored as JSON.
@@ -44,21 +44,24 @@ func (p *Progress) Set(source int, settings uint64, files Positions) {
 	p.read[source], p.isNew = SourcePositions{settings, files}, true
 }
 
-// Gather says that a refresh gathers the visits recorded so far. Only these positions are stored: a restart loses
-// later visits, and has to read them again.
+// Gather says that a refresh gathers the visits recorded so far.
 func (p *Progress) Gather() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.isNew {
-		p.gathered, p.isNew, p.changed = maps.Clone(p.read), false, true
+		p.gathers, p.isNew = maps.Clone(p.read), false
 	}
 }
 
-// Stored returns the positions to be stored with the site's records.
-func (p *Progress) Stored() Stored {
+// Stored returns the positions to be stored with the site's records, and whether they are others than before. all says
+// that the refresh has gathered all pages. A restart loses the visits that were not gathered, and has to read them again.
+func (p *Progress) Stored(all bool) (stored Stored, changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.gathered
+	if changed = all && p.gathers != nil; changed {
+		p.gathered, p.gathers = p.gathers, nil
+	}
+	return p.gathered, changed
 }
 
 // Restore takes over stored positions, unless something was read already.
@@ -68,13 +71,4 @@ func (p *Progress) Restore(stored Stored) {
 	if p.read == nil {
 		p.read, p.gathered = maps.Clone(stored), stored
 	}
-}
-
-// TakeChanged reports whether Stored has changed since the last call, and resets that.
-func (p *Progress) TakeChanged() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	changed := p.changed
-	p.changed = false
-	return changed
 }
