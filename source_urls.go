@@ -162,7 +162,14 @@ func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) 
 	own, failed := r.site.own.Load(), []error(nil)
 	if own == nil || r.Now.Sub(own.at).Abs() >= time.Hour {
 		own = &ownPages{at: r.Now}
-		reader := urllist.Reader{Base: r.BaseURL, Now: r.Now, Open: r.openURL, Refuse: func(int, string, error) {}, Yield: func(p page.Page) error {
+		open := func(ctx context.Context, url string) (io.ReadCloser, error) {
+			list, err := r.openURL(ctx, url)
+			if errors.Is(err, errNoDocument) {
+				return http.NoBody, nil
+			}
+			return list, err
+		}
+		reader := urllist.Reader{Base: r.BaseURL, Now: r.Now, Open: open, Refuse: func(int, string, error) {}, Yield: func(p page.Page) error {
 			if own.pages = append(own.pages, p); len(own.pages) > r.site.handler.settings.maxURLs {
 				return errTooManyPages
 			}
@@ -171,11 +178,11 @@ func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) 
 		urls := append([]string{r.site.sitemapURL()}, r.probed.robots.sitemaps...)
 		slices.Sort(urls)
 		for _, url := range slices.Compact(urls) {
-			list, err := r.openURL(ctx, url)
+			list, err := open(ctx, url)
 			if err == nil {
 				err = reader.Read(ctx, list)
 			}
-			if err != nil && !errors.Is(err, errNoDocument) && !errors.Is(err, errTooManyPages) {
+			if err != nil && !errors.Is(err, errTooManyPages) {
 				failed = append(failed, fmt.Errorf("%s: %w", url, err))
 			}
 		}
