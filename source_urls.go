@@ -101,7 +101,11 @@ func (s *SourceURLs) pages(ctx context.Context, r *Refresh, yield func(page.Page
 		kind := fmt.Sprintf("refused %p", s) // there may be several such sources
 		r.Warn(kind, "some lines of a list are not URLs of the site", zap.Int("count", count), zap.Strings("first", refused))
 	}
-	return errors.Join(failed...)
+	err := errors.Join(failed...)
+	if slices.ContainsFunc(failed, func(err error) bool { return err != nil && !errors.Is(err, fs.ErrNotExist) }) && errors.Is(err, fs.ErrNotExist) {
+		return errors.New(err.Error()) // the pages of the lists that do exist are not gone
+	}
+	return err
 }
 
 // openList opens a list: a file, or what the site serves at a path or URL.

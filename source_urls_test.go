@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -41,6 +44,33 @@ func TestOwnSitemapsFail(t *testing.T) {
 		err = r.ownSitemaps(t.Context(), func(p page.Page) error { paths = append(paths, p.Path); return nil })
 		if got := strings.Join(paths, " "); got != test.want || (err == nil) != (test.err == "") || !strings.Contains(fmt.Sprint(err), test.err) || (s.own.Load() != nil) != (err == nil) {
 			t.Errorf("status %d: got %s, %v, want %s, %q", test.status, got, err, test.want, test.err)
+		}
+	}
+}
+
+// TestMissingList: the pages of a list that does not exist are gone after ten minutes, but not those of another list that
+// fails meanwhile.
+func TestMissingList(t *testing.T) {
+	b := newBench(t, nil)
+	b.pages = func(http.ResponseWriter, *http.Request) error {
+		return caddyhttp.Error(http.StatusServiceUnavailable, nil)
+	}
+	s := b.site("named.example")
+	for _, fails := range []bool{false, true} {
+		urls := &SourceURLs{From: []string{"missing.txt"}}
+		if fails {
+			urls.From = append(urls.From, "http://named.example/down.txt")
+		}
+		b.handler.sources = []input{urls}
+		s.state.missing.Clear()
+		for _, after := range []time.Duration{0, confirmAfter} {
+			r, err := newRefresh(s, probeResult{}, b.clock.Add(after))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.inputs()[0].Pages(t.Context(), nil); (err == nil) != (after > 0 && !fails) {
+				t.Errorf("after %s, another fails %t: got %v", after, fails, err)
+			}
 		}
 	}
 }
