@@ -55,8 +55,8 @@ type IndexNow struct {
 	// `https://api.indexnow.org/indexnow`.
 	Endpoints []string `json:"endpoints,omitempty"`
 
-	// The most URLs that an endpoint is sent in 24 hours, 1 to 1000000; others wait, the newest first. Default: a tenth
-	// of the listed pages, at least 100.
+	// The maximum number of URLs that an endpoint is sent in 24 hours, 1 to 1000000; others wait, the newest first.
+	// Default: a tenth of the listed pages, at least 100.
 	Daily int `json:"daily,omitempty"`
 }
 

@@ -105,11 +105,11 @@ type Handler struct {
 	// overlap. Default: `1m`, or 20 times the duration of the last refresh if that is longer.
 	RefreshInterval caddy.Duration `json:"refresh_interval,omitempty"`
 
-	// The most pages in a shard, 1 to 50000. Shards differ in size, so that adding a page changes
+	// The maximum number of pages in a shard, 1 to 50000. Shards differ in size, so that adding a page changes
 	// one of them: they have half as many pages on average. Default: 50000.
 	ShardURLs int `json:"shard_urls,omitempty"`
 
-	// The most pages in all, 1 to 1000000000, and at most 50000 times `shard_urls`. The last ones
+	// The maximum number of pages in all, 1 to 1000000000, and at most 50000 times `shard_urls`. The last ones
 	// by path are left out, counted and logged. Default: 10000000.
 	MaxURLs int `json:"max_urls,omitempty"`
 
@@ -246,11 +246,11 @@ type Crawl struct {
 	// dates of the sources, and the other settings of the crawl must not be set. Default: false.
 	Off bool `json:"off,omitempty"`
 
-	// The most requests to upstreams per second, from 1/3600, one an hour, to 1000. Files are
+	// The maximum number of requests to upstreams per second, from 1/3600, one an hour, to 1000. Files are
 	// requested as fast as half of the cores allow. Default: 2.
 	Rate float64 `json:"rate,omitempty"`
 
-	// The most simultaneous requests to upstreams, 1 to 100. Default: 1.
+	// The maximum number of simultaneous requests to upstreams, 1 to 100. Default: 1.
 	Concurrency int `json:"concurrency,omitempty"`
 
 	// Path patterns, and words of path segments, that are never requested if only links or visitors name them. A word

@@ -95,7 +95,7 @@ type Discovery struct {
 	// How long a page is remembered that nobody visits and nothing links to, at least `1h`. Default: `90d`.
 	Expire caddy.Duration `json:"expire,omitempty"`
 
-	// The most paths that are remembered, 1 to 10000000. New ones replace visited paths that were
+	// The maximum number of paths that are remembered, 1 to 10000000. New ones replace visited paths that were
 	// seen earlier, or are dropped and counted. Default: 1000000.
 	MaxPaths int `json:"max_paths,omitempty"`
 }
