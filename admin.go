@@ -177,7 +177,7 @@ func (s *site) status() siteStatus {
 	if s.state.shared != nil {
 		status := s.state.shared.Status()
 		st.Storage = &status
-		if rep := st.LastRefresh; rep != nil && (rep.Result == report.Changed || rep.Result == report.Unchanged) { // by other nodes since
+		if rep := st.LastRefresh; rep != nil && status.Generation > 0 && (rep.Result == report.Changed || rep.Result == report.Unchanged) { // by other nodes since
 			confirmed := *rep
 			confirmed.Confirmed = toSecond(s.app.now().Add(-time.Duration(status.Age * float64(time.Second))))
 			st.LastRefresh = &confirmed

@@ -38,6 +38,7 @@ type shared struct {
 	storage     atomic.Pointer[fleet.Shared] // of the configuration that started last
 	begun       time.Time
 	visited     atomic.Int64 // paths that visitors of this node had when it refreshed the site
+	isDown      atomic.Bool  // the last poll failed
 }
 
 // newShared returns this process's part in a site. local and prefix are as in shared.
@@ -101,6 +102,7 @@ func (s *site) pollFleet() {
 		}
 		sh.configure(s.app, s.handler) // again, after one that failed to start, whose storage is closed
 		err := sh.Poll(s.ctx)
+		sh.isDown.Store(err != nil)
 		if healthy++; err != nil && s.ctx.Err() == nil {
 			healthy = 0
 			s.logger.Once(zap.WarnLevel, "storage", "cannot reach the shared storage: the loaded sitemap is served, and refreshes wait", zap.Error(err))
@@ -153,8 +155,11 @@ func (s *site) join(ctx context.Context, r *persist.Records, demanded bool) (rel
 		release()
 	case s.state.published.Load() == nil && mayRefresh(): // it refreshes as if it were alone
 		return func() {}, out
-	case demanded && !errors.Is(err, fleet.ErrBusy):
-		out = report.Refresh{Err: fmt.Errorf("locking the site in the shared storage: %w", err)}
+	case !errors.Is(err, fleet.ErrBusy) && ctx.Err() == nil:
+		err = fmt.Errorf("locking the site in the shared storage: %w", err)
+		if s.logState(err); demanded {
+			out.Err = err
+		}
 	}
 	return nil, out
 }

@@ -1,9 +1,11 @@
 package sitemap
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -236,6 +238,54 @@ func TestFleetStorageDown(t *testing.T) {
 	s.state.shared.storage.Store(&good)
 	if got := b.refresh(s); pagesOf(got) != 2 {
 		t.Errorf("%d pages", pagesOf(got))
+	}
+}
+
+// partly is a storage of which some calls fail.
+type partly struct {
+	fleet.Shared
+	store, lock error
+}
+
+func (p partly) Store(ctx context.Context, key string, value []byte) error {
+	return cmp.Or(p.store, p.Shared.Store(ctx, key, value))
+}
+
+func (p partly) Lock(ctx context.Context, name string) error {
+	return cmp.Or(p.lock, p.Shared.Lock(ctx, name))
+}
+
+// TestFleetReadOnly: that a storage can be read but not written is logged and counted, although polls succeed.
+func TestFleetReadOnly(t *testing.T) {
+	for name, test := range map[string]struct {
+		faults partly
+		want   int // warnings: after a minute, the lock is broken, so every other refresh succeeds
+	}{"values": {partly{store: os.ErrPermission}, 1}, "locks": {partly{lock: os.ErrPermission}, 2}} {
+		t.Run(name, func(t *testing.T) {
+			const warning = "cannot load or commit the shared sitemap: the last one is still served"
+			b, s := sharing(t, t.TempDir(), nil)
+			good := *s.state.shared.storage.Load()
+			test.faults.Shared = good
+			faulty := fleet.Shared(test.faults)
+			s.state.shared.storage.Store(&faulty)
+			if b.refresh(s); pagesOf(s.state.published.Load()) != 1 {
+				t.Fatal("nothing is served from memory")
+			}
+			if st := s.status(); st.Storage.Generation == 0 && st.LastRefresh.Confirmed.Before(st.LastRefresh.At.Truncate(time.Second)) {
+				t.Errorf("confirmed at %s, before its begin", st.LastRefresh.Confirmed)
+			}
+			for range 3 {
+				_ = s.state.shared.Poll(t.Context())
+				b.refresh(s)
+			}
+			if n, st := b.logged(warning), s.status().Storage; n != test.want || st.Errors == 0 {
+				t.Errorf("logged %d times, %+v", n, st)
+			}
+			s.state.shared.storage.Store(&good)
+			if b.refresh(s); s.state.shared.Status().Generation == 0 {
+				t.Error("nothing was committed")
+			}
+		})
 	}
 }
 

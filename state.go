@@ -165,8 +165,8 @@ func (s *site) logState(err error) {
 	if failed := new(fs.PathError); errors.As(err, &failed) { // the name of a temporary file is never the same twice
 		err = &fs.PathError{Op: failed.Op, Path: filepath.Dir(failed.Path), Err: failed.Err}
 	}
-	if s.state.shared != nil { // errors of calls are logged by polls
-		isOwn := err != nil && !errors.Is(err, fleet.ErrLost) && s.state.shared.Status().Error == ""
+	if s.state.shared != nil { // while polls fail, they log it
+		isOwn := err != nil && !errors.Is(err, fleet.ErrLost) && !s.state.shared.isDown.Load()
 		s.logger.OnceIf(isOwn, zap.WarnLevel, "state", "cannot load or commit the shared sitemap: the last one is still served", zap.Error(err))
 		return
 	}

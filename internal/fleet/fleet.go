@@ -123,13 +123,18 @@ func do[T any](ctx context.Context, n *Node, call func(context.Context, Shared) 
 	case !errors.Is(failed, fs.ErrNotExist):
 		err = failed
 	}
+	n.count(ctx, err)
+	return value, err
+}
+
+// count counts a call of the storage that has ended.
+func (n *Node) count(ctx context.Context, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.status.Error = ""; err != nil && ctx.Err() == nil {
 		n.status.Error = err.Error()
 		n.status.Errors++
 	}
-	return value, err
 }
 
 func (n *Node) load(ctx context.Context, key string) ([]byte, error) {
@@ -195,6 +200,7 @@ func (n *Node) Acquire(ctx context.Context) (release func(), err error) {
 	}()
 	select {
 	case err = <-locked:
+		n.count(ctx, err)
 	case <-waiting.Done():
 		err = cmp.Or(ctx.Err(), ErrBusy)
 	}
