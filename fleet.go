@@ -87,7 +87,7 @@ func (sh *shared) configure(a *App, h *Handler) {
 // checkStorage checks the storage setting.
 func checkStorage(storage string) error {
 	if storage != "" && storage != "local" && storage != "caddy" {
-		return fmt.Errorf("storage '%s': use local or caddy; to keep nothing on disk, write 'state off'", storage)
+		return fmt.Errorf("storage '%s': use local, or caddy for that of the global option 'storage'; to keep nothing on disk, write 'state off'", storage)
 	}
 	return nil
 }
