@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"net"
 	"path"
 	"sync"
 	"sync/atomic"
@@ -122,6 +123,10 @@ func do[T any](ctx context.Context, n *Node, call func(context.Context, Shared) 
 		value = result
 	case !errors.Is(failed, fs.ErrNotExist):
 		err = failed
+	default:
+		if _, isNetwork := errors.AsType[*net.OpError](failed); isNetwork { // the socket of a server does not exist
+			err = errors.New(failed.Error())
+		}
 	}
 	n.count(ctx, err)
 	return value, err

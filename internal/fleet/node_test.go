@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,6 +128,33 @@ func TestNoFolder(t *testing.T) {
 		if err := commit(n, "1"); err == nil || n.Status().Errors != 1 || n.Status().Generation != 0 {
 			t.Errorf("got %v, %+v", err, n.Status())
 		}
+	})
+}
+
+// noSocket is a storage whose server was stopped, and has removed its socket.
+type noSocket struct{ Shared }
+
+func (noSocket) Load(context.Context, string) ([]byte, error) {
+	return nil, &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.ENOENT)}
+}
+
+// TestNoSocket: that a socket does not exist does not mean that the storage is empty.
+func TestNoSocket(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		n := node(f, nil)
+		if err := commit(n, "1"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * settleFor)
+		storage := n.Storage
+		n.Storage = func() Shared { return noSocket{storage()} }
+		if err := n.Poll(t.Context()); err == nil || n.Status().Error == "" {
+			t.Errorf("polled: %v, %+v", err, n.Status())
+		}
+		if err := n.Touch(t.Context()); err == nil || errors.Is(err, ErrLost) {
+			t.Errorf("committed: %v", err)
+		}
+		expect(t, n, 1, false)
 	})
 }
 
