@@ -402,7 +402,10 @@ func TestStuck(t *testing.T) {
 			} else if err != nil {
 				continue
 			}
-			if time.Until(f.locks[name]) > lockFor {
+			f.mu.Lock() // the lock is being renewed
+			until := f.locks[name]
+			f.mu.Unlock()
+			if time.Until(until) > lockFor {
 				t.Error("the lock is as it was")
 			}
 			release()
