@@ -193,7 +193,9 @@ func (a *App) takeOver() {
 
 // Stop ends all refreshes and waits for them.
 func (a *App) Stop() error {
-	a.cancel()
+	a.mu.Lock()
+	a.cancel() // from now on, site makes none
+	a.mu.Unlock()
 	a.group.Wait()
 	return nil
 }
@@ -245,12 +247,15 @@ func (a *App) lookup(id siteID) *site {
 	return a.sites[id]
 }
 
-// site returns the site of an ID, and makes it if it is new. The error is errTooManySites.
+// site returns the site of an ID, and makes it if it is new. The error is errTooManySites, or errStopping.
 func (a *App) site(id siteID) (*site, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if s := a.sites[id]; s != nil {
 		return s, nil
+	}
+	if a.running.Err() != nil {
+		return nil, errStopping
 	}
 	h, now := id.handler, a.now()
 	onDemand := h.settings.base == "" && !h.names(id.address)
@@ -280,7 +285,7 @@ func (a *App) run(s *site) {
 	a.group.Go(s.pollFleet)
 }
 
-// siteOf returns the site that a request to a handler is for. The error is errNoHost or errTooManySites.
+// siteOf returns the site that a request to a handler is for. The error is errNoHost or one of site's.
 func (a *App) siteOf(h *Handler, r *http.Request, prefix string) (*site, error) {
 	id, err := h.idOf(r, prefix)
 	if err != nil {

@@ -364,6 +364,20 @@ func TestHalfBuilt(t *testing.T) {
 	}
 }
 
+// TestRequestAfterStop: a late request, as one that was under way when Caddy's grace period ended, makes no site.
+func TestRequestAfterStop(t *testing.T) {
+	b := newBench(t, nil)
+	if err := errors.Join(b.app.Stop(), b.app.Cleanup()); err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"named.example", "late.example"} {
+		if _, err := b.visit(host); !errors.Is(err, errStopping) {
+			t.Errorf("%s: got %v, want %v", host, err, errStopping)
+		}
+	}
+	wantState(t, 0)
+}
+
 // faulty is an app that fails where it is told to.
 type faulty struct {
 	Where string `json:"where,omitempty"`
