@@ -293,7 +293,11 @@ func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
 	defer s.app.aliasing.Unlock()
 	for _, twin := range twins {
 		main := twin.mainOf(twins)
-		if twin.main.Swap(main) != main && main != nil {
+		switch before := twin.main.Swap(main); {
+		case main == nil && before != nil: // it may have no documents yet
+			twin.schedule.At(s.app.now())
+			twin.schedule.Notify()
+		case main != before:
 			twin.setReady()
 			twin.logger.Debug("alias: requests for the sitemap are redirected to that of another site", zap.String("sitemap", main.sitemapURL()))
 		}

@@ -215,7 +215,12 @@ func TestSettleAliases(t *testing.T) {
 		{probeResult{canonicalHost: "www.a.example"}, probeResult{}, [2]*site{www, nil}},
 		{probeResult{canonicalHost: "www.a.example"}, probeResult{blocked: reasonUnreached}, [2]*site{}},
 	} {
+		was := www.main.Load()
+		www.schedule.At(b.clock.Add(time.Hour))
 		apex.settle(t.Context(), &step.apex, nil)
+		if due, _, _ := www.schedule.State(); was != nil && www.main.Load() == nil && !due.Equal(b.clock) {
+			t.Errorf("step %d: what was an alias, and has no sitemap yet, is refreshed at %s", i, due)
+		}
 		www.settle(t.Context(), &step.www, nil)
 		if got := [2]*site{apex.main.Load(), www.main.Load()}; got != step.main {
 			t.Errorf("step %d: got %v, want %v", i, got, step.main)
