@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -18,6 +20,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // reportSite is a site of which nothing runs, with two sources.
@@ -38,10 +41,24 @@ func listing(pages int) *publish.Snapshot {
 	return &publish.Snapshot{Index: new(publish.Document), Pages: pages}
 }
 
+// requests returns how many requests the metrics count.
+func requests(a *App) (n float64) {
+	metrics := make(chan prometheus.Metric, 1000)
+	collector{a}.Collect(metrics)
+	for close(metrics); len(metrics) > 0; {
+		var m dto.Metric
+		if metric := <-metrics; strings.Contains(metric.Desc().String(), "requests_total") && metric.Write(&m) == nil {
+			n += m.Counter.GetValue()
+		}
+	}
+	return n
+}
+
 // TestMetrics: reasons of other modules may be any bytes, and the counts of sites that
 // there are no longer are still summed.
 func TestMetrics(t *testing.T) {
 	s, _ := reportSite(t)
+	before := requests(s.app)
 	s.state.published.Store(listing(3))
 	s.state.report.Store(&report.Report{Pending: 4, LeftOut: map[string]int{"\xff": 1, "\xfe": 2}, Confirmed: time.Now()})
 	s.state.readers.Count("", "sitemap", 200, time.Now())
@@ -49,6 +66,9 @@ func TestMetrics(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(collector{s.app}); err != nil {
 		t.Fatal(err)
+	}
+	if got := requests(s.app) - before; got != 2 {
+		t.Errorf("%v requests, want 2", got)
 	}
 	families, err := registry.Gather()
 	if err != nil {
@@ -58,9 +78,33 @@ func TestMetrics(t *testing.T) {
 	for _, f := range families {
 		got[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue() + f.GetMetric()[0].GetCounter().GetValue()
 	}
-	for name, want := range map[string]float64{"pages": 3, "pending_pages": 4, "shards": 1, "left_out_pages": 3, "requests_total": 2, "sites": 1} {
+	for name, want := range map[string]float64{"pages": 3, "pending_pages": 4, "shards": 1, "left_out_pages": 3, "sites": 1} {
 		if got["caddy_sitemap_"+name] != want {
 			t.Errorf("%s: got %v, want %v", name, got["caddy_sitemap_"+name], want)
+		}
+	}
+}
+
+// TestMetricsOfDropped: requests for a site that is dropped meanwhile count once, as counters never go down.
+func TestMetricsOfDropped(t *testing.T) {
+	b := newBench(t, nil)
+	before := requests(b.app)
+	for i := range 200 {
+		s := b.site(fmt.Sprintf("host-%d.example", i))
+		s.state.readers.Count("", "sitemap", 200, time.Now())
+		dropped := make(chan struct{})
+		go func() {
+			defer close(dropped)
+			b.app.mu.Lock()
+			defer b.app.mu.Unlock()
+			delete(b.app.sites, s.id)
+			s.drop()
+		}()
+		for isDropped := false; !isDropped; isDropped = wait.IsDone(dropped) {
+			if got := requests(b.app) - before; got != float64(i+1) {
+				t.Fatalf("%v requests, want %d", got, i+1)
+			}
+			runtime.Gosched()
 		}
 	}
 }

@@ -3,6 +3,7 @@ package sitemap
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -80,8 +81,10 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 			values[key] += value
 		}
 	}
-	readings := departed.List()
-	for _, s := range c.app.allSites() {
+	c.app.mu.RLock() // a site that is dropped now counts once
+	readings, sites := departed.List(), maps.Clone(c.app.sites)
+	c.app.mu.RUnlock()
+	for _, s := range sites {
 		st := s.status()
 		rep := cmp.Or(st.LastRefresh, new(report.Report))
 		readings = append(readings, st.Readers...)
