@@ -214,7 +214,7 @@ func (r *refreshRun) selectAndPublish(ctx context.Context, crawled crawl.Result,
 	}
 	if out.Reason != "" {
 		out.Result = report.HeldBack
-		if off {
+		if off || 2*out.Selected.Before < pagesOf(published) { // no records tell which pages were listed
 			out.Snapshot = published
 		} else if out.Snapshot, out.Selected, out.Err = r.build(ctx, crawled, true); out.Err != nil {
 			return out

@@ -21,6 +21,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
@@ -375,6 +376,31 @@ func TestLoss(t *testing.T) {
 			b.wantPages(s, 20)
 		})
 	}
+}
+
+// TestLostRecords: where the records were lost, as after a reload with a disk that fails, what is served stays until half
+// of its pages are fetched again.
+func TestLostRecords(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.lists(numbered(20)...)
+		s := b.site("named.example")
+		b.wantPages(s, 20)
+		s.state.records = persist.NewSite(nil, "")
+		fast := b.pages
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			time.Sleep(fetchTimeout / 2)
+			return fast(w, r)
+		}
+		go s.run()
+		for range 20 {
+			time.Sleep(fetchTimeout / 2)
+			if got := pagesOf(s.state.published.Load()); got < 10 {
+				t.Errorf("%d pages are served", got)
+			}
+		}
+		time.Sleep(10 * fetchTimeout)
+		b.wantPages(s, 20)
+	})
 }
 
 // status is a handler that fails with a status.
