@@ -47,8 +47,7 @@ const (
 // batch is the crawl in which a page was first seen; whether its pages have the dates of a deployment shows only once
 // it is complete. A digest tells whether settings, routes or rules are those of an earlier result.
 func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
-	isSuperseded := func() bool { return latest.Load() > s.app.number }
-	if isSuperseded() {
+	if latest.Load() > s.app.number {
 		return report.Refresh{Result: refreshSuperseded}
 	}
 	records, err := s.state.records.Acquire(ctx)
@@ -56,6 +55,10 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 		return report.Refresh{Err: err}
 	}
 	defer records.Release()
+	if latest.Load() > s.app.number { // meanwhile
+		return report.Refresh{Result: refreshSuperseded}
+	}
+	s.state.plan.Store(nil)
 	s.restore(ctx, records)
 	probed, err := s.probe(ctx)
 	switch {
@@ -116,7 +119,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 		_, _, requested := s.schedule.State()
 		goesOn := !crawled.Gathered || !crawled.Done && idle < min(2*firstPublication, set.refresh) && !requested && now.Before(run.end)
 		switch {
-		case isSuperseded(): // the next configuration goes on from these records
+		case latest.Load() > s.app.number: // the next configuration goes on from these records
 			return report.Refresh{Result: refreshSuperseded}
 		case s.ctx.Err() != nil:
 			s.logState(records.Commit())
@@ -325,6 +328,9 @@ func (r *refreshRun) confirm(published *publish.Snapshot, out *report.Refresh) (
 // publish swaps the snapshot in, emits events, reports, and writes the records if something was selected
 // or logs were read on. What cannot be written is tried again by the next refresh.
 func (r *refreshRun) publish(ctx context.Context, out report.Refresh) report.Refresh {
+	if latest.Load() > r.app.number { // the next configuration may have published meanwhile
+		return report.Refresh{Result: refreshSuperseded}
+	}
 	published := r.state.published.Load()
 	if out.Cost = r.cost; out.Crawled.Fetched == 0 && len(out.Merged.Failed) == 0 {
 		out.Cost = r.app.now().Sub(r.start) // gathering took the rest
@@ -380,6 +386,9 @@ func (r *refreshRun) publish(ctx context.Context, out report.Refresh) report.Ref
 
 // refreshWhenDue refreshes the site when it is due, until it is stopped.
 func (s *site) refreshWhenDue() {
+	if s.state.published.Load() != nil { // until another app fails to start: then it is the configuration before that goes on
+		_ = s.app.await(s.ctx, s.app.serving)
+	}
 	turn := s.handler.onDemandTurn
 	for s.schedule.Wait(s.ctx, s.app.now, s.onDemand) && (!s.onDemand || turn.Take(s.ctx)) {
 		if s.run(); s.onDemand {
@@ -392,7 +401,6 @@ func (s *site) refreshWhenDue() {
 // the refresh, and then abandons it: Stop must not wait for a source that ignores its context.
 func (s *site) run() {
 	demanded, begun := s.schedule.Begin(), s.app.now()
-	s.state.plan.Store(nil)
 	// When the site is stopped, the refresh has a moment to commit what it has found.
 	running, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
 	defer cancel()

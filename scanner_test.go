@@ -427,14 +427,82 @@ func TestSuperseded(t *testing.T) {
 	before.clock = next.clock
 	last := old.lastReport()
 	before.wantPages(old, 5)
-	if old.lastReport() != last {
-		t.Errorf("the configuration before reports %+v", old.lastReport())
+	if old.lastReport() != last || s.state.plan.Load() == nil {
+		t.Errorf("the configuration before reports %+v, the next one has the plan %v", old.lastReport(), s.state.plan.Load())
 	}
 	next.wantPages(s, 5)
 
 	_ = next.app.Cleanup() // another app of the next configuration could not be started
 	before.clock = next.clock
 	before.wantPages(old, 20)
+}
+
+// TestSupersededMeanwhile: the next configuration starts while a refresh of the one before waits for the records or to
+// compute, and waits no longer than three seconds for it. What is published, and planned, is its own.
+func TestSupersededMeanwhile(t *testing.T) {
+	for _, computes := range []bool{true, false} {
+		inBubble(t, func(t *testing.T, before *bench) {
+			next := newBench(t, nil)
+			next.app.now = time.Now
+			before.app.number, next.app.number = configurations.Add(1), configurations.Add(1)
+			old := before.site("named.example")
+			before.wantPages(old, 1)
+			records, err := old.state.records.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			before.lists(numbered(3)...)
+			var fetched atomic.Int32
+			pages, lines := before.pages, before.logs.Len()
+			before.pages = func(w http.ResponseWriter, r *http.Request) error {
+				fetched.Add(1)
+				return pages(w, r)
+			}
+			if computes {
+				before.app.compute <- struct{}{}
+				records.Release()
+			}
+			go old.run()
+			time.Sleep(time.Second)
+			next.app.before = latest.Swap(next.app.number)
+			if !computes {
+				records.Release()
+			}
+			next.lists(numbered(5)...)
+			s := next.site("named.example")
+			want := next.wantPages(s, 5)
+			if computes {
+				<-before.app.compute
+			}
+			if synctest.Wait(); s.state.published.Load() != want || (fetched.Load() > 0) != computes || before.logs.Len() != lines {
+				t.Errorf("computes %t: %d pages are served, want 5; %d fetched before, logs %v", computes, pagesOf(s.state.published.Load()), fetched.Load(), before.logs.All())
+			}
+			_ = next.app.Cleanup()
+		})
+	}
+}
+
+// TestRefreshOnceStarted: what the configuration before has published stays until all apps have started, as the next one
+// may fail to start.
+func TestRefreshOnceStarted(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		s := b.site("named.example")
+		b.wantPages(s, 1)
+		b.lists("/a", "/b")
+		b.app.serving = make(chan struct{})
+		s.schedule.At(time.Now())
+		b.app.group.Go(s.refreshWhenDue)
+		time.Sleep(firstWait / 2)
+		if got := pagesOf(s.state.published.Load()); got != 1 {
+			t.Errorf("%d pages are served before all apps have started", got)
+		}
+		close(b.app.serving)
+		time.Sleep(firstWait / 4)
+		if got := pagesOf(s.state.published.Load()); got != 2 {
+			t.Errorf("%d pages are served after that", got)
+		}
+		_ = b.app.Stop()
+	})
 }
 
 // TestBriefFailures: what was published stays while a server error keeps the probe from finding
