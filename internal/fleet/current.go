@@ -205,12 +205,14 @@ func (n *Node) commit(ctx context.Context, manifest string) error {
 		return err
 	}
 	n.see(next)
-	n.adopt(ctx, next)
 	n.Wake() // to read it back
 	if next.Wrote.Sub(time.Unix(n.listed.Load(), 0)).Abs() >= day {
 		n.listed.Store(n.collect(ctx, manifest, next.Wrote).Unix())
 	}
-	return nil
+	if ctx.Err() == nil { // else it counts as failed, and is loaded as that of another node
+		n.adopt(ctx, next)
+	}
+	return ctx.Err()
 }
 
 func (n *Node) writeCurrent(ctx context.Context, c current) error {

@@ -158,6 +158,29 @@ func TestNoSocket(t *testing.T) {
 	})
 }
 
+// noList is a storage that lists nothing before a call is canceled.
+type noList struct{ Shared }
+
+func (noList) List(ctx context.Context, _ string, _ bool) ([]string, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestLate: what was committed while its context ended is loaded like what another node has committed.
+func TestLate(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		n := node(f, nil)
+		storage := n.Storage
+		n.Storage = func() Shared { return noList{storage()} }
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		n.Begin()
+		if err := n.Store(ctx, manifestKey, []byte("{}")); err == nil || !n.Newer() {
+			t.Errorf("%v, newer: %t", err, n.Newer())
+		}
+	})
+}
+
 // TestOrder: of two that commit after the same generation, all nodes load the greater one, whichever was written last.
 func TestOrder(t *testing.T) {
 	for name, isGreaterLast := range map[string]bool{"greater first": false, "greater last": true} {
