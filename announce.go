@@ -114,20 +114,28 @@ func (s *site) announcements(ctx context.Context, makes bool) *announce.Queue {
 	if before != nil && (st.shared == nil || !st.shared.queue.Newer()) {
 		return before
 	}
-	data, err := st.queued.Load(ctx)
+	var stored []byte
+	var damage error
+	err := st.queued.Load(ctx, func(data []byte) {
+		if q, err := announce.New(data, s.announceConfig()); st.shared != nil || st.queue.Load() == nil {
+			st.queue.Store(q)
+			stored, damage = data, err
+		}
+	})
 	fails := err != nil && (!errors.Is(err, fs.ErrNotExist) || !makes)
 	if s.logger.OnceIf(fails && makes && s.ctx.Err() == nil, zap.WarnLevel, "announcements", "announcements wait: they cannot be loaded", zap.Error(err)); fails {
 		return nil
 	}
-	q, damage := before, error(nil)
-	if before == nil || err == nil { // else the storage has lost it
-		q, damage = announce.New(data, s.announceConfig())
+	if err != nil { // there is none, or the storage has lost it
+		q, _ := announce.New(nil, s.announceConfig())
+		q = cmp.Or(before, q)
+		if st.shared != nil && s.saveQueue(ctx, q, before) != nil {
+			return nil
+		}
+		st.queue.CompareAndSwap(before, q)
 	}
-	if err != nil && st.shared != nil && st.queued.Save(ctx, q.Encode) != nil {
-		return nil
-	}
-	if st.queue.CompareAndSwap(before, q) && damage != nil {
-		aside, err := st.queued.SetAside(ctx, data)
+	if damage != nil {
+		aside, err := st.queued.SetAside(ctx, stored)
 		s.logger.Warn("the stored announcements are damaged: they are set aside", zap.String("key", aside), zap.Error(damage), zap.NamedError("aside", err))
 	}
 	return st.queue.Load()
@@ -158,19 +166,21 @@ func (s *site) runAnnouncements() {
 						sh != nil && (!sh.Settled() || sh.queue.Newer())
 				},
 				Fetch: s.fetchAnnounced, Done: s.announced,
-				Save: func(ctx context.Context, _ func() []byte) error { return s.saveQueue(ctx, q) },
+				Save: func(ctx context.Context, _ func() []byte) error { return s.saveQueue(ctx, q, q) },
 			})
 		}
 		wait.Within(queueRetry, s.ctx.Done())
 	}
 }
 
-// saveQueue stores a queue, unless one that another node has stored has replaced it.
-func (s *site) saveQueue(ctx context.Context, q *announce.Queue) error {
-	if s.state.queue.Load() != q {
-		return fleet.ErrLost
-	}
-	return s.state.queued.Save(ctx, q.Encode)
+// saveQueue stores a queue, unless one that another node has stored has replaced that of before.
+func (s *site) saveQueue(ctx context.Context, q, before *announce.Queue) error {
+	return s.state.queued.Save(ctx, func() ([]byte, error) {
+		if s.state.queue.Load() != before {
+			return nil, fleet.ErrLost
+		}
+		return q.Encode(), nil
+	})
 }
 
 // fetchAnnounced requests the key file, or a page that may be gone. Upstreams are requested at the pace of the crawl.
@@ -232,7 +242,7 @@ func (r *refreshRun) queueChanges(ctx context.Context, published *publish.Snapsh
 			return
 		}
 		q.Update(u)
-		err = r.saveQueue(ctx, q)
+		err = r.saveQueue(ctx, q, q)
 	}
 	r.logger.OnceIf(err != nil, zap.WarnLevel, "announcements", "cannot store announcements: nothing is announced", zap.Error(err))
 }

@@ -60,10 +60,8 @@ func newShared(a *App, i *identity, host string, local store.Storage, prefix str
 // Inherited implements [persist.Shared]: a site goes on from its records by other settings, or from those before it was
 // shared.
 func (sh *shared) Inherited(ctx context.Context) *store.Generation {
-	storages := []store.Storage{sh.local}
-	if prefix, err := sh.latest.Load(ctx); err == nil {
-		o := sh.Options
-		o.Local, o.Prefix = nil, string(prefix)
+	storages, o := []store.Storage{sh.local}, sh.Options
+	if err := sh.latest.Load(ctx, func(prefix []byte) { o.Local, o.Prefix = nil, string(prefix) }); err == nil {
 		storages = []store.Storage{fleet.New(o), sh.local}
 	}
 	for _, storage := range storages {
@@ -199,9 +197,9 @@ func (r *refreshRun) commit(ctx context.Context, published *publish.Snapshot, ou
 	}
 	paths, _ := r.state.visited.Count()
 	sh.visited.Store(int64(paths))
-	prefix := func() []byte { return []byte(sh.Prefix) }
+	prefix := func() ([]byte, error) { return []byte(sh.Prefix), nil }
 	if errors.Is(sh.latest.Save(ctx, prefix), fleet.ErrLost) { // there is another one, or it was not loaded yet
-		_, _ = sh.latest.Load(ctx)
+		_ = sh.latest.Load(ctx, func([]byte) {})
 		_ = sh.latest.Save(ctx, prefix) // else the next commit does
 	}
 	return true

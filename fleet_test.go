@@ -3,6 +3,7 @@ package sitemap
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -410,7 +411,7 @@ func TestFleetQueue(t *testing.T) {
 			meddle = false
 			q := first.state.queue.Load()
 			q.Update(announce.Update{Complete: true, Crawled: true, Listed: 99})
-			if err := first.saveQueue(t.Context(), q); err != nil {
+			if err := first.saveQueue(t.Context(), q, q); err != nil {
 				t.Error(err)
 			}
 		}
@@ -427,9 +428,51 @@ func TestFleetQueue(t *testing.T) {
 			t.Errorf("refresh %d: announced: %+v", i, q.Status())
 		}
 	}
-	if old := new(announce.Queue); first.saveQueue(t.Context(), old) == nil {
+	if old := new(announce.Queue); first.saveQueue(t.Context(), old, old) == nil {
 		t.Error("a queue that was replaced is stored")
 	}
+}
+
+// late is a storage whose values take a second.
+type late struct{ fleet.Shared }
+
+func (l late) Load(ctx context.Context, key string) ([]byte, error) {
+	data, err := l.Shared.Load(ctx, key)
+	time.Sleep(time.Second)
+	return data, err
+}
+
+// TestFleetQueueLoads: while a node loads the announcements that another one has stored, it does not overwrite them.
+func TestFleetQueueLoads(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		folder, pings := t.TempDir(), func(b *bench) {
+			b.app.now = time.Now
+			b.handler.Ping = []string{"https://engine.example/?{sitemap}"}
+			b.handler.settings.announce.Targets = []announce.Target{{Kind: announce.Ping, URL: b.handler.Ping[0]}}
+		}
+		_, first := sharing(t, folder, pings)
+		first.run()
+		_, second := sharing(t, folder, pings)
+		second.run()
+		q := second.state.queue.Load()
+		q.Update(announce.Update{Complete: true, Crawled: true, Sitemap: true})
+		if err := second.saveQueue(t.Context(), q, q); err != nil || q.Status()[0].Waiting != 1 {
+			t.Fatal(err, q.Status())
+		}
+		storage := fleet.Shared(late{*first.state.shared.storage.Load()})
+		first.state.shared.storage.Store(&storage)
+		old := first.state.queue.Load()
+		old.Update(announce.Update{Complete: true, Crawled: true, Listed: 99})
+		go first.pollQueue(t.Context())
+		time.Sleep(2500 * time.Millisecond) // it has read which is the newest
+		if err := first.saveQueue(t.Context(), old, old); !errors.Is(err, fleet.ErrLost) {
+			t.Errorf("while it is loaded: %v", err)
+		}
+		if got := first.state.queue.Load().Status(); got[0].Waiting != 1 {
+			t.Errorf("announced: %+v", got)
+		}
+		time.Sleep(10 * time.Second) // the storage notices that locks are released
+	})
 }
 
 // TestFleetHoldsBack: a node that has held a change back lets others look first.

@@ -27,36 +27,32 @@ func NewFile(storage store.Storage, key string) *File {
 	return &File{storage: storage, key: key, turn: wait.NewSlots(1)}
 }
 
-// Load returns what is stored. The error is [fs.ErrNotExist] if nothing is.
-func (f *File) Load(ctx context.Context) (data []byte, err error) {
+// Load calls use with what is stored, before another call begins. The error is [fs.ErrNotExist] if nothing is.
+func (f *File) Load(ctx context.Context, use func(data []byte)) error {
 	if f.storage == nil {
-		return nil, fs.ErrNotExist
+		return fs.ErrNotExist
 	}
-	result := make(chan []byte, 1)
-	err = f.call(ctx, func() error {
+	return f.call(ctx, func() error {
 		data, err := f.storage.Load(ctx, f.key)
-		f.saved = xxhash.Sum64(data)
-		result <- data
+		if f.saved = xxhash.Sum64(data); err == nil {
+			use(data)
+		}
 		return err
 	})
-	if err == nil {
-		data = <-result
-	}
-	return data, err
 }
 
-// Save stores what encode returns, unless that is stored.
-func (f *File) Save(ctx context.Context, encode func() []byte) error {
+// Save stores what encode returns, unless that is stored, or there is an error.
+func (f *File) Save(ctx context.Context, encode func() ([]byte, error)) error {
 	if f.storage == nil {
 		return nil
 	}
 	return f.call(ctx, func() error {
-		data := encode()
+		data, err := encode()
 		digest := xxhash.Sum64(data)
-		if digest == f.saved {
-			return nil
+		if err != nil || digest == f.saved {
+			return err
 		}
-		err := f.storage.Store(ctx, f.key, data)
+		err = f.storage.Store(ctx, f.key, data)
 		if err == nil {
 			f.saved = digest
 		}

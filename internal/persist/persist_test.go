@@ -185,10 +185,12 @@ func TestFile(t *testing.T) {
 		save := func(patience time.Duration, value string) error {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			return f.Save(ctx, func() []byte { written += value + " "; return []byte(value) })
+			return f.Save(ctx, func() ([]byte, error) { written += value + " "; return []byte(value), nil })
 		}
-		if data, err := f.Load(t.Context()); data != nil || !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("at first: %q, %v", data, err)
+		loaded := "nothing"
+		use := func(data []byte) { loaded = string(data) }
+		if err := f.Load(t.Context(), use); loaded != "nothing" || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("at first: %q, %v", loaded, err)
 		}
 		if err, again := save(time.Second, "old"), save(time.Second, "two at once"); err == nil || again == nil {
 			t.Errorf("hangs: %v, %v", err, again)
@@ -205,8 +207,12 @@ func TestFile(t *testing.T) {
 		if err := save(time.Second, "newest"); err != nil {
 			t.Error(err)
 		}
-		if data, err := f.Load(t.Context()); string(data) != "newest" || err != nil {
-			t.Errorf("loaded: %q, %v", data, err)
+		replaced := errors.New("replaced")
+		if err := f.Save(t.Context(), func() ([]byte, error) { return []byte("older"), replaced }); !errors.Is(err, replaced) {
+			t.Errorf("replaced: %v", err)
+		}
+		if err := f.Load(t.Context(), use); loaded != "newest" || err != nil {
+			t.Errorf("loaded: %q, %v", loaded, err)
 		}
 		key, err := f.SetAside(t.Context(), []byte("damaged"))
 		if data, _ := storage.Storage.Load(t.Context(), key); string(data) != "damaged" || err != nil {
@@ -215,14 +221,14 @@ func TestFile(t *testing.T) {
 		storage.load, storage.err = time.Minute, errors.New("permission denied")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := f.Load(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if err := f.Load(ctx, use); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("hangs: %v", err)
 		}
-		if _, err := f.Load(t.Context()); !errors.Is(err, storage.err) {
+		if err := f.Load(t.Context(), use); !errors.Is(err, storage.err) {
 			t.Errorf("fails: %v", err)
 		}
 		f = NewFile(nil, "a.json")
-		if _, err := f.Load(t.Context()); !errors.Is(err, fs.ErrNotExist) || f.Save(t.Context(), nil) != nil {
+		if err := f.Load(t.Context(), use); !errors.Is(err, fs.ErrNotExist) || f.Save(t.Context(), nil) != nil {
 			t.Errorf("without a storage: %v", err)
 		}
 	})
