@@ -145,9 +145,12 @@ func (s *site) join(ctx context.Context, r *persist.Records, demanded bool) (rel
 		return nil, out
 	}
 	release, err := sh.Acquire(ctx)
+	if err == nil || sh.Newer() { // another node has committed meanwhile
+		s.restore(ctx, r)
+	}
 	switch {
 	case err == nil:
-		if s.restore(ctx, r); mayRefresh() { // nobody has refreshed it meanwhile
+		if mayRefresh() {
 			return release, out
 		}
 		release()

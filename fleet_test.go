@@ -290,6 +290,39 @@ func TestFleetReadOnly(t *testing.T) {
 	}
 }
 
+// TestFleetWaits: a node that waits for the lock loads what the node that has it commits meanwhile.
+func TestFleetWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		folder, now := t.TempDir(), func(b *bench) { b.app.now = time.Now }
+		b, first := sharing(t, folder, now)
+		first.run()
+		_, second := sharing(t, folder, now)
+		second.run()
+		time.Sleep(time.Hour) // both are due
+		paths := []string{"/a"}
+		for i := range 60 {
+			paths = append(paths, fmt.Sprint("/", i))
+		}
+		b.lists(paths...)
+		fast := b.pages
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			time.Sleep(300 * time.Millisecond)
+			return fast(w, r)
+		}
+		go first.run()
+		time.Sleep(1100 * time.Millisecond) // it has the lock
+		go second.run()
+		time.Sleep(5 * time.Second) // it has published some pages
+		_ = second.state.shared.Poll(t.Context())
+		synctest.Wait()
+		got, want := pagesOf(second.state.published.Load()), pagesOf(first.state.published.Load())
+		if _, isRunning, _ := first.schedule.State(); got != want || want < 2 || !isRunning {
+			t.Errorf("%d pages, want %d; the first one has the lock: %t", got, want, isRunning)
+		}
+		time.Sleep(time.Minute) // refreshes end, and the storage notices that locks are released
+	})
+}
+
 // TestFleetReload: a configuration with other options serves the sitemap of the one before, while the storage fails, too.
 func TestFleetReload(t *testing.T) {
 	b, s := sharing(t, t.TempDir(), nil)
