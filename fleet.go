@@ -39,6 +39,7 @@ type shared struct {
 	begun       time.Time
 	visited     atomic.Int64 // paths that visitors of this node had when it refreshed the site
 	isDown      atomic.Bool  // the last poll failed
+	retry       atomic.Int64 // when the site is due at the earliest, after a commit that failed, in Unix nanoseconds
 }
 
 // newShared returns this process's part in a site. local and prefix are as in shared.
@@ -127,7 +128,11 @@ func (s *site) fleetDue() time.Time {
 	if s.lastReport().Result == report.HeldBack && isWriter {
 		return sh.Due(false).Add(s.handler.settings.refresh)
 	}
-	return sh.Due(int64(paths) != sh.visited.Load())
+	due, retry := sh.Due(int64(paths) != sh.visited.Load()), time.Unix(0, sh.retry.Load())
+	if retry.After(due) {
+		return retry
+	}
+	return due
 }
 
 func (sh *shared) isWriter() bool { return sh.Status().Writer == sh.ID }
@@ -194,6 +199,9 @@ func (r *refreshRun) commit(ctx context.Context, published *publish.Snapshot, ou
 	} else {
 		rep := r.reportOf(out, r.start, now.Sub(r.start), pagesOf(out.Snapshot))
 		err = r.records.Write(out.Snapshot, meta{Settings: r.digest(), Selected: r.selectedBy, Report: rep})
+	}
+	if err != nil {
+		sh.retry.Store(now.Add(min(next, max(time.Minute, shareOfTime*out.Cost))).UnixNano())
 	}
 	if r.logState(err); err != nil || sh.isAlone() { // without an error, there was no open store to write to
 		return sh.isAlone()

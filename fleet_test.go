@@ -323,6 +323,22 @@ func TestFleetWaits(t *testing.T) {
 	})
 }
 
+// TestFleetFull: a commit that fails is tried again after an interval.
+func TestFleetFull(t *testing.T) {
+	b, s := sharing(t, t.TempDir(), nil)
+	b.refresh(s)
+	full := fleet.Shared(partly{Shared: *s.state.shared.storage.Load(), store: errors.New("no space left")})
+	s.state.shared.storage.Store(&full)
+	b.lists("/a", "/b")
+	if got := b.refresh(s); pagesOf(got) != 1 {
+		t.Errorf("%d pages", pagesOf(got))
+	}
+	due, _, _ := s.schedule.State()
+	if want := s.handler.settings.refresh; due.Sub(b.clock) != want || s.fleetDue().Sub(b.clock) != want {
+		t.Errorf("tried again after %s and %s, want %s", due.Sub(b.clock), s.fleetDue().Sub(b.clock), want)
+	}
+}
+
 // TestFleetReload: a configuration with other options serves the sitemap of the one before, while the storage fails, too.
 func TestFleetReload(t *testing.T) {
 	b, s := sharing(t, t.TempDir(), nil)
