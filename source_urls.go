@@ -142,6 +142,8 @@ func (r *Refresh) openURL(ctx context.Context, url string) (io.ReadCloser, error
 		return nil, fmt.Errorf("fetching %s: %w", path, err)
 	case res.Status >= 500, res.Status == http.StatusTooManyRequests:
 		return nil, fmt.Errorf("fetching %s: status %d", path, res.Status)
+	case res.Status == http.StatusNotFound, res.Status == http.StatusGone:
+		return nil, fmt.Errorf("%w (status %d): %w", errNoDocument, res.Status, fs.ErrNotExist)
 	case res.Status != http.StatusOK, htmlmeta.IsHTML(res.Header.Get("Content-Type")):
 		return nil, fmt.Errorf("%w (status %d)", errNoDocument, res.Status)
 	case res.Truncated:
