@@ -289,14 +289,16 @@ func TestFaults(t *testing.T) {
 		"loses all":    {faults{slow: time.Second}, false, true, 6},
 		"loses more":   {all, true, true, 12},
 	} {
+		if testing.Short() { // as under the race detector: in simulated time, Go's runtime may crash (https://go.dev/issue/78156)
+			if test.hours = 1; test.faults != all {
+				continue
+			}
+		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, time.Minute)
 				for _, ahead := range clocks {
 					w.start(store.NewMemory(), ahead)
-				}
-				if testing.Short() {
-					test.hours = 1
 				}
 				for end := time.Now().Add(time.Duration(test.hours) * time.Hour); time.Now().Before(end) && !t.Failed(); {
 					w.storage.set(test.faults)
