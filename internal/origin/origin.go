@@ -166,8 +166,8 @@ func IsPublic(origin string) bool {
 // isHostName accepts what RFC 1123, section 2.1, allows, in lower case, and the underscore that some names have anyway.
 // Each request for a document is checked.
 func isHostName(host string) bool {
-	for label, rest, more := "", host, true; more; {
-		if label, rest, more = strings.Cut(rest, "."); label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+	for label := range strings.SplitSeq(host, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
 			return false
 		}
 		for _, c := range []byte(label) {
