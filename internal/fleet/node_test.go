@@ -596,6 +596,44 @@ func TestCollect(t *testing.T) {
 	})
 }
 
+// listing is a storage in which something happens while it lists.
+type listing struct {
+	*client
+	meanwhile func()
+}
+
+func (l *listing) List(ctx context.Context, folder string, recursive bool) ([]string, error) {
+	keys, err := l.client.List(ctx, folder, recursive)
+	l.meanwhile()
+	return keys, err
+}
+
+// TestCollectNamed: what another node names meanwhile is not deleted, although the lock was lost.
+func TestCollectNamed(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		a, b, l := node(f, nil), node(f, nil), &listing{&client{fake: f}, func() {}}
+		a.Storage = func() Shared { return l }
+		for i := range 3 {
+			if i == 2 { // "once" was unnamed for a day
+				l.meanwhile = func() { again(t, b, "once") }
+			}
+			again(t, a, map[int]string{0: "once"}[i], fmt.Sprint(i))
+			time.Sleep(day + time.Minute)
+		}
+		l.meanwhile = func() {}
+		follow(t, a)
+		expect(t, a, 4, false)
+		again(t, a, "other")
+		for range 2 {
+			time.Sleep(day + time.Minute)
+			again(t, a, "other")
+		}
+		if once := objectKey(store.Hash([]byte("once"))) + ".0"; f.at(once, time.Now()) != nil {
+			t.Error("what is named no more is not deleted")
+		}
+	})
+}
+
 // TestValue: a Node may keep one value of any size, which nodes change in turn.
 func TestValue(t *testing.T) {
 	bubble(t, "", func(t *testing.T, f *fake) {

@@ -103,7 +103,8 @@ func (n *Node) collect(ctx context.Context, manifest string, now time.Time) (don
 	keys, err3 := do(ctx, n, func(ctx context.Context, s Shared) ([]string, error) {
 		return s.List(ctx, path.Join(n.Prefix, folder), false)
 	})
-	if err = cmp.Or(err, err2, err3); err != nil {
+	c, err4 := n.readCurrent(ctx) // a node that did not wait for the lock may name other objects
+	if err = cmp.Or(err, err2, err3, err4); err != nil || c.Manifest != manifest {
 		return done
 	}
 	for _, key := range keys {
