@@ -88,6 +88,7 @@ type App struct {
 	running context.Context
 	cancel  context.CancelFunc
 	group   sync.WaitGroup
+	dropped sync.Once  // the sites
 	slots   wait.Slots // computing slots of all crawls
 	compute wait.Slots // of selecting and building
 
@@ -207,12 +208,11 @@ func (a *App) Cleanup() error {
 	}
 	latest.CompareAndSwap(a.number, a.before) // the one before goes on if this one failed to start
 	_ = a.Stop()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for id, s := range a.sites {
-		s.drop()
-		delete(a.sites, id)
-	}
+	a.dropped.Do(func() { // they still serve late requests
+		for _, s := range a.sites {
+			s.drop()
+		}
+	})
 	return nil
 }
 

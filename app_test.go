@@ -364,15 +364,16 @@ func TestHalfBuilt(t *testing.T) {
 	}
 }
 
-// TestRequestAfterStop: a late request, as one that was under way when Caddy's grace period ended, makes no site.
+// TestRequestAfterStop: a late request, as one that was under way when Caddy's grace period ended, is served, but makes no site.
 func TestRequestAfterStop(t *testing.T) {
 	b := newBench(t, nil)
-	if err := errors.Join(b.app.Stop(), b.app.Cleanup()); err != nil {
+	b.site("named.example").run()
+	if err := errors.Join(b.app.Stop(), b.app.Cleanup(), b.app.Cleanup()); err != nil {
 		t.Fatal(err)
 	}
-	for _, host := range []string{"named.example", "late.example"} {
-		if _, err := b.visit(host); !errors.Is(err, errStopping) {
-			t.Errorf("%s: got %v, want %v", host, err, errStopping)
+	for host, want := range map[string]error{"named.example": nil, "late.example": errStopping} {
+		if s, err := b.visit(host); !errors.Is(err, want) || err == nil && pagesOf(s.state.published.Load()) == 0 {
+			t.Errorf("%s: got %v, want %v", host, err, want)
 		}
 	}
 	wantState(t, 0)
