@@ -164,7 +164,7 @@ func IsPublic(origin string) bool {
 }
 
 // isHostName accepts what RFC 1123, section 2.1, allows, in lower case, and the underscore that some names have anyway.
-// Each request for a document is checked.
+// It checks the host of each request for a document.
 func isHostName(host string) bool {
 	for label := range strings.SplitSeq(host, ".") {
 		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
