@@ -162,11 +162,11 @@ func (s *site) runAnnouncements() {
 			q.Run(s.ctx, &announce.Runner{
 				Config: s.announceConfig(), Client: s.app.announcer, Now: s.app.now,
 				Paused: func() bool {
-					return s.main.Load() != nil || latest.Load() > s.app.number || s.state.queue.Load() != q ||
+					return s.main.Load() != nil || s.app.isSuperseded() || s.state.queue.Load() != q ||
 						sh != nil && (!sh.Settled() || sh.queue.Newer())
 				},
 				Fetch: s.fetchAnnounced, Done: s.announced,
-				Save: func(ctx context.Context, _ func() []byte) error { return s.saveQueue(ctx, q, q) },
+				Save: func(ctx context.Context) error { return s.saveQueue(ctx, q, q) },
 			})
 		}
 		wait.Within(queueRetry, s.ctx.Done())

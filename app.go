@@ -105,6 +105,9 @@ type App struct {
 // sites: Caddy stops the one before only afterwards, which takes long while connections are open.
 var configurations, latest atomic.Uint64
 
+// isSuperseded reports whether another configuration has started since, which refreshes the sites.
+func (a *App) isSuperseded() bool { return latest.Load() > a.number }
+
 // CaddyModule returns the Caddy module information.
 func (*App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "sitemap", New: func() caddy.Module { return new(App) }}

@@ -96,7 +96,7 @@ func checkStorage(storage string) error {
 func (s *site) pollFleet() {
 	healthy := 0 // polls since the last error
 	for sh := s.state.shared; sh != nil && sh.Wait(s.ctx); {
-		if latest.Load() > s.app.number || s.main.Load() != nil {
+		if s.app.isSuperseded() || s.main.Load() != nil {
 			continue
 		}
 		sh.configure(s.app, s.handler) // again, after one that failed to start, whose storage is closed

@@ -47,7 +47,7 @@ const (
 // batch is the crawl in which a page was first seen; whether its pages have the dates of a deployment shows only once
 // it is complete. A digest tells whether settings, routes or rules are those of an earlier result.
 func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
-	if latest.Load() > s.app.number {
+	if s.app.isSuperseded() {
 		return report.Refresh{Result: refreshSuperseded}
 	}
 	records, err := s.state.records.Acquire(ctx)
@@ -55,7 +55,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 		return report.Refresh{Err: err}
 	}
 	defer records.Release()
-	if latest.Load() > s.app.number { // meanwhile
+	if s.app.isSuperseded() { // meanwhile
 		return report.Refresh{Result: refreshSuperseded}
 	}
 	s.state.plan.Store(nil)
@@ -119,7 +119,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 		_, _, requested := s.schedule.State()
 		goesOn := !crawled.Gathered || !crawled.Done && idle < min(2*firstPublication, set.refresh) && !requested && now.Before(run.end)
 		switch {
-		case latest.Load() > s.app.number: // the next configuration goes on from these records
+		case s.app.isSuperseded(): // the next configuration goes on from these records
 			return report.Refresh{Result: refreshSuperseded}
 		case s.ctx.Err() != nil:
 			s.logState(records.Commit())
@@ -328,7 +328,7 @@ func (r *refreshRun) confirm(published *publish.Snapshot, out *report.Refresh) (
 // publish swaps the snapshot in, emits events, reports, and writes the records if something was selected
 // or logs were read on. What cannot be written is tried again by the next refresh.
 func (r *refreshRun) publish(ctx context.Context, out report.Refresh) report.Refresh {
-	if latest.Load() > r.app.number { // the next configuration may have published meanwhile
+	if r.app.isSuperseded() { // the next configuration may have published meanwhile
 		return report.Refresh{Result: refreshSuperseded}
 	}
 	published := r.state.published.Load()

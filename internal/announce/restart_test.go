@@ -117,7 +117,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 func newRunner(c *Client, config Config) *Runner {
 	return &Runner{
 		Config: config, Client: c, Now: time.Now, Paused: func() bool { return false }, Fetch: site,
-		Save: func(context.Context, func() []byte) error { return nil }, Done: func(*Job, Outcome, Status) {},
+		Save: func(context.Context) error { return nil }, Done: func(*Job, Outcome, Status) {},
 	}
 }
 
@@ -185,7 +185,7 @@ func TestInterrupted(t *testing.T) {
 			q.Update(changed(10, "/a"))
 			for i := range 10 {
 				r := newRunner(c, indexNowOnly)
-				r.Save = func(ctx context.Context, _ func() []byte) error { return hang(ctx, "while storing") }
+				r.Save = func(ctx context.Context) error { return hang(ctx, "while storing") }
 				r.Fetch = func(ctx context.Context, path string) (int, []byte, error) {
 					_ = hang(ctx, "while the key file is fetched")
 					return site(ctx, path)
@@ -253,11 +253,11 @@ func TestRun(t *testing.T) {
 			}
 			return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
 		})
-		save := func(_ context.Context, encode func() []byte) error {
+		save := func(context.Context) error {
 			if broken.Load() {
 				return errors.New("no space left on device")
 			}
-			stored = encode()
+			stored = q.Encode()
 			return nil
 		}
 		ended := make(chan struct{})

@@ -129,8 +129,8 @@ type Runner struct {
 	Now    func() time.Time
 	Paused func() bool // another configuration has the site, or it is an alias of another one
 	Fetch  Fetch
-	Save   func(ctx context.Context, encode func() []byte) error // what cannot be stored is not sent
-	Done   func(job *Job, o Outcome, s Status)                   // called after each job, with the status of its target
+	Save   func(ctx context.Context) error     // stores the queue; what cannot be stored is not sent
+	Done   func(job *Job, o Outcome, s Status) // called after each job, with the status of its target
 }
 
 // Run sends what is due until ctx ends or the runner is paused. Around a reload, it waits until another runner has left.
@@ -155,7 +155,7 @@ func (q *Queue) send(ctx context.Context, r *Runner) time.Duration {
 	q.check(ctx, r)
 	job, next := q.Begin(r.Now())
 	saving, cancel := context.WithTimeout(ctx, savePatience)
-	err := r.Save(saving, q.Encode)
+	err := r.Save(saving)
 	cancel()
 	var o Outcome
 	switch {
