@@ -58,12 +58,12 @@ func (f *fleet) calls() []storages.Call {
 	return calls
 }
 
-// settle waits until all nodes list a page with a date, and agree. A lock may have to expire first, that of a node that was
-// killed.
+// settle waits until all nodes list a page with a date, and agree. The lock of a node that was killed may have to be broken
+// first: the next one waits for it for half a minute.
 func (f *fleet) settle(path string, when time.Time) {
 	f.t.Helper()
 	for _, n := range f.nodes {
-		f.eventually(length(time.Minute, 5*time.Minute), func() bool { return n.lists(path, harness.Stamp(when)) })
+		f.eventually(length(2*time.Minute, 5*time.Minute), func() bool { return n.lists(path, harness.Stamp(when)) })
 	}
 	f.agree(patience)
 	f.calls()

@@ -27,7 +27,7 @@ const (
 	patience     = 10 * time.Second // with a call of the storage
 	lockPatience = 30 * time.Second
 	leaseFor     = 15 * time.Second // of a lock that has to be renewed
-	stuckFor     = time.Minute      // after a refresh was due, the lock is broken, unless the one before took long
+	stuckFor     = 20 * time.Second // after a refresh was due, who has waited breaks the lock, unless the one before took long
 	maxPoll      = 15 * time.Second
 	firstPoll    = time.Second   // while nothing is committed yet
 	settleFor    = time.Minute   // after which calls that others had begun have ended, and their effects are visible
