@@ -211,6 +211,9 @@ func (n *Node) Acquire(ctx context.Context) (release func(), err error) {
 	}
 	seen, _ := n.newest()
 	took := min(max(seen.Wrote.Sub(seen.At), 0), day)
+	if seen.Generation == 0 { // the first refresh of a site is the longest
+		took = stuckFor
+	}
 	if err != nil && ctx.Err() == nil && n.Now().Sub(n.Due(false)) >= stuckFor+2*took {
 		_, err = unlock(), nil
 	}
