@@ -750,7 +750,7 @@ func TestHangs(t *testing.T) {
 		synctest.Wait()
 		f.set(faults{})
 		again(t, n, "2")
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute + time.Second)
 		again(t, n, "3")
 		reader := node(f, nil)
 		follow(t, reader)
