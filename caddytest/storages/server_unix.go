@@ -44,12 +44,12 @@ func StartServer(t *testing.T) *Server {
 // Start starts it again after Kill, with what it had.
 func (s *Server) Start() {
 	s.t.Helper()
-	s.cmd = exec.Command("redis-server", "--port", "0", "--unixsocket", s.Socket, "--dir", s.dir, "--save", "", "--appendonly", "yes", "--logfile", "redis.log")
+	s.cmd = exec.Command("redis-server", "--port", "0", "--unixsocket", s.Socket, "--dir", s.dir, "--save", "", "--appendonly", "yes", "--appendfsync", "no", "--logfile", "redis.log")
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
 	client := s.client()
-	for until := time.Now().Add(20 * time.Second); client.Ping(context.Background()).Err() != nil; time.Sleep(10 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); client.Ping(context.Background()).Err() != nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(until) {
 			log, _ := os.ReadFile(filepath.Join(s.dir, "redis.log"))
 			s.t.Fatalf("redis-server does not respond: %s", log)

@@ -83,6 +83,7 @@ func TestRedis(t *testing.T) {
 	}
 	must(t, renew(a, 100*time.Millisecond))
 	must(t, lock(time.Minute))
+	must(t, renew(b, time.Minute))
 	if err := renew(a, time.Minute); err == nil {
 		t.Error("a lost lock was renewed")
 	}
