@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 	"github.com/seed3295b519/caddy-sitemap/caddytest/sitemaps"
 )
 
@@ -26,7 +27,7 @@ type response struct {
 	err    error
 }
 
-var client = &http.Client{Timeout: patience, Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 20}}
+var client = &http.Client{Timeout: harness.Patience, Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 20}}
 
 // get requests a path of the site from a node. header may be nil.
 func (n *node) get(path string, header ...string) (r response) {
@@ -46,6 +47,17 @@ func (n *node) get(path string, header ...string) (r response) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	return response{resp.StatusCode, resp.Header, string(body), err}
+}
+
+// find is get, again if a busy node has not found a new shard: it looks for it for four seconds.
+func (n *node) find(path string) (r response) {
+	for range 3 {
+		begun := time.Now()
+		if r = n.get(path); r.status != http.StatusNotFound || time.Since(begun) < 3*time.Second {
+			break
+		}
+	}
+	return r
 }
 
 // local returns the path of a URL of the site.
@@ -113,7 +125,8 @@ func (n *node) lists(path, date string) bool {
 // asker asks a node, or the load balancer, for all documents over and over, and keeps what is wrong.
 type asker struct {
 	*node
-	grace time.Duration // for which a date that was replaced may still be seen
+	clients int
+	grace   time.Duration // for which a date that was replaced may still be seen
 
 	stop   chan struct{}
 	group  sync.WaitGroup
@@ -143,7 +156,7 @@ const breath = 20 * time.Millisecond
 
 // ask begins to ask a node with so many clients.
 func (n *node) ask(clients int, grace time.Duration) *asker {
-	a := &asker{node: n, grace: grace, stop: make(chan struct{}), parsed: make(map[string]parsed), dates: make(map[string]seen), faults: make(map[string]string)}
+	a := &asker{node: n, clients: clients, grace: grace, stop: make(chan struct{}), parsed: make(map[string]parsed), dates: make(map[string]seen), faults: make(map[string]string)}
 	for range clients {
 		a.group.Go(func() {
 			for {
@@ -164,7 +177,7 @@ func (a *asker) end() map[string]string {
 	close(a.stop)
 	a.group.Wait()
 	a.t.Logf("%s: asked %d times for all documents; %d responses ended early", a.name, a.rounds, a.cut)
-	if a.cut > a.kills { // one that is cut off by a kill is no fault of the node's
+	if a.cut > a.clients*a.kills { // one that is cut off by a kill is no fault of the node's
 		a.fault("cut off", "%d responses, with %d kills", a.cut, a.kills)
 	}
 	return a.faults
@@ -201,7 +214,7 @@ func (a *asker) round() {
 // document asks for one, and says what is wrong with it.
 func (a *asker) document(path string) (d sitemaps.Document, ok bool) {
 	begun, balanced := time.Now(), a.name == "balancer"
-	r := a.get(path)
+	r := a.find(path)
 	if r.err != nil && balanced {
 		a.mu.Lock()
 		a.cut++

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,7 +43,8 @@ func TestMain(m *testing.M) {
 const (
 	interval = 2 * time.Second // of refreshes
 	poll     = time.Second     // of nodes that do not refresh
-	patience = harness.Patience
+	patience = time.Minute     // with what takes seconds, on a busy machine
+	settling = 5 * time.Minute // after faults and kills: a lock is broken after a minute
 )
 
 // setup says what a fleet is to be.
@@ -263,6 +265,7 @@ func (n *node) start() {
 func (n *node) kill() {
 	_ = n.cmd.Process.Kill()
 	_ = n.cmd.Wait()
+	n.kills++
 }
 
 // forget kills the node, and deletes what it has.
@@ -282,18 +285,25 @@ func (n *node) first() time.Duration {
 // kills is the time from the kill of one node to that of the next.
 const kills = 2 * time.Second
 
-// chaos kills a random node now and again and starts it at once, while change is called ten times a second.
+// chaos kills a random node now and again and starts it at once, while change is called ten times a second. The next one
+// is killed when the last one is up again: else none may be left.
 func (f *fleet) chaos(d time.Duration, change func(i int)) {
 	f.t.Helper()
-	last := time.Now()
+	last, isDown := time.Now(), new(atomic.Bool)
 	for i := range int(d / (100 * time.Millisecond)) {
 		change(i)
-		if time.Since(last) >= kills {
+		if time.Since(last) >= kills && !isDown.Load() {
 			n := f.nodes[rand.IntN(len(f.nodes))]
 			n.kill()
 			n.start()
 			last = time.Now()
-			f.kills++
+			isDown.Store(true)
+			go func() {
+				for n.get("/sitemap.xml").status != http.StatusOK && time.Since(last) < patience {
+					time.Sleep(breath)
+				}
+				isDown.Store(false)
+			}()
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
