@@ -18,8 +18,9 @@ const storedStem = "sitemap" // begins the names of stored documents
 
 // snapshotMeta is the part of a snapshot besides its documents.
 type snapshotMeta struct {
-	Retired []retired      `json:"retired,omitempty"`
-	LeftOut map[string]int `json:"left_out,omitempty"`
+	Retired   []retired      `json:"retired,omitempty"`
+	LeftOut   map[string]int `json:"left_out,omitempty"`
+	Documents int            `json:"documents,omitempty"` // how many there are: a storage may lose some
 }
 
 // Documents returns the snapshot in the form that [Restore] takes. Documents that g has already are taken from there.
@@ -43,7 +44,7 @@ func (s *Snapshot) Documents(g *store.Generation) (meta json.RawMessage, documen
 		}
 		documents = append(documents, stored)
 	}
-	meta, err = json.Marshal(snapshotMeta{s.retired, s.LeftOut})
+	meta, err = json.Marshal(snapshotMeta{s.retired, s.LeftOut, len(documents)})
 	return meta, documents, err
 }
 
@@ -72,7 +73,7 @@ func Restore(ctx context.Context, meta json.RawMessage, g *store.Generation, pre
 			s.Shards = append(s.Shards, d)
 		}
 	}
-	if malformed == nil && (s.Index == nil || s.Index.Index != (len(s.Shards) > 0)) {
+	if malformed == nil && (s.Index == nil || s.Index.Index != (len(s.Shards) > 0) || len(g.Documents()) < m.Documents) {
 		malformed = errors.New("documents are missing")
 	}
 	if malformed != nil {

@@ -186,6 +186,7 @@ func TestRestoreMalformed(t *testing.T) {
 		"nothing":            func(_ *string, _ []store.StoredDocument) []store.StoredDocument { return nil },
 		"no index":           func(_ *string, d []store.StoredDocument) []store.StoredDocument { return d[1:] },
 		"no shards":          func(_ *string, d []store.StoredDocument) []store.StoredDocument { return d[:1] },
+		"not all shards":     func(_ *string, d []store.StoredDocument) []store.StoredDocument { return d[:len(d)-1] },
 		"meta":               func(meta *string, d []store.StoredDocument) []store.StoredDocument { *meta = "[]"; return d },
 		"no meta":            func(meta *string, d []store.StoredDocument) []store.StoredDocument { *meta = ""; return d },
 		"no document's meta": func(_ *string, d []store.StoredDocument) []store.StoredDocument { d[1].Meta = nil; return d },
