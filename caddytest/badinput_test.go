@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -125,6 +126,8 @@ func TestRootComesAndGoes(t *testing.T) {
 		s.Write(files)
 	}
 	remove := func(s *server) { must(os.RemoveAll(filepath.Join(s.Dir, "site"))) }
+	var vanishing sync.Mutex
+	mended := false
 	for _, test := range []struct {
 		name   string
 		amiss  func(*server)
@@ -138,12 +141,20 @@ func TestRootComesAndGoes(t *testing.T) {
 		{"may not be read", func(*server) { hook(t, func(string) error { return fs.ErrPermission }) }, "less than half", func(*server) { hook(t, nil) }},
 		{"vanishes while it is scanned", func(s *server) {
 			hook(t, func(name string) error {
-				if name != "." {
+				vanishing.Lock()
+				defer vanishing.Unlock()
+				if name != "." && !mended {
 					remove(s)
 				}
 				return nil
 			})
-		}, "", func(s *server) { hook(t, nil); remove(s); s.Write(files) }},
+		}, "", func(s *server) {
+			vanishing.Lock()
+			defer vanishing.Unlock()
+			mended = true
+			remove(s)
+			s.Write(files)
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := start(t, hookedSite, files)
@@ -158,7 +169,7 @@ func TestRootComesAndGoes(t *testing.T) {
 				s.RefreshedAgain(harness.Local)
 				s.WantLocs(url, slices.Clone(all)...)
 			}
-			if n := len(s.LogLines(heldBack)); n > 2 || n > 1 && test.reason != "" {
+			if n := len(s.LogLines(heldBack, test.reason)); n > 2 || n > 1 && test.reason != "" {
 				t.Errorf("the log says %d times that it is held back, want once", n)
 			}
 			if test.mend != nil {

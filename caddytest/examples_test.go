@@ -79,7 +79,8 @@ func TestExamples(t *testing.T) {
 				s.checkAnnounced(name, example.changed)
 			}
 			// One proxies to its own server: a connection dialled while both ends close is
-			// closed by neither, so the asks are let come to their end first.
+			// closed by neither, so the fetches, and what they dial besides, are let come to their end first.
+			s.Crawled()
 			s.Passed(time.Second)
 		})
 	}
@@ -101,7 +102,7 @@ func (s *server) checkAnnounced(name, changed string) {
 	for _, beside := range []string{"/sitemap.html", "/sitemap.atom", "/sitemap.css"} {
 		s.WantStatus(harness.Local+beside, http.StatusOK)
 	}
-	s.Refreshes(2) // until the first crawl has ended, nothing is announced
+	s.Crawled() // before, nothing is announced
 	s.WriteRaw(name+"/site"+changed, dated("2026-11-21"))
 	s.Refreshes(1)
 	for protocol, status := range map[string]int{"indexnow": http.StatusAccepted, "ping": http.StatusOK, "hub": http.StatusNoContent} {

@@ -114,6 +114,7 @@ func TestExtensions(t *testing.T) {
 			caddyfile := stateIn("{dir}/state", option)
 			countFetches(t)
 			s.Load(caddyfile)
+			s.Crawled()
 			d := s.document(harness.Local + "/sitemap.xml")
 			if len(d.locs) != len(files) {
 				t.Errorf("got %q", d.locs)

@@ -275,6 +275,7 @@ func TestFilesMessy(t *testing.T) {
 			s := prepare(t, map[string]string{"outside/out.html": "out", "outside/index.html": "out"})
 			exceptions := makeMess(t, filepath.Join(s.Dir, "root"))
 			s.Load("http://localhost:{port} {\n\troot {dir}/root\n" + options + "\tsitemap\n\tfile_server\n}")
+			s.Crawled()
 			locs := s.Locs("http://localhost:{port}/sitemap.xml")
 			if !slices.IsSorted(locs) || len(slices.Compact(slices.Clone(locs))) != len(locs) {
 				t.Errorf("URLs out of order, or twice: %q", locs)

@@ -216,6 +216,7 @@ func TestServingBehindLogin(t *testing.T) {
 				if header != "" {
 					headers = []string{header}
 				}
+				s.Crawled()
 				r := s.Get("http://localhost:{port}/sitemap.xml", headers...)
 				if r.StatusCode != status || status == 200 && (strings.Count(r.Text, "<loc>") != 3 || strings.Contains(r.Header.Get("Cache-Control"), "public")) {
 					t.Errorf("%s: got status %d, headers %v, %.200q", header, r.StatusCode, r.Header, r.Text)

@@ -271,9 +271,12 @@ func TestSitesHostHeaders(t *testing.T) {
 		"shop.example:99":      "http://shop.example:{port}", // what a visitor says of the port is no matter
 		"[2001:DB8:0::1]":      "http://[2001:db8::1]:{port}",
 	} {
-		got := s.Locs("http://localhost:{port}/sitemap.xml", "Host: "+s.Expand(host))
+		host := "Host: " + s.Expand(host)
+		s.Locs("http://localhost:{port}/sitemap.xml", host) // which makes the site
+		s.Crawled()
+		got := s.Locs("http://localhost:{port}/sitemap.xml", host)
 		if want := harness.Below(s.Expand(want), harness.PagesOfA); !slices.Equal(got, want) {
-			t.Errorf("Host %s: got %q, want %q", host, got, want)
+			t.Errorf("%s: got %q, want %q", host, got, want)
 		}
 	}
 }
@@ -304,6 +307,8 @@ func TestSitesBehindProxy(t *testing.T) {
 				file_server
 			}`, harness.TwoRoots)
 			want := strings.Split(s.Expand(strings.Join(harness.Below(test.want, harness.PagesOfA), " ")), " ")
+			s.Locs("http://localhost:{port}/sitemap.xml", test.headers...)
+			s.Crawled()
 			if got := s.Locs("http://localhost:{port}/sitemap.xml", test.headers...); !slices.Equal(got, want) {
 				t.Errorf("got %q, want %q", got, want)
 			}
@@ -394,6 +399,8 @@ func TestSitesThatAreOneBehindProxy(t *testing.T) {
 	const direct, https, warning = "http://www.shop.example.com:{port}/sitemap.xml", "X-Forwarded-Proto: https", "lists http URLs"
 	s := start(t, trusting+block, harness.TwoRoots)
 	s.Eventually(func() bool { return s.Get(direct).StatusCode == http.StatusPermanentRedirect }, s.SitemapLog)
+	s.Locs("http://localhost:{port}/sitemap.xml", https, "Host: shop.example.com")
+	s.Crawled()
 	if got, want := s.Locs("http://localhost:{port}/sitemap.xml", https, "Host: shop.example.com"), harness.Below("https://shop.example.com", harness.PagesOfA); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -448,7 +455,7 @@ func TestSitesOfNoOther(t *testing.T) {
 	} {
 		s.WantLocs(origin+path, want...)
 	}
-	if lines := s.LogLines("sitemap refreshed"); len(lines) != 2 {
-		t.Errorf("%d sites were refreshed, want 2:\n%s", len(lines), strings.Join(lines, ""))
+	if status := s.Refreshes(1); strings.Count(status, `"sitemap":`) != 2 {
+		t.Errorf("want 2 sites: %s", status)
 	}
 }

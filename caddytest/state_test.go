@@ -74,6 +74,7 @@ func TestRestart(t *testing.T) {
 	s.writeDated(n+1, pageNumbered)
 	caddyfile := stateIn("{dir}/state", "shard_urls 5\nfeed\nhtml\nscripted "+t.Name())
 	s.Load(caddyfile)
+	s.Crawled()
 	before := s.served()
 	extra := []string{"/sitemap.txt", "/sitemap.xml.gz", "/robots.txt", "/sitemap.html", "/sitemap.atom", "/sitemap.css"}
 	others := make(map[string]harness.Response)
@@ -149,6 +150,7 @@ func TestDatesSurvive(t *testing.T) {
 	s.Refreshes(1)
 	s.WantDates(harness.Local, want)
 	s.Restart(strings.Replace(caddyfile, "{dir}/state", "off", 1))
+	s.Crawled()
 	if got := s.Dates(harness.Local); got["/0.html"] != harness.Stamp(harness.DayOf(500)) {
 		t.Errorf("with nothing remembered, got %v", got)
 	}
@@ -173,6 +175,7 @@ func TestDamagedState(t *testing.T) {
 			s.writeDated(20, pageNumbered)
 			caddyfile := stateIn("{dir}/state", "shard_urls 10")
 			s.Load(caddyfile)
+			s.Crawled()
 			before := s.bodies()
 			s.Stop() // which waits for what is written
 			files := s.stateFiles("state")
@@ -199,13 +202,14 @@ func TestDamagedState(t *testing.T) {
 				}
 				// Records are read when a file has another version.
 				harness.Must(t, os.Chmod(filepath.Join(s.Dir, datedName(0)), 0o640+os.FileMode(i%2)))
-				refreshes := len(s.RefreshLines())
 				for _, when := range []string{"it was damaged", "it was mended"} {
 					s.Begin(caddyfile)
-					if got := s.bodies(); !maps.Equal(got, before) {
-						t.Errorf("%s: after %s, there is %v, it was %v", path, when, got, before)
-					}
-					s.Eventually(func() bool { return len(s.RefreshLines()) > refreshes }, s.SitemapLog)
+					var got map[string]string
+					s.Eventually(func() bool {
+						got = s.bodies()
+						return maps.Equal(got, before)
+					}, func() string { return fmt.Sprintf("%s: after %s, there is %v, it was %v", path, when, got, before) })
+					s.Crawled()
 					s.Stop()
 				}
 				if lines := s.LogLines(`"level":"warn"`, "sitemap"); len(lines) != warnings || len(s.LogLines(unusable)) != warnings {
@@ -234,6 +238,7 @@ func TestStateFolders(t *testing.T) {
 			s.writeDated(20, pageNumbered)
 			caddyfile := stateIn(test.folder, "shard_urls 10")
 			s.Load(caddyfile)
+			s.Crawled()
 			before := s.served()
 			warnings := func() []string { return s.LogLines(`"level":"warn"`, "sitemap") }
 			if lines := warnings(); test.warns && (len(lines) != 1 || !strings.Contains(lines[0], unkept)) || !test.warns && len(lines) > 0 {
@@ -250,6 +255,7 @@ func TestStateFolders(t *testing.T) {
 
 			bodies := s.bodies()
 			s.Restart(caddyfile)
+			s.Crawled()
 			if got := s.bodies(); !maps.Equal(got, bodies) {
 				t.Errorf("after a restart, there is %v, it was %v", got, bodies)
 			}
@@ -279,6 +285,7 @@ func TestRootGoneAfterRestart(t *testing.T) {
 			s.writeDated(20, pageNumbered)
 			caddyfile := strings.Replace(stateIn("{dir}/state", ""), "refresh 1s", "refresh 2s", 1)
 			s.Load(caddyfile)
+			s.Crawled()
 			before := s.served()
 			s.Stop()
 			root, aside := filepath.Join(s.Dir, "site"), filepath.Join(s.Dir, "aside")

@@ -122,6 +122,8 @@ func TestWebPagesPlaces(t *testing.T) {
 			public := s.Expand(test.public)
 			folder, stem := public[:strings.LastIndexByte(public, '/')+1], public[strings.LastIndexByte(public, '/')+1:]
 			want := harness.Below(folder, test.pages)
+			s.Get(test.requested + ".html") // which makes the site on demand
+			s.Crawled()
 			page := s.Get(test.requested + ".html")
 			var got []string
 			for _, match := range link.FindAllStringSubmatch(html.UnescapeString(page.Text), -1) {

@@ -23,8 +23,9 @@ import (
 	_ "github.com/seed3295b519/caddy-sitemap"
 )
 
-// Patience is how long a test waits for what must come; far more than it takes.
-const Patience = 20 * time.Second
+// Patience is how long a test waits for what must come: three times what it may take by design, such as two fetches of ten
+// seconds that hang.
+const Patience = time.Minute
 
 // Main is a package's TestMain: its tests share nothing with those of other packages
 // that run at the same time, neither folders nor ports. slow is a pattern of the tests that
@@ -105,7 +106,7 @@ func Prepare(t *testing.T, files map[string]string) *Server {
 		err := ended()
 		// A server that is shut down waits five seconds for a connection that was opened
 		// and not used.
-		for until := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(until); {
+		for until := time.Now().Add(Patience); err != nil && time.Now().Before(until); {
 			err = ended()
 		}
 		if err != nil {

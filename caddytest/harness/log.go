@@ -36,7 +36,8 @@ func (s *Server) LogLines(words ...string) []string {
 	Must(s.T, err)
 	var found []string
 	for line := range strings.Lines(string(data)) {
-		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, s.Expand(word)) }) {
+		// The last line may still be being written.
+		if strings.HasSuffix(line, "\n") && !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, s.Expand(word)) }) {
 			found = append(found, line)
 		}
 	}
@@ -110,16 +111,27 @@ func (s *Server) Quietly(more int) {
 	}, func() string { return "it goes on changing\n" + s.SitemapLog() })
 }
 
-// Refreshes refreshes all sites so many times, each time after the one before: by the admin
-// endpoint if there is one, which may be a child's, else by its handler in this process.
-func (s *Server) Refreshes(n int) {
+// Crawled waits until all sites list what their first crawls find, and their refreshes have ended: what takes over a second
+// is published in parts.
+func (s *Server) Crawled() {
+	s.T.Helper()
+	s.Eventually(func() bool {
+		status := s.Refreshes(1)
+		return !strings.Contains(status, `"partial":true`) && !strings.Contains(status, `"pending":`)
+	}, s.SitemapLog)
+}
+
+// Refreshes refreshes all sites so many times, each time after the one before, and returns their status in JSON: by the
+// admin endpoint if there is one, which may be a child's, else by its handler in this process.
+func (s *Server) Refreshes(n int) (status string) {
 	s.T.Helper()
 	module, err := caddy.GetModule("admin.api.sitemap")
 	Must(s.T, err)
 	for range n {
 		if s.Admin != "" {
-			if r := s.Do(http.MethodPost, "http://localhost:{admin}/sitemap/refresh"); r.StatusCode != http.StatusOK {
-				s.T.Fatalf("refreshing: status %d, %s\n%s", r.StatusCode, r.Text, s.SitemapLog())
+			r := s.Do(http.MethodPost, "http://localhost:{admin}/sitemap/refresh")
+			if status = r.Text; r.StatusCode != http.StatusOK {
+				s.T.Fatalf("refreshing: status %d, %s\n%s", r.StatusCode, status, s.SitemapLog())
 			}
 			continue
 		}
@@ -128,10 +140,13 @@ func (s *Server) Refreshes(n int) {
 				continue
 			}
 			ctx, cancel := context.WithTimeout(s.T.Context(), Patience)
-			err := route.Handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/", nil))
+			w := httptest.NewRecorder()
+			err := route.Handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "/", nil))
 			if cancel(); err != nil {
 				s.T.Fatalf("refreshing: %v\n%s", err, s.SitemapLog())
 			}
+			status = w.Body.String()
 		}
 	}
+	return status
 }
