@@ -163,7 +163,7 @@ func (s *site) join(ctx context.Context, r *persist.Records, demanded bool) (rel
 		return func() {}, out
 	case !errors.Is(err, fleet.ErrBusy) && ctx.Err() == nil:
 		err = fmt.Errorf("locking the site in the shared storage: %w", err)
-		if s.logState(err); demanded {
+		if s.logState("commit", err); demanded {
 			out.Err = err
 		}
 	}
@@ -203,7 +203,7 @@ func (r *refreshRun) commit(ctx context.Context, published *publish.Snapshot, ou
 	if err != nil {
 		sh.retry.Store(now.Add(min(next, max(time.Minute, shareOfTime*out.Cost))).UnixNano())
 	}
-	if r.logState(err); err != nil || sh.isAlone() { // without an error, there was no open store to write to
+	if r.logState("commit", err); err != nil || sh.isAlone() { // without an error, there was no open store to write to
 		return sh.isAlone()
 	}
 	paths, _ := r.state.visited.Count()

@@ -122,7 +122,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 		case s.app.isSuperseded(): // the next configuration goes on from these records
 			return report.Refresh{Result: refreshSuperseded}
 		case s.ctx.Err() != nil:
-			s.logState(records.Commit())
+			s.logState("commit", records.Commit())
 			return report.Refresh{Err: errStopping}
 		case s.app.building != nil && !crawled.Done: // a build has no visitors who wait
 			if crawled.Gathered {
@@ -379,7 +379,7 @@ func (r *refreshRun) publish(ctx context.Context, out report.Refresh) report.Ref
 	r.queueChanges(ctx, published, &out, asBefore)
 	positions, readOn := r.state.progress.Stored(out.Crawled.Gathered)
 	if !r.handler.settings.crawl.Off && (selected != nil || readOn || r.records.Unsaved) {
-		r.logState(r.records.Write(out.Snapshot, meta{r.digest(), r.selectedBy, r.lastReport(), positions}))
+		r.logState("commit", r.records.Write(out.Snapshot, meta{r.digest(), r.selectedBy, r.lastReport(), positions}))
 	}
 	return out
 }

@@ -155,22 +155,22 @@ func (s *site) restore(ctx context.Context, r *persist.Records) {
 			s.setReady()
 		}
 	}
-	if err != nil && !errors.Is(err, store.ErrDamaged) { // which was said
-		s.logState(err)
+	if !errors.Is(err, store.ErrDamaged) { // which was said
+		s.logState("open", err)
 	}
 }
 
-// logState says once what is wrong with keeping records, until they were written.
-func (s *site) logState(err error) {
+// logState says once what is wrong with keeping records, of each kind until that was done.
+func (s *site) logState(kind string, err error) {
 	if failed := new(fs.PathError); errors.As(err, &failed) { // the name of a temporary file is never the same twice
 		err = &fs.PathError{Op: failed.Op, Path: filepath.Dir(failed.Path), Err: failed.Err}
 	}
 	if s.state.shared != nil { // while polls fail, they log it
 		isOwn := err != nil && !errors.Is(err, fleet.ErrLost) && !s.state.shared.isDown.Load()
-		s.logger.OnceIf(isOwn, zap.WarnLevel, "state", "cannot load or commit the shared sitemap: the last one is still served", zap.Error(err))
+		s.logger.OnceIf(isOwn, zap.WarnLevel, kind, "cannot load or commit the shared sitemap: the last one is still served", zap.Error(err))
 		return
 	}
-	s.logger.OnceIf(err != nil, zap.WarnLevel, "state", "cannot store the records: pages are fetched again after a restart", zap.Error(err), zap.Int("uid", os.Getuid()))
+	s.logger.OnceIf(err != nil, zap.WarnLevel, kind, "cannot store the records: pages are fetched again after a restart", zap.Error(err), zap.Int("uid", os.Getuid()))
 }
 
 // stateFolder returns the folder that the state setting names; "": records are kept in memory. With

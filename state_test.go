@@ -48,16 +48,25 @@ func (fullDisk) Store(context.Context, string, []byte) error { // with the name 
 	return &fs.PathError{Op: "write", Path: "/state/" + rand.Text(), Err: fs.ErrPermission}
 }
 
-// TestUnwritableState: that a state cannot be written is one warning.
+// closedDisk is a storage that cannot be read.
+type closedDisk struct{ store.Storage }
+
+func (closedDisk) Load(context.Context, string) ([]byte, error) {
+	return nil, &fs.PathError{Op: "open", Path: "/state/manifest.json", Err: fs.ErrPermission}
+}
+
+// TestUnwritableState: that a state cannot be read or written is one warning.
 func TestUnwritableState(t *testing.T) {
-	b := newBench(t, nil)
-	b.lists("/")
-	s := b.site("named.example")
-	s.state.records = persist.NewSite(fullDisk{store.NewMemory()}, "site")
-	b.refresh(s)
-	b.refresh(s)
-	if got := b.logged("cannot store the records: pages are fetched again after a restart"); got != 1 {
-		t.Errorf("%d warnings", got)
+	for _, disk := range []store.Storage{fullDisk{store.NewMemory()}, closedDisk{store.NewMemory()}} {
+		b := newBench(t, nil)
+		b.lists("/")
+		s := b.site("named.example")
+		s.state.records = persist.NewSite(disk, "site")
+		b.refresh(s)
+		b.refresh(s)
+		if got := b.logged("cannot store the records: pages are fetched again after a restart"); got != 1 {
+			t.Errorf("%T: %d warnings", disk, got)
+		}
 	}
 }
 
