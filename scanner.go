@@ -203,6 +203,8 @@ func (r *refreshRun) selectAndPublish(ctx context.Context, crawled crawl.Result,
 		r.source.clearOldWarnings()
 	}
 	switch {
+	case goesOn && asBefore && (last.Result == report.HeldBack || !crawled.Gathered && pagesOf(out.Snapshot) <= pagesOf(published)):
+		return out // which pages are gone, and which sources fail, shows once all are read
 	case unchanged:
 		out.Result = report.Unchanged
 	case goesOn && out.Snapshot == nil && published == nil && r.app.now().Before(r.end):

@@ -249,6 +249,50 @@ func TestPartialPublication(t *testing.T) {
 	})
 }
 
+// TestSlowLoss: pages that go are held back, and that is logged once, although parts of each refresh are published.
+func TestSlowLoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		named, isClosed := numbered(20), false
+		b.handler.sources = []input{sortedFunc{func(yield func(page.Page) error) error {
+			for _, path := range named {
+				time.Sleep(firstPublication * 3 / 2)
+				if err := yield(page.Page{Path: path}); err != nil {
+					return err
+				}
+			}
+			if isClosed {
+				return fs.ErrPermission
+			}
+			return nil
+		}}}
+		b.lists(named...)
+		s := b.site("named.example")
+		s.run()
+		lose := func(after time.Duration, pages int) {
+			t.Helper()
+			for begun := time.Now(); time.Since(begun) < after; time.Sleep(time.Minute) {
+				if s.run(); pagesOf(s.state.published.Load()) != pages {
+					t.Fatalf("after %s, %d pages are listed, want %d", time.Since(begun), pagesOf(s.state.published.Load()), pages)
+				}
+			}
+		}
+		lose(1, 20)
+		isClosed = true
+		lose(confirmAfter, 20)
+		if held, failed := b.logged("sitemap change held back until later refreshes confirm it"), b.logged("gathering pages failed"); held != 1 || failed != 1 {
+			t.Errorf("it is logged %d and %d times", held, failed)
+		}
+		isClosed = false
+		lose(1, 20)
+		named = []string{named[0], named[4], named[8], named[12], named[16]}
+		lose(confirmAfter-time.Minute, 20)
+		time.Sleep(time.Minute)
+		if lose(1, 5); b.logged("sitemap change held back until later refreshes confirm it") != 2 {
+			t.Error("it is not logged once")
+		}
+	})
+}
+
 // TestUpstreamsLeftAlone: while an upstream is left alone, the other pages are fetched, and
 // then the refresh ends until the upstream may be asked again, or pages have changed.
 func TestUpstreamsLeftAlone(t *testing.T) {
