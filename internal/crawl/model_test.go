@@ -384,7 +384,11 @@ func (s *site) compare(gen *store.Generation) {
 		}
 		depth, known := truth[rec.Path]
 		delete(truth, rec.Path)
-		if !known && time.Since(time.Unix(rec.Linked, 0)) < p.Expire+20*24*time.Hour {
+		keep := p.Expire + 20*24*time.Hour
+		if rec.Status == 200 && rec.Flags&store.HTML == 0 {
+			keep += lastWait * time.Second // it is dropped once it was fetched again
+		}
+		if !known && time.Since(time.Unix(rec.Linked, 0)) < keep {
 			depth = 255 // unreachable pages keep each other alive for a while
 		} else if !known {
 			s.t.Errorf("%s is known", rec.Path)
