@@ -28,6 +28,8 @@ const (
 	maxFiles = 1000    // that are followed, rolled ones included
 	maxHead  = 4 << 10 // bytes of a file's first line that tell it from others
 
+	timeGrain = 2 * time.Second // of files: within it, a file may become another one of the same size and time
+
 	// maxWindow bounds what a zstd file makes its reader hold. Level 19 uses 8 MiB, and what --ultra and
 	// --long ask for beyond this is refused.
 	maxWindow = 32 << 20
@@ -291,7 +293,7 @@ func (f *follower) read(ctx context.Context, x *file, only map[string]bool, line
 	}
 	defer opened.Close()
 	var r io.Reader = contextFile{opened, ctx}
-	ext := filepath.Ext(x.path)
+	ext, isOld := filepath.Ext(x.path), f.now().Sub(x.info.ModTime()) > timeGrain
 	switch ext {
 	case ".gz":
 		if r, err = gzip.NewReader(bufio.NewReader(r)); err == io.EOF {
@@ -308,7 +310,7 @@ func (f *follower) read(ctx context.Context, x *file, only map[string]bool, line
 		err = f.readLines(x, r, only, line)
 	}
 	if ext != ".gz" && ext != ".zst" {
-		x.done = err == nil
+		x.done = err == nil && isOld
 		return err
 	}
 	if x.done = ctx.Err() == nil; err != nil {

@@ -236,10 +236,13 @@ func TestRolled(t *testing.T) {
 				d := newFolder(t, "access.log")
 				d.write("another", "of another\n")
 				d.write("access.log", "0\n1\n")
+				at := time.Now().Add(time.Hour) // the same for all, as times of files are coarse
+				d.check(os.Chtimes(d.at("access.log"), at, at))
 				d.want("0", "1")
 				d.add("access.log", more)
 				roll(d)
 				d.add("access.log", "5\n6\n")
+				d.check(os.Chtimes(d.at("access.log"), at, at))
 				want := strings.Fields(strings.ReplaceAll(more, " ", "_") + "5\n6\n")
 				if strings.HasPrefix(name, "replaced") {
 					want = append(want, "4")
