@@ -451,6 +451,24 @@ func TestLater(t *testing.T) {
 	})
 }
 
+// TestNearestFirst: pages with fewer links from the front page come first, also once a crawl goes on: a page that was
+// found to be nearer after it was fetched would be fetched again.
+func TestNearestFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": "/b /z", "/b": "/c", "/c": "/d", "/d": "", "/z": "/d"}}
+		run := New(Options{Fetcher: s, Limiter: NewLimiter(1, 1)}).Start(new(list), with(func(p *Policy) {
+			p.Links, p.Disallow = true, func(path string) bool { return strings.Contains(path, "no-such-page") }
+		}))
+		for gen, done := empty(t), false; !done; time.Sleep(time.Second) {
+			result := update(t, run, gen, time.Second/2)
+			gen, done = result.Generation, result.Done
+		}
+		if got := strings.Join(s.fetched(), " "); got != "/ /b /z /c /d" {
+			t.Errorf("fetched %s", got)
+		}
+	})
+}
+
 // TestPatience: fetches that hang are left for later once the budget and the patience have passed, or when the
 // crawl is stopped; what was fetched counts.
 func TestPatience(t *testing.T) {
@@ -602,6 +620,28 @@ func (v *validated) Fetch(ctx context.Context, r Request) (*Response, error) {
 		v.notModified++
 	}
 	return resp, err
+}
+
+// slow takes three seconds to make a page for each request.
+type slow struct{ static }
+
+func (s *slow) Fetch(ctx context.Context, r Request) (*Response, error) {
+	resp, err := s.static.Fetch(ctx, r)
+	resp.Header.Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
+	time.Sleep(3 * time.Second)
+	return resp, err
+}
+
+// TestFetchedAt: a record has the time at which the request began. Compared with the end of a slow response, the time at
+// which the page was made would seem to be its date.
+func TestFetchedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(Options{Own: true, Fetcher: &slow{static{pages: map[string]string{"/": "x"}}}})
+		gen := crawlAll(t, c, empty(t), plain, page.Page{Path: "/"}).Generation
+		if got := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Fetched > rec.Modified }); got != "" {
+			t.Errorf("%s was fetched after it was made", got)
+		}
+	})
 }
 
 // TestTitles: titles are fetched when they are wanted, kept while the page stays, and dropped when they are not

@@ -1,11 +1,13 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -59,6 +61,8 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string) 
 			due[proxied] = append(due[proxied], rec)
 		}
 	}
+	// A page that is found to be nearer to the front page once it was fetched is fetched again.
+	slices.SortStableFunc(due[true], func(a, b *store.Record) int { return cmp.Compare(a.Depth, b.Depth) })
 	for len(r.workers) < r.c.o.Workers+cap(r.c.o.Limiter.slots) {
 		r.workers = append(r.workers, &worker{run: r, parser: htmlmeta.NewParser(r.p.Extract)})
 	}
@@ -112,11 +116,12 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 	default:
 		header = http.Header{"If-Modified-Since": {time.Unix(rec.Modified, 0).UTC().Format(http.TimeFormat)}}
 	}
+	begun := r.c.now() // a page that is made while it is fetched has a later Last-Modified
 	resp, ok := w.get(rec.Path, header, proxied)
 	if !ok {
 		return false
 	}
-	f := fetched{resp: resp, base: r.p.Base, batch: r.batch, now: r.c.now()}
+	f := fetched{resp: resp, base: r.p.Base, batch: r.batch, now: begun}
 	switch {
 	case resp == nil:
 	case resp.Status == http.StatusNotModified && header == nil:
