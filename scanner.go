@@ -147,6 +147,7 @@ type refreshRun struct {
 	start, end time.Time     // end: when its crawl ends, once all candidates are known
 	begun      time.Time     // the time for all dates: start, or what another node's clock had if that is later
 	demanded   bool          // an operator requested it
+	goesOn     bool          // more is published in this refresh
 	selectedBy uint64        // see siteState
 	cost       time.Duration // of gathering, selecting and building
 }
@@ -189,6 +190,7 @@ func (r *refreshRun) policy() crawl.Policy {
 func (r *refreshRun) selectAndPublish(ctx context.Context, crawled crawl.Result, goesOn bool) report.Refresh {
 	published, last, off := r.state.published.Load(), r.lastReport(), r.handler.settings.crawl.Off
 	out := report.Refresh{Crawled: crawled, Partial: goesOn, Snapshot: published}
+	r.goesOn = goesOn
 	r.selectedBy = r.digest(r.probed.root, r.probed.fs, r.probed.index)
 	asBefore := published != nil && r.selectedBy == r.state.selectedBy.Load()
 	isSettled := last.HeldSince.IsZero() && (goesOn || !last.Partial) // no loss is to be confirmed, no date to be decided
@@ -271,7 +273,7 @@ func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules
 	if d := r.handler.discovery; d != nil {
 		rules.Unlinked, rules.Expire = d.unlinked.Match, d.expire
 	}
-	if !crawled.Gathered || crawled.Pending > 0 {
+	if !crawled.Gathered || crawled.Pending > 0 || r.goesOn {
 		rules.OpenBatch = crawled.Batch
 	}
 	return rules

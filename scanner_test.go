@@ -293,6 +293,42 @@ func TestSlowLoss(t *testing.T) {
 	})
 }
 
+// TestTemplateOfUpstream: that all texts change is a change of the template, which changes no date, although some pages are
+// published before the others are fetched.
+func TestTemplateOfUpstream(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		text, version := "one", uint32(1)
+		b.handler.sources = []input{sourceFunc(func(yield func(page.Page) error) (err error) {
+			for _, path := range numbered(6) {
+				err = cmp.Or(err, yield(page.Page{Path: path, Version: version}))
+			}
+			return err
+		})}
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
+			time.Sleep(300 * time.Millisecond)
+			w.Header().Set("Content-Type", contentHTML)
+			_, err := fmt.Fprintf(w, "<!doctype html><title>x</title><p>%s %s", r.URL.Path, text)
+			return err
+		}
+		s := b.site("named.example")
+		for range 2 {
+			s.refresh(t.Context(), false)
+			time.Sleep(time.Hour)
+			text, version = "two", 2
+		}
+		records, err := s.state.generation.Load().Load(t.Context(), 0)
+		if err != nil || len(records) != 6 {
+			t.Errorf("got %d records, %v", len(records), err)
+		}
+		for _, rec := range records {
+			if rec.Changed == 0 || rec.Selected.LastMod != 0 {
+				t.Errorf("%s has the date %d, and changed at %d", rec.Path, rec.Selected.LastMod, rec.Changed)
+			}
+		}
+	})
+}
+
 // TestUpstreamsLeftAlone: while an upstream is left alone, the other pages are fetched, and
 // then the refresh ends until the upstream may be asked again, or pages have changed.
 func TestUpstreamsLeftAlone(t *testing.T) {
