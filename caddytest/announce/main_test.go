@@ -65,10 +65,11 @@ func (s *server) page(name, date string) {
 	s.WriteRaw("site/"+name, harness.Whole(fmt.Sprintf(`<meta property="article:modified_time" content="%s">`, date), name+" as of "+date))
 }
 
-// caddyfile is a site with options of the sitemap, in which {engine} is the engine, and with handlers before it.
+// caddyfile is a site with options of the sitemap, in which {engine} is the engine, and with handlers before it. It is
+// refreshed only when a test says so: one refresh more would confirm added pages, or see half of what is being written.
 func (s *server) caddyfile(options string, before ...string) string {
 	return strings.ReplaceAll("{\n metrics\n sitemap {\n state {dir}/state\n }\n}\nhttp://:{port} {\n root * {dir}/site\n route {\n"+strings.Join(before, "\n")+
-		"\n sitemap {\n base_url "+origin+"\n refresh 1s\n"+options+"\n }\n file_server\n }\n}", "{engine}", s.engine.URL)
+		"\n sitemap {\n base_url "+origin+"\n refresh 1h\n"+options+"\n }\n file_server\n }\n}", "{engine}", s.engine.URL)
 }
 
 // crawled runs a site until its first crawl has ended.
