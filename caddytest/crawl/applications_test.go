@@ -16,7 +16,7 @@ import (
 
 // web is an application, by its responses to URIs: an HTML document, or what begins
 // with the status or the headers of the response, a line each, before an empty line. {n} is
-// how often the module has fetched it.
+// how often the module has fetched it, and in a header, {now} is the time.
 type web struct {
 	mu        sync.Mutex
 	responses map[string]string
@@ -45,7 +45,7 @@ func (a *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for line := range strings.Lines(head) {
 			name, value, isHeader := strings.Cut(strings.TrimSpace(line), ": ")
 			if isHeader {
-				w.Header().Set(name, value)
+				w.Header().Set(name, strings.ReplaceAll(value, "{now}", time.Now().UTC().Format(http.TimeFormat)))
 			} else {
 				_, _ = fmt.Sscan(line, &status)
 			}

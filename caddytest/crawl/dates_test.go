@@ -148,7 +148,12 @@ func TestDeployments(t *testing.T) {
 			before := make(map[string]map[string]string)
 			tags := make(map[string]string)
 			for site := range steps {
-				before[site] = s.Dates(originOf(site))
+				before[site] = make(map[string]string)
+				for i := range n {
+					name := fmt.Sprintf("%d.html", i)
+					before[site]["/"+name] = map[bool]string{true: harness.Stamp(first.when(name))}[first.name == "dated"]
+				}
+				s.WantDates(originOf(site), before[site])
 				tags[site] = s.Get(originOf(site) + "/sitemap.xml").Header.Get("ETag")
 			}
 			second := time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
@@ -221,7 +226,7 @@ func TestDatesOfApplications(t *testing.T) {
 		s.Put("app"+name, "{{ the source of this page }}", harness.DayOf(200+i))
 		fmt.Fprintln(&list, name)
 	}
-	app.respond("/now.html", modified(time.Now().UTC().Format(http.TimeFormat), "modified just now"))
+	app.respond("/now.html", modified("{now}", "modified just now"))
 	app.respond("/future.html", modified(time.Now().Add(time.Hour).UTC().Format(http.TimeFormat), "not modified yet"))
 	app.respond("/nonsense.html", modified("yesterday", "modified at some time"))
 	s.Write(map[string]string{"list": list.String()})

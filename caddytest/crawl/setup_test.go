@@ -122,6 +122,7 @@ func TestSitesBrokenUpstream(t *testing.T) {
 	s.LoadApp(`http://localhost:{port} {
 		sitemap {
 			crawl off
+			refresh 1s
 			files {dir}/a
 			urls /aborted /partial /dropped /refused /gone /endless
 		}
@@ -136,12 +137,8 @@ func TestSitesBrokenUpstream(t *testing.T) {
 	}, func() string {
 		return fmt.Sprint("no sitemap: ", s.Get("http://localhost:{port}/sitemap.xml").Text, "\n", s.SitemapLog())
 	})
-	line := s.Logged("gathering pages failed")
-	for _, list := range []string{"/aborted", "/partial", "/dropped", "/refused", "status 410", "/endless has more than"} {
-		if !strings.Contains(line, list) {
-			t.Errorf("the log line says nothing of %s: %s", list, line)
-		}
-	}
+	// While requests wait for the first sitemap, there may be no time to read the endless list.
+	s.Logged("gathering pages failed", "/aborted", "/partial", "/dropped", "/refused", "status 410", "/endless has more than")
 	if locs := s.Locs("http://localhost:{port}/sitemap.xml"); slices.Contains(locs, s.Expand("http://localhost:{port}/from-a-list-that-broke-off")) {
 		t.Errorf("%q has a page of a list that broke off", locs)
 	}

@@ -44,7 +44,7 @@ func TestCanonicalThatIsNotListed(t *testing.T) {
 
 // TestHostsOfAnApplication: many hosts of one application get requests at one pace.
 func TestHostsOfAnApplication(t *testing.T) {
-	const hosts, rate = 20, 40
+	const hosts, rate = 10, 40
 	var mu sync.Mutex
 	var pages []time.Time
 	underway, most := 0, 0
@@ -130,6 +130,7 @@ func TestReloadLeavesUpstreamsAlone(t *testing.T) {
 	s.Load(caddyfile)
 	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/a")
 	s.Eventually(func() bool { return app.pagesFetched()["/b"] == 1 }, s.SitemapLog)
+	s.Refreshes(1) // so the response has arrived
 	for i := range 2 {
 		s.Reload(strings.Replace(caddyfile, "refresh 1s", fmt.Sprintf("refresh 1s\nshard_urls %d", 100+i), 1))
 		s.Quietly(2)

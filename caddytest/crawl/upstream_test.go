@@ -174,7 +174,7 @@ func (s *server) touch(files map[string]string) {
 // TestUpstreamMaintenance is an upstream that responds to everything alike for a while, or
 // with what says nothing of a page: all that was good stays.
 func TestUpstreamMaintenance(t *testing.T) {
-	const n = 12
+	const n = 6
 	responses := map[string]http.HandlerFunc{
 		"maintained": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte("<!doctype html><title>Maintenance</title><main>We will be back soon.</main>"))
@@ -198,7 +198,9 @@ func TestUpstreamMaintenance(t *testing.T) {
 	for name := range responses {
 		u := &upstream{root: filepath.Join(s.Dir, "site")}
 		upstreams[name] = u
-		fmt.Fprintf(&caddyfile, "%s {\n sitemap {\n refresh 1s\n files {dir}/site {\n clean_urls off\n }\n crawl {\n rate 200/s\n }\n }\n reverse_proxy %s\n}\n", originOf(name), harness.Backend(t, u.ServeHTTP))
+		// A refresh must have the time for all pages: a loss that comes in small parts is not held back.
+		concurrency := map[string]int{"maintained": n, "redirects": n, "unavailable": 1, "breaks-off": 1}[name]
+		fmt.Fprintf(&caddyfile, "%s {\n sitemap {\n refresh 2s\n files {dir}/site {\n clean_urls off\n }\n crawl {\n rate 1000/s\n concurrency %d\n }\n }\n reverse_proxy %s\n}\n", originOf(name), concurrency, harness.Backend(t, u.ServeHTTP))
 	}
 	s.Load(caddyfile.String())
 	var origins []string
@@ -206,7 +208,7 @@ func TestUpstreamMaintenance(t *testing.T) {
 		origins = append(origins, originOf(name))
 		s.Eventually(func() bool { return len(upstreams[name].fetched()) == n }, s.SitemapLog)
 	}
-	s.RefreshedAgain(origins...)
+	s.Refreshes(2)
 	changed := func(name string) int {
 		return len(s.LogLines(`"msg":"sitemap refreshed"`, `"site":"`+originOf(name)+`"`))
 	}
