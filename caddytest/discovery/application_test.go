@@ -409,6 +409,16 @@ func (s *server) wantPages(want ...string) {
 	}, func() string { return fmt.Sprintf("got %q (%v), want %q\n%s", got, err, want, s.SitemapLog()) })
 }
 
+// crawled refreshes until nothing more is asked for: pages that are not listed may come last.
+func (s *server) crawled(a *application) {
+	s.T.Helper()
+	s.Eventually(func() bool {
+		before := a.asked()
+		s.Refreshes(1)
+		return slices.Equal(a.asked(), before)
+	}, s.SitemapLog)
+}
+
 // stay wants the sitemap to list just these paths still, some refreshes later.
 func (s *server) stay(want ...string) {
 	s.T.Helper()

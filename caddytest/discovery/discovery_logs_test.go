@@ -221,8 +221,9 @@ func TestDiscoverRolled(t *testing.T) {
 	mustVisit(18, taggedArticles+1)
 	s.wantPages(want...)
 	s.stay(want...)
-	s.Stop()
-	if packed, err := filepath.Glob(filepath.Join(s.Dir, "access*.gz")); err != nil || len(packed) < 2 {
-		t.Errorf("%q were rolled and compressed: this test is of no use", packed)
-	}
+	var packed []string
+	s.Eventually(func() bool {
+		packed, _ = filepath.Glob(filepath.Join(s.Dir, "access*.gz"))
+		return len(packed) >= 2
+	}, func() string { return fmt.Sprintf("%q were rolled and compressed: this test is of no use", packed) })
 }
