@@ -68,7 +68,7 @@ type tab struct {
 // open opens a browser, which ends with the test. It comes after the server has started.
 func open(s *harness.Server) *tab {
 	s.T.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.ExecPath(installed(s.T))) // root has no sandbox
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.ExecPath(installed(s.T)), chromedp.WSURLReadTimeout(patience)) // root has no sandbox
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, _ := chromedp.NewContext(allocator)
 	s.T.Cleanup(func() {

@@ -208,6 +208,7 @@ func TestMetricsOfVisitorsSites(t *testing.T) {
 	for _, host := range []string{"one.example", "two.example", "three.example"} {
 		s.Get(harness.Local+"/sitemap.xml", "Host: "+host)
 	}
+	s.Refreshes(1)
 	got := s.families(api + "/metrics")
 	if sites, pages := valueOf(got, "sites", "named_by=visitors"), valueOf(got, "pages", "site=visitors"); sites != 3 || pages != 12 || len(got["caddy_sitemap_pages"].GetMetric()) != 1 {
 		t.Errorf("got %v sites, %v pages: %v", sites, pages, got["caddy_sitemap_pages"])
