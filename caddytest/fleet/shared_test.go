@@ -92,7 +92,7 @@ func TestSharedSite(t *testing.T) {
 				f.eventually(settling, func() bool { // the one that joins may have had the lock
 					return slices.ContainsFunc(f.nodes, func(n *node) bool { return n.lists(last, harness.Stamp(harness.DayOf(day))) })
 				})
-				t.Logf("the others have a change of all pages after %s", f.agree(polled))
+				t.Logf("the others have a change of all pages after %s", f.agree(patience))
 			}
 			joins.start()
 			took := joins.first()
