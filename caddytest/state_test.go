@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -156,6 +157,16 @@ func TestDatesSurvive(t *testing.T) {
 	}
 }
 
+// stopWritten ends Caddy, and waits for a write under way, for which Stop waits only for moments.
+func (s *server) stopWritten() {
+	s.T.Helper()
+	s.Stop()
+	stacks := make([]byte, 1<<20)
+	s.Eventually(func() bool {
+		return !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("persist.(*Records).Commit"))
+	}, func() string { return "a commit does not end" })
+}
+
 // TestDamagedState is a state that cannot be read: what is known is learnt anew.
 func TestDamagedState(t *testing.T) {
 	for name, damage := range map[string]func(path string, data []byte) error{
@@ -177,7 +188,7 @@ func TestDamagedState(t *testing.T) {
 			s.Load(caddyfile)
 			s.Crawled()
 			before := s.bodies()
-			s.Stop() // which waits for what is written
+			s.stopWritten()
 			files := s.stateFiles("state")
 			if len(files) < 3 {
 				t.Fatalf("the state is %q", files)
@@ -210,7 +221,7 @@ func TestDamagedState(t *testing.T) {
 						return maps.Equal(got, before)
 					}, func() string { return fmt.Sprintf("%s: after %s, there is %v, it was %v", path, when, got, before) })
 					s.Crawled()
-					s.Stop()
+					s.stopWritten()
 				}
 				if lines := s.LogLines(`"level":"warn"`, "sitemap"); len(lines) != warnings || len(s.LogLines(unusable)) != warnings {
 					t.Fatalf("%s: the log warns %d times, want %d:\n%s", path, len(lines), warnings, strings.Join(lines, ""))
