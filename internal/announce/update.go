@@ -63,6 +63,7 @@ func (q *Queue) confirmed(u *Update, removed list) (confirmed list, dropped int)
 	absent, added := paths(u.Changes.Removed, isAbsent), paths(u.Changes.Added, all)
 	known.remove(unconfirmed)
 	absent.remove(unconfirmed)
+	added.remove(s.Older) // they come again if a commit is lost
 	s.Absent.remove(added)
 	s.Older.remove(removed)
 	s.Fresh.remove(removed)
