@@ -54,10 +54,9 @@ func Restore(ctx context.Context, meta json.RawMessage, g *store.Generation, pre
 	s, m := new(Snapshot), snapshotMeta{}
 	malformed := json.Unmarshal(meta, &m)
 	for i, stored := range g.Documents() {
-		d := new(Document)
+		suffix, form, _ := ParseName(stored.Name, storedStem, webpage.Options{})
+		d := &Document{Suffix: suffix}
 		malformed = cmp.Or(malformed, json.Unmarshal(stored.Meta, d))
-		var form Form
-		d.Suffix, form, _ = ParseName(stored.Name, storedStem, webpage.Options{})
 		if known := previous.Find(d.Suffix); known != nil && isSame(known, d) {
 			d.Gzip = known.Gzip
 		} else if d.Gzip, err = g.Document(ctx, i); err != nil {
