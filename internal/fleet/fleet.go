@@ -27,7 +27,7 @@ const (
 	patience     = 10 * time.Second // with a call of the storage
 	lockPatience = 30 * time.Second
 	leaseFor     = 15 * time.Second // of a lock that has to be renewed
-	stuckFor     = 20 * time.Second // after a refresh was due, who has waited breaks the lock, unless the one before took long
+	stuckFor     = time.Minute      // after a refresh was due, the lock is broken, unless the one before took long
 	maxPoll      = 15 * time.Second
 	firstPoll    = time.Second   // while nothing is committed yet
 	settleFor    = time.Minute   // after which calls that others had begun have ended, and their effects are visible
@@ -211,9 +211,6 @@ func (n *Node) Acquire(ctx context.Context) (release func(), err error) {
 	}
 	seen, _ := n.newest()
 	took := min(max(seen.Wrote.Sub(seen.At), 0), day)
-	if seen.Generation == 0 { // the first refresh of a site is the longest
-		took = stuckFor
-	}
 	if err != nil && ctx.Err() == nil && n.Now().Sub(n.Due(false)) >= stuckFor+2*took {
 		_, err = unlock(), nil
 	}

@@ -399,26 +399,6 @@ func TestLock(t *testing.T) {
 	})
 }
 
-// TestStuckOnce: after a quick refresh, the first node that waits breaks a lock that nobody releases.
-func TestStuckOnce(t *testing.T) {
-	bubble(t, "", func(t *testing.T, f *fake) {
-		a, b := node(f, nil), node(f, nil)
-		a.Begin()
-		time.Sleep(4 * time.Second)
-		if err := commit(a, "1"); err != nil {
-			t.Fatal(err)
-		}
-		_ = b.Poll(t.Context())
-		f.locks["sitemap_"+store.Hash([]byte("site"))] = time.Now().Add(24 * time.Hour)
-		time.Sleep(b.Due(false).Sub(b.Now()))
-		release, err := b.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		release()
-	})
-}
-
 // TestStuck: a lock is broken that nobody releases, but not while it may be needed.
 func TestStuck(t *testing.T) {
 	bubble(t, "", func(t *testing.T, f *fake) {
