@@ -91,7 +91,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 	run.candidates = merge.Start(ctx, run.source.inputs(), merge.Options{Filter: s.filter, MaxPages: set.maxURLs + maxOver, Patience: patience})
 	defer run.candidates.Close()
 	if set.crawl.Off {
-		return run.selectAndPublish(ctx, crawl.Result{Gathered: true, Done: true}, false)
+		return run.selectAndPublish(ctx, crawl.Result{Gathered: true, Done: true})
 	}
 	// Once all candidates are known, the crawl ends here. While clients wait for a first sitemap,
 	// it goes on until their time-out; an operator who requested a refresh waits no longer.
@@ -117,7 +117,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 			idle = time.Unix(crawled.Next, 0).Sub(now)
 		}
 		_, _, requested := s.schedule.State()
-		goesOn := !crawled.Gathered || !crawled.Done && idle < min(2*firstPublication, set.refresh) && !requested && now.Before(run.end)
+		run.goesOn = !crawled.Gathered || !crawled.Done && idle < min(2*firstPublication, set.refresh) && !requested && now.Before(run.end)
 		switch {
 		case s.app.isSuperseded(): // the next configuration goes on from these records
 			return report.Refresh{Result: refreshSuperseded}
@@ -131,7 +131,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 			wait.Within(idle, ctx.Done())
 			continue
 		}
-		if out := run.selectAndPublish(ctx, crawled, goesOn); out.Err != nil || !out.Partial {
+		if out := run.selectAndPublish(ctx, crawled); out.Err != nil || !out.Partial {
 			return out
 		}
 	}
@@ -186,14 +186,13 @@ func (r *refreshRun) policy() crawl.Policy {
 }
 
 // selectAndPublish is the stages from select on. If the change has to be confirmed first, pages that
-// were listed stay. goesOn says that more follows in this refresh.
-func (r *refreshRun) selectAndPublish(ctx context.Context, crawled crawl.Result, goesOn bool) report.Refresh {
+// were listed stay.
+func (r *refreshRun) selectAndPublish(ctx context.Context, crawled crawl.Result) report.Refresh {
 	published, last, off := r.state.published.Load(), r.lastReport(), r.handler.settings.crawl.Off
-	out := report.Refresh{Crawled: crawled, Partial: goesOn, Snapshot: published}
-	r.goesOn = goesOn
+	out := report.Refresh{Crawled: crawled, Partial: r.goesOn, Snapshot: published}
 	r.selectedBy = r.digest(r.probed.root, r.probed.fs, r.probed.index)
 	asBefore := published != nil && r.selectedBy == r.state.selectedBy.Load()
-	isSettled := last.HeldSince.IsZero() && (goesOn || !last.Partial) // no loss is to be confirmed, no date to be decided
+	isSettled := last.HeldSince.IsZero() && (r.goesOn || !last.Partial) // no loss is to be confirmed, no date to be decided
 	unchanged := asBefore && !off && isSettled && crawl.Same(crawled.Generation, r.state.generation.Load())
 	if !unchanged {
 		if out.Snapshot, out.Selected, out.Err = r.build(ctx, crawled, false); out.Err != nil {
@@ -205,11 +204,11 @@ func (r *refreshRun) selectAndPublish(ctx context.Context, crawled crawl.Result,
 		r.source.clearOldWarnings()
 	}
 	switch {
-	case goesOn && asBefore && (last.Result == report.HeldBack || !crawled.Gathered && pagesOf(out.Snapshot) <= pagesOf(published)):
+	case r.goesOn && asBefore && (last.Result == report.HeldBack || !crawled.Gathered && pagesOf(out.Snapshot) <= pagesOf(published)):
 		return out // which pages are gone, and which sources fail, shows once all are read
 	case unchanged:
 		out.Result = report.Unchanged
-	case goesOn && out.Snapshot == nil && published == nil && r.app.now().Before(r.end):
+	case r.goesOn && out.Snapshot == nil && published == nil && r.app.now().Before(r.end):
 		return out // nothing was found yet
 	case r.state.shared != nil && r.records.Unsaved && crawled.Pending > 0 && pagesOf(out.Snapshot) < pagesOf(published):
 		return out // records were lost: what is served stays until their pages are fetched again
