@@ -341,6 +341,47 @@ func TestContext(t *testing.T) {
 	})
 }
 
+// whenWaited calls a function when somebody begins to wait for its end.
+type whenWaited struct {
+	context.Context
+	call func()
+}
+
+func (c whenWaited) Done() <-chan struct{} {
+	c.call()
+	return c.Context.Done()
+}
+
+// TestCanceledWhileWaiting: a stream that is canceled while it waits for an input returns an error, not its end, whether
+// the input ends at once or never.
+func TestCanceledWhileWaiting(t *testing.T) {
+	for name, ended := range map[string]bool{"the input ends": true, "it does not": false} {
+		for range 30 { // where both are ready, a select takes either
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				wait := func(ctx context.Context) error {
+					if !ended {
+						<-release
+					}
+					return hang(ctx)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				s := Start(ctx, []Input{{Pages: then(paths(""), wait), Sorted: true}}, Options{})
+				defer s.Close()
+				defer close(release)
+
+				waiting := whenWaited{t.Context(), func() {
+					cancel()
+					synctest.Wait()
+				}}
+				if p, ok, err := s.Next(waiting); ok || err != context.Canceled {
+					t.Errorf("%s: got %q, %t, %v, want %v", name, p.Path, ok, err, context.Canceled)
+				}
+			})
+		}
+	}
+}
+
 func TestClose(t *testing.T) {
 	endless := func(ctx context.Context, yield func(page.Page) error) error {
 		for i := 0; ; i++ {

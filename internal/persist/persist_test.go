@@ -177,6 +177,58 @@ func TestSlowCommit(t *testing.T) {
 	})
 }
 
+// failing is a storage on which nothing can be written while err is set.
+type failing struct {
+	store.Storage
+	err error
+}
+
+func (f *failing) Store(ctx context.Context, key string, value []byte) error {
+	if f.err != nil {
+		return f.err
+	}
+	return f.Storage.Store(ctx, key, value)
+}
+
+// TestFailedCommit: a commit that failed is still to be done, until one succeeds.
+func TestFailedCommit(t *testing.T) {
+	full := errors.New("no space left on device")
+	storage := &failing{Storage: store.NewMemory(), err: full}
+	r := newRecords(storage, "site")
+	if err := write(t, r, "kept"); !errors.Is(err, full) || !r.Unsaved {
+		t.Errorf("fails: got %v, unsaved %t, want %v", err, r.Unsaved, full)
+	}
+	if err := r.Commit(); !errors.Is(err, full) || !r.Unsaved {
+		t.Errorf("fails again: got %v, unsaved %t, want %v", err, r.Unsaved, full)
+	}
+	storage.err = nil
+	if err := r.Commit(); err != nil || r.Unsaved {
+		t.Errorf("succeeds: got %v, unsaved %t", err, r.Unsaved)
+	}
+	if meta, err := open(t, newRecords(storage, "site")); err != nil || meta != "kept" {
+		t.Errorf("after a restart: got %q, %v, want %q", meta, err, "kept")
+	}
+}
+
+// TestFailedSave: what could not be stored is stored by the next Save, though it is the same.
+func TestFailedSave(t *testing.T) {
+	full := errors.New("no space left on device")
+	storage := &failing{Storage: store.NewMemory(), err: full}
+	f := NewFile(storage, "a.json")
+	encode := func() ([]byte, error) { return []byte("value"), nil }
+	if err := f.Save(t.Context(), encode); !errors.Is(err, full) {
+		t.Errorf("fails: got %v, want %v", err, full)
+	}
+	storage.err = nil
+	if err := f.Save(t.Context(), encode); err != nil {
+		t.Errorf("succeeds: got %v", err)
+	}
+	got, err := storage.Load(t.Context(), "a.json")
+	if err != nil || string(got) != "value" {
+		t.Errorf("got %q, %v, want %q", got, err, "value")
+	}
+}
+
 // TestFile: a storage that hangs holds up later calls alone; what is unchanged is not written again.
 func TestFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

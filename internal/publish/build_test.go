@@ -268,6 +268,32 @@ func TestCarriedOver(t *testing.T) {
 }
 
 // TestFiles changes what is beside the XML.
+// TestNameComesBack: a name that was retired belongs to another document meanwhile. A shard that gets it back has it,
+// even where its bytes are those of that document.
+func TestNameComesBack(t *testing.T) {
+	pages := numbered(1000)
+	o := Options{ShardURLs: 50}
+	before := build(t, pages, nil, o)
+	last := before.Shards[len(before.Shards)-1]
+
+	only := build(t, pages[len(pages)-last.Pages:], before, o)
+	if only.Find(last.Suffix) != only.Index || only.Index.ETag != last.ETag {
+		t.Fatalf("%s is not the only document, with the same bytes", last.Suffix)
+	}
+
+	after := build(t, pages, only, o)
+	if !after.EqualXML(before) {
+		t.Errorf("got the shards %q, want %q", suffixes(after.Shards), suffixes(before.Shards))
+	}
+}
+
+func suffixes(documents []*Document) (all []string) {
+	for _, d := range documents {
+		all = append(all, d.Suffix)
+	}
+	return all
+}
+
 func TestFiles(t *testing.T) {
 	const at = 1234
 	pages := numbered(2000)

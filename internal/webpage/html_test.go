@@ -120,6 +120,20 @@ func TestShapes(t *testing.T) {
 	}
 }
 
+// TestEscapedTexts: texts that are several times as long in HTML make no document too long.
+func TestEscapedTexts(t *testing.T) {
+	for _, text := range []string{"+", "{{", "&", "'"} {
+		var pages []page.Page
+		for i := range 500 {
+			pages = append(pages, newPage(fmt.Sprintf("/%06d", i), 0, strings.Repeat(text, maxTitle/len(text))))
+		}
+		l := read(t, build(t, slices.Values(pages), options))
+		if len(l.pages) != len(pages) {
+			t.Errorf("%q: got %d pages, want %d", text, len(l.pages), len(pages))
+		}
+	}
+}
+
 // TestMillion: no document is too long for a million pages in one folder. It writes one in ten.
 func TestMillion(t *testing.T) {
 	n, o := 1_000_000, options
