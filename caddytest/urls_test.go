@@ -65,6 +65,8 @@ func TestURLs(t *testing.T) {
 		"a broken sitemap":            {sitemap: "urls {dir}/list.xml" + inline, files: map[string]string{"list.xml": "<urlset><url><loc>/b&c</loc>"}, want: "/a", log: []string{"gathering pages failed", "{dir}/list.xml: entry 1: "}},
 		"a folder":                    {sitemap: "urls {dir}" + inline, want: "/a", log: []string{"gathering pages failed", "{dir}: not a regular file"}},
 		"UTF-16":                      {sitemap: "urls {dir}/list.txt" + inline, files: map[string]string{"list.txt": "\xFF\xFE/\x00b\x00"}, want: "/a /b"},
+		"another charset":             {sitemap: "urls {dir}/list.xml" + inline, files: map[string]string{"list.xml": `<?xml version="1.0" encoding="ISO-8859-1"?><urlset><url><loc>` + origin + "/\xfc</loc></url></urlset>"}, want: "/%C3%BC /a"},
+		"an unknown charset":          {sitemap: "urls {dir}/list.xml" + inline, files: map[string]string{"list.xml": `<?xml version="1.0" encoding="x-none"?><urlset/>`}, want: "/a", log: []string{"gathering pages failed", `{dir}/list.xml: the charset \"x-none\" is unknown: save the document in UTF-8`}},
 		"a list that is none":         {sitemap: "urls /page.html" + inline, site: "respond /page.html \"<!doctype html>not found\"", want: "/a", log: []string{"some lines of a list are not URLs of the site", "/page.html", "line 1: "}},
 		"a list that is HTML":         {sitemap: "urls /page" + inline, site: "header Content-Type text/html\nrespond /page found", want: "/a", log: []string{"gathering pages failed", "/page: neither a file nor a document of the site (status 200)"}},
 		"a list that nothing answers": {sitemap: "urls /nothing" + inline, want: "/a", log: []string{"gathering pages failed", "/nothing"}},

@@ -2,7 +2,6 @@ package lint
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/xml"
 	"errors"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/urllist"
 )
 
 const (
@@ -116,12 +116,12 @@ func (d *document) read(r io.Reader) error {
 		}
 		d.in.R = z
 	}
-	b = bufio.NewReaderSize(&d.in, 64<<10)
-	head, err := b.Peek(32 << 10)
-	if rest, ok := bytes.CutPrefix(head, []byte("\uFEFF")); ok {
-		_, _ = b.Discard(len(head) - len(rest))
-		head = rest
+	decoded, charset := urllist.DecodeStart(bufio.NewReaderSize(&d.in, 64<<10))
+	if charset == "UTF-16" {
+		d.add(Error, "encoding", "is in UTF-16; a sitemap must be UTF-8")
 	}
+	b = bufio.NewReaderSize(decoded, 64<<10)
+	head, err := b.Peek(32 << 10)
 	switch text := strings.ToLower(trim(string(head))); {
 	case text == "" && err != nil && err != io.EOF:
 		return err
@@ -130,7 +130,7 @@ func (d *document) read(r io.Reader) error {
 	case strings.HasPrefix(text, "<!doctype html"), strings.HasPrefix(text, "<html"):
 		return &docError{"html", "is an HTML page"}
 	case text[0] == '<':
-		return d.readXML(b)
+		return d.readXML(b, charset)
 	case !strings.HasPrefix(text, "http:") && !strings.HasPrefix(text, "https:"):
 		return &docError{"root", "is neither XML nor a list of URLs"}
 	}
@@ -146,11 +146,22 @@ func (d *document) read(r io.Reader) error {
 	return lines.Err()
 }
 
-func (d *document) readXML(b *bufio.Reader) error {
+// readXML checks a document in XML. charset is that by which b was decoded; "": that which the document declares.
+func (d *document) readXML(b *bufio.Reader, charset string) error {
 	x := xml.NewDecoder(b)
 	x.CharsetReader = func(name string, r io.Reader) (io.Reader, error) {
+		if charset == "UTF-16" {
+			return r, nil // reported already
+		}
 		d.add(Error, "encoding", "the encoding is declared as %s; a sitemap must be UTF-8", name)
-		return r, nil
+		if charset != "" {
+			return r, nil
+		}
+		decoded, err := urllist.DecodeDeclared(name, r)
+		if err != nil {
+			return r, nil // what is ASCII in it can be checked all the same
+		}
+		return decoded, nil
 	}
 	var root xml.Name
 	for depth := 0; d.size <= maxRead; d.size = x.InputOffset() {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
+	"golang.org/x/text/encoding/unicode"
 )
 
 // look checks a document, and returns its findings as "line severity code".
@@ -48,8 +49,18 @@ func in(more string) string { return set("<url><loc>http://a.example/</loc>" + m
 // at is a set with a page of one loc.
 func at(loc string) string { return set("<url><loc>" + loc + "</loc></url>") }
 
+// twice is a set with a page by the given loc, in any charset, and by that of http://a.example/ü in ASCII.
+func twice(loc string) string {
+	return set("<url><loc>" + loc + "</loc></url><url><loc>http://a.example/%C3%BC</loc></url>")
+}
+
 func indexOf(locs ...string) string {
 	return "<sitemapindex xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>\n<sitemap><loc>" + strings.Join(locs, "</loc></sitemap>\n<sitemap><loc>") + "</loc></sitemap></sitemapindex>"
+}
+
+func utf16(body string) string {
+	encoded, _ := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(body)
+	return encoded
 }
 
 func zipped(body string) string {
@@ -116,6 +127,12 @@ var documents = []struct{ name, body, want string }{
 	{"alternate with a path", in(`<xhtml:link rel="alternate" hreflang="de" href="/de/"/>`), "2 error alternate"},
 	{"a billion laughs", `<!DOCTYPE lolz [<!ENTITY lol "lol"><!ENTITY lol1 "&lol;&lol;&lol;">]>` + at("&lol1;"), "2 error not-well-formed"},
 	{"another encoding", `<?xml version="1.0" encoding="ISO-8859-1"?>` + set(onePage), "1 error encoding"},
+	{"another encoding in use", `<?xml version="1.0" encoding="windows-1252"?>` + twice("http://a.example/\xfc"), "1 error encoding|2 warning loc-not-ascii|2 warning duplicate"},
+	{"an unknown encoding", `<?xml version="1.0" encoding="x-none"?>` + set(onePage), "1 error encoding"},
+	{"UTF-8 declared as UTF-16", `<?xml version="1.0" encoding="utf-16"?>` + twice("http://a.example/ü"), "1 error encoding|2 warning loc-not-ascii|2 warning duplicate"},
+	{"a byte order mark against the declaration", "\uFEFF" + `<?xml version="1.0" encoding="ISO-8859-1"?>` + twice("http://a.example/ü"), "1 error encoding|2 warning loc-not-ascii|2 warning duplicate"},
+	{"UTF-16", utf16(`<?xml version="1.0" encoding="UTF-16"?>` + in("<priority>2</priority>")), "0 error encoding|2 error priority"},
+	{"list in UTF-16", utf16("http://a.example/\nhttp://a.example/"), "0 error encoding|2 warning duplicate"},
 	{"prefix that is not declared", in("<news:news/>"), "2 error not-well-formed"},
 	{"video", in("<video:video><video:title/></video:video>"), ""},
 	{"in the future", dated(time.Now().Add(50*time.Minute).Format(time.RFC3339), time.Now().Add(3*time.Hour).Format(time.RFC3339)), "3 warning lastmod-future"},
@@ -125,7 +142,7 @@ var documents = []struct{ name, body, want string }{
 	{"gzip cut short", zipped(set(onePage))[:60], "1 error document-unread"},
 	{"gzip's header only", zipped("")[:5], "0 error document-unread"},
 	{"compressed twice", zipped(zipped(set(onePage))), "0 error root"},
-	{"UTF-16", "\xFF\xFE<\x00", "0 error root"},
+	{"UTF-16 cut short", "\xFF\xFE<\x00", "0 error encoding|1 error not-well-formed"},
 	{"list", "\uFEFF\nhttp://a.example/\r\nhttp://a.example/b\n\nhttp://a.example/b\nhttp://b.example/", "5 warning duplicate|6 error loc-outside-scope"},
 	{"list with more", "http://a.example/\nhttp://a.example/ 2024-05-01\nabout\n", "2 error loc-character|3 error loc-not-absolute"},
 	{"RSS", "<rss version='2.0'/>", ""},
@@ -148,6 +165,8 @@ func TestMessages(t *testing.T) {
 	for body, want := range map[string]string{
 		set("<url><loc>http://a.example/?a&b</loc></url>" + onePage): "; the rest was not read",
 		at("http://ä.example/"):                                      "write http://xn--4ca.example",
+		utf16(set(onePage)):                                          "is in UTF-16; a sitemap must be UTF-8",
+		`<?xml version="1.0" encoding="x-none"?>` + set(onePage):     "the encoding is declared as x-none; a sitemap must be UTF-8",
 	} {
 		var last Finding
 		if Check(t.Context(), Options{Stdin: strings.NewReader(body), Report: func(f Finding) { last = f }}, "-"); !strings.HasSuffix(last.Message, want) {

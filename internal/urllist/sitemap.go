@@ -13,9 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/text/encoding/unicode"
-	"golang.org/x/text/transform"
-
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
@@ -53,9 +50,10 @@ type Reader struct {
 }
 
 // Read reads any form of a sitemap: lines as [ParseLine] takes them, of at most 64 KiB; a urlset; or a sitemapindex,
-// whose documents it opens. Each may be compressed by gzip (https://www.sitemaps.org/protocol.html), and in UTF-16
-// where a byte order mark says so. The errors are Yield's, ctx's and those of reading. Documents of an index that
-// cannot be read are errors, too, returned together after all others were read.
+// whose documents it opens. Each may be compressed by gzip (https://www.sitemaps.org/protocol.html). Lists are in UTF-8
+// or UTF-16, XML in any charset that it declares and that browsers know (https://encoding.spec.whatwg.org/#names-and-labels).
+// The errors are Yield's, ctx's and those of reading, such as a [CharsetError]. Documents of an index that cannot be read
+// are errors, too, returned together after all others were read.
 func (s *Reader) Read(ctx context.Context, r io.Reader) error { return s.read(ctx, r, 0) }
 
 // read reads a document, and those that it names.
@@ -70,12 +68,13 @@ func (s *Reader) read(ctx context.Context, r io.Reader, depth int) (err error) {
 			return fmt.Errorf("decompressing: %w", err)
 		}
 	}
-	limited := &io.LimitedReader{R: transform.NewReader(r, unicode.BOMOverride(transform.Nop)), N: maxDocument + 1}
-	b = bufio.NewReaderSize(limited, maxLine)
+	limited := &io.LimitedReader{R: r, N: maxDocument + 1}
+	text, charset := DecodeStart(bufio.NewReaderSize(limited, maxLine))
+	b = bufio.NewReaderSize(text, maxLine)
 	head, _ := b.Peek(4096)
 	head = bytes.TrimLeft(head, " \t\r\n")
 	if bytes.HasPrefix(head, []byte("<")) && (bytes.Contains(head, []byte("urlset")) || bytes.Contains(head, []byte("sitemapindex"))) {
-		err = s.readXML(ctx, b, depth)
+		err = s.readXML(ctx, b, charset, depth)
 	} else {
 		err = s.readLines(ctx, b)
 	}
@@ -130,9 +129,13 @@ func (s *Reader) readLines(ctx context.Context, b *bufio.Reader) error {
 	return ctx.Err()
 }
 
-// readXML reads a urlset or a sitemapindex.
-func (s *Reader) readXML(ctx context.Context, r io.Reader, depth int) error {
+// readXML reads a urlset or a sitemapindex. charset is that by which r was decoded; "": that which it declares.
+func (s *Reader) readXML(ctx context.Context, r io.Reader, charset string, depth int) error {
 	d := xml.NewDecoder(r)
+	d.CharsetReader = DecodeDeclared
+	if charset != "" {
+		d.CharsetReader = DecodeNothing
+	}
 	d.Entity = xml.HTMLEntity // tolerated: others write these files
 	var failed []error
 	for n := 1; ctx.Err() == nil && s.stopped == nil; {
@@ -152,6 +155,10 @@ func (s *Reader) readXML(ctx context.Context, r io.Reader, depth int) error {
 		}
 		if err == nil {
 			err = d.DecodeElement(&e, &start)
+		}
+		var unknown CharsetError
+		if errors.As(err, &unknown) {
+			return errors.Join(append(failed, unknown)...)
 		}
 		if err != nil {
 			return errors.Join(append(failed, fmt.Errorf("entry %d: %w", n, err))...)

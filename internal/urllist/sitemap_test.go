@@ -26,9 +26,16 @@ func gzipped(s string) string {
 	return b.String()
 }
 
-func utf16(s string) string {
-	s, _ = unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(s)
+func utf16(s string) string { return utf16In(unicode.LittleEndian, unicode.UseBOM, s) }
+
+func utf16In(order unicode.Endianness, bom unicode.BOMPolicy, s string) string {
+	s, _ = unicode.UTF16(order, bom).NewEncoder().String(s)
 	return s
+}
+
+// declared is a urlset that declares a charset and names a path below the base, in the bytes of its charset.
+func declared(charset, path string) string {
+	return `<?xml version="1.0" encoding="` + charset + `"?><urlset><url><loc>` + base + path + "</loc></url></urlset>"
 }
 
 var errGone = errors.New("gone")
@@ -113,6 +120,56 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestReadCharset reads documents that are not in UTF-8, and some that only say so.
+func TestReadCharset(t *testing.T) {
+	const big, little = unicode.BigEndian, unicode.LittleEndian
+	for _, test := range []struct {
+		name, in string
+		want     []string
+		wantErr  string
+	}{
+		{"US-ASCII", declared("US-ASCII", "/a"), []string{"/a"}, ""},
+		{"ISO-8859-1", declared("ISO-8859-1", "/\xfc"), []string{"/%C3%BC"}, ""},
+		{"windows-1252", declared("windows-1252", "/\x80"), []string{"/%E2%82%AC"}, ""},
+		{"Shift_JIS", declared("Shift_JIS", "/\x83\x65"), []string{"/%E3%83%86"}, ""},
+		{"utf8", declared("utf8", "/ü"), []string{"/%C3%BC"}, ""},
+		{"compressed", gzipped(declared("ISO-8859-1", "/\xfc")), []string{"/%C3%BC"}, ""},
+		{"UTF-16", utf16(declared("UTF-16", "/ü")), []string{"/%C3%BC"}, ""},
+		{"UTF-16, big-endian", utf16In(big, unicode.UseBOM, declared("utf-16", "/ü")), []string{"/%C3%BC"}, ""},
+		{"UTF-16, compressed", gzipped(utf16(declared("UTF-16", "/ü"))), []string{"/%C3%BC"}, ""},
+		{"UTF-16LE without a byte order mark", utf16In(little, unicode.IgnoreBOM, declared("UTF-16LE", "/ü")), []string{"/%C3%BC"}, ""},
+		{"UTF-16BE without a byte order mark", utf16In(big, unicode.IgnoreBOM, declared("UTF-16BE", "/ü")), []string{"/%C3%BC"}, ""},
+		{"UTF-8 that declares UTF-16", declared("utf-16", "/ü"), []string{"/%C3%BC"}, ""},
+		{"a byte order mark wins", "\uFEFF" + declared("ISO-8859-1", "/ü"), []string{"/%C3%BC"}, ""},
+		{"so does that of UTF-16", utf16(declared("ISO-8859-1", "/ü")), []string{"/%C3%BC"}, ""},
+		{"a list, big-endian", utf16In(big, unicode.UseBOM, "/a\r\n/ü\r\n"), []string{"/a", "/%C3%BC"}, ""},
+		{"a list in UTF-16, compressed", gzipped(utf16("/a\n/ü")), []string{"/a", "/%C3%BC"}, ""},
+		{"unknown", declared("x-none", "/a"), nil, `the charset "x-none" is unknown: save the document in UTF-8`},
+		{"known, but unsafe", declared("ISO-2022-KR", "/a"), nil, `the charset "ISO-2022-KR" is unknown: save the document in UTF-8`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			index := "<sitemapindex><sitemap><loc>" + base + "/child</loc></sitemap></sitemapindex>"
+			children := map[string]string{base + "/child": test.in}
+			for kind, r := range map[string]io.Reader{
+				"whole":        strings.NewReader(test.in),
+				"byte by byte": iotest.OneByteReader(strings.NewReader(test.in)),
+				"in an index":  strings.NewReader(index),
+			} {
+				got, err := read(t.Context(), r, children)
+				if !slices.Equal(got, test.want) {
+					t.Errorf("%s: got %q, want %q", kind, got, test.want)
+				}
+				switch {
+				case test.wantErr == "" && err != nil:
+					t.Errorf("%s: got error %v", kind, err)
+				case test.wantErr != "" && (err == nil || !strings.HasSuffix(err.Error(), test.wantErr)):
+					t.Errorf("%s: got error %v, want %q", kind, err, test.wantErr)
+				}
+			}
+		})
+	}
+}
+
 func TestReadEnds(t *testing.T) {
 	index := "<sitemapindex>" + strings.Repeat("<sitemap><loc>"+base+"/x</loc></sitemap>", 9) + "</sitemapindex>"
 	for name, in := range map[string]string{
@@ -140,6 +197,8 @@ func TestReadEnds(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("<urlset><url><loc>https://example.com/a</loc></url></urlset>"))
 	f.Add([]byte("\x1f\x8b"))
+	f.Add([]byte(declared("ISO-8859-1", "/\xfc")))
+	f.Add([]byte(utf16(declared("UTF-16", "/a"))))
 	f.Fuzz(func(t *testing.T, document []byte) {
 		reader := Reader{Base: base, Refuse: func(int, string, error) {}, Yield: func(p page.Page) error {
 			if c, err := page.Canonical(p.Path); err != nil || c != p.Path {
