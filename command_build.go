@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -242,7 +243,8 @@ func (b *build) build(ctx context.Context, s *site, folder *export.Folder) error
 	if err := folder.Stage(snapshot, b.gzip); err != nil || !b.robots || !s.handler.settings.robots {
 		return err
 	}
-	res, err := s.fetcher.server.fetch(ctx, request{Request: crawl.Request{Path: robotsPath, Limit: robotstxt.MaxBody}, origin: s.internalOrigin, abandoned: &s.handler.abandoned, visitor: true})
+	robots := crawl.Request{Path: robotsPath, Header: http.Header{"Accept": {acceptAny}}, Limit: robotstxt.MaxBody}
+	res, err := s.fetcher.server.fetch(ctx, request{Request: robots, origin: s.internalOrigin, abandoned: &s.handler.abandoned, visitor: true})
 	if err == nil && slices.Contains(robotstxt.Sitemaps(res.Body), folder.Sitemap) {
 		return folder.StageRobots(res.Body)
 	}

@@ -30,6 +30,13 @@ const (
 	peekBody       = 64 << 10    // bytes of a page of which only the head matters
 	fetchUserAgent = "caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)"
 
+	// acceptPage is what browsers accept of a page: applications that negotiate return HTML only where it is named
+	// (RFC 9110, section 12.5.1).
+	acceptPage = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+	// acceptAny is for robots.txt, lists and sitemaps, which no HTML should stand for.
+	acceptAny = "*/*"
+
 	// anonymousAddr is in TEST-NET-1 of RFC 5737: rules that admit private networks do not admit it.
 	anonymousAddr = "192.0.2.1:49152"
 
@@ -129,7 +136,7 @@ func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
 	r := (&http.Request{
 		Method: http.MethodGet, URL: u, Host: host, RequestURI: q.Path,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"User-Agent": {fetchUserAgent}, "Accept": {"*/*"}},
+		Header: http.Header{"User-Agent": {fetchUserAgent}, "Accept": {acceptPage}},
 		Body:   http.NoBody, RemoteAddr: anonymousAddr,
 	}).WithContext(ctx)
 	maps.Copy(r.Header, q.Header)
@@ -177,10 +184,21 @@ func (f *siteFetcher) digest() uint64 {
 	return digestOf(f.handler.settings.digest, f.routes, trustsProxies(f.handler.server))
 }
 
-// fetch makes a request for an internal path: see identity.internalPath. Sites on demand, of which
+// fetch requests a page at an internal path: see identity.internalPath. Sites on demand, of which
 // there may be a thousand, wait for the upstreams' limiter after it, but for ten seconds at most.
-func (f *siteFetcher) fetch(ctx context.Context, path string, limit int, p *probe) (*crawl.Response, error) {
-	res, err := f.server.fetch(ctx, request{Request: crawl.Request{Path: path, Limit: limit}, origin: f.internalOrigin, probe: p, abandoned: &f.handler.abandoned})
+func (f *siteFetcher) fetch(ctx context.Context, path string, limit int) (*crawl.Response, error) {
+	return f.get(ctx, crawl.Request{Path: path, Limit: limit}, nil)
+}
+
+// fetchData is fetch for what is no page: robots.txt, a list or a sitemap, or the path of ours. p is filled in by the
+// handler that the request reaches; nil: it is no probe.
+func (f *siteFetcher) fetchData(ctx context.Context, path string, limit int, p *probe) (*crawl.Response, error) {
+	header := http.Header{"Accept": {acceptAny}}
+	return f.get(ctx, crawl.Request{Path: path, Header: header, Limit: limit}, p)
+}
+
+func (f *siteFetcher) get(ctx context.Context, r crawl.Request, p *probe) (*crawl.Response, error) {
+	res, err := f.server.fetch(ctx, request{Request: r, origin: f.internalOrigin, probe: p, abandoned: &f.handler.abandoned})
 	if err == nil && res.Proxied && f.onDemand {
 		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 		defer cancel()

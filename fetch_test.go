@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // fetching is a fetcher of a server that is one handler.
@@ -163,6 +164,9 @@ func TestFetchRequest(t *testing.T) {
 		if got := r.UserAgent(); !strings.Contains(got, "bot") || !strings.Contains(got, "caddy-sitemap") {
 			t.Errorf("%s: the User-Agent is %q", name, got)
 		}
+		if got := r.Header.Get("Accept"); !strings.HasPrefix(got, "text/html,") || !strings.HasSuffix(got, ",*/*;q=0.8") {
+			t.Errorf("%s: it accepts %q", name, got)
+		}
 		if r.Header.Get("If-None-Match") != `"a"` {
 			t.Errorf("%s: got %v without the given header", name, r.Header)
 		}
@@ -273,6 +277,41 @@ func TestSiteFetch(t *testing.T) {
 	}
 }
 
+// TestAccept: an application that gives HTML only where Accept names it gives HTML for pages, and what it gives to
+// other clients for lists and robots.txt.
+func TestAccept(t *testing.T) {
+	b := newBench(t, nil)
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		accept := r.Header.Get("Accept")
+		contentType := "text/plain"
+		body := "/listed\n"
+		switch {
+		case strings.Contains(accept, "text/html"):
+			contentType = contentHTML
+			body = "<!doctype html><title>" + r.URL.Path + "</title><p>" + r.URL.Path
+		case r.URL.Path == robotsPath:
+			body = "User-agent: *\nDisallow: /private\n"
+		case r.URL.Path != "/list":
+			return caddyhttp.Error(http.StatusNotAcceptable, nil)
+		}
+		w.Header().Set("Content-Type", contentType)
+		_, err := io.WriteString(w, body)
+		return err
+	}
+	b.source = func(ctx context.Context, r *Refresh, yield func(Page) error) error {
+		if err := yield(Page{Path: "/private"}); err != nil {
+			return err
+		}
+		list := &SourceURLs{From: []string{"/list"}}
+		return list.pages(ctx, r, func(p page.Page) error { return yield(Page{Path: p.Path}) })
+	}
+	b.wantPages(b.site("visited.example"), 1)
+	last := b.site("visited.example").lastReport()
+	if last.LeftOut["blocked by robots.txt"] != 1 || last.Sources[0].Pages != 2 {
+		t.Errorf("got %+v", last)
+	}
+}
+
 // TestRateLimitOfProbes: an upstream that asks for a long pause holds up the probes of a
 // host that only visitors named no longer than a fetch may take.
 func TestRateLimitOfProbes(t *testing.T) {
@@ -284,7 +323,7 @@ func TestRateLimitOfProbes(t *testing.T) {
 		})}
 		for _, want := range []time.Duration{0, fetchTimeout} {
 			begun := time.Now()
-			if _, err := f.fetch(t.Context(), "/", 1, nil); err != nil || time.Since(begun) != want {
+			if _, err := f.fetch(t.Context(), "/", 1); err != nil || time.Since(begun) != want {
 				t.Errorf("took %s, %v, want %s", time.Since(begun), err, want)
 			}
 		}

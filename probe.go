@@ -95,7 +95,7 @@ func probeOf(r *http.Request) (p *probe, own bool) {
 func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error) {
 	h, sitemap := f.handler, f.id.prefix+f.handler.settings.path
 	p := &probe{handler: h, prefix: f.id.prefix}
-	res, err := f.fetch(ctx, sitemap, peekBody, p)
+	res, err := f.fetchData(ctx, sitemap, peekBody, p)
 	switch {
 	case errors.Is(err, errAbandoned), err != nil && p.seen == nil:
 		return result, fmt.Errorf("fetching %s: %w", sitemap, err)
@@ -110,7 +110,7 @@ func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error)
 	case p.seen != h:
 		result.blocked = reasonShadowed
 	}
-	front, err := f.fetch(ctx, f.id.prefix+"/", peekBody, nil)
+	front, err := f.fetch(ctx, f.id.prefix+"/", peekBody)
 	status := http.StatusGatewayTimeout
 	if err == nil {
 		status = front.Status
@@ -183,7 +183,7 @@ func refuses(status int) bool {
 // fetchRobots reads the site's robots.txt.
 func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 	p := &probe{handler: f.handler}
-	res, err := f.fetch(ctx, robotsPath, robotstxt.MaxBody, p)
+	res, err := f.fetchData(ctx, robotsPath, robotstxt.MaxBody, p)
 	switch {
 	case err != nil:
 		return robotsRules{closed: true}

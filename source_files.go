@@ -122,7 +122,7 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 		o.CleanURLs = true
 	case s.CleanURLs != "off":
 		o, err = files.LearnCleanURLs(ctx, o, func(path string) (f files.Response) {
-			res, err := r.site.fetcher.fetch(ctx, r.site.internalPath(path), 256<<10, nil)
+			res, err := r.site.fetcher.fetch(ctx, r.site.internalPath(path), 256<<10)
 			if err != nil {
 				return f
 			}

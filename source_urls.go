@@ -136,7 +136,7 @@ func (r *Refresh) openURL(ctx context.Context, url string) (io.ReadCloser, error
 	if !ok {
 		return nil, fmt.Errorf("%w, which is %s", errNoDocument, r.BaseURL)
 	}
-	res, err := r.site.fetcher.fetch(ctx, r.site.internalPath(path), maxListBody, nil)
+	res, err := r.site.fetcher.fetchData(ctx, r.site.internalPath(path), maxListBody, nil)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("fetching %s: %w", path, err)

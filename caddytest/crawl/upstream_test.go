@@ -51,6 +51,10 @@ func TestPagesThatVisitorsGet(t *testing.T) {
 			caddyfile: "root {dir}/site\n@outside {\n path /private/*\n not remote_ip 127.0.0.1 ::1 private_ranges\n}\nrespond @outside 403\nsitemap\nfile_server",
 			want:      open, left: `"refused":4`,
 		},
+		"pages only for clients that accept HTML by name, save those of a folder": {
+			caddyfile: "root {dir}/site\n@others {\n not path /sitemap.xml /robots.txt\n not header Accept *text/html*\n}\nrespond @others 406\nrespond /private/* 406\nsitemap\nfile_server",
+			want:      open, left: `"refused":4`,
+		},
 		"a folder for visitors with a cookie": {caddyfile: "root {dir}/site\n@unknown {\n path /private/*\n not header Cookie *\n}\nredir @unknown /about.html 307\nsitemap\nfile_server", want: open, left: `"redirect":4`},
 		"one public folder": {
 			caddyfile: "root {dir}/site\n@outside {\n not path / /public/* /sitemap.xml /robots.txt\n}\nrespond @outside 401\nsitemap\nfile_server",
