@@ -344,6 +344,76 @@ func TestSoftNotFound(t *testing.T) {
 	})
 }
 
+// TestSoft404Path: the path that cannot exist is a sibling of the page, not a page below it. A router that matches by
+// prefix responds to /about/anything as it does to /about/.
+func TestSoft404Path(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := with(func(p *Policy) {
+			p.Scope, p.Front = "/docs/", "/docs/"
+			p.Allowed = func(path string) bool { return !strings.HasPrefix(path, "/docs/closed/no-such") }
+			p.Disallow = func(path string) bool { return strings.HasPrefix(path, "/docs/cart/no-such") }
+		})
+		run := New(Options{}).Start(new(list), p)
+		run.c.soft404Name = "no-such-page"
+		for path, want := range map[string]string{
+			"/docs/about":          "/docs/no-such-page",
+			"/docs/about/":         "/docs/no-such-page",
+			"/docs/about/team":     "/docs/about/no-such-page",
+			"/docs/about/team/":    "/docs/about/no-such-page",
+			"/docs/item?id=7":      "/docs/item?id=no-such-page",
+			"/docs/item/?a=1&id=7": "/docs/item/?a=1&id=no-such-page",
+			"/docs/":               "", // the front page
+			"/docs/closed/a/":      "", // robots.txt
+			"/docs/closed/":        "/docs/no-such-page",
+			"/docs/cart/a":         "", // crawl disallow
+			"/docs/cart/a/":        "",
+		} {
+			if got := run.soft404Path(&store.Record{Path: path}); got != want {
+				t.Errorf("%s: got %q, want %q", path, got, want)
+			}
+		}
+	})
+}
+
+// TestSoft404Once: one request a day and folder tells soft 404s, also where the paths of pages end in a slash.
+func TestSoft404Once(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{pages: map[string]string{"/": ""}}
+		for i := range 400 {
+			path := fmt.Sprintf("/posts/%c%c/", 'a'+i/26, 'a'+i%26)
+			s.pages["/"] += " " + path
+			s.pages[path] = ""
+		}
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(1e6, 1)})
+		gen := crawlAll(t, c, empty(t), with(func(p *Policy) { p.Links = true })).Generation
+		if probes := len(s.order) - 401; gen.Len() != 401 || probes != 1 {
+			t.Errorf("%d records were made with %d requests for paths that cannot exist, want 401 with 1", gen.Len(), probes)
+		}
+	})
+}
+
+// TestPrefixRouter: a page whose router responds alike to all paths below it is no soft 404.
+func TestPrefixRouter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &prefixes{static{pages: map[string]string{"/": "/about/ /contact/", "/about/": "us", "/contact/": "write"}}}
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
+		gen := crawlAll(t, c, empty(t), with(func(p *Policy) { p.Links = true })).Generation
+		if soft := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Flags&store.SoftNotFound != 0 }); soft != "" {
+			t.Errorf("%s are soft 404s, want none", soft)
+		}
+	})
+}
+
+// prefixes is a site whose pages respond for all paths below them.
+type prefixes struct{ static }
+
+func (s *prefixes) Fetch(ctx context.Context, r Request) (*Response, error) {
+	if _, ok := s.pages[page.Folder(r.Path)]; ok && page.Folder(r.Path) != "/" {
+		r.Path = page.Folder(r.Path)
+	}
+	return s.static.Fetch(ctx, r)
+}
+
 // TestFailsInsteadOf404: an application may fail at a path or query that does not exist. Its pages are listed once it
 // has failed twice, a minute apart.
 func TestFailsInsteadOf404(t *testing.T) {

@@ -72,15 +72,17 @@ type soft404 struct {
 	text   uint64 // with this text
 }
 
-// soft404Path returns a path beside a page that cannot exist: in its folder, or with another value of the last
-// query parameter. "": the page is no soft 404 whatever its text, as a source names it: the pages of an
+// soft404Path returns a path beside a page that cannot exist: a sibling in the page's folder, or another value of the
+// last query parameter. "": the page is no soft 404 whatever its text, as a source names it: the pages of an
 // application that runs in the browser may all have the same text.
 func (r *Run) soft404Path(rec *store.Record) string {
 	hasQuery := strings.Contains(rec.Path, "?") // whoever names a query in a canonical knows what it is for
 	if rec.Flags&(store.Named|store.Seed) != 0 || rec.Path == r.p.Front || hasQuery && rec.Flags&store.Target != 0 {
 		return ""
 	}
-	path := page.Folder(rec.Path) + r.c.soft404Name
+	// Not a path below the page: a router that matches by prefix would respond with the page itself. All pages of a
+	// folder share one path, whether or not theirs end in a slash, so it is fetched once a day.
+	path := page.Folder(strings.TrimSuffix(rec.Path, "/")) + r.c.soft404Name
 	if hasQuery {
 		path = rec.Path[:strings.LastIndexByte(rec.Path, '=')+1] + r.c.soft404Name
 	}
