@@ -289,6 +289,7 @@ func (r *refreshRun) named(ctx context.Context) iter.Seq2[page.Page, error] {
 				continue
 			}
 			set.hint(&p)
+			p.LastMod, p.LastModDay = p.BestDate()
 			if set.dates == indexing.Off {
 				p.LastMod, p.LastModDay = 0, false
 			}

@@ -2,7 +2,9 @@ package caddytest
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -143,5 +145,42 @@ func TestURLsReadAgain(t *testing.T) {
 	// The same refused line is said once, however often it is read.
 	if lines := s.LogLines("some lines of a list are not URLs of the site"); len(lines) != 1 {
 		t.Errorf("%d log lines, want one: %s", len(lines), fmt.Sprint(lines))
+	}
+}
+
+// TestURLsDates: the dates of a generator's sitemap stand, whatever order the sources have, and not those of the files,
+// which one deployment has written.
+func TestURLsDates(t *testing.T) {
+	const origin = "http://localhost:{port}"
+	files := make(map[string]string)
+	want := map[string]string{"/": ""}
+	list := "<urlset>"
+	for i := range 9 {
+		path := fmt.Sprintf("/%d.html", i)
+		files["root"+path] = harness.HTML(path)
+		want[path] = fmt.Sprintf("2024-03-0%d", i+1)
+		list += "<url><loc>" + origin + path + "</loc><lastmod>" + want[path] + "</lastmod></url>"
+	}
+	files["root/index.html"] = harness.HTML("front")
+	for name, sources := range map[string]string{
+		"files first":           "files\nurls {dir}/list.xml",
+		"the list first":        "urls {dir}/list.xml\nfiles",
+		"by name":               "crawl off\nfiles\nurls {dir}/list.xml",
+		"by name, list first":   "crawl off\nurls {dir}/list.xml\nfiles",
+		"dates of the sources":  "lastmod mtime\nfiles\nurls {dir}/list.xml",
+		"dates, the list first": "lastmod mtime\nurls {dir}/list.xml\nfiles",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := prepare(t, files)
+			s.Write(map[string]string{"list.xml": s.Expand(list + "</urlset>")})
+			s.Load(origin + " {\nroot {dir}/root\nsitemap {\n" + sources + "\n}\nfile_server\n}")
+			want := maps.Clone(want)
+			if !strings.HasPrefix(name, "files") && name != "the list first" {
+				info, err := os.Stat(s.Expand("{dir}/root/index.html"))
+				harness.Must(t, err)
+				want["/"] = harness.Stamp(info.ModTime())
+			}
+			s.WantDates(origin, want)
+		})
 	}
 }

@@ -369,6 +369,19 @@ http://b.example:8081 {
 	}
 }
 
+// TestBuildListDates: a build keeps the dates of a generator's sitemap, beside files that were all written at once.
+func TestBuildListDates(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		"www/index.html": page("front"), "www/a.html": page("a"), "www/b.html": page("b"),
+		"list.xml": "<urlset><url><loc>https://example.com/a.html</loc><lastmod>2024-03-01</lastmod></url>" +
+			"<url><loc>https://example.com/b.html</loc><lastmod>2024-03-02</lastmod></url></urlset>",
+		"Caddyfile": "example.com {\n\troot * www\n\tsitemap {\n\t\tfiles\n\t\turls list.xml\n\t}\n\tfile_server\n}\n",
+	})
+	build(t, dir, "--config", "Caddyfile", "--out", "out")
+	wantWords(t, "the sitemap", read(t, dir, "out", "sitemap.xml"), "<lastmod>2024-03-01</lastmod>", "<lastmod>2024-03-02</lastmod>")
+}
+
 // TestBuildAsServed: what is built is what a server with the same settings serves, byte
 // for byte.
 func TestBuildAsServed(t *testing.T) {

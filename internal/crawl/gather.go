@@ -137,7 +137,9 @@ func digestOf(cands []page.Page, first, next string) (sum uint64) {
 		hints := uint64(p.Version)<<32 | uint64(p.Sources)<<16 | uint64(p.Priority)<<8 | uint64(p.ChangeFreq)<<2 |
 			uint64(flagIf(1, p.LastModDay)) | uint64(flagIf(2, p.Visited))
 		buf = binary.LittleEndian.AppendUint64(append(buf[:0], p.Path...), hints)
-		sum += xxhash.Sum64(binary.LittleEndian.AppendUint64(buf, uint64(p.LastMod)))
+		buf = binary.LittleEndian.AppendUint64(buf, uint64(p.LastMod))
+		buf = binary.LittleEndian.AppendUint64(buf, uint64(p.FileTime))
+		sum += xxhash.Sum64(buf)
 	}
 	return sum
 }
@@ -188,6 +190,11 @@ func name(rec *store.Record, p *page.Page) {
 	}
 	rec.Flags = rec.Flags&^(store.ModDay|store.Sources) | store.Named | flagIf(store.ModDay, p.LastModDay) | store.Flags(p.Sources)<<16
 	rec.Version, rec.ModTime, rec.ChangeFreq, rec.Priority = p.Version, p.LastMod, p.ChangeFreq, p.Priority
+	rec.ListDate = 0
+	if p.Version != 0 {
+		rec.ModTime = p.FileTime
+		rec.ListDate = p.LastMod
+	}
 	rec.Absent, rec.Depth = 0, 0
 }
 
@@ -207,6 +214,7 @@ func (r *Run) unname(rec *store.Record, now int64) {
 func toLinked(rec *store.Record) {
 	rec.Flags &^= store.Named | store.ModDay | store.Sources
 	rec.Version, rec.ModTime, rec.ChangeFreq, rec.Priority, rec.Absent, rec.Due = 0, 0, 0, 0, 0, 0
+	rec.ListDate = 0
 	rec.Depth = max(rec.Depth, 1)
 }
 

@@ -117,6 +117,34 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// What is a file's time and what is a list's date stays apart in the record.
+func TestName(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		p       page.Page
+		modTime int64
+		list    int64
+		day     bool
+	}{
+		{"a list", page.Page{LastMod: 5, LastModDay: true}, 5, 0, true},
+		{"a file", page.Page{FileTime: 9, Version: 1}, 9, 0, false},
+		{"both", page.Page{LastMod: 5, LastModDay: true, FileTime: 9, Version: 1}, 9, 5, true},
+		{"a list, and a file of unknown time", page.Page{LastMod: 5, Version: 1}, 0, 5, false},
+	} {
+		for _, before := range []store.Record{{}, {ModTime: 7, ListDate: 8, Version: 3, Flags: store.ModDay}} {
+			rec := before
+			name(&rec, &test.p)
+			if day := rec.Flags&store.ModDay != 0; rec.ModTime != test.modTime || rec.ListDate != test.list || day != test.day {
+				t.Errorf("%s: got %d, a list's %d %t, want %d, %d %t", test.name, rec.ModTime, rec.ListDate, day, test.modTime, test.list, test.day)
+			}
+			toLinked(&rec)
+			if rec.ModTime != 0 || rec.ListDate != 0 {
+				t.Errorf("%s: %d and %d stay of a page that no source names", test.name, rec.ModTime, rec.ListDate)
+			}
+		}
+	}
+}
+
 // history fetches a page again and again.
 type history struct {
 	*Run

@@ -266,8 +266,8 @@ func (c scanCase) run(t *testing.T) {
 		wantTime = 0
 	}
 	for _, p := range got {
-		if p.LastMod != wantTime {
-			t.Errorf("%s: got time %d, want %d", p.Path, p.LastMod, wantTime)
+		if p.FileTime != wantTime {
+			t.Errorf("%s: got time %d, want %d", p.Path, p.FileTime, wantTime)
 		}
 	}
 }
@@ -607,7 +607,7 @@ func TestFS(t *testing.T) {
 		if want := []string{"/", "/a/b.html", "/c.html", "/link.html"}; !slices.Equal(paths(got), want) {
 			t.Errorf("got %q, want %q", paths(got), want)
 		}
-		if want := []int64{testNow.Unix(), 0, 0, 0}; !slices.EqualFunc(got, want, func(p page.Page, m int64) bool { return p.LastMod == m }) {
+		if want := []int64{testNow.Unix(), 0, 0, 0}; !slices.EqualFunc(got, want, func(p page.Page, m int64) bool { return p.FileTime == m }) {
 			t.Errorf("got %v, want times %v", got, want)
 		}
 		want := map[string]int{Unreadable: 2, "not a regular file": 1, "link to an unknown folder": 2, "dangling link": 1, "vanished": 1}

@@ -189,7 +189,7 @@ func (s *scan) emit(f *folder, yield func(page.Page) error) error {
 			if s.pages++; e.id != nil {
 				s.seen[*e.id] = true
 			}
-			err = yield(page.Page{Path: f.place.url + e.key, LastMod: int64(e.time), Version: e.version})
+			err = yield(page.Page{Path: f.place.url + e.key, FileTime: int64(e.time), Version: e.version})
 		}
 		if err != nil {
 			return err

@@ -87,7 +87,7 @@ func batchOf(rec *store.Record) int64 { return cmp.Or(rec.Changed, rec.First) }
 func timeOf(rec *store.Record) (at date, isFile bool) {
 	switch {
 	case rec.Version != 0 && rec.ModTime != 0 && rec.Flags&store.Proxied == 0:
-		return date{rec.ModTime, rec.Flags&store.ModDay != 0}, true
+		return date{unix: rec.ModTime}, true
 	case rec.Modified < rec.Fetched/60*60-1:
 		return date{unix: rec.Modified}, false
 	}
@@ -165,18 +165,32 @@ func (d *dates) of(rec *store.Record) store.Selected {
 
 // listed returns the date that is listed for a page, given that of its text.
 func (d *dates) listed(rec *store.Record, text date) date {
-	source := date{rec.ModTime, rec.Flags&store.ModDay != 0}
+	list := listDate(rec)
 	switch {
+	case d.rules.Dates == ModTime && list.unix == 0:
+		return date{unix: rec.ModTime}
 	case d.rules.Dates == ModTime:
-		return source
+		return list
 	case d.rules.Dates == Off, rec.Streak >= maxStreak:
 		return date{}
 	case rec.Declared != 0 && !d.declaredAlike && rec.Flags&store.DeclaredMoves == 0:
 		return date{rec.Declared, rec.Flags&store.DeclaredDay != 0}
-	case isFromList(rec) && rec.ModTime != 0:
-		return source // the operator's word
+	case list.unix != 0:
+		return list // the operator's word
 	}
 	return text
+}
+
+// listDate returns the date that a list gives a page; zero: none does.
+func listDate(rec *store.Record) date {
+	isDay := rec.Flags&store.ModDay != 0
+	switch {
+	case rec.Flags&store.Named == 0:
+		return date{}
+	case rec.Version != 0: // then ModTime is the file's
+		return date{rec.ListDate, isDay}
+	}
+	return date{rec.ModTime, isDay}
 }
 
 // ofText returns the date of the page's present text, and the batch from which it was decided:

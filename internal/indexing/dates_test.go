@@ -197,7 +197,8 @@ func TestDateOfText(t *testing.T) {
 }
 
 func TestLastMod(t *testing.T) {
-	const file, list, text = day0 + 3, day0 + 3, day0 + 4
+	const file, list, text, listDate = day0 + 3, day0 + 3, day0 + 4, day0 + 2
+	listed := func(r *store.Record) { r.ListDate = listDate }
 	declared := func(r *store.Record) { r.Declared = day0 + 5 }
 	isFile := func(r *store.Record) { r.Version = 1 }
 	streak := func(n uint8) func(r *store.Record) { return func(r *store.Record) { r.Streak = n } }
@@ -226,6 +227,11 @@ func TestLastMod(t *testing.T) {
 		{"a list's", nil, Auto, list, false},
 		{"a list's day", with{flag(store.ModDay)}, Auto, list, true},
 		{"a list's nothing", with{func(r *store.Record) { r.ModTime = 0 }}, Auto, text, false},
+		{"a list's, of a file", with{isFile, listed}, Auto, listDate, false},
+		{"a list's day, of a file", with{isFile, listed, flag(store.ModDay)}, Auto, listDate, true},
+		{"a list's, of a file that declares", with{isFile, listed, declared}, Auto, day0 + 5, false},
+		{"mtime, a list's, of a file", with{isFile, listed, flag(store.ModDay)}, ModTime, listDate, true},
+		{"off, a list's, of a file", with{isFile, listed}, Off, 0, false},
 		{"a list's that declares", with{declared}, Auto, day0 + 5, false},
 		{"one that no list names", with{func(r *store.Record) { r.Flags, r.Linked = r.Flags&^store.Named, noon.Unix() }}, Auto, text, false},
 	} {

@@ -180,7 +180,7 @@ func randomPages(r *rand.Rand, n int) []page.Page {
 	for i := range pages {
 		pages[i] = page.Page{
 			Path: fmt.Sprint("/", r.IntN(n), strings.Repeat("/long", r.IntN(3))), LastMod: r.Int64N(3), LastModDay: r.IntN(2) == 0,
-			ChangeFreq: page.ChangeFreq(r.IntN(8)), Priority: page.Priority(r.IntN(3)), Version: r.Uint32N(3), Visited: r.IntN(2) == 0,
+			ChangeFreq: page.ChangeFreq(r.IntN(8)), Priority: page.Priority(r.IntN(3)), Version: r.Uint32N(3), FileTime: r.Int64N(3), Visited: r.IntN(2) == 0,
 		}
 	}
 	return pages

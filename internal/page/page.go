@@ -22,9 +22,13 @@ type Page struct {
 	Path string
 
 	// LastMod is when the page last changed, in Unix seconds (UTC). 0: not known. LastModDay says that only the day of
-	// it is known.
+	// it is known. A source sets it to what a list or an author says, never to the time of a file.
 	LastMod    int64
 	LastModDay bool
+
+	// FileTime is the modification time of the file that the page is read from, in Unix seconds. 0: not known. It says
+	// less than LastMod: a deployment may have written the file anew.
+	FileTime int64
 
 	// ChangeFreq is how often the page changes. The zero value: not said.
 	ChangeFreq ChangeFreq
@@ -44,16 +48,30 @@ type Page struct {
 	Extensions *Extensions
 }
 
-// Merge fills the unknown fields of p from o, the same page of another source. The later modification time is kept.
+// Merge fills the unknown fields of p from o, the same page of another source. Of each kind of date, the later is kept;
+// of a day and its midnight, the time, which says more. So the dates do not depend on the order of the sources.
 func (p *Page) Merge(o Page) {
-	if o.LastMod > p.LastMod {
-		p.LastMod, p.LastModDay = o.LastMod, o.LastModDay
+	switch {
+	case o.LastMod > p.LastMod:
+		p.LastMod = o.LastMod
+		p.LastModDay = o.LastModDay
+	case o.LastMod == p.LastMod:
+		_ = o
 	}
+	p.FileTime = max(p.FileTime, o.FileTime)
 	p.ChangeFreq = cmp.Or(p.ChangeFreq, o.ChangeFreq)
 	p.Priority = cmp.Or(p.Priority, o.Priority)
 	p.Version = cmp.Or(p.Version, o.Version)
 	p.Sources |= o.Sources
 	p.Visited = p.Visited && o.Visited
+}
+
+// BestDate is LastMod, or else FileTime, and whether only the day of it is known; 0: neither is known.
+func (p *Page) BestDate() (unix int64, day bool) {
+	if p.LastMod != 0 {
+		return p.LastMod, p.LastModDay
+	}
+	return p.FileTime, false
 }
 
 // Compare orders pages by the bytes of their paths.

@@ -28,10 +28,42 @@ func TestMerge(t *testing.T) {
 			Page{LastMod: 5, ChangeFreq: daily, Priority: 7, Version: 8},
 		},
 		{"the later time", Page{LastMod: 5, LastModDay: true}, Page{LastMod: 6}, Page{LastMod: 6}},
+		{"a list's date beside a file's time", Page{LastMod: 5, LastModDay: true}, Page{FileTime: 9, Version: 1}, Page{LastMod: 5, LastModDay: true, FileTime: 9, Version: 1}},
+		{"a file's time beside a list's date", Page{FileTime: 9, Version: 1}, Page{LastMod: 5, LastModDay: true}, Page{LastMod: 5, LastModDay: true, FileTime: 9, Version: 1}},
+		{"the time of a day", Page{LastMod: 86400, LastModDay: true}, Page{LastMod: 86400}, Page{LastMod: 86400}},
 	} {
 		got := test.p
 		if got.Merge(test.o); got != test.want {
 			t.Errorf("%s: got %+v, want %+v", test.name, got, test.want)
+		}
+	}
+}
+
+// Which source comes first decides no date, and neither kind of date becomes the other.
+func TestMergeOrder(t *testing.T) {
+	type dates struct {
+		lastMod  int64
+		day      bool
+		fileTime int64
+	}
+	datesOf := func(p Page) dates { return dates{p.LastMod, p.LastModDay, p.FileTime} }
+	var all []Page
+	for _, lastMod := range []int64{0, 86400, 2 * 86400} {
+		for _, fileTime := range []int64{0, 86400, 3 * 86400} {
+			all = append(all, Page{LastMod: lastMod, FileTime: fileTime}, Page{LastMod: lastMod, LastModDay: lastMod != 0, FileTime: fileTime})
+		}
+	}
+	for _, a := range all {
+		for _, b := range all {
+			ab, ba := a, b
+			ab.Merge(b)
+			ba.Merge(a)
+			if datesOf(ab) != datesOf(ba) {
+				t.Errorf("%+v and %+v: got %+v in one order, %+v in the other", datesOf(a), datesOf(b), datesOf(ab), datesOf(ba))
+			}
+			if ab.LastMod != max(a.LastMod, b.LastMod) || ab.FileTime != max(a.FileTime, b.FileTime) {
+				t.Errorf("%+v and %+v: got %+v", datesOf(a), datesOf(b), datesOf(ab))
+			}
 		}
 	}
 }

@@ -17,7 +17,8 @@ type Record struct {
 	Path  string `cbor:"1,keyasint,omitempty"`
 	Flags Flags  `cbor:"2,keyasint,omitempty"`
 
-	// What sources said when they last named the page, as in [page.Page].
+	// What sources said when they last named the page, as in [page.Page]. ModTime is the time of the file where there
+	// is a Version, else the date of a list. For the date of a list beside a file, see ListDate.
 	ModTime    int64           `cbor:"3,keyasint,omitempty"`
 	Version    uint32          `cbor:"4,keyasint,omitempty"`
 	ChangeFreq page.ChangeFreq `cbor:"5,keyasint,omitempty"`
@@ -76,6 +77,9 @@ type Record struct {
 
 	// Title is the page's own title, if a document for people shows it.
 	Title string `cbor:"29,keyasint,omitempty"`
+
+	// ListDate is the date that a list gives a page that has a Version, so that ModTime is the time of its file.
+	ListDate int64 `cbor:"30,keyasint,omitempty"`
 }
 
 // Selected is a page's part of a selection.
@@ -103,7 +107,7 @@ const (
 	Visited                         // visitors have requested it
 	Target                          // another page names it as its canonical
 	Seed                            // the front page, or where its redirects lead
-	ModDay                          // only the day of ModTime is known
+	ModDay                          // only the day of the date of a list is known
 	HTML                            // the response was HTML
 	Document                        // and a document: it has a doctype, html, head, body or title
 	NoIndex                         // the page, or its header, asks not to be indexed
