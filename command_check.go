@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"runtime/debug"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -60,13 +62,36 @@ checked or the usage is invalid.`,
 		}
 		return err
 	})
+	flags.BoolVar(&o.Insecure, "insecure", false, "Accept any certificate, such as a self-signed one")
 	return cmd
+}
+
+// checkSample refuses a size of the sample that cannot be meant.
+func checkSample(sample int, args []string) error {
+	if sample < 0 {
+		return fmt.Errorf(`invalid argument "%d" for "--fetch" flag: use a number of pages, such as 20`, sample)
+	}
+	if sample == 0 {
+		return nil
+	}
+	// A flag whose value may be left out takes none from the next argument.
+	for _, arg := range args {
+		_, notNumber := strconv.Atoi(arg)
+		_, missing := os.Stat(arg)
+		if notNumber == nil && missing != nil {
+			return fmt.Errorf("no such file: %s; to fetch %[1]s pages, write --fetch=%[1]s", arg)
+		}
+	}
+	return nil
 }
 
 // check checks what is named, and prints what it finds.
 func check(cmd *cobra.Command, o lint.Options, asJSON, quiet bool, args []string) error {
 	if len(args) == 0 {
 		return fail(cmd, errors.New("nothing to check: name a file, a folder, a URL, or - for standard input"))
+	}
+	if err := checkSample(o.Sample, args); err != nil {
+		return fail(cmd, err)
 	}
 	var unwritten error
 	write := func(line string, object any) {

@@ -20,6 +20,8 @@ func TestCheckFlags(t *testing.T) {
 		"no argument":     {"", "nothing to check: name a file, a folder, a URL, or - for standard input"},
 		"rate":            {"--rate 2 -", `invalid argument "2" for "--rate" flag: use a number per second, such as 2/s or 0.5/s`},
 		"no sample":       {"--fetch=few -", `invalid argument "few" for "--fetch" flag: strconv.ParseInt: parsing "few": invalid syntax`},
+		"sample below 0":  {"--fetch=-1 -", `invalid argument "-1" for "--fetch" flag: use a number of pages, such as 20`},
+		"sample apart":    {"--fetch 20 -", "no such file: 20; to fetch 20 pages, write --fetch=20"},
 		"base with query": {"--base-url http://example.com/?a -", `invalid argument "http://example.com/?a" for "--base-url" flag: only scheme, host, port and folder are allowed`},
 		"proxy":           {"--proxy localhost:8080 -", `invalid argument "localhost:8080" for "--proxy" flag: use a URL such as http://localhost:3128`},
 	} {

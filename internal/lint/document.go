@@ -37,6 +37,7 @@ var feeds = map[xml.Name]bool{{Local: "rss"}: true, {Space: "http://www.w3.org/2
 type result struct {
 	kind     string  // urlSet, index or list; "": none
 	children []place // of an index
+	packed   bool    // by gzip, other than for the transfer
 }
 
 // document is the check of one document.
@@ -78,6 +79,8 @@ func (c *checker) document(file, at string, r io.Reader, dir string, listed bool
 	}
 	if bad := (*docError)(nil); errors.As(err, &bad) {
 		d.add(Error, bad.code, "%s", bad.message)
+	} else if d.packed && errors.Is(err, io.ErrUnexpectedEOF) {
+		c.unchecked(d.place, "document-unread", errors.New("the compressed data ends too early: the document is incomplete"))
 	} else if err != nil {
 		c.unchecked(d.place, "document-unread", err)
 	}
@@ -110,6 +113,7 @@ func (d *document) read(r io.Reader) error {
 	b := bufio.NewReader(r)
 	d.in = io.LimitedReader{R: b, N: maxEntry}
 	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
+		d.packed = true
 		z, err := gzip.NewReader(b)
 		if err != nil {
 			return err

@@ -165,6 +165,8 @@ func TestMessages(t *testing.T) {
 	for body, want := range map[string]string{
 		set("<url><loc>http://a.example/?a&b</loc></url>" + onePage): "; the rest was not read",
 		at("http://ä.example/"):                                      "write http://xn--4ca.example",
+		zipped(set(onePage))[:60]:                                    "the compressed data ends too early: the document is incomplete",
+		zipped("")[:5]:                                               "the compressed data ends too early: the document is incomplete",
 		utf16(set(onePage)):                                          "is in UTF-16; a sitemap must be UTF-8",
 		`<?xml version="1.0" encoding="x-none"?>` + set(onePage):     "the encoding is declared as x-none; a sitemap must be UTF-8",
 	} {

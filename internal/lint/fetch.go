@@ -2,6 +2,7 @@ package lint
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +29,12 @@ func (c *checker) get(client *http.Client, at string) (*http.Response, error) {
 		return nil, err
 	}
 	req.Header.Set("User-Agent", c.UserAgent)
-	return client.Do(req)
+	res, err := client.Do(req)
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(err, &untrusted) {
+		return nil, fmt.Errorf("%w; --insecure accepts any certificate", err)
+	}
+	return res, err
 }
 
 // location checks a URL that the user names: a site, whose robots.txt says where its sitemaps are; a robots.txt;
@@ -105,6 +111,9 @@ func (c *checker) fetch(at place, listed bool) *result {
 	}
 	d := c.document(at.url, final, res.Body, "", listed)
 	at.file = at.url
+	if !res.Uncompressed { // what arrived was not compressed for the transfer, either
+		c.checkPacked(at, res.Request.URL.Path, d)
+	}
 	media, _, _ := strings.Cut(strings.ToLower(res.Header.Get("Content-Type")), ";")
 	if d.kind != "" && htmlmeta.IsHTML(media) {
 		c.report(at, Error, "content-type", "is sent as %s", media)

@@ -4,6 +4,7 @@ package lint
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -65,6 +66,7 @@ type Options struct {
 	Rate      float64       // of fetching pages, a second
 	Timeout   time.Duration // of a request with its whole response; 0: none
 	Proxy     *url.URL      // for all requests; nil: none
+	Insecure  bool          // accept any certificate
 	UserAgent string        // whose first word is what robots.txt may call the check
 }
 
@@ -118,6 +120,9 @@ func newChecker(ctx context.Context, o Options) *checker {
 		}
 		return guarded.DialContext(ctx, network, addr)
 	}}
+	if c.Insecure {
+		t.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+	}
 	if c.Proxy != nil {
 		c.trust(c.Proxy)
 		t.Proxy = http.ProxyURL(c.Proxy)
@@ -173,12 +178,40 @@ func (c *checker) target(name string) {
 	case isURL && !strings.ContainsAny(scheme, `/\`):
 		c.location(name)
 	case err != nil:
+		if at := missingScheme(name); at != "" {
+			err = fmt.Errorf("%w; for a site, write %s", err, at)
+		}
 		c.unchecked(place{file: name}, "document-unread", err)
 	case info.IsDir():
 		c.folder(name)
 	default:
 		c.openFile(name, c.urlOf(filepath.Base(name)), filepath.Dir(name), false)
 	}
+}
+
+var documentName = regexp.MustCompile(`(?i)\.(xml|txt|gz|html?|json)$`)
+
+// missingScheme returns the URL that was probably meant by the name of a file that does not exist, such as
+// example.com; "": it does not look like one.
+func missingScheme(name string) string {
+	host, _, _ := strings.Cut(name, "/")
+	if _, err := os.Stat(host); err == nil || documentName.MatchString(host) {
+		return ""
+	}
+	u, err := url.Parse("https://" + name)
+	if err != nil {
+		return ""
+	}
+	isHere := u.Hostname() == "localhost" || net.ParseIP(u.Hostname()) != nil // where certificates are rare
+	if isHere {
+		u.Scheme = "http"
+	}
+	_, _, err = parseURL(u.Scheme + "://" + name)
+	isHost := err == nil && (isHere || u.Port() != "" || strings.Contains(host, "."))
+	if !isHost {
+		return ""
+	}
+	return u.Scheme + "://" + name
 }
 
 // urlOf is the URL of a file below the folder that is checked; it is relative where BaseURL is not known.
@@ -191,7 +224,7 @@ func (c *checker) openFile(name, at, dir string, listed bool) *result {
 	if done := c.done[name]; done != nil {
 		return done
 	}
-	f, err := os.Open(name)
+	f, err := c.open(name)
 	if err != nil {
 		c.unchecked(place{file: name}, "document-unread", err)
 		return new(result)
@@ -201,7 +234,51 @@ func (c *checker) openFile(name, at, dir string, listed bool) *result {
 		c.robots(name, f, dir)
 		return new(result)
 	}
-	return c.document(name, at, f, dir, listed)
+	d := c.document(name, at, f, dir, listed)
+	c.checkPacked(place{file: name}, name, d)
+	return d
+}
+
+// open opens a file. A named pipe can be opened only once a program writes into it, which is awaited no longer than
+// a response.
+func (c *checker) open(name string) (*os.File, error) {
+	info, err := os.Stat(name)
+	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
+		return os.Open(name)
+	}
+	ctx := c.ctx
+	if c.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(c.ctx, c.Timeout)
+		defer cancel()
+	}
+	type opening struct {
+		file *os.File
+		err  error
+	}
+	opened := make(chan opening)
+	go func() {
+		f, err := os.Open(name)
+		select {
+		case opened <- opening{f, err}:
+		case <-ctx.Done():
+			f.Close()
+		}
+	}()
+	select {
+	case o := <-opened:
+		return o.file, o.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("is a named pipe into which no program has written for %s", c.Timeout)
+	}
+}
+
+// checkPacked reports a document that is not compressed, although its name or path says so.
+func (c *checker) checkPacked(at place, name string, d *result) {
+	isNamed := strings.HasSuffix(strings.ToLower(name), ".gz")
+	if isNamed && !d.packed && d.kind != "" {
+		c.report(at, Error, "not-gzip", "has a name that ends in .gz, but is not compressed")
+	}
 }
 
 var sitemapName = regexp.MustCompile(`(?i)^(robots\.txt|.*sitemap.*\.(xml|txt)(\.gz)?)$`)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"maps"
 	"net"
 	"net/http"
@@ -79,6 +80,10 @@ func TestFiles(t *testing.T) {
 		"robots.txt of HTML":              {files{"robots.txt": "<!doctype html><title>404</title>"}, "", "{d}", "robots.txt:0 error html|robots.txt:0 warning robots-no-sitemap", 0, 0},
 		"robots.txt of what is not there": {files{"robots.txt": "Sitemap: https://example.com/x.xml\n"}, "", "{d}", "robots.txt:0 warning document-missing", 0, 0},
 		"an index of feeds":               {files{"i.xml": indexOf(home+"a.atom", home+"b.rss"), "a.atom": "<feed xmlns='http://www.w3.org/2005/Atom'/>", "b.rss": "<rss/>"}, "", "{d}/i.xml", "", 3, 0},
+		"XML named .gz":                   {files{"x.xml.gz": page}, "", "{d}/x.xml.gz", "x.xml.gz:0 error not-gzip", 1, 0},
+		"a list named .gz, in a folder":   {files{"sitemap.TXT.GZ": home}, "", "{d}", "sitemap.TXT.GZ:0 error not-gzip", 1, 0},
+		"HTML named .gz":                  {files{"x.xml.gz": "<!doctype html>"}, "", "{d}/x.xml.gz", "x.xml.gz:0 error html", 1, 0},
+		"gzip not named .gz":              {files{"x.xml": zipped(page)}, "", "{d}/x.xml", "", 1, 0},
 		"duplicates":                      {files{"a.xml": page, "b.xml": page, "i.xml": indexOf(home)}, "", "{d}/a.xml {d}/b.xml {d}/i.xml", "b.xml:2 warning duplicate-elsewhere|i.xml:2 warning document-missing", 3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -210,6 +215,9 @@ func TestURLs(t *testing.T) {
 		"XML as HTML":           {site{"/a.xml": sends(urlsetOf("{s}/"), "Content-Type", "text/html")}, "{s}/a.xml", "{s}/a.xml:0 error content-type", 0},
 		"gzip":                  {site{"/a.xml.gz": sends(zipped("http://a.example/"), "Content-Type", "application/gzip")}, "{s}/a.xml.gz", "{s}/a.xml.gz:1 error loc-outside-scope", 0},
 		"gzip, encoded":         {site{"/a.xml.gz": sends(zipped("http://a.example/"), "Content-Type", "application/xml", "Content-Encoding", "gzip")}, "{s}/a.xml.gz", "{s}/a.xml.gz:1 error loc-outside-scope", 0},
+		"XML named .gz":         {site{"/a.xml.gz?b": one}, "{s}/a.xml.gz?b", "{s}/a.xml.gz?b:0 error not-gzip", 0},
+		"XML .gz, encoded":      {site{"/a.xml.gz": sends(zipped(urlsetOf("http://a.example/")), "Content-Type", "application/xml", "Content-Encoding", "gzip")}, "{s}/a.xml.gz", "{s}/a.xml.gz:2 error loc-outside-scope", 0},
+		"redirected to gzip":    {site{"/a.xml": redirects(301, "/b.xml.gz"), "/b.xml.gz": one}, "{s}/a.xml", "{s}/a.xml:0 warning document-redirect|{s}/a.xml:0 error not-gzip", 0},
 		"no gzip":               {site{"/a.xml": sends(urlsetOf("{s}/"), "Content-Type", "application/xml", "Content-Encoding", "gzip")}, "{s}/a.xml", "{s}/a.xml:0 error document-unread", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -391,6 +399,52 @@ func TestProxy(t *testing.T) {
 	}
 	if got, _ := w.check(t, Options{Proxy: to}, "http://nosuch.invalid/a.xml"); asked != 1 || got != "" {
 		t.Errorf("with a proxy: got %d requests, %q", asked, got)
+	}
+}
+
+// TestInsecure is that a server whose certificate nobody has signed is checked on demand only.
+func TestInsecure(t *testing.T) {
+	answers := http.NewServeMux()
+	server := httptest.NewUnstartedServer(answers)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that the check breaks off
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	answers.HandleFunc("/sitemap.xml", sendsXML(urlsetOf(server.URL+"/a")))
+	answers.HandleFunc("/a", sendsPage(""))
+	for _, target := range []string{server.URL, server.URL + "/sitemap.xml"} {
+		var got []string
+		o := Options{Sample: 1, Rate: 1000, Timeout: time.Minute, Report: func(f Finding) { got = append(got, f.Message) }}
+		s := Check(t.Context(), o, target)
+		if len(got) == 0 || !strings.HasSuffix(got[0], "; --insecure accepts any certificate") || s.Fetched != 0 {
+			t.Errorf("%s: got %q, %+v", target, got, s)
+		}
+		got, o.Insecure = nil, true
+		if s := Check(t.Context(), o, target); len(got) != 0 || s.Fetched != 1 {
+			t.Errorf("%s, insecure: got %q, %+v", target, got, s)
+		}
+	}
+}
+
+// TestSuggestions is that who leaves out the scheme is told it, and who names a file that is not there is not.
+func TestSuggestions(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("public.site", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[string]string{
+		"example.com": "https://example.com", "www.example.com/docs/sitemap.xml": "https://www.example.com/docs/sitemap.xml",
+		"example.com:8443": "https://example.com:8443", "bücher.example/": "https://bücher.example/",
+		"localhost": "http://localhost", "localhost:8080/a": "http://localhost:8080/a", "192.0.2.1": "http://192.0.2.1", "[::1]:80": "http://[::1]:80",
+		"intranet:8080": "https://intranet:8080",
+		"sitemap.xml":   "", "sitemap.XML.gz": "", "robots.txt": "", "nosuch": "", "public/sitemap.xml": "", "public.site/sitemap.xml": "",
+		"./example.com": "", "../example.com": "", ".well-known/sitemap.xml": "", "/srv/example.com": "", "a b.example": "", "20": "",
+	} {
+		var got string
+		Check(t.Context(), Options{Report: func(f Finding) { got = f.Message }}, target)
+		_, got, _ = strings.Cut(got, "; for a site, write ")
+		if got != want {
+			t.Errorf("%s: got %q, want %q", target, got, want)
+		}
 	}
 }
 
