@@ -35,8 +35,12 @@ type explanation struct {
 	Reason  string `json:"reason,omitempty"` // in most cases the name of its index status
 	Meaning string `json:"meaning,omitempty"`
 	Remedy  string `json:"remedy,omitempty"`
-	Rule    string `json:"rule,omitempty"`  // the setting or line of robots.txt that decides
-	Other   string `json:"other,omitempty"` // its canonical, or what it duplicates or leads to
+	Rule    string `json:"rule,omitempty"` // the setting or line of robots.txt that decides
+
+	// The URL of the robots.txt that has the rule, where /robots.txt redirects to another URL.
+	RobotsTxt string `json:"robots_txt,omitempty"`
+
+	Other string `json:"other,omitempty"` // its canonical, or what it duplicates or leads to
 
 	// What is known of it.
 	NamedBy []string  `json:"named_by,omitempty"`     // sources
@@ -174,7 +178,8 @@ func (s *site) addReason(x *explanation, path string) {
 	if x.NamedBy == nil && !set.crawl.Off {
 		word = set.crawl.disallows(path)
 	}
-	x.Rule = cmp.Or(word, terminal.Clip(probed.robots.rules.Line(path)))
+	line := terminal.Clip(probed.robots.rules.Line(path))
+	x.Rule = cmp.Or(word, line)
 	switch {
 	case probed.blocked != "":
 		x.because(probed.blocked, "", probed.remedy)
@@ -205,6 +210,9 @@ func (s *site) addReason(x *explanation, path string) {
 				}
 			}
 		}
+	}
+	if line != "" && x.Rule == line {
+		x.RobotsTxt = terminal.Clip(probed.robots.from)
 	}
 }
 

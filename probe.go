@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,10 +19,12 @@ import (
 	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
+	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
 )
 
 // probeResult is the result of a probe. It never changes.
@@ -67,6 +70,8 @@ type robotsRules struct {
 	closed   bool     // it cannot be fetched: RFC 9309, section 2.3.1.4, disallows everything
 	status   int      // of a robots.txt that is closed; 0: it does not respond
 	unseen   bool     // requests for it do not reach the handler
+	from     string   // URL to which requests for it are redirected; "": they are not
+	foreign  bool     // from is of another host, so the rules are not known
 	sitemaps []string // URLs of its Sitemap lines
 }
 
@@ -180,23 +185,70 @@ func refuses(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// fetchRobots reads the site's robots.txt.
+// maxRobotsRedirects are followed to a robots.txt (RFC 9309, section 2.3.1.2); behind more of them, there is none.
+const maxRobotsRedirects = 5
+
+// fetchRobots reads the site's robots.txt, also behind redirects on the site. One that is redirected to another host,
+// which the server cannot request, counts as none.
 func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 	p := &probe{handler: f.handler}
 	res, err := f.fetchData(ctx, robotsPath, robotstxt.MaxBody, p)
-	switch {
-	case err != nil:
+	at := f.origin + robotsPath
+	from := ""
+	for range maxRobotsRedirects {
+		if err != nil || res.Status/100 != 3 {
+			break
+		}
+		target, path := f.redirect(at, res)
+		if target == "" {
+			break
+		}
+		if path == "" {
+			return robotsRules{unseen: !p.robots, from: target, foreign: true}
+		}
+		at = target
+		from = target
+		res, err = f.fetchData(ctx, path, robotstxt.MaxBody, nil)
+	}
+	if err != nil {
 		return robotsRules{closed: true}
-	case fails(res.Status):
+	}
+	if fails(res.Status) {
 		return robotsRules{closed: true, status: res.Status}
-	case res.Status != http.StatusOK, robotstxt.IsHTML(res.Header.Get("Content-Type"), res.Body):
-		return robotsRules{unseen: !p.robots}
+	}
+	robots := robotsRules{unseen: !p.robots, from: from}
+	if res.Status != http.StatusOK || robotstxt.IsHTML(res.Header.Get("Content-Type"), res.Body) {
+		return robots
 	}
 	body := res.Body
 	if res.Truncated {
 		body = body[:strings.LastIndexAny(string(body), "\r\n")+1] // half a path disallows more than the whole one
 	}
-	return robotsRules{rules: robotstxt.ReadRules(body, "Googlebot"), unseen: !p.robots, sitemaps: robotstxt.Sitemaps(body)}
+	robots.rules = robotstxt.ReadRules(body, "Googlebot")
+	robots.sitemaps = robotstxt.Sitemaps(body)
+	return robots
+}
+
+// redirect returns the URL to which the response to a request for a URL redirects; "": it does not. path is the internal
+// path of that URL; "": it is not of the site.
+func (f *siteFetcher) redirect(from string, res *crawl.Response) (target, path string) {
+	location := res.Header.Get("Location")
+	base, err := url.Parse(from)
+	if err != nil || location == "" {
+		return "", ""
+	}
+	to, err := base.Parse(location)
+	if err != nil {
+		return "", ""
+	}
+	// An application behind a proxy may write the host by which the server knows it.
+	if path, ok := htmlmeta.PathOn(f.internalOrigin, to.String()); ok && f.internalOrigin != f.origin {
+		return f.internalOrigin + path, path
+	}
+	if path, ok := htmlmeta.PathOn(f.origin, to.String()); ok {
+		return f.origin + path, f.internalPath(path)
+	}
+	return to.String(), ""
 }
 
 // absolute returns an absolute path, also for one relative to the working directory. A bare
@@ -294,13 +346,26 @@ func (s *site) checkSetup() {
 	if probed == nil || probed.blocked != "" || s.main.Load() != nil {
 		return
 	}
-	if set.robots && probed.robots.unseen {
-		s.logger.Once(zap.WarnLevel, "unseen", "requests for /robots.txt do not reach the sitemap handler: add this line to the file",
-			zap.String("line", "Sitemap: "+strings.Join(s.namedURLs(s.state.published.Load()), "\nSitemap: ")))
-	}
+	s.checkRobots(&probed.robots)
 	if s.id.scheme == "http" && set.base == "" && strings.Contains(s.id.host, ".") && certmagic.SubjectQualifiesForPublicCert(s.id.host) && !trustsProxies(s.handler.server) {
 		s.logger.Once(zap.WarnLevel, "http", "the sitemap of a public host lists http URLs: if a proxy in front terminates TLS, set 'base_url' or 'trusted_proxies'")
 	}
+}
+
+// checkRobots warns once if the robots.txt that crawlers read is not the one that the handler serves.
+func (s *site) checkRobots(robots *robotsRules) {
+	if !s.handler.settings.robots {
+		return
+	}
+	urls := s.namedURLs(s.state.published.Load())
+	line := zap.String("line", "Sitemap: "+strings.Join(urls, "\nSitemap: "))
+	if robots.unseen {
+		s.logger.Once(zap.WarnLevel, "unseen", "requests for /robots.txt do not reach the sitemap handler: add this line to the file", line)
+		return
+	}
+	isMissing := robots.from != "" && !slices.Contains(robots.sitemaps, urls[0])
+	s.logger.OnceIf(isMissing, zap.WarnLevel, "redirected robots", "robots.txt is redirected, so it has no Sitemap line: add this line to the file",
+		line, zap.String("file", robots.from))
 }
 
 // logProbed logs what is wrong with the site as a whole.
@@ -308,6 +373,7 @@ func (s *site) logProbed(r *report.Refresh, last *report.Report) {
 	set, probed, level := &s.handler.settings, cmp.Or(s.probed.Load(), new(probeResult)), zap.WarnLevel
 	cause := r.Cause()
 	s.logger.OnceIf(probed.robots.closed && !set.crawl.Off, level, "robots", "cannot fetch robots.txt, so no page is fetched: let it return 200 or 404", zap.String("sitemap", s.sitemapURL()), zap.Int("status", probed.robots.status))
+	s.logger.OnceIf(probed.robots.foreign && !set.crawl.Off, level, "foreign robots", "robots.txt redirects to another host, where its rules cannot be read, so all is allowed: serve it here", zap.String("to", terminal.Clip(probed.robots.from)))
 	if probed.blocked == reasonRefused || probed.blocked == reasonAbsent { // a visitor's word, or intended
 		level = zap.InfoLevel
 	}

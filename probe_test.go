@@ -121,13 +121,106 @@ func TestProbe(t *testing.T) {
 		"a forbidden one":      {map[string]answer{"/robots.txt": {403, text, "User-agent: *\nDisallow: /\n"}}, func(p *probeResult) bool { return p.robots.rules.Empty() && !p.robots.closed }},
 		"a broken one":         {map[string]answer{"/robots.txt": {503, text, ""}}, func(p *probeResult) bool { return p.robots.closed && p.blocked == "" }},
 		"one that is too busy": {map[string]answer{"/robots.txt": {429, text, ""}}, func(p *probeResult) bool { return p.robots.closed }},
-		"a long one, cut off":  {map[string]answer{"/robots.txt": {200, text, "User-agent: *\n" + strings.Repeat("Disallow: /abcdefgh\n", robotstxt.MaxBody/20+1)}}, func(p *probeResult) bool { return !p.robots.rules.Allows("/abcdefgh") && p.robots.rules.Allows("/abc") }},
+		"one behind a redirect": {map[string]answer{"/robots.txt": {301, "Location: /static/robots.txt", ""}, "/static/robots.txt": {200, text, "User-agent: *\nDisallow: /x\nSitemap: /b.xml\n"}}, func(p *probeResult) bool {
+			return !p.robots.rules.Allows("/x/a") && p.robots.from == "http://named.example/static/robots.txt" && !p.robots.foreign && slices.Equal(p.robots.sitemaps, []string{"/b.xml"})
+		}},
+		"one behind an absolute redirect": {map[string]answer{"/robots.txt": {302, "Location: http://Named.example:80/r?v=1", ""}, "/r": {200, text, "User-agent: *\nDisallow: /x\n"}}, func(p *probeResult) bool {
+			return !p.robots.rules.Allows("/x/a") && p.robots.from == "http://named.example/r?v=1"
+		}},
+		"one behind five redirects": {redirected(5, "User-agent: *\nDisallow: /x\n"), func(p *probeResult) bool { return !p.robots.rules.Allows("/x/a") && !p.robots.closed }},
+		"one behind six redirects":  {redirected(6, "User-agent: *\nDisallow: /x\n"), func(p *probeResult) bool { return p.robots.rules.Empty() && !p.robots.closed }},
+		"a relative redirect after another": {map[string]answer{"/robots.txt": {301, "Location: /a/b", ""}, "/a/b": {307, "Location: c", ""}, "/a/c": {200, text, "User-agent: *\nDisallow: /x\n"}}, func(p *probeResult) bool {
+			return !p.robots.rules.Allows("/x/a") && p.robots.from == "http://named.example/a/c"
+		}},
+		"a redirect to itself": {map[string]answer{"/robots.txt": {301, "Location: /robots.txt", ""}}, func(p *probeResult) bool { return p.robots.rules.Empty() && !p.robots.closed }},
+		"a redirect to a broken one": {map[string]answer{"/robots.txt": {301, "Location: /static/robots.txt", ""}, "/static/robots.txt": {503, text, ""}}, func(p *probeResult) bool {
+			return p.robots.closed && p.robots.status == 503
+		}},
+		"a redirect to none":          {map[string]answer{"/robots.txt": {301, "Location: /static/robots.txt", ""}}, func(p *probeResult) bool { return p.robots.rules.Empty() && !p.robots.closed }},
+		"a redirect to a page":        {map[string]answer{"/robots.txt": {301, "Location: /", ""}, "/": {200, html, "<!doctype html>User-agent: *\nDisallow: /\n"}}, func(p *probeResult) bool { return p.robots.rules.Empty() && !p.robots.closed }},
+		"a redirect without a target": {map[string]answer{"/robots.txt": {301, text, "User-agent: *\nDisallow: /\n"}}, func(p *probeResult) bool { return p.robots.rules.Empty() && p.robots.from == "" }},
+		"a redirect to another host": {map[string]answer{"/robots.txt": {301, "Location: https://static.example/robots.txt", ""}, "/robots.txt/": {200, text, "User-agent: *\nDisallow: /\n"}}, func(p *probeResult) bool {
+			return p.robots.rules.Empty() && !p.robots.closed && p.robots.foreign && p.robots.from == "https://static.example/robots.txt"
+		}},
+		"a redirect to another port": {map[string]answer{"/robots.txt": {301, "Location: http://named.example:81/static/robots.txt", ""}, "/static/robots.txt": {200, text, "User-agent: *\nDisallow: /\n"}}, func(p *probeResult) bool {
+			return p.robots.rules.Empty() && p.robots.foreign
+		}},
+		"a long one, cut off": {map[string]answer{"/robots.txt": {200, text, "User-agent: *\n" + strings.Repeat("Disallow: /abcdefgh\n", robotstxt.MaxBody/20+1)}}, func(p *probeResult) bool { return !p.robots.rules.Allows("/abcdefgh") && p.robots.rules.Allows("/abc") }},
 	} {
 		b := newBench(t, nil)
 		b.pages = answering(test.answers)
 		got, err := b.site("named.example").fetcher.probe(t.Context())
 		if err != nil || !test.want(&got) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
+		}
+	}
+}
+
+// redirected is a robots.txt behind a number of redirects.
+func redirected(times int, body string) map[string]answer {
+	path := robotsPath
+	answers := make(map[string]answer)
+	for i := range times {
+		next := fmt.Sprintf("/robots-%d.txt", i)
+		answers[path] = answer{http.StatusFound, "Location: " + next, ""}
+		path = next
+	}
+	answers[path] = answer{http.StatusOK, "Content-Type: text/plain", body}
+	return answers
+}
+
+// TestRobotsOfBaseURL: a robots.txt behind a redirect is found by the URL that visitors know, and by that of the server.
+func TestRobotsOfBaseURL(t *testing.T) {
+	for _, location := range []string{"/b/rules", "https://shop.example/b/rules", "http://inside.example/docs/rules"} {
+		b := newBench(t, func(h *Handler) {
+			h.BaseURL = "https://shop.example/b"
+			h.mounts = mounts{{hosts: []string{"inside.example"}, prefix: "/docs"}}
+		})
+		b.pages = answering(map[string]answer{
+			"/robots.txt": {http.StatusMovedPermanently, "Location: " + location, ""},
+			"/docs/rules": {http.StatusOK, "Content-Type: text/plain", "User-agent: *\nDisallow: /b/x\n"},
+		})
+		got := b.site("").fetcher.fetchRobots(t.Context())
+		if got.rules.Allows("/b/x") || got.foreign {
+			t.Errorf("%s: got %+v", location, got)
+		}
+	}
+}
+
+// TestRobotsElsewhere: the log says where robots.txt has to be, or to have the Sitemap line, if it is redirected; explain,
+// where a rule comes from.
+func TestRobotsElsewhere(t *testing.T) {
+	const line = "User-agent: *\nDisallow: /x\n"
+	sitemap := "Sitemap: http://named.example/sitemap.xml\n"
+	for name, test := range map[string]struct {
+		location, body string
+		foreign, lacks int    // log lines
+		from           string // in explain
+	}{
+		"on the site":           {"/static/robots.txt", line, 0, 1, "http://named.example/static/robots.txt"},
+		"on the site, complete": {"/static/robots.txt", line + sitemap, 0, 0, "http://named.example/static/robots.txt"},
+		"on another host":       {"http://static.example/robots.txt", line, 1, 1, ""},
+	} {
+		b := newBench(t, nil)
+		b.names("/", "/x")
+		b.pages = answering(map[string]answer{
+			"/":                  {http.StatusOK, "Content-Type: text/html", "<!doctype html><title>home</title>"},
+			"/robots.txt":        {http.StatusMovedPermanently, "Location: " + test.location, ""},
+			"/static/robots.txt": {http.StatusOK, "Content-Type: text/plain", test.body},
+		})
+		s := b.site("named.example")
+		b.wantPages(s, 1)
+		foreign := b.logged("robots.txt redirects to another host, where its rules cannot be read, so all is allowed: serve it here")
+		lacks := b.logged("robots.txt is redirected, so it has no Sitemap line: add this line to the file")
+		if foreign != test.foreign || lacks != test.lacks {
+			t.Errorf("%s: %d and %d lines say so, want %d and %d", name, foreign, lacks, test.foreign, test.lacks)
+		}
+		x, err := s.explain(t.Context(), "/x")
+		if err != nil || x.RobotsTxt != test.from {
+			t.Errorf("%s: the rule comes from %q, %v, want %q", name, x.RobotsTxt, err, test.from)
+		}
+		if x, err = s.explain(t.Context(), "/"); err != nil || x.RobotsTxt != "" {
+			t.Errorf("%s: a page without a rule has one of %q, %v", name, x.RobotsTxt, err)
 		}
 	}
 }

@@ -55,6 +55,10 @@ func TestPagesThatVisitorsGet(t *testing.T) {
 			caddyfile: "root {dir}/site\n@others {\n not path /sitemap.xml /robots.txt\n not header Accept *text/html*\n}\nrespond @others 406\nrespond /private/* 406\nsitemap\nfile_server",
 			want:      open, left: `"refused":4`,
 		},
+		"a robots.txt that redirects": {
+			caddyfile: "root {dir}/site\nsitemap\nhandle /robots.txt {\n redir * /static/robots.txt permanent\n}\nhandle /static/robots.txt {\n respond \"User-agent: *\nDisallow: /private/\n\"\n}\nfile_server",
+			want:      open, left: `"blocked by robots.txt":4`,
+		},
 		"a folder for visitors with a cookie": {caddyfile: "root {dir}/site\n@unknown {\n path /private/*\n not header Cookie *\n}\nredir @unknown /about.html 307\nsitemap\nfile_server", want: open, left: `"redirect":4`},
 		"one public folder": {
 			caddyfile: "root {dir}/site\n@outside {\n not path / /public/* /sitemap.xml /robots.txt\n}\nrespond @outside 401\nsitemap\nfile_server",
