@@ -42,6 +42,8 @@ type explanation struct {
 
 	Other string `json:"other,omitempty"` // its canonical, or what it duplicates or leads to
 
+	AlternatesLeftOut []alternateLeftOut `json:"alternates_left_out,omitempty"` // that the page names in rel=alternate
+
 	// What is known of it.
 	NamedBy []string  `json:"named_by,omitempty"`     // sources
 	Linked  time.Time `json:"linked_at,omitzero"`     // when a page that links to it was last fetched
@@ -53,6 +55,13 @@ type explanation struct {
 
 	// Now is what an anonymous visitor gets, and then where that leads.
 	Now []follow.Response `json:"now,omitempty"`
+}
+
+// alternateLeftOut is a version of a page in another language with which the page is not listed.
+type alternateLeftOut struct {
+	Hreflang string `json:"hreflang"`
+	URL      string `json:"url"`
+	Reason   string `json:"reason"`
 }
 
 // explain tells why a URL is listed or is not. It fetches the page, and changes nothing. Of
@@ -137,6 +146,9 @@ func (s *site) explain(ctx context.Context, path string) (*explanation, error) {
 	}
 	if x.Other = found.Other; strings.HasPrefix(x.Other, "/") {
 		x.Other = s.origin + x.Other
+	}
+	for _, a := range found.Alternates {
+		x.AlternatesLeftOut = append(x.AlternatesLeftOut, alternateLeftOut{a.Lang, a.URL, a.Reason})
 	}
 	if !x.Listed {
 		s.addReason(x, path)

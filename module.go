@@ -154,7 +154,8 @@ type Handler struct {
 	// of them in both cases. Default: `list`.
 	Orphans string `json:"orphans,omitempty"`
 
-	// What else is listed with a page: `alternates`, its versions in other languages, and `images`, the images on it.
+	// What else is listed with a page: `alternates`, its versions in other languages that link back to it, and `images`, the
+	// images on it.
 	// An image of the site itself is listed only while it returns 200. Default: none.
 	Extensions []string `json:"extensions,omitempty"`
 

@@ -74,13 +74,13 @@ func TestExtensions(t *testing.T) {
 		"index.html":    speaking("home", complete...),
 		"en/index.html": speaking("english", complete...),
 		"de/index.html": speaking("deutsch", backwards...),
-		// Of this set, one page does not list the others, and one is not there.
+		// Of these pages, one does not name the other, one is not there, and one is of another host.
 		"fr/a.html":           speaking("a français", "fr", "/fr/a.html", "it", "/it/a.html"),
 		"it/a.html":           speaking("a italiano", "it", "/it/a.html"),
 		"fr/b.html":           speaking("b français", "fr", "/fr/b.html", "it", "/it/b.html"),
 		"fr/c.html":           speaking("c français", "it", "/it/c.html"), // itself is not in it
 		"it/c.html":           speaking("c italiano", "it", "/it/c.html"),
-		"fr/d.html":           speaking("d français", "fr", "/fr/d.html", "it", "https://it.example/d.html"),
+		"fr/d.html":           speaking("d français", "fr", "/fr/d.html", "it", "https://it.example/d.html", "en-UK", "https://uk.example/d.html"),
 		"fr/e.html":           harness.Whole(`<link rel="alternate" type="application/rss+xml" href="/feed">`, "no version in another language"),
 		"pictures/index.html": "<!doctype html><title>pictures</title>" + pictures + body,
 	}
@@ -90,7 +90,10 @@ func TestExtensions(t *testing.T) {
 	for _, path := range []string{"/", "/de/", "/en/"} {
 		wantLanguages[path] = map[string]string{"en": "/en/", "de": "/de/", "x-default": "/"}
 	}
+	wantLanguages["/fr/a.html"] = map[string]string{"fr": "/fr/a.html"}
 	wantLanguages["/it/a.html"] = map[string]string{"it": "/it/a.html"}
+	wantLanguages["/fr/b.html"] = map[string]string{"fr": "/fr/b.html"}
+	wantLanguages["/fr/d.html"] = map[string]string{"fr": "/fr/d.html", "it": "https://it.example/d.html"}
 	wantLanguages["/it/c.html"] = map[string]string{"it": "/it/c.html"}
 	wantImages := map[string][]string{"/pictures/": {"/og.png?a=1&b='2'", "/pictures/one.png", "https://cdn.example.net/two.png"}}
 	for option, test := range map[string]struct {
@@ -99,9 +102,9 @@ func TestExtensions(t *testing.T) {
 		left      map[string]int
 	}{
 		"":                             {nil, nil, map[string]int{"not included": 3}},
-		"extensions alternates":        {wantLanguages, nil, map[string]int{"alternates not mutual": 4, "not included": 3}},
+		"extensions alternates":        {wantLanguages, nil, map[string]int{"alternates left out": 4, "not included": 3}},
 		"extensions images":            {nil, wantImages, map[string]int{"not included": 3}},
-		"extensions alternates images": {wantLanguages, wantImages, map[string]int{"alternates not mutual": 4, "not included": 3}},
+		"extensions alternates images": {wantLanguages, wantImages, map[string]int{"alternates left out": 4, "not included": 3}},
 	} {
 		t.Run(option, func(t *testing.T) {
 			s := prepare(t, nil)
@@ -143,7 +146,7 @@ func TestExtensions(t *testing.T) {
 				}
 				// The missing half of a set comes, and with it the whole.
 				s.Write(map[string]string{"site/it/b.html": speaking("b italiano", "fr", "/fr/b.html", "it", "/it/b.html")})
-				s.WantLeftOut(map[string]int{"alternates not mutual": 3, "not included": 3})
+				s.WantLeftOut(map[string]int{"alternates left out": 3, "not included": 3})
 				languages, _ := s.entries(s.document(harness.Local + "/sitemap.xml"))
 				for _, path := range []string{"/fr/b.html", "/it/b.html"} {
 					if want := map[string]string{"fr": "/fr/b.html", "it": "/it/b.html"}; !maps.Equal(languages[path], want) {

@@ -250,6 +250,7 @@ func TestExplain(t *testing.T) {
 			/private.html
 		}
 		exclude /secret/*
+		extensions alternates
 	}
 	redir /hop1 /hop2
 	redir /hop2 /hop3
@@ -274,6 +275,8 @@ func TestExplain(t *testing.T) {
 		"robots.txt":      "User-agent: *\nDisallow: /blocked\n",
 		"a.txt":           "no document",
 		"drafts/a.html":   harness.HTML("a draft"),
+		"en.html": harness.Whole(`<link rel="alternate" hreflang="en" href="/en.html"><link rel="alternate" hreflang="de" href="/gone">`+
+			`<link rel="alternate" hreflang="en-UK" href="https://shop.example/">`, "english"),
 	})
 	s.refresh()
 	for _, path := range []string{"/seen", "/seen-twice"} {
@@ -302,6 +305,8 @@ func TestExplain(t *testing.T) {
 		"/seen":                   {`"reason":"waits for the next refresh"`, `"visited_at"`},
 		"/seen-twice":             {`"reason":"no incoming links"`, `"visited_at"`},
 		"/drafts/a.html":          {`"reason":"excluded"`, `"rule":"/drafts/*"`},
+		"/en.html": {`"listed":true`, `"alternates_left_out":[{"hreflang":"de","url":"{l}/gone","reason":"it is not listed: not found"},` +
+			`{"hreflang":"en-UK","url":"https://shop.example/","reason":"its hreflang is not x-default`},
 		"/short.html":             {`"url":"{l}/short"`, `"listed":true`},
 		"/none.html":              {`"reason":"no source names it"`, `"remedy":"Serve it first."`, `"status":404`},
 		"/a.txt":                  {`"reason":"no source names it"`, `'include' of 'files'`, `in addition to 'files'`, `"status":200`},

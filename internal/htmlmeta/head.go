@@ -51,8 +51,6 @@ func (p *Parser) refresh(content string) {
 	}
 }
 
-var languagePattern = regexp.MustCompile(`(?i)^(x-default|[a-z]{2,3}(-[a-z]{4})?(-[a-z]{2}|-[0-9]{3})?)$`)
-
 // link reads a <link>. One that says for which readers it is does not name a canonical
 // (https://developers.google.com/search/docs/crawling-indexing/consolidate-duplicate-urls).
 func (p *Parser) link() {

@@ -95,3 +95,9 @@ func PathOn(base, url string) (path string, ok bool) {
 	}
 	return u.Path, true
 }
+
+// HasHostOf reports whether an absolute URL has the host of base, whatever its scheme and port are.
+func HasHostOf(base, url string) bool {
+	u, err := origin.ParseURL(url)
+	return err == nil && u.Host == origin.HostOf(base)
+}

@@ -19,6 +19,8 @@ type Explanation struct {
 	// it duplicates, or to which it redirects or refreshes. It is a path on the site, or else
 	// an absolute URL. "": there is none, or it is not known.
 	Other string
+
+	Alternates []AlternateLeftOut // of a listed page, with Rules.Alternates
 }
 
 // Explain selects, and returns the selection of one page. It reads all records once, for a
@@ -28,14 +30,10 @@ func Explain(ctx context.Context, g *store.Generation, r Rules, path string) (x 
 	if err != nil {
 		return x, err
 	}
-	chunks := g.Chunks()
-	i := max(sort.Search(len(chunks), func(i int) bool { return chunks[i].First > path })-1, 0)
-	records, err := s.load(ctx, i)
-	j := slices.IndexFunc(records, func(rec store.Record) bool { return rec.Path == path })
-	if err != nil || j < 0 {
+	rec, st, err := s.find(ctx, path)
+	if err != nil || rec == nil {
 		return x, err
 	}
-	rec, st := &records[j], s.states[s.chunks[i]+j]
 	x = Explanation{Record: rec, Status: st.status(), Listed: st&isListed != 0, Selected: s.selected(rec, st)}
 	switch x.Status {
 	case CanonicalForeign, CanonicalOther:
@@ -54,5 +52,23 @@ func Explain(ctx context.Context, g *store.Generation, r Rules, path string) (x 
 			}
 		}
 	}
-	return x, nil
+	if r.Alternates && x.Listed {
+		x.Alternates, err = s.alternatesLeftOut(ctx, rec)
+	}
+	return x, err
+}
+
+// find returns the record of a path and its state; nil: there is none.
+func (s *Selection) find(ctx context.Context, path string) (*store.Record, state, error) {
+	chunks := s.generation.Chunks()
+	i := max(sort.Search(len(chunks), func(i int) bool { return chunks[i].First > path })-1, 0)
+	records, err := s.load(ctx, i)
+	if err != nil {
+		return nil, 0, err
+	}
+	j := slices.IndexFunc(records, func(rec store.Record) bool { return rec.Path == path })
+	if j < 0 {
+		return nil, 0, nil
+	}
+	return &records[j], s.states[s.chunks[i]+j], nil
 }

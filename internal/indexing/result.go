@@ -19,9 +19,9 @@ type Result struct {
 	// if they are kept. Pages refused with 401 or 403, or left out by settings, do not count.
 	Regressed [StatusCount]int
 
-	Orphans      List[string]   // listed pages without incoming links
-	NotMutual    List[string]   // listed pages whose alternates do not all list the same alternates
-	ForeignHosts map[string]int // canonicals on other sites by "scheme://host"; "": further hosts
+	Orphans           List[string]   // listed pages without incoming links
+	AlternatesLeftOut List[string]   // listed pages that name alternates with which they are not listed
+	ForeignHosts      map[string]int // canonicals on other sites by "scheme://host"; "": further hosts
 }
 
 // List counts things and keeps the first of them: three paths, or 10,000 changes.

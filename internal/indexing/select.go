@@ -65,7 +65,7 @@ func (s state) status() Status { return Status(s & statusMask) }
 // Select decides the status of all records. It reads them chunk by chunk and holds some 40
 // bytes of each until it returns, then one. Errors are those of [store.Generation.Load].
 func Select(ctx context.Context, g *store.Generation, r Rules) (*Selection, error) {
-	s := &Selection{rules: r, generation: g, states: make([]state, 0, g.Len()), alternates: make(alternateSets), images: make(map[uint64]bool)}
+	s := &Selection{rules: r, generation: g, states: make([]state, 0, g.Len()), alternates: newAlternateSets(), images: make(map[uint64]bool)}
 	s.dates.rules, s.result.ForeignHosts = &s.rules, make(map[string]int)
 	c := &candidates{
 		paths: make([]uint64, 0, g.Len()), keys: make([]uint64, 0, g.Len()), traits: make([]traits, 0, g.Len()),
@@ -104,7 +104,9 @@ func (s *Selection) add(rec *store.Record, c *candidates) {
 	}
 	if own == Indexable || own == CanonicalOther {
 		c.add(rec, &s.rules, own)
-		s.alternates.add(rec.Path, rec.Alternates)
+	}
+	if own == Indexable {
+		s.alternates.add(s.rules.Base, rec.Path, rec.Alternates)
 	}
 }
 
@@ -119,7 +121,9 @@ func (s *Selection) settle(c *candidates) {
 	next := 0
 	for i, st := range s.states {
 		status := st.status()
+		path := uint64(0) // of a candidate
 		if status == Indexable || status == CanonicalOther {
+			path = c.paths[next]
 			var orphan state
 			status, orphan = c.statusAt(next, s.groups, s.rules.OmitOrphans)
 			st = st&^statusMask | state(status) | orphan
@@ -132,6 +136,9 @@ func (s *Selection) settle(c *candidates) {
 		case listed:
 			st |= isListed
 			s.result.Listed++
+		}
+		if st&isListed == 0 {
+			s.alternates.remove(path)
 		}
 		s.states[i] = st
 	}
@@ -212,10 +219,8 @@ func (s *Selection) page(rec *store.Record) page.Page {
 	if s.rules.Images {
 		e.Images = slices.DeleteFunc(slices.Clone(rec.Images), s.isMissing)
 	}
-	if s.rules.Alternates && s.alternates.areMutual(s.rules.Base, rec.Path, rec.Alternates) {
-		e.Alternates = rec.Alternates
-	} else if s.rules.Alternates && len(rec.Alternates) > 0 {
-		s.result.NotMutual.add(rec.Path, maxExamples)
+	if s.rules.Alternates {
+		e.Alternates = s.alternatesOf(rec)
 	}
 	if s.rules.Titles {
 		e.Title = rec.Title

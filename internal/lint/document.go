@@ -7,14 +7,13 @@ import (
 	"errors"
 	"hash/maphash"
 	"io"
-	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/gzip"
-	"golang.org/x/text/language"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/urllist"
@@ -270,7 +269,7 @@ func (d *document) element(x *xml.Decoder, root xml.Name, t xml.StartElement) er
 		if _, _, err := parseURL(trim(link.Href)); err != nil || link.Rel != "alternate" {
 			d.add(Error, "alternate", "a link needs rel=\"alternate\" and an absolute URL as href, not %q", link.Href)
 		}
-		if !isLanguage(link.HrefLang) {
+		if !htmlmeta.IsLanguage(link.HrefLang) {
 			d.add(Error, "attribute-value", "hreflang %q is not x-default, a language of ISO 639, or one with a country of ISO 3166-1, such as de or en-GB", link.HrefLang)
 		}
 	}
@@ -393,21 +392,6 @@ func (d *document) checkLastMod(date string) {
 		return
 	}
 	d.add(Error, "lastmod", "lastmod %q is not a date such as 2024-05-01 or 2024-05-01T10:20:30Z", date)
-}
-
-var hreflang = regexp.MustCompile(`(?i)^([a-z]{2,3})(?:-[a-z]{4})?(?:-([a-z]{2}))?$`)
-
-// isLanguage reports whether an hreflang is one that engines read.
-func isLanguage(value string) bool {
-	parts := hreflang.FindStringSubmatch(value)
-	if parts == nil {
-		return strings.EqualFold(value, "x-default")
-	}
-	if _, err := language.ParseBase(parts[1]); err != nil || parts[2] == "" {
-		return err == nil
-	}
-	region, err := language.ParseRegion(parts[2])
-	return err == nil && region.IsCountry() && region.M49() != 0 && region.Canonicalize() == region // UK is GB
 }
 
 // trim is s without white space around it, as XML defines it.

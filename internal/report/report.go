@@ -128,7 +128,7 @@ func (r *Report) NewFailures(failed []merge.InputError) string {
 // excluded ones are counted by the stage that gathers them.
 func (r *Refresh) LeftOut() (counts map[string]int, examples map[string][]string) {
 	counts, examples = make(map[string]int), make(map[string][]string)
-	stages := []map[string]int{r.Skipped, r.Merged.LeftOut, {"alternates not mutual": r.Selected.NotMutual.Count, "over max_paths": r.Crawled.DroppedPaths}}
+	stages := []map[string]int{r.Skipped, r.Merged.LeftOut, {"alternates left out": r.Selected.AlternatesLeftOut.Count, "over max_paths": r.Crawled.DroppedPaths}}
 	if r.Snapshot != nil {
 		stages = append(stages, r.Snapshot.LeftOut)
 	}

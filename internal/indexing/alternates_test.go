@@ -1,0 +1,236 @@
+package indexing
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// alternates are pairs of a language and a URL, or a path on the site, separated by spaces.
+func alternates(pairs string) (list []page.Alternate) {
+	for pair := range strings.FieldsSeq(pairs) {
+		lang, url, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(url, "/") {
+			url = origin + url
+		}
+		list = append(list, page.Alternate{Lang: lang, URL: url})
+	}
+	return list
+}
+
+// speaking are records with their alternates: as of [recs], each followed by "|" and pairs.
+func speaking(specs string) (records []store.Record) {
+	for spec := range strings.SplitSeq(specs, "; ") {
+		spec, pairs, _ := strings.Cut(spec, "|")
+		r := rec(spec)
+		r.Alternates = alternates(pairs)
+		records = append(records, r)
+	}
+	slices.SortFunc(records, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
+	return records
+}
+
+// TestAlternates: a page is listed with each version that links back, is listed and is its own canonical; what is wrong
+// with one of them does not harm the others.
+func TestAlternates(t *testing.T) {
+	const both = "en=/en de=/de"
+	const notListed, noLink = "it is not listed: ", "it does not link back"
+	for _, test := range []struct {
+		name    string
+		records string // the page in question is /en
+		want    string
+		left    string // the last alternate that is left out, and why
+	}{
+		{"the same", "/en |en=/en de=/de; /de |en=/en de=/de", both, ""},
+		{"another order and case", "/en |en=/en de=/de; /de |DE=/de EN=/en", both, ""},
+		{"a third page lists more", "/en |en=/en de=/de; /de |en=/en de=/de fr=/fr; /fr |fr=/fr de=/de", both, ""},
+		{"one lists more", "/en |en=/en de=/de fr=/fr; /de |en=/en de=/de; /fr |fr=/fr de=/de", both, "fr=/fr " + noLink},
+		{"one lists nothing", "/en |en=/en de=/de fr=/fr; /de |en=/en de=/de; /fr", both, "fr=/fr " + noLink},
+		{"without itself", "/en |de=/de; /de |en=/en", "de=/de", ""},
+		{"it is alone", "/en |en=/en", "en=/en", ""},
+		{"in languages of its own", "/en |en=/en de=/de; /de |en=/de de=/en", "en=/en", "de=/de it says that it is in another language"},
+		{"of a region", "/en |en-GB=/en de=/de; /de |en=/en de-AT=/de", "en-GB=/en de=/de", ""},
+		{"not there", "/en |en=/en fr=/fr", "en=/en", "fr=/fr no source names it"},
+		{"gone", "/en |en=/en fr=/fr; /fr 404 |en=/en fr=/fr", "en=/en", "fr=/fr " + notListed + "not found"},
+		{"noindex", "/en |en=/en fr=/fr; /fr noindex |en=/en fr=/fr", "en=/en", "fr=/fr " + notListed + "noindex"},
+		{"another canonical", "/en |en=/en fr=/fr de=/de; /de |de=/de en=/en; /fr ->/de |en=/en fr=/fr", both, "fr=/fr " + notListed + "canonical is another page"},
+		{"a canonical that is not listed", "/en |en=/en fr=/fr; /fr ->/x |en=/en fr=/fr; /x 404", "en=/en", "fr=/fr its canonical is another page"},
+		{"its own canonical is not listed", "/en ->/x |en=/en fr=/fr; /fr |en=/en fr=/fr; /x 404", "", "fr=/fr the canonical of this page is another one"},
+		{"failing for a moment", "/en |en=/en fr=/fr; /fr failing listed |en=/en fr=/fr", "en=/en fr=/fr", ""},
+
+		{"another host", "/en |en=/en fr=https://example.fr/", "en=/en fr=https://example.fr/", ""},
+		{"another scheme", "/en |en=/en de=http://example.com/de; /de |en=/en de=/de", "en=/en", "de=http://example.com/de it is not below https://example.com, as this page is"},
+		{"another port", "/en |en=/en de=https://example.com:8443/de", "en=/en", "de=https://example.com:8443/de it is not below https://example.com, as this page is"},
+
+		{"a front page that chooses", "/ 302; /en |en=/en x-default=/", "en=/en x-default=/", ""},
+		{"a front page in a language", "/ |en=/; /en |en=/en fr=/", "en=/en", "fr=/ " + noLink},
+		{"by default one of them", "/en |en=/en de=/de x-default=/de; /de |en=/en de=/de", "en=/en de=/de x-default=/de", ""},
+		{"by default one that is gone", "/en |en=/en x-default=/fr; /fr 410", "en=/en", "x-default=/fr " + notListed + "not found"},
+
+		{"no country", "/en |en=/en en-UK=/uk de=/de; /de |en=/en de=/de; /uk |en=/en en-UK=/uk", both, "en-UK=/uk " + notALanguage},
+		{"no country, itself", "/en |en-EU=/en de=/de; /de |en-EU=/en de=/de", "de=/de", "en-EU=/en " + notALanguage},
+		{"a part of the world", "/en |en=/en es-419=/es; /es |en=/en es-419=/es", "en=/en", "es-419=/es " + notALanguage},
+		{"no country, on another host", "/en |en=/en en-UK=https://example.co.uk/", "en=/en", "en-UK=https://example.co.uk/ " + notALanguage},
+	} {
+		r := rules()
+		r.Alternates = true
+		r.Scope = "/"
+		g := generation(t, 2, speaking(test.records))
+		pages, res := run(t, g, r)
+		i := slices.IndexFunc(pages, func(p page.Page) bool { return p.Path == "/en" })
+		var got []page.Alternate
+		if pages[i].Extensions != nil {
+			got = pages[i].Extensions.Alternates
+		}
+		if !slices.Equal(got, alternates(test.want)) {
+			t.Errorf("%s: got %v, want %s", test.name, got, test.want)
+		}
+		if isLeft := slices.Contains(res.AlternatesLeftOut.First, "/en"); isLeft != (test.left != "") {
+			t.Errorf("%s: counted as left out: %t", test.name, isLeft)
+		}
+
+		x, err := Explain(t.Context(), g, r, "/en")
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := ""
+		if n := len(x.Alternates); n > 0 {
+			last := x.Alternates[n-1]
+			left = fmt.Sprintf("%s=%s %s", last.Lang, strings.Replace(last.URL, origin+"/", "/", 1), last.Reason)
+		}
+		if left != test.left {
+			t.Errorf("%s: got left out %q, want %q", test.name, left, test.left)
+		}
+	}
+}
+
+// TestAlternatesOutsideScope: what another sitemap covers cannot be checked.
+func TestAlternatesOutsideScope(t *testing.T) {
+	r := rules()
+	r.Alternates = true
+	r.Scope = "/en/"
+	r.Front = "/en/"
+	records := speaking("/en/ |en=/en/ de=/de/ fr=/en/fr")
+	pages, _ := run(t, generation(t, 9, records), r)
+	if got, want := pages[0].Extensions.Alternates, alternates("en=/en/ de=/de/"); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestTranslatedSite has nine versions of six pages, with the faults that such sites have.
+func TestTranslatedSite(t *testing.T) {
+	languages := strings.Fields("en de fr es it pt-BR ja zh-Hant-TW nl")
+	topics := strings.Fields("prices about contact jobs blog docs")
+	pathOf := func(lang, topic string) string { return "/" + strings.ToLower(lang) + "/" + topic }
+	complete := func(topic string) (list []page.Alternate) {
+		for _, lang := range languages {
+			list = append(list, alternates(lang+"="+pathOf(lang, topic))...)
+		}
+		return append(list, alternates("x-default=/")...)
+	}
+	records := map[string]*store.Record{"/": {}}
+	*records["/"] = rec("/ 302")
+	for _, topic := range topics {
+		for _, lang := range languages {
+			r := rec(pathOf(lang, topic))
+			r.Alternates = complete(topic)
+			records[r.Path] = &r
+		}
+	}
+	want := make(map[string][]page.Alternate)
+	for path, r := range records {
+		want[path] = slices.Clone(r.Alternates)
+	}
+	// without takes a version out of the others of its topic.
+	without := func(path, topic string) {
+		for _, lang := range languages {
+			at := pathOf(lang, topic)
+			want[at] = slices.DeleteFunc(want[at], func(a page.Alternate) bool { return a.URL == origin+path })
+		}
+	}
+
+	records["/ja/prices"].Status = 404
+	without("/ja/prices", "prices")
+
+	records["/nl/about"].Flags |= store.NoIndex
+	without("/nl/about", "about")
+
+	records["/fr/contact"].Alternates = nil // a template without them
+	without("/fr/contact", "contact")
+	want["/fr/contact"] = nil
+
+	records["/it/jobs"].Canonical = "/en/jobs" // not translated yet
+	without("/it/jobs", "jobs")
+
+	records["/es/blog"].Alternates = slices.DeleteFunc(complete("blog"), func(a page.Alternate) bool { return a.Lang == "de" })
+	want["/es/blog"] = slices.Clone(records["/es/blog"].Alternates)
+	want["/de/blog"] = slices.DeleteFunc(want["/de/blog"], func(a page.Alternate) bool { return a.Lang == "es" })
+
+	for _, lang := range languages { // a shop of its own, and a region that is no country
+		path := pathOf(lang, "docs")
+		shop := alternates("de-CH=https://example.ch/docs")
+		records[path].Alternates = slices.Concat(records[path].Alternates, shop, alternates("es-419="+pathOf("es", "docs")))
+		want[path] = slices.Concat(want[path], shop)
+	}
+
+	r := rules()
+	r.Alternates = true
+	r.Scope = "/"
+	sorted := slices.SortedFunc(maps.Values(records), func(a, b *store.Record) int { return strings.Compare(a.Path, b.Path) })
+	var all []store.Record
+	for _, one := range sorted {
+		all = append(all, *one)
+	}
+	pages, res := run(t, generation(t, 7, all), r)
+	if res.Listed != 51 {
+		t.Errorf("%d pages are listed, want 51", res.Listed)
+	}
+	for _, p := range pages {
+		var got []page.Alternate
+		if p.Extensions != nil {
+			got = p.Extensions.Alternates
+		}
+		if !slices.Equal(got, want[p.Path]) {
+			t.Errorf("%s: got %v\nwant %v", p.Path, got, want[p.Path])
+		}
+	}
+	// Eight pages each of prices, about, contact and jobs, two of blog, and nine of docs; /fr/contact names none.
+	if got := res.AlternatesLeftOut.Count; got != 8*4+2-1+9 {
+		t.Errorf("%d pages have alternates left out, want %d", got, 8*4+2-1+9)
+	}
+}
+
+// TestAlternatesMemory: pages that name each other share what is held of them.
+func TestAlternatesMemory(t *testing.T) {
+	const pages, versions = 20_000, 20
+	var records []store.Record
+	for i := range pages {
+		r := rec(fmt.Sprintf("/%05d/%02d", i/versions, i%versions))
+		for j := range versions {
+			if j == i%versions {
+				continue // as many templates do, it does not name itself
+			}
+			r.Alternates = append(r.Alternates, alternates(fmt.Sprintf("%c%c=/%05d/%02d", 'e'+j%2, 'n'+j%10, i/versions, j))...)
+		}
+		records = append(records, r)
+	}
+	r := rules()
+	r.Alternates = true
+	s, err := Select(context.Background(), generation(t, 4096, records), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := 0
+	for _, set := range s.alternates.sets {
+		held += len(set)
+	}
+	if held != pages {
+		t.Errorf("%d paths are held of %d pages", held, pages)
+	}
+}
