@@ -56,7 +56,7 @@ func (p *Page) Merge(o Page) {
 		p.LastMod = o.LastMod
 		p.LastModDay = o.LastModDay
 	case o.LastMod == p.LastMod:
-		_ = o
+		p.LastModDay = p.LastModDay && o.LastModDay
 	}
 	p.FileTime = max(p.FileTime, o.FileTime)
 	p.ChangeFreq = cmp.Or(p.ChangeFreq, o.ChangeFreq)
