@@ -394,8 +394,9 @@ func (h *Handler) compile(base string) (err error) {
 		"base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
 	s.stem, s.folder = page.Unescape(strings.TrimSuffix(s.path, ".xml")), page.Unescape(s.prefix)
 	c.Refuse(s.refresh < time.Second, "refresh interval %s is too short: the shortest is 1s", s.refresh)
-	most := s.shardURLs * maxEntries
-	c.Refuse(h.MaxURLs > most, "max_urls is %d: an index of %d shards of %d pages holds no more than %d", h.MaxURLs, maxEntries, s.shardURLs, most)
+	// The product overflows the int of a 32-bit system.
+	most := int64(s.shardURLs) * maxEntries
+	c.Refuse(int64(h.MaxURLs) > most, "max_urls is %d: an index of %d shards of %d pages holds no more than %d", h.MaxURLs, maxEntries, s.shardURLs, most)
 	for _, r := range h.Rules {
 		s.rules = append(s.rules, r.compile(c))
 	}

@@ -42,6 +42,7 @@ func TestSettings(t *testing.T) {
 		{`"base_url": "{env.SITEMAP_NONE}"`, "base_url: evaluated placeholder {env.SITEMAP_NONE} is empty"},
 		{`"base_url": "https://{http.request.host}/docs"`, "base_url: unrecognized placeholder {http.request.host}"},
 		{`"path": "/.xml"`, "path '/.xml': the name of a sitemap must end in .xml"},
+		{`"max_urls": 1000000000`, ""},
 		{`"max_urls": -1`, "max_urls is -1: use 1 to 1000000000"},
 		{`"shard_urls": 1, "max_urls": 50001`, "max_urls is 50001: an index of 50000 shards of 1 pages holds no more than 50000"},
 		{`"rules": [{"changefreq": "daily"}]`, "a rule needs at least one path pattern"},

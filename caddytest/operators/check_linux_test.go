@@ -18,7 +18,7 @@ func TestCheckMemory(t *testing.T) {
 		cmd.Stdin = endlessSitemap(bytes)
 		output, err := cmd.CombinedOutput()
 		if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok && strings.Contains(string(output), "documents: 1, ") {
-			return usage.Maxrss << 10
+			return int64(usage.Maxrss) << 10
 		}
 		t.Fatalf("got %v\n%s", err, output)
 		return 0
