@@ -75,8 +75,9 @@ type App struct {
 	folder   string // of the records; "": in memory
 	fetchers map[*caddyhttp.Server]*serverFetcher
 
-	handlers []*Handler // complete once provisioned
-	aliasing sync.Mutex // held while aliases are settled; mu is not taken meanwhile
+	handlers []*Handler  // complete once provisioned
+	sampled  *zap.Logger // of the handlers, for sites on demand: each message once a minute; nil: there are no handlers
+	aliasing sync.Mutex  // held while aliases are settled; mu is not taken meanwhile
 
 	mu        sync.RWMutex
 	sites     map[siteID]*site
@@ -267,7 +268,7 @@ func (a *App) site(id siteID) (*site, error) {
 		if recent || !a.makeRoom(1, nil) {
 			if a.refused++; !recent {
 				a.full = now
-				h.sampled.Warn("too many sites that only visitors named: name hosts in the configuration, or set 'base_url'", zap.Int("refused", a.refused))
+				a.sampled.Warn("too many sites that only visitors named: name hosts in the configuration, or set 'base_url'", zap.Int("refused", a.refused))
 			}
 			return nil, errTooManySites
 		}

@@ -193,7 +193,6 @@ type Handler struct {
 	limiter      *crawl.Limiter // of requests to upstreams, of all sites
 	abandoned    atomic.Int32   // fetches that have not returned
 	onDemandTurn wait.Slots     // for refreshes of sites on demand: one at a time
-	sampled      *zap.Logger    // for sites on demand: each message once a minute
 
 	// Set by App.Start, and read once App.started is closed.
 	mounts   mounts
@@ -312,7 +311,6 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 // and writes nothing outside of memory.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.ctx, h.logger = ctx, ctx.Logger()
-	h.sampled = logonce.PerMinute(h.logger)
 	if len(h.SourcesRaw) == 0 {
 		h.SourcesRaw = []json.RawMessage{json.RawMessage(`{"source":"files"}`)}
 	}
@@ -359,6 +357,10 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	h.server, h.app = server, app.(*App)
 	h.app.handlers = append(h.app.handlers, h)
+	// One for all handlers: it has half a megabyte of counters.
+	if h.app.sampled == nil {
+		h.app.sampled = logonce.PerMinute(h.logger)
+	}
 	return nil
 }
 

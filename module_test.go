@@ -1,6 +1,8 @@
 package sitemap
 
 import (
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -85,6 +87,32 @@ func TestSettings(t *testing.T) {
 		if test.want != "" && (err == nil || !strings.HasSuffix(err.Error(), test.want)) {
 			t.Errorf("%s: got %v, want %s", test.settings, err, test.want)
 		}
+	}
+}
+
+// TestHandlerMemory: a handler is small, as a configuration may have one for each of thousands of sites.
+func TestHandlerMemory(t *testing.T) {
+	const handlers = 100
+	allocated := func(handlers int) uint64 {
+		var routes []string
+		for i := range handlers {
+			routes = append(routes, fmt.Sprintf(`{"match": [{"host": ["%d.example"]}], "handle": [{"handler": "sitemap"}]}`, i))
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := validateApps(t, `"http": {"servers": {"srv0": {"listen": [":0"], "routes": [`+strings.Join(routes, ",")+`]}}}`)
+		runtime.ReadMemStats(&after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	one, all := allocated(1), allocated(1+handlers)
+	const most = 128 << 10 // several times what Caddy takes to load it
+	if each := (int64(all) - int64(one)) / handlers; each > most {
+		t.Errorf("loading a handler allocates %d bytes, want at most %d", each, most)
+	} else {
+		t.Logf("loading a handler allocates %d bytes", each)
 	}
 }
 

@@ -204,7 +204,7 @@ func newSite(a *App, i identity) *site {
 	h := i.handler
 	logger := h.logger
 	if s.onDemand {
-		logger = h.sampled
+		logger = a.sampled
 	}
 	s.logger = logonce.New(logger.With(zap.String("site", s.url())))
 	routes, proxies := digestRoutes(h.server, i.id.host)

@@ -158,14 +158,14 @@ func newVisiting(t testing.TB, sources ...input) *visiting {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	v := &visiting{TB: t, logs: logs, clock: time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)}
-	h := &Handler{logger: zap.New(core), sampled: logonce.PerMinute(zap.New(core)), sources: sources, server: new(caddyhttp.Server), listener: address{scheme: "http"}, mounts: mounts{{}}, onDemandTurn: wait.NewSlots(1)}
+	h := &Handler{logger: zap.New(core), sources: sources, server: new(caddyhttp.Server), listener: address{scheme: "http"}, mounts: mounts{{}}, onDemandTurn: wait.NewSlots(1)}
 	if err := h.compile(""); err != nil {
 		t.Fatal(err)
 	}
 	v.handler = h
 	v.app = &App{
 		number: math.MaxUint64, // whatever configurations other tests have started
-		logger: h.logger, now: func() time.Time { return v.clock }, handlers: []*Handler{h}, sites: make(map[siteID]*site),
+		logger: h.logger, sampled: logonce.PerMinute(h.logger), now: func() time.Time { return v.clock }, handlers: []*Handler{h}, sites: make(map[siteID]*site),
 		started: make(chan struct{}), counts: newCounts(nil),
 	}
 	h.app = v.app

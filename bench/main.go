@@ -30,10 +30,10 @@ const module = "github.com/seed3295b519/caddy-sitemap"
 
 // bench is one run of the program.
 type bench struct {
-	files, small, manuals, linked, pages, runs int
-	turn                                       time.Duration
-	work                                       string
-	servers                                    []*server // of the family that is measured
+	files, small, manuals, linked, pages, sites, runs int
+	turn                                              time.Duration
+	work                                              string
+	servers                                           []*server // of the family that is measured
 }
 
 // families are rows that are measured together.
@@ -49,6 +49,7 @@ var families = []struct {
 	{"links", (*bench).linkRows},
 	{"rate", (*bench).rateRows},
 	{"sorted", (*bench).sortedRows},
+	{"sites", (*bench).siteRows},
 	{"parts", (*bench).partRows},
 }
 
@@ -63,10 +64,11 @@ func main() {
 	flag.IntVar(&b.manuals, "manuals", 12_000, "manual pages of 20 to 50 KB")
 	flag.IntVar(&b.linked, "linked", 1000, "pages of the proxied site, for links")
 	flag.IntVar(&b.pages, "pages", 10_000_000, "pages of the sorted source")
+	flag.IntVar(&b.sites, "sites", 1000, "sites of one server")
 	flag.IntVar(&b.runs, "runs", 5, "runs that a median is taken of")
 	flag.DurationVar(&b.turn, "turn", 5*time.Second, "length of a run that counts requests")
 	flag.StringVar(&b.work, "dir", filepath.Join(os.TempDir(), "caddy-sitemap-bench"), "the work folder")
-	only := flag.String("only", "", "the rows to measure, by default all: names,crawl,small,latency,manuals,links,rate,sorted,parts")
+	only := flag.String("only", "", "the rows to measure, by default all: names,crawl,small,latency,manuals,links,rate,sorted,sites,parts")
 	flag.Parse()
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	if err := b.run(ctx, strings.Split(*only, ",")); err != nil {
@@ -76,7 +78,7 @@ func main() {
 }
 
 func (b *bench) run(ctx context.Context, only []string) (err error) {
-	if flag.NArg() > 0 || min(b.files, b.small, b.manuals, b.linked, b.pages, b.runs) < 1 || b.turn <= 0 {
+	if flag.NArg() > 0 || min(b.files, b.small, b.manuals, b.linked, b.pages, b.sites, b.runs) < 1 || b.turn <= 0 {
 		return errors.New("there are flags only, and sizes and counts are at least 1")
 	}
 	if b.work, err = filepath.Abs(b.work); err != nil {
