@@ -178,6 +178,8 @@ func (r *refreshRun) policy() crawl.Policy {
 		Extract: set.extract, Settings: r.digest(r.probed.robots.rules.String()), Routes: digestOf(r.fetcher.routes, set.extract),
 		Batch: r.begun.Unix(),
 	}
+	rules := r.rules(crawl.Result{}, false)
+	p.Counts = rules.LinksCount
 	if d := r.handler.discovery; d != nil {
 		p.Discover, p.Links, p.Depth, p.Query = d.visitors, d.links, d.depth, d.query
 		p.Expire, p.MaxPaths, p.Unlinked = d.expire, d.most(r.onDemand), d.unlinked.Match

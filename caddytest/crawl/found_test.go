@@ -51,6 +51,16 @@ func TestWhatSitesHave(t *testing.T) {
 				"site/hidden.html": strings.Replace(page("hidden", "/_part.html"), "<title>", "<meta name=robots content=noindex><title>", 1), "site/_part.html": page("part")},
 			[]string{"/", "/_Alignas.html"},
 		},
+		"drafts that link to each other": {
+			files(""), map[string]string{"site/index.html": page("home", "/a.html"), "site/a.html": page("a", "/_shown/a.html"),
+				"site/_shown/a.html": page("shown", "/_shown/b.html"), "site/_shown/b.html": page("also shown", "/"),
+				"site/_drafts/a.html": page("draft a", "/_drafts/b.html"), "site/_drafts/b.html": page("draft b", "/_drafts/a.html", "/_drafts/c.html"), "site/_drafts/c.html": page("draft c")},
+			[]string{"/", "/_shown/a.html", "/_shown/b.html", "/a.html"},
+		},
+		"drafts that link to each other, with links": {
+			files("files\nlinks"), map[string]string{"site/index.html": page("home"), "site/_drafts/a.html": page("draft a", "/_drafts/b.html"), "site/_drafts/b.html": page("draft b", "/_drafts/a.html")},
+			[]string{"/"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, nil)

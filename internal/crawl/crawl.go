@@ -43,6 +43,10 @@ type Policy struct {
 	Filter                      func(p *page.Page) (reason string)
 	Disallow, Allowed, Unlinked func(path string) bool
 
+	// Counts reports whether the links of a page count, if the page itself may be listed: not while it would need a
+	// link and has none. nil: they do.
+	Counts func(rec *store.Record) bool
+
 	Closed   bool          // nothing is fetched at all, as robots.txt cannot be fetched
 	Links    bool          // pages that links name are fetched
 	Discover bool          // they are recorded, and fetched once visitors have requested them
@@ -164,6 +168,9 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 	p.Depth, p.MaxPaths, p.Expire = cmp.Or(p.Depth, 250), cmp.Or(p.MaxPaths, 100_000), cmp.Or(p.Expire, 90*24*time.Hour)
 	if p.Unlinked == nil {
 		p.Unlinked = func(string) bool { return false }
+	}
+	if p.Counts == nil {
+		p.Counts = func(*store.Record) bool { return true }
 	}
 	c.batch = max(cmp.Or(p.Batch, c.now()), c.batch+1)
 	return &Run{c: c, p: p, cands: cands, batch: c.batch, links: links{cleaner: uri.NewCleaner(p.Query), seen: make(map[uint64]uint8)}}

@@ -457,6 +457,129 @@ func TestAliases(t *testing.T) {
 	}
 }
 
+// needsLink reports, for tests, whether a page is listed only while another links to it.
+func needsLink(rec *store.Record) bool {
+	return rec.Path != "/" && (rec.Flags&store.Named == 0 || strings.Contains(rec.Path, "/_"))
+}
+
+// TestLinksThatCount: the links of a page that needs a link itself count only once it has one, so that pages that link
+// to each other alone do not have each other listed.
+func TestLinksThatCount(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		links bool // a policy with Links
+		pages map[string]string
+		named string
+		want  string // pages with a link that counts
+	}{
+		{"two drafts", false, map[string]string{"/": "", "/_a": "/_b", "/_b": "/_a"}, "/ /_a /_b", ""},
+		{"two drafts, links", true, map[string]string{"/": "", "/_a": "/_b", "/_b": "/_a"}, "/ /_a /_b", ""},
+		{"a draft links to pages", true, map[string]string{"/": "", "/_a": "/_b /c", "/_b": "", "/c": "", "/d": ""}, "/ /_a /_b /d", ""},
+		{"a page links to drafts", false, map[string]string{"/": "/a", "/a": "/_a", "/_a": "/_b", "/_b": "/_a"}, "/ /_a /_b /a", "/_a /_b /a"},
+		{"a page that needs no link", false, map[string]string{"/": "", "/a": "/_a", "/_a": ""}, "/ /_a /a", "/_a"},
+		{"a page without response", false, map[string]string{"/": "", "/_a": ""}, "/ /_a /a", ""},
+		{"against the order of paths", false, map[string]string{"/": "/_z", "/_z": "/_y", "/_y": "/_x", "/_x": "/_a", "/_a": ""}, "/ /_a /_x /_y /_z", "/_a /_x /_y /_z"},
+		{"discovered", true, map[string]string{"/": "/a", "/a": "/_z", "/_z": "/b", "/b": "/_y", "/_y": ""}, "/ /_y /_z", "/_y /_z /a /b"},
+		{"a redirect", true, map[string]string{"/": "/_a", "/_a": "302 /b", "/b": "", "/_c": "302 /d", "/d": ""}, "/ /_a /_c", "/_a /b"},
+		{"a redirect that a source names", true, map[string]string{"/": "", "/a": "302 /b", "/b": ""}, "/ /a", "/b"},
+		{"a canonical", true, map[string]string{"/": "/_a", "/_a": "<link rel=canonical href=/b>", "/b": "", "/_c": "<link rel=canonical href=/d>", "/d": ""}, "/ /_a /_c", "/_a /b"},
+		{"an alias", false, map[string]string{"/": "/_a.html", "/_a": "", "/_b": "/_c.html", "/_c": ""}, "/ /_a /_b /_c", "/_a"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &static{pages: test.pages}
+			p := with(func(p *Policy) {
+				p.Links = test.links
+				p.Counts = func(rec *store.Record) bool { return rec.Linked != 0 || !needsLink(rec) }
+			})
+			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
+			gen := crawlAll(t, c, empty(t), p, named(strings.Fields(test.named)...)...).Generation
+			got := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Linked != 0 && rec.Path != "/" })
+			if got != test.want {
+				t.Errorf("%s: linked are %s, want %s", test.name, got, test.want)
+			}
+			targets := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Flags&store.Target != 0 && rec.Linked == 0 })
+			if targets != "" {
+				t.Errorf("%s: %s are canonicals, without a link", test.name, targets)
+			}
+			pages := s.fetched()
+			slices.Sort(pages)
+			if once := slices.Compact(slices.Clone(pages)); len(once) != len(pages) {
+				t.Errorf("%s: fetched %s, want each page once", test.name, pages)
+			}
+		})
+	}
+}
+
+// TestLinkLater: once a page has the link that it needs, its own links count, in the same crawl.
+func TestLinkLater(t *testing.T) {
+	for name, change := range map[string]func(s *static, p *Policy, gen *store.Generation) *store.Generation{
+		"a link": func(s *static, _ *Policy, gen *store.Generation) *store.Generation {
+			s.pages["/new"] = "/_a"
+			return gen
+		},
+		"a setting": func(_ *static, p *Policy, gen *store.Generation) *store.Generation {
+			p.Settings++
+			p.Counts = func(*store.Record) bool { return true }
+			return gen
+		},
+		"a list": func(_ *static, p *Policy, gen *store.Generation) *store.Generation {
+			p.Routes++ // all pages are fetched again
+			counts := p.Counts
+			p.Counts = func(rec *store.Record) bool { return rec.Path == "/_a" || counts(rec) }
+			return gen
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &static{pages: map[string]string{"/": "", "/_a": "/_b /c", "/_b": "/_c", "/_c": "", "/c": "/d", "/d": "", "/new": ""}}
+			p := with(func(p *Policy) {
+				p.Links = true
+				p.Counts = func(rec *store.Record) bool { return rec.Linked != 0 || !needsLink(rec) }
+			})
+			cands := named("/", "/_a", "/_b", "/_c")
+			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
+			linked := func(gen *store.Generation) string {
+				return pathsIf(t, gen, func(rec *store.Record) bool { return rec.Linked != 0 && rec.Path != "/" && rec.Path != "/_a" })
+			}
+			gen := crawlAll(t, c, empty(t), p, cands...).Generation
+			if got := linked(gen); got != "" {
+				t.Fatalf("linked are %s at first", got)
+			}
+			time.Sleep(time.Minute)
+			gen = change(s, &p, gen)
+			gen = crawlAll(t, c, gen, p, append(cands, named("/new")...)...).Generation
+			if got, want := linked(gen), "/_b /_c /c /d"; got != want {
+				t.Errorf("%s: linked are %s, want %s", name, got, want)
+			}
+		})
+	}
+}
+
+// TestLinkWhileFailing: a page that fails when it has got its link is not fetched again and again.
+func TestLinkWhileFailing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{pages: map[string]string{"/": "", "/_a": "/_b", "/_b": "", "*": "500"}}
+		p := with(func(p *Policy) {
+			p.Counts = func(rec *store.Record) bool { return rec.Linked != 0 || !needsLink(rec) }
+		})
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
+		gen := crawlAll(t, c, empty(t), p, named("/", "/_a", "/_b")...).Generation
+		delete(s.pages, "/_a")
+		s.pages["/new"] = "/_a"
+		s.order = nil
+		cands := named("/", "/_a", "/_b", "/new")
+		gen = crawlAll(t, c, gen, p, cands...).Generation
+		if got := strings.Join(s.fetched(), " "); got != "/new /_a" {
+			t.Errorf("fetched %s, want each page once", got)
+		}
+		s.pages["/_a"] = "/_b"
+		time.Sleep(2 * time.Hour)
+		gen = crawlAll(t, c, gen, p, cands...).Generation
+		if got := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Linked != 0 }); got != "/_a /_b" {
+			t.Errorf("linked are %s, want /_a /_b", got)
+		}
+	})
+}
+
 // TestSlots: a fetch that lasts gives up its slot, and a hung one keeps nobody up but its
 // own Update.
 func TestSlots(t *testing.T) {

@@ -57,7 +57,7 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string) 
 	for i := range records {
 		rec := &records[i]
 		proxied := r.c.isProxied(rec)
-		if r.due(rec, now) <= now && (!proxied || !r.stopped.Load() && r.gathered) && r.c.turns.take(rec, proxied, &r.c.late) {
+		if r.due(rec, now) <= now && (!proxied || !r.stopped.Load() && r.gathered) && r.c.turns.take(rec, proxied, r.comesLast(rec)) {
 			due[proxied] = append(due[proxied], rec)
 		}
 	}
@@ -208,9 +208,16 @@ func (w *worker) parse(path string, resp *Response) (meta htmlmeta.Meta, ok bool
 
 // follow collects the links of a page that was fetched, if they count.
 func (w *worker) follow(rec *store.Record, found []string) {
+	if rec.Failing != 0 || rec.Flags&store.SoftNotFound != 0 {
+		return
+	}
+	// Else two drafts that link to each other would have each other listed.
+	rec.Withheld = !w.run.p.Counts(rec)
+	if rec.Withheld {
+		return
+	}
 	depth, seed := min(rec.Depth, math.MaxUint8-1)+1, rec.Flags&store.Seed
 	switch {
-	case rec.Failing != 0 || rec.Flags&store.SoftNotFound != 0:
 	case rec.Status/100 == 3 && seed != 0:
 		w.link(rec.Path, rec.Target, 0, seed)
 	case rec.Status/100 == 3:

@@ -170,6 +170,7 @@ func (r *Run) relink(records []store.Record, n link) (isPage bool) {
 	}
 	rec := &records[i]
 	r.linked(rec)
+	r.release(rec)
 	if isPage = rec.Status == http.StatusOK; n.isAlias {
 		return isPage
 	}
@@ -185,6 +186,13 @@ func (r *Run) relink(records []store.Record, n link) (isPage bool) {
 		}
 	}
 	return isPage
+}
+
+// release has a page fetched again whose links did not count when it was fetched, if they do now: they are not kept.
+func (r *Run) release(rec *store.Record) {
+	if rec.Withheld && r.p.Counts(rec) {
+		rec.Due = 0
+	}
 }
 
 // linked records that something links to a page now, and not again for a week or less.

@@ -164,6 +164,9 @@ func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
 		if r.reroute {
 			rec.Due = 0
 		}
+		if r.resettle {
+			r.release(rec)
+		}
 		isCand := len(cands) > 0 && cands[0].Path == rec.Path
 		switch {
 		case isCand && !cands[0].Visited:

@@ -115,16 +115,29 @@ func (w *worker) soft404(path string, proxied bool) (soft404, bool) {
 }
 
 // turns let some pages wait: for an upstream, those of a folder with very many, such as an endless calendar; and
-// until nothing else is due, those with an asset's name, and those whose fetch hung.
+// until nothing else is due, those for which comesLast says so.
 type turns struct {
 	taken                 map[string]int // by folder
 	pagesWait, othersWait bool           // for the next turn
 	comeLast              bool           // it is the turn of those that come last, too
 }
 
+// comesLast reports whether a page is fetched only once nothing else is due.
+func (r *Run) comesLast(rec *store.Record) bool {
+	if isLate, _ := r.c.late.get(rec.Path); isLate {
+		return true // the others need not wait for one after the other of these
+	}
+	isFound := rec.Fetched == 0 && rec.Flags&store.Named == 0
+	if isFound && (rec.Flags&store.Image != 0 || uri.IsAsset(rec.Path)) {
+		return true
+	}
+	// It would be fetched again for its links, once it has the link that it needs: that is most often yet to be found.
+	return !r.p.Counts(rec)
+}
+
 // take takes the turn of a page; false: it is not its turn.
-func (t *turns) take(rec *store.Record, proxied bool, late *memory[bool]) bool {
-	if isLate, _ := late.get(rec.Path); !t.comeLast && (isLate || rec.Fetched == 0 && rec.Flags&store.Named == 0 && (rec.Flags&store.Image != 0 || uri.IsAsset(rec.Path))) {
+func (t *turns) take(rec *store.Record, proxied, comesLast bool) bool {
+	if comesLast && !t.comeLast {
 		t.othersWait = true
 		return false
 	}

@@ -214,7 +214,11 @@ func policy() Policy {
 	blocked := contains("/blocked")
 	return Policy{
 		Base: base, Scope: "/", Front: "/app/", Links: true, Discover: true, Depth: 20, Expire: 30 * 24 * time.Hour,
-		Filter: func(*page.Page) string { return "" }, Disallow: contains("/logout"), Allowed: func(path string) bool { return !blocked(path) },
+		Filter: func(*page.Page) string { return "" }, Disallow: contains("/logout"),
+		Counts: func(rec *store.Record) bool {
+			return rec.Path == "/app/" || rec.Flags&(store.Named|store.Seed) != 0 || time.Since(time.Unix(rec.Linked, 0)) < 30*24*time.Hour
+		},
+		Allowed: func(path string) bool { return !blocked(path) },
 	}
 }
 

@@ -259,7 +259,7 @@ func (r *Run) chunkDue(records []store.Record) int64 {
 // spares reports whether a conditional request will do: the page has validators, and its links were seen in this
 // third of Policy.Expire. The thirds of pages begin at different times.
 func (r *Run) spares(rec *store.Record, now int64) bool {
-	if rec.Status != http.StatusOK || rec.Failing != 0 || rec.Due == 0 || rec.ETag == "" && rec.Modified == 0 {
+	if rec.Status != http.StatusOK || rec.Failing != 0 || rec.Due == 0 || rec.Withheld || rec.ETag == "" && rec.Modified == 0 {
 		return false
 	}
 	third := max(r.p.expire()/3, 1)

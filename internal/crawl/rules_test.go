@@ -145,6 +145,31 @@ func TestName(t *testing.T) {
 	}
 }
 
+// TestSpares: a conditional request will do where all that a 304 leaves unsaid is known.
+func TestSpares(t *testing.T) {
+	r := New(Options{}).Start(nil, Policy{Expire: 10000 * day * time.Second})
+	for name, test := range map[string]struct {
+		change func(rec *store.Record)
+		want   bool
+	}{
+		"with an ETag":              {func(*store.Record) {}, true},
+		"with a time":               {func(rec *store.Record) { rec.ETag, rec.Modified = "", 1 }, true},
+		"without validators":        {func(rec *store.Record) { rec.ETag = "" }, false},
+		"not found":                 {func(rec *store.Record) { rec.Status = 404 }, false},
+		"failing":                   {func(rec *store.Record) { rec.Failing = now }, false},
+		"due at once":               {func(rec *store.Record) { rec.Due = 0 }, false},
+		"its links did not count":   {func(rec *store.Record) { rec.Withheld = true }, false},
+		"its links were not looked": {func(rec *store.Record) { rec.Fetched = now - 9000*day }, false},
+	} {
+		rec := known()
+		rec.Canonical = ""
+		test.change(&rec)
+		if got := r.spares(&rec, now); got != test.want {
+			t.Errorf("%s: got %t, want %t", name, got, test.want)
+		}
+	}
+}
+
 // history fetches a page again and again.
 type history struct {
 	*Run

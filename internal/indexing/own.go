@@ -105,6 +105,13 @@ func (r *Rules) needsLinks(rec *store.Record) bool {
 	return rec.Flags&store.Visited == 0 || r.Unlinked == nil || !r.Unlinked(rec.Path)
 }
 
+// LinksCount reports whether the links of a page that returns 200 and is indexable make others listed: the page is
+// listed, or will be, as it needs no link or has one. So pages that need links never begin to hold each other up.
+// OmitOrphans is no such need: where no source names the front page, all links would begin nowhere.
+func (r *Rules) LinksCount(rec *store.Record) bool {
+	return rec.Selected.Listed || r.isLinked(rec) || !r.needsLinks(rec)
+}
+
 // isLinked reports whether a listed page linked to the page recently.
 func (r *Rules) isLinked(rec *store.Record) bool {
 	return rec.Linked != 0 && (r.Expire <= 0 || r.Now.Unix()-rec.Linked <= int64(r.Expire.Seconds()))

@@ -147,6 +147,31 @@ func leftOut(t testing.TB, records []store.Record, r Rules) string {
 	return strings.Join(out, "; ")
 }
 
+// TestLinksCount: the links of a page count if it needs none itself, has one, or was listed.
+func TestLinksCount(t *testing.T) {
+	for _, test := range []struct {
+		record string
+		want   bool
+	}{
+		{"/", true}, {"/home seed discovered", true},
+		{"/a file", true}, {"/a", true}, {"/a file expired", true},
+		{"/_a file", false}, {"/_a file linked", true}, {"/_a file expired", false}, {"/_a file listed", true},
+		{"/_a", true},        // a list names it
+		{"/x/_a file", true}, // a pattern includes it
+		{"/a discovered", false}, {"/a discovered linked", true}, {"/a discovered expired", false}, {"/a discovered listed", true},
+		{"/a discovered visited", false}, {"/u/a discovered visited", true},
+	} {
+		r := rules()
+		r.OmitOrphans = true
+		r.Included = func(path string) bool { return strings.HasPrefix(path, "/x/") }
+		r.Unlinked = func(path string) bool { return strings.HasPrefix(path, "/u/") }
+		record := rec(test.record)
+		if got := r.LinksCount(&record); got != test.want {
+			t.Errorf("%s: got %t, want %t", test.record, got, test.want)
+		}
+	}
+}
+
 func TestStatus(t *testing.T) {
 	long := strings.Repeat("a", 300)
 	type set = func(r *Rules)

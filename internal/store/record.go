@@ -80,6 +80,9 @@ type Record struct {
 
 	// ListDate is the date that a list gives a page that has a Version, so that ModTime is the time of its file.
 	ListDate int64 `cbor:"30,keyasint,omitempty"`
+
+	// Withheld says that the links of the last fetch did not count, as the page needed a link itself and had none.
+	Withheld bool `cbor:"31,keyasint,omitempty"`
 }
 
 // Selected is a page's part of a selection.
