@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -157,9 +158,13 @@ type date struct {
 func (d *dates) of(rec *store.Record) store.Selected {
 	text, dated := d.ofText(rec)
 	s := store.Selected{Listed: true, Text: text.unix, TextDay: text.day, Dated: dated}
-	if listed := d.listed(rec, text); listed.unix <= max(d.rules.Now.Unix(), rec.Fetched) { // no date of the future
-		s.LastMod, s.Day = listed.unix, listed.day
+	listed := d.listed(rec, text)
+	isFuture := listed.unix > max(d.rules.Now.Unix(), rec.Fetched)
+	if listed.unix < page.Earliest || isFuture {
+		return s
 	}
+	s.LastMod = listed.unix
+	s.Day = listed.day
 	return s
 }
 
@@ -221,12 +226,13 @@ func (d *dates) atFirstSight(rec *store.Record) date {
 
 func (d *dates) ofChange(rec *store.Record) date {
 	at, isFile := timeOf(rec)
+	elapsed := rec.Fetched - rec.Before
 	switch before := rec.Selected.Text; {
 	case isFile && at.unix > before:
 		return at
 	case !isFile && !d.headersAlike && at.unix > max(before, rec.Before): // else it was there before the change
 		return at
-	case rec.Fetched-rec.Before < day:
+	case elapsed >= 0 && elapsed < day: // below 0, the clock was set back, and neither time says when the text changed
 		return date{rec.Fetched, true}
 	}
 	return date{}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -55,10 +56,10 @@ func TestDeployment(t *testing.T) {
 		{"three", spread(3, 0), 0},
 		{"ten minutes exactly", []int64{day0, day0 + 300, day0 + 600}, 0},
 		{"a second more", []int64{day0, day0 + 300, day0 + 601}, 3},
-		{"nine of ten", join(spread(9, 75), []int64{1}), 1},
-		{"eight of nine", join(spread(8, 0), []int64{1}), 9},
-		{"ten of fifty", join(spread(10, 60), spread(40, 86400)[1:], []int64{1}), 40},
-		{"ten of fifty-one", join(spread(10, 60), spread(41, 86400)[1:], []int64{1}), 51},
+		{"nine of ten", join(spread(9, 75), []int64{day0 - 86400*400}), 1},
+		{"eight of nine", join(spread(8, 0), []int64{day0 - 86400*400}), 9},
+		{"ten of fifty", join(spread(10, 60), spread(40, 86400)[1:], []int64{day0 - 86400*400}), 40},
+		{"ten of fifty-one", join(spread(10, 60), spread(41, 86400)[1:], []int64{day0 - 86400*400}), 51},
 		{"nine of twenty", join(spread(9, 60), spread(12, 86400)[1:]), 20},
 		{"two builds", join(spread(100, 5), spread(100, 5), []int64{day0 + 86400*400}), 1},
 		{"slow", spread(2000, 4), 2000},
@@ -178,6 +179,9 @@ func TestDateOfText(t *testing.T) {
 		{"changed response within a day", store.Record{First: 7, Changed: 8, Before: now - day + 1, Selected: was}, now, true},
 		{"changed response after a day", store.Record{First: 7, Changed: 8, Before: now - day, Selected: was}, 0, false},
 		{"changed response, header within a day", store.Record{First: 7, Changed: 8, Modified: now - 60, Before: now - 70, Selected: was}, now - 60, false},
+		{"changed response, the clock was set back", store.Record{First: 7, Changed: 8, Before: now + 1, Selected: was}, 0, false},
+		{"changed response, the clock was set back by years", store.Record{First: 7, Changed: 8, Before: now + 50*365*day, Selected: was}, 0, false},
+		{"changed response at once", store.Record{First: 7, Changed: 8, Before: now, Selected: was}, now, true},
 		{"changed file of an upstream", store.Record{First: 7, Changed: 8, Version: 1, ModTime: now - 50, Before: now - 70, Flags: store.Proxied, Selected: was}, now, true},
 	} {
 		for _, mode := range []Mode{Auto, ModTime, Off} {
@@ -221,6 +225,9 @@ func TestLastMod(t *testing.T) {
 		{"declared just now", with{isFile, func(r *store.Record) { r.Declared = noon.Unix() }}, Auto, noon.Unix(), false},
 		{"mtime in the future", with{isFile, func(r *store.Record) { r.ModTime = noon.Unix() + 1 }}, ModTime, 0, false},
 		{"modified since the refresh began", with{isFile, func(r *store.Record) { r.ModTime, r.Fetched = noon.Unix()+1, noon.Unix()+2 }}, ModTime, noon.Unix() + 1, false},
+		{"mtime of no clock", with{isFile, func(r *store.Record) { r.ModTime = page.Earliest - 1 }}, ModTime, 0, false},
+		{"mtime in 1981", with{isFile, func(r *store.Record) { r.ModTime = page.Earliest }}, ModTime, page.Earliest, false},
+		{"declared by no clock", with{isFile, func(r *store.Record) { r.Declared = 1 }}, Auto, 0, false},
 		{"counter", with{isFile, declared, streak(3)}, Auto, 0, false},
 		{"nearly a counter", with{isFile, streak(2)}, Auto, text, false},
 		{"text", with{isFile}, Auto, text, false},

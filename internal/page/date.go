@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// earliest is the year 1981. What claims to be older comes from a clock that was never set: 1970 is Unix's zero and
-// 1980 that of FAT and ZIP.
-const earliest = 347155200
+// Earliest is the first date that counts, the year 1981, in Unix seconds. What claims to be older comes from a clock
+// that was never set: 1970 is Unix's zero and 1980 that of FAT and ZIP.
+const Earliest = 347155200
 
 // ParseDate reads a date in any form in which pages, headers, lists and logs write one: the W3C's profile of ISO 8601
 // (https://www.w3.org/TR/NOTE-datetime) from the day on, RFC 3339, the forms of RFC 9110, 850 and 822 with the zones
@@ -19,7 +19,7 @@ func ParseDate(s string) (unix int64, dayOnly, ok bool) {
 		return 0, false, false
 	}
 	t, layout, ok := parse(s)
-	if _, offset := t.Zone(); !ok || t.Unix() < earliest || max(offset, -offset) > 14*3600 {
+	if _, offset := t.Zone(); !ok || t.Unix() < Earliest || max(offset, -offset) > 14*3600 {
 		return 0, false, false
 	}
 	return t.Unix(), !strings.Contains(layout, "15"), true

@@ -75,7 +75,7 @@ func FuzzParseDate(f *testing.F) {
 			}
 			return
 		}
-		if unix < earliest || day && unix%86400 != 0 {
+		if unix < Earliest || day && unix%86400 != 0 {
 			t.Fatalf("%q: got %d, %t", s, unix, day)
 		}
 		at := time.Unix(unix, 0).UTC()

@@ -66,12 +66,16 @@ func (p *Page) Merge(o Page) {
 	p.Visited = p.Visited && o.Visited
 }
 
-// BestDate is LastMod, or else FileTime, and whether only the day of it is known; 0: neither is known.
+// BestDate is LastMod, or else FileTime, and whether only the day of it is known; 0: neither is known, nor is what is
+// before [Earliest].
 func (p *Page) BestDate() (unix int64, day bool) {
-	if p.LastMod != 0 {
+	switch {
+	case p.LastMod >= Earliest:
 		return p.LastMod, p.LastModDay
+	case p.FileTime >= Earliest:
+		return p.FileTime, false
 	}
-	return p.FileTime, false
+	return 0, false
 }
 
 // Compare orders pages by the bytes of their paths.

@@ -190,3 +190,24 @@ func TestWords(t *testing.T) {
 		}
 	}
 }
+
+func TestBestDate(t *testing.T) {
+	const date, file = 1_700_000_000, 1_600_000_000
+	for _, test := range []struct {
+		name string
+		p    Page
+		want int64
+		day  bool
+	}{
+		{"none", Page{}, 0, false},
+		{"a file's", Page{FileTime: file}, file, false},
+		{"a list's", Page{LastMod: date, LastModDay: true, FileTime: file}, date, true},
+		{"a file's of no clock", Page{FileTime: 1}, 0, false},
+		{"a list's of no clock", Page{LastMod: Earliest - 1, LastModDay: true, FileTime: file}, file, false},
+		{"in 1981", Page{LastMod: Earliest}, Earliest, false},
+	} {
+		if got, day := test.p.BestDate(); got != test.want || day != test.day {
+			t.Errorf("%s: got %d %t, want %d %t", test.name, got, day, test.want, test.day)
+		}
+	}
+}
