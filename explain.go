@@ -264,6 +264,8 @@ func (s *site) follow(ctx context.Context, x *explanation) []follow.Response {
 			return excluded
 		case isPrivate:
 			return "what only visitors know may be private"
+		case !isNamed && word != "" && policy.Disallow == nil:
+			return "it looks like an action, '" + word + "'"
 		case !isNamed && word != "":
 			return "'crawl disallow' has '" + word + "'"
 		case robots.closed, !robots.rules.Allows(path):

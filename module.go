@@ -254,8 +254,9 @@ type Crawl struct {
 	Concurrency int `json:"concurrency,omitempty"`
 
 	// Path patterns, and words of path segments, that are never requested if only links or visitors name them. A word
-	// matches whole words in any case: `add` matches `/add-to-cart`, not `/address`. Default: `logout`, `logoff`,
-	// `signout`, `unsubscribe`, `cart`, `basket`, `checkout`, `confirm`, `verify`, `delete`, `add`, `remove`.
+	// matches whole words in any case: `add` matches `/add-to-cart` and `/how-to-add-a-user`, not `/address`. Default:
+	// paths that look like actions, by the place of a verb in them: `/logout`, `/items/7/delete` and `/add-to-cart`, but
+	// neither `/how-to-delete-a-branch` nor `/wiki/Delete`. A list replaces the default.
 	Disallow []string `json:"disallow,omitempty"`
 
 	words    page.Words // of disallow
@@ -264,6 +265,9 @@ type Crawl struct {
 
 // disallows returns the word or pattern that a path is not fetched for; "": none.
 func (s *Crawl) disallows(path string) string {
+	if s.Disallow == nil {
+		return page.Action(path)
+	}
 	return cmp.Or(s.words.Match(path), s.patterns.which(path))
 }
 
@@ -450,9 +454,6 @@ func (s Crawl) compile(c *option.Checker) Crawl {
 	c.Refuse(s.Off && (s.Rate != 0 || s.Concurrency != 0 || s.Disallow != nil), "crawl is off, so its other settings have no effect")
 	s.Rate, s.Concurrency = cmp.Or(s.Rate, 2), c.InRange("crawl concurrency", s.Concurrency, 1, 100)
 	c.Refuse(!(s.Rate >= 1.0/3600 && s.Rate <= maxCrawlRate), "crawl rate is %v/s: use at least one an hour and at most %d/s", s.Rate, maxCrawlRate)
-	if s.Disallow == nil {
-		s.Disallow = defaultDisallow
-	}
 	var patterns []string
 	for _, word := range s.Disallow {
 		if strings.ContainsAny(word, "/*{") {
@@ -464,9 +465,6 @@ func (s Crawl) compile(c *option.Checker) Crawl {
 	s.patterns = compilePatterns(c, "crawl disallow", patterns)
 	return s
 }
-
-// defaultDisallow are words of paths a GET of which may do something.
-var defaultDisallow = strings.Fields("logout logoff signout unsubscribe cart basket checkout confirm verify delete add remove")
 
 // compilePatterns compiles path patterns. c refuses those that could never match a page.
 func compilePatterns(c *option.Checker, setting string, patterns []string) pathPatterns {

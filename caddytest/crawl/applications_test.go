@@ -135,6 +135,21 @@ func TestWhatApplicationsHave(t *testing.T) {
 			left:  map[string]int{"disallowed": 9, "refused": 1},
 			never: []string{"/docs/logout.php", "/users/sign_out", "/add-to-cart/5", "/log-out", "/logoff", "/signout", "/basket", "/add", "/remove/1"},
 		},
+		"actions and articles about them": {
+			sources: "links {\n query do\n }",
+			responses: responses{"/": linking("home", "/how-to-delete-a-branch", "/verify-gpg", "/wiki/Delete", "/src/verify.go", "/list?do=sort", "/items/7/destroy", "/deleteAll", "/cron/run", "/list?do=purge"),
+				"/how-to-delete-a-branch": linking("an article"), "/verify-gpg": linking("another"), "/wiki/Delete": linking("a title"), "/src/verify.go": linking("a source"), "/list?do=sort": linking("a list")},
+			want:  []string{"/", "/how-to-delete-a-branch", "/list?do=sort", "/src/verify.go", "/verify-gpg", "/wiki/Delete"},
+			left:  map[string]int{"disallowed": 4},
+			never: []string{"/items/7/destroy", "/deleteAll", "/cron/run", "/list?do=purge"},
+		},
+		"words of the operator": {
+			sources:   "links\ncrawl {\n disallow recipe\n}",
+			responses: responses{"/": linking("home", "/a-recipe-for-bread", "/verify"), "/verify": linking("verify")},
+			want:      []string{"/", "/verify"},
+			left:      map[string]int{"disallowed": 1},
+			never:     []string{"/a-recipe-for-bread"},
+		},
 		"words in what a list names": {sources: "urls {\n/cart/\n/add/it\n}", responses: responses{"/cart/": linking("cart"), "/add/it": linking("add")}, want: []string{"/add/it", "/cart/"}},
 		"the first page of a list": {
 			sources:   "links {\n query page\n }",

@@ -298,7 +298,7 @@ func TestExplain(t *testing.T) {
 		"/private.html":           {`"reason":"noindex"`, `"noindex":true`, `"named_by":["files","urls"]`},
 		"/gone":                   {`"reason":"not found"`, `"named_by":["urls"]`, `"status":404`, `!"linked_at"`},
 		"/missing":                {`"reason":"not found"`, `"linked_at"`, `!"named_by"`},
-		"/users/log-out":          {`"reason":"disallowed"`, `"rule":"logout"`, "not fetched: 'crawl disallow' has 'logout'", `in addition to 'files'`},
+		"/users/log-out":          {`"reason":"disallowed"`, `"rule":"logout"`, "not fetched: it looks like an action, 'logout'", `in addition to 'files'`},
 		"/never/delete":           {`"reason":"disallowed"`, `"rule":"delete"`},
 		"/blocked.html":           {`"reason":"blocked by robots.txt"`, `"rule":"Disallow: /blocked"`, `"named_by":["files"]`, "not fetched: robots.txt"},
 		"/secret/a.html":          {`"reason":"excluded"`, `"rule":"/secret/*"`},

@@ -40,7 +40,7 @@ var texts = [StatusCount + 1]text{
 	Indexable: {"indexable", "It returns 200 and is indexable.", ""},
 	Excluded: {"excluded", "It is outside the sitemap's scope, or a setting excludes it.",
 		"Change 'exclude', 'path' or 'base_url' if it should be listed."},
-	Disallowed: {"disallowed", "Only links or visitors name it, and 'crawl disallow' forbids requests for it.",
+	Disallowed: {"disallowed", "Only links or visitors name it, and its path looks like an action, or 'crawl disallow' has it.",
 		"Name it in 'urls', in addition to 'files' and other sources, if a GET request for it is harmless."},
 	Blocked: {"blocked by robots.txt", "The site's robots.txt disallows it.",
 		"Allow it in robots.txt if it should be listed."},
