@@ -57,6 +57,12 @@ func TestWhatSitesHave(t *testing.T) {
 				"site/_drafts/a.html": page("draft a", "/_drafts/b.html"), "site/_drafts/b.html": page("draft b", "/_drafts/a.html", "/_drafts/c.html"), "site/_drafts/c.html": page("draft c")},
 			[]string{"/", "/_shown/a.html", "/_shown/b.html", "/a.html"},
 		},
+		"a front page of frames": {
+			files("links"), map[string]string{
+				"site/index.html": `<html><head><title>home</title></head><frameset cols="20%,80%"><frame src="menu.html"><frame src="start.html"></frameset></html>`,
+				"site/menu.html":  page("menu", "/a.html"), "site/start.html": page("start"), "site/a.html": page("a") + `<iframe src="/b.html"></iframe>`, "site/b.html": page("b")},
+			[]string{"/", "/a.html", "/b.html", "/menu.html", "/start.html"},
+		},
 		"drafts that link to each other, with links": {
 			files("files\nlinks"), map[string]string{"site/index.html": page("home"), "site/_drafts/a.html": page("draft a", "/_drafts/b.html"), "site/_drafts/b.html": page("draft b", "/_drafts/a.html")},
 			[]string{"/"},

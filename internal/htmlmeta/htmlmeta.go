@@ -52,7 +52,7 @@ type Meta struct {
 	// space, markup, scripts, navigation, headers, footers and asides are not part of it.
 	Text uint64
 
-	// Links are the other pages of the site to which the page links, each once, in order, as in
+	// Links are the other pages of the site to which the page links or that its frames show, each once, in order, as in
 	// [page.Canonical]. They share memory: clone what is kept for long.
 	Links []string
 

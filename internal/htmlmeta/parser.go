@@ -226,6 +226,8 @@ func (p *Parser) element() {
 		p.meta.Document = true
 	case atom.A, atom.Area:
 		p.anchor()
+	case atom.Frame, atom.Iframe:
+		p.frame()
 	case atom.Img, atom.Image:
 		p.image()
 	case atom.Meta:
@@ -246,10 +248,26 @@ func (p *Parser) element() {
 	}
 }
 
-// anchor reads an <a> or <area>. Most links of a page are in it many times.
+// anchor reads an <a> or <area>.
 func (p *Parser) anchor() {
-	href, _, _ := bytes.Cut(p.attribute("href"), []byte("#"))
-	if len(href) == 0 || p.nofollow || p.links >= MaxLinks || hasWord(p.attribute("rel"), "nofollow") || !p.isNew(href, 1) {
+	href := p.attribute("href")
+	if len(href) > 0 && !hasWord(p.attribute("rel"), "nofollow") {
+		p.addLink(href)
+	}
+}
+
+// frame reads a <frame> or <iframe>: what it shows is a page. A srcdoc is shown in place of the src
+// (https://html.spec.whatwg.org/multipage/iframe-embed-object.html#the-iframe-element).
+func (p *Parser) frame() {
+	if p.attribute("srcdoc") == nil {
+		p.addLink(p.attribute("src"))
+	}
+}
+
+// addLink adds a link to another page. Most links of a page are in it many times.
+func (p *Parser) addLink(href []byte) {
+	href, _, _ = bytes.Cut(href, []byte("#"))
+	if len(href) == 0 || p.nofollow || p.links >= MaxLinks || !p.isNew(href, 1) {
 		return
 	}
 	origin, path, ok := p.base.resolve(p.scratch[:0], href)
