@@ -32,6 +32,7 @@ const (
 	maxOnDemandSites = 1000             // sites whose hosts only visitors named
 	maxOnDemandBytes = 256 << 20        // of the records and documents of these
 	lately           = 2 * time.Minute  // after a request, a site is not dropped for another one
+	portPatience     = time.Hour        // after the last request by its port, a host gets another one: see Handler.followsPort
 	firstWait        = 10 * time.Second // of a request for the first sitemap
 	stopGrace        = 2 * time.Second  // for what Stop waits for
 )
@@ -81,9 +82,10 @@ type App struct {
 
 	mu        sync.RWMutex
 	sites     map[siteID]*site
-	scheduled bool      // refreshes have started
-	full      time.Time // when there was last no room for a site
-	refused   int       // sites for which there was no room
+	hosts     map[siteID]*hostSite // the one site of a host, by its ID without a port: see Handler.followsPort
+	scheduled bool                 // refreshes have started
+	full      time.Time            // when there was last no room for a site
+	refused   int                  // sites for which there was no room
 
 	started chan struct{} // closed when the handlers' mounts are known
 	running context.Context
@@ -119,6 +121,7 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	a.ctx, a.logger, a.now, a.number = ctx, ctx.Logger(), time.Now, configurations.Add(1)
 	a.running, a.cancel = context.WithCancel(context.Background())
 	a.sites, a.fetchers, a.started = make(map[siteID]*site), make(map[*caddyhttp.Server]*serverFetcher), make(chan struct{})
+	a.hosts = make(map[siteID]*hostSite)
 	half := max(runtime.GOMAXPROCS(0)/2, 1)
 	a.slots, a.compute = wait.NewSlots(half), wait.NewSlots(half)
 	if a.folder, err = stateFolder(a.State, caddy.NewReplacer()); err != nil {
@@ -248,14 +251,58 @@ func (a *App) namedSites(most int) []*site {
 func (a *App) lookup(id siteID) *site {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	return a.sites[id]
+	if s := a.sites[id]; s != nil {
+		return s
+	}
+	if known := a.hosts[id.ofHost()]; known != nil {
+		return known.site
+	}
+	return nil
+}
+
+// hostSite is the one site of a host whose ports visitors may make up.
+type hostSite struct {
+	site *site
+	last time.Time // when it was last requested by its own port
+}
+
+// hostSite returns the site of an ID's host; nil: it is to be made. Another port takes its place only after an hour in
+// which nobody has requested it by its own: so a made-up port that came first does not stay. Under mu.
+func (a *App) hostSite(id siteID) *site {
+	known := a.hosts[id.ofHost()]
+	if known == nil {
+		return nil
+	}
+	now := a.now()
+	if known.site.id == id {
+		known.last = now
+		return known.site
+	}
+	if now.Sub(known.last).Abs() < portPatience {
+		return known.site
+	}
+	a.remove(known.site)
+	return nil
+}
+
+// remove drops a site. Under mu.
+func (a *App) remove(s *site) {
+	delete(a.sites, s.id)
+	if known := a.hosts[s.id.ofHost()]; known != nil && known.site == s {
+		delete(a.hosts, s.id.ofHost())
+	}
+	s.drop()
 }
 
 // site returns the site of an ID, and makes it if it is new. The error is errTooManySites, or errStopping.
 func (a *App) site(id siteID) (*site, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if s := a.sites[id]; s != nil {
+	s := a.sites[id]
+	if id.handler.followsPort {
+		s = a.hostSite(id)
+	}
+	if s != nil {
 		return s, nil
 	}
 	if a.running.Err() != nil {
@@ -273,9 +320,12 @@ func (a *App) site(id siteID) (*site, error) {
 			return nil, errTooManySites
 		}
 	}
-	s := newSite(a, newIdentity(id, onDemand))
+	s = newSite(a, newIdentity(id, onDemand))
 	s.requested.Store(now.UnixNano())
 	a.sites[id] = s
+	if h.followsPort {
+		a.hosts[id.ofHost()] = &hostSite{s, now}
+	}
 	if a.scheduled {
 		a.run(s)
 	}
@@ -322,8 +372,7 @@ func (a *App) makeRoom(more int, spare *site) bool {
 		if worst == nil || a.sites[worst.id] != worst {
 			return false
 		}
-		delete(a.sites, worst.id)
-		worst.drop()
+		a.remove(worst)
 	}
 }
 

@@ -222,7 +222,7 @@ func (b *bench) visitThrough(scheme, host string) (*site, error) {
 }
 
 // TestForwardedPorts: whatever ports come through a proxy, a named host has the sites that
-// the configuration names; others are on demand.
+// the configuration names.
 func TestForwardedPorts(t *testing.T) {
 	b := newBench(t, nil)
 	for port := range 700 {
@@ -230,13 +230,110 @@ func TestForwardedPorts(t *testing.T) {
 			_, _ = b.visitThrough(scheme, fmt.Sprintf("named.example:%d", 1+port*90))
 		}
 	}
-	if made := b.onDemand(); len(b.app.sites) > made+2 || made != maxOnDemandSites {
+	if made := b.onDemand(); len(b.app.sites) > 2 || made != 0 {
 		t.Errorf("got %d sites, %d of them on demand", len(b.app.sites), made)
 	}
 	for _, scheme := range []string{"http", "https"} {
 		if s, err := b.visitThrough(scheme, "named.example"); err != nil || s.onDemand {
 			t.Errorf("%s: %v", scheme, err)
 		}
+	}
+}
+
+// TestForwardedListener: of a named host, the port of the listener counts if a proxy passes it on.
+func TestForwardedListener(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.listener = address{scheme: "http", port: "8080"} })
+	for host, want := range map[string]string{
+		"named.example:8080":  "http://named.example:8080",
+		"named.example":       "http://named.example",
+		"named.example:9999":  "http://named.example",
+		"named.example:80":    "http://named.example",
+		"others.example:9999": "http://others.example:9999", // that a catch-all serves
+	} {
+		if s, err := b.visitThrough("http", host); err != nil || s.origin != want {
+			t.Errorf("%s: got %+v, %v, want %s", host, s, err, want)
+		}
+	}
+}
+
+// TestPortsOfHosts: where nothing names hosts, a site has the port by which its visitors reach it, one for each host.
+func TestPortsOfHosts(t *testing.T) {
+	type visit struct {
+		after      time.Duration // since the visit before
+		host, want string        // Host header, and the site that it is for
+	}
+	const listener = "http://a.example:8080"
+	for name, test := range map[string]struct {
+		configure func(*Handler)
+		visits    []visit
+	}{
+		"behind a port mapping":     {nil, []visit{{0, "a.example", "http://a.example"}, {time.Minute, "a.example:80", "http://a.example"}}},
+		"without one":               {nil, []visit{{0, "a.example:8080", listener}}},
+		"to another port":           {nil, []visit{{0, "a.example:3000", "http://a.example:3000"}}},
+		"no port at all":            {nil, []visit{{0, "a.example:0", listener}, {0, "b.example:99999", "http://b.example:8080"}}},
+		"each host its own":         {nil, []visit{{0, "a.example", "http://a.example"}, {0, "b.example:81", "http://b.example:81"}, {0, "a.example", "http://a.example"}}},
+		"made up":                   {nil, []visit{{0, "a.example", "http://a.example"}, {0, "a.example:99", "http://a.example"}, {portPatience - 1, "a.example:8080", "http://a.example"}}},
+		"made up, again":            {nil, []visit{{0, "a.example:99", "http://a.example:99"}, {0, "a.example", "http://a.example:99"}, {portPatience, "a.example", "http://a.example"}, {0, "a.example:99", "http://a.example"}}},
+		"while visitors come":       {nil, []visit{{0, "a.example", "http://a.example"}, {portPatience, "a.example", "http://a.example"}, {1, "a.example:99", "http://a.example"}}},
+		"a prefix":                  {func(h *Handler) { h.mounts = mounts{{prefix: "/docs"}, {}} }, []visit{{0, "a.example", "http://a.example"}}},
+		"matchers name hosts":       {func(h *Handler) { h.mounts = mounts{{hosts: []string{"a.example"}}} }, []visit{{0, "a.example", listener}, {0, "a.example:99", listener}}},
+		"matchers name another":     {func(h *Handler) { h.mounts = mounts{{hosts: []string{"named.example"}}, {}} }, []visit{{0, "a.example", listener}}},
+		"a pattern":                 {func(h *Handler) { h.mounts = mounts{{hosts: []string{"*.example"}}} }, []visit{{0, "a.example", listener}}},
+		"a trusted proxy":           {func(h *Handler) { h.server.TrustedProxiesUnix = true }, []visit{{0, "a.example", listener}}},
+		"a base URL":                {func(h *Handler) { h.BaseURL = "https://shop.example" }, []visit{{0, "a.example:99", "https://shop.example"}}},
+		"routes that are not known": {func(h *Handler) { h.mounts = nil }, []visit{{0, "a.example", listener}}},
+	} {
+		b := newBench(t, func(h *Handler) {
+			h.listener = address{scheme: "http", port: "8080"}
+			h.mounts = mounts{{}}
+			if test.configure != nil {
+				test.configure(h)
+			}
+		})
+		hosts := make(map[string]bool)
+		for i, v := range test.visits {
+			b.clock = b.clock.Add(v.after)
+			s, err := b.visit(v.host)
+			if err != nil || s.origin != v.want {
+				t.Errorf("%s: visit %d: got %+v, %v, want %s", name, i, s, err, v.want)
+				continue
+			}
+			hosts[s.id.host] = true
+			if id, err := b.handler.idOf(&http.Request{Host: v.host}, ""); err != nil || b.app.lookup(id) != s {
+				t.Errorf("%s: visit %d: the site is not found by %q: %v", name, i, v.host, err)
+			}
+		}
+		if len(b.app.sites) != len(hosts) {
+			t.Errorf("%s: got %d sites, want %d", name, len(b.app.sites), len(hosts))
+		}
+	}
+}
+
+// TestMadeUpPorts: whatever ports visitors make up, a host has one site, also after a reload, and again once it was
+// dropped for others.
+func TestMadeUpPorts(t *testing.T) {
+	catchAll := func(h *Handler) { h.mounts = mounts{{}} }
+	b := newBench(t, catchAll)
+	first, _ := b.visit("a.example:81")
+	first.state.published.Store(snapshotOf(t, 1, "/a"))
+	for port := range 300 {
+		if s, err := b.visit(fmt.Sprintf("a.example:%d", 9000+port)); s != first {
+			t.Fatalf("got %+v, %v, want the first site", s, err)
+		}
+	}
+	next := newBench(t, catchAll)
+	next.app.takeOver()
+	if s, err := next.visit("a.example"); err != nil || s.origin != "http://a.example:81" || len(next.app.sites) != 1 {
+		t.Errorf("after a reload: got %+v, %v, %d sites", s, err, len(next.app.sites))
+	}
+	b.clock = b.clock.Add(2 * lately)
+	b.visitMany(maxOnDemandSites)
+	if b.app.sites[first.id] != nil {
+		t.Fatal("the site was not dropped for others")
+	}
+	b.clock = b.clock.Add(2 * lately)
+	if s, err := b.visit("a.example"); err != nil || s.origin != "http://a.example" {
+		t.Errorf("once it was dropped: got %+v, %v", s, err)
 	}
 }
 

@@ -200,6 +200,11 @@ func TestForwardedHost(t *testing.T) {
 		"a pattern does not":         {pattern, true, "https", "shop.test", "https://inside.example"},
 		"of another prefix":          {mounts{{hosts: []string{"inside.example"}}, {hosts: []string{"evil.example"}, prefix: "/docs"}}, true, "https", "evil.example", "https://inside.example"},
 		"no host, and others":        {named, true, "https", "a..b", ""},
+		"a made-up port":             {named, true, "https", "shop.example:9999", "https://shop.example"},
+		"of a pattern":               {pattern, true, "https", "a.example:9999", "https://a.example"},
+		"the default, written out":   {named, true, "https", "shop.example:443", "https://shop.example"},
+		"no port, and named":         {named, true, "http", "shop.example", "http://shop.example"},
+		"a made-up port of many":     {append(mounts{{}}, named...), true, "https", "shop.example:9999", "https://shop.example"},
 		"one of several catches all": {append(mounts{{}}, named...), true, "https", "shop2.example", "https://shop2.example"},
 	} {
 		b := newBench(t, func(h *Handler) { h.mounts = test.mounts })

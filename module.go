@@ -197,6 +197,10 @@ type Handler struct {
 	// Set by App.Start, and read once App.started is closed.
 	mounts   mounts
 	listener address // where the server listens, without a host; with a base URL, the site's address
+
+	// followsPort is set if sites have the port of their visitors' Host headers: nothing names hosts, and no proxy is
+	// trusted to say what they requested, so a port mapping of a container shows only there.
+	followsPort bool
 }
 
 // Rule sets the change frequency and priority of the pages that match one of its patterns.

@@ -75,6 +75,13 @@ func (s mounts) matchesHost(host, prefix string) bool {
 	return slices.ContainsFunc(s.in(prefix), func(m *mount) bool { return origin.Overlap(m.hosts, []string{host}) })
 }
 
+// namesHost reports whether a matcher in a prefix names a host, by itself or by a pattern.
+func (s mounts) namesHost(host, prefix string) bool {
+	return slices.ContainsFunc(s.in(prefix), func(m *mount) bool {
+		return m.hosts != nil && origin.Overlap(m.hosts, []string{host})
+	})
+}
+
 // representativeHost returns a host by which requests reach the handler in a prefix: the wanted
 // one if they do, else one that a matcher spells out, else one that a pattern matches.
 func (s mounts) representativeHost(wanted, prefix string) string {

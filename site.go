@@ -38,6 +38,12 @@ type siteID struct {
 	address
 }
 
+// ofHost returns the ID without its port.
+func (id siteID) ofHost() siteID {
+	id.port = ""
+	return id
+}
+
 // identity is what never changes of a site.
 type identity struct {
 	id       siteID
@@ -79,7 +85,11 @@ func newIdentity(id siteID, onDemand bool) identity {
 // setListener sets the address at which the handler is reached: with a base URL, which makes it one
 // site, also the host and prefix.
 func (h *Handler) setListener(listener address) {
-	if h.listener = listener; h.settings.base == "" {
+	h.listener = listener
+	namesHosts := slices.ContainsFunc(h.mounts, func(m *mount) bool { return m.hosts != nil })
+	isBare := len(h.mounts) > 0 && !namesHosts && !trustsProxies(h.server)
+	h.followsPort = isBare && h.settings.base == ""
+	if h.settings.base == "" {
 		return
 	}
 	if len(h.mounts) > 0 {
@@ -89,7 +99,8 @@ func (h *Handler) setListener(listener address) {
 }
 
 // idOf returns the site that a request is for, with a base URL always the same one, or errNoHost. A forwarded host
-// counts only if the matchers name no hosts, or that one: else it could poison a cache with a foreign Sitemap line.
+// counts only if the matchers name no hosts, or that one: else it could poison a cache with a foreign Sitemap line. So
+// could a port that a visitor made up: of a host that matchers name, only the listener's and the scheme's default count.
 func (h *Handler) idOf(r *http.Request, prefix string) (siteID, error) {
 	id := siteID{h, h.listener}
 	if h.settings.base != "" {
@@ -97,7 +108,9 @@ func (h *Handler) idOf(r *http.Request, prefix string) (siteID, error) {
 	}
 	id.prefix = prefix
 	host, isPort := r.Host, true
-	if scheme, forwardedHost := forwarded(r); scheme != "" || forwardedHost != "" {
+	scheme, forwardedHost := forwarded(r)
+	isForwarded := scheme != "" || forwardedHost != ""
+	if isForwarded {
 		if clean, ok := origin.CleanHost(forwardedHost); forwardedHost != "" && (!ok || h.mounts.matchesHost(clean, prefix)) {
 			host = forwardedHost
 		}
@@ -107,6 +120,14 @@ func (h *Handler) idOf(r *http.Request, prefix string) (siteID, error) {
 	var isHost bool
 	if id.host, isHost = origin.CleanHost(host); !isHost || !isPort {
 		return id, fmt.Errorf("'%.100s': %w", host, errNoHost)
+	}
+	if isForwarded && id.port != h.listener.port && h.mounts.namesHost(id.host, prefix) {
+		id.port = ""
+	}
+	if h.followsPort {
+		if port, ok := origin.CleanPort(id.scheme, host); ok {
+			id.port = port
+		}
 	}
 	return id, nil
 }

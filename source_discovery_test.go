@@ -165,7 +165,7 @@ func newVisiting(t testing.TB, sources ...input) *visiting {
 	v.handler = h
 	v.app = &App{
 		number: math.MaxUint64, // whatever configurations other tests have started
-		logger: h.logger, sampled: logonce.PerMinute(h.logger), now: func() time.Time { return v.clock }, handlers: []*Handler{h}, sites: make(map[siteID]*site),
+		logger: h.logger, sampled: logonce.PerMinute(h.logger), now: func() time.Time { return v.clock }, handlers: []*Handler{h}, sites: make(map[siteID]*site), hosts: make(map[siteID]*hostSite),
 		started: make(chan struct{}), counts: newCounts(nil),
 	}
 	h.app = v.app

@@ -266,12 +266,13 @@ func TestSitesHostHeaders(t *testing.T) {
 			t.Errorf("%.80q: status %d, want %d", request, got, want)
 		}
 	}
-	for host, want := range map[string]string{
-		"SHOP.Example.:{port}": "http://shop.example:{port}",
-		"shop.example:99":      "http://shop.example:{port}", // what a visitor says of the port is no matter
-		"[2001:DB8:0::1]":      "http://[2001:db8::1]:{port}",
+	for _, test := range [][2]string{
+		{"SHOP.Example.:{port}", "http://shop.example:{port}"},
+		{"shop.example:99", "http://shop.example:{port}"}, // a host has one port
+		{"mapped.example", "http://mapped.example"},       // as behind a port mapping
+		{"[2001:DB8:0::1]", "http://[2001:db8::1]"},
 	} {
-		host := "Host: " + s.Expand(host)
+		host, want := "Host: "+s.Expand(test[0]), test[1]
 		s.Locs("http://localhost:{port}/sitemap.xml", host) // which makes the site
 		s.Crawled()
 		got := s.Locs("http://localhost:{port}/sitemap.xml", host)
