@@ -339,3 +339,16 @@ func TestHomeless(t *testing.T) {
 		}
 	}
 }
+
+// TestHomeUntouched: tests keep Caddy's certificate authority, with its private keys, out of the home of who runs them.
+func TestHomeUntouched(t *testing.T) {
+	s := start(t, "https://localhost:{tls} {\n respond secure\n}", nil)
+	if r := s.Get("https://localhost:{tls}/"); r.Text != "secure" {
+		t.Fatalf("got %q, want %q", r.Text, "secure")
+	}
+	home := os.Getenv("XDG_CONFIG_HOME") // of all tests of this process: see harness.Main
+	key := filepath.Join(home, "caddy", "pki", "authorities", "local", "root.key")
+	if _, err := os.Stat(key); err != nil {
+		t.Error(err)
+	}
+}

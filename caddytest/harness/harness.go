@@ -48,6 +48,8 @@ func Main(m *testing.M, slow string) {
 	for _, name := range []string{"XDG_DATA_HOME", "XDG_CONFIG_HOME"} {
 		_ = os.Setenv(name, home)
 	}
+	// Caddy has read the environment already, and would keep its certificate authority in the user's home.
+	caddy.DefaultStorage.Path = caddy.AppDataDir()
 	code := m.Run()
 	_ = os.RemoveAll(home)
 	os.Exit(code)
@@ -66,6 +68,9 @@ type Server struct {
 	Log  string // file of the JSON log, everything from DEBUG
 
 	Admin string // {admin}: port of the admin endpoint; "": there is none
+
+	// Global options of each Caddyfile: the ports of sites that name none.
+	httpPort, httpsPort string
 }
 
 // Start runs Caddy with a Caddyfile, in which {dir}, {port}, {tls} and {more} are
@@ -82,10 +87,12 @@ func Start(t *testing.T, caddyfile string, files map[string]string) *Server {
 func Prepare(t *testing.T, files map[string]string) *Server {
 	t.Helper()
 	running.Lock()
-	ports := []string{FreePort(t), FreePort(t), FreePort(t)}
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	Must(t, err)
-	s := &Server{T: t, Dir: dir, Port: ports[0], TLS: ports[1], More: ports[2]}
+	s := &Server{
+		T: t, Dir: dir, Port: FreePort(t), TLS: FreePort(t), More: FreePort(t),
+		httpPort: FreePort(t), httpsPort: FreePort(t),
+	}
 	s.Log = filepath.Join(t.TempDir(), "caddy.log")
 	_ = os.Setenv("XDG_DATA_HOME", t.TempDir()) // what one test leaves there is not another's
 	s.Write(files)
@@ -150,7 +157,7 @@ func (s *Server) endAdmin() {
 // the log, internal certificates, ports that need no root.
 func (s *Server) Adapt(caddyfile string) ([]byte, error) {
 	text := strings.TrimSpace(s.Expand(caddyfile))
-	options := fmt.Sprintf("{\n\tadmin %s\n\tpersist_config off\n\tskip_install_trust\n\tlocal_certs\n\thttp_port %s\n\thttps_port %s\n\tgrace_period 1s\n\tlog default {\n\t\toutput file %q {\n\t\t\troll_disabled\n\t\t}\n\t\tformat json\n\t\tlevel DEBUG\n\t}\n", s.adminListen(), "1", "2", filepath.ToSlash(s.Log))
+	options := fmt.Sprintf("{\n\tadmin %s\n\tpersist_config off\n\tskip_install_trust\n\tlocal_certs\n\thttp_port %s\n\thttps_port %s\n\tgrace_period 1s\n\tlog default {\n\t\toutput file %q {\n\t\t\troll_disabled\n\t\t}\n\t\tformat json\n\t\tlevel DEBUG\n\t}\n", s.adminListen(), s.httpPort, s.httpsPort, filepath.ToSlash(s.Log))
 	if rest, ok := strings.CutPrefix(text, "{\n"); ok {
 		text = options + rest
 	} else {

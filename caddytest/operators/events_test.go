@@ -218,11 +218,8 @@ func TestEventHandlersHurtNothing(t *testing.T) {
 // TestEventsExample loads the example, with a stand-in for the plugin that it needs.
 func TestEventsExample(t *testing.T) {
 	records.begin(t, nil)
-	root, err := filepath.Abs("../../examples")
-	harness.Must(t, err)
-	_, caddyfile, _ := strings.Cut(read(t, root, "events", "Caddyfile"), "\n{\n")
-	caddyfile = strings.NewReplacer(":8080", ":{port}", "* examples", "* "+filepath.ToSlash(root)).Replace("{\n" + caddyfile)
-	s := start(t, caddyfile, nil)
+	_, caddyfile, _ := strings.Cut(exampleCaddyfile(t, "events"), "\n{\n")
+	s := start(t, "{\n"+caddyfile, nil)
 	s.wantEvents("sitemap_refreshed", 1)
 	if want := "echo " + s.Expand(harness.Local) + " has 6 pages: 6 added, 0 changed, 0 removed"; records.events[0].runs != want {
 		t.Errorf("got %q, want %q", records.events[0].runs, want)
