@@ -454,7 +454,9 @@ func (s *site) nextRefresh(out report.Refresh, begun, now time.Time) time.Time {
 	if s.handler.RefreshInterval == 0 {
 		interval = max(interval, shareOfTime*out.Cost)
 	}
-	wait, next := begun.Add(interval).Sub(now), time.Unix(out.Crawled.Next, 0).Sub(now)
+	wait := begun.Add(interval).Sub(now)
+	wait = min(wait, interval) // it is longer where the clock was set back meanwhile
+	next := time.Unix(out.Crawled.Next, 0).Sub(now)
 	crawled, probed := &out.Crawled, s.probed.Load()
 	switch {
 	case s.state.published.Load() == nil && (out.Err != nil || probed != nil && probed.robots.closed):

@@ -90,6 +90,7 @@ func TestConfirm(t *testing.T) {
 func TestNextRefresh(t *testing.T) {
 	begun := time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
 	failed, done := errors.New("failed"), crawl.Result{Generation: new(store.Generation), Done: true}
+	const years = 135 * 365 * 24 * time.Hour
 	dueAfter := func(d time.Duration) crawl.Result {
 		return crawl.Result{Generation: new(store.Generation), Done: true, Next: begun.Add(d).Unix()}
 	}
@@ -108,7 +109,8 @@ func TestNextRefresh(t *testing.T) {
 		"slow, but not for its own work":    {0, true, false, report.Refresh{Crawled: done, Cost: time.Second}, 6 * time.Minute, 6 * time.Minute},
 		"slow, which counts for little":     {0, true, false, report.Refresh{Crawled: done, Cost: 2 * time.Second}, 50 * time.Second, time.Minute},
 		"a failure is due, of a given time": {time.Hour, true, false, report.Refresh{Crawled: dueAfter(time.Minute)}, time.Second, time.Minute},
-		"the clock was set back":            {0, true, false, report.Refresh{Crawled: done}, -time.Minute, time.Minute},
+		"the clock was set back":            {0, true, false, report.Refresh{Crawled: done}, -time.Minute, 0},
+		"the clock was set back by years":   {0, true, false, report.Refresh{Crawled: done}, -years, time.Minute - years},
 		"pages are left":                    {0, true, false, report.Refresh{Crawled: crawl.Result{Generation: new(store.Generation)}}, time.Minute, time.Minute},
 		"pages are left, of a given time":   {time.Hour, true, false, report.Refresh{Crawled: crawl.Result{Generation: new(store.Generation)}}, time.Second, time.Second + soon},
 		"a page is due":                     {0, true, false, report.Refresh{Crawled: dueAfter(30 * time.Second)}, time.Second, 30 * time.Second},

@@ -48,7 +48,18 @@ func (l *Limiter) Resume(before *Limiter) {
 func (l *Limiter) Next() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.checkClock()
 	return l.next
+}
+
+// checkClock lets the next request begin if it would have to wait for longer than any limit is: then the clock was set
+// back. Go's monotonic clock prevents that only where the clock was before 2157. Under mu.
+func (l *Limiter) checkClock() {
+	longest := max(l.interval, wait.MaxRetryAfter)
+	now := time.Now()
+	if l.next.Sub(now) > longest {
+		l.next = now
+	}
 }
 
 // Wait waits for a turn and for a slot, and takes both at once; false: ctx ended, or its deadline is before the turn.
@@ -74,6 +85,7 @@ func (l *Limiter) Wait(ctx context.Context, slots wait.Slots) bool {
 func (l *Limiter) turn() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.checkClock()
 	if pause := time.Until(l.next); pause > 0 {
 		return pause
 	}

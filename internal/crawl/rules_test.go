@@ -318,6 +318,38 @@ func TestNoTurn(t *testing.T) {
 	})
 }
 
+// TestLimiterClockSetBack: no request waits for a time that only a clock gave that was years ahead.
+func TestLimiterClockSetBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		rate    float64
+		ahead   time.Duration
+		isReset bool
+	}{
+		"years":                    {1, 135 * 365 * 24 * time.Hour, true},
+		"more than any limit":      {1, wait.MaxRetryAfter + time.Second, true},
+		"a limit":                  {1, wait.MaxRetryAfter, false},
+		"the longest of a rate":    {1e-6, 1e6 * time.Second, false},
+		"more than that of a rate": {1e-6, (1e6 + 1) * time.Second, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			for ask, pause := range map[string]func(l *Limiter) time.Duration{
+				"turn": (*Limiter).turn,
+				"Next": func(l *Limiter) time.Duration { return time.Until(l.Next()) },
+			} {
+				l := NewLimiter(test.rate, 1)
+				l.next = time.Now().Add(test.ahead)
+				want := test.ahead
+				if test.isReset {
+					want = 0
+				}
+				if got := pause(l); got != want {
+					t.Errorf("%s: %s: got %s, want %s", name, ask, got, want)
+				}
+			}
+		})
+	}
+}
+
 // timed notes when fetches began.
 type timed struct {
 	Fetcher

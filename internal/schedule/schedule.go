@@ -34,22 +34,41 @@ func (s *Schedule) Notify() {
 	}
 }
 
+// lookEvery is the longest that Wait relies on a timer: the clock may be set meanwhile.
+const lookEvery = time.Minute
+
 // Wait waits until a run is due; with onDemand, it waits first for Notify or Request. False: ctx has ended.
+//
+// A clock that is set forward makes it due within a minute. One that is set back does not put it off: it is due after as
+// long as it was when Wait first saw the plan, less the time that Wait has slept since.
 func (s *Schedule) Wait(ctx context.Context, now func() time.Time, onDemand bool) bool {
-	for wanted := !onDemand; ctx.Err() == nil; {
-		var timer <-chan time.Time
-		if wanted {
-			due, _, _ := s.State()
-			wait := due.Sub(now())
-			if wait <= 0 {
-				return true
-			}
-			timer = time.After(wait)
+	var seen time.Time         // the plan,
+	var left time.Duration     // and how long it was until then when the timer was set
+	var timer <-chan time.Time // nil: it is not set
+	var sleep time.Duration
+	wanted := !onDemand
+	for ctx.Err() == nil {
+		due, _, _ := s.State()
+		byClock := due.Sub(now())
+		if !due.Equal(seen) {
+			seen = due
+			left = byClock
+			timer = nil
+		}
+		if wanted && min(left, byClock) <= 0 {
+			return true
+		}
+		if wanted && timer == nil {
+			left = min(left, byClock)
+			sleep = min(left, lookEvery)
+			timer = time.After(sleep)
 		}
 		select {
 		case <-s.wake:
 			wanted = true
 		case <-timer:
+			left -= sleep
+			timer = nil
 		case <-ctx.Done():
 		}
 	}

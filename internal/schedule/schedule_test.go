@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,94 @@ func TestWait(t *testing.T) {
 			begun := time.Now()
 			time.AfterFunc(time.Second, func() { test.then(s) })
 			if due := s.Wait(ctx, time.Now, test.onDemand); due != (test.want > 0) || due && time.Since(begun) != test.want {
+				t.Errorf("%s: due %t after %s, want %s", name, due, time.Since(begun), test.want)
+			}
+		})
+	}
+}
+
+// TestClockSetBack: a run is due after as long as it was planned for, though the clock says that it is due in years. The
+// clock has no monotonic reading, as that of Go after 2157.
+func TestClockSetBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		onDemand bool
+		setBack  time.Duration // after so long, by years
+		wanted   time.Duration // after so long, on demand
+		often    time.Duration // so often it is wanted again; 0: it is not
+		anew     time.Duration // after so long, the run is planned for an hour later; 0: it is not
+		want     time.Duration
+	}{
+		"at once":                       {setBack: 0, want: 90 * time.Minute},
+		"while it waits":                {setBack: 30 * time.Minute, want: 90 * time.Minute},
+		"while nobody wants it":         {onDemand: true, setBack: 10 * time.Minute, wanted: 20 * time.Minute, want: 110 * time.Minute},
+		"while many want it":            {setBack: 10 * time.Minute, often: 25 * time.Second, want: 90 * time.Minute},
+		"and it is planned anew":        {setBack: 10 * time.Minute, anew: 20 * time.Minute, want: 80 * time.Minute},
+		"after it was planned anew":     {setBack: 50 * time.Minute, anew: 40 * time.Minute, want: 100 * time.Minute},
+		"but then nobody would wait on": {setBack: 3 * time.Hour, want: 90 * time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			ahead := 135 * 365 * 24 * time.Hour
+			now := func() time.Time {
+				clock := time.Now().Round(0).Add(ahead)
+				if time.Since(begun) > test.setBack {
+					return clock.Add(-ahead)
+				}
+				return clock
+			}
+			s := New(now().Add(90 * time.Minute))
+			<-s.wake
+			if test.onDemand {
+				time.AfterFunc(test.wanted, s.Notify)
+			}
+			if test.anew > 0 {
+				time.AfterFunc(test.anew, func() { s.At(now().Add(time.Hour)) })
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 1000*time.Hour)
+			defer cancel()
+			if test.often > 0 {
+				go func() {
+					for ctx.Err() == nil {
+						time.Sleep(test.often)
+						s.Notify()
+					}
+				}()
+				defer time.Sleep(test.often) // until that has ended
+				defer cancel()
+			}
+			if due := s.Wait(ctx, now, test.onDemand); !due || time.Since(begun) != test.want {
+				t.Errorf("%s: due %t after %s, want %s", name, due, time.Since(begun), test.want)
+			}
+		})
+	}
+}
+
+// TestClockSetForward: a run is due within a minute of the time for which it was planned, whatever the timer says, and
+// at once if somebody wants it then. One that is planned earlier than before need not be told.
+func TestClockSetForward(t *testing.T) {
+	for name, test := range map[string]struct {
+		then func(s *Schedule, shift *atomic.Int64) // after 90 seconds
+		want time.Duration
+	}{
+		"set forward": {func(_ *Schedule, shift *atomic.Int64) { shift.Store(int64(time.Hour)) }, 2 * time.Minute},
+		"set forward, and wanted": {func(s *Schedule, shift *atomic.Int64) {
+			shift.Store(int64(time.Hour))
+			s.Notify()
+		}, 90 * time.Second},
+		"planned earlier": {func(s *Schedule, _ *atomic.Int64) { s.At(time.Now()) }, 2 * time.Minute},
+		"planned earlier, and told": {func(s *Schedule, _ *atomic.Int64) {
+			s.At(time.Now().Add(10 * time.Second))
+			s.Notify()
+		}, 100 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			shift := new(atomic.Int64)
+			now := func() time.Time { return time.Now().Add(time.Duration(shift.Load())) }
+			s := New(now().Add(time.Hour))
+			<-s.wake
+			begun := time.Now()
+			time.AfterFunc(90*time.Second, func() { test.then(s, shift) })
+			if due := s.Wait(t.Context(), now, false); !due || time.Since(begun) != test.want {
 				t.Errorf("%s: due %t after %s, want %s", name, due, time.Since(begun), test.want)
 			}
 		})
