@@ -307,6 +307,71 @@ func TestLimiter(t *testing.T) {
 	}
 }
 
+// TestBackoffEnds: a response that is no refusal ends the back-off: the next refusal begins anew with a minute.
+func TestBackoffEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(2, 1)
+		busy := response(http.StatusTooManyRequests)
+		for i, test := range []struct {
+			resp *Response
+			want time.Duration // until the next request
+		}{
+			{busy, time.Minute},
+			{busy, 2 * time.Minute},
+			{response(http.StatusOK), time.Second / 2},
+			{busy, time.Minute},
+			{response(http.StatusNotFound), time.Second / 2},
+			{nil, time.Second / 2},
+			{nil, time.Second},
+			{response(http.StatusInternalServerError), time.Second / 2},
+			{nil, time.Second / 2},
+		} {
+			if !l.Wait(t.Context(), nil) {
+				t.Fatal("no turn")
+			}
+			l.record(0, test.resp)
+			if got := time.Until(l.Next()); got != test.want {
+				t.Errorf("after response %d: the next request may begin after %s, want %s", i, got, test.want)
+			}
+		}
+	})
+}
+
+// TestChunkDue: a chunk is looked at again when a page of it is due, or may have to be dropped.
+func TestChunkDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const expire = 90 * day
+		r := New(Options{}).Start(nil, Policy{Links: true, Front: "/", Depth: 100, Expire: expire * time.Second})
+		now := time.Now().Unix()
+		fetched := func(change func(rec *store.Record)) store.Record {
+			rec := store.Record{Path: "/a", Status: 200, Fetched: now - day, Due: now + 300*day, Linked: now - day, Flags: store.Named}
+			change(&rec)
+			return rec
+		}
+		named := fetched(func(*store.Record) {})
+		for name, test := range map[string]struct {
+			records []store.Record
+			want    int64 // seconds from now
+		}{
+			"nothing":            {nil, maxAhead},
+			"far":                {[]store.Record{named}, maxAhead},
+			"due":                {[]store.Record{named, fetched(func(rec *store.Record) { rec.Due = now + week })}, week},
+			"new":                {[]store.Record{fetched(func(rec *store.Record) { rec.Fetched = 0 })}, -now},
+			"absent":             {[]store.Record{named, fetched(func(rec *store.Record) { rec.Absent = now })}, keepAbsent},
+			"absent for a day":   {[]store.Record{fetched(func(rec *store.Record) { rec.Absent = now - day })}, keepAbsent - day},
+			"absent for long":    {[]store.Record{fetched(func(rec *store.Record) { rec.Absent = now - week })}, hour},
+			"absent, and linked": {[]store.Record{fetched(func(rec *store.Record) { rec.Absent, rec.Flags = now, 0 })}, keepAbsent},
+			"linked":             {[]store.Record{fetched(func(rec *store.Record) { rec.Flags = 0 })}, expire - day + 1},
+			"linked long ago":    {[]store.Record{fetched(func(rec *store.Record) { rec.Flags, rec.Linked = 0, now-expire })}, day},
+			"the front page":     {[]store.Record{fetched(func(rec *store.Record) { rec.Path, rec.Flags, rec.Linked = "/", 0, 0 })}, maxAhead},
+		} {
+			if got := r.chunkDue(test.records) - now; got != test.want {
+				t.Errorf("%s: due in %d seconds, want %d", name, got, test.want)
+			}
+		}
+	})
+}
+
 // TestNoTurn: a request that took no turn, as the site itself was thought to respond, counts as one that did.
 func TestNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

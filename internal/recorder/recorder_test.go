@@ -75,6 +75,32 @@ func TestWants(t *testing.T) {
 	}
 }
 
+// TestContentLength: a Content-Length saves growing, but allocates no more than may be kept.
+func TestContentLength(t *testing.T) {
+	const limit = 10_000
+	for _, test := range []struct {
+		length string
+		most   int // bytes that are allocated
+	}{
+		{"", 2 * sniffedBytes},
+		{"100", 2 * sniffedBytes},
+		{"-1", 2 * sniffedBytes},
+		{"9000", limit + limit/4},
+		{"10000", limit + limit/4},
+		{"67108864", limit + limit/4},
+		{"9223372036854775807", limit + limit/4},
+		{"9223372036854775808", 2 * sniffedBytes},
+	} {
+		w := New(Options{Limit: limit, Header: http.Header{"Content-Length": {test.length}}})
+		if err := send(w, "text", true); err != nil || string(w.Body) != "text" {
+			t.Errorf("%s: got %q, %v", test.length, w.Body, err)
+		}
+		if cap(w.Body) > test.most {
+			t.Errorf("%s: %d bytes were allocated, want at most %d", test.length, cap(w.Body), test.most)
+		}
+	}
+}
+
 // TestLimit: no more than the limit is kept, and the request is stopped where that is wanted.
 func TestLimit(t *testing.T) {
 	for _, readFrom := range []bool{false, true} {
