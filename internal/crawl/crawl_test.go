@@ -860,6 +860,95 @@ func TestTitles(t *testing.T) {
 	})
 }
 
+// headed is a site with one more header field, which its 304s may leave out.
+type headed struct {
+	validated
+	name, value string
+	brief       bool // a 304 has no such field, as those of Apache
+}
+
+func (h *headed) Fetch(ctx context.Context, r Request) (*Response, error) {
+	resp, err := h.validated.Fetch(ctx, r)
+	if h.value != "" && !(h.brief && resp.Status == http.StatusNotModified) {
+		resp.Header.Set(h.name, h.value)
+	}
+	return resp, err
+}
+
+// TestNotModifiedHeader: what the header of a 304 says of a page is seen (RFC 9111, section 3.2), and that it is not
+// said any more is, too.
+func TestNotModifiedHeader(t *testing.T) {
+	said := func(rec *store.Record) string {
+		if rec.Path != "/a" {
+			return "" // the canonical, which is not there
+		}
+		return fmt.Sprint(rec.NoIndexTag, rec.Flags&store.NoIndex != 0, " ", rec.Canonical, rec.Target, len(rec.Alternates))
+	}
+	const nothing = "false false 0"
+	for _, test := range []struct {
+		name, body   string
+		field, value string
+		want         string // with the field
+	}{
+		{"noindex", "text", "X-Robots-Tag", "noindex", "true true 0"},
+		{"noindex for Google", "text", "X-Robots-Tag", "googlebot: noindex", "true true 0"},
+		{"noindex for another", "text", "X-Robots-Tag", "bingbot: noindex", nothing},
+		{"a canonical", "text", "Link", `</b>; rel="canonical"`, "false false /b0"},
+		{"itself as canonical", "text", "Link", `</a>; rel="canonical"`, nothing},
+		{"a refresh", "text", "Refresh", "5; url=/b", "false false /b0"},
+		{"alternates", "text", "Link", `</de>; rel="alternate"; hreflang="de"`, "false false 1"},
+		{"a style sheet", "text", "Link", "</x.css>; rel=preload", nothing},
+	} {
+		for _, brief := range []bool{false, true} {
+			t.Run(fmt.Sprint(test.name, ", brief ", brief), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &headed{validated: validated{static: static{pages: map[string]string{"/a": test.body}}}, name: test.field, brief: brief}
+					c, gen := New(Options{Own: true, Fetcher: s}), empty(t)
+					p := with(func(p *Policy) { p.Expire, p.Extract.Alternates = 90*365*24*time.Hour, true })
+					crawl := func(value, want string) {
+						t.Helper()
+						s.value = value
+						s.order, s.notModified = nil, 0
+						gen = crawlAll(t, c, gen, p, page.Page{Path: "/a"}).Generation
+						if got := describe(t, gen, said); got != want {
+							t.Errorf("with %q: got %s, want %s", value, got, want)
+						}
+						time.Sleep(100 * 24 * time.Hour)
+					}
+					wantRequests := func(want int) {
+						t.Helper()
+						requests := slices.DeleteFunc(s.order, func(path string) bool { return path != "/a" })
+						if len(requests) != want {
+							t.Errorf("%d requests, want %d", len(requests), want)
+						}
+					}
+					crawl("", nothing)
+					crawl("", nothing)
+					wantRequests(1)
+					if s.notModified != 1 {
+						t.Errorf("%d responses are 304, want one", s.notModified)
+					}
+					if !brief {
+						crawl(test.value, test.want)
+						if test.want == nothing {
+							wantRequests(1)
+						} else {
+							wantRequests(2)
+						}
+					}
+					p.Routes++ // fetched in full
+					crawl(test.value, test.want)
+					crawl(test.value, test.want)
+					wantRequests(1)
+					if test.field != "Link" || strings.Contains(test.value, "canonical") { // that an alternate went away shows with the next full fetch
+						crawl("", nothing)
+					}
+				})
+			})
+		}
+	}
+}
+
 // TestPanic: a page whose parsing panics counts as one that did not respond, and the next one is
 // parsed.
 func TestPanic(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
@@ -108,16 +109,13 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 			return false
 		}
 	}
-	var header http.Header // of a conditional request; nil: it is none
-	switch {
-	case !r.spares(rec, r.c.now()):
-	case rec.ETag != "":
-		header = http.Header{"If-None-Match": {rec.ETag}}
-	default:
-		header = http.Header{"If-Modified-Since": {time.Unix(rec.Modified, 0).UTC().Format(http.TimeFormat)}}
-	}
 	begun := r.c.now() // a page that is made while it is fetched has a later Last-Modified
+	header := r.condition(rec)
 	resp, ok := w.get(rec.Path, header, proxied)
+	if ok && header != nil && resp != nil && w.isOutdated(rec, resp) {
+		header = nil
+		resp, ok = w.get(rec.Path, nil, proxied)
+	}
 	if !ok {
 		return false
 	}
@@ -149,6 +147,39 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 	}
 	w.follow(rec, f.meta.Links)
 	return true
+}
+
+// condition returns the header of a conditional request for a page; nil: it is to be fetched in full.
+func (r *Run) condition(rec *store.Record) http.Header {
+	switch {
+	case !r.spares(rec, r.c.now()):
+		return nil
+	case rec.ETag != "":
+		return http.Header{"If-None-Match": {rec.ETag}}
+	}
+	return http.Header{"If-Modified-Since": {time.Unix(rec.Modified, 0).UTC().Format(http.TimeFormat)}}
+}
+
+// isOutdated reports whether the header of a 304 says something of the page that its record does not. Its fields
+// replace those of the response before (RFC 9111, section 3.2), but only the body shows what they amount to: two
+// canonicals that differ, say, are none.
+func (w *worker) isOutdated(rec *store.Record, resp *Response) bool {
+	if resp.Status != http.StatusNotModified {
+		return false
+	}
+	base := w.run.p.Base
+	meta := htmlmeta.Header(htmlmeta.Page{Base: base, Path: rec.Path, Header: resp.Header, Now: w.run.c.o.Now()})
+	if meta.NoIndexTag && !rec.NoIndexTag {
+		return true
+	}
+	if meta.Canonical != "" && onSite(base, rec.Path, meta.Canonical) != rec.Canonical {
+		return true
+	}
+	if meta.Refresh != "" && onSite(base, rec.Path, meta.Refresh) != rec.Target {
+		return true
+	}
+	isUnknown := func(a page.Alternate) bool { return !slices.Contains(rec.Alternates, a) }
+	return w.run.p.Extract.Alternates && slices.ContainsFunc(meta.Alternates, isUnknown)
 }
 
 // get makes a request, with a place of the limiter where an upstream responds, and with a computing slot, which

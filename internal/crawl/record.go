@@ -259,6 +259,11 @@ func (r *Run) chunkDue(records []store.Record) int64 {
 // spares reports whether a conditional request will do: the page has validators, and its links were seen in this
 // third of Policy.Expire. The thirds of pages begin at different times.
 func (r *Run) spares(rec *store.Record, now int64) bool {
+	// Perhaps its header has it left out. Whether it still does, only a full response shows: a 304 need not have the
+	// fields that are no validators (RFC 9110, section 15.4.5), and those of Apache have none.
+	if rec.NoIndexTag || rec.Canonical != "" || rec.Target != "" {
+		return false
+	}
 	if rec.Status != http.StatusOK || rec.Failing != 0 || rec.Due == 0 || rec.Withheld || rec.ETag == "" && rec.Modified == 0 {
 		return false
 	}

@@ -158,6 +158,9 @@ func TestSpares(t *testing.T) {
 		"not found":                 {func(rec *store.Record) { rec.Status = 404 }, false},
 		"failing":                   {func(rec *store.Record) { rec.Failing = now }, false},
 		"due at once":               {func(rec *store.Record) { rec.Due = 0 }, false},
+		"noindex in its header":     {func(rec *store.Record) { rec.NoIndexTag = true }, false},
+		"a canonical":               {func(rec *store.Record) { rec.Canonical = "/b" }, false},
+		"a refresh":                 {func(rec *store.Record) { rec.Target = "/b" }, false},
 		"its links did not count":   {func(rec *store.Record) { rec.Withheld = true }, false},
 		"its links were not looked": {func(rec *store.Record) { rec.Fetched = now - 9000*day }, false},
 	} {
