@@ -126,7 +126,7 @@ func TestSitesAt(t *testing.T) {
 	for raw, want := range map[string]string{
 		"http://a.example":                   "/",
 		"http://A.example.:80/./%7e/x?b=c#d": "/~/x?b=c",
-		"http://a.example/it%27s":            "/it's",
+		"http://a.example/it%27s":            "/it%27s",
 	} {
 		if sites, got, err := s.app.sitesAt(raw); err != nil || got != want || len(sites) != 1 {
 			t.Errorf("%q: got %q, %v, %v, want %q", raw, got, sites, err, want)

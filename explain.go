@@ -168,7 +168,7 @@ func (s *site) namers(rec *store.Record) (names []string) {
 }
 
 // listedForm is the form in which what a path leads to is listed: without a query that does not count, as the
-// folder of its index file, or as a clean URL.
+// folder of its index file, in the spelling of a file's name, or as a clean URL.
 func (s *site) listedForm(path string) string {
 	cleaner := uri.NewCleaner(nil)
 	if d := s.handler.discovery; d != nil {
@@ -176,6 +176,9 @@ func (s *site) listedForm(path string) string {
 	}
 	if clean, ok := cleaner.Clean(path); ok && clean != path {
 		return clean
+	}
+	if bare := page.Bare(path); bare != path {
+		return bare
 	}
 	if folder, isIndex := strings.CutSuffix(path, "/index.html"); isIndex {
 		return folder + "/"

@@ -151,6 +151,7 @@ func TestPathPatterns(t *testing.T) {
 		{[]string{"/a b", "/É"}, "/a%20b /%C3%A9", "/a%2520b /a+b /e"},
 		{[]string{"/a%2Fb", "/bands/%*", "/50%25"}, "/a%2Fb /bands/AC%2FDC /50%25", "/a/b /bands /50"},
 		{[]string{"/a/b"}, "/a/b /a%2Fb /a//b", "/a"},
+		{[]string{"/a,b", "/c%2Cd"}, "/a,b /a%2Cb /a%2cb /c%2Cd", "/a%252Cb /c;d"},
 	} {
 		patterns := compilePatterns(new(option.Checker), "exclude", test.patterns)
 		for _, path := range strings.Fields(test.match) {

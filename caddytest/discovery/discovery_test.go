@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -335,5 +336,53 @@ func TestDiscoverScope(t *testing.T) {
 			s.WantLocs(harness.Local+test.document, want...)
 			app.neverAsked(t, "/about", "/logout", "/articles")
 		})
+	}
+}
+
+// TestDiscoverSpellings: an application is asked for the paths that its links and lists spell, and those are listed.
+func TestDiscoverSpellings(t *testing.T) {
+	pages := map[string]string{
+		"/":                  `<a href="/C%2b%2B%20guide">1</a> <a href="/a%3Bb">2</a> <a href="/p%2Fq">3</a> <a href="/x%2Cy">4</a> <a href="/x,y">5</a> <a href="/s%21">6</a> <a href="/s!">7</a> <a href="/moved">8</a>`,
+		"/C%2B%2B%20guide":   "about a language",
+		"/a%3Bb":             "encoded",
+		"/p%2Fq":             "a name with a slash",
+		"/x%2Cy":             "one page",
+		"/x,y":               "another page",
+		"/s%21":              "the same",
+		"/s!":                "the same",
+		"/to%3A%28it%29":     "target",
+		"/list%2Fed&more%27": "from a list",
+	}
+	var mu sync.Mutex
+	asked := make(map[string]bool)
+	app := harness.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked[r.RequestURI] = true
+		mu.Unlock()
+		text, ok := pages[r.RequestURI]
+		switch {
+		case r.RequestURI == "/moved":
+			w.Header().Set("Location", "/to%3A%28it%29")
+			w.WriteHeader(http.StatusMovedPermanently)
+		case !ok:
+			http.NotFound(w, r)
+		default:
+			_, _ = fmt.Fprint(w, harness.HTML("page"), text)
+		}
+	})
+	s := harness.Start(t, strings.Replace(discovering("links\nurls {\n/list%2fed&more%27\n}"), "{app}", app, 1), nil)
+	want := []string{"/", "/C%2B%2B%20guide", "/a%3Bb", "/list%2Fed&more%27", "/p%2Fq", "/s!", "/to%3A%28it%29", "/x%2Cy", "/x,y"}
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, want)...)
+	for _, loc := range s.Locs(harness.Local + "/sitemap.xml") {
+		if r := s.Get(loc); r.StatusCode != http.StatusOK {
+			t.Errorf("%s is listed and answers %d", loc, r.StatusCode)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, never := range []string{"/C++%20guide", "/a;b", "/p/q", "/to:(it)", "/list/ed&more'", "/list%2fed&more'"} {
+		if asked[never] {
+			t.Errorf("%s was asked for", never)
+		}
 	}
 }

@@ -202,6 +202,52 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+// TestSpellings: a link to the page of a file counts for the name of the file, however it spells that. Other paths stay
+// as they are spelled.
+func TestSpellings(t *testing.T) {
+	files := named("/", "/a,b.html", "/c;d/", "/p/q.html")
+	site := map[string]string{
+		"/": "/a%2Cb.html /c%3Bd /p%2Fq.html /x%2Cy /x,y /u%2Fv", "/a,b.html": "/a%2Cb.html", "/c;d/": "<link rel=canonical href=/c%3Bd/>", "/p/q.html": "",
+		"/x%2Cy": "encoded", "/x,y": "bare", "/u%2Fv": "",
+		"/list": "<link rel=canonical href=/a%2Cb.html>", "/moved": "301 /x%2Cy", "/x%2Cz": "301 /x,z", "/x,z": "",
+	}
+	links := with(func(p *Policy) { p.Links = true })
+	for _, test := range []struct {
+		name   string
+		policy Policy
+		cands  []page.Page
+		want   string // "linked" marks those that a page links to
+	}{
+		{"files", links, files, "/ linked /a,b.html linked /c%3Bd linked /c;d/ linked /p/q.html linked /u%2Fv linked /x%2Cy linked /x,y linked"},
+		{"files alone", plain, files, "/ /a,b.html linked /c;d/ linked /p/q.html linked"},
+		{"no files", links, nil, "/ linked /a%2Cb.html linked /c%3Bd linked /p%2Fq.html linked /u%2Fv linked /x%2Cy linked /x,y linked"},
+		{"a list", links, []page.Page{{Path: "/a,b.html"}}, "/ linked /a%2Cb.html linked /a,b.html linked /c%3Bd linked /p%2Fq.html linked /u%2Fv linked /x%2Cy linked /x,y linked"},
+		{"a redirect", with(func(p *Policy) { p.Links, p.Front = true, "/moved" }), named("/x,z"), "/moved linked /x%2Cy linked /x,z"},
+		{"scope", with(func(p *Policy) { p.Links, p.Front, p.Scope = true, "/p/", "/p/" }), named("/", "/p/q.html"), "/ /p/ linked /p/q.html linked"},
+		{"a redirect to another spelling", with(func(p *Policy) { p.Links, p.Front = true, "/x%2Cz" }), nil, "/x%2Cz linked /x,z linked"},
+		{"a canonical", with(func(p *Policy) { p.Front = "/list" }), append(named("/a,b.html"), page.Page{Path: "/list"}), "/a,b.html linked /list"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &static{pages: site}
+			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
+			gen := crawlAll(t, c, empty(t), test.policy, test.cands...).Generation
+			got := describe(t, gen, func(rec *store.Record) string {
+				if rec.Linked != 0 {
+					return rec.Path + " linked"
+				}
+				return rec.Path
+			})
+			if got != test.want {
+				t.Errorf("%s:\n got %s\nwant %s", test.name, got, test.want)
+			}
+			canonical := describe(t, gen, func(rec *store.Record) string { return rec.Canonical })
+			if want := strings.Repeat("/a%2Cb.html", strings.Count(test.want, "/list")); canonical != want {
+				t.Errorf("%s: got the canonical %q, want %q: a file is its own", test.name, canonical, want)
+			}
+		})
+	}
+}
+
 // TestAgain changes something after a crawl, and looks at what is fetched then.
 func TestAgain(t *testing.T) {
 	cands := func() []page.Page {

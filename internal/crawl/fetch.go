@@ -259,6 +259,9 @@ func (w *worker) follow(rec *store.Record, found []string) {
 			w.link(rec.Path, rec.Canonical, rec.Depth, store.Target) // it stands for this one
 		}
 		for _, path := range found {
+			if rec.Version != 0 && page.Bare(path) == rec.Path {
+				continue // to the file itself
+			}
 			w.link(rec.Path, path, depth, 0)
 		}
 		for _, image := range rec.Images {
@@ -275,7 +278,7 @@ func (w *worker) link(from, to string, depth uint8, flags store.Flags) {
 	if flags&(store.Target|store.Image) == 0 && strings.ContainsAny(to, ";?%") || strings.Contains(to, "//") || len(to) > uri.MaxPath { // else it is clean
 		to, ok = links.cleaner.Clean(to)
 	}
-	if ok && to != from && strings.HasPrefix(to, w.run.p.Scope) {
-		links.add(link{path: to, depth: depth, flags: flags})
+	if n := newLink(to, depth, flags); ok && to != from && strings.HasPrefix(n.path, w.run.p.Scope) {
+		links.add(n)
 	}
 }

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"net/http"
@@ -29,9 +30,23 @@ type link struct {
 	depth   uint8
 	flags   store.Flags // Target, Seed and Image
 	isAlias bool        // the link is to an alias of the path: see links.take
+
+	// spelled is how the link spells the path, if that is not [page.Bare], and path is the bare spelling: that of a
+	// file's name. Only once no file is found there, the link is to what it says. "": there is one spelling.
+	spelled string
 }
 
-func (l *link) key() uint64 { return xxhash.Sum64String(l.path) ^ uint64(l.flags) }
+// newLink returns a link to a clean path.
+func newLink(path string, depth uint8, flags store.Flags) link {
+	n := link{path: page.Bare(path), depth: depth, flags: flags}
+	if n.path != path {
+		n.spelled = path
+	}
+	return n
+}
+
+// key is the same for links to the same target, by the spelling of the link.
+func (l *link) key() uint64 { return xxhash.Sum64String(cmp.Or(l.spelled, l.path)) ^ uint64(l.flags) }
 
 // links collects what fetched pages link to: each target once, by the hash of its path.
 type links struct {
@@ -46,7 +61,7 @@ type links struct {
 	dropped   int
 }
 
-// add adds a link to a clean path.
+// add adds a link.
 func (l *links) add(n link) {
 	key := n.key()
 	l.mu.Lock()
@@ -61,6 +76,7 @@ func (l *links) add(n link) {
 		l.seeds++
 	}
 	l.seen[key], n.path = n.depth, strings.Clone(n.path)
+	n.spelled = strings.Clone(n.spelled)
 	l.found = append(l.found, n)
 }
 
@@ -72,16 +88,25 @@ var endings = []string{"/index.html", "/index.htm", "/index.php", "/index", ".ht
 func (l *links) take() []link {
 	found, n := l.found, min(len(l.unmatched), maxAliases)
 	for _, path := range l.unmatched[:n] {
-		at := strings.IndexByte(path+"?", '?')
-		i := slices.IndexFunc(endings, func(ending string) bool { return strings.HasSuffix(path[:at], ending) })
-		for _, ending := range endings {
-			if alias := strings.TrimSuffix(path[:at], endings[i]) + ending + path[at:]; strings.HasPrefix(alias, "/") {
-				found = append(found, link{path: alias, isAlias: true})
-			}
+		found = appendAliases(found, path)
+		if bare := page.Bare(path); bare != path {
+			found = appendAliases(found, bare)
 		}
 	}
 	l.found, l.unmatched = nil, l.unmatched[n:]
 	slices.SortFunc(found, func(a, b link) int { return strings.Compare(a.path, b.path) })
+	return found
+}
+
+// appendAliases appends links to the aliases of a path.
+func appendAliases(found []link, path string) []link {
+	at := strings.IndexByte(path+"?", '?')
+	i := slices.IndexFunc(endings, func(ending string) bool { return strings.HasSuffix(path[:at], ending) })
+	for _, ending := range endings {
+		if alias := strings.TrimSuffix(path[:at], endings[i]) + ending + path[at:]; strings.HasPrefix(alias, "/") {
+			found = append(found, link{path: alias, isAlias: true})
+		}
+	}
 	return found
 }
 
@@ -129,7 +154,7 @@ func (r *Run) round(ctx, wait context.Context) (err error) {
 func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link) ([]store.Record, error) {
 	var fresh []store.Record
 	for _, n := range found {
-		if _, known := find(records, n.path); known || n.isAlias || len(fresh) > 0 && fresh[len(fresh)-1].Path == n.path {
+		if _, known := find(records, n.path); known || n.isAlias || n.spelled != "" || len(fresh) > 0 && fresh[len(fresh)-1].Path == n.path {
 			continue
 		}
 		switch ok, err := r.isDiscovered(ctx, n); {
@@ -142,6 +167,10 @@ func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link
 	}
 	records = insert(records, fresh)
 	for _, n := range found {
+		if n.spelled != "" && !isFile(records, n.path) {
+			r.addSpelled(n)
+			continue
+		}
 		if !r.relink(records, n) && !n.isAlias && n.flags&store.Image == 0 {
 			r.links.unmatched = append(r.links.unmatched, n.path)
 		}
@@ -149,11 +178,27 @@ func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link
 	return records, nil
 }
 
+// isFile reports whether a source names a page for its file.
+func isFile(records []store.Record, path string) bool {
+	i, known := find(records, path)
+	return known && records[i].Version != 0 && records[i].Flags&store.Named != 0
+}
+
+// addSpelled adds a link for the next round whose path, bare, is that of no file: to an application, the path as the
+// link spells it may be another page.
+func (r *Run) addSpelled(n link) {
+	n.path = n.spelled
+	n.spelled = ""
+	if strings.HasPrefix(n.path, r.p.Scope) {
+		r.links.found = append(r.links.found, n)
+	}
+}
+
 // linkPart merges the links found since into records at hand, so that they need not be held: most lead nearby.
 func (r *Run) linkPart(records []store.Record, since int) {
 	rest := r.links.found[:since]
 	for _, n := range r.links.found[since:] {
-		if r.relink(records, n) {
+		if (n.spelled == "" || isFile(records, n.path)) && r.relink(records, n) {
 			delete(r.links.seen, n.key())
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -90,6 +91,9 @@ func apply(rec *store.Record, f *fetched) outcome {
 		flagIf(store.Unreadable, m.Unreadable) | flagIf(store.SoftNotFound, f.soft)
 	rec.NoIndexTag = m.NoIndexTag
 	rec.Canonical, rec.Target = onSite(f.base, rec.Path, m.Canonical), onSite(f.base, rec.Path, m.Refresh)
+	if rec.Version != 0 && page.Bare(rec.Canonical) == rec.Path {
+		rec.Canonical = "" // a file is one page, however its canonical spells its name
+	}
 	rec.Alternates, rec.Images, rec.Title = m.Alternates, m.Images, m.Title // htmlmeta bounds them
 	came := unchanged
 	if isHTML && !m.Unreadable {

@@ -120,7 +120,7 @@ func TestCanonical(t *testing.T) {
 	for _, test := range []struct{ body, want string }{
 		{`<link rel=canonical href="https://example.com/docs/a.html">`, ""},
 		{`<link rel=canonical href="a.html"><link rel=canonical href="/docs/a%2Ehtml#x">`, ""},
-		{`<link rel=canonical href="/a%3Db">`, "https://example.com/a=b"},
+		{`<link rel=canonical href="/a%3Db">`, "https://example.com/a%3Db"},
 		{`<link rel=canonical href="b">`, "https://example.com/docs/b"},
 		{`<link rel=canonical href="../%7ejo/./x">`, "https://example.com/~jo/x"},
 		{`<link rel=canonical href="?x=1&amp;y=2">`, "https://example.com/docs/a.html?x=1&y=2"},
@@ -248,7 +248,7 @@ func TestLinks(t *testing.T) {
 		{`<a href="http://example.com/b"><a href="//www.example.com/c"><a href="https://example.com:8443/d"><a href="//evil.example/example.com/">`, nil},
 		{`<a href="mailto:a@b"><a href="javascript:1"><a href="tel:1"><a href="data:,a"><a href="https://u:p@example.com/">`, nil},
 		{`<a><a href="#x"><a href=""><a href="a.html"><a href="/docs/a.html#y"><a name=x>`, nil},
-		{`<a href="x%3Dy"><a href="x=y"><a href="?a=1&copy=2&amp;b=3">`, []string{"/docs/x=y", "/docs/a.html?a=1&copy=2&b=3"}},
+		{`<a href="x%3Dy"><a href="x=y"><a href="?a=1&copy=2&amp;b=3">`, []string{"/docs/x%3Dy", "/docs/x=y", "/docs/a.html?a=1&copy=2&b=3"}},
 		{`<a href="wiki:x"><a href="/wiki:x"><a href="./y:z"><a href="1:2">`, []string{"/wiki:x", "/docs/y:z", "/docs/1:2"}},
 		{`<body><a href=b></a><meta name=robots content=nofollow>`, nil},
 		{`<a rel=nofollow href=b><a rel="external NoFollow" href=c><a rel="nofollower" href=d>`, []string{"/docs/d"}},
@@ -403,7 +403,7 @@ func TestUnreadable(t *testing.T) {
 func TestPathOn(t *testing.T) {
 	for url, want := range map[string]string{
 		"https://example.com": "/", "https://example.com/": "/", "https://example.com?a": "/?a", "https://example.com#a": "/",
-		"HTTPS://Example.com/A%3db?c#d": "/A=b?c", "https://example.com/a/../b": "/b",
+		"HTTPS://Example.com/A%3db?c#d": "/A%3Db?c", "https://example.com/a/../b": "/b",
 		"https://example.com.evil/": "", "https://example.com:8443/": "", "http://example.com/": "", "https://example.com/%": "",
 		"/a": "", "": "",
 	} {

@@ -1,8 +1,12 @@
 package indexing
 
 import (
+	"cmp"
+	"strings"
+
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -32,6 +36,7 @@ type candidates struct {
 
 	canonicals map[uint64]uint64 // of those that name another page, by path
 	targets    map[uint64]bool   // the canonicals that count: it is a candidate that names no other
+	bare       map[uint64]uint64 // the bare spelling of the canonicals that have another one: see page.Bare
 }
 
 // add adds a page whose own status is Indexable or CanonicalOther.
@@ -40,8 +45,11 @@ func (c *candidates) add(rec *store.Record, r *Rules, own Status) {
 	t := when(r.isLinked(rec), linked) | when(r.needsLinks(rec), needsLinks) |
 		when(!r.isSeed(rec), expectsLinks) | when(isAlias(rec.Path), alias)
 	if own == CanonicalOther {
-		t |= namesOther | when(rec.Canonical < rec.Path, sortsLater)
+		t |= namesOther | when(compareSpellings(rec.Canonical, rec.Path) < 0, sortsLater)
 		c.canonicals[path] = hash(rec.Canonical)
+		if bare := page.Bare(rec.Canonical); bare != rec.Canonical {
+			c.bare[c.canonicals[path]] = hash(bare)
+		}
 		// What is not listed for want of a link must not have another page listed.
 		if t&(needsLinks|linked) != needsLinks || rec.Flags&store.Target != 0 {
 			c.targets[c.canonicals[path]] = false
@@ -57,12 +65,47 @@ func when(is bool, t traits) traits {
 	return 0
 }
 
+// compareSpellings orders paths by their bare spelling, so that two pages agree on which of them is the first
+// however they spell each other.
+func compareSpellings(a, b string) int {
+	return cmp.Or(strings.Compare(page.Bare(a), page.Bare(b)), strings.Compare(a, b))
+}
+
+// respellCanonicals lets pages that name a canonical in an encoded spelling, in which it is no candidate, name it in the
+// bare one, in which files are listed.
+func (c *candidates) respellCanonicals() {
+	for _, path := range c.paths {
+		delete(c.bare, path)
+	}
+	if len(c.bare) == 0 {
+		return
+	}
+	for i, path := range c.paths {
+		bare, isEncoded := c.bare[c.canonicals[path]]
+		switch {
+		case !isEncoded:
+		case bare == path: // the page itself
+			delete(c.canonicals, path)
+			c.traits[i] &^= namesOther
+		default:
+			c.canonicals[path] = bare
+		}
+	}
+	for encoded, bare := range c.bare {
+		if _, counts := c.targets[encoded]; counts {
+			c.targets[bare] = false
+			delete(c.targets, encoded)
+		}
+	}
+}
+
 // resolveCanonicals marks the candidates that are a page's canonical, and those that give way to theirs. A page does
 // not give way to one that would not be listed, such as one that redirects, is excluded or is not known.
 func (c *candidates) resolveCanonicals() {
 	if len(c.canonicals) == 0 {
 		return
 	}
+	c.respellCanonicals()
 	for i, path := range c.paths {
 		if _, ok := c.targets[path]; ok {
 			c.traits[i] |= target

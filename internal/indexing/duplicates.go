@@ -4,11 +4,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// groups are the candidates with the same text whose paths differ in case, a slash at the
-// end, an index name or an extension only: by duplicateKey, the one of each that stays.
+// groups are the candidates with the same text whose paths differ in case, in which characters are percent-encoded, a
+// slash at the end, an index name or an extension only: by duplicateKey, the one of each that stays.
 type groups map[uint64]member
 
 type member struct {
@@ -70,7 +71,8 @@ func duplicateKey(rec *store.Record) uint64 {
 	}
 	path, query, _ := strings.Cut(rec.Path, "?")
 	const odd = 0x9e3779b97f4a7c15 // so that equal hashes do not cancel out
-	key := hash(strings.ToLower(trimName(path)))*odd ^ rec.Text
+	name := page.Unescape(strings.ToLower(trimName(path)))
+	key := hash(name)*odd ^ rec.Text
 	if query != "" && !isFirstPage(query) {
 		key = key*odd ^ hash(query)
 	}

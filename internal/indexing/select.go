@@ -69,7 +69,7 @@ func Select(ctx context.Context, g *store.Generation, r Rules) (*Selection, erro
 	s.dates.rules, s.result.ForeignHosts = &s.rules, make(map[string]int)
 	c := &candidates{
 		paths: make([]uint64, 0, g.Len()), keys: make([]uint64, 0, g.Len()), traits: make([]traits, 0, g.Len()),
-		canonicals: make(map[uint64]uint64), targets: make(map[uint64]bool),
+		canonicals: make(map[uint64]uint64), targets: make(map[uint64]bool), bare: make(map[uint64]uint64),
 	}
 	for i := range g.Chunks() {
 		records, err := g.Load(ctx, i)

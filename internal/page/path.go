@@ -73,10 +73,14 @@ var (
 )
 
 // Canonical rewrites an already percent-encoded path, with its query if it has one, into the one form that pages are
-// listed in. In the path every byte is encoded as [Escape] does, however it was written, so that a link and the name
-// of a file agree; only an encoded slash stays encoded, as it separates no segments. In the query, where encoding may
-// matter to an application, escapes are decoded for unreserved characters only. Hexadecimal digits are upper-case, dot
-// segments are removed (RFC 3986, section 5.2.4), and there is no fragment. The error is ErrRelative or ErrEscape.
+// listed in: the equivalences of RFC 3986, section 6.2.2, and no others. Escapes of unreserved characters are decoded;
+// what may not stand in a path is encoded; hexadecimal digits are upper-case; dot segments are removed (section 5.2.4),
+// also encoded ones; and there is no fragment.
+//
+// A reserved character stays as it is written, encoded or not: to an application, /a%3Bb and /a;b, or /p%2Fq and /p/q,
+// may be different pages (section 2.2). See [Bare] for the spelling in which a file's name has them.
+//
+// The error is ErrRelative or ErrEscape.
 func Canonical(ref string) (string, error) {
 	if IsNormal(ref) {
 		return strings.Clone(ref), nil // a caller's ref may be part of something long
@@ -101,7 +105,7 @@ func AppendCanonical[T string | []byte](dst []byte, ref T) ([]byte, error) {
 				return dst, ErrEscape
 			}
 			c = byte(unhex(ref[i+1])<<4 | unhex(ref[i+2]))
-			out = appendByte(out, c, unreserved[c] || query < 0 && inPath[c] && c != '/')
+			out = appendByte(out, c, unreserved[c])
 			i += 2
 		case c == '?' && query < 0:
 			query = len(out)
@@ -121,6 +125,28 @@ func AppendCanonical[T string | []byte](dst []byte, ref T) ([]byte, error) {
 		path = removeDotSegments(path)
 	}
 	return append(append(dst, path...), rest...), nil
+}
+
+// Bare returns a canonical path in the spelling in which [Escape] writes the name of a file: with all characters bare
+// that a path may hold, also the slash. A file server shows the same file for both spellings. The query stays as it is.
+// A path whose encoded slashes hide dot segments, which no file's path has, is returned as it is. So is one that needs
+// no rewriting, and without an allocation if nothing in it is encoded.
+func Bare(path string) string {
+	if strings.IndexByte(path, '%') < 0 {
+		return path
+	}
+	encoded, query, _ := strings.Cut(path, "?")
+	bare := Escape(Unescape(encoded))
+	if len(bare) == len(encoded) {
+		return path
+	}
+	if canonical, err := Canonical(bare); err != nil || canonical != bare {
+		return path
+	}
+	if query == "" {
+		return bare
+	}
+	return bare + "?" + query
 }
 
 // IsNormal reports whether a path certainly is in [Canonical]'s form: it has neither anything to be escaped or decoded,

@@ -84,10 +84,10 @@ func newPathRule(name, path string) pathRule {
 	return pathRule{name + pattern, len(pattern), pieces, toEnd}
 }
 
-// canonicalPattern returns a rule's path in the form of canonical paths. A $ is encoded, and an encoded * stays so.
+// canonicalPattern returns a rule's path in the form of canonical paths, in the spelling of [bare]. A $ is encoded, and an encoded * stays so.
 func canonicalPattern(path string) string {
 	var out []byte
-	before := "/x" // of an escape: a path and a query decode others
+	before := "/x" // of an escape: those of a path are compared otherwise than those of a query
 	for i := 0; i < len(path); i++ {
 		switch c := path[i]; c {
 		case '$':
@@ -101,7 +101,11 @@ func canonicalPattern(path string) string {
 				out = append(out, "%25"...)
 				continue
 			}
-			out = append(out, literal.Replace(canonical[len(before):])...)
+			escape := canonical[len(before):]
+			if before == "/x" {
+				escape = bare(escape)
+			}
+			out = append(out, literal.Replace(escape)...)
 			i += 2
 		default:
 			out = append(out, page.Escape(path[i:i+1])...)
@@ -113,6 +117,25 @@ func canonicalPattern(path string) string {
 // literal encodes what would be special in a rule's path.
 var literal = strings.NewReplacer("$", "%24", "*", "%2A")
 
+// bare returns a canonical path in the spelling in which paths and rules are compared. RFC 9309, section 2.2.2, has
+// reserved characters encoded before that, in paths and in rules, so /a%2Cb and /a,b are alike. Decoding both is the
+// same. An encoded slash separates nothing, and the query keeps its spelling.
+func bare(path string) string {
+	if !strings.Contains(path, "%") {
+		return path
+	}
+	path, query, hasQuery := strings.Cut(path, "?")
+	parts := strings.Split(path, "%2F")
+	for i, part := range parts {
+		parts[i] = page.Escape(page.Unescape(part))
+	}
+	path = strings.Join(parts, "%2F")
+	if hasQuery {
+		path += "?" + query
+	}
+	return path
+}
+
 // Empty reports whether there are no rules, so that all is allowed.
 func (r *Rules) Empty() bool { return len(r.rules) == 0 }
 
@@ -121,6 +144,7 @@ func (r *Rules) Allows(path string) bool { return !strings.HasPrefix(r.Line(path
 
 // Line returns the line that decides about a path, as [Rules.String] writes it; "": none does, so the path is allowed.
 func (r *Rules) Line(path string) string {
+	path = bare(path)
 	if strings.ContainsAny(path, "*$") {
 		path = literal.Replace(path)
 	}

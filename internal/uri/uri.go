@@ -35,15 +35,16 @@ func NewCleaner(query []string) *Cleaner {
 	return c
 }
 
-// sessions are the parameters of path segments that hold a session's identifier.
-var sessions = regexp.MustCompile(`(?i);(j?session[-_]?id(sso)?|session|sess(id)?|sid|phpsessid|aspsessionid\w*|cfid|cftoken)=[^;/]*`)
+// sessions are the parameters of path segments that hold a session's identifier. An application may encode its semicolon:
+// that it is a session's is sure by its name.
+var sessions = regexp.MustCompile(`(?i)(;|%3B)(j?session[-_]?id(sso)?|session|sess(id)?|sid|phpsessid|aspsessionid\w*|cfid|cftoken)(=|%3D)([^;/%]|%[^3]|%3[^B])*`)
 
 // Clean returns the path of a URI, which begins with a slash, in [page.Canonical]'s form: with the query parameters
 // that are kept, without a fragment and without the session identifiers that applications write after a semicolon.
 //
-// ok is false for a URI that begins with something else, or that has an empty segment before the last, an encoded
-// slash, a backslash, a control character, an invalid escape, invalid UTF-8, a kept value of over 200 bytes, or over
-// 2,000 bytes in all.
+// ok is false for a URI that begins with something else, or that has an empty segment before the last, a dot segment
+// between encoded slashes, a backslash, a control character, an invalid escape, invalid UTF-8, a kept value of over 200
+// bytes, or over 2,000 bytes in all.
 func (c *Cleaner) Clean(uri string) (path string, ok bool) {
 	if len(uri) > 4*MaxPath {
 		return "", false
@@ -54,10 +55,13 @@ func (c *Cleaner) Clean(uri string) (path string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	if strings.Contains(path, ";") {
-		path = sessions.ReplaceAllString(path, "")
+	if strings.Contains(path, ";") || strings.Contains(path, "%3B") {
+		// What is left of a segment may be dots.
+		path, _ = page.Canonical(sessions.ReplaceAllString(path, ""))
 	}
-	if strings.Contains(path, "//") || strings.Contains(path, "%2F") || !isText(path) {
+	// An application that decodes slashes would see empty or dot segments.
+	hidesSegments := strings.Contains(path, "%2F") && !page.IsClean(path)
+	if strings.Contains(path, "//") || hidesSegments || !isText(path) {
 		return "", false
 	}
 	mark := "?"
