@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -157,6 +158,7 @@ type Refresh struct {
 
 	site   *site
 	probed probeResult
+	served func() []files.Options // folders whose files are listed
 
 	mu       sync.Mutex
 	leftOut  map[string]int
@@ -171,6 +173,7 @@ func newRefresh(s *site, probed probeResult, now time.Time) (r *Refresh, err err
 		Workers: cap(s.app.compute), Now: now, site: s, probed: probed,
 		leftOut: make(map[string]int), warnings: make(map[string]string),
 	}
+	r.served = sync.OnceValue(r.servedFolders)
 	if s.state.published.Load() == nil && !s.onDemand {
 		r.Workers = runtime.GOMAXPROCS(0)
 	}
@@ -257,6 +260,9 @@ func (r *Refresh) inputs() (inputs []merge.Input) {
 		inputs = append(inputs, merge.Input{Name: caddy.GetModuleName(source), Sorted: source.sorted(), Pages: func(ctx context.Context, yield func(page.Page) error) error {
 			err := source.pages(ctx, r, func(p page.Page) error {
 				p.Sources = bit
+				if !source.sorted() { // else it could get out of order
+					p.Path = r.fileSpelling(p.Path)
+				}
 				return yield(p)
 			})
 			switch {
@@ -273,7 +279,12 @@ func (r *Refresh) inputs() (inputs []merge.Input) {
 		}})
 	}
 	if h.discovery != nil {
-		inputs = append(inputs, merge.Input{Name: ownSitemaps, Pages: r.ownSitemaps})
+		inputs = append(inputs, merge.Input{Name: ownSitemaps, Pages: func(ctx context.Context, yield func(page.Page) error) error {
+			return r.ownSitemaps(ctx, func(p page.Page) error {
+				p.Path = r.fileSpelling(p.Path)
+				return yield(p)
+			})
+		}})
 	}
 	return inputs
 }

@@ -181,3 +181,32 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 	}
 	return o, err
 }
+
+// servedFolders are what the files sources scan. One whose settings are wrong says so when it is read.
+func (r *Refresh) servedFolders() (all []files.Options) {
+	for _, source := range r.site.handler.sources {
+		s, isFiles := source.(*SourceFiles)
+		if !isFiles || s.Root == "" && r.probed.unserved {
+			continue
+		}
+		if o, err := s.options(r); err == nil && o.Root != "" {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// fileSpelling returns the path of a list's page in the spelling of the file's name if a file is served at it: both are
+// one page, and what the list says of it is not lost. Other paths stay as they are spelled.
+func (r *Refresh) fileSpelling(path string) string {
+	bare := page.Bare(path)
+	if bare == path {
+		return path
+	}
+	for _, folder := range r.served() {
+		if files.Serves(folder, bare) {
+			return bare
+		}
+	}
+	return path
+}

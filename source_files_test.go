@@ -1,6 +1,8 @@
 package sitemap
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -42,6 +44,40 @@ func TestFilesPlaceholders(t *testing.T) {
 			t.Errorf("%+v: got %v", test.source, err)
 		case o.Root != "/srv/"+test.root:
 			t.Errorf("%+v: got %q, want %q in /srv", test.source, o.Root, test.root)
+		}
+	}
+}
+
+// TestFileSpelling: what a list says is of a file, however it spells its name.
+func TestFileSpelling(t *testing.T) {
+	root := t.TempDir()
+	other := t.TempDir()
+	for _, name := range []string{filepath.Join(root, "a,b.html"), filepath.Join(other, "c;d.html")} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ofSite := &SourceFiles{}
+	apart := &SourceFiles{Root: other, at: "/x+y", At: "/x+y"}
+	for _, test := range []struct {
+		name       string
+		sources    []input
+		unserved   bool
+		path, want string
+	}{
+		{"no files source", []input{&SourceURLs{}}, false, "/a%2Cb.html", "/a%2Cb.html"},
+		{"a file", []input{&SourceURLs{}, ofSite}, false, "/a%2Cb.html", "/a,b.html"},
+		{"a file that nothing serves", []input{ofSite}, true, "/a%2Cb.html", "/a%2Cb.html"},
+		{"no file", []input{ofSite}, false, "/a%3Bb.html", "/a%3Bb.html"},
+		{"one spelling", []input{ofSite}, false, "/a,b.html", "/a,b.html"},
+		{"another root", []input{ofSite, apart}, false, "/x%2By/c%3Bd.html", "/x+y/c;d.html"},
+		{"of another root", []input{ofSite, apart}, false, "/c%3Bd.html", "/c%3Bd.html"},
+	} {
+		of := &site{identity: identity{handler: &Handler{server: new(caddyhttp.Server), sources: test.sources}}}
+		r := &Refresh{BaseURL: "https://named.example", Root: root, site: of, probed: probeResult{siteFiles: siteFiles{unserved: test.unserved}}}
+		r.served = r.servedFolders
+		if got := r.fileSpelling(test.path); got != test.want {
+			t.Errorf("%s: %s: got %s, want %s", test.name, test.path, got, test.want)
 		}
 	}
 }

@@ -234,6 +234,29 @@ func TestFiles(t *testing.T) {
 			files:   map[string]string{"index.html": "x", "empty.html": "", "noindex.html": `<meta name="robots" content="noindex">`, "404.html": "x"},
 			want:    []string{"/", "/empty.html", "/noindex.html"},
 		},
+		"links that spell names otherwise": {
+			options: "files\nlinks",
+			files: map[string]string{
+				"index.html":     `<!doctype html><a href="/a%2Cb.html">1</a><a href="/C%2B%2B%20guide.html">2</a><a href="a%3Bb.html">3</a><a href="/x%26y.html">4</a><a href="/sub%2Fp%3Aq.html">5</a>`,
+				"a,b.html":       `<!doctype html><title>1</title><link rel="canonical" href="/a%2Cb.html">1`,
+				"C++ guide.html": "2", "a;b.html": "3", "x&y.html": "4", "sub/p:q.html": "5",
+			},
+			want: []string{"/", "/C++%20guide.html", "/a,b.html", "/a;b.html", "/sub/p:q.html", "/x&y.html"},
+		},
+		"links that spell names otherwise, without links": {
+			options: "orphans omit",
+			files: map[string]string{
+				"index.html": `<!doctype html><a href="/a%2Cb.html">1</a><a href="/a,b.html">1</a><a href="/C%2B%2B%20guide.html">2</a><a href="/x%26y.html">4</a>`,
+				"a,b.html":   "1", "C++ guide.html": "2", "a;b.html": "3", "x&y.html": `<!doctype html><a href="/x%26y.html">itself</a>`,
+			},
+			want: []string{"/", "/C++%20guide.html", "/a,b.html", "/x&y.html"},
+		},
+		"a list that spells names otherwise": {
+			options: "files\nurls {\n/a%2Cb.html\n/c%3Bd/\n/no%2Cfile\n}",
+			before:  "respond /no%2Cfile \"<!doctype html><title>x</title>\"\nheader /no* Content-Type text/html",
+			files:   map[string]string{"a,b.html": "1", "c;d/index.html": "2"},
+			want:    []string{"/a,b.html", "/c;d/", "/no%2Cfile"},
+		},
 		"both excludes know the URL alone": {
 			options: `exclude /b/*
 files {

@@ -73,6 +73,10 @@ func TestURLs(t *testing.T) {
 		"a list that is HTML":         {sitemap: "urls /page" + inline, site: "header Content-Type text/html\nrespond /page found", want: "/a", log: []string{"gathering pages failed", "/page: neither a file nor a document of the site (status 200)"}},
 		"a list that nothing answers": {sitemap: "urls /nothing" + inline, want: "/a", log: []string{"gathering pages failed", "/nothing"}},
 		"a list that redirects":       {sitemap: "urls /old" + inline, site: "redir /old /new", want: "/a", log: []string{"gathering pages failed", "/old", "status 302"}},
+		"another spelling of a file": {
+			sitemap: "files {dir}/www\nurls {dir}/list.txt", want: "/a,b.html /c+d/ /no%2Cfile /p/q.html",
+			files: map[string]string{"www/a,b.html": "", "www/c+d/index.html": "", "www/p/q.html": "", "list.txt": "/a%2Cb.html\n/c%2Bd/\n/no%2Cfile\n/p%2Fq.html\n"},
+		},
 		"outside of the folder": {
 			sitemap: "path /docs/map.xml\nurls {\n/docs/a\n/docs\n/b\n}", site: "redir /sitemap.xml /docs/map.xml", want: "/docs/a",
 			log: []string{"sitemap refreshed", `"outside the sitemap's folder":2`},

@@ -7,7 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -62,6 +66,43 @@ type Options struct {
 
 	// Now is the present: a modification time after it, or before 1981, counts as unknown.
 	Now time.Time
+}
+
+// indexNames are Index, or the default.
+func (o *Options) indexNames() []string {
+	if o.Index == nil {
+		return []string{"index.html", "index.txt"}
+	}
+	return o.Index
+}
+
+// Serves reports whether there is a file that a file server would show at a canonical path: of that name, of that name
+// with ".html" after it, or the index of that folder. It examines these files alone, and knows no other rules of o.
+func Serves(o Options, path string) bool {
+	rel, isBelow := strings.CutPrefix(page.Unescape(path), page.Unescape(o.At)+"/")
+	folder := strings.TrimSuffix(rel, "/")
+	if !isBelow || !filepath.IsLocal(filepath.FromSlash(folder)) {
+		return false
+	}
+	var names []string
+	if folder == rel {
+		names = append(names, rel, rel+".html")
+	}
+	for _, index := range o.indexNames() {
+		names = append(names, folder+"/"+index)
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		info, err := o.stat(name)
+		return err == nil && info.Mode().IsRegular()
+	})
+}
+
+// stat describes the file with a path below Root.
+func (o *Options) stat(rel string) (fs.FileInfo, error) {
+	if o.FS != nil {
+		return fs.Stat(o.FS, join(path.Clean(o.Root), rel))
+	}
+	return os.Stat(filepath.Join(o.Root, filepath.FromSlash(rel)))
 }
 
 // Stats are the counts of a scan.

@@ -665,6 +665,42 @@ func TestVersionFollowsTheFile(t *testing.T) {
 	}
 }
 
+func TestServes(t *testing.T) {
+	root := build(t, map[string]string{"a,b.html": "", "c;d/index.html": "", "e+f/start.htm": "", "g&h/x.html": "", "index.html": ""})
+	for _, test := range []struct {
+		at, path string
+		index    []string
+		want     bool
+	}{
+		{"", "/a,b.html", nil, true},
+		{"", "/a%2Cb.html", nil, true},
+		{"", "/a,b", nil, true},
+		{"", "/a,b.html/", nil, false},
+		{"", "/a,b/", nil, false},
+		{"", "/c;d/", nil, true},
+		{"", "/c;d", nil, true},
+		{"", "/c;d/index.html", nil, true},
+		{"", "/e+f/", nil, false},
+		{"", "/e+f/", []string{"start.htm"}, true},
+		{"", "/g&h/", nil, false},
+		{"", "/g&h/x.html", nil, true},
+		{"", "/no,such.html", nil, false},
+		{"", "/../a,b.html", nil, false},
+		{"/x,y", "/x,y/a,b.html", nil, true},
+		{"/x%2Cy", "/x,y/a,b.html", nil, true},
+		{"/x,y", "/a,b.html", nil, false},
+	} {
+		for name, o := range map[string]Options{
+			"disk": {Root: root, At: test.at, Index: test.index},
+			"FS":   {Root: ".", FS: os.DirFS(root), At: test.at, Index: test.index},
+		} {
+			if got := Serves(o, test.path); got != test.want {
+				t.Errorf("%s: at %q, %s: got %t", name, test.at, test.path, got)
+			}
+		}
+	}
+}
+
 func TestSpecial(t *testing.T) {
 	for name, want := range map[string]string{
 		"404.html": errorPage, "400.htm": errorPage, "599.XHTML": errorPage, "50x.html": errorPage, "5XX.html": errorPage, "4x4.html": errorPage, "503.php": errorPage,

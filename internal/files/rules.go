@@ -29,10 +29,7 @@ type rules struct {
 
 // newRules prepares options for the root at an absolute path.
 func newRules(o Options, root string) *rules {
-	r := &rules{at: o.At, clean: o.CleanURLs, keepBeside: o.CleanURLs && o.KeepBesideFolders, index: o.Index}
-	if o.Index == nil {
-		r.index = []string{"index.html", "index.txt"}
-	}
+	r := &rules{at: o.At, clean: o.CleanURLs, keepBeside: o.CleanURLs && o.KeepBesideFolders, index: o.indexNames()}
 	var exact []string
 	for _, p := range o.Include {
 		r.heads = append(r.heads, strings.ToLower(p[:strings.IndexAny(p+"*", `*?[\%`)]))
