@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
@@ -94,17 +95,23 @@ const enoughVisits = 100
 // Page returns the page that a visit shows, or why it does not count.
 func (f *Filter) Page(v *Visit) (path, reason string) {
 	reason = v.Reason()
+	if reason == "" {
+		var ok bool
+		if path, ok = f.Clean(v.URI); !ok || !isPagePath(v.URI) {
+			path, reason = "", oddPath
+		}
+	}
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.visits[reason]++
-	f.mu.Unlock()
-	if reason != "" {
-		return "", reason
-	}
-	path, ok := f.Clean(v.URI)
-	if !ok {
-		return "", oddPath
-	}
-	return path, ""
+	return path, reason
+}
+
+// isPagePath reports whether a client that follows links to pages may request a URI. None sends dot segments, encoded
+// or not (RFC 3986, section 5.2.4): they are a scanner's. So are .git and .env; /wiki/.NET may be a page.
+func isPagePath(requested string) bool {
+	path := page.Unescape(requested)
+	return !strings.HasPrefix(path, "/.") && !strings.Contains(path+"/", "/./") && !strings.Contains(path+"/", "/../")
 }
 
 // Ignored returns how many visits to pages did not count, by reason, if these are at least nine tenths of all;

@@ -55,6 +55,45 @@ func TestReasons(t *testing.T) {
 	}
 }
 
+// TestNoPagePath: what is no path of a page does not count, of whichever kind, and is not judged by what it tells of
+// other visits.
+func TestNoPagePath(t *testing.T) {
+	for uri, want := range map[string]string{
+		"/a":            "/a",
+		"/a/.b/..c?../": "/a/.b/..c",
+		"/a%2Fb":        "/a%2Fb",
+		"/wiki/.NET":    "/wiki/.NET",
+		"/../x":         "",
+		"/x/..":         "",
+		"/x/./y":        "",
+		"/%2e%2E/x":     "",
+		"/x/%2e":        "",
+		"/.git":         "",
+		"/%2egit/HEAD":  "",
+		"/.":            "",
+		"/a//b":         "",
+		"/a%2F%2e./b":   "",
+		"/%zz":          "",
+		"/%":            "",
+		"x":             "",
+		"*":             "",
+	} {
+		f := NewFilter(nil)
+		got, reason := f.Page(&Visit{Method: "GET", URI: uri, Status: 200, ContentType: "text/html"})
+		if got != want || (reason == "") != (want != "") || want == "" && reason != oddPath {
+			t.Errorf("%s: got %q, %q, want %q", uri, got, reason, want)
+		}
+	}
+	f := NewFilter(nil)
+	for range 100 {
+		f.Page(&Visit{Method: "GET", URI: "/.env", Status: 200, ContentType: "text/html"})
+		f.Page(&Visit{Method: "GET", URI: "/a", Status: 200, ContentType: "text/html", User: true})
+	}
+	if got := f.Ignored(); got[signedIn] != 100 {
+		t.Errorf("all visits to pages are of users who are signed in, and %v does not say so", got)
+	}
+}
+
 // TestProgress: only what refreshes were given is stored, whatever is read meanwhile.
 func TestProgress(t *testing.T) {
 	at := func(offset int64) Positions { return Positions{"/a.log 1": offset} }
