@@ -173,7 +173,8 @@ func (a *App) locateHandlers() {
 	}
 	for _, h := range a.handlers {
 		if a.fetchers[h.server] == nil {
-			a.fetchers[h.server] = newServerFetcher(a.running, h.server)
+			port, _ := mainListener(h.server, httpPort)
+			a.fetchers[h.server] = newServerFetcher(a.running, h.server, port)
 			for handler, mounts := range walk(h.server) {
 				handler.mounts = mounts
 			}

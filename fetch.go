@@ -51,23 +51,26 @@ const (
 var (
 	errAborted   = errors.New("the connection was aborted")
 	errAbandoned = errors.New("a handler goes on although its request was canceled")
-
-	localAddr net.Addr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}
 )
+
+// localIP is the address at which requests arrive: one in TEST-NET-2 of RFC 5737, because rules may admit loopback, or an
+// address of the machine, that public visitors do not reach.
+var localIP = net.IPv4(198, 51, 100, 1)
 
 // serverFetcher makes requests to a server in memory, through its own routes.
 type serverFetcher struct {
 	server  *caddyhttp.Server
 	routes  caddyhttp.Handler
+	port    int // at which requests arrive; 0: the scheme's default
 	workers wait.Workers
 }
 
-func newServerFetcher(ctx context.Context, server *caddyhttp.Server) *serverFetcher {
+func newServerFetcher(ctx context.Context, server *caddyhttp.Server, port int) *serverFetcher {
 	routes := server.Routes.Compile(caddyhttp.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) error {
 		caddyhttp.SetVar(r.Context(), unhandledVar, true)
 		return nil
 	}))
-	return &serverFetcher{server, routes, wait.NewWorkers(ctx, workers)}
+	return &serverFetcher{server: server, routes: routes, port: port, workers: wait.NewWorkers(ctx, workers)}
 }
 
 // request is one request in memory.
@@ -99,7 +102,7 @@ func (f *serverFetcher) fetch(ctx context.Context, q request) (*crawl.Response, 
 
 // run runs the server's routes.
 func (f *serverFetcher) run(ctx context.Context, cancel context.CancelFunc, q request) (res *crawl.Response, err error) {
-	r, err := q.httpRequest(ctx)
+	r, err := q.httpRequest(ctx, f.port)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +126,8 @@ func (f *serverFetcher) run(ctx context.Context, cancel context.CancelFunc, q re
 	return nil, f.routes.ServeHTTP(w, r)
 }
 
-func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
+// httpRequest returns the request as the server has it from a visitor at a port; 0: the scheme's default.
+func (q *request) httpRequest(ctx context.Context, port int) (*http.Request, error) {
 	u, err := url.ParseRequestURI(q.Path)
 	if err != nil {
 		return nil, err
@@ -132,7 +136,14 @@ func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
 	if !q.visitor {
 		ctx = context.WithValue(ctx, probeCtxKey{}, q.probe)
 	}
-	ctx = context.WithValue(ctx, http.LocalAddrContextKey, localAddr)
+	isSecure := scheme == "https"
+	switch {
+	case port == 0 && isSecure:
+		port = caddyhttp.DefaultHTTPSPort
+	case port == 0:
+		port = caddyhttp.DefaultHTTPPort
+	}
+	ctx = context.WithValue(ctx, http.LocalAddrContextKey, &net.TCPAddr{IP: localIP, Port: port})
 	r := (&http.Request{
 		Method: http.MethodGet, URL: u, Host: host, RequestURI: q.Path,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -140,7 +151,7 @@ func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
 		Body:   http.NoBody, RemoteAddr: anonymousAddr,
 	}).WithContext(ctx)
 	maps.Copy(r.Header, q.Header)
-	if scheme == "https" {
+	if isSecure {
 		// Without HandshakeComplete Caddy takes the request for 0-RTT.
 		r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
 		r.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true, NegotiatedProtocol: "h2", ServerName: strings.Trim(origin.HostOf(q.origin), "[]")}

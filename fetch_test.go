@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -184,9 +185,21 @@ func TestFetchRequest(t *testing.T) {
 		case https && (!r.TLS.HandshakeComplete || r.TLS.NegotiatedProtocol != "h2" || strings.Trim(r.TLS.ServerName, "[]") != test.serverName):
 			t.Errorf("%s: TLS is %+v", name, r.TLS)
 		}
-		if _, ok := r.Context().Value(http.LocalAddrContextKey).(interface{ Network() string }); !ok {
-			t.Errorf("%s: it has no local address", name)
+		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+		want := "198.51.100.1:80"
+		if test.serverName != "" {
+			want = "198.51.100.1:443"
 		}
+		if local == nil || local.String() != want {
+			t.Errorf("%s: it goes to %v, want %s", name, local, want)
+		}
+	}
+	f.port = 9080
+	if _, err := f.fetch(t.Context(), home); err != nil {
+		t.Fatal(err)
+	}
+	if local := r.Context().Value(http.LocalAddrContextKey).(net.Addr); local.String() != "198.51.100.1:9080" {
+		t.Errorf("at another port, it goes to %s", local)
 	}
 	if _, err := f.fetch(t.Context(), request{Request: crawl.Request{Path: "/%zz"}, abandoned: new(atomic.Int32)}); err == nil {
 		t.Error("a path that is none was requested")

@@ -240,24 +240,32 @@ func settingsOf(module any) (settings string) {
 
 // listenerOf returns the address, without a host, of a server's URLs: of several listeners, the first https one.
 func listenerOf(server *caddyhttp.Server, httpPort, httpsPort int) address {
-	best := address{scheme: "http"}
+	port, isSecure := mainListener(server, httpPort)
+	l := address{scheme: "http"}
+	if isSecure {
+		l.scheme = "https"
+	}
+	if !slices.Contains([]int{0, 80, 443, httpPort, httpsPort}, port) {
+		l.port = strconv.Itoa(port)
+	}
+	return l
+}
+
+// mainListener returns the port of the listener that [listenerOf] takes, 0 if it has none, and whether it is one of https.
+func mainListener(server *caddyhttp.Server, httpPort int) (port int, isSecure bool) {
 	for i, listen := range server.Listen {
 		addr, err := caddy.ParseNetworkAddress(listen)
 		if err != nil {
 			continue
 		}
-		port, l := int(addr.StartPort), address{scheme: "http"}
-		if len(server.TLSConnPolicies) > 0 && port != httpPort {
-			l.scheme = "https"
-		}
-		if !slices.Contains([]int{0, 80, 443, httpPort, httpsPort}, port) {
-			l.port = strconv.Itoa(port)
-		}
-		if i == 0 || l.scheme == "https" && best.scheme == "http" {
-			best = l
+		n := int(addr.StartPort)
+		secure := len(server.TLSConnPolicies) > 0 && n != httpPort
+		if i == 0 || secure && !isSecure {
+			port = n
+			isSecure = secure
 		}
 	}
-	return best
+	return port, isSecure
 }
 
 // forwarded returns the scheme and host that a trusted proxy forwards; "": none.

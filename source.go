@@ -199,8 +199,8 @@ func fileSystem(ctx caddy.Context, name string) (fs.FS, error) {
 // replacer returns a replacer of global placeholders and those of a request for the site.
 func (r *Refresh) replacer() *caddy.Replacer {
 	repl, q := caddy.NewReplacer(), request{origin: r.BaseURL, Request: crawl.Request{Path: "/"}}
-	visit, _ := q.httpRequest(context.Background()) // of a path that can be parsed
-	visit.URL.Path = ""                             // its placeholder has no value
+	visit, _ := q.httpRequest(context.Background(), 0) // of a path that can be parsed
+	visit.URL.Path = ""                                // its placeholder has no value
 	caddyhttp.PrepareRequest(visit, repl, nil, r.site.handler.server)
 	return repl
 }

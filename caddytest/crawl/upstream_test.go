@@ -59,6 +59,18 @@ func TestPagesThatVisitorsGet(t *testing.T) {
 			caddyfile: "root {dir}/site\nsitemap\nhandle /robots.txt {\n redir * /static/robots.txt permanent\n}\nhandle /static/robots.txt {\n respond \"User-agent: *\nDisallow: /private/\n\"\n}\nfile_server",
 			want:      open, left: `"blocked by robots.txt":4`,
 		},
+		"a folder for the host itself": {
+			caddyfile: "root {dir}/site\n@outside {\n path /private/*\n not vars {http.request.local.host} 127.0.0.1 ::1\n}\nrespond @outside 403\nsitemap\nfile_server",
+			want:      open, left: `"refused":4`,
+		},
+		"a folder for the host itself, by an expression": {
+			caddyfile: "root {dir}/site\n@outside `path('/private/*') && {http.request.local.host} != '127.0.0.1'`\nrespond @outside 403\nsitemap\nfile_server",
+			want:      open, left: `"refused":4`,
+		},
+		"a folder at another port, and one at this one": {
+			caddyfile: "root {dir}/site\n@elsewhere {\n path /private/*\n not vars {http.request.local.port} 80 443\n}\nrespond @elsewhere 403\n@not_here {\n path /public/*\n not vars {http.request.local.port} {port}\n}\nrespond @not_here 403\nsitemap\nfile_server",
+			want:      open, left: `"refused":4`,
+		},
 		"a folder for visitors with a cookie": {caddyfile: "root {dir}/site\n@unknown {\n path /private/*\n not header Cookie *\n}\nredir @unknown /about.html 307\nsitemap\nfile_server", want: open, left: `"redirect":4`},
 		"one public folder": {
 			caddyfile: "root {dir}/site\n@outside {\n not path / /public/* /sitemap.xml /robots.txt\n}\nrespond @outside 401\nsitemap\nfile_server",
