@@ -851,11 +851,12 @@ func TestImages(t *testing.T) {
 type validated struct {
 	static
 	notModified int
+	always      bool // also to others
 }
 
 func (v *validated) Fetch(ctx context.Context, r Request) (*Response, error) {
 	resp, err := v.static.Fetch(ctx, r)
-	if resp.Header.Set("Etag", `"1"`); r.Header.Get("If-None-Match") != "" {
+	if resp.Header.Set("Etag", `"1"`); r.Header.Get("If-None-Match") != "" || v.always {
 		resp.Status, resp.Body = http.StatusNotModified, nil
 		v.notModified++
 	}
@@ -993,6 +994,22 @@ func TestNotModifiedHeader(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestAlwaysNotModified: a 304 to a request without conditions says nothing, also where a conditional one came before.
+func TestAlwaysNotModified(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &headed{validated: validated{static: static{pages: map[string]string{"/a": "text"}}}, name: "X-Robots-Tag"}
+		c := New(Options{Own: true, Fetcher: s})
+		p := with(func(p *Policy) { p.Expire = 90 * 365 * 24 * time.Hour })
+		gen := crawlAll(t, c, empty(t), p, page.Page{Path: "/a"}).Generation
+		time.Sleep(30 * 24 * time.Hour)
+		s.value, s.always = "noindex", true
+		gen = crawlAll(t, c, gen, p, page.Page{Path: "/a"}).Generation
+		if got := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Failing != 0 }); got != "/a" {
+			t.Errorf("%q is failing, want /a", got)
+		}
+	})
 }
 
 // TestPanic: a page whose parsing panics counts as one that did not respond, and the next one is
