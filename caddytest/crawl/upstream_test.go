@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -333,5 +334,34 @@ func TestRobotsForbids(t *testing.T) {
 				return slices.Equal(slices.DeleteFunc(got, func(path string) bool { return path == "/about.html" }), rest[1:])
 			}, func() string { return fmt.Sprintf("fetched %q\n%s", u.fetched(), s.SitemapLog()) })
 		})
+	}
+}
+
+// TestQuietUpstream: that the rest of a long response is of no use is nothing that reverse_proxy would log.
+func TestQuietUpstream(t *testing.T) {
+	front := linking("home", "/missing/a", "/missing/b", "/refused", "/data", "/a")
+	long := strings.Repeat("<p>a line of a long page</p>\n", 10_000)
+	s := prepare(t, nil)
+	s.LoadApp(behind("links"), func(w http.ResponseWriter, r *http.Request) {
+		status, body := http.StatusNotFound, linking("There is no such page.")
+		switch r.URL.Path {
+		case "/":
+			status, body = http.StatusOK, front
+		case "/a":
+			status, body = http.StatusOK, linking("a")
+		case "/data":
+			status = http.StatusOK
+			w.Header().Set("Content-Type", "application/octet-stream")
+		case "/refused":
+			status = http.StatusForbidden
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body+long)
+	})
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/", harness.Local+"/a")
+	s.WantLeftOut(map[string]int{"not found": 2, "refused": 1, "not HTML": 1})
+	s.Refreshes(1)
+	if lines := s.LogLines("aborting with incomplete response"); len(lines) > 0 {
+		t.Errorf("%d responses were aborted, the first: %s", len(lines), lines[0])
 	}
 }

@@ -8,11 +8,17 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 )
 
 const (
 	unwantedBody = 4096 // bytes of a body that is not wanted: they show whether an upstream breaks off
 	sniffedBytes = 512  // of a body, which decide its type
+
+	// How much of a body is taken, and for how long, after what is kept of it: error pages and most images end within
+	// that. Caddy's reverse_proxy logs a warning, with the whole request, for each response that it has to abort.
+	maxRest  = 1 << 20 // bytes
+	restTime = time.Second
 )
 
 var errUnwanted = errors.New("no more of this body is wanted")
@@ -26,7 +32,8 @@ type Options struct {
 	// Content-Type. Nil: it is.
 	Wants func(status int, header http.Header) bool
 
-	// Stop cancels the request once no more of the body is kept. Nil: it goes on, and the rest of the body is dropped.
+	// Stop cancels the request once no more of the body is kept: a second or 1 MiB later where a handler writes the
+	// body, at once where the body is read from a file. Nil: it goes on, and the rest of the body is dropped.
 	Stop context.CancelFunc
 
 	// Header is the header that handlers fill in. Nil: a new one.
@@ -44,6 +51,8 @@ type Recorder struct {
 	header   http.Header // as it stands
 	sent     http.Header
 	unwanted bool // the body is not wanted
+	rest     int  // bytes taken since Ended
+	restOver *time.Timer
 }
 
 // New returns a Recorder of one response.
@@ -51,6 +60,9 @@ func New(o Options) *Recorder { return &Recorder{o: o, header: o.Header} }
 
 // Finish ends the response, with this status if the handler sent none, and returns its header.
 func (w *Recorder) Finish(status int) http.Header {
+	if w.restOver != nil {
+		w.restOver.Stop()
+	}
 	w.WriteHeader(status)
 	if w.sniff(); w.unwanted {
 		w.Body, w.Truncated = nil, false
@@ -93,8 +105,26 @@ func (w *Recorder) sniff() {
 // Write implements [http.ResponseWriter].
 func (w *Recorder) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
-	w.Body = append(w.Body, b[:min(len(b), w.o.Limit+1-len(w.Body))]...)
-	return len(b), w.grown()
+	before := len(w.Body)
+	w.Body = append(w.Body, b[:min(len(b), w.o.Limit+1-before)]...)
+	w.grown()
+	if w.Ended && w.o.Stop != nil {
+		return len(b), w.drop(len(b) - (len(w.Body) - before))
+	}
+	return len(b), nil
+}
+
+// drop counts bytes that are not kept, and ends the response once they are too many or too slow.
+func (w *Recorder) drop(n int) error {
+	if w.restOver == nil {
+		w.restOver = time.AfterFunc(restTime, w.o.Stop)
+	}
+	w.rest += n
+	if w.rest <= maxRest {
+		return nil
+	}
+	w.o.Stop()
+	return errUnwanted
 }
 
 // ReadFrom implements [io.ReaderFrom]: it spares file servers a copy and a buffer.
@@ -112,8 +142,11 @@ func (w *Recorder) ReadFrom(r io.Reader) (n int64, err error) {
 		m, err = r.Read(w.Body[len(w.Body):cap(w.Body)])
 		w.Body = w.Body[:len(w.Body)+m]
 		n += int64(m)
-		if full := w.grown(); full != nil {
-			return n, full
+		w.grown()
+		if w.Ended && w.o.Stop != nil {
+			// A file server logs nothing, and reading on would cost as much as the rest of the file.
+			w.o.Stop()
+			return n, errUnwanted
 		}
 	}
 	if err == io.EOF {
@@ -122,21 +155,17 @@ func (w *Recorder) ReadFrom(r io.Reader) (n int64, err error) {
 	return n, err
 }
 
-// grown ends the response if the body exceeds the limit.
-func (w *Recorder) grown() error {
+// grown ends the recording if the body exceeds the limit.
+func (w *Recorder) grown() {
 	if len(w.Body) >= min(sniffedBytes, w.o.Limit+1) {
 		w.sniff()
 	}
 	if len(w.Body) <= w.o.Limit {
-		return nil
+		return
 	}
 	w.Body = w.Body[:w.o.Limit]
-	w.Truncated, w.Ended = true, true
-	if w.o.Stop == nil {
-		return nil
-	}
-	w.o.Stop()
-	return errUnwanted
+	w.Truncated = true
+	w.Ended = true
 }
 
 // Flush implements [http.Flusher]. It does nothing: only whole responses are used.

@@ -1,12 +1,15 @@
 package recorder
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // send copies a body, in one of the two ways in which handlers do so.
@@ -65,7 +68,7 @@ func TestWants(t *testing.T) {
 					}})
 					err := send(w, body, readFrom)
 					w.Finish(200)
-					if whole := string(w.Body) == body; asked != 1 || (err != nil) != w.Ended || w.Ended != (!wanted && len(body) > unwantedBody) ||
+					if whole := string(w.Body) == body; asked != 1 || (err != nil) != (w.Ended && readFrom) || w.Ended != (!wanted && len(body) > unwantedBody) ||
 						whole != wanted || w.Truncated || !wanted && len(w.Body) > 0 {
 						t.Errorf("read %t, %v, wanted %t: asked %d times, got %d bytes of %d, truncated %t, %v", readFrom, header, wanted, asked, len(w.Body), len(body), w.Truncated, err)
 					}
@@ -101,19 +104,87 @@ func TestContentLength(t *testing.T) {
 	}
 }
 
-// TestLimit: no more than the limit is kept, and the request is stopped where that is wanted.
+// TestLimit: no more than the limit is kept, and the request is stopped where that is wanted: at once where a body
+// is read, as from a file.
 func TestLimit(t *testing.T) {
 	for _, readFrom := range []bool{false, true} {
 		for n, truncated := range map[int]bool{99: false, 100: false, 101: true, 100_000: true} {
 			body, stopped := strings.Repeat("x", n), 0
 			w := New(Options{Limit: 100, Stop: func() { stopped++ }})
-			if err := send(w, body, readFrom); len(w.Body) != min(n, 100) || w.Truncated != truncated || errors.Is(err, errUnwanted) != truncated || (stopped > 0) != truncated {
-				t.Errorf("%d bytes, read %t: got %d bytes, truncated %t, %v", n, readFrom, len(w.Body), w.Truncated, err)
+			err := send(w, body, readFrom)
+			w.Finish(200)
+			stops := truncated && readFrom
+			if len(w.Body) != min(n, 100) || w.Truncated != truncated || errors.Is(err, errUnwanted) != stops || (stopped > 0) != stops {
+				t.Errorf("%d bytes, read %t: got %d bytes, truncated %t, stopped %d times, %v", n, readFrom, len(w.Body), w.Truncated, stopped, err)
 			}
 			w = New(Options{Limit: 100})
 			if err := send(w, body, readFrom); len(w.Body) != min(n, 100) || w.Truncated != truncated || err != nil {
 				t.Errorf("%d bytes, read %t, not stopped: got %d bytes, truncated %t, %v", n, readFrom, len(w.Body), w.Truncated, err)
 			}
 		}
+	}
+}
+
+// TestRest: what follows the end of what is kept is taken without an error, so that a proxy does not log that it
+// aborts the response, but only so much of it, and only for so long.
+func TestRest(t *testing.T) {
+	const piece = 32 << 10 // as reverse_proxy copies them
+	for _, test := range []struct {
+		name     string
+		unwanted bool
+		size     int
+		pause    time.Duration // between pieces
+		stops    bool
+	}{
+		{"to the limit", false, 100, 0, false},
+		{"past the limit", false, 101, 0, false},
+		{"long", false, 100 + maxRest, 0, false},
+		{"too long", false, 101 + maxRest, 0, true},
+		{"unwanted", true, unwantedBody, 0, false},
+		{"unwanted, past what is looked at", true, unwantedBody + 1, 0, false},
+		{"unwanted and long", true, unwantedBody + maxRest, 0, false},
+		{"unwanted and too long", true, unwantedBody + maxRest + 1, 0, true},
+		{"endless", true, 1 << 30, 0, true},
+		{"slow", true, 10 * piece, restTime / 20, false},
+		{"too slow", true, 10 * piece, restTime / 5, true},
+		{"slow within the limit", false, 100, time.Hour, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			begun, stopped := time.Now(), time.Duration(-1)
+			ctx, cancel := context.WithCancel(t.Context())
+			stop := func() {
+				stopped = time.Since(begun)
+				cancel()
+			}
+			limit := 100
+			if test.unwanted {
+				limit = 1 << 20
+			}
+			w := New(Options{Limit: limit, Stop: stop, Wants: func(int, http.Header) bool { return !test.unwanted }})
+			w.Header().Set("Content-Type", "text/html")
+			buf := make([]byte, piece)
+			var err error
+			written := 0
+			for written < test.size && err == nil && ctx.Err() == nil {
+				n := min(piece, test.size-written)
+				_, err = w.Write(buf[:n])
+				written += n
+				time.Sleep(test.pause)
+			}
+			if header := w.Finish(404); header.Get("Content-Type") != "text/html" || w.Status != 200 {
+				t.Errorf("%s: got status %d, %v", test.name, w.Status, header)
+			}
+			time.Sleep(time.Hour) // nothing goes on
+			synctest.Wait()
+			if stops := stopped >= 0; stops != test.stops || errors.Is(err, errUnwanted) != (test.stops && test.pause == 0) {
+				t.Errorf("%s: stopped %t after %d bytes, want %t, %v", test.name, stops, written, test.stops, err)
+			}
+			if stopped > restTime || written > maxRest+unwantedBody+piece {
+				t.Errorf("%s: it took %d bytes and %s", test.name, written, stopped)
+			}
+			if isLong := test.size > 100; w.Ended != (isLong && (!test.unwanted || test.size > unwantedBody)) {
+				t.Errorf("%s: ended %t", test.name, w.Ended)
+			}
+		})
 	}
 }
