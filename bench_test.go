@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -18,6 +19,18 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
+
+// TestMain keeps what Caddy writes to its data directory, such as its instance ID, out of the home of who runs the tests.
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "sitemap")
+	if err != nil {
+		panic(err)
+	}
+	_ = os.Setenv("XDG_DATA_HOME", folder)
+	code := m.Run()
+	_ = os.RemoveAll(folder)
+	os.Exit(code)
+}
 
 // bench is an App with one handler, to which a matcher for named.example leads and one for
 // all hosts. Its sites are refreshed when the test says so: by its source, and by what
