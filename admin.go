@@ -73,9 +73,61 @@ func adminHandler(parameter string, respond func(r *http.Request, a *App, value 
 	})
 }
 
+// maxNames is how many sites an error names.
+const maxNames = 10
+
+// What names a site: hosts in the configuration, or the requests of visitors.
+const (
+	namedByConfiguration = "configuration"
+	namedByVisitors      = "visitors"
+)
+
 // sitesStatus is the response to a request for sites.
 type sitesStatus struct {
 	Sites []siteStatus `json:"sites"`
+}
+
+// trouble is why a command has failed that has shown these sites, in response to a request with a method: a refresh
+// failed, or a site lists no page. A site that only visitors name may be one of a made-up host: it does not count
+// where another such site lists pages.
+func (all sitesStatus) trouble(method string) error {
+	mayBeMadeUp := slices.ContainsFunc(all.Sites, func(st siteStatus) bool {
+		return st.NamedBy == namedByVisitors && st.Pages > 0
+	})
+	var failed, heldBack bool
+	var names []string
+	for _, st := range all.Sites {
+		result := ""
+		if st.LastRefresh != nil {
+			result = st.LastRefresh.Result
+		}
+		switch result {
+		case report.HeldBack:
+			heldBack = true
+		case report.Failed:
+			failed = true
+			names = append(names, st.Site)
+		case report.Empty:
+			if st.NamedBy != namedByVisitors || !mayBeMadeUp {
+				names = append(names, st.Site)
+			}
+		}
+	}
+	demanded := method == http.MethodPost
+	if demanded && (failed || heldBack) {
+		return errors.New("a refresh failed or is held back; pages that were listed stay listed")
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	if n := len(names) - maxNames; n > 0 {
+		names = append(names[:maxNames], fmt.Sprintf("and %d more", n))
+	}
+	problem := "no page is listed"
+	if !demanded {
+		problem = "the last refresh failed, or no page is listed"
+	}
+	return fmt.Errorf("%s: %s", problem, strings.Join(names, ", "))
 }
 
 // sites returns the status of all sites, or of that whose URL it is given, or that of whose
@@ -128,7 +180,7 @@ func (a *App) noSite() error {
 		urls = append(urls, s.url()+"/")
 	}
 	return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("no sitemap covers this URL; there are %d sites: %s",
-		len(urls), strings.Join(urls[:min(len(urls), 10)], ", "))}
+		len(urls), strings.Join(urls[:min(len(urls), maxNames)], ", "))}
 }
 
 // siteStatus is what the admin API shows of a site.
@@ -145,6 +197,7 @@ type siteStatus struct {
 	Since  time.Time `json:"since,omitzero"`  // when the sitemap, or its index, last changed
 
 	NextRefresh time.Time      `json:"next_refresh,omitzero"`
+	Refreshing  *stage         `json:"refreshing,omitempty"`   // nil: no refresh is under way
 	LastRefresh *report.Report `json:"last_refresh,omitempty"` // nil: none has ended
 
 	Storage *fleet.Status `json:"storage,omitempty"` // nil: it is not shared
@@ -160,9 +213,9 @@ type siteStatus struct {
 
 // status is what there is to show of a site.
 func (s *site) status() siteStatus {
-	st := siteStatus{Site: s.url(), Sitemap: s.sitemapURL(), NamedBy: "configuration", Readers: s.state.readers.List()}
+	st := siteStatus{Site: s.url(), Sitemap: s.sitemapURL(), NamedBy: namedByConfiguration, Readers: s.state.readers.List()}
 	if s.onDemand {
-		st.NamedBy = "visitors"
+		st.NamedBy = namedByVisitors
 	}
 	if main := s.main.Load(); main != nil {
 		st.ServedBy, st.Sitemap = main.url(), main.sitemapURL()
@@ -170,6 +223,7 @@ func (s *site) status() siteStatus {
 	}
 	due, _, _ := s.schedule.State()
 	st.NextRefresh, st.LastRefresh = toSecond(due), s.state.report.Load()
+	st.Refreshing = s.stage.Load()
 	if snapshot := s.state.published.Load(); snapshot != nil {
 		st.Pages, st.Shards, st.Bytes = snapshot.Pages, max(len(snapshot.Shards), 1), snapshot.Bytes
 		st.Since = toSecond(snapshot.Index.Modified)
@@ -183,6 +237,11 @@ func (s *site) status() siteStatus {
 			st.LastRefresh = &confirmed
 		}
 	}
+	if rep := st.LastRefresh; rep != nil && rep.Result == report.Empty {
+		explained := *rep
+		explained.Reason = s.whyEmpty(rep)
+		st.LastRefresh = &explained
+	}
 	if q := s.state.queue.Load(); q != nil && s.announces() {
 		st.Announced = q.Status()
 	}
@@ -194,6 +253,40 @@ func (s *site) status() siteStatus {
 		st.Visited, st.Dropped = s.state.visited.Count()
 	}
 	return st
+}
+
+// stage is what a refresh is at, and since when.
+type stage struct {
+	Stage string    `json:"stage"`
+	Since time.Time `json:"since"`
+}
+
+// Stages of a refresh that can take long.
+const (
+	stageProbe  = "fetching the front page and robots.txt"
+	stageHangs  = "the front page or robots.txt does not respond: the disk or upstream hangs"
+	stageGather = "gathering pages, and fetching those that are due"
+)
+
+// enter notes that the site's refresh is at another stage.
+func (s *site) enter(name string) *stage {
+	at := &stage{name, toSecond(s.app.now())}
+	s.stage.Store(at)
+	return at
+}
+
+// whyEmpty returns why the last refresh, whose report is given, found no page to list.
+func (s *site) whyEmpty(rep *report.Report) string {
+	if rep.Reason != "" {
+		return rep.Reason
+	}
+	if probed := s.probed.Load(); probed != nil && probed.robots.closed && !s.handler.settings.crawl.Off {
+		if probed.robots.status == 0 {
+			return "robots.txt does not respond, so no page is fetched"
+		}
+		return fmt.Sprintf("robots.txt returns status %d, so no page is fetched", probed.robots.status)
+	}
+	return rep.WhyEmpty()
 }
 
 func toSecond(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

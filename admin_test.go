@@ -3,8 +3,10 @@ package sitemap
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -136,6 +138,78 @@ func TestSitesAt(t *testing.T) {
 		"http://a.example/" + strings.Repeat("%0", 1<<20)} {
 		if _, _, err := s.app.sitesAt(raw); err == nil || len(err.Error()) > 400 {
 			t.Errorf("%.50q: got %.400v", raw, err)
+		}
+	}
+}
+
+// TestStatusReasons: an empty site names the first reason that there is.
+func TestStatusReasons(t *testing.T) {
+	unread := []report.Source{{Source: "files", Pages: 1}, {Source: "urls", Error: "gone"}}
+	for _, test := range []struct {
+		name   string
+		last   report.Report
+		robots robotsRules
+		want   string
+	}{
+		{"listed", report.Report{Result: report.Unchanged, Sources: unread}, robotsRules{closed: true}, ""},
+		{"blocked", report.Report{Result: report.Empty, Reason: reasonRefused}, robotsRules{closed: true}, reasonRefused},
+		{"robots.txt hangs", report.Report{Result: report.Empty, Sources: unread}, robotsRules{closed: true}, "robots.txt does not respond, so no page is fetched"},
+		{"robots.txt fails", report.Report{Result: report.Empty, Pending: 2}, robotsRules{closed: true, status: 503}, "robots.txt returns status 503, so no page is fetched"},
+		{"a source fails", report.Report{Result: report.Empty, Sources: unread, Pending: 2}, robotsRules{}, "source 2 (urls) could not be read"},
+		{"pending", report.Report{Result: report.Empty, Pending: 2, LeftOut: map[string]int{"noindex": 1}}, robotsRules{}, "pages are still to be fetched"},
+		{"left out", report.Report{Result: report.Empty, LeftOut: map[string]int{"server error": 1, "noindex": 2}}, robotsRules{}, "all pages are left out"},
+		{"nothing", report.Report{Result: report.Empty}, robotsRules{}, "no source names a page"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, _ := reportSite(t)
+			s.probed.Store(&probeResult{robots: test.robots})
+			s.state.report.Store(&test.last)
+			st := s.status()
+			if st.LastRefresh.Reason != test.want || s.state.report.Load().Reason != test.last.Reason {
+				t.Errorf("got %q, want %q; the report says %q", st.LastRefresh.Reason, test.want, s.state.report.Load().Reason)
+			}
+			if st.Refreshing != nil {
+				t.Errorf("nothing runs, and it is at %+v", st.Refreshing)
+			}
+		})
+	}
+}
+
+// TestTroubles is what has a command fail, of what the server says of sites.
+func TestTroubles(t *testing.T) {
+	site := func(name, namedBy, result string, pages int) siteStatus {
+		return siteStatus{Site: name, NamedBy: namedBy, Pages: pages, LastRefresh: &report.Report{Result: result}}
+	}
+	const ours, visitors = "configuration", "visitors"
+	starting := siteStatus{Site: "http://starting", NamedBy: ours}
+	for _, test := range []struct {
+		name       string
+		sites      []siteStatus
+		status     string // what "status" says, and
+		refreshing string // what "refresh" does
+	}{
+		{"none", nil, "", ""},
+		{"good", []siteStatus{site("http://a", ours, report.Changed, 1), starting}, "", ""},
+		{"held back", []siteStatus{site("http://a", ours, report.HeldBack, 1)}, "", "a refresh failed or is held back; pages that were listed stay listed"},
+		{"failed", []siteStatus{site("http://a", ours, report.Changed, 1), site("http://b", visitors, report.Failed, 1)},
+			"the last refresh failed, or no page is listed: http://b", "a refresh failed or is held back; pages that were listed stay listed"},
+		{"empty", []siteStatus{site("http://a", ours, report.Empty, 0), site("http://b", ours, report.Changed, 1)},
+			"the last refresh failed, or no page is listed: http://a", "no page is listed: http://a"},
+		{"many", slices.Repeat([]siteStatus{site("http://a", ours, report.Failed, 0)}, 12),
+			"the last refresh failed, or no page is listed: " + strings.Repeat("http://a, ", 10) + "and 2 more", "a refresh failed or is held back; pages that were listed stay listed"},
+		{"named by strangers", []siteStatus{site("http://a", visitors, report.Empty, 0), site("http://b", visitors, report.Changed, 1)}, "", ""},
+		{"named by visitors, and no other", []siteStatus{site("http://a", ours, report.Changed, 1), site("http://b", visitors, report.Empty, 0)},
+			"the last refresh failed, or no page is listed: http://b", "no page is listed: http://b"},
+	} {
+		all := sitesStatus{test.sites}
+		for method, want := range map[string]string{http.MethodGet: test.status, http.MethodPost: test.refreshing} {
+			got := ""
+			if err := all.trouble(method); err != nil {
+				got = err.Error()
+			}
+			if got != want {
+				t.Errorf("%s, %s: got %q, want %q", test.name, method, got, want)
+			}
 		}
 	}
 }

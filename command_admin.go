@@ -8,13 +8,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
 )
 
@@ -49,8 +47,9 @@ func adminCommand(method, path string, cmd *cobra.Command) *cobra.Command {
 
 The server is reached through its admin API, at localhost:2019 by default.
 
-Exit status: 0 on success, 1 if the server cannot be reached or returns an error, or
-if a refresh failed or is held back, 2 if the usage is invalid.`
+Exit status: 0 on success, 1 if the server cannot be reached or returns an error, if a
+refresh failed, if a site lists no page, or if a refresh that was requested is held
+back, 2 if the usage is invalid.`
 	var site, address, config, adapter string
 	flags, explains := cmd.Flags(), strings.HasSuffix(path, "/explain")
 	if !explains {
@@ -76,7 +75,11 @@ if a refresh failed or is held back, 2 if the usage is invalid.`
 		if err != nil {
 			return exit(cmd, exitErrors, fmt.Errorf("finding the admin address: %w", err))
 		}
-		if err := requestAdmin(cmd, *asJSON, at, method, path+"?"+query.Encode()); err != nil {
+		all, err := requestAdmin(cmd, *asJSON, at, method, path+"?"+query.Encode())
+		if err == nil {
+			err = all.trouble(method)
+		}
+		if err != nil {
 			return exit(cmd, exitErrors, fmt.Errorf("%s: %w", at, err))
 		}
 		return nil
@@ -84,21 +87,17 @@ if a refresh failed or is held back, 2 if the usage is invalid.`
 	return cmd
 }
 
-// requestAdmin makes a request to the admin API of a running server, and prints the response.
-func requestAdmin(cmd *cobra.Command, asJSON bool, address, method, uri string) error {
+// requestAdmin makes a request to the admin API of a running server, prints the response, and returns the sites that
+// it shows; an explanation shows none.
+func requestAdmin(cmd *cobra.Command, asJSON bool, address, method, uri string) (all sitesStatus, err error) {
 	resp, err := caddycmd.AdminAPIRequest(address, method, uri, nil, nil)
 	if err != nil {
-		var refused struct{ Error string } // the API's own words
-		if _, body, ok := strings.Cut(err.Error(), ": {"); ok && json.Unmarshal([]byte("{"+body), &refused) == nil && refused.Error != "" {
-			return errors.New(refused.Error)
-		}
-		return err
+		return all, adminError(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	var all sitesStatus // of an explanation, none
 	if err = cmp.Or(err, json.Unmarshal(body, &all)); err != nil {
-		return fmt.Errorf("reading the response: %w", err)
+		return all, fmt.Errorf("reading the response: %w", err)
 	}
 	switch quiet, _ := cmd.Flags().GetBool("quiet"); {
 	case quiet:
@@ -107,10 +106,19 @@ func requestAdmin(cmd *cobra.Command, asJSON bool, address, method, uri string) 
 	default:
 		err = terminal.PrintJSON(cmd.OutOrStdout(), body)
 	}
-	if method == http.MethodPost && slices.ContainsFunc(all.Sites, func(st siteStatus) bool {
-		return st.LastRefresh != nil && (st.LastRefresh.Result == report.Failed || st.LastRefresh.Result == report.HeldBack)
-	}) {
-		err = cmp.Or(err, errors.New("a refresh failed or is held back; pages that were listed stay listed"))
+	return all, err
+}
+
+// adminError is the error of a request to the admin API, in the API's own words where it responded.
+func adminError(err error) error {
+	text := strings.TrimSpace(err.Error())
+	var refused struct{ Error string }
+	_, body, isObject := strings.Cut(text, ": {")
+	if isObject && json.Unmarshal([]byte("{"+body), &refused) == nil && refused.Error != "" {
+		return errors.New(refused.Error)
 	}
-	return err
+	if strings.HasSuffix(text, "HTTP 404: 404 page not found") { // as net/http responds where there is no such route
+		return errors.New("this Caddy has no sitemap module (HTTP 404): run one that was built with it, or name another --address")
+	}
+	return errors.New(text)
 }

@@ -83,6 +83,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 	if run.source, err = newRefresh(s, probed, run.start); err != nil {
 		return report.Refresh{Err: err}
 	}
+	s.enter(stageGather)
 	set := &s.handler.settings
 	isReady, patience := wait.IsDone(s.ready), sourcePatience // a source that yields nothing is left out of this refresh
 	if !isReady {
@@ -154,7 +155,9 @@ type refreshRun struct {
 
 // probe probes the site's routes, and settles which sites are aliases of others.
 func (s *site) probe(ctx context.Context) (probeResult, error) {
+	probing := s.enter(stageProbe)
 	hangs := time.AfterFunc(fetchTimeout, func() {
+		s.stage.CompareAndSwap(probing, &stage{stageHangs, probing.Since})
 		s.logger.Once(zap.WarnLevel, "hangs", "the site does not respond to requests for its front page or robots.txt: its disk or upstream hangs")
 	})
 	probed, err := s.fetcher.probe(ctx)
@@ -419,6 +422,7 @@ func (s *site) run() {
 				out = report.Refresh{Err: fmt.Errorf("panic: %v", v)}
 			}
 		}()
+		defer s.stage.Store(nil)
 		out = s.refresh(running, demanded)
 	}) {
 		s.logger.Warn("a refresh goes on although it was canceled")

@@ -485,6 +485,52 @@ func TestLostRecords(t *testing.T) {
 	})
 }
 
+// TestStages: the status says what a refresh is at, and since when.
+func TestStages(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.lists(numbered(20)...)
+		s := b.site("named.example")
+		fast := b.pages
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			time.Sleep(2 * fetchTimeout)
+			return fast(w, r)
+		}
+		begun := time.Now()
+		go s.run()
+		for _, want := range []struct {
+			after time.Duration
+			stage string
+		}{{time.Second, stageProbe}, {fetchTimeout - time.Second, stageProbe}, {fetchTimeout + time.Second, stageHangs}} {
+			time.Sleep(want.after - time.Since(begun))
+			got := s.status().Refreshing
+			if got == nil || got.Stage != want.stage || got.Since.IsZero() {
+				t.Errorf("after %s: got %+v, want %q", want.after, got, want.stage)
+			}
+		}
+		time.Sleep(30 * fetchTimeout)
+		if got := s.status().Refreshing; got != nil {
+			t.Errorf("in the end: got %+v, want that nothing runs", got)
+		}
+	})
+}
+
+// TestStageOfCrawl: a refresh that fetches pages says so.
+func TestStageOfCrawl(t *testing.T) {
+	b := newBench(t, nil)
+	b.lists(numbered(1)...)
+	s := b.site("named.example")
+	fast := b.pages
+	var stages []string
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		stages = append(stages, s.status().Refreshing.Stage)
+		return fast(w, r)
+	}
+	b.wantPages(s, 1)
+	if len(stages) < 2 || stages[0] != stageProbe || stages[len(stages)-1] != stageGather {
+		t.Errorf("got %q", stages)
+	}
+}
+
 // status is a handler that fails with a status.
 func status(code int) caddyhttp.HandlerFunc {
 	return func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(code, nil) }

@@ -207,6 +207,7 @@ type site struct {
 
 	built  time.Duration               // how long selecting and building took last; of the refresh
 	probed atomic.Pointer[probeResult] // of the last refresh; nil: none yet
+	stage  atomic.Pointer[stage]       // of the refresh under way; nil: none is
 	main   atomic.Pointer[site]        // of which this one is an alias; nil: it is none
 	own    atomic.Pointer[ownPages]    // that the application's own sitemaps name
 

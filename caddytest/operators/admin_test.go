@@ -101,6 +101,7 @@ type status struct {
 	NamedBy     string `json:"named_by"`
 	Pages       int
 	Since       time.Time
+	Refreshing  *struct{ Stage string }
 	LastRefresh *struct {
 		Result, Reason string
 		Pending        int
@@ -363,7 +364,7 @@ func TestAdminRefresh(t *testing.T) {
 	if len(one) != 1 || one[0].Pages != len(harness.PagesOfA)+1 || one[0].LastRefresh.Result != "changed" {
 		t.Fatalf("got %+v", one)
 	}
-	if st := s.refresh(); st.LastRefresh.Result != "unchanged" {
+	if st := s.refresh(); st.LastRefresh.Result != "unchanged" || st.Refreshing != nil {
 		t.Errorf("again: got %+v", st)
 	}
 	harness.Must(t, os.RemoveAll(filepath.Join(s.Dir, "a")))

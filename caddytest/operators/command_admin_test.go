@@ -68,6 +68,27 @@ func TestCommandStatus(t *testing.T) {
 	run(t, s.Dir, "sitemap", "stauts").want(t, 2, nil, []string{"did you mean 'status'?"})
 }
 
+// TestCommandStatusOfTrouble: a site that lists nothing has the command fail, and says why.
+func TestCommandStatusOfTrouble(t *testing.T) {
+	s := start(t, "http://localhost:{port} {\n\tsitemap\n\troot {dir}/none\n\tfile_server\n}\nhttp://127.0.0.1:{port} {\n\tsitemap\n\troot {dir}/a\n\tfile_server\n}", harness.TwoRoots)
+	s.WantLocs("http://127.0.0.1:{port}/sitemap.xml", harness.Below("http://127.0.0.1:{port}", harness.PagesOfA)...)
+	local := s.Expand(harness.Local)
+	none := []string{"Error: 127.0.0.1:" + s.Admin + ": no page is listed: " + local + "\n"}
+	s.command("refresh").want(t, 1, nil, none, `result +empty\n +reason +.`)
+	none[0] = strings.Replace(none[0], "no page", "the last refresh failed, or no page", 1)
+	s.command("status").want(t, 1, nil, none, `result +empty\n +reason +.`)
+	s.command("status", "-q", "--site", local).want(t, 1, nil, none)
+	s.command("status", "-q", "--site", "http://127.0.0.1:{port}").want(t, 0, nil, nil)
+}
+
+// TestCommandStatusWhileHanging: while the first refresh waits for an upstream, the status says so.
+func TestCommandStatusWhileHanging(t *testing.T) {
+	s := prepare(t, nil)
+	s.LoadApp("http://localhost:{port} {\n\tsitemap {\n\t\tlinks\n\t}\n\treverse_proxy {app}\n}", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	s.Eventually(func() bool { return s.statuses(http.MethodGet, "/sitemap/sites")[0].Refreshing != nil }, func() string { return "no refresh has begun" })
+	s.command("status").want(t, 0, nil, nil, `refreshing\n +stage +fetching the front page and robots\.txt\n +since +20`)
+}
+
 // TestCommandConfig finds the admin address in a configuration, as Caddy's own commands do.
 func TestCommandConfig(t *testing.T) {
 	s := startOne(t, oneSite)
@@ -115,13 +136,17 @@ func TestCommandWithoutServer(t *testing.T) {
 		s.command(args...).want(t, 1, nil, []string{"no site of the running configuration has a sitemap"})
 	}
 	for words, respond := range map[string]http.HandlerFunc{
-		"HTTP 404":             http.NotFound,
+		"this Caddy has no sitemap module (HTTP 404): run one that was built with it, or name another --address\n": http.NotFound,
 		"reading the response": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("\x1b[2Jhello")) },
 		"HTTP 502: \\u001b[2Joverloaded": func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "\x1b[2Joverloaded", http.StatusBadGateway)
 		},
 	} {
-		run(t, t.TempDir(), "sitemap", "status", "--address", harness.Backend(t, respond)).want(t, 1, nil, []string{"Error: ", words})
+		r := run(t, t.TempDir(), "sitemap", "status", "--address", harness.Backend(t, respond))
+		r.want(t, 1, nil, []string{"Error: ", words})
+		if strings.Contains(r.stderr, `\u000a`) {
+			t.Errorf("got %q", r.stderr)
+		}
 	}
 }
 

@@ -107,6 +107,30 @@ func (r *Refresh) Report(before *Report) *Report {
 	return &rep
 }
 
+// WhyEmpty returns why a refresh lists no page, as far as its report tells.
+func (r *Report) WhyEmpty() string {
+	if r.Reason != "" {
+		return r.Reason
+	}
+	for i, source := range r.Sources {
+		if source.Error != "" {
+			return unreadable(i, source.Source)
+		}
+	}
+	switch {
+	case r.Pending > 0:
+		return "pages are still to be fetched"
+	case len(r.LeftOut) > 0:
+		return "all pages are left out"
+	}
+	return "no source names a page"
+}
+
+// unreadable says that a source, counted from 0, could not be read.
+func unreadable(i int, name string) string {
+	return fmt.Sprintf("source %d (%s) could not be read", i+1, name)
+}
+
 // isUnread reports whether a source could not be read either when the pages were last confirmed.
 func (r *Report) isUnread(f merge.InputError) bool {
 	return r.Confirmed.IsZero() || f.Input < len(r.Sources) && r.Sources[f.Input].Source == f.Name && r.Sources[f.Input].Unread
@@ -118,7 +142,7 @@ func (r *Report) NewFailures(failed []merge.InputError) string {
 	var all []string
 	for _, f := range failed {
 		if !r.isUnread(f) {
-			all = append(all, fmt.Sprintf("source %d (%s) could not be read", f.Input+1, f.Name))
+			all = append(all, unreadable(f.Input, f.Name))
 		}
 	}
 	return strings.Join(all, "; ")

@@ -35,6 +35,22 @@ func failing(inputs ...int) (m merge.Result) {
 	return m
 }
 
+// TestWhyEmpty names the first reason that there is.
+func TestWhyEmpty(t *testing.T) {
+	sources := []Source{{Source: "files"}, {Source: "urls", Error: "gone"}}
+	for want, r := range map[string]Report{
+		"refused":                           {Reason: "refused", Sources: sources},
+		"source 2 (urls) could not be read": {Sources: sources, Pending: 1},
+		"pages are still to be fetched":     {Pending: 1, LeftOut: map[string]int{"noindex": 1}},
+		"all pages are left out":            {Sources: sources[:1], LeftOut: map[string]int{"noindex": 1}},
+		"no source names a page":            {Sources: sources[:1]},
+	} {
+		if got := r.WhyEmpty(); got != want {
+			t.Errorf("%+v: got %q, want %q", r, got, want)
+		}
+	}
+}
+
 // TestReports runs through refreshes of one site, whose reports are restored from the store each time.
 func TestReports(t *testing.T) {
 	core, logs := observer.New(zapcore.InfoLevel)
