@@ -154,8 +154,7 @@ func (r *logReader) poll(ctx context.Context) {
 	}
 	for _, log := range r.Logs() {
 		r.log.OnceIf(log.Error != "", zapcore.WarnLevel, log.Path, "cannot read an access log", zap.String("log", log.Path), zap.String("error", log.Error), zap.Int("uid", os.Getuid()))
-		unreadable := log.Lines[accesslog.ErrSyntax.Error()] > 0 && len(log.Lines) == 1
-		r.log.OnceIf(unreadable, zapcore.WarnLevel, log.Path+" lines", "cannot parse any line of an access log: set 'format'", zap.String("log", log.Path))
+		r.log.OnceIf(log.Hint != "", zapcore.WarnLevel, log.Path+" lines", "cannot read any line of an access log", zap.String("log", log.Path), zap.String("hint", log.Hint))
 	}
 	if !r.isRead {
 		r.isRead = true

@@ -308,9 +308,9 @@ func TestExplain(t *testing.T) {
 		"/drafts/a.html":          {`"reason":"excluded"`, `"rule":"/drafts/*"`},
 		"/en.html": {`"listed":true`, `"alternates_left_out":[{"hreflang":"de","url":"{l}/gone","reason":"it is not listed: not found"},` +
 			`{"hreflang":"en-UK","url":"https://shop.example/","reason":"its hreflang is not x-default`},
-		"/short.html":             {`"url":"{l}/short"`, `"listed":true`},
-		"/none.html":              {`"reason":"no source names it"`, `"remedy":"Serve it first."`, `"status":404`},
-		"/a.txt":                  {`"reason":"no source names it"`, `'include' of 'files'`, `in addition to 'files'`, `"status":200`},
+		"/short.html": {`"url":"{l}/short"`, `"listed":true`},
+		"/none.html":  {`"reason":"no source names it"`, `"remedy":"Serve it first."`, `"status":404`},
+		"/a.txt":      {`"reason":"no source names it"`, `'include' of 'files'`, `in addition to 'files'`, `"status":200`},
 	} {
 		r := s.Get(api + "/sitemap/explain?url=" + url.QueryEscape(s.Expand(harness.Local)+path))
 		for _, word := range want {

@@ -80,6 +80,23 @@ type Log struct {
 	Path  string         `json:"log"`
 	Lines map[string]int `json:"lines,omitempty"` // by result: see [Counts]
 	Error string         `json:"error,omitempty"`
+
+	// Hint is what the lines look like, and what to do, while none of them shows a request.
+	Hint string `json:"hint,omitempty"`
+
+	first []string // lines, while none of all shows a request
+}
+
+// sample keeps the first lines of a log of which none could be read so far. more are the first that could not be read
+// since.
+func (l *Log) sample(more []string) {
+	for result := range l.Lines {
+		if !isUnread(result) {
+			l.first = nil
+			return
+		}
+	}
+	l.first = append(l.first, more[:min(len(more), maxSamples-len(l.first))]...)
 }
 
 // file is one that is followed.
@@ -111,7 +128,14 @@ func (f *follower) Positions() Positions { return maps.Clone(f.positions) }
 func (f *follower) Poll(ctx context.Context, line func(b []byte) string) (read map[string]int) {
 	read = make(map[string]int)
 	lines, errs := make(map[[2]string]int), make(map[string]error) // by log, and what became of them
-	take := func(log string, b []byte) { lines[[2]string{log, line(b)}]++ }
+	unread := make(map[string][]string)                            // the first lines that could not be read, by log
+	take := func(log string, b []byte) {
+		result := line(b)
+		lines[[2]string{log, result}]++
+		if isUnread(result) && len(unread[log]) < maxSamples && len(bytes.TrimSpace(b)) > 0 {
+			unread[log] = append(unread[log], string(b[:min(len(b), maxSample)]))
+		}
+	}
 	last, found := f.files, make(map[string]bool)
 	f.files = make(map[string]*file)
 	for _, x := range f.list(f.logOf, errs) {
@@ -159,6 +183,9 @@ func (f *follower) Poll(ctx context.Context, line func(b []byte) string) (read m
 	for of, n := range lines {
 		log(of[0]).Lines[of[1]] += n
 		read[of[1]] += n
+	}
+	for _, log := range f.logs {
+		log.sample(unread[log.Path])
 	}
 	return read
 }

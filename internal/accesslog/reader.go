@@ -103,10 +103,16 @@ func (r *Reader) Poll(ctx context.Context) (read map[string]int) {
 
 // Logs returns the logs, by path, with the lines read since the last site joined.
 func (r *Reader) Logs() []Log {
-	if follower := r.follower.Load(); follower != nil {
-		return follower.Logs()
+	follower := r.follower.Load()
+	if follower == nil {
+		return nil
 	}
-	return nil
+	logs := follower.Logs()
+	for i := range logs {
+		logs[i].Hint = hint(logs[i].first, r.Parser.format)
+		logs[i].first = nil
+	}
+	return logs
 }
 
 // take records the visit of a line, and returns the result of the line.

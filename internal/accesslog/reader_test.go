@@ -56,9 +56,8 @@ func (r *reading) add(lines ...string) {
 	}
 }
 
-// want lets sites join, reads, and compares what became of all lines so far.
-func (r *reading) want(complete bool, want map[string]int) {
-	r.Helper()
+// poll lets sites join, and reads.
+func (r *reading) poll(complete bool) {
 	sites := make(map[Site]bool)
 	for s, ready := range r.sites {
 		sites[s] = ready
@@ -66,6 +65,12 @@ func (r *reading) want(complete bool, want map[string]int) {
 	if r.Join(sites, complete) {
 		r.Poll(r.Context())
 	}
+}
+
+// want lets sites join, reads, and compares what became of all lines so far.
+func (r *reading) want(complete bool, want map[string]int) {
+	r.Helper()
+	r.poll(complete)
 	got := map[string]int(nil)
 	if logs := r.Logs(); len(logs) > 0 {
 		got = logs[0].Lines
