@@ -82,6 +82,30 @@ func (s mounts) namesHost(host, prefix string) bool {
 	})
 }
 
+// spelled returns a host as requests must name it to reach the handler in a prefix: with a dot at its end where all
+// matchers of the host have it. To Caddy, example.com and example.com. are two hosts.
+func (s mounts) spelled(host, prefix string) string {
+	isDotted := false
+	for _, m := range s.in(prefix) {
+		if m.hosts == nil {
+			return host
+		}
+		for _, pattern := range m.hosts {
+			switch {
+			case !origin.Overlap([]string{pattern}, []string{host}):
+			case !strings.HasSuffix(pattern, "."):
+				return host
+			default:
+				isDotted = true
+			}
+		}
+	}
+	if isDotted {
+		return host + "."
+	}
+	return host
+}
+
 // representativeHost returns a host by which requests reach the handler in a prefix: the wanted
 // one if they do, else one that a matcher spells out, else one that a pattern matches.
 func (s mounts) representativeHost(wanted, prefix string) string {

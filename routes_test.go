@@ -92,9 +92,44 @@ func TestMounts(t *testing.T) {
 		if got := s.matchesHost(test.host, test.prefix); got != test.matched {
 			t.Errorf("%s in %q: matched %t, want %t", test.host, test.prefix, got, test.matched)
 		}
+		if got := s.spelled(test.host, test.prefix); got != test.host {
+			t.Errorf("%s in %q: spelled %q", test.host, test.prefix, got)
+		}
 		if got := s.representativeHost(test.host, test.prefix); got != test.like {
 			t.Errorf("%s in %q: a representative is %q, want %q", test.host, test.prefix, got, test.like)
 		}
+	}
+}
+
+// TestSpelledHosts: a fetch names a host with the dot that its matchers have, if all have it.
+func TestSpelledHosts(t *testing.T) {
+	s := mounts{
+		{hosts: []string{"Shop.test.", "both.test", "both.test.", "*.wild.", "::1"}},
+		{hosts: []string{"other.test."}},
+		{hosts: []string{"other.test"}},
+		{hosts: []string{"all.test."}, prefix: "/all"},
+		{hosts: nil, prefix: "/all"},
+		{hosts: []string{"{env.HOST}."}, prefix: "/later"},
+	}
+	for _, test := range []struct{ host, prefix, want string }{
+		{"shop.test", "", "shop.test."},
+		{"both.test", "", "both.test"},
+		{"other.test", "", "other.test"},
+		{"a.wild", "", "a.wild."},
+		{"[::1]", "", "[::1]"},
+		{"none.test", "", "none.test"},
+		{"all.test", "/all", "all.test"},
+		{"any.test", "/later", "any.test."},
+		{"shop.test", "/none", "shop.test"},
+	} {
+		if got := s.spelled(test.host, test.prefix); got != test.want {
+			t.Errorf("%s in %q: got %s, want %s", test.host, test.prefix, got, test.want)
+		}
+	}
+	b := newBench(t, func(h *Handler) { h.mounts = s })
+	i := newIdentity(siteID{b.handler, address{scheme: "http", host: "shop.test", port: "8080"}}, false)
+	if i.origin != "http://shop.test.:8080" || i.internalOrigin != i.origin {
+		t.Errorf("pages are listed at %s and fetched from %s", i.origin, i.internalOrigin)
 	}
 }
 

@@ -61,9 +61,9 @@ type identity struct {
 
 func newIdentity(id siteID, onDemand bool) identity {
 	h := id.handler
-	i := identity{id: id, handler: h, onDemand: onDemand, origin: origin.Of(id.scheme, id.host, id.port), prefix: id.prefix, docPrefix: id.prefix}
-	i.internalOrigin = i.origin
-	i.origin = cmp.Or(h.settings.base, i.origin)
+	i := identity{id: id, handler: h, onDemand: onDemand, prefix: id.prefix, docPrefix: id.prefix}
+	i.internalOrigin = origin.Of(id.scheme, h.mounts.spelled(id.host, id.prefix), id.port)
+	i.origin = cmp.Or(h.settings.base, i.internalOrigin)
 	if h.settings.prefix != "" {
 		i.docPrefix = h.settings.prefix
 		if i.prefix != "" {

@@ -112,6 +112,16 @@ func TestSites(t *testing.T) {
 			lists{"{origin}/sitemap.xml": "{origin} a", "http://127.0.0.1:{port}/sitemap.xml": "http://127.0.0.1:{port} a", "http://any.example:{port}/sitemap.xml": "http://any.example:{port} a", "http://[::1]:{port}/sitemap.xml": "http://[::1]:{port} a"},
 			lists{"http://any.example:{port}/robots.txt": "http://any.example:{port}/sitemap.xml", "http://other.example:{port}/robots.txt": "http://other.example:{port}/sitemap.xml"},
 		},
+		"an IPv6 address": {
+			"http://[2001:db8::1]:{port} {\n import a\n}",
+			lists{"http://[2001:db8::1]:{port}/sitemap.xml": "http://[2001:db8::1]:{port} a"},
+			lists{"http://[2001:db8::1]:{port}/robots.txt": "http://[2001:db8::1]:{port}/sitemap.xml"},
+		},
+		"a host with a dot at its end": {
+			"http://a.example.:{port} {\n import a\n}\nhttp://b.example:{port}, http://b.example.:{port} {\n import b\n}",
+			lists{"http://a.example.:{port}/sitemap.xml": "http://a.example.:{port} a", "http://b.example.:{port}/sitemap.xml": "http://b.example:{port} b"},
+			lists{"http://a.example.:{port}/robots.txt": "http://a.example.:{port}/sitemap.xml"},
+		},
 		"named file system":                    {caddyfile: "{origin} {\n fs mem\n root www\n sitemap\n file_server\n}", want: lists{"{origin}/sitemap.xml": "{origin} / /about.html"}},
 		"named file system of the file server": {caddyfile: "{origin} {\n sitemap\n file_server {\n fs mem\n root www\n }\n}", want: lists{"{origin}/sitemap.xml": "{origin} / /about.html"}},
 		"named file system without a root": {

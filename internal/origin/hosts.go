@@ -29,12 +29,22 @@ func Overlap(a, b []string) bool {
 	return a == nil || b == nil || len(Intersect(a, b)) > 0
 }
 
-// hostMatches matches as Caddy does: an asterisk stands for one label.
+// hostMatches matches as Caddy does: an asterisk stands for one label. A matcher has an IPv6 address without brackets,
+// and a name perhaps with a dot at its end, of which [CleanHost] knows nothing.
 func hostMatches(pattern, host string) bool {
 	if strings.Contains(pattern, "{") {
 		return true // only a request can tell
 	}
+	pattern = bareHost(pattern)
+	host = bareHost(host)
 	return slices.EqualFunc(strings.Split(pattern, "."), strings.Split(host, "."), func(p, h string) bool {
 		return p == "*" || strings.EqualFold(p, h)
 	})
+}
+
+func bareHost(host string) string {
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		return strings.TrimSuffix(inner, "]")
+	}
+	return strings.TrimSuffix(host, ".")
 }

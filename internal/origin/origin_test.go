@@ -142,6 +142,8 @@ func FuzzCleanHost(f *testing.F) {
 func TestOverlap(t *testing.T) {
 	for test, want := range map[[2]string]bool{
 		{"A.Example", "a.example"}: true, {"*.example", "a.example"}: true, {"*.*.example", "a.b.example"}: true, {"*", "localhost"}: true, {"{env.HOST}", "a.example"}: true,
+		{"::1", "[::1]"}: true, {"[2001:db8::1]", "2001:DB8::1"}: true, {"shop.test.", "shop.test"}: true, {"shop.test", "shop.test."}: true, {"*.test.", "shop.test"}: true,
+		{"::1", "[::2]"}: false, {"shop.test.", "test"}: false, {".", "test"}: false,
 		{"*.example", "a.b.example"}: false, {"*.example", "example"}: false, {"*", "a.example"}: false, {"b.example", "a.example"}: false,
 	} {
 		if got := Overlap([]string{test[0]}, []string{test[1]}); got != want {
