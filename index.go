@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp/encode"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
@@ -31,9 +31,7 @@ const (
 // returns the status. fresh is the time until the document may change.
 func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form, fresh time.Duration) int {
 	negotiated := f == publish.FormXML || f == publish.FormFile
-	compressed := f == publish.FormGzip || negotiated && slices.ContainsFunc(encode.AcceptedEncodings(r, nil), func(coding string) bool {
-		return coding == "gzip" || coding == "*"
-	})
+	compressed := f == publish.FormGzip || negotiated && prefersGzip(r.Header["Accept-Encoding"])
 	contentType, etag, encoding, open, size := cmp.Or(d.Type, contentXML), d.Headers.ETagXML, "", d.XML, d.Size
 	switch {
 	case f == publish.FormGzip:
@@ -96,14 +94,89 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, 
 		return http.StatusInternalServerError
 	}
 	defer content.Close()
-	if r.Header["Range"] != nil {
+	if r.Header["Range"] != nil && !isCheap(r, size) {
 		r = r.Clone(r.Context())
-		r.Header.Del("Range") // a range of what must be decompressed costs more than all of it
+		r.Header.Del("Range") // a server may ignore it (RFC 9110, section 14.2)
 	}
-	return serveContent(w, r, d.Modified, struct {
-		io.Reader
-		io.Seeker
-	}{content, sized(size)})
+	return serveContent(unadvertised{w}, r, d.Modified, &stream{content, size})
+}
+
+// prefersGzip reports whether a client that sends these values of Accept-Encoding prefers gzip to the document as it is,
+// or has no preference (RFC 9110, section 12.5.3).
+func prefersGzip(values []string) bool {
+	const unnamed = -1
+	gzip := float64(unnamed)
+	identity := float64(unnamed)
+	others := float64(unnamed)
+	for _, value := range values {
+		for item := range strings.SplitSeq(value, ",") {
+			coding, parameter, _ := strings.Cut(item, ";")
+			weight := weightOf(parameter)
+			switch coding = strings.TrimSpace(coding); {
+			case strings.EqualFold(coding, "gzip"), strings.EqualFold(coding, "x-gzip"):
+				gzip = weight
+			case strings.EqualFold(coding, "identity"):
+				identity = weight
+			case coding == "*":
+				others = weight
+			}
+		}
+	}
+	if gzip == unnamed {
+		gzip = others
+	}
+	if identity == unnamed {
+		identity = others
+	}
+	return gzip > 0 && gzip >= identity
+}
+
+// weightOf returns the weight in the parameter of a coding, from 0 to 1. Without a valid one, it is 1.
+func weightOf(parameter string) float64 {
+	name, value, _ := strings.Cut(strings.TrimSpace(parameter), "=")
+	if !strings.EqualFold(name, "q") {
+		return 1
+	}
+	weight, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(weight >= 0 && weight <= 1) {
+		return 1
+	}
+	return weight
+}
+
+// cheapRange is how many bytes are decompressed for a range. To grant one at the end of a large document takes as long
+// as to send all of it, and a client could ask for one byte after the other.
+const cheapRange = 1 << 20
+
+// isCheap reports whether a Range of a document that has to be decompressed is granted, or found invalid: it is one
+// range, and ends within the first bytes, or begins after the last.
+func isCheap(r *http.Request, size int64) bool {
+	span, isBytes := strings.CutPrefix(r.Header.Get("Range"), "bytes=")
+	if !isBytes || r.Method != http.MethodGet || strings.Contains(span, ",") {
+		return false
+	}
+	if size <= cheapRange {
+		return true
+	}
+	from, to, _ := strings.Cut(span, "-")
+	first, err := strconv.ParseInt(from, 10, 64)
+	if err != nil {
+		return false // the last bytes
+	}
+	if first >= size {
+		return true
+	}
+	last, err := strconv.ParseInt(to, 10, 64)
+	return err == nil && last < cheapRange
+}
+
+// unadvertised is a ResponseWriter that leaves out Accept-Ranges, with which [http.ServeContent] promises any range.
+type unadvertised struct{ http.ResponseWriter }
+
+// WriteHeader implements [http.ResponseWriter].
+func (u unadvertised) WriteHeader(status int) {
+	u.Header().Del("Accept-Ranges")
+	u.ResponseWriter.WriteHeader(status)
 }
 
 // serveContent is [http.ServeContent], and returns the status.
@@ -116,13 +189,17 @@ func serveContent(w http.ResponseWriter, r *http.Request, modified time.Time, co
 // conditions are the headers by which a client asks for less than the whole.
 var conditions = []string{"Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}
 
-// sized tells [http.ServeContent] the size of a stream, which that then reads from beginning to end.
-type sized int64
+// stream is a document that is read once, from beginning to end, and has a size. It does what [http.ServeContent] needs
+// of a Seeker: that asks for the size, and then goes to the beginning and to the first byte of at most one range.
+type stream struct {
+	io.Reader
+	size int64
+}
 
 // Seek implements [io.Seeker].
-func (s sized) Seek(_ int64, whence int) (int64, error) {
+func (s *stream) Seek(offset int64, whence int) (int64, error) {
 	if whence == io.SeekEnd {
-		return int64(s), nil
+		return s.size, nil
 	}
-	return 0, nil
+	return io.CopyN(io.Discard, s.Reader, offset)
 }

@@ -44,7 +44,7 @@ func served(t testing.TB, method string, d *publish.Document, f publish.Form, he
 var encodings = map[string]struct {
 	form     publish.Form
 	accept   string
-	ranges   bool // of bytes that lie in memory
+	ranges   bool // also several, and anywhere: the bytes lie in memory
 	mime     string
 	encoding string
 }{
@@ -108,8 +108,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServeRanges: ranges of what lies in memory are as net/http makes them. Of what is decompressed all is
-// sent.
+// TestServeRanges: ranges are as net/http makes them. Several of what is decompressed are all of it.
 func TestServeRanges(t *testing.T) {
 	d := snapshotOf(t, 0, numbered(5000)...).Index
 	for name, e := range encodings {
@@ -123,7 +122,8 @@ func TestServeRanges(t *testing.T) {
 				}
 				got, gotBody := served(t, http.MethodGet, d, e.form, header)
 				r, want := httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder()
-				if want.Header().Set("Etag", etag); e.ranges {
+				want.Header().Set("Etag", etag)
+				if e.ranges || !strings.Contains(span, ",") {
 					r.Header = header
 				}
 				http.ServeContent(want, r, "", d.Modified, bytes.NewReader(body))
@@ -134,6 +134,102 @@ func TestServeRanges(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestServeRangesOfLarge: a range of what is decompressed is granted where it ends early, and else is all of it: whoever
+// wants the end of a document can have it compressed.
+func TestServeRangesOfLarge(t *testing.T) {
+	d := snapshotOf(t, 0, numbered(50_000)...).Index
+	for _, form := range []publish.Form{publish.FormXML, publish.FormText} {
+		size := int(d.Size)
+		if form == publish.FormText {
+			size = int(d.TextSize)
+		}
+		_, body := served(t, http.MethodGet, d, form, http.Header{})
+		if len(body) != size || size < cheapRange+10 {
+			t.Fatalf("a document of %d bytes", size)
+		}
+		for _, test := range []struct {
+			span     string
+			status   int
+			from, to int // of the bytes that are sent
+		}{
+			{"bytes=0-0", 206, 0, 1},
+			{"bytes=7-99", 206, 7, 100},
+			{fmt.Sprintf("bytes=%d-%d", cheapRange-1, cheapRange-1), 206, cheapRange - 1, cheapRange},
+			{fmt.Sprintf("bytes=%d-%d", cheapRange-1, cheapRange), 200, 0, size},
+			{"bytes=0-", 200, 0, size},
+			{"bytes=-1", 200, 0, size},
+			{"bytes=0-9223372036854775807", 200, 0, size},
+			{"bytes=0-0,2-2", 200, 0, size},
+			{fmt.Sprintf("bytes=%d-", size), 416, 0, 0},
+		} {
+			res, got := served(t, http.MethodGet, d, form, http.Header{"Range": {test.span}})
+			if res.StatusCode != test.status || test.status != 416 && !bytes.Equal(got, body[test.from:test.to]) {
+				t.Errorf("%s: got status %d, %d bytes, want %d, %d", test.span, res.StatusCode, len(got), test.status, test.to-test.from)
+			}
+			if got := res.Header.Get("Accept-Ranges"); got != "" {
+				t.Errorf("%s: got Accept-Ranges %q, and not all ranges are granted", test.span, got)
+			}
+			if res, got = served(t, http.MethodHead, d, form, http.Header{"Range": {test.span}}); res.StatusCode != 200 || len(got) > 0 {
+				t.Errorf("%s: HEAD: got status %d, %d bytes", test.span, res.StatusCode, len(got))
+			}
+		}
+	}
+	res, _ := served(t, http.MethodGet, d, publish.FormGzip, http.Header{"Range": {"bytes=0-0"}})
+	if got := res.Header.Get("Accept-Ranges"); got != "bytes" {
+		t.Errorf("compressed: got Accept-Ranges %q", got)
+	}
+}
+
+// TestAcceptEncoding goes by RFC 9110, section 12.5.3.
+func TestAcceptEncoding(t *testing.T) {
+	d := snapshotOf(t, 0, "/a").Index
+	for _, test := range []struct {
+		accept string // the fields, separated by bars
+		want   string
+	}{
+		{"gzip", "gzip"},
+		{"GZip", "gzip"},
+		{"x-gzip", "gzip"},
+		{"br, gzip;q=0.1", "gzip"},
+		{"gzip ; q=0.001", "gzip"},
+		{"deflate, gzip;q=1.0, *;q=0.5", "gzip"},
+		{"identity;q=0.2, gzip;q=0.2", "gzip"},
+		{"identity;q=0, gzip;q=0.2", "gzip"},
+		{"identity;q=0.1|gzip;q=0.2", "gzip"},
+		{"*", "gzip"},
+		{"*;q=0.1", "gzip"},
+		{"br, *;q=0.1", "gzip"},
+		{"identity;q=0, *", "gzip"},
+		{"gzip;q=nonsense", "gzip"},
+		{"gzip;q=-1", "gzip"},
+		{"gzip;q=2, identity", "gzip"},
+
+		{"", ""},
+		{"br", ""},
+		{"identity", ""},
+		{"gzip;q=0", ""},
+		{"gzip;Q=0.000", ""},
+		{"gzip;q=0, *", ""},
+		{"*, gzip;q=0", ""},
+		{"*;q=0", ""},
+		{"identity, gzip;q=0.2", ""},
+		{"gzip;q=0.2|identity;q=0.3", ""},
+		{"identity;q=0.5, *;q=0.4", ""},
+		{"gzip;q=0.5, *", ""},
+		{"gzipped", ""},
+	} {
+		header := http.Header{"Accept-Encoding": strings.Split(test.accept, "|")}
+		res, _ := served(t, http.MethodGet, d, publish.FormXML, header)
+		if got := res.Header.Get("Content-Encoding"); got != test.want {
+			t.Errorf("%q: got %q, want %q", test.accept, got, test.want)
+		}
+	}
+	res, _ := served(t, http.MethodGet, d, publish.FormXML, http.Header{})
+	if got := res.Header.Get("Content-Encoding"); got != "" {
+		t.Errorf("without the header: got %q", got)
 	}
 }
 

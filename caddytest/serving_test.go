@@ -151,7 +151,7 @@ http://localhost:{port} {
 			if n := len(s.Locs("http://localhost:{port}/sitemap.xml")); n != 100 {
 				t.Errorf("%d pages are listed", n)
 			}
-			for _, accept := range []string{"identity", "gzip", "gzip, br, zstd", "zstd", "br"} {
+			for _, accept := range []string{"identity", "gzip", "gzip, br, zstd", "zstd", "br", "identity, gzip;q=0.2"} {
 				r := s.Get("http://localhost:{port}/sitemap.xml", "Accept-Encoding: "+accept)
 				if r.StatusCode != http.StatusOK || decoded(t, r) != want.Text || r.Header.Get("Content-Type") != "application/xml; charset=utf-8" {
 					t.Errorf("%s: got status %d, headers %v, %.100q", accept, r.StatusCode, r.Header, r.Text)
