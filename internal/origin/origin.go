@@ -3,6 +3,7 @@ package origin
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"regexp"
@@ -67,7 +68,12 @@ func ParseURL(s string) (URL, error) {
 	return u, nil
 }
 
-// ParseBase parses a base URL: https://example.com/docs/ has the origin https://example.com and the folder /docs.
+// documentExt are extensions of documents, which no folder of a site has. That of programs is not among them:
+// https://example.com/index.php is the folder of the pages of many an application.
+var documentExt = regexp.MustCompile(`(?i)\.(xml|txt|html?|gz)$`)
+
+// ParseBase parses a base URL: https://example.com/docs/ has the origin https://example.com and the folder /docs. The
+// URL of a document, such as a sitemap, is refused: pages would be listed only below its name.
 func ParseBase(s string) (origin, folder string, err error) {
 	if strings.ContainsAny(s, "?#") {
 		return "", "", errors.New("only scheme, host, port and folder are allowed")
@@ -76,7 +82,13 @@ func ParseBase(s string) (origin, folder string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	return u.Origin(), strings.TrimRight(u.Path, "/"), nil
+	folder = strings.TrimRight(u.Path, "/")
+	if documentExt.MatchString(folder) {
+		above := page.Folder(folder)
+		name := strings.TrimPrefix(folder, above)
+		return "", "", fmt.Errorf("%s is a document, not a folder: use %s", name, u.Origin()+strings.TrimRight(above, "/"))
+	}
+	return u.Origin(), folder, nil
 }
 
 // Origin returns the scheme, host and port of u, such as https://example.com:8443.

@@ -199,3 +199,29 @@ func TestIsNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestParseBase(t *testing.T) {
+	for base, want := range map[string]string{
+		"https://example.com":                      "https://example.com",
+		"https://example.com/":                     "https://example.com",
+		"HTTPS://Example.com:443/docs/":            "https://example.com /docs",
+		"https://example.com/v1.2":                 "https://example.com /v1.2",
+		"https://example.com/index.php":            "https://example.com /index.php",
+		"https://example.com/xml":                  "https://example.com /xml",
+		"https://example.com/sitemap.xml":          "sitemap.xml is a document, not a folder: use https://example.com",
+		"https://example.com:8443/docs/Map.XML.gz": "Map.XML.gz is a document, not a folder: use https://example.com:8443/docs",
+		"https://example.com/a/sitemap.txt/":       "sitemap.txt is a document, not a folder: use https://example.com/a",
+		"https://example.com/a/b/index.html":       "index.html is a document, not a folder: use https://example.com/a/b",
+		"https://example.com/?a":                   "only scheme, host, port and folder are allowed",
+		"example.com":                              ErrNotAbsolute.Error(),
+	} {
+		origin, folder, err := ParseBase(base)
+		got := strings.TrimSpace(origin + " " + folder)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", base, got, want)
+		}
+	}
+}
