@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -162,15 +163,50 @@ func (s *site) restore(ctx context.Context, r *persist.Records) {
 
 // logState says once what is wrong with keeping records, of each kind until that was done.
 func (s *site) logState(kind string, err error) {
-	if failed := new(fs.PathError); errors.As(err, &failed) { // the name of a temporary file is never the same twice
-		err = &fs.PathError{Op: failed.Op, Path: filepath.Dir(failed.Path), Err: failed.Err}
-	}
 	if s.state.shared != nil { // while polls fail, they log it
 		isOwn := err != nil && !errors.Is(err, fleet.ErrLost) && !s.state.shared.isDown.Load()
-		s.logger.OnceIf(isOwn, zap.WarnLevel, kind, "cannot load or commit the shared sitemap: the last one is still served", zap.Error(err))
+		s.logger.OnceIf(isOwn, zap.WarnLevel, kind, "cannot load or commit the shared sitemap: the last one is still served", zap.Error(withoutFile(err)))
 		return
 	}
-	s.logger.OnceIf(err != nil, zap.WarnLevel, kind, "cannot store the records: pages are fetched again after a restart", zap.Error(err), zap.Int("uid", os.Getuid()))
+	s.logger.OnceIf(err != nil, zap.WarnLevel, kind, "cannot store the records: pages are fetched again after a restart", s.stateFields(err)...)
+}
+
+// stateFields are what a warning says of a state folder that cannot be read or written.
+func (s *site) stateFields(err error) []zap.Field {
+	return []zap.Field{
+		zap.String("folder", s.app.folder),
+		zap.Error(withoutFile(err)),
+		zap.Int("uid", os.Getuid()),
+		zap.String("remedy", stateRemedy(err)),
+	}
+}
+
+// withoutFile names the folder in the place of the file that an error names: the name of a temporary file is never the
+// same twice, so that the same condition would be logged again and again. The folder that cannot be made is named itself.
+func withoutFile(err error) error {
+	path, link := new(fs.PathError), new(os.LinkError)
+	switch {
+	case errors.As(err, &link): // of renaming a temporary file
+		return &fs.PathError{Op: link.Op, Path: filepath.Dir(link.New), Err: link.Err}
+	case errors.As(err, &path) && path.Op != "mkdir":
+		return &fs.PathError{Op: path.Op, Path: filepath.Dir(path.Path), Err: path.Err}
+	}
+	return err
+}
+
+// stateRemedy says what to do about a state folder that cannot be read or written.
+func stateRemedy(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "let the user that runs Caddy read and write the folder, or name another one in the global option 'state'"
+	case errors.Is(err, syscall.ENOSPC):
+		return "free space on the disk"
+	case errors.Is(err, syscall.EROFS):
+		return "mount it for writing, add the folder to ReadWritePaths of the systemd unit, or name another one in the global option 'state'"
+	case errors.Is(err, syscall.ENOTDIR):
+		return "name a folder that can be written in the global option 'state'"
+	}
+	return "check the disk, or name another folder in the global option 'state'"
 }
 
 // stateFolder returns the folder that the state setting names; "": records are kept in memory. With

@@ -3,9 +3,13 @@ package sitemap
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -45,11 +49,21 @@ func TestStateOfSites(t *testing.T) {
 	}
 }
 
-// fullDisk is a storage that cannot be written.
-type fullDisk struct{ store.Storage }
+// fullDisk is a storage that cannot be written, for a reason.
+type fullDisk struct {
+	store.Storage
+	reason error
+}
 
-func (fullDisk) Store(context.Context, string, []byte) error { // with the name of a temporary file
-	return &fs.PathError{Op: "write", Path: "/state/" + rand.Text(), Err: fs.ErrPermission}
+func (d fullDisk) Store(context.Context, string, []byte) error { // with the name of a temporary file
+	return &fs.PathError{Op: "write", Path: "/state/" + rand.Text(), Err: d.reason}
+}
+
+// stuckDisk is a storage where a file cannot be replaced.
+type stuckDisk struct{ store.Storage }
+
+func (stuckDisk) Store(context.Context, string, []byte) error {
+	return &os.LinkError{Op: "rename", Old: "/state/" + rand.Text(), New: "/state/manifest.json", Err: fs.ErrPermission}
 }
 
 // closedDisk is a storage that cannot be read.
@@ -59,18 +73,54 @@ func (closedDisk) Load(context.Context, string) ([]byte, error) {
 	return nil, &fs.PathError{Op: "open", Path: "/state/manifest.json", Err: fs.ErrPermission}
 }
 
-// TestUnwritableState: that a state cannot be read or written is one warning.
+// TestUnwritableState: that a state cannot be read or written is one warning, with the folder, the cause and the fix.
 func TestUnwritableState(t *testing.T) {
-	for _, disk := range []store.Storage{fullDisk{store.NewMemory()}, closedDisk{store.NewMemory()}} {
-		b := newBench(t, nil)
-		b.lists("/")
-		s := b.site("named.example")
-		s.state.records = persist.NewSite(disk, "site")
-		b.refresh(s)
-		b.refresh(s)
-		if got := b.logged("cannot store the records: pages are fetched again after a restart"); got != 1 {
-			t.Errorf("%T: %d warnings", disk, got)
-		}
+	const permit = "let the user that runs Caddy read and write the folder, or name another one in the global option 'state'"
+	memory := store.NewMemory()
+	for name, test := range map[string]struct {
+		disk          store.Storage // nil: that of a folder below a file
+		cause, remedy string
+	}{
+		"not permitted":          {fullDisk{memory, fs.ErrPermission}, "write /state: permission denied", permit},
+		"nothing is replaced":    {stuckDisk{memory}, "rename /state: permission denied", permit},
+		"not readable":           {closedDisk{memory}, "open /state: permission denied", permit},
+		"full":                   {fullDisk{memory, syscall.ENOSPC}, "write /state: " + syscall.ENOSPC.Error(), "free space on the disk"},
+		"a read-only disk":       {fullDisk{memory, syscall.EROFS}, "write /state: " + syscall.EROFS.Error(), "mount it for writing, add the folder to ReadWritePaths of the systemd unit, or name another one in the global option 'state'"},
+		"no folder, but a file":  {nil, syscall.ENOTDIR.Error(), "name a folder that can be written in the global option 'state'"},
+		"the disk does not work": {fullDisk{memory, errors.New("input/output error")}, "write /state: input/output error", "check the disk, or name another folder in the global option 'state'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, nil)
+			b.lists("/")
+			file := filepath.Join(t.TempDir(), "file")
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			b.app.folder = filepath.Join(file, "state")
+			s := b.site("named.example")
+			if test.disk != nil {
+				s.state.records = persist.NewSite(test.disk, "site")
+			}
+			b.refresh(s)
+			b.refresh(s)
+			warnings := b.logs.FilterMessage("cannot store the records: pages are fetched again after a restart").All()
+			if len(warnings) != 1 {
+				t.Fatalf("got %d warnings, want one", len(warnings))
+			}
+			fields := warnings[0].ContextMap()
+			if fields["folder"] != b.app.folder {
+				t.Errorf("got the folder %v, want %s", fields["folder"], b.app.folder)
+			}
+			if got := fmt.Sprint(fields["error"]); !strings.HasSuffix(got, test.cause) {
+				t.Errorf("got the cause %s, want %s", got, test.cause)
+			}
+			if fields["remedy"] != test.remedy {
+				t.Errorf("got the remedy %v, want %s", fields["remedy"], test.remedy)
+			}
+			if fields["uid"] == nil {
+				t.Error("got no uid")
+			}
+		})
 	}
 }
 

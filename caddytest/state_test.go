@@ -255,6 +255,9 @@ func TestStateFolders(t *testing.T) {
 			if lines := warnings(); test.warns && (len(lines) != 1 || !strings.Contains(lines[0], unkept)) || !test.warns && len(lines) > 0 {
 				t.Errorf("the log warns %s", lines)
 			}
+			if test.warns {
+				s.Logged(unkept, s.Expand(`"folder":"`+test.folder+`"`), `"remedy":"name a folder that can be written`)
+			}
 			asked.since()
 			if name == "a file" {
 				// A reload keeps what is known all the same.
