@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/follow"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
@@ -87,13 +89,28 @@ func explain(r *http.Request, a *App, rawURL string) (any, error) {
 		return nil, fmt.Errorf("reading the page's record: %w", err)
 	}
 	x.Now = of.follow(r.Context(), x)
-	if last := x.Now[len(x.Now)-1]; x.Reason == reasonUnnamed && last.Listed {
-		x.because("leads to a listed page", "Its target is listed instead.", "")
-		x.Other = last.URL
-	} else if x.Reason == reasonUnnamed && last.Status >= http.StatusBadRequest {
-		x.Remedy = "Serve it first."
+	if x.Reason == reasonUnnamed {
+		of.explainUnnamed(x, path, x.Now[len(x.Now)-1])
 	}
 	return x, r.Context().Err()
+}
+
+// explainUnnamed says more of a page that no source names, by where it leads.
+func (s *site) explainUnnamed(x *explanation, path string, last follow.Response) {
+	hasFiles := slices.ContainsFunc(s.handler.sources, func(source input) bool {
+		_, isFiles := source.(*SourceFiles)
+		return isFiles
+	})
+	noPage := files.NoPage(path)
+	switch {
+	case last.Listed:
+		x.because("leads to a listed page", "Its target is listed instead.", "")
+		x.Other = last.URL
+	case last.Status >= http.StatusBadRequest:
+		x.Remedy = "Serve it first."
+	case hasFiles && noPage != "":
+		x.because(noPage, "The source 'files' leaves out files with such names.", "Name its path in 'include' of 'files' if it is a page.")
+	}
 }
 
 func (x *explanation) because(reason, meaning, remedy string) {
@@ -141,6 +158,10 @@ func (s *site) explain(ctx context.Context, path string) (*explanation, error) {
 			x.is(found.Status)
 		}
 	}
+	if d := s.handler.discovery; found.Status == indexing.Pending && d != nil && !d.links && isOnlyLinked(found.Record) {
+		x.because("not visited", "A listed page links to it, but no visitor has requested it.",
+			"Wait for a visit, or add the source 'links', which requests all that pages link to.")
+	}
 	if u, err := origin.ParseURL(found.Other); found.Status == indexing.CanonicalForeign && err == nil {
 		x.Remedy = found.Status.RemedyAt(u.Origin())
 	}
@@ -156,6 +177,12 @@ func (s *site) explain(ctx context.Context, path string) (*explanation, error) {
 	return x, nil
 }
 
+// isOnlyLinked reports whether only links name a page, which may be nil.
+func isOnlyLinked(rec *store.Record) bool {
+	const others = store.Named | store.Visited | store.Seed | store.Target | store.Image
+	return rec != nil && rec.Flags&others == 0
+}
+
 // namers are the names of the sources that named a page when they were last read.
 func (s *site) namers(rec *store.Record) (names []string) {
 	for i, name := range s.handler.inputNames() {
@@ -167,13 +194,18 @@ func (s *site) namers(rec *store.Record) (names []string) {
 	return names
 }
 
+// cleaner returns what makes paths of links and visits.
+func (s *site) cleaner() *uri.Cleaner {
+	if d := s.handler.discovery; d != nil {
+		return d.filter.Cleaner
+	}
+	return uri.NewCleaner(nil)
+}
+
 // listedForm is the form in which what a path leads to is listed: without a query that does not count, as the
 // folder of its index file, in the spelling of a file's name, or as a clean URL.
 func (s *site) listedForm(path string) string {
-	cleaner := uri.NewCleaner(nil)
-	if d := s.handler.discovery; d != nil {
-		cleaner = d.filter.Cleaner
-	}
+	cleaner := s.cleaner()
 	if clean, ok := cleaner.Clean(path); ok && clean != path {
 		return clean
 	}
@@ -213,11 +245,17 @@ func (s *site) addReason(x *explanation, path string) {
 		x.because("waits for the next refresh", "It is not published yet.", "Wait.")
 	case word != "":
 		x.is(indexing.Disallowed)
+	case path == robotsPath:
+		x.because("no page", "It is for crawlers, not for people.", "")
 	case !x.Visited.IsZero():
 		x.is(indexing.NoLinks)
 	default:
 		x.because(reasonUnnamed, "At the last refresh, no source named it, and no listed page linked to it.",
 			"Name it in 'urls', in addition to 'files' and other sources, or its kind of file in 'include' of 'files'; with 'links', a link to it is enough.")
+		if _, isClean := s.cleaner().Clean(path); !isClean {
+			x.because(reasonUnnamed, "Links and visits do not count for a path that is over 2000 bytes long, or has an empty segment, a backslash, a control character or no valid UTF-8.",
+				"Serve it at another path, or name it in 'urls', in addition to 'files' and other sources.")
+		}
 		for _, source := range s.handler.sources {
 			if f, ok := source.(*SourceFiles); ok && x.Rule == "" {
 				if x.Rule = compilePatterns(new(option.Checker), "", f.Exclude).which(path); x.Rule != "" {

@@ -372,7 +372,11 @@ func (s *site) checkRobots(robots *robotsRules) {
 func (s *site) logProbed(r *report.Refresh, last *report.Report) {
 	set, probed, level := &s.handler.settings, cmp.Or(s.probed.Load(), new(probeResult)), zap.WarnLevel
 	cause := r.Cause()
-	s.logger.OnceIf(probed.robots.closed && !set.crawl.Off, level, "robots", "cannot fetch robots.txt, so no page is fetched: let it return 200 or 404", zap.String("sitemap", s.sitemapURL()), zap.Int("status", probed.robots.status))
+	closed := "cannot fetch robots.txt, so no page is fetched: let it return 200 or 404"
+	if probed.robots.status == 0 {
+		closed = "cannot fetch robots.txt, so no page is fetched: it does not respond; look at its upstream or disk"
+	}
+	s.logger.OnceIf(probed.robots.closed && !set.crawl.Off, level, "robots", closed, zap.String("sitemap", s.sitemapURL()), zap.Int("status", probed.robots.status))
 	s.logger.OnceIf(probed.robots.foreign && !set.crawl.Off, level, "foreign robots", "robots.txt redirects to another host, where its rules cannot be read, so all is allowed: serve it here", zap.String("to", terminal.Clip(probed.robots.from)))
 	if probed.blocked == reasonRefused || probed.blocked == reasonAbsent { // a visitor's word, or intended
 		level = zap.InfoLevel

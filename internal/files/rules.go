@@ -217,6 +217,16 @@ var ownershipName = regexp.MustCompile(`(?i)^(?:` +
 // errorPageName matches 404.html, 50x.html and their like, from 400 to 599.
 var errorPageName = regexp.MustCompile(`(?i)^[45][0-9x]{2}\.(?:html|htm|xhtml|shtml|php)$`)
 
+// NoPage returns why a file at a path is no page by its name, unless 'include' names it: it is an error page, or proves the
+// site's ownership; "": it may be one.
+func NoPage(path string) string {
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	if name == "" {
+		return listed
+	}
+	return special(name)
+}
+
 // special returns why a file with a name is no page by default: it is an error page, or
 // proves the site's ownership; or listed.
 func special(name string) string {

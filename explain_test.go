@@ -1,0 +1,88 @@
+package sitemap
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
+)
+
+// TestExplainUnlisted: what is said of a page that is not listed names its own cause, and what helps.
+func TestExplainUnlisted(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.sources = []input{new(SourceTraffic)} })
+	b.handler.sources = append(b.handler.sources, &SourceFiles{Root: t.TempDir()})
+	b.names("/")
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		path := r.URL.Path
+		if path == "/robots.txt" || path == "/500.html" || path == "/none" {
+			return caddyhttp.Error(http.StatusNotFound, nil)
+		}
+		w.Header().Set("Content-Type", contentHTML)
+		_, err := io.WriteString(w, "<!doctype html><title>x</title><p>"+path+`<a href="/linked">one</a>`)
+		return err
+	}
+	s := b.site("named.example")
+	b.refresh(s)
+	const (
+		generally = "'links', a link to it is enough"
+		otherPath = "Serve it at another path, or name it in 'urls'"
+		inInclude = "Name its path in 'include' of 'files' if it is a page."
+	)
+	for path, want := range map[string]struct{ reason, meaning, remedy string }{
+		"/robots.txt":                          {"no page", "for crawlers", ""},
+		"/404.html":                            {"error page", "leaves out files with such names", inInclude},
+		"/docs/50x.html":                       {"error page", "leaves out files with such names", inInclude},
+		"/google0123456789abcdef.html":         {"ownership file", "leaves out files with such names", inInclude},
+		"/500.html":                            {"no source names it", "no source named it", "Serve it first."},
+		"/linked":                              {"not visited", "no visitor has requested it", "or add the source 'links'"},
+		"/other":                               {"no source names it", "no source named it", generally},
+		"/a%2Fb":                               {"no source names it", "no source named it", generally},
+		"/a//b":                                {"no source names it", "Links and visits do not count", otherPath},
+		"/a%5Cb":                               {"no source names it", "Links and visits do not count", otherPath},
+		"/" + strings.Repeat("a/", 1000) + "b": {"no source names it", "Links and visits do not count", otherPath},
+		"/none":                                {"no source names it", "no source named it", "Serve it first."},
+	} {
+		r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil)
+		answer, err := explain(r, b.app, s.origin+path)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		x := answer.(*explanation)
+		isRight := x.Reason == want.reason && strings.Contains(x.Meaning, want.meaning) && strings.Contains(x.Remedy, want.remedy)
+		if want.remedy == "" {
+			isRight = isRight && x.Remedy == ""
+		}
+		if !isRight {
+			t.Errorf("%.40s: got %q, %q, %q, want %q", path, x.Reason, x.Meaning, x.Remedy, want)
+		}
+	}
+}
+
+// TestClosedRobots: the remedy for a robots.txt that cannot be fetched goes by whether there is a status.
+func TestClosedRobots(t *testing.T) {
+	for status, want := range map[int]string{
+		0:   "cannot fetch robots.txt, so no page is fetched: it does not respond; look at its upstream or disk",
+		503: "cannot fetch robots.txt, so no page is fetched: let it return 200 or 404",
+	} {
+		b := newBench(t, nil)
+		s := b.site("named.example")
+		s.probed.Store(&probeResult{robots: robotsRules{closed: true, status: status}})
+		s.logProbed(new(report.Refresh), new(report.Report))
+		var got []string
+		for _, line := range b.logs.FilterLevelExact(zapcore.WarnLevel).All() {
+			got = append(got, line.Message)
+		}
+		if fmt.Sprint(got) != fmt.Sprint([]string{want}) {
+			t.Errorf("status %d: got %q, want %q", status, got, want)
+		}
+	}
+}
