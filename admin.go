@@ -202,7 +202,8 @@ type siteStatus struct {
 
 	Storage *fleet.Status `json:"storage,omitempty"` // nil: it is not shared
 
-	Announced []announce.Status `json:"announced,omitempty"` // to search engines and hubs
+	Announced    []announce.Status `json:"announced,omitempty"`     // to search engines and hubs
+	NotAnnounced string            `json:"not_announced,omitempty"` // why nothing is, although the configuration says so
 
 	Visited int                 `json:"visited,omitempty"`            // paths that visitors had
 	Dropped int                 `json:"visited_dropped,omitempty"`    // those for which there was no room
@@ -244,6 +245,9 @@ func (s *site) status() siteStatus {
 	}
 	if q := s.state.queue.Load(); q != nil && s.announces() {
 		st.Announced = q.Status()
+	}
+	if s.wantsAnnouncements() && s.private {
+		st.NotAnnounced = whyUnannounced
 	}
 	if d := s.handler.discovery; d != nil {
 		st.Ignored = d.filter.Ignored()

@@ -97,10 +97,16 @@ func (h *Handler) checkHubs() error {
 }
 
 // announces reports whether changes of the site are announced to anybody.
-func (s *site) announces() bool {
+func (s *site) announces() bool { return s.wantsAnnouncements() && !s.private }
+
+// wantsAnnouncements reports whether the configuration says that changes of the site are announced.
+func (s *site) wantsAnnouncements() bool {
 	h := s.handler
 	return (h.IndexNow != nil || len(h.Ping)+len(h.Hubs) > 0) && !s.onDemand && s.app.building == nil
 }
+
+// whyUnannounced is of a site that is private.
+const whyUnannounced = "visitors need a client certificate, by 'client_auth' of the site's TLS policy: if a proxy in front of Caddy has one, set 'trusted_proxies'"
 
 // announcements returns what the site announces, and loads it at first; nil: nothing, or it cannot be loaded. Without what
 // is stored the site would get another key. In a fleet, it is loaded again once another node has stored it, and makes is
@@ -152,6 +158,9 @@ func (s *site) announceConfig() announce.Config {
 func (s *site) runAnnouncements() {
 	if s.announces() && s.handler.IndexNow != nil && !origin.IsPublic(s.origin) {
 		s.logger.Info("changes are not announced by IndexNow: the host is not public")
+	}
+	if s.wantsAnnouncements() && s.private {
+		s.logger.Warn("changes are not announced: " + whyUnannounced)
 	}
 	select {
 	case <-s.app.serving:

@@ -1,12 +1,65 @@
 package sitemap
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 )
+
+// TestPrivateSite: what only visitors with a client certificate can read is not announced, and log and status say why.
+func TestPrivateSite(t *testing.T) {
+	const site = " {\n root * /srv\n sitemap\n file_server\n tls internal {\n %s\n }\n}\n"
+	var caddyfile string
+	for host, mode := range map[string]string{"open": "", "required": "mode require", "verified": "mode require_and_verify", "asked": "mode request"} {
+		clients := ""
+		if mode != "" {
+			clients = "client_auth {\n " + mode + "\n }"
+		}
+		caddyfile += "https://" + host + ".example:9443" + fmt.Sprintf(site, clients)
+	}
+	server := serverOf(t, caddyfile, "Caddyfile", ":9443")
+	f := &serverFetcher{server: server, port: 9443, tls: server.TLSConnPolicies.TLSConfig(emptyContext(t))}
+	for host, want := range map[string]bool{"open.example": false, "required.example": true, "verified.example": true, "asked.example": false, "other.example": false} {
+		if got := f.needsCertificate(host); got != want {
+			t.Errorf("%s needs a certificate: %t, want %t", host, got, want)
+		}
+	}
+	for name, test := range map[string]struct {
+		host      string
+		scheme    string
+		trusts    bool // a proxy
+		configure func(*Handler)
+		want      bool
+	}{
+		"required":            {"required.example", "https", false, nil, true},
+		"open":                {"open.example", "https", false, nil, false},
+		"by http":             {"required.example", "http", false, nil, false},
+		"of a proxy":          {"required.example", "https", true, nil, false},
+		"nothing to announce": {"required.example", "https", false, func(h *Handler) { h.IndexNow = nil }, false},
+	} {
+		b := newBench(t, func(h *Handler) {
+			h.IndexNow = new(IndexNow)
+			h.listener = address{scheme: test.scheme}
+			h.mounts = mounts{{hosts: []string{test.host}}}
+			h.server.TrustedProxiesUnix = test.trusts
+			if test.configure != nil {
+				test.configure(h)
+			}
+		})
+		b.app.fetchers[b.handler.server].tls = f.tls
+		b.app.serving = make(chan struct{})
+		s := b.site(test.host)
+		s.cancel() // it announces nothing in this test
+		s.runAnnouncements()
+		logged := b.logged("changes are not announced: "+whyUnannounced) == 1
+		if st := s.status(); logged != test.want || (st.NotAnnounced != "") != test.want || s.announces() && test.want {
+			t.Errorf("%s: logged %t, status %q, announces: %t", name, logged, st.NotAnnounced, s.announces())
+		}
+	}
+}
 
 // TestAnnounced: each announcement is counted and emitted; accepted ones are logged, and each problem once.
 func TestAnnounced(t *testing.T) {

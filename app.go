@@ -174,7 +174,11 @@ func (a *App) locateHandlers() {
 	for _, h := range a.handlers {
 		if a.fetchers[h.server] == nil {
 			port, _ := mainListener(h.server, httpPort)
-			a.fetchers[h.server] = newServerFetcher(a.running, h.server, port)
+			f := newServerFetcher(a.running, h.server, port)
+			if len(h.server.TLSConnPolicies) > 0 {
+				f.tls = h.server.TLSConnPolicies.TLSConfig(a.ctx)
+			}
+			a.fetchers[h.server] = f
 			for handler, mounts := range walk(h.server) {
 				handler.mounts = mounts
 			}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -61,7 +62,8 @@ var localIP = net.IPv4(198, 51, 100, 1)
 type serverFetcher struct {
 	server  *caddyhttp.Server
 	routes  caddyhttp.Handler
-	port    int // at which requests arrive; 0: the scheme's default
+	port    int         // at which requests arrive; 0: the scheme's default
+	tls     *tls.Config // which selects the policy of a connection; nil: there is none
 	workers wait.Workers
 }
 
@@ -71,6 +73,33 @@ func newServerFetcher(ctx context.Context, server *caddyhttp.Server, port int) *
 		return nil
 	}))
 	return &serverFetcher{server: server, routes: routes, port: port, workers: wait.NewWorkers(ctx, workers)}
+}
+
+// visitorConn is a connection of an anonymous visitor, for matchers of TLS policies.
+type visitorConn struct {
+	net.Conn
+	port int // of the listener
+}
+
+func (visitorConn) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(anonymousAddr))
+}
+
+func (c visitorConn) LocalAddr() net.Addr { return &net.TCPAddr{IP: localIP, Port: c.port} }
+
+// needsCertificate reports whether visitors of a host cannot connect without a client certificate.
+func (f *serverFetcher) needsCertificate(host string) bool {
+	if f.tls == nil {
+		return false
+	}
+	conn, other := net.Pipe() // a matcher of another module may read from it
+	_ = other.Close()
+	defer conn.Close()
+	policy, err := f.tls.GetConfigForClient(&tls.ClientHelloInfo{ServerName: strings.Trim(host, "[]"), Conn: visitorConn{conn, f.port}})
+	if err != nil || policy == nil {
+		return false
+	}
+	return policy.ClientAuth == tls.RequireAnyClientCert || policy.ClientAuth == tls.RequireAndVerifyClientCert
 }
 
 // request is one request in memory.

@@ -204,6 +204,7 @@ type site struct {
 	fetcher  siteFetcher
 	crawler  *crawl.Crawler
 	state    *siteState // outlives the configuration
+	private  bool       // visitors need a client certificate
 
 	built  time.Duration               // how long selecting and building took last; of the refresh
 	probed atomic.Pointer[probeResult] // of the last refresh; nil: none yet
@@ -231,6 +232,10 @@ func newSite(a *App, i identity) *site {
 	s.logger = logonce.New(logger.With(zap.String("site", s.url())))
 	routes, proxies := digestRoutes(h.server, i.id.host)
 	s.fetcher = siteFetcher{&s.identity, a.fetchers[h.server], routes}
+	if f := s.fetcher.server; f != nil && i.id.scheme == "https" {
+		// The certificate of a proxy in front says nothing of its visitors.
+		s.private = f.needsCertificate(i.id.host) && !trustsProxies(h.server)
+	}
 	s.state = acquireState(a, &s.identity)
 	if s.state.shared != nil {
 		s.state.shared.configure(a, h)

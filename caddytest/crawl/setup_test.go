@@ -230,6 +230,10 @@ func TestSitesWarnings(t *testing.T) {
 			want:      []string{"no 'file_server' serves its root", "{dir}/a", "file_server"},
 		},
 		"a root behind a proxy that knows none of its files": {caddyfile: "{origin} {\n root {dir}/a\n sitemap\n reverse_proxy {app}\n}", want: []string{"no 'file_server' serves its root", "{dir}/a", "file_server"}},
+		"client certificates": {
+			caddyfile: "https://localhost:{tls} {\n tls internal {\n client_auth {\n mode require\n }\n }\n root {dir}/a\n sitemap {\n ping http://127.0.0.1:9/{sitemap}\n }\n file_server\n}\n{origin} {\n respond other\n}",
+			want:      []string{"changes are not announced", "client certificate", "'trusted_proxies'"},
+		},
 		"a root that is /":              {caddyfile: "{origin} {\n root /\n sitemap\n file_server\n}", want: []string{"the root is /"}},
 		"a file system that is missing": {caddyfile: "{origin} {\n root {dir}/a\n sitemap {\n files {\n fs none\n }\n }\n file_server\n}", want: []string{"gathering pages failed", "there is no file system 'none'"}},
 		"a root that a placeholder leaves empty": {
