@@ -19,19 +19,19 @@ import (
 // adminCommands are those that ask a running server.
 func adminCommands() []*cobra.Command {
 	return []*cobra.Command{
-		adminCommand(http.MethodGet, "/sitemap/sites", &cobra.Command{
+		adminCommand(http.MethodGet, "/sitemap/sites", ", or if the last refresh of a site failed or\nlists no page", &cobra.Command{
 			Use:   "status [--site URL]",
 			Short: "Shows the sitemaps of the running server",
 			Long: `
 Shows for each site what its sitemap lists and since when, what its sources name,
 what is left out and why, the last refresh, and who requested its documents.`,
 		}),
-		adminCommand(http.MethodPost, "/sitemap/refresh", &cobra.Command{
+		adminCommand(http.MethodPost, "/sitemap/refresh", ", or if a refresh failed, lists no page or is\nheld back", &cobra.Command{
 			Use:   "refresh [--site URL]",
 			Short: "Refreshes the sitemaps of the running server now",
 			Long:  "Refreshes the sitemaps, publishes changes that were held back, and shows the status.",
 		}),
-		adminCommand(http.MethodGet, "/sitemap/explain", &cobra.Command{
+		adminCommand(http.MethodGet, "/sitemap/explain", "", &cobra.Command{
 			Use:   "explain URL",
 			Short: "Explains why the running server lists a page, or why not",
 			Long: `
@@ -41,15 +41,15 @@ do. The page is fetched once, as an anonymous visitor.`,
 	}
 }
 
-// adminCommand adds to a command its flags, and the request that it makes to the admin API.
-func adminCommand(method, path string, cmd *cobra.Command) *cobra.Command {
+// adminCommand adds to a command its flags, and the request that it makes to the admin API. failsIf says what else
+// than an error has it fail.
+func adminCommand(method, path, failsIf string, cmd *cobra.Command) *cobra.Command {
 	cmd.Long += `
 
 The server is reached through its admin API, at localhost:2019 by default.
 
-Exit status: 0 on success, 1 if the server cannot be reached or returns an error, if a
-refresh failed, if a site lists no page, or if a refresh that was requested is held
-back, 2 if the usage is invalid.`
+Exit status: 0 on success, 2 if the usage is invalid, 1 if the server cannot be
+reached or returns an error` + failsIf + "."
 	var site, address, config, adapter string
 	flags, explains := cmd.Flags(), strings.HasSuffix(path, "/explain")
 	if !explains {

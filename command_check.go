@@ -28,8 +28,8 @@ func checkCommand() *cobra.Command {
 Checks sitemaps of any origin. Findings go to standard output, one a line, and a
 summary to standard error. FILE is a sitemap or a robots.txt, - is standard input,
 and URL is that of a sitemap, a robots.txt or a site. In a DIR, robots.txt and all
-files with "sitemap" in their names are checked. With --fetch, a sample of the pages
-must return 200 without a redirect and be indexable.
+.xml and .txt files with "sitemap" in their names are checked, plain or .gz. With
+--fetch, a sample of the pages must return 200 without a redirect and be indexable.
 
 Exit status: 0 if there are no errors, 1 if there are, 2 if something could not be
 checked or the usage is invalid.`,
