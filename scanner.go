@@ -276,6 +276,10 @@ func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules
 	}
 	if d := r.handler.discovery; d != nil {
 		rules.Unlinked, rules.Expire = d.unlinked.Match, d.expire
+		rules.Visits = d.visitors
+		if d.links {
+			rules.Depth = d.depth
+		}
 	}
 	if !crawled.Gathered || crawled.Pending > 0 || r.goesOn {
 		rules.OpenBatch = crawled.Batch

@@ -38,7 +38,7 @@ import (
 //	]}
 type SourceLinks struct {
 	// How many links away from the front page, or from a page that another source names, a page may
-	// be, 1 to 250. Default: 20.
+	// be, 1 to 250. Pages beyond that are not requested, but counted as "beyond depth". Default: 100.
 	Depth int `json:"depth,omitempty"`
 
 	Discovery
@@ -51,7 +51,7 @@ func (SourceLinks) CaddyModule() caddy.ModuleInfo {
 
 func (s *SourceLinks) addTo(all *discovery) error {
 	c := option.Checker{Err: s.Discovery.addTo(all)}
-	all.links, all.depth = true, c.InRange("depth", s.Depth, 20, 250) // a record counts to 255
+	all.links, all.depth = true, c.InRange("depth", s.Depth, 100, 250) // a record counts to 255
 	c.Refuse(len(s.Unlinked) > 0, "unlinked does not belong here: write it into access_log or traffic, which know of visits")
 	return c.Err
 }

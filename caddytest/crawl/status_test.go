@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -194,4 +195,35 @@ func TestManyPages(t *testing.T) {
 	}, s.SitemapLog)
 	s.WantLeftOut(map[string]int{"noindex": hidden, "refused": each})
 	s.WantLocs(harness.Local+"/sitemap.xml", all...)
+}
+
+// TestBeyondDepth: pages with too many links before them are counted and named, and listed once 'depth' allows them.
+func TestBeyondDepth(t *testing.T) {
+	s := prepare(t, nil)
+	s.OpenAdmin()
+	files := make(map[string]string)
+	for i := range 8 {
+		files[fmt.Sprintf("site/%d.html", i)] = linking(fmt.Sprint("page ", i), fmt.Sprintf("/%d.html", i+1))
+	}
+	files["site/index.html"] = linking("home", "/0.html")
+	files["site/8.html"] = linking("the last")
+	s.Write(files)
+	caddyfile := func(links string) string {
+		return harness.Local + " {\n root {dir}/site\n sitemap {\n refresh 1s\n" + links + "\n}\n file_server\n}"
+	}
+	s.Load(caddyfile("links {\n depth 3\n}"))
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/0.html", "/1.html", "/2.html"})...)
+	for range 2 { // also once nothing changes
+		s.WantLeftOut(map[string]int{"beyond depth": 1})
+		s.Logged("sitemap refreshed, nothing changed")
+	}
+	s.Logged(`"msg":"sitemap refreshed"`, `"beyond depth":1`, `"beyond depth":["/3.html"]`)
+	explained := s.Get("http://localhost:{admin}/sitemap/explain?url=" + url.QueryEscape(s.Expand(harness.Local)+"/3.html")).Text
+	if !strings.Contains(explained, `"reason":"beyond depth"`) || !strings.Contains(explained, "Raise 'depth'") {
+		t.Errorf("explained: %s", explained)
+	}
+	s.Load(caddyfile("links"))
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local,
+		[]string{"/", "/0.html", "/1.html", "/2.html", "/3.html", "/4.html", "/5.html", "/6.html", "/7.html", "/8.html"})...)
+	s.WantLeftOut(map[string]int{})
 }

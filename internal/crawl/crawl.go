@@ -50,7 +50,7 @@ type Policy struct {
 	Closed   bool          // nothing is fetched at all, as robots.txt cannot be fetched
 	Links    bool          // pages that links name are fetched
 	Discover bool          // they are recorded, and fetched once visitors have requested them
-	Depth    int           // the most links away from the front page or a page that sources name; 0: 250
+	Depth    int           // the most links away from the front page or a page that sources name, for a page to be fetched; 0: 250
 	Query    []string      // parameters that are part of a page's path: see [uri.NewCleaner]
 	Expire   time.Duration // after which a page that nothing links to is dropped; 0: 90 days
 	MaxPaths int           // the most pages that no source names; 0: 100,000

@@ -175,7 +175,7 @@ func TestPolicies(t *testing.T) {
 	}{
 		"sources alone":      {p, cands, "/listed -/secret"},
 		"links":              {with(func(p *Policy) { p.Links = true }), cands, "/ /a /b /c /listed -/logout /out/b -/secret /x.js"},
-		"depth":              {with(func(p *Policy) { p.Links, p.Depth = true, 1 }), cands, "/ /a /c /listed -/logout /out/b -/secret /x.js"},
+		"depth":              {with(func(p *Policy) { p.Links, p.Depth = true, 1 }), cands, "/ /a -/b /c /listed -/logout /out/b -/secret /x.js"},
 		"scope":              {with(func(p *Policy) { p.Links, p.Scope, p.Front = true, "/out/", "/out/" }), cands, "/listed /out/ -/secret"},
 		"visits":             {with(func(p *Policy) { p.Discover = true }), cands, "/ /a -/b -/c /listed -/logout -/out/b -/secret -/x.js"},
 		"unlinked":           {with(func(p *Policy) { p.Unlinked = is("/v", "/logout") }), cands, "/listed -/logout -/secret /v"},
@@ -705,6 +705,39 @@ func TestNearestFirst(t *testing.T) {
 		}
 		if got := strings.Join(s.fetched(), " "); got != "/ /b /z /c /d" {
 			t.Errorf("fetched %s", got)
+		}
+	})
+}
+
+// TestDepth: pages with too many links before them are remembered, but not fetched, until that many are allowed.
+func TestDepth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": "/1", "/1": "/2 /2b", "/2": "/3", "/2b": "", "/3": "/4", "/4": ""}}
+		c, gen := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)}), empty(t)
+		for i, test := range []struct {
+			depth int
+			want  string
+		}{
+			{1, "/ /1 -/2 -/2b"},
+			{1, "/ /1 -/2 -/2b"},
+			{3, "/ /1 /2 /2b /3 -/4"},
+			{100, "/ /1 /2 /2b /3 /4"},
+		} {
+			s.order = nil
+			p := with(func(p *Policy) { p.Links, p.Depth, p.Settings = true, test.depth, uint64(test.depth) })
+			result := crawlAll(t, c, gen, p)
+			gen = result.Generation
+			if got := paths(t, gen); got != test.want || result.Pending != 0 {
+				t.Errorf("crawl %d, depth %d: got %s with %d pending, want %s", i, test.depth, got, result.Pending, test.want)
+			}
+			time.Sleep(time.Minute)
+		}
+		// All are fetched again, with a smaller depth and one more link.
+		s.pages["/"] = "/1 /4"
+		s.order = nil
+		crawlAll(t, c, gen, with(func(p *Policy) { p.Links, p.Depth, p.Settings, p.Routes = true, 1, 1, 1 }))
+		if got := strings.Join(s.fetched(), " "); got != "/ /1 /4" {
+			t.Errorf("with a smaller depth, fetched %s, want / /1 /4", got)
 		}
 	})
 }

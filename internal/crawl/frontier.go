@@ -250,8 +250,8 @@ func (r *Run) linked(rec *store.Record) {
 // isDiscovered reports whether a page that a link names gets a record.
 func (r *Run) isDiscovered(ctx context.Context, n link) (ok bool, err error) {
 	isImage := n.flags&store.Image != 0
-	if n.flags == 0 && (!r.p.discovers() || !r.p.Discover && int(n.depth) > r.p.Depth) ||
-		n.path != r.p.Front && !isImage && r.p.Filter(&page.Page{Path: n.path}) != "" {
+	// A page beyond Policy.Depth has a record as well, so that it can be named, although it is not fetched.
+	if n.flags == 0 && !r.p.discovers() || n.path != r.p.Front && !isImage && r.p.Filter(&page.Page{Path: n.path}) != "" {
 		return false, nil
 	}
 	if r.census == nil {

@@ -19,6 +19,8 @@ func (r *Rules) ownStatus(rec *store.Record) Status {
 		return Disallowed
 	case rec.Flags&store.Blocked != 0:
 		return Blocked
+	case r.isTooDeep(rec):
+		return TooDeep
 	case rec.Absent != 0:
 		return Absent
 	case rec.Fetched == 0:
@@ -27,6 +29,22 @@ func (r *Rules) ownStatus(rec *store.Record) Status {
 		return ofResponse(rec.Status)
 	}
 	return r.ofContent(rec)
+}
+
+// isTooDeep reports whether only links name the page, and more of them lead to it than the crawl follows. The pages
+// to which it links itself are not known.
+func (r *Rules) isTooDeep(rec *store.Record) bool {
+	if r.Depth == 0 || int(rec.Depth) <= r.Depth {
+		return false
+	}
+	if rec.Flags&store.Named != 0 || r.isSeed(rec) || isImage(rec) {
+		return false
+	}
+	if rec.Flags&store.Visited == 0 {
+		return true
+	}
+	isFetched := r.Visits || r.Unlinked != nil && r.Unlinked(rec.Path) // for the visit
+	return !isFetched
 }
 
 // ofResponse is the status of a page whose response was not 200.

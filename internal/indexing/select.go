@@ -23,6 +23,8 @@ type Rules struct {
 	Respect                    bool          // a page gives way to its canonical; else canonicals do not count
 	OmitOrphans                bool          // pages without incoming links are left out, whatever names them
 	Expire                     time.Duration // how long a link counts after its page was last fetched; 0: for ever
+	Depth                      int           // the most links that the crawl follows to a page; 0: there is no limit
+	Visits                     bool          // a linked page is fetched if visitors have requested it, whatever its depth
 	Dates                      Mode
 	MaxPages                   int  // 0: no limit
 	Alternates, Images, Titles bool // extensions of listed pages
@@ -112,7 +114,7 @@ func (s *Selection) add(rec *store.Record, c *candidates) {
 
 // isFinal reports whether a status cannot be an error: the page is private, or the operator's settings leave it out.
 func isFinal(status Status, rec *store.Record) bool {
-	return status == Excluded || status == Disallowed || status == OverMax ||
+	return status == Excluded || status == Disallowed || status == TooDeep || status == OverMax ||
 		status == Refused && (rec.Status == 401 || rec.Status == 403)
 }
 

@@ -33,6 +33,8 @@ var options = map[string]func(r *store.Record){
 	"failing":    func(r *store.Record) { r.Failing = noon.Unix() - 60 },
 	"target":     func(r *store.Record) { r.Flags |= store.Target },
 	"absent":     func(r *store.Record) { r.Absent = noon.Unix() },
+	"far":        func(r *store.Record) { r.Depth = 5 },
+	"deep":       func(r *store.Record) { r.Depth = 6 },
 
 	"blocked":    func(r *store.Record) { r.Flags |= store.Blocked },
 	"binary":     func(r *store.Record) { r.Flags &^= store.HTML | store.Document; r.Text = 0 },
@@ -147,6 +149,16 @@ func leftOut(t testing.TB, records []store.Record, r Rules) string {
 	return strings.Join(out, "; ")
 }
 
+// TestTooDeepImage: an image has no depth, as only pages show it.
+func TestTooDeepImage(t *testing.T) {
+	r := rules()
+	r.Depth = 5
+	record := store.Record{Path: "/a.png", Flags: store.Image, Depth: 255, Status: 200, Fetched: noon.Unix()}
+	if got := r.ownStatus(&record); got == TooDeep {
+		t.Errorf("got %s", got)
+	}
+}
+
 // TestLinksCount: the links of a page count if it needs none itself, has one, or was listed.
 func TestLinksCount(t *testing.T) {
 	for _, test := range []struct {
@@ -236,6 +248,17 @@ func TestStatus(t *testing.T) {
 		{"nor one that is excluded", "/secret =1; /Secret =1", secret, "/secret excluded"},
 
 		{"discovered", "/a discovered linked; /b discovered expired; /c discovered visited linked; /d discovered visited", nil, "/b no incoming links; /d no incoming links"},
+		{"beyond depth", "/ discovered deep; /a discovered linked deep pending; /b discovered linked deep absent; /c linked deep; /d discovered seed deep; /e discovered linked far; /f discovered linked far pending",
+			func(r *Rules) { r.Depth = 5 }, "/a beyond depth; /b beyond depth; /f pending"},
+		{"no depth", "/a discovered linked deep pending; /b discovered linked deep", nil, "/a pending"},
+		{"beyond depth, other reasons", "/a discovered linked deep disallowed; /b discovered linked deep blocked; /secret/a discovered linked deep pending",
+			func(r *Rules) { secret(r); r.Depth = 5 }, "/a disallowed; /b blocked by robots.txt; /secret/a excluded"},
+		{"beyond depth, visited", "/a discovered linked deep visited; /u/a discovered linked deep visited; /u/b discovered linked deep", func(r *Rules) {
+			r.Depth = 5
+			r.Unlinked = func(path string) bool { return strings.HasPrefix(path, "/u/") }
+		}, "/a beyond depth; /u/b beyond depth"},
+		{"beyond depth, visits count", "/a discovered linked deep visited; /b discovered linked deep", func(r *Rules) { r.Depth, r.Visits = 5, true }, "/b beyond depth"},
+		{"beyond depth, listed", "/a discovered linked deep absent listed; /b absent listed", func(r *Rules) { r.Depth, r.KeepListed = 5, true }, "/a beyond depth"},
 		{"seed", "/ discovered; /home discovered seed", nil, ""},
 		{"unlinked", "/x/a discovered visited; /x/b discovered; /y discovered visited", func(r *Rules) {
 			r.Unlinked = func(path string) bool { return strings.HasPrefix(path, "/x/") }

@@ -11,6 +11,7 @@ const (
 	Excluded
 	Disallowed
 	Blocked
+	TooDeep
 	Absent
 	Pending
 	NotFound
@@ -44,6 +45,8 @@ var texts = [StatusCount + 1]text{
 		"Name it in 'urls', in addition to 'files' and other sources, if a GET request for it is harmless."},
 	Blocked: {"blocked by robots.txt", "The site's robots.txt disallows it.",
 		"Allow it in robots.txt if it should be listed."},
+	TooDeep: {"beyond depth", "It is more links away from the front page, or from a page that a source names, than 'depth' allows.",
+		"Raise 'depth' of 'links', or link to it from a page that is fewer links away."},
 	Absent: {"absent", "No source names it any more.",
 		"Restore its file or its entry in a list if it should be listed."},
 	Pending: {"pending", "It has not been fetched yet.",
