@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -72,7 +73,8 @@ type robotsRules struct {
 	unseen   bool     // requests for it do not reach the handler
 	from     string   // URL to which requests for it are redirected; "": they are not
 	foreign  bool     // from is of another host, so the rules are not known
-	sitemaps []string // URLs of its Sitemap lines
+	sitemaps []string // URLs of its Sitemap lines, in what crawlers read
+	size     int      // bytes, as far as they are known; over robotstxt.MaxBody, crawlers do not read all
 }
 
 // probe is carried by a request of the module's own, and filled in by the handler that it reaches.
@@ -221,7 +223,10 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 		return robots
 	}
 	body := res.Body
+	robots.size = len(body)
 	if res.Truncated {
+		declared, _ := strconv.Atoi(res.Header.Get("Content-Length"))
+		robots.size = max(len(body)+1, declared)
 		body = body[:strings.LastIndexAny(string(body), "\r\n")+1] // half a path disallows more than the whole one
 	}
 	robots.rules = robotstxt.ReadRules(body, "Googlebot")
@@ -366,6 +371,29 @@ func (s *site) checkRobots(robots *robotsRules) {
 	isMissing := robots.from != "" && !slices.Contains(robots.sitemaps, urls[0])
 	s.logger.OnceIf(isMissing, zap.WarnLevel, "redirected robots", "robots.txt is redirected, so it has no Sitemap line: add this line to the file",
 		line, zap.String("file", robots.from))
+	warning := ""
+	if robots.from == "" {
+		warning = robots.cut(urls)
+	}
+	s.logger.OnceIf(warning != "", zap.WarnLevel, "long robots", warning, line, zap.Int("bytes", robots.size))
+}
+
+// cut returns what crawlers miss of the robots.txt that is served: Google reads 500 KiB
+// (https://developers.google.com/search/docs/crawling-indexing/robots/robots_txt#file-size). "": nothing.
+func (r *robotsRules) cut(urls []string) string {
+	hasLine := !slices.ContainsFunc(urls, func(url string) bool { return !slices.Contains(r.sitemaps, url) })
+	added := len("\n\n") + len(robotstxt.Merge(nil, urls...))
+	switch {
+	case r.size > maxRobots:
+		return "robots.txt is over 8 MiB: shorten it; the rest is not served, and crawlers read its first 500 KiB"
+	case r.size > robotstxt.MaxBody && hasLine:
+		return "robots.txt is over 500 KiB: shorten it; crawlers ignore the rules after its first 500 KiB"
+	case r.size > robotstxt.MaxBody:
+		return "robots.txt is over 500 KiB, so no Sitemap line is added: shorten it, or add this line; crawlers read its first 500 KiB"
+	case !hasLine && r.size+added > robotstxt.MaxBody:
+		return "the Sitemap line comes after the first 500 KiB of robots.txt, which are all that crawlers read: shorten it, or add this line"
+	}
+	return ""
 }
 
 // logProbed logs what is wrong with the site as a whole.

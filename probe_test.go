@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -221,6 +222,53 @@ func TestRobotsElsewhere(t *testing.T) {
 		}
 		if x, err = s.explain(t.Context(), "/"); err != nil || x.RobotsTxt != "" {
 			t.Errorf("%s: a page without a rule has one of %q, %v", name, x.RobotsTxt, err)
+		}
+	}
+}
+
+// TestLongRobots: the log says if crawlers, which read 500 KiB, do not find the Sitemap line, or not all rules.
+func TestLongRobots(t *testing.T) {
+	const sitemap = "Sitemap: http://named.example/sitemap.xml\n"
+	long := func(n int, end string) string { return strings.Repeat("#\n", n/2-len(end)/2) + end }
+	const missing, rules, whole, behind = 1, 2, 3, 4
+	messages := map[int]string{
+		missing: "robots.txt is over 500 KiB, so no Sitemap line is added: shorten it, or add this line; crawlers read its first 500 KiB",
+		rules:   "robots.txt is over 500 KiB: shorten it; crawlers ignore the rules after its first 500 KiB",
+		whole:   "robots.txt is over 8 MiB: shorten it; the rest is not served, and crawlers read its first 500 KiB",
+		behind:  "the Sitemap line comes after the first 500 KiB of robots.txt, which are all that crawlers read: shorten it, or add this line",
+	}
+	for name, test := range map[string]struct {
+		body string
+		want int // 0: nothing is said
+	}{
+		"short":                       {"#\n", 0},
+		"with room for the line":      {long(robotstxt.MaxBody-len(sitemap)-2, ""), 0},
+		"without":                     {long(robotstxt.MaxBody-len(sitemap), ""), behind},
+		"without, but it has it":      {sitemap + long(robotstxt.MaxBody-len(sitemap), ""), 0},
+		"as long as may be":           {long(robotstxt.MaxBody, ""), behind},
+		"longer":                      {long(robotstxt.MaxBody+2, ""), missing},
+		"longer, with the line":       {sitemap + long(robotstxt.MaxBody, ""), rules},
+		"longer, with it at the end":  {long(robotstxt.MaxBody+len(sitemap), sitemap), missing},
+		"as long as is served":        {long(maxRobots, ""), missing},
+		"longer than what is served":  {long(maxRobots+2, ""), whole},
+		"longer, and it has the line": {sitemap + long(maxRobots, ""), whole},
+	} {
+		b := newBench(t, nil)
+		b.names("/")
+		b.pages = answering(map[string]answer{
+			"/":           {http.StatusOK, "Content-Type: text/html", "<!doctype html><title>home</title>"},
+			"/robots.txt": {http.StatusOK, "Content-Length: " + strconv.Itoa(len(test.body)), test.body},
+		})
+		s := b.site("named.example")
+		b.wantPages(s, 1)
+		for kind, message := range messages {
+			want := 0
+			if kind == test.want {
+				want = 1
+			}
+			if got := b.logged(message); got != want {
+				t.Errorf("%s: got %d lines, want %d of %q", name, got, want, message)
+			}
 		}
 	}
 }
