@@ -252,12 +252,17 @@ func TestLongRobots(t *testing.T) {
 		"as long as is served":        {long(maxRobots, ""), missing},
 		"longer than what is served":  {long(maxRobots+2, ""), whole},
 		"longer, and it has the line": {sitemap + long(maxRobots, ""), whole},
+		"longer, of unknown length":   {long(robotstxt.MaxBody+2, ""), missing},
 	} {
+		header := "Content-Length: " + strconv.Itoa(len(test.body))
+		if strings.Contains(name, "unknown") {
+			header = "Content-Type: text/plain"
+		}
 		b := newBench(t, nil)
 		b.names("/")
 		b.pages = answering(map[string]answer{
 			"/":           {http.StatusOK, "Content-Type: text/html", "<!doctype html><title>home</title>"},
-			"/robots.txt": {http.StatusOK, "Content-Length: " + strconv.Itoa(len(test.body)), test.body},
+			"/robots.txt": {http.StatusOK, header, test.body},
 		})
 		s := b.site("named.example")
 		b.wantPages(s, 1)

@@ -207,6 +207,10 @@ func TestRobotsUnchanged(t *testing.T) {
 				t.Errorf("got headers %v", r.Header)
 			}
 			s.wantHead(t, "http://localhost:{port}/robots.txt", r)
+			isLong := len(test.file) > 500<<10
+			if lines := s.LogLines(`"level":"warn"`, "robots.txt is over 500 KiB", s.Expand("Sitemap: http://localhost:{port}/sitemap.xml")); len(lines) > 0 != isLong {
+				t.Errorf("the log warns: %s", lines)
+			}
 		})
 	}
 }
