@@ -62,7 +62,12 @@ func (s *alternateSets) add(base, path string, list []page.Alternate) {
 			continue
 		}
 		s.scratch = append(s.scratch, hash(there))
-		if there != path || isDefault(a) {
+		bare := page.Bare(there)
+		if bare != there {
+			s.scratch = append(s.scratch, hash(bare)) // a file may be listed by that name
+		}
+		isSelf := there == path || bare == path
+		if !isSelf || isDefault(a) {
 			continue
 		}
 		language := languageOf(a)
@@ -85,6 +90,14 @@ func (s *alternateSets) add(base, path string, list []page.Alternate) {
 
 // remove removes a page that is not listed.
 func (s *alternateSets) remove(path uint64) { delete(s.of, path) }
+
+// at returns the page at a path: as it is spelled, or else as a file's name is.
+func (s *alternateSets) at(path string) (set alternateSet, known bool) {
+	if set, known = s.of[hash(path)]; !known {
+		set, known = s.of[hash(page.Bare(path))]
+	}
+	return set, known
+}
 
 // linksTo reports whether a page names another, or is it.
 func (s *alternateSets) linksTo(from alternateSet, to uint64) bool {
@@ -145,7 +158,7 @@ func (s *Selection) whyLeftOut(path string, a page.Alternate) string {
 	if _, isCanonical := sets.of[hash(path)]; !isCanonical {
 		return selfNotCanonical
 	}
-	other, isCanonical := sets.of[hash(there)]
+	other, isCanonical := sets.at(there)
 	if !isCanonical || !sets.linksTo(other, hash(path)) {
 		return notMutual
 	}
@@ -182,6 +195,9 @@ func (s *Selection) alternatesLeftOut(ctx context.Context, rec *store.Record) (a
 // whyNotMutual returns what is wrong with a page that does not link back.
 func (s *Selection) whyNotMutual(ctx context.Context, path string) (string, error) {
 	rec, st, err := s.find(ctx, path)
+	if bare := page.Bare(path); err == nil && rec == nil && bare != path {
+		rec, st, err = s.find(ctx, bare)
+	}
 	switch {
 	case err != nil:
 		return "", err

@@ -64,6 +64,11 @@ func TestAlternates(t *testing.T) {
 		{"its own canonical is not listed", "/en ->/x |en=/en fr=/fr; /fr |en=/en fr=/fr; /x 404", "", "fr=/fr the canonical of this page is another one"},
 		{"failing for a moment", "/en |en=/en fr=/fr; /fr failing listed |en=/en fr=/fr", "en=/en fr=/fr", ""},
 
+		{"in another spelling", "/en |en=/en de=/d%2Ce fr=/f,r; /d,e |en=/en de=/d%2Ce; /f%2Cr |en=/en fr=/f%2Cr", "en=/en de=/d%2Ce", "fr=/f,r no source names it"},
+		{"in another spelling, in another language", "/en |en=/en de=/d%2Ce; /d,e |en=/en fr=/d%2Ce", "en=/en", "de=/d%2Ce it says that it is in another language"},
+		{"in another spelling, not listed", "/en |en=/en de=/d%2Ce; /d,e 404", "en=/en", "de=/d%2Ce " + notListed + "not found"},
+		{"two spellings", "/en |en=/en de=/d%2Ce; /d%2Ce |en=/en de=/d%2Ce; /d,e noindex |fr=/en de=/d,e", "en=/en de=/d%2Ce", ""},
+
 		{"another host", "/en |en=/en fr=https://example.fr/", "en=/en fr=https://example.fr/", ""},
 		{"another scheme", "/en |en=/en de=http://example.com/de; /de |en=/en de=/de", "en=/en", "de=http://example.com/de it is not below https://example.com, as this page is"},
 		{"another port", "/en |en=/en de=https://example.com:8443/de", "en=/en", "de=https://example.com:8443/de it is not below https://example.com, as this page is"},

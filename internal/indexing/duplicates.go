@@ -71,7 +71,7 @@ func duplicateKey(rec *store.Record) uint64 {
 	}
 	path, query, _ := strings.Cut(rec.Path, "?")
 	const odd = 0x9e3779b97f4a7c15 // so that equal hashes do not cancel out
-	name := page.Unescape(strings.ToLower(trimName(path)))
+	name := strings.ToLower(trimName(page.Bare(path)))
 	key := hash(name)*odd ^ rec.Text
 	if query != "" && !isFirstPage(query) {
 		key = key*odd ^ hash(query)

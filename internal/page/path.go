@@ -130,16 +130,13 @@ func AppendCanonical[T string | []byte](dst []byte, ref T) ([]byte, error) {
 // Bare returns a canonical path in the spelling in which [Escape] writes the name of a file: with all characters bare
 // that a path may hold, also the slash. A file server shows the same file for both spellings. The query stays as it is.
 // A path whose encoded slashes hide dot segments, which no file's path has, is returned as it is. So is one that needs
-// no rewriting, and without an allocation if nothing in it is encoded.
+// no rewriting, without an allocation: each link of a page is looked at.
 func Bare(path string) string {
-	if strings.IndexByte(path, '%') < 0 {
-		return path
-	}
 	encoded, query, _ := strings.Cut(path, "?")
-	bare := Escape(Unescape(encoded))
-	if len(bare) == len(encoded) {
+	if !mayBeBarer(encoded) {
 		return path
 	}
+	bare := Escape(Unescape(encoded))
 	if canonical, err := Canonical(bare); err != nil || canonical != bare {
 		return path
 	}
@@ -147,6 +144,21 @@ func Bare(path string) string {
 		return bare
 	}
 	return bare + "?" + query
+}
+
+// mayBeBarer reports whether a canonical path without a query has an encoded character that a path may hold.
+func mayBeBarer(path string) bool {
+	for {
+		at := strings.IndexByte(path, '%')
+		if at < 0 || at+2 >= len(path) {
+			return false
+		}
+		high, low := unhex(path[at+1]), unhex(path[at+2])
+		if high >= 0 && low >= 0 && inPath[high<<4|low] {
+			return true
+		}
+		path = path[at+3:]
+	}
 }
 
 // IsNormal reports whether a path certainly is in [Canonical]'s form: it has neither anything to be escaped or decoded,

@@ -120,7 +120,7 @@ func TestBare(t *testing.T) {
 			t.Errorf("%q: its bare form %q becomes %q", in, want, again)
 		}
 	}
-	plain := "/a/plain,path.html?a=b"
+	plain := "/a/plain,path/%C3%A9%20.html?a=%2C"
 	if n := testing.AllocsPerRun(10, func() { Bare(plain) }); n != 0 {
 		t.Errorf("a plain path costs %v allocations", n)
 	}
