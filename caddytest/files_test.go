@@ -251,6 +251,12 @@ func TestFiles(t *testing.T) {
 			},
 			want: []string{"/", "/C++%20guide.html", "/a,b.html", "/x&y.html"},
 		},
+		"an own sitemap that spells names otherwise": {
+			options: "files\nlinks",
+			before:  "respond /sitemap.xml /a%2Cb.html",
+			files:   map[string]string{"index.html": "x", "a,b.html": "1"},
+			want:    []string{"/", "/a,b.html"},
+		},
 		"a list that spells names otherwise": {
 			options: "files\nurls {\n/a%2Cb.html\n/c%3Bd/\n/no%2Cfile\n}",
 			before:  "respond /no%2Cfile \"<!doctype html><title>x</title>\"\nheader /no* Content-Type text/html",

@@ -222,6 +222,9 @@ func TestSpellings(t *testing.T) {
 		{"files alone", plain, files, "/ /a,b.html linked /c;d/ linked /p/q.html linked"},
 		{"no files", links, nil, "/ linked /a%2Cb.html linked /c%3Bd linked /p%2Fq.html linked /u%2Fv linked /x%2Cy linked /x,y linked"},
 		{"a list", links, []page.Page{{Path: "/a,b.html"}}, "/ linked /a%2Cb.html linked /a,b.html linked /c%3Bd linked /p%2Fq.html linked /u%2Fv linked /x%2Cy linked /x,y linked"},
+		{"a list beside files", links, append(named("/"), page.Page{Path: "/a,b.html"}), "/ linked /a%2Cb.html linked /a,b.html linked /c%3Bd linked /p%2Fq.html linked /u%2Fv linked /x%2Cy linked /x,y linked"},
+		{"itself", plain, named("/a,b.html"), "/a,b.html"},
+		{"out of scope as it is spelled", with(func(p *Policy) { p.Links, p.Front, p.Scope = true, "/u/", "/u/" }), named("/"), "/ /u/ linked"},
 		{"a redirect", with(func(p *Policy) { p.Links, p.Front = true, "/moved" }), named("/x,z"), "/moved linked /x%2Cy linked /x,z"},
 		{"scope", with(func(p *Policy) { p.Links, p.Front, p.Scope = true, "/p/", "/p/" }), named("/", "/p/q.html"), "/ /p/ linked /p/q.html linked"},
 		{"a redirect to another spelling", with(func(p *Policy) { p.Links, p.Front = true, "/x%2Cz" }), nil, "/x%2Cz linked /x,z linked"},
@@ -229,7 +232,7 @@ func TestSpellings(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &static{pages: site}
-			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
+			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1), Own: true})
 			gen := crawlAll(t, c, empty(t), test.policy, test.cands...).Generation
 			got := describe(t, gen, func(rec *store.Record) string {
 				if rec.Linked != 0 {
