@@ -19,7 +19,6 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/filestorage"
 	"go.uber.org/goleak"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -190,7 +189,7 @@ func TestOwnPagesCount(t *testing.T) {
 	s := b.site("a.example")
 	b.wantPages(s, 2)
 	before := s.state.bytes.Load()
-	s.own.Store(&ownPages{pages: make([]page.Page, 10_000), at: b.clock})
+	s.own.Store(&ownSet{pages: 10_000})
 	b.lists("/", "/a", "/b")
 	b.wantPages(s, 3)
 	if got := s.state.bytes.Load() - before; got < 400_000 {

@@ -34,6 +34,7 @@ type probeResult struct {
 	status        int    // of the response that decides so
 	remedy        string // what to do about it
 	canonicalHost string // of the front page's canonical; "": none
+	proxied       bool   // an upstream returns the front page
 
 	robots robotsRules
 	siteFiles
@@ -121,6 +122,7 @@ func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error)
 	status := http.StatusGatewayTimeout
 	if err == nil {
 		status = front.Status
+		result.proxied = front.Proxied
 	}
 	if status == http.StatusOK && h.settings.canonical && htmlmeta.IsHTML(front.Header.Get("Content-Type")) {
 		meta := htmlmeta.NewParser(htmlmeta.Options{}).Parse(front.Body, htmlmeta.Page{Base: f.origin, Path: f.prefix + "/", Header: front.Header})

@@ -373,7 +373,7 @@ func (r *refreshRun) publish(ctx context.Context, out report.Refresh) report.Ref
 	asBefore := r.state.selectedBy.Swap(r.selectedBy) == r.selectedBy
 	bytes := int64(r.records.Generation.Len()) * recordBytes
 	if own := r.own.Load(); own != nil {
-		bytes += int64(len(own.pages)) * ownBytes
+		bytes += int64(own.pages) * ownBytes
 	}
 	if out.Snapshot != nil {
 		bytes += out.Snapshot.Bytes
@@ -474,6 +474,10 @@ func (s *site) nextRefresh(out report.Refresh, begun, now time.Time) time.Time {
 		wait = min(wait, max(soon, next))
 	case next > 0:
 		wait = min(wait, next)
+	}
+	if own := s.own.Load(); own != nil && own.unread > 0 && out.Err == nil {
+		turn := s.handler.limiter.Next().Sub(now)
+		wait = min(wait, max(soon, turn))
 	}
 	return now.Add(max(wait, 0))
 }

@@ -210,7 +210,7 @@ type site struct {
 	probed atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	stage  atomic.Pointer[stage]       // of the refresh under way; nil: none is
 	main   atomic.Pointer[site]        // of which this one is an alias; nil: it is none
-	own    atomic.Pointer[ownPages]    // that the application's own sitemaps name
+	own    atomic.Pointer[ownSet]      // what the site's own sitemaps say; nil: they were not read yet
 
 	requested           atomic.Int64    // when a document was last requested, in Unix nanoseconds
 	ready, wasProbed    chan struct{}   // closed when it is known what is served, and when the first probe has ended

@@ -12,7 +12,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
@@ -125,10 +124,7 @@ func (r *Refresh) openList(ctx context.Context, name string) (io.ReadCloser, err
 	return nil, err
 }
 
-var (
-	errNoDocument   = errors.New("neither a file nor a document of the site")
-	errTooManyPages = errors.New("too many pages")
-)
+var errNoDocument = errors.New("neither a file nor a document of the site")
 
 // openURL fetches a list or a sitemap that the site itself serves.
 func (r *Refresh) openURL(ctx context.Context, url string) (io.ReadCloser, error) {
@@ -150,57 +146,4 @@ func (r *Refresh) openURL(ctx context.Context, url string) (io.ReadCloser, error
 		return nil, fmt.Errorf("%s has more than %d bytes", path, maxListBody)
 	}
 	return io.NopCloser(bytes.NewReader(res.Body)), nil
-}
-
-// ownBytes is what a page of an application's own sitemaps takes in memory, about.
-const ownBytes = 200
-
-// ownPages are what the application's own sitemaps name, which it does not show any more
-// where ours stands in their place. They are read once an hour.
-type ownPages struct {
-	pages []page.Page
-	at    time.Time
-}
-
-// ownSitemaps yields the pages of the sitemap behind the handler, at its path, and of those
-// that the application's robots.txt names.
-func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) error {
-	own, failed := r.site.own.Load(), []error(nil)
-	if own == nil || r.Now.Sub(own.at).Abs() >= time.Hour {
-		own = &ownPages{at: r.Now}
-		open := func(ctx context.Context, url string) (io.ReadCloser, error) {
-			list, err := r.openURL(ctx, url)
-			if errors.Is(err, errNoDocument) {
-				return http.NoBody, nil
-			}
-			return list, err
-		}
-		reader := urllist.Reader{Base: r.BaseURL, Now: r.Now, Open: open, Refuse: func(int, string, error) {}, Yield: func(p page.Page) error {
-			if own.pages = append(own.pages, p); len(own.pages) > r.site.handler.settings.maxURLs {
-				return errTooManyPages
-			}
-			return nil
-		}}
-		urls := append([]string{r.site.sitemapURL()}, r.probed.robots.sitemaps...)
-		slices.Sort(urls)
-		for _, url := range slices.Compact(urls) {
-			list, err := open(ctx, url)
-			if err == nil {
-				err = reader.Read(ctx, list)
-			}
-			if err != nil && !errors.Is(err, errTooManyPages) {
-				failed = append(failed, fmt.Errorf("%s: %w", url, err))
-			}
-		}
-		if failed == nil {
-			r.site.own.Store(own)
-		}
-		r.site.logger.OnceIf(len(own.pages) > 0, zap.InfoLevel, "own", "pages of the application's own sitemaps are merged", zap.Int("pages", len(own.pages)))
-	}
-	for _, p := range own.pages {
-		if err := yield(p); err != nil {
-			return err
-		}
-	}
-	return errors.Join(failed...)
 }

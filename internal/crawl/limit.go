@@ -81,6 +81,25 @@ func (l *Limiter) Wait(ctx context.Context, slots wait.Slots) bool {
 	return false
 }
 
+// Do makes one request to an upstream in its turn, and notes the response, for requests besides those of a crawl. ok is
+// false if ctx ended before, or its deadline is before the turn: then no request was made.
+func (l *Limiter) Do(ctx context.Context, request func() (*Response, error)) (resp *Response, ok bool, err error) {
+	if !l.slots.Take(ctx) {
+		return nil, false, nil
+	}
+	defer l.slots.Release()
+	if !l.Wait(ctx, nil) {
+		return nil, false, nil
+	}
+	begun := time.Now()
+	resp, err = request()
+	if err != nil {
+		resp = nil
+	}
+	l.record(time.Since(begun), resp)
+	return resp, true, err
+}
+
 // turn takes the next turn, or returns the time until then.
 func (l *Limiter) turn() time.Duration {
 	l.mu.Lock()

@@ -1,0 +1,345 @@
+package sitemap
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+	"github.com/seed3295b519/caddy-sitemap/internal/urllist"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
+)
+
+// Bounds of reading a site's own sitemaps.
+const (
+	ownInterval     = time.Hour          // between two looks at a document of an application
+	ownRetry        = time.Minute        // after a failure; twice as long after each further one, up to ownInterval
+	ownFirstTime    = firstPatience / 2  // for requests of upstreams, while clients wait for the first sitemap
+	ownTime         = sourcePatience / 2 // for them later
+	maxOwnDepth     = 2                  // of indexes: an index of indexes is not allowed, but written
+	maxOwnRedirects = 5                  // in a row
+	maxOwnDocuments = maxEntries
+	ownBytes        = 200 // what a page of an own sitemap takes in memory, about
+)
+
+// ownSet is what the site's own sitemaps say: those that it would serve without ours. It never changes.
+type ownSet struct {
+	documents map[string]*ownDocument // by URL
+	pages     int                     // of all documents
+	foreign   int                     // URLs in them that name another origin
+	origin    string                  // one such origin
+	unread    int                     // documents for which there was no time yet
+
+	// isFirst says that nothing was known of the site when the first document was read. Then no page is missing
+	// while documents are unread.
+	isFirst bool
+}
+
+// ownDocument is one document of a site's own sitemap. It never changes.
+type ownDocument struct {
+	pages    []page.Page
+	children []string // URLs of the documents that it names, or to which it redirects
+	redirect bool     // it does
+	foreign  int      // as in ownSet
+	origin   string
+
+	isRead   bool          // at least once, or there is none
+	err      error         // of the last look; what it said before stays
+	at       time.Time     // of that look
+	wait     time.Duration // until the next one
+	proxied  bool          // an upstream responded
+	etag     string        // validators of the response
+	modified string
+}
+
+// ownLink is a document to be looked at.
+type ownLink struct {
+	url       string
+	depth     int // of indexes above it
+	redirects int // that led to it, in a row
+}
+
+// ownSitemaps yields the pages of the site's own sitemaps: of that at our sitemap's path, which ours hides, and of those
+// that its robots.txt names. Each document of an application is read once an hour at the limiter's pace, and again after
+// a while if that failed; a file is read when it has changed. What a document said last stays until it is read again.
+func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) error {
+	own, err := r.readOwn(ctx, r.ownLinks(), yield)
+	if err != nil {
+		return err
+	}
+	log := r.site.logger
+	isComplete := own.pages > 0 && own.unread == 0
+	log.OnceIf(isComplete, zap.InfoLevel, "own", "pages of the application's own sitemaps are merged", zap.Int("pages", own.pages))
+	if own.pages == 0 && own.foreign > 0 {
+		r.Warn("own sitemaps elsewhere", "the site's own sitemap names another host, so none of its URLs count: let it name this site, or set 'base_url'",
+			zap.String("base_url", r.BaseURL), zap.String("named", own.origin), zap.Int("urls", own.foreign))
+	}
+	var failed []error
+	for _, url := range own.urls() {
+		if doc := own.documents[url]; doc.err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", url, doc.err))
+		}
+	}
+	if own.unread > 0 && !own.isFirst {
+		failed = append(failed, fmt.Errorf("%d of %d documents are not read yet", own.unread, len(own.documents)))
+	}
+	return errors.Join(failed...)
+}
+
+// urls are those of the documents, in order.
+func (s *ownSet) urls() []string {
+	urls := make([]string, 0, len(s.documents))
+	for url := range s.documents {
+		urls = append(urls, url)
+	}
+	slices.Sort(urls)
+	return urls
+}
+
+// ownLinks are the documents at which reading begins.
+func (r *Refresh) ownLinks() []ownLink {
+	urls := append([]string{r.site.sitemapURL()}, r.probed.robots.sitemaps...)
+	slices.Sort(urls)
+	var links []ownLink
+	for _, url := range slices.Compact(urls) {
+		links = append(links, ownLink{url: url})
+	}
+	return links
+}
+
+// readOwn looks at the documents that are due, beginning with links, and yields the pages of all. The error is yield's.
+func (r *Refresh) readOwn(ctx context.Context, links []ownLink, yield func(page.Page) error) (*ownSet, error) {
+	before := r.site.own.Load()
+	own := &ownSet{documents: make(map[string]*ownDocument)}
+	if before == nil {
+		before = new(ownSet)
+		own.isFirst = r.site.state.published.Load() == nil
+	} else {
+		own.isFirst = before.isFirst
+	}
+	waiting, cancel := r.ownWait(ctx)
+	defer cancel()
+	most := r.site.handler.settings.maxURLs
+	for len(links) > 0 && len(own.documents) < maxOwnDocuments && own.pages <= most {
+		link := links[0]
+		links = links[1:]
+		if own.documents[link.url] != nil {
+			continue
+		}
+		doc := before.documents[link.url]
+		if !doc.isCurrent(r.Now, before.unread > 0) {
+			doc = r.lookAtOwn(ctx, waiting, link.url, cmp.Or(doc, new(ownDocument)), most-own.pages)
+		}
+		own.add(link.url, doc)
+		links = append(links, doc.links(link)...)
+		for _, p := range doc.pages {
+			if err := yield(p); err != nil {
+				return nil, err
+			}
+		}
+	}
+	r.site.own.Store(own)
+	return own, nil
+}
+
+// ownWait returns a context that ends when no request to an upstream is begun any more in this refresh. What is left is
+// read in the next ones; a build has no next one.
+func (r *Refresh) ownWait(ctx context.Context) (context.Context, context.CancelFunc) {
+	switch {
+	case r.site.app.building != nil:
+		return context.WithCancel(ctx)
+	case !wait.IsDone(r.site.ready):
+		return context.WithTimeout(ctx, ownFirstTime)
+	}
+	return context.WithTimeout(ctx, ownTime)
+}
+
+func (s *ownSet) add(url string, doc *ownDocument) {
+	s.documents[url] = doc
+	s.pages += len(doc.pages)
+	s.foreign += doc.foreign
+	s.origin = cmp.Or(s.origin, doc.origin)
+	if !doc.isRead && doc.err == nil {
+		s.unread++
+	}
+}
+
+// links are the documents to which a document leads.
+func (d *ownDocument) links(from ownLink) []ownLink {
+	var links []ownLink
+	for _, child := range d.children {
+		link := ownLink{url: child, depth: from.depth + 1}
+		if d.redirect {
+			link = ownLink{url: child, depth: from.depth, redirects: from.redirects + 1}
+		}
+		if link.depth <= maxOwnDepth && link.redirects <= maxOwnRedirects {
+			links = append(links, link)
+		}
+	}
+	return links
+}
+
+// isCurrent reports whether a document need not be looked at; nil: it must. While others were never read, one that was is
+// not read again: at a slow pace, it would take their turns.
+func (d *ownDocument) isCurrent(now time.Time, othersUnread bool) bool {
+	if d == nil || !d.isRead && d.err == nil {
+		return false
+	}
+	return now.Sub(d.at).Abs() < d.wait || othersUnread && d.err == nil && d.proxied
+}
+
+// lookAtOwn returns what a document says now, or what it said before if there is no time, or it cannot be read. most is
+// about how many pages it may have.
+func (r *Refresh) lookAtOwn(ctx, waiting context.Context, url string, before *ownDocument, most int) *ownDocument {
+	path, isHere := htmlmeta.PathOn(r.BaseURL, url)
+	if !isHere {
+		doc := &ownDocument{isRead: true}
+		doc.addForeign(url)
+		return doc
+	}
+	res, ok, err := r.fetchOwn(ctx, waiting, path, before)
+	if !ok || ctx.Err() != nil { // a fetch that was cut short says nothing
+		return before
+	}
+	doc, err := r.readOwnDocument(ctx, url, res, err, before, most)
+	if err == nil {
+		return doc
+	}
+	kept := *before
+	if !before.isRead && doc != nil {
+		kept.pages = doc.pages // what came before the error
+	}
+	kept.at = r.Now
+	kept.err = err
+	kept.wait = ownRetry
+	if before.err != nil {
+		kept.wait = min(2*before.wait, ownInterval)
+	}
+	return &kept
+}
+
+// fetchOwn requests a document, in turn where an upstream responds; ok is false if there was no time for that.
+func (r *Refresh) fetchOwn(ctx, waiting context.Context, path string, before *ownDocument) (res *crawl.Response, ok bool, err error) {
+	header := http.Header{"Accept": {acceptAny}}
+	if before.err == nil && before.etag != "" {
+		header.Set("If-None-Match", before.etag)
+	}
+	if before.err == nil && before.modified != "" {
+		header.Set("If-Modified-Since", before.modified)
+	}
+	request := func() (*crawl.Response, error) {
+		return r.site.fetcher.get(ctx, crawl.Request{Path: r.site.internalPath(path), Header: header, Limit: maxListBody}, nil)
+	}
+	isUpstream := r.probed.proxied || before.proxied
+	if isUpstream && !r.site.onDemand { // whose requests wait as they are
+		return r.site.handler.limiter.Do(waiting, request)
+	}
+	res, err = request()
+	return res, true, err
+}
+
+// readOwnDocument reads a document from the response to a request for it. What it returns beside an error is what it
+// could read.
+func (r *Refresh) readOwnDocument(ctx context.Context, at string, res *crawl.Response, err error, before *ownDocument, most int) (*ownDocument, error) {
+	if err != nil {
+		return nil, fmt.Errorf("fetching it: %w", err)
+	}
+	if fails(res.Status) {
+		return nil, fmt.Errorf("status %d", res.Status)
+	}
+	if res.Truncated {
+		return nil, fmt.Errorf("it has more than %d bytes", maxListBody)
+	}
+	doc := &ownDocument{isRead: true, at: r.Now, wait: ownInterval, proxied: res.Proxied}
+	if !res.Proxied {
+		doc.etag = res.Header.Get("Etag")
+		doc.modified = res.Header.Get("Last-Modified")
+	}
+	if doc.etag+doc.modified != "" {
+		doc.wait = 0 // a look at a file costs nothing
+	}
+	switch {
+	case res.Status == http.StatusNotModified:
+		same := *before
+		same.at = r.Now
+		same.err = nil
+		return &same, nil
+	case res.Status/100 == 3:
+		doc.follow(at, res.Header.Get("Location"))
+		return doc, nil
+	case res.Status == http.StatusNotFound || res.Status == http.StatusGone:
+		if !res.Proxied {
+			doc.wait = 0 // a file may be there soon
+		}
+		return doc, nil
+	case res.Status != http.StatusOK, htmlmeta.IsHTML(res.Header.Get("Content-Type")):
+		return doc, nil
+	case !res.Proxied && sitemapxml.IsOwn(res.Body): // of a build: its dates are those of the site as it was then
+		return doc, nil
+	}
+	return doc, r.parseOwn(ctx, doc, res.Body, most)
+}
+
+var errTooManyPages = errors.New("too many pages")
+
+// parseOwn reads the content of a document.
+func (r *Refresh) parseOwn(ctx context.Context, doc *ownDocument, content []byte, most int) error {
+	reader := urllist.Reader{
+		Base: r.BaseURL, Now: r.Now,
+		Open: func(_ context.Context, url string) (io.ReadCloser, error) {
+			doc.children = append(doc.children, url) // each is a document of its own
+			return http.NoBody, nil
+		},
+		Yield: func(p page.Page) error {
+			doc.pages = append(doc.pages, p)
+			if len(doc.pages) > most {
+				return errTooManyPages
+			}
+			return nil
+		},
+		Refuse: func(_ int, text string, _ error) { doc.addForeign(text) },
+	}
+	err := reader.Read(ctx, bytes.NewReader(content))
+	if errors.Is(err, errTooManyPages) {
+		return nil
+	}
+	return err
+}
+
+// follow notes where a redirect leads.
+func (d *ownDocument) follow(from, location string) {
+	at, err := url.Parse(from)
+	if err != nil {
+		return
+	}
+	to, err := at.Parse(location)
+	if err != nil || location == "" {
+		return
+	}
+	d.redirect = true
+	d.children = []string{to.String()}
+}
+
+// addForeign counts a URL that is not of the site, if it is of another one.
+func (d *ownDocument) addForeign(rawURL string) {
+	u, err := origin.ParseURL(strings.TrimSpace(rawURL))
+	if err != nil {
+		return
+	}
+	d.foreign++
+	d.origin = u.Origin()
+}

@@ -1,0 +1,321 @@
+package sitemap
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+// readOwn reads the own sitemaps of a site in a refresh at a time, and returns the paths that they name.
+func (b *bench) readOwn(s *site, probed probeResult, at time.Time) (string, error) {
+	b.Helper()
+	r, err := newRefresh(s, probed, at)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var paths []string
+	err = r.ownSitemaps(b.Context(), func(p page.Page) error {
+		paths = append(paths, p.Path)
+		return nil
+	})
+	slices.Sort(paths)
+	return strings.Join(paths, " "), err
+}
+
+// upstream marks a response as that of an upstream.
+func upstream(r *http.Request) {
+	r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
+}
+
+// TestOwnSitemapsFail: a document of an application's sitemap that fails is an error, also beside one that does not
+// exist. What was read stays, and is not read again with the one that failed.
+func TestOwnSitemapsFail(t *testing.T) {
+	for _, test := range []struct {
+		status int // of the second sitemap
+		want   string
+		err    string
+	}{{200, "/a /b", ""}, {404, "/a", ""}, {503, "/a", "status 503"}, {500, "/a", "status 500"}, {429, "/a", "status 429"}} {
+		b := newBench(t, nil)
+		requests := make(map[string]int)
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			const doc = "<sitemap><loc>http://named.example"
+			requests[r.URL.Path]++
+			upstream(r)
+			switch r.URL.Path {
+			case "/index.xml":
+				fmt.Fprint(w, "<sitemapindex>", doc, "/gone.xml</loc></sitemap>", doc, "/1.txt</loc></sitemap>", doc, "/2.txt</loc></sitemap></sitemapindex>")
+			case "/1.txt":
+				fmt.Fprint(w, "/a\n")
+			case "/2.txt":
+				w.WriteHeader(test.status)
+				fmt.Fprint(w, "/b\n")
+			default:
+				w.WriteHeader(http.StatusNotFound)
+			}
+			return nil
+		}
+		s := b.site("named.example")
+		probed := probeResult{robots: robotsRules{sitemaps: []string{"http://named.example/index.xml"}}}
+		for _, after := range []time.Duration{0, time.Second, ownRetry} {
+			got, err := b.readOwn(s, probed, b.clock.Add(after))
+			if got != test.want || (err == nil) != (test.err == "") || !strings.Contains(fmt.Sprint(err), test.err) {
+				t.Errorf("status %d, after %s: got %s, %v, want %s, %q", test.status, after, got, err, test.want, test.err)
+			}
+		}
+		failing := 1
+		if test.err != "" {
+			failing = 2 // not after a second, but after a minute
+		}
+		if requests["/index.xml"] != 1 || requests["/1.txt"] != 1 || requests["/2.txt"] != failing {
+			t.Errorf("status %d: got requests %v", test.status, requests)
+		}
+	}
+}
+
+// TestOwnSitemapsStay: what a document said stays while it fails, however it does.
+func TestOwnSitemapsStay(t *testing.T) {
+	for name, fail := range map[string]func(w http.ResponseWriter) error{
+		"an error":      func(w http.ResponseWriter) error { w.WriteHeader(http.StatusBadGateway); return nil },
+		"no response":   func(http.ResponseWriter) error { panic(http.ErrAbortHandler) },
+		"a broken file": func(w http.ResponseWriter) error { fmt.Fprint(w, "<urlset><url><loc>/c</loc></ur"); return nil },
+	} {
+		b := newBench(t, nil)
+		failing := false
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			upstream(r)
+			if failing {
+				return fail(w)
+			}
+			fmt.Fprint(w, "<urlset><url><loc>http://named.example/a</loc></url></urlset>")
+			return nil
+		}
+		s := b.site("named.example")
+		if got, err := b.readOwn(s, probeResult{}, b.clock); got != "/a" || err != nil {
+			t.Fatalf("%s: got %s, %v", name, got, err)
+		}
+		failing = true
+		if got, err := b.readOwn(s, probeResult{}, b.clock.Add(ownInterval)); got != "/a" || err == nil {
+			t.Errorf("%s: got %s, %v", name, got, err)
+		}
+		failing = false
+		if got, err := b.readOwn(s, probeResult{}, b.clock.Add(ownInterval+ownRetry)); got != "/a" || err != nil {
+			t.Errorf("%s, and then none: got %s, %v", name, got, err)
+		}
+	}
+}
+
+// TestOwnSitemapsPace: the documents of an application are requested at the limiter's pace, over as many refreshes as
+// that takes, and one that fails alone is requested again, later and later.
+func TestOwnSitemapsPace(t *testing.T) {
+	const children = 30
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.handler.limiter = crawl.NewLimiter(2, 1)
+		var at []time.Time
+		requests := make(map[string][]time.Time)
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			upstream(r)
+			at = append(at, time.Now())
+			requests[r.URL.Path] = append(requests[r.URL.Path], time.Now())
+			switch r.URL.Path {
+			case "/sitemap.xml":
+				fmt.Fprint(w, "<sitemapindex>")
+				for i := range children {
+					fmt.Fprintf(w, "<sitemap><loc>http://named.example/%d.txt</loc></sitemap>", i)
+				}
+				fmt.Fprint(w, "</sitemapindex>")
+			case "/7.txt":
+				w.WriteHeader(http.StatusInternalServerError)
+			default:
+				fmt.Fprint(w, strings.TrimSuffix(r.URL.Path, ".txt")+"\n")
+			}
+			return nil
+		}
+		s := b.site("named.example")
+		probed := probeResult{proxied: true}
+		if _, err := b.readOwn(s, probed, time.Now()); err != nil {
+			t.Errorf("while nothing is known yet, documents that are not read are no error: got %v", err)
+		}
+		if n := len(at); n < 2 || n > 6 {
+			t.Errorf("%d documents were requested while clients wait", n)
+		}
+		s.setReady()
+		for range 50 { // minutes
+			got, err := b.readOwn(s, probed, time.Now())
+			if n := len(strings.Fields(got)); n != children-1 || err == nil || !strings.Contains(err.Error(), "/7.txt: status 500") {
+				t.Fatalf("got %d pages, %v", n, err)
+			}
+			time.Sleep(time.Minute)
+		}
+		for i := range at[1:] {
+			if pause := at[i+1].Sub(at[i]); pause < 499*time.Millisecond {
+				t.Errorf("request %d came %s after the one before", i+1, pause)
+			}
+		}
+		for path, at := range requests {
+			want := 1
+			if path == "/7.txt" {
+				want = 6 // after 1, 2, 4, 8, 16 minutes
+			}
+			if len(at) != want {
+				t.Errorf("%s was requested %d times, want %d", path, len(at), want)
+			}
+		}
+	})
+}
+
+// TestOwnSitemapsUnread: after a restart, pages that documents named before are not gone while these are not read.
+func TestOwnSitemapsUnread(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.handler.limiter = crawl.NewLimiter(1.0/3600, 1)
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			upstream(r)
+			if r.URL.Path == "/sitemap.xml" {
+				fmt.Fprint(w, "<sitemapindex><sitemap><loc>http://named.example/1.txt</loc></sitemap></sitemapindex>")
+				return nil
+			}
+			fmt.Fprint(w, "/a\n")
+			return nil
+		}
+		s := b.site("named.example")
+		s.state.published.Store(snapshotOf(t, 10, "/a"))
+		probed := probeResult{proxied: true}
+		_, err := b.readOwn(s, probed, time.Now())
+		if err == nil || err.Error() != "1 of 2 documents are not read yet" {
+			t.Errorf("got %v", err)
+		}
+		time.Sleep(time.Hour)
+		if got, err := b.readOwn(s, probed, time.Now()); got != "/a" || err != nil {
+			t.Errorf("an hour later: got %s, %v", got, err)
+		}
+	})
+}
+
+// TestOwnSitemapsElsewhere: a sitemap that names another host says so.
+func TestOwnSitemapsElsewhere(t *testing.T) {
+	const warning = "the site's own sitemap names another host, so none of its URLs count: let it name this site, or set 'base_url'"
+	for name, test := range map[string]struct {
+		content string
+		warns   bool
+		urls    int64
+	}{
+		"pages":            {"<urlset><url><loc>https://www.example/a</loc></url><url><loc>https://www.example/b</loc></url></urlset>", true, 2},
+		"documents":        {"<sitemapindex><sitemap><loc>https://www.example/1.xml</loc></sitemap></sitemapindex>", true, 1},
+		"a list":           {"https://www.example/a\n", true, 1},
+		"some":             {"<urlset><url><loc>https://www.example/a</loc></url><url><loc>http://named.example/b</loc></url></urlset>", false, 0},
+		"nothing":          {"<urlset></urlset>", false, 0},
+		"no sitemap, text": {"nothing here\n", false, 0},
+	} {
+		b := newBench(t, nil)
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			if r.URL.Path != "/sitemap.xml" {
+				return caddyhttp.Error(http.StatusNotFound, nil)
+			}
+			w.Header().Set("Content-Type", "text/xml")
+			fmt.Fprint(w, test.content)
+			return nil
+		}
+		if _, err := b.readOwn(b.site("named.example"), probeResult{}, b.clock); err != nil {
+			t.Fatal(err)
+		}
+		lines := b.logs.FilterMessage(warning)
+		if got := lines.Len() == 1; got != test.warns {
+			t.Errorf("%s: it warns: %t, want %t", name, got, test.warns)
+		}
+		if want := zap.Int64("urls", test.urls); test.warns && lines.FilterField(zap.Int("urls", int(test.urls))).Len() != 1 {
+			t.Errorf("%s: got %v, want %v", name, lines.All(), want)
+		}
+	}
+}
+
+// TestOwnSitemapsRedirect: an application may redirect the usual path to its own sitemap. A chain without end is left.
+func TestOwnSitemapsRedirect(t *testing.T) {
+	for path, test := range map[string]struct {
+		to   map[string]string
+		want string
+		most int // requests
+	}{
+		"to another path": {map[string]string{"/sitemap.xml": "/own.xml"}, "/a", 2},
+		"to a URL":        {map[string]string{"/sitemap.xml": "http://named.example/own.xml"}, "/a", 2},
+		"five":            {map[string]string{"/sitemap.xml": "/1", "/1": "/2", "/2": "/3", "/3": "/4", "/4": "/own.xml"}, "/a", 6},
+		"six":             {map[string]string{"/sitemap.xml": "/1", "/1": "/2", "/2": "/3", "/3": "/4", "/4": "/5", "/5": "/own.xml"}, "", 6},
+		"a loop":          {map[string]string{"/sitemap.xml": "/1", "/1": "/sitemap.xml"}, "", 2},
+		"nowhere":         {map[string]string{"/sitemap.xml": ""}, "", 1},
+		"another host":    {map[string]string{"/sitemap.xml": "https://www.example/own.xml"}, "", 1},
+	} {
+		b := newBench(t, nil)
+		requests := 0
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			requests++
+			if to, ok := test.to[r.URL.Path]; ok {
+				w.Header().Set("Location", to)
+				w.WriteHeader(http.StatusFound)
+				return nil
+			}
+			fmt.Fprint(w, "<urlset><url><loc>http://named.example/a</loc></url></urlset>")
+			return nil
+		}
+		if got, err := b.readOwn(b.site("named.example"), probeResult{}, b.clock); got != test.want || err != nil || requests > test.most {
+			t.Errorf("%s: got %s, %v with %d requests, want %s with %d", path, got, err, requests, test.want, test.most)
+		}
+	}
+}
+
+// TestOwnSitemapOfFile: a file is looked at in each refresh, and read when it has changed.
+func TestOwnSitemapOfFile(t *testing.T) {
+	b := newBench(t, nil)
+	etag, full := `"1"`, 0
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		w.Header().Set("Etag", etag)
+		if r.Header.Get("If-None-Match") == etag {
+			w.WriteHeader(http.StatusNotModified)
+			return nil
+		}
+		full++
+		fmt.Fprintf(w, "<urlset><url><loc>http://named.example/%d</loc></url></urlset>", full)
+		return nil
+	}
+	s := b.site("named.example")
+	for i, want := range []string{"/1", "/1", "/2", "/2"} {
+		if i == 2 {
+			etag = `"2"`
+		}
+		if got, err := b.readOwn(s, probeResult{}, b.clock); got != want || err != nil {
+			t.Errorf("read %d: got %s, %v, want %s", i, got, err, want)
+		}
+	}
+	if full != 2 {
+		t.Errorf("the file was read %d times", full)
+	}
+}
+
+// TestOwnSitemapsStopped: a refresh that ends while a document is requested takes nothing away.
+func TestOwnSitemapsStopped(t *testing.T) {
+	b := newBench(t, nil)
+	b.pages = func(w http.ResponseWriter, _ *http.Request) error {
+		fmt.Fprint(w, "/a\n/b\n")
+		return nil
+	}
+	s := b.site("named.example")
+	r, err := newRefresh(s, probeResult{}, b.clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped := errors.New("stopped")
+	if err := r.ownSitemaps(t.Context(), func(page.Page) error { return stopped }); !errors.Is(err, stopped) {
+		t.Errorf("got %v", err)
+	}
+	if got, err := b.readOwn(s, probeResult{}, b.clock); got != "/a /b" || err != nil {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
