@@ -249,7 +249,7 @@ func (s *site) status() siteStatus {
 	if s.wantsAnnouncements() && s.private {
 		st.NotAnnounced = whyUnannounced
 	}
-	if d := s.handler.discovery; d != nil {
+	if d := s.discovery(); d != nil {
 		st.Ignored = d.filter.Ignored()
 		for _, r := range s.handler.logs {
 			st.Logs = append(st.Logs, r.Logs()...)

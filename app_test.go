@@ -19,6 +19,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/filestorage"
 	"go.uber.org/goleak"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -184,12 +185,13 @@ func TestOnDemandGrowth(t *testing.T) {
 
 // TestOwnPagesCount: so do the pages of an application's own sitemaps that a site on demand holds.
 func TestOwnPagesCount(t *testing.T) {
-	b := newBench(t, nil)
+	b := newBench(t, func(h *Handler) { h.isDefault = true })
 	b.lists("/", "/a")
 	s := b.site("a.example")
 	b.wantPages(s, 2)
 	before := s.state.bytes.Load()
-	s.own.Store(&ownSet{pages: 10_000})
+	own := &ownDocument{pages: slices.Repeat([]page.Page{{Path: "/a"}}, 10_000), isRead: true, at: b.clock, wait: ownInterval}
+	s.own.Store(&ownSet{documents: map[string]*ownDocument{s.sitemapURL(): own}})
 	b.lists("/", "/a", "/b")
 	b.wantPages(s, 3)
 	if got := s.state.bytes.Load() - before; got < 400_000 {

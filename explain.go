@@ -97,7 +97,7 @@ func explain(r *http.Request, a *App, rawURL string) (any, error) {
 
 // explainUnnamed says more of a page that no source names, by where it leads.
 func (s *site) explainUnnamed(x *explanation, path string, last follow.Response) {
-	hasFiles := slices.ContainsFunc(s.handler.sources, func(source input) bool {
+	hasFiles := slices.ContainsFunc(s.sources(), func(source input) bool {
 		_, isFiles := source.(*SourceFiles)
 		return isFiles
 	})
@@ -158,7 +158,7 @@ func (s *site) explain(ctx context.Context, path string) (*explanation, error) {
 			x.is(found.Status)
 		}
 	}
-	if d := s.handler.discovery; found.Status == indexing.Pending && d != nil && !d.links && isOnlyLinked(found.Record) {
+	if d := s.discovery(); found.Status == indexing.Pending && d != nil && !d.links && isOnlyLinked(found.Record) {
 		x.because("not visited", "A listed page links to it, but no visitor has requested it.",
 			"Wait for a visit, or add the source 'links', which requests all that pages link to.")
 	}
@@ -185,7 +185,7 @@ func isOnlyLinked(rec *store.Record) bool {
 
 // namers are the names of the sources that named a page when they were last read.
 func (s *site) namers(rec *store.Record) (names []string) {
-	for i, name := range s.handler.inputNames() {
+	for i, name := range s.inputNames() {
 		bit := store.Flags(1) << (16 + min(i, maxSourceBit))
 		if rec.Absent == 0 && (rec.Flags&bit != 0 || name == ownSitemaps && rec.Flags&(store.Named|store.Sources) == store.Named) {
 			names = append(names, name)
@@ -196,7 +196,7 @@ func (s *site) namers(rec *store.Record) (names []string) {
 
 // cleaner returns what makes paths of links and visits.
 func (s *site) cleaner() *uri.Cleaner {
-	if d := s.handler.discovery; d != nil {
+	if d := s.discovery(); d != nil {
 		return d.filter.Cleaner
 	}
 	return uri.NewCleaner(nil)
@@ -241,7 +241,7 @@ func (s *site) addReason(x *explanation, path string) {
 	case x.Reason != "":
 	case last.Result == "" || last.Result == report.Failed:
 		x.because("no refresh has succeeded yet, or the last one failed", last.Reason, "Wait, or see the log.")
-	case !x.Fetched.IsZero(), word == "" && !x.Visited.IsZero() && s.handler.discovery.unlinked.Match(path):
+	case !x.Fetched.IsZero(), word == "" && !x.Visited.IsZero() && s.discovery().unlinked.Match(path):
 		x.because("waits for the next refresh", "It is not published yet.", "Wait.")
 	case word != "":
 		x.is(indexing.Disallowed)
@@ -252,11 +252,15 @@ func (s *site) addReason(x *explanation, path string) {
 	default:
 		x.because(reasonUnnamed, "At the last refresh, no source named it, and no listed page linked to it.",
 			"Name it in 'urls', in addition to 'files' and other sources, or its kind of file in 'include' of 'files'; with 'links', a link to it is enough.")
+		if s.isByLinks() {
+			x.Meaning += " No source is written, and an upstream returns the front page, so pages are found as by 'links'."
+			x.Remedy = "Link to it, or write the sources: 'files' and 'links', or 'links' and 'urls'."
+		}
 		if _, isClean := s.cleaner().Clean(path); !isClean {
 			x.because(reasonUnnamed, "Links and visits do not count for a path that is over 2000 bytes long, or has an empty segment, a backslash, a control character or no valid UTF-8.",
 				"Serve it at another path, or name it in 'urls', in addition to 'files' and other sources.")
 		}
-		for _, source := range s.handler.sources {
+		for _, source := range s.sources() {
 			if f, ok := source.(*SourceFiles); ok && x.Rule == "" {
 				if x.Rule = compilePatterns(new(option.Checker), "", f.Exclude).which(path); x.Rule != "" {
 					x.is(indexing.Excluded)

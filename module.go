@@ -173,7 +173,9 @@ type Handler struct {
 	// [WebSub]: https://www.w3.org/TR/websub/
 	Hubs []string `json:"hubs,omitempty"`
 
-	// Where pages come from. The pages of all sources become one list. Default: one `files` source.
+	// Where pages come from. The pages of all sources become one list. Default: `files`; where an upstream returns the
+	// front page of a site, and it is no file, `links`. The sitemap that the site has without this one is then read as
+	// a list, too.
 	SourcesRaw []json.RawMessage `json:"sources,omitempty" caddy:"namespace=http.sitemap.sources inline_key=source"`
 
 	app    *App
@@ -184,6 +186,8 @@ type Handler struct {
 	settings settings
 
 	sources     []input
+	isDefault   bool         // no source is written
+	byLinks     *discovery   // of sites whose pages are found by links, as no source is written; nil: there are none
 	wantsRoot   bool         // a source uses the site's own root
 	underscored pathPatterns // include patterns of files with a path segment that begins with "_"
 	discovery   *discovery   // nil: no source discovers pages
@@ -319,9 +323,7 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 // and writes nothing outside of memory.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.ctx, h.logger = ctx, ctx.Logger()
-	if len(h.SourcesRaw) == 0 {
-		h.SourcesRaw = []json.RawMessage{json.RawMessage(`{"source":"files"}`)}
-	}
+	h.isDefault = len(h.SourcesRaw) == 0
 	encoded, _ := json.Marshal(struct { // now, since LoadModule clears the raw sources
 		*Handler
 		RefreshInterval any `json:"refresh_interval,omitempty"` // left out, as it does not shape a snapshot
@@ -329,6 +331,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		IndexNow        any `json:"indexnow,omitempty"`
 		Ping            any `json:"ping,omitempty"`
 	}{Handler: h})
+	if h.isDefault {
+		h.SourcesRaw = []json.RawMessage{json.RawMessage(`{"source":"files"}`)}
+	}
 	sources, err := ctx.LoadModule(h, "SourcesRaw")
 	if err != nil {
 		return fmt.Errorf("loading sources: %w", err)
@@ -433,6 +438,12 @@ func (h *Handler) compile(base string) (err error) {
 	}
 	if c.Err != nil {
 		return c.Err
+	}
+	if h.isDefault && !s.crawl.Off {
+		h.byLinks, err = discoveryOf([]input{new(SourceLinks)}, false)
+		if err != nil {
+			return err
+		}
 	}
 	h.discovery, err = h.compileDiscovery()
 	return err

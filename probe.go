@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -21,6 +22,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
@@ -35,6 +37,7 @@ type probeResult struct {
 	remedy        string // what to do about it
 	canonicalHost string // of the front page's canonical; "": none
 	proxied       bool   // an upstream returns the front page
+	byLinks       bool   // no source is written, and its pages are found by links: see byLinks
 
 	robots robotsRules
 	siteFiles
@@ -100,7 +103,9 @@ func probeOf(r *http.Request) (p *probe, own bool) {
 
 // probe finds out where the site's files are and whether an anonymous visitor gets in. An error
 // means that there was no response.
-func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error) {
+//
+// wasByLinks is what byLinks was before.
+func (f *siteFetcher) probe(ctx context.Context, wasByLinks bool) (result probeResult, err error) {
 	h, sitemap := f.handler, f.id.prefix+f.handler.settings.path
 	p := &probe{handler: h, prefix: f.id.prefix}
 	res, err := f.fetchData(ctx, sitemap, peekBody, p)
@@ -136,6 +141,7 @@ func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error)
 		result.blocked, result.status = reasonAbsent, status
 	}
 	result.siteFiles, result.robots = p.files, f.fetchRobots(ctx)
+	result.byLinks = f.byLinks(ctx, front, &result.siteFiles, wasByLinks)
 	result.remedy = cmp.Or(reasonRemedies[result.blocked], result.remedy)
 	if status == http.StatusForbidden { // which file_server returns as well for what it cannot read
 		if unreadable := f.unreadable(ctx, &result.siteFiles); unreadable != "" {
@@ -143,6 +149,39 @@ func (f *siteFetcher) probe(ctx context.Context) (result probeResult, err error)
 		}
 	}
 	return result, ctx.Err()
+}
+
+// byLinks decides whether the pages of a site for which no source is written are found by links: an upstream returns its
+// front page, as HTML or as a redirect, and no file does. Any other response of an upstream, such as an error, decides
+// nothing, so that the site stays what it was while an application is restarted. front is nil if there was no response.
+func (f *siteFetcher) byLinks(ctx context.Context, front *crawl.Response, at *siteFiles, before bool) bool {
+	switch {
+	case f.handler.byLinks == nil:
+		return false
+	case front == nil || front.Status >= http.StatusBadRequest:
+		return before
+	case !front.Proxied:
+		return false
+	}
+	isRedirect := front.Status/100 == 3
+	if !isRedirect && !htmlmeta.IsHTML(front.Header.Get("Content-Type")) {
+		return before
+	}
+	// What asks an upstream whether a visitor is admitted, as forward_auth does, looks like one that responds.
+	return !f.hasFrontFile(ctx, at)
+}
+
+// hasFrontFile reports whether a file server may return an index file for the front page.
+func (f *siteFetcher) hasFrontFile(ctx context.Context, at *siteFiles) bool {
+	fsys, err := fileSystem(f.handler.ctx, at.fs)
+	if err != nil || at.root == "" || at.unserved {
+		return false
+	}
+	var found atomic.Bool
+	f.onDisk(ctx, func() {
+		found.Store(files.Serves(files.Options{FS: fsys, Root: at.root, Index: at.index}, "/"))
+	})
+	return found.Load()
 }
 
 const remedyUnreadable = "Let the user that runs Caddy read it, and enter each folder above it."
@@ -157,10 +196,7 @@ func (f *siteFetcher) unreadable(ctx context.Context, at *siteFiles) string {
 	if at.root == "" || err != nil {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	ended := f.server.workers.OrLeave(ctx, fetchGrace, &f.handler.abandoned, func() { // a disk may hang
-		defer func() { _ = recover() }() // of a file system of another module
+	ended := f.onDisk(ctx, func() {
 		var file fs.File
 		if file, err = fsys.Open(root); err == nil {
 			_ = file.Close()
@@ -170,6 +206,16 @@ func (f *siteFetcher) unreadable(ctx context.Context, at *siteFiles) string {
 		return ""
 	}
 	return fmt.Sprintf("cannot read %s%s: permission denied%s", at.root, of, asUser())
+}
+
+// onDisk runs a function that reads from a disk, which may hang; false: it has not ended.
+func (f *siteFetcher) onDisk(ctx context.Context, read func()) bool {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	return f.server.workers.OrLeave(ctx, fetchGrace, &f.handler.abandoned, func() {
+		defer func() { _ = recover() }() // of a file system of another module
+		read()
+	})
 }
 
 // asUser names the user that runs Caddy, for errors of permission; "" on Windows.
@@ -411,8 +457,10 @@ func (s *site) logProbed(r *report.Refresh, last *report.Report) {
 	if probed.blocked == reasonRefused || probed.blocked == reasonAbsent { // a visitor's word, or intended
 		level = zap.InfoLevel
 	}
+	s.logger.OnceIf(probed.byLinks, zap.InfoLevel, "by links", "no source is written, and an upstream returns the front page: pages are found as by 'links'; write 'files' to list files instead")
 	isEarly := last.Reason == "" && last.Pending > 0
-	isLogged := last.Reason == "" && cause == nil && (len(r.Merged.Failed) > 0 || len(r.Warnings) > 0) // as the failure of a source
+	isWarned := slices.ContainsFunc(r.Warnings, func(warning string) bool { return warning != ownElsewhere })
+	isLogged := last.Reason == "" && cause == nil && (len(r.Merged.Failed) > 0 || isWarned) // as the failure of a source
 	fields := append(last.Fields(), zap.String("root", probed.root), zap.String("path", s.id.prefix+set.path))
 	if probed.blocked != "" {
 		fields = append(fields, zap.Int("status", probed.status), zap.String("remedy", probed.remedy))

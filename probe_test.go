@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/fileserver"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
 
@@ -61,7 +63,7 @@ func TestLocate(t *testing.T) {
 				return nil
 			}))
 		})
-		p, err := b.site("named.example").fetcher.probe(t.Context())
+		p, err := b.site("named.example").fetcher.probe(t.Context(), false)
 		got := fmt.Sprintf("%s %s %s %s", p.root, p.fs, p.hide, p.index)
 		if p.root == "" {
 			got = p.noRoot
@@ -150,7 +152,7 @@ func TestProbe(t *testing.T) {
 	} {
 		b := newBench(t, nil)
 		b.pages = answering(test.answers)
-		got, err := b.site("named.example").fetcher.probe(t.Context())
+		got, err := b.site("named.example").fetcher.probe(t.Context(), false)
 		if err != nil || !test.want(&got) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
@@ -307,7 +309,7 @@ func TestProbeReaches(t *testing.T) {
 		}, "", 0, nil},
 	} {
 		b.app.fetchers[h.server].routes = test.routes
-		got, err := s.fetcher.probe(t.Context())
+		got, err := s.fetcher.probe(t.Context(), false)
 		if !errors.Is(err, test.err) || err == nil && (got.blocked != test.blocked || got.status != test.status) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
@@ -352,4 +354,95 @@ func TestSilentFrontPage(t *testing.T) {
 		t.Errorf("%d pages were fetched", fetched)
 	}
 	b.wantPages(b.site("named.example"), 1)
+}
+
+// TestByLinks: where no source is written, the front page decides whether pages are found by links.
+func TestByLinks(t *testing.T) {
+	const html = "text/html; charset=utf-8"
+	withIndex, without := t.TempDir(), t.TempDir()
+	for _, name := range []string{filepath.Join(withIndex, "index.html"), filepath.Join(without, "readme.html"), filepath.Join(without, "index.php")} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	response := func(status int, contentType string, proxied bool) *crawl.Response {
+		return &crawl.Response{Status: status, Header: http.Header{"Content-Type": {contentType}}, Proxied: proxied}
+	}
+	const links, files, before = "links", "files", "before"
+	for name, test := range map[string]struct {
+		front *crawl.Response
+		at    siteFiles
+		want  string
+	}{
+		"an application":             {response(200, html, true), siteFiles{unserved: true}, links},
+		"beside files":               {response(200, html, true), siteFiles{root: without}, links},
+		"a redirect of it":           {response(302, "", true), siteFiles{root: without}, links},
+		"a file":                     {response(200, html, false), siteFiles{root: withIndex}, files},
+		"a redirect":                 {response(302, "", false), siteFiles{root: without}, files},
+		"a file, once admitted":      {response(200, html, true), siteFiles{root: withIndex}, files},
+		"another index file":         {response(200, html, true), siteFiles{root: without, index: []string{"readme.html"}}, files},
+		"a file that is not served":  {response(200, html, true), siteFiles{root: withIndex, unserved: true}, links},
+		"an index file not in use":   {response(200, html, true), siteFiles{root: withIndex, index: []string{}}, links},
+		"data of an application":     {response(200, "application/json", true), siteFiles{unserved: true}, before},
+		"an error of an application": {response(502, html, true), siteFiles{unserved: true}, before},
+		"not found in it":            {response(404, html, true), siteFiles{unserved: true}, before},
+		"too many requests":          {response(429, html, true), siteFiles{unserved: true}, before},
+		"an error":                   {response(500, html, false), siteFiles{root: withIndex}, before},
+		"no response":                {nil, siteFiles{root: without}, before},
+	} {
+		for _, was := range []bool{false, true} {
+			for _, written := range []bool{false, true} {
+				b := newBench(t, func(h *Handler) { h.isDefault = !written })
+				f := &b.site("named.example").fetcher
+				want := (test.want == links || test.want == before && was) && !written
+				if got := f.byLinks(t.Context(), test.front, &test.at, was); got != want {
+					t.Errorf("%s, before %t, sources written %t: got %t, want %t", name, was, written, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestByLinksStays: a site is what it was while its upstream is down, also in a process that begins then, and its pages
+// stay.
+func TestByLinksStays(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.isDefault = true })
+	isDown := false
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		upstream(r)
+		if isDown {
+			return caddyhttp.Error(http.StatusBadGateway, nil)
+		}
+		switch r.URL.Path {
+		case "/", "/a":
+			w.Header().Set("Content-Type", contentHTML)
+			fmt.Fprintf(w, `<!doctype html><title>%s</title><p>%s <a href="/a">a</a>`, r.URL.Path, r.URL.Path)
+		default:
+			return caddyhttp.Error(http.StatusNotFound, nil)
+		}
+		return nil
+	}
+	b.names("/readme.html") // which files would list
+	s := b.site("named.example")
+	b.wantPages(s, 2)
+	wantLinks := func(when string) {
+		t.Helper()
+		if sources := s.lastReport().Sources; len(sources) == 0 || sources[0].Source != linksName || s.discovery() != b.handler.byLinks {
+			t.Errorf("%s: got sources %+v", when, sources)
+		}
+	}
+	wantLinks("at first")
+	isDown = true
+	b.wantPages(s, 2)
+	wantLinks("while it is down")
+	s.probed.Store(nil) // as in another process, which has read the report
+	b.wantPages(s, 2)
+	wantLinks("in another process")
+	isDown = false
+	b.wantPages(s, 2)
+	wantLinks("when it is back")
+	const line = "no source is written, and an upstream returns the front page: pages are found as by 'links'; write 'files' to list files instead"
+	if n := b.logged(line); n != 1 {
+		t.Errorf("the log says so %d times", n)
+	}
 }

@@ -84,6 +84,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 		return report.Refresh{Err: err}
 	}
 	s.enter(stageGather)
+	run.source.warnOfHidden(ctx)
 	set := &s.handler.settings
 	isReady, patience := wait.IsDone(s.ready), sourcePatience // a source that yields nothing is left out of this refresh
 	if !isReady {
@@ -160,7 +161,7 @@ func (s *site) probe(ctx context.Context) (probeResult, error) {
 		s.stage.CompareAndSwap(probing, &stage{stageHangs, probing.Since})
 		s.logger.Once(zap.WarnLevel, "hangs", "the site does not respond to requests for its front page or robots.txt: its disk or upstream hangs")
 	})
-	probed, err := s.fetcher.probe(ctx)
+	probed, err := s.fetcher.probe(ctx, s.wasByLinks())
 	if hangs.Stop() {
 		s.logger.Clear("hangs")
 	}
@@ -171,6 +172,16 @@ func (s *site) probe(ctx context.Context) (probeResult, error) {
 	return probed, err
 }
 
+// wasByLinks reports whether the site was found by links so far: by the last probe, or by the last refresh of a process or
+// configuration before.
+func (s *site) wasByLinks() bool {
+	if probed := s.probed.Load(); probed != nil {
+		return probed.byLinks
+	}
+	sources := s.lastReport().Sources
+	return len(sources) > 0 && sources[0].Source == linksName
+}
+
 // policy is what the crawl may fetch.
 func (r *refreshRun) policy() crawl.Policy {
 	set := &r.handler.settings
@@ -178,12 +189,12 @@ func (r *refreshRun) policy() crawl.Policy {
 		Base: r.origin, Scope: r.scope, Front: r.scope, Filter: r.filter, IgnoreCanonicals: !set.canonical,
 		Disallow: func(path string) bool { return set.crawl.disallows(path) != "" },
 		Allowed:  r.probed.robots.rules.Allows, Closed: r.probed.robots.closed,
-		Extract: set.extract, Settings: r.digest(r.probed.robots.rules.String()), Routes: digestOf(r.fetcher.routes, set.extract),
+		Extract: set.extract, Settings: r.digest(r.probed.robots.rules.String(), r.probed.byLinks), Routes: digestOf(r.fetcher.routes, set.extract),
 		Batch: r.begun.Unix(),
 	}
 	rules := r.rules(crawl.Result{}, false)
 	p.Counts = rules.LinksCount
-	if d := r.handler.discovery; d != nil {
+	if d := r.discovery(); d != nil {
 		p.Discover, p.Links, p.Depth, p.Query = d.visitors, d.links, d.depth, d.query
 		p.Expire, p.MaxPaths, p.Unlinked = d.expire, d.most(r.onDemand), d.unlinked.Match
 	}
@@ -274,7 +285,7 @@ func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules
 		Included: r.handler.underscored.Match, Alternates: set.extract.Alternates, Images: set.extract.Images, Titles: set.extract.Titles,
 		KeepListed: keepListed, Now: r.begun,
 	}
-	if d := r.handler.discovery; d != nil {
+	if d := r.discovery(); d != nil {
 		rules.Unlinked, rules.Expire = d.unlinked.Match, d.expire
 		rules.Visits = d.visitors
 		if d.links {
@@ -494,9 +505,16 @@ func (s *site) lastReport() *report.Report { return cmp.Or(s.state.report.Load()
 
 // reportOf returns the report of a refresh that serves a number of pages.
 func (s *site) reportOf(r *report.Refresh, begun time.Time, took time.Duration, pages int) *report.Report {
-	r.Begun, r.Took, r.Sources = begun, took, s.handler.inputNames()
+	r.Begun, r.Took, r.Sources = begun, took, s.inputNames()
 	r.Pages, r.MaxPages = pages, s.handler.settings.maxURLs
-	return r.Report(s.lastReport())
+	rep := r.Report(s.lastReport())
+	if n := len(rep.Sources); n > 0 && s.discovery() == nil {
+		last := rep.Sources[n-1]
+		if last.Source == ownSitemaps && last.Pages == 0 && last.Error == "" { // most sites of files have none
+			rep.Sources = rep.Sources[:n-1]
+		}
+	}
+	return rep
 }
 
 // report stores, logs and announces the result of a refresh.

@@ -251,8 +251,8 @@ const maxSourceBit = 15
 
 // inputs returns the site's sources as inputs of the gather stage.
 func (r *Refresh) inputs() (inputs []merge.Input) {
-	h, missing := r.site.handler, &r.site.state.missing
-	for i, source := range h.sources {
+	missing := &r.site.state.missing
+	for i, source := range r.site.sources() {
 		bit := uint16(1) << min(i, maxSourceBit)
 		if _, discovers := source.(discoverer); discovers {
 			bit = 0
@@ -278,7 +278,7 @@ func (r *Refresh) inputs() (inputs []merge.Input) {
 			return err
 		}})
 	}
-	if h.discovery != nil {
+	if r.site.mergesOwn() {
 		inputs = append(inputs, merge.Input{Name: ownSitemaps, Pages: func(ctx context.Context, yield func(page.Page) error) error {
 			return r.ownSitemaps(ctx, func(p page.Page) error {
 				p.Path = r.fileSpelling(p.Path)
@@ -293,9 +293,40 @@ func (r *Refresh) inputs() (inputs []merge.Input) {
 const ownSitemaps = "own sitemaps"
 
 // inputNames returns the names of the inputs, in their order; the last one may have no input.
-func (h *Handler) inputNames() (names []string) {
-	for _, source := range h.sources {
+func (s *site) inputNames() (names []string) {
+	for _, source := range s.sources() {
 		names = append(names, caddy.GetModuleName(source))
 	}
 	return append(names, ownSitemaps)
 }
+
+// linksName is the name of the source links.
+const linksName = "links"
+
+// linksAlone are the sources of a site of an application, where none is written.
+var linksAlone = []input{new(SourceLinks)}
+
+// isByLinks reports whether no source is written, and the pages of the site are found by links: see probeResult.byLinks.
+func (s *site) isByLinks() bool {
+	probed := s.probed.Load()
+	return probed != nil && probed.byLinks
+}
+
+// sources returns the sources of the site: what is written, or else what the probe of the site has shown.
+func (s *site) sources() []input {
+	if s.isByLinks() {
+		return linksAlone
+	}
+	return s.handler.sources
+}
+
+// discovery returns the settings of the site's sources that discover pages; nil: none does.
+func (s *site) discovery() *discovery {
+	if s.isByLinks() {
+		return s.handler.byLinks
+	}
+	return s.handler.discovery
+}
+
+// mergesOwn reports whether the site's own sitemaps are read as lists.
+func (s *site) mergesOwn() bool { return s.handler.isDefault || s.discovery() != nil }

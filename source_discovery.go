@@ -142,9 +142,14 @@ func (d *Discovery) addTo(all *discovery) error {
 
 // compileDiscovery checks and joins the settings of the sources; nil: none discovers pages.
 func (h *Handler) compileDiscovery() (*discovery, error) {
+	return discoveryOf(h.sources, h.settings.crawl.Off)
+}
+
+// discoveryOf is compileDiscovery for sources, with crawl off or not.
+func discoveryOf(sources []input, crawlOff bool) (*discovery, error) {
 	var all *discovery
 	var names []string
-	for _, source := range h.sources {
+	for _, source := range sources {
 		d, ok := source.(discoverer)
 		if !ok {
 			continue
@@ -157,7 +162,7 @@ func (h *Handler) compileDiscovery() (*discovery, error) {
 		switch err := d.addTo(all); {
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", name, err)
-		case h.settings.crawl.Off:
+		case crawlOff:
 			return nil, fmt.Errorf("%s lists only pages that were fetched, and crawl is off", name)
 		case !isLog && slices.Contains(names, name):
 			return nil, fmt.Errorf("%s is given twice", name)

@@ -184,7 +184,7 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 
 // servedFolders are what the files sources scan. One whose settings are wrong says so when it is read.
 func (r *Refresh) servedFolders() (all []files.Options) {
-	for _, source := range r.site.handler.sources {
+	for _, source := range r.site.sources() {
 		s, isFiles := source.(*SourceFiles)
 		if !isFiles || s.Root == "" && r.probed.unserved {
 			continue

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -73,6 +75,9 @@ type ownLink struct {
 	redirects int // that led to it, in a row
 }
 
+// ownElsewhere is the warning of own sitemaps that are of no use to the site.
+const ownElsewhere = "the site's own sitemap names another host, so none of its URLs count: let it name this site, or set 'base_url'"
+
 // ownSitemaps yields the pages of the site's own sitemaps: of that at our sitemap's path, which ours hides, and of those
 // that its robots.txt names. Each document of an application is read once an hour at the limiter's pace, and again after
 // a while if that failed; a file is read when it has changed. What a document said last stays until it is read again.
@@ -85,7 +90,7 @@ func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) 
 	isComplete := own.pages > 0 && own.unread == 0
 	log.OnceIf(isComplete, zap.InfoLevel, "own", "pages of the application's own sitemaps are merged", zap.Int("pages", own.pages))
 	if own.pages == 0 && own.foreign > 0 {
-		r.Warn("own sitemaps elsewhere", "the site's own sitemap names another host, so none of its URLs count: let it name this site, or set 'base_url'",
+		r.Warn("own sitemaps elsewhere", ownElsewhere,
 			zap.String("base_url", r.BaseURL), zap.String("named", own.origin), zap.Int("urls", own.foreign))
 	}
 	var failed []error
@@ -98,6 +103,51 @@ func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) 
 		failed = append(failed, fmt.Errorf("%d of %d documents are not read yet", own.unread, len(own.documents)))
 	}
 	return errors.Join(failed...)
+}
+
+// warnOfHidden warns of a sitemap of the site at our path that no source reads: ours hides it.
+func (r *Refresh) warnOfHidden(ctx context.Context) {
+	if r.site.mergesOwn() || r.site.state.published.Load() == nil { // nobody waits for a first sitemap because of it
+		return
+	}
+	// The documents that an index names are not hidden, and not read.
+	at := ownLink{url: r.site.sitemapURL(), depth: maxOwnDepth}
+	own, err := r.readOwn(ctx, []ownLink{at}, func(page.Page) error { return nil })
+	if err != nil {
+		return
+	}
+	hidden := at.url
+	doc := own.documents[hidden]
+	for doc != nil && doc.redirect && own.documents[doc.children[0]] != nil {
+		hidden = doc.children[0]
+		doc = own.documents[hidden]
+	}
+	if doc == nil || doc.redirect || r.isRead(at.url) || r.isRead(hidden) {
+		return
+	}
+	urls := len(doc.pages) + doc.foreign
+	line, isHere := htmlmeta.PathOn(r.BaseURL, hidden)
+	if urls+len(doc.children) == 0 || !isHere {
+		return
+	}
+	r.Warn("hidden", "the site has a sitemap of its own, which this one hides and no source reads: to merge its pages and dates, write the line into the block of sitemap",
+		zap.String("hidden", hidden), zap.Int("urls", urls), zap.Int("documents", len(doc.children)), zap.String("line", "urls "+line))
+}
+
+// isRead reports whether a urls source seems to name a document, here or on disk: a list has its name.
+func (r *Refresh) isRead(url string) bool {
+	for _, source := range r.site.sources() {
+		lists, ok := source.(*SourceURLs)
+		if !ok {
+			continue
+		}
+		for _, name := range lists.From {
+			if path.Base(filepath.ToSlash(name)) == path.Base(url) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // urls are those of the documents, in order.
@@ -284,6 +334,10 @@ func (r *Refresh) readOwnDocument(ctx context.Context, at string, res *crawl.Res
 	case res.Status == http.StatusNotFound || res.Status == http.StatusGone:
 		if !res.Proxied {
 			doc.wait = 0 // a file may be there soon
+		}
+		if !res.Proxied && at == r.site.sitemapURL() { // a generator may have written it compressed alone
+			doc.redirect = true
+			doc.children = []string{at + ".gz"}
 		}
 		return doc, nil
 	case res.Status != http.StatusOK, htmlmeta.IsHTML(res.Header.Get("Content-Type")):

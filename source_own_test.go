@@ -3,6 +3,7 @@ package sitemap
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
 )
 
 // readOwn reads the own sitemaps of a site in a refresh at a time, and returns the paths that they name.
@@ -317,5 +319,107 @@ func TestOwnSitemapsStopped(t *testing.T) {
 	}
 	if got, err := b.readOwn(s, probeResult{}, b.clock); got != "/a /b" || err != nil {
 		t.Errorf("got %s, %v", got, err)
+	}
+}
+
+// TestHiddenSitemap: a sitemap of the site's own that ours hides and no source reads is named, with what to write.
+func TestHiddenSitemap(t *testing.T) {
+	const warning = "the site has a sitemap of its own, which this one hides and no source reads: to merge its pages and dates, write the line into the block of sitemap"
+	const two = "<urlset><url><loc>http://named.example/x</loc></url><url><loc>http://named.example/y</loc></url></urlset>"
+	const index = "<sitemapindex><sitemap><loc>http://named.example/1.xml</loc></sitemap></sitemapindex>"
+	ours, err := snapshotOf(t, 10, "/a").Index.XML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	built, err := io.ReadAll(ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		site    map[string]string // content by path; "->": a redirect
+		sources []input
+		want    string // hidden, its URLs and documents, and the line
+	}{
+		"a sitemap":              {site: map[string]string{"/sitemap.xml": two}, want: "http://named.example/sitemap.xml 2 0 urls /sitemap.xml"},
+		"an index":               {site: map[string]string{"/sitemap.xml": index, "/1.xml": two}, want: "http://named.example/sitemap.xml 0 1 urls /sitemap.xml"},
+		"compressed alone":       {site: map[string]string{"/sitemap.xml.gz": two}, want: "http://named.example/sitemap.xml.gz 2 0 urls /sitemap.xml.gz"},
+		"a redirect to one":      {site: map[string]string{"/sitemap.xml": "->/wp-sitemap.xml", "/wp-sitemap.xml": two}, want: "http://named.example/wp-sitemap.xml 2 0 urls /wp-sitemap.xml"},
+		"none":                   {site: map[string]string{}},
+		"an empty one":           {site: map[string]string{"/sitemap.xml": "<urlset></urlset>"}},
+		"that of a build":        {site: map[string]string{"/sitemap.xml": string(built)}},
+		"a redirect to nothing":  {site: map[string]string{"/sitemap.xml": "->/wp-sitemap.xml"}},
+		"one that is read":       {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{From: []string{"/sitemap.xml"}}}},
+		"one that is read there": {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{From: []string{"/srv/www/sitemap.xml"}}}},
+		"another one is read":    {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{From: []string{"/more.txt"}}}, want: "http://named.example/sitemap.xml 2 0 urls /sitemap.xml"},
+	} {
+		b := newBench(t, nil)
+		b.handler.sources = append(b.handler.sources, test.sources...)
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			content, ok := test.site[r.URL.Path]
+			to, isRedirect := strings.CutPrefix(content, "->")
+			switch {
+			case !ok:
+				return caddyhttp.Error(http.StatusNotFound, nil)
+			case isRedirect:
+				w.Header().Set("Location", to)
+				w.WriteHeader(http.StatusMovedPermanently)
+			default:
+				fmt.Fprint(w, content)
+			}
+			return nil
+		}
+		s := b.site("named.example")
+		s.state.published.Store(snapshotOf(t, 10, "/a"))
+		r, err := newRefresh(s, probeResult{}, b.clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.warnOfHidden(t.Context())
+		got := ""
+		for _, line := range b.logs.FilterMessage(warning).All() {
+			fields := line.ContextMap()
+			got = fmt.Sprint(fields["hidden"], " ", fields["urls"], " ", fields["documents"], " ", fields["line"])
+		}
+		if got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// TestDefaultReadsOwn: where no source is written, the sitemap that a generator has left in the root is read as a list.
+func TestDefaultReadsOwn(t *testing.T) {
+	for _, isDefault := range []bool{true, false} {
+		b := newBench(t, func(h *Handler) { h.isDefault = isDefault })
+		b.lists("/", "/a", "/b")
+		b.names("/", "/a")
+		answer := b.pages
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			if r.URL.Path == "/sitemap.xml" {
+				fmt.Fprint(w, "<urlset><url><loc>http://named.example/b</loc><lastmod>2024-03-01</lastmod></url><url><loc>http://named.example/gone</loc></url></urlset>")
+				return nil
+			}
+			return answer(w, r)
+		}
+		s := b.site("named.example")
+		want := 2
+		if isDefault {
+			want = 3
+		}
+		b.wantPages(s, want)
+		if n := len(s.lastReport().Sources); n != want-1 {
+			t.Errorf("without a source %t: got sources %+v", isDefault, s.lastReport().Sources)
+		}
+	}
+}
+
+// TestOwnSitemapsSoon: the next refresh follows soon while documents wait for their turns.
+func TestOwnSitemapsSoon(t *testing.T) {
+	b := newBench(t, nil)
+	s := b.site("named.example")
+	b.wantPages(s, 1)
+	s.own.Store(&ownSet{unread: 1})
+	if due := s.nextRefresh(report.Refresh{}, b.clock, b.clock); due.Sub(b.clock) != soon {
+		t.Errorf("it is due in %s", due.Sub(b.clock))
 	}
 }

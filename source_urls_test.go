@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 )
 
 // TestMissingList: the pages of a list that does not exist are gone after ten minutes, but not those of another list that

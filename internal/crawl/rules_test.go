@@ -418,6 +418,36 @@ func TestLimiterClockSetBack(t *testing.T) {
 	}
 }
 
+// TestDo: a request besides those of a crawl takes a turn and a slot, and its response counts.
+func TestDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(2, 1)
+		begun := time.Now()
+		for i, test := range []struct {
+			resp *Response
+			want time.Duration
+		}{{response(200), 0}, {response(503), time.Second / 2}, {response(200), time.Minute + time.Second/2}} {
+			resp, ok, err := l.Do(t.Context(), func() (*Response, error) {
+				if got := time.Since(begun); got != test.want {
+					t.Errorf("request %d began after %s, want %s", i, got, test.want)
+				}
+				if len(l.slots) != 1 {
+					t.Errorf("request %d has no slot", i)
+				}
+				return test.resp, nil
+			})
+			if resp != test.resp || !ok || err != nil || len(l.slots) != 0 {
+				t.Errorf("request %d: got %v, %t, %v", i, resp, ok, err)
+			}
+		}
+		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, ok, _ := l.Do(soon, func() (*Response, error) { t.Error("it came before its turn"); return nil, nil }); ok || len(l.slots) != 0 {
+			t.Error("there was a turn")
+		}
+	})
+}
+
 // timed notes when fetches began.
 type timed struct {
 	Fetcher
