@@ -10,7 +10,6 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
-	"github.com/seed3295b519/caddy-sitemap/internal/recorder"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
@@ -132,7 +131,7 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 		http.Redirect(w, r, main.origin+main.docPath(want.suffix, want.form.Extension()), status)
 	case err != nil:
 		status, err = http.StatusServiceUnavailable, unavailable(w, err)
-	case d == nil, want.form == publish.FormText && d.Index, want.suffix == webpage.Stylesheet && hasStylesheet(r, next):
+	case d == nil, want.form == publish.FormText && d.Index, want.suffix == webpage.Stylesheet && s.hasOwnStylesheet():
 		status, err = http.StatusNotFound, next.ServeHTTP(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
@@ -146,13 +145,11 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 	return err
 }
 
-// hasStylesheet reports whether the site has its own stylesheet at a request's path: ours, on by default, gives way.
-func hasStylesheet(r *http.Request, next caddyhttp.Handler) bool {
-	r, rec := r.Clone(r.Context()), recorder.New(recorder.Options{})
-	r.Method, r.Header, r.Body, r.ContentLength = http.MethodGet, make(http.Header), http.NoBody, 0
-	err := next.ServeHTTP(rec, r)
-	contentType := rec.Finish(http.StatusOK).Get("Content-Type")
-	return err == nil && rec.Status == http.StatusOK && strings.HasPrefix(contentType, "text/css")
+// hasOwnStylesheet reports whether the site had a stylesheet of its own at the path of ours when it was last probed: ours,
+// on by default, gives way.
+func (s *site) hasOwnStylesheet() bool {
+	probed := s.probed.Load()
+	return probed != nil && probed.stylesheet
 }
 
 // unavailable writes the response, or returns Caddy's error, for a site that cannot be served now or

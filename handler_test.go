@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -315,4 +316,72 @@ func TestServeBeforeStart(t *testing.T) {
 			t.Errorf("got status %d, headers %v", status, header)
 		}
 	})
+}
+
+// TestStylesheet: whether the site has its own stylesheet is looked up once in a refresh, whatever it is, and ours is
+// served from memory.
+func TestStylesheet(t *testing.T) {
+	css := func(w http.ResponseWriter) error {
+		w.Header().Set("Content-Type", "text/css")
+		_, err := io.WriteString(w, "its own")
+		return err
+	}
+	for name, test := range map[string]struct {
+		own   func(w http.ResponseWriter) error // the response for the stylesheet behind the sitemap
+		off   bool
+		looks int  // that a refresh takes
+		isOwn bool // the site's own one is served
+	}{
+		"none":     {func(http.ResponseWriter) error { return caddyhttp.Error(http.StatusNotFound, nil) }, false, 1, false},
+		"its own":  {css, false, 1, true},
+		"off":      {css, true, 0, true},
+		"an error": {func(http.ResponseWriter) error { return errors.New("broken") }, false, 1, false},
+		"a page": {func(w http.ResponseWriter) error {
+			w.Header().Set("Content-Type", contentHTML)
+			_, err := io.WriteString(w, "<!doctype html>")
+			return err
+		}, false, 1, false},
+		"without an end": {func(w http.ResponseWriter) error {
+			w.Header().Set("Content-Type", "text/plain")
+			for n := 0; ; n++ {
+				if n > 1<<20 {
+					t.Error("it is read to no end")
+					return nil
+				}
+				if _, err := w.Write(make([]byte, 1<<10)); err != nil {
+					return err
+				}
+			}
+		}, false, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, func(h *Handler) {
+				isOn := !test.off
+				h.Stylesheet = &isOn
+			})
+			looks := 0
+			answer := b.pages
+			b.pages = func(w http.ResponseWriter, r *http.Request) error {
+				if r.URL.Path == "/sitemap.css" {
+					looks++
+					return test.own(w)
+				}
+				return answer(w, r)
+			}
+			s := b.site("named.example")
+			b.wantPages(s, 1)
+			if looks != test.looks {
+				t.Errorf("%d requests in a refresh, want %d", looks, test.looks)
+			}
+			for range 3 {
+				before := looks
+				w := httptest.NewRecorder()
+				_ = b.handler.ServeHTTP(w, b.request(http.MethodGet, "/sitemap.css", nil), caddyhttp.HandlerFunc(b.pages))
+				isOwn := looks == before+1
+				if isOwn != test.isOwn || !isOwn && !strings.Contains(w.Body.String(), "caddy-sitemap") {
+					t.Errorf("the site's own is served: %t, want %t; status %d, %.100q", isOwn, test.isOwn, w.Code, w.Body)
+				}
+			}
+		})
+	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // probeResult is the result of a probe. It never changes.
@@ -38,6 +39,8 @@ type probeResult struct {
 	canonicalHost string // of the front page's canonical; "": none
 	proxied       bool   // an upstream returns the front page
 	byLinks       bool   // no source is written, and its pages are found by links: see byLinks
+
+	stylesheet bool // the site has its own stylesheet at the path of ours
 
 	robots robotsRules
 	siteFiles
@@ -142,6 +145,9 @@ func (f *siteFetcher) probe(ctx context.Context, wasByLinks bool) (result probeR
 	}
 	result.siteFiles, result.robots = p.files, f.fetchRobots(ctx)
 	result.byLinks = f.byLinks(ctx, front, &result.siteFiles, wasByLinks)
+	if result.blocked == "" {
+		result.stylesheet = f.hasStylesheet(ctx)
+	}
 	result.remedy = cmp.Or(reasonRemedies[result.blocked], result.remedy)
 	if status == http.StatusForbidden { // which file_server returns as well for what it cannot read
 		if unreadable := f.unreadable(ctx, &result.siteFiles); unreadable != "" {
@@ -149,6 +155,20 @@ func (f *siteFetcher) probe(ctx context.Context, wasByLinks bool) (result probeR
 		}
 	}
 	return result, ctx.Err()
+}
+
+// hasStylesheet reports whether the site has its own stylesheet at the path of ours. Its body is not read: it may be large.
+func (f *siteFetcher) hasStylesheet(ctx context.Context) bool {
+	set := &f.handler.settings
+	if !set.beside.Stylesheet {
+		return false
+	}
+	res, err := f.get(ctx, crawl.Request{
+		Path:   f.id.prefix + strings.TrimSuffix(set.path, ".xml") + webpage.Stylesheet,
+		Header: http.Header{"Accept": {acceptAny}},
+		Wants:  func(int, http.Header) bool { return false },
+	}, nil)
+	return err == nil && res.Status == http.StatusOK && strings.HasPrefix(res.Header.Get("Content-Type"), "text/css")
 }
 
 // byLinks decides whether the pages of a site for which no source is written are found by links: an upstream returns its
