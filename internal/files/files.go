@@ -81,15 +81,16 @@ func (o *Options) indexNames() []string {
 func Serves(o Options, path string) bool {
 	rel, isBelow := strings.CutPrefix(page.Unescape(path), page.Unescape(o.At)+"/")
 	folder := strings.TrimSuffix(rel, "/")
-	if !isBelow || !filepath.IsLocal(filepath.FromSlash(folder)) {
+	isRoot := rel == ""
+	if !isBelow || !isRoot && !filepath.IsLocal(filepath.FromSlash(folder)) {
 		return false
 	}
 	var names []string
-	if folder == rel {
+	if folder == rel && !isRoot {
 		names = append(names, rel, rel+".html")
 	}
 	for _, index := range o.indexNames() {
-		names = append(names, folder+"/"+index)
+		names = append(names, strings.TrimPrefix(folder+"/"+index, "/"))
 	}
 	return slices.ContainsFunc(names, func(name string) bool {
 		info, err := o.stat(name)

@@ -689,6 +689,10 @@ func TestServes(t *testing.T) {
 		{"/x,y", "/x,y/a,b.html", nil, true},
 		{"/x%2Cy", "/x,y/a,b.html", nil, true},
 		{"/x,y", "/a,b.html", nil, false},
+		{"", "/", nil, true},
+		{"", "//", nil, false},
+		{"", "/", []string{"start.htm"}, false},
+		{"/x,y", "/x,y/", nil, true},
 	} {
 		for name, o := range map[string]Options{
 			"disk": {Root: root, At: test.at, Index: test.index},
