@@ -437,3 +437,94 @@ func names(g *store.Generation) (all []string) {
 	}
 	return all
 }
+
+// TestLeaseOfReplaced: who waits for records that are replaced meanwhile gets those that replace them.
+func TestLeaseOfReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSite(nil, "site")
+		acquire := func() *Records {
+			r, err := s.Acquire(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			return r
+		}
+		begun := time.Now()
+		stuck := acquire()
+		time.AfterFunc(leasePatience+500*time.Millisecond, stuck.Release)
+
+		var late *Records
+		done := make(chan struct{})
+		time.AfterFunc(time.Second, func() { // and waits for stuck until that is released, after it was replaced
+			late = acquire()
+			close(done)
+		})
+		next := acquire()
+		time.AfterFunc(time.Second, next.Release)
+		<-done
+		if late != next || time.Since(begun) != leasePatience+time.Second {
+			t.Errorf("got the records that were replaced: %t, after %s", late == stuck, time.Since(begun))
+		}
+		late.Release()
+		s.Close()
+	})
+}
+
+// TestClose: nothing is committed after Close.
+func TestClose(t *testing.T) {
+	s := NewSite(store.NewMemory(), "site")
+	r, err := s.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := write(t, r, "before"); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if err := r.Write(nil, "after"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+}
+
+// TestLimited: a read gives its slot back.
+func TestLimited(t *testing.T) {
+	storage := limited{store.NewMemory()}
+	if _, err := storage.Load(t.Context(), "none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	if n := len(reads); n > 0 {
+		t.Errorf("%d slots are held", n)
+	}
+}
+
+// TestBegunInMemory: what a site that began in memory has found replaces what is kept only if it is more than twice as
+// much.
+func TestBegunInMemory(t *testing.T) {
+	put := func(r *Records, n int) {
+		w := r.Generation.Writer()
+		var records []store.Record
+		for i := range n {
+			records = append(records, store.Record{Path: fmt.Sprintf("/%d", i)})
+		}
+		w.Put("", records, nil, nil)
+		r.Generation, _ = w.Generation()
+	}
+	for found, want := range map[int]int{1: 2, 3: 2, 4: 2, 5: 5} {
+		storage := store.NewMemory()
+		before := newRecords(storage, "site")
+		_, _ = open(t, before)
+		put(before, 2)
+		if err := before.Write(nil, "kept"); err != nil {
+			t.Fatal(err)
+		}
+		late := newRecords(storage, "site")
+		put(late, found)
+		if _, err := open(t, late); err != nil {
+			t.Fatal(err)
+		}
+		isMore := want == found
+		if got := late.Generation.Len(); got != want || late.Unsaved != isMore {
+			t.Errorf("found %d: got %d records, unsaved %t, want %d, %t", found, got, late.Unsaved, want, isMore)
+		}
+	}
+}
