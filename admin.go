@@ -205,11 +205,12 @@ type siteStatus struct {
 	Announced    []announce.Status `json:"announced,omitempty"`     // to search engines and hubs
 	NotAnnounced string            `json:"not_announced,omitempty"` // why nothing is, although the configuration says so
 
-	Visited int                 `json:"visited,omitempty"`            // paths that visitors had
-	Dropped int                 `json:"visited_dropped,omitempty"`    // those for which there was no room
-	Ignored map[string]int      `json:"visits_ignored,omitempty"`     // why visits do not count, where few do
-	Logs    []accesslog.Log     `json:"logs,omitempty"`               // that are read for all sites of the handler
-	Readers []accesslog.Reading `json:"readers_unverified,omitempty"` // who requested its documents, by User-Agent
+	Visited  int                 `json:"visited,omitempty"`            // paths that visitors had
+	Dropped  int                 `json:"visited_dropped,omitempty"`    // those for which there was no room
+	Unlinked int                 `json:"visited_unlinked,omitempty"`   // those that no page links to, so that they are not listed
+	Ignored  map[string]int      `json:"visits_ignored,omitempty"`     // why visits do not count, where few do
+	Logs     []accesslog.Log     `json:"logs,omitempty"`               // that are read for all sites of the handler
+	Readers  []accesslog.Reading `json:"readers_unverified,omitempty"` // who requested its documents, by User-Agent
 }
 
 // status is what there is to show of a site.
@@ -255,6 +256,7 @@ func (s *site) status() siteStatus {
 			st.Logs = append(st.Logs, r.Logs()...)
 		}
 		st.Visited, st.Dropped = s.state.visited.Count()
+		st.Unlinked = int(s.unlinked.Load())
 	}
 	return st
 }

@@ -394,6 +394,7 @@ func (r *refreshRun) publish(ctx context.Context, out report.Refresh) report.Ref
 	r.app.events.announceRefreshed(r.site, published, &out)
 	now := r.app.now()
 	r.report(out, r.start, now.Sub(r.start))
+	r.countUnlinked(ctx, &out)
 	if out.Reason == "" && !out.Partial {
 		r.state.plan.Store(&plan{r.nextRefresh(out, r.start, now), r.fetcher.digest(), &r.probed})
 	}

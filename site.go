@@ -206,12 +206,14 @@ type site struct {
 	state    *siteState // outlives the configuration
 	private  bool       // visitors need a client certificate
 
-	built  time.Duration               // how long selecting and building took last; of the refresh
-	probed atomic.Pointer[probeResult] // of the last refresh; nil: none yet
-	stage  atomic.Pointer[stage]       // of the refresh under way; nil: none is
-	main   atomic.Pointer[site]        // of which this one is an alias; nil: it is none
-	own    atomic.Pointer[ownSet]      // what the site's own sitemaps say; nil: they were not read yet
+	counted int                         // visited paths at the last countUnlinked; of the refresh
+	built   time.Duration               // how long selecting and building took last; of the refresh
+	probed  atomic.Pointer[probeResult] // of the last refresh; nil: none yet
+	stage   atomic.Pointer[stage]       // of the refresh under way; nil: none is
+	main    atomic.Pointer[site]        // of which this one is an alias; nil: it is none
+	own     atomic.Pointer[ownSet]      // what the site's own sitemaps say; nil: they were not read yet
 
+	unlinked            atomic.Int64    // visited paths of which nothing is known: see countUnlinked
 	requested           atomic.Int64    // when a document was last requested, in Unix nanoseconds
 	ready, wasProbed    chan struct{}   // closed when it is known what is served, and when the first probe has ended
 	setReady, setProbed func()          // close these

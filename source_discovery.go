@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/bits"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -199,6 +201,43 @@ func (d *discovery) most(onDemand bool) int {
 		return min(d.maxPaths, 500)
 	}
 	return d.maxPaths
+}
+
+// countUnlinked counts the pages that visitors have requested, and of which nothing is known, because no page links to
+// them. It names none: the path may hold a token. A site whose front page redirects by language has many of them.
+func (r *refreshRun) countUnlinked(ctx context.Context, out *report.Refresh) {
+	d := r.handler.discovery
+	isComplete := out.Crawled.Gathered && out.Crawled.Pending == 0 && !out.Partial
+	if d == nil || !d.visitors || !isComplete {
+		return
+	}
+	visited, _ := r.state.visited.Count()
+	if visited == r.counted && out.Selected.Generation == nil {
+		return // nothing has changed
+	}
+	r.counted = visited
+	left := slices.DeleteFunc(r.state.visited.Sorted(r.begun.Add(-d.expire).Unix()), func(path string) bool {
+		isOut := r.filter(&page.Page{Path: path}) != "" || r.handler.settings.crawl.disallows(path) != ""
+		return isOut || !r.probed.robots.rules.Allows(path)
+	})
+	n := 0
+	for rec, err := range r.records.Generation.Records(ctx) {
+		if err != nil || len(left) == 0 {
+			break
+		}
+		before, isKnown := slices.BinarySearch(left, rec.Path)
+		n += before
+		left = left[before:]
+		if isKnown {
+			left = left[1:]
+		}
+	}
+	n += len(left)
+	r.unlinked.Store(int64(n))
+	isMany := n >= 3 && n > 2*pagesOf(out.Snapshot)
+	atLeast := 1 << max(bits.Len(uint(n))-1, 0) // few lines, however it grows
+	r.logger.OnceIf(isMany, zapcore.InfoLevel, "unlinked", "visitors requested pages that no page links to, so they are not listed: if they are public, "+
+		"name their patterns in 'unlinked' of access_log or traffic, or the pages in 'urls'", zap.Int("at_least", atLeast))
 }
 
 // Visit implements [accesslog.Site].
