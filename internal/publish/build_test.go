@@ -135,6 +135,30 @@ func TestReadersCanBeClosedEarly(t *testing.T) {
 	}
 }
 
+// TestReadersClosedTwice: a reader that is closed twice is not lent to two others.
+func TestReadersClosedTwice(t *testing.T) {
+	d := build(t, numbered(10), nil, Options{}).Index
+	open := func() *xmlReader {
+		r, err := d.XML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.(*xmlReader)
+	}
+	for range 10 { // a pool may drop what it is given
+		r := open()
+		r.Close()
+		r.Close()
+		one := open()
+		other := open()
+		if one.Reader == other.Reader {
+			t.Fatal("two readers are one")
+		}
+		one.Close()
+		other.Close()
+	}
+}
+
 func TestShards(t *testing.T) {
 	pages := numbered(1000)
 	s := build(t, pages, nil, Options{ShardURLs: 50, Schema: sitemapxml.Schema084})
