@@ -133,7 +133,8 @@ type Handler struct {
 	// some in-house search engines still read. Default: `0.9`.
 	Schema string `json:"schema,omitempty"`
 
-	// Path patterns of pages that are not listed. Default: none.
+	// Path patterns of pages that are not listed: `/drafts` is one page, `/drafts/*` all below it. A pattern that matches
+	// no page of a complete refresh is a warning. Default: none.
 	Exclude []string `json:"exclude,omitempty"`
 
 	// The `changefreq` and `priority` of pages by path pattern. The first rule that matches a page
@@ -232,6 +233,7 @@ type Rule struct {
 	Priority *float64 `json:"priority,omitempty"`
 
 	match      pathPatterns
+	use        *patternUse // of match
 	changeFreq page.ChangeFreq
 	priority   page.Priority
 }
@@ -269,6 +271,7 @@ type Crawl struct {
 
 	words    page.Words // of disallow
 	patterns pathPatterns
+	use      *patternUse // of patterns
 }
 
 // disallows returns the word or pattern that a path is not fetched for; "": none.
@@ -296,6 +299,8 @@ type settings struct {
 	crawl     Crawl
 	digest    uint64 // of everything that shapes a snapshot
 
+	excludeUse *patternUse // of exclude
+
 	dates       indexing.Mode
 	canonical   bool // canonicals are respected
 	omitOrphans bool
@@ -307,7 +312,9 @@ type settings struct {
 // hint applies the first rule that matches a page.
 func (s *settings) hint(p *page.Page) {
 	for _, r := range s.rules {
-		if r.match.Match(p.Path) {
+		isMatch := r.match.Match(p.Path)
+		r.use.note(p.Path, isMatch)
+		if isMatch {
 			p.ChangeFreq, p.Priority = cmp.Or(p.ChangeFreq, r.changeFreq), cmp.Or(p.Priority, r.priority)
 			return
 		}
@@ -395,6 +402,7 @@ func (h *Handler) compile(base string) (err error) {
 		extract:     htmlmeta.Options{Alternates: slices.Contains(h.Extensions, "alternates"), Images: slices.Contains(h.Extensions, "images"), Titles: h.Feed || h.HTML},
 		beside:      webpage.Options{HTML: h.HTML, Feed: h.Feed, Stylesheet: h.Stylesheet == nil || *h.Stylesheet, Hubs: h.Hubs},
 	}
+	s.excludeUse = newPatternUse("exclude", s.exclude)
 	c.Refuse(h.Feed && s.dates == indexing.Off, "a feed needs dates: remove 'lastmod off', or feed")
 	if base != "" {
 		s.base, s.prefix, err = origin.ParseBase(base)
@@ -453,6 +461,7 @@ func (r Rule) compile(c *option.Checker) Rule {
 	c.Refuse(len(r.Match) == 0, "a rule needs at least one path pattern")
 	c.Refuse(r.ChangeFreq == "" && r.Priority == nil, "the rule for %s sets nothing: give it a changefreq or a priority", strings.Join(r.Match, " "))
 	r.match = compilePatterns(c, "rule", r.Match)
+	r.use = newPatternUse("rule", r.match)
 	var err error
 	if r.ChangeFreq != "" {
 		r.changeFreq, err = page.ParseChangeFreq(r.ChangeFreq)
@@ -478,6 +487,7 @@ func (s Crawl) compile(c *option.Checker) Crawl {
 		}
 	}
 	s.patterns = compilePatterns(c, "crawl disallow", patterns)
+	s.use = newPatternUse("crawl disallow", s.patterns)
 	return s
 }
 
@@ -522,6 +532,72 @@ func (p pathPatterns) which(path string) string {
 		}
 	}
 	return ""
+}
+
+// patternUse notes which path patterns of a setting have matched, and which have pages below them instead, as /drafts
+// has /drafts/a. It is safe for concurrent use.
+type patternUse struct {
+	setting  string
+	patterns []usedPattern
+}
+
+type usedPattern struct {
+	pathPatterns             // the one pattern
+	folder       string      // with a slash at the end, for which the pattern may be meant; "": it has an asterisk
+	matched      atomic.Bool // a path
+	hasBelow     atomic.Bool // there is a path in folder that no pattern of the setting matches
+	reported     atomic.Bool // that it matches nothing
+}
+
+func newPatternUse(setting string, patterns pathPatterns) *patternUse {
+	u := &patternUse{setting: setting, patterns: make([]usedPattern, len(patterns))}
+	for i, pattern := range patterns {
+		p := &u.patterns[i]
+		p.pathPatterns = patterns[i : i+1]
+		if !strings.Contains(pattern, "*") {
+			p.folder = strings.TrimSuffix(pattern, "/") + "/"
+		}
+	}
+	return u
+}
+
+// note takes a path, and whether one of the patterns matches it.
+func (u *patternUse) note(path string, isMatch bool) {
+	for i := range u.patterns {
+		p := &u.patterns[i]
+		if p.matched.Load() { // nothing more is to be learned
+			continue
+		}
+		isBelow := p.folder != "" && len(path) > len(p.folder) && strings.EqualFold(path[:len(p.folder)], p.folder)
+		switch {
+		case isMatch && p.Match(path):
+			p.matched.Store(true)
+		case !isMatch && isBelow:
+			p.hasBelow.Store(true)
+		}
+	}
+}
+
+// warn calls warn for each pattern that has matched no path of a complete refresh, and in each refresh after that until
+// it does. Where not all paths are seen, it is called only for those with pages below them.
+func (u *patternUse) warn(isComplete, seesAll bool, warn func(message string)) {
+	for i := range u.patterns {
+		p := &u.patterns[i]
+		if p.matched.Load() {
+			continue
+		}
+		if isComplete && (seesAll || p.hasBelow.Load()) {
+			p.reported.Store(true)
+		}
+		pattern := p.pathPatterns[0]
+		switch {
+		case !p.reported.Load():
+		case p.hasBelow.Load():
+			warn(fmt.Sprintf("%s '%s' matches no page, and there are some below it: write '%s*'", u.setting, pattern, p.folder))
+		default:
+			warn(fmt.Sprintf("%s '%s' matches no page: correct or remove it", u.setting, pattern))
+		}
+	}
 }
 
 // Interface guards

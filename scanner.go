@@ -90,7 +90,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 	if !isReady {
 		patience = firstPatience
 	}
-	run.candidates = merge.Start(ctx, run.source.inputs(), merge.Options{Filter: s.filter, MaxPages: set.maxURLs + maxOver, Patience: patience})
+	run.candidates = merge.Start(ctx, run.source.inputs(), merge.Options{Filter: s.filterNoting, MaxPages: set.maxURLs + maxOver, Patience: patience})
 	defer run.candidates.Close()
 	if set.crawl.Off {
 		return run.selectAndPublish(ctx, crawl.Result{Gathered: true, Done: true})
@@ -186,9 +186,13 @@ func (s *site) wasByLinks() bool {
 func (r *refreshRun) policy() crawl.Policy {
 	set := &r.handler.settings
 	p := crawl.Policy{
-		Base: r.origin, Scope: r.scope, Front: r.scope, Filter: r.filter, IgnoreCanonicals: !set.canonical,
-		Disallow: func(path string) bool { return set.crawl.disallows(path) != "" },
-		Allowed:  r.probed.robots.rules.Allows, Closed: r.probed.robots.closed,
+		Base: r.origin, Scope: r.scope, Front: r.scope, Filter: r.filterNoting, IgnoreCanonicals: !set.canonical,
+		Disallow: func(path string) bool {
+			isDisallowed := set.crawl.disallows(path) != ""
+			set.crawl.use.note(path, isDisallowed)
+			return isDisallowed
+		},
+		Allowed: r.probed.robots.rules.Allows, Closed: r.probed.robots.closed,
 		Extract: set.extract, Settings: r.digest(r.probed.robots.rules.String(), r.probed.byLinks), Routes: digestOf(r.fetcher.routes, set.extract),
 		Batch: r.begun.Unix(),
 	}
@@ -216,6 +220,7 @@ func (r *refreshRun) selectAndPublish(ctx context.Context, crawled crawl.Result)
 		}
 	}
 	out.Merged = r.candidates.Result()
+	r.warnOfPatterns(crawled, out.Merged)
 	if out.Warnings, out.Skipped = r.source.result(); crawled.Gathered {
 		r.source.clearOldWarnings()
 	}
@@ -243,6 +248,34 @@ func (r *refreshRun) selectAndPublish(ctx context.Context, crawled crawl.Result)
 		}
 	}
 	return r.publish(ctx, out)
+}
+
+// warnOfPatterns warns of path patterns that match nothing, once everything was read and fetched.
+func (r *refreshRun) warnOfPatterns(crawled crawl.Result, gathered merge.Result) {
+	set := &r.handler.settings
+	isComplete := crawled.Gathered && crawled.Done && !r.goesOn && len(gathered.Failed) == 0
+	warn := func(message string) { r.source.Warn("pattern "+message, message) }
+	// A page that only links name is seen when what links to it is fetched, perhaps by the process before. And a pattern
+	// may be meant for another site of the handler.
+	seesAll := r.discovery() == nil && r.isOnlySite()
+	set.excludeUse.warn(isComplete, seesAll, warn)
+	for _, rule := range set.rules {
+		rule.use.warn(isComplete, false, warn) // a rule sees no page that one before it matches
+	}
+	set.crawl.use.warn(isComplete, false, warn)
+}
+
+// isOnlySite reports whether the handler has no other site.
+func (s *site) isOnlySite() bool {
+	s.app.mu.Lock()
+	defer s.app.mu.Unlock()
+	n := 0
+	for _, other := range s.app.sites {
+		if other.handler == s.handler {
+			n++
+		}
+	}
+	return n == 1
 }
 
 // build selects the pages to list, and builds their documents. keepListed is for a change that is held
@@ -280,7 +313,7 @@ func (r *refreshRun) build(ctx context.Context, crawled crawl.Result, keepListed
 func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules {
 	set := &r.handler.settings
 	rules := indexing.Rules{
-		Base: r.origin, Scope: r.scope, Front: r.scope, Filter: r.filter, Hints: set.hint,
+		Base: r.origin, Scope: r.scope, Front: r.scope, Filter: r.filterNoting, Hints: set.hint,
 		Respect: set.canonical, OmitOrphans: set.omitOrphans, Dates: set.dates, MaxPages: set.maxURLs,
 		Included: r.handler.underscored.Match, Alternates: set.extract.Alternates, Images: set.extract.Images, Titles: set.extract.Titles,
 		KeepListed: keepListed, Now: r.begun,
