@@ -251,7 +251,7 @@ func (s *site) addReason(x *explanation, path string) {
 		x.is(indexing.NoLinks)
 	default:
 		x.because(reasonUnnamed, "At the last refresh, no source named it, and no listed page linked to it.",
-			"Name it in 'urls', in addition to 'files' and other sources, or its kind of file in 'include' of 'files'; with 'links', a link to it is enough.")
+			"Name it in 'urls', in addition to 'files' and other sources, or its kind of file in 'include' of 'files'; with 'links', a link to it is enough, from a page within 'depth'.")
 		if s.isByLinks() {
 			x.Meaning += " No source is written, and an upstream returns the front page, so pages are found as by 'links'."
 			x.Remedy = "Link to it, or write the sources: 'files' and 'links', or 'links' and 'urls'."
