@@ -31,6 +31,9 @@ const (
 	peekBody       = 64 << 10    // bytes of a page of which only the head matters
 	fetchUserAgent = "caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)"
 
+	// browserUserAgent is only for finding out why the front page returns an error.
+	browserUserAgent = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
 	// acceptPage is what browsers accept of a page: applications that negotiate return HTML only where it is named
 	// (RFC 9110, section 12.5.1).
 	acceptPage = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"

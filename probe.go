@@ -149,6 +149,10 @@ func (f *siteFetcher) probe(ctx context.Context, wasByLinks bool) (result probeR
 		result.stylesheet = f.hasStylesheet(ctx)
 	}
 	result.remedy = cmp.Or(reasonRemedies[result.blocked], result.remedy)
+	isRefused := result.blocked == reasonRefused || p.seen == nil
+	if isRefused && status >= http.StatusBadRequest && f.admitsBrowsers(ctx) {
+		result.remedy = remedyAgent
+	}
 	if status == http.StatusForbidden { // which file_server returns as well for what it cannot read
 		if unreadable := f.unreadable(ctx, &result.siteFiles); unreadable != "" {
 			result.blocked, result.remedy = unreadable, remedyUnreadable
@@ -202,6 +206,19 @@ func (f *siteFetcher) hasFrontFile(ctx context.Context, at *siteFiles) bool {
 		found.Store(files.Serves(files.Options{FS: fsys, Root: at.root, Index: at.index}, "/"))
 	})
 	return found.Load()
+}
+
+// remedyAgent is for a site that returns its front page to a browser, and an error to the module.
+const remedyAgent = "A rule refuses the User-Agent of this module, as it does not refuse browsers: let 'caddy-sitemap' pass, for instance in a rule against bots."
+
+// admitsBrowsers reports whether the front page does not return an error to a browser's User-Agent.
+func (f *siteFetcher) admitsBrowsers(ctx context.Context) bool {
+	if f.onDemand {
+		return false // a visitor's word is not worth another request
+	}
+	browser := crawl.Request{Path: f.id.prefix + "/", Header: http.Header{"User-Agent": {browserUserAgent}}, Limit: peekBody}
+	res, err := f.get(ctx, browser, nil)
+	return err == nil && res.Status < http.StatusBadRequest
 }
 
 const remedyUnreadable = "Let the user that runs Caddy read it, and enter each folder above it."

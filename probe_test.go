@@ -316,6 +316,48 @@ func TestProbeReaches(t *testing.T) {
 	}
 }
 
+// TestRefusedAgent: where a rule refuses the module by its User-Agent alone, the remedy says so. Browsers are not asked for
+// where nothing is refused.
+func TestRefusedAgent(t *testing.T) {
+	for name, test := range map[string]struct {
+		host     string
+		ours     int  // status for the module's User-Agent
+		browsers int  // for others
+		before   bool // the rule is before the handler
+		remedy   string
+		requests int // with a browser's User-Agent
+	}{
+		"bots":                       {"named.example", 403, 200, false, remedyAgent, 1},
+		"bots, before the handler":   {"named.example", 403, 200, true, remedyAgent, 1},
+		"bots, as if it were absent": {"named.example", 404, 200, true, remedyAgent, 1},
+		"browsers are redirected":    {"named.example", 401, 302, false, remedyAgent, 1},
+		"all":                        {"named.example", 401, 401, false, reasonRemedies[reasonRefused], 1},
+		"all, as if it were absent":  {"named.example", 404, 404, true, reasonRemedies[reasonUnreached], 1},
+		"nobody":                     {"named.example", 200, 200, false, "", 0},
+		"no front page":              {"named.example", 404, 200, false, "", 0},
+		"a host of visitors":         {"visited.example", 403, 200, false, reasonRemedies[reasonRefused], 0},
+	} {
+		b := newBench(t, nil)
+		requests := 0
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			if strings.Contains(r.UserAgent(), "bot") {
+				w.WriteHeader(test.ours)
+				return nil
+			}
+			requests++
+			w.WriteHeader(test.browsers)
+			return nil
+		}
+		if test.before {
+			b.app.fetchers[b.handler.server].routes = caddyhttp.HandlerFunc(b.pages)
+		}
+		got, err := b.site(test.host).fetcher.probe(t.Context(), false)
+		if err != nil || got.remedy != test.remedy || requests != test.requests || (got.blocked != "") != (test.remedy != "") {
+			t.Errorf("%s: got %q, %q, %d requests, %v, want %q, %d", name, got.blocked, got.remedy, requests, err, test.remedy, test.requests)
+		}
+	}
+}
+
 // TestMadeUpHost: of a host that only visitors named, nothing is listed before its front
 // page answers.
 func TestMadeUpHost(t *testing.T) {

@@ -54,7 +54,7 @@ var texts = [StatusCount + 1]text{
 	NotFound: {"not found", "It returns 404 or 410.",
 		"Serve it, or remove the links and list entries that name it."},
 	Refused: {"refused", "It returns 401, 403 or another 4xx status to anonymous visitors.",
-		"Nothing if it is private; otherwise remove the login or the address rule, or let Caddy read the file."},
+		"Nothing if it is private; otherwise remove the login, or the rule on addresses or User-Agents, or let Caddy read the file."},
 	Redirect: {"redirect", "It redirects to another URL.",
 		"Name the target instead, if it is not listed."},
 	ServerError: {"server error", "It returns a server error or an unexpected status, or does not respond.",
