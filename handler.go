@@ -149,7 +149,7 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 // on by default, gives way.
 func (s *site) hasOwnStylesheet() bool {
 	probed := s.probed.Load()
-	return probed != nil && probed.stylesheet
+	return probed != nil && probed.stylesheet.exists
 }
 
 // unavailable writes the response, or returns Caddy's error, for a site that cannot be served now or

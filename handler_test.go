@@ -385,3 +385,37 @@ func TestStylesheet(t *testing.T) {
 		})
 	}
 }
+
+// TestStylesheetOfUpstream: an upstream is asked for its stylesheet once an hour, and while it fails, what was known stays.
+func TestStylesheetOfUpstream(t *testing.T) {
+	b := newBench(t, nil)
+	looks, status := 0, http.StatusOK
+	answer := b.pages
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		if r.URL.Path != "/sitemap.css" {
+			return answer(w, r)
+		}
+		looks++
+		upstream(r)
+		w.Header().Set("Content-Type", "text/css")
+		w.WriteHeader(status)
+		return nil
+	}
+	s := b.site("named.example")
+	for _, step := range []struct {
+		after  time.Duration
+		status int
+		looks  int
+		exists bool
+	}{
+		{0, 200, 1, true}, {time.Minute, 404, 1, true}, {time.Hour, 502, 2, true}, {time.Minute, 502, 3, true},
+		{time.Minute, 404, 4, false}, {time.Minute, 200, 4, false}, {time.Hour, 200, 5, true},
+	} {
+		b.clock = b.clock.Add(step.after)
+		status = step.status
+		b.wantPages(s, 1)
+		if looks != step.looks || s.hasOwnStylesheet() != step.exists {
+			t.Errorf("after %s, status %d: got %d requests, %t, want %d, %t", step.after, step.status, looks, s.hasOwnStylesheet(), step.looks, step.exists)
+		}
+	}
+}

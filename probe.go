@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -40,10 +41,17 @@ type probeResult struct {
 	proxied       bool   // an upstream returns the front page
 	byLinks       bool   // no source is written, and its pages are found by links: see byLinks
 
-	stylesheet bool // the site has its own stylesheet at the path of ours
+	stylesheet ownStylesheet
 
 	robots robotsRules
 	siteFiles
+}
+
+// ownStylesheet says whether the site has its own stylesheet at the path of ours.
+type ownStylesheet struct {
+	exists  bool
+	proxied bool      // an upstream said so
+	at      time.Time // when it did; zero: ask again
 }
 
 // siteFiles says where a site's files are.
@@ -107,8 +115,8 @@ func probeOf(r *http.Request) (p *probe, own bool) {
 // probe finds out where the site's files are and whether an anonymous visitor gets in. An error
 // means that there was no response.
 //
-// wasByLinks is what byLinks was before.
-func (f *siteFetcher) probe(ctx context.Context, wasByLinks bool) (result probeResult, err error) {
+// before is the result of the probe before, as far as it is known.
+func (f *siteFetcher) probe(ctx context.Context, before probeResult) (result probeResult, err error) {
 	h, sitemap := f.handler, f.id.prefix+f.handler.settings.path
 	p := &probe{handler: h, prefix: f.id.prefix}
 	res, err := f.fetchData(ctx, sitemap, peekBody, p)
@@ -144,9 +152,9 @@ func (f *siteFetcher) probe(ctx context.Context, wasByLinks bool) (result probeR
 		result.blocked, result.status = reasonAbsent, status
 	}
 	result.siteFiles, result.robots = p.files, f.fetchRobots(ctx)
-	result.byLinks = f.byLinks(ctx, front, &result.siteFiles, wasByLinks)
+	result.byLinks = f.byLinks(ctx, front, &result.siteFiles, before.byLinks)
 	if result.blocked == "" {
-		result.stylesheet = f.hasStylesheet(ctx)
+		result.stylesheet = f.lookForStylesheet(ctx, before.stylesheet)
 	}
 	result.remedy = cmp.Or(reasonRemedies[result.blocked], result.remedy)
 	isRefused := result.blocked == reasonRefused || p.seen == nil
@@ -161,18 +169,28 @@ func (f *siteFetcher) probe(ctx context.Context, wasByLinks bool) (result probeR
 	return result, ctx.Err()
 }
 
-// hasStylesheet reports whether the site has its own stylesheet at the path of ours. Its body is not read: it may be large.
-func (f *siteFetcher) hasStylesheet(ctx context.Context) bool {
+// lookForStylesheet finds out whether the site has its own stylesheet. Its body is not read: it may have no end. An upstream
+// is asked once an hour; while it fails, what was known stays.
+func (f *siteFetcher) lookForStylesheet(ctx context.Context, before ownStylesheet) ownStylesheet {
 	set := &f.handler.settings
 	if !set.beside.Stylesheet {
-		return false
+		return ownStylesheet{}
+	}
+	now := f.handler.app.now()
+	if before.proxied && now.Sub(before.at).Abs() < ownInterval {
+		return before
 	}
 	res, err := f.get(ctx, crawl.Request{
 		Path:   f.id.prefix + strings.TrimSuffix(set.path, ".xml") + webpage.Stylesheet,
 		Header: http.Header{"Accept": {acceptAny}},
 		Wants:  func(int, http.Header) bool { return false },
 	}, nil)
-	return err == nil && res.Status == http.StatusOK && strings.HasPrefix(res.Header.Get("Content-Type"), "text/css")
+	if err != nil || fails(res.Status) {
+		before.at = time.Time{}
+		return before
+	}
+	isCSS := strings.HasPrefix(res.Header.Get("Content-Type"), "text/css")
+	return ownStylesheet{exists: res.Status == http.StatusOK && isCSS, proxied: res.Proxied, at: now}
 }
 
 // byLinks decides whether the pages of a site for which no source is written are found by links: an upstream returns its

@@ -161,7 +161,7 @@ func (s *site) probe(ctx context.Context) (probeResult, error) {
 		s.stage.CompareAndSwap(probing, &stage{stageHangs, probing.Since})
 		s.logger.Once(zap.WarnLevel, "hangs", "the site does not respond to requests for its front page or robots.txt: its disk or upstream hangs")
 	})
-	probed, err := s.fetcher.probe(ctx, s.wasByLinks())
+	probed, err := s.fetcher.probe(ctx, s.lastProbe())
 	if hangs.Stop() {
 		s.logger.Clear("hangs")
 	}
@@ -172,14 +172,14 @@ func (s *site) probe(ctx context.Context) (probeResult, error) {
 	return probed, err
 }
 
-// wasByLinks reports whether the site was found by links so far: by the last probe, or by the last refresh of a process or
-// configuration before.
-func (s *site) wasByLinks() bool {
+// lastProbe returns the result of the last probe. At first, it is known from a process or configuration before whether the
+// pages of the site were found by links.
+func (s *site) lastProbe() probeResult {
 	if probed := s.probed.Load(); probed != nil {
-		return probed.byLinks
+		return *probed
 	}
 	sources := s.lastReport().Sources
-	return len(sources) > 0 && sources[0].Source == linksName
+	return probeResult{byLinks: len(sources) > 0 && sources[0].Source == linksName}
 }
 
 // policy is what the crawl may fetch.
