@@ -97,7 +97,7 @@ func (f *serverFetcher) needsCertificate(host string) bool {
 	}
 	conn, other := net.Pipe() // a matcher of another module may read from it
 	_ = other.Close()
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	policy, err := f.tls.GetConfigForClient(&tls.ClientHelloInfo{ServerName: strings.Trim(host, "[]"), Conn: visitorConn{conn, f.port}})
 	if err != nil || policy == nil {
 		return false

@@ -376,7 +376,7 @@ func TestStylesheet(t *testing.T) {
 			for range 3 {
 				before := looks
 				w := httptest.NewRecorder()
-				_ = b.handler.ServeHTTP(w, b.request(http.MethodGet, "/sitemap.css", nil), caddyhttp.HandlerFunc(b.pages))
+				_ = b.handler.ServeHTTP(w, b.request(http.MethodGet, "/sitemap.css", nil), b.pages)
 				isOwn := looks == before+1
 				if isOwn != test.isOwn || !isOwn && !strings.Contains(w.Body.String(), "caddy-sitemap") {
 					t.Errorf("the site's own is served: %t, want %t; status %d, %.100q", isOwn, test.isOwn, w.Code, w.Body)

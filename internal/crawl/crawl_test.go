@@ -952,7 +952,8 @@ type headed struct {
 
 func (h *headed) Fetch(ctx context.Context, r Request) (*Response, error) {
 	resp, err := h.validated.Fetch(ctx, r)
-	if h.value != "" && !(h.brief && resp.Status == http.StatusNotModified) {
+	isBrief := h.brief && resp.Status == http.StatusNotModified
+	if h.value != "" && !isBrief {
 		resp.Header.Set(h.name, h.value)
 	}
 	return resp, err

@@ -225,7 +225,8 @@ func actionOfSegment(segments []segment, i int) string {
 	s := &segments[i]
 	isAfterID := i > 0 && segments[i-1].isID()
 	isBeforeID := i+1 < len(segments) && segments[i+1].isID()
-	if s.isDocument && !(s.isWebPage && isAfterID) { // /items/7/destroy.html is none
+	isAction := s.isWebPage && isAfterID // as /items/7/destroy.html is
+	if s.isDocument && !isAction {
 		return ""
 	}
 	if leadsToDocument(segments, i) {
