@@ -45,9 +45,10 @@ type ownSet struct {
 	foreign   int                     // URLs in them that name another origin
 	origin    string                  // one such origin
 	unread    int                     // documents for which there was no time yet
+	proxied   bool                    // an upstream responded to a request for one
 
-	// isFirst says that nothing was known of the site when the first document was read. Then no page is missing
-	// while documents are unread.
+	// isFirst says that nothing was known of the site when the first document was read, and that there was no time yet
+	// to read all. Then no page is missing while documents are unread.
 	isFirst bool
 }
 
@@ -179,7 +180,8 @@ func (r *Refresh) readOwn(ctx context.Context, links []ownLink, yield func(page.
 		before = new(ownSet)
 		own.isFirst = r.site.state.published.Load() == nil
 	} else {
-		own.isFirst = before.isFirst
+		own.isFirst = before.isFirst && !before.isComplete()
+		own.proxied = before.proxied
 	}
 	waiting, cancel := r.ownWait(ctx)
 	defer cancel()
@@ -192,7 +194,10 @@ func (r *Refresh) readOwn(ctx context.Context, links []ownLink, yield func(page.
 		}
 		doc := before.documents[link.url]
 		if !doc.isCurrent(r.Now, before.unread > 0) {
-			doc = r.lookAtOwn(ctx, waiting, link.url, cmp.Or(doc, new(ownDocument)), most-own.pages)
+			known := cmp.Or(doc, new(ownDocument))
+			// What was read from a file costs no request of an upstream, and where one has responded, more will.
+			isUpstream := known.proxied || !known.isRead && (r.probed.proxied || own.proxied)
+			doc = r.lookAtOwn(ctx, waiting, link.url, known, isUpstream, most-own.pages)
 		}
 		own.add(link.url, doc)
 		links = append(links, doc.links(link)...)
@@ -223,9 +228,20 @@ func (s *ownSet) add(url string, doc *ownDocument) {
 	s.pages += len(doc.pages)
 	s.foreign += doc.foreign
 	s.origin = cmp.Or(s.origin, doc.origin)
+	s.proxied = s.proxied || doc.proxied
 	if !doc.isRead && doc.err == nil {
 		s.unread++
 	}
+}
+
+// isComplete reports whether all documents were read.
+func (s *ownSet) isComplete() bool {
+	for _, doc := range s.documents {
+		if !doc.isRead || doc.err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // links are the documents to which a document leads.
@@ -252,16 +268,16 @@ func (d *ownDocument) isCurrent(now time.Time, othersUnread bool) bool {
 	return now.Sub(d.at).Abs() < d.wait || othersUnread && d.err == nil && d.proxied
 }
 
-// lookAtOwn returns what a document says now, or what it said before if there is no time, or it cannot be read. most is
-// about how many pages it may have.
-func (r *Refresh) lookAtOwn(ctx, waiting context.Context, url string, before *ownDocument, most int) *ownDocument {
+// lookAtOwn returns what a document says now, or what it said before if there is no time, or it cannot be read. isUpstream
+// has the request wait for its turn, and most is about how many pages the document may have.
+func (r *Refresh) lookAtOwn(ctx, waiting context.Context, url string, before *ownDocument, isUpstream bool, most int) *ownDocument {
 	path, isHere := htmlmeta.PathOn(r.BaseURL, url)
 	if !isHere {
 		doc := &ownDocument{isRead: true}
 		doc.addForeign(url)
 		return doc
 	}
-	res, ok, err := r.fetchOwn(ctx, waiting, path, before)
+	res, ok, err := r.fetchOwn(ctx, waiting, path, before, isUpstream)
 	if !ok || ctx.Err() != nil { // a fetch that was cut short says nothing
 		return before
 	}
@@ -275,6 +291,9 @@ func (r *Refresh) lookAtOwn(ctx, waiting context.Context, url string, before *ow
 	}
 	kept.at = r.Now
 	kept.err = err
+	if res != nil {
+		kept.proxied = res.Proxied
+	}
 	kept.wait = ownRetry
 	if before.err != nil {
 		kept.wait = min(2*before.wait, ownInterval)
@@ -282,8 +301,8 @@ func (r *Refresh) lookAtOwn(ctx, waiting context.Context, url string, before *ow
 	return &kept
 }
 
-// fetchOwn requests a document, in turn where an upstream responds; ok is false if there was no time for that.
-func (r *Refresh) fetchOwn(ctx, waiting context.Context, path string, before *ownDocument) (res *crawl.Response, ok bool, err error) {
+// fetchOwn requests a document, in turn if an upstream responds; ok is false if there was no time for that.
+func (r *Refresh) fetchOwn(ctx, waiting context.Context, path string, before *ownDocument, isUpstream bool) (res *crawl.Response, ok bool, err error) {
 	header := http.Header{"Accept": {acceptAny}}
 	if before.err == nil && before.etag != "" {
 		header.Set("If-None-Match", before.etag)
@@ -294,7 +313,6 @@ func (r *Refresh) fetchOwn(ctx, waiting context.Context, path string, before *ow
 	request := func() (*crawl.Response, error) {
 		return r.site.fetcher.get(ctx, crawl.Request{Path: r.site.internalPath(path), Header: header, Limit: maxListBody}, nil)
 	}
-	isUpstream := r.probed.proxied || before.proxied
 	if isUpstream && !r.site.onDemand { // whose requests wait as they are
 		return r.site.handler.limiter.Do(waiting, request)
 	}

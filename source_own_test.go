@@ -48,40 +48,43 @@ func TestOwnSitemapsFail(t *testing.T) {
 		want   string
 		err    string
 	}{{200, "/a /b", ""}, {404, "/a", ""}, {503, "/a", "status 503"}, {500, "/a", "status 500"}, {429, "/a", "status 429"}} {
-		b := newBench(t, nil)
-		requests := make(map[string]int)
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			const doc = "<sitemap><loc>http://named.example"
-			requests[r.URL.Path]++
-			upstream(r)
-			switch r.URL.Path {
-			case "/index.xml":
-				fmt.Fprint(w, "<sitemapindex>", doc, "/gone.xml</loc></sitemap>", doc, "/1.txt</loc></sitemap>", doc, "/2.txt</loc></sitemap></sitemapindex>")
-			case "/1.txt":
-				fmt.Fprint(w, "/a\n")
-			case "/2.txt":
-				w.WriteHeader(test.status)
-				fmt.Fprint(w, "/b\n")
-			default:
-				w.WriteHeader(http.StatusNotFound)
+		inBubble(t, func(t *testing.T, b *bench) {
+			requests := make(map[string]int)
+			b.pages = func(w http.ResponseWriter, r *http.Request) error {
+				const doc = "<sitemap><loc>http://named.example"
+				requests[r.URL.Path]++
+				upstream(r)
+				switch r.URL.Path {
+				case "/index.xml":
+					fmt.Fprint(w, "<sitemapindex>", doc, "/gone.xml</loc></sitemap>", doc, "/1.txt</loc></sitemap>", doc, "/2.txt</loc></sitemap></sitemapindex>")
+				case "/1.txt":
+					fmt.Fprint(w, "/a\n")
+				case "/2.txt":
+					w.WriteHeader(test.status)
+					fmt.Fprint(w, "/b\n")
+				default:
+					w.WriteHeader(http.StatusNotFound)
+				}
+				return nil
 			}
-			return nil
-		}
-		s := b.site("named.example")
-		probed := probeResult{robots: robotsRules{sitemaps: []string{"http://named.example/index.xml"}}}
-		for _, after := range []time.Duration{0, time.Second, ownRetry} {
-			got, err := b.readOwn(s, probed, b.clock.Add(after))
-			if got != test.want || (err == nil) != (test.err == "") || !strings.Contains(fmt.Sprint(err), test.err) {
-				t.Errorf("status %d, after %s: got %s, %v, want %s, %q", test.status, after, got, err, test.want, test.err)
+			s := b.site("named.example")
+			probed := probeResult{robots: robotsRules{sitemaps: []string{"http://named.example/index.xml"}}}
+			s.setReady()
+			for _, after := range []time.Duration{0, time.Second, ownRetry} {
+				time.Sleep(after)
+				got, err := b.readOwn(s, probed, time.Now())
+				if got != test.want || (err == nil) != (test.err == "") || !strings.Contains(fmt.Sprint(err), test.err) {
+					t.Errorf("status %d, after %s: got %s, %v, want %s, %q", test.status, after, got, err, test.want, test.err)
+				}
 			}
-		}
-		failing := 1
-		if test.err != "" {
-			failing = 2 // not after a second, but after a minute
-		}
-		if requests["/index.xml"] != 1 || requests["/1.txt"] != 1 || requests["/2.txt"] != failing {
-			t.Errorf("status %d: got requests %v", test.status, requests)
-		}
+			failing := 1
+			if test.err != "" {
+				failing = 2 // not after a second, but after a minute
+			}
+			if requests["/index.xml"] != 1 || requests["/1.txt"] != 1 || requests["/2.txt"] != failing {
+				t.Errorf("status %d: got requests %v", test.status, requests)
+			}
+		})
 	}
 }
 
@@ -172,6 +175,79 @@ func TestOwnSitemapsPace(t *testing.T) {
 			if len(at) != want {
 				t.Errorf("%s was requested %d times, want %d", path, len(at), want)
 			}
+		}
+	})
+}
+
+// TestOwnSitemapsPaceBesideFiles: where a file is the front page, so that the first request to an upstream is that for its
+// index, those for the documents of the index have its pace, also after each has failed.
+func TestOwnSitemapsPaceBesideFiles(t *testing.T) {
+	const children = 10
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.handler.limiter = crawl.NewLimiter(2, 1)
+		var at []time.Time
+		isDown := true
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			upstream(r)
+			at = append(at, time.Now())
+			switch {
+			case r.URL.Path == "/sitemap.xml":
+				fmt.Fprint(w, "<sitemapindex>")
+				for i := range children {
+					fmt.Fprintf(w, "<sitemap><loc>http://named.example/%d.txt</loc></sitemap>", i)
+				}
+				fmt.Fprint(w, "</sitemapindex>")
+			case isDown:
+				w.WriteHeader(http.StatusInternalServerError)
+			default:
+				fmt.Fprint(w, strings.TrimSuffix(r.URL.Path, ".txt")+"\n")
+			}
+			return nil
+		}
+		s := b.site("named.example")
+		s.setReady()
+		for range 5 { // minutes
+			_, _ = b.readOwn(s, probeResult{}, time.Now())
+			time.Sleep(time.Minute)
+			isDown = false
+		}
+		if len(at) != 1+2*children {
+			t.Errorf("got %d requests", len(at))
+		}
+		for i := range at[min(len(at), 2):] { // it takes one response to know that an upstream responds
+			if pause := at[i+2].Sub(at[i+1]); pause < 499*time.Millisecond {
+				t.Errorf("request %d came %s after the one before", i+2, pause)
+			}
+		}
+	})
+}
+
+// TestOwnSitemapsRenamed: pages are not gone while an application names its documents otherwise and these are not read
+// yet, also in the process that has read the first ones.
+func TestOwnSitemapsRenamed(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.handler.limiter = crawl.NewLimiter(1, 1)
+		version := 1
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			upstream(r)
+			if r.URL.Path == "/sitemap.xml" {
+				fmt.Fprintf(w, "<sitemapindex><sitemap><loc>http://named.example/%d.txt</loc></sitemap></sitemapindex>", version)
+				return nil
+			}
+			fmt.Fprint(w, "/a\n")
+			return nil
+		}
+		s := b.site("named.example")
+		probed := probeResult{proxied: true}
+		s.setReady()
+		if got, err := b.readOwn(s, probed, time.Now()); got != "/a" || err != nil {
+			t.Fatalf("at first: got %s, %v", got, err)
+		}
+		version = 2
+		b.handler.limiter = crawl.NewLimiter(1.0/3600, 1)
+		time.Sleep(ownInterval)
+		if got, err := b.readOwn(s, probed, time.Now()); got != "" || err == nil || err.Error() != "1 of 2 documents are not read yet" {
+			t.Errorf("renamed: got %s, %v", got, err)
 		}
 	})
 }
