@@ -136,6 +136,14 @@ func isOneOf(set map[string]bool, word string) bool {
 	return isPlural && set[stem+"y"]
 }
 
+// segments are those of a path. What depends on all of them is found out once: paths of strangers have up to a
+// thousand.
+type segments struct {
+	all       []segment
+	lastID    int  // index of the last ID; -1: there is none
+	areTitles bool // there are several, all of which begin with a capital or are IDs
+}
+
 // segment is a segment of a path, taken apart.
 type segment struct {
 	name    string   // without an extension that is known
@@ -147,22 +155,36 @@ type segment struct {
 	isProgram  bool // it has that of a program
 	isTitle    bool // it begins with a capital, and is not in camel case
 	isCode     bool // it is in camel case, or has underscores: no slug of an article
+	isID       bool // it names one thing of many: a number, a UUID, a hash or a token
 }
 
 // actionOfPath returns the word that makes a decoded path an action; "": none.
 func actionOfPath(path string) string {
-	var segments []segment
-	for text := range strings.SplitSeq(path, "/") {
-		if text != "" && text != "index.php" { // which stands before the path in many applications, and behind a folder
-			segments = append(segments, newSegment(text))
-		}
-	}
-	for i := range segments {
-		if word := actionOfSegment(segments, i); word != "" {
+	p := newSegments(path)
+	for i := range p.all {
+		if word := p.actionAt(i); word != "" {
 			return word
 		}
 	}
 	return ""
+}
+
+// newSegments takes a decoded path apart.
+func newSegments(path string) segments {
+	p := segments{lastID: -1, areTitles: true}
+	for text := range strings.SplitSeq(path, "/") {
+		if text == "" || text == "index.php" { // which stands before the path in many applications, and behind a folder
+			continue
+		}
+		s := newSegment(text)
+		if s.isID {
+			p.lastID = len(p.all)
+		}
+		p.areTitles = p.areTitles && (startsUpper(s.name) || s.isID)
+		p.all = append(p.all, s)
+	}
+	p.areTitles = p.areTitles && len(p.all) > 1
+	return p
 }
 
 // newSegment takes a decoded segment of a path apart.
@@ -191,6 +213,7 @@ func newSegment(text string) segment {
 	isCamel := !isSeparated && len(raw) > 1
 	s.isCode = isCamel || strings.Contains(text, "_")
 	s.isTitle = startsUpper(text) && !isCamel
+	s.isID = isID(text)
 	return s
 }
 
@@ -220,19 +243,19 @@ func startsUpper(text string) bool {
 	return false
 }
 
-// actionOfSegment returns the word that makes a segment an action where it stands; "": none.
-func actionOfSegment(segments []segment, i int) string {
-	s := &segments[i]
-	isAfterID := i > 0 && segments[i-1].isID()
-	isBeforeID := i+1 < len(segments) && segments[i+1].isID()
+// actionAt returns the word that makes segment i an action where it stands; "": none.
+func (p *segments) actionAt(i int) string {
+	s := &p.all[i]
+	isAfterID := i > 0 && p.all[i-1].isID
+	isBeforeID := i+1 < len(p.all) && p.all[i+1].isID
 	isAction := s.isWebPage && isAfterID // as /items/7/destroy.html is
 	if s.isDocument && !isAction {
 		return ""
 	}
-	if leadsToDocument(segments, i) {
+	if p.leadsToDocument(i) {
 		return ""
 	}
-	if s.isTitle && !isAfterID && !isBeforeID && !areTitles(segments) {
+	if s.isTitle && !isAfterID && !isBeforeID && !p.areTitles {
 		return ""
 	}
 	if verb := s.compound(isBeforeID); verb != "" {
@@ -241,9 +264,9 @@ func actionOfSegment(segments []segment, i int) string {
 	word := s.letters
 	switch {
 	case anywhere[word]:
-	case verbs[word] && (isAfterID || hasIDAfter(segments, i) || isVerbAt(segments, i)):
+	case verbs[word] && (isAfterID || p.hasIDAfter(i) || p.isVerbAt(i)):
 	case beforeIDs[word] && isBeforeID:
-	case orNouns[word] && i > 0 && (isActedOn(segments, i-1) || i+1 == len(segments) && isMachine(segments[0])):
+	case orNouns[word] && i > 0 && (p.isActedOn(i-1) || i+1 == len(p.all) && isMachine(p.all[0])):
 	case scripts[word] && s.isProgram:
 	default:
 		return ""
@@ -251,78 +274,61 @@ func actionOfSegment(segments []segment, i int) string {
 	return word
 }
 
-// leadsToDocument reports whether a segment is a folder of documents, such as in /verify/intro.html, and not what is done
-// to an ID, as in /delete/id/7.html.
-func leadsToDocument(segments []segment, i int) bool {
-	last := len(segments) - 1
-	return i < last && segments[last].isDocument && !hasIDAfter(segments, i)
+// leadsToDocument reports whether segment i is a folder of documents, such as in /verify/intro.html, and not what is
+// done to an ID, as in /delete/id/7.html.
+func (p *segments) leadsToDocument(i int) bool {
+	last := len(p.all) - 1
+	return i < last && p.all[last].isDocument && !p.hasIDAfter(i)
 }
 
-// hasIDAfter reports whether an ID follows a segment, as in /activate/MQ/5f2b9c81.
-func hasIDAfter(segments []segment, i int) bool {
-	for _, s := range segments[i+1:] {
-		if s.isID() {
-			return true
-		}
-	}
-	return false
-}
+// hasIDAfter reports whether an ID follows segment i, as in /activate/MQ/5f2b9c81.
+func (p *segments) hasIDAfter(i int) bool { return p.lastID > i }
 
-// isVerbAt reports whether a segment that is a verb is an action where it stands. IDs are not looked at.
-func isVerbAt(segments []segment, i int) bool {
-	last := len(segments) - 1
+// isVerbAt reports whether segment i, which is a verb, is an action where it stands. IDs are not looked at.
+func (p *segments) isVerbAt(i int) bool {
+	last := len(p.all) - 1
 	switch {
 	case i == last:
 		return true
-	case i == 0 && places[segments[i].letters]:
+	case i == 0 && places[p.all[i].letters]:
 		return true
-	case i > 0 && isOneOf(objects, segments[i-1].letters):
+	case i > 0 && isOneOf(objects, p.all[i-1].letters):
 		return true
-	case isOneOf(objects, segments[i+1].letters):
+	case isOneOf(objects, p.all[i+1].letters):
 		return true
 	}
-	return i == 0 && last == 1 && !segments[last].isSlug()
+	return i == 0 && last == 1 && !p.all[last].isSlug()
 }
 
 // isSlug reports whether a segment is made of at least three words: /vote/how-to-register is an article, and
 // /follow/ann-smith is not.
-func (s *segment) isSlug() bool { return len(s.words) > 2 && !s.isID() }
+func (s *segment) isSlug() bool { return len(s.words) > 2 }
 
-// isActedOn reports whether what follows a segment is done to it: it is an ID or a machine. The year and month of
+// isActedOn reports whether what follows segment i is done to it: it is an ID or a machine. The year and month of
 // /2024/05/update are no IDs.
-func isActedOn(segments []segment, i int) bool {
-	if isMachine(segments[i]) {
+func (p *segments) isActedOn(i int) bool {
+	if isMachine(p.all[i]) {
 		return true
 	}
 	for first := max(0, i-2); first <= i; first++ {
-		isDated := segments[first].isYear() && (first < i || first == 0)
-		if isDated && areNumbers(segments[first+1:i+1]) {
+		isDated := p.all[first].isYear() && (first < i || first == 0)
+		if isDated && areNumbers(p.all[first+1:i+1]) {
 			return false
 		}
 	}
-	return segments[i].isID()
+	return p.all[i].isID
 }
 
 func isMachine(s segment) bool { return isOneOf(machines, s.letters) }
 
 // areNumbers reports whether all segments are numbers of up to two digits, as a month and a day are.
-func areNumbers(segments []segment) bool {
-	for _, s := range segments {
+func areNumbers(all []segment) bool {
+	for _, s := range all {
 		if len(s.name) > 2 || !isNumber(s.name) {
 			return false
 		}
 	}
 	return true
-}
-
-// areTitles reports whether a path has several segments, all of which begin with a capital or are IDs.
-func areTitles(segments []segment) bool {
-	for _, s := range segments {
-		if !startsUpper(s.name) && !s.isID() {
-			return false
-		}
-	}
-	return len(segments) > 1
 }
 
 // compound returns the verb of a segment that names a verb and what it is done to, or who does it; "": it does not.
@@ -343,7 +349,7 @@ func (s *segment) compound(isBeforeID bool) string {
 		return first
 	case isLast && n == 2 && (doers[first] || s.areObjects(s.words[:1])):
 		return last
-	case n == 3 && (doers[first] || isOneOf(objects, first)) && anywhere[s.words[1]+last]:
+	case n == 3 && doers[first] && anywhere[s.words[1]+last]:
 		return s.words[n-2] + last // user_log_out
 	case !isBeforeID:
 		return ""
@@ -391,12 +397,12 @@ func gluedVerb(letters string, isBeforeID bool) string {
 	return ""
 }
 
-// isID reports whether a segment names one thing of many: a number, a UUID, a hash or a token.
-func (s *segment) isID() bool {
-	if isUUID(s.name) || isToken(s.name) {
+// isID reports whether the name of a segment is that of one thing of many, or ends in one: see segment.isID.
+func isID(name string) bool {
+	if isUUID(name) || isToken(name) {
 		return true
 	}
-	for part := range strings.FieldsFuncSeq(s.name, func(c rune) bool { return c == '-' || c == '_' }) { // how-to-paint-5f2b9c81a3d4
+	for part := range strings.FieldsFuncSeq(name, func(c rune) bool { return c == '-' || c == '_' }) { // how-to-paint-5f2b9c81a3d4
 		if len(part) >= 7 && !isNumber(part) && isToken(part) {
 			return true
 		}

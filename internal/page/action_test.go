@@ -47,6 +47,11 @@ const pathsOfPages = `
 /cocktails/shake-it-add-ice
 /resume
 /play/chess
+/hr/process-to-approve
+/docs/k8s/deploy
+/format-a4/copy
+/news-20240512/update
+/help/cannot-log-out
 
 # documentation
 /docs/git-add
@@ -385,6 +390,14 @@ revoke /tokens/5f2b9c81/revoke
 markallread /notifications/mark-all-read
 logout /log-out
 delete /?delete=7
+delete /deleteallposts
+add /addto/7
+delete /blog_post_delete/7
+delete /Users/7/Roles/Delete
+cancel /orders/7/cancel/done
+close /2024/12345/close
+activate /auth/activate/NzM4OTI1MA==/done
+close /tickets?Action=close
 `
 
 // listOf returns the lines of a table that are neither empty nor comments.
