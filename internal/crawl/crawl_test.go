@@ -39,7 +39,7 @@ func (s *static) Fetch(ctx context.Context, r Request) (*Response, error) {
 	text, ok := s.pages[r.Path]
 	resp := &Response{Status: 200, Header: http.Header{"Content-Type": {"text/html"}}, Proxied: s.proxied}
 	switch words := strings.Fields(text); {
-	case !ok && s.pages["*"] == "500":
+	case text == "500", !ok && s.pages["*"] == "500":
 		resp.Status = 500
 	case !ok && s.pages["*"] != "":
 		resp.Body = []byte(s.pages["*"])
@@ -412,6 +412,9 @@ func TestSoft404Path(t *testing.T) {
 			"/docs/about/team/":    "/docs/about/no-such-page",
 			"/docs/item?id=7":      "/docs/item?id=no-such-page",
 			"/docs/item/?a=1&id=7": "/docs/item/?a=1&id=no-such-page",
+			"/docs/item?id=7&b":    "/docs/item?id=7&no-such-page",
+			"/docs/item?overview":  "/docs/item?no-such-page",
+			"/docs/a=b/c?overview": "/docs/a=b/c?no-such-page",
 			"/docs/":               "", // the front page
 			"/docs/closed/a/":      "", // robots.txt
 			"/docs/closed/":        "/docs/no-such-page",
@@ -601,6 +604,26 @@ func TestLinkLater(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLinksWhileFailing: further links to a page that fails when it has got its first one do not have it fetched before
+// its time.
+func TestLinksWhileFailing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{pages: map[string]string{"/": "", "/_a": "/_b"}}
+		p := with(func(p *Policy) {
+			p.Links = true
+			p.Counts = func(rec *store.Record) bool { return rec.Linked != 0 || !needsLink(rec) }
+		})
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
+		gen := crawlAll(t, c, empty(t), p, named("/", "/_a")...).Generation
+		s.pages = map[string]string{"/new": "/_a /new2", "/new2": "/_a /new3", "/new3": "/_a", "/_a": "500"}
+		s.order = nil
+		crawlAll(t, c, gen, p, named("/", "/_a", "/new")...)
+		if got := strings.Count(strings.Join(s.fetched(), " ")+" ", "/_a "); got != 1 {
+			t.Errorf("/_a was fetched %d times of %s, want once", got, s.fetched())
+		}
+	})
 }
 
 // TestLinkWhileFailing: a page that fails when it has got its link is not fetched again and again.

@@ -234,8 +234,9 @@ func (r *Run) relink(records []store.Record, n link) (isPage bool) {
 }
 
 // release has a page fetched again whose links did not count when it was fetched, if they do now: they are not kept.
+// A page that fails is fetched again anyhow, when it is due.
 func (r *Run) release(rec *store.Record) {
-	if rec.Withheld && r.p.Counts(rec) {
+	if rec.Withheld && rec.Failing == 0 && r.p.Counts(rec) {
 		rec.Due = 0
 	}
 }

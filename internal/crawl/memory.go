@@ -76,15 +76,19 @@ type soft404 struct {
 // last query parameter. "": the page is no soft 404 whatever its text, as a source names it: the pages of an
 // application that runs in the browser may all have the same text.
 func (r *Run) soft404Path(rec *store.Record) string {
-	hasQuery := strings.Contains(rec.Path, "?") // whoever names a query in a canonical knows what it is for
-	if rec.Flags&(store.Named|store.Seed) != 0 || rec.Path == r.p.Front || hasQuery && rec.Flags&store.Target != 0 {
+	base, query, hasQuery := strings.Cut(rec.Path, "?")
+	if rec.Flags&(store.Named|store.Seed) != 0 || rec.Path == r.p.Front {
 		return ""
+	}
+	if hasQuery && rec.Flags&store.Target != 0 {
+		return "" // whoever names a query in a canonical knows what it is for
 	}
 	// Not a path below the page: a router that matches by prefix would respond with the page itself. All pages of a
 	// folder share one path, whether or not theirs end in a slash, so it is fetched once a day.
-	path := page.Folder(strings.TrimSuffix(rec.Path, "/")) + r.c.soft404Name
+	path := page.Folder(strings.TrimSuffix(base, "/")) + r.c.soft404Name
 	if hasQuery {
-		path = rec.Path[:strings.LastIndexByte(rec.Path, '=')+1] + r.c.soft404Name
+		kept := strings.LastIndexAny(query, "=&") + 1 // of the query; a last parameter without a value is replaced whole
+		path = base + "?" + query[:kept] + r.c.soft404Name
 	}
 	if !r.p.Allowed(path) || r.p.Disallow(path) {
 		return ""
