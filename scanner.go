@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -316,7 +317,7 @@ func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules
 		Base: r.origin, Scope: r.scope, Front: r.scope, Filter: r.filterNoting, Hints: set.hint,
 		Respect: set.canonical, OmitOrphans: set.omitOrphans, Dates: set.dates, MaxPages: set.maxURLs,
 		Included: r.handler.underscored.Match, Alternates: set.extract.Alternates, Images: set.extract.Images, Titles: set.extract.Titles,
-		KeepListed: keepListed, Now: r.begun,
+		KeepListed: keepListed, Now: r.begun, TrustLists: slices.ContainsFunc(r.handler.sources, namesLists),
 	}
 	if d := r.discovery(); d != nil {
 		rules.Unlinked, rules.Expire = d.unlinked.Match, d.expire

@@ -300,6 +300,14 @@ func (s *site) inputNames() (names []string) {
 	return append(names, ownSitemaps)
 }
 
+// namesLists reports whether a source has lists that the operator chose, or a guest's pages: neither files, nor what links
+// and visits show, nor the site's own sitemaps.
+func namesLists(source input) bool {
+	_, isFiles := source.(*SourceFiles)
+	_, discovers := source.(discoverer)
+	return !isFiles && !discovers
+}
+
 // linksName is the name of the source links.
 const linksName = "links"
 

@@ -24,8 +24,8 @@ func TestAnnounced(t *testing.T) {
 	s.page("c.html", "2025-12-12") // all the same would be that of a deployment
 	s.WriteRaw("site/humans-and-more.txt", "we")
 	s.page("c.html", "2026-01-09") // if all had the same date, there would be no feed yet
-	s.crawled(indexNow + "\nping {engine}/ping?sitemap={sitemap}&x=1\n exclude /hidden*\nfeed\nhub {engine}/hub")
 	s.page("hidden.html", "2026-01-01")
+	s.crawled(indexNow + "\nping {engine}/ping?sitemap={sitemap}&x=1\n exclude /hidden*\nfeed\nhub {engine}/hub")
 	s.Refreshes(2)
 	if n := s.engine.received(); n != 0 {
 		t.Fatalf("%d requests for the first crawl", n)

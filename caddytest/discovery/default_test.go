@@ -98,3 +98,25 @@ func TestDiscoverGenerator(t *testing.T) {
 		})
 	}
 }
+
+// TestDiscoverBuildTimes: a generator that writes the time of the build at each page says nothing of the pages. Where the
+// operator names its sitemap, its dates count.
+func TestDiscoverBuildTimes(t *testing.T) {
+	origin := harness.Local
+	built := "2024-03-01T12:00:00Z"
+	for sources, want := range map[string]string{"": "", "files\nurls {dir}/root/sitemap.xml\n": built} {
+		t.Run(fmt.Sprintf("operator %t", want != ""), func(t *testing.T) {
+			s := prepare(t, nil)
+			list := "<urlset>"
+			dates := make(map[string]string)
+			for _, path := range []string{"/a.html", "/b.html", "/c.html"} {
+				s.Put("root"+path, harness.HTML(path), harness.DayOf(1)) // by the same build
+				list += "<url><loc>" + origin + path + "</loc><lastmod>" + built + "</lastmod></url>"
+				dates[path] = want
+			}
+			s.WriteRaw("root/sitemap.xml", s.Expand(list+"</urlset>"))
+			s.Load(origin + " {\nroot {dir}/root\nsitemap {\nrefresh 1s\n" + sources + "}\nfile_server\n}")
+			s.WantDates(origin, dates)
+		})
+	}
+}

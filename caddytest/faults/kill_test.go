@@ -61,7 +61,7 @@ func TestKills(t *testing.T) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = io.WriteString(w, harness.HTML("home"))
 	})
-	caddyfile := "{\n sitemap {\n state {dir}/state\n }\n}\n" + harness.Local + " {\n root * {dir}/site\n sitemap {\n refresh 1s\n shard_urls 40\n crawl {\n rate 1000/s\n }\n }\n @app path / /app/*\n reverse_proxy @app " + app + "\n file_server\n}"
+	caddyfile := "{\n sitemap {\n state {dir}/state\n }\n}\n" + harness.Local + " {\n root * {dir}/site\n sitemap {\n refresh 1s\n shard_urls 40\n files\n crawl {\n rate 1000/s\n }\n }\n @app path / /app/*\n reverse_proxy @app " + app + "\n file_server\n}"
 	c := s.Child(caddyfile)
 	s.Eventually(func() bool {
 		locs, err := s.TryLocs(harness.Local + "/sitemap.xml")

@@ -68,6 +68,7 @@ type dates struct {
 
 	declared times // of all pages
 	headers  times // Last-Modified of all pages without a file's time
+	lists    times // of pages that a list dates
 	undated  times // of pages whose text has no date, or none yet
 	files    times // those of undated that are of files
 	fresh    int   // pages seen for the first time that have a time
@@ -78,6 +79,7 @@ type dates struct {
 
 	deployments                           [][2]uint32
 	declaredAlike, headersAlike, template bool // template: most texts changed at once
+	buildTimes                            bool // the dates of lists are the time at which a program wrote the list
 }
 
 // batchOf is the batch in which the page's present text was found; 0: it has none.
@@ -104,6 +106,7 @@ func (d *dates) add(rec *store.Record) {
 	batch, dated := batchOf(rec), rec.Selected.Dated
 	isOpen := batch == d.rules.OpenBatch
 	d.declared.add(rec.Declared)
+	d.lists.add(listDate(rec).unix)
 	if !isFile {
 		d.headers.add(at.unix)
 	}
@@ -133,6 +136,7 @@ func (d *dates) add(rec *store.Record) {
 func (d *dates) decide() {
 	d.declaredAlike = len(d.declared.alike()) > 0
 	d.headersAlike = len(d.headers.alike()) > 0
+	d.buildTimes = !d.rules.TrustLists && len(d.lists.alike()) > 0
 	if d.fresh > 0 {
 		d.deployments = append(d.files.alike(), d.undated.alike()...)
 		d.deployments = append(d.deployments, d.undated.clusters(func(count int) bool {
@@ -145,7 +149,7 @@ func (d *dates) decide() {
 		}
 	}
 	d.template = d.known >= fewestAlike && 2*d.changed > d.known
-	d.declared, d.headers, d.files, d.undated, d.fetched = nil, nil, nil, nil, nil
+	d.declared, d.headers, d.lists, d.files, d.undated, d.fetched = nil, nil, nil, nil, nil, nil
 }
 
 // date is a date with its precision; the zero value: none.
@@ -180,8 +184,8 @@ func (d *dates) listed(rec *store.Record, text date) date {
 		return date{}
 	case rec.Declared != 0 && !d.declaredAlike && rec.Flags&store.DeclaredMoves == 0:
 		return date{rec.Declared, rec.Flags&store.DeclaredDay != 0}
-	case list.unix != 0:
-		return list // the operator's word
+	case list.unix != 0 && !d.buildTimes:
+		return list // the operator's word, or the application's
 	}
 	return text
 }

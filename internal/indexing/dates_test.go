@@ -288,6 +288,16 @@ func TestAlike(t *testing.T) {
 		}, 4},
 		{"Last-Modified alike", func(r *store.Record, i int) { r.Modified = day0 + 60*int64(i) }, 0},
 		{"Last-Modified", func(r *store.Record, i int) { r.Modified = day0 + 90*int64(i) }, 9},
+		{"a list's alike", func(r *store.Record, i int) { r.ModTime = day0 + 60*int64(i) }, 0},
+		{"a list's alike, of files", func(r *store.Record, i int) {
+			r.Version, r.ModTime, r.ListDate = 1, 0, day0+60*int64(i)
+		}, 0},
+		{"a list's", func(r *store.Record, i int) { r.ModTime = day0 + 90*int64(i) }, 9},
+		{"a list's of two pages", func(r *store.Record, i int) {
+			if i < 2 {
+				r.ModTime = day0
+			}
+		}, 2},
 		{"Last-Modified alike at a change", func(r *store.Record, i int) { r.Modified, r.Changed, r.Selected.Dated = day0, 8+int64(i)%9/8, 8 }, 0},
 	} {
 		records := files(7, make([]int64, 9)...)
@@ -297,6 +307,21 @@ func TestAlike(t *testing.T) {
 		}
 		if n, _ := dated(t, records, rules()); n != test.listed {
 			t.Errorf("%s: got %d dates, want %d", test.name, n, test.listed)
+		}
+	}
+}
+
+// TestTrustLists: dates of a list that the operator names count though they are all alike.
+func TestTrustLists(t *testing.T) {
+	for trusted, want := range map[bool]int{true: 9, false: 0} {
+		records := files(7, slices.Repeat([]int64{day0}, 9)...)
+		for i := range records {
+			records[i].Version = 0
+		}
+		r := rules()
+		r.TrustLists = trusted
+		if n, _ := dated(t, records, r); n != want {
+			t.Errorf("trusted %t: got %d dates, want %d", trusted, n, want)
 		}
 	}
 }

@@ -26,6 +26,7 @@ type Rules struct {
 	Depth                      int           // the most links that the crawl follows to a page; 0: there is no limit
 	Visits                     bool          // a linked page is fetched if visitors have requested it, whatever its depth
 	Dates                      Mode
+	TrustLists                 bool // the operator names the lists: their dates count though they are all alike
 	MaxPages                   int  // 0: no limit
 	Alternates, Images, Titles bool // extensions of listed pages
 	KeepListed                 bool // previously listed pages stay unless they are refused or excluded
