@@ -22,13 +22,22 @@ func (c *checker) trust(u *url.URL) {
 	}
 }
 
-// get requests a URL. The body is to be closed.
-func (c *checker) get(client *http.Client, at string) (*http.Response, error) {
+const (
+	acceptAny = "*/*"
+
+	// acceptPage is what browsers accept of a page: applications that negotiate return HTML only where it is named
+	// (RFC 9110, section 12.5.1).
+	acceptPage = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+)
+
+// get requests a URL as a client that accepts these types. The body is to be closed.
+func (c *checker) get(client *http.Client, at, accept string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(c.ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("User-Agent", c.UserAgent)
+	req.Header.Set("Accept", accept)
 	res, err := client.Do(req)
 	var untrusted *tls.CertificateVerificationError
 	if errors.As(err, &untrusted) {
@@ -95,7 +104,7 @@ func (c *checker) fetch(at place, listed bool) *result {
 		return done
 	}
 	at.file = cmp.Or(at.file, at.url)
-	res, err := c.get(c.follow, at.url)
+	res, err := c.get(c.follow, at.url, acceptAny)
 	if err != nil {
 		c.unchecked(at, "document-unreachable", err)
 		return new(result)
@@ -147,7 +156,7 @@ func (c *checker) server(base string) *server {
 	}
 	s := new(server)
 	c.servers[base] = s
-	res, err := c.get(c.follow, base+"/robots.txt")
+	res, err := c.get(c.follow, base+"/robots.txt", acceptAny)
 	var body []byte
 	if err == nil {
 		defer res.Body.Close()
@@ -181,7 +190,7 @@ func (c *checker) getPage(at string, base string, path string) (res *http.Respon
 	} else if err := c.turns.Wait(c.ctx); err != nil {
 		return nil, "", err
 	}
-	if res, err = c.get(c.single, at); err != nil {
+	if res, err = c.get(c.single, at, acceptPage); err != nil {
 		return nil, "", err
 	}
 	if c.summary.Fetched++; res.StatusCode == http.StatusOK {

@@ -256,6 +256,13 @@ func TestPages(t *testing.T) {
 		{"/dead", sendsPage(`<link rel="canonical" href="/nosuch">`), "warning page-canonical"},
 		{"/back/", sendsPage(`<link rel="canonical" href="/back">`), "warning page-canonical"},
 		{"/away", sendsPage(`<link rel="canonical" href="http://nosuch.invalid/">`), "warning page-canonical"},
+		{"/negotiated", func(w http.ResponseWriter, r *http.Request) {
+			if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+				w.WriteHeader(http.StatusNotAcceptable)
+				return
+			}
+			sendsPage("")(w, r)
+		}, ""},
 		{"/secret", sendsPage(""), "warning page-disallowed"},
 		{"/ours", func(http.ResponseWriter, *http.Request) { t.Error("robots.txt was not heeded") }, ""},
 		{"/slow", hangs(""), "error page-unreachable"},
@@ -365,7 +372,7 @@ func TestPrivate(t *testing.T) {
 		"127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1", "::ffff:192.168.0.1", "0.0.0.0", "100.64.0.1", "192.0.0.1", "198.18.0.1",
 		"0.1.2.3", "240.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "fec0::1", "100::1",
 	} {
-		res, err := c.get(c.follow, "http://"+net.JoinHostPort(addr, "9")+"/")
+		res, err := c.get(c.follow, "http://"+net.JoinHostPort(addr, "9")+"/", acceptAny)
 		if err == nil {
 			_ = res.Body.Close()
 		}
