@@ -16,7 +16,7 @@ type entry struct {
 	name             string  // as it is on disk; a NUL follows it in memory
 	key              string  // as it is listed: percent-encoded; that of a folder ends in "/", that of an index file is empty
 	id               *fileID // nil: the page is not reached through a link
-	time             uint32  // LastMod: see believed
+	time             uint32  // as page.Page.FileTime: see believed
 	version          uint32
 	isFolder, isLink bool
 }
