@@ -87,6 +87,20 @@ func TestForeign(t *testing.T) {
 	}
 }
 
+// TestFewSamples: of a log that is read for long, only its first lines are kept.
+func TestFewSamples(t *testing.T) {
+	r := newReading(t, &site{host: "example.com"})
+	for range 3 * maxSamples {
+		r.add(strings.Repeat("hello\n", maxSamples-1) + strings.Repeat("x", 2*maxSample))
+		r.poll(true)
+	}
+	log := r.follower.Load().Logs()[0]
+	size := len(strings.Join(log.first, ""))
+	if len(log.first) != maxSamples || size > maxSamples*maxSample {
+		t.Errorf("%d lines of %d bytes are kept", len(log.first), size)
+	}
+}
+
 // seenJSON is a line of Caddy's own log.
 func seenJSON(t *testing.T) string {
 	t.Helper()

@@ -1035,6 +1035,12 @@ func TestNotModifiedHeader(t *testing.T) {
 					if s.notModified != 1 {
 						t.Errorf("%d responses are 304, want one", s.notModified)
 					}
+					if test.name == "alternates" {
+						p.Extract.Alternates = false // what is not listed is not looked for
+						crawl(test.value, nothing)
+						wantRequests(1)
+						p.Extract.Alternates = true
+					}
 					if !brief {
 						crawl(test.value, test.want)
 						if test.want == nothing {

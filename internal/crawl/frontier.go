@@ -178,10 +178,10 @@ func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link
 	return records, nil
 }
 
-// isFile reports whether a source names a page for its file.
+// isFile reports whether there is a page that a source names, or named until now, for its file.
 func isFile(records []store.Record, path string) bool {
 	i, known := find(records, path)
-	return known && records[i].Version != 0 && records[i].Flags&store.Named != 0
+	return known && records[i].Version != 0
 }
 
 // addSpelled adds a link for the next round whose path, bare, is that of no file: to an application, the path as the

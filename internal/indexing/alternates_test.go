@@ -65,6 +65,7 @@ func TestAlternates(t *testing.T) {
 		{"failing for a moment", "/en |en=/en fr=/fr; /fr failing listed |en=/en fr=/fr", "en=/en fr=/fr", ""},
 
 		{"in another spelling", "/en |en=/en de=/d%2Ce fr=/f,r; /d,e |en=/en de=/d%2Ce; /f%2Cr |en=/en fr=/f%2Cr", "en=/en de=/d%2Ce", "fr=/f,r no source names it"},
+		{"in two languages by its own word", "/en |en=/en de=/de; /de |en=/en de=/de fr=/de", both, ""},
 		{"in another spelling, in another language", "/en |en=/en de=/d%2Ce; /d,e |en=/en fr=/d%2Ce", "en=/en", "de=/d%2Ce it says that it is in another language"},
 		{"in another spelling, not listed", "/en |en=/en de=/d%2Ce; /d,e 404", "en=/en", "de=/d%2Ce " + notListed + "not found"},
 		{"two spellings", "/en |en=/en de=/d%2Ce; /d%2Ce |en=/en de=/d%2Ce; /d,e noindex |fr=/en de=/d,e", "en=/en de=/d%2Ce", ""},
@@ -112,6 +113,27 @@ func TestAlternates(t *testing.T) {
 		if left != test.left {
 			t.Errorf("%s: got left out %q, want %q", test.name, left, test.left)
 		}
+	}
+}
+
+// TestAlternatesOverMax: a page that is left out though it is indexable is no alternate.
+func TestAlternatesOverMax(t *testing.T) {
+	r := rules()
+	r.Alternates = true
+	r.MaxPages = 1
+	pages, _ := run(t, generation(t, 9, speaking("/de |en=/en de=/de; /en |en=/en de=/de")), r)
+	if got, want := pages[0].Extensions.Alternates, alternates("de=/de"); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestAlternatesOfFile: a file is the alternate of a page that encodes more of its name.
+func TestAlternatesOfFile(t *testing.T) {
+	r := rules()
+	r.Alternates = true
+	pages, _ := run(t, generation(t, 9, speaking("/d,e |en=/en de=/d,e; /en |en=/en de=/d%2Ce")), r)
+	if got, want := pages[0].Extensions.Alternates, alternates("en=/en de=/d,e"); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

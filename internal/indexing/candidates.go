@@ -94,7 +94,6 @@ func (c *candidates) respellCanonicals() {
 	for encoded, bare := range c.bare {
 		if _, counts := c.targets[encoded]; counts {
 			c.targets[bare] = false
-			delete(c.targets, encoded)
 		}
 	}
 }

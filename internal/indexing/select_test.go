@@ -230,6 +230,7 @@ func TestStatus(t *testing.T) {
 		{"each other in another spelling", "/a ->/x%2Cb; /x,b ->/a; /y,b ->/z; /z ->/y%2Cb", nil, "/x,b canonical is another page; /z canonical is another page"},
 		{"canonical that sorts otherwise", "/x,z ->/x+a; /x+a ->/x%2Cz", nil, "/x,z canonical is another page"},
 		{"other spelling of itself", "/x%2Cb ->/x,b; /x,b ->/x%2Cb; /y,b ->/y%2Cb", nil, "/x,b canonical is another page"},
+		{"canonical that names itself in another spelling", "/a ->/y,b; /y,b ->/y%2Cb", nil, "/a canonical is another page"},
 		{"other spelling does not count", "/a ->/x%2Cb discovered; /x,b", nil, "/a no incoming links"},
 
 		{"index of the root", "/ =1; /INDEX.HTML =1; /default.htm =1; /index.php =1", nil, "/INDEX.HTML duplicate; /default.htm duplicate; /index.php duplicate"},
