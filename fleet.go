@@ -198,7 +198,7 @@ func (r *refreshRun) commit(ctx context.Context, published *publish.Snapshot, ou
 		err = sh.Touch(ctx)
 	} else {
 		rep := r.reportOf(out, r.start, now.Sub(r.start), pagesOf(out.Snapshot))
-		err = r.records.Write(out.Snapshot, meta{Settings: r.digest(), Selected: r.selectedBy, Report: rep})
+		err = r.records.Write(out.Snapshot, meta{Settings: r.digest(), Selected: r.selectedBy, Report: rep, ByLinks: r.probed.byLinks})
 	}
 	if err != nil {
 		sh.retry.Store(now.Add(min(next, max(time.Minute, shareOfTime*out.Cost))).UnixNano())

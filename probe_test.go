@@ -450,10 +450,14 @@ func TestByLinks(t *testing.T) {
 func TestByLinksStays(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.isDefault = true })
 	isDown := false
+	isRefused := false
 	b.pages = func(w http.ResponseWriter, r *http.Request) error {
 		upstream(r)
 		if isDown {
 			return caddyhttp.Error(http.StatusBadGateway, nil)
+		}
+		if isRefused {
+			return caddyhttp.Error(http.StatusUnauthorized, nil)
 		}
 		switch r.URL.Path {
 		case "/", "/a":
@@ -465,11 +469,12 @@ func TestByLinksStays(t *testing.T) {
 		return nil
 	}
 	b.names("/readme.html") // which files would list
+	b.app.folder = t.TempDir()
 	s := b.site("named.example")
 	b.wantPages(s, 2)
 	wantLinks := func(when string) {
 		t.Helper()
-		if sources := s.lastReport().Sources; len(sources) == 0 || sources[0].Source != linksName || s.discovery() != b.handler.byLinks {
+		if sources := s.lastReport().Sources; len(sources) == 0 || sources[0].Source != "links" || s.discovery() != b.handler.byLinks {
 			t.Errorf("%s: got sources %+v", when, sources)
 		}
 	}
@@ -477,14 +482,28 @@ func TestByLinksStays(t *testing.T) {
 	isDown = true
 	b.wantPages(s, 2)
 	wantLinks("while it is down")
-	s.probed.Store(nil) // as in another process, which has read the report
+	restart := func() {
+		b.app.mu.Lock()
+		b.app.remove(s)
+		b.app.mu.Unlock()
+		s = b.site("named.example")
+	}
+	restart()
 	b.wantPages(s, 2)
 	wantLinks("in another process")
 	isDown = false
 	b.wantPages(s, 2)
 	wantLinks("when it is back")
+	isRefused = true
+	if b.refresh(s) != nil {
+		t.Error("pages are listed that are refused")
+	}
+	isDown = true
+	restart()
+	b.refresh(s)
+	wantLinks("in another process, after pages were refused")
 	const line = "no source is written, and an upstream returns the front page: pages are found as by 'links'; write 'files' to list files instead"
-	if n := b.logged(line); n != 1 {
+	if n := b.logged(line); n != 3 { // in each process
 		t.Errorf("the log says so %d times", n)
 	}
 }

@@ -179,8 +179,7 @@ func (s *site) lastProbe() probeResult {
 	if probed := s.probed.Load(); probed != nil {
 		return *probed
 	}
-	sources := s.lastReport().Sources
-	return probeResult{byLinks: len(sources) > 0 && sources[0].Source == linksName}
+	return probeResult{byLinks: s.state.byLinks.Load()}
 }
 
 // policy is what the crawl may fetch.
@@ -438,7 +437,7 @@ func (r *refreshRun) publish(ctx context.Context, out report.Refresh) report.Ref
 	r.queueChanges(ctx, published, &out, asBefore)
 	positions, readOn := r.state.progress.Stored(out.Crawled.Gathered)
 	if !r.handler.settings.crawl.Off && (selected != nil || readOn || r.records.Unsaved) {
-		r.logState("commit", r.records.Write(out.Snapshot, meta{r.digest(), r.selectedBy, r.lastReport(), positions}))
+		r.logState("commit", r.records.Write(out.Snapshot, meta{r.digest(), r.selectedBy, r.lastReport(), r.probed.byLinks, positions}))
 	}
 	return out
 }

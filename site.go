@@ -315,6 +315,7 @@ func (s *site) refreshNow(ctx context.Context) error {
 func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
 	if err == nil {
 		s.probed.Store(probed)
+		s.state.byLinks.Store(probed.byLinks)
 	}
 	s.setProbed()
 	apex := func(s *site) string { return strings.TrimPrefix(s.id.host, "www.") }

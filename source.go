@@ -308,9 +308,6 @@ func namesLists(source input) bool {
 	return !isFiles && !discovers
 }
 
-// linksName is the name of the source links.
-const linksName = "links"
-
 // linksAlone are the sources of a site of an application, where none is written.
 var linksAlone = []input{new(SourceLinks)}
 

@@ -43,6 +43,7 @@ type siteState struct {
 	generation atomic.Pointer[store.Generation] // from which it was selected
 	selectedBy atomic.Uint64                    // digest of the settings and probe by which it was selected
 	last       atomic.Pointer[publish.Snapshot] // the last one published that was not nil: its names still work
+	byLinks    atomic.Bool                      // probeResult.byLinks of the last probe
 	progress   accesslog.Progress               // in access logs
 	visited    accesslog.Visited                // paths that visitors have requested
 	readers    accesslog.Readers                // who requested the documents
@@ -130,6 +131,7 @@ type meta struct {
 	Settings  uint64           `json:"settings"` // digest of the settings: see identity.digest
 	Selected  uint64           `json:"selected"` // siteState.selectedBy
 	Report    *report.Report   `json:"report,omitempty"`
+	ByLinks   bool             `json:"by_links,omitempty"`  // siteState.byLinks
 	Positions accesslog.Stored `json:"positions,omitempty"` // in access logs
 }
 
@@ -145,6 +147,7 @@ func (s *site) restore(ctx context.Context, r *persist.Records) {
 		st.progress.Restore(m.Positions)
 		if st.shared != nil || st.report.Load() == nil {
 			st.report.Store(m.Report)
+			st.byLinks.Store(m.ByLinks)
 		}
 		s.pollQueue(ctx)
 		if m.Settings == s.digest() && (st.shared != nil || snapshot != nil && st.published.Load() == nil) {
