@@ -418,4 +418,9 @@ func TestStylesheetOfUpstream(t *testing.T) {
 			t.Errorf("after %s, status %d: got %d requests, %t, want %d, %t", step.after, step.status, looks, s.hasOwnStylesheet(), step.looks, step.exists)
 		}
 	}
+	answer = func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(http.StatusForbidden, nil) }
+	b.refresh(s)
+	if looks != 5 || !s.hasOwnStylesheet() {
+		t.Errorf("while the site refuses visitors: got %d requests, %t", looks, s.hasOwnStylesheet())
+	}
 }

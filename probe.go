@@ -74,7 +74,7 @@ const (
 
 // What to do about it.
 var reasonRemedies = map[string]string{
-	reasonRefused:   "None if the site is private; otherwise remove the login or the address rule.",
+	reasonRefused:   "None if the site is private; otherwise remove the login, or the rule on addresses or User-Agents.",
 	reasonAbsent:    "Name the host in the configuration if its pages should be listed.",
 	reasonShadowed:  "Give one of the two another 'path'.",
 	reasonUnreached: "Usual causes: a matcher on the directive, a handler before it (respond, redir, try_files with =404), or a handle block without it.",
@@ -153,6 +153,7 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult) (result pro
 	}
 	result.siteFiles, result.robots = p.files, f.fetchRobots(ctx)
 	result.byLinks = f.byLinks(ctx, front, &result.siteFiles, before.byLinks)
+	result.stylesheet = before.stylesheet
 	if result.blocked == "" {
 		result.stylesheet = f.lookForStylesheet(ctx, before.stylesheet)
 	}
