@@ -47,6 +47,9 @@ type ownSet struct {
 	unread    int                     // documents for which there was no time yet
 	proxied   bool                    // an upstream responded to a request for one
 
+	named   []string // URLs of the Sitemap lines of robots.txt, when it was fetched last
+	isNamed bool     // it was
+
 	// isFirst says that nothing was known of the site when the first document was read, and that there was no time yet
 	// to read all. Then no page is missing while documents are unread.
 	isFirst bool
@@ -102,6 +105,11 @@ func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) 
 	}
 	if own.unread > 0 && !own.isFirst {
 		failed = append(failed, fmt.Errorf("%d of %d documents are not read yet", own.unread, len(own.documents)))
+	}
+	// What is listed may come from a sitemap that only robots.txt names. A new site has nothing to lose.
+	isListed := r.site.state.published.Load() != nil
+	if isListed && !own.isNamed {
+		failed = append(failed, errors.New("robots.txt, which may name more of them, cannot be fetched"))
 	}
 	return errors.Join(failed...)
 }
@@ -163,7 +171,8 @@ func (s *ownSet) urls() []string {
 
 // ownLinks are the documents at which reading begins.
 func (r *Refresh) ownLinks() []ownLink {
-	urls := append([]string{r.site.sitemapURL()}, r.probed.robots.sitemaps...)
+	named, _ := r.namedOwn(r.site.own.Load())
+	urls := append([]string{r.site.sitemapURL()}, named...)
 	slices.Sort(urls)
 	var links []ownLink
 	for _, url := range slices.Compact(urls) {
@@ -172,10 +181,24 @@ func (r *Refresh) ownLinks() []ownLink {
 	return links
 }
 
+// namedOwn returns the URLs of the Sitemap lines of robots.txt, and whether they are known. While it cannot be fetched,
+// they are those before: otherwise, the pages of these sitemaps would seem to be gone during an outage.
+func (r *Refresh) namedOwn(before *ownSet) (urls []string, isKnown bool) {
+	robots := &r.probed.robots
+	if !robots.closed {
+		return robots.sitemaps, true
+	}
+	if before == nil {
+		return nil, false
+	}
+	return before.named, before.isNamed
+}
+
 // readOwn looks at the documents that are due, beginning with links, and yields the pages of all. The error is yield's.
 func (r *Refresh) readOwn(ctx context.Context, links []ownLink, yield func(page.Page) error) (*ownSet, error) {
 	before := r.site.own.Load()
 	own := &ownSet{documents: make(map[string]*ownDocument)}
+	own.named, own.isNamed = r.namedOwn(before)
 	if before == nil {
 		before = new(ownSet)
 		own.isFirst = r.site.state.published.Load() == nil

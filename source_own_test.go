@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 )
 
@@ -116,6 +117,52 @@ func TestOwnSitemapsStay(t *testing.T) {
 		failing = false
 		if got, err := b.readOwn(s, probeResult{}, b.clock.Add(ownInterval+ownRetry)); got != "/a" || err != nil {
 			t.Errorf("%s, and then none: got %s, %v", name, got, err)
+		}
+	}
+}
+
+// TestOwnSitemapsWithoutRobots: while robots.txt cannot be fetched, the sitemaps that it named before stay. A process that
+// does not know them says so, and lists nothing less; a new site has nothing to lose.
+func TestOwnSitemapsWithoutRobots(t *testing.T) {
+	b := newBench(t, nil)
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		upstream(r)
+		if r.URL.Path != "/named.txt" {
+			w.WriteHeader(http.StatusNotFound)
+			return nil
+		}
+		fmt.Fprint(w, "/a\n")
+		return nil
+	}
+	s := b.site("named.example")
+	open := probeResult{robots: robotsRules{sitemaps: []string{"http://named.example/named.txt"}}}
+	closed := probeResult{robots: robotsRules{closed: true, status: http.StatusBadGateway}}
+	const unknown = "robots.txt, which may name more of them, cannot be fetched"
+	for _, step := range []struct {
+		name   string
+		probed probeResult
+		want   string
+		err    string
+	}{
+		{"a new site", closed, "", ""},
+		{"it fails still", closed, "", ""},
+		{"it is there", open, "/a", ""},
+		{"it fails", closed, "/a", ""},
+		{"it fails again", closed, "/a", ""},
+		{"another process", closed, "", unknown},
+		{"it fails there again", closed, "", unknown},
+		{"it is back", open, "/a", ""},
+		{"it names none", probeResult{}, "", ""},
+		{"it fails then", closed, "", ""},
+	} {
+		if step.name == "another process" {
+			s.own.Store(nil)
+			s.state.published.Store(new(publish.Snapshot))
+		}
+		got, err := b.readOwn(s, step.probed, b.clock)
+		isAsWanted := got == step.want && (err == nil) == (step.err == "") && strings.Contains(fmt.Sprint(err), step.err)
+		if !isAsWanted {
+			t.Errorf("%s: got %q, %v, want %q, %q", step.name, got, err, step.want, step.err)
 		}
 	}
 }
