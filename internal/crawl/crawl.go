@@ -53,7 +53,7 @@ type Policy struct {
 	Depth    int           // the most links away from the front page or a page that sources name, for a page to be fetched; 0: 250
 	Query    []string      // parameters that are part of a page's path: see [uri.NewCleaner]
 	Expire   time.Duration // after which a page that nothing links to is dropped; 0: 90 days
-	MaxPaths int           // the most pages that no source names; 0: 100,000
+	MaxPaths int           // the most pages that no source names, and as many more beyond Depth; 0: 100,000
 
 	IgnoreCanonicals bool // canonicals count neither as links nor for the index status
 	Extract          htmlmeta.Options

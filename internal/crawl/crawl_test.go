@@ -562,6 +562,23 @@ func TestLinksThatCount(t *testing.T) {
 	}
 }
 
+// TestTooDeepLeaveRoom: pages that are recorded only to be named take no place of those that are fetched.
+func TestTooDeepLeaveRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{pages: map[string]string{"/": "/hub", "/hub": "/x/a /x/b /x/c /x/d /x/e"}}
+		p := with(func(p *Policy) { p.Links, p.Depth, p.MaxPaths = true, 1, 4 })
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
+		gen := crawlAll(t, c, empty(t), p).Generation
+		s.pages["/"] += " /new"
+		s.pages["/new"] = ""
+		p.Routes++ // all pages are fetched again
+		gen = crawlAll(t, c, gen, p).Generation
+		if got, want := paths(t, gen), "/ /hub /new -/x/a -/x/b -/x/c -/x/d"; got != want {
+			t.Errorf("recorded are %s, want %s", got, want)
+		}
+	})
+}
+
 // TestLinkLater: once a page has the link that it needs, its own links count, in the same crawl.
 func TestLinkLater(t *testing.T) {
 	for name, change := range map[string]func(s *static, p *Policy, gen *store.Generation) *store.Generation{

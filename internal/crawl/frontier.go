@@ -260,19 +260,38 @@ func (r *Run) isDiscovered(ctx context.Context, n link) (ok bool, err error) {
 			return false, err
 		}
 	}
-	switch c := r.census; {
-	case n.flags&store.Seed != 0:
-	case isImage && c.images >= imagesPerPath*r.p.MaxPaths, !isImage && (c.pages >= r.p.MaxPaths || *c.like(n.path) >= maxPerPattern):
+	if r.isFull(n) {
 		r.links.dropped++
 		return false, nil
 	}
-	r.census.add(n.path, n.flags)
+	r.census.add(n.path, n.flags, r.isTooDeep(n.depth, n.flags))
 	return true, nil
+}
+
+// isFull reports whether there is no room for what a link names.
+func (r *Run) isFull(n link) bool {
+	c := r.census
+	switch {
+	case n.flags&store.Seed != 0:
+		return false
+	case n.flags&store.Image != 0:
+		return c.images >= imagesPerPath*r.p.MaxPaths
+	case r.isTooDeep(n.depth, n.flags):
+		return c.tooDeep >= r.p.MaxPaths
+	}
+	return c.pages >= r.p.MaxPaths || *c.like(n.path) >= maxPerPattern
+}
+
+// isTooDeep reports whether a page to which links lead is not fetched, as it is beyond Policy.Depth.
+func (r *Run) isTooDeep(depth uint8, flags store.Flags) bool {
+	isWantedElse := flags&(store.Target|store.Seed|store.Image|store.Visited) != 0
+	return !isWantedElse && !r.p.Discover && int(depth) > r.p.Depth
 }
 
 // census counts the pages and images that no source names.
 type census struct {
 	pages, images int
+	tooDeep       int             // pages that are not fetched, and leave the others their room: see Run.isTooDeep
 	patterns      [1 << 16]uint32 // pages by hash of the path without digits; a few too many
 }
 
@@ -284,17 +303,22 @@ func (r *Run) count(ctx context.Context) (*census, error) {
 			return nil, err
 		}
 		for j := range records {
-			if records[j].Flags&store.Named == 0 {
-				c.add(records[j].Path, records[j].Flags)
+			rec := &records[j]
+			if rec.Flags&store.Named == 0 {
+				c.add(rec.Path, rec.Flags, r.isTooDeep(rec.Depth, rec.Flags))
 			}
 		}
 	}
 	return c, nil
 }
 
-func (c *census) add(path string, flags store.Flags) {
+func (c *census) add(path string, flags store.Flags, isTooDeep bool) {
 	if flags&store.Image != 0 {
 		c.images++
+		return
+	}
+	if isTooDeep {
+		c.tooDeep++
 		return
 	}
 	c.pages++
