@@ -112,6 +112,9 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 	switch {
 	case err != nil:
 		return err
+	case o.Root == "" && r.site.handler.isDefault && r.probed.robots.closed:
+		// An application that does not respond yet may need no root. Another warning says that robots.txt fails.
+		return nil
 	case o.Root == "":
 		r.Warn("no root", "the site's files are not listed: "+r.probed.noRoot)
 		return nil

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // TestFilesPlaceholders: a placeholder without a value is an error, since what is left of a root
@@ -78,6 +80,29 @@ func TestFileSpelling(t *testing.T) {
 		r.served = r.servedFolders
 		if got := r.fileSpelling(test.path); got != test.want {
 			t.Errorf("%s: %s: got %s, want %s", test.name, test.path, got, test.want)
+		}
+	}
+}
+
+// TestFilesBeforeFrontPage: where no source is written and robots.txt fails, as while an application starts, it is not
+// known yet whether the site has files, so nobody is told to set a root.
+func TestFilesBeforeFrontPage(t *testing.T) {
+	const noRoot = "no file root"
+	for _, test := range []struct {
+		isWritten bool
+		isClosed  bool
+		want      int
+	}{{false, true, 0}, {false, false, 1}, {true, true, 1}, {true, false, 1}} {
+		b := newBench(t, func(h *Handler) { h.isDefault = !test.isWritten })
+		probed := probeResult{robots: robotsRules{closed: test.isClosed}, siteFiles: siteFiles{noRoot: noRoot}}
+		r, err := newRefresh(b.site("named.example"), probed, b.clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = new(SourceFiles).pages(t.Context(), r, func(page.Page) error { return nil })
+		warnings := b.logged("the site's files are not listed: " + noRoot)
+		if warnings != test.want || err != nil {
+			t.Errorf("%+v: got %d warnings, %v", test, warnings, err)
 		}
 	}
 }
