@@ -349,7 +349,7 @@ func TestRefusedAgent(t *testing.T) {
 			return nil
 		}
 		if test.before {
-			b.app.fetchers[b.handler.server].routes = caddyhttp.HandlerFunc(b.pages)
+			b.app.fetchers[b.handler.server].routes = b.pages
 		}
 		got, err := b.site(test.host).fetcher.probe(t.Context(), probeResult{})
 		if err != nil || got.remedy != test.remedy || requests != test.requests || (got.blocked != "") != (test.remedy != "") {
