@@ -18,6 +18,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/recorder"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
@@ -33,10 +34,6 @@ const (
 
 	// browserUserAgent is only for finding out why the front page returns an error.
 	browserUserAgent = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-
-	// acceptPage is what browsers accept of a page: applications that negotiate return HTML only where it is named
-	// (RFC 9110, section 12.5.1).
-	acceptPage = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 	// acceptAny is for robots.txt, lists and sitemaps, which no HTML should stand for.
 	acceptAny = "*/*"
@@ -179,7 +176,7 @@ func (q *request) httpRequest(ctx context.Context, port int) (*http.Request, err
 	r := (&http.Request{
 		Method: http.MethodGet, URL: u, Host: host, RequestURI: q.Path,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"User-Agent": {fetchUserAgent}, "Accept": {acceptPage}},
+		Header: http.Header{"User-Agent": {fetchUserAgent}, "Accept": {htmlmeta.AcceptPage}},
 		Body:   http.NoBody, RemoteAddr: anonymousAddr,
 	}).WithContext(ctx)
 	maps.Copy(r.Header, q.Header)
@@ -201,6 +198,20 @@ func recorded(w *recorder.Recorder, r *http.Request, err error) *crawl.Response 
 	_, proxied := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Get(upstreamPlaceholder)
 	header := w.Finish(status)
 	return &crawl.Response{Status: w.Status, Header: header, Body: w.Body, Truncated: w.Truncated, Proxied: proxied, Unhandled: unhandled}
+}
+
+// resolveLocation returns the absolute URL to which a response from a URL redirects by its Location header; "": it has none
+// that is valid.
+func resolveLocation(from, location string) string {
+	base, err := url.Parse(from)
+	if err != nil || location == "" {
+		return ""
+	}
+	to, err := base.Parse(location)
+	if err != nil {
+		return ""
+	}
+	return to.String()
 }
 
 // statusOf returns the status that Caddy sends after a handler returned err, which may be nil, and sent none itself.

@@ -134,7 +134,7 @@ type Handler struct {
 	Schema string `json:"schema,omitempty"`
 
 	// Path patterns of pages that are not listed: `/drafts` is one page, `/drafts/*` all below it. A pattern that matches
-	// no page of a complete refresh is a warning. Default: none.
+	// no page of a complete refresh is logged as a warning. Default: none.
 	Exclude []string `json:"exclude,omitempty"`
 
 	// The `changefreq` and `priority` of pages by path pattern. The first rule that matches a page
@@ -188,7 +188,7 @@ type Handler struct {
 
 	sources     []input
 	isDefault   bool         // no source is written
-	byLinks     *discovery   // of sites whose pages are found by links, as no source is written; nil: there are none
+	linksAlone  *discovery   // of sites whose pages are found by links, as no source is written; nil: there are none
 	wantsRoot   bool         // a source uses the site's own root
 	underscored pathPatterns // include patterns of files with a path segment that begins with "_"
 	discovery   *discovery   // nil: no source discovers pages
@@ -448,7 +448,7 @@ func (h *Handler) compile(base string) (err error) {
 		return c.Err
 	}
 	if h.isDefault && !s.crawl.Off {
-		h.byLinks, err = discoveryOf([]input{new(SourceLinks)}, false)
+		h.linksAlone, err = discoveryOf(linksAlone, false)
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -199,7 +198,7 @@ func (f *siteFetcher) lookForStylesheet(ctx context.Context, before ownStyleshee
 // nothing, so that the site stays what it was while an application is restarted. front is nil if there was no response.
 func (f *siteFetcher) byLinks(ctx context.Context, front *crawl.Response, at *siteFiles, before bool) bool {
 	switch {
-	case f.handler.byLinks == nil:
+	case f.handler.linksAlone == nil:
 		return false
 	case front == nil || front.Status >= http.StatusBadRequest:
 		return before
@@ -341,23 +340,15 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 // redirect returns the URL to which the response to a request for a URL redirects; "": it does not. path is the internal
 // path of that URL; "": it is not of the site.
 func (f *siteFetcher) redirect(from string, res *crawl.Response) (target, path string) {
-	location := res.Header.Get("Location")
-	base, err := url.Parse(from)
-	if err != nil || location == "" {
-		return "", ""
-	}
-	to, err := base.Parse(location)
-	if err != nil {
-		return "", ""
-	}
+	to := resolveLocation(from, res.Header.Get("Location"))
 	// An application behind a proxy may write the host by which the server knows it.
-	if path, ok := htmlmeta.PathOn(f.internalOrigin, to.String()); ok && f.internalOrigin != f.origin {
+	if path, ok := htmlmeta.PathOn(f.internalOrigin, to); ok && f.internalOrigin != f.origin {
 		return f.internalOrigin + path, path
 	}
-	if path, ok := htmlmeta.PathOn(f.origin, to.String()); ok {
+	if path, ok := htmlmeta.PathOn(f.origin, to); ok {
 		return f.origin + path, f.internalPath(path)
 	}
-	return to.String(), ""
+	return to, ""
 }
 
 // absolute returns an absolute path, also for one relative to the working directory. A bare

@@ -474,7 +474,7 @@ func TestByLinksStays(t *testing.T) {
 	b.wantPages(s, 2)
 	wantLinks := func(when string) {
 		t.Helper()
-		if sources := s.lastReport().Sources; len(sources) == 0 || sources[0].Source != "links" || s.discovery() != b.handler.byLinks {
+		if sources := s.lastReport().Sources; len(sources) == 0 || sources[0].Source != "links" || s.discovery() != b.handler.linksAlone {
 			t.Errorf("%s: got sources %+v", when, sources)
 		}
 	}

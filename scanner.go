@@ -267,8 +267,8 @@ func (r *refreshRun) warnOfPatterns(crawled crawl.Result, gathered merge.Result)
 
 // isOnlySite reports whether the handler has no other site.
 func (s *site) isOnlySite() bool {
-	s.app.mu.Lock()
-	defer s.app.mu.Unlock()
+	s.app.mu.RLock()
+	defer s.app.mu.RUnlock()
 	n := 0
 	for _, other := range s.app.sites {
 		if other.handler == s.handler {

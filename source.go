@@ -328,7 +328,7 @@ func (s *site) sources() []input {
 // discovery returns the settings of the site's sources that discover pages; nil: none does.
 func (s *site) discovery() *discovery {
 	if s.isByLinks() {
-		return s.handler.byLinks
+		return s.handler.linksAlone
 	}
 	return s.handler.discovery
 }

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
-	"net/url"
 	"path"
 	"path/filepath"
 	"slices"
@@ -98,7 +98,7 @@ func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) 
 			zap.String("base_url", r.BaseURL), zap.String("named", own.origin), zap.Int("urls", own.foreign))
 	}
 	var failed []error
-	for _, url := range own.urls() {
+	for _, url := range slices.Sorted(maps.Keys(own.documents)) {
 		if doc := own.documents[url]; doc.err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", url, doc.err))
 		}
@@ -157,16 +157,6 @@ func (r *Refresh) isRead(url string) bool {
 		}
 	}
 	return false
-}
-
-// urls are those of the documents, in order.
-func (s *ownSet) urls() []string {
-	urls := make([]string, 0, len(s.documents))
-	for url := range s.documents {
-		urls = append(urls, url)
-	}
-	slices.Sort(urls)
-	return urls
 }
 
 // ownLinks are the documents at which reading begins.
@@ -370,15 +360,14 @@ func (r *Refresh) readOwnDocument(ctx context.Context, at string, res *crawl.Res
 		same.err = nil
 		return &same, nil
 	case res.Status/100 == 3:
-		doc.follow(at, res.Header.Get("Location"))
+		doc.follow(resolveLocation(at, res.Header.Get("Location")))
 		return doc, nil
 	case res.Status == http.StatusNotFound || res.Status == http.StatusGone:
 		if !res.Proxied {
 			doc.wait = 0 // a file may be there soon
 		}
 		if !res.Proxied && at == r.site.sitemapURL() { // a generator may have written it compressed alone
-			doc.redirect = true
-			doc.children = []string{at + ".gz"}
+			doc.follow(at + ".gz")
 		}
 		return doc, nil
 	case res.Status != http.StatusOK, htmlmeta.IsHTML(res.Header.Get("Content-Type")):
@@ -415,18 +404,13 @@ func (r *Refresh) parseOwn(ctx context.Context, doc *ownDocument, content []byte
 	return err
 }
 
-// follow notes where a redirect leads.
-func (d *ownDocument) follow(from, location string) {
-	at, err := url.Parse(from)
-	if err != nil {
-		return
-	}
-	to, err := at.Parse(location)
-	if err != nil || location == "" {
+// follow notes where a redirect leads; "": nowhere.
+func (d *ownDocument) follow(target string) {
+	if target == "" {
 		return
 	}
 	d.redirect = true
-	d.children = []string{to.String()}
+	d.children = []string{target}
 }
 
 // addForeign counts a URL that is not of the site, if it is of another one.

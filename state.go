@@ -187,7 +187,8 @@ func (s *site) stateFields(err error) []zap.Field {
 // withoutFile names the folder in the place of the file that an error names: the name of a temporary file is never the
 // same twice, so that the same condition would be logged again and again. The folder that cannot be made is named itself.
 func withoutFile(err error) error {
-	path, link := new(fs.PathError), new(os.LinkError)
+	path := new(fs.PathError)
+	link := new(os.LinkError)
 	switch {
 	case errors.As(err, &link): // of renaming a temporary file
 		return &fs.PathError{Op: link.Op, Path: filepath.Dir(link.New), Err: link.Err}

@@ -22,13 +22,7 @@ func (c *checker) trust(u *url.URL) {
 	}
 }
 
-const (
-	acceptAny = "*/*"
-
-	// acceptPage is what browsers accept of a page: applications that negotiate return HTML only where it is named
-	// (RFC 9110, section 12.5.1).
-	acceptPage = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-)
+const acceptAny = "*/*" // for documents, which no HTML should stand for
 
 // get requests a URL as a client that accepts these types. The body is to be closed.
 func (c *checker) get(client *http.Client, at, accept string) (*http.Response, error) {
@@ -190,7 +184,7 @@ func (c *checker) getPage(at string, base string, path string) (res *http.Respon
 	} else if err := c.turns.Wait(c.ctx); err != nil {
 		return nil, "", err
 	}
-	if res, err = c.get(c.single, at, acceptPage); err != nil {
+	if res, err = c.get(c.single, at, htmlmeta.AcceptPage); err != nil {
 		return nil, "", err
 	}
 	if c.summary.Fetched++; res.StatusCode == http.StatusOK {
