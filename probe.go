@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -26,7 +25,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
-	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
@@ -77,18 +75,6 @@ var reasonRemedies = map[string]string{
 	reasonAbsent:    "Name the host in the configuration if its pages should be listed.",
 	reasonShadowed:  "Give one of the two another 'path'.",
 	reasonUnreached: "Usual causes: a matcher on the directive, a handler before it (respond, redir, try_files with =404), or a handle block without it.",
-}
-
-// robotsRules is the site's own robots.txt as a crawler reads it.
-type robotsRules struct {
-	rules    robotstxt.Rules
-	closed   bool     // it cannot be fetched: RFC 9309, section 2.3.1.4, disallows everything
-	status   int      // of a robots.txt that is closed; 0: it does not respond
-	unseen   bool     // requests for it do not reach the handler
-	from     string   // URL to which requests for it are redirected; "": they are not
-	foreign  bool     // from is of another host, so the rules are not known
-	sitemaps []string // URLs of its Sitemap lines, in what crawlers read
-	size     int      // bytes, as far as they are known; over robotstxt.MaxBody, crawlers do not read all
 }
 
 // probe is carried by a request of the module's own, and filled in by the handler that it reaches.
@@ -290,67 +276,6 @@ func refuses(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// maxRobotsRedirects are followed to a robots.txt (RFC 9309, section 2.3.1.2); behind more of them, there is none.
-const maxRobotsRedirects = 5
-
-// fetchRobots reads the site's robots.txt, also behind redirects on the site. One that is redirected to another host,
-// which the server cannot request, counts as none.
-func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
-	p := &probe{handler: f.handler}
-	res, err := f.fetchData(ctx, robotsPath, robotstxt.MaxBody, p)
-	at := f.origin + robotsPath
-	from := ""
-	for range maxRobotsRedirects {
-		if err != nil || res.Status/100 != 3 {
-			break
-		}
-		target, path := f.redirect(at, res)
-		if target == "" {
-			break
-		}
-		if path == "" {
-			return robotsRules{unseen: !p.robots, from: target, foreign: true}
-		}
-		at = target
-		from = target
-		res, err = f.fetchData(ctx, path, robotstxt.MaxBody, nil)
-	}
-	if err != nil {
-		return robotsRules{closed: true}
-	}
-	if fails(res.Status) {
-		return robotsRules{closed: true, status: res.Status}
-	}
-	robots := robotsRules{unseen: !p.robots, from: from}
-	if res.Status != http.StatusOK || robotstxt.IsHTML(res.Header.Get("Content-Type"), res.Body) {
-		return robots
-	}
-	body := res.Body
-	robots.size = len(body)
-	if res.Truncated {
-		declared, _ := strconv.Atoi(res.Header.Get("Content-Length"))
-		robots.size = max(len(body)+1, declared)
-		body = body[:strings.LastIndexAny(string(body), "\r\n")+1] // half a path disallows more than the whole one
-	}
-	robots.rules = robotstxt.ReadRules(body, "Googlebot")
-	robots.sitemaps = robotstxt.Sitemaps(body)
-	return robots
-}
-
-// redirect returns the URL to which the response to a request for a URL redirects; "": it does not. path is the internal
-// path of that URL; "": it is not of the site.
-func (f *siteFetcher) redirect(from string, res *crawl.Response) (target, path string) {
-	to := resolveLocation(from, res.Header.Get("Location"))
-	// An application behind a proxy may write the host by which the server knows it.
-	if path, ok := htmlmeta.PathOn(f.internalOrigin, to); ok && f.internalOrigin != f.origin {
-		return f.internalOrigin + path, path
-	}
-	if path, ok := htmlmeta.PathOn(f.origin, to); ok {
-		return f.origin + path, f.internalPath(path)
-	}
-	return to, ""
-}
-
 // absolute returns an absolute path, also for one relative to the working directory. A bare
 // name, as hide lists have them, stays one.
 func absolute(p string) string {
@@ -450,45 +375,6 @@ func (s *site) checkSetup() {
 	if s.id.scheme == "http" && set.base == "" && strings.Contains(s.id.host, ".") && certmagic.SubjectQualifiesForPublicCert(s.id.host) && !trustsProxies(s.handler.server) {
 		s.logger.Once(zap.WarnLevel, "http", "the sitemap of a public host lists http URLs: if a proxy in front terminates TLS, set 'base_url' or 'trusted_proxies'")
 	}
-}
-
-// checkRobots warns once if the robots.txt that crawlers read is not the one that the handler serves.
-func (s *site) checkRobots(robots *robotsRules) {
-	if !s.handler.settings.robots {
-		return
-	}
-	urls := s.namedURLs(s.state.published.Load())
-	line := zap.String("line", "Sitemap: "+strings.Join(urls, "\nSitemap: "))
-	if robots.unseen {
-		s.logger.Once(zap.WarnLevel, "unseen", "requests for /robots.txt do not reach the sitemap handler: add this line to the file", line)
-		return
-	}
-	isMissing := robots.from != "" && !slices.Contains(robots.sitemaps, urls[0])
-	s.logger.OnceIf(isMissing, zap.WarnLevel, "redirected robots", "robots.txt is redirected, so it has no Sitemap line: add this line to the file",
-		line, zap.String("file", robots.from))
-	warning := ""
-	if robots.from == "" {
-		warning = robots.cut(urls)
-	}
-	s.logger.OnceIf(warning != "", zap.WarnLevel, "long robots", warning, line, zap.Int("bytes", robots.size))
-}
-
-// cut returns what crawlers miss of the robots.txt that is served: Google reads 500 KiB
-// (https://developers.google.com/search/docs/crawling-indexing/robots/robots_txt#file-size). "": nothing.
-func (r *robotsRules) cut(urls []string) string {
-	hasLine := !slices.ContainsFunc(urls, func(url string) bool { return !slices.Contains(r.sitemaps, url) })
-	added := len("\n\n") + len(robotstxt.Merge(nil, urls...))
-	switch {
-	case r.size > maxRobots:
-		return "robots.txt is over 8 MiB: shorten it; the rest is not served, and crawlers read its first 500 KiB"
-	case r.size > robotstxt.MaxBody && hasLine:
-		return "robots.txt is over 500 KiB: shorten it; crawlers ignore the rules after its first 500 KiB"
-	case r.size > robotstxt.MaxBody:
-		return "robots.txt is over 500 KiB, so no Sitemap line is added: shorten it, or add this line; crawlers read its first 500 KiB"
-	case !hasLine && r.size+added > robotstxt.MaxBody:
-		return "the Sitemap line comes after the first 500 KiB of robots.txt, which are all that crawlers read: shorten it, or add this line"
-	}
-	return ""
 }
 
 // logProbed logs what is wrong with the site as a whole.
