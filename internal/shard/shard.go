@@ -60,29 +60,24 @@ func ID(path string) uint64 { return xxhash.Sum64String(path) & (1<<idBits - 1) 
 // first MaxPages until it is known that not all fit into one shard. The error is ErrOrder, ctx's, or the first of pages
 // or emit.
 func Cut(ctx context.Context, pages iter.Seq2[page.Page, error], o Options, emit func(Shard) error) error {
-	c, last := newCutter(o, emit), ""
+	c := newCutter(o, emit)
+	last := ""
 	for p, err := range pages {
-		if err = cmp.Or(err, ctx.Err()); err == nil && p.Path <= last {
-			err = fmt.Errorf("'%s' after '%s': %w", p.Path, last, ErrOrder)
-		}
-		if err == nil {
-			err = c.add(p)
-		}
 		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if p.Path <= last {
+			return fmt.Errorf("'%s' after '%s': %w", p.Path, last, ErrOrder)
+		}
+		if err := c.add(p); err != nil {
 			return err
 		}
 		last = p.Path
 	}
-	switch n := len(c.pages); {
-	case n == 0:
-		return nil
-	case c.split:
-		return c.finish(n)
-	case c.fits(0, n):
-		return emit(Shard{Pages: c.pages, Only: true})
-	default:
-		return cmp.Or(c.startSplit(), c.finish(len(c.pages)))
-	}
+	return c.end()
 }
 
 // cutter cuts pages into shards as they come.
@@ -98,35 +93,64 @@ type cutter struct {
 
 func newCutter(o Options, emit func(Shard) error) *cutter {
 	o.MaxPages = cmp.Or(o.MaxPages, DefaultMaxPages)
-	return &cutter{Options: o, emit: emit, begin: math.MaxUint64 / uint64(max(o.MaxPages/2, 1)), ids: make(map[uint64]struct{})}
+	return &cutter{
+		Options: o,
+		emit:    emit,
+		begin:   math.MaxUint64 / uint64(max(o.MaxPages/2, 1)),
+		ids:     make(map[uint64]struct{}),
+	}
 }
 
-func (c *cutter) add(p page.Page) (err error) {
+func (c *cutter) add(p page.Page) error {
 	hash := xxhash.Sum64String(p.Path)
 	if c.split && hash <= c.begin && len(c.pages) > 0 {
-		err = c.finish(len(c.pages))
+		if err := c.finish(len(c.pages)); err != nil {
+			return err
+		}
 	}
-	c.pages, c.hashes = append(c.pages, p), append(c.hashes, hash)
-	switch {
-	case err != nil:
-	case !c.split && len(c.pages) > c.MaxPages:
-		err = c.startSplit()
-	case len(c.pages) > maxHeld*c.MaxPages:
-		err = c.finish(c.lowest(0, len(c.pages)))
+	c.pages = append(c.pages, p)
+	c.hashes = append(c.hashes, hash)
+	if !c.split && len(c.pages) > c.MaxPages {
+		return c.startSplit()
 	}
-	return err
+	if len(c.pages) > maxHeld*c.MaxPages {
+		// None of them begins a shard, as where paths were chosen to hash high.
+		return c.finish(c.lowest(0, len(c.pages)))
+	}
+	return nil
+}
+
+// end emits what is held once all pages were added.
+func (c *cutter) end() error {
+	n := len(c.pages)
+	if n == 0 {
+		return nil
+	}
+	if !c.split && c.fits(0, n) {
+		return c.emit(Shard{Pages: c.pages, Only: true})
+	}
+	if !c.split {
+		// No more than MaxPages came, but a document has no room for them.
+		if err := c.startSplit(); err != nil {
+			return err
+		}
+	}
+	return c.finish(len(c.pages))
 }
 
 // startSplit emits the complete pieces of what was held back until it was known that the site needs several shards.
-func (c *cutter) startSplit() (err error) {
+func (c *cutter) startSplit() error {
 	c.split = true
-	for i := 1; i < len(c.pages) && err == nil; i++ {
-		if c.hashes[i] <= c.begin {
-			err = c.finish(i)
-			i = 0
+	for i := 1; i < len(c.pages); i++ {
+		if c.hashes[i] > c.begin {
+			continue
 		}
+		if err := c.finish(i); err != nil {
+			return err
+		}
+		i = 0 // finish has dropped the piece: the page at i is the first now
 	}
-	return err
+	return nil
 }
 
 // finish emits the first n pages held, cut until each part fits, and drops them.
@@ -140,13 +164,21 @@ func (c *cutter) finish(n int) error {
 // fits reports whether the pages held in [from, to) make one shard.
 func (c *cutter) fits(from, to int) bool {
 	n := to - from
-	return n == 1 || n <= c.MaxPages && (c.Fits == nil || c.Fits(c.pages[from:to]))
+	if n == 1 {
+		return true // it cannot be cut, whatever Fits says
+	}
+	if n > c.MaxPages {
+		return false
+	}
+	return c.Fits == nil || c.Fits(c.pages[from:to])
 }
 
 // cut emits the pages held in [from, to), in as many shards as it takes.
 func (c *cutter) cut(from, to int) error {
 	if c.fits(from, to) {
-		return c.emit(Shard{ID: c.newID(c.pages[from].Path), Pages: slices.Clone(c.pages[from:to])})
+		id := c.newID(c.pages[from].Path)
+		// A copy: finish moves the rest of the pages to the beginning of c.pages.
+		return c.emit(Shard{ID: id, Pages: slices.Clone(c.pages[from:to])})
 	}
 	at := c.lowest(from, to)
 	if err := c.cut(from, at); err != nil {
@@ -172,7 +204,7 @@ func (c *cutter) lowest(from, to int) int {
 // already, the path is hashed again with one more NUL behind it, which no path has:
 // the earlier shard keeps its name, and the later one's follows from its own path.
 func (c *cutter) newID(path string) (id uint64) {
-	if len(c.ids) > 0 {
+	if len(c.ids) > 0 { // else it is the first shard, which is 0
 		id = ID(path)
 	}
 	for _, taken := c.ids[id]; taken; _, taken = c.ids[id] {

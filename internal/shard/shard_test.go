@@ -277,26 +277,30 @@ func TestCollidingNames(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	stop := errors.New("stop")
+	alone := func(pages []page.Page) bool { return len(pages) < 2 }
 	for name, test := range map[string]struct {
-		maxPages int
-		paths    string
-		want     error
-		emits    int
+		o     Options
+		paths string
+		want  error
+		emits int
 	}{
-		"order":                 {0, "/b /a", ErrOrder, 0},
-		"twice":                 {0, "/a /a", ErrOrder, 0},
-		"order, behind a shard": {1, "/a /b /b", ErrOrder, 1},
-		"emit":                  {1, "/a /b /c /d /e", stop, 1},
-		"emit at the end":       {0, "/a", stop, 1},
-		"order before it emits": {2, "/b /a", ErrOrder, 0},
+		"order":                 {Options{}, "/b /a", ErrOrder, 0},
+		"twice":                 {Options{}, "/a /a", ErrOrder, 0},
+		"order, behind a shard": {Options{MaxPages: 1}, "/a /b /b", ErrOrder, 1},
+		"emit":                  {Options{MaxPages: 1}, "/a /b /c /d /e", stop, 1},
+		"emit at the end":       {Options{}, "/a", stop, 1},
+		"order before it emits": {Options{MaxPages: 2}, "/b /a", ErrOrder, 0},
+		// Not more than MaxPages, but they fit into no document; each begins a shard.
+		"emit, cut at the end": {Options{MaxPages: 3, Fits: alone}, "/a /b /c", stop, 1},
 	} {
 		emits := 0
 		var pages []page.Page
 		for path := range strings.FieldsSeq(test.paths) {
 			pages = append(pages, page.Page{Path: path})
 		}
-		err := Cut(t.Context(), sequence(pages), Options{MaxPages: test.maxPages}, func(Shard) error {
-			if emits++; test.want == stop {
+		err := Cut(t.Context(), sequence(pages), test.o, func(Shard) error {
+			emits++
+			if test.want == stop {
 				return stop
 			}
 			return nil
