@@ -24,9 +24,11 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
-// Bounds of the protocol (https://www.sitemaps.org/protocol.html#index): documents of an index, and uncompressed bytes
-// of a document.
-const maxShards, maxBytes = 50_000, 52_428_800
+// Bounds of the protocol (https://www.sitemaps.org/protocol.html#index).
+const (
+	maxShards = 50_000     // documents of an index
+	maxBytes  = 52_428_800 // of a document, uncompressed
+)
 
 // Reasons in [Snapshot.LeftOut].
 const (
@@ -52,10 +54,17 @@ type Options struct {
 // Build holds the pages of one document, and of those that workers encode.
 func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Snapshot, o Options) (*Snapshot, error) {
 	o.Extended = o.Extended && o.Schema == sitemapxml.Schema09
-	b := &builder{Options: o, previous: previous, leftOut: make(map[string]int)}
-	b.slots, b.room, b.web = make(chan struct{}, max(o.Workers, 1)), b.indexRoom(), webpage.New(o.Options, b.addFile)
-	defer b.workers.Wait()
-	if err := shard.Cut(ctx, pages, shard.Options{MaxPages: o.ShardURLs, Fits: b.fits}, b.add); err != nil {
+	b := &builder{
+		Options:  o,
+		previous: previous,
+		slots:    make(chan struct{}, max(o.Workers, 1)),
+		leftOut:  make(map[string]int),
+	}
+	b.room = b.indexRoom()
+	b.web = webpage.New(o.Options, b.addFile)
+	defer b.workers.Wait() // also after an error: nothing outlives Build
+	err := shard.Cut(ctx, pages, shard.Options{MaxPages: o.ShardURLs, Fits: b.fits}, b.add)
+	if err != nil {
 		return nil, err
 	}
 	return b.finish(), nil
@@ -100,15 +109,18 @@ func (b *builder) encoder(extended bool) sitemapxml.Encoder {
 // add encodes a shard, in a worker if there are any.
 func (b *builder) add(s shard.Shard) error {
 	runtime.Gosched() // requests go first
-	switch {
-	case len(s.Pages) == 1 && !b.fits(s.Pages):
+	if len(s.Pages) == 1 && !b.fits(s.Pages) {
 		b.leftOut[TooLarge]++ // a page that fits into no document is a shard of its own
 		return nil
-	case len(b.shards) == b.room:
+	}
+	if len(b.shards) == b.room {
 		b.leftOut[NoRoom] += len(s.Pages)
 		return nil
 	}
-	d := &Document{First: strings.Clone(s.Pages[0].Path), Pages: len(s.Pages)} // a path may be part of a larger string
+	d := &Document{
+		First: strings.Clone(s.Pages[0].Path), // it may be part of a larger string
+		Pages: len(s.Pages),
+	}
 	if !s.Only {
 		d.Suffix = suffixOf(s.ID)
 	}
@@ -163,7 +175,8 @@ func (b *builder) finish() *Snapshot {
 	b.workers.Wait()
 	s := &Snapshot{Index: b.shards[0], Files: b.files, LeftOut: b.leftOut}
 	if s.Index.Suffix != "" { // it is not the only one
-		s.Index, s.Shards = b.index(), b.shards
+		s.Index = b.index()
+		s.Shards = b.shards
 	}
 	return s.complete(b.previous, b.Now)
 }
@@ -183,7 +196,9 @@ var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // encode writes a document of pages, or of shards as pages, unless the previous snapshot has the same: writing it
 // only for its hash takes a tenth of the time.
 func (b *builder) encode(d *Document, pages []page.Page) {
-	encoder := b.encoder(b.Extended && slices.ContainsFunc(pages, func(p page.Page) bool { return !p.Extensions.Empty() }))
+	// Without extensions, a document does not declare their namespaces either.
+	isExtended := func(p page.Page) bool { return !p.Extensions.Empty() }
+	encoder := b.encoder(b.Extended && slices.ContainsFunc(pages, isExtended))
 	write := func(w io.Writer) (size int64) { // neither hash nor buffer return errors
 		if d.Index {
 			size, _ = encoder.Index(w, pages)
@@ -192,16 +207,19 @@ func (b *builder) encode(d *Document, pages []page.Page) {
 		}
 		return size
 	}
+	// Under the name of a removed shard, Find returns another one.
 	if old := b.previous.Find(d.Suffix); old != nil && old.Suffix == d.Suffix {
 		hash := xxhash.New()
-		if size := write(hash); etagOf(hash, size) == old.ETag {
+		size := write(hash)
+		if etagOf(hash, size) == old.ETag {
 			*d = *old
 			return
 		}
 	}
 	for _, p := range pages {
 		if p.LastMod > d.LastMod {
-			d.LastMod, d.LastModDay = p.LastMod, p.LastModDay
+			d.LastMod = p.LastMod
+			d.LastModDay = p.LastModDay
 		}
 		if !d.Index {
 			d.TextSize += int64(sitemapxml.TextSize(b.Base, p))
@@ -223,7 +241,8 @@ func (b *builder) compress(d *Document, write func(io.Writer) int64) {
 	gzip := sitemapxml.NewGzip(buf)
 	d.Size = write(gzip)
 	_ = gzip.Close()
-	d.Gzip, d.Modified = slices.Clone(buf.Bytes()), b.Now.Truncate(time.Second).UTC()
+	d.Gzip = slices.Clone(buf.Bytes())
+	d.Modified = b.Now.Truncate(time.Second).UTC() // HTTP dates have no fractions
 	d.setHeaders()
 }
 

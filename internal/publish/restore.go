@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,16 +49,29 @@ func (s *Snapshot) Documents(g *store.Generation) (meta json.RawMessage, documen
 
 // Restore returns the snapshot whose documents g has. meta is as returned by [Snapshot.Documents]. Documents that previous
 // has, which may be nil, are not read. Errors are as of [store.Generation.Document], or match [store.ErrDamaged].
-func Restore(ctx context.Context, meta json.RawMessage, g *store.Generation, previous *Snapshot) (_ *Snapshot, err error) {
-	s, m := new(Snapshot), snapshotMeta{}
-	malformed := json.Unmarshal(meta, &m)
+func Restore(
+	ctx context.Context, meta json.RawMessage, g *store.Generation, previous *Snapshot,
+) (_ *Snapshot, err error) {
+	damaged := func(cause error) error {
+		return fmt.Errorf("restoring the sitemap: %w: %w", store.ErrDamaged, cause)
+	}
+	var m snapshotMeta
+	if err := json.Unmarshal(meta, &m); err != nil {
+		return nil, damaged(err)
+	}
+	s := &Snapshot{LeftOut: m.LeftOut}
 	for i, stored := range g.Documents() {
 		suffix, form, _ := ParseName(stored.Name, storedStem, webpage.Options{})
 		d := &Document{Suffix: suffix}
-		malformed = cmp.Or(malformed, json.Unmarshal(stored.Meta, d))
+		if err := json.Unmarshal(stored.Meta, d); err != nil {
+			return nil, damaged(err)
+		}
 		if known := previous.Find(d.Suffix); known != nil && isSame(known, d) {
 			d.Gzip = known.Gzip
-		} else if d.Gzip, err = g.Document(ctx, i); err != nil {
+		} else {
+			d.Gzip, err = g.Document(ctx, i)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("reading the stored documents: %w", err)
 		}
 		d.setHeaders()
@@ -72,13 +84,10 @@ func Restore(ctx context.Context, meta json.RawMessage, g *store.Generation, pre
 			s.Shards = append(s.Shards, d)
 		}
 	}
-	if malformed == nil && (s.Index == nil || s.Index.Index != (len(s.Shards) > 0) || len(g.Documents()) < m.Documents) {
-		malformed = errors.New("documents are missing")
-	}
-	if malformed != nil {
-		return nil, fmt.Errorf("restoring the sitemap: %w: %w", store.ErrDamaged, malformed)
+	// An index without shards, or shards without one, is the rest of a snapshot, as is less than was stored.
+	if s.Index == nil || s.Index.Index != (len(s.Shards) > 0) || len(g.Documents()) < m.Documents {
+		return nil, damaged(errors.New("documents are missing"))
 	}
 	slices.SortFunc(s.Shards, func(a, b *Document) int { return strings.Compare(a.First, b.First) })
-	s.LeftOut = m.LeftOut
 	return s.complete(&Snapshot{retired: m.Retired}, time.Time{}), nil
 }

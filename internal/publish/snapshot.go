@@ -8,7 +8,11 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
-const retiredFor, maxRetired = 90 * 24 * time.Hour, 10_000 // names of removed shards, which keep working for a while
+// Names of removed shards keep working for a while.
+const (
+	retiredFor = 90 * 24 * time.Hour
+	maxRetired = 10_000
+)
 
 // Snapshot is one finished set of a site's documents. It never changes. A nil Snapshot has no documents.
 type Snapshot struct {
@@ -81,9 +85,10 @@ func (s *Snapshot) Holding(path string) *Document {
 	if len(s.Shards) == 0 {
 		return s.Index
 	}
-	i, found := slices.BinarySearchFunc(s.Shards, path, func(d *Document, path string) int { return strings.Compare(d.First, path) })
+	byFirst := func(d *Document, path string) int { return strings.Compare(d.First, path) }
+	i, found := slices.BinarySearchFunc(s.Shards, path, byFirst)
 	if !found && i > 0 {
-		i--
+		i-- // the shard before holds what sorts before the first page of the next
 	}
 	return s.Shards[i]
 }
@@ -93,8 +98,10 @@ func (s *Snapshot) Equal(newer *Snapshot) bool {
 	if s == nil || newer == nil {
 		return s == newer
 	}
-	return s.EqualXML(newer) && slices.EqualFunc(s.Files, newer.Files, isSame) &&
-		slices.EqualFunc(s.retired, newer.retired, func(a, b retired) bool { return a.Suffix == b.Suffix })
+	if !s.EqualXML(newer) || !slices.EqualFunc(s.Files, newer.Files, isSame) {
+		return false
+	}
+	return slices.EqualFunc(s.retired, newer.retired, func(a, b retired) bool { return a.Suffix == b.Suffix })
 }
 
 // EqualXML reports whether a newer snapshot has the same index and shards. None is nil.
@@ -132,8 +139,15 @@ func ParseName(path, stem string, beside webpage.Options) (suffix string, form F
 			return suffix, Form(f), suffix == "" || isHash(suffix, 12)
 		}
 	}
+	switch rest {
+	case webpage.Feed:
+		return rest, FormFile, beside.Feed
+	case webpage.Stylesheet:
+		return rest, FormFile, beside.Stylesheet
+	}
 	part, isHTML := strings.CutSuffix(rest, webpage.HTML)
-	return rest, FormFile, beside.HTML && isHTML && (part == "" || isHash(part, 32)) || beside.Feed && rest == webpage.Feed || beside.Stylesheet && rest == webpage.Stylesheet
+	isFolder := part == "" || isHash(part, 32) // the page of the topmost folder has no hash
+	return rest, FormFile, beside.HTML && isHTML && isFolder
 }
 
 // isHash matches a hyphen and n lower-case hexadecimal digits.
