@@ -86,14 +86,21 @@ type Stream struct {
 
 // Start runs each input in a goroutine of its own. [Stream.Close] must be called.
 func Start(ctx context.Context, inputs []Input, o Options) *Stream {
-	o.MaxPages, o.Patience = cmp.Or(o.MaxPages, math.MaxInt), cmp.Or(o.Patience, math.MaxInt64)
+	o.MaxPages = cmp.Or(o.MaxPages, math.MaxInt)
+	o.Patience = cmp.Or(o.Patience, math.MaxInt64)
 	if o.Filter == nil {
 		o.Filter = func(*page.Page) string { return "" }
 	}
 	s := &Stream{o: o, timer: time.NewTimer(0), leftOut: make(map[string]int)}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	for _, in := range inputs {
-		q := &queue{Input: in, max: o.MaxPages, ready: make(chan struct{}, 1), room: make(chan struct{}, 1), since: time.Now()}
+		q := &queue{
+			Input: in,
+			max:   o.MaxPages,
+			ready: make(chan struct{}, 1),
+			room:  make(chan struct{}, 1),
+			since: time.Now(),
+		}
 		q.ctx, q.cancel = context.WithCancelCause(s.ctx)
 		s.queues = append(s.queues, q)
 		s.inputs.Go(q.run)
@@ -105,7 +112,8 @@ func Start(ctx context.Context, inputs []Input, o Options) *Stream {
 // that of the context given to Start, or Close was called. The pages of an input that failed count up to then.
 func (s *Stream) Next(ctx context.Context) (page.Page, bool, error) {
 	for {
-		if ok, err := s.next(ctx); !ok || err != nil {
+		ok, err := s.next(ctx)
+		if !ok || err != nil {
 			return page.Page{}, false, err
 		}
 		reason := s.o.Filter(&s.page)
@@ -119,10 +127,13 @@ func (s *Stream) Next(ctx context.Context) (page.Page, bool, error) {
 
 // next takes the next page of all inputs, once each has a page or has ended.
 func (s *Stream) next(ctx context.Context) (bool, error) {
-	if err := cmp.Or(ctx.Err(), s.ctx.Err()); err != nil {
+	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	first := -1
+	if err := s.ctx.Err(); err != nil {
+		return false, err
+	}
+	first := -1 // the earliest of the inputs whose page comes first: its hints win
 	for i, q := range s.queues {
 		if len(q.held) == 0 && !q.done {
 			if err := s.refill(ctx, q); err != nil {
@@ -137,7 +148,8 @@ func (s *Stream) next(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	q := s.queues[first]
-	s.page, q.held = q.held[0], q.held[1:]
+	s.page = q.held[0]
+	q.held = q.held[1:]
 	for _, q := range s.queues[first:] {
 		for len(q.held) > 0 && q.held[0].Path == s.page.Path {
 			s.page.Merge(q.held[0])
@@ -150,11 +162,12 @@ func (s *Stream) next(ctx context.Context) (bool, error) {
 // refill waits until q has pages, or its input has ended or timed out. It takes less than a batch only after a
 // pause, as handing over costs more than a page.
 func (s *Stream) refill(ctx context.Context, q *queue) error {
-	for least := batchLen; !q.take(least); {
+	least := batchLen
+	for !q.take(least) {
 		wait := min(100*time.Millisecond, s.o.Patience-time.Since(q.since))
 		if wait <= 0 {
 			q.end(ErrTimeout)
-			continue
+			continue // what it has yielded until now counts
 		}
 		s.timer.Reset(wait)
 		least = batchLen
@@ -181,6 +194,7 @@ func (s *Stream) Result() Result {
 		if q.failed != nil {
 			r.Failed = append(r.Failed, InputError{i, q.Name, q.failed})
 		}
+		// The input may still be running: Result is also asked for what there is so far.
 		q.mu.Lock()
 		r.Counts = append(r.Counts, q.count)
 		if q.over > 0 {
@@ -195,9 +209,12 @@ func (s *Stream) Result() Result {
 func (s *Stream) Close() {
 	s.cancel()
 	ended := make(chan struct{})
-	go func() { s.inputs.Wait(); close(ended) }()
+	go func() {
+		s.inputs.Wait()
+		close(ended)
+	}()
 	select {
 	case <-ended:
-	case <-time.After(time.Second):
+	case <-time.After(time.Second): // an input may hang where nothing can cancel it, as on a network drive
 	}
 }

@@ -90,7 +90,8 @@ func (q *queue) add(p page.Page) error {
 	case n > 0 && p.Path < q.pages[n-1].Path:
 		return fmt.Errorf("%w: '%s' after '%s'", ErrOrder, p.Path, q.pages[n-1].Path)
 	default:
-		if q.pages = append(q.pages, p); n == batchLen {
+		q.pages = append(q.pages, p)
+		if n == batchLen { // a batch, and the last page, which stays
 			signal(q.ready)
 		}
 	}
@@ -101,17 +102,19 @@ func (q *queue) add(p page.Page) error {
 // end lets the stream take all that is left. Only the first call counts.
 func (q *queue) end(err error) {
 	q.mu.Lock()
-	stopping, pages := q.stopping, q.pages
-	q.stopping = true
-	q.mu.Unlock()
-	if stopping {
+	if q.stopping {
+		q.mu.Unlock()
 		return
 	}
+	q.stopping = true
+	pages := q.pages // which nobody else changes from here on
+	q.mu.Unlock()
 	if !q.Sorted && q.ctx.Err() == nil && !slices.IsSortedFunc(pages, page.Compare) {
 		slices.SortStableFunc(pages, page.Compare) // not under the lock: the stream obeys its context meanwhile
 	}
 	q.mu.Lock()
-	q.pages, q.ended, q.err = pages, true, err
+	q.ended = true
+	q.err = err
 	q.mu.Unlock()
 	signal(q.ready)
 	q.cancel(err)
@@ -122,18 +125,26 @@ func (q *queue) take(least int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.seen != q.count || q.stopping {
-		q.seen, q.since = q.count, time.Now()
+		q.seen = q.count
+		q.since = time.Now()
 	}
 	if q.ended {
-		q.held, q.pages, q.batch = q.pages, nil, nil
-		q.done, q.failed = true, q.err
+		q.held = q.pages
+		q.pages = nil
+		q.batch = nil
+		q.done = true
+		q.failed = q.err
 		return true
 	}
 	last := len(q.pages) - 1
 	if !q.Sorted || last < least || q.stopping { // in which case end hands over all that is left
 		return false
 	}
-	q.batch, q.held, q.pages = q.pages, q.pages[:last], append(q.batch[:0], q.pages[last])
+	// The input goes on in the buffer of the batch before, beginning with the page that stays.
+	batch := q.pages
+	q.pages = append(q.batch[:0], batch[last])
+	q.batch = batch
+	q.held = batch[:last]
 	signal(q.room)
 	return true
 }
