@@ -44,7 +44,11 @@ type alternateSet struct {
 const maxLanguages = 1000
 
 func newAlternateSets() alternateSets {
-	return alternateSets{of: make(map[uint64]alternateSet), sets: make(map[uint64][]uint64), languages: make(map[string]bool)}
+	return alternateSets{
+		of:        make(map[uint64]alternateSet),
+		sets:      make(map[uint64][]uint64),
+		languages: make(map[string]bool),
+	}
 }
 
 // add adds a page that names alternates.
@@ -75,7 +79,7 @@ func (s *alternateSets) add(base, path string, list []page.Alternate) {
 		own.language = language
 	}
 	if isAmbiguous {
-		own.language = 0
+		own.language = 0 // its versions need not agree with either
 	}
 	slices.Sort(s.scratch)
 	s.scratch = slices.Compact(s.scratch)
@@ -93,7 +97,8 @@ func (s *alternateSets) remove(path uint64) { delete(s.of, path) }
 
 // at returns the page at a path: as it is spelled, or else as a file's name is.
 func (s *alternateSets) at(path string) (set alternateSet, known bool) {
-	if set, known = s.of[hash(path)]; !known {
+	set, known = s.of[hash(path)]
+	if !known {
 		set, known = s.of[hash(page.Bare(path))]
 	}
 	return set, known
@@ -181,7 +186,8 @@ func (s *Selection) alternatesLeftOut(ctx context.Context, rec *store.Record) (a
 		reason := s.whyLeftOut(rec.Path, a)
 		if reason == notMutual {
 			there, _ := htmlmeta.PathOn(s.rules.Base, a.URL)
-			if reason, err = s.whyNotMutual(ctx, there); err != nil {
+			reason, err = s.whyNotMutual(ctx, there)
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -195,12 +201,13 @@ func (s *Selection) alternatesLeftOut(ctx context.Context, rec *store.Record) (a
 // whyNotMutual returns what is wrong with a page that does not link back.
 func (s *Selection) whyNotMutual(ctx context.Context, path string) (string, error) {
 	rec, st, err := s.find(ctx, path)
-	if bare := page.Bare(path); err == nil && rec == nil && bare != path {
-		rec, st, err = s.find(ctx, bare)
+	if err == nil && rec == nil && page.Bare(path) != path {
+		rec, st, err = s.find(ctx, page.Bare(path)) // a file may be known by that name
+	}
+	if err != nil {
+		return "", err
 	}
 	switch {
-	case err != nil:
-		return "", err
 	case rec == nil:
 		return notNamed, nil
 	case st&isListed == 0:

@@ -46,16 +46,19 @@ func (c *candidates) add(rec *store.Record, r *Rules, own Status) {
 		when(!r.isSeed(rec), expectsLinks) | when(isAlias(rec.Path), alias)
 	if own == CanonicalOther {
 		t |= namesOther | when(compareSpellings(rec.Canonical, rec.Path) < 0, sortsLater)
-		c.canonicals[path] = hash(rec.Canonical)
+		canonical := hash(rec.Canonical)
+		c.canonicals[path] = canonical
 		if bare := page.Bare(rec.Canonical); bare != rec.Canonical {
-			c.bare[c.canonicals[path]] = hash(bare)
+			c.bare[canonical] = hash(bare)
 		}
 		// What is not listed for want of a link must not have another page listed.
 		if t&(needsLinks|linked) != needsLinks || rec.Flags&store.Target != 0 {
-			c.targets[c.canonicals[path]] = false
+			c.targets[canonical] = false
 		}
 	}
-	c.paths, c.keys, c.traits = append(c.paths, path), append(c.keys, duplicateKey(rec)), append(c.traits, t)
+	c.paths = append(c.paths, path)
+	c.keys = append(c.keys, duplicateKey(rec))
+	c.traits = append(c.traits, t)
 }
 
 func when(is bool, t traits) traits {
@@ -75,21 +78,23 @@ func compareSpellings(a, b string) int {
 // bare one, in which files are listed.
 func (c *candidates) respellCanonicals() {
 	for _, path := range c.paths {
-		delete(c.bare, path)
+		delete(c.bare, path) // as it is encoded, it is a candidate
 	}
 	if len(c.bare) == 0 {
 		return
 	}
 	for i, path := range c.paths {
 		bare, isEncoded := c.bare[c.canonicals[path]]
-		switch {
-		case !isEncoded:
-		case bare == path: // the page itself
-			delete(c.canonicals, path)
-			c.traits[i] &^= namesOther
-		default:
-			c.canonicals[path] = bare
+		if !isEncoded {
+			continue
 		}
+		if bare != path {
+			c.canonicals[path] = bare
+			continue
+		}
+		// It is the page itself.
+		delete(c.canonicals, path)
+		c.traits[i] &^= namesOther
 	}
 	for encoded, bare := range c.bare {
 		if _, counts := c.targets[encoded]; counts {
@@ -132,22 +137,26 @@ func (c *candidates) hasBetter(path uint64, sortsLater bool) bool {
 	least := next
 	for n := 2; n <= maxRing; n++ {
 		following, ok := c.canonicals[next]
-		switch next = following; {
-		case !ok:
+		if !ok {
 			return n > 2 // the chain ends at a page that stays, be it the last but one
-		case next == path && n == 2:
+		}
+		next = following
+		if next == path && n == 2 {
 			return sortsLater
-		case next == path:
+		}
+		if next == path {
 			return least < path
 		}
 		least = min(least, next)
 	}
-	return true
+	return true // it leads into a ring of others, or into one that is too long
 }
 
 // statusAt returns the status of candidate i, with isOrphan if it is listed though no page links to it.
 func (c *candidates) statusAt(i int, g groups, omitOrphans bool) (Status, state) {
-	t, stays := c.traits[i], g[c.keys[i]]
+	t := c.traits[i]
+	stays := g[c.keys[i]]
+	// Links to the other pages of the group are meant for the one that stays.
 	isLinked := t&linked != 0 || stays.path == c.paths[i] && stays.linked
 	switch {
 	case t&givesWay != 0:

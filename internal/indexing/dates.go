@@ -45,13 +45,15 @@ func (t times) clusters(enough func(count int) bool) (found [][2]uint32) {
 		for t[to]-t[from] > span {
 			from++
 		}
-		switch n := len(found); {
-		case !enough(to - from + 1):
-		case n > 0 && t[from] <= found[n-1][1]:
-			found[n-1][1] = t[to]
-		default:
-			found = append(found, [2]uint32{t[from], t[to]})
+		if !enough(to - from + 1) {
+			continue
 		}
+		last := len(found) - 1
+		if last >= 0 && t[from] <= found[last][1] {
+			found[last][1] = t[to] // they overlap
+			continue
+		}
+		found = append(found, [2]uint32{t[from], t[to]})
 	}
 	return found
 }
@@ -64,22 +66,29 @@ func (t times) alike() [][2]uint32 {
 // dates is what all pages together say about the date of each: whether a batch is a deployment, or a
 // change of the template.
 type dates struct {
-	rules *Rules
+	rules    *Rules
+	allTimes // until decide
 
+	fresh   int   // pages seen for the first time that have a time
+	known   int   // known pages with a file version; after decide, also those fetched since
+	changed int   // known pages with another text
+	since   int64 // the first batch of these
+
+	deployments   [][2]uint32
+	declaredAlike bool
+	headersAlike  bool
+	template      bool // most texts changed at once
+	buildTimes    bool // the dates of lists are the time at which a program wrote the list
+}
+
+// allTimes are 4 bytes for each time that a page has.
+type allTimes struct {
 	declared times // of all pages
 	headers  times // Last-Modified of all pages without a file's time
 	lists    times // of pages that a list dates
 	undated  times // of pages whose text has no date, or none yet
 	files    times // those of undated that are of files
-	fresh    int   // pages seen for the first time that have a time
 	fetched  times // when known pages without a file version were fetched
-	known    int   // known pages with one; after decide, also those fetched since
-	changed  int   // known pages with another text
-	since    int64 // the first batch of these
-
-	deployments                           [][2]uint32
-	declaredAlike, headersAlike, template bool // template: most texts changed at once
-	buildTimes                            bool // the dates of lists are the time at which a program wrote the list
 }
 
 // batchOf is the batch in which the page's present text was found; 0: it has none.
@@ -103,8 +112,6 @@ func (d *dates) add(rec *store.Record) {
 		return
 	}
 	at, isFile := timeOf(rec)
-	batch, dated := batchOf(rec), rec.Selected.Dated
-	isOpen := batch == d.rules.OpenBatch
 	d.declared.add(rec.Declared)
 	d.lists.add(listDate(rec).unix)
 	if !isFile {
@@ -116,19 +123,28 @@ func (d *dates) add(rec *store.Record) {
 			d.files.add(at.unix)
 		}
 	}
-	switch {
-	case dated == 0 && !isOpen && at.unix != 0:
-		d.fresh++
-	case dated == 0 || rec.Streak >= maxStreak:
-	case rec.Version != 0:
+	batch := batchOf(rec)
+	isOpen := batch == d.rules.OpenBatch
+	if rec.Selected.Dated == 0 {
+		if !isOpen && at.unix != 0 {
+			d.fresh++
+		}
+		return
+	}
+	if rec.Streak >= maxStreak {
+		return // that its text changes once more says nothing about the template
+	}
+	if rec.Version != 0 {
 		d.known++
-	default:
+	} else {
 		d.fetched.add(rec.Fetched)
 	}
-	if dated != 0 && dated != batch && !isOpen && rec.Streak < maxStreak {
-		if d.changed++; d.since == 0 || batch < d.since {
-			d.since = batch
-		}
+	if batch == rec.Selected.Dated || isOpen {
+		return
+	}
+	d.changed++
+	if d.since == 0 || batch < d.since {
+		d.since = batch
 	}
 }
 
@@ -143,13 +159,14 @@ func (d *dates) decide() {
 			return count >= fewestFiles && 5*count >= d.fresh
 		})...)
 	}
+	// A page that was not fetched since may have the other template as well.
 	for _, fetched := range d.fetched {
 		if int64(fetched) >= d.since {
 			d.known++
 		}
 	}
 	d.template = d.known >= fewestAlike && 2*d.changed > d.known
-	d.declared, d.headers, d.lists, d.files, d.undated, d.fetched = nil, nil, nil, nil, nil, nil
+	d.allTimes = allTimes{}
 }
 
 // date is a date with its precision; the zero value: none.
@@ -205,7 +222,9 @@ func listDate(rec *store.Record) date {
 // ofText returns the date of the page's present text, and the batch from which it was decided:
 // once, since later the file may be written anew with the same text.
 func (d *dates) ofText(rec *store.Record) (date, int64) {
-	batch, dated, before := batchOf(rec), rec.Selected.Dated, date{rec.Selected.Text, rec.Selected.TextDay}
+	batch := batchOf(rec)
+	dated := rec.Selected.Dated
+	before := date{rec.Selected.Text, rec.Selected.TextDay}
 	switch {
 	case batch == 0, batch == dated, batch == d.rules.OpenBatch:
 		return before, dated
@@ -230,13 +249,16 @@ func (d *dates) atFirstSight(rec *store.Record) date {
 
 func (d *dates) ofChange(rec *store.Record) date {
 	at, isFile := timeOf(rec)
+	before := rec.Selected.Text
+	if isFile && at.unix > before {
+		return at
+	}
+	if !isFile && !d.headersAlike && at.unix > max(before, rec.Before) { // else it was there before the change
+		return at
+	}
+	// Below 0, the clock was set back, and neither time says when the text changed.
 	elapsed := rec.Fetched - rec.Before
-	switch before := rec.Selected.Text; {
-	case isFile && at.unix > before:
-		return at
-	case !isFile && !d.headersAlike && at.unix > max(before, rec.Before): // else it was there before the change
-		return at
-	case elapsed >= 0 && elapsed < day: // below 0, the clock was set back, and neither time says when the text changed
+	if elapsed >= 0 && elapsed < day {
 		return date{rec.Fetched, true}
 	}
 	return date{}

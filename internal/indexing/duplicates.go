@@ -53,13 +53,16 @@ func (c *candidates) group() groups {
 	}
 	for i, key := range c.keys {
 		m, ok := g[key]
-		if t := c.traits[i]; ok && t&givesWay == 0 {
-			if rank := t.rank(); rank > m.rank {
-				m.path, m.rank = c.paths[i], rank
-			}
-			m.linked = m.linked || t&linked != 0
-			g[key] = m
+		t := c.traits[i]
+		if !ok || t&givesWay != 0 {
+			continue
 		}
+		if rank := t.rank(); rank > m.rank {
+			m.path = c.paths[i]
+			m.rank = rank
+		}
+		m.linked = m.linked || t&linked != 0
+		g[key] = m
 	}
 	return g
 }

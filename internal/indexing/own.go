@@ -1,7 +1,6 @@
 package indexing
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -52,9 +51,11 @@ func ofResponse(status uint16) Status {
 	switch {
 	case status == 404, status == 410:
 		return NotFound
-	case status >= 300 && status < 400:
+	case status == 408, status == 429:
+		return ServerError // a later request may get a page
+	case status/100 == 3:
 		return Redirect
-	case status >= 400 && status < 500 && status != 408 && status != 429:
+	case status/100 == 4:
 		return Refused
 	}
 	return ServerError
@@ -62,8 +63,10 @@ func ofResponse(status uint16) Status {
 
 // ofContent is the status of a page that returned 200.
 func (r *Rules) ofContent(rec *store.Record) Status {
-	switch flags := rec.Flags; {
-	case flags&store.HTML == 0 && (flags&(store.Named|store.Seed|store.Target) == 0 || expectsHTML(rec.Path)):
+	flags := rec.Flags
+	isNamed := flags&(store.Named|store.Seed|store.Target) != 0
+	switch {
+	case flags&store.HTML == 0 && (!isNamed || expectsHTML(rec.Path)):
 		return NotHTML
 	case flags&store.Unreadable != 0:
 		return Unreadable
@@ -93,8 +96,14 @@ func expectsHTML(path string) bool {
 	path, _, _ = strings.Cut(path, "?")
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	dot := strings.LastIndexByte(name, '.')
-	return dot < 0 || slices.Contains([]string{".html", ".htm", ".xhtml", ".shtml", ".php", ".asp", ".aspx", ".jsp"},
-		strings.ToLower(name[dot:]))
+	if dot < 0 {
+		return true
+	}
+	switch strings.ToLower(name[dot:]) {
+	case ".html", ".htm", ".xhtml", ".shtml", ".php", ".asp", ".aspx", ".jsp":
+		return true
+	}
+	return false
 }
 
 // isImage reports whether a record is of an image that pages show, and of no page.

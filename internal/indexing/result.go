@@ -6,7 +6,12 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-const maxExamples, maxChanges, maxHosts = 3, 10_000, 20 // that a result keeps
+// Bounds of what a result keeps.
+const (
+	maxExamples = 3
+	maxChanges  = 10_000
+	maxHosts    = 20
+)
 
 // Result is the result of a selection.
 type Result struct {
@@ -31,7 +36,8 @@ type List[T any] struct {
 }
 
 func (l *List[T]) add(v T, most int) {
-	if l.Count++; len(l.First) < most {
+	l.Count++
+	if len(l.First) < most {
 		l.First = append(l.First, v)
 	}
 }
@@ -53,9 +59,10 @@ func (s *Selection) Result() Result { return s.result }
 
 // add counts a record: rec has the previous selection, st and selected are the new one.
 func (r *Result) add(rec *store.Record, st state, selected store.Selected, isTemplate bool) {
-	status, was := st.status(), rec.Selected
+	status := st.status()
+	was := rec.Selected
 	if isImage(rec) && !was.Listed {
-		return
+		return // it is recorded for the pages that show it, and nobody expects it to be listed
 	}
 	switch {
 	case st&isListed == 0:
@@ -64,14 +71,7 @@ func (r *Result) add(rec *store.Record, st state, selected store.Selected, isTem
 		r.Orphans.add(rec.Path, maxExamples)
 	}
 	if status == CanonicalForeign {
-		host := ""
-		if u, err := url.Parse(rec.Canonical); err == nil {
-			host = u.Scheme + "://" + u.Host
-		}
-		if len(r.ForeignHosts) >= maxHosts && r.ForeignHosts[host] == 0 {
-			host = ""
-		}
-		r.ForeignHosts[host]++
+		r.addForeign(rec.Canonical)
 	}
 	if was.Listed {
 		r.Before++
@@ -79,17 +79,31 @@ func (r *Result) add(rec *store.Record, st state, selected store.Selected, isTem
 			r.Regressed[status]++
 		}
 	}
-	switch c := (Change{rec.Path, selected.LastMod, status == NotFound, status == Absent}); {
+	c := Change{rec.Path, selected.LastMod, status == NotFound, status == Absent}
+	switch {
 	case selected.Listed && !was.Listed:
 		r.Changes.Added.add(c, maxChanges)
 	case !selected.Listed && was.Listed:
 		r.Changes.Removed.add(c, maxChanges)
 	case selected.Listed && isChange(was, selected, isTemplate):
+		// A first date, with the text that it had or that of another template, is no change of the page.
 		if was.LastMod == 0 && (was.Dated == selected.Dated || isTemplate) {
 			c.LastMod = 0
 		}
 		r.Changes.Changed.add(c, maxChanges)
 	}
+}
+
+// addForeign counts a canonical on another site.
+func (r *Result) addForeign(canonical string) {
+	host := ""
+	if u, err := url.Parse(canonical); err == nil {
+		host = u.Scheme + "://" + u.Host
+	}
+	if len(r.ForeignHosts) >= maxHosts && r.ForeignHosts[host] == 0 {
+		host = ""
+	}
+	r.ForeignHosts[host]++
 }
 
 // isChange reports whether a page that stays listed has another text or date. A first date

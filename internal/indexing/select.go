@@ -68,11 +68,22 @@ func (s state) status() Status { return Status(s & statusMask) }
 // Select decides the status of all records. It reads them chunk by chunk and holds some 40
 // bytes of each until it returns, then one. Errors are those of [store.Generation.Load].
 func Select(ctx context.Context, g *store.Generation, r Rules) (*Selection, error) {
-	s := &Selection{rules: r, generation: g, states: make([]state, 0, g.Len()), alternates: newAlternateSets(), images: make(map[uint64]bool)}
-	s.dates.rules, s.result.ForeignHosts = &s.rules, make(map[string]int)
+	s := &Selection{
+		rules:      r,
+		generation: g,
+		states:     make([]state, 0, g.Len()),
+		alternates: newAlternateSets(),
+		images:     make(map[uint64]bool),
+	}
+	s.dates.rules = &s.rules
+	s.result.ForeignHosts = make(map[string]int)
 	c := &candidates{
-		paths: make([]uint64, 0, g.Len()), keys: make([]uint64, 0, g.Len()), traits: make([]traits, 0, g.Len()),
-		canonicals: make(map[uint64]uint64), targets: make(map[uint64]bool), bare: make(map[uint64]uint64),
+		paths:      make([]uint64, 0, g.Len()),
+		keys:       make([]uint64, 0, g.Len()),
+		traits:     make([]traits, 0, g.Len()),
+		canonicals: make(map[uint64]uint64),
+		targets:    make(map[uint64]bool),
+		bare:       make(map[uint64]uint64),
 	}
 	for i := range g.Chunks() {
 		records, err := g.Load(ctx, i)
@@ -87,6 +98,7 @@ func Select(ctx context.Context, g *store.Generation, r Rules) (*Selection, erro
 	}
 	s.chunks = append(s.chunks, len(s.states))
 	s.dates.decide()
+	// A page that gives way to its canonical is no duplicate of another one.
 	c.resolveCanonicals()
 	s.groups = c.group()
 	s.settle(c)
@@ -102,7 +114,8 @@ func (s *Selection) add(rec *store.Record, c *candidates) {
 	}
 	s.states = append(s.states, st)
 	s.dates.add(rec)
-	if rec.Flags&(store.Image|store.HTML|store.Blocked) == store.Image && rec.Status == 200 && rec.Absent == 0 {
+	isShown := rec.Flags&(store.Image|store.HTML|store.Blocked) == store.Image
+	if isShown && rec.Status == 200 && rec.Absent == 0 {
 		s.images[hash(rec.Path)] = true
 	}
 	if own == Indexable || own == CanonicalOther {
@@ -115,8 +128,13 @@ func (s *Selection) add(rec *store.Record, c *candidates) {
 
 // isFinal reports whether a status cannot be an error: the page is private, or the operator's settings leave it out.
 func isFinal(status Status, rec *store.Record) bool {
-	return status == Excluded || status == Disallowed || status == TooDeep || status == OverMax ||
-		status == Refused && (rec.Status == 401 || rec.Status == 403)
+	switch status {
+	case Excluded, Disallowed, TooDeep, OverMax:
+		return true
+	case Refused:
+		return rec.Status == 401 || rec.Status == 403
+	}
+	return false
 }
 
 // settle gives each candidate its status, and says which pages are listed.
@@ -133,14 +151,14 @@ func (s *Selection) settle(c *candidates) {
 			next++
 		}
 		listed := status == Indexable || s.rules.KeepListed && st&mayKeep != 0
-		switch {
-		case listed && s.rules.MaxPages > 0 && s.result.Listed >= s.rules.MaxPages:
+		if listed && s.rules.MaxPages > 0 && s.result.Listed >= s.rules.MaxPages {
 			st = st&^statusMask | state(OverMax)
-		case listed:
+			listed = false
+		}
+		if listed {
 			st |= isListed
 			s.result.Listed++
-		}
-		if st&isListed == 0 {
+		} else {
 			s.alternates.remove(path)
 		}
 		s.states[i] = st
@@ -160,7 +178,8 @@ func (s *Selection) load(ctx context.Context, i int) ([]store.Record, error) {
 // once. An error, as of [store.Generation.Load] or [store.Writer.Generation], is yielded last.
 func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 	return func(yield func(page.Page, error) bool) {
-		w, due := s.generation.Writer(), int64(math.MaxInt64) // due: of the chunks since the last one kept, which the store may join
+		w := s.generation.Writer()
+		due := int64(math.MaxInt64) // of the chunks since the last one kept, which the store may join
 		for i, chunk := range s.generation.Chunks() {
 			records, err := s.load(ctx, i)
 			if err != nil {
@@ -169,7 +188,8 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 			}
 			changed := false
 			for j := range records {
-				rec, st := &records[j], s.states[s.chunks[i]+j]
+				rec := &records[j]
+				st := s.states[s.chunks[i]+j]
 				selected := s.selected(rec, st)
 				s.result.add(rec, st, selected, s.dates.template)
 				changed = changed || selected != rec.Selected
@@ -178,25 +198,32 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 					return
 				}
 			}
-			if due = min(due, chunk.Due); changed {
-				due := due
-				w.Put(chunk.First, records, func(first, _ string) uint64 {
-					if first == chunk.First {
-						return chunk.Digest
-					}
-					return 0 // the digests of parts are not known: the crawl will find that they differ
-				}, func([]store.Record) int64 { return due })
+			due = min(due, chunk.Due)
+			if changed {
+				put(w, chunk, records, due)
 			} else {
 				w.Keep(i)
 				due = math.MaxInt64
 			}
-			runtime.Gosched()
+			runtime.Gosched() // requests go first
 		}
 		g, err := w.Generation()
-		if s.result.Generation = g; err != nil {
+		s.result.Generation = g
+		if err != nil {
 			yield(page.Page{}, err)
 		}
 	}
+}
+
+// put writes the records of a chunk with another selection, which has no part in when they are due.
+func put(w *store.Writer, chunk store.Chunk, records []store.Record, due int64) {
+	digest := func(first, _ string) uint64 {
+		if first == chunk.First {
+			return chunk.Digest
+		}
+		return 0 // the digests of parts are not known: the crawl will find that they differ
+	}
+	w.Put(chunk.First, records, digest, func([]store.Record) int64 { return due })
 }
 
 // selected returns what the record of a page keeps of this selection.
@@ -206,7 +233,9 @@ func (s *Selection) selected(rec *store.Record, st state) store.Selected {
 	}
 	selected := s.dates.of(rec)
 	if st&isListed == 0 {
-		selected.Listed, selected.LastMod, selected.Day = false, 0, false
+		selected.Listed = false
+		selected.LastMod = 0
+		selected.Day = false
 	}
 	return selected
 }
@@ -214,7 +243,8 @@ func (s *Selection) selected(rec *store.Record, st state) store.Selected {
 // page is a listed page.
 func (s *Selection) page(rec *store.Record) page.Page {
 	p := pageOf(rec)
-	p.LastMod, p.LastModDay = rec.Selected.LastMod, rec.Selected.Day
+	p.LastMod = rec.Selected.LastMod
+	p.LastModDay = rec.Selected.Day
 	if s.rules.Hints != nil {
 		s.rules.Hints(&p)
 	}
