@@ -290,6 +290,25 @@ func TestAbsent(t *testing.T) {
 	})
 }
 
+// TestNamedVisited: a page that visitors have requested stays named as well while a source fails.
+func TestNamedVisited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(Options{Fetcher: &static{pages: map[string]string{"/a": ""}}})
+		gen := crawlAll(t, c, empty(t), plain, named("/a")...).Generation
+		visited := []page.Page{{Path: "/a", Visited: true}}
+		isNamed := func(rec *store.Record) bool { return rec.Flags&store.Named != 0 && rec.Absent == 0 }
+		for _, test := range []struct {
+			failed bool
+			want   string
+		}{{true, "/a"}, {false, ""}} {
+			gen = update(t, c.Start(&list{pages: slices.Clone(visited), failed: test.failed}, plain), gen, time.Minute).Generation
+			if got := pathsIf(t, gen, isNamed); got != test.want {
+				t.Errorf("a source has failed: %t; got %q named, want %q", test.failed, got, test.want)
+			}
+		}
+	})
+}
+
 // TestAbsentOfChunk: that no source names any page of a chunk is noticed, also when a link has added a page to it.
 func TestAbsentOfChunk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -168,16 +168,17 @@ func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
 			r.release(rec)
 		}
 		isCand := len(cands) > 0 && cands[0].Path == rec.Path
-		switch {
-		case isCand && !cands[0].Visited:
+		isNamed := isCand && !cands[0].Visited
+		if isNamed {
 			name(rec, &cands[0])
-		case isCand:
+		}
+		if isCand && !isNamed {
 			rec.Flags |= store.Visited
 			if r.p.Unlinked(rec.Path) {
 				r.linked(rec) // a visit is as good as a link
 			}
-			fallthrough
-		case complete:
+		}
+		if !isNamed && complete { // else the source that names it may have failed
 			r.unname(rec, now)
 		}
 		r.classify(rec)
