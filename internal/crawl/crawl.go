@@ -95,11 +95,17 @@ type Crawler struct {
 // New returns a Crawler.
 func New(o Options) *Crawler {
 	o.Workers = max(o.Workers, 1)
-	o.Limiter = cmp.Or(o.Limiter, NewLimiter(2, 1))
+	if o.Limiter == nil {
+		o.Limiter = NewLimiter(2, 1)
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Crawler{o: o, soft404Name: "no-such-page-" + rand.Text()[:12], turns: turns{taken: make(map[string]int)}}
+	c := &Crawler{
+		o:           o,
+		soft404Name: "no-such-page-" + rand.Text()[:12],
+		turns:       turns{taken: make(map[string]int)},
+	}
 	c.own.Store(o.Own)
 	return c
 }
@@ -115,16 +121,28 @@ type Budget struct {
 
 // contexts returns two that end with ctx: wait when the time is over, fetching when the patience is, too.
 func (b Budget) contexts(ctx context.Context, now time.Time) (wait, fetching context.Context, cancel func()) {
-	b.Stop = cmp.Or(b.Stop, ctx)
+	if b.Stop == nil {
+		b.Stop = ctx
+	}
 	wait, endWait := context.WithTimeout(ctx, b.Until.Sub(now))
 	fetching, endFetching := context.WithCancel(ctx)
-	endStop := context.AfterFunc(b.Stop, func() { endWait(); time.AfterFunc(stopPatience, endFetching) })
+	endStop := context.AfterFunc(b.Stop, func() {
+		endWait()
+		time.AfterFunc(stopPatience, endFetching)
+	})
 	endPatience := context.AfterFunc(wait, func() {
 		if b.Patience > 0 {
 			time.AfterFunc(b.Patience, endFetching)
 		}
 	})
-	return wait, fetching, func() { endStop(); endPatience(); endWait(); endFetching() }
+	cancel = func() {
+		// At first what else would begin to be patient when wait ends.
+		endStop()
+		endPatience()
+		endWait()
+		endFetching()
+	}
+	return wait, fetching, cancel
 }
 
 // Result is the result of a [Run.Update].
@@ -165,15 +183,27 @@ type Run struct {
 
 // Start begins a crawl. Only one crawl of a Crawler may be used at a time, the last.
 func (c *Crawler) Start(cands Candidates, p Policy) *Run {
-	p.Depth, p.MaxPaths, p.Expire = cmp.Or(p.Depth, 250), cmp.Or(p.MaxPaths, 100_000), cmp.Or(p.Expire, 90*24*time.Hour)
+	p.Depth = cmp.Or(p.Depth, 250)
+	p.MaxPaths = cmp.Or(p.MaxPaths, 100_000)
+	p.Expire = cmp.Or(p.Expire, 90*24*time.Hour)
 	if p.Unlinked == nil {
 		p.Unlinked = func(string) bool { return false }
 	}
 	if p.Counts == nil {
 		p.Counts = func(*store.Record) bool { return true }
 	}
-	c.batch = max(cmp.Or(p.Batch, c.now()), c.batch+1)
-	return &Run{c: c, p: p, cands: cands, batch: c.batch, links: links{cleaner: uri.NewCleaner(p.Query), seen: make(map[uint64]uint8)}}
+	if p.Batch == 0 {
+		p.Batch = c.now()
+	}
+	// Two crawls within a second are two batches: what the first one found may be dated while the second goes on.
+	c.batch = max(p.Batch, c.batch+1)
+	return &Run{
+		c:     c,
+		p:     p,
+		cands: cands,
+		batch: c.batch,
+		links: links{cleaner: uri.NewCleaner(p.Query), seen: make(map[uint64]uint8)},
+	}
 }
 
 // Update goes on with the crawl from a generation: at first the last one, later the one that the Update
@@ -182,32 +212,57 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 // candidates' or ctx's; the crawl is over then, and gen stands.
 func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Result, error) {
 	if r.gen == nil {
-		settings, routes := gen.Settings()
-		r.resettle, r.reroute = settings != r.p.Settings, routes != r.p.Routes
-		if r.links.max = r.p.MaxPaths + gen.Len(); r.p.Extract.Images {
-			r.links.max += imagesPerPath * r.p.MaxPaths
-		}
-		if r.resettle || gen.Len() == 0 {
-			r.seed()
-		}
+		r.begin(gen)
 	}
 	r.gen = gen
 	wait, fetching, cancel := b.contexts(ctx, r.c.o.Now())
 	defer cancel()
 	r.fetching = fetching
-	if err := cmp.Or(r.crawl(ctx, wait), ctx.Err()); err != nil {
+	if err := r.crawl(ctx, wait); err != nil {
 		return Result{}, err
 	}
-	result := Result{Generation: r.gen, Gathered: r.gathered, Batch: r.batch, Pending: r.pending, Fetched: int(r.fetched.Load()), DroppedPaths: r.links.dropped}
+	// A crawl that ctx has cut short is not told from one that found no time.
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	result := Result{
+		Generation:   r.gen,
+		Gathered:     r.gathered,
+		Batch:        r.batch,
+		Pending:      r.pending,
+		Fetched:      int(r.fetched.Load()),
+		DroppedPaths: r.links.dropped,
+	}
 	result.Panic, _ = r.panicked.Load().(error)
 	result.Next, result.Done = r.next()
 	return result, nil
 }
 
+// begin finds out in what the last crawl differs from this one, and how much it knew.
+func (r *Run) begin(gen *store.Generation) {
+	settings, routes := gen.Settings()
+	r.resettle = settings != r.p.Settings
+	r.reroute = routes != r.p.Routes
+	r.links.max = r.p.MaxPaths + gen.Len()
+	if r.p.Extract.Images {
+		r.links.max += imagesPerPath * r.p.MaxPaths
+	}
+	// Else an earlier crawl has done so.
+	if r.resettle || gen.Len() == 0 {
+		r.seed()
+	}
+}
+
 // Same reports whether two generations have the same records; nil: it has none that are known.
 func Same(a, b *store.Generation) bool {
-	return a != nil && b != nil && slices.EqualFunc(a.Chunks(), b.Chunks(), func(a, b store.Chunk) bool {
-		return a.Count == b.Count && (a.Object == b.Object || a.Count > 0 && a.Object.Name == b.Object.Name)
+	if a == nil || b == nil {
+		return false
+	}
+	return slices.EqualFunc(a.Chunks(), b.Chunks(), func(a, b store.Chunk) bool {
+		if a.Count != b.Count {
+			return false
+		}
+		return a.Object == b.Object || a.Count > 0 && a.Object.Name == b.Object.Name
 	})
 }
 
@@ -225,7 +280,14 @@ func (r *Run) crawl(ctx, wait context.Context) error {
 		if err := r.round(ctx, wait); err != nil {
 			return err
 		}
-		if r.fetched.Load() == before && len(r.links.found)+len(r.links.unmatched) == 0 && (wait.Err() != nil || r.stopped.Load() || !r.c.turns.next()) {
+		if r.fetched.Load() != before || len(r.links.found)+len(r.links.unmatched) > 0 {
+			continue
+		}
+		if wait.Err() != nil || r.stopped.Load() {
+			return nil
+		}
+		// Nothing else is due: it is the turn of the pages that had to wait.
+		if !r.c.turns.next() {
 			return nil
 		}
 	}
@@ -246,8 +308,10 @@ func (r *Run) next() (at int64, done bool) {
 	case at > now:
 		return at, true
 	}
-	// What is due now and was not reached waits for upstreams, if they are left alone.
-	return max(now, r.c.o.Limiter.Next().Add(time.Second-1).Unix()), false // rounded up: who comes back earlier finds nothing to do
+	// What is due now and was not reached waits for upstreams, if they are left alone. The time is rounded up: who
+	// comes back earlier finds nothing to do.
+	upstreams := r.c.o.Limiter.Next().Add(time.Second - 1).Unix()
+	return max(now, upstreams), false
 }
 
 // seed adds the front page to what is discovered.
@@ -288,14 +352,17 @@ func (r *Run) pendingOf(records []store.Record) (n int) {
 
 // find returns the index of a path in records, or where it would be.
 func find(records []store.Record, path string) (int, bool) {
-	return slices.BinarySearchFunc(records, path, func(r store.Record, path string) int { return strings.Compare(r.Path, path) })
+	return slices.BinarySearchFunc(records, path, func(r store.Record, path string) int {
+		return strings.Compare(r.Path, path)
+	})
 }
 
 // insert adds records of other paths to sorted ones.
 func insert(records, fresh []store.Record) []store.Record {
-	if len(fresh) > 0 {
-		records = append(records, fresh...)
-		slices.SortFunc(records, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
+	if len(fresh) == 0 {
+		return records
 	}
+	records = append(records, fresh...)
+	slices.SortFunc(records, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
 	return records
 }

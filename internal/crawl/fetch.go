@@ -57,8 +57,15 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string) 
 	now := r.c.now()
 	for i := range records {
 		rec := &records[i]
+		if r.due(rec, now) > now {
+			continue
+		}
 		proxied := r.c.isProxied(rec)
-		if r.due(rec, now) <= now && (!proxied || !r.stopped.Load() && r.gathered) && r.c.turns.take(rec, proxied, r.comesLast(rec)) {
+		if proxied && (!r.gathered || r.stopped.Load()) {
+			continue
+		}
+		// Last of all, as it counts the page.
+		if r.c.turns.take(rec, proxied, r.comesLast(rec)) {
 			due[proxied] = append(due[proxied], rec)
 		}
 	}
@@ -68,23 +75,15 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string) 
 		r.workers = append(r.workers, &worker{run: r, parser: htmlmeta.NewParser(r.p.Extract)})
 	}
 	var group sync.WaitGroup
+	slot := int64(xxhash.Sum64String(first) >> 1)
 	start := func(workers []*worker, ofUpstreams bool) {
-		var next atomic.Int64
 		due := due[ofUpstreams]
+		var next atomic.Int64
 		for _, w := range workers[:min(len(workers), len(due))] {
-			w.ctx, w.wait, w.slot = r.fetching, wait, int64(xxhash.Sum64String(first)>>1)
-			group.Go(func() {
-				for i := next.Add(1); i <= int64(len(due)); i = next.Add(1) {
-					proxied := r.c.isProxied(due[i-1])
-					if proxied && !ofUpstreams {
-						continue // it was not known when due was made; the next round fetches the page
-					}
-					if !w.page(due[i-1], proxied) && (ofUpstreams || wait.Err() != nil) {
-						r.stopped.Store(true)
-						return
-					}
-				}
-			})
+			w.ctx = r.fetching
+			w.wait = wait
+			w.slot = slot
+			group.Go(func() { w.work(due, &next, ofUpstreams) })
 		}
 	}
 	start(r.workers[:r.c.o.Workers], false)
@@ -100,6 +99,25 @@ type worker struct {
 	slot      int64           // see [Run.plan]
 }
 
+// work fetches the pages that are due, of which next is shared with other workers, until none is left, or no time.
+func (w *worker) work(due []*store.Record, next *atomic.Int64, ofUpstreams bool) {
+	r := w.run
+	for i := next.Add(1); i <= int64(len(due)); i = next.Add(1) {
+		rec := due[i-1]
+		proxied := r.c.isProxied(rec)
+		if proxied && !ofUpstreams {
+			continue // it was not known when due was made; the next round fetches the page
+		}
+		if w.page(rec, proxied) {
+			continue
+		}
+		if ofUpstreams || w.wait.Err() != nil {
+			r.stopped.Store(true)
+			return
+		}
+	}
+}
+
 // page fetches a page and updates its record; false: there was no time for it, and the record is as before.
 func (w *worker) page(rec *store.Record, proxied bool) bool {
 	r := w.run
@@ -112,7 +130,7 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 	begun := r.c.now() // a page that is made while it is fetched has a later Last-Modified
 	header := r.condition(rec)
 	resp, ok := w.get(rec.Path, header, proxied)
-	if ok && header != nil && resp != nil && w.isOutdated(rec, resp) {
+	if header != nil && w.isOutdated(rec, resp) {
 		header = nil
 		resp, ok = w.get(rec.Path, nil, proxied)
 	}
@@ -120,23 +138,11 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 		return false
 	}
 	f := fetched{resp: resp, base: r.p.Base, batch: r.batch, now: begun}
-	switch {
-	case resp == nil:
-	case resp.Status == http.StatusNotModified && header == nil:
-		f.resp = nil
-	case resp.Status == http.StatusOK:
-		if f.meta, ok = w.parse(rec.Path, resp); !ok {
-			f.resp = nil
-		}
-		if f.meta.Document && soft404Path != "" {
-			s, ok := w.soft404(soft404Path, resp.Proxied)
-			if !ok {
-				return false
-			}
-			if f.soft = s.found && s.text == f.meta.Text; s.failed {
-				f.resp = nil // whether the page is a soft 404 cannot be known now
-			}
-		}
+	if resp != nil && resp.Status == http.StatusNotModified && header == nil {
+		f.resp = nil // a 304 to a request without conditions says nothing
+	}
+	if resp != nil && resp.Status == http.StatusOK && !w.read(rec.Path, &f, soft404Path) {
+		return false
 	}
 	before := *rec
 	came := apply(rec, &f)
@@ -146,6 +152,29 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 		r.c.setProxied(rec, f.resp == nil || f.resp.Proxied)
 	}
 	w.follow(rec, f.meta.Links)
+	return true
+}
+
+// read reads a response with the status 200, and compares it with that for a path that cannot exist; "": there is none.
+// What cannot be read or compared counts as no response; false: there was no time to compare.
+func (w *worker) read(path string, f *fetched, soft404Path string) bool {
+	resp := f.resp
+	meta, ok := w.parse(path, resp)
+	f.meta = meta
+	if !ok {
+		f.resp = nil
+	}
+	if !meta.Document || soft404Path == "" {
+		return true
+	}
+	s, ok := w.soft404(soft404Path, resp.Proxied)
+	if !ok {
+		return false
+	}
+	f.soft = s.found && s.text == meta.Text
+	if s.failed {
+		f.resp = nil // whether the page is a soft 404 cannot be known now
+	}
 	return true
 }
 
@@ -164,7 +193,7 @@ func (r *Run) condition(rec *store.Record) http.Header {
 // replace those of the response before (RFC 9111, section 3.2), but only the body shows what they amount to: two
 // canonicals that differ, say, are none.
 func (w *worker) isOutdated(rec *store.Record, resp *Response) bool {
-	if resp.Status != http.StatusNotModified {
+	if resp == nil || resp.Status != http.StatusNotModified {
 		return false
 	}
 	base := w.run.p.Base
@@ -198,16 +227,22 @@ func (w *worker) get(path string, header http.Header, proxied bool) (resp *Respo
 	if !ok {
 		return nil, false
 	}
-	timer, begun := time.AfterFunc(slotTime, o.Slots.Release), time.Now()
-	resp, err := o.Fetcher.Fetch(w.ctx, Request{Path: path, Header: header, Limit: htmlmeta.MaxBody, Wants: wantsBody})
-	if timer.Stop() {
+	timer := time.AfterFunc(slotTime, o.Slots.Release)
+	begun := time.Now()
+	resp, err := o.Fetcher.Fetch(w.ctx, Request{
+		Path:   path,
+		Header: header,
+		Limit:  htmlmeta.MaxBody,
+		Wants:  wantsBody,
+	})
+	if timer.Stop() { // else the slot was given up
 		o.Slots.Release()
 	}
-	switch {
-	case w.ctx.Err() != nil:
+	if w.ctx.Err() != nil {
 		w.run.c.late.put(path, true)
 		return nil, false
-	case err != nil:
+	}
+	if err != nil {
 		resp = nil
 	}
 	if proxied || resp != nil && resp.Proxied {
@@ -226,8 +261,9 @@ func (w *worker) parse(path string, resp *Response) (meta htmlmeta.Meta, ok bool
 	defer w.run.c.o.Slots.Release()
 	defer func() {
 		if v := recover(); v != nil {
-			w.run.panicked.CompareAndSwap(nil, fmt.Errorf("parsing %s: %w", path, &merge.PanicError{Value: v, Stack: debug.Stack()}))
-			w.parser = htmlmeta.NewParser(w.run.p.Extract)
+			panicked := &merge.PanicError{Value: v, Stack: debug.Stack()}
+			w.run.panicked.CompareAndSwap(nil, fmt.Errorf("parsing %s: %w", path, panicked))
+			w.parser = htmlmeta.NewParser(w.run.p.Extract) // the old one is in no known state
 		}
 	}()
 	pg := htmlmeta.Page{Base: w.run.p.Base, Path: path, Header: resp.Header, Now: w.run.c.o.Now()}
@@ -247,38 +283,50 @@ func (w *worker) follow(rec *store.Record, found []string) {
 	if rec.Withheld {
 		return
 	}
-	depth, seed := min(rec.Depth, math.MaxUint8-1)+1, rec.Flags&store.Seed
-	switch {
-	case rec.Status/100 == 3 && seed != 0:
-		w.link(rec.Path, rec.Target, 0, seed)
-	case rec.Status/100 == 3:
-		w.link(rec.Path, rec.Target, depth, 0)
-	case rec.Status == http.StatusOK && rec.Flags&store.Document != 0 && rec.Flags&(store.NoIndex|store.Seed) != store.NoIndex:
-		w.link(rec.Path, rec.Target, depth, 0)
-		if !w.run.p.IgnoreCanonicals {
-			w.link(rec.Path, rec.Canonical, rec.Depth, store.Target) // it stands for this one
+	depth := min(rec.Depth, math.MaxUint8-1) + 1
+	if rec.Status/100 == 3 {
+		seed := rec.Flags & store.Seed
+		if seed != 0 {
+			depth = 0 // the site begins where its front page redirects to
 		}
-		for _, path := range found {
-			if rec.Version != 0 && page.Bare(path) == rec.Path {
-				continue // to the file itself
-			}
-			w.link(rec.Path, path, depth, 0)
+		w.link(rec.Path, rec.Target, depth, seed)
+		return
+	}
+	isHidden := rec.Flags&store.NoIndex != 0 && rec.Flags&store.Seed == 0
+	if rec.Status != http.StatusOK || rec.Flags&store.Document == 0 || isHidden {
+		return
+	}
+	w.link(rec.Path, rec.Target, depth, 0)
+	if !w.run.p.IgnoreCanonicals {
+		w.link(rec.Path, rec.Canonical, rec.Depth, store.Target) // it stands for this one
+	}
+	for _, path := range found {
+		if rec.Version != 0 && page.Bare(path) == rec.Path {
+			continue // to the file itself
 		}
-		for _, image := range rec.Images {
-			if path, ok := htmlmeta.PathOn(w.run.p.Base, image); ok {
-				w.link(rec.Path, path, math.MaxUint8, store.Image)
-			}
+		w.link(rec.Path, path, depth, 0)
+	}
+	for _, image := range rec.Images {
+		if path, ok := htmlmeta.PathOn(w.run.p.Base, image); ok {
+			w.link(rec.Path, path, math.MaxUint8, store.Image)
 		}
 	}
 }
 
 // link takes a link from one page to another.
 func (w *worker) link(from, to string, depth uint8, flags store.Flags) {
-	links, ok := &w.run.links, true
-	if flags&(store.Target|store.Image) == 0 && strings.ContainsAny(to, ";?%") || strings.Contains(to, "//") || len(to) > uri.MaxPath { // else it is clean
-		to, ok = links.cleaner.Clean(to)
+	links := &w.run.links
+	// Most are clean, and the parameters of a canonical or an image are meant.
+	isRaw := flags&(store.Target|store.Image) == 0 && strings.ContainsAny(to, ";?%")
+	if isRaw || strings.Contains(to, "//") || len(to) > uri.MaxPath {
+		clean, ok := links.cleaner.Clean(to)
+		if !ok {
+			return
+		}
+		to = clean
 	}
-	if n := newLink(to, depth, flags); ok && to != from && strings.HasPrefix(n.path, w.run.p.Scope) {
+	n := newLink(to, depth, flags)
+	if to != from && strings.HasPrefix(n.path, w.run.p.Scope) {
 		links.add(n)
 	}
 }

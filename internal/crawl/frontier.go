@@ -66,16 +66,23 @@ func (l *links) add(n link) {
 	key := n.key()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch least, known := l.seen[key]; {
-	case known && least <= n.depth, n.flags&store.Seed != 0 && l.seeds > maxSeeds:
+	least, known := l.seen[key]
+	if known && least <= n.depth {
 		return
-	case !known && len(l.seen) >= l.max:
+	}
+	isSeed := n.flags&store.Seed != 0
+	if isSeed && l.seeds > maxSeeds {
+		return
+	}
+	if !known && len(l.seen) >= l.max {
 		l.dropped++
 		return
-	case n.flags&store.Seed != 0:
+	}
+	if isSeed {
 		l.seeds++
 	}
-	l.seen[key], n.path = n.depth, strings.Clone(n.path)
+	l.seen[key] = n.depth
+	n.path = strings.Clone(n.path) // it may be part of a page's body
 	n.spelled = strings.Clone(n.spelled)
 	l.found = append(l.found, n)
 }
@@ -86,14 +93,16 @@ var endings = []string{"/index.html", "/index.htm", "/index.php", "/index", ".ht
 // take returns the links found since, sorted, and those to aliases of unmatched paths: paths that mostly lead to the
 // same page.
 func (l *links) take() []link {
-	found, n := l.found, min(len(l.unmatched), maxAliases)
+	found := l.found
+	l.found = nil
+	n := min(len(l.unmatched), maxAliases)
 	for _, path := range l.unmatched[:n] {
 		found = appendAliases(found, path)
 		if bare := page.Bare(path); bare != path {
 			found = appendAliases(found, bare)
 		}
 	}
-	l.found, l.unmatched = nil, l.unmatched[n:]
+	l.unmatched = l.unmatched[n:]
 	slices.SortFunc(found, func(a, b link) int { return strings.Compare(a.path, b.path) })
 	return found
 }
@@ -102,8 +111,9 @@ func (l *links) take() []link {
 func appendAliases(found []link, path string) []link {
 	at := strings.IndexByte(path+"?", '?')
 	i := slices.IndexFunc(endings, func(ending string) bool { return strings.HasSuffix(path[:at], ending) })
+	name := strings.TrimSuffix(path[:at], endings[i])
 	for _, ending := range endings {
-		if alias := strings.TrimSuffix(path[:at], endings[i]) + ending + path[at:]; strings.HasPrefix(alias, "/") {
+		if alias := name + ending + path[at:]; strings.HasPrefix(alias, "/") {
 			found = append(found, link{path: alias, isAlias: true})
 		}
 	}
@@ -113,13 +123,16 @@ func appendAliases(found []link, path string) []link {
 // round merges links into the records, and fetches what they name and what is due, until wait ends. It rewrites
 // the chunks that this concerns.
 func (r *Run) round(ctx, wait context.Context) (err error) {
-	found, w, now := r.links.take(), r.gen.Writer(), r.c.now()
+	found := r.links.take()
+	w := r.gen.Writer()
+	now := r.c.now()
+	byPath := func(l link, path string) int { return strings.Compare(l.path, path) }
 	for i, chunk := range r.gen.Chunks() {
-		next := r.endOf(i)
-		n, _ := slices.BinarySearchFunc(found, next, func(l link, path string) int { return strings.Compare(l.path, path) })
+		n, _ := slices.BinarySearchFunc(found, r.endOf(i), byPath)
 		part := found[:n]
 		found = found[n:]
-		if len(part) == 0 && (chunk.Due > now || wait.Err() != nil || r.p.Closed) {
+		canFetch := chunk.Due <= now && wait.Err() == nil && !r.p.Closed
+		if len(part) == 0 && !canFetch {
 			w.Keep(i)
 			continue
 		}
@@ -128,9 +141,11 @@ func (r *Run) round(ctx, wait context.Context) (err error) {
 			return err
 		}
 		chunk = r.gen.Chunks()[i] // it may have been found damaged
-		known, before := len(records), r.fetched.Load()
+		known := len(records)
+		before := r.fetched.Load()
 		r.pending -= r.pendingOf(records)
-		if records, err = r.addLinks(ctx, records, part); err != nil {
+		records, err = r.addLinks(ctx, records, part)
+		if err != nil {
 			return err
 		}
 		r.fetch(wait, records, chunk.First)
@@ -154,13 +169,20 @@ func (r *Run) round(ctx, wait context.Context) (err error) {
 func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link) ([]store.Record, error) {
 	var fresh []store.Record
 	for _, n := range found {
-		if _, known := find(records, n.path); known || n.isAlias || n.spelled != "" || len(fresh) > 0 && fresh[len(fresh)-1].Path == n.path {
+		if n.isAlias || n.spelled != "" {
+			continue // a guess makes no record
+		}
+		if _, known := find(records, n.path); known {
 			continue
 		}
-		switch ok, err := r.isDiscovered(ctx, n); {
-		case err != nil:
+		if last := len(fresh) - 1; last >= 0 && fresh[last].Path == n.path {
+			continue // found is sorted
+		}
+		ok, err := r.isDiscovered(ctx, n)
+		if err != nil {
 			return nil, err
-		case ok:
+		}
+		if ok {
 			fresh = append(fresh, store.Record{Path: n.path, Depth: math.MaxUint8})
 			r.classify(&fresh[len(fresh)-1])
 		}
@@ -171,7 +193,9 @@ func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link
 			r.addSpelled(n)
 			continue
 		}
-		if !r.relink(records, n) && !n.isAlias && n.flags&store.Image == 0 {
+		isPage := r.relink(records, n)
+		isTried := n.isAlias || n.flags&store.Image != 0 // it has no aliases that are to be looked up
+		if !isPage && !isTried {
 			r.links.unmatched = append(r.links.unmatched, n.path)
 		}
 	}
@@ -198,7 +222,8 @@ func (r *Run) addSpelled(n link) {
 func (r *Run) linkPart(records []store.Record, since int) {
 	rest := r.links.found[:since]
 	for _, n := range r.links.found[since:] {
-		if (n.spelled == "" || isFile(records, n.path)) && r.relink(records, n) {
+		isCertain := n.spelled == "" || isFile(records, n.path)
+		if isCertain && r.relink(records, n) {
 			delete(r.links.seen, n.key())
 			continue
 		}
@@ -216,8 +241,9 @@ func (r *Run) relink(records []store.Record, n link) (isPage bool) {
 	rec := &records[i]
 	r.linked(rec)
 	r.release(rec)
-	if isPage = rec.Status == http.StatusOK; n.isAlias {
-		return isPage
+	isPage = rec.Status == http.StatusOK
+	if n.isAlias {
+		return isPage // what else the link says is of another path
 	}
 	rec.Flags |= n.flags
 	if rec.Absent != 0 && r.p.discovers() {
@@ -243,22 +269,28 @@ func (r *Run) release(rec *store.Record) {
 
 // linked records that something links to a page now, and not again for a week or less.
 func (r *Run) linked(rec *store.Record) {
-	if now := r.c.now(); now-rec.Linked > min(week, r.p.expire()/4) || rec.Linked > now+clockSlack {
+	now := r.c.now()
+	isOld := now-rec.Linked > min(week, r.p.expire()/4)
+	if isOld || rec.Linked > now+clockSlack { // the clock was set back
 		rec.Linked = now
 	}
 }
 
 // isDiscovered reports whether a page that a link names gets a record.
 func (r *Run) isDiscovered(ctx context.Context, n link) (ok bool, err error) {
-	isImage := n.flags&store.Image != 0
 	// A page beyond Policy.Depth has a record as well, so that it can be named, although it is not fetched.
-	if n.flags == 0 && !r.p.discovers() || n.path != r.p.Front && !isImage && r.p.Filter(&page.Page{Path: n.path}) != "" {
+	if n.flags == 0 && !r.p.discovers() {
+		return false, nil
+	}
+	isFiltered := n.path != r.p.Front && n.flags&store.Image == 0
+	if isFiltered && r.p.Filter(&page.Page{Path: n.path}) != "" {
 		return false, nil
 	}
 	if r.census == nil {
-		if r.census, err = r.count(ctx); err != nil {
-			return false, err
-		}
+		r.census, err = r.count(ctx) // once in a crawl, and only if it is needed: it reads all records
+	}
+	if err != nil {
+		return false, err
 	}
 	if r.isFull(n) {
 		r.links.dropped++
@@ -331,4 +363,6 @@ func (c *census) like(path string) *uint32 {
 	return &c.patterns[xxhash.Sum64String(withoutDigits.Replace(path))>>48]
 }
 
-var withoutDigits = strings.NewReplacer("0", "", "1", "", "2", "", "3", "", "4", "", "5", "", "6", "", "7", "", "8", "", "9", "")
+var withoutDigits = strings.NewReplacer(
+	"0", "", "1", "", "2", "", "3", "", "4", "", "5", "", "6", "", "7", "", "8", "", "9", "",
+)

@@ -26,12 +26,15 @@ func (r *Run) gather(ctx, wait context.Context) (err error) {
 	w := r.gen.Writer()
 	for i := range r.gen.Chunks() {
 		if r.pos >= r.endOf(i) {
-			w.Keep(i)
-		} else if err = r.gatherChunk(ctx, wait, w, i); err != nil {
+			w.Keep(i) // an earlier Update has read its candidates
+			continue
+		}
+		if err := r.gatherChunk(ctx, wait, w, i); err != nil {
 			return err
 		}
 	}
-	if r.gathered = r.pos == end; r.gathered {
+	r.gathered = r.pos == end
+	if r.gathered { // until then, records may still be as the last crawl's settings had them
 		w.SetSettings(r.p.Settings, r.p.Routes)
 	}
 	r.gen, err = w.Generation()
@@ -41,7 +44,8 @@ func (r *Run) gather(ctx, wait context.Context) (err error) {
 // gatherChunk is gather for the range of a chunk, or what is left of it. Where candidates are many or slow, it
 // works in pieces.
 func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int) error {
-	chunk, next := r.gen.Chunks()[i], r.endOf(i)
+	chunk := r.gen.Chunks()[i]
+	next := r.endOf(i)
 	cands, upto, err := r.take(wait, next, maxPiece+chunk.Count)
 	if err != nil {
 		return err
@@ -77,10 +81,12 @@ func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int) err
 		if upto == next {
 			return nil
 		}
-		if cands, upto, err = r.take(wait, next, maxPiece+chunk.Count); err != nil {
+		cands, upto, err = r.take(wait, next, maxPiece+chunk.Count)
+		if err != nil {
 			return err
 		}
 	}
+	// The time is over before the chunk is.
 	w.Put(r.pos, records, unknownDigest, r.chunkDue)
 	return nil
 }
@@ -92,7 +98,8 @@ func (r *Run) take(wait context.Context, next string, most int) (cands []page.Pa
 	defer cancel()
 	defer func() { r.taken = cands }()
 	cands = r.taken[:0]
-	for until := wait; len(cands) < most && wait.Err() == nil; until = soon {
+	until := wait
+	for len(cands) < most && wait.Err() == nil {
 		if r.ahead.Path == "" {
 			p, ok, err := r.cands.Next(until)
 			if err != nil && until.Err() == nil {
@@ -101,14 +108,17 @@ func (r *Run) take(wait context.Context, next string, most int) (cands []page.Pa
 			if err != nil {
 				break
 			}
-			if r.ahead = p; !ok {
+			r.ahead = p
+			if !ok {
 				r.ahead.Path = end
 			}
 		}
 		if r.ahead.Path >= next {
 			return cands, next, nil
 		}
-		cands, r.ahead = append(cands, r.ahead), page.Page{}
+		cands = append(cands, r.ahead)
+		r.ahead = page.Page{}
+		until = soon
 	}
 	if len(cands) == 0 {
 		return cands, r.pos, nil
@@ -118,9 +128,14 @@ func (r *Run) take(wait context.Context, next string, most int) (cands []page.Pa
 
 // isSame reports whether a chunk's records can stay as they are.
 func (r *Run) isSame(chunk store.Chunk, cands []page.Page) bool {
+	if r.resettle || r.reroute || chunk.First < r.pos {
+		return false
+	}
 	now := r.c.now()
-	return !r.resettle && !r.reroute && chunk.First >= r.pos && chunk.Due > now && chunk.Due <= now+maxAhead+clockSlack &&
-		chunk.Digest == digestOf(cands, "", "")
+	if chunk.Due <= now || chunk.Due > now+maxAhead+clockSlack { // the clock was set back
+		return false
+	}
+	return chunk.Digest == digestOf(cands, "", "")
 }
 
 // unknownDigest is that of no candidates.
@@ -149,13 +164,15 @@ func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
 	fresh := make([]store.Record, 0, max(0, len(cands)-len(records)))
 	for i := range cands {
 		p := &cands[i]
-		if _, known := find(records, p.Path); !known && (!p.Visited || r.p.Unlinked(p.Path)) {
+		_, known := find(records, p.Path)
+		if !known && (!p.Visited || r.p.Unlinked(p.Path)) {
 			fresh = append(fresh, store.Record{Path: p.Path})
 		}
 	}
 	r.links.max += len(fresh)
 	records = insert(records, fresh)
-	now, complete := r.c.now(), r.cands.Complete()
+	now := r.c.now()
+	complete := r.cands.Complete()
 	for i := range records {
 		rec := &records[i]
 		for len(cands) > 0 && cands[0].Path < rec.Path {
@@ -189,17 +206,23 @@ func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
 
 // name updates the record of a page that a source names.
 func name(rec *store.Record, p *page.Page) {
-	if rec.Flags&store.Named == 0 || p.Version != rec.Version || p.Version == 0 && p.LastMod != rec.ModTime {
+	hasChanged := p.Version != rec.Version || p.Version == 0 && p.LastMod != rec.ModTime
+	if hasChanged || rec.Flags&store.Named == 0 {
 		rec.Due = 0
 	}
-	rec.Flags = rec.Flags&^(store.ModDay|store.Sources) | store.Named | flagIf(store.ModDay, p.LastModDay) | store.Flags(p.Sources)<<16
-	rec.Version, rec.ModTime, rec.ChangeFreq, rec.Priority = p.Version, p.LastMod, p.ChangeFreq, p.Priority
+	rec.Flags &^= store.ModDay | store.Sources
+	rec.Flags |= store.Named | flagIf(store.ModDay, p.LastModDay) | store.Flags(p.Sources)<<16
+	rec.Version = p.Version
+	rec.ModTime = p.LastMod
 	rec.ListDate = 0
 	if p.Version != 0 {
 		rec.ModTime = p.FileTime
 		rec.ListDate = p.LastMod
 	}
-	rec.Absent, rec.Depth = 0, 0
+	rec.ChangeFreq = p.ChangeFreq
+	rec.Priority = p.Priority
+	rec.Absent = 0
+	rec.Depth = 0
 }
 
 // unname updates the record of a page that no source names. One that a source did name is kept for two days,
@@ -217,8 +240,13 @@ func (r *Run) unname(rec *store.Record, now int64) {
 // toLinked makes a page that a source named one that links name.
 func toLinked(rec *store.Record) {
 	rec.Flags &^= store.Named | store.ModDay | store.Sources
-	rec.Version, rec.ModTime, rec.ChangeFreq, rec.Priority, rec.Absent, rec.Due = 0, 0, 0, 0, 0, 0
+	rec.Version = 0
+	rec.ModTime = 0
 	rec.ListDate = 0
+	rec.ChangeFreq = 0
+	rec.Priority = 0
+	rec.Absent = 0
+	rec.Due = 0
 	rec.Depth = max(rec.Depth, 1)
 }
 
@@ -255,6 +283,11 @@ func (r *Run) isOver(rec *store.Record, now int64) bool {
 	case rec.Flags&store.Named != 0:
 		return rec.Absent != 0 && now-rec.Absent >= keepAbsent
 	}
-	return rec.Path != r.p.Front && now-rec.Linked > r.p.expire() &&
-		(rec.Fetched == 0 || !r.wanted(rec) || rec.Fetched-rec.Linked > r.p.expire()) // else links were not looked at either
+	if rec.Path == r.p.Front || now-rec.Linked <= r.p.expire() {
+		return false
+	}
+	if rec.Fetched == 0 || !r.wanted(rec) {
+		return true
+	}
+	return rec.Fetched-rec.Linked > r.p.expire() // else links were not looked at either
 }

@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	firstBackoff, maxBackoff = time.Minute, time.Hour
-	slowness                 = 2                      // an upstream is left alone for twice as long as it took to respond
-	stopPatience             = 300 * time.Millisecond // with fetches under way when a crawl is stopped
-	slotTime                 = 100 * time.Millisecond // for which a fetch may hold a computing slot
+	firstBackoff = time.Minute
+	maxBackoff   = time.Hour
+	slowness     = 2                      // an upstream is left alone for twice as long as it took to respond
+	stopPatience = 300 * time.Millisecond // with fetches under way when a crawl is stopped
+	slotTime     = 100 * time.Millisecond // for which a fetch may hold a computing slot
 )
 
 // Limiter limits what fetches send to upstreams: to a rate, to a number at a time, and to less than that while they are
@@ -35,11 +36,13 @@ func NewLimiter(rate float64, concurrency int) *Limiter {
 // Resume leaves upstreams alone for as long as the Limiter before this one would have.
 func (l *Limiter) Resume(before *Limiter) {
 	before.mu.Lock()
-	backoff, next := before.backoff, before.next
+	backoff := before.backoff
+	next := before.next
 	before.mu.Unlock() // it may be l, as of a site that comes back while two configurations run
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.backoff = max(l.backoff, backoff); next.After(l.next) {
+	l.backoff = max(l.backoff, backoff)
+	if next.After(l.next) {
 		l.next = next
 	}
 }
@@ -69,8 +72,9 @@ func (l *Limiter) Wait(ctx context.Context, slots wait.Slots) bool {
 		if pause <= 0 {
 			return true
 		}
-		slots.Release()
-		if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < pause {
+		slots.Release() // others compute meanwhile
+		deadline, ok := ctx.Deadline()
+		if ok && time.Until(deadline) < pause {
 			return false
 		}
 		select {
@@ -117,7 +121,8 @@ func (l *Limiter) record(took time.Duration, resp *Response) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	pause := max(min(slowness*took/time.Duration(cap(l.slots)), maxBackoff), l.interval-took) // also if it took no turn
+	pause := min(slowness*took/time.Duration(cap(l.slots)), maxBackoff)
+	pause = max(pause, l.interval-took) // also if it took no turn
 	switch {
 	case resp == nil:
 		l.backoff = min(max(2*l.backoff, l.interval), maxBackoff)

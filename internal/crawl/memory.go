@@ -11,7 +11,10 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
-const maxMemory, maxTurn = 10_000, 500 // values, pages of a folder
+const (
+	maxMemory = 10_000 // values
+	maxTurn   = 500    // pages of a folder
+)
 
 // memory is a bounded map that is safe for concurrent use. When it is full, all is forgotten.
 type memory[V any] struct {
@@ -45,7 +48,10 @@ func (c *Crawler) isProxied(rec *store.Record) bool {
 		return rec.Flags&store.Proxied != 0
 	}
 	proxied, known := c.proxied.get(backendOf(rec))
-	return proxied || !known && rec.Version == 0 && (c.upstream.Load() || !c.own.Load())
+	if known || rec.Version != 0 {
+		return proxied
+	}
+	return c.upstream.Load() || !c.own.Load()
 }
 
 // setProxied remembers who responded for a page.
@@ -98,21 +104,26 @@ func (r *Run) soft404Path(rec *store.Record) string {
 
 // soft404 fetches a path that cannot exist, unless the last response still counts; false: there was no time for it.
 func (w *worker) soft404(path string, proxied bool) (soft404, bool) {
-	c, now := w.run.c, w.run.c.now()
+	c := w.run.c
+	now := c.now()
 	last, _ := c.soft404s.get(path)
 	if now < last.until {
 		return last, true
 	}
 	resp, ok := w.get(path, nil, proxied)
 	s := soft404{until: now + day}
+	isRefused := resp == nil || !isConclusive(uint16(resp.Status)) || resp.Status == http.StatusForbidden
 	switch {
 	case !ok:
 		s.until = 0
-	case (resp == nil || !isConclusive(uint16(resp.Status)) || resp.Status == http.StatusForbidden) && !last.failed:
-		s.failed, s.until = true, now+minute // what fails again is not there
+	case isRefused && !last.failed:
+		s.failed = true
+		s.until = now + minute // what fails again is not there
 	case resp != nil && resp.Status == http.StatusOK:
 		meta, parsed := w.parse(path, resp)
-		s.found, s.text, s.failed = meta.Document, meta.Text, !parsed
+		s.found = meta.Document
+		s.text = meta.Text
+		s.failed = !parsed
 	}
 	c.soft404s.put(path, s)
 	return s, ok

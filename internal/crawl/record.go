@@ -50,70 +50,97 @@ const (
 
 // apply updates a record by the result of a fetch.
 func apply(rec *store.Record, f *fetched) outcome {
-	before, resp := *rec, cmp.Or(f.resp, new(Response))
-	isHTML := htmlmeta.IsHTML(resp.Header.Get("Content-Type"))
+	before := *rec
+	rec.Fetched = f.now
+	resp := f.resp
+	if resp == nil {
+		resp = new(Response) // with the status 0
+	}
+	if !isConclusive(uint16(resp.Status)) {
+		fail(rec, uint16(resp.Status), f.now)
+		return failed
+	}
 	etag := resp.Header.Get("Etag")
 	if len(etag) > maxETag {
 		etag = ""
 	}
-	rec.Fetched = f.now
-	switch {
-	case !isConclusive(uint16(resp.Status)):
-		if rec.Failing == 0 || rec.Failing > f.now {
-			rec.Failing = f.now
-		}
-		if !isConclusive(before.Status) || f.now-rec.Failing > hour { // else what was known stays
-			forget(rec)
-			rec.Status = uint16(resp.Status)
-		}
-		return failed
-	case resp.Status == http.StatusNotModified:
-		rec.Failing, rec.Streak = 0, 0
+	if resp.Status == http.StatusNotModified {
+		rec.Failing = 0
+		rec.Streak = 0
 		rec.ETag = cmp.Or(etag, rec.ETag)
 		return unchanged
-	case before.Flags&store.Document != 0 && before.Failing == 0 &&
-		resp.Status == http.StatusOK && isHTML && !f.meta.Document && !f.meta.Unreadable:
+	}
+	m := &f.meta
+	isHTML := htmlmeta.IsHTML(resp.Header.Get("Content-Type"))
+	isEmpty := resp.Status == http.StatusOK && isHTML && !m.Document && !m.Unreadable
+	if isEmpty && before.Flags&store.Document != 0 && before.Failing == 0 {
 		rec.Failing = f.now
 		return emptied
 	}
 	forget(rec)
-	rec.Failing, rec.Status = 0, uint16(resp.Status)
+	rec.Failing = 0
+	rec.Status = uint16(resp.Status)
 	rec.Flags |= flagIf(store.Proxied, resp.Proxied)
 	if rec.Status/100 == 3 {
 		refresh := http.Header{"Refresh": {"0; url=" + resp.Header.Get("Location")}} // which resolves alike
-		rec.Target = onSite(f.base, rec.Path, htmlmeta.Header(htmlmeta.Page{Base: f.base, Path: rec.Path, Header: refresh}).Refresh)
+		target := htmlmeta.Header(htmlmeta.Page{Base: f.base, Path: rec.Path, Header: refresh}).Refresh
+		rec.Target = onSite(f.base, rec.Path, target)
 	}
 	if resp.Status != http.StatusOK {
 		return unchanged
 	}
-	m := &f.meta
 	rec.Flags |= flagIf(store.HTML, isHTML) | flagIf(store.Document, m.Document) | flagIf(store.NoIndex, m.NoIndex) |
 		flagIf(store.Unreadable, m.Unreadable) | flagIf(store.SoftNotFound, f.soft)
 	rec.NoIndexTag = m.NoIndexTag
-	rec.Canonical, rec.Target = onSite(f.base, rec.Path, m.Canonical), onSite(f.base, rec.Path, m.Refresh)
+	rec.Target = onSite(f.base, rec.Path, m.Refresh)
+	rec.Canonical = onSite(f.base, rec.Path, m.Canonical)
 	if rec.Version != 0 && page.Bare(rec.Canonical) == rec.Path {
 		rec.Canonical = "" // a file is one page, however its canonical spells its name
 	}
-	rec.Alternates, rec.Images, rec.Title = m.Alternates, m.Images, m.Title // htmlmeta bounds them
+	// htmlmeta bounds these.
+	rec.Alternates = m.Alternates
+	rec.Images = m.Images
+	rec.Title = m.Title
 	came := unchanged
 	if isHTML && !m.Unreadable {
 		came = text(rec, &before, f)
 	}
 	if rec.Version == 0 || resp.Proxied { // validators, where no version spares a fetch
 		rec.ETag = etag
-		t, err := http.ParseTime(resp.Header.Get("Last-Modified"))
-		if wasSo := came == changed && t.Unix() < before.Fetched && before.Failing == 0; err == nil && !wasSo {
-			rec.Modified = max(t.Unix(), 0)
+		modified, err := http.ParseTime(resp.Header.Get("Last-Modified"))
+		// A time from before the last fetch, which had another text, is not that of the text.
+		isFalse := came == changed && modified.Unix() < before.Fetched && before.Failing == 0
+		if err == nil && !isFalse {
+			rec.Modified = max(modified.Unix(), 0)
 		}
 	}
 	return came
 }
 
+// fail records that a fetch says nothing about the page.
+func fail(rec *store.Record, status uint16, now int64) {
+	if rec.Failing == 0 || rec.Failing > now { // the clock was set back
+		rec.Failing = now
+	}
+	if isConclusive(rec.Status) && now-rec.Failing <= hour {
+		return // what was known stays
+	}
+	forget(rec)
+	rec.Status = status
+}
+
 // forget drops what the last response said, except what dates are decided by.
 func forget(rec *store.Record) {
 	rec.Flags &^= ofResponse
-	rec.Status, rec.Canonical, rec.Target, rec.ETag, rec.Modified, rec.NoIndexTag = 0, "", "", "", 0, false
-	rec.Alternates, rec.Images, rec.Title = nil, nil, ""
+	rec.Status = 0
+	rec.Canonical = ""
+	rec.Target = ""
+	rec.ETag = ""
+	rec.Modified = 0
+	rec.NoIndexTag = false
+	rec.Alternates = nil
+	rec.Images = nil
+	rec.Title = ""
 }
 
 func flagIf(flag store.Flags, is bool) store.Flags {
@@ -132,7 +159,8 @@ func text(rec, before *store.Record, f *fetched) (came outcome) {
 	case m.Text != before.Text:
 		came = changed
 		rec.Flags &^= store.DeclaredMoves
-		rec.Changed, rec.Before = f.batch, before.Fetched
+		rec.Changed = f.batch
+		rec.Before = before.Fetched
 		if before.Failing != 0 || before.Status != http.StatusOK {
 			rec.Before = 0 // the text was not seen then
 		}
@@ -145,7 +173,8 @@ func text(rec, before *store.Record, f *fetched) (came outcome) {
 			rec.Flags |= store.DeclaredMoves
 		}
 	}
-	rec.Text, rec.Declared = m.Text, m.Modified
+	rec.Text = m.Text
+	rec.Declared = m.Modified
 	rec.Flags = rec.Flags&^store.DeclaredDay | flagIf(store.DeclaredDay, m.ModifiedDay)
 	return came
 }
@@ -166,7 +195,8 @@ func onSite(base, self, url string) string {
 // pages are fetched less and less often; failures sooner, and a front page soonest, as an application may start
 // with the server.
 func (r *Run) wait(before, rec *store.Record, came outcome) int64 {
-	last, first := int64(before.Wait), int64(minute)
+	last := int64(before.Wait)
+	first := int64(minute)
 	if rec.Flags&store.Seed != 0 || rec.Path == r.p.Front {
 		first = briefWait
 	}
@@ -189,7 +219,11 @@ func (r *Run) wait(before, rec *store.Record, came outcome) int64 {
 
 // isConclusive reports whether a status says something about the page.
 func isConclusive(status uint16) bool {
-	return status != 0 && status < 500 && status != http.StatusTooManyRequests && status != http.StatusRequestTimeout
+	switch status {
+	case 0, http.StatusTooManyRequests, http.StatusRequestTimeout:
+		return false
+	}
+	return status < 500
 }
 
 // isRefusal reports whether a response has no page to list, which may soon change.
@@ -210,7 +244,8 @@ func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
 	case rec.Flags&store.HTML == 0:
 		seconds = lastWait // it has no links
 	}
-	rec.Wait, rec.Due = uint32(seconds), now+seconds
+	rec.Wait = uint32(seconds)
+	rec.Due = now + seconds
 	if seconds > day {
 		period := min(seconds/2, week)
 		rec.Due += (slot%period - rec.Due%period + period) % period
@@ -222,11 +257,17 @@ func (r *Run) wanted(rec *store.Record) bool {
 	switch {
 	case rec.Flags&store.Blocked != 0 || rec.Absent != 0:
 		return false
-	case rec.Flags&store.Named != 0, rec.Flags&store.Image != 0 && r.p.Extract.Images: // visitors of the page request it as well
+	case rec.Flags&store.Named != 0:
 		return true
+	case rec.Flags&store.Image != 0 && r.p.Extract.Images:
+		return true // visitors of the page request it as well
 	case rec.Flags&store.Disallowed != 0:
 		return false
-	case r.p.discovers() && rec.Flags&store.Seed != 0, (r.p.Links || rec.Flags&store.Target != 0) && int(rec.Depth) <= r.p.Depth:
+	case r.p.discovers() && rec.Flags&store.Seed != 0:
+		return true
+	}
+	isFollowed := r.p.Links || rec.Flags&store.Target != 0
+	if isFollowed && int(rec.Depth) <= r.p.Depth {
 		return true
 	}
 	return rec.Flags&store.Visited != 0 && (r.p.Discover || r.p.Unlinked(rec.Path))
@@ -268,7 +309,13 @@ func (r *Run) spares(rec *store.Record, now int64) bool {
 	if rec.NoIndexTag || rec.Canonical != "" || rec.Target != "" {
 		return false
 	}
-	if rec.Status != http.StatusOK || rec.Failing != 0 || rec.Due == 0 || rec.Withheld || rec.ETag == "" && rec.Modified == 0 {
+	if rec.Status != http.StatusOK || rec.Failing != 0 {
+		return false
+	}
+	if rec.Due == 0 || rec.Withheld {
+		return false // it may have changed, or its links are wanted
+	}
+	if rec.ETag == "" && rec.Modified == 0 {
 		return false
 	}
 	third := max(r.p.expire()/3, 1)
