@@ -17,6 +17,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 )
 
@@ -97,17 +98,17 @@ func (all sitesStatus) trouble(method string) error {
 	var failed, heldBack bool
 	var names []string
 	for _, st := range all.Sites {
-		result := ""
+		var result outcome.Result
 		if st.LastRefresh != nil {
 			result = st.LastRefresh.Result
 		}
 		switch result {
-		case report.HeldBack:
+		case outcome.HeldBack:
 			heldBack = true
-		case report.Failed:
+		case outcome.Failed:
 			failed = true
 			names = append(names, st.Site)
-		case report.Empty:
+		case outcome.Empty:
 			if st.NamedBy != namedByVisitors || !mayBeMadeUp {
 				names = append(names, st.Site)
 			}
@@ -223,23 +224,24 @@ func (s *site) status() siteStatus {
 		st.ServedBy, st.Sitemap = main.url(), main.sitemapURL()
 		return st
 	}
+	served := s.published()
 	due, _, _ := s.schedule.State()
-	st.NextRefresh, st.LastRefresh = toSecond(due), s.state.report.Load()
+	st.NextRefresh, st.LastRefresh = toSecond(due), served.report
 	st.Refreshing = s.stage.Load()
-	if snapshot := s.state.published.Load(); snapshot != nil {
+	if snapshot := served.snapshot; snapshot != nil {
 		st.Pages, st.Shards, st.Bytes = snapshot.Pages, max(len(snapshot.Shards), 1), snapshot.Bytes
 		st.Since = toSecond(snapshot.Index.Modified)
 	}
 	if s.state.shared != nil {
 		status := s.state.shared.Status()
 		st.Storage = &status
-		if rep := st.LastRefresh; rep != nil && status.Generation > 0 && (rep.Result == report.Changed || rep.Result == report.Unchanged) { // by other nodes since
+		if rep := st.LastRefresh; rep != nil && status.Generation > 0 && (rep.Result == outcome.Published || rep.Result == outcome.Unchanged) { // by other nodes since
 			confirmed := *rep
 			confirmed.Confirmed = toSecond(s.app.now().Add(-time.Duration(status.Age * float64(time.Second))))
 			st.LastRefresh = &confirmed
 		}
 	}
-	if rep := st.LastRefresh; rep != nil && rep.Result == report.Empty {
+	if rep := st.LastRefresh; rep != nil && rep.Result == outcome.Empty {
 		explained := *rep
 		explained.Reason = s.whyEmpty(rep)
 		st.LastRefresh = &explained

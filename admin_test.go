@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
@@ -33,6 +34,7 @@ func reportSite(t *testing.T) (*site, *observer.ObservedLogs) {
 	a := &App{now: time.Now, events: &eventQueue{queue: make(chan func(), 2)}}
 	s := &site{identity: identity{handler: h, origin: "http://a.example"}, app: a, state: new(siteState)}
 	s.id.handler, s.logger, s.ctx, s.schedule = h, logonce.New(h.logger.With(zap.String("site", s.url()))), context.Background(), schedule.New(time.Time{})
+	s.serve(nil)
 	s.probed.Store(new(probeResult))
 	a.sites = map[siteID]*site{s.id: s}
 	return s, logs
@@ -61,8 +63,8 @@ func requests(a *App) (n float64) {
 func TestMetrics(t *testing.T) {
 	s, _ := reportSite(t)
 	before := requests(s.app)
-	s.state.published.Store(listing(3))
-	s.state.report.Store(&report.Report{Pending: 4, LeftOut: map[string]int{"\xff": 1, "\xfe": 2}, Confirmed: time.Now()})
+	s.serve(listing(3))
+	s.published().report = &report.Report{Pending: 4, LeftOut: map[string]int{"\xff": 1, "\xfe": 2}, Confirmed: time.Now()}
 	s.state.readers.Count("", "sitemap", 200, time.Now())
 	departed.Add(&s.state.readers)
 	registry := prometheus.NewPedanticRegistry()
@@ -151,22 +153,22 @@ func TestStatusReasons(t *testing.T) {
 		robots robotsRules
 		want   string
 	}{
-		{"listed", report.Report{Result: report.Unchanged, Sources: unread}, robotsRules{closed: true}, ""},
-		{"blocked", report.Report{Result: report.Empty, Reason: reasonRefused}, robotsRules{closed: true}, reasonRefused},
-		{"robots.txt hangs", report.Report{Result: report.Empty, Sources: unread}, robotsRules{closed: true}, "robots.txt does not respond, so no page is fetched"},
-		{"robots.txt fails", report.Report{Result: report.Empty, Pending: 2}, robotsRules{closed: true, status: 503}, "robots.txt returns status 503, so no page is fetched"},
-		{"a source fails", report.Report{Result: report.Empty, Sources: unread, Pending: 2}, robotsRules{}, "source 2 (urls) could not be read"},
-		{"pending", report.Report{Result: report.Empty, Pending: 2, LeftOut: map[string]int{"noindex": 1}}, robotsRules{}, "pages are still to be fetched"},
-		{"left out", report.Report{Result: report.Empty, LeftOut: map[string]int{"server error": 1, "noindex": 2}}, robotsRules{}, "all pages are left out"},
-		{"nothing", report.Report{Result: report.Empty}, robotsRules{}, "no source names a page"},
+		{"listed", report.Report{Result: outcome.Unchanged, Sources: unread}, robotsRules{closed: true}, ""},
+		{"blocked", report.Report{Result: outcome.Empty, Reason: reasonRefused}, robotsRules{closed: true}, reasonRefused},
+		{"robots.txt hangs", report.Report{Result: outcome.Empty, Sources: unread}, robotsRules{closed: true}, "robots.txt does not respond, so no page is fetched"},
+		{"robots.txt fails", report.Report{Result: outcome.Empty, Pending: 2}, robotsRules{closed: true, status: 503}, "robots.txt returns status 503, so no page is fetched"},
+		{"a source fails", report.Report{Result: outcome.Empty, Sources: unread, Pending: 2}, robotsRules{}, "source 2 (urls) could not be read"},
+		{"pending", report.Report{Result: outcome.Empty, Pending: 2, LeftOut: map[string]int{"noindex": 1}}, robotsRules{}, "pages are still to be fetched"},
+		{"left out", report.Report{Result: outcome.Empty, LeftOut: map[string]int{"server error": 1, "noindex": 2}}, robotsRules{}, "all pages are left out"},
+		{"nothing", report.Report{Result: outcome.Empty}, robotsRules{}, "no source names a page"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, _ := reportSite(t)
 			s.probed.Store(&probeResult{robots: test.robots})
-			s.state.report.Store(&test.last)
+			s.published().report = &test.last
 			st := s.status()
-			if st.LastRefresh.Reason != test.want || s.state.report.Load().Reason != test.last.Reason {
-				t.Errorf("got %q, want %q; the report says %q", st.LastRefresh.Reason, test.want, s.state.report.Load().Reason)
+			if st.LastRefresh.Reason != test.want || s.published().report.Reason != test.last.Reason {
+				t.Errorf("got %q, want %q; the report says %q", st.LastRefresh.Reason, test.want, s.published().report.Reason)
 			}
 			if st.Refreshing != nil {
 				t.Errorf("nothing runs, and it is at %+v", st.Refreshing)
@@ -177,7 +179,7 @@ func TestStatusReasons(t *testing.T) {
 
 // TestTroubles is what has a command fail, of what the server says of sites.
 func TestTroubles(t *testing.T) {
-	site := func(name, namedBy, result string, pages int) siteStatus {
+	site := func(name, namedBy string, result outcome.Result, pages int) siteStatus {
 		return siteStatus{Site: name, NamedBy: namedBy, Pages: pages, LastRefresh: &report.Report{Result: result}}
 	}
 	const ours, visitors = "configuration", "visitors"
@@ -189,16 +191,16 @@ func TestTroubles(t *testing.T) {
 		refreshing string // what "refresh" does
 	}{
 		{"none", nil, "", ""},
-		{"good", []siteStatus{site("http://a", ours, report.Changed, 1), starting}, "", ""},
-		{"held back", []siteStatus{site("http://a", ours, report.HeldBack, 1)}, "", "a refresh failed or is held back; pages that were listed stay listed"},
-		{"failed", []siteStatus{site("http://a", ours, report.Changed, 1), site("http://b", visitors, report.Failed, 1)},
+		{"good", []siteStatus{site("http://a", ours, outcome.Published, 1), starting}, "", ""},
+		{"held back", []siteStatus{site("http://a", ours, outcome.HeldBack, 1)}, "", "a refresh failed or is held back; pages that were listed stay listed"},
+		{"failed", []siteStatus{site("http://a", ours, outcome.Published, 1), site("http://b", visitors, outcome.Failed, 1)},
 			"the last refresh failed, or no page is listed: http://b", "a refresh failed or is held back; pages that were listed stay listed"},
-		{"empty", []siteStatus{site("http://a", ours, report.Empty, 0), site("http://b", ours, report.Changed, 1)},
+		{"empty", []siteStatus{site("http://a", ours, outcome.Empty, 0), site("http://b", ours, outcome.Published, 1)},
 			"the last refresh failed, or no page is listed: http://a", "no page is listed: http://a"},
-		{"many", slices.Repeat([]siteStatus{site("http://a", ours, report.Failed, 0)}, 12),
+		{"many", slices.Repeat([]siteStatus{site("http://a", ours, outcome.Failed, 0)}, 12),
 			"the last refresh failed, or no page is listed: " + strings.Repeat("http://a, ", 10) + "and 2 more", "a refresh failed or is held back; pages that were listed stay listed"},
-		{"named by strangers", []siteStatus{site("http://a", visitors, report.Empty, 0), site("http://b", visitors, report.Changed, 1)}, "", ""},
-		{"named by visitors, and no other", []siteStatus{site("http://a", ours, report.Changed, 1), site("http://b", visitors, report.Empty, 0)},
+		{"named by strangers", []siteStatus{site("http://a", visitors, outcome.Empty, 0), site("http://b", visitors, outcome.Published, 1)}, "", ""},
+		{"named by visitors, and no other", []siteStatus{site("http://a", ours, outcome.Published, 1), site("http://b", visitors, outcome.Empty, 0)},
 			"the last refresh failed, or no page is listed: http://b", "no page is listed: http://b"},
 	} {
 		all := sitesStatus{test.sites}

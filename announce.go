@@ -19,7 +19,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
@@ -222,38 +221,48 @@ func (s *site) announced(job *announce.Job, o announce.Outcome, t announce.Statu
 	})
 }
 
-// queueChanges queues what a publication changed, in place of another one. It is stored before the records, which
-// else would not tell it again. asBefore: both were selected by the same settings, which else change dates.
-func (r *refreshRun) queueChanges(ctx context.Context, published *publish.Snapshot, out *report.Refresh, asBefore bool) {
+// updateOf returns what a publication changes, in place of another one.
+func (s *site) updateOf(r *refreshing, before *publication, out *report.Refresh) announce.Update {
+	served := before.snapshot
+	// A process of a fleet may know less of what was listed than the records do.
+	mayBeFirst := served == nil || s.state.shared != nil
+	u := announce.Update{
+		Complete: !out.Partial && !out.IsSuspicious(),
+		Crawled:  out.Crawled.Pending == 0,
+		First:    mayBeFirst && out.Selected.Before == 0,
+		Listed:   pagesOf(out.Snapshot),
+		Changes:  out.Selected.Changes,
+		Sitemap:  out.Snapshot != nil && (served == nil || !served.EqualXML(out.Snapshot)),
+	}
+	if before.selectedBy != r.selectedBy {
+		u.Changes.Changed = indexing.List[indexing.Change]{} // other settings change dates
+	}
+	if feed := out.Snapshot.Find(webpage.Feed); feed != nil {
+		old := served.Find(webpage.Feed)
+		u.Feed = old == nil || old.ETag != feed.ETag
+	}
+	return u
+}
+
+// queueChanges queues what a publication changes.
+func (s *site) queueChanges(ctx context.Context, u announce.Update) {
 	patience := queuePatience
-	if r.state.shared != nil {
+	if s.state.shared != nil {
 		patience = firstWait
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	u := announce.Update{
-		Complete: !out.Partial && out.Result != report.HeldBack, Crawled: out.Crawled.Pending == 0,
-		First: (published == nil || r.state.shared != nil) && out.Selected.Before == 0, Listed: pagesOf(out.Snapshot),
-		Changes: out.Selected.Changes, Sitemap: out.Snapshot != nil && (published == nil || !published.EqualXML(out.Snapshot)),
-	}
-	if !asBefore {
-		u.Changes.Changed = indexing.List[indexing.Change]{}
-	}
-	if feed := out.Snapshot.Find(webpage.Feed); feed != nil {
-		before := published.Find(webpage.Feed)
-		u.Feed = before == nil || before.ETag != feed.ETag
-	}
 	err := fleet.ErrLost
 	for i := 0; i < 3 && errors.Is(err, fleet.ErrLost); i++ { // another node may just store what it has sent
-		r.pollQueue(ctx)
-		q := r.announcements(ctx, true)
+		s.pollQueue(ctx)
+		q := s.announcements(ctx, true)
 		if q == nil {
 			return
 		}
 		q.Update(u)
-		err = r.saveQueue(ctx, q, q)
+		err = s.saveQueue(ctx, q, q)
 	}
-	r.logger.OnceIf(err != nil, zap.WarnLevel, "announcements", "cannot store announcements: nothing is announced", zap.Error(err))
+	s.logger.OnceIf(err != nil, zap.WarnLevel, "announcements", "cannot store announcements: nothing is announced", zap.Error(err))
 }
 
 // keyOf returns the key of IndexNow that a decoded path of a site names; "": none.

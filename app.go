@@ -362,9 +362,9 @@ func (a *App) makeRoom(more int, spare *site) bool {
 			if !s.onDemand {
 				continue
 			}
-			sites, bytes = sites+1, bytes+s.state.bytes.Load()
+			sites, bytes = sites+1, bytes+s.bytes()
 			idle := now.Sub(time.Unix(0, s.requested.Load())).Abs() // the clock may be set back
-			if idle >= lately && s.state.published.Load() == nil {
+			if idle >= lately && s.published().snapshot == nil {
 				idle = math.MaxInt64
 			}
 			if _, running, _ := s.schedule.State(); idle >= longest && !running {

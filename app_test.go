@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -97,17 +98,17 @@ func TestMakeRoom(t *testing.T) {
 	b.visitMany(maxOnDemandSites)
 	filled := snapshotOf(t, 1, "/a")
 	for _, s := range b.app.sites {
-		s.state.published.Store(filled)
+		s.serve(filled)
 	}
 	at := func(i int) *site {
 		return b.app.sites[siteID{b.handler, address{scheme: "http", host: fmt.Sprintf("junk-%d.example", i)}}]
 	}
-	at(1).state.published.Store(nil)
-	at(2).state.published.Store(nil)
+	at(1).serve(nil)
+	at(2).serve(nil)
 	at(2).schedule.Begin()
 	at(3).requested.Add(-1)
 	b.clock = b.clock.Add(3 * time.Minute)
-	at(4).state.published.Store(nil)
+	at(4).serve(nil)
 	at(4).requested.Store(b.clock.UnixNano())
 	for i, want := range []int{1, 3} {
 		evicted := at(want)
@@ -136,8 +137,8 @@ func TestOnDemandBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	big.state.bytes.Store(maxOnDemandBytes)
-	b.site("named.example").state.bytes.Store(maxOnDemandBytes)
+	big.serve(&publish.Snapshot{Bytes: maxOnDemandBytes})
+	b.site("named.example").serve(&publish.Snapshot{Bytes: maxOnDemandBytes})
 	if _, err := b.visit("new.example"); !errors.Is(err, errTooManySites) {
 		t.Errorf("got %v, want %v", err, errTooManySites)
 	}
@@ -151,13 +152,13 @@ func TestOnDemandBytes(t *testing.T) {
 // that nobody wants.
 func TestOnDemandGrowth(t *testing.T) {
 	b := newBench(t, nil)
-	b.site("named.example").state.bytes.Store(maxOnDemandBytes)
+	b.site("named.example").serve(&publish.Snapshot{Bytes: maxOnDemandBytes})
 	for _, host := range []string{"old.example", "wanted.example", "new.example"} {
 		s, err := b.visit(host)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.state.bytes.Store(maxOnDemandBytes / 4)
+		s.serve(&publish.Snapshot{Bytes: maxOnDemandBytes / 4})
 	}
 	refresh := func(host string) {
 		s, err := b.visit(host)
@@ -170,7 +171,7 @@ func TestOnDemandGrowth(t *testing.T) {
 	if !b.has("old.example") || !b.has("wanted.example") || !b.has("new.example") {
 		t.Error("a site went although there is room")
 	}
-	b.site("old.example").state.bytes.Add(maxOnDemandBytes)
+	b.site("old.example").serve(&publish.Snapshot{Bytes: maxOnDemandBytes * 5 / 4})
 	refresh("new.example")
 	if !b.has("old.example") || b.has("new.example") {
 		t.Error("the site that has grown last stays, although the others had requests lately")
@@ -189,12 +190,12 @@ func TestOwnPagesCount(t *testing.T) {
 	b.lists("/", "/a")
 	s := b.site("a.example")
 	b.wantPages(s, 2)
-	before := s.state.bytes.Load()
+	before := s.bytes()
 	own := &ownDocument{pages: slices.Repeat([]page.Page{{Path: "/a"}}, 10_000), isRead: true, at: b.clock, wait: ownInterval}
 	s.own.Store(&ownSet{documents: map[string]*ownDocument{s.sitemapURL(): own}})
 	b.lists("/", "/a", "/b")
 	b.wantPages(s, 3)
-	if got := s.state.bytes.Load() - before; got < 400_000 {
+	if got := s.bytes() - before; got < 400_000 {
 		t.Errorf("10,000 pages count as %d bytes", got)
 	}
 }
@@ -316,7 +317,7 @@ func TestMadeUpPorts(t *testing.T) {
 	catchAll := func(h *Handler) { h.mounts = mounts{{}} }
 	b := newBench(t, catchAll)
 	first, _ := b.visit("a.example:81")
-	first.state.published.Store(snapshotOf(t, 1, "/a"))
+	first.serve(snapshotOf(t, 1, "/a"))
 	for port := range 300 {
 		if s, err := b.visit(fmt.Sprintf("a.example:%d", 9000+port)); s != first {
 			t.Fatalf("got %+v, %v, want the first site", s, err)
@@ -367,7 +368,7 @@ func TestNamedSites(t *testing.T) {
 func TestTakeOver(t *testing.T) {
 	before := newBench(t, nil)
 	for _, host := range []string{"named.example", "visited.example", "visited.test"} {
-		before.site(host).state.published.Store(snapshotOf(t, 1, "/a"))
+		before.site(host).serve(snapshotOf(t, 1, "/a"))
 	}
 	for name, test := range map[string]struct {
 		configure func(*Handler)
@@ -384,7 +385,7 @@ func TestTakeOver(t *testing.T) {
 		urls := []string{}
 		for _, s := range next.app.allSites() {
 			urls = append(urls, s.url())
-			if s.state.published.Load() == nil || !wait.IsDone(s.ready) || s.onDemand != (s.id.host != "named.example") {
+			if s.published().snapshot == nil || !wait.IsDone(s.ready) || s.onDemand != (s.id.host != "named.example") {
 				t.Errorf("%s: %s has no snapshot, or waits", name, s.url())
 			}
 		}
@@ -470,7 +471,7 @@ func TestRequestAfterStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	for host, want := range map[string]error{"named.example": nil, "late.example": errStopping} {
-		if s, err := b.visit(host); !errors.Is(err, want) || err == nil && pagesOf(s.state.published.Load()) == 0 {
+		if s, err := b.visit(host); !errors.Is(err, want) || err == nil && pagesOf(s.published().snapshot) == 0 {
 			t.Errorf("%s: got %v, want %v", host, err, want)
 		}
 	}

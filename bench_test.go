@@ -126,7 +126,7 @@ func (b *bench) refresh(s *site) *publish.Snapshot {
 	b.clock = b.clock.Add(s.handler.settings.refresh)
 	s.run()
 	b.app.group.Wait()
-	return s.state.published.Load()
+	return s.published().snapshot
 }
 
 // logged counts the log lines with a message.
@@ -201,4 +201,9 @@ func BenchmarkPass(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// serve makes a site serve a snapshot, which may be nil.
+func (s *site) serve(snapshot *publish.Snapshot) {
+	s.state.published.Store(&publication{snapshot: snapshot, names: snapshot})
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/export"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
@@ -231,13 +232,13 @@ func (b *build) build(ctx context.Context, s *site, folder *export.Folder) error
 	out := s.refresh(ctx, b.force)
 	folder.Fetched = out.Crawled.Fetched
 	folder.LeftOut, folder.Examples = out.LeftOut()
-	snapshot := s.state.published.Load()
+	snapshot := s.published().snapshot
 	switch err := cmp.Or(out.Err, report.Failures(out.Merged.Failed)); {
 	case err != nil:
 		return err
 	case snapshot == nil:
 		return fmt.Errorf("there is no sitemap: %s", cmp.Or(out.Reason, s.probed.Load().noRoot, "no page to list"))
-	case out.Result == report.HeldBack:
+	case out.Result == outcome.HeldBack:
 		return fmt.Errorf("%s; --force writes it", out.Reason)
 	}
 	if err := folder.Stage(snapshot, b.gzip); err != nil || !b.robots || !s.handler.settings.robots {

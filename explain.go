@@ -10,14 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/follow"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
@@ -127,11 +126,11 @@ const reasonUnnamed = "no source names it"
 func (s *site) explain(ctx context.Context, path string) (*explanation, error) {
 	var found indexing.Explanation
 	document, err := s.documentOf(path)
-	if s.state.generation.Load() != nil && !s.handler.settings.crawl.Off && err == nil {
-		rules := (&refreshRun{site: s, begun: s.app.now()}).rules(crawl.Result{Gathered: true}, false)
+	if s.published().generation != nil && !s.handler.settings.crawl.Off && err == nil {
+		rules := s.rules(s.app.now(), s.probed.Load())
 		err = store.ErrSuperseded
 		for i := 0; i < 3 && errors.Is(err, store.ErrSuperseded); i++ { // another generation may be published meanwhile
-			found, err = indexing.Explain(ctx, s.state.generation.Load(), rules, path)
+			found, err = indexing.Explain(ctx, s.published().generation, rules, path)
 		}
 	}
 	if err != nil {
@@ -220,7 +219,7 @@ func (s *site) listedForm(path string) string {
 
 // addReason says why a page is not listed, unless its record does. What holds for the whole site comes first.
 func (s *site) addReason(x *explanation, path string) {
-	probed, last, set := cmp.Or(s.probed.Load(), new(probeResult)), s.lastReport(), &s.handler.settings
+	probed, last, set := cmp.Or(s.probed.Load(), new(probeResult)), s.published().history.Last, &s.handler.settings
 	excluded, word := s.filter(&page.Page{Path: path}), ""
 	if x.NamedBy == nil && !set.crawl.Off {
 		word = set.crawl.disallows(path)
@@ -239,7 +238,7 @@ func (s *site) addReason(x *explanation, path string) {
 		x.is(indexing.Excluded)
 		x.Reason, x.Rule = excluded, set.exclude.which(path)
 	case x.Reason != "":
-	case last.Result == "" || last.Result == report.Failed:
+	case last.Result == "" || last.Result == outcome.Failed:
 		x.because("no refresh has succeeded yet, or the last one failed", last.Reason, "Wait, or see the log.")
 	case !x.Fetched.IsZero(), word == "" && !x.Visited.IsZero() && s.discovery().unlinked.Match(path):
 		x.because("waits for the next refresh", "It is not published yet.", "Wait.")
@@ -275,7 +274,7 @@ func (s *site) addReason(x *explanation, path string) {
 
 // documentOf is the URL of the document that lists a path; "": none does.
 func (s *site) documentOf(path string) (string, error) {
-	snapshot := s.state.published.Load()
+	snapshot := s.published().snapshot
 	if snapshot == nil {
 		return "", nil
 	}

@@ -319,7 +319,7 @@ func TestAccept(t *testing.T) {
 		return list.pages(ctx, r, func(p page.Page) error { return yield(Page{Path: p.Path}) })
 	}
 	b.wantPages(b.site("visited.example"), 1)
-	last := b.site("visited.example").lastReport()
+	last := b.site("visited.example").published().report
 	if last.LeftOut["blocked by robots.txt"] != 1 || last.Sources[0].Pages != 2 {
 		t.Errorf("got %+v", last)
 	}

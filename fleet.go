@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
@@ -110,7 +111,7 @@ func (s *site) pollFleet() {
 		}
 		switch {
 		case sh.Newer():
-			s.schedule.At(s.app.now())
+			s.plan(prospects{now: s.app.now(), noticed: true})
 		case sh.isAlone() || sh.isWriter():
 			continue // the next refresh is planned
 		default:
@@ -125,7 +126,7 @@ func (s *site) pollFleet() {
 func (s *site) fleetDue() time.Time {
 	sh, isWriter := s.state.shared, s.state.shared.isWriter()
 	paths, _ := s.state.visited.Count()
-	if s.lastReport().Result == report.HeldBack && isWriter {
+	if s.published().history.Last.Result == outcome.HeldBack && isWriter {
 		return sh.Due(false).Add(s.handler.settings.refresh)
 	}
 	due, retry := sh.Due(int64(paths) != sh.visited.Load()), time.Unix(0, sh.retry.Load())
@@ -142,10 +143,10 @@ func (s *site) join(ctx context.Context, r *persist.Records, demanded bool) (rel
 	sh := s.state.shared
 	mayRefresh := func() bool {
 		// A commit may not be loadable. If nothing is served, this node waits for it only for a while.
-		isLacking := sh.Newer() && (s.state.published.Load() != nil || s.app.now().Sub(sh.begun) < firstWait)
+		isLacking := sh.Newer() && (s.published().snapshot != nil || s.app.now().Sub(sh.begun) < firstWait)
 		return !isLacking && ctx.Err() == nil && (demanded || sh.Newer() || !s.fleetDue().After(s.app.now()))
 	}
-	out.Result = refreshFollowed
+	out = ended(outcome.Followed)
 	if !mayRefresh() {
 		return nil, out
 	}
@@ -159,54 +160,52 @@ func (s *site) join(ctx context.Context, r *persist.Records, demanded bool) (rel
 			return release, out
 		}
 		release()
-	case s.state.published.Load() == nil && mayRefresh(): // it refreshes as if it were alone
+	case s.published().snapshot == nil && mayRefresh(): // it refreshes as if it were alone
 		return func() {}, out
 	case !errors.Is(err, fleet.ErrBusy) && ctx.Err() == nil:
 		err = fmt.Errorf("locking the site in the shared storage: %w", err)
 		if s.logState("commit", err); demanded {
-			out.Err = err
+			out = failed(err)
 		}
 	}
 	return nil, out
 }
 
 // nextInFleet returns when the node checks again whether to refresh the site. at is when a single node would.
-func (s *site) nextInFleet(out report.Refresh, at time.Time) time.Time {
+func (s *site) nextInFleet(out *report.Refresh, at time.Time) time.Time {
 	due, soonest := s.fleetDue(), s.app.now().Add(retryEmpty)
 	switch {
-	case s.state.shared.isAlone() || out.Err != nil:
+	case s.state.shared.isAlone() || out.Result == outcome.Failed:
 		return at
-	case out.Result == refreshFollowed && due.Before(soonest): // polls come sooner
+	case out.Result == outcome.Followed && due.Before(soonest): // polls come sooner
 		return soonest
 	}
 	return due
 }
 
-// commit commits a refresh, or that it has changed nothing. It reports whether the refresh may be published: also if
+// commitShared commits a refresh, or that it has changed nothing. It reports whether the refresh may be published: also if
 // nothing was ever committed, as if the node were alone.
-func (r *refreshRun) commit(ctx context.Context, published *publish.Snapshot, out *report.Refresh) bool {
-	sh, now := r.state.shared, r.app.now()
-	next := r.handler.settings.refresh
+func (s *site) commitShared(ctx context.Context, r *refreshing, next *publication, out *report.Refresh) bool {
+	sh, now := s.state.shared, s.app.now()
+	pause := s.handler.settings.refresh
 	if !out.Partial {
-		next = r.nextRefresh(*out, r.start, now).Sub(now)
+		pause = due(s.prospects(out, r.start)).Sub(now)
 	}
-	sh.Plan(next)
-	r.queueChanges(ctx, published, out, r.state.selectedBy.Load() == r.selectedBy)
-	isSame := out.Result == report.Unchanged && (out.Selected.Generation == nil || r.handler.settings.crawl.Off)
+	sh.Plan(pause)
+	isSame := out.Result == outcome.Unchanged && (out.Selected.Generation == nil || s.handler.settings.crawl.Off)
 	var err error
 	if isSame && !r.records.Unsaved && !sh.isAlone() {
 		err = sh.Touch(ctx)
 	} else {
-		rep := r.reportOf(out, r.start, now.Sub(r.start), pagesOf(out.Snapshot))
-		err = r.records.Write(out.Snapshot, meta{Settings: r.digest(), Selected: r.selectedBy, Report: rep, ByLinks: r.probed.byLinks})
+		err = r.records.Write(next.snapshot, next.meta(s.digest()))
 	}
 	if err != nil {
-		sh.retry.Store(now.Add(min(next, max(time.Minute, shareOfTime*out.Cost))).UnixNano())
+		sh.retry.Store(now.Add(min(pause, max(time.Minute, shareOfTime*out.Cost))).UnixNano())
 	}
-	if r.logState("commit", err); err != nil || sh.isAlone() { // without an error, there was no open store to write to
+	if s.logState("commit", err); err != nil || sh.isAlone() { // without an error, there was no open store to write to
 		return sh.isAlone()
 	}
-	paths, _ := r.state.visited.Count()
+	paths, _ := s.state.visited.Count()
 	sh.visited.Store(int64(paths))
 	prefix := func() ([]byte, error) { return []byte(sh.Prefix), nil }
 	if errors.Is(sh.latest.Save(ctx, prefix), fleet.ErrLost) { // there is another one, or it was not loaded yet
@@ -227,7 +226,7 @@ func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, suffix st
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookUpPatience)
 	defer cancel()
-	for ; snapshot.Find(suffix) == nil && ctx.Err() == nil; snapshot = s.state.published.Load() {
+	for ; snapshot.Find(suffix) == nil && ctx.Err() == nil; snapshot = s.published().snapshot {
 		s.state.shared.Wake()
 		wait.Within(lookUpStep, ctx.Done())
 	}

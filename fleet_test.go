@@ -17,7 +17,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
-	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -50,30 +50,30 @@ func TestFleet(t *testing.T) {
 	b2.lists("/other")
 	b2.clock = b1.clock
 	second.run()
-	if got := second.state.published.Load(); !first.state.published.Load().Equal(got) || second.state.shared.Status().Writer != first.state.shared.ID {
+	if got := second.published().snapshot; !first.published().snapshot.Equal(got) || second.state.shared.Status().Writer != first.state.shared.ID {
 		t.Fatalf("the other node has %d pages", pagesOf(got))
 	}
-	if !wasReady(second) || second.lastReport().Result != first.lastReport().Result {
+	if !wasReady(second) || second.published().report.Result != first.published().report.Result {
 		t.Error("it is not ready")
 	}
 	b1.lists("/a", "/b", "/c")
 	b1.refresh(first)
-	if second.lookUp(t.Context(), second.state.published.Load(), "") != second.state.published.Load() {
+	if second.lookUp(t.Context(), second.published().snapshot, "") != second.published().snapshot {
 		t.Error("the sitemap itself is looked up")
 	}
 	if err := second.state.shared.Poll(t.Context()); err != nil || !second.state.shared.Newer() {
 		t.Fatalf("nothing is newer: %v", err)
 	}
 	second.run()
-	if got := second.state.published.Load(); pagesOf(got) != 3 {
+	if got := second.published().snapshot; pagesOf(got) != 3 {
 		t.Errorf("%d pages", pagesOf(got))
 	}
 	// The other one refreshes the site once it is due, with dates that are later, although its clock is behind.
 	b2.clock = b2.clock.Add(3 * second.handler.settings.refresh)
 	b2.lists("/a", "/b", "/c", "/d")
 	second.run()
-	if got := second.state.shared.Status(); pagesOf(second.state.published.Load()) != 4 || got.Writer != second.state.shared.ID {
-		t.Errorf("%d pages, %+v", pagesOf(second.state.published.Load()), got)
+	if got := second.state.shared.Status(); pagesOf(second.published().snapshot) != 4 || got.Writer != second.state.shared.ID {
+		t.Errorf("%d pages, %+v", pagesOf(second.published().snapshot), got)
 	}
 	if st := second.status().Storage; st == nil || st.Generation != 3 || st.Error != "" || st.Errors != 0 {
 		t.Errorf("got %+v", st)
@@ -93,7 +93,7 @@ func wasReady(s *site) bool {
 func TestFleetSettings(t *testing.T) {
 	folder, local := t.TempDir(), t.TempDir()
 	firstSeen := func(s *site, path string) int64 {
-		for r, err := range s.state.generation.Load().Records(t.Context()) {
+		for r, err := range s.published().generation.Records(t.Context()) {
 			if err == nil && r.Path == path {
 				return r.First
 			}
@@ -119,7 +119,7 @@ func TestFleetSettings(t *testing.T) {
 			b.lists("/a", fmt.Sprint("/b", min(i, 2)))
 		})
 		r, _ := s.state.records.Acquire(t.Context())
-		if s.restore(t.Context(), r); (s.state.published.Load() != nil) != (settings == 0) {
+		if s.restore(t.Context(), r); (s.published().snapshot != nil) != (settings == 0) {
 			t.Errorf("settings %d: serves what other settings have made: %t", settings, settings > 0)
 		}
 		r.Release()
@@ -177,7 +177,7 @@ func TestFleetLosesRecords(t *testing.T) {
 		}
 		b.lists(paths...)
 		s.run()
-		before := s.state.published.Load()
+		before := s.published().snapshot
 		r, err := s.state.records.Acquire(t.Context())
 		if err != nil || pagesOf(before) != 20 {
 			t.Fatal(err, pagesOf(before))
@@ -197,7 +197,7 @@ func TestFleetLosesRecords(t *testing.T) {
 		ended := s.schedule.Request(time.Now())
 		go s.run()
 		for begun := time.Now(); !wait.IsDone(ended); time.Sleep(100 * time.Millisecond) {
-			if got := s.state.published.Load(); pagesOf(got) != 20 {
+			if got := s.published().snapshot; pagesOf(got) != 20 {
 				t.Errorf("%d pages after %s", pagesOf(got), time.Since(begun))
 			}
 		}
@@ -226,7 +226,7 @@ func TestFleetStorageDown(t *testing.T) {
 	if b.refresh(s); s.state.shared.Status().Generation != 1 {
 		t.Fatal("nothing was committed")
 	}
-	before := s.state.published.Load()
+	before := s.published().snapshot
 	s.state.shared.storage.Store(&down)
 	b.lists("/a", "/b")
 	if got := b.refresh(s); got != before {
@@ -269,7 +269,7 @@ func TestFleetReadOnly(t *testing.T) {
 			test.faults.Shared = good
 			faulty := fleet.Shared(test.faults)
 			s.state.shared.storage.Store(&faulty)
-			if b.refresh(s); pagesOf(s.state.published.Load()) != 1 {
+			if b.refresh(s); pagesOf(s.published().snapshot) != 1 {
 				t.Fatal("nothing is served from memory")
 			}
 			if st := s.status(); st.Storage.Generation == 0 && st.LastRefresh.Confirmed.Before(st.LastRefresh.At.Truncate(time.Second)) {
@@ -315,7 +315,7 @@ func TestFleetWaits(t *testing.T) {
 		time.Sleep(5 * time.Second) // it has published some pages
 		_ = second.state.shared.Poll(t.Context())
 		synctest.Wait()
-		got, want := pagesOf(second.state.published.Load()), pagesOf(first.state.published.Load())
+		got, want := pagesOf(second.published().snapshot), pagesOf(first.published().snapshot)
 		if _, isRunning, _ := first.schedule.State(); got != want || want < 2 || !isRunning {
 			t.Errorf("%d pages, want %d; the first one has the lock: %t", got, want, isRunning)
 		}
@@ -350,7 +350,7 @@ func TestFleetReload(t *testing.T) {
 	if next.state == s.state {
 		t.Fatal("the options are the same")
 	}
-	if got, err := next.snapshot(t.Context()); got != want || err != nil || next.state.last.Load() != want {
+	if got, err := next.snapshot(t.Context()); got != want || err != nil || next.published().names != want {
 		t.Errorf("%d pages, %v", pagesOf(got), err)
 	}
 }
@@ -470,7 +470,7 @@ func TestFleetQueue(t *testing.T) {
 		b2.clock = b2.clock.Add(time.Hour)
 		b2.lists("/a", fmt.Sprint("/b", i))
 		if before := stores; pagesOf(b2.refresh(second)) != 2 || i > 0 && stores > before {
-			t.Errorf("refresh %d: %d stores, %+v", i, stores-before, second.lastReport())
+			t.Errorf("refresh %d: %d stores, %+v", i, stores-before, second.published().report)
 		}
 		_ = first.state.shared.queue.Poll(t.Context())
 		if q := first.announcements(t.Context(), false); meddle || q.Status()[0].Waiting != 1 {
@@ -533,8 +533,8 @@ func TestFleetHoldsBack(t *testing.T) {
 	b.lists("/a")
 	b.pages = nil
 	b.lists("/a")
-	if got := b.refresh(s); pagesOf(got) != 4 || s.lastReport().Result != report.HeldBack {
-		t.Fatalf("%d pages, %s", pagesOf(got), s.lastReport().Result)
+	if got := b.refresh(s); pagesOf(got) != 4 || s.published().report.Result != outcome.HeldBack {
+		t.Fatalf("%d pages, %s", pagesOf(got), s.published().report.Result)
 	}
 	interval := s.handler.settings.refresh
 	if got := s.fleetDue().Sub(due); got != 2*interval {

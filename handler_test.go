@@ -132,8 +132,8 @@ func TestWants(t *testing.T) {
 func TestServeDocument(t *testing.T) {
 	b := newBench(t, nil)
 	s := b.site("named.example")
-	s.state.published.Store(snapshotOf(t, 2, "/a", "/b", "/c", "/d", "/e"))
-	shard := "/sitemap" + s.state.published.Load().Shards[0].Suffix
+	s.serve(snapshotOf(t, 2, "/a", "/b", "/c", "/d", "/e"))
+	shard := "/sitemap" + s.published().snapshot.Shards[0].Suffix
 	for name, test := range map[string]struct {
 		method, target string
 		status         int
@@ -243,7 +243,7 @@ func TestFirstWait(t *testing.T) {
 	}{
 		"too long":               {"/sitemap.xml", nil, firstWait, 503, false},
 		"too long for robots":    {"/robots.txt", nil, firstWait, 200, true},
-		"the refresh ends":       {"/sitemap.xml", func(b *bench, s *site, _ func()) { s.state.published.Store(snapshotOf(b, 1, "/a")); s.setReady() }, 5 * time.Second, 200, false},
+		"the refresh ends":       {"/sitemap.xml", func(b *bench, s *site, _ func()) { s.serve(snapshotOf(b, 1, "/a")); s.setReady() }, 5 * time.Second, 200, false},
 		"it ends without pages":  {"/sitemap.xml", func(_ *bench, s *site, _ func()) { s.setReady() }, 5 * time.Second, 200, true},
 		"the client goes away":   {"/sitemap.xml", func(_ *bench, _ *site, cancel func()) { cancel() }, 5 * time.Second, 503, false},
 		"the configuration ends": {"/sitemap.xml", func(b *bench, _ *site, _ func()) { b.app.cancel() }, 5 * time.Second, 503, false},
@@ -310,7 +310,7 @@ func TestServeBeforeStart(t *testing.T) {
 			t.Error("a page is not served")
 		}
 		s := b.site("named.example")
-		s.state.published.Store(snapshotOf(t, 1, "/a"))
+		s.serve(snapshotOf(t, 1, "/a"))
 		time.AfterFunc(time.Second, func() { close(b.app.started) })
 		if header, status, _ := b.get("/sitemap.xml"); status != http.StatusOK || header.Get("Etag") == "" {
 			t.Errorf("got status %d, headers %v", status, header)

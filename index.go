@@ -1,205 +1,325 @@
 package sitemap
 
 import (
-	"bytes"
-	"cmp"
-	"io"
-	"net/http"
-	"slices"
-	"strconv"
-	"strings"
+	"context"
+	"errors"
 	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"golang.org/x/net/http/httpguts"
+	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/merge"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
-const (
-	longestAge  = time.Hour
-	contentXML  = "application/xml; charset=utf-8"
-	contentGzip = "application/gzip"
-	contentText = "text/plain; charset=utf-8"
+// publication is what a site serves, and how it came about. It never changes: what is learnt makes another one, which takes
+// its place in one step. Requests, operators, the next refresh, the next configuration and the next process read it as a
+// whole.
+type publication struct {
+	snapshot *publish.Snapshot // nil: nothing is served
+	names    *publish.Snapshot // the last one that was not nil: the names of its shards still work
 
-	// countedByServer is the most bytes of a body for which net/http sets Content-Length
-	// itself. A response with more than eight headers costs noticeably more.
-	countedByServer = 2048
-)
+	generation *store.Generation // of records, from which the snapshot was selected; nil: it is not known
+	selectedBy uint64            // digest of what else that depended on
+	probed     *probeResult      // of the refresh that selected it; nil: it is not known
+	built      time.Duration     // how long selecting and building took
 
-// writeDocument writes a document in a form, and in an encoding that the client accepts. It
-// returns the status. fresh is the time until the document may change.
-func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form, fresh time.Duration) int {
-	negotiated := f == publish.FormXML || f == publish.FormFile
-	compressed := f == publish.FormGzip || negotiated && prefersGzip(r.Header["Accept-Encoding"])
-	contentType, etag, encoding, open, size := cmp.Or(d.Type, contentXML), d.Headers.ETagXML, "", d.XML, d.Size
-	switch {
-	case f == publish.FormGzip:
-		contentType, etag = contentGzip, d.Headers.ETagFile
-	case f == publish.FormText:
-		contentType, etag, open, size = contentText, d.Headers.ETagText, d.Text, d.TextSize
-	case compressed:
-		etag, encoding = d.Headers.ETagGzip, "gzip"
-	}
-	header := w.Header()
-	var control, vary, length, sniff string
-	if f == publish.FormFile {
-		sniff = "nosniff"
-	}
-	if header["Cache-Control"] == nil {
-		control = "max-age=" + strconv.Itoa(int(min(max(fresh, 0), longestAge)/time.Second))
-	}
-	if negotiated && !httpguts.HeaderValuesContainsToken(header["Vary"], "Accept-Encoding") {
-		if vary = "Accept-Encoding"; header["Vary"] != nil {
-			header["Vary"], vary = append(header["Vary"], vary), ""
-		}
-	}
-	asIs := compressed && !slices.ContainsFunc(conditions, func(name string) bool { return r.Header[name] != nil })
-	if asIs && (r.Method == http.MethodHead || len(d.Gzip) > countedByServer) {
-		length = d.Headers.Length
-	}
-	// The values share one allocation, but are the response's own: outer handlers may change them in place.
-	fields := [...]struct{ name, value string }{
-		{"Cache-Control", control},
-		{"Content-Encoding", encoding},
-		{"Content-Length", length},
-		{"Content-Security-Policy", d.Policy},
-		{"Content-Type", contentType},
-		{"Etag", etag},
-		{"Last-Modified", d.Headers.LastModified},
-		{"Vary", vary},
-		{"X-Content-Type-Options", sniff},
-		{"X-Robots-Tag", "noindex"},
-	}
-	values := make([]string, len(fields))
-	for i, field := range fields {
-		if field.value != "" {
-			values[i] = field.value
-			header[field.name] = values[i : i+1 : i+1]
-		}
-	}
-	switch {
-	case asIs:
-		w.WriteHeader(http.StatusOK)
-		if r.Method != http.MethodHead {
-			_, _ = w.Write(d.Gzip) // an error means that the client is gone
-		}
-		return http.StatusOK
-	case compressed:
-		return serveContent(w, r, d.Modified, bytes.NewReader(d.Gzip))
-	}
-	content, err := open()
-	if err != nil {
-		w.WriteHeader(http.StatusInternalServerError)
-		return http.StatusInternalServerError
-	}
-	defer content.Close()
-	if r.Header["Range"] != nil && !isCheap(r, size) {
-		r = r.Clone(r.Context())
-		r.Header.Del("Range") // a server may ignore it (RFC 9110, section 14.2)
-	}
-	return serveContent(unadvertised{w}, r, d.Modified, &stream{content, size})
+	history outcome.History
+	report  *report.Report // of the last refresh, for operators; nil: there was none
+	next    nextRefresh
 }
 
-// prefersGzip reports whether a client that sends these values of Accept-Encoding prefers gzip to the document as it is,
-// or has no preference (RFC 9110, section 12.5.3).
-func prefersGzip(values []string) bool {
-	const unnamed = -1
-	gzip := float64(unnamed)
-	identity := float64(unnamed)
-	others := float64(unnamed)
-	for _, value := range values {
-		for item := range strings.SplitSeq(value, ",") {
-			coding, parameter, _ := strings.Cut(item, ";")
-			weight := weightOf(parameter)
-			switch coding = strings.TrimSpace(coding); {
-			case strings.EqualFold(coding, "gzip"), strings.EqualFold(coding, "x-gzip"):
-				gzip = weight
-			case strings.EqualFold(coding, "identity"):
-				identity = weight
-			case coding == "*":
-				others = weight
-			}
-		}
-	}
-	if gzip == unnamed {
-		gzip = others
-	}
-	if identity == unnamed {
-		identity = others
-	}
-	return gzip > 0 && gzip >= identity
+// nextRefresh is what the next configuration needs to know to go on from a publication.
+type nextRefresh struct {
+	due    time.Time // zero: at once, as a refresh is under way, or the last one has not succeeded
+	digest uint64    // of the settings and routes for which this holds
 }
 
-// weightOf returns the weight in the parameter of a coding, from 0 to 1. Without a valid one, it is 1.
-func weightOf(parameter string) float64 {
-	name, value, _ := strings.Cut(strings.TrimSpace(parameter), "=")
-	if !strings.EqualFold(name, "q") {
-		return 1
-	}
-	weight, err := strconv.ParseFloat(value, 64)
-	if err != nil || !(weight >= 0 && weight <= 1) {
-		return 1
-	}
-	return weight
+// published returns what the site serves. It is never nil.
+func (s *site) published() *publication { return s.state.published.Load() }
+
+// amend replaces what is served by a changed copy. Nothing else may have been published meanwhile: then it stays.
+func (s *site) amend(before *publication, change func(next *publication)) bool {
+	next := *before
+	change(&next)
+	return s.state.published.CompareAndSwap(before, &next)
 }
 
-// cheapRange is how many bytes are decompressed for a range. To grant one at the end of a large document takes as long
-// as to send all of it, and a client could ask for one byte after the other.
-const cheapRange = 1 << 20
-
-// isCheap reports whether a Range of a document that has to be decompressed is granted, or found invalid: it is one
-// range, and ends within the first bytes, or begins after the last.
-func isCheap(r *http.Request, size int64) bool {
-	span, isBytes := strings.CutPrefix(r.Header.Get("Range"), "bytes=")
-	if !isBytes || r.Method != http.MethodGet || strings.Contains(span, ",") {
+// isCurrent reports whether selecting again, from a generation by the same settings, would change nothing: no loss is to be
+// confirmed, and no date to be decided. goesOn: the refresh goes on.
+func (p *publication) isCurrent(records *store.Generation, selectedBy uint64, goesOn bool) bool {
+	if p.snapshot == nil || p.selectedBy != selectedBy {
 		return false
 	}
-	if size <= cheapRange {
-		return true
+	if !p.history.Since.IsZero() {
+		return false
 	}
-	from, to, _ := strings.Cut(span, "-")
-	first, err := strconv.ParseInt(from, 10, 64)
-	if err != nil {
-		return false // the last bytes
+	if p.history.Partial && !goesOn {
+		return false
 	}
-	if first >= size {
-		return true
-	}
-	last, err := strconv.ParseInt(to, 10, 64)
-	return err == nil && last < cheapRange
+	return crawl.Same(records, p.generation)
 }
 
-// unadvertised is a ResponseWriter that leaves out Accept-Ranges, with which [http.ServeContent] promises any range.
-type unadvertised struct{ http.ResponseWriter }
+const recordBytes = 32 // of a compressed record, roughly
 
-// WriteHeader implements [http.ResponseWriter].
-func (u unadvertised) WriteHeader(status int) {
-	u.Header().Del("Accept-Ranges")
-	u.ResponseWriter.WriteHeader(status)
-}
-
-// serveContent is [http.ServeContent], and returns the status.
-func serveContent(w http.ResponseWriter, r *http.Request, modified time.Time, content io.ReadSeeker) int {
-	recorded := caddyhttp.NewResponseRecorder(w, nil, nil)
-	http.ServeContent(recorded, r, "", modified, content)
-	return recorded.Status()
-}
-
-// conditions are the headers by which a client asks for less than the whole.
-var conditions = []string{"Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}
-
-// stream is a document that is read once, from beginning to end, and has a size. It does what [http.ServeContent] needs
-// of a Seeker: that asks for the size, and then goes to the beginning and to the first byte of at most one range.
-type stream struct {
-	io.Reader
-	size int64
-}
-
-// Seek implements [io.Seeker].
-func (s *stream) Seek(offset int64, whence int) (int64, error) {
-	if whence == io.SeekEnd {
-		return s.size, nil
+// bytes returns how much memory it takes, roughly.
+func (p *publication) bytes() (n int64) {
+	if p.generation != nil {
+		n += int64(p.generation.Len()) * recordBytes
 	}
-	return io.CopyN(io.Discard, s.Reader, offset)
+	if p.snapshot != nil {
+		n += p.snapshot.Bytes
+	}
+	return n
+}
+
+// publish makes the site serve what was decided, and tells of it. What cannot be stored is stored by the next refresh.
+func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d decision) report.Refresh {
+	if s.app.isSuperseded() {
+		return ended(outcome.Superseded)
+	}
+	before := r.before
+	snapshot := sel.snapshot
+	// Equal documents are not replaced: clients and the feed see no other ones.
+	if d.verdict == keep || before.snapshot.Equal(snapshot) {
+		snapshot = before.snapshot
+	}
+	out := s.result(r, sel, d, snapshot)
+	next := s.publicationOf(r, &out)
+	if sel.isMade() {
+		r.records.Generation = sel.result.Generation
+	}
+	changes := s.updateOf(r, before, &out)
+	// What other processes cannot load is not served.
+	if s.state.shared != nil {
+		s.queueChanges(ctx, changes)
+		if !s.commitShared(ctx, r, next, &out) {
+			return ended(outcome.Followed)
+		}
+	}
+	if !s.state.published.CompareAndSwap(before, next) {
+		return ended(outcome.Superseded) // the next configuration has published meanwhile
+	}
+	r.before = next
+	s.setReady()
+	s.tell(before, next, &out)
+	s.countUnlinked(ctx, r, &out)
+	if s.state.shared != nil {
+		return out
+	}
+	// The queue is stored before the records, which else would not tell these changes again.
+	s.queueChanges(ctx, changes)
+	positions, readOn := s.state.progress.Stored(out.Crawled.Gathered)
+	if !s.handler.settings.crawl.Off && (sel.isMade() || readOn || r.records.Unsaved) {
+		stored := next.meta(s.digest())
+		stored.Positions = positions
+		s.logState("commit", r.records.Write(next.snapshot, stored))
+	}
+	return out
+}
+
+// result is what there is to tell of a refresh, or of a part of it, that is published.
+func (s *site) result(r *refreshing, sel selection, d decision, snapshot *publish.Snapshot) report.Refresh {
+	now := s.app.now()
+	out := report.Refresh{
+		Outcome:  d.outcome(r.before.snapshot, snapshot),
+		Changed:  !r.before.snapshot.Equal(snapshot),
+		Begun:    r.start,
+		Took:     now.Sub(r.start),
+		Cost:     r.cost,
+		Partial:  r.goesOn,
+		Crawled:  r.crawled,
+		Selected: sel.result,
+		Snapshot: snapshot,
+	}
+	if r.source != nil {
+		out.Merged = r.candidates.Result()
+		s.warnOfPatterns(r, out.Merged)
+		out.Warnings, out.Skipped = r.source.result()
+		if r.crawled.Gathered {
+			r.source.clearOldWarnings()
+		}
+	}
+	if out.Crawled.Fetched == 0 && len(out.Merged.Failed) == 0 {
+		out.Cost = now.Sub(r.start) // gathering took the rest
+	}
+	return out
+}
+
+// publicationOf returns what is served after a refresh.
+func (s *site) publicationOf(r *refreshing, out *report.Refresh) *publication {
+	next := *r.before
+	next.next = nextRefresh{}
+	next.snapshot = out.Snapshot
+	if out.Snapshot != nil {
+		next.names = out.Snapshot
+	}
+	if out.Selected.Generation != nil {
+		next.generation = out.Selected.Generation
+	}
+	next.selectedBy = r.selectedBy
+	next.probed = r.probed
+	next.built = r.built
+	next.history = r.before.history.After(out.Outcome, outcome.Ended{
+		Begun:    r.start.UTC().Truncate(time.Second),
+		Failed:   failedSources(out.Merged.Failed),
+		Selected: out.Selected.Generation != nil,
+		Partial:  out.Partial,
+		Lost:     r.lost(),
+	})
+	next.report = s.reportOf(out, &next)
+	return &next
+}
+
+func failedSources(failed []merge.InputError) map[int]string {
+	names := make(map[int]string)
+	for _, f := range failed {
+		names[f.Input] = f.Name
+	}
+	return names
+}
+
+// tell logs a publication, and emits its events.
+func (s *site) tell(before, next *publication, out *report.Refresh) {
+	s.app.events.announceRefreshed(s, before.snapshot, out)
+	if s.ctx.Err() != nil {
+		return
+	}
+	s.log(out, before, next)
+	s.logProbed(out, next.report)
+	isMissing := s.handler.Feed && next.report.Pages > 0 && next.report.Pending == 0 && next.snapshot.Find(webpage.Feed) == nil
+	s.logger.OnceIf(isMissing, zap.WarnLevel, "feed", "there is no feed yet, as no page has a date: declare dates in the pages, or set 'lastmod mtime'")
+}
+
+// fail notes that a refresh failed. What is served stays.
+func (s *site) fail(out report.Refresh, begun time.Time) {
+	before := s.published()
+	out.Begun = begun
+	out.Took = s.app.now().Sub(begun)
+	var next *publication
+	isNoted := s.amend(before, func(p *publication) {
+		p.next = nextRefresh{}
+		p.history = p.history.After(out.Outcome, outcome.Ended{})
+		p.report = s.reportOf(&out, p)
+		next = p
+	})
+	if isNoted {
+		s.log(&out, before, next)
+	}
+}
+
+// log logs a refresh, and emits that it failed or held something back.
+func (s *site) log(out *report.Refresh, before, next *publication) {
+	out.Log(s.logger, s.handler.logger.With(zap.String("site", s.url())), next.report, before.report)
+	last := out.Outcome
+	isTrouble := last.Result == outcome.Failed || last.Result == outcome.HeldBack
+	if isTrouble && (last.Result != before.history.Last.Result || last.Reason != before.history.Last.Reason) {
+		s.app.events.announce(s, "sitemap_refresh_failed", map[string]any{"reason": next.report.Reason})
+	}
+}
+
+// reportOf returns the report of a refresh. next is what is served after it, yet with the report before.
+func (s *site) reportOf(out *report.Refresh, next *publication) *report.Report {
+	out.Pages = pagesOf(next.snapshot)
+	out.MaxPages = s.handler.settings.maxURLs
+	out.Sources = s.inputNames()
+	rep := out.Report(next.history, next.report)
+	n := len(rep.Sources)
+	if n > 0 && s.discovery() == nil {
+		last := rep.Sources[n-1]
+		if last.Source == ownSitemaps && last.Pages == 0 && last.Error == "" { // most sites of files have none
+			rep.Sources = rep.Sources[:n-1]
+		}
+	}
+	return rep
+}
+
+// ended returns the result of a refresh of which nothing is reported.
+func ended(r outcome.Result) report.Refresh {
+	return report.Refresh{Outcome: outcome.Outcome{Result: r}}
+}
+
+// failed returns the result of a refresh that was not completed.
+func failed(err error) report.Refresh { return report.Refresh{Outcome: outcome.Fail(err)} }
+
+// meta is what is stored of a publication besides its records and documents.
+type meta struct {
+	Settings  uint64           `json:"settings"` // digest of the settings: see identity.digest
+	Selected  uint64           `json:"selected"` // publication.selectedBy
+	History   outcome.History  `json:"history,omitzero"`
+	Report    *report.Report   `json:"report,omitempty"`
+	ByLinks   bool             `json:"by_links,omitempty"`  // probeResult.byLinks
+	Positions accesslog.Stored `json:"positions,omitempty"` // in access logs
+}
+
+func (p *publication) meta(settings uint64) meta {
+	return meta{
+		Settings: settings,
+		Selected: p.selectedBy,
+		History:  p.history,
+		Report:   p.report,
+		ByLinks:  p.probed != nil && p.probed.byLinks,
+	}
+}
+
+// restore opens the site's records, unless they are open. After a restart, it serves what was published before, if that was
+// with the same settings; in a fleet, also what another node has published since.
+func (s *site) restore(ctx context.Context, r *persist.Records) {
+	var m meta
+	before := s.published()
+	snapshot, err := r.Open(ctx, &m, before.snapshot, func(key string, err error) {
+		s.logger.Warn("the stored records are damaged: they are set aside, and pages are fetched again", zap.String("key", key), zap.Error(err))
+	})
+	isDamaged := errors.Is(err, store.ErrDamaged)
+	if !isDamaged { // which was said
+		s.logState("open", err)
+	}
+	if err == nil && m.Settings != 0 {
+		s.restorePublication(ctx, before, snapshot, m, r.Generation)
+	}
+	if isDamaged {
+		s.amend(s.published(), func(next *publication) { next.history.Lost = true })
+	}
+}
+
+// restorePublication makes what was stored the publication.
+func (s *site) restorePublication(ctx context.Context, before *publication, snapshot *publish.Snapshot, m meta, records *store.Generation) {
+	isShared := s.state.shared != nil
+	s.state.progress.Restore(m.Positions)
+	s.pollQueue(ctx)
+	isSame := m.Settings == s.digest()
+	isServed := isSame && (isShared || snapshot != nil && before.snapshot == nil)
+	s.amend(before, func(next *publication) {
+		if isShared || before.report == nil {
+			next.history = m.History
+			next.report = m.Report
+			next.probed = &probeResult{byLinks: m.ByLinks}
+		}
+		if !isServed {
+			return
+		}
+		next.snapshot = snapshot
+		if snapshot != nil {
+			next.names = snapshot
+		}
+		next.generation = records
+		next.selectedBy = m.Selected
+		next.next = nextRefresh{}
+	})
+	if isServed {
+		s.setReady()
+	}
+}
+
+func pagesOf(snapshot *publish.Snapshot) int {
+	if snapshot == nil {
+		return 0
+	}
+	return snapshot.Pages
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 )
 
@@ -89,14 +90,14 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 		rep := cmp.Or(st.LastRefresh, new(report.Report))
 		readings = append(readings, st.Readers...)
 		if st.ServedBy != "" {
-			add(1, "sites", st.NamedBy, refreshAlias)
+			add(1, "sites", st.NamedBy, string(outcome.Alias))
 			continue
 		}
 		_, site, _ := strings.Cut(st.Site, "://")
 		if s.onDemand {
 			site = st.NamedBy // there may be any number of them
 		}
-		add(1, "sites", st.NamedBy, rep.Result)
+		add(1, "sites", st.NamedBy, string(rep.Result))
 		add(float64(st.Pages), "pages", site)
 		add(float64(st.Shards), "shards", site)
 		add(float64(st.Bytes), "documents_bytes", site)

@@ -81,7 +81,7 @@ func TestUnusedPatterns(t *testing.T) {
 			if !slices.Equal(got, test.want) {
 				t.Errorf("the log warns %q, want %q", got, test.want)
 			}
-			if warnings := s.lastReport().Warnings; !slices.Equal(warnings, test.want) {
+			if warnings := s.published().report.Warnings; !slices.Equal(warnings, test.want) {
 				t.Errorf("the status warns %q, want %q", warnings, test.want)
 			}
 		})

@@ -24,6 +24,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
@@ -398,6 +399,6 @@ func (s *site) logProbed(r *report.Refresh, last *report.Report) {
 	if probed.blocked != "" {
 		fields = append(fields, zap.Int("status", probed.status), zap.String("remedy", probed.remedy))
 	}
-	s.logger.OnceIf(last.Result == report.Empty && !isEarly && !isLogged, level, "empty", cmp.Or(last.Reason, "no page to list, so there is no sitemap"),
+	s.logger.OnceIf(last.Result == outcome.Empty && !isEarly && !isLogged, level, "empty", cmp.Or(last.Reason, "no page to list, so there is no sitemap"),
 		append(fields, cause[:min(len(cause), 2)]...)...) // the others are there
 }

@@ -365,9 +365,9 @@ func TestMadeUpHost(t *testing.T) {
 	b.lists("/a")
 	named, made := b.site("named.example"), b.site("made-up.example")
 	if b.refresh(named) == nil || b.refresh(made) != nil {
-		t.Errorf("got %d pages of the named site, %d of the other", pagesOf(named.state.published.Load()), pagesOf(made.state.published.Load()))
+		t.Errorf("got %d pages of the named site, %d of the other", pagesOf(named.published().snapshot), pagesOf(made.published().snapshot))
 	}
-	if r := made.lastReport(); r.Reason != reasonAbsent || b.logged(reasonAbsent) != 1 {
+	if r := made.published().report; r.Reason != reasonAbsent || b.logged(reasonAbsent) != 1 {
 		t.Errorf("got reason %q, logs %v", r.Reason, b.logs.All())
 	}
 	b.lists("/", "/a")
@@ -474,7 +474,7 @@ func TestByLinksStays(t *testing.T) {
 	b.wantPages(s, 2)
 	wantLinks := func(when string) {
 		t.Helper()
-		if sources := s.lastReport().Sources; len(sources) == 0 || sources[0].Source != "links" || s.discovery() != b.handler.linksAlone {
+		if sources := s.published().report.Sources; len(sources) == 0 || sources[0].Source != "links" || s.discovery() != b.handler.linksAlone {
 			t.Errorf("%s: got sources %+v", when, sources)
 		}
 	}

@@ -179,7 +179,7 @@ func (s *site) checkRobots(robots *robotsRules) {
 	if !s.handler.settings.robots {
 		return
 	}
-	urls := s.namedURLs(s.state.published.Load())
+	urls := s.namedURLs(s.published().snapshot)
 	line := zap.String("line", "Sitemap: "+strings.Join(urls, "\nSitemap: "))
 	if robots.unseen {
 		s.logger.Once(zap.WarnLevel, "unseen", "requests for /robots.txt do not reach the sitemap handler: add this line to the file", line)

@@ -20,7 +20,7 @@ func robotsOf(t testing.TB, r *http.Request, next caddyhttp.HandlerFunc) (res *h
 	t.Helper()
 	b := newBench(t, func(h *Handler) { h.BaseURL = "https://example.com" })
 	s := b.site("")
-	s.state.published.Store(snapshotOf(t, 0, "/"))
+	s.serve(snapshotOf(t, 0, "/"))
 	w := httptest.NewRecorder()
 	err = b.handler.ServeHTTP(w, r, next)
 	return w.Result(), w.Body.String(), err
@@ -160,7 +160,7 @@ func TestRobotsLine(t *testing.T) {
 		if b.handler.settings.base != "" {
 			main = b.site("")
 		}
-		main.state.published.Store(snapshotOf(t, 0, "/"))
+		main.serve(snapshotOf(t, 0, "/"))
 		for _, s := range b.app.sites {
 			s.setReady()
 		}

@@ -1,11 +1,8 @@
 package sitemap
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"iter"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -13,12 +10,11 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 const (
@@ -34,465 +30,398 @@ const (
 	shareOfTime      = 20                     // gathering, selecting and building take a twentieth of the time at most
 )
 
-// refresh runs the pipeline once, and returns the result. Its stages:
+// refresh runs the pipeline once, and returns how it ended. Its stages:
 //
 //	probe    what the server's routes say of the site
 //	gather   candidates from the sources
 //	crawl    the records brought up to date
 //	select   which of them are listed, with which dates
 //	build    documents, and a snapshot of them
-//	confirm  whether the snapshot is published, or held back
-//	publish  the snapshot swapped in, the records written, events emitted
+//	decide   what becomes of it: see verdict
+//	publish  what is served swapped, the records written, events emitted
 //
-// The records of all pages are a generation, which never changes: the crawl and the selection make the next one. A
-// batch is the crawl in which a page was first seen; whether its pages have the dates of a deployment shows only once
-// it is complete. A digest tells whether settings, routes or rules are those of an earlier result.
+// The records of all pages are a generation, which never changes: the crawl and the selection make the next one. While
+// the crawl goes on, what it has found is published in parts.
 func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
-	if s.app.isSuperseded() {
-		return report.Refresh{Result: refreshSuperseded}
-	}
+	// One refresh at a time has the records, of whichever configuration.
 	records, err := s.state.records.Acquire(ctx)
 	if err != nil {
-		return report.Refresh{Err: err}
+		return failed(err)
 	}
 	defer records.Release()
-	if s.app.isSuperseded() { // meanwhile
-		return report.Refresh{Result: refreshSuperseded}
+	if s.app.isSuperseded() {
+		return ended(outcome.Superseded)
 	}
-	s.state.plan.Store(nil)
+	// The next configuration begins at once, if it comes before this refresh has ended.
+	s.amend(s.published(), func(p *publication) { p.next = nextRefresh{} })
+	// After a restart, the site serves at once what it served before.
 	s.restore(ctx, records)
+
 	probed, err := s.probe(ctx)
-	switch {
-	case err != nil:
-		return report.Refresh{Err: fmt.Errorf("probing the site: %w", err)}
-	case s.main.Load() != nil:
-		return report.Refresh{Result: refreshAlias}
+	if err != nil {
+		return failed(fmt.Errorf("probing the site: %w", err))
 	}
-	run := &refreshRun{site: s, records: records, probed: probed, start: s.app.now(), demanded: demanded}
-	run.begun = run.start
+	if s.main.Load() != nil {
+		return ended(outcome.Alias)
+	}
+	r := s.newRefreshing(records, probed, demanded)
 	if s.state.shared != nil {
 		release, out := s.join(ctx, records, demanded)
 		if release == nil {
 			return out
 		}
 		defer release()
-		run.start, run.begun = s.app.now(), s.state.shared.Begin()
+		r.start = s.app.now()
+		r.batch = s.state.shared.Begin()
+		r.before = s.published()
 	}
-	if reason := probed.blocked; reason != "" { // the site's routes say so, and are believed at once
-		return run.publish(ctx, report.Refresh{Result: report.Empty, Reason: reason, Selected: indexing.Result{Generation: records.Generation}})
+	if probed.blocked != "" {
+		// The routes say that nothing is to be listed, and are believed at once.
+		nothing := selection{result: indexing.Result{Generation: records.Generation}}
+		return s.publish(ctx, r, nothing, decision{verdict: replace, reason: probed.blocked})
 	}
-	if run.source, err = newRefresh(s, probed, run.start); err != nil {
-		return report.Refresh{Err: err}
+	if err := s.gather(ctx, r); err != nil {
+		return failed(err)
 	}
-	s.enter(stageGather)
-	run.source.warnOfHidden(ctx)
-	set := &s.handler.settings
-	isReady, patience := wait.IsDone(s.ready), sourcePatience // a source that yields nothing is left out of this refresh
-	if !isReady {
-		patience = firstPatience
-	}
-	run.candidates = merge.Start(ctx, run.source.inputs(), merge.Options{Filter: s.filterNoting, MaxPages: set.maxURLs + maxOver, Patience: patience})
-	defer run.candidates.Close()
-	if set.crawl.Off {
-		return run.selectAndPublish(ctx, crawl.Result{Gathered: true, Done: true})
-	}
-	// Once all candidates are known, the crawl ends here. While clients wait for a first sitemap,
-	// it goes on until their time-out; an operator who requested a refresh waits no longer.
-	run.end = run.start.Add(set.refresh)
-	if empty := s.state.published.Load() == nil; empty && set.refresh < firstWait || !empty && demanded && set.refresh > firstWait {
-		run.end = run.start.Add(firstWait)
-	}
-	crawling := s.crawler.Start(run.candidates, run.policy())
-	for step := firstPublication; ; step *= 2 {
-		hangs := fetchTimeout + fetchGrace
-		if !isReady || step == firstPublication && s.state.published.Load() == nil {
-			hangs = firstHangs
+	defer r.candidates.Close()
+
+	for {
+		if err := s.crawl(ctx, r); err != nil {
+			return failed(err)
 		}
-		patience := max(min(step, set.refresh), run.cost, 2*s.built)
-		budget := crawl.Budget{Until: s.app.now().Add(patience), Patience: hangs, Stop: s.ctx}
-		crawled, err := crawling.Update(ctx, records.Generation, budget)
-		if err != nil {
-			return report.Refresh{Err: fmt.Errorf("crawling: %w", err)}
+		if s.app.isSuperseded() {
+			return ended(outcome.Superseded) // the next configuration goes on from these records
 		}
-		records.Generation = crawled.Generation
-		now, idle := s.app.now(), time.Duration(0) // idle: until upstreams may be requested, if all else is done
-		if now.Before(budget.Until) {
-			idle = time.Unix(crawled.Next, 0).Sub(now)
-		}
-		_, _, requested := s.schedule.State()
-		run.goesOn = !crawled.Gathered || !crawled.Done && idle < min(2*firstPublication, set.refresh) && !requested && now.Before(run.end)
-		switch {
-		case s.app.isSuperseded(): // the next configuration goes on from these records
-			return report.Refresh{Result: refreshSuperseded}
-		case s.ctx.Err() != nil:
+		if s.ctx.Err() != nil {
 			s.logState("commit", records.Commit())
-			return report.Refresh{Err: errStopping}
-		case s.app.building != nil && !crawled.Done: // a build has no visitors who wait
-			if crawled.Gathered {
-				s.app.building.Total.Store(s.app.building.Fetched.Load() + int64(crawled.Pending))
-			}
-			wait.Within(idle, ctx.Done())
+			return failed(errStopping)
+		}
+		selected, err := s.selectPages(ctx, r)
+		if err != nil {
+			return failed(err)
+		}
+		c := s.circumstances(r)
+		decided := decide(r.before, selected, c)
+		if decided.verdict == goOn {
 			continue
 		}
-		if out := run.selectAndPublish(ctx, crawled); out.Err != nil || !out.Partial {
+		if decided.verdict == hold {
+			if selected, err = s.build(ctx, r, keepListed); err != nil {
+				return failed(err)
+			}
+		}
+		if out := s.publish(ctx, r, selected, decided); !out.Partial {
 			return out
 		}
 	}
 }
 
-// refreshRun is one refresh under way.
-type refreshRun struct {
-	*site
+// refreshing is a refresh under way: what it works with, and what it has found so far.
+type refreshing struct {
+	demanded bool      // an operator requested it, and wants its result as it is
+	start    time.Time // when it began
+	batch    time.Time // the time for all dates: start, or what another process's clock had if that is later
+	until    time.Time // when its crawl ends, once all candidates are known
+	wasReady bool      // no request waited for the first sitemap when it began
+
 	records    *persist.Records
-	probed     probeResult
-	source     *Refresh // as sources see it
+	probed     *probeResult
+	selectedBy uint64   // digest of what a selection depends on besides the records; 0: nothing is selected
+	source     *Refresh // as sources see it; nil: nothing is gathered
 	candidates *merge.Stream
-	start, end time.Time     // end: when its crawl ends, once all candidates are known
-	begun      time.Time     // the time for all dates: start, or what another node's clock had if that is later
-	demanded   bool          // an operator requested it
-	goesOn     bool          // more is published in this refresh
-	selectedBy uint64        // see siteState
-	cost       time.Duration // of gathering, selecting and building
+	crawling   *crawl.Run // nil: with crawl off
+
+	before  *publication  // what is served: by the refresh before, or by an earlier part of this one
+	step    time.Duration // of the crawl, the next
+	crawled crawl.Result  // so far
+	built   time.Duration // how long selecting and building took last
+	goesOn  bool          // more will be published in this refresh
+	cost    time.Duration // of selecting and building so far
 }
 
-// probe probes the site's routes, and settles which sites are aliases of others.
-func (s *site) probe(ctx context.Context) (probeResult, error) {
-	probing := s.enter(stageProbe)
-	hangs := time.AfterFunc(fetchTimeout, func() {
-		s.stage.CompareAndSwap(probing, &stage{stageHangs, probing.Since})
-		s.logger.Once(zap.WarnLevel, "hangs", "the site does not respond to requests for its front page or robots.txt: its disk or upstream hangs")
-	})
-	probed, err := s.fetcher.probe(ctx, s.lastProbe())
-	if hangs.Stop() {
-		s.logger.Clear("hangs")
+func (s *site) newRefreshing(records *persist.Records, probed *probeResult, demanded bool) *refreshing {
+	now := s.app.now()
+	return &refreshing{
+		demanded: demanded,
+		start:    now,
+		batch:    now,
+		wasReady: wait.IsDone(s.ready),
+		records:  records,
+		probed:   probed,
+		before:   s.published(),
+		step:     firstPublication,
+		built:    s.published().built,
 	}
-	if probed.blocked == reasonAbsent && fails(probed.status) && s.state.published.Load() != nil {
-		probed.blocked = "" // no made-up host: its pages stay as long as any that fail
-	}
-	s.settle(ctx, &probed, err)
-	return probed, err
 }
 
-// lastProbe returns the result of the last probe. At first, it is known from a process or configuration before whether the
-// pages of the site were found by links.
-func (s *site) lastProbe() probeResult {
-	if probed := s.probed.Load(); probed != nil {
-		return *probed
-	}
-	return probeResult{byLinks: s.state.byLinks.Load()}
+// selection is what select and build have made of the records.
+type selection struct {
+	snapshot *publish.Snapshot // nil: no page is listed
+	result   indexing.Result   // without a Generation, nothing was selected: nothing has changed
 }
 
-// policy is what the crawl may fetch.
-func (r *refreshRun) policy() crawl.Policy {
-	set := &r.handler.settings
-	p := crawl.Policy{
-		Base: r.origin, Scope: r.scope, Front: r.scope, Filter: r.filterNoting, IgnoreCanonicals: !set.canonical,
-		Disallow: func(path string) bool {
-			isDisallowed := set.crawl.disallows(path) != ""
-			set.crawl.use.note(path, isDisallowed)
-			return isDisallowed
-		},
-		Allowed: r.probed.robots.rules.Allows, Closed: r.probed.robots.closed,
-		Extract: set.extract, Settings: r.digest(r.probed.robots.rules.String(), r.probed.byLinks), Routes: digestOf(r.fetcher.routes, set.extract),
-		Batch: r.begun.Unix(),
+// isMade reports whether pages were selected.
+func (sel *selection) isMade() bool { return sel.result.Generation != nil }
+
+// verdict is what becomes of a selection.
+type verdict uint8
+
+const (
+	goOn    verdict = iota // nothing is published yet, as the refresh goes on
+	keep                   // what is served stays
+	replace                // what was selected is served
+	hold                   // new pages are listed, and pages that were listed stay unless they are refused: they are selected again
+)
+
+// decision is a verdict, and why.
+type decision struct {
+	verdict
+	reason string    // why something is held back, or nothing is listed; "": all is as the selection says
+	since  time.Time // since when refreshes have found what waits to be confirmed; zero: nothing does
+}
+
+// circumstances are what a decision depends on besides what is served and what was selected.
+type circumstances struct {
+	goesOn     bool      // the refresh goes on, and publishes again
+	gathered   bool      // all candidates were read
+	waiting    bool      // requests wait for the first sitemap
+	demanded   bool      // an operator wants the result as it is
+	crawlOff   bool      // names suffice, so no record tells which pages are gone
+	selectedBy uint64    // by which settings pages were selected
+	unread     string    // names sources that failed, and could be read when pages were last confirmed; "": there is none
+	lost       bool      // records were lost, and not all of their pages are fetched again
+	now        time.Time // the batch of the refresh
+}
+
+// Reasons for which something is held back, besides sources that cannot be read.
+const (
+	reasonHalf  = "less than half of the pages would be left"
+	reasonFifth = "more than a fifth of the pages would go at once: %s"
+	reasonLost  = "stored records were lost: their pages are fetched again"
+)
+
+// decide decides what becomes of a selection.
+func decide(before *publication, sel selection, c circumstances) decision {
+	served := pagesOf(before.snapshot)
+	selected := pagesOf(sel.snapshot)
+	// Other settings change as much as they like.
+	sameSettings := before.snapshot != nil && before.selectedBy == c.selectedBy
+
+	if c.goesOn {
+		// Which pages are gone, and which sources fail, shows only once all are read.
+		if sameSettings && before.history.Last.Result == outcome.HeldBack {
+			return decision{verdict: goOn}
+		}
+		if sameSettings && !c.gathered && selected <= served {
+			return decision{verdict: goOn}
+		}
+		if before.snapshot == nil && sel.snapshot == nil && c.waiting {
+			return decision{verdict: goOn}
+		}
 	}
-	rules := r.rules(crawl.Result{}, false)
-	p.Counts = rules.LinksCount
-	if d := r.discovery(); d != nil {
-		p.Discover, p.Links, p.Depth, p.Query = d.visitors, d.links, d.depth, d.query
-		p.Expire, p.MaxPaths, p.Unlinked = d.expire, d.most(r.onDemand), d.unlinked.Match
+	unread := c.unread
+	if selected == 0 {
+		unread = "" // no page stays because of it
+	}
+	if !sel.isMade() {
+		return decision{verdict: keep, reason: unread}
+	}
+	if c.lost && selected < served {
+		if c.goesOn {
+			return decision{verdict: goOn}
+		}
+		return decision{verdict: keep, reason: reasonLost, since: before.history.Since}
+	}
+	if c.crawlOff && sameSettings && c.unread != "" {
+		return decision{verdict: keep, reason: c.unread}
+	}
+	// What an operator has requested or configured is intended.
+	isIntended := c.demanded || !sameSettings
+	reason := suspicion(served, selected, &sel.result)
+	if isIntended || reason == "" {
+		return decision{verdict: replace, reason: unread}
+	}
+	since := before.history.Since
+	if since.IsZero() || since.After(c.now) { // the clock was set back
+		since = c.now
+	}
+	if c.now.Sub(since) >= confirmAfter {
+		return decision{verdict: replace, reason: unread}
+	}
+	if c.crawlOff || 2*sel.result.Before < served {
+		// No records tell which pages were listed, so none can be kept one by one.
+		return decision{verdict: keep, reason: reason, since: since}
+	}
+	return decision{verdict: hold, reason: reason, since: since}
+}
+
+// suspicion returns why a change may be the work of a fault; "": it is usual.
+func suspicion(served, selected int, result *indexing.Result) string {
+	if 2*selected < served {
+		return reasonHalf
+	}
+	for status := range indexing.StatusCount {
+		// That no source names a page any more was somebody's doing: only the loss of half of all is suspicious.
+		if status == indexing.Absent {
+			continue
+		}
+		if 5*result.Regressed[status] > served {
+			return fmt.Sprintf(reasonFifth, status)
+		}
+	}
+	return ""
+}
+
+// outcome returns how a refresh has ended by a decision that replaces what was served.
+func (d decision) outcome(served, next *publish.Snapshot) outcome.Outcome {
+	o := outcome.Outcome{Result: outcome.Published, Reason: d.reason, Since: d.since}
+	switch {
+	case next == nil:
+		o.Result = outcome.Empty
+	case d.reason != "":
+		o.Result = outcome.HeldBack
+	case served.Equal(next):
+		o.Result = outcome.Unchanged
+	}
+	return o
+}
+
+// prospects are what decides when a site is next due.
+type prospects struct {
+	now      time.Time
+	noticed  bool          // something cannot wait, such as that the site is no alias any more
+	planned  time.Time     // by the configuration before, which this one goes on from; zero: by none
+	begun    time.Time     // when the last refresh began
+	interval time.Duration // between refreshes: the setting 'refresh', or its default
+	isGiven  bool          // an operator has set the interval, which is obeyed whatever refreshes cost
+	cost     time.Duration // of the last refresh: gathering, selecting and building
+	failed   bool          // it has
+	serves   bool          // the site has something to serve
+	closed   bool          // no page may be fetched, as robots.txt cannot be
+	isLeft   bool          // pages are left that were due
+	next     time.Time     // when a page is due, or what is left can be fetched; zero: it is not known
+	listLeft bool          // a document of the site's own sitemaps was not read yet
+	nextList time.Time     // when it may be fetched
+}
+
+// due returns when a site is next due: an interval after the last refresh began, or sooner where there is work.
+func due(p prospects) time.Time {
+	if p.noticed {
+		return p.now
+	}
+	if !p.planned.IsZero() {
+		// The interval may be another one now, or the clock was set back.
+		return p.now.Add(min(p.planned.Sub(p.now), p.interval))
+	}
+	interval := p.interval
+	if !p.isGiven {
+		interval = max(interval, shareOfTime*p.cost)
+	}
+	pause := p.begun.Add(interval).Sub(p.now)
+	pause = min(pause, interval) // it is longer where the clock was set back meanwhile
+	next := p.next.Sub(p.now)
+	switch {
+	case !p.serves && (p.failed || p.closed):
+		pause = min(pause, retryEmpty) // an application may start with the server
+	case p.failed:
+	case p.isLeft:
+		pause = min(pause, max(soon, next))
+	case next > 0:
+		pause = min(pause, next)
+	}
+	if !p.failed && p.listLeft {
+		pause = min(pause, max(soon, p.nextList.Sub(p.now)))
+	}
+	return p.now.Add(max(pause, 0))
+}
+
+// plan plans the next refresh of the site. Nothing else does.
+func (s *site) plan(p prospects) { s.schedule.At(due(p)) }
+
+// prospects are those after a refresh that began at begun, or after a part of it.
+func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
+	probed := s.probed.Load()
+	p := prospects{
+		now:      s.app.now(),
+		begun:    begun,
+		interval: s.handler.settings.refresh,
+		isGiven:  s.handler.RefreshInterval != 0,
+		cost:     out.Cost,
+		failed:   out.Result == outcome.Failed,
+		serves:   s.published().snapshot != nil,
+		closed:   probed != nil && probed.robots.closed,
+		isLeft:   out.Crawled.Generation != nil && !out.Crawled.Done,
+		next:     time.Unix(out.Crawled.Next, 0),
+	}
+	if own := s.own.Load(); own != nil && own.unread > 0 {
+		p.listLeft = true
+		p.nextList = s.handler.limiter.Next()
 	}
 	return p
 }
 
-// selectAndPublish is the stages from select on. If the change has to be confirmed first, pages that
-// were listed stay.
-func (r *refreshRun) selectAndPublish(ctx context.Context, crawled crawl.Result) report.Refresh {
-	published, last, off := r.state.published.Load(), r.lastReport(), r.handler.settings.crawl.Off
-	out := report.Refresh{Crawled: crawled, Partial: r.goesOn, Snapshot: published}
-	r.selectedBy = r.digest(r.probed.root, r.probed.fs, r.probed.index)
-	asBefore := published != nil && r.selectedBy == r.state.selectedBy.Load()
-	isSettled := last.HeldSince.IsZero() && (r.goesOn || !last.Partial) // no loss is to be confirmed, no date to be decided
-	unchanged := asBefore && !off && isSettled && crawl.Same(crawled.Generation, r.state.generation.Load())
-	if !unchanged {
-		if out.Snapshot, out.Selected, out.Err = r.build(ctx, crawled, false); out.Err != nil {
-			return out
-		}
+// conclude plans the next refresh after one that has ended.
+func (s *site) conclude(out *report.Refresh, begun time.Time) {
+	p := s.prospects(out, begun)
+	if s.state.shared != nil {
+		s.schedule.At(s.nextInFleet(out, due(p)))
+		return
 	}
-	out.Merged = r.candidates.Result()
-	r.warnOfPatterns(crawled, out.Merged)
-	if out.Warnings, out.Skipped = r.source.result(); crawled.Gathered {
-		r.source.clearOldWarnings()
+	s.plan(p)
+	isSettled := out.Result == outcome.Published || out.Result == outcome.Unchanged || out.Result == outcome.HeldBack && !out.IsSuspicious()
+	if isSettled {
+		// The next configuration goes on from here, unless it looks at the site otherwise.
+		next := nextRefresh{due(p), s.fetcher.digest()}
+		s.amend(s.published(), func(served *publication) { served.next = next })
 	}
-	switch {
-	case r.goesOn && asBefore && (last.Result == report.HeldBack || !crawled.Gathered && pagesOf(out.Snapshot) <= pagesOf(published)):
-		return out // which pages are gone, and which sources fail, shows once all are read
-	case unchanged:
-		out.Result = report.Unchanged
-	case r.goesOn && out.Snapshot == nil && published == nil && r.app.now().Before(r.end):
-		return out // nothing was found yet
-	case r.state.shared != nil && r.records.Unsaved && crawled.Pending > 0 && pagesOf(out.Snapshot) < pagesOf(published):
-		return out // records were lost: what is served stays until their pages are fetched again
-	case off && asBefore:
-		out.Reason = last.NewFailures(out.Merged.Failed) // no records tell which pages are missing
-	}
-	if out.Reason == "" {
-		out.Reason, out.HeldSince = r.confirm(published, &out)
-	}
-	if out.Reason != "" {
-		out.Result = report.HeldBack
-		if off || 2*out.Selected.Before < pagesOf(published) { // no records tell which pages were listed
-			out.Snapshot = published
-		} else if out.Snapshot, out.Selected, out.Err = r.build(ctx, crawled, true); out.Err != nil {
-			return out
-		}
-	}
-	return r.publish(ctx, out)
-}
-
-// warnOfPatterns warns of path patterns that match nothing, once everything was read and fetched.
-func (r *refreshRun) warnOfPatterns(crawled crawl.Result, gathered merge.Result) {
-	set := &r.handler.settings
-	isComplete := crawled.Gathered && crawled.Done && !r.goesOn && len(gathered.Failed) == 0
-	warn := func(message string) { r.source.Warn("pattern "+message, message) }
-	// A page that only links name is seen when what links to it is fetched, perhaps by the process before. And a pattern
-	// may be meant for another site of the handler.
-	seesAll := r.discovery() == nil && r.isOnlySite()
-	set.excludeUse.warn(isComplete, seesAll, warn)
-	for _, rule := range set.rules {
-		rule.use.warn(isComplete, false, warn) // a rule sees no page that one before it matches
-	}
-	set.crawl.use.warn(isComplete, false, warn)
-}
-
-// isOnlySite reports whether the handler has no other site.
-func (s *site) isOnlySite() bool {
-	s.app.mu.RLock()
-	defer s.app.mu.RUnlock()
-	n := 0
-	for _, other := range s.app.sites {
-		if other.handler == s.handler {
-			n++
-		}
-	}
-	return n == 1
-}
-
-// build selects the pages to list, and builds their documents. keepListed is for a change that is held
-// back: new pages are listed, and pages that were listed stay unless they are refused.
-func (r *refreshRun) build(ctx context.Context, crawled crawl.Result, keepListed bool) (snapshot *publish.Snapshot, selected indexing.Result, err error) {
-	set, begun := &r.handler.settings, r.app.now()
-	defer func() { r.built = r.app.now().Sub(begun); r.cost += r.built }()
-	pages, result := r.named(ctx), func() indexing.Result { return indexing.Result{Generation: r.records.Generation} }
-	if !set.crawl.Off { // else selecting waits for the sources, which needs no slot
-		if !r.app.compute.Take(ctx) {
-			return nil, selected, ctx.Err()
-		}
-		defer r.app.compute.Release()
-		begun = r.app.now() // waiting for other sites is no cost of this one
-		selection, err := indexing.Select(ctx, crawled.Generation, r.rules(crawled, keepListed))
-		if err != nil {
-			return nil, selected, fmt.Errorf("selecting pages: %w", err)
-		}
-		pages, result = selection.Pages(ctx), selection.Result
-	}
-	beside := set.beside
-	beside.Base, beside.Sitemap = r.origin, r.origin+r.docPath("", "")
-	snapshot, err = publish.Build(ctx, pages, r.state.last.Load(), publish.Options{
-		Options: beside,
-		Schema:  set.schema, ShardURLs: set.shardURLs, Extended: set.extract.Alternates || set.extract.Images,
-		Workers: r.source.Workers, Now: r.begun,
-	})
-	if err != nil {
-		return nil, selected, fmt.Errorf("building the documents: %w", err)
-	}
-	return snapshot, result(), nil
-}
-
-// rules returns the rules by which pages are selected.
-func (r *refreshRun) rules(crawled crawl.Result, keepListed bool) indexing.Rules {
-	set := &r.handler.settings
-	rules := indexing.Rules{
-		Base: r.origin, Scope: r.scope, Front: r.scope, Filter: r.filterNoting, Hints: set.hint,
-		Respect: set.canonical, OmitOrphans: set.omitOrphans, Dates: set.dates, MaxPages: set.maxURLs,
-		Included: r.handler.underscored.Match, Alternates: set.extract.Alternates, Images: set.extract.Images, Titles: set.extract.Titles,
-		KeepListed: keepListed, Now: r.begun, TrustLists: slices.ContainsFunc(r.handler.sources, namesLists),
-	}
-	if d := r.discovery(); d != nil {
-		rules.Unlinked, rules.Expire = d.unlinked.Match, d.expire
-		rules.Visits = d.visitors
-		if d.links {
-			rules.Depth = d.depth
-		}
-	}
-	if !crawled.Gathered || crawled.Pending > 0 || r.goesOn {
-		rules.OpenBatch = crawled.Batch
-	}
-	return rules
-}
-
-// named yields the candidates, which are listed as they are with crawl off.
-func (r *refreshRun) named(ctx context.Context) iter.Seq2[page.Page, error] {
-	set := &r.handler.settings
-	return func(yield func(page.Page, error) bool) {
-		n := 0
-		p, ok, err := r.candidates.Next(ctx)
-		for ; ok; p, ok, err = r.candidates.Next(ctx) {
-			if n++; n > set.maxURLs {
-				continue
-			}
-			set.hint(&p)
-			p.LastMod, p.LastModDay = p.BestDate()
-			if set.dates == indexing.Off {
-				p.LastMod, p.LastModDay = 0, false
-			}
-			if !yield(p, nil) {
-				return
-			}
-		}
-		if r.source.LeaveOut(merge.OverMax, max(n-set.maxURLs, 0)); err != nil {
-			yield(page.Page{}, err)
-		}
-	}
-}
-
-// confirm returns why a change is held back, and since when; "": it is published, as is any change
-// that an operator requested or configured.
-func (r *refreshRun) confirm(published *publish.Snapshot, out *report.Refresh) (reason string, since time.Time) {
-	switch {
-	case published == nil, r.selectedBy != r.state.selectedBy.Load(), r.demanded: // nothing to compare, or intended
-	case 2*pagesOf(out.Snapshot) < pagesOf(published):
-		reason = "less than half of the pages would be left"
-	default:
-		for status := range indexing.StatusCount {
-			// That no source names a page any more was somebody's doing: only the loss of half of all is suspicious.
-			if n := out.Selected.Regressed[status]; status != indexing.Absent && n > 0 && 5*n > pagesOf(published) {
-				reason = fmt.Sprintf("more than a fifth of the pages would go at once: %s", status)
-				break
-			}
-		}
-	}
-	since = cmp.Or(r.lastReport().HeldSince, r.begun)
-	switch age := r.begun.Sub(since); {
-	case reason == "", age >= confirmAfter:
-		return "", time.Time{}
-	case age < 0: // the clock was set back
-		since = r.begun
-	}
-	return reason, since
-}
-
-// publish swaps the snapshot in, emits events, reports, and writes the records if something was selected
-// or logs were read on. What cannot be written is tried again by the next refresh.
-func (r *refreshRun) publish(ctx context.Context, out report.Refresh) report.Refresh {
-	if r.app.isSuperseded() { // the next configuration may have published meanwhile
-		return report.Refresh{Result: refreshSuperseded}
-	}
-	published := r.state.published.Load()
-	if out.Cost = r.cost; out.Crawled.Fetched == 0 && len(out.Merged.Failed) == 0 {
-		out.Cost = r.app.now().Sub(r.start) // gathering took the rest
-	}
-	switch {
-	case out.Snapshot == nil:
-		out.Result = report.Empty
-	case out.Result != "":
-	case published.Equal(out.Snapshot):
-		out.Result, out.Snapshot = report.Unchanged, published
-	default:
-		out.Result = report.Changed
-	}
-	selected := out.Selected.Generation
-	if selected != nil {
-		r.records.Generation = selected
-	}
-	r.schedule.At(r.start.Add(r.handler.settings.refresh)) // until it is known better
-	if r.state.shared != nil && !r.commit(ctx, published, &out) {
-		return report.Refresh{Result: refreshFollowed} // what others cannot load is not served
-	}
-	r.state.published.Store(out.Snapshot)
-	r.setReady()
-	if selected != nil {
-		r.state.generation.Store(selected)
-	}
-	asBefore := r.state.selectedBy.Swap(r.selectedBy) == r.selectedBy
-	bytes := int64(r.records.Generation.Len()) * recordBytes
-	if own := r.own.Load(); own != nil {
-		bytes += int64(own.pages) * ownBytes
-	}
-	if out.Snapshot != nil {
-		bytes += out.Snapshot.Bytes
-		r.state.last.Store(out.Snapshot)
-	}
-	r.state.bytes.Store(bytes)
-	r.app.events.announceRefreshed(r.site, published, &out)
-	now := r.app.now()
-	r.report(out, r.start, now.Sub(r.start))
-	r.countUnlinked(ctx, &out)
-	if out.Reason == "" && !out.Partial {
-		r.state.plan.Store(&plan{r.nextRefresh(out, r.start, now), r.fetcher.digest(), &r.probed})
-	}
-	if r.state.shared != nil {
-		return out
-	}
-	r.queueChanges(ctx, published, &out, asBefore)
-	positions, readOn := r.state.progress.Stored(out.Crawled.Gathered)
-	if !r.handler.settings.crawl.Off && (selected != nil || readOn || r.records.Unsaved) {
-		r.logState("commit", r.records.Write(out.Snapshot, meta{r.digest(), r.selectedBy, r.lastReport(), r.probed.byLinks, positions}))
-	}
-	return out
 }
 
 // refreshWhenDue refreshes the site when it is due, until it is stopped.
 func (s *site) refreshWhenDue() {
-	if s.state.published.Load() != nil { // until another app fails to start: then it is the configuration before that goes on
+	if s.published().snapshot != nil {
+		// Until then, another app may fail to start, and it is the configuration before that goes on.
 		_ = s.app.await(s.ctx, s.app.serving)
 	}
 	turn := s.handler.onDemandTurn
-	for s.schedule.Wait(s.ctx, s.app.now, s.onDemand) && (!s.onDemand || turn.Take(s.ctx)) {
-		if s.run(); s.onDemand {
-			turn.Release()
+	for s.schedule.Wait(s.ctx, s.app.now, s.onDemand) {
+		if !s.onDemand {
+			s.run()
+			continue
 		}
+		if !turn.Take(s.ctx) {
+			return
+		}
+		s.run()
+		turn.Release()
 	}
 }
 
-// run refreshes the site and plans the next refresh. Once the site is stopped, it waits a moment for
-// the refresh, and then abandons it: Stop must not wait for a source that ignores its context.
+// run refreshes the site, and plans the next refresh. Once the site is stopped, it waits a moment for the refresh, and then
+// abandons it: Stop must not wait for a source that ignores its context.
 func (s *site) run() {
-	demanded, begun := s.schedule.Begin(), s.app.now()
+	demanded := s.schedule.Begin()
+	begun := s.app.now()
 	// When the site is stopped, the refresh has a moment to commit what it has found.
 	running, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
 	defer cancel()
 	defer context.AfterFunc(s.ctx, func() { time.AfterFunc(keepGrace, cancel) })()
 	var out report.Refresh
-	if !wait.OrLeave(running, stopGrace, func() {
-		defer func() {
-			if v := recover(); v != nil {
-				s.logger.Error("a refresh panicked", zap.Any("panic", v), zap.Stack("stack"))
-				out = report.Refresh{Err: fmt.Errorf("panic: %v", v)}
-			}
-		}()
-		defer s.stage.Store(nil)
-		out = s.refresh(running, demanded)
-	}) {
+	hasEnded := wait.OrLeave(running, stopGrace, func() { out = s.refreshSafely(running, demanded) })
+	if !hasEnded {
 		s.logger.Warn("a refresh goes on although it was canceled")
 		return
 	}
 	if s.ctx.Err() != nil {
 		return
 	}
-	now := s.app.now()
-	if out.Err != nil {
-		s.report(out, begun, now.Sub(begun))
+	if out.Result == outcome.Failed {
+		s.fail(out, begun)
 	}
-	if out.Result != refreshSuperseded && out.Result != refreshFollowed { // which has loaded something, or nothing is known
+	if out.Result != outcome.Superseded && out.Result != outcome.Followed { // which has loaded something, or nothing is known
 		s.setReady()
 	}
 	s.checkSetup()
-	next := s.nextRefresh(out, begun, now)
-	if s.state.shared != nil {
-		next = s.nextInFleet(out, next)
-	}
-	s.schedule.At(next)
+	s.conclude(&out, begun)
 	s.schedule.End()
 	if s.onDemand {
 		s.app.mu.Lock()
@@ -501,77 +430,14 @@ func (s *site) run() {
 	}
 }
 
-// nextRefresh returns when the next refresh is due, after one that began at begun.
-func (s *site) nextRefresh(out report.Refresh, begun, now time.Time) time.Time {
-	interval := s.handler.settings.refresh
-	if s.handler.RefreshInterval == 0 {
-		interval = max(interval, shareOfTime*out.Cost)
-	}
-	wait := begun.Add(interval).Sub(now)
-	wait = min(wait, interval) // it is longer where the clock was set back meanwhile
-	next := time.Unix(out.Crawled.Next, 0).Sub(now)
-	crawled, probed := &out.Crawled, s.probed.Load()
-	switch {
-	case s.state.published.Load() == nil && (out.Err != nil || probed != nil && probed.robots.closed):
-		wait = min(wait, retryEmpty) // an application may start with the server
-	case out.Err != nil:
-	case crawled.Generation != nil && !crawled.Done:
-		wait = min(wait, max(soon, next))
-	case next > 0:
-		wait = min(wait, next)
-	}
-	if own := s.own.Load(); own != nil && own.unread > 0 && out.Err == nil {
-		turn := s.handler.limiter.Next().Sub(now)
-		wait = min(wait, max(soon, turn))
-	}
-	return now.Add(max(wait, 0))
-}
-
-// Results of refreshes that are not reported, besides those of package report.
-const (
-	refreshAlias      = "alias"      // the site is an alias of another one
-	refreshSuperseded = "superseded" // the next configuration refreshes the site
-	refreshFollowed   = "followed"   // another node of a fleet refreshes the site, or nothing is due
-)
-
-// lastReport returns the report of the last refresh; the zero value: there was none.
-func (s *site) lastReport() *report.Report { return cmp.Or(s.state.report.Load(), new(report.Report)) }
-
-// reportOf returns the report of a refresh that serves a number of pages.
-func (s *site) reportOf(r *report.Refresh, begun time.Time, took time.Duration, pages int) *report.Report {
-	r.Begun, r.Took, r.Sources = begun, took, s.inputNames()
-	r.Pages, r.MaxPages = pages, s.handler.settings.maxURLs
-	rep := r.Report(s.lastReport())
-	if n := len(rep.Sources); n > 0 && s.discovery() == nil {
-		last := rep.Sources[n-1]
-		if last.Source == ownSitemaps && last.Pages == 0 && last.Error == "" { // most sites of files have none
-			rep.Sources = rep.Sources[:n-1]
+// refreshSafely is refresh, which fails where it panics.
+func (s *site) refreshSafely(ctx context.Context, demanded bool) (out report.Refresh) {
+	defer s.stage.Store(nil)
+	defer func() {
+		if v := recover(); v != nil {
+			s.logger.Error("a refresh panicked", zap.Any("panic", v), zap.Stack("stack"))
+			out = failed(fmt.Errorf("panic: %v", v))
 		}
-	}
-	return rep
-}
-
-// report stores, logs and announces the result of a refresh.
-func (s *site) report(r report.Refresh, begun time.Time, took time.Duration) {
-	if s.ctx.Err() != nil {
-		return
-	}
-	before, last := s.lastReport(), s.reportOf(&r, begun, took, pagesOf(s.state.published.Load()))
-	s.state.report.Store(last)
-	r.Log(s.logger, s.handler.logger.With(zap.String("site", s.url())), last, before)
-	if r.Err == nil {
-		s.logProbed(&r, last)
-		isMissing := s.handler.Feed && r.Pages > 0 && last.Pending == 0 && s.state.published.Load().Find(webpage.Feed) == nil
-		s.logger.OnceIf(isMissing, zap.WarnLevel, "feed", "there is no feed yet, as no page has a date: declare dates in the pages, or set 'lastmod mtime'")
-	}
-	if (last.Result == report.Failed || last.Result == report.HeldBack) && (last.Result != before.Result || last.Reason != before.Reason) {
-		s.app.events.announce(s, "sitemap_refresh_failed", map[string]any{"reason": last.Reason})
-	}
-}
-
-func pagesOf(snapshot *publish.Snapshot) int {
-	if snapshot == nil {
-		return 0
-	}
-	return snapshot.Pages
+	}()
+	return s.refresh(ctx, demanded)
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
@@ -61,35 +62,39 @@ func TestConfirm(t *testing.T) {
 		"two in a row":            {10, []step{{pages: 4, want: few}, {after: confirmAfter, pages: 4}, {after: time.Minute, pages: 3, want: few}}},
 		"the clock is set back":   {10, []step{{pages: 4, want: few}, {after: -time.Hour, pages: 4, want: few}, {after: confirmAfter, pages: 4}}},
 	} {
-		run := &refreshRun{site: &site{state: new(siteState)}, begun: time.Unix(1e9, 0)}
-		run.state.selectedBy.Store(1)
-		published := listing(test.published)
+		before := &publication{snapshot: listing(test.published), selectedBy: 1}
 		if test.published < 0 {
-			published = nil
+			before.snapshot = nil
 		}
+		c := circumstances{gathered: true, now: time.Unix(1e9, 0)}
 		for i, step := range test.steps {
-			run.begun, run.demanded, run.selectedBy = run.begun.Add(step.after), step.asked, max(step.settings, 1)
-			out := &report.Refresh{Snapshot: listing(step.pages)}
+			c.now = c.now.Add(step.after)
+			c.demanded = step.asked
+			c.selectedBy = max(step.settings, 1)
+			sel := selection{snapshot: listing(step.pages)}
 			if step.pages == 0 {
-				out.Snapshot = nil
+				sel.snapshot = nil
 			}
+			sel.result.Generation = new(store.Generation)
+			sel.result.Before = test.published
 			for status, n := range step.regressed {
-				out.Selected.Regressed[status] = n
+				sel.result.Regressed[status] = n
 			}
-			got, since := run.confirm(published, out)
-			if got != step.want || since.IsZero() != (got == "") {
-				t.Errorf("%s, step %d: got %q since %s, want %q", name, i, got, since, step.want)
+			got := decide(before, sel, c)
+			if got.reason != step.want || got.since.IsZero() != (got.reason == "") || (got.verdict == hold) != (got.reason != "") {
+				t.Errorf("%s, step %d: got %+v, want %q", name, i, got, step.want)
 			}
-			run.state.report.Store(&report.Report{HeldSince: since})
+			before.history.Since = got.since
 		}
 	}
 }
 
-// TestNextRefresh: a refresh follows after the interval, or after twenty times what the
+// TestDue: a refresh follows after the interval, or after twenty times what the
 // last one took, and sooner where there is work.
-func TestNextRefresh(t *testing.T) {
+func TestDue(t *testing.T) {
 	begun := time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
-	failed, done := errors.New("failed"), crawl.Result{Generation: new(store.Generation), Done: true}
+	failed := outcome.Fail(errors.New("failed"))
+	done := crawl.Result{Generation: new(store.Generation), Done: true}
 	const years = 135 * 365 * 24 * time.Hour
 	dueAfter := func(d time.Duration) crawl.Result {
 		return crawl.Result{Generation: new(store.Generation), Done: true, Next: begun.Add(d).Unix()}
@@ -116,19 +121,21 @@ func TestNextRefresh(t *testing.T) {
 		"a page is due":                     {0, true, false, report.Refresh{Crawled: dueAfter(30 * time.Second)}, time.Second, 30 * time.Second},
 		"a page is due at once":             {0, true, false, report.Refresh{Crawled: dueAfter(time.Second)}, time.Second, time.Minute},
 		"a page is due later":               {0, true, false, report.Refresh{Crawled: dueAfter(time.Hour)}, time.Second, time.Minute},
-		"it failed":                         {0, true, false, report.Refresh{Err: failed}, time.Second, time.Minute},
-		"it failed, and nothing served":     {0, false, false, report.Refresh{Err: failed}, time.Second, time.Second + retryEmpty},
+		"it failed":                         {0, true, false, report.Refresh{Outcome: failed}, time.Second, time.Minute},
+		"it failed, and nothing served":     {0, false, false, report.Refresh{Outcome: failed}, time.Second, time.Second + retryEmpty},
 		"an application starts":             {0, false, true, report.Refresh{Crawled: done}, time.Second, time.Second + retryEmpty},
 		"it starts, but was served":         {0, true, true, report.Refresh{Crawled: done}, time.Second, time.Minute},
 		"nothing to list":                   {0, false, false, report.Refresh{Crawled: done}, time.Second, time.Minute},
 	} {
 		b := newBench(t, func(h *Handler) { h.RefreshInterval = caddy.Duration(test.given) })
 		s := b.site("named.example")
-		if s.state.published.Store(nil); test.served {
-			s.state.published.Store(listing(1))
+		s.serve(nil)
+		if test.served {
+			s.serve(listing(1))
 		}
 		s.probed.Store(&probeResult{robots: robotsRules{closed: test.closed}})
-		if got := s.nextRefresh(test.out, begun, begun.Add(test.took)).Sub(begun); got != test.want {
+		b.clock = begun.Add(test.took)
+		if got := due(s.prospects(&test.out, begun)).Sub(begun); got != test.want {
 			t.Errorf("%s: got %s, want %s", name, got, test.want)
 		}
 	}
@@ -183,10 +190,10 @@ func TestHungPage(t *testing.T) {
 		}
 		time.Sleep(100 * time.Hour)
 		var after5 atomic.Int32
-		time.AfterFunc(5*time.Second, func() { after5.Store(int32(pagesOf(s.state.published.Load()))) })
+		time.AfterFunc(5*time.Second, func() { after5.Store(int32(pagesOf(s.published().snapshot))) })
 		s.run()
-		if s.run(); after5.Load() != 1 || pagesOf(s.state.published.Load()) != 2 {
-			t.Errorf("after five seconds %d pages are published, then %d", after5.Load(), pagesOf(s.state.published.Load()))
+		if s.run(); after5.Load() != 1 || pagesOf(s.published().snapshot) != 2 {
+			t.Errorf("after five seconds %d pages are published, then %d", after5.Load(), pagesOf(s.published().snapshot))
 		}
 	})
 }
@@ -210,7 +217,7 @@ func TestSlowSource(t *testing.T) {
 				t.Errorf("the first request waits for %s", took)
 			}
 		}
-		if got, warned := pagesOf(s.state.published.Load()), b.logged("a late warning"); got != 1 || warned != 1 {
+		if got, warned := pagesOf(s.published().snapshot), b.logged("a late warning"); got != 1 || warned != 1 {
 			t.Errorf("got %d pages, and %d warnings", got, warned)
 		}
 	})
@@ -243,7 +250,7 @@ func TestPartialPublication(t *testing.T) {
 			if took := time.Since(begun); isSame && out.Cost != took {
 				t.Errorf("refresh %d: %s of %s count", i, out.Cost, took)
 			}
-			records, err := s.state.generation.Load().Load(t.Context(), 0)
+			records, err := s.published().generation.Load(t.Context(), 0)
 			if err != nil || len(records) != 3 || records[0].Selected.LastMod != modified || isSame != (out.Selected.Generation == nil) {
 				t.Errorf("refresh %d: got %v, %+v, want the date %d; %+v", i, err, records, modified, out)
 			}
@@ -273,8 +280,8 @@ func TestSlowLoss(t *testing.T) {
 		lose := func(after time.Duration, pages int) {
 			t.Helper()
 			for begun := time.Now(); time.Since(begun) < after; time.Sleep(time.Minute) {
-				if s.run(); pagesOf(s.state.published.Load()) != pages {
-					t.Fatalf("after %s, %d pages are listed, want %d", time.Since(begun), pagesOf(s.state.published.Load()), pages)
+				if s.run(); pagesOf(s.published().snapshot) != pages {
+					t.Fatalf("after %s, %d pages are listed, want %d", time.Since(begun), pagesOf(s.published().snapshot), pages)
 				}
 			}
 		}
@@ -319,7 +326,7 @@ func TestTemplateOfUpstream(t *testing.T) {
 			time.Sleep(time.Hour)
 			text, version = "two", 2
 		}
-		records, err := s.state.generation.Load().Load(t.Context(), 0)
+		records, err := s.published().generation.Load(t.Context(), 0)
 		if err != nil || len(records) != 6 {
 			t.Errorf("got %d records, %v", len(records), err)
 		}
@@ -358,13 +365,13 @@ func TestUpstreamsLeftAlone(t *testing.T) {
 		s := b.site("named.example")
 		begun := time.Now()
 		out := s.refresh(t.Context(), false)
-		if out.Err != nil || out.Partial || pagesOf(s.state.published.Load()) != 20 || time.Since(begun) > 40*time.Second {
+		if out.Err != nil || out.Partial || pagesOf(s.published().snapshot) != 20 || time.Since(begun) > 40*time.Second {
 			t.Errorf("got %+v after %s", out, time.Since(begun))
 		}
 		if n := b.logs.FilterMessageSnippet("sitemap refreshed").Len(); n > 20 {
 			t.Errorf("there were %d publications", n)
 		}
-		if due := s.nextRefresh(out, begun, time.Now()); time.Until(due) < 30*time.Second || time.Until(due) > time.Hour {
+		if due := due(s.prospects(&out, begun)); time.Until(due) < 30*time.Second || time.Until(due) > time.Hour {
 			t.Errorf("the next refresh is due in %s", time.Until(due))
 		}
 	})
@@ -383,8 +390,8 @@ func TestPaceOfUpstreams(t *testing.T) {
 			return front(w, r)
 		}
 		s := b.site("named.example")
-		if out := s.refresh(t.Context(), false); out.Err != nil || pagesOf(s.state.published.Load()) != 20 {
-			t.Errorf("%d pages are listed; got %+v", pagesOf(s.state.published.Load()), out)
+		if out := s.refresh(t.Context(), false); out.Err != nil || pagesOf(s.published().snapshot) != 20 {
+			t.Errorf("%d pages are listed; got %+v", pagesOf(s.published().snapshot), out)
 		}
 	})
 }
@@ -420,8 +427,8 @@ func TestRefresh(t *testing.T) {
 	if second == first || same < len(first.Shards)-1 {
 		t.Errorf("of %d shards %d were carried over when one page came", len(first.Shards), same)
 	}
-	if s.lastReport().Result != report.Changed || s.lastReport().Pages != 1001 {
-		t.Errorf("got %+v", s.lastReport())
+	if s.published().report.Result != outcome.Published || s.published().report.Pages != 1001 {
+		t.Errorf("got %+v", s.published().report)
 	}
 }
 
@@ -476,7 +483,7 @@ func TestLostRecords(t *testing.T) {
 		go s.run()
 		for range 20 {
 			time.Sleep(fetchTimeout / 2)
-			if got := pagesOf(s.state.published.Load()); got < 10 {
+			if got := pagesOf(s.published().snapshot); got < 10 {
 				t.Errorf("%d pages are served", got)
 			}
 		}
@@ -553,10 +560,10 @@ func TestSuperseded(t *testing.T) {
 	s := next.site("named.example")
 	next.wantPages(s, 5)
 	before.clock = next.clock
-	last := old.lastReport()
+	last := old.published().report
 	before.wantPages(old, 5)
-	if old.lastReport() != last || s.state.plan.Load() == nil {
-		t.Errorf("the configuration before reports %+v, the next one has the plan %v", old.lastReport(), s.state.plan.Load())
+	if old.published().report != last || s.published().next.due.IsZero() {
+		t.Errorf("the configuration before reports %+v, the next one has the plan %v", old.published().report, s.published().next)
 	}
 	next.wantPages(s, 5)
 
@@ -602,8 +609,8 @@ func TestSupersededMeanwhile(t *testing.T) {
 			if computes {
 				<-before.app.compute
 			}
-			if synctest.Wait(); s.state.published.Load() != want || (fetched.Load() > 0) != computes || before.logs.Len() != lines {
-				t.Errorf("computes %t: %d pages are served, want 5; %d fetched before, logs %v", computes, pagesOf(s.state.published.Load()), fetched.Load(), before.logs.All())
+			if synctest.Wait(); s.published().snapshot != want || (fetched.Load() > 0) != computes || before.logs.Len() != lines {
+				t.Errorf("computes %t: %d pages are served, want 5; %d fetched before, logs %v", computes, pagesOf(s.published().snapshot), fetched.Load(), before.logs.All())
 			}
 			_ = next.app.Cleanup()
 		})
@@ -621,12 +628,12 @@ func TestRefreshOnceStarted(t *testing.T) {
 		s.schedule.At(time.Now())
 		b.app.group.Go(s.refreshWhenDue)
 		time.Sleep(firstWait / 2)
-		if got := pagesOf(s.state.published.Load()); got != 1 {
+		if got := pagesOf(s.published().snapshot); got != 1 {
 			t.Errorf("%d pages are served before all apps have started", got)
 		}
 		close(b.app.serving)
 		time.Sleep(firstWait / 4)
-		if got := pagesOf(s.state.published.Load()); got != 2 {
+		if got := pagesOf(s.published().snapshot); got != 2 {
 			t.Errorf("%d pages are served after that", got)
 		}
 		_ = b.app.Stop()
@@ -716,7 +723,7 @@ func TestBrokenRefresh(t *testing.T) {
 		}
 	}
 	lines := b.logs.FilterMessage("sitemap refresh failed; the published sitemap stays").All()
-	if got := s.lastReport(); got.Result != report.Failed || len(lines) != 1 {
+	if got := s.published().report; got.Result != outcome.Failed || len(lines) != 1 {
 		t.Errorf("got %+v, logged %d times", got, len(lines))
 	}
 }
@@ -727,7 +734,7 @@ func TestStoppedRefresh(t *testing.T) {
 	before, next := newBench(t, nil), newBench(t, nil)
 	s := before.site("named.example")
 	want := before.wantPages(s, 1)
-	last, lines, fetched := s.lastReport(), before.logs.Len(), 0
+	last, lines, fetched := s.published().report, before.logs.Len(), 0
 	for _, b := range []*bench{before, next} {
 		b.lists("/a", "/b")
 		pages := b.pages
@@ -739,8 +746,8 @@ func TestStoppedRefresh(t *testing.T) {
 			return pages(w, r)
 		}
 	}
-	if before.refresh(s) != want || s.lastReport() != last || before.logs.Len() != lines {
-		t.Errorf("got %+v, logs %v", s.lastReport(), before.logs.All()[lines:])
+	if before.refresh(s) != want || s.published().report != last || before.logs.Len() != lines {
+		t.Errorf("got %+v, logs %v", s.published().report, before.logs.All()[lines:])
 	}
 	next.clock = before.clock
 	if next.wantPages(next.site("named.example"), 2); fetched != 1 {
@@ -767,7 +774,7 @@ func TestStopDoesNotWait(t *testing.T) {
 		}
 		close(release)
 		synctest.Wait()
-		if s.state.published.Load() != nil {
+		if s.published().snapshot != nil {
 			t.Error("what came after Stop is published")
 		}
 	})
@@ -790,8 +797,8 @@ func TestCrawlOff(t *testing.T) {
 		t.Error("an unchanged refresh made another snapshot")
 	}
 	b.source = failingSource
-	if b.wantPages(s, 10) != first || s.lastReport().Result != report.HeldBack {
-		t.Errorf("a source that fails: got %+v", s.lastReport())
+	if b.wantPages(s, 10) != first || s.published().report.Result != outcome.HeldBack {
+		t.Errorf("a source that fails: got %+v", s.published().report)
 	}
 	b.names(numbered(4)...)
 	b.wantPages(s, 10)
@@ -806,7 +813,7 @@ func TestFilter(t *testing.T) {
 	b.names("/ok", "", "no-slash", "/a b", "/%zz", "/\x00", "/é", long, long+"x", "/sitemap.xml", "/sitemap-0123456789ab.xml.gz", "/private/a")
 	s := b.site("named.example")
 	b.wantPages(s, 5)
-	got := s.lastReport().LeftOut
+	got := s.published().report.LeftOut
 	for reason, want := range map[string]int{"malformed path": 3, "URL too long": 1, "a document of the sitemap": 2, "excluded": 1} {
 		if got[reason] != want {
 			t.Errorf("%s: got %d, want %d", reason, got[reason], want)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
@@ -218,7 +217,6 @@ type site struct {
 	private  bool       // visitors need a client certificate
 
 	counted int                         // visited paths at the last countUnlinked; of the refresh
-	built   time.Duration               // how long selecting and building took last; of the refresh
 	probed  atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	stage   atomic.Pointer[stage]       // of the refresh under way; nil: none is
 	main    atomic.Pointer[site]        // of which this one is an alias; nil: it is none
@@ -258,15 +256,15 @@ func newSite(a *App, i identity) *site {
 	}
 	s.crawler = crawl.New(crawl.Options{Fetcher: &s.fetcher, Limiter: h.limiter, Slots: a.slots, Workers: cap(a.slots), Now: a.now, Own: !proxies})
 	s.schedule = schedule.New(a.now())
-	if s.state.published.Load() == nil {
+	served := s.published()
+	if served.snapshot == nil {
 		return s
 	}
 	s.setReady()
-	if plan := s.state.plan.Load(); plan != nil && plan.digest == s.fetcher.digest() {
-		s.probed.Store(plan.probed)
+	if next := served.next; !next.due.IsZero() && next.digest == s.fetcher.digest() {
+		s.probed.Store(served.probed)
 		s.setProbed()
-		// The interval may be another one now, or the clock was set back.
-		s.schedule.At(a.now().Add(min(plan.due.Sub(a.now()), h.settings.refresh)))
+		s.plan(prospects{now: a.now(), planned: next.due, interval: h.settings.refresh})
 	}
 	return s
 }
@@ -285,11 +283,11 @@ func (s *site) snapshot(ctx context.Context) (*publish.Snapshot, error) {
 		s.requested.Store(s.app.now().UnixNano())
 		s.schedule.Notify()
 	}
-	if snapshot := s.state.published.Load(); snapshot != nil {
+	if snapshot := s.published().snapshot; snapshot != nil {
 		return snapshot, nil
 	}
 	err := s.app.await(ctx, s.ready)
-	return s.state.published.Load(), err
+	return s.published().snapshot, err
 }
 
 var errStopping = errors.New("the site is being stopped")
@@ -315,7 +313,6 @@ func (s *site) refreshNow(ctx context.Context) error {
 func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
 	if err == nil {
 		s.probed.Store(probed)
-		s.state.byLinks.Store(probed.byLinks)
 	}
 	s.setProbed()
 	apex := func(s *site) string { return strings.TrimPrefix(s.id.host, "www.") }
@@ -336,13 +333,22 @@ func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
 		main := twin.mainOf(twins)
 		switch before := twin.main.Swap(main); {
 		case main == nil && before != nil: // it may have no documents yet
-			twin.schedule.At(s.app.now())
+			twin.plan(prospects{now: s.app.now(), noticed: true})
 			twin.schedule.Notify()
 		case main != before:
 			twin.setReady()
 			twin.logger.Debug("alias: requests for the sitemap are redirected to that of another site", zap.String("sitemap", main.sitemapURL()))
 		}
 	}
+}
+
+// bytes returns how much memory the site takes, roughly.
+func (s *site) bytes() int64 {
+	n := s.published().bytes()
+	if own := s.own.Load(); own != nil {
+		n += int64(own.pages) * ownBytes
+	}
+	return n
 }
 
 // mainOf returns the twin of which a site is an alias, at the end of a chain of such; nil: it is

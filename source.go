@@ -174,7 +174,7 @@ func newRefresh(s *site, probed probeResult, now time.Time) (r *Refresh, err err
 		leftOut: make(map[string]int), warnings: make(map[string]string),
 	}
 	r.served = sync.OnceValue(r.servedFolders)
-	if s.state.published.Load() == nil && !s.onDemand {
+	if s.published().snapshot == nil && !s.onDemand {
 		r.Workers = runtime.GOMAXPROCS(0)
 	}
 	if r.Root != "" {
@@ -311,26 +311,32 @@ func namesLists(source input) bool {
 // linksAlone are the sources of a site of an application, where none is written.
 var linksAlone = []input{new(SourceLinks)}
 
+// sourcesOf returns the sources of a site: what is written, or else what the probe of the site, which may be nil, has shown.
+func (h *Handler) sourcesOf(probed *probeResult) []input {
+	if probed != nil && probed.byLinks {
+		return linksAlone
+	}
+	return h.sources
+}
+
+// discoveryOf returns the settings of the sources of a site that discover pages; nil: none does. probed may be nil.
+func (h *Handler) discoveryOf(probed *probeResult) *discovery {
+	if probed != nil && probed.byLinks {
+		return h.linksAlone
+	}
+	return h.discovery
+}
+
+// sources returns the sources of the site.
+func (s *site) sources() []input { return s.handler.sourcesOf(s.probed.Load()) }
+
+// discovery returns the settings of the site's sources that discover pages; nil: none does.
+func (s *site) discovery() *discovery { return s.handler.discoveryOf(s.probed.Load()) }
+
 // isByLinks reports whether no source is written, and the pages of the site are found by links: see probeResult.byLinks.
 func (s *site) isByLinks() bool {
 	probed := s.probed.Load()
 	return probed != nil && probed.byLinks
-}
-
-// sources returns the sources of the site: what is written, or else what the probe of the site has shown.
-func (s *site) sources() []input {
-	if s.isByLinks() {
-		return linksAlone
-	}
-	return s.handler.sources
-}
-
-// discovery returns the settings of the site's sources that discover pages; nil: none does.
-func (s *site) discovery() *discovery {
-	if s.isByLinks() {
-		return s.handler.linksAlone
-	}
-	return s.handler.discovery
 }
 
 // mergesOwn reports whether the site's own sitemaps are read as lists.

@@ -205,19 +205,19 @@ func (d *discovery) most(onDemand bool) int {
 
 // countUnlinked counts the pages that visitors have requested, and of which nothing is known, because no page links to
 // them. It names none: the path may hold a token. A site whose front page redirects by language has many of them.
-func (r *refreshRun) countUnlinked(ctx context.Context, out *report.Refresh) {
-	d := r.handler.discovery
+func (s *site) countUnlinked(ctx context.Context, r *refreshing, out *report.Refresh) {
+	d := s.handler.discovery
 	isComplete := out.Crawled.Gathered && out.Crawled.Pending == 0 && !out.Partial
 	if d == nil || !d.visitors || !isComplete {
 		return
 	}
-	visited, _ := r.state.visited.Count()
-	if visited == r.counted && out.Selected.Generation == nil {
+	visited, _ := s.state.visited.Count()
+	if visited == s.counted && out.Selected.Generation == nil {
 		return // nothing has changed
 	}
-	r.counted = visited
-	left := slices.DeleteFunc(r.state.visited.Sorted(r.begun.Add(-d.expire).Unix()), func(path string) bool {
-		isOut := r.filter(&page.Page{Path: path}) != "" || r.handler.settings.crawl.disallows(path) != ""
+	s.counted = visited
+	left := slices.DeleteFunc(s.state.visited.Sorted(r.batch.Add(-d.expire).Unix()), func(path string) bool {
+		isOut := s.filter(&page.Page{Path: path}) != "" || s.handler.settings.crawl.disallows(path) != ""
 		return isOut || !r.probed.robots.rules.Allows(path)
 	})
 	n := 0
@@ -233,10 +233,10 @@ func (r *refreshRun) countUnlinked(ctx context.Context, out *report.Refresh) {
 		}
 	}
 	n += len(left)
-	r.unlinked.Store(int64(n))
+	s.unlinked.Store(int64(n))
 	isMany := n >= 3 && n > 2*pagesOf(out.Snapshot)
 	atLeast := 1 << max(bits.Len(uint(n))-1, 0) // few lines, however it grows
-	r.logger.OnceIf(isMany, zapcore.InfoLevel, "unlinked", "visitors requested pages that no page links to, so they are not listed: if they are public, "+
+	s.logger.OnceIf(isMany, zapcore.InfoLevel, "unlinked", "visitors requested pages that no page links to, so they are not listed: if they are public, "+
 		"name their patterns in 'unlinked' of access_log or traffic, or the pages in 'urls'", zap.Int("at_least", atLeast))
 }
 

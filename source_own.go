@@ -107,7 +107,7 @@ func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) 
 		failed = append(failed, fmt.Errorf("%d of %d documents are not read yet", own.unread, len(own.documents)))
 	}
 	// What is listed may come from a sitemap that only robots.txt names. A new site has nothing to lose.
-	isListed := r.site.state.published.Load() != nil
+	isListed := r.site.published().snapshot != nil
 	if isListed && !own.isNamed {
 		failed = append(failed, errors.New("robots.txt, which may name more of them, cannot be fetched"))
 	}
@@ -116,7 +116,7 @@ func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) 
 
 // warnOfHidden warns of a sitemap of the site at our path that no source reads: ours hides it.
 func (r *Refresh) warnOfHidden(ctx context.Context) {
-	if r.site.mergesOwn() || r.site.state.published.Load() == nil { // nobody waits for a first sitemap because of it
+	if r.site.mergesOwn() || r.site.published().snapshot == nil { // nobody waits for a first sitemap because of it
 		return
 	}
 	// The documents that an index names are not hidden, and not read.
@@ -191,7 +191,7 @@ func (r *Refresh) readOwn(ctx context.Context, links []ownLink, yield func(page.
 	own.named, own.isNamed = r.namedOwn(before)
 	if before == nil {
 		before = new(ownSet)
-		own.isFirst = r.site.state.published.Load() == nil
+		own.isFirst = r.site.published().snapshot == nil
 	} else {
 		own.isFirst = before.isFirst && !before.isComplete()
 		own.proxied = before.proxied

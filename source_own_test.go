@@ -157,7 +157,7 @@ func TestOwnSitemapsWithoutRobots(t *testing.T) {
 	} {
 		if step.name == "another process" {
 			s.own.Store(nil)
-			s.state.published.Store(new(publish.Snapshot))
+			s.serve(new(publish.Snapshot))
 		}
 		got, err := b.readOwn(s, step.probed, b.clock)
 		isAsWanted := got == step.want && (err == nil) == (step.err == "") && strings.Contains(fmt.Sprint(err), step.err)
@@ -313,7 +313,7 @@ func TestOwnSitemapsUnread(t *testing.T) {
 			return nil
 		}
 		s := b.site("named.example")
-		s.state.published.Store(snapshotOf(t, 10, "/a"))
+		s.serve(snapshotOf(t, 10, "/a"))
 		probed := probeResult{proxied: true}
 		_, err := b.readOwn(s, probed, time.Now())
 		if err == nil || err.Error() != "1 of 2 documents are not read yet" {
@@ -493,7 +493,7 @@ func TestHiddenSitemap(t *testing.T) {
 			return nil
 		}
 		s := b.site("named.example")
-		s.state.published.Store(snapshotOf(t, 10, "/a"))
+		s.serve(snapshotOf(t, 10, "/a"))
 		r, err := newRefresh(s, probeResult{}, b.clock)
 		if err != nil {
 			t.Fatal(err)
@@ -530,8 +530,8 @@ func TestDefaultReadsOwn(t *testing.T) {
 			want = 3
 		}
 		b.wantPages(s, want)
-		if n := len(s.lastReport().Sources); n != want-1 {
-			t.Errorf("without a source %t: got sources %+v", isDefault, s.lastReport().Sources)
+		if n := len(s.published().report.Sources); n != want-1 {
+			t.Errorf("without a source %t: got sources %+v", isDefault, s.published().report.Sources)
 		}
 	}
 }
@@ -542,7 +542,7 @@ func TestOwnSitemapsSoon(t *testing.T) {
 	s := b.site("named.example")
 	b.wantPages(s, 1)
 	s.own.Store(&ownSet{unread: 1})
-	if due := s.nextRefresh(report.Refresh{}, b.clock, b.clock); due.Sub(b.clock) != soon {
+	if due := due(s.prospects(new(report.Refresh), b.clock)); due.Sub(b.clock) != soon {
 		t.Errorf("it is due in %s", due.Sub(b.clock))
 	}
 }

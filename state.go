@@ -2,7 +2,6 @@ package sitemap
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/certmagic"
@@ -25,7 +23,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
-	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -39,24 +36,17 @@ var departed accesslog.Readers
 // siteState is what of a site outlives a configuration: its published snapshot, and its
 // records. It is data alone: no server, logger or module.
 type siteState struct {
-	published  atomic.Pointer[publish.Snapshot] // what is served; readers take no lock. Nil: nothing
-	generation atomic.Pointer[store.Generation] // from which it was selected
-	selectedBy atomic.Uint64                    // digest of the settings and probe by which it was selected
-	last       atomic.Pointer[publish.Snapshot] // the last one published that was not nil: its names still work
-	byLinks    atomic.Bool                      // probeResult.byLinks of the last probe
-	progress   accesslog.Progress               // in access logs
-	visited    accesslog.Visited                // paths that visitors have requested
-	readers    accesslog.Readers                // who requested the documents
-	missing    sync.Map                         // since when a source's files do not exist, by the source's number
+	published atomic.Pointer[publication] // what is served; readers take no lock. Never nil
+	progress  accesslog.Progress          // in access logs
+	visited   accesslog.Visited           // paths that visitors have requested
+	readers   accesslog.Readers           // who requested the documents
+	missing   sync.Map                    // since when a source's files do not exist, by the source's number
 
 	key      string
 	id       address
 	listener address // of its handler
 	path     string  // of the sitemap, as the handler's settings have it
 	onDemand bool
-	report   atomic.Pointer[report.Report] // of the last refresh; nil: none since the start
-	plan     atomic.Pointer[plan]          // nil: a refresh is under way, or the last one failed
-	bytes    atomic.Int64                  // of memory, roughly
 	limiter  atomic.Pointer[crawl.Limiter] // of the handler, in the configuration that started last
 	records  *persist.Site
 
@@ -64,15 +54,6 @@ type siteState struct {
 	queued *persist.File                  // queue as stored: one file whatever the settings are, so that the key of IndexNow stays
 	shared *shared                        // nil: the storage is this process's alone
 }
-
-// plan says when the next refresh is due, and with what the last one was made.
-type plan struct {
-	due    time.Time
-	digest uint64 // of the settings and routes
-	probed *probeResult
-}
-
-const recordBytes = 32 // of a compressed record, roughly
 
 // acquireState returns the state of a site from the pool, or a new one. Sites of several handlers
 // with the same URLs are told apart by a number. Under the App's mu.
@@ -94,7 +75,7 @@ func acquireState(a *App, i *identity) *siteState {
 	var published *publish.Snapshot // by other settings: it is served until the first refresh
 	states.Range(func(_, value any) bool {
 		if st := value.(*siteState); shares && strings.HasPrefix(st.key, name+" ") {
-			published = cmp.Or(st.published.Load(), published)
+			published = cmp.Or(st.published.Load().snapshot, published)
 		}
 		return true
 	})
@@ -106,8 +87,7 @@ func acquireState(a *App, i *identity) *siteState {
 		host := strings.NewReplacer(":", "_", "[", "", "]", "", "*", "_").Replace(strings.SplitN(i.origin, "://", 2)[1])
 		unique := fmt.Sprintf("%s-%016x", host, xxhash.Sum64String(name))
 		st := &siteState{key: key, id: i.id.address, listener: i.handler.listener, path: i.handler.settings.path, onDemand: i.onDemand}
-		st.published.Store(published)
-		st.last.Store(published)
+		st.published.Store(&publication{snapshot: published, names: published})
 		if shares {
 			st.shared = newShared(a, i, host, storage, "sites/"+unique)
 			st.records, st.queued = persist.NewSite(st.shared, st.shared.prefix), persist.NewFile(st.shared.queue, sharedValue)
@@ -124,44 +104,6 @@ func (st *siteState) Destruct() error {
 	departed.Add(&st.readers)
 	st.records.Close()
 	return nil
-}
-
-// meta is what is stored of a site besides its records and documents.
-type meta struct {
-	Settings  uint64           `json:"settings"` // digest of the settings: see identity.digest
-	Selected  uint64           `json:"selected"` // siteState.selectedBy
-	Report    *report.Report   `json:"report,omitempty"`
-	ByLinks   bool             `json:"by_links,omitempty"`  // siteState.byLinks
-	Positions accesslog.Stored `json:"positions,omitempty"` // in access logs
-}
-
-// restore opens the site's records, unless they are open. After a restart, it serves what was
-// published before, if that was with the same settings; in a fleet, also what another node has published since.
-func (s *site) restore(ctx context.Context, r *persist.Records) {
-	var m meta
-	st := s.state
-	snapshot, err := r.Open(ctx, &m, st.published.Load(), func(key string, err error) {
-		s.logger.Warn("the stored records are damaged: they are set aside, and pages are fetched again", zap.String("key", key), zap.Error(err))
-	})
-	if err == nil && m.Settings != 0 {
-		st.progress.Restore(m.Positions)
-		if st.shared != nil || st.report.Load() == nil {
-			st.report.Store(m.Report)
-			st.byLinks.Store(m.ByLinks)
-		}
-		s.pollQueue(ctx)
-		if m.Settings == s.digest() && (st.shared != nil || snapshot != nil && st.published.Load() == nil) {
-			if st.published.Store(snapshot); snapshot != nil {
-				st.last.Store(snapshot)
-			}
-			st.generation.Store(r.Generation)
-			st.selectedBy.Store(m.Selected)
-			s.setReady()
-		}
-	}
-	if !errors.Is(err, store.ErrDamaged) { // which was said
-		s.logState("open", err)
-	}
 }
 
 // logState says once what is wrong with keeping records, of each kind until that was done.

@@ -153,6 +153,7 @@ type Result struct {
 	Batch      int64             // when the crawl began, in Unix seconds: see [store.Record]
 	Next       int64             // when something is due again, in Unix seconds
 	Pending    int               // pages still to be fetched for the first time; too few until Gathered
+	Lost       bool              // records were found damaged in this crawl: their pages are fetched again
 	// Of the whole crawl:
 	Fetched      int   // pages, successfully or not
 	Panic        error // the first page whose parsing panicked, which counts as one that did not respond; nil: none

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -16,24 +15,17 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
 )
 
-// Results of refreshes.
-const (
-	Changed   = "changed"   // other documents than before are served
-	Unchanged = "unchanged" // the same documents as before
-	Empty     = "empty"     // no page is listed
-	HeldBack  = "held_back" // pages that are missing stay listed until later refreshes confirm it
-	Failed    = "failed"    // it was not completed; what was published stays
-)
-
-// Report is the result of the last refresh of a site, and what earlier ones confirmed. It is immutable.
+// Report is what operators see of the last refresh of a site, and of what earlier ones confirmed. It is immutable, and
+// nothing is decided by it.
 type Report struct {
 	At        time.Time           `json:"at"` // when it began
 	Seconds   float64             `json:"duration_seconds"`
-	Result    string              `json:"result"`                // one of the constants above; "": there was no refresh
+	Result    outcome.Result      `json:"result"`                // "": there was no refresh
 	Reason    string              `json:"reason,omitempty"`      // why it failed, is held back, or lists nothing
 	Confirmed time.Time           `json:"confirmed_at,omitzero"` // when the last refresh began that neither failed nor was held back
 	HeldSince time.Time           `json:"held_since,omitzero"`   // when the first refresh began that held back so many missing pages
@@ -56,14 +48,14 @@ type Source struct {
 
 // Refresh is the result of one refresh, or of a part of it that was published.
 type Refresh struct {
-	Begun          time.Time
-	Took, Cost     time.Duration // Cost is the time for gathering, selecting and building
-	Result, Reason string        // as in Report
-	Err            error         // why it was not completed: what follows is then of no use
-	Partial        bool          // the refresh goes on
-	HeldSince      time.Time     // as in Report
-	Pages          int           // listed now
-	MaxPages       int           // max_urls
+	outcome.Outcome
+	Changed  bool // other documents than before are served
+	Begun    time.Time
+	Took     time.Duration
+	Cost     time.Duration // the part of Took for gathering, selecting and building
+	Partial  bool          // the refresh goes on
+	Pages    int           // listed now
+	MaxPages int           // max_urls
 
 	Sources  []string       // the names of the inputs of Merged
 	Warnings []string       // of the sources
@@ -74,37 +66,40 @@ type Refresh struct {
 	Snapshot *publish.Snapshot
 }
 
-// Report returns the report of r, given the one before.
-func (r *Refresh) Report(before *Report) *Report {
-	rep := *before
-	rep.At, rep.Seconds = r.Begun.UTC().Truncate(time.Second), r.Took.Round(time.Microsecond).Seconds()
-	rep.Result, rep.Reason, rep.Pages = r.Result, r.Reason, r.Pages
-	if r.Err != nil {
-		rep.Result, rep.Reason = Failed, terminal.Clip(r.Err.Error())
-		return &rep
+// Report returns the report of r, given the history after it and the report before, which may be nil. Of a refresh that
+// failed, it has what the one before had.
+func (r *Refresh) Report(h outcome.History, before *Report) *Report {
+	rep := new(Report)
+	if before != nil {
+		*rep = *before
 	}
-	if rep.Reason == "" && rep.Pages > 0 {
-		// The pages of a source that cannot be read stay, and nothing confirms them.
-		if rep.Reason = before.NewFailures(r.Merged.Failed); rep.Reason != "" {
-			rep.Result = HeldBack
-		}
+	rep.At = r.Begun.UTC().Truncate(time.Second)
+	rep.Seconds = r.Took.Round(time.Microsecond).Seconds()
+	rep.Result = r.Result
+	rep.Reason = r.Reason
+	rep.Pages = r.Pages
+	rep.Confirmed = h.Confirmed
+	rep.HeldSince = h.Since
+	rep.Partial = h.Partial
+	if r.Result == outcome.Failed {
+		rep.Reason = terminal.Clip(r.Reason) // which may have any bytes
+		return rep
 	}
-	if rep.Result != HeldBack {
-		rep.Confirmed = rep.At
-	}
-	rep.HeldSince, rep.Pending, rep.Warnings, rep.Sources = r.HeldSince, r.Crawled.Pending, r.Warnings, nil
+	rep.Pending = r.Crawled.Pending
+	rep.Warnings = r.Warnings
+	rep.Sources = nil
 	for i, n := range r.Merged.Counts {
 		rep.Sources = append(rep.Sources, Source{Source: r.Sources[i], Pages: n})
 	}
 	for _, f := range r.Merged.Failed {
-		s := &rep.Sources[f.Input]
-		s.Error, s.Unread = terminal.Clip(f.Err.Error()), rep.Result != HeldBack || before.isUnread(f)
+		source := &rep.Sources[f.Input]
+		source.Error = terminal.Clip(f.Err.Error())
+		source.Unread = h.IsUnread(f.Input, f.Name)
 	}
 	if r.Selected.Generation != nil {
-		rep.Partial = r.Partial
 		rep.LeftOut, rep.Examples = r.LeftOut()
 	}
-	return &rep
+	return rep
 }
 
 // WhyEmpty returns why a refresh lists no page, as far as its report tells.
@@ -114,7 +109,7 @@ func (r *Report) WhyEmpty() string {
 	}
 	for i, source := range r.Sources {
 		if source.Error != "" {
-			return unreadable(i, source.Source)
+			return Unreadable(i, source.Source)
 		}
 	}
 	switch {
@@ -126,26 +121,9 @@ func (r *Report) WhyEmpty() string {
 	return "no source names a page"
 }
 
-// unreadable says that a source, counted from 0, could not be read.
-func unreadable(i int, name string) string {
+// Unreadable says that a source, counted from 0, could not be read.
+func Unreadable(i int, name string) string {
 	return fmt.Sprintf("source %d (%s) could not be read", i+1, name)
-}
-
-// isUnread reports whether a source could not be read either when the pages were last confirmed.
-func (r *Report) isUnread(f merge.InputError) bool {
-	return r.Confirmed.IsZero() || f.Input < len(r.Sources) && r.Sources[f.Input].Source == f.Name && r.Sources[f.Input].Unread
-}
-
-// NewFailures names the sources that could be read when the pages were last confirmed; "": there is none. The pages
-// of a source that was never read are not missing.
-func (r *Report) NewFailures(failed []merge.InputError) string {
-	var all []string
-	for _, f := range failed {
-		if !r.isUnread(f) {
-			all = append(all, unreadable(f.Input, f.Name))
-		}
-	}
-	return strings.Join(all, "; ")
 }
 
 // LeftOut counts the pages that are not listed, by reason, with some examples. Absent and pending pages do not count;
@@ -173,7 +151,8 @@ func (r *Refresh) LeftOut() (counts map[string]int, examples map[string][]string
 	return counts, examples
 }
 
-// Log writes to l what differs between rep, the report of r, and the one before; that nothing does, to quiet.
+// Log writes to l what differs between rep, the report of r, and the one before, which may be nil; that nothing does, to
+// quiet.
 func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report) {
 	l.OnceIf(r.Err != nil, zap.ErrorLevel, "failed", "sitemap refresh failed; the published sitemap stays", zap.Error(r.Err))
 	if r.Err != nil {
@@ -187,22 +166,27 @@ func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report)
 		stack = zap.ByteString("stack", panicked.Stack)
 	}
 	l.OnceIf(err != nil, zap.ErrorLevel, "sources", "gathering pages failed", zap.Error(err), stack)
-	l.OnceIf(rep.Result == HeldBack, zap.WarnLevel, "held back", "sitemap change held back until later refreshes confirm it", zap.String("reason", rep.Reason))
+	l.OnceIf(rep.Result == outcome.HeldBack, zap.WarnLevel, "held back", "sitemap change held back until later refreshes confirm it", zap.String("reason", rep.Reason))
 	fields := append(rep.Fields(), zap.Int("pages", rep.Pages), zap.Int("pending", rep.Pending), zap.Duration("duration", r.Took))
+	isSelected := r.Selected.Generation != nil
+	var leftOut map[string]int // before
+	if before != nil {
+		leftOut = before.LeftOut
+	}
 	switch {
-	case rep.Result == Empty: // which is logged with its cause
+	case rep.Result == outcome.Empty: // which is logged with its cause
 		return
-	case r.Result == Changed:
+	case r.Changed:
 		l.Info("sitemap refreshed", fields...)
-	case r.Result == Unchanged && !maps.Equal(rep.LeftOut, before.LeftOut):
+	case rep.Result == outcome.Unchanged && !maps.Equal(rep.LeftOut, leftOut):
 		l.Info("sitemap refreshed, other pages are left out", fields...)
 	default:
 		quiet.Debug("sitemap refreshed, nothing changed", fields...)
 	}
-	selected := &r.Selected
-	if selected.Generation == nil {
+	if !isSelected {
 		return
 	}
+	selected := &r.Selected
 	cause := r.Cause()
 	l.OnceIf(cause != nil, zap.WarnLevel, "cause", "more than half of the pages are not listed", cause...)
 	over := rep.LeftOut[indexing.OverMax.String()] + rep.LeftOut[publish.NoRoom]

@@ -15,6 +15,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -54,44 +55,58 @@ func TestWhyEmpty(t *testing.T) {
 // TestReports runs through refreshes of one site, whose reports are restored from the store each time.
 func TestReports(t *testing.T) {
 	core, logs := observer.New(zapcore.InfoLevel)
-	l, begun, last := logonce.New(zap.New(core)), time.Unix(1e9, 0), new(Report)
+	l := logonce.New(zap.New(core))
+	begun := time.Unix(1e9, 0)
+	held := outcome.Outcome{Result: outcome.HeldBack, Reason: "few", Since: begun}
+	unread := outcome.Outcome{Result: outcome.HeldBack, Reason: "source 1 (source) could not be read"}
+	broken := outcome.Fail(errors.New("broken\xff"))
+	unchanged := outcome.Outcome{Result: outcome.Unchanged}
+	published := outcome.Outcome{Result: outcome.Published}
+	var last *Report
+	var h outcome.History
 	for i, step := range []struct {
-		what         string
-		refresh      Refresh
-		want, reason string
-		isConfirmed  bool
-		noIndex      int
-		failing      [2]bool // each source
-		line         string  // that is written newly
+		what    string
+		refresh Refresh
+		failed  map[int]string // sources
+		reason  string
+		noIndex int
+		failing [2]bool // each source
+		line    string  // that is written newly
 	}{
-		{"a source that could never be read", Refresh{Result: Changed, Pages: 10, Merged: failing(1), Selected: leftOut(map[indexing.Status]int{indexing.NoIndex: 2, indexing.Absent: 9})}, Changed, "", true, 2, [2]bool{false, true}, "sitemap refreshed"},
-		{"another source fails", Refresh{Result: Unchanged, Pages: 10, Merged: failing(0, 1)}, HeldBack, "source 1 (source) could not be read", false, 2, [2]bool{true, true}, "held back"},
-		{"it still fails", Refresh{Result: Unchanged, Pages: 10, Merged: failing(0, 1)}, HeldBack, "source 1 (source) could not be read", false, 2, [2]bool{true, true}, ""},
-		{"all are read", Refresh{Result: Unchanged, Pages: 10, Merged: failing()}, Unchanged, "", true, 2, [2]bool{}, ""},
-		{"a change is held back", Refresh{Result: HeldBack, Reason: "few", HeldSince: begun, Pages: 10, Merged: failing(), Selected: leftOut(nil)}, HeldBack, "few", false, 0, [2]bool{}, "held back"},
-		{"it fails", Refresh{Err: errors.New("broken\xff"), Pages: 10}, Failed, "broken\uFFFD", false, 0, [2]bool{}, "refresh failed"},
-		{"it fails again", Refresh{Err: errors.New("broken\xff"), Pages: 10}, Failed, "broken\uFFFD", false, 0, [2]bool{}, ""},
-		{"nothing is left", Refresh{Result: Empty, Merged: failing(0), Selected: leftOut(map[indexing.Status]int{indexing.NoIndex: 5})}, Empty, "", true, 5, [2]bool{true, false}, "gathering pages failed"},
-		{"what was confirmed without it", Refresh{Result: Changed, Pages: 9, Merged: failing(0), Selected: leftOut(nil)}, Changed, "", true, 0, [2]bool{true, false}, "sitemap refreshed"},
+		{"a source that could never be read", Refresh{Outcome: published, Changed: true, Pages: 10, Merged: failing(1), Selected: leftOut(map[indexing.Status]int{indexing.NoIndex: 2, indexing.Absent: 9})},
+			map[int]string{1: "source"}, "", 2, [2]bool{false, true}, "sitemap refreshed"},
+		{"another source fails", Refresh{Outcome: unread, Pages: 10, Merged: failing(0, 1)}, map[int]string{0: "source", 1: "source"}, unread.Reason, 2, [2]bool{true, true}, "held back"},
+		{"it still fails", Refresh{Outcome: unread, Pages: 10, Merged: failing(0, 1)}, map[int]string{0: "source", 1: "source"}, unread.Reason, 2, [2]bool{true, true}, ""},
+		{"all are read", Refresh{Outcome: unchanged, Pages: 10, Merged: failing()}, nil, "", 2, [2]bool{}, ""},
+		{"other pages are left out", Refresh{Outcome: unchanged, Pages: 10, Merged: failing(), Selected: leftOut(map[indexing.Status]int{indexing.NoIndex: 3})}, nil, "", 3, [2]bool{}, "other pages are left out"},
+		{"a change is held back", Refresh{Outcome: held, Pages: 10, Merged: failing(), Selected: leftOut(nil)}, nil, "few", 0, [2]bool{}, "held back"},
+		{"it fails", Refresh{Outcome: broken, Pages: 10}, nil, "broken\uFFFD", 0, [2]bool{}, "refresh failed"},
+		{"it fails again", Refresh{Outcome: broken, Pages: 10}, nil, "broken\uFFFD", 0, [2]bool{}, ""},
+		{"nothing is left", Refresh{Outcome: outcome.Outcome{Result: outcome.Empty}, Changed: true, Merged: failing(0), Selected: leftOut(map[indexing.Status]int{indexing.NoIndex: 5})},
+			map[int]string{0: "source"}, "", 5, [2]bool{true, false}, "gathering pages failed"},
+		{"what was confirmed without it", Refresh{Outcome: published, Changed: true, Pages: 9, Merged: failing(0), Selected: leftOut(nil)}, map[int]string{0: "source"}, "", 0, [2]bool{true, false}, "sitemap refreshed"},
 	} {
 		logs.TakeAll()
 		r := step.refresh
-		r.Begun, r.Sources = begun.Add(time.Duration(i+1)*time.Minute), []string{"source", "source"}
-		rep := r.Report(last)
+		r.Begun = begun.Add(time.Duration(i+1) * time.Minute)
+		r.Sources = []string{"source", "source"}
+		h = h.After(r.Outcome, outcome.Ended{Begun: r.Begun, Failed: step.failed, Selected: r.Selected.Generation != nil})
+		rep := r.Report(h, last)
 		r.Log(l, zap.NewNop(), rep, last)
 		encoded, err := json.Marshal(rep)
 		last = new(Report)
 		if err = errors.Join(err, json.Unmarshal(encoded, last)); err != nil {
 			t.Fatal(err)
 		}
-		if last.Result != step.want || last.Reason != step.reason || last.Confirmed.Equal(r.Begun) != step.isConfirmed || last.Pages != r.Pages || last.LeftOut["noindex"] != step.noIndex || last.LeftOut["absent"] != 0 {
+		if last.Result != r.Result || last.Reason != step.reason || last.Pages != r.Pages || last.LeftOut["noindex"] != step.noIndex || last.LeftOut["absent"] != 0 {
 			t.Errorf("%s: got %+v", step.what, last)
 		}
-		if held := step.reason == "few" || last.Result == Failed; last.HeldSince.Equal(begun) != held {
-			t.Errorf("%s: held back since %s", step.what, last.HeldSince)
+		if !last.Confirmed.Equal(h.Confirmed) || !last.HeldSince.Equal(h.Since) {
+			t.Errorf("%s: confirmed at %s, held back since %s, want %+v", step.what, last.Confirmed, last.HeldSince, h)
 		}
 		for i, source := range last.Sources {
-			if (source.Error != "") != step.failing[i] {
+			isUnread := step.failing[i] && h.IsUnread(i, "source")
+			if (source.Error != "") != step.failing[i] || source.Unread != isUnread {
 				t.Errorf("%s: got source %+v", step.what, source)
 			}
 		}
@@ -135,8 +150,8 @@ func TestSelectionLines(t *testing.T) {
 		remedy   string // part of that
 	}{{bad, 3, "meta tag"}, {bad, 0, ""}, {good, 0, ""}, {bad, 3, "meta tag"}, {foreign, 1, "'base_url https://www.b.example:8443'"}, {tagged, 1, "'header'"}, {cart, 0, ""}} {
 		logs.TakeAll()
-		r := Refresh{Result: Changed, Pages: 10, Selected: step.selected}
-		r.Log(l, zap.NewNop(), r.Report(new(Report)), new(Report))
+		r := Refresh{Outcome: outcome.Outcome{Result: outcome.Published}, Changed: true, Pages: 10, Selected: step.selected}
+		r.Log(l, zap.NewNop(), r.Report(outcome.History{}, nil), nil)
 		if got := logs.Len() - 1; got != step.want {
 			t.Errorf("step %d: got %v, want %d lines", i, logs.All(), step.want)
 		}

@@ -1,0 +1,205 @@
+package sitemap
+
+import (
+	"bytes"
+	"cmp"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+)
+
+const (
+	longestAge  = time.Hour
+	contentXML  = "application/xml; charset=utf-8"
+	contentGzip = "application/gzip"
+	contentText = "text/plain; charset=utf-8"
+
+	// countedByServer is the most bytes of a body for which net/http sets Content-Length
+	// itself. A response with more than eight headers costs noticeably more.
+	countedByServer = 2048
+)
+
+// writeDocument writes a document in a form, and in an encoding that the client accepts. It
+// returns the status. fresh is the time until the document may change.
+func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form, fresh time.Duration) int {
+	negotiated := f == publish.FormXML || f == publish.FormFile
+	compressed := f == publish.FormGzip || negotiated && prefersGzip(r.Header["Accept-Encoding"])
+	contentType, etag, encoding, open, size := cmp.Or(d.Type, contentXML), d.Headers.ETagXML, "", d.XML, d.Size
+	switch {
+	case f == publish.FormGzip:
+		contentType, etag = contentGzip, d.Headers.ETagFile
+	case f == publish.FormText:
+		contentType, etag, open, size = contentText, d.Headers.ETagText, d.Text, d.TextSize
+	case compressed:
+		etag, encoding = d.Headers.ETagGzip, "gzip"
+	}
+	header := w.Header()
+	var control, vary, length, sniff string
+	if f == publish.FormFile {
+		sniff = "nosniff"
+	}
+	if header["Cache-Control"] == nil {
+		control = "max-age=" + strconv.Itoa(int(min(max(fresh, 0), longestAge)/time.Second))
+	}
+	if negotiated && !httpguts.HeaderValuesContainsToken(header["Vary"], "Accept-Encoding") {
+		if vary = "Accept-Encoding"; header["Vary"] != nil {
+			header["Vary"], vary = append(header["Vary"], vary), ""
+		}
+	}
+	asIs := compressed && !slices.ContainsFunc(conditions, func(name string) bool { return r.Header[name] != nil })
+	if asIs && (r.Method == http.MethodHead || len(d.Gzip) > countedByServer) {
+		length = d.Headers.Length
+	}
+	// The values share one allocation, but are the response's own: outer handlers may change them in place.
+	fields := [...]struct{ name, value string }{
+		{"Cache-Control", control},
+		{"Content-Encoding", encoding},
+		{"Content-Length", length},
+		{"Content-Security-Policy", d.Policy},
+		{"Content-Type", contentType},
+		{"Etag", etag},
+		{"Last-Modified", d.Headers.LastModified},
+		{"Vary", vary},
+		{"X-Content-Type-Options", sniff},
+		{"X-Robots-Tag", "noindex"},
+	}
+	values := make([]string, len(fields))
+	for i, field := range fields {
+		if field.value != "" {
+			values[i] = field.value
+			header[field.name] = values[i : i+1 : i+1]
+		}
+	}
+	switch {
+	case asIs:
+		w.WriteHeader(http.StatusOK)
+		if r.Method != http.MethodHead {
+			_, _ = w.Write(d.Gzip) // an error means that the client is gone
+		}
+		return http.StatusOK
+	case compressed:
+		return serveContent(w, r, d.Modified, bytes.NewReader(d.Gzip))
+	}
+	content, err := open()
+	if err != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+		return http.StatusInternalServerError
+	}
+	defer content.Close()
+	if r.Header["Range"] != nil && !isCheap(r, size) {
+		r = r.Clone(r.Context())
+		r.Header.Del("Range") // a server may ignore it (RFC 9110, section 14.2)
+	}
+	return serveContent(unadvertised{w}, r, d.Modified, &stream{content, size})
+}
+
+// prefersGzip reports whether a client that sends these values of Accept-Encoding prefers gzip to the document as it is,
+// or has no preference (RFC 9110, section 12.5.3).
+func prefersGzip(values []string) bool {
+	const unnamed = -1
+	gzip := float64(unnamed)
+	identity := float64(unnamed)
+	others := float64(unnamed)
+	for _, value := range values {
+		for item := range strings.SplitSeq(value, ",") {
+			coding, parameter, _ := strings.Cut(item, ";")
+			weight := weightOf(parameter)
+			switch coding = strings.TrimSpace(coding); {
+			case strings.EqualFold(coding, "gzip"), strings.EqualFold(coding, "x-gzip"):
+				gzip = weight
+			case strings.EqualFold(coding, "identity"):
+				identity = weight
+			case coding == "*":
+				others = weight
+			}
+		}
+	}
+	if gzip == unnamed {
+		gzip = others
+	}
+	if identity == unnamed {
+		identity = others
+	}
+	return gzip > 0 && gzip >= identity
+}
+
+// weightOf returns the weight in the parameter of a coding, from 0 to 1. Without a valid one, it is 1.
+func weightOf(parameter string) float64 {
+	name, value, _ := strings.Cut(strings.TrimSpace(parameter), "=")
+	if !strings.EqualFold(name, "q") {
+		return 1
+	}
+	weight, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(weight >= 0 && weight <= 1) {
+		return 1
+	}
+	return weight
+}
+
+// cheapRange is how many bytes are decompressed for a range. To grant one at the end of a large document takes as long
+// as to send all of it, and a client could ask for one byte after the other.
+const cheapRange = 1 << 20
+
+// isCheap reports whether a Range of a document that has to be decompressed is granted, or found invalid: it is one
+// range, and ends within the first bytes, or begins after the last.
+func isCheap(r *http.Request, size int64) bool {
+	span, isBytes := strings.CutPrefix(r.Header.Get("Range"), "bytes=")
+	if !isBytes || r.Method != http.MethodGet || strings.Contains(span, ",") {
+		return false
+	}
+	if size <= cheapRange {
+		return true
+	}
+	from, to, _ := strings.Cut(span, "-")
+	first, err := strconv.ParseInt(from, 10, 64)
+	if err != nil {
+		return false // the last bytes
+	}
+	if first >= size {
+		return true
+	}
+	last, err := strconv.ParseInt(to, 10, 64)
+	return err == nil && last < cheapRange
+}
+
+// unadvertised is a ResponseWriter that leaves out Accept-Ranges, with which [http.ServeContent] promises any range.
+type unadvertised struct{ http.ResponseWriter }
+
+// WriteHeader implements [http.ResponseWriter].
+func (u unadvertised) WriteHeader(status int) {
+	u.Header().Del("Accept-Ranges")
+	u.ResponseWriter.WriteHeader(status)
+}
+
+// serveContent is [http.ServeContent], and returns the status.
+func serveContent(w http.ResponseWriter, r *http.Request, modified time.Time, content io.ReadSeeker) int {
+	recorded := caddyhttp.NewResponseRecorder(w, nil, nil)
+	http.ServeContent(recorded, r, "", modified, content)
+	return recorded.Status()
+}
+
+// conditions are the headers by which a client asks for less than the whole.
+var conditions = []string{"Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}
+
+// stream is a document that is read once, from beginning to end, and has a size. It does what [http.ServeContent] needs
+// of a Seeker: that asks for the size, and then goes to the beginning and to the first byte of at most one range.
+type stream struct {
+	io.Reader
+	size int64
+}
+
+// Seek implements [io.Seeker].
+func (s *stream) Seek(offset int64, whence int) (int64, error) {
+	if whence == io.SeekEnd {
+		return s.size, nil
+	}
+	return io.CopyN(io.Discard, s.Reader, offset)
+}

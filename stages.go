@@ -1,0 +1,350 @@
+package sitemap
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	"github.com/seed3295b519/caddy-sitemap/internal/merge"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
+)
+
+// probe probes the site's routes, and settles which sites are aliases of others.
+func (s *site) probe(ctx context.Context) (*probeResult, error) {
+	probing := s.enter(stageProbe)
+	hangs := time.AfterFunc(fetchTimeout, func() {
+		s.stage.CompareAndSwap(probing, &stage{stageHangs, probing.Since})
+		s.logger.Once(zap.WarnLevel, "hangs", "the site does not respond to requests for its front page or robots.txt: its disk or upstream hangs")
+	})
+	probed, err := s.fetcher.probe(ctx, s.lastProbe())
+	if hangs.Stop() {
+		s.logger.Clear("hangs")
+	}
+	isServed := s.published().snapshot != nil
+	if probed.blocked == reasonAbsent && fails(probed.status) && isServed {
+		probed.blocked = "" // no made-up host: its pages stay as long as any that fail
+	}
+	s.settle(ctx, &probed, err)
+	return &probed, err
+}
+
+// lastProbe returns the result of the last probe. At first, that is of a process or configuration before.
+func (s *site) lastProbe() probeResult {
+	if probed := s.probed.Load(); probed != nil {
+		return *probed
+	}
+	if probed := s.published().probed; probed != nil {
+		return *probed
+	}
+	return probeResult{}
+}
+
+// gather starts what yields the candidates, and the crawl that reads them.
+func (s *site) gather(ctx context.Context, r *refreshing) error {
+	s.enter(stageGather)
+	source, err := newRefresh(s, *r.probed, r.start)
+	if err != nil {
+		return err
+	}
+	set := &s.handler.settings
+	r.source = source
+	r.source.warnOfHidden(ctx)
+	r.selectedBy = s.digest(r.probed.root, r.probed.fs, r.probed.index)
+	// A source that yields nothing for so long is left out of this refresh.
+	patience := sourcePatience
+	if !r.wasReady {
+		patience = firstPatience
+	}
+	r.candidates = merge.Start(ctx, source.inputs(), merge.Options{
+		Filter:   s.filterNoting,
+		MaxPages: set.maxURLs + maxOver,
+		Patience: patience,
+	})
+	if set.crawl.Off {
+		return nil
+	}
+	r.until = r.start.Add(set.refresh)
+	isEmpty := r.before.snapshot == nil
+	if isEmpty && set.refresh < firstWait {
+		r.until = r.start.Add(firstWait) // clients wait for a first sitemap until their time-out
+	}
+	if !isEmpty && r.demanded && set.refresh > firstWait {
+		r.until = r.start.Add(firstWait) // an operator waits no longer
+	}
+	r.crawling = s.crawler.Start(r.candidates, s.policy(r))
+	return nil
+}
+
+// policy is what the crawl may fetch.
+func (s *site) policy(r *refreshing) crawl.Policy {
+	set := &s.handler.settings
+	robots := &r.probed.robots
+	rules := s.rules(r.batch, r.probed)
+	p := crawl.Policy{
+		Base:             s.origin,
+		Scope:            s.scope,
+		Front:            s.scope,
+		Filter:           s.filterNoting,
+		IgnoreCanonicals: !set.canonical,
+		Disallow: func(path string) bool {
+			isDisallowed := set.crawl.disallows(path) != ""
+			set.crawl.use.note(path, isDisallowed)
+			return isDisallowed
+		},
+		Allowed:  robots.rules.Allows,
+		Closed:   robots.closed,
+		Counts:   rules.LinksCount,
+		Extract:  set.extract,
+		Settings: s.digest(robots.rules.String(), r.probed.byLinks),
+		Routes:   digestOf(s.fetcher.routes, set.extract),
+		Batch:    r.batch.Unix(),
+	}
+	if d := s.handler.discoveryOf(r.probed); d != nil {
+		p.Discover = d.visitors
+		p.Links = d.links
+		p.Depth = d.depth
+		p.Query = d.query
+		p.Expire = d.expire
+		p.MaxPaths = d.most(s.onDemand)
+		p.Unlinked = d.unlinked.Match
+	}
+	return p
+}
+
+// crawl goes on with the crawl for a step, and notes whether the refresh goes on after it. A build, which has no visitors
+// who wait, goes on until nothing is left.
+func (s *site) crawl(ctx context.Context, r *refreshing) error {
+	if r.crawling == nil {
+		r.crawled = crawl.Result{Gathered: true, Done: true}
+		return nil
+	}
+	for {
+		budget := s.budget(r)
+		crawled, err := r.crawling.Update(ctx, r.records.Generation, budget)
+		if err != nil {
+			return fmt.Errorf("crawling: %w", err)
+		}
+		r.records.Generation = crawled.Generation
+		r.crawled = crawled
+		r.step *= 2
+
+		now := s.app.now()
+		var idle time.Duration // until upstreams may be requested, if all else is done
+		if now.Before(budget.Until) {
+			idle = time.Unix(crawled.Next, 0).Sub(now)
+		}
+		_, _, isRequested := s.schedule.State() // another refresh, which is to begin
+		isSpent := isRequested || !now.Before(r.until) || idle >= min(2*firstPublication, s.handler.settings.refresh)
+		r.goesOn = !crawled.Gathered || !crawled.Done && !isSpent
+
+		building := s.app.building
+		if building == nil || crawled.Done || s.ctx.Err() != nil {
+			return nil
+		}
+		if crawled.Gathered {
+			building.Total.Store(building.Fetched.Load() + int64(crawled.Pending))
+		}
+		wait.Within(idle, ctx.Done())
+	}
+}
+
+// budget is how long the next step of the crawl may take: at least as long as what follows it.
+func (s *site) budget(r *refreshing) crawl.Budget {
+	patience := fetchTimeout + fetchGrace
+	isFirst := r.step == firstPublication && r.before.snapshot == nil
+	if !r.wasReady || isFirst {
+		patience = firstHangs
+	}
+	step := min(r.step, s.handler.settings.refresh)
+	step = max(step, r.cost, 2*r.built)
+	return crawl.Budget{Until: s.app.now().Add(step), Patience: patience, Stop: s.ctx}
+}
+
+// selectPages is the stages select and build, unless nothing has changed.
+func (s *site) selectPages(ctx context.Context, r *refreshing) (selection, error) {
+	isOff := s.handler.settings.crawl.Off
+	if !isOff && r.before.isCurrent(r.crawled.Generation, r.selectedBy, r.goesOn) {
+		return selection{snapshot: r.before.snapshot}, nil
+	}
+	return s.build(ctx, r, false)
+}
+
+// keepListed has pages stay that were listed, unless they are refused: see [indexing.Rules].
+const keepListed = true
+
+// build selects the pages to list, and builds their documents.
+func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel selection, err error) {
+	set := &s.handler.settings
+	begun := s.app.now()
+	defer func() {
+		r.built = s.app.now().Sub(begun)
+		r.cost += r.built
+	}()
+	pages := s.named(ctx, r)
+	result := func() indexing.Result { return indexing.Result{Generation: r.records.Generation} }
+	if !set.crawl.Off { // else selecting waits for the sources, which needs no slot
+		if !s.app.compute.Take(ctx) {
+			return sel, ctx.Err()
+		}
+		defer s.app.compute.Release()
+		begun = s.app.now() // waiting for other sites is no cost of this one
+		rules := s.rules(r.batch, r.probed)
+		rules.KeepListed = keepsListed
+		if !r.crawled.Gathered || r.crawled.Pending > 0 || r.goesOn {
+			rules.OpenBatch = r.crawled.Batch
+		}
+		selecting, err := indexing.Select(ctx, r.crawled.Generation, rules)
+		if err != nil {
+			return sel, fmt.Errorf("selecting pages: %w", err)
+		}
+		pages = selecting.Pages(ctx)
+		result = selecting.Result
+	}
+	beside := set.beside
+	beside.Base = s.origin
+	beside.Sitemap = s.origin + s.docPath("", "")
+	sel.snapshot, err = publish.Build(ctx, pages, r.before.names, publish.Options{
+		Options:   beside,
+		Schema:    set.schema,
+		ShardURLs: set.shardURLs,
+		Extended:  set.extract.Alternates || set.extract.Images,
+		Workers:   r.source.Workers,
+		Now:       r.batch,
+	})
+	if err != nil {
+		return sel, fmt.Errorf("building the documents: %w", err)
+	}
+	sel.result = result()
+	return sel, nil
+}
+
+// rules are the rules by which pages are selected at a time, as the probe has found the site.
+func (s *site) rules(now time.Time, probed *probeResult) indexing.Rules {
+	set := &s.handler.settings
+	rules := indexing.Rules{
+		Base:        s.origin,
+		Scope:       s.scope,
+		Front:       s.scope,
+		Filter:      s.filterNoting,
+		Hints:       set.hint,
+		Respect:     set.canonical,
+		OmitOrphans: set.omitOrphans,
+		Dates:       set.dates,
+		MaxPages:    set.maxURLs,
+		Included:    s.handler.underscored.Match,
+		Alternates:  set.extract.Alternates,
+		Images:      set.extract.Images,
+		Titles:      set.extract.Titles,
+		Now:         now,
+		TrustLists:  slices.ContainsFunc(s.handler.sources, namesLists),
+	}
+	if d := s.handler.discoveryOf(probed); d != nil {
+		rules.Unlinked = d.unlinked.Match
+		rules.Expire = d.expire
+		rules.Visits = d.visitors
+		if d.links {
+			rules.Depth = d.depth
+		}
+	}
+	return rules
+}
+
+// named yields the candidates, which are listed as they are with crawl off.
+func (s *site) named(ctx context.Context, r *refreshing) iter.Seq2[page.Page, error] {
+	set := &s.handler.settings
+	return func(yield func(page.Page, error) bool) {
+		n := 0
+		p, ok, err := r.candidates.Next(ctx)
+		for ; ok; p, ok, err = r.candidates.Next(ctx) {
+			n++
+			if n > set.maxURLs {
+				continue
+			}
+			set.hint(&p)
+			p.LastMod, p.LastModDay = p.BestDate()
+			if set.dates == indexing.Off {
+				p.LastMod = 0
+				p.LastModDay = false
+			}
+			if !yield(p, nil) {
+				return
+			}
+		}
+		r.source.LeaveOut(merge.OverMax, max(n-set.maxURLs, 0))
+		if err != nil {
+			yield(page.Page{}, err)
+		}
+	}
+}
+
+// circumstances are those of a decision on what was selected just now.
+func (s *site) circumstances(r *refreshing) circumstances {
+	now := s.app.now()
+	return circumstances{
+		goesOn:     r.goesOn,
+		gathered:   r.crawled.Gathered,
+		waiting:    now.Before(r.until),
+		demanded:   r.demanded,
+		crawlOff:   s.handler.settings.crawl.Off,
+		selectedBy: r.selectedBy,
+		unread:     unread(r.before.history, r.candidates.Result().Failed),
+		lost:       r.lost(),
+		now:        r.batch,
+	}
+}
+
+// lost reports whether records were lost, and not all of their pages are fetched again.
+func (r *refreshing) lost() bool {
+	isFetched := r.crawled.Gathered && r.crawled.Pending == 0
+	return (r.before.history.Lost || r.crawled.Lost) && !isFetched
+}
+
+// unread names the sources that failed, and could be read when the pages were last confirmed; "": there is none.
+func unread(h outcome.History, failed []merge.InputError) string {
+	var all []string
+	for _, f := range failed {
+		if !h.IsUnread(f.Input, f.Name) {
+			all = append(all, report.Unreadable(f.Input, f.Name))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// warnOfPatterns warns of path patterns that match nothing, once everything was read and fetched.
+func (s *site) warnOfPatterns(r *refreshing, gathered merge.Result) {
+	set := &s.handler.settings
+	isComplete := r.crawled.Gathered && r.crawled.Done && !r.goesOn && len(gathered.Failed) == 0
+	warn := func(message string) { r.source.Warn("pattern "+message, message) }
+	// A page that only links name is seen when what links to it is fetched, perhaps by the process before. And a pattern
+	// may be meant for another site of the handler.
+	seesAll := s.handler.discoveryOf(r.probed) == nil && s.isOnlySite()
+	set.excludeUse.warn(isComplete, seesAll, warn)
+	for _, rule := range set.rules {
+		rule.use.warn(isComplete, false, warn) // a rule sees no page that one before it matches
+	}
+	set.crawl.use.warn(isComplete, false, warn)
+}
+
+// isOnlySite reports whether the handler has no other site.
+func (s *site) isOnlySite() bool {
+	s.app.mu.RLock()
+	defer s.app.mu.RUnlock()
+	n := 0
+	for _, other := range s.app.sites {
+		if other.handler == s.handler {
+			n++
+		}
+	}
+	return n == 1
+}
