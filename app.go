@@ -252,12 +252,12 @@ func (a *App) namedSites(most int) []*site {
 	return named
 }
 
-// lookup returns the site of an ID; nil: there is none.
+// lookup returns the site of an ID; nil: there is none. It takes no lock that other requests wait for.
 func (a *App) lookup(id siteID) *site {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	if s := a.sites[id]; s != nil {
-		return s
+	if !id.handler.followsPort {
+		return a.sites[id]
 	}
 	if known := a.hosts[id.ofHost()]; known != nil {
 		return known.site
@@ -268,25 +268,28 @@ func (a *App) lookup(id siteID) *site {
 // hostSite is the one site of a host whose ports visitors may make up.
 type hostSite struct {
 	site *site
-	last time.Time // when it was last requested by its own port
+	last atomic.Int64 // when it was last requested by its own port, in Unix nanoseconds
 }
 
-// hostSite returns the site of an ID's host; nil: it is to be made. Another port takes its place only after an hour in
-// which nobody has requested it by its own: so a made-up port that came first does not stay. Under mu.
-func (a *App) hostSite(id siteID) *site {
-	known := a.hosts[id.ofHost()]
-	if known == nil {
-		return nil
+// isFor reports whether the site is for requests with an ID, and notes those by its own port. Another port takes its place
+// only after an hour in which nobody has requested it by its own: so a made-up port that came first does not stay.
+func (h *hostSite) isFor(id siteID, now time.Time) bool {
+	if h.site.id == id {
+		h.last.Store(now.UnixNano())
+		return true
 	}
-	now := a.now()
-	if known.site.id == id {
-		known.last = now
+	last := time.Unix(0, h.last.Load())
+	return now.Sub(last).Abs() < portPatience
+}
+
+// known returns the site for requests with an ID; nil: it is to be made. Under mu, which may be shared.
+func (a *App) known(id siteID) *site {
+	if !id.handler.followsPort {
+		return a.sites[id]
+	}
+	if known := a.hosts[id.ofHost()]; known != nil && known.isFor(id, a.now()) {
 		return known.site
 	}
-	if now.Sub(known.last).Abs() < portPatience {
-		return known.site
-	}
-	a.remove(known.site)
 	return nil
 }
 
@@ -301,40 +304,56 @@ func (a *App) remove(s *site) {
 
 // site returns the site of an ID, and makes it if it is new. The error is errTooManySites, or errStopping.
 func (a *App) site(id siteID) (*site, error) {
+	a.mu.RLock()
+	s := a.known(id)
+	a.mu.RUnlock()
+	if s != nil {
+		return s, nil // as for nearly all requests
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := a.sites[id]
-	if id.handler.followsPort {
-		s = a.hostSite(id)
-	}
-	if s != nil {
+	if s := a.known(id); s != nil { // another request has made it meanwhile
 		return s, nil
 	}
 	if a.running.Err() != nil {
 		return nil, errStopping
 	}
-	h, now := id.handler, a.now()
-	onDemand := h.settings.base == "" && !h.names(id.address)
-	if onDemand {
-		recent := now.Sub(a.full).Abs() < time.Second // finding out takes a while
-		if recent || !a.makeRoom(1, nil) {
-			if a.refused++; !recent {
-				a.full = now
-				a.sampled.Warn("too many sites that only visitors named: name hosts in the configuration, or set 'base_url'", zap.Int("refused", a.refused))
-			}
-			return nil, errTooManySites
-		}
+	h := id.handler
+	if other := a.hosts[id.ofHost()]; other != nil { // by another port, which nobody requests any more
+		a.remove(other.site)
 	}
+	onDemand := h.settings.base == "" && !h.names(id.address)
+	if onDemand && !a.hasRoom() {
+		return nil, errTooManySites
+	}
+	now := a.now()
 	s = newSite(a, newIdentity(id, onDemand))
 	s.requested.Store(now.UnixNano())
 	a.sites[id] = s
 	if h.followsPort {
-		a.hosts[id.ofHost()] = &hostSite{s, now}
+		known := &hostSite{site: s}
+		known.last.Store(now.UnixNano())
+		a.hosts[id.ofHost()] = known
 	}
 	if a.scheduled {
 		a.run(s)
 	}
 	return s, nil
+}
+
+// hasRoom makes room for another site on demand; false: there is none, which is logged once a minute. Under mu.
+func (a *App) hasRoom() bool {
+	now := a.now()
+	isRecent := now.Sub(a.full).Abs() < time.Second // finding out takes a while
+	if !isRecent && a.makeRoom(1, nil) {
+		return true
+	}
+	a.refused++
+	if !isRecent {
+		a.full = now
+		a.sampled.Warn("too many sites that only visitors named: name hosts in the configuration, or set 'base_url'", zap.Int("refused", a.refused))
+	}
+	return false
 }
 
 // run starts what goes on for a site until the App or the site is stopped.
