@@ -43,7 +43,11 @@ const (
 )
 
 // intervals are the least times between two requests to a target, and so for one URL, unless the first was not accepted.
-var intervals = map[Kind]time.Duration{IndexNow: 5 * time.Minute, Ping: time.Hour, Hub: 5 * time.Minute}
+var intervals = map[Kind]time.Duration{
+	IndexNow: 5 * time.Minute,
+	Ping:     time.Hour,
+	Hub:      5 * time.Minute,
+}
 
 // final are the statuses after which nothing else is to be expected.
 var final = map[Kind][]int{IndexNow: {400, 422}, Ping: {404, 410}, Hub: {404, 410}}
@@ -88,13 +92,15 @@ func IsKey(key string) bool { return keyPattern.MatchString(key) }
 
 // Check refuses what cannot be a target.
 func (t Target) Check() error {
-	_, err := origin.ParseURL(t.URL)
-	switch rest := strings.ReplaceAll(t.URL, "{sitemap}", ""); {
-	case err != nil:
+	if _, err := origin.ParseURL(t.URL); err != nil {
 		return err
-	case (rest != t.URL) != (t.Kind == Ping):
-		return errors.New("the URL of a ping must have {sitemap} in it, which the URL of the sitemap replaces, and others must not")
-	case strings.Contains(rest, "{"):
+	}
+	rest := strings.ReplaceAll(t.URL, "{sitemap}", "")
+	if (rest != t.URL) != (t.Kind == Ping) {
+		return errors.New("the URL of a ping must have {sitemap} in it, which the URL of the sitemap replaces, " +
+			"and others must not")
+	}
+	if strings.Contains(rest, "{") {
 		return errors.New("other placeholders are not replaced")
 	}
 	return nil

@@ -49,9 +49,10 @@ type target struct {
 func New(stored []byte, c Config) (q *Queue, err error) {
 	q = &Queue{changed: make(chan struct{}, 1), turn: wait.NewSlots(1)}
 	if stored != nil {
-		if err = json.Unmarshal(stored, &q.state); err != nil {
-			q.state = state{}
-		}
+		err = json.Unmarshal(stored, &q.state)
+	}
+	if err != nil {
+		q.state = state{} // of which a part may have been read
 	}
 	q.configure(c)
 	return q, err
@@ -63,7 +64,8 @@ func (q *Queue) configure(c Config) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.config = c
-	if q.state.Key = cmp.Or(c.Key, q.state.Key); !IsKey(q.state.Key) {
+	q.state.Key = cmp.Or(c.Key, q.state.Key)
+	if !IsKey(q.state.Key) {
 		q.state.Key = fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()) // it is public
 	}
 	was := q.state.Targets
@@ -78,7 +80,10 @@ func (q *Queue) configure(c Config) {
 			t = was[i]
 		}
 		if t.Stopped || t.Forbidden > 0 {
-			t.Stopped, t.Reason, t.Failures, t.Forbidden = false, "", 0, 0
+			t.Stopped = false
+			t.Reason = ""
+			t.Failures = 0
+			t.Forbidden = 0
 		}
 		q.state.Targets = append(q.state.Targets, t)
 	}
@@ -105,8 +110,10 @@ func (q *Queue) Status() (all []Status) {
 	defer q.mu.Unlock()
 	for _, t := range q.state.Targets {
 		s := t.Status
-		s.Last, s.Next = s.Last.Truncate(time.Second), s.Next.Truncate(time.Second)
-		if s.Waiting = len(t.Queued) + len(t.Noted); t.Kind == IndexNow {
+		s.Last = s.Last.Truncate(time.Second)
+		s.Next = s.Next.Truncate(time.Second)
+		s.Waiting = len(t.Queued) + len(t.Noted)
+		if t.Kind == IndexNow {
 			s.Unconfirmed = len(q.state.Fresh) + len(q.state.Older)
 		}
 		all = append(all, s)

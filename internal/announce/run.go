@@ -25,7 +25,10 @@ func (q *Queue) Begin(now time.Time) (job *Job, next time.Time) {
 		if job != nil {
 			return job, time.Time{}
 		}
-		if next.IsZero() || !due.IsZero() && due.Before(next) {
+		if due.IsZero() {
+			continue
+		}
+		if next.IsZero() || due.Before(next) {
 			next = due
 		}
 	}
@@ -38,6 +41,7 @@ func (q *Queue) begin(t *target, now time.Time) (job *Job, due time.Time) {
 	if t.Failures <= 0 {
 		longest = intervals[t.Kind]
 	}
+	// Counted from Last, which is corrected below, and bounded, as what is stored may be damaged.
 	pause := min(max(t.Next.Sub(t.Last), 0), longest)
 	for _, at := range []*time.Time{&t.Last, &t.Day} {
 		if at.After(now) {
@@ -45,35 +49,47 @@ func (q *Queue) begin(t *target, now time.Time) (job *Job, due time.Time) {
 		}
 	}
 	t.Next = t.Last.Add(pause)
-	switch {
-	case t.Stopped || len(t.Queued)+len(t.Noted) == 0:
+	if t.Stopped || len(t.Queued)+len(t.Noted) == 0 {
 		return nil, time.Time{}
-	case t.Next.After(now):
-		return nil, t.Next
-	case t.Resent:
-		t.Dropped += len(t.Noted)
-		t.Noted, t.Resent = nil, false
-		return q.begin(t, now)
-	case len(t.Noted) > 0:
-		t.Resent = true
-	default:
-		if now.Sub(t.Day) >= day {
-			t.Day, t.Used = now, 0
-		}
-		n := cmp.Or(q.config.Daily, max(q.state.Listed/10, leastDay)) - t.Used
-		if t.Kind != IndexNow {
-			n = 1
-		}
-		if n <= 0 {
-			return nil, t.Day.Add(day)
-		}
-		first := max(len(t.Queued)-min(n, maxBatch), 0)
-		t.Queued, t.Noted = t.Queued[:first], slices.Clone(t.Queued[first:])
-		t.Used += len(t.Noted)
 	}
-	t.Last, t.Next = now, now.Add(intervals[t.Kind])
+	if t.Next.After(now) {
+		return nil, t.Next
+	}
+	if t.Resent { // and its outcome is not known a second time
+		t.Dropped += len(t.Noted)
+		t.Noted = nil
+		t.Resent = false
+		return q.begin(t, now)
+	}
+	if len(t.Noted) > 0 {
+		t.Resent = true
+	} else if !q.note(t, now) {
+		return nil, t.Day.Add(day)
+	}
+	t.Last = now
+	t.Next = now.Add(intervals[t.Kind])
 	t.Sent += len(t.Noted)
 	return q.newJob(t), now
+}
+
+// note notes the newest of what is queued, as much as a request and the day have room for; false: the day has none.
+func (q *Queue) note(t *target, now time.Time) bool {
+	if now.Sub(t.Day) >= day {
+		t.Day = now
+		t.Used = 0
+	}
+	n := cmp.Or(q.config.Daily, max(q.state.Listed/10, leastDay)) - t.Used
+	if t.Kind != IndexNow {
+		n = 1
+	}
+	if n <= 0 {
+		return false
+	}
+	first := max(len(t.Queued)-min(n, maxBatch), 0)
+	t.Noted = slices.Clone(t.Queued[first:])
+	t.Queued = t.Queued[:first]
+	t.Used += len(t.Noted)
+	return true
 }
 
 // End says what came of a job, and returns the status of its target. After the zero Outcome, the job is due at once.
@@ -81,14 +97,17 @@ func (q *Queue) End(job *Job, o Outcome, now time.Time) Status {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t := job.target
-	t.Last, t.Next, t.Reason = now.UTC(), now.UTC().Add(intervals[t.Kind]), o.Reason
+	t.Last = now.UTC()
+	t.Next = t.Last.Add(intervals[t.Kind])
+	t.Reason = o.Reason
 	if !o.Requested {
 		t.Sent -= job.URLs
 	}
 	switch {
 	case o.Status/100 == 2: // 202 means that the key is still to be checked
 		t.Accepted += job.URLs
-		t.Failures, t.Forbidden = 0, 0
+		t.Failures = 0
+		t.Forbidden = 0
 	case slices.Contains(final[t.Kind], o.Status):
 		t.Refused += job.URLs
 		t.Stopped = true
@@ -100,7 +119,8 @@ func (q *Queue) End(job *Job, o Outcome, now time.Time) Status {
 	if t.Stopped {
 		t.Reason += "; nothing is sent until the configuration is reloaded"
 	}
-	t.Noted, t.Resent = nil, false
+	t.Noted = nil
+	t.Resent = false
 	return t.Status
 }
 
@@ -119,7 +139,8 @@ func (t *target) backOff(o Outcome) time.Duration {
 		least = intervals[t.Kind]
 	}
 	t.Failures++
-	return max(min(firstBackOff<<min(max(t.Failures-1, 0), 9), maxBackOff), least, o.RetryAfter)
+	doublings := min(max(t.Failures-1, 0), 9) // more have no room in a Duration, and what is stored may be negative
+	return max(min(firstBackOff<<doublings, maxBackOff), least, o.RetryAfter)
 }
 
 // Runner is what sends the jobs of a queue: the part of a site in one configuration.
@@ -154,26 +175,30 @@ func (q *Queue) Run(ctx context.Context, r *Runner) {
 func (q *Queue) send(ctx context.Context, r *Runner) time.Duration {
 	q.check(ctx, r)
 	job, next := q.Begin(r.Now())
+	// Also without a job: what is queued has changed.
 	saving, cancel := context.WithTimeout(ctx, savePatience)
 	err := r.Save(saving)
 	cancel()
-	var o Outcome
-	switch {
-	case job == nil && next.IsZero():
+	if job == nil && next.IsZero() {
 		return time.Minute
-	case job == nil:
+	}
+	if job == nil {
 		return min(max(next.Sub(r.Now()), time.Second), time.Minute)
-	case err != nil:
+	}
+	var o Outcome
+	if err != nil {
 		o.Reason = excerpt(fmt.Sprintf("nothing was sent: storing the queue: %v", err))
-	default:
+	} else {
 		o = r.Client.Send(ctx, job, r.Fetch)
 	}
-	switch {
-	case ctx.Err() == nil:
-		r.Done(job, o, q.End(job, o, r.Now()))
-	case !o.Requested:
+	if ctx.Err() == nil {
+		status := q.End(job, o, r.Now())
+		r.Done(job, o, status)
+		return 0
+	}
+	if !o.Requested { // else the note stays: the job may have been received
 		q.End(job, Outcome{}, r.Now())
-	} // else the note stays: the job may have been received
+	}
 	return 0
 }
 
@@ -184,12 +209,16 @@ func (q *Queue) check(ctx context.Context, r *Runner) {
 	q.mu.Unlock()
 	var gone list
 	for _, path := range absent {
-		if status, _, err := r.Fetch(ctx, path); err == nil && (status == http.StatusNotFound || status == http.StatusGone) {
+		status, _, err := r.Fetch(ctx, path)
+		if err != nil {
+			continue
+		}
+		if status == http.StatusNotFound || status == http.StatusGone {
 			gone = append(gone, path)
 		}
 	}
 	if ctx.Err() != nil {
-		return
+		return // they are checked again
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

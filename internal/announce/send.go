@@ -35,12 +35,14 @@ func (q *Queue) newJob(t *target) *Job {
 	job := &Job{Method: http.MethodPost, URL: t.URL, URLs: len(t.Noted), target: t}
 	switch t.Kind {
 	case Ping:
-		job.Method, job.URL = http.MethodGet, strings.ReplaceAll(t.URL, "{sitemap}", url.QueryEscape(q.config.Sitemap))
+		job.Method = http.MethodGet
+		job.URL = strings.ReplaceAll(t.URL, "{sitemap}", url.QueryEscape(q.config.Sitemap))
 	case Hub:
 		job.Type = "application/x-www-form-urlencoded"
 		job.Body = []byte(url.Values{"hub.mode": {"publish"}, "hub.url": {q.config.Feed}}.Encode())
 	case IndexNow:
-		job.key, job.origin = q.state.Key, q.config.Origin
+		job.key = q.state.Key
+		job.origin = q.config.Origin
 		job.keyLocation = job.origin + q.config.Prefix + "/" + job.key + ".txt"
 		_, host, _ := strings.Cut(job.origin, "://")
 		urls := make([]string, 0, len(t.Noted))
@@ -48,7 +50,12 @@ func (q *Queue) newJob(t *target) *Job {
 			urls = append(urls, job.origin+path)
 		}
 		job.Type = "application/json; charset=utf-8"
-		job.Body, _ = json.Marshal(map[string]any{"host": host, "key": job.key, "keyLocation": job.keyLocation, "urlList": urls})
+		job.Body, _ = json.Marshal(map[string]any{
+			"host":        host,
+			"key":         job.key,
+			"keyLocation": job.keyLocation,
+			"urlList":     urls,
+		})
 	}
 	return job
 }
@@ -72,11 +79,16 @@ type Client struct {
 func NewClient(userAgent string, atOnce int) *Client {
 	return &Client{
 		http: &http.Client{
-			Timeout:       30 * time.Second, // with the body
-			Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader},
+			Timeout: 30 * time.Second, // with the body
+			Transport: &http.Transport{
+				Proxy:                  http.ProxyFromEnvironment,
+				DisableKeepAlives:      true, // the next request is minutes away
+				MaxResponseHeaderBytes: maxHeader,
+			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		slots: wait.NewSlots(atOnce), userAgent: userAgent,
+		slots:     wait.NewSlots(atOnce),
+		userAgent: userAgent,
 	}
 }
 
@@ -86,47 +98,73 @@ type Fetch func(ctx context.Context, path string) (status int, body []byte, err 
 // Send sends a job, for which it takes 30 seconds at most, if the key file is as it must be, and once it has its turn.
 func (c *Client) Send(ctx context.Context, job *Job, fetch Fetch) Outcome {
 	if job.key != "" {
-		status, body, err := fetch(ctx, strings.TrimPrefix(job.keyLocation, job.origin))
-		reason := fmt.Sprintf("it returns %d, and not the key: let requests for it reach the sitemap directive before anything else", status)
-		if err != nil {
-			reason = excerpt(err.Error())
-		}
-		if err != nil || status != http.StatusOK || strings.TrimSpace(string(body)) != job.key {
-			return Outcome{Reason: "nothing was sent: key file " + job.keyLocation + ": " + reason}
+		if err := job.checkKeyFile(ctx, fetch); err != nil {
+			return Outcome{Reason: "nothing was sent: key file " + job.keyLocation + ": " + err.Error()}
 		}
 	}
 	if !c.slots.Take(ctx) {
 		return Outcome{}
 	}
 	defer c.slots.Release()
-	req, err := http.NewRequestWithContext(ctx, job.Method, job.URL, bytes.NewReader(job.Body))
-	var res *http.Response
-	if err == nil {
-		if req.Header.Set("User-Agent", c.userAgent); job.Type != "" {
-			req.Header.Set("Content-Type", job.Type)
-		}
-		res, err = c.http.Do(req)
-	}
-	if failed, ok := errors.AsType[*net.OpError](err); ok {
-		err = fmt.Errorf("%s: %w", failed.Op, failed.Err) // without ports, which are never the same twice
-	} else if failed, ok := errors.AsType[*url.Error](err); ok {
-		err = failed.Err // without the URL
-	}
+	res, err := c.do(ctx, job)
 	if err != nil {
-		return Outcome{Requested: true, Reason: excerpt(err.Error())}
+		return Outcome{Requested: true, Reason: excerpt(cause(err).Error())}
 	}
 	defer res.Body.Close()
-	o := Outcome{Requested: true, Status: res.StatusCode, RetryAfter: wait.RetryAfter(res.Header, time.Now(), 0)}
+	o := Outcome{
+		Requested:  true,
+		Status:     res.StatusCode,
+		RetryAfter: wait.RetryAfter(res.Header, time.Now(), 0),
+	}
 	if o.Status/100 != 2 {
 		o.Reason = job.reason(res)
 	}
 	return o
 }
 
+// checkKeyFile requests the key file as an endpoint will. The error, which is printable, is why that would refuse it.
+func (j *Job) checkKeyFile(ctx context.Context, fetch Fetch) error {
+	status, body, err := fetch(ctx, strings.TrimPrefix(j.keyLocation, j.origin))
+	if err != nil {
+		return errors.New(excerpt(err.Error()))
+	}
+	if status != http.StatusOK || strings.TrimSpace(string(body)) != j.key {
+		return fmt.Errorf("it returns %d, and not the key: "+
+			"let requests for it reach the sitemap directive before anything else", status)
+	}
+	return nil
+}
+
+// do makes the request of a job.
+func (c *Client) do(ctx context.Context, job *Job) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, job.Method, job.URL, bytes.NewReader(job.Body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", c.userAgent)
+	if job.Type != "" {
+		req.Header.Set("Content-Type", job.Type)
+	}
+	return c.http.Do(req)
+}
+
+// cause is the part of an error of do that is worth reading.
+func cause(err error) error {
+	if failed, ok := errors.AsType[*net.OpError](err); ok {
+		return fmt.Errorf("%s: %w", failed.Op, failed.Err) // without ports, which are never the same twice
+	}
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		return failed.Err // without the URL
+	}
+	return err
+}
+
 // reason says why a response does not accept a job, and what to do.
 func (j *Job) reason(res *http.Response) string {
-	remedy, isIndexNow := "it is tried again", j.key != ""
-	switch status := res.StatusCode; {
+	remedy := "it is tried again"
+	status := res.StatusCode
+	isIndexNow := j.key != ""
+	switch {
 	case status/100 == 3:
 		remedy = "configure the URL to which it redirects, if that is right: " + excerpt(res.Header.Get("Location"))
 	case status == 404, status == 410:
@@ -138,8 +176,8 @@ func (j *Job) reason(res *http.Response) string {
 	case isIndexNow && status == 422:
 		remedy = "check that visitors know the site as " + j.origin + ", else set base_url"
 	}
-	text := fmt.Sprintf("status %d: %s", res.StatusCode, remedy)
-	if res.StatusCode == http.StatusSwitchingProtocols {
+	text := fmt.Sprintf("status %d: %s", status, remedy)
+	if status == http.StatusSwitchingProtocols {
 		return text // after which no timeout holds
 	}
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxExcerpt))

@@ -24,8 +24,10 @@ func (q *Queue) Update(u Update) {
 	defer q.mu.Unlock()
 	isKnown := q.state.Known && !u.First
 	q.state.Listed = u.Listed
-	if q.state.Known = isKnown || u.Complete && u.Crawled; !isKnown {
-		q.state.Fresh, q.state.Older = nil, nil
+	q.state.Known = isKnown || u.Complete && u.Crawled
+	if !isKnown {
+		q.state.Fresh = nil
+		q.state.Older = nil
 		return
 	}
 	removed := paths(u.Changes.Removed, all)
@@ -35,7 +37,8 @@ func (q *Queue) Update(u Update) {
 		case t.Kind == IndexNow:
 			t.Queued.remove(removed)
 			t.Noted.remove(removed)
-			t.Dropped += dropped + t.Queued.add(confirmed)
+			t.Dropped += dropped
+			t.Dropped += t.Queued.add(confirmed)
 		case t.Kind == Ping && u.Sitemap:
 			t.Queued = list{q.config.Sitemap}
 		case t.Kind == Hub && u.Feed:
@@ -52,27 +55,36 @@ func (q *Queue) Update(u Update) {
 func (q *Queue) confirmed(u *Update, removed list) (confirmed list, dropped int) {
 	s := &q.state
 	if !slices.ContainsFunc(s.Targets, func(t *target) bool { return t.Kind == IndexNow }) {
-		s.Fresh, s.Older, s.Absent = nil, nil, nil
+		s.Fresh = nil
+		s.Older = nil
+		s.Absent = nil
 		return nil, 0
 	}
 	unconfirmed := slices.Concat(s.Older, s.Fresh)
 	for _, t := range s.Targets {
-		unconfirmed.remove(slices.Concat(t.Queued, t.Noted)) // which were listed before, if they were removed in between
+		// These were listed before, if they were removed in between.
+		unconfirmed.remove(t.Queued)
+		unconfirmed.remove(t.Noted)
 	}
 	known := slices.Concat(paths(u.Changes.Changed, isDated), paths(u.Changes.Removed, isGone))
-	absent, added := paths(u.Changes.Removed, isAbsent), paths(u.Changes.Added, all)
+	absent := paths(u.Changes.Removed, isAbsent)
+	added := paths(u.Changes.Added, all)
+	// What nobody was told of need not be told that it has changed or is gone.
 	known.remove(unconfirmed)
 	absent.remove(unconfirmed)
 	added.remove(s.Older) // they come again if a commit is lost
 	s.Absent.remove(added)
 	s.Older.remove(removed)
 	s.Fresh.remove(removed)
-	dropped = s.Absent.add(absent) + s.Fresh.add(added)
+	dropped = s.Absent.add(absent)
+	dropped += s.Fresh.add(added)
 	for _, l := range []changes{u.Changes.Added, u.Changes.Changed, u.Changes.Removed} {
 		dropped += l.Count - len(l.First)
 	}
 	if u.Complete {
-		confirmed, s.Older, s.Fresh = s.Older, s.Fresh, nil
+		confirmed = s.Older
+		s.Older = s.Fresh
+		s.Fresh = nil
 	}
 	return slices.Concat(confirmed, known), dropped
 }
@@ -100,14 +112,17 @@ type list []string
 
 // add adds newer changes. dropped is how many of the oldest ones have no room.
 func (l *list) add(newer list) (dropped int) {
-	all, seen, size := slices.Concat(*l, newer), make(map[string]bool), 0
+	all := slices.Concat(*l, newer)
+	seen := make(map[string]bool)
+	size := 0
 	*l = nil
 	for _, path := range slices.Backward(all) {
 		if seen[path] {
 			continue
 		}
 		seen[path] = true
-		if size += len(path); len(*l) == maxPaths || size > maxBytes {
+		size += len(path)
+		if len(*l) == maxPaths || size > maxBytes {
 			dropped++
 			continue
 		}
