@@ -35,7 +35,7 @@ func (l *Logger) Once(level zapcore.Level, kind, message string, fields ...zap.F
 	l.mu.Lock()
 	same := l.last[kind] == line
 	l.last[kind] = line
-	l.mu.Unlock()
+	l.mu.Unlock() // a log may block
 	if !same {
 		l.Log(level, message, fields...)
 	}
@@ -43,11 +43,11 @@ func (l *Logger) Once(level zapcore.Level, kind, message string, fields ...zap.F
 
 // OnceIf is Once if the line applies, else Clear.
 func (l *Logger) OnceIf(applies bool, level zapcore.Level, kind, message string, fields ...zap.Field) {
-	if applies {
-		l.Once(level, kind, message, fields...)
-	} else {
+	if !applies {
 		l.Clear(kind)
+		return
 	}
+	l.Once(level, kind, message, fields...)
 }
 
 // Clear lets a line of a kind be written again.
