@@ -44,17 +44,21 @@ func ParseURL(s string) (URL, error) {
 	if strings.ContainsFunc(rest, unicode.IsControl) {
 		return URL{}, ErrControl
 	}
-	authority, ref := rest, "/"
+	authority := rest
+	ref := "/"
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
-		authority, ref = rest[:i], rest[i:]
+		authority = rest[:i]
+		ref = rest[i:]
 	}
 	if strings.Contains(authority, "@") {
 		return URL{}, ErrUserInfo
 	}
-	if u.Host, ok = CleanHost(authority); !ok {
+	u.Host, ok = CleanHost(authority)
+	if !ok {
 		return URL{}, ErrHost
 	}
-	if u.Port, ok = CleanPort(u.Scheme, authority); !ok {
+	u.Port, ok = CleanPort(u.Scheme, authority)
+	if !ok {
 		return URL{}, ErrPort
 	}
 	if ref[0] != '/' {
@@ -96,10 +100,20 @@ func (u URL) Origin() string { return Of(u.Scheme, u.Host, u.Port) }
 
 // Of returns the origin of a scheme, host and port, without the scheme's default port.
 func Of(scheme, host, port string) string {
-	if port == "" || scheme == "http" && port == "80" || scheme == "https" && port == "443" {
+	if port == "" || port == defaultPort(scheme) {
 		return scheme + "://" + host
 	}
 	return scheme + "://" + host + ":" + port
+}
+
+func defaultPort(scheme string) string {
+	switch scheme {
+	case "http":
+		return "80"
+	case "https":
+		return "443"
+	}
+	return ""
 }
 
 // CleanPort returns the port of host, which may have one; "" for none and for the scheme's default.
@@ -113,7 +127,8 @@ func CleanPort(scheme, host string) (port string, ok bool) {
 	if err != nil || n == 0 {
 		return "", false
 	}
-	if port = strconv.FormatUint(n, 10); Of(scheme, "", port) == Of(scheme, "", "") {
+	port = strconv.FormatUint(n, 10) // without leading zeros
+	if port == defaultPort(scheme) {
 		return "", true
 	}
 	return port, true
@@ -131,8 +146,9 @@ func CleanHost(host string) (clean string, ok bool) {
 	}
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
-	} else if inner, ok := strings.CutPrefix(host, "["); ok {
-		if host, ok = strings.CutSuffix(inner, "]"); !ok {
+	} else if inner, isBracketed := strings.CutPrefix(host, "["); isBracketed {
+		host, ok = strings.CutSuffix(inner, "]")
+		if !ok {
 			return "", false
 		}
 	}
@@ -159,9 +175,12 @@ func HostOf(origin string) string {
 // IsNamed reports whether a Host header names an origin: its host, and its port unless the header has none.
 func IsNamed(origin, header string) bool {
 	host, ok := CleanHost(header)
+	if !ok || host != HostOf(origin) {
+		return false
+	}
 	_, port, _ := net.SplitHostPort(header)
 	scheme, _, _ := strings.Cut(origin, "://")
-	return ok && HostOf(origin) == host && (port == "" || Of(scheme, host, port) == origin)
+	return port == "" || Of(scheme, host, port) == origin
 }
 
 // special are domains that are not public: those of RFCs 6761, 6762, 7686, 8375 and 9476, and names that ICANN keeps for
@@ -179,11 +198,16 @@ func IsPublic(origin string) bool {
 // It checks the host of each request for a document.
 func isHostName(host string) bool {
 	for label := range strings.SplitSeq(host, ".") {
-		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+		if label == "" || len(label) > 63 {
+			return false
+		}
+		if label[0] == '-' || label[len(label)-1] == '-' {
 			return false
 		}
 		for _, c := range []byte(label) {
-			if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			isLetter := 'a' <= c && c <= 'z'
+			isDigit := '0' <= c && c <= '9'
+			if !isLetter && !isDigit && c != '-' && c != '_' {
 				return false
 			}
 		}
