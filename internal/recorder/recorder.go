@@ -64,8 +64,10 @@ func (w *Recorder) Finish(status int) http.Header {
 		w.restOver.Stop()
 	}
 	w.WriteHeader(status)
-	if w.sniff(); w.unwanted {
-		w.Body, w.Truncated = nil, false
+	w.sniff()
+	if w.unwanted {
+		w.Body = nil
+		w.Truncated = false
 	}
 	return w.sent
 }
@@ -83,20 +85,26 @@ func (w *Recorder) WriteHeader(status int) {
 	if w.Status != 0 || status < 200 {
 		return
 	}
-	w.Status, w.sent = status, w.Header().Clone()
+	w.Status = status
+	w.sent = w.Header().Clone() // what a handler changes from here on is not sent
 	w.typed()
 }
 
 // typed finds out whether the body is wanted, if its type is known.
 func (w *Recorder) typed() {
-	if w.o.Wants != nil && w.sent.Get("Content-Type") != "" && !w.o.Wants(w.Status, w.sent) {
-		w.unwanted, w.o.Limit = true, min(w.o.Limit, unwantedBody)
+	if w.o.Wants == nil || w.sent.Get("Content-Type") == "" {
+		return
+	}
+	if !w.o.Wants(w.Status, w.sent) {
+		w.unwanted = true
+		w.o.Limit = min(w.o.Limit, unwantedBody)
 	}
 }
 
 // sniff finds out the type where a handler sets none, as net/http does.
 func (w *Recorder) sniff() {
-	if _, set := w.sent["Content-Type"]; !set && len(w.Body) > 0 && w.sent.Get("Content-Encoding") == "" {
+	_, isSet := w.sent["Content-Type"] // perhaps to nothing, which keeps net/http from guessing, too
+	if !isSet && len(w.Body) > 0 && w.sent.Get("Content-Encoding") == "" {
 		w.sent.Set("Content-Type", http.DetectContentType(w.Body))
 		w.typed()
 	}
@@ -106,7 +114,8 @@ func (w *Recorder) sniff() {
 func (w *Recorder) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	before := len(w.Body)
-	w.Body = append(w.Body, b[:min(len(b), w.o.Limit+1-before)]...)
+	taken := min(len(b), w.o.Limit+1-before) // one byte more shows that the body is longer
+	w.Body = append(w.Body, b[:taken]...)
 	w.grown()
 	if w.Ended && w.o.Stop != nil {
 		return len(b), w.drop(len(b) - (len(w.Body) - before))
