@@ -36,12 +36,15 @@ const maxChain = 10 // URLs that lead from one to the next
 
 // From fetches the page at a path and, one after the other, up to nine that it leads to on the site.
 func (s *Site) From(ctx context.Context, path string) (all []Response) {
-	for ok := true; ok && len(all) < maxChain; {
-		next := s.get(ctx, path)
-		all = append(all, next)
-		if path, ok = htmlmeta.PathOn(s.Origin, next.To); ok {
-			ok = !slices.ContainsFunc(all, func(r Response) bool { return r.URL == s.Origin+path })
+	for len(all) < maxChain {
+		r := s.get(ctx, path)
+		all = append(all, r)
+		to, onSite := htmlmeta.PathOn(s.Origin, r.To)
+		isKnown := func(r Response) bool { return r.URL == s.Origin+to }
+		if !onSite || slices.ContainsFunc(all, isKnown) {
+			return all
 		}
+		path = to
 	}
 	return all
 }
@@ -53,28 +56,37 @@ func (s *Site) get(ctx context.Context, path string) Response {
 		return r
 	}
 	res, err := s.Fetcher.Fetch(ctx, crawl.Request{Path: path, Limit: htmlmeta.MaxBody})
-	switch {
-	case err != nil:
+	if err != nil {
 		r.Error = terminal.Clip(err.Error())
 		return r
-	case res.Unhandled:
+	}
+	if res.Unhandled {
 		r.Error = "no route handles the request: a visitor gets an empty response"
 		return r
 	}
-	r.Status, r.ContentType = res.Status, terminal.Clip(res.Header.Get("Content-Type"))
+	r.Status = res.Status
+	r.ContentType = terminal.Clip(res.Header.Get("Content-Type"))
 	pg := htmlmeta.Page{Base: s.Origin, Path: path, Header: res.Header}
 	meta := htmlmeta.Header(pg)
 	if res.Status == http.StatusOK && htmlmeta.IsHTML(r.ContentType) {
 		meta = htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, pg)
 	}
 	r.NoIndex = meta.NoIndex
-	base, _ := url.Parse(r.URL)
-	if to, err := base.Parse(res.Header.Get("Location")); err == nil && res.Status/100 == 3 {
-		r.Leads, r.To = "redirect", terminal.Clip(to.String())
-	} else if meta.Refresh != "" {
-		r.Leads, r.To = "refresh", meta.Refresh
-	} else if meta.Canonical != "" {
-		r.Leads, r.To = "canonical", meta.Canonical
-	}
+	r.Leads, r.To = leads(r.URL, res, &meta)
 	return r
+}
+
+// leads returns how a response leads on, and where; "": nowhere.
+func leads(from string, res *crawl.Response, meta *htmlmeta.Meta) (how, to string) {
+	base, _ := url.Parse(from)
+	location, err := base.Parse(res.Header.Get("Location"))
+	switch {
+	case res.Status/100 == 3 && err == nil:
+		return "redirect", terminal.Clip(location.String())
+	case meta.Refresh != "":
+		return "refresh", meta.Refresh
+	case meta.Canonical != "":
+		return "canonical", meta.Canonical
+	}
+	return "", ""
 }
