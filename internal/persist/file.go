@@ -13,17 +13,21 @@ import (
 
 const fileGrace = time.Second // after Stop, say: a write that is abandoned may overwrite that of the next process
 
-// File is one value on a storage that may hang. A call returns an error a second after its ctx has ended, and later calls
-// wait for what goes on: else what is older could overwrite what is newer.
+// File is one value on a storage that may hang. A call returns an error a second after its ctx has ended, or once the
+// storage does not respond. What is written waits for what goes on: see [store.Bounded].
 type File struct {
 	storage store.Storage // nil: nothing is kept
 	key     string
 	turn    wait.Slots // for one call at a time
-	saved   uint64     // digest of what is stored; of who has the turn
+	saved   uint64     // digest of what is stored; of who has the turn, as is unsure
+	unsure  bool       // the last write failed: it may have been done, or be yet
 }
 
 // NewFile returns the file of a key.
 func NewFile(storage store.Storage, key string) *File {
+	if storage != nil {
+		storage = store.Bounded(storage)
+	}
 	return &File{storage: storage, key: key, turn: wait.NewSlots(1)}
 }
 
@@ -32,12 +36,14 @@ func (f *File) Load(ctx context.Context, use func(data []byte)) error {
 	if f.storage == nil {
 		return fs.ErrNotExist
 	}
-	return f.call(ctx, func() error {
+	return f.call(ctx, func(ctx context.Context) error {
 		data, err := f.storage.Load(ctx, f.key)
-		if f.saved = xxhash.Sum64(data); err == nil {
-			use(data)
+		if err != nil {
+			return err
 		}
-		return err
+		f.saved = xxhash.Sum64(data)
+		use(data)
+		return nil
 	})
 }
 
@@ -46,37 +52,45 @@ func (f *File) Save(ctx context.Context, encode func() ([]byte, error)) error {
 	if f.storage == nil {
 		return nil
 	}
-	return f.call(ctx, func() error {
+	return f.call(ctx, func(ctx context.Context) error {
 		data, err := encode()
-		digest := xxhash.Sum64(data)
-		if err != nil || digest == f.saved {
+		if err != nil {
 			return err
 		}
-		err = f.storage.Store(ctx, f.key, data)
-		if err == nil {
-			f.saved = digest
+		digest := xxhash.Sum64(data)
+		if digest == f.saved && !f.unsure {
+			return nil
 		}
-		return err
+		f.unsure = true
+		err = f.storage.Store(ctx, f.key, data)
+		if err != nil {
+			return err
+		}
+		f.unsure = false
+		f.saved = digest
+		return nil
 	})
 }
 
 // SetAside stores damaged data under another key.
 func (f *File) SetAside(ctx context.Context, data []byte) (key string, err error) {
 	key = f.key + ".damaged"
-	return key, f.call(ctx, func() error { return f.storage.Store(ctx, key, data) })
+	err = f.call(ctx, func(ctx context.Context) error { return f.storage.Store(ctx, key, data) })
+	return key, err
 }
 
-// call waits for its turn and for a function.
-func (f *File) call(ctx context.Context, function func() error) error {
+// call waits for its turn, and calls a function with a context that ends fileGrace after ctx.
+func (f *File) call(ctx context.Context, function func(context.Context) error) error {
 	if !f.turn.Take(ctx) {
 		return ctx.Err()
 	}
-	result := make(chan error, 1)
-	if !wait.OrLeave(ctx, fileGrace, func() {
-		defer f.turn.Release()
-		result <- function()
-	}) {
-		return ctx.Err()
-	}
-	return <-result
+	defer f.turn.Release()
+	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	stop := context.AfterFunc(ctx, func() {
+		_, _ = wait.Within(fileGrace, later.Done())
+		cancel(ctx.Err())
+	})
+	defer stop()
+	return function(later)
 }

@@ -22,8 +22,6 @@ const (
 	documentPatience = 10 * time.Millisecond // more, with each document: some have 250 KB
 )
 
-var errHung = errors.New("the storage does not respond")
-
 // Shared is a storage where other processes commit generations of the site, too.
 type Shared interface {
 	store.Storage
@@ -33,14 +31,21 @@ type Shared interface {
 }
 
 // Site lends the records of a site.
-type Site struct{ current atomic.Pointer[Records] }
+type Site struct {
+	Now func() time.Time // set before the first Acquire; nil: time.Now
+
+	current atomic.Pointer[Records]
+}
 
 // NewSite returns a Site whose keys begin with a prefix of a storage, which may be [Shared]. A nil storage: in memory.
 func NewSite(storage store.Storage, prefix string) *Site {
-	if _, isShared := storage.(Shared); storage == nil {
+	if storage == nil {
 		storage = store.NewMemory()
-	} else if !isShared {
-		storage = limited{storage}
+	}
+	// One that is shared bounds its calls itself.
+	_, isShared := storage.(Shared)
+	if !isShared {
+		storage = store.Bounded(storage)
 	}
 	s := new(Site)
 	s.current.Store(newRecords(storage, prefix))
@@ -55,12 +60,19 @@ func (s *Site) Acquire(ctx context.Context) (*Records, error) {
 		waiting, cancel := context.WithTimeout(ctx, leasePatience)
 		taken := r.lease.Take(waiting)
 		cancel()
-		switch {
-		case taken && s.current.Load() == r:
+		if taken && s.current.Load() == r {
+			r.now = s.Now
 			return r, nil
-		case ctx.Err() != nil:
+		}
+		if ctx.Err() != nil {
 			return nil, ctx.Err()
-		case !taken && s.current.CompareAndSwap(r, newRecords(r.storage, r.prefix)):
+		}
+		if taken { // they were replaced meanwhile
+			continue
+		}
+		next := newRecords(r.storage, r.prefix)
+		next.doubts = r.doubts
+		if s.current.CompareAndSwap(r, next) {
 			r.cancel()
 		}
 	}
@@ -78,7 +90,9 @@ type Records struct {
 	storage store.Storage
 	shared  Shared // the storage, too; nil: it is this process's alone
 	prefix  string
-	store   *store.Store // nil: not opened yet
+	store   *store.Store     // nil: not opened yet
+	doubts  *store.Doubts    // of all the stores that were opened
+	now     func() time.Time // nil: time.Now
 
 	ctx      context.Context // of commits
 	cancel   context.CancelFunc
@@ -88,9 +102,18 @@ type Records struct {
 
 func newRecords(storage store.Storage, prefix string) *Records {
 	memory, _ := store.Open(context.Background(), store.NewMemory(), store.Options{}) // which cannot fail
-	r := &Records{Generation: memory.Last(), lease: wait.NewSlots(1), storage: storage, prefix: prefix, commits: wait.NewSlots(1), patience: openPatience}
+	r := &Records{
+		Generation: memory.Last(),
+		lease:      wait.NewSlots(1),
+		storage:    storage,
+		prefix:     prefix,
+		doubts:     new(store.Doubts),
+		commits:    wait.NewSlots(1),
+		patience:   openPatience,
+	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	if r.shared, _ = storage.(Shared); r.shared != nil {
+	r.shared, _ = storage.(Shared)
+	if r.shared != nil {
 		r.patience = sharedPatience
 	}
 	return r
@@ -116,43 +139,67 @@ func (r *Records) Open(ctx context.Context, meta any, previous *publish.Snapshot
 	}
 	opening, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()
-	opened, err := store.Open(opening, r.storage, store.Options{Prefix: r.prefix, Damaged: damaged})
+	opened, err := store.Open(opening, r.storage, store.Options{Prefix: r.prefix, Damaged: damaged, Now: r.now, Doubts: r.doubts})
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", r.prefix, err)
 	}
-	last, inherited := opened.Last(), (*store.Generation)(nil)
-	knowsMore := r.shared != nil && len(last.Meta()) > 0
-	opening, cancel = context.WithTimeout(ctx, r.patience+time.Duration(len(last.Documents()))*documentPatience)
-	defer cancel()
-	if n := r.Generation.Len(); n > 0 { // the site has begun in memory, so no request waits
-		opening = ctx
-		if n > 2*last.Len() && !knowsMore { // else the storage knows more, if not the latest
-			inherited = r.Generation
-		}
-	} else if r.shared != nil && !knowsMore {
-		inherited = r.shared.Inherited(opening)
+	// What is read from here on may take longer, as there is more of it. Once the site has begun in memory, no request
+	// waits for it.
+	reading := ctx
+	if r.Generation.Len() == 0 {
+		documents := time.Duration(len(opened.Last().Documents()))
+		reading, cancel = context.WithTimeout(ctx, r.patience+documents*documentPatience)
+		defer cancel()
 	}
-	if inherited != nil {
-		if last, err = opened.Adopt(opening, inherited); err != nil {
-			return nil, fmt.Errorf("copying earlier records: %w", err)
-		}
+	last, isInherited, err := r.begin(reading, opened)
+	if err != nil {
+		return nil, fmt.Errorf("copying earlier records: %w", err)
 	}
-	snapshot, err := published(opening, last, meta, previous)
-	if err == nil || errors.Is(err, store.ErrDamaged) { // else the rest cannot be read either: better nothing than half of it
-		if r.store, r.Generation, r.Unsaved = opened, last, inherited != nil || err != nil; r.shared != nil {
-			r.shared.Adopt(ctx, err != nil)
-		}
+	snapshot, err := published(reading, last, meta, previous)
+	isDamaged := errors.Is(err, store.ErrDamaged)
+	if err != nil && !isDamaged { // the rest cannot be read either: better nothing than half of it
+		return nil, err
+	}
+	r.store = opened
+	r.Generation = last
+	// What was inherited, or is left without what is damaged, is not in this storage yet.
+	r.Unsaved = isInherited || isDamaged
+	if r.shared != nil {
+		r.shared.Adopt(ctx, isDamaged)
 	}
 	return snapshot, err
 }
 
+// begin returns the generation with which the site goes on: what the store has, or else an earlier one, which is not
+// committed there.
+func (r *Records) begin(ctx context.Context, opened *store.Store) (g *store.Generation, isInherited bool, err error) {
+	last := opened.Last()
+	if r.shared != nil && len(last.Meta()) > 0 { // others have committed it
+		return last, false, nil
+	}
+	var earlier *store.Generation
+	inMemory := r.Generation.Len()
+	if inMemory > 2*last.Len() { // else the storage knows more, if not the latest
+		earlier = r.Generation
+	}
+	if inMemory == 0 && r.shared != nil {
+		earlier = r.shared.Inherited(ctx)
+	}
+	if earlier == nil {
+		return last, false, nil
+	}
+	g, err = opened.Adopt(ctx, earlier)
+	return g, true, err
+}
+
 // published returns the snapshot that was stored with a generation; nil: none.
 func published(ctx context.Context, g *store.Generation, meta any, previous *publish.Snapshot) (*publish.Snapshot, error) {
-	k := kept{Meta: meta}
 	if len(g.Meta()) == 0 {
 		return nil, nil
 	}
-	if err := json.Unmarshal(g.Meta(), &k); err != nil {
+	k := kept{Meta: meta}
+	err := json.Unmarshal(g.Meta(), &k)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrDamaged, err)
 	}
 	if len(k.Snapshot) == 0 {
@@ -163,11 +210,13 @@ func published(ctx context.Context, g *store.Generation, meta any, previous *pub
 
 // Write adds the published snapshot, which may be nil, and the JSON of meta to the records, and commits them.
 func (r *Records) Write(snapshot *publish.Snapshot, meta any) (err error) {
-	k, documents := kept{Meta: meta}, []store.StoredDocument(nil)
+	k := kept{Meta: meta}
+	var documents []store.StoredDocument
 	if snapshot != nil {
-		if k.Snapshot, documents, err = snapshot.Documents(r.Generation); err != nil {
-			return err
-		}
+		k.Snapshot, documents, err = snapshot.Documents(r.Generation)
+	}
+	if err != nil {
+		return err
 	}
 	encoded, err := json.Marshal(k)
 	if err != nil {
@@ -184,16 +233,17 @@ func (r *Records) Commit() error {
 		return nil
 	}
 	r.Unsaved = true
-	waiting, cancel := context.WithTimeoutCause(r.ctx, r.patience, errHung)
+	waiting, cancel := context.WithTimeoutCause(r.ctx, r.patience, store.ErrHung)
 	defer cancel()
 	ctx := r.ctx
 	if r.shared != nil {
 		ctx = waiting
 	}
-	generation, done := r.Generation, make(chan error, 1)
 	if !r.commits.Take(waiting) {
 		return context.Cause(waiting)
 	}
+	generation := r.Generation
+	done := make(chan error, 1)
 	go func() {
 		defer r.commits.Release()
 		done <- r.store.Commit(ctx, generation)
@@ -205,19 +255,4 @@ func (r *Records) Commit() error {
 	case <-waiting.Done():
 		return context.Cause(ctx) // nil: there is much to write
 	}
-}
-
-// limited bounds the reads under way: each one that a lost network disk does not answer takes a thread.
-type limited struct{ store.Storage }
-
-// reads are the slots for those of all sites.
-var reads = wait.NewSlots(64)
-
-// Load implements [store.Storage].
-func (l limited) Load(ctx context.Context, key string) ([]byte, error) {
-	if !reads.Take(ctx) {
-		return nil, ctx.Err()
-	}
-	defer reads.Release()
-	return l.Storage.Load(ctx, key)
 }

@@ -45,6 +45,10 @@ func (g *Generation) Len() int {
 	return n
 }
 
+// Lost reports whether records of the generation were found damaged: their pages are to be fetched again. Those that
+// follow a [Writer] have not lost them any more.
+func (g *Generation) Lost() bool { return g.state.Load().lost }
+
 // Load returns the records of chunk i, in order of path. They are the caller's own. An error that matches
 // ErrDamaged says that this chunk, and perhaps others, are lost. It is returned once: from then on lost chunks are
 // empty, with a Digest and Due of 0, and lost documents are missing in Documents. An error that matches
@@ -55,24 +59,28 @@ func (g *Generation) Load(ctx context.Context, i int) (records []Record, err err
 		return nil, nil
 	}
 	data, err := g.store.read(ctx, c.Object)
-	if err == nil {
-		if records, err = decodeChunk(data, c.Count); err != nil {
-			err = g.store.lose(ctx, c.Object, data, err)
-		}
+	if err != nil {
+		return nil, g.dropDamaged(ctx, err)
 	}
-	return records, g.dropDamaged(ctx, err)
+	records, err = decodeChunk(data, c.Count)
+	if err != nil {
+		err = g.store.lose(ctx, c.Object, data, err)
+		return nil, g.dropDamaged(ctx, err)
+	}
+	return records, nil
 }
 
 // dropDamaged drops everything damaged if err is ErrDamaged. What damages one object often damages others: unless
 // all are read now, each makes another refresh fail.
 func (g *Generation) dropDamaged(ctx context.Context, err error) error {
-	if errors.Is(err, ErrDamaged) {
-		for _, o := range g.state.Load().objects() {
-			_, _ = g.store.read(ctx, o)
-		}
-		m := g.state.Load().sound()
-		g.state.Store(&m)
+	if !errors.Is(err, ErrDamaged) {
+		return err
 	}
+	for _, o := range g.state.Load().objects() {
+		_, _ = g.store.fetch(ctx, o)
+	}
+	m := g.state.Load().sound()
+	g.state.Store(&m)
 	return err
 }
 
@@ -104,7 +112,8 @@ func (g *Generation) Document(ctx context.Context, i int) ([]byte, error) {
 // meta is JSON or empty.
 func (g *Generation) WithDocuments(meta json.RawMessage, documents []StoredDocument) *Generation {
 	m := *g.state.Load()
-	m.Meta, m.Documents = meta, slices.Clone(documents)
+	m.Meta = meta
+	m.Documents = slices.Clone(documents)
 	return g.store.generation(m)
 }
 
@@ -123,11 +132,14 @@ func (s *Store) Adopt(ctx context.Context, g *Generation) (*Generation, error) {
 		objects = append(objects, &m.Documents[i].Object)
 	}
 	for _, o := range objects {
-		if data, err := g.store.read(ctx, *o); err == nil {
-			*o = newObject(data)
-		} else if !errors.Is(err, ErrDamaged) {
+		data, err := g.store.read(ctx, *o)
+		if errors.Is(err, ErrDamaged) {
+			continue // which sound drops
+		}
+		if err != nil {
 			return nil, err
 		}
+		*o = newObject(data)
 	}
 	return s.generation(m.sound()), nil
 }

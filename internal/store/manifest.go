@@ -21,6 +21,8 @@ type manifest struct {
 	Meta      json.RawMessage  `json:"meta,omitempty"`
 	Chunks    []Chunk          `json:"chunks"`
 	Documents []StoredDocument `json:"documents,omitempty"`
+
+	lost bool // see Generation.Lost; not stored
 }
 
 // Chunk describes the records of one run of paths: from First, "" in the first, up to the next chunk's First.
@@ -83,9 +85,11 @@ func (m manifest) sound() manifest {
 	for i, c := range m.Chunks {
 		if c.Object != nil && c.Object.damaged.Load() {
 			m.Chunks[i] = Chunk{First: c.First}
+			m.lost = true
 		}
 	}
-	m.Documents = slices.DeleteFunc(slices.Clone(m.Documents), func(d StoredDocument) bool { return d.Object.damaged.Load() })
+	isDamaged := func(d StoredDocument) bool { return d.Object.damaged.Load() }
+	m.Documents = slices.DeleteFunc(slices.Clone(m.Documents), isDamaged)
 	return m
 }
 
@@ -97,14 +101,16 @@ func (m manifest) encode() ([]byte, error) {
 
 // decodeManifest undoes encode. With an error, the manifest is an empty one.
 func decodeManifest(data []byte) (m manifest, err error) {
+	empty := manifest{Chunks: []Chunk{{}}}
 	line, sum, _ := bytes.Cut(data, []byte{'\n'})
-	if err = json.Unmarshal(line, &m); err == nil && (string(sum) != Hash(line)+"\n" || !m.isValid()) {
-		err = errors.New("modified, or of another version")
-	}
+	err = json.Unmarshal(line, &m)
 	if err != nil {
-		m = manifest{Chunks: []Chunk{{}}}
+		return empty, err
 	}
-	return m, err
+	if string(sum) != Hash(line)+"\n" || !m.isValid() {
+		return empty, errors.New("modified, or of another version")
+	}
+	return m, nil
 }
 
 func (m manifest) isValid() bool {

@@ -2,14 +2,10 @@ package store
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"path"
 	"strings"
 	"sync"
-	"time"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // Storage is the part of certmagic's Storage that is used. Keys are paths with slashes. A value is stored whole
@@ -32,10 +28,11 @@ func (m *memory) Store(_ context.Context, key string, value []byte) error {
 }
 
 func (m *memory) Load(_ context.Context, key string) ([]byte, error) {
-	if value, ok := m.values.Load(key); ok {
-		return value.([]byte), nil
+	value, ok := m.values.Load(key)
+	if !ok {
+		return nil, fs.ErrNotExist
 	}
-	return nil, fs.ErrNotExist
+	return value.([]byte), nil
 }
 
 func (m *memory) Delete(_ context.Context, key string) error {
@@ -52,44 +49,35 @@ func (m *memory) List(_ context.Context, folder string, _ bool) (keys []string, 
 	return keys, nil
 }
 
-// load reads a value, and gives up where the storage does not respond, as a network disk that is gone.
+// IsBounded says that the storage needs no bounds.
+func (m *memory) IsBounded() {}
+
 func (s *Store) load(ctx context.Context, name string) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("the storage does not respond"))
-	defer cancel()
-	var data []byte
-	var err error
-	if !wait.OrLeave(ctx, 0, func() { data, err = s.storage.Load(ctx, path.Join(s.Prefix, name)) }) || ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return data, err
+	return s.storage.Load(ctx, path.Join(s.Prefix, name))
 }
 
 // write stores a value, or deletes it if it is nil. Callers run exclusively.
 func (s *Store) write(ctx context.Context, name string, value []byte) error {
-	switch key := path.Join(s.Prefix, name); {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return ctx.Err()
-	case value == nil:
-		return s.storage.Delete(ctx, key)
-	default:
-		return s.storage.Store(ctx, key, value)
 	}
+	key := path.Join(s.Prefix, name)
+	if value == nil {
+		return s.storage.Delete(ctx, key)
+	}
+	return s.storage.Store(ctx, key, value)
 }
 
-// exclusively runs a function that writes while no other does. If the disk hangs, it is abandoned when ctx ends,
-// but nothing else is written until it has returned: else it could overwrite something newer.
+// exclusively runs a function that writes while no other does. What it abandons holds up what is written later: see
+// [Bounded].
 func (s *Store) exclusively(ctx context.Context, run func() error) error {
-	select {
-	case s.lock <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	if !s.lock.Take(ctx) {
+		return context.Cause(ctx)
 	}
-	var err error
-	if !wait.OrLeave(ctx, 0, func() {
-		defer func() { <-s.lock }()
-		err = run()
-	}) || ctx.Err() != nil {
-		return ctx.Err()
+	defer s.lock.Release()
+	err := run()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return err
 }

@@ -11,6 +11,9 @@ import (
 	"maps"
 	"path"
 	"sync/atomic"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // Errors match these, besides those of the storage and of contexts.
@@ -31,6 +34,8 @@ const (
 type Options struct {
 	Prefix  string                      // of all keys; nothing else is touched
 	Damaged func(key string, err error) // called once for each damaged object; nil: not called
+	Now     func() time.Time            // nil: time.Now
+	Doubts  *Doubts                     // of earlier Stores of the site, too; nil: there are none
 }
 
 // Store keeps the generations of one site. It is safe for concurrent use.
@@ -38,13 +43,19 @@ type Store struct {
 	Options
 	storage Storage
 	last    atomic.Pointer[Generation]
-	lock    chan struct{} // is held by the one goroutine that writes
+	lock    wait.Slots // of the one goroutine that writes
 }
 
 // Open opens the store under a prefix of a storage. If the manifest is damaged, it is set aside, and the Store is
-// empty. An error is the storage's or ctx's.
+// empty. An error is the storage's or ctx's. The storage may hang: see [Bounded].
 func Open(ctx context.Context, storage Storage, o Options) (*Store, error) {
-	s := &Store{Options: o, storage: storage, lock: make(chan struct{}, 1)}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Doubts == nil {
+		o.Doubts = new(Doubts)
+	}
+	s := &Store{Options: o, storage: Bounded(storage), lock: wait.NewSlots(1)}
 	data, err := s.load(ctx, manifestName)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -69,7 +80,8 @@ func (s *Store) Commit(ctx context.Context, g *Generation) error {
 
 func (s *Store) commit(ctx context.Context, g *Generation) error {
 	defer s.clean(ctx)
-	m, last := g.state.Load().sound(), s.Last().state.Load().sound().objects()
+	m := g.state.Load().sound()
+	last := s.Last().state.Load().sound().objects()
 	encoded, err := m.encode()
 	if err != nil {
 		return err
@@ -82,11 +94,13 @@ func (s *Store) commit(ctx context.Context, g *Generation) error {
 		if data == nil {
 			return fmt.Errorf("%s: %w", name, ErrSuperseded)
 		}
-		if err := s.write(ctx, name, *data); err != nil {
+		err := s.write(ctx, name, *data)
+		if err != nil {
 			return err
 		}
 	}
-	if err := s.write(ctx, manifestName, encoded); err != nil {
+	err = s.write(ctx, manifestName, encoded)
+	if err != nil {
 		return err
 	}
 	s.last.Store(g)
@@ -112,7 +126,12 @@ func (s *Store) clean(ctx context.Context) {
 	maps.Copy(keep, s.Last().state.Load().objects())
 	for _, key := range keys {
 		name := folder + path.Base(key)
-		if name != manifestName && name != damagedName && keep[name] == nil && s.write(ctx, name, nil) != nil {
+		// What hung when it was read may hang when it is deleted, and hold up all that is written later.
+		if name == manifestName || name == damagedName || keep[name] != nil || s.Doubts.isGivenUp(name) {
+			continue
+		}
+		err := s.write(ctx, name, nil)
+		if err != nil {
 			return
 		}
 	}
@@ -120,6 +139,15 @@ func (s *Store) clean(ctx context.Context) {
 
 // read returns the data of an object. Errors are as of [Generation.Load].
 func (s *Store) read(ctx context.Context, o *object) ([]byte, error) {
+	data, err := s.fetch(ctx, o)
+	if isUnreadable(err) {
+		return nil, s.doubt(ctx, o, err)
+	}
+	return data, err
+}
+
+// fetch is as read, but gives up nothing that cannot be read.
+func (s *Store) fetch(ctx context.Context, o *object) ([]byte, error) {
 	if data := o.fresh.Load(); data != nil {
 		return *data, nil
 	}
@@ -129,6 +157,7 @@ func (s *Store) read(ctx context.Context, o *object) ([]byte, error) {
 	data, err := s.load(ctx, o.Name)
 	switch {
 	case err == nil && folder+Hash(data) == o.Name:
+		s.Doubts.forget(o.Name)
 		return data, nil
 	case err == nil:
 		err = errors.New("content does not match the name")
@@ -140,15 +169,14 @@ func (s *Store) read(ctx context.Context, o *object) ([]byte, error) {
 	return nil, s.lose(ctx, o, data, err)
 }
 
-// lose reports an object as damaged, once, and sets its data aside. The error matches ErrDamaged.
+// lose reports an object as damaged, once, and sets its data aside, if there is some. The error matches ErrDamaged.
 func (s *Store) lose(ctx context.Context, o *object, data []byte, cause error) error {
-	if !o.damaged.Swap(true) {
-		if s.Damaged != nil {
-			s.Damaged(path.Join(s.Prefix, o.Name), cause)
-		}
-		if data != nil {
-			_ = s.exclusively(ctx, func() error { return s.write(ctx, damagedName, data) })
-		}
+	wasKnown := o.damaged.Swap(true)
+	if !wasKnown && s.Damaged != nil {
+		s.Damaged(path.Join(s.Prefix, o.Name), cause)
+	}
+	if !wasKnown && data != nil {
+		_ = s.exclusively(ctx, func() error { return s.write(ctx, damagedName, data) })
 	}
 	return fmt.Errorf("%s: %w: %w", o.Name, ErrDamaged, cause)
 }

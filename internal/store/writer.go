@@ -37,6 +37,7 @@ type Writer struct {
 func (g *Generation) Writer() *Writer {
 	w := &Writer{base: g, next: *g.state.Load()}
 	w.next.Chunks = nil
+	w.next.lost = false
 	return w
 }
 
@@ -61,7 +62,8 @@ func (w *Writer) Keep(i int) {
 // function always returns 0.
 func (w *Writer) Put(first string, records []Record, digest func(first, next string) uint64, due func([]Record) int64) {
 	w.startRange(first)
-	w.at, w.due = -1, due
+	w.at = -1
+	w.due = due
 	if digest == nil {
 		digest = func(string, string) uint64 { return 0 }
 	}
@@ -78,8 +80,10 @@ func (w *Writer) Put(first string, records []Record, digest func(first, next str
 			first = r.Path
 			w.startChunk(first)
 		}
-		w.last, w.records = r.Path, append(w.records, *r)
-		w.err = cmp.Or(w.err, encoding.MarshalToBuffer(r, &w.raw))
+		w.last = r.Path
+		w.records = append(w.records, *r)
+		err := encoding.MarshalToBuffer(r, &w.raw)
+		w.err = cmp.Or(w.err, err)
 	}
 	w.open.Digest += digest(first, "")
 }
@@ -124,12 +128,15 @@ func (w *Writer) flush() {
 	if w.open == nil {
 		return
 	}
-	if n := len(w.records); n > 0 {
-		w.open.Count, w.open.Object = n, newObject(encodeChunk(n, w.raw.Bytes()))
+	n := len(w.records)
+	if n > 0 {
+		w.open.Count = n
+		w.open.Object = newObject(encodeChunk(n, w.raw.Bytes()))
 	}
 	if w.due != nil {
 		w.open.Due = w.due(w.records)
 	}
-	w.open, w.records = nil, w.records[:0]
+	w.open = nil
+	w.records = w.records[:0]
 	w.raw.Reset()
 }

@@ -1,0 +1,193 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestDoubt: an object is given up after three tries over an hour at least, by any clock.
+func TestDoubt(t *testing.T) {
+	for name, test := range map[string]struct {
+		minutes []int // when it could not be read
+		want    bool
+	}{
+		"never":                       {nil, false},
+		"once":                        {[]int{0}, false},
+		"twice":                       {[]int{0, 60}, false},
+		"three times in a moment":     {[]int{0, 0, 0}, false},
+		"three times in less":         {[]int{0, 30, 59}, false},
+		"three times in an hour":      {[]int{0, 30, 60}, true},
+		"three times in a day":        {[]int{0, 600, 1400}, true},
+		"four times in an hour":       {[]int{0, 1, 31, 60}, true},
+		"often in an hour":            {[]int{0, 10, 20, 30, 40, 50, 60}, true},
+		"a clock that jumps":          {[]int{0, 1e6, 1e6 + 1}, false},
+		"a clock that jumped":         {[]int{0, 1e6, 1e6 + 30}, true},
+		"a clock set back":            {[]int{0, -1e6, -1e6 + 29}, false},
+		"a clock set back, and later": {[]int{0, -1e6, -1e6 + 30, -1e6 + 60}, true},
+		"a clock to and fro":          {[]int{0, 5, 0, 5, 0, 5}, false},
+	} {
+		var d doubt
+		for i, minute := range test.minutes {
+			d = d.again(time.Unix(1e9, 0).Add(time.Duration(minute) * time.Minute))
+			if isLast := i == len(test.minutes)-1; !isLast && d.isDamage() {
+				t.Errorf("%s: given up after %d tries", name, i+1)
+			}
+		}
+		if got := d.isDamage(); got != test.want {
+			t.Errorf("%s: given up: %t, want %t", name, got, test.want)
+		}
+	}
+}
+
+// TestTry: it is the object that fails where the manifest and another object are read.
+func TestTry(t *testing.T) {
+	for _, test := range []struct {
+		try  try
+		want bool
+	}{
+		{try{true, 2, 2}, true},
+		{try{true, 2, 1}, true},
+		{try{true, 2, 0}, false},
+		{try{true, 1, 0}, false},
+		{try{true, 0, 0}, true}, // there is no other object
+		{try{false, 2, 2}, false},
+		{try{false, 0, 0}, false},
+	} {
+		if got := test.try.isAlone(); got != test.want {
+			t.Errorf("%+v: got %t, want %t", test.try, got, test.want)
+		}
+	}
+}
+
+// patched is a storage some of whose keys cannot be loaded.
+type patched struct {
+	Storage
+	errs map[string]error // by a part of the key; errHangs: it hangs
+}
+
+var errHangs = errors.New("hangs")
+
+func (p *patched) Load(ctx context.Context, key string) ([]byte, error) {
+	for part, err := range p.errs {
+		if !strings.Contains(key, part) {
+			continue
+		}
+		if err == errHangs {
+			time.Sleep(24 * time.Hour)
+		}
+		return nil, err
+	}
+	return p.Storage.Load(ctx, key)
+}
+
+// TestUnreadable: what cannot be read for an hour, while the rest can, is damaged, also where the store is opened again
+// each time. An outage never is, nor is an error that is not of the object alone.
+func TestUnreadable(t *testing.T) {
+	records := realistic(8000)
+	for name, test := range map[string]struct {
+		errs   map[string]error // "chunk", "document", "manifest", all "objects", or "" for all
+		isLost bool
+	}{
+		"chunk":               {map[string]error{"chunk": syscall.EIO}, true},
+		"stale chunk":         {map[string]error{"chunk": fmt.Errorf("reading: %w", syscall.ESTALE)}, true},
+		"hung chunk":          {map[string]error{"chunk": errHangs}, true},
+		"document":            {map[string]error{"document": syscall.EIO}, true},
+		"both":                {map[string]error{"document": syscall.EIO, "chunk": errHangs}, true},
+		"manifest, too":       {map[string]error{"chunk": syscall.EIO, "manifest": syscall.EIO}, false},
+		"all objects":         {map[string]error{"objects": syscall.EIO}, false},
+		"permission":          {map[string]error{"chunk": os.ErrPermission}, false},
+		"too many open files": {map[string]error{"chunk": syscall.EMFILE}, false},
+		"full":                {map[string]error{"chunk": syscall.ENOSPC}, false},
+		"read-only":           {map[string]error{"chunk": syscall.EROFS}, false},
+		"hung storage":        {map[string]error{"": errHangs}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				storage := &patched{Storage: NewMemory()}
+				s := open(t, storage)
+				documents := []StoredDocument{NewDocument("a", nil, []byte("a")), NewDocument("b", nil, []byte("b"))}
+				commit(t, s, put(t, s.Last(), records, 3000).WithDocuments(nil, documents))
+				chunk := s.Last().Chunks()[1]
+				names := map[string]string{"chunk": chunk.Object.Name, "document": documents[1].Object.Name, "manifest": manifestName}
+				storage.errs = make(map[string]error)
+				for part, err := range test.errs {
+					if key, ok := names[part]; ok {
+						part = key
+					}
+					storage.errs[part] = err
+					if part == "objects" {
+						for name := range s.Last().state.Load().objects() {
+							storage.errs[name] = err
+						}
+					}
+				}
+				_, chunkFails := test.errs["chunk"]
+				doubts, shared, damaged := new(Doubts), Bounded(storage), 0
+				read := func() error {
+					s, err := Open(t.Context(), shared, Options{Prefix: prefix, Doubts: doubts, Damaged: func(string, error) { damaged++ }})
+					if err != nil {
+						return err
+					}
+					if _, err = all(s.Last()); err == nil {
+						_, err = s.Last().Document(t.Context(), 1)
+					}
+					if !errors.Is(err, ErrDamaged) {
+						return err
+					}
+					_, rest := all(s.Last())
+					if g := s.Last(); rest != nil || chunkFails != (g.Len() == len(records)-chunk.Count) || g.Lost() != chunkFails {
+						t.Errorf("%v, %d records, lost: %t", rest, g.Len(), g.Lost())
+					}
+					commit(t, s, put(t, s.Last(), records, 3000))
+					storage.errs = nil
+					expect(t, open(t, storage).Last(), records)
+					return err
+				}
+				begun := time.Now()
+				var err error
+				for time.Since(begun) < 5*time.Hour && !errors.Is(err, ErrDamaged) {
+					err = read()
+					if err == nil {
+						t.Fatal("no error")
+					}
+					time.Sleep(5 * time.Minute)
+				}
+				after := time.Since(begun)
+				if got := errors.Is(err, ErrDamaged); got != test.isLost || got && (after < time.Hour || after > 2*time.Hour) {
+					t.Errorf("got %v after %s, want it damaged: %t", err, after, test.isLost)
+				}
+				if want := len(test.errs); test.isLost != (damaged == want) {
+					t.Errorf("%d objects are damaged", damaged)
+				}
+				time.Sleep(25 * time.Hour)
+			})
+		})
+	}
+}
+
+// TestReadAgain: what was read meanwhile is not given up.
+func TestReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		storage := &patched{Storage: NewMemory()}
+		s := open(t, storage)
+		commit(t, s, put(t, s.Last(), realistic(100), 100))
+		s = open(t, storage)
+		for i := range 20 {
+			storage.errs = map[string]error{s.Last().Chunks()[0].Object.Name: syscall.EIO}
+			if i%3 == 2 {
+				storage.errs = nil
+			}
+			if _, err := s.Last().Load(t.Context(), 0); errors.Is(err, ErrDamaged) || (err == nil) != (i%3 == 2) {
+				t.Errorf("%d: got %v", i, err)
+			}
+			time.Sleep(30 * time.Minute)
+		}
+	})
+}
