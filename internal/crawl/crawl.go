@@ -175,6 +175,7 @@ type Run struct {
 	links             links
 	census            *census
 	pending           int
+	lost              bool            // see Result.Lost
 	fetching          context.Context // of the fetches of this Update
 	workers           []*worker
 	fetched           atomic.Int64 // pages
@@ -216,6 +217,7 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Resu
 		r.begin(gen)
 	}
 	r.gen = gen
+	r.lost = r.lost || gen.Lost() // as when they were selected
 	wait, fetching, cancel := b.contexts(ctx, r.c.o.Now())
 	defer cancel()
 	r.fetching = fetching
@@ -231,6 +233,7 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Resu
 		Gathered:     r.gathered,
 		Batch:        r.batch,
 		Pending:      r.pending,
+		Lost:         r.lost,
 		Fetched:      int(r.fetched.Load()),
 		DroppedPaths: r.links.dropped,
 	}
@@ -327,6 +330,7 @@ func (r *Run) load(ctx context.Context, i int) ([]store.Record, error) {
 	runtime.Gosched() // requests come first
 	records, err := r.gen.Load(ctx, i)
 	if errors.Is(err, store.ErrDamaged) {
+		r.lost = true
 		r.seed()
 		return nil, nil
 	}

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -442,13 +443,22 @@ func TestDamaged(t *testing.T) {
 		storage := store.NewMemory()
 		s := &static{pages: map[string]string{"/": "/a", "/a": "", "/b": ""}}
 		c := New(Options{Fetcher: s})
-		for range 2 {
+		for i := range 3 {
 			st, err := store.Open(t.Context(), storage, store.Options{Prefix: "x"})
 			if err != nil {
 				t.Fatal(err)
 			}
+			if i == 2 { // another stage may find it first
+				if _, err := st.Last().Load(t.Context(), 0); !errors.Is(err, store.ErrDamaged) {
+					t.Errorf("got %v", err)
+				}
+			}
 			s.order = nil
-			gen := crawlAll(t, c, st.Last(), with(func(p *Policy) { p.Links, p.Settings = true, 1 }), named("/b")...).Generation
+			result := crawlAll(t, c, st.Last(), with(func(p *Policy) { p.Links, p.Settings = true, 1 }), named("/b")...)
+			gen := result.Generation
+			if result.Lost != (i > 0) || gen.Lost() {
+				t.Errorf("%d: lost: %t, the next generation: %t", i, result.Lost, gen.Lost())
+			}
 			if got := paths(t, gen); got != "/ /a /b" || !slices.Contains(s.order, "/a") || !slices.Contains(s.order, "/b") {
 				t.Errorf("got %s, fetched %s", got, s.order)
 			}
