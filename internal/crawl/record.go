@@ -74,7 +74,7 @@ func apply(rec *store.Record, f *fetched) outcome {
 	isHTML := htmlmeta.IsHTML(resp.Header.Get("Content-Type"))
 	isEmpty := resp.Status == http.StatusOK && isHTML && !m.Document && !m.Unreadable
 	if isEmpty && before.Flags&store.Document != 0 && before.Failing == 0 {
-		rec.Failing = f.now
+		rec.Failing = f.now // what was known stays until it is empty a second time
 		return emptied
 	}
 	forget(rec)
@@ -89,22 +89,7 @@ func apply(rec *store.Record, f *fetched) outcome {
 	if resp.Status != http.StatusOK {
 		return unchanged
 	}
-	rec.Flags |= flagIf(store.HTML, isHTML) | flagIf(store.Document, m.Document) | flagIf(store.NoIndex, m.NoIndex) |
-		flagIf(store.Unreadable, m.Unreadable) | flagIf(store.SoftNotFound, f.soft)
-	rec.NoIndexTag = m.NoIndexTag
-	rec.Target = onSite(f.base, rec.Path, m.Refresh)
-	rec.Canonical = onSite(f.base, rec.Path, m.Canonical)
-	if rec.Version != 0 && page.Bare(rec.Canonical) == rec.Path {
-		rec.Canonical = "" // a file is one page, however its canonical spells its name
-	}
-	// htmlmeta bounds these.
-	rec.Alternates = m.Alternates
-	rec.Images = m.Images
-	rec.Title = m.Title
-	came := unchanged
-	if isHTML && !m.Unreadable {
-		came = text(rec, &before, f)
-	}
+	came := learn(rec, &before, f, isHTML)
 	if rec.Version == 0 || resp.Proxied { // validators, where no version spares a fetch
 		rec.ETag = etag
 		modified, err := http.ParseTime(resp.Header.Get("Last-Modified"))
@@ -115,6 +100,30 @@ func apply(rec *store.Record, f *fetched) outcome {
 		}
 	}
 	return came
+}
+
+// learn records what a response with the status 200 says of its page.
+func learn(rec, before *store.Record, f *fetched, isHTML bool) outcome {
+	m := &f.meta
+	rec.Flags |= flagIf(store.HTML, isHTML)
+	rec.Flags |= flagIf(store.Document, m.Document)
+	rec.Flags |= flagIf(store.NoIndex, m.NoIndex)
+	rec.Flags |= flagIf(store.Unreadable, m.Unreadable)
+	rec.Flags |= flagIf(store.SoftNotFound, f.soft)
+	rec.NoIndexTag = m.NoIndexTag
+	rec.Target = onSite(f.base, rec.Path, m.Refresh)
+	rec.Canonical = onSite(f.base, rec.Path, m.Canonical)
+	if rec.Version != 0 && page.Bare(rec.Canonical) == rec.Path {
+		rec.Canonical = "" // a file is one page, however its canonical spells its name
+	}
+	// htmlmeta bounds these.
+	rec.Alternates = m.Alternates
+	rec.Images = m.Images
+	rec.Title = m.Title
+	if !isHTML || m.Unreadable {
+		return unchanged // it has no text that could be compared
+	}
+	return text(rec, before, f)
 }
 
 // fail records that a fetch says nothing about the page.
