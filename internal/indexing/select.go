@@ -19,7 +19,9 @@ import (
 
 // Rules are the inputs of a selection besides the records.
 type Rules struct {
-	Base, Scope, Front         string        // the site's scheme, host and port; its path prefix; the path of its front page
+	Base                       string        // the site's scheme, host and port
+	Scope                      string        // its path prefix
+	Front                      string        // the path of its front page
 	Respect                    bool          // a page gives way to its canonical; else canonicals do not count
 	OmitOrphans                bool          // pages without incoming links are left out, whatever names them
 	Expire                     time.Duration // how long a link counts after its page was last fetched; 0: for ever
