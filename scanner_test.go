@@ -24,7 +24,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
-	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -85,58 +84,6 @@ func TestConfirm(t *testing.T) {
 				t.Errorf("%s, step %d: got %+v, want %q", name, i, got, step.want)
 			}
 			before.history.Since = got.since
-		}
-	}
-}
-
-// TestDue: a refresh follows after the interval, or after twenty times what the
-// last one took, and sooner where there is work.
-func TestDue(t *testing.T) {
-	begun := time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
-	failed := outcome.Fail(errors.New("failed"))
-	done := crawl.Result{Generation: new(store.Generation), Done: true}
-	const years = 135 * 365 * 24 * time.Hour
-	dueAfter := func(d time.Duration) crawl.Result {
-		return crawl.Result{Generation: new(store.Generation), Done: true, Next: begun.Add(d).Unix()}
-	}
-	for name, test := range map[string]struct {
-		given  time.Duration // the interval; 0: none
-		served bool
-		closed bool // robots.txt cannot be fetched
-		out    report.Refresh
-		took   time.Duration
-		want   time.Duration // after the beginning
-	}{
-		"quick":                             {0, true, false, report.Refresh{Crawled: done}, time.Second, time.Minute},
-		"costly":                            {0, true, false, report.Refresh{Crawled: done, Cost: 10 * time.Second}, 10 * time.Second, 200 * time.Second},
-		"costly, with an interval":          {10 * time.Second, true, false, report.Refresh{Crawled: done, Cost: 5 * time.Second}, 5 * time.Second, 10 * time.Second},
-		"longer than the interval":          {10 * time.Second, true, false, report.Refresh{Crawled: done}, 25 * time.Second, 25 * time.Second},
-		"slow, but not for its own work":    {0, true, false, report.Refresh{Crawled: done, Cost: time.Second}, 6 * time.Minute, 6 * time.Minute},
-		"slow, which counts for little":     {0, true, false, report.Refresh{Crawled: done, Cost: 2 * time.Second}, 50 * time.Second, time.Minute},
-		"a failure is due, of a given time": {time.Hour, true, false, report.Refresh{Crawled: dueAfter(time.Minute)}, time.Second, time.Minute},
-		"the clock was set back":            {0, true, false, report.Refresh{Crawled: done}, -time.Minute, 0},
-		"the clock was set back by years":   {0, true, false, report.Refresh{Crawled: done}, -years, time.Minute - years},
-		"pages are left":                    {0, true, false, report.Refresh{Crawled: crawl.Result{Generation: new(store.Generation)}}, time.Minute, time.Minute},
-		"pages are left, of a given time":   {time.Hour, true, false, report.Refresh{Crawled: crawl.Result{Generation: new(store.Generation)}}, time.Second, time.Second + soon},
-		"a page is due":                     {0, true, false, report.Refresh{Crawled: dueAfter(30 * time.Second)}, time.Second, 30 * time.Second},
-		"a page is due at once":             {0, true, false, report.Refresh{Crawled: dueAfter(time.Second)}, time.Second, time.Minute},
-		"a page is due later":               {0, true, false, report.Refresh{Crawled: dueAfter(time.Hour)}, time.Second, time.Minute},
-		"it failed":                         {0, true, false, report.Refresh{Outcome: failed}, time.Second, time.Minute},
-		"it failed, and nothing served":     {0, false, false, report.Refresh{Outcome: failed}, time.Second, time.Second + retryEmpty},
-		"an application starts":             {0, false, true, report.Refresh{Crawled: done}, time.Second, time.Second + retryEmpty},
-		"it starts, but was served":         {0, true, true, report.Refresh{Crawled: done}, time.Second, time.Minute},
-		"nothing to list":                   {0, false, false, report.Refresh{Crawled: done}, time.Second, time.Minute},
-	} {
-		b := newBench(t, func(h *Handler) { h.RefreshInterval = caddy.Duration(test.given) })
-		s := b.site("named.example")
-		s.serve(nil)
-		if test.served {
-			s.serve(listing(1))
-		}
-		s.probed.Store(&probeResult{robots: robotsRules{closed: test.closed}})
-		b.clock = begun.Add(test.took)
-		if got := due(s.prospects(&test.out, begun)).Sub(begun); got != test.want {
-			t.Errorf("%s: got %s, want %s", name, got, test.want)
 		}
 	}
 }

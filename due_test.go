@@ -1,0 +1,260 @@
+package sitemap
+
+import (
+	"errors"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+const years = 135 * 365 * 24 * time.Hour
+
+// TestDue: a refresh follows after the interval, or after twenty times what the last one took, and sooner where there is
+// work. All times are after the beginning of the last refresh, whose interval is a minute.
+func TestDue(t *testing.T) {
+	begun := batch
+	at := func(d time.Duration) time.Time { return begun.Add(d) }
+	for _, test := range []struct {
+		name string
+		now  time.Duration
+		p    prospects
+		want time.Duration
+	}{
+		{"quick", time.Second, prospects{serves: true}, time.Minute},
+		{"it took an interval", time.Minute, prospects{serves: true}, time.Minute},
+		{"it took longer", time.Minute + 1, prospects{serves: true}, time.Minute + 1},
+		{"costs a twentieth", 4 * time.Second, prospects{serves: true, cost: 3 * time.Second}, time.Minute},
+		{"costs more", 4 * time.Second, prospects{serves: true, cost: 3*time.Second + 1}, time.Minute + 20},
+		{"costs more, of a given interval", 4 * time.Second, prospects{serves: true, isGiven: true, cost: 30 * time.Second}, time.Minute},
+		{"costs more, and fails", 4 * time.Second, prospects{serves: true, failed: true, cost: 4 * time.Second}, 80 * time.Second},
+
+		{"the clock was set back by an hour", -time.Hour, prospects{serves: true}, time.Minute - time.Hour},
+		{"the clock was set back by years", -years, prospects{serves: true}, time.Minute - years},
+		{"the clock was set back, and it costs much", -time.Hour, prospects{serves: true, cost: time.Minute}, 20*time.Minute - time.Hour},
+		{"the clock was set forward by an hour", time.Hour, prospects{serves: true}, time.Hour},
+		{"the clock was set forward by years", years, prospects{serves: true}, years},
+
+		{"it failed", time.Second, prospects{serves: true, failed: true}, time.Minute},
+		{"it failed, and a page is due", time.Second, prospects{serves: true, failed: true, next: at(30 * time.Second)}, time.Minute},
+		{"it failed, and pages are left", time.Second, prospects{serves: true, failed: true, isLeft: true}, time.Minute},
+		{"it failed, and lists are left", time.Second, prospects{serves: true, failed: true, listLeft: true}, time.Minute},
+		{"it failed, and nothing is served", time.Second, prospects{failed: true}, time.Second + retryEmpty},
+		{"it failed late, and nothing is served", time.Minute - retryEmpty + 1, prospects{failed: true}, time.Minute},
+		{"robots.txt cannot be fetched", time.Second, prospects{serves: true, closed: true}, time.Minute},
+		{"robots.txt cannot be fetched, and nothing is served", time.Second, prospects{closed: true}, time.Second + retryEmpty},
+		{"robots.txt cannot be fetched, and a page is due before", time.Second, prospects{closed: true, next: at(2 * time.Second)}, time.Second + retryEmpty},
+		{"robots.txt cannot be fetched, and lists are left", time.Second, prospects{closed: true, listLeft: true}, time.Second + soon},
+		{"nothing to list", time.Second, prospects{}, time.Minute},
+
+		{"pages are left", time.Second, prospects{serves: true, isLeft: true}, time.Second + soon},
+		{"pages are left, late", time.Minute, prospects{serves: true, isLeft: true}, time.Minute},
+		{"pages are left, which could be fetched before", time.Second, prospects{serves: true, isLeft: true, next: at(0)}, time.Second + soon},
+		{"pages are left, very soon", time.Second, prospects{serves: true, isLeft: true, next: at(time.Second + soon - 1)}, time.Second + soon},
+		{"pages are left, soon", time.Second, prospects{serves: true, isLeft: true, next: at(time.Second + soon + 1)}, time.Second + soon + 1},
+		{"pages are left, for long", time.Second, prospects{serves: true, isLeft: true, next: at(time.Hour)}, time.Minute},
+		{"pages are left, of nothing served", time.Second, prospects{isLeft: true}, time.Second + soon},
+
+		{"a page is due", time.Second, prospects{serves: true, next: at(time.Minute - 1)}, time.Minute - 1},
+		{"a page is due at once", time.Second, prospects{serves: true, next: at(time.Second + 1)}, time.Second + 1},
+		{"a page was due now, and stays so", time.Second, prospects{serves: true, next: at(time.Second)}, time.Minute},
+		{"a page is due later", time.Second, prospects{serves: true, next: at(time.Minute + 1)}, time.Minute},
+		{"a page is due, of a costly refresh", time.Second, prospects{serves: true, cost: time.Minute, next: at(2 * time.Minute)}, 2 * time.Minute},
+
+		{"a list is left", time.Second, prospects{serves: true, listLeft: true}, time.Second + soon},
+		{"a list is left, later", time.Second, prospects{serves: true, listLeft: true, nextList: at(30 * time.Second)}, 30 * time.Second},
+		{"a list is left, for long", time.Second, prospects{serves: true, listLeft: true, nextList: at(time.Hour)}, time.Minute},
+		{"a list before pages", time.Second, prospects{serves: true, listLeft: true, nextList: at(20 * time.Second), isLeft: true, next: at(30 * time.Second)}, 20 * time.Second},
+		{"pages before a list", time.Second, prospects{serves: true, listLeft: true, nextList: at(30 * time.Second), isLeft: true, next: at(20 * time.Second)}, 20 * time.Second},
+
+		{"planned", time.Second, prospects{serves: true, planned: at(time.Second + 59*time.Second)}, time.Minute},
+		{"planned, and past", time.Hour, prospects{serves: true, planned: at(time.Minute)}, time.Minute},
+		{"planned with a longer interval", time.Second, prospects{serves: true, planned: at(time.Hour)}, time.Second + time.Minute},
+		{"planned, and the clock was set back by years", -years, prospects{serves: true, planned: at(time.Minute)}, time.Minute - years},
+		{"planned, and what the refresh before left does not count", time.Second, prospects{failed: true, listLeft: true, planned: at(time.Minute)}, time.Minute},
+
+		{"noticed", time.Second, prospects{serves: true, noticed: true}, time.Second},
+		{"noticed, and planned", time.Second, prospects{serves: true, noticed: true, planned: at(time.Minute)}, time.Second},
+		{"noticed, and failed", time.Second, prospects{noticed: true, failed: true}, time.Second},
+	} {
+		test.p.now = at(test.now)
+		test.p.begun = begun
+		test.p.interval = time.Minute
+		got := due(test.p).Sub(begun)
+		if got != test.want {
+			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+		}
+	}
+}
+
+// occasion is a reason to refresh a site: from some time on.
+type occasion struct {
+	name    string
+	applies func(p *prospects) bool
+	at      func(p *prospects) time.Time
+}
+
+// hasEnded reports whether the last refresh came to its end.
+func hasEnded(p *prospects) bool { return !p.failed }
+
+// waits reports whether there may be something to serve as soon as the application has started.
+func waits(p *prospects) bool { return !p.serves && (p.failed || p.closed) }
+
+// after returns a time, yet one that is so long after now at least.
+func (p *prospects) after(at time.Time, least time.Duration) time.Time {
+	if first := p.now.Add(least); at.Before(first) {
+		return first
+	}
+	return at
+}
+
+// asUsual is an interval, or twenty times the cost, after the last refresh began, or after now if that is earlier.
+func asUsual(p *prospects) time.Time {
+	pause := p.interval
+	if !p.isGiven && 20*p.cost > pause {
+		pause = 20 * p.cost
+	}
+	if p.begun.After(p.now) {
+		return p.now.Add(pause)
+	}
+	return p.begun.Add(pause)
+}
+
+// occasions are all there are, save that something was noticed or planned. The first one to come counts.
+var occasions = []occasion{
+	{"the interval is over", func(*prospects) bool { return true }, asUsual},
+	{"an application starts", waits, func(p *prospects) time.Time { return p.now.Add(5 * time.Second) }},
+	{"pages are left", func(p *prospects) bool { return hasEnded(p) && !waits(p) && p.isLeft },
+		func(p *prospects) time.Time { return p.after(p.next, 200*time.Millisecond) }},
+	{"a page is due", func(p *prospects) bool { return hasEnded(p) && !waits(p) && !p.isLeft && p.next.After(p.now) },
+		func(p *prospects) time.Time { return p.next }},
+	{"a list is left", func(p *prospects) bool { return hasEnded(p) && p.listLeft },
+		func(p *prospects) time.Time { return p.after(p.nextList, 200*time.Millisecond) }},
+}
+
+// allProspects are all combinations, with each time on both sides of each limit.
+func allProspects() iter.Seq[prospects] {
+	const interval = time.Minute
+	ages := []time.Duration{0, time.Second, interval - 1, interval, interval + 1, 20 * time.Minute, years, -1, -time.Hour, -years}
+	costs := []time.Duration{0, interval / shareOfTime, interval/shareOfTime + 1, 2 * interval}
+	nexts := []time.Duration{-years, -time.Hour, 0, 1, soon - 1, soon + 1, retryEmpty - 1, retryEmpty + 1, interval - 1, interval + 1, years}
+	lists := []time.Duration{-time.Hour, soon - 1, soon + 1, retryEmpty - 1, interval + 1}
+	return func(yield func(prospects) bool) {
+		for bits := range 1 << 6 {
+			is := func(i int) bool { return bits>>i&1 != 0 }
+			p := prospects{
+				now: batch, interval: interval,
+				isGiven: is(0), failed: is(1), serves: is(2), closed: is(3), isLeft: is(4), listLeft: is(5),
+			}
+			for _, age := range ages {
+				p.begun = p.now.Add(-age)
+				for _, p.cost = range costs {
+					for _, next := range nexts {
+						p.next = p.now.Add(next)
+						for _, list := range lists {
+							p.nextList = p.now.Add(list)
+							if !yield(p) {
+								return
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestOccasions checks all combinations: the first occasion counts, though not before now.
+func TestOccasions(t *testing.T) {
+	hits := make([]int, len(occasions))
+	wrong := 0
+	for p := range allProspects() {
+		first := 0
+		for i, o := range occasions {
+			if o.applies(&p) && o.at(&p).Before(occasions[first].at(&p)) {
+				first = i
+			}
+		}
+		hits[first]++
+		want := p.after(occasions[first].at(&p), 0)
+		got := due(p)
+		if !got.Equal(want) && wrong < 10 {
+			wrong++
+			t.Errorf("%s: %+v: got %s, want %s", occasions[first].name, p, got.Sub(p.now), want.Sub(p.now))
+		}
+		p.planned = p.begun
+		want = p.planned
+		if most := p.now.Add(p.interval); want.After(most) {
+			want = most
+		}
+		if got := due(p); !got.Equal(want) {
+			t.Fatalf("planned: %+v: got %s, want %s", p, got.Sub(p.now), want.Sub(p.now))
+		}
+		p.noticed = true
+		if got := due(p); !got.Equal(p.now) {
+			t.Fatalf("noticed: %+v: got %s", p, got.Sub(p.now))
+		}
+	}
+	for i, n := range hits {
+		if n == 0 {
+			t.Errorf("never first: %s", occasions[i].name)
+		}
+	}
+}
+
+// TestProspects: what decides comes from the settings, the result, what is served, the last probe and the own sitemaps.
+func TestProspects(t *testing.T) {
+	begun := batch
+	usual := prospects{begun: begun, interval: time.Minute, next: time.Unix(0, 0)}
+	for name, test := range map[string]struct {
+		given  time.Duration // the interval; 0: none
+		served bool
+		closed bool // robots.txt cannot be fetched
+		unread int  // documents of the own sitemaps
+		out    report.Refresh
+		want   func(p *prospects)
+	}{
+		"nothing":              {want: func(*prospects) {}},
+		"an interval":          {given: time.Hour, want: func(p *prospects) { p.interval = time.Hour; p.isGiven = true }},
+		"the default is given": {given: time.Minute, want: func(p *prospects) { p.isGiven = true }},
+		"it costs":             {out: report.Refresh{Cost: time.Second, Took: time.Hour}, want: func(p *prospects) { p.cost = time.Second }},
+		"it failed":            {out: report.Refresh{Outcome: outcome.Fail(errors.New("failed"))}, want: func(p *prospects) { p.failed = true }},
+		"it held back":         {out: report.Refresh{Outcome: outcome.Outcome{Result: outcome.HeldBack}}, want: func(*prospects) {}},
+		"something is served":  {served: true, want: func(p *prospects) { p.serves = true }},
+		"closed":               {closed: true, want: func(p *prospects) { p.closed = true }},
+		"a list is left":       {unread: 1, want: func(p *prospects) { p.listLeft = true }},
+		"pages are left":       {out: report.Refresh{Crawled: crawl.Result{Generation: new(store.Generation)}}, want: func(p *prospects) { p.isLeft = true }},
+		"all is done": {out: report.Refresh{Crawled: crawl.Result{Generation: new(store.Generation), Done: true, Next: begun.Unix()}},
+			want: func(p *prospects) { p.next = time.Unix(begun.Unix(), 0) }},
+		"nothing is crawled": {out: report.Refresh{Crawled: crawl.Result{Gathered: true}}, want: func(*prospects) {}},
+	} {
+		b := newBench(t, func(h *Handler) { h.RefreshInterval = caddy.Duration(test.given) })
+		b.handler.limiter = crawl.NewLimiter(0.001, 1)
+		b.handler.limiter.Wait(t.Context(), nil) // so that there is a time of the next one
+		s := b.site("named.example")
+		s.serve(nil)
+		if test.served {
+			s.serve(listing(1))
+		}
+		if test.closed {
+			s.probed.Store(&probeResult{robots: robotsRules{closed: true}})
+		}
+		s.own.Store(&ownSet{unread: test.unread})
+		want := usual
+		want.now = b.clock
+		test.want(&want)
+		if want.listLeft {
+			want.nextList = b.handler.limiter.Next()
+		}
+		got := s.prospects(&test.out, begun)
+		if got != want {
+			t.Errorf("%s: got %+v, want %+v", name, got, want)
+		}
+	}
+}
