@@ -232,8 +232,8 @@ func (s *site) status() siteStatus {
 		st.Pages, st.Shards, st.Bytes = snapshot.Pages, max(len(snapshot.Shards), 1), snapshot.Bytes
 		st.Since = toSecond(snapshot.Index.Modified)
 	}
-	if s.state.shared != nil {
-		status := s.state.shared.Status()
+	if member := s.state.fleet; member != nil {
+		status := member.Status()
 		st.Storage = &status
 		if rep := st.LastRefresh; rep != nil && status.Generation > 0 && (rep.Result == outcome.Published || rep.Result == outcome.Unchanged) { // by other nodes since
 			confirmed := *rep

@@ -116,13 +116,13 @@ func (s *site) announcements(ctx context.Context, makes bool) *announce.Queue {
 		return nil
 	}
 	before := st.queue.Load()
-	if before != nil && (st.shared == nil || !st.shared.queue.Newer()) {
+	if before != nil && (st.fleet == nil || !st.fleet.Queue.Newer()) {
 		return before
 	}
 	var stored []byte
 	var damage error
 	err := st.queued.Load(ctx, func(data []byte) {
-		if q, err := announce.New(data, s.announceConfig()); st.shared != nil || st.queue.Load() == nil {
+		if q, err := announce.New(data, s.announceConfig()); st.fleet != nil || st.queue.Load() == nil {
 			st.queue.Store(q)
 			stored, damage = data, err
 		}
@@ -134,7 +134,7 @@ func (s *site) announcements(ctx context.Context, makes bool) *announce.Queue {
 	if err != nil { // there is none, or the storage has lost it
 		q, _ := announce.New(nil, s.announceConfig())
 		q = cmp.Or(before, q)
-		if st.shared != nil && s.saveQueue(ctx, q, before) != nil {
+		if st.fleet != nil && s.saveQueue(ctx, q, before) != nil {
 			return nil
 		}
 		st.queue.CompareAndSwap(before, q)
@@ -165,13 +165,13 @@ func (s *site) runAnnouncements() {
 	case <-s.app.serving:
 	case <-s.ctx.Done():
 	}
-	for sh := s.state.shared; s.announces() && s.ctx.Err() == nil; {
-		if q := s.announcements(s.ctx, sh == nil); q != nil {
+	for member := s.state.fleet; s.announces() && s.ctx.Err() == nil; {
+		if q := s.announcements(s.ctx, member == nil); q != nil {
 			q.Run(s.ctx, &announce.Runner{
 				Config: s.announceConfig(), Client: s.app.announcer, Now: s.app.now,
 				Paused: func() bool {
 					return s.main.Load() != nil || s.app.isSuperseded() || s.state.queue.Load() != q ||
-						sh != nil && (!sh.Settled() || sh.queue.Newer())
+						member != nil && (!member.Settled() || member.Queue.Newer())
 				},
 				Fetch: s.fetchAnnounced, Done: s.announced,
 				Save: func(ctx context.Context) error { return s.saveQueue(ctx, q, q) },
@@ -225,7 +225,7 @@ func (s *site) announced(job *announce.Job, o announce.Outcome, t announce.Statu
 func (s *site) updateOf(r *refreshing, before *publication, out *report.Refresh) announce.Update {
 	served := before.snapshot
 	// A process of a fleet may know less of what was listed than the records do.
-	mayBeFirst := served == nil || s.state.shared != nil
+	mayBeFirst := served == nil || s.state.fleet != nil
 	u := announce.Update{
 		Complete: !out.Partial && !out.IsSuspicious(),
 		Crawled:  out.Crawled.Pending == 0,
@@ -247,7 +247,7 @@ func (s *site) updateOf(r *refreshing, before *publication, out *report.Refresh)
 // queueChanges queues what a publication changes.
 func (s *site) queueChanges(ctx context.Context, u announce.Update) {
 	patience := queuePatience
-	if s.state.shared != nil {
+	if s.state.fleet != nil {
 		patience = firstWait
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -290,4 +290,14 @@ func (h *Handler) serveKey(w http.ResponseWriter, r *http.Request, key, prefix s
 		_, _ = io.WriteString(w, key) // an error means that the client is gone
 	}
 	return true
+}
+
+// pollQueue loads the announcements that another process has stored.
+func (s *site) pollQueue(ctx context.Context) {
+	member := s.state.fleet
+	if member == nil || !s.announces() {
+		return
+	}
+	_ = member.Queue.Poll(ctx) // its errors are those of polls of the records
+	s.announcements(ctx, false)
 }

@@ -30,8 +30,7 @@ func sharing(t *testing.T, folder string, change func(*bench)) (*bench, *site) {
 		change(b)
 	}
 	s := b.site("named.example")
-	storage := fleet.Shared(&certmagic.FileStorage{Path: folder})
-	s.state.shared.storage.Store(&storage)
+	s.state.fleet.Configure(&certmagic.FileStorage{Path: folder}, 0)
 	return b, s
 }
 
@@ -50,7 +49,7 @@ func TestFleet(t *testing.T) {
 	b2.lists("/other")
 	b2.clock = b1.clock
 	second.run()
-	if got := second.published().snapshot; !first.published().snapshot.Equal(got) || second.state.shared.Status().Writer != first.state.shared.ID {
+	if got := second.published().snapshot; !first.published().snapshot.Equal(got) || second.state.fleet.Status().Writer != first.state.fleet.ID {
 		t.Fatalf("the other node has %d pages", pagesOf(got))
 	}
 	if !wasReady(second) || second.published().report.Result != first.published().report.Result {
@@ -61,7 +60,7 @@ func TestFleet(t *testing.T) {
 	if second.lookUp(t.Context(), second.published().snapshot, "") != second.published().snapshot {
 		t.Error("the sitemap itself is looked up")
 	}
-	if err := second.state.shared.Poll(t.Context()); err != nil || !second.state.shared.Newer() {
+	if err := second.state.fleet.Poll(t.Context()); err != nil || !second.state.fleet.Newer() {
 		t.Fatalf("nothing is newer: %v", err)
 	}
 	second.run()
@@ -72,7 +71,7 @@ func TestFleet(t *testing.T) {
 	b2.clock = b2.clock.Add(3 * second.handler.settings.refresh)
 	b2.lists("/a", "/b", "/c", "/d")
 	second.run()
-	if got := second.state.shared.Status(); pagesOf(second.published().snapshot) != 4 || got.Writer != second.state.shared.ID {
+	if got := second.state.fleet.Status(); pagesOf(second.published().snapshot) != 4 || got.Writer != second.state.fleet.ID {
 		t.Errorf("%d pages, %+v", pagesOf(second.published().snapshot), got)
 	}
 	if st := second.status().Storage; st == nil || st.Generation != 3 || st.Error != "" || st.Errors != 0 {
@@ -147,21 +146,21 @@ func TestFleetVisits(t *testing.T) {
 	b2, second := sharing(t, folder, nil)
 	b2.clock = b1.clock
 	second.run()
-	if !second.fleetDue().After(first.fleetDue()) {
+	if !second.state.fleet.DueFor(second.standing()).After(first.state.fleet.DueFor(first.standing())) {
 		t.Error("the node that refreshed last does not come first")
 	}
 	for range 2 {
 		second.Visit("/visited", b2.clock.Unix())
-		if !second.fleetDue().Before(first.fleetDue()) {
+		if !second.state.fleet.DueFor(second.standing()).Before(first.state.fleet.DueFor(first.standing())) {
 			t.Error("the node with a visit does not come first")
 		}
-		b2.clock = second.fleetDue()
+		b2.clock = second.state.fleet.DueFor(second.standing())
 		second.run()
-		if status := second.state.shared.Status(); status.Writer != status.Node {
+		if status := second.state.fleet.Status(); status.Writer != status.Node {
 			t.Fatalf("it has not refreshed the site: %+v", status)
 		}
 		b1.clock = b2.clock
-		_ = first.state.shared.Poll(t.Context())
+		_ = first.state.fleet.Poll(t.Context())
 		first.run()
 		b1, b2, first, second = b2, b1, second, first
 	}
@@ -217,26 +216,26 @@ func (failing) Unlock(context.Context, string) error         { return context.De
 func TestFleetStorageDown(t *testing.T) {
 	folder := t.TempDir()
 	b, s := sharing(t, folder, nil)
-	good, down := *s.state.shared.storage.Load(), fleet.Shared(failing{})
-	s.state.shared.storage.Store(&down)
+	good := s.state.fleet.Storage()
+	s.state.fleet.Configure(failing{}, 0)
 	if got := b.refresh(s); pagesOf(got) != 1 {
 		t.Fatalf("%d pages in memory", pagesOf(got))
 	}
-	s.state.shared.storage.Store(&good)
-	if b.refresh(s); s.state.shared.Status().Generation != 1 {
+	s.state.fleet.Configure(good, 0)
+	if b.refresh(s); s.state.fleet.Status().Generation != 1 {
 		t.Fatal("nothing was committed")
 	}
 	before := s.published().snapshot
-	s.state.shared.storage.Store(&down)
+	s.state.fleet.Configure(failing{}, 0)
 	b.lists("/a", "/b")
 	if got := b.refresh(s); got != before {
 		t.Errorf("%d pages", pagesOf(got))
 	}
-	_ = s.state.shared.Poll(t.Context())
+	_ = s.state.fleet.Poll(t.Context())
 	if due, _, _ := s.schedule.State(); due.Sub(b.clock) > time.Minute || s.status().Storage.Error == "" || s.status().Storage.Errors == 0 {
 		t.Errorf("due after %s, %+v", due.Sub(b.clock), s.status().Storage)
 	}
-	s.state.shared.storage.Store(&good)
+	s.state.fleet.Configure(good, 0)
 	if got := b.refresh(s); pagesOf(got) != 2 {
 		t.Errorf("%d pages", pagesOf(got))
 	}
@@ -265,10 +264,10 @@ func TestFleetReadOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const warning = "cannot load or commit the shared sitemap: the last one is still served"
 			b, s := sharing(t, t.TempDir(), nil)
-			good := *s.state.shared.storage.Load()
+			good := s.state.fleet.Storage()
 			test.faults.Shared = good
 			faulty := fleet.Shared(test.faults)
-			s.state.shared.storage.Store(&faulty)
+			s.state.fleet.Configure(faulty, 0)
 			if b.refresh(s); pagesOf(s.published().snapshot) != 1 {
 				t.Fatal("nothing is served from memory")
 			}
@@ -276,14 +275,14 @@ func TestFleetReadOnly(t *testing.T) {
 				t.Errorf("confirmed at %s, before its begin", st.LastRefresh.Confirmed)
 			}
 			for range 3 {
-				_ = s.state.shared.Poll(t.Context())
+				_ = s.state.fleet.Poll(t.Context())
 				b.refresh(s)
 			}
 			if n, st := b.logged(warning), s.status().Storage; n != test.want || st.Errors == 0 {
 				t.Errorf("logged %d times, %+v", n, st)
 			}
-			s.state.shared.storage.Store(&good)
-			if b.refresh(s); s.state.shared.Status().Generation == 0 {
+			s.state.fleet.Configure(good, 0)
+			if b.refresh(s); s.state.fleet.Status().Generation == 0 {
 				t.Error("nothing was committed")
 			}
 		})
@@ -313,7 +312,7 @@ func TestFleetWaits(t *testing.T) {
 		time.Sleep(1100 * time.Millisecond) // it has the lock
 		go second.run()
 		time.Sleep(5 * time.Second) // it has published some pages
-		_ = second.state.shared.Poll(t.Context())
+		_ = second.state.fleet.Poll(t.Context())
 		synctest.Wait()
 		got, want := pagesOf(second.published().snapshot), pagesOf(first.published().snapshot)
 		if _, isRunning, _ := first.schedule.State(); got != want || want < 2 || !isRunning {
@@ -327,15 +326,15 @@ func TestFleetWaits(t *testing.T) {
 func TestFleetFull(t *testing.T) {
 	b, s := sharing(t, t.TempDir(), nil)
 	b.refresh(s)
-	full := fleet.Shared(partly{Shared: *s.state.shared.storage.Load(), store: errors.New("no space left")})
-	s.state.shared.storage.Store(&full)
+	full := fleet.Shared(partly{Shared: s.state.fleet.Storage(), store: errors.New("no space left")})
+	s.state.fleet.Configure(full, 0)
 	b.lists("/a", "/b")
 	if got := b.refresh(s); pagesOf(got) != 1 {
 		t.Errorf("%d pages", pagesOf(got))
 	}
 	due, _, _ := s.schedule.State()
-	if want := s.handler.settings.refresh; due.Sub(b.clock) != want || s.fleetDue().Sub(b.clock) != want {
-		t.Errorf("tried again after %s and %s, want %s", due.Sub(b.clock), s.fleetDue().Sub(b.clock), want)
+	if want := s.handler.settings.refresh; due.Sub(b.clock) != want || s.state.fleet.DueFor(s.standing()).Sub(b.clock) != want {
+		t.Errorf("tried again after %s and %s, want %s", due.Sub(b.clock), s.state.fleet.DueFor(s.standing()).Sub(b.clock), want)
 	}
 }
 
@@ -361,12 +360,12 @@ func TestFleetInterval(t *testing.T) {
 		b.handler.RefreshInterval, b.handler.settings.refresh = caddy.Duration(30*time.Minute), 30*time.Minute
 	})
 	b.refresh(s)
-	if got := s.fleetDue().Sub(b.clock); got != 30*time.Minute {
+	if got := s.state.fleet.DueFor(s.standing()).Sub(b.clock); got != 30*time.Minute {
 		t.Errorf("due in %s", got)
 	}
 	b.handler.RefreshInterval, b.handler.settings.refresh = caddy.Duration(time.Minute), time.Minute
-	s.state.shared.configure(b.app, s.handler)
-	if got := s.fleetDue().Sub(b.clock); got != time.Minute {
+	s.configureFleet()
+	if got := s.state.fleet.DueFor(s.standing()).Sub(b.clock); got != time.Minute {
 		t.Errorf("after a reload, it is due in %s", got)
 	}
 }
@@ -375,11 +374,11 @@ func TestFleetInterval(t *testing.T) {
 func TestFleetAlias(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, s := sharing(t, t.TempDir(), nil)
-		before := s.state.shared.storage.Load()
+		before := s.state.fleet.Storage()
 		s.main.Store(s)
 		go s.pollFleet()
 		time.Sleep(time.Minute)
-		if s.state.shared.storage.Load() != before {
+		if s.state.fleet.Storage() != before {
 			t.Error("it is polled")
 		}
 		s.cancel()
@@ -452,7 +451,7 @@ func TestFleetQueue(t *testing.T) {
 	b2.clock = b1.clock
 	second.run()
 	stores, meddle := 0, true
-	storage := fleet.Shared(watched{*second.state.shared.storage.Load(), func(key string) {
+	storage := fleet.Shared(watched{second.state.fleet.Storage(), func(key string) {
 		if strings.HasPrefix(key, "sitemap/latest/") {
 			stores++
 		}
@@ -465,14 +464,14 @@ func TestFleetQueue(t *testing.T) {
 			}
 		}
 	}})
-	second.state.shared.storage.Store(&storage)
+	second.state.fleet.Configure(storage, 0)
 	for i := range 3 {
 		b2.clock = b2.clock.Add(time.Hour)
 		b2.lists("/a", fmt.Sprint("/b", i))
 		if before := stores; pagesOf(b2.refresh(second)) != 2 || i > 0 && stores > before {
 			t.Errorf("refresh %d: %d stores, %+v", i, stores-before, second.published().report)
 		}
-		_ = first.state.shared.queue.Poll(t.Context())
+		_ = first.state.fleet.Queue.Poll(t.Context())
 		if q := first.announcements(t.Context(), false); meddle || q.Status()[0].Waiting != 1 {
 			t.Errorf("refresh %d: announced: %+v", i, q.Status())
 		}
@@ -508,8 +507,8 @@ func TestFleetQueueLoads(t *testing.T) {
 		if err := second.saveQueue(t.Context(), q, q); err != nil || q.Status()[0].Waiting != 1 {
 			t.Fatal(err, q.Status())
 		}
-		storage := fleet.Shared(late{*first.state.shared.storage.Load()})
-		first.state.shared.storage.Store(&storage)
+		storage := fleet.Shared(late{first.state.fleet.Storage()})
+		first.state.fleet.Configure(storage, 0)
 		old := first.state.queue.Load()
 		old.Update(announce.Update{Complete: true, Crawled: true, Listed: 99})
 		go first.pollQueue(t.Context())
@@ -529,7 +528,7 @@ func TestFleetHoldsBack(t *testing.T) {
 	b, s := sharing(t, t.TempDir(), nil)
 	b.lists("/a", "/b", "/c", "/d")
 	b.refresh(s)
-	due := s.fleetDue()
+	due := s.state.fleet.DueFor(s.standing())
 	b.lists("/a")
 	b.pages = nil
 	b.lists("/a")
@@ -537,7 +536,7 @@ func TestFleetHoldsBack(t *testing.T) {
 		t.Fatalf("%d pages, %s", pagesOf(got), s.published().report.Result)
 	}
 	interval := s.handler.settings.refresh
-	if got := s.fleetDue().Sub(due); got != 2*interval {
+	if got := s.state.fleet.DueFor(s.standing()).Sub(due); got != 2*interval {
 		t.Errorf("due %s later, want %s", got, 2*interval)
 	}
 }

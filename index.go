@@ -96,11 +96,10 @@ func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d deci
 		r.records.Generation = sel.result.Generation
 	}
 	changes := s.updateOf(r, before, &out)
-	// What other processes cannot load is not served.
-	if s.state.shared != nil {
+	if r.records.IsShared() {
 		s.queueChanges(ctx, changes)
-		if !s.commitShared(ctx, r, next, &out) {
-			return ended(outcome.Followed)
+		if !s.share(ctx, r, next, &out) {
+			return ended(outcome.Later) // what other processes cannot load is not served
 		}
 	}
 	if !s.state.published.CompareAndSwap(before, next) {
@@ -110,7 +109,7 @@ func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d deci
 	s.setReady()
 	s.tell(before, next, &out)
 	s.countUnlinked(ctx, r, &out)
-	if s.state.shared != nil {
+	if r.records.IsShared() {
 		return out
 	}
 	// The queue is stored before the records, which else would not tell these changes again.
@@ -122,6 +121,24 @@ func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d deci
 		s.logState("commit", r.records.Write(next.snapshot, stored))
 	}
 	return out
+}
+
+// share commits a publication for the other processes, and reports whether this one may serve it.
+func (s *site) share(ctx context.Context, r *refreshing, next *publication, out *report.Refresh) bool {
+	visited, _ := s.state.visited.Count()
+	pause := s.handler.settings.refresh
+	if !out.Partial {
+		p := s.prospects(out, r.start)
+		pause = due(p).Sub(p.now)
+	}
+	isServed, err := r.records.Share(ctx, next.snapshot, next.meta(s.digest()), persist.Commit{
+		IsSame:  out.Result == outcome.Unchanged && (out.Selected.Generation == nil || s.handler.settings.crawl.Off),
+		Next:    pause,
+		Cost:    out.Cost,
+		Visited: visited,
+	})
+	s.logState("commit", err)
+	return isServed
 }
 
 // result is what there is to tell of a refresh, or of a part of it, that is published.
@@ -290,7 +307,7 @@ func (s *site) restore(ctx context.Context, r *persist.Records) {
 
 // restorePublication makes what was stored the publication.
 func (s *site) restorePublication(ctx context.Context, before *publication, snapshot *publish.Snapshot, m meta, records *store.Generation) {
-	isShared := s.state.shared != nil
+	isShared := s.state.fleet != nil
 	s.state.progress.Restore(m.Positions)
 	s.pollQueue(ctx)
 	isSame := m.Settings == s.digest()

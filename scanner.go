@@ -54,8 +54,17 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 	}
 	// The next configuration begins at once, if it comes before this refresh has ended.
 	s.amend(s.published(), func(p *publication) { p.next = nextRefresh{} })
-	// After a restart, the site serves at once what it served before.
-	s.restore(ctx, records)
+	// Of the processes that share the site, one refreshes it. After a restart, the site serves at once what it served before.
+	role, err := s.join(ctx, records, demanded)
+	if err != nil {
+		return failed(err)
+	}
+	switch role {
+	case persist.Follower:
+		return ended(outcome.Followed)
+	case persist.Later:
+		return ended(outcome.Later)
+	}
 
 	probed, err := s.probe(ctx)
 	if err != nil {
@@ -65,16 +74,6 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 		return ended(outcome.Alias)
 	}
 	r := s.newRefreshing(records, probed, demanded)
-	if s.state.shared != nil {
-		release, out := s.join(ctx, records, demanded)
-		if release == nil {
-			return out
-		}
-		defer release()
-		r.start = s.app.now()
-		r.batch = s.state.shared.Begin()
-		r.before = s.published()
-	}
 	if probed.blocked != "" {
 		// The routes say that nothing is to be listed, and are believed at once.
 		nothing := selection{result: indexing.Result{Generation: records.Generation}}
@@ -144,7 +143,7 @@ func (s *site) newRefreshing(records *persist.Records, probed *probeResult, dema
 	return &refreshing{
 		demanded: demanded,
 		start:    now,
-		batch:    now,
+		batch:    records.Begin(now),
 		wasReady: wait.IsDone(s.ready),
 		records:  records,
 		probed:   probed,
@@ -288,26 +287,35 @@ func (d decision) outcome(served, next *publish.Snapshot) outcome.Outcome {
 
 // prospects are what decides when a site is next due.
 type prospects struct {
-	now      time.Time
-	noticed  bool          // something cannot wait, such as that the site is no alias any more
-	planned  time.Time     // by the configuration before, which this one goes on from; zero: by none
-	begun    time.Time     // when the last refresh began
-	interval time.Duration // between refreshes: the setting 'refresh', or its default
-	isGiven  bool          // an operator has set the interval, which is obeyed whatever refreshes cost
-	cost     time.Duration // of the last refresh: gathering, selecting and building
-	failed   bool          // it has
-	serves   bool          // the site has something to serve
-	closed   bool          // no page may be fetched, as robots.txt cannot be
-	isLeft   bool          // pages are left that were due
-	next     time.Time     // when a page is due, or what is left can be fetched; zero: it is not known
-	listLeft bool          // a document of the site's own sitemaps was not read yet
-	nextList time.Time     // when it may be fetched
+	now       time.Time
+	noticed   bool          // something cannot wait, such as that the site is no alias any more
+	planned   time.Time     // by the configuration before, which this one goes on from; zero: by none
+	begun     time.Time     // when the last refresh began
+	interval  time.Duration // between refreshes: the setting 'refresh', or its default
+	isGiven   bool          // an operator has set the interval, which is obeyed whatever refreshes cost
+	cost      time.Duration // of the last refresh: gathering, selecting and building
+	failed    bool          // it has
+	serves    bool          // the site has something to serve
+	closed    bool          // no page may be fetched, as robots.txt cannot be
+	isLeft    bool          // pages are left that were due
+	next      time.Time     // when a page is due, or what is left can be fetched; zero: it is not known
+	shared    bool          // other processes refresh the site, too:
+	sharedDue time.Time     // when this one is to,
+	isBusy    bool          // and another one does so now, or the storage fails
+	listLeft  bool          // a document of the site's own sitemaps was not read yet
+	nextList  time.Time     // when it may be fetched
 }
 
 // due returns when a site is next due: an interval after the last refresh began, or sooner where there is work.
 func due(p prospects) time.Time {
 	if p.noticed {
 		return p.now
+	}
+	if p.shared && !p.failed {
+		if retry := p.now.Add(retryEmpty); p.isBusy && p.sharedDue.Before(retry) {
+			return retry // polls come sooner where there is news
+		}
+		return p.sharedDue
 	}
 	if !p.planned.IsZero() {
 		// The interval may be another one now, or the clock was set back.
@@ -363,9 +371,10 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 // conclude plans the next refresh after one that has ended.
 func (s *site) conclude(out *report.Refresh, begun time.Time) {
 	p := s.prospects(out, begun)
-	if s.state.shared != nil {
-		s.schedule.At(s.nextInFleet(out, due(p)))
-		return
+	if member := s.state.fleet; member != nil && !member.IsAlone() {
+		p.shared = true
+		p.sharedDue = member.DueFor(s.standing())
+		p.isBusy = out.Result == outcome.Later
 	}
 	s.plan(p)
 	isSettled := out.Result == outcome.Published || out.Result == outcome.Unchanged || out.Result == outcome.HeldBack && !out.IsSuspicious()
@@ -417,7 +426,7 @@ func (s *site) run() {
 	if out.Result == outcome.Failed {
 		s.fail(out, begun)
 	}
-	if out.Result != outcome.Superseded && out.Result != outcome.Followed { // which has loaded something, or nothing is known
+	if out.IsKnown() {
 		s.setReady()
 	}
 	s.checkSetup()

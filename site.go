@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
@@ -17,9 +18,12 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
@@ -248,9 +252,7 @@ func newSite(a *App, i identity) *site {
 		s.private = f.needsCertificate(i.id.host) && !trustsProxies(h.server)
 	}
 	s.state = acquireState(a, &s.identity)
-	if s.state.shared != nil {
-		s.state.shared.configure(a, h)
-	}
+	s.configureFleet()
 	if before := s.state.limiter.Swap(h.limiter); before != nil {
 		h.limiter.Resume(before)
 	}
@@ -349,6 +351,101 @@ func (s *site) bytes() int64 {
 		n += int64(own.pages) * ownBytes
 	}
 	return n
+}
+
+// configureFleet lets the site share what this configuration's storage has.
+func (s *site) configureFleet() {
+	if member := s.state.fleet; member != nil {
+		member.Configure(s.app.ctx.Storage(), time.Duration(s.handler.RefreshInterval))
+	}
+}
+
+// join finds out what this process is to do for the site, and loads what another one has published since.
+func (s *site) join(ctx context.Context, records *persist.Records, demanded bool) (persist.Role, error) {
+	standing := func() persist.Standing {
+		st := s.standing()
+		st.Demanded = demanded
+		return st
+	}
+	role, err := records.Join(ctx, standing, func() { s.restore(ctx, records) })
+	if err != nil {
+		s.logState("commit", err)
+		if demanded {
+			return role, err
+		}
+	}
+	if role == persist.Writer {
+		return role, nil
+	}
+	// What the one that published found counts here, too: which sites are aliases, and what their routes say.
+	if probed := s.published().probed; probed != nil {
+		s.settle(ctx, probed, nil)
+	}
+	return role, nil
+}
+
+// standing is by what this process is told its role.
+func (s *site) standing() persist.Standing {
+	served := s.published()
+	visited, _ := s.state.visited.Count()
+	return persist.Standing{
+		Serves:    served.snapshot != nil,
+		HoldsBack: served.history.Last.Result == outcome.HeldBack,
+		Visited:   visited,
+	}
+}
+
+// pollFleet looks for commits of other processes until the site is stopped. It plans when they are loaded, and when this
+// one refreshes the site.
+func (s *site) pollFleet() {
+	member := s.state.fleet
+	if member == nil {
+		return
+	}
+	healthy := 0 // polls since the last error
+	for member.Wait(s.ctx) {
+		if s.app.isSuperseded() || s.main.Load() != nil {
+			continue
+		}
+		s.configureFleet() // again, after a configuration that failed to start, whose storage is closed
+		err := member.Poll(s.ctx)
+		healthy++
+		if err != nil && s.ctx.Err() == nil {
+			healthy = 0
+			s.logger.Once(zap.WarnLevel, "storage", "cannot reach the shared storage: the loaded sitemap is served, and refreshes wait", zap.Error(err))
+		}
+		if healthy == 20 {
+			s.logger.Clear("storage")
+		}
+		isNewer := member.Newer()
+		if !isNewer && member.IsPlanned() {
+			continue
+		}
+		s.plan(prospects{now: s.app.now(), noticed: isNewer, shared: true, sharedDue: member.DueFor(s.standing())})
+		s.schedule.Notify()
+	}
+}
+
+const (
+	lookUpPatience = 4 * time.Second // of a request for a document that this process does not know yet
+	lookUpStep     = 20 * time.Millisecond
+)
+
+// lookUp returns the published snapshot. It waits a moment for one with the document, if that is named by a hash: another
+// process may have committed it.
+func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, suffix string) *publish.Snapshot {
+	member := s.state.fleet
+	if member == nil || s.main.Load() != nil || !strings.HasPrefix(suffix, "-") {
+		return snapshot
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookUpPatience)
+	defer cancel()
+	for snapshot.Find(suffix) == nil && ctx.Err() == nil {
+		member.Wake()
+		wait.Within(lookUpStep, ctx.Done())
+		snapshot = s.published().snapshot
+	}
+	return snapshot
 }
 
 // mainOf returns the twin of which a site is an alias, at the end of a chain of such; nil: it is

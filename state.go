@@ -52,7 +52,7 @@ type siteState struct {
 
 	queue  atomic.Pointer[announce.Queue] // of what is announced; nil: nothing is, or it is not loaded
 	queued *persist.File                  // queue as stored: one file whatever the settings are, so that the key of IndexNow stays
-	shared *shared                        // nil: the storage is this process's alone
+	fleet  *fleet.Member                  // of the processes that share the site; nil: it is this one's alone
 }
 
 // acquireState returns the state of a site from the pool, or a new one. Sites of several handlers
@@ -86,14 +86,29 @@ func acquireState(a *App, i *identity) *siteState {
 		}
 		host := strings.NewReplacer(":", "_", "[", "", "]", "", "*", "_").Replace(strings.SplitN(i.origin, "://", 2)[1])
 		unique := fmt.Sprintf("%s-%016x", host, xxhash.Sum64String(name))
+		prefix := "sites/" + unique
 		st := &siteState{key: key, id: i.id.address, listener: i.handler.listener, path: i.handler.settings.path, onDemand: i.onDemand}
 		st.published.Store(&publication{snapshot: published, names: published})
-		if shares {
-			st.shared = newShared(a, i, host, storage, "sites/"+unique)
-			st.records, st.queued = persist.NewSite(st.shared, st.shared.prefix), persist.NewFile(st.shared.queue, sharedValue)
-		} else {
-			st.records, st.queued = persist.NewSite(storage, "sites/"+unique), persist.NewFile(storage, "announcements/"+unique+".json")
+		if !shares {
+			st.records = persist.NewSite(storage, prefix)
+			st.queued = persist.NewFile(storage, "announcements/"+unique+".json")
+			return st, nil
 		}
+		group := fmt.Sprintf("%s-%016x", host, i.digest(i.prefix, fleet.Format))
+		o := fleet.MemberOptions{
+			Site:     fmt.Sprintf("%s-%016x", host, digestOf(i.sitemapURL(), i.prefix, fleet.Format)),
+			Group:    group,
+			Interval: i.handler.settings.refresh,
+			Before:   storage,
+			Prefix:   prefix,
+			Now:      a.now,
+		}
+		if folder != "" {
+			o.Copies = &certmagic.FileStorage{Path: filepath.Join(folder, "copies", group)}
+		}
+		st.fleet = fleet.NewMember(o)
+		st.records = persist.NewSite(st.fleet, prefix)
+		st.queued = st.fleet.QueueFile()
 		return st, nil
 	})
 	return value.(*siteState)
@@ -108,8 +123,8 @@ func (st *siteState) Destruct() error {
 
 // logState says once what is wrong with keeping records, of each kind until that was done.
 func (s *site) logState(kind string, err error) {
-	if s.state.shared != nil { // while polls fail, they log it
-		isOwn := err != nil && !errors.Is(err, fleet.ErrLost) && !s.state.shared.isDown.Load()
+	if member := s.state.fleet; member != nil { // while polls fail, they log it
+		isOwn := err != nil && !errors.Is(err, fleet.ErrLost) && !member.IsDown()
 		s.logger.OnceIf(isOwn, zap.WarnLevel, kind, "cannot load or commit the shared sitemap: the last one is still served", zap.Error(withoutFile(err)))
 		return
 	}
@@ -177,4 +192,12 @@ func stateFolder(state string, repl *caddy.Replacer) (folder string, err error) 
 		folder = filepath.Join(folder, "sitemap")
 	}
 	return caddy.FastAbs(folder)
+}
+
+// checkStorage checks the storage setting.
+func checkStorage(storage string) error {
+	if storage != "" && storage != "local" && storage != "caddy" {
+		return fmt.Errorf("storage '%s': use local, or caddy for that of the global option 'storage'; to keep nothing on disk, write 'state off'", storage)
+	}
+	return nil
 }

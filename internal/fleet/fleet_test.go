@@ -64,6 +64,15 @@ type process struct {
 // Inherited implements [persist.Shared].
 func (p *process) Inherited(context.Context) *store.Generation { return nil }
 
+// Join and Commit implement [persist.Shared]. They are tested with [Member]: here, processes use the Node alone.
+func (p *process) Join(context.Context, func() persist.Standing, func()) (persist.Role, func(), error) {
+	return persist.Writer, nil, nil
+}
+
+func (p *process) Commit(_ context.Context, _ persist.Commit, write func() error) (bool, error) {
+	return true, write()
+}
+
 func newWorld(t testing.TB, interval time.Duration) *world {
 	return &world{t: t, storage: newFake(t), interval: interval, snapshots: make(map[uint64]*publish.Snapshot)}
 }

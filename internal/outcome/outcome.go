@@ -18,7 +18,8 @@ const (
 	HeldBack  Result = "held_back" // pages that are missing stay listed, until later refreshes confirm it or sources can be read
 	Failed    Result = "failed"    // it was not completed; what is served stays
 
-	Followed   Result = "followed"   // another process refreshes the site, or nothing is due
+	Followed   Result = "followed"   // other processes refresh the site
+	Later      Result = "later"      // another process refreshes the site now, or their storage fails
 	Superseded Result = "superseded" // the next configuration refreshes the site
 	Alias      Result = "alias"      // the site is an alias of another one
 )
@@ -34,10 +35,10 @@ type Outcome struct {
 // Fail returns the outcome of a refresh that was not completed.
 func Fail(err error) Outcome { return Outcome{Result: Failed, Reason: err.Error(), Err: err} }
 
-// IsReported reports whether operators are told of the outcome.
-func (o Outcome) IsReported() bool {
+// IsKnown reports whether it is known after the refresh what the site serves.
+func (o Outcome) IsKnown() bool {
 	switch o.Result {
-	case Followed, Superseded, Alias:
+	case Followed, Later, Superseded: // which may have published, and may not
 		return false
 	}
 	return true

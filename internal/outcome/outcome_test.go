@@ -82,15 +82,15 @@ func TestIsUnread(t *testing.T) {
 	}
 }
 
-// TestResults that are reported, and that wait to be confirmed.
+// TestResults after which it is known what is served, and that wait to be confirmed.
 func TestResults(t *testing.T) {
 	for result, want := range map[Result]bool{
 		Published: true, Unchanged: true, Empty: true, HeldBack: true, Failed: true,
-		Followed: false, Superseded: false, Alias: false,
+		Alias: true, Followed: false, Later: false, Superseded: false,
 	} {
 		o := Outcome{Result: result}
-		if o.IsReported() != want || o.IsSuspicious() {
-			t.Errorf("%s: reported %t, suspicious %t", result, o.IsReported(), o.IsSuspicious())
+		if o.IsKnown() != want || o.IsSuspicious() {
+			t.Errorf("%s: known %t, suspicious %t", result, o.IsKnown(), o.IsSuspicious())
 		}
 	}
 	if o := (Outcome{Result: HeldBack, Since: time.Unix(1e9, 0)}); !o.IsSuspicious() {

@@ -28,6 +28,41 @@ type Shared interface {
 	Newer() bool                                     // there is another generation than that which was adopted or committed
 	Adopt(ctx context.Context, isDamaged bool)       // what was loaded; if some is damaged, it is to be committed anew
 	Inherited(ctx context.Context) *store.Generation // with which the site begins if there is nothing; nil: with nothing
+
+	// Begin begins a refresh, and returns the time for all dates.
+	Begin() time.Time
+
+	// Join is as [Records.Join]. release, if it is not nil, is to be called when the refresh has ended.
+	Join(ctx context.Context, standing func() Standing, load func()) (role Role, release func(), err error)
+
+	// Commit commits what write writes. isServed: it may be served here, also if nothing was ever committed.
+	Commit(ctx context.Context, c Commit, write func() error) (isServed bool, err error)
+}
+
+// Role is what a process does for a site that others may share.
+type Role uint8
+
+// The roles. One process is a fleet of one, and always the writer.
+const (
+	Writer   Role = iota // it refreshes the site, and commits
+	Follower             // it serves what others have committed, and loads what is new
+	Later                // it would refresh the site, but another one does so now, or the storage fails
+)
+
+// Standing is by what a process is told its role.
+type Standing struct {
+	Demanded  bool // an operator wants a refresh now
+	Serves    bool // it has something to serve
+	HoldsBack bool // the last refresh held pages back
+	Visited   int  // paths that its visitors have requested
+}
+
+// Commit is what others need to know of what is committed.
+type Commit struct {
+	IsSame  bool          // nothing has changed since the last commit
+	Next    time.Duration // until the next refresh
+	Cost    time.Duration // of this one
+	Visited int           // as in Standing
 }
 
 // Site lends the records of a site.
@@ -87,6 +122,7 @@ type Records struct {
 	Unsaved    bool              // the last commit failed, or has not ended
 
 	lease   wait.Slots
+	leave   func() // ends what Join began; nil: nothing
 	storage store.Storage
 	shared  Shared // the storage, too; nil: it is this process's alone
 	prefix  string
@@ -120,7 +156,42 @@ func newRecords(storage store.Storage, prefix string) *Records {
 }
 
 // Release gives the records back.
-func (r *Records) Release() { r.lease.Release() }
+func (r *Records) Release() {
+	if r.leave != nil {
+		r.leave()
+		r.leave = nil
+	}
+	r.lease.Release()
+}
+
+// Join finds out what the process is to do for the site. load is called where the records may have to be loaded: see
+// [Records.Open]. An error is that of the storage, while another process may refresh the site.
+func (r *Records) Join(ctx context.Context, standing func() Standing, load func()) (role Role, err error) {
+	load()
+	if r.shared == nil {
+		return Writer, nil
+	}
+	role, r.leave, err = r.shared.Join(ctx, standing, load)
+	return role, err
+}
+
+// Begin returns the time for all dates of a refresh that begins now: that of the process, unless another one's clock is
+// ahead.
+func (r *Records) Begin(now time.Time) time.Time {
+	if r.shared == nil {
+		return now
+	}
+	return r.shared.Begin()
+}
+
+// IsShared reports whether other processes serve what is committed.
+func (r *Records) IsShared() bool { return r.shared != nil }
+
+// Share commits a snapshot for other processes, as [Records.Write] does. isServed reports whether this one may serve it.
+func (r *Records) Share(ctx context.Context, snapshot *publish.Snapshot, meta any, c Commit) (isServed bool, err error) {
+	c.IsSame = c.IsSame && !r.Unsaved
+	return r.shared.Commit(ctx, c, func() error { return r.Write(snapshot, meta) })
+}
 
 // kept is the JSON that is stored with records and documents.
 type kept struct {

@@ -340,6 +340,13 @@ type shared struct {
 	fails     func(key string) error
 	isAdopted bool
 	isDamaged bool
+
+	begun     time.Time
+	role      Role
+	joining   error
+	left      int
+	standing  Standing
+	committed Commit
 }
 
 func (s *shared) Newer() bool                                 { return !s.isAdopted }
@@ -356,6 +363,19 @@ func (s *shared) Load(ctx context.Context, key string) ([]byte, error) {
 }
 
 func (s *shared) List(context.Context, string, bool) ([]string, error) { return nil, nil }
+
+func (s *shared) Begin() time.Time { return s.begun }
+
+func (s *shared) Join(_ context.Context, standing func() Standing, load func()) (Role, func(), error) {
+	s.standing = standing()
+	load()
+	return s.role, func() { s.left++ }, s.joining
+}
+
+func (s *shared) Commit(_ context.Context, c Commit, write func() error) (bool, error) {
+	s.committed = c
+	return true, write()
+}
 
 func snapshotOf(t *testing.T, previous *publish.Snapshot, pages ...string) *publish.Snapshot {
 	t.Helper()
@@ -488,6 +508,63 @@ func TestLeaseOfReplaced(t *testing.T) {
 		late.Release()
 		s.Close()
 	})
+}
+
+// TestJoin: a process alone is the writer. One of several is told its role, and leaves once it releases the records.
+func TestJoin(t *testing.T) {
+	now, begun := time.Unix(2e9, 0), time.Unix(1e9, 0)
+	standing := func() Standing { return Standing{Visited: 7} }
+	for name, test := range map[string]struct {
+		shared *shared // nil: alone
+		role   Role
+		begun  time.Time
+	}{
+		"alone":    {nil, Writer, now},
+		"writer":   {&shared{Storage: store.NewMemory(), role: Writer, begun: begun}, Writer, begun},
+		"follower": {&shared{Storage: store.NewMemory(), role: Follower, begun: begun}, Follower, begun},
+		"later":    {&shared{Storage: store.NewMemory(), role: Later, begun: begun, joining: errHung}, Later, begun},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := NewSite(nil, "site")
+			if test.shared != nil {
+				s = NewSite(test.shared, "site")
+			}
+			r, err := s.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			loads := 0
+			role, err := r.Join(t.Context(), standing, func() { loads++ })
+			if role != test.role || loads == 0 || r.Begin(now) != test.begun || r.IsShared() != (test.shared != nil) {
+				t.Errorf("got role %d, %d loads, begun at %s", role, loads, r.Begin(now))
+			}
+			if test.shared != nil && (!errors.Is(err, test.shared.joining) || test.shared.standing.Visited != 7 || test.shared.left != 0) {
+				t.Errorf("got %v, %+v", err, test.shared)
+			}
+			r.Release()
+			r, err = s.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Release()
+			if test.shared != nil && test.shared.left != 1 {
+				t.Errorf("it has left %d times", test.shared.left)
+			}
+		})
+	}
+}
+
+// TestShare: while the last commit has failed, what is committed is not the same.
+func TestShare(t *testing.T) {
+	shared := &shared{Storage: store.NewMemory()}
+	r := newRecords(shared, "site")
+	for _, r.Unsaved = range []bool{false, true} {
+		want := Commit{IsSame: !r.Unsaved, Next: time.Minute, Cost: time.Second, Visited: 3}
+		isServed, err := r.Share(t.Context(), nil, "meta", Commit{IsSame: true, Next: time.Minute, Cost: time.Second, Visited: 3})
+		if !isServed || err != nil || shared.committed != want {
+			t.Errorf("got %t, %v, %+v, want %+v", isServed, err, shared.committed, want)
+		}
+	}
 }
 
 // TestClose: nothing is committed after Close.

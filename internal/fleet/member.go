@@ -1,0 +1,208 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/persist"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// Format is that of stored values: it is a part of the names in [MemberOptions], so that processes with another one share
+// nothing.
+const Format = 2
+
+const (
+	valueKey = "manifest.json" // of a node with a single value
+
+	aloneFor    = 10 * time.Second // a process that serves nothing waits for what another one has committed
+	retryLeast  = time.Minute      // after a commit that failed
+	shareOfTime = 20               // commits that fail again and again may cost a twentieth of the time
+)
+
+// MemberOptions are the options of [NewMember].
+type MemberOptions struct {
+	Site     string        // name of the site, fit for a key
+	Group    string        // name of the site with its settings: members with other settings share nothing but announcements
+	Interval time.Duration // between refreshes, as configured
+	Copies   store.Storage // of this process alone: copies of what is shared; nil: in memory
+	Before   store.Storage // the site's records before it was shared; nil: there are none
+	Prefix   string        // of the records in any store
+	Now      func() time.Time
+}
+
+// Member is one process's part in a site that several processes share. It implements [persist.Shared]: as a storage, it has
+// the site's records and documents. It is safe for concurrent use.
+type Member struct {
+	*Node               // of the records and documents
+	Queue *Node         // of the announcements, which are one value, whatever the settings are
+	last  *persist.File // prefix of the records by the settings that came last
+
+	o       MemberOptions
+	storage atomic.Pointer[Shared]
+	began   time.Time
+	visited atomic.Int64 // paths that visitors of this process had when it refreshed the site
+	retry   atomic.Int64 // when the site is due at the earliest, after a commit that failed, in Unix nanoseconds
+	isDown  atomic.Bool  // the last poll failed
+}
+
+// NewMember returns a Member. [Member.Configure] is to be called before it is used.
+func NewMember(o MemberOptions) *Member {
+	m := &Member{o: o, began: o.Now()}
+	shared := func(prefix string) Options {
+		return Options{
+			Storage:  func() Shared { return *m.storage.Load() },
+			Prefix:   "sitemap/" + prefix,
+			Interval: o.Interval,
+			Now:      o.Now,
+		}
+	}
+	value := func(prefix string) *Node {
+		o := shared(prefix)
+		o.Value = true
+		return New(o)
+	}
+	records := shared(o.Group)
+	records.Local = o.Copies
+	m.Node = New(records)
+	m.Queue = value("announce/" + o.Site)
+	m.last = persist.NewFile(value("latest/"+o.Site), valueKey)
+	return m
+}
+
+// QueueFile returns the file of the announcements.
+func (m *Member) QueueFile() *persist.File { return persist.NewFile(m.Queue, valueKey) }
+
+// Configure sets what another configuration may have set otherwise: the storage, and the longest interval; 0: a day.
+func (m *Member) Configure(storage Shared, longest time.Duration) {
+	m.storage.Store(&storage)
+	m.Most.Store(int64(cmp.Or(longest, day)))
+}
+
+// Inherited implements [persist.Shared]: a site goes on from its records by other settings, or from those before it was
+// shared.
+func (m *Member) Inherited(ctx context.Context) *store.Generation {
+	var storages []store.Storage
+	o := m.Options
+	o.Local = nil
+	err := m.last.Load(ctx, func(prefix []byte) { o.Prefix = string(prefix) })
+	if err == nil {
+		storages = append(storages, New(o))
+	}
+	if m.o.Before != nil {
+		storages = append(storages, m.o.Before)
+	}
+	for _, storage := range storages {
+		s, err := store.Open(ctx, storage, store.Options{Prefix: m.o.Prefix})
+		if err == nil && s.Last().Len() > 0 {
+			return s.Last()
+		}
+	}
+	return nil
+}
+
+// Poll is [Node.Poll], and remembers whether it failed.
+func (m *Member) Poll(ctx context.Context) error {
+	err := m.Node.Poll(ctx)
+	m.isDown.Store(err != nil)
+	return err
+}
+
+// IsDown reports whether the last poll failed.
+func (m *Member) IsDown() bool { return m.isDown.Load() }
+
+// IsAlone reports whether nothing was ever committed.
+func (m *Member) IsAlone() bool { return m.Status().Generation == 0 && !m.Newer() }
+
+// isWriter reports whether this process has committed the newest generation.
+func (m *Member) isWriter() bool { return m.Status().Writer == m.ID }
+
+// IsPlanned reports whether the next refresh is planned by this process alone: it has committed the newest generation, or
+// nobody has committed any.
+func (m *Member) IsPlanned() bool { return m.IsAlone() || m.isWriter() }
+
+// DueFor returns when this process is to refresh the site. If it has held pages back, others come first. If its visitors
+// have requested something new, it comes before others.
+func (m *Member) DueFor(st persist.Standing) time.Time {
+	if st.HoldsBack && m.isWriter() {
+		return m.Due(false).Add(m.o.Interval)
+	}
+	due := m.Due(int64(st.Visited) != m.visited.Load())
+	retry := time.Unix(0, m.retry.Load())
+	if retry.After(due) {
+		return retry
+	}
+	return due
+}
+
+// mayRefresh reports whether this process may refresh the site now.
+func (m *Member) mayRefresh(ctx context.Context, st persist.Standing) bool {
+	now := m.Now()
+	isNewer := m.Newer()
+	// What was committed may not be loadable. A process that serves nothing waits for it only for a while.
+	isWaiting := isNewer && (st.Serves || now.Sub(m.began) < aloneFor)
+	if isWaiting || ctx.Err() != nil {
+		return false
+	}
+	return st.Demanded || isNewer || !m.DueFor(st).After(now)
+}
+
+// Join implements [persist.Shared]. It takes the lock if this process is to refresh the site now.
+func (m *Member) Join(ctx context.Context, standing func() persist.Standing, load func()) (persist.Role, func(), error) {
+	if !m.mayRefresh(ctx, standing()) {
+		return persist.Follower, nil, nil
+	}
+	release, err := m.Acquire(ctx)
+	if err == nil || m.Newer() {
+		load() // another process has committed meanwhile
+	}
+	if err == nil {
+		if m.mayRefresh(ctx, standing()) {
+			return persist.Writer, release, nil
+		}
+		release()
+		return persist.Follower, nil, nil
+	}
+	if st := standing(); !st.Serves && m.mayRefresh(ctx, st) {
+		return persist.Writer, nil, nil // as if it were alone: better twice than nothing
+	}
+	if errors.Is(err, ErrBusy) || ctx.Err() != nil {
+		return persist.Later, nil, nil
+	}
+	return persist.Later, nil, fmt.Errorf("locking the site in the shared storage: %w", err)
+}
+
+// Commit implements [persist.Shared].
+func (m *Member) Commit(ctx context.Context, c persist.Commit, write func() error) (isServed bool, err error) {
+	m.Plan(c.Next)
+	if c.IsSame && !m.IsAlone() {
+		err = m.Touch(ctx)
+	} else {
+		err = write()
+	}
+	if err != nil {
+		pause := min(c.Next, max(retryLeast, shareOfTime*c.Cost))
+		m.retry.Store(m.Now().Add(pause).UnixNano())
+		return m.IsAlone(), err
+	}
+	if m.IsAlone() { // there was no open store to write to
+		return true, nil
+	}
+	m.visited.Store(int64(c.Visited))
+	m.saveLast(ctx)
+	return true, nil
+}
+
+// saveLast notes that these settings came last. What cannot be stored is stored by the next commit.
+func (m *Member) saveLast(ctx context.Context) {
+	prefix := func() ([]byte, error) { return []byte(m.Prefix), nil }
+	err := m.last.Save(ctx, prefix)
+	if errors.Is(err, ErrLost) { // there is another one, or it was not loaded yet
+		_ = m.last.Load(ctx, func([]byte) {})
+		_ = m.last.Save(ctx, prefix)
+	}
+}
