@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,6 +20,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -85,6 +88,51 @@ func wasReady(s *site) bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// TestFollower: a node that loads what another one has published requests nothing, and knows what that one has found.
+func TestFollower(t *testing.T) {
+	folder := t.TempDir()
+	b1, first := sharing(t, folder, nil)
+	b1.lists("/a", "/b")
+	pages := b1.pages
+	b1.pages = func(w http.ResponseWriter, r *http.Request) error {
+		if r.URL.Path != robotsPath {
+			return pages(w, r)
+		}
+		w.Header().Set("Content-Type", contentText)
+		_, err := io.WriteString(w, "User-agent: *\nDisallow: /c")
+		return err
+	}
+	b1.refresh(first)
+	b2, second := sharing(t, folder, nil)
+	b2.clock = b1.clock
+	b2.pages = func(_ http.ResponseWriter, r *http.Request) error {
+		t.Errorf("%s is requested", r.URL.Path)
+		return nil
+	}
+	second.run()
+	probed := second.probed.Load()
+	if pagesOf(second.published().snapshot) != 2 || probed == nil || probed.robots.rules.Allows("/c") || !probed.robots.rules.Allows("/a") {
+		t.Errorf("%d pages, %+v", pagesOf(second.published().snapshot), probed)
+	}
+	second.run() // nothing is newer
+}
+
+// TestStoredProbe: what is stored of a probe is what was found.
+func TestStoredProbe(t *testing.T) {
+	p := &probeResult{
+		blocked: "refused", status: 403, remedy: "none", canonicalHost: "www.example.com", byLinks: true,
+		stylesheet: ownStylesheet{exists: true}, siteFiles: siteFiles{root: "/srv", fs: "zip"},
+	}
+	p.robots.closed = true
+	p.robots.rules = robotstxt.ReadRules([]byte("User-agent: *\nDisallow: /private/*.html$\nAllow: /private/open"), "Googlebot")
+	if got := storeProbe(p).probe(); !reflect.DeepEqual(got, p) {
+		t.Errorf("got %+v, want %+v", got, p)
+	}
+	if got := storeProbe(new(probeResult)).probe(); !reflect.DeepEqual(got, new(probeResult)) {
+		t.Errorf("of nothing: got %+v", got)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
@@ -271,18 +272,66 @@ type meta struct {
 	Selected  uint64           `json:"selected"` // publication.selectedBy
 	History   outcome.History  `json:"history,omitzero"`
 	Report    *report.Report   `json:"report,omitempty"`
-	ByLinks   bool             `json:"by_links,omitempty"`  // probeResult.byLinks
+	Probed    storedProbe      `json:"probed,omitzero"`
 	Positions accesslog.Stored `json:"positions,omitempty"` // in access logs
 }
 
 func (p *publication) meta(settings uint64) meta {
-	return meta{
+	m := meta{
 		Settings: settings,
 		Selected: p.selectedBy,
 		History:  p.history,
 		Report:   p.report,
-		ByLinks:  p.probed != nil && p.probed.byLinks,
 	}
+	if p.probed != nil {
+		m.Probed = storeProbe(p.probed)
+	}
+	return m
+}
+
+// storedProbe is what is stored of a probe: what a process needs to know that does not probe the site itself.
+type storedProbe struct {
+	Blocked       string `json:"blocked,omitempty"`
+	Status        int    `json:"status,omitempty"`
+	Remedy        string `json:"remedy,omitempty"`
+	CanonicalHost string `json:"canonical_host,omitempty"`
+	ByLinks       bool   `json:"by_links,omitempty"`
+	Stylesheet    bool   `json:"stylesheet,omitempty"` // the site has its own
+	Root          string `json:"root,omitempty"`
+	FS            string `json:"fs,omitempty"`
+	Robots        string `json:"robots,omitempty"` // rules
+	Closed        bool   `json:"closed,omitempty"` // robots.txt cannot be fetched
+}
+
+func storeProbe(p *probeResult) storedProbe {
+	return storedProbe{
+		Blocked:       p.blocked,
+		Status:        p.status,
+		Remedy:        p.remedy,
+		CanonicalHost: p.canonicalHost,
+		ByLinks:       p.byLinks,
+		Stylesheet:    p.stylesheet.exists,
+		Root:          p.root,
+		FS:            p.fs,
+		Robots:        p.robots.rules.String(),
+		Closed:        p.robots.closed,
+	}
+}
+
+func (s storedProbe) probe() *probeResult {
+	p := &probeResult{
+		blocked:       s.Blocked,
+		status:        s.Status,
+		remedy:        s.Remedy,
+		canonicalHost: s.CanonicalHost,
+		byLinks:       s.ByLinks,
+		stylesheet:    ownStylesheet{exists: s.Stylesheet},
+	}
+	p.root = s.Root
+	p.fs = s.FS
+	p.robots.closed = s.Closed
+	p.robots.rules = robotstxt.ReadRules([]byte("User-agent: *\n"+s.Robots), "")
+	return p
 }
 
 // restore opens the site's records, unless they are open. After a restart, it serves what was published before, if that was
@@ -316,7 +365,7 @@ func (s *site) restorePublication(ctx context.Context, before *publication, snap
 		if isShared || before.report == nil {
 			next.history = m.History
 			next.report = m.Report
-			next.probed = &probeResult{byLinks: m.ByLinks}
+			next.probed = m.Probed.probe()
 		}
 		if !isServed {
 			return
