@@ -291,6 +291,25 @@ func TestAbsent(t *testing.T) {
 	})
 }
 
+// endlessRedirects redirects each page to the next.
+type endlessRedirects struct{}
+
+func (endlessRedirects) Fetch(_ context.Context, r Request) (*Response, error) {
+	header := http.Header{"Location": {r.Path + "x"}}
+	return &Response{Status: http.StatusFound, Header: header}, nil
+}
+
+// TestSeedsAreBounded: the site begins where its front page redirects to, but not for ever.
+func TestSeedsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(Options{Fetcher: endlessRedirects{}, Limiter: NewLimiter(1000, 1)})
+		gen := crawlAll(t, c, empty(t), with(func(p *Policy) { p.Links = true })).Generation
+		if got := gen.Len(); got != maxSeeds+1 {
+			t.Errorf("got %d pages, want %d", got, maxSeeds+1)
+		}
+	})
+}
+
 // TestNamedVisited: a page that visitors have requested stays named as well while a source fails.
 func TestNamedVisited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -117,6 +117,35 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// TestModified: Last-Modified is that of the text, unless the text was another one at that time.
+func TestModified(t *testing.T) {
+	const before, since = now - 11*day, now - 9*day // the last fetch
+	for name, test := range map[string]struct {
+		change   func(rec *store.Record)
+		text     uint64
+		modified int64
+		proxied  bool
+		want     int64
+	}{
+		"unchanged":                   {func(*store.Record) {}, 1, before, false, before},
+		"changed since":               {func(*store.Record) {}, 2, since, false, since},
+		"changed, with an old time":   {func(*store.Record) {}, 2, before, false, 0},
+		"changed, unknown when":       {func(rec *store.Record) { rec.Failing = now - day }, 2, before, false, before},
+		"before 1970":                 {func(*store.Record) {}, 1, -5, false, 0},
+		"a file":                      {func(rec *store.Record) { rec.Version = 1 }, 1, before, false, 0},
+		"a file, through an upstream": {func(rec *store.Record) { rec.Version = 1 }, 1, before, true, before},
+	} {
+		rec := known()
+		test.change(&rec)
+		resp := response(200, "Last-Modified", time.Unix(test.modified, 0).UTC().Format(http.TimeFormat))
+		resp.Proxied = test.proxied
+		apply(&rec, &fetched{resp: resp, meta: htmlmeta.Meta{Document: true, Text: test.text}, base: base, batch: 10, now: now})
+		if rec.Modified != test.want {
+			t.Errorf("%s: got %d, want %d", name, rec.Modified, test.want)
+		}
+	}
+}
+
 // What is a file's time and what is a list's date stays apart in the record.
 func TestName(t *testing.T) {
 	for _, test := range []struct {
