@@ -67,7 +67,9 @@ func (h *Handler) compileAnnouncements(c *option.Checker) {
 		c.Refuse(h.settings.crawl.Off, "crawl is off: indexnow needs fetched pages: remove 'crawl off', or indexnow")
 		c.Refuse(i.Key != "" && !announce.IsKey(i.Key), "indexnow '%s': a key has 8 to 128 letters, digits and dashes; indexnow alone makes one; without it, nothing is sent", i.Key)
 		c.InRange("indexnow daily", i.Daily, 1, 1_000_000)
-		config.Key, config.Daily, endpoints = i.Key, i.Daily, i.Endpoints
+		config.Key = i.Key
+		config.Daily = i.Daily
+		endpoints = i.Endpoints
 		if len(endpoints) == 0 {
 			endpoints = []string{announce.DefaultEndpoint}
 		}
@@ -119,37 +121,60 @@ func (s *site) announcements(ctx context.Context, makes bool) *announce.Queue {
 	if before != nil && (st.fleet == nil || !st.fleet.Queue.Newer()) {
 		return before
 	}
-	var stored []byte
-	var damage error
-	err := st.queued.Load(ctx, func(data []byte) {
-		if q, err := announce.New(data, s.announceConfig()); st.fleet != nil || st.queue.Load() == nil {
-			st.queue.Store(q)
-			stored, damage = data, err
-		}
-	})
-	fails := err != nil && (!errors.Is(err, fs.ErrNotExist) || !makes)
-	if s.logger.OnceIf(fails && makes && s.ctx.Err() == nil, zap.WarnLevel, "announcements", "announcements wait: they cannot be loaded", zap.Error(err)); fails {
+	err := s.loadQueue(ctx)
+	isNone := errors.Is(err, fs.ErrNotExist) // or the storage has lost it
+	fails := err != nil && !(isNone && makes)
+	s.logger.OnceIf(fails && makes && s.ctx.Err() == nil, zap.WarnLevel, "announcements", "announcements wait: they cannot be loaded", zap.Error(err))
+	if fails {
 		return nil
 	}
-	if err != nil { // there is none, or the storage has lost it
-		q, _ := announce.New(nil, s.announceConfig())
-		q = cmp.Or(before, q)
-		if st.fleet != nil && s.saveQueue(ctx, q, before) != nil {
-			return nil
-		}
-		st.queue.CompareAndSwap(before, q)
-	}
-	if damage != nil {
-		aside, err := st.queued.SetAside(ctx, stored)
-		s.logger.Warn("the stored announcements are damaged: they are set aside", zap.String("key", aside), zap.Error(damage), zap.NamedError("aside", err))
+	if isNone && !s.makeQueue(ctx, before) {
+		return nil
 	}
 	return st.queue.Load()
+}
+
+// loadQueue loads what is stored of the site's announcements. What is damaged is set aside, and begun anew.
+func (s *site) loadQueue(ctx context.Context) error {
+	var stored []byte
+	var damage error
+	err := s.state.queued.Load(ctx, func(data []byte) {
+		q, malformed := announce.New(data, s.announceConfig())
+		if s.state.fleet == nil && s.state.queue.Load() != nil {
+			return // another call has loaded it meanwhile
+		}
+		s.state.queue.Store(q)
+		stored = data
+		damage = malformed
+	})
+	if err == nil && damage != nil {
+		aside, err := s.state.queued.SetAside(ctx, stored)
+		s.logger.Warn("the stored announcements are damaged: they are set aside", zap.String("key", aside), zap.Error(damage), zap.NamedError("aside", err))
+	}
+	return err
+}
+
+// makeQueue makes a queue where none is stored. In a fleet it is used once it is stored: else each node would have a key of
+// its own.
+func (s *site) makeQueue(ctx context.Context, before *announce.Queue) bool {
+	q := before
+	if q == nil {
+		q, _ = announce.New(nil, s.announceConfig()) // which fails only for what is stored
+	}
+	if s.state.fleet != nil && s.saveQueue(ctx, q, before) != nil {
+		return false
+	}
+	s.state.queue.CompareAndSwap(before, q)
+	return true
 }
 
 // announceConfig returns what the site announces, and to whom.
 func (s *site) announceConfig() announce.Config {
 	c := s.handler.settings.announce
-	c.Origin, c.Prefix, c.Sitemap, c.Feed = s.origin, cmp.Or(s.handler.settings.prefix, s.prefix), s.sitemapURL(), s.feedURL()
+	c.Origin = s.origin
+	c.Prefix = cmp.Or(s.handler.settings.prefix, s.prefix)
+	c.Sitemap = s.sitemapURL()
+	c.Feed = s.feedURL()
 	return c
 }
 
@@ -161,23 +186,40 @@ func (s *site) runAnnouncements() {
 	if s.wantsAnnouncements() && s.private {
 		s.logger.Warn("changes are not announced: " + whyUnannounced)
 	}
+	if !s.announces() {
+		return
+	}
 	select {
-	case <-s.app.serving:
+	case <-s.app.serving: // search engines can get the key file
 	case <-s.ctx.Done():
 	}
-	for member := s.state.fleet; s.announces() && s.ctx.Err() == nil; {
-		if q := s.announcements(s.ctx, member == nil); q != nil {
-			q.Run(s.ctx, &announce.Runner{
-				Config: s.announceConfig(), Client: s.app.announcer, Now: s.app.now,
-				Paused: func() bool {
-					return s.main.Load() != nil || s.app.isSuperseded() || s.state.queue.Load() != q ||
-						member != nil && (!member.Settled() || member.Queue.Newer())
-				},
-				Fetch: s.fetchAnnounced, Done: s.announced,
-				Save: func(ctx context.Context) error { return s.saveQueue(ctx, q, q) },
-			})
+	isAlone := s.state.fleet == nil
+	for s.ctx.Err() == nil {
+		q := s.announcements(s.ctx, isAlone)
+		if q != nil {
+			q.Run(s.ctx, s.announceRunner(q))
 		}
 		wait.Within(queueRetry, s.ctx.Done())
+	}
+}
+
+// announceRunner is what runs a queue with this configuration, while it is the site's.
+func (s *site) announceRunner(q *announce.Queue) *announce.Runner {
+	return &announce.Runner{
+		Config: s.announceConfig(),
+		Client: s.app.announcer,
+		Now:    s.app.now,
+		Paused: func() bool {
+			if s.main.Load() != nil || s.app.isSuperseded() || s.state.queue.Load() != q {
+				return true
+			}
+			// Of the processes that share the site, the one that has committed what changed sends it, once all others serve it.
+			member := s.state.fleet
+			return member != nil && (!member.Settled() || member.Queue.Newer())
+		},
+		Fetch: s.fetchAnnounced,
+		Done:  s.announced,
+		Save:  func(ctx context.Context) error { return s.saveQueue(ctx, q, q) },
 	}
 }
 
@@ -205,7 +247,9 @@ func (s *site) fetchAnnounced(ctx context.Context, path string) (status int, bod
 
 // announced logs, counts and emits what came of an announcement.
 func (s *site) announced(job *announce.Job, o announce.Outcome, t announce.Status) {
-	problem, protocol, target := fmt.Sprint("announce ", t.Kind, t.URL), zap.String("protocol", string(t.Kind)), zap.String("target", t.URL)
+	problem := fmt.Sprint("announce ", t.Kind, t.URL)
+	protocol := zap.String("protocol", string(t.Kind))
+	target := zap.String("target", t.URL)
 	s.logger.OnceIf(t.Reason != "", zap.WarnLevel, problem, "changes were not announced", protocol, target, zap.String("reason", t.Reason))
 	result := "failed"
 	switch {
@@ -265,6 +309,16 @@ func (s *site) queueChanges(ctx context.Context, u announce.Update) {
 	s.logger.OnceIf(err != nil, zap.WarnLevel, "announcements", "cannot store announcements: nothing is announced", zap.Error(err))
 }
 
+// pollQueue loads the announcements that another process has stored.
+func (s *site) pollQueue(ctx context.Context) {
+	member := s.state.fleet
+	if member == nil || !s.announces() {
+		return
+	}
+	_ = member.Queue.Poll(ctx) // its errors are those of polls of the records
+	s.announcements(ctx, false)
+}
+
 // keyOf returns the key of IndexNow that a decoded path of a site names; "": none.
 func keyOf(path string) string {
 	name, isText := strings.CutSuffix(path, ".txt")
@@ -281,7 +335,11 @@ func (h *Handler) serveKey(w http.ResponseWriter, r *http.Request, key, prefix s
 		return false
 	}
 	s := h.app.lookup(id)
-	if s == nil || s.main.Load() != nil || !s.announces() || s.state.queue.Load() == nil || s.state.queue.Load().Key() != key {
+	if s == nil || s.main.Load() != nil || !s.announces() {
+		return false
+	}
+	q := s.state.queue.Load()
+	if q == nil || q.Key() != key {
 		return false
 	}
 	w.Header().Set("Content-Type", contentText)
@@ -290,14 +348,4 @@ func (h *Handler) serveKey(w http.ResponseWriter, r *http.Request, key, prefix s
 		_, _ = io.WriteString(w, key) // an error means that the client is gone
 	}
 	return true
-}
-
-// pollQueue loads the announcements that another process has stored.
-func (s *site) pollQueue(ctx context.Context) {
-	member := s.state.fleet
-	if member == nil || !s.announces() {
-		return
-	}
-	_ = member.Queue.Poll(ctx) // its errors are those of polls of the records
-	s.announcements(ctx, false)
 }

@@ -118,13 +118,20 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 
 // Provision prepares the app. It touches nothing outside of memory.
 func (a *App) Provision(ctx caddy.Context) (err error) {
-	a.ctx, a.logger, a.now, a.number = ctx, ctx.Logger(), time.Now, configurations.Add(1)
+	a.ctx = ctx
+	a.logger = ctx.Logger()
+	a.now = time.Now
+	a.number = configurations.Add(1)
 	a.running, a.cancel = context.WithCancel(context.Background())
-	a.sites, a.fetchers, a.started = make(map[siteID]*site), make(map[*caddyhttp.Server]*serverFetcher), make(chan struct{})
+	a.started = make(chan struct{})
+	a.sites = make(map[siteID]*site)
 	a.hosts = make(map[siteID]*hostSite)
-	half := max(runtime.GOMAXPROCS(0)/2, 1)
-	a.slots, a.compute = wait.NewSlots(half), wait.NewSlots(half)
-	if a.folder, err = stateFolder(a.State, caddy.NewReplacer()); err != nil {
+	a.fetchers = make(map[*caddyhttp.Server]*serverFetcher)
+	half := max(runtime.GOMAXPROCS(0)/2, 1) // the other half is for requests
+	a.slots = wait.NewSlots(half)
+	a.compute = wait.NewSlots(half)
+	a.folder, err = stateFolder(a.State, caddy.NewReplacer())
+	if err != nil {
 		return err
 	}
 	if err := checkStorage(a.Storage); err != nil {
@@ -136,7 +143,8 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	if a.Storage == "caddy" && ctx.Storage() == caddy.DefaultStorage {
 		a.logger.Warn("the sitemap is not shared: Caddy's storage is the data folder of this machine: set the global option 'storage'")
 	}
-	if a.events, err = newEventQueue(a); err != nil {
+	a.events, err = newEventQueue(a)
+	if err != nil {
 		return err
 	}
 	a.serving = make(chan struct{})
@@ -166,10 +174,12 @@ func (a *App) Start() error {
 
 // locateHandlers finds where the handlers are mounted in their servers' routes.
 func (a *App) locateHandlers() {
-	httpPort, httpsPort := caddyhttp.DefaultHTTPPort, caddyhttp.DefaultHTTPSPort
+	httpPort := caddyhttp.DefaultHTTPPort
+	httpsPort := caddyhttp.DefaultHTTPSPort
 	if httpApp, err := a.ctx.AppIfConfigured("http"); err == nil {
 		app := httpApp.(*caddyhttp.App)
-		httpPort, httpsPort = cmp.Or(app.HTTPPort, httpPort), cmp.Or(app.HTTPSPort, httpsPort)
+		httpPort = cmp.Or(app.HTTPPort, httpPort)
+		httpsPort = cmp.Or(app.HTTPSPort, httpsPort)
 	}
 	for _, h := range a.handlers {
 		if a.fetchers[h.server] == nil {
@@ -196,7 +206,8 @@ func (a *App) takeOver() {
 	})
 	for _, st := range found {
 		i := slices.IndexFunc(a.handlers, func(h *Handler) bool {
-			return h.settings.base == "" && st.onDemand == !h.names(st.id) && h.listener == st.listener && h.settings.path == st.path && h.mounts.matchesHost(st.id.host, st.id.prefix)
+			isSame := h.settings.base == "" && h.listener == st.listener && h.settings.path == st.path
+			return isSame && st.onDemand == !h.names(st.id) && h.mounts.matchesHost(st.id.host, st.id.prefix)
 		})
 		if i >= 0 {
 			_, _ = a.site(siteID{a.handlers[i], st.id}) // it is dropped if there is no room
@@ -375,29 +386,45 @@ func (a *App) siteOf(h *Handler, r *http.Request, prefix string) (*site, error) 
 // makeRoom drops sites on demand until there is room for more: empty ones first, then those that were requested longest
 // ago. If all were requested lately, it drops only spare, or returns false if that is nil. Under mu.
 func (a *App) makeRoom(more int, spare *site) bool {
-	for now := a.now(); ; {
-		worst, longest, sites, bytes := spare, lately, more, int64(more)
+	for {
+		sites := more
+		bytes := int64(more)
 		for _, s := range a.sites {
-			if !s.onDemand {
-				continue
-			}
-			sites, bytes = sites+1, bytes+s.bytes()
-			idle := now.Sub(time.Unix(0, s.requested.Load())).Abs() // the clock may be set back
-			if idle >= lately && s.published().snapshot == nil {
-				idle = math.MaxInt64
-			}
-			if _, running, _ := s.schedule.State(); idle >= longest && !running {
-				worst, longest = s, idle
+			if s.onDemand {
+				sites++
+				bytes += s.bytes()
 			}
 		}
 		if sites <= maxOnDemandSites && bytes <= maxOnDemandBytes {
 			return true
 		}
-		if worst == nil || a.sites[worst.id] != worst {
+		drop := cmp.Or(a.leastWanted(), spare)
+		if drop == nil || a.sites[drop.id] != drop {
 			return false
 		}
-		a.remove(worst)
+		a.remove(drop)
 	}
+}
+
+// leastWanted returns the site on demand to drop first; nil: all were requested lately, or are refreshed just now. Under mu.
+func (a *App) leastWanted() (found *site) {
+	now := a.now()
+	longest := lately
+	for _, s := range a.sites {
+		if !s.onDemand {
+			continue
+		}
+		idle := now.Sub(time.Unix(0, s.requested.Load())).Abs() // the clock may be set back
+		if idle >= lately && s.published().snapshot == nil {
+			idle = math.MaxInt64
+		}
+		_, isRunning, _ := s.schedule.State()
+		if idle >= longest && !isRunning {
+			found = s
+			longest = idle
+		}
+	}
+	return found
 }
 
 // allSites returns all sites, sorted by URL.

@@ -236,33 +236,45 @@ type site struct {
 
 // newSite makes a site. It goes on from the state that the configuration before has left, if any. Under the App's mu.
 func newSite(a *App, i identity) *site {
-	s := &site{identity: i, app: a, ready: make(chan struct{}), wasProbed: make(chan struct{})}
-	s.setReady, s.setProbed = sync.OnceFunc(func() { close(s.ready) }), sync.OnceFunc(func() { close(s.wasProbed) })
-	s.ctx, s.cancel = context.WithCancel(a.running)
 	h := i.handler
+	s := &site{identity: i, app: a, ready: make(chan struct{}), wasProbed: make(chan struct{})}
+	s.setReady = sync.OnceFunc(func() { close(s.ready) })
+	s.setProbed = sync.OnceFunc(func() { close(s.wasProbed) })
+	s.ctx, s.cancel = context.WithCancel(a.running)
 	logger := h.logger
 	if s.onDemand {
-		logger = a.sampled
+		logger = a.sampled // visitors can make up any number of hosts
 	}
 	s.logger = logonce.New(logger.With(zap.String("site", s.url())))
+
 	routes, proxies := digestRoutes(h.server, i.id.host)
 	s.fetcher = siteFetcher{&s.identity, a.fetchers[h.server], routes}
 	if f := s.fetcher.server; f != nil && i.id.scheme == "https" {
 		// The certificate of a proxy in front says nothing of its visitors.
 		s.private = f.needsCertificate(i.id.host) && !trustsProxies(h.server)
 	}
+
 	s.state = acquireState(a, &s.identity)
 	s.configureFleet()
 	if before := s.state.limiter.Swap(h.limiter); before != nil {
 		h.limiter.Resume(before)
 	}
-	s.crawler = crawl.New(crawl.Options{Fetcher: &s.fetcher, Limiter: h.limiter, Slots: a.slots, Workers: cap(a.slots), Now: a.now, Own: !proxies})
+	s.crawler = crawl.New(crawl.Options{
+		Fetcher: &s.fetcher,
+		Limiter: h.limiter,
+		Slots:   a.slots,
+		Workers: cap(a.slots),
+		Now:     a.now,
+		Own:     !proxies,
+	})
+
 	s.schedule = schedule.New(a.now())
 	served := s.published()
 	if served.snapshot == nil {
 		return s
 	}
 	s.setReady()
+	// The configuration before has planned when the site is due. If this one looks at the site otherwise, it is due now.
 	if next := served.next; !next.due.IsZero() && next.digest == s.fetcher.digest() {
 		s.probed.Store(served.probed)
 		s.setProbed()
@@ -317,10 +329,8 @@ func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
 		s.probed.Store(probed)
 	}
 	s.setProbed()
-	apex := func(s *site) string { return strings.TrimPrefix(s.id.host, "www.") }
-	twins := slices.DeleteFunc(s.app.allSites(), func(o *site) bool {
-		return o.onDemand || o.handler.settings.base != "" || o.id.prefix != s.id.prefix || apex(o) != apex(s)
-	})
+	twins := s.twins()
+	// What is an alias depends on all their probes. One that hangs keeps the others waiting for moments only.
 	ctx, cancel := context.WithTimeout(ctx, firstPatience)
 	defer cancel()
 	for _, twin := range twins {
@@ -333,15 +343,27 @@ func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
 	defer s.app.aliasing.Unlock()
 	for _, twin := range twins {
 		main := twin.mainOf(twins)
-		switch before := twin.main.Swap(main); {
-		case main == nil && before != nil: // it may have no documents yet
+		before := twin.main.Swap(main)
+		if main == before {
+			continue
+		}
+		if main == nil { // it may have no documents yet
 			twin.plan(prospects{now: s.app.now(), noticed: true})
 			twin.schedule.Notify()
-		case main != before:
-			twin.setReady()
-			twin.logger.Debug("alias: requests for the sitemap are redirected to that of another site", zap.String("sitemap", main.sitemapURL()))
+			continue
 		}
+		twin.setReady()
+		twin.logger.Debug("alias: requests for the sitemap are redirected to that of another site", zap.String("sitemap", main.sitemapURL()))
 	}
+}
+
+// twins are the sites of which this one may be an alias, or they of it, and itself: by http and https, with www and without.
+func (s *site) twins() []*site {
+	apex := func(s *site) string { return strings.TrimPrefix(s.id.host, "www.") }
+	return slices.DeleteFunc(s.app.allSites(), func(o *site) bool {
+		isNamed := !o.onDemand && o.handler.settings.base == ""
+		return !isNamed || o.id.prefix != s.id.prefix || apex(o) != apex(s)
+	})
 }
 
 // bytes returns how much memory the site takes, roughly.
@@ -453,7 +475,7 @@ func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, suffix st
 func (s *site) mainOf(twins []*site) *site {
 	for _, isMain := range []func(s, o *site) bool{isSecure, isCanonical} {
 		for _, o := range twins {
-			if a, b := s.probed.Load(), o.probed.Load(); a != nil && b != nil && a.blocked == "" && b.blocked == "" && isMain(o, s) {
+			if s.isOpen() && o.isOpen() && isMain(o, s) {
 				return cmp.Or(o.mainOf(twins), o)
 			}
 		}
@@ -461,21 +483,37 @@ func (s *site) mainOf(twins []*site) *site {
 	return nil
 }
 
+// isOpen reports whether the site was probed, and nothing keeps it from listing pages.
+func (s *site) isOpen() bool {
+	probed := s.probed.Load()
+	return probed != nil && probed.blocked == ""
+}
+
 // isSecure reports whether a site has the pages of another one by https.
 func isSecure(s, plain *site) bool {
-	a, b := s.probed.Load(), plain.probed.Load()
-	return s.id.scheme == "https" && plain.id.scheme == "http" && s.id.host == plain.id.host && s.handler != plain.handler &&
-		s.handler.settings.digest == plain.handler.settings.digest && a.root == b.root && a.fs == b.fs
+	isPair := s.id.scheme == "https" && plain.id.scheme == "http" && s.id.host == plain.id.host
+	if !isPair || s.handler == plain.handler {
+		return false
+	}
+	a := s.probed.Load()
+	b := plain.probed.Load()
+	return s.handler.settings.digest == plain.handler.settings.digest && a.root == b.root && a.fs == b.fs
 }
 
 // isCanonical reports whether s, of an apex and its www, is the one that the front page of the apex
 // names as canonical. If that names neither, it is the apex.
 func isCanonical(s, o *site) bool {
-	apex, www := s, o
+	apex := s
+	www := o
 	if len(s.id.host) > len(o.id.host) {
-		apex, www = o, s
+		apex = o
+		www = s
 	}
 	id := apex.id
 	id.host = "www." + id.host
-	return www.id == id && (apex.probed.Load().canonicalHost == id.host) == (www == s)
+	if www.id != id {
+		return false
+	}
+	namesWWW := apex.probed.Load().canonicalHost == id.host
+	return namesWWW == (s == www)
 }

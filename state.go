@@ -62,10 +62,13 @@ func acquireState(a *App, i *identity) *siteState {
 	for _, s := range a.sites {
 		used[s.state.key] = true
 	}
-	folder, key, name, shares := a.folder, "", "", a.Storage == "caddy" && !i.onDemand && a.building == nil
+	shares := a.Storage == "caddy" && !i.onDemand && a.building == nil
+	folder := a.folder
 	if i.onDemand { // nothing is stored of sites that only visitors named
 		folder = ""
 	}
+	key := ""
+	name := ""
 	for number := 0; key == "" || used[key]; number++ {
 		name = fmt.Sprint(i.sitemapURL(), " ", i.prefix, " ", number)
 		if key = fmt.Sprint(name, " ", folder, " ", i.onDemand); shares {
@@ -144,12 +147,10 @@ func (s *site) stateFields(err error) []zap.Field {
 // withoutFile names the folder in the place of the file that an error names: the name of a temporary file is never the
 // same twice, so that the same condition would be logged again and again. The folder that cannot be made is named itself.
 func withoutFile(err error) error {
-	path := new(fs.PathError)
-	link := new(os.LinkError)
-	switch {
-	case errors.As(err, &link): // of renaming a temporary file
+	if link, ok := errors.AsType[*os.LinkError](err); ok { // of renaming a temporary file
 		return &fs.PathError{Op: link.Op, Path: filepath.Dir(link.New), Err: link.Err}
-	case errors.As(err, &path) && path.Op != "mkdir":
+	}
+	if path, ok := errors.AsType[*fs.PathError](err); ok && path.Op != "mkdir" {
 		return &fs.PathError{Op: path.Op, Path: filepath.Dir(path.Path), Err: path.Err}
 	}
 	return err
@@ -179,17 +180,19 @@ func stateFolder(state string, repl *caddy.Replacer) (folder string, err error) 
 	if repl == nil {
 		return "", nil
 	}
-	if folder, err = repl.ReplaceOrErr(state, true, true); err != nil {
+	folder, err = repl.ReplaceOrErr(state, true, true)
+	if err != nil {
 		return "", fmt.Errorf("state: %w", err)
 	}
-	switch folder {
-	case "off":
+	if folder == "off" {
 		return "", nil
-	case "":
-		if folder = caddy.AppDataDir(); !filepath.IsAbs(folder) {
-			return "", nil
+	}
+	if folder == "" {
+		data := caddy.AppDataDir()
+		if !filepath.IsAbs(data) {
+			return "", nil // it would lie in the working directory
 		}
-		folder = filepath.Join(folder, "sitemap")
+		folder = filepath.Join(data, "sitemap")
 	}
 	return caddy.FastAbs(folder)
 }
