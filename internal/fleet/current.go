@@ -45,11 +45,12 @@ func (c current) compare(d current) int {
 // readCurrent reads current; zero: there is none, or a malformed one, which is the same.
 func (n *Node) readCurrent(ctx context.Context) (c current, err error) {
 	data, err := n.load(ctx, currentKey)
-	if err == nil {
-		c = decodeCurrent(data)
-		n.see(c)
+	if err != nil {
+		return c, err
 	}
-	return c, err
+	c = decodeCurrent(data)
+	n.see(c)
+	return c, nil
 }
 
 // see remembers the newest.
@@ -60,8 +61,10 @@ func (n *Node) see(c current) {
 	if c.compare(n.seen) <= 0 || c.Generation <= n.lost {
 		return
 	}
-	if ahead := c.Wrote.Sub(now); n.seen.Generation > 0 || ahead > 0 { // else it may have been written long ago
-		if n.status.Ahead = 0; ahead.Abs() > reportAhead {
+	ahead := c.Wrote.Sub(now)
+	if n.seen.Generation > 0 || ahead > 0 { // else it may have been written long ago
+		n.status.Ahead = 0
+		if ahead.Abs() > reportAhead {
 			n.status.Ahead = ahead.Round(time.Second).Seconds()
 		}
 	}
@@ -69,7 +72,8 @@ func (n *Node) see(c current) {
 		n.changedAt = now
 		n.joining()
 	}
-	n.seen, n.seenAt = c, now
+	n.seen = c
+	n.seenAt = now
 }
 
 // newest returns the newest that was seen. A fresh one may not be visible to all yet.
@@ -84,9 +88,12 @@ func (n *Node) newest() (c current, isFresh bool) {
 func (n *Node) lose(newest current) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.seen.compare(newest) == 0 && newest.Generation > 0 {
-		n.lost, n.have, n.seen = newest.Generation, currentKey, current{At: newest.At}
+	if n.seen.compare(newest) != 0 || newest.Generation == 0 {
+		return
 	}
+	n.lost = newest.Generation
+	n.have = currentKey // which no manifest is: there is something newer, and it is nothing
+	n.seen = current{At: newest.At}
 }
 
 // Newer reports whether a generation was committed that this node has not adopted, or its own was lost.
@@ -145,13 +152,14 @@ func (n *Node) Due(first bool) time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	due := n.seenAt.Add(min(n.seen.Interval, time.Duration(n.Most.Load())))
-	switch isWriter := n.seen.Node == n.ID || n.seen.Node == ""; {
-	case !isWriter && first: // others see a generation a poll later
-		return due.Add(-n.poll * 6 / 5)
-	case !isWriter:
-		return due.Add(n.poll)
+	isWriter := n.seen.Node == n.ID || n.seen.Node == ""
+	if isWriter {
+		return due
 	}
-	return due
+	if first { // others see a generation a poll later
+		return due.Add(-n.poll * 6 / 5)
+	}
+	return due.Add(n.poll)
 }
 
 // Begin begins a refresh. It returns the time for all dates: now, or a second after the refresh before, if that was by a
@@ -160,7 +168,8 @@ func (n *Node) Begin() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.begun = n.Now()
-	if least := n.seen.At.Add(time.Second); least.After(n.begun) && least.Sub(n.begun) < maxAhead {
+	least := n.seen.At.Add(time.Second)
+	if least.After(n.begun) && least.Sub(n.begun) < maxAhead {
 		n.begun = least
 	}
 	return n.begun
@@ -184,35 +193,55 @@ func (n *Node) commit(ctx context.Context, manifest string) error {
 	if err != nil {
 		return err
 	}
-	if seen, isFresh := n.newest(); c.compare(seen) < 0 {
+	seen, isFresh := n.newest()
+	if c.compare(seen) < 0 {
 		if isFresh && c.Generation > 0 {
 			return errEarly
 		}
 		n.lose(seen)
 	}
-	n.mu.Lock()
-	if manifest = cmp.Or(manifest, n.have); n.seen.Manifest != n.have || manifest == "" {
-		n.mu.Unlock()
+	next, ok := n.following(c, manifest)
+	if !ok {
 		return ErrLost
 	}
-	n.attempted = max(n.attempted, n.seen.Generation, n.lost, c.Generation) + 1
-	next := current{version, n.attempted, n.ID, manifest, n.seen.At, n.Now().UTC().Round(0), max(n.next, time.Second)}
-	if n.begun.After(next.At) {
-		next.At = n.begun.UTC().Round(0)
-	}
-	n.mu.Unlock()
-	if err = n.writeCurrent(ctx, next); err != nil {
+	err = n.writeCurrent(ctx, next)
+	if err != nil {
 		return err
 	}
 	n.see(next)
 	n.Wake() // to read it back
 	if next.Wrote.Sub(time.Unix(n.listed.Load(), 0)).Abs() >= day {
-		n.listed.Store(n.collect(ctx, manifest, next.Wrote).Unix())
+		n.listed.Store(n.collect(ctx, next.Manifest, next.Wrote).Unix())
 	}
 	if ctx.Err() == nil { // else it counts as failed, and is loaded as that of another node
 		n.adopt(ctx, next)
 	}
 	return ctx.Err()
+}
+
+// following returns the generation to be committed after c, which the storage has. False: there is another one than this
+// node goes on from.
+func (n *Node) following(c current, manifest string) (next current, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	manifest = cmp.Or(manifest, n.have)
+	if n.seen.Manifest != n.have || manifest == "" {
+		return current{}, false
+	}
+	n.attempted = max(n.attempted, n.seen.Generation, n.lost, c.Generation) + 1
+	at := n.seen.At
+	if n.begun.After(at) {
+		at = n.begun.UTC().Round(0)
+	}
+	return current{
+		Version:    version,
+		Generation: n.attempted,
+		Node:       n.ID,
+		Manifest:   manifest,
+		At:         at,
+		Wrote:      n.Now().UTC().Round(0),
+		Interval:   max(n.next, time.Second),
+	}, true
 }
 
 func (n *Node) writeCurrent(ctx context.Context, c current) error {

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	patience     = 10 * time.Second // with a call of the storage
+	patience     = 10 * time.Second // with the release of a lock
 	lockPatience = 30 * time.Second
 	leaseFor     = 15 * time.Second // of a lock that has to be renewed
 	stuckFor     = time.Minute      // after a refresh was due, the lock is broken, unless the one before took long
@@ -41,7 +41,6 @@ var (
 	ErrLost = errors.New("another node has committed a generation")
 	ErrBusy = errors.New("another node refreshes the site, or has just done so")
 
-	errHung  = errors.New("the storage does not respond")
 	errEarly = errors.New("a committed object is missing or not visible yet")
 )
 
@@ -69,15 +68,18 @@ type Node struct {
 	ID   string       // random, in each process another one
 	Most atomic.Int64 // nanoseconds between refreshes, whatever current says
 
-	lock wait.Slots    // of who has the storage's lock or waits for it
-	wake chan struct{} // of size 1
-	poll time.Duration // between two reads of current, on average
+	calls  *store.Calls
+	copies *copies
+	lock   wait.Slots    // of who has the storage's lock or waits for it
+	wake   chan struct{} // of size 1
+	poll   time.Duration // between two reads of current, on average
 
 	mu        sync.Mutex
 	seen      current            // the newest that was read or written
 	seenAt    time.Time          // when it was first seen
 	changedAt time.Time          // when its manifest was
 	loaded    current            // whose manifest was loaded last
+	uncopied  map[string][]byte  // objects that were stored, but not copied yet
 	have      string             // manifest that this node goes on from; "": none
 	attempted uint64             // the last generation that it tried to commit, or knows of
 	lost      uint64             // the last that the storage has lost: neither it nor older ones are loaded
@@ -95,60 +97,72 @@ func New(o Options) *Node {
 		o.Local = store.NewMemory()
 	}
 	n := &Node{
-		Options: o, ID: fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()), poll: min(max(o.Interval/4, time.Second), maxPoll),
-		lock: wait.NewSlots(1), wake: make(chan struct{}, 1), seenAt: o.Now(), joining: func() {},
+		Options:  o,
+		ID:       fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()),
+		calls:    store.NewCalls(storages),
+		copies:   newCopies(o.Local, o.Now),
+		lock:     wait.NewSlots(1),
+		wake:     make(chan struct{}, 1),
+		poll:     min(max(o.Interval/4, time.Second), maxPoll),
+		seenAt:   o.Now(),
+		uncopied: make(map[string][]byte),
+		joining:  func() {},
 	}
 	n.Most.Store(int64(day))
 	return n
 }
 
-// calls bounds those under way: each one that a lost network disk does not answer takes a thread.
-var calls = wait.NewSlots(64)
+var storages = store.NewLimit()
 
-// do calls the storage, for ten seconds at most. A call that does not return by then is abandoned, but keeps its slot. That
-// something does not exist is no error: the value is zero.
-func do[T any](ctx context.Context, n *Node, call func(context.Context, Shared) (T, error)) (value T, err error) {
-	calling, cancel := context.WithTimeoutCause(ctx, patience, errHung)
-	defer cancel()
-	var result T
-	var failed error
-	isDone := calls.Take(calling) && wait.OrLeave(calling, 0, func() {
-		defer calls.Release()
-		result, failed = call(calling, n.Storage())
-	})
-	switch {
-	case !isDone:
-		err = context.Cause(calling)
-	case failed == nil:
-		value = result
-	case !errors.Is(failed, fs.ErrNotExist):
-		err = failed
-	default:
-		if _, isNetwork := errors.AsType[*net.OpError](failed); isNetwork { // the socket of a server does not exist
-			err = errors.New(failed.Error())
-		}
+// IsBounded says that the Node, as a [store.Storage], needs no bounds: its calls have them.
+func (n *Node) IsBounded() {}
+
+// do calls the storage: see [store.Call]. That something does not exist is no error: the value is zero.
+func do[T any](ctx context.Context, n *Node, turn string, call func(context.Context, Shared) (T, error)) (T, error) {
+	value, err := store.Call(ctx, n.calls, turn, func(ctx context.Context) (T, error) { return call(ctx, n.Storage()) })
+	if err != nil {
+		var zero T
+		value = zero
+		err = unlessMissing(err)
 	}
 	n.count(ctx, err)
 	return value, err
+}
+
+// unlessMissing returns nil if an error says that a value does not exist.
+func unlessMissing(err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_, isNetwork := errors.AsType[*net.OpError](err)
+	if isNetwork { // the socket of a server does not exist
+		return errors.New(err.Error())
+	}
+	return nil
 }
 
 // count counts a call of the storage that has ended.
 func (n *Node) count(ctx context.Context, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.status.Error = ""; err != nil && ctx.Err() == nil {
+	n.status.Error = ""
+	if err != nil && ctx.Err() == nil {
 		n.status.Error = err.Error()
 		n.status.Errors++
 	}
 }
 
 func (n *Node) load(ctx context.Context, key string) ([]byte, error) {
-	return do(ctx, n, func(ctx context.Context, s Shared) ([]byte, error) { return s.Load(ctx, path.Join(n.Prefix, key)) })
+	turn := ""
+	if path.Dir(key) == folder {
+		turn = key // so that a part that hangs takes one slot, however often it is read
+	}
+	return do(ctx, n, turn, func(ctx context.Context, s Shared) ([]byte, error) { return s.Load(ctx, path.Join(n.Prefix, key)) })
 }
 
 // write stores a value, or deletes it if it is nil.
 func (n *Node) write(ctx context.Context, key string, value []byte) error {
-	_, err := do(ctx, n, func(ctx context.Context, s Shared) (any, error) {
+	_, err := do(ctx, n, "", func(ctx context.Context, s Shared) (any, error) {
 		if value == nil {
 			return nil, s.Delete(ctx, path.Join(n.Prefix, key))
 		}
@@ -174,19 +188,21 @@ func (n *Node) Acquire(ctx context.Context) (release func(), err error) {
 	if !n.lock.Take(waiting) {
 		return nil, cmp.Or(ctx.Err(), ErrBusy)
 	}
-	shared, name := n.Storage(), "sitemap_"+store.Hash([]byte(n.Prefix))
+	shared := n.Storage()
+	name := "sitemap_" + store.Hash([]byte(n.Prefix))
 	renewer, _ := shared.(interface {
 		RenewLockLease(ctx context.Context, name string, lease time.Duration) error
 	})
 	unlock := func() error {
-		_, err := do(context.WithoutCancel(ctx), n, func(ctx context.Context, _ Shared) (any, error) {
+		_, err := do(context.WithoutCancel(ctx), n, "", func(ctx context.Context, _ Shared) (any, error) {
 			return nil, shared.Unlock(ctx, name)
 		})
 		return err
 	}
 	// The lock's context lasts until it is released: some storages hold locks no longer.
 	holding, stop := context.WithCancel(ctx)
-	locked, ended := make(chan error, 1), make(chan struct{})
+	locked := make(chan error, 1)
+	ended := make(chan struct{})
 	go func() {
 		defer n.lock.Release()
 		defer close(ended)
@@ -195,11 +211,17 @@ func (n *Node) Acquire(ctx context.Context) (release func(), err error) {
 		locked <- err
 		for err == nil && holding.Err() == nil {
 			if renewer != nil {
-				_ = renewer.RenewLockLease(holding, name, leaseFor) // else another node may take it
+				_, _ = store.Call(holding, n.calls, "", func(ctx context.Context) (any, error) {
+					return nil, renewer.RenewLockLease(ctx, name, leaseFor) // else another node may take it
+				})
 			}
 			_, _ = wait.Within(leaseFor/3, holding.Done())
 		}
-		for i := 0; isOurs && i < 3 && unlock() != nil; i++ {
+		for i := 0; isOurs && i < 3; i++ {
+			err = unlock()
+			if err == nil {
+				return
+			}
 			time.Sleep(time.Second)
 		}
 	}()
@@ -212,7 +234,8 @@ func (n *Node) Acquire(ctx context.Context) (release func(), err error) {
 	seen, _ := n.newest()
 	took := min(max(seen.Wrote.Sub(seen.At), 0), day)
 	if err != nil && ctx.Err() == nil && n.Now().Sub(n.Due(false)) >= stuckFor+2*took {
-		_, err = unlock(), nil
+		_ = unlock()
+		err = nil
 	}
 	if err == nil {
 		_, err = n.readCurrent(ctx)
@@ -244,6 +267,10 @@ func (n *Node) Status() Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := n.status
-	s.Node, s.Key, s.Generation, s.Writer, s.Age = n.ID, n.Prefix, n.seen.Generation, n.seen.Node, n.Now().Sub(n.seenAt).Round(time.Second).Seconds()
+	s.Node = n.ID
+	s.Key = n.Prefix
+	s.Generation = n.seen.Generation
+	s.Writer = n.seen.Node
+	s.Age = n.Now().Sub(n.seenAt).Round(time.Second).Seconds()
 	return s
 }

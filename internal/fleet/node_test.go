@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -723,7 +724,7 @@ func TestHangs(t *testing.T) {
 		}
 		f.set(faults{hang: 1})
 		begun := time.Now()
-		if err := n.Poll(t.Context()); !errors.Is(err, errHung) || time.Since(begun) != patience || n.Status().Error != errHung.Error() {
+		if err := n.Poll(t.Context()); !errors.Is(err, store.ErrHung) || time.Since(begun) != patience || n.Status().Error != store.ErrHung.Error() {
 			t.Errorf("got %v after %v", err, time.Since(begun))
 		}
 		go func() { _ = n.writeCurrent(t.Context(), n.seen) }()
@@ -735,6 +736,264 @@ func TestHangs(t *testing.T) {
 		reader := node(f, nil)
 		follow(t, reader)
 		expect(t, reader, 3, false)
+	})
+}
+
+// hanging is a storage of local copies whose calls, once it hangs, wait until it is free.
+type hanging struct {
+	store.Storage
+	hangs atomic.Bool
+	free  chan struct{}
+	calls atomic.Int32
+}
+
+func (h *hanging) wait() {
+	h.calls.Add(1)
+	if h.hangs.Load() {
+		<-h.free
+	}
+}
+
+func (h *hanging) Store(ctx context.Context, key string, value []byte) error {
+	h.wait()
+	return h.Storage.Store(ctx, key, value)
+}
+
+func (h *hanging) Load(ctx context.Context, key string) ([]byte, error) {
+	h.wait()
+	return h.Storage.Load(ctx, key)
+}
+
+func (h *hanging) Delete(ctx context.Context, key string) error {
+	h.wait()
+	return h.Storage.Delete(ctx, key)
+}
+
+func (h *hanging) List(ctx context.Context, folder string, recursive bool) ([]string, error) {
+	h.wait()
+	return h.Storage.List(ctx, folder, recursive)
+}
+
+// TestCopiesHang: a node whose local copies hang goes on without them: what it commits is there at once for others, and
+// it waits a moment itself, once in a while. Later it has copies again.
+func TestCopiesHang(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		local := &hanging{Storage: store.NewMemory(), free: make(chan struct{})}
+		n, other := node(f, local), node(f, nil)
+		again(t, n, "before")
+		local.hangs.Store(true)
+		local.calls.Store(0)
+		waited := func(most time.Duration, what string, do func()) {
+			t.Helper()
+			begun := time.Now()
+			do()
+			if took := time.Since(begun); took > most {
+				t.Errorf("%s took %s", what, took)
+			}
+		}
+		// The objects and current are stored before any copy is.
+		seen := make(chan time.Time, 1)
+		n.Storage = func(storage func() Shared) func() Shared {
+			return func() Shared { return &written{storage(), seen} }
+		}(n.Storage)
+		begun := time.Now()
+		waited(copyPatience, "the first commit", func() { again(t, n, "1", strings.Repeat("large", partSize)) })
+		if at := <-seen; at != begun {
+			t.Errorf("others wait %s for the first commit", at.Sub(begun))
+		}
+		follow(t, other)
+		expect(t, other, 2, false)
+		waited(0, "the second commit", func() { again(t, n, "2") })
+		again2 := func() { follow(t, other); again(t, other, "3") }
+		waited(0, "another node's commit", again2)
+		waited(0, "following it", func() { _ = n.Poll(t.Context()); follow(t, n) })
+		waited(0, "loading", func() {
+			if data, err := n.Load(t.Context(), "any/store/"+store.Hash([]byte("3"))); err != nil || string(data) != "3" {
+				t.Errorf("got %q, %v", data, err)
+			}
+		})
+		for range 10 {
+			time.Sleep(copyPause)
+			waited(copyPatience, "after a while", func() { again(t, n, time.Now().String()) })
+		}
+		if calls := local.calls.Load(); calls > 30 {
+			t.Errorf("%d calls hang", calls)
+		}
+		waited(copyPatience+time.Second, "a node that starts", func() {
+			joined := node(f, local)
+			follow(t, joined)
+			expect(t, joined, 14, false)
+		})
+		close(local.free)
+		time.Sleep(copyPause)
+		again(t, n, "after")
+		data, err := local.Storage.Load(t.Context(), folder+"/"+store.Hash([]byte("after")))
+		if err != nil || string(data) != "after" {
+			t.Errorf("copied later: %q, %v", data, err)
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// written is a storage that tells when current was written first.
+type written struct {
+	Shared
+	at chan time.Time
+}
+
+func (w *written) Store(ctx context.Context, key string, value []byte) error {
+	if strings.HasSuffix(key, currentKey) {
+		select {
+		case w.at <- time.Now():
+		default:
+		}
+	}
+	return w.Shared.Store(ctx, key, value)
+}
+
+// unreadable is a storage of which keys cannot be loaded: one that some text is part of, or all.
+type unreadable struct {
+	Shared
+	part  string
+	hangs bool
+	most  *atomic.Int32 // calls that hang at a time, and
+	now   *atomic.Int32
+}
+
+func (u unreadable) Load(ctx context.Context, key string) ([]byte, error) {
+	if !strings.Contains(key, u.part) {
+		return u.Shared.Load(ctx, key)
+	}
+	if u.hangs {
+		u.most.Store(max(u.most.Load(), u.now.Add(1)))
+		time.Sleep(3 * time.Hour)
+		u.now.Add(-1)
+	}
+	return nil, syscall.EIO
+}
+
+// TestUnreadable: an object that a node cannot load for an hour is given up, and stored anew, if the storage has others.
+// What the node has copies of says nothing of the storage.
+func TestUnreadable(t *testing.T) {
+	for name, test := range map[string]struct {
+		part   string // "": all
+		hangs  bool
+		isLost bool
+	}{
+		"object":        {store.Hash([]byte("a")), false, true},
+		"hung object":   {store.Hash([]byte("a")), true, true},
+		"storage":       {"", false, false},
+		"all objects":   {folder, false, false},
+		"hung storage":  {"", true, false},
+		"current alone": {currentKey, false, false},
+	} {
+		bubble(t, name, func(t *testing.T, f *fake) {
+			var most, now atomic.Int32
+			n, other := node(f, nil), node(f, nil)
+			documents := []store.StoredDocument{store.NewDocument("a", nil, []byte("a")), store.NewDocument("b", nil, []byte("b"))}
+			first, err := store.Open(t.Context(), n, store.Options{Prefix: "any"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.Adopt(t.Context(), false)
+			n.Begin()
+			n.Plan(time.Minute)
+			if err := first.Commit(t.Context(), first.Last().WithDocuments(nil, documents)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * settleFor)
+			s, err := store.Open(t.Context(), other, store.Options{Prefix: "any"}) // its manifest is copied
+			if err != nil {
+				t.Fatal(err)
+			}
+			if data, err := s.Last().Document(t.Context(), 1); err != nil || string(data) != "b" {
+				t.Errorf("got %q, %v", data, err)
+			}
+			other.Adopt(t.Context(), false)
+			storage := other.Storage
+			other.Storage = func() Shared { return unreadable{storage(), test.part, test.hangs, &most, &now} }
+			begun := time.Now()
+			for time.Since(begun) < 2*time.Hour && !errors.Is(err, store.ErrDamaged) {
+				_, err = s.Last().Document(t.Context(), 0)
+				if test.part != currentKey && err == nil {
+					t.Fatal("no error")
+				}
+				time.Sleep(time.Minute)
+			}
+			if isLost := errors.Is(err, store.ErrDamaged); isLost != test.isLost || isLost && time.Since(begun) < time.Hour {
+				t.Errorf("got %v after %s", err, time.Since(begun))
+			}
+			if test.part != "" && most.Load() > 1 {
+				t.Errorf("%d calls hang for one object", most.Load())
+			}
+			time.Sleep(4 * time.Hour)
+		})
+	}
+}
+
+// stuckLock is a storage whose Unlock and RenewLockLease hang.
+type stuckLock struct{ *client }
+
+func (stuckLock) Unlock(context.Context, string) error {
+	time.Sleep(time.Hour)
+	return nil
+}
+
+func (stuckLock) RenewLockLease(context.Context, string, time.Duration) error {
+	time.Sleep(time.Hour)
+	return nil
+}
+
+// TestLockHangs: a lock that cannot be renewed or released holds up nobody for long.
+func TestLockHangs(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		n := node(f, nil)
+		n.Storage = func() Shared { return stuckLock{&client{fake: f}} }
+		release, err := n.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		begun := time.Now()
+		release()
+		if took := time.Since(begun); took > patience {
+			t.Errorf("it took %s", took)
+		}
+		time.Sleep(time.Minute)
+		begun = time.Now()
+		if !n.lock.Take(t.Context()) || time.Since(begun) > 0 {
+			t.Error("the lock is not given back")
+		}
+		time.Sleep(2 * time.Hour)
+	})
+}
+
+// noDelete is a storage of which nothing can be deleted.
+type noDelete struct {
+	*client
+	deleted *int
+}
+
+func (s noDelete) Delete(context.Context, string) error {
+	*s.deleted++
+	return errFault
+}
+
+// TestCollectFails: the collection of garbage ends with its first error.
+func TestCollectFails(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		n, deleted := node(f, nil), 0
+		for i := range 10 {
+			again(t, n, fmt.Sprint(i))
+		}
+		time.Sleep(day + time.Minute)
+		again(t, n, "listed")
+		n.Storage = func() Shared { return noDelete{&client{fake: f}, &deleted} }
+		time.Sleep(day + time.Minute)
+		again(t, n, "collects")
+		if deleted != 1 {
+			t.Errorf("%d values were to be deleted after an error", deleted-1)
+		}
 	})
 }
 

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +23,7 @@ const (
 	garbageKey   = "garbage"
 	maxGarbage   = 12_000 // objects
 	digits       = 12
+	maxProbes    = 3
 	collectFor   = 5 * time.Second // in a commit
 )
 
@@ -37,49 +37,90 @@ func partName(object string, part int) string { return fmt.Sprintf("%s.%d", obje
 
 // storeObject stores the parts of an object, but for those that are stored.
 func (n *Node) storeObject(ctx context.Context, name string, data []byte, stored map[string]bool) (err error) {
-	for i := 0; err == nil && (i == 0 || i*partSize < len(data)); i++ {
-		if part := partName(name, i); !stored[part] {
-			err = n.write(ctx, path.Join(folder, part), data[i*partSize:min((i+1)*partSize, len(data))])
+	for i := 0; i == 0 || i*partSize < len(data); i++ {
+		part := partName(name, i)
+		if stored[part] {
+			continue
+		}
+		end := min((i+1)*partSize, len(data))
+		err = n.write(ctx, path.Join(folder, part), data[i*partSize:end])
+		if err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // object returns the content of an object. The error matches fs.ErrNotExist only if it is lost.
 func (n *Node) object(ctx context.Context, name string) (data []byte, err error) {
-	local := path.Join(folder, name)
-	if data, err = n.Local.Load(ctx, local); err == nil && store.Hash(data) == name {
+	n.mu.Lock()
+	data, isUncopied := n.uncopied[name]
+	n.mu.Unlock()
+	if isUncopied {
 		return data, nil
 	}
-	data, err = nil, nil
+	data = n.copies.object(ctx, name)
+	if data != nil {
+		return data, nil
+	}
 	for i := 0; err == nil && len(data) == i*partSize; i++ {
 		var part []byte
 		part, err = n.load(ctx, path.Join(folder, partName(name, i)))
 		data = append(data, part...)
 	}
 	if store.Hash(data) == name {
-		_ = n.Local.Store(ctx, local, data)
+		n.copies.store(ctx, path.Join(folder, name), data)
 		return data, nil
 	}
 	if err == nil {
 		_, err = n.readCurrent(ctx) // it may only have been deleted since, or not be visible yet
 	}
+	if err != nil {
+		return nil, err
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err == nil && n.Now().Sub(n.changedAt) < settleFor {
-		err = errEarly
+	if n.Now().Sub(n.changedAt) < settleFor {
+		return nil, errEarly
 	}
-	return nil, cmp.Or(err, fmt.Errorf("object %s: %w", name, fs.ErrNotExist))
+	return nil, fmt.Errorf("object %s: %w", name, fs.ErrNotExist)
+}
+
+// Probe implements [store.Prober]: local copies say nothing of the storage. It tries some objects, not all.
+func (n *Node) Probe(ctx context.Context, names []string) (manifest, object bool) {
+	c, err := n.readCurrent(ctx)
+	if err != nil || c.Generation == 0 {
+		return false, false
+	}
+	manifest = n.isReadable(ctx, c.Manifest)
+	if !manifest {
+		return false, false
+	}
+	for _, name := range names[:min(len(names), maxProbes)] {
+		if n.isReadable(ctx, path.Base(name)) {
+			return true, true
+		}
+	}
+	return true, false
+}
+
+// isReadable reports whether the first part of an object can be loaded.
+func (n *Node) isReadable(ctx context.Context, object string) bool {
+	data, err := n.load(ctx, path.Join(folder, partName(object, 0)))
+	return err == nil && data != nil
 }
 
 // named returns the names of a manifest's object and of those that it names.
 func (n *Node) named(ctx context.Context, manifest string) (map[string]bool, error) {
 	data, err := n.object(ctx, manifest)
+	if err != nil {
+		return nil, err
+	}
 	names := map[string]bool{manifest: true}
 	for _, match := range objectPattern.FindAllSubmatch(data, -1) {
 		names[string(match[1])] = true
 	}
-	return names, err
+	return names, nil
 }
 
 // garbage is a value that says which objects were found unnamed, by the first digits of their names.
@@ -94,39 +135,73 @@ type garbage struct {
 func (n *Node) collect(ctx context.Context, manifest string, now time.Time) (done time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, collectFor)
 	defer cancel()
-	last, next, stored := garbage{}, garbage{now, make(map[string]bool)}, make(map[string]bool)
 	data, err := n.load(ctx, garbageKey)
-	if json.Unmarshal(data, &last) == nil && now.Sub(last.Listed).Abs() < day {
+	if err != nil {
+		return time.Time{}
+	}
+	var last garbage
+	malformed := json.Unmarshal(data, &last)
+	if malformed == nil && now.Sub(last.Listed).Abs() < day {
 		return last.Listed
 	}
-	names, err2 := n.named(ctx, manifest)
-	keys, err3 := do(ctx, n, func(ctx context.Context, s Shared) ([]string, error) {
+	names, err := n.named(ctx, manifest)
+	if err != nil {
+		return time.Time{}
+	}
+	keys, err := do(ctx, n, "", func(ctx context.Context, s Shared) ([]string, error) {
 		return s.List(ctx, path.Join(n.Prefix, folder), false)
 	})
-	c, err4 := n.readCurrent(ctx) // a node that did not wait for the lock may name other objects
-	if err = cmp.Or(err, err2, err3, err4); err != nil || c.Manifest != manifest {
-		return done
+	if err != nil {
+		return time.Time{}
 	}
+	// A node that did not wait for the lock may name other objects.
+	c, err := n.readCurrent(ctx)
+	if err != nil || c.Manifest != manifest {
+		return time.Time{}
+	}
+	next := garbage{now, make(map[string]bool)}
+	stored, err := n.sweep(ctx, keys, names, last, next)
+	if err != nil {
+		return time.Time{}
+	}
+	for name := range names {
+		data := n.copies.object(ctx, name)
+		if data == nil {
+			continue
+		}
+		err = n.storeObject(ctx, name, data, stored)
+		if err != nil {
+			return time.Time{}
+		}
+	}
+	encoded, _ := json.Marshal(next) // which has no field that fails
+	err = n.write(ctx, garbageKey, encoded)
+	if err != nil {
+		return time.Time{}
+	}
+	return now
+}
+
+// sweep deletes what was garbage the last time, too, and adds what is to next. It returns the parts that were listed.
+func (n *Node) sweep(ctx context.Context, keys []string, names map[string]bool, last, next garbage) (stored map[string]bool, err error) {
+	stored = make(map[string]bool)
 	for _, key := range keys {
 		part := path.Base(key)
 		stored[part] = true
-		switch name, _, _ := strings.Cut(part, "."); {
-		case names[name], !partPattern.MatchString(part):
-		case last.Objects[name[:digits]]:
-			err = cmp.Or(err, n.write(ctx, path.Join(folder, part), nil))
-		case len(next.Objects) < maxGarbage:
+		name, _, _ := strings.Cut(part, ".")
+		if names[name] || !partPattern.MatchString(part) {
+			continue
+		}
+		if last.Objects[name[:digits]] {
+			err = n.write(ctx, path.Join(folder, part), nil)
+		} else if len(next.Objects) < maxGarbage {
 			next.Objects[name[:digits]] = true
 		}
-	}
-	for name := range names {
-		if data, missing := n.Local.Load(ctx, path.Join(folder, name)); missing == nil && store.Hash(data) == name {
-			err = cmp.Or(err, n.storeObject(ctx, name, data, stored))
+		if err != nil {
+			return nil, err
 		}
 	}
-	if data, _ = json.Marshal(next); err == nil && n.write(ctx, garbageKey, data) == nil {
-		return now
-	}
-	return done
+	return stored, nil
 }
 
 // Store implements [store.Storage]. Storing the manifest commits the generation: see [Node.Settled]. The error matches
@@ -139,26 +214,32 @@ func (n *Node) Store(ctx context.Context, key string, value []byte) error {
 	if !hashPattern.MatchString(name) {
 		return nil
 	}
-	_ = n.Local.Store(ctx, path.Join(folder, name), value) // else it is loaded again
 	err := n.storeObject(ctx, name, value, nil)
-	if err == nil && path.Base(key) == manifestName {
-		err = n.commit(ctx, name)
+	if err != nil {
+		return err
 	}
-	return err
+	// Other nodes wait for the commit, so it does not wait for local copies.
+	n.mu.Lock()
+	n.uncopied[name] = value
+	n.mu.Unlock()
+	if path.Base(key) == manifestName {
+		return n.commit(ctx, name)
+	}
+	return nil
 }
 
 // Load implements [store.Storage]. The manifest is that of the newest generation, which the next commit follows after
 // [Node.Adopt]. If the storage fails before the node has seen any, it is that of the local copies. If it is lost, there is
 // none.
 func (n *Node) Load(ctx context.Context, key string) (data []byte, err error) {
-	if name := path.Base(key); name != manifestName {
+	name := path.Base(key)
+	if name != manifestName {
 		return n.object(ctx, name)
 	}
 	_, err = n.readCurrent(ctx)
 	seen, _ := n.newest()
 	if err != nil && seen.Generation == 0 {
-		kept, _ := n.Local.Load(ctx, currentKey)
-		seen = decodeCurrent(kept)
+		seen = n.copies.current(ctx)
 		n.see(seen)
 	}
 	if seen.Generation > 0 {
@@ -199,18 +280,19 @@ func (n *Node) adopt(ctx context.Context, c current) {
 	n.mu.Lock()
 	isOther := c.Manifest != n.have
 	n.have = c.Manifest
+	uncopied := n.uncopied
+	n.uncopied = make(map[string][]byte)
 	n.mu.Unlock()
 	if !isOther || c.Manifest == "" {
 		return
 	}
-	data, _ := json.Marshal(c)
-	_ = n.Local.Store(ctx, currentKey, data)
+	for name, data := range uncopied {
+		n.copies.store(ctx, path.Join(folder, name), data)
+	}
+	n.copies.setCurrent(ctx, c)
 	names, err := n.named(ctx, c.Manifest)
-	keys, _ := n.Local.List(ctx, folder, false)
-	for _, key := range keys {
-		if name := path.Base(key); err == nil && !names[name] {
-			_ = n.Local.Delete(ctx, path.Join(folder, name)) // else the next time
-		}
+	if err == nil {
+		n.copies.keep(ctx, names)
 	}
 }
 

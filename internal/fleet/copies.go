@@ -1,0 +1,106 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+const (
+	copyPatience = 2 * time.Second // with a call: the storage of the fleet may take no longer
+	copyPause    = 5 * time.Minute // without copies, once their disk has not responded
+)
+
+var errNoCopies = errors.New("the local copies do not respond")
+
+// copies are a node's own copies of what the storage has. If their disk hangs, the node goes on without them.
+type copies struct {
+	storage store.Storage
+	now     func() time.Time
+
+	mu   sync.Mutex
+	hung time.Time // when a call did not return; zero: none did
+}
+
+func newCopies(storage store.Storage, now func() time.Time) *copies {
+	return &copies{storage: store.Bounded(storage), now: now}
+}
+
+// use calls the storage of the copies, unless it has just hung.
+func (c *copies) use(ctx context.Context, call func(context.Context, store.Storage) error) error {
+	c.mu.Lock()
+	isPaused := !c.hung.IsZero() && c.now().Sub(c.hung).Abs() < copyPause
+	c.mu.Unlock()
+	if isPaused {
+		return errNoCopies
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, copyPatience, store.ErrHung)
+	defer cancel()
+	err := call(ctx, c.storage)
+	if errors.Is(err, store.ErrHung) {
+		c.mu.Lock()
+		c.hung = c.now()
+		c.mu.Unlock()
+	}
+	return err
+}
+
+func (c *copies) load(ctx context.Context, key string) (data []byte, err error) {
+	err = c.use(ctx, func(ctx context.Context, s store.Storage) (err error) {
+		data, err = s.Load(ctx, key)
+		return err
+	})
+	return data, err
+}
+
+// object returns the copy of an object; nil: there is no good one.
+func (c *copies) object(ctx context.Context, name string) []byte {
+	data, err := c.load(ctx, path.Join(folder, name))
+	if err != nil || store.Hash(data) != name {
+		return nil
+	}
+	return data
+}
+
+// store stores a copy. What cannot be stored is loaded from the fleet's storage again.
+func (c *copies) store(ctx context.Context, key string, value []byte) {
+	_ = c.use(ctx, func(ctx context.Context, s store.Storage) error { return s.Store(ctx, key, value) })
+}
+
+// current returns the generation that the node went on from last; zero: it is not known.
+func (c *copies) current(ctx context.Context) current {
+	data, err := c.load(ctx, currentKey)
+	if err != nil {
+		return current{}
+	}
+	return decodeCurrent(data)
+}
+
+func (c *copies) setCurrent(ctx context.Context, now current) {
+	data, _ := json.Marshal(now) // which has no field that fails
+	c.store(ctx, currentKey, data)
+}
+
+// keep deletes the copies of all other objects. What it cannot delete is left to the next time.
+func (c *copies) keep(ctx context.Context, names map[string]bool) {
+	var keys []string
+	err := c.use(ctx, func(ctx context.Context, s store.Storage) (err error) {
+		keys, err = s.List(ctx, folder, false)
+		return err
+	})
+	for _, key := range keys {
+		name := path.Base(key)
+		if names[name] {
+			continue
+		}
+		err = c.use(ctx, func(ctx context.Context, s store.Storage) error { return s.Delete(ctx, path.Join(folder, name)) })
+		if err != nil {
+			return
+		}
+	}
+}
