@@ -522,7 +522,7 @@ func TestJoin(t *testing.T) {
 		"alone":    {nil, Writer, now},
 		"writer":   {&shared{Storage: store.NewMemory(), role: Writer, begun: begun}, Writer, begun},
 		"follower": {&shared{Storage: store.NewMemory(), role: Follower, begun: begun}, Follower, begun},
-		"later":    {&shared{Storage: store.NewMemory(), role: Later, begun: begun, joining: errHung}, Later, begun},
+		"later":    {&shared{Storage: store.NewMemory(), role: Later, begun: begun, joining: store.ErrHung}, Later, begun},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := NewSite(nil, "site")
