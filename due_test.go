@@ -79,8 +79,17 @@ func TestDue(t *testing.T) {
 		{"planned, and the clock was set back by years", -years, prospects{serves: true, planned: at(time.Minute)}, time.Minute - years},
 		{"planned, and what the refresh before left does not count", time.Second, prospects{failed: true, listLeft: true, planned: at(time.Minute)}, time.Minute},
 
+		{"another process refreshes it", time.Second, prospects{serves: true, shared: true, sharedDue: at(time.Hour)}, time.Hour},
+		{"this one of several is to", time.Second, prospects{serves: true, shared: true, sharedDue: at(time.Second - 1), next: at(30 * time.Second)}, time.Second - 1},
+		{"another one does so", time.Second, prospects{serves: true, shared: true, isBusy: true, sharedDue: at(time.Second)}, time.Second + retryEmpty},
+		{"another one does so, and this one is to soon", time.Second, prospects{serves: true, shared: true, isBusy: true, sharedDue: at(time.Second + retryEmpty - 1)}, time.Second + retryEmpty},
+		{"another one does so, and this one is to later", time.Second, prospects{serves: true, shared: true, isBusy: true, sharedDue: at(time.Second + retryEmpty + 1)}, time.Second + retryEmpty + 1},
+		{"shared, and failed", time.Second, prospects{serves: true, shared: true, failed: true, sharedDue: at(time.Hour)}, time.Minute},
+		{"shared, failed, and nothing is served", time.Second, prospects{shared: true, failed: true, sharedDue: at(0)}, time.Second + retryEmpty},
+
 		{"noticed", time.Second, prospects{serves: true, noticed: true}, time.Second},
 		{"noticed, and planned", time.Second, prospects{serves: true, noticed: true, planned: at(time.Minute)}, time.Second},
+		{"noticed, and shared", time.Second, prospects{serves: true, noticed: true, shared: true, sharedDue: at(time.Hour)}, time.Second},
 		{"noticed, and failed", time.Second, prospects{noticed: true, failed: true}, time.Second},
 	} {
 		test.p.now = at(test.now)
@@ -138,6 +147,14 @@ var occasions = []occasion{
 		func(p *prospects) time.Time { return p.after(p.nextList, 200*time.Millisecond) }},
 }
 
+// byOthers is when a site is due that other processes refresh, too; ok is false where they do not count.
+func byOthers(p *prospects) (at time.Time, ok bool) {
+	if p.isBusy {
+		return p.after(p.sharedDue, 5*time.Second), p.shared && hasEnded(p)
+	}
+	return p.sharedDue, p.shared && hasEnded(p)
+}
+
 // allProspects are all combinations, with each time on both sides of each limit.
 func allProspects() iter.Seq[prospects] {
 	const interval = time.Minute
@@ -188,6 +205,19 @@ func TestOccasions(t *testing.T) {
 			wrong++
 			t.Errorf("%s: %+v: got %s, want %s", occasions[first].name, p, got.Sub(p.now), want.Sub(p.now))
 		}
+		p.shared = true
+		for _, p.isBusy = range []bool{false, true} {
+			for _, p.sharedDue = range []time.Time{p.begun, p.next} {
+				want := want
+				if at, ok := byOthers(&p); ok {
+					want = at
+				}
+				if got := due(p); !got.Equal(want) {
+					t.Fatalf("shared: %+v: got %s, want %s", p, got.Sub(p.now), want.Sub(p.now))
+				}
+			}
+		}
+		p.shared = false
 		p.planned = p.begun
 		want = p.planned
 		if most := p.now.Add(p.interval); want.After(most) {
