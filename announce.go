@@ -278,6 +278,9 @@ func (s *site) updateOf(r *refreshing, before *publication, out *report.Refresh)
 		Changes:  out.Selected.Changes,
 		Sitemap:  out.Snapshot != nil && (served == nil || !served.EqualXML(out.Snapshot)),
 	}
+	if before.history.Lost || r.lost() {
+		u.Changes.Added = indexing.List[indexing.Change]{} // what is fetched again was listed before
+	}
 	if before.selectedBy != r.selectedBy {
 		u.Changes.Changed = indexing.List[indexing.Change]{} // other settings change dates
 	}

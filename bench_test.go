@@ -123,7 +123,7 @@ func (b *bench) site(host string) *site {
 // refresh refreshes a site an interval after the last refresh, and returns what is served.
 func (b *bench) refresh(s *site) *publish.Snapshot {
 	b.Helper()
-	b.clock = b.clock.Add(s.handler.settings.refresh)
+	b.clock = b.clock.Add(s.handler.settings.interval)
 	s.run()
 	b.app.group.Wait()
 	return s.published().snapshot

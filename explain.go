@@ -127,10 +127,10 @@ func (s *site) explain(ctx context.Context, path string) (*explanation, error) {
 	var found indexing.Explanation
 	document, err := s.documentOf(path)
 	if s.published().generation != nil && !s.handler.settings.crawl.Off && err == nil {
-		rules := s.rules(s.app.now(), s.probed.Load())
+		options := s.selectOptions(s.app.now(), s.probed.Load())
 		err = store.ErrSuperseded
 		for i := 0; i < 3 && errors.Is(err, store.ErrSuperseded); i++ { // another generation may be published meanwhile
-			found, err = indexing.Explain(ctx, s.published().generation, rules, path)
+			found, err = indexing.Explain(ctx, s.published().generation, options, path)
 		}
 	}
 	if err != nil {

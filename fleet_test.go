@@ -71,7 +71,7 @@ func TestFleet(t *testing.T) {
 		t.Errorf("%d pages", pagesOf(got))
 	}
 	// The other one refreshes the site once it is due, with dates that are later, although its clock is behind.
-	b2.clock = b2.clock.Add(3 * second.handler.settings.refresh)
+	b2.clock = b2.clock.Add(3 * second.handler.settings.interval)
 	b2.lists("/a", "/b", "/c", "/d")
 	second.run()
 	if got := second.state.fleet.Status(); pagesOf(second.published().snapshot) != 4 || got.Writer != second.state.fleet.ID {
@@ -381,7 +381,7 @@ func TestFleetFull(t *testing.T) {
 		t.Errorf("%d pages", pagesOf(got))
 	}
 	due, _, _ := s.schedule.State()
-	if want := s.handler.settings.refresh; due.Sub(b.clock) != want || s.state.fleet.DueFor(s.standing()).Sub(b.clock) != want {
+	if want := s.handler.settings.interval; due.Sub(b.clock) != want || s.state.fleet.DueFor(s.standing()).Sub(b.clock) != want {
 		t.Errorf("tried again after %s and %s, want %s", due.Sub(b.clock), s.state.fleet.DueFor(s.standing()).Sub(b.clock), want)
 	}
 }
@@ -405,13 +405,13 @@ func TestFleetReload(t *testing.T) {
 // TestFleetInterval: a shorter interval counts at once after a reload, and that of the other nodes for the rest.
 func TestFleetInterval(t *testing.T) {
 	b, s := sharing(t, t.TempDir(), func(b *bench) {
-		b.handler.RefreshInterval, b.handler.settings.refresh = caddy.Duration(30*time.Minute), 30*time.Minute
+		b.handler.RefreshInterval, b.handler.settings.interval = caddy.Duration(30*time.Minute), 30*time.Minute
 	})
 	b.refresh(s)
 	if got := s.state.fleet.DueFor(s.standing()).Sub(b.clock); got != 30*time.Minute {
 		t.Errorf("due in %s", got)
 	}
-	b.handler.RefreshInterval, b.handler.settings.refresh = caddy.Duration(time.Minute), time.Minute
+	b.handler.RefreshInterval, b.handler.settings.interval = caddy.Duration(time.Minute), time.Minute
 	s.configureFleet()
 	if got := s.state.fleet.DueFor(s.standing()).Sub(b.clock); got != time.Minute {
 		t.Errorf("after a reload, it is due in %s", got)
@@ -583,7 +583,7 @@ func TestFleetHoldsBack(t *testing.T) {
 	if got := b.refresh(s); pagesOf(got) != 4 || s.published().report.Result != outcome.HeldBack {
 		t.Fatalf("%d pages, %s", pagesOf(got), s.published().report.Result)
 	}
-	interval := s.handler.settings.refresh
+	interval := s.handler.settings.interval
 	if got := s.state.fleet.DueFor(s.standing()).Sub(due); got != 2*interval {
 		t.Errorf("due %s later, want %s", got, 2*interval)
 	}

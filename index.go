@@ -127,7 +127,7 @@ func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d deci
 // share commits a publication for the other processes, and reports whether this one may serve it.
 func (s *site) share(ctx context.Context, r *refreshing, next *publication, out *report.Refresh) bool {
 	visited, _ := s.state.visited.Count()
-	pause := s.handler.settings.refresh
+	pause := s.handler.settings.interval
 	if !out.Partial {
 		p := s.prospects(out, r.start)
 		pause = due(p).Sub(p.now)

@@ -280,12 +280,12 @@ func (s *Crawl) disallows(path string) string {
 
 // settings are a handler's settings, checked and in the form that a refresh and a request use.
 type settings struct {
-	path      string // of the index, percent-encoded
-	base      string // scheme, host and port of base_url; "": there is none
-	prefix    string // folder of base_url, percent-encoded, without the last slash
-	stem      string // path without .xml, decoded
-	folder    string // prefix, decoded
-	refresh   time.Duration
+	path      string        // of the index, percent-encoded
+	base      string        // scheme, host and port of base_url; "": there is none
+	prefix    string        // folder of base_url, percent-encoded, without the last slash
+	stem      string        // path without .xml, decoded
+	folder    string        // prefix, decoded
+	interval  time.Duration // between refreshes
 	shardURLs int
 	maxURLs   int
 	robots    bool
@@ -385,7 +385,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 func (h *Handler) compile(base string) (err error) {
 	c, s := new(option.Checker), &h.settings
 	*s = settings{
-		refresh:     cmp.Or(time.Duration(h.RefreshInterval), time.Minute),
+		interval:    cmp.Or(time.Duration(h.RefreshInterval), time.Minute),
 		shardURLs:   c.InRange("shard_urls", h.ShardURLs, maxEntries, maxEntries),
 		maxURLs:     c.InRange("max_urls", h.MaxURLs, 10_000_000, 1_000_000_000),
 		robots:      h.RobotsTxt == nil || *h.RobotsTxt,
@@ -412,7 +412,7 @@ func (h *Handler) compile(base string) (err error) {
 	c.Refuse(s.prefix != "" && path.Dir(s.path) != "/" && !strings.HasPrefix(s.path, s.prefix+"/"),
 		"base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
 	s.stem, s.folder = page.Unescape(strings.TrimSuffix(s.path, ".xml")), page.Unescape(s.prefix)
-	c.Refuse(s.refresh < time.Second, "refresh interval %s is too short: the shortest is 1s", s.refresh)
+	c.Refuse(s.interval < time.Second, "refresh interval %s is too short: the shortest is 1s", s.interval)
 	// The product overflows the int of a 32-bit system.
 	most := int64(s.shardURLs) * maxEntries
 	c.Refuse(int64(h.MaxURLs) > most, "max_urls is %d: an index of %d shards of %d pages holds no more than %d", h.MaxURLs, maxEntries, s.shardURLs, most)

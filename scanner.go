@@ -83,7 +83,11 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 		return failed(err)
 	}
 	defer r.candidates.Close()
+	return s.publishParts(ctx, r)
+}
 
+// publishParts crawls, selects, builds, decides and publishes, until the crawl has ended or its time is up.
+func (s *site) publishParts(ctx context.Context, r *refreshing) report.Refresh {
 	for {
 		if err := s.crawl(ctx, r); err != nil {
 			return failed(err)
@@ -92,24 +96,25 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 			return ended(outcome.Superseded) // the next configuration goes on from these records
 		}
 		if s.ctx.Err() != nil {
-			s.logState("commit", records.Commit())
+			s.logState("commit", r.records.Commit())
 			return failed(errStopping)
 		}
 		selected, err := s.selectPages(ctx, r)
 		if err != nil {
 			return failed(err)
 		}
-		c := s.circumstances(r)
-		decided := decide(r.before, selected, c)
+		decided := decide(r.before, selected, s.circumstances(r))
 		if decided.verdict == goOn {
 			continue
 		}
 		if decided.verdict == hold {
-			if selected, err = s.build(ctx, r, keepListed); err != nil {
+			selected, err = s.build(ctx, r, keepListed)
+			if err != nil {
 				return failed(err)
 			}
 		}
-		if out := s.publish(ctx, r, selected, decided); !out.Partial {
+		out := s.publish(ctx, r, selected, decided)
+		if !out.Partial {
 			return out
 		}
 	}
@@ -352,7 +357,7 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 	p := prospects{
 		now:      s.app.now(),
 		begun:    begun,
-		interval: s.handler.settings.refresh,
+		interval: s.handler.settings.interval,
 		isGiven:  s.handler.RefreshInterval != 0,
 		cost:     out.Cost,
 		failed:   out.Result == outcome.Failed,

@@ -403,7 +403,7 @@ func TestLoss(t *testing.T) {
 			test.lose(b)
 			b.wantPages(s, test.first)
 			begun := b.clock
-			for b.clock.Sub(begun) < confirmAfter-s.handler.settings.refresh {
+			for b.clock.Sub(begun) < confirmAfter-s.handler.settings.interval {
 				b.wantPages(s, test.first)
 			}
 			b.refresh(s)

@@ -278,7 +278,7 @@ func newSite(a *App, i identity) *site {
 	if next := served.next; !next.due.IsZero() && next.digest == s.fetcher.digest() {
 		s.probed.Store(served.probed)
 		s.setProbed()
-		s.plan(prospects{now: a.now(), planned: next.due, interval: h.settings.refresh})
+		s.plan(prospects{now: a.now(), planned: next.due, interval: h.settings.interval})
 	}
 	return s
 }

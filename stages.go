@@ -74,12 +74,12 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 	if set.crawl.Off {
 		return nil
 	}
-	r.until = r.start.Add(set.refresh)
+	r.until = r.start.Add(set.interval)
 	isEmpty := r.before.snapshot == nil
-	if isEmpty && set.refresh < firstWait {
+	if isEmpty && set.interval < firstWait {
 		r.until = r.start.Add(firstWait) // clients wait for a first sitemap until their time-out
 	}
-	if !isEmpty && r.demanded && set.refresh > firstWait {
+	if !isEmpty && r.demanded && set.interval > firstWait {
 		r.until = r.start.Add(firstWait) // an operator waits no longer
 	}
 	r.crawling = s.crawler.Start(r.candidates, s.policy(r))
@@ -90,7 +90,7 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 func (s *site) policy(r *refreshing) crawl.Policy {
 	set := &s.handler.settings
 	robots := &r.probed.robots
-	rules := s.rules(r.batch, r.probed)
+	options := s.selectOptions(r.batch, r.probed)
 	p := crawl.Policy{
 		Base:             s.origin,
 		Scope:            s.scope,
@@ -104,7 +104,7 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 		},
 		Allowed:  robots.rules.Allows,
 		Closed:   robots.closed,
-		Counts:   rules.LinksCount,
+		Counts:   options.LinksCount,
 		Extract:  set.extract,
 		Settings: s.digest(robots.rules.String(), r.probed.byLinks),
 		Routes:   digestOf(s.fetcher.routes, set.extract),
@@ -145,7 +145,7 @@ func (s *site) crawl(ctx context.Context, r *refreshing) error {
 			idle = time.Unix(crawled.Next, 0).Sub(now)
 		}
 		_, _, isRequested := s.schedule.State() // another refresh, which is to begin
-		isSpent := isRequested || !now.Before(r.until) || idle >= min(2*firstPublication, s.handler.settings.refresh)
+		isSpent := isRequested || !now.Before(r.until) || idle >= min(2*firstPublication, s.handler.settings.interval)
 		r.goesOn = !crawled.Gathered || !crawled.Done && !isSpent
 
 		building := s.app.building
@@ -166,7 +166,7 @@ func (s *site) budget(r *refreshing) crawl.Budget {
 	if !r.wasReady || isFirst {
 		patience = firstHangs
 	}
-	step := min(r.step, s.handler.settings.refresh)
+	step := min(r.step, s.handler.settings.interval)
 	step = max(step, r.cost, 2*r.built)
 	return crawl.Budget{Until: s.app.now().Add(step), Patience: patience, Stop: s.ctx}
 }
@@ -180,7 +180,7 @@ func (s *site) selectPages(ctx context.Context, r *refreshing) (selection, error
 	return s.build(ctx, r, false)
 }
 
-// keepListed has pages stay that were listed, unless they are refused: see [indexing.Rules].
+// keepListed has pages stay that were listed, unless they are refused: see [indexing.Options].
 const keepListed = true
 
 // build selects the pages to list, and builds their documents.
@@ -199,12 +199,12 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 		}
 		defer s.app.compute.Release()
 		begun = s.app.now() // waiting for other sites is no cost of this one
-		rules := s.rules(r.batch, r.probed)
-		rules.KeepListed = keepsListed
+		options := s.selectOptions(r.batch, r.probed)
+		options.KeepListed = keepsListed
 		if !r.crawled.Gathered || r.crawled.Pending > 0 || r.goesOn {
-			rules.OpenBatch = r.crawled.Batch
+			options.OpenBatch = r.crawled.Batch
 		}
-		selecting, err := indexing.Select(ctx, r.crawled.Generation, rules)
+		selecting, err := indexing.Select(ctx, r.crawled.Generation, options)
 		if err != nil {
 			return sel, fmt.Errorf("selecting pages: %w", err)
 		}
@@ -229,10 +229,10 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 	return sel, nil
 }
 
-// rules are the rules by which pages are selected at a time, as the probe has found the site.
-func (s *site) rules(now time.Time, probed *probeResult) indexing.Rules {
+// selectOptions are by what pages are selected at a time, as the probe has found the site.
+func (s *site) selectOptions(now time.Time, probed *probeResult) indexing.Options {
 	set := &s.handler.settings
-	rules := indexing.Rules{
+	o := indexing.Options{
 		Base:        s.origin,
 		Scope:       s.scope,
 		Front:       s.scope,
@@ -250,14 +250,14 @@ func (s *site) rules(now time.Time, probed *probeResult) indexing.Rules {
 		TrustLists:  slices.ContainsFunc(s.handler.sources, namesLists),
 	}
 	if d := s.handler.discoveryOf(probed); d != nil {
-		rules.Unlinked = d.unlinked.Match
-		rules.Expire = d.expire
-		rules.Visits = d.visitors
+		o.Unlinked = d.unlinked.Match
+		o.Expire = d.expire
+		o.Visits = d.visitors
 		if d.links {
-			rules.Depth = d.depth
+			o.Depth = d.depth
 		}
 	}
-	return rules
+	return o
 }
 
 // named yields the candidates, which are listed as they are with crawl off.

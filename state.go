@@ -101,7 +101,7 @@ func acquireState(a *App, i *identity) *siteState {
 		o := fleet.MemberOptions{
 			Site:     fmt.Sprintf("%s-%016x", host, digestOf(i.sitemapURL(), i.prefix, fleet.Format)),
 			Group:    group,
-			Interval: i.handler.settings.refresh,
+			Interval: i.handler.settings.interval,
 			Before:   storage,
 			Prefix:   prefix,
 			Now:      a.now,

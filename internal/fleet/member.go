@@ -44,7 +44,7 @@ type Member struct {
 
 	o       MemberOptions
 	storage atomic.Pointer[Shared]
-	began   time.Time
+	started time.Time
 	visited atomic.Int64 // paths that visitors of this process had when it refreshed the site
 	retry   atomic.Int64 // when the site is due at the earliest, after a commit that failed, in Unix nanoseconds
 	isDown  atomic.Bool  // the last poll failed
@@ -52,7 +52,7 @@ type Member struct {
 
 // NewMember returns a Member. [Member.Configure] is to be called before it is used.
 func NewMember(o MemberOptions) *Member {
-	m := &Member{o: o, began: o.Now()}
+	m := &Member{o: o, started: o.Now()}
 	shared := func(prefix string) Options {
 		return Options{
 			Storage:  func() Shared { return *m.storage.Load() },
@@ -144,7 +144,7 @@ func (m *Member) mayRefresh(ctx context.Context, st persist.Standing) bool {
 	now := m.Now()
 	isNewer := m.Newer()
 	// What was committed may not be loadable. A process that serves nothing waits for it only for a while.
-	isWaiting := isNewer && (st.Serves || now.Sub(m.began) < aloneFor)
+	isWaiting := isNewer && (st.Serves || now.Sub(m.started) < aloneFor)
 	if isWaiting || ctx.Err() != nil {
 		return false
 	}

@@ -40,7 +40,7 @@ type candidates struct {
 }
 
 // add adds a page whose own status is Indexable or CanonicalOther.
-func (c *candidates) add(rec *store.Record, r *Rules, own Status) {
+func (c *candidates) add(rec *store.Record, r *Options, own Status) {
 	path := hash(rec.Path)
 	t := when(r.isLinked(rec), linked) | when(r.needsLinks(rec), needsLinks) |
 		when(!r.isSeed(rec), expectsLinks) | when(isAlias(rec.Path), alias)

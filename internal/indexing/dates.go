@@ -66,7 +66,7 @@ func (t times) alike() [][2]uint32 {
 // dates is what all pages together say about the date of each: whether a batch is a deployment, or a
 // change of the template.
 type dates struct {
-	rules    *Rules
+	rules    *Options
 	allTimes // until decide
 
 	fresh   int   // pages seen for the first time that have a time

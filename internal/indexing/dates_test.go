@@ -26,7 +26,7 @@ func files(batch int64, modTimes ...int64) []store.Record {
 
 // dated counts the pages that are listed with a date, and with one other than their
 // file's.
-func dated(t *testing.T, records []store.Record, r Rules) (n, other int) {
+func dated(t *testing.T, records []store.Record, r Options) (n, other int) {
 	t.Helper()
 	pages, _ := run(t, generation(t, 1000, records), r)
 	for i, p := range pages {

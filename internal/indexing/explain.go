@@ -12,7 +12,7 @@ import (
 type Explanation struct {
 	Record   *store.Record // nil: the page is not known, and has no status
 	Status   Status
-	Listed   bool           // perhaps despite its status: see Rules.KeepListed
+	Listed   bool           // perhaps despite its status: see Options.KeepListed
 	Selected store.Selected // as it would be written
 
 	// Other is the page because of which this one is not listed: its canonical, the one that
@@ -20,12 +20,12 @@ type Explanation struct {
 	// an absolute URL. "": there is none, or it is not known.
 	Other string
 
-	Alternates []AlternateLeftOut // of a listed page, with Rules.Alternates
+	Alternates []AlternateLeftOut // of a listed page, with Options.Alternates
 }
 
 // Explain selects, and returns the selection of one page. It reads all records once, for a
 // duplicate nearly twice. Errors are those of [Select].
-func Explain(ctx context.Context, g *store.Generation, r Rules, path string) (x Explanation, err error) {
+func Explain(ctx context.Context, g *store.Generation, r Options, path string) (x Explanation, err error) {
 	s, err := Select(ctx, g, r)
 	if err != nil {
 		return x, err

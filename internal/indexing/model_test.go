@@ -12,7 +12,7 @@ import (
 
 // model decides the same as a selection, in the plainest way and without hashes.
 type model struct {
-	rules   Rules
+	rules   Options
 	records []store.Record
 }
 

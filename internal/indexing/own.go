@@ -9,7 +9,7 @@ import (
 
 // ownStatus is the status that a page has by its own record. Indexable and CanonicalOther
 // are preliminary: they depend on other pages.
-func (r *Rules) ownStatus(rec *store.Record) Status {
+func (r *Options) ownStatus(rec *store.Record) Status {
 	p := pageOf(rec)
 	switch {
 	case r.Filter != nil && r.Filter(&p) != "":
@@ -32,7 +32,7 @@ func (r *Rules) ownStatus(rec *store.Record) Status {
 
 // isTooDeep reports whether only links name the page, and more of them lead to it than the crawl follows. The pages
 // to which it links itself are not known.
-func (r *Rules) isTooDeep(rec *store.Record) bool {
+func (r *Options) isTooDeep(rec *store.Record) bool {
 	if r.Depth == 0 || int(rec.Depth) <= r.Depth {
 		return false
 	}
@@ -62,7 +62,7 @@ func ofResponse(status uint16) Status {
 }
 
 // ofContent is the status of a page that returned 200.
-func (r *Rules) ofContent(rec *store.Record) Status {
+func (r *Options) ofContent(rec *store.Record) Status {
 	flags := rec.Flags
 	isNamed := flags&(store.Named|store.Seed|store.Target) != 0
 	switch {
@@ -115,13 +115,13 @@ func isImage(rec *store.Record) bool {
 func isFromList(rec *store.Record) bool { return rec.Flags&store.Named != 0 && rec.Version == 0 }
 
 // isSeed reports whether the site begins with the page, to which no page needs to link.
-func (r *Rules) isSeed(rec *store.Record) bool {
+func (r *Options) isSeed(rec *store.Record) bool {
 	return rec.Flags&store.Seed != 0 || rec.Path == r.Front || rec.Path == "/"
 }
 
 // needsLinks reports whether the page is listed only while a page links to it: only links or visitors name it, or a
 // segment of its path begins with "_", as those of parts do, and no pattern of the operator's names that.
-func (r *Rules) needsLinks(rec *store.Record) bool {
+func (r *Options) needsLinks(rec *store.Record) bool {
 	path, _, _ := strings.Cut(rec.Path, "?")
 	switch {
 	case r.isSeed(rec), isFromList(rec):
@@ -135,12 +135,12 @@ func (r *Rules) needsLinks(rec *store.Record) bool {
 // LinksCount reports whether the links of a page that returns 200 and is indexable make others listed: the page is
 // listed, or will be, as it needs no link or has one. So pages that need links never begin to hold each other up.
 // OmitOrphans is no such need: where no source names the front page, all links would begin nowhere.
-func (r *Rules) LinksCount(rec *store.Record) bool {
+func (r *Options) LinksCount(rec *store.Record) bool {
 	return rec.Selected.Listed || r.isLinked(rec) || !r.needsLinks(rec)
 }
 
 // isLinked reports whether a listed page linked to the page recently.
-func (r *Rules) isLinked(rec *store.Record) bool {
+func (r *Options) isLinked(rec *store.Record) bool {
 	return rec.Linked != 0 && (r.Expire <= 0 || r.Now.Unix()-rec.Linked <= int64(r.Expire.Seconds()))
 }
 

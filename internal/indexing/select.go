@@ -17,8 +17,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// Rules are the inputs of a selection besides the records.
-type Rules struct {
+// Options are the inputs of a selection besides the records.
+type Options struct {
 	Base                       string        // the site's scheme, host and port
 	Scope                      string        // its path prefix
 	Front                      string        // the path of its front page
@@ -44,7 +44,7 @@ type Rules struct {
 
 // Selection is the selection from a generation. It is not safe for concurrent use.
 type Selection struct {
-	rules      Rules
+	rules      Options
 	generation *store.Generation
 	states     []state // of the records in order
 	chunks     []int   // index in states of each chunk's first record, and the end
@@ -69,7 +69,7 @@ func (s state) status() Status { return Status(s & statusMask) }
 
 // Select decides the status of all records. It reads them chunk by chunk and holds some 40
 // bytes of each until it returns, then one. Errors are those of [store.Generation.Load].
-func Select(ctx context.Context, g *store.Generation, r Rules) (*Selection, error) {
+func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, error) {
 	s := &Selection{
 		rules:      r,
 		generation: g,

@@ -105,12 +105,12 @@ func generation(t testing.TB, chunk int, records []store.Record) *store.Generati
 	return g
 }
 
-func rules() Rules {
-	return Rules{Base: origin, Front: "/", Respect: true, Expire: 90 * day * time.Second, Now: noon}
+func rules() Options {
+	return Options{Base: origin, Front: "/", Respect: true, Expire: 90 * day * time.Second, Now: noon}
 }
 
 // run selects and reads all pages.
-func run(t testing.TB, g *store.Generation, r Rules) ([]page.Page, Result) {
+func run(t testing.TB, g *store.Generation, r Options) ([]page.Page, Result) {
 	t.Helper()
 	s, err := Select(context.Background(), g, r)
 	if err != nil {
@@ -130,7 +130,7 @@ func run(t testing.TB, g *store.Generation, r Rules) ([]page.Page, Result) {
 }
 
 // leftOut says what is not listed, and why.
-func leftOut(t testing.TB, records []store.Record, r Rules) string {
+func leftOut(t testing.TB, records []store.Record, r Options) string {
 	t.Helper()
 	pages, res := run(t, generation(t, 1000, records), r)
 	var out []string
@@ -186,9 +186,9 @@ func TestLinksCount(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	long := strings.Repeat("a", 300)
-	type set = func(r *Rules)
-	ignore, omit := func(r *Rules) { r.Respect = false }, func(r *Rules) { r.OmitOrphans = true }
-	secret := func(r *Rules) {
+	type set = func(r *Options)
+	ignore, omit := func(r *Options) { r.Respect = false }, func(r *Options) { r.OmitOrphans = true }
+	secret := func(r *Options) {
 		r.Filter = func(p *page.Page) string {
 			if strings.HasPrefix(p.Path, "/secret") {
 				return "excluded"
@@ -250,29 +250,29 @@ func TestStatus(t *testing.T) {
 
 		{"discovered", "/a discovered linked; /b discovered expired; /c discovered visited linked; /d discovered visited", nil, "/b no incoming links; /d no incoming links"},
 		{"beyond depth", "/ discovered deep; /a discovered linked deep pending; /b discovered linked deep absent; /c linked deep; /d discovered seed deep; /e discovered linked far; /f discovered linked far pending",
-			func(r *Rules) { r.Depth = 5 }, "/a beyond depth; /b beyond depth; /f pending"},
+			func(r *Options) { r.Depth = 5 }, "/a beyond depth; /b beyond depth; /f pending"},
 		{"no depth", "/a discovered linked deep pending; /b discovered linked deep", nil, "/a pending"},
 		{"beyond depth, other reasons", "/a discovered linked deep disallowed; /b discovered linked deep blocked; /secret/a discovered linked deep pending",
-			func(r *Rules) { secret(r); r.Depth = 5 }, "/a disallowed; /b blocked by robots.txt; /secret/a excluded"},
-		{"beyond depth, visited", "/a discovered linked deep visited; /u/a discovered linked deep visited; /u/b discovered linked deep", func(r *Rules) {
+			func(r *Options) { secret(r); r.Depth = 5 }, "/a disallowed; /b blocked by robots.txt; /secret/a excluded"},
+		{"beyond depth, visited", "/a discovered linked deep visited; /u/a discovered linked deep visited; /u/b discovered linked deep", func(r *Options) {
 			r.Depth = 5
 			r.Unlinked = func(path string) bool { return strings.HasPrefix(path, "/u/") }
 		}, "/a beyond depth; /u/b beyond depth"},
-		{"beyond depth, visits count", "/a discovered linked deep visited; /b discovered linked deep", func(r *Rules) { r.Depth, r.Visits = 5, true }, "/b beyond depth"},
-		{"beyond depth, listed", "/a discovered linked deep absent listed; /b absent listed", func(r *Rules) { r.Depth, r.KeepListed = 5, true }, "/a beyond depth"},
+		{"beyond depth, visits count", "/a discovered linked deep visited; /b discovered linked deep", func(r *Options) { r.Depth, r.Visits = 5, true }, "/b beyond depth"},
+		{"beyond depth, listed", "/a discovered linked deep absent listed; /b absent listed", func(r *Options) { r.Depth, r.KeepListed = 5, true }, "/a beyond depth"},
 		{"seed", "/ discovered; /home discovered seed", nil, ""},
-		{"unlinked", "/x/a discovered visited; /x/b discovered; /y discovered visited", func(r *Rules) {
+		{"unlinked", "/x/a discovered visited; /x/b discovered; /y discovered visited", func(r *Options) {
 			r.Unlinked = func(path string) bool { return strings.HasPrefix(path, "/x/") }
 		}, "/x/b no incoming links; /y no incoming links"},
 		{"underscore", "/_a file; /b/_c/d file; /_e file linked; /_f; /g_h file; /i?_/_ file; /_j discovered linked", nil, "/_a no incoming links; /b/_c/d no incoming links"},
-		{"underscore included", "/_a/x file; /_b/x file", func(r *Rules) {
+		{"underscore included", "/_a/x file; /_b/x file", func(r *Options) {
 			r.Included = func(path string) bool { return strings.HasPrefix(path, "/_a/") }
 		}, "/_b/x no incoming links"},
 		{"orphans", "/; /a; /b linked; /c expired; /d.pdf binary; /home seed", omit, "/a no incoming links; /c no incoming links; /d.pdf no incoming links"},
 		{"linked by an index name", "/; /a/ =1; /a/index.html =1 discovered linked; /list =2; /list?page=1 =2 linked", omit, "/a/index.html duplicate; /list?page=1 duplicate"},
-		{"max_urls", "/a; /b 404; /c; /d; /e", func(r *Rules) { r.MaxPages = 2 }, "/b not found; /d over max_urls; /e over max_urls"},
-		{"a front page elsewhere", "/docs/ discovered soft; /x", func(r *Rules) { r.Front, r.OmitOrphans = "/docs/", true }, "/x no incoming links"},
-		{"kept", "/a 404 listed; /b 401 listed; /c absent listed; /d 404; /e noindex listed; /f disallowed listed; /g 418 listed; /h blocked listed; /i =1; /i/ =1 listed; /secret listed", func(r *Rules) { secret(r); r.KeepListed = true },
+		{"max_urls", "/a; /b 404; /c; /d; /e", func(r *Options) { r.MaxPages = 2 }, "/b not found; /d over max_urls; /e over max_urls"},
+		{"a front page elsewhere", "/docs/ discovered soft; /x", func(r *Options) { r.Front, r.OmitOrphans = "/docs/", true }, "/x no incoming links"},
+		{"kept", "/a 404 listed; /b 401 listed; /c absent listed; /d 404; /e noindex listed; /f disallowed listed; /g 418 listed; /h blocked listed; /i =1; /i/ =1 listed; /secret listed", func(r *Options) { secret(r); r.KeepListed = true },
 			"/b refused; /d not found; /f disallowed; /secret excluded"},
 	} {
 		r := rules()
