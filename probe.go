@@ -98,62 +98,120 @@ func probeOf(r *http.Request) (p *probe, own bool) {
 	return p, own
 }
 
+// blockage is why a site lists nothing; the zero value: it lists its pages. See probeResult.
+type blockage struct {
+	reason string
+	status int
+	remedy string
+}
+
+// blockedFor returns a blockage with the usual remedy of its reason.
+func blockedFor(reason string, status int) blockage {
+	return blockage{reason, status, reasonRemedies[reason]}
+}
+
 // probe finds out where the site's files are and whether an anonymous visitor gets in. An error
 // means that there was no response.
 //
 // before is the result of the probe before, as far as it is known.
-func (f *siteFetcher) probe(ctx context.Context, before probeResult) (result probeResult, err error) {
-	h, sitemap := f.handler, f.id.prefix+f.handler.settings.path
-	p := &probe{handler: h, prefix: f.id.prefix}
-	res, err := f.fetchData(ctx, sitemap, peekBody, p)
-	switch {
-	case errors.Is(err, errAbandoned), err != nil && p.seen == nil:
-		return result, fmt.Errorf("fetching %s: %w", sitemap, err)
-	case p.seen == nil && fails(res.Status): // which says nothing of where the routes lead
-		return result, fmt.Errorf("fetching %s: status %d", sitemap, res.Status)
-	case p.seen == nil:
-		result.blocked, result.status = fmt.Sprintf(reasonUnreached, res.Status), res.Status
-		result.remedy = reasonRemedies[reasonUnreached]
-		if refuses(res.Status) {
-			result.blocked = reasonRefused
-		}
-	case p.seen != h:
-		result.blocked = reasonShadowed
+func (f *siteFetcher) probe(ctx context.Context, before probeResult) (probeResult, error) {
+	p, blocked, err := f.findHandler(ctx)
+	if err != nil {
+		return probeResult{}, err
 	}
-	front, err := f.fetch(ctx, f.id.prefix+"/", peekBody)
-	status := http.StatusGatewayTimeout
-	if err == nil {
-		status = front.Status
-		result.proxied = front.Proxied
+	front, status := f.fetchFront(ctx)
+	blocked = f.blockedAtFront(status, blocked)
+	result := probeResult{
+		canonicalHost: f.canonicalHost(front),
+		proxied:       front != nil && front.Proxied,
+		stylesheet:    before.stylesheet,
+		robots:        f.fetchRobots(ctx),
+		siteFiles:     p.files,
 	}
-	if status == http.StatusOK && h.settings.canonical && htmlmeta.IsHTML(front.Header.Get("Content-Type")) {
-		meta := htmlmeta.NewParser(htmlmeta.Options{}).Parse(front.Body, htmlmeta.Page{Base: f.origin, Path: f.prefix + "/", Header: front.Header})
-		u, _ := origin.ParseURL(meta.Canonical)
-		result.canonicalHost = u.Host
-	}
-	switch {
-	case refuses(status):
-		result.blocked, result.status = reasonRefused, status
-	case result.blocked == "" && f.onDemand && status >= 400 && !h.settings.crawl.Off:
-		result.blocked, result.status = reasonAbsent, status
-	}
-	result.siteFiles, result.robots = p.files, f.fetchRobots(ctx)
 	result.byLinks = f.byLinks(ctx, front, &result.siteFiles, before.byLinks)
-	result.stylesheet = before.stylesheet
-	if result.blocked == "" {
+	if blocked.reason == "" {
 		result.stylesheet = f.lookForStylesheet(ctx, before.stylesheet)
 	}
-	result.remedy = cmp.Or(reasonRemedies[result.blocked], result.remedy)
-	isRefused := result.blocked == reasonRefused || p.seen == nil
+	// A rule against bots may be why.
+	isRefused := blocked.reason == reasonRefused || p.seen == nil
 	if isRefused && status >= http.StatusBadRequest && f.admitsBrowsers(ctx) {
-		result.remedy = remedyAgent
+		blocked.remedy = remedyAgent
 	}
-	if status == http.StatusForbidden { // which file_server returns as well for what it cannot read
+	// file_server returns 403 as well for what it cannot read.
+	if status == http.StatusForbidden {
 		if unreadable := f.unreadable(ctx, &result.siteFiles); unreadable != "" {
-			result.blocked, result.remedy = unreadable, remedyUnreadable
+			blocked.reason = unreadable
+			blocked.remedy = remedyUnreadable
 		}
 	}
+	result.blocked = blocked.reason
+	result.status = blocked.status
+	result.remedy = blocked.remedy
 	return result, ctx.Err()
+}
+
+// findHandler requests the sitemap. It returns what the handler that the request reached has filled in, and what is
+// wrong if that is another one, or none.
+func (f *siteFetcher) findHandler(ctx context.Context) (*probe, blockage, error) {
+	sitemap := f.id.prefix + f.handler.settings.path
+	p := &probe{handler: f.handler, prefix: f.id.prefix}
+	res, err := f.fetchData(ctx, sitemap, peekBody, p)
+	if errors.Is(err, errAbandoned) { // a handler may still write to the probe
+		return nil, blockage{}, fmt.Errorf("fetching %s: %w", sitemap, err)
+	}
+	if p.seen == f.handler {
+		return p, blockage{}, nil
+	}
+	if p.seen != nil {
+		return p, blockedFor(reasonShadowed, 0), nil
+	}
+	if err != nil {
+		return nil, blockage{}, fmt.Errorf("fetching %s: %w", sitemap, err)
+	}
+	if fails(res.Status) { // which says nothing of where the routes lead
+		return nil, blockage{}, fmt.Errorf("fetching %s: status %d", sitemap, res.Status)
+	}
+	if refuses(res.Status) {
+		return p, blockedFor(reasonRefused, res.Status), nil
+	}
+	blocked := blockedFor(reasonUnreached, res.Status)
+	blocked.reason = fmt.Sprintf(reasonUnreached, res.Status)
+	return p, blocked, nil
+}
+
+// fetchFront requests the front page. Without a response, front is nil, and the status that of a gateway.
+func (f *siteFetcher) fetchFront(ctx context.Context) (front *crawl.Response, status int) {
+	front, err := f.fetch(ctx, f.id.prefix+"/", peekBody)
+	if err != nil {
+		return nil, http.StatusGatewayTimeout
+	}
+	return front, front.Status
+}
+
+// blockedAtFront returns why the site lists nothing, once the status of its front page is known.
+func (f *siteFetcher) blockedAtFront(status int, before blockage) blockage {
+	if refuses(status) {
+		return blockedFor(reasonRefused, status)
+	}
+	isError := status >= http.StatusBadRequest
+	if before.reason == "" && f.onDemand && isError && !f.handler.settings.crawl.Off {
+		return blockedFor(reasonAbsent, status)
+	}
+	return before
+}
+
+// canonicalHost returns the host of the front page's canonical; "": it has none, or canonicals do not count.
+func (f *siteFetcher) canonicalHost(front *crawl.Response) string {
+	if !f.handler.settings.canonical || front == nil || front.Status != http.StatusOK {
+		return ""
+	}
+	if !htmlmeta.IsHTML(front.Header.Get("Content-Type")) {
+		return ""
+	}
+	at := htmlmeta.Page{Base: f.origin, Path: f.prefix + "/", Header: front.Header}
+	meta := htmlmeta.NewParser(htmlmeta.Options{}).Parse(front.Body, at)
+	u, _ := origin.ParseURL(meta.Canonical)
+	return u.Host
 }
 
 // lookForStylesheet finds out whether the site has its own stylesheet. Its body is not read: it may have no end. An upstream
@@ -184,12 +242,13 @@ func (f *siteFetcher) lookForStylesheet(ctx context.Context, before ownStyleshee
 // front page, as HTML or as a redirect, and no file does. Any other response of an upstream, such as an error, decides
 // nothing, so that the site stays what it was while an application is restarted. front is nil if there was no response.
 func (f *siteFetcher) byLinks(ctx context.Context, front *crawl.Response, at *siteFiles, before bool) bool {
-	switch {
-	case f.handler.linksAlone == nil:
+	if f.handler.linksAlone == nil {
 		return false
-	case front == nil || front.Status >= http.StatusBadRequest:
+	}
+	if front == nil || front.Status >= http.StatusBadRequest {
 		return before
-	case !front.Proxied:
+	}
+	if !front.Proxied {
 		return false
 	}
 	isRedirect := front.Status/100 == 3
@@ -206,10 +265,9 @@ func (f *siteFetcher) hasFrontFile(ctx context.Context, at *siteFiles) bool {
 	if err != nil || at.root == "" || at.unserved {
 		return false
 	}
+	folder := files.Options{FS: fsys, Root: at.root, Index: at.index}
 	var found atomic.Bool
-	f.onDisk(ctx, func() {
-		found.Store(files.Serves(files.Options{FS: fsys, Root: at.root, Index: at.index}, "/"))
-	})
+	f.onDisk(ctx, func() { found.Store(files.Serves(folder, "/")) })
 	return found.Load()
 }
 
@@ -221,8 +279,11 @@ func (f *siteFetcher) admitsBrowsers(ctx context.Context) bool {
 	if f.onDemand {
 		return false // a visitor's word is not worth another request
 	}
-	browser := crawl.Request{Path: f.id.prefix + "/", Header: http.Header{"User-Agent": {browserUserAgent}}, Limit: peekBody}
-	res, err := f.get(ctx, browser, nil)
+	res, err := f.get(ctx, crawl.Request{
+		Path:   f.id.prefix + "/",
+		Header: http.Header{"User-Agent": {browserUserAgent}},
+		Limit:  peekBody,
+	}, nil)
 	return err == nil && res.Status < http.StatusBadRequest
 }
 
@@ -231,20 +292,26 @@ const remedyUnreadable = "Let the user that runs Caddy read it, and enter each f
 // unreadable says that Caddy's user may not read the root; "": it may, or it is not known.
 func (f *siteFetcher) unreadable(ctx context.Context, at *siteFiles) string {
 	fsys, err := fileSystem(f.handler.ctx, at.fs)
-	root, of := at.root, fmt.Sprintf(" of file system '%s'", at.fs)
-	if fsys == nil {
-		fsys, root, of = os.DirFS(at.root), ".", ""
-	}
-	if at.root == "" || err != nil {
+	if err != nil || at.root == "" {
 		return ""
 	}
+	root := at.root
+	of := fmt.Sprintf(" of file system '%s'", at.fs)
+	if fsys == nil { // the operating system's
+		fsys = os.DirFS(at.root)
+		root = "."
+		of = ""
+	}
+	var refused error
 	ended := f.onDisk(ctx, func() {
-		var file fs.File
-		if file, err = fsys.Open(root); err == nil {
-			_ = file.Close()
+		file, err := fsys.Open(root)
+		if err != nil {
+			refused = err
+			return
 		}
+		_ = file.Close()
 	})
-	if !ended || !errors.Is(err, fs.ErrPermission) {
+	if !ended || !errors.Is(refused, fs.ErrPermission) { // what has not ended may still write
 		return ""
 	}
 	return fmt.Sprintf("cannot read %s%s: permission denied%s", at.root, of, asUser())
@@ -294,13 +361,15 @@ const (
 // serveProbe fills in a probe. The module's other requests, and those for robots.txt, get the response
 // of the next handler: that of the site without this one.
 func (h *Handler) serveProbe(p *probe, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, wanted wanted) error {
-	if p == nil || wanted.robots {
-		if p != nil && p.handler == h {
-			p.robots = true
-		}
+	if p == nil {
 		return next.ServeHTTP(w, r)
 	}
-	if p.seen = h; p.handler != h {
+	if wanted.robots {
+		p.robots = p.robots || p.handler == h
+		return next.ServeHTTP(w, r)
+	}
+	p.seen = h
+	if p.handler != h {
 		return nil
 	}
 	rooted := rootVar(r) != ""
@@ -316,33 +385,11 @@ func (h *Handler) serveProbe(p *probe, w http.ResponseWriter, r *http.Request, n
 // server in the prefix; never in the working directory. rooted: the root was set before this handler, for all requests.
 func (s mounts) locate(r *http.Request, prefix string, rooted bool) (at siteFiles) {
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-	host, _ := origin.CleanHost(r.Host)
-	own, served := rootVar(r), make(map[string][]fileServer) // by root
-	for _, m := range s.in(prefix) {
-		for _, server := range m.servers {
-			if !origin.Overlap(server.at.hosts, []string{host}) {
-				continue
-			}
-			server.root, server.fs = repl.ReplaceAll(server.root, ""), repl.ReplaceAll(server.FileSystem, "")
-			if server.root == "" && server.fs != "" && server.fs != defaultFileSystem {
-				server.root = "." // of that file system, not the working directory
-			}
-			served[server.root] = append(served[server.root], server)
-		}
-	}
+	served := s.served(r, prefix, repl)
 	at.unserved = len(served) == 0
 	delete(served, "")
-	switch roots := slices.Sorted(maps.Keys(served)); {
-	case rooted && (len(roots) == 0 || served[own] != nil):
-		at.root = own
-	case len(roots) > 1: // the one for the sitemap's path may not be that of the pages
-		at.noRoot = fmt.Sprintf("several file roots (%s): name one with 'files <root>'", strings.Join(roots, ", "))
-		return at
-	default:
-		at.root = append(roots, own)[0]
-	}
+	at.root, at.noRoot = rootOf(served, rootVar(r), rooted)
 	if at.root == "" {
-		at.noRoot = "no file root: set one with 'root', or name it with 'files <root>'; pages of an application are found by 'links'"
 		return at
 	}
 	at.fs, _ = caddyhttp.GetVar(r.Context(), "fs").(string)
@@ -361,6 +408,45 @@ func (s mounts) locate(r *http.Request, prefix string, rooted bool) (at siteFile
 	return at
 }
 
+// served returns the file servers in a prefix that serve the host of a request, by their roots, which may be "".
+func (s mounts) served(r *http.Request, prefix string, repl *caddy.Replacer) map[string][]fileServer {
+	host, _ := origin.CleanHost(r.Host)
+	byRoot := make(map[string][]fileServer)
+	for _, m := range s.in(prefix) {
+		for _, server := range m.servers {
+			if !origin.Overlap(server.at.hosts, []string{host}) {
+				continue
+			}
+			server.root = repl.ReplaceAll(server.root, "")
+			server.fs = repl.ReplaceAll(server.FileSystem, "")
+			if server.root == "" && server.fs != "" && server.fs != defaultFileSystem {
+				server.root = "." // of that file system, not the working directory
+			}
+			byRoot[server.root] = append(byRoot[server.root], server)
+		}
+	}
+	return byRoot
+}
+
+// rootOf returns the root of a site, or why it has none: see locate. own is that of the request.
+func rootOf(served map[string][]fileServer, own string, rooted bool) (root, noRoot string) {
+	const none = "no file root: set one with 'root', or name it with 'files <root>'; " +
+		"pages of an application are found by 'links'"
+	root = own
+	roots := slices.Sorted(maps.Keys(served))
+	isOwn := rooted && (len(roots) == 0 || served[own] != nil)
+	if !isOwn && len(roots) > 1 { // the one for the sitemap's path may not be that of the pages
+		return "", fmt.Sprintf("several file roots (%s): name one with 'files <root>'", strings.Join(roots, ", "))
+	}
+	if !isOwn && len(roots) == 1 {
+		root = roots[0]
+	}
+	if root == "" {
+		return "", none
+	}
+	return root, ""
+}
+
 func rootVar(r *http.Request) string {
 	root, _ := caddyhttp.GetVar(r.Context(), "root").(string)
 	return root
@@ -368,37 +454,59 @@ func rootVar(r *http.Request) string {
 
 // checkSetup warns once if requests for robots.txt do not reach the handler, or URLs seem to have the wrong scheme.
 func (s *site) checkSetup() {
-	set, probed := &s.handler.settings, s.probed.Load()
+	probed := s.probed.Load()
 	if probed == nil || probed.blocked != "" || s.main.Load() != nil {
 		return
 	}
 	s.checkRobots(&probed.robots)
-	if s.id.scheme == "http" && set.base == "" && strings.Contains(s.id.host, ".") && certmagic.SubjectQualifiesForPublicCert(s.id.host) && !trustsProxies(s.handler.server) {
-		s.logger.Once(zap.WarnLevel, "http", "the sitemap of a public host lists http URLs: if a proxy in front terminates TLS, set 'base_url' or 'trusted_proxies'")
+	isPlain := s.id.scheme == "http" && s.handler.settings.base == ""
+	if isPlain && isPublic(s.id.host) && !trustsProxies(s.handler.server) {
+		s.logger.Once(zap.WarnLevel, "http", "the sitemap of a public host lists http URLs: "+
+			"if a proxy in front terminates TLS, set 'base_url' or 'trusted_proxies'")
 	}
+}
+
+// isPublic reports whether a host is one of the Internet, as far as its name tells.
+func isPublic(host string) bool {
+	return strings.Contains(host, ".") && certmagic.SubjectQualifiesForPublicCert(host)
 }
 
 // logProbed logs what is wrong with the site as a whole.
 func (s *site) logProbed(r *report.Refresh, last *report.Report) {
-	set, probed, level := &s.handler.settings, cmp.Or(s.probed.Load(), new(probeResult)), zap.WarnLevel
-	cause := r.Cause()
+	probed := cmp.Or(s.probed.Load(), new(probeResult))
+	s.logRobots(&probed.robots, s.handler.settings.crawl.Off)
+	s.logger.OnceIf(probed.byLinks, zap.InfoLevel, "by links", "no source is written, and an upstream returns the front page: "+
+		"pages are found as by 'links'; write 'files' to list files instead")
+	s.logEmpty(r, last, probed)
+}
+
+// logRobots logs what keeps the rules of robots.txt from being known.
+func (s *site) logRobots(robots *robotsRules, crawlOff bool) {
 	closed := "cannot fetch robots.txt, so no page is fetched: let it return 200 or 404"
-	if probed.robots.status == 0 {
+	if robots.status == 0 {
 		closed = "cannot fetch robots.txt, so no page is fetched: it does not respond; look at its upstream or disk"
 	}
-	s.logger.OnceIf(probed.robots.closed && !set.crawl.Off, level, "robots", closed, zap.String("sitemap", s.sitemapURL()), zap.Int("status", probed.robots.status))
-	s.logger.OnceIf(probed.robots.foreign && !set.crawl.Off, level, "foreign robots", "robots.txt redirects to another host, where its rules cannot be read, so all is allowed: serve it here", zap.String("to", terminal.Clip(probed.robots.from)))
-	if probed.blocked == reasonRefused || probed.blocked == reasonAbsent { // a visitor's word, or intended
-		level = zap.InfoLevel
-	}
-	s.logger.OnceIf(probed.byLinks, zap.InfoLevel, "by links", "no source is written, and an upstream returns the front page: pages are found as by 'links'; write 'files' to list files instead")
+	s.logger.OnceIf(robots.closed && !crawlOff, zap.WarnLevel, "robots", closed,
+		zap.String("sitemap", s.sitemapURL()), zap.Int("status", robots.status))
+	s.logger.OnceIf(robots.foreign && !crawlOff, zap.WarnLevel, "foreign robots", "robots.txt redirects to another host, "+
+		"where its rules cannot be read, so all is allowed: serve it here", zap.String("to", terminal.Clip(robots.from)))
+}
+
+// logEmpty logs that the site has no sitemap, and why.
+func (s *site) logEmpty(r *report.Refresh, last *report.Report, probed *probeResult) {
+	cause := r.Cause()
 	isEarly := last.Reason == "" && last.Pending > 0
 	isWarned := slices.ContainsFunc(r.Warnings, func(warning string) bool { return warning != ownElsewhere })
 	isLogged := last.Reason == "" && cause == nil && (len(r.Merged.Failed) > 0 || isWarned) // as the failure of a source
-	fields := append(last.Fields(), zap.String("root", probed.root), zap.String("path", s.id.prefix+set.path))
+	level := zap.WarnLevel
+	if probed.blocked == reasonRefused || probed.blocked == reasonAbsent { // a visitor's word, or intended
+		level = zap.InfoLevel
+	}
+	message := cmp.Or(last.Reason, "no page to list, so there is no sitemap")
+	fields := append(last.Fields(), zap.String("root", probed.root), zap.String("path", s.id.prefix+s.handler.settings.path))
 	if probed.blocked != "" {
 		fields = append(fields, zap.Int("status", probed.status), zap.String("remedy", probed.remedy))
 	}
-	s.logger.OnceIf(last.Result == outcome.Empty && !isEarly && !isLogged, level, "empty", cmp.Or(last.Reason, "no page to list, so there is no sitemap"),
-		append(fields, cause[:min(len(cause), 2)]...)...) // the others are there
+	fields = append(fields, cause[:min(len(cause), 2)]...) // the others are there
+	s.logger.OnceIf(last.Result == outcome.Empty && !isEarly && !isLogged, level, "empty", message, fields...)
 }
