@@ -32,17 +32,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		}
 		ok = false // the site's own file
 	}
-	switch p, own := probeOf(r); {
-	case ok && own:
-		return h.serveProbe(p, w, r, next, want)
-	case ok && want.robots:
-		return h.serveRobots(w, r, next)
-	case ok:
-		return h.serveDocument(w, r, next, want, prefix)
-	case h.watches:
+	if !ok && h.watches {
 		return h.watch(w, r, next)
 	}
-	return next.ServeHTTP(w, r)
+	if !ok {
+		return next.ServeHTTP(w, r)
+	}
+	if p, own := probeOf(r); own {
+		return h.serveProbe(p, w, r, next, want)
+	}
+	if want.robots {
+		return h.serveRobots(w, r, next)
+	}
+	return h.serveDocument(w, r, next, want, prefix)
 }
 
 // wanted is the document of a site that a request is for.
@@ -91,7 +93,8 @@ func (h *Handler) wants(r *http.Request) (want wanted, prefix string, ok bool) {
 	if original, isRequest := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); isRequest && original.URL != nil {
 		sent = original.URL.Path
 	}
-	if want, ok = h.match(sent); ok || sent == r.URL.Path {
+	want, ok = h.match(sent)
+	if ok || sent == r.URL.Path {
 		return want, "", ok
 	}
 	sent = path.Clean(sent) // as path matchers do, which are case-insensitive, too
@@ -101,13 +104,18 @@ func (h *Handler) wants(r *http.Request) (want wanted, prefix string, ok bool) {
 	}
 	whole := len(mounts) == 0
 	for _, mount := range mounts {
-		prefix := page.Unescape(mount.prefix)
-		if n := len(prefix); len(sent) > n && strings.EqualFold(sent[:n], prefix) {
-			if want, ok = h.match(sent[n:]); ok {
-				return want, mount.prefix, !want.robots
-			}
+		if mount.prefix == "" {
+			whole = true
 		}
-		whole = whole || mount.prefix == ""
+		prefix := page.Unescape(mount.prefix)
+		n := len(prefix)
+		if len(sent) <= n || !strings.EqualFold(sent[:n], prefix) {
+			continue
+		}
+		want, ok = h.match(sent[n:])
+		if ok {
+			return want, mount.prefix, !want.robots
+		}
 	}
 	want, ok = h.match(r.URL.Path)
 	return want, "", ok && whole
@@ -119,30 +127,37 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 	if err != nil {
 		return unavailable(w, err)
 	}
-	// After the first refresh, it is known whether the site is an alias.
+	status, err := s.respond(w, r, next, want)
+	s.state.readers.Count(r.UserAgent(), want.String(), status, h.app.now())
+	return err
+}
+
+// respond is serveDocument for a site, and returns the status, by which readers are counted.
+func (s *site) respond(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, want wanted) (int, error) {
 	snapshot, err := s.snapshot(r.Context())
 	if err == nil {
 		snapshot = s.lookUp(r.Context(), snapshot, want.suffix)
 	}
-	var status int
-	switch main, d := s.main.Load(), snapshot.Find(want.suffix); {
-	case main != nil:
-		status, err = http.StatusPermanentRedirect, nil
-		http.Redirect(w, r, main.origin+main.docPath(want.suffix, want.form.Extension()), status)
-	case err != nil:
-		status, err = http.StatusServiceUnavailable, unavailable(w, err)
-	case d == nil, want.form == publish.FormText && d.Index, want.suffix == webpage.Stylesheet && s.hasOwnStylesheet():
-		status, err = http.StatusNotFound, next.ServeHTTP(w, r)
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		w.Header().Set("Allow", "GET, HEAD")
-		status = http.StatusMethodNotAllowed
-		err = caddyhttp.Error(status, nil)
-	default:
-		due, _, _ := s.schedule.State()
-		status = writeDocument(w, r, d, want.form, due.Sub(h.app.now()))
+	// Whether the site is an alias is known after the first refresh, for which a snapshot waits.
+	if main := s.main.Load(); main != nil {
+		to := main.origin + main.docPath(want.suffix, want.form.Extension())
+		http.Redirect(w, r, to, http.StatusPermanentRedirect)
+		return http.StatusPermanentRedirect, nil
 	}
-	s.state.readers.Count(r.UserAgent(), want.String(), status, h.app.now())
-	return err
+	if err != nil {
+		return http.StatusServiceUnavailable, unavailable(w, err)
+	}
+	d := snapshot.Find(want.suffix)
+	isNone := d == nil || want.form == publish.FormText && d.Index
+	if isNone || want.suffix == webpage.Stylesheet && s.hasOwnStylesheet() {
+		return http.StatusNotFound, next.ServeHTTP(w, r)
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		return http.StatusMethodNotAllowed, caddyhttp.Error(http.StatusMethodNotAllowed, nil)
+	}
+	due, _, _ := s.schedule.State()
+	return writeDocument(w, r, d, want.form, due.Sub(s.app.now())), nil
 }
 
 // hasOwnStylesheet reports whether the site had a stylesheet of its own at the path of ours when it was last probed: ours,
