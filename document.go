@@ -32,14 +32,23 @@ const (
 func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form, fresh time.Duration) int {
 	negotiated := f == publish.FormXML || f == publish.FormFile
 	compressed := f == publish.FormGzip || negotiated && prefersGzip(r.Header["Accept-Encoding"])
-	contentType, etag, encoding, open, size := cmp.Or(d.Type, contentXML), d.Headers.ETagXML, "", d.XML, d.Size
+	contentType := cmp.Or(d.Type, contentXML)
+	encoding := ""
+	etag := d.Headers.ETagXML
+	open := d.XML
+	size := d.Size
 	switch {
 	case f == publish.FormGzip:
-		contentType, etag = contentGzip, d.Headers.ETagFile
+		contentType = contentGzip
+		etag = d.Headers.ETagFile
 	case f == publish.FormText:
-		contentType, etag, open, size = contentText, d.Headers.ETagText, d.Text, d.TextSize
+		contentType = contentText
+		etag = d.Headers.ETagText
+		open = d.Text
+		size = d.TextSize
 	case compressed:
-		etag, encoding = d.Headers.ETagGzip, "gzip"
+		encoding = "gzip"
+		etag = d.Headers.ETagGzip
 	}
 	header := w.Header()
 	var control, vary, length, sniff string
@@ -47,11 +56,15 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, 
 		sniff = "nosniff"
 	}
 	if header["Cache-Control"] == nil {
-		control = "max-age=" + strconv.Itoa(int(min(max(fresh, 0), longestAge)/time.Second))
+		age := min(max(fresh, 0), longestAge)
+		control = "max-age=" + strconv.Itoa(int(age/time.Second))
 	}
-	if negotiated && !httpguts.HeaderValuesContainsToken(header["Vary"], "Accept-Encoding") {
-		if vary = "Accept-Encoding"; header["Vary"] != nil {
-			header["Vary"], vary = append(header["Vary"], vary), ""
+	const acceptEncoding = "Accept-Encoding"
+	if negotiated && !httpguts.HeaderValuesContainsToken(header["Vary"], acceptEncoding) {
+		if header["Vary"] == nil {
+			vary = acceptEncoding
+		} else { // of an outer handler, whose values stay
+			header["Vary"] = append(header["Vary"], acceptEncoding)
 		}
 	}
 	asIs := compressed && !slices.ContainsFunc(conditions, func(name string) bool { return r.Header[name] != nil })
@@ -78,14 +91,14 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, 
 			header[field.name] = values[i : i+1 : i+1]
 		}
 	}
-	switch {
-	case asIs:
+	if asIs {
 		w.WriteHeader(http.StatusOK)
 		if r.Method != http.MethodHead {
 			_, _ = w.Write(d.Gzip) // an error means that the client is gone
 		}
 		return http.StatusOK
-	case compressed:
+	}
+	if compressed {
 		return serveContent(w, r, d.Modified, bytes.NewReader(d.Gzip))
 	}
 	content, err := open()
@@ -111,8 +124,9 @@ func prefersGzip(values []string) bool {
 	for _, value := range values {
 		for item := range strings.SplitSeq(value, ",") {
 			coding, parameter, _ := strings.Cut(item, ";")
+			coding = strings.TrimSpace(coding)
 			weight := weightOf(parameter)
-			switch coding = strings.TrimSpace(coding); {
+			switch {
 			case strings.EqualFold(coding, "gzip"), strings.EqualFold(coding, "x-gzip"):
 				gzip = weight
 			case strings.EqualFold(coding, "identity"):
