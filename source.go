@@ -24,9 +24,11 @@ import (
 )
 
 func init() {
-	for _, source := range []caddy.Module{SourceFiles{}, SourceURLs{}, SourceLinks{}, SourceAccessLog{}, SourceTraffic{}} {
-		caddy.RegisterModule(source)
-	}
+	caddy.RegisterModule(SourceFiles{})
+	caddy.RegisterModule(SourceURLs{})
+	caddy.RegisterModule(SourceLinks{})
+	caddy.RegisterModule(SourceAccessLog{})
+	caddy.RegisterModule(SourceTraffic{})
 }
 
 // Page is a page that a [Source] names, with what the source knows of it. A page with a malformed
@@ -110,23 +112,29 @@ func (g guest) pages(ctx context.Context, r *Refresh, yield func(page.Page) erro
 // candidate converts a page, and names the field that is malformed.
 func (p *Page) candidate(now int64) (c page.Page, malformed string) {
 	var err error
-	if c.Path = p.Path; !page.IsNormal(p.Path) {
-		if c.Path, err = page.Canonical(p.Path); err != nil {
-			return c, "path"
-		}
+	c.Path = p.Path
+	if !page.IsNormal(p.Path) {
+		c.Path, err = page.Canonical(p.Path)
+	}
+	if err != nil {
+		return c, "path"
 	}
 	if p.ChangeFreq != "" {
-		if c.ChangeFreq, err = page.ParseChangeFreq(p.ChangeFreq); err != nil {
-			return c, "changefreq"
-		}
+		c.ChangeFreq, err = page.ParseChangeFreq(p.ChangeFreq)
+	}
+	if err != nil {
+		return c, "changefreq"
 	}
 	if p.Priority != nil {
-		if c.Priority, err = page.PriorityOf(*p.Priority); err != nil {
-			return c, "priority"
-		}
+		c.Priority, err = page.PriorityOf(*p.Priority)
 	}
-	if at := p.LastMod.Unix(); 0 < at && at <= now {
-		c.LastMod, c.LastModDay = at, at%86400 == 0 && p.LastMod.Nanosecond() == 0
+	if err != nil {
+		return c, "priority"
+	}
+	at := p.LastMod.Unix()
+	if 0 < at && at <= now {
+		c.LastMod = at
+		c.LastModDay = at%86400 == 0 && p.LastMod.Nanosecond() == 0
 	}
 	return c, ""
 }
@@ -169,9 +177,17 @@ type Refresh struct {
 // on demand always half, as clients can make up any number. The error is that the file system does not exist.
 func newRefresh(s *site, probed probeResult, now time.Time) (r *Refresh, err error) {
 	r = &Refresh{
-		BaseURL: s.origin, Prefix: s.prefix, Root: probed.root, Hide: probed.hide, Index: probed.index,
-		Workers: cap(s.app.compute), Now: now, site: s, probed: probed,
-		leftOut: make(map[string]int), warnings: make(map[string]string),
+		BaseURL:  s.origin,
+		Prefix:   s.prefix,
+		Root:     probed.root,
+		Hide:     probed.hide,
+		Index:    probed.index,
+		Workers:  cap(s.app.compute),
+		Now:      now,
+		site:     s,
+		probed:   probed,
+		leftOut:  make(map[string]int),
+		warnings: make(map[string]string),
 	}
 	r.served = sync.OnceValue(r.servedFolders)
 	if s.published().snapshot == nil && !s.onDemand {
@@ -198,9 +214,10 @@ func fileSystem(ctx caddy.Context, name string) (fs.FS, error) {
 
 // replacer returns a replacer of global placeholders and those of a request for the site.
 func (r *Refresh) replacer() *caddy.Replacer {
-	repl, q := caddy.NewReplacer(), request{origin: r.BaseURL, Request: crawl.Request{Path: "/"}}
+	q := request{origin: r.BaseURL, Request: crawl.Request{Path: "/"}}
 	visit, _ := q.httpRequest(context.Background(), 0) // of a path that can be parsed
 	visit.URL.Path = ""                                // its placeholder has no value
+	repl := caddy.NewReplacer()
 	caddyhttp.PrepareRequest(visit, repl, nil, r.site.handler.server)
 	return repl
 }
@@ -243,50 +260,80 @@ func (r *Refresh) result() (warnings []string, leftOut map[string]int) {
 func (r *Refresh) clearOldWarnings() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.site.logger.ClearFunc(func(kind string) bool { return strings.HasPrefix(kind, sourceKind) && r.warnings[kind] == "" })
+	r.site.logger.ClearFunc(func(kind string) bool {
+		return strings.HasPrefix(kind, sourceKind) && r.warnings[kind] == ""
+	})
 }
 
 // maxSourceBit is the last bit of [page.Page.Sources].
 const maxSourceBit = 15
 
 // inputs returns the site's sources as inputs of the gather stage.
-func (r *Refresh) inputs() (inputs []merge.Input) {
-	missing := &r.site.state.missing
+func (r *Refresh) inputs() []merge.Input {
+	var inputs []merge.Input
 	for i, source := range r.site.sources() {
-		bit := uint16(1) << min(i, maxSourceBit)
-		if _, discovers := source.(discoverer); discovers {
-			bit = 0
-		}
-		inputs = append(inputs, merge.Input{Name: caddy.GetModuleName(source), Sorted: source.sorted(), Pages: func(ctx context.Context, yield func(page.Page) error) error {
-			err := source.pages(ctx, r, func(p page.Page) error {
-				p.Sources = bit
-				if !source.sorted() { // else it could get out of order
-					p.Path = r.fileSpelling(p.Path)
-				}
-				return yield(p)
-			})
-			switch {
-			case err == nil:
-				missing.Delete(i)
-			case errors.Is(err, fs.ErrNotExist):
-				if since, _ := missing.LoadOrStore(i, r.Now); r.Now.Sub(since.(time.Time)) >= confirmAfter {
-					return nil // after ten minutes, its pages are gone, too
-				}
-			case errors.Is(err, fs.ErrPermission):
-				err = fmt.Errorf("%w%s", err, asUser())
-			}
-			return err
-		}})
+		inputs = append(inputs, merge.Input{
+			Name:   caddy.GetModuleName(source),
+			Sorted: source.sorted(),
+			Pages: func(ctx context.Context, yield func(page.Page) error) error {
+				err := r.read(ctx, source, i, yield)
+				return r.readError(i, err)
+			},
+		})
 	}
 	if r.site.mergesOwn() {
-		inputs = append(inputs, merge.Input{Name: ownSitemaps, Pages: func(ctx context.Context, yield func(page.Page) error) error {
-			return r.ownSitemaps(ctx, func(p page.Page) error {
-				p.Path = r.fileSpelling(p.Path)
-				return yield(p)
-			})
-		}})
+		inputs = append(inputs, merge.Input{
+			Name: ownSitemaps,
+			Pages: func(ctx context.Context, yield func(page.Page) error) error {
+				return r.ownSitemaps(ctx, r.spelled(yield))
+			},
+		})
 	}
 	return inputs
+}
+
+// read yields the pages of a source, the i-th of the site, marked with its bit.
+func (r *Refresh) read(ctx context.Context, source input, i int, yield func(page.Page) error) error {
+	bit := uint16(1) << min(i, maxSourceBit)
+	if _, discovers := source.(discoverer); discovers {
+		bit = 0 // a link or a visit names no page: it only shows one
+	}
+	if !source.sorted() { // else a page could get out of order
+		yield = r.spelled(yield)
+	}
+	return source.pages(ctx, r, func(p page.Page) error {
+		p.Sources = bit
+		return yield(p)
+	})
+}
+
+// spelled returns a yield that has the paths of pages as fileSpelling returns them.
+func (r *Refresh) spelled(yield func(page.Page) error) func(page.Page) error {
+	return func(p page.Page) error {
+		p.Path = r.fileSpelling(p.Path)
+		return yield(p)
+	}
+}
+
+// readError returns the error of reading the i-th source. A source that does not exist fails for ten minutes, which a
+// deployment may take; then its pages are gone, too.
+func (r *Refresh) readError(i int, err error) error {
+	missing := &r.site.state.missing
+	if err == nil {
+		missing.Delete(i)
+		return nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		since, _ := missing.LoadOrStore(i, r.Now)
+		if r.Now.Sub(since.(time.Time)) >= confirmAfter {
+			return nil
+		}
+		return err
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w%s", err, asUser())
+	}
+	return err
 }
 
 // ownSitemaps is the name of the input that comes after the handler's sources.
