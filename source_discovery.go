@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"math/bits"
 	"net/http"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -53,7 +55,8 @@ func (SourceLinks) CaddyModule() caddy.ModuleInfo {
 
 func (s *SourceLinks) addTo(all *discovery) error {
 	c := option.Checker{Err: s.Discovery.addTo(all)}
-	all.links, all.depth = true, c.InRange("depth", s.Depth, 100, 250) // a record counts to 255
+	all.links = true
+	all.depth = c.InRange("depth", s.Depth, 100, 250) // a record counts to 255
 	c.Refuse(len(s.Unlinked) > 0, "unlinked does not belong here: write it into access_log or traffic, which know of visits")
 	return c.Err
 }
@@ -137,7 +140,8 @@ func (d *Discovery) addTo(all *discovery) error {
 	}
 	expire := cmp.Or(time.Duration(d.Expire), 90*24*time.Hour)
 	c.Refuse(expire < time.Hour, "expire is %s: the shortest is %s", expire, time.Hour)
-	all.unlinked, all.expire = append(all.unlinked, compilePatterns(&c, "unlinked", d.Unlinked)...), max(all.expire, expire)
+	all.expire = max(all.expire, expire)
+	all.unlinked = append(all.unlinked, compilePatterns(&c, "unlinked", d.Unlinked)...)
 	all.maxPaths = max(all.maxPaths, c.InRange("max_paths", d.MaxPaths, 1_000_000, 10_000_000))
 	return c.Err
 }
@@ -161,12 +165,13 @@ func discoveryOf(sources []input, crawlOff bool) (*discovery, error) {
 		_, isLog := source.(*SourceAccessLog)
 		all.visitors = all.visitors || !isLinks
 		name := caddy.GetModuleName(source)
-		switch err := d.addTo(all); {
-		case err != nil:
+		if err := d.addTo(all); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
-		case crawlOff:
+		}
+		if crawlOff {
 			return nil, fmt.Errorf("%s lists only pages that were fetched, and crawl is off", name)
-		case !isLog && slices.Contains(names, name):
+		}
+		if !isLog && slices.Contains(names, name) {
 			return nil, fmt.Errorf("%s is given twice", name)
 		}
 		names = append(names, name)
@@ -179,9 +184,11 @@ func discoveryOf(sources []input, crawlOff bool) (*discovery, error) {
 
 // pages yields the pages that visitors have requested, sorted by path.
 func (*Discovery) pages(_ context.Context, r *Refresh, yield func(page.Page) error) error {
-	s, d := r.site, r.site.handler.discovery
+	s := r.site
+	d := s.handler.discovery
 	s.state.progress.Gather()
-	for _, path := range s.state.visited.Sorted(r.Now.Add(-d.expire).Unix()) {
+	oldest := r.Now.Add(-d.expire)
+	for _, path := range s.state.visited.Sorted(oldest.Unix()) {
 		if err := yield(page.Page{Path: path, Visited: true}); err != nil {
 			return err
 		}
@@ -216,28 +223,35 @@ func (s *site) countUnlinked(ctx context.Context, r *refreshing, out *report.Ref
 		return // nothing has changed
 	}
 	s.counted = visited
-	left := slices.DeleteFunc(s.state.visited.Sorted(r.batch.Add(-d.expire).Unix()), func(path string) bool {
+	oldest := r.batch.Add(-d.expire)
+	paths := slices.DeleteFunc(s.state.visited.Sorted(oldest.Unix()), func(path string) bool {
 		isOut := s.filter(&page.Page{Path: path}) != "" || s.handler.settings.crawl.disallows(path) != ""
 		return isOut || !r.probed.robots.rules.Allows(path)
 	})
-	n := 0
-	for rec, err := range r.records.Generation.Records(ctx) {
-		if err != nil || len(left) == 0 {
-			break
-		}
-		before, isKnown := slices.BinarySearch(left, rec.Path)
-		n += before
-		left = left[before:]
-		if isKnown {
-			left = left[1:]
-		}
-	}
-	n += len(left)
+	n := countUnknown(paths, r.records.Generation.Records(ctx))
 	s.unlinked.Store(int64(n))
 	isMany := n >= 3 && n > 2*pagesOf(out.Snapshot)
 	atLeast := 1 << max(bits.Len(uint(n))-1, 0) // few lines, however it grows
-	s.logger.OnceIf(isMany, zapcore.InfoLevel, "unlinked", "visitors requested pages that no page links to, so they are not listed: if they are public, "+
-		"name their patterns in 'unlinked' of access_log or traffic, or the pages in 'urls'", zap.Int("at_least", atLeast))
+	s.logger.OnceIf(isMany, zapcore.InfoLevel, "unlinked", "visitors requested pages that no page links to, "+
+		"so they are not listed: if they are public, name their patterns in 'unlinked' of access_log or traffic, "+
+		"or the pages in 'urls'", zap.Int("at_least", atLeast))
+}
+
+// countUnknown counts the paths of which there is no record. Both are sorted.
+func countUnknown(paths []string, records iter.Seq2[*store.Record, error]) int {
+	n := 0
+	for rec, err := range records {
+		if err != nil || len(paths) == 0 {
+			break
+		}
+		before, isKnown := slices.BinarySearch(paths, rec.Path)
+		n += before
+		paths = paths[before:]
+		if isKnown {
+			paths = paths[1:]
+		}
+	}
+	return n + len(paths)
 }
 
 // Visit implements [accesslog.Site].
@@ -256,26 +270,37 @@ func (s *site) Progress() *accesslog.Progress { return &s.state.progress }
 
 // watch calls the next handler, and records the visit if the response shows one.
 func (h *Handler) watch(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if _, own := probeOf(r); own || r.Method != http.MethodGet && r.Method != http.MethodHead || !wait.IsDone(h.app.started) {
+	_, own := probeOf(r)
+	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if own || !isRead || !wait.IsDone(h.app.started) {
 		return next.ServeHTTP(w, r)
 	}
 	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
 	if err := next.ServeHTTP(recorder, r); err != nil {
 		return err
 	}
-	original := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)                       // before rewrites
-	user, _ := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).GetString("http.auth.user.id") // by a handler that knows
+	original := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request) // before rewrites
+	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	user, _ := repl.GetString("http.auth.user.id") // by a handler that knows
 	page, reason := h.discovery.filter.Page(&accesslog.Visit{
-		Method: r.Method, URI: original.RequestURI, Status: recorder.Status(),
+		Method:      r.Method,
+		URI:         original.RequestURI,
+		Status:      recorder.Status(),
 		UserAgent:   cmp.Or(r.UserAgent(), "-"), // "-" says that there is none
 		ContentType: recorder.Header().Get("Content-Type"),
 		RobotsTag:   strings.Join(recorder.Header()["X-Robots-Tag"], ", "),
 		User:        len(r.Header["Authorization"]) > 0 || user != "",
 	})
-	if id, err := h.idOf(r, h.mounts.prefixOf(original.URL.Path)); err == nil && reason == "" {
-		if s := h.app.lookup(id); s != nil { // not App.site: a Host header alone must not make a site
-			s.Visit(page, h.app.now().Unix())
-		}
+	if reason != "" {
+		return nil
+	}
+	id, err := h.idOf(r, h.mounts.prefixOf(original.URL.Path))
+	if err != nil { // only of the Host header: the response has been sent
+		return nil
+	}
+	s := h.app.lookup(id) // not App.site: a Host header alone must not make a site
+	if s != nil {
+		s.Visit(page, h.app.now().Unix())
 	}
 	return nil
 }

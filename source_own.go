@@ -90,9 +90,9 @@ func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) 
 	if err != nil {
 		return err
 	}
-	log := r.site.logger
 	isComplete := own.pages > 0 && own.unread == 0
-	log.OnceIf(isComplete, zap.InfoLevel, "own", "pages of the application's own sitemaps are merged", zap.Int("pages", own.pages))
+	r.site.logger.OnceIf(isComplete, zap.InfoLevel, "own", "pages of the application's own sitemaps are merged",
+		zap.Int("pages", own.pages))
 	if own.pages == 0 && own.foreign > 0 {
 		r.Warn("own sitemaps elsewhere", ownElsewhere,
 			zap.String("base_url", r.BaseURL), zap.String("named", own.origin), zap.Int("urls", own.foreign))
@@ -139,8 +139,12 @@ func (r *Refresh) warnOfHidden(ctx context.Context) {
 	if urls+len(doc.children) == 0 || !isHere {
 		return
 	}
-	r.Warn("hidden", "the site has a sitemap of its own, which this one hides and no source reads: to merge its pages and dates, write the line into the block of sitemap",
-		zap.String("hidden", hidden), zap.Int("urls", urls), zap.Int("documents", len(doc.children)), zap.String("line", "urls "+line))
+	r.Warn("hidden", "the site has a sitemap of its own, which this one hides and no source reads: "+
+		"to merge its pages and dates, write the line into the block of sitemap",
+		zap.String("hidden", hidden),
+		zap.Int("urls", urls),
+		zap.Int("documents", len(doc.children)),
+		zap.String("line", "urls "+line))
 }
 
 // isRead reports whether a urls source seems to name a document, here or on disk: a list has its name.
@@ -227,10 +231,10 @@ func (r *Refresh) readOwn(ctx context.Context, links []ownLink, yield func(page.
 // ownWait returns a context that ends when no request to an upstream is begun any more in this refresh. What is left is
 // read in the next ones; a build has no next one.
 func (r *Refresh) ownWait(ctx context.Context) (context.Context, context.CancelFunc) {
-	switch {
-	case r.site.app.building != nil:
+	if r.site.app.building != nil {
 		return context.WithCancel(ctx)
-	case !wait.IsDone(r.site.ready):
+	}
+	if !wait.IsDone(r.site.ready) {
 		return context.WithTimeout(ctx, ownFirstTime)
 	}
 	return context.WithTimeout(ctx, ownTime)
@@ -323,9 +327,8 @@ func (r *Refresh) fetchOwn(ctx, waiting context.Context, path string, before *ow
 	if before.err == nil && before.modified != "" {
 		header.Set("If-Modified-Since", before.modified)
 	}
-	request := func() (*crawl.Response, error) {
-		return r.site.fetcher.get(ctx, crawl.Request{Path: r.site.internalPath(path), Header: header, Limit: maxListBody}, nil)
-	}
+	q := crawl.Request{Path: r.site.internalPath(path), Header: header, Limit: maxListBody}
+	request := func() (*crawl.Response, error) { return r.site.fetcher.get(ctx, q, nil) }
 	if isUpstream && !r.site.onDemand { // whose requests wait as they are
 		return r.site.handler.limiter.Do(waiting, request)
 	}
@@ -353,26 +356,27 @@ func (r *Refresh) readOwnDocument(ctx context.Context, at string, res *crawl.Res
 	if doc.etag+doc.modified != "" {
 		doc.wait = 0 // a look at a file costs nothing
 	}
-	switch {
-	case res.Status == http.StatusNotModified:
+	if res.Status == http.StatusNotModified {
 		same := *before
 		same.at = r.Now
 		same.err = nil
 		return &same, nil
-	case res.Status/100 == 3:
+	}
+	if res.Status/100 == 3 {
 		doc.follow(resolveLocation(at, res.Header.Get("Location")))
 		return doc, nil
-	case res.Status == http.StatusNotFound || res.Status == http.StatusGone:
-		if !res.Proxied {
-			doc.wait = 0 // a file may be there soon
+	}
+	isMissing := res.Status == http.StatusNotFound || res.Status == http.StatusGone
+	if isMissing && !res.Proxied {
+		doc.wait = 0 // a file may be there soon
+		if at == r.site.sitemapURL() {
+			doc.follow(at + ".gz") // a generator may have written it compressed alone
 		}
-		if !res.Proxied && at == r.site.sitemapURL() { // a generator may have written it compressed alone
-			doc.follow(at + ".gz")
-		}
+	}
+	if res.Status != http.StatusOK || htmlmeta.IsHTML(res.Header.Get("Content-Type")) {
 		return doc, nil
-	case res.Status != http.StatusOK, htmlmeta.IsHTML(res.Header.Get("Content-Type")):
-		return doc, nil
-	case !res.Proxied && sitemapxml.IsOwn(res.Body): // of a build: its dates are those of the site as it was then
+	}
+	if !res.Proxied && sitemapxml.IsOwn(res.Body) { // of a build: its dates are those of the site as it was then
 		return doc, nil
 	}
 	return doc, r.parseOwn(ctx, doc, res.Body, most)
