@@ -75,8 +75,13 @@ func explain(r *http.Request, a *App, rawURL string) (any, error) {
 	var of *site
 	for _, s := range sites { // one below a prefix comes after that around it
 		s = cmp.Or(s.main.Load(), s)
+		if of == nil {
+			of = s
+			continue
+		}
 		isLive := cmp.Or(s.probed.Load(), new(probeResult)).blocked == ""
-		if of == nil || !of.isListed(path) && (s.isListed(path) || isLive && strings.HasPrefix(path, s.scope)) {
+		covers := isLive && strings.HasPrefix(path, s.scope)
+		if !of.isListed(path) && (covers || s.isListed(path)) {
 			of = s
 		}
 	}
@@ -124,47 +129,41 @@ const reasonUnnamed = "no source names it"
 
 // explain explains a path without fetching it.
 func (s *site) explain(ctx context.Context, path string) (*explanation, error) {
-	var found indexing.Explanation
 	document, err := s.documentOf(path)
-	if s.published().generation != nil && !s.handler.settings.crawl.Off && err == nil {
-		options := s.selectOptions(s.app.now(), s.probed.Load())
-		err = store.ErrSuperseded
-		for i := 0; i < 3 && errors.Is(err, store.ErrSuperseded); i++ { // another generation may be published meanwhile
-			found, err = indexing.Explain(ctx, s.published().generation, options, path)
-		}
-	}
 	if err != nil {
 		return nil, err
 	}
-	if form := s.listedForm(path); form != path && document == "" && found.Record == nil {
-		if x, err := s.explain(ctx, form); err != nil || x.Reason != reasonUnnamed {
+	found, err := s.foundOf(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	form := s.listedForm(path)
+	if form != path && document == "" && found.Record == nil {
+		x, err := s.explain(ctx, form)
+		if err != nil || x.Reason != reasonUnnamed {
 			return x, err
 		}
 	}
-	at := func(seconds int64) (t time.Time) {
-		if seconds != 0 {
-			t = time.Unix(seconds, 0).UTC()
-		}
-		return t
+	x := &explanation{
+		URL:      s.origin + path,
+		Sitemap:  s.sitemapURL(),
+		Listed:   document != "",
+		Document: document,
+		Visited:  timeAt(s.state.visited.At(path)),
 	}
-	x := &explanation{URL: s.origin + path, Sitemap: s.sitemapURL(), Listed: document != "", Document: document, Visited: at(s.state.visited.At(path))}
-	if rec := found.Record; rec != nil {
-		if in := rec.Selected; in.LastMod != 0 {
-			x.LastMod = at(in.LastMod).Format(map[bool]string{true: time.DateOnly, false: time.RFC3339}[in.Day])
-		}
-		x.Linked, x.Fetched, x.Due, x.Failing, x.Status = at(rec.Linked), at(rec.Fetched), at(rec.Due), at(rec.Failing), int(rec.Status)
-		if x.NamedBy = s.namers(rec); x.Listed || found.Status != indexing.Indexable {
-			x.is(found.Status)
-		}
+	if found.Record != nil {
+		s.addRecord(x, &found)
 	}
-	if d := s.discovery(); found.Status == indexing.Pending && d != nil && !d.links && isOnlyLinked(found.Record) {
+	d := s.discovery()
+	if found.Status == indexing.Pending && d != nil && !d.links && isOnlyLinked(found.Record) {
 		x.because("not visited", "A listed page links to it, but no visitor has requested it.",
 			"Wait for a visit, or add the source 'links', which requests all that pages link to.")
 	}
 	if u, err := origin.ParseURL(found.Other); found.Status == indexing.CanonicalForeign && err == nil {
 		x.Remedy = found.Status.RemedyAt(u.Origin())
 	}
-	if x.Other = found.Other; strings.HasPrefix(x.Other, "/") {
+	x.Other = found.Other
+	if strings.HasPrefix(x.Other, "/") {
 		x.Other = s.origin + x.Other
 	}
 	for _, a := range found.Alternates {
@@ -176,6 +175,46 @@ func (s *site) explain(ctx context.Context, path string) (*explanation, error) {
 	return x, nil
 }
 
+// foundOf returns what the records that are published say of a path; the zero value: nothing.
+func (s *site) foundOf(ctx context.Context, path string) (found indexing.Explanation, err error) {
+	if s.published().generation == nil || s.handler.settings.crawl.Off {
+		return found, nil
+	}
+	options := s.selectOptions(s.app.now(), s.probed.Load())
+	for range 3 {
+		found, err = indexing.Explain(ctx, s.published().generation, options, path)
+		if !errors.Is(err, store.ErrSuperseded) {
+			break // else another generation was published meanwhile
+		}
+	}
+	return found, err
+}
+
+// addRecord adds what the record of the page says.
+func (s *site) addRecord(x *explanation, found *indexing.Explanation) {
+	rec := found.Record
+	if in := rec.Selected; in.LastMod != 0 {
+		x.LastMod = timeAt(in.LastMod).Format(map[bool]string{true: time.DateOnly, false: time.RFC3339}[in.Day])
+	}
+	x.NamedBy = s.namers(rec)
+	x.Linked = timeAt(rec.Linked)
+	x.Fetched = timeAt(rec.Fetched)
+	x.Due = timeAt(rec.Due)
+	x.Failing = timeAt(rec.Failing)
+	x.Status = int(rec.Status)
+	if x.Listed || found.Status != indexing.Indexable {
+		x.is(found.Status)
+	}
+}
+
+// timeAt returns a time in Unix seconds; 0: the zero time.
+func timeAt(seconds int64) time.Time {
+	if seconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0).UTC()
+}
+
 // isOnlyLinked reports whether only links name a page, which may be nil.
 func isOnlyLinked(rec *store.Record) bool {
 	const others = store.Named | store.Visited | store.Seed | store.Target | store.Image
@@ -184,9 +223,13 @@ func isOnlyLinked(rec *store.Record) bool {
 
 // namers are the names of the sources that named a page when they were last read.
 func (s *site) namers(rec *store.Record) (names []string) {
+	if rec.Absent != 0 {
+		return nil
+	}
 	for i, name := range s.inputNames() {
 		bit := store.Flags(1) << (16 + min(i, maxSourceBit))
-		if rec.Absent == 0 && (rec.Flags&bit != 0 || name == ownSitemaps && rec.Flags&(store.Named|store.Sources) == store.Named) {
+		isOwn := name == ownSitemaps && rec.Flags&(store.Named|store.Sources) == store.Named // which have no bit
+		if isOwn || rec.Flags&bit != 0 {
 			names = append(names, name)
 		}
 	}
@@ -217,58 +260,86 @@ func (s *site) listedForm(path string) string {
 	return strings.TrimSuffix(path, ".html")
 }
 
-// addReason says why a page is not listed, unless its record does. What holds for the whole site comes first.
+// addReason says why a page is not listed, unless its record does.
 func (s *site) addReason(x *explanation, path string) {
-	probed, last, set := cmp.Or(s.probed.Load(), new(probeResult)), s.published().history.Last, &s.handler.settings
-	excluded, word := s.filter(&page.Page{Path: path}), ""
-	if x.NamedBy == nil && !set.crawl.Off {
-		word = set.crawl.disallows(path)
+	word := ""
+	if x.NamedBy == nil && !s.handler.settings.crawl.Off {
+		word = s.handler.settings.crawl.disallows(path)
 	}
+	probed := cmp.Or(s.probed.Load(), new(probeResult))
 	line := terminal.Clip(probed.robots.rules.Line(path))
 	x.Rule = cmp.Or(word, line)
-	switch {
-	case probed.blocked != "":
+	s.decideReason(x, path, word, probed)
+	if line != "" && x.Rule == line {
+		x.RobotsTxt = terminal.Clip(probed.robots.from)
+	}
+}
+
+// decideReason is addReason but for the rule of robots.txt. What holds for the whole site comes first. word is that of
+// 'crawl disallow' for which the page is not fetched; "": none.
+func (s *site) decideReason(x *explanation, path, word string, probed *probeResult) {
+	if probed.blocked != "" {
 		x.because(probed.blocked, "", probed.remedy)
 		if probed.status != 0 {
 			x.Meaning = fmt.Sprintf("The sitemap's path, or the front page, returns status %d.", probed.status)
 		}
-	case s.isDocument(path):
+		return
+	}
+	excluded := s.filter(&page.Page{Path: path})
+	if s.isDocument(path) {
 		x.because(excluded, "It is a document of the sitemap.", "")
-	case excluded != "":
+		return
+	}
+	if excluded != "" {
 		x.is(indexing.Excluded)
-		x.Reason, x.Rule = excluded, set.exclude.which(path)
-	case x.Reason != "":
+		x.Reason = excluded
+		x.Rule = s.handler.settings.exclude.which(path)
+		return
+	}
+	if x.Reason != "" {
+		return
+	}
+	last := s.published().history.Last
+	isVisited := !x.Visited.IsZero()
+	switch {
 	case last.Result == "" || last.Result == outcome.Failed:
 		x.because("no refresh has succeeded yet, or the last one failed", last.Reason, "Wait, or see the log.")
-	case !x.Fetched.IsZero(), word == "" && !x.Visited.IsZero() && s.discovery().unlinked.Match(path):
+	case !x.Fetched.IsZero(), word == "" && isVisited && s.discovery().unlinked.Match(path):
 		x.because("waits for the next refresh", "It is not published yet.", "Wait.")
 	case word != "":
 		x.is(indexing.Disallowed)
 	case path == robotsPath:
 		x.because("no page", "It is for crawlers, not for people.", "")
-	case !x.Visited.IsZero():
+	case isVisited:
 		x.is(indexing.NoLinks)
 	default:
-		x.because(reasonUnnamed, "At the last refresh, no source named it, and no listed page linked to it.",
-			"Name it in 'urls', in addition to 'files' and other sources, or its kind of file in 'include' of 'files'; with 'links', a link to it is enough, from a page within 'depth'.")
-		if s.isByLinks() {
-			x.Meaning += " No source is written, and an upstream returns the front page, so pages are found as by 'links'."
-			x.Remedy = "Link to it, or write the sources: 'files' and 'links', or 'links' and 'urls'."
-		}
-		if _, isClean := s.cleaner().Clean(path); !isClean {
-			x.because(reasonUnnamed, "Links and visits do not count for a path that is over 2000 bytes long, or has an empty segment, a backslash, a control character or no valid UTF-8.",
-				"Serve it at another path, or name it in 'urls', in addition to 'files' and other sources.")
-		}
-		for _, source := range s.sources() {
-			if f, ok := source.(*SourceFiles); ok && x.Rule == "" {
-				if x.Rule = compilePatterns(new(option.Checker), "", f.Exclude).which(path); x.Rule != "" {
-					x.is(indexing.Excluded)
-				}
-			}
-		}
+		s.addUnnamed(x, path)
 	}
-	if line != "" && x.Rule == line {
-		x.RobotsTxt = terminal.Clip(probed.robots.from)
+}
+
+// addUnnamed says that no source names a page, and why that may be.
+func (s *site) addUnnamed(x *explanation, path string) {
+	x.because(reasonUnnamed, "At the last refresh, no source named it, and no listed page linked to it.",
+		"Name it in 'urls', in addition to 'files' and other sources, or its kind of file in 'include' of 'files'; "+
+			"with 'links', a link to it is enough, from a page within 'depth'.")
+	if s.isByLinks() {
+		x.Meaning += " No source is written, and an upstream returns the front page, so pages are found as by 'links'."
+		x.Remedy = "Link to it, or write the sources: 'files' and 'links', or 'links' and 'urls'."
+	}
+	if _, isClean := s.cleaner().Clean(path); !isClean {
+		x.because(reasonUnnamed, "Links and visits do not count for a path that is over 2000 bytes long, "+
+			"or has an empty segment, a backslash, a control character or no valid UTF-8.",
+			"Serve it at another path, or name it in 'urls', in addition to 'files' and other sources.")
+	}
+	for _, source := range s.sources() {
+		f, isFiles := source.(*SourceFiles)
+		if !isFiles || x.Rule != "" {
+			continue
+		}
+		x.Rule = compilePatterns(new(option.Checker), "", f.Exclude).which(path)
+		if x.Rule != "" {
+			x.is(indexing.Excluded)
+		}
 	}
 }
 
@@ -297,25 +368,38 @@ func (s *site) isListed(path string) bool {
 
 // follow fetches the page, and those to which it leads, where a refresh would.
 func (s *site) follow(ctx context.Context, x *explanation) []follow.Response {
-	policy, robots := &s.handler.settings.crawl, cmp.Or(s.probed.Load(), new(probeResult)).robots
-	isNamed := x.Listed || x.NamedBy != nil
-	isPrivate := !isNamed && !x.Visited.IsZero() && x.Fetched.IsZero() && x.Linked.IsZero()
-	visited := follow.Site{Origin: s.origin, Fetcher: &s.fetcher, Listed: s.isListed, Refuse: func(path string) string {
-		switch excluded, word := s.filter(&page.Page{Path: path}), policy.disallows(path); {
-		case policy.Off:
-			return "crawl is off"
-		case excluded != "":
-			return excluded
-		case isPrivate:
-			return "what only visitors know may be private"
-		case !isNamed && word != "" && policy.Disallow == nil:
-			return "it looks like an action, '" + word + "'"
-		case !isNamed && word != "":
-			return "'crawl disallow' has '" + word + "'"
-		case robots.closed, !robots.rules.Allows(path):
-			return "robots.txt disallows it, or returns an error"
-		}
-		return ""
-	}}
+	visited := follow.Site{
+		Origin:  s.origin,
+		Fetcher: &s.fetcher,
+		Listed:  s.isListed,
+		Refuse:  func(path string) string { return s.unfetched(x, path) },
+	}
 	return visited.From(ctx, strings.TrimPrefix(x.URL, s.origin))
+}
+
+// unfetched returns why a refresh does not fetch a path to which the page of an explanation leads; "": it does.
+func (s *site) unfetched(x *explanation, path string) string {
+	policy := &s.handler.settings.crawl
+	if policy.Off {
+		return "crawl is off"
+	}
+	if excluded := s.filter(&page.Page{Path: path}); excluded != "" {
+		return excluded
+	}
+	isNamed := x.Listed || x.NamedBy != nil
+	if !isNamed && !x.Visited.IsZero() && x.Fetched.IsZero() && x.Linked.IsZero() {
+		return "what only visitors know may be private"
+	}
+	word := policy.disallows(path)
+	if !isNamed && word != "" && policy.Disallow == nil {
+		return "it looks like an action, '" + word + "'"
+	}
+	if !isNamed && word != "" {
+		return "'crawl disallow' has '" + word + "'"
+	}
+	robots := &cmp.Or(s.probed.Load(), new(probeResult)).robots
+	if robots.closed || !robots.rules.Allows(path) {
+		return "robots.txt disallows it, or returns an error"
+	}
+	return ""
 }
