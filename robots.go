@@ -35,20 +35,26 @@ func (h *Handler) serveRobots(w http.ResponseWriter, r *http.Request, next caddy
 	if err != nil {
 		return next.ServeHTTP(w, r)
 	}
-	named := s
+	status, err := s.respondRobots(w, r, next)
+	if status == 0 {
+		status = statusOf(err)
+	}
+	s.state.readers.Count(r.UserAgent(), "robots", status, h.app.now())
+	return err
+}
+
+// respondRobots is serveRobots for a site, and returns the status by which readers are counted, 0 where none was sent.
+func (s *site) respondRobots(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (int, error) {
+	// Whether the site is an alias is known after the first refresh, for which a snapshot waits.
 	snapshot, err := s.snapshot(r.Context())
 	if main := s.main.Load(); main != nil {
-		named = main
+		s = main
 		snapshot, err = main.snapshot(r.Context())
 	}
-	status := http.StatusNotFound // there is no sitemap to name
 	if err != nil || snapshot == nil {
-		err = next.ServeHTTP(w, r)
-	} else {
-		status, err = nameSitemap(w, r, next, named.namedURLs(snapshot))
+		return http.StatusNotFound, next.ServeHTTP(w, r) // there is no sitemap to name
 	}
-	s.state.readers.Count(r.UserAgent(), "robots", cmp.Or(status, statusOf(err)), h.app.now())
-	return err
+	return nameSitemap(w, r, next, s.namedURLs(snapshot))
 }
 
 // namedURLs are the URLs that robots.txt names: the sitemap, and the feed if there is one.
@@ -65,25 +71,31 @@ func (s *site) namedURLs(snapshot *publish.Snapshot) []string {
 func nameSitemap(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, urls []string) (int, error) {
 	// The next handler is asked for the whole file as it is. The client's conditions, and the
 	// range that it asks for, are met by what is made of that.
-	whole, header := r.Clone(r.Context()), w.Header()
+	whole := r.Clone(r.Context())
 	whole.Method = http.MethodGet
 	for _, name := range append(conditions, "Accept-Encoding") {
 		whole.Header.Del(name)
 	}
+	header := w.Header()
 	rec := recorder.New(recorder.Options{Limit: maxRobots, Header: header})
 	err := next.ServeHTTP(rec, whole)
-	status, own := cmp.Or(rec.Status, statusOf(err)), rec.Body
 	header.Del("Content-Length") // set anew where it is known
+	status := cmp.Or(rec.Status, statusOf(err))
 	isNone := status == http.StatusNotFound || status == http.StatusGone
-	switch encoding := header.Get("Content-Encoding"); {
-	case err != nil && (rec.Status != 0 || !isNone):
+	// An error that says that there is none, and is not sent yet, is no reason to fail.
+	if err != nil && (rec.Status != 0 || !isNone) {
 		return 0, err
-	case isNone:
-		own = nil
-	case status != http.StatusOK || encoding != "" && encoding != "identity":
+	}
+	encoding := header.Get("Content-Encoding")
+	isReadable := status == http.StatusOK && (encoding == "" || encoding == "identity")
+	if !isNone && !isReadable {
 		w.WriteHeader(status)
-		_, _ = w.Write(own) // the client is gone where this fails
+		_, _ = w.Write(rec.Body) // the client is gone where this fails
 		return status, nil
+	}
+	var own []byte
+	if !isNone {
+		own = rec.Body
 	}
 	contentType := header.Get("Content-Type")
 	body, made := robotstxt.Naming(contentType, own, urls...)
@@ -182,11 +194,13 @@ func (s *site) checkRobots(robots *robotsRules) {
 	urls := s.namedURLs(s.published().snapshot)
 	line := zap.String("line", "Sitemap: "+strings.Join(urls, "\nSitemap: "))
 	if robots.unseen {
-		s.logger.Once(zap.WarnLevel, "unseen", "requests for /robots.txt do not reach the sitemap handler: add this line to the file", line)
+		s.logger.Once(zap.WarnLevel, "unseen",
+			"requests for /robots.txt do not reach the sitemap handler: add this line to the file", line)
 		return
 	}
 	isMissing := robots.from != "" && !slices.Contains(robots.sitemaps, urls[0])
-	s.logger.OnceIf(isMissing, zap.WarnLevel, "redirected robots", "robots.txt is redirected, so it has no Sitemap line: add this line to the file",
+	s.logger.OnceIf(isMissing, zap.WarnLevel, "redirected robots",
+		"robots.txt is redirected, so it has no Sitemap line: add this line to the file",
 		line, zap.String("file", robots.from))
 	warning := ""
 	if robots.from == "" {
