@@ -95,7 +95,8 @@ func (f *serverFetcher) needsCertificate(host string) bool {
 	conn, other := net.Pipe() // a matcher of another module may read from it
 	_ = other.Close()
 	defer func() { _ = conn.Close() }()
-	policy, err := f.tls.GetConfigForClient(&tls.ClientHelloInfo{ServerName: strings.Trim(host, "[]"), Conn: visitorConn{conn, f.port}})
+	hello := &tls.ClientHelloInfo{ServerName: strings.Trim(host, "[]"), Conn: visitorConn{conn, f.port}}
+	policy, err := f.tls.GetConfigForClient(hello)
 	if err != nil || policy == nil {
 		return false
 	}
@@ -118,12 +119,16 @@ func (f *serverFetcher) fetch(ctx context.Context, q request) (*crawl.Response, 
 	if ctx.Err() != nil { // each fetch that hangs would take its grace
 		return nil, ctx.Err()
 	}
+	if q.abandoned.Load() >= maxAbandoned {
+		return nil, errAbandoned
+	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	var res *crawl.Response
 	var err error
 	// Nothing can end a handler that, say, opens a named pipe, but neither other sites nor Stop must wait for it.
-	if q.abandoned.Load() >= maxAbandoned || !f.workers.OrLeave(ctx, fetchGrace, q.abandoned, func() { res, err = f.run(ctx, cancel, q) }) {
+	ended := f.workers.OrLeave(ctx, fetchGrace, q.abandoned, func() { res, err = f.run(ctx, cancel, q) })
+	if !ended {
 		return nil, errAbandoned
 	}
 	return res, err
@@ -140,19 +145,26 @@ func (f *serverFetcher) run(ctx context.Context, cancel context.CancelFunc, q re
 	caddyhttp.SetVar(r.Context(), caddyhttp.LogSkipVar, true)
 	// The abort handler and broken upstreams panic; net/http would recover that.
 	defer func() {
-		v := recover()
-		switch {
-		case v == http.ErrAbortHandler && !w.Ended:
-			err = errAborted
-		case v != nil && !w.Ended:
-			err = fmt.Errorf("panic: %v", v)
-		case ctx.Err() != nil && !w.Ended:
-			err = ctx.Err()
-		default:
-			res, err = recorded(w, r, err), nil
+		broken := brokenBy(ctx, recover())
+		if broken != nil && !w.Ended { // else the recorder has had enough, and has stopped the handler
+			err = broken
+			return
 		}
+		res = recorded(w, r, err)
+		err = nil
 	}()
 	return nil, f.routes.ServeHTTP(w, r)
+}
+
+// brokenBy returns why there is no response, after a panic with a value, which may be nil.
+func brokenBy(ctx context.Context, v any) error {
+	if v == http.ErrAbortHandler {
+		return errAborted
+	}
+	if v != nil {
+		return fmt.Errorf("panic: %v", v)
+	}
+	return ctx.Err()
 }
 
 // httpRequest returns the request as the server has it from a visitor at a port; 0: the scheme's default.
@@ -174,16 +186,29 @@ func (q *request) httpRequest(ctx context.Context, port int) (*http.Request, err
 	}
 	ctx = context.WithValue(ctx, http.LocalAddrContextKey, &net.TCPAddr{IP: localIP, Port: port})
 	r := (&http.Request{
-		Method: http.MethodGet, URL: u, Host: host, RequestURI: q.Path,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"User-Agent": {fetchUserAgent}, "Accept": {htmlmeta.AcceptPage}},
-		Body:   http.NoBody, RemoteAddr: anonymousAddr,
+		Method:     http.MethodGet,
+		URL:        u,
+		Host:       host,
+		RequestURI: q.Path,
+		Proto:      "HTTP/1.1",
+		ProtoMajor: 1,
+		ProtoMinor: 1,
+		Header:     http.Header{"User-Agent": {fetchUserAgent}, "Accept": {htmlmeta.AcceptPage}},
+		Body:       http.NoBody,
+		RemoteAddr: anonymousAddr,
 	}).WithContext(ctx)
 	maps.Copy(r.Header, q.Header)
-	if isSecure {
-		// Without HandshakeComplete Caddy takes the request for 0-RTT.
-		r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
-		r.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true, NegotiatedProtocol: "h2", ServerName: strings.Trim(origin.HostOf(q.origin), "[]")}
+	if !isSecure {
+		return r, nil
+	}
+	r.Proto = "HTTP/2.0"
+	r.ProtoMajor = 2
+	r.ProtoMinor = 0
+	r.TLS = &tls.ConnectionState{
+		Version:            tls.VersionTLS13,
+		HandshakeComplete:  true, // else Caddy takes the request for 0-RTT
+		NegotiatedProtocol: "h2",
+		ServerName:         strings.Trim(origin.HostOf(q.origin), "[]"),
 	}
 	return r, nil
 }
@@ -191,13 +216,22 @@ func (q *request) httpRequest(ctx context.Context, port int) (*http.Request, err
 // recorded returns the recorded response of a handler that returned err.
 func recorded(w *recorder.Recorder, r *http.Request, err error) *crawl.Response {
 	status := statusOf(err)
-	unhandled, _ := caddyhttp.GetVar(r.Context(), unhandledVar).(bool)
-	if unhandled = unhandled && err == nil && w.Status == 0; unhandled {
+	isEnd, _ := caddyhttp.GetVar(r.Context(), unhandledVar).(bool)
+	unhandled := isEnd && err == nil && w.Status == 0
+	if unhandled {
 		status = http.StatusNotFound
 	}
-	_, proxied := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Get(upstreamPlaceholder)
-	header := w.Finish(status)
-	return &crawl.Response{Status: w.Status, Header: header, Body: w.Body, Truncated: w.Truncated, Proxied: proxied, Unhandled: unhandled}
+	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	_, proxied := repl.Get(upstreamPlaceholder)
+	header := w.Finish(status) // which sets the recorder's status
+	return &crawl.Response{
+		Status:    w.Status,
+		Header:    header,
+		Body:      w.Body,
+		Truncated: w.Truncated,
+		Proxied:   proxied,
+		Unhandled: unhandled,
+	}
 }
 
 // resolveLocation returns the absolute URL to which a response from a URL redirects by its Location header; "": it has none
@@ -217,10 +251,10 @@ func resolveLocation(from, location string) string {
 // statusOf returns the status that Caddy sends after a handler returned err, which may be nil, and sent none itself.
 func statusOf(err error) int {
 	var herr caddyhttp.HandlerError
-	switch {
-	case err == nil:
+	if err == nil {
 		return http.StatusOK
-	case errors.As(err, &herr) && herr.StatusCode != 0:
+	}
+	if errors.As(err, &herr) && herr.StatusCode != 0 {
 		return herr.StatusCode
 	}
 	return http.StatusInternalServerError
@@ -252,7 +286,8 @@ func (f *siteFetcher) fetchData(ctx context.Context, path string, limit int, p *
 }
 
 func (f *siteFetcher) get(ctx context.Context, r crawl.Request, p *probe) (*crawl.Response, error) {
-	res, err := f.server.fetch(ctx, request{Request: r, origin: f.internalOrigin, probe: p, abandoned: &f.handler.abandoned})
+	q := request{Request: r, origin: f.internalOrigin, probe: p, abandoned: &f.handler.abandoned}
+	res, err := f.server.fetch(ctx, q)
 	if err == nil && res.Proxied && f.onDemand {
 		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 		defer cancel()
