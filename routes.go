@@ -72,7 +72,9 @@ func (s mounts) hosts(prefix string) []string {
 
 // matchesHost reports whether requests for a host can reach the handler in a prefix.
 func (s mounts) matchesHost(host, prefix string) bool {
-	return slices.ContainsFunc(s.in(prefix), func(m *mount) bool { return origin.Overlap(m.hosts, []string{host}) })
+	return slices.ContainsFunc(s.in(prefix), func(m *mount) bool {
+		return origin.Overlap(m.hosts, []string{host})
+	})
 }
 
 // namesHost reports whether a matcher in a prefix names a host, by itself or by a pattern.
@@ -91,13 +93,13 @@ func (s mounts) spelled(host, prefix string) string {
 			return host
 		}
 		for _, pattern := range m.hosts {
-			switch {
-			case !origin.Overlap([]string{pattern}, []string{host}):
-			case !strings.HasSuffix(pattern, "."):
-				return host
-			default:
-				isDotted = true
+			if !origin.Overlap([]string{pattern}, []string{host}) {
+				continue
 			}
+			if !strings.HasSuffix(pattern, ".") {
+				return host
+			}
+			isDotted = true
 		}
 	}
 	if isDotted {
@@ -125,18 +127,25 @@ func walk(server *caddyhttp.Server) map[*Handler]mounts {
 	w.routes(server.Routes, mount{})
 	for _, mounts := range w.found {
 		for _, m := range mounts {
-			for _, f := range w.servers {
-				if f.at.prefix != m.prefix || !origin.Overlap(m.hosts, f.at.hosts) {
-					continue
-				}
-				if f.root == siteRoot && f.at.root != m.root {
-					f.root = cmp.Or(f.at.root, siteRoot)
-				}
-				m.servers = append(m.servers, f)
-			}
+			m.servers = w.serversOf(m)
 		}
 	}
 	return w.found
+}
+
+// serversOf returns the file servers that serve requests in the prefix of a mount, for its hosts.
+func (w *walker) serversOf(m *mount) []fileServer {
+	var all []fileServer
+	for _, f := range w.servers {
+		if f.at.prefix != m.prefix || !origin.Overlap(m.hosts, f.at.hosts) {
+			continue
+		}
+		if f.root == siteRoot && f.at.root != m.root { // a root directive behind the mount
+			f.root = cmp.Or(f.at.root, siteRoot)
+		}
+		all = append(all, f)
+	}
+	return all
 }
 
 type walker struct {
@@ -150,12 +159,17 @@ type walker struct {
 // in one route also holds for the routes that follow.
 func (w *walker) routes(routes caddyhttp.RouteList, at mount) mount {
 	for _, route := range routes {
-		inside := mount{hosts: origin.Intersect(at.hosts, hostsOf(route.MatcherSets)), prefix: at.prefix, root: at.root}
+		inside := mount{
+			hosts:  origin.Intersect(at.hosts, hostsOf(route.MatcherSets)),
+			prefix: at.prefix,
+			root:   at.root,
+		}
 		for _, handler := range route.Handlers {
 			inside = w.handler(handler, inside)
 		}
-		if !route.Terminal && route.Group == "" && len(route.MatcherSets) == 0 {
-			at.prefix, at.root = inside.prefix, inside.root
+		if !route.Terminal && route.Group == "" && len(route.MatcherSets) == 0 { // all requests pass it
+			at.prefix = inside.prefix
+			at.root = inside.root
 		}
 	}
 	return at
@@ -170,19 +184,23 @@ func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at mount) mount {
 	case *caddyhttp.Subroute:
 		at = w.routes(h.Routes, at)
 	case *caddyhttp.Invoke:
-		if route, ok := w.server.NamedRoutes[h.Name]; ok && !slices.Contains(w.named, h.Name) {
-			w.named = append(w.named, h.Name)
-			at = w.routes(caddyhttp.RouteList{*route}, at)
-			w.named = w.named[:len(w.named)-1]
+		route, ok := w.server.NamedRoutes[h.Name]
+		if !ok || slices.Contains(w.named, h.Name) {
+			return at
 		}
+		w.named = append(w.named, h.Name)
+		at = w.routes(caddyhttp.RouteList{*route}, at)
+		w.named = w.named[:len(w.named)-1]
 	case *rewrite.Rewrite:
-		if p := "/" + strings.Trim(h.StripPathPrefix, "/"); p != "/" && !strings.Contains(p, "{") {
-			canonical, err := page.Canonical(p) // what is percent-encoded stays so
-			if err != nil {
-				canonical = page.Escape(p)
-			}
-			at.prefix += canonical
+		p := "/" + strings.Trim(h.StripPathPrefix, "/")
+		if p == "/" || strings.Contains(p, "{") {
+			return at
 		}
+		canonical, err := page.Canonical(p) // what is percent-encoded stays so
+		if err != nil {
+			canonical = page.Escape(p)
+		}
+		at.prefix += canonical
 	case *caddyhttp.VarsMiddleware:
 		if root, ok := (*h)["root"].(string); ok {
 			at.root = root
@@ -196,7 +214,10 @@ func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at mount) mount {
 // hostsOf returns the hosts that matchers name; nil if one set names none.
 func hostsOf(sets caddyhttp.MatcherSets) (all []string) {
 	for _, set := range sets {
-		i := slices.IndexFunc(set, func(matcher any) bool { _, ok := matcher.(*caddyhttp.MatchHost); return ok })
+		i := slices.IndexFunc(set, func(matcher any) bool {
+			_, isHost := matcher.(*caddyhttp.MatchHost)
+			return isHost
+		})
 		if i < 0 {
 			return nil
 		}
@@ -275,7 +296,8 @@ func listenerOf(server *caddyhttp.Server, httpPort, httpsPort int) address {
 	return l
 }
 
-// mainListener returns the port of the listener that [listenerOf] takes, 0 if it has none, and whether it is one of https.
+// mainListener returns the port of the listener that [listenerOf] takes, 0 if it has none, and whether it is one of
+// https.
 func mainListener(server *caddyhttp.Server, httpPort int) (port int, isSecure bool) {
 	for i, listen := range server.Listen {
 		addr, err := caddy.ParseNetworkAddress(listen)
@@ -301,7 +323,8 @@ func forwarded(r *http.Request) (scheme, host string) {
 		return "", ""
 	}
 	scheme, _, _ = strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
-	if scheme = strings.ToLower(strings.TrimSpace(scheme)); scheme != "http" && scheme != "https" {
+	scheme = strings.ToLower(strings.TrimSpace(scheme))
+	if scheme != "http" && scheme != "https" {
 		scheme = ""
 	}
 	host, _, _ = strings.Cut(r.Header.Get("X-Forwarded-Host"), ",")
