@@ -27,8 +27,9 @@ func newEventQueue(a *App) (*eventQueue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the events app: %w", err)
 	}
-	q := &eventQueue{a, events.(*caddyevents.App), make(chan func(), 100)}
-	return q, q.events.On("started", q)
+	q := &eventQueue{app: a, events: events.(*caddyevents.App), queue: make(chan func(), 100)}
+	err = q.events.On("started", q)
+	return q, err
 }
 
 // Handle implements [caddyevents.Handler] for the event "started", which says that all apps have started, the events
@@ -36,18 +37,21 @@ func newEventQueue(a *App) (*eventQueue, error) {
 func (q *eventQueue) Handle(context.Context, caddy.Event) error {
 	q.app.setServing()
 	q.app.group.Go(func() {
-		wait.OrLeave(q.app.running, stopGrace, func() {
-			for {
-				select {
-				case emit := <-q.queue:
-					emit()
-				case <-q.app.running.Done():
-					return
-				}
-			}
-		})
+		wait.OrLeave(q.app.running, stopGrace, q.emitAll)
 	})
 	return nil
+}
+
+// emitAll emits events until the App is stopped.
+func (q *eventQueue) emitAll() {
+	for {
+		select {
+		case emit := <-q.queue:
+			emit()
+		case <-q.app.running.Done():
+			return
+		}
+	}
 }
 
 // announce queues an event, with the URLs of the site and its sitemap.
@@ -55,16 +59,18 @@ func (q *eventQueue) announce(s *site, name string, data map[string]any) {
 	if q == nil {
 		return
 	}
-	data["site"], data["sitemap"] = s.url(), s.sitemapURL()
-	select {
-	case q.queue <- func() {
+	data["site"] = s.url()
+	data["sitemap"] = s.sitemapURL()
+	emit := func() {
 		defer func() {
 			if v := recover(); v != nil { // the queue goes on
 				s.logger.Error("an event handler panicked", zap.Any("panic", v))
 			}
 		}()
 		q.events.Emit(q.app.ctx, name, data)
-	}:
+	}
+	select {
+	case q.queue <- emit:
 	default:
 		s.logger.Once(zap.WarnLevel, "events", "events are dropped: event handlers take longer than refreshes")
 	}
@@ -73,13 +79,19 @@ func (q *eventQueue) announce(s *site, name string, data map[string]any) {
 // announceRefreshed announces that a snapshot was published in place of another one, if they differ,
 // with the number of pages and, if records tell, of those added, changed and removed.
 func (q *eventQueue) announceRefreshed(s *site, before *publish.Snapshot, out *report.Refresh) {
+	if before.Equal(out.Snapshot) {
+		return
+	}
 	data := map[string]any{"pages": pagesOf(out.Snapshot)}
-	if c := &out.Selected.Changes; before == nil || out.Snapshot == nil {
-		data["added"], data["changed"], data["removed"] = pagesOf(out.Snapshot), 0, pagesOf(before)
+	if before == nil || out.Snapshot == nil {
+		data["added"] = pagesOf(out.Snapshot)
+		data["changed"] = 0
+		data["removed"] = pagesOf(before)
 	} else if !s.handler.settings.crawl.Off {
-		data["added"], data["changed"], data["removed"] = c.Added.Count, c.Changed.Count, c.Removed.Count
+		changes := &out.Selected.Changes
+		data["added"] = changes.Added.Count
+		data["changed"] = changes.Changed.Count
+		data["removed"] = changes.Removed.Count
 	}
-	if !before.Equal(out.Snapshot) {
-		q.announce(s, "sitemap_refreshed", data)
-	}
+	q.announce(s, "sitemap_refreshed", data)
 }

@@ -20,18 +20,26 @@ type counts struct{ fetches, lines, announced *prometheus.CounterVec }
 // newCounts registers the counters with a registry; nil: with none.
 func newCounts(registry prometheus.Registerer) counts {
 	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return promauto.With(registry).NewCounterVec(prometheus.CounterOpts{Name: metricPrefix + name, Help: help}, labels)
+		opts := prometheus.CounterOpts{Name: metricPrefix + name, Help: help}
+		return promauto.With(registry).NewCounterVec(opts, labels)
 	}
 	return counts{
-		fetches:   vec("fetches_total", "Pages fetched in memory, by whether an upstream responded, and by the class of the status.", "answered_by", "result"),
-		lines:     vec("log_lines_total", "Lines of access logs, by what became of them.", "result"),
-		announced: vec("announced_urls_total", "URLs in requests to search engines and hubs, by result.", "protocol", "result"),
+		fetches: vec("fetches_total",
+			"Pages fetched in memory, by whether an upstream responded, and by the class of the status.",
+			"answered_by", "result"),
+		lines: vec("log_lines_total",
+			"Lines of access logs, by what became of them.",
+			"result"),
+		announced: vec("announced_urls_total",
+			"URLs in requests to search engines and hubs, by result.",
+			"protocol", "result"),
 	}
 }
 
 // fetched counts a fetch; nil: there was no response.
 func (c *counts) fetched(res *crawl.Response) {
-	by, class := "server", "none"
+	by := "server"
+	class := "none"
 	if res != nil && res.Proxied {
 		by = "upstream"
 	}
@@ -83,49 +91,59 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 		}
 	}
 	c.app.mu.RLock() // a site that is dropped now counts once
-	readings, sites := departed.List(), maps.Clone(c.app.sites)
+	readings := departed.List()
+	sites := maps.Clone(c.app.sites)
 	c.app.mu.RUnlock()
 	for _, s := range sites {
 		st := s.status()
-		rep := cmp.Or(st.LastRefresh, new(report.Report))
 		readings = append(readings, st.Readers...)
-		if st.ServedBy != "" {
-			add(1, "sites", st.NamedBy, string(outcome.Alias))
-			continue
-		}
-		_, site, _ := strings.Cut(st.Site, "://")
-		if s.onDemand {
-			site = st.NamedBy // there may be any number of them
-		}
-		add(1, "sites", st.NamedBy, string(rep.Result))
-		add(float64(st.Pages), "pages", site)
-		add(float64(st.Shards), "shards", site)
-		add(float64(st.Bytes), "documents_bytes", site)
-		add(float64(rep.Pending), "pending_pages", site)
-		add(rep.Seconds, "last_refresh_duration_seconds", site)
-		if st.Pages > 0 && !rep.Confirmed.IsZero() {
-			add(c.app.now().Sub(rep.Confirmed).Seconds(), "snapshot_age_seconds", site)
-		}
-		if sh := st.Storage; sh != nil {
-			add(float64(sh.Errors), "storage_errors_total", site)
-			add(sh.Age, "storage_age_seconds", site)
-		}
-		for _, t := range st.Announced {
-			add(float64(t.Waiting), "waiting_urls", site, string(t.Kind))
-		}
-		for reason, n := range rep.LeftOut { // of guest modules, it may be any bytes
-			add(float64(n), "left_out_pages", site, strings.ToValidUTF8(reason, "\uFFFD"))
-		}
+		s.measure(&st, add)
 	}
 	for _, r := range readings {
 		add(float64(r.Times), "requests_total", r.Crawler, r.Document, r.Result)
 		add(float64(r.Last.Unix()), "last_request_timestamp_seconds", r.Crawler, r.Document)
 	}
 	for key, value := range values {
-		kind, m := prometheus.GaugeValue, collected[key[0]]
+		kind := prometheus.GaugeValue
 		if strings.HasSuffix(key[0], "_total") {
 			kind = prometheus.CounterValue
 		}
-		metrics <- prometheus.MustNewConstMetric(prometheus.NewDesc(metricPrefix+key[0], m.help, m.labels, nil), kind, value, key[1:1+len(m.labels)]...)
+		m := collected[key[0]]
+		desc := prometheus.NewDesc(metricPrefix+key[0], m.help, m.labels, nil)
+		labels := key[1 : 1+len(m.labels)]
+		metrics <- prometheus.MustNewConstMetric(desc, kind, value, labels...)
+	}
+}
+
+// measure adds the metrics of a site with a status.
+func (s *site) measure(st *siteStatus, add func(value float64, nameAndLabels ...string)) {
+	if st.ServedBy != "" {
+		add(1, "sites", st.NamedBy, string(outcome.Alias))
+		return
+	}
+	_, site, _ := strings.Cut(st.Site, "://")
+	if s.onDemand {
+		site = st.NamedBy // there may be any number of them
+	}
+	rep := cmp.Or(st.LastRefresh, new(report.Report))
+	add(1, "sites", st.NamedBy, string(rep.Result))
+	add(float64(st.Pages), "pages", site)
+	add(float64(st.Shards), "shards", site)
+	add(float64(st.Bytes), "documents_bytes", site)
+	add(float64(rep.Pending), "pending_pages", site)
+	add(rep.Seconds, "last_refresh_duration_seconds", site)
+	if st.Pages > 0 && !rep.Confirmed.IsZero() {
+		age := s.app.now().Sub(rep.Confirmed)
+		add(age.Seconds(), "snapshot_age_seconds", site)
+	}
+	if st.Storage != nil {
+		add(float64(st.Storage.Errors), "storage_errors_total", site)
+		add(st.Storage.Age, "storage_age_seconds", site)
+	}
+	for _, t := range st.Announced {
+		add(float64(t.Waiting), "waiting_urls", site, string(t.Kind))
+	}
+	for reason, n := range rep.LeftOut { // of guest modules, it may be any bytes
+		add(float64(n), "left_out_pages", site, strings.ToValidUTF8(reason, "\uFFFD"))
 	}
 }

@@ -115,13 +115,14 @@ func (u *patternUse) warn(isComplete, seesAll bool, warn func(message string)) {
 		if isComplete && (seesAll || p.hasBelow.Load()) {
 			p.reported.Store(true)
 		}
-		pattern := p.pathPatterns[0]
-		switch {
-		case !p.reported.Load():
-		case p.hasBelow.Load():
-			warn(fmt.Sprintf("%s '%s' matches no page, and there are some below it: write '%s*'", u.setting, pattern, p.folder))
-		default:
-			warn(fmt.Sprintf("%s '%s' matches no page: correct or remove it", u.setting, pattern))
+		if !p.reported.Load() {
+			continue
+		}
+		message := fmt.Sprintf("%s '%s' matches no page", u.setting, p.pathPatterns[0])
+		if p.hasBelow.Load() {
+			warn(message + fmt.Sprintf(", and there are some below it: write '%s*'", p.folder))
+		} else {
+			warn(message + ": correct or remove it")
 		}
 	}
 }
