@@ -6,16 +6,20 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
-// TestHungDisk: neither a root nor a folder of state on a disk that hangs keeps a site
-// waiting that does not need it, or a reload or Stop.
+// TestHungDisk: neither a root nor a folder of state, of records or of the copies of what several servers share, on a disk
+// that hangs keeps a site waiting that does not need it, or a reload or Stop.
 func TestHungDisk(t *testing.T) {
 	for _, early := range []bool{true, false} {
-		for _, what := range []string{"root", "state"} {
+		for _, what := range []string{"root", "state", "copies"} {
 			t.Run(map[bool]string{true: "from the start, ", false: "later, "}[early]+what, func(t *testing.T) {
 				s := prepare(t, nil)
 				s.OpenAdmin()
@@ -23,9 +27,12 @@ func TestHungDisk(t *testing.T) {
 				s.Put("healthy/index.html", harness.Whole("", "home"), harness.DayOf(0))
 				s.Write(map[string]string{"disk/site/page.html": "page"})
 				caddyfile := "{\n sitemap {\n state {dir}/state\n }\n}\n" + healthy
-				if what == "state" {
+				switch what {
+				case "state":
 					caddyfile = "{\n sitemap {\n state {dir}/disk/state\n }\n}\n" + healthy
-				} else {
+				case "copies":
+					caddyfile = "{\n storage file_system {dir}/shared\n sitemap {\n storage caddy\n state {dir}/disk/state\n }\n}\n" + healthy
+				default:
 					caddyfile += "http://hanging.localhost:{port} {\n root * {dir}/disk/site\n sitemap {\n refresh 1s\n }\n file_server\n}\n"
 				}
 				begin := func() {
@@ -57,6 +64,64 @@ func TestHungDisk(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestSpoiltChunk: while a file of records cannot be read, the sitemap stays as it is, and so do the records: nothing is
+// given up before an hour. Once it can be read, refreshes go on with it.
+func TestSpoiltChunk(t *testing.T) {
+	s := prepare(t, nil)
+	s.OpenAdmin()
+	d := s.newDisk("disk")
+	const pages = 30
+	for i := range pages {
+		s.Put(fmt.Sprintf("site/%02d.html", i), harness.Whole("", fmt.Sprint("page ", i)), harness.DayOf(i))
+	}
+	caddyfile := "{\n sitemap {\n state {dir}/disk/state\n }\n}\n" + harness.Local + " {\n root * {dir}/site\n sitemap {\n refresh 1h\n shard_urls 10\n }\n file_server\n}"
+	refresh := func() string {
+		return s.Do(http.MethodPost, "http://localhost:{admin}/sitemap/refresh").Text
+	}
+	wantPages := func(when string, want int) {
+		t.Helper()
+		if locs := s.Locs(harness.Local + "/sitemap.xml"); len(locs) != want {
+			t.Errorf("%s: %d pages are listed, want %d", when, len(locs), want)
+		}
+	}
+	s.Load(caddyfile)
+	wantPages("before", pages)
+	s.Stop()
+	manifests, err := filepath.Glob(filepath.Join(d.backing, "state", "sites", "*", "store", "manifest.json"))
+	if err != nil || len(manifests) != 1 {
+		t.Fatalf("got %q, %v", manifests, err)
+	}
+	manifest, err := os.ReadFile(manifests[0])
+	harness.Must(t, err)
+	found := regexp.MustCompile(`"chunks":\[.*?"object":\{"name":"store/([0-9a-f]+)"`).FindSubmatch(manifest)
+	if found == nil {
+		t.Fatalf("no chunk in %s", manifest)
+	}
+	chunk := string(found[1])
+	d.spoil(chunk)
+	s.Load(caddyfile)
+	wantPages("after a restart", pages)
+	s.Put("site/00.html", harness.Whole("", "another page"), harness.DayOf(100))
+	s.Put("site/more.html", harness.Whole("", "one more page"), harness.DayOf(100))
+	for range 5 {
+		if answer := refresh(); !strings.Contains(answer, "input/output error") {
+			t.Errorf("a refresh without the records: %s", answer)
+		}
+		wantPages("without the records", pages)
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(manifests[0]), chunk)); err != nil {
+		t.Errorf("the chunk is gone: %v", err)
+	}
+	d.spoil("")
+	if answer := refresh(); strings.Contains(answer, "error") {
+		t.Errorf("with the records again: %s", answer)
+	}
+	wantPages("with the records again", pages+1)
+	if lines := s.LogLines("damaged"); len(lines) > 0 {
+		t.Errorf("the log says %s", lines[0])
 	}
 }
 

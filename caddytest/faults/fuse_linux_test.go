@@ -72,6 +72,13 @@ func (d *disk) fail(n int, forever bool) (before int) {
 	return before
 }
 
+// spoil lets each file whose path has a part fail with EIO when it is opened; "": none.
+func (d *disk) spoil(part string) {
+	d.t.Helper()
+	fmt.Fprintln(d.in, -1, false, part)
+	d.answer()
+}
+
 func (d *disk) answer() string {
 	d.t.Helper()
 	line, err := d.out.ReadString('\n')
@@ -133,7 +140,8 @@ func serveDisk(backing, mountpoint string) error {
 			}
 			fmt.Println(v.count)
 			v.count = 0
-			_, _ = fmt.Sscan(line, &v.left, &v.forever)
+			v.spoilt = ""
+			_, _ = fmt.Sscan(line, &v.left, &v.forever, &v.spoilt)
 		case request := <-requests:
 			if reply := v.handle(request); reply != nil {
 				_, _ = unix.Write(fd, reply)
@@ -151,6 +159,7 @@ type volume struct {
 	count   int    // operations
 	left    int    // before the one that fails; below 0: none does
 	forever bool
+	spoilt  string // part of the paths of files that cannot be opened; "": of none
 }
 
 var order = binary.LittleEndian
@@ -202,6 +211,9 @@ func (v *volume) handle(request []byte) []byte {
 			return reply(nil, syscall.EIO)
 		}
 		v.left--
+	}
+	if op == opOpen && v.spoilt != "" && strings.Contains(v.paths[node], v.spoilt) {
+		return reply(nil, syscall.EIO)
 	}
 	data, err := v.do(op, v.paths[node], arg)
 	for {
