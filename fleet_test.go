@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,6 +19,7 @@ import (
 	"github.com/caddyserver/certmagic"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
@@ -214,42 +216,88 @@ func TestFleetVisits(t *testing.T) {
 	}
 }
 
-// TestFleetLosesRecords: where records were lost, what is served stays until their pages are fetched again.
-func TestFleetLosesRecords(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *bench) {
-		b, s := sharing(t, t.TempDir(), func(b *bench) { b.app.now = time.Now })
-		var paths []string
-		for i := range 20 {
-			paths = append(paths, fmt.Sprintf("/%02d", i))
+// TestDamage: where records were lost, what is served stays until their pages are fetched again, in a process alone
+// and in a fleet. A day later, pages that are still missing are gone.
+func TestDamage(t *testing.T) {
+	for name, isShared := range map[string]bool{"alone": false, "in a fleet": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				s := b.site("named.example")
+				if isShared {
+					b, s = sharing(t, t.TempDir(), func(b *bench) { b.app.now = time.Now })
+				}
+				b.lists(numbered(20)...)
+				s.run()
+				r, err := s.state.records.Acquire(t.Context())
+				if err != nil || pagesOf(s.published().snapshot) != 20 {
+					t.Fatal(err, pagesOf(s.published().snapshot))
+				}
+				w := r.Generation.Writer()
+				w.Put("", nil, nil, nil)
+				r.Generation, _ = w.Generation()
+				r.Release()
+				s.amend(s.published(), func(p *publication) { p.history.Lost = time.Now() })
+				fast := b.pages
+				slow := numbered(20)[12:] // fewer than half: such a loss would be held back
+				b.pages = func(w http.ResponseWriter, r *http.Request) error {
+					if slices.Contains(slow, r.URL.Path) {
+						time.Sleep(4 * time.Second)
+					}
+					return fast(w, r)
+				}
+				time.Sleep(time.Minute) // the storage notices that the lock is released
+				held := 0
+				for i := 0; i < 5 && !s.published().history.Lost.IsZero(); i++ {
+					ended := s.schedule.Request(time.Now())
+					go s.run()
+					for begun := time.Now(); !wait.IsDone(ended); time.Sleep(100 * time.Millisecond) {
+						if got := s.published().snapshot; pagesOf(got) != 20 {
+							t.Fatalf("refresh %d: %d pages after %s", i, pagesOf(got), time.Since(begun))
+						}
+					}
+					if s.published().history.Last.Reason == reasonLost {
+						held++
+					}
+				}
+				if got := s.published(); got.generation.Len() < 20 || !got.history.Lost.IsZero() || held == 0 {
+					t.Errorf("%d records, held back %d times, %+v", got.generation.Len(), held, got.history)
+				}
+				time.Sleep(10 * time.Second) // the storage notices that the lock is released
+			})
+		})
+	}
+}
+
+// TestLost says when records count as lost.
+func TestLost(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	for name, test := range map[string]struct {
+		before  time.Duration // ago; 0: none were
+		crawled crawl.Result
+		want    time.Duration // ago; -1: none are
+	}{
+		"none":                   {0, crawl.Result{Gathered: true, Pending: 1}, -1},
+		"in this crawl":          {0, crawl.Result{Gathered: true, Pending: 1, Lost: true}, 0},
+		"before":                 {time.Hour, crawl.Result{Gathered: true, Pending: 1}, time.Hour},
+		"again":                  {time.Hour, crawl.Result{Gathered: true, Pending: 1, Lost: true}, time.Hour},
+		"before all are known":   {time.Hour, crawl.Result{}, time.Hour},
+		"all are fetched":        {time.Hour, crawl.Result{Gathered: true, Lost: true}, -1},
+		"nearly a day ago":       {lostFor - 1, crawl.Result{Pending: 1}, lostFor - 1},
+		"a day ago":              {lostFor, crawl.Result{Pending: 1}, -1},
+		"the clock was set back": {-lostFor, crawl.Result{Pending: 1}, -1},
+	} {
+		r := &refreshing{batch: now, before: new(publication), crawled: test.crawled}
+		if test.before != 0 {
+			r.before.history.Lost = now.Add(-test.before)
 		}
-		b.lists(paths...)
-		s.run()
-		before := s.published().snapshot
-		r, err := s.state.records.Acquire(t.Context())
-		if err != nil || pagesOf(before) != 20 {
-			t.Fatal(err, pagesOf(before))
+		got := time.Duration(-1)
+		if at := r.lost(); !at.IsZero() {
+			got = now.Sub(at)
 		}
-		w := r.Generation.Writer()
-		w.Put("", nil, nil, nil)
-		r.Generation, _ = w.Generation()
-		r.Unsaved = true
-		r.Release()
-		fast := b.pages
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			if r.URL.Path >= "/12" { // fewer than half: such a loss would be held back
-				time.Sleep(5 * time.Second)
-			}
-			return fast(w, r)
+		if got != test.want {
+			t.Errorf("%s: got %s ago, want %s", name, got, test.want)
 		}
-		ended := s.schedule.Request(time.Now())
-		go s.run()
-		for begun := time.Now(); !wait.IsDone(ended); time.Sleep(100 * time.Millisecond) {
-			if got := s.published().snapshot; pagesOf(got) != 20 {
-				t.Errorf("%d pages after %s", pagesOf(got), time.Since(begun))
-			}
-		}
-		time.Sleep(10 * time.Second) // the storage notices that the lock is released
-	})
+	}
 }
 
 // failing is a storage that is down.

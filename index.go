@@ -350,7 +350,7 @@ func (s *site) restore(ctx context.Context, r *persist.Records) {
 		s.restorePublication(ctx, before, snapshot, m, r.Generation)
 	}
 	if isDamaged {
-		s.amend(s.published(), func(next *publication) { next.history.Lost = true })
+		s.amend(s.published(), func(next *publication) { next.history.Lost = s.app.now() })
 	}
 }
 

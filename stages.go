@@ -299,15 +299,25 @@ func (s *site) circumstances(r *refreshing) circumstances {
 		crawlOff:   s.handler.settings.crawl.Off,
 		selectedBy: r.selectedBy,
 		unread:     unread(r.before.history, r.candidates.Result().Failed),
-		lost:       r.lost(),
+		lost:       !r.lost().IsZero(),
 		now:        r.batch,
 	}
 }
 
-// lost reports whether records were lost, and not all of their pages are fetched again.
-func (r *refreshing) lost() bool {
+// lostFor is how long pages may be missing because their records were lost. There may always be some to be fetched.
+const lostFor = 24 * time.Hour
+
+// lost returns when records were lost, of which not all pages are fetched again; zero: none were.
+func (r *refreshing) lost() time.Time {
+	at := r.before.history.Lost
+	if at.IsZero() && r.crawled.Lost {
+		at = r.batch
+	}
 	isFetched := r.crawled.Gathered && r.crawled.Pending == 0
-	return (r.before.history.Lost || r.crawled.Lost) && !isFetched
+	if isFetched || r.batch.Sub(at).Abs() >= lostFor {
+		return time.Time{}
+	}
+	return at
 }
 
 // unread names the sources that failed, and could be read when the pages were last confirmed; "": there is none.

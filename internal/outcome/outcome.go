@@ -55,7 +55,7 @@ type History struct {
 	Confirmed time.Time      `json:"confirmed,omitzero"` // when the last refresh began that neither failed nor held anything back
 	Unread    map[int]string `json:"unread,omitempty"`   // sources that could not be read when the pages were last confirmed: number and name
 	Partial   bool           `json:"partial,omitempty"`  // the last selection was made while its refresh went on: dates are still to be decided
-	Lost      bool           `json:"lost,omitempty"`     // records were lost, and not all of their pages are fetched again
+	Lost      time.Time      `json:"lost,omitzero"`      // when records were lost, of which not all pages are fetched again
 }
 
 // Ended is what a refresh adds to the history, besides its outcome.
@@ -64,7 +64,7 @@ type Ended struct {
 	Failed   map[int]string // sources that could not be read: number and name
 	Selected bool           // pages were selected,
 	Partial  bool           // while the refresh goes on
-	Lost     bool           // as in History
+	Lost     time.Time      // as in History
 }
 
 // After returns the history after another refresh.

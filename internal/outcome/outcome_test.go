@@ -19,7 +19,7 @@ func TestHistory(t *testing.T) {
 		failed   map[int]string // sources
 		selected bool
 		partial  bool
-		lost     bool
+		lost     time.Time
 
 		confirmed int // the step that was confirmed last; -1: none
 		unread    map[int]string
@@ -42,7 +42,7 @@ func TestHistory(t *testing.T) {
 		{what: "the refresh fails", outcome: Fail(errors.New("broken")), confirmed: 7, since: true},
 		{what: "the loss is confirmed, without a source", outcome: Outcome{Result: Published}, failed: map[int]string{0: first}, selected: true,
 			confirmed: 10, unread: map[int]string{0: first}},
-		{what: "nothing is left", outcome: Outcome{Result: Empty, Reason: "refused"}, selected: true, lost: true, confirmed: 11},
+		{what: "nothing is left", outcome: Outcome{Result: Empty, Reason: "refused"}, selected: true, lost: begun, confirmed: 11},
 	} {
 		before := h
 		at := func(step int) (at time.Time) {
@@ -59,7 +59,7 @@ func TestHistory(t *testing.T) {
 		}
 		step.outcome.Err = nil
 		if h.Last != step.outcome || !h.Confirmed.Equal(at(step.confirmed)) || !maps.Equal(h.Unread, step.unread) ||
-			h.Since.IsZero() == step.since || h.Partial != step.isPartial || h.Lost != step.lost {
+			h.Since.IsZero() == step.since || h.Partial != step.isPartial || !h.Lost.Equal(step.lost) {
 			t.Errorf("%s: got %+v after %+v", step.what, h, before)
 		}
 	}
