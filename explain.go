@@ -127,19 +127,34 @@ func (x *explanation) is(status indexing.Status) {
 
 const reasonUnnamed = "no source names it"
 
-// explain explains a path without fetching it.
-func (s *site) explain(ctx context.Context, path string) (*explanation, error) {
-	document, err := s.documentOf(path)
+// explain explains a path without fetching it, by what is served.
+func (s *site) explain(ctx context.Context, path string) (x *explanation, err error) {
+	for range 3 {
+		x, err = s.explainBy(ctx, s.published(), path)
+		if !errors.Is(err, store.ErrSuperseded) {
+			break // else something else was published meanwhile
+		}
+	}
+	return x, err
+}
+
+// explainBy explains a path by one publication.
+func (s *site) explainBy(ctx context.Context, served *publication, path string) (*explanation, error) {
+	document, err := s.documentOf(served, path)
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.foundOf(ctx, path)
-	if err != nil {
-		return nil, err
+	var found indexing.Explanation // nothing is known
+	if served.generation != nil && !s.handler.settings.crawl.Off {
+		options := s.selectOptions(s.app.now(), s.probed.Load())
+		found, err = indexing.Explain(ctx, served.generation, options, path)
+		if err != nil {
+			return nil, err
+		}
 	}
 	form := s.listedForm(path)
 	if form != path && document == "" && found.Record == nil {
-		x, err := s.explain(ctx, form)
+		x, err := s.explainBy(ctx, served, form)
 		if err != nil || x.Reason != reasonUnnamed {
 			return x, err
 		}
@@ -170,24 +185,9 @@ func (s *site) explain(ctx context.Context, path string) (*explanation, error) {
 		x.AlternatesLeftOut = append(x.AlternatesLeftOut, alternateLeftOut{a.Lang, a.URL, a.Reason})
 	}
 	if !x.Listed {
-		s.addReason(x, path)
+		s.addReason(x, served, path)
 	}
 	return x, nil
-}
-
-// foundOf returns what the records that are published say of a path; the zero value: nothing.
-func (s *site) foundOf(ctx context.Context, path string) (found indexing.Explanation, err error) {
-	if s.published().generation == nil || s.handler.settings.crawl.Off {
-		return found, nil
-	}
-	options := s.selectOptions(s.app.now(), s.probed.Load())
-	for range 3 {
-		found, err = indexing.Explain(ctx, s.published().generation, options, path)
-		if !errors.Is(err, store.ErrSuperseded) {
-			break // else another generation was published meanwhile
-		}
-	}
-	return found, err
 }
 
 // addRecord adds what the record of the page says.
@@ -261,7 +261,7 @@ func (s *site) listedForm(path string) string {
 }
 
 // addReason says why a page is not listed, unless its record does.
-func (s *site) addReason(x *explanation, path string) {
+func (s *site) addReason(x *explanation, served *publication, path string) {
 	word := ""
 	if x.NamedBy == nil && !s.handler.settings.crawl.Off {
 		word = s.handler.settings.crawl.disallows(path)
@@ -269,7 +269,7 @@ func (s *site) addReason(x *explanation, path string) {
 	probed := cmp.Or(s.probed.Load(), new(probeResult))
 	line := terminal.Clip(probed.robots.rules.Line(path))
 	x.Rule = cmp.Or(word, line)
-	s.decideReason(x, path, word, probed)
+	s.decideReason(x, path, word, probed, served.history.Last)
 	if line != "" && x.Rule == line {
 		x.RobotsTxt = terminal.Clip(probed.robots.from)
 	}
@@ -277,7 +277,7 @@ func (s *site) addReason(x *explanation, path string) {
 
 // decideReason is addReason but for the rule of robots.txt. What holds for the whole site comes first. word is that of
 // 'crawl disallow' for which the page is not fetched; "": none.
-func (s *site) decideReason(x *explanation, path, word string, probed *probeResult) {
+func (s *site) decideReason(x *explanation, path, word string, probed *probeResult, last outcome.Outcome) {
 	if probed.blocked != "" {
 		x.because(probed.blocked, "", probed.remedy)
 		if probed.status != 0 {
@@ -299,7 +299,6 @@ func (s *site) decideReason(x *explanation, path, word string, probed *probeResu
 	if x.Reason != "" {
 		return
 	}
-	last := s.published().history.Last
 	isVisited := !x.Visited.IsZero()
 	switch {
 	case last.Result == "" || last.Result == outcome.Failed:
@@ -344,8 +343,8 @@ func (s *site) addUnnamed(x *explanation, path string) {
 }
 
 // documentOf is the URL of the document that lists a path; "": none does.
-func (s *site) documentOf(path string) (string, error) {
-	snapshot := s.published().snapshot
+func (s *site) documentOf(served *publication, path string) (string, error) {
+	snapshot := served.snapshot
 	if snapshot == nil {
 		return "", nil
 	}
@@ -362,7 +361,7 @@ func (s *site) documentOf(path string) (string, error) {
 }
 
 func (s *site) isListed(path string) bool {
-	document, _ := s.documentOf(path)
+	document, _ := s.documentOf(s.published(), path)
 	return document != ""
 }
 
