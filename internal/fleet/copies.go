@@ -89,7 +89,7 @@ func (c *copies) setCurrent(ctx context.Context, now current) {
 // keep deletes the copies of all other objects. What it cannot delete is left to the next time.
 func (c *copies) keep(ctx context.Context, names map[string]bool) {
 	var keys []string
-	err := c.use(ctx, func(ctx context.Context, s store.Storage) (err error) {
+	_ = c.use(ctx, func(ctx context.Context, s store.Storage) (err error) {
 		keys, err = s.List(ctx, folder, false)
 		return err
 	})
@@ -98,7 +98,7 @@ func (c *copies) keep(ctx context.Context, names map[string]bool) {
 		if names[name] {
 			continue
 		}
-		err = c.use(ctx, func(ctx context.Context, s store.Storage) error { return s.Delete(ctx, path.Join(folder, name)) })
+		err := c.use(ctx, func(ctx context.Context, s store.Storage) error { return s.Delete(ctx, path.Join(folder, name)) })
 		if err != nil {
 			return
 		}

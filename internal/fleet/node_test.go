@@ -855,13 +855,14 @@ func (w *written) Store(ctx context.Context, key string, value []byte) error {
 type unreadable struct {
 	Shared
 	part  string
+	also  string // "": nothing
 	hangs bool
 	most  *atomic.Int32 // calls that hang at a time, and
 	now   *atomic.Int32
 }
 
 func (u unreadable) Load(ctx context.Context, key string) ([]byte, error) {
-	if !strings.Contains(key, u.part) {
+	if !strings.Contains(key, u.part) && (u.also == "" || !strings.Contains(key, u.also)) {
 		return u.Shared.Load(ctx, key)
 	}
 	if u.hangs {
@@ -880,12 +881,14 @@ func TestUnreadable(t *testing.T) {
 		hangs  bool
 		isLost bool
 	}{
-		"object":        {store.Hash([]byte("a")), false, true},
-		"hung object":   {store.Hash([]byte("a")), true, true},
-		"storage":       {"", false, false},
-		"all objects":   {folder, false, false},
-		"hung storage":  {"", true, false},
-		"current alone": {currentKey, false, false},
+		"object":      {store.Hash([]byte("a")), false, true},
+		"hung object": {store.Hash([]byte("a")), true, true},
+		"storage":     {"", false, false},
+
+		"object and manifest": {store.Hash([]byte("a")), false, false},
+		"all objects":         {folder, false, false},
+		"hung storage":        {"", true, false},
+		"current alone":       {currentKey, false, false},
 	} {
 		bubble(t, name, func(t *testing.T, f *fake) {
 			var most, now atomic.Int32
@@ -910,8 +913,12 @@ func TestUnreadable(t *testing.T) {
 				t.Errorf("got %q, %v", data, err)
 			}
 			other.Adopt(t.Context(), false)
+			also := ""
+			if name == "object and manifest" {
+				also = other.seen.Manifest
+			}
 			storage := other.Storage
-			other.Storage = func() Shared { return unreadable{storage(), test.part, test.hangs, &most, &now} }
+			other.Storage = func() Shared { return unreadable{storage(), test.part, also, test.hangs, &most, &now} }
 			begun := time.Now()
 			for time.Since(begun) < 2*time.Hour && !errors.Is(err, store.ErrDamaged) {
 				_, err = s.Last().Document(t.Context(), 0)

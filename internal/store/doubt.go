@@ -115,7 +115,7 @@ func (s *Store) doubt(ctx context.Context, o *object, cause error) error {
 		}
 	}
 	t.manifest, t.read = s.probe(ctx, read)
-	if ctx.Err() != nil || !t.isAlone() {
+	if !t.isAlone() {
 		return cause
 	}
 	err := cause

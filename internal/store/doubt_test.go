@@ -69,7 +69,8 @@ func TestTry(t *testing.T) {
 // patched is a storage some of whose keys cannot be loaded.
 type patched struct {
 	Storage
-	errs map[string]error // by a part of the key; errHangs: it hangs
+	errs    map[string]error // by a part of the key; errHangs: it hangs
+	deleted bool             // one of those was
 }
 
 var errHangs = errors.New("hangs")
@@ -85,6 +86,15 @@ func (p *patched) Load(ctx context.Context, key string) ([]byte, error) {
 		return nil, err
 	}
 	return p.Storage.Load(ctx, key)
+}
+
+func (p *patched) Delete(ctx context.Context, key string) error {
+	for part := range p.errs {
+		if strings.Contains(key, part) {
+			p.deleted = true
+		}
+	}
+	return p.Storage.Delete(ctx, key)
 }
 
 // TestUnreadable: what cannot be read for an hour, while the rest can, is damaged, also where the store is opened again
@@ -146,6 +156,9 @@ func TestUnreadable(t *testing.T) {
 						t.Errorf("%v, %d records, lost: %t", rest, g.Len(), g.Lost())
 					}
 					commit(t, s, put(t, s.Last(), records, 3000))
+					if storage.deleted {
+						t.Error("what may hang when it is deleted is deleted")
+					}
 					storage.errs = nil
 					expect(t, open(t, storage).Last(), records)
 					return err
