@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,13 +14,19 @@ import (
 // slow is a storage whose calls take their time, whatever their context says.
 type slow struct {
 	Storage
-	pause time.Duration
-	calls int // of any kind
+	pause atomic.Int64 // nanoseconds
+	calls atomic.Int32 // of any kind
+}
+
+func newSlow(pause time.Duration) *slow {
+	s := &slow{Storage: NewMemory()}
+	s.pause.Store(int64(pause))
+	return s
 }
 
 func (s *slow) wait() {
-	s.calls++
-	time.Sleep(s.pause)
+	s.calls.Add(1)
+	time.Sleep(time.Duration(s.pause.Load()))
 }
 
 func (s *slow) Load(ctx context.Context, key string) ([]byte, error) {
@@ -64,22 +71,22 @@ func TestBounded(t *testing.T) {
 		"list":   func(ctx context.Context, s Storage) error { _, err := s.List(ctx, "a", true); return err },
 	} {
 		inBubble(t, func(t *testing.T) {
-			storage := &slow{Storage: NewMemory(), pause: patience - 1}
+			storage := newSlow(patience - 1)
 			bounded := Bounded(storage)
 			if err := call(t.Context(), bounded); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%s: slow: %v", name, err)
 			}
-			storage.pause = time.Minute
+			storage.pause.Store(int64(time.Minute))
 			begun := time.Now()
 			if err := call(t.Context(), bounded); !errors.Is(err, ErrHung) || time.Since(begun) != patience {
 				t.Errorf("%s: got %v after %s", name, err, time.Since(begun))
 			}
 			// One call of a kind is abandoned: another waits for it.
-			calls := storage.calls
+			calls := storage.calls.Load()
 			canceled, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			if err := call(canceled, bounded); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != patience+time.Second || storage.calls != calls {
-				t.Errorf("%s: got %v after %s, %d calls", name, err, time.Since(begun), storage.calls-calls)
+			if err := call(canceled, bounded); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != patience+time.Second || storage.calls.Load() != calls {
+				t.Errorf("%s: got %v after %s, %d calls", name, err, time.Since(begun), storage.calls.Load()-calls)
 			}
 			time.Sleep(time.Minute)
 		})
@@ -89,12 +96,12 @@ func TestBounded(t *testing.T) {
 // TestOvertaken: what is older never overwrites what is newer.
 func TestOvertaken(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		storage := &slow{Storage: NewMemory(), pause: time.Minute}
+		storage := newSlow(time.Minute)
 		bounded := Bounded(storage)
 		if err := bounded.Store(t.Context(), "a", []byte("old")); !errors.Is(err, ErrHung) {
 			t.Errorf("got %v", err)
 		}
-		storage.pause = 0
+		storage.pause.Store(0)
 		if err := bounded.Store(t.Context(), "a", []byte("new")); !errors.Is(err, ErrHung) {
 			t.Errorf("it was overtaken: %v", err)
 		}
@@ -114,7 +121,7 @@ func TestOvertaken(t *testing.T) {
 // TestManyHang: while many calls hang, others fail at once. Those that were canceled do not count before they hang.
 func TestManyHang(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		storage := &slow{Storage: NewMemory(), pause: time.Minute}
+		storage := newSlow(time.Minute)
 		bounded := Bounded(storage)
 		canceled, cancel := context.WithCancel(t.Context())
 		for i := range maxHung {
@@ -123,13 +130,13 @@ func TestManyHang(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		storage.pause = 0
+		storage.pause.Store(0)
 		if _, err := bounded.Load(t.Context(), "a"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("got %v", err)
 		}
 		time.Sleep(patience + 1)
 		begun := time.Now()
-		other := Bounded(&slow{Storage: NewMemory()})
+		other := Bounded(newSlow(0))
 		if _, err := other.Load(t.Context(), "a"); !errors.Is(err, ErrHung) || time.Since(begun) > 0 {
 			t.Errorf("got %v after %s", err, time.Since(begun))
 		}
@@ -143,7 +150,7 @@ func TestManyHang(t *testing.T) {
 // TestSlots: the calls under way are bounded, and wait for each other.
 func TestSlots(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		storage := &slow{Storage: NewMemory(), pause: time.Second}
+		storage := newSlow(time.Second)
 		bounded := Bounded(storage)
 		errs := make(chan error, 2*maxCalls)
 		begun := time.Now()
@@ -171,7 +178,7 @@ func TestSelfBounded(t *testing.T) {
 	if Bounded(storage) != storage {
 		t.Error("memory cannot hang")
 	}
-	bounded := Bounded(&slow{Storage: storage})
+	bounded := Bounded(newSlow(0))
 	if Bounded(bounded) != bounded {
 		t.Error("it is bounded twice")
 	}
