@@ -94,6 +94,7 @@ func acquireState(a *App, i *identity) *siteState {
 		st.published.Store(&publication{snapshot: published, names: published})
 		if !shares {
 			st.records = persist.NewSite(storage, prefix)
+			st.records.Now = a.now
 			st.queued = persist.NewFile(storage, "announcements/"+unique+".json")
 			return st, nil
 		}
@@ -111,6 +112,7 @@ func acquireState(a *App, i *identity) *siteState {
 		}
 		st.fleet = fleet.NewMember(o)
 		st.records = persist.NewSite(st.fleet, prefix)
+		st.records.Now = a.now
 		st.queued = st.fleet.QueueFile()
 		return st, nil
 	})

@@ -79,7 +79,7 @@ func (r *Refresh) Report(h outcome.History, before *Report) *Report {
 	rep.Reason = r.Reason
 	rep.Pages = r.Pages
 	rep.Confirmed = h.Confirmed
-	rep.HeldSince = h.Since
+	rep.HeldSince = h.Since.UTC().Truncate(time.Second)
 	rep.Partial = h.Partial
 	if r.Result == outcome.Failed {
 		rep.Reason = terminal.Clip(r.Reason) // which may have any bytes
