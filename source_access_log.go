@@ -89,7 +89,8 @@ func (h *Handler) logReaders() ([]*logReader, error) {
 			continue
 		}
 		r := &logReader{handler: h}
-		r.Source, r.Filter = len(all), h.discovery.filter
+		r.Source = len(all)
+		r.Filter = h.discovery.filter
 		r.History = cmp.Or(time.Duration(s.History), 30*24*time.Hour)
 		r.Now = func() time.Time { return h.app.now() }
 		for _, name := range s.Files {
@@ -104,7 +105,8 @@ func (h *Handler) logReaders() ([]*logReader, error) {
 		}
 		r.Parser, _ = accesslog.NewParser(s.Format) // which was checked
 		// These settings decide which lines are visits.
-		r.Settings = xxhash.Sum64String(fmt.Sprintf("%q %q %v %q %q", r.Files, s.Format, r.History, h.discovery.query, h.discovery.unlinked))
+		r.Settings = xxhash.Sum64String(fmt.Sprintf("%q %q %v %q %q",
+			r.Files, s.Format, r.History, h.discovery.query, h.discovery.unlinked))
 		r.log = logonce.New(h.logger.With(zap.Strings("logs", r.Files)))
 		all = append(all, r)
 	}
@@ -116,12 +118,8 @@ func (a *App) readLogs() {
 	for _, h := range a.handlers {
 		for _, r := range h.logs {
 			a.group.Go(func() {
-				if !wait.OrLeave(a.running, stopGrace, func() {
-					for a.running.Err() == nil {
-						r.poll(a.running)
-						wait.Within(pollEvery, a.running.Done())
-					}
-				}) {
+				ended := wait.OrLeave(a.running, stopGrace, func() { r.pollUntil(a.running) })
+				if !ended {
 					r.log.Warn("cannot read an access log: the file system does not respond")
 				}
 			})
@@ -129,21 +127,42 @@ func (a *App) readLogs() {
 	}
 }
 
-// poll lets new sites join, and reads new lines. Aliases do not join: their main site gets their visits.
-func (r *logReader) poll(ctx context.Context) {
-	app, sites, complete := r.handler.app, make(map[accesslog.Site]bool), true
+// pollUntil polls until a context ends.
+func (r *logReader) pollUntil(ctx context.Context) {
+	for ctx.Err() == nil {
+		r.poll(ctx)
+		wait.Within(pollEvery, ctx.Done())
+	}
+}
+
+// sites returns the sites of the handler, and which of them join. Aliases do not: their main site gets their visits.
+// complete: no site that the configuration names is still to join.
+func (r *logReader) sites() (joins map[accesslog.Site]bool, complete bool) {
+	app := r.handler.app
+	joins = make(map[accesslog.Site]bool)
+	complete = true
 	app.mu.RLock()
+	defer app.mu.RUnlock()
 	for _, s := range app.sites {
-		if s.handler == r.handler {
-			isMain := s.main.Load() == nil
-			sites[s] = isMain && wait.IsDone(s.ready)
-			complete = complete && (sites[s] || !isMain || s.onDemand)
+		if s.handler != r.handler {
+			continue
+		}
+		isMain := s.main.Load() == nil
+		joins[s] = isMain && wait.IsDone(s.ready)
+		if isMain && !joins[s] && !s.onDemand {
+			complete = false
 		}
 	}
-	app.mu.RUnlock()
-	if !r.Join(sites, complete) {
+	return joins, complete
+}
+
+// poll lets new sites join, and reads new lines.
+func (r *logReader) poll(ctx context.Context) {
+	joins, complete := r.sites()
+	if !r.Join(joins, complete) {
 		return
 	}
+	app := r.handler.app
 	begun := app.now()
 	read := r.Poll(ctx)
 	for result, n := range read {
@@ -153,8 +172,11 @@ func (r *logReader) poll(ctx context.Context) {
 		return
 	}
 	for _, log := range r.Logs() {
-		r.log.OnceIf(log.Error != "", zapcore.WarnLevel, log.Path, "cannot read an access log", zap.String("log", log.Path), zap.String("error", log.Error), zap.Int("uid", os.Getuid()))
-		r.log.OnceIf(log.Hint != "", zapcore.WarnLevel, log.Path+" lines", "cannot read any line of an access log", zap.String("log", log.Path), zap.String("hint", log.Hint))
+		name := zap.String("log", log.Path)
+		r.log.OnceIf(log.Error != "", zapcore.WarnLevel, log.Path, "cannot read an access log",
+			name, zap.String("error", log.Error), zap.Int("uid", os.Getuid()))
+		r.log.OnceIf(log.Hint != "", zapcore.WarnLevel, log.Path+" lines", "cannot read any line of an access log",
+			name, zap.String("hint", log.Hint))
 	}
 	if !r.isRead {
 		r.isRead = true

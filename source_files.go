@@ -87,11 +87,12 @@ func (s *SourceFiles) check() error {
 	}
 	c.Choose("clean_urls", s.CleanURLs, "auto", "on", "off")
 	at, err := page.Canonical(s.At)
-	c.Refuse(s.At != "" && (err != nil || !page.IsClean(s.At) || strings.Contains(s.At, "{")), "at '%s': use a URL folder such as /docs", s.At)
+	isFolder := err == nil && page.IsClean(s.At) && !strings.Contains(s.At, "{")
+	c.Refuse(s.At != "" && !isFolder, "at '%s': use a URL folder such as /docs", s.At)
 	s.at = strings.TrimSuffix(at, "/")
-	for setting, patterns := range map[string][]string{"include": s.Include, "include_only": s.IncludeOnly, "exclude": s.Exclude} {
-		compilePatterns(&c, setting, patterns)
-	}
+	compilePatterns(&c, "include", s.Include)
+	compilePatterns(&c, "include_only", s.IncludeOnly)
+	compilePatterns(&c, "exclude", s.Exclude)
 	for _, name := range s.Index {
 		c.Refuse(name == "" || strings.ContainsAny(name, `/\{}`), "index '%s' is not a file name", name)
 	}
@@ -100,7 +101,9 @@ func (s *SourceFiles) check() error {
 
 // underscored returns the include patterns with a path segment that begins with "_".
 func (s *SourceFiles) underscored() pathPatterns {
-	named := slices.DeleteFunc(slices.Concat(s.Include, s.IncludeOnly), func(p string) bool { return !strings.Contains(p, "/_") })
+	named := slices.DeleteFunc(slices.Concat(s.Include, s.IncludeOnly), func(p string) bool {
+		return !strings.Contains(p, "/_")
+	})
 	return compilePatterns(new(option.Checker), "", named)
 }
 
@@ -109,63 +112,86 @@ func (*SourceFiles) sorted() bool { return true }
 // pages yields the documents under the root.
 func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Page) error) error {
 	o, err := s.options(r)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case o.Root == "" && r.site.handler.isDefault && r.probed.robots.closed:
+	}
+	if o.Root == "" && r.site.handler.isDefault && r.probed.robots.closed {
 		// An application that does not respond yet may need no root. Another warning says that robots.txt fails.
 		return nil
-	case o.Root == "":
+	}
+	if o.Root == "" {
 		r.Warn("no root", "the site's files are not listed: "+r.probed.noRoot)
 		return nil
-	case s.Root == "" && r.probed.unserved:
-		r.Warn("no root", fmt.Sprintf("the site's files are not listed: no 'file_server' serves its root, %s: add one, or name a source such as 'links', 'urls' or 'files <root>'", o.Root))
+	}
+	if s.Root == "" && r.probed.unserved {
+		r.Warn("no root", fmt.Sprintf("the site's files are not listed: no 'file_server' serves its root, %s: "+
+			"add one, or name a source such as 'links', 'urls' or 'files <root>'", o.Root))
 		return nil
-	case s.CleanURLs == "on":
+	}
+	switch s.CleanURLs {
+	case "off":
+	case "on":
 		o.CleanURLs = true
-	case s.CleanURLs != "off":
-		o, err = files.LearnCleanURLs(ctx, o, func(path string) (f files.Response) {
-			res, err := r.site.fetcher.fetch(ctx, r.site.internalPath(path), 256<<10)
-			if err != nil {
-				return f
-			}
-			f = files.Response{Status: res.Status, Body: res.Body}
-			base, _ := url.Parse(r.BaseURL + path)
-			if to, err := base.Parse(res.Header.Get("Location")); err == nil {
-				f.To, _ = htmlmeta.PathOn(r.BaseURL, to.String())
-			}
-			return f
-		})
-		if err != nil {
-			return err
-		}
+	default:
+		o, err = files.LearnCleanURLs(ctx, o, func(path string) files.Response { return r.fetchFile(ctx, path) })
+	}
+	if err != nil {
+		return err
 	}
 	stats, err := files.Scan(ctx, o, yield)
 	for reason, n := range stats.LeftOut {
 		r.LeaveOut(reason, n)
 	}
 	if len(stats.Unreadable) > 0 {
-		r.Warn("unreadable "+o.Root, "cannot read some files or folders", zap.String("root", o.Root), zap.Int("uid", os.Getuid()),
-			zap.Int("count", stats.LeftOut[files.Unreadable]), zap.Strings("first", stats.Unreadable))
+		r.Warn("unreadable "+o.Root, "cannot read some files or folders",
+			zap.String("root", o.Root),
+			zap.Int("uid", os.Getuid()),
+			zap.Int("count", stats.LeftOut[files.Unreadable]),
+			zap.Strings("first", stats.Unreadable))
 	}
 	return err
 }
 
+// fetchFile requests a path of the site, to learn how its file server spells URLs; the zero value: no response.
+func (r *Refresh) fetchFile(ctx context.Context, path string) files.Response {
+	res, err := r.site.fetcher.fetch(ctx, r.site.internalPath(path), 256<<10)
+	if err != nil {
+		return files.Response{}
+	}
+	f := files.Response{Status: res.Status, Body: res.Body}
+	base, _ := url.Parse(r.BaseURL + path)
+	if to, err := base.Parse(res.Header.Get("Location")); err == nil {
+		f.To, _ = htmlmeta.PathOn(r.BaseURL, to.String())
+	}
+	return f
+}
+
 // options is what to scan. An empty root: the site has none.
 func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
-	repl, replaced := r.replacer(), slices.Concat([]string{s.Root, s.FileSystem}, s.Hide)
+	repl := r.replacer()
+	replaced := slices.Concat([]string{s.Root, s.FileSystem}, s.Hide)
 	for i, value := range replaced {
 		// Without the part that it lacks, a root may be a folder that holds several sites.
-		if replaced[i], err = repl.ReplaceOrErr(value, true, true); err != nil {
+		replaced[i], err = repl.ReplaceOrErr(value, true, true)
+		if err != nil {
 			return o, fmt.Errorf("'%s': %w", value, err)
 		}
 	}
+	root := replaced[0]
+	fileSystemName := replaced[1]
 	o = files.Options{
-		FS: r.FS, Root: cmp.Or(replaced[0], r.Root), At: r.Prefix, Include: slices.Concat(s.IncludeOnly, s.Include), Exclude: s.Exclude,
+		FS:      r.FS,
+		Root:    cmp.Or(root, r.Root),
+		At:      r.Prefix,
+		Include: slices.Concat(s.IncludeOnly, s.Include),
+		Exclude: s.Exclude,
 		Compile: func(patterns []string) func(string) bool {
 			return compilePatterns(new(option.Checker), "", patterns).Match
 		},
-		Hide: slices.Clone(r.Hide), Index: s.Index, Workers: r.Workers, Now: r.Now,
+		Hide:    slices.Clone(r.Hide),
+		Index:   s.Index,
+		Workers: r.Workers,
+		Now:     r.Now,
 	}
 	for _, hide := range replaced[2:] {
 		o.Hide = append(o.Hide, absolute(hide))
@@ -179,8 +205,8 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 	if o.Index == nil {
 		o.Index = r.Index
 	}
-	if replaced[1] != "" {
-		o.FS, err = fileSystem(r.site.handler.ctx, replaced[1])
+	if fileSystemName != "" {
+		o.FS, err = fileSystem(r.site.handler.ctx, fileSystemName)
 	}
 	return o, err
 }

@@ -75,36 +75,63 @@ func (*SourceURLs) sorted() bool { return false }
 
 // pages yields the pages that the lists name.
 func (s *SourceURLs) pages(ctx context.Context, r *Refresh, yield func(page.Page) error) error {
-	list, count, refused := "the configuration", 0, []string(nil)
-	reader := urllist.Reader{Base: r.BaseURL, Now: r.Now, Open: r.openURL, Yield: yield, Refuse: func(line int, text string, err error) {
-		if count++; count <= 10 {
-			refused = append(refused, fmt.Sprintf("%s, line %d: %q: %.300v", list, line, text, err))
-		}
-	}}
-	failed, repl := []error{reader.Read(ctx, strings.NewReader(strings.Join(s.URLs, "\n")))}, r.replacer()
+	list := "the configuration" // which is read
+	count := 0
+	var refused []string // the first of them
+	reader := &urllist.Reader{
+		Base:  r.BaseURL,
+		Now:   r.Now,
+		Open:  r.openURL,
+		Yield: yield,
+		Refuse: func(line int, text string, err error) {
+			count++
+			if count <= 10 {
+				refused = append(refused, fmt.Sprintf("%s, line %d: %q: %.300v", list, line, text, err))
+			}
+		},
+	}
+	lines := strings.NewReader(strings.Join(s.URLs, "\n"))
+	failed := []error{reader.Read(ctx, lines)}
+	repl := r.replacer()
 	for _, name := range s.From {
-		var opened io.ReadCloser
 		var err error
-		if list, err = repl.ReplaceOrErr(name, true, true); err == nil {
-			opened, err = r.openList(ctx, list)
-		}
+		list, err = repl.ReplaceOrErr(name, true, true)
 		if err == nil {
-			err = reader.Read(ctx, opened)
-			_ = opened.Close()
+			err = r.readList(ctx, list, reader)
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", cmp.Or(list, name), err))
 		}
 	}
-	if r.LeaveOut("refused line of a list", count); count > 0 {
+	r.LeaveOut("refused line of a list", count)
+	if count > 0 {
 		kind := fmt.Sprintf("refused %p", s) // there may be several such sources
-		r.Warn(kind, "some lines of a list are not URLs of the site", zap.Int("count", count), zap.Strings("first", refused))
+		r.Warn(kind, "some lines of a list are not URLs of the site",
+			zap.Int("count", count), zap.Strings("first", refused))
 	}
+	return joinFailures(failed)
+}
+
+// joinFailures joins the errors of lists. A source is gone, with its pages, only if all that fails of it is gone.
+func joinFailures(failed []error) error {
 	err := errors.Join(failed...)
-	if slices.ContainsFunc(failed, func(err error) bool { return err != nil && !errors.Is(err, fs.ErrNotExist) }) && errors.Is(err, fs.ErrNotExist) {
-		return errors.New(err.Error()) // the pages of the lists that do exist are not gone
+	othersFail := slices.ContainsFunc(failed, func(err error) bool {
+		return err != nil && !errors.Is(err, fs.ErrNotExist)
+	})
+	if othersFail && errors.Is(err, fs.ErrNotExist) {
+		return errors.New(err.Error()) // which wraps no [fs.ErrNotExist]
 	}
 	return err
+}
+
+// readList opens and reads a list.
+func (r *Refresh) readList(ctx context.Context, name string, reader *urllist.Reader) error {
+	opened, err := r.openList(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	return reader.Read(ctx, opened)
 }
 
 // openList opens a list: a file, or what the site serves at a path or URL.
@@ -113,15 +140,16 @@ func (r *Refresh) openList(ctx context.Context, name string) (io.ReadCloser, err
 		return r.openURL(ctx, name)
 	}
 	info, err := os.Stat(name)
-	switch {
-	case err == nil && !info.Mode().IsRegular(): // a pipe would keep the refresh waiting
-		return nil, errors.New("not a regular file")
-	case err == nil:
-		return os.Open(name)
-	case strings.HasPrefix(name, "/") && errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(name, "/") {
 		return r.openURL(ctx, r.BaseURL+name)
 	}
-	return nil, err
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // a pipe would keep the refresh waiting
+		return nil, errors.New("not a regular file")
+	}
+	return os.Open(name)
 }
 
 var errNoDocument = errors.New("neither a file nor a document of the site")
