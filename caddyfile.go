@@ -28,7 +28,8 @@ const sourceNamespace = "http.sitemap.sources"
 func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // consume directive name
 	if h.NextArg() && strings.HasPrefix(h.Val(), "/") && !strings.Contains(h.Val(), "*") {
-		return nil, h.Errf("'%s' is a matcher here, and would keep other requests from the sitemap: use 'path %s' in its block", h.Val(), h.Val())
+		return nil, h.Errf("'%s' is a matcher here, and would keep other requests from the sitemap: "+
+			"use 'path %s' in its block", h.Val(), h.Val())
 	}
 	h.Reset()
 	h.Next()
@@ -60,15 +61,21 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		}
 		return h.compile(h.BaseURL)
 	})
-	if err == nil && h.checkHubs() != nil { // which may be given in any order
-		err = line.WrapErr(h.checkHubs())
+	if err != nil {
+		return err
 	}
-	return err
+	// Hubs and feed may be given in any order.
+	if err := h.checkHubs(); err != nil {
+		return line.WrapErr(err)
+	}
+	return nil
 }
 
 func (h *Handler) options([]string) option.Options {
-	const inRule, inIndexNow = "write it into a rule: rule /news/* { changefreq daily }", "write it into the block of indexnow"
-	crawlOff, key := false, ""
+	const inRule = "write it into a rule: rule /news/* { changefreq daily }"
+	const inIndexNow = "write it into the block of indexnow"
+	crawlOff := false
+	key := ""
 	all := option.Options{
 		{Name: "path", Usage: "<path>", To: &h.Path},
 		{Name: "base_url", Usage: "<url>", To: &h.BaseURL},
@@ -89,15 +96,18 @@ func (h *Handler) options([]string) option.Options {
 				{Name: "priority", Usage: "<0.0–1.0>", To: &r.Priority},
 			}
 		}},
-		{Name: "crawl", Usage: "[off] or a block with rate, concurrency or disallow", To: &crawlOff, Block: func([]string) option.Options {
-			h.Crawl = cmp.Or(h.Crawl, new(Crawl))
-			h.Crawl.Off = crawlOff
-			return option.Options{
-				{Name: "rate", Usage: "<n>/s such as 0.5/s", To: &h.Crawl.Rate},
-				{Name: "concurrency", Usage: "<n>", To: &h.Crawl.Concurrency},
-				{Name: "disallow", Usage: "<word or path-pattern...>", To: &h.Crawl.Disallow},
-			}
-		}},
+		{
+			Name: "crawl", Usage: "[off] or a block with rate, concurrency or disallow", To: &crawlOff,
+			Block: func([]string) option.Options {
+				h.Crawl = cmp.Or(h.Crawl, new(Crawl))
+				h.Crawl.Off = crawlOff
+				return option.Options{
+					{Name: "rate", Usage: "<n>/s such as 0.5/s", To: &h.Crawl.Rate},
+					{Name: "concurrency", Usage: "<n>", To: &h.Crawl.Concurrency},
+					{Name: "disallow", Usage: "<word or path-pattern...>", To: &h.Crawl.Disallow},
+				}
+			},
+		},
 		{Name: "lastmod", Usage: "auto|mtime|off", To: &h.LastMod},
 		{Name: "canonical", Usage: "respect|ignore", To: &h.Canonical},
 		{Name: "orphans", Usage: "list|omit", To: &h.Orphans},
@@ -143,7 +153,7 @@ func (h *Handler) unmarshalSource(d *caddyfile.Dispenser) error {
 // UnmarshalCaddyfile parses the files source, whose options have the names of its fields.
 func (s *SourceFiles) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume module name
-	return unmarshal(d, option.Option{Name: "files", Usage: "[<root>]", To: &s.Root, Block: func([]string) option.Options {
+	block := func([]string) option.Options {
 		return option.Options{
 			{Name: "at", Usage: "<folder>", To: &s.At},
 			{Name: "include", Usage: "<path-pattern...>", To: &s.Include},
@@ -154,7 +164,8 @@ func (s *SourceFiles) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			{Name: "clean_urls", Usage: "auto|on|off", To: &s.CleanURLs},
 			{Name: "fs", Usage: "<name>", To: &s.FileSystem},
 		}
-	}}, s.check)
+	}
+	return unmarshal(d, option.Option{Name: "files", Usage: "[<root>]", To: &s.Root, Block: block}, s.check)
 }
 
 // UnmarshalCaddyfile parses the urls source: names of lists, and a block with one URL a line.
@@ -162,7 +173,9 @@ func (s *SourceURLs) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume module name
 	s.From = d.RemainingArgs()
 	for d.NextBlock(0) {
-		s.URLs = append(s.URLs, strings.Join(append([]string{d.Val()}, d.RemainingArgs()...), " "))
+		words := []string{d.Val()}
+		words = append(words, d.RemainingArgs()...)
+		s.URLs = append(s.URLs, strings.Join(words, " "))
 	}
 	return nil
 }
@@ -181,7 +194,8 @@ func (s *SourceTraffic) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 // UnmarshalCaddyfile parses the links source, whose options have the names of its fields.
 func (s *SourceLinks) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return s.unmarshal(d, s, option.Option{Name: "links"}, option.Option{Name: "depth", Usage: "<n>", To: &s.Depth})
+	return s.unmarshal(d, s, option.Option{Name: "links"},
+		option.Option{Name: "depth", Usage: "<n>", To: &s.Depth})
 }
 
 // unmarshal parses a source that discovers pages, whose block may have further options.
@@ -201,22 +215,30 @@ func (c *Discovery) unmarshal(d *caddyfile.Dispenser, s discoverer, o option.Opt
 // parseGlobalOption parses the global option, which sets up the App.
 func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 	app := new(App)
-	all := option.Options{{Name: "state", Usage: "<folder>|off", To: &app.State}, {Name: "storage", Usage: "local|caddy", To: &app.Storage}}
+	all := option.Options{
+		{Name: "state", Usage: "<folder>|off", To: &app.State},
+		{Name: "storage", Usage: "local|caddy", To: &app.Storage},
+	}
 	for _, o := range new(Handler).options(nil) {
-		all = append(all, option.Option{Name: o.Name, Hint: "it is an option of a site: write it into the sitemap of its block"})
+		hint := "it is an option of a site: write it into the sitemap of its block"
+		all = append(all, option.Option{Name: o.Name, Hint: hint})
 	}
 	d.Next() // consume option name
 	line := *d
-	err := unmarshal(d, option.Option{Name: "sitemap", Block: func([]string) option.Options { return all }}, func() error {
-		_, err := stateFolder(app.State, nil)
-		return cmp.Or(err, checkStorage(app.Storage))
+	block := func([]string) option.Options { return all }
+	err := unmarshal(d, option.Option{Name: "sitemap", Block: block}, func() error {
+		if _, err := stateFolder(app.State, nil); err != nil {
+			return err
+		}
+		return checkStorage(app.Storage)
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case earlier != nil:
+	}
+	if earlier != nil {
 		return nil, line.Err("sitemap given twice: write its options into one block")
-	case app.State+app.Storage == "":
+	}
+	if app.State+app.Storage == "" {
 		return nil, line.Err("sitemap sets nothing here: for a site's sitemap, write it into the block of the site")
 	}
 	return httpcaddyfile.App{Name: "sitemap", Value: caddyconfig.JSON(app, nil)}, nil
@@ -235,14 +257,16 @@ func unmarshal(d *caddyfile.Dispenser, o option.Option, check func() error) erro
 	if o.Block == nil {
 		return nil
 	}
-	options, inner := o.Block(args), o
+	options := o.Block(args)
+	inner := o // of the line before
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		if d.Val() == "{" {
 			return d.Errf("%s takes no block", inner.Name)
 		}
 		line := *d
 		var err error
-		if inner, err = options.Find(d.Val()); err != nil {
+		inner, err = options.Find(d.Val())
+		if err != nil {
 			return d.WrapErr(err)
 		}
 		if err := unmarshal(d, inner, check); err != nil {

@@ -311,7 +311,8 @@ func (s *settings) hint(p *page.Page) {
 		isMatch := r.match.Match(p.Path)
 		r.use.note(p.Path, isMatch)
 		if isMatch {
-			p.ChangeFreq, p.Priority = cmp.Or(p.ChangeFreq, r.changeFreq), cmp.Or(p.Priority, r.priority)
+			p.ChangeFreq = cmp.Or(p.ChangeFreq, r.changeFreq)
+			p.Priority = cmp.Or(p.Priority, r.priority)
 			return
 		}
 	}
@@ -325,7 +326,8 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 // Provision checks the settings, loads the sources and makes the handler known to the App. It reads
 // and writes nothing outside of memory.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	h.ctx, h.logger = ctx, ctx.Logger()
+	h.ctx = ctx
+	h.logger = ctx.Logger()
 	h.isDefault = len(h.SourcesRaw) == 0
 	encoded, _ := json.Marshal(struct { // now, since LoadModule clears the raw sources
 		*Handler
@@ -359,8 +361,10 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.settings.digest = xxhash.Sum64(encoded)
-	h.limiter, h.onDemandTurn = crawl.NewLimiter(h.settings.crawl.Rate, h.settings.crawl.Concurrency), wait.NewSlots(1)
-	if h.logs, err = h.logReaders(); err != nil {
+	h.limiter = crawl.NewLimiter(h.settings.crawl.Rate, h.settings.crawl.Concurrency)
+	h.onDemandTurn = wait.NewSlots(1)
+	h.logs, err = h.logReaders()
+	if err != nil {
 		return err
 	}
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
@@ -371,7 +375,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return fmt.Errorf("loading the sitemap app: %w", err)
 	}
-	h.server, h.app = server, app.(*App)
+	h.server = server
+	h.app = app.(*App)
 	h.app.handlers = append(h.app.handlers, h)
 	// One for all handlers: it has half a megabyte of counters.
 	if h.app.sampled == nil {
@@ -383,7 +388,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 // compile checks the settings, fills in their defaults, and notes what the handler does for its
 // sources. base is base_url; "" where there is none, or its placeholders have no value yet.
 func (h *Handler) compile(base string) (err error) {
-	c, s := new(option.Checker), &h.settings
+	c := new(option.Checker)
+	s := &h.settings
 	*s = settings{
 		interval:    cmp.Or(time.Duration(h.RefreshInterval), time.Minute),
 		shardURLs:   c.InRange("shard_urls", h.ShardURLs, maxEntries, maxEntries),
@@ -395,8 +401,17 @@ func (h *Handler) compile(base string) (err error) {
 		dates:       indexing.Mode(c.Choose("lastmod", h.LastMod, "auto", "mtime", "off")),
 		canonical:   c.Choose("canonical", h.Canonical, "respect", "ignore") == 0,
 		omitOrphans: c.Choose("orphans", h.Orphans, "list", "omit") == 1,
-		extract:     htmlmeta.Options{Alternates: slices.Contains(h.Extensions, "alternates"), Images: slices.Contains(h.Extensions, "images"), Titles: h.Feed || h.HTML},
-		beside:      webpage.Options{HTML: h.HTML, Feed: h.Feed, Stylesheet: h.Stylesheet == nil || *h.Stylesheet, Hubs: h.Hubs},
+		extract: htmlmeta.Options{
+			Alternates: slices.Contains(h.Extensions, "alternates"),
+			Images:     slices.Contains(h.Extensions, "images"),
+			Titles:     h.Feed || h.HTML,
+		},
+		beside: webpage.Options{
+			HTML:       h.HTML,
+			Feed:       h.Feed,
+			Stylesheet: h.Stylesheet == nil || *h.Stylesheet,
+			Hubs:       h.Hubs,
+		},
 	}
 	s.excludeUse = newPatternUse("exclude", s.exclude)
 	c.Refuse(h.Feed && s.dates == indexing.Off, "a feed needs dates: remove 'lastmod off', or feed")
@@ -406,40 +421,32 @@ func (h *Handler) compile(base string) (err error) {
 	}
 	given := cmp.Or(h.Path, "/sitemap.xml")
 	s.path, err = page.Canonical(given)
-	c.Refuse(err != nil || !page.IsClean(given) || strings.Contains(given, "{"), "path '%s': use a clean path such as /sitemap.xml", given)
-	c.Refuse(path.Ext(given) != ".xml" || path.Base(given) == ".xml", "path '%s': the name of a sitemap must end in .xml", given)
-	c.Refuse(h.HTML && path.Base(given) == "index.xml", "path '%s': with html, use another name: index.html is the page of a folder", given)
+	isClean := err == nil && page.IsClean(given) && !strings.Contains(given, "{")
+	c.Refuse(!isClean, "path '%s': use a clean path such as /sitemap.xml", given)
+	name := path.Base(given)
+	c.Refuse(path.Ext(given) != ".xml" || name == ".xml", "path '%s': the name of a sitemap must end in .xml", given)
+	c.Refuse(h.HTML && name == "index.xml",
+		"path '%s': with html, use another name: index.html is the page of a folder", given)
 	c.Refuse(s.prefix != "" && path.Dir(s.path) != "/" && !strings.HasPrefix(s.path, s.prefix+"/"),
 		"base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
-	s.stem, s.folder = page.Unescape(strings.TrimSuffix(s.path, ".xml")), page.Unescape(s.prefix)
+	s.stem = page.Unescape(strings.TrimSuffix(s.path, ".xml"))
+	s.folder = page.Unescape(s.prefix)
 	c.Refuse(s.interval < time.Second, "refresh interval %s is too short: the shortest is 1s", s.interval)
 	// The product overflows the int of a 32-bit system.
 	most := int64(s.shardURLs) * maxEntries
-	c.Refuse(int64(h.MaxURLs) > most, "max_urls is %d: an index of %d shards of %d pages holds no more than %d", h.MaxURLs, maxEntries, s.shardURLs, most)
+	c.Refuse(int64(h.MaxURLs) > most, "max_urls is %d: an index of %d shards of %d pages holds no more than %d",
+		h.MaxURLs, maxEntries, s.shardURLs, most)
 	for _, r := range h.Rules {
 		s.rules = append(s.rules, r.compile(c))
 	}
 	for _, name := range h.Extensions {
 		c.Choose("extensions", name, "alternates", "images")
 	}
-	c.Refuse(s.crawl.Off && (len(h.Extensions) > 0 || s.omitOrphans || h.Canonical == "respect" || h.LastMod == "auto"),
+	needsPages := len(h.Extensions) > 0 || s.omitOrphans || h.Canonical == "respect" || h.LastMod == "auto"
+	c.Refuse(s.crawl.Off && needsPages,
 		"crawl is off: extensions, 'orphans omit', 'canonical respect' and 'lastmod auto' need fetched pages")
 	h.compileAnnouncements(c)
-	for _, source := range h.sources {
-		switch source := source.(type) {
-		case *SourceFiles:
-			c.Note(source.check())
-			h.wantsRoot = h.wantsRoot || source.Root == ""
-			h.underscored = append(h.underscored, source.underscored()...)
-		case *SourceURLs:
-			c.Note(source.check(s.base))
-		case *SourceTraffic:
-			h.watches = true
-		case discoverer:
-		default:
-			h.wantsRoot = true
-		}
-	}
+	h.checkSources(c)
 	if c.Err != nil {
 		return c.Err
 	}
@@ -453,9 +460,30 @@ func (h *Handler) compile(base string) (err error) {
 	return err
 }
 
+// checkSources checks the settings of the sources, and notes what the handler does for them. Those of sources that
+// discover pages are checked together: see compileDiscovery.
+func (h *Handler) checkSources(c *option.Checker) {
+	for _, source := range h.sources {
+		switch source := source.(type) {
+		case *SourceFiles:
+			c.Note(source.check())
+			h.wantsRoot = h.wantsRoot || source.Root == ""
+			h.underscored = append(h.underscored, source.underscored()...)
+		case *SourceURLs:
+			c.Note(source.check(h.settings.base))
+		case *SourceTraffic:
+			h.watches = true
+		case discoverer:
+		default: // a guest gets the root in its Refresh
+			h.wantsRoot = true
+		}
+	}
+}
+
 func (r Rule) compile(c *option.Checker) Rule {
 	c.Refuse(len(r.Match) == 0, "a rule needs at least one path pattern")
-	c.Refuse(r.ChangeFreq == "" && r.Priority == nil, "the rule for %s sets nothing: give it a changefreq or a priority", strings.Join(r.Match, " "))
+	c.Refuse(r.ChangeFreq == "" && r.Priority == nil,
+		"the rule for %s sets nothing: give it a changefreq or a priority", strings.Join(r.Match, " "))
 	r.match = compilePatterns(c, "rule", r.Match)
 	r.use = newPatternUse("rule", r.match)
 	var err error
@@ -471,16 +499,20 @@ func (r Rule) compile(c *option.Checker) Rule {
 }
 
 func (s Crawl) compile(c *option.Checker) Crawl {
-	c.Refuse(s.Off && (s.Rate != 0 || s.Concurrency != 0 || s.Disallow != nil), "crawl is off, so its other settings have no effect")
-	s.Rate, s.Concurrency = cmp.Or(s.Rate, 2), c.InRange("crawl concurrency", s.Concurrency, 1, 100)
-	c.Refuse(!(s.Rate >= 1.0/3600 && s.Rate <= maxCrawlRate), "crawl rate is %v/s: use at least one an hour and at most %d/s", s.Rate, maxCrawlRate)
+	hasOthers := s.Rate != 0 || s.Concurrency != 0 || s.Disallow != nil
+	c.Refuse(s.Off && hasOthers, "crawl is off, so its other settings have no effect")
+	s.Concurrency = c.InRange("crawl concurrency", s.Concurrency, 1, 100)
+	s.Rate = cmp.Or(s.Rate, 2)
+	isRate := s.Rate >= 1.0/3600 && s.Rate <= maxCrawlRate // and no NaN
+	c.Refuse(!isRate, "crawl rate is %v/s: use at least one an hour and at most %d/s", s.Rate, maxCrawlRate)
 	var patterns []string
 	for _, word := range s.Disallow {
 		if strings.ContainsAny(word, "/*{") {
 			patterns = append(patterns, word)
-		} else if err := s.words.Add(word); err != nil {
-			c.Note(fmt.Errorf("crawl disallow %w", err))
+			continue
 		}
+		err := s.words.Add(word)
+		c.Refuse(err != nil, "crawl disallow %w", err)
 	}
 	s.patterns = compilePatterns(c, "crawl disallow", patterns)
 	s.use = newPatternUse("crawl disallow", s.patterns)
