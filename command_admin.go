@@ -1,7 +1,6 @@
 package sitemap
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,7 +50,8 @@ The server is reached through its admin API, at localhost:2019 by default.
 Exit status: 0 on success, 2 if the usage is invalid, 1 if the server cannot be
 reached or returns an error` + failsIf + "."
 	var site, address, config, adapter string
-	flags, explains := cmd.Flags(), strings.HasSuffix(path, "/explain")
+	flags := cmd.Flags()
+	explains := strings.HasSuffix(path, "/explain")
 	if !explains {
 		flags.StringVar(&site, "site", "", "The URL of one site, or of its sitemap (default: all sites)")
 	}
@@ -60,15 +60,17 @@ reached or returns an error` + failsIf + "."
 	flags.StringVar(&address, "address", "", "The address to use to reach the admin API endpoint, if not the default")
 	asJSON := flags.Bool("json", false, "Print the response of the admin API as it is")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		query := url.Values{}
-		switch {
-		case explains && len(args) != 1:
+		if explains && len(args) != 1 {
 			return fail(cmd, errors.New("exactly one argument is required: the URL of a page"))
-		case explains:
-			query.Set("url", args[0])
-		case len(args) > 0:
+		}
+		if !explains && len(args) > 0 {
 			return fail(cmd, fmt.Errorf("unexpected argument '%s': use --site for one site", args[0]))
-		case site != "":
+		}
+		query := url.Values{}
+		if explains {
+			query.Set("url", args[0])
+		}
+		if site != "" {
 			query.Set("site", site)
 		}
 		at, err := caddycmd.DetermineAdminAPIAddress(address, nil, config, adapter)
@@ -96,17 +98,21 @@ func requestAdmin(cmd *cobra.Command, asJSON bool, address, method, uri string) 
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err = cmp.Or(err, json.Unmarshal(body, &all)); err != nil {
+	if err == nil {
+		err = json.Unmarshal(body, &all)
+	}
+	if err != nil {
 		return all, fmt.Errorf("reading the response: %w", err)
 	}
-	switch quiet, _ := cmd.Flags().GetBool("quiet"); {
-	case quiet:
-	case asJSON:
-		_, err = cmd.OutOrStdout().Write(body)
-	default:
-		err = terminal.PrintJSON(cmd.OutOrStdout(), body)
+	quiet, _ := cmd.Flags().GetBool("quiet")
+	if quiet {
+		return all, nil
 	}
-	return all, err
+	if asJSON {
+		_, err = cmd.OutOrStdout().Write(body)
+		return all, err
+	}
+	return all, terminal.PrintJSON(cmd.OutOrStdout(), body)
 }
 
 // adminError is the error of a request to the admin API, in the API's own words where it responded.
@@ -118,7 +124,8 @@ func adminError(err error) error {
 		return errors.New(refused.Error)
 	}
 	if strings.HasSuffix(text, "HTTP 404: 404 page not found") { // as net/http responds where there is no such route
-		return errors.New("this Caddy has no sitemap module (HTTP 404): run one that was built with it, or name another --address")
+		return errors.New("this Caddy has no sitemap module (HTTP 404): " +
+			"run one that was built with it, or name another --address")
 	}
 	return errors.New(text)
 }

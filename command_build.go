@@ -45,22 +45,23 @@ nothing.
 
 Exit status: 0 on success, 1 if the build failed, 2 if the usage is invalid.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) > 0:
+			if len(args) > 0 {
 				return fail(cmd, fmt.Errorf("unexpected argument '%s': the site's folder is named by --root", args[0]))
-			case b.config != "" && (b.root+b.baseURL != "" || !b.crawl || !b.stylesheet || b.out == ""):
-				return fail(cmd, errors.New("with --config, name a folder with --out; root, base_url, crawl and stylesheet are set in the configuration"))
-			case b.config == "" && (b.root == "" || b.baseURL == ""):
-				return fail(cmd, errors.New("name the site's folder with --root and its URL with --base-url, or a configuration with --config"))
+			}
+			if err := b.check(); err != nil {
+				return fail(cmd, err)
 			}
 			err := b.run(cmd.Context())
 			if err != nil {
 				b.Error = err.Error()
 			}
-			if quiet, _ := cmd.Flags().GetBool("quiet"); quiet {
+			quiet, _ := cmd.Flags().GetBool("quiet")
+			if quiet {
 				return err
 			}
-			return errors.Join(err, b.Print(cmd.OutOrStdout(), b.json))
+			// The summary is printed of a build that failed, too.
+			unprinted := b.Print(cmd.OutOrStdout(), b.json)
+			return errors.Join(err, unprinted)
 		},
 	}
 	flags := cmd.Flags()
@@ -97,6 +98,23 @@ type build struct {
 	progress export.Progress
 }
 
+// check refuses flags that do not go together.
+func (b *build) check() error {
+	if b.config == "" {
+		if b.root == "" || b.baseURL == "" {
+			return errors.New("name the site's folder with --root and its URL with --base-url, " +
+				"or a configuration with --config")
+		}
+		return nil
+	}
+	setsOthers := b.root+b.baseURL != "" || !b.crawl || !b.stylesheet
+	if setsOthers || b.out == "" {
+		return errors.New("with --config, name a folder with --out; " +
+			"root, base_url, crawl and stylesheet are set in the configuration")
+	}
+	return nil
+}
+
 // run refreshes all sites, and then writes their files.
 func (b *build) run(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
@@ -107,35 +125,20 @@ func (b *build) run(ctx context.Context) error {
 		return err
 	}
 	for _, s := range sites {
-		out := cmp.Or(b.out, b.root)
-		if _, name, _ := strings.Cut(s.url(), "://"); len(sites) > 1 {
-			out = filepath.Join(out, strings.NewReplacer(":", "_", "[", "", "]", "").Replace(page.Unescape(name)))
-		}
-		if slices.ContainsFunc(b.Sites, func(other *export.Folder) bool { return other.Out == out }) {
-			return fmt.Errorf("%s has two sitemaps: a build writes one of a site, so leave one out", s.url())
-		}
-		folder, err := export.Open(out, page.Unescape(strings.TrimPrefix(s.docPath("", ".xml"), s.prefix+"/")), b.force)
+		folder, err := b.open(s, len(sites) == 1)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = folder.Close() }()
-		folder.Sitemap = s.sitemapURL()
 		b.Sites = append(b.Sites, folder)
 	}
 	shown, end := b.progress.Show(os.Stderr)
 	defer end()
 	for i, s := range sites {
-		if shown { // its pages are counted first
-			b.progress.Total.Store(b.progress.Fetched.Load())
-			source, err := newRefresh(s, *s.probed.Load(), s.app.now())
-			if err != nil {
+		if shown {
+			if err := b.count(ctx, s); err != nil {
 				return err
 			}
-			all := merge.Start(ctx, source.inputs(), merge.Options{Filter: s.filter, MaxPages: s.handler.settings.maxURLs})
-			for _, ok, err := all.Next(ctx); ok && err == nil; _, ok, err = all.Next(ctx) {
-				b.progress.Total.Add(1)
-			}
-			all.Close()
 		}
 		err := b.build(ctx, s, b.Sites[i])
 		if ctx.Err() != nil {
@@ -153,28 +156,49 @@ func (b *build) run(ctx context.Context) error {
 	return nil
 }
 
+// open opens the folder for the files of a site. One that is alone needs no folder of its own.
+func (b *build) open(s *site, isAlone bool) (*export.Folder, error) {
+	out := cmp.Or(b.out, b.root)
+	if !isAlone {
+		_, name, _ := strings.Cut(s.url(), "://")
+		name = strings.NewReplacer(":", "_", "[", "", "]", "").Replace(page.Unescape(name))
+		out = filepath.Join(out, name)
+	}
+	if slices.ContainsFunc(b.Sites, func(other *export.Folder) bool { return other.Out == out }) {
+		return nil, fmt.Errorf("%s has two sitemaps: a build writes one of a site, so leave one out", s.url())
+	}
+	sitemap := strings.TrimPrefix(s.docPath("", ".xml"), s.prefix+"/")
+	folder, err := export.Open(out, page.Unescape(sitemap), b.force)
+	if err != nil {
+		return nil, err
+	}
+	folder.Sitemap = s.sitemapURL()
+	return folder, nil
+}
+
+// count counts the pages that the sources of a site name, of which the progress is a share.
+func (b *build) count(ctx context.Context, s *site) error {
+	b.progress.Total.Store(b.progress.Fetched.Load())
+	source, err := newRefresh(s, *s.probed.Load(), s.app.now())
+	if err != nil {
+		return err
+	}
+	options := merge.Options{Filter: s.filter, MaxPages: s.handler.settings.maxURLs}
+	all := merge.Start(ctx, source.inputs(), options)
+	defer all.Close()
+	for {
+		_, ok, err := all.Next(ctx)
+		if !ok || err != nil { // the build says why
+			return nil
+		}
+		b.progress.Total.Add(1)
+	}
+}
+
 // sites are those to build, without aliases. Nothing is started; logs, admin endpoint and
 // state of a configuration are its server's.
 func (b *build) sites(ctx context.Context) ([]*site, error) {
-	var encoded []byte
-	var err error
-	if b.config != "" {
-		encoded, _, _, err = caddycmd.LoadConfig(b.config, b.adapter)
-	} else {
-		off := ""
-		if !b.crawl {
-			off = "crawl off\n"
-		}
-		if !b.stylesheet {
-			off += "stylesheet off"
-		}
-		caddyfile := fmt.Appendf(nil, alone, b.prefix, strings.ReplaceAll(b.root, `"`, `\"`), b.baseURL, off)
-		encoded, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(caddyfile, nil)
-	}
-	config := new(caddy.Config)
-	if err == nil {
-		err = caddy.StrictUnmarshalJSON(caddy.RemoveMetaFields(encoded), config)
-	}
+	config, err := b.loadConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration: %w", err)
 	}
@@ -189,30 +213,81 @@ func (b *build) sites(ctx context.Context) ([]*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, cores := app.(*App), runtime.GOMAXPROCS(0) // no visitors wait
-	a.slots, a.compute = wait.NewSlots(cores), wait.NewSlots(cores)
-	a.building, a.events, a.folder = &b.progress, nil, b.state
+	a := app.(*App)
+	cores := runtime.GOMAXPROCS(0) // all of them: no visitors wait
+	a.slots = wait.NewSlots(cores)
+	a.compute = wait.NewSlots(cores)
+	a.building = &b.progress
+	a.events = nil
+	a.folder = b.state
 	a.locateHandlers()
 	named := a.namedSites(math.MaxInt)
 	close(a.started)
 	for _, h := range a.handlers {
-		for _, mount := range h.mounts {
-			wild := slices.DeleteFunc(slices.Clone(mount.hosts), func(host string) bool { return !strings.Contains(host, "*") })
-			if h.settings.base == "" && (len(mount.hosts) == 0 || len(wild) > 0) {
-				b.Notes = append(b.Notes, "hosts that only visitors name are not built: set base_url for "+cmp.Or(strings.Join(wild, " "), "*"))
-			}
-		}
+		b.noteUnnamed(h)
 	}
 	if len(named) == 0 {
 		return nil, errors.New("the configuration has no sitemap handler whose hosts are named: set base_url")
 	}
+	// Aliases show once all are probed: each waits for its twins.
 	var probes errgroup.Group
 	for _, s := range named {
-		probes.Go(func() error { _, err := s.probe(ctx); return err })
+		probes.Go(func() error {
+			_, err := s.probe(ctx)
+			return err
+		})
 	}
-	err = probes.Wait()
-	slices.SortFunc(named, func(x, y *site) int { return strings.Compare(x.url(), y.url()) })
-	return slices.DeleteFunc(named, func(s *site) bool { return s.main.Load() != nil }), err
+	if err := probes.Wait(); err != nil {
+		return nil, err
+	}
+	mains := slices.DeleteFunc(named, func(s *site) bool { return s.main.Load() != nil })
+	slices.SortFunc(mains, func(x, y *site) int { return strings.Compare(x.url(), y.url()) })
+	return mains, nil
+}
+
+// loadConfig loads the configuration that is named, or makes that of a folder.
+func (b *build) loadConfig() (*caddy.Config, error) {
+	encoded, err := b.encodedConfig()
+	if err != nil {
+		return nil, err
+	}
+	config := new(caddy.Config)
+	err = caddy.StrictUnmarshalJSON(caddy.RemoveMetaFields(encoded), config)
+	return config, err
+}
+
+// encodedConfig is loadConfig as JSON.
+func (b *build) encodedConfig() ([]byte, error) {
+	if b.config != "" {
+		encoded, _, _, err := caddycmd.LoadConfig(b.config, b.adapter)
+		return encoded, err
+	}
+	off := ""
+	if !b.crawl {
+		off = "crawl off\n"
+	}
+	if !b.stylesheet {
+		off += "stylesheet off"
+	}
+	caddyfile := fmt.Appendf(nil, alone, b.prefix, strings.ReplaceAll(b.root, `"`, `\"`), b.baseURL, off)
+	encoded, _, err := caddyconfig.GetAdapter("caddyfile").Adapt(caddyfile, nil)
+	return encoded, err
+}
+
+// noteUnnamed notes the hosts of a handler that its matchers do not spell out.
+func (b *build) noteUnnamed(h *Handler) {
+	if h.settings.base != "" {
+		return
+	}
+	for _, mount := range h.mounts {
+		wild := slices.DeleteFunc(slices.Clone(mount.hosts), func(host string) bool {
+			return !strings.Contains(host, "*")
+		})
+		if len(mount.hosts) == 0 || len(wild) > 0 {
+			hosts := cmp.Or(strings.Join(wild, " "), "*")
+			b.Notes = append(b.Notes, "hosts that only visitors name are not built: set base_url for "+hosts)
+		}
+	}
 }
 
 // alone is the configuration of a folder that a file server serves.
@@ -232,25 +307,38 @@ func (b *build) build(ctx context.Context, s *site, folder *export.Folder) error
 	out := s.refresh(ctx, b.force)
 	folder.Fetched = out.Crawled.Fetched
 	folder.LeftOut, folder.Examples = out.LeftOut()
-	snapshot := s.published().snapshot
-	switch err := cmp.Or(out.Err, report.Failures(out.Merged.Failed)); {
-	case err != nil:
+	if out.Err != nil {
+		return out.Err
+	}
+	if err := report.Failures(out.Merged.Failed); err != nil {
 		return err
-	case snapshot == nil:
+	}
+	snapshot := s.published().snapshot
+	if snapshot == nil {
 		return fmt.Errorf("there is no sitemap: %s", cmp.Or(out.Reason, s.probed.Load().noRoot, "no page to list"))
-	case out.Result == outcome.HeldBack:
+	}
+	if out.Result == outcome.HeldBack {
 		return fmt.Errorf("%s; --force writes it", out.Reason)
 	}
-	if err := folder.Stage(snapshot, b.gzip); err != nil || !b.robots || !s.handler.settings.robots {
+	if err := folder.Stage(snapshot, b.gzip); err != nil {
 		return err
 	}
-	robots := crawl.Request{Path: robotsPath, Header: http.Header{"Accept": {acceptAny}}, Limit: robotstxt.MaxBody}
-	res, err := s.fetcher.server.fetch(ctx, request{Request: robots, origin: s.internalOrigin, abandoned: &s.handler.abandoned, visitor: true})
+	if !b.robots || !s.handler.settings.robots {
+		return nil
+	}
+	// A visitor gets robots.txt with the Sitemap line, if requests for it reach the handler.
+	res, err := s.fetcher.server.fetch(ctx, request{
+		Request:   crawl.Request{Path: robotsPath, Header: http.Header{"Accept": {acceptAny}}, Limit: robotstxt.MaxBody},
+		origin:    s.internalOrigin,
+		abandoned: &s.handler.abandoned,
+		visitor:   true,
+	})
 	if err == nil && slices.Contains(robotstxt.Sitemaps(res.Body), folder.Sitemap) {
 		return folder.StageRobots(res.Body)
 	}
 	for _, url := range s.namedURLs(snapshot) {
-		b.Notes = append(b.Notes, fmt.Sprintf("robots.txt is not written: add this line to that of %s: Sitemap: %s", s.origin, url))
+		note := fmt.Sprintf("robots.txt is not written: add this line to that of %s: Sitemap: %s", s.origin, url)
+		b.Notes = append(b.Notes, note)
 	}
 	return nil
 }

@@ -46,7 +46,8 @@ checked or the usage is invalid.`,
 	flags.BoolVar(&o.All, "all", false, "Print all findings, not only 20 of a code in a document")
 	flags.IntVar(&o.Sample, "fetch", 0, "Also fetch a sample of so many pages")
 	flags.Lookup("fetch").NoOptDefVal = "100"
-	flags.Func("rate", "At most so many pages per second for --fetch, such as `0.5/s` (default 2/s)", func(value string) (err error) {
+	const rateUsage = "At most so many pages per second for --fetch, such as `0.5/s` (default 2/s)"
+	flags.Func("rate", rateUsage, func(value string) (err error) {
 		o.Rate, err = option.ParseRate(value)
 		return err
 	})
@@ -56,8 +57,10 @@ checked or the usage is invalid.`,
 		return err
 	})
 	flags.DurationVar(&o.Timeout, "timeout", fetchTimeout, "How long a request may take, with the whole response")
-	flags.Func("proxy", "The `URL` of a proxy for all requests; those of the environment are not used", func(value string) (err error) {
-		if o.Proxy, err = url.Parse(value); err == nil && o.Proxy.Host == "" {
+	const proxyUsage = "The `URL` of a proxy for all requests; those of the environment are not used"
+	flags.Func("proxy", proxyUsage, func(value string) (err error) {
+		o.Proxy, err = url.Parse(value)
+		if err == nil && o.Proxy.Host == "" {
 			err = errors.New("use a URL such as http://localhost:3128")
 		}
 		return err
@@ -104,15 +107,8 @@ func check(cmd *cobra.Command, o lint.Options, asJSON, quiet bool, args []string
 	}
 	o.Stdin = cmd.InOrStdin()
 	o.Report = func(found lint.Finding) {
-		at, about := found.File, ""
-		if found.Line > 0 {
-			at = fmt.Sprintf("%s:%d", at, found.Line)
-		}
-		if found.URL != "" && found.URL != found.File {
-			about = ": " + found.URL
-		}
 		if !quiet || found.Severity == lint.Error {
-			write(fmt.Sprintf("%s: %s: %s: %s%s", at, found.Severity, found.Code, found.Message, about), found)
+			write(lineOf(found), found)
 		}
 	}
 	debug.SetGCPercent(150) // encoding/xml leaves much to collect
@@ -126,15 +122,31 @@ func check(cmd *cobra.Command, o lint.Options, asJSON, quiet bool, args []string
 		if s.Feeds > 0 {
 			feeds = fmt.Sprintf(", feeds (not checked): %d", s.Feeds)
 		}
-		cmd.PrintErrf("documents: %d%s, pages: %d, fetched: %d, errors: %d, warnings: %d\n", s.Documents, feeds, s.URLs, s.Fetched, s.Errors, s.Warnings)
+		cmd.PrintErrf("documents: %d%s, pages: %d, fetched: %d, errors: %d, warnings: %d\n",
+			s.Documents, feeds, s.URLs, s.Fetched, s.Errors, s.Warnings)
 	}
-	switch err := cmp.Or(cmd.Context().Err(), unwritten); {
-	case err != nil:
+	// Of a check that was interrupted, or that nobody could read, the counts say nothing.
+	if err := cmp.Or(cmd.Context().Err(), unwritten); err != nil {
 		return fail(cmd, err)
-	case s.Unchecked > 0:
+	}
+	if s.Unchecked > 0 {
 		return exit(cmd, exitFailed, nil)
-	case s.Errors > 0:
+	}
+	if s.Errors > 0 {
 		return exit(cmd, exitErrors, nil)
 	}
 	return nil
+}
+
+// lineOf returns a finding as a line.
+func lineOf(found lint.Finding) string {
+	at := found.File
+	if found.Line > 0 {
+		at = fmt.Sprintf("%s:%d", at, found.Line)
+	}
+	about := ""
+	if found.URL != "" && found.URL != found.File {
+		about = ": " + found.URL
+	}
+	return fmt.Sprintf("%s: %s: %s: %s%s", at, found.Severity, found.Code, found.Message, about)
 }
