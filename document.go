@@ -32,24 +32,7 @@ const (
 func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form, fresh time.Duration) int {
 	negotiated := f == publish.FormXML || f == publish.FormFile
 	compressed := f == publish.FormGzip || negotiated && prefersGzip(r.Header["Accept-Encoding"])
-	contentType := cmp.Or(d.Type, contentXML)
-	encoding := ""
-	etag := d.Headers.ETagXML
-	open := d.XML
-	size := d.Size
-	switch {
-	case f == publish.FormGzip:
-		contentType = contentGzip
-		etag = d.Headers.ETagFile
-	case f == publish.FormText:
-		contentType = contentText
-		etag = d.Headers.ETagText
-		open = d.Text
-		size = d.TextSize
-	case compressed:
-		encoding = "gzip"
-		etag = d.Headers.ETagGzip
-	}
+	contentType, encoding, etag := represent(d, f, compressed)
 	header := w.Header()
 	var control, vary, length, sniff string
 	if f == publish.FormFile {
@@ -100,6 +83,32 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, 
 	}
 	if compressed {
 		return serveContent(w, r, d.Modified, bytes.NewReader(d.Gzip))
+	}
+	return writePlain(w, r, d, f)
+}
+
+// represent returns what the headers say of a document in a form, which is compressed or not.
+func represent(d *publish.Document, f publish.Form, compressed bool) (contentType, encoding, etag string) {
+	switch f {
+	case publish.FormGzip:
+		return contentGzip, "", d.Headers.ETagFile
+	case publish.FormText:
+		return contentText, "", d.Headers.ETagText
+	}
+	contentType = cmp.Or(d.Type, contentXML)
+	if compressed {
+		return contentType, "gzip", d.Headers.ETagGzip
+	}
+	return contentType, "", d.Headers.ETagXML
+}
+
+// writePlain writes a document, which has its headers, as a client has it that takes no gzip. It returns the status.
+func writePlain(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form) int {
+	open := d.XML
+	size := d.Size
+	if f == publish.FormText {
+		open = d.Text
+		size = d.TextSize
 	}
 	content, err := open()
 	if err != nil {
