@@ -121,33 +121,27 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult) (probeResul
 	}
 	front, status := f.fetchFront(ctx)
 	blocked = f.blockedAtFront(status, blocked)
-	result := probeResult{
+	robots := f.fetchRobots(ctx)
+	byLinks := f.byLinks(ctx, front, &p.files, before.byLinks)
+	stylesheet := before.stylesheet
+	if blocked.reason == "" {
+		stylesheet = f.lookForStylesheet(ctx, before.stylesheet)
+	}
+	isRefused := blocked.reason == reasonRefused || p.seen == nil
+	if isRefused && status >= http.StatusBadRequest {
+		blocked = f.lookIntoRefusal(ctx, status, &p.files, blocked)
+	}
+	return probeResult{
+		blocked:       blocked.reason,
+		status:        blocked.status,
+		remedy:        blocked.remedy,
 		canonicalHost: f.canonicalHost(front),
 		proxied:       front != nil && front.Proxied,
-		stylesheet:    before.stylesheet,
-		robots:        f.fetchRobots(ctx),
+		byLinks:       byLinks,
+		stylesheet:    stylesheet,
+		robots:        robots,
 		siteFiles:     p.files,
-	}
-	result.byLinks = f.byLinks(ctx, front, &result.siteFiles, before.byLinks)
-	if blocked.reason == "" {
-		result.stylesheet = f.lookForStylesheet(ctx, before.stylesheet)
-	}
-	// A rule against bots may be why.
-	isRefused := blocked.reason == reasonRefused || p.seen == nil
-	if isRefused && status >= http.StatusBadRequest && f.admitsBrowsers(ctx) {
-		blocked.remedy = remedyAgent
-	}
-	// file_server returns 403 as well for what it cannot read.
-	if status == http.StatusForbidden {
-		if unreadable := f.unreadable(ctx, &result.siteFiles); unreadable != "" {
-			blocked.reason = unreadable
-			blocked.remedy = remedyUnreadable
-		}
-	}
-	result.blocked = blocked.reason
-	result.status = blocked.status
-	result.remedy = blocked.remedy
-	return result, ctx.Err()
+	}, ctx.Err()
 }
 
 // findHandler requests the sitemap. It returns what the handler that the request reached has filled in, and what is
@@ -198,6 +192,22 @@ func (f *siteFetcher) blockedAtFront(status int, before blockage) blockage {
 		return blockedFor(reasonAbsent, status)
 	}
 	return before
+}
+
+// lookIntoRefusal finds out whether the front page has its status because of a rule against bots, or because Caddy's user
+// may not read the root.
+func (f *siteFetcher) lookIntoRefusal(ctx context.Context, status int, at *siteFiles, blocked blockage) blockage {
+	if f.admitsBrowsers(ctx) {
+		blocked.remedy = remedyAgent
+	}
+	if status != http.StatusForbidden { // which file_server returns for what it cannot read
+		return blocked
+	}
+	if unreadable := f.unreadable(ctx, at); unreadable != "" {
+		blocked.reason = unreadable
+		blocked.remedy = remedyUnreadable
+	}
+	return blocked
 }
 
 // canonicalHost returns the host of the front page's canonical; "": it has none, or canonicals do not count.
@@ -475,8 +485,9 @@ func isPublic(host string) bool {
 func (s *site) logProbed(r *report.Refresh, last *report.Report) {
 	probed := cmp.Or(s.probed.Load(), new(probeResult))
 	s.logRobots(&probed.robots, s.handler.settings.crawl.Off)
-	s.logger.OnceIf(probed.byLinks, zap.InfoLevel, "by links", "no source is written, and an upstream returns the front page: "+
-		"pages are found as by 'links'; write 'files' to list files instead")
+	s.logger.OnceIf(probed.byLinks, zap.InfoLevel, "by links",
+		"no source is written, and an upstream returns the front page: "+
+			"pages are found as by 'links'; write 'files' to list files instead")
 	s.logEmpty(r, last, probed)
 }
 
@@ -488,8 +499,9 @@ func (s *site) logRobots(robots *robotsRules, crawlOff bool) {
 	}
 	s.logger.OnceIf(robots.closed && !crawlOff, zap.WarnLevel, "robots", closed,
 		zap.String("sitemap", s.sitemapURL()), zap.Int("status", robots.status))
-	s.logger.OnceIf(robots.foreign && !crawlOff, zap.WarnLevel, "foreign robots", "robots.txt redirects to another host, "+
-		"where its rules cannot be read, so all is allowed: serve it here", zap.String("to", terminal.Clip(robots.from)))
+	s.logger.OnceIf(robots.foreign && !crawlOff, zap.WarnLevel, "foreign robots",
+		"robots.txt redirects to another host, where its rules cannot be read, so all is allowed: serve it here",
+		zap.String("to", terminal.Clip(robots.from)))
 }
 
 // logEmpty logs that the site has no sitemap, and why.
@@ -497,13 +509,15 @@ func (s *site) logEmpty(r *report.Refresh, last *report.Report, probed *probeRes
 	cause := r.Cause()
 	isEarly := last.Reason == "" && last.Pending > 0
 	isWarned := slices.ContainsFunc(r.Warnings, func(warning string) bool { return warning != ownElsewhere })
-	isLogged := last.Reason == "" && cause == nil && (len(r.Merged.Failed) > 0 || isWarned) // as the failure of a source
+	// The failure of a source, or its warning, says it already.
+	isLogged := last.Reason == "" && cause == nil && (isWarned || len(r.Merged.Failed) > 0)
 	level := zap.WarnLevel
 	if probed.blocked == reasonRefused || probed.blocked == reasonAbsent { // a visitor's word, or intended
 		level = zap.InfoLevel
 	}
 	message := cmp.Or(last.Reason, "no page to list, so there is no sitemap")
-	fields := append(last.Fields(), zap.String("root", probed.root), zap.String("path", s.id.prefix+s.handler.settings.path))
+	path := s.id.prefix + s.handler.settings.path
+	fields := append(last.Fields(), zap.String("root", probed.root), zap.String("path", path))
 	if probed.blocked != "" {
 		fields = append(fields, zap.Int("status", probed.status), zap.String("remedy", probed.remedy))
 	}
