@@ -90,7 +90,8 @@ func (h *Handler) match(path string) (wanted, bool) {
 // handler is mounted without a prefix, too: a visitor could choose it.
 func (h *Handler) wants(r *http.Request) (want wanted, prefix string, ok bool) {
 	sent := r.URL.Path
-	if original, isRequest := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); isRequest && original.URL != nil {
+	original, isRequest := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
+	if isRequest && original.URL != nil {
 		sent = original.URL.Path
 	}
 	want, ok = h.match(sent)
