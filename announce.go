@@ -123,7 +123,7 @@ func (s *site) announcements(ctx context.Context, makes bool) *announce.Queue {
 	}
 	err := s.loadQueue(ctx)
 	isNone := errors.Is(err, fs.ErrNotExist) // or the storage has lost it
-	fails := err != nil && !(isNone && makes)
+	fails := err != nil && (!isNone || !makes)
 	s.logger.OnceIf(fails && makes && s.ctx.Err() == nil, zap.WarnLevel, "announcements", "announcements wait: they cannot be loaded", zap.Error(err))
 	if fails {
 		return nil

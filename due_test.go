@@ -20,7 +20,7 @@ const years = 135 * 365 * 24 * time.Hour
 // work. All times are after the beginning of the last refresh, whose interval is a minute.
 func TestDue(t *testing.T) {
 	begun := batch
-	at := func(d time.Duration) time.Time { return begun.Add(d) }
+	at := begun.Add
 	for _, test := range []struct {
 		name string
 		now  time.Duration
