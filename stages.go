@@ -94,7 +94,6 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 	p := crawl.Policy{
 		Base:             s.origin,
 		Scope:            s.scope,
-		Front:            s.scope,
 		Filter:           s.filterNoting,
 		IgnoreCanonicals: !set.canonical,
 		Disallow: func(path string) bool {
@@ -235,7 +234,6 @@ func (s *site) selectOptions(now time.Time, probed *probeResult) indexing.Option
 	o := indexing.Options{
 		Base:        s.origin,
 		Scope:       s.scope,
-		Front:       s.scope,
 		Filter:      s.filterNoting,
 		Hints:       set.hint,
 		Respect:     set.canonical,

@@ -34,8 +34,8 @@ type Candidates interface {
 // called concurrently.
 type Policy struct {
 	// Base is the site's scheme, host and port, such as https://example.com. Scope is the path prefix of its
-	// pages, with a slash at the end. Front is the path of its front page.
-	Base, Scope, Front string
+	// pages, with a slash at the end, and so the path of its front page.
+	Base, Scope string
 
 	// Filter returns why a page that a link names is left out; "": it is not. Disallow reports whether a path
 	// that only links or visitors name is never fetched, Allowed whether robots.txt allows a path, and Unlinked
@@ -321,7 +321,7 @@ func (r *Run) next() (at int64, done bool) {
 // seed adds the front page to what is discovered.
 func (r *Run) seed() {
 	if r.p.discovers() {
-		r.links.add(link{path: r.p.Front, flags: store.Seed})
+		r.links.add(link{path: r.p.Scope, flags: store.Seed})
 	}
 }
 

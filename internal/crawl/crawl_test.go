@@ -70,7 +70,7 @@ func (s *static) fetched() []string {
 }
 
 var plain = Policy{
-	Base: base, Scope: "/", Front: "/", Filter: func(*page.Page) string { return "" },
+	Base: base, Scope: "/", Filter: func(*page.Page) string { return "" },
 	Disallow: func(string) bool { return false }, Allowed: func(string) bool { return true },
 }
 
@@ -156,7 +156,7 @@ func TestPolicies(t *testing.T) {
 	site := map[string]string{
 		"/": "/a /x.js /logout /out/b /filtered", "/a": "/b /a", "/b": "/c", "/c": "", "/v": "", "/x.js": "",
 		"/listed": "/c", "/logout": "", "/filtered": "", "/secret": "",
-		"/hidden": "<meta name=robots content=noindex> /behind", "/copy": "<link rel=canonical href=/c?x=1>",
+		"/in/hidden": "<meta name=robots content=noindex> /in/behind", "/in/copy": "<link rel=canonical href=/in/?x=1>", "/in/": "",
 	}
 	cands := []page.Page{
 		{Path: "/a", Visited: true}, {Path: "/listed"}, {Path: "/logout", Visited: true}, {Path: "/secret"}, {Path: "/v", Visited: true},
@@ -165,7 +165,7 @@ func TestPolicies(t *testing.T) {
 		return func(p string) bool { return slices.Contains(paths, p) }
 	}
 	p := Policy{
-		Base: base, Scope: "/", Front: "/", Disallow: is("/logout", "/listed"), Allowed: func(p string) bool { return p != "/secret" },
+		Base: base, Scope: "/", Disallow: is("/logout", "/listed"), Allowed: func(p string) bool { return p != "/secret" },
 		Filter: func(p *page.Page) string { return strings.Repeat("filtered", strings.Count(p.Path, "/filtered")) },
 	}
 	with := func(change func(p *Policy)) Policy { p := p; change(&p); return p }
@@ -177,14 +177,14 @@ func TestPolicies(t *testing.T) {
 		"sources alone":      {p, cands, "/listed -/secret"},
 		"links":              {with(func(p *Policy) { p.Links = true }), cands, "/ /a /b /c /listed -/logout /out/b -/secret /x.js"},
 		"depth":              {with(func(p *Policy) { p.Links, p.Depth = true, 1 }), cands, "/ /a -/b /c /listed -/logout /out/b -/secret /x.js"},
-		"scope":              {with(func(p *Policy) { p.Links, p.Scope, p.Front = true, "/out/", "/out/" }), cands, "/listed /out/ -/secret"},
+		"scope":              {with(func(p *Policy) { p.Links, p.Scope = true, "/out/" }), cands, "/listed /out/ -/secret"},
 		"visits":             {with(func(p *Policy) { p.Discover = true }), cands, "/ /a -/b -/c /listed -/logout -/out/b -/secret -/x.js"},
 		"unlinked":           {with(func(p *Policy) { p.Unlinked = is("/v", "/logout") }), cands, "/listed -/logout -/secret /v"},
 		"closed":             {with(func(p *Policy) { p.Closed, p.Links = true, true }), cands, "-/ -/listed -/secret"},
 		"max_paths":          {with(func(p *Policy) { p.Links, p.MaxPaths = true, 2 }), cands, "/ /a /listed -/secret"},
-		"noindex":            {with(func(p *Policy) { p.Links, p.Front = true, "/c" }), named("/hidden"), "/c /hidden"},
-		"canonical":          {with(func(p *Policy) { p.Links, p.Front = true, "/c" }), named("/copy"), "/c /c?x=1 /copy"},
-		"ignored canonicals": {with(func(p *Policy) { p.Links, p.Front, p.IgnoreCanonicals = true, "/c", true }), named("/copy"), "/c /copy"},
+		"noindex":            {with(func(p *Policy) { p.Links, p.Scope = true, "/in/" }), named("/in/hidden"), "/in/ /in/hidden"},
+		"canonical":          {with(func(p *Policy) { p.Links, p.Scope = true, "/in/" }), named("/in/copy"), "/in/ /in/?x=1 /in/copy"},
+		"ignored canonicals": {with(func(p *Policy) { p.Links, p.Scope, p.IgnoreCanonicals = true, "/in/", true }), named("/in/copy"), "/in/ /in/copy"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &static{pages: site}

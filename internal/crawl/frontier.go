@@ -282,7 +282,7 @@ func (r *Run) isDiscovered(ctx context.Context, n link) (ok bool, err error) {
 	if n.flags == 0 && !r.p.discovers() {
 		return false, nil
 	}
-	isFiltered := n.path != r.p.Front && n.flags&store.Image == 0
+	isFiltered := n.path != r.p.Scope && n.flags&store.Image == 0
 	if isFiltered && r.p.Filter(&page.Page{Path: n.path}) != "" {
 		return false, nil
 	}

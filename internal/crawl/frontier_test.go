@@ -19,7 +19,8 @@ func TestSpellings(t *testing.T) {
 	site := map[string]string{
 		"/": "/a%2Cb.html /c%3Bd /p%2Fq.html /x%2Cy /x,y /u%2Fv", "/a,b.html": "/a%2Cb.html", "/c;d/": "<link rel=canonical href=/c%3Bd/>", "/p/q.html": "",
 		"/x%2Cy": "encoded", "/x,y": "bare", "/u%2Fv": "",
-		"/list": "<link rel=canonical href=/a%2Cb.html>", "/moved": "301 /x%2Cy", "/x%2Cz": "301 /x,z", "/x,z": "",
+		"/list": "<link rel=canonical href=/a%2Cb.html>", "/moved/": "301 /moved/x%2Cy", "/moved/x%2Cy": "", "/moved/x,z": "",
+		"/again/": "301 /again/x%2Cz", "/again/x%2Cz": "301 /again/x,z", "/again/x,z": "",
 	}
 	links := with(func(p *Policy) { p.Links = true })
 	for _, test := range []struct {
@@ -34,11 +35,11 @@ func TestSpellings(t *testing.T) {
 		{"a list", links, []page.Page{{Path: "/a,b.html"}}, "/ linked /a%2Cb.html linked /a,b.html linked /c%3Bd linked /p%2Fq.html linked /u%2Fv linked /x%2Cy linked /x,y linked"},
 		{"a list beside files", links, append(named("/"), page.Page{Path: "/a,b.html"}), "/ linked /a%2Cb.html linked /a,b.html linked /c%3Bd linked /p%2Fq.html linked /u%2Fv linked /x%2Cy linked /x,y linked"},
 		{"itself", plain, named("/a,b.html"), "/a,b.html"},
-		{"out of scope as it is spelled", with(func(p *Policy) { p.Links, p.Front, p.Scope = true, "/u/", "/u/" }), named("/"), "/ /u/ linked"},
-		{"a redirect", with(func(p *Policy) { p.Links, p.Front = true, "/moved" }), named("/x,z"), "/moved linked /x%2Cy linked /x,z"},
-		{"scope", with(func(p *Policy) { p.Links, p.Front, p.Scope = true, "/p/", "/p/" }), named("/", "/p/q.html"), "/ /p/ linked /p/q.html linked"},
-		{"a redirect to another spelling", with(func(p *Policy) { p.Links, p.Front = true, "/x%2Cz" }), nil, "/x%2Cz linked /x,z linked"},
-		{"a canonical", with(func(p *Policy) { p.Front = "/list" }), append(named("/a,b.html"), page.Page{Path: "/list"}), "/a,b.html linked /list"},
+		{"out of scope as it is spelled", with(func(p *Policy) { p.Links, p.Scope = true, "/u/" }), named("/"), "/ /u/ linked"},
+		{"a redirect", with(func(p *Policy) { p.Links, p.Scope = true, "/moved/" }), named("/moved/x,z"), "/moved/ linked /moved/x%2Cy linked /moved/x,z"},
+		{"scope", with(func(p *Policy) { p.Links, p.Scope = true, "/p/" }), named("/", "/p/q.html"), "/ /p/ linked /p/q.html linked"},
+		{"a redirect to another spelling", with(func(p *Policy) { p.Links, p.Scope = true, "/again/" }), nil, "/again/ linked /again/x%2Cz linked /again/x,z linked"},
+		{"a canonical", plain, append(named("/a,b.html"), page.Page{Path: "/list"}), "/a,b.html linked /list"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &static{pages: site}
@@ -249,11 +250,11 @@ func TestLinkWhileFailing(t *testing.T) {
 // TestSeedChain: the front page may lead to others by redirects.
 func TestSeedChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/x": "302 /x/x", "/x/x": "302 /x/x/x", "/x/x/x": "302 /x/y", "/x/y": ""}}
-		p := with(func(p *Policy) { p.Scope, p.Front, p.Discover = "/x", "/x", true })
+		s := &static{proxied: true, pages: map[string]string{"/x/": "302 /x/x", "/x/x": "302 /x/x/x", "/x/x/x": "302 /x/y", "/x/y": ""}}
+		p := with(func(p *Policy) { p.Scope, p.Discover = "/x/", true })
 		gen := crawlAll(t, New(Options{Fetcher: s, Limiter: NewLimiter(1, 1)}), empty(t), p).Generation
 		seeds := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Fetched != 0 && rec.Flags&store.Seed != 0 && rec.Depth == 0 })
-		if seeds != "/x /x/x /x/x/x /x/y" {
+		if seeds != "/x/ /x/x /x/x/x /x/y" {
 			t.Errorf("got %s of %s", seeds, paths(t, gen))
 		}
 	})

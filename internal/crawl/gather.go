@@ -230,7 +230,7 @@ func name(rec *store.Record, p *page.Page) {
 func (r *Run) unname(rec *store.Record, now int64) {
 	switch {
 	case rec.Flags&store.Named == 0:
-	case r.p.discovers() && (rec.Path == r.p.Front || now-rec.Linked <= r.p.expire()):
+	case r.p.discovers() && (rec.Path == r.p.Scope || now-rec.Linked <= r.p.expire()):
 		toLinked(rec)
 	case rec.Absent == 0 || rec.Absent > now:
 		rec.Absent = now
@@ -256,7 +256,7 @@ func (r *Run) classify(rec *store.Record) {
 	if !r.p.Allowed(rec.Path) {
 		rec.Flags |= store.Blocked
 	}
-	if rec.Flags&store.Named == 0 && rec.Path != r.p.Front {
+	if rec.Flags&store.Named == 0 && rec.Path != r.p.Scope {
 		isOut := r.p.Filter(&page.Page{Path: rec.Path, Visited: rec.Flags&store.Visited != 0}) != ""
 		rec.Flags |= flagIf(store.Disallowed, isOut || r.p.Disallow(rec.Path))
 	}
@@ -270,7 +270,7 @@ func (r *Run) revive(rec *store.Record) {
 	}
 	before := rec.Absent
 	rec.Absent = 0
-	if rec.Flags&(store.Blocked|store.Disallowed) == 0 && rec.Path != r.p.Front && !r.wanted(rec) {
+	if rec.Flags&(store.Blocked|store.Disallowed) == 0 && rec.Path != r.p.Scope && !r.wanted(rec) {
 		rec.Absent = max(before, r.batch)
 	}
 }
@@ -283,7 +283,7 @@ func (r *Run) isOver(rec *store.Record, now int64) bool {
 	case rec.Flags&store.Named != 0:
 		return rec.Absent != 0 && now-rec.Absent >= keepAbsent
 	}
-	if rec.Path == r.p.Front || now-rec.Linked <= r.p.expire() {
+	if rec.Path == r.p.Scope || now-rec.Linked <= r.p.expire() {
 		return false
 	}
 	if rec.Fetched == 0 || !r.wanted(rec) {

@@ -83,7 +83,7 @@ type soft404 struct {
 // application that runs in the browser may all have the same text.
 func (r *Run) soft404Path(rec *store.Record) string {
 	base, query, hasQuery := strings.Cut(rec.Path, "?")
-	if rec.Flags&(store.Named|store.Seed) != 0 || rec.Path == r.p.Front {
+	if rec.Flags&(store.Named|store.Seed) != 0 || rec.Path == r.p.Scope {
 		return ""
 	}
 	if hasQuery && rec.Flags&store.Target != 0 {

@@ -35,7 +35,7 @@ func TestSoftNotFound(t *testing.T) {
 func TestSoft404Path(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := with(func(p *Policy) {
-			p.Scope, p.Front = "/docs/", "/docs/"
+			p.Scope = "/docs/"
 			p.Allowed = func(path string) bool { return !strings.HasPrefix(path, "/docs/closed/no-such") }
 			p.Disallow = func(path string) bool { return strings.HasPrefix(path, "/docs/cart/no-such") }
 		})

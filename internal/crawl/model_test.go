@@ -64,7 +64,7 @@ type site struct {
 	early   map[string]int // by folder, since the Crawler is new
 }
 
-const upstream, workers = "/app/", 2
+const files, workers = "/app/file/", 2
 
 func (s *site) body(p *sitePage) []byte {
 	var b strings.Builder
@@ -83,7 +83,7 @@ func (s *site) Fetch(ctx context.Context, r Request) (*Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fetched[r.Path]++
-	proxied := strings.HasPrefix(r.Path, upstream)
+	proxied := !strings.HasPrefix(r.Path, files)
 	if now := time.Now(); proxied && s.last.After(now) {
 		folder := page.Folder(r.Path)
 		if s.early[folder]++; s.early[folder] > 2*workers { // the first may be taken for the site's own
@@ -133,7 +133,7 @@ func (s *site) change(path string) {
 	if old := s.pages[path]; old != nil {
 		p.version = old.version
 	}
-	if strings.HasPrefix(path, "/file/") {
+	if strings.HasPrefix(path, files) {
 		p.version++
 	}
 	for range s.random.IntN(4) {
@@ -157,7 +157,7 @@ func (s *site) change(path string) {
 }
 
 func (s *site) path() string {
-	folder := []string{"/file/", "/file/", upstream, upstream, "/app/soft/"}[s.random.IntN(5)]
+	folder := []string{files, files, "/app/", "/app/", "/app/soft/"}[s.random.IntN(5)]
 	name := []string{"p%d", "p%d", "p%d", "logout/%d", "blocked%d", "x%d.pdf", "p%d?session=1"}[s.random.IntN(7)]
 	return folder + fmt.Sprintf(name, s.random.IntN(12))
 }
@@ -213,7 +213,7 @@ func policy() Policy {
 	}
 	blocked := contains("/blocked")
 	return Policy{
-		Base: base, Scope: "/", Front: "/app/", Links: true, Discover: true, Depth: 20, Expire: 30 * 24 * time.Hour,
+		Base: base, Scope: "/app/", Links: true, Discover: true, Depth: 20, Expire: 30 * 24 * time.Hour,
 		Filter: func(*page.Page) string { return "" }, Disallow: contains("/logout"),
 		Counts: func(rec *store.Record) bool {
 			return rec.Path == "/app/" || rec.Flags&(store.Named|store.Seed) != 0 || time.Since(time.Unix(rec.Linked, 0)) < 30*24*time.Hour
@@ -241,7 +241,7 @@ func (s *site) truth(p Policy) map[string]int {
 		named[c.Path] = true
 		reach(c.Path, 0)
 	}
-	for reach(p.Front, 0); len(todo) > 0; todo = todo[1:] {
+	for reach(p.Scope, 0); len(todo) > 0; todo = todo[1:] {
 		path := todo[0]
 		sp := s.pages[path]
 		if sp == nil || !named[path] && p.Disallow(path) || !p.Allowed(path) || sp.kind != "" || !named[path] && s.isSoft(path) {
@@ -249,7 +249,7 @@ func (s *site) truth(p Policy) map[string]int {
 		}
 		depth := depths[path] + 1
 		switch {
-		case sp.target != "" && path == p.Front:
+		case sp.target != "" && path == p.Scope:
 			link(sp.target, 0)
 		case sp.target != "":
 			link(sp.target, depth)

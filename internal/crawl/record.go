@@ -206,7 +206,7 @@ func onSite(base, self, url string) string {
 func (r *Run) wait(before, rec *store.Record, came outcome) int64 {
 	last := int64(before.Wait)
 	first := int64(minute)
-	if rec.Flags&store.Seed != 0 || rec.Path == r.p.Front {
+	if rec.Flags&store.Seed != 0 || rec.Path == r.p.Scope {
 		first = briefWait
 	}
 	switch {
@@ -246,7 +246,7 @@ func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
 	seconds := min(r.wait(before, rec, came), max(r.p.expire()*2/9, minute))
 	switch {
 	case rec.Status != http.StatusOK || rec.Failing != 0:
-	case rec.Path == r.p.Front && rec.Flags&store.Document == 0:
+	case rec.Path == r.p.Scope && rec.Flags&store.Document == 0:
 		seconds = min(seconds, hour) // an application that starts may respond with an empty page
 	case rec.Flags&store.HTML == 0 && rec.Flags&store.Image != 0:
 		seconds = day // it is listed only while it is there
@@ -303,7 +303,7 @@ func (r *Run) chunkDue(records []store.Record) int64 {
 		switch {
 		case rec.Absent != 0:
 			first = min(first, max(rec.Absent+keepAbsent, now+hour))
-		case rec.Flags&store.Named == 0 && rec.Path != r.p.Front:
+		case rec.Flags&store.Named == 0 && rec.Path != r.p.Scope:
 			first = min(first, max(rec.Linked+r.p.expire()+1, now+day))
 		}
 	}

@@ -74,7 +74,7 @@ func TestApply(t *testing.T) {
 		test.base, test.batch, test.now = base, 10, now
 		came := apply(&rec, &test.fetched)
 		isChanged := came == changed
-		r := &Run{c: New(Options{}), p: Policy{Front: "/", Expire: 10000 * day * time.Second}}
+		r := &Run{c: New(Options{}), p: Policy{Scope: "/", Expire: 10000 * day * time.Second}}
 		r.plan(&test.before, &rec, came, 0, now)
 		flags := ""
 		for i, flag := range []store.Flags{store.HTML, store.Document, store.NoIndex, store.Unreadable, store.SoftNotFound} {
@@ -284,7 +284,7 @@ func TestStarting(t *testing.T) {
 		{store.Record{Path: "/en/", Flags: store.Seed}, "5 10 20 40 80 160 "},
 		{store.Record{Path: "/a"}, "60 120 240 480 960 1920 "},
 	} {
-		h, waits := &history{New(Options{}).Start(nil, Policy{Front: "/"}), test.rec, now}, ""
+		h, waits := &history{New(Options{}).Start(nil, Policy{Scope: "/"}), test.rec, now}, ""
 		for range 6 {
 			waits += fmt.Sprint(h.fetch(response(502), htmlmeta.Meta{}), " ")
 		}
@@ -373,7 +373,7 @@ func TestBackoffEnds(t *testing.T) {
 func TestChunkDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const expire = 90 * day
-		r := New(Options{}).Start(nil, Policy{Links: true, Front: "/", Depth: 100, Expire: expire * time.Second})
+		r := New(Options{}).Start(nil, Policy{Links: true, Scope: "/", Depth: 100, Expire: expire * time.Second})
 		now := time.Now().Unix()
 		fetched := func(change func(rec *store.Record)) store.Record {
 			rec := store.Record{Path: "/a", Status: 200, Fetched: now - day, Due: now + 300*day, Linked: now - day, Flags: store.Named}

@@ -157,7 +157,7 @@ func (s *Selection) whyLeftOut(path string, a page.Alternate) string {
 		return notBelow + base + asThisPage
 	case !onSite, !strings.HasPrefix(there, s.rules.Scope):
 		return "" // what is listed there, another sitemap tells
-	case isDefault(a) && there == s.rules.Front:
+	case isDefault(a) && there == s.rules.Scope:
 		return "" // it may choose a language by the visitor's, and then names no single page
 	}
 	if _, isCanonical := sets.of[hash(path)]; !isCanonical {

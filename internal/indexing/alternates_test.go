@@ -86,7 +86,6 @@ func TestAlternates(t *testing.T) {
 	} {
 		r := rules()
 		r.Alternates = true
-		r.Scope = "/"
 		g := generation(t, 2, speaking(test.records))
 		pages, res := run(t, g, r)
 		i := slices.IndexFunc(pages, func(p page.Page) bool { return p.Path == "/en" })
@@ -142,7 +141,6 @@ func TestAlternatesOutsideScope(t *testing.T) {
 	r := rules()
 	r.Alternates = true
 	r.Scope = "/en/"
-	r.Front = "/en/"
 	records := speaking("/en/ |en=/en/ de=/de/ fr=/en/fr")
 	pages, _ := run(t, generation(t, 9, records), r)
 	if got, want := pages[0].Extensions.Alternates, alternates("en=/en/ de=/de/"); !slices.Equal(got, want) {
@@ -208,7 +206,6 @@ func TestTranslatedSite(t *testing.T) {
 
 	r := rules()
 	r.Alternates = true
-	r.Scope = "/"
 	sorted := slices.SortedFunc(maps.Values(records), func(a, b *store.Record) int { return strings.Compare(a.Path, b.Path) })
 	var all []store.Record
 	for _, one := range sorted {

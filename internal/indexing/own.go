@@ -78,7 +78,7 @@ func (r *Options) ofContent(rec *store.Record) Status {
 		return NoIndex
 	case flags&store.HTML != 0 && flags&store.Document == 0:
 		return NoDocument
-	case flags&store.SoftNotFound != 0 && rec.Path != "/" && rec.Path != r.Front:
+	case flags&store.SoftNotFound != 0 && rec.Path != r.Scope:
 		return SoftNotFound
 	case rec.Failing != 0 && !rec.Selected.Listed:
 		return ServerError // only a listed page keeps its place while it fails
@@ -116,7 +116,7 @@ func isFromList(rec *store.Record) bool { return rec.Flags&store.Named != 0 && r
 
 // isSeed reports whether the site begins with the page, to which no page needs to link.
 func (r *Options) isSeed(rec *store.Record) bool {
-	return rec.Flags&store.Seed != 0 || rec.Path == r.Front || rec.Path == "/"
+	return rec.Flags&store.Seed != 0 || rec.Path == r.Scope
 }
 
 // needsLinks reports whether the page is listed only while a page links to it: only links or visitors name it, or a

@@ -225,7 +225,7 @@ func TestExtensionsAndHints(t *testing.T) {
 			t.Errorf("%s: got %+v, %+v", test.name, res.AlternatesLeftOut, pages)
 		}
 		records[1].Title = "x"
-		r.Alternates, r.Images, r.Scope = false, true, "/"
+		r.Alternates, r.Images = false, true
 		if pages, _ = run(t, generation(t, 9, records), r); !reflect.DeepEqual(pages[1].Extensions, &page.Extensions{Images: []string{"/x.png"}}) {
 			t.Errorf("%s: images: got %+v", test.name, pages[1].Extensions)
 		}

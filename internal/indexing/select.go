@@ -20,8 +20,7 @@ import (
 // Options are the inputs of a selection besides the records.
 type Options struct {
 	Base                       string        // the site's scheme, host and port
-	Scope                      string        // its path prefix
-	Front                      string        // the path of its front page
+	Scope                      string        // the path prefix of its pages, and the path of its front page
 	Respect                    bool          // a page gives way to its canonical; else canonicals do not count
 	OmitOrphans                bool          // pages without incoming links are left out, whatever names them
 	Expire                     time.Duration // how long a link counts after its page was last fetched; 0: for ever

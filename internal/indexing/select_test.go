@@ -106,7 +106,7 @@ func generation(t testing.TB, chunk int, records []store.Record) *store.Generati
 }
 
 func rules() Options {
-	return Options{Base: origin, Front: "/", Respect: true, Expire: 90 * day * time.Second, Now: noon}
+	return Options{Base: origin, Scope: "/", Respect: true, Expire: 90 * day * time.Second, Now: noon}
 }
 
 // run selects and reads all pages.
@@ -271,7 +271,7 @@ func TestStatus(t *testing.T) {
 		{"orphans", "/; /a; /b linked; /c expired; /d.pdf binary; /home seed", omit, "/a no incoming links; /c no incoming links; /d.pdf no incoming links"},
 		{"linked by an index name", "/; /a/ =1; /a/index.html =1 discovered linked; /list =2; /list?page=1 =2 linked", omit, "/a/index.html duplicate; /list?page=1 duplicate"},
 		{"max_urls", "/a; /b 404; /c; /d; /e", func(r *Options) { r.MaxPages = 2 }, "/b not found; /d over max_urls; /e over max_urls"},
-		{"a front page elsewhere", "/docs/ discovered soft; /x", func(r *Options) { r.Front, r.OmitOrphans = "/docs/", true }, "/x no incoming links"},
+		{"a front page elsewhere", "/docs/ discovered soft; /docs/x", func(r *Options) { r.Scope, r.OmitOrphans = "/docs/", true }, "/docs/x no incoming links"},
 		{"kept", "/a 404 listed; /b 401 listed; /c absent listed; /d 404; /e noindex listed; /f disallowed listed; /g 418 listed; /h blocked listed; /i =1; /i/ =1 listed; /secret listed", func(r *Options) { secret(r); r.KeepListed = true },
 			"/b refused; /d not found; /f disallowed; /secret excluded"},
 	} {
