@@ -225,8 +225,8 @@ func (s *site) status() siteStatus {
 		return st
 	}
 	served := s.published()
-	due, _, _ := s.schedule.State()
-	st.NextRefresh, st.LastRefresh = toSecond(due), served.report
+	st.NextRefresh = toSecond(s.schedule.Due())
+	st.LastRefresh = served.report
 	st.Refreshing = s.stage.Load()
 	if snapshot := served.snapshot; snapshot != nil {
 		st.Pages, st.Shards, st.Bytes = snapshot.Pages, max(len(snapshot.Shards), 1), snapshot.Bytes

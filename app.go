@@ -418,8 +418,7 @@ func (a *App) leastWanted() (found *site) {
 		if idle >= lately && s.published().snapshot == nil {
 			idle = math.MaxInt64
 		}
-		_, isRunning, _ := s.schedule.State()
-		if idle >= longest && !isRunning {
+		if idle >= longest && !s.schedule.IsRunning() {
 			found = s
 			longest = idle
 		}

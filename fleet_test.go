@@ -328,7 +328,7 @@ func TestFleetStorageDown(t *testing.T) {
 		t.Errorf("%d pages", pagesOf(got))
 	}
 	_ = s.state.fleet.Poll(t.Context())
-	if due, _, _ := s.schedule.State(); due.Sub(b.clock) > time.Minute || s.status().Storage.Error == "" || s.status().Storage.Errors == 0 {
+	if due := s.schedule.Due(); due.Sub(b.clock) > time.Minute || s.status().Storage.Error == "" || s.status().Storage.Errors == 0 {
 		t.Errorf("due after %s, %+v", due.Sub(b.clock), s.status().Storage)
 	}
 	s.state.fleet.Configure(good, 0)
@@ -411,7 +411,7 @@ func TestFleetWaits(t *testing.T) {
 		_ = second.state.fleet.Poll(t.Context())
 		synctest.Wait()
 		got, want := pagesOf(second.published().snapshot), pagesOf(first.published().snapshot)
-		if _, isRunning, _ := first.schedule.State(); got != want || want < 2 || !isRunning {
+		if isRunning := first.schedule.IsRunning(); got != want || want < 2 || !isRunning {
 			t.Errorf("%d pages, want %d; the first one has the lock: %t", got, want, isRunning)
 		}
 		time.Sleep(time.Minute) // refreshes end, and the storage notices that locks are released
@@ -428,7 +428,7 @@ func TestFleetFull(t *testing.T) {
 	if got := b.refresh(s); pagesOf(got) != 1 {
 		t.Errorf("%d pages", pagesOf(got))
 	}
-	due, _, _ := s.schedule.State()
+	due := s.schedule.Due()
 	if want := s.handler.settings.interval; due.Sub(b.clock) != want || s.state.fleet.DueFor(s.standing()).Sub(b.clock) != want {
 		t.Errorf("tried again after %s and %s, want %s", due.Sub(b.clock), s.state.fleet.DueFor(s.standing()).Sub(b.clock), want)
 	}

@@ -72,7 +72,7 @@ func TestRefreshNow(t *testing.T) {
 			s.schedule.At(b.clock.Add(time.Hour)) // of the refresh that runs
 			s.schedule.End()
 			synctest.Wait()
-			if due, _, _ := s.schedule.State(); len(ended) > 0 || !due.Equal(b.clock) || !s.schedule.Begin() {
+			if due := s.schedule.Due(); len(ended) > 0 || !due.Equal(b.clock) || !s.schedule.Begin() {
 				t.Fatalf("%s: the next refresh is due at %s, %d have ended", of.url(), due, len(ended))
 			}
 			s.schedule.End()
@@ -218,7 +218,7 @@ func TestSettleAliases(t *testing.T) {
 		was := www.main.Load()
 		www.schedule.At(b.clock.Add(time.Hour))
 		apex.settle(t.Context(), &step.apex, nil)
-		if due, _, _ := www.schedule.State(); was != nil && www.main.Load() == nil && !due.Equal(b.clock) {
+		if due := www.schedule.Due(); was != nil && www.main.Load() == nil && !due.Equal(b.clock) {
 			t.Errorf("step %d: what was an alias, and has no sitemap yet, is refreshed at %s", i, due)
 		}
 		www.settle(t.Context(), &step.www, nil)

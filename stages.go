@@ -143,7 +143,7 @@ func (s *site) crawl(ctx context.Context, r *refreshing) error {
 		if now.Before(budget.Until) {
 			idle = time.Unix(crawled.Next, 0).Sub(now)
 		}
-		_, _, isRequested := s.schedule.State() // another refresh, which is to begin
+		isRequested := s.schedule.IsRequested() // another refresh, which is to begin
 		isSpent := isRequested || !now.Before(r.until) || idle >= min(2*firstPublication, s.handler.settings.interval)
 		r.goesOn = !crawled.Gathered || !crawled.Done && !isSpent
 

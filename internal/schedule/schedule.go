@@ -48,7 +48,7 @@ func (s *Schedule) Wait(ctx context.Context, now func() time.Time, onDemand bool
 	var sleep time.Duration
 	wanted := !onDemand
 	for ctx.Err() == nil {
-		due, _, _ := s.State()
+		due := s.Due()
 		byClock := due.Sub(now())
 		if !due.Equal(seen) {
 			seen = due
@@ -75,11 +75,25 @@ func (s *Schedule) Wait(ctx context.Context, now func() time.Time, onDemand bool
 	return false
 }
 
-// State returns when the next run is due, whether one is under way, and whether one that has not begun was requested.
-func (s *Schedule) State() (due time.Time, running, requested bool) {
+// Due returns when the next run is due.
+func (s *Schedule) Due() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.due, s.running != nil, s.requested
+	return s.due
+}
+
+// IsRunning reports whether a run is under way.
+func (s *Schedule) IsRunning() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running != nil
+}
+
+// IsRequested reports whether a run was requested that has not begun.
+func (s *Schedule) IsRequested() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requested
 }
 
 // At plans the next run, unless one was requested, which is due at once.
@@ -96,7 +110,8 @@ func (s *Schedule) Request(now time.Time) <-chan struct{} {
 	defer s.Notify()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.due, s.requested = now, true
+	s.due = now
+	s.requested = true
 	return s.next
 }
 
@@ -104,8 +119,10 @@ func (s *Schedule) Request(now time.Time) <-chan struct{} {
 func (s *Schedule) Begin() (demanded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	demanded, s.requested = s.requested, false
-	s.running, s.next = s.next, make(chan struct{})
+	demanded = s.requested
+	s.requested = false
+	s.running = s.next
+	s.next = make(chan struct{})
 	return demanded
 }
 
