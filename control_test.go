@@ -201,7 +201,7 @@ func TestConclude(t *testing.T) {
 		s.amend(s.published(), func(p *publication) { p.probed = new(probeResult) })
 		s.conclude(&report.Refresh{Outcome: test.o}, b.clock)
 		want := b.clock.Add(time.Minute)
-		due, _, _ := s.schedule.State()
+		due := s.schedule.Due()
 		if !due.Equal(want) || s.published().next.due.Equal(want) != test.goes || test.goes == s.published().next.due.IsZero() {
 			t.Errorf("%s: due %s, and the next configuration goes on from %+v", name, due, s.published().next)
 		}
@@ -210,14 +210,14 @@ func TestConclude(t *testing.T) {
 		next := newBench(t, nil)
 		next.clock = b.clock.Add(time.Second)
 		other := next.site("named.example")
-		due, _, _ = other.schedule.State()
+		due = other.schedule.Due()
 		isPlanned := due.Equal(want)
 		if isPlanned != test.goes || wait.IsDone(other.wasProbed) != test.goes || (other.probed.Load() != nil) != test.goes {
 			t.Errorf("%s: the next configuration is due at %s, with %+v", name, due, other.probed.Load())
 		}
 		changed := newBench(t, nil)
 		changed.handler.settings.digest = 7
-		if due, _, _ := changed.site("named.example").schedule.State(); !due.Equal(changed.clock) {
+		if due := changed.site("named.example").schedule.Due(); !due.Equal(changed.clock) {
 			t.Errorf("%s: with other settings, it is due at %s", name, due)
 		}
 	}
@@ -351,3 +351,165 @@ func TestAbsentHost(t *testing.T) {
 
 // broken is a server whose routes panic.
 var broken = caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) })
+
+// TestSupersededSteps: a configuration that was superseded meanwhile publishes nothing, and does no work for it.
+func TestSupersededSteps(t *testing.T) {
+	other := &publication{snapshot: listing(7)}
+	for step, test := range map[string]struct {
+		comes func(s *site)
+		want  func(before *publication) *publication
+		never string // the step that does not follow
+	}{
+		"crawl":         {func(*site) { latest.Store(configurations.Add(1)) }, func(p *publication) *publication { return p }, "build"},
+		"circumstances": {func(*site) { latest.Store(configurations.Add(1)) }, func(p *publication) *publication { return p }, "result"},
+		"result":        {func(s *site) { s.state.published.Store(other) }, func(*publication) *publication { return other }, ""},
+	} {
+		b := newBench(t, nil)
+		s := b.site("named.example")
+		s.serve(nil)
+		b.wantPages(s, 1)
+		b.lists("/a", "/b")
+		b.app.number = configurations.Add(1)
+		was := latest.Load()
+		before := s.published()
+		b.app.now = func() time.Time {
+			at := caller()
+			if at == step {
+				before = s.published()
+				test.comes(s)
+				step += ", which is past"
+			}
+			if test.never != "" && at == test.never && strings.HasSuffix(step, "past") {
+				t.Errorf("%s: it goes on with %s", step, at)
+			}
+			return b.clock
+		}
+		b.clock = b.clock.Add(time.Hour)
+		out := s.refresh(t.Context(), false)
+		latest.Store(was)
+		if out.Result != outcome.Superseded || s.published() != test.want(before) {
+			t.Errorf("%s: got %+v, and %d pages are served", step, out, pagesOf(s.published().snapshot))
+		}
+	}
+}
+
+// TestStopKeepsRecords: what a refresh has fetched when the site is stopped is there after a restart.
+func TestStopKeepsRecords(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		defer latest.Store(latest.Load())
+		w := newStepper(t)
+		b, s := w.begin(0)
+		time.AfterFunc(2*time.Second, b.app.cancel)
+		s.run()
+		if fetched := w.fetched.Load(); fetched < 4 || fetched > 7 || len(w.values) == 0 {
+			t.Fatalf("%d pages were fetched, %d values are stored", fetched, len(w.values))
+		}
+		w.stop(b)
+		w.restart(w.values, 4)
+	})
+}
+
+// TestRestart: a process serves at once what the one before has published by the same settings, and knows its history.
+func TestRestart(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		defer latest.Store(latest.Load())
+		w := newStepper(t)
+		b, s := w.configure(numbered(8))
+		s.run()
+		before := *s.published()
+		w.stop(b)
+		for _, isSame := range []bool{true, false} {
+			w.site = nil
+			w.least = 0
+			b, s = w.configure(numbered(8))
+			if !isSame {
+				b.handler.settings.digest++
+			}
+			records, err := s.state.records.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.restore(t.Context(), records)
+			records.Release()
+			got := s.published()
+			isServed := got.snapshot != nil && got.snapshot == got.names && got.generation != nil && got.selectedBy == before.selectedBy
+			isNone := got.snapshot == nil && got.names == nil && got.generation == nil
+			if isSame && !isServed || !isSame && !isNone || wait.IsDone(s.ready) != isSame {
+				t.Errorf("same settings %t: got %+v", isSame, got)
+			}
+			if !got.history.Confirmed.Equal(before.history.Confirmed) || got.report.Pages != 8 || got.probed == nil {
+				t.Errorf("same settings %t: got %+v, %+v", isSame, got.history, got.report)
+			}
+			w.stop(b)
+		}
+	})
+}
+
+// TestFirstRefreshAtOnce: nothing is served, so the first refresh does not wait until all apps have started.
+func TestFirstRefreshAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		s := b.site("named.example")
+		b.app.serving = make(chan struct{})
+		b.app.group.Go(s.refreshWhenDue)
+		time.Sleep(firstWait / 2)
+		if pagesOf(s.published().snapshot) != 1 {
+			t.Error("the first refresh waits")
+		}
+		_ = b.app.Stop()
+	})
+}
+
+// TestStopWithoutTurn: a site on demand that waits for its turn stops.
+func TestStopWithoutTurn(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		s := b.site("waiting.example")
+		b.handler.onDemandTurn.Take(t.Context())
+		b.app.group.Go(s.refreshWhenDue)
+		time.Sleep(time.Second)
+		_ = b.app.Stop()
+		if s.published().snapshot != nil {
+			t.Error("it is refreshed without a turn")
+		}
+	})
+}
+
+// TestRequestEndsCrawl: a refresh that is requested begins soon, although another one has pages left.
+func TestRequestEndsCrawl(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.lists(numbered(40)...)
+		fast := b.pages
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			time.Sleep(time.Second)
+			return fast(w, r)
+		}
+		s := b.site("named.example")
+		time.AfterFunc(5*time.Second, func() { s.schedule.Request(time.Now()) })
+		begun := time.Now()
+		out := s.refresh(t.Context(), false)
+		if took := time.Since(begun); took > 20*time.Second || out.Crawled.Done || pagesOf(s.published().snapshot) == 0 {
+			t.Errorf("it takes %s: %+v", took, out)
+		}
+	})
+}
+
+// TestSlowGathering: a refresh goes on until all sources are read, however long that takes.
+func TestSlowGathering(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.lists(numbered(5)...)
+		b.handler.sources = []input{sortedFunc{func(yield func(page.Page) error) error {
+			for _, path := range numbered(5) {
+				if err := yield(page.Page{Path: path}); err != nil {
+					return err
+				}
+				time.Sleep(20 * time.Second)
+			}
+			return nil
+		}}}
+		s := b.site("named.example")
+		s.setReady()
+		out := s.refresh(t.Context(), false)
+		if !out.Crawled.Gathered || pagesOf(s.published().snapshot) != 5 {
+			t.Errorf("%d pages: %+v", pagesOf(s.published().snapshot), out)
+		}
+	})
+}
