@@ -50,8 +50,10 @@ const (
 // each is a folder with the same name. It takes them from the first pages of a scan, and may find none.
 func sample(ctx context.Context, o Options) (apart, beside []string, err error) {
 	errEnough := errors.New("enough")
-	o.Workers, o.CleanURLs = 1, false
-	last, n := "", 0
+	o.Workers = 1
+	o.CleanURLs = false
+	last := ""
+	n := 0
 	_, err = Scan(ctx, o, func(p page.Page) error {
 		if last != "" && strings.HasPrefix(p.Path, last+"/") {
 			beside = append(beside, last)
@@ -59,11 +61,13 @@ func sample(ctx context.Context, o Options) (apart, beside []string, err error) 
 			last = ""
 		}
 		if short, ok := strings.CutSuffix(p.Path, ".html"); ok {
-			if last = short; len(apart) == 0 || page.Folder(apart[len(apart)-1]) != page.Folder(short) {
+			last = short
+			if len(apart) == 0 || page.Folder(apart[len(apart)-1]) != page.Folder(short) {
 				apart = append(apart, short)
 			}
 		}
-		if n++; n == maxSampled {
+		n++
+		if n == maxSampled {
 			return errEnough
 		}
 		return nil

@@ -123,7 +123,8 @@ var ErrNotFolder = errors.New("not a folder")
 
 // CheckRoot refuses the root of a disk.
 func CheckRoot(folder string) error {
-	if folder = filepath.Clean(folder); folder == "." || filepath.Dir(folder) != folder {
+	folder = filepath.Clean(folder)
+	if folder == "." || filepath.Dir(folder) != folder {
 		return nil
 	}
 	return fmt.Errorf("the root is %s, which holds more than a site: use a folder in it", folder)

@@ -46,12 +46,16 @@ func (r *reader) read(f *folder) {
 	f.err = caught(func() error { return r.collect(f) })
 	r.h.close()
 	f.entries = slices.Clone(r.entries)
-	r.f, r.entries, r.links = nil, r.entries[:0], r.links[:0]
+	r.f = nil
+	r.entries = r.entries[:0]
+	r.links = r.links[:0]
 }
 
 // collect fills in r.entries, sorted.
 func (r *reader) collect(f *folder) error {
-	r.f, r.index, r.others = f, len(r.s.rules.index), nil
+	r.f = f
+	r.index = len(r.s.rules.index)
+	r.others = nil
 	if f.parent != nil {
 		e := &f.parent.entries[f.at]
 		f.place = r.s.rules.child(&f.parent.place, e.name, e.key[:len(e.key)-1])
@@ -60,7 +64,8 @@ func (r *reader) collect(f *folder) error {
 		r.others = make(map[string]bool)
 	}
 	var err error
-	if f.id, err = r.h.open(join(r.s.root, f.rel), f.linked || f.parent == nil); err != nil {
+	f.id, err = r.h.open(join(r.s.root, f.rel), f.linked || f.parent == nil)
+	if err != nil {
 		return err
 	}
 	if f.linked && f.id == (fileID{}) {
@@ -68,10 +73,11 @@ func (r *reader) collect(f *folder) error {
 		return nil
 	}
 	r.folders++
-	switch err := r.h.list(r.addEntry); {
-	case err != nil && (f.parent == nil || endsScan(err)):
+	err = r.h.list(r.addEntry)
+	if err != nil && (f.parent == nil || endsScan(err)) {
 		return err
-	case err != nil && reasonOf(err) != vanished:
+	}
+	if err != nil && reasonOf(err) != vanished {
 		r.leaveOut(Unreadable, f, "") // what could be read of it is there
 	}
 	if err := r.followLinks(); err != nil {
@@ -85,7 +91,8 @@ func (r *reader) collect(f *folder) error {
 }
 
 func (r *reader) addEntry(name string, mode fs.FileMode) bool {
-	if r.n++; r.n&4095 == 0 && r.s.ended() {
+	r.n++
+	if r.n&4095 == 0 && r.s.ended() {
 		return false
 	}
 	switch {
@@ -159,7 +166,8 @@ func (r *reader) addFile(name string, mode fs.FileMode, e entry) {
 	if e.name == "" {
 		e.name = r.keep(name)
 	}
-	if e.key = e.name; len(escaped) != len(name) {
+	e.key = e.name
+	if len(escaped) != len(name) {
 		e.key = escaped
 	}
 	r.entries = append(r.entries, e)
@@ -171,7 +179,8 @@ func (r *reader) followLinks() error {
 		if i&255 == 255 && r.s.ended() {
 			return r.s.ctx.Err()
 		}
-		switch err := r.h.stat(e.name, true, &r.in); {
+		err := r.h.stat(e.name, true, &r.in)
+		switch {
 		case endsScan(err):
 			return err
 		case err != nil:
@@ -195,7 +204,8 @@ func (r *reader) followLinks() error {
 // resolve returns why a link to the file in r.in is not listed, or sets what is known of the file and
 // returns listed. The site's front page is listed in any case.
 func (r *reader) resolve(name string, e *entry) string {
-	e.time, e.version = believed(r.in.time, r.s.now), r.in.version
+	e.time = believed(r.in.time, r.s.now)
+	e.version = r.in.version
 	if r.f.parent == nil && slices.Contains(r.s.rules.index, name) {
 		return listed
 	}
@@ -221,10 +231,11 @@ func (s *scan) finds(rel, name string, isFolder bool) bool {
 	if err != nil {
 		return false
 	}
-	switch rel, err = filepath.Rel(s.realRoot, real); {
-	case err != nil || !filepath.IsLocal(rel):
+	rel, err = filepath.Rel(s.realRoot, real)
+	if err != nil || !filepath.IsLocal(rel) {
 		return false
-	case rel == ".":
+	}
+	if rel == "." {
 		return isFolder
 	}
 	return s.rules.finds(filepath.ToSlash(rel), isFolder)
@@ -233,7 +244,8 @@ func (s *scan) finds(rel, name string, isFolder bool) bool {
 // finish applies the rules that need all names of the folder, examines the files that are listed, and
 // removes the others. The error is one that ends the scan.
 func (r *reader) finish() error {
-	rules, index := r.s.rules, ""
+	rules := r.s.rules
+	index := ""
 	if r.index < len(rules.index) {
 		index = rules.index[r.index]
 	}
@@ -255,7 +267,8 @@ func (r *reader) finish() error {
 				e.key = strings.TrimSuffix(e.key, ".html")
 			}
 			if why == listed && !e.isLink {
-				switch err := r.h.stat(e.name, false, &r.in); {
+				err := r.h.stat(e.name, false, &r.in)
+				switch {
 				case endsScan(err):
 					return err
 				case err != nil:
@@ -265,7 +278,8 @@ func (r *reader) finish() error {
 				case r.f.linked:
 					e.identify(r.in.id)
 				}
-				e.time, e.version = believed(r.in.time, r.s.now), r.in.version
+				e.time = believed(r.in.time, r.s.now)
+				e.version = r.in.version
 			}
 			if why != listed {
 				r.leaveOut(why, r.f, e.name)

@@ -188,11 +188,11 @@ func (r *rules) finds(rel string, isFolder bool) bool {
 		var name string
 		name, rel, more = strings.Cut(rel, "/")
 		escaped := page.Escape(name)
-		switch {
-		case !more && !isFolder:
+		if !more && !isFolder {
 			return r.file(&p, name, escaped) == listed &&
 				!r.excludes(&p, escaped, slices.Contains(r.index, name), r.clean && strings.HasSuffix(name, ".html"))
-		case r.folder(&p, name) != listed:
+		}
+		if r.folder(&p, name) != listed {
 			return false
 		}
 		p = r.child(&p, name, escaped)
@@ -227,12 +227,13 @@ func NoPage(path string) string {
 // special returns why a file with a name is no page by default: it is an error page, or
 // proves the site's ownership; or listed.
 func special(name string) string {
-	switch c := name[0]; {
-	case c == '4' || c == '5':
+	if name[0] == '4' || name[0] == '5' {
 		if errorPageName.MatchString(name) {
 			return errorPage
 		}
-	case ownershipName.MatchString(name):
+		return listed
+	}
+	if ownershipName.MatchString(name) {
 		return ownershipFile
 	}
 	return listed

@@ -77,7 +77,9 @@ func newScan(ctx context.Context, o Options) (*scan, error) {
 		return s, fmt.Errorf("scanning: no root: %w", fs.ErrNotExist)
 	default:
 		s.disk = abs
-		if s.root, s.newHandle = s.disk, newDiskHandle(); s.newHandle == nil {
+		s.root = abs
+		s.newHandle = newDiskHandle()
+		if s.newHandle == nil {
 			s.readFS(os.DirFS(s.disk), ".")
 		}
 	}
@@ -93,7 +95,8 @@ func (s *scan) addReader() *reader {
 }
 
 func (s *scan) readFS(fsys fs.FS, root string) {
-	s.root, s.newHandle = root, func() handle { return &fsHandle{fsys: fsys} }
+	s.root = root
+	s.newHandle = func() handle { return &fsHandle{fsys: fsys} }
 }
 
 // pathOf returns a folder's path as it is shown.
@@ -115,12 +118,13 @@ func (s *scan) run(others int, yield func(page.Page) error) error {
 		}
 		s.realRoot = real
 	}
-	r, root := s.addReader(), &folder{place: s.rules.root()}
+	r := s.addReader()
+	root := &folder{place: s.rules.root()}
 	r.read(root)
-	switch {
-	case root.err != nil:
+	if root.err != nil {
 		return s.failed(root.err)
-	case s.rules.all:
+	}
+	if s.rules.all {
 		r.leaveOut(hidden, root, "")
 		return nil
 	}
@@ -160,10 +164,10 @@ func (s *scan) stats() Stats {
 
 // failed returns the error of a scan that ends with err.
 func (s *scan) failed(err error) error {
-	switch {
-	case s.ctx.Err() != nil:
+	if s.ctx.Err() != nil {
 		return s.ctx.Err()
-	case errors.Is(err, syscall.ENOTDIR):
+	}
+	if errors.Is(err, syscall.ENOTDIR) {
 		err = ErrNotFolder
 	}
 	return fmt.Errorf("scanning %s: %w", s.pathOf(new(folder)), err)
@@ -180,13 +184,15 @@ func (s *scan) emit(f *folder, yield func(page.Page) error) error {
 		switch {
 		case e.isFolder:
 			var sub *folder
-			if sub, err = s.reach(f); sub != nil {
+			sub, err = s.reach(f)
+			if sub != nil {
 				err = s.emit(sub, yield)
 			}
 		case e.id != nil && s.seen[*e.id]:
 			s.readers[0].leaveOut(duplicate, f, e.name)
 		default:
-			if s.pages++; e.id != nil {
+			s.pages++
+			if e.id != nil {
 				s.seen[*e.id] = true
 			}
 			err = yield(page.Page{Path: f.place.url + e.key, FileTime: int64(e.time), Version: e.version})
@@ -211,7 +217,8 @@ func (s *scan) reach(p *folder) (*folder, error) {
 		}
 	}
 	f := p.subs[0]
-	p.subs[0], p.subs = nil, p.subs[1:] // what was emitted is let go
+	p.subs[0] = nil // what was emitted is let go
+	p.subs = p.subs[1:]
 	s.ahead -= f.size()
 	s.changed.Broadcast()
 	s.mu.Unlock()

@@ -123,6 +123,7 @@ func (h *fsHandle) close() { h.entries = nil }
 
 // fill takes what the standard library tells of a file.
 func (in *info) fill(fi fs.FileInfo) {
-	t, id := fi.ModTime(), identity(fi)
+	t := fi.ModTime()
+	id := identity(fi)
 	*in = info{fi.Mode().Type(), t.Unix(), versionOf(t.Unix(), int64(t.Nanosecond()), 0, 0, fi.Size(), id.ino), id}
 }

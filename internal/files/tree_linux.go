@@ -77,7 +77,8 @@ func (h *linuxHandle) list(add func(name string, mode fs.FileMode) bool) error {
 			if string(raw) == "." || string(raw) == ".." {
 				continue
 			}
-			name, mode := unsafe.String(unsafe.SliceData(raw), len(raw)), modeOf(uint32(entry[18])<<12)
+			name := unsafe.String(unsafe.SliceData(raw), len(raw))
+			mode := modeOf(uint32(entry[18]) << 12)
 			if entry[18] == unix.DT_UNKNOWN {
 				// Some file systems do not tell. What has vanished since is found out later.
 				var in info
