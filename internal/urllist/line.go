@@ -39,17 +39,20 @@ func ParseLine(s, base string) (page.Page, error) {
 	if strings.Contains(s, "#") {
 		s = comment.ReplaceAllString(s, "")
 	}
-	if s = strings.Trim(s, " \t"); s == "" {
+	s = strings.Trim(s, " \t")
+	if s == "" {
 		return page.Page{}, errBlank
 	}
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }) {
 		return page.Page{}, errText
 	}
 	var p page.Page
-	url, options := s, ""
+	url := s
+	options := ""
 	if blank := strings.IndexAny(s, " \t"); blank > 0 {
 		if at := option.FindStringIndex(s[blank:]); at != nil {
-			url, options = s[:blank+at[0]], s[blank+at[0]:]
+			url = s[:blank+at[0]]
+			options = s[len(url):]
 		}
 		if secondURL.MatchString(url[blank:]) {
 			return page.Page{}, errSecond
@@ -61,7 +64,8 @@ func ParseLine(s, base string) (page.Page, error) {
 		key, value, ok := strings.Cut(word, "=")
 		switch key {
 		case "lastmod":
-			if p.LastMod, p.LastModDay, ok = page.ParseDate(value); !ok {
+			p.LastMod, p.LastModDay, ok = page.ParseDate(value)
+			if !ok {
 				err = fmt.Errorf("'%s': %w", value, errDate)
 			}
 		case "changefreq":
@@ -77,7 +81,8 @@ func ParseLine(s, base string) (page.Page, error) {
 		if slices.Contains(given, key) {
 			return page.Page{}, fmt.Errorf("%s is given twice", key)
 		}
-		if given = append(given, key); err != nil {
+		given = append(given, key)
+		if err != nil {
 			return page.Page{}, fmt.Errorf("%s: %w", key, err)
 		}
 	}
@@ -94,7 +99,8 @@ func pathOf(url, base string) (path string, err error) {
 	} else {
 		var u origin.URL
 		u, err = origin.ParseURL(url)
-		switch path = u.Path; {
+		path = u.Path
+		switch {
 		case errors.Is(err, origin.ErrNotAbsolute):
 			err = errStart
 		case err == nil && base != "" && u.Origin() != base:

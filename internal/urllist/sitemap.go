@@ -3,7 +3,6 @@ package urllist
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/xml"
@@ -64,7 +63,8 @@ func (s *Reader) read(ctx context.Context, r io.Reader, depth int) (err error) {
 	b := bufio.NewReader(r)
 	r = b
 	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
-		if r, err = gzip.NewReader(b); err != nil {
+		r, err = gzip.NewReader(b)
+		if err != nil {
 			return fmt.Errorf("decompressing: %w", err)
 		}
 	}
@@ -86,14 +86,16 @@ func (s *Reader) read(ctx context.Context, r io.Reader, depth int) (err error) {
 
 // take yields the page of the n-th line or entry, or refuses its text.
 func (s *Reader) take(n int, text string, p page.Page, err error) error {
-	switch {
-	case errors.Is(err, errBlank):
+	if errors.Is(err, errBlank) {
 		return nil
-	case err != nil:
+	}
+	if err != nil {
 		s.Refuse(n, short(text), err)
 		return nil
-	case p.LastMod > s.Now.Unix():
-		p.LastMod, p.LastModDay = 0, false
+	}
+	if p.LastMod > s.Now.Unix() {
+		p.LastMod = 0
+		p.LastModDay = false
 	}
 	s.stopped = s.Yield(p)
 	return s.stopped
@@ -111,14 +113,16 @@ func short(s string) string {
 func (s *Reader) readLines(ctx context.Context, b *bufio.Reader) error {
 	for n := 1; ctx.Err() == nil; n++ {
 		line, err := b.ReadSlice('\n')
-		text, isLong := strings.TrimRight(string(line), "\r\n"), errors.Is(err, bufio.ErrBufferFull)
+		text := strings.TrimRight(string(line), "\r\n") // before more is read into the buffer
+		isLong := errors.Is(err, bufio.ErrBufferFull)
 		for errors.Is(err, bufio.ErrBufferFull) {
 			_, err = b.ReadSlice('\n')
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("reading line %d: %w", n, err)
 		}
-		p, bad := page.Page{}, errLong
+		var p page.Page
+		bad := errLong
 		if !isLong {
 			p, bad = ParseLine(text, s.Base)
 		}
@@ -179,12 +183,16 @@ func (s *Reader) readXML(ctx context.Context, r io.Reader, charset string, depth
 		}
 		n++
 	}
-	return cmp.Or(s.stopped, ctx.Err())
+	if s.stopped != nil {
+		return s.stopped
+	}
+	return ctx.Err()
 }
 
 // readChild reads a document that an index names.
 func (s *Reader) readChild(ctx context.Context, url string, depth int) error {
-	if s.documents++; s.documents > maxDocuments || depth > maxDepth {
+	s.documents++
+	if s.documents > maxDocuments || depth > maxDepth {
 		return errIndex
 	}
 	r, err := s.Open(ctx, url)
