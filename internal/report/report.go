@@ -112,10 +112,10 @@ func (r *Report) WhyEmpty() string {
 			return Unreadable(i, source.Source)
 		}
 	}
-	switch {
-	case r.Pending > 0:
+	if r.Pending > 0 {
 		return "pages are still to be fetched"
-	case len(r.LeftOut) > 0:
+	}
+	if len(r.LeftOut) > 0 {
 		return "all pages are left out"
 	}
 	return "no source names a page"
@@ -129,17 +129,18 @@ func Unreadable(i int, name string) string {
 // LeftOut counts the pages that are not listed, by reason, with some examples. Absent and pending pages do not count;
 // excluded ones are counted by the stage that gathers them.
 func (r *Refresh) LeftOut() (counts map[string]int, examples map[string][]string) {
-	counts, examples = make(map[string]int), make(map[string][]string)
+	counts = make(map[string]int)
+	examples = make(map[string][]string)
 	stages := []map[string]int{r.Skipped, r.Merged.LeftOut, {"alternates left out": r.Selected.AlternatesLeftOut.Count, "over max_paths": r.Crawled.DroppedPaths}}
 	if r.Snapshot != nil {
 		stages = append(stages, r.Snapshot.LeftOut)
 	}
 	for i, of := range r.Selected.LeftOut {
-		switch status := indexing.Status(i); {
-		case status == indexing.Excluded, status == indexing.Absent, status == indexing.Pending, of.Count == 0:
-		default:
+		status := indexing.Status(i)
+		isCounted := status != indexing.Excluded && status != indexing.Absent && status != indexing.Pending
+		if isCounted && of.Count > 0 {
 			examples[status.String()] = of.First
-			stages = append(stages, map[string]int{status.String(): of.Count})
+			counts[status.String()] = of.Count
 		}
 	}
 	for _, stage := range stages {
@@ -161,14 +162,14 @@ func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report)
 	if panicked, ok := errors.AsType[*merge.PanicError](r.Crawled.Panic); ok {
 		l.Once(zap.ErrorLevel, "panic", "parsing a page panicked: it counts as one that did not respond", zap.Error(r.Crawled.Panic), zap.ByteString("stack", panicked.Stack))
 	}
-	err, stack := Failures(r.Merged.Failed), zap.Skip()
+	err := Failures(r.Merged.Failed)
+	stack := zap.Skip()
 	if panicked, ok := errors.AsType[*merge.PanicError](err); ok {
 		stack = zap.ByteString("stack", panicked.Stack)
 	}
 	l.OnceIf(err != nil, zap.ErrorLevel, "sources", "gathering pages failed", zap.Error(err), stack)
 	l.OnceIf(rep.Result == outcome.HeldBack, zap.WarnLevel, "held back", "sitemap change held back until later refreshes confirm it", zap.String("reason", rep.Reason))
 	fields := append(rep.Fields(), zap.Int("pages", rep.Pages), zap.Int("pending", rep.Pending), zap.Duration("duration", r.Took))
-	isSelected := r.Selected.Generation != nil
 	var leftOut map[string]int // before
 	if before != nil {
 		leftOut = before.LeftOut
@@ -183,7 +184,7 @@ func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report)
 	default:
 		quiet.Debug("sitemap refreshed, nothing changed", fields...)
 	}
-	if !isSelected {
+	if r.Selected.Generation == nil {
 		return
 	}
 	selected := &r.Selected
@@ -204,10 +205,11 @@ func (r *Refresh) Cause() []zap.Field {
 		total += of.Count
 	}
 	for _, status := range []indexing.Status{indexing.NoIndexTag, indexing.NoIndex, indexing.CanonicalForeign} {
-		of, remedy := r.Selected.LeftOut[status], status.Remedy()
+		of := r.Selected.LeftOut[status]
 		if 2*of.Count <= total {
 			continue
 		}
+		remedy := status.Remedy()
 		if status == indexing.CanonicalForeign {
 			hosts := r.Selected.ForeignHosts
 			remedy = status.RemedyAt(slices.MaxFunc(slices.Sorted(maps.Keys(hosts)), func(a, b string) int { return hosts[a] - hosts[b] }))
