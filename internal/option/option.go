@@ -32,7 +32,8 @@ type Option struct {
 // Set sets what To points to. Only lists may be given several times, so that a snippet and the site that imports it
 // can both add to them.
 func (o Option) Set(args []string) (err error) {
-	value, to := strings.Join(args, " "), reflect.Indirect(reflect.ValueOf(o.To))
+	value := strings.Join(args, " ")
+	to := reflect.Indirect(reflect.ValueOf(o.To))
 	isOne := to.IsValid() && to.Kind() != reflect.Slice
 	switch {
 	case o.Hint != "":
@@ -92,7 +93,8 @@ type Options []Option
 
 // Find returns the option with a name. If there is none, the error suggests the nearest name, or lists all.
 func (all Options) Find(name string) (Option, error) {
-	suggest, names := new(cobra.Command), []string(nil)
+	suggest := new(cobra.Command)
+	var names []string
 	for _, o := range all {
 		if o.Name == name {
 			return o, nil

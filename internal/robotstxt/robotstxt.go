@@ -20,10 +20,12 @@ const bom = "\xEF\xBB\xBF"
 // percent-encoded. The lines come last, after a blank line: there they break no group, and all parsers agree about
 // them. A body that is not text, or in an encoding such as UTF-16, is not changed.
 func Merge(body []byte, urls ...string) []byte {
-	present, eol, lines := Sitemaps(body), "\n", ""
+	eol := "\n"
 	if bytes.Contains(body, []byte("\r\n")) {
 		eol = "\r\n"
 	}
+	present := Sitemaps(body)
+	lines := ""
 	for _, url := range urls {
 		if !slices.Contains(present, url) {
 			lines += "Sitemap: " + url + eol
@@ -32,7 +34,8 @@ func Merge(body []byte, urls ...string) []byte {
 	if lines == "" || bytes.ContainsFunc(body, isBinary) {
 		return body
 	}
-	text, blank := string(bytes.TrimPrefix(body, []byte(bom))), eol+eol
+	text := string(bytes.TrimPrefix(body, []byte(bom)))
+	blank := eol + eol
 	if text == "" || strings.HasSuffix(text, blank) {
 		blank = ""
 	} else if strings.HasSuffix(text, eol) {
@@ -51,7 +54,8 @@ func isBinary(c rune) bool { return c < ' ' && !strings.ContainsRune("\t\n\f\r\x
 func Naming(contentType string, body []byte, urls ...string) (merged []byte, made bool) {
 	switch {
 	case len(body) == 0 || IsHTML(contentType, body):
-		body, made = []byte("User-agent: *\nDisallow:\n"), true
+		body = []byte("User-agent: *\nDisallow:\n")
+		made = true
 	case len(body) > MaxBody || !isText(contentType):
 		return body, false
 	}
@@ -93,7 +97,9 @@ func fields(body []byte) iter.Seq2[string, string] {
 			line, _, _ = strings.Cut(line, "#")
 			name, value, ok := strings.Cut(line, ":")
 			if words := strings.Fields(line); !ok && len(words) == 2 && !strings.EqualFold(words[0], "sitemap") {
-				name, value, ok = words[0], words[1], true
+				name = words[0]
+				value = words[1]
+				ok = true
 			}
 			if ok && !yield(strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)) {
 				return

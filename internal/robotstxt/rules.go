@@ -25,12 +25,15 @@ type pathRule struct {
 func ReadRules(body []byte, crawler string) Rules {
 	var own, general Rules
 	var isOwn, isGeneral bool // the group so far
-	known, inRules := false, true
+	known := false
+	inRules := true
 	for name, value := range fields(body) {
 		switch name {
 		case "user-agent", "useragent", "user agent":
 			if inRules {
-				isOwn, isGeneral, inRules = false, false, false
+				isOwn = false
+				isGeneral = false
+				inRules = false
 			}
 			token := productToken(value)
 			isOwn = isOwn || strings.EqualFold(token, crawler)
@@ -64,7 +67,8 @@ func ReadRules(body []byte, crawler string) Rules {
 // productToken returns the name in a User-agent line, without a version. It must equal
 // a crawler's name: a part of it does not match.
 func productToken(value string) string {
-	if value, _, _ = strings.Cut(strings.ReplaceAll(value, "\t", " "), " "); value == "*" {
+	value, _, _ = strings.Cut(strings.ReplaceAll(value, "\t", " "), " ")
+	if value == "*" {
 		return value
 	}
 	rest := strings.TrimLeft(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_")

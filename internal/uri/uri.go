@@ -67,11 +67,12 @@ func (c *Cleaner) Clean(uri string) (path string, ok bool) {
 	mark := "?"
 	for i, name := range c.names {
 		value, err := page.Canonical("/?" + valueOf(query, name))
-		switch {
-		case err != nil || len(value) > len("/?")+maxValue || !isText(value):
+		if err != nil || len(value) > len("/?")+maxValue || !isText(value) {
 			return "", false
-		case value != "/":
-			path, mark = path+mark+c.prefixes[i]+value[len("/?"):], "&"
+		}
+		if value != "/" {
+			path += mark + c.prefixes[i] + value[len("/?"):]
+			mark = "&"
 		}
 	}
 	return path, len(path) <= MaxPath
