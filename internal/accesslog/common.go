@@ -21,7 +21,8 @@ func (p *Parser) parseCommon(s string, v *Visit) error {
 		return ErrSyntax
 	}
 	if when != p.lastTime { // a busy log has many lines of a second
-		p.lastTime, p.lastUnix = strings.Clone(when), parseCommonTime(when)
+		p.lastTime = strings.Clone(when)
+		p.lastUnix = parseCommonTime(when)
 	}
 	v.Time = p.lastUnix
 	request, s, ok := cutQuoted(s)
@@ -34,8 +35,10 @@ func (p *Parser) parseCommon(s string, v *Visit) error {
 		return ErrSyntax
 	}
 	v.Status = parseStatus(status)
-	if must := p.format == "combined"; must || p.format != "common" && strings.HasPrefix(s, ` "`) {
-		if _, s, ok = cutQuoted(s); ok && (must || strings.HasPrefix(s, ` "`)) {
+	isCombined := p.format == "combined"
+	if isCombined || p.format != "common" && strings.HasPrefix(s, ` "`) {
+		_, s, ok = cutQuoted(s) // the referer
+		if ok && (isCombined || strings.HasPrefix(s, ` "`)) {
 			v.UserAgent, _, ok = cutQuoted(s)
 		}
 		if !ok {
@@ -87,7 +90,8 @@ func (v *Visit) setClient(s string) bool {
 		if client != "-" {
 			v.Host = client
 		}
-		client, user = identity, rest
+		client = identity
+		user = rest
 	}
 	v.User = user != "" && user != "-" && user != `""`
 	return ok && isAll(client, &addressBytes)
@@ -127,15 +131,18 @@ func cutQuoted(s string) (quoted, rest string, ok bool) {
 func splitRequest(s string) (method, uri string) {
 	method, s, _ = strings.Cut(s, " ")
 	i := strings.LastIndexByte(s, ' ')
-	if i >= 0 && strings.HasPrefix(s[i+1:], "HTTP/") {
+	hasVersion := i >= 0 && strings.HasPrefix(s[i+1:], "HTTP/")
+	if hasVersion {
 		s = s[:i]
-	} else if s = strings.Trim(s, " "); !strings.HasPrefix(s, "/") || strings.IndexByte(s, ' ') >= 0 {
+	}
+	s = strings.Trim(s, " ")
+	if !hasVersion && (!strings.HasPrefix(s, "/") || strings.IndexByte(s, ' ') >= 0) {
 		return "", ""
 	}
 	if !isAll(method, &tokenBytes) {
 		return "", ""
 	}
-	return method, strings.Trim(s, " ")
+	return method, s
 }
 
 // unescape returns s without the escapes of nginx, \xHH, and those of Apache, which knows \" and those of C,
@@ -148,7 +155,8 @@ func unescape(s string) string {
 	for s != "" {
 		c, _, rest, err := strconv.UnquoteChar(s, '"')
 		if err != nil || s[0] != '\\' || strings.IndexByte(`"\bfnrtvx`, s[1]) < 0 {
-			c, rest = rune(s[0]), s[1:]
+			c = rune(s[0])
+			rest = s[1:]
 		}
 		b.WriteByte(byte(c))
 		s = rest

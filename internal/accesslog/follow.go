@@ -127,8 +127,9 @@ func (f *follower) Positions() Positions { return maps.Clone(f.positions) }
 // file that cannot be read is tried again at the next poll, a damaged one once it has changed.
 func (f *follower) Poll(ctx context.Context, line func(b []byte) string) (read map[string]int) {
 	read = make(map[string]int)
-	lines, errs := make(map[[2]string]int), make(map[string]error) // by log, and what became of them
-	unread := make(map[string][]string)                            // the first lines that could not be read, by log
+	lines := make(map[[2]string]int)    // by log, and what became of them
+	errs := make(map[string]error)      // by log
+	unread := make(map[string][]string) // the first lines that could not be read, by log
 	take := func(log string, b []byte) {
 		result := line(b)
 		lines[[2]string{log, result}]++
@@ -136,11 +137,14 @@ func (f *follower) Poll(ctx context.Context, line func(b []byte) string) (read m
 			unread[log] = append(unread[log], string(b[:min(len(b), maxSample)]))
 		}
 	}
-	last, found := f.files, make(map[string]bool)
+	last := f.files
+	found := make(map[string]bool) // keys of positions
 	f.files = make(map[string]*file)
 	for _, x := range f.list(f.logOf, errs) {
 		if old := last[x.path]; old != nil && old.info.Size() == x.info.Size() && old.info.ModTime().Equal(x.info.ModTime()) {
-			x.key, x.done, x.err = old.key, old.done, old.err
+			x.key = old.key
+			x.done = old.done
+			x.err = old.err
 		} else if old != nil && old.info.Size() > x.info.Size() {
 			x.cut = old.key
 		}
@@ -150,7 +154,8 @@ func (f *follower) Poll(ctx context.Context, line func(b []byte) string) (read m
 		if x.err != nil && ctx.Err() == nil {
 			errs[x.log] = x.err
 		}
-		f.files[x.path], found[x.key] = x, true
+		f.files[x.path] = x
+		found[x.key] = true
 	}
 	for _, pattern := range f.patterns {
 		isFound := false
@@ -208,14 +213,18 @@ func (f *follower) Logs() []Log {
 func (f *follower) findMissing(ctx context.Context, found map[string]bool, line func(string, []byte)) {
 	missing := make(map[string]map[string]bool) // keys by log
 	for key := range f.positions {
-		switch log := key[:max(strings.LastIndexByte(key, ' '), 0)]; {
-		case found[key]:
+		if found[key] {
 			delete(f.missing, key)
-		case len(f.positions) > 2*maxFiles:
+			continue
+		}
+		if len(f.positions) > 2*maxFiles {
 			delete(f.positions, key)
 			delete(f.missing, key)
-		case !f.missing[key] && ctx.Err() == nil:
+			continue
+		}
+		if !f.missing[key] && ctx.Err() == nil {
 			f.missing[key] = true
+			log := key[:max(strings.LastIndexByte(key, ' '), 0)]
 			if missing[log] == nil {
 				missing[log] = make(map[string]bool)
 			}
@@ -256,7 +265,8 @@ func (f *follower) list(match func(path string) string, errs map[string]error) [
 			if x.log == "" {
 				continue
 			}
-			if x.info, err = os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			x.info, err = os.Stat(path)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				errs[x.log] = err
 			}
 			if err == nil && x.info.Mode().IsRegular() && f.now().Sub(x.info.ModTime()) <= f.history {
@@ -320,15 +330,18 @@ func (f *follower) read(ctx context.Context, x *file, only map[string]bool, line
 	}
 	defer opened.Close()
 	var r io.Reader = contextFile{opened, ctx}
-	ext, isOld := filepath.Ext(x.path), f.now().Sub(x.info.ModTime()) > timeGrain
+	isOld := f.now().Sub(x.info.ModTime()) > timeGrain
+	ext := filepath.Ext(x.path)
 	switch ext {
 	case ".gz":
-		if r, err = gzip.NewReader(bufio.NewReader(r)); err == io.EOF {
+		r, err = gzip.NewReader(bufio.NewReader(r))
+		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
 	case ".zst":
 		var z *zstd.Decoder
-		if z, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow)); err == nil {
+		z, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err == nil {
 			defer z.Close()
 		}
 		r = z
@@ -340,7 +353,8 @@ func (f *follower) read(ctx context.Context, x *file, only map[string]bool, line
 		x.done = err == nil && isOld
 		return err
 	}
-	if x.done = ctx.Err() == nil; err != nil {
+	x.done = ctx.Err() == nil
+	if err != nil {
 		err = fmt.Errorf("uncompressing %s: %w", x.path, err)
 	}
 	return err
@@ -383,9 +397,8 @@ func (f *follower) readLines(x *file, r io.Reader, only map[string]bool, line fu
 		if !isLong {
 			line(x.log, bytes.TrimSuffix(b, []byte("\n")))
 		}
-		if isLong = err != nil; isLong {
-			err = nil
-		}
+		isLong = err != nil
+		err = nil
 		offset += int64(len(b))
 	}
 	if err == io.EOF {

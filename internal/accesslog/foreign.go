@@ -102,14 +102,13 @@ func hint(lines []string, format string) string {
 			return fmt.Sprintf("its lines are not in the format that is set: set 'format %s'", other)
 		}
 	}
-	isJSON := strings.HasPrefix(lines[0], "{")
 	isCaddys := func(line string) bool {
 		return caddyJSON.MatchString(line) && new(Parser).Parse([]byte(line), new(Visit)) == ErrNoRequest
 	}
-	switch {
-	case slices.ContainsFunc(lines, isCaddys):
+	if slices.ContainsFunc(lines, isCaddys) {
 		return "" // another log of Caddy's, or no request has been logged yet
-	case isJSON:
+	}
+	if strings.HasPrefix(lines[0], "{") {
 		return "it is JSON, but not as Caddy writes it: let the server write 'common' or 'combined'"
 	}
 	return "it is in no format that can be read: these are Caddy's JSON, 'common' and 'combined'"

@@ -41,7 +41,8 @@ func (p *Progress) Set(source int, settings uint64, files Positions) {
 	if p.read == nil {
 		p.read = make(Stored)
 	}
-	p.read[source], p.isNew = SourcePositions{settings, files}, true
+	p.read[source] = SourcePositions{settings, files}
+	p.isNew = true
 }
 
 // Gather says that a refresh gathers the visits recorded so far.
@@ -49,7 +50,8 @@ func (p *Progress) Gather() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.isNew {
-		p.gathers, p.isNew = maps.Clone(p.read), false
+		p.gathers = maps.Clone(p.read)
+		p.isNew = false
 	}
 }
 
@@ -58,8 +60,10 @@ func (p *Progress) Gather() {
 func (p *Progress) Stored(all bool) (stored Stored, changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if changed = all && p.gathers != nil; changed {
-		p.gathered, p.gathers = p.gathers, nil
+	changed = all && p.gathers != nil
+	if changed {
+		p.gathered = p.gathers
+		p.gathers = nil
 	}
 	return p.gathered, changed
 }
@@ -69,6 +73,7 @@ func (p *Progress) Restore(stored Stored) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.read == nil {
-		p.read, p.gathered = maps.Clone(stored), stored
+		p.read = maps.Clone(stored)
+		p.gathered = stored
 	}
 }

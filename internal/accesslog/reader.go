@@ -67,36 +67,50 @@ func (r *Reader) Join(sites map[Site]bool, complete bool) bool {
 		r.begun = now
 	}
 	if !maps.Equal(sites, r.sites) {
-		r.sites, r.hosts = sites, make(map[string][]Site)
-		maps.DeleteFunc(r.joined, func(s Site, _ bool) bool { _, is := sites[s]; return !is })
+		r.sites = sites
+		r.hosts = make(map[string][]Site)
+		maps.DeleteFunc(r.joined, func(s Site, _ bool) bool {
+			_, isLeft := sites[s]
+			return !isLeft
+		})
 	}
-	ready, newcomers, started := make(map[Site]bool), false, r.follower.Load() != nil
+	started := r.follower.Load() != nil
+	ready := make(map[Site]bool)
+	newcomers := false
 	var from []Positions
 	for s, isReady := range sites {
 		if isReady {
-			ready[s], newcomers = true, newcomers || !r.joined[s]
+			ready[s] = true
+			newcomers = newcomers || !r.joined[s]
 			from = append(from, s.Progress().Get(r.Source, r.Settings))
 		}
 	}
-	if !newcomers || now.Before(r.nextJoin) || !started && !complete && now.Sub(r.begun) < joinPatience {
+	if !newcomers || now.Before(r.nextJoin) {
 		return started
 	}
+	if !started && !complete && now.Sub(r.begun) < joinPatience {
+		return false
+	}
 	r.follower.Store(newFollower(r.Files, r.History, r.Now, mergePositions(from...)))
-	r.joined, r.rereads = ready, true
+	r.joined = ready
+	r.rereads = true
 	return true
 }
 
 // Poll reads what is new, once a site has joined, and returns the number of lines by result.
 func (r *Reader) Poll(ctx context.Context) (read map[string]int) {
-	begun, follower := r.Now(), r.follower.Load()
+	begun := r.Now()
+	follower := r.follower.Load()
 	read = follower.Poll(ctx, func(line []byte) string { return r.take(line, begun) })
-	if at := follower.Positions(); len(read) > 0 || r.rereads {
+	if len(read) > 0 || r.rereads {
+		at := follower.Positions()
 		for s := range r.joined {
 			s.Progress().Set(r.Source, r.Settings, at)
 		}
 	}
 	if r.rereads && ctx.Err() == nil {
-		r.rereads, r.nextJoin = false, begun.Add(max(rereadAfter, 20*r.Now().Sub(begun)))
+		r.rereads = false
+		r.nextJoin = begun.Add(max(rereadAfter, 20*r.Now().Sub(begun)))
 	}
 	return read
 }

@@ -66,7 +66,8 @@ func (v *Visit) Reason() string {
 		return wrongStatus
 	case v.ContentType == "" || v.ContentType == "-":
 		path, _, _ := strings.Cut(v.URI, "#")
-		if path, _, _ = strings.Cut(path, ";"); uri.IsAsset(path) {
+		path, _, _ = strings.Cut(path, ";")
+		if uri.IsAsset(path) {
 			return asset
 		}
 	case !htmlmeta.IsHTML(v.ContentType):
@@ -115,13 +116,12 @@ func (p *Parser) Parse(line []byte, v *Visit) error {
 	if s == "" {
 		return ErrNoRequest
 	}
-	var err error
-	switch isJSON := s[0] == '{'; {
-	case isJSON && (p.format == "common" || p.format == "combined"), !isJSON && p.format == "json":
-		err = ErrSyntax
-	case isJSON:
+	isJSON := s[0] == '{'
+	err := ErrSyntax
+	if isJSON && p.format != "common" && p.format != "combined" {
 		err = p.parseJSON(s, v)
-	default:
+	}
+	if !isJSON && p.format != "json" {
 		err = p.parseCommon(s, v)
 	}
 	if err == nil && v.URI == "" {

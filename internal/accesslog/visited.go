@@ -27,12 +27,16 @@ func (v *Visited) Add(path string, at int64, most int) {
 	last, known := v.paths[path]
 	if !known && len(v.paths) >= most {
 		v.dropped++
-		oldest, before, n := "", at, 0
+		oldest := ""
+		before := at
+		n := 0
 		for other, last := range v.paths { // in no order
 			if last < before {
-				oldest, before = other, last
+				oldest = other
+				before = last
 			}
-			if n++; n == 8 {
+			n++
+			if n == 8 {
 				break
 			}
 		}
@@ -97,8 +101,10 @@ func (f *Filter) Page(v *Visit) (path, reason string) {
 	reason = v.Reason()
 	if reason == "" {
 		var ok bool
-		if path, ok = f.Clean(v.URI); !ok || !isPagePath(v.URI) {
-			path, reason = "", oddPath
+		path, ok = f.Clean(v.URI)
+		if !ok || !isPagePath(v.URI) {
+			path = ""
+			reason = oddPath
 		}
 	}
 	f.mu.Lock()
@@ -119,7 +125,8 @@ func isPagePath(requested string) bool {
 func (f *Filter) Ignored() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	ignored, all := make(map[string]int), f.visits[""]
+	ignored := make(map[string]int)
+	all := f.visits[""]
 	for _, reason := range []string{signedIn, noIndex, robot} {
 		if n := f.visits[reason]; n > 0 {
 			ignored[reason] = n
