@@ -401,11 +401,12 @@ func TestStopKeepsRecords(t *testing.T) {
 		b, s := w.begin(0)
 		time.AfterFunc(2*time.Second, b.app.cancel)
 		s.run()
-		if fetched := w.fetched.Load(); fetched < 4 || fetched > 7 || len(w.values) == 0 {
+		fetched := int(w.fetched.Load())
+		if fetched < 6 || fetched > 7 || len(w.values) == 0 {
 			t.Fatalf("%d pages were fetched, %d values are stored", fetched, len(w.values))
 		}
 		w.stop(b)
-		w.restart(w.values, 4)
+		w.restart(w.values, fetched-1) // of which one was under way
 	})
 }
 
@@ -511,5 +512,25 @@ func TestSlowGathering(t *testing.T) {
 		if !out.Crawled.Gathered || pagesOf(s.published().snapshot) != 5 {
 			t.Errorf("%d pages: %+v", pagesOf(s.published().snapshot), out)
 		}
+	})
+}
+
+// TestReadyInParts: a request for the first sitemap gets what is known, while the refresh goes on.
+func TestReadyInParts(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.lists(numbered(20)...)
+		fast := b.pages
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			time.Sleep(500 * time.Millisecond)
+			return fast(w, r)
+		}
+		s := b.site("named.example")
+		b.app.group.Go(s.run)
+		begun := time.Now()
+		got, err := s.snapshot(t.Context())
+		if err != nil || pagesOf(got) == 0 || time.Since(begun) > 5*time.Second {
+			t.Errorf("got %d pages after %s, %v", pagesOf(got), time.Since(begun), err)
+		}
+		b.app.group.Wait()
 	})
 }

@@ -34,6 +34,7 @@ type stepper struct {
 	left      map[string][]byte // the same, at the end of a process; nil: it has not ended
 	site      *site             // of the newest configuration; nil: there was none
 	least     int               // pages that were served
+	served    int               // pages before the walk; of a site that is new, nothing is announced
 	isArmed   bool
 	steps     []string      // since it is armed
 	last      int           // the number of steps until the interruption,
@@ -347,6 +348,9 @@ func (w *stepper) restart(values map[string][]byte, committed int) {
 	w.least = 0
 	s.run()
 	w.wantServed(s, 8)
+	if told := s.state.queue.Load().Status()[0]; w.served > 0 && told.Unconfirmed+told.Waiting != 8-w.served {
+		w.t.Errorf("after a restart, %d added pages are to be announced", told.Unconfirmed+told.Waiting)
+	}
 	if got := int(w.fetched.Load()); got > 8-committed {
 		w.t.Errorf("after a restart, %d pages are fetched, although %d are stored", got, committed)
 	}
@@ -355,6 +359,7 @@ func (w *stepper) restart(values map[string][]byte, committed int) {
 
 // begin makes a configuration that serves some pages, and is to find eight.
 func (w *stepper) begin(served int) (*bench, *site) {
+	w.served = served
 	b, s := w.configure(numbered(max(served, 1)))
 	if served > 0 {
 		s.run()
