@@ -117,7 +117,7 @@ func TestMetricsOfDropped(t *testing.T) {
 func TestEventsDropped(t *testing.T) {
 	s, logs := reportSite(t)
 	for range 12 {
-		s.app.events.announceRefreshed(s, nil, &report.Refresh{Snapshot: listing(3)})
+		s.app.events.emitRefreshed(s, nil, &report.Refresh{Snapshot: listing(3)})
 	}
 	if got := logs.FilterMessageSnippet("events are dropped").Len(); got != 1 || len(s.app.events.queue) != 2 {
 		t.Errorf("got %d lines, want one, and %d events", got, len(s.app.events.queue))

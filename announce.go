@@ -260,7 +260,7 @@ func (s *site) announced(job *announce.Job, o announce.Outcome, t announce.Statu
 		result = "refused"
 	}
 	s.app.counts.announced.WithLabelValues(string(t.Kind), result).Add(float64(job.URLs))
-	s.app.events.announce(s, "sitemap_announced", map[string]any{
+	s.app.events.emit(s, "sitemap_announced", map[string]any{
 		"protocol": string(t.Kind), "target": t.URL, "urls": job.URLs, "result": result, "status": o.Status, "reason": t.Reason,
 	})
 }

@@ -40,6 +40,7 @@ func TestIsCurrent(t *testing.T) {
 		"other settings":                              {func(p *publication) { p.selectedBy = 2 }, false, false},
 		"a loss is to be confirmed":                   {func(p *publication) { p.history.Since = batch }, false, false},
 		"a loss is to be confirmed, and it goes on":   {func(p *publication) { p.history.Since = batch }, true, false},
+		"records were lost":                           {func(p *publication) { p.history.Lost = batch }, false, false},
 		"dates are to be decided":                     {func(p *publication) { p.history.Partial = true }, false, false},
 		"dates are to be decided, but not yet":        {func(p *publication) { p.history.Partial = true }, true, true},
 		"it is not known from which it was selected":  {func(p *publication) { p.generation = nil }, false, false},
@@ -136,7 +137,7 @@ func TestCircumstances(t *testing.T) {
 		"nothing":              {func(*refreshing, *Handler) {}, func(*circumstances) {}},
 		"it goes on":           {func(r *refreshing, _ *Handler) { r.goesOn = true }, func(c *circumstances) { c.goesOn = true }},
 		"all candidates":       {func(r *refreshing, _ *Handler) { r.crawled.Gathered = true }, func(c *circumstances) { c.gathered = true }},
-		"requests wait":        {func(r *refreshing, _ *Handler) { r.until = r.batch.Add(1) }, func(c *circumstances) { c.waiting = true }},
+		"requests wait":        {func(r *refreshing, _ *Handler) { r.until = r.batch.Add(1) }, func(c *circumstances) { c.hasTime = true }},
 		"requests wait not":    {func(r *refreshing, _ *Handler) { r.until = r.batch }, func(*circumstances) {}},
 		"an operator":          {func(r *refreshing, _ *Handler) { r.demanded = true }, func(c *circumstances) { c.demanded = true }},
 		"crawl off":            {func(_ *refreshing, h *Handler) { h.settings.crawl.Off = true }, func(c *circumstances) { c.crawlOff = true }},
@@ -169,7 +170,7 @@ func TestUnread(t *testing.T) {
 		"one could not":         {outcome.History{Confirmed: batch, Unread: map[int]string{0: "files"}}, []string{"urls"}},
 		"none could":            {outcome.History{Confirmed: batch, Unread: map[int]string{0: "files", 1: "urls"}}, nil},
 	} {
-		got := unread(test.h, failed)
+		got := newFailed(test.h, failed)
 		for _, source := range []string{"files", "urls"} {
 			isNamed := strings.Contains(strings.Join(test.want, " "), source)
 			if strings.Contains(got, source) != isNamed {

@@ -79,14 +79,14 @@ func (q *question) ask() decision {
 	sel.result.Before = q.before
 	sel.result.Regressed[q.loss.status] = q.loss.pages
 	c := circumstances{
-		goesOn: q.goesOn, gathered: q.gathered, waiting: q.waiting, demanded: q.demanded, crawlOff: q.off,
+		goesOn: q.goesOn, gathered: q.gathered, hasTime: q.waiting, demanded: q.demanded, crawlOff: q.off,
 		lost: q.lost, now: batch, selectedBy: 2,
 	}
 	if q.same {
 		c.selectedBy = p.selectedBy
 	}
 	if q.unread {
-		c.unread = "unread"
+		c.newFailed = "unread"
 	}
 	return decide(p, sel, c)
 }
@@ -154,9 +154,9 @@ var rows = []struct {
 		func(q *question) bool { return !q.isMade },
 		func(q *question) decision { return decision{verdict: keep, reason: q.unreadReason()} }},
 	{"records were lost, and the refresh goes on",
-		func(q *question) bool { return q.lost && q.shrinks() && q.goesOn }, plain(goOn)},
+		func(q *question) bool { return q.asBefore() && q.lost && q.shrinks() && q.goesOn }, plain(goOn)},
 	{"records were lost",
-		func(q *question) bool { return q.lost && q.shrinks() },
+		func(q *question) bool { return q.asBefore() && q.lost && q.shrinks() },
 		func(q *question) decision {
 			d := decision{verdict: keep, reason: "stored records were lost: their pages are fetched again"}
 			if q.since != 0 {
@@ -224,7 +224,7 @@ func TestOutcomeOfDecision(t *testing.T) {
 		{decision{verdict: keep, reason: "unread"}, a, a, outcome.HeldBack},
 		{decision{verdict: hold, reason: "few", since: batch}, a, b, outcome.HeldBack},
 	} {
-		got := test.d.outcome(test.served, test.next)
+		got := test.d.ending(test.served, test.next)
 		if got.Result != test.want || got.Reason != test.d.reason || got.Since != test.d.since {
 			t.Errorf("%+v: got %+v, want %s", test.d, got, test.want)
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 // eventQueue emits events in their order. No refresh waits for their handlers. Nil: there
-// is no server, and nothing is announced.
+// is no server, and nothing is emitted.
 type eventQueue struct {
 	app    *App
 	events *caddyevents.App
@@ -54,8 +54,8 @@ func (q *eventQueue) emitAll() {
 	}
 }
 
-// announce queues an event, with the URLs of the site and its sitemap.
-func (q *eventQueue) announce(s *site, name string, data map[string]any) {
+// emit queues an event, with the URLs of the site and its sitemap.
+func (q *eventQueue) emit(s *site, name string, data map[string]any) {
 	if q == nil {
 		return
 	}
@@ -76,9 +76,9 @@ func (q *eventQueue) announce(s *site, name string, data map[string]any) {
 	}
 }
 
-// announceRefreshed announces that a snapshot was published in place of another one, if they differ,
+// emitRefreshed emits that a snapshot was published in place of another one, if they differ,
 // with the number of pages and, if records tell, of those added, changed and removed.
-func (q *eventQueue) announceRefreshed(s *site, before *publish.Snapshot, out *report.Refresh) {
+func (q *eventQueue) emitRefreshed(s *site, before *publish.Snapshot, out *report.Refresh) {
 	if before.Equal(out.Snapshot) {
 		return
 	}
@@ -93,5 +93,5 @@ func (q *eventQueue) announceRefreshed(s *site, before *publish.Snapshot, out *r
 		data["changed"] = changes.Changed.Count
 		data["removed"] = changes.Removed.Count
 	}
-	q.announce(s, "sitemap_refreshed", data)
+	q.emit(s, "sitemap_refreshed", data)
 }

@@ -26,9 +26,9 @@ type publication struct {
 	snapshot *publish.Snapshot // nil: nothing is served
 	names    *publish.Snapshot // the last one that was not nil: the names of its shards still work
 
-	generation *store.Generation // of records, from which the snapshot was selected; nil: it is not known
+	generation *store.Generation // of records, as of the last selection, also if that was not served; nil: it is not known
 	selectedBy uint64            // digest of what else that depended on
-	probed     *probeResult      // of the refresh that selected it; nil: it is not known
+	probed     *probeResult      // of the last refresh; nil: it is not known
 	built      time.Duration     // how long selecting and building took
 
 	history outcome.History
@@ -53,12 +53,12 @@ func (s *site) amend(before *publication, change func(next *publication)) bool {
 }
 
 // isCurrent reports whether selecting again, from a generation by the same settings, would change nothing: no loss is to be
-// confirmed, and no date to be decided. goesOn: the refresh goes on.
+// confirmed, no record to be learnt again, and no date to be decided. goesOn: the refresh goes on.
 func (p *publication) isCurrent(records *store.Generation, selectedBy uint64, goesOn bool) bool {
 	if p.snapshot == nil || p.selectedBy != selectedBy {
 		return false
 	}
-	if !p.history.Since.IsZero() {
+	if !p.history.Since.IsZero() || !p.history.Lost.IsZero() {
 		return false
 	}
 	if p.history.Partial && !goesOn {
@@ -93,39 +93,61 @@ func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d deci
 	}
 	out := s.result(r, sel, d, snapshot)
 	next := s.publicationOf(r, &out)
-	if sel.isMade() {
-		r.records.Generation = sel.result.Generation
-	}
 	changes := s.updateOf(r, before, &out)
+	// The changes are queued before the records are committed, which else would not tell them again. Queued twice, they are
+	// announced once.
 	if r.records.IsShared() {
+		// What other processes cannot load is not served.
 		s.queueChanges(ctx, changes)
 		if !s.share(ctx, r, next, &out) {
-			return ended(outcome.Later) // what other processes cannot load is not served
+			return ended(outcome.Later)
 		}
+		if !s.swap(r, next) {
+			return ended(outcome.Superseded)
+		}
+		s.tell(ctx, r, before, &out)
+		return out
 	}
-	if !s.state.published.CompareAndSwap(before, next) {
-		return ended(outcome.Superseded) // the next configuration has published meanwhile
+	// No request waits for the storage, which may be slow.
+	if !s.swap(r, next) {
+		return ended(outcome.Superseded)
+	}
+	s.tell(ctx, r, before, &out)
+	s.queueChanges(ctx, changes)
+	s.store(r, &out)
+	return out
+}
+
+// swap makes a publication what is served; false: the next configuration has published meanwhile.
+func (s *site) swap(r *refreshing, next *publication) bool {
+	if !s.state.published.CompareAndSwap(r.before, next) {
+		return false
 	}
 	r.before = next
 	s.setReady()
-	s.tell(before, next, &out)
-	s.countUnlinked(ctx, r, &out)
-	if r.records.IsShared() {
-		return out
+	return true
+}
+
+// store writes what was published, if pages were selected, logs were read on, or the last write failed.
+func (s *site) store(r *refreshing, out *report.Refresh) {
+	isMade := out.Selected.Generation != nil
+	if isMade {
+		r.records.Generation = out.Selected.Generation
 	}
-	// The queue is stored before the records, which else would not tell these changes again.
-	s.queueChanges(ctx, changes)
 	positions, readOn := s.state.progress.Stored(out.Crawled.Gathered)
-	if !s.handler.settings.crawl.Off && (sel.isMade() || readOn || r.records.Unsaved) {
-		stored := next.meta(s.digest())
-		stored.Positions = positions
-		s.logState("commit", r.records.Write(next.snapshot, stored))
+	if s.handler.settings.crawl.Off || !(isMade || readOn || r.records.Unsaved) {
+		return
 	}
-	return out
+	m := r.before.meta(s.digest())
+	m.Positions = positions
+	s.logState("commit", r.records.Write(r.before.snapshot, m))
 }
 
 // share commits a publication for the other processes, and reports whether this one may serve it.
 func (s *site) share(ctx context.Context, r *refreshing, next *publication, out *report.Refresh) bool {
+	if out.Selected.Generation != nil {
+		r.records.Generation = out.Selected.Generation
+	}
 	visited, _ := s.state.visited.Count()
 	pause := s.handler.settings.interval
 	if !out.Partial {
@@ -146,7 +168,7 @@ func (s *site) share(ctx context.Context, r *refreshing, next *publication, out 
 func (s *site) result(r *refreshing, sel selection, d decision, snapshot *publish.Snapshot) report.Refresh {
 	now := s.app.now()
 	out := report.Refresh{
-		Outcome:  d.outcome(r.before.snapshot, snapshot),
+		Outcome:  d.ending(r.before.snapshot, snapshot),
 		Changed:  !r.before.snapshot.Equal(snapshot),
 		Begun:    r.start,
 		Took:     now.Sub(r.start),
@@ -203,12 +225,14 @@ func failedSources(failed []merge.InputError) map[int]string {
 	return names
 }
 
-// tell logs a publication, and emits its events.
-func (s *site) tell(before, next *publication, out *report.Refresh) {
-	s.app.events.announceRefreshed(s, before.snapshot, out)
+// tell tells operators of what was published in place of another publication.
+func (s *site) tell(ctx context.Context, r *refreshing, before *publication, out *report.Refresh) {
+	s.app.events.emitRefreshed(s, before.snapshot, out)
+	s.countUnlinked(ctx, r, out)
 	if s.ctx.Err() != nil {
 		return
 	}
+	next := r.before
 	s.log(out, before, next)
 	s.logProbed(out, next.report)
 	isMissing := s.handler.Feed && next.report.Pages > 0 && next.report.Pending == 0 && next.snapshot.Find(webpage.Feed) == nil
@@ -238,7 +262,7 @@ func (s *site) log(out *report.Refresh, before, next *publication) {
 	last := out.Outcome
 	isTrouble := last.Result == outcome.Failed || last.Result == outcome.HeldBack
 	if isTrouble && (last.Result != before.history.Last.Result || last.Reason != before.history.Last.Reason) {
-		s.app.events.announce(s, "sitemap_refresh_failed", map[string]any{"reason": next.report.Reason})
+		s.app.events.emit(s, "sitemap_refresh_failed", map[string]any{"reason": next.report.Reason})
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 
 const (
 	firstPublication = time.Second            // what is known by then is published, and again after 2, 4, 8 … seconds
-	confirmAfter     = 10 * time.Minute       // for which refreshes must find a change suspicious before it is published
+	confirmAfter     = 10 * time.Minute       // for which refreshes must find the same suspicious change before it is published
 	firstPatience    = 4 * time.Second        // with a source that yields nothing, or the probe of an alias, while requests wait for the first sitemap
 	firstHangs       = 2 * time.Second        // with fetches under way when a budget ends, while nothing is published
 	sourcePatience   = time.Minute            // with a source, once no request waits
@@ -43,7 +43,7 @@ const (
 // The records of all pages are a generation, which never changes: the crawl and the selection make the next one. While
 // the crawl goes on, what it has found is published in parts.
 func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
-	// One refresh at a time has the records, of whichever configuration.
+	// One refresh at a time has the records, of whichever configuration. One that hangs loses them after three seconds.
 	records, err := s.state.records.Acquire(ctx)
 	if err != nil {
 		return failed(err)
@@ -76,7 +76,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 	r := s.newRefreshing(records, probed, demanded)
 	if probed.blocked != "" {
 		// The routes say that nothing is to be listed, and are believed at once.
-		nothing := selection{result: indexing.Result{Generation: records.Generation}}
+		nothing := selection{result: indexing.Result{Generation: records.Generation}} // which is stored
 		return s.publish(ctx, r, nothing, decision{verdict: replace, reason: probed.blocked})
 	}
 	if err := s.gather(ctx, r); err != nil {
@@ -107,7 +107,7 @@ func (s *site) publishParts(ctx context.Context, r *refreshing) report.Refresh {
 		if decided.verdict == goOn {
 			continue
 		}
-		if decided.verdict == hold {
+		if decided.verdict == hold { // never with crawl off: the candidates are read only once
 			selected, err = s.build(ctx, r, keepListed)
 			if err != nil {
 				return failed(err)
@@ -123,7 +123,7 @@ func (s *site) publishParts(ctx context.Context, r *refreshing) report.Refresh {
 // refreshing is a refresh under way: what it works with, and what it has found so far.
 type refreshing struct {
 	demanded bool      // an operator requested it, and wants its result as it is
-	start    time.Time // when it began
+	start    time.Time // when its sources were asked
 	batch    time.Time // the time for all dates: start, or what another process's clock had if that is later
 	until    time.Time // when its crawl ends, once all candidates are known
 	wasReady bool      // no request waited for the first sitemap when it began
@@ -136,7 +136,7 @@ type refreshing struct {
 	crawling   *crawl.Run // nil: with crawl off
 
 	before  *publication  // what is served: by the refresh before, or by an earlier part of this one
-	step    time.Duration // of the crawl, the next
+	step    time.Duration // how long the next part of the crawl may take
 	crawled crawl.Result  // so far
 	built   time.Duration // how long selecting and building took last
 	goesOn  bool          // more will be published in this refresh
@@ -145,6 +145,7 @@ type refreshing struct {
 
 func (s *site) newRefreshing(records *persist.Records, probed *probeResult, demanded bool) *refreshing {
 	now := s.app.now()
+	before := s.published()
 	return &refreshing{
 		demanded: demanded,
 		start:    now,
@@ -152,16 +153,16 @@ func (s *site) newRefreshing(records *persist.Records, probed *probeResult, dema
 		wasReady: wait.IsDone(s.ready),
 		records:  records,
 		probed:   probed,
-		before:   s.published(),
+		before:   before,
 		step:     firstPublication,
-		built:    s.published().built,
+		built:    before.built,
 	}
 }
 
 // selection is what select and build have made of the records.
 type selection struct {
-	snapshot *publish.Snapshot // nil: no page is listed
-	result   indexing.Result   // without a Generation, nothing was selected: nothing has changed
+	snapshot *publish.Snapshot // nil: no page is listed; what is served if nothing was selected
+	result   indexing.Result   // without a Generation, nothing was selected, as nothing has changed
 }
 
 // isMade reports whether pages were selected.
@@ -171,10 +172,10 @@ func (sel *selection) isMade() bool { return sel.result.Generation != nil }
 type verdict uint8
 
 const (
-	goOn    verdict = iota // nothing is published yet, as the refresh goes on
+	goOn    verdict = iota // nothing is published yet: only while the refresh goes on
 	keep                   // what is served stays
 	replace                // what was selected is served
-	hold                   // new pages are listed, and pages that were listed stay unless they are refused: they are selected again
+	hold                   // it is selected again, so that pages that were listed stay unless they are refused
 )
 
 // decision is a verdict, and why.
@@ -188,11 +189,11 @@ type decision struct {
 type circumstances struct {
 	goesOn     bool      // the refresh goes on, and publishes again
 	gathered   bool      // all candidates were read
-	waiting    bool      // requests wait for the first sitemap
+	hasTime    bool      // the time for the crawl is not over: an empty sitemap can wait
 	demanded   bool      // an operator wants the result as it is
 	crawlOff   bool      // names suffice, so no record tells which pages are gone
 	selectedBy uint64    // by which settings pages were selected
-	unread     string    // names sources that failed, and could be read when pages were last confirmed; "": there is none
+	newFailed  string    // names sources that failed, and could be read when pages were last confirmed; "": there is none
 	lost       bool      // records were lost, and not all of their pages are fetched again
 	now        time.Time // the batch of the refresh
 }
@@ -219,25 +220,26 @@ func decide(before *publication, sel selection, c circumstances) decision {
 		if sameSettings && !c.gathered && selected <= served {
 			return decision{verdict: goOn}
 		}
-		if before.snapshot == nil && sel.snapshot == nil && c.waiting {
+		if before.snapshot == nil && sel.snapshot == nil && c.hasTime {
 			return decision{verdict: goOn}
 		}
 	}
-	unread := c.unread
+	unread := c.newFailed
 	if selected == 0 {
 		unread = "" // no page stays because of it
 	}
 	if !sel.isMade() {
 		return decision{verdict: keep, reason: unread}
 	}
-	if c.lost && selected < served {
+	// Even an operator who requests a refresh does not mean pages whose records were lost.
+	if sameSettings && c.lost && selected < served {
 		if c.goesOn {
 			return decision{verdict: goOn}
 		}
 		return decision{verdict: keep, reason: reasonLost, since: before.history.Since}
 	}
-	if c.crawlOff && sameSettings && c.unread != "" {
-		return decision{verdict: keep, reason: c.unread}
+	if c.crawlOff && sameSettings && c.newFailed != "" {
+		return decision{verdict: keep, reason: c.newFailed}
 	}
 	// What an operator has requested or configured is intended.
 	isIntended := c.demanded || !sameSettings
@@ -276,8 +278,9 @@ func suspicion(served, selected int, result *indexing.Result) string {
 	return ""
 }
 
-// outcome returns how a refresh has ended by a decision that replaces what was served.
-func (d decision) outcome(served, next *publish.Snapshot) outcome.Outcome {
+// ending returns how the refresh, or a part of it, has ended by the decision: where it has a reason, something is held back,
+// else the documents tell.
+func (d decision) ending(served, next *publish.Snapshot) outcome.Outcome {
 	o := outcome.Outcome{Result: outcome.Published, Reason: d.reason, Since: d.since}
 	switch {
 	case next == nil:
@@ -303,7 +306,7 @@ type prospects struct {
 	serves    bool          // the site has something to serve
 	closed    bool          // no page may be fetched, as robots.txt cannot be
 	isLeft    bool          // pages are left that were due
-	next      time.Time     // when a page is due, or what is left can be fetched; zero: it is not known
+	next      time.Time     // when a page is due, or what is left can be fetched; in the past: it is not known
 	shared    bool          // other processes refresh the site, too:
 	sharedDue time.Time     // when this one is to,
 	isBusy    bool          // and another one does so now, or the storage fails
@@ -316,7 +319,7 @@ func due(p prospects) time.Time {
 	if p.noticed {
 		return p.now
 	}
-	if p.shared && !p.failed {
+	if p.shared && !p.failed { // it is tried again as if the process were alone
 		if retry := p.now.Add(retryEmpty); p.isBusy && p.sharedDue.Before(retry) {
 			return retry // polls come sooner where there is news
 		}
@@ -336,7 +339,7 @@ func due(p prospects) time.Time {
 	switch {
 	case !p.serves && (p.failed || p.closed):
 		pause = min(pause, retryEmpty) // an application may start with the server
-	case p.failed:
+	case p.failed: // it has not found out what is left
 	case p.isLeft:
 		pause = min(pause, max(soon, next))
 	case next > 0:
@@ -348,7 +351,7 @@ func due(p prospects) time.Time {
 	return p.now.Add(max(pause, 0))
 }
 
-// plan plans the next refresh of the site. Nothing else does.
+// plan plans the next refresh of the site. Nothing else does, save who requests one at once.
 func (s *site) plan(p prospects) { s.schedule.At(due(p)) }
 
 // prospects are those after a refresh that began at begun, or after a part of it.
@@ -376,14 +379,13 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 // conclude plans the next refresh after one that has ended.
 func (s *site) conclude(out *report.Refresh, begun time.Time) {
 	p := s.prospects(out, begun)
-	if member := s.state.fleet; member != nil && !member.IsAlone() {
+	if member := s.state.fleet; member != nil && !member.IsEmpty() {
 		p.shared = true
 		p.sharedDue = member.DueFor(s.standing())
 		p.isBusy = out.Result == outcome.Later
 	}
 	s.plan(p)
-	isSettled := out.Result == outcome.Published || out.Result == outcome.Unchanged || out.Result == outcome.HeldBack && !out.IsSuspicious()
-	if isSettled {
+	if out.IsSettled() {
 		// The next configuration goes on from here, unless it looks at the site otherwise.
 		next := nextRefresh{due(p), s.fetcher.digest()}
 		s.amend(s.published(), func(served *publication) { served.next = next })
@@ -396,15 +398,11 @@ func (s *site) refreshWhenDue() {
 		// Until then, another app may fail to start, and it is the configuration before that goes on.
 		_ = s.app.await(s.ctx, s.app.serving)
 	}
-	turn := s.handler.onDemandTurn
-	for s.schedule.Wait(s.ctx, s.app.now, s.onDemand) {
-		if !s.onDemand {
-			s.run()
-			continue
-		}
-		if !turn.Take(s.ctx) {
-			return
-		}
+	var turn wait.Slots // nil: it waits for no other site
+	if s.onDemand {
+		turn = s.handler.onDemandTurn
+	}
+	for s.schedule.Wait(s.ctx, s.app.now, s.onDemand) && turn.Take(s.ctx) {
 		s.run()
 		turn.Release()
 	}

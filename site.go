@@ -27,7 +27,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
-// address is by what requests the server knows a site.
+// address is how requests name a site.
 type address struct {
 	scheme string
 	host   string // as [origin.CleanHost] returns it
@@ -220,7 +220,7 @@ type site struct {
 	state    *siteState // outlives the configuration
 	private  bool       // visitors need a client certificate
 
-	counted int                         // visited paths at the last countUnlinked; of the refresh
+	counted int                         // visited paths at the last countUnlinked; only the refresh uses it
 	probed  atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	stage   atomic.Pointer[stage]       // of the refresh under way; nil: none is
 	main    atomic.Pointer[site]        // of which this one is an alias; nil: it is none
@@ -375,7 +375,7 @@ func (s *site) bytes() int64 {
 	return n
 }
 
-// configureFleet lets the site share what this configuration's storage has.
+// configureFleet has the site's fleet use the storage and interval of this configuration.
 func (s *site) configureFleet() {
 	if member := s.state.fleet; member != nil {
 		member.Configure(s.app.ctx.Storage(), time.Duration(s.handler.RefreshInterval))
@@ -406,7 +406,7 @@ func (s *site) join(ctx context.Context, records *persist.Records, demanded bool
 	return role, nil
 }
 
-// standing is by what this process is told its role.
+// standing is what the role of this process depends on.
 func (s *site) standing() persist.Standing {
 	served := s.published()
 	visited, _ := s.state.visited.Count()
@@ -440,7 +440,7 @@ func (s *site) pollFleet() {
 			s.logger.Clear("storage")
 		}
 		isNewer := member.Newer()
-		if !isNewer && member.IsPlanned() {
+		if !isNewer && member.PlansItself() {
 			continue
 		}
 		s.plan(prospects{now: s.app.now(), noticed: isNewer, shared: true, sharedDue: member.DueFor(s.standing())})

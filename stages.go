@@ -121,8 +121,8 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 	return p
 }
 
-// crawl goes on with the crawl for a step, and notes whether the refresh goes on after it. A build, which has no visitors
-// who wait, goes on until nothing is left.
+// crawl goes on with the crawl for a step, and notes whether the refresh goes on after it. For the command 'build', which has
+// no visitors who wait, it goes on until nothing is left.
 func (s *site) crawl(ctx context.Context, r *refreshing) error {
 	if r.crawling == nil {
 		r.crawled = crawl.Result{Gathered: true, Done: true}
@@ -143,8 +143,9 @@ func (s *site) crawl(ctx context.Context, r *refreshing) error {
 		if now.Before(budget.Until) {
 			idle = time.Unix(crawled.Next, 0).Sub(now)
 		}
-		isRequested := s.schedule.IsRequested() // another refresh, which is to begin
-		isSpent := isRequested || !now.Before(r.until) || idle >= min(2*firstPublication, s.handler.settings.interval)
+		isRequested := s.schedule.IsRequested()                                // another refresh, which is to begin
+		isIdle := idle >= min(2*firstPublication, s.handler.settings.interval) // waiting takes longer than another refresh
+		isSpent := isRequested || isIdle || !now.Before(r.until)
 		r.goesOn = !crawled.Gathered || !crawled.Done && !isSpent
 
 		building := s.app.building
@@ -200,7 +201,7 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 		begun = s.app.now() // waiting for other sites is no cost of this one
 		options := s.selectOptions(r.batch, r.probed)
 		options.KeepListed = keepsListed
-		if !r.crawled.Gathered || r.crawled.Pending > 0 || r.goesOn {
+		if r.crawled.Pending > 0 || r.goesOn {
 			options.OpenBatch = r.crawled.Batch
 		}
 		selecting, err := indexing.Select(ctx, r.crawled.Generation, options)
@@ -228,7 +229,7 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 	return sel, nil
 }
 
-// selectOptions are by what pages are selected at a time, as the probe has found the site.
+// selectOptions say how pages are selected at a time, as the probe has found the site.
 func (s *site) selectOptions(now time.Time, probed *probeResult) indexing.Options {
 	set := &s.handler.settings
 	o := indexing.Options{
@@ -292,11 +293,11 @@ func (s *site) circumstances(r *refreshing) circumstances {
 	return circumstances{
 		goesOn:     r.goesOn,
 		gathered:   r.crawled.Gathered,
-		waiting:    now.Before(r.until),
+		hasTime:    now.Before(r.until),
 		demanded:   r.demanded,
 		crawlOff:   s.handler.settings.crawl.Off,
 		selectedBy: r.selectedBy,
-		unread:     unread(r.before.history, r.candidates.Result().Failed),
+		newFailed:  newFailed(r.before.history, r.candidates.Result().Failed),
 		lost:       !r.lost().IsZero(),
 		now:        r.batch,
 	}
@@ -318,8 +319,9 @@ func (r *refreshing) lost() time.Time {
 	return at
 }
 
-// unread names the sources that failed, and could be read when the pages were last confirmed; "": there is none.
-func unread(h outcome.History, failed []merge.InputError) string {
+// newFailed names the sources that failed, and could be read when the pages were last confirmed; "": there is none. One that
+// failed already then has no pages that could be missing.
+func newFailed(h outcome.History, failed []merge.InputError) string {
 	var all []string
 	for _, f := range failed {
 		if !h.IsUnread(f.Input, f.Name) {
@@ -332,7 +334,7 @@ func unread(h outcome.History, failed []merge.InputError) string {
 // warnOfPatterns warns of path patterns that match nothing, once everything was read and fetched.
 func (s *site) warnOfPatterns(r *refreshing, gathered merge.Result) {
 	set := &s.handler.settings
-	isComplete := r.crawled.Gathered && r.crawled.Done && !r.goesOn && len(gathered.Failed) == 0
+	isComplete := r.crawled.Done && len(gathered.Failed) == 0
 	warn := func(message string) { r.source.Warn("pattern "+message, message) }
 	// A page that only links name is seen when what links to it is fetched, perhaps by the process before. And a pattern
 	// may be meant for another site of the handler.

@@ -115,15 +115,15 @@ func (m *Member) Poll(ctx context.Context) error {
 // IsDown reports whether the last poll failed.
 func (m *Member) IsDown() bool { return m.isDown.Load() }
 
-// IsAlone reports whether nothing was ever committed.
-func (m *Member) IsAlone() bool { return m.Status().Generation == 0 && !m.Newer() }
+// IsEmpty reports whether nothing was ever committed: until then, each process serves what it has made itself.
+func (m *Member) IsEmpty() bool { return m.Status().Generation == 0 && !m.Newer() }
 
 // isWriter reports whether this process has committed the newest generation.
 func (m *Member) isWriter() bool { return m.Status().Writer == m.ID }
 
-// IsPlanned reports whether the next refresh is planned by this process alone: it has committed the newest generation, or
+// PlansItself reports whether the next refresh is planned by this process alone: it has committed the newest generation, or
 // nobody has committed any.
-func (m *Member) IsPlanned() bool { return m.IsAlone() || m.isWriter() }
+func (m *Member) PlansItself() bool { return m.IsEmpty() || m.isWriter() }
 
 // DueFor returns when this process is to refresh the site. If it has held pages back, others come first. If its visitors
 // have requested something new, it comes before others.
@@ -179,7 +179,7 @@ func (m *Member) Join(ctx context.Context, standing func() persist.Standing, loa
 // Commit implements [persist.Shared].
 func (m *Member) Commit(ctx context.Context, c persist.Commit, write func() error) (isServed bool, err error) {
 	m.Plan(c.Next)
-	if c.IsSame && !m.IsAlone() {
+	if c.IsSame && !m.IsEmpty() {
 		err = m.Touch(ctx)
 	} else {
 		err = write()
@@ -187,9 +187,9 @@ func (m *Member) Commit(ctx context.Context, c persist.Commit, write func() erro
 	if err != nil {
 		pause := min(c.Next, max(retryLeast, shareOfTime*c.Cost))
 		m.retry.Store(m.Now().Add(pause).UnixNano())
-		return m.IsAlone(), err
+		return m.IsEmpty(), err
 	}
-	if m.IsAlone() { // there was no open store to write to
+	if m.IsEmpty() { // there was no open store to write to
 		return true, nil
 	}
 	m.visited.Store(int64(c.Visited))

@@ -20,7 +20,7 @@ const (
 
 	Followed   Result = "followed"   // other processes refresh the site
 	Later      Result = "later"      // another process refreshes the site now, or their storage fails
-	Superseded Result = "superseded" // the next configuration refreshes the site
+	Superseded Result = "superseded" // the next configuration has started, and refreshes the site
 	Alias      Result = "alias"      // the site is an alias of another one
 )
 
@@ -35,7 +35,19 @@ type Outcome struct {
 // Fail returns the outcome of a refresh that was not completed.
 func Fail(err error) Outcome { return Outcome{Result: Failed, Reason: err.Error(), Err: err} }
 
-// IsKnown reports whether it is known after the refresh what the site serves.
+// IsSettled reports whether there is nothing to look at again before the site is due. Where nothing is listed, or something
+// waits to be confirmed, the next configuration may well be the remedy.
+func (o Outcome) IsSettled() bool {
+	switch o.Result {
+	case Published, Unchanged:
+		return true
+	case HeldBack:
+		return !o.IsSuspicious()
+	}
+	return false
+}
+
+// IsKnown reports whether requests need not wait any longer to learn what the site serves, be it nothing.
 func (o Outcome) IsKnown() bool {
 	switch o.Result {
 	case Followed, Later, Superseded: // which may have published, and may not
@@ -53,7 +65,7 @@ type History struct {
 	Last      Outcome        `json:"last,omitzero"`      // of the last refresh
 	Since     time.Time      `json:"since,omitzero"`     // as in Outcome, of the last refresh that did not fail
 	Confirmed time.Time      `json:"confirmed,omitzero"` // when the last refresh began that neither failed nor held anything back
-	Unread    map[int]string `json:"unread,omitempty"`   // sources that could not be read when the pages were last confirmed: number and name
+	Unread    map[int]string `json:"unread,omitempty"`   // sources that could already not be read when the pages were last confirmed, by number
 	Partial   bool           `json:"partial,omitempty"`  // the last selection was made while its refresh went on: dates are still to be decided
 	Lost      time.Time      `json:"lost,omitzero"`      // when records were lost, of which not all pages are fetched again
 }

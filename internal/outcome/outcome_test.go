@@ -89,11 +89,15 @@ func TestResults(t *testing.T) {
 		Alias: true, Followed: false, Later: false, Superseded: false,
 	} {
 		o := Outcome{Result: result}
+		isSettled := result == Published || result == Unchanged || result == HeldBack
+		if o.IsSettled() != isSettled {
+			t.Errorf("%s: settled %t", result, o.IsSettled())
+		}
 		if o.IsKnown() != want || o.IsSuspicious() {
 			t.Errorf("%s: known %t, suspicious %t", result, o.IsKnown(), o.IsSuspicious())
 		}
 	}
-	if o := (Outcome{Result: HeldBack, Since: time.Unix(1e9, 0)}); !o.IsSuspicious() {
-		t.Error("a loss is not suspicious")
+	if o := (Outcome{Result: HeldBack, Since: time.Unix(1e9, 0)}); !o.IsSuspicious() || o.IsSettled() {
+		t.Error("a loss is not suspicious, or is settled")
 	}
 }

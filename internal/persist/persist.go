@@ -49,7 +49,7 @@ const (
 	Later                // it would refresh the site, but another one does so now, or the storage fails
 )
 
-// Standing is by what a process is told its role.
+// Standing is what the role of a process depends on.
 type Standing struct {
 	Demanded  bool // an operator wants a refresh now
 	Serves    bool // it has something to serve
