@@ -195,7 +195,6 @@ func (s *site) result(r *refreshing, sel selection, d decision, snapshot *publis
 // publicationOf returns what is served after a refresh.
 func (s *site) publicationOf(r *refreshing, out *report.Refresh) *publication {
 	next := *r.before
-	next.next = nextRefresh{}
 	next.snapshot = out.Snapshot
 	if out.Snapshot != nil {
 		next.names = out.Snapshot
@@ -246,7 +245,6 @@ func (s *site) fail(out report.Refresh, begun time.Time) {
 	out.Took = s.app.now().Sub(begun)
 	var next *publication
 	isNoted := s.amend(before, func(p *publication) {
-		p.next = nextRefresh{}
 		p.history = p.history.After(out.Outcome, outcome.Ended{})
 		p.report = s.reportOf(&out, p)
 		next = p
@@ -400,7 +398,6 @@ func (s *site) restorePublication(ctx context.Context, before *publication, snap
 		}
 		next.generation = records
 		next.selectedBy = m.Selected
-		next.next = nextRefresh{}
 	})
 	if isServed {
 		s.setReady()
