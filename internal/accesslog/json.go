@@ -80,7 +80,8 @@ func (p *Parser) parseJSON(s string, v *Visit) error {
 	if strings.HasPrefix(l.logger, "http.") && !strings.HasPrefix(l.logger, "http.log.access") {
 		return ErrNoRequest
 	}
-	v.Time, v.Status = parseTime(l.time), parseStatus(l.status)
+	v.Time = parseTime(l.time)
+	v.Status = parseStatus(l.status)
 	for _, who := range [...]string{l.userID, l.authorization} {
 		v.User = v.User || who != "" && who != "-"
 	}
@@ -93,7 +94,8 @@ func (p *Parser) parseJSON(s string, v *Visit) error {
 // object reads the members of an object.
 func (l *jsonLine) object(s string, i int, in object) int {
 	for more := true; more; {
-		if i = space(s, i+1); i < len(s) && s[i] == '}' {
+		i = space(s, i+1)
+		if i < len(s) && s[i] == '}' {
 			return i + 1
 		}
 		if i >= len(s) || s[i] != '"' {
@@ -104,11 +106,13 @@ func (l *jsonLine) object(s string, i int, in object) int {
 			return -1
 		}
 		key := s[i+1 : end-1]
-		if i = space(s, end); i >= len(s) || s[i] != ':' {
+		i = space(s, end)
+		if i >= len(s) || s[i] != ':' {
 			return -1
 		}
 		i = space(s, i+1)
-		switch dest, of := l.member(in, key); {
+		dest, of := l.member(in, key)
+		switch {
 		case of != 0 && i < len(s) && s[i] == '{':
 			i = l.object(s, i, of)
 		case dest != nil:
@@ -171,17 +175,16 @@ func skip(s string, i int) int {
 	for depth := 0; i < len(s); {
 		switch s[i] {
 		case '"':
-			if i = stringEnd(s, i+1); i < 0 {
-				return -1
-			}
-			if depth == 0 {
+			i = stringEnd(s, i+1)
+			if i < 0 || depth == 0 {
 				return i
 			}
 			continue
 		case '{', '[':
 			depth++
 		case '}', ']':
-			if depth--; depth == 0 {
+			depth--
+			if depth == 0 {
 				return i + 1
 			}
 			if depth < 0 { // of what a number or a word is in
