@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -534,4 +535,57 @@ func TestReadyInParts(t *testing.T) {
 		}
 		b.app.group.Wait()
 	})
+}
+
+// TestPublicationOf: the next refresh, configuration and process learn from a publication what they need to know.
+func TestPublicationOf(t *testing.T) {
+	selected := indexing.Result{Generation: new(store.Generation)}
+	for name, test := range map[string]struct {
+		before outcome.History
+		out    report.Refresh
+		lost   bool // records, in this refresh
+		want   outcome.History
+	}{
+		"pages were selected":                    {out: report.Refresh{Selected: selected}},
+		"a part":                                 {out: report.Refresh{Selected: selected, Partial: true}, want: outcome.History{Partial: true}},
+		"a part that changes nothing":            {out: report.Refresh{Partial: true}},
+		"nothing changes after a part":           {before: outcome.History{Partial: true}, want: outcome.History{Partial: true}},
+		"pages were selected again":              {before: outcome.History{Partial: true}, out: report.Refresh{Selected: selected}},
+		"records were lost":                      {out: report.Refresh{Selected: selected}, lost: true, want: outcome.History{Lost: batch}},
+		"they were lost before, and are no more": {before: outcome.History{Lost: batch.Add(-lostFor)}, out: report.Refresh{Selected: selected}},
+	} {
+		b := newBench(t, nil)
+		s := b.site("named.example")
+		r := &refreshing{start: batch, batch: batch, before: &publication{history: test.before, built: time.Hour}, built: time.Second}
+		r.crawled.Lost = test.lost
+		next := s.publicationOf(r, &test.out)
+		if got := next.history; got.Partial != test.want.Partial || !got.Lost.Equal(test.want.Lost) {
+			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
+		}
+		if next.built != time.Second {
+			t.Errorf("%s: building took %s", name, next.built)
+		}
+	}
+}
+
+// TestCostOfFailedSource: waiting for a source that fails in the end is no cost, which would put off the next refresh.
+func TestCostOfFailedSource(t *testing.T) {
+	const slow = 30 * time.Second
+	for name, test := range map[string]struct {
+		err  error
+		want time.Duration
+	}{"it can be read": {nil, slow}, "it fails": {fs.ErrPermission, 0}} {
+		inBubble(t, func(t *testing.T, b *bench) {
+			s := b.site("named.example")
+			s.run()
+			b.handler.sources = append(b.handler.sources, sourceFunc(func(func(page.Page) error) error {
+				time.Sleep(slow)
+				return test.err
+			}))
+			out := s.refresh(t.Context(), false)
+			if out.Crawled.Fetched > 0 || out.Cost != test.want {
+				t.Errorf("%s: %d pages are fetched, and it costs %s", name, out.Crawled.Fetched, out.Cost)
+			}
+		})
+	}
 }
