@@ -12,11 +12,13 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
@@ -585,6 +587,64 @@ func TestCostOfFailedSource(t *testing.T) {
 			out := s.refresh(t.Context(), false)
 			if out.Crawled.Fetched > 0 || out.Cost != test.want {
 				t.Errorf("%s: %d pages are fetched, and it costs %s", name, out.Crawled.Fetched, out.Cost)
+			}
+		})
+	}
+}
+
+// TestRestorePublication: what is stored is served where nothing newer is, and its history is known.
+func TestRestorePublication(t *testing.T) {
+	served := listing(1)
+	stored := listing(2)
+	before := &publication{snapshot: served, names: served, selectedBy: 1, report: new(report.Report)}
+	for name, test := range map[string]struct {
+		before            *publication
+		stored            *publish.Snapshot
+		isShared, isOther bool // by other settings
+		isServed, isTold  bool
+		wantNames         *publish.Snapshot
+	}{
+		"after a restart":                        {before: new(publication), stored: stored, isServed: true, isTold: true, wantNames: stored},
+		"nothing was listed":                     {before: new(publication), isTold: true},
+		"other settings":                         {before: new(publication), stored: stored, isOther: true, isTold: true},
+		"it serves already":                      {before: before, stored: stored, wantNames: served},
+		"it has served":                          {before: &publication{names: served, report: new(report.Report)}, stored: stored, isServed: true, wantNames: stored},
+		"another process":                        {before: new(publication), stored: stored, isShared: true, isServed: true, isTold: true, wantNames: stored},
+		"another process, while this one serves": {before: before, stored: stored, isShared: true, isServed: true, isTold: true, wantNames: stored},
+		"another process lists nothing any more": {before: before, isShared: true, isServed: true, isTold: true, wantNames: served},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, nil)
+			s := b.site("named.example")
+			if test.isShared {
+				_, s = sharing(t, t.TempDir(), nil)
+			}
+			s.state.published.Store(test.before)
+			m := meta{Settings: s.digest(), Selected: 2, History: outcome.History{Confirmed: batch}, Report: new(report.Report)}
+			m.Positions = accesslog.Stored{3: {Settings: 4, Files: accesslog.Positions{"access.log": 5}}}
+			if test.isOther {
+				m.Settings++
+			}
+			records := new(store.Generation)
+			s.restorePublication(t.Context(), test.before, test.stored, m, records)
+			got := s.published()
+			want := *test.before
+			if test.isServed {
+				want.snapshot = test.stored
+				want.selectedBy = m.Selected
+				want.generation = records
+			}
+			if got.snapshot != want.snapshot || got.selectedBy != want.selectedBy || got.generation != want.generation || wait.IsDone(s.ready) != test.isServed {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+			if got.names != test.wantNames {
+				t.Errorf("got the names of %p, want %p", got.names, test.wantNames)
+			}
+			if isTold := got.report == m.Report && got.history.Confirmed.Equal(batch) && got.probed != nil; isTold != test.isTold {
+				t.Errorf("got %+v, %+v", got.history, got.report)
+			}
+			if len(s.state.progress.Get(3, 4)) != 1 {
+				t.Error("the logs are read again")
 			}
 		})
 	}
