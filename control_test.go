@@ -649,3 +649,65 @@ func TestRestorePublication(t *testing.T) {
 		})
 	}
 }
+
+// TestFailMeanwhile: of a refresh that fails after another configuration has published, nothing is told.
+func TestFailMeanwhile(t *testing.T) {
+	b := newBench(t, nil)
+	s := b.site("named.example")
+	other := &publication{snapshot: listing(7)}
+	b.app.now = func() time.Time {
+		s.state.published.Store(other)
+		return b.clock
+	}
+	s.fail(failed(errors.New("broken")), b.clock)
+	if s.published() != other || b.logs.Len() > 0 || len(b.app.events.queue) > 0 {
+		t.Errorf("got %+v, logs %v, %d events", s.published(), b.logs.All(), len(b.app.events.queue))
+	}
+}
+
+// TestTroubleEvents: that a refresh fails or holds something back is an event, once for each reason.
+func TestTroubleEvents(t *testing.T) {
+	held := outcome.Outcome{Result: outcome.HeldBack, Reason: "broken"}
+	broken := outcome.Fail(errors.New("broken"))
+	for name, test := range map[string]struct {
+		before, last outcome.Outcome
+		want         int
+	}{
+		"it fails":                           {outcome.Outcome{Result: outcome.Published}, broken, 1},
+		"it fails again":                     {broken, broken, 0},
+		"it fails otherwise":                 {outcome.Fail(errors.New("gone")), broken, 1},
+		"it holds back":                      {outcome.Outcome{Result: outcome.Published}, held, 1},
+		"it holds back again":                {held, held, 0},
+		"it fails after it held back for it": {held, broken, 1},
+		"it holds back for why it failed":    {broken, held, 1},
+		"it works again":                     {broken, outcome.Outcome{Result: outcome.Published}, 0},
+		"it lists nothing":                   {held, outcome.Outcome{Result: outcome.Empty, Reason: "other"}, 0},
+	} {
+		b := newBench(t, nil)
+		s := b.site("named.example")
+		s.log(&report.Refresh{Outcome: test.last}, &publication{history: outcome.History{Last: test.before}}, &publication{report: new(report.Report)})
+		if got := len(b.app.events.queue); got != test.want {
+			t.Errorf("%s: %d events, want %d", name, got, test.want)
+		}
+	}
+}
+
+// TestStoppedTells: of a refresh that ends while the site is being stopped, nothing is logged.
+func TestStoppedTells(t *testing.T) {
+	for _, isStopped := range []bool{false, true} {
+		b := newBench(t, nil)
+		s := b.site("named.example")
+		s.serve(nil)
+		b.app.now = func() time.Time {
+			if isStopped && caller() == "result" {
+				b.app.cancel()
+			}
+			return b.clock
+		}
+		out := s.refresh(t.Context(), false)
+		isLogged := b.logged("sitemap refreshed") > 0
+		if out.Result != outcome.Published || isLogged == isStopped {
+			t.Errorf("stopped: %t: got %+v, logs %v", isStopped, out.Outcome, b.logs.All())
+		}
+	}
+}
