@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -710,4 +711,88 @@ func TestStoppedTells(t *testing.T) {
 			t.Errorf("stopped: %t: got %+v, logs %v", isStopped, out.Outcome, b.logs.All())
 		}
 	}
+}
+
+// TestReadOn: how far logs were read is stored, though no page was selected, and a restart goes on from there.
+func TestReadOn(t *testing.T) {
+	disk := &writes{Storage: store.NewMemory()}
+	b := newBench(t, nil)
+	s := b.site("named.example")
+	s.state.records = persist.NewSite(disk, "site")
+	b.wantPages(s, 1)
+	s.state.progress.Set(0, 1, accesslog.Positions{"access.log": 5})
+	s.state.progress.Gather()
+	before := s.published().generation
+	b.wantPages(s, 1)
+	if s.published().generation != before {
+		t.Fatal("pages were selected")
+	}
+
+	s.state.progress = accesslog.Progress{}
+	s.state.published.Store(new(publication))
+	s.state.records = persist.NewSite(disk, "site")
+	records, err := s.state.records.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.restore(t.Context(), records)
+	records.Release()
+	if got := s.state.progress.Get(0, 1); got["access.log"] != 5 {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestAliasNoMore: a site that was an alias until now is refreshed at once.
+func TestAliasNoMore(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		b := newBench(t, func(h *Handler) { h.mounts = mounts{{hosts: []string{"a.example", "www.a.example"}}} })
+		b.app.now = time.Now
+		apex := b.site("a.example")
+		www := b.site("www.a.example")
+		www.setProbed()
+		apex.settle(t.Context(), new(probeResult), nil)
+		www.settle(t.Context(), new(probeResult), nil)
+		if www.main.Load() != apex {
+			t.Fatal("it is no alias")
+		}
+		www.schedule.At(time.Now().Add(time.Hour))
+		b.app.group.Go(www.refreshWhenDue)
+		synctest.Wait()
+		apex.settle(t.Context(), &probeResult{blocked: reasonUnreached}, nil)
+		time.Sleep(time.Second)
+		if pagesOf(www.published().snapshot) != 1 {
+			t.Error("it is not refreshed yet")
+		}
+		_ = b.app.Stop()
+	})
+}
+
+// TestRestoreDamaged: of what is stored and damaged, nothing is served or believed, and when it was lost is noted.
+func TestRestoreDamaged(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		defer latest.Store(latest.Load())
+		w := newStepper(t)
+		b, s := w.configure(numbered(8))
+		s.run()
+		w.stop(b)
+		w.site = nil
+		w.least = 0
+		for key := range w.values {
+			if kindOf(key) == "an object" {
+				w.values[key] = []byte("damaged")
+			}
+		}
+		b, s = w.configure(numbered(8))
+		records, err := s.state.records.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.restore(t.Context(), records)
+		records.Release()
+		got := s.published()
+		if got.snapshot != nil || got.report != nil || !got.history.Lost.Equal(time.Now()) || wait.IsDone(s.ready) {
+			t.Errorf("got %+v", got)
+		}
+		w.stop(b)
+	})
 }
