@@ -22,6 +22,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -634,5 +635,58 @@ func TestFleetHoldsBack(t *testing.T) {
 	interval := s.handler.settings.interval
 	if got := s.state.fleet.DueFor(s.standing()).Sub(due); got != 2*interval {
 		t.Errorf("due %s later, want %s", got, 2*interval)
+	}
+}
+
+// TestFleetConclude: once something was committed, the nodes plan who refreshes the site next, unless a refresh fails.
+func TestFleetConclude(t *testing.T) {
+	const interval = time.Minute
+	folder := t.TempDir()
+	conclude := func(b *bench, s *site, result outcome.Result) time.Duration {
+		s.conclude(&report.Refresh{Outcome: outcome.Outcome{Result: result}}, b.clock)
+		return s.schedule.Due().Sub(b.clock)
+	}
+	b, s := sharing(t, folder, nil)
+	b.clock = b.clock.Add(time.Hour)
+	s.serve(listing(1))
+	if got := conclude(b, s, outcome.Published); got != interval {
+		t.Errorf("nothing was committed, and it is due after %s", got)
+	}
+	first, committed := sharing(t, folder, nil)
+	first.refresh(committed)
+	if err := s.state.fleet.Poll(t.Context()); err != nil || s.state.fleet.IsEmpty() {
+		t.Fatalf("nothing is loaded: %v", err)
+	}
+	byOthers := s.state.fleet.DueFor(s.standing()).Sub(b.clock)
+	if got := conclude(b, s, outcome.Followed); got != byOthers || got == interval {
+		t.Errorf("due after %s, want %s, which is not the interval", got, byOthers)
+	}
+	if got := conclude(b, s, outcome.Failed); got != interval {
+		t.Errorf("it fails, and is due after %s", got)
+	}
+	b.clock = b.clock.Add(byOthers)
+	if got := conclude(b, s, outcome.Followed); got != 0 {
+		t.Errorf("it is the turn of this node, and it is due after %s", got)
+	}
+	if got := conclude(b, s, outcome.Later); got != retryEmpty {
+		t.Errorf("another one refreshes it, and it is due after %s", got)
+	}
+}
+
+// TestFleetQueueFirst: changes are queued before they are committed. A process that ends in between has told them.
+func TestFleetQueueFirst(t *testing.T) {
+	b, s := sharing(t, t.TempDir(), func(b *bench) {
+		b.handler.Ping = []string{"https://engine.example/?{sitemap}"}
+		b.handler.settings.announce.Targets = []announce.Target{{Kind: announce.Ping, URL: b.handler.Ping[0]}}
+	})
+	b.refresh(s)
+	b.clock = b.clock.Add(time.Hour)
+	var stored []string
+	storage := fleet.Shared(watched{s.state.fleet.Storage(), func(key string) { stored = append(stored, key) }})
+	s.state.fleet.Configure(storage, 0)
+	b.lists("/a", "/b")
+	b.refresh(s)
+	if len(stored) < 3 || !strings.HasPrefix(stored[0], "sitemap/announce/") {
+		t.Errorf("%d pages, stored %q", pagesOf(s.published().snapshot), stored)
 	}
 }
