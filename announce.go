@@ -278,7 +278,7 @@ func (s *site) updateOf(r *refreshing, before *publication, out *report.Refresh)
 		Changes:  out.Selected.Changes,
 		Sitemap:  out.Snapshot != nil && (served == nil || !served.EqualXML(out.Snapshot)),
 	}
-	if !before.history.Lost.IsZero() || !r.lost().IsZero() {
+	if !before.history.Lost.IsZero() || r.crawled.Lost {
 		u.Changes.Added = indexing.List[indexing.Change]{} // what is fetched again was listed before
 	}
 	if before.selectedBy != r.selectedBy {

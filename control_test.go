@@ -203,7 +203,7 @@ func TestConclude(t *testing.T) {
 		b := newBench(t, nil)
 		s := b.site("named.example")
 		s.serve(listing(1))
-		s.amend(s.published(), func(p *publication) { p.probed = new(probeResult) })
+		s.amend(func(p *publication) { p.probed = new(probeResult) })
 		s.conclude(&report.Refresh{Outcome: test.o}, b.clock)
 		want := b.clock.Add(time.Minute)
 		due := s.schedule.Due()
@@ -651,18 +651,26 @@ func TestRestorePublication(t *testing.T) {
 	}
 }
 
-// TestFailMeanwhile: of a refresh that fails after another configuration has published, nothing is told.
+// TestFailMeanwhile: that a refresh failed is noted of what is served by then. A configuration that was superseded tells
+// nothing.
 func TestFailMeanwhile(t *testing.T) {
 	b := newBench(t, nil)
 	s := b.site("named.example")
-	other := &publication{snapshot: listing(7)}
 	b.app.now = func() time.Time {
-		s.state.published.Store(other)
+		s.serve(listing(7))
 		return b.clock
 	}
 	s.fail(failed(errors.New("broken")), b.clock)
-	if s.published() != other || b.logs.Len() > 0 || len(b.app.events.queue) > 0 {
-		t.Errorf("got %+v, logs %v, %d events", s.published(), b.logs.All(), len(b.app.events.queue))
+	if got := s.published(); pagesOf(got.snapshot) != 7 || got.history.Last.Result != outcome.Failed || b.logs.Len() != 1 {
+		t.Errorf("got %+v, logs %v", got, b.logs.All())
+	}
+	b.app.number = configurations.Add(1)
+	b.app.before = latest.Swap(configurations.Add(1))
+	defer latest.Store(b.app.before)
+	before := s.published()
+	s.fail(failed(errors.New("broken otherwise")), b.clock)
+	if s.published() != before || b.logs.Len() != 1 {
+		t.Errorf("superseded: got %+v, logs %v", s.published(), b.logs.All())
 	}
 }
 

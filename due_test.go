@@ -81,9 +81,9 @@ func TestDue(t *testing.T) {
 
 		{"another process refreshes it", time.Second, prospects{serves: true, shared: true, sharedDue: at(time.Hour)}, time.Hour},
 		{"this one of several is to", time.Second, prospects{serves: true, shared: true, sharedDue: at(time.Second - 1), next: at(30 * time.Second)}, time.Second - 1},
-		{"another one does so", time.Second, prospects{serves: true, shared: true, isBusy: true, sharedDue: at(time.Second)}, time.Second + retryEmpty},
-		{"another one does so, and this one is to soon", time.Second, prospects{serves: true, shared: true, isBusy: true, sharedDue: at(time.Second + retryEmpty - 1)}, time.Second + retryEmpty},
-		{"another one does so, and this one is to later", time.Second, prospects{serves: true, shared: true, isBusy: true, sharedDue: at(time.Second + retryEmpty + 1)}, time.Second + retryEmpty + 1},
+		{"another one does so", time.Second, prospects{serves: true, shared: true, isFollowed: true, sharedDue: at(time.Second)}, time.Second + retryEmpty},
+		{"another one does so, and this one is to soon", time.Second, prospects{serves: true, shared: true, isFollowed: true, sharedDue: at(time.Second + retryEmpty - 1)}, time.Second + retryEmpty},
+		{"another one does so, and this one is to later", time.Second, prospects{serves: true, shared: true, isFollowed: true, sharedDue: at(time.Second + retryEmpty + 1)}, time.Second + retryEmpty + 1},
 		{"shared, and failed", time.Second, prospects{serves: true, shared: true, failed: true, sharedDue: at(time.Hour)}, time.Minute},
 		{"shared, failed, and nothing is served", time.Second, prospects{shared: true, failed: true, sharedDue: at(0)}, time.Second + retryEmpty},
 
@@ -149,7 +149,7 @@ var occasions = []occasion{
 
 // byOthers is when a site is due that other processes refresh, too; ok is false where they do not count.
 func byOthers(p *prospects) (at time.Time, ok bool) {
-	if p.isBusy {
+	if p.isFollowed {
 		return p.after(p.sharedDue, 5*time.Second), p.shared && hasEnded(p)
 	}
 	return p.sharedDue, p.shared && hasEnded(p)
@@ -206,7 +206,7 @@ func TestOccasions(t *testing.T) {
 			t.Errorf("%s: %+v: got %s, want %s", occasions[first].name, p, got.Sub(p.now), want.Sub(p.now))
 		}
 		p.shared = true
-		for _, p.isBusy = range []bool{false, true} {
+		for _, p.isFollowed = range []bool{false, true} {
 			for _, p.sharedDue = range []time.Time{p.begun, p.next} {
 				want := want
 				if at, ok := byOthers(&p); ok {

@@ -302,7 +302,7 @@ func (s *site) decideReason(x *explanation, path, word string, probed *probeResu
 	isVisited := !x.Visited.IsZero()
 	switch {
 	case last.Result == "" || last.Result == outcome.Failed:
-		x.because("no refresh has succeeded yet, or the last one failed", last.Reason, "Wait, or see the log.")
+		x.because("no refresh has succeeded yet, or the last one failed", terminal.Clip(last.Reason), "Wait, or see the log.")
 	case !x.Fetched.IsZero(), word == "" && isVisited && s.discovery().unlinked.Match(path):
 		x.because("waits for the next refresh", "It is not published yet.", "Wait.")
 	case word != "":

@@ -237,7 +237,7 @@ func TestDamage(t *testing.T) {
 				w.Put("", nil, nil, nil)
 				r.Generation, _ = w.Generation()
 				r.Release()
-				s.amend(s.published(), func(p *publication) { p.history.Lost = time.Now() })
+				s.amend(func(p *publication) { p.history.Lost = time.Now() })
 				fast := b.pages
 				slow := numbered(20)[12:] // fewer than half: such a loss would be held back
 				b.pages = func(w http.ResponseWriter, r *http.Request) error {

@@ -45,11 +45,16 @@ type nextRefresh struct {
 // published returns what the site serves. It is never nil.
 func (s *site) published() *publication { return s.state.published.Load() }
 
-// amend replaces what is served by a changed copy. Nothing else may have been published meanwhile: then it stays.
-func (s *site) amend(before *publication, change func(next *publication)) bool {
-	next := *before
-	change(&next)
-	return s.state.published.CompareAndSwap(before, &next)
+// amend replaces the publication by a changed copy that serves the same, or what was restored.
+func (s *site) amend(change func(next *publication)) (before, next *publication) {
+	for {
+		before = s.published()
+		amended := *before
+		change(&amended)
+		if s.state.published.CompareAndSwap(before, &amended) {
+			return before, &amended
+		}
+	}
 }
 
 // isCurrent reports whether selecting again, from a generation by the same settings, would change nothing: no loss is to be
@@ -118,10 +123,17 @@ func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d deci
 	return out
 }
 
-// swap makes a publication what is served; false: the next configuration has published meanwhile.
+// swap makes a publication what is served; false: the next configuration has published meanwhile. What else was noted
+// meanwhile, such as that a refresh of the configuration before failed, is replaced, too.
 func (s *site) swap(r *refreshing, next *publication) bool {
-	if !s.state.published.CompareAndSwap(r.before, next) {
-		return false
+	for {
+		now := s.published()
+		if now.snapshot != r.before.snapshot || now.generation != r.before.generation {
+			return false
+		}
+		if s.state.published.CompareAndSwap(now, next) {
+			break
+		}
 	}
 	r.before = next
 	s.setReady()
@@ -155,13 +167,21 @@ func (s *site) share(ctx context.Context, r *refreshing, next *publication, out 
 		pause = due(p).Sub(p.now)
 	}
 	isServed, err := r.records.Share(ctx, next.snapshot, next.meta(s.digest()), persist.Commit{
-		IsSame:  out.Result == outcome.Unchanged && (out.Selected.Generation == nil || s.handler.settings.crawl.Off),
+		IsSame:  s.isSame(r, out),
 		Next:    pause,
 		Cost:    out.Cost,
 		Visited: visited,
 	})
 	s.logState("commit", err)
 	return isServed
+}
+
+// isSame reports whether a refresh has found out nothing that other processes do not know.
+func (s *site) isSame(r *refreshing, out *report.Refresh) bool {
+	if out.Selected.Generation != nil && !s.handler.settings.crawl.Off {
+		return false
+	}
+	return out.Result == outcome.Unchanged || !out.Changed && out.Outcome == r.before.history.Last
 }
 
 // result is what there is to tell of a refresh, or of a part of it, that is published.
@@ -240,18 +260,16 @@ func (s *site) tell(ctx context.Context, r *refreshing, before *publication, out
 
 // fail notes that a refresh failed. What is served stays.
 func (s *site) fail(out report.Refresh, begun time.Time) {
-	before := s.published()
+	if s.app.isSuperseded() {
+		return // the next configuration tells
+	}
 	out.Begun = begun
 	out.Took = s.app.now().Sub(begun)
-	var next *publication
-	isNoted := s.amend(before, func(p *publication) {
+	before, next := s.amend(func(p *publication) {
 		p.history = p.history.After(out.Outcome, outcome.Ended{})
 		p.report = s.reportOf(&out, p)
-		next = p
 	})
-	if isNoted {
-		s.log(&out, before, next)
-	}
+	s.log(&out, before, next)
 }
 
 // log logs a refresh, and emits that it failed or held something back.
@@ -372,7 +390,7 @@ func (s *site) restore(ctx context.Context, r *persist.Records) {
 		s.restorePublication(ctx, before, snapshot, m, r.Generation)
 	}
 	if isDamaged {
-		s.amend(s.published(), func(next *publication) { next.history.Lost = s.app.now() })
+		s.amend(func(next *publication) { next.history.Lost = s.app.now() })
 	}
 }
 
@@ -383,7 +401,7 @@ func (s *site) restorePublication(ctx context.Context, before *publication, snap
 	s.pollQueue(ctx)
 	isSame := m.Settings == s.digest()
 	isServed := isSame && (isShared || snapshot != nil && before.snapshot == nil)
-	s.amend(before, func(next *publication) {
+	s.amend(func(next *publication) {
 		if isShared || before.report == nil {
 			next.history = m.History
 			next.report = m.Report

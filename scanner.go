@@ -43,17 +43,20 @@ const (
 // The records of all pages are a generation, which never changes: the crawl and the selection make the next one. While
 // the crawl goes on, what it has found is published in parts.
 func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
+	if s.app.isSuperseded() {
+		return ended(outcome.Superseded) // else it would take the records from the next configuration
+	}
 	// One refresh at a time has the records, of whichever configuration. One that hangs loses them after three seconds.
 	records, err := s.state.records.Acquire(ctx)
 	if err != nil {
 		return failed(err)
 	}
 	defer records.Release()
-	if s.app.isSuperseded() {
+	if s.app.isSuperseded() { // meanwhile
 		return ended(outcome.Superseded)
 	}
 	// The next configuration begins at once, if it comes before this refresh has ended.
-	s.amend(s.published(), func(p *publication) { p.next = nextRefresh{} })
+	s.amend(func(p *publication) { p.next = nextRefresh{} })
 	// Of the processes that share the site, one refreshes it. After a restart, the site serves at once what it served before.
 	role, err := s.join(ctx, records, demanded)
 	if err != nil {
@@ -295,23 +298,23 @@ func (d decision) ending(served, next *publish.Snapshot) outcome.Outcome {
 
 // prospects are what decides when a site is next due.
 type prospects struct {
-	now       time.Time
-	noticed   bool          // something cannot wait, such as that the site is no alias any more
-	planned   time.Time     // by the configuration before, which this one goes on from; zero: by none
-	begun     time.Time     // when the last refresh began
-	interval  time.Duration // between refreshes: the setting 'refresh', or its default
-	isGiven   bool          // an operator has set the interval, which is obeyed whatever refreshes cost
-	cost      time.Duration // of the last refresh: gathering, selecting and building
-	failed    bool          // it has
-	serves    bool          // the site has something to serve
-	closed    bool          // no page may be fetched, as robots.txt cannot be
-	isLeft    bool          // pages are left that were due
-	next      time.Time     // when a page is due, or what is left can be fetched; in the past: it is not known
-	shared    bool          // other processes refresh the site, too:
-	sharedDue time.Time     // when this one is to,
-	isBusy    bool          // and another one does so now, or the storage fails
-	listLeft  bool          // a document of the site's own sitemaps was not read yet
-	nextList  time.Time     // when it may be fetched
+	now        time.Time
+	noticed    bool          // something cannot wait, such as that the site is no alias any more
+	planned    time.Time     // by the configuration before, which this one goes on from; zero: by none
+	begun      time.Time     // when the last refresh began
+	interval   time.Duration // between refreshes: the setting 'refresh', or its default
+	isGiven    bool          // an operator has set the interval, which is obeyed whatever refreshes cost
+	cost       time.Duration // of the last refresh: gathering, selecting and building
+	failed     bool          // it has
+	serves     bool          // the site has something to serve
+	closed     bool          // no page may be fetched, as robots.txt cannot be
+	isLeft     bool          // pages are left that were due
+	next       time.Time     // when a page is due, or what is left can be fetched; in the past: it is not known
+	shared     bool          // other processes refresh the site, too:
+	sharedDue  time.Time     // when this one is to,
+	isFollowed bool          // and it has just left that to another one
+	listLeft   bool          // a document of the site's own sitemaps was not read yet
+	nextList   time.Time     // when it may be fetched
 }
 
 // due returns when a site is next due: an interval after the last refresh began, or sooner where there is work.
@@ -320,7 +323,7 @@ func due(p prospects) time.Time {
 		return p.now
 	}
 	if p.shared && !p.failed { // it is tried again as if the process were alone
-		if retry := p.now.Add(retryEmpty); p.isBusy && p.sharedDue.Before(retry) {
+		if retry := p.now.Add(retryEmpty); p.isFollowed && p.sharedDue.Before(retry) {
 			return retry // polls come sooner where there is news
 		}
 		return p.sharedDue
@@ -379,16 +382,18 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 // conclude plans the next refresh after one that has ended.
 func (s *site) conclude(out *report.Refresh, begun time.Time) {
 	p := s.prospects(out, begun)
-	if member := s.state.fleet; member != nil && !member.IsEmpty() {
+	// Nobody commits for an alias, nor by the settings of a configuration that was superseded.
+	isCommitted := out.Result != outcome.Alias && out.Result != outcome.Superseded
+	if member := s.state.fleet; member != nil && isCommitted && !member.IsEmpty() {
 		p.shared = true
 		p.sharedDue = member.DueFor(s.standing())
-		p.isBusy = out.Result == outcome.Later
+		p.isFollowed = out.Result == outcome.Followed || out.Result == outcome.Later
 	}
 	s.plan(p)
-	if out.IsSettled() {
+	if out.IsSettled() && !s.app.isSuperseded() {
 		// The next configuration goes on from here, unless it looks at the site otherwise.
 		next := nextRefresh{due(p), s.fetcher.digest()}
-		s.amend(s.published(), func(served *publication) { served.next = next })
+		s.amend(func(served *publication) { served.next = next })
 	}
 }
 
@@ -413,6 +418,7 @@ func (s *site) refreshWhenDue() {
 func (s *site) run() {
 	demanded := s.schedule.Begin()
 	begun := s.app.now()
+	s.plan(prospects{now: begun, begun: begun, interval: s.handler.settings.interval, serves: true}) // until it is known better
 	// When the site is stopped, the refresh has a moment to commit what it has found.
 	running, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
 	defer cancel()
