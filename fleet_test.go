@@ -665,11 +665,13 @@ func TestFleetConclude(t *testing.T) {
 		t.Errorf("it fails, and is due after %s", got)
 	}
 	b.clock = b.clock.Add(byOthers)
-	if got := conclude(b, s, outcome.Followed); got != 0 {
+	if got := conclude(b, s, outcome.Unchanged); got != 0 {
 		t.Errorf("it is the turn of this node, and it is due after %s", got)
 	}
-	if got := conclude(b, s, outcome.Later); got != retryEmpty {
-		t.Errorf("another one refreshes it, and it is due after %s", got)
+	for _, left := range []outcome.Result{outcome.Followed, outcome.Later} {
+		if got := conclude(b, s, left); got != retryEmpty {
+			t.Errorf("%s: it has just been left to another one, and it is due after %s", left, got)
+		}
 	}
 }
 
