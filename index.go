@@ -147,7 +147,8 @@ func (s *site) store(r *refreshing, out *report.Refresh) {
 		r.records.Generation = out.Selected.Generation
 	}
 	positions, readOn := s.state.progress.Stored(out.Crawled.Gathered)
-	if s.handler.settings.crawl.Off || !(isMade || readOn || r.records.Unsaved) {
+	isStored := !isMade && !readOn && !r.records.Unsaved
+	if isStored || s.handler.settings.crawl.Off {
 		return
 	}
 	m := r.before.meta(s.digest())
