@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/export"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -320,6 +322,98 @@ func TestUpstreamsLeftAlone(t *testing.T) {
 		}
 		if due := due(s.prospects(&out, begun)); time.Until(due) < 30*time.Second || time.Until(due) > time.Hour {
 			t.Errorf("the next refresh is due in %s", time.Until(due))
+		}
+	})
+}
+
+// refused has a page's upstream refuse requests for some seconds.
+func (b *bench) refused(path string, retryAfter int) {
+	front := b.pages
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		if r.URL.Path != path {
+			return front(w, r)
+		}
+		time.Sleep(100 * time.Millisecond)
+		r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
+		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+		return caddyhttp.Error(http.StatusServiceUnavailable, nil)
+	}
+}
+
+// TestIdleCrawl: a refresh waits for no upstream for longer than another refresh would take to come.
+func TestIdleCrawl(t *testing.T) {
+	for name, test := range map[string]struct {
+		interval   time.Duration
+		retryAfter int
+	}{"over two seconds": {time.Minute, 10}, "over an interval": {time.Second, 1}} {
+		inBubble(t, func(t *testing.T, b *bench) {
+			b.handler.settings.interval = test.interval
+			b.lists("/a", "/up", "/wp") // whether the last one has the same upstream is not known
+			b.refused("/up", test.retryAfter)
+			s := b.site("named.example")
+			begun := time.Now()
+			out := s.refresh(t.Context(), false)
+			took := time.Since(begun)
+			if out.Partial || out.Crawled.Done || pagesOf(out.Snapshot) != 1 || took > time.Second {
+				t.Errorf("%s: %d pages after %s: %+v", name, pagesOf(out.Snapshot), took, out.Crawled)
+			}
+		})
+	}
+}
+
+// TestFilesBesideUpstream: while an upstream is left alone, the pages of files are fetched in the same refresh, also if they
+// take longer than its first part.
+func TestFilesBesideUpstream(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		paths := append([]string{"/0up"}, numbered(20)...)
+		version := uint32(1)
+		b.handler.sources = []input{sourceFunc(func(yield func(page.Page) error) (err error) {
+			for _, path := range paths {
+				err = cmp.Or(err, yield(page.Page{Path: path, Version: version}))
+			}
+			return err
+		})}
+		b.lists(paths...)
+		s := b.site("named.example")
+		front := b.pages
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			if r.URL.Path == "/0up" {
+				r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
+			}
+			return front(w, r)
+		}
+		s.refresh(t.Context(), false) // which learns what is a file
+		time.Sleep(time.Hour)
+
+		version = 2
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			if strings.HasPrefix(r.URL.Path, "/page") {
+				time.Sleep(time.Second)
+			}
+			return front(w, r)
+		}
+		b.refused("/0up", 3600)
+		out := s.refresh(t.Context(), false)
+		if out.Crawled.Fetched != 21 || out.Partial {
+			t.Errorf("got %+v", out.Crawled)
+		}
+	})
+}
+
+// TestStoppedBuild: a build that is stopped waits for no upstream.
+func TestStoppedBuild(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.app.building = new(export.Progress)
+		b.lists("/up", "/wp")
+		b.refused("/up", 24*3600)
+		s := b.site("named.example")
+		time.AfterFunc(50*time.Millisecond, s.cancel) // while the page is fetched
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		begun := time.Now()
+		out := s.refresh(ctx, false)
+		if took := time.Since(begun); !errors.Is(out.Err, errStopping) || took > time.Minute {
+			t.Errorf("it takes %s: %v", took, out.Err)
 		}
 	})
 }
