@@ -418,6 +418,44 @@ func TestStoppedBuild(t *testing.T) {
 	})
 }
 
+// TestDatesOfFirstPages: where all pages have the same Last-Modified, none has it as its date, also if a refresh ends before
+// the others are fetched.
+func TestDatesOfFirstPages(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.lists(numbered(20)...)
+		front := b.pages
+		started := time.Now().Add(-24 * time.Hour)
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			if strings.HasPrefix(r.URL.Path, "/page") {
+				time.Sleep(600 * time.Millisecond)
+			}
+			w.Header().Set("Last-Modified", started.UTC().Format(http.TimeFormat))
+			return front(w, r)
+		}
+		s := b.site("named.example")
+		s.schedule.Request(time.Now()) // which ends the refresh after its first part
+		out := s.refresh(t.Context(), false)
+		if out.Partial || out.Crawled.Pending == 0 || pagesOf(out.Snapshot) == 0 {
+			t.Errorf("got %+v", out.Crawled)
+		}
+		for range 2 {
+			records, err := s.published().generation.Load(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, rec := range records {
+				if rec.Selected.LastMod != 0 {
+					t.Errorf("%s has the date %d", rec.Path, rec.Selected.LastMod)
+				}
+			}
+			s.run()
+		}
+		if got := pagesOf(s.published().snapshot); got != 20 {
+			t.Errorf("got %d pages", got)
+		}
+	})
+}
+
 // TestPaceOfUpstreams: the pause between two requests to an upstream ends no refresh.
 func TestPaceOfUpstreams(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
