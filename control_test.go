@@ -804,3 +804,53 @@ func TestRestoreDamaged(t *testing.T) {
 		w.stop(b)
 	})
 }
+
+// TestAmendMeanwhile: what is published while another copy is made is amended in its place.
+func TestAmendMeanwhile(t *testing.T) {
+	s := newBench(t, nil).site("named.example")
+	other := &publication{snapshot: listing(7)}
+	isFirst := true
+	before, next := s.amend(func(p *publication) {
+		if isFirst {
+			s.state.published.Store(other)
+		}
+		isFirst = false
+		p.built = time.Second
+	})
+	if before != other || next != s.published() || next.snapshot != other.snapshot || next.built != time.Second {
+		t.Errorf("got %+v in place of %+v", next, before)
+	}
+}
+
+// TestSwap: a refresh publishes nothing if other pages were published meanwhile.
+func TestSwap(t *testing.T) {
+	served := listing(1)
+	selected := new(store.Generation)
+	for name, test := range map[string]struct {
+		meanwhile func(p *publication)
+		want      bool
+	}{
+		"nothing":                    {func(*publication) {}, true},
+		"that a refresh failed":      {func(p *publication) { p.history.Last.Result = outcome.Failed }, true},
+		"other documents":            {func(p *publication) { p.snapshot = listing(2) }, false},
+		"the same, of other records": {func(p *publication) { p.generation = new(store.Generation) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newBench(t, nil).site("named.example")
+			before := &publication{snapshot: served, generation: selected}
+			s.state.published.Store(before)
+			s.amend(test.meanwhile)
+			now := s.published()
+			r := &refreshing{before: before}
+			next := &publication{snapshot: listing(3)}
+			got := s.swap(r, next)
+			want := now
+			if test.want {
+				want = next
+			}
+			if got != test.want || s.published() != want || (r.before == next) != test.want || wait.IsDone(s.ready) != test.want {
+				t.Errorf("swapped: %t, %d pages are served", got, pagesOf(s.published().snapshot))
+			}
+		})
+	}
+}
