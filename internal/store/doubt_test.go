@@ -170,7 +170,7 @@ func TestUnreadable(t *testing.T) {
 					if err == nil {
 						t.Fatal("no error")
 					}
-					time.Sleep(5 * time.Minute)
+					time.Sleep(20 * time.Minute)
 				}
 				after := time.Since(begun)
 				if got := errors.Is(err, ErrDamaged); got != test.isLost || got && (after < time.Hour || after > 2*time.Hour) {
