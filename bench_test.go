@@ -207,3 +207,14 @@ func BenchmarkPass(b *testing.B) {
 func (s *site) serve(snapshot *publish.Snapshot) {
 	s.state.published.Store(&publication{snapshot: snapshot, names: snapshot})
 }
+
+// restore makes a site restore what is stored of it.
+func restore(t testing.TB, s *site) {
+	t.Helper()
+	records, err := s.state.records.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.restore(t.Context(), records)
+	records.Release()
+}

@@ -431,12 +431,7 @@ func TestRestart(t *testing.T) {
 			if !isSame {
 				b.handler.settings.digest++
 			}
-			records, err := s.state.records.Acquire(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.restore(t.Context(), records)
-			records.Release()
+			restore(t, s)
 			got := s.published()
 			isServed := got.snapshot != nil && got.snapshot == got.names && got.generation != nil && got.selectedBy == before.selectedBy
 			isNone := got.snapshot == nil && got.names == nil && got.generation == nil
@@ -739,12 +734,7 @@ func TestReadOn(t *testing.T) {
 	s.state.progress = accesslog.Progress{}
 	s.state.published.Store(new(publication))
 	s.state.records = persist.NewSite(disk, "site")
-	records, err := s.state.records.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.restore(t.Context(), records)
-	records.Release()
+	restore(t, s)
 	if got := s.state.progress.Get(0, 1); got["access.log"] != 5 {
 		t.Errorf("got %v", got)
 	}
@@ -791,12 +781,7 @@ func TestRestoreDamaged(t *testing.T) {
 			}
 		}
 		b, s = w.configure(numbered(8))
-		records, err := s.state.records.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.restore(t.Context(), records)
-		records.Release()
+		restore(t, s)
 		got := s.published()
 		if got.snapshot != nil || got.report != nil || !got.history.Lost.Equal(time.Now()) || wait.IsDone(s.ready) {
 			t.Errorf("got %+v", got)
