@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
@@ -142,12 +143,9 @@ func (s *site) swap(r *refreshing, next *publication) bool {
 
 // store writes what was published, if pages were selected, logs were read on, or the last write failed.
 func (s *site) store(r *refreshing, out *report.Refresh) {
-	isMade := out.Selected.Generation != nil
-	if isMade {
-		r.records.Generation = out.Selected.Generation
-	}
+	r.adopt(&out.Selected)
 	positions, readOn := s.state.progress.Stored(out.Crawled.Gathered)
-	isStored := !isMade && !readOn && !r.records.Unsaved
+	isStored := !out.Selected.IsMade() && !readOn && !r.records.Unsaved
 	if isStored || s.handler.settings.crawl.Off {
 		return
 	}
@@ -158,9 +156,7 @@ func (s *site) store(r *refreshing, out *report.Refresh) {
 
 // share commits a publication for the other processes, and reports whether this one may serve it.
 func (s *site) share(ctx context.Context, r *refreshing, next *publication, out *report.Refresh) bool {
-	if out.Selected.Generation != nil {
-		r.records.Generation = out.Selected.Generation
-	}
+	r.adopt(&out.Selected)
 	visited, _ := s.state.visited.Count()
 	pause := s.handler.settings.interval
 	if !out.Partial {
@@ -177,9 +173,16 @@ func (s *site) share(ctx context.Context, r *refreshing, next *publication, out 
 	return isServed
 }
 
+// adopt makes the records those of a selection.
+func (r *refreshing) adopt(selected *indexing.Result) {
+	if selected.IsMade() {
+		r.records.Generation = selected.Generation
+	}
+}
+
 // isSame reports whether a refresh has found out nothing that other processes do not know.
 func (s *site) isSame(r *refreshing, out *report.Refresh) bool {
-	if out.Selected.Generation != nil && !s.handler.settings.crawl.Off {
+	if out.Selected.IsMade() && !s.handler.settings.crawl.Off {
 		return false
 	}
 	return out.Result == outcome.Unchanged || !out.Changed && out.Outcome == r.before.history.Last
@@ -190,7 +193,7 @@ func (s *site) result(r *refreshing, sel selection, d decision, snapshot *publis
 	now := s.app.now()
 	out := report.Refresh{
 		Outcome:  d.ending(r.before.snapshot, snapshot),
-		Changed:  !r.before.snapshot.Equal(snapshot),
+		Changed:  r.before.snapshot != snapshot, // equal documents are the same
 		Begun:    r.start,
 		Took:     now.Sub(r.start),
 		Cost:     r.cost,
@@ -220,7 +223,7 @@ func (s *site) publicationOf(r *refreshing, out *report.Refresh) *publication {
 	if out.Snapshot != nil {
 		next.names = out.Snapshot
 	}
-	if out.Selected.Generation != nil {
+	if out.Selected.IsMade() {
 		next.generation = out.Selected.Generation
 	}
 	next.selectedBy = r.selectedBy
@@ -229,7 +232,7 @@ func (s *site) publicationOf(r *refreshing, out *report.Refresh) *publication {
 	next.history = r.before.history.After(out.Outcome, outcome.Ended{
 		Begun:    r.start.UTC().Truncate(time.Second),
 		Failed:   failedSources(out.Merged.Failed),
-		Selected: out.Selected.Generation != nil,
+		Selected: out.Selected.IsMade(),
 		Partial:  out.Partial,
 		Lost:     r.lost(),
 	})

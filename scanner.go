@@ -165,11 +165,8 @@ func (s *site) newRefreshing(records *persist.Records, probed *probeResult, dema
 // selection is what select and build have made of the records.
 type selection struct {
 	snapshot *publish.Snapshot // nil: no page is listed; what is served if nothing was selected
-	result   indexing.Result   // without a Generation, nothing was selected, as nothing has changed
+	result   indexing.Result
 }
-
-// isMade reports whether pages were selected.
-func (sel *selection) isMade() bool { return sel.result.Generation != nil }
 
 // verdict is what becomes of a selection.
 type verdict uint8
@@ -231,7 +228,7 @@ func decide(before *publication, sel selection, c circumstances) decision {
 	if selected == 0 {
 		unread = "" // no page stays because of it
 	}
-	if !sel.isMade() {
+	if !sel.result.IsMade() {
 		return decision{verdict: keep, reason: unread}
 	}
 	// Even an operator who requests a refresh does not mean pages whose records were lost.
@@ -296,7 +293,7 @@ func (d decision) ending(served, next *publish.Snapshot) outcome.Outcome {
 	return o
 }
 
-// prospects are what decides when a site is next due.
+// prospects are what determines when a site is next due.
 type prospects struct {
 	now        time.Time
 	noticed    bool          // something cannot wait, such as that the site is no alias any more
@@ -322,7 +319,7 @@ func due(p prospects) time.Time {
 	if p.noticed {
 		return p.now
 	}
-	if p.shared && !p.failed { // it is tried again as if the process were alone
+	if p.shared && !p.failed { // else it is tried again as if the process were alone
 		if retry := p.now.Add(retryEmpty); p.isFollowed && p.sharedDue.Before(retry) {
 			return retry // polls come sooner where there is news
 		}
@@ -354,8 +351,12 @@ func due(p prospects) time.Time {
 	return p.now.Add(max(pause, 0))
 }
 
-// plan plans the next refresh of the site. Nothing else does, save who requests one at once.
-func (s *site) plan(p prospects) { s.schedule.At(due(p)) }
+// plan plans the next refresh of the site, and returns when it is due. Nothing else does, save who requests one at once.
+func (s *site) plan(p prospects) time.Time {
+	at := due(p)
+	s.schedule.At(at)
+	return at
+}
 
 // prospects are those after a refresh that began at begun, or after a part of it.
 func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
@@ -389,10 +390,10 @@ func (s *site) conclude(out *report.Refresh, begun time.Time) {
 		p.sharedDue = member.DueFor(s.standing())
 		p.isFollowed = out.Result == outcome.Followed || out.Result == outcome.Later
 	}
-	s.plan(p)
+	at := s.plan(p)
 	if out.IsSettled() && !s.app.isSuperseded() {
 		// The next configuration goes on from here, unless it looks at the site otherwise.
-		next := nextRefresh{due(p), s.fetcher.digest()}
+		next := nextRefresh{at, s.fetcher.digest()}
 		s.amend(func(served *publication) { served.next = next })
 	}
 }

@@ -219,7 +219,7 @@ func (s *site) countUnlinked(ctx context.Context, r *refreshing, out *report.Ref
 		return
 	}
 	visited, _ := s.state.visited.Count()
-	if visited == s.counted && out.Selected.Generation == nil {
+	if visited == s.counted && !out.Selected.IsMade() {
 		return // nothing has changed
 	}
 	s.counted = visited

@@ -29,6 +29,9 @@ type Result struct {
 	ForeignHosts      map[string]int // canonicals on other sites by "scheme://host"; "": further hosts
 }
 
+// IsMade reports whether pages were selected. Else nothing has changed since they were.
+func (r *Result) IsMade() bool { return r.Generation != nil }
+
 // List counts things and keeps the first of them: three paths, or 10,000 changes.
 type List[T any] struct {
 	Count int

@@ -96,7 +96,7 @@ func (r *Refresh) Report(h outcome.History, before *Report) *Report {
 		source.Error = terminal.Clip(f.Err.Error())
 		source.Unread = h.IsUnread(f.Input, f.Name)
 	}
-	if r.Selected.Generation != nil {
+	if r.Selected.IsMade() {
 		rep.LeftOut, rep.Examples = r.LeftOut()
 	}
 	return rep
@@ -184,7 +184,7 @@ func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report)
 	default:
 		quiet.Debug("sitemap refreshed, nothing changed", fields...)
 	}
-	if r.Selected.Generation == nil {
+	if !r.Selected.IsMade() {
 		return
 	}
 	selected := &r.Selected
