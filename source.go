@@ -168,6 +168,8 @@ type Refresh struct {
 	probed probeResult
 	served func() []files.Options // folders whose files are listed
 
+	ownSoon time.Duration // see site.ownSoon
+
 	mu       sync.Mutex
 	leftOut  map[string]int
 	warnings map[string]string // by kind

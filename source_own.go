@@ -28,7 +28,10 @@ import (
 
 // Bounds of reading a site's own sitemaps.
 const (
-	ownInterval     = time.Hour          // between two looks at a document of an application
+	ownInterval     = time.Hour          // between two looks at a document of an application, and between two full responses
+	ownSoon         = 10 * time.Minute   // between two looks at one that has changed within ownBusy
+	ownBusy         = 24 * time.Hour     // for which a change makes others likely
+	ownShare        = 10                 // looks at these documents take a tenth of the rate at most, or come once in ownInterval
 	ownRetry        = time.Minute        // after a failure; twice as long after each further one, up to ownInterval
 	ownFirstTime    = firstPatience / 2  // for requests of upstreams, while clients wait for the first sitemap
 	ownTime         = sourcePatience / 2 // for them later
@@ -63,13 +66,16 @@ type ownDocument struct {
 	foreign  int      // as in ownSet
 	origin   string
 
-	isRead   bool          // at least once, or there is none
-	err      error         // of the last look; what it said before stays
-	at       time.Time     // of that look
-	wait     time.Duration // until the next one
-	proxied  bool          // an upstream responded
-	etag     string        // validators of the response
-	modified string
+	isRead    bool          // at least once, or there is none
+	isMissing bool          // there is none
+	err       error         // of the last look; what it said before stays
+	at        time.Time     // of that look
+	wait      time.Duration // until the next one
+	full      time.Time     // when it was read last: there was a response with a body
+	changed   time.Time     // when that had another content than before, or the first; zero: there never was any
+	proxied   bool          // an upstream responded
+	etag      string        // validators of the response
+	modified  string
 }
 
 // ownLink is a document to be looked at.
@@ -83,8 +89,9 @@ type ownLink struct {
 const ownElsewhere = "the site's own sitemap names another host, so none of its URLs count: let it name this site, or set 'base_url'"
 
 // ownSitemaps yields the pages of the site's own sitemaps: of that at our sitemap's path, which ours hides, and of those
-// that its robots.txt names. Each document of an application is read once an hour at the limiter's pace, and again after
-// a while if that failed; a file is read when it has changed. What a document said last stays until it is read again.
+// that its robots.txt names. Each document of an application is read at the limiter's pace, every ten minutes for a day
+// after it has changed, else once an hour, and again after a while if that failed; a file is read when it has changed.
+// What a document said last stays until it is read again.
 func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) error {
 	own, err := r.readOwn(ctx, r.ownLinks(), yield)
 	if err != nil {
@@ -202,6 +209,7 @@ func (r *Refresh) readOwn(ctx context.Context, links []ownLink, yield func(page.
 	}
 	waiting, cancel := r.ownWait(ctx)
 	defer cancel()
+	r.ownSoon = r.site.ownSoon()
 	most := r.site.handler.settings.maxURLs
 	for len(links) > 0 && len(own.documents) < maxOwnDocuments && own.pages <= most {
 		link := links[0]
@@ -294,9 +302,13 @@ func (r *Refresh) lookAtOwn(ctx, waiting context.Context, url string, before *ow
 		doc.addForeign(url)
 		return doc
 	}
-	res, ok, err := r.fetchOwn(ctx, waiting, path, before, isUpstream)
+	conditions := r.ownConditions(before)
+	res, ok, err := r.fetchOwn(ctx, waiting, path, conditions, isUpstream)
 	if !ok || ctx.Err() != nil { // a fetch that was cut short says nothing
 		return before
+	}
+	if err == nil && res.Status == http.StatusNotModified && len(conditions) == 0 {
+		err = errUnasked
 	}
 	doc, err := r.readOwnDocument(ctx, url, res, err, before, most)
 	if err == nil {
@@ -318,15 +330,29 @@ func (r *Refresh) lookAtOwn(ctx, waiting context.Context, url string, before *ow
 	return &kept
 }
 
-// fetchOwn requests a document, in turn if an upstream responds; ok is false if there was no time for that.
-func (r *Refresh) fetchOwn(ctx, waiting context.Context, path string, before *ownDocument, isUpstream bool) (res *crawl.Response, ok bool, err error) {
-	header := http.Header{"Accept": {acceptAny}}
-	if before.err == nil && before.etag != "" {
+var errUnasked = errors.New("status 304, although the request had no validators")
+
+// ownConditions are the headers of a conditional request for a document.
+func (r *Refresh) ownConditions(before *ownDocument) http.Header {
+	header := make(http.Header)
+	// An application may return 304 whatever has changed, and nothing of it would ever be seen.
+	isTrusted := !before.proxied || r.Now.Sub(before.full).Abs() < ownInterval
+	if before.err != nil || !isTrusted {
+		return header
+	}
+	if before.etag != "" {
 		header.Set("If-None-Match", before.etag)
 	}
-	if before.err == nil && before.modified != "" {
+	if before.modified != "" {
 		header.Set("If-Modified-Since", before.modified)
 	}
+	return header
+}
+
+// fetchOwn requests a document, in turn if an upstream responds; ok is false if there was no time for that.
+func (r *Refresh) fetchOwn(ctx, waiting context.Context, path string, conditions http.Header, isUpstream bool) (res *crawl.Response, ok bool, err error) {
+	header := http.Header{"Accept": {acceptAny}}
+	maps.Copy(header, conditions)
 	q := crawl.Request{Path: r.site.internalPath(path), Header: header, Limit: maxListBody}
 	request := func() (*crawl.Response, error) { return r.site.fetcher.get(ctx, q, nil) }
 	if isUpstream && !r.site.onDemand { // whose requests wait as they are
@@ -348,38 +374,82 @@ func (r *Refresh) readOwnDocument(ctx context.Context, at string, res *crawl.Res
 	if res.Truncated {
 		return nil, fmt.Errorf("it has more than %d bytes", maxListBody)
 	}
-	doc := &ownDocument{isRead: true, at: r.Now, wait: ownInterval, proxied: res.Proxied}
-	if !res.Proxied {
-		doc.etag = res.Header.Get("Etag")
-		doc.modified = res.Header.Get("Last-Modified")
-	}
-	if doc.etag+doc.modified != "" {
-		doc.wait = 0 // a look at a file costs nothing
-	}
 	if res.Status == http.StatusNotModified {
 		same := *before
 		same.at = r.Now
 		same.err = nil
+		same.wait = r.ownPause(&same)
 		return &same, nil
 	}
+	doc := &ownDocument{
+		isRead:   true,
+		at:       r.Now,
+		full:     r.Now,
+		changed:  before.changed,
+		proxied:  res.Proxied,
+		etag:     res.Header.Get("Etag"),
+		modified: res.Header.Get("Last-Modified"),
+	}
+	err = r.readOwnResponse(ctx, at, res, doc, most)
+	if err == nil && !doc.hasContentOf(before) {
+		doc.changed = r.Now
+	}
+	doc.wait = r.ownPause(doc)
+	return doc, err
+}
+
+// readOwnResponse reads what a document says from a response with a status that says something.
+func (r *Refresh) readOwnResponse(ctx context.Context, at string, res *crawl.Response, doc *ownDocument, most int) error {
 	if res.Status/100 == 3 {
 		doc.follow(resolveLocation(at, res.Header.Get("Location")))
-		return doc, nil
+		return nil
 	}
-	isMissing := res.Status == http.StatusNotFound || res.Status == http.StatusGone
-	if isMissing && !res.Proxied {
-		doc.wait = 0 // a file may be there soon
-		if at == r.site.sitemapURL() {
-			doc.follow(at + ".gz") // a generator may have written it compressed alone
-		}
+	doc.isMissing = res.Status == http.StatusNotFound || res.Status == http.StatusGone
+	if doc.isMissing && !res.Proxied && at == r.site.sitemapURL() {
+		doc.follow(at + ".gz") // a generator may have written it compressed alone
 	}
 	if res.Status != http.StatusOK || htmlmeta.IsHTML(res.Header.Get("Content-Type")) {
-		return doc, nil
+		return nil
 	}
 	if !res.Proxied && sitemapxml.IsOwn(res.Body) { // of a build: its dates are those of the site as it was then
-		return doc, nil
+		return nil
 	}
-	return doc, r.parseOwn(ctx, doc, res.Body, most)
+	return r.parseOwn(ctx, doc, res.Body, most)
+}
+
+// hasContentOf reports whether two documents say the same, whatever else differs in them, such as a comment with the
+// time, or the order of their entries.
+func (d *ownDocument) hasContentOf(before *ownDocument) bool {
+	return slices.Equal(d.pages, before.pages) && slices.Equal(d.children, before.children)
+}
+
+// ownPause returns how long a document is left alone after it was read.
+func (r *Refresh) ownPause(doc *ownDocument) time.Duration {
+	hasValidators := doc.etag+doc.modified != ""
+	if !doc.proxied && (hasValidators || doc.isMissing) {
+		return 0 // a look at a file costs nothing, and one may be there soon
+	}
+	if r.Now.Sub(doc.changed).Abs() < ownBusy {
+		return r.ownSoon
+	}
+	return ownInterval
+}
+
+// ownSoon returns how long a document of an application that has changed is left alone: all such documents of the
+// handler together take a share of the rate at most.
+func (s *site) ownSoon() time.Duration {
+	if !s.mergesOwn() {
+		return ownInterval // it only warns of a sitemap that it hides
+	}
+	documents := 0
+	for _, other := range s.app.allSites() {
+		own := other.own.Load()
+		if other.handler == s.handler && own != nil && own.proxied {
+			documents += len(own.documents)
+		}
+	}
+	least := time.Duration(ownShare * float64(documents) / s.handler.settings.crawl.Rate * float64(time.Second))
+	return min(max(ownSoon, least), ownInterval)
 }
 
 var errTooManyPages = errors.New("too many pages")
@@ -402,6 +472,8 @@ func (r *Refresh) parseOwn(ctx context.Context, doc *ownDocument, content []byte
 		Refuse: func(_ int, text string, _ error) { doc.addForeign(text) },
 	}
 	err := reader.Read(ctx, bytes.NewReader(content))
+	slices.SortStableFunc(doc.pages, page.Compare)
+	slices.Sort(doc.children)
 	if errors.Is(err, errTooManyPages) {
 		return nil
 	}

@@ -546,3 +546,191 @@ func TestOwnSitemapsSoon(t *testing.T) {
 		t.Errorf("it is due in %s", due.Sub(b.clock))
 	}
 }
+
+// TestOwnSitemapsSooner: a document of an application is read every ten minutes for a day after its content has changed,
+// else once an hour. With validators, most of these requests are conditional.
+func TestOwnSitemapsSooner(t *testing.T) {
+	const entry = "<url><loc>http://named.example/%s</loc><lastmod>%s</lastmod></url>"
+	list := func(entries ...string) string { return "<urlset>" + strings.Join(entries, "") + "</urlset>" }
+	a := fmt.Sprintf(entry, "a", "1999-01-01")
+	b2 := fmt.Sprintf(entry, "b", "1999-01-02")
+	for name, test := range map[string]struct {
+		content func(hour, request int) string // "": status 404
+		etag    bool                           // of the content
+		none    bool                           // 304 for any request that is conditional
+		want    int                            // requests in two days, one at the beginning
+		full    int                            // of them, those that got the content
+		changes int                            // of the pages, as they were read
+	}{
+		"nothing changes": {
+			content: func(int, int) string { return list(a, b2) },
+			want:    1 + 24*6 + 23, full: 1 + 24*6 + 23,
+		},
+		"nothing is there": {
+			content: func(int, int) string { return "" },
+			want:    48, full: 48,
+		},
+		"it comes after ten hours": {
+			content: func(hour, _ int) string { return map[bool]string{true: list(a)}[hour >= 10] },
+			want:    10 + 1 + 24*6 + 13, full: 10 + 1 + 24*6 + 13, changes: 1,
+		},
+		"a comment with the time": {
+			content: func(_, n int) string { return list(a, fmt.Sprintf("<!-- %d -->", n), b2) },
+			etag:    true,
+			want:    1 + 24*6 + 23, full: 1 + 24*6 + 23,
+		},
+		"another order": {
+			content: func(_, n int) string {
+				if n%2 == 0 {
+					return list(a, b2)
+				}
+				return list(b2, a)
+			},
+			want: 1 + 24*6 + 23, full: 1 + 24*6 + 23,
+		},
+		"a date once a day": {
+			content: func(hour, _ int) string {
+				return list(a, fmt.Sprintf(entry, "b", fmt.Sprintf("1999-02-%02d", 1+hour/24)))
+			},
+			want: 48 * 6, full: 48 * 6, changes: 1,
+		},
+		"a page is gone": {
+			content: func(hour, _ int) string { return list(a, map[bool]string{true: b2}[hour < 12]) },
+			want:    1 + 36*6 + 11, full: 1 + 36*6 + 11, changes: 1,
+		},
+		"validators": {
+			content: func(int, int) string { return list(a, b2) },
+			etag:    true,
+			want:    1 + 24*6 + 23, full: 24 + 1 + 23,
+		},
+		"304 whatever has changed": {
+			content: func(hour, _ int) string { return list(fmt.Sprintf(entry, fmt.Sprint(hour/24), "1999-01-01")) },
+			etag:    true, none: true,
+			want: 48 * 6, full: 48, changes: 1,
+		},
+	} {
+		inBubble(t, func(t *testing.T, b *bench) {
+			b.handler.isDefault = true
+			began := time.Now()
+			requests, full := 0, 0
+			b.pages = func(w http.ResponseWriter, r *http.Request) error {
+				upstream(r)
+				hour := int(time.Since(began) / time.Hour)
+				content := test.content(hour, requests)
+				etag := fmt.Sprintf("%q", fmt.Sprint(len(content), content[max(0, len(content)-200):]))
+				requests++
+				if test.etag {
+					w.Header().Set("Etag", etag)
+				}
+				condition := r.Header.Get("If-None-Match")
+				if condition != "" && (condition == etag || test.none) {
+					w.WriteHeader(http.StatusNotModified)
+					return nil
+				}
+				full++
+				if content == "" {
+					w.WriteHeader(http.StatusNotFound)
+					return nil
+				}
+				w.Header().Set("Content-Type", "text/xml")
+				fmt.Fprint(w, content)
+				return nil
+			}
+			s := b.site("named.example")
+			s.setReady()
+			changes := 0
+			last := "?"
+			for range 48 * 60 { // minutes
+				r, err := newRefresh(s, probeResult{proxied: true}, time.Now())
+				if err != nil {
+					t.Fatal(err)
+				}
+				var pages []page.Page
+				err = r.ownSitemaps(t.Context(), func(p page.Page) error {
+					pages = append(pages, p)
+					return nil
+				})
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				got := fmt.Sprint(pages)
+				if last != "?" && got != last {
+					changes++
+				}
+				last = got
+				time.Sleep(time.Minute)
+			}
+			if requests != test.want || full != test.full || changes != test.changes {
+				t.Errorf("%s: got %d requests, %d of them full, and %d changes, want %d, %d and %d",
+					name, requests, full, changes, test.want, test.full, test.changes)
+			}
+		})
+	}
+}
+
+// TestOwnSitemapsShare: the more documents an application has, on all sites of the handler, the less often one is read.
+func TestOwnSitemapsShare(t *testing.T) {
+	for _, test := range []struct {
+		documents int // of each of two sites
+		isDefault bool
+		want      time.Duration
+	}{
+		{0, true, ownSoon},
+		{60, true, ownSoon},
+		{120, true, 20 * time.Minute},
+		{1000, true, ownInterval},
+		{1000, false, ownInterval},
+		{0, false, ownInterval}, // nothing is merged
+	} {
+		b := newBench(t, func(h *Handler) { h.isDefault = test.isDefault })
+		for _, host := range []string{"named.example", "other.example"} {
+			own := &ownSet{proxied: true, documents: make(map[string]*ownDocument)}
+			for i := range test.documents {
+				own.documents[fmt.Sprint(i)] = new(ownDocument)
+			}
+			b.site(host).own.Store(own)
+		}
+		if got := b.site("named.example").ownSoon(); got != test.want {
+			t.Errorf("%d documents: got %s, want %s", test.documents, got, test.want)
+		}
+	}
+}
+
+// TestOwnSitemapsUnasked: a 304 without a condition is an error, and what was read before stays.
+func TestOwnSitemapsUnasked(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		requests := 0
+		status := http.StatusNotModified
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			upstream(r)
+			requests++
+			w.Header().Set("Etag", `"always"`)
+			w.WriteHeader(status)
+			fmt.Fprint(w, "/a\n")
+			return nil
+		}
+		s := b.site("named.example")
+		s.setReady()
+		const want = "status 304, although the request had no validators"
+		for range 30 { // minutes
+			got, err := b.readOwn(s, probeResult{}, time.Now())
+			if got != "" || err == nil || !strings.Contains(err.Error(), want) {
+				t.Fatalf("got %s, %v", got, err)
+			}
+			time.Sleep(time.Minute)
+		}
+		if requests > 6 {
+			t.Errorf("got %d requests in half an hour", requests)
+		}
+		status = http.StatusOK
+		time.Sleep(time.Hour)
+		if got, err := b.readOwn(s, probeResult{}, time.Now()); got != "/a" || err != nil {
+			t.Errorf("got %s, %v", got, err)
+		}
+		status = http.StatusNotModified
+		time.Sleep(time.Hour)
+		if got, err := b.readOwn(s, probeResult{}, time.Now()); got != "/a" || err == nil {
+			t.Errorf("an hour later: got %s, %v", got, err)
+		}
+	})
+}
