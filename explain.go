@@ -146,7 +146,7 @@ func (s *site) explainBy(ctx context.Context, served *publication, path string) 
 	}
 	var found indexing.Explanation // nothing is known
 	if served.generation != nil && !s.handler.settings.crawl.Off {
-		options := s.selectOptions(s.app.now(), s.probed.Load())
+		options := s.selectOptions(served.generation, s.app.now(), s.probed.Load())
 		found, err = indexing.Explain(ctx, served.generation, options, path)
 		if err != nil {
 			return nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -90,7 +91,7 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 func (s *site) policy(r *refreshing) crawl.Policy {
 	set := &s.handler.settings
 	robots := &r.probed.robots
-	options := s.selectOptions(r.batch, r.probed)
+	options := s.selectOptions(r.records.Generation, r.batch, r.probed)
 	p := crawl.Policy{
 		Base:             s.origin,
 		Scope:            s.scope,
@@ -199,7 +200,7 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 		}
 		defer s.app.compute.Release()
 		begun = s.app.now() // waiting for other sites is no cost of this one
-		options := s.selectOptions(r.batch, r.probed)
+		options := s.selectOptions(r.crawled.Generation, r.batch, r.probed)
 		options.KeepListed = keepsListed
 		if r.crawled.Pending > 0 || r.goesOn {
 			options.OpenBatch = r.crawled.Batch
@@ -229,8 +230,8 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 	return sel, nil
 }
 
-// selectOptions say how pages are selected at a time, as the probe has found the site.
-func (s *site) selectOptions(now time.Time, probed *probeResult) indexing.Options {
+// selectOptions say how pages are selected from a generation at a time, as the probe has found the site.
+func (s *site) selectOptions(g *store.Generation, now time.Time, probed *probeResult) indexing.Options {
 	set := &s.handler.settings
 	o := indexing.Options{
 		Base:        s.origin,
@@ -246,6 +247,7 @@ func (s *site) selectOptions(now time.Time, probed *probeResult) indexing.Option
 		Images:      set.extract.Images,
 		Titles:      set.extract.Titles,
 		Now:         now,
+		Followed:    store.Sum(g.Chunks()).Followed,
 		TrustLists:  slices.ContainsFunc(s.handler.sources, namesLists),
 	}
 	if d := s.handler.discoveryOf(probed); d != nil {

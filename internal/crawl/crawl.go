@@ -58,6 +58,13 @@ type Policy struct {
 	IgnoreCanonicals bool // canonicals count neither as links nor for the index status
 	Extract          htmlmeta.Options
 
+	// Front is the response to a request for the front page that was made just now: no other one is made. nil: none was.
+	Front *Response
+
+	// Refetch are paths of pages that an operator wants fetched again, RefetchAll: all of them.
+	Refetch    []string
+	RefetchAll bool
+
 	// Settings is a digest of this policy: if it has changed since the last crawl, all records are classified anew.
 	// Routes is a digest of all that responses depend on, and of Extract: if it has changed, all pages are due.
 	Settings, Routes uint64
@@ -89,7 +96,9 @@ type Crawler struct {
 	soft404s      memory[soft404] // by path
 	soft404Name   string          // last part of the paths that cannot exist
 	turns         turns
-	batch         int64 // of the last crawl
+	signals       signals
+	frontHash     uint64 // of the front page's last response
+	batch         int64  // of the last crawl
 }
 
 // New returns a Crawler.
@@ -173,7 +182,14 @@ type Run struct {
 	ahead             page.Page   // the next one, if it was read already; else it has no path
 	taken             []page.Page // buffer of take
 	links             links
+	notices           []notice       // for the next round
+	front             frontPage      // until it is used
+	results           []store.Record // of pages that were fetched in this round, sorted by path
 	census            *census
+	pace              Pace
+	followed          int64 // see [store.Load], when this Update
+	began             int64 // began
+	left              bool  // pages are due that were not reached
 	pending           int
 	lost              bool            // see Result.Lost
 	fetching          context.Context // of the fetches of this Update
@@ -204,6 +220,7 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 		p:     p,
 		cands: cands,
 		batch: c.batch,
+		front: newFrontPage(p.Front),
 		links: links{cleaner: uri.NewCleaner(p.Query), seen: make(map[uint64]uint8)},
 	}
 }
@@ -218,6 +235,10 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Resu
 	}
 	r.gen = gen
 	r.lost = r.lost || gen.Lost() // as when they were selected
+	r.began = r.c.now()
+	load := store.Sum(gen.Chunks())
+	r.followed = load.Followed
+	r.pace = r.c.o.Limiter.pace(r.c, load)
 	wait, fetching, cancel := b.contexts(ctx, r.c.o.Now())
 	defer cancel()
 	r.fetching = fetching
@@ -280,11 +301,11 @@ func (r *Run) crawl(ctx, wait context.Context) error {
 	}
 	r.stopped.Store(false)
 	for {
-		before := r.fetched.Load()
-		if err := r.round(ctx, wait); err != nil {
+		hasWorked, err := r.round(ctx, wait)
+		if err != nil {
 			return err
 		}
-		if r.fetched.Load() != before || len(r.links.found)+len(r.links.unmatched) > 0 {
+		if hasWorked {
 			continue
 		}
 		if wait.Err() != nil || r.stopped.Load() {
@@ -297,7 +318,7 @@ func (r *Run) crawl(ctx, wait context.Context) error {
 	}
 }
 
-// next returns when something is due again, and whether nothing is due now.
+// next returns when something is due again, and whether nothing is left that could be fetched now.
 func (r *Run) next() (at int64, done bool) {
 	now := r.c.now()
 	at = math.MaxInt64
@@ -311,6 +332,8 @@ func (r *Run) next() (at int64, done bool) {
 		return now + minute, true
 	case at > now:
 		return at, true
+	case !r.left:
+		return now + 10*minute, true // the budget for what is due is spent
 	}
 	// What is due now and was not reached waits for upstreams, if they are left alone. The time is rounded up: who
 	// comes back earlier finds nothing to do.

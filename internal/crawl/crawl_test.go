@@ -215,7 +215,8 @@ func TestAgain(t *testing.T) {
 		want  string
 		same  bool // nothing is touched
 	}{
-		"nothing":        {nil, 5 * 24 * time.Hour, "", true},
+		"nothing":        {nil, 23 * time.Hour, "", true},
+		"a day":          {nil, 25 * time.Hour, "/b", false}, // which no file tells of
 		"a fortnight":    {nil, 14 * 24 * time.Hour, "/a /b /c", false},
 		"clock":          {nil, -365 * 24 * time.Hour, "/a /b /c", false},
 		"file":           {func(_ *Policy, cands []page.Page) { cands[0].Version++ }, 0, "/a", false},

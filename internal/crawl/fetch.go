@@ -1,7 +1,6 @@
 package crawl
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -47,48 +46,56 @@ type Response struct {
 	Unhandled bool   // no route did: the status is 404, although a visitor gets an empty 200
 }
 
-// fetch fetches those of a chunk's records that are due, until wait ends: the site's own pages, and once all
-// candidates are known those of upstreams.
-func (r *Run) fetch(wait context.Context, records []store.Record, first string) {
+// fetch fetches those of a chunk's records that are due and that no upstream returns, until wait ends. Pages of upstreams are
+// put on the agenda; nil: they wait until all candidates are known.
+func (r *Run) fetch(wait context.Context, records []store.Record, first string, upstream *agenda) {
 	if r.p.Closed || wait.Err() != nil {
 		return
 	}
-	due := make(map[bool][]*store.Record) // by whether an upstream responds
+	var due []*store.Record
 	now := r.c.now()
 	for i := range records {
 		rec := &records[i]
+		if upstream != nil && rec.Path == r.p.Scope && r.front.resp != nil && r.wanted(rec) {
+			upstream.addFront(r, rec, now)
+			continue
+		}
 		if r.due(rec, now) > now {
 			continue
 		}
 		proxied := r.c.isProxied(rec)
-		if proxied && (!r.gathered || r.stopped.Load()) {
+		if proxied && (upstream == nil || r.stopped.Load()) {
+			r.left = true
 			continue
 		}
-		// Last of all, as it counts the page.
-		if r.c.turns.take(rec, proxied, r.comesLast(rec)) {
-			due[proxied] = append(due[proxied], rec)
+		if !r.c.turns.take(rec, proxied && rec.Fetched == 0, r.comesLast(rec)) {
+			continue
 		}
+		if proxied {
+			upstream.add(rec, now)
+			continue
+		}
+		due = append(due, rec)
 	}
-	// A page that is found to be nearer to the front page once it was fetched is fetched again.
-	slices.SortStableFunc(due[true], func(a, b *store.Record) int { return cmp.Compare(a.Depth, b.Depth) })
+	var group sync.WaitGroup
+	var next atomic.Int64
+	slot := int64(xxhash.Sum64String(first) >> 1)
+	workers := r.allWorkers()[:r.c.o.Workers]
+	for _, w := range workers[:min(len(workers), len(due))] {
+		w.ctx = r.fetching
+		w.wait = wait
+		w.slot = slot
+		group.Go(func() { w.work(due, &next) })
+	}
+	group.Wait()
+}
+
+// allWorkers returns those for the site's own pages, and then those for pages of upstreams.
+func (r *Run) allWorkers() []*worker {
 	for len(r.workers) < r.c.o.Workers+cap(r.c.o.Limiter.slots) {
 		r.workers = append(r.workers, &worker{run: r, parser: htmlmeta.NewParser(r.p.Extract)})
 	}
-	var group sync.WaitGroup
-	slot := int64(xxhash.Sum64String(first) >> 1)
-	start := func(workers []*worker, ofUpstreams bool) {
-		due := due[ofUpstreams]
-		var next atomic.Int64
-		for _, w := range workers[:min(len(workers), len(due))] {
-			w.ctx = r.fetching
-			w.wait = wait
-			w.slot = slot
-			group.Go(func() { w.work(due, &next, ofUpstreams) })
-		}
-	}
-	start(r.workers[:r.c.o.Workers], false)
-	start(r.workers[r.c.o.Workers:], true)
-	group.Wait()
+	return r.workers
 }
 
 // worker fetches pages, one at a time.
@@ -97,22 +104,19 @@ type worker struct {
 	parser    *htmlmeta.Parser
 	ctx, wait context.Context // ctx: of fetches; none begins once wait has ended
 	slot      int64           // see [Run.plan]
+	front     *Response       // to a request that was made already for the page that is fetched next; nil: none was
 }
 
-// work fetches the pages that are due, of which next is shared with other workers, until none is left, or no time.
-func (w *worker) work(due []*store.Record, next *atomic.Int64, ofUpstreams bool) {
+// work fetches the site's own pages that are due, of which next is shared with other workers, until none is left, or no time.
+func (w *worker) work(due []*store.Record, next *atomic.Int64) {
 	r := w.run
 	for i := next.Add(1); i <= int64(len(due)); i = next.Add(1) {
 		rec := due[i-1]
-		proxied := r.c.isProxied(rec)
-		if proxied && !ofUpstreams {
+		if r.c.isProxied(rec) {
 			continue // it was not known when due was made; the next round fetches the page
 		}
-		if w.page(rec, proxied) {
-			continue
-		}
-		if ofUpstreams || w.wait.Err() != nil {
-			r.stopped.Store(true)
+		if !w.page(rec, false) && w.wait.Err() != nil {
+			r.left = true
 			return
 		}
 	}
@@ -129,7 +133,14 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 	}
 	begun := r.c.now() // a page that is made while it is fetched has a later Last-Modified
 	header := r.condition(rec)
-	resp, ok := w.get(rec.Path, header, proxied)
+	resp := w.front
+	w.front = nil
+	ok := true
+	if resp != nil {
+		header = nil
+	} else {
+		resp, ok = w.get(rec.Path, header, proxied)
+	}
 	if header != nil && w.isOutdated(rec, resp) {
 		header = nil
 		resp, ok = w.get(rec.Path, nil, proxied)
@@ -146,12 +157,14 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 	}
 	before := *rec
 	came := apply(rec, &f)
+	r.mute(&before, rec, came)
+	rec.Hub = decayedHub(&before, f.now)
+	w.follow(&before, rec, f.meta.Links)
 	r.plan(&before, rec, came, w.slot, f.now)
 	r.fetched.Add(1)
 	if f.resp != nil || rec.Version == 0 {
 		r.c.setProxied(rec, f.resp == nil || f.resp.Proxied)
 	}
-	w.follow(rec, f.meta.Links)
 	return true
 }
 
@@ -274,8 +287,14 @@ func (w *worker) parse(path string, resp *Response) (meta htmlmeta.Meta, ok bool
 }
 
 // follow collects the links of a page that was fetched, if they count.
-func (w *worker) follow(rec *store.Record, found []string) {
-	if rec.Failing != 0 || rec.Flags&store.SoftNotFound != 0 {
+func (w *worker) follow(before, rec *store.Record, found []string) {
+	known := rec.Links
+	rec.Links = nil
+	if rec.Failing != 0 || rec.Followed != 0 { // the links were not seen
+		rec.Links = known
+		return
+	}
+	if rec.Flags&store.SoftNotFound != 0 {
 		return
 	}
 	// Else two drafts that link to each other would have each other listed.
@@ -283,50 +302,84 @@ func (w *worker) follow(rec *store.Record, found []string) {
 	if rec.Withheld {
 		return
 	}
-	depth := min(rec.Depth, math.MaxUint8-1) + 1
+	from := link{finder: rec.Path, isNews: before.Fetched != 0, depth: min(rec.Depth, math.MaxUint8-1) + 1}
 	if rec.Status/100 == 3 {
-		seed := rec.Flags & store.Seed
-		if seed != 0 {
-			depth = 0 // the site begins where its front page redirects to
+		from.flags = rec.Flags & store.Seed
+		if from.flags != 0 {
+			from.depth = 0 // the site begins where its front page redirects to
 		}
-		w.link(rec.Path, rec.Target, depth, seed)
+		w.link(from, rec.Target)
 		return
 	}
 	isHidden := rec.Flags&store.NoIndex != 0 && rec.Flags&store.Seed == 0
 	if rec.Status != http.StatusOK || rec.Flags&store.Document == 0 || isHidden {
 		return
 	}
-	w.link(rec.Path, rec.Target, depth, 0)
+	w.link(from, rec.Target)
 	if !w.run.p.IgnoreCanonicals {
-		w.link(rec.Path, rec.Canonical, rec.Depth, store.Target) // it stands for this one
+		canonical := from
+		canonical.depth = rec.Depth
+		canonical.flags = store.Target // it stands for this one
+		w.link(canonical, rec.Canonical)
 	}
-	for _, path := range found {
-		if rec.Version != 0 && page.Bare(path) == rec.Path {
-			continue // to the file itself
+	targets := w.targets(rec, found)
+	if w.run.keepsLinks(rec) && len(targets) <= maxKeptLinks {
+		rec.Links = targets
+		w.run.noteLost(rec, known, targets)
+		// Hubs are fetched so often that those of their links that are known already are followed only once a day.
+		if len(known) > 0 && rec.Fetched-before.FollowedAt() < day {
+			rec.Followed = before.FollowedAt()
+			targets = minus(targets, known)
 		}
-		w.link(rec.Path, path, depth, 0)
 	}
-	for _, image := range rec.Images {
-		if path, ok := htmlmeta.PathOn(w.run.p.Base, image); ok {
-			w.link(rec.Path, path, math.MaxUint8, store.Image)
+	for _, target := range targets {
+		w.link(from, target)
+	}
+	image := from
+	image.depth = math.MaxUint8
+	image.flags = store.Image
+	for _, url := range rec.Images {
+		if path, ok := htmlmeta.PathOn(w.run.p.Base, url); ok {
+			w.link(image, path)
 		}
 	}
 }
 
-// link takes a link from one page to another.
-func (w *worker) link(from, to string, depth uint8, flags store.Flags) {
-	links := &w.run.links
-	// Most are clean, and the parameters of a canonical or an image are meant.
-	isRaw := flags&(store.Target|store.Image) == 0 && strings.ContainsAny(to, ";?%")
-	if isRaw || strings.Contains(to, "//") || len(to) > uri.MaxPath {
-		clean, ok := links.cleaner.Clean(to)
-		if !ok {
-			return
+// targets returns the clean paths to which a page links, each once, in the order of its links.
+func (w *worker) targets(rec *store.Record, found []string) []string {
+	targets := make([]string, 0, len(found))
+	seen := make(map[string]bool, len(found))
+	for _, path := range found {
+		if rec.Version != 0 && page.Bare(path) == rec.Path {
+			continue // to the file itself
 		}
-		to = clean
+		path, ok := w.clean(path, 0)
+		if ok && path != rec.Path && !seen[path] {
+			seen[path] = true
+			targets = append(targets, path)
+		}
 	}
-	n := newLink(to, depth, flags)
-	if to != from && strings.HasPrefix(n.path, w.run.p.Scope) {
-		links.add(n)
+	return targets
+}
+
+// clean returns the clean form of a path to which a link leads; false: it is no page of a site.
+func (w *worker) clean(path string, flags store.Flags) (string, bool) {
+	// Most are clean, and the parameters of a canonical or an image are meant.
+	isRaw := flags&(store.Target|store.Image) == 0 && strings.ContainsAny(path, ";?%")
+	if isRaw || strings.Contains(path, "//") || len(path) > uri.MaxPath {
+		return w.run.links.cleaner.Clean(path)
+	}
+	return path, path != ""
+}
+
+// link takes a link from one page to another.
+func (w *worker) link(from link, to string) {
+	to, ok := w.clean(to, from.flags)
+	if !ok || to == from.finder {
+		return
+	}
+	n := newLink(to, from)
+	if strings.HasPrefix(n.path, w.run.p.Scope) {
+		w.run.links.add(n)
 	}
 }

@@ -34,11 +34,15 @@ type link struct {
 	// spelled is how the link spells the path, if that is not [page.Bare], and path is the bare spelling: that of a
 	// file's name. Only once no file is found there, the link is to what it says. "": there is one spelling.
 	spelled string
+
+	finder string // the page that has the link
+	isNews bool   // that page was fetched before, so it has a link that is new if its target is
 }
 
-// newLink returns a link to a clean path.
-func newLink(path string, depth uint8, flags store.Flags) link {
-	n := link{path: page.Bare(path), depth: depth, flags: flags}
+// newLink returns a link to a clean path, which is otherwise as from says.
+func newLink(path string, from link) link {
+	n := from
+	n.path = page.Bare(path)
 	if n.path != path {
 		n.spelled = path
 	}
@@ -120,49 +124,98 @@ func appendAliases(found []link, path string) []link {
 	return found
 }
 
-// round merges links into the records, and fetches what they name and what is due, until wait ends. It rewrites
-// the chunks that this concerns.
-func (r *Run) round(ctx, wait context.Context) (err error) {
+// round merges the results of the round before, links and notices into the records, and fetches what links name and what is
+// due, until wait ends. It rewrites the chunks that this concerns. hasWorked: there was something to do.
+func (r *Run) round(ctx, wait context.Context) (hasWorked bool, err error) {
 	found := r.links.take()
+	results := r.results
+	r.results = nil
+	notices := r.takeNotices()
+	hasWorked = len(found)+len(results)+len(notices) > 0
+	before := r.fetched.Load()
+	r.left = false
+	until, _ := wait.Deadline()
+	upstream := newAgenda(r.agendaSize(until))
 	w := r.gen.Writer()
-	now := r.c.now()
-	byPath := func(l link, path string) int { return strings.Compare(l.path, path) }
 	for i, chunk := range r.gen.Chunks() {
-		n, _ := slices.BinarySearchFunc(found, r.endOf(i), byPath)
-		part := found[:n]
-		found = found[n:]
-		canFetch := chunk.Due <= now && wait.Err() == nil && !r.p.Closed
-		if len(part) == 0 && !canFetch {
-			w.Keep(i)
-			continue
+		news := news{
+			links:   cut(&found, r.endOf(i), func(l link) string { return l.path }),
+			results: cut(&results, r.endOf(i), func(rec store.Record) string { return rec.Path }),
+			notices: cut(&notices, r.endOf(i), func(n notice) string { return n.path }),
 		}
-		records, err := r.load(ctx, i)
-		if err != nil {
-			return err
+		if err := r.roundChunk(ctx, wait, w, i, chunk, news, upstream); err != nil {
+			return false, err
 		}
-		chunk = r.gen.Chunks()[i] // it may have been found damaged
-		known := len(records)
-		before := r.fetched.Load()
-		r.pending -= r.pendingOf(records)
-		records, err = r.addLinks(ctx, records, part)
-		if err != nil {
-			return err
-		}
-		r.fetch(wait, records, chunk.First)
-		r.pending += r.pendingOf(records)
-		if len(part) == 0 && r.fetched.Load() == before && r.chunkDue(records) <= now {
-			w.Keep(i) // nothing could be done yet
-			continue
-		}
-		w.Put(chunk.First, records, func(first, _ string) uint64 {
-			if first == chunk.First && len(records) == known {
-				return chunk.Digest
-			}
-			return min(chunk.Digest, 1) // 1: it is to be seen which pages are named, and which new ones were visited
-		}, r.chunkDue)
 	}
 	r.gen, err = w.Generation()
-	return err
+	if err != nil {
+		return false, err
+	}
+	r.runErrands(wait, upstream.order(r.c.o.Limiter))
+	r.left = r.left || upstream.left
+	hasFetched := r.fetched.Load() != before || len(r.results) > 0
+	return hasWorked || hasFetched || len(r.links.found)+len(r.links.unmatched) > 0, nil
+}
+
+// news is what has become known of the pages of a chunk. All are sorted by path.
+type news struct {
+	links   []link
+	results []store.Record // of fetches
+	notices []notice
+}
+
+// cut cuts off what comes before a path from what is sorted by paths.
+func cut[T any](all *[]T, end string, pathOf func(T) string) []T {
+	n, _ := slices.BinarySearchFunc(*all, end, func(v T, path string) int { return strings.Compare(pathOf(v), path) })
+	part := (*all)[:n]
+	*all = (*all)[n:]
+	return part
+}
+
+// roundChunk is round for one chunk.
+func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, chunk store.Chunk, news news, upstream *agenda) error {
+	isFront := r.isNews() && chunk.First <= r.p.Scope && r.p.Scope < r.endOf(i)
+	isDue := !r.p.Closed && (chunk.Due <= r.c.now() || isFront)
+	canFetch := isDue && wait.Err() == nil
+	r.left = r.left || isDue && !canFetch
+	isTold := len(news.links)+len(news.results)+len(news.notices) > 0
+	if !isTold && !canFetch {
+		w.Keep(i)
+		return nil
+	}
+	records, err := r.load(ctx, i)
+	if err != nil {
+		return err
+	}
+	chunk = r.gen.Chunks()[i] // it may have been found damaged
+	known := len(records)
+	before := r.fetched.Load()
+	r.pending -= r.pendingOf(records)
+	for _, result := range news.results {
+		if at, ok := find(records, result.Path); ok {
+			records[at] = result
+		}
+	}
+	records, err = r.addLinks(ctx, records, news.links)
+	if err != nil {
+		return err
+	}
+	hasHeeded := r.heed(records, news.notices)
+	hasSettled := r.settleFinders(records)
+	r.fetch(wait, records, chunk.First, upstream)
+	r.pending += r.pendingOf(records)
+	isSame := !hasHeeded && !hasSettled && r.fetched.Load() == before && len(news.links)+len(news.results) == 0
+	if isSame && r.chunkDue(records) <= r.c.now() {
+		w.Keep(i) // nothing could be done yet
+		return nil
+	}
+	w.Put(chunk.First, records, func(first, _ string) uint64 {
+		if first == chunk.First && len(records) == known {
+			return chunk.Digest
+		}
+		return min(chunk.Digest, 1) // 1: it is to be seen which pages are named, and which new ones were visited
+	}, r.chunkDue)
+	return nil
 }
 
 // addLinks merges links into the records of their range.
@@ -183,7 +236,7 @@ func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link
 			return nil, err
 		}
 		if ok {
-			fresh = append(fresh, store.Record{Path: n.path, Depth: math.MaxUint8})
+			fresh = append(fresh, store.Record{Path: n.path, Depth: math.MaxUint8, Finder: n.finder, Credited: !n.isNews})
 			r.classify(&fresh[len(fresh)-1])
 		}
 	}
@@ -253,7 +306,7 @@ func (r *Run) relink(records []store.Record, n link) (isPage bool) {
 	if rec.Flags&store.Named == 0 && n.depth < rec.Depth {
 		rec.Depth = n.depth
 		if r.p.Links {
-			rec.Due = 0 // its links are nearer, too
+			demand(rec, store.ByLinks) // its links are nearer, too
 		}
 	}
 	return isPage
@@ -263,14 +316,14 @@ func (r *Run) relink(records []store.Record, n link) (isPage bool) {
 // A page that fails is fetched again anyhow, when it is due.
 func (r *Run) release(rec *store.Record) {
 	if rec.Withheld && rec.Failing == 0 && r.p.Counts(rec) {
-		rec.Due = 0
+		demand(rec, store.ByLinks)
 	}
 }
 
 // linked records that something links to a page now, and not again for a week or less.
 func (r *Run) linked(rec *store.Record) {
 	now := r.c.now()
-	isOld := now-rec.Linked > min(week, r.p.expire()/4)
+	isOld := now-rec.Linked > store.LinkedEvery(r.p.expire())
 	if isOld || rec.Linked > now+clockSlack { // the clock was set back
 		rec.Linked = now
 	}

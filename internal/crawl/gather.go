@@ -69,7 +69,7 @@ func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int) err
 		part := r.merge(records[:n:n], cands)
 		records = records[n:]
 		before := len(r.links.found)
-		r.fetch(wait, part, chunk.First)
+		r.fetch(wait, part, chunk.First, nil)
 		r.linkPart(part, before)
 		digest := unknownDigest
 		if r.cands.Complete() {
@@ -128,7 +128,7 @@ func (r *Run) take(wait context.Context, next string, most int) (cands []page.Pa
 
 // isSame reports whether a chunk's records can stay as they are.
 func (r *Run) isSame(chunk store.Chunk, cands []page.Page) bool {
-	if r.resettle || r.reroute || chunk.First < r.pos {
+	if r.resettle || r.reroute || r.p.RefetchAll || chunk.First < r.pos {
 		return false
 	}
 	now := r.c.now()
@@ -179,7 +179,10 @@ func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
 			cands = cands[1:]
 		}
 		if r.reroute {
-			rec.Due = 0
+			demand(rec, store.ByConfiguration)
+		}
+		if r.p.RefetchAll {
+			demand(rec, store.ByOperator)
 		}
 		if r.resettle {
 			r.release(rec)
@@ -187,7 +190,7 @@ func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
 		isCand := len(cands) > 0 && cands[0].Path == rec.Path
 		isNamed := isCand && !cands[0].Visited
 		if isNamed {
-			name(rec, &cands[0])
+			name(rec, &cands[0], now)
 		}
 		if isCand && !isNamed {
 			rec.Flags |= store.Visited
@@ -205,10 +208,14 @@ func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
 }
 
 // name updates the record of a page that a source names.
-func name(rec *store.Record, p *page.Page) {
-	hasChanged := p.Version != rec.Version || p.Version == 0 && p.LastMod != rec.ModTime
-	if hasChanged || rec.Flags&store.Named == 0 {
-		rec.Due = 0
+func name(rec *store.Record, p *page.Page, now int64) {
+	switch {
+	case p.Version != rec.Version:
+		demand(rec, store.ByFile)
+	case rec.Flags&store.Named == 0:
+		demand(rec, store.ByList)
+	case p.Version == 0 && p.LastMod != rec.ModTime:
+		signal(rec, store.ByList, now)
 	}
 	rec.Flags &^= store.ModDay | store.Sources
 	rec.Flags |= store.Named | flagIf(store.ModDay, p.LastModDay) | store.Flags(p.Sources)<<16
@@ -230,7 +237,7 @@ func name(rec *store.Record, p *page.Page) {
 func (r *Run) unname(rec *store.Record, now int64) {
 	switch {
 	case rec.Flags&store.Named == 0:
-	case r.p.discovers() && (rec.Path == r.p.Scope || now-rec.Linked <= r.p.expire()):
+	case r.p.discovers() && (rec.Path == r.p.Scope || rec.IsLinked(now, r.p.expire(), r.followed)):
 		toLinked(rec)
 	case rec.Absent == 0 || rec.Absent > now:
 		rec.Absent = now
@@ -246,8 +253,8 @@ func toLinked(rec *store.Record) {
 	rec.ChangeFreq = 0
 	rec.Priority = 0
 	rec.Absent = 0
-	rec.Due = 0
 	rec.Depth = max(rec.Depth, 1)
+	demand(rec, store.ByList)
 }
 
 // classify decides whether a page may be fetched at all.
@@ -283,7 +290,7 @@ func (r *Run) isOver(rec *store.Record, now int64) bool {
 	case rec.Flags&store.Named != 0:
 		return rec.Absent != 0 && now-rec.Absent >= keepAbsent
 	}
-	if rec.Path == r.p.Scope || now-rec.Linked <= r.p.expire() {
+	if rec.Path == r.p.Scope || rec.IsLinked(now, r.p.expire(), r.followed) {
 		return false
 	}
 	if rec.Fetched == 0 || !r.wanted(rec) {

@@ -20,17 +20,23 @@ const (
 // Limiter limits what fetches send to upstreams: to a rate, to a number at a time, and to less than that while they are
 // slow, refuse, or do not respond. All sites of a handler share one. It is safe for concurrent use.
 type Limiter struct {
+	rate     float64 // requests a second
 	interval time.Duration
 	slots    wait.Slots
 
 	mu      sync.Mutex
+	budget  budget        // of known pages
 	next    time.Time     // no request begins before
 	backoff time.Duration // after the last response; 0: it was no refusal
 }
 
 // NewLimiter returns a Limiter for so many requests a second, so many at a time.
 func NewLimiter(rate float64, concurrency int) *Limiter {
-	return &Limiter{interval: time.Duration(float64(time.Second) / rate), slots: wait.NewSlots(concurrency)}
+	return &Limiter{
+		rate:     rate,
+		interval: time.Duration(float64(time.Second) / rate),
+		slots:    wait.NewSlots(concurrency),
+	}
 }
 
 // Resume leaves upstreams alone for as long as the Limiter before this one would have.

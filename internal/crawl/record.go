@@ -17,15 +17,6 @@ const (
 	ofResponse = store.HTML | store.Document | store.NoIndex | store.Unreadable | store.SoftNotFound | store.Proxied
 
 	maxETag = 128 // bytes
-	minute  = 60  // seconds, as all that follow
-	hour    = 60 * minute
-	day     = 24 * hour
-	week    = 7 * day
-
-	firstWait = week      // after a page was found, or found changed
-	lastWait  = 90 * day  // at most
-	briefWait = 5         // for what is soon otherwise
-	maxAhead  = 100 * day // until a chunk is looked at in any case
 )
 
 // fetched is the result of a fetch.
@@ -38,16 +29,6 @@ type fetched struct {
 	now   int64
 }
 
-// outcome is what a fetch means for a page.
-type outcome uint8
-
-const (
-	unchanged outcome = iota
-	changed           // the text is another than before
-	failed            // there was no response, or one that says nothing about the page
-	emptied           // it was a document and is none, for the first time: it may be being written
-)
-
 // apply updates a record by the result of a fetch.
 func apply(rec *store.Record, f *fetched) outcome {
 	before := *rec
@@ -57,6 +38,7 @@ func apply(rec *store.Record, f *fetched) outcome {
 		resp = new(Response) // with the status 0
 	}
 	if !isConclusive(uint16(resp.Status)) {
+		rec.Followed = before.FollowedAt()
 		fail(rec, uint16(resp.Status), f.now)
 		return failed
 	}
@@ -68,16 +50,19 @@ func apply(rec *store.Record, f *fetched) outcome {
 		rec.Failing = 0
 		rec.Streak = 0
 		rec.ETag = cmp.Or(etag, rec.ETag)
+		rec.Followed = before.FollowedAt() // its links were not seen
 		return unchanged
 	}
 	m := &f.meta
 	isHTML := htmlmeta.IsHTML(resp.Header.Get("Content-Type"))
 	isEmpty := resp.Status == http.StatusOK && isHTML && !m.Document && !m.Unreadable
 	if isEmpty && before.Flags&store.Document != 0 && before.Failing == 0 {
+		rec.Followed = before.FollowedAt()
 		rec.Failing = f.now // what was known stays until it is empty a second time
 		return emptied
 	}
 	forget(rec)
+	rec.Followed = 0
 	rec.Failing = 0
 	rec.Status = uint16(resp.Status)
 	rec.Flags |= flagIf(store.Proxied, resp.Proxied)
@@ -87,19 +72,36 @@ func apply(rec *store.Record, f *fetched) outcome {
 		rec.Target = onSite(f.base, rec.Path, target)
 	}
 	if resp.Status != http.StatusOK {
-		return unchanged
+		return afterStatus(&before, rec)
 	}
 	came := learn(rec, &before, f, isHTML)
 	if rec.Version == 0 || resp.Proxied { // validators, where no version spares a fetch
 		rec.ETag = etag
 		modified, err := http.ParseTime(resp.Header.Get("Last-Modified"))
 		// A time from before the last fetch, which had another text, is not that of the text.
-		isFalse := came == changed && modified.Unix() < before.Fetched && before.Failing == 0
+		isFalse := rec.Text != before.Text && modified.Unix() < before.Fetched && before.Failing == 0
 		if err == nil && !isFalse {
 			rec.Modified = max(modified.Unix(), 0)
 		}
 	}
+	if came == unchanged || isRefusal(rec) {
+		return afterStatus(&before, rec)
+	}
 	return came
+}
+
+// afterStatus returns what a fetch means for a page whose status is another one, or is not that of a page.
+func afterStatus(before, rec *store.Record) outcome {
+	wasPage := before.Fetched != 0 && before.Status == http.StatusOK && !isRefusal(before)
+	switch {
+	case isRefusal(rec) && wasPage:
+		return gone
+	case isRefusal(rec):
+		return missing
+	case rec.Status != before.Status:
+		return changed
+	}
+	return unchanged
 }
 
 // learn records what a response with the status 200 says of its page.
@@ -159,33 +161,80 @@ func flagIf(flag store.Flags, is bool) store.Flags {
 	return 0
 }
 
-// text records the text of a page and the dates that go with it.
-func text(rec, before *store.Record, f *fetched) (came outcome) {
+// text records the text of a page and the dates that go with it. What changes on each request is noise: what is found
+// changed is to be confirmed by another fetch a minute later, before it counts. A file tells by its version that it has
+// changed, and needs no confirmation.
+func text(rec, before *store.Record, f *fetched) outcome {
 	m := &f.meta
-	switch {
-	case before.First == 0:
-		rec.First = f.batch
-	case m.Text != before.Text:
-		came = changed
-		rec.Flags &^= store.DeclaredMoves
-		rec.Changed = f.batch
+	isFile := rec.Version != 0 && !f.resp.Proxied
+	isOther := before.First != 0 && m.Text != before.Text
+	isMoved := before.Declared != 0 && m.Modified != 0 && m.Modified != before.Declared
+	rec.Text = m.Text
+	rec.Declared = m.Modified
+	rec.Flags = rec.Flags&^store.DeclaredDay | flagIf(store.DeclaredDay, m.ModifiedDay)
+	if isOther && (before.Steadiness == store.Steady || isFile) {
 		rec.Before = before.Fetched
 		if before.Failing != 0 || before.Status != http.StatusOK {
 			rec.Before = 0 // the text was not seen then
 		}
-		if (rec.Version == 0 || f.resp.Proxied) && rec.Streak < math.MaxUint8 {
-			rec.Streak++ // of a file, its version says that it has changed
-		}
-	default:
-		rec.Streak = 0
-		if before.Declared != 0 && m.Modified != 0 && m.Modified != before.Declared {
-			rec.Flags |= store.DeclaredMoves
-		}
 	}
-	rec.Text = m.Text
-	rec.Declared = m.Modified
-	rec.Flags = rec.Flags&^store.DeclaredDay | flagIf(store.DeclaredDay, m.ModifiedDay)
-	return came
+	isConfirming := before.Steadiness.IsInDoubt() && f.now-before.Fetched <= confirmWithin
+	switch {
+	case before.First == 0:
+		rec.First = f.batch
+		rec.Steadiness = store.Steady
+		if isOfResponse(m, f.now) && !isFile {
+			rec.Steadiness = store.DateInDoubt
+			return suspected
+		}
+	case isFile && isOther:
+		rec.Steadiness = store.Steady
+		rec.Changed = f.batch
+		rec.Flags &^= store.DeclaredMoves
+		return changed
+	case isFile:
+		rec.Flags |= flagIf(store.DeclaredMoves, isMoved)
+	case isConfirming:
+		return confirm(rec, f, isOther, isMoved)
+	case before.Steadiness == store.Noisy && isOther:
+		rec.Streak = 0
+	case isOther, before.Steadiness == store.TextInDoubt:
+		rec.Steadiness = store.TextInDoubt
+		return suspected
+	case isMoved:
+		rec.Steadiness = store.DateInDoubt
+		return suspected
+	default:
+		rec.Steadiness = store.Steady
+		rec.Streak = 0
+	}
+	return unchanged
+}
+
+// confirm decides what a change amounts to that was found a minute ago: isOther and isMoved say that the text and the
+// declared date are yet others now.
+func confirm(rec *store.Record, f *fetched, isOther, isMoved bool) outcome {
+	hasChanged := rec.Steadiness == store.TextInDoubt
+	rec.Flags = rec.Flags&^store.DeclaredMoves | flagIf(store.DeclaredMoves, isMoved)
+	rec.Steadiness = store.Steady
+	if isOther {
+		rec.Steadiness = store.Noisy
+		return unchanged
+	}
+	if !hasChanged {
+		return unchanged
+	}
+	rec.Changed = f.batch
+	if rec.Streak < math.MaxUint8 {
+		rec.Streak++
+	}
+	return changed
+}
+
+// isOfResponse reports whether a declared date may be the time of the response itself.
+func isOfResponse(m *htmlmeta.Meta, now int64) bool {
+	const slack = 2 * minute
+	return m.Modified != 0 && !m.ModifiedDay && m.Modified >= now-slack
 }
 
 // onSite returns the path of an absolute URL, or the URL where it is on another site; "": it is the page itself.
@@ -198,32 +247,6 @@ func onSite(base, self, url string) string {
 		return path
 	}
 	return url
-}
-
-// wait returns how many seconds to wait after a fetch, given the record before it and now. While nothing changes,
-// pages are fetched less and less often; failures sooner, and a front page soonest, as an application may start
-// with the server.
-func (r *Run) wait(before, rec *store.Record, came outcome) int64 {
-	last := int64(before.Wait)
-	first := int64(minute)
-	if rec.Flags&store.Seed != 0 || rec.Path == r.p.Scope {
-		first = briefWait
-	}
-	switch {
-	case came == emptied:
-		return briefWait
-	case came == failed && before.Failing == 0 && isConclusive(before.Status):
-		return hour + minute // what is known stays until then
-	case came == failed:
-		return min(max(2*last, first), day)
-	case isRefusal(rec) && before.Fetched != 0 && isRefusal(before):
-		return min(max(2*last, hour), lastWait)
-	case isRefusal(rec):
-		return hour
-	case came == changed, before.Fetched == 0, rec.Status != before.Status:
-		return firstWait
-	}
-	return min(max(2*last, firstWait), lastWait)
 }
 
 // isConclusive reports whether a status says something about the page.
@@ -240,25 +263,66 @@ func isRefusal(rec *store.Record) bool {
 	return rec.Status != http.StatusOK && rec.Status/100 != 3 || rec.Flags&store.SoftNotFound != 0
 }
 
-// plan sets when a page that was fetched now is due again: soon enough for its links to be seen within a third of
-// Policy.Expire. Times of over a day are rounded up to the chunk's own slot, so that it is due as a whole.
+// plan sets when a page that was fetched now is due again, and by what.
 func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
-	seconds := min(r.wait(before, rec, came), max(r.p.expire()*2/9, minute))
-	switch {
-	case rec.Status != http.StatusOK || rec.Failing != 0:
-	case rec.Path == r.p.Scope && rec.Flags&store.Document == 0:
-		seconds = min(seconds, hour) // an application that starts may respond with an empty page
-	case rec.Flags&store.HTML == 0 && rec.Flags&store.Image != 0:
-		seconds = day // it is listed only while it is there
-	case rec.Flags&store.HTML == 0:
-		seconds = lastWait // it has no links
+	isUpstream := rec.Flags&store.Proxied != 0
+	isFile := rec.Version != 0 && !isUpstream
+	l := look{
+		came:      came,
+		interval:  int64(before.Wait),
+		isFirst:   before.Fetched == 0,
+		isFailing: before.Failing != 0 || !isConclusive(before.Status),
+		isFront:   r.isFront(rec),
+		intervals: ownIntervals(isFile),
 	}
-	rec.Wait = uint32(seconds)
-	rec.Due = now + seconds
-	if seconds > day {
-		period := min(seconds/2, week)
+	if isUpstream {
+		l.intervals = r.pace.intervals()
+	}
+	interval, pause, cause := l.next()
+	isPage := rec.Status == http.StatusOK && rec.Failing == 0
+	if !isUpstream {
+		pause = r.pauseOfOwn(rec, pause)
+	}
+	if isPage && isUpstream && l.isFirst && cause == store.ByInterval {
+		pause = spread(pause, rec.Path)
+	}
+	if often := HubInterval(float64(rec.Hub) / hubUnit); isPage && !isFile && often != 0 && often < pause {
+		pause = often
+		cause = store.ByHub
+	}
+	if isPage && !isFile && r.isFront(rec) && pause > hubIntervals[0].interval {
+		pause = hubIntervals[0].interval // unless its response is at hand before
+		cause = store.ByHub
+	}
+	rec.Wait = uint32(interval)
+	rec.Cause = cause
+	rec.Due = now + pause
+	if pause > day && !isUpstream {
+		period := min(pause/2, week)
 		rec.Due += (slot%period - rec.Due%period + period) % period
 	}
+}
+
+// pauseOfOwn bounds the time until a page that no upstream returns is fetched again: soon enough for its links to be seen
+// within a third of Policy.Expire. Times of over a day are rounded up to the chunk's own slot, so that it is due as a whole.
+func (r *Run) pauseOfOwn(rec *store.Record, pause int64) int64 {
+	soon := max(r.p.expire()*2/9, minute)
+	switch {
+	case rec.Status != http.StatusOK || rec.Failing != 0:
+		return min(pause, soon)
+	case rec.Path == r.p.Scope && rec.Flags&store.Document == 0:
+		return min(pause, hour) // an application that starts may respond with an empty page
+	case rec.Flags&store.HTML == 0 && rec.Flags&store.Image != 0:
+		return day // it is listed only while it is there
+	case rec.Flags&store.HTML == 0:
+		return ownIntervals(true).longest // it has no links
+	}
+	return min(pause, soon)
+}
+
+// isFront reports whether the site begins with the page: it is the front page, or a redirect of that leads to it.
+func (r *Run) isFront(rec *store.Record) bool {
+	return rec.Flags&store.Seed != 0 || rec.Path == r.p.Scope
 }
 
 // wanted reports whether a page is fetched when it is due.
@@ -300,11 +364,14 @@ func (r *Run) chunkDue(records []store.Record) int64 {
 	for i := range records {
 		rec := &records[i]
 		first = min(first, r.due(rec, now))
+		if !rec.Credited && rec.Finder != "" && rec.Fetched != 0 {
+			first = min(first, now) // its finder is to be told
+		}
 		switch {
 		case rec.Absent != 0:
 			first = min(first, max(rec.Absent+keepAbsent, now+hour))
 		case rec.Flags&store.Named == 0 && rec.Path != r.p.Scope:
-			first = min(first, max(rec.Linked+r.p.expire()+1, now+day))
+			first = min(first, max(rec.Linked+r.p.expire()+1, now+day)) // or later: see store.Record.IsLinked
 		}
 	}
 	return first
@@ -321,11 +388,15 @@ func (r *Run) spares(rec *store.Record, now int64) bool {
 	if rec.Status != http.StatusOK || rec.Failing != 0 {
 		return false
 	}
-	if rec.Due == 0 || rec.Withheld {
+	if rec.Due == 0 || rec.Withheld || rec.Steadiness.IsInDoubt() {
 		return false // it may have changed, or its links are wanted
 	}
 	if rec.ETag == "" && rec.Modified == 0 {
 		return false
+	}
+	if rec.Flags&store.Proxied != 0 {
+		// An application that responds with 304 whatever it has would hide each change.
+		return now-rec.FollowedAt() < r.pace.Longest()
 	}
 	third := max(r.p.expire()/3, 1)
 	shift := int64(xxhash.Sum64String(rec.Path) % uint64(third))

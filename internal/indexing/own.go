@@ -141,7 +141,7 @@ func (r *Options) LinksCount(rec *store.Record) bool {
 
 // isLinked reports whether a listed page linked to the page recently.
 func (r *Options) isLinked(rec *store.Record) bool {
-	return rec.Linked != 0 && (r.Expire <= 0 || r.Now.Unix()-rec.Linked <= int64(r.Expire.Seconds()))
+	return rec.Linked != 0 && (r.Expire <= 0 || rec.IsLinked(r.Now.Unix(), int64(r.Expire.Seconds()), r.Followed))
 }
 
 // pageOf is the page as its sources name it, but for the date.

@@ -32,6 +32,47 @@ type Chunk struct {
 	Digest uint64  `json:"digest,string"`    // of the candidates in its range; 0: not known
 	Due    int64   `json:"due"`              // when its first page is due, in Unix seconds
 	Object *object `json:"object,omitempty"` // has the records: equal Names, equal records; nil: there are none
+
+	Load
+}
+
+// Load is what the records of a chunk mean for those who plan fetches, so that they need not read them.
+type Load struct {
+	Upstream int   `json:"upstream,omitempty"` // pages of upstreams that were fetched
+	Hubs     int   `json:"hubs,omitempty"`     // fetches of hubs a day
+	Followed int64 `json:"followed,omitempty"` // when the links were followed of the page for which that is longest ago; 0: none has links
+}
+
+// add adds a record.
+func (l *Load) add(rec *Record) {
+	if rec.Fetched == 0 || rec.Absent != 0 || rec.Flags&(Blocked|Disallowed) != 0 {
+		return // it is not fetched again
+	}
+	if rec.Flags&Proxied != 0 {
+		l.Upstream++
+	}
+	if rec.Cause == ByHub && rec.Due > rec.Fetched {
+		l.Hubs += int(daySeconds / (rec.Due - rec.Fetched))
+	}
+	hasLinks := rec.Status == 200 && rec.Flags&Document != 0 || rec.Status/100 == 3
+	if at := rec.FollowedAt(); hasLinks && (l.Followed == 0 || at < l.Followed) {
+		l.Followed = at
+	}
+}
+
+const daySeconds = 24 * 3600
+
+// Sum returns the load of several chunks.
+func Sum(chunks []Chunk) (all Load) {
+	for i := range chunks {
+		c := &chunks[i].Load
+		all.Upstream += c.Upstream
+		all.Hubs += c.Hubs
+		if c.Followed != 0 && (all.Followed == 0 || c.Followed < all.Followed) {
+			all.Followed = c.Followed
+		}
+	}
+	return all
 }
 
 // StoredDocument is one of the caller's own values that are kept with the records.

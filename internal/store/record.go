@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 
 	"github.com/fxamacker/cbor/v2"
@@ -83,7 +84,97 @@ type Record struct {
 
 	// Withheld says that the links of the last fetch did not count, as the page needed a link itself and had none.
 	Withheld bool `cbor:"31,keyasint,omitempty"`
+
+	// Cause is by what the page is due at Due.
+	Cause Cause `cbor:"32,keyasint,omitempty"`
+
+	// Finder is the page whose link named this one first; "": none did, or it was the first fetch of that page.
+	// Credited says that the finder's Hub counts it.
+	Finder   string `cbor:"33,keyasint,omitempty"`
+	Credited bool   `cbor:"34,keyasint,omitempty"`
+
+	// Followed is when all links of the page were last followed; 0: at Fetched.
+	Followed int64 `cbor:"35,keyasint,omitempty"`
+
+	// Hub is the page's score as a hub at Fetched, in thousandths: how many pages that are listed were first found by
+	// its links, with a decay over 7 days. Links are those of the last fetch, of hubs and the front page.
+	Hub   uint32   `cbor:"36,keyasint,omitempty"`
+	Links []string `cbor:"37,keyasint,omitempty"`
+
+	// Muted is until when signals do not make the page due: the last False of them were false.
+	Muted int64 `cbor:"38,keyasint,omitempty"`
+	False uint8 `cbor:"39,keyasint,omitempty"`
+
+	// Steadiness says what is known of how steady Text and Declared are.
+	Steadiness Steadiness `cbor:"40,keyasint,omitempty"`
 }
+
+// Steadiness says how far Text and Declared are believed: what differs each time that a page is fetched is noise.
+type Steadiness uint8
+
+// Steadiness of a page. What is in doubt is to be confirmed by another fetch, a minute later.
+const (
+	Steady      Steadiness = iota // as far as is known
+	TextInDoubt                   // the text has changed, and perhaps the declared date
+	DateInDoubt                   // the declared date has
+	Noisy                         // two fetches a minute apart had different texts
+)
+
+// IsInDoubt reports whether another fetch is to confirm what has changed.
+func (s Steadiness) IsInDoubt() bool { return s == TextInDoubt || s == DateInDoubt }
+
+// Cause is by what a page is due. They are kept on disk: only ever add to them.
+type Cause uint8
+
+// The causes.
+const (
+	ByInterval      Cause = iota // its own, which adapts to how often it changes
+	ByHub                        // its links have led to new pages
+	ByConfirmation               // what the last fetch found is to be confirmed
+	ByFailure                    // the last fetch failed
+	ByList                       // a list, or the application's sitemap, has another date for it, or no entry any more
+	ByFile                       // its file has changed
+	ByVisitor                    // a visitor got a redirect or an error
+	ByLostLink                   // the front page or a hub does not link to it any more
+	ByOperator                   // an operator asked for it
+	ByConfiguration              // the configuration has changed
+	ByLinks                      // its links count now, or lead less deep than before
+)
+
+var causes = [...]string{
+	ByInterval:      "interval",
+	ByHub:           "links to new pages",
+	ByConfirmation:  "confirmation",
+	ByFailure:       "failure",
+	ByList:          "list or sitemap",
+	ByFile:          "file",
+	ByVisitor:       "visitor",
+	ByLostLink:      "lost link",
+	ByOperator:      "operator",
+	ByConfiguration: "configuration",
+	ByLinks:         "links",
+}
+
+// String names the cause for operators.
+func (c Cause) String() string {
+	if int(c) >= len(causes) {
+		return "unknown"
+	}
+	return causes[c]
+}
+
+// LinkedEvery is by how many seconds Linked may be too early, where links count for expire seconds.
+func LinkedEvery(expire int64) int64 { return min(7*daySeconds, expire/4) }
+
+// IsLinked reports whether links to the page count still at a time, in Unix seconds: one was seen in the last expire
+// seconds, or not every page that may have one was looked at since. See [Load] for followed.
+func (r *Record) IsLinked(now, expire, followed int64) bool {
+	isUnseen := followed != 0 && r.Linked+LinkedEvery(expire) >= followed
+	return now-r.Linked <= expire || isUnseen
+}
+
+// FollowedAt is when all links of the page were last followed, in Unix seconds; 0: never.
+func (r *Record) FollowedAt() int64 { return cmp.Or(r.Followed, r.Fetched) }
 
 // Selected is a page's part of a selection.
 type Selected struct {

@@ -136,6 +136,9 @@ func (w *Writer) flush() {
 	if w.due != nil {
 		w.open.Due = w.due(w.records)
 	}
+	for i := range w.records {
+		w.open.Load.add(&w.records[i])
+	}
 	w.open = nil
 	w.records = w.records[:0]
 	w.raw.Reset()

@@ -1,0 +1,207 @@
+package crawl
+
+import (
+	"math"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+const (
+	minute = 60 // seconds, as all that follow
+	hour   = 60 * minute
+	day    = 24 * hour
+	week   = 7 * day
+
+	briefWait     = 5           // for what is soon otherwise
+	confirmWait   = minute      // until what a fetch found is confirmed by another one
+	confirmWithin = 10 * minute // later, two texts that differ are two texts
+	maxAhead      = 100 * day   // until a chunk is looked at in any case
+)
+
+// Pace says how often the known pages of upstreams are fetched again. All sites that share a rate share it.
+type Pace struct {
+	Rate  float64 // requests a second that upstreams get at most
+	Known int     // their pages that were fetched before
+	Hubs  int     // fetches of hubs among them a day
+}
+
+// manyPages is the number of known pages from which on they take twice the share of the rate: with the default
+// rate, it is as many as a twentieth of it fetches in a day.
+const manyPages = 8000
+
+// Share is how many requests a second known pages take at most: a twentieth of the rate, or a tenth for many pages.
+func (p Pace) Share() float64 {
+	if p.Known > manyPages {
+		return p.Rate / 10
+	}
+	return p.Rate / 20
+}
+
+// Longest is the longest interval between two fetches of a known page, in seconds: as long as it takes to fetch all of
+// them once with what hubs leave of their share, between 1 and 14 days.
+func (p Pace) Longest() int64 {
+	left := max(p.Share()-float64(p.Hubs)/day, p.Share()/2)
+	if left <= 0 {
+		return 14 * day
+	}
+	return min(max(int64(float64(p.Known)/left), day), 14*day)
+}
+
+// Routine is how many known pages are fetched a second at most because their interval is over. Pages that were all found
+// together, as in a first crawl, would all be due together: they are spread over a little less than a day.
+func (p Pace) Routine() float64 {
+	return min(p.Share(), max(1.2*float64(p.Known)/day, 60./hour))
+}
+
+// Quarter is how many requests a second hubs, and likewise pages for which there is a signal, take at most.
+func (p Pace) Quarter() float64 { return p.Share() / 4 }
+
+// intervals bound those of a page that does not fail.
+type intervals struct {
+	first, shortest, longest int64 // seconds
+}
+
+// Intervals bound the intervals of known pages of upstreams.
+func (p Pace) intervals() intervals {
+	return intervals{first: day, shortest: 6 * hour, longest: p.Longest()}
+}
+
+// ownIntervals bound those of a page that no upstream returns. A file tells by its version that it has changed.
+func ownIntervals(isFile bool) intervals {
+	if isFile {
+		return intervals{first: week, shortest: week, longest: 90 * day}
+	}
+	return intervals{first: day, shortest: 6 * hour, longest: day}
+}
+
+// outcome is what a fetch means for a page.
+type outcome uint8
+
+const (
+	unchanged outcome = iota
+	changed           // the text or the status is another than before
+	suspected         // the text, or the date that it declares, is another one, which is to be confirmed
+	gone              // it was a page, and is none any more
+	missing           // it is no page, as before
+	failed            // there was no response, or one that says nothing about the page
+	emptied           // it was a document and is none, for the first time: it may be being written
+)
+
+// look is a fetch of a page, as far as it decides when the page is fetched again.
+type look struct {
+	came      outcome
+	interval  int64 // of the page until now, in seconds; 0: it has none yet
+	isFirst   bool  // it was not fetched before
+	isFailing bool  // the fetch before failed, too, or nothing was known before
+	isFront   bool  // the page is the front page, or one to which that redirects
+	intervals
+}
+
+// next returns the page's interval from now on, when it is fetched again, in seconds from now, and by what. While nothing
+// changes, pages are fetched less and less often; failures sooner, and a front page soonest, as an application may start
+// with the server.
+func (l look) next() (interval, pause int64, cause store.Cause) {
+	least := int64(minute)
+	if l.isFront {
+		least = briefWait
+	}
+	switch l.came {
+	case emptied:
+		return l.interval, briefWait, store.ByConfirmation
+	case suspected:
+		return min(max(l.interval, l.shortest), l.longest), confirmWait, store.ByConfirmation
+	case failed:
+		interval = min(max(2*l.interval, least), day)
+		if !l.isFailing {
+			interval = hour + minute // what is known stays until then
+		}
+		return interval, interval, store.ByFailure
+	case gone: // by mistake, perhaps: a deployment may be under way
+		return minute, minute, store.ByConfirmation
+	case missing:
+		interval = min(max(2*l.interval, minute), l.longest)
+		if l.isFirst {
+			interval = hour
+		}
+	case changed:
+		interval = min(max(l.interval/2, l.shortest), l.longest)
+	case unchanged:
+		interval = min(max(2*l.interval, l.shortest), l.longest)
+	}
+	if l.isFirst && l.came != missing {
+		interval = l.first
+	}
+	return interval, interval, store.ByInterval
+}
+
+const (
+	hubDecay = 7 * day // after which a score has fallen to 1/e
+	hubUnit  = 1000    // of [store.Record.Hub]
+)
+
+// hubIntervals are how often hubs are fetched, by their least score.
+var hubIntervals = []struct {
+	score    float64
+	interval int64 // seconds
+}{
+	{2, 10 * minute},
+	{0.7, hour},
+	{0.2, 6 * hour},
+}
+
+// HubInterval returns how often a page with a score as a hub is fetched, in seconds; 0: as any other page.
+func HubInterval(score float64) int64 {
+	for _, h := range hubIntervals {
+		if score >= h.score {
+			return h.interval
+		}
+	}
+	return 0
+}
+
+// Decayed returns a score after some seconds.
+func Decayed(score float64, seconds int64) float64 {
+	return score * math.Exp(-float64(max(seconds, 0))/hubDecay)
+}
+
+// spread returns when a page is fetched for the second time, in seconds: pages that were found together come at
+// different times of their first interval.
+func spread(interval int64, path string) int64 {
+	if interval <= 2*hour {
+		return interval
+	}
+	return hour + int64(xxhash.Sum64String(path)%uint64(interval-hour))
+}
+
+// lateness is for how many of its intervals a page has been due.
+func lateness(rec *store.Record, now int64) float64 {
+	return float64(now-rec.Due) / float64(max(rec.Due-rec.Fetched, minute))
+}
+
+// class says on whose account a page is fetched again.
+type class uint8
+
+const (
+	byRate    class = iota // at the whole rate: nobody waits for fewer requests
+	bySignal               // a quarter of the share of known pages
+	byHub                  // a quarter of that share
+	byShare                // what is left of that share
+	byRoutine              // of that, no more than [Pace.Routine]
+)
+
+// classOf returns the class of a known page that is due.
+func classOf(cause store.Cause) class {
+	switch cause {
+	case store.ByOperator, store.ByConfiguration, store.ByLinks, store.ByFile:
+		return byRate
+	case store.ByList, store.ByVisitor, store.ByLostLink:
+		return bySignal
+	case store.ByHub:
+		return byHub
+	case store.ByConfirmation, store.ByFailure:
+		return byShare
+	}
+	return byRoutine
+}

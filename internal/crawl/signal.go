@@ -1,0 +1,203 @@
+package crawl
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+const (
+	maxSignals   = 1000 // pages for which a signal is kept until the next crawl
+	maxKeptLinks = 2000 // of a hub or the front page
+	maxLost      = 50   // links of a hub that are gone at once; where more are, it shows others each time
+	maxFalse     = 6    // false signals in a row, from which on a page is muted for as long: a month
+	listPatience = 2    // false signals of a list that mute nothing: it may have been about what is no text
+)
+
+// notice is what concerns a known page besides links.
+type notice struct {
+	path    string
+	cause   store.Cause // by which the page is due
+	credits bool        // instead, a link of the page has led to a new page that is listed
+}
+
+// signals are the notices of others, until the next crawl takes them. It is safe for concurrent use.
+type signals struct {
+	mu     sync.Mutex
+	causes map[string]store.Cause // by path
+}
+
+// Signal notes that something suggests that a page has changed, or is gone. If the page is listed, the next crawl fetches
+// it, unless such signals were false lately. It is safe for concurrent use, and keeps a bounded number of paths.
+func (c *Crawler) Signal(path string, cause store.Cause) {
+	s := &c.signals
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.causes[path]; known || len(s.causes) >= maxSignals {
+		return
+	}
+	if s.causes == nil {
+		s.causes = make(map[string]store.Cause)
+	}
+	s.causes[strings.Clone(path)] = cause
+}
+
+// take returns the notices, and forgets them.
+func (s *signals) take() []notice {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []notice
+	for path, cause := range s.causes {
+		all = append(all, notice{path: path, cause: cause})
+	}
+	s.causes = nil
+	return all
+}
+
+// takeNotices returns the notices for this round, sorted by path.
+func (r *Run) takeNotices() []notice {
+	all := append(r.notices, r.c.signals.take()...)
+	r.notices = nil
+	for _, path := range r.p.Refetch {
+		all = append(all, notice{path: path, cause: store.ByOperator})
+	}
+	r.p.Refetch = nil
+	slices.SortFunc(all, func(a, b notice) int { return strings.Compare(a.path, b.path) })
+	return all
+}
+
+// notify adds a notice for the next round.
+func (r *Run) notify(n notice) {
+	r.links.mu.Lock()
+	defer r.links.mu.Unlock()
+	r.notices = append(r.notices, n)
+}
+
+// heed does what notices say, and reports whether any record has changed.
+func (r *Run) heed(records []store.Record, notices []notice) (hasChanged bool) {
+	now := r.c.now()
+	for _, n := range notices {
+		i, known := find(records, n.path)
+		if !known {
+			continue
+		}
+		rec := &records[i]
+		switch {
+		case n.credits:
+			credit(rec)
+		case n.cause == store.ByOperator:
+			demand(rec, n.cause)
+		case !rec.Selected.Listed || !signal(rec, n.cause, now):
+			continue
+		}
+		hasChanged = true
+	}
+	return hasChanged
+}
+
+// demand makes a page due at once.
+func demand(rec *store.Record, cause store.Cause) {
+	rec.Due = 0
+	rec.Cause = cause
+}
+
+// signal makes a page due at once, unless signals for it were false lately.
+func signal(rec *store.Record, cause store.Cause, now int64) bool {
+	isMuted := now < rec.Muted && rec.Muted <= now+day<<maxFalse // else the clock was set back
+	if isMuted || rec.Due == 0 {
+		return false
+	}
+	demand(rec, cause)
+	return true
+}
+
+// mute notes whether the signal was false by which a page was fetched: such a page is not signalled again for a day, and
+// then twice as long.
+func (r *Run) mute(before, rec *store.Record, came outcome) {
+	if classOf(before.Cause) != bySignal || before.Due != 0 {
+		return
+	}
+	isFalse := came == unchanged && rec.Status == 200 && rec.Failing == 0
+	if !isFalse {
+		rec.False = 0
+		rec.Muted = 0
+		return
+	}
+	rec.False = min(rec.False+1, maxFalse)
+	if before.Cause == store.ByList && rec.False <= listPatience {
+		return
+	}
+	rec.Muted = rec.Fetched + day<<(rec.False-1)
+}
+
+// credit counts a new page for the hub that has led to it.
+func credit(rec *store.Record) {
+	rec.Hub += hubUnit
+	often := HubInterval(float64(rec.Hub) / hubUnit)
+	isPage := rec.Status == 200 && rec.Failing == 0
+	if at := rec.Fetched + often; isPage && often != 0 && at < rec.Due {
+		rec.Due = at
+		rec.Cause = store.ByHub
+	}
+}
+
+// decayedHub returns a page's score as a hub now.
+func decayedHub(before *store.Record, now int64) uint32 {
+	return uint32(Decayed(float64(before.Hub), now-before.Fetched))
+}
+
+// settleFinders has the finders of new pages credited, once it was seen whether these are listed, and reports whether
+// there were any.
+func (r *Run) settleFinders(records []store.Record) (any bool) {
+	for i := range records {
+		rec := &records[i]
+		if !r.awaitsCredit(rec) {
+			continue
+		}
+		rec.Credited = true
+		any = true
+		if rec.Selected.Listed {
+			r.notify(notice{path: rec.Finder, credits: true})
+		}
+	}
+	return any
+}
+
+// awaitsCredit reports whether a page was selected, or not, since it was fetched, and its finder does not know.
+func (r *Run) awaitsCredit(rec *store.Record) bool {
+	return !rec.Credited && rec.Finder != "" && rec.Fetched != 0 && rec.Fetched < r.began
+}
+
+// keepsLinks reports whether the links of a page are kept, to see which are gone: those of hubs and of the front page.
+func (r *Run) keepsLinks(rec *store.Record) bool {
+	isHub := HubInterval(float64(rec.Hub)/hubUnit) != 0
+	return rec.Flags&store.Proxied != 0 && (isHub || r.isFront(rec))
+}
+
+// noteLost has pages fetched to which a page does not link any more.
+func (r *Run) noteLost(rec *store.Record, known, now []string) {
+	lost := minus(known, now)
+	if len(lost) > maxLost {
+		return
+	}
+	for _, path := range lost {
+		r.notify(notice{path: path, cause: store.ByLostLink})
+	}
+}
+
+// minus returns those of some paths that are not among others.
+func minus(paths, others []string) []string {
+	isOther := make(map[string]bool, len(others))
+	for _, path := range others {
+		isOther[path] = true
+	}
+	var rest []string
+	for _, path := range paths {
+		if !isOther[path] {
+			rest = append(rest, path)
+		}
+	}
+	return rest
+}
