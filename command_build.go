@@ -233,7 +233,7 @@ func (b *build) sites(ctx context.Context) ([]*site, error) {
 	var probes errgroup.Group
 	for _, s := range named {
 		probes.Go(func() error {
-			_, err := s.probe(ctx)
+			_, _, err := s.probe(ctx, false)
 			return err
 		})
 	}

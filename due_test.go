@@ -65,7 +65,11 @@ func TestDue(t *testing.T) {
 		{"a page is due at once", time.Second, prospects{serves: true, next: at(time.Second + 1)}, time.Second + 1},
 		{"a page was due now, and stays so", time.Second, prospects{serves: true, next: at(time.Second)}, time.Minute},
 		{"a page is due later", time.Second, prospects{serves: true, next: at(time.Minute + 1)}, time.Minute},
-		{"a page is due, of a costly refresh", time.Second, prospects{serves: true, cost: time.Minute, next: at(2 * time.Minute)}, 2 * time.Minute},
+		{"a page is due, of a costly refresh", time.Second, prospects{serves: true, cost: time.Minute, next: at(2 * time.Minute)}, 20 * time.Minute},
+		{"a page is due, of one that costs less", time.Second, prospects{serves: true, cost: time.Second, next: at(10 * time.Second)}, 20 * time.Second},
+		{"a page is due, and the clock was set back", -time.Hour, prospects{serves: true, cost: time.Second, next: at(time.Second - time.Hour)}, 20*time.Second - time.Hour},
+		{"many sites share a rate", time.Second, prospects{serves: true, probes: time.Hour}, time.Hour},
+		{"many sites share a rate, and the interval is given", time.Second, prospects{serves: true, isGiven: true, probes: time.Hour}, time.Minute},
 
 		{"a list is left", time.Second, prospects{serves: true, listLeft: true}, time.Second + soon},
 		{"a list is left, later", time.Second, prospects{serves: true, listLeft: true, nextList: at(30 * time.Second)}, 30 * time.Second},
@@ -142,7 +146,16 @@ var occasions = []occasion{
 	{"pages are left", func(p *prospects) bool { return hasEnded(p) && !waits(p) && p.isLeft },
 		func(p *prospects) time.Time { return p.after(p.next, 200*time.Millisecond) }},
 	{"a page is due", func(p *prospects) bool { return hasEnded(p) && !waits(p) && !p.isLeft && p.next.After(p.now) },
-		func(p *prospects) time.Time { return p.next }},
+		func(p *prospects) time.Time {
+			paid := p.begun // by then, the last refresh has taken its share of the time
+			if paid.After(p.now) {
+				paid = p.now
+			}
+			if paid = paid.Add(20 * p.cost); paid.After(p.next) {
+				return paid
+			}
+			return p.next
+		}},
 	{"a list is left", func(p *prospects) bool { return hasEnded(p) && p.listLeft },
 		func(p *prospects) time.Time { return p.after(p.nextList, 200*time.Millisecond) }},
 }

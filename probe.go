@@ -110,18 +110,23 @@ func blockedFor(reason string, status int) blockage {
 	return blockage{reason, status, reasonRemedies[reason]}
 }
 
-// probe finds out where the site's files are and whether an anonymous visitor gets in. An error
-// means that there was no response.
+// probe finds out where the site's files are and whether an anonymous visitor gets in. It returns the response for the
+// front page, too, so that the crawl need not request it again; nil: there was none. An error means that there was no
+// response for the sitemap.
 //
-// before is the result of the probe before, as far as it is known.
-func (f *siteFetcher) probe(ctx context.Context, before probeResult) (probeResult, error) {
+// before is the result of the probe before, as far as it is known. isFresh says that it does not stand for what an upstream
+// responds now, as an operator wants to know.
+func (f *siteFetcher) probe(ctx context.Context, before probeResult, isFresh bool) (probeResult, *crawl.Response, error) {
 	p, blocked, err := f.findHandler(ctx)
 	if err != nil {
-		return probeResult{}, err
+		return probeResult{}, nil, err
 	}
 	front, status := f.fetchFront(ctx)
 	blocked = f.blockedAtFront(status, blocked)
-	robots := f.fetchRobots(ctx)
+	robots := before.robots
+	if isFresh || !robots.isCurrent(f.handler.app.now()) {
+		robots = f.fetchRobots(ctx)
+	}
 	byLinks := f.byLinks(ctx, front, &p.files, before.byLinks)
 	stylesheet := before.stylesheet
 	if blocked.reason == "" {
@@ -141,7 +146,7 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult) (probeResul
 		stylesheet:    stylesheet,
 		robots:        robots,
 		siteFiles:     p.files,
-	}, ctx.Err()
+	}, front, ctx.Err()
 }
 
 // findHandler requests the sitemap. It returns what the handler that the request reached has filled in, and what is
@@ -175,7 +180,11 @@ func (f *siteFetcher) findHandler(ctx context.Context) (*probe, blockage, error)
 
 // fetchFront requests the front page. Without a response, front is nil, and the status that of a gateway.
 func (f *siteFetcher) fetchFront(ctx context.Context) (front *crawl.Response, status int) {
-	front, err := f.fetch(ctx, f.id.prefix+"/", peekBody)
+	whole := crawl.Request{Path: f.id.prefix + "/", Limit: htmlmeta.MaxBody, Wants: crawl.WantsBody}
+	if f.handler.settings.crawl.Off {
+		whole.Limit = peekBody // only its head matters
+	}
+	front, err := f.get(ctx, whole, nil)
 	if err != nil {
 		return nil, http.StatusGatewayTimeout
 	}

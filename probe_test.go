@@ -63,7 +63,7 @@ func TestLocate(t *testing.T) {
 				return nil
 			}))
 		})
-		p, err := b.site("named.example").fetcher.probe(t.Context(), probeResult{})
+		p, _, err := b.site("named.example").fetcher.probe(t.Context(), probeResult{}, false)
 		got := fmt.Sprintf("%s %s %s %s", p.root, p.fs, p.hide, p.index)
 		if p.root == "" {
 			got = p.noRoot
@@ -152,7 +152,7 @@ func TestProbe(t *testing.T) {
 	} {
 		b := newBench(t, nil)
 		b.pages = answering(test.answers)
-		got, err := b.site("named.example").fetcher.probe(t.Context(), probeResult{})
+		got, _, err := b.site("named.example").fetcher.probe(t.Context(), probeResult{}, false)
 		if err != nil || !test.want(&got) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
@@ -309,7 +309,7 @@ func TestProbeReaches(t *testing.T) {
 		}, "", 0, nil},
 	} {
 		b.app.fetchers[h.server].routes = test.routes
-		got, err := s.fetcher.probe(t.Context(), probeResult{})
+		got, _, err := s.fetcher.probe(t.Context(), probeResult{}, false)
 		if !errors.Is(err, test.err) || err == nil && (got.blocked != test.blocked || got.status != test.status) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
@@ -351,7 +351,7 @@ func TestRefusedAgent(t *testing.T) {
 		if test.before {
 			b.app.fetchers[b.handler.server].routes = b.pages
 		}
-		got, err := b.site(test.host).fetcher.probe(t.Context(), probeResult{})
+		got, _, err := b.site(test.host).fetcher.probe(t.Context(), probeResult{}, false)
 		if err != nil || got.remedy != test.remedy || requests != test.requests || (got.blocked != "") != (test.remedy != "") {
 			t.Errorf("%s: got %q, %q, %d requests, %v, want %q, %d", name, got.blocked, got.remedy, requests, err, test.remedy, test.requests)
 		}

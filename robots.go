@@ -123,6 +123,17 @@ type robotsRules struct {
 	foreign  bool     // from is of another host, so the rules are not known
 	sitemaps []string // URLs of its Sitemap lines, in what crawlers read
 	size     int      // bytes, as far as they are known; over robotstxt.MaxBody, crawlers do not read all
+
+	proxied bool      // an upstream responded
+	at      time.Time // when it did
+}
+
+// robotsInterval is how long the robots.txt of an upstream is relied on. RFC 9309, section 2.4, allows a day.
+const robotsInterval = 10 * time.Minute
+
+// isCurrent reports whether the rules need not be read again. Those of a file are read by each probe: that costs no request.
+func (r *robotsRules) isCurrent(now time.Time) bool {
+	return r.proxied && !r.closed && now.Sub(r.at).Abs() < robotsInterval
 }
 
 // maxRobotsRedirects are followed to a robots.txt (RFC 9309, section 2.3.1.2); behind more of them, there is none.
@@ -156,7 +167,7 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 	if fails(res.Status) {
 		return robotsRules{closed: true, status: res.Status}
 	}
-	robots := robotsRules{unseen: !p.robots, from: from}
+	robots := robotsRules{unseen: !p.robots, from: from, proxied: res.Proxied, at: f.handler.app.now()}
 	if res.Status != http.StatusOK || robotstxt.IsHTML(res.Header.Get("Content-Type"), res.Body) {
 		return robots
 	}

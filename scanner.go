@@ -69,7 +69,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 		return ended(outcome.Later)
 	}
 
-	probed, err := s.probe(ctx)
+	probed, front, err := s.probe(ctx, demanded)
 	if err != nil {
 		return failed(fmt.Errorf("probing the site: %w", err))
 	}
@@ -77,6 +77,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 		return ended(outcome.Alias)
 	}
 	r := s.newRefreshing(records, probed, demanded)
+	r.front = front
 	if probed.blocked != "" {
 		// The routes say that nothing is to be listed, and are believed at once.
 		nothing := selection{result: indexing.Result{Generation: records.Generation}} // which is stored
@@ -133,8 +134,9 @@ type refreshing struct {
 
 	records    *persist.Records
 	probed     *probeResult
-	selectedBy uint64   // digest of what a selection depends on besides the records; 0: nothing is selected
-	source     *Refresh // as sources see it; nil: nothing is gathered
+	front      *crawl.Response // for the front page; nil: there was none
+	selectedBy uint64          // digest of what a selection depends on besides the records; 0: nothing is selected
+	source     *Refresh        // as sources see it; nil: nothing is gathered
 	candidates *merge.Stream
 	crawling   *crawl.Run // nil: with crawl off
 
@@ -302,11 +304,12 @@ type prospects struct {
 	interval   time.Duration // between refreshes: the setting 'refresh', or its default
 	isGiven    bool          // an operator has set the interval, which is obeyed whatever refreshes cost
 	cost       time.Duration // of the last refresh: gathering, selecting and building
+	probes     time.Duration // as long as the probes of all sites that share a rate take of it: see probesTake
 	failed     bool          // it has
 	serves     bool          // the site has something to serve
 	closed     bool          // no page may be fetched, as robots.txt cannot be
 	isLeft     bool          // pages are left that were due
-	next       time.Time     // when a page is due, or what is left can be fetched; in the past: it is not known
+	next       time.Time     // when a page is due that cannot wait for the interval, or what is left can be fetched; in the past: it is not known
 	shared     bool          // other processes refresh the site, too:
 	sharedDue  time.Time     // when this one is to,
 	isFollowed bool          // and it has just left that to another one
@@ -331,7 +334,7 @@ func due(p prospects) time.Time {
 	}
 	interval := p.interval
 	if !p.isGiven {
-		interval = max(interval, shareOfTime*p.cost)
+		interval = max(interval, shareOfTime*p.cost, p.probes)
 	}
 	pause := p.begun.Add(interval).Sub(p.now)
 	pause = min(pause, interval) // it is longer where the clock was set back meanwhile
@@ -342,8 +345,9 @@ func due(p prospects) time.Time {
 	case p.failed: // it has not found out what is left
 	case p.isLeft:
 		pause = min(pause, max(soon, next))
-	case next > 0:
-		pause = min(pause, next)
+	case next > 0: // yet not so soon that refreshing takes more than its share of the time
+		spared := min(p.begun.Add(shareOfTime*p.cost).Sub(p.now), shareOfTime*p.cost)
+		pause = min(pause, max(next, spared))
 	}
 	if !p.failed && p.listLeft {
 		pause = min(pause, max(soon, p.nextList.Sub(p.now)))
@@ -367,6 +371,7 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 		interval: s.handler.settings.interval,
 		isGiven:  s.handler.RefreshInterval != 0,
 		cost:     out.Cost,
+		probes:   s.probesTake(probed),
 		failed:   out.Result == outcome.Failed,
 		serves:   s.published().snapshot != nil,
 		closed:   probed != nil && probed.robots.closed,
@@ -378,6 +383,16 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 		p.nextList = s.handler.limiter.Next()
 	}
 	return p
+}
+
+// probesTake returns the shortest interval at which the probes of all sites of the handler, each a request for a front page,
+// take a twentieth of the rate of upstreams. The front pages of a hundred sites may be those of one application.
+func (s *site) probesTake(probed *probeResult) time.Duration {
+	if probed == nil || !probed.proxied {
+		return 0
+	}
+	perProbe := time.Duration(shareOfTime * float64(time.Second) / s.handler.limiter.Rate())
+	return perProbe * time.Duration(s.handler.siteCount())
 }
 
 // conclude plans the next refresh after one that has ended.

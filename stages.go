@@ -21,14 +21,15 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
-// probe probes the site's routes, and settles which sites are aliases of others.
-func (s *site) probe(ctx context.Context) (*probeResult, error) {
+// probe probes the site's routes, and settles which sites are aliases of others. It returns the response for the front page,
+// too; nil: there was none.
+func (s *site) probe(ctx context.Context, demanded bool) (*probeResult, *crawl.Response, error) {
 	probing := s.enter(stageProbe)
 	hangs := time.AfterFunc(fetchTimeout, func() {
 		s.stage.CompareAndSwap(probing, &stage{stageHangs, probing.Since})
 		s.logger.Once(zap.WarnLevel, "hangs", "the site does not respond to requests for its front page or robots.txt: its disk or upstream hangs")
 	})
-	probed, err := s.fetcher.probe(ctx, s.lastProbe())
+	probed, front, err := s.fetcher.probe(ctx, s.lastProbe(), demanded)
 	if hangs.Stop() {
 		s.logger.Clear("hangs")
 	}
@@ -37,7 +38,7 @@ func (s *site) probe(ctx context.Context) (*probeResult, error) {
 		probed.blocked = "" // no made-up host: its pages stay as long as any that fail
 	}
 	s.settle(ctx, &probed, err)
-	return &probed, err
+	return &probed, front, err
 }
 
 // lastProbe returns the result of the last probe. At first, that is of a process or configuration before.
@@ -102,6 +103,7 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 			set.crawl.use.note(path, isDisallowed)
 			return isDisallowed
 		},
+		Front:    r.front,
 		Allowed:  robots.rules.Allows,
 		Closed:   robots.closed,
 		Counts:   options.LinksCount,
@@ -349,14 +351,17 @@ func (s *site) warnOfPatterns(r *refreshing, gathered merge.Result) {
 }
 
 // isOnlySite reports whether the handler has no other site.
-func (s *site) isOnlySite() bool {
-	s.app.mu.RLock()
-	defer s.app.mu.RUnlock()
+func (s *site) isOnlySite() bool { return s.handler.siteCount() == 1 }
+
+// siteCount returns the number of sites of the handler.
+func (h *Handler) siteCount() int {
+	h.app.mu.RLock()
+	defer h.app.mu.RUnlock()
 	n := 0
-	for _, other := range s.app.sites {
-		if other.handler == s.handler {
+	for _, s := range h.app.sites {
+		if s.handler == h {
 			n++
 		}
 	}
-	return n == 1
+	return n
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -160,7 +159,7 @@ type Result struct {
 	Gathered   bool              // all candidates were read
 	Done       bool              // all candidates were read, and nothing is due any more
 	Batch      int64             // when the crawl began, in Unix seconds: see [store.Record]
-	Next       int64             // when something is due again, in Unix seconds
+	Next       int64             // when another crawl is due, or what is left can be fetched, in Unix seconds
 	Pending    int               // pages still to be fetched for the first time; too few until Gathered
 	Lost       bool              // records were found damaged in this crawl: their pages are fetched again
 	// Of the whole crawl:
@@ -318,27 +317,28 @@ func (r *Run) crawl(ctx, wait context.Context) error {
 	}
 }
 
-// next returns when something is due again, and whether nothing is left that could be fetched now.
+// next returns when it is time for another crawl, and whether nothing is left that could be fetched now. Pages whose interval
+// is over, and hubs, wait for whenever that is: only what failed or is to be confirmed does not.
 func (r *Run) next() (at int64, done bool) {
 	now := r.c.now()
-	at = math.MaxInt64
-	for _, chunk := range r.gen.Chunks() {
-		at = min(at, chunk.Due)
-	}
 	switch {
 	case !r.gathered:
 		return now, false
 	case r.p.Closed:
 		return now + minute, true
-	case at > now:
-		return at, true
-	case !r.left:
+	case r.left:
+		// It waits for upstreams, if they are left alone. The time is rounded up: who comes back earlier finds nothing to do.
+		upstreams := r.c.o.Limiter.Next().Add(time.Second - 1).Unix()
+		return max(now, upstreams), false
+	}
+	urgent := store.Sum(r.gen.Chunks()).Urgent
+	switch {
+	case urgent == 0:
+		return now + maxAhead, true
+	case urgent <= now:
 		return now + 10*minute, true // the budget for what is due is spent
 	}
-	// What is due now and was not reached waits for upstreams, if they are left alone. The time is rounded up: who
-	// comes back earlier finds nothing to do.
-	upstreams := r.c.o.Limiter.Next().Add(time.Second - 1).Unix()
-	return max(now, upstreams), false
+	return urgent, true
 }
 
 // seed adds the front page to what is discovered.

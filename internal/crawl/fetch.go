@@ -246,7 +246,7 @@ func (w *worker) get(path string, header http.Header, proxied bool) (resp *Respo
 		Path:   path,
 		Header: header,
 		Limit:  htmlmeta.MaxBody,
-		Wants:  wantsBody,
+		Wants:  WantsBody,
 	})
 	if timer.Stop() { // else the slot was given up
 		o.Slots.Release()
@@ -264,7 +264,8 @@ func (w *worker) get(path string, header http.Header, proxied bool) (resp *Respo
 	return resp, true
 }
 
-func wantsBody(status int, header http.Header) bool {
+// WantsBody reports whether the crawl reads the body of a response.
+func WantsBody(status int, header http.Header) bool {
 	return status == http.StatusOK && htmlmeta.IsHTML(header.Get("Content-Type"))
 }
 
@@ -280,7 +281,7 @@ func (w *worker) parse(path string, resp *Response) (meta htmlmeta.Meta, ok bool
 		}
 	}()
 	pg := htmlmeta.Page{Base: w.run.p.Base, Path: path, Header: resp.Header, Now: w.run.c.o.Now()}
-	if wantsBody(resp.Status, resp.Header) {
+	if WantsBody(resp.Status, resp.Header) {
 		return w.parser.Parse(resp.Body, pg), true
 	}
 	return htmlmeta.Header(pg), true

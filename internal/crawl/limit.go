@@ -39,6 +39,9 @@ func NewLimiter(rate float64, concurrency int) *Limiter {
 	}
 }
 
+// Rate is how many requests a second it lets pass at most.
+func (l *Limiter) Rate() float64 { return l.rate }
+
 // Resume leaves upstreams alone for as long as the Limiter before this one would have.
 func (l *Limiter) Resume(before *Limiter) {
 	before.mu.Lock()

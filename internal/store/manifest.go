@@ -40,6 +40,7 @@ type Chunk struct {
 type Load struct {
 	Upstream int   `json:"upstream,omitempty"` // pages of upstreams that were fetched
 	Hubs     int   `json:"hubs,omitempty"`     // fetches of hubs a day
+	Urgent   int64 `json:"urgent,omitempty"`   // when the first page is due by confirmation or failure; 0: none is
 	Followed int64 `json:"followed,omitempty"` // when the links were followed of the page for which that is longest ago; 0: none has links
 }
 
@@ -54,10 +55,21 @@ func (l *Load) add(rec *Record) {
 	if rec.Cause == ByHub && rec.Due > rec.Fetched {
 		l.Hubs += int(daySeconds / (rec.Due - rec.Fetched))
 	}
-	hasLinks := rec.Status == 200 && rec.Flags&Document != 0 || rec.Status/100 == 3
-	if at := rec.FollowedAt(); hasLinks && (l.Followed == 0 || at < l.Followed) {
-		l.Followed = at
+	if rec.Cause == ByConfirmation || rec.Cause == ByFailure {
+		l.Urgent = earliest(l.Urgent, rec.Due)
 	}
+	hasLinks := rec.Status == 200 && rec.Flags&Document != 0 || rec.Status/100 == 3
+	if hasLinks {
+		l.Followed = earliest(l.Followed, rec.FollowedAt())
+	}
+}
+
+// earliest returns the earlier of two times of which 0 is none.
+func earliest(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 const daySeconds = 24 * 3600
@@ -68,9 +80,8 @@ func Sum(chunks []Chunk) (all Load) {
 		c := &chunks[i].Load
 		all.Upstream += c.Upstream
 		all.Hubs += c.Hubs
-		if c.Followed != 0 && (all.Followed == 0 || c.Followed < all.Followed) {
-			all.Followed = c.Followed
-		}
+		all.Urgent = earliest(all.Urgent, c.Urgent)
+		all.Followed = earliest(all.Followed, c.Followed)
 	}
 	return all
 }
