@@ -192,17 +192,23 @@ func (d *dates) of(rec *store.Record) store.Selected {
 // listed returns the date that is listed for a page, given that of its text.
 func (d *dates) listed(rec *store.Record, text date) date {
 	list := listDate(rec)
+	isInDoubt := rec.Steadiness.IsInDoubt()
+	isBelieved := !d.declaredAlike && !isInDoubt && rec.Flags&store.DeclaredMoves == 0
 	switch {
 	case d.rules.Dates == ModTime && list.unix == 0:
 		return date{unix: rec.ModTime}
 	case d.rules.Dates == ModTime:
 		return list
-	case d.rules.Dates == Off, rec.Streak >= maxStreak:
+	case d.rules.Dates == Off:
 		return date{}
-	case rec.Declared != 0 && !d.declaredAlike && rec.Flags&store.DeclaredMoves == 0:
+	case isInDoubt && rec.Selected.Listed:
+		return date{rec.Selected.LastMod, rec.Selected.Day} // until what has changed is confirmed
+	case rec.Declared != 0 && isBelieved:
 		return date{rec.Declared, rec.Flags&store.DeclaredDay != 0}
 	case list.unix != 0 && !d.buildTimes:
 		return list // the operator's word, or the application's
+	case rec.Streak >= maxStreak, rec.Steadiness == store.Noisy:
+		return date{}
 	}
 	return text
 }

@@ -206,6 +206,8 @@ func TestLastMod(t *testing.T) {
 	declared := func(r *store.Record) { r.Declared = day0 + 5 }
 	isFile := func(r *store.Record) { r.Version = 1 }
 	streak := func(n uint8) func(r *store.Record) { return func(r *store.Record) { r.Streak = n } }
+	steadiness := func(is store.Steadiness) func(r *store.Record) { return func(r *store.Record) { r.Steadiness = is } }
+	unlisted := func(r *store.Record) { r.Selected.Listed = false }
 	flag := func(f store.Flags) func(r *store.Record) { return func(r *store.Record) { r.Flags |= f } }
 	type with []func(r *store.Record)
 	for _, test := range []struct {
@@ -228,7 +230,14 @@ func TestLastMod(t *testing.T) {
 		{"mtime of no clock", with{isFile, func(r *store.Record) { r.ModTime = page.Earliest - 1 }}, ModTime, 0, false},
 		{"mtime in 1981", with{isFile, func(r *store.Record) { r.ModTime = page.Earliest }}, ModTime, page.Earliest, false},
 		{"declared by no clock", with{isFile, func(r *store.Record) { r.Declared = 1 }}, Auto, 0, false},
-		{"counter", with{isFile, declared, streak(3)}, Auto, 0, false},
+		{"counter", with{isFile, streak(3)}, Auto, 0, false},
+		{"counter that declares", with{isFile, declared, streak(3)}, Auto, day0 + 5, false},
+		{"counter in a list", with{streak(3)}, Auto, list, false},
+		{"noise", with{isFile, steadiness(store.Noisy)}, Auto, 0, false},
+		{"noise that declares", with{declared, steadiness(store.Noisy)}, Auto, day0 + 5, false},
+		{"text in doubt", with{declared, steadiness(store.TextInDoubt)}, Auto, 1 << 30, false},
+		{"declared in doubt", with{declared, steadiness(store.DateInDoubt)}, Auto, 1 << 30, false},
+		{"declared in doubt at first", with{isFile, declared, steadiness(store.DateInDoubt), unlisted}, Auto, text, false},
 		{"nearly a counter", with{isFile, streak(2)}, Auto, text, false},
 		{"text", with{isFile}, Auto, text, false},
 		{"a list's", nil, Auto, list, false},
@@ -244,7 +253,7 @@ func TestLastMod(t *testing.T) {
 	} {
 		record := rec("/a =1")
 		record.ModTime, record.First = file, 7
-		record.Selected = store.Selected{Listed: true, LastMod: 1, Text: text, Dated: 7}
+		record.Selected = store.Selected{Listed: true, LastMod: 1 << 30, Text: text, Dated: 7}
 		for _, set := range test.with {
 			set(&record)
 		}
