@@ -217,6 +217,52 @@ func TestFleetVisits(t *testing.T) {
 	}
 }
 
+// TestFleetSignals: so does a node whose visitors found a listed page gone; of what is not listed, nobody is told.
+func TestFleetSignals(t *testing.T) {
+	folder := t.TempDir()
+	b1, first := sharing(t, folder, nil)
+	b1.refresh(first)
+	b2, second := sharing(t, folder, nil)
+	b2.clock = b1.clock
+	second.run()
+	comesFirst := func() bool {
+		return second.state.fleet.DueFor(second.standing()).Before(first.state.fleet.DueFor(first.standing()))
+	}
+	second.Signal("/unknown")
+	if comesFirst() {
+		t.Error("for a page that is not listed, the node comes first")
+	}
+	second.Signal("/a")
+	if comesFirst() {
+		t.Error("a second one within a second is looked at")
+	}
+	b2.clock = b2.clock.Add(time.Second)
+	second.Signal("/a")
+	if !comesFirst() {
+		t.Error("for a page that is listed, the node does not come first")
+	}
+	b2.clock = second.state.fleet.DueFor(second.standing())
+	second.run()
+	if status := second.state.fleet.Status(); status.Writer != status.Node {
+		t.Errorf("it has not refreshed the site: %+v", status)
+	}
+	b1.clock = b2.clock
+	for range 3 { // it loads what the other one has committed, and refreshes the site when it is due
+		_ = first.state.fleet.Poll(t.Context())
+		first.run()
+		b1.clock = b1.clock.Add(first.handler.settings.interval)
+	}
+	if status := first.state.fleet.Status(); status.Writer != status.Node {
+		t.Fatalf("the other one has not refreshed the site: %+v", status)
+	}
+	b2.clock = b1.clock
+	_ = second.state.fleet.Poll(t.Context())
+	second.run()
+	if comesFirst() {
+		t.Error("the signal still counts after the refresh")
+	}
+}
+
 // TestDamage: where records were lost, what is served stays until their pages are fetched again, in a process alone
 // and in a fleet. A day later, pages that are still missing are gone.
 func TestDamage(t *testing.T) {

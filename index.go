@@ -157,7 +157,6 @@ func (s *site) store(r *refreshing, out *report.Refresh) {
 // share commits a publication for the other processes, and reports whether this one may serve it.
 func (s *site) share(ctx context.Context, r *refreshing, next *publication, out *report.Refresh) bool {
 	r.adopt(&out.Selected)
-	visited, _ := s.state.visited.Count()
 	pause := s.handler.settings.interval
 	if !out.Partial {
 		p := s.prospects(out, r.start)
@@ -167,7 +166,7 @@ func (s *site) share(ctx context.Context, r *refreshing, next *publication, out 
 		IsSame:  s.isSame(r, out),
 		Next:    pause,
 		Cost:    out.Cost,
-		Visited: visited,
+		Visited: s.standing().Visited,
 	})
 	s.logState("commit", err)
 	return isServed

@@ -413,7 +413,7 @@ func (s *site) standing() persist.Standing {
 	return persist.Standing{
 		Serves:    served.snapshot != nil,
 		HoldsBack: served.history.Last.Result == outcome.HeldBack,
-		Visited:   visited,
+		Visited:   visited + int(s.state.signals.Load()),
 	}
 }
 

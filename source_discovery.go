@@ -265,10 +265,30 @@ func (s *site) Visit(path string, at int64) bool {
 	return true
 }
 
+// Signal implements [accesslog.Site]. The crawl drops what it does not list, and fetches the rest as anybody would: what
+// visitors got is not believed.
+func (s *site) Signal(path string) {
+	s = cmp.Or(s.main.Load(), s)
+	if !strings.HasPrefix(path, s.scope) {
+		return
+	}
+	s.crawler.Signal(path, store.ByVisitor)
+	if s.state.fleet == nil {
+		return
+	}
+	// Only the process that has signals knows of them: it is to be the next to refresh the site. To see whether the page
+	// is listed takes a millisecond, and anybody may request what is not.
+	now := s.app.now().Unix()
+	last := s.state.signalAt.Load()
+	if now != last && s.state.signalAt.CompareAndSwap(last, now) && s.isListed(path) {
+		s.state.signals.Add(1)
+	}
+}
+
 // Progress implements [accesslog.Site].
 func (s *site) Progress() *accesslog.Progress { return &s.state.progress }
 
-// watch calls the next handler, and records the visit if the response shows one.
+// watch calls the next handler, and records the visit if the response shows one, or that the page may be gone.
 func (h *Handler) watch(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	_, own := probeOf(r)
 	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -276,31 +296,55 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 		return next.ServeHTTP(w, r)
 	}
 	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
-	if err := next.ServeHTTP(recorder, r); err != nil {
-		return err
+	err := next.ServeHTTP(recorder, r)
+	status := recorder.Status()
+	if err != nil && status != 0 {
+		return err // what was sent is broken
 	}
+	if err != nil {
+		status = statusOf(err) // as a fetch has it: a file server says so of what it does not find
+	}
+	h.note(r, status, recorder.Header(), err == nil)
+	return err
+}
+
+// note records a visit by its response; isSent says that there was one, or else an error with a status.
+func (h *Handler) note(r *http.Request, status int, header http.Header, isSent bool) {
 	original := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request) // before rewrites
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	user, _ := repl.GetString("http.auth.user.id") // by a handler that knows
-	page, reason := h.discovery.filter.Page(&accesslog.Visit{
+	visit := accesslog.Visit{
 		Method:      r.Method,
+		Host:        r.Host,
 		URI:         original.RequestURI,
-		Status:      recorder.Status(),
+		Status:      status,
 		UserAgent:   cmp.Or(r.UserAgent(), "-"), // "-" says that there is none
-		ContentType: recorder.Header().Get("Content-Type"),
-		RobotsTag:   strings.Join(recorder.Header()["X-Robots-Tag"], ", "),
+		ContentType: header.Get("Content-Type"),
+		RobotsTag:   strings.Join(header["X-Robots-Tag"], ", "),
+		Location:    header.Get("Location"),
 		User:        len(r.Header["Authorization"]) > 0 || user != "",
-	})
-	if reason != "" {
-		return nil
+	}
+	now := h.app.now().Unix()
+	page, reason := h.discovery.filter.Page(&visit)
+	isPage := reason == "" && isSent
+	if !isPage {
+		var isSignal bool
+		page, isSignal = h.discovery.filter.Signal(&visit, now)
+		if !isSignal {
+			return
+		}
 	}
 	id, err := h.idOf(r, h.mounts.prefixOf(original.URL.Path))
 	if err != nil { // only of the Host header: the response has been sent
-		return nil
+		return
 	}
 	s := h.app.lookup(id) // not App.site: a Host header alone must not make a site
-	if s != nil {
-		s.Visit(page, h.app.now().Unix())
+	if s == nil {
+		return
 	}
-	return nil
+	if isPage {
+		s.Visit(page, now)
+	} else {
+		s.Signal(page)
+	}
 }

@@ -2,6 +2,7 @@ package sitemap
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -355,5 +356,80 @@ func TestUnlinked(t *testing.T) {
 		if strings.Contains(fmt.Sprint(line.ContextMap()), "/de/") {
 			t.Errorf("the log names a path that only visitors know: %v", line.ContextMap())
 		}
+	}
+}
+
+// TestSignals: a page is fetched again at the next refresh after a visitor of the site, or of an alias of it, got an error
+// or a redirect, and no visit is kept for that.
+func TestSignals(t *testing.T) {
+	const bot = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+	notFound := func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(http.StatusNotFound, nil) }
+	header := func(values ...string) http.Header {
+		h := http.Header{"User-Agent": {browser}}
+		for i := 0; i < len(values); i += 2 {
+			h.Set(values[i], values[i+1])
+		}
+		return h
+	}
+	for name, test := range map[string]struct {
+		method, target, host string // "": GET /a of named.example
+		header               http.Header
+		next                 caddyhttp.HandlerFunc
+		want                 bool
+	}{
+		"gone":                        {next: respond(http.StatusNotFound), want: true},
+		"gone, by an error":           {next: notFound, want: true},
+		"gone for a robot":            {header: header("User-Agent", bot), next: notFound, want: true},
+		"moved":                       {next: respond(http.StatusMovedPermanently, "Location", "/b"), want: true},
+		"private":                     {next: respond(http.StatusForbidden), want: true},
+		"gone, at an alias":           {host: "www.named.example", next: notFound, want: true},
+		"gone, with a campaign":       {target: "/a?utm_source=x", next: notFound, want: true},
+		"another query":               {target: "/a?p=1", next: notFound},
+		"another page":                {target: "/unknown", next: notFound},
+		"another host":                {host: "unknown.example", next: notFound},
+		"to https":                    {next: respond(http.StatusMovedPermanently, "Location", "https://named.example/a")},
+		"a robot is refused":          {header: header("User-Agent", bot), next: respond(http.StatusForbidden)},
+		"one with a password":         {header: header("Authorization", "Basic eDp5"), next: respond(http.StatusForbidden)},
+		"a form is refused":           {method: "POST", next: respond(http.StatusForbidden)},
+		"a page":                      {next: respond(http.StatusOK, "Content-Type", contentHTML)},
+		"the upstream is down":        {next: respond(http.StatusBadGateway)},
+		"an error after the response": {next: func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(404); return errors.New("broken") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, func(h *Handler) { h.watches = true })
+			b.handler.discovery = &discovery{visitors: true, expire: 24 * time.Hour, maxPaths: 100, filter: accesslog.NewFilter(nil)}
+			b.lists("/", "/a")
+			b.names("/", "/a")
+			answer := b.pages
+			fetched := 0
+			b.pages = func(w http.ResponseWriter, r *http.Request) error {
+				if r.URL.Path == "/a" {
+					fetched++
+				}
+				return answer(w, r)
+			}
+			s := b.site("named.example")
+			b.wantPages(s, 2)
+			alias := b.site("www.named.example")
+			alias.main.Store(s)
+			b.clock = b.clock.Add(5 * time.Minute)
+			b.refresh(s)
+			fetched = 0
+			requestHeader := test.header
+			if requestHeader == nil {
+				requestHeader = header()
+			}
+			r := b.request(cmp.Or(test.method, "GET"), cmp.Or(test.target, "/a"), requestHeader)
+			r.Host = cmp.Or(test.host, r.Host)
+			_ = b.handler.ServeHTTP(httptest.NewRecorder(), r, test.next)
+			if visited := s.state.visited.Sorted(0); len(visited) > 0 && test.want {
+				t.Errorf("it is kept: %q", visited)
+			}
+			b.clock = b.clock.Add(time.Minute)
+			b.refresh(s)
+			if got := fetched > 0; got != test.want {
+				t.Errorf("it is fetched again: %t, want %t", got, test.want)
+			}
+		})
 	}
 }

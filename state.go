@@ -40,6 +40,8 @@ type siteState struct {
 	progress  accesslog.Progress          // in access logs
 	visited   accesslog.Visited           // paths that visitors have requested
 	readers   accesslog.Readers           // who requested the documents
+	signals   atomic.Int64                // of visitors, for listed pages; counted where processes share the site
+	signalAt  atomic.Int64                // when one was last looked at, to count it, in Unix seconds
 	missing   sync.Map                    // since when a source's files do not exist, by the source's number
 
 	key      string

@@ -63,6 +63,8 @@ func (l *jsonLine) member(in object, key string) (*string, object) {
 			return &l.visit.ContentType, 0
 		case "X-Robots-Tag":
 			return &l.visit.RobotsTag, 0
+		case "Location":
+			return &l.visit.Location, 0
 		}
 	}
 	return nil, 0

@@ -23,6 +23,9 @@ type Site interface {
 	// such page.
 	Visit(path string, at int64) bool
 
+	// Signal says that a visitor has just got something else than a page at a path, of which there may be none.
+	Signal(path string)
+
 	// Progress returns how far logs were read for the site.
 	Progress() *Progress
 }
@@ -141,6 +144,7 @@ func (r *Reader) take(line []byte, now time.Time) string {
 	}
 	path, reason := r.Filter.Page(v)
 	if reason != "" {
+		r.signal(v, sites, now.Unix())
 		return reason
 	}
 	if v.Time == 0 || v.Time > now.Unix() {
@@ -156,6 +160,20 @@ func (r *Reader) take(line []byte, now time.Time) string {
 		}
 	}
 	return result
+}
+
+// signal tells sites of a visit that got no page, if it was just now: a line without a time may be of any year.
+func (r *Reader) signal(v *Visit, sites []Site, now int64) {
+	if v.Time < now-signalFor {
+		return
+	}
+	path, ok := r.Filter.Signal(v, now)
+	if !ok {
+		return
+	}
+	for _, s := range sites {
+		s.Signal(path)
+	}
 }
 
 // sitesOf returns the sites with a host; for a line without one, all.

@@ -15,10 +15,12 @@ type site struct {
 	host, prefix string
 	visited      Visited
 	progress     Progress
+	signals      []string
 }
 
 func (s *site) IsNamed(host string) bool { return strings.EqualFold(host, s.host) }
 func (s *site) Progress() *Progress      { return &s.progress }
+func (s *site) Signal(path string)       { s.signals = append(s.signals, path) }
 func (s *site) Visit(path string, at int64) bool {
 	if !strings.HasPrefix(path, s.prefix) {
 		return false

@@ -41,7 +41,7 @@ type Visit struct {
 
 	// Values of headers; those of several lines are joined by ", ". "": not known. The
 	// User-Agent is "-" if the line says that there was none.
-	UserAgent, ContentType, RobotsTag string
+	UserAgent, ContentType, RobotsTag, Location string
 }
 
 // Why a visit does not show a page that may be listed.

@@ -84,8 +84,9 @@ func (v *Visited) Count() (paths, dropped int) {
 // Filter decides which visits count, and counts the others. It is safe for concurrent use.
 type Filter struct {
 	*uri.Cleaner
-	mu     sync.Mutex
-	visits map[string]int // by [Visit.Reason]
+	lookedAt lookedAt
+	mu       sync.Mutex
+	visits   map[string]int // by [Visit.Reason]
 }
 
 // NewFilter returns a Filter of pages that are told apart by these query parameters.

@@ -54,7 +54,7 @@ type Standing struct {
 	Demanded  bool // an operator wants a refresh now
 	Serves    bool // it has something to serve
 	HoldsBack bool // the last refresh held pages back
-	Visited   int  // paths that its visitors have requested
+	Visited   int  // paths that its visitors have requested, and signals of theirs
 }
 
 // Commit is what others need to know of what is committed.

@@ -78,6 +78,24 @@ func (c *Cleaner) Clean(uri string) (path string, ok bool) {
 	return path, len(path) <= MaxPath
 }
 
+// IsExact reports whether [Cleaner.Clean] takes nothing from the query of a URI that may tell pages apart: all of its
+// parameters are kept, or say only where the visitor came from. If not, its response may be another one than the page's.
+func (c *Cleaner) IsExact(uri string) bool {
+	uri, _, _ = strings.Cut(uri, "#")
+	_, query, _ := strings.Cut(uri, "?")
+	for pair := range strings.SplitSeq(query, "&") {
+		encoded, _, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(encoded)
+		if err != nil {
+			return false
+		}
+		if name != "" && !slices.Contains(c.names, name) && !IsTracking(name) {
+			return false
+		}
+	}
+	return true
+}
+
 // isText reports whether a canonical path or query, decoded, is UTF-8 without control characters and backslashes.
 func isText(path string) bool {
 	raw, err := url.PathUnescape(path)

@@ -57,6 +57,28 @@ func TestClean(t *testing.T) {
 	}
 }
 
+// TestIsExact: a parameter that is dropped may have decided the response.
+func TestIsExact(t *testing.T) {
+	c := NewCleaner([]string{"page", "a b"})
+	for uri, want := range map[string]bool{
+		"/a":                               true,
+		"/a?":                              true,
+		"/a#b?c=d":                         true,
+		"/a?page=2":                        true,
+		"/a?%70age=2":                      true,
+		"/a?a+b=2&&page":                   true,
+		"/a?utm_source=x&fbclid=y&UTM_id=": true,
+		"/?p=123":                          false,
+		"/a?page=2&x=1":                    false,
+		"/a?x":                             false,
+		"/a?%zz=1":                         false,
+	} {
+		if got := c.IsExact(uri); got != want {
+			t.Errorf("%q: got %t", uri, got)
+		}
+	}
+}
+
 func FuzzClean(f *testing.F) {
 	f.Add("/a;jsessionid=1/b?page=2#c")
 	f.Add("/%C3%A9/..%2f;a=b;sid=c?page=%20&page=3")
