@@ -124,7 +124,7 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, isFresh boo
 	front, status := f.fetchFront(ctx)
 	blocked = f.blockedAtFront(status, blocked)
 	robots := before.robots
-	if isFresh || !robots.isCurrent(f.handler.app.now()) {
+	if isFresh || !robots.isCurrent(f.handler.app.now(), f.handler.settings.interval) {
 		robots = f.fetchRobots(ctx)
 	}
 	byLinks := f.byLinks(ctx, front, &p.files, before.byLinks)

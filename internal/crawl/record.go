@@ -178,7 +178,9 @@ func text(rec, before *store.Record, f *fetched) outcome {
 			rec.Before = 0 // the text was not seen then
 		}
 	}
-	isConfirming := before.Steadiness.IsInDoubt() && f.now-before.Fetched <= confirmWithin
+	// Another text much later may be another change. The same one is what was in doubt.
+	isSoon := f.now-before.Fetched <= confirmWithin
+	isConfirming := before.Steadiness.IsInDoubt() && (isSoon || !isOther && !isMoved)
 	switch {
 	case before.First == 0:
 		rec.First = f.batch
@@ -198,7 +200,7 @@ func text(rec, before *store.Record, f *fetched) outcome {
 		return confirm(rec, f, isOther, isMoved)
 	case before.Steadiness == store.Noisy && isOther:
 		rec.Streak = 0
-	case isOther, before.Steadiness == store.TextInDoubt:
+	case isOther:
 		rec.Steadiness = store.TextInDoubt
 		return suspected
 	case isMoved:
@@ -290,9 +292,15 @@ func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
 		pause = often
 		cause = store.ByHub
 	}
-	if isPage && !isFile && r.isFront(rec) && pause > hubIntervals[0].interval {
-		pause = hubIntervals[0].interval // unless its response is at hand before
-		cause = store.ByHub
+	if isPage && !isFile && r.isFront(rec) {
+		often := hubIntervals[0].interval
+		if rec.Path == r.p.Scope && r.p.Front != nil {
+			often = hour // each other response is seen as soon as a probe gets it
+		}
+		if often < pause {
+			pause = often
+			cause = store.ByHub
+		}
 	}
 	rec.Wait = uint32(interval)
 	rec.Cause = cause

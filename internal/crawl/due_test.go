@@ -1,0 +1,517 @@
+package crawl
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// TestPace: known pages take a twentieth of the rate, or a tenth from 8,000 on, and are all fetched once in an interval
+// between 1 and 14 days.
+func TestPace(t *testing.T) {
+	for _, test := range []struct {
+		Pace
+		share, routine float64 // requests an hour
+		longest        int64
+	}{
+		{Pace{Rate: 2}, 360, 60, day},
+		{Pace{Rate: 2, Known: 1000}, 360, 60, day},
+		{Pace{Rate: 2, Known: 2400}, 360, 120, day},
+		{Pace{Rate: 2, Known: 8000}, 360, 360, day},
+		{Pace{Rate: 2, Known: 8000, Hubs: 4320}, 360, 360, 160_000}, // which take half of the share
+		{Pace{Rate: 2, Known: 8000, Hubs: 1e6}, 360, 360, 160_000},
+		{Pace{Rate: 2, Known: 8001}, 720, 400.05, day},
+		{Pace{Rate: 2, Known: 100_000}, 720, 720, 500_000},
+		{Pace{Rate: 2, Known: 1_000_000}, 720, 720, 14 * day},
+		{Pace{Rate: 0.1, Known: 100}, 18, 18, day},
+		{Pace{Known: 100}, 0, 0, 14 * day},
+	} {
+		share, routine := test.Share()*hour, test.Routine()*hour
+		if math.Abs(share-test.share) > 1e-6 || math.Abs(routine-test.routine) > 1e-6 || test.Longest() != test.longest {
+			t.Errorf("%+v: got a share of %.2f, %.2f by interval, up to %d", test.Pace, share, routine, test.Longest())
+		}
+		if quarter := test.Quarter() * hour; quarter != share/4 {
+			t.Errorf("%+v: got a quarter of %.2f", test.Pace, quarter)
+		}
+	}
+}
+
+// TestNext: the table of when a page is due, and by what.
+func TestNext(t *testing.T) {
+	upstream := intervals{day, 6 * hour, 5 * day}
+	for _, test := range []struct {
+		name            string
+		l               look
+		interval, pause int64
+		cause           store.Cause
+	}{
+		{"first", look{came: changed, isFirst: true}, day, day, store.ByInterval},
+		{"first, and its date is in doubt", look{came: suspected, isFirst: true}, 6 * hour, minute, store.ByConfirmation},
+		{"unchanged", look{interval: day}, 2 * day, 2 * day, store.ByInterval},
+		{"unchanged for long", look{interval: 4 * day}, 5 * day, 5 * day, store.ByInterval},
+		{"unchanged after a change", look{interval: 6 * hour}, 12 * hour, 12 * hour, store.ByInterval},
+		{"unchanged after a failure", look{interval: 4 * minute}, 6 * hour, 6 * hour, store.ByInterval},
+		{"perhaps changed", look{came: suspected, interval: 2 * day}, 2 * day, minute, store.ByConfirmation},
+		{"perhaps changed, of a site that shrank", look{came: suspected, interval: 9 * day}, 5 * day, minute, store.ByConfirmation},
+		{"changed", look{came: changed, interval: 2 * day}, day, day, store.ByInterval},
+		{"changed often", look{came: changed, interval: 6 * hour}, 6 * hour, 6 * hour, store.ByInterval},
+		{"changed, of a site that shrank", look{came: changed, interval: 14 * day}, 5 * day, 5 * day, store.ByInterval},
+		{"gone", look{came: gone, interval: day}, minute, minute, store.ByConfirmation},
+		{"still gone", look{came: missing, interval: minute}, 2 * minute, 2 * minute, store.ByInterval},
+		{"gone for long", look{came: missing, interval: 4 * day}, 5 * day, 5 * day, store.ByInterval},
+		{"never there", look{came: missing, isFirst: true}, hour, hour, store.ByInterval},
+		{"fails", look{came: failed, interval: day}, hour + minute, hour + minute, store.ByFailure},
+		{"fails again", look{came: failed, interval: hour, isFailing: true}, 2 * hour, 2 * hour, store.ByFailure},
+		{"fails for long", look{came: failed, interval: day, isFailing: true}, day, day, store.ByFailure},
+		{"fails at first", look{came: failed, isFailing: true}, minute, minute, store.ByFailure},
+		{"the front page fails at first", look{came: failed, isFailing: true, isFront: true}, briefWait, briefWait, store.ByFailure},
+		{"empty", look{came: emptied, interval: day}, day, briefWait, store.ByConfirmation},
+	} {
+		test.l.intervals = upstream
+		interval, pause, cause := test.l.next()
+		if interval != test.interval || pause != test.pause || cause != test.cause {
+			t.Errorf("%s: got %d, after %d, by %s", test.name, interval, pause, cause)
+		}
+	}
+}
+
+// TestHubInterval: the more pages the links of a page have led to lately, the more often it is fetched.
+func TestHubInterval(t *testing.T) {
+	for score, want := range map[float64]int64{0: 0, 0.19: 0, 0.2: 6 * hour, 0.69: 6 * hour, 0.7: hour, 1.99: hour, 2: 10 * minute, 99: 10 * minute} {
+		if got := HubInterval(score); got != want {
+			t.Errorf("%.2f: got %d, want %d", score, got, want)
+		}
+	}
+	for after, want := range map[int64]float64{-day: 2, 0: 2, week: 2 / math.E, 10 * week: 0} {
+		if got := Decayed(2, after); math.Abs(got-want) > 0.001 {
+			t.Errorf("after %d: got %.3f, want %.3f", after, got, want)
+		}
+	}
+}
+
+// TestSpread: pages that were found together are fetched again at different times of a day.
+func TestSpread(t *testing.T) {
+	perHour := make([]int, 24)
+	for i := range 24_000 {
+		after := spread(day, fmt.Sprint("/", i))
+		if after < hour || after >= day {
+			t.Fatalf("got %d", after)
+		}
+		perHour[after/hour]++
+	}
+	if perHour[0] != 0 || slices.Min(perHour[1:]) < 900 || slices.Max(perHour) > 1200 {
+		t.Errorf("got %v", perHour)
+	}
+	if got := spread(2*hour, "/"); got != 2*hour {
+		t.Errorf("got %d", got)
+	}
+}
+
+// TestBudget: what is saved up is spent by cause. Hubs, signals and routine fetches have their own parts of the share.
+func TestBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(2, 1)
+		c := New(Options{Limiter: l})
+		spend := func(of class) (n int) {
+			for n < 10_000 && l.spend(of) {
+				n++
+			}
+			return n
+		}
+		all := func(load store.Load) string {
+			l.pace(c, load)
+			return fmt.Sprintln(spend(bySignal), spend(byHub), spend(byRoutine), spend(byShare))
+		}
+		big := store.Load{Upstream: 8000}
+		steps := []struct {
+			after time.Duration
+			load  store.Load
+			want  string
+		}{
+			{0, big, "1 1 4 0"},                   // a minute's worth at first
+			{0, big, "0 0 0 0"},                   //
+			{10 * time.Minute, big, "15 15 30 0"}, //
+			{100 * time.Hour, big, "90 90 180 0"}, // no more than an hour's worth
+			{-time.Hour, big, "1 1 4 0"},          // the clock was set back
+		}
+		for i, step := range steps {
+			time.Sleep(max(step.after, 0))
+			if step.after < 0 {
+				l.budget.share.filled += hour
+				l.budget.signals.filled += hour
+				l.budget.hubs.filled += hour
+				l.budget.routine.filled += hour
+			}
+			if got := strings.TrimSpace(all(step.load)); got != step.want {
+				t.Errorf("step %d: got %s, want %s", i, got, step.want)
+			}
+		}
+		if !l.spend(byRate) {
+			t.Error("what goes at the whole rate is not free")
+		}
+		l.restore(byHub)
+		if n := spend(byHub); n != 1 {
+			t.Errorf("%d requests were given back", n)
+		}
+	})
+}
+
+// TestPaceOfSites: sites that share a rate share its part for known pages, until they are gone.
+func TestPaceOfSites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(2, 1)
+		one, other := New(Options{Limiter: l}), New(Options{Limiter: l})
+		l.pace(one, store.Load{Upstream: 5000, Hubs: 10})
+		if got := l.pace(other, store.Load{Upstream: 4000, Hubs: 5}); got.Known != 9000 || got.Hubs != 15 {
+			t.Errorf("got %+v", got)
+		}
+		time.Sleep(3 * time.Hour)
+		if got := l.pace(other, store.Load{Upstream: 4000}); got.Known != 4000 {
+			t.Errorf("after hours: got %+v", got)
+		}
+	})
+}
+
+// TestAgenda: signals come first, then hubs, then what is to be confirmed, then what is latest for its interval; operators'
+// wishes and new pages share the rest.
+func TestAgenda(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(1000, 1)
+		l.pace(New(Options{Limiter: l}), store.Load{Upstream: 100_000})
+		now := time.Now().Unix()
+		a := newAgenda(0)
+		add := func(path string, cause store.Cause, interval, late int64) {
+			rec := store.Record{Path: path, Cause: cause, Fetched: now - interval - late, Due: now - late}
+			if interval == 0 {
+				rec.Fetched = 0
+			}
+			a.add(&rec, now)
+		}
+		add("new", 0, 0, 0)
+		add("late", store.ByInterval, day, hour)
+		add("later", store.ByInterval, 6*hour, hour)
+		add("confirmed", store.ByConfirmation, minute, 0)
+		add("hub", store.ByHub, 10*minute, 0)
+		add("visited", store.ByVisitor, day, 0)
+		add("wanted", store.ByOperator, day, 0)
+		add("wanted too", store.ByOperator, day, 0)
+		var got []string
+		for _, e := range a.order(l) {
+			got = append(got, e.rec.Path)
+		}
+		if want := "visited,hub,confirmed,later,late,wanted,new,wanted too"; strings.Join(got, ",") != want || a.left {
+			t.Errorf("got %q, left: %t", got, a.left)
+		}
+	})
+}
+
+// TestAgendaIsBounded: of very many pages the first are kept, and the rest is left.
+func TestAgendaIsBounded(t *testing.T) {
+	a := newAgenda(0)
+	for i := range 10 * minAgenda {
+		a.add(&store.Record{Path: fmt.Sprint("/", i), Depth: uint8(200 - i%200)}, now)
+	}
+	ordered := a.order(NewLimiter(2, 1))
+	if len(ordered) != minAgenda || !a.left || ordered[0].rec.Depth != 1 || len(a.fresh) > 2*minAgenda {
+		t.Errorf("%d of depth %d and more, of %d", len(ordered), ordered[0].rec.Depth, len(a.fresh))
+	}
+}
+
+// TestSteadiness: a change counts once a second fetch a minute later has confirmed it. What is another one then is noise.
+func TestSteadiness(t *testing.T) {
+	type step struct {
+		after    int64
+		text     uint64
+		declared int64
+		want     string // outcome, steadiness, batch of the change, whether the declared date moves
+	}
+	const clock = -1 // a declared date that is the time of the response
+	for name, steps := range map[string][]step{
+		"changed":              {{0, 1, 0, "0 0 0 -"}, {day, 2, 0, "2 1 0 -"}, {minute, 2, 0, "1 0 3 -"}, {day, 2, 0, "0 0 3 -"}},
+		"noise":                {{0, 1, 0, "0 0 0 -"}, {day, 2, 0, "2 1 0 -"}, {minute, 3, 0, "0 3 0 -"}, {day, 4, 0, "0 3 0 -"}, {day, 4, 0, "0 0 0 -"}, {day, 5, 0, "2 1 0 -"}, {minute, 5, 0, "1 0 7 -"}},
+		"confirmed late":       {{0, 1, 0, "0 0 0 -"}, {day, 2, 0, "2 1 0 -"}, {hour, 2, 0, "1 0 3 -"}},
+		"another one later":    {{0, 1, 0, "0 0 0 -"}, {day, 2, 0, "2 1 0 -"}, {hour, 3, 0, "2 1 0 -"}, {minute, 3, 0, "1 0 4 -"}},
+		"and back":             {{0, 1, 0, "0 0 0 -"}, {day, 2, 0, "2 1 0 -"}, {minute, 1, 0, "0 3 0 -"}, {day, 1, 0, "0 0 0 -"}},
+		"declared":             {{0, 1, 100, "0 0 0 -"}, {day, 1, 200, "2 2 0 -"}, {minute, 1, 200, "0 0 0 -"}},
+		"declared and changed": {{0, 1, 100, "0 0 0 -"}, {day, 2, 200, "2 1 0 -"}, {minute, 2, 200, "1 0 3 -"}},
+		"declares its time":    {{0, 1, clock, "2 2 0 -"}, {minute, 1, clock, "0 0 0 moves"}, {day, 1, clock, "2 2 0 moves"}, {minute, 1, clock, "0 0 0 moves"}},
+		"published just now":   {{0, 1, now - 30, "2 2 0 -"}, {minute, 1, now - 30, "0 0 0 -"}, {day, 2, now + day, "2 1 0 -"}, {minute, 2, now + day, "1 0 4 -"}},
+		"a clock in all":       {{0, 1, clock, "2 2 0 -"}, {minute, 2, clock, "0 3 0 moves"}, {day, 3, clock, "0 3 0 moves"}},
+	} {
+		rec := store.Record{Path: "/a"}
+		at := int64(now)
+		for i, step := range steps {
+			at += step.after
+			declared := step.declared
+			if declared == clock {
+				declared = at
+			}
+			before := rec
+			before.Status = http.StatusOK
+			rec = before
+			rec.Fetched = at
+			f := &fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: step.text, Modified: declared}, batch: int64(i + 1), now: at}
+			came := text(&rec, &before, f)
+			moves := "-"
+			if rec.Flags&store.DeclaredMoves != 0 {
+				moves = "moves"
+			}
+			if got := fmt.Sprint(came, " ", rec.Steadiness, " ", rec.Changed, " ", moves); got != step.want {
+				t.Errorf("%s, step %d: got %s, want %s", name, i, got, step.want)
+			}
+		}
+	}
+}
+
+// TestSteadyFile: a file tells by its version that it has changed.
+func TestSteadyFile(t *testing.T) {
+	before := store.Record{Path: "/a", Version: 1, First: 1, Text: 1, Status: 200, Fetched: now - day}
+	rec := before
+	f := &fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 2}, batch: 9, now: now}
+	if came := text(&rec, &before, f); came != changed || rec.Changed != 9 || rec.Before != now-day || rec.Steadiness != store.Steady {
+		t.Errorf("got %d, %+v", came, rec)
+	}
+}
+
+// crawlBlog crawls a site behind a limiter, as refreshes do each minute, for some time. front gives the front page's
+// response to the crawl, as a probe does.
+func crawlBlog(t *testing.T, c *Crawler, s *static, gen *store.Generation, d time.Duration, front bool) *store.Generation {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Minute) {
+		p := with(func(p *Policy) { p.Links = true })
+		if front {
+			before := len(s.order)
+			p.Front, _ = s.Fetch(t.Context(), Request{Path: "/"})
+			s.order = s.order[:before]
+		}
+		result := update(t, c.Start(new(list), p), gen, 50*time.Second)
+		gen = list200(t, result.Generation)
+	}
+	return gen
+}
+
+// list200 selects all pages that returned 200.
+func list200(t *testing.T, g *store.Generation) *store.Generation {
+	w := g.Writer()
+	for i, chunk := range g.Chunks() {
+		records, err := g.Load(t.Context(), i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := false
+		for j := range records {
+			isListed := records[j].Status == 200
+			changed = changed || records[j].Selected.Listed != isListed
+			records[j].Selected.Listed = isListed
+		}
+		if !changed {
+			w.Keep(i)
+			continue
+		}
+		w.Put(chunk.First, records, func(string, string) uint64 { return chunk.Digest }, func([]store.Record) int64 { return chunk.Due })
+	}
+	next, err := w.Generation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next
+}
+
+// TestFrontPage: a page to which the front page links is fetched at once, and the front page itself never but by its
+// probe. One to which it does not link any more is fetched, too.
+func TestFrontPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": "/a /b", "/a": "", "/b": "", "/c": ""}}
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
+		gen := crawlBlog(t, c, s, empty(t), 5*time.Minute, true)
+		if got := strings.Join(s.fetched(), " "); got != "/a /b" {
+			t.Errorf("got %s", got)
+		}
+		unchanged := gen
+		gen = crawlBlog(t, c, s, gen, 30*time.Minute, true)
+		if !Same(gen, unchanged) {
+			t.Error("a front page that stays as it is changes a record")
+		}
+		s.order = nil
+		s.pages["/"] = "/b /c"
+		delete(s.pages, "/a")
+		gen = crawlBlog(t, c, s, gen, time.Minute, true)
+		if got := strings.Join(s.fetched(), " "); got != "/a /c" && got != "/c /a" {
+			t.Errorf("after a change: got %s", got)
+		}
+		if got := statuses(t, gen); !strings.Contains(got, "/a 404") {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// TestHub: a page whose links lead to new pages that are listed is soon fetched every ten minutes, others once a day.
+func TestHub(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": "/list /about", "/list": "/p", "/about": "/", "/p": ""}}
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
+		gen := crawlBlog(t, c, s, empty(t), 24*time.Hour, true)
+		var ages []time.Duration
+		for i := range 10 {
+			path := fmt.Sprint("/new-", i)
+			s.pages[path] = ""
+			s.pages["/list"] += " " + path
+			begun := time.Now()
+			for !slices.Contains(s.fetched(), path) {
+				gen = crawlBlog(t, c, s, gen, time.Minute, true)
+			}
+			ages = append(ages, time.Since(begun))
+			gen = crawlBlog(t, c, s, gen, 4*time.Hour, true)
+		}
+		if ages[0] > 25*time.Hour || ages[1] > 62*time.Minute || slices.Max(ages[2:]) > 12*time.Minute {
+			t.Errorf("got %s", ages)
+		}
+		n := 0
+		for _, path := range s.fetched() {
+			if path == "/about" {
+				n++
+			}
+		}
+		if n > 5 {
+			t.Errorf("/about was fetched %d times", n)
+		}
+	})
+}
+
+// TestNoHub: links that change with each request, or lead to what is not listed, make no hub.
+func TestNoHub(t *testing.T) {
+	records := []store.Record{
+		{Path: "/404", Finder: "/list", Fetched: 5, Status: 404},
+		{Path: "/later", Finder: "/list"},
+		{Path: "/listed", Finder: "/list", Fetched: 5, Selected: store.Selected{Listed: true}},
+		{Path: "/now", Finder: "/list", Fetched: 10},
+		{Path: "/old", Finder: "/list", Fetched: 5, Credited: true, Selected: store.Selected{Listed: true}},
+	}
+	r := New(Options{}).Start(nil, Policy{})
+	r.began = 10
+	if !r.settleFinders(records) || len(r.notices) != 1 || r.notices[0] != (notice{path: "/list", credits: true}) {
+		t.Errorf("got %+v", r.notices)
+	}
+	if records[1].Credited || records[3].Credited || !records[0].Credited {
+		t.Errorf("got %+v", records)
+	}
+}
+
+// TestSignals: a signal has a listed page fetched in the next crawl. One that was false mutes the page for a day, then two.
+func TestSignals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": "/a /b", "/a": "", "/b": ""}}
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
+		gen := crawlBlog(t, c, s, empty(t), time.Minute, true)
+		signal := func(path string) string {
+			s.order = nil
+			c.Signal(path, store.ByVisitor)
+			gen = crawlBlog(t, c, s, gen, time.Minute, true)
+			return strings.Join(s.fetched(), " ")
+		}
+		for i, step := range []struct {
+			after time.Duration
+			path  string
+			want  string
+		}{
+			{0, "/unknown", ""},
+			{0, "/a", "/a"},
+			{time.Minute, "/a", ""},
+			{0, "/b", "/b"},
+			{24 * time.Hour, "/a", "/a"},
+			{25 * time.Hour, "/a", ""},
+			{24 * time.Hour, "/a", "/a"},
+		} {
+			time.Sleep(step.after)
+			gen = crawlBlog(t, c, s, gen, 5*time.Minute, true) // what is due by then
+			if got := signal(step.path); got != step.want {
+				t.Errorf("step %d: got %q, want %q", i, got, step.want)
+			}
+		}
+		time.Sleep(5 * 24 * time.Hour)
+		gen = crawlBlog(t, c, s, gen, 5*time.Minute, true)
+		delete(s.pages, "/a")
+		if got := signal("/a"); got != "/a" || !strings.Contains(statuses(t, gen), "/a 404") {
+			t.Errorf("gone: got %q, %s", got, statuses(t, gen))
+		}
+		for i := range 2 * maxSignals {
+			c.Signal(fmt.Sprint("/", i), store.ByVisitor)
+		}
+		if n := len(c.signals.take()); n != maxSignals {
+			t.Errorf("%d signals are kept", n)
+		}
+	})
+}
+
+// TestListSignals: another date in a list is a signal. Three times in a row without another text mute the page.
+func TestListSignals(t *testing.T) {
+	rec := known()
+	r := New(Options{}).Start(nil, Policy{})
+	for i, want := range []bool{true, true, true, false} {
+		rec.Due = now + day
+		name(&rec, &page.Page{LastMod: int64(i + 10)}, now)
+		if is := rec.Due == 0; is != want {
+			t.Errorf("date %d: due: %t", i, is)
+		}
+		before := rec
+		rec.Fetched = now
+		r.mute(&before, &rec, unchanged)
+	}
+	if rec.Muted != now+4*day {
+		t.Errorf("muted for %d", rec.Muted-now)
+	}
+	before := rec
+	before.Due, before.Cause = 0, store.ByList
+	if r.mute(&before, &rec, changed); rec.Muted != 0 || rec.False != 0 {
+		t.Errorf("it stays muted: %+v", rec)
+	}
+}
+
+// TestRefetch: an operator has pages fetched again, whatever they are due by.
+func TestRefetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": "/a /b", "/a": "", "/b": ""}}
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
+		gen := crawlBlog(t, c, s, empty(t), time.Minute, false)
+		for _, test := range []struct {
+			set  func(p *Policy)
+			want string
+		}{
+			{func(p *Policy) { p.Refetch = []string{"/b", "/unknown"} }, "/b"},
+			{func(p *Policy) { p.RefetchAll = true }, "/ /a /b"},
+			{func(*Policy) {}, ""},
+		} {
+			s.order = nil
+			gen = update(t, c.Start(new(list), with(func(p *Policy) { p.Links = true; test.set(p) })), gen, 50*time.Second).Generation
+			slices.Sort(s.order)
+			if got := strings.Join(s.fetched(), " "); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		}
+	})
+}
+
+// TestExpiry: a page to which nothing links expires only once every page that may link to it was looked at since.
+func TestExpiry(t *testing.T) {
+	for _, test := range []struct {
+		linked, followed int64
+		want             bool
+	}{
+		{now - 3*day, 0, true}, {now - 3*day - 1, 0, false},
+		{now - 10*day, now - 11*day, true}, {now - 10*day, now - day, false},
+		{now - 10*day, now - 10*day + 3*day/4, true}, {now - 10*day, now - 10*day + 3*day/4 + 1, false},
+	} {
+		rec := store.Record{Linked: test.linked}
+		if got := rec.IsLinked(now, 3*day, test.followed); got != test.want {
+			t.Errorf("linked %d ago, followed %d ago: got %t", now-test.linked, now-test.followed, got)
+		}
+	}
+}
