@@ -103,7 +103,6 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 			set.crawl.use.note(path, isDisallowed)
 			return isDisallowed
 		},
-		Front:    r.front,
 		Allowed:  robots.rules.Allows,
 		Closed:   robots.closed,
 		Counts:   options.LinksCount,
@@ -111,6 +110,9 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 		Settings: s.digest(robots.rules.String(), r.probed.byLinks),
 		Routes:   digestOf(s.fetcher.routes, set.extract),
 		Batch:    r.batch.Unix(),
+	}
+	if s.internalPath(s.scope) == s.id.prefix+"/" { // else the site is a part of what was probed
+		p.Front = r.front
 	}
 	if d := s.handler.discoveryOf(r.probed); d != nil {
 		p.Discover = d.visitors

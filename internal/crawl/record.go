@@ -293,7 +293,7 @@ func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
 		cause = store.ByHub
 	}
 	if isPage && !isFile && r.isFront(rec) {
-		often := hubIntervals[0].interval
+		often := int64(minute)
 		if rec.Path == r.p.Scope && r.p.Front != nil {
 			often = hour // each other response is seen as soon as a probe gets it
 		}
