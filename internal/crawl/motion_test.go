@@ -1,0 +1,152 @@
+package crawl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// TestQuietSite: of 1,000 pages that rarely change, each is fetched again within a day, at no more than 130 requests in any
+// hour, those of the probes included. A page that is removed is known to be gone within a day.
+func TestQuietSite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: make(map[string]string)}
+		for list := range 10 {
+			s.pages["/"] += fmt.Sprintf(" /list-%d", list)
+			for i := range 100 {
+				path := fmt.Sprintf("/p-%d-%d", list, i)
+				s.pages[fmt.Sprintf("/list-%d", list)] += " " + path
+				s.pages[path] = ""
+			}
+		}
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
+		gen := crawlBlog(t, c, s, empty(t), 30*time.Minute, true)
+		most := 0
+		last := make(map[string]time.Time) // when each page was fetched
+		for range 27 {
+			s.order = nil
+			gen = crawlBlog(t, c, s, gen, time.Hour, true)
+			most = max(most, len(s.order)+60)
+			for _, path := range s.fetched() {
+				last[path] = time.Now()
+			}
+		}
+		for path := range s.pages {
+			if path != "/" && time.Since(last[path]) > 26*time.Hour {
+				t.Errorf("%s was not fetched again", path)
+			}
+		}
+		if most > 130 {
+			t.Errorf("%d requests in an hour", most)
+		}
+		delete(s.pages, "/p-3-7")
+		removed := time.Now()
+		for strings.Contains(statuses(t, gen), "/p-3-7 200") && time.Since(removed) < 30*time.Hour {
+			gen = crawlBlog(t, c, s, gen, time.Hour, true)
+		}
+		if took := time.Since(removed); took > 25*time.Hour {
+			t.Errorf("the removal was known after %s", took)
+		}
+	})
+}
+
+// TestFailedDeployment: a page that is gone for two minutes is back soon after.
+func TestFailedDeployment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": "/a", "/a": ""}}
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
+		gen := crawlBlog(t, c, s, empty(t), time.Minute, true)
+		delete(s.pages, "/a")
+		c.Signal("/a", store.ByVisitor)
+		gen = crawlBlog(t, c, s, gen, 2*time.Minute, true)
+		if got := statuses(t, gen); !strings.Contains(got, "/a 404") {
+			t.Errorf("while it is gone: got %s", got)
+		}
+		s.pages["/a"] = ""
+		gen = crawlBlog(t, c, s, gen, 4*time.Minute, true)
+		if got := statuses(t, gen); !strings.Contains(got, "/a 200") {
+			t.Errorf("once it is back: got %s", got)
+		}
+	})
+}
+
+// TestSlowCycle: while it takes weeks to fetch all pages again, none expires after three days because the pages that link to
+// it have not had their turn. One to which nothing links any more does, in the end.
+func TestSlowCycle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": "/list", "/list": ""}}
+		for i := range 40 {
+			path := fmt.Sprint("/p-", i)
+			s.pages["/list"] += " " + path
+			s.pages[path] = ""
+		}
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(0.001, 1)}) // of which known pages get four a day
+		p := with(func(p *Policy) { p.Links = true; p.Expire = 3 * 24 * time.Hour })
+		gen := empty(t)
+		crawl := func(d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Minute) {
+				gen = list200(t, update(t, c.Start(new(list), p), gen, 50*time.Minute).Generation)
+			}
+		}
+		crawl(15 * 24 * time.Hour)
+		if n := len(strings.Fields(paths(t, gen))); n != len(s.pages) {
+			t.Errorf("%d of %d pages are left", n, len(s.pages))
+		}
+		s.pages["/list"] = strings.TrimSuffix(s.pages["/list"], " /p-39")
+		crawl(60 * 24 * time.Hour)
+		for rec := range gen.Records(t.Context()) {
+			if rec.Path == "/p-39" && rec.IsLinked(time.Now().Unix(), 3*day, store.Sum(gen.Chunks()).Followed) {
+				t.Errorf("a page without links stays: %+v", rec)
+			}
+		}
+	})
+}
+
+// TestHugeHub: the links of a page that has very many are followed, and not kept.
+func TestHugeHub(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": ""}}
+		var links []string
+		for i := range 20_000 {
+			letters := func(r rune) rune { return r - '0' + 'a' } // paths that differ in digits alone have a bound of their own
+			links = append(links, "/"+strings.Map(letters, fmt.Sprint(i)))
+		}
+		s.pages["/"] = strings.Join(links, " ")
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
+		gen := crawlBlog(t, c, s, empty(t), 2*time.Minute, true)
+		if gen.Len() != 20_001 {
+			t.Errorf("%d pages are known", gen.Len())
+		}
+		records, err := gen.Load(t.Context(), 0)
+		if i, ok := find(records, "/"); err != nil || !ok || len(records[i].Links) != 0 {
+			t.Error("the links are kept")
+		}
+	})
+}
+
+// TestOtherLinksEachTime: an application whose links differ on each request makes no hubs, and loses nothing.
+func TestOtherLinksEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": "/a", "/a": ""}}
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
+		gen := crawlBlog(t, c, s, empty(t), time.Minute, true)
+		for i := range 200 {
+			s.pages["/"] = fmt.Sprintf("/a /session-%d/", i)
+			gen = crawlBlog(t, c, s, gen, time.Minute, true)
+		}
+		n := 0
+		for _, path := range s.fetched() {
+			if path == "/a" {
+				n++
+			}
+		}
+		if n > 2 || !slices.Contains(s.fetched(), "/session-199/") {
+			t.Errorf("/a was fetched %d times", n)
+		}
+	})
+}
