@@ -7,17 +7,19 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/frontier"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// Bounds of an agenda: a round reads the chunks in which pages are due once, however few it fetches.
+// Bounds of an agenda. A round reads the chunks in which pages are due once, however few it fetches: but what it finds waits
+// for the next one, as the next page of a list, before pages that are farther away.
 const (
-	minAgenda = 64
-	maxAgenda = 4096
+	minAgenda  = 32
+	maxAgenda  = 4096
+	agendaTime = 16 // seconds of requests
 )
 
 // errand is a page of an upstream that is to be fetched.
@@ -34,24 +36,34 @@ type agenda struct {
 	size  int
 	front []*errand           // the front page, if its response is at hand
 	known map[class][]*errand // at most twice size of each
-	fresh []*errand           // pages that were never fetched
+	fresh *frontier.Pass      // pages that were never fetched
+	added int                 // of these
 	left  bool                // pages are due that have no place on it
 }
 
-func newAgenda(size int) *agenda {
-	return &agenda{size: min(max(size, minAgenda), maxAgenda), known: make(map[class][]*errand)}
+func (r *Run) newAgenda() *agenda {
+	size := int(min(agendaTime*r.c.o.Limiter.rate, maxAgenda))
+	size = max(size, minAgenda)
+	return &agenda{size: size, known: make(map[class][]*errand), fresh: r.c.turns.fresh.Pass(size)}
 }
 
 // add adds a page that is due.
 func (a *agenda) add(rec *store.Record, now int64) {
-	e := &errand{rec: *rec}
 	if rec.Fetched == 0 {
-		a.fresh = a.trim(append(a.fresh, e), byDepth)
+		a.fresh.Add(rec.Path, rec.Depth)
+		a.added++
 		return
 	}
-	e.class = classOf(rec.Cause)
-	e.late = lateness(rec, now)
-	a.known[e.class] = a.trim(append(a.known[e.class], e), byLateness)
+	e := &errand{rec: *rec, class: classOf(rec.Cause), late: lateness(rec, now)}
+	a.known[e.class] = a.trim(append(a.known[e.class], e), orderOf(e.class))
+}
+
+// orderOf returns the order of the errands of a class.
+func orderOf(of class) func(a, b *errand) int {
+	if of == byRate {
+		return func(a, b *errand) int { return cmp.Compare(a.rec.Depth, b.rec.Depth) }
+	}
+	return func(a, b *errand) int { return cmp.Compare(b.late, a.late) }
 }
 
 // trim keeps the first of too many errands.
@@ -65,16 +77,12 @@ func (a *agenda) trim(errands []*errand, order func(a, b *errand) int) []*errand
 	return errands[:a.size]
 }
 
-func byDepth(a, b *errand) int { return cmp.Compare(a.rec.Depth, b.rec.Depth) }
-
-func byLateness(a, b *errand) int { return cmp.Compare(b.late, a.late) }
-
-// order returns what is to be fetched, and takes the known pages from the budget of l. Those for which it is spent wait.
+// order returns which known pages are to be fetched, and takes them from the budget of l. Those for which it is spent wait.
 func (a *agenda) order(l *Limiter) []*errand {
 	ordered := a.front
 	for _, of := range []class{bySignal, byHub, byShare, byRoutine} {
 		errands := a.known[of]
-		slices.SortStableFunc(errands, byLateness)
+		slices.SortStableFunc(errands, orderOf(of))
 		for _, e := range errands {
 			if len(ordered) == a.size || !l.spend(of) {
 				break
@@ -82,11 +90,14 @@ func (a *agenda) order(l *Limiter) []*errand {
 			ordered = append(ordered, e)
 		}
 	}
-	// What an operator wants, or the configuration, goes at the whole rate, and so do new pages: neither waits for the other.
+	return ordered
+}
+
+// complete adds to the known pages that are to be fetched what goes at the whole rate: what an operator wants, or the
+// configuration, and new pages. Neither waits for the other.
+func (a *agenda) complete(ordered, fresh []*errand) []*errand {
 	wanted := a.known[byRate]
-	slices.SortStableFunc(wanted, byDepth)
-	fresh := a.fresh
-	slices.SortStableFunc(fresh, byDepth)
+	slices.SortStableFunc(wanted, orderOf(byRate))
 	for len(ordered) < a.size && len(wanted)+len(fresh) > 0 {
 		if len(wanted) > 0 {
 			ordered = append(ordered, wanted[0])
@@ -101,10 +112,36 @@ func (a *agenda) order(l *Limiter) []*errand {
 	return ordered
 }
 
-// agendaSize is about how many requests upstreams get until the end of an Update.
-func (r *Run) agendaSize(until time.Time) int {
-	left := until.Sub(r.c.o.Now()).Seconds()
-	return int(min(r.c.o.Limiter.rate*left, maxAgenda))
+// freshErrands returns the pages that were never fetched and come first, with their records.
+func (r *Run) freshErrands(ctx context.Context, a *agenda) ([]*errand, error) {
+	if a.added == 0 {
+		return nil, nil
+	}
+	first := slices.Collect(a.fresh.Take())
+	a.left = a.left || a.added > len(first)
+	errands := make([]*errand, len(first))
+	place := make(map[string]int, len(first))
+	for i, path := range first {
+		place[path] = i
+	}
+	slices.Sort(first)
+	for i := range r.gen.Chunks() {
+		paths := cut(&first, r.endOf(i), func(path string) string { return path })
+		if len(paths) == 0 {
+			continue
+		}
+		records, err := r.load(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			if at, ok := find(records, path); ok {
+				errands[place[path]] = &errand{rec: records[at]}
+			}
+		}
+	}
+	isLost := func(e *errand) bool { return e == nil } // with a chunk that was found damaged just now
+	return slices.DeleteFunc(errands, isLost), nil
 }
 
 // runErrands fetches pages of upstreams in order, until there is no time. The records of those that were fetched are merged in the

@@ -112,7 +112,6 @@ func New(o Options) *Crawler {
 	c := &Crawler{
 		o:           o,
 		soft404Name: "no-such-page-" + rand.Text()[:12],
-		turns:       turns{taken: make(map[string]int)},
 	}
 	c.own.Store(o.Own)
 	return c

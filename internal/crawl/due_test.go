@@ -188,15 +188,13 @@ func TestAgenda(t *testing.T) {
 		l := NewLimiter(1000, 1)
 		l.pace(New(Options{Limiter: l}), store.Load{Upstream: 100_000})
 		now := time.Now().Unix()
-		a := newAgenda(0)
+		c := New(Options{Limiter: l})
+		r := c.Start(nil, Policy{})
+		a := r.newAgenda()
 		add := func(path string, cause store.Cause, interval, late int64) {
 			rec := store.Record{Path: path, Cause: cause, Fetched: now - interval - late, Due: now - late}
-			if interval == 0 {
-				rec.Fetched = 0
-			}
 			a.add(&rec, now)
 		}
-		add("new", 0, 0, 0)
 		add("late", store.ByInterval, day, hour)
 		add("later", store.ByInterval, 6*hour, hour)
 		add("confirmed", store.ByConfirmation, minute, 0)
@@ -205,7 +203,8 @@ func TestAgenda(t *testing.T) {
 		add("wanted", store.ByOperator, day, 0)
 		add("wanted too", store.ByOperator, day, 0)
 		var got []string
-		for _, e := range a.order(l) {
+		fresh := []*errand{{rec: store.Record{Path: "new"}}}
+		for _, e := range a.complete(a.order(l), fresh) {
 			got = append(got, e.rec.Path)
 		}
 		if want := "visited,hub,confirmed,later,late,wanted,new,wanted too"; strings.Join(got, ",") != want || a.left {
@@ -216,13 +215,13 @@ func TestAgenda(t *testing.T) {
 
 // TestAgendaIsBounded: of very many pages the first are kept, and the rest is left.
 func TestAgendaIsBounded(t *testing.T) {
-	a := newAgenda(0)
+	a := New(Options{}).Start(nil, Policy{}).newAgenda()
 	for i := range 10 * minAgenda {
-		a.add(&store.Record{Path: fmt.Sprint("/", i), Depth: uint8(200 - i%200)}, now)
+		a.add(&store.Record{Path: fmt.Sprint("/", i), Cause: store.ByOperator, Depth: uint8(200 - i%200), Fetched: 1}, now)
 	}
-	ordered := a.order(NewLimiter(2, 1))
-	if len(ordered) != minAgenda || !a.left || ordered[0].rec.Depth != 1 || len(a.fresh) > 2*minAgenda {
-		t.Errorf("%d of depth %d and more, of %d", len(ordered), ordered[0].rec.Depth, len(a.fresh))
+	ordered := a.complete(a.order(NewLimiter(2, 1)), nil)
+	if len(ordered) != minAgenda || !a.left || ordered[0].rec.Depth != 1 || len(a.known[byRate]) > 2*minAgenda {
+		t.Errorf("%d of depth %d and more, of %d", len(ordered), ordered[0].rec.Depth, len(a.known[byRate]))
 	}
 }
 
@@ -285,7 +284,12 @@ func TestSteadyFile(t *testing.T) {
 // crawlBlog crawls a site behind a limiter, as refreshes do each minute, for some time. front gives the front page's
 // response to the crawl, as a probe does.
 func crawlBlog(t *testing.T, c *Crawler, s *static, gen *store.Generation, d time.Duration, front bool) *store.Generation {
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Minute) {
+	return crawlEvery(t, time.Minute, c, s, gen, d, front)
+}
+
+// crawlEvery is crawlBlog with another interval.
+func crawlEvery(t *testing.T, every time.Duration, c *Crawler, s *static, gen *store.Generation, d time.Duration, front bool) *store.Generation {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(every) {
 		p := with(func(p *Policy) { p.Links = true })
 		if front {
 			before := len(s.order)

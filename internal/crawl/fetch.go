@@ -68,7 +68,7 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string, 
 			r.left = true
 			continue
 		}
-		if !r.c.turns.take(rec, proxied && rec.Fetched == 0, r.comesLast(rec)) {
+		if !r.c.turns.take(r.comesLast(rec)) {
 			continue
 		}
 		if proxied {

@@ -134,8 +134,7 @@ func (r *Run) round(ctx, wait context.Context) (hasWorked bool, err error) {
 	hasWorked = len(found)+len(results)+len(notices) > 0
 	before := r.fetched.Load()
 	r.left = false
-	until, _ := wait.Deadline()
-	upstream := newAgenda(r.agendaSize(until))
+	upstream := r.newAgenda()
 	w := r.gen.Writer()
 	for i, chunk := range r.gen.Chunks() {
 		news := news{
@@ -151,7 +150,11 @@ func (r *Run) round(ctx, wait context.Context) (hasWorked bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r.runErrands(wait, upstream.order(r.c.o.Limiter))
+	fresh, err := r.freshErrands(ctx, upstream)
+	if err != nil {
+		return false, err
+	}
+	r.runErrands(wait, upstream.complete(upstream.order(r.c.o.Limiter), fresh))
 	r.left = r.left || upstream.left
 	hasFetched := r.fetched.Load() != before || len(r.results) > 0
 	return hasWorked || hasFetched || len(r.links.found)+len(r.links.unmatched) > 0, nil

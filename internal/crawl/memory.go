@@ -6,15 +6,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/frontier"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
-const (
-	maxMemory = 10_000 // values
-	maxTurn   = 500    // pages of a folder
-)
+const maxMemory = 10_000 // values
 
 // memory is a bounded map that is safe for concurrent use. When it is full, all is forgotten.
 type memory[V any] struct {
@@ -129,12 +127,11 @@ func (w *worker) soft404(path string, proxied bool) (soft404, bool) {
 	return s, ok
 }
 
-// turns let some pages wait: for an upstream, those of a folder with very many, such as an endless calendar; and
-// until nothing else is due, those for which comesLast says so.
+// turns are whose turn it is. Some pages wait until nothing else is due: those for which comesLast says so.
 type turns struct {
-	taken                 map[string]int // by folder
-	pagesWait, othersWait bool           // for the next turn
-	comeLast              bool           // it is the turn of those that come last, too
+	fresh    frontier.Turns // of the pages that were never fetched
+	wait     bool           // pages wait that come last
+	comeLast bool           // it is their turn, too
 }
 
 // comesLast reports whether a page is fetched only once nothing else is due.
@@ -151,23 +148,17 @@ func (r *Run) comesLast(rec *store.Record) bool {
 }
 
 // take takes the turn of a page; false: it is not its turn.
-func (t *turns) take(rec *store.Record, proxied, comesLast bool) bool {
+func (t *turns) take(comesLast bool) bool {
 	if comesLast && !t.comeLast {
-		t.othersWait = true
+		t.wait = true
 		return false
 	}
-	if !proxied {
-		return true
-	}
-	folder := page.Folder(rec.Path)
-	t.taken[folder]++
-	t.pagesWait = t.pagesWait || t.taken[folder] > maxTurn
-	return t.taken[folder] <= maxTurn
+	return true
 }
 
 // next begins the next turn, once nothing else is due; false: nothing waits for it.
 func (t *turns) next() bool {
-	waits := t.pagesWait || t.othersWait
-	*t = turns{taken: make(map[string]int), comeLast: waits && !t.pagesWait}
-	return waits
+	t.comeLast = t.wait
+	t.wait = false
+	return t.comeLast
 }
