@@ -248,9 +248,9 @@ func TestFleetSignals(t *testing.T) {
 	}
 	b1.clock = b2.clock
 	for range 3 { // it loads what the other one has committed, and refreshes the site when it is due
+		b1.clock = b1.clock.Add(first.handler.settings.interval)
 		_ = first.state.fleet.Poll(t.Context())
 		first.run()
-		b1.clock = b1.clock.Add(first.handler.settings.interval)
 	}
 	if status := first.state.fleet.Status(); status.Writer != status.Node {
 		t.Fatalf("the other one has not refreshed the site: %+v", status)
