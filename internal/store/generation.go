@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"strings"
 	"sync/atomic"
 )
 
@@ -100,6 +101,24 @@ func (g *Generation) Records(ctx context.Context) iter.Seq2[*Record, error] {
 			}
 		}
 	}
+}
+
+// Find returns the record of a path; nil: there is none. Errors are as of [Generation.Load].
+func (g *Generation) Find(ctx context.Context, path string) (*Record, error) {
+	chunks := g.Chunks()
+	after, isFirst := slices.BinarySearchFunc(chunks, path, func(c Chunk, path string) int { return strings.Compare(c.First, path) })
+	if !isFirst {
+		after--
+	}
+	records, err := g.Load(ctx, max(after, 0))
+	if err != nil {
+		return nil, err
+	}
+	i, isThere := slices.BinarySearchFunc(records, path, func(r Record, path string) int { return strings.Compare(r.Path, path) })
+	if !isThere {
+		return nil, nil
+	}
+	return &records[i], nil
 }
 
 // Document returns the bytes of document i, which must not be modified. Errors are as of [Generation.Load].

@@ -445,3 +445,25 @@ func TestRelearn(t *testing.T) {
 	commit(t, s, put(t, other, realistic(100), 100))
 	expect(t, open(t, storage).Last(), realistic(100))
 }
+
+// TestFind: each record is found by its path, in whichever chunk it is.
+func TestFind(t *testing.T) {
+	g := open(t, NewMemory()).Last()
+	if rec, err := g.Find(ctx, "/a"); rec != nil || err != nil {
+		t.Errorf("of none: got %v, %v", rec, err)
+	}
+	records := realistic(1000)
+	g = put(t, g, records, 100)
+	for i := range records {
+		rec, err := g.Find(ctx, records[i].Path)
+		if err != nil || rec == nil || rec.Path != records[i].Path || rec.Text != records[i].Text {
+			t.Fatalf("%s: got %+v, %v", records[i].Path, rec, err)
+		}
+		if rec, err := g.Find(ctx, records[i].Path+"x"); rec != nil || err != nil {
+			t.Fatalf("%sx: got %+v, %v", records[i].Path, rec, err)
+		}
+	}
+	if rec, err := g.Find(ctx, "/"); rec != nil || err != nil {
+		t.Errorf("before the first: got %v, %v", rec, err)
+	}
+}
