@@ -39,20 +39,24 @@ func (*adminAPI) CaddyModule() caddy.ModuleInfo {
 // Routes implements [caddy.AdminRouter].
 func (*adminAPI) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
-		{Pattern: "GET /sitemap/sites", Handler: adminHandler("site", sites)},
-		{Pattern: "POST /sitemap/refresh", Handler: adminHandler("site", sites)},
-		{Pattern: "GET /sitemap/explain", Handler: adminHandler("url", explain)},
+		{Pattern: "GET /sitemap/sites", Handler: adminHandler(sites, "site")},
+		{Pattern: "POST /sitemap/refresh", Handler: adminHandler(sites, "site", repeatable)},
+		{Pattern: "GET /sitemap/explain", Handler: adminHandler(explain, "url")},
 	}
 }
 
-// adminHandler responds with what the running app says of one query parameter. The
+// repeatable is the only query parameter that may be given several times.
+const repeatable = "fetch"
+
+// adminHandler responds with what the running app says of the query, which has no other parameters than these. The
 // endpoint's own configuration may be starting, or have failed to start.
-func adminHandler(parameter string, respond func(r *http.Request, a *App, value string) (any, error)) caddy.AdminHandler {
+func adminHandler(respond func(r *http.Request, a *App, query url.Values) (any, error), parameters ...string) caddy.AdminHandler {
 	return caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		query, err := url.ParseQuery(r.URL.RawQuery)
 		for key, values := range query {
-			if key != parameter || len(values) > 1 { // a misspelt one must not mean all sites
-				err = fmt.Errorf("the query has '%s': only one '%s' is allowed", key, parameter)
+			isAllowed := slices.Contains(parameters, key) && (len(values) == 1 || key == repeatable)
+			if !isAllowed { // a misspelt one must not mean all sites
+				err = fmt.Errorf("the query has '%s': %s", key, allowed(parameters))
 			}
 		}
 		if err != nil {
@@ -63,7 +67,7 @@ func adminHandler(parameter string, respond func(r *http.Request, a *App, value 
 			err = errors.New("no site of the running configuration has a sitemap")
 			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
 		}
-		v, err := respond(r, running.(*App), query.Get(parameter))
+		v, err := respond(r, running.(*App), query)
 		if _, ok := errors.AsType[caddy.APIError](err); ok {
 			return err
 		} else if err != nil {
@@ -72,6 +76,18 @@ func adminHandler(parameter string, respond func(r *http.Request, a *App, value 
 		w.Header().Set("Content-Type", "application/json")
 		return json.NewEncoder(w).Encode(v)
 	})
+}
+
+// allowed says which parameters a query may have.
+func allowed(parameters []string) string {
+	text := fmt.Sprintf("only one '%s'", parameters[0])
+	if slices.Contains(parameters, repeatable) {
+		text += fmt.Sprintf(" and any number of '%s'", repeatable)
+	}
+	if len(parameters) > 1 {
+		return text + " are allowed"
+	}
+	return text + " is allowed"
 }
 
 // maxNames is how many sites an error names.
@@ -131,21 +147,26 @@ func (all sitesStatus) trouble(method string) error {
 	return fmt.Errorf("%s: %s", problem, strings.Join(names, ", "))
 }
 
-// sites returns the status of all sites, or of that whose URL it is given, or that of whose
-// sitemap. A POST has them refreshed first.
-func sites(r *http.Request, a *App, url string) (any, error) {
-	wanted := a.allSites()
-	if url != "" {
-		found, path, err := a.sitesAt(url)
-		if err != nil {
-			return nil, err
-		}
-		wanted = slices.DeleteFunc(found, func(s *site) bool {
-			return strings.TrimSuffix(path, "/") != s.prefix && path != s.docPath("", ".xml")
+// sites returns the status of all sites, or of that whose URL the query has, or that of whose sitemap. A POST has them
+// refreshed first, or the sites of the pages that are to be fetched.
+func sites(r *http.Request, a *App, query url.Values) (any, error) {
+	wanted, err := a.sitesOf(query.Get("site"))
+	if err != nil {
+		return nil, err
+	}
+	wishes, err := a.wishesOf(r.Context(), query[repeatable], wanted)
+	if err != nil {
+		return nil, err
+	}
+	for s, w := range wishes {
+		s.state.want(w)
+	}
+	namesPages := len(wishes) > 0 && query.Get(repeatable) != fetchAll
+	if namesPages && query.Get("site") == "" {
+		wanted = slices.DeleteFunc(wanted, func(s *site) bool {
+			_, isWished := wishes[s]
+			return !isWished
 		})
-		if len(wanted) == 0 {
-			return nil, a.noSite()
-		}
 	}
 	var refreshes errgroup.Group
 	for _, s := range wanted {
@@ -153,12 +174,34 @@ func sites(r *http.Request, a *App, url string) (any, error) {
 			refreshes.Go(func() error { return s.refreshNow(r.Context()) })
 		}
 	}
-	err := refreshes.Wait()
+	err = refreshes.Wait()
 	all := sitesStatus{Sites: []siteStatus{}}
 	for _, s := range wanted {
-		all.Sites = append(all.Sites, s.status())
+		st := s.status()
+		if w, isWished := wishes[s]; isWished {
+			st.Fetching = s.refetching(r.Context(), w)
+		}
+		all.Sites = append(all.Sites, st)
 	}
 	return all, err
+}
+
+// sitesOf are the sites with a URL, or with a URL of their sitemap; "": all.
+func (a *App) sitesOf(url string) ([]*site, error) {
+	if url == "" {
+		return a.allSites(), nil
+	}
+	found, path, err := a.sitesAt(url)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(s *site) bool {
+		return strings.TrimSuffix(path, "/") != s.prefix && path != s.docPath("", ".xml")
+	})
+	if len(found) == 0 {
+		return nil, a.noSite()
+	}
+	return found, nil
 }
 
 // sitesAt are the sites of an absolute URL's scheme, host and port, else those of its host, and the URL's path.
@@ -200,6 +243,8 @@ type siteStatus struct {
 	NextRefresh time.Time      `json:"next_refresh,omitzero"`
 	Refreshing  *stage         `json:"refreshing,omitempty"`   // nil: no refresh is under way
 	LastRefresh *report.Report `json:"last_refresh,omitempty"` // nil: none has ended
+
+	Fetching *refetching `json:"fetching,omitempty"` // what an operator wants fetched again; nil: this request wants nothing
 
 	Storage *fleet.Status `json:"storage,omitempty"` // nil: it is not shared
 

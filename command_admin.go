@@ -26,9 +26,15 @@ Shows for each site what its sitemap lists and since when, what its sources name
 what is left out and why, the last refresh, and who requested its documents.`,
 		}),
 		adminCommand(http.MethodPost, "/sitemap/refresh", ", or if a refresh failed, lists no page or is\nheld back", &cobra.Command{
-			Use:   "refresh [--site URL]",
+			Use:   "refresh [--site URL] [--fetch [URL...]]",
 			Short: "Refreshes the sitemaps of the running server now",
-			Long:  "Refreshes the sitemaps, publishes changes that were held back, and shows the status.",
+			Long: `
+Refreshes the sitemaps, publishes changes that were held back, and shows the status.
+Only pages that are due are fetched.
+
+With --fetch, all pages of the site, or of all sites, are fetched again; with URLs,
+these pages. Upstreams get these requests at the rate of 'crawl', so the command may
+end before all are fetched: 'pages left' says how many are not.`,
 		}),
 		adminCommand(http.MethodGet, "/sitemap/explain", "", &cobra.Command{
 			Use:   "explain URL",
@@ -40,6 +46,9 @@ do. The page is fetched once, as an anonymous visitor.`,
 	}
 }
 
+// maxQuery is how many bytes of a query the admin API takes, about: Caddy allows it 64 KiB of headers.
+const maxQuery = 60_000
+
 // adminCommand adds to a command its flags, and the request that it makes to the admin API. failsIf says what else
 // than an error has it fail.
 func adminCommand(method, path, failsIf string, cmd *cobra.Command) *cobra.Command {
@@ -50,10 +59,15 @@ The server is reached through its admin API, at localhost:2019 by default.
 Exit status: 0 on success, 2 if the usage is invalid, 1 if the server cannot be
 reached or returns an error` + failsIf + "."
 	var site, address, config, adapter string
+	var fetches bool
 	flags := cmd.Flags()
 	explains := strings.HasSuffix(path, "/explain")
+	refreshes := method == http.MethodPost
 	if !explains {
 		flags.StringVar(&site, "site", "", "The URL of one site, or of its sitemap (default: all sites)")
+	}
+	if refreshes {
+		flags.BoolVar(&fetches, "fetch", false, "Fetch all pages again, or those of the URLs that are given as arguments")
 	}
 	flags.StringVarP(&config, "config", "c", "", "Configuration file to use to parse the admin address, if --address is not used")
 	flags.StringVarP(&adapter, "adapter", "a", "", "Name of config adapter to apply (when --config is used)")
@@ -63,15 +77,27 @@ reached or returns an error` + failsIf + "."
 		if explains && len(args) != 1 {
 			return fail(cmd, errors.New("exactly one argument is required: the URL of a page"))
 		}
-		if !explains && len(args) > 0 {
+		if refreshes && !fetches && len(args) > 0 {
+			return fail(cmd, fmt.Errorf("unexpected argument '%s': use --site for one site, or --fetch to fetch pages again", args[0]))
+		}
+		if !explains && !refreshes && len(args) > 0 {
 			return fail(cmd, fmt.Errorf("unexpected argument '%s': use --site for one site", args[0]))
 		}
 		query := url.Values{}
+		if fetches {
+			query[repeatable] = args
+		}
+		if fetches && len(args) == 0 {
+			query.Set(repeatable, fetchAll)
+		}
 		if explains {
 			query.Set("url", args[0])
 		}
 		if site != "" {
 			query.Set("site", site)
+		}
+		if len(query.Encode()) > maxQuery {
+			return fail(cmd, fmt.Errorf("%d URLs are too long for one request: use several commands, or --fetch without a URL", len(args)))
 		}
 		at, err := caddycmd.DetermineAdminAPIAddress(address, nil, config, adapter)
 		if err != nil {

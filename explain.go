@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -65,14 +66,13 @@ type alternateLeftOut struct {
 	Reason   string `json:"reason"`
 }
 
-// explain tells why a URL is listed or is not. It fetches the page, and changes nothing. Of
-// several sitemaps that cover the URL, the one counts that lists it, else the last.
-func explain(r *http.Request, a *App, rawURL string) (any, error) {
+// covering returns the site whose sitemap covers a URL, and the URL's path. Of several, the one counts that lists it,
+// else the last.
+func (a *App) covering(rawURL string) (of *site, path string, err error) {
 	sites, path, err := a.sitesAt(rawURL)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	var of *site
 	for _, s := range sites { // one below a prefix comes after that around it
 		s = cmp.Or(s.main.Load(), s)
 		if of == nil {
@@ -86,7 +86,16 @@ func explain(r *http.Request, a *App, rawURL string) (any, error) {
 		}
 	}
 	if of == nil {
-		return nil, a.noSite()
+		return nil, "", a.noSite()
+	}
+	return of, path, nil
+}
+
+// explain tells why a URL is listed or is not. It fetches the page, and changes nothing.
+func explain(r *http.Request, a *App, query url.Values) (any, error) {
+	of, path, err := a.covering(query.Get("url"))
+	if err != nil {
+		return nil, err
 	}
 	x, err := of.explain(r.Context(), path)
 	if err != nil {

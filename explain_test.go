@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -51,7 +52,7 @@ func TestExplainUnlisted(t *testing.T) {
 		"/none":                                {"no source names it", "no source named it", "Serve it first."},
 	} {
 		r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil)
-		answer, err := explain(r, b.app, s.origin+path)
+		answer, err := explain(r, b.app, url.Values{"url": {s.origin + path}})
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue

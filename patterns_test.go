@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -103,7 +104,7 @@ func TestUnusedPatternsOfSites(t *testing.T) {
 	b = newBench(t, exclude)
 	b.lists("/")
 	asked := b.site("named.example")
-	if _, err := explain(httptest.NewRequest(http.MethodGet, "/", nil), b.app, asked.origin+"/gone/a"); err != nil {
+	if _, err := explain(httptest.NewRequest(http.MethodGet, "/", nil), b.app, url.Values{"url": {asked.origin + "/gone/a"}}); err != nil {
 		t.Fatal(err)
 	}
 	b.refresh(asked)

@@ -25,6 +25,7 @@ const (
 	sourcePatience   = time.Minute            // with a source, once no request waits
 	keepGrace        = time.Second            // for a stopped refresh to commit what it has found
 	retryEmpty       = 5 * time.Second        // until the next refresh of a site that has nothing to serve yet
+	retryWish        = time.Minute            // until the next refresh after one that has failed, although an operator wants pages fetched
 	soon             = 200 * time.Millisecond // until the next refresh while pages are left to be fetched
 	maxOver          = 1_000_000              // candidates beyond max_urls that are gathered: others may turn out not to be listed
 	shareOfTime      = 20                     // gathering, selecting and building take a twentieth of the time at most
@@ -96,6 +97,7 @@ func (s *site) publishParts(ctx context.Context, r *refreshing) report.Refresh {
 		if err := s.crawl(ctx, r); err != nil {
 			return failed(err)
 		}
+		s.grant(r)
 		if s.app.isSuperseded() {
 			return ended(outcome.Superseded) // the next configuration goes on from these records
 		}
@@ -139,6 +141,7 @@ type refreshing struct {
 	source     *Refresh        // as sources see it; nil: nothing is gathered
 	candidates *merge.Stream
 	crawling   *crawl.Run // nil: with crawl off
+	wish       *wish      // with which it begins; nil: none
 
 	before  *publication  // what is served: by the refresh before, or by an earlier part of this one
 	step    time.Duration // how long the next part of the crawl may take
@@ -308,6 +311,7 @@ type prospects struct {
 	failed     bool          // it has
 	serves     bool          // the site has something to serve
 	closed     bool          // no page may be fetched, as robots.txt cannot be
+	isWished   bool          // an operator wants pages fetched again, and no crawl has begun with them, as the refresh failed or was left to another process
 	isLeft     bool          // pages are left that were due
 	next       time.Time     // when a page is due that cannot wait for the interval, or what is left can be fetched; in the past: it is not known
 	shared     bool          // other processes refresh the site, too:
@@ -321,6 +325,9 @@ type prospects struct {
 func due(p prospects) time.Time {
 	if p.noticed {
 		return p.now
+	}
+	if p.shared && !p.failed && p.isWished {
+		return p.now.Add(retryEmpty) // this process knows of it, and no other
 	}
 	if p.shared && !p.failed { // else it is tried again as if the process were alone
 		if retry := p.now.Add(retryEmpty); p.isFollowed && p.sharedDue.Before(retry) {
@@ -348,6 +355,9 @@ func due(p prospects) time.Time {
 	case next > 0: // yet not so soon that refreshing takes more than its share of the time
 		spared := min(p.begun.Add(shareOfTime*p.cost).Sub(p.now), shareOfTime*p.cost)
 		pause = min(pause, max(next, spared))
+	}
+	if p.isWished {
+		pause = min(pause, retryWish)
 	}
 	if !p.failed && p.listLeft {
 		pause = min(pause, max(soon, p.nextList.Sub(p.now)))
@@ -378,6 +388,8 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 		isLeft:   out.Crawled.Generation != nil && !out.Crawled.Done,
 		next:     time.Unix(out.Crawled.Next, 0),
 	}
+	hasBegun := out.Result != outcome.Failed && out.Result != outcome.Followed && out.Result != outcome.Later
+	p.isWished = !hasBegun && s.state.wish.Load() != nil
 	if own := s.own.Load(); own != nil && own.unread > 0 {
 		p.listLeft = true
 		p.nextList = s.handler.limiter.Next()

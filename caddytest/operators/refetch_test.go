@@ -1,0 +1,104 @@
+package operators
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+// shop is an application whose front page links to some pages, which tests take away.
+type shop struct {
+	mu    sync.Mutex
+	pages []string
+	gone  map[string]bool
+}
+
+func (a *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	isPage := r.URL.Path == "/" || slices.Contains(a.pages, r.URL.Path)
+	if !isPage || a.gone[r.URL.Path] {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html")
+	fmt.Fprintf(w, "<!doctype html><title>%s</title><p>%[1]s", r.URL.Path)
+	if r.URL.Path == "/" {
+		for _, path := range a.pages {
+			fmt.Fprintf(w, "<a href=%s>x</a>", path)
+		}
+	}
+}
+
+func (a *shop) remove(path string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.gone[path] = true
+}
+
+const shopSite = `
+http://localhost:{port} {
+	sitemap {
+		crawl {
+			rate 100/s
+		}
+		links
+		traffic
+	}
+	reverse_proxy {app}
+}`
+
+func startShop(t *testing.T, n int) (*server, *shop) {
+	t.Helper()
+	a := &shop{gone: make(map[string]bool)}
+	for i := range n {
+		a.pages = append(a.pages, fmt.Sprintf("/chairs/%02d", i))
+	}
+	s := prepare(t, nil)
+	s.LoadApp(shopSite, a.ServeHTTP)
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, append([]string{"/"}, a.pages...))...)
+	return s, a
+}
+
+// TestCommandRefetch: a page that was removed is not listed any more once an operator has it fetched, or all.
+func TestCommandRefetch(t *testing.T) {
+	s, app := startShop(t, 12)
+	const sitemap = harness.Local + "/sitemap.xml"
+	app.remove("/chairs/00")
+	app.remove("/chairs/01")
+	s.command("refresh").want(t, 0, nil, nil, `pages +13\n`)
+	s.command("refresh", "--fetch", harness.Local+"/chairs/00", harness.Local+"/new").want(t, 0, nil, nil,
+		`fetching\n +pages left +0\n +unknown +http://localhost:\d+/new\n`)
+	s.WantLocs(sitemap, harness.Below(harness.Local, append([]string{"/"}, app.pages[1:]...))...)
+	s.command("refresh", "--fetch", "--site", harness.Local).want(t, 0, nil, nil, `pages +11\n`, `pages left +0\n`)
+	s.WantLocs(sitemap, harness.Below(harness.Local, append([]string{"/"}, app.pages[2:]...))...)
+
+	s.command("refresh", "--fetch", "http://nobody.example/").want(t, 1, nil, []string{"fetch=http://nobody.example/: no sitemap covers this URL"})
+	s.command("refresh", "--fetch", "/chairs/02").want(t, 1, nil, []string{"fetch=/chairs/02: not the URL of a page"})
+	s.command("refresh", harness.Local+"/chairs/02").want(t, 2, nil, []string{"--fetch to fetch pages again"})
+	s.command("status", "--fetch").want(t, 2, nil, []string{"--fetch"})
+	s.command("refresh", "--fetch", harness.Local+"/"+strings.Repeat("x", 70_000)).want(t, 2, nil, []string{"use several commands"})
+
+	page := url.QueryEscape(s.Expand(harness.Local + "/chairs/02"))
+	s.statuses(http.MethodPost, "/sitemap/refresh?fetch="+page+"&fetch="+page)
+	s.wantError(http.MethodPost, "/sitemap/refresh?fetch="+page+"&fetch=all", http.StatusBadRequest, "fetch=all: it names all pages")
+	s.wantError(http.MethodPost, "/sitemap/refresh?fetch=http%3A%2F%2Fnobody.example", http.StatusNotFound, harness.Local)
+	s.wantError(http.MethodPost, "/sitemap/refresh?site=a&site=b", http.StatusBadRequest, "the query has 'site': only one 'site' and any number of 'fetch' are allowed")
+	s.wantError(http.MethodGet, "/sitemap/sites?fetch=all", http.StatusBadRequest, "the query has 'fetch': only one 'site' is allowed")
+}
+
+// TestSignalOfVisitor: a page that a visitor found gone is not listed any more after the next refresh.
+func TestSignalOfVisitor(t *testing.T) {
+	s, app := startShop(t, 4)
+	app.remove("/chairs/03")
+	s.command("refresh").want(t, 0, nil, nil, `pages +5\n`)
+	s.Get(harness.Local + "/chairs/03")
+	s.refresh()
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, append([]string{"/"}, app.pages[:3]...))...)
+}

@@ -1,0 +1,184 @@
+package sitemap
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
+)
+
+const (
+	fetchAll  = "all"  // the value of the parameter fetch for all pages
+	maxWished = 10_000 // pages of a site that are named at a time
+)
+
+// wish says which pages of a site an operator wants fetched again. It never changes. It stays until a crawl has begun
+// with it, whatever becomes of refreshes and configurations before: from then on the records say which pages are due.
+type wish struct {
+	all   bool
+	paths []string // sorted; of too many, some
+}
+
+// and returns what is wanted by either of two wishes; one may be nil.
+func (w wish) and(before *wish) *wish {
+	if before == nil {
+		before = new(wish)
+	}
+	paths := slices.Concat(w.paths, before.paths)
+	paths = paths[:min(len(paths), maxWished)]
+	slices.Sort(paths)
+	return &wish{all: w.all || before.all, paths: slices.Compact(paths)}
+}
+
+// want adds to what is wanted.
+func (st *siteState) want(w wish) {
+	for {
+		before := st.wish.Load()
+		if st.wish.CompareAndSwap(before, w.and(before)) {
+			return
+		}
+	}
+}
+
+// grant notes that the crawl of a refresh has begun with a wish, if that is so. What was wanted since then stays.
+func (s *site) grant(r *refreshing) {
+	if r.wish != nil && r.crawling != nil && r.crawled.Gathered {
+		s.state.wish.CompareAndSwap(r.wish, nil)
+	}
+}
+
+// wishesOf are the wishes that values of the parameter fetch stand for: all pages of sites, or URLs, which must be of
+// these sites.
+func (a *App) wishesOf(ctx context.Context, values []string, of []*site) (map[*site]wish, error) {
+	wishes := make(map[*site]wish)
+	if slices.Contains(values, fetchAll) {
+		if len(values) > 1 {
+			return nil, badFetch(http.StatusBadRequest, fetchAll, errors.New("it names all pages: use no other value with it"))
+		}
+		for _, s := range of {
+			s = cmp.Or(s.main.Load(), s)
+			if !s.handler.settings.crawl.Off {
+				wishes[s] = wish{all: true}
+			}
+		}
+		if len(wishes) == 0 {
+			return nil, badFetch(http.StatusBadRequest, fetchAll, errCrawlOff)
+		}
+		return wishes, nil
+	}
+	if len(values) > maxWished {
+		err := fmt.Errorf("more than %d URLs: use fetch=all", maxWished)
+		return nil, badFetch(http.StatusBadRequest, values[maxWished], err)
+	}
+	for _, value := range values {
+		s, path, err := a.covering(value)
+		if err == nil {
+			err = s.mayFetch(path, of)
+		}
+		if refused, ok := errors.AsType[caddy.APIError](err); ok {
+			return nil, badFetch(refused.HTTPStatus, value, refused.Err)
+		}
+		if err != nil {
+			return nil, badFetch(http.StatusBadRequest, value, err)
+		}
+		w := wishes[s]
+		w.paths = append(w.paths, s.knownForm(ctx, path))
+		wishes[s] = w
+	}
+	return wishes, nil
+}
+
+var errCrawlOff = errors.New("crawl is off, so no page is fetched")
+
+// badFetch is the error of a value of the parameter fetch.
+func badFetch(status int, value string, err error) error {
+	return caddy.APIError{HTTPStatus: status, Err: fmt.Errorf("fetch=%s: %w", terminal.Clip(value), err)}
+}
+
+// mayFetch returns why a page cannot be wanted of these sites.
+func (s *site) mayFetch(path string, of []*site) error {
+	isMeant := slices.ContainsFunc(of, func(o *site) bool { return cmp.Or(o.main.Load(), o) == s })
+	switch {
+	case !strings.HasPrefix(path, s.scope):
+		return s.app.noSite()
+	case !isMeant:
+		return fmt.Errorf("it is a page of %s", s.url())
+	case s.handler.settings.crawl.Off:
+		return errCrawlOff
+	}
+	return nil
+}
+
+// knownForm returns the form of a path of which there is a record; else the path as it is.
+func (s *site) knownForm(ctx context.Context, path string) string {
+	for form := path; ; {
+		if s.recordOf(ctx, form) != nil {
+			return form
+		}
+		next := s.listedForm(form)
+		if next == form {
+			return path
+		}
+		form = next
+	}
+}
+
+// recordOf returns the record of a page; nil: there is none, or it cannot be read now.
+func (s *site) recordOf(ctx context.Context, path string) *store.Record {
+	for range 3 {
+		g := s.published().generation
+		if g == nil {
+			return nil
+		}
+		rec, err := g.Find(ctx, path)
+		if !errors.Is(err, store.ErrSuperseded) {
+			return rec
+		}
+	}
+	return nil
+}
+
+// refetching is what has become of a wish.
+type refetching struct {
+	Left    int      `json:"pages_left"`          // pages that are still to be fetched, at the pace of `crawl rate`
+	Waits   string   `json:"waits_for,omitempty"` // what begins with it; "": it has begun
+	Unknown []string `json:"unknown,omitempty"`   // URLs of which nothing is known, so that they are not fetched
+}
+
+// refetching returns what has become of a wish after a refresh.
+func (s *site) refetching(ctx context.Context, w wish) *refetching {
+	f := new(refetching)
+	if s.state.wish.Load() != nil {
+		f.Waits = "the next refresh"
+	}
+	for _, path := range w.paths {
+		if s.recordOf(ctx, path) == nil {
+			f.Unknown = append(f.Unknown, s.origin+path)
+		}
+	}
+	g := s.published().generation
+	if g == nil {
+		return f
+	}
+	for rec, err := range g.Records(ctx) {
+		if err == nil && isLeft(rec) {
+			f.Left++
+		}
+	}
+	return f
+}
+
+// isLeft reports whether a page is still to be fetched because an operator wants it. All that are known are wanted, but
+// some are never fetched, and those that never were are counted as pending.
+func isLeft(rec *store.Record) bool {
+	const unwanted = store.Blocked | store.Disallowed
+	return rec.Cause == store.ByOperator && rec.Fetched != 0 && rec.Absent == 0 && rec.Flags&unwanted == 0
+}
