@@ -292,7 +292,7 @@ func (s *site) status() siteStatus {
 		st.LastRefresh = &explained
 	}
 	if q := s.state.queue.Load(); q != nil && s.announces() {
-		st.Announced = q.Status()
+		st.Announced = s.announcedStatus(q)
 	}
 	if s.wantsAnnouncements() && s.private {
 		st.NotAnnounced = whyUnannounced

@@ -16,6 +16,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
@@ -54,8 +55,8 @@ type IndexNow struct {
 	// `https://api.indexnow.org/indexnow`.
 	Endpoints []string `json:"endpoints,omitempty"`
 
-	// The maximum number of URLs that an endpoint is sent in 24 hours, 1 to 1000000; others wait, the newest first.
-	// Default: a tenth of the listed pages, at least 100.
+	// The maximum number of URLs that an endpoint is sent in any 24 hours, 1 to 1000000. A tenth is kept for added pages.
+	// Others wait; the newest are sent first. Default: 10000.
 	Daily int `json:"daily,omitempty"`
 }
 
@@ -210,17 +211,20 @@ func (s *site) announceRunner(q *announce.Queue) *announce.Runner {
 		Client: s.app.announcer,
 		Now:    s.app.now,
 		Paused: func() bool {
-			if s.main.Load() != nil || s.app.isSuperseded() || s.state.queue.Load() != q {
-				return true
-			}
-			// Of the processes that share the site, the one that has committed what changed sends it, once all others serve it.
-			member := s.state.fleet
-			return member != nil && (!member.Settled() || member.Queue.Newer())
+			return s.main.Load() != nil || s.app.isSuperseded() || s.state.queue.Load() != q || !s.announcesNow()
 		},
 		Fetch: s.fetchAnnounced,
+		Gone:  s.isGone,
 		Done:  s.announced,
 		Save:  func(ctx context.Context) error { return s.saveQueue(ctx, q, q) },
 	}
+}
+
+// announcesNow reports whether it is this process that sends what changed: of those that share the site, the one that has
+// committed it, once all others serve it.
+func (s *site) announcesNow() bool {
+	member := s.state.fleet
+	return member == nil || member.Settled() && !member.Queue.Newer()
 }
 
 // saveQueue stores a queue, unless one that another node has stored has replaced that of before.
@@ -233,16 +237,60 @@ func (s *site) saveQueue(ctx context.Context, q, before *announce.Queue) error {
 	})
 }
 
-// fetchAnnounced requests the key file, or a page that may be gone. Upstreams are requested at the pace of the crawl.
+// fetchAnnounced requests the key file. Upstreams are requested at the pace of the crawl.
 func (s *site) fetchAnnounced(ctx context.Context, path string) (status int, body []byte, err error) {
-	res, err := s.fetcher.Fetch(ctx, crawl.Request{Path: path, Limit: 1 << 10})
+	res, err := s.fetchSlowly(ctx, path)
 	if err != nil {
 		return 0, nil, err
 	}
-	if res.Proxied {
+	return res.Status, res.Body, nil
+}
+
+func (s *site) fetchSlowly(ctx context.Context, path string) (*crawl.Response, error) {
+	res, err := s.fetcher.Fetch(ctx, crawl.Request{Path: path, Limit: peekBody})
+	if err == nil && res.Proxied {
 		s.handler.limiter.Wait(ctx, nil)
 	}
-	return res.Status, res.Body, nil
+	return res, err
+}
+
+// isGone requests a page that was listed, and reports whether it is gone: it returns an error, leads elsewhere or asks not to
+// be indexed. An error means that the response does not tell.
+func (s *site) isGone(ctx context.Context, path string) (bool, error) {
+	res, err := s.fetchSlowly(ctx, path)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case res.Status == http.StatusRequestTimeout, res.Status == http.StatusTooManyRequests, res.Status >= 500:
+		return false, fmt.Errorf("status %d", res.Status)
+	case res.Status != http.StatusOK:
+		return true, nil
+	}
+	at := htmlmeta.Page{Base: s.origin, Path: path, Header: res.Header}
+	meta := htmlmeta.Header(at)
+	if htmlmeta.IsHTML(res.Header.Get("Content-Type")) {
+		meta = htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, at)
+	}
+	return meta.NoIndex || meta.NoIndexTag || meta.Refresh != "", nil
+}
+
+// announcedStatus is what there is to show of what the site announces.
+func (s *site) announcedStatus(q *announce.Queue) []announce.Status {
+	now := s.app.now()
+	all := q.Status(now)
+	for i := range all {
+		t := &all[i]
+		if t.Waiting > 0 && !s.announcesNow() {
+			t.WaitsFor = announce.ForOthers
+			t.Next = time.Time{}
+		}
+		refresh := s.schedule.Due()
+		if t.WaitsFor == announce.ForConfirmation && t.Next.IsZero() && refresh.After(now) {
+			t.Next = toSecond(refresh.Add(time.Second - 1))
+		}
+	}
+	return all
 }
 
 // announced logs, counts and emits what came of an announcement.
@@ -271,18 +319,17 @@ func (s *site) updateOf(r *refreshing, before *publication, out *report.Refresh)
 	// A process of a fleet may know less of what was listed than the records do.
 	mayBeFirst := served == nil || s.state.fleet != nil
 	u := announce.Update{
+		At:       s.app.now(),
+		Begun:    r.start,
+		Gathered: out.Crawled.Gathered && !out.IsSuspicious(),
 		Complete: !out.Partial && !out.IsSuspicious(),
 		Crawled:  out.Crawled.Pending == 0,
 		First:    mayBeFirst && out.Selected.Before == 0,
-		Listed:   pagesOf(out.Snapshot),
 		Changes:  out.Selected.Changes,
 		Sitemap:  out.Snapshot != nil && (served == nil || !served.EqualXML(out.Snapshot)),
 	}
 	if !before.history.Lost.IsZero() || r.crawled.Lost {
 		u.Changes.Added = indexing.List[indexing.Change]{} // what is fetched again was listed before
-	}
-	if before.selectedBy != r.selectedBy {
-		u.Changes.Changed = indexing.List[indexing.Change]{} // other settings change dates
 	}
 	if feed := out.Snapshot.Find(webpage.Feed); feed != nil {
 		old := served.Find(webpage.Feed)

@@ -600,8 +600,8 @@ func TestFleetQueue(t *testing.T) {
 		}
 		if strings.HasPrefix(key, "sitemap/announce/") && meddle {
 			meddle = false
-			q := first.state.queue.Load()
-			q.Update(announce.Update{Complete: true, Crawled: true, Listed: 99})
+			q, _ := announce.New([]byte(`{"key":"stored-meanwhile","known":true}`), first.announceConfig())
+			first.state.queue.Store(q)
 			if err := first.saveQueue(t.Context(), q, q); err != nil {
 				t.Error(err)
 			}
@@ -615,8 +615,8 @@ func TestFleetQueue(t *testing.T) {
 			t.Errorf("refresh %d: %d stores, %+v", i, stores-before, second.published().report)
 		}
 		_ = first.state.fleet.Queue.Poll(t.Context())
-		if q := first.announcements(t.Context(), false); meddle || q.Status()[0].Waiting != 1 {
-			t.Errorf("refresh %d: announced: %+v", i, q.Status())
+		if q := first.announcements(t.Context(), false); meddle || q.Status(time.Now())[0].Waiting != 1 {
+			t.Errorf("refresh %d: announced: %+v", i, q.Status(time.Now()))
 		}
 	}
 	if old := new(announce.Queue); first.saveQueue(t.Context(), old, old) == nil {
@@ -647,19 +647,19 @@ func TestFleetQueueLoads(t *testing.T) {
 		second.run()
 		q := second.state.queue.Load()
 		q.Update(announce.Update{Complete: true, Crawled: true, Sitemap: true})
-		if err := second.saveQueue(t.Context(), q, q); err != nil || q.Status()[0].Waiting != 1 {
-			t.Fatal(err, q.Status())
+		if err := second.saveQueue(t.Context(), q, q); err != nil || q.Status(time.Now())[0].Waiting != 1 {
+			t.Fatal(err, q.Status(time.Now()))
 		}
 		storage := fleet.Shared(late{first.state.fleet.Storage()})
 		first.state.fleet.Configure(storage, 0)
 		old := first.state.queue.Load()
-		old.Update(announce.Update{Complete: true, Crawled: true, Listed: 99})
+		old.Update(announce.Update{First: true}) // it is another one
 		go first.pollQueue(t.Context())
 		time.Sleep(2500 * time.Millisecond) // it has read which is the newest
 		if err := first.saveQueue(t.Context(), old, old); !errors.Is(err, fleet.ErrLost) {
 			t.Errorf("while it is loaded: %v", err)
 		}
-		if got := first.state.queue.Load().Status(); got[0].Waiting != 1 {
+		if got := first.state.queue.Load().Status(time.Now()); got[0].Waiting != 1 {
 			t.Errorf("announced: %+v", got)
 		}
 		time.Sleep(10 * time.Second) // the storage notices that locks are released

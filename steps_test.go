@@ -328,7 +328,7 @@ func (w *stepper) walk(name string, served int, i interruption) {
 	if got := w.fetched.Load(); got > int64(served)+2*8 {
 		w.t.Errorf("%d pages are fetched", got)
 	}
-	told := s.state.queue.Load().Status()[0]
+	told := s.state.queue.Load().Status(time.Now())[0]
 	if got := told.Unconfirmed + told.Waiting; served > 0 && got != 8-served {
 		w.t.Errorf("%d added pages are to be announced", got)
 	}
@@ -348,7 +348,7 @@ func (w *stepper) restart(values map[string][]byte, committed int) {
 	w.least = 0
 	s.run()
 	w.wantServed(s, 8)
-	if told := s.state.queue.Load().Status()[0]; w.served > 0 && told.Unconfirmed+told.Waiting != 8-w.served {
+	if told := s.state.queue.Load().Status(time.Now())[0]; w.served > 0 && told.Unconfirmed+told.Waiting != 8-w.served {
 		w.t.Errorf("after a restart, %d added pages are to be announced", told.Unconfirmed+told.Waiting)
 	}
 	if got := int(w.fetched.Load()); got > 8-committed {

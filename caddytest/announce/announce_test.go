@@ -34,14 +34,24 @@ func TestAnnounced(t *testing.T) {
 	s.page("new.html", "2026-02-02")
 	s.page("gone-soon.html", "2026-02-02")
 	s.Refreshes(1)
-	s.engine.wants("indexnow /a.html", "ping "+origin+"/sitemap.xml", "hub "+origin+"/sitemap.atom")
-	s.target(func(a announced) bool { return a.Accepted == 1 && a.Unconfirmed == 2 })
+	s.engine.wants("ping "+origin+"/sitemap.xml", "hub "+origin+"/sitemap.atom")
+	s.target(func(a announced) bool {
+		return a.WaitsFor == "confirmation" && a.Waiting == 1 && a.Unconfirmed == 2 && time.Until(a.Next) < 2*time.Minute
+	})
 	harness.Must(t, os.Remove(filepath.Join(s.Dir, "site/gone-soon.html")))
 	harness.Must(t, os.Remove(filepath.Join(s.Dir, "site/b.html")))
-	s.Refreshes(2)
-	s.target(func(a announced) bool { return a.Accepted == 1 && a.Waiting == 2 && a.Unconfirmed == 0 })
-	for i, interval := range []time.Duration{5 * time.Minute, time.Hour, 5 * time.Minute} {
-		if a := s.announced()[i]; a.Next.Sub(a.Last) != interval || i > 0 && a.Waiting != 1 {
+	s.Refreshes(1)
+	s.engine.wants("indexnow /a.html", "indexnow /new.html", "ping "+origin+"/sitemap.xml", "hub "+origin+"/sitemap.atom")
+	if n := s.engine.received(); n != 3 {
+		t.Errorf("%d requests", n)
+	}
+	s.page("a.html", "2026-02-03")
+	s.Refreshes(1)
+	s.target(func(a announced) bool {
+		return a.WaitsFor == "interval" && a.Accepted == 2 && a.Waiting == 1 && a.Unconfirmed == 1
+	})
+	for i, interval := range []time.Duration{10 * time.Minute, time.Hour, 5 * time.Minute} {
+		if a := s.announced()[i]; a.Waiting != 1 || a.WaitsFor != "interval" || (a.Next.Sub(a.Last)-interval).Abs() > 2*time.Second {
 			t.Errorf("%+v", a)
 		}
 	}
@@ -72,7 +82,7 @@ func TestAnnounced(t *testing.T) {
 		t.Errorf("the log warns: %s", lines)
 	}
 	metrics := s.Get("http://localhost:{admin}/metrics").Text
-	for _, want := range []string{`announced_urls_total{protocol="ping",result="accepted"} 1`, `waiting_urls{protocol="indexnow",site="` + host + `"} 2`} {
+	for _, want := range []string{`announced_urls_total{protocol="ping",result="accepted"} 1`, `waiting_urls{protocol="indexnow",site="` + host + `"} 1`} {
 		if !strings.Contains(metrics, "caddy_sitemap_"+want) {
 			t.Errorf("the metrics have no %s", want)
 		}
@@ -146,7 +156,7 @@ func (s *server) key() string {
 // minutesPass lets so many minutes pass for what is stored, while Caddy is stopped.
 func (s *server) minutesPass(n int) {
 	path, content := s.stored()
-	content = regexp.MustCompile(`"(last|next|day|forbidden)":"[^"]*"`).ReplaceAllFunc(content, func(field []byte) []byte {
+	content = regexp.MustCompile(`"(last|next|at|hold)":"[^"]*"`).ReplaceAllFunc(content, func(field []byte) []byte {
 		name, value, _ := strings.Cut(strings.ReplaceAll(string(field), `"`, ""), ":")
 		at, err := time.Parse(time.RFC3339Nano, value)
 		harness.Must(s.T, err)
@@ -177,7 +187,7 @@ func TestFailures(t *testing.T) {
 	}{
 		"422":                {reply(422), 0, "set base_url"},
 		"429 for an hour":    {reply(429), time.Hour, "status 429"},
-		"nobody listens any": {nil, 5 * time.Minute, "refused"},
+		"nobody listens any": {nil, time.Minute, "refused"},
 		"hangs":              {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +220,7 @@ func TestFailures(t *testing.T) {
 			}
 			if s.engine.set(nil); a.Stopped {
 				s.Reload(s.caddyfile(indexNow))
-				s.target(func(a announced) bool { return !a.Stopped && a.Waiting == 1 && a.Next.Sub(a.Last) == 5*time.Minute })
+				s.engine.wants("indexnow /b.html")
 			}
 		})
 	}
@@ -240,8 +250,8 @@ func TestShadowed(t *testing.T) {
 	}
 }
 
-// TestDeployment: if every page has changed, what a day allows is announced. One deployment that gives all pages its own
-// date announces nothing.
+// TestDeployment: if every page has changed, what a day allows is announced, but for a tenth that is kept for added pages. One
+// deployment that gives all pages its own date announces nothing.
 func TestDeployment(t *testing.T) {
 	s := prepare(t, "index.html")
 	for i, between := range []time.Duration{24 * time.Hour, 24 * time.Hour, time.Second} {
@@ -249,18 +259,74 @@ func TestDeployment(t *testing.T) {
 			s.page(fmt.Sprintf("%03d.html", page), harness.DayOf(1000*i).Add(time.Duration(page)*between).Format(time.RFC3339))
 		}
 		if i == 0 {
-			s.Load(s.caddyfile(indexNow))
+			s.Load(s.caddyfile("indexnow {\n endpoint {engine}/indexnow\n daily 100\n }"))
 		}
 		s.Refreshes(3)
-		s.target(func(a announced) bool { return a.Accepted == 100*min(i, 1) && a.Waiting == 50*min(i, 1) })
+		a := s.target(func(a announced) bool { return a.Accepted == 90*min(i, 1) && a.Waiting == 60*min(i, 1) })
+		if i > 0 && (a.WaitsFor != "daily" || time.Until(a.Next) < 24*time.Hour || time.Until(a.Next) > 25*time.Hour) {
+			t.Errorf("%+v", a)
+		}
 	}
 	if n := s.engine.received(); n != 1 || s.engine.last["indexnow /149.html"].IsZero() {
 		t.Errorf("%d requests", n)
 	}
 }
 
+// TestMoved: pages that are moved or hidden are announced if they still are so three minutes later.
+func TestMoved(t *testing.T) {
+	s := prepare(t, "index.html", "a.html", "b.html", "c.html", "d.html", "e.html", "f.html", "back.html")
+	s.crawled(indexNow)
+	text := s.read("b.html")
+	s.WriteRaw("site/b.html", strings.Replace(text, "<meta", `<meta http-equiv="refresh" content="0; url=/"><meta`, 1))
+	s.WriteRaw("site/c.html", strings.Replace(text, "<meta", `<meta name="robots" content="noindex"><meta`, 1))
+	const moved = "redir /a.html /index.html\nheader /d.html X-Robots-Tag noindex\nrespond /e.html 403\nrespond /f.html 410\n"
+	s.Reload(s.caddyfile(indexNow, moved+"respond /back.html 404"))
+	s.Refreshes(2)
+	s.target(func(a announced) bool { return a.WaitsFor == "check" && a.Unconfirmed == 7 && a.Waiting == 0 })
+	s.Stop()
+	s.minutesPass(3)
+	s.Begin(s.caddyfile(indexNow, moved))
+	s.engine.wants("indexnow /a.html", "indexnow /b.html", "indexnow /c.html", "indexnow /d.html", "indexnow /e.html", "indexnow /f.html")
+	if a := s.announced()[0]; a.Waiting != 0 || a.WaitsFor == "check" {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestRelease: another root and other options lose no change. What only has another date by them has not changed.
+func TestRelease(t *testing.T) {
+	s := prepare(t, "index.html", "a.html", "b.html", "c.html")
+	s.page("d.html", "2026-01-09") // all the same would be that of a deployment
+	s.crawled(indexNow)
+	for _, name := range []string{"index.html", "a.html", "c.html", "d.html"} {
+		s.WriteRaw("next/"+name, s.read(name))
+	}
+	s.WriteRaw("next/b.html", strings.ReplaceAll(s.read("b.html"), "2026-01-01", "2026-02-02"))
+	s.Reload(strings.ReplaceAll(s.caddyfile(indexNow), "{dir}/site", "{dir}/next"))
+	s.Refreshes(2)
+	s.engine.wants("indexnow /b.html")
+	s.WriteRaw("next/c.html", strings.ReplaceAll(s.read("c.html"), "2026-01-01", "2026-02-02"))
+	s.Reload(strings.ReplaceAll(s.caddyfile(indexNow+"\nhtml\nfeed"), "{dir}/site", "{dir}/next"))
+	s.Refreshes(2)
+	s.engine.wants("indexnow /b.html", "indexnow /c.html")
+	s.Reload(strings.ReplaceAll(s.caddyfile(indexNow+"\nlastmod mtime"), "{dir}/site", "{dir}/next"))
+	s.Refreshes(2)
+	s.Reload(strings.ReplaceAll(s.caddyfile(indexNow), "{dir}/site", "{dir}/next"))
+	s.Refreshes(2)
+	if a := s.announced()[0]; a.Accepted != 2 || a.Waiting+a.Unconfirmed != 0 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// read returns a page of the site.
+func (s *server) read(name string) string {
+	s.T.Helper()
+	text, err := os.ReadFile(filepath.Join(s.Dir, "site", name))
+	harness.Must(s.T, err)
+	return string(text)
+}
+
 // TestKilled: the process is killed after the engine has received a batch, and before it has the response. The batch is sent once
-// more, five minutes later.
+// more, ten minutes later.
 func TestKilled(t *testing.T) {
 	s := prepare(t, "index.html", "a.html", "b.html")
 	child := func() *harness.Child {
@@ -283,9 +349,9 @@ func TestKilled(t *testing.T) {
 	s.target(func(a announced) bool { return a.Waiting == 1 })
 	c.Kill()
 	if n := s.engine.received(); n != 1 {
-		t.Fatalf("%d requests within five minutes", n)
+		t.Fatalf("%d requests within ten minutes", n)
 	}
-	for _, minutes := range []int{5, 500} { // what is killed again has perhaps not noted that it was accepted
+	for _, minutes := range []int{10, 500} { // what is killed again has perhaps not noted that it was accepted
 		s.minutesPass(minutes)
 		c = child()
 		s.engine.wants("indexnow /a.html")
@@ -302,19 +368,21 @@ func TestReload(t *testing.T) {
 	s.page("a.html", "2026-02-02")
 	s.Refreshes(1)
 	s.engine.wants("indexnow /a.html")
+	s.page("a.html", "2026-03-03")
 	s.page("b.html", "2026-02-02")
 	s.page("new.html", "2026-02-02")
 	s.Refreshes(1)
+	s.target(func(a announced) bool { return a.Accepted == 1 && a.Waiting == 2 && a.Unconfirmed == 1 })
 	for range 3 {
-		s.target(func(a announced) bool { return a.Accepted == 1 && a.Waiting+a.Unconfirmed == 2 })
 		s.Reload(s.caddyfile(indexNow))
 		s.Refreshes(1)
+		s.target(func(a announced) bool { return a.Accepted == 3 && a.Waiting == 1 && a.Unconfirmed == 0 })
 	}
 	s.Stop()
-	s.minutesPass(5)
+	s.minutesPass(10)
 	s.Begin(s.caddyfile(indexNow + "\nexclude /other*\nlastmod mtime"))
 	s.Refreshes(1)
-	s.target(func(a announced) bool { return a.Unconfirmed == 0 && a.Accepted >= 2 && a.Accepted+a.Waiting == 3 }) // by one request or two
+	s.target(func(a announced) bool { return a.Accepted == 4 && a.Waiting+a.Unconfirmed == 0 })
 	if s.key() != key || s.Get(harness.Local+"/"+key+".txt").Text != key {
 		t.Errorf("the key is %s, it was %s", s.key(), key)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	harness.Main(m, "^Test(Alias|Announced|Damaged|Deployment|Failures|Killed|Prefix|Reload|Shadowed|Title)$")
+	harness.Main(m, "^Test(Alias|Announced|Damaged|Deployment|Failures|Killed|Moved|Prefix|Release|Reload|Shadowed|Title)$")
 }
 
 // host and origin are how search engines know the site.
@@ -95,6 +95,7 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, least := 404, 5*time.Minute
 	switch r.URL.Path {
 	case "/indexnow":
+		least = 10 * time.Minute
 		urls, status = e.submitted(r, body), 202
 	case "/ping":
 		least, status, urls = time.Hour, 200, []string{"ping " + r.URL.Query().Get("sitemap")}
@@ -176,6 +177,7 @@ func (e *engine) received() int {
 // announced is the status of the target of a protocol.
 type announced struct {
 	Reason                         string
+	WaitsFor                       string `json:"waits_for"`
 	Unconfirmed, Waiting, Accepted int
 	Stopped                        bool
 	Last, Next                     time.Time

@@ -13,16 +13,25 @@ import (
 
 // Bounds.
 const (
-	maxPaths   = 50_000   // in each list of a queue
-	maxBytes   = 4 << 20  // of these paths
-	maxBatch   = 10_000   // URLs in a request: a bound of IndexNow
-	leastDay   = 100      // URLs that an endpoint may be sent in a day, however small the site
-	maxChecks  = 100      // removed pages that are requested at a time
-	maxHeader  = 64 << 10 // bytes of a response's header
-	maxExcerpt = 200      // bytes of a body, or of an error, that are quoted
-	maxRefused = 13       // times that a key is refused, until over a day has passed
+	maxPaths   = 50_000    // in each list of a queue
+	maxBytes   = 4 << 20   // of these paths
+	maxBatch   = 10_000    // URLs in a request: a bound of IndexNow
+	maxDaily   = 1_000_000 // URLs that an endpoint may be sent in 24 hours
+	maxChecks  = 100       // removed pages that are requested at a time
+	maxTries   = 5         // times that a removed page is requested while it fails
+	maxHeader  = 64 << 10  // bytes of a response's header
+	maxExcerpt = 200       // bytes of a body, or of an error, that are quoted
+	maxRefused = 13        // times that a key is refused, until over a day has passed
+)
 
-	day          = 24 * time.Hour
+const (
+	usualDaily = 10_000
+	newShare   = 10 // of what a day allows, a tenth is kept for added pages
+
+	gap          = 10 * time.Second // between two requests to a target
+	holdFor      = 90 * time.Second // that changes wait for added pages to be confirmed, to be sent with them
+	goneFor      = 3 * time.Minute  // that a page is gone before it is requested again: a deployment may have failed
+	checkFor     = 10 * time.Second // for removed pages, before what is due is sent
 	savePatience = 10 * time.Second
 	firstBackOff = time.Minute // doubled by each failure in a row
 	maxBackOff   = 6 * time.Hour
@@ -42,9 +51,9 @@ const (
 	Hub      Kind = "hub"      // the URL of the feed: WebSub, with the publishing of PubSubHubbub 0.3, section 7.1
 )
 
-// intervals are the least times between two requests to a target, and so for one URL, unless the first was not accepted.
+// intervals are the least times between two notices of one URL to a target.
 var intervals = map[Kind]time.Duration{
-	IndexNow: 5 * time.Minute,
+	IndexNow: 10 * time.Minute,
 	Ping:     time.Hour,
 	Hub:      5 * time.Minute,
 }
@@ -65,15 +74,16 @@ type Config struct {
 	Sitemap string   // the URL of the sitemap or its index
 	Feed    string   // the URL of the feed
 	Key     string   // of IndexNow; "": one is made, and kept
-	Daily   int      // most URLs for an endpoint in 24 hours; 0: a tenth of the listed pages, at least 100
+	Daily   int      // most URLs for an endpoint in 24 hours; 0: 10,000
 	Targets []Target // endpoints of IndexNow are unused if the Origin is not public
 }
 
 // Status is what operators see of one target. Numbers are of URLs, and count from when the queue was new.
 type Status struct {
 	Target
-	Unconfirmed int       `json:"unconfirmed,omitempty"` // of added pages that a later refresh has to confirm
+	Unconfirmed int       `json:"unconfirmed,omitempty"` // of added and removed pages, until it is known that they stay so
 	Waiting     int       `json:"waiting"`               // those that are being sent included
+	WaitsFor    Wait      `json:"waits_for,omitempty"`   // why they wait
 	Sent        int       `json:"sent"`                  // in requests, repeated ones included
 	Accepted    int       `json:"accepted"`              // by a status of 2xx
 	Refused     int       `json:"refused"`               // for good
@@ -82,8 +92,24 @@ type Status struct {
 	Stopped     bool      `json:"stopped,omitempty"`     // nothing is sent until a restart or reload
 	Reason      string    `json:"reason,omitempty"`      // why the last request was not accepted, and what to do
 	Last        time.Time `json:"last,omitzero"`         // when the last request began or ended
-	Next        time.Time `json:"next,omitzero"`         // when the next may be made
+	Next        time.Time `json:"next,omitzero"`         // when what waits may be sent; zero: at once, or it is not known
 }
+
+// Wait is what URLs wait for before they are sent.
+type Wait string
+
+// What they wait for.
+const (
+	ForConfirmation Wait = "confirmation" // the next refresh shows whether added pages stay
+	ForCheck        Wait = "check"        // removed pages are requested again
+	ForInterval     Wait = "interval"     // they were sent a short time ago
+	ForDay          Wait = "daily"        // the endpoint was sent what it may be in 24 hours
+	ForGap          Wait = "gap"          // the last request has just ended
+	ForRetry        Wait = "retry"        // the last request failed
+	ForResponse     Wait = "response"     // they are being sent, or it is not known what came of it
+	ForReload       Wait = "reload"       // the target refuses everything
+	ForOthers       Wait = "others"       // other processes do not serve the change yet, or one of them sends it
+)
 
 var keyPattern = regexp.MustCompile(`^[A-Za-z0-9-]{8,128}$`)
 

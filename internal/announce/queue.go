@@ -24,24 +24,27 @@ type Queue struct {
 
 // state is what is stored of a queue.
 type state struct {
-	Key     string    `json:"key"`              // of IndexNow
-	Known   bool      `json:"known,omitempty"`  // the site was crawled once, and changes since are announced
-	Listed  int       `json:"listed,omitempty"` // pages
-	Fresh   list      `json:"fresh,omitempty"`  // pages added since the last complete refresh
-	Older   list      `json:"older,omitempty"`  // pages added before its end: the next one confirms them
-	Absent  list      `json:"absent,omitempty"` // removed pages that may be gone
+	Key     string    `json:"key"`               // of IndexNow
+	Known   bool      `json:"known,omitempty"`   // the site was crawled once, and changes since are announced
+	Fresh   list      `json:"fresh,omitempty"`   // pages that were added by one refresh,
+	FreshBy time.Time `json:"fresh_by,omitzero"` // which began then
+	Older   list      `json:"older,omitempty"`   // pages that were added by earlier refreshes, and are not confirmed
+	Hold    time.Time `json:"hold,omitzero"`     // until then, changes wait for added pages to be confirmed
+	Removed []removal `json:"removed,omitempty"` // pages that may be gone, in the order in which they were removed
 	Targets []*target `json:"targets,omitempty"`
 }
 
 // target is an endpoint, a ping URL or a hub. The last two have one path: the document of which they are told.
 type target struct {
 	Status
-	Queued    list      `json:"queued,omitempty"`
-	Noted     list      `json:"noted,omitempty"`     // the batch that is being sent, or whose outcome is not known
-	Resent    bool      `json:"resent,omitempty"`    // it was sent a second time
-	Forbidden int       `json:"forbidden,omitempty"` // times that the endpoint has refused the key, since it last accepted it
-	Day       time.Time `json:"day,omitzero"`        // since when Used counts
-	Used      int       `json:"used,omitempty"`      // of what a day allows
+	Added     list   `json:"added,omitempty"`       // pages that wait, and are new to the target
+	Queued    list   `json:"queued,omitempty"`      // others
+	NotedNew  list   `json:"noted_added,omitempty"` // the batch that is being sent, or whose outcome is not known
+	Noted     list   `json:"noted,omitempty"`       //
+	Resent    bool   `json:"resent,omitempty"`      // it was sent a second time
+	Forbidden int    `json:"forbidden,omitempty"`   // times that the endpoint has refused the key, since it last accepted it
+	Recent    recent `json:"recent,omitempty"`      // what was sent a short time ago
+	Spent     spent  `json:"spent,omitempty"`       // of what a day allows
 }
 
 // New returns a site's queue as [Queue.Encode] stored it; nil: a new one. With an error, it is a new one, too: what was
@@ -59,7 +62,7 @@ func New(stored []byte, c Config) (q *Queue, err error) {
 }
 
 // configure sets the configuration. Targets that it keeps go on, and those that were stopped or refuse the key are tried
-// again, after their interval.
+// again.
 func (q *Queue) configure(c Config) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -105,18 +108,78 @@ func (q *Queue) Encode() []byte {
 }
 
 // Status returns the state of each target.
-func (q *Queue) Status() (all []Status) {
+func (q *Queue) Status(now time.Time) (all []Status) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.correct(now)
 	for _, t := range q.state.Targets {
 		s := t.Status
-		s.Last = s.Last.Truncate(time.Second)
-		s.Next = s.Next.Truncate(time.Second)
-		s.Waiting = len(t.Queued) + len(t.Noted)
+		s.Waiting = len(t.Added) + len(t.Queued) + t.noted()
 		if t.Kind == IndexNow {
-			s.Unconfirmed = len(q.state.Fresh) + len(q.state.Older)
+			s.Unconfirmed = len(q.state.Fresh) + len(q.state.Older) + len(q.state.Removed)
+		}
+		p := q.plan(t, now)
+		s.WaitsFor = p.waits
+		s.Last = s.Last.Truncate(time.Second)
+		s.Next = time.Time{}
+		if p.due.After(now) {
+			s.Next = p.due.Add(time.Second - 1).Truncate(time.Second) // not before it is due
 		}
 		all = append(all, s)
 	}
 	return all
+}
+
+// correct corrects times that lie in the future, as the clock was set back, and forgets what is over.
+func (q *Queue) correct(now time.Time) {
+	s := &q.state
+	if limit := now.Add(holdFor); s.Hold.After(limit) {
+		s.Hold = limit
+	}
+	for i := range s.Removed {
+		s.Removed[i].At = earlier(s.Removed[i].At, now)
+	}
+	for _, t := range s.Targets {
+		t.correct(now)
+	}
+}
+
+func (t *target) correct(now time.Time) {
+	longest := wait.MaxRetryAfter
+	if t.Failures <= 0 {
+		longest = gap
+	}
+	// Counted from Last, and bounded, as what is stored may be damaged.
+	pause := min(max(t.Next.Sub(t.Last), 0), longest)
+	t.Last = earlier(t.Last, now)
+	t.Next = t.Last.Add(pause)
+	t.Recent = t.Recent.since(now.Add(-intervals[t.Kind]), now)
+	t.Spent = t.Spent.until(now)
+}
+
+// earlier returns the earlier of two times.
+func earlier(a, b time.Time) time.Time {
+	if a.After(b) {
+		return b
+	}
+	return a
+}
+
+// noted is how many URLs are being sent.
+func (t *target) noted() int { return len(t.NotedNew) + len(t.Noted) }
+
+// add queues newer changes, each path once. dropped is how many of the oldest ones have no room.
+func (t *target) add(added, others list) (dropped int) {
+	dropped = t.Added.add(added)
+	dropped += t.Queued.add(others)
+	t.Queued.remove(t.Added)
+	return dropped
+}
+
+// remove removes what is not to be announced any more.
+func (t *target) remove(paths list) {
+	t.Added.remove(paths)
+	t.Queued.remove(paths)
+	t.NotedNew.remove(paths)
+	t.Noted.remove(paths)
 }

@@ -24,18 +24,18 @@ import (
 )
 
 // TestKilled: the process is killed once a batch is noted, before it is sent, or after it was accepted. It is sent again,
-// once, five minutes later.
+// once, ten minutes later.
 func TestKilled(t *testing.T) {
 	for _, test := range []struct {
 		killed  string // at each request: b(efore), a(fter) or n(ot)
-		sent    string // in which five minutes it is received
+		sent    string // in which ten minutes it is received
 		dropped int
 	}{
 		{"n", "0", 0}, {"bn", "1", 0}, {"an", "0 1", 0}, {"bb", "", 1}, {"ba", "1", 1}, {"ab", "0", 1}, {"aa", "0 1", 1},
 	} {
 		e := newEngine(t)
-		q, c, config := newQueue(t, e.config(IndexNow), 10), NewClient("test", 1), e.config(IndexNow)
-		q.Update(changed(10, "/a"))
+		q, c, config := newQueue(t, e.config(IndexNow)), NewClient("test", 1), e.config(IndexNow)
+		q.Update(changed("/a"))
 		for range 6 {
 			if job, _ := q.Begin(e.now); job != nil {
 				stored, killed := q.Encode(), test.killed[0]
@@ -47,13 +47,13 @@ func TestKilled(t *testing.T) {
 					q = restart(t, stored, config)
 				}
 			}
-			e.set(nil, 5*time.Minute)
+			e.set(nil, 10*time.Minute)
 		}
 		var sent []string
 		for _, at := range e.requests {
-			sent = append(sent, string('0'+rune(at.Sub(epoch)/(5*time.Minute))))
+			sent = append(sent, string('0'+rune(at.Sub(epoch)/(10*time.Minute))))
 		}
-		if s := q.Status()[0]; strings.Join(sent, " ") != test.sent || s.Dropped != test.dropped || s.Waiting != 0 {
+		if s := q.Status(e.now)[0]; strings.Join(sent, " ") != test.sent || s.Dropped != test.dropped || s.Waiting != 0 {
 			t.Errorf("%+v: sent %v, %+v", test, sent, s)
 		}
 	}
@@ -66,12 +66,14 @@ func TestModel(t *testing.T) {
 		r, e := rand.New(rand.NewPCG(seed, 1)), newEngine(t)
 		c, config := NewClient("test", 1), e.config(IndexNow)
 		config.Daily = 1 << 30
-		q := newQueue(t, config, 100)
+		q := newQueue(t, config)
 		due := make(map[string]time.Time) // when a page that is to be announced last changed
 		var added []indexing.Change       // in the update before
 		for step := range 150 {
 			calm := step > 100 // then nothing changes or fails any more
-			u := Update{Complete: true, Crawled: true, Listed: 100}
+			u := complete
+			u.At = e.now
+			u.Begun = epoch.Add(time.Duration(step) * time.Second)
 			if page := func() string { return numbered(40)[r.IntN(40)] }; !calm {
 				u.Changes = indexing.Changes{Changed: dated(int64(step+1), page(), page()), Removed: gone("/gone" + page()), Added: dated(0, "/new"+page())}
 			}
@@ -80,6 +82,7 @@ func TestModel(t *testing.T) {
 			}
 			added = u.Changes.Added.First
 			q.Update(u)
+			q.checked(q.toCheck(e.now), nil, nil)
 			stored := q.Encode()
 			e.set([]http.HandlerFunc{nil, nil, reply(503, ""), reply(429, ""), reply(403, ""), hijack("")}[r.IntN(6)], time.Duration(r.IntN(1200))*time.Second)
 			if calm {
@@ -103,7 +106,7 @@ func TestModel(t *testing.T) {
 				t.Errorf("seed %d: %s changed at %s, accepted at %v", seed, u, at, times)
 			}
 		}
-		if s := q.Status()[0]; s.Waiting != 0 || s.Dropped != 0 || len(due) < 50 {
+		if s := q.Status(e.now)[0]; s.Waiting != 0 || s.Dropped != 0 || len(due) < 50 {
 			t.Errorf("seed %d: %+v", seed, s)
 		}
 	}
@@ -116,7 +119,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 // newRunner returns a runner that stores nothing.
 func newRunner(c *Client, config Config) *Runner {
 	return &Runner{
-		Config: config, Client: c, Now: time.Now, Paused: func() bool { return false }, Fetch: site,
+		Config: config, Client: c, Now: time.Now, Paused: func() bool { return false }, Fetch: site, Gone: isGone,
 		Save: func(context.Context) error { return nil }, Done: func(*Job, Outcome, Status) {},
 	}
 }
@@ -125,7 +128,7 @@ func newRunner(c *Client, config Config) *Runner {
 // what changed meanwhile is sent by it.
 func TestReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, next := newQueue(t, indexNowOnly, 10), indexNowOnly
+		q, next := newQueue(t, indexNowOnly), indexNowOnly
 		next.Targets = append(next.Targets[:1:1], Target{IndexNow, "https://other.example/"})
 		var requests []string
 		now := atomic.Int64{} // at a time
@@ -144,14 +147,14 @@ func TestReload(t *testing.T) {
 		old, running, superseded := newRunner(c, indexNowOnly), sync.WaitGroup{}, atomic.Bool{}
 		old.Paused = superseded.Load
 		running.Go(func() { q.Run(ctx, old) })
-		q.Update(changed(10, "/page-a"))
+		q.Update(changed("/page-a"))
 		time.Sleep(10 * time.Second)
 		superseded.Store(true)
 		running.Go(func() { q.Run(ctx, newRunner(c, next)) })
 		time.Sleep(time.Second)
-		q.Update(changed(10, "/page-b"))
+		q.Update(changed("/page-b"))
 		time.Sleep(time.Hour)
-		q.Update(changed(10, "/page-c"))
+		q.Update(changed("/page-c"))
 		time.Sleep(time.Hour)
 		superseded.Store(false) // as the next one fails to start
 		cancel()
@@ -167,7 +170,7 @@ func TestReload(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	for _, where := range []string{"while storing", "while the key file is fetched", "while others are sent", "while it is sent"} {
 		synctest.Test(t, func(t *testing.T) {
-			q, c := newQueue(t, indexNowOnly, 10), NewClient("test", 1)
+			q, c := newQueue(t, indexNowOnly), NewClient("test", 1)
 			hangs, requests := true, 0
 			c.http.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
 				if requests++; where == "while it is sent" {
@@ -182,7 +185,7 @@ func TestInterrupted(t *testing.T) {
 				}
 				return ctx.Err()
 			}
-			q.Update(changed(10, "/a"))
+			q.Update(changed("/a"))
 			for i := range 10 {
 				r := newRunner(c, indexNowOnly)
 				r.Save = func(ctx context.Context) error { return hang(ctx, "while storing") }
@@ -199,33 +202,49 @@ func TestInterrupted(t *testing.T) {
 					c.slots.Release()
 				}
 			}
-			if s := q.Status()[0]; where != "while it is sent" && (requests != 1 || s.Sent != 1 || s.Accepted != 1 || s.Failures != 0) || where == "while it is sent" && (requests != 1 || s.Waiting != 1) {
+			if s := q.Status(time.Now())[0]; where != "while it is sent" && (requests != 1 || s.Sent != 1 || s.Accepted != 1 || s.Failures != 0) || where == "while it is sent" && (requests != 1 || s.Waiting != 1) {
 				t.Errorf("%s: %d requests, %+v", where, requests, s)
 			}
 		})
 	}
 }
 
-// TestGone: a page that no source names any more is announced if it returns 404, even after a restart.
+// TestGone: removed pages are announced that are still gone after three minutes, even after a restart. Those that fail are
+// requested for an hour.
 func TestGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t, indexNowOnly, 10)
+		q := newQueue(t, indexNowOnly)
 		var removed, want []string
 		for i := range 250 {
 			removed = append(removed, fmt.Sprintf("/back-%d", i), fmt.Sprintf("/gone-%d", i))
 			want = append(want, fmt.Sprintf("/gone-%d", i))
 		}
-		q.Update(Update{Complete: true, Crawled: true, Listed: 10_000, Changes: indexing.Changes{Removed: absent(append(removed, "/gone-again", "/fails")...)}})
-		q.Update(Update{Complete: true, Crawled: true, Listed: 10_000, Changes: indexing.Changes{Added: dated(1, "/gone-again")}})
+		begun := time.Now()
+		u := complete
+		u.At = begun
+		u.Changes.Removed = gone(append(removed, "/gone-again", "/fails")...)
+		q.Update(u)
+		u.Changes = indexing.Changes{Added: same("/gone-again")}
+		q.Update(u)
 		q = restart(t, q.Encode(), indexNowOnly)
 		ctx, cancel := context.WithCancel(t.Context())
 		r, sent := newRunner(NewClient("test", 1), indexNowOnly), []string(nil)
-		r.Client.http.Transport = roundTrip(func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
-		})
-		r.Done = func(job *Job, _ Outcome, _ Status) { sent = append(sent, pathsOf(t, job)...) }
+		r.Client.http.Transport = accepting
+		r.Done = func(job *Job, _ Outcome, _ Status) {
+			sent = append(sent, pathsOf(t, job)...)
+			if after := time.Since(begun); after < goneFor || after > goneFor+2*time.Minute {
+				t.Errorf("announced after %s", after)
+			}
+		}
+		var failed []time.Duration
+		r.Gone = func(ctx context.Context, path string) (bool, error) {
+			if path == "/fails" {
+				failed = append(failed, time.Since(begun))
+			}
+			return isGone(ctx, path)
+		}
 		go q.Run(ctx, r)
-		time.Sleep(time.Hour)
+		time.Sleep(2 * time.Hour)
 		cancel()
 		synctest.Wait()
 		slices.Sort(sent)
@@ -233,13 +252,21 @@ func TestGone(t *testing.T) {
 		if !slices.Equal(sent, want) {
 			t.Errorf("%d are announced, want %d: %q", len(sent), len(want), sent)
 		}
+		if len(failed) != maxTries || failed[maxTries-1] > time.Hour || q.Status(time.Now())[0].Unconfirmed != 0 {
+			t.Errorf("what fails is requested after %s", failed)
+		}
 	})
 }
+
+// accepting is an endpoint that accepts everything.
+var accepting = roundTrip(func(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
+})
 
 // TestRun: Run notes each batch before it is sent, sends what is due when it is, and stops at once.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, c, begun := newQueue(t, indexNowOnly, 10), NewClient("test", 1), time.Now()
+		q, c, begun := newQueue(t, indexNowOnly), NewClient("test", 1), time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
 		var stored []byte
 		var broken, last, requests, done = atomic.Bool{}, atomic.Int64{}, atomic.Int64{}, atomic.Int64{}
@@ -247,7 +274,7 @@ func TestRun(t *testing.T) {
 			if last.Store(int64(time.Since(begun))); !bytes.Contains(stored, []byte(`"noted":["/`)) {
 				t.Errorf("a batch that is not noted is sent: %s", stored)
 			}
-			if requests.Add(1) == 4 {
+			if requests.Add(1) == 5 {
 				<-r.Context().Done()
 				return nil, r.Context().Err()
 			}
@@ -267,23 +294,30 @@ func TestRun(t *testing.T) {
 			r.Save, r.Done = save, func(*Job, Outcome, Status) { done.Add(1) }
 			q.Run(ctx, r)
 		}()
-		for i, step := range []struct{ after, last time.Duration }{
-			{0, 0},                             // cannot be stored
-			{5 * time.Minute, time.Minute},     // can be again
-			{time.Minute, 6 * time.Minute},     // five minutes after the last
-			{4 * time.Minute, 6 * time.Minute}, // too early
-			{time.Hour, 70 * time.Minute},      // hangs
+		for i, step := range []struct {
+			after   time.Duration
+			changed string
+			last    time.Duration
+		}{
+			{0, "/a", 0},                                            // cannot be stored
+			{4 * time.Minute, "/b", 4 * time.Minute},                // at once
+			{9 * time.Second, "/c", 4 * time.Minute},                // not just after the last
+			{time.Second, "", 4*time.Minute + 10*time.Second},       // ten seconds after it
+			{5 * time.Minute, "/a", 4*time.Minute + 10*time.Second}, // which was sent eight minutes ago
+			{time.Hour, "/d", 69*time.Minute + 10*time.Second},      // hangs
 		} {
 			broken.Store(i == 0)
 			time.Sleep(step.after)
-			q.Update(changed(10, numbered(i+1)...))
-			if synctest.Wait(); time.Duration(last.Load()) != step.last || i == 0 && !strings.Contains(q.Status()[0].Reason, "no space left on device") {
-				t.Errorf("step %d: last sent after %s, %+v", i, time.Duration(last.Load()), q.Status()[0])
+			if step.changed != "" {
+				q.Update(changed(step.changed))
+			}
+			if synctest.Wait(); time.Duration(last.Load()) != step.last || i == 0 && !strings.Contains(q.Status(time.Now())[0].Reason, "no space left on device") {
+				t.Errorf("step %d: last sent after %s, %+v", i, time.Duration(last.Load()), q.Status(time.Now())[0])
 			}
 		}
 		cancel()
 		<-ended
-		if s := restart(t, stored, indexNowOnly).Status()[0]; s.Waiting != 5 || done.Load() != 4 {
+		if s := restart(t, stored, indexNowOnly).Status(time.Now())[0]; s.Waiting != 1 || done.Load() != 5 {
 			t.Errorf("%+v after %d jobs", s, done.Load())
 		}
 	})
@@ -291,8 +325,8 @@ func TestRun(t *testing.T) {
 
 // FuzzNew: whatever is stored, the queue works, and nothing that breaks the rules is sent.
 func FuzzNew(f *testing.F) {
-	q := newQueue(f, indexNowOnly, 10)
-	q.Update(changed(10, "/a", "/b"))
+	q := newQueue(f, indexNowOnly)
+	q.Update(changed("/a", "/b"))
 	f.Add(q.Encode())
 	q.Begin(epoch)
 	f.Add(q.Encode())
@@ -301,24 +335,27 @@ func FuzzNew(f *testing.F) {
 		`"noted":[""],"resent":true,"failures":-9,"used":-1,"last":"9999-01-01T00:00:00Z","next":"0001-01-01T00:00:00Z","forbidden":3`,
 		`"failures":9223372036854775807,"used":9223372036854775807,"last":"2026-11-22T00:00:00Z","next":"2999-01-01T00:00:00Z"`,
 		`"stopped":true,"last":"9999-12-31T23:59:59+23:00","next":"9999-12-31T23:59:59-23:00","day":"9999-12-31T23:59:59-23:00"`,
+		`"recent":[{"at":"9999-12-31T23:59:59-23:00","pages":[1]},{"pages":null}],"added":["/a"]`,
+		`"spent":[{"hour":9223372036854775807,"urls":9223372036854775807},{"hour":-1,"urls":-1},{"hour":500000,"urls":1000001},{"urls":3,"added":5}]`,
+		`"added":["/a"]}],"fresh_by":"9999-12-31T23:59:59-23:00","older":["/b"],"hold":"9999-12-31T23:59:59-23:00","removed":[{"path":"/c","at":"9999-12-31T23:59:59-23:00","tries":-1}],"x":[{"x":0`,
 		`"stopped":true,"forbidden":9,"last":"0000-01-01T00:00:00+23:00","next":"9999-12-31T23:59:59-23:00","day":"0000-01-01T00:00:00+23:00"`,
 	} {
 		f.Add([]byte(`{"key":"k","listed":-5,"targets":[null,{"kind":"indexnow","url":"` + DefaultEndpoint + `",` + fields + `}]}`))
 	}
 	f.Fuzz(func(t *testing.T, stored []byte) {
 		q, err := New(stored, indexNowOnly)
-		if err != nil && q.Status()[0] != newQueue(t, indexNowOnly, 10).Status()[0] || err == nil && len(stored) == 0 {
+		if err != nil && q.Status(epoch)[0] != newQueue(t, indexNowOnly).Status(epoch)[0] || err == nil && len(stored) == 0 {
 			t.Errorf("what is damaged is used: %v", err)
 		}
 		check := func() {
-			shown, err := json.Marshal(q.Status())
+			shown, err := json.Marshal(q.Status(epoch))
 			if _, again := New(q.Encode(), indexNowOnly); again != nil || err != nil {
 				t.Errorf("it cannot be stored again: %v, or shown: %v, %s", again, err, shown)
 			}
 		}
 		check()
-		q.Update(Update{Complete: true, Crawled: true})
-		q.Update(changed(10, "/c"))
+		q.Update(complete)
+		q.Update(changed("/c"))
 		for i := range 8 {
 			now := epoch.Add(time.Duration(i) * 25 * time.Hour)
 			if job, next := q.Begin(now); job != nil {

@@ -1,14 +1,11 @@
 package announce
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"time"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // Begin returns the job that is due, and notes it; nil: none is due before next, or before the next [Queue.Update] if
@@ -17,79 +14,60 @@ import (
 func (q *Queue) Begin(now time.Time) (job *Job, next time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.state.Absent) > 0 { // which are to be checked
-		next = now
-	}
+	now = now.UTC()
+	q.correct(now)
+	next = q.nextCheck()
 	for _, t := range q.state.Targets {
-		job, due := q.begin(t, now.UTC())
-		if job != nil {
-			return job, time.Time{}
+		due := q.begin(t, now)
+		if !due.After(now) && t.noted() > 0 {
+			return q.newJob(t), time.Time{}
 		}
-		if due.IsZero() {
-			continue
-		}
-		if next.IsZero() || due.Before(next) {
+		if !due.IsZero() && (next.IsZero() || due.Before(next)) {
 			next = due
 		}
 	}
 	return nil, next
 }
 
-// begin is Begin for one target. A zero due: there is nothing to send.
-func (q *Queue) begin(t *target, now time.Time) (job *Job, due time.Time) {
-	longest := wait.MaxRetryAfter
-	if t.Failures <= 0 {
-		longest = intervals[t.Kind]
+// begin notes what a target is to be sent now, or returns when something may be due.
+func (q *Queue) begin(t *target, now time.Time) (due time.Time) {
+	p := q.plan(t, now)
+	if p.due.After(now) {
+		return p.due
 	}
-	// Counted from Last, which is corrected below, and bounded, as what is stored may be damaged.
-	pause := min(max(t.Next.Sub(t.Last), 0), longest)
-	for _, at := range []*time.Time{&t.Last, &t.Day} {
-		if at.After(now) {
-			*at = now // the clock was set back
-		}
-	}
-	t.Next = t.Last.Add(pause)
-	if t.Stopped || len(t.Queued)+len(t.Noted) == 0 {
-		return nil, time.Time{}
-	}
-	if t.Next.After(now) {
-		return nil, t.Next
-	}
-	if t.Resent { // and its outcome is not known a second time
-		t.Dropped += len(t.Noted)
-		t.Noted = nil
-		t.Resent = false
+	switch {
+	case p.waits == ForResponse && t.Resent: // and its outcome is not known a second time
+		t.Dropped += t.noted()
+		t.received(now)
 		return q.begin(t, now)
-	}
-	if len(t.Noted) > 0 {
+	case p.waits == ForResponse:
 		t.Resent = true
-	} else if !q.note(t, now) {
-		return nil, t.Day.Add(day)
+	case len(p.added)+len(p.others) == 0:
+		return p.due
+	default:
+		t.NotedNew = slices.Clone(p.added)
+		t.Noted = slices.Clone(p.others)
+		t.Added.remove(p.added)
+		t.Queued.remove(p.others)
 	}
 	t.Last = now
-	t.Next = now.Add(intervals[t.Kind])
-	t.Sent += len(t.Noted)
-	return q.newJob(t), now
+	t.Next = now.Add(gap)
+	t.Sent += t.noted()
+	return now
 }
 
-// note notes the newest of what is queued, as much as a request and the day have room for; false: the day has none.
-func (q *Queue) note(t *target, now time.Time) bool {
-	if now.Sub(t.Day) >= day {
-		t.Day = now
-		t.Used = 0
-	}
-	n := cmp.Or(q.config.Daily, max(q.state.Listed/10, leastDay)) - t.Used
-	if t.Kind != IndexNow {
-		n = 1
-	}
-	if n <= 0 {
-		return false
-	}
-	first := max(len(t.Queued)-min(n, maxBatch), 0)
-	t.Noted = slices.Clone(t.Queued[first:])
-	t.Queued = t.Queued[:first]
-	t.Used += len(t.Noted)
-	return true
+// received counts what was noted as received, and forgets the note.
+func (t *target) received(now time.Time) {
+	t.Recent = t.Recent.with(now, t.NotedNew, t.Noted)
+	t.Spent = t.Spent.with(now.Unix()/3600, t.noted(), len(t.NotedNew))
+	t.forget()
+}
+
+// forget forgets what was noted.
+func (t *target) forget() {
+	t.NotedNew = nil
+	t.Noted = nil
+	t.Resent = false
 }
 
 // End says what came of a job, and returns the status of its target. After the zero Outcome, the job is due at once.
@@ -97,8 +75,9 @@ func (q *Queue) End(job *Job, o Outcome, now time.Time) Status {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t := job.target
-	t.Last = now.UTC()
-	t.Next = t.Last.Add(intervals[t.Kind])
+	now = now.UTC()
+	t.Last = now
+	t.Next = now.Add(gap)
 	t.Reason = o.Reason
 	if !o.Requested {
 		t.Sent -= job.URLs
@@ -108,19 +87,22 @@ func (q *Queue) End(job *Job, o Outcome, now time.Time) Status {
 		t.Accepted += job.URLs
 		t.Failures = 0
 		t.Forbidden = 0
+		t.received(now)
 	case slices.Contains(final[t.Kind], o.Status):
 		t.Refused += job.URLs
 		t.Stopped = true
+		t.forget()
 	default:
-		t.Dropped += t.Queued.add(t.Noted) // which were the newest
-		t.Used -= job.URLs
-		t.Next = t.Last.Add(t.backOff(o))
+		if o.Requested && o.Status == 0 { // it may have been received
+			t.Recent = t.Recent.with(now, t.NotedNew, t.Noted)
+		}
+		t.Dropped += t.add(t.NotedNew, t.Noted) // which were the newest
+		t.Next = now.Add(t.backOff(o))
+		t.forget()
 	}
 	if t.Stopped {
 		t.Reason += "; nothing is sent until the configuration is reloaded"
 	}
-	t.Noted = nil
-	t.Resent = false
 	return t.Status
 }
 
@@ -135,8 +117,6 @@ func (t *target) backOff(o Outcome) time.Duration {
 		t.Stopped = t.Forbidden >= maxRefused
 	case o.Status == http.StatusTooManyRequests && o.RetryAfter == 0:
 		least = tooMany
-	case o.Status == 0 && o.Requested: // it may have been received
-		least = intervals[t.Kind]
 	}
 	t.Failures++
 	doublings := min(max(t.Failures-1, 0), 9) // more have no room in a Duration, and what is stored may be negative
@@ -150,8 +130,9 @@ type Runner struct {
 	Now    func() time.Time
 	Paused func() bool // another configuration has the site, or it is an alias of another one
 	Fetch  Fetch
-	Save   func(ctx context.Context) error     // stores the queue; what cannot be stored is not sent
-	Done   func(job *Job, o Outcome, s Status) // called after each job, with the status of its target
+	Gone   func(ctx context.Context, path string) (bool, error) // whether a removed page is: it fails, leads elsewhere, or asks not to be indexed
+	Save   func(ctx context.Context) error                      // stores the queue; what cannot be stored is not sent
+	Done   func(job *Job, o Outcome, s Status)                  // called after each job, with the status of its target
 }
 
 // Run sends what is due until ctx ends or the runner is paused. Around a reload, it waits until another runner has left.
@@ -200,32 +181,4 @@ func (q *Queue) send(ctx context.Context, r *Runner) time.Duration {
 		q.End(job, Outcome{}, r.Now())
 	}
 	return 0
-}
-
-// check finds out which of some removed pages are gone, and queues these.
-func (q *Queue) check(ctx context.Context, r *Runner) {
-	q.mu.Lock()
-	absent := slices.Clone(q.state.Absent[:min(len(q.state.Absent), maxChecks)])
-	q.mu.Unlock()
-	var gone list
-	for _, path := range absent {
-		status, _, err := r.Fetch(ctx, path)
-		if err != nil {
-			continue
-		}
-		if status == http.StatusNotFound || status == http.StatusGone {
-			gone = append(gone, path)
-		}
-	}
-	if ctx.Err() != nil {
-		return // they are checked again
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.state.Absent.remove(absent)
-	for _, t := range q.state.Targets {
-		if t.Kind == IndexNow {
-			t.Dropped += t.Queued.add(gone)
-		}
-	}
 }

@@ -32,7 +32,7 @@ type Job struct {
 
 // newJob returns the job for a target's noted paths.
 func (q *Queue) newJob(t *target) *Job {
-	job := &Job{Method: http.MethodPost, URL: t.URL, URLs: len(t.Noted), target: t}
+	job := &Job{Method: http.MethodPost, URL: t.URL, URLs: t.noted(), target: t}
 	switch t.Kind {
 	case Ping:
 		job.Method = http.MethodGet
@@ -45,8 +45,8 @@ func (q *Queue) newJob(t *target) *Job {
 		job.origin = q.config.Origin
 		job.keyLocation = job.origin + q.config.Prefix + "/" + job.key + ".txt"
 		_, host, _ := strings.Cut(job.origin, "://")
-		urls := make([]string, 0, len(t.Noted))
-		for _, path := range slices.Backward(t.Noted) {
+		urls := make([]string, 0, t.noted())
+		for _, path := range slices.Backward(slices.Concat(t.Noted, t.NotedNew)) {
 			urls = append(urls, job.origin+path)
 		}
 		job.Type = "application/json; charset=utf-8"
@@ -62,7 +62,7 @@ func (q *Queue) newJob(t *target) *Job {
 
 // Outcome is what came of a job. Its zero value: nothing was sent, since the runner was stopped.
 type Outcome struct {
-	Requested  bool          // the request was made, or at least begun
+	Requested  bool          // the request was made, or at least begun: it may have been received
 	Status     int           // of the response; 0: there was none
 	RetryAfter time.Duration // what the response asks for, at most a day; 0: nothing
 	Reason     string        // why it was not accepted, and what to do; printable. "": it was accepted
@@ -108,7 +108,9 @@ func (c *Client) Send(ctx context.Context, job *Job, fetch Fetch) Outcome {
 	defer c.slots.Release()
 	res, err := c.do(ctx, job)
 	if err != nil {
-		return Outcome{Requested: true, Reason: excerpt(cause(err).Error())}
+		failed, isNet := errors.AsType[*net.OpError](err)
+		isUnsent := isNet && failed.Op == "dial" // nobody can have received it
+		return Outcome{Requested: !isUnsent, Reason: excerpt(cause(err).Error())}
 	}
 	defer res.Body.Close()
 	o := Outcome{

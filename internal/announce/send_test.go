@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"net/http/httptest"
@@ -35,6 +36,12 @@ func site(_ context.Context, path string) (int, []byte, error) {
 		return 0, nil, errors.New("upstream hangs")
 	}
 	return map[bool]int{true: 200, false: 404}[strings.HasPrefix(path, "/back")], nil, nil
+}
+
+// isGone is what a runner finds out about removed pages at the same paths.
+func isGone(ctx context.Context, path string) (bool, error) {
+	status, _, err := site(ctx, path)
+	return status == 404, err
 }
 
 // engine is a search engine and hub that enforces the rules of the protocols: it reports each rule that a request breaks.
@@ -71,6 +78,7 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	least, status := 5*time.Minute, 404
 	switch r.URL.Path {
 	case "/indexnow":
+		least = 10 * time.Minute
 		urls, status = e.submitted(r, body)
 	case "/ping":
 		least, status, urls = time.Hour, 200, []string{r.URL.Query().Get("sitemap")}
@@ -152,10 +160,10 @@ func (e *engine) config(kinds ...Kind) Config {
 	return c
 }
 
-// newQueue returns the queue of a site that was crawled, with so many pages.
-func newQueue(t testing.TB, c Config, listed int) *Queue {
+// newQueue returns the queue of a site that was crawled.
+func newQueue(t testing.TB, c Config) *Queue {
 	q := restart(t, nil, c)
-	q.Update(Update{First: true, Complete: true, Crawled: true, Listed: listed, Changes: indexing.Changes{Added: dated(1, "/old")}, Sitemap: true, Feed: true})
+	q.Update(Update{First: true, Gathered: true, Complete: true, Crawled: true, Changes: indexing.Changes{Added: dated(1, "/old")}, Sitemap: true, Feed: true})
 	return q
 }
 
@@ -169,14 +177,16 @@ func restart(t testing.TB, stored []byte, c Config) *Queue {
 	return q
 }
 
-// dated are pages with a date.
+// dated are pages that have changed, with a date. Added ones were listed before, with another text.
 func dated(lastMod int64, paths ...string) changes {
-	return pages(indexing.Change{LastMod: lastMod}, paths)
+	return pages(indexing.Change{LastMod: lastMod, Own: true}, paths)
 }
 
-// gone are removed pages that return 404, and absent ones may.
-func gone(paths ...string) changes   { return pages(indexing.Change{Gone: true}, paths) }
-func absent(paths ...string) changes { return pages(indexing.Change{Absent: true}, paths) }
+// same are pages that have the text that they had when they were last listed, if they were.
+func same(paths ...string) changes { return pages(indexing.Change{LastMod: 1}, paths) }
+
+// gone are removed pages that may be gone.
+func gone(paths ...string) changes { return pages(indexing.Change{Gone: true}, paths) }
 
 func pages(c indexing.Change, paths []string) (l changes) {
 	for _, c.Path = range paths {
@@ -186,9 +196,16 @@ func pages(c indexing.Change, paths []string) (l changes) {
 }
 
 // changed is an Update with changed pages, and with a changed sitemap and feed.
-func changed(listed int, paths ...string) Update {
-	return Update{Complete: true, Crawled: true, Listed: listed, Changes: indexing.Changes{Changed: dated(1, paths...)}, Sitemap: true, Feed: true}
+func changed(paths ...string) Update {
+	u := complete
+	u.Changes.Changed = dated(1, paths...)
+	u.Sitemap = true
+	u.Feed = true
+	return u
 }
+
+// complete is the Update of a refresh that has ended.
+var complete = Update{Gathered: true, Complete: true, Crawled: true}
 
 func numbered(n int) (paths []string) {
 	for i := range n {
@@ -255,18 +272,18 @@ func TestSend(t *testing.T) {
 		next    time.Duration // stop: nothing is sent any more
 		reason  string        // a part of it; "": it is accepted
 	}{
-		"200":                                {IndexNow, reply(200, ""), 5 * minute, ""},
-		"202":                                {IndexNow, reply(202, ""), 5 * minute, ""},
+		"200":                                {IndexNow, reply(200, ""), gap, ""},
+		"202":                                {IndexNow, reply(202, ""), gap, ""},
 		"ping, 200":                          {Ping, reply(200, ""), hour, ""},
 		"hub, 204":                           {Hub, reply(204, ""), 5 * minute, ""},
-		"endless body":                       {IndexNow, endless, 5 * minute, ""},
-		"body that hangs":                    {IndexNow, slow, 5 * minute, ""},
-		"hangs":                              {IndexNow, hang, 5 * minute, "Timeout exceeded"},
-		"nobody listens":                     {IndexNow, nil, 5 * minute, "refused"},
-		"closes the connection":              {IndexNow, hijack(""), 5 * minute, "EOF"},
-		"garbage":                            {IndexNow, hijack("\x00\x1b[31m\xff\r\n\r\n"), 5 * minute, "malformed HTTP"},
-		"endless header":                     {IndexNow, hijack("HTTP/1.1 200 OK\r\n" + strings.Repeat("X-Header: value\r\n", 100_000)), 5 * minute, "exceeded"},
-		"endless 103":                        {IndexNow, hijack(strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n", 100_000)), 5 * minute, "exceeded"},
+		"endless body":                       {IndexNow, endless, gap, ""},
+		"body that hangs":                    {IndexNow, slow, gap, ""},
+		"hangs":                              {IndexNow, hang, minute, "Timeout exceeded"},
+		"nobody listens":                     {IndexNow, nil, minute, "refused"},
+		"closes the connection":              {IndexNow, hijack(""), minute, "EOF"},
+		"garbage":                            {IndexNow, hijack("\x00\x1b[31m\xff\r\n\r\n"), minute, "malformed HTTP"},
+		"endless header":                     {IndexNow, hijack("HTTP/1.1 200 OK\r\n" + strings.Repeat("X-Header: value\r\n", 100_000)), minute, "exceeded"},
+		"endless 103":                        {IndexNow, hijack(strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n", 100_000)), minute, "exceeded"},
 		"400":                                {IndexNow, reply(400, `{"code": "Invalid"}`), stop, `check that the URL is an endpoint of IndexNow, such as https://api.indexnow.org/indexnow; response: {"code": "Invalid"}; nothing is sent until the configuration is reloaded`},
 		"422":                                {IndexNow, reply(422, ""), stop, "check that visitors know the site as https://example.com, else set base_url"},
 		"403":                                {IndexNow, reply(403, ""), minute, "check that https://example.com/" + key + ".txt can be reached from the internet"},
@@ -288,17 +305,19 @@ func TestSend(t *testing.T) {
 			if name == "hangs" {
 				c.http.Timeout = 2 * time.Second
 			}
-			q := newQueue(t, e.config(test.kind), 10)
-			q.Update(changed(10, "/a"))
+			q := newQueue(t, e.config(test.kind))
+			q.Update(changed("/a"))
 			if e.set(test.respond, 0); test.respond == nil {
 				e.Close()
 			}
 			job, _ := q.Begin(epoch)
 			q.End(job, c.Send(t.Context(), job, site), epoch)
-			s := q.Status()[0]
+			s := q.Status(epoch)[0]
 			if s.Reason == "" != (test.reason == "") || !strings.Contains(s.Reason, test.reason) || strings.ContainsFunc(s.Reason, unicode.IsControl) || len(s.Reason) > 2000 {
 				t.Errorf("reason %q, want %q", s.Reason, test.reason)
 			}
+			q.Update(changed("/b"))
+			s.Next = q.Status(epoch)[0].Next
 			if s.Stopped != (test.next == stop) || test.next != stop && s.Next.Sub(epoch) != test.next {
 				t.Errorf("stopped %t, next after %s; want %s", s.Stopped, s.Next.Sub(epoch), test.next)
 			}
@@ -309,7 +328,6 @@ func TestSend(t *testing.T) {
 			if n := len(e.requests); n > 1 || n == 0 && test.reason == "" {
 				t.Errorf("%d requests", n)
 			}
-			q.Update(changed(10, "/b"))
 			if job, _ := q.Begin(epoch.Add(24 * hour)); (job == nil) != s.Stopped {
 				t.Errorf("%v a day later", job)
 			}
@@ -338,8 +356,8 @@ func TestKeyFile(t *testing.T) {
 		e := newEngine(t)
 		config := e.config(IndexNow)
 		config.Prefix = "/docs"
-		q := newQueue(t, config, 10)
-		q.Update(changed(10, "/docs/a"))
+		q := newQueue(t, config)
+		q.Update(changed("/docs/a"))
 		job, _ := q.Begin(epoch)
 		o := NewClient("test", 1).Send(t.Context(), job, func(context.Context, string) (int, []byte, error) { return test.status, []byte(test.body), test.err })
 		s, n := q.End(job, o, epoch), map[bool]int{true: 1}[test.want == ""]
@@ -358,15 +376,15 @@ func TestPauses(t *testing.T) {
 		responses []int
 		want      string
 	}{
-		{slices.Concat(n(503, 12), []int{200, 503}), doubled + "5 1"},
+		{slices.Concat(n(503, 12), []int{200, 503}), doubled + "0.17 1"},
 		{n(403, 14), doubled + "stop 1"}, // a restart begins anew
 		{slices.Concat(n(403, 9), n(503, 3), n(403, 3)), doubled + "360 360 360"},
 		{slices.Concat(n(503, 3), n(403, 13)), doubled + "360 360 360 stop"},
-		{slices.Concat(n(403, 9), []int{200}, n(403, 13)), "1 2 4 8 16 32 64 128 256 5 " + doubled + "stop"},
+		{slices.Concat(n(403, 9), []int{200}, n(403, 13)), "1 2 4 8 16 32 64 128 256 0.17 " + doubled + "stop"},
 	} {
-		q, now, got := newQueue(t, indexNowOnly, 10), epoch, []string(nil)
+		q, now, got := newQueue(t, indexNowOnly), epoch, []string(nil)
 		for i, status := range test.responses {
-			q.Update(changed(10, fmt.Sprint("/", i)))
+			q.Update(changed(fmt.Sprint("/", i)))
 			if i > 0 {
 				if job, next := q.Begin(now.Add(-time.Second)); job != nil || !next.Equal(now) {
 					t.Fatalf("%s: sent too early: %t; next %s", got, job != nil, next)
@@ -374,9 +392,9 @@ func TestPauses(t *testing.T) {
 			}
 			job, _ := q.Begin(now)
 			s := q.End(job, Outcome{Requested: true, Status: status, Reason: "refused"}, now)
-			got, now = append(got, fmt.Sprint(s.Next.Sub(now).Minutes())), s.Next
+			got, now = append(got, fmt.Sprint(math.Round(100*s.Next.Sub(now).Minutes())/100)), s.Next
 			if s.Stopped {
-				got[i], now = "stop", s.Last.Add(5*time.Minute)
+				got[i], now = "stop", s.Last.Add(gap)
 				if q = restart(t, q.Encode(), indexNowOnly); !strings.HasSuffix(s.Reason, "nothing is sent until the configuration is reloaded") || s.Waiting != 0 {
 					t.Errorf("%+v", s)
 				}
@@ -393,22 +411,24 @@ func TestPauses(t *testing.T) {
 // TestClock: a clock that jumps neither stops a target nor lets it be sent more than a day allows.
 func TestClock(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"an hour back": -time.Hour, "years back": -50 * 365 * 24 * time.Hour, "an hour ahead": time.Hour, "years ahead": 50 * 365 * 24 * time.Hour} {
-		q, now, sent := newQueue(t, indexNowOnly, 10), epoch, 0
+		c := indexNowOnly
+		c.Daily = 100 // a tenth is kept for added pages
+		q, now, sent := newQueue(t, c), epoch, 0
 		for i := range 20 {
-			q.Update(changed(10, numbered(10*(i+1))...))
-			q = restart(t, q.Encode(), indexNowOnly)
+			q.Update(changed(numbered(8 * (i + 1))[8*i:]...))
+			q = restart(t, q.Encode(), c)
 			if i == 10 {
 				now = now.Add(jump)
 			}
 			if job, _ := q.Begin(now); job != nil {
 				sent += job.URLs
 				q.End(job, Outcome{Status: 200}, now)
-			} else if i != 10 && sent < 100 {
+			} else if i != 10 && sent < 90 {
 				t.Errorf("%s: nothing is due at %s", name, now)
 			}
 			now = now.Add(5 * time.Minute)
 		}
-		if want := map[bool]int{true: 200, false: 100}[jump > 24*time.Hour]; sent != want {
+		if want := map[bool]int{true: 8 * 20, false: 90}[jump > 24*time.Hour]; sent != want {
 			t.Errorf("%s: %d URLs, want %d", name, sent, want)
 		}
 	}

@@ -3,42 +3,38 @@ package announce
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 )
 
 // Update is what one publication of a site's documents changed. A refresh may have several.
 type Update struct {
-	Complete      bool             // the refresh has ended, and holds nothing back
+	At            time.Time        // now
+	Begun         time.Time        // when the refresh began, which tells it from others
+	Gathered      bool             // it has read all that names pages, and holds nothing back
+	Complete      bool             // it has ended, and holds nothing back
 	Crawled       bool             // no page is left to be fetched for the first time
 	First         bool             // no page was listed before
-	Listed        int              // pages listed now
 	Changes       indexing.Changes // since the last publication
 	Sitemap, Feed bool             // these documents are others than before
 }
 
-// Update queues what is to be announced: changed pages with a date; removed ones that are gone; added ones that are still
-// listed by the next complete refresh. Until a site was crawled once, nothing is announced, to pings and hubs either.
+// Update queues what is to be announced: changed pages with a date; added ones, once a later refresh lists them still; pages
+// that may be gone, to be requested again. Until a site was crawled once, nothing is announced, to pings and hubs either.
 func (q *Queue) Update(u Update) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	isKnown := q.state.Known && !u.First
-	q.state.Listed = u.Listed
 	q.state.Known = isKnown || u.Complete && u.Crawled
 	if !isKnown {
 		q.state.Fresh = nil
 		q.state.Older = nil
 		return
 	}
-	removed := paths(u.Changes.Removed, all)
-	confirmed, dropped := q.confirmed(&u, removed)
+	q.updatePages(&u)
 	for _, t := range q.state.Targets {
 		switch {
-		case t.Kind == IndexNow:
-			t.Queued.remove(removed)
-			t.Noted.remove(removed)
-			t.Dropped += dropped
-			t.Dropped += t.Queued.add(confirmed)
 		case t.Kind == Ping && u.Sitemap:
 			t.Queued = list{q.config.Sitemap}
 		case t.Kind == Hub && u.Feed:
@@ -51,50 +47,73 @@ func (q *Queue) Update(u Update) {
 	}
 }
 
-// confirmed returns the paths that may be announced now, and how many changes never will be.
-func (q *Queue) confirmed(u *Update, removed list) (confirmed list, dropped int) {
+// updatePages queues changed pages for the endpoints of IndexNow.
+func (q *Queue) updatePages(u *Update) {
 	s := &q.state
 	if !slices.ContainsFunc(s.Targets, func(t *target) bool { return t.Kind == IndexNow }) {
 		s.Fresh = nil
 		s.Older = nil
-		s.Absent = nil
-		return nil, 0
+		s.Removed = nil
+		return
 	}
-	unconfirmed := slices.Concat(s.Older, s.Fresh)
-	for _, t := range s.Targets {
-		// These were listed before, if they were removed in between.
-		unconfirmed.remove(t.Queued)
-		unconfirmed.remove(t.Noted)
+	dropped := 0
+	if !s.FreshBy.Equal(u.Begun) {
+		dropped = s.Older.add(s.Fresh)
+		s.Fresh = nil
 	}
-	known := slices.Concat(paths(u.Changes.Changed, isDated), paths(u.Changes.Removed, isGone))
-	absent := paths(u.Changes.Removed, isAbsent)
-	added := paths(u.Changes.Added, all)
-	// What nobody was told of need not be told that it has changed or is gone.
-	known.remove(unconfirmed)
-	absent.remove(unconfirmed)
-	added.remove(s.Older) // they come again if a commit is lost
-	s.Absent.remove(added)
-	s.Older.remove(removed)
-	s.Fresh.remove(removed)
-	dropped = s.Absent.add(absent)
-	dropped += s.Fresh.add(added)
 	for _, l := range []changes{u.Changes.Added, u.Changes.Changed, u.Changes.Removed} {
 		dropped += l.Count - len(l.First)
 	}
-	if u.Complete {
+
+	// What nobody was told of need not be told that it has changed or is gone.
+	untold := slices.Concat(s.Older, s.Fresh)
+	changed := paths(u.Changes.Changed, func(c indexing.Change) bool { return c.Own && c.LastMod != 0 })
+	changed.remove(untold)
+	gone := paths(u.Changes.Removed, func(c indexing.Change) bool { return c.Gone })
+	gone.remove(untold)
+	removed := paths(u.Changes.Removed, all)
+	s.Older.remove(removed)
+	s.Fresh.remove(removed)
+	dropped += s.remove(gone, u.At)
+
+	// A page that was gone for a moment is not new, unless it has changed.
+	back := s.back(paths(u.Changes.Added, all)).set()
+	added := paths(u.Changes.Added, func(c indexing.Change) bool { return c.Own || !back[c.Path] })
+	added.remove(s.Older) // they come again if a commit is lost
+	dropped += s.Fresh.add(added)
+
+	leftOut := paths(u.Changes.Removed, func(c indexing.Change) bool { return !c.Gone })
+	var confirmed list
+	if u.Gathered {
 		confirmed = s.Older
-		s.Older = s.Fresh
-		s.Fresh = nil
+		s.Older = nil
 	}
-	return slices.Concat(confirmed, known), dropped
+	for _, t := range s.Targets {
+		if t.Kind == IndexNow {
+			t.remove(leftOut)
+			t.Dropped += dropped + t.add(confirmed, changed)
+		}
+	}
+	s.hold(u, len(confirmed) > 0)
+}
+
+// hold has changes wait for the refresh that confirms added pages, so that they are sent together.
+func (s *state) hold(u *Update, isConfirmed bool) {
+	s.FreshBy = u.Begun
+	if len(s.Fresh) == 0 {
+		s.FreshBy = time.Time{} // what is stored stays the same while nothing happens
+	}
+	switch {
+	case isConfirmed, len(s.Fresh)+len(s.Older) == 0:
+		s.Hold = time.Time{}
+	case s.Hold.IsZero():
+		s.Hold = u.At.Add(holdFor)
+	}
 }
 
 type changes = indexing.List[indexing.Change]
 
-func all(indexing.Change) bool        { return true }
-func isDated(c indexing.Change) bool  { return c.LastMod != 0 }
-func isGone(c indexing.Change) bool   { return c.Gone }
-func isAbsent(c indexing.Change) bool { return c.Absent }
+func all(indexing.Change) bool { return true }
 
 // paths returns the paths of those changes that are kept, in the order of their dates.
 func paths(from changes, keep func(indexing.Change) bool) (paths list) {
@@ -132,11 +151,19 @@ func (l *list) add(newer list) (dropped int) {
 	return dropped
 }
 
+// newest returns so many of the newest paths.
+func (l list) newest(n int) list { return l[len(l)-min(n, len(l)):] }
+
 // remove removes some paths.
 func (l *list) remove(paths list) {
-	isOne := make(map[string]bool, len(paths))
-	for _, path := range paths {
-		isOne[path] = true
-	}
+	isOne := paths.set()
 	*l = slices.DeleteFunc(*l, func(path string) bool { return isOne[path] })
+}
+
+func (l list) set() map[string]bool {
+	set := make(map[string]bool, len(l))
+	for _, path := range l {
+		set[path] = true
+	}
+	return set
 }

@@ -14,15 +14,16 @@ import (
 var indexNowOnly = Config{Origin: "https://example.com", Key: key, Targets: []Target{{IndexNow, DefaultEndpoint}}}
 
 // TestUpdate: what is sent of the changes that refreshes find. Each step is one update, after which all that is due within
-// six minutes is sent and accepted.
+// eleven minutes is sent and accepted. Removed pages are gone.
 func TestUpdate(t *testing.T) {
-	complete, partial := Update{Complete: true, Crawled: true, Listed: 10}, Update{Listed: 10, Crawled: true} // or held back
+	gathered := Update{Gathered: true, Crawled: true} // a part of the refresh that ends next
+	partial := Update{Crawled: true}                  // or held back
 	with := func(u Update, added, changed, removed changes) Update {
 		u.Changes = indexing.Changes{Added: added, Changed: changed, Removed: removed}
 		return u
 	}
 	none := changes{}
-	added := func(u Update, paths ...string) Update { return with(u, dated(0, paths...), none, none) }
+	added := func(u Update, paths ...string) Update { return with(u, same(paths...), none, none) }
 	removed := func(l changes) Update { return with(complete, none, none, l) }
 	of := func(l changes) Update { return with(complete, none, l, none) }
 	afresh := of(dated(1, "/a"))
@@ -32,42 +33,62 @@ func TestUpdate(t *testing.T) {
 		want   string // paths with spaces between; "-": nothing is sent yet
 	}{
 		"changed pages, those of the newest date first": {
-			{of(changes{First: []indexing.Change{{Path: "/b", LastMod: 20}, {Path: "/c", LastMod: 30}, {Path: "/a", LastMod: 10}}}), "/c /b /a"}, {complete, ""},
+			{of(changes{First: []indexing.Change{{Path: "/b", LastMod: 20, Own: true}, {Path: "/c", LastMod: 30, Own: true}, {Path: "/a", LastMod: 10, Own: true}}}), "/c /b /a"}, {complete, ""},
 		},
-		"a page that changes twice":  {{of(dated(1, "/a", "/b", "/a")), "/a /b"}},
-		"a page without a date":      {{of(dated(0, "/a")), ""}},
-		"gone":                       {{removed(gone("/a", "/b")), "/b /a"}},
-		"removed for another reason": {{removed(dated(0, "/a")), ""}},
-		"added, confirmed":           {{added(complete, "/a", "/b"), ""}, {complete, "/b /a"}, {complete, ""}},
+		"a page that changes twice":       {{of(dated(1, "/a", "/b", "/a")), "/a /b"}},
+		"a page without a date":           {{of(dated(0, "/a")), ""}},
+		"another of its dates counts":     {{of(same("/a")), ""}},
+		"gone":                            {{removed(gone("/a", "/b")), "/b /a"}, {complete, ""}},
+		"removed for another reason":      {{removed(dated(0, "/a")), ""}},
+		"added, confirmed":                {{added(complete, "/a", "/b"), ""}, {complete, "/b /a"}, {complete, ""}},
+		"added, confirmed by a part":      {{added(complete, "/a"), ""}, {gathered, "/a"}, {complete, ""}},
+		"added, not confirmed by its own": {{added(gathered, "/a"), ""}, {gathered, ""}, {complete, ""}, {gathered, "/a"}},
+		"added, and others changed":       {{with(complete, same("/a"), dated(1, "/b"), none), "-"}, {complete, "/a /b"}},
+		"others changed long before":      {{with(complete, same("/a"), dated(1, "/b"), none), "/b"}, {complete, "/a"}},
 		"added, and again, as by a node that lacks the last commit": {
 			{added(complete, "/a"), ""}, {added(complete, "/a", "/b"), "/a"}, {complete, "/b"}, {complete, ""},
 		},
 		"added, removed":                   {{added(complete, "/a", "/b"), ""}, {removed(dated(0, "/a")), "/b"}, {complete, ""}},
 		"added, gone":                      {{added(complete, "/a"), ""}, {removed(gone("/a")), ""}, {complete, ""}},
-		"added, changed":                   {{added(complete, "/a"), ""}, {changed(10, "/a"), "/a"}, {complete, ""}},
+		"added, gone in the same refresh":  {{added(partial, "/a"), ""}, {removed(gone("/a")), ""}, {complete, ""}},
+		"added, changed":                   {{added(complete, "/a"), ""}, {changed("/a"), "/a"}, {complete, ""}},
 		"parts of a refresh confirm none":  {{added(partial, "/a"), ""}, {added(partial, "/b"), ""}, {complete, ""}, {complete, "/b /a"}},
 		"parts of the next refresh":        {{added(complete, "/a"), ""}, {partial, ""}, {partial, ""}, {complete, "/a"}},
 		"changes of a part are sent":       {{with(partial, none, dated(1, "/a"), none), "/a"}},
 		"added and changed by one refresh": {{added(partial, "/a"), ""}, {with(partial, none, dated(1, "/a"), none), ""}, {complete, ""}, {complete, "/a"}},
-		"removed before it is sent":        {{changed(10, "/a", "/b"), "-"}, {removed(dated(0, "/a")), "/b"}},
-		"gone, back, gone before it is sent": {
-			{removed(gone("/a")), "-"}, {added(complete, "/a"), "-"}, {removed(gone("/a")), "/a"}, {complete, ""},
+		"removed before it is sent":        {{changed("/a", "/b"), "-"}, {removed(dated(0, "/a")), "/b"}},
+		"changed, then gone":               {{changed("/a", "/b"), "-"}, {removed(gone("/a")), "/a /b"}},
+		"changed, gone, back before it is sent": {
+			{changed("/a"), "-"}, {removed(gone("/a")), "-"}, {added(complete, "/a"), "/a"}, {complete, ""},
 		},
-		"gone, back before it is sent": {{removed(gone("/a")), "-"}, {added(complete, "/a"), "/a"}, {complete, "/a"}, {complete, ""}},
+		"gone, back, gone":             {{removed(gone("/a")), "-"}, {added(complete, "/a"), "-"}, {removed(gone("/a")), "/a"}, {complete, ""}},
+		"gone, back as it was":         {{removed(gone("/a")), "-"}, {added(complete, "/a"), ""}, {complete, ""}},
+		"gone, back with another text": {{removed(gone("/a")), "-"}, {with(complete, dated(1, "/a"), none, none), ""}, {complete, "/a"}, {complete, ""}},
+		"gone, announced, back":        {{removed(gone("/a")), "/a"}, {added(complete, "/a"), ""}, {complete, "/a"}},
+		"gone, announced, back, gone":  {{removed(gone("/a")), "/a"}, {added(complete, "/a"), ""}, {removed(gone("/a")), ""}},
+		"gone, then excluded":          {{removed(gone("/a")), "-"}, {added(complete, "/a"), "-"}, {removed(same("/a")), ""}, {complete, ""}},
+		"moved":                        {{with(complete, same("/b"), none, gone("/a")), "/a"}, {complete, "/b"}},
 		"added ones wait while more change than are listed": {
 			{added(complete, "/a"), ""}, {with(complete, none, changes{Count: 10_001}, none), "/a"}, {complete, ""},
 		},
-		"the site was empty in between": {{afresh, ""}, {changed(10, "/b"), "/b"}},
+		"the site was empty in between": {{afresh, ""}, {changed("/b"), "/b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q, now := newQueue(t, indexNowOnly, 10), epoch
+			q, now := newQueue(t, indexNowOnly), epoch
+			refresh := epoch
 			for i, step := range steps {
 				q = restart(t, q.Encode(), indexNowOnly)
-				if q.Update(step.update); step.want == "-" {
+				step.update.At = now
+				step.update.Begun = refresh
+				if q.Update(step.update); step.update.Complete {
+					refresh = refresh.Add(time.Minute)
+				}
+				if step.want == "-" {
 					continue
 				}
 				var sent []string
-				now = now.Add(6 * time.Minute)
+				now = now.Add(11 * time.Minute)
+				q.checked(q.toCheck(now), nil, nil)
 				for job, _ := q.Begin(now); job != nil; job, _ = q.Begin(now) {
 					sent = append(sent, pathsOf(t, job)...)
 					q.End(job, Outcome{Requested: true, Status: 200}, now)
@@ -85,20 +106,21 @@ func TestUpdateFirst(t *testing.T) {
 	e := newEngine(t)
 	q := restart(t, nil, e.config(IndexNow, Ping, Hub))
 	for i, u := range []Update{
-		{First: true, Listed: 1, Changes: indexing.Changes{Added: dated(1, "/a")}},
-		{Listed: 2, Changes: indexing.Changes{Added: dated(1, "/b"), Changed: dated(1, "/a")}},
-		{Complete: true, Listed: 2, Changes: indexing.Changes{Removed: gone("/b")}},
-		{Complete: true, Crawled: true, Listed: 3, Changes: indexing.Changes{Added: dated(1, "/c")}},
-		{Complete: true, Crawled: true, Listed: 3},
+		{First: true, Changes: indexing.Changes{Added: dated(1, "/a")}},
+		{Gathered: true, Changes: indexing.Changes{Added: dated(1, "/b"), Changed: dated(1, "/a")}},
+		{Gathered: true, Complete: true, Changes: indexing.Changes{Removed: gone("/b")}},
+		{Gathered: true, Complete: true, Crawled: true, Changes: indexing.Changes{Added: dated(1, "/c")}},
+		complete,
 	} {
 		u.Sitemap, u.Feed = i < 4, i < 4
+		u.Begun = epoch.Add(time.Duration(i) * time.Minute)
 		q = restart(t, q.Encode(), e.config(IndexNow, Ping, Hub))
 		q.Update(u)
 		if job, next := q.Begin(epoch); job != nil || !next.IsZero() {
 			t.Errorf("publication %d: %s is announced by %s, or at %s", i, job.URL, job.target.Kind, next)
 		}
 	}
-	q.Update(changed(3, "/c"))
+	q.Update(changed("/c"))
 	for _, kind := range []Kind{IndexNow, Ping, Hub} {
 		job, _ := q.Begin(epoch)
 		if job == nil || job.target.Kind != kind {
@@ -108,29 +130,41 @@ func TestUpdateFirst(t *testing.T) {
 	}
 }
 
-// TestDaily: how many URLs are accepted in a day, the newest first; the rest waits. Each batch is refused once, and then
-// noted by a process that is killed.
+// TestDaily: how many URLs are accepted in a day, added pages and then the newest first; the rest waits. Each batch is
+// refused once, and then noted by a process that is killed.
 func TestDaily(t *testing.T) {
 	for _, test := range []struct {
-		listed, daily, changed int
-		want                   []int // URLs a day
+		daily, changed, added int
+		want                  []int // URLs a day
 	}{
-		{10, 0, 250, []int{100, 100, 50, 0}},
-		{10, 30, 50, []int{30, 20, 0}},
-		{300_000, 0, 45_000, []int{30_000, 15_000, 0}},
-		{10, 1_000_000, 70_000, []int{50_000, 0}}, // as many as a queue holds
+		{0, 20_000, 0, []int{9_000, 9_000, 2_000, 0}},
+		{30, 50, 0, []int{27, 23, 0}},
+		{30, 50, 2, []int{29, 23, 0}},
+		{30, 50, 20, []int{30, 27, 13, 0}},
+		{30, 0, 50, []int{30, 20, 0}},
+		{1, 2, 0, []int{1, 1, 0}},
+		{1_000_000, 70_000, 0, []int{50_000, 0}}, // as many as a queue holds
 	} {
 		c := indexNowOnly
 		c.Daily = test.daily
-		q, now, tries := newQueue(t, c, test.listed), epoch, 0
-		q.Update(changed(test.listed, numbered(test.changed)...))
-		left := numbered(test.changed)
+		q, now, tries := newQueue(t, c), epoch, 0
+		u := changed(numbered(test.changed)...)
+		var left list
+		for _, path := range numbered(test.added) {
+			left = append(left, "/new"+path)
+		}
+		u.Changes.Added = same(left...)
+		q.Update(u)
+		u = complete
+		u.Begun = epoch
+		q.Update(u)
+		left = slices.Concat(numbered(test.changed), left)
 		slices.Reverse(left) // of changes of one date, those listed last are the newest
 		for day, want := range test.want {
 			sent := 0
 			end := now.Add(24 * time.Hour)
 			for job, next := q.Begin(now); job != nil || !next.IsZero() && next.Before(end); job, next = q.Begin(now) {
-				if now = now.Add(5 * time.Minute); job == nil {
+				if now = now.Add(10 * time.Minute); job == nil {
 					continue
 				}
 				paths := pathsOf(t, job)
@@ -150,7 +184,7 @@ func TestDaily(t *testing.T) {
 			}
 			now = end
 		}
-		if s := q.Status()[0]; s.Accepted+s.Dropped != test.changed || s.Waiting != 0 {
+		if s := q.Status(now)[0]; s.Accepted+s.Dropped != test.changed+test.added || s.Waiting != 0 {
 			t.Errorf("%v: %+v", test, s)
 		}
 	}
@@ -167,16 +201,18 @@ func TestBounds(t *testing.T) {
 			}
 			return paths
 		}
-		q := newQueue(t, c, 1_000_000)
+		q := newQueue(t, c)
 		for round := range 12 {
-			u := changed(1_000_000, paths(round)...)
-			u.Complete, u.Changes.Added = false, dated(1, paths(round+100)...)
+			u := changed(paths(round)...)
+			u.Gathered = false
+			u.Complete = false
+			u.Changes.Added = dated(1, paths(round+100)...)
 			q.Update(u)
 		}
 		if size := len(q.Encode()); size > 3*(maxBytes+3*maxPaths+1000) {
 			t.Errorf("%s: stored, it takes %d bytes", name, size)
 		}
-		for _, s := range q.Status() {
+		for _, s := range q.Status(epoch) {
 			if s.Waiting > maxPaths || s.Unconfirmed > maxPaths || s.Waiting+s.Unconfirmed+s.Dropped != 12*2*10_000 {
 				t.Errorf("%s: %+v", name, s)
 			}
@@ -193,18 +229,18 @@ func TestTargets(t *testing.T) {
 		{IndexNow, "https://b.example/"}, {Ping, "https://a.example/?{sitemap}"}, {Hub, "https://a.example/"}}}
 	private, fewer := all, all
 	private.Origin, fewer.Targets = "http://localhost:8080", all.Targets[2:]
-	q := newQueue(t, all, 10)
-	q.Update(changed(10, "/a"))
+	q := newQueue(t, all)
+	q.Update(changed("/a"))
 	for want, config := range map[string]Config{"indexnow:1 indexnow:1 ping:1 hub:1 ": all, "ping:1 hub:1 ": private, "indexnow:1 ping:1 hub:1 ": fewer} {
 		got, q := "", restart(t, q.Encode(), config)
-		for _, s := range q.Status() {
+		for _, s := range q.Status(epoch) {
 			got += fmt.Sprintf("%s:%d ", s.Kind, s.Waiting)
 		}
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-		u := changed(10, "/a")
-		u.Changes.Added, u.Changes.Removed = dated(1, "/b"), absent("/c")
+		u := changed("/a")
+		u.Changes.Added, u.Changes.Removed = dated(1, "/b"), gone("/c")
 		if q.Update(u); bytes.Contains(q.Encode(), []byte(`"/b"`)) != (len(want) > 15) {
 			t.Errorf("%sare kept: %s", want, q.Encode())
 		}
@@ -215,9 +251,9 @@ func TestTargets(t *testing.T) {
 func TestKey(t *testing.T) {
 	unset, set := indexNowOnly, indexNowOnly
 	unset.Key, unset.Prefix, set.Key = "", "/docs", "configured-1"
-	q := newQueue(t, unset, 10)
+	q := newQueue(t, unset)
 	made := q.Key()
-	again, other, configured := restart(t, q.Encode(), unset).Key(), newQueue(t, unset, 10).Key(), restart(t, q.Encode(), set).Key()
+	again, other, configured := restart(t, q.Encode(), unset).Key(), newQueue(t, unset).Key(), restart(t, q.Encode(), set).Key()
 	healed := restart(t, bytes.ReplaceAll(q.Encode(), []byte(made), []byte("../../etc/passwd")), unset).Key()
 	if len(made) != 32 || strings.Trim(made, "0123456789abcdef") != "" {
 		t.Errorf("key %q", made)

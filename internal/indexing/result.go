@@ -2,6 +2,7 @@ package indexing
 
 import (
 	"net/url"
+	"slices"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -50,11 +51,17 @@ func (l *List[T]) add(v T, most int) {
 type Changes struct{ Added, Changed, Removed List[Change] }
 
 // Change is a page that changed, and its date in Unix seconds; 0: none, it was only found out, or the page is removed.
-// Gone: it returned 404 or 410. Absent: no source names it any more, and it was not requested since.
 type Change struct {
-	Path         string
-	LastMod      int64
-	Gone, Absent bool
+	Path    string
+	LastMod int64
+
+	// Own says that the page itself is another one than when it was last listed, by its text or by the date that counts.
+	// Else another of its dates counts, as where the settings have changed, or it was found the same.
+	Own bool
+
+	// Gone says that the removed page returns an error or leads elsewhere, that it asks not to be indexed, or that no
+	// source names it any more and it was not requested since. Else the settings or other pages leave it out.
+	Gone bool
 }
 
 // Result returns the result, once Pages has ended.
@@ -82,11 +89,16 @@ func (r *Result) add(rec *store.Record, st state, selected store.Selected, isTem
 			r.Regressed[status]++
 		}
 	}
-	c := Change{rec.Path, selected.LastMod, status == NotFound, status == Absent}
+	c := Change{
+		Path:    rec.Path,
+		LastMod: selected.LastMod,
+		Own:     isOwn(rec, selected, isTemplate),
+	}
 	switch {
 	case selected.Listed && !was.Listed:
 		r.Changes.Added.add(c, maxChanges)
 	case !selected.Listed && was.Listed:
+		c.Gone = isGone(status)
 		r.Changes.Removed.add(c, maxChanges)
 	case selected.Listed && isChange(was, selected, isTemplate):
 		// A first date, with the text that it had or that of another template, is no change of the page.
@@ -116,4 +128,31 @@ func isChange(was, is store.Selected, isTemplate bool) bool {
 		return was.Dated != 0
 	}
 	return was.LastMod != is.LastMod || was.Day != is.Day
+}
+
+// isOwn reports whether the page itself is another one than that of its last selection: see [Change].
+func isOwn(rec *store.Record, is store.Selected, isTemplate bool) bool {
+	was := rec.Selected
+	if was.Dated != 0 && was.Dated != is.Dated && !isTemplate {
+		return true
+	}
+	if was.LastMod == 0 || was.LastMod == is.LastMod {
+		return false
+	}
+	// The text, which is the same, says more than the time of its file.
+	if rec.Version != 0 && is.Dated != 0 && is.LastMod == rec.ModTime {
+		return false
+	}
+	// A date that the page still has gave way to another one, or the date of its text counts again.
+	hasStill := []int64{rec.Declared, rec.ListDate, rec.ModTime, is.Text}
+	return !slices.Contains(hasStill, was.LastMod) && is.LastMod != was.Text
+}
+
+// isGone reports whether a page that was listed has such a status by its own response, or as nothing names it.
+func isGone(status Status) bool {
+	switch status {
+	case NotFound, Refused, Redirect, Refresh, NoIndexTag, NoIndex, Absent:
+		return true
+	}
+	return false
 }

@@ -40,7 +40,7 @@ func TestExpectsHTML(t *testing.T) {
 // paths are those of changes.
 func paths(l List[Change]) (all []string) {
 	for _, c := range l.First {
-		all = append(all, fmt.Sprint(c.Path, " ", c.LastMod)+map[bool]string{true: " gone"}[c.Gone]+map[bool]string{true: " absent"}[c.Absent])
+		all = append(all, fmt.Sprint(c.Path, " ", c.LastMod)+map[bool]string{true: " gone"}[c.Gone]+map[bool]string{true: " own"}[c.Own])
 	}
 	return all
 }
@@ -87,12 +87,12 @@ func TestChanges(t *testing.T) {
 		r := rules()
 		r.KeepListed = keep
 		_, res := run(t, g, r)
-		removed := []string{"/c 0", "/f 0 gone", "/h 0", "/i 0 absent"}
+		removed := []string{"/c 0 gone", "/f 0 gone", "/h 0", "/i 0 gone"}
 		if keep {
-			removed = []string{"/c 0", "/h 0"}
+			removed = []string{"/c 0 gone", "/h 0"}
 		}
 		if c := res.Changes; !slices.Equal(paths(c.Added), []string{"/e 0"}) || !slices.Equal(paths(c.Removed), removed) ||
-			!slices.Equal(paths(c.Changed), []string{fmt.Sprint("/a ", day0+97500), fmt.Sprint("/d ", day0+5)}) {
+			!slices.Equal(paths(c.Changed), []string{fmt.Sprint("/a ", day0+97500, " own"), fmt.Sprint("/d ", day0+5)}) {
 			t.Errorf("keeping %t: got %+v", keep, c)
 		}
 		want := [StatusCount]int{NotFound: 1, Absent: 1}
@@ -106,6 +106,79 @@ func TestChanges(t *testing.T) {
 		if want := map[string]bool{"/a": true, "/b": true, "/c": false, "/d": true, "/e": true, "/f": keep, "/g": false, "/h": false, "/i": keep}; !reflect.DeepEqual(selected, want) {
 			t.Errorf("keeping %t: got %v", keep, selected)
 		}
+	}
+}
+
+// TestOwn: whether a page itself has changed, or only which of its dates counts.
+func TestOwn(t *testing.T) {
+	const declared, modified, later = day0 + 1000, day0 + 2000, day0 + 3000
+	for name, test := range map[string]struct {
+		was, is Mode
+		change  func(r *store.Record)
+		want    string // the change of the page
+	}{
+		"nothing":                                     {Auto, Auto, func(*store.Record) {}, ""},
+		"another text, the same date":                 {Auto, Auto, func(r *store.Record) { r.Changed = 8 }, "own"},
+		"another text and date":                       {Auto, Auto, func(r *store.Record) { r.Changed, r.Declared = 8, later }, "own"},
+		"another date":                                {Auto, Auto, func(r *store.Record) { r.Declared = later }, "own"},
+		"an earlier date":                             {Auto, Auto, func(r *store.Record) { r.Declared = declared - 500 }, "own"},
+		"its date is gone":                            {Auto, Auto, func(r *store.Record) { r.Declared = 0 }, "other"},
+		"its date is not believed":                    {Auto, Auto, func(r *store.Record) { r.Flags |= store.DeclaredMoves }, "other"},
+		"a file written anew":                         {ModTime, ModTime, func(r *store.Record) { r.ModTime = later }, "other"},
+		"a file with another text":                    {ModTime, ModTime, func(r *store.Record) { r.Changed, r.ModTime = 8, later }, "own"},
+		"another file without a text":                 {ModTime, ModTime, func(r *store.Record) { r.ModTime, r.First, r.Selected.Text, r.Selected.Dated = later, 0, 0, 0 }, "own"},
+		"no dates any more":                           {Auto, Off, func(*store.Record) {}, "other"},
+		"dates count again":                           {Off, Auto, func(*store.Record) {}, "other"},
+		"files' times count":                          {Auto, ModTime, func(*store.Record) {}, "other"},
+		"declared dates count again":                  {ModTime, Auto, func(*store.Record) {}, "other"},
+		"files' times count, and the file is another": {Auto, ModTime, func(r *store.Record) { r.ModTime = later }, "other"},
+		"files' times count, and the text is another": {Auto, ModTime, func(r *store.Record) { r.Changed, r.ModTime = 8, later }, "own"},
+	} {
+		records := recs("/a file =1; /b file =2; /c file =3; /d file =4; /e file =5")
+		for i := range records {
+			r := &records[i]
+			r.First, r.ModTime = 7, modified+int64(i)*day
+			r.Declared = declared + int64(i)*day
+		}
+		r := rules()
+		r.Dates = test.was
+		_, res := run(t, generation(t, 9, records), r)
+		records = load(t, res.Generation)
+		test.change(&records[0])
+		r.Dates = test.is
+		_, res = run(t, generation(t, 9, records), r)
+		got := ""
+		for _, c := range res.Changes.Changed.First {
+			if c.Path == "/a" {
+				got = map[bool]string{true: "own", false: "other"}[c.Own]
+			} else if c.Own {
+				t.Errorf("%s: %+v", name, c)
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// TestGone: for which reasons a page is gone that was listed.
+func TestGone(t *testing.T) {
+	specs := "/a 404; /b 410; /c 401; /d 301; /e refresh; /f tagged; /g noindex; /h absent; /i blocked; /j ->https://example.org/; /k soft; /l part; /m 503; /n"
+	records := recs(specs)
+	for i := range records {
+		records[i].Selected.Listed = true
+	}
+	r := rules()
+	r.Filter = func(p *page.Page) string { return map[bool]string{true: "excluded"}[p.Path == "/n"] }
+	_, res := run(t, generation(t, 9, records), r)
+	got := ""
+	for _, c := range res.Changes.Removed.First {
+		if c.Gone {
+			got += c.Path
+		}
+	}
+	if got != "/a/b/c/d/e/f/g/h" || res.Changes.Removed.Count != 14 {
+		t.Errorf("gone: %s of %+v", got, res.Changes.Removed)
 	}
 }
 
