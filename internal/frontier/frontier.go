@@ -113,10 +113,7 @@ type node struct {
 func newOrder(t *Turns, pages []page) *order {
 	o := &order{root: &node{turns: t.groups[0], pages: pages}, turns: t}
 	for i := range pages {
-		pages[i].below = 0
-		if strings.HasPrefix(pages[i].path, "/") {
-			pages[i].below = 1
-		}
+		pages[i].below = int32(len(pages[i].path) - len(belowRoot(pages[i].path)))
 	}
 	return o
 }

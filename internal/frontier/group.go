@@ -42,11 +42,13 @@ const (
 	// listed there, and /shop/page may be one of hundreds of folders.
 	isNumbered
 	isNumberedIn
+
+	inOthers // They are in groups for which there is no room. See [Census].
 )
 
 // isInnermost reports whether there are no groups in a group.
 func (g group) isInnermost() bool {
-	return g.kind == isPage || g.kind == hasNames || g.kind == isNumberedIn
+	return g.kind == isPage || g.kind == hasNames || g.kind == isNumberedIn || g.kind == inOthers
 }
 
 // child returns the group of a page in a group that is not innermost, by what of the page's path is below the group's
@@ -76,6 +78,9 @@ func (g group) child(rest string) (child group, below string) {
 	name, _ := cutFolder(rest)
 	return g.of(isNumberedIn, xxhash.Sum64String(name), 1), rest
 }
+
+// belowRoot returns what of a page's path is below the group of all pages.
+func belowRoot(path string) string { return strings.TrimPrefix(path, "/") }
 
 // of returns a child of a group, by what tells it from the others.
 func (g group) of(k kind, name, cost uint64) group {
