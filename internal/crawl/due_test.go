@@ -474,6 +474,9 @@ func TestListSignals(t *testing.T) {
 	if rec.Muted != now+4*day {
 		t.Errorf("muted for %d", rec.Muted-now)
 	}
+	if !signal(&rec, store.ByVisitor, now) {
+		t.Error("other signals are muted, too")
+	}
 	before := rec
 	before.Due, before.Cause = 0, store.ByList
 	if r.mute(&before, &rec, changed); rec.Muted != 0 || rec.False != 0 {

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -149,4 +150,70 @@ func TestOtherLinksEachTime(t *testing.T) {
 			t.Errorf("/a was fetched %d times", n)
 		}
 	})
+}
+
+// lying is an application that answers 304 to each conditional request.
+type lying struct{ static }
+
+func (l *lying) Fetch(ctx context.Context, r Request) (*Response, error) {
+	resp, err := l.static.Fetch(ctx, r)
+	if err == nil && resp.Status == 200 {
+		resp.Header.Set("Etag", `"always"`)
+	}
+	if err == nil && r.Header.Get("If-None-Match") != "" {
+		resp = &Response{Status: 304, Header: resp.Header, Proxied: true}
+	}
+	return resp, err
+}
+
+// TestAlwaysUnchanged: a change is seen within a day although the application answers 304 to all.
+func TestAlwaysUnchanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lying{static{proxied: true, pages: map[string]string{"/": "/a", "/a": ""}}}
+		c := New(Options{Fetcher: l, Limiter: NewLimiter(2, 1)})
+		gen := empty(t)
+		crawl := func(d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Minute) {
+				gen = update(t, c.Start(new(list), with(func(p *Policy) { p.Links = true })), gen, 50*time.Second).Generation
+			}
+		}
+		crawl(30 * time.Hour)
+		l.pages["/a"] = "/b"
+		l.pages["/b"] = ""
+		crawl(26 * time.Hour)
+		if got := statuses(t, gen); !strings.Contains(got, "/b 200") {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// TestClockJumps: a clock that is a year ahead or behind for a while loses no page, and pages are fetched again after it.
+func TestClockJumps(t *testing.T) {
+	for _, shift := range []time.Duration{365 * 24 * time.Hour, -365 * 24 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &static{proxied: true, pages: map[string]string{"/": "/a /b", "/a": "/c", "/b": "", "/c": ""}}
+			var by time.Duration
+			c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1), Now: func() time.Time { return time.Now().Add(by) }})
+			gen := empty(t)
+			crawl := func(d time.Duration) {
+				s.order = nil
+				for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Minute) {
+					result := update(t, c.Start(new(list), with(func(p *Policy) { p.Links = true })), gen, time.Minute)
+					gen = list200(t, result.Generation)
+				}
+			}
+			crawl(48 * time.Hour)
+			for _, by = range []time.Duration{shift, 0} {
+				crawl(48 * time.Hour)
+				if got := statuses(t, gen); got != "/ 200 false /a 200 false /b 200 false /c 200 false" {
+					t.Errorf("shifted by %s: got %s", by, got)
+				}
+				for path := range s.pages {
+					if !slices.Contains(s.fetched(), path) {
+						t.Errorf("shifted by %s: %s was not fetched", by, path)
+					}
+				}
+			}
+		})
+	}
 }

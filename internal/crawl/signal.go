@@ -103,9 +103,10 @@ func demand(rec *store.Record, cause store.Cause) {
 	rec.Cause = cause
 }
 
-// signal makes a page due at once, unless signals for it were false lately.
+// signal makes a page due at once, unless signals like this one were false lately. That a list of posts has dropped the oldest
+// one says nothing of what visitors get.
 func signal(rec *store.Record, cause store.Cause, now int64) bool {
-	isMuted := now < rec.Muted && rec.Muted <= now+day<<maxFalse // else the clock was set back
+	isMuted := cause == rec.FalseBy && now < rec.Muted && rec.Muted <= now+day<<maxFalse // else the clock was set back
 	if isMuted || rec.Due == 0 {
 		return false
 	}
@@ -120,11 +121,15 @@ func (r *Run) mute(before, rec *store.Record, came outcome) {
 		return
 	}
 	isFalse := came == unchanged && rec.Status == 200 && rec.Failing == 0
-	if !isFalse {
+	if !isFalse || rec.FalseBy != before.Cause {
 		rec.False = 0
+		rec.FalseBy = 0
 		rec.Muted = 0
+	}
+	if !isFalse {
 		return
 	}
+	rec.FalseBy = before.Cause
 	rec.False = min(rec.False+1, maxFalse)
 	if before.Cause == store.ByList && rec.False <= listPatience {
 		return

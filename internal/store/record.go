@@ -101,9 +101,10 @@ type Record struct {
 	Hub   uint32   `cbor:"36,keyasint,omitempty"`
 	Links []string `cbor:"37,keyasint,omitempty"`
 
-	// Muted is until when signals do not make the page due: the last False of them were false.
-	Muted int64 `cbor:"38,keyasint,omitempty"`
-	False uint8 `cbor:"39,keyasint,omitempty"`
+	// Muted is until when signals of the cause FalseBy do not make the page due: the last False of them were false.
+	Muted   int64 `cbor:"38,keyasint,omitempty"`
+	False   uint8 `cbor:"39,keyasint,omitempty"`
+	FalseBy Cause `cbor:"41,keyasint,omitempty"`
 
 	// Steadiness says what is known of how steady Text and Declared are.
 	Steadiness Steadiness `cbor:"40,keyasint,omitempty"`
