@@ -68,6 +68,11 @@ func TestCensus(t *testing.T) {
 			map[string]int{"/a/b/": 10, "/a/c/": 20, "/a/d/": 60, "/b/": 10},
 		},
 		{
+			"not of its own folder", 100,
+			[]find{{"/a/x%d", 200}, {"/b/c/x%d", 20}, {"/b/d/x%d", 10}},
+			map[string]int{"/a/": 70, "/b/c/": 20, "/b/d/": 10},
+		},
+		{
 			"sessions are one group", 100,
 			[]find{{"/p/x%d", 40}, {"/0%d/x", 1000}, {"/q/x%d", 20}},
 			map[string]int{"/p/": 40, "/q/": 20, "/0": 40},
@@ -120,11 +125,11 @@ func TestCensusIsBounded(t *testing.T) {
 	for i := range 80_000 {
 		f.find(fmt.Sprintf("/user-%d/x", i))
 	}
+	if got := len(f.census.byKey); got > 2*maxGroups {
+		t.Fatalf("got %d groups", got)
+	}
 	for i := range 40_000 {
 		f.find(fmt.Sprintf("/wiki/page-%d", i))
-	}
-	if got := len(f.census.byKey); got > 2*maxGroups {
-		t.Errorf("got %d groups", got)
 	}
 	if got := len(f.waiting); got != 100_000 {
 		t.Errorf("got %d pages, want 100000", got)
