@@ -63,18 +63,16 @@ type intervals struct {
 	first, shortest, longest int64 // seconds
 }
 
-// Intervals bound the intervals of known pages of upstreams.
+// intervals bound those of known pages of upstreams.
 func (p Pace) intervals() intervals {
 	return intervals{first: day, shortest: 6 * hour, longest: p.Longest()}
 }
 
-// ownIntervals bound those of a page that no upstream returns. A file tells by its version that it has changed.
-func ownIntervals(isFile bool) intervals {
-	if isFile {
-		return intervals{first: week, shortest: week, longest: 90 * day}
-	}
-	return intervals{first: day, shortest: 6 * hour, longest: day}
-}
+var (
+	ofOwn   = intervals{first: day, shortest: 6 * hour, longest: day}           // of pages that Caddy makes
+	ofFiles = intervals{first: week, shortest: week, longest: 90 * day}         // which tell by their versions that they have changed
+	ofData  = intervals{first: 90 * day, shortest: 90 * day, longest: 90 * day} // of the site itself that are not HTML, and have no links
+)
 
 // outcome is what a fetch means for a page.
 type outcome uint8
@@ -91,49 +89,98 @@ const (
 
 // look is a fetch of a page, as far as it decides when the page is fetched again.
 type look struct {
-	came      outcome
-	interval  int64 // of the page until now, in seconds; 0: it has none yet
-	isFirst   bool  // it was not fetched before
-	isFailing bool  // the fetch before failed, too, or nothing was known before
-	isFront   bool  // the page is the front page, or one to which that redirects
 	intervals
+	came      outcome
+	interval  int64   // of the page until now, in seconds; 0: it has none yet
+	isFirst   bool    // it was not fetched before
+	isFailing bool    // the fetch before failed, too, or nothing was known before
+	isFront   bool    // the site begins with the page
+	isProbed  bool    // it is the front page, and each probe tells whether it is another one
+	isNoPage  bool    // it was no response with the status 200
+	isSteady  bool    // the page is a file: until its version changes, it brings nothing new
+	isSpread  bool    // it may have been found together with very many others
+	path      string  // of the page
+	hub       float64 // its score as a hub
 }
 
-// next returns the page's interval from now on, when it is fetched again, in seconds from now, and by what. While nothing
-// changes, pages are fetched less and less often; failures sooner, and a front page soonest, as an application may start
-// with the server.
-func (l look) next() (interval, pause int64, cause store.Cause) {
-	least := int64(minute)
-	if l.isFront {
-		least = briefWait
+// due is when a page is fetched again.
+type due struct {
+	interval int64 // of the page from now on, in seconds
+	pause    int64 // from now, in seconds
+	cause    store.Cause
+}
+
+// bring brings forward what is due later than after a pause.
+func (d *due) bring(pause int64, cause store.Cause) {
+	if pause < d.pause {
+		d.pause = pause
+		d.cause = cause
 	}
+}
+
+// next decides when a page is due again, and by what.
+func (l look) next() due {
+	d := l.byOutcome()
+	if d.cause != store.ByInterval || l.isNoPage {
+		return d
+	}
+	if l.isFirst && l.isSpread {
+		d.pause = spread(d.pause, l.path)
+	}
+	often := HubInterval(l.hub)
+	switch {
+	case l.isSteady:
+	case l.isProbed:
+		d.bring(hour, store.ByHub)
+	case l.isFront:
+		d.bring(minute, store.ByHub)
+	case often != 0:
+		d.bring(often, store.ByHub)
+	}
+	return d
+}
+
+// byOutcome is next for a page without links. While nothing changes, pages are fetched less and less often; failures sooner,
+// and a front page soonest, as an application may start with the server.
+func (l look) byOutcome() due {
+	interval := l.interval
 	switch l.came {
 	case emptied:
-		return l.interval, briefWait, store.ByConfirmation
+		return due{interval, briefWait, store.ByConfirmation}
 	case suspected:
-		return min(max(l.interval, l.shortest), l.longest), confirmWait, store.ByConfirmation
-	case failed:
-		interval = min(max(2*l.interval, least), day)
-		if !l.isFailing {
-			interval = hour + minute // what is known stays until then
-		}
-		return interval, interval, store.ByFailure
+		interval = min(max(interval, l.shortest), l.longest)
+		return due{interval, confirmWait, store.ByConfirmation}
 	case gone: // by mistake, perhaps: a deployment may be under way
-		return minute, minute, store.ByConfirmation
+		return due{minute, minute, store.ByConfirmation}
+	case failed:
+		interval = l.afterFailure()
+		return due{interval, interval, store.ByFailure}
 	case missing:
-		interval = min(max(2*l.interval, minute), l.longest)
+		interval = min(max(2*interval, minute), l.longest)
 		if l.isFirst {
 			interval = hour
 		}
 	case changed:
-		interval = min(max(l.interval/2, l.shortest), l.longest)
+		interval = min(max(interval/2, l.shortest), l.longest)
 	case unchanged:
-		interval = min(max(2*l.interval, l.shortest), l.longest)
+		interval = min(max(2*interval, l.shortest), l.longest)
 	}
 	if l.isFirst && l.came != missing {
 		interval = l.first
 	}
-	return interval, interval, store.ByInterval
+	return due{interval, interval, store.ByInterval}
+}
+
+// afterFailure returns the interval of a page that fails.
+func (l look) afterFailure() int64 {
+	least := int64(minute)
+	if l.isFront {
+		least = briefWait
+	}
+	if !l.isFailing {
+		return hour + minute // what is known stays until then
+	}
+	return min(max(2*l.interval, least), day)
 }
 
 const (

@@ -75,11 +75,23 @@ func TestNext(t *testing.T) {
 		{"fails at first", look{came: failed, isFailing: true}, minute, minute, store.ByFailure},
 		{"the front page fails at first", look{came: failed, isFailing: true, isFront: true}, briefWait, briefWait, store.ByFailure},
 		{"empty", look{came: emptied, interval: day}, day, briefWait, store.ByConfirmation},
+
+		{"first of many", look{came: changed, isFirst: true, isSpread: true, path: "/a"}, day, spread(day, "/a"), store.ByInterval},
+		{"one of many again", look{interval: day, isSpread: true, path: "/a"}, 2 * day, 2 * day, store.ByInterval},
+		{"a hub", look{interval: day, hub: 2}, 2 * day, 10 * minute, store.ByHub},
+		{"once a hub", look{interval: day, hub: 0.1}, 2 * day, 2 * day, store.ByInterval},
+		{"a hub that changed", look{came: changed, interval: day, hub: 1}, 12 * hour, hour, store.ByHub},
+		{"a hub that perhaps changed", look{came: suspected, interval: day, hub: 2}, day, minute, store.ByConfirmation},
+		{"a hub that is gone", look{came: missing, interval: minute, hub: 2, isNoPage: true}, 2 * minute, 2 * minute, store.ByInterval},
+		{"a hub that is a file", look{interval: day, hub: 2, isSteady: true}, 2 * day, 2 * day, store.ByInterval},
+		{"the front page", look{interval: day, isFront: true}, 2 * day, minute, store.ByHub},
+		{"the front page, which is probed", look{interval: day, isFront: true, isProbed: true}, 2 * day, hour, store.ByHub},
+		{"the front page, a hub, which is probed", look{interval: day, isFront: true, isProbed: true, hub: 2}, 2 * day, hour, store.ByHub},
+		{"the front page redirects", look{interval: day, isFront: true, isNoPage: true}, 2 * day, 2 * day, store.ByInterval},
 	} {
 		test.l.intervals = upstream
-		interval, pause, cause := test.l.next()
-		if interval != test.interval || pause != test.pause || cause != test.cause {
-			t.Errorf("%s: got %d, after %d, by %s", test.name, interval, pause, cause)
+		if got := test.l.next(); got != (due{test.interval, test.pause, test.cause}) {
+			t.Errorf("%s: got %d, after %d, by %s", test.name, got.interval, got.pause, got.cause)
 		}
 	}
 }

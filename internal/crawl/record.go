@@ -268,64 +268,54 @@ func isRefusal(rec *store.Record) bool {
 // plan sets when a page that was fetched now is due again, and by what.
 func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
 	isUpstream := rec.Flags&store.Proxied != 0
-	isFile := rec.Version != 0 && !isUpstream
-	l := look{
+	isPage := rec.Status == http.StatusOK && rec.Failing == 0
+	next := look{
+		intervals: r.intervalsOf(rec),
 		came:      came,
 		interval:  int64(before.Wait),
 		isFirst:   before.Fetched == 0,
 		isFailing: before.Failing != 0 || !isConclusive(before.Status),
 		isFront:   r.isFront(rec),
-		intervals: ownIntervals(isFile),
+		isProbed:  rec.Path == r.p.Scope && r.p.Front != nil,
+		isNoPage:  !isPage,
+		isSteady:  rec.Version != 0 && !isUpstream,
+		isSpread:  isUpstream,
+		path:      rec.Path,
+		hub:       float64(rec.Hub) / hubUnit,
+	}.next()
+	if !isUpstream && r.hasLinks(rec) {
+		// Links are to be seen within a third of Policy.Expire.
+		next.pause = min(next.pause, max(r.p.expire()*2/9, minute))
 	}
-	if isUpstream {
-		l.intervals = r.pace.intervals()
-	}
-	interval, pause, cause := l.next()
-	isPage := rec.Status == http.StatusOK && rec.Failing == 0
-	if !isUpstream {
-		pause = r.pauseOfOwn(rec, pause)
-	}
-	if isPage && isUpstream && l.isFirst && cause == store.ByInterval {
-		pause = spread(pause, rec.Path)
-	}
-	if often := HubInterval(float64(rec.Hub) / hubUnit); isPage && !isFile && often != 0 && often < pause {
-		pause = often
-		cause = store.ByHub
-	}
-	if isPage && !isFile && r.isFront(rec) {
-		often := int64(minute)
-		if rec.Path == r.p.Scope && r.p.Front != nil {
-			often = hour // each other response is seen as soon as a probe gets it
-		}
-		if often < pause {
-			pause = often
-			cause = store.ByHub
-		}
-	}
-	rec.Wait = uint32(interval)
-	rec.Cause = cause
-	rec.Due = now + pause
-	if pause > day && !isUpstream {
-		period := min(pause/2, week)
+	rec.Wait = uint32(next.interval)
+	rec.Cause = next.cause
+	rec.Due = now + next.pause
+	if next.pause > day && !isUpstream {
+		// A chunk of files is due as a whole.
+		period := min(next.pause/2, week)
 		rec.Due += (slot%period - rec.Due%period + period) % period
 	}
 }
 
-// pauseOfOwn bounds the time until a page that no upstream returns is fetched again: soon enough for its links to be seen
-// within a third of Policy.Expire. Times of over a day are rounded up to the chunk's own slot, so that it is due as a whole.
-func (r *Run) pauseOfOwn(rec *store.Record, pause int64) int64 {
-	soon := max(r.p.expire()*2/9, minute)
+// intervalsOf returns the bounds of a page's intervals.
+func (r *Run) intervalsOf(rec *store.Record) intervals {
+	isImage := rec.Flags&store.Image != 0
 	switch {
-	case rec.Status != http.StatusOK || rec.Failing != 0:
-		return min(pause, soon)
-	case rec.Path == r.p.Scope && rec.Flags&store.Document == 0:
-		return min(pause, hour) // an application that starts may respond with an empty page
-	case rec.Flags&store.HTML == 0 && rec.Flags&store.Image != 0:
-		return day // it is listed only while it is there
-	case rec.Flags&store.HTML == 0:
-		return ownIntervals(true).longest // it has no links
+	case rec.Flags&store.Proxied != 0:
+		return r.pace.intervals()
+	case r.hasLinks(rec) && rec.Version != 0:
+		return ofFiles
+	case !r.hasLinks(rec) && !isImage: // an image is listed only while it is there
+		return ofData
 	}
-	return min(pause, soon)
+	return ofOwn
+}
+
+// hasLinks reports whether a page may link to others: it is HTML, or a redirect, or not known to be neither.
+func (r *Run) hasLinks(rec *store.Record) bool {
+	isData := rec.Status == http.StatusOK && rec.Failing == 0 && rec.Flags&store.HTML == 0
+	mayStart := rec.Path == r.p.Scope // an application that starts may respond with an empty page
+	return !isData || mayStart
 }
 
 // isFront reports whether the site begins with the page: it is the front page, or a redirect of that leads to it.
