@@ -88,6 +88,7 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string, 
 		group.Go(func() { w.work(due, &next) })
 	}
 	group.Wait()
+	r.left = r.left || wait.Err() != nil // some of them, perhaps
 }
 
 // allWorkers returns those for the site's own pages, and then those for pages of upstreams.
@@ -116,7 +117,6 @@ func (w *worker) work(due []*store.Record, next *atomic.Int64) {
 			continue // it was not known when due was made; the next round fetches the page
 		}
 		if !w.page(rec, false) && w.wait.Err() != nil {
-			r.left = true
 			return
 		}
 	}
