@@ -53,7 +53,12 @@ type explanation struct {
 	Fetched time.Time `json:"fetched_at,omitzero"`    // last,
 	Status  int       `json:"status,omitempty"`       // with this status,
 	Failing time.Time `json:"failing_since,omitzero"` // since when that fails,
-	Due     time.Time `json:"due_at,omitzero"`        // and when it is fetched again
+	Due     time.Time `json:"due_at,omitzero"`        // and when it is fetched again,
+	DueBy   string    `json:"due_by,omitempty"`       // by what
+	FoundAt string    `json:"found_at,omitempty"`     // the URL of the page whose link named it first
+
+	// ReadAgain is when that page is read again, or those that would most likely link to a page that nothing names.
+	ReadAgain []rereading `json:"read_again,omitempty"`
 
 	// Now is what an anonymous visitor gets, and then where that leads.
 	Now []follow.Response `json:"now,omitempty"`
@@ -102,8 +107,12 @@ func explain(r *http.Request, a *App, query url.Values) (any, error) {
 		return nil, fmt.Errorf("reading the page's record: %w", err)
 	}
 	x.Now = of.follow(r.Context(), x)
+	last := x.Now[len(x.Now)-1]
 	if x.Reason == reasonUnnamed {
-		of.explainUnnamed(x, path, x.Now[len(x.Now)-1])
+		of.explainUnnamed(x, path, last)
+	}
+	if last.Status < http.StatusBadRequest { // what is an error now would not be listed whatever links to it
+		of.addLinkers(r.Context(), x, strings.TrimPrefix(x.URL, of.origin))
 	}
 	return x, r.Context().Err()
 }
@@ -177,6 +186,7 @@ func (s *site) explainBy(ctx context.Context, served *publication, path string) 
 	}
 	if found.Record != nil {
 		s.addRecord(x, &found)
+		s.addDue(ctx, x, found.Record)
 	}
 	d := s.discovery()
 	if found.Status == indexing.Pending && d != nil && !d.links && isOnlyLinked(found.Record) {

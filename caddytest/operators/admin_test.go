@@ -285,7 +285,7 @@ func TestExplain(t *testing.T) {
 	}
 	chain := []string{`"leads":"redirect","to":"{l}/hop3"}`, `"leads":"redirect","to":"{l}/page.html"}`, `{"url":"{l}/page.html","status":200,"content_type":"text/html; charset=utf-8","listed":true}`}
 	for path, want := range map[string][]string{
-		"/page.html":              {`"listed":true,"document":"{l}/sitemap.xml"`, `"reason":"indexable"`, `"linked_at"`, `"status":200`},
+		"/page.html":              {`"listed":true,"document":"{l}/sitemap.xml"`, `"reason":"indexable"`, `"linked_at"`, `"status":200`, `"due_by":"`},
 		"/page.html?utm_source=x": {`"url":"{l}/page.html"`, `"listed":true`},
 		"/it's.html":              {`"listed":true`, `"status":200`},
 		"/it%27s.html":            {`"listed":true`, `"status":200`},
@@ -304,13 +304,13 @@ func TestExplain(t *testing.T) {
 		"/blocked.html":           {`"reason":"blocked by robots.txt"`, `"rule":"Disallow: /blocked"`, `"named_by":["files"]`, "not fetched: robots.txt"},
 		"/secret/a.html":          {`"reason":"excluded"`, `"rule":"/secret/*"`},
 		"/seen":                   {`"reason":"waits for the next refresh"`, `"visited_at"`},
-		"/seen-twice":             {`"reason":"no incoming links"`, `"visited_at"`},
+		"/seen-twice":             {`"reason":"no incoming links"`, `"visited_at"`, `"read_again":[{"url":"{l}/","due_at":"`},
 		"/drafts/a.html":          {`"reason":"excluded"`, `"rule":"/drafts/*"`},
 		"/en.html": {`"listed":true`, `"alternates_left_out":[{"hreflang":"de","url":"{l}/gone","reason":"it is not listed: not found"},` +
 			`{"hreflang":"en-UK","url":"https://shop.example/","reason":"its hreflang is not x-default`},
 		"/short.html": {`"url":"{l}/short"`, `"listed":true`},
 		"/none.html":  {`"reason":"no source names it"`, `"remedy":"Serve it first."`, `"status":404`},
-		"/a.txt":      {`"reason":"no source names it"`, `'include' of 'files'`, `in addition to 'files'`, `"status":200`},
+		"/a.txt":      {`"reason":"no source names it"`, `'include' of 'files'`, `in addition to 'files'`, `"status":200`, `"read_again":[{"url":"{l}/","due_at":"`},
 	} {
 		r := s.Get(api + "/sitemap/explain?url=" + url.QueryEscape(s.Expand(harness.Local)+path))
 		for _, word := range want {

@@ -1,0 +1,108 @@
+package sitemap
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// dueByRefresh is by what a page is due that each refresh fetches.
+const dueByRefresh = "refresh"
+
+// maxFolders is how many folders above a page are looked up.
+const maxFolders = 10
+
+// rereading is when a page is read again, so that a link on it would be seen.
+type rereading struct {
+	URL string    `json:"url"`
+	Due time.Time `json:"due_at,omitzero"`
+	By  string    `json:"due_by,omitempty"`
+}
+
+// dueOf returns when the page of a record is fetched again, and by what; zero: it is not, or never was fetched.
+func (s *site) dueOf(rec *store.Record) (at time.Time, by string) {
+	const unwanted = store.Blocked | store.Disallowed
+	if rec.Fetched == 0 || rec.Absent != 0 || rec.Flags&unwanted != 0 {
+		return time.Time{}, ""
+	}
+	next := toSecond(s.schedule.Due())
+	at = timeAt(rec.Due)
+	if s.isProbed(rec) && at.After(next) {
+		return next, dueByRefresh
+	}
+	if at.Before(next) { // it was due before, or is at once
+		at = next
+	}
+	return at, rec.Cause.String()
+}
+
+// isProbed reports whether the response to each probe is that of a page, too: see [crawl.Policy.Front].
+func (s *site) isProbed(rec *store.Record) bool {
+	isFront := rec.Path == s.scope && s.internalPath(s.scope) == s.id.prefix+"/"
+	return isFront && rec.Flags&store.Proxied != 0
+}
+
+// rereadingOf returns when a page is read again.
+func (s *site) rereadingOf(rec *store.Record) rereading {
+	at, by := s.dueOf(rec)
+	return rereading{URL: s.origin + rec.Path, Due: at, By: by}
+}
+
+// addDue adds when a page is fetched again, and when the page that has led to it is.
+func (s *site) addDue(ctx context.Context, x *explanation, rec *store.Record) {
+	at, by := s.dueOf(rec)
+	if by != "" {
+		x.Due = at
+		x.DueBy = by
+	}
+	if rec.Finder == "" {
+		return
+	}
+	x.FoundAt = s.origin + rec.Finder
+	if finder := s.recordOf(ctx, rec.Finder); finder != nil {
+		x.ReadAgain = []rereading{s.rereadingOf(finder)}
+	}
+}
+
+// addLinkers adds when the pages are read again that would most likely link to a page to which no page links: the nearest
+// of the folders above it that is a page, and the front page. Where links are not followed, they do not matter.
+func (s *site) addLinkers(ctx context.Context, x *explanation, path string) {
+	isUnlinked := x.Reason == reasonUnnamed || x.Reason == indexing.NoLinks.String()
+	if !isUnlinked || s.discovery() == nil {
+		return
+	}
+	for _, rec := range []*store.Record{s.folderOf(ctx, path), s.recordOf(ctx, s.scope)} {
+		if rec == nil {
+			continue
+		}
+		again := s.rereadingOf(rec)
+		if !slices.Contains(x.ReadAgain, again) {
+			x.ReadAgain = append(x.ReadAgain, again)
+		}
+	}
+}
+
+// folderOf returns the record of the nearest folder above a path that is a page, with a slash or without one, below the
+// front page; nil: there is none.
+func (s *site) folderOf(ctx context.Context, path string) *store.Record {
+	folder := page.Folder(strings.TrimSuffix(path, "/"))
+	for range maxFolders {
+		if len(folder) <= len(s.scope) {
+			return nil
+		}
+		for _, form := range []string{folder, strings.TrimSuffix(folder, "/")} {
+			rec := s.recordOf(ctx, form)
+			if rec != nil && rec.Status == http.StatusOK {
+				return rec
+			}
+		}
+		folder = page.Folder(strings.TrimSuffix(folder, "/"))
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package sitemap
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// TestDueOf: a page is fetched at the next refresh at the earliest, and the front page of an application at each.
+func TestDueOf(t *testing.T) {
+	b := newBench(t, nil)
+	s := b.site("named.example")
+	next := b.clock.Add(30 * time.Second)
+	s.schedule.At(next)
+	later := b.clock.Add(time.Hour)
+	const fetched, never = 1, 0
+	for name, test := range map[string]struct {
+		rec store.Record
+		at  time.Time
+		by  string
+	}{
+		"later":                   {store.Record{Path: "/a", Fetched: fetched, Due: later.Unix()}, later, "interval"},
+		"at once":                 {store.Record{Path: "/a", Fetched: fetched, Cause: store.ByVisitor}, next, "visitor"},
+		"long since":              {store.Record{Path: "/a", Fetched: fetched, Due: 2, Cause: store.ByHub}, next, "links to new pages"},
+		"never fetched":           {store.Record{Path: "/a", Fetched: never}, time.Time{}, ""},
+		"not named any more":      {store.Record{Path: "/a", Fetched: fetched, Absent: 3, Due: later.Unix()}, time.Time{}, ""},
+		"blocked":                 {store.Record{Path: "/a", Fetched: fetched, Flags: store.Blocked, Due: later.Unix()}, time.Time{}, ""},
+		"disallowed":              {store.Record{Path: "/a", Fetched: fetched, Flags: store.Disallowed, Due: later.Unix()}, time.Time{}, ""},
+		"the front page":          {store.Record{Path: "/", Fetched: fetched, Flags: store.Proxied, Due: later.Unix()}, next, "refresh"},
+		"the front page, at once": {store.Record{Path: "/", Fetched: fetched, Flags: store.Proxied, Cause: store.ByOperator}, next, "operator"},
+		"a file as front page":    {store.Record{Path: "/", Fetched: fetched, Due: later.Unix()}, later, "interval"},
+	} {
+		if at, by := s.dueOf(&test.rec); !at.Equal(test.at) || by != test.by {
+			t.Errorf("%s: got %s, %q, want %s, %q", name, at, by, test.at, test.by)
+		}
+	}
+}
+
+// TestCausesDocs: the documentation explains everything by which a page is due.
+func TestCausesDocs(t *testing.T) {
+	text, err := os.ReadFile("docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cause := store.Cause(0); cause.String() != "unknown"; cause++ {
+		if !strings.Contains(string(text), "\n| "+cause.String()+" | ") {
+			t.Errorf("docs/cli.md does not explain %q", cause)
+		}
+	}
+}
+
+// TestExplainDue: it is said by what a page is due, from which page it was found, and when the pages are read again that
+// would link to one that nothing names.
+func TestExplainDue(t *testing.T) {
+	b := newBench(t, nil)
+	b.handler.discovery = &discovery{links: true, depth: 100, expire: 24 * time.Hour, maxPaths: 100, filter: accesslog.NewFilter(nil)}
+	links := map[string]string{"/": "/shop/", "/shop/": "/shop/chairs", "/shop/chairs": "/shop/chairs/one", "/shop/chairs/one": "/gone/"}
+	for _, path := range []string{"/new", "/shop/chairs/two", "/shop/chairs/a/b/c", "/none/one", "/gone/one", "/late"} {
+		links[path] = "/"
+	}
+	b.names()
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		link, isPage := links[r.URL.Path]
+		if !isPage {
+			return caddyhttp.Error(http.StatusNotFound, nil)
+		}
+		upstream(r)
+		w.Header().Set("Content-Type", contentHTML)
+		_, err := fmt.Fprintf(w, "<!doctype html><title>%s</title><p>%[1]s<a href=%s>x</a>", r.URL.Path, link)
+		return err
+	}
+	s := b.site("named.example")
+	b.wantPages(s, 4)
+	b.refresh(s)
+	answer := b.pages
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		if r.URL.Path != "/shop/" {
+			return answer(w, r)
+		}
+		upstream(r)
+		w.Header().Set("Content-Type", contentHTML)
+		_, err := io.WriteString(w, "<!doctype html><title>shop</title><p>shop<a href=/shop/chairs>x</a><a href=/late>x</a>")
+		return err
+	}
+	s.state.want(wish{paths: []string{"/shop/"}})
+	b.refresh(s)
+	b.refresh(s)
+	for path, test := range map[string]struct {
+		dueBy, foundAt string
+		again          string // paths, nearest first
+	}{
+		"/shop/chairs":       {dueBy: "interval", foundAt: "/shop/", again: "/shop/"},
+		"/":                  {dueBy: "refresh"},
+		"/late":              {dueBy: "interval", foundAt: "/shop/", again: "/shop/"},
+		"/new":               {again: "/"},
+		"/shop/chairs/two":   {again: "/shop/chairs /"},
+		"/shop/chairs/a/b/c": {again: "/shop/chairs /"},
+		"/none/one":          {again: "/"},
+		"/gone/one":          {again: "/"}, // the folder is known, but no page
+		"/shop/other":        {},           // it is not served
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		answer, err := explain(r, b.app, url.Values{"url": {s.origin + path}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := answer.(*explanation)
+		var again []string
+		for _, page := range x.ReadAgain {
+			again = append(again, strings.TrimPrefix(page.URL, s.origin))
+			if page.Due.IsZero() || page.By == "" {
+				t.Errorf("%s: got %+v", path, page)
+			}
+		}
+		isRight := x.DueBy == test.dueBy && strings.TrimPrefix(x.FoundAt, s.origin) == test.foundAt && strings.Join(again, " ") == test.again
+		if !isRight || (x.DueBy != "") == x.Due.IsZero() {
+			t.Errorf("%s: got due %s by %q, found at %q, read again %q", path, x.Due, x.DueBy, x.FoundAt, again)
+		}
+	}
+	b.handler.discovery = nil
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	answerTo, err := explain(r, b.app, url.Values{"url": {s.origin + "/new"}})
+	if err != nil || answerTo.(*explanation).ReadAgain != nil {
+		t.Errorf("where links are not followed: got %+v, %v", answerTo, err)
+	}
+}
