@@ -90,7 +90,7 @@ func TestSlowCycle(t *testing.T) {
 		p := with(func(p *Policy) { p.Links = true; p.Expire = 3 * 24 * time.Hour })
 		gen := empty(t)
 		crawl := func(d time.Duration) {
-			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Minute) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Hour) {
 				gen = list200(t, update(t, c.Start(new(list), p), gen, 50*time.Minute).Generation)
 			}
 		}
