@@ -2,6 +2,9 @@ package sitemap
 
 import (
 	"fmt"
+	"io"
+	"maps"
+	"net/http"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -86,5 +89,74 @@ func TestAnnounced(t *testing.T) {
 		if b.logged("changes announced") != step.accepted || b.logged("changes were not announced") != step.problems || int(counted) != step.ofThisKind || len(b.app.events.queue) != before+1 {
 			t.Errorf("step %d: %d and %d lines, %v counted, %d events", i, b.logged("changes announced"), b.logged("changes were not announced"), counted, len(b.app.events.queue)-before)
 		}
+	}
+}
+
+// TestIsGone: what a response says of a page that was removed.
+func TestIsGone(t *testing.T) {
+	b := newBench(t, nil)
+	s := b.site("named.example")
+	const html = "text/html; charset=utf-8"
+	for name, test := range map[string]struct {
+		status  int
+		header  http.Header
+		body    string
+		isGone  bool
+		isKnown bool
+	}{
+		"not found":          {status: 404, isGone: true, isKnown: true},
+		"gone":               {status: 410, isGone: true, isKnown: true},
+		"refused":            {status: 403, isGone: true, isKnown: true},
+		"moved":              {status: 301, header: http.Header{"Location": {"/b"}}, isGone: true, isKnown: true},
+		"too many requests":  {status: 429},
+		"request timeout":    {status: 408},
+		"unavailable":        {status: 503},
+		"a page":             {status: 200, header: http.Header{"Content-Type": {html}}, body: "<!doctype html><title>a</title>", isKnown: true},
+		"noindex":            {status: 200, header: http.Header{"Content-Type": {html}}, body: "<meta name=robots content=noindex>", isGone: true, isKnown: true},
+		"noindex in header":  {status: 200, header: http.Header{"X-Robots-Tag": {"noindex"}}, isGone: true, isKnown: true},
+		"refresh":            {status: 200, header: http.Header{"Content-Type": {html}}, body: `<meta http-equiv=refresh content="0; url=/b">`, isGone: true, isKnown: true},
+		"refresh of itself":  {status: 200, header: http.Header{"Content-Type": {html}}, body: `<meta http-equiv=refresh content="60; url=/a">`, isKnown: true},
+		"noindex in a text":  {status: 200, header: http.Header{"Content-Type": {"text/plain"}}, body: "<meta name=robots content=noindex>", isKnown: true},
+		"refresh in header":  {status: 200, header: http.Header{"Refresh": {"0; url=/b"}}, isGone: true, isKnown: true},
+		"a document no page": {status: 200, header: http.Header{"Content-Type": {"application/pdf"}}, isKnown: true},
+	} {
+		b.pages = func(w http.ResponseWriter, _ *http.Request) error {
+			maps.Copy(w.Header(), test.header)
+			w.WriteHeader(test.status)
+			_, err := io.WriteString(w, test.body)
+			return err
+		}
+		isGone, err := s.isGone(t.Context(), "/a")
+		if isGone != test.isGone || (err == nil) != test.isKnown {
+			t.Errorf("%s: gone %t, %v", name, isGone, err)
+		}
+	}
+}
+
+// TestUpdateOf: other settings lose no change. What is held back, or not read to its end, confirms nothing.
+func TestUpdateOf(t *testing.T) {
+	b := newBench(t, nil)
+	b.lists(numbered(20)...)
+	s := b.site("named.example")
+	out := s.refresh(t.Context(), false)
+	out.Selected.Changes.Changed = out.Selected.Changes.Added
+	before := &publication{snapshot: listing(1), selectedBy: 1}
+	r := &refreshing{before: before, selectedBy: 2, start: b.clock, crawled: out.Crawled}
+	if got := s.updateOf(r, before, &out); got.Changes.Changed.Count != 20 || !got.Gathered || !got.Complete || !got.Begun.Equal(b.clock) {
+		t.Errorf("%+v", got)
+	}
+	out.Partial = true
+	if got := s.updateOf(r, before, &out); !got.Gathered || got.Complete {
+		t.Errorf("a part: %+v", got)
+	}
+	out.Crawled.Gathered = false
+	if got := s.updateOf(r, before, &out); got.Gathered {
+		t.Errorf("the first part: %+v", got)
+	}
+	out.Crawled.Gathered = true
+	out.Partial = false
+	out.Since = b.clock
+	if got := s.updateOf(r, before, &out); got.Gathered || got.Complete {
+		t.Errorf("held back: %+v", got)
 	}
 }

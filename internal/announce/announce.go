@@ -28,6 +28,7 @@ const (
 	usualDaily = 10_000
 	newShare   = 10 // of what a day allows, a tenth is kept for added pages
 
+	day          = 24 * time.Hour
 	gap          = 10 * time.Second // between two requests to a target
 	holdFor      = 90 * time.Second // that changes wait for added pages to be confirmed, to be sent with them
 	goneFor      = 3 * time.Minute  // that a page is gone before it is requested again: a deployment may have failed

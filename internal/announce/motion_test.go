@@ -127,6 +127,10 @@ func TestMotion(t *testing.T) {
 			changes: of{1: {Removed: gone("/a", "/b")}},
 			down:    []int{1, 2},
 		},
+		"a deployment fails for two minutes, which is found out late": {
+			changes: of{1: {Removed: gone("/a", "/b")}, 20: {Added: same("/a", "/b")}},
+			down:    []int{1, 2},
+		},
 		"a deployment fails for two minutes, and changes a page": {
 			changes: of{1: {Removed: gone("/a", "/b")}, 3: {Added: changes{Count: 2, First: slices.Concat(same("/a").First, dated(1, "/b").First)}}},
 			down:    []int{1, 2},
@@ -135,7 +139,7 @@ func TestMotion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := move(t, indexNowOnly, 30, func(m *motion, minute int) indexing.Changes {
+				m := move(t, indexNowOnly, 40, func(m *motion, minute int) indexing.Changes {
 					m.gone.Store(test.down == nil || slices.Contains(test.down, minute))
 					return test.changes[minute]
 				})

@@ -63,13 +63,14 @@ func (q *Queue) planQueued(t *target, now time.Time) plan {
 // planUnconfirmed is the plan of a target for which nothing is queued.
 func (q *Queue) planUnconfirmed(t *target) plan {
 	s := &q.state
-	switch {
-	case t.Kind != IndexNow:
+	if t.Kind != IndexNow {
 		return plan{}
-	case len(s.Fresh)+len(s.Older) > 0:
+	}
+	if len(s.Fresh)+len(s.Older) > 0 {
 		return plan{waits: ForConfirmation}
-	case len(s.Removed) > 0:
-		return plan{waits: ForCheck, due: q.nextCheck()}
+	}
+	if n, next := s.unchecked(); n > 0 {
+		return plan{waits: ForCheck, due: next}
 	}
 	return plan{}
 }
@@ -89,6 +90,9 @@ func (q *Queue) held(t *target) *held {
 		}
 	}
 	for _, r := range q.state.Removed {
+		if r.Stays {
+			continue
+		}
 		h.until[hash(r.Path)] = plan{waits: ForCheck, due: r.due()}
 	}
 	return h

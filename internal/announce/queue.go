@@ -30,7 +30,7 @@ type state struct {
 	FreshBy time.Time `json:"fresh_by,omitzero"` // which began then
 	Older   list      `json:"older,omitempty"`   // pages that were added by earlier refreshes, and are not confirmed
 	Hold    time.Time `json:"hold,omitzero"`     // until then, changes wait for added pages to be confirmed
-	Removed []removal `json:"removed,omitempty"` // pages that may be gone, in the order in which they were removed
+	Removed []removal `json:"removed,omitempty"` // pages that may be gone, or were for a moment, in the order in which they were removed
 	Targets []*target `json:"targets,omitempty"`
 }
 
@@ -116,7 +116,8 @@ func (q *Queue) Status(now time.Time) (all []Status) {
 		s := t.Status
 		s.Waiting = len(t.Added) + len(t.Queued) + t.noted()
 		if t.Kind == IndexNow {
-			s.Unconfirmed = len(q.state.Fresh) + len(q.state.Older) + len(q.state.Removed)
+			unchecked, _ := q.state.unchecked()
+			s.Unconfirmed = len(q.state.Fresh) + len(q.state.Older) + unchecked
 		}
 		p := q.plan(t, now)
 		s.WaitsFor = p.waits
@@ -139,6 +140,7 @@ func (q *Queue) correct(now time.Time) {
 	for i := range s.Removed {
 		s.Removed[i].At = earlier(s.Removed[i].At, now)
 	}
+	s.Removed = slices.DeleteFunc(s.Removed, func(r removal) bool { return r.Stays && now.Sub(r.At) > day })
 	for _, t := range s.Targets {
 		t.correct(now)
 	}

@@ -11,6 +11,7 @@ type removal struct {
 	Path  string    `json:"path"`
 	At    time.Time `json:"at"`              // when it was removed
 	Tries int       `json:"tries,omitempty"` // times that requests for it have failed since
+	Stays bool      `json:"stays,omitempty"` // it responds, or goes on to fail, so that its removal is not announced
 }
 
 // due is when it is requested again.
@@ -48,20 +49,24 @@ func (s *state) back(paths list) (back list) {
 	return back
 }
 
-// nextCheck returns when a removed page is to be requested; zero: there is none.
-func (q *Queue) nextCheck() (next time.Time) {
-	for _, r := range q.state.Removed {
-		if due := r.due(); next.IsZero() || due.Before(next) {
+// unchecked returns how many removed pages are still to be requested, and when the first of them is.
+func (s *state) unchecked() (n int, next time.Time) {
+	for _, r := range s.Removed {
+		if r.Stays {
+			continue
+		}
+		if due := r.due(); n == 0 || due.Before(next) {
 			next = due
 		}
+		n++
 	}
-	return next
+	return n, next
 }
 
 // check requests removed pages again that are due, and queues those that are gone.
 func (q *Queue) check(ctx context.Context, r *Runner) {
 	begun := r.Now()
-	var gone, isBack, unknown list
+	var gone, stays, unknown list
 	for _, path := range q.toCheck(begun) {
 		isGone, err := r.Gone(ctx, path)
 		switch {
@@ -72,13 +77,13 @@ func (q *Queue) check(ctx context.Context, r *Runner) {
 		case isGone:
 			gone = append(gone, path)
 		default:
-			isBack = append(isBack, path)
+			stays = append(stays, path)
 		}
 		if r.Now().Sub(begun).Abs() > checkFor {
 			break
 		}
 	}
-	q.checked(gone, isBack, unknown)
+	q.checked(gone, stays, unknown)
 }
 
 // toCheck returns some of the removed pages that are to be requested.
@@ -87,34 +92,36 @@ func (q *Queue) toCheck(now time.Time) (due list) {
 	defer q.mu.Unlock()
 	q.correct(now)
 	for _, r := range q.state.Removed {
-		if len(due) < maxChecks && !r.due().After(now) {
+		if len(due) < maxChecks && !r.Stays && !r.due().After(now) {
 			due = append(due, r.Path)
 		}
 	}
 	return due
 }
 
-// checked notes which removed pages are gone, which respond again, and of which requests have shown nothing.
-func (q *Queue) checked(gone, isBack, unknown list) {
+// checked notes which removed pages are gone, which respond again, and of which requests have shown nothing, unless they were
+// listed again meanwhile.
+func (q *Queue) checked(gone, stays, unknown list) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s := &q.state
+	isBack := stays.set()
 	isUnknown := unknown.set()
+	stays = nil
 	for i := range s.Removed {
-		if isUnknown[s.Removed[i].Path] {
-			s.Removed[i].Tries++
+		r := &s.Removed[i]
+		if isUnknown[r.Path] {
+			r.Tries++
+		}
+		if isBack[r.Path] || isUnknown[r.Path] && r.Tries >= maxTries {
+			r.Stays = true
+			stays = append(stays, r.Path)
 		}
 	}
-	for _, r := range s.Removed {
-		if r.Tries >= maxTries {
-			isBack = append(isBack, r.Path) // perhaps
-		}
-	}
-	gone = s.back(gone) // others were listed again meanwhile
-	isBack = s.back(isBack)
+	gone = s.back(gone)
 	for _, t := range s.Targets {
 		if t.Kind == IndexNow {
-			t.remove(isBack)
+			t.remove(stays)
 			t.Dropped += t.add(nil, gone)
 		}
 	}

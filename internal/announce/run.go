@@ -16,7 +16,7 @@ func (q *Queue) Begin(now time.Time) (job *Job, next time.Time) {
 	defer q.mu.Unlock()
 	now = now.UTC()
 	q.correct(now)
-	next = q.nextCheck()
+	_, next = q.state.unchecked()
 	for _, t := range q.state.Targets {
 		due := q.begin(t, now)
 		if !due.After(now) && t.noted() > 0 {
