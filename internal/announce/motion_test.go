@@ -1,6 +1,7 @@
 package announce
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -217,6 +218,9 @@ func TestWaits(t *testing.T) {
 		"a new page, and others": {func(q *Queue) {
 			update(q, both, 9*time.Minute)
 		}, ForConfirmation, 30 * time.Second},
+		"a new page, before the clock was set back": {func(q *Queue) {
+			update(q, both, 50*365*24*time.Hour)
+		}, ForConfirmation, 90 * time.Second},
 		"a removed page": {func(q *Queue) { update(q, removed, 8*time.Minute) }, ForCheck, time.Minute},
 		"a changed page that was removed": {func(q *Queue) {
 			update(q, changed("/gone"), 8*time.Minute)
@@ -281,6 +285,85 @@ func TestWaits(t *testing.T) {
 			}
 			q = restart(t, q.Encode(), few)
 		}
+	}
+}
+
+// TestQuiet: while nothing happens, what is stored stays the same. In a fleet, each process would load it.
+func TestQuiet(t *testing.T) {
+	q := newQueue(t, indexNowOnly)
+	now := epoch
+	for i, u := range []Update{complete, changed("/a"), {Gathered: true, Complete: true, Crawled: true, Changes: indexing.Changes{Added: same("/new")}}} {
+		now = now.Add(time.Hour)
+		u.At = now
+		u.Begun = now
+		q.Update(u)
+		for range 2 {
+			now = now.Add(time.Minute)
+			quiet := complete
+			quiet.At = now
+			quiet.Begun = now
+			q.Update(quiet)
+			if job, _ := q.Begin(now); job != nil {
+				q.End(job, Outcome{Requested: true, Status: 200}, now)
+			}
+		}
+		now = now.Add(time.Minute)
+		stored := q.Encode()
+		quiet := complete
+		quiet.At = now
+		quiet.Begun = now
+		q.Update(quiet)
+		q.Begin(now)
+		q.Status(now)
+		if again := q.Encode(); !bytes.Equal(stored, again) {
+			t.Errorf("step %d: stored was %s\nand is %s", i, stored, again)
+		}
+	}
+}
+
+// TestStays: a page whose removal was not announced is told of as any other once it changes, and forgotten after a day.
+func TestStays(t *testing.T) {
+	q := newQueue(t, indexNowOnly)
+	now := epoch
+	removed := complete
+	removed.At = now
+	removed.Changes.Removed = gone("/a", "/b")
+	q.Update(removed)
+	now = now.Add(goneFor)
+	q.checked(nil, q.toCheck(now), nil)
+	q.Update(changed("/a")) // it was listed again by a refresh that has lost its records
+	job, _ := q.Begin(now)
+	if got := pathsOf(t, job); !slices.Equal(got, []string{"/a"}) {
+		t.Fatalf("sent %q", got)
+	}
+	q.End(job, Outcome{Requested: true, Status: 200}, now)
+	for _, after := range []time.Duration{day, day + time.Second} {
+		q = restart(t, q.Encode(), indexNowOnly)
+		q.Begin(epoch.Add(after))
+		if isKnown := bytes.Contains(q.Encode(), []byte(`"/b"`)); isKnown != (after == day) {
+			t.Errorf("after %s, stored is %s", after, q.Encode())
+		}
+	}
+}
+
+// TestOnce: a page that is gone, back and new, while nothing can be sent, is in one request once.
+func TestOnce(t *testing.T) {
+	q := newQueue(t, indexNowOnly)
+	refresh := func(at time.Duration, c indexing.Changes) {
+		u := complete
+		u.At = epoch.Add(at)
+		u.Begun = u.At
+		u.Changes = c
+		q.Update(u)
+		q.checked(q.toCheck(u.At), nil, nil)
+	}
+	refresh(0, indexing.Changes{Removed: gone("/a")})
+	refresh(goneFor, indexing.Changes{}) // it is to be announced
+	refresh(2*goneFor, indexing.Changes{Added: same("/a")})
+	refresh(3*goneFor, indexing.Changes{})
+	job, _ := q.Begin(epoch.Add(time.Hour))
+	if got := pathsOf(t, job); !slices.Equal(got, []string{"/a"}) {
+		t.Errorf("sent %q", got)
 	}
 }
 

@@ -316,6 +316,9 @@ func TestSend(t *testing.T) {
 			if s.Reason == "" != (test.reason == "") || !strings.Contains(s.Reason, test.reason) || strings.ContainsFunc(s.Reason, unicode.IsControl) || len(s.Reason) > 2000 {
 				t.Errorf("reason %q, want %q", s.Reason, test.reason)
 			}
+			if isUnsent := test.respond == nil; (s.Sent == 0) != isUnsent {
+				t.Errorf("%d were sent", s.Sent)
+			}
 			q.Update(changed("/b"))
 			s.Next = q.Status(epoch)[0].Next
 			if s.Stopped != (test.next == stop) || test.next != stop && s.Next.Sub(epoch) != test.next {

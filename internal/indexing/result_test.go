@@ -117,16 +117,21 @@ func TestOwn(t *testing.T) {
 		change  func(r *store.Record)
 		want    string // the change of the page
 	}{
-		"nothing":                                     {Auto, Auto, func(*store.Record) {}, ""},
-		"another text, the same date":                 {Auto, Auto, func(r *store.Record) { r.Changed = 8 }, "own"},
-		"another text and date":                       {Auto, Auto, func(r *store.Record) { r.Changed, r.Declared = 8, later }, "own"},
-		"another date":                                {Auto, Auto, func(r *store.Record) { r.Declared = later }, "own"},
-		"an earlier date":                             {Auto, Auto, func(r *store.Record) { r.Declared = declared - 500 }, "own"},
-		"its date is gone":                            {Auto, Auto, func(r *store.Record) { r.Declared = 0 }, "other"},
-		"its date is not believed":                    {Auto, Auto, func(r *store.Record) { r.Flags |= store.DeclaredMoves }, "other"},
-		"a file written anew":                         {ModTime, ModTime, func(r *store.Record) { r.ModTime = later }, "other"},
-		"a file with another text":                    {ModTime, ModTime, func(r *store.Record) { r.Changed, r.ModTime = 8, later }, "own"},
-		"another file without a text":                 {ModTime, ModTime, func(r *store.Record) { r.ModTime, r.First, r.Selected.Text, r.Selected.Dated = later, 0, 0, 0 }, "own"},
+		"nothing":                     {Auto, Auto, func(*store.Record) {}, ""},
+		"another text, the same date": {Auto, Auto, func(r *store.Record) { r.Changed = 8 }, "own"},
+		"another text and date":       {Auto, Auto, func(r *store.Record) { r.Changed, r.Declared = 8, later }, "own"},
+		"another date":                {Auto, Auto, func(r *store.Record) { r.Declared = later }, "own"},
+		"an earlier date":             {Auto, Auto, func(r *store.Record) { r.Declared = declared - 500 }, "own"},
+		"its date is gone":            {Auto, Auto, func(r *store.Record) { r.Declared = 0 }, "other"},
+		"another date, not believed":  {Auto, Auto, func(r *store.Record) { r.Declared, r.ModTime, r.Flags = later, later+1, r.Flags|store.DeclaredMoves }, "other"},
+		"its date is not believed":    {Auto, Auto, func(r *store.Record) { r.Flags |= store.DeclaredMoves }, "other"},
+		"a file written anew":         {ModTime, ModTime, func(r *store.Record) { r.ModTime = later }, "other"},
+		"a file with another text":    {ModTime, ModTime, func(r *store.Record) { r.Changed, r.ModTime = 8, later }, "own"},
+		"another file without a text": {ModTime, ModTime, func(r *store.Record) { r.ModTime, r.First, r.Selected.Text, r.Selected.Dated = later, 0, 0, 0 }, "own"},
+		"a date beside that of a list": {Auto, Auto, func(r *store.Record) {
+			r.ListDate = modified + 500
+			r.Selected.LastMod = r.ListDate
+		}, "other"},
 		"no dates any more":                           {Auto, Off, func(*store.Record) {}, "other"},
 		"dates count again":                           {Off, Auto, func(*store.Record) {}, "other"},
 		"files' times count":                          {Auto, ModTime, func(*store.Record) {}, "other"},
