@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
@@ -733,4 +735,65 @@ func TestOwnSitemapsUnasked(t *testing.T) {
 			t.Errorf("an hour later: got %s, %v", got, err)
 		}
 	})
+}
+
+// TestOwnSitemapTells: what the application's sitemap says of a page that is listed, by another date or by no entry any
+// more, is believed once the page was fetched, which is soon, also where its own interval is long.
+func TestOwnSitemapTells(t *testing.T) {
+	const entry = "<url><loc>http://named.example%s</loc><lastmod>%s</lastmod></url>"
+	for name, change := range map[string]func(dates map[string]string, gone map[string]bool){
+		"removed":             func(dates map[string]string, gone map[string]bool) { delete(dates, "/b"); gone["/b"] = true },
+		"removed, and listed": func(dates map[string]string, gone map[string]bool) { dates["/b"] = "1999-12-31"; gone["/b"] = true },
+	} {
+		inBubble(t, func(t *testing.T, b *bench) {
+			b.handler.limiter = crawl.NewLimiter(2, 1)
+			b.handler.discovery = &discovery{links: true, depth: 100, expire: 90 * 24 * time.Hour, maxPaths: 100, filter: accesslog.NewFilter(nil)}
+			pages := []string{"/", "/a", "/b", "/c", "/d", "/e"} // a fifth of fewer is held back
+			dates := make(map[string]string)
+			for _, path := range pages {
+				dates[path] = "1999-01-01"
+			}
+			gone := make(map[string]bool)
+			b.names()
+			b.pages = func(w http.ResponseWriter, r *http.Request) error {
+				upstream(r)
+				if r.URL.Path == "/sitemap.xml" {
+					w.Header().Set("Content-Type", "text/xml")
+					fmt.Fprint(w, "<urlset>")
+					for _, path := range slices.Sorted(maps.Keys(dates)) {
+						fmt.Fprintf(w, entry, path, dates[path])
+					}
+					fmt.Fprint(w, "</urlset>")
+					return nil
+				}
+				if !slices.Contains(pages, r.URL.Path) || gone[r.URL.Path] {
+					w.WriteHeader(http.StatusNotFound)
+					return nil
+				}
+				w.Header().Set("Content-Type", contentHTML)
+				fmt.Fprintf(w, "<!doctype html><title>%s</title><p>%[1]s<a href=%s>x</a>", r.URL.Path, strings.Join(pages, ">x</a><a href="))
+				return nil
+			}
+			s := b.site("named.example")
+			minutes := func(until func() bool, most int) int {
+				for n := range most {
+					if until() {
+						return n
+					}
+					time.Sleep(time.Minute)
+					s.run()
+				}
+				return most
+			}
+			listsAll := func() bool { return pagesOf(s.published().snapshot) == len(pages) }
+			if minutes(listsAll, 5) == 5 {
+				t.Fatalf("%s: not all pages are listed at first", name)
+			}
+			minutes(func() bool { return false }, 180)
+			change(dates, gone)
+			if n := minutes(func() bool { return !listsAll() }, 60); n > 11 {
+				t.Errorf("%s: it was noticed after %d minutes", name, n)
+			}
+		})
+	}
 }
