@@ -20,6 +20,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -33,7 +34,10 @@ type bench struct {
 	files, small, manuals, linked, pages, sites, runs int
 	turn                                              time.Duration
 	work                                              string
-	servers                                           []*server // of the family that is measured
+	days, speed, year                                 int // of virtual time
+
+	mu      sync.Mutex
+	servers []*server // of the family that is measured
 }
 
 // families are rows that are measured together.
@@ -51,10 +55,12 @@ var families = []struct {
 	{"sorted", (*bench).sortedRows},
 	{"sites", (*bench).siteRows},
 	{"parts", (*bench).partRows},
+	{"freshness", (*bench).freshnessRows},
+	{"year", (*bench).yearRows},
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "run" {
+	if len(os.Args) > 1 && slices.Contains([]string{"run", "reload", "sitemap"}, os.Args[1]) {
 		caddycmd.Main()
 		return
 	}
@@ -66,9 +72,12 @@ func main() {
 	flag.IntVar(&b.pages, "pages", 10_000_000, "pages of the sorted source")
 	flag.IntVar(&b.sites, "sites", 1000, "sites of one server")
 	flag.IntVar(&b.runs, "runs", 5, "runs that a median is taken of")
+	flag.IntVar(&b.days, "days", 1, "virtual days after those in which a site is learnt, for freshness; 0: only what takes minutes")
+	flag.IntVar(&b.speed, "speed", 200, "virtual seconds a second, for freshness over days")
+	flag.IntVar(&b.year, "year-days", 365, "days of the simulation of a year")
 	flag.DurationVar(&b.turn, "turn", 5*time.Second, "length of a run that counts requests")
 	flag.StringVar(&b.work, "dir", filepath.Join(os.TempDir(), "caddy-sitemap-bench"), "the work folder")
-	only := flag.String("only", "", "the rows to measure, by default all: names,crawl,small,latency,manuals,links,rate,sorted,sites,parts")
+	only := flag.String("only", "", "the rows to measure, by default all: names,crawl,small,latency,manuals,links,rate,sorted,sites,parts,freshness,year")
 	flag.Parse()
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	if err := b.run(ctx, strings.Split(*only, ",")); err != nil {
@@ -78,7 +87,7 @@ func main() {
 }
 
 func (b *bench) run(ctx context.Context, only []string) (err error) {
-	if flag.NArg() > 0 || min(b.files, b.small, b.manuals, b.linked, b.pages, b.sites, b.runs) < 1 || b.turn <= 0 {
+	if flag.NArg() > 0 || min(b.files, b.small, b.manuals, b.linked, b.pages, b.sites, b.runs, b.speed, b.year) < 1 || b.turn <= 0 {
 		return errors.New("there are flags only, and sizes and counts are at least 1")
 	}
 	if b.work, err = filepath.Abs(b.work); err != nil {

@@ -29,6 +29,7 @@ type server struct {
 	begun                  time.Time
 	exited                 chan struct{}
 	addr, admin, log, said string
+	config                 string
 	state                  string
 	seen                   int // lines of its log
 }
@@ -48,13 +49,37 @@ func (b *bench) serve(name string, directives []string, env ...string) *server {
 // start starts Caddy with the sites of a Caddyfile, the first of which is at addr. What it
 // writes, and remembers of an earlier start, is in the folder of that name.
 func (b *bench) start(name, addr, sites string, env ...string) *server {
+	return b.startProgram(must(os.Executable()), name, addr, sites, env...)
+}
+
+// startProgram is start of another program than this one.
+func (b *bench) startProgram(program, name, addr, sites string, env ...string) *server {
 	dir := b.path(name)
-	config := filepath.Join(dir, "Caddyfile")
 	s := &server{
-		addr: addr, admin: freeAddr(), exited: make(chan struct{}),
+		config: filepath.Join(dir, "Caddyfile"), addr: addr, admin: freeAddr(), exited: make(chan struct{}),
 		log: filepath.Join(dir, "refreshes"), said: filepath.Join(dir, "output"), state: filepath.Join(dir, "state"),
 	}
-	content := fmt.Sprintf(`{
+	check(os.MkdirAll(dir, 0o755), os.RemoveAll(s.log), s.configure(sites))
+	output := must(os.Create(s.said))
+	defer output.Close()
+	s.cmd = exec.Command(program, "run", "--config", s.config, "--adapter", "caddyfile")
+	s.cmd.Stdout, s.cmd.Stderr = output, output
+	s.cmd.Env = append(append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir), env...)
+	s.begun = time.Now()
+	check(s.cmd.Start())
+	b.mu.Lock()
+	b.servers = append(b.servers, s)
+	b.mu.Unlock()
+	go func() {
+		_ = s.cmd.Wait()
+		close(s.exited)
+	}()
+	return s
+}
+
+// configure writes its Caddyfile.
+func (s *server) configure(sites string) error {
+	return os.WriteFile(s.config, fmt.Appendf(nil, `{
 admin %s
 persist_config off
 log refreshes {
@@ -67,21 +92,13 @@ sitemap {
 state %q
 }
 }
-%s`, s.admin, s.log, s.state, sites)
-	check(os.MkdirAll(dir, 0o755), os.RemoveAll(s.log), os.WriteFile(config, []byte(content), 0o644))
-	output := must(os.Create(s.said))
-	defer output.Close()
-	s.cmd = exec.Command(must(os.Executable()), "run", "--config", config, "--adapter", "caddyfile")
-	s.cmd.Stdout, s.cmd.Stderr = output, output
-	s.cmd.Env = append(append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir), env...)
-	s.begun = time.Now()
-	check(s.cmd.Start())
-	b.servers = append(b.servers, s)
-	go func() {
-		_ = s.cmd.Wait()
-		close(s.exited)
-	}()
-	return s
+%s`, s.admin, s.log, s.state, sites), 0o644)
+}
+
+// reload has it serve other sites.
+func (s *server) reload(ctx context.Context, sites string) {
+	check(s.configure(sites))
+	run(ctx, must(os.Executable()), "reload", "--config", s.config, "--adapter", "caddyfile", "--address", s.admin)
 }
 
 // stop ends the server and waits for it.
