@@ -42,33 +42,37 @@ func (a *shop) remove(path string) {
 	a.gone[path] = true
 }
 
+// shopSite is its site, with a source of visits.
 const shopSite = `
 http://localhost:{port} {
+	log {
+		output file {dir}/access.log
+	}
 	sitemap {
 		crawl {
 			rate 100/s
 		}
 		links
-		traffic
+		<visits>
 	}
 	reverse_proxy {app}
 }`
 
-func startShop(t *testing.T, n int) (*server, *shop) {
+func startShop(t *testing.T, n int, visits string) (*server, *shop) {
 	t.Helper()
 	a := &shop{gone: make(map[string]bool)}
 	for i := range n {
 		a.pages = append(a.pages, fmt.Sprintf("/chairs/%02d", i))
 	}
 	s := prepare(t, nil)
-	s.LoadApp(shopSite, a.ServeHTTP)
+	s.LoadApp(strings.Replace(shopSite, "<visits>", visits, 1), a.ServeHTTP)
 	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, append([]string{"/"}, a.pages...))...)
 	return s, a
 }
 
 // TestCommandRefetch: a page that was removed is not listed any more once an operator has it fetched, or all.
 func TestCommandRefetch(t *testing.T) {
-	s, app := startShop(t, 12)
+	s, app := startShop(t, 12, "")
 	const sitemap = harness.Local + "/sitemap.xml"
 	app.remove("/chairs/00")
 	app.remove("/chairs/01")
@@ -93,12 +97,19 @@ func TestCommandRefetch(t *testing.T) {
 	s.wantError(http.MethodGet, "/sitemap/sites?fetch=all", http.StatusBadRequest, "the query has 'fetch': only one 'site' is allowed")
 }
 
-// TestSignalOfVisitor: a page that a visitor found gone is not listed any more after the next refresh.
+// TestSignalOfVisitor: a page that a visitor found gone is not listed any more after the next refresh, whichever source
+// sees visitors.
 func TestSignalOfVisitor(t *testing.T) {
-	s, app := startShop(t, 4)
-	app.remove("/chairs/03")
-	s.command("refresh").want(t, 0, nil, nil, `pages +5\n`)
-	s.Get(harness.Local + "/chairs/03")
-	s.refresh()
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, append([]string{"/"}, app.pages[:3]...))...)
+	for name, visits := range map[string]string{"traffic": "traffic", "access_log": "access_log {dir}/access.log"} {
+		t.Run(name, func(t *testing.T) {
+			s, app := startShop(t, 6, visits)
+			app.remove("/chairs/05")
+			s.command("refresh").want(t, 0, nil, nil, `pages +7\n`)
+			s.Get(harness.Local+"/chairs/05", "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0")
+			s.Eventually(func() bool { // a log is read every two seconds
+				return s.refresh().Pages == 6
+			}, s.SitemapLog)
+			s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, append([]string{"/"}, app.pages[:5]...))...)
+		})
+	}
 }

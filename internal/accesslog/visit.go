@@ -1,7 +1,7 @@
 // Package accesslog finds the pages that visitors got in the access logs of web servers. A [Reader] follows
 // the logs of a source as they grow and are rolled, a [Parser] reads a line into a [Visit], and a [Filter]
-// says which page it shows. [Visited] and [Progress] are what is kept of that for a site. [Readers] counts
-// who requests a site's documents.
+// says which page it shows, or which one may be gone. [Visited] and [Progress] are what is kept of that for a
+// site. [Readers] counts who requests a site's documents.
 package accesslog
 
 import (
