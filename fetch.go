@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -107,6 +108,7 @@ func (f *serverFetcher) needsCertificate(host string) bool {
 type request struct {
 	crawl.Request
 	origin    string        // scheme, host and port under which the server knows the site
+	host      string        // of the Host header; "": that of origin
 	probe     *probe        // filled in by the sitemap handler; nil: it is no probe
 	abandoned *atomic.Int32 // Handler.abandoned of the site
 	visitor   bool          // the sitemap handler serves it as a visitor's
@@ -188,7 +190,7 @@ func (q *request) httpRequest(ctx context.Context, port int) (*http.Request, err
 	r := (&http.Request{
 		Method:     http.MethodGet,
 		URL:        u,
-		Host:       host,
+		Host:       cmp.Or(q.host, host),
 		RequestURI: q.Path,
 		Proto:      "HTTP/1.1",
 		ProtoMajor: 1,
@@ -278,6 +280,16 @@ func (f *siteFetcher) fetch(ctx context.Context, path string, limit int) (*crawl
 	return f.get(ctx, crawl.Request{Path: path, Limit: limit}, nil)
 }
 
+// request returns a request as a visitor's reaches the server. A proxy in front of it, for which the base URL is set, passes on
+// the Host of that URL: with the port of the listener in it, an application would redirect to the one without.
+func (f *siteFetcher) request(r crawl.Request) request {
+	q := request{Request: r, origin: f.internalOrigin, abandoned: &f.handler.abandoned}
+	if f.handler.settings.base != "" {
+		_, q.host, _ = strings.Cut(f.handler.settings.base, "://")
+	}
+	return q
+}
+
 // fetchData is fetch for what is no page: robots.txt, a list or a sitemap, or the path of ours. p is filled in by the
 // handler that the request reaches; nil: it is no probe.
 func (f *siteFetcher) fetchData(ctx context.Context, path string, limit int, p *probe) (*crawl.Response, error) {
@@ -286,7 +298,8 @@ func (f *siteFetcher) fetchData(ctx context.Context, path string, limit int, p *
 }
 
 func (f *siteFetcher) get(ctx context.Context, r crawl.Request, p *probe) (*crawl.Response, error) {
-	q := request{Request: r, origin: f.internalOrigin, probe: p, abandoned: &f.handler.abandoned}
+	q := f.request(r)
+	q.probe = p
 	res, err := f.server.fetch(ctx, q)
 	if err == nil && res.Proxied && f.onDemand {
 		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
@@ -301,7 +314,7 @@ func (f *siteFetcher) get(ctx context.Context, r crawl.Request, p *probe) (*craw
 // Fetch implements [crawl.Fetcher] for paths of the site's URLs.
 func (f *siteFetcher) Fetch(ctx context.Context, r crawl.Request) (*crawl.Response, error) {
 	r.Path = f.internalPath(r.Path)
-	res, err := f.server.fetch(ctx, request{Request: r, origin: f.internalOrigin, abandoned: &f.handler.abandoned})
+	res, err := f.server.fetch(ctx, f.request(r))
 	a := f.handler.app
 	a.counts.fetched(res)
 	if a.building != nil {

@@ -342,3 +342,28 @@ func TestRateLimitOfProbes(t *testing.T) {
 		}
 	})
 }
+
+// TestHostOfBaseURL: requests have the Host that a proxy in front passes on, without the port of Caddy's listener.
+func TestHostOfBaseURL(t *testing.T) {
+	for base, want := range map[string]string{"": "named.example:8080", "https://shop.example": "shop.example", "https://shop.example:8443": "shop.example:8443"} {
+		b := newBench(t, func(h *Handler) { h.BaseURL = base })
+		b.handler.listener.port = "8080"
+		hosts := make(map[string]bool)
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			hosts[r.Host] = true
+			return nil
+		}
+		s := b.site("named.example:8080")
+		for _, path := range []string{"/", "/a"} {
+			if _, err := s.fetcher.Fetch(t.Context(), crawl.Request{Path: path}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.fetcher.fetch(t.Context(), path, 100); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(hosts) != 1 || !hosts[want] {
+			t.Errorf("%s: got %v, want %s", base, hosts, want)
+		}
+	}
+}
