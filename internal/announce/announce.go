@@ -93,7 +93,7 @@ type Status struct {
 	Stopped     bool      `json:"stopped,omitempty"`     // nothing is sent until a restart or reload
 	Reason      string    `json:"reason,omitempty"`      // why the last request was not accepted, and what to do
 	Last        time.Time `json:"last,omitzero"`         // when the last request began or ended
-	Next        time.Time `json:"next,omitzero"`         // when what waits may be sent; zero: at once, or it is not known
+	Next        time.Time `json:"next,omitzero"`         // when what waits may be sent, not in the past; zero: it is not known
 }
 
 // Wait is what URLs wait for before they are sent.

@@ -122,9 +122,12 @@ func (q *Queue) Status(now time.Time) (all []Status) {
 		p := q.plan(t, now)
 		s.WaitsFor = p.waits
 		s.Last = s.Last.Truncate(time.Second)
-		s.Next = time.Time{}
-		if p.due.After(now) {
-			s.Next = p.due.Add(time.Second - 1).Truncate(time.Second) // not before it is due
+		s.Next = p.due
+		if s.Waiting > 0 && p.waits == "" {
+			s.Next = now
+		}
+		if !s.Next.IsZero() {
+			s.Next = later(s.Next, now).UTC().Add(time.Second - 1).Truncate(time.Second) // not before it is due
 		}
 		all = append(all, s)
 	}
@@ -165,6 +168,14 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // noted is how many URLs are being sent.

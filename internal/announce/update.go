@@ -56,22 +56,20 @@ func (q *Queue) updatePages(u *Update) {
 		s.Removed = nil
 		return
 	}
-	dropped := 0
+	dropped := overflow(&u.Changes)
 	if !s.FreshBy.Equal(u.Begun) {
-		dropped = s.Older.add(s.Fresh)
+		dropped += s.Older.add(s.Fresh) // which this refresh may confirm
 		s.Fresh = nil
 	}
-	for _, l := range []changes{u.Changes.Added, u.Changes.Changed, u.Changes.Removed} {
-		dropped += l.Count - len(l.First)
-	}
+	changed := paths(u.Changes.Changed, func(c indexing.Change) bool { return c.Own && c.LastMod != 0 })
+	gone := paths(u.Changes.Removed, func(c indexing.Change) bool { return c.Gone })
+	leftOut := paths(u.Changes.Removed, func(c indexing.Change) bool { return !c.Gone })
 
 	// What nobody was told of need not be told that it has changed or is gone.
+	removed := slices.Concat(gone, leftOut)
 	untold := slices.Concat(s.Older, s.Fresh)
-	changed := paths(u.Changes.Changed, func(c indexing.Change) bool { return c.Own && c.LastMod != 0 })
 	changed.remove(untold)
-	gone := paths(u.Changes.Removed, func(c indexing.Change) bool { return c.Gone })
 	gone.remove(untold)
-	removed := paths(u.Changes.Removed, all)
 	s.Older.remove(removed)
 	s.Fresh.remove(removed)
 	dropped += s.remove(gone, u.At)
@@ -82,7 +80,6 @@ func (q *Queue) updatePages(u *Update) {
 	added.remove(s.Older) // they come again if a commit is lost
 	dropped += s.Fresh.add(added)
 
-	leftOut := paths(u.Changes.Removed, func(c indexing.Change) bool { return !c.Gone })
 	var confirmed list
 	if u.Gathered {
 		confirmed = s.Older
@@ -95,6 +92,14 @@ func (q *Queue) updatePages(u *Update) {
 		}
 	}
 	s.hold(u, len(confirmed) > 0)
+}
+
+// overflow returns how many changes there are of which only the number is known.
+func overflow(c *indexing.Changes) (n int) {
+	for _, l := range []changes{c.Added, c.Changed, c.Removed} {
+		n += l.Count - len(l.First)
+	}
+	return n
 }
 
 // hold has changes wait for the refresh that confirms added pages, so that they are sent together.
