@@ -280,14 +280,9 @@ func (f *siteFetcher) fetch(ctx context.Context, path string, limit int) (*crawl
 	return f.get(ctx, crawl.Request{Path: path, Limit: limit}, nil)
 }
 
-// request returns a request as a visitor's reaches the server. A proxy in front of it, for which the base URL is set, passes on
-// the Host of that URL: with the port of the listener in it, an application would redirect to the one without.
+// request returns a request as a visitor's reaches the server.
 func (f *siteFetcher) request(r crawl.Request) request {
-	q := request{Request: r, origin: f.internalOrigin, abandoned: &f.handler.abandoned}
-	if f.handler.settings.base != "" {
-		_, q.host, _ = strings.Cut(f.handler.settings.base, "://")
-	}
-	return q
+	return request{Request: r, origin: f.internalOrigin, host: f.host, abandoned: &f.handler.abandoned}
 }
 
 // fetchData is fetch for what is no page: robots.txt, a list or a sitemap, or the path of ours. p is filled in by the

@@ -60,6 +60,7 @@ type identity struct {
 	scope     string // prefix of the paths that may be listed, with a slash at the end; the front page's path, too
 
 	internalOrigin string // scheme, host and port of id, by which routes lead to the handler
+	host           string // of the Host header of requests
 }
 
 func newIdentity(id siteID, onDemand bool) identity {
@@ -67,6 +68,12 @@ func newIdentity(id siteID, onDemand bool) identity {
 	i := identity{id: id, handler: h, onDemand: onDemand, prefix: id.prefix, docPrefix: id.prefix}
 	i.internalOrigin = origin.Of(id.scheme, h.mounts.spelled(id.host, id.prefix), id.port)
 	i.origin = cmp.Or(h.settings.base, i.internalOrigin)
+	_, i.host, _ = strings.Cut(i.internalOrigin, "://")
+	if origin.HostOf(i.origin) == origin.HostOf(i.internalOrigin) {
+		// A proxy in front passes on the Host of the base URL. With the port of the listener in it, an application would
+		// redirect to the one without.
+		_, i.host, _ = strings.Cut(i.origin, "://")
+	}
 	if h.settings.prefix != "" {
 		i.docPrefix = h.settings.prefix
 		if i.prefix != "" {
