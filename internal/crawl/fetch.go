@@ -326,7 +326,7 @@ func (w *worker) follow(before, rec *store.Record, found []string) {
 	targets := w.targets(rec, found)
 	if w.run.keepsLinks(rec) && len(targets) <= maxKeptLinks {
 		rec.Links = targets
-		w.run.noteLost(rec, known, targets)
+		w.run.noteLost(known, targets)
 		// Hubs are fetched so often that those of their links that are known already are followed only once a day.
 		if len(known) > 0 && rec.Fetched-before.FollowedAt() < day {
 			rec.Followed = before.FollowedAt()

@@ -181,8 +181,8 @@ func (r *Run) keepsLinks(rec *store.Record) bool {
 	return rec.Flags&store.Proxied != 0 && (isHub || r.isFront(rec))
 }
 
-// noteLost has pages fetched to which a page does not link any more.
-func (r *Run) noteLost(rec *store.Record, known, now []string) {
+// noteLost has pages fetched to which a page does not link any more, given its links before and now.
+func (r *Run) noteLost(known, now []string) {
 	lost := minus(known, now)
 	if len(lost) > maxLost {
 		return

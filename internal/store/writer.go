@@ -137,7 +137,7 @@ func (w *Writer) flush() {
 		w.open.Due = w.due(w.records)
 	}
 	for i := range w.records {
-		w.open.Load.add(&w.records[i])
+		w.open.add(&w.records[i])
 	}
 	w.open = nil
 	w.records = w.records[:0]
