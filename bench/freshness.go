@@ -23,7 +23,7 @@ import (
 // measured in real time, beside what takes days: that goes by a fast [clock], which neither Caddy nor the application
 // can tell from a real one.
 func (b *bench) freshnessRows(ctx context.Context) []*row {
-	parts := []func(context.Context) []*row{b.linkedRows, b.visitorRows, b.facetRows, b.releaseRows}
+	parts := []func(context.Context) []*row{b.linkedRows, b.visitorRows, b.facetRows, b.namedRows, b.releaseRows}
 	if b.days > 0 {
 		fast := b.fast(ctx)
 		for _, part := range []func(context.Context, string) []*row{b.motionRows, b.quietRows, b.toldRows} {
@@ -118,9 +118,8 @@ func (d dated) isOf(change time.Time) bool {
 	return !d.seen.Before(change) && d.follows(change)
 }
 
-// moves starts an application behind Caddy with these options of the directive; fast is the program of a fast clock.
-func (b *bench) moves(name, fast string, a *blog, options string) *moving {
-	m := &moving{
+func newMoving(name string, a *blog) *moving {
+	return &moving{
 		blog:   a,
 		name:   name,
 		listed: make(map[string]time.Time),
@@ -128,6 +127,11 @@ func (b *bench) moves(name, fast string, a *blog, options string) *moving {
 		dates:  make(map[string][]dated),
 		sent:   make(map[string][]time.Time),
 	}
+}
+
+// moves starts an application behind Caddy with these options of the directive; fast is the program of a fast clock.
+func (b *bench) moves(name, fast string, a *blog, options string) *moving {
+	m := newMoving(name, a)
 	check(os.RemoveAll(b.path(name)))
 	upstream := httptest.NewServer(a)
 	engine := httptest.NewServer(http.HandlerFunc(m.notice))
@@ -466,6 +470,69 @@ func (b *bench) facetRows(ctx context.Context) []*row {
 	group.Wait()
 	r.add(took[0], took[1])
 	return []*row{r}
+}
+
+// namedRows measure pages that come and go in a folder of files, and in a list.
+func (b *bench) namedRows(ctx context.Context) []*row {
+	var rows []*row
+	for _, source := range []string{"files", "urls"} {
+		rows = append(rows, b.namedBy(ctx, source)...)
+	}
+	return rows
+}
+
+func (b *bench) namedBy(ctx context.Context, source string) []*row {
+	const pages = 20
+	m := newMoving("named-"+source, newBlog(realTime(), 1, 0, 0))
+	check(os.RemoveAll(b.path(m.name)))
+	root := b.path(m.name + "/root")
+	list := b.path(m.name + "/list.txt")
+	path := func(i int) string { return fmt.Sprintf("/page-%d.html", i) }
+	write := func(i, edits int) {
+		text := fmt.Sprintf("<!doctype html><title>Page %d</title>", i)
+		for j := range 5 + edits {
+			text += fmt.Sprintf("<p>Paragraph %d of page %d, in a text of its own.</p>", j, i)
+		}
+		check(os.WriteFile(filepath.Join(root, path(i)), []byte(text), 0o644))
+	}
+	name := func(from, to int) {
+		var b strings.Builder
+		for i := from; i < to; i++ {
+			fmt.Fprintln(&b, path(i))
+		}
+		check(os.WriteFile(list, []byte(b.String()), 0o644))
+	}
+	check(os.MkdirAll(root, 0o755))
+	for i := range pages {
+		write(i, 0)
+	}
+	name(0, pages)
+	directive := "sitemap"
+	if source == "urls" {
+		directive = fmt.Sprintf("sitemap {\nurls %q\n}", list)
+	}
+	addr := freeAddr()
+	m.server = b.start(m.name, addr, site(addr, files(root, directive)...))
+	m.complete(ctx, pages)
+	m.watch(ctx, m.clock.now().Add(90*time.Second), nil)
+	at := m.clock.now()
+	write(pages, 0)
+	write(pages/2, 1)
+	check(os.Remove(filepath.Join(root, path(0))))
+	name(1, pages+1)
+	isDone := func() bool {
+		return max(m.untilListed(path(pages), at), m.untilGone(path(0), at), m.untilDated(path(pages/2), at)) != never
+	}
+	m.watch(ctx, at.Add(5*time.Minute), isDone)
+	one := func(d time.Duration) []time.Duration { return []time.Duration{d} }
+	rows := []*row{
+		ages("`"+source+"`: a new page: listed", 1, one(m.untilListed(path(pages), at)), 2*time.Minute),
+		ages("`"+source+"`: a page removed: unlisted", 1, one(m.untilGone(path(0), at)), 2*time.Minute),
+	}
+	if source == "files" {
+		rows = append(rows, ages("`files`: a text changed: dated", 1, one(m.untilDated(path(pages/2), at)), 5*time.Minute))
+	}
+	return rows
 }
 
 // releaseRows measure whether declared changes are announced if they come with another root, or with another setting.
