@@ -49,7 +49,11 @@ type Response struct {
 // fetch fetches those of a chunk's records that are due and that no upstream returns, until wait ends. Pages of upstreams are
 // put on the agenda; nil: they wait until all candidates are known.
 func (r *Run) fetch(wait context.Context, records []store.Record, first string, upstream *agenda) {
-	if r.p.Closed || wait.Err() != nil {
+	if r.p.Closed {
+		return
+	}
+	if wait.Err() != nil {
+		r.left = r.left || r.chunkDue(records) <= r.c.now() // it may have ended just now
 		return
 	}
 	var due []*store.Record
