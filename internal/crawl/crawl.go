@@ -164,7 +164,7 @@ type Result struct {
 	// Of the whole crawl:
 	Fetched      int   // pages, successfully or not
 	Panic        error // the first page whose parsing panicked, which counts as one that did not respond; nil: none
-	DroppedPaths int   // links beyond Policy.MaxPaths, or beyond 10,000 pages that differ in digits alone
+	DroppedPaths int   // links beyond Policy.MaxPaths, or pages that gave way; and beyond 10,000 pages that differ in digits alone
 }
 
 // Run is one crawl. It is not safe for concurrent use.
@@ -270,6 +270,7 @@ func (r *Run) begin(gen *store.Generation) {
 	if r.p.Extract.Images {
 		r.links.max += imagesPerPath * r.p.MaxPaths
 	}
+	r.links.max = max(r.links.max, htmlmeta.MaxLinks) // else a page may have more than there is room for
 	// Else an earlier crawl has done so.
 	if r.resettle || gen.Len() == 0 {
 		r.seed()

@@ -81,6 +81,7 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string, 
 		}
 		due = append(due, rec)
 	}
+	waiting := slices.DeleteFunc(slices.Clone(due), func(rec *store.Record) bool { return !r.waits(rec) })
 	var group sync.WaitGroup
 	var next atomic.Int64
 	slot := int64(xxhash.Sum64String(first) >> 1)
@@ -93,6 +94,11 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string, 
 	}
 	group.Wait()
 	r.left = r.left || wait.Err() != nil // some of them, perhaps
+	for _, rec := range waiting {
+		if rec.Fetched != 0 && r.census != nil {
+			r.census.fetched(rec.Path)
+		}
+	}
 }
 
 // allWorkers returns those for the site's own pages, and then those for pages of upstreams.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/frontier"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/uri"
@@ -55,10 +56,10 @@ func (l *link) key() uint64 { return xxhash.Sum64String(cmp.Or(l.spelled, l.path
 // links collects what fetched pages link to: each target once, by the hash of its path.
 type links struct {
 	cleaner *uri.Cleaner
-	max     int // targets
+	max     int // targets that are known, found or unmatched
 
 	mu        sync.Mutex
-	seen      map[uint64]uint8 // the least depth at which a target was found
+	seen      map[uint64]uint8 // the least depth at which a target was found; not of all, if they are too many
 	found     []link           // since the last round
 	unmatched []string         // paths found before that and not known to be pages
 	seeds     int
@@ -78,9 +79,13 @@ func (l *links) add(n link) {
 	if isSeed && l.seeds > maxSeeds {
 		return
 	}
-	if !known && len(l.seen) >= l.max {
+	if len(l.found) >= l.max {
 		l.dropped++
 		return
+	}
+	if len(l.seen) >= l.max {
+		// There may be no end of targets: what is forgotten is merged again. Else no page found from now on would come.
+		clear(l.seen)
 	}
 	if isSeed {
 		l.seeds++
@@ -196,6 +201,7 @@ func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, chun
 	r.pending -= r.pendingOf(records)
 	for _, result := range news.results {
 		if at, ok := find(records, result.Path); ok {
+			r.noLongerWaits(&records[at])
 			records[at] = result
 		}
 	}
@@ -203,17 +209,18 @@ func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, chun
 	if err != nil {
 		return err
 	}
+	records, hasDropped := r.dropGivenUp(records)
 	hasHeeded := r.heed(records, news.notices)
 	hasSettled := r.settleFinders(records)
 	r.fetch(wait, records, chunk.First, upstream)
 	r.pending += r.pendingOf(records)
-	isSame := !hasHeeded && !hasSettled && r.fetched.Load() == before && len(news.links)+len(news.results) == 0
+	isSame := !hasDropped && !hasHeeded && !hasSettled && r.fetched.Load() == before && len(news.links)+len(news.results) == 0
 	if isSame && r.chunkDue(records) <= r.c.now() {
 		w.Keep(i) // nothing could be done yet
 		return nil
 	}
 	w.Put(chunk.First, records, func(first, _ string) uint64 {
-		if first == chunk.First && len(records) == known {
+		if first == chunk.First && len(records) == known && !hasDropped {
 			return chunk.Digest
 		}
 		return min(chunk.Digest, 1) // 1: it is to be seen which pages are named, and which new ones were visited
@@ -251,7 +258,7 @@ func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link
 		}
 		isPage := r.relink(records, n)
 		isTried := n.isAlias || n.flags&store.Image != 0 // it has no aliases that are to be looked up
-		if !isPage && !isTried {
+		if !isPage && !isTried && len(r.links.unmatched) < r.links.max {
 			r.links.unmatched = append(r.links.unmatched, n.path)
 		}
 	}
@@ -348,26 +355,76 @@ func (r *Run) isDiscovered(ctx context.Context, n link) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if r.isFull(n) {
+	if !r.makeRoom(n) {
 		r.links.dropped++
 		return false, nil
 	}
-	r.census.add(n.path, n.flags, r.isTooDeep(n.depth, n.flags))
+	rec := store.Record{Path: n.path, Flags: n.flags, Depth: n.depth}
+	r.census.add(&rec, r.isTooDeep(n.depth, n.flags))
 	return true, nil
 }
 
-// isFull reports whether there is no room for what a link names.
-func (r *Run) isFull(n link) bool {
+// makeRoom reports whether there is room for what a link names. A page that was never fetched may give way to one of a
+// smaller group.
+func (r *Run) makeRoom(n link) bool {
 	c := r.census
 	switch {
 	case n.flags&store.Seed != 0:
-		return false
+		return true
 	case n.flags&store.Image != 0:
-		return c.images >= imagesPerPath*r.p.MaxPaths
+		return c.images < imagesPerPath*r.p.MaxPaths
 	case r.isTooDeep(n.depth, n.flags):
-		return c.tooDeep >= r.p.MaxPaths
+		return c.tooDeep < r.p.MaxPaths
+	case *c.like(n.path) >= maxPerPattern:
+		return false
+	case c.pages < r.p.MaxPaths:
+		return true
 	}
-	return c.pages >= r.p.MaxPaths || *c.like(n.path) >= maxPerPattern
+	// Those that give way are dropped in this round or the next one. Until then, there are so many more.
+	isOver := c.waiting.GivingUp() >= max(r.p.MaxPaths/4, minAgenda)
+	if isOver || !c.waiting.MakeRoom(n.path) {
+		return false
+	}
+	c.pages--
+	r.links.dropped++
+	return true
+}
+
+// waits reports whether a page may give way to others: it was never fetched.
+func (r *Run) waits(rec *store.Record) bool {
+	isKept := rec.Fetched != 0 || rec.Flags&(store.Named|store.Image|store.Seed) != 0
+	return !isKept && !r.isTooDeep(rec.Depth, rec.Flags)
+}
+
+// noLongerWaits notes that a page that waits is fetched.
+func (r *Run) noLongerWaits(rec *store.Record) {
+	if r.census != nil && r.waits(rec) {
+		r.census.fetched(rec.Path)
+	}
+}
+
+// dropGivenUp drops pages that give way to others from the records of a chunk, those that are farthest from the front
+// page first, and reports whether there were any.
+func (r *Run) dropGivenUp(records []store.Record) (left []store.Record, hasDropped bool) {
+	if r.census == nil || r.census.waiting.GivingUp() == 0 {
+		return records, false
+	}
+	var waiting []*store.Record
+	for i := range records {
+		if r.waits(&records[i]) {
+			waiting = append(waiting, &records[i])
+		}
+	}
+	slices.SortStableFunc(waiting, func(a, b *store.Record) int { return cmp.Compare(b.Depth, a.Depth) })
+	dropped := make(map[string]bool)
+	for _, rec := range waiting {
+		if r.census.waiting.Drop(rec.Path) {
+			dropped[rec.Path] = true
+			*r.census.like(rec.Path)--
+		}
+	}
+	left = slices.DeleteFunc(records, func(rec store.Record) bool { return dropped[rec.Path] })
+	return left, len(dropped) > 0
 }
 
 // isTooDeep reports whether a page to which links lead is not fetched, as it is beyond Policy.Depth.
@@ -378,7 +435,8 @@ func (r *Run) isTooDeep(depth uint8, flags store.Flags) bool {
 
 // census counts the pages and images that no source names.
 type census struct {
-	pages, images int
+	pages, images int             // without pages that are given up, but not dropped yet
+	waiting       frontier.Census // of the pages: see Run.waits
 	tooDeep       int             // pages that are not fetched, and leave the others their room: see Run.isTooDeep
 	patterns      [1 << 16]uint32 // pages by hash of the path without digits; a few too many
 }
@@ -393,15 +451,20 @@ func (r *Run) count(ctx context.Context) (*census, error) {
 		for j := range records {
 			rec := &records[j]
 			if rec.Flags&store.Named == 0 {
-				c.add(rec.Path, rec.Flags, r.isTooDeep(rec.Depth, rec.Flags))
+				c.add(rec, r.isTooDeep(rec.Depth, rec.Flags))
 			}
 		}
+	}
+	// There was more room before, or the crawl before ended in the middle.
+	for c.pages > r.p.MaxPaths && c.waiting.GiveUp() {
+		c.pages--
+		r.links.dropped++
 	}
 	return c, nil
 }
 
-func (c *census) add(path string, flags store.Flags, isTooDeep bool) {
-	if flags&store.Image != 0 {
+func (c *census) add(rec *store.Record, isTooDeep bool) {
+	if rec.Flags&store.Image != 0 {
 		c.images++
 		return
 	}
@@ -410,7 +473,18 @@ func (c *census) add(path string, flags store.Flags, isTooDeep bool) {
 		return
 	}
 	c.pages++
-	*c.like(path)++
+	*c.like(rec.Path)++
+	if rec.Fetched == 0 && rec.Flags&store.Seed == 0 {
+		c.waiting.Add(rec.Path)
+	}
+}
+
+// fetched notes that a page that was waiting is not waiting any more.
+func (c *census) fetched(path string) {
+	stays := c.waiting.Remove(path)
+	if stays {
+		c.pages++
+	}
 }
 
 // like is the count of pages whose paths differ from this one in digits alone.

@@ -157,6 +157,93 @@ func TestTooDeepLeaveRoom(t *testing.T) {
 	})
 }
 
+// TestLargestGroupGivesWay: what is over max_paths is dropped from the largest group of pages that were never fetched.
+func TestLargestGroupGivesWay(t *testing.T) {
+	const days, products = 300, 20
+	for _, test := range []struct {
+		name         string
+		isOwn        bool   // no upstream returns the pages
+		finder       string // of the list
+		maxPaths     int
+		then         int // max_paths after some seconds
+		wantProducts int
+		wantDropped  int
+	}{
+		{name: "room for all", finder: "/", maxPaths: 400, then: 400, wantProducts: products},
+		{name: "room for some", finder: "/", maxPaths: 100, then: 100, wantProducts: products, wantDropped: 2 + days + products - 100},
+		{name: "less room than before", finder: "/", maxPaths: 200, then: 100, wantProducts: products},
+		{name: "none waits", finder: "/days/du", maxPaths: 100, then: 100},
+		{name: "none waits of the site's own", isOwn: true, finder: "/", maxPaths: 100, then: 100},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &static{proxied: !test.isOwn, pages: map[string]string{"*": "a page"}}
+			for i := range days {
+				s.pages["/"] += fmt.Sprintf(" /days/%c%c", 'a'+i/26, 'a'+i%26)
+			}
+			for i := range products {
+				s.pages["/all"] += fmt.Sprintf(" /products/%c", 'a'+i)
+			}
+			s.pages[test.finder] += " /all"
+			p := with(func(p *Policy) { p.Links, p.MaxPaths = true, test.maxPaths })
+			c := New(Options{Fetcher: s, Limiter: NewLimiter(1, 1)})
+			run := c.Start(new(list), p)
+			gen := update(t, run, empty(t), 10*time.Second).Generation
+			if test.then != test.maxPaths {
+				p.MaxPaths = test.then
+				p.Routes++ // the front page is fetched again, and has a new link
+				s.pages["/"] += " /new"
+				run = c.Start(new(list), p)
+			}
+			var result Result
+			for !result.Done {
+				result = update(t, run, gen, time.Minute)
+				gen = result.Generation
+			}
+			got := strings.Count(paths(t, gen), "/products/")
+			if got != test.wantProducts || gen.Len() > test.then {
+				t.Errorf("%s: got %d products of %d pages, want %d of %d", test.name, got, gen.Len(), test.wantProducts, test.then)
+			}
+			if test.wantDropped > 0 && result.DroppedPaths != test.wantDropped {
+				t.Errorf("%s: got %d pages dropped, want %d", test.name, result.DroppedPaths, test.wantDropped)
+			}
+			if strings.Contains(paths(t, gen), "-") {
+				t.Errorf("%s: some pages were not fetched: %s", test.name, paths(t, gen))
+			}
+		})
+	}
+}
+
+// TestGivenUpIsDropped: a page that is given up is dropped, also where there is no other news.
+func TestGivenUpIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": "/a /b /c", "*": "a page"}}
+		run := New(Options{Fetcher: s, Limiter: NewLimiter(0.001, 1)}).Start(new(list), with(func(p *Policy) { p.Links = true }))
+		gen := update(t, run, empty(t), time.Second).Generation
+		before := gen.Len()
+		run.census.waiting.GiveUp()
+		gen = update(t, run, gen, time.Second).Generation
+		if got := gen.Len(); got != before-1 {
+			t.Errorf("got %d pages, want %d", got, before-1)
+		}
+	})
+}
+
+// TestLinksAreBounded: what is found after very many targets is found nevertheless.
+func TestLinksAreBounded(t *testing.T) {
+	l := links{max: 3, seen: make(map[uint64]uint8)}
+	for round := range 3 {
+		for i := range 5 {
+			l.add(link{path: fmt.Sprintf("/%d/%d", round, i)})
+		}
+		if got := len(l.take()); got != 3 || len(l.seen) > 3 {
+			t.Errorf("round %d: got %d links and %d targets, want 3", round, got, len(l.seen))
+		}
+	}
+	if l.dropped != 6 {
+		t.Errorf("got %d dropped, want 6", l.dropped)
+	}
+}
+
 // TestLinkLater: once a page has the link that it needs, its own links count, in the same crawl.
 func TestLinkLater(t *testing.T) {
 	for name, change := range map[string]func(s *static, p *Policy, gen *store.Generation) *store.Generation{

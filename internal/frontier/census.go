@@ -29,15 +29,17 @@ type tally struct {
 // Add counts a page.
 func (c *Census) Add(path string) { c.find(path).add(1) }
 
-// Remove no longer counts a page: it was fetched, or is gone otherwise than by Drop.
-func (c *Census) Remove(path string) {
+// Remove no longer counts a page, as it was fetched. It reports whether the page had been given up, and stays after all.
+func (c *Census) Remove(path string) (stays bool) {
 	t := c.find(path)
 	t.add(-1)
-	if t.pages < 0 && t.givingUp > 0 { // it is the one that was given up
-		t.add(1)
-		t.givingUp--
-		c.givingUp--
+	if t.pages >= 0 || t.givingUp == 0 {
+		return false
 	}
+	t.add(1)
+	t.givingUp--
+	c.givingUp--
+	return true
 }
 
 // MakeRoom gives up a page for another one, which is not counted yet; false: that is itself of the largest group.
@@ -72,8 +74,8 @@ func (c *Census) giveUp(t *tally) bool {
 	return true
 }
 
-// IsGivingUp reports whether pages are to be dropped.
-func (c *Census) IsGivingUp() bool { return c.givingUp > 0 }
+// GivingUp returns how many pages are to be dropped.
+func (c *Census) GivingUp() int { return c.givingUp }
 
 // Drop reports whether a page that is counted is one of those that are given up. It is not counted any more then.
 func (c *Census) Drop(path string) bool {

@@ -34,7 +34,7 @@ func byDepth(turns *Turns, waiting map[string]uint8, n int) []string {
 
 const (
 	perRound = 32
-	gaveUp   = 2000
+	gaveUp   = 1500
 )
 
 // fetches returns how many fetches it takes to fetch all wanted pages; at most gaveUp.
