@@ -172,15 +172,13 @@ func text(rec, before *store.Record, f *fetched) outcome {
 	rec.Text = m.Text
 	rec.Declared = m.Modified
 	rec.Flags = rec.Flags&^store.DeclaredDay | flagIf(store.DeclaredDay, m.ModifiedDay)
-	if isOther && (before.Steadiness == store.Steady || isFile) {
+	isInDoubt := before.Steadiness.IsInDoubt()
+	if isOther && !isInDoubt {
 		rec.Before = before.Fetched
 		if before.Failing != 0 || before.Status != http.StatusOK {
 			rec.Before = 0 // the text was not seen then
 		}
 	}
-	// Another text much later may be another change. The same one is what was in doubt.
-	isSoon := f.now-before.Fetched <= confirmWithin
-	isConfirming := before.Steadiness.IsInDoubt() && (isSoon || !isOther && !isMoved)
 	switch {
 	case before.First == 0:
 		rec.First = f.batch
@@ -191,15 +189,16 @@ func text(rec, before *store.Record, f *fetched) outcome {
 		}
 	case isFile && isOther:
 		rec.Steadiness = store.Steady
-		rec.Changed = f.batch
 		rec.Flags &^= store.DeclaredMoves
+		rec.Changed = f.batch
 		return changed
 	case isFile:
 		rec.Flags |= flagIf(store.DeclaredMoves, isMoved)
-	case isConfirming:
+	case before.Steadiness == store.Noisy:
+		return calm(rec, before, f, isOther)
+	// Another text much later may be another change. The same one is what was in doubt.
+	case isInDoubt && (f.now-before.Fetched <= confirmWithin || !isOther && !isMoved):
 		return confirm(rec, f, isOther, isMoved)
-	case before.Steadiness == store.Noisy && isOther:
-		rec.Streak = 0
 	case isOther:
 		rec.Steadiness = store.TextInDoubt
 		return suspected
@@ -207,25 +206,43 @@ func text(rec, before *store.Record, f *fetched) outcome {
 		rec.Steadiness = store.DateInDoubt
 		return suspected
 	default:
-		rec.Steadiness = store.Steady
 		rec.Streak = 0
 	}
 	return unchanged
 }
 
 // confirm decides what a change amounts to that was found a minute ago: isOther and isMoved say that the text and the
-// declared date are yet others now.
+// declared date are yet others now. One more change may be an editor's, such as a second post on a front page.
 func confirm(rec *store.Record, f *fetched, isOther, isMoved bool) outcome {
-	hasChanged := rec.Steadiness == store.TextInDoubt
 	rec.Flags = rec.Flags&^store.DeclaredMoves | flagIf(store.DeclaredMoves, isMoved)
-	rec.Steadiness = store.Steady
-	if isOther {
+	was := rec.Steadiness
+	switch {
+	case isOther && was == store.StillInDoubt:
 		rec.Steadiness = store.Noisy
 		return unchanged
+	case isOther:
+		rec.Steadiness = store.StillInDoubt
+		return suspected
 	}
-	if !hasChanged {
+	rec.Steadiness = store.Steady
+	if was == store.DateInDoubt {
 		return unchanged
 	}
+	return settle(rec, f)
+}
+
+// calm decides whether the text of a page is noise no more: it has been the same for an hour. A clock, too, shows the same for
+// a minute.
+func calm(rec, before *store.Record, f *fetched, isOther bool) outcome {
+	if isOther || f.now-before.Fetched < hour {
+		return unchanged
+	}
+	rec.Steadiness = store.Steady
+	return settle(rec, f)
+}
+
+// settle records that the text is another one than before.
+func settle(rec *store.Record, f *fetched) outcome {
 	rec.Changed = f.batch
 	if rec.Streak < math.MaxUint8 {
 		rec.Streak++

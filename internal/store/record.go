@@ -115,14 +115,17 @@ type Steadiness uint8
 
 // Steadiness of a page. What is in doubt is to be confirmed by another fetch, a minute later.
 const (
-	Steady      Steadiness = iota // as far as is known
-	TextInDoubt                   // the text has changed, and perhaps the declared date
-	DateInDoubt                   // the declared date has
-	Noisy                         // two fetches a minute apart had different texts
+	Steady       Steadiness = iota // as far as is known
+	TextInDoubt                    // the text has changed, and perhaps the declared date
+	DateInDoubt                    // the declared date has
+	Noisy                          // three fetches, each a minute apart, had different texts
+	StillInDoubt                   // the text has changed, and once more when that was to be confirmed
 )
 
 // IsInDoubt reports whether another fetch is to confirm what has changed.
-func (s Steadiness) IsInDoubt() bool { return s == TextInDoubt || s == DateInDoubt }
+func (s Steadiness) IsInDoubt() bool {
+	return s == TextInDoubt || s == StillInDoubt || s == DateInDoubt
+}
 
 // Cause is by what a page is due. They are kept on disk: only ever add to them.
 type Cause uint8
