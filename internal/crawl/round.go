@@ -1,0 +1,108 @@
+package crawl
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// round merges the results of the round before, links and notices into the records, and fetches what links name and what is
+// due, until wait ends. It rewrites the chunks that this concerns. hasWorked: there was something to do.
+func (r *Run) round(ctx, wait context.Context) (hasWorked bool, err error) {
+	found := r.links.take()
+	results := r.results
+	r.results = nil
+	notices := r.takeNotices()
+	hasWorked = len(found)+len(results)+len(notices) > 0
+	before := r.fetched.Load()
+	r.left = false
+	upstream := r.newAgenda()
+	w := r.gen.Writer()
+	for i, chunk := range r.gen.Chunks() {
+		news := news{
+			links:   cut(&found, r.endOf(i), func(l link) string { return l.path }),
+			results: cut(&results, r.endOf(i), func(rec store.Record) string { return rec.Path }),
+			notices: cut(&notices, r.endOf(i), func(n notice) string { return n.path }),
+		}
+		if err := r.roundChunk(ctx, wait, w, i, chunk, news, upstream); err != nil {
+			return false, err
+		}
+	}
+	r.gen, err = w.Generation()
+	if err != nil {
+		return false, err
+	}
+	fresh, err := r.freshErrands(ctx, upstream)
+	if err != nil {
+		return false, err
+	}
+	r.runErrands(wait, upstream.complete(upstream.order(r.c.o.Limiter), fresh))
+	r.left = r.left || upstream.left
+	hasFetched := r.fetched.Load() != before || len(r.results) > 0
+	return hasWorked || hasFetched || len(r.links.found)+len(r.links.unmatched) > 0, nil
+}
+
+// news is what has become known of the pages of a chunk. All are sorted by path.
+type news struct {
+	links   []link
+	results []store.Record // of fetches
+	notices []notice
+}
+
+// cut cuts off what comes before a path from what is sorted by paths.
+func cut[T any](all *[]T, end string, pathOf func(T) string) []T {
+	n, _ := slices.BinarySearchFunc(*all, end, func(v T, path string) int { return strings.Compare(pathOf(v), path) })
+	part := (*all)[:n]
+	*all = (*all)[n:]
+	return part
+}
+
+// roundChunk is round for one chunk.
+func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, chunk store.Chunk, news news, upstream *agenda) error {
+	isFront := r.isNews() && chunk.First <= r.p.Scope && r.p.Scope < r.endOf(i)
+	isDue := !r.p.Closed && (chunk.Due <= r.c.now() || isFront)
+	canFetch := isDue && wait.Err() == nil
+	r.left = r.left || isDue && !canFetch
+	isTold := len(news.links)+len(news.results)+len(news.notices) > 0
+	if !isTold && !canFetch {
+		w.Keep(i)
+		return nil
+	}
+	records, err := r.load(ctx, i)
+	if err != nil {
+		return err
+	}
+	chunk = r.gen.Chunks()[i] // it may have been found damaged
+	known := len(records)
+	before := r.fetched.Load()
+	r.pending -= r.pendingOf(records)
+	for _, result := range news.results {
+		if at, ok := find(records, result.Path); ok {
+			r.noLongerWaits(&records[at])
+			records[at] = result
+		}
+	}
+	records, err = r.addLinks(ctx, records, news.links)
+	if err != nil {
+		return err
+	}
+	records, hasDropped := r.dropGivenUp(records)
+	hasHeeded := r.heed(records, news.notices)
+	hasSettled := r.settleFinders(records)
+	r.fetch(wait, records, chunk.First, upstream)
+	r.pending += r.pendingOf(records)
+	isSame := !hasDropped && !hasHeeded && !hasSettled && r.fetched.Load() == before && len(news.links)+len(news.results) == 0
+	if isSame && r.chunkDue(records) <= r.c.now() {
+		w.Keep(i) // nothing could be done yet
+		return nil
+	}
+	w.Put(chunk.First, records, func(first, _ string) uint64 {
+		if first == chunk.First && len(records) == known && !hasDropped {
+			return chunk.Digest
+		}
+		return min(chunk.Digest, 1) // 1: it is to be seen which pages are named, and which new ones were visited
+	}, r.chunkDue)
+	return nil
+}
