@@ -22,7 +22,7 @@ type blog struct {
 	front    []string         // posts that the front page shows, the newest first
 	posts    map[string]*post // by path
 	facets   int              // each list page leads to so many views of itself, and these to others
-	tells    bool             // it has a sitemap of its own
+	tells    string           // the origin of the URLs of its own sitemap; "": it has none
 	requests []asked          // by the module
 }
 
@@ -127,8 +127,8 @@ func (a *blog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, http.StatusText(p.status), p.status)
 	case p != nil:
 		a.write(w, p, p.links)
-	case r.URL.Path == "/sitemap.xml" && a.tells:
-		a.tell(w, r)
+	case r.URL.Path == "/sitemap.xml" && a.tells != "":
+		a.tell(w)
 	case scan(r.URL.Path, "/lists/%d/", &list) && list < len(a.lists):
 		a.list(w, r, list, 0)
 	case scan(r.URL.Path, "/lists/%d/page/%d/", &list, &page) && list < len(a.lists):
@@ -183,13 +183,13 @@ func (a *blog) write(w http.ResponseWriter, p *post, links []string) {
 }
 
 // tell writes the application's own sitemap.
-func (a *blog) tell(w http.ResponseWriter, r *http.Request) {
+func (a *blog) tell(w http.ResponseWriter) {
 	var b strings.Builder
 	b.WriteString(`<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">`)
 	for path, p := range a.posts {
 		if p.status == 0 && p.head == "" {
 			date := p.modified[len(p.modified)-1].UTC().Format(time.RFC3339)
-			fmt.Fprintf(&b, "<url><loc>http://%s%s</loc><lastmod>%s</lastmod></url>", r.Host, path, date)
+			fmt.Fprintf(&b, "<url><loc>%s%s</loc><lastmod>%s</lastmod></url>", a.tells, path, date)
 		}
 	}
 	b.WriteString(`</urlset>`)

@@ -301,7 +301,7 @@ func (m *moving) truth(name string) []*row {
 	defer m.seen.Unlock()
 	for path, p := range m.posts {
 		changes := p.modified
-		if p.existed && !m.tells {
+		if p.existed && m.tells == "" {
 			changes = changes[1:]
 		}
 		for _, d := range m.dates[path] {
@@ -310,7 +310,7 @@ func (m *moving) truth(name string) []*row {
 				falseDates++
 			}
 		}
-		if p.existed && m.tells {
+		if p.existed && m.tells != "" {
 			changes = changes[1:]
 		}
 		falseDates += float64(max(0, len(m.dates[path])-len(p.modified)))
@@ -323,7 +323,10 @@ func (m *moving) truth(name string) []*row {
 	}
 }
 
-const indexNow = "base_url http://www.sitemap-bench.org\nindexnow {\nendpoint ENGINE/\n}"
+// publicOrigin is by what search engines are to know the site: none is told of 127.0.0.1.
+const publicOrigin = "http://www.sitemap-bench.org"
+
+const indexNow = "base_url " + publicOrigin + "\nindexnow {\nendpoint ENGINE/\n}"
 
 func realTime() clock { return clock{time.Now(), 1} }
 
@@ -411,7 +414,7 @@ func (b *bench) askedForRows(ctx context.Context, m *moving) []*row {
 	for i, how := range []func(*post){hidden, refreshed, edited} {
 		path := fmt.Sprintf("/posts/post-%d/", 20+i)
 		paths[path] = m.change(path, how)
-		args = append(args, "http://www.sitemap-bench.org"+path)
+		args = append(args, publicOrigin+path)
 	}
 	run(ctx, must(os.Executable()), args...)
 	known := func(path string, at time.Time) time.Duration {
@@ -587,10 +590,9 @@ func (b *bench) releaseRows(ctx context.Context) []*row {
 	}
 }
 
-// motionRows measure a site of a thousand pages in motion, whose changes only links and pages tell. Four lists bring
-// three posts a day each.
+// motionRows measure a site of a thousand pages in motion, whose changes only links and pages tell.
 func (b *bench) motionRows(ctx context.Context, fast string) []*row {
-	const posts, lists = 950, 4
+	const posts, lists = 950, 5
 	m := b.moves("motion", fast, newBlog(clock{time.Now(), int64(b.speed)}, lists, posts, 0), "refresh 1m")
 	m.complete(ctx, 1+posts+lists+lists*(posts/lists/listPosts))
 	begun := m.clock.now()
@@ -603,44 +605,44 @@ func (b *bench) motionRows(ctx context.Context, fast string) []*row {
 		}
 		at[kind][path] = when
 	}
-	isChanged := false
-	for n := 0; m.clock.now().Before(end); n++ {
-		// Every two hours a post in a list; every eight one on the front page; every twelve one that only a post shows.
-		when := m.clock.now()
-		kind := "list"
-		list := n % lists
-		if n%4 == 3 {
-			kind = "front"
-		}
-		name := fmt.Sprintf("new-%d", n)
-		if n%6 == 5 {
-			kind = "deep"
-			list = -1
-		}
-		path := m.publish(name, list, kind == "front")
-		if kind == "deep" {
-			m.change(fmt.Sprintf("/posts/post-%d/", n), func(p *post) { p.links = append(p.links, path) })
-		}
-		if when.After(measured) {
-			note(kind, path, when)
-		}
-		if when.After(measured) && !isChanged {
-			isChanged = true
-			for i, how := range []func(*post){missing, removed, redirected, forbidden, hidden, refreshed, edited} {
-				for j := range 8 {
-					path := fmt.Sprintf("/posts/post-%d/", 200+100*i+7*j)
-					kind := "gone"
-					if i == 6 {
-						kind = "edited"
-					}
-					note(kind, path, m.change(path, how))
-					if i < 2 {
-						m.withdraw(path)
-					}
+	change := func() {
+		for i, how := range []func(*post){missing, removed, redirected, forbidden, hidden, refreshed, edited} {
+			for j := range 8 {
+				path := fmt.Sprintf("/posts/post-%d/", 200+100*i+7*j)
+				kind := "gone"
+				if i == 6 {
+					kind = "edited"
+				}
+				note(kind, path, m.change(path, how))
+				if i < 2 {
+					m.withdraw(path)
 				}
 			}
 		}
-		m.watch(ctx, when.Add(2*time.Hour), nil)
+		for i := range 4 {
+			path := m.publish(fmt.Sprintf("deep-%d", i), -1, false)
+			m.change(fmt.Sprintf("/posts/post-%d/", i), func(p *post) { p.links = append(p.links, path) })
+			note("deep", path, m.clock.now())
+		}
+	}
+	hasChanged := false
+	for n := 0; m.clock.now().Before(end); n++ {
+		when := m.clock.now()
+		isMeasured := when.After(measured)
+		if isMeasured && !hasChanged {
+			hasChanged = true
+			change()
+		}
+		// Each half hour there is a post in a list, each fourth of which the front page shows.
+		kind := "list"
+		if n%4 == 3 {
+			kind = "front"
+		}
+		path := m.publish(fmt.Sprintf("new-%d", n), n%lists, kind == "front")
+		if isMeasured && when.Before(end.Add(-2*time.Hour)) {
+			note(kind, path, when)
+		}
+		m.watch(ctx, when.Add(30*time.Minute), nil)
 	}
 	took := func(kind string, of func(string, time.Time) time.Duration) []time.Duration { return each(at[kind], of) }
 	mean, most := m.load(begun, end)
@@ -682,7 +684,7 @@ func (b *bench) quietRows(ctx context.Context, fast string) []*row {
 func (b *bench) toldRows(ctx context.Context, fast string) []*row {
 	const posts, lists, edits = 940, 4, 200
 	a := newBlog(clock{time.Now(), int64(b.speed)}, lists, posts, 0)
-	a.tells = true
+	a.tells = publicOrigin
 	m := b.moves("told", fast, a, "refresh 1m\n"+indexNow)
 	m.complete(ctx, 1+posts+lists)
 	m.watch(ctx, m.clock.now().Add(6*time.Hour), nil)
