@@ -15,6 +15,7 @@ const (
 	week   = 7 * day
 
 	briefWait     = 5           // for what is soon otherwise
+	frontWait     = 110         // for a front page that no probe requests, as one redirects to it: it comes with every other refresh
 	confirmWait   = minute      // until what a fetch found is confirmed by another one
 	confirmWithin = 10 * minute // later, two texts that differ are two texts
 	maxAhead      = 100 * day   // until a chunk is looked at in any case
@@ -133,7 +134,7 @@ func (l look) next() due {
 	case l.isProbed:
 		d.bring(hour, store.ByHub)
 	case l.isFront:
-		d.bring(minute, store.ByHub)
+		d.bring(frontWait, store.ByHub)
 	case often != 0:
 		d.bring(often, store.ByHub)
 	}

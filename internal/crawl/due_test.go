@@ -84,7 +84,7 @@ func TestNext(t *testing.T) {
 		{"a hub that perhaps changed", look{came: suspected, interval: day, hub: 2}, day, minute, store.ByConfirmation},
 		{"a hub that is gone", look{came: missing, interval: minute, hub: 2, isNoPage: true}, 2 * minute, 2 * minute, store.ByInterval},
 		{"a hub that is a file", look{interval: day, hub: 2, isSteady: true}, 2 * day, 2 * day, store.ByInterval},
-		{"the front page", look{interval: day, isFront: true}, 2 * day, minute, store.ByHub},
+		{"the front page", look{interval: day, isFront: true}, 2 * day, frontWait, store.ByHub},
 		{"the front page, which is probed", look{interval: day, isFront: true, isProbed: true}, 2 * day, hour, store.ByHub},
 		{"the front page, a hub, which is probed", look{interval: day, isFront: true, isProbed: true, hub: 2}, 2 * day, hour, store.ByHub},
 		{"the front page redirects", look{interval: day, isFront: true, isNoPage: true}, 2 * day, 2 * day, store.ByInterval},
@@ -507,7 +507,7 @@ func TestRefetch(t *testing.T) {
 			set  func(p *Policy)
 			want string
 		}{
-			{func(p *Policy) { p.Refetch = []string{"/b", "/unknown"} }, "/ /b"}, // the front page is due each minute
+			{func(p *Policy) { p.Refetch = []string{"/b", "/unknown"} }, "/b"},
 			{func(p *Policy) { p.RefetchAll = true }, "/ /a /b"},
 			{func(*Policy) {}, ""},
 		} {
