@@ -108,6 +108,10 @@ func explain(r *http.Request, a *App, query url.Values) (any, error) {
 	}
 	x.Now = of.follow(r.Context(), x)
 	last := x.Now[len(x.Now)-1]
+	now := x.Now[0].Status
+	if x.Listed && x.Remedy == "" && now != http.StatusOK && now != 0 && !fails(now) {
+		x.Remedy = "It stays listed until it is fetched again, as at once by 'caddy sitemap refresh --fetch' and its URL."
+	}
 	if x.Reason == reasonUnnamed {
 		of.explainUnnamed(x, path, last)
 	}

@@ -135,3 +135,26 @@ func TestExplainDue(t *testing.T) {
 		t.Errorf("where links are not followed: got %+v, %v", answerTo, err)
 	}
 }
+
+// TestExplainGone: of a listed page that is none any more, it is said how it is fetched again. What fails is no such page.
+func TestExplainGone(t *testing.T) {
+	b := newBench(t, nil)
+	b.lists("/", "/a")
+	s := b.site("named.example")
+	b.wantPages(s, 2)
+	for status, want := range map[int]bool{200: false, 301: true, 404: true, 410: true, 503: false, 429: false} {
+		b.pages = func(w http.ResponseWriter, _ *http.Request) error {
+			w.WriteHeader(status)
+			return nil
+		}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		answer, err := explain(r, b.app, url.Values{"url": {s.origin + "/a"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := answer.(*explanation)
+		if is := strings.Contains(x.Remedy, "--fetch"); !x.Listed || is != want {
+			t.Errorf("%d: listed: %t, %q", status, x.Listed, x.Remedy)
+		}
+	}
+}
