@@ -93,6 +93,7 @@ type Crawler struct {
 	late          memory[bool]    // pages whose fetch was abandoned, by path
 	own, upstream atomic.Bool     // the site itself, or an upstream, has responded for a page that is no file
 	soft404s      memory[soft404] // by path
+	proper404s    memory[int]     // paths that do not exist and were no soft 404s, by soft404Group
 	soft404Name   string          // last part of the paths that cannot exist
 	turns         turns
 	signals       signals

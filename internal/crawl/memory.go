@@ -1,10 +1,13 @@
 package crawl
 
 import (
+	"math"
 	"net/http"
 	"path"
 	"strings"
 	"sync"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/frontier"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -104,9 +107,15 @@ func (r *Run) soft404Path(rec *store.Record) string {
 func (w *worker) soft404(path string, proxied bool) (soft404, bool) {
 	c := w.run.c
 	now := c.now()
-	last, _ := c.soft404s.get(path)
+	last, known := c.soft404s.get(path)
 	if now < last.until {
 		return last, true
+	}
+	group := soft404Group(path)
+	proper, _ := c.proper404s.get(group)
+	isSample := xxhash.Sum64String(path)%sampled404 == 0
+	if !known && proper >= enough404s && !isSample {
+		return soft404{until: now + day}, true
 	}
 	resp, ok := w.get(path, nil, proxied)
 	s := soft404{until: now + day}
@@ -124,7 +133,35 @@ func (w *worker) soft404(path string, proxied bool) (soft404, bool) {
 		s.failed = !parsed
 	}
 	c.soft404s.put(path, s)
+	if s.found {
+		c.proper404s.put(group, neverEnough)
+	} else if ok && !s.failed {
+		c.proper404s.put(group, proper+1)
+	}
 	return s, ok
+}
+
+// An application answers alike for what does not exist, wherever that is: in a site of folders for each filter of a shop, half
+// of all requests would be for such paths.
+const (
+	enough404s  = 20 // paths of a group that do not exist and were no soft 404s, from which on
+	sampled404  = 10 // only one of so many is requested
+	neverEnough = math.MinInt32
+)
+
+// soft404Group returns what paths that cannot exist have in common: the first folder, and the parameter of a query.
+func soft404Group(path string) string {
+	base, query, hasQuery := strings.Cut(path, "?")
+	first, _, isBelow := strings.Cut(strings.TrimPrefix(base, "/"), "/")
+	if !isBelow {
+		first = ""
+	}
+	if !hasQuery {
+		return first
+	}
+	parameter := query[strings.LastIndexByte(query, '&')+1:]
+	parameter, _, _ = strings.Cut(parameter, "=")
+	return first + "?" + parameter
 }
 
 // turns are whose turn it is. Some pages wait until nothing else is due: those for which comesLast says so.

@@ -159,3 +159,42 @@ func TestTurns(t *testing.T) {
 		}
 	})
 }
+
+// TestProper404s: once enough paths of a group that do not exist are no soft 404s, few others are requested. One soft 404 has
+// all requested again.
+func TestProper404s(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, soft := range []string{"", "/shop/f-0/"} {
+			s := &static{proxied: true, pages: map[string]string{"/": ""}}
+			for i := range 200 {
+				path := fmt.Sprintf("/shop/f-%d/item", i)
+				s.pages["/"] += " " + path
+				s.pages[path] = ""
+			}
+			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
+			if soft != "" {
+				s.pages[soft+c.soft404Name] = ""
+			}
+			crawlBlog(t, c, s, empty(t), 2*time.Minute, true)
+			probes := 0
+			for _, path := range s.order {
+				if strings.HasSuffix(path, c.soft404Name) {
+					probes++
+				}
+			}
+			if soft == "" && (probes < enough404s || probes > 60) || soft != "" && probes < 150 {
+				t.Errorf("%q: %d paths that do not exist were requested", soft, probes)
+			}
+		}
+	})
+}
+
+func TestSoft404Group(t *testing.T) {
+	for path, want := range map[string]string{
+		"/x": "", "/a/x": "a", "/a/b/c/x": "a", "/x?page=1": "?page", "/a/?page=1": "a?page", "/a/b?q=1&page=x": "a?page", "/a/b?x": "a?x",
+	} {
+		if got := soft404Group(path); got != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+}
