@@ -69,10 +69,9 @@ type dates struct {
 	rules    *Options
 	allTimes // until decide
 
-	fresh   int   // pages seen for the first time that have a time
-	known   int   // known pages with a file version; after decide, also those fetched since
-	changed int   // known pages with another text
-	since   int64 // the first batch of these
+	fresh   int // pages seen for the first time that have a time
+	known   int // known pages
+	changed int // known pages with another text
 
 	deployments   [][2]uint32
 	declaredAlike bool
@@ -88,7 +87,6 @@ type allTimes struct {
 	lists    times // of pages that a list dates
 	undated  times // of pages whose text has no date, or none yet
 	files    times // those of undated that are of files
-	fetched  times // when known pages without a file version were fetched
 }
 
 // batchOf is the batch in which the page's present text was found; 0: it has none.
@@ -134,17 +132,9 @@ func (d *dates) add(rec *store.Record) {
 	if rec.Streak >= maxStreak {
 		return // that its text changes once more says nothing about the template
 	}
-	if rec.Version != 0 {
-		d.known++
-	} else {
-		d.fetched.add(rec.Fetched)
-	}
-	if batch == rec.Selected.Dated || isOpen {
-		return
-	}
-	d.changed++
-	if d.since == 0 || batch < d.since {
-		d.since = batch
+	d.known++
+	if batch != rec.Selected.Dated && !isOpen {
+		d.changed++
 	}
 }
 
@@ -159,12 +149,8 @@ func (d *dates) decide() {
 			return count >= fewestFiles && 5*count >= d.fresh
 		})...)
 	}
-	// A page that was not fetched since may have the other template as well.
-	for _, fetched := range d.fetched {
-		if int64(fetched) >= d.since {
-			d.known++
-		}
-	}
+	// Pages that were not fetched since count as unchanged: those that were may just be the ones of which a signal, an
+	// operator or a hub told.
 	d.template = d.known >= fewestAlike && 2*d.changed > d.known
 	d.allTimes = allTimes{}
 }
