@@ -23,7 +23,7 @@ import (
 // measured in real time, beside what takes days: that goes by a fast [clock], which neither Caddy nor the application
 // can tell from a real one.
 func (b *bench) freshnessRows(ctx context.Context) []*row {
-	parts := []func(context.Context) []*row{b.linkedRows, b.visitorRows, b.facetRows, b.namedRows, b.releaseRows}
+	parts := []func(context.Context) []*row{b.linkedRows, b.trafficRows, b.logRows, b.facetRows, b.namedRows, b.releaseRows}
 	if b.days > 0 {
 		fast := b.fast(ctx)
 		for _, part := range []func(context.Context, string) []*row{b.motionRows, b.quietRows, b.toldRows} {
@@ -358,15 +358,10 @@ func (b *bench) linkedRows(ctx context.Context) []*row {
 	}, m.truth("linked from the front page")...)
 }
 
-// visitorRows measure what becomes of pages that are gone once a visitor has met them.
-func (b *bench) visitorRows(ctx context.Context) []*row {
-	var rows []*row
-	for _, source := range []string{"traffic", "access_log LOG"} {
-		name, _, _ := strings.Cut(source, " ")
-		rows = append(rows, b.metRows(ctx, name, source)...)
-	}
-	return rows
-}
+// trafficRows and logRows measure what becomes of pages that are gone once a visitor has met them.
+func (b *bench) trafficRows(ctx context.Context) []*row { return b.metRows(ctx, "traffic", "traffic") }
+
+func (b *bench) logRows(ctx context.Context) []*row { return b.metRows(ctx, "access_log", "access_log LOG") }
 
 func (b *bench) metRows(ctx context.Context, name, source string) []*row {
 	const posts, lists = 60, 3
