@@ -361,7 +361,9 @@ func (b *bench) linkedRows(ctx context.Context) []*row {
 // trafficRows and logRows measure what becomes of pages that are gone once a visitor has met them.
 func (b *bench) trafficRows(ctx context.Context) []*row { return b.metRows(ctx, "traffic", "traffic") }
 
-func (b *bench) logRows(ctx context.Context) []*row { return b.metRows(ctx, "access_log", "access_log LOG") }
+func (b *bench) logRows(ctx context.Context) []*row {
+	return b.metRows(ctx, "access_log", "access_log LOG")
+}
 
 func (b *bench) metRows(ctx context.Context, name, source string) []*row {
 	const posts, lists = 60, 3
