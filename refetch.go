@@ -180,5 +180,6 @@ func (s *site) refetching(ctx context.Context, w wish) *refetching {
 // some are never fetched, and those that never were are counted as pending.
 func isLeft(rec *store.Record) bool {
 	const unwanted = store.Blocked | store.Disallowed
-	return rec.Cause == store.ByOperator && rec.Fetched != 0 && rec.Absent == 0 && rec.Flags&unwanted == 0
+	isWished := rec.Cause == store.ByOperator || rec.Cause == store.ByOperatorForAll
+	return isWished && rec.Fetched != 0 && rec.Absent == 0 && rec.Flags&unwanted == 0
 }

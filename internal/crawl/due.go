@@ -242,7 +242,7 @@ const (
 // classOf returns the class of a known page that is due.
 func classOf(cause store.Cause) class {
 	switch cause {
-	case store.ByOperator, store.ByConfiguration, store.ByLinks, store.ByFile:
+	case store.ByOperator, store.ByOperatorForAll, store.ByConfiguration, store.ByLinks, store.ByFile:
 		return byRate
 	case store.ByList, store.ByVisitor, store.ByLostLink:
 		return bySignal

@@ -182,7 +182,7 @@ func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
 			demand(rec, store.ByConfiguration)
 		}
 		if r.p.RefetchAll {
-			demand(rec, store.ByOperator)
+			demand(rec, store.ByOperatorForAll)
 		}
 		if r.resettle {
 			r.release(rec)

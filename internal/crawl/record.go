@@ -174,6 +174,7 @@ func text(rec, before *store.Record, f *fetched) outcome {
 	rec.Flags = rec.Flags&^store.DeclaredDay | flagIf(store.DeclaredDay, m.ModifiedDay)
 	isInDoubt := before.Steadiness.IsInDoubt()
 	if isOther && !isInDoubt {
+		rec.FoundBy = before.Cause
 		rec.Before = before.Fetched
 		if before.Failing != 0 || before.Status != http.StatusOK {
 			rec.Before = 0 // the text was not seen then

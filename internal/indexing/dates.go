@@ -69,9 +69,10 @@ type dates struct {
 	rules    *Options
 	allTimes // until decide
 
-	fresh   int // pages seen for the first time that have a time
-	known   int // known pages
-	changed int // known pages with another text
+	fresh   int   // pages seen for the first time that have a time
+	known   int   // known pages with a file version; after decide, also those fetched since
+	changed int   // known pages with another text
+	since   int64 // the first batch of these
 
 	deployments   [][2]uint32
 	declaredAlike bool
@@ -87,6 +88,7 @@ type allTimes struct {
 	lists    times // of pages that a list dates
 	undated  times // of pages whose text has no date, or none yet
 	files    times // those of undated that are of files
+	fetched  times // when known pages without a file version were fetched
 }
 
 // batchOf is the batch in which the page's present text was found; 0: it has none.
@@ -132,9 +134,17 @@ func (d *dates) add(rec *store.Record) {
 	if rec.Streak >= maxStreak {
 		return // that its text changes once more says nothing about the template
 	}
-	d.known++
-	if batch != rec.Selected.Dated && !isOpen {
-		d.changed++
+	if rec.Version != 0 {
+		d.known++
+	} else {
+		d.fetched.add(rec.Fetched)
+	}
+	if batch == rec.Selected.Dated || isOpen || rec.FoundBy.IsChosen() {
+		return
+	}
+	d.changed++
+	if d.since == 0 || batch < d.since {
+		d.since = batch
 	}
 }
 
@@ -149,8 +159,12 @@ func (d *dates) decide() {
 			return count >= fewestFiles && 5*count >= d.fresh
 		})...)
 	}
-	// Pages that were not fetched since count as unchanged: those that were may just be the ones of which a signal, an
-	// operator or a hub told.
+	// A page that was not fetched since may have the other template as well.
+	for _, fetched := range d.fetched {
+		if int64(fetched) >= d.since {
+			d.known++
+		}
+	}
 	d.template = d.known >= fewestAlike && 2*d.changed > d.known
 	d.allTimes = allTimes{}
 }
@@ -222,11 +236,15 @@ func (d *dates) ofText(rec *store.Record) (date, int64) {
 		return before, dated
 	case dated == 0:
 		return d.atFirstSight(rec), batch
-	case d.template:
+	case d.isTemplates(rec):
 		return before, batch
 	}
 	return d.ofChange(rec), batch
 }
+
+// isTemplates reports whether the last change of a page's text may be the template's. A page that was fetched because it may
+// have changed is no sample of the others, and what others found says nothing of it.
+func (d *dates) isTemplates(rec *store.Record) bool { return d.template && !rec.FoundBy.IsChosen() }
 
 func (d *dates) atFirstSight(rec *store.Record) date {
 	at, isFile := timeOf(rec)

@@ -375,6 +375,33 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
+// TestChosenPages: pages that were fetched because they may have changed are no sample of a template, and keep their dates beside
+// one.
+func TestChosenPages(t *testing.T) {
+	batch := noon.Unix() - 100
+	for name, others := range map[string]int{"alone": 0, "beside a template": 5} {
+		records := files(7, slices.Repeat([]int64{day0 + 50}, 3+others)...)
+		for i := range records {
+			r := &records[i]
+			r.Version, r.ModTime, r.Modified = 0, 0, noon.Unix()-200-int64(i)*1000
+			r.Selected = store.Selected{Listed: true, LastMod: day0, Text: day0, Dated: 7}
+			r.Changed = batch
+			if i < 3 {
+				r.FoundBy = []store.Cause{store.ByVisitor, store.ByHub, store.ByOperator}[i]
+			}
+		}
+		pages, res := run(t, generation(t, 1000, records), rules())
+		for i, p := range pages {
+			if isNew := p.LastMod > day0; isNew != (i < 3) {
+				t.Errorf("%s: page %d has the date %d", name, i, p.LastMod)
+			}
+		}
+		if n := res.Changes.Changed.Count; n != 3 {
+			t.Errorf("%s: %d changes", name, n)
+		}
+	}
+}
+
 // A deployment that rewrites every file with the same text moves no date.
 func TestRedeployed(t *testing.T) {
 	const n = 50

@@ -106,6 +106,9 @@ type Record struct {
 	False   uint8 `cbor:"39,keyasint,omitempty"`
 	FalseBy Cause `cbor:"41,keyasint,omitempty"`
 
+	// FoundBy is by what the page was due when its text was last found changed.
+	FoundBy Cause `cbor:"42,keyasint,omitempty"`
+
 	// Steadiness says what is known of how steady Text and Declared are.
 	Steadiness Steadiness `cbor:"40,keyasint,omitempty"`
 }
@@ -132,18 +135,28 @@ type Cause uint8
 
 // The causes.
 const (
-	ByInterval      Cause = iota // its own, which adapts to how often it changes
-	ByHub                        // its links have led to new pages
-	ByConfirmation               // what the last fetch found is to be confirmed
-	ByFailure                    // the last fetch failed
-	ByList                       // a list, or the application's sitemap, has another date for it, or no entry any more
-	ByFile                       // its file has changed
-	ByVisitor                    // a visitor got a redirect or an error
-	ByLostLink                   // the front page or a hub does not link to it any more
-	ByOperator                   // an operator asked for it
-	ByConfiguration              // the configuration has changed
-	ByLinks                      // its links count now, or lead less deep than before
+	ByInterval       Cause = iota // its own, which adapts to how often it changes
+	ByHub                         // its links have led to new pages
+	ByConfirmation                // what the last fetch found is to be confirmed
+	ByFailure                     // the last fetch failed
+	ByList                        // a list, or the application's sitemap, has another date for it, or no entry any more
+	ByFile                        // its file has changed
+	ByVisitor                     // a visitor got a redirect or an error
+	ByLostLink                    // the front page or a hub does not link to it any more
+	ByOperator                    // an operator asked for it
+	ByConfiguration               // the configuration has changed
+	ByLinks                       // its links count now, or lead less deep than before
+	ByOperatorForAll              // an operator asked for all pages
 )
+
+// IsChosen reports whether a page was fetched because it may have changed: such pages are no sample of the others.
+func (c Cause) IsChosen() bool {
+	switch c {
+	case ByHub, ByVisitor, ByLostLink, ByOperator:
+		return true
+	}
+	return false
+}
 
 var causes = [...]string{
 	ByInterval:      "interval",
@@ -157,6 +170,8 @@ var causes = [...]string{
 	ByOperator:      "operator",
 	ByConfiguration: "configuration",
 	ByLinks:         "links",
+
+	ByOperatorForAll: "operator, for all pages",
 }
 
 // String names the cause for operators.
