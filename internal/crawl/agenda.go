@@ -55,7 +55,7 @@ func (a *agenda) add(rec *store.Record, now int64) {
 		return
 	}
 	e := &errand{rec: *rec, class: classOf(rec.Cause), late: lateness(rec, now)}
-	a.known[e.class] = a.trim(append(a.known[e.class], e), orderOf(e.class))
+	a.known[e.class] = a.trim(append(a.known[e.class], e), e.class)
 }
 
 // orderOf returns the order of the errands of a class.
@@ -66,14 +66,15 @@ func orderOf(of class) func(a, b *errand) int {
 	return func(a, b *errand) int { return cmp.Compare(b.late, a.late) }
 }
 
-// trim keeps the first of too many errands.
-func (a *agenda) trim(errands []*errand, order func(a, b *errand) int) []*errand {
+// trim keeps the first of too many errands of a class. The others come in the next round, if this one fetches anything. What
+// waits for a budget is not left: another crawl at once would not find more in it.
+func (a *agenda) trim(errands []*errand, of class) []*errand {
 	if len(errands) < 2*a.size {
 		return errands
 	}
-	slices.SortStableFunc(errands, order)
+	slices.SortStableFunc(errands, orderOf(of))
 	clear(errands[a.size:])
-	a.left = true
+	a.left = a.left || of == byRate
 	return errands[:a.size]
 }
 

@@ -217,3 +217,24 @@ func TestClockJumps(t *testing.T) {
 		})
 	}
 }
+
+// TestSpentBudget: known pages for which the budget is spent are no reason for another refresh at once, however many they are.
+func TestSpentBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": ""}}
+		for i := range 8 * minAgenda {
+			path := fmt.Sprint("/p-", i)
+			s.pages["/"] += " " + path
+			s.pages[path] = ""
+		}
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
+		gen := crawlBlog(t, c, s, empty(t), 5*time.Minute, true)
+		time.Sleep(5 * 24 * time.Hour) // all are due
+		p := with(func(p *Policy) { p.Links = true })
+		result := update(t, c.Start(new(list), p), gen, time.Hour)
+		result = update(t, c.Start(new(list), p), result.Generation, 50*time.Second)
+		if !result.Done {
+			t.Errorf("pages that wait for the budget are left: %+v", result)
+		}
+	})
+}
