@@ -214,6 +214,11 @@ func (a *agenda) addFront(r *Run, rec *store.Record, now int64) {
 		return
 	}
 	a.front = append(a.front, &errand{rec: *rec, class: byRate, front: r.front.resp})
+	r.seeFront()
+}
+
+// seeFront notes that the front page's response was looked at, whether or not there is a page to which it belongs.
+func (r *Run) seeFront() {
 	r.c.frontHash = r.front.hash
 	r.front.resp = nil
 }

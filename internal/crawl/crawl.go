@@ -242,6 +242,7 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Resu
 	defer cancel()
 	r.fetching = fetching
 	if err := r.crawl(ctx, wait); err != nil {
+		r.c.frontHash = 0 // what the front page told is lost, perhaps
 		return Result{}, err
 	}
 	// A crawl that ctx has cut short is not told from one that found no time.

@@ -238,3 +238,24 @@ func TestSpentBudget(t *testing.T) {
 		}
 	})
 }
+
+// TestNoFrontRecord: the response for a front page that has no record, or is not fetched, is looked at once.
+func TestNoFrontRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": "", "/a": ""}}
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
+		gen := empty(t)
+		var run *Run
+		for range 3 {
+			p := plain
+			p.Front, _ = s.Fetch(t.Context(), Request{Path: "/"})
+			run = c.Start(&list{pages: named("/a")}, p)
+			gen = update(t, run, gen, time.Minute).Generation
+		}
+		p := plain
+		p.Front, _ = s.Fetch(t.Context(), Request{Path: "/"})
+		if run = c.Start(nil, p); run.isNews() {
+			t.Error("the same response is news again")
+		}
+	})
+}

@@ -92,6 +92,9 @@ func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, chun
 	hasHeeded := r.heed(records, news.notices)
 	hasSettled := r.settleFinders(records)
 	r.fetch(wait, records, chunk.First, upstream)
+	if isFront && canFetch {
+		r.seeFront()
+	}
 	r.pending += r.pendingOf(records)
 	isSame := !hasDropped && !hasHeeded && !hasSettled && r.fetched.Load() == before && len(news.links)+len(news.results) == 0
 	if isSame && r.chunkDue(records) <= r.c.now() {
