@@ -43,7 +43,8 @@ func (v *Visit) mayBeSignal() bool {
 	}
 	switch v.Status {
 	case http.StatusNotFound, http.StatusGone:
-	case http.StatusMovedPermanently, http.StatusPermanentRedirect:
+	case http.StatusMovedPermanently, http.StatusPermanentRedirect,
+		http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect: // to a login, perhaps
 		// Where it leads tells whether the page has moved: most redirects are those from http to https, or to a www.
 		// The common formats do not say it, and have them beside the others.
 		if v.Location == "" {

@@ -52,7 +52,10 @@ func TestSignal(t *testing.T) {
 		{"to another scheme, with a campaign", Visit{URI: "/a?utm_source=x", Status: 301, Location: "https://named.example/a?utm_source=x"}, ""},
 		{"in another spelling", Visit{URI: "/a%3Bb", Status: 301, Location: "https://named.example/a;b"}, ""},
 		{"moved to nobody knows where", Visit{Status: 301}, ""},
-		{"moved for a while", Visit{Status: 302, Location: "/b"}, ""},
+		{"moved to a login", Visit{Status: 302, Location: "/login"}, "/a"},
+		{"moved for a while", Visit{Status: 307, Location: "/b"}, "/a"},
+		{"moved after a form", Visit{Status: 303, Location: "/b"}, "/a"},
+		{"a choice", Visit{Status: 300, Location: "/b"}, ""},
 
 		{"a query that tells pages apart", Visit{URI: "/a?page=2", Status: 404}, "/a?page=2"},
 		{"a campaign", Visit{URI: "/a?utm_source=x&page=2#b", Status: 404}, "/a?page=2"},
