@@ -232,10 +232,10 @@ func confirm(rec *store.Record, f *fetched, isOther, isMoved bool) outcome {
 	return settle(rec, f)
 }
 
-// calm decides whether the text of a page is noise no more: it has been the same for an hour. A clock, too, shows the same for
-// a minute.
+// calm decides whether the text of a page is noise no more: two fetches found the same, with so long between them that a clock
+// would have shown another time.
 func calm(rec, before *store.Record, f *fetched, isOther bool) outcome {
-	if isOther || f.now-before.Fetched < hour {
+	if isOther || f.now-before.Fetched < confirmWithin {
 		return unchanged
 	}
 	rec.Steadiness = store.Steady
