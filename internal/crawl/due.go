@@ -17,7 +17,7 @@ const (
 	briefWait     = 5           // for what is soon otherwise
 	frontWait     = 110         // for a front page that no probe requests, as one redirects to it: it comes with every other refresh
 	confirmWait   = minute      // until what a fetch found is confirmed by another one
-	confirmWithin = 10 * minute // later, two texts that differ are two texts
+	confirmWithin = 10 * minute // later, two dates that differ may be two changes
 	maxAhead      = 100 * day   // until a chunk is looked at in any case
 )
 

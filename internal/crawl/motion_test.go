@@ -3,6 +3,7 @@ package crawl
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -256,6 +257,50 @@ func TestNoFrontRecord(t *testing.T) {
 		p.Front, _ = s.Fetch(t.Context(), Request{Path: "/"})
 		if run = c.Start(nil, p); run.isNews() {
 			t.Error("the same response is news again")
+		}
+	})
+}
+
+// clocks is a site of which each page has a clock in its text.
+type clocks struct{ *static }
+
+func (c clocks) Fetch(ctx context.Context, r Request) (*Response, error) {
+	resp, err := c.static.Fetch(ctx, r)
+	if resp != nil && resp.Status == http.StatusOK {
+		resp.Body = fmt.Append(resp.Body, time.Now().Unix())
+	}
+	return resp, err
+}
+
+// TestClocksInAllPages: where an operator has a large site fetched again of which each page has a clock, its pages are noise
+// in the end, however late it was when they were to be confirmed.
+func TestClocksInAllPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": ""}}
+		for i := range 60 {
+			path := fmt.Sprint("/p-", i)
+			s.pages["/"] += " " + path
+			s.pages[path] = ""
+		}
+		c := New(Options{Fetcher: clocks{s}, Limiter: NewLimiter(0.2, 1)})
+		crawl := func(gen *store.Generation, d time.Duration, all bool) *store.Generation {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Minute) {
+				p := with(func(p *Policy) { p.Links = true; p.RefetchAll = all })
+				all = false
+				gen = list200(t, update(t, c.Start(new(list), p), gen, 50*time.Second).Generation)
+			}
+			return gen
+		}
+		gen := crawl(empty(t), 10*time.Minute, false)
+		gen = crawl(gen, 10*time.Hour, true)
+		inDoubt := 0
+		for rec := range gen.Records(t.Context()) {
+			if rec.Steadiness.IsInDoubt() {
+				inDoubt++
+			}
+		}
+		if inDoubt > 3 {
+			t.Errorf("%d pages are in doubt", inDoubt)
 		}
 	})
 }

@@ -197,9 +197,10 @@ func text(rec, before *store.Record, f *fetched) outcome {
 		rec.Flags |= flagIf(store.DeclaredMoves, isMoved)
 	case before.Steadiness == store.Noisy:
 		return calm(rec, before, f, isOther)
-	// Another text much later may be another change. The same one is what was in doubt.
-	case isInDoubt && (f.now-before.Fetched <= confirmWithin || !isOther && !isMoved):
-		return confirm(rec, f, isOther, isMoved)
+	case isInDoubt:
+		// A date that moves while the text stays is that of the response, unless it may have been declared meanwhile.
+		isSoon := f.now-before.Fetched <= confirmWithin
+		return confirm(rec, f, isOther, isMoved && (isSoon || isOfResponse(m, f.now)))
 	case isOther:
 		rec.Steadiness = store.TextInDoubt
 		return suspected
@@ -212,10 +213,12 @@ func text(rec, before *store.Record, f *fetched) outcome {
 	return unchanged
 }
 
-// confirm decides what a change amounts to that was found a minute ago: isOther and isMoved say that the text and the
-// declared date are yet others now. One more change may be an editor's, such as a second post on a front page.
-func confirm(rec *store.Record, f *fetched, isOther, isMoved bool) outcome {
-	rec.Flags = rec.Flags&^store.DeclaredMoves | flagIf(store.DeclaredMoves, isMoved)
+// confirm decides what a change amounts to that the last fetch found, most often a minute ago: isOther says that the text is
+// yet another one now, and moves that the declared date is one of responses. One more change may be an editor's, such as a
+// second post on a front page. Confirmations that are late because very many wait have to end the doubt, too: else they would
+// take all that known pages may take, for ever.
+func confirm(rec *store.Record, f *fetched, isOther, moves bool) outcome {
+	rec.Flags = rec.Flags&^store.DeclaredMoves | flagIf(store.DeclaredMoves, moves)
 	was := rec.Steadiness
 	switch {
 	case isOther && was == store.StillInDoubt:
