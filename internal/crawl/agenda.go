@@ -60,10 +60,23 @@ func (a *agenda) add(rec *store.Record, now int64) {
 
 // orderOf returns the order of the errands of a class.
 func orderOf(of class) func(a, b *errand) int {
-	if of == byRate {
+	switch of {
+	case byRate:
 		return func(a, b *errand) int { return cmp.Compare(a.rec.Depth, b.rec.Depth) }
+	case bySignal: // all are due at once; a list may tell of very many
+		return func(a, b *errand) int {
+			return cmp.Or(cmp.Compare(rankOf(a.rec.Cause), rankOf(b.rec.Cause)), cmp.Compare(a.rec.Fetched, b.rec.Fetched))
+		}
 	}
 	return func(a, b *errand) int { return cmp.Compare(b.late, a.late) }
+}
+
+// rankOf returns which signals come first: those of visitors, who see what is wrong now.
+func rankOf(cause store.Cause) int {
+	if cause == store.ByVisitor {
+		return 0
+	}
+	return 1
 }
 
 // trim keeps the first of too many errands of a class. The others come in the next round, if this one fetches anything. What

@@ -225,6 +225,22 @@ func TestAgenda(t *testing.T) {
 	})
 }
 
+// TestOrderOfSignals: what a visitor met comes before what lists tell, and of that what was fetched longest ago.
+func TestOrderOfSignals(t *testing.T) {
+	l := NewLimiter(1000, 1)
+	c := New(Options{Limiter: l})
+	l.pace(c, store.Load{Upstream: 1000})
+	a := c.Start(nil, Policy{}).newAgenda()
+	for i := range 10 {
+		a.add(&store.Record{Path: fmt.Sprint("/list-", i), Cause: store.ByList, Fetched: now - int64(i)}, now)
+	}
+	a.add(&store.Record{Path: "/visited", Cause: store.ByVisitor, Fetched: now}, now)
+	ordered := a.order(l)
+	if len(ordered) != 11 || ordered[0].rec.Path != "/visited" || ordered[1].rec.Path != "/list-9" {
+		t.Errorf("%d errands", len(ordered))
+	}
+}
+
 // TestAgendaIsBounded: of very many pages the first are kept, and the rest is left.
 func TestAgendaIsBounded(t *testing.T) {
 	a := New(Options{}).Start(nil, Policy{}).newAgenda()
