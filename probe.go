@@ -43,6 +43,10 @@ type probeResult struct {
 
 	robots robotsRules
 	siteFiles
+
+	// rootAsked is when an upstream was asked for the sitemap, as a handler on the way to it might set the site's root; zero: no
+	// upstream responded.
+	rootAsked time.Time
 }
 
 // ownStylesheet says whether the site has its own stylesheet at the path of ours.
@@ -86,6 +90,9 @@ type probe struct {
 	seen   *Handler // that a request for the sitemap has reached; nil: none
 	robots bool     // a request for robots.txt has reached handler
 	files  siteFiles
+
+	isKnown bool // files are not asked for
+	proxied bool // an upstream responded
 }
 
 type probeCtxKey struct{}
@@ -117,14 +124,26 @@ func blockedFor(reason string, status int) blockage {
 // before is the result of the probe before, as far as it is known. isFresh says that it does not stand for what an upstream
 // responds now, as an operator wants to know.
 func (f *siteFetcher) probe(ctx context.Context, before probeResult, isFresh bool) (probeResult, *crawl.Response, error) {
-	p, blocked, err := f.findHandler(ctx)
+	now := f.handler.app.now()
+	isRecent := func(at time.Time) bool { return !isFresh && isRecent(at, now, f.handler.settings.interval) }
+	isKnown := isRecent(before.rootAsked)
+	p, blocked, err := f.findHandler(ctx, isKnown)
 	if err != nil {
 		return probeResult{}, nil, err
+	}
+	rootAsked := before.rootAsked
+	if isKnown {
+		p.files = before.siteFiles
+	} else {
+		rootAsked = time.Time{}
+	}
+	if p.proxied {
+		rootAsked = now
 	}
 	front, status := f.fetchFront(ctx)
 	blocked = f.blockedAtFront(status, blocked)
 	robots := before.robots
-	if isFresh || !robots.isCurrent(f.handler.app.now(), f.handler.settings.interval) {
+	if robots.closed || !robots.proxied || !isRecent(robots.at) {
 		robots = f.fetchRobots(ctx)
 	}
 	byLinks := f.byLinks(ctx, front, &p.files, before.byLinks)
@@ -146,19 +165,33 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, isFresh boo
 		stylesheet:    stylesheet,
 		robots:        robots,
 		siteFiles:     p.files,
+		rootAsked:     rootAsked,
 	}, front, ctx.Err()
+}
+
+// upstreamInterval is how long what an upstream has told a probe is relied on at most. For robots.txt, RFC 9309, section 2.4, allows
+// a day.
+const upstreamInterval = 10 * time.Minute
+
+// isRecent reports whether an upstream need not be asked again, by probes at an interval: every tenth does. What is asked of files
+// is asked by each, which costs no request.
+func isRecent(at, now time.Time, interval time.Duration) bool {
+	return !at.IsZero() && now.Sub(at).Abs() < min(10*interval, upstreamInterval)
 }
 
 // findHandler requests the sitemap. It returns what the handler that the request reached has filled in, and what is
 // wrong if that is another one, or none.
-func (f *siteFetcher) findHandler(ctx context.Context) (*probe, blockage, error) {
+//
+// isKnown says that the site's files are not asked for.
+func (f *siteFetcher) findHandler(ctx context.Context, isKnown bool) (*probe, blockage, error) {
 	sitemap := f.id.prefix + f.handler.settings.path
-	p := &probe{handler: f.handler, prefix: f.id.prefix}
+	p := &probe{handler: f.handler, prefix: f.id.prefix, isKnown: isKnown}
 	res, err := f.fetchData(ctx, sitemap, peekBody, p)
 	if errors.Is(err, errAbandoned) { // a handler may still write to the probe
 		return nil, blockage{}, fmt.Errorf("fetching %s: %w", sitemap, err)
 	}
 	if p.seen == f.handler {
+		p.proxied = err == nil && res.Proxied
 		return p, blockage{}, nil
 	}
 	if p.seen != nil {
@@ -393,7 +426,7 @@ func (h *Handler) serveProbe(p *probe, w http.ResponseWriter, r *http.Request, n
 	}
 	rooted := rootVar(r) != ""
 	defer func() { p.files = h.mounts.locate(r, p.prefix, rooted) }() // what follows may panic, as abort does
-	if !rooted && h.wantsRoot {
+	if !rooted && h.wantsRoot && !p.isKnown {
 		// A root inside of handle { } is set by a later handler.
 		return next.ServeHTTP(w, r)
 	}

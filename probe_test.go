@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/fileserver"
@@ -505,5 +506,40 @@ func TestByLinksStays(t *testing.T) {
 	const line = "no source is written, and an upstream returns the front page: pages are found as by 'links'; write 'files' to list files instead"
 	if n := b.logged(line); n != 3 { // in each process
 		t.Errorf("the log says so %d times", n)
+	}
+}
+
+// TestUpstreamIsAskedSometimes: of ten probes in a row, one asks an upstream for the sitemap's path and robots.txt, and each for
+// the front page. A fresh one asks for all.
+func TestUpstreamIsAskedSometimes(t *testing.T) {
+	b := newBench(t, nil)
+	b.handler.wantsRoot = true
+	asked := make(map[string]int)
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		upstream(r)
+		asked[r.URL.Path]++
+		w.Header().Set("Content-Type", contentHTML)
+		return nil
+	}
+	f := &b.site("named.example").fetcher
+	var before probeResult
+	probe := func(fresh bool) {
+		got, _, err := f.probe(t.Context(), before, fresh)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before = got
+		b.clock = b.clock.Add(time.Minute)
+	}
+	for range 20 {
+		probe(false)
+	}
+	if asked["/"] != 20 || asked["/robots.txt"] != 2 || asked["/sitemap.xml"] != 2 {
+		t.Errorf("got %v", asked)
+	}
+	clear(asked)
+	probe(true)
+	if asked["/"] != 1 || asked["/robots.txt"] != 1 || asked["/sitemap.xml"] != 1 {
+		t.Errorf("fresh: got %v", asked)
 	}
 }

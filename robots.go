@@ -128,15 +128,6 @@ type robotsRules struct {
 	at      time.Time // when it did
 }
 
-// robotsInterval is how long the robots.txt of an upstream is relied on at most. RFC 9309, section 2.4, allows a day.
-const robotsInterval = 10 * time.Minute
-
-// isCurrent reports whether the rules need not be read again, by probes at an interval: every tenth reads those of an upstream.
-// Those of a file are read by each, which costs no request.
-func (r *robotsRules) isCurrent(now time.Time, interval time.Duration) bool {
-	return r.proxied && !r.closed && now.Sub(r.at).Abs() < min(10*interval, robotsInterval)
-}
-
 // maxRobotsRedirects are followed to a robots.txt (RFC 9309, section 2.3.1.2); behind more of them, there is none.
 const maxRobotsRedirects = 5
 

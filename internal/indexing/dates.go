@@ -266,9 +266,10 @@ func (d *dates) ofChange(rec *store.Record) date {
 	if !isFile && !d.headersAlike && at.unix > max(before, rec.Before) { // else it was there before the change
 		return at
 	}
-	// Below 0, the clock was set back, and neither time says when the text changed.
+	// Below 0, the clock was set back, and neither time says when the text changed. A page that is fetched once a day comes
+	// somewhat later in its turn, and again to confirm the change.
 	elapsed := rec.Fetched - rec.Before
-	if elapsed >= 0 && elapsed < day {
+	if elapsed >= 0 && elapsed < day+day/4 {
 		return date{rec.Fetched, true}
 	}
 	return date{}
