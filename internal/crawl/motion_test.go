@@ -304,3 +304,17 @@ func TestClocksInAllPages(t *testing.T) {
 		}
 	})
 }
+
+// TestOwnFrontPage: what the site itself makes of its front page is seen within two minutes, although no probe tells of it.
+func TestOwnFrontPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{pages: map[string]string{"/": "/a", "/a": "", "/b": ""}}
+		c := New(Options{Fetcher: s, Own: true})
+		gen := crawlBlog(t, c, s, empty(t), 10*time.Minute, true)
+		s.pages["/"] = "/a /b"
+		gen = crawlBlog(t, c, s, gen, 3*time.Minute, true)
+		if got := statuses(t, gen); !strings.Contains(got, "/b 200") {
+			t.Errorf("got %s", got)
+		}
+	})
+}
