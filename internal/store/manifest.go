@@ -39,7 +39,7 @@ type Chunk struct {
 // Load is what the records of a chunk mean for those who plan fetches, so that they need not read them.
 type Load struct {
 	Upstream int   `json:"upstream,omitempty"` // pages of upstreams that were fetched
-	Hubs     int   `json:"hubs,omitempty"`     // fetches of hubs a day
+	Hubs     int   `json:"hubs,omitempty"`     // fetches of hubs among them a day
 	Urgent   int64 `json:"urgent,omitempty"`   // when the first page is due by confirmation or failure; 0: none is
 	Followed int64 `json:"followed,omitempty"` // when the links were followed of the page for which that is longest ago; 0: none has links
 }
@@ -52,7 +52,7 @@ func (l *Load) add(rec *Record) {
 	if rec.Flags&Proxied != 0 {
 		l.Upstream++
 	}
-	if rec.Cause == ByHub && rec.Due > rec.Fetched {
+	if rec.Flags&Proxied != 0 && rec.Cause == ByHub && rec.Due > rec.Fetched {
 		l.Hubs += int(daySeconds / (rec.Due - rec.Fetched))
 	}
 	if rec.Cause == ByConfirmation || rec.Cause == ByFailure {
