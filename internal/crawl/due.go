@@ -97,6 +97,7 @@ type look struct {
 	isFailing bool    // the fetch before failed, too, or nothing was known before
 	isFront   bool    // the site begins with the page
 	isProbed  bool    // it is the front page, and each probe tells whether it is another one
+	isNoisy   bool    // its text was another one each time lately
 	isNoPage  bool    // it was no response with the status 200
 	isSteady  bool    // the page is a file: until its version changes, it brings nothing new
 	isSpread  bool    // it may have been found together with very many others
@@ -131,6 +132,8 @@ func (l look) next() due {
 	often := HubInterval(l.hub)
 	switch {
 	case l.isSteady:
+	case l.isProbed && l.isNoisy: // is it still?
+		d.bring(confirmWithin, store.ByHub)
 	case l.isProbed:
 		d.bring(hour, store.ByHub)
 	case l.isFront:

@@ -87,6 +87,7 @@ func TestNext(t *testing.T) {
 		{"the front page", look{interval: day, isFront: true}, 2 * day, frontWait, store.ByHub},
 		{"the front page, which is probed", look{interval: day, isFront: true, isProbed: true}, 2 * day, hour, store.ByHub},
 		{"the front page, a hub, which is probed", look{interval: day, isFront: true, isProbed: true, hub: 2}, 2 * day, hour, store.ByHub},
+		{"the front page, which is noise", look{interval: day, isFront: true, isProbed: true, isNoisy: true}, 2 * day, 10 * minute, store.ByHub},
 		{"the front page redirects", look{interval: day, isFront: true, isNoPage: true}, 2 * day, 2 * day, store.ByInterval},
 	} {
 		test.l.intervals = upstream
