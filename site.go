@@ -273,6 +273,7 @@ func newSite(a *App, i identity) *site {
 		Workers: cap(a.slots),
 		Now:     a.now,
 		Own:     !proxies,
+		Once:    a.building != nil,
 	})
 
 	s.schedule = schedule.New(a.now())

@@ -3,6 +3,7 @@ package crawl
 import (
 	"cmp"
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,8 @@ type errand struct {
 	late  float64   // see lateness
 	front *Response // to a request that was made already; nil: it is to be made
 	done  bool
+
+	isSame bool // it is the front page, and its response says nothing new
 }
 
 // agenda is what a round fetches from upstreams, in order: of all pages that are due, wherever their records are.
@@ -91,14 +94,19 @@ func (a *agenda) trim(errands []*errand, of class) []*errand {
 	return errands[:a.size]
 }
 
-// order returns which known pages are to be fetched, and takes them from the budget of l. Those for which it is spent wait.
-func (a *agenda) order(l *Limiter) []*errand {
+// order returns which known pages are to be fetched: those for which spend takes a request from the budget. The others wait. New
+// pages, if there are any, have half of the places.
+func (a *agenda) order(spend func(of class) bool) []*errand {
 	ordered := a.front
+	places := a.size
+	if a.added > 0 {
+		places /= 2
+	}
 	for _, of := range []class{bySignal, byHub, byShare, byRoutine} {
 		errands := a.known[of]
 		slices.SortStableFunc(errands, orderOf(of))
 		for _, e := range errands {
-			if len(ordered) == a.size || !l.spend(of) {
+			if len(ordered) >= places || !spend(of) {
 				break
 			}
 			ordered = append(ordered, e)
@@ -174,7 +182,9 @@ func (r *Run) runErrands(wait context.Context, errands []*errand) {
 			for i := next.Add(1); i <= int64(len(errands)); i = next.Add(1) {
 				e := errands[i-1]
 				w.front = e.front
+				before := e.rec
 				e.done = w.page(&e.rec, true)
+				e.isSame = e.front != nil && before.Due > r.c.now() && isSameButTimes(before, e.rec)
 				if !e.done {
 					r.stopped.Store(true)
 					return
@@ -184,6 +194,9 @@ func (r *Run) runErrands(wait context.Context, errands []*errand) {
 	}
 	group.Wait()
 	for _, e := range errands {
+		if e.isSame {
+			continue // else a token in each response would have the records written each time
+		}
 		if e.done {
 			r.results = append(r.results, e.rec)
 			continue
@@ -194,6 +207,21 @@ func (r *Run) runErrands(wait context.Context, errands []*errand) {
 		}
 	}
 	slices.SortFunc(r.results, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
+}
+
+// isSameButTimes reports whether two records of a page differ in nothing but when it was fetched, and in its validators.
+func isSameButTimes(a, b store.Record) bool {
+	for _, rec := range []*store.Record{&a, &b} {
+		rec.Fetched = 0
+		rec.Followed = 0
+		rec.Due = 0
+		rec.Wait = 0
+		rec.Cause = 0
+		rec.Hub = 0
+		rec.Modified = 0
+		rec.ETag = ""
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 // frontPage is the front page's response that the caller has at hand.

@@ -89,3 +89,6 @@ func (l *Limiter) account(of class, tokens float64) bool {
 	}
 	return true
 }
+
+// spend takes a request of a class from the budget, if there is one; false: it is spent.
+func (r *Run) spend(of class) bool { return r.c.o.Once || r.c.o.Limiter.spend(of) }

@@ -84,6 +84,7 @@ type Options struct {
 	Workers int              // fetches of the site's own pages at a time; 0: 1
 	Now     func() time.Time // nil: time.Now
 	Own     bool             // no route proxies: the site itself responds for pages that are no files
+	Once    bool             // no crawl follows soon: all that is due is fetched, and what has changed is not confirmed
 }
 
 // Crawler keeps what outlives one crawl of a site.

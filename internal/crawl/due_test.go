@@ -217,7 +217,7 @@ func TestAgenda(t *testing.T) {
 		add("wanted too", store.ByOperator, day, 0)
 		var got []string
 		fresh := []*errand{{rec: store.Record{Path: "new"}}}
-		for _, e := range a.complete(a.order(l), fresh) {
+		for _, e := range a.complete(a.order(l.spend), fresh) {
 			got = append(got, e.rec.Path)
 		}
 		if want := "visited,hub,confirmed,later,late,wanted,new,wanted too"; strings.Join(got, ",") != want || a.left {
@@ -236,7 +236,7 @@ func TestOrderOfSignals(t *testing.T) {
 		a.add(&store.Record{Path: fmt.Sprint("/list-", i), Cause: store.ByList, Fetched: now - int64(i)}, now)
 	}
 	a.add(&store.Record{Path: "/visited", Cause: store.ByVisitor, Fetched: now}, now)
-	ordered := a.order(l)
+	ordered := a.order(l.spend)
 	if len(ordered) != 11 || ordered[0].rec.Path != "/visited" || ordered[1].rec.Path != "/list-9" {
 		t.Errorf("%d errands", len(ordered))
 	}
@@ -248,7 +248,7 @@ func TestAgendaIsBounded(t *testing.T) {
 	for i := range 10 * minAgenda {
 		a.add(&store.Record{Path: fmt.Sprint("/", i), Cause: store.ByOperator, Depth: uint8(200 - i%200), Fetched: 1}, now)
 	}
-	ordered := a.complete(a.order(NewLimiter(2, 1)), nil)
+	ordered := a.complete(a.order(NewLimiter(2, 1).spend), nil)
 	if len(ordered) != minAgenda || !a.left || ordered[0].rec.Depth != 1 || len(a.known[byRate]) > 2*minAgenda {
 		t.Errorf("%d of depth %d and more, of %d", len(ordered), ordered[0].rec.Depth, len(a.known[byRate]))
 	}
@@ -272,7 +272,8 @@ func TestSteadiness(t *testing.T) {
 		"noise, late":          {{0, 1, 0, "0 0 0 -"}, {day, 2, 0, "2 1 0 -"}, {hour, 3, 0, "2 4 0 -"}, {hour, 4, 0, "0 3 0 -"}},
 		"its time, late":       {{0, 1, clock, "2 2 0 -"}, {hour, 1, clock, "0 0 0 moves"}, {day, 1, clock, "2 2 0 moves"}},
 		"declared twice":       {{0, 1, 100, "0 0 0 -"}, {day, 1, 200, "2 2 0 -"}, {hour, 1, 300, "0 0 0 -"}},
-		"and back":             {{0, 1, 0, "0 0 0 -"}, {day, 2, 0, "2 1 0 -"}, {minute, 1, 0, "2 4 0 -"}, {minute, 1, 0, "1 0 4 -"}},
+		"and back":             {{0, 1, 0, "0 0 0 -"}, {day, 2, 0, "2 1 0 -"}, {minute, 1, 0, "2 4 0 -"}, {minute, 1, 0, "0 0 0 -"}},
+		"and back for long":    {{0, 1, 0, "0 0 0 -"}, {day, 2, 0, "2 1 0 -"}, {minute, 2, 0, "1 0 3 -"}, {day, 1, 0, "2 1 3 -"}, {minute, 1, 0, "1 0 5 -"}},
 		"declared":             {{0, 1, 100, "0 0 0 -"}, {day, 1, 200, "2 2 0 -"}, {minute, 1, 200, "0 0 0 -"}},
 		"declared and changed": {{0, 1, 100, "0 0 0 -"}, {day, 2, 200, "2 1 0 -"}, {minute, 2, 200, "1 0 3 -"}},
 		"declares its time":    {{0, 1, clock, "2 2 0 -"}, {minute, 1, clock, "0 0 0 moves"}, {day, 1, clock, "2 2 0 moves"}, {minute, 1, clock, "0 0 0 moves"}},

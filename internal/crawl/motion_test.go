@@ -318,3 +318,53 @@ func TestOwnFrontPage(t *testing.T) {
 		}
 	})
 }
+
+// TestTokenInFrontPage: a front page that has a token in each response has its record written once an hour, not each time.
+func TestTokenInFrontPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": "/a", "/a": ""}}
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
+		gen := crawlBlog(t, c, s, empty(t), 3*time.Minute, true)
+		for i := range 20 {
+			front, err := s.Fetch(t.Context(), Request{Path: "/"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			front.Body = append(front.Body, fmt.Sprintf("<input type=hidden value=%d>", i)...)
+			time.Sleep(time.Minute)
+			next := update(t, c.Start(new(list), with(func(p *Policy) { p.Links = true; p.Front = front })), gen, 50*time.Second).Generation
+			if !Same(gen, next) {
+				t.Errorf("response %d: the record is another one", i)
+			}
+			gen = next
+		}
+	})
+}
+
+// TestOnce: where no crawl follows, all pages that are due are fetched, and a change counts at once.
+func TestOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": ""}}
+		for i := range 200 {
+			path := fmt.Sprint("/p-", i)
+			s.pages["/"] += " " + path
+			s.pages[path] = ""
+		}
+		crawl := func(gen *store.Generation) *store.Generation {
+			c := New(Options{Fetcher: s, Limiter: NewLimiter(10, 1), Once: true})
+			return update(t, c.Start(new(list), with(func(p *Policy) { p.Links = true })), gen, time.Hour).Generation
+		}
+		gen := crawl(empty(t))
+		time.Sleep(48 * time.Hour)
+		s.order = nil
+		s.pages["/p-7"] = "/p-8"
+		gen = crawl(gen)
+		if n := len(s.fetched()); n < 201 {
+			t.Errorf("%d pages were fetched again", n)
+		}
+		records, err := gen.Load(t.Context(), 0)
+		if i, ok := find(records, "/p-7"); err != nil || !ok || records[i].Changed == 0 {
+			t.Error("the change does not count")
+		}
+	})
+}

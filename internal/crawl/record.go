@@ -27,6 +27,8 @@ type fetched struct {
 	base  string        // Policy.Base
 	batch int64
 	now   int64
+
+	isLast bool // no other fetch will confirm it: see Options.Once
 }
 
 // apply updates a record by the result of a fetch.
@@ -163,16 +165,19 @@ func flagIf(flag store.Flags, is bool) store.Flags {
 
 // text records the text of a page and the dates that go with it. What changes on each request is noise: what is found
 // changed is to be confirmed by another fetch a minute later, before it counts. A file tells by its version that it has
-// changed, and needs no confirmation.
+// changed, and needs no confirmation; nor is there one where this is the last crawl.
 func text(rec, before *store.Record, f *fetched) outcome {
 	m := &f.meta
-	isFile := rec.Version != 0 && !f.resp.Proxied
+	isCertain := f.isLast || rec.Version != 0 && !f.resp.Proxied
 	isOther := before.First != 0 && m.Text != before.Text
 	isMoved := before.Declared != 0 && m.Modified != 0 && m.Modified != before.Declared
 	rec.Text = m.Text
 	rec.Declared = m.Modified
 	rec.Flags = rec.Flags&^store.DeclaredDay | flagIf(store.DeclaredDay, m.ModifiedDay)
 	isInDoubt := before.Steadiness.IsInDoubt()
+	if isOther && (before.Steadiness == store.Steady || before.Steadiness == store.DateInDoubt) {
+		rec.Settled = before.Text
+	}
 	if isOther && !isInDoubt {
 		rec.FoundBy = before.Cause
 		rec.Before = before.Fetched
@@ -184,16 +189,17 @@ func text(rec, before *store.Record, f *fetched) outcome {
 	case before.First == 0:
 		rec.First = f.batch
 		rec.Steadiness = store.Steady
-		if isOfResponse(m, f.now) && !isFile {
+		if isOfResponse(m, f.now) && !isCertain {
 			rec.Steadiness = store.DateInDoubt
 			return suspected
 		}
-	case isFile && isOther:
+	case isCertain && isOther:
 		rec.Steadiness = store.Steady
+		rec.Settled = 0
 		rec.Flags &^= store.DeclaredMoves
 		rec.Changed = f.batch
 		return changed
-	case isFile:
+	case isCertain:
 		rec.Flags |= flagIf(store.DeclaredMoves, isMoved)
 	case before.Steadiness == store.Noisy:
 		return calm(rec, before, f, isOther)
@@ -245,8 +251,14 @@ func calm(rec, before *store.Record, f *fetched, isOther bool) outcome {
 	return settle(rec, f)
 }
 
-// settle records that the text is another one than before.
+// settle records that the text is another one than before, unless the old one is back: a page that showed an error for a moment,
+// say, has not changed.
 func settle(rec *store.Record, f *fetched) outcome {
+	settled := rec.Settled
+	rec.Settled = 0
+	if rec.Text == settled {
+		return unchanged
+	}
 	rec.Changed = f.batch
 	if rec.Streak < math.MaxUint8 {
 		rec.Streak++

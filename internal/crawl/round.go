@@ -38,7 +38,7 @@ func (r *Run) round(ctx, wait context.Context) (hasWorked bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r.runErrands(wait, upstream.complete(upstream.order(r.c.o.Limiter), fresh))
+	r.runErrands(wait, upstream.complete(upstream.order(r.spend), fresh))
 	r.left = r.left || upstream.left
 	hasFetched := r.fetched.Load() != before || len(r.results) > 0
 	return hasWorked || hasFetched || len(r.links.found)+len(r.links.unmatched) > 0, nil

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -150,7 +151,7 @@ func credit(rec *store.Record) {
 
 // decayedHub returns a page's score as a hub now.
 func decayedHub(before *store.Record, now int64) uint32 {
-	return uint32(Decayed(float64(before.Hub), now-before.Fetched))
+	return uint32(math.Round(Decayed(float64(before.Hub), now-before.Fetched)))
 }
 
 // settleFinders has the finders of new pages credited, once it was seen whether these are listed, and reports whether

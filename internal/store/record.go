@@ -109,6 +109,9 @@ type Record struct {
 	// FoundBy is by what the page was due when its text was last found changed.
 	FoundBy Cause `cbor:"42,keyasint,omitempty"`
 
+	// Settled is the text before it was in doubt, or noise: if it comes back, nothing has changed.
+	Settled uint64 `cbor:"43,keyasint,omitempty"`
+
 	// Steadiness says what is known of how steady Text and Declared are.
 	Steadiness Steadiness `cbor:"40,keyasint,omitempty"`
 }

@@ -113,7 +113,7 @@ func full(path string) Record {
 		Changed: 8, Before: 9, Streak: 10, Alternates: []page.Alternate{{Lang: "de", URL: "https://example.org/de"}},
 		Images: []string{"https://example.org/i.png"}, Selected: Selected{Listed: true, LastMod: 11, Day: true, Dated: 12}, NoIndexTag: true, Title: "t",
 		ListDate: 13, Withheld: true, Cause: ByHub, Finder: "/f", Credited: true, Followed: 14, Hub: 15,
-		Links: []string{"/l"}, Muted: 16, False: 17, FalseBy: ByList, FoundBy: ByHub, Steadiness: Noisy,
+		Links: []string{"/l"}, Muted: 16, False: 17, FalseBy: ByList, FoundBy: ByHub, Settled: 18, Steadiness: Noisy,
 	}
 }
 
