@@ -112,11 +112,11 @@ type due struct {
 	cause    store.Cause
 }
 
-// bring brings forward what is due later than after a pause.
-func (d *due) bring(pause int64, cause store.Cause) {
+// bring brings forward what is due later than after a pause, as the page's links may lead to new ones.
+func (d *due) bring(pause int64) {
 	if pause < d.pause {
 		d.pause = pause
-		d.cause = cause
+		d.cause = store.ByHub
 	}
 }
 
@@ -133,13 +133,13 @@ func (l look) next() due {
 	switch {
 	case l.isSteady:
 	case l.isProbed && l.isNoisy: // is it still?
-		d.bring(confirmWithin, store.ByHub)
+		d.bring(confirmWithin)
 	case l.isProbed:
-		d.bring(hour, store.ByHub)
+		d.bring(hour)
 	case l.isFront:
-		d.bring(frontWait, store.ByHub)
+		d.bring(frontWait)
 	case often != 0:
-		d.bring(often, store.ByHub)
+		d.bring(often)
 	}
 	return d
 }
