@@ -192,6 +192,7 @@ func (d *dates) of(rec *store.Record) store.Selected {
 // listed returns the date that is listed for a page, given that of its text.
 func (d *dates) listed(rec *store.Record, text date) date {
 	list := listDate(rec)
+	hasList := list.unix != 0 && !d.buildTimes
 	isInDoubt := rec.Steadiness.IsInDoubt()
 	isBelieved := !d.declaredAlike && !isInDoubt && rec.Flags&store.DeclaredMoves == 0
 	switch {
@@ -201,12 +202,12 @@ func (d *dates) listed(rec *store.Record, text date) date {
 		return list
 	case d.rules.Dates == Off:
 		return date{}
-	case isInDoubt && rec.Selected.Listed:
+	case isInDoubt && rec.Selected.Listed && (!hasList || rec.Declared != 0):
 		return date{rec.Selected.LastMod, rec.Selected.Day} // until what has changed is confirmed
 	case rec.Declared != 0 && isBelieved:
 		return date{rec.Declared, rec.Flags&store.DeclaredDay != 0}
-	case list.unix != 0 && !d.buildTimes:
-		return list // the operator's word, or the application's
+	case hasList:
+		return list // the operator's word, or the application's, which needs no confirmation
 	case rec.Streak >= maxStreak, rec.Steadiness == store.Noisy:
 		return date{}
 	}

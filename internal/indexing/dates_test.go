@@ -236,6 +236,8 @@ func TestLastMod(t *testing.T) {
 		{"noise", with{isFile, steadiness(store.Noisy)}, Auto, 0, false},
 		{"noise that declares", with{declared, steadiness(store.Noisy)}, Auto, day0 + 5, false},
 		{"text in doubt", with{declared, steadiness(store.TextInDoubt)}, Auto, 1 << 30, false},
+		{"text in doubt, of a list", with{steadiness(store.TextInDoubt)}, Auto, list, false},
+		{"text in doubt, of no list", with{isFile, steadiness(store.TextInDoubt)}, Auto, 1 << 30, false},
 		{"declared in doubt", with{declared, steadiness(store.DateInDoubt)}, Auto, 1 << 30, false},
 		{"declared in doubt at first", with{isFile, declared, steadiness(store.DateInDoubt), unlisted}, Auto, text, false},
 		{"nearly a counter", with{isFile, streak(2)}, Auto, text, false},
