@@ -3,6 +3,7 @@ package crawl
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"net/http"
 	"runtime/debug"
@@ -333,18 +334,12 @@ func (w *worker) follow(before, rec *store.Record, found []string) {
 		canonical.flags = store.Target // it stands for this one
 		w.link(canonical, rec.Canonical)
 	}
-	targets := w.targets(rec, found)
-	if w.run.keepsLinks(rec) && len(targets) <= maxKeptLinks {
-		rec.Links = targets
-		w.run.noteLost(known, targets)
-		// Hubs are fetched so often that those of their links that are known already are followed only once a day.
-		if len(known) > 0 && rec.Fetched-before.FollowedAt() < day {
-			rec.Followed = before.FollowedAt()
-			targets = minus(targets, known)
+	if w.run.keepsLinks(rec) {
+		w.followKept(before, rec, from, known, found)
+	} else {
+		for target := range w.targets(rec, found) {
+			w.linkClean(from, target)
 		}
-	}
-	for _, target := range targets {
-		w.link(from, target)
 	}
 	image := from
 	image.depth = math.MaxUint8
@@ -356,21 +351,49 @@ func (w *worker) follow(before, rec *store.Record, found []string) {
 	}
 }
 
-// targets returns the clean paths to which a page links, each once, in the order of its links.
-func (w *worker) targets(rec *store.Record, found []string) []string {
-	targets := make([]string, 0, len(found))
-	seen := make(map[string]bool, len(found))
-	for _, path := range found {
-		if rec.Version != 0 && page.Bare(path) == rec.Path {
-			continue // to the file itself
-		}
-		path, ok := w.clean(path, 0)
-		if ok && path != rec.Path && !seen[path] {
-			seen[path] = true
-			targets = append(targets, path)
+// followKept follows the links of a hub or a front page, and keeps them; known are those before. They are fetched so often that
+// those of their links that are known already are followed only once a day.
+func (w *worker) followKept(before, rec *store.Record, from link, known, found []string) {
+	targets := unique(w.targets(rec, found))
+	if len(targets) <= maxKeptLinks {
+		rec.Links = targets
+		w.run.noteLost(known, targets)
+		if len(known) > 0 && rec.Fetched-before.FollowedAt() < day {
+			rec.Followed = before.FollowedAt()
+			targets = minus(targets, known)
 		}
 	}
-	return targets
+	for _, target := range targets {
+		w.linkClean(from, target)
+	}
+}
+
+// targets yields the clean paths to which a page links, in the order of its links.
+func (w *worker) targets(rec *store.Record, found []string) iter.Seq[string] {
+	return func(yield func(path string) bool) {
+		for _, path := range found {
+			if rec.Version != 0 && page.Bare(path) == rec.Path {
+				continue // to the file itself
+			}
+			path, ok := w.clean(path, 0)
+			if ok && path != rec.Path && !yield(path) {
+				return
+			}
+		}
+	}
+}
+
+// unique returns paths, each once.
+func unique(paths iter.Seq[string]) []string {
+	var all []string
+	seen := make(map[string]bool)
+	for path := range paths {
+		if !seen[path] {
+			seen[path] = true
+			all = append(all, path)
+		}
+	}
+	return all
 }
 
 // clean returns the clean form of a path to which a link leads; false: it is no page of a site.
@@ -386,9 +409,13 @@ func (w *worker) clean(path string, flags store.Flags) (string, bool) {
 // link takes a link from one page to another.
 func (w *worker) link(from link, to string) {
 	to, ok := w.clean(to, from.flags)
-	if !ok || to == from.finder {
-		return
+	if ok && to != from.finder {
+		w.linkClean(from, to)
 	}
+}
+
+// linkClean is link for a clean path of another page.
+func (w *worker) linkClean(from link, to string) {
 	n := newLink(to, from)
 	if strings.HasPrefix(n.path, w.run.p.Scope) {
 		w.run.links.add(n)
