@@ -3,6 +3,7 @@ package crawl
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -202,9 +203,7 @@ func (r *Run) runErrands(wait context.Context, errands []*errand) {
 			continue
 		}
 		r.left = true
-		if e.rec.Fetched != 0 {
-			r.c.o.Limiter.restore(e.class)
-		}
+		r.restore(e.class) // that of a new page is byRate
 	}
 	slices.SortFunc(r.results, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
 }
@@ -242,7 +241,7 @@ func newFrontPage(resp *Response) frontPage {
 			_, _ = d.WriteString("\n" + name + ":" + value)
 		}
 	}
-	_, _ = d.WriteString("\n" + string(rune(resp.Status)))
+	_, _ = fmt.Fprintf(d, "\nstatus %d", resp.Status)
 	return frontPage{resp: resp, hash: d.Sum64()}
 }
 

@@ -28,10 +28,7 @@ func (b *bucket) fill(now int64, rate float64) {
 // budget is what known pages may take of a rate, for all sites that share it.
 type budget struct {
 	loads   map[*Crawler]siteLoad
-	share   bucket // of all of them
-	signals bucket
-	hubs    bucket
-	routine bucket
+	buckets [classes]bucket // that of byShare is for all known pages, and pays for each request; byRate has none
 }
 
 // siteLoad is the load of a site, and when it crawled last.
@@ -59,36 +56,50 @@ func (l *Limiter) pace(c *Crawler, load store.Load) Pace {
 		p.Known += load.Upstream
 		p.Hubs += load.Hubs
 	}
-	b.share.fill(now, p.Share())
-	b.signals.fill(now, p.Quarter())
-	b.hubs.fill(now, p.Quarter())
-	b.routine.fill(now, p.Routine())
+	b.buckets[byShare].fill(now, p.Share())
+	b.buckets[bySignal].fill(now, p.Quarter())
+	b.buckets[byHub].fill(now, p.Quarter())
+	b.buckets[byRoutine].fill(now, p.Routine())
 	return p
 }
 
 // spend takes a request of a class from the budget; false: it is spent.
-func (l *Limiter) spend(of class) bool { return l.account(of, 1) }
-
-// restore gives back a request that was not made.
-func (l *Limiter) restore(of class) { l.account(of, -1) }
-
-func (l *Limiter) account(of class, tokens float64) bool {
-	if of == byRate {
-		return true
-	}
+func (l *Limiter) spend(of class) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := &l.budget
-	own := map[class]*bucket{bySignal: &b.signals, byHub: &b.hubs, byRoutine: &b.routine}[of]
-	if b.share.tokens < tokens || own != nil && own.tokens < tokens {
+	share := &l.budget.buckets[byShare]
+	own := &l.budget.buckets[of]
+	if share.tokens < 1 || own.tokens < 1 {
 		return false
 	}
-	b.share.tokens -= tokens
-	if own != nil {
-		own.tokens -= tokens
-	}
+	l.budget.pay(of, 1)
 	return true
 }
 
-// spend takes a request of a class from the budget, if there is one; false: it is spent.
-func (r *Run) spend(of class) bool { return r.c.o.Once || r.c.o.Limiter.spend(of) }
+// restore gives back a request that was not made.
+func (l *Limiter) restore(of class) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.budget.pay(of, -1)
+}
+
+// pay takes tokens for requests of a class.
+func (b *budget) pay(of class, tokens float64) {
+	b.buckets[byShare].tokens -= tokens
+	if of != byShare {
+		b.buckets[of].tokens -= tokens
+	}
+}
+
+// hasBudget reports whether requests of a class are paid from the budget at all.
+func (r *Run) hasBudget(of class) bool { return of != byRate && !r.c.o.Once }
+
+// spend takes a request of a class from the budget, if it is paid from it; false: the budget is spent.
+func (r *Run) spend(of class) bool { return !r.hasBudget(of) || r.c.o.Limiter.spend(of) }
+
+// restore gives back a request that was not made.
+func (r *Run) restore(of class) {
+	if r.hasBudget(of) {
+		r.c.o.Limiter.restore(of)
+	}
+}

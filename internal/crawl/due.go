@@ -240,6 +240,7 @@ const (
 	byHub                  // a quarter of that share
 	byShare                // what is left of that share
 	byRoutine              // of that, no more than [Pace.Routine]
+	classes                // how many there are
 )
 
 // classOf returns the class of a known page that is due.

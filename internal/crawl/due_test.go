@@ -159,16 +159,15 @@ func TestBudget(t *testing.T) {
 		for i, step := range steps {
 			time.Sleep(max(step.after, 0))
 			if step.after < 0 {
-				l.budget.share.filled += hour
-				l.budget.signals.filled += hour
-				l.budget.hubs.filled += hour
-				l.budget.routine.filled += hour
+				for of := range l.budget.buckets {
+					l.budget.buckets[of].filled += hour
+				}
 			}
 			if got := strings.TrimSpace(all(step.load)); got != step.want {
 				t.Errorf("step %d: got %s, want %s", i, got, step.want)
 			}
 		}
-		if !l.spend(byRate) {
+		if !c.Start(nil, Policy{}).spend(byRate) {
 			t.Error("what goes at the whole rate is not free")
 		}
 		l.restore(byHub)

@@ -315,7 +315,7 @@ func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
 		isSteady:  rec.Version != 0 && !isUpstream,
 		isSpread:  isUpstream,
 		path:      rec.Path,
-		hub:       float64(rec.Hub) / hubUnit,
+		hub:       scoreOf(rec),
 	}.next()
 	if !isUpstream && r.hasLinks(rec) {
 		// Links are to be seen within a third of Policy.Expire.
@@ -396,7 +396,7 @@ func (r *Run) chunkDue(records []store.Record) int64 {
 	for i := range records {
 		rec := &records[i]
 		first = min(first, r.due(rec, now))
-		if !rec.Credited && rec.Finder != "" && rec.Fetched != 0 {
+		if awaitsCredit(rec) {
 			first = min(first, now) // its finder is to be told
 		}
 		switch {

@@ -141,13 +141,16 @@ func (r *Run) mute(before, rec *store.Record, came outcome) {
 // credit counts a new page for the hub that has led to it.
 func credit(rec *store.Record) {
 	rec.Hub += hubUnit
-	often := HubInterval(float64(rec.Hub) / hubUnit)
+	often := HubInterval(scoreOf(rec))
 	isPage := rec.Status == 200 && rec.Failing == 0
 	if at := rec.Fetched + often; isPage && often != 0 && at < rec.Due {
 		rec.Due = at
 		rec.Cause = store.ByHub
 	}
 }
+
+// scoreOf returns a page's score as a hub when it was last fetched.
+func scoreOf(rec *store.Record) float64 { return float64(rec.Hub) / hubUnit }
 
 // decayedHub returns a page's score as a hub now.
 func decayedHub(before *store.Record, now int64) uint32 {
@@ -159,7 +162,8 @@ func decayedHub(before *store.Record, now int64) uint32 {
 func (r *Run) settleFinders(records []store.Record) (any bool) {
 	for i := range records {
 		rec := &records[i]
-		if !r.awaitsCredit(rec) {
+		wasSelected := rec.Fetched < r.began // or was not: in either case that is known now
+		if !awaitsCredit(rec) || !wasSelected {
 			continue
 		}
 		rec.Credited = true
@@ -171,14 +175,14 @@ func (r *Run) settleFinders(records []store.Record) (any bool) {
 	return any
 }
 
-// awaitsCredit reports whether a page was selected, or not, since it was fetched, and its finder does not know.
-func (r *Run) awaitsCredit(rec *store.Record) bool {
-	return !rec.Credited && rec.Finder != "" && rec.Fetched != 0 && rec.Fetched < r.began
+// awaitsCredit reports whether a page was fetched, and its finder does not know whether it is listed.
+func awaitsCredit(rec *store.Record) bool {
+	return !rec.Credited && rec.Finder != "" && rec.Fetched != 0
 }
 
 // keepsLinks reports whether the links of a page are kept, to see which are gone: those of hubs and of the front page.
 func (r *Run) keepsLinks(rec *store.Record) bool {
-	isHub := HubInterval(float64(rec.Hub)/hubUnit) != 0
+	isHub := HubInterval(scoreOf(rec)) != 0
 	return rec.Flags&store.Proxied != 0 && (isHub || r.isFront(rec))
 }
 
