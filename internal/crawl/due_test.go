@@ -557,3 +557,13 @@ func TestExpiry(t *testing.T) {
 		}
 	}
 }
+
+// TestDoubtOfLastCrawl: a doubt that is left from a crawl before ends where no crawl follows.
+func TestDoubtOfLastCrawl(t *testing.T) {
+	before := store.Record{Path: "/a", First: 1, Text: 2, Settled: 1, Steadiness: store.TextInDoubt, Status: 200, Fetched: now - day}
+	rec := before
+	f := &fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 2}, batch: 9, now: now, isLast: true}
+	if came := text(&rec, &before, f); came != changed || rec.Changed != 9 || rec.Steadiness != store.Steady {
+		t.Errorf("got %d, %+v", came, rec)
+	}
+}

@@ -199,14 +199,14 @@ func text(rec, before *store.Record, f *fetched) outcome {
 		rec.Flags &^= store.DeclaredMoves
 		rec.Changed = f.batch
 		return changed
-	case isCertain:
-		rec.Flags |= flagIf(store.DeclaredMoves, isMoved)
 	case before.Steadiness == store.Noisy:
 		return calm(rec, before, f, isOther)
 	case isInDoubt:
 		// A date that moves while the text stays is that of the response, unless it may have been declared meanwhile.
 		isSoon := f.now-before.Fetched <= confirmWithin
 		return confirm(rec, f, isOther, isMoved && (isSoon || isOfResponse(m, f.now)))
+	case isCertain:
+		rec.Flags |= flagIf(store.DeclaredMoves, isMoved)
 	case isOther:
 		rec.Steadiness = store.TextInDoubt
 		return suspected
