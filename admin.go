@@ -154,18 +154,18 @@ func sites(r *http.Request, a *App, query url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	wishes, err := a.wishesOf(r.Context(), query[repeatable], wanted)
+	refetches, err := a.refetchesOf(r.Context(), query[repeatable], wanted)
 	if err != nil {
 		return nil, err
 	}
-	for s, w := range wishes {
-		s.state.want(w)
+	for s, w := range refetches {
+		s.state.addRefetch(w)
 	}
-	namesPages := len(wishes) > 0 && query.Get(repeatable) != fetchAll
+	namesPages := len(refetches) > 0 && query.Get(repeatable) != fetchAll
 	if namesPages && query.Get("site") == "" {
 		wanted = slices.DeleteFunc(wanted, func(s *site) bool {
-			_, isWished := wishes[s]
-			return !isWished
+			_, hasRefetch := refetches[s]
+			return !hasRefetch
 		})
 	}
 	var refreshes errgroup.Group
@@ -178,7 +178,7 @@ func sites(r *http.Request, a *App, query url.Values) (any, error) {
 	all := sitesStatus{Sites: []siteStatus{}}
 	for _, s := range wanted {
 		st := s.status()
-		if w, isWished := wishes[s]; isWished {
+		if w, hasRefetch := refetches[s]; hasRefetch {
 			st.Fetching = s.refetching(r.Context(), w)
 		}
 		all.Sites = append(all.Sites, st)

@@ -91,9 +91,9 @@ func TestDue(t *testing.T) {
 		{"shared, and failed", time.Second, prospects{serves: true, shared: true, failed: true, sharedDue: at(time.Hour)}, time.Minute},
 		{"shared, failed, and nothing is served", time.Second, prospects{shared: true, failed: true, sharedDue: at(0)}, time.Second + retryEmpty},
 
-		{"an operator waits for it, and it failed", time.Second, prospects{serves: true, isWished: true, failed: true, cost: time.Hour}, time.Minute + time.Second},
-		{"an operator waits for it, and it failed, and nothing is served", time.Second, prospects{isWished: true, failed: true}, time.Second + retryEmpty},
-		{"an operator waits for it, and another process does so", time.Second, prospects{serves: true, isWished: true, shared: true, isFollowed: true, sharedDue: at(time.Hour)}, time.Second + retryEmpty},
+		{"an operator waits for it, and it failed", time.Second, prospects{serves: true, hasRefetch: true, failed: true, cost: time.Hour}, time.Minute + time.Second},
+		{"an operator waits for it, and it failed, and nothing is served", time.Second, prospects{hasRefetch: true, failed: true}, time.Second + retryEmpty},
+		{"an operator waits for it, and another process does so", time.Second, prospects{serves: true, hasRefetch: true, shared: true, isFollowed: true, sharedDue: at(time.Hour)}, time.Second + retryEmpty},
 
 		{"noticed", time.Second, prospects{serves: true, noticed: true}, time.Second},
 		{"noticed, and planned", time.Second, prospects{serves: true, noticed: true, planned: at(time.Minute)}, time.Second},

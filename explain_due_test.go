@@ -93,7 +93,7 @@ func TestExplainDue(t *testing.T) {
 		_, err := io.WriteString(w, "<!doctype html><title>shop</title><p>shop<a href=/shop/chairs>x</a><a href=/late>x</a>")
 		return err
 	}
-	s.state.want(wish{paths: []string{"/shop/"}})
+	s.state.addRefetch(refetch{paths: []string{"/shop/"}})
 	b.refresh(s)
 	b.refresh(s)
 	for path, test := range map[string]struct {

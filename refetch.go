@@ -16,49 +16,49 @@ import (
 )
 
 const (
-	fetchAll  = "all"  // the value of the parameter fetch for all pages
-	maxWished = 10_000 // pages of a site that are named at a time
+	fetchAll     = "all"  // the value of the parameter fetch for all pages
+	maxRefetched = 10_000 // pages of a site that are named at a time
 )
 
-// wish says which pages of a site an operator wants fetched again. It never changes. It stays until a crawl has begun
+// refetch says which pages of a site an operator wants fetched again. It never changes. It stays until a crawl has begun
 // with it, whatever becomes of refreshes and configurations before: from then on the records say which pages are due.
-type wish struct {
+type refetch struct {
 	all   bool
 	paths []string // sorted; of too many, some
 }
 
-// and returns what is wanted by either of two wishes; one may be nil.
-func (w wish) and(before *wish) *wish {
+// and returns what is wanted by either of two refetches; one may be nil.
+func (w refetch) and(before *refetch) *refetch {
 	if before == nil {
-		before = new(wish)
+		before = new(refetch)
 	}
 	paths := slices.Concat(w.paths, before.paths)
-	paths = paths[:min(len(paths), maxWished)]
+	paths = paths[:min(len(paths), maxRefetched)]
 	slices.Sort(paths)
-	return &wish{all: w.all || before.all, paths: slices.Compact(paths)}
+	return &refetch{all: w.all || before.all, paths: slices.Compact(paths)}
 }
 
-// want adds to what is wanted.
-func (st *siteState) want(w wish) {
+// addRefetch adds to what is wanted.
+func (st *siteState) addRefetch(w refetch) {
 	for {
-		before := st.wish.Load()
-		if st.wish.CompareAndSwap(before, w.and(before)) {
+		before := st.refetch.Load()
+		if st.refetch.CompareAndSwap(before, w.and(before)) {
 			return
 		}
 	}
 }
 
-// grant notes that the crawl of a refresh has begun with a wish, if that is so. What was wanted since then stays.
-func (s *site) grant(r *refreshing) {
-	if r.wish != nil && r.crawling != nil && r.crawled.Gathered {
-		s.state.wish.CompareAndSwap(r.wish, nil)
+// beginRefetch notes that the crawl of a refresh has begun with a refetch, if that is so. What was wanted since then stays.
+func (s *site) beginRefetch(r *refreshing) {
+	if r.refetch != nil && r.crawling != nil && r.crawled.Gathered {
+		s.state.refetch.CompareAndSwap(r.refetch, nil)
 	}
 }
 
-// wishesOf are the wishes that values of the parameter fetch stand for: all pages of sites, or URLs, which must be of
+// refetchesOf are the refetches that values of the parameter fetch stand for: all pages of sites, or URLs, which must be of
 // these sites.
-func (a *App) wishesOf(ctx context.Context, values []string, of []*site) (map[*site]wish, error) {
-	wishes := make(map[*site]wish)
+func (a *App) refetchesOf(ctx context.Context, values []string, of []*site) (map[*site]refetch, error) {
+	refetches := make(map[*site]refetch)
 	if slices.Contains(values, fetchAll) {
 		if len(values) > 1 {
 			return nil, badFetch(http.StatusBadRequest, fetchAll, errors.New("it names all pages: use no other value with it"))
@@ -66,17 +66,17 @@ func (a *App) wishesOf(ctx context.Context, values []string, of []*site) (map[*s
 		for _, s := range of {
 			s = cmp.Or(s.main.Load(), s)
 			if !s.handler.settings.crawl.Off {
-				wishes[s] = wish{all: true}
+				refetches[s] = refetch{all: true}
 			}
 		}
-		if len(wishes) == 0 {
+		if len(refetches) == 0 {
 			return nil, badFetch(http.StatusBadRequest, fetchAll, errCrawlOff)
 		}
-		return wishes, nil
+		return refetches, nil
 	}
-	if len(values) > maxWished {
-		err := fmt.Errorf("more than %d URLs: use fetch=all", maxWished)
-		return nil, badFetch(http.StatusBadRequest, values[maxWished], err)
+	if len(values) > maxRefetched {
+		err := fmt.Errorf("more than %d URLs: use fetch=all", maxRefetched)
+		return nil, badFetch(http.StatusBadRequest, values[maxRefetched], err)
 	}
 	for _, value := range values {
 		s, path, err := a.covering(value)
@@ -89,11 +89,11 @@ func (a *App) wishesOf(ctx context.Context, values []string, of []*site) (map[*s
 		if err != nil {
 			return nil, badFetch(http.StatusBadRequest, value, err)
 		}
-		w := wishes[s]
+		w := refetches[s]
 		w.paths = append(w.paths, s.knownForm(ctx, path))
-		wishes[s] = w
+		refetches[s] = w
 	}
-	return wishes, nil
+	return refetches, nil
 }
 
 var errCrawlOff = errors.New("crawl is off, so no page is fetched")
@@ -146,17 +146,17 @@ func (s *site) recordOf(ctx context.Context, path string) *store.Record {
 	return nil
 }
 
-// refetching is what has become of a wish.
+// refetching is what has become of a refetch.
 type refetching struct {
 	Left    int      `json:"pages_left"`          // pages that are still to be fetched, at the pace of `crawl rate`
 	Waits   string   `json:"waits_for,omitempty"` // what begins with it; "": it has begun
 	Unknown []string `json:"unknown,omitempty"`   // URLs of which nothing is known, so that they are not fetched
 }
 
-// refetching returns what has become of a wish after a refresh.
-func (s *site) refetching(ctx context.Context, w wish) *refetching {
+// refetching returns what has become of a refetch after a refresh.
+func (s *site) refetching(ctx context.Context, w refetch) *refetching {
 	f := new(refetching)
-	if s.state.wish.Load() != nil {
+	if s.state.refetch.Load() != nil {
 		f.Waits = "the next refresh"
 	}
 	for _, path := range w.paths {
@@ -180,6 +180,6 @@ func (s *site) refetching(ctx context.Context, w wish) *refetching {
 // some are never fetched, and those that never were are counted as pending.
 func isLeft(rec *store.Record) bool {
 	const unwanted = store.Blocked | store.Disallowed
-	isWished := rec.Cause == store.ByOperator || rec.Cause == store.ByOperatorForAll
-	return isWished && rec.Fetched != 0 && rec.Absent == 0 && rec.Flags&unwanted == 0
+	hasRefetch := rec.Cause == store.ByOperator || rec.Cause == store.ByOperatorForAll
+	return hasRefetch && rec.Fetched != 0 && rec.Absent == 0 && rec.Flags&unwanted == 0
 }

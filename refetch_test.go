@@ -71,7 +71,7 @@ func TestRefetch(t *testing.T) {
 		err     string
 		status  int
 	}{
-		"no wish":                 {query: url.Values{}, want: ""},
+		"no refetch":              {query: url.Values{}, want: ""},
 		"all":                     {query: url.Values{"fetch": {"all"}}, want: "/ /a /b /sub/c"},
 		"all of a site":           {query: url.Values{"fetch": {"all"}, "site": {site}}, want: "/ /a /b /sub/c"},
 		"one page":                {query: url.Values{"fetch": {site + "/a"}}, want: "/a"},
@@ -137,7 +137,7 @@ func TestRefetch(t *testing.T) {
 			f := all.Sites[i].Fetching
 			if test.query["fetch"] == nil {
 				if f != nil {
-					t.Errorf("without a wish, got %+v", f)
+					t.Errorf("without a refetch, got %+v", f)
 				}
 				return
 			}
@@ -172,10 +172,10 @@ func TestRefetchLeft(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		s.run()
 		clear(requests)
-		s.state.want(wish{all: true})
+		s.state.addRefetch(refetch{all: true})
 		s.schedule.Request(time.Now())
 		s.run()
-		f := s.refetching(t.Context(), wish{all: true})
+		f := s.refetching(t.Context(), refetch{all: true})
 		fetched := len(requests)
 		if f.Left == 0 || f.Left >= 50 || f.Waits != "" {
 			t.Errorf("got %+v after %d requests", f, fetched)
@@ -189,14 +189,14 @@ func TestRefetchLeft(t *testing.T) {
 				t.Errorf("%s was fetched %d times", path, requests[path])
 			}
 		}
-		if f := s.refetching(t.Context(), wish{all: true}); f.Left != 0 {
+		if f := s.refetching(t.Context(), refetch{all: true}); f.Left != 0 {
 			t.Errorf("got %+v at the end", f)
 		}
 	})
 }
 
-// TestWishStays: what an operator wants is not lost with a refresh that comes to nothing.
-func TestWishStays(t *testing.T) {
+// TestRefetchStays: what an operator wants is not lost with a refresh that comes to nothing.
+func TestRefetchStays(t *testing.T) {
 	for name, fail := range map[string]func(b *bench, s *site) outcome.Result{
 		"no time": func(_ *bench, s *site) outcome.Result {
 			ctx, cancel := context.WithCancel(context.Background())
@@ -238,13 +238,13 @@ func TestWishStays(t *testing.T) {
 			s := b.site("named.example")
 			b.wantPages(s, 2)
 			b.refresh(s)
-			s.state.want(wish{paths: []string{"/a"}})
+			s.state.addRefetch(refetch{paths: []string{"/a"}})
 			result := fail(b, s)
 			if result == outcome.Published || result == outcome.Unchanged {
 				t.Fatalf("the refresh is %s", result)
 			}
-			if f := s.refetching(t.Context(), wish{}); f.Waits == "" {
-				t.Error("the wish is gone")
+			if f := s.refetching(t.Context(), refetch{}); f.Waits == "" {
+				t.Error("the refetch is gone")
 			}
 			// The next configuration has the same state.
 			next := newBench(t, nil)
@@ -256,15 +256,15 @@ func TestWishStays(t *testing.T) {
 			if requests["/a"] != 1 {
 				t.Errorf("it was fetched %d times", requests["/a"])
 			}
-			if f := again.refetching(t.Context(), wish{}); f.Waits != "" {
+			if f := again.refetching(t.Context(), refetch{}); f.Waits != "" {
 				t.Errorf("got %+v", f)
 			}
 		})
 	}
 }
 
-// TestWishMeanwhile: what is wanted while a crawl is under way is fetched by the next one.
-func TestWishMeanwhile(t *testing.T) {
+// TestRefetchMeanwhile: what is wanted while a crawl is under way is fetched by the next one.
+func TestRefetchMeanwhile(t *testing.T) {
 	b := newBench(t, nil)
 	b.lists("/", "/a", "/b")
 	requests := b.counted()
@@ -275,11 +275,11 @@ func TestWishMeanwhile(t *testing.T) {
 	answer := b.pages
 	b.pages = func(w http.ResponseWriter, r *http.Request) error {
 		if r.URL.Path == "/a" && requests["/a"] == 0 {
-			s.state.want(wish{paths: []string{"/b"}})
+			s.state.addRefetch(refetch{paths: []string{"/b"}})
 		}
 		return answer(w, r)
 	}
-	s.state.want(wish{paths: []string{"/a"}})
+	s.state.addRefetch(refetch{paths: []string{"/a"}})
 	b.refresh(s)
 	if requests["/a"] != 1 || requests["/b"] != 0 {
 		t.Errorf("at first: got %v", requests)
@@ -290,33 +290,33 @@ func TestWishMeanwhile(t *testing.T) {
 	}
 }
 
-// TestWishes: wishes add up, and what comes while a crawl begins with others stays.
-func TestWishes(t *testing.T) {
+// TestRefetches: refetches add up, and what comes while a crawl begins with others stays.
+func TestRefetches(t *testing.T) {
 	var st siteState
 	s := &site{state: &st}
-	st.want(wish{paths: []string{"/b", "/a"}})
-	st.want(wish{paths: []string{"/a", "/c"}})
-	if got := st.wish.Load(); got.all || strings.Join(got.paths, " ") != "/a /b /c" {
+	st.addRefetch(refetch{paths: []string{"/b", "/a"}})
+	st.addRefetch(refetch{paths: []string{"/a", "/c"}})
+	if got := st.refetch.Load(); got.all || strings.Join(got.paths, " ") != "/a /b /c" {
 		t.Errorf("got %+v", got)
 	}
-	r := &refreshing{wish: st.wish.Load()}
-	s.grant(r)
-	if st.wish.Load() == nil {
-		t.Error("a wish is granted without a crawl")
+	r := &refreshing{refetch: st.refetch.Load()}
+	s.beginRefetch(r)
+	if st.refetch.Load() == nil {
+		t.Error("a refetch is granted without a crawl")
 	}
-	st.want(wish{all: true})
-	if got := st.wish.Load(); !got.all || len(got.paths) != 3 {
+	st.addRefetch(refetch{all: true})
+	if got := st.refetch.Load(); !got.all || len(got.paths) != 3 {
 		t.Errorf("got %+v", got)
 	}
-	st.want(wish{paths: numbered(maxWished + 5)})
-	if got := st.wish.Load(); len(got.paths) != maxWished {
+	st.addRefetch(refetch{paths: numbered(maxRefetched + 5)})
+	if got := st.refetch.Load(); len(got.paths) != maxRefetched {
 		t.Errorf("got %d paths", len(got.paths))
 	}
 }
 
-// TestFleetWish: the node that is asked refreshes the site, although another one did so just now, and the other does not
+// TestFleetRefetch: the node that is asked refreshes the site, although another one did so just now, and the other does not
 // come in between.
-func TestFleetWish(t *testing.T) {
+func TestFleetRefetch(t *testing.T) {
 	folder := t.TempDir()
 	b1, first := sharing(t, folder, nil)
 	b1.lists("/a", "/b")
@@ -329,7 +329,7 @@ func TestFleetWish(t *testing.T) {
 	if requests["/a"] != 0 {
 		t.Fatal("it is no follower")
 	}
-	second.state.want(wish{all: true})
+	second.state.addRefetch(refetch{all: true})
 	second.run() // nobody waits for it
 	if status := second.state.fleet.Status(); requests["/a"] != 1 || requests["/b"] != 1 || status.Writer != status.Node {
 		t.Errorf("got requests %v, %+v", requests, status)

@@ -25,7 +25,7 @@ const (
 	sourcePatience   = time.Minute            // with a source, once no request waits
 	keepGrace        = time.Second            // for a stopped refresh to commit what it has found
 	retryEmpty       = 5 * time.Second        // until the next refresh of a site that has nothing to serve yet
-	retryWish        = time.Minute            // until the next refresh after one that has failed, although an operator wants pages fetched
+	retryRefetch     = time.Minute            // until the next refresh after one that has failed, although an operator wants pages fetched
 	soon             = 200 * time.Millisecond // until the next refresh while pages are left to be fetched
 	maxOver          = 1_000_000              // candidates beyond max_urls that are gathered: others may turn out not to be listed
 	shareOfTime      = 20                     // gathering, selecting and building take a twentieth of the time at most
@@ -97,7 +97,7 @@ func (s *site) publishParts(ctx context.Context, r *refreshing) report.Refresh {
 		if err := s.crawl(ctx, r); err != nil {
 			return failed(err)
 		}
-		s.grant(r)
+		s.beginRefetch(r)
 		if s.app.isSuperseded() {
 			return ended(outcome.Superseded) // the next configuration goes on from these records
 		}
@@ -141,7 +141,7 @@ type refreshing struct {
 	source     *Refresh        // as sources see it; nil: nothing is gathered
 	candidates *merge.Stream
 	crawling   *crawl.Run // nil: with crawl off
-	wish       *wish      // with which it begins; nil: none
+	refetch    *refetch   // with which it begins; nil: none
 
 	before  *publication  // what is served: by the refresh before, or by an earlier part of this one
 	step    time.Duration // how long the next part of the crawl may take
@@ -311,7 +311,7 @@ type prospects struct {
 	failed     bool          // it has
 	serves     bool          // the site has something to serve
 	closed     bool          // no page may be fetched, as robots.txt cannot be
-	isWished   bool          // an operator wants pages fetched again, and no crawl has begun with them, as the refresh failed or was left to another process
+	hasRefetch bool          // an operator wants pages fetched again, and no crawl has begun with them, as the refresh failed or was left to another process
 	isLeft     bool          // pages are left that were due
 	next       time.Time     // when a page is due that cannot wait for the interval, or what is left can be fetched; in the past: it is not known
 	shared     bool          // other processes refresh the site, too:
@@ -326,7 +326,7 @@ func due(p prospects) time.Time {
 	if p.noticed {
 		return p.now
 	}
-	if p.shared && !p.failed && p.isWished {
+	if p.shared && !p.failed && p.hasRefetch {
 		return p.now.Add(retryEmpty) // this process knows of it, and no other
 	}
 	if p.shared && !p.failed { // else it is tried again as if the process were alone
@@ -356,8 +356,8 @@ func due(p prospects) time.Time {
 		spared := min(p.begun.Add(shareOfTime*p.cost).Sub(p.now), shareOfTime*p.cost)
 		pause = min(pause, max(next, spared))
 	}
-	if p.isWished {
-		pause = min(pause, retryWish)
+	if p.hasRefetch {
+		pause = min(pause, retryRefetch)
 	}
 	if !p.failed && p.listLeft {
 		pause = min(pause, max(soon, p.nextList.Sub(p.now)))
@@ -389,7 +389,7 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 		next:     time.Unix(out.Crawled.Next, 0),
 	}
 	hasBegun := out.Result != outcome.Failed && out.Result != outcome.Followed && out.Result != outcome.Later
-	p.isWished = !hasBegun && s.state.wish.Load() != nil
+	p.hasRefetch = !hasBegun && s.state.refetch.Load() != nil
 	if own := s.own.Load(); own != nil && own.unread > 0 {
 		p.listLeft = true
 		p.nextList = s.handler.limiter.Next()

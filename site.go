@@ -394,7 +394,7 @@ func (s *site) configureFleet() {
 func (s *site) join(ctx context.Context, records *persist.Records, demanded bool) (persist.Role, error) {
 	standing := func() persist.Standing {
 		st := s.standing()
-		st.Demanded = demanded || s.state.wish.Load() != nil
+		st.Demanded = demanded || s.state.refetch.Load() != nil
 		return st
 	}
 	role, err := records.Join(ctx, standing, func() { s.restore(ctx, records) })

@@ -114,10 +114,10 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 	if s.internalPath(s.scope) == s.id.prefix+"/" { // else the site is a part of what was probed
 		p.Front = r.front
 	}
-	r.wish = s.state.wish.Load()
-	if r.wish != nil {
-		p.Refetch = r.wish.paths
-		p.RefetchAll = r.wish.all
+	r.refetch = s.state.refetch.Load()
+	if r.refetch != nil {
+		p.Refetch = r.refetch.paths
+		p.RefetchAll = r.refetch.all
 	}
 	if d := s.handler.discoveryOf(r.probed); d != nil {
 		p.Discover = d.visitors

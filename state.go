@@ -42,7 +42,7 @@ type siteState struct {
 	readers   accesslog.Readers           // who requested the documents
 	signals   atomic.Int64                // of visitors, for listed pages; counted where processes share the site
 	signalAt  atomic.Int64                // when one was last looked at, to count it, in Unix seconds
-	wish      atomic.Pointer[wish]        // which pages an operator wants fetched again; nil: none
+	refetch   atomic.Pointer[refetch]     // which pages an operator wants fetched again; nil: none
 	missing   sync.Map                    // since when a source's files do not exist, by the source's number
 
 	key      string

@@ -35,7 +35,7 @@ func (r *Run) makeRoom(n link) bool {
 		return true
 	}
 	// Those that give way are dropped in this round or the next one. Until then, there are so many more.
-	isOver := c.waiting.GivingUp() >= max(r.p.MaxPaths/4, minAgenda)
+	isOver := c.waiting.GivingUp() >= max(r.p.MaxPaths/4, minQueue)
 	if isOver || !c.waiting.MakeRoom(n.path) {
 		return false
 	}

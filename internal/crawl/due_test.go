@@ -193,16 +193,16 @@ func TestPaceOfSites(t *testing.T) {
 	})
 }
 
-// TestAgenda: signals come first, then hubs, then what is to be confirmed, then what is latest for its interval; operators'
+// TestQueue: signals come first, then hubs, then what is to be confirmed, then what is latest for its interval; operators'
 // wishes and new pages share the rest.
-func TestAgenda(t *testing.T) {
+func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(1000, 1)
 		l.pace(New(Options{Limiter: l}), store.Load{Upstream: 100_000})
 		now := time.Now().Unix()
 		c := New(Options{Limiter: l})
 		r := c.Start(nil, Policy{})
-		a := r.newAgenda()
+		a := r.newQueue()
 		add := func(path string, cause store.Cause, interval, late int64) {
 			rec := store.Record{Path: path, Cause: cause, Fetched: now - interval - late, Due: now - late}
 			a.add(&rec, now)
@@ -215,7 +215,7 @@ func TestAgenda(t *testing.T) {
 		add("wanted", store.ByOperator, day, 0)
 		add("wanted too", store.ByOperator, day, 0)
 		var got []string
-		fresh := []*errand{{rec: store.Record{Path: "new"}}}
+		fresh := []*job{{rec: store.Record{Path: "new"}}}
 		for _, e := range a.complete(a.order(l.spend), fresh) {
 			got = append(got, e.rec.Path)
 		}
@@ -230,25 +230,25 @@ func TestOrderOfSignals(t *testing.T) {
 	l := NewLimiter(1000, 1)
 	c := New(Options{Limiter: l})
 	l.pace(c, store.Load{Upstream: 1000})
-	a := c.Start(nil, Policy{}).newAgenda()
+	a := c.Start(nil, Policy{}).newQueue()
 	for i := range 10 {
 		a.add(&store.Record{Path: fmt.Sprint("/list-", i), Cause: store.ByList, Fetched: now - int64(i)}, now)
 	}
 	a.add(&store.Record{Path: "/visited", Cause: store.ByVisitor, Fetched: now}, now)
 	ordered := a.order(l.spend)
 	if len(ordered) != 11 || ordered[0].rec.Path != "/visited" || ordered[1].rec.Path != "/list-9" {
-		t.Errorf("%d errands", len(ordered))
+		t.Errorf("%d jobs", len(ordered))
 	}
 }
 
-// TestAgendaIsBounded: of very many pages the first are kept, and the rest is left.
-func TestAgendaIsBounded(t *testing.T) {
-	a := New(Options{}).Start(nil, Policy{}).newAgenda()
-	for i := range 10 * minAgenda {
+// TestQueueIsBounded: of very many pages the first are kept, and the rest is left.
+func TestQueueIsBounded(t *testing.T) {
+	a := New(Options{}).Start(nil, Policy{}).newQueue()
+	for i := range 10 * minQueue {
 		a.add(&store.Record{Path: fmt.Sprint("/", i), Cause: store.ByOperator, Depth: uint8(200 - i%200), Fetched: 1}, now)
 	}
 	ordered := a.complete(a.order(NewLimiter(2, 1).spend), nil)
-	if len(ordered) != minAgenda || !a.left || ordered[0].rec.Depth != 1 || len(a.known[byRate]) > 2*minAgenda {
+	if len(ordered) != minQueue || !a.left || ordered[0].rec.Depth != 1 || len(a.known[byRate]) > 2*minQueue {
 		t.Errorf("%d of depth %d and more, of %d", len(ordered), ordered[0].rec.Depth, len(a.known[byRate]))
 	}
 }

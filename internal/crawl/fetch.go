@@ -48,8 +48,8 @@ type Response struct {
 }
 
 // fetch fetches those of a chunk's records that are due and that no upstream returns, until wait ends. Pages of upstreams are
-// put on the agenda; nil: they wait until all candidates are known.
-func (r *Run) fetch(wait context.Context, records []store.Record, first string, upstream *agenda) {
+// put in the queue; nil: they wait until all candidates are known.
+func (r *Run) fetch(wait context.Context, records []store.Record, first string, upstream *queue) {
 	if r.p.Closed {
 		return
 	}

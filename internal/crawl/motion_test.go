@@ -223,7 +223,7 @@ func TestClockJumps(t *testing.T) {
 func TestSpentBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &static{proxied: true, pages: map[string]string{"/": ""}}
-		for i := range 8 * minAgenda {
+		for i := range 8 * minQueue {
 			path := fmt.Sprint("/p-", i)
 			s.pages["/"] += " " + path
 			s.pages[path] = ""

@@ -18,7 +18,7 @@ func (r *Run) round(ctx, wait context.Context) (hasWorked bool, err error) {
 	hasWorked = len(found)+len(results)+len(notices) > 0
 	before := r.fetched.Load()
 	r.left = false
-	upstream := r.newAgenda()
+	upstream := r.newQueue()
 	w := r.gen.Writer()
 	for i, chunk := range r.gen.Chunks() {
 		news := news{
@@ -34,11 +34,11 @@ func (r *Run) round(ctx, wait context.Context) (hasWorked bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	fresh, err := r.freshErrands(ctx, upstream)
+	fresh, err := r.freshJobs(ctx, upstream)
 	if err != nil {
 		return false, err
 	}
-	r.runErrands(wait, upstream.complete(upstream.order(r.spend), fresh))
+	r.runJobs(wait, upstream.complete(upstream.order(r.spend), fresh))
 	r.left = r.left || upstream.left
 	hasFetched := r.fetched.Load() != before || len(r.results) > 0
 	return hasWorked || hasFetched || len(r.links.found)+len(r.links.unmatched) > 0, nil
@@ -60,7 +60,7 @@ func cut[T any](all *[]T, end string, pathOf func(T) string) []T {
 }
 
 // roundChunk is round for one chunk.
-func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, chunk store.Chunk, news news, upstream *agenda) error {
+func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, chunk store.Chunk, news news, upstream *queue) error {
 	isFront := r.isNews() && chunk.First <= r.p.Scope && r.p.Scope < r.endOf(i)
 	isDue := !r.p.Closed && (chunk.Due <= r.c.now() || isFront)
 	canFetch := isDue && wait.Err() == nil
@@ -89,14 +89,14 @@ func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, chun
 		return err
 	}
 	records, hasDropped := r.dropGivenUp(records)
-	hasHeeded := r.heed(records, news.notices)
+	isNoticed := r.applyNotices(records, news.notices)
 	hasSettled := r.settleFinders(records)
 	r.fetch(wait, records, chunk.First, upstream)
 	if isFront && canFetch {
 		r.seeFront()
 	}
 	r.pending += r.pendingOf(records)
-	isSame := !hasDropped && !hasHeeded && !hasSettled && r.fetched.Load() == before && len(news.links)+len(news.results) == 0
+	isSame := !hasDropped && !isNoticed && !hasSettled && r.fetched.Load() == before && len(news.links)+len(news.results) == 0
 	if isSame && r.chunkDue(records) <= r.c.now() {
 		w.Keep(i) // nothing could be done yet
 		return nil

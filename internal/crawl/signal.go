@@ -76,8 +76,8 @@ func (r *Run) notify(n notice) {
 	r.notices = append(r.notices, n)
 }
 
-// heed does what notices say, and reports whether any record has changed.
-func (r *Run) heed(records []store.Record, notices []notice) (hasChanged bool) {
+// applyNotices does what notices say, and reports whether any record has changed.
+func (r *Run) applyNotices(records []store.Record, notices []notice) (hasChanged bool) {
 	now := r.c.now()
 	for _, n := range notices {
 		i, known := find(records, n.path)

@@ -418,13 +418,13 @@ func (s *simulation) minute() {
 			s.fetch(0)
 		}
 	}
-	for s.heed() || s.fetchDue() {
+	for s.applyNotices() || s.fetchDue() {
 	}
 	s.requests = append(s.requests, s.spent)
 }
 
-// heed does what links and notices say, and reports whether there were any.
-func (s *simulation) heed() (any bool) {
+// applyNotices does what links and notices say, and reports whether there were any.
+func (s *simulation) applyNotices() (any bool) {
 	for _, l := range s.run.links.take() {
 		id, exists := s.byPath[l.path]
 		if !exists || l.isAlias {
@@ -443,7 +443,7 @@ func (s *simulation) heed() (any bool) {
 			continue
 		}
 		records := []store.Record{*s.records[id]}
-		if s.run.heed(records, []notice{n}) {
+		if s.run.applyNotices(records, []notice{n}) {
 			*s.records[id] = records[0]
 			s.plan(id)
 			any = true

@@ -16,16 +16,16 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// Bounds of an agenda. A round reads the chunks in which pages are due once, however few it fetches: but what it finds waits
+// Bounds of a queue. A round reads the chunks in which pages are due once, however few it fetches: but what it finds waits
 // for the next one, as the next page of a list, before pages that are farther away.
 const (
-	minAgenda  = 32
-	maxAgenda  = 4096
-	agendaTime = 16 // seconds of requests
+	minQueue  = 32
+	maxQueue  = 4096
+	queueTime = 16 // seconds of requests
 )
 
-// errand is a page of an upstream that is to be fetched.
-type errand struct {
+// job is a page of an upstream that is to be fetched.
+type job struct {
 	rec   store.Record // as it was when it was found due, and then as the fetch has left it
 	class class
 	late  float64   // see lateness
@@ -35,44 +35,44 @@ type errand struct {
 	isSame bool // it is the front page, and its response says nothing new
 }
 
-// agenda is what a round fetches from upstreams, in order: of all pages that are due, wherever their records are.
-type agenda struct {
+// queue is what a round fetches from upstreams, in order: of all pages that are due, wherever their records are.
+type queue struct {
 	size  int
-	front []*errand           // the front page, if its response is at hand
-	known map[class][]*errand // at most twice size of each
-	fresh *frontier.Pass      // pages that were never fetched
-	added int                 // of these
-	left  bool                // pages are due that have no place on it
+	front []*job           // the front page, if its response is at hand
+	known map[class][]*job // at most twice size of each
+	fresh *frontier.Pass   // pages that were never fetched
+	added int              // of these
+	left  bool             // pages are due that have no place on it
 }
 
-func (r *Run) newAgenda() *agenda {
-	size := int(min(agendaTime*r.c.o.Limiter.rate, maxAgenda))
-	size = max(size, minAgenda)
-	return &agenda{size: size, known: make(map[class][]*errand), fresh: r.c.turns.fresh.Pass(size)}
+func (r *Run) newQueue() *queue {
+	size := int(min(queueTime*r.c.o.Limiter.rate, maxQueue))
+	size = max(size, minQueue)
+	return &queue{size: size, known: make(map[class][]*job), fresh: r.c.turns.fresh.Pass(size)}
 }
 
 // add adds a page that is due.
-func (a *agenda) add(rec *store.Record, now int64) {
+func (q *queue) add(rec *store.Record, now int64) {
 	if rec.Fetched == 0 {
-		a.fresh.Add(rec.Path, rec.Depth)
-		a.added++
+		q.fresh.Add(rec.Path, rec.Depth)
+		q.added++
 		return
 	}
-	e := &errand{rec: *rec, class: classOf(rec.Cause), late: lateness(rec, now)}
-	a.known[e.class] = a.trim(append(a.known[e.class], e), e.class)
+	j := &job{rec: *rec, class: classOf(rec.Cause), late: lateness(rec, now)}
+	q.known[j.class] = q.trim(append(q.known[j.class], j), j.class)
 }
 
-// orderOf returns the order of the errands of a class.
-func orderOf(of class) func(a, b *errand) int {
+// orderOf returns the order of the jobs of a class.
+func orderOf(of class) func(a, b *job) int {
 	switch of {
 	case byRate:
-		return func(a, b *errand) int { return cmp.Compare(a.rec.Depth, b.rec.Depth) }
+		return func(a, b *job) int { return cmp.Compare(a.rec.Depth, b.rec.Depth) }
 	case bySignal: // all are due at once; a list may tell of very many
-		return func(a, b *errand) int {
+		return func(a, b *job) int {
 			return cmp.Or(cmp.Compare(rankOf(a.rec.Cause), rankOf(b.rec.Cause)), cmp.Compare(a.rec.Fetched, b.rec.Fetched))
 		}
 	}
-	return func(a, b *errand) int { return cmp.Compare(b.late, a.late) }
+	return func(a, b *job) int { return cmp.Compare(b.late, a.late) }
 }
 
 // rankOf returns which signals come first: those of visitors, who see what is wrong now.
@@ -83,34 +83,34 @@ func rankOf(cause store.Cause) int {
 	return 1
 }
 
-// trim keeps the first of too many errands of a class. The others come in the next round, if this one fetches anything. What
+// trim keeps the first of too many jobs of a class. The others come in the next round, if this one fetches anything. What
 // waits for a budget is not left: another crawl at once would not find more in it.
-func (a *agenda) trim(errands []*errand, of class) []*errand {
-	if len(errands) < 2*a.size {
-		return errands
+func (q *queue) trim(jobs []*job, of class) []*job {
+	if len(jobs) < 2*q.size {
+		return jobs
 	}
-	slices.SortStableFunc(errands, orderOf(of))
-	clear(errands[a.size:])
-	a.left = a.left || of == byRate
-	return errands[:a.size]
+	slices.SortStableFunc(jobs, orderOf(of))
+	clear(jobs[q.size:])
+	q.left = q.left || of == byRate
+	return jobs[:q.size]
 }
 
 // order returns which known pages are to be fetched: those for which spend takes a request from the budget. The others wait. New
 // pages, if there are any, have half of the places.
-func (a *agenda) order(spend func(of class) bool) []*errand {
-	ordered := a.front
-	places := a.size
-	if a.added > 0 {
+func (q *queue) order(spend func(of class) bool) []*job {
+	ordered := q.front
+	places := q.size
+	if q.added > 0 {
 		places /= 2
 	}
 	for _, of := range []class{bySignal, byHub, byShare, byRoutine} {
-		errands := a.known[of]
-		slices.SortStableFunc(errands, orderOf(of))
-		for _, e := range errands {
+		jobs := q.known[of]
+		slices.SortStableFunc(jobs, orderOf(of))
+		for _, j := range jobs {
 			if len(ordered) >= places || !spend(of) {
 				break
 			}
-			ordered = append(ordered, e)
+			ordered = append(ordered, j)
 		}
 	}
 	return ordered
@@ -118,10 +118,10 @@ func (a *agenda) order(spend func(of class) bool) []*errand {
 
 // complete adds to the known pages that are to be fetched what goes at the whole rate: what an operator wants, or the
 // configuration, and new pages. Neither waits for the other.
-func (a *agenda) complete(ordered, fresh []*errand) []*errand {
-	wanted := a.known[byRate]
+func (q *queue) complete(ordered, fresh []*job) []*job {
+	wanted := q.known[byRate]
 	slices.SortStableFunc(wanted, orderOf(byRate))
-	for len(ordered) < a.size && len(wanted)+len(fresh) > 0 {
+	for len(ordered) < q.size && len(wanted)+len(fresh) > 0 {
 		if len(wanted) > 0 {
 			ordered = append(ordered, wanted[0])
 			wanted = wanted[1:]
@@ -131,18 +131,18 @@ func (a *agenda) complete(ordered, fresh []*errand) []*errand {
 			fresh = fresh[1:]
 		}
 	}
-	a.left = a.left || len(wanted)+len(fresh) > 0
+	q.left = q.left || len(wanted)+len(fresh) > 0
 	return ordered
 }
 
-// freshErrands returns the pages that were never fetched and come first, with their records.
-func (r *Run) freshErrands(ctx context.Context, a *agenda) ([]*errand, error) {
-	if a.added == 0 {
+// freshJobs returns the pages that were never fetched and come first, with their records.
+func (r *Run) freshJobs(ctx context.Context, q *queue) ([]*job, error) {
+	if q.added == 0 {
 		return nil, nil
 	}
-	first := slices.Collect(a.fresh.Take())
-	a.left = a.left || a.added > len(first)
-	errands := make([]*errand, len(first))
+	first := slices.Collect(q.fresh.Take())
+	q.left = q.left || q.added > len(first)
+	jobs := make([]*job, len(first))
 	place := make(map[string]int, len(first))
 	for i, path := range first {
 		place[path] = i
@@ -159,34 +159,34 @@ func (r *Run) freshErrands(ctx context.Context, a *agenda) ([]*errand, error) {
 		}
 		for _, path := range paths {
 			if at, ok := find(records, path); ok {
-				errands[place[path]] = &errand{rec: records[at]}
+				jobs[place[path]] = &job{rec: records[at]}
 			}
 		}
 	}
-	isLost := func(e *errand) bool { return e == nil } // with a chunk that was found damaged just now
-	return slices.DeleteFunc(errands, isLost), nil
+	isLost := func(j *job) bool { return j == nil } // with a chunk that was found damaged just now
+	return slices.DeleteFunc(jobs, isLost), nil
 }
 
-// runErrands fetches pages of upstreams in order, until there is no time. The records of those that were fetched are merged in the
+// runJobs fetches pages of upstreams in order, until there is no time. The records of those that were fetched are merged in the
 // next round.
-func (r *Run) runErrands(wait context.Context, errands []*errand) {
-	if len(errands) == 0 {
+func (r *Run) runJobs(wait context.Context, jobs []*job) {
+	if len(jobs) == 0 {
 		return
 	}
 	var group sync.WaitGroup
 	var next atomic.Int64
 	workers := r.allWorkers()[r.c.o.Workers:]
-	for _, w := range workers[:min(len(workers), len(errands))] {
+	for _, w := range workers[:min(len(workers), len(jobs))] {
 		w.ctx = r.fetching
 		w.wait = wait
 		group.Go(func() {
-			for i := next.Add(1); i <= int64(len(errands)); i = next.Add(1) {
-				e := errands[i-1]
-				w.front = e.front
-				before := e.rec
-				e.done = w.page(&e.rec, true)
-				e.isSame = e.front != nil && before.Due > r.c.now() && isSameButTimes(before, e.rec)
-				if !e.done {
+			for i := next.Add(1); i <= int64(len(jobs)); i = next.Add(1) {
+				j := jobs[i-1]
+				w.front = j.front
+				before := j.rec
+				j.done = w.page(&j.rec, true)
+				j.isSame = j.front != nil && before.Due > r.c.now() && isSameButTimes(before, j.rec)
+				if !j.done {
 					r.stopped.Store(true)
 					return
 				}
@@ -194,16 +194,16 @@ func (r *Run) runErrands(wait context.Context, errands []*errand) {
 		})
 	}
 	group.Wait()
-	for _, e := range errands {
-		if e.isSame {
+	for _, j := range jobs {
+		if j.isSame {
 			continue // else a token in each response would have the records written each time
 		}
-		if e.done {
-			r.results = append(r.results, e.rec)
+		if j.done {
+			r.results = append(r.results, j.rec)
 			continue
 		}
 		r.left = true
-		r.restore(e.class) // that of a new page is byRate
+		r.restore(j.class) // that of a new page is byRate
 	}
 	slices.SortFunc(r.results, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
 }
@@ -248,12 +248,12 @@ func newFrontPage(resp *Response) frontPage {
 // isNews reports whether the front page has another response than the last one.
 func (r *Run) isNews() bool { return r.front.resp != nil && r.front.hash != r.c.frontHash }
 
-// addFront adds the front page to the agenda, for which no request is needed, if its response says something.
-func (a *agenda) addFront(r *Run, rec *store.Record, now int64) {
+// addFront adds the front page to the queue, for which no request is needed, if its response says something.
+func (q *queue) addFront(r *Run, rec *store.Record, now int64) {
 	if !r.isNews() && r.due(rec, now) > now {
 		return
 	}
-	a.front = append(a.front, &errand{rec: *rec, class: byRate, front: r.front.resp})
+	q.front = append(q.front, &job{rec: *rec, class: byRate, front: r.front.resp})
 	r.seeFront()
 }
 
