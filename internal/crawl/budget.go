@@ -5,7 +5,8 @@ import (
 )
 
 const (
-	burstTime  = hour     // for which what known pages may take is saved up
+	burstTime  = hour     // for which what known pages may take is saved up at least
+	maxBurst   = day      // for which it is saved up where crawls are farther apart than that
 	forgetLoad = 2 * hour // after which the load of a site that does not crawl is forgotten
 )
 
@@ -22,7 +23,9 @@ func (b *bucket) fill(now int64, rate float64) {
 		elapsed = minute
 	}
 	b.filled = now
-	b.tokens = min(b.tokens+rate*float64(elapsed), max(rate*burstTime, 1))
+	// With 'refresh 24h', say, a crawl has the time since the last one to itself.
+	saved := min(max(elapsed, burstTime), maxBurst)
+	b.tokens = min(b.tokens+rate*float64(elapsed), max(rate*float64(saved), 1))
 }
 
 // budget is what known pages may take of a rate, for all sites that share it.

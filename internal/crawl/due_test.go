@@ -150,11 +150,13 @@ func TestBudget(t *testing.T) {
 			load  store.Load
 			want  string
 		}{
-			{0, big, "1 1 4 0"},                   // a minute's worth at first
-			{0, big, "0 0 0 0"},                   //
-			{10 * time.Minute, big, "15 15 30 0"}, //
-			{100 * time.Hour, big, "90 90 180 0"}, // no more than an hour's worth
-			{-time.Hour, big, "1 1 4 0"},          // the clock was set back
+			{0, big, "1 1 4 0"},                        // a minute's worth at first
+			{0, big, "0 0 0 0"},                        //
+			{10 * time.Minute, big, "15 15 30 0"},      //
+			{12 * time.Hour, big, "1080 1080 2160 0"},  // crawls are far apart
+			{100 * time.Hour, big, "2160 2160 4320 0"}, // no more than a day's worth
+			{10 * time.Minute, big, "15 15 30 0"},      // no more than
+			{-time.Hour, big, "1 1 4 0"},               // the clock was set back
 		}
 		for i, step := range steps {
 			time.Sleep(max(step.after, 0))
@@ -166,6 +168,13 @@ func TestBudget(t *testing.T) {
 			if got := strings.TrimSpace(all(step.load)); got != step.want {
 				t.Errorf("step %d: got %s, want %s", i, got, step.want)
 			}
+		}
+		for range 12 {
+			time.Sleep(10 * time.Minute)
+			l.pace(c, big)
+		}
+		if got := strings.TrimSpace(all(big)); got != "90 90 180 0" {
+			t.Errorf("nothing was due for two hours: got %s, want an hour's worth", got)
 		}
 		if !c.Start(nil, Policy{}).spend(byRate) {
 			t.Error("what goes at the whole rate is not free")
