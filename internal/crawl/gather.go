@@ -178,25 +178,14 @@ func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
 		for len(cands) > 0 && cands[0].Path < rec.Path {
 			cands = cands[1:]
 		}
-		if r.reroute {
-			demand(rec, store.ByConfiguration)
-		}
-		if r.p.RefetchAll {
-			demand(rec, store.ByOperatorForAll)
-		}
-		if r.resettle {
-			r.release(rec)
-		}
+		r.reopen(rec)
 		isCand := len(cands) > 0 && cands[0].Path == rec.Path
 		isNamed := isCand && !cands[0].Visited
-		if isNamed {
+		switch {
+		case isNamed:
 			name(rec, &cands[0], now)
-		}
-		if isCand && !isNamed {
-			rec.Flags |= store.Visited
-			if r.p.Unlinked(rec.Path) {
-				r.linked(rec) // a visit is as good as a link
-			}
+		case isCand:
+			r.visit(rec)
 		}
 		if !isNamed && complete { // else the source that names it may have failed
 			r.unname(rec, now)
@@ -205,6 +194,27 @@ func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
 		r.revive(rec)
 	}
 	return slices.DeleteFunc(records, func(rec store.Record) bool { return r.isOver(&rec, now) })
+}
+
+// reopen has a page fetched again where what its record says was found under other circumstances, or where all are to be.
+func (r *Run) reopen(rec *store.Record) {
+	if r.reroute {
+		demand(rec, store.ByConfiguration)
+	}
+	if r.p.RefetchAll {
+		demand(rec, store.ByOperatorForAll)
+	}
+	if r.resettle {
+		r.release(rec)
+	}
+}
+
+// visit updates the record of a page that visitors have requested.
+func (r *Run) visit(rec *store.Record) {
+	rec.Flags |= store.Visited
+	if r.p.Unlinked(rec.Path) {
+		r.linked(rec) // a visit is as good as a link
+	}
 }
 
 // name updates the record of a page that a source names.

@@ -420,7 +420,7 @@ func (r *Run) spares(rec *store.Record, now int64) bool {
 	if rec.Status != http.StatusOK || rec.Failing != 0 {
 		return false
 	}
-	if rec.Due == 0 || rec.Withheld || rec.Steadiness.IsInDoubt() {
+	if isDemanded(rec) || rec.Withheld || rec.Steadiness.IsInDoubt() {
 		return false // it may have changed, or its links are wanted
 	}
 	if rec.ETag == "" && rec.Modified == 0 {

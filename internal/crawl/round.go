@@ -59,14 +59,24 @@ func cut[T any](all *[]T, end string, pathOf func(T) string) []T {
 	return part
 }
 
+func (n *news) isEmpty() bool { return len(n.links)+len(n.results)+len(n.notices) == 0 }
+
+// effect is what news does to the records of a chunk.
+type effect uint8
+
+const (
+	noEffect effect = iota
+	updates         // some are others now
+	resizes         // and pages have come, or gone
+)
+
 // roundChunk is round for one chunk.
 func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, chunk store.Chunk, news news, upstream *queue) error {
 	isFront := r.isNews() && chunk.First <= r.p.Scope && r.p.Scope < r.endOf(i)
 	isDue := !r.p.Closed && (chunk.Due <= r.c.now() || isFront)
 	canFetch := isDue && wait.Err() == nil
 	r.left = r.left || isDue && !canFetch
-	isTold := len(news.links)+len(news.results)+len(news.notices) > 0
-	if !isTold && !canFetch {
+	if news.isEmpty() && !canFetch {
 		w.Keep(i)
 		return nil
 	}
@@ -75,37 +85,53 @@ func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, chun
 		return err
 	}
 	chunk = r.gen.Chunks()[i] // it may have been found damaged
-	known := len(records)
 	before := r.fetched.Load()
 	r.pending -= r.pendingOf(records)
+	records, has, err := r.addNews(ctx, records, news)
+	if err != nil {
+		return err
+	}
+	r.fetch(wait, records, chunk.First, upstream)
+	if isFront && canFetch {
+		r.seeFront()
+	}
+	r.pending += r.pendingOf(records)
+	isSame := has == noEffect && r.fetched.Load() == before
+	if isSame && r.chunkDue(records) <= r.c.now() {
+		w.Keep(i) // nothing could be done yet
+		return nil
+	}
+	w.Put(chunk.First, records, func(first, _ string) uint64 {
+		if first == chunk.First && has != resizes {
+			return chunk.Digest
+		}
+		return min(chunk.Digest, 1) // 1: it is to be seen which pages are named, and which new ones were visited
+	}, r.chunkDue)
+	return nil
+}
+
+// addNews merges news into the records of its chunk.
+func (r *Run) addNews(ctx context.Context, records []store.Record, news news) ([]store.Record, effect, error) {
+	known := len(records)
 	for _, result := range news.results {
 		if at, ok := find(records, result.Path); ok {
 			r.noLongerWaits(&records[at])
 			records[at] = result
 		}
 	}
-	records, err = r.addLinks(ctx, records, news.links)
+	records, err := r.addLinks(ctx, records, news.links)
 	if err != nil {
-		return err
+		return nil, noEffect, err
 	}
+	hasGrown := len(records) > known
 	records, hasDropped := r.dropGivenUp(records)
 	isNoticed := r.applyNotices(records, news.notices)
 	hasSettled := r.settleFinders(records)
-	r.fetch(wait, records, chunk.First, upstream)
-	if isFront && canFetch {
-		r.seeFront()
+	switch {
+	case hasGrown || hasDropped:
+		return records, resizes, nil
+	case isNoticed || hasSettled || len(news.results)+len(news.links) > 0:
+		return records, updates, nil
 	}
-	r.pending += r.pendingOf(records)
-	isSame := !hasDropped && !isNoticed && !hasSettled && r.fetched.Load() == before && len(news.links)+len(news.results) == 0
-	if isSame && r.chunkDue(records) <= r.c.now() {
-		w.Keep(i) // nothing could be done yet
-		return nil
-	}
-	w.Put(chunk.First, records, func(first, _ string) uint64 {
-		if first == chunk.First && len(records) == known && !hasDropped {
-			return chunk.Digest
-		}
-		return min(chunk.Digest, 1) // 1: it is to be seen which pages are named, and which new ones were visited
-	}, r.chunkDue)
-	return nil
+	return records, noEffect, nil
 }

@@ -104,11 +104,14 @@ func demand(rec *store.Record, cause store.Cause) {
 	rec.Cause = cause
 }
 
+// isDemanded reports whether a page that was fetched before is due at once, by its cause.
+func isDemanded(rec *store.Record) bool { return rec.Due == 0 }
+
 // signal makes a page due at once, unless signals like this one were false lately. That a list of posts has dropped the oldest
 // one says nothing of what visitors get.
 func signal(rec *store.Record, cause store.Cause, now int64) bool {
 	isMuted := cause == rec.FalseBy && now < rec.Muted && rec.Muted <= now+day<<maxFalse // else the clock was set back
-	if isMuted || rec.Due == 0 {
+	if isMuted || isDemanded(rec) {
 		return false
 	}
 	demand(rec, cause)
@@ -118,7 +121,7 @@ func signal(rec *store.Record, cause store.Cause, now int64) bool {
 // mute notes whether the signal was false by which a page was fetched: such a page is not signalled again for a day, and
 // then twice as long.
 func (r *Run) mute(before, rec *store.Record, came outcome) {
-	if classOf(before.Cause) != bySignal || before.Due != 0 {
+	if classOf(before.Cause) != bySignal || !isDemanded(before) {
 		return
 	}
 	isFalse := came == unchanged && rec.Status == 200 && rec.Failing == 0
