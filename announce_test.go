@@ -5,11 +5,15 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 )
 
 // TestPrivateSite: what only visitors with a client certificate can read is not announced, and log and status say why.
@@ -159,4 +163,53 @@ func TestUpdateOf(t *testing.T) {
 	if got := s.updateOf(r, before, &out); got.Gathered || got.Complete {
 		t.Errorf("held back: %+v", got)
 	}
+}
+
+// TestFirstCrawlAnnounces: while the pages of a new site are still being found, what changes of those that are listed already
+// is announced. What is found is not.
+func TestFirstCrawlAnnounces(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		b := newBench(t, func(h *Handler) {
+			h.mounts = mounts{{hosts: []string{"blog.invented"}}}
+			h.IndexNow = new(IndexNow)
+		})
+		b.app.now = time.Now
+		b.handler.limiter = crawl.NewLimiter(2, 1)
+		pages := numbered(1500)
+		b.lists(pages...)
+		found := b.pages
+		edited := pages[0]
+		removed := pages[1]
+		hasChanged := false
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			upstream(r)
+			switch {
+			case hasChanged && r.URL.Path == removed:
+				return caddyhttp.Error(http.StatusGone, nil)
+			case hasChanged && r.URL.Path == edited:
+				_, _ = io.WriteString(w, "<!doctype html><p>It is corrected.")
+			}
+			return found(w, r)
+		}
+		s := b.site("blog.invented")
+		refresh := func(minutes int) {
+			for range minutes {
+				time.Sleep(time.Minute)
+				s.run()
+			}
+		}
+		refresh(2)
+		hasChanged = true
+		s.state.addRefetch(refetch{paths: []string{edited, removed}})
+		refresh(5)
+		if out := s.published().report; out.Pending == 0 {
+			t.Fatal("the first crawl is over")
+		}
+		queue := s.state.queue.Load()
+		got := queue.Status(time.Now())[0]
+		stored := string(queue.Encode())
+		if got.Waiting != 1 || got.Unconfirmed != 1 || !strings.Contains(stored, edited) || !strings.Contains(stored, removed) {
+			t.Errorf("%+v, stored is %s", got, stored)
+		}
+	})
 }

@@ -25,7 +25,7 @@ type Queue struct {
 // state is what is stored of a queue.
 type state struct {
 	Key     string    `json:"key"`               // of IndexNow
-	Known   bool      `json:"known,omitempty"`   // the site was crawled once, and changes since are announced
+	Known   bool      `json:"known,omitempty"`   // the site was crawled once, so that pages found since are new
 	Fresh   list      `json:"fresh,omitempty"`   // pages that were added by one refresh,
 	FreshBy time.Time `json:"fresh_by,omitzero"` // which began then
 	Older   list      `json:"older,omitempty"`   // pages that were added by earlier refreshes, and are not confirmed

@@ -21,7 +21,8 @@ type Update struct {
 }
 
 // Update queues what is to be announced: changed pages with a date; added ones, once a later refresh lists them still; pages
-// that may be gone, to be requested again. Until a site was crawled once, nothing is announced, to pings and hubs either.
+// that may be gone, to be requested again. Until a site was crawled once, neither added pages nor
+// documents are announced, as all of them are new to everybody: only what happens to pages that are listed already.
 func (q *Queue) Update(u Update) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -30,9 +31,21 @@ func (q *Queue) Update(u Update) {
 	if !isKnown {
 		q.state.Fresh = nil
 		q.state.Older = nil
-		return
+		q.state.back(paths(u.Changes.Added, all))
+		u.Changes.Added = changes{}
 	}
 	q.updatePages(&u)
+	if isKnown {
+		q.updateDocuments(&u)
+	}
+	select {
+	case q.changed <- struct{}{}:
+	default:
+	}
+}
+
+// updateDocuments queues the sitemap for pings, and the feed for hubs.
+func (q *Queue) updateDocuments(u *Update) {
 	for _, t := range q.state.Targets {
 		switch {
 		case t.Kind == Ping && u.Sitemap:
@@ -40,10 +53,6 @@ func (q *Queue) Update(u Update) {
 		case t.Kind == Hub && u.Feed:
 			t.Queued = list{q.config.Feed}
 		}
-	}
-	select {
-	case q.changed <- struct{}{}:
-	default:
 	}
 }
 

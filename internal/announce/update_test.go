@@ -26,7 +26,7 @@ func TestUpdate(t *testing.T) {
 	added := func(u Update, paths ...string) Update { return with(u, same(paths...), none, none) }
 	removed := func(l changes) Update { return with(complete, none, none, l) }
 	of := func(l changes) Update { return with(complete, none, l, none) }
-	afresh := of(dated(1, "/a"))
+	afresh := added(complete, "/a")
 	afresh.First = true
 	for name, steps := range map[string][]struct {
 		update Update
@@ -101,32 +101,60 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestUpdateFirst: a site's first crawl announces nothing, however many publications and restarts it takes.
+// TestUpdateFirst: of a site's first crawl, only what happens to pages that it has listed already is announced, however many
+// publications and restarts it takes: none that it finds, and no document.
 func TestUpdateFirst(t *testing.T) {
-	e := newEngine(t)
-	q := restart(t, nil, e.config(IndexNow, Ping, Hub))
-	for i, u := range []Update{
-		{First: true, Changes: indexing.Changes{Added: dated(1, "/a")}},
-		{Gathered: true, Changes: indexing.Changes{Added: dated(1, "/b"), Changed: dated(1, "/a")}},
-		{Gathered: true, Complete: true, Changes: indexing.Changes{Removed: gone("/b")}},
-		{Gathered: true, Complete: true, Crawled: true, Changes: indexing.Changes{Added: dated(1, "/c")}},
-		complete,
+	c := indexNowOnly
+	c.Targets = append(slices.Clone(c.Targets), Target{Ping, "https://ping.example/"}, Target{Hub, "https://hub.example/"})
+	found := changes{Count: 15_000, First: dated(1, "/e").First} // more than are known by their paths
+	q := restart(t, nil, c)
+	now := epoch
+	for i, step := range []struct {
+		update Update
+		want   string
+	}{
+		{Update{First: true, Changes: indexing.Changes{Added: dated(1, "/a", "/b", "/c")}}, ""},
+		{Update{Gathered: true, Changes: indexing.Changes{Added: dated(1, "/d"), Changed: dated(1, "/a")}}, "/a"},
+		{Update{Gathered: true, Complete: true, Changes: indexing.Changes{Added: found, Removed: gone("/b")}}, "/b"},
+		{Update{Gathered: true, Complete: true, Changes: indexing.Changes{Removed: dated(0, "/c")}}, ""},
+		{Update{Gathered: true, Complete: true, Changes: indexing.Changes{Changed: same("/d")}}, ""},
+		{Update{Gathered: true, Complete: true, Crawled: true, Changes: indexing.Changes{Added: dated(1, "/f")}}, ""},
+		{complete, ""},
 	} {
-		u.Sitemap, u.Feed = i < 4, i < 4
-		u.Begun = epoch.Add(time.Duration(i) * time.Minute)
-		q = restart(t, q.Encode(), e.config(IndexNow, Ping, Hub))
-		q.Update(u)
-		if job, next := q.Begin(epoch); job != nil || !next.IsZero() {
-			t.Errorf("publication %d: %s is announced by %s, or at %s", i, job.URL, job.target.Kind, next)
+		step.update.Sitemap = i < 6
+		step.update.Feed = i < 6
+		step.update.At = now
+		step.update.Begun = now
+		q = restart(t, q.Encode(), c)
+		q.Update(step.update)
+		now = now.Add(11 * time.Minute)
+		q.checked(q.toCheck(now), nil, nil)
+		var sent []string
+		for job, _ := q.Begin(now); job != nil; job, _ = q.Begin(now) {
+			if job.target.Kind != IndexNow {
+				t.Fatalf("publication %d is announced by %s", i, job.target.Kind)
+			}
+			sent = append(sent, pathsOf(t, job)...)
+			q.End(job, Outcome{Requested: true, Status: 200}, now)
+		}
+		if got := strings.Join(sent, " "); got != step.want {
+			t.Errorf("publication %d: sent %q, want %q", i, got, step.want)
+		}
+		if s := q.Status(now)[0]; s.Unconfirmed != 0 || s.Dropped != 0 {
+			t.Errorf("publication %d: %+v", i, s)
 		}
 	}
-	q.Update(changed("/c"))
+	later := changed("/f")
+	later.At = now
+	later.Sitemap = true
+	later.Feed = true
+	q.Update(later)
 	for _, kind := range []Kind{IndexNow, Ping, Hub} {
-		job, _ := q.Begin(epoch)
+		job, _ := q.Begin(now)
 		if job == nil || job.target.Kind != kind {
 			t.Fatalf("%v, want %s", job, kind)
 		}
-		q.End(job, Outcome{Status: 200}, epoch)
+		q.End(job, Outcome{Status: 200}, now)
 	}
 }
 
