@@ -57,7 +57,9 @@ func newBlog(c clock, lists, posts, facets int) *blog {
 	}
 	for i := range posts {
 		path := a.publish(fmt.Sprintf("post-%d", i), i%lists, i%7 == 0)
-		a.posts[path].existed = true
+		p := a.posts[path]
+		p.existed = true
+		p.modified[0] = p.modified[0].Add(-time.Duration(1+i) * time.Hour)
 	}
 	return a
 }

@@ -78,7 +78,10 @@ type dates struct {
 	declaredAlike bool
 	headersAlike  bool
 	template      bool // most texts changed at once
-	buildTimes    bool // the dates of lists are the time at which a program wrote the list
+
+	// buildTimes are when programs wrote the lists, where nearly all of these' dates are alike. Single dates beside them are
+	// those of edits: an application may have got all of its other pages in one import.
+	buildTimes [][2]uint32
 }
 
 // allTimes are 4 bytes for each time that a page has.
@@ -152,7 +155,9 @@ func (d *dates) add(rec *store.Record) {
 func (d *dates) decide() {
 	d.declaredAlike = len(d.declared.alike()) > 0
 	d.headersAlike = len(d.headers.alike()) > 0
-	d.buildTimes = !d.rules.TrustLists && len(d.lists.alike()) > 0
+	if !d.rules.TrustLists && len(d.lists.alike()) > 0 {
+		d.buildTimes = d.lists.clusters(func(count int) bool { return count >= fewestAlike })
+	}
 	if d.fresh > 0 {
 		d.deployments = append(d.files.alike(), d.undated.alike()...)
 		d.deployments = append(d.deployments, d.undated.clusters(func(count int) bool {
@@ -192,7 +197,7 @@ func (d *dates) of(rec *store.Record) store.Selected {
 // listed returns the date that is listed for a page, given that of its text.
 func (d *dates) listed(rec *store.Record, text date) date {
 	list := listDate(rec)
-	hasList := list.unix != 0 && !d.buildTimes
+	hasList := list.unix != 0 && !isIn(d.buildTimes, list.unix)
 	isInDoubt := rec.Steadiness.IsInDoubt()
 	isBelieved := !d.declaredAlike && !isInDoubt && rec.Flags&store.DeclaredMoves == 0
 	switch {
@@ -249,13 +254,17 @@ func (d *dates) isTemplates(rec *store.Record) bool { return d.template && !rec.
 
 func (d *dates) atFirstSight(rec *store.Record) date {
 	at, isFile := timeOf(rec)
-	isDeployment := slices.ContainsFunc(d.deployments, func(c [2]uint32) bool {
-		return int64(c[0]) <= at.unix && at.unix <= int64(c[1])
-	})
-	if isDeployment || !isFile && d.headersAlike {
+	if isIn(d.deployments, at.unix) || !isFile && d.headersAlike {
 		return date{}
 	}
 	return at
+}
+
+// isIn reports whether a time is in any of the ranges.
+func isIn(ranges [][2]uint32, unix int64) bool {
+	return slices.ContainsFunc(ranges, func(r [2]uint32) bool {
+		return int64(r[0]) <= unix && unix <= int64(r[1])
+	})
 }
 
 func (d *dates) ofChange(rec *store.Record) date {

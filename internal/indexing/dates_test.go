@@ -337,6 +337,24 @@ func TestTrustLists(t *testing.T) {
 	}
 }
 
+// TestEditBesideImport: where an import gave all pages of an application one date, that of an edit since is true. Several at once
+// may be those of a document that was read after the next build.
+func TestEditBesideImport(t *testing.T) {
+	for edits, want := range map[int]int{1: 1, 2: 2, 3: 0} {
+		records := files(7, slices.Repeat([]int64{day0}, 40)...)
+		for i := range records {
+			records[i].Version = 0
+			if i < edits {
+				records[i].ModTime += day + 60*int64(i)
+			}
+		}
+		n, _ := dated(t, records, rules())
+		if n != want {
+			t.Errorf("%d edits: got %d dates, want %d", edits, n, want)
+		}
+	}
+}
+
 // Where most texts change in one batch, the template did: dates stay.
 func TestTemplate(t *testing.T) {
 	for _, test := range []struct {
