@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -44,8 +45,13 @@ func (s *site) dueOf(rec *store.Record) (at time.Time, by string) {
 
 // isProbed reports whether the response to each probe is that of a page, too: see [crawl.Policy.Front].
 func (s *site) isProbed(rec *store.Record) bool {
-	isFront := rec.Path == s.scope && s.internalPath(s.scope) == s.id.prefix+"/"
-	return isFront && rec.Flags&store.Proxied != 0
+	return rec.Path == s.frontPath() && s.isFrontInScope() && rec.Flags&store.Proxied != 0
+}
+
+// frontPath returns the path of the page with which the site begins: the front page, or the one to which that redirects.
+func (s *site) frontPath() string {
+	probed := cmp.Or(s.probed.Load(), new(probeResult))
+	return cmp.Or(probed.entrance.path, s.scope)
 }
 
 // rereadingOf returns when a page is read again.
@@ -77,7 +83,7 @@ func (s *site) addLinkers(ctx context.Context, x *explanation, path string) {
 	if !isUnlinked || s.discovery() == nil {
 		return
 	}
-	for _, rec := range []*store.Record{s.folderOf(ctx, path), s.recordOf(ctx, s.scope)} {
+	for _, rec := range []*store.Record{s.folderOf(ctx, path), s.recordOf(ctx, s.frontPath())} {
 		if rec == nil {
 			continue
 		}

@@ -45,6 +45,13 @@ func TestDueOf(t *testing.T) {
 			t.Errorf("%s: got %s, %q, want %s, %q", name, at, by, test.at, test.by)
 		}
 	}
+	s.probed.Store(&probeResult{entrance: entrance{path: "/blog/"}})
+	for path, want := range map[string]string{"/": "interval", "/blog/": "refresh"} {
+		_, by := s.dueOf(&store.Record{Path: path, Fetched: fetched, Flags: store.Proxied, Due: later.Unix()})
+		if by != want {
+			t.Errorf("where the front page redirects, %s is due by %s, want %s", path, by, want)
+		}
+	}
 }
 
 // TestCausesDocs: the documentation explains everything by which a page is due.

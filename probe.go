@@ -44,6 +44,8 @@ type probeResult struct {
 	robots robotsRules
 	siteFiles
 
+	entrance entrance
+
 	// rootAsked is when an upstream was asked for the sitemap, as a handler on the way to it might set the site's root; zero: no
 	// upstream responded.
 	rootAsked time.Time
@@ -118,18 +120,18 @@ func blockedFor(reason string, status int) blockage {
 }
 
 // probe finds out where the site's files are and whether an anonymous visitor gets in. It returns the response for the
-// front page, too, so that the crawl need not request it again; nil: there was none. An error means that there was no
-// response for the sitemap.
+// front page, too, or for the page to which that redirects, so that the crawl need not request it again. An error means that
+// there was no response for the sitemap.
 //
 // before is the result of the probe before, as far as it is known. isFresh says that it does not stand for what an upstream
 // responds now, as an operator wants to know.
-func (f *siteFetcher) probe(ctx context.Context, before probeResult, isFresh bool) (probeResult, *crawl.Response, error) {
+func (f *siteFetcher) probe(ctx context.Context, before probeResult, isFresh bool) (probeResult, frontPage, error) {
 	now := f.handler.app.now()
 	isRecent := func(at time.Time) bool { return !isFresh && isRecent(at, now, f.handler.settings.interval) }
 	isKnown := isRecent(before.rootAsked)
 	p, blocked, err := f.findHandler(ctx, isKnown)
 	if err != nil {
-		return probeResult{}, nil, err
+		return probeResult{}, frontPage{}, err
 	}
 	rootAsked := before.rootAsked
 	if isKnown {
@@ -140,12 +142,18 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, isFresh boo
 	if p.proxied {
 		rootAsked = now
 	}
-	front, status := f.fetchFront(ctx)
+	isFrontKnown := before.entrance.path != "" && isRecent(before.entrance.asked)
+	front := before.entrance.redirect
+	status := http.StatusFound
+	if !isFrontKnown {
+		front, status = f.fetchFront(ctx)
+	}
 	blocked = f.blockedAtFront(status, blocked)
 	robots := before.robots
 	if robots.closed || !robots.proxied || !isRecent(robots.at) {
 		robots = f.fetchRobots(ctx)
 	}
+	entrance, given := f.fetchEntrance(ctx, front, isFrontKnown, before.entrance, &robots)
 	byLinks := f.byLinks(ctx, front, &p.files, before.byLinks)
 	stylesheet := before.stylesheet
 	if blocked.reason == "" {
@@ -165,8 +173,9 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, isFresh boo
 		stylesheet:    stylesheet,
 		robots:        robots,
 		siteFiles:     p.files,
+		entrance:      entrance,
 		rootAsked:     rootAsked,
-	}, front, ctx.Err()
+	}, given, ctx.Err()
 }
 
 // upstreamInterval is how long what an upstream has told a probe is relied on at most. For robots.txt, RFC 9309, section 2.4, allows
@@ -209,19 +218,6 @@ func (f *siteFetcher) findHandler(ctx context.Context, isKnown bool) (*probe, bl
 	blocked := blockedFor(reasonUnreached, res.Status)
 	blocked.reason = fmt.Sprintf(reasonUnreached, res.Status)
 	return p, blocked, nil
-}
-
-// fetchFront requests the front page. Without a response, front is nil, and the status that of a gateway.
-func (f *siteFetcher) fetchFront(ctx context.Context) (front *crawl.Response, status int) {
-	whole := crawl.Request{Path: f.id.prefix + "/", Limit: htmlmeta.MaxBody, Wants: crawl.WantsBody}
-	if f.handler.settings.crawl.Off {
-		whole.Limit = peekBody // only its head matters
-	}
-	front, err := f.get(ctx, whole, nil)
-	if err != nil {
-		return nil, http.StatusGatewayTimeout
-	}
-	return front, front.Status
 }
 
 // blockedAtFront returns why the site lists nothing, once the status of its front page is known.

@@ -136,9 +136,9 @@ type refreshing struct {
 
 	records    *persist.Records
 	probed     *probeResult
-	front      *crawl.Response // for the front page; nil: there was none
-	selectedBy uint64          // digest of what a selection depends on besides the records; 0: nothing is selected
-	source     *Refresh        // as sources see it; nil: nothing is gathered
+	front      frontPage
+	selectedBy uint64   // digest of what a selection depends on besides the records; 0: nothing is selected
+	source     *Refresh // as sources see it; nil: nothing is gathered
 	candidates *merge.Stream
 	crawling   *crawl.Run // nil: with crawl off
 	refetch    *refetch   // with which it begins; nil: none

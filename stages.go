@@ -21,9 +21,9 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
-// probe probes the site's routes, and settles which sites are aliases of others. It returns the response for the front page,
-// too; nil: there was none.
-func (s *site) probe(ctx context.Context, demanded bool) (*probeResult, *crawl.Response, error) {
+// probe probes the site's routes, and settles which sites are aliases of others. It returns what the crawl need not request,
+// too.
+func (s *site) probe(ctx context.Context, demanded bool) (*probeResult, frontPage, error) {
 	probing := s.enter(stageProbe)
 	hangs := time.AfterFunc(fetchTimeout, func() {
 		s.stage.CompareAndSwap(probing, &stage{stageHangs, probing.Since})
@@ -111,8 +111,9 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 		Routes:   digestOf(s.fetcher.routes, set.extract),
 		Batch:    r.batch.Unix(),
 	}
-	if s.internalPath(s.scope) == s.id.prefix+"/" { // else the site is a part of what was probed
-		p.Front = r.front
+	if s.isFrontInScope() {
+		p.Front = r.front.response
+		p.FrontPath = r.front.path
 	}
 	r.refetch = s.state.refetch.Load()
 	if r.refetch != nil {

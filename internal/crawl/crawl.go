@@ -58,7 +58,9 @@ type Policy struct {
 	Extract          htmlmeta.Options
 
 	// Front is the response to a request for the front page that was made just now: no other one is made. nil: none was.
-	Front *Response
+	// FrontPath is the path of the page to which it belongs, as the front page may redirect to another one; "": Scope.
+	Front     *Response
+	FrontPath string
 
 	// Refetch are paths of pages that an operator wants fetched again, RefetchAll: all of them.
 	Refetch    []string
@@ -220,7 +222,7 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 		p:     p,
 		cands: cands,
 		batch: c.batch,
-		front: newFrontPage(p.Front),
+		front: newFrontPage(cmp.Or(p.FrontPath, p.Scope), p.Front),
 		links: links{cleaner: uri.NewCleaner(p.Query), seen: make(map[uint64]uint8)},
 	}
 }

@@ -61,7 +61,7 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string, 
 	now := r.c.now()
 	for i := range records {
 		rec := &records[i]
-		if upstream != nil && rec.Path == r.p.Scope && r.front.resp != nil && r.wanted(rec) {
+		if upstream != nil && rec.Path == r.front.path && r.front.resp != nil && r.wanted(rec) {
 			upstream.addFront(r, rec, now)
 			continue
 		}

@@ -319,6 +319,50 @@ func TestOwnFrontPage(t *testing.T) {
 	})
 }
 
+// TestFrontRedirects: the response that the caller has may be that of the page to which the front page redirects. The crawl
+// requests neither again.
+func TestFrontRedirects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": "302 /blog/", "/blog/": "/a", "/a": "", "/b": ""}}
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
+		gen := crawlBlog(t, c, s, empty(t), time.Minute, true)
+		crawl := func(minutes int) {
+			for range minutes {
+				front, err := s.Fetch(t.Context(), Request{Path: "/blog/"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.order = s.order[:len(s.order)-1]
+				p := with(func(p *Policy) {
+					p.Links = true
+					p.Front = front
+					p.FrontPath = "/blog/"
+				})
+				result := update(t, c.Start(new(list), p), gen, 50*time.Second)
+				if !Same(result.Generation, gen) {
+					gen = list200(t, result.Generation)
+				}
+				time.Sleep(time.Minute)
+			}
+		}
+		crawl(2)
+		if got := strings.Join(s.fetched(), " "); got != "/blog/ /a" {
+			t.Errorf("got %s", got)
+		}
+		before := gen
+		crawl(30)
+		if !Same(gen, before) {
+			t.Error("a page that stays as it is changes a record")
+		}
+		s.order = nil
+		s.pages["/blog/"] += " /b"
+		crawl(1)
+		if got := strings.Join(s.fetched(), " "); got != "/b" {
+			t.Errorf("after a change: got %s", got)
+		}
+	})
+}
+
 // TestTokenInFrontPage: a front page that has a token in each response has its record written once an hour, not each time.
 func TestTokenInFrontPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -225,16 +225,18 @@ func isSameButTimes(a, b store.Record) bool {
 
 // frontPage is the front page's response that the caller has at hand.
 type frontPage struct {
+	path string    // "": there was no response
 	resp *Response // nil: there is none, or it was used
 	hash uint64
 }
 
 // newFrontPage returns the front page of a policy.
-func newFrontPage(resp *Response) frontPage {
+func newFrontPage(path string, resp *Response) frontPage {
 	if resp == nil || !resp.Proxied {
 		return frontPage{}
 	}
 	d := xxhash.New()
+	_, _ = d.WriteString(path + "\n")
 	_, _ = d.Write(resp.Body)
 	for _, name := range []string{"Location", "Link", "X-Robots-Tag", "Refresh", "Content-Type"} {
 		for _, value := range resp.Header.Values(name) {
@@ -242,7 +244,7 @@ func newFrontPage(resp *Response) frontPage {
 		}
 	}
 	_, _ = fmt.Fprintf(d, "\nstatus %d", resp.Status)
-	return frontPage{resp: resp, hash: d.Sum64()}
+	return frontPage{path: path, resp: resp, hash: d.Sum64()}
 }
 
 // isNews reports whether the front page has another response than the last one.

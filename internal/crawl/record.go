@@ -309,7 +309,7 @@ func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
 		isFirst:   before.Fetched == 0,
 		isFailing: before.Failing != 0 || !isConclusive(before.Status),
 		isFront:   r.isFront(rec),
-		isProbed:  rec.Path == r.p.Scope && r.p.Front != nil && r.p.Front.Proxied, // see newFrontPage
+		isProbed:  rec.Path == r.front.path,
 		isNoisy:   rec.Steadiness == store.Noisy,
 		isNoPage:  !isPage,
 		isSteady:  rec.Version != 0 && !isUpstream,

@@ -1,0 +1,99 @@
+package sitemap
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/uri"
+)
+
+// frontPage is a response that the crawl need not request again.
+type frontPage struct {
+	path     string          // of its URL: the front page, or one to which that redirects
+	response *crawl.Response // nil: there was none
+}
+
+// entrance is the page to which a site's front page redirects. Each probe requests that page, which has the links, and only
+// every tenth requests the front page from an upstream. It never changes.
+type entrance struct {
+	path     string          // of the page's URL; "": the front page does not redirect, or to no page that may be fetched
+	redirect *crawl.Response // of the front page
+	asked    time.Time       // when an upstream was asked for the front page; zero: none was
+}
+
+// fetchFront requests the front page. Without a response, front is nil, and the status that of a gateway.
+func (f *siteFetcher) fetchFront(ctx context.Context) (front *crawl.Response, status int) {
+	front, err := f.fetchWhole(ctx, f.id.prefix+"/")
+	if err != nil {
+		return nil, http.StatusGatewayTimeout
+	}
+	return front, front.Status
+}
+
+// fetchWhole requests a page at an internal path as the crawl does.
+func (f *siteFetcher) fetchWhole(ctx context.Context, path string) (*crawl.Response, error) {
+	whole := crawl.Request{Path: path, Limit: htmlmeta.MaxBody, Wants: crawl.WantsBody}
+	if f.handler.settings.crawl.Off {
+		whole.Limit = peekBody // only its head matters
+	}
+	return f.get(ctx, whole, nil)
+}
+
+// fetchEntrance requests the page to which the front page redirects, if the probe before has seen so, too: else the crawl is to
+// see the redirect. front is the front page's response, which isKnown says is not of this probe.
+func (f *siteFetcher) fetchEntrance(ctx context.Context, front *crawl.Response, isKnown bool, before entrance, robots *robotsRules) (entrance, frontPage) {
+	own := frontPage{path: f.scope, response: front}
+	first := f.entranceAfter(f.scope, front, robots)
+	if first == "" {
+		return entrance{}, own
+	}
+	at := before
+	if !isKnown {
+		at = entrance{path: first, redirect: front}
+		if front.Proxied {
+			at.asked = f.handler.app.now()
+		}
+		if before.path == "" || f.entranceAfter(f.scope, before.redirect, robots) != first {
+			return at, own
+		}
+		at.path = before.path // to which the first one may redirect in turn
+	}
+	page, err := f.fetchWhole(ctx, f.internalPath(at.path))
+	if err != nil {
+		return entrance{}, frontPage{}
+	}
+	entered := frontPage{path: at.path, response: page}
+	if page.Status == http.StatusOK {
+		return at, entered
+	}
+	at.path = f.entranceAfter(at.path, page, robots)
+	if at.path == "" { // it is no entrance any more: the front page is to tell
+		at = entrance{}
+	}
+	return at, entered
+}
+
+// entranceAfter returns the path of the page to which a response redirects; "": it does not, or the crawl would not fetch it for
+// that.
+func (f *siteFetcher) entranceAfter(from string, res *crawl.Response, robots *robotsRules) string {
+	if res == nil || res.Status/100 != 3 || !f.isFrontInScope() || f.handler.settings.crawl.Off {
+		return ""
+	}
+	path, ok := htmlmeta.PathOn(f.origin, resolveLocation(f.origin+from, res.Header.Get("Location")))
+	if !ok || path == f.scope || !strings.HasPrefix(path, f.scope) {
+		return ""
+	}
+	// A link to a path with a query may lead to another one, by the parameters that count.
+	clean, ok := uri.NewCleaner(nil).Clean(path)
+	if !ok || clean != path || f.handler.settings.crawl.disallows(path) != "" || !robots.rules.Allows(path) {
+		return ""
+	}
+	return path
+}
+
+// isFrontInScope reports whether the front page is that of the pages that may be listed. Else these are a part of the site.
+func (i *identity) isFrontInScope() bool { return i.internalPath(i.scope) == i.id.prefix+"/" }
