@@ -47,8 +47,8 @@ type Response struct {
 	Unhandled bool   // no route did: the status is 404, although a visitor gets an empty 200
 }
 
-// fetch fetches those of a chunk's records that are due and that no upstream returns, until wait ends. Pages of upstreams are
-// put in the queue; nil: they wait until all candidates are known.
+// fetch fetches those of a chunk's records that are due and that no upstream returns, until wait ends; first is the chunk's first
+// path. Pages of upstreams are put in the queue; nil: they wait until all candidates are known.
 func (r *Run) fetch(wait context.Context, records []store.Record, first string, upstream *queue) {
 	if r.p.Closed {
 		return
@@ -57,7 +57,13 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string, 
 		r.left = r.left || r.chunkDue(records) <= r.c.now() // it may have ended just now
 		return
 	}
-	var due []*store.Record
+	due := r.dueOf(records, upstream)
+	r.fetchOwn(wait, due, first)
+	r.left = r.left || wait.Err() != nil // some of them, perhaps
+}
+
+// dueOf returns those of a chunk's records that are due and that no upstream returns. Pages of upstreams are put in the queue.
+func (r *Run) dueOf(records []store.Record, upstream *queue) (due []*store.Record) {
 	now := r.c.now()
 	for i := range records {
 		rec := &records[i]
@@ -82,6 +88,11 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string, 
 		}
 		due = append(due, rec)
 	}
+	return due
+}
+
+// fetchOwn fetches pages of the site itself, until wait ends.
+func (r *Run) fetchOwn(wait context.Context, due []*store.Record, first string) {
 	waiting := slices.DeleteFunc(slices.Clone(due), func(rec *store.Record) bool { return !r.waits(rec) })
 	var group sync.WaitGroup
 	var next atomic.Int64
@@ -94,7 +105,6 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string, 
 		group.Go(func() { w.work(due, &next) })
 	}
 	group.Wait()
-	r.left = r.left || wait.Err() != nil // some of them, perhaps
 	for _, rec := range waiting {
 		if rec.Fetched != 0 && r.census != nil {
 			r.census.fetched(rec.Path)

@@ -72,7 +72,7 @@ const (
 
 // roundChunk is round for one chunk.
 func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, chunk store.Chunk, news news, upstream *queue) error {
-	isFront := r.isNews() && chunk.First <= r.front.path && r.front.path < r.endOf(i)
+	isFront := r.isNews() && r.front.isIn(chunk.First, r.endOf(i))
 	isDue := !r.p.Closed && (chunk.Due <= r.c.now() || isFront)
 	canFetch := isDue && wait.Err() == nil
 	r.left = r.left || isDue && !canFetch

@@ -1,0 +1,54 @@
+package crawl
+
+import (
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// frontPage is the front page's response that the caller has at hand.
+type frontPage struct {
+	path string    // "": there was no response
+	resp *Response // nil: there is none, or it was used
+	hash uint64
+}
+
+// newFrontPage returns the front page of a policy.
+func newFrontPage(path string, resp *Response) frontPage {
+	if resp == nil || !resp.Proxied {
+		return frontPage{}
+	}
+	d := xxhash.New()
+	_, _ = d.WriteString(path + "\n")
+	_, _ = d.Write(resp.Body)
+	for _, name := range []string{"Location", "Link", "X-Robots-Tag", "Refresh", "Content-Type"} {
+		for _, value := range resp.Header.Values(name) {
+			_, _ = d.WriteString("\n" + name + ":" + value)
+		}
+	}
+	_, _ = fmt.Fprintf(d, "\nstatus %d", resp.Status)
+	return frontPage{path: path, resp: resp, hash: d.Sum64()}
+}
+
+// isIn reports whether the page is in a range of paths: from first up to end.
+func (f *frontPage) isIn(first, end string) bool { return first <= f.path && f.path < end }
+
+// isNews reports whether the front page has another response than the last one.
+func (r *Run) isNews() bool { return r.front.resp != nil && r.front.hash != r.c.frontHash }
+
+// addFront adds the front page to the queue, for which no request is needed, if its response says something.
+func (q *queue) addFront(r *Run, rec *store.Record, now int64) {
+	if !r.isNews() && r.due(rec, now) > now {
+		return
+	}
+	q.front = append(q.front, &job{rec: *rec, class: byRate, front: r.front.resp})
+	r.seeFront()
+}
+
+// seeFront notes that the front page's response was looked at, whether or not there is a page to which it belongs.
+func (r *Run) seeFront() {
+	r.c.frontHash = r.front.hash
+	r.front.resp = nil
+}
