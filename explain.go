@@ -30,9 +30,10 @@ type explanation struct {
 	Sitemap string `json:"sitemap"`
 
 	// What the published sitemap says of it.
-	Listed   bool   `json:"listed"`
-	Document string `json:"document,omitempty"`
-	LastMod  string `json:"lastmod,omitempty"`
+	Listed    bool   `json:"listed"`
+	Document  string `json:"document,omitempty"`
+	LastMod   string `json:"lastmod,omitempty"`
+	NoLastMod string `json:"no_lastmod,omitempty"` // why it has none
 
 	Reason  string `json:"reason,omitempty"` // in most cases the name of its index status
 	Meaning string `json:"meaning,omitempty"`
@@ -218,6 +219,9 @@ func (s *site) addRecord(x *explanation, found *indexing.Explanation) {
 	rec := found.Record
 	if in := rec.Selected; in.LastMod != 0 {
 		x.LastMod = timeAt(in.LastMod).Format(map[bool]string{true: time.DateOnly, false: time.RFC3339}[in.Day])
+	}
+	if x.Listed {
+		x.NoLastMod = found.Undated.String()
 	}
 	x.NamedBy = s.namers(rec)
 	x.Linked = timeAt(rec.Linked)

@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -54,7 +55,7 @@ func TestDueOf(t *testing.T) {
 	}
 }
 
-// TestCausesDocs: the documentation explains everything by which a page is due.
+// TestCausesDocs: the documentation explains everything by which a page is due, and why it may have no date.
 func TestCausesDocs(t *testing.T) {
 	text, err := os.ReadFile("docs/cli.md")
 	if err != nil {
@@ -63,6 +64,11 @@ func TestCausesDocs(t *testing.T) {
 	for cause := store.Cause(0); cause.String() != "unknown"; cause++ {
 		if !strings.Contains(string(text), "\n| "+cause.String()+" | ") {
 			t.Errorf("docs/cli.md does not explain %q", cause)
+		}
+	}
+	for why := indexing.IsDated + 1; why <= indexing.NothingTells; why++ {
+		if !strings.Contains(string(text), "\n| "+why.String()+" | ") {
+			t.Errorf("docs/cli.md does not explain %q", why)
 		}
 	}
 }

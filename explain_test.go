@@ -87,3 +87,35 @@ func TestClosedRobots(t *testing.T) {
 		}
 	}
 }
+
+// TestExplainNoLastMod: of a listed page without a date, it is said why; of one with a date, or one that is not listed, nothing is.
+func TestExplainNoLastMod(t *testing.T) {
+	b := newBench(t, nil)
+	b.lists("/dated", "/undated", "/noindex")
+	found := b.pages
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		switch r.URL.Path {
+		case "/dated":
+			_, _ = io.WriteString(w, `<!doctype html><meta property="article:modified_time" content="2025-05-01T10:20:30Z">`)
+		case "/noindex":
+			w.Header().Set("X-Robots-Tag", "noindex")
+		}
+		return found(w, r)
+	}
+	s := b.site("named.example")
+	b.wantPages(s, 2)
+	b.refresh(s)
+	for path, want := range map[string][2]string{
+		"/dated":   {"2025-05-01T10:20:30Z", ""},
+		"/undated": {"", "nothing says when it changed"},
+		"/noindex": {"", ""},
+	} {
+		x, err := s.explain(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]string{x.LastMod, x.NoLastMod}; got != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+}

@@ -21,6 +21,7 @@ type Explanation struct {
 	Other string
 
 	Alternates []AlternateLeftOut // of a listed page, with Options.Alternates
+	Undated    Undated            // why a page has no date, as it was published
 }
 
 // Explain selects, and returns the selection of one page. It reads all records once, for a
@@ -52,6 +53,7 @@ func Explain(ctx context.Context, g *store.Generation, r Options, path string) (
 			}
 		}
 	}
+	x.Undated = s.dates.whyUndated(rec)
 	if r.Alternates && x.Listed {
 		x.Alternates, err = s.alternatesLeftOut(ctx, rec)
 	}

@@ -1,0 +1,88 @@
+package indexing
+
+import (
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// Undated is why a listed page has no date. Of several reasons, the first counts.
+type Undated uint8
+
+// The reasons.
+const (
+	IsDated           Undated = iota // it has one
+	DatesOff                         // Options.Dates is Off
+	InFuture                         // the date that counts is later than now, and than the last fetch
+	TooEarly                         // it is before the year 1981
+	Undecided                        // the crawl that has found the page, or a change of it, goes on
+	NotBySource                      // Options.Dates is ModTime, and no source gives a date
+	Unconfirmed                      // the next fetch is to confirm what has changed
+	TextMoves                        // the text is another one at each fetch
+	DeclaredDateMoves                // the declared date is, while the text stays
+	OfBuild                          // nearly all declared dates, or all of the list, are those of a build
+	FoundLate                        // the text has changed, on a day that is not known
+	OfTemplate                       // it has changed with those of most pages
+	OfDeployment                     // the times of many pages are those of a deployment
+	NothingTells                     // there is neither a date nor a change
+
+	undatedCount // is how many there are
+)
+
+// String returns the reason in words; "" for IsDated.
+func (u Undated) String() string {
+	return [undatedCount]string{
+		DatesOff:          "lastmod off",
+		InFuture:          "date in the future",
+		TooEarly:          "date before 1981",
+		Undecided:         "not decided yet",
+		NotBySource:       "no date from a source",
+		Unconfirmed:       "to be confirmed",
+		TextMoves:         "text changes at each fetch",
+		DeclaredDateMoves: "declared date changes at each fetch",
+		OfBuild:           "date of a build",
+		FoundLate:         "change found late",
+		OfTemplate:        "change of many pages",
+		OfDeployment:      "time of a deployment",
+		NothingTells:      "nothing says when it changed",
+	}[min(u, undatedCount-1)]
+}
+
+// whyUndated returns why a listed page has no date, by its record as it was published. What a date is decided by is known only
+// while it is decided: later, some reasons are those that are left.
+func (d *dates) whyUndated(rec *store.Record) Undated {
+	text, _ := d.ofText(rec)
+	at := d.listed(rec, text).unix
+	batch := batchOf(rec)
+	own, _ := timeOf(rec)
+	switch {
+	case rec.Selected.LastMod != 0:
+		return IsDated
+	case d.rules.Dates == Off:
+		return DatesOff
+	case at > max(d.rules.Now.Unix(), rec.Fetched):
+		return InFuture
+	case at != 0 && at < page.Earliest:
+		return TooEarly
+	case at != 0:
+		return Undecided
+	case d.rules.Dates == ModTime:
+		return NotBySource
+	case rec.Steadiness.IsInDoubt():
+		return Unconfirmed
+	case rec.Streak >= maxStreak, rec.Steadiness == store.Noisy:
+		return TextMoves
+	case rec.Declared != 0 && rec.Flags&store.DeclaredMoves != 0:
+		return DeclaredDateMoves
+	case rec.Declared != 0, listDate(rec).unix != 0:
+		return OfBuild
+	case batch != rec.Selected.Dated:
+		return Undecided
+	case rec.Changed == 0 && own.unix != 0:
+		return OfDeployment
+	case rec.Changed == 0:
+		return NothingTells
+	case rec.Changed-rec.Before >= day+day/4:
+		return FoundLate
+	}
+	return OfTemplate
+}
