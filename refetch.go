@@ -148,9 +148,10 @@ func (s *site) recordOf(ctx context.Context, path string) *store.Record {
 
 // refetching is what has become of a refetch.
 type refetching struct {
-	Left    int      `json:"pages_left"`          // pages that are still to be fetched, at the pace of `crawl rate`
-	Waits   string   `json:"waits_for,omitempty"` // what begins with it; "": it has begun
-	Unknown []string `json:"unknown,omitempty"`   // URLs of which nothing is known, so that they are not fetched
+	Left        int      `json:"pages_left"`                 // pages that are still to be fetched, at the pace of `crawl rate`
+	Unconfirmed int      `json:"pages_to_confirm,omitempty"` // those that have changed, which another fetch confirms a minute later
+	Waits       string   `json:"waits_for,omitempty"`        // what begins with it; "": it has begun
+	Unknown     []string `json:"unknown,omitempty"`          // URLs of which nothing is known, so that they are not fetched
 }
 
 // refetching returns what has become of a refetch after a refresh.
@@ -169,8 +170,14 @@ func (s *site) refetching(ctx context.Context, w refetch) *refetching {
 		return f
 	}
 	for rec, err := range g.Records(ctx) {
-		if err == nil && isLeft(rec) {
+		if err != nil {
+			break
+		}
+		if isLeft(rec) {
 			f.Left++
+		}
+		if rec.Steadiness.IsInDoubt() && (w.all || slices.Contains(w.paths, rec.Path)) {
+			f.Unconfirmed++
 		}
 	}
 	return f

@@ -335,3 +335,42 @@ func TestFleetRefetch(t *testing.T) {
 		t.Errorf("got requests %v, %+v", requests, status)
 	}
 }
+
+// TestRefetchConfirms: of the pages that an operator has fetched again, it is said how many are fetched once more, as their text has
+// changed, until they are.
+func TestRefetchConfirms(t *testing.T) {
+	for name, test := range map[string]struct {
+		w    refetch
+		want int
+	}{
+		"all":                         {refetch{all: true}, 2},
+		"one that has changed":        {refetch{paths: []string{"/a"}}, 1},
+		"two, of which one is as was": {refetch{paths: []string{"/b", "/c"}}, 1},
+		"one as it was":               {refetch{paths: []string{"/c"}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, nil)
+			b.lists("/a", "/b", "/c")
+			s := b.site("named.example")
+			b.wantPages(s, 3)
+			b.refresh(s)
+			found := b.pages
+			b.pages = func(w http.ResponseWriter, r *http.Request) error {
+				err := found(w, r)
+				if r.URL.Path == "/a" || r.URL.Path == "/b" {
+					_, _ = io.WriteString(w, "<p>It is corrected.")
+				}
+				return err
+			}
+			s.state.addRefetch(refetch{all: true})
+			b.refresh(s)
+			if f := s.refetching(t.Context(), test.w); f.Unconfirmed != test.want || f.Left != 0 {
+				t.Errorf("got %+v, want %d pages to confirm", f, test.want)
+			}
+			b.refresh(s)
+			if f := s.refetching(t.Context(), test.w); f.Unconfirmed != 0 {
+				t.Errorf("a minute later: got %+v", f)
+			}
+		})
+	}
+}
