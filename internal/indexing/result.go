@@ -100,6 +100,8 @@ func (r *Result) add(rec *store.Record, st state, selected store.Selected, isTem
 	case !selected.Listed && was.Listed:
 		c.Gone = isGone(status)
 		r.Changes.Removed.add(c, maxChanges)
+	case selected.Listed && rec.Steadiness.IsInDoubt():
+		// A list may have told of the change. It counts once the text is confirmed, and not twice.
 	case selected.Listed && isChange(was, selected, isTemplate):
 		// A first date, with the text that it had or that of another template, is no change of the page.
 		if was.LastMod == 0 && (was.Dated == selected.Dated || isTemplate) {

@@ -480,3 +480,28 @@ func TestUnreadableChunk(t *testing.T) {
 		}
 	}
 }
+
+// TestChangeInDoubt: a change of which a list tells at once counts once, when the text is confirmed.
+func TestChangeInDoubt(t *testing.T) {
+	records := recs("/a")
+	records[0].ModTime = day0
+	records[0].First = 7
+	_, res := run(t, generation(t, 1, records), rules())
+	for _, step := range []struct {
+		change func(r *store.Record)
+		want   int
+	}{
+		{func(r *store.Record) { r.ModTime, r.Steadiness = day0+day, store.TextInDoubt }, 0},
+		{func(r *store.Record) { r.Changed, r.Steadiness = 8, store.Steady }, 1},
+		{func(*store.Record) {}, 0},
+		{func(r *store.Record) { r.ModTime = day0 + 2*day }, 1},
+	} {
+		records = load(t, res.Generation)
+		step.change(&records[0])
+		var pages []page.Page
+		pages, res = run(t, generation(t, 1, records), rules())
+		if pages[0].LastMod != records[0].ModTime || res.Changes.Changed.Count != step.want {
+			t.Errorf("got the date %d and %d changes, want %d and %d", pages[0].LastMod, res.Changes.Changed.Count, records[0].ModTime, step.want)
+		}
+	}
+}
