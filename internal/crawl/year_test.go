@@ -410,7 +410,7 @@ func (s *simulation) minute() {
 	}
 	s.fresh = nil
 	if !s.before {
-		s.run.p.Front = new(Response) // the one that fetch makes
+		s.run.front.path = s.run.p.Scope // it is requested by each probe
 		text, _ := s.content(0)
 		if text != s.crawler.frontHash || s.records[0].Due <= s.now {
 			s.crawler.frontHash = text
