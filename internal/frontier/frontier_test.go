@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -91,6 +92,42 @@ func TestTurnsAreRemembered(t *testing.T) {
 	}
 }
 
+// TestParametersCost checks how many pages of a folder come for each one with a query in another folder.
+func TestParametersCost(t *testing.T) {
+	tests := []struct {
+		query string
+		want  int
+	}{
+		{"", 1},
+		{"?a=1", 1},
+		{"?a=1&b=1", 2},
+		{"?a=1&b=1&c=1", 4},
+		{"?a=1&b=1&c=1&d=1", 8},
+		{"?a=1&b=1&c=1&d=1&e=1", 8},
+	}
+	for _, test := range tests {
+		got := make(map[string]int)
+		turns := new(Turns)
+		for range 72 {
+			pass := turns.Pass(10)
+			for i := range 10 {
+				pass.Add(fmt.Sprintf("/a/%d/%s", i, test.query), 1)
+				pass.Add(fmt.Sprintf("/b/%d/", i), 1)
+			}
+			for path := range pass.Take() {
+				got[path[:3]]++
+			}
+		}
+		want := map[string]int{"/a/": 720 / (1 + test.want), "/b/": 720 * test.want / (1 + test.want)}
+		for folder := range want {
+			// The last passes may be of one folder.
+			if diff := got[folder] - want[folder]; diff < -10 || diff > 10 {
+				t.Errorf("%q: got %v, want about %v", test.query, got, want)
+			}
+		}
+	}
+}
+
 // A page that is not taken has no turn.
 func TestTakeLess(t *testing.T) {
 	turns := new(Turns)
@@ -111,14 +148,16 @@ func TestPassIsBounded(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 50 {
 		turns := new(Turns)
+		take(turns, 10, "1 /a-1/?a=1&b=1&c=1", "1 /a-2/?a=1&b=1", "1 /b-1/x", "1 /b-1/?a=1&b=1") // some have debts
 		full := turns.Pass(10)
-		all := turns.Pass(1000)
+		same := &Turns{groups: maps.Clone(turns.groups)}
+		all := same.Pass(1000)
 		for i := range 1000 {
 			path := "/"
 			for range random.IntN(4) {
 				path += fmt.Sprintf("%c-%d/", 'a'+random.IntN(3), random.IntN(5))
 			}
-			path += []string{"x", "", "?a=", "?a=1&b=", "page/"}[random.IntN(5)] + fmt.Sprint(i)
+			path += []string{"x", "", "?a=", "?a=1&b=", "?a=1&b=1&c=", "page/"}[random.IntN(6)] + fmt.Sprint(i)
 			depth := uint8(random.IntN(5))
 			full.Add(path, depth)
 			all.Add(path, depth)
@@ -127,7 +166,6 @@ func TestPassIsBounded(t *testing.T) {
 			}
 		}
 		got := slices.Collect(full.Take())
-		turns.groups = nil
 		want := slices.Collect(all.Take())[:10]
 		if !slices.Equal(got, want) {
 			t.Errorf("round %d: got %q, want %q", round, got, want)

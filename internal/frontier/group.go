@@ -8,7 +8,7 @@ import (
 
 const (
 	maxFolders    = 8 // of a path that are groups; what lies deeper is in the last one
-	maxParameters = 6 // of a query that are counted
+	maxParameters = 4 // of a query that are counted: each but the first doubles the cost
 )
 
 // group is a group of pages that takes turns with its siblings. The zero value is the group of all pages.
@@ -33,7 +33,8 @@ const (
 	inShape
 
 	// They have a query, and are its front page without. They take turns by the number of parameters, each of which
-	// halves the share, and then by the names of the parameters.
+	// halves the share, and then by the names of the parameters. A page costs the folder, and all groups that the folder
+	// is in, as many turns as it costs the group of its number of parameters.
 	hasQuery
 	hasParameters
 	hasNames
