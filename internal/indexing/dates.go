@@ -92,6 +92,7 @@ type allTimes struct {
 	undated  times // of pages whose text has no date, or none yet
 	files    times // those of undated that are of files
 	fetched  times // when known pages without a file version were fetched
+	told     times // of changed pages that were fetched because of another date in a list
 }
 
 // batchOf is the batch in which the page's present text was found; 0: it has none.
@@ -145,6 +146,10 @@ func (d *dates) add(rec *store.Record) {
 	if batch == rec.Selected.Dated || isOpen || rec.FoundBy.IsChosen() {
 		return
 	}
+	if rec.FoundBy == store.ByList {
+		d.told.add(listDate(rec).unix) // it counts only if that is the time of a build
+		return
+	}
 	d.changed++
 	if d.since == 0 || batch < d.since {
 		d.since = batch
@@ -157,6 +162,11 @@ func (d *dates) decide() {
 	d.headersAlike = len(d.headers.alike()) > 0
 	if !d.rules.TrustLists && len(d.lists.alike()) > 0 {
 		d.buildTimes = d.lists.clusters(func(count int) bool { return count >= fewestAlike })
+	}
+	for _, at := range d.told {
+		if isIn(d.buildTimes, int64(at)) {
+			d.changed++
+		}
 	}
 	if d.fresh > 0 {
 		d.deployments = append(d.files.alike(), d.undated.alike()...)
@@ -250,7 +260,14 @@ func (d *dates) ofText(rec *store.Record) (date, int64) {
 
 // isTemplates reports whether the last change of a page's text may be the template's. A page that was fetched because it may
 // have changed is no sample of the others, and what others found says nothing of it.
-func (d *dates) isTemplates(rec *store.Record) bool { return d.template && !rec.FoundBy.IsChosen() }
+func (d *dates) isTemplates(rec *store.Record) bool { return d.template && !d.isChosen(rec) }
+
+// isChosen reports whether a page was fetched because it may have changed: also where a list told so, unless that has new dates for
+// all pages at each build.
+func (d *dates) isChosen(rec *store.Record) bool {
+	isTold := rec.FoundBy == store.ByList && !isIn(d.buildTimes, listDate(rec).unix)
+	return isTold || rec.FoundBy.IsChosen()
+}
 
 func (d *dates) atFirstSight(rec *store.Record) date {
 	at, isFile := timeOf(rec)

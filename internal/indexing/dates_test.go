@@ -355,6 +355,43 @@ func TestEditBesideImport(t *testing.T) {
 	}
 }
 
+// TestToldPages: pages that were fetched because a list told of a change are no sample of a template, unless the list has a new date
+// for all pages at each build.
+func TestToldPages(t *testing.T) {
+	batch := noon.Unix() - 100
+	for name, test := range map[string]struct {
+		date func(i int) int64
+		want int // pages that are dated anew
+	}{
+		"two edits": {func(i int) int64 { return day0 + int64(i)*day }, 2},
+		"a build":   {func(int) int64 { return batch }, 0},
+	} {
+		records := files(7, slices.Repeat([]int64{day0}, 3)...)
+		for i := range records {
+			r := &records[i]
+			r.Version = 0
+			r.ModTime = test.date(i)
+			r.Selected = store.Selected{Listed: true, LastMod: day0, Text: day0, Dated: 7}
+			r.Fetched = batch
+			r.Before = batch - 60
+			if i < 2 {
+				r.Changed = batch
+				r.FoundBy = store.ByList
+			}
+		}
+		_, res := run(t, generation(t, 1000, records), rules())
+		n := 0
+		for _, rec := range load(t, res.Generation) {
+			if rec.Selected.Text > day0 {
+				n++
+			}
+		}
+		if n != test.want {
+			t.Errorf("%s: %d pages are dated anew, want %d", name, n, test.want)
+		}
+	}
+}
+
 // Where most texts change in one batch, the template did: dates stay.
 func TestTemplate(t *testing.T) {
 	for _, test := range []struct {

@@ -100,11 +100,9 @@ func (r *Result) add(rec *store.Record, st state, selected store.Selected, isTem
 	case !selected.Listed && was.Listed:
 		c.Gone = isGone(status)
 		r.Changes.Removed.add(c, maxChanges)
-	case selected.Listed && rec.Steadiness.IsInDoubt():
-		// A list may have told of the change. It counts once the text is confirmed, and not twice.
-	case selected.Listed && isChange(was, selected, isTemplate):
+	case selected.Listed && isChange(rec, selected, isTemplate):
 		// A first date, with the text that it had or that of another template, is no change of the page.
-		if was.LastMod == 0 && (was.Dated == selected.Dated || isTemplate) {
+		if was.LastMod == 0 && !c.Own {
 			c.LastMod = 0
 		}
 		r.Changes.Changed.add(c, maxChanges)
@@ -125,11 +123,25 @@ func (r *Result) addForeign(canonical string) {
 
 // isChange reports whether a page that stays listed has another text or date. A first date
 // that is decided only after the page was listed does not count.
-func isChange(was, is store.Selected, isTemplate bool) bool {
-	if was.Dated != is.Dated && (was.Dated == 0 || !isTemplate) {
-		return was.Dated != 0
+func isChange(rec *store.Record, is store.Selected, isTemplate bool) bool {
+	was := rec.Selected
+	hasOtherDate := was.LastMod != is.LastMod || was.Day != is.Day
+	switch {
+	case was.Dated == is.Dated:
+		return hasOtherDate
+	case was.Dated == 0:
+		return false
+	case isTemplate:
+		return hasOtherDate
 	}
-	return was.LastMod != is.LastMod || was.Day != is.Day
+	return hasOtherDate || !isKnown(rec)
+}
+
+// isKnown reports whether the change of a page's text counted already, as its date was listed before the text was confirmed: a list
+// told of it.
+func isKnown(rec *store.Record) bool {
+	was := rec.Selected
+	return !was.Day && rec.Before != 0 && was.LastMod > rec.Before
 }
 
 // isOwn reports whether the page itself is another one than that of its last selection: see [Change].
@@ -137,6 +149,9 @@ func isOwn(rec *store.Record, is store.Selected, isTemplate bool) bool {
 	was := rec.Selected
 	if was.Dated != 0 && was.Dated != is.Dated && !isTemplate {
 		return true
+	}
+	if was.LastMod == 0 && !is.Day && is.LastMod > seenAt(rec) {
+		return true // since it was looked at last
 	}
 	if was.LastMod == 0 || was.LastMod == is.LastMod {
 		return false
@@ -148,6 +163,15 @@ func isOwn(rec *store.Record, is store.Selected, isTemplate bool) bool {
 	// A date that the page still has gave way to another one, or the date of its text counts again.
 	hasStill := []int64{rec.Declared, rec.ListDate, rec.ModTime, is.Text}
 	return !slices.Contains(hasStill, was.LastMod) && is.LastMod != was.Text
+}
+
+// seenAt is when the text of a page by which its date was decided was last seen, in Unix seconds.
+func seenAt(rec *store.Record) int64 {
+	hasChanged := rec.Steadiness.IsInDoubt() || batchOf(rec) != rec.Selected.Dated
+	if hasChanged && rec.Before != 0 {
+		return rec.Before
+	}
+	return rec.Fetched
 }
 
 // isGone reports whether a page that was listed has such a status by its own response, or as nothing names it.

@@ -481,27 +481,44 @@ func TestUnreadableChunk(t *testing.T) {
 	}
 }
 
-// TestChangeInDoubt: a change of which a list tells at once counts once, when the text is confirmed.
-func TestChangeInDoubt(t *testing.T) {
-	records := recs("/a")
-	records[0].ModTime = day0
-	records[0].First = 7
-	_, res := run(t, generation(t, 1, records), rules())
-	for _, step := range []struct {
+// TestToldChange: a change of which a list tells counts at once, and not again as the text is confirmed. One of which no date tells
+// counts then.
+func TestToldChange(t *testing.T) {
+	const last, next = day0 + 10*day, day0 + 11*day // fetches
+	type step struct {
 		change func(r *store.Record)
-		want   int
+		want   string // the change
+	}
+	doubts := func(r *store.Record) { r.Before, r.Fetched, r.Steadiness = last, next, store.TextInDoubt }
+	settles := func(r *store.Record) { r.Before, r.Fetched, r.Changed, r.Steadiness = last, next+60, 8, store.Steady }
+	dates := func(at int64) func(r *store.Record) { return func(r *store.Record) { r.ModTime = at } }
+	both := func(a, b func(r *store.Record)) func(r *store.Record) { return func(r *store.Record) { a(r); b(r) } }
+	for name, test := range map[string]struct {
+		date  int64 // at first
+		steps []step
 	}{
-		{func(r *store.Record) { r.ModTime, r.Steadiness = day0+day, store.TextInDoubt }, 0},
-		{func(r *store.Record) { r.Changed, r.Steadiness = 8, store.Steady }, 1},
-		{func(*store.Record) {}, 0},
-		{func(r *store.Record) { r.ModTime = day0 + 2*day }, 1},
+		"told, then fetched":      {day0, []step{{dates(last + 5), "/a 1700864005 own"}, {doubts, ""}, {settles, ""}}},
+		"told and fetched":        {day0, []step{{both(dates(last+5), doubts), "/a 1700864005 own"}, {settles, ""}}},
+		"told, and the text same": {day0, []step{{dates(last + 5), "/a 1700864005 own"}, {func(r *store.Record) { r.Fetched = next }, ""}}},
+		"told twice":              {day0, []step{{both(dates(last+5), doubts), "/a 1700864005 own"}, {dates(last + 9), "/a 1700864009 own"}, {settles, ""}}},
+		"told an old date":        {day0, []step{{both(dates(last-5), doubts), "/a 1700863995 own"}, {settles, "/a 1700863995 own"}}},
+		"not told":                {day0, []step{{doubts, ""}, {settles, "/a 1700000000 own"}}},
+		"a first date":            {0, []step{{dates(last + 5), "/a 1700864005 own"}, {doubts, ""}, {settles, ""}}},
+		"a first date, in doubt":  {0, []step{{both(dates(last+5), doubts), "/a 1700864005 own"}, {settles, ""}}},
+		"a first date, of before": {0, []step{{dates(last - 5), "/a 0"}, {doubts, ""}, {settles, "/a 1700863995 own"}}},
 	} {
-		records = load(t, res.Generation)
-		step.change(&records[0])
-		var pages []page.Page
-		pages, res = run(t, generation(t, 1, records), rules())
-		if pages[0].LastMod != records[0].ModTime || res.Changes.Changed.Count != step.want {
-			t.Errorf("got the date %d and %d changes, want %d and %d", pages[0].LastMod, res.Changes.Changed.Count, records[0].ModTime, step.want)
+		records := recs("/a")
+		records[0].ModTime = test.date
+		records[0].First = 7
+		records[0].Fetched = last
+		_, res := run(t, generation(t, 1, records), rules())
+		for i, step := range test.steps {
+			records = load(t, res.Generation)
+			step.change(&records[0])
+			_, res = run(t, generation(t, 1, records), rules())
+			if got := strings.Join(paths(res.Changes.Changed), ", "); got != step.want {
+				t.Errorf("%s, step %d: got %q, want %q", name, i, got, step.want)
+			}
 		}
 	}
 }
