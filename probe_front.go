@@ -60,8 +60,17 @@ func (f *siteFetcher) fetchEntrance(ctx context.Context, front *crawl.Response, 
 		if before.path == "" || f.entranceAfter(f.scope, before.redirect, robots) != first {
 			return at, own
 		}
-		at.path = before.path // to which the first one may redirect in turn
 	}
+	next, entered := f.enter(ctx, at, robots)
+	if at.path != before.path && next.path == before.path { // the first redirect leads to a second one, as before
+		next, entered = f.enter(ctx, next, robots)
+	}
+	return next, entered
+}
+
+// enter requests the page of an entrance. It returns the entrance for the next probe, too: where that page redirects in turn, the one
+// to which it leads; none where it is no page any more, so that the front page is to tell.
+func (f *siteFetcher) enter(ctx context.Context, at entrance, robots *robotsRules) (entrance, frontPage) {
 	page, err := f.fetchWhole(ctx, f.internalPath(at.path))
 	if err != nil {
 		return entrance{}, frontPage{}
@@ -71,7 +80,7 @@ func (f *siteFetcher) fetchEntrance(ctx context.Context, front *crawl.Response, 
 		return at, entered
 	}
 	at.path = f.entranceAfter(at.path, page, robots)
-	if at.path == "" { // it is no entrance any more: the front page is to tell
+	if at.path == "" {
 		at = entrance{}
 	}
 	return at, entered
@@ -80,7 +89,7 @@ func (f *siteFetcher) fetchEntrance(ctx context.Context, front *crawl.Response, 
 // entranceAfter returns the path of the page to which a response redirects; "": it does not, or the crawl would not fetch it for
 // that.
 func (f *siteFetcher) entranceAfter(from string, res *crawl.Response, robots *robotsRules) string {
-	if res == nil || res.Status/100 != 3 || !f.isFrontInScope() || f.handler.settings.crawl.Off {
+	if res == nil || res.Status/100 != 3 || !f.isFrontInScope() || f.handler.settings.crawl.Off || robots.closed {
 		return ""
 	}
 	path, ok := htmlmeta.PathOn(f.origin, resolveLocation(f.origin+from, res.Header.Get("Location")))

@@ -23,6 +23,7 @@ type redirecting struct {
 const (
 	aPage   = "page"
 	isGone  = "gone"
+	isDown  = "down"
 	aRobots = "robots.txt"
 )
 
@@ -36,6 +37,8 @@ func (app *redirecting) ServeHTTP(w http.ResponseWriter, r *http.Request) error 
 		return caddyhttp.Error(http.StatusNotFound, nil)
 	case isGone:
 		return caddyhttp.Error(http.StatusGone, nil)
+	case isDown:
+		return caddyhttp.Error(http.StatusBadGateway, nil)
 	case aRobots:
 		_, err := io.WriteString(w, "User-agent: *\nDisallow: /private")
 		return err
@@ -61,7 +64,7 @@ func TestFrontRedirects(t *testing.T) {
 		"to a page":              {redirecting{at: blog}, "/ 2 /blog/ 10, last /blog/"},
 		"by Caddy":               {redirecting{at: blog, own: "/"}, "/ 11 /blog/ 10, last /blog/"},
 		"to a URL":               {redirecting{at: map[string]string{"/": "http://named.example/blog/", "/blog/": aPage}}, "/ 2 /blog/ 10, last /blog/"},
-		"twice":                  {redirecting{at: map[string]string{"/": "/en", "/en": "/en/", "/en/": aPage}}, "/ 2 /en 1 /en/ 9, last /en/"},
+		"twice":                  {redirecting{at: map[string]string{"/": "/en", "/en": "/en/", "/en/": aPage}}, "/ 2 /en 2 /en/ 9, last /en/"},
 		"to itself":              {redirecting{at: map[string]string{"/": "/"}}, "/ 11, last /"},
 		"in a circle":            {redirecting{at: map[string]string{"/": "/a", "/a": "/"}}, "/ 6 /a 5, last /"},
 		"to another host":        {redirecting{at: map[string]string{"/": "http://other.example/a", "/a": aPage}}, "/ 11, last /"},
@@ -163,6 +166,36 @@ func TestFrontRedirectChanges(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		})
+	}
+}
+
+// TestFrontRedirectsOn: where the page to which the front page redirects leads to another one from now on, that is known by the
+// tenth probe, too, also if the page to which it led before is still one.
+func TestFrontRedirectsOn(t *testing.T) {
+	app := &redirecting{at: map[string]string{"/": "/latest", "/latest": "/issues/1", "/issues/1": aPage, "/issues/2": aPage}}
+	v := newFrontVisits(t, app)
+	for range 3 {
+		v.probe(false)
+	}
+	app.at["/latest"] = "/issues/2"
+	v.seen()
+	for range 9 {
+		v.probe(false)
+	}
+	if got := v.seen(); got != "/ 1 /issues/1 7 /issues/2 1 /latest 1, last /issues/2" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestFrontRedirectsClosed: while robots.txt cannot be fetched, no page but the front page is.
+func TestFrontRedirectsClosed(t *testing.T) {
+	app := &redirecting{at: map[string]string{"/": "/blog/", "/blog/": aPage, robotsPath: isDown}}
+	v := newFrontVisits(t, app)
+	for range 3 {
+		v.probe(false)
+	}
+	if got := v.seen(); got != "/ 3, last /" {
+		t.Errorf("got %s", got)
 	}
 }
 
