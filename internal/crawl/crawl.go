@@ -222,7 +222,7 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 		p:     p,
 		cands: cands,
 		batch: c.batch,
-		front: newFrontPage(cmp.Or(p.FrontPath, p.Scope), p.Front),
+		front: newFrontPage(&p),
 		links: links{cleaner: uri.NewCleaner(p.Query), seen: make(map[uint64]uint8)},
 	}
 }

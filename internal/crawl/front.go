@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/cespare/xxhash/v2"
@@ -13,12 +14,17 @@ type frontPage struct {
 	path string    // "": there was no response
 	resp *Response // nil: there is none, or it was used
 	hash uint64
+
+	leads bool // the front page redirects to a page of which there is no response, as far as is known
 }
 
 // newFrontPage returns the front page of a policy.
-func newFrontPage(path string, resp *Response) frontPage {
+func newFrontPage(p *Policy) frontPage {
+	path := cmp.Or(p.FrontPath, p.Scope)
+	resp := p.Front
+	leads := resp == nil || resp.Status/100 == 3 && path == p.Scope
 	if resp == nil || !resp.Proxied {
-		return frontPage{}
+		return frontPage{leads: leads}
 	}
 	d := xxhash.New()
 	_, _ = d.WriteString(path + "\n")
@@ -29,7 +35,16 @@ func newFrontPage(path string, resp *Response) frontPage {
 		}
 	}
 	_, _ = fmt.Fprintf(d, "\nstatus %d", resp.Status)
-	return frontPage{path: path, resp: resp, hash: d.Sum64()}
+	return frontPage{path: path, resp: resp, hash: d.Sum64(), leads: leads}
+}
+
+// isFront reports whether the site begins with a page: it is the front page, or a redirect of that leads to it now. One to which
+// it led once is a page as others.
+func (r *Run) isFront(rec *store.Record) bool {
+	if rec.Path == r.p.Scope || rec.Path == r.front.path {
+		return true
+	}
+	return rec.Flags&store.Seed != 0 && r.front.leads
 }
 
 // isIn reports whether the page is in a range of paths: from first up to end.

@@ -363,6 +363,29 @@ func TestFrontRedirects(t *testing.T) {
 	})
 }
 
+// TestFrontRedirectsElsewhere: pages to which the front page once redirected are pages as others, and are not fetched every few
+// minutes for ever.
+func TestFrontRedirectsElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": "302 /issue-0/", "/issue-0/": ""}}
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
+		gen := crawlBlog(t, c, s, empty(t), time.Hour, true)
+		for i := range 5 {
+			path := fmt.Sprintf("/issue-%d/", i+1)
+			s.pages[path] = ""
+			s.pages["/"] = "302 " + path
+			gen = crawlBlog(t, c, s, gen, time.Hour, true)
+		}
+		s.pages["/"] = "/issue-0/"
+		gen = crawlBlog(t, c, s, gen, 2*time.Hour, true)
+		s.order = nil
+		crawlBlog(t, c, s, gen, 6*time.Hour, true)
+		if n := len(s.order); n > 30 {
+			t.Errorf("%d requests in six hours", n)
+		}
+	})
+}
+
 // TestTokenInFrontPage: a front page that has a token in each response has its record written once an hour, not each time.
 func TestTokenInFrontPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -352,11 +352,6 @@ func (r *Run) hasLinks(rec *store.Record) bool {
 	return !isData || mayStart
 }
 
-// isFront reports whether the site begins with the page: it is the front page, or a redirect of that leads to it.
-func (r *Run) isFront(rec *store.Record) bool {
-	return rec.Flags&store.Seed != 0 || rec.Path == r.p.Scope
-}
-
 // wanted reports whether a page is fetched when it is due.
 func (r *Run) wanted(rec *store.Record) bool {
 	switch {
