@@ -94,6 +94,7 @@ type look struct {
 	came      outcome
 	interval  int64   // of the page until now, in seconds; 0: it has none yet
 	isFirst   bool    // it was not fetched before
+	isNew     bool    // a page that was fetched before has a link to it that is new
 	isFailing bool    // the fetch before failed, too, or nothing was known before
 	isFront   bool    // the site begins with the page
 	isProbed  bool    // it is the front page, and each probe tells whether it is another one
@@ -161,7 +162,7 @@ func (l look) byOutcome() due {
 		return due{interval, interval, store.ByFailure}
 	case missing:
 		interval = min(max(2*interval, minute), l.longest)
-		if l.isFirst {
+		if l.isFirst && !l.isNew { // else a link came before the page to which it leads, perhaps
 			interval = hour
 		}
 	case changed:

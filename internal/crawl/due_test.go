@@ -55,6 +55,8 @@ func TestNext(t *testing.T) {
 		cause           store.Cause
 	}{
 		{"first", look{came: changed, isFirst: true}, day, day, store.ByInterval},
+		{"first, and missing", look{came: missing, isFirst: true}, hour, hour, store.ByInterval},
+		{"first, missing, and newly linked", look{came: missing, isFirst: true, isNew: true}, minute, minute, store.ByInterval},
 		{"first, and its date is in doubt", look{came: suspected, isFirst: true}, 6 * hour, minute, store.ByConfirmation},
 		{"unchanged", look{interval: day}, 2 * day, 2 * day, store.ByInterval},
 		{"unchanged for long", look{interval: 4 * day}, 5 * day, 5 * day, store.ByInterval},

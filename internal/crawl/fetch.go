@@ -368,6 +368,9 @@ func (w *worker) followKept(before, rec *store.Record, from link, known, found [
 	if len(targets) <= maxKeptLinks {
 		rec.Links = targets
 		w.run.noteLost(known, targets)
+		if len(known) > 0 {
+			w.run.noteNew(minus(targets, known))
+		}
 		if len(known) > 0 && rec.Fetched-before.FollowedAt() < day {
 			rec.Followed = before.FollowedAt()
 			targets = minus(targets, known)

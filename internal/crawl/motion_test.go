@@ -386,6 +386,58 @@ func TestFrontRedirectsElsewhere(t *testing.T) {
 	})
 }
 
+// TestLinkBeforePage: where a link comes minutes before the page to which it leads, the page is found soon after it is there.
+func TestLinkBeforePage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": "/a", "/a": ""}}
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
+		gen := crawlBlog(t, c, s, empty(t), time.Hour, true)
+		s.pages["/"] = "/a /new"
+		gen = crawlBlog(t, c, s, gen, 5*time.Minute, true)
+		s.pages["/new"] = ""
+		gen = crawlBlog(t, c, s, gen, 5*time.Minute, true)
+		if got := statuses(t, gen); !strings.Contains(got, "/new 200") {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// TestLinkAgain: a page that was gone for days is requested at once if the front page links to it again; one that stays away
+// while links to it come and go, once an hour at most.
+func TestLinkAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": "/a /b /c", "/a": "", "/b": ""}}
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
+		gen := crawlBlog(t, c, s, empty(t), time.Hour, true)
+		delete(s.pages, "/b")
+		s.pages["/"] = "/a"
+		gen = crawlBlog(t, c, s, gen, 72*time.Hour, true)
+		s.pages["/b"] = ""
+		s.pages["/"] = "/a /b"
+		gen = crawlBlog(t, c, s, gen, 2*time.Minute, true)
+		if got := statuses(t, gen); !strings.Contains(got, "/b 200") {
+			t.Errorf("got %s", got)
+		}
+		s.order = nil
+		for i := range 180 {
+			s.pages["/"] = "/a /b"
+			if i%2 == 0 {
+				s.pages["/"] += " /c"
+			}
+			gen = crawlBlog(t, c, s, gen, time.Minute, true)
+		}
+		n := 0
+		for _, path := range s.order {
+			if path == "/c" {
+				n++
+			}
+		}
+		if n < 1 || n > 4 {
+			t.Errorf("/c was requested %d times in three hours", n)
+		}
+	})
+}
+
 // TestTokenInFrontPage: a front page that has a token in each response has its record written once an hour, not each time.
 func TestTokenInFrontPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

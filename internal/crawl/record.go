@@ -307,6 +307,7 @@ func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
 		came:      came,
 		interval:  int64(before.Wait),
 		isFirst:   before.Fetched == 0,
+		isNew:     awaitsCredit(rec),
 		isFailing: before.Failing != 0 || !isConclusive(before.Status),
 		isFront:   r.isFront(rec),
 		isProbed:  rec.Path == r.front.path,

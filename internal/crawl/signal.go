@@ -12,7 +12,7 @@ import (
 const (
 	maxSignals   = 1000 // pages for which a signal is kept until the next crawl
 	maxKeptLinks = 2000 // of a hub or the front page
-	maxLost      = 50   // links of a hub that are gone at once; where more are, it shows others each time
+	maxLost      = 50   // links of a hub that are gone, or new, at once; where more are, it shows others each time
 	maxFalse     = 6    // false signals in a row, from which on a page is muted for as long: a month
 	listPatience = 2    // false signals of a list that mute nothing: it may have been about what is no text
 )
@@ -89,6 +89,11 @@ func (r *Run) applyNotices(records []store.Record, notices []notice) (hasChanged
 		case n.credits:
 			credit(rec)
 		case n.cause == store.ByOperator:
+			demand(rec, n.cause)
+		case n.cause == store.ByLinks:
+			if !mayBeBack(rec, now) {
+				continue
+			}
 			demand(rec, n.cause)
 		case !rec.Selected.Listed || !signal(rec, n.cause, now):
 			continue
@@ -198,6 +203,22 @@ func (r *Run) noteLost(known, now []string) {
 	for _, path := range lost {
 		r.notify(notice{path: path, cause: store.ByLostLink})
 	}
+}
+
+// noteNew has pages fetched again that were gone, and to which a page links anew.
+func (r *Run) noteNew(targets []string) {
+	if len(targets) > maxLost {
+		return
+	}
+	for _, path := range targets {
+		r.notify(notice{path: path, cause: store.ByLinks})
+	}
+}
+
+// mayBeBack reports whether a new link to a page suggests that it is there again. Within the first hour, pages that are gone are
+// fetched often enough.
+func mayBeBack(rec *store.Record, now int64) bool {
+	return rec.Fetched != 0 && rec.Failing == 0 && isRefusal(rec) && now-rec.Fetched >= hour
 }
 
 // minus returns those of some paths that are not among others.

@@ -148,7 +148,7 @@ const (
 	ByLostLink                    // the front page or a hub does not link to it any more
 	ByOperator                    // an operator asked for it
 	ByConfiguration               // the configuration has changed
-	ByLinks                       // its links count now, or lead less deep than before
+	ByLinks                       // its links count now, or lead less deep than before, or it is linked to anew
 	ByOperatorForAll              // an operator asked for all pages
 )
 
