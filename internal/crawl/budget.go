@@ -25,7 +25,8 @@ func (b *bucket) fill(now int64, rate float64) {
 	b.filled = now
 	// With 'refresh 24h', say, a crawl has the time since the last one to itself.
 	saved := min(max(elapsed, burstTime), maxBurst)
-	b.tokens = min(b.tokens+rate*float64(elapsed), max(rate*float64(saved), 1))
+	filled := min(b.tokens+rate*float64(elapsed), max(rate*float64(saved), 1))
+	b.tokens = max(b.tokens, filled) // the next part of such a crawl goes on with what is left
 }
 
 // budget is what known pages may take of a rate, for all sites that share it.

@@ -57,6 +57,36 @@ func TestQuietSite(t *testing.T) {
 	})
 }
 
+// TestRareCrawls: where crawls are a day apart, one fetches all pages again that are due, although it is done in parts, as what it
+// finds is published meanwhile.
+func TestRareCrawls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{proxied: true, pages: map[string]string{"/": ""}}
+		for i := range 600 {
+			path := fmt.Sprint("/p-", i)
+			s.pages["/"] += " " + path
+			s.pages[path] = ""
+		}
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
+		gen := empty(t)
+		for range 2 {
+			s.order = nil
+			begun := time.Now()
+			run := c.Start(new(list), with(func(p *Policy) { p.Links = true }))
+			isDone := false
+			for step := time.Second; !isDone; step *= 2 {
+				result := update(t, run, gen, step)
+				gen = list200(t, result.Generation)
+				isDone = result.Done
+			}
+			time.Sleep(24*time.Hour - time.Since(begun))
+		}
+		if n := len(s.order); n < len(s.pages) {
+			t.Errorf("%d of %d pages were fetched again", n, len(s.pages))
+		}
+	})
+}
+
 // TestFailedDeployment: a page that is gone for two minutes is back soon after.
 func TestFailedDeployment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
