@@ -45,6 +45,7 @@ const (
 	besideMain                    // in a header or an aside, whose text is content within the main content
 	inTemplate
 	inSVG
+	inArticle // in an <article>, unless that is one beside the content
 )
 
 // hasContent reports whether the text of the region is what readers come for.
@@ -69,11 +70,13 @@ type elements struct {
 type element struct {
 	name  atom.Atom
 	outer region
+	zone  zoneID
 }
 
-func (e *elements) open(name atom.Atom, roles []byte) {
+// open opens an element, and returns it until the next one opens; nil: it is too deep to be told apart.
+func (e *elements) open(name atom.Atom, roles []byte) *element {
 	if len(e.stack) == 512 {
-		return // deeper ones are not told apart
+		return nil
 	}
 	begins := regions[name.String()]
 	for role := range bytes.FieldsSeq(roles) {
@@ -82,24 +85,31 @@ func (e *elements) open(name atom.Atom, roles []byte) {
 			break
 		}
 	}
-	e.stack = append(e.stack, element{name, e.region})
+	e.stack = append(e.stack, element{name: name, outer: e.region})
 	if begins == inMain {
 		e.region &^= beside
 		e.hasMain = true
 	}
+	if name == atom.Article && e.region&besideMain == 0 {
+		e.region |= inArticle
+	}
 	e.region |= begins
+	return &e.stack[len(e.stack)-1]
 }
 
-// close closes an element and what is open within it. An end tag that closes nothing is ignored, and one in a
-// <template> closes nothing outside of it.
-func (e *elements) close(name atom.Atom) {
+// close closes an element and what is open within it, which it returns until the next element opens. An end tag that
+// closes nothing is ignored, and one in a <template> closes nothing outside of it.
+func (e *elements) close(name atom.Atom) (closed []element) {
 	for i := len(e.stack) - 1; i >= 0; i-- {
 		open := e.stack[i]
 		if open.name == name {
-			e.region, e.stack = open.outer, e.stack[:i]
+			closed = e.stack[i:]
+			e.region = open.outer
+			e.stack = e.stack[:i]
 		}
 		if open.name == name || open.name == atom.Template {
-			return
+			return closed
 		}
 	}
+	return nil
 }

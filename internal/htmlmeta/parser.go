@@ -25,6 +25,7 @@ type Parser struct {
 
 	scanner
 	elements
+	blockCounter
 	xhtml, inBody, hasBase, nofollow, severalCanonicals bool
 	isJSON                                              bool // the script that has begun is JSON-LD
 
@@ -62,6 +63,7 @@ func (p *Parser) Parse(body []byte, pg Page) Meta {
 		p.xhtml = mediaType(contentType) == xhtml
 		p.rest = toUTF8(body, contentType)
 		p.parse()
+		p.meta.Blocks = p.blockSum()
 	}
 	return p.finish()
 }
@@ -76,6 +78,7 @@ func (p *Parser) begin(pg Page) {
 	for i, t := range p.texts {
 		p.texts[i] = text{buf: t.buf[:0]}
 	}
+	p.reset()
 	self := location{pg.Base, pg.Path}
 	if canonical, err := page.Canonical(pg.Path); err == nil {
 		self.path = canonical
@@ -83,7 +86,7 @@ func (p *Parser) begin(pg Page) {
 	*p = Parser{
 		options: p.options, now: pg.Now, self: self, base: self, dateRank: len(dateNames) + 1,
 		scanner: scanner{attributes: p.attributes[:0]}, elements: elements{stack: p.stack[:0]},
-		texts: p.texts, seen: p.seen, paths: p.paths[:0], scratch: p.scratch,
+		texts: p.texts, seen: p.seen, paths: p.paths[:0], scratch: p.scratch, blockCounter: p.blockCounter,
 	}
 	p.readHeader(pg.Header)
 }
@@ -173,9 +176,7 @@ func (p *Parser) text(raw atom.Atom) {
 		}
 	case 0, atom.Textarea, atom.Xmp, atom.Plaintext: // others hold what is not shown
 		p.inBody = true
-		if p.region.hasContent() {
-			p.out().write(s)
-		}
+		p.writeText(s)
 	}
 }
 
@@ -199,10 +200,16 @@ func (p *Parser) startTag(is traits) {
 		p.element()
 	}
 	if is&inline == 0 {
-		p.out().gap()
+		p.gap()
+	}
+	if p.name == atom.H1 {
+		p.inTitle = true
+		p.titles++
 	}
 	if is&tracked != 0 && !empty {
-		p.open(p.name, p.attribute("role"))
+		if opened := p.open(p.name, p.attribute("role")); opened != nil {
+			opened.zone = p.zoneOf(opened)
+		}
 	}
 }
 
@@ -211,11 +218,19 @@ func (p *Parser) endTag(is traits) {
 		p.inBody = true
 	}
 	if is&inline == 0 {
-		p.out().gap()
+		p.gap()
+	}
+	switch p.name {
+	case atom.A:
+		p.inLink = false
+	case atom.H1:
+		p.inTitle = false
 	}
 	if is&tracked != 0 {
-		p.close(p.name)
-		p.out().gap()
+		for _, closed := range p.close(p.name) {
+			p.closeZone(closed.zone)
+		}
+		p.gap()
 	}
 }
 
@@ -251,6 +266,7 @@ func (p *Parser) element() {
 // anchor reads an <a> or <area>.
 func (p *Parser) anchor() {
 	href := p.attribute("href")
+	p.inLink = p.name == atom.A && len(href) > 0
 	if len(href) > 0 && !hasWord(p.attribute("rel"), "nofollow") {
 		p.addLink(href)
 	}
@@ -288,9 +304,9 @@ func (p *Parser) isNew(url []byte, salt uint64) bool {
 // image reads an <img>. Its alternative text is part of the text.
 func (p *Parser) image() {
 	if p.region.hasContent() {
-		p.out().gap()
-		p.out().write(p.attribute("alt"))
-		p.out().gap()
+		p.gap()
+		p.writeText(p.attribute("alt"))
+		p.gap()
 		p.addImage(p.part(), p.attribute("src"))
 	}
 }

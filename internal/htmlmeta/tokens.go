@@ -1,0 +1,264 @@
+package htmlmeta
+
+import (
+	"bytes"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+)
+
+// token is a word or a number of a block, or what divides sentences.
+type token struct {
+	start, end int
+	kind       tokenKind
+	is         vocabulary // of a word
+}
+
+type tokenKind uint8
+
+const (
+	word          tokenKind = iota
+	number                  // of one or two digits: a day, or anything else
+	otherNumber             // none of these: 1000, 2to3
+	year                    // or several: 2019-2026
+	fullDate                // 2026-11-24, 24.11.2026, 11/24/26, 2026年11月24日, 10:32
+	version                 // 7.2, 3.0-rc1, v3
+	copyrightSign           // ©, (c)
+	chinesePhrase           // of chinesePhrases
+	chineseUpdate           // begins with the word for an update
+	bar                     // divides, as | and brackets do
+	sentenceEnd
+)
+
+// hasDate reports whether a block can have a date: four digits, or some on both sides of a separator.
+func hasDate(block []byte) bool {
+	digits := 0
+	for i, c := range block {
+		if !isDigit(c) {
+			digits = 0
+			continue
+		}
+		digits++
+		isBehindSeparator := i >= 2 && isNumberSeparator(block[i-1]) && isDigit(block[i-2])
+		if digits == 4 || isBehindSeparator {
+			return true
+		}
+	}
+	return false
+}
+
+func isDigit(c byte) bool           { return '0' <= c && c <= '9' }
+func isNumberSeparator(c byte) bool { return c == '-' || c == '/' || c == '.' || c == ':' }
+
+// appendTokens appends the tokens of a block.
+func appendTokens(tokens []token, s []byte) []token {
+	for i := 0; i < len(s); {
+		c, n := utf8.DecodeRune(s[i:])
+		switch {
+		case c < utf8.RuneSelf && isDigit(byte(c)):
+			t := scanNumber(s, i)
+			tokens = append(tokens, t)
+			i = t.end
+			continue
+		case c == '©' || c == 'Ⓒ' || c == 'ⓒ':
+			tokens = append(tokens, token{start: i, end: i + n, kind: copyrightSign})
+		case c == '(' && len(s) >= i+3 && s[i+1]|0x20 == 'c' && s[i+2] == ')':
+			n = len("(c)")
+			tokens = append(tokens, token{start: i, end: i + n, kind: copyrightSign})
+		case unicode.IsLetter(c):
+			t := scanWord(s, i)
+			tokens = append(tokens, t)
+			i = t.end
+			continue
+		case endsSentence(s, i, c, n, tokens):
+			tokens = append(tokens, token{start: i, end: i + n, kind: sentenceEnd})
+		case isBar(c):
+			tokens = append(tokens, token{start: i, end: i + n, kind: bar})
+		}
+		i += n
+	}
+	return tokens
+}
+
+func isBar(c rune) bool {
+	switch c {
+	case '|', '(', ')', '[', ']', ';', '·', '•', '—', '（', '）', '｜':
+		return true
+	}
+	return false
+}
+
+// endsSentence reports whether a character ends a sentence. A full stop does not behind a day or an abbreviation, as
+// in "24. Nov. 2026" and "Example Inc. 2026".
+func endsSentence(s []byte, i int, c rune, n int, before []token) bool {
+	switch c {
+	case '。', '！', '？':
+		return true
+	case '.', '!', '?':
+		if i+n < len(s) && s[i+n] != ' ' {
+			return false
+		}
+	default:
+		return false
+	}
+	if c != '.' || len(before) == 0 {
+		return true
+	}
+	last := before[len(before)-1]
+	const abbreviation = 4
+	isShort := last.kind == word && last.end-last.start <= abbreviation
+	return !isShort && last.kind != number
+}
+
+// scanNumber scans what begins with a digit.
+func scanNumber(s []byte, start int) token {
+	var groups numberGroups
+	i := start
+	for {
+		from := i
+		for i < len(s) && isDigit(s[i]) {
+			i++
+		}
+		groups.add(s[from:i])
+		n := separatorAt(s[i:])
+		if n == 0 {
+			break
+		}
+		groups.separate(s[i])
+		i += n
+		if i == len(s) || !isDigit(s[i]) {
+			break
+		}
+	}
+	end := i
+	for end < len(s) && isLetter(s[end]) {
+		end++
+	}
+	t := token{start: start, end: end, kind: groups.kind()}
+	switch suffix := s[i:end]; {
+	case len(suffix) == 0, t.kind == fullDate:
+	case t.kind == number && slices.Contains(ordinals, string(suffix)):
+	case t.kind == number, t.kind == year:
+		t.kind = otherNumber
+	}
+	return t
+}
+
+// ordinals are endings of days.
+var ordinals = []string{"st", "nd", "rd", "th", "er"}
+
+// dateSigns stand behind the numbers of a date or a time in Chinese and Japanese.
+const dateSigns = "年月日号時时分秒"
+
+// separatorAt returns the size of what divides the numbers of a date or a version, or stands behind them; 0: nothing
+// does. A colon or a stop that no digit follows is not of the number.
+func separatorAt(s []byte) int {
+	if len(s) >= 2 && isDigit(s[1]) && (isNumberSeparator(s[0]) || s[0] == 'T' || s[0] == 'h' || s[0] == '+') {
+		return 1
+	}
+	c, n := utf8.DecodeRune(s)
+	if c >= utf8.RuneSelf && bytes.ContainsRune([]byte(dateSigns), c) {
+		return n
+	}
+	return 0
+}
+
+// numberGroups are the numbers of a date or of a version.
+type numberGroups struct {
+	n       int
+	years   int // of four digits, 1900 to 2099
+	longest int // digits
+	colon   bool
+	slashes int
+	chinese bool
+}
+
+func (g *numberGroups) add(digits []byte) {
+	g.n++
+	g.longest = max(g.longest, len(digits))
+	isYear := len(digits) == 4 && (string(digits[:2]) == "19" || string(digits[:2]) == "20")
+	if isYear {
+		g.years++
+	}
+}
+
+// separate adds what begins with a byte, and divides numbers.
+func (g *numberGroups) separate(c byte) {
+	switch {
+	case c == ':', c == 'h':
+		g.colon = true
+	case c == '/':
+		g.slashes++
+	case c >= utf8.RuneSelf:
+		g.chinese = true
+	}
+}
+
+func (g *numberGroups) kind() tokenKind {
+	switch {
+	case g.years == g.n:
+		return year
+	case g.n == 1 && g.longest <= 2:
+		return number
+	case g.n == 1:
+		return otherNumber
+	case g.years == 1, g.colon, g.slashes == 2, g.chinese && g.n > 1:
+		return fullDate
+	default:
+		return version
+	}
+}
+
+// scanWord scans what begins with a letter. Digits may follow those of ASCII: v3.
+func scanWord(s []byte, start int) token {
+	t := token{start: start, kind: word}
+	i := start
+	isASCII := true
+	for i < len(s) {
+		c, n := utf8.DecodeRune(s[i:])
+		if isASCII && (isDigit(s[i]) || t.kind == version && c == '.' && i+1 < len(s) && isDigit(s[i+1])) {
+			t.kind = version
+		} else if !unicode.IsLetter(c) && !unicode.IsMark(c) {
+			break
+		}
+		isASCII = c < utf8.RuneSelf
+		i += n
+	}
+	t.end = i
+	if t.kind == word {
+		t.classify(s[start:i])
+	}
+	return t
+}
+
+// maxWord is more than the bytes of all words that are known.
+const maxWord = 64
+
+// classify looks a word up.
+func (t *token) classify(s []byte) {
+	if c, _ := utf8.DecodeRune(s); unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana) {
+		t.kind = chineseKind(s)
+		return
+	}
+	if len(s) > maxWord {
+		return
+	}
+	var buf [2 * maxWord]byte // a letter in lower case can be longer
+	lower := buf[:0]
+	for _, c := range string(s) {
+		lower = utf8.AppendRune(lower, unicode.ToLower(c))
+	}
+	t.is = stampWords[string(lower)]
+}
+
+func chineseKind(s []byte) tokenKind {
+	for _, phrase := range chinesePhrases {
+		if bytes.Contains(s, []byte(phrase)) {
+			return chinesePhrase
+		}
+	}
+	if bytes.HasPrefix(s, []byte("更新")) {
+		return chineseUpdate
+	}
+	return word
+}
