@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -311,6 +314,7 @@ func TestSteadiness(t *testing.T) {
 			if got := fmt.Sprint(came, " ", rec.Steadiness, " ", rec.Changed, " ", moves); got != step.want {
 				t.Errorf("%s, step %d: got %s, want %s", name, i, got, step.want)
 			}
+			rec.Selected.Dated = rec.Changed // as pages are selected then
 		}
 	}
 }
@@ -322,6 +326,47 @@ func TestSteadyFile(t *testing.T) {
 	f := &fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 2}, batch: 9, now: now}
 	if came := text(&rec, &before, f); came != changed || rec.Changed != 9 || rec.Before != now-day || rec.Steadiness != store.Steady {
 		t.Errorf("got %d, %+v", came, rec)
+	}
+}
+
+// TestTextThatDates: what differs from the text by which a file was last dated is one change, until that is dated. What does not
+// count for the date, or is not known yet, is none.
+func TestTextThatDates(t *testing.T) {
+	const unknown = 0
+	unique := xxhash.Sum64String("/a") | 1
+	type step struct {
+		text, blocks uint64
+		isDated      bool // before the step, the change of the steps before is
+		changed      int64
+		difference   uint64
+	}
+	for name, steps := range map[string][]step{
+		"the same":                  {{1, 10, true, 0, 0}, {1, 10, true, 0, 0}},
+		"a footer":                  {{1, 10, true, 0, 0}, {2, 10, true, 0, 0}},
+		"a correction":              {{1, 10, true, 0, 0}, {2, 13, true, 2, 3}},
+		"two, each dated":           {{1, 10, true, 0, 0}, {2, 13, true, 2, 3}, {3, 20, true, 3, 7}},
+		"two before they are dated": {{1, 10, true, 0, 0}, {2, 13, true, 2, 3}, {3, 20, false, 2, 10}, {3, 20, false, 2, 10}},
+		"one that is taken back":    {{1, 10, true, 0, 0}, {2, 13, true, 2, 3}, {1, 10, false, 2, 0}},
+		"less than before":          {{1, 10, true, 0, 0}, {2, 9, true, 2, math.MaxUint64}},
+		"not known before":          {{1, unknown, true, 0, 0}, {1, 10, true, 0, 0}, {2, 13, true, 3, 3}},
+		"changed meanwhile":         {{1, unknown, true, 0, 0}, {2, 10, true, 2, unique}, {3, 13, false, 2, unique + 3}},
+	} {
+		rec := store.Record{Path: "/a", Version: 1, Status: http.StatusOK}
+		for i, step := range steps {
+			if step.isDated {
+				rec.Selected.Dated = cmp.Or(rec.Changed, rec.First)
+			}
+			before := rec
+			rec.Fetched = now + int64(i)
+			f := &fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: step.text, Blocks: step.blocks}, batch: int64(i + 1), now: rec.Fetched}
+			text(&rec, &before, f)
+			if rec.Changed != step.changed || rec.Difference != step.difference || rec.Text != step.text || rec.Blocks != step.blocks {
+				t.Errorf("%s, step %d: got %+v", name, i, rec)
+			}
+			if step.changed == 2 && rec.Before != now {
+				t.Errorf("%s, step %d: it was seen unchanged at %d", name, i, rec.Before-now)
+			}
+		}
 	}
 }
 

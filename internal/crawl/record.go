@@ -169,16 +169,17 @@ func flagIf(flag store.Flags, is bool) store.Flags {
 func text(rec, before *store.Record, f *fetched) outcome {
 	m := &f.meta
 	isCertain := f.isLast || rec.Version != 0 && !f.resp.Proxied
-	isOther := before.First != 0 && m.Text != before.Text
+	isOther := before.First != 0 && isOtherText(before, m)
 	isMoved := before.Declared != 0 && m.Modified != 0 && m.Modified != before.Declared
 	rec.Text = m.Text
+	rec.Blocks = m.Blocks
 	rec.Declared = m.Modified
 	rec.Flags = rec.Flags&^store.DeclaredDay | flagIf(store.DeclaredDay, m.ModifiedDay)
 	isInDoubt := before.Steadiness.IsInDoubt()
 	if isOther && (before.Steadiness == store.Steady || before.Steadiness == store.DateInDoubt) {
-		rec.Settled = before.Text
+		rec.Settled = textThatDates(before)
 	}
-	if isOther && !isInDoubt {
+	if isOther && !isInDoubt && !awaitsDate(before) {
 		rec.FoundBy = before.Cause
 		rec.Before = before.Fetched
 		if before.Failing != 0 || before.Status != http.StatusOK {
@@ -197,7 +198,7 @@ func text(rec, before *store.Record, f *fetched) outcome {
 		rec.Steadiness = store.Steady
 		rec.Settled = 0
 		rec.Flags &^= store.DeclaredMoves
-		rec.Changed = f.batch
+		change(rec, before.Blocks, f.batch)
 		return changed
 	case before.Steadiness == store.Noisy:
 		return calm(rec, before, f, isOther)
@@ -217,6 +218,38 @@ func text(rec, before *store.Record, f *fetched) outcome {
 		rec.Streak = 0
 	}
 	return unchanged
+}
+
+// isOtherText reports whether a page has another text than before, as far as that counts for its date. Records of versions
+// that did not tell blocks apart have none.
+func isOtherText(before *store.Record, m *htmlmeta.Meta) bool {
+	if before.Blocks != 0 {
+		return m.Blocks != before.Blocks
+	}
+	return m.Text != before.Text
+}
+
+// textThatDates stands for the text by which the page is dated.
+func textThatDates(rec *store.Record) uint64 { return cmp.Or(rec.Blocks, rec.Text) }
+
+// awaitsDate reports whether the last change of the page's text has no date yet, as a deployment may be under way.
+func awaitsDate(rec *store.Record) bool {
+	return rec.Changed != 0 && rec.Changed != rec.Selected.Dated
+}
+
+// change records that the text of a page has changed, from one with such a sum of blocks; 0: it is not known. Changes that follow
+// each other before the page is dated are one: the first tells when, and all together what.
+func change(rec *store.Record, from uint64, batch int64) {
+	difference := rec.Blocks - from
+	if from == 0 || rec.Blocks == 0 {
+		difference = xxhash.Sum64String(rec.Path) | 1 // like that of no other page
+	}
+	if awaitsDate(rec) {
+		rec.Difference += difference
+		return
+	}
+	rec.Difference = difference
+	rec.Changed = batch
 }
 
 // confirm decides what a change amounts to that the last fetch found, most often a minute ago: isOther says that the text is
@@ -256,10 +289,10 @@ func calm(rec, before *store.Record, f *fetched, isOther bool) outcome {
 func settle(rec *store.Record, f *fetched) outcome {
 	settled := rec.Settled
 	rec.Settled = 0
-	if rec.Text == settled {
+	if textThatDates(rec) == settled {
 		return unchanged
 	}
-	rec.Changed = f.batch
+	change(rec, settled, f.batch)
 	if rec.Streak < math.MaxUint8 {
 		rec.Streak++
 	}

@@ -109,7 +109,13 @@ type Record struct {
 	// FoundBy is by what the page was due when its text was last found changed.
 	FoundBy Cause `cbor:"42,keyasint,omitempty"`
 
-	// Settled is the text before it was in doubt, or noise: if it comes back, nothing has changed.
+	// Blocks is the sum of the hashes of the blocks of text that count for the page's date: see [htmlmeta.Meta]; 0: it is
+	// not known. Difference is how it differs from the sum by which the page was last dated, or is still to be dated since.
+	// Whoever has other blocks count gives both other numbers: else all pages would have changed.
+	Blocks     uint64 `cbor:"44,keyasint,omitempty"`
+	Difference uint64 `cbor:"45,keyasint,omitempty"`
+
+	// Settled is Blocks, or else Text, before it was in doubt, or noise: if it comes back, nothing has changed.
 	Settled uint64 `cbor:"43,keyasint,omitempty"`
 
 	// Steadiness says what is known of how steady Text and Declared are.
