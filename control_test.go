@@ -47,12 +47,14 @@ func TestIsCurrent(t *testing.T) {
 		"records were lost":                           {func(p *publication) { p.history.Lost = batch }, false, false},
 		"dates are to be decided":                     {func(p *publication) { p.history.Partial = true }, false, false},
 		"dates are to be decided, but not yet":        {func(p *publication) { p.history.Partial = true }, true, true},
+		"dates are due":                               {func(p *publication) { p.history.DatesDue = batch }, false, false},
+		"dates are due later":                         {func(p *publication) { p.history.DatesDue = batch.Add(1) }, false, true},
 		"it is not known from which it was selected":  {func(p *publication) { p.generation = nil }, false, false},
 		"a source cannot be read, as the time before": {func(p *publication) { p.history.Unread = map[int]string{0: "files"} }, false, true},
 	} {
 		p := same
 		test.change(&p)
-		if got := p.isCurrent(g, 1, test.goesOn); got != test.want {
+		if got := p.isCurrent(g, 1, test.goesOn, batch); got != test.want {
 			t.Errorf("%s: got %t", name, got)
 		}
 	}

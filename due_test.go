@@ -77,6 +77,12 @@ func TestDue(t *testing.T) {
 		{"a list before pages", time.Second, prospects{serves: true, listLeft: true, nextList: at(20 * time.Second), isLeft: true, next: at(30 * time.Second)}, 20 * time.Second},
 		{"pages before a list", time.Second, prospects{serves: true, listLeft: true, nextList: at(30 * time.Second), isLeft: true, next: at(20 * time.Second)}, 20 * time.Second},
 
+		{"dates are due", time.Second, prospects{serves: true, datesDue: at(30 * time.Second)}, 30 * time.Second},
+		{"dates are due at once", time.Second, prospects{serves: true, datesDue: at(0)}, time.Second + soon},
+		{"dates are due later", time.Second, prospects{serves: true, datesDue: at(time.Hour)}, time.Minute},
+		{"dates are due, of a costly refresh", time.Second, prospects{serves: true, cost: 2 * time.Second, datesDue: at(30 * time.Second)}, 40 * time.Second},
+		{"dates are due, and it failed", time.Second, prospects{serves: true, failed: true, datesDue: at(30 * time.Second)}, time.Minute},
+
 		{"planned", time.Second, prospects{serves: true, planned: at(time.Second + 59*time.Second)}, time.Minute},
 		{"planned, and past", time.Hour, prospects{serves: true, planned: at(time.Minute)}, time.Minute},
 		{"planned with a longer interval", time.Second, prospects{serves: true, planned: at(time.Hour)}, time.Second + time.Minute},
@@ -131,6 +137,18 @@ func (p *prospects) after(at time.Time, least time.Duration) time.Time {
 	return at
 }
 
+// paid returns a time, yet one by which the last refresh has taken no more than its share of the time.
+func (p *prospects) paid(at time.Time) time.Time {
+	begun := p.begun
+	if begun.After(p.now) {
+		begun = p.now
+	}
+	if paid := begun.Add(20 * p.cost); paid.After(at) {
+		return paid
+	}
+	return at
+}
+
 // asUsual is an interval, or twenty times the cost, after the last refresh began, or after now if that is earlier.
 func asUsual(p *prospects) time.Time {
 	pause := p.interval
@@ -151,15 +169,10 @@ var occasions = []occasion{
 		func(p *prospects) time.Time { return p.after(p.next, 200*time.Millisecond) }},
 	{"a page is due", func(p *prospects) bool { return hasEnded(p) && !waits(p) && !p.isLeft && p.next.After(p.now) },
 		func(p *prospects) time.Time {
-			paid := p.begun // by then, the last refresh has taken its share of the time
-			if paid.After(p.now) {
-				paid = p.now
-			}
-			if paid = paid.Add(20 * p.cost); paid.After(p.next) {
-				return paid
-			}
-			return p.next
+			return p.paid(p.next)
 		}},
+	{"dates are due", func(p *prospects) bool { return hasEnded(p) && !p.datesDue.IsZero() },
+		func(p *prospects) time.Time { return p.after(p.paid(p.datesDue), 200*time.Millisecond) }},
 	{"a list is left", func(p *prospects) bool { return hasEnded(p) && p.listLeft },
 		func(p *prospects) time.Time { return p.after(p.nextList, 200*time.Millisecond) }},
 }
@@ -193,8 +206,10 @@ func allProspects() iter.Seq[prospects] {
 						p.next = p.now.Add(next)
 						for _, list := range lists {
 							p.nextList = p.now.Add(list)
-							if !yield(p) {
-								return
+							for _, p.datesDue = range []time.Time{{}, p.now.Add(soon - 1), p.now.Add(30 * time.Second), p.now.Add(interval + 1)} {
+								if !yield(p) {
+									return
+								}
 							}
 						}
 					}
@@ -279,6 +294,7 @@ func TestProspects(t *testing.T) {
 		"pages are left":       {out: report.Refresh{Crawled: crawl.Result{Generation: new(store.Generation)}}, want: func(p *prospects) { p.isLeft = true }},
 		"all is done": {out: report.Refresh{Crawled: crawl.Result{Generation: new(store.Generation), Done: true, Next: begun.Unix()}},
 			want: func(p *prospects) { p.next = time.Unix(begun.Unix(), 0) }},
+		"dates are due":      {out: report.Refresh{DatesDue: begun.Add(time.Second)}, want: func(p *prospects) { p.datesDue = begun.Add(time.Second) }},
 		"nothing is crawled": {out: report.Refresh{Crawled: crawl.Result{Gathered: true}}, want: func(*prospects) {}},
 	} {
 		b := newBench(t, func(h *Handler) { h.RefreshInterval = caddy.Duration(test.given) })

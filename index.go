@@ -31,6 +31,7 @@ type publication struct {
 	selectedBy uint64            // digest of what else that depended on
 	probed     *probeResult      // of the last refresh; nil: it is not known
 	built      time.Duration     // how long selecting and building took
+	cost       time.Duration     // of the last refresh: see report.Refresh
 
 	history outcome.History
 	report  *report.Report // of the last refresh, for operators; nil: there was none
@@ -59,8 +60,8 @@ func (s *site) amend(change func(next *publication)) (before, next *publication)
 }
 
 // isCurrent reports whether selecting again, from a generation by the same settings, would change nothing: no loss is to be
-// confirmed, no record to be learnt again, and no date to be decided. goesOn: the refresh goes on.
-func (p *publication) isCurrent(records *store.Generation, selectedBy uint64, goesOn bool) bool {
+// confirmed, no record to be learnt again, and no date to be decided now. goesOn: the refresh goes on.
+func (p *publication) isCurrent(records *store.Generation, selectedBy uint64, goesOn bool, now time.Time) bool {
 	if p.snapshot == nil || p.selectedBy != selectedBy {
 		return false
 	}
@@ -68,6 +69,9 @@ func (p *publication) isCurrent(records *store.Generation, selectedBy uint64, go
 		return false
 	}
 	if p.history.Partial && !goesOn {
+		return false
+	}
+	if due := p.history.DatesDue; !due.IsZero() && !now.Before(due) {
 		return false
 	}
 	return crawl.Same(records, p.generation)
@@ -209,6 +213,10 @@ func (s *site) result(r *refreshing, sel selection, d decision, snapshot *publis
 			r.source.clearOldWarnings()
 		}
 	}
+	out.DatesDue = r.before.history.DatesDue
+	if sel.result.IsMade() {
+		out.DatesDue = sel.result.DatesDue
+	}
 	if out.Crawled.Fetched == 0 && len(out.Merged.Failed) == 0 {
 		out.Cost = now.Sub(r.start) // gathering took the rest
 	}
@@ -228,12 +236,14 @@ func (s *site) publicationOf(r *refreshing, out *report.Refresh) *publication {
 	next.selectedBy = r.selectedBy
 	next.probed = r.probed
 	next.built = r.built
+	next.cost = out.Cost
 	next.history = r.before.history.After(out.Outcome, outcome.Ended{
 		Begun:    r.start.UTC().Truncate(time.Second),
 		Failed:   failedSources(out.Merged.Failed),
 		Selected: out.Selected.IsMade(),
 		Partial:  out.Partial,
 		Lost:     r.lost(),
+		DatesDue: out.DatesDue,
 	})
 	next.report = s.reportOf(out, &next)
 	return &next

@@ -313,6 +313,7 @@ type prospects struct {
 	closed     bool          // no page may be fetched, as robots.txt cannot be
 	hasRefetch bool          // an operator wants pages fetched again, and no crawl has begun with them, as the refresh failed or was left to another process
 	isLeft     bool          // pages are left that were due
+	datesDue   time.Time     // when dates can be decided that wait for the end of a deployment; zero: none does
 	next       time.Time     // when a page is due that cannot wait for the interval, or what is left can be fetched; in the past: it is not known
 	shared     bool          // other processes refresh the site, too:
 	sharedDue  time.Time     // when this one is to,
@@ -346,15 +347,19 @@ func due(p prospects) time.Time {
 	pause := p.begun.Add(interval).Sub(p.now)
 	pause = min(pause, interval) // it is longer where the clock was set back meanwhile
 	next := p.next.Sub(p.now)
+	// So long refreshing has had its share of the time.
+	spared := min(p.begun.Add(shareOfTime*p.cost).Sub(p.now), shareOfTime*p.cost)
 	switch {
 	case !p.serves && (p.failed || p.closed):
 		pause = min(pause, retryEmpty) // an application may start with the server
 	case p.failed: // it has not found out what is left
 	case p.isLeft:
 		pause = min(pause, max(soon, next))
-	case next > 0: // yet not so soon that refreshing takes more than its share of the time
-		spared := min(p.begun.Add(shareOfTime*p.cost).Sub(p.now), shareOfTime*p.cost)
+	case next > 0:
 		pause = min(pause, max(next, spared))
+	}
+	if !p.failed && !p.datesDue.IsZero() {
+		pause = min(pause, max(p.datesDue.Sub(p.now), soon, spared))
 	}
 	if p.hasRefetch {
 		pause = min(pause, retryRefetch)
@@ -387,6 +392,7 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 		closed:   probed != nil && probed.robots.closed,
 		isLeft:   out.Crawled.Generation != nil && !out.Crawled.Done,
 		next:     time.Unix(out.Crawled.Next, 0),
+		datesDue: out.DatesDue,
 	}
 	hasBegun := out.Result != outcome.Failed && out.Result != outcome.Followed && out.Result != outcome.Later
 	p.hasRefetch = !hasBegun && s.state.refetch.Load() != nil

@@ -185,7 +185,7 @@ func (s *site) budget(r *refreshing) crawl.Budget {
 // selectPages is the stages select and build, unless nothing has changed.
 func (s *site) selectPages(ctx context.Context, r *refreshing) (selection, error) {
 	isOff := s.handler.settings.crawl.Off
-	if !isOff && r.before.isCurrent(r.crawled.Generation, r.selectedBy, r.goesOn) {
+	if !isOff && r.before.isCurrent(r.crawled.Generation, r.selectedBy, r.goesOn, r.batch) {
 		return selection{snapshot: r.before.snapshot}, nil
 	}
 	return s.build(ctx, r, false)
@@ -257,6 +257,8 @@ func (s *site) selectOptions(g *store.Generation, now time.Time, probed *probeRe
 		Images:      set.extract.Images,
 		Titles:      set.extract.Titles,
 		Now:         now,
+		Interval:    max(set.interval, shareOfTime*s.published().cost),
+		Once:        s.app.building != nil,
 		Followed:    store.Sum(g.Chunks()).Followed,
 		TrustLists:  slices.ContainsFunc(s.handler.sources, namesLists),
 	}

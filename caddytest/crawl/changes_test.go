@@ -108,7 +108,7 @@ func TestRobotsStaysForbidden(t *testing.T) {
 	s.Restart(caddyfile) // once more, with what was kept while it failed
 	change()
 	respond(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "User-agent: *\nDisallow:\n") })
-	listed["/a.html"] = harness.Stamp(harness.DayOf(100))
+	listed["/a.html"] = harness.DayOf(100).Format(time.DateOnly) // with the one that is new, most of the files are other ones
 	listed["/hidden.html"] = harness.Stamp(harness.DayOf(20))
 	s.WantDates(harness.Local, listed)
 }

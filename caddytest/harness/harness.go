@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	_ "github.com/seed3295b519/caddy-sitemap"
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 )
 
 // Patience is how long a test waits for what must come: three times what it may take by design, such as two fetches of ten
@@ -29,8 +30,14 @@ const Patience = time.Minute
 
 // Main is a package's TestMain: its tests share nothing with those of other packages
 // that run at the same time, neither folders nor ports. slow is a pattern of the tests that
-// take seconds, which -short leaves out.
+// take seconds, which -short leaves out. The dates of files do not wait for the end of a deployment.
 func Main(m *testing.M, slow string) {
+	indexing.Patient = false
+	MainOfMotion(m, slow)
+}
+
+// MainOfMotion is Main of a package whose tests change files while they are served, and where dates wait, as they do for users.
+func MainOfMotion(m *testing.M, slow string) {
 	if flag.Parse(); testing.Short() {
 		_ = flag.Set("test.skip", slow)
 	}

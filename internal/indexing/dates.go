@@ -2,8 +2,11 @@ package indexing
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
+	"sort"
+	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
@@ -21,9 +24,8 @@ const (
 
 const (
 	day         = 24 * 3600 // seconds
-	span        = 600       // seconds within which times are alike, as those of a deployment
+	maxGap      = 600       // seconds, between two times of an upload
 	fewestAlike = 3         // fewest times or pages that say something about the site
-	fewestFiles = 10        // fewest files of a deployment that is not nearly all of the site
 	maxStreak   = 3         // changes in a row, from which on the text has a counter or a rotating list
 )
 
@@ -36,52 +38,88 @@ func (t *times) add(unix int64) {
 	}
 }
 
-// clusters sorts the times and returns the ranges, from first to last, in which enough times lie
-// within ten minutes of each other.
-func (t times) clusters(enough func(count int) bool) (found [][2]uint32) {
+// chains yields the parts of sorted times that follow each other without a longer gap, in seconds.
+func (t times) chains(gap int64) iter.Seq[times] {
+	return func(yield func(times) bool) {
+		from := 0
+		for i := range t {
+			isLast := i+1 == len(t)
+			if !isLast && int64(t[i+1])-int64(t[i]) <= gap {
+				continue
+			}
+			if !yield(t[from : i+1]) {
+				return
+			}
+			from = i + 1
+		}
+	}
+}
+
+// before returns how many of the sorted times are before one.
+func (t times) before(at int64) int {
+	return sort.Search(len(t), func(i int) bool { return int64(t[i]) >= at })
+}
+
+// uploads sorts the times and returns the ranges, from first to last, of those that follow each other without a gap of ten
+// minutes, in a day at most, and are enough. An archive to which somebody adds a page every few minutes, for years, is none,
+// and neither are fewer than ten pages, unless they all were written within ten minutes.
+func (t times) uploads(enough func(count int) bool) (found [][2]uint32) {
 	slices.Sort(t)
-	from := 0
-	for to := range t {
-		for t[to]-t[from] > span {
-			from++
+	for chain := range t.chains(maxGap) {
+		first := chain[0]
+		last := chain[len(chain)-1]
+		isLong := len(chain) < fewestDeployed && last-first > maxGap
+		if last-first <= day && !isLong && enough(len(chain)) {
+			found = append(found, [2]uint32{first, last})
 		}
-		if !enough(to - from + 1) {
-			continue
-		}
-		last := len(found) - 1
-		if last >= 0 && t[from] <= found[last][1] {
-			found[last][1] = t[to] // they overlap
-			continue
-		}
-		found = append(found, [2]uint32{t[from], t[to]})
 	}
 	return found
 }
 
-// alike returns the range of nine tenths of the times, if they are within ten minutes.
+// alike returns the range of nine tenths of the times, if they are those of one upload.
 func (t times) alike() [][2]uint32 {
-	return t.clusters(func(count int) bool { return count >= fewestAlike && 10*count >= 9*len(t) })
+	return t.uploads(func(count int) bool { return count >= fewestAlike && 10*count >= 9*len(t) })
 }
 
 // dates is what all pages together say about the date of each: whether a batch is a deployment, or a
-// change of the template.
+// change of what its pages have in common.
 type dates struct {
 	rules    *Options
 	allTimes // until decide
 
-	fresh   int   // pages seen for the first time that have a time
-	known   int   // known pages with a file version; after decide, also those fetched since
-	changed int   // known pages with another text
-	since   int64 // the first batch of these
+	bursts  bursts // of changes of files
+	round   burst  // of the pages of upstreams: what has changed in this round of crawling
+	fresh   int    // pages seen for the first time that have a time
+	changed int    // known pages of upstreams with another text
+	since   int64  // the first batch of these
 
-	deployments   [][2]uint32
+	uploadTimes   [][2]uint32
 	declaredAlike bool
 	headersAlike  bool
-	template      bool // most texts changed at once
 
 	// buildTimes are when programs wrote the lists, where nearly all of these' dates are alike. Single dates beside them are
 	// those of edits: an application may have got all of its other pages in one import.
 	buildTimes [][2]uint32
+}
+
+func newDates(r *Options) dates {
+	now := r.Now.Unix()
+	gap := max(deploymentQuiet, int64(2*r.Interval/time.Second))
+	if !Patient {
+		gap = 0 // what one scan has found
+	}
+	if r.Once || !Patient {
+		now += 2 * longestWait // by then, no burst goes on of what is known
+	}
+	return dates{
+		rules: r,
+		bursts: bursts{
+			now:  now,
+			gap:  gap,
+			open: r.OpenBatch,
+		},
+		allTimes: allTimes{differences: make(map[uint64]int)},
+	}
 }
 
 // allTimes are 4 bytes for each time that a page has.
@@ -93,6 +131,9 @@ type allTimes struct {
 	files    times // those of undated that are of files
 	fetched  times // when known pages without a file version were fetched
 	told     times // of changed pages that were fetched because of another date in a list
+
+	differences map[uint64]int // of the texts of pages of upstreams that have changed lately, to how many have it
+	samples     []uint64       // those of pages that count as changed
 }
 
 // batchOf is the batch in which the page's present text was found; 0: it has none.
@@ -112,45 +153,55 @@ func timeOf(rec *store.Record) (at date, isFile bool) {
 
 // add takes a record into account.
 func (d *dates) add(rec *store.Record) {
-	if rec.First == 0 || rec.Status != 200 || rec.Absent != 0 {
+	if rec.First == 0 {
 		return
 	}
-	at, isFile := timeOf(rec)
+	if isFile(rec) && (rec.Status == 200 || rec.Absent != 0) {
+		d.bursts.add(rec)
+	}
+	if rec.Status != 200 || rec.Absent != 0 {
+		return
+	}
+	at, isOfFile := timeOf(rec)
 	d.declared.add(rec.Declared)
 	d.lists.add(listDate(rec).unix)
-	if !isFile {
+	if !isOfFile {
 		d.headers.add(at.unix)
 	}
 	if rec.Selected.Text == 0 {
 		d.undated.add(at.unix)
-		if isFile {
+		if isOfFile {
 			d.files.add(at.unix)
 		}
 	}
-	batch := batchOf(rec)
-	isOpen := batch == d.rules.OpenBatch
 	if rec.Selected.Dated == 0 {
-		if !isOpen && at.unix != 0 {
+		if batchOf(rec) != d.rules.OpenBatch && at.unix != 0 {
 			d.fresh++
 		}
 		return
 	}
-	if rec.Streak >= maxStreak {
-		return // that its text changes once more says nothing about the template
+	if !isFile(rec) && rec.Streak < maxStreak { // that its text changes once more says nothing about the template
+		d.addKnown(rec)
 	}
-	if rec.Version != 0 {
-		d.known++
-	} else {
-		d.fetched.add(rec.Fetched)
+}
+
+// addKnown takes a page of an upstream into account that was dated before.
+func (d *dates) addKnown(rec *store.Record) {
+	d.fetched.add(rec.Fetched)
+	batch := batchOf(rec)
+	isPending := batch != rec.Selected.Dated
+	isRecent := rec.Changed > d.rules.Now.Unix()-remembered
+	if rec.Changed != 0 && (isPending || isRecent) {
+		d.differences[differenceOf(rec)]++
 	}
-	if batch == rec.Selected.Dated || isOpen || rec.FoundBy.IsChosen() {
+	if !isPending || batch == d.rules.OpenBatch || rec.FoundBy.IsChosen() {
 		return
 	}
 	if rec.FoundBy == store.ByList {
 		d.told.add(listDate(rec).unix) // it counts only if that is the time of a build
 		return
 	}
-	d.changed++
+	d.samples = append(d.samples, differenceOf(rec))
 	if d.since == 0 || batch < d.since {
 		d.since = batch
 	}
@@ -158,30 +209,41 @@ func (d *dates) add(rec *store.Record) {
 
 // decide is called once all records were added.
 func (d *dates) decide() {
+	d.bursts.find()
 	d.declaredAlike = len(d.declared.alike()) > 0
 	d.headersAlike = len(d.headers.alike()) > 0
 	if !d.rules.TrustLists && len(d.lists.alike()) > 0 {
-		d.buildTimes = d.lists.clusters(func(count int) bool { return count >= fewestAlike })
+		d.buildTimes = d.lists.uploads(func(count int) bool { return count >= fewestAlike })
+	}
+	if d.fresh > 0 {
+		d.uploadTimes = append(d.files.alike(), d.undated.alike()...)
+		d.uploadTimes = append(d.uploadTimes, d.undated.uploads(func(count int) bool {
+			return count >= fewestDeployed && 5*count >= d.fresh
+		})...)
+	}
+	d.decideRound()
+	d.allTimes = allTimes{}
+}
+
+// decideRound decides what the pages of upstreams have in common.
+func (d *dates) decideRound() {
+	d.round.shared, _ = shared(d.differences)
+	for _, difference := range d.samples {
+		if !slices.Contains(d.round.shared, difference) {
+			d.round.others++
+		}
 	}
 	for _, at := range d.told {
 		if isIn(d.buildTimes, int64(at)) {
-			d.changed++
+			d.round.others++
 		}
-	}
-	if d.fresh > 0 {
-		d.deployments = append(d.files.alike(), d.undated.alike()...)
-		d.deployments = append(d.deployments, d.undated.clusters(func(count int) bool {
-			return count >= fewestFiles && 5*count >= d.fresh
-		})...)
 	}
 	// A page that was not fetched since may have the other template as well.
 	for _, fetched := range d.fetched {
 		if int64(fetched) >= d.since {
-			d.known++
+			d.round.known++
 		}
 	}
-	d.template = d.known >= fewestAlike && 2*d.changed > d.known
-	d.allTimes = allTimes{}
 }
 
 // date is a date with its precision; the zero value: none.
@@ -210,6 +272,7 @@ func (d *dates) listed(rec *store.Record, text date) date {
 	hasList := list.unix != 0 && !isIn(d.buildTimes, list.unix)
 	isInDoubt := rec.Steadiness.IsInDoubt()
 	isBelieved := !d.declaredAlike && !isInDoubt && rec.Flags&store.DeclaredMoves == 0
+	before := date{rec.Selected.LastMod, rec.Selected.Day} // 0 where the page was not listed
 	switch {
 	case d.rules.Dates == ModTime && list.unix == 0:
 		return date{unix: rec.ModTime}
@@ -218,7 +281,9 @@ func (d *dates) listed(rec *store.Record, text date) date {
 	case d.rules.Dates == Off:
 		return date{}
 	case isInDoubt && rec.Selected.Listed && (!hasList || rec.Declared != 0):
-		return date{rec.Selected.LastMod, rec.Selected.Day} // until what has changed is confirmed
+		return before // until what has changed is confirmed
+	case isBelieved && d.waitsForBurst(rec):
+		return before
 	case rec.Declared != 0 && isBelieved:
 		return date{rec.Declared, rec.Flags&store.DeclaredDay != 0}
 	case hasList:
@@ -227,6 +292,16 @@ func (d *dates) listed(rec *store.Record, text date) date {
 		return date{}
 	}
 	return text
+}
+
+// waitsForBurst reports whether the date that a page declares waits for the end of a burst, as what has changed besides does, or as
+// it may be that of a build.
+func (d *dates) waitsForBurst(rec *store.Record) bool {
+	if !isFile(rec) {
+		return false
+	}
+	isPending := rec.Selected.Dated != 0 && batchOf(rec) != rec.Selected.Dated
+	return isPending && d.bursts.isOpen(rec) || d.bursts.declaresWhileOpen(rec)
 }
 
 // listDate returns the date that a list gives a page; zero: none does.
@@ -247,20 +322,65 @@ func (d *dates) ofText(rec *store.Record) (date, int64) {
 	batch := batchOf(rec)
 	dated := rec.Selected.Dated
 	before := date{rec.Selected.Text, rec.Selected.TextDay}
-	switch {
-	case batch == 0, batch == dated, batch == d.rules.OpenBatch:
+	if batch == 0 || batch == dated || batch == d.rules.OpenBatch {
 		return before, dated
-	case dated == 0:
+	}
+	isNew := dated == 0
+	if isNew && !isFile(rec) {
 		return d.atFirstSight(rec), batch
-	case d.isTemplates(rec):
+	}
+	if isNew {
+		return d.ofNewFile(rec)
+	}
+	switch d.textChangeOf(rec) {
+	case undecided:
+		return before, dated
+	case ofTemplate:
 		return before, batch
+	case ofRelease:
+		at := d.ofChange(rec)
+		at.day = at.unix != 0
+		return at, batch
 	}
 	return d.ofChange(rec), batch
 }
 
-// isTemplates reports whether the last change of a page's text may be the template's. A page that was fetched because it may
-// have changed is no sample of the others, and what others found says nothing of it.
-func (d *dates) isTemplates(rec *store.Record) bool { return d.template && !d.isChosen(rec) }
+// ofNewFile is ofText for a page that is a file and was never dated. One that was written by a deployment has the day.
+func (d *dates) ofNewFile(rec *store.Record) (date, int64) {
+	burst := d.bursts.of(rec)
+	if burst == nil {
+		return d.atFirstSight(rec), batchOf(rec)
+	}
+	if d.bursts.now < burst.decidesAt(d.bursts.changedAt(rec)) {
+		return date{}, 0
+	}
+	at := d.atFirstSight(rec)
+	if at.unix >= burst.from && burst.isDeployment() {
+		at.day = true
+	}
+	return at, batchOf(rec)
+}
+
+// textChangeOf returns what the last change of a page's text comes from. What others found says nothing of a page of an upstream
+// that was fetched because it may have changed, save where they have found the same.
+func (d *dates) textChangeOf(rec *store.Record) textChange {
+	if isFile(rec) {
+		return d.bursts.textChangeOf(rec)
+	}
+	if rec.Blocks != 0 && slices.Contains(d.round.shared, rec.Difference) {
+		return ofTemplate
+	}
+	if !d.isChosen(rec) && d.round.isTemplate() {
+		return ofTemplate
+	}
+	return ofEdit
+}
+
+// isTemplates reports whether the last change of a page's text may be the template's.
+func (d *dates) isTemplates(rec *store.Record) bool {
+	isPending := batchOf(rec) != rec.Selected.Dated
+	return isPending && rec.Selected.Dated != 0 && d.textChangeOf(rec) == ofTemplate
+}
 
 // isChosen reports whether a page was fetched because it may have changed: also where a list told so, unless that has new dates for
 // all pages at each build.
@@ -271,7 +391,7 @@ func (d *dates) isChosen(rec *store.Record) bool {
 
 func (d *dates) atFirstSight(rec *store.Record) date {
 	at, isFile := timeOf(rec)
-	if isIn(d.deployments, at.unix) || !isFile && d.headersAlike {
+	if isIn(d.uploadTimes, at.unix) || !isFile && d.headersAlike {
 		return date{}
 	}
 	return at

@@ -56,13 +56,20 @@ func TestDeployment(t *testing.T) {
 		{"three", spread(3, 0), 0},
 		{"ten minutes exactly", []int64{day0, day0 + 300, day0 + 600}, 0},
 		{"a second more", []int64{day0, day0 + 300, day0 + 601}, 3},
+		{"nine, ten minutes apart", spread(9, 600), 9},
+		{"ten, ten minutes apart", spread(10, 600), 0},
+		{"ten, a second more apart", spread(10, 601), 10},
 		{"nine of ten", join(spread(9, 75), []int64{day0 - 86400*400}), 1},
 		{"eight of nine", join(spread(8, 0), []int64{day0 - 86400*400}), 9},
 		{"ten of fifty", join(spread(10, 60), spread(40, 86400)[1:], []int64{day0 - 86400*400}), 40},
 		{"ten of fifty-one", join(spread(10, 60), spread(41, 86400)[1:], []int64{day0 - 86400*400}), 51},
 		{"nine of twenty", join(spread(9, 60), spread(12, 86400)[1:]), 20},
 		{"two builds", join(spread(100, 5), spread(100, 5), []int64{day0 + 86400*400}), 1},
-		{"slow", spread(2000, 4), 2000},
+		{"two hours", spread(600, 12), 0},
+		{"a day", spread(145, 600), 0},
+		{"a page every ten minutes, for longer than a day", spread(146, 600), 146},
+		{"an archive of a year beside an upload", join(spread(400, 3), spread(500, day)[1:]), 499},
+		{"an archive of more years beside an upload", join(spread(100, 3), spread(500, day)[1:]), 599},
 	} {
 		for range 2 {
 			if n, other := dated(t, files(7, test.times...), rules()); n != test.dated || other > 0 {
@@ -119,27 +126,41 @@ func load(t testing.TB, g *store.Generation) (records []store.Record) {
 	return records
 }
 
-func TestTimesAgainstAllPairs(t *testing.T) {
+// TestUploadsAgainstModel: a time is of an upload if enough others can be reached from it, each within ten minutes of the one
+// before, and if all of these lie within a day.
+func TestUploadsAgainstModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
 		var list times
-		for range random.IntN(30) {
-			list.add(day0 + random.Int64N(650)*(1+random.Int64N(2)*random.Int64N(9)))
+		scale := []int64{650, 9000, 100_000}[random.IntN(3)]
+		for range random.IntN(50) {
+			list.add(day0 + random.Int64N(scale))
 		}
 		least := 1 + random.IntN(10)
-		found := list.clusters(func(count int) bool { return count >= least })
+		found := list.uploads(func(count int) bool { return count >= least })
 		for _, at := range list {
-			want := false
-			for _, from := range list {
-				in := 0
+			reached := map[uint32]bool{at: true}
+			for n := 0; n != len(reached); {
+				n = len(reached)
 				for _, other := range list {
-					if other >= from && other <= from+span {
-						in++
+					for from := range reached {
+						if other <= from+maxGap && from <= other+maxGap {
+							reached[other] = true
+							break
+						}
 					}
 				}
-				want = want || in >= least && at >= from && at <= from+span
 			}
-			if got := slices.ContainsFunc(found, func(c [2]uint32) bool { return c[0] <= at && at <= c[1] }); got != want {
+			first, last, count := at, at, 0
+			for _, other := range list {
+				if reached[other] {
+					first, last = min(first, other), max(last, other)
+					count++
+				}
+			}
+			isLong := count < fewestDeployed && last-first > maxGap
+			want := count >= least && last-first <= day && !isLong
+			if got := isIn(found, int64(at)); got != want {
 				t.Fatalf("%v, %d of them: %d: got %t, want %t", list, least, at, got, want)
 			}
 		}
@@ -403,7 +424,7 @@ func TestTemplate(t *testing.T) {
 		{3, 0, 3, 0, 0, false, true}, {3, 3, 9, 0, 0, false, false}, {2, 0, 9, 0, 0, false, false},
 	} {
 		records := files(7, slices.Repeat([]int64{day0 + 50}, test.changed+test.same+test.unfetched+test.fresh+test.counters)...)
-		batch := noon.Unix() - 100
+		batch := noon.Unix() - 1000
 		for i := range records {
 			r := &records[i]
 			r.Selected = store.Selected{Listed: true, LastMod: day0, Text: day0, Dated: 7}
@@ -516,10 +537,10 @@ func TestOpenBatch(t *testing.T) {
 	if pages[0].LastMod != day0 || res.Changes.Changed.Count != 0 {
 		t.Errorf("complete: got %d, %+v", pages[0].LastMod, res.Changes)
 	}
-	// Changes of an open batch do not make those of the one before a template's.
+	// Of changes that were made on three days, those of an open batch are not dated yet.
 	records := load(t, res.Generation)
 	for i := range records {
-		records[i].ModTime, records[i].Changed = day0+10*day, 8+min(int64(i), 1)
+		records[i].ModTime, records[i].Changed = day0+(10+int64(i))*day, 8+min(int64(i), 1)
 	}
 	pages, res = run(t, generation(t, 1000, records), r)
 	if pages[0].LastMod != day0+10*day || pages[1].LastMod != day0+day || res.Changes.Changed.Count != 1 {

@@ -3,6 +3,7 @@ package indexing
 import (
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -20,6 +21,7 @@ type Result struct {
 	Listed, Before int                       // pages listed now, and by the last published selection
 	LeftOut        [StatusCount]List[string] // pages that are not listed, by status
 	Changes        Changes
+	DatesDue       time.Time // when dates can be decided that wait for the end of a deployment; zero: none does
 
 	// Regressed counts, by status, the pages that were listed and are no longer indexable, even
 	// if they are kept. Pages refused with 401 or 403, or left out by settings, do not count.

@@ -37,9 +37,11 @@ type Options struct {
 	Unlinked func(path string) bool    // a visited page needs no incoming links; nil: it does
 	Included func(path string) bool    // nor does one whose path has a segment that begins with "_"; nil: it does
 
-	Followed  int64     // since when all pages with links were looked at: see [store.Load]; 0: it is not known
-	OpenBatch int64     // the batch that the crawl has not completed: its texts are not dated yet; 0: none
-	Now       time.Time // no date is later
+	Followed  int64         // since when all pages with links were looked at: see [store.Load]; 0: it is not known
+	OpenBatch int64         // the batch that the crawl has not completed: its texts are not dated yet; 0: none
+	Now       time.Time     // no date is later
+	Interval  time.Duration // between refreshes: how far apart changes may be found that belong together
+	Once      bool          // no selection follows soon: no date waits for the end of a deployment
 }
 
 // Selection is the selection from a generation. It is not safe for concurrent use.
@@ -77,7 +79,7 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 		alternates: newAlternateSets(),
 		images:     make(map[uint64]bool),
 	}
-	s.dates.rules = &s.rules
+	s.dates = newDates(&s.rules)
 	s.result.ForeignHosts = make(map[string]int)
 	c := &candidates{
 		paths:      make([]uint64, 0, g.Len()),
@@ -100,6 +102,9 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 	}
 	s.chunks = append(s.chunks, len(s.states))
 	s.dates.decide()
+	if due := s.dates.bursts.due; due != 0 {
+		s.result.DatesDue = time.Unix(due, 0).UTC()
+	}
 	// A page that gives way to its canonical is no duplicate of another one.
 	c.resolveCanonicals()
 	s.groups = c.group()

@@ -68,6 +68,7 @@ type History struct {
 	Unread    map[int]string `json:"unread,omitempty"`   // sources that could already not be read when the pages were last confirmed, by number
 	Partial   bool           `json:"partial,omitempty"`  // the last selection was made while its refresh went on: dates are still to be decided
 	Lost      time.Time      `json:"lost,omitzero"`      // when records were lost, of which not all pages are fetched again
+	DatesDue  time.Time      `json:"dates_due,omitzero"` // when dates can be decided that wait for the end of a deployment; zero: none does
 }
 
 // Ended is what a refresh adds to the history, besides its outcome.
@@ -77,6 +78,7 @@ type Ended struct {
 	Selected bool           // pages were selected,
 	Partial  bool           // while the refresh goes on
 	Lost     time.Time      // as in History
+	DatesDue time.Time      // as in History, of the pages selected
 }
 
 // After returns the history after another refresh.
@@ -90,6 +92,7 @@ func (h History) After(o Outcome, e Ended) History {
 	next.Lost = e.Lost
 	if e.Selected {
 		next.Partial = e.Partial
+		next.DatesDue = e.DatesDue
 	}
 	if o.Result != HeldBack {
 		next.Confirmed = e.Begun

@@ -56,6 +56,7 @@ type Refresh struct {
 	Partial  bool          // the refresh goes on
 	Pages    int           // listed now
 	MaxPages int           // max_urls
+	DatesDue time.Time     // see [outcome.History]
 
 	Sources  []string       // the names of the inputs of Merged
 	Warnings []string       // of the sources

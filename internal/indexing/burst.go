@@ -1,0 +1,305 @@
+package indexing
+
+import (
+	"math"
+	"slices"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// A burst is changes of files that follow each other without a gap of two minutes, or of two intervals if that is longer: a
+// few edits, or a deployment. Which of the two it is, and what its pages have in common, shows only once it is over, whichever
+// refreshes or processes have seen its parts. Until then, no date is decided by which a deployment could be taken for edits.
+const (
+	editsQuiet      = 30      // seconds without a change, after which a few edits are over
+	deploymentQuiet = 2 * 60  // and a deployment, at least
+	longestWait     = 60 * 60 // of the date of a page for the end of a burst
+	remembered      = day     // for which pages that are dated already count for the rest of their burst
+
+	fewestDeployed = 10 // files of a deployment
+	fewestShared   = 5  // pages with the same difference that have it from a template,
+	shareOfShared  = 10 // if they are at least a tenth of the pages that have changed
+)
+
+// Patient is whether dates wait for the end of a burst. Only tests that are about other things set it to false: a burst is then what
+// one scan has found.
+var Patient = true
+
+// burst is one burst. Times are Unix seconds.
+type burst struct {
+	from, to int64 // the first and the last change
+	gap      int64 // without a change, after which a deployment is over
+	files    int   // that are new, gone or written anew, be it with the same text
+	pages    int   // of the site that are files,
+	known    int   // and those of them that were dated before
+
+	shared []uint64 // differences of texts that so many pages have in common that they are a template's
+	others int      // pages whose text has changed otherwise
+}
+
+// isDeployment reports whether a program has written the files, so that their times do not tell when their texts changed.
+func (b *burst) isDeployment() bool {
+	if b.pages < fewestAlike {
+		return false
+	}
+	return b.files >= fewestDeployed || 2*b.files > b.pages
+}
+
+// isTemplate reports whether most pages have changed, each in another way.
+func (b *burst) isTemplate() bool { return b.known >= fewestAlike && 2*b.others > b.known }
+
+// end is when the burst is over, if nothing more changes.
+func (b *burst) end() int64 {
+	if b.isDeployment() {
+		return b.to + b.gap
+	}
+	return b.to + editsQuiet
+}
+
+// decidesAt is when the date of a page is decided that has changed at a time: when the burst is over, or after an hour. That
+// is rounded up to a minute, so that a deployment without an end has pages selected once a minute at most.
+func (b *burst) decidesAt(at int64) int64 {
+	waited := (at + longestWait + 59) / 60 * 60
+	return min(b.end(), waited)
+}
+
+// textChange is what a change of a page's text comes from.
+type textChange uint8
+
+const (
+	undecided  textChange = iota // the burst goes on
+	ofTemplate                   // what pages have in common has changed, which changes no date
+	ofEdit                       // the time of the file is that of the change
+	ofRelease                    // a correction within a deployment, which has changed the time of the file
+)
+
+// textChangeAt decides what a change comes from, by its time, by the difference between the texts and by the time now. Without a
+// difference, the text of before is back.
+func (b *burst) textChangeAt(at int64, difference uint64, now int64) textChange {
+	switch {
+	case now < b.decidesAt(at):
+		return undecided
+	case difference == 0, slices.Contains(b.shared, difference), b.isTemplate():
+		return ofTemplate
+	case b.isDeployment():
+		return ofRelease
+	}
+	return ofEdit
+}
+
+// count counts the differences of the texts that have changed.
+func (b *burst) count(changes []fileChange) {
+	differences := make(map[uint64]int)
+	for _, c := range changes {
+		differences[c.difference]++
+	}
+	b.shared, b.others = shared(differences)
+}
+
+// shared returns the differences that are a template's, and how many pages have another one.
+func shared(differences map[uint64]int) (templates []uint64, others int) {
+	changed := 0
+	for difference, n := range differences {
+		if difference != 0 {
+			changed += n
+		}
+	}
+	others = changed
+	for difference, n := range differences {
+		if difference != 0 && n >= fewestShared && shareOfShared*n >= changed {
+			templates = append(templates, difference)
+			others -= n
+		}
+	}
+	return templates, others
+}
+
+// bursts finds the bursts in the records of pages that are files.
+type bursts struct {
+	now, gap int64
+	open     int64 // the batch that the crawl has not completed; 0: none
+
+	isKnownSite  bool        // else when its files were found says nothing of when they changed
+	pages, known int         // as in burst
+	activity     times       // when files last changed, save those of found
+	found        []foundFile // pages that were never dated
+	waiting      times       // activity of pages that have a date to be decided
+	changes      []fileChange
+
+	all []burst // those with a page that waits, in order
+	due int64   // when the next date can be decided; 0: none waits
+}
+
+// foundFile is when the file of a new page was last changed, and when it was found.
+type foundFile struct{ changed, first uint32 }
+
+// fileChange is how a page's text has changed, and when.
+type fileChange struct {
+	at         int64
+	difference uint64
+}
+
+// isFile reports whether the page is a file, served as it is.
+func isFile(rec *store.Record) bool { return rec.Version != 0 && rec.Flags&store.Proxied == 0 }
+
+// changedAt is when the file of a page last changed: its own time, or when the change was found, if that is later, as
+// where a copy keeps the times of files.
+func (b *bursts) changedAt(rec *store.Record) int64 {
+	at := max(rec.ModTime, rec.Changed)
+	if rec.Selected.Dated == 0 && b.isKnownSite {
+		at = max(at, rec.First)
+	}
+	return min(at, math.MaxUint32)
+}
+
+// differenceOf returns how the text of a page differs from the one by which it was last dated.
+func differenceOf(rec *store.Record) uint64 {
+	if rec.Blocks == 0 {
+		return hash(rec.Path) | 1 // it is not known, and so like no other one
+	}
+	return rec.Difference
+}
+
+// add takes a record into account. It is of a page that has a text, or had one.
+func (b *bursts) add(rec *store.Record) {
+	if rec.Absent != 0 {
+		b.activity.add(rec.Absent)
+		return
+	}
+	b.pages++
+	changed := max(rec.ModTime, rec.Changed)
+	if rec.Selected.Dated == 0 {
+		b.found = append(b.found, foundFile{unix32(changed), unix32(rec.First)})
+		return
+	}
+	b.isKnownSite = true
+	b.activity.add(changed)
+	batch := batchOf(rec)
+	isPending := batch != rec.Selected.Dated
+	isRecent := rec.Changed > b.now-remembered
+	if rec.Streak < maxStreak { // that its text changes once more says nothing of the others
+		b.known++
+	}
+	if rec.Changed != 0 && rec.Streak < maxStreak && (isPending || isRecent) {
+		b.changes = append(b.changes, fileChange{min(changed, math.MaxUint32), differenceOf(rec)})
+	}
+	if isPending && batch != b.open || b.isNews(rec) {
+		b.waiting.add(changed)
+	}
+}
+
+func unix32(at int64) uint32 { return uint32(min(max(at, 0), math.MaxUint32)) }
+
+// isNews reports whether the date that a page declares may be that of a build under way.
+func (b *bursts) isNews(rec *store.Record) bool {
+	return rec.Declared != 0 && declaredUntil(rec) > b.now-longestWait-b.gap
+}
+
+// declaredUntil is the last moment of the date that a page declares.
+func declaredUntil(rec *store.Record) int64 {
+	if rec.Flags&store.DeclaredDay != 0 {
+		return rec.Declared + day - 1
+	}
+	return rec.Declared
+}
+
+// find finds the bursts, once all records were added.
+func (b *bursts) find() {
+	for _, f := range b.found {
+		at := f.changed
+		if b.isKnownSite {
+			at = max(at, f.first)
+		}
+		b.activity.add(int64(at))
+		if int64(at) > b.now-longestWait-b.gap {
+			b.waiting.add(int64(at)) // else nothing keeps it from being dated
+		}
+	}
+	slices.Sort(b.activity)
+	slices.Sort(b.waiting)
+	slices.SortFunc(b.changes, func(x, y fileChange) int { return int(x.at - y.at) })
+	waiting := b.waiting
+	changes := b.changes
+	for chain := range b.activity.chains(b.gap) {
+		from := int64(chain[0])
+		to := int64(chain[len(chain)-1])
+		waiting = waiting[waiting.before(from):]
+		n := waiting.before(to + 1)
+		if n == 0 {
+			continue
+		}
+		next := burst{from: from, to: to, gap: b.gap, files: len(chain), pages: b.pages, known: b.known}
+		for len(changes) > 0 && changes[0].at < from {
+			changes = changes[1:]
+		}
+		m := 0
+		for m < len(changes) && changes[m].at <= to {
+			m++
+		}
+		next.count(changes[:m])
+		b.all = append(b.all, next)
+		for _, at := range waiting[:n] {
+			b.plan(next.decidesAt(int64(at)))
+		}
+		b.plan(next.end())
+	}
+	b.activity = nil
+	b.found = nil
+	b.waiting = nil
+	b.changes = nil
+}
+
+// of returns the burst in which the file of a page last changed; nil: none that matters.
+func (b *bursts) of(rec *store.Record) *burst {
+	at := b.changedAt(rec)
+	i, _ := slices.BinarySearchFunc(b.all, at, func(x burst, at int64) int {
+		if x.to < at {
+			return -1
+		}
+		return 1
+	})
+	if i < len(b.all) && b.all[i].from <= at {
+		return &b.all[i]
+	}
+	return nil
+}
+
+// plan notes when a date can be decided.
+func (b *bursts) plan(at int64) {
+	if at > b.now && (b.due == 0 || at < b.due) {
+		b.due = at
+	}
+}
+
+// isOpen reports whether the date of a page waits for the end of a burst.
+func (b *bursts) isOpen(rec *store.Record) bool {
+	burst := b.of(rec)
+	return burst != nil && b.now < burst.decidesAt(b.changedAt(rec))
+}
+
+// declaresWhileOpen reports whether the date that a page declares may be that of a build under way. It waits until that is over,
+// unless the page itself has changed.
+func (b *bursts) declaresWhileOpen(rec *store.Record) bool {
+	if !b.isNews(rec) {
+		return false
+	}
+	at := b.changedAt(rec)
+	burst := b.of(rec)
+	if burst == nil || b.now >= burst.end() || declaredUntil(rec) < burst.from-burst.gap {
+		return false
+	}
+	if b.now < burst.decidesAt(at) {
+		return true
+	}
+	hasChanged := batchOf(rec) >= burst.from
+	return !hasChanged || burst.textChangeAt(at, differenceOf(rec), b.now) == ofTemplate
+}
+
+// textChangeOf decides what the last change of a page's text comes from.
+func (b *bursts) textChangeOf(rec *store.Record) textChange {
+	burst := b.of(rec)
+	if burst == nil {
+		return ofEdit
+	}
+	return burst.textChangeAt(b.changedAt(rec), differenceOf(rec), b.now)
+}

@@ -1,0 +1,429 @@
+package indexing
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// TestTextChange: what a change comes from is decided once its burst is over, or after an hour.
+func TestTextChange(t *testing.T) {
+	const template, own = 7, 8
+	edit := burst{from: 1000, to: 1060, gap: 120, files: 9, pages: 18, known: 18, others: 9}
+	release := burst{from: 1000, to: 1060, gap: 120, files: 10, pages: 100, known: 100, shared: []uint64{template}, others: 3}
+	small := burst{from: 1000, to: 1000, gap: 120, files: 2, pages: 2, known: 2, others: 2}
+	redesign := burst{from: 1000, to: 1000, gap: 120, files: 4, pages: 6, known: 6, others: 4}
+	endless := release
+	endless.to = 9000
+	for _, test := range []struct {
+		name       string
+		burst      burst
+		difference uint64
+		now        int64
+		want       textChange
+	}{
+		{"edits", edit, own, 1060 + 29, undecided},
+		{"edits, later", edit, own, 1060 + 30, ofEdit},
+		{"the text of before is back", edit, 0, 1060 + 30, ofTemplate},
+		{"a template", release, template, 1060 + 119, undecided},
+		{"a template, later", release, template, 1060 + 120, ofTemplate},
+		{"a correction", release, own, 1060 + 119, undecided},
+		{"a correction, later", release, own, 1060 + 120, ofRelease},
+		{"both of two pages", small, own, 1000 + 30, ofEdit},
+		{"most of six pages", redesign, own, 1000 + 119, undecided},
+		{"most of six pages, later", redesign, own, 1000 + 120, ofTemplate},
+		{"a deployment without an end", endless, own, 1025 + 3600 + 54, undecided},
+		{"a deployment without an end, after an hour, rounded up to a minute", endless, own, 1025 + 3600 + 55, ofRelease},
+		{"a template, amid a deployment without an end", endless, template, 1025 + 3600 + 55, ofTemplate},
+	} {
+		if got := test.burst.textChangeAt(1025, test.difference, test.now); got != test.want {
+			t.Errorf("%s: got %d, want %d", test.name, got, test.want)
+		}
+	}
+}
+
+// TestDeploymentSizes: ten files, or more than half of them, are a deployment; of one page or two, none is.
+func TestDeploymentSizes(t *testing.T) {
+	for _, test := range []struct {
+		files, pages int
+		want         bool
+	}{{1, 1, false}, {2, 2, false}, {1, 3, false}, {2, 3, true}, {3, 6, false}, {4, 6, true}, {9, 18, false}, {9, 17, true}, {10, 1000, true}} {
+		b := burst{files: test.files, pages: test.pages}
+		if got := b.isDeployment(); got != test.want {
+			t.Errorf("%d of %d: got %t", test.files, test.pages, got)
+		}
+	}
+}
+
+// TestShared: a difference is a template's if five pages have it, and a tenth of those that have changed.
+func TestShared(t *testing.T) {
+	for name, test := range map[string]struct {
+		differences map[uint64]int
+		shared      []uint64
+		others      int
+	}{
+		"none":                        {nil, nil, 0},
+		"four":                        {map[uint64]int{7: 4}, nil, 4},
+		"five":                        {map[uint64]int{7: 5}, []uint64{7}, 0},
+		"five, and others":            {map[uint64]int{7: 5, 8: 4, 9: 1}, []uint64{7}, 5},
+		"a tenth":                     {map[uint64]int{7: 6, 8: 54}, []uint64{7, 8}, 0},
+		"less than a tenth":           {map[uint64]int{7: 6, 8: 55}, []uint64{8}, 6},
+		"two templates":               {map[uint64]int{7: 30, 8: 20, 9: 4}, []uint64{7, 8}, 4},
+		"the text of before is back":  {map[uint64]int{0: 100, 7: 5}, []uint64{7}, 0},
+		"each another one, as before": {map[uint64]int{1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1}, nil, 6},
+	} {
+		got, others := shared(test.differences)
+		slices.Sort(got)
+		if !slices.Equal(got, test.shared) || others != test.others {
+			t.Errorf("%s: got %v, %d", name, got, others)
+		}
+	}
+}
+
+// folder is a site of files that changes while it is scanned each minute, and refreshed when dates are due.
+type folder struct {
+	t       *testing.T
+	g       *store.Generation
+	now     int64
+	scanned int64
+	files   map[string]*file
+	dates   map[string]store.Selected // as served
+	check   func()                    // called once dates may have changed; nil: nothing is
+}
+
+// file is what a scan sees, and when it changed for it.
+type file struct {
+	modTime int64
+	blocks  uint64
+	changed int64
+}
+
+// newFolder returns a folder of n files that were last changed on days long ago, and are dated.
+func newFolder(t *testing.T, n int) *folder {
+	f := &folder{t: t, now: noon.Unix(), files: make(map[string]*file), dates: make(map[string]store.Selected), g: generation(t, 1000, nil)}
+	for i := range n {
+		f.files[fmt.Sprintf("/%04d", i)] = &file{modTime: f.now - int64(2+i)*day, blocks: uint64(1000 + i)}
+	}
+	f.scan()
+	f.pass(600, func(int64) {})
+	for path, s := range f.dates {
+		if s.LastMod != f.files[path].modTime {
+			t.Fatalf("%s has no date at first", path)
+		}
+	}
+	return f
+}
+
+// scan has records as the crawl makes them, and selects.
+func (f *folder) scan() (due time.Time) {
+	before := make(map[string]store.Record)
+	for _, r := range load(f.t, f.g) {
+		before[r.Path] = r
+	}
+	var records []store.Record
+	for path, file := range f.files {
+		r, isKnown := before[path]
+		switch {
+		case !isKnown:
+			r = rec(path + " file")
+			r.First = f.now
+			r.Fetched = f.now
+		case file.changed >= f.scanned && r.Blocks != file.blocks:
+			isWaiting := r.Changed != 0 && r.Changed != r.Selected.Dated
+			if isWaiting {
+				r.Difference += file.blocks - r.Blocks
+			} else {
+				r.Difference = file.blocks - r.Blocks
+				r.Changed = f.now
+				r.Before = r.Fetched
+			}
+			r.Fetched = f.now
+		}
+		r.Text = file.blocks
+		r.Blocks = file.blocks
+		r.ModTime = file.modTime
+		records = append(records, r)
+	}
+	slices.SortFunc(records, func(a, b store.Record) int { return cmp.Compare(a.Path, b.Path) })
+	rules := rules()
+	rules.Now = time.Unix(f.now, 0)
+	rules.Interval = time.Minute
+	_, res := run(f.t, generation(f.t, 1000, records), rules)
+	f.g = res.Generation
+	f.scanned = f.now
+	for _, r := range load(f.t, f.g) {
+		f.dates[r.Path] = r.Selected
+	}
+	if f.check != nil {
+		f.check()
+	}
+	return res.DatesDue
+}
+
+// pass lets time pass, second by second.
+func (f *folder) pass(seconds int64, change func(second int64)) {
+	due := time.Time{}
+	next := f.scanned + 60
+	for second := range seconds {
+		change(second)
+		f.now++
+		if f.now >= next || !due.IsZero() && f.now >= due.Unix() {
+			due = f.scan()
+			next = f.now + 60
+		}
+	}
+}
+
+// write changes a file now.
+func (f *folder) write(i int, difference uint64) {
+	file := f.files[fmt.Sprintf("/%04d", i)]
+	file.modTime = f.now
+	file.changed = f.now
+	file.blocks += difference
+}
+
+// datesOf counts the pages with another date than before: of the first n, and of the others.
+func (f *folder) datesOf(n int, was map[string]store.Selected) (corrected, others int) {
+	for path, s := range f.dates {
+		var i int
+		if _, err := fmt.Sscanf(path, "/%d", &i); err != nil {
+			f.t.Fatal(err)
+		}
+		switch before := was[path]; {
+		case s.LastMod == before.LastMod:
+		case i < n:
+			corrected++
+		default:
+			others++
+		}
+	}
+	return corrected, others
+}
+
+func (f *folder) served() map[string]store.Selected {
+	was := make(map[string]store.Selected)
+	for path, s := range f.dates {
+		was[path] = s
+	}
+	return was
+}
+
+// TestSlowDeployment: all files are written anew, with what a template has changed, in whatever time. Of ten that are corrected as
+// well, the day is listed once it is over; no other date moves, at any moment.
+func TestSlowDeployment(t *testing.T) {
+	const n, corrections = 300, 10
+	for _, lasts := range []int64{1, 30, 150, 600, 2 * hour} {
+		f := newFolder(t, n)
+		was := f.served()
+		f.check = func() {
+			if _, others := f.datesOf(corrections, was); others > 0 {
+				t.Fatalf("in %d s: %d false dates", lasts, others)
+			}
+		}
+		f.pass(lasts+900, func(second int64) {
+			for i := range n {
+				if int64(i)*lasts/n != second {
+					continue
+				}
+				difference := uint64(1 << 40)
+				if i < corrections {
+					difference += uint64(i + 1)
+				}
+				f.write(i, difference)
+			}
+		})
+		if corrected, _ := f.datesOf(corrections, was); corrected != corrections {
+			t.Errorf("in %d s: %d corrections are dated", lasts, corrected)
+		}
+		for i := range corrections {
+			s := f.dates[fmt.Sprintf("/%04d", i)]
+			if !s.Day {
+				t.Errorf("in %d s: a correction has the time of the upload, %d", lasts, s.LastMod)
+			}
+		}
+	}
+}
+
+// TestEdits: a few edits have the times of their files, half a minute after the last one, and keep them.
+func TestEdits(t *testing.T) {
+	f := newFolder(t, 40)
+	was := f.served()
+	begun := f.now
+	f.pass(20, func(second int64) {
+		if second%10 == 0 {
+			f.write(int(second/10), uint64(second+1))
+		}
+	})
+	f.pass(120, func(int64) {})
+	if corrected, others := f.datesOf(2, was); corrected != 2 || others != 0 {
+		t.Fatalf("%d edits are dated, and %d others", corrected, others)
+	}
+	for i := range 2 {
+		s := f.dates[fmt.Sprintf("/%04d", i)]
+		if s.LastMod != begun+int64(i)*10 || s.Day {
+			t.Errorf("edit %d: got %d, after %d s", i, s.LastMod, s.LastMod-begun)
+		}
+	}
+	was = f.served()
+	f.pass(600, func(second int64) {
+		if second < 40 {
+			f.write(int(second), 1<<40)
+		}
+	})
+	if _, others := f.datesOf(0, was); others != 0 {
+		t.Errorf("a deployment afterwards moves %d dates", others)
+	}
+}
+
+// TestEndlessDeployment: where a page changes each minute, for hours, each is dated after an hour.
+func TestEndlessDeployment(t *testing.T) {
+	const n = 400
+	f := newFolder(t, n)
+	was := f.served()
+	begun := f.now
+	f.check = func() {
+		waited := int(f.now-begun-hour-180) / 60
+		if corrected, _ := f.datesOf(n, was); corrected < waited {
+			t.Fatalf("after %d s: %d pages are dated", f.now-begun, corrected)
+		}
+	}
+	f.pass(3*hour, func(second int64) {
+		if second%60 == 0 {
+			f.write(int(second/60), uint64(second+1))
+		}
+	})
+}
+
+// TestUploadOverHours: the files of a new site come one by one. None is dated with the upload; those with the times of long ago are.
+func TestUploadOverHours(t *testing.T) {
+	for name, keepsTimes := range map[string]bool{"times of the upload": false, "times are kept": true} {
+		f := &folder{t: t, now: noon.Unix(), files: make(map[string]*file), dates: make(map[string]store.Selected), g: generation(t, 1000, nil)}
+		begun := f.now
+		f.check = func() {
+			for path, s := range f.dates {
+				if s.LastMod > begun-day {
+					t.Fatalf("%s: %s is dated with the upload", name, path)
+				}
+			}
+		}
+		f.pass(3*hour, func(second int64) {
+			if second%24 == 0 && second < 2*hour {
+				i := second / 24
+				at := f.now
+				if keepsTimes {
+					at = begun - (i+2)*day
+				}
+				f.files[fmt.Sprintf("/%04d", i)] = &file{modTime: at, changed: f.now, blocks: uint64(1000 + i)}
+			}
+		})
+		dated := 0
+		for _, s := range f.dates {
+			if s.LastMod != 0 {
+				dated++
+			}
+		}
+		if len(f.dates) != 300 || keepsTimes && dated != 300 {
+			t.Errorf("%s: %d files, %d of them dated", name, len(f.dates), dated)
+		}
+	}
+}
+
+// TestTimesKept: a deployment that keeps the times of a build, or has none at all, is one by when scans see it.
+func TestTimesKept(t *testing.T) {
+	const n, corrections = 100, 5
+	for name, modTime := range map[string]func(f *folder, i int) int64{
+		"of the build":    func(f *folder, _ int) int64 { return f.now - hour },
+		"of the sources":  func(f *folder, i int) int64 { return f.now - int64(i+2)*day + 7 },
+		"none that count": func(*folder, int) int64 { return 0 },
+	} {
+		f := newFolder(t, n)
+		was := f.served()
+		f.check = func() {
+			if _, others := f.datesOf(corrections, was); others > 0 {
+				t.Fatalf("%s: %d false dates", name, others)
+			}
+		}
+		f.pass(1200, func(second int64) {
+			if second < 3*n && second%3 == 0 {
+				i := int(second / 3)
+				difference := uint64(1 << 40)
+				if i < corrections {
+					difference += uint64(i + 1)
+				}
+				f.write(i, difference)
+				f.files[fmt.Sprintf("/%04d", i)].modTime = modTime(f, i)
+			}
+		})
+		if corrected, _ := f.datesOf(corrections, was); corrected != corrections {
+			t.Errorf("%s: %d corrections are dated", name, corrected)
+		}
+	}
+}
+
+// TestRedesign: a small site of which most pages change, each in another way, keeps its dates.
+func TestRedesign(t *testing.T) {
+	f := newFolder(t, 6)
+	was := f.served()
+	f.check = func() {
+		if _, others := f.datesOf(0, was); others > 0 {
+			t.Fatalf("%d false dates", others)
+		}
+	}
+	f.pass(600, func(second int64) {
+		if second < 6 {
+			f.write(int(second), uint64(second+1)<<30)
+		}
+	})
+}
+
+// TestNewPages: a new page among others that stay has the time of its file, half a minute later. One that comes with a deployment has
+// the day, and many that do have no date.
+func TestNewPages(t *testing.T) {
+	for name, test := range map[string]struct {
+		pages, rewritten int
+		waits            int64
+		dated, byDay     int
+	}{
+		"one":                          {1, 0, 30, 1, 0},
+		"one of a deployment":          {1, 40, 120, 1, 1},
+		"a few of a deployment":        {2, 40, 120, 2, 2},
+		"many":                         {12, 0, 120, 0, 0},
+		"many of a deployment":         {12, 40, 120, 0, 0},
+		"as many as are alike, of few": {3, 0, 30, 0, 0},
+	} {
+		f := newFolder(t, 60)
+		begun := f.now
+		for i := range test.rewritten {
+			f.write(i, 0)
+		}
+		for i := range test.pages {
+			f.files[fmt.Sprintf("/new-%04d", i)] = &file{modTime: begun, blocks: uint64(5000 + i)}
+		}
+		f.check = func() {
+			dated, byDay := 0, 0
+			for i := range test.pages {
+				s := f.dates[fmt.Sprintf("/new-%04d", i)]
+				if s.LastMod != 0 && s.LastMod != begun {
+					t.Fatalf("%s: dated %d", name, s.LastMod)
+				}
+				if s.LastMod != 0 {
+					dated++
+				}
+				if s.Day {
+					byDay++
+				}
+			}
+			switch waited := f.now - begun; {
+			case waited < test.waits && dated > 0:
+				t.Fatalf("%s: %d are dated after %d s", name, dated, waited)
+			case waited >= test.waits+120 && (dated != test.dated || byDay != test.byDay):
+				t.Fatalf("%s: %d are dated after %d s, %d by day", name, dated, waited, byDay)
+			}
+		}
+		f.pass(400, func(int64) {})
+	}
+}
