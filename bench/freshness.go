@@ -23,7 +23,7 @@ import (
 // measured in real time, beside what takes days: that goes by a fast [clock], which neither Caddy nor the application
 // can tell from a real one.
 func (b *bench) freshnessRows(ctx context.Context) []*row {
-	parts := []func(context.Context) []*row{b.linkedRows, b.trafficRows, b.logRows, b.facetRows, b.namedRows, b.releaseRows}
+	parts := []func(context.Context) []*row{b.linkedRows, b.trafficRows, b.logRows, b.facetRows, b.namedRows, b.releaseRows, b.deployRows, b.uploadRows}
 	if b.days > 0 {
 		fast := b.fast(ctx)
 		for _, part := range []func(context.Context, string) []*row{b.motionRows, b.quietRows, b.toldRows} {
